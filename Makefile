@@ -1,0 +1,58 @@
+# `make` alone prints the targets.
+
+GO       ?= go
+VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+COMMIT   ?= $(shell git rev-parse --short HEAD 2>/dev/null || echo unknown)
+LDFLAGS  := -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)
+TOOL     := $(GO) tool -modfile=tools/go.mod
+
+.DEFAULT_GOAL := help
+.PHONY: help build run test verify format lint vet race generated vulnerabilities cover bench fuzz picture clean
+
+help: ## Print this help
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: ## Build bin/retry-worker (static, no cgo)
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/retry-worker ./cmd/retry-worker
+
+run: build ## Run the worker on a real Zeebe with thirty sample claims; Ctrl-C ends it
+	@$(GO) run ./e2e/local
+
+test: build ## Run every test, the end-to-end scenarios on a real broker included
+	@GO='$(GO)' scripts/test
+
+verify: format lint vet race generated vulnerabilities ## Format, lint, vet, race detector, generated files, known vulnerabilities
+
+format: ## Check the formatting
+	@files=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')); \
+	  if [ -n "$$files" ]; then echo "not formatted (run gofmt -w):"; echo "$$files"; exit 1; fi
+
+lint: ## Lint, the direction of the dependencies included
+	$(TOOL) golangci-lint run
+
+vet: ## go vet
+	$(GO) vet ./...
+
+race: ## The unit tests under the race detector
+	$(GO) test -short -race ./internal/... ./cmd/... ./bpmn/...
+
+generated: ## Check that generated files are up to date
+	scripts/models/picture --check
+
+vulnerabilities: ## Known vulnerabilities in what the binary calls, where the database can be reached
+	@scripts/vulnerabilities
+
+cover: ## Statement coverage of the decision core (at least 96 %)
+	@scripts/cover
+
+bench: build ## Measure the worker against a bare gRPC loop; prints a table with the ratio
+	$(GO) run ./bench
+
+fuzz: ## Fuzz each target for FUZZTIME (default 30s)
+	@scripts/fuzz
+
+picture: ## Draw the models' pictures anew
+	scripts/models/picture
+
+clean: ## Remove what was built
+	rm -rf bin coverage.out

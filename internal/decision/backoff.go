@@ -1,0 +1,92 @@
+package decision
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"math"
+	"time"
+)
+
+// BackoffRule is exponential backoff with jitter: raw = min(Base × Factor^n, Max) for the n-th retry
+// (from 0), drawn from ±Jitter of raw, rounded to Rounding, held in [Min, Max] (R5, BIL-004-V3, V4).
+type BackoffRule struct {
+	// Base, Min and Max are positive, Min ≤ Max.
+	Base, Min, Max time.Duration
+	// Factor is at least 1.
+	Factor float64
+	// Jitter is the largest deviation from raw as a fraction, in [0, 1).
+	Jitter float64
+	// Rounding of the delay: time.Minute for tiss-submission.
+	Rounding time.Duration
+}
+
+// Backoff is the value object BackoffCalculation of RN-BIL-005 §12.2.
+type Backoff struct {
+	// Delay to wait: rounded and held in the rule's bounds.
+	Delay time.Duration
+	// Raw delay before jitter.
+	Raw time.Duration
+	// JitterRatio is the drawn deviation from Raw, in [−Jitter, +Jitter), before rounding and bounds (R19).
+	JitterRatio float64
+	// AtMaximum tells that Raw reached the rule's Max (R19).
+	AtMaximum bool
+}
+
+// Minutes is the delay in whole minutes; a part of a minute counts as one.
+func (b Backoff) Minutes() int64 {
+	minutes := int64(b.Delay / time.Minute)
+	if b.Delay%time.Minute > 0 {
+		minutes++
+	}
+	return minutes
+}
+
+// Precision of the instants a rule computes with: whole seconds, or milliseconds where its delays are
+// below a minute (R7).
+func (r *BackoffRule) Precision() time.Duration {
+	if r.Min < time.Minute {
+		return time.Millisecond
+	}
+	return time.Second
+}
+
+// Raw is the nominal delay before retry number n (0 or more) of a ladder; it never falls as n grows
+// and does not overflow for any n.
+func (r *BackoffRule) Raw(n int64) time.Duration {
+	raw := float64(r.Base) * math.Pow(r.Factor, float64(n))
+	if raw >= float64(r.Max) {
+		return r.Max
+	}
+	return time.Duration(raw)
+}
+
+// After is the delay before retry number n (0 or more) for a draw in [0, 1).
+func (r *BackoffRule) After(draw float64, n int64) Backoff {
+	raw := r.Raw(n)
+	ratio := r.Jitter * (2*draw - 1)
+	delay := time.Duration(math.MaxInt64)
+	if ns := float64(raw) * (1 + ratio); ns < math.MaxInt64 {
+		delay = time.Duration(ns).Round(r.Rounding)
+	}
+	return Backoff{
+		Delay:       min(max(delay, r.Min), r.Max),
+		Raw:         raw,
+		JitterRatio: ratio,
+		AtMaximum:   raw == r.Max,
+	}
+}
+
+// draw is uniform in [0, 1) over subjects and the same for the same (policy, subject, count, salt):
+// analysing a failure twice needs no memory to give the same backoff (R6).
+func (p *Policy) draw(subject string, count int64) float64 {
+	var room [256]byte
+	b := room[:0]
+	for _, part := range [...]string{p.Name, p.Salt, subject} {
+		b = binary.AppendUvarint(b, uint64(len(part)))
+		b = append(b, part...)
+	}
+	b = binary.AppendVarint(b, count)
+	sum := sha256.Sum256(b)
+	const bits = 53 // what a float64 holds exactly
+	return float64(binary.BigEndian.Uint64(sum[:8])>>(64-bits)) / (1 << bits)
+}

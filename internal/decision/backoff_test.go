@@ -1,0 +1,180 @@
+package decision_test
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"retry-worker/internal/decision"
+)
+
+// almostOne is the largest draw there is.
+var almostOne = math.Nextafter(1, 0)
+
+// TestR05Backoff: nothing outside the table, and both of its ends within reach.
+func TestR05Backoff(t *testing.T) {
+	tests := []struct {
+		count            string
+		raw, least, most int64
+		maxRetries       int64
+	}{
+		{"0", 5, 5, 6, 5},
+		{"1", 10, 8, 12, 5},
+		{"2", 20, 16, 24, 5},
+		{"3", 40, 32, 48, 5},
+		{"4", 80, 64, 96, 5},
+		{"5", 160, 128, 192, 100},
+		{"6", 240, 192, 240, 100},
+		{"99", 240, 192, 240, 100},
+		{"9223372036854775806", 240, 192, 240, math.MaxInt64},
+	}
+	for _, tt := range tests {
+		t.Run("retryCount "+tt.count, func(t *testing.T) {
+			p := patient(tt.maxRetries)
+			got := backoffMinutes(p, tt.count, 8000)
+			if len(got) == 0 || got[0] != tt.least || got[len(got)-1] != tt.most {
+				t.Fatalf("minutes %v, want %d to %d", got, tt.least, tt.most)
+			}
+			if int64(len(got)) != tt.most-tt.least+1 {
+				t.Errorf("minutes %v leave some out", got)
+			}
+			n, _ := strconv.ParseInt(tt.count, 10, 64)
+			low, high := p.Backoff.After(0, n), p.Backoff.After(almostOne, n)
+			if low.Minutes() != tt.least || high.Minutes() != tt.most || low.Raw != time.Duration(tt.raw)*time.Minute {
+				t.Errorf("extreme draws give %d and %d of %s", low.Minutes(), high.Minutes(), low.Raw)
+			}
+		})
+	}
+}
+
+// TestR05Rounding: to the nearest whole minute, and only then into the bounds.
+func TestR05Rounding(t *testing.T) {
+	rule := decision.TISSSubmission().Backoff
+	tests := []struct {
+		name    string
+		draw    float64
+		count   int64
+		minutes int64
+	}{
+		{"10 − 20 %", 0, 1, 8},
+		{"8.49 falls", 0.1225, 1, 8},
+		{"8.51 rises", 0.1275, 1, 9},
+		{"10 as it is", 0.5, 1, 10},
+		{"11.49 falls", 0.8725, 1, 11},
+		{"11.51 rises", 0.8775, 1, 12},
+		{"4 is held at 5", 0, 0, 5},
+		{"5.49 falls to 5", 0.745, 0, 5},
+		{"5.51 rises to 6", 0.755, 0, 6},
+		{"288 is held at 240", almostOne, 6, 240},
+		{"240 − 20 %", 0, 6, 192},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			b := rule.After(tt.draw, tt.count)
+			if b.Minutes() != tt.minutes || b.Delay != time.Duration(tt.minutes)*time.Minute {
+				t.Errorf("draw %v gives %s, want %d minutes", tt.draw, b.Delay, tt.minutes)
+			}
+			if want := 0.2 * (2*tt.draw - 1); math.Abs(b.JitterRatio-want) > 1e-12 {
+				t.Errorf("jitter ratio %v, want %v before rounding and bounds (R19)", b.JitterRatio, want)
+			}
+		})
+	}
+}
+
+// TestBackoffOfOtherRules: the rule is a value (issue 3, part 1); another policy's is as exact.
+func TestBackoffOfOtherRules(t *testing.T) {
+	const largest = time.Duration(math.MaxInt64)
+	tests := []struct {
+		name    string
+		rule    decision.BackoffRule
+		draw    float64
+		count   int64
+		delay   time.Duration
+		minutes int64
+		atMax   bool
+	}{
+		{"R14's second", decision.BackoffRule{Base: time.Second, Min: time.Second, Max: 30 * time.Second, Factor: 5}, 0.9, 0, time.Second, 1, false},
+		{"R14's 25 seconds", decision.BackoffRule{Base: time.Second, Min: time.Second, Max: 30 * time.Second, Factor: 5}, 0.9, 2, 25 * time.Second, 1, false},
+		{"R14's cap", decision.BackoffRule{Base: time.Second, Min: time.Second, Max: 30 * time.Second, Factor: 5}, 0.9, 3, 30 * time.Second, 1, true},
+		{"constant", decision.BackoffRule{Base: 90 * time.Second, Min: time.Second, Max: time.Hour, Factor: 1}, 0.9, math.MaxInt64, 90 * time.Second, 2, false},
+		{"a base above the maximum", decision.BackoffRule{Base: time.Hour, Min: time.Minute, Max: time.Minute, Factor: 2}, 0, 0, time.Minute, 1, true},
+		{"rounded to 10 s", decision.BackoffRule{Base: time.Minute, Min: time.Second, Max: time.Hour, Factor: 2, Jitter: 0.5, Rounding: 10 * time.Second}, 0.11, 0, 40 * time.Second, 1, false},
+		{"the longest there is", decision.BackoffRule{Base: time.Minute, Min: time.Minute, Max: largest, Factor: 10}, 0.5, math.MaxInt64, largest, 153722868, true},
+		{"and a jitter above it", decision.BackoffRule{Base: time.Minute, Min: time.Minute, Max: largest, Factor: 10, Jitter: 0.9, Rounding: time.Minute}, almostOne, math.MaxInt64, largest, 153722868, true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			b := tt.rule.After(tt.draw, tt.count)
+			if b.Delay != tt.delay || b.Minutes() != tt.minutes || b.AtMaximum != tt.atMax {
+				t.Errorf("got %s, %d minutes, at maximum %v; want %s, %d, %v",
+					b.Delay, b.Minutes(), b.AtMaximum, tt.delay, tt.minutes, tt.atMax)
+			}
+		})
+	}
+}
+
+// TestR06Deterministic: the draw depends on policy, salt, subject and count, and on nothing else.
+func TestR06Deterministic(t *testing.T) {
+	ratio := func(name, salt, id, count, text string, now time.Time) float64 {
+		p := patient(100)
+		p.Name, p.Salt = name, salt
+		v := claim(count, text)
+		v.ID = decision.Text(id)
+		return decideWith(p, v, decision.Past{}, now).Backoff.JitterRatio
+	}
+	base := ratio("tiss-submission", "s", "CLM-A-1", "1", "TIMEOUT", analysed)
+	later := analysed.Add(17*time.Hour + 3*time.Millisecond)
+	for name, same := range map[string]float64{
+		"analysed again":       ratio("tiss-submission", "s", "CLM-A-1", "1", "TIMEOUT", analysed),
+		"analysed later":       ratio("tiss-submission", "s", "CLM-A-1", "1", "TIMEOUT", later),
+		"another error":        ratio("tiss-submission", "s", "CLM-A-1", "1", "?", analysed),
+		"the count as 1.0":     ratio("tiss-submission", "s", "CLM-A-1", "1.0", "TIMEOUT", analysed),
+		"the instant in Japan": ratio("tiss-submission", "s", "CLM-A-1", "1", "TIMEOUT", analysed.In(time.FixedZone("", 9*3600))),
+	} {
+		if same != base {
+			t.Errorf("%s: jitter %v, want %v again", name, same, base)
+		}
+	}
+	different := []float64{
+		base,
+		ratio("tiss-submission", "s", "CLM-A-1", "2", "TIMEOUT", analysed),
+		ratio("tiss-submission", "s", "CLM-A-2", "1", "TIMEOUT", analysed),
+		ratio("tiss-submission", "t", "CLM-A-1", "1", "TIMEOUT", analysed),
+		ratio("tiss-submission", "", "CLM-A-1", "1", "TIMEOUT", analysed),
+		ratio("other", "s", "CLM-A-1", "1", "TIMEOUT", analysed),
+		// The same letters, cut elsewhere.
+		ratio("tiss-submissions", "", "CLM-A-1", "1", "TIMEOUT", analysed),
+		ratio("tiss-submission", "sC", "CLM-A-1", "1", "TIMEOUT", analysed),
+		ratio("tiss-submissio", "ns", "CLM-A-1", "1", "TIMEOUT", analysed),
+		ratio("tiss-submission", "s", "CLM-A-11", "1", "TIMEOUT", analysed),
+	}
+	slices.Sort(different)
+	if n := len(slices.Compact(different)); n != 10 {
+		t.Errorf("%d different draws of 10 that share nothing", n)
+	}
+}
+
+// TestR06DrawOutlivesRelease: a claim analysed before an upgrade and again after it keeps its backoff.
+// Whoever changes these figures gives every open claim another time.
+func TestR06DrawOutlivesRelease(t *testing.T) {
+	want := []int64{5, 9, 18, 34, 67}
+	for count, minutes := range want {
+		v := claim(strconv.Itoa(count), "TIMEOUT")
+		v.ID = decision.Text("CLM-001-1234567890")
+		if got := decide(decision.TISSSubmission(), v).Backoff.Minutes(); got != minutes {
+			t.Errorf("retryCount %d waits %d minutes, in the releases before this one %d", count, got, minutes)
+		}
+	}
+}
+
+// TestR19AtMaximumNeverInTISS: its largest raw backoff is 80 of 240 minutes.
+func TestR19AtMaximumNeverInTISS(t *testing.T) {
+	for count := range 5 {
+		b := decide(decision.TISSSubmission(), claim(strconv.Itoa(count), "TIMEOUT")).Backoff
+		if b.AtMaximum || b.Raw > 80*time.Minute {
+			t.Errorf("retryCount %d: raw %s, at maximum %v", count, b.Raw, b.AtMaximum)
+		}
+	}
+}

@@ -1,0 +1,53 @@
+package decision_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"retry-worker/internal/decision"
+)
+
+// cases of one job's reading and deciding; unknown is the worst, as every rule is tried.
+var cases = []struct {
+	name    string
+	v       decision.Variables
+	outcome decision.Outcome
+	// allocations at most: issue 4's 5; a long text with escapes is decoded and outgrows its first room.
+	allocations float64
+}{
+	{"transient", claim("1", "TIMEOUT - Connection timeout after 30s"), decision.Retry, 5},
+	{"unknown", claim("1", "Falha não prevista no lote 15037, guia 1.503,00"), decision.Retry, 5},
+	{"permanent", claim("1", "INVALID_PROCEDURE_CODE - código 40101010 inexistente"), decision.PermanentError, 5},
+	{"limit", claim("5", "TIMEOUT - Connection timeout after 30s"), decision.MaxRetriesExceeded, 5},
+	{"2kB", claim("1", strings.Repeat("at br.com.hospital.Envio(Envio.java:15037)\t", 48)), decision.Retry, 12},
+}
+
+func BenchmarkReadAndDecide(b *testing.B) {
+	p := decision.TISSSubmission()
+	now := time.Date(2025, 1, 12, 10, 40, 0, 0, time.UTC)
+	for _, c := range cases {
+		b.Run(c.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				f, rejection := p.Read(c.v)
+				if rejection != nil {
+					b.Fatal(rejection)
+				}
+				if d := decision.Decide(&f, p, decision.Past{}, now); d.Outcome != c.outcome {
+					b.Fatal(d.Outcome)
+				}
+			}
+		})
+	}
+}
+
+// TestDecisionAllocations: issue 4's bound, which unlike nanoseconds is the same on every machine.
+func TestDecisionAllocations(t *testing.T) {
+	p := decision.TISSSubmission()
+	for _, c := range cases {
+		if got := testing.AllocsPerRun(100, func() { decide(p, c.v) }); got > c.allocations {
+			t.Errorf("%s: %v allocations, want %v at most", c.name, got, c.allocations)
+		}
+	}
+}

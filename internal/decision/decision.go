@@ -1,0 +1,148 @@
+// Package decision decides what follows a failure: another try, when, or a person.
+//
+// It is pure: values in, values out. It has no clock, no random source, no context, no I/O and no
+// logging; the caller owns them. The same failure, policy, past and instant give the same decision.
+//
+// R-numbers in comments are those of the specification's RESOLUTIONS, BIL-numbers those of the
+// business rules RN-BIL-004 and RN-BIL-005.
+package decision
+
+import (
+	"strconv"
+	"time"
+)
+
+// Outcome is what a decision comes to. The set is closed.
+type Outcome string
+
+// The outcomes, by the names that BPMN errors and the command line use.
+const (
+	Retry              Outcome = "RETRY"
+	MaxRetriesExceeded Outcome = "MAX_RETRIES_EXCEEDED"
+	PermanentError     Outcome = "PERMANENT_ERROR"
+	Rejected           Outcome = "REJECTED"
+)
+
+// Past is what is remembered of a subject when a new failure of it is analysed. Its zero value means
+// that nothing is known.
+type Past struct {
+	// Retries already scheduled in the subject's open episode; stands in for an absent retryCount (R9).
+	Retries int64
+	// FirstFailure of the open episode; zero when there is none.
+	FirstFailure time.Time
+}
+
+// Decision is the outcome of one analysis: the aggregate SubmissionRetryAttempt of RN-BIL-005 §12.2.
+type Decision struct {
+	Outcome Outcome
+	// Policy that decided, by name.
+	Policy string
+	// SubjectID is the claim, message or job the failure belongs to (§12.2 ClaimId).
+	SubjectID string
+	// ErrorClassification of the error text; UNKNOWN where the limit was reached and the text is empty.
+	ErrorClassification ErrorClassification
+	// Reason is the closed-set cause: feeds metric labels, audit, console and command line alike.
+	Reason Reason
+	// MatchedRule is the code or rule that classified the error; empty when none did.
+	MatchedRule string
+	// RetryCount is the number of retries made once this decision is carried out: one more than the
+	// analysed count on Retry, the analysed count otherwise (R12).
+	RetryCount int64
+	// MaxRetries the policy allows.
+	MaxRetries int64
+	// Backoff until the next try, with the raw delay and the jitter it came from; zero unless Retry.
+	Backoff Backoff
+	// NextRetryTime is AnalysedAt plus Backoff.Delay, in UTC; zero unless Retry (R7).
+	NextRetryTime time.Time
+	// RetryReason is the sentence of R8.
+	RetryReason string
+	// Team that must act; empty on Retry (R21).
+	Team Team
+	// CountAssumed tells that retryCount was absent and Past.Retries was used (R9).
+	CountAssumed bool
+	// AnalysedAt is the instant of the analysis in UTC, truncated to the policy's precision (R7).
+	AnalysedAt time.Time
+	// FirstFailure starts the episode's clock: the earliest of Past.FirstFailure, lastSubmissionTime
+	// and the analysis (R23).
+	FirstFailure time.Time
+	// Rejection says what is wrong with the input; nil unless Outcome is Rejected.
+	Rejection *Rejection
+}
+
+// ShouldRetry tells whether another try is scheduled.
+func (d *Decision) ShouldRetry() bool { return d.Outcome == Retry }
+
+// Decide applies policy p to failure f at instant now, in R1's order: the limit, an empty error,
+// a permanent error, a transient one, anything else. What Read rejected never gets here. It does
+// not change its arguments and may be called concurrently.
+func Decide(f *Failure, p *Policy, past Past, now time.Time) Decision {
+	now = now.UTC()
+	d := Decision{
+		Policy:     p.Name,
+		SubjectID:  f.ID,
+		MaxRetries: p.MaxRetries,
+		RetryCount: f.RetryCount,
+		AnalysedAt: now.Truncate(p.Backoff.Precision()),
+	}
+	if !f.HasRetryCount {
+		d.RetryCount, d.CountAssumed = past.Retries, true
+	}
+	d.FirstFailure = firstFailure(f, past, d.AnalysedAt)
+	match := p.Classify(f.Error)
+	d.ErrorClassification, d.Reason, d.MatchedRule = match.Classification, match.Reason, match.Name
+
+	switch {
+	case d.RetryCount >= p.MaxRetries: // BIL-005-V1, R10
+		d.giveUp(MaxRetriesExceeded, p.LimitTeam)
+		d.Reason = ReasonMaxRetries
+		d.RetryReason = "Maximum of " + strconv.FormatInt(p.MaxRetries, 10) + " retries reached"
+	case f.Error == "" && p.EmptyError == RejectEmptyError: // BIL-005-V4, BIL-004-V6, R11
+		return reject(d, f.errorRejection(p))
+	case f.Error == "":
+		d.ErrorClassification, d.Reason = Transient, ReasonEmptyError
+		d.schedule(p, "Transient")
+	case match.Classification == Permanent: // BIL-005-V2, R2
+		d.giveUp(PermanentError, match.Team)
+		d.RetryReason = "Permanent error, not retried"
+	case match.Classification == Transient:
+		d.schedule(p, "Transient")
+	default:
+		d.schedule(p, "Unknown")
+	}
+	return d
+}
+
+func (d *Decision) giveUp(o Outcome, team Team) {
+	d.Outcome, d.Team = o, team
+}
+
+func (d *Decision) schedule(p *Policy, kind string) {
+	d.Outcome = Retry
+	d.Backoff = p.Backoff.After(p.draw(d.SubjectID, d.RetryCount), d.RetryCount)
+	d.NextRetryTime = d.AnalysedAt.Add(d.Backoff.Delay)
+	d.RetryCount++
+	d.RetryReason = kind + " error, retry " + strconv.FormatInt(d.RetryCount, 10) +
+		" of " + strconv.FormatInt(p.MaxRetries, 10)
+}
+
+// reject keeps of d only what a rejection knows: nothing was decided.
+func reject(d Decision, r *Rejection) Decision {
+	return Decision{Outcome: Rejected, Policy: d.Policy, SubjectID: d.SubjectID, AnalysedAt: d.AnalysedAt, Rejection: r}
+}
+
+// RejectedBy is the decision that a refused input comes to (R11).
+func RejectedBy(policy string, r *Rejection) Decision {
+	return Decision{Outcome: Rejected, Policy: policy, Rejection: r}
+}
+
+// firstFailure is the earliest known instant of the episode; a submission time in the future says
+// nothing (R23).
+func firstFailure(f *Failure, past Past, now time.Time) time.Time {
+	first := now
+	for _, t := range []time.Time{past.FirstFailure, f.LastSubmission} {
+		if !t.IsZero() && t.Before(first) {
+			first = t
+		}
+	}
+	return first
+}

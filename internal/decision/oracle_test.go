@@ -1,0 +1,196 @@
+package decision_test
+
+import (
+	"encoding/json"
+	"math/big"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"retry-worker/internal/decision"
+)
+
+// This file says what RESOLUTIONS says, in the plainest way and with nothing of the package's own
+// code: the properties and the fuzz targets hold the package against it.
+
+// The codes as RN-BIL-005 §2.1 and RN-BIL-004 §2.1 list them; the union of both (R3).
+var (
+	permanentCodes = []string{
+		"INVALID_PATIENT_DATA", "INSURANCE_EXPIRED", "AUTHORIZATION_DENIED", "DUPLICATE_CLAIM", "INVALID_PROCEDURE_CODE",
+	}
+	transientCodes = []string{
+		"TIMEOUT", "CONNECTION_ERROR", "SERVICE_UNAVAILABLE", "NETWORK_ERROR", "TEMPORARY_ERROR",
+		"RATE_LIMIT", "SERVER_ERROR", "503", "504",
+	}
+)
+
+var (
+	outsideAZ09 = regexp.MustCompile(`[^A-Z0-9]+`)
+	// A number of R3 with all that clings to it: digits, and digits behind one of . , -
+	clinging = regexp.MustCompile(`[0-9]+([.,-][0-9]+)*`)
+)
+
+// oracleClass is R2, R3 and R4.
+func oracleClass(text string) (class decision.ErrorClassification, code string) {
+	normalised := outsideAZ09.ReplaceAllString(strings.ToUpper(text), "_")
+	numbers := clinging.FindAllString(text, -1)
+	holds := func(code string) bool {
+		if strings.Trim(code, "0123456789") == "" {
+			return slices.Contains(numbers, code)
+		}
+		return strings.Contains(normalised, code)
+	}
+	for _, code := range permanentCodes {
+		if holds(code) {
+			return "PERMANENT", code
+		}
+	}
+	for _, code := range transientCodes {
+		if holds(code) {
+			return "TRANSIENT", code
+		}
+	}
+	return "UNKNOWN", ""
+}
+
+// oracleMinutes is R5: the shortest and the longest backoff at a retryCount, in minutes.
+func oracleMinutes(count int64) (least, most int64) {
+	raw := big.NewRat(5, 1)
+	for range min(count, 100) { // long after the cap
+		raw.Mul(raw, big.NewRat(2, 1))
+	}
+	if raw.Cmp(big.NewRat(240, 1)) > 0 {
+		raw = big.NewRat(240, 1)
+	}
+	minutes := func(percent int64) int64 {
+		rounded := new(big.Rat).Mul(raw, big.NewRat(percent, 100)).FloatString(0)
+		n, _ := strconv.ParseInt(rounded, 10, 64)
+		return min(max(n, 5), 240)
+	}
+	return minutes(80), minutes(120)
+}
+
+var jsonNumber = regexp.MustCompile(`^(-?)(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
+
+// oracleCount is R9 for a value that is there: a whole number from 0 up, as far as an int64 goes.
+func oracleCount(v decision.Value) (int64, bool) {
+	part := jsonNumber.FindStringSubmatch(string(v))
+	if part == nil {
+		return 0, false
+	}
+	if strings.Trim(part[2]+part[3], "0.") == "" {
+		return 0, true // nothing but zeros, whatever the sign and the power
+	}
+	if power, err := strconv.Atoi(strings.TrimLeft(part[4], "eE")); part[4] != "" && (err != nil || power > 100_000 || power < -100_000) {
+		return 0, false // no mantissa here has the digits to make up for it
+	}
+	exact, ok := new(big.Rat).SetString(string(v))
+	if !ok || !exact.IsInt() || exact.Sign() < 0 || !exact.Num().IsInt64() {
+		return 0, false
+	}
+	return exact.Num().Int64(), true
+}
+
+// oracleText is the text a value holds; a value is JSON without white space around it.
+func oracleText(v decision.Value) (string, bool) {
+	if !strings.HasPrefix(string(v), `"`) || !strings.HasSuffix(string(v), `"`) {
+		return "", false
+	}
+	var s string
+	err := json.Unmarshal([]byte(v), &s)
+	return s, err == nil
+}
+
+var instant = regexp.MustCompile(
+	`^([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2})(?::([0-9]{2})(\.[0-9]+)?(Z|[+-]([0-9]{2}):([0-9]{2}))?)?$`)
+
+// oracleInstant is R23: RFC 3339 (its T and Z in either case), or the same without a zone (UTC); then
+// the seconds may be missing, as java.time.LocalDateTime prints it (R7). No leap seconds.
+func oracleInstant(v decision.Value) (time.Time, bool) {
+	s, ok := oracleText(v)
+	part := instant.FindStringSubmatch(strings.ToUpper(s))
+	if !ok || part == nil {
+		return time.Time{}, false
+	}
+	n := func(i int) int { k, _ := strconv.Atoi(part[i]); return k }
+	fraction := int64(0)
+	for i, scale := 1, int64(100_000_000); i < len(part[7]) && scale > 0; i, scale = i+1, scale/10 {
+		fraction += int64(part[7][i]-'0') * scale
+	}
+	t := time.Date(n(1), time.Month(n(2)), n(3), n(4), n(5), n(6), int(fraction), time.UTC)
+	exists := t.Year() == n(1) && int(t.Month()) == n(2) && t.Day() == n(3) && t.Hour() == n(4) && t.Minute() == n(5) && t.Second() == n(6)
+	if !exists || n(9) > 23 || n(10) > 59 {
+		return time.Time{}, false
+	}
+	offset := time.Duration(n(9))*time.Hour + time.Duration(n(10))*time.Minute
+	if strings.HasPrefix(part[8], "-") {
+		offset = -offset
+	}
+	return t.Add(-offset), true
+}
+
+var claimID = regexp.MustCompile(`^CLM-.*-[0-9]+$`)
+
+// answer is what the oracle says of a failure under tiss-submission.
+type answer struct {
+	outcome   decision.Outcome
+	id        string
+	rejection decision.RejectionCode
+	class     decision.ErrorClassification
+	code      string
+	count     int64
+	reason    string
+	first     time.Time
+}
+
+// oracle is R1 with all it refers to, for tiss-submission. at is cut to whole seconds (R7).
+func oracle(v decision.Variables, past decision.Past, at time.Time) answer {
+	given := func(x decision.Value) bool { return x != "" && x != "null" }
+	id, ok := oracleText(v.ID)
+	if !ok || len(id) > 512 || !claimID.MatchString(id) {
+		return answer{outcome: "REJECTED", rejection: "INVALID_CLAIM_ID"}
+	}
+	a := answer{id: id, count: past.Retries, first: at}
+	if given(v.RetryCount) {
+		if a.count, ok = oracleCount(v.RetryCount); !ok {
+			return answer{outcome: "REJECTED", rejection: "INVALID_RETRY_COUNT"}
+		}
+	}
+	if given(v.LastSubmissionTime) {
+		last, ok := oracleInstant(v.LastSubmissionTime)
+		if !ok {
+			return answer{outcome: "REJECTED", rejection: "INVALID_LAST_SUBMISSION_TIME"}
+		}
+		if last.Before(a.first) && !last.IsZero() { // 0001-01-01T00:00:00Z is Go's "none"
+			a.first = last
+		}
+	}
+	if !past.FirstFailure.IsZero() && past.FirstFailure.Before(a.first) {
+		a.first = past.FirstFailure
+	}
+	text, ok := oracleText(v.Error)
+	if !ok || strings.TrimSpace(text) == "" {
+		text = ""
+	}
+	a.class, a.code = oracleClass(text)
+	return a.decided(text)
+}
+
+// decided is R1 from step 2 on, and R8.
+func (a answer) decided(text string) answer {
+	switch {
+	case a.count >= 5:
+		a.outcome, a.reason = "MAX_RETRIES_EXCEEDED", "Maximum of 5 retries reached"
+	case text == "":
+		return answer{outcome: "REJECTED", rejection: "INVALID_ERROR_MESSAGE"}
+	case a.class == "PERMANENT":
+		a.outcome, a.reason = "PERMANENT_ERROR", "Permanent error, not retried"
+	default:
+		a.outcome, a.count = "RETRY", a.count+1
+		kind := map[decision.ErrorClassification]string{"TRANSIENT": "Transient", "UNKNOWN": "Unknown"}[a.class]
+		a.reason = kind + " error, retry " + strconv.FormatInt(a.count, 10) + " of 5"
+	}
+	return a
+}

@@ -1,0 +1,158 @@
+package decision_test
+
+import (
+	"math"
+	"regexp"
+	"slices"
+	"testing"
+	"time"
+
+	"retry-worker/internal/decision"
+)
+
+// other is a policy that shares nothing with tiss-submission: the core must not know either's names.
+func other() *decision.Policy {
+	return &decision.Policy{
+		Name: "whatsapp-message", IDVariable: "messageId", ErrorVariable: "sendError",
+		IDPattern: regexp.MustCompile(`^[0-9a-f]+$`), InvalidID: decision.InvalidID, MaxRetries: 1,
+		Backoff:    decision.BackoffRule{Base: 5 * time.Second, Min: time.Second, Max: time.Minute, Factor: 6},
+		Permanent:  []decision.Rule{{Code: "404", Reason: "HTTP_404", Team: decision.TeamIT}},
+		Transient:  []decision.Rule{{Code: "429", Reason: "HTTP_429"}},
+		EmptyError: decision.AssumeTransient, LimitTeam: decision.TeamIT,
+	}
+}
+
+func TestAnotherPolicyDecidesByItsOwn(t *testing.T) {
+	tests := []struct {
+		name    string
+		v       decision.Variables
+		outcome decision.Outcome
+		code    decision.RejectionCode
+		reason  decision.Reason
+		team    decision.Team
+		delay   time.Duration
+	}{
+		{"its own id", decision.Variables{ID: `"CLM-A-1"`, Error: `"429"`}, "REJECTED", "INVALID_ID", "", "", 0},
+		{"its permanent rule", decision.Variables{ID: `"a1"`, Error: `"HTTP 404"`}, "PERMANENT_ERROR", "", "HTTP_404", "ti", 0},
+		{"its transient rule", decision.Variables{ID: `"a1"`, Error: `"HTTP 429"`}, "RETRY", "", "HTTP_429", "", 5 * time.Second},
+		{"no rule of another", decision.Variables{ID: `"a1"`, Error: `"DUPLICATE_CLAIM"`}, "RETRY", "", "UNKNOWN", "", 5 * time.Second},
+		{"its empty error", decision.Variables{ID: `"a1"`, Error: "null"}, "RETRY", "", "EMPTY_ERROR", "", 5 * time.Second},
+		{"its limit", decision.Variables{ID: `"a1"`, Error: `"HTTP 404"`, RetryCount: "1"}, "MAX_RETRIES_EXCEEDED", "", "MAX_RETRIES", "ti", 0},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			d := decide(other(), tt.v)
+			if d.Outcome != tt.outcome || d.Reason != tt.reason || d.Team != tt.team || d.Backoff.Delay != tt.delay {
+				t.Errorf("got %s, reason %q, team %q, %s", d.Outcome, d.Reason, d.Team, d.Backoff.Delay)
+			}
+			if d.Policy != "whatsapp-message" || d.Rejection == nil && d.MaxRetries != 1 {
+				t.Errorf("decided by %q with %d retries", d.Policy, d.MaxRetries)
+			}
+			if tt.code != "" && (d.Rejection == nil || d.Rejection.Code != tt.code || d.Rejection.Variable != "messageId") {
+				t.Errorf("rejected as %v, want %s of messageId", d.Rejection, tt.code)
+			}
+		})
+	}
+}
+
+// TestNoRetryPolicy: a policy of no retries ends at the first failure, whatever it is.
+func TestNoRetryPolicy(t *testing.T) {
+	for _, text := range []string{"TIMEOUT", "DUPLICATE_CLAIM", "?", ""} {
+		wantFinal(t, decide(patient(0), claim("", text)), decision.MaxRetriesExceeded, 0)
+	}
+}
+
+func TestFindPolicy(t *testing.T) {
+	policies := decision.BuiltIn()
+	policies["whatsapp-message"] = other()
+	for asked, want := range map[string]string{
+		"": "tiss-submission", "tiss-submission": "tiss-submission", "whatsapp-message": "whatsapp-message",
+	} {
+		if p, rejection := policies.Find(asked); rejection != nil || p.Name != want {
+			t.Errorf("%q finds %v (%v), want %s", asked, p, rejection, want)
+		}
+	}
+	for _, asked := range []string{"TISS-SUBMISSION", " tiss-submission", "no-such", "\n"} {
+		p, rejection := policies.Find(asked)
+		if p != nil || rejection == nil || rejection.Code != decision.UnknownPolicy {
+			t.Errorf("%q finds %v (%v), want UNKNOWN_POLICY", asked, p, rejection)
+		}
+	}
+	_, rejection := policies.Find("no-such")
+	const want = `UNKNOWN_POLICY: retryPolicy is "no-such" (text), expected one of tiss-submission, whatsapp-message`
+	if got := rejection.Error(); got != want {
+		t.Errorf("message\n%s\nwant\n%s", got, want)
+	}
+}
+
+// TestVariablesToFetch: each variable once, so that only what is needed is fetched.
+func TestVariablesToFetch(t *testing.T) {
+	policies := decision.BuiltIn()
+	if got, want := policies.Variables(), []string{"claimId", "lastSubmissionTime", "retryCount", "submissionError"}; !slices.Equal(got, want) {
+		t.Errorf("variables %v, want %v", got, want)
+	}
+	policies["whatsapp-message"], policies["another"] = other(), other()
+	if got, want := policies.Variables(), []string{"claimId", "lastSubmissionTime", "messageId", "retryCount", "sendError", "submissionError"}; !slices.Equal(got, want) {
+		t.Errorf("variables %v, want %v", got, want)
+	}
+	if got, want := policies.IDVariables(), []string{"claimId", "messageId"}; !slices.Equal(got, want) {
+		t.Errorf("id variables %v, want %v", got, want)
+	}
+}
+
+// TestTISSSubmission pins the policy to RN-BIL-005 §13.3 and R5.
+func TestTISSSubmission(t *testing.T) {
+	p := decision.TISSSubmission()
+	want := decision.BackoffRule{Base: 5 * time.Minute, Min: 5 * time.Minute, Max: 4 * time.Hour, Factor: 2, Jitter: 0.2, Rounding: time.Minute}
+	if p.Backoff != want || p.MaxRetries != 5 || p.EmptyError != decision.RejectEmptyError {
+		t.Errorf("%+v, %d retries, empty errors %s", p.Backoff, p.MaxRetries, p.EmptyError)
+	}
+	if p.IDPattern.String() != `^CLM-.*-\d+$` || p.IDVariable != "claimId" || p.ErrorVariable != "submissionError" {
+		t.Errorf("reads %s (%s) and %s", p.IDVariable, p.IDPattern, p.ErrorVariable)
+	}
+}
+
+// TestReadOutcome: success, failure, or none; anything else is named.
+func TestReadOutcome(t *testing.T) {
+	for value, sound := range map[decision.Value]bool{
+		"": true, "null": true, `"success"`: true, `"failure"`: true,
+		`"SUCCESS"`: false, `""`: false, `"ok"`: false, "true": false, "0": false, "{}": false, "success": false,
+	} {
+		rejection := decision.ReadOutcome(value)
+		if (rejection == nil) != sound {
+			t.Errorf("%s: %v", value, rejection)
+		}
+	}
+	const want = `INVALID_RETRY_OUTCOME: retryOutcome is "ok" (text), expected success, failure, or none`
+	if got := decision.ReadOutcome(`"ok"`).Error(); got != want {
+		t.Errorf("message\n%s\nwant\n%s", got, want)
+	}
+}
+
+// TestMinutes: a part of a minute counts as one (the contract's backoffMinutes).
+func TestMinutes(t *testing.T) {
+	for delay, want := range map[time.Duration]int64{
+		0: 0, 1: 1, 5 * time.Second: 1, time.Minute: 1, time.Minute + 1: 2, 90 * time.Second: 2, 4 * time.Hour: 240, math.MaxInt64: 153722868,
+	} {
+		if got := (decision.Backoff{Delay: delay}).Minutes(); got != want {
+			t.Errorf("%s are %d minutes, want %d", delay, got, want)
+		}
+	}
+}
+
+// TestDecideLeavesItsArguments as they were; they are shared by every job.
+func TestDecideLeavesItsArguments(t *testing.T) {
+	p := decision.TISSSubmission()
+	f, rejection := p.Read(claim("1", "TIMEOUT"))
+	if rejection != nil {
+		t.Fatal(rejection)
+	}
+	before, past := f, decision.Past{Retries: 4, FirstFailure: analysed}
+	first := decision.Decide(&f, p, past, analysed)
+	if f != before {
+		t.Errorf("the failure has become %+v", f)
+	}
+	if second := decision.Decide(&f, p, past, analysed); first != second {
+		t.Errorf("%+v, then %+v", first, second)
+	}
+}

@@ -1,0 +1,184 @@
+package decision_test
+
+import (
+	"regexp"
+	"testing"
+	"time"
+
+	"retry-worker/internal/decision"
+)
+
+// TestR07Time: an absolute instant in UTC, in whole seconds, exactly the backoff after the analysis.
+func TestR07Time(t *testing.T) {
+	brasilia := time.FixedZone("-03", -3*3600)
+	tests := []struct {
+		name     string
+		now      time.Time
+		analysed string
+	}{
+		{"whole second", analysed, "2025-01-12T10:40:00Z"},
+		{"the last nanosecond of a second", analysed.Add(time.Second - 1), "2025-01-12T10:40:00Z"},
+		{"in Brasília", time.Date(2025, 1, 12, 7, 40, 0, 5e8, brasilia), "2025-01-12T10:40:00Z"},
+		{"the next day is in UTC already", time.Date(2025, 1, 12, 22, 30, 0, 0, brasilia), "2025-01-13T01:30:00Z"},
+		{"leap day", time.Date(2028, 2, 28, 23, 59, 59, 9e8, time.UTC), "2028-02-28T23:59:59Z"},
+		{"before 1970", time.Date(1969, 12, 31, 23, 59, 59, 1, time.UTC), "1969-12-31T23:59:59Z"},
+	}
+	p := decision.TISSSubmission()
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			d := decideWith(p, claim("2", "TIMEOUT"), decision.Past{}, tt.now)
+			if got := d.AnalysedAt.Format(time.RFC3339Nano); got != tt.analysed {
+				t.Errorf("analysed at %s, want %s", got, tt.analysed)
+			}
+			checkNext(t, &d, tt.now)
+			if got := d.NextRetryTime.Format(time.RFC3339Nano); !wholeSeconds.MatchString(got) {
+				t.Errorf("nextRetryTime is %s, want whole seconds and a Z", got)
+			}
+			if minutes := d.NextRetryTime.Sub(d.AnalysedAt).Minutes(); minutes != float64(d.Backoff.Minutes()) {
+				t.Errorf("nextRetryTime − now is %v minutes, backoffMinutes %d", minutes, d.Backoff.Minutes())
+			}
+		})
+	}
+}
+
+var wholeSeconds = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$`)
+
+func checkNext(t *testing.T, d *decision.Decision, now time.Time) {
+	t.Helper()
+	if !d.NextRetryTime.Equal(d.AnalysedAt.Add(d.Backoff.Delay)) {
+		t.Errorf("nextRetryTime is %s, want %s and %s", d.NextRetryTime, d.AnalysedAt, d.Backoff.Delay)
+	}
+	if !d.NextRetryTime.After(now) { // BIL-005-V5
+		t.Errorf("nextRetryTime %s is not after %s", d.NextRetryTime, now)
+	}
+	if d.NextRetryTime.Location() != time.UTC {
+		t.Errorf("nextRetryTime is in %s, want UTC", d.NextRetryTime.Location())
+	}
+}
+
+// TestR07Milliseconds: where the policy's delays are below a minute, instants keep their milliseconds.
+func TestR07Milliseconds(t *testing.T) {
+	now := analysed.Add(123_999_999 * time.Nanosecond)
+	tests := []struct {
+		least time.Duration
+		want  string
+	}{
+		{time.Second, "2025-01-12T10:40:01.123Z"},
+		{59_999 * time.Millisecond, "2025-01-12T10:41:00.122Z"},
+		{time.Minute, "2025-01-12T10:41:00Z"},
+		{time.Hour, "2025-01-12T11:40:00Z"},
+	}
+	for _, tt := range tests {
+		p := decision.TISSSubmission()
+		p.Backoff = decision.BackoffRule{Base: tt.least, Min: tt.least, Max: tt.least, Factor: 1}
+		d := decideWith(p, claim("2", "TIMEOUT"), decision.Past{}, now)
+		checkNext(t, &d, now)
+		if got := d.NextRetryTime.Format(time.RFC3339Nano); got != tt.want {
+			t.Errorf("delays of %s: nextRetryTime %s, want %s", tt.least, got, tt.want)
+		}
+	}
+}
+
+// TestR23LastSubmissionTime: RFC 3339, or the same without a zone (UTC); anything else is refused.
+func TestR23LastSubmissionTime(t *testing.T) {
+	tests := []struct {
+		value decision.Value
+		want  string // in UTC; empty: INVALID_LAST_SUBMISSION_TIME
+	}{
+		{`"2025-01-12T10:40:00Z"`, "2025-01-12T10:40:00Z"},
+		{`"2025-01-12t10:40:00z"`, "2025-01-12T10:40:00Z"}, // RFC 3339 §5.6 lets them be lower case
+		{`"2025-01-12T10:40:00.5Z"`, "2025-01-12T10:40:00.5Z"},
+		{`"2025-01-12T10:40:00.123456789Z"`, "2025-01-12T10:40:00.123456789Z"},
+		{`"2025-01-12T10:40:00.1234567891Z"`, "2025-01-12T10:40:00.123456789Z"},
+		{`"2025-01-12T07:40:00-03:00"`, "2025-01-12T10:40:00Z"},
+		{`"2025-01-12T23:59:59+14:00"`, "2025-01-12T09:59:59Z"},
+		{`"2025-01-12T10:40:00+00:00"`, "2025-01-12T10:40:00Z"},
+		{`"2025-01-12T10:40:00-00:00"`, "2025-01-12T10:40:00Z"},
+		{`"2025-01-12T10:40:00+23:59"`, "2025-01-11T10:41:00Z"},
+		{`"2024-02-29T00:00:00Z"`, "2024-02-29T00:00:00Z"},
+		{`"2025-01-12T10:40:00\u005a"`, "2025-01-12T10:40:00Z"},
+		{`"9999-12-31T23:59:59Z"`, "9999-12-31T23:59:59Z"},
+		// Without a zone, as java.time.LocalDateTime prints it.
+		{`"2025-01-12T10:40:07"`, "2025-01-12T10:40:07Z"},
+		{`"2025-01-12T10:40:07.25"`, "2025-01-12T10:40:07.25Z"},
+		{`"2025-01-12T10:40:07.123456789"`, "2025-01-12T10:40:07.123456789Z"},
+		{`"2025-01-12T10:40"`, "2025-01-12T10:40:00Z"},
+		// Anything else.
+		{`""`, ""}, {`" "`, ""}, {`"null"`, ""}, {`"ontem"`, ""}, {`"2025"`, ""}, {`"2025-01"`, ""}, {`"2025-01-12"`, ""}, {`"2025-01-12T10"`, ""}, {`"10:40:00"`, ""},
+		{`"12/01/2025 10:40"`, ""}, {`"2025-01-12 10:40:00"`, ""}, {`"2025-01-12 10:40:00Z"`, ""}, {`"20250112T104000Z"`, ""}, {`"2025-W02-7T10:40:00Z"`, ""},
+		{`"2025-01-12T10:40Z"`, ""}, {`"2025-01-12T10:40-03:00"`, ""}, {`"2025-01-12T10:40:00-0300"`, ""}, {`"2025-01-12T10:40:00-03"`, ""}, {`"2025-01-12T10:40:00 -03:00"`, ""},
+		{`"2025-01-12T10:40:00Z[America/Sao_Paulo]"`, ""}, {`"2025-01-12T10:40:00 BRT"`, ""}, {`"2025-01-12T10:40:00America/Sao_Paulo"`, ""}, {`"2025-01-12T10:40:00ZZ"`, ""},
+		{`" 2025-01-12T10:40:00Z"`, ""}, {`"2025-01-12T10:40:00Z "`, ""}, {`"2025-01-12T10:40:00Z\n"`, ""}, {`"+2025-01-12T10:40:00Z"`, ""}, {`"-2025-01-12T10:40:00Z"`, ""},
+		{`"2025-01-12T10:40:00."`, ""}, {`"2025-01-12T10:40:00.Z"`, ""}, {`"2025-01-12T10:40:00,5Z"`, ""}, {`"2025-01-12T10:40:00,5"`, ""},
+		{`"2025-1-12T10:40:00Z"`, ""}, {`"2025-01-2T10:40:00Z"`, ""}, {`"2025-01-12T1:40:00Z"`, ""}, {`"2025-01-12T1:40:00"`, ""}, {`"2025-01-12T1:40"`, ""}, {`"2025-01-12T10:4:00Z"`, ""}, {`"25-01-12T10:40:00Z"`, ""},
+		{`"2025-02-29T00:00:00Z"`, ""}, {`"2025-13-01T00:00:00Z"`, ""}, {`"2025-00-01T00:00:00Z"`, ""}, {`"2025-01-00T00:00:00Z"`, ""}, {`"2025-04-31T00:00:00Z"`, ""},
+		{`"2025-01-12T24:00:00Z"`, ""}, {`"2025-01-12T10:60:00Z"`, ""}, {`"2025-01-12T10:40:60Z"`, ""}, {`"10000-01-01T00:00:00Z"`, ""},
+		{`"2025-01-12T10:40:00+24:00"`, ""}, {`"2025-01-12T10:40:00-03:60"`, ""}, {`"2025-01-12T10:40:00+99:99"`, ""},
+		{`"２０２５-01-12T10:40:00Z"`, ""}, {`"2025-01-12T10:40:00Z\u0000"`, ""},
+		{"1736678400", ""}, {"1736678400000", ""}, {"0", ""}, {"true", ""}, {"[2025,1,12,10,40]", ""}, {"{}", ""}, {"2025-01-12T10:40:00Z", ""}, {`"2025-01-12T10:40:00Z`, ""},
+	}
+	for _, tt := range tests {
+		v := claim("0", "TIMEOUT")
+		v.LastSubmissionTime = tt.value
+		f, rejection := decision.TISSSubmission().Read(v)
+		got := ""
+		if rejection == nil {
+			got = f.LastSubmission.Format(time.RFC3339Nano)
+		} else if rejection.Code != decision.InvalidLastSubmissionTime {
+			t.Errorf("%s is rejected as %s", tt.value, rejection.Code)
+		}
+		if got != tt.want {
+			t.Errorf("%s is read as %q, want %q", tt.value, got, tt.want)
+		}
+	}
+}
+
+// TestR23EpisodeClock: it starts with the earliest of what is known; the future says nothing.
+func TestR23EpisodeClock(t *testing.T) {
+	const none = ""
+	tests := []struct {
+		name, last, remembered, want string
+	}{
+		{"nothing is known", none, none, "2025-01-12T10:40:00Z"},
+		{"an earlier submission", "2025-01-12T10:39:30Z", none, "2025-01-12T10:39:30Z"},
+		{"an earlier submission in another zone", "2025-01-12T07:39:30-03:00", none, "2025-01-12T10:39:30Z"},
+		{"an earlier submission without a zone", "2025-01-12T10:39:30", none, "2025-01-12T10:39:30Z"},
+		{"a submission this instant", "2025-01-12T10:40:00Z", none, "2025-01-12T10:40:00Z"},
+		{"a submission in the future", "2025-01-12T10:40:01Z", none, "2025-01-12T10:40:00Z"},
+		{"a submission in the far future", "9999-12-31T23:59:59Z", none, "2025-01-12T10:40:00Z"},
+		{"an episode", none, "2025-01-12T09:00:00Z", "2025-01-12T09:00:00Z"},
+		{"an episode, then a later submission", "2025-01-12T10:30:00Z", "2025-01-12T09:00:00Z", "2025-01-12T09:00:00Z"},
+		{"a submission before the episode", "2025-01-12T08:59:00Z", "2025-01-12T09:00:00Z", "2025-01-12T08:59:00Z"},
+		{"an episode, and a submission in the future", "2025-01-13T10:30:00Z", "2025-01-12T09:00:00Z", "2025-01-12T09:00:00Z"},
+		{"the first instant of all counts as none", "0001-01-01T00:00:00Z", none, "2025-01-12T10:40:00Z"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			v := claim("5", "TIMEOUT")
+			var past decision.Past
+			if tt.last != none {
+				v.LastSubmissionTime = decision.Text(tt.last)
+			}
+			if tt.remembered != none {
+				past.FirstFailure = instantOf(t, tt.remembered)
+			}
+			d := decideWith(decision.TISSSubmission(), v, past, analysed.Add(700*time.Millisecond))
+			if !d.FirstFailure.Equal(instantOf(t, tt.want)) {
+				t.Errorf("the episode starts at %s, want %s", d.FirstFailure, tt.want)
+			}
+			event, ok := d.Event(decision.RNBIL005, "").(decision.MaxRetriesExceededEvent)
+			if want := analysed.Sub(instantOf(t, tt.want)); !ok || event.TotalDuration != want {
+				t.Errorf("it lasted %s, want %s", event.TotalDuration, want)
+			}
+		})
+	}
+}
+
+func instantOf(t *testing.T, s string) time.Time {
+	t.Helper()
+	at, err := time.Parse(time.RFC3339, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return at
+}

@@ -1,0 +1,144 @@
+package decision
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// Value is one variable as the JSON text it came as; empty where the variable is absent.
+type Value string
+
+// Text is the value of a string.
+func Text(s string) Value {
+	if meansItself(s) {
+		return Value(`"` + s + `"`)
+	}
+	b, err := json.Marshal(s)
+	if err != nil { // cannot be: any string has a JSON form
+		return ""
+	}
+	return Value(b)
+}
+
+func (v Value) absent() bool { return v == "" || v == "null" }
+
+// text is the string that v holds; false where v is no string.
+func (v Value) text() (string, bool) {
+	last := len(v) - 1
+	if last < 1 || v[0] != '"' || v[last] != '"' {
+		return "", false
+	}
+	if inner := string(v[1:last]); meansItself(inner) {
+		return inner, true
+	}
+	var s string
+	err := json.Unmarshal([]byte(v), &s)
+	return s, err == nil
+}
+
+// meansItself tells whether s stands in a JSON string as it is: nothing to escape, decode or refuse.
+func meansItself(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c == '"' || c == '\\' {
+			return false
+		}
+	}
+	return utf8.ValidString(s)
+}
+
+// whole is the number that v holds if it is whole, at least 0 and an int64: 2, 2.0 and 2e0 are (R9).
+func (v Value) whole() (int64, bool) {
+	if '1' <= v[0] && v[0] <= '9' || v == "0" { // ParseInt takes "+2" and "007" too, which are no JSON
+		if n, err := strconv.ParseInt(string(v), 10, 64); err == nil {
+			return n, true
+		}
+	}
+	digits, exponent, ok := v.decimal()
+	if !ok {
+		return 0, false
+	}
+	digits = strings.TrimLeft(digits, "0")
+	if digits == "" {
+		return 0, true
+	}
+	trimmed := strings.TrimRight(digits, "0")
+	exponent += len(digits) - len(trimmed)
+	const mostDigits = 19
+	if exponent < 0 || exponent > mostDigits || len(trimmed)+exponent > mostDigits {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(trimmed+strings.Repeat("0", exponent), 10, 64)
+	return n, err == nil
+}
+
+// decimal splits a JSON number that is not negative (−0 is not) into its digits and the power of ten
+// they are to be multiplied by.
+func (v Value) decimal() (digits string, exponent int, ok bool) {
+	if v[0] != '-' && !isDigit(v[0]) || !isDigit(v[len(v)-1]) || !json.Valid([]byte(v)) {
+		return "", 0, false
+	}
+	mantissa, power, hasPower := strings.Cut(strings.ToLower(string(v)), "e")
+	if hasPower {
+		const most = 1 << 30              // more than any mantissa has digits to make up for
+		exponent, _ = strconv.Atoi(power) // fails by size only, and then gives the largest
+		exponent = min(max(exponent, -most), most)
+	}
+	negative := strings.HasPrefix(mantissa, "-")
+	whole, fraction, _ := strings.Cut(strings.TrimPrefix(mantissa, "-"), ".")
+	digits = whole + fraction
+	if negative && strings.Trim(digits, "0") != "" {
+		return "", 0, false
+	}
+	return digits, exponent - len(fraction), true
+}
+
+// instantLayouts are RFC 3339 and, read as UTC, what java.time.LocalDateTime prints: it leaves out
+// seconds that are zero (R7, R23).
+var instantLayouts = [...]string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02T15:04"}
+
+// instant is the point in time that v holds, in UTC.
+func (v Value) instant() (time.Time, bool) {
+	s, ok := v.text()
+	if !ok {
+		return time.Time{}, false
+	}
+	s = strings.ToUpper(s) // RFC 3339 lets t and z stand for T and Z
+	for _, layout := range instantLayouts {
+		if t, err := time.Parse(layout, s); err == nil {
+			return t.UTC(), isStrict(s)
+		}
+	}
+	return time.Time{}, false
+}
+
+// isStrict refuses what time.Parse takes and RFC 3339 does not know: an hour of one digit, a comma
+// before the fraction, an offset of a day or with a minute above 59. s is what time.Parse took.
+func isStrict(s string) bool {
+	zone := s[len(s)-len("+00:00"):]
+	offset := zone[0] == '+' || zone[0] == '-'
+	return s[len("2006-01-02T15")] == ':' && !strings.Contains(s, ",") &&
+		(!offset || zone[1:3] < "24" && zone[4:] < "60")
+}
+
+// describe shows v in a message, in one line: a scalar as it is, of a list or an object only what it is.
+func (v Value) describe() string {
+	if v == "" {
+		return "missing"
+	}
+	if text, ok := v.text(); ok {
+		return strconv.Quote(text) + " (text)"
+	}
+	switch {
+	case v[0] == '{':
+		return "an object"
+	case v[0] == '[':
+		return "a list"
+	case !json.Valid([]byte(v)):
+		return strconv.Quote(string(v)) + " (no JSON)"
+	default:
+		return strings.TrimSpace(string(v))
+	}
+}

@@ -1,0 +1,90 @@
+package zeebe
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// CheckAddress opens and closes a TCP connection to the gateway.
+func CheckAddress(ctx context.Context, o Options) error {
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", o.Address)
+	if err != nil {
+		return fmt.Errorf("%w; is the engine running, and is ZEEBE_ADDRESS right?", err)
+	}
+	return conn.Close()
+}
+
+// CheckTLS does one TLS handshake with the gateway and describes what was agreed.
+func CheckTLS(ctx context.Context, o Options) (string, error) {
+	config, err := o.tlsConfig()
+	if err != nil {
+		return "", err
+	}
+	config.NextProtos = []string{"h2"}
+	conn, err := (&tls.Dialer{Config: config}).DialContext(ctx, "tcp", o.Address)
+	if err != nil {
+		return "", fmt.Errorf("%w; %s", err, tlsAdvice(err))
+	}
+	state := conn.(*tls.Conn).ConnectionState()
+	until := state.PeerCertificates[0].NotAfter.UTC().Format("2006-01-02")
+	return tls.VersionName(state.Version) + ", certificate valid until " + until, conn.Close()
+}
+
+func tlsAdvice(err error) string {
+	switch {
+	case isError[tls.RecordHeaderError](err):
+		return "the gateway speaks no TLS: set ZEEBE_INSECURE_CONNECTION=true"
+	case isError[x509.UnknownAuthorityError](err):
+		return "set ZEEBE_CA_CERTIFICATE_PATH to the PEM file of the authority that signed it"
+	case isError[x509.HostnameError](err):
+		return "set ZEEBE_OVERRIDE_AUTHORITY to a name in the certificate"
+	default:
+		return "if the gateway speaks no TLS, set ZEEBE_INSECURE_CONNECTION=true"
+	}
+}
+
+func isError[E error](err error) bool {
+	_, ok := errors.AsType[E](err)
+	return ok
+}
+
+// CheckToken has a token issued; without OAuth there is nothing to check.
+func (c *Client) CheckToken(ctx context.Context) error {
+	if c.tokens == nil {
+		return nil
+	}
+	_, err := c.tokens.get(ctx)
+	return err
+}
+
+// Advice is what to do about an error of a call, for the person at the command line.
+func Advice(err error) string {
+	switch status.Code(err) {
+	case codes.Unavailable, codes.DeadlineExceeded:
+		if strings.Contains(err.Error(), "tls:") || strings.Contains(err.Error(), "certificate") {
+			return tlsAdvice(err)
+		}
+		if strings.Contains(err.Error(), "server preface") || strings.Contains(err.Error(), "EOF") {
+			return "the gateway may speak TLS: unset ZEEBE_INSECURE_CONNECTION"
+		}
+		return "is the engine running, and is ZEEBE_ADDRESS right?"
+	case codes.Unauthenticated:
+		return "the gateway wants a token: set ZEEBE_CLIENT_ID, ZEEBE_CLIENT_SECRET and ZEEBE_AUTHORIZATION_SERVER_URL, and check ZEEBE_TOKEN_AUDIENCE"
+	case codes.PermissionDenied:
+		return "give this client the right to do it in the engine's identity management"
+	case codes.InvalidArgument:
+		return "check RETRY_WORKER_TENANT_IDS: the engine knows no such tenant, or has multi-tenancy off"
+	case codes.Unimplemented:
+		return "is that a Zeebe gateway's gRPC port (26500 by default)?"
+	default:
+		return "see the gateway's log"
+	}
+}

@@ -1,0 +1,115 @@
+package zeebe
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/camunda/zeebe/clients/go/v8/pkg/pb"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// Topology is what the gateway says of its cluster.
+type Topology struct {
+	GatewayVersion                         string
+	Brokers, Partitions, ReplicationFactor int32
+	// Leaders is the number of partitions that have one: work goes on where it equals Partitions.
+	Leaders int32
+}
+
+// Topology asks the gateway for its cluster; the cheapest proof that it can be reached.
+func (c *Client) Topology(ctx context.Context) (Topology, error) {
+	r, err := c.gateway.Topology(ctx, &pb.TopologyRequest{})
+	if err != nil {
+		return Topology{}, fmt.Errorf("ask for the topology: %w", err)
+	}
+	t := Topology{
+		GatewayVersion: r.GatewayVersion, Brokers: int32(len(r.Brokers)),
+		Partitions: r.PartitionsCount, ReplicationFactor: r.ReplicationFactor,
+	}
+	for _, b := range r.Brokers {
+		for _, p := range b.Partitions {
+			if p.Role == pb.Partition_LEADER {
+				t.Leaders++
+			}
+		}
+	}
+	return t, nil
+}
+
+// Deployment is one process as the engine has it now.
+type Deployment struct {
+	ProcessID string
+	Version   int32
+	Key       int64
+}
+
+// Deploy gives the engine a model; one it has already keeps its version. An empty tenant is the default.
+func (c *Client) Deploy(ctx context.Context, name string, content []byte, tenant string) ([]Deployment, error) {
+	r, err := c.gateway.DeployResource(ctx, &pb.DeployResourceRequest{
+		Resources: []*pb.Resource{{Name: name, Content: content}}, TenantId: tenant,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("deploy %s: %w", name, err)
+	}
+	var all []Deployment
+	for _, d := range r.Deployments {
+		if p := d.GetProcess(); p != nil {
+			all = append(all, Deployment{p.BpmnProcessId, p.Version, p.ProcessDefinitionKey})
+		}
+	}
+	return all, nil
+}
+
+// Create starts an instance of the newest version of a process and returns its key. variables is a
+// JSON object.
+func (c *Client) Create(ctx context.Context, processID, variables string) (int64, error) {
+	r, err := c.gateway.CreateProcessInstance(ctx, &pb.CreateProcessInstanceRequest{
+		BpmnProcessId: processID, Version: newestVersion, Variables: variables,
+	})
+	if err != nil {
+		return 0, fmt.Errorf("start an instance of %s: %w", processID, err)
+	}
+	return r.ProcessInstanceKey, nil
+}
+
+const (
+	newestVersion = -1
+	// noSuch is the id of an element, and the type of a job, that no model has.
+	noSuch = "retry-worker-check"
+)
+
+// HasProcess tells whether a process is deployed. The protocol has no query for it: an instance that
+// is to begin at an element that does not exist is refused as invalid where the process is known, and
+// as not found where it is not. Nothing is ever started.
+func (c *Client) HasProcess(ctx context.Context, processID, tenant string) (bool, error) {
+	_, err := c.gateway.CreateProcessInstance(ctx, &pb.CreateProcessInstanceRequest{
+		BpmnProcessId: processID, Version: newestVersion, TenantId: tenant,
+		StartInstructions: []*pb.ProcessInstanceCreationStartInstruction{{ElementId: noSuch}},
+	})
+	switch status.Code(err) {
+	case codes.NotFound:
+		return false, nil
+	case codes.InvalidArgument:
+		return true, nil
+	default:
+		return false, fmt.Errorf("look for the process %s: %w", processID, err)
+	}
+}
+
+// MayActivate asks for a job that cannot exist: whether token and tenants allow taking jobs.
+func (c *Client) MayActivate(ctx context.Context, tenants []string) error {
+	stream, err := c.gateway.ActivateJobs(ctx, &pb.ActivateJobsRequest{
+		Type: noSuch, Worker: noSuch, MaxJobsToActivate: 1, Timeout: time.Second.Milliseconds(),
+		RequestTimeout: -1, // answer at once
+		TenantIds:      tenants,
+	})
+	for err == nil {
+		_, err = stream.Recv()
+	}
+	if pollEnded(err) {
+		return nil
+	}
+	return fmt.Errorf("ask for jobs: %w", err)
+}

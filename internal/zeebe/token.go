@@ -1,0 +1,204 @@
+package zeebe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+	"golang.org/x/oauth2"
+	"golang.org/x/oauth2/clientcredentials"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+)
+
+// OAuth is the client-credentials grant by which the gateway's tokens are had.
+type OAuth struct {
+	ClientID, ClientSecret string
+	// Audience and Scope may be empty.
+	Audience, Scope string
+	// URL of the token endpoint.
+	URL string
+	// RequestTimeout of one token request.
+	RequestTimeout time.Duration
+}
+
+const (
+	// refreshEarly is how long before its end a token is replaced, a fifth of its life at most; while it
+	// lasts it is used on if the identity provider is down.
+	refreshEarly = 30 * time.Second
+	// tokenPauseFirst and tokenPauseMost bound the pause after a failed token request.
+	tokenPauseFirst = time.Second
+	tokenPauseMost  = 15 * time.Second
+)
+
+// tokenError says that no token could be had; nothing was sent to the gateway.
+type tokenError struct{ err error }
+
+func (e *tokenError) Error() string { return "token for the engine: " + e.err.Error() }
+func (e *tokenError) Unwrap() error { return e.err }
+
+// tokenSource keeps one token for all calls. However many wait, one request is under way; after a
+// failed one the next waits for a pause, and callers get the failure at once meanwhile.
+type tokenSource struct {
+	request func(context.Context) (*oauth2.Token, error)
+	timeout time.Duration
+	log     *zap.Logger
+	life    context.Context
+	close   context.CancelFunc
+
+	mu      sync.Mutex
+	token   *oauth2.Token
+	renew   time.Time     // when to replace token, before it ends
+	refused string        // an access token the gateway did not take
+	running chan struct{} // closed when the request under way ends
+	failure error         // why there is no usable token, while there is none
+	next    time.Time     // no request before
+	pause   time.Duration
+}
+
+func newTokenSource(o OAuth, client *http.Client, log *zap.Logger) *tokenSource {
+	config := clientcredentials.Config{
+		ClientID: o.ClientID, ClientSecret: o.ClientSecret, TokenURL: o.URL, AuthStyle: oauth2.AuthStyleInParams,
+	}
+	if o.Scope != "" {
+		config.Scopes = []string{o.Scope}
+	}
+	if o.Audience != "" {
+		config.EndpointParams = url.Values{"audience": {o.Audience}}
+	}
+	life, stop := context.WithCancel(context.Background())
+	return &tokenSource{
+		timeout: o.RequestTimeout, log: log, life: life, close: stop,
+		request: func(ctx context.Context) (*oauth2.Token, error) {
+			return config.Token(context.WithValue(ctx, oauth2.HTTPClient, client))
+		},
+	}
+}
+
+// get is the token to send now. It waits for a request only while there is no usable token.
+func (s *tokenSource) get(ctx context.Context) (*oauth2.Token, error) {
+	s.mu.Lock()
+	token, usable := s.token, s.usable()
+	if (!usable || s.due()) && s.running == nil && !time.Now().Before(s.next) {
+		s.running = make(chan struct{})
+		go s.refresh()
+	}
+	running, failure := s.running, s.failure
+	s.mu.Unlock()
+	switch {
+	case usable:
+		return token, nil
+	case running == nil:
+		return nil, failure
+	}
+	select {
+	case <-running:
+	case <-ctx.Done():
+		return nil, &tokenError{ctx.Err()}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.usable() {
+		return s.token, nil
+	}
+	return nil, s.failure
+}
+
+func (s *tokenSource) usable() bool {
+	return s.token != nil && s.token.AccessToken != s.refused &&
+		(s.token.Expiry.IsZero() || time.Now().Before(s.token.Expiry))
+}
+
+func (s *tokenSource) due() bool {
+	return !s.token.Expiry.IsZero() && time.Now().After(s.renew)
+}
+
+func (s *tokenSource) refresh() {
+	ctx, cancel := context.WithTimeout(s.life, s.timeout)
+	defer cancel()
+	token, err := s.request(ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	defer close(s.running)
+	defer func() { s.running = nil }()
+	if err == nil {
+		s.token, s.refused, s.pause = token, "", 0
+		s.renew = token.Expiry.Add(-min(refreshEarly, time.Until(token.Expiry)/5))
+		s.next = time.Now().Add(tokenPauseFirst) // tokens that hardly last must not become a storm
+		s.failure = &tokenError{errors.New("the last token has ended already; check the identity provider's token lifetime and this machine's clock")}
+		return
+	}
+	s.failure = &tokenError{describeTokenFailure(err)}
+	s.pause = min(max(2*s.pause, tokenPauseFirst), tokenPauseMost)
+	s.next = time.Now().Add(s.pause)
+	s.log.Warn("no token from the identity provider; asking again", zap.Error(s.failure), zap.Duration("pause", s.pause))
+}
+
+// describeTokenFailure keeps the provider's answer out: it may repeat the secret.
+func describeTokenFailure(err error) error {
+	if refused, ok := errors.AsType[*oauth2.RetrieveError](err); ok {
+		return fmt.Errorf("the identity provider answered %s %s; check ZEEBE_CLIENT_ID, ZEEBE_CLIENT_SECRET and ZEEBE_TOKEN_AUDIENCE",
+			refused.Response.Status, refused.ErrorCode)
+	}
+	return fmt.Errorf("%w; check ZEEBE_AUTHORIZATION_SERVER_URL", err)
+}
+
+// reject notes that the gateway did not take this token: another is asked for, in its time.
+func (s *tokenSource) reject(token *oauth2.Token) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.token == token {
+		s.refused = token.AccessToken
+		s.failure = &tokenError{errors.New("the engine does not take the token; check ZEEBE_TOKEN_AUDIENCE")}
+	}
+}
+
+func (s *tokenSource) unary(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	token, err := s.get(ctx)
+	if err != nil {
+		return err
+	}
+	err = invoke(withToken(ctx, token), method, req, reply, cc, opts...)
+	if status.Code(err) == codes.Unauthenticated {
+		s.reject(token)
+	}
+	return err
+}
+
+func (s *tokenSource) stream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	token, err := s.get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	stream, err := open(withToken(ctx, token), desc, cc, method, opts...)
+	if err != nil {
+		return nil, err
+	}
+	return &watchedStream{stream, s, token}, nil
+}
+
+// watchedStream notices UNAUTHENTICATED, which a stream says at its first message.
+type watchedStream struct {
+	grpc.ClientStream
+	tokens *tokenSource
+	token  *oauth2.Token
+}
+
+func (w *watchedStream) RecvMsg(m any) error {
+	err := w.ClientStream.RecvMsg(m)
+	if status.Code(err) == codes.Unauthenticated {
+		w.tokens.reject(w.token)
+	}
+	return err
+}
+
+func withToken(ctx context.Context, t *oauth2.Token) context.Context {
+	return metadata.AppendToOutgoingContext(ctx, "authorization", t.Type()+" "+t.AccessToken)
+}

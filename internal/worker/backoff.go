@@ -1,0 +1,40 @@
+package worker
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+)
+
+// backoff paces repeated tries: doubling pauses between bounds, each drawn from its upper half so that
+// replicas do not move in step. Not for concurrent use.
+type backoff struct{ first, most, next time.Duration }
+
+func newBackoff(first, most time.Duration) *backoff {
+	return &backoff{first: first, most: most, next: first}
+}
+
+func (b *backoff) reset() { b.next = b.first }
+
+// wait pauses, or returns early when ctx ends.
+func (b *backoff) wait(ctx context.Context) { pauseFor(ctx, b.draw()) }
+
+// waitUntil is wait, but not beyond deadline.
+func (b *backoff) waitUntil(ctx context.Context, deadline time.Time) {
+	pauseFor(ctx, min(b.draw(), time.Until(deadline)))
+}
+
+func (b *backoff) draw() time.Duration {
+	pause := b.next/2 + rand.N(b.next/2)
+	b.next = min(2*b.next, b.most)
+	return pause
+}
+
+func pauseFor(ctx context.Context, pause time.Duration) {
+	t := time.NewTimer(pause)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}

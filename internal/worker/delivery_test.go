@@ -1,0 +1,416 @@
+package worker_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/zap/zapcore"
+
+	"retry-worker/internal/worker"
+)
+
+// What an engine may say to one try of an answer.
+var (
+	taken     error // nil
+	ambiguous = refusal(worker.Ambiguous)
+	notTaken  = refusal(worker.NotTaken)
+	gone      = refusal(worker.Gone)
+	refused   = refusal(worker.Refused)
+	tooLarge  = refusal(worker.TooLarge)
+	unknown   = errors.New("no engine error at all")
+)
+
+// says is an engine that answers a job's tries in order; the last thing it says it says for ever.
+func says(script ...error) func(context.Context, answer) error {
+	return func(_ context.Context, a answer) error { return script[min(a.try, len(script))-1] }
+}
+
+// The replies a handler may give.
+var (
+	completion = worker.Reply{Action: worker.Completed, Variables: `{"shouldRetry":true}`}
+	bpmnError  = worker.Reply{Action: worker.Thrown, Error: worker.BPMNError{
+		Code: "PERMANENT_ERROR", Message: "Permanent error, not retried", Variables: `{"shouldRetry":false}`}}
+	rejection = worker.Reply{Action: worker.Failed, Failure: worker.Failure{Message: "INVALID_CLAIM_ID: …"}}
+)
+
+func replying(r worker.Reply) worker.Handler {
+	return func(context.Context, *worker.Job) worker.Reply { return r }
+}
+
+// TestDelivery: what the engine says to the tries of one answer, and what the job is counted as.
+func TestDelivery(t *testing.T) {
+	tests := []struct {
+		name   string
+		reply  worker.Reply
+		script []error
+		want   worker.Action
+		verbs  string // of all tries
+	}{
+		{"taken at once", completion, []error{taken}, worker.Completed, "complete"},
+		{"an error taken at once", bpmnError, []error{taken}, worker.Thrown, "throw"},
+		{"a rejection taken at once", rejection, []error{taken}, worker.Failed, "fail"},
+		{"busy, then taken", completion, []error{notTaken, notTaken, taken}, worker.Completed, "complete complete complete"},
+		{"an error: busy, then taken", bpmnError, []error{notTaken, taken}, worker.Thrown, "throw throw"},
+		{"a rejection: busy, then taken", rejection, []error{notTaken, taken}, worker.Failed, "fail fail"},
+		{"lost, then taken", completion, []error{ambiguous, taken}, worker.Completed, "complete complete"},
+		{"somebody else was first", completion, []error{gone}, worker.Superseded, "complete"},
+		{"busy, then somebody else was first", completion, []error{notTaken, gone}, worker.Superseded, "complete complete"},
+		{"too large, then somebody else was first", completion, []error{tooLarge, gone}, worker.Superseded, "complete complete"},
+		{"lost, then gone: it may have been us", completion, []error{ambiguous, gone}, worker.Unconfirmed, "complete complete"},
+		{"an error lost, then gone", bpmnError, []error{ambiguous, gone}, worker.Unconfirmed, "throw throw"},
+		{"a rejection lost, then gone", rejection, []error{ambiguous, gone}, worker.Unconfirmed, "fail fail"},
+		{"lost, busy, gone", completion, []error{ambiguous, notTaken, gone}, worker.Unconfirmed, "complete complete complete"},
+		{"unclassified, then gone", completion, []error{unknown, gone}, worker.Unconfirmed, "complete complete"},
+		{"never takes it: penalty", completion, []error{refused, taken}, worker.Failed, "complete fail"},
+		{"never takes the error: penalty", bpmnError, []error{refused, taken}, worker.Failed, "throw fail"},
+		{"busy, never takes it, busy, penalty", completion, []error{notTaken, refused, notTaken, taken}, worker.Failed, "complete complete fail fail"},
+		{"never takes it, then gone", completion, []error{refused, gone}, worker.Superseded, "complete fail"},
+		{"never takes it, penalty lost, then gone", completion, []error{refused, ambiguous, gone}, worker.Unconfirmed, "complete fail fail"},
+		{"takes neither answer nor penalty", completion, []error{refused, refused}, worker.Released, "complete fail"},
+		{"never takes the rejection", rejection, []error{refused}, worker.Released, "fail"},
+		{"the rejection lost, then refused", rejection, []error{ambiguous, refused}, worker.Unconfirmed, "fail fail"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				e := newEngine()
+				e.offers(jobs(jobType, 1, 1))
+				e.onAnswer = says(tt.script...)
+				r := start(t, e, config(), one(replying(tt.reply)))
+				time.Sleep(jobTimeout)
+				r.finish(t)
+				r.wantActions(t, map[worker.Action]int{tt.want: 1})
+				var verbs []string
+				for _, a := range e.told() {
+					verbs = append(verbs, a.verb)
+					wantPayload(t, a, tt.reply)
+				}
+				if got := strings.Join(verbs, " "); got != tt.verbs {
+					t.Errorf("the engine was told: %s, want: %s", got, tt.verbs)
+				}
+			})
+		})
+	}
+}
+
+// wantPayload fails unless a carries what r says, or is a penalty.
+func wantPayload(t *testing.T, a answer, r worker.Reply) {
+	t.Helper()
+	ok := false
+	switch a.verb {
+	case "complete":
+		ok = a.complete == r.Variables
+	case "throw":
+		ok = a.throw == r.Error
+	case "fail":
+		ok = a.fail == r.Failure || a.fail.Retries == a.job.Retries-1 && a.fail.Backoff == 10*time.Second && a.fail.Message != ""
+	}
+	if !ok {
+		t.Errorf("the engine was told %+v for the reply %+v", a, r)
+	}
+}
+
+// TestDeliveryUntilTheDeadline: the tries go on, with growing pauses, until the deadline and no further.
+func TestDeliveryUntilTheDeadline(t *testing.T) {
+	tests := []struct {
+		name string
+		says error
+		want worker.Action
+	}{
+		{"busy all the time", notTaken, worker.Released},
+		{"lost all the time", ambiguous, worker.Unconfirmed},
+		{"unclassified all the time", unknown, worker.Unconfirmed},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				e := newEngine()
+				e.offers(jobs(jobType, 1, 1))
+				e.onAnswer = says(tt.says)
+				r := start(t, e, config(), one(replying(completion)))
+				time.Sleep(jobTimeout - margin - time.Millisecond)
+				if len(r.actions()) > 0 {
+					t.Error("given up before the deadline")
+				}
+				time.Sleep(2 * time.Millisecond)
+				synctest.Wait()
+				r.wantActions(t, map[worker.Action]int{tt.want: 1})
+				r.finish(t)
+				told := e.told()
+				for i := range len(told) - 1 {
+					bound := min(20*time.Millisecond<<min(i, 10), 500*time.Millisecond)
+					if gap := told[i+1].at - told[i].at; gap < bound/2 || gap >= bound {
+						t.Errorf("pause %d is %s, want %s to %s", i+1, gap, bound/2, bound)
+					}
+				}
+				last := told[len(told)-1].at
+				if last < jobTimeout-margin-500*time.Millisecond || last >= jobTimeout-margin {
+					t.Errorf("the last try was at %s, want it near the deadline %s", last, jobTimeout-margin)
+				}
+				line := r.logs.FilterMessageSnippet("not answered in time")
+				if line.Len() != 1 || line.All()[0].Level != zapcore.WarnLevel || line.All()[0].ContextMap()["jobKey"] != int64(1) {
+					t.Errorf("logged %v, want one warning that names the job", line.All())
+				}
+			})
+		})
+	}
+}
+
+// TestDeadline: it is counted from the moment the jobs came, but never from later than the poll's own
+// end, and keeps a margin to the time-out.
+func TestDeadline(t *testing.T) {
+	tests := []struct {
+		name       string
+		jobTimeout time.Duration
+		poll       time.Duration // how long it was to be
+		arrives    time.Duration // after the poll began
+		deadline   time.Duration // likewise
+	}{
+		{"at once", 10 * time.Second, pollTimeout, 0, 9500 * time.Millisecond},
+		{"during the poll", 10 * time.Second, pollTimeout, 700 * time.Millisecond, 10200 * time.Millisecond},
+		{"at its end", 10 * time.Second, pollTimeout, 2 * time.Second, 11500 * time.Millisecond},
+		{"late: the process was frozen, or the network slow", 10 * time.Second, pollTimeout, 7 * time.Second, 11500 * time.Millisecond},
+		{"late, and the first", 10 * time.Second, firstPoll, 5 * time.Second, 9700 * time.Millisecond},
+		{"a time-out so short that the margin shrinks", time.Second, pollTimeout, 0, 900 * time.Millisecond},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				e := newEngine()
+				e.onPoll = late(tt.poll, tt.arrives, jobs(jobType, 1, 1))
+				e.onAnswer = says(notTaken)
+				cfg := config()
+				cfg.JobTimeout = tt.jobTimeout
+				deadlines := make(chan time.Time, 1)
+				r := start(t, e, cfg, one(func(_ context.Context, j *worker.Job) worker.Reply {
+					deadlines <- j.Deadline
+					return completion
+				}))
+				deadline := <-deadlines
+				began := e.asked()[0].at
+				if tt.poll == pollTimeout {
+					began = e.asked()[1].at
+				}
+				if got := deadline.Sub(e.began) - began; got != tt.deadline {
+					t.Errorf("the deadline is %s after the poll, want %s", got, tt.deadline)
+				}
+				time.Sleep(20 * time.Second)
+				r.finish(t)
+				told := e.told()
+				if last := told[len(told)-1].at - began; last >= tt.deadline || last < tt.deadline-500*time.Millisecond {
+					t.Errorf("the last try was at %s, want it just before %s", last, tt.deadline)
+				}
+			})
+		})
+	}
+}
+
+// late gives the first poll that is to wait so long a batch at an instant of its own, whatever its
+// context says; otherwise the engine is idle.
+func late(wait, after time.Duration, batch []worker.Job) func(context.Context, worker.ActivateRequest) ([]worker.Job, error) {
+	given := false
+	return func(ctx context.Context, r worker.ActivateRequest) ([]worker.Job, error) {
+		if !given && r.PollTimeout == wait {
+			given = true
+			time.Sleep(after)
+			return batch, nil
+		}
+		return idle(ctx, r)
+	}
+}
+
+// TestNoAnswerPastTheDeadline: wherever a job's time ran out, nothing more is said about it, and a
+// decision that nobody would hear of is not made.
+func TestNoAnswerPastTheDeadline(t *testing.T) {
+	tests := []struct {
+		name    string
+		arrives time.Duration
+		handler time.Duration // what each handling takes
+		want    map[worker.Action]int
+		begun   int
+	}{
+		{"in time", 0, 9400 * time.Millisecond, map[worker.Action]int{worker.Completed: 1, worker.Released: 1}, 2},
+		{"frozen between handler and delivery, and in the queue", 0, 9500 * time.Millisecond, map[worker.Action]int{worker.Released: 2}, 1},
+		{"frozen for a minute", 0, time.Minute, map[worker.Action]int{worker.Released: 2}, 1},
+		{"the poll's reply came when the jobs were no longer ours", 11500 * time.Millisecond, 0, map[worker.Action]int{worker.Released: 2}, 0},
+		{"the poll's reply came a minute late", time.Minute, 0, map[worker.Action]int{worker.Released: 2}, 0},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				e := newEngine()
+				e.onPoll = late(pollTimeout, tt.arrives, jobs(jobType, 1, 2))
+				cfg := config()
+				cfg.Concurrency = 1 // the second job waits for the first
+				begun := 0
+				r := start(t, e, cfg, one(func(context.Context, *worker.Job) worker.Reply {
+					begun++
+					time.Sleep(tt.handler) // deaf to its context, as a frozen process is
+					return completion
+				}))
+				time.Sleep(5 * time.Minute)
+				r.finish(t)
+				r.wantActions(t, tt.want)
+				if begun != tt.begun {
+					t.Errorf("%d jobs were begun, want %d", begun, tt.begun)
+				}
+				if n := len(e.told()); n != tt.want[worker.Completed] {
+					t.Errorf("%d answers were sent, want %d", n, tt.want[worker.Completed])
+				}
+				if n := r.logs.FilterMessageSnippet("not answered in time").Len(); n != tt.want[worker.Released] {
+					t.Errorf("%d log lines tell of jobs left to their time-out, want %d", n, tt.want[worker.Released])
+				}
+			})
+		})
+	}
+}
+
+// TestCallThatHangs: one hanging call leaves time for another, and so does that one.
+func TestCallThatHangs(t *testing.T) {
+	hang := func(ctx context.Context, a answer) error {
+		<-ctx.Done()
+		return ambiguous
+	}
+	t.Run("once", func(t *testing.T) {
+		bubble(t, func(t *testing.T) {
+			e := newEngine()
+			e.offers(jobs(jobType, 1, 1))
+			e.onAnswer = func(ctx context.Context, a answer) error {
+				if a.try == 1 {
+					return hang(ctx, a)
+				}
+				return nil
+			}
+			r := start(t, e, config(), one(replying(completion)))
+			time.Sleep(5 * time.Second)
+			r.wantActions(t, map[worker.Action]int{worker.Completed: 1})
+			r.finish(t)
+		})
+	})
+	t.Run("for ever", func(t *testing.T) {
+		bubble(t, func(t *testing.T) {
+			e := newEngine()
+			e.offers(jobs(jobType, 1, 1))
+			e.onAnswer = hang
+			r := start(t, e, config(), one(replying(completion)))
+			time.Sleep(jobTimeout)
+			r.wantActions(t, map[worker.Action]int{worker.Unconfirmed: 1})
+			r.finish(t)
+			if n := len(e.told()); n < 5 || n > 20 {
+				t.Errorf("%d tries within the deadline, want several, none short", n)
+			}
+		})
+	})
+}
+
+// TestPenalty: an answer that the engine never takes costs one retry, never more than there are.
+func TestPenalty(t *testing.T) {
+	for before, after := range map[int32]int32{3: 2, 1: 0, 0: 0} {
+		t.Run(fmt.Sprintf("%d retries", before), func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				e := newEngine()
+				batch := jobs(jobType, 1, 1)
+				batch[0].Retries = before
+				e.offers(batch)
+				e.onAnswer = says(&worker.EngineError{Kind: worker.Refused,
+					Err: errors.New("bad document:\n{\"patient\":\"529.982.247-25\"} at column 1")}, taken)
+				r := start(t, e, config(), one(replying(bpmnError)))
+				time.Sleep(time.Second)
+				r.finish(t)
+				told := e.told()
+				fail := told[len(told)-1].fail
+				if fail.Retries != after || fail.Backoff != 10*time.Second {
+					t.Errorf("given back with %d retries after %s, want %d after 10s", fail.Retries, fail.Backoff, after)
+				}
+				wantLine(t, fail.Message, "refused the worker's answer", "bad document", "at column 1")
+				wantNoPersonalData(t, r, fail.Message, "529.982.247-25")
+				if n := r.logs.FilterLevelExact(zapcore.ErrorLevel).Len(); n != 1 {
+					t.Errorf("%d errors logged, want one", n)
+				}
+			})
+		})
+	}
+}
+
+// TestPanic: a handler that panics costs its job a retry and nobody else anything.
+func TestPanic(t *testing.T) {
+	const cpf = "529.982.247-25"
+	panics := map[string]func(){
+		"text":          func() { panic("patient " + cpf) },
+		"error":         func() { panic(errors.New("patient " + cpf)) },
+		"runtime error": func() { var m map[string]int; m[cpf] = 1 },
+		"nil":           func() { panic(nil) },
+	}
+	for name, broken := range panics {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				e := newEngine()
+				batch := jobs(jobType, 1, 20)
+				batch[6].Variables = `{"submissionError":"` + cpf + `"}`
+				e.offers(batch)
+				cfg := config()
+				cfg.Concurrency = 1
+				r := start(t, e, cfg, one(func(_ context.Context, j *worker.Job) worker.Reply {
+					if j.Key == 7 {
+						broken()
+					}
+					return completion
+				}))
+				time.Sleep(time.Second)
+				r.finish(t)
+				r.wantActions(t, map[worker.Action]int{worker.Completed: 19, worker.Failed: 1})
+				told := e.toldOf(7)
+				if len(told) != 1 || told[0].fail.Retries != 2 || told[0].fail.Backoff != 10*time.Second {
+					t.Fatalf("the job was answered by %+v, want one retry less and a back-off", told)
+				}
+				wantLine(t, told[0].fail.Message, "failed on this job")
+				if r.panicked != 1 {
+					t.Errorf("%d panics were counted, want 1", r.panicked)
+				}
+				lines := r.logs.FilterMessageSnippet("panicked").All()
+				if len(lines) != 1 || lines[0].Level != zapcore.ErrorLevel || lines[0].ContextMap()["jobKey"] != int64(7) {
+					t.Fatalf("logged %v, want one error that names the job", lines)
+				}
+				if stack := fmt.Sprint(lines[0].ContextMap()["stack"]); !strings.Contains(stack, "delivery_test.go") {
+					t.Errorf("the log does not show where it panicked: %s", stack)
+				}
+				wantNoPersonalData(t, r, told[0].fail.Message, cpf)
+			})
+		})
+	}
+}
+
+// wantLine fails unless s is one line that holds all parts.
+func wantLine(t *testing.T, s string, parts ...string) {
+	t.Helper()
+	if strings.ContainsAny(s, "\n\r") {
+		t.Errorf("more than one line: %q", s)
+	}
+	for _, part := range parts {
+		if !strings.Contains(s, part) {
+			t.Errorf("%q does not say %q", s, part)
+		}
+	}
+}
+
+// wantNoPersonalData fails if the message to the engine or a log line holds the number, with its dots
+// or without.
+func wantNoPersonalData(t *testing.T, r *running, message, number string) {
+	t.Helper()
+	texts := []string{message}
+	for _, line := range r.logs.All() {
+		texts = append(texts, line.Message+" "+fmt.Sprint(line.ContextMap()))
+	}
+	digits := strings.NewReplacer(".", "", "-", "")
+	if i := slices.IndexFunc(texts, func(s string) bool {
+		return strings.Contains(digits.Replace(s), digits.Replace(number))
+	}); i >= 0 {
+		t.Errorf("%s is in %q", number, texts[i])
+	}
+}

@@ -1,0 +1,337 @@
+package worker_test
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+
+	"retry-worker/internal/decision"
+	"retry-worker/internal/worker"
+)
+
+const (
+	jobType     = "test-job"
+	pollTimeout = 2 * time.Second
+	// firstPoll of a loop is short, so that an idle engine is soon known to be there.
+	firstPoll  = 200 * time.Millisecond
+	jobTimeout = 10 * time.Second
+	// margin of §4 that the loop keeps before a job's time-out of 10 s.
+	margin = 500 * time.Millisecond
+)
+
+// engine is a process engine by hand: what it says is scripted, what it was asked is kept. Its time is
+// the bubble's, counted from its making.
+type engine struct {
+	onPoll   func(ctx context.Context, r worker.ActivateRequest) ([]worker.Job, error)
+	onAnswer func(ctx context.Context, a answer) error
+
+	began time.Time
+
+	mu      sync.Mutex
+	polls   []poll
+	answers []answer
+	polling map[string]int // polls that run now, by type
+	crowded bool           // two polls of one type ran at once
+	late    []answer       // given at the job's deadline or after it, or free to run beyond it
+	given   map[int64]int  // how often a job was handed out
+	tries   map[int64]int  // answers to a job
+}
+
+// poll is one activation asked for.
+type poll struct {
+	at time.Duration
+	worker.ActivateRequest
+}
+
+// answer is one try of an answer.
+type answer struct {
+	at       time.Duration
+	verb     string // complete, throw, fail
+	job      worker.Job
+	try      int // of this job, from 1
+	complete string
+	throw    worker.BPMNError
+	fail     worker.Failure
+}
+
+func newEngine() *engine {
+	return &engine{
+		onPoll:   idle,
+		onAnswer: func(context.Context, answer) error { return nil },
+		began:    time.Now(), polling: map[string]int{}, given: map[int64]int{}, tries: map[int64]int{},
+	}
+}
+
+// idle is an engine that has no jobs: the poll takes all its time.
+func idle(ctx context.Context, r worker.ActivateRequest) ([]worker.Job, error) {
+	return nil, sleep(ctx, r.PollTimeout)
+}
+
+// sleep waits as a gateway's call does: its context ends it.
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return refusal(worker.Ambiguous)
+	}
+}
+
+// refusal is an engine's error of a kind.
+func refusal(k worker.ErrorKind) error {
+	return &worker.EngineError{Kind: k, Err: errors.New("the engine says no")}
+}
+
+func (e *engine) Activate(ctx context.Context, r worker.ActivateRequest) ([]worker.Job, error) {
+	e.mu.Lock()
+	e.polls = append(e.polls, poll{time.Since(e.began), r})
+	e.polling[r.JobType]++
+	e.crowded = e.crowded || e.polling[r.JobType] > 1
+	e.mu.Unlock()
+	jobs, err := e.onPoll(ctx, r)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.polling[r.JobType]--
+	for _, j := range jobs {
+		e.given[j.Key]++
+	}
+	return jobs, err
+}
+
+func (e *engine) answer(ctx context.Context, j *worker.Job, a answer) error {
+	e.mu.Lock()
+	e.tries[j.Key]++
+	a.at, a.job, a.try = time.Since(e.began), *j, e.tries[j.Key]
+	e.answers = append(e.answers, a)
+	if ends, bounded := ctx.Deadline(); !time.Now().Before(j.Deadline) || !bounded || ends.After(j.Deadline) {
+		e.late = append(e.late, a)
+	}
+	e.mu.Unlock()
+	return e.onAnswer(ctx, a)
+}
+
+func (e *engine) Complete(ctx context.Context, j *worker.Job, variables string) error {
+	return e.answer(ctx, j, answer{verb: "complete", complete: variables})
+}
+
+func (e *engine) Throw(ctx context.Context, j *worker.Job, b worker.BPMNError) error {
+	return e.answer(ctx, j, answer{verb: "throw", throw: b})
+}
+
+func (e *engine) Fail(ctx context.Context, j *worker.Job, f worker.Failure) error {
+	return e.answer(ctx, j, answer{verb: "fail", fail: f})
+}
+
+// asked are the polls so far.
+func (e *engine) asked() []poll {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Clone(e.polls)
+}
+
+// told are the answers so far.
+func (e *engine) told() []answer {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Clone(e.answers)
+}
+
+// toldOf are the answers to one job so far.
+func (e *engine) toldOf(key int64) []answer {
+	return slices.DeleteFunc(e.told(), func(a answer) bool { return a.job.Key != key })
+}
+
+// activated is the number of jobs handed out so far.
+func (e *engine) activated() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	n := 0
+	for _, times := range e.given {
+		n += times
+	}
+	return n
+}
+
+// offers lets the first polls bring one batch each, as far as they ask for so many; then the engine is idle.
+func (e *engine) offers(batches ...[]worker.Job) {
+	e.onPoll = func(ctx context.Context, r worker.ActivateRequest) ([]worker.Job, error) {
+		e.mu.Lock()
+		if len(batches) > 0 && len(batches[0]) <= r.MaxJobs {
+			batch := batches[0]
+			batches = batches[1:]
+			e.mu.Unlock()
+			return batch, nil
+		}
+		e.mu.Unlock()
+		return idle(ctx, r)
+	}
+}
+
+// endless gives every poll as many jobs as it asks for.
+func (e *engine) endless() {
+	next := int64(0)
+	e.onPoll = func(_ context.Context, r worker.ActivateRequest) ([]worker.Job, error) {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		batch := jobs(r.JobType, next+1, r.MaxJobs)
+		next += int64(r.MaxJobs)
+		return batch, nil
+	}
+}
+
+// jobs are n jobs with keys from first on, each with 3 retries left.
+func jobs(jobType string, first int64, n int) []worker.Job {
+	batch := make([]worker.Job, n)
+	for i := range batch {
+		batch[i] = worker.Job{Key: first + int64(i), Type: jobType, Retries: 3, Headers: "{}", Variables: "{}"}
+	}
+	return batch
+}
+
+// tally counts what the hooks are told.
+type tally struct {
+	mu        sync.Mutex
+	decided   []decision.Decision
+	rejected  []decision.RejectionCode
+	answered  map[worker.Action]int
+	inFlight  int
+	highest   int // of inFlight
+	ups       []bool
+	panicked  int
+	oversized int
+}
+
+func (c *tally) hooks() worker.Hooks {
+	note := func(f func()) { c.mu.Lock(); defer c.mu.Unlock(); f() }
+	return worker.Hooks{
+		Decided: func(_ string, d *decision.Decision, _ time.Duration) {
+			note(func() { c.decided = append(c.decided, *d) })
+		},
+		Rejected: func(_ string, r decision.RejectionCode) { note(func() { c.rejected = append(c.rejected, r) }) },
+		Answered: func(_ string, a worker.Action) { note(func() { c.answered[a]++ }) },
+		InFlight: func(n int) { note(func() { c.inFlight += n; c.highest = max(c.highest, c.inFlight) }) },
+		EngineUp: func(up bool) { note(func() { c.ups = append(c.ups, up) }) },
+		Panicked: func(string) { note(func() { c.panicked++ }) },
+		Oversized: func(string) {
+			note(func() { c.oversized++ })
+		},
+	}
+}
+
+func newTally() *tally { return &tally{answered: map[worker.Action]int{}} }
+
+// actions are what became of the jobs so far.
+func (c *tally) actions() map[worker.Action]int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return maps.Clone(c.answered)
+}
+
+// upDown is what was said of the engine so far.
+func (c *tally) upDown() []bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.ups)
+}
+
+// running is one worker at work in a bubble.
+type running struct {
+	*engine
+	*tally
+	logs       *observer.ObservedLogs
+	stop, kill context.CancelFunc
+	ended      chan struct{}
+}
+
+// config is what tests that say nothing else work with.
+func config() worker.Config {
+	return worker.Config{
+		Name: "tester", JobTimeout: jobTimeout, PollTimeout: pollTimeout, MaxJobsActive: 50, Concurrency: 8,
+	}
+}
+
+// completing answers each job at once.
+func completing(context.Context, *worker.Job) worker.Reply {
+	return worker.Reply{Action: worker.Completed, Variables: "{}"}
+}
+
+// one subscribes to jobType alone.
+func one(h worker.Handler) []worker.Subscription {
+	return []worker.Subscription{{JobType: jobType, Variables: []string{"a"}, Handler: h}}
+}
+
+// start runs a worker on e until the test stops it.
+func start(t *testing.T, e *engine, cfg worker.Config, subs []worker.Subscription) *running {
+	core, logs := observer.New(zapcore.DebugLevel)
+	r := &running{engine: e, tally: newTally(), logs: logs, ended: make(chan struct{})}
+	stop, cancelStop := context.WithCancel(context.Background())
+	kill, cancelKill := context.WithCancel(context.Background())
+	r.stop, r.kill = cancelStop, cancelKill
+	w := worker.New(e, cfg, subs, r.hooks(), zap.New(core))
+	go func() {
+		defer close(r.ended)
+		w.Run(stop, kill)
+	}()
+	t.Cleanup(func() { // a test that fails half-way
+		r.stop()
+		r.kill()
+		<-r.ended
+	})
+	return r
+}
+
+// finish stops the worker and holds the run against what is true of every run: the places are empty,
+// each activated job was reported once, no two polls of one type ran at once, and no answer was given
+// past its job's deadline.
+func (r *running) finish(t *testing.T) {
+	t.Helper()
+	r.stop()
+	<-r.ended
+	r.kill()
+	r.sound(t)
+}
+
+func (r *running) sound(t *testing.T) {
+	t.Helper()
+	if r.crowded {
+		t.Error("two polls of one job type ran at once")
+	}
+	if len(r.late) > 0 {
+		t.Errorf("%d answers past their job's deadline, the first %+v", len(r.late), r.late[0])
+	}
+	r.tally.mu.Lock()
+	defer r.tally.mu.Unlock()
+	if r.inFlight != 0 {
+		t.Errorf("%d jobs are in flight after the end, want none", r.inFlight)
+	}
+	total := 0
+	for _, n := range r.answered {
+		total += n
+	}
+	if n := r.activated(); total != n {
+		t.Errorf("%d jobs were activated and %d reported: %v", n, total, r.answered)
+	}
+}
+
+// wantActions fails unless exactly these things became of the jobs.
+func (r *running) wantActions(t *testing.T, want map[worker.Action]int) {
+	t.Helper()
+	if got := r.actions(); !maps.Equal(got, want) {
+		t.Errorf("the jobs became %v, want %v", got, want)
+	}
+}
+
+// bubble runs f on fake time; it fails when f leaves a goroutine behind.
+func bubble(t *testing.T, f func(t *testing.T)) {
+	t.Helper()
+	synctest.Test(t, f)
+}

@@ -1,0 +1,49 @@
+package worker
+
+import (
+	"sync"
+
+	"go.uber.org/zap"
+)
+
+// engineHealth joins what the loops see of the engine: it is up as long as one of them is served. It
+// logs changes only; a loop that fails while others are served is said once too.
+type engineHealth struct {
+	hooks *Hooks
+	log   *zap.Logger
+
+	mu       sync.Mutex
+	served   map[*loop]bool
+	reached  int  // loops whose last poll was answered
+	told, up bool // whether the hook was told anything, and what
+}
+
+// report takes the outcome of a loop's last poll.
+func (h *engineHealth) report(l *loop, err error) {
+	ok := err == nil || kindOf(err) == TooLarge // which is an answer, if one that cannot be read
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.served == nil {
+		h.served = make(map[*loop]bool)
+	}
+	before, known := h.served[l]
+	if known && before == ok {
+		return
+	}
+	h.served[l] = ok
+	if ok {
+		h.reached++
+	} else if before {
+		h.reached--
+	}
+	if up := h.reached > 0; !h.told || up != h.up {
+		h.told, h.up = true, up
+		h.hooks.EngineUp(up)
+	}
+	if ok {
+		h.log.Info("engine answers polls", zap.String("jobType", l.request.JobType))
+		return
+	}
+	h.log.Warn("engine does not answer polls; asking on with growing pauses (`retry-worker check` says more)",
+		zap.String("jobType", l.request.JobType), zap.Error(err))
+}

@@ -1,0 +1,39 @@
+package worker
+
+import (
+	"time"
+
+	"retry-worker/internal/decision"
+)
+
+// Hooks are told what happens; metrics are fed by them. All must be set (see NoHooks); they are called
+// from many goroutines and must not block.
+type Hooks struct {
+	// Decided is called for every fresh decision, with the time the analysis took.
+	Decided func(jobType string, d *decision.Decision, took time.Duration)
+	// Rejected is called for every input refused (R11).
+	Rejected func(jobType string, code decision.RejectionCode)
+	// Answered is called once for every job that was activated.
+	Answered func(jobType string, a Action)
+	// InFlight is called with the number of jobs activated, and with −1 when one was answered.
+	InFlight func(delta int)
+	// EngineUp tells whether the engine answers, when that changes.
+	EngineUp func(up bool)
+	// Panicked is called when a handler panicked.
+	Panicked func(jobType string)
+	// Oversized is called for a job, or an activation, too large to be read.
+	Oversized func(jobType string)
+}
+
+// NoHooks does nothing.
+func NoHooks() Hooks {
+	return Hooks{
+		Decided:   func(string, *decision.Decision, time.Duration) {},
+		Rejected:  func(string, decision.RejectionCode) {},
+		Answered:  func(string, Action) {},
+		InFlight:  func(int) {},
+		EngineUp:  func(bool) {},
+		Panicked:  func(string) {},
+		Oversized: func(string) {},
+	}
+}

@@ -1,0 +1,140 @@
+package worker
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+const (
+	// fullness below which a loop asks for more jobs, in percent of MaxJobsActive.
+	fullness = 70
+	// firstPoll is short: it tells soon whether the engine answers.
+	firstPoll = 200 * time.Millisecond
+	// pollFirst and pollMost bound the pause after a poll that failed, or came back empty too soon.
+	pollFirst = 50 * time.Millisecond
+	pollMost  = 2 * time.Second
+	// deadlineMargin is kept between the last try of an answer and the job's time-out.
+	deadlineMargin = 500 * time.Millisecond
+	// stopGrace is what a poll may overrun its time-out by when the worker stops.
+	stopGrace = time.Second
+)
+
+// loop activates the jobs of one type.
+type loop struct {
+	w       *Worker
+	request ActivateRequest
+	handler Handler
+	health  *engineHealth
+	// ask is how many jobs at once the engine can send; halved when they do not fit a message.
+	ask   int
+	count atomic.Int64
+	freed chan struct{} // holds a token once count has fallen below the threshold
+}
+
+func newLoop(w *Worker, s Subscription, health *engineHealth) *loop {
+	return &loop{
+		w: w, handler: s.Handler, health: health, ask: w.cfg.MaxJobsActive, freed: make(chan struct{}, 1),
+		request: ActivateRequest{
+			JobType: s.JobType, Worker: w.cfg.Name, Variables: s.Variables, TenantIDs: w.cfg.TenantIDs,
+			JobTimeout: w.cfg.JobTimeout, PollTimeout: w.cfg.PollTimeout,
+		},
+	}
+}
+
+func (l *loop) run(stop, kill context.Context) {
+	pause := newBackoff(pollFirst, pollMost)
+	wait := min(firstPoll, l.request.PollTimeout)
+	for ; l.room(stop); wait = l.request.PollTimeout {
+		sent := time.Now()
+		jobs, err := l.poll(stop, kill, wait)
+		l.take(jobs, sent.Add(wait))
+		if stop.Err() != nil {
+			return
+		}
+		l.health.report(l, err)
+		switch {
+		case err != nil:
+			l.failed(err)
+			pause.wait(stop)
+		case len(jobs) == 0 && time.Since(sent) < wait/2:
+			pause.wait(stop) // an engine that does not wait must not be asked without end
+		case len(jobs) == 0:
+			pause.reset()
+		default:
+			l.ask = min(2*l.ask, l.w.cfg.MaxJobsActive)
+			pause.reset()
+		}
+	}
+}
+
+// poll runs one activation; at a stop it is let end by itself, within bounds.
+func (l *loop) poll(stop, kill context.Context, wait time.Duration) ([]Job, error) {
+	// A reply later than the job's time-out brings jobs that are no longer ours.
+	ctx, cancel := context.WithTimeout(kill, wait+l.request.JobTimeout)
+	defer cancel()
+	defer context.AfterFunc(stop, func() {
+		time.AfterFunc(wait+stopGrace, cancel)
+	})()
+	r := l.request
+	r.PollTimeout = wait
+	r.MaxJobs = min(l.ask, l.w.cfg.MaxJobsActive-int(l.count.Load()))
+	return l.w.engine.Activate(ctx, r)
+}
+
+// take queues jobs. The engine locked them at the latest when the poll was to end, however late its
+// reply got here (a process that was stopped meanwhile, a slow network).
+func (l *loop) take(jobs []Job, pollEnd time.Time) {
+	locked := time.Now()
+	if pollEnd.Before(locked) {
+		locked = pollEnd
+	}
+	deadline := locked.Add(l.request.JobTimeout - min(deadlineMargin, l.request.JobTimeout/10))
+	l.count.Add(int64(len(jobs)))
+	l.w.hooks.InFlight(len(jobs))
+	batch := make([]held, len(jobs))
+	for i := range jobs {
+		batch[i] = held{Job: jobs[i], loop: l}
+		batch[i].Deadline = deadline
+		l.w.queue <- &batch[i]
+	}
+}
+
+func (l *loop) failed(err error) {
+	if kindOf(err) == TooLarge {
+		l.w.hooks.Oversized(l.request.JobType)
+		l.ask = max(l.ask/2, 1)
+		l.w.log.Warn("jobs too large for one message; they come back after their time-out, asking for fewer at once",
+			zap.String("jobType", l.request.JobType), zap.Int("atMost", l.ask), zap.Error(err))
+	}
+}
+
+// room waits until less than fullness of the loop's places are taken; false when stop ended.
+func (l *loop) room(stop context.Context) bool {
+	for stop.Err() == nil {
+		if l.count.Load() < l.threshold() {
+			return true
+		}
+		select {
+		case <-l.freed:
+		case <-stop.Done():
+		}
+	}
+	return false
+}
+
+// threshold is the lowest count that is not below fullness.
+func (l *loop) threshold() int64 { return (int64(l.w.cfg.MaxJobsActive)*fullness + 99) / 100 }
+
+// release gives back the place of one answered job.
+func (l *loop) release() {
+	l.w.hooks.InFlight(-1)
+	if l.count.Add(-1) < l.threshold() {
+		select {
+		case l.freed <- struct{}{}:
+		default:
+		}
+	}
+}

@@ -1,0 +1,99 @@
+package worker
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+	"time"
+
+	"retry-worker/internal/decision"
+)
+
+// object is a JSON object in the making, built once and not escaped twice.
+type object []byte
+
+func (o object) raw(name, value string) object {
+	separator := byte(',')
+	if len(o) == 0 {
+		separator = '{'
+	}
+	o = append(o, separator, '"')
+	o = append(o, name...)
+	o = append(o, '"', ':')
+	return append(o, value...)
+}
+
+func (o object) text(name, value string) object {
+	return o.raw(name, string(decision.Text(value)))
+}
+
+func (o object) number(name string, n int64) object {
+	return o.raw(name, strconv.FormatInt(n, 10))
+}
+
+func (o object) truth(name string, b bool) object {
+	return o.raw(name, strconv.FormatBool(b))
+}
+
+func (o object) end() []byte { return append(o, '}') }
+
+// outputs are the contract's outputs of d but for deadLetterId, which needs the job.
+func outputs(d *decision.Decision, f *decision.Failure) object {
+	return appendOutputs(make(object, 0, 512), d, f)
+}
+
+func appendOutputs(o object, d *decision.Decision, f *decision.Failure) object {
+	original := string(f.OriginalError)
+	if original == "" {
+		original = "null"
+	}
+	o = o.truth("shouldRetry", d.ShouldRetry()).
+		number("retryCount", d.RetryCount).
+		number("maxRetries", d.MaxRetries).
+		text("retryReason", d.RetryReason).
+		text("errorClassification", string(d.ErrorClassification)).
+		raw("originalError", original).
+		text("retryPolicy", d.Policy)
+	if !d.ShouldRetry() {
+		return o.text("responsibleTeam", string(d.Team))
+	}
+	return o.number("backoffMinutes", d.Backoff.Minutes()).
+		text("backoffDuration", isoDuration(d.Backoff.Delay)).
+		text("nextRetryTime", instant(d.NextRetryTime))
+}
+
+// instant is t as the process gets it: RFC 3339 in UTC, with milliseconds where there are any (R7).
+func instant(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.999Z07:00") }
+
+// isoDuration is d in ISO 8601, minutes where they are whole: PT12M, PT5S, PT0.25S.
+func isoDuration(d time.Duration) string {
+	if d%time.Minute == 0 {
+		return "PT" + strconv.FormatInt(int64(d/time.Minute), 10) + "M"
+	}
+	s := strconv.FormatFloat(d.Seconds(), 'f', 3, 64)
+	return "PT" + strings.TrimRight(strings.TrimRight(s, "0"), ".") + "S"
+}
+
+// DryRun decides without engine and memory and returns the flat object that `decide` prints.
+func DryRun(policies decision.Policies, policy string, v decision.Variables, now time.Time) (decision.Decision, json.RawMessage) {
+	var f decision.Failure
+	p, rejection := policies.Find(policy)
+	if rejection == nil {
+		f, rejection = p.Read(v)
+	}
+	d := decision.RejectedBy(policy, rejection)
+	if rejection == nil {
+		d = decision.Decide(&f, p, decision.Past{}, now)
+	}
+	o := object{}.text("outcome", string(d.Outcome))
+	if d.Rejection != nil {
+		o = o.text("retryPolicy", d.Policy).raw("matchedRule", "null").
+			text("rejection", string(d.Rejection.Code)).text("message", d.Rejection.Error())
+		return d, json.RawMessage(o.end())
+	}
+	o = appendOutputs(o, &d, &f)
+	if d.MatchedRule == "" {
+		return d, json.RawMessage(o.raw("matchedRule", "null").end())
+	}
+	return d, json.RawMessage(o.text("matchedRule", d.MatchedRule).end())
+}

@@ -1,0 +1,118 @@
+package worker
+
+import (
+	"context"
+	"time"
+
+	"go.uber.org/zap"
+
+	"retry-worker/internal/redact"
+)
+
+// Action is what became of a job here: the label of retry_worker_jobs_total. The set is closed.
+type Action string
+
+// The actions. Superseded: another worker answered, or the job is gone. Released: handed back, or left
+// to its time-out, unanswered. Unconfirmed: sent, and whether it arrived is not known.
+const (
+	Completed   Action = "completed"
+	Thrown      Action = "bpmn_error"
+	Failed      Action = "failed"
+	Superseded  Action = "superseded"
+	Released    Action = "released"
+	Unconfirmed Action = "unconfirmed"
+)
+
+// Actions lists every Action, for metrics that start at 0.
+func Actions() []Action {
+	return []Action{Completed, Thrown, Failed, Superseded, Released, Unconfirmed}
+}
+
+// Reply is the answer a job is to get; the fields that its Action needs are set.
+type Reply struct {
+	Action    Action
+	Variables string    // Completed: a JSON object
+	Error     BPMNError // Thrown
+	Failure   Failure   // Failed, Released
+}
+
+const (
+	// penaltyBackoff keeps a job that breaks its handler from coming back at once.
+	penaltyBackoff = 10 * time.Second
+	// deliveryFirst and deliveryMost bound the pause between two tries of one answer.
+	deliveryFirst = 20 * time.Millisecond
+	deliveryMost  = 500 * time.Millisecond
+	// deliveryShortest is the least time one try is given.
+	deliveryShortest = 250 * time.Millisecond
+)
+
+// penalty gives the job back one retry poorer.
+func penalty(j *Job, message string) Reply {
+	return Reply{Action: Failed, Failure: Failure{Retries: max(j.Retries-1, 0), Backoff: penaltyBackoff, Message: message}}
+}
+
+// release gives the job back as it was: another worker has it at once.
+func release(j *Job, message string) Reply {
+	return Reply{Action: Released, Failure: Failure{Retries: j.Retries, Message: message}}
+}
+
+// deliver sends r until the engine takes it, says that nobody waits for it, the job's own deadline is
+// reached, or ctx ends. Sending again is safe: an engine takes one answer per job.
+func (w *Worker) deliver(ctx context.Context, j *Job, r Reply) Action {
+	pause := newBackoff(deliveryFirst, deliveryMost)
+	action := Released // as long as nothing that could have arrived was sent
+	for time.Now().Before(j.Deadline) && ctx.Err() == nil {
+		err := w.try(ctx, j, r)
+		if err == nil {
+			return r.Action
+		}
+		switch kindOf(err) {
+		case Gone:
+			if action == Unconfirmed {
+				return Unconfirmed // our own earlier try may have been the one
+			}
+			return Superseded
+		case Refused:
+			return w.refused(ctx, j, r, action, err)
+		case Ambiguous:
+			action = Unconfirmed
+		}
+		pause.waitUntil(ctx, j.Deadline)
+	}
+	return w.late(j, action)
+}
+
+// late leaves j to its time-out; action says whether an answer may have arrived all the same.
+func (w *Worker) late(j *Job, action Action) Action {
+	w.log.Warn("job not answered in time, the engine offers it again",
+		zap.String("jobType", j.Type), zap.Int64("jobKey", j.Key), zap.String("action", string(action)))
+	return action
+}
+
+// try sends r once, in half of the time that is left, so that a call that hangs leaves room for another.
+func (w *Worker) try(ctx context.Context, j *Job, r Reply) error {
+	left := time.Until(j.Deadline)
+	ctx, cancel := context.WithTimeout(ctx, min(max(left/2, deliveryShortest), left))
+	defer cancel()
+	switch r.Action {
+	case Completed:
+		return w.engine.Complete(ctx, j, r.Variables)
+	case Thrown:
+		return w.engine.Throw(ctx, j, r.Error)
+	default:
+		return w.engine.Fail(ctx, j, r.Failure)
+	}
+}
+
+// refused deals with an answer the engine will never take: the job loses a retry, so that it ends as
+// an incident and not in a circle. before is what is known of the tries before. The engine's words may
+// quote the job's variables: they are redacted.
+func (w *Worker) refused(ctx context.Context, j *Job, r Reply, before Action, err error) Action {
+	reason := redact.Line(err.Error(), maxErrorBytes)
+	w.log.Error("engine refuses the answer",
+		zap.String("jobType", j.Type), zap.Int64("jobKey", j.Key), zap.String("action", string(r.Action)), zap.String("error", reason))
+	if r.Action == Failed || r.Action == Released {
+		return w.late(j, before)
+	}
+	return w.deliver(ctx, j, penalty(j, "the engine refused the worker's answer: "+reason))
+}

@@ -1,0 +1,277 @@
+package worker_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"retry-worker/internal/decision"
+	"retry-worker/internal/worker"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// example is one job; its name says what is to be seen.
+type example struct{ name, headers, variables string }
+
+// failures are the failed submissions of both rules' job types.
+var failures = []example{
+	{"RN-BIL-005 §9.1: transient, the second retry", `{}`, claim(`"submissionError":"TIMEOUT - Connection timeout after 30s","retryCount":1`)},
+	{"the first failure, nothing counted yet", `{}`, claim(`"submissionError":"SERVICE_UNAVAILABLE"`)},
+	{"retryCount null is absent (R9)", `{}`, claim(`"submissionError":"HTTP 503","retryCount":null,"lastSubmissionTime":null`)},
+	{"retryCount 2.0 is 2 (R9)", `{}`, claim(`"submissionError":"connection error","retryCount":2.0`)},
+	{"the last retry", `{}`, claim(`"submissionError":"RATE_LIMIT","retryCount":4`)},
+	{"unknown is retried (R1.6)", `{}`, claim(`"submissionError":"operadora não respondeu","retryCount":0`)},
+	{"a header names the policy", `{"retryPolicy":"tiss-submission","other":"x"}`, claim(`"submissionError":"TIMEOUT"`)},
+	{"no headers at all", ``, claim(`"submissionError":"TIMEOUT"`)},
+	{"lastSubmissionTime without a zone (R23)", `{}`, claim(`"submissionError":"TIMEOUT","lastSubmissionTime":"2025-01-12T10:30"`)},
+	{"white space, any order, the last of two, a stranger", `{}`, " {\n\t\"other\" : [1,{\"a\":\"}\"}] , \"retryCount\":1 , \"claimId\" : \"CLM-X-9\" , \"retryCount\" : 3 ,\"submissionError\":\"TIMEOUT\" } "},
+	{"escaped names are names", `{}`, `{"claim\u0049d":"CLM-001-123","submission\u0045rror":"TIMEOUT"}`},
+	{"the error as it came: escapes", `{}`, claim(`"submissionError":"TIMEOUT \u00e9 \ud83d\ude00 \/ \u2028 <b>&\"\\\n"`)},
+	{"the error as it came: unicode", `{}`, claim(`"submissionError":"TIMEOUT é 😀 / <b>& faturação"`)},
+	{"a policy below a minute (R7)", `{"retryPolicy":"quick"}`, `{"messageId":"m-1","sendError":"TIMEOUT"}`},
+	{"minutes are rounded up", `{"retryPolicy":"quick"}`, `{"messageId":"m-1","sendError":"TIMEOUT","retryCount":2}`},
+	{"an empty error that is assumed transient (R11)", `{"retryPolicy":"quick"}`, `{"messageId":"m-1"}`},
+
+	{"RN-BIL-005 §9.2: the limit (R10)", `{}`, claim(`"submissionError":"TIMEOUT","retryCount":5`)},
+	{"above the limit (R10)", `{}`, claim(`"submissionError":"TIMEOUT","retryCount":7`)},
+	{"the limit beats a permanent error (R1)", `{}`, claim(`"submissionError":"DUPLICATE_CLAIM","retryCount":5`)},
+	{"the limit beats an empty error (R1)", `{}`, claim(`"submissionError":"","retryCount":5`)},
+	{"the limit without an error", `{}`, claim(`"retryCount":5`)},
+	{"the limit with an error that is an object", `{}`, claim(`"retryCount":5,"submissionError": { "code" : 503, "détail":[1e400, null] } `)},
+	{"the limit with an error that is a number", `{}`, claim(`"retryCount":5,"submissionError":1.50`)},
+	{"RN-BIL-005 §9.3: permanent, for cadastro", `{}`, claim(`"submissionError":"INVALID_PATIENT_DATA - CPF inválido","retryCount":0`)},
+	{"permanent, for faturamento (R21)", `{}`, claim(`"submissionError":"AUTHORIZATION_DENIED","retryCount":1`)},
+	{"permanent beats transient (R2)", `{}`, claim(`"submissionError":"TIMEOUT, then duplicate claim","retryCount":3`)},
+
+	{"no claimId", `{}`, `{"submissionError":"TIMEOUT"}`},
+	{"claimId is a number", `{}`, `{"claimId":123,"submissionError":"TIMEOUT"}`},
+	{"claimId of another form", `{}`, `{"claimId":"CLM-001","submissionError":"TIMEOUT"}`},
+	{"claimId of two lines", `{}`, `{"claimId":"CLM-001\n-1","submissionError":"TIMEOUT"}`},
+	{"claimId too long", `{}`, `{"claimId":"CLM-` + strings.Repeat("x", 3000) + `-1","submissionError":"TIMEOUT"}`},
+	{"retryCount is text", `{}`, claim(`"submissionError":"TIMEOUT","retryCount":"2"`)},
+	{"retryCount is a fraction", `{}`, claim(`"submissionError":"TIMEOUT","retryCount":2.5`)},
+	{"retryCount is negative", `{}`, claim(`"submissionError":"TIMEOUT","retryCount":-1`)},
+	{"retryCount is true", `{}`, claim(`"submissionError":"TIMEOUT","retryCount":true`)},
+	{"retryCount is a list", `{}`, claim(`"submissionError":"TIMEOUT","retryCount":[2]`)},
+	{"lastSubmissionTime is no instant", `{}`, claim(`"submissionError":"TIMEOUT","lastSubmissionTime":"ontem"`)},
+	{"no error", `{}`, claim(`"retryCount":1`)},
+	{"an error of white space (R11)", `{}`, claim(`"submissionError":" \t\n","retryCount":1`)},
+	{"an error that is a number", `{}`, claim(`"submissionError":503`)},
+	{"an error that is an object", `{}`, claim(`"submissionError":{"code":503}`)},
+	{"the first thing wrong is told: the id", `{}`, `{"claimId":"x","retryCount":"x","lastSubmissionTime":"x"}`},
+	{"the first thing wrong is told: the policy", `{"retryPolicy":"x"}`, `{"claimId":"x"}`},
+	{"a policy that does not exist", `{"retryPolicy":"tiss"}`, claim(`"submissionError":"TIMEOUT"`)},
+	{"an id of another policy", `{"retryPolicy":"quick"}`, `{"messageId":"two words","sendError":"TIMEOUT"}`},
+	{"headers that are no texts", `{"retryPolicy":5}`, claim(`"submissionError":"TIMEOUT"`)},
+	{"headers that are no JSON", `{"retryPolicy`, claim(`"submissionError":"TIMEOUT"`)},
+	{"variables that are a list", `{}`, `[]`},
+	{"variables that are null", `{}`, `null`},
+	{"variables that are no JSON", `{}`, `{"claimId":"CLM-001-123"`},
+	{"no variables", `{}`, ``},
+	{"variables of more than 1 MB", `{}`, claim(`"submissionError":"` + strings.Repeat("x", 1<<20) + `"`)},
+}
+
+// outcomes are the jobs that tell what came of a retry.
+var outcomes = []example{
+	{"success is the default", `{}`, `{"claimId":"CLM-001-123"}`},
+	{"success", `{}`, claim(`"retryOutcome":"success"`)},
+	{"failure", `{"retryPolicy":"tiss-submission"}`, claim(`"retryOutcome":"failure"`)},
+	{"null is the default", `{}`, claim(`"retryOutcome":null`)},
+	{"of another policy", `{"retryPolicy":"quick"}`, `{"messageId":"m-1"}`},
+	{"variables it does not read may be anything", `{}`, claim(`"retryCount":"x","submissionError":5`)},
+	{"another word", `{}`, claim(`"retryOutcome":"sucesso"`)},
+	{"in capitals", `{}`, claim(`"retryOutcome":"SUCCESS"`)},
+	{"no text", `{}`, claim(`"retryOutcome":true`)},
+	{"no subject", `{}`, `{"retryOutcome":"success"}`},
+	{"a subject of another form", `{}`, `{"claimId":"123"}`},
+	{"a policy that does not exist", `{"retryPolicy":"x"}`, `{"claimId":"CLM-001-123"}`},
+	{"headers that are no texts", `[]`, `{"claimId":"CLM-001-123"}`},
+	{"variables that are no object", `{}`, `"CLM-001-123"`},
+}
+
+// TestReplies holds every example's reply to the golden file, to the last byte. The two rules differ in
+// what they report, not in what they answer.
+func TestReplies(t *testing.T) {
+	tests := []struct {
+		golden   string
+		jobType  string
+		examples []example
+	}{
+		{"analysis", worker.AnalyzeRetry, failures},
+		{"analysis", worker.RetrySubmissionBackoff, failures},
+		{"outcome", worker.RecordRetryOutcome, outcomes},
+	}
+	for _, tt := range tests {
+		t.Run(tt.jobType, func(t *testing.T) {
+			var got bytes.Buffer
+			for _, e := range tt.examples {
+				h := handle(job(tt.jobType, e.headers, e.variables))
+				if tt.golden == "outcome" && h.reply.Action == worker.Completed {
+					if h.reply.Variables != "{}" {
+						t.Errorf("%s: an outcome changes variables: %s", e.name, h.reply.Variables)
+					}
+				} else {
+					wantContract(t, h.reply)
+				}
+				render(&got, e, h.reply)
+			}
+			wantGolden(t, tt.golden, got.Bytes())
+		})
+	}
+}
+
+// render writes an example and its reply so that a person can judge it.
+func render(b *bytes.Buffer, e example, r worker.Reply) {
+	fmt.Fprintf(b, "=== %s\n", e.name)
+	fmt.Fprintf(b, "headers   %s\nvariables %s\n", short(e.headers), short(e.variables))
+	switch r.Action {
+	case worker.Completed:
+		fmt.Fprintf(b, "--- completed\n%s\n\n", indented(r.Variables))
+	case worker.Thrown:
+		fmt.Fprintf(b, "--- bpmn_error %s: %s\n%s\n\n", r.Error.Code, r.Error.Message, indented(r.Error.Variables))
+	default:
+		fmt.Fprintf(b, "--- %s with %d retries, after %s\n%s\n\n", r.Action, r.Failure.Retries, r.Failure.Backoff, r.Failure.Message)
+	}
+}
+
+func short(s string) string {
+	const most = 200
+	if len(s) > most {
+		return fmt.Sprintf("%s… (%d bytes)", s[:most], len(s))
+	}
+	return strings.ReplaceAll(s, "\n", `⏎`)
+}
+
+// indented spreads a JSON object over lines; what stands between its quotes stays as it is.
+func indented(object string) string {
+	var b bytes.Buffer
+	if err := json.Indent(&b, []byte(object), "", "  "); err != nil {
+		return "no JSON: " + object
+	}
+	return b.String()
+}
+
+// wantGolden fails unless got is what testdata holds.
+func wantGolden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	path := filepath.Join("testdata", name+".golden")
+	if *update {
+		if err := os.WriteFile(path, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatalf("%v (go test ./internal/worker -update writes it)", err)
+	}
+	gotParts, wantParts := strings.Split(string(got), "=== "), strings.Split(string(want), "=== ")
+	for i := range max(len(gotParts), len(wantParts)) {
+		if g, w := part(gotParts, i), part(wantParts, i); g != w {
+			t.Fatalf("%s differs from %s (-update writes it anew)\ngot:\n%s\nwant:\n%s", name, path, g, w)
+		}
+	}
+}
+
+func part(parts []string, i int) string {
+	if i < len(parts) {
+		return parts[i]
+	}
+	return "(nothing)"
+}
+
+// TestOriginalErrorAsItCame: to the byte, whatever it is.
+func TestOriginalErrorAsItCame(t *testing.T) {
+	for _, value := range []string{
+		`"TIMEOUT"`, `"\u0054IMEOUT \u00E9\u00e9 \uD83D\uDE00 \/ \b\f\t \u0000"`, `"é 😀 \u2028  <script>&'"`,
+		`""`, `"   "`, `null`, `true`, `0`, `-0`, `1e400`, `1.0000000000000000000001`, `[1, 2 ,{"a":"]}"}]`,
+		`{ "b" : 1, "a" : { } , "b" : 2 }`,
+		`"CPF 529.982.247-25"`, // redacted before every sink, but the process has it already
+	} {
+		for _, count := range []string{"0", "5"} {
+			h := handle(job(worker.AnalyzeRetry, "{}", claim(`"retryCount":`+count+`,"submissionError" : `+value+`  `)))
+			wantContract(t, h.reply)
+			variables := h.reply.Variables + h.reply.Error.Variables
+			if h.reply.Action == worker.Failed {
+				continue
+			}
+			if !strings.Contains(variables, `"originalError":`+value+`,`) {
+				t.Errorf("the error %s came back in %s", value, variables)
+			}
+		}
+	}
+}
+
+// TestReplyIsTheDecision: the outputs say what the core decided, for every count and kind of error.
+func TestReplyIsTheDecision(t *testing.T) {
+	for _, text := range []string{"TIMEOUT", "INSURANCE_EXPIRED", "outra coisa"} {
+		for count := range 8 {
+			j := job(worker.AnalyzeRetry, "{}", claim(fmt.Sprintf(`"submissionError":%q,"retryCount":%d`, text, count)))
+			h := handle(j)
+			if len(h.decided) != 1 {
+				t.Fatalf("%d decisions for one job", len(h.decided))
+			}
+			d := h.decided[0]
+			want := map[string]any{
+				"shouldRetry": d.ShouldRetry(), "retryCount": float64(d.RetryCount), "maxRetries": float64(5),
+				"retryReason": d.RetryReason, "errorClassification": string(d.ErrorClassification),
+				"originalError": text, "retryPolicy": "tiss-submission",
+			}
+			if d.ShouldRetry() {
+				want["backoffMinutes"] = d.Backoff.Delay.Minutes()
+				want["backoffDuration"] = fmt.Sprintf("PT%.0fM", d.Backoff.Delay.Minutes())
+				want["nextRetryTime"] = analysed.Truncate(time.Second).Add(d.Backoff.Delay).Format(time.RFC3339)
+			} else {
+				want["responsibleTeam"] = string(d.Team)
+			}
+			var got map[string]any
+			if err := json.Unmarshal([]byte(h.reply.Variables+h.reply.Error.Variables), &got); err != nil {
+				t.Fatal(err)
+			}
+			delete(got, "deadLetterId")
+			if !reflect.DeepEqual(got, want) {
+				t.Errorf("%s at %d: outputs %v, want %v", text, count, got, want)
+			}
+			if h.reply.Action == worker.Thrown && h.reply.Error.Code != string(d.Outcome) {
+				t.Errorf("%s at %d: BPMN error %s, want %s", text, count, h.reply.Error.Code, d.Outcome)
+			}
+		}
+	}
+}
+
+// TestDryRun holds what `decide` prints to a golden file.
+func TestDryRun(t *testing.T) {
+	id, text := decision.Text("CLM-001-123"), decision.Text
+	tests := []struct {
+		name   string
+		policy string
+		v      decision.Variables
+		want   decision.Outcome
+	}{
+		{"transient", "tiss-submission", decision.Variables{ID: id, Error: text("HTTP 503"), RetryCount: "1"}, decision.Retry},
+		{"unknown: no rule matched", "", decision.Variables{ID: id, Error: text("<?>")}, decision.Retry},
+		{"the limit", "tiss-submission", decision.Variables{ID: id, Error: text("TIMEOUT"), RetryCount: "5"}, decision.MaxRetriesExceeded},
+		{"the limit without an error", "tiss-submission", decision.Variables{ID: id, RetryCount: "5"}, decision.MaxRetriesExceeded},
+		{"permanent", "tiss-submission", decision.Variables{ID: id, Error: text("INSURANCE_EXPIRED")}, decision.PermanentError},
+		{"below a minute", "quick", decision.Variables{ID: text("m-1"), Error: text("TIMEOUT")}, decision.Retry},
+		{"rejected by what was read", "tiss-submission", decision.Variables{ID: id, RetryCount: "2.5"}, decision.Rejected},
+		{"rejected by the decision", "tiss-submission", decision.Variables{ID: id}, decision.Rejected},
+		{"a policy that does not exist", "x", decision.Variables{ID: id}, decision.Rejected},
+	}
+	var got bytes.Buffer
+	for _, tt := range tests {
+		d, flat := worker.DryRun(policies(), tt.policy, tt.v, analysed)
+		if d.Outcome != tt.want {
+			t.Errorf("%s: the outcome is %s, want %s", tt.name, d.Outcome, tt.want)
+		}
+		fmt.Fprintf(&got, "=== %s\n%s\n\n", tt.name, indented(string(flat)))
+	}
+	wantGolden(t, "decide", got.Bytes())
+}

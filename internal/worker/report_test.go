@@ -1,0 +1,218 @@
+package worker_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/zap/zapcore"
+
+	"retry-worker/internal/decision"
+	"retry-worker/internal/worker"
+)
+
+// TestLogLine holds the one line of a decision to RN-BIL-005 §13.4, its level to R1 and its event to R16.
+func TestLogLine(t *testing.T) {
+	common := []string{
+		"event", "claimId", "submissionError", "errorClassification", "matchedRule", "retryCount", "maxRetries",
+		"retryPolicy", "executionTimeMs", "jobKey", "processInstanceKey",
+	}
+	scheduled := []string{"backoffMinutes", "nextRetryTime"}
+	final := []string{"responsibleTeam"}
+	tests := []struct {
+		name      string
+		variables string
+		level     zapcore.Level
+		event     map[string]string // by job type
+		more      []string
+		want      map[string]any
+	}{
+		{"transient", claim(`"submissionError":"TIMEOUT - 30s","retryCount":1`), zapcore.InfoLevel,
+			map[string]string{worker.AnalyzeRetry: "retry_scheduled", worker.RetrySubmissionBackoff: "submission_retry_scheduled"}, scheduled,
+			map[string]any{"submissionError": "TIMEOUT - 30s", "errorClassification": "TRANSIENT", "matchedRule": "TIMEOUT", "retryCount": int64(2),
+				"backoffMinutes": int64(12), "nextRetryTime": "2025-01-12T10:52:00Z"}},
+		{"unknown (R1.6)", claim(`"submissionError":"outra coisa"`), zapcore.WarnLevel,
+			map[string]string{worker.AnalyzeRetry: "retry_scheduled", worker.RetrySubmissionBackoff: "submission_retry_scheduled"}, scheduled,
+			map[string]any{"submissionError": "outra coisa", "errorClassification": "UNKNOWN", "matchedRule": "", "retryCount": int64(1)}},
+		{"permanent", claim(`"submissionError":"DUPLICATE_CLAIM"`), zapcore.WarnLevel,
+			map[string]string{worker.AnalyzeRetry: "permanent_error_detected", worker.RetrySubmissionBackoff: "permanent_error_detected"}, final,
+			map[string]any{"errorClassification": "PERMANENT", "matchedRule": "DUPLICATE_CLAIM", "retryCount": int64(0), "responsibleTeam": "faturamento"}},
+		{"the limit", claim(`"submissionError":"TIMEOUT","retryCount":5`), zapcore.ErrorLevel,
+			map[string]string{worker.AnalyzeRetry: "max_retries_exceeded", worker.RetrySubmissionBackoff: "max_retries_exceeded"}, final,
+			map[string]any{"errorClassification": "TRANSIENT", "retryCount": int64(5), "responsibleTeam": "faturamento"}},
+		{"the limit with an unknown error", claim(`"retryCount":5`), zapcore.ErrorLevel,
+			map[string]string{worker.AnalyzeRetry: "max_retries_exceeded", worker.RetrySubmissionBackoff: "max_retries_exceeded"}, final,
+			map[string]any{"submissionError": "", "errorClassification": "UNKNOWN"}},
+		{"a submission time ahead (R23)", claim(`"submissionError":"TIMEOUT","lastSubmissionTime":"2025-01-12T10:40:01Z"`), zapcore.WarnLevel,
+			map[string]string{worker.AnalyzeRetry: "retry_scheduled", worker.RetrySubmissionBackoff: "submission_retry_scheduled"}, append(scheduled, "warning"),
+			map[string]any{"warning": "lastSubmissionTime lies in the future and is ignored"}},
+		{"a submission time that is past (R23)", claim(`"submissionError":"TIMEOUT","lastSubmissionTime":"2025-01-12T10:40:00.1Z"`), zapcore.InfoLevel,
+			map[string]string{worker.AnalyzeRetry: "retry_scheduled", worker.RetrySubmissionBackoff: "submission_retry_scheduled"}, scheduled,
+			map[string]any{}},
+	}
+	for _, tt := range tests {
+		for jobType, event := range tt.event {
+			t.Run(tt.name+"/"+jobType, func(t *testing.T) {
+				lines := handle(job(jobType, "{}", tt.variables)).logs.All()
+				if len(lines) != 1 {
+					t.Fatalf("%d log lines for one decision: %v", len(lines), lines)
+				}
+				got := lines[0].ContextMap()
+				want := append(slices.Clone(common), tt.more...)
+				slices.Sort(want)
+				if names := slices.Sorted(maps.Keys(got)); !slices.Equal(names, want) {
+					t.Errorf("the fields are %v, want %v", names, want)
+				}
+				for name, value := range tt.want {
+					if got[name] != value {
+						t.Errorf("%s is %v, want %v", name, got[name], value)
+					}
+				}
+				for name, value := range map[string]any{
+					"event": event, "claimId": "CLM-001-123", "maxRetries": int64(5), "retryPolicy": "tiss-submission",
+					"jobKey": int64(2251799813685301), "processInstanceKey": int64(2251799813685200),
+				} {
+					if got[name] != value {
+						t.Errorf("%s is %v, want %v", name, got[name], value)
+					}
+				}
+				if ms, ok := got["executionTimeMs"].(float64); !ok || ms < 0 || ms > 5000 {
+					t.Errorf("executionTimeMs is %v", got["executionTimeMs"])
+				}
+				if lines[0].Level != tt.level {
+					t.Errorf("logged as %s, want %s", lines[0].Level, tt.level)
+				}
+				if lines[0].Message == "" {
+					t.Error("the line has no message")
+				}
+			})
+		}
+	}
+}
+
+// TestQuietLog: a level that hides the line hides nothing else.
+func TestQuietLog(t *testing.T) {
+	h := handleAt(job(worker.AnalyzeRetry, "{}", claim(`"submissionError":"TIMEOUT"`)), analysed, zapcore.ErrorLevel)
+	if h.logs.Len() != 0 || len(h.decided) != 1 || h.reply.Action != worker.Completed {
+		t.Errorf("%d lines, %d decisions, reply %+v", h.logs.Len(), len(h.decided), h.reply)
+	}
+}
+
+// TestHooks: each job is one fresh decision or one rejection, by its own type.
+func TestHooks(t *testing.T) {
+	for _, jobType := range []string{worker.AnalyzeRetry, worker.RetrySubmissionBackoff, worker.RecordRetryOutcome} {
+		all := failures
+		if jobType == worker.RecordRetryOutcome {
+			all = outcomes
+		}
+		for _, e := range all {
+			h := handle(job(jobType, e.headers, e.variables))
+			decided, rejected, lines := 1, 0, 1
+			switch {
+			case h.reply.Action == worker.Failed:
+				decided, rejected = 0, 1
+			case jobType == worker.RecordRetryOutcome:
+				decided, lines = 0, 0
+			}
+			if len(h.decided) != decided || len(h.rejected) != rejected || h.logs.Len() != lines {
+				t.Errorf("%s, %s: %d decisions, %d rejections and %d lines were reported, want %d, %d, %d",
+					jobType, e.name, len(h.decided), len(h.rejected), h.logs.Len(), decided, rejected, lines)
+			}
+			for _, code := range h.rejected {
+				if !strings.HasPrefix(h.reply.Failure.Message, string(code)+": ") {
+					t.Errorf("%s: counted as %s, answered %q", e.name, code, h.reply.Failure.Message)
+				}
+			}
+			if large := len(e.variables) > 1<<20; large != (h.oversized == 1) {
+				t.Errorf("%s: %d oversized jobs were counted", e.name, h.oversized)
+			}
+		}
+	}
+}
+
+// TestVariablesAtTheBound: 1 MB is the last size that is read.
+func TestVariablesAtTheBound(t *testing.T) {
+	frame := len(claim(`"submissionError":"TIMEOUT "`))
+	for size, want := range map[int]worker.Action{1 << 20: worker.Completed, 1<<20 + 1: worker.Failed} {
+		h := handle(job(worker.AnalyzeRetry, "{}", claim(`"submissionError":"TIMEOUT `+strings.Repeat("x", size-frame)+`"`)))
+		if h.reply.Action != want {
+			t.Errorf("%d bytes of variables: %s %.100s, want %s", size, h.reply.Action, h.reply.Failure.Message, want)
+		}
+		if line := fmt.Sprint(h.logs.All()[0].ContextMap()); len(line) > 2000 {
+			t.Errorf("a log line of %d bytes", len(line))
+		}
+	}
+}
+
+// TestRejectionLine: what a refused input leaves in the log.
+func TestRejectionLine(t *testing.T) {
+	for _, jobType := range []string{worker.AnalyzeRetry, worker.RetrySubmissionBackoff, worker.RecordRetryOutcome} {
+		h := handle(job(jobType, "{}", `{"claimId":7}`))
+		lines := h.logs.All()
+		if len(lines) != 1 || lines[0].Level != zapcore.WarnLevel {
+			t.Fatalf("%s: logged %v, want one warning", jobType, lines)
+		}
+		want := map[string]any{
+			"event": "input_rejected", "rejection": "INVALID_CLAIM_ID", "detail": h.reply.Failure.Message, "jobType": jobType,
+			"jobKey": int64(2251799813685301), "processInstanceKey": int64(2251799813685200), "tenantId": "<default>",
+		}
+		if got := lines[0].ContextMap(); !maps.Equal(got, want) {
+			t.Errorf("%s: the fields are %v, want %v", jobType, got, want)
+		}
+	}
+}
+
+// TestNothingPersonal: wherever a CPF stands in a job, it is in no log line and in no message to the
+// engine.
+func TestNothingPersonal(t *testing.T) {
+	for _, cpf := range []string{"529.982.247-25", "52998224725", "CPF: 529982247-25"} {
+		for _, e := range []example{
+			{"in a claimId", "{}", `{"claimId":"` + cpf + `","submissionError":"TIMEOUT"}`},
+			{"in a claimId, with words around it", "{}", `{"claimId":"conta do paciente ` + cpf + `, leito 3"}`},
+			{"in a claimId that is too long", "{}", `{"claimId":"` + strings.Repeat("x", 285) + ` ` + cpf + ` ` + strings.Repeat("x", 600) + `"}`},
+			{"in a retryCount", "{}", claim(`"submissionError":"TIMEOUT","retryCount":"` + cpf + `"`)},
+			{"in a retryCount that is a number", "{}", claim(`"submissionError":"TIMEOUT","retryCount":-52998224725`)},
+			{"in a lastSubmissionTime", "{}", claim(`"submissionError":"TIMEOUT","lastSubmissionTime":"` + cpf + `"`)},
+			{"in the policy's name", `{"retryPolicy":"` + cpf + `"}`, claim(`"submissionError":"TIMEOUT"`)},
+			{"in the headers", `{"retryPolicy":["` + cpf + `"]}`, claim(`"submissionError":"TIMEOUT"`)},
+			{"in variables that are no JSON", "{}", `{"claimId":"` + cpf + `"`},
+			{"in an outcome", "{}", claim(`"retryOutcome":"` + cpf + `"`)},
+			{"in the error: transient", "{}", claim(`"submissionError":"TIMEOUT, paciente ` + cpf + `"`)},
+			{"in the error: unknown", "{}", claim(`"submissionError":"paciente ` + cpf + ` não encontrado"`)},
+			{"in the error: permanent", "{}", claim(`"submissionError":"INVALID_PATIENT_DATA ` + cpf + `"`)},
+			{"in the error: the limit", "{}", claim(`"retryCount":5,"submissionError":"` + cpf + `"`)},
+			{"in the error, at the cut", "{}", claim(`"retryCount":5,"submissionError":"` + strings.Repeat("x", 993) + ` ` + cpf + `"`)},
+			{"in the error that is an object", "{}", claim(`"submissionError":{"cpf":"` + cpf + `"}`)},
+		} {
+			for _, jobType := range []string{worker.AnalyzeRetry, worker.RetrySubmissionBackoff, worker.RecordRetryOutcome} {
+				h := handle(job(jobType, e.headers, e.variables))
+				r := &running{logs: h.logs}
+				wantNoPersonalData(t, r, h.reply.Failure.Message+" "+h.reply.Error.Message, "529.982.247-25")
+				if t.Failed() {
+					t.Fatalf("%s %s, %s", cpf, e.name, jobType)
+				}
+			}
+		}
+	}
+}
+
+// TestDecisionTime: what the histogram of analyses is fed with is measured, not guessed.
+func TestDecisionTime(t *testing.T) {
+	hooks := worker.NoHooks()
+	var took []time.Duration
+	hooks.Decided = func(jobType string, d *decision.Decision, t time.Duration) {
+		if jobType == worker.AnalyzeRetry && d.Outcome == decision.Retry {
+			took = append(took, t)
+		}
+	}
+	j := job(worker.AnalyzeRetry, "{}", claim(`"submissionError":"TIMEOUT"`))
+	began := time.Now()
+	h := handlerOf(j.Type, analysed, hooks, nopLog)
+	h(t.Context(), &j)
+	if len(took) != 1 || took[0] <= 0 || took[0] > time.Since(began) {
+		t.Errorf("the analysis took %v, between 0 and %s", took, time.Since(began))
+	}
+}

@@ -1,0 +1,262 @@
+package worker_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"retry-worker/internal/worker"
+)
+
+// stopping handles jobs that take so long, or until the worker is ended hard.
+func stopping(d time.Duration) worker.Handler {
+	return func(ctx context.Context, _ *worker.Job) worker.Reply {
+		select {
+		case <-time.After(d):
+		case <-ctx.Done():
+		}
+		return completion
+	}
+}
+
+// wantHandedBack fails unless a gives the job back as it was.
+func wantHandedBack(t *testing.T, a answer) {
+	t.Helper()
+	if a.verb != "fail" || a.fail.Retries != a.job.Retries || a.fail.Backoff != 0 {
+		t.Errorf("job %d was answered by %s %+v, want it back with its %d retries and no back-off",
+			a.job.Key, a.verb, a.fail, a.job.Retries)
+	}
+	if !strings.Contains(a.fail.Message, "tester") {
+		t.Errorf("the message does not name the worker that stops: %q", a.fail.Message)
+	}
+}
+
+// TestStopHandsBack: what runs is finished, what waits is handed back at once, though every handler is
+// busy; nothing is activated any more.
+func TestStopHandsBack(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := newEngine()
+		e.offers(jobs(jobType, 1, 30))
+		cfg := config()
+		cfg.Concurrency = 4
+		r := start(t, e, cfg, one(stopping(5*time.Second)))
+		time.Sleep(time.Second)
+		polls := len(e.asked())
+		r.stop()
+		synctest.Wait()
+		for _, a := range e.told() {
+			if a.at != time.Second {
+				t.Errorf("job %d was handed back at %s, want at the stop, after 1s", a.job.Key, a.at)
+			}
+			wantHandedBack(t, a)
+		}
+		if n := len(e.told()); n != 26 {
+			t.Errorf("%d jobs were handed back, want the 26 that had not begun", n)
+		}
+		r.finish(t)
+		r.wantActions(t, map[worker.Action]int{worker.Completed: 4, worker.Released: 26})
+		if n := len(e.asked()); n != polls {
+			t.Errorf("%d polls after the stop", n-polls)
+		}
+		if took := time.Since(e.began); took != 5*time.Second {
+			t.Errorf("ended after %s, want with the last handler, after 5s", took)
+		}
+	})
+}
+
+// TestStopWaitsForTheAnswer: an answer that the engine does not take yet is still delivered.
+func TestStopWaitsForTheAnswer(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := newEngine()
+		e.offers(jobs(jobType, 1, 1))
+		e.onAnswer = func(_ context.Context, a answer) error {
+			if a.at < 6*time.Second {
+				return notTaken
+			}
+			return nil
+		}
+		r := start(t, e, config(), one(completing))
+		time.Sleep(time.Second)
+		r.finish(t)
+		r.wantActions(t, map[worker.Action]int{worker.Completed: 1})
+	})
+}
+
+// TestStopDuringPoll: the poll that runs is let end, and its jobs are handed back.
+func TestStopDuringPoll(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := newEngine()
+		e.onPoll = late(pollTimeout, 1900*time.Millisecond, jobs(jobType, 1, 20))
+		r := start(t, e, config(), one(completing))
+		time.Sleep(firstPoll + 10*time.Millisecond)
+		r.finish(t)
+		r.wantActions(t, map[worker.Action]int{worker.Released: 20})
+		for _, a := range e.told() {
+			wantHandedBack(t, a)
+		}
+		if n := len(e.asked()); n != 2 {
+			t.Errorf("%d polls, want none after the stop", n)
+		}
+		if took := time.Since(e.began); took != firstPoll+1900*time.Millisecond {
+			t.Errorf("ended after %s, want with the poll", took)
+		}
+	})
+}
+
+// TestHandingBack: the engine's answers count as for any other reply; the deadline holds here too.
+func TestHandingBack(t *testing.T) {
+	tests := []struct {
+		name   string
+		script []error
+		want   worker.Action
+	}{
+		{"busy, then taken", []error{notTaken, taken}, worker.Released},
+		{"busy all the time", []error{notTaken}, worker.Released},
+		{"somebody else has it", []error{gone}, worker.Superseded},
+		{"lost, then gone", []error{ambiguous, gone}, worker.Unconfirmed},
+		{"lost all the time", []error{ambiguous}, worker.Unconfirmed},
+		{"never taken", []error{refused}, worker.Released},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				e := newEngine()
+				e.onPoll = late(pollTimeout, time.Second, jobs(jobType, 1, 3))
+				e.onAnswer = says(tt.script...)
+				r := start(t, e, config(), one(completing))
+				time.Sleep(firstPoll + 500*time.Millisecond)
+				r.finish(t)
+				r.wantActions(t, map[worker.Action]int{tt.want: 3})
+				if took := time.Since(e.began); took > firstPoll+time.Second+jobTimeout {
+					t.Errorf("ended after %s: beyond the jobs' time-out", took)
+				}
+			})
+		})
+	}
+}
+
+// TestStopWithHangingPoll: a poll that does not end in time is cancelled.
+func TestStopWithHangingPoll(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := newEngine()
+		e.onPoll = func(ctx context.Context, _ worker.ActivateRequest) ([]worker.Job, error) {
+			<-ctx.Done()
+			return jobs(jobType, 1, 2), ambiguous // a cancelled poll may bring jobs all the same
+		}
+		r := start(t, e, config(), one(completing))
+		time.Sleep(firstPoll / 2)
+		stopped := time.Now()
+		r.finish(t)
+		if took := time.Since(stopped); took != firstPoll+time.Second {
+			t.Errorf("the poll was given %s after the stop, want its time and a second", took)
+		}
+		r.wantActions(t, map[worker.Action]int{worker.Released: 2})
+		for _, a := range e.told() {
+			wantHandedBack(t, a)
+		}
+	})
+}
+
+// TestPollThatHangs: without a stop, the poll is given up when jobs it might bring would be lost anyway.
+func TestPollThatHangs(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := newEngine()
+		e.onPoll = func(ctx context.Context, r worker.ActivateRequest) ([]worker.Job, error) {
+			if r.PollTimeout == firstPoll {
+				return idle(ctx, r)
+			}
+			<-ctx.Done()
+			return nil, ambiguous
+		}
+		r := start(t, e, config(), one(completing))
+		time.Sleep(time.Minute)
+		asked := e.asked()
+		r.finish(t)
+		gap := asked[2].at - asked[1].at - pollTimeout - jobTimeout
+		if gap < 25*time.Millisecond || gap > 50*time.Millisecond {
+			t.Errorf("the poll after the one that hung came %s after poll and job time-out, want a pause", gap)
+		}
+	})
+}
+
+// TestStopWhileWaiting: a stop is obeyed at once wherever a loop waits.
+func TestStopWhileWaiting(t *testing.T) {
+	t.Run("for room", func(t *testing.T) {
+		bubble(t, func(t *testing.T) {
+			e := newEngine()
+			e.offers(jobs(jobType, 1, 50))
+			cfg := config()
+			cfg.Concurrency = 50
+			r := start(t, e, cfg, one(stopping(9*time.Second)))
+			time.Sleep(time.Second)
+			r.finish(t)
+			r.wantActions(t, map[worker.Action]int{worker.Completed: 50})
+			if n := len(e.asked()); n != 1 {
+				t.Errorf("%d polls, want 1", n)
+			}
+		})
+	})
+	t.Run("in a pause", func(t *testing.T) {
+		bubble(t, func(t *testing.T) {
+			e := newEngine()
+			e.onPoll = func(context.Context, worker.ActivateRequest) ([]worker.Job, error) { return nil, refused }
+			r := start(t, e, config(), one(completing))
+			time.Sleep(time.Minute)
+			stopped, polls := time.Now(), len(e.asked())
+			r.finish(t)
+			if took := time.Since(stopped); took != 0 || len(e.asked()) != polls {
+				t.Errorf("ended %s after the stop, with %d polls more; want at once", took, len(e.asked())-polls)
+			}
+		})
+	})
+}
+
+// TestKill: the hard end waits for no poll, handler, delivery or queue; with a stop before it or none.
+func TestKill(t *testing.T) {
+	for name, before := range map[string]time.Duration{"after a stop": time.Second, "without a stop": 0} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				e := newEngine()
+				batch := jobs("busy", 1, 50)
+				e.onPoll = func(ctx context.Context, r worker.ActivateRequest) ([]worker.Job, error) {
+					if r.JobType == "busy" && e.activated() == 0 {
+						return batch, nil
+					}
+					return nil, sleep(ctx, time.Hour)
+				}
+				e.onAnswer = func(ctx context.Context, _ answer) error {
+					<-ctx.Done()
+					return ambiguous
+				}
+				cfg := config()
+				cfg.Concurrency = 2
+				r := start(t, e, cfg, []worker.Subscription{
+					{JobType: "busy", Variables: []string{"a"}, Handler: func(ctx context.Context, j *worker.Job) worker.Reply {
+						if j.Key == 1 {
+							<-ctx.Done() // a handler at work; job 2 hangs in its delivery
+						}
+						return completion
+					}},
+					{JobType: "idle", Variables: []string{"a"}, Handler: completing},
+				})
+				time.Sleep(time.Second)
+				if before > 0 {
+					r.stop()
+					time.Sleep(before)
+				}
+				killed, told := time.Now(), len(e.told())
+				r.kill()
+				<-r.ended
+				if took := time.Since(killed); took != 0 {
+					t.Errorf("ended %s after the hard end, want at once", took)
+				}
+				if n := len(e.told()); n != told {
+					t.Errorf("%d answers were begun after the hard end", n-told)
+				}
+				r.sound(t)
+			})
+		})
+	}
+}

@@ -1,0 +1,195 @@
+package worker_test
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+
+	"retry-worker/internal/decision"
+	"retry-worker/internal/worker"
+)
+
+// analysed is the instant of RN-BIL-005 §9.1's example, with a part of a second that R7 cuts off.
+var analysed = time.Date(2025, 1, 12, 10, 40, 0, 123_456_789, time.UTC)
+
+// What a rejection ends with: a wrong variable is corrected in the incident, a wrong header in the model.
+const (
+	variableAdvice = "; correct the variable and resolve the incident"
+	headerAdvice   = "; correct the task's header in the model, deploy it and move the instance to it"
+)
+
+// policies are the built-in one and one with everything it has not: delays below a minute, an id of
+// its own, empty errors that are retried.
+func policies() decision.Policies {
+	ps := decision.BuiltIn()
+	quick := decision.TISSSubmission()
+	quick.Name, quick.IDVariable, quick.ErrorVariable = "quick", "messageId", "sendError"
+	quick.IDPattern, quick.InvalidID = regexp.MustCompile(`^\S+$`), decision.InvalidID
+	quick.Backoff = decision.BackoffRule{
+		Base: 5 * time.Second, Min: 5 * time.Second, Max: 5 * time.Minute, Factor: 6, Rounding: time.Second,
+	}
+	quick.MaxRetries = 3
+	quick.EmptyError = decision.AssumeTransient
+	ps[quick.Name] = quick
+	return ps
+}
+
+var nopLog = zap.NewNop()
+
+// handled is what one job came to.
+type handled struct {
+	*tally
+	reply worker.Reply
+	logs  *observer.ObservedLogs
+}
+
+// handlerOf builds the use case of a job type.
+func handlerOf(jobType string, now time.Time, hooks worker.Hooks, log *zap.Logger) worker.Handler {
+	clock := func() time.Time { return now }
+	switch jobType {
+	case worker.AnalyzeRetry:
+		return worker.NewAnalyzer(policies(), decision.RNBIL005, clock, hooks, log).Handle
+	case worker.RetrySubmissionBackoff:
+		return worker.NewAnalyzer(policies(), decision.RNBIL004, clock, hooks, log).Handle
+	default:
+		return worker.NewOutcomeRecorder(policies(), hooks, log).Handle
+	}
+}
+
+// handle gives a job to the use case of its type.
+func handle(j worker.Job) handled { return handleAt(j, analysed, zapcore.DebugLevel) }
+
+func handleAt(j worker.Job, now time.Time, level zapcore.Level) handled {
+	core, logs := observer.New(level)
+	h := handled{tally: newTally(), logs: logs}
+	h.reply = handlerOf(j.Type, now, h.hooks(), zap.New(core))(context.Background(), &j)
+	return h
+}
+
+// job is one of a claim that failed.
+func job(jobType, headers, variables string) worker.Job {
+	return worker.Job{
+		Key: 2251799813685301, ProcessInstanceKey: 2251799813685200, ElementInstanceKey: 2251799813685300,
+		Type: jobType, TenantID: "<default>", Retries: 3, Headers: headers, Variables: variables,
+	}
+}
+
+// claim are the variables of claim CLM-001-123 with members of their own.
+func claim(members string) string {
+	return `{"claimId":"CLM-001-123",` + members + `}`
+}
+
+// codes are the closed set of rejections.
+var codes = []decision.RejectionCode{
+	decision.UnknownPolicy, decision.InvalidClaimID, decision.InvalidID, decision.InvalidRetryCount,
+	decision.InvalidLastSubmissionTime, decision.InvalidErrorMessage, decision.InvalidOutcome, decision.InvalidVariables,
+}
+
+// The contract's outputs: name → what its JSON must look like.
+var (
+	always = map[string]string{
+		"retryCount":          `^\d+$`,
+		"maxRetries":          `^[35]$`,
+		"retryReason":         `^"[A-Z][^"]+"$`,
+		"errorClassification": `^"(TRANSIENT|PERMANENT|UNKNOWN)"$`,
+		"originalError":       `(?s)^.+$`,
+		"retryPolicy":         `^"(tiss-submission|quick)"$`,
+	}
+	onCompletion = with(always, map[string]string{
+		"shouldRetry":     `^true$`,
+		"backoffMinutes":  `^[1-9]\d*$`,
+		"backoffDuration": `^"PT([1-9]\d*M|[1-9]\d*(\.\d{1,3})?S)"$`,
+		"nextRetryTime":   `^"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,3})?Z"$`,
+	})
+	onError = with(always, map[string]string{
+		"shouldRetry":     `^false$`,
+		"deadLetterId":    `^"[0-9a-f-]{36}"$`,
+		"responsibleTeam": `^"(cadastro|faturamento|ti)"$`,
+	})
+)
+
+func with(a, b map[string]string) map[string]string {
+	all := maps.Clone(a)
+	maps.Copy(all, b)
+	return all
+}
+
+// wantContract fails unless r is a reply as the contract has it: outputs by name and form, or a
+// rejection that begins with a code of the closed set and ends with what to do.
+func wantContract(t testing.TB, r worker.Reply) {
+	t.Helper()
+	switch r.Action {
+	case worker.Completed:
+		wantOutputs(t, r.Variables, onCompletion)
+	case worker.Thrown:
+		if r.Error.Code != "MAX_RETRIES_EXCEEDED" && r.Error.Code != "PERMANENT_ERROR" || r.Error.Message == "" {
+			t.Errorf("BPMN error %q with message %q", r.Error.Code, r.Error.Message)
+		}
+		wantOutputs(t, r.Error.Variables, onError)
+	case worker.Failed:
+		wantRejection(t, r.Failure)
+	default:
+		t.Errorf("a handler's reply is %q", r.Action)
+	}
+}
+
+func wantOutputs(t testing.TB, variables string, want map[string]string) {
+	t.Helper()
+	var got map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(variables), &got); err != nil {
+		t.Fatalf("the outputs are no JSON object: %v: %q", err, variables)
+	}
+	if names := slices.Sorted(maps.Keys(got)); !slices.Equal(names, slices.Sorted(maps.Keys(want))) {
+		t.Errorf("the outputs are %v, want %v", names, slices.Sorted(maps.Keys(want)))
+	}
+	for name, form := range want {
+		if !regexp.MustCompile(form).Match(got[name]) {
+			t.Errorf("%s is %s, want %s", name, got[name], form)
+		}
+	}
+	var text struct{ NextRetryTime, DeadLetterID string }
+	if err := json.Unmarshal([]byte(variables), &text); err != nil {
+		t.Fatal(err)
+	}
+	if next, err := time.Parse(time.RFC3339, text.NextRetryTime); text.NextRetryTime != "" && (err != nil || !next.After(analysed)) {
+		t.Errorf("nextRetryTime %s is no instant in the future", text.NextRetryTime) // BIL-005-V5
+	}
+	if id, err := uuid.Parse(text.DeadLetterID); text.DeadLetterID != "" && (err != nil || id.Version() != 5) {
+		t.Errorf("deadLetterId %s is no name-based UUID", text.DeadLetterID)
+	}
+}
+
+func wantRejection(t testing.TB, f worker.Failure) {
+	t.Helper()
+	code, _, _ := strings.Cut(f.Message, ": ")
+	if !slices.Contains(codes, decision.RejectionCode(code)) {
+		t.Errorf("the message does not begin with a rejection's code: %q", f.Message)
+	}
+	if strings.ContainsFunc(f.Message, func(r rune) bool { return r < ' ' || r == 0x7f || r == 0x85 || r == 0x2028 || r == 0x2029 }) {
+		t.Errorf("the message is not one line: %q", f.Message)
+	}
+	advice := variableAdvice
+	if code == string(decision.UnknownPolicy) || strings.HasPrefix(f.Message, "INVALID_VARIABLES: the task's headers") {
+		advice = headerAdvice
+	}
+	if !strings.HasSuffix(f.Message, advice) || !strings.Contains(f.Message, ", expected ") {
+		t.Errorf("the message does not end with what was expected and what to do: %q", f.Message)
+	}
+	if f.Retries != 0 || f.Backoff != 0 {
+		t.Errorf("%d retries after %s, want none: the engine is to raise an incident (R11)", f.Retries, f.Backoff)
+	}
+	if !utf8.ValidString(f.Message) || utf8.RuneCountInString(f.Message) > 1000 {
+		t.Errorf("the engine would not show the message whole: %q", f.Message)
+	}
+}

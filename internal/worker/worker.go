@@ -1,0 +1,134 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// Config bounds what one Worker takes and how long it holds it. Every field must be set.
+type Config struct {
+	// Name under which the engine knows this process.
+	Name string
+	// JobTimeout after which the engine offers an unanswered job again (RN-BIL-005 §11.2: 10 s).
+	JobTimeout time.Duration
+	// PollTimeout of one activation. Short, because a stop lets the running one end: cancelling a
+	// poll near a job's birth would lock that job until its time-out.
+	PollTimeout time.Duration
+	// MaxJobsActive held per job type, activated and not yet answered (RN-BIL-005 §11.2: 50).
+	MaxJobsActive int
+	// Concurrency is how many jobs are handled at once, all types together (R22).
+	Concurrency int
+	// TenantIDs to take jobs from; none means the engine's default.
+	TenantIDs []string
+}
+
+// Handler turns one job into the reply to send, before the job's Deadline. Its context ends when the
+// worker is ended hard. A panic costs the job one retry.
+type Handler func(ctx context.Context, j *Job) Reply
+
+// Subscription is one job type and who handles it.
+type Subscription struct {
+	JobType string
+	// Variables that the handler reads.
+	Variables []string
+	Handler   Handler
+}
+
+// Worker runs one activation loop per subscription.
+type Worker struct {
+	engine Engine
+	cfg    Config
+	hooks  Hooks
+	log    *zap.Logger
+	loops  []*loop
+	queue  chan *held
+}
+
+// held is a job between its activation and its answer.
+type held struct {
+	Job
+	loop *loop
+}
+
+// New prepares a Worker; Run starts it.
+func New(engine Engine, cfg Config, subs []Subscription, hooks Hooks, log *zap.Logger) *Worker {
+	w := &Worker{
+		engine: engine, cfg: cfg, hooks: hooks, log: log,
+		queue: make(chan *held, len(subs)*cfg.MaxJobsActive), // what all loops may hold: sending never blocks
+	}
+	health := &engineHealth{hooks: &w.hooks, log: log}
+	for _, s := range subs {
+		w.loops = append(w.loops, newLoop(w, s, health))
+	}
+	return w
+}
+
+// Run takes and answers jobs until stop ends; then it activates no more, finishes what has begun and
+// hands back what has not, and returns. When kill ends, it returns without waiting for anything.
+// Call it once.
+func (w *Worker) Run(stop, kill context.Context) {
+	stop, cancel := context.WithCancel(stop)
+	defer cancel()
+	defer context.AfterFunc(kill, cancel)()
+	var polling, handling sync.WaitGroup
+	for _, l := range w.loops {
+		polling.Go(func() { l.run(stop, kill) })
+	}
+	for range w.cfg.Concurrency {
+		handling.Go(func() { w.serve(stop, kill) })
+		handling.Go(func() { // hands back what waits while all others are still busy with what they began
+			<-stop.Done()
+			w.serve(stop, kill)
+		})
+	}
+	polling.Wait()
+	close(w.queue)
+	handling.Wait()
+}
+
+func (w *Worker) serve(stop, kill context.Context) {
+	for h := range w.queue {
+		action := Released
+		if stop.Err() == nil {
+			action = w.handle(kill, h)
+		} else {
+			action = w.handBack(kill, h)
+		}
+		w.hooks.Answered(h.Type, action)
+		h.loop.release()
+	}
+}
+
+// handle is one job's way from its handler to the engine. A job whose time ran out in the queue is left
+// alone: who gets it next decides on it.
+func (w *Worker) handle(kill context.Context, h *held) Action {
+	if kill.Err() != nil || !time.Now().Before(h.Deadline) {
+		return w.late(&h.Job, Released)
+	}
+	return w.deliver(kill, &h.Job, w.reply(kill, h))
+}
+
+// reply runs the handler; a panic becomes a reply of its own.
+func (w *Worker) reply(kill context.Context, h *held) (r Reply) {
+	defer func() {
+		if p := recover(); p != nil {
+			w.hooks.Panicked(h.Type)
+			w.log.Error("handler panicked, job loses one retry",
+				zap.String("jobType", h.Type), zap.Int64("jobKey", h.Key),
+				zap.String("panic", fmt.Sprintf("%T", p)), // its text may hold what the job held
+				zap.ByteString("stack", debug.Stack()))
+			r = penalty(&h.Job, "the worker failed on this job, which cost it a retry; the worker's log says where, by the job's key")
+		}
+	}()
+	return h.loop.handler(kill, &h.Job)
+}
+
+// handBack gives a job that has not begun to whoever asks next.
+func (w *Worker) handBack(kill context.Context, h *held) Action {
+	return w.deliver(kill, &h.Job, release(&h.Job, "handed back: worker "+w.cfg.Name+" stops"))
+}

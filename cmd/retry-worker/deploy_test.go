@@ -1,0 +1,78 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+
+	"retry-worker/bpmn"
+	"retry-worker/internal/gatewaytest"
+)
+
+func TestDeploy(t *testing.T) {
+	g := gateway(t, gatewaytest.Options{})
+	environment(t, map[string]string{"ZEEBE_ADDRESS": g.Addr(), "ZEEBE_INSECURE_CONNECTION": "true"})
+	var want strings.Builder
+	for _, m := range bpmn.Models() {
+		fmt.Fprintf(&want, "%s version 1 deployed (%s, tenant <default>)\n", m.ProcessID, m.Name)
+	}
+	if !strings.Contains(want.String(), "SUB_06 ") {
+		t.Fatalf("the bundled models %q lack SUB_06", want.String())
+	}
+	for _, time := range []string{"first", "second"} { // what is there already keeps its version
+		if r := retryWorker("deploy"); r != (result{want.String(), "", exitDone}) {
+			t.Errorf("%s time: got %+v, want %q", time, r, want.String())
+		}
+	}
+}
+
+func TestDeployJSON(t *testing.T) {
+	g := gateway(t, gatewaytest.Options{EngineOptions: gatewaytest.EngineOptions{MultiTenancy: true}})
+	environment(t, map[string]string{
+		"ZEEBE_ADDRESS": g.Addr(), "ZEEBE_INSECURE_CONNECTION": "true", "RETRY_WORKER_TENANT_IDS": "clinic-a,clinic-b",
+	})
+	r := retryWorker("deploy", "-o", "json")
+	var got []struct {
+		Process, File, Tenant string
+		Version               int
+		Key                   int64
+	}
+	if err := json.Unmarshal([]byte(r.stdout), &got); err != nil || r.code != exitDone || r.stderr != "" {
+		t.Fatalf("got %+v (%v)", r, err)
+	}
+	models := bpmn.Models()
+	if len(got) != 2*len(models) {
+		t.Fatalf("%d deployments, want each of %d models for two tenants", len(got), len(models))
+	}
+	for i, d := range got {
+		m, tenant := models[i%len(models)], []string{"clinic-a", "clinic-b"}[i/len(models)]
+		if d.Process != m.ProcessID || d.File != m.Name || d.Tenant != tenant || d.Version != 1 || d.Key == 0 {
+			t.Errorf("deployment %d: got %+v, want %s of %s for %s", i, d, m.ProcessID, m.Name, tenant)
+		}
+	}
+}
+
+func TestDeployRefused(t *testing.T) {
+	g := gateway(t, gatewaytest.Options{})
+	g.Inject(gatewaytest.Fault{Method: gatewaytest.DeployResource, Code: codes.InvalidArgument, Message: "the model is wrong:\nno start event"})
+	environment(t, map[string]string{"ZEEBE_ADDRESS": g.Addr(), "ZEEBE_INSECURE_CONNECTION": "true"})
+	for _, format := range []string{"text", "json"} {
+		r := retryWorker("deploy", "-o", format)
+		if r.code != exitFailed || r.stdout != "" || !strings.HasPrefix(r.stderr, "retry-worker: deploy "+bpmn.Models()[0].Name+": ") ||
+			!strings.Contains(r.stderr, "no start event") {
+			t.Errorf("%s: got %+v", format, r)
+		}
+	}
+}
+
+func TestDeployWithNobodyThere(t *testing.T) {
+	environment(t, map[string]string{"ZEEBE_ADDRESS": nowhere(t), "ZEEBE_INSECURE_CONNECTION": "true"})
+	r := retryWorker("deploy")
+	if r.code != exitFailed || r.stdout != "" || strings.Count(r.stderr, "\n") != 1 ||
+		!strings.HasSuffix(r.stderr, "connection refused\"; `retry-worker check` says what is wrong with the connection\n") {
+		t.Errorf("got %+v, want one line with advice", r)
+	}
+}

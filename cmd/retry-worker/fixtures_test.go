@@ -1,0 +1,149 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"retry-worker/internal/gatewaytest"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// result is what one run of the program left behind.
+type result struct {
+	stdout, stderr string
+	code           int
+}
+
+// retryWorker runs the program in this process.
+func retryWorker(args ...string) result {
+	var stdout, stderr bytes.Buffer
+	code := run(args, &stdout, &stderr)
+	return result{stdout.String(), stderr.String(), code}
+}
+
+// fails fails the test unless the run ended with code, printed nothing but errors, and those are lines
+// that begin with the program's name.
+func (r result) fails(t *testing.T, code int, lines ...string) {
+	t.Helper()
+	if r.code != code {
+		t.Errorf("exit %d, want %d", r.code, code)
+	}
+	if r.stdout != "" {
+		t.Errorf("standard output: %q, want nothing", r.stdout)
+	}
+	r.says(t, lines...)
+}
+
+// says fails the test unless standard error holds just these lines behind the program's name.
+func (r result) says(t *testing.T, lines ...string) {
+	t.Helper()
+	var want strings.Builder
+	for _, line := range lines {
+		want.WriteString("retry-worker: " + line + "\n")
+	}
+	if r.stderr != want.String() {
+		t.Errorf("standard error:\n%swant:\n%s", r.stderr, want.String())
+	}
+}
+
+// object is standard output as the one JSON object it must be.
+func (r result) object(t *testing.T) map[string]any {
+	t.Helper()
+	var o map[string]any
+	if err := json.Unmarshal([]byte(r.stdout), &o); err != nil {
+		t.Fatalf("standard output %q is no JSON object: %v", r.stdout, err)
+	}
+	if strings.Count(r.stdout, "\n") != 1 || !strings.HasSuffix(r.stdout, "}\n") {
+		t.Errorf("standard output %q, want one line", r.stdout)
+	}
+	return o
+}
+
+// environment leaves only vars of what the program reads, for the time of the test.
+func environment(t *testing.T, vars map[string]string) {
+	t.Helper()
+	for _, pair := range os.Environ() {
+		name, _, _ := strings.Cut(pair, "=")
+		if strings.HasPrefix(name, "RETRY_WORKER_") || strings.HasPrefix(name, "ZEEBE_") {
+			t.Setenv(name, "") // puts the old value back in the end
+			if err := os.Unsetenv(name); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for name, value := range vars {
+		t.Setenv(name, value)
+	}
+}
+
+func golden(t *testing.T, file, got string) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("differs from %s (`go test -update` rewrites it); got:\n%s", file, got)
+	}
+}
+
+// gateway is a stub that is closed with the test.
+func gateway(t *testing.T, o gatewaytest.Options) *gatewaytest.Gateway {
+	t.Helper()
+	g := gatewaytest.Start(o)
+	t.Cleanup(g.Close)
+	return g
+}
+
+// nowhere is an address where nobody listens.
+func nowhere(t *testing.T) string {
+	t.Helper()
+	g := gatewaytest.Start(gatewaytest.Options{}) // keeps the port from others while it is down
+	g.Down()
+	t.Cleanup(g.Close)
+	return g.Addr()
+}
+
+func write(t *testing.T, name string, content []byte) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// patience with what must happen; nothing takes it unless something is wrong.
+const patience = 20 * time.Second
+
+func within(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(patience); !holds(); <-tick.C {
+		if time.Now().After(deadline) {
+			t.Fatalf("after %v still not: %s", patience, what)
+		}
+	}
+}

@@ -1,0 +1,114 @@
+// Command retry-worker decides retries for a Zeebe process, and does what goes with it.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// Exit codes of the contract.
+const (
+	exitDone   = 0
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+func main() {
+	if os.Getenv("GOMAXPROCS") == "" {
+		// Measured (`make bench`): the work is one call per job, and a second processor only makes the
+		// scheduler and the collector cost more.
+		runtime.GOMAXPROCS(1)
+	}
+	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// run is the whole program but for the process around it.
+func run(args []string, stdout, stderr io.Writer) int {
+	c := &cli{out: stdout, errOut: stderr}
+	root := c.root()
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.ExecuteContext(context.Background())
+	if err == nil {
+		return exitDone
+	}
+	for line := range strings.Lines(err.Error()) {
+		fmt.Fprintln(stderr, "retry-worker:", strings.TrimSuffix(line, "\n"))
+	}
+	if _, usage := errors.AsType[*usageError](err); usage || !c.begun {
+		return exitUsage
+	}
+	return exitFailed
+}
+
+// cli is what the subcommands share.
+type cli struct {
+	out, errOut io.Writer
+	format      string // text or json
+	begun       bool   // flags and arguments were understood
+}
+
+// usageError is wrong use or input: exit 2.
+type usageError struct{ error }
+
+func (e *usageError) Unwrap() error { return e.error }
+
+func (c *cli) json() bool { return c.format == "json" }
+
+func (c *cli) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "retry-worker",
+		Short: "Decides whether and when a failed submission is retried, beside Zeebe (Camunda 8)",
+		Long: "retry-worker answers a process that asks what follows a failed submission: retry or not, when,\n" +
+			"and if not, who must act. Without a command it serves.",
+		Args:          noArgs,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		RunE:          func(*cobra.Command, []string) error { return c.serve() },
+		PersistentPreRunE: func(*cobra.Command, []string) error {
+			if c.format != "text" && c.format != "json" {
+				return fmt.Errorf("--output is %q, expected text or json", c.format)
+			}
+			c.begun = true
+			return nil
+		},
+	}
+	root.PersistentFlags().StringVarP(&c.format, "output", "o", "text", "how to print: text or json")
+	root.CompletionOptions.DisableDefaultCmd = true
+	root.SetHelpCommand(&cobra.Command{Hidden: true})
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		if invalid, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+			err = fmt.Errorf("--%s is %q, expected a value of type %s",
+				invalid.GetFlag().Name, invalid.GetValue(), invalid.GetFlag().Value.Type())
+		}
+		return fmt.Errorf("%w; `%s --help` lists the flags", err, cmd.CommandPath())
+	})
+	root.AddCommand(c.serveCommand(), c.deployCommand(), c.demoCommand(), c.decideCommand(),
+		c.readyCommand(), c.checkCommand(), c.versionCommand())
+	return root
+}
+
+// noArgs refuses arguments: what is no flag can only be a command that does not exist.
+func noArgs(cmd *cobra.Command, args []string) error {
+	switch {
+	case len(args) == 0:
+		return nil
+	case cmd.HasParent():
+		return fmt.Errorf("unexpected argument %q; `%s --help` lists the flags", args[0], cmd.CommandPath())
+	}
+	cmd.SuggestionsMinimumDistance = 2
+	meant := ""
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		meant = "did you mean " + strings.Join(near, " or ") + "? "
+	}
+	return fmt.Errorf("unknown command %q; %s`%s --help` lists the commands", args[0], meant, cmd.CommandPath())
+}

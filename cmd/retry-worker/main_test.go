@@ -1,0 +1,77 @@
+package main
+
+import (
+	"runtime"
+	"strings"
+	"testing"
+)
+
+func TestHelp(t *testing.T) {
+	environment(t, nil)
+	for _, command := range []string{"retry-worker", "serve", "deploy", "demo", "decide", "ready", "check", "version"} {
+		t.Run(command, func(t *testing.T) {
+			args := []string{command, "--help"}
+			if command == "retry-worker" {
+				args = args[1:]
+			}
+			r := retryWorker(args...)
+			if r.code != exitDone || r.stderr != "" {
+				t.Errorf("exit %d, standard error %q, want 0 and nothing", r.code, r.stderr)
+			}
+			golden(t, "testdata/help/"+command+".txt", r.stdout)
+		})
+	}
+}
+
+// Issue 3, item 5, and the contract: every command of this slice is listed, and has -o.
+func TestHelpListsEveryCommand(t *testing.T) {
+	help := retryWorker("--help").stdout
+	for _, command := range []string{"serve", "deploy", "demo", "decide", "ready", "check", "version"} {
+		if !strings.Contains(help, "\n  "+command+" ") {
+			t.Errorf("the help does not list %s", command)
+		}
+		if text := retryWorker(command, "--help").stdout; !strings.Contains(text, "-o, --output string   how to print: text or json") {
+			t.Errorf("%s has no -o", command)
+		}
+	}
+}
+
+func TestVersion(t *testing.T) {
+	r := retryWorker("version")
+	if want := "retry-worker dev (commit unknown, " + runtime.Version() + ")\n"; r.stdout != want || r.code != exitDone {
+		t.Errorf("got %q, exit %d, want %q", r.stdout, r.code, want)
+	}
+	o := retryWorker("version", "-o", "json").object(t)
+	if o["version"] != "dev" || o["commit"] != "unknown" || o["goVersion"] != runtime.Version() || len(o) != 3 {
+		t.Errorf("got %v", o)
+	}
+}
+
+// Errors are lines that begin with the program's name, and nothing of them gets into standard output.
+func TestErrorsGoToStandardError(t *testing.T) {
+	environment(t, map[string]string{"ZEEBE_ADDRESS": "nonsense", "RETRY_WORKER_OPS_ADDR": "nonsense"})
+	for _, command := range []string{"serve", "", "deploy", "demo", "ready"} {
+		for _, format := range []string{"text", "json"} {
+			r := retryWorker(strings.Fields(command + " -o " + format)...)
+			if r.code != exitUsage || r.stdout != "" || r.stderr == "" {
+				t.Errorf("%q: exit %d, standard output %q, standard error %q", command, r.code, r.stdout, r.stderr)
+			}
+			for line := range strings.Lines(r.stderr) {
+				if !strings.HasPrefix(line, "retry-worker: ") {
+					t.Errorf("%q: the line %q does not begin with the program's name", command, line)
+				}
+			}
+		}
+	}
+}
+
+func TestAllBadSettingsAreSaidAtOnce(t *testing.T) {
+	environment(t, map[string]string{
+		"ZEEBE_ADDRESS": "nonsense", "RETRY_WORKER_OPS_ADDR": "9095", "RETRY_WORKER_JOB_TIMEOUT": "10", "RETRY_WORKER_LOGLEVEL": "debug",
+	})
+	retryWorker("serve").fails(t, exitUsage,
+		`RETRY_WORKER_JOB_TIMEOUT is "10", expected a duration from 1s to 1h0m0s, such as 10s`,
+		"RETRY_WORKER_LOGLEVEL is set, expected one of the names that `retry-worker serve --help` lists; did you mean RETRY_WORKER_LOG_LEVEL?",
+		`RETRY_WORKER_OPS_ADDR is "9095", expected host:port, such as 127.0.0.1:9095`,
+		`ZEEBE_ADDRESS is "nonsense", expected host:port, such as 127.0.0.1:26500`)
+}

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"context"
+	"net"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"retry-worker/internal/decision"
+	"retry-worker/internal/metrics"
+)
+
+// probes are a real server's, on a free port of host.
+func probes(t *testing.T, host string) (readiness *metrics.Readiness, addr string) {
+	t.Helper()
+	readiness = metrics.NewReadiness("the engine has not been seen yet")
+	s, err := metrics.Listen(net.JoinHostPort(host, "0"), metrics.New(build(), decision.BuiltIn()), readiness)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return readiness, s.Addr()
+}
+
+func TestReady(t *testing.T) {
+	readiness, addr := probes(t, "127.0.0.1")
+	environment(t, map[string]string{"RETRY_WORKER_OPS_ADDR": addr})
+	retryWorker("ready").fails(t, exitFailed, "not ready: the engine has not been seen yet")
+
+	r := retryWorker("ready", "-o", "json")
+	if o := r.object(t); o["ready"] != false || o["detail"] != "the engine has not been seen yet" || r.code != exitFailed {
+		t.Errorf("not ready: got %v, exit %d", o, r.code)
+	}
+	r.says(t, "not ready: the engine has not been seen yet")
+
+	readiness.Ready()
+	if r := retryWorker("ready"); r != (result{"ready\n", "", exitDone}) {
+		t.Errorf("ready: got %+v", r)
+	}
+	r = retryWorker("ready", "-o", "json")
+	if o := r.object(t); o["ready"] != true || r.code != exitDone || r.stderr != "" {
+		t.Errorf("ready: got %v, exit %d, %q", o, r.code, r.stderr)
+	}
+
+	readiness.NotReady("stopping")
+	retryWorker("ready").fails(t, exitFailed, "not ready: stopping")
+}
+
+// What listens on every interface is asked on this machine: the image's health check.
+func TestReadyOfAWorkerThatListensEverywhere(t *testing.T) {
+	readiness, addr := probes(t, "0.0.0.0")
+	readiness.Ready()
+	_, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, host := range []string{"0.0.0.0", "", "[::]"} {
+		environment(t, map[string]string{"RETRY_WORKER_OPS_ADDR": host + ":" + port})
+		if r := retryWorker("ready"); r.code != exitDone {
+			t.Errorf("%s: got %+v, want ready", host, r)
+		}
+	}
+}
+
+// A proxy is for the world outside. Loopback addresses Go leaves out by itself: another one of this
+// machine shows whether we do.
+func TestReadyUsesNoProxy(t *testing.T) {
+	readiness, addr := probes(t, ownAddress(t))
+	readiness.Ready()
+	proxy := "http://" + nowhere(t)
+	environment(t, map[string]string{
+		"RETRY_WORKER_OPS_ADDR": addr, "HTTP_PROXY": proxy, "http_proxy": proxy, "NO_PROXY": "", "no_proxy": "",
+	})
+	// A process of its own, because Go reads the proxy's name once.
+	if out, err := exec.Command(binary(t), "ready").CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// ownAddress of this machine that is not loopback.
+func ownAddress(t *testing.T) string {
+	t.Helper()
+	all, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range all {
+		if n, ok := a.(*net.IPNet); ok && n.IP.IsGlobalUnicast() && n.IP.To4() != nil {
+			return n.IP.String()
+		}
+	}
+	t.Skip("NOT RUN: `retry-worker ready` past a proxy; it needs a network interface beside loopback")
+	return ""
+}
+
+func TestReadyWithNobodyThere(t *testing.T) {
+	addr := nowhere(t)
+	environment(t, map[string]string{"RETRY_WORKER_OPS_ADDR": addr})
+	retryWorker("ready").fails(t, exitFailed, "no worker answers at "+addr+`: Get "http://`+addr+`/readyz": dial tcp `+addr+
+		": connect: connection refused; start `retry-worker serve`, or set RETRY_WORKER_OPS_ADDR")
+}
+
+func TestReadyWithABadAddress(t *testing.T) {
+	environment(t, map[string]string{"RETRY_WORKER_OPS_ADDR": "9095"})
+	retryWorker("ready").fails(t, exitUsage, `RETRY_WORKER_OPS_ADDR is "9095", expected host:port, such as 127.0.0.1:9095`)
+}
+
+// Something else may listen there.
+func TestReadyIsNotFooledByAnotherServer(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = conn.Write([]byte("220 mail.example ESMTP\r\n"))
+			conn.Close()
+		}
+	}()
+	environment(t, map[string]string{"RETRY_WORKER_OPS_ADDR": l.Addr().String()})
+	r := retryWorker("ready")
+	if r.code != exitFailed || r.stdout != "" || strings.Count(r.stderr, "\n") != 1 {
+		t.Errorf("got %+v, want exit 1 and one line", r)
+	}
+}

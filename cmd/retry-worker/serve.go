@@ -1,0 +1,66 @@
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"go.uber.org/zap"
+
+	"retry-worker/internal/app"
+	"retry-worker/internal/config"
+)
+
+func (c *cli) serveCommand() *cobra.Command {
+	var settings strings.Builder
+	if err := config.Usage(&settings); err != nil {
+		settings.WriteString(err.Error())
+	}
+	return &cobra.Command{
+		Use:   "serve",
+		Short: "Take jobs from the engine and answer them (the default command)",
+		Long: "Takes jobs from the engine and answers them until SIGTERM or SIGINT; then it finishes what it has\n" +
+			"begun and hands back the rest. A second signal ends it at once.\n\nSettings (environment; default; meaning):\n" +
+			strings.TrimRight(settings.String(), "\n"),
+		Args: noArgs,
+		RunE: func(*cobra.Command, []string) error { return c.serve() },
+	}
+}
+
+func (c *cli) serve() error {
+	settings, err := config.Load()
+	if err != nil {
+		return &usageError{err}
+	}
+	log := app.NewLogger(c.out, settings.LogLevel, settings.LogFormat)
+	defer func() { _ = log.Sync() }() // standard output cannot always be synced
+	a, err := app.New(settings, build(), log)
+	if err != nil {
+		return err
+	}
+	stop, kill := signals(log)
+	log.Info("serving", zap.String("version", build().Version), zap.String("engine", settings.Engine.Address),
+		zap.String("ops", a.OpsAddr()), zap.String("worker", settings.WorkerName))
+	for _, name := range settings.WithoutEffect {
+		log.Warn("setting has no effect in this version", zap.String("setting", name))
+	}
+	return a.Run(stop, kill)
+}
+
+// signals: the first asks for a stop, the second ends everything.
+func signals(log *zap.Logger) (stop, kill context.Context) {
+	stop, stopNow := context.WithCancel(context.Background())
+	kill, killNow := context.WithCancel(context.Background())
+	got := make(chan os.Signal, 2)
+	signal.Notify(got, syscall.SIGINT, syscall.SIGTERM)
+	go func() {
+		log.Info("signal received", zap.Stringer("signal", <-got))
+		stopNow()
+		log.Warn("second signal received, not waiting any longer", zap.Stringer("signal", <-got))
+		killNow()
+	}()
+	return stop, kill
+}

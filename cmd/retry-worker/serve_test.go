@@ -1,0 +1,330 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"retry-worker/internal/gatewaytest"
+)
+
+// process is the built program serving in a process of its own.
+type process struct {
+	*exec.Cmd
+	stderr bytes.Buffer
+	opsURL string
+	done   chan struct{} // closed when it has ended and all its output is read
+
+	mu     sync.Mutex
+	stdout bytes.Buffer
+	news   chan struct{} // a token for each line
+}
+
+// serve starts the program with vars and args, and waits until it says that it serves. It is killed
+// with the test if it still runs.
+func serve(t *testing.T, vars map[string]string, args ...string) *process {
+	t.Helper()
+	p := prepare(t, vars, args...)
+	p.start(t)
+	p.waitFor(t, `"message":"serving"`)
+	var line struct{ Ops string }
+	for text := range strings.Lines(p.output()) {
+		if strings.Contains(text, `"message":"serving"`) {
+			if err := json.Unmarshal([]byte(text), &line); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	p.opsURL = "http://" + line.Ops
+	return p
+}
+
+func prepare(t *testing.T, vars map[string]string, args ...string) *process {
+	t.Helper()
+	environment(t, map[string]string{"RETRY_WORKER_OPS_ADDR": "127.0.0.1:0", "ZEEBE_INSECURE_CONNECTION": "true"})
+	for name, value := range vars {
+		t.Setenv(name, value)
+	}
+	p := &process{Cmd: exec.Command(binary(t), args...), done: make(chan struct{}), news: make(chan struct{}, 1)}
+	p.Stderr = &p.stderr
+	return p
+}
+
+func (p *process) start(t *testing.T) {
+	t.Helper()
+	out, err := p.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer close(p.done)
+		p.follow(out)
+		_ = p.Wait() // its exit code is in ProcessState
+	}()
+	t.Cleanup(func() {
+		_ = p.Process.Kill() // an error means that it has ended
+		<-p.done
+	})
+}
+
+func (p *process) follow(out io.Reader) {
+	lines := bufio.NewReader(out)
+	for {
+		line, err := lines.ReadBytes('\n')
+		p.mu.Lock()
+		p.stdout.Write(line)
+		p.mu.Unlock()
+		select {
+		case p.news <- struct{}{}:
+		default:
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (p *process) output() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.stdout.String()
+}
+
+// waitFor waits until text stands in the output.
+func (p *process) waitFor(t *testing.T, text string) {
+	t.Helper()
+	deadline := time.After(patience)
+	for !strings.Contains(p.output(), text) {
+		select {
+		case <-p.news:
+		case <-p.done:
+			if !strings.Contains(p.output(), text) {
+				t.Fatalf("ended with %v and without %q:\n%s%s", p.ProcessState, text, p.output(), p.stderr.String())
+			}
+		case <-deadline:
+			t.Fatalf("after %v still no %q:\n%s", patience, text, p.output())
+		}
+	}
+}
+
+// ends waits until the process has ended by itself, and returns its exit code.
+func (p *process) ends(t *testing.T, atMost time.Duration) int {
+	t.Helper()
+	select {
+	case <-p.done:
+	case <-time.After(atMost):
+		t.Fatalf("has not ended after %v:\n%s", atMost, p.output())
+	}
+	return p.ProcessState.ExitCode()
+}
+
+func (p *process) signal(t *testing.T, s os.Signal) {
+	t.Helper()
+	if err := p.Process.Signal(s); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (p *process) get(t *testing.T, path string) (status int, body string) {
+	t.Helper()
+	client := http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	response, err := client.Get(p.opsURL + path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	content, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, string(content)
+}
+
+func analyze(variables string) gatewaytest.Job {
+	return gatewaytest.Job{Type: "analyze-retry", Variables: variables}
+}
+
+func TestServeRefusesBadSettings(t *testing.T) {
+	p := prepare(t, map[string]string{
+		"RETRY_WORKER_SHUTDOWN_TIMEOUT": "soon", "RETRY_WORKER_POORT": "1", "ZEEBE_CLIENT_ID": "worker", "ZEEBE_KEEP_ALIVE": "1s",
+		"RETRY_WORKER_DATABASE_URL": "mysql://user:canary@db/x",
+	}, "serve")
+	p.start(t)
+	if code := p.ends(t, patience); code != exitUsage {
+		t.Errorf("exit %d, want %d", code, exitUsage)
+	}
+	result{p.output(), p.stderr.String(), p.ProcessState.ExitCode()}.fails(t, exitUsage,
+		"RETRY_WORKER_DATABASE_URL is a URL that begins with mysql://, expected sqlite:FILE or postgres://…",
+		"RETRY_WORKER_POORT is set, expected one of the names that `retry-worker serve --help` lists",
+		`RETRY_WORKER_SHUTDOWN_TIMEOUT is "soon", expected a duration from 1s to 1h0m0s, such as 10s`,
+		"ZEEBE_CLIENT_SECRET is missing, expected the secret that belongs to ZEEBE_CLIENT_ID",
+		`ZEEBE_KEEP_ALIVE is "1s", expected a whole number from 10000 to 2147483647`)
+}
+
+func TestServeRefusesATakenPort(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	p := prepare(t, map[string]string{"RETRY_WORKER_OPS_ADDR": taken.Addr().String()}, "serve")
+	p.start(t)
+	p.ends(t, patience)
+	result{p.output(), p.stderr.String(), p.ProcessState.ExitCode()}.fails(t, exitFailed,
+		"listen for metrics and probes: listen tcp "+taken.Addr().String()+": bind: address already in use; choose another RETRY_WORKER_OPS_ADDR")
+}
+
+// SIGTERM and SIGINT, with the command and without it (the default).
+func TestServeStopsAtASignal(t *testing.T) {
+	for args, sent := range map[string]os.Signal{"serve": syscall.SIGTERM, "": syscall.SIGINT} {
+		t.Run(fmt.Sprintf("%q %v", args, sent), func(t *testing.T) {
+			g := gateway(t, gatewaytest.Options{})
+			slow := g.Inject(gatewaytest.Fault{Method: gatewaytest.CompleteJob, Delay: 300 * time.Millisecond})
+			key := g.AddJob(analyze(`{"claimId":"CLM-1-1","submissionError":"TIMEOUT"}`))
+			p := serve(t, map[string]string{"ZEEBE_ADDRESS": g.Addr()}, strings.Fields(args)...)
+			if err := g.WaitFor(within(t), func(gatewaytest.View) bool { return slow.Fired() > 0 }); err != nil {
+				t.Fatal(err)
+			}
+			p.signal(t, sent)
+			if code := p.ends(t, 10*time.Second); code != exitDone { // a poll takes 2 s, a stop may take 25 s
+				t.Errorf("exit %d, want 0: %s", code, p.stderr.String())
+			}
+			if job, _ := g.Job(key); job.State != gatewaytest.Completed {
+				t.Errorf("the job that had begun is %v, want it completed", job.State)
+			}
+			if p.stderr.Len() > 0 {
+				t.Errorf("standard error: %s", p.stderr.String())
+			}
+			for line := range strings.Lines(p.output()) {
+				if !json.Valid([]byte(line)) {
+					t.Errorf("the log line %q is no JSON", line)
+				}
+			}
+		})
+	}
+}
+
+func TestServeEndsHardAtTheSecondSignal(t *testing.T) {
+	g := gateway(t, gatewaytest.Options{})
+	hanging := g.Inject(gatewaytest.Fault{Method: gatewaytest.CompleteJob, Hang: true})
+	g.AddJob(analyze(`{"claimId":"CLM-1-1","submissionError":"TIMEOUT"}`))
+	p := serve(t, map[string]string{"ZEEBE_ADDRESS": g.Addr(), "RETRY_WORKER_JOB_TIMEOUT": "1h", "RETRY_WORKER_SHUTDOWN_TIMEOUT": "1h"}, "serve")
+	if err := g.WaitFor(within(t), func(gatewaytest.View) bool { return hanging.Fired() > 0 }); err != nil {
+		t.Fatal(err)
+	}
+	p.signal(t, syscall.SIGTERM)
+	p.waitFor(t, `"message":"stopping: `)
+	p.signal(t, syscall.SIGTERM)
+	p.ends(t, 5*time.Second) // of the hour it may take
+	if !strings.Contains(p.output(), `"message":"stopped hard: `) {
+		t.Errorf("no word of the hard stop:\n%s", p.output())
+	}
+}
+
+func TestServeIsReadyWhenTheEngineAnswers(t *testing.T) {
+	g := gateway(t, gatewaytest.Options{})
+	g.Down()
+	p := serve(t, map[string]string{"ZEEBE_ADDRESS": g.Addr()}, "serve")
+	t.Setenv("RETRY_WORKER_OPS_ADDR", strings.TrimPrefix(p.opsURL, "http://"))
+	retryWorker("ready").fails(t, exitFailed, "not ready: the engine has not been seen yet; `retry-worker check` says why")
+	g.AddJob(analyze(`{"claimId":"CLM-1-1","submissionError":"TIMEOUT"}`))
+	g.Up()
+	eventually(t, "ready", func() bool { return retryWorker("ready").code == exitDone })
+}
+
+// A setting of a part that is not there yet is neither refused nor passed over in silence.
+func TestServeSaysWhatHasNoEffect(t *testing.T) {
+	p := serve(t, map[string]string{"ZEEBE_ADDRESS": nowhere(t), "RETRY_WORKER_DATABASE_URL": "postgres://user:canary@db/x"}, "serve")
+	p.waitFor(t, `"setting":"RETRY_WORKER_DATABASE_URL"`)
+	if strings.Contains(p.output(), "canary") {
+		t.Errorf("the password stands in the log:\n%s", p.output())
+	}
+}
+
+func TestServeOnTheConsole(t *testing.T) {
+	p := prepare(t, map[string]string{"ZEEBE_ADDRESS": nowhere(t), "RETRY_WORKER_LOG_FORMAT": "console"}, "serve")
+	p.start(t)
+	p.waitFor(t, "\tinfo\tserving\t")
+}
+
+// canaries are synthetic; each must never be seen.
+var canaries = map[string]string{
+	"CPF":           "529.982.247-25",
+	"CPF in digits": "52998224725",
+	"e-mail":        "maria.souza@example.com",
+	"card":          "4111 1111 1111 1111",
+}
+
+// Nothing personal in output, metrics or incidents, wherever in a job it stands.
+func TestServePrintsNothingPersonal(t *testing.T) {
+	g := gateway(t, gatewaytest.Options{})
+	jobs := 0
+	add := func(jobType, variables, headers string) {
+		jobs++
+		g.AddJob(gatewaytest.Job{Type: jobType, Variables: variables, CustomHeaders: headers})
+	}
+	for kind, canary := range canaries {
+		text := "of " + kind + " " + canary
+		for _, jobType := range []string{"analyze-retry", "retry-submission-backoff"} {
+			for _, v := range []map[string]any{
+				{"claimId": "CLM-1-1", "submissionError": "TIMEOUT " + text},
+				{"claimId": "CLM-1-1", "submissionError": "something " + text},
+				{"claimId": "CLM-1-1", "submissionError": "DUPLICATE_CLAIM " + text},
+				{"claimId": "CLM-1-1", "submissionError": "503 " + text, "retryCount": 5},
+				{"claimId": text, "submissionError": "TIMEOUT"},
+				{"claimId": "CLM-1-1", "submissionError": "TIMEOUT", "retryCount": text},
+				{"claimId": "CLM-1-1", "submissionError": "TIMEOUT", "lastSubmissionTime": text},
+				{"claimId": "CLM-1-1", "submissionError": map[string]any{"patient": text}},
+			} {
+				add(jobType, variables(t, v), "")
+			}
+			add(jobType, variables(t, map[string]any{"claimId": "CLM-1-1", "submissionError": "TIMEOUT"}), variables(t, map[string]any{"retryPolicy": text}))
+		}
+		add("record-retry-outcome", variables(t, map[string]any{"claimId": text}), "")
+		add("record-retry-outcome", variables(t, map[string]any{"claimId": "CLM-1-1", "retryOutcome": text}), "")
+	}
+	p := serve(t, map[string]string{"ZEEBE_ADDRESS": g.Addr(), "RETRY_WORKER_LOG_LEVEL": "debug"}, "serve")
+	if err := g.WaitFor(within(t), func(v gatewaytest.View) bool { return v.Settled() == jobs }); err != nil {
+		t.Fatal(err)
+	}
+	_, seen := p.get(t, "/metrics")
+	p.signal(t, syscall.SIGTERM)
+	p.ends(t, 10*time.Second)
+	if lines := strings.Count(p.output(), `"event":`); lines != jobs {
+		t.Errorf("%d log lines with an event, want one for each of %d jobs", lines, jobs)
+	}
+	seen += p.output() + p.stderr.String()
+	for _, job := range g.Journal() {
+		for _, a := range job.Answers {
+			seen += a.Message + "\n"
+		}
+	}
+	for kind, canary := range canaries {
+		if i := strings.Index(seen, canary); i >= 0 {
+			t.Errorf("the %s stands in: …%s…", kind, seen[max(0, i-200):min(len(seen), i+50)])
+		}
+	}
+}
+
+func variables(t *testing.T, v map[string]any) string {
+	t.Helper()
+	text, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}

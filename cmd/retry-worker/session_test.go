@@ -1,0 +1,74 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestSessions plays the sessions in testdata/sessions: each line that begins with "$ retry-worker" is
+// run, and what follows is what it prints (standard error behind "! ") and its exit code. To add a
+// case, add its "$" line and run `go test ./cmd/retry-worker -run Sessions -update`.
+func TestSessions(t *testing.T) {
+	environment(t, nil)
+	files, err := filepath.Glob("testdata/sessions/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no sessions (%v)", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			script, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			golden(t, file, play(t, string(script)))
+		})
+	}
+}
+
+// play runs a session and returns it with what is printed now.
+func play(t *testing.T, script string) string {
+	var played strings.Builder
+	for line := range strings.Lines(script) {
+		command, found := strings.CutPrefix(line, "$ retry-worker ")
+		if !found {
+			if strings.HasPrefix(line, "#") {
+				played.WriteString(line)
+			}
+			continue
+		}
+		r := retryWorker(words(t, strings.TrimSuffix(command, "\n"))...)
+		played.WriteString(line + r.stdout)
+		for problem := range strings.Lines(r.stderr) {
+			played.WriteString("! " + problem)
+		}
+		fmt.Fprintf(&played, "exit %d\n\n", r.code)
+	}
+	return played.String()
+}
+
+// words splits a command as a shell does, as far as white space and quotes go.
+func words(t *testing.T, command string) (all []string) {
+	for rest := strings.TrimSpace(command); rest != ""; rest = strings.TrimLeft(rest, " ") {
+		word := ""
+		for rest != "" && rest[0] != ' ' {
+			if quote := rest[0]; quote == '\'' || quote == '"' {
+				inner, after, closed := strings.Cut(rest[1:], string(quote))
+				if !closed {
+					t.Fatalf("%s: no closing quote", command)
+				}
+				word, rest = word+inner, after
+				continue
+			}
+			end := strings.IndexAny(rest, ` '"`)
+			if end < 0 {
+				end = len(rest)
+			}
+			word, rest = word+rest[:end], rest[end:]
+		}
+		all = append(all, word)
+	}
+	return all
+}

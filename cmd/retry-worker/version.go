@@ -1,0 +1,37 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"runtime"
+
+	"github.com/spf13/cobra"
+
+	"retry-worker/internal/metrics"
+)
+
+// Set by the linker (see the Makefile).
+var (
+	version = "dev"
+	commit  = "unknown"
+)
+
+func build() metrics.Build {
+	return metrics.Build{Version: version, Commit: commit, GoVersion: runtime.Version()}
+}
+
+func (c *cli) versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the version",
+		Args:  noArgs,
+		RunE: func(*cobra.Command, []string) error {
+			b := build()
+			if c.json() {
+				return json.NewEncoder(c.out).Encode(map[string]string{"version": b.Version, "commit": b.Commit, "goVersion": b.GoVersion})
+			}
+			_, err := fmt.Fprintf(c.out, "retry-worker %s (commit %s, %s)\n", b.Version, b.Commit, b.GoVersion)
+			return err
+		},
+	}
+}

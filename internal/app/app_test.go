@@ -1,0 +1,240 @@
+package app_test
+
+import (
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"retry-worker/internal/app"
+	"retry-worker/internal/config"
+	"retry-worker/internal/gatewaytest"
+)
+
+const notSeen = "the engine has not been seen yet; `retry-worker check` says why\n"
+
+func TestHalfFailedStartClosesWhatWasOpened(t *testing.T) {
+	leavesNothing(t)
+	s := settings("127.0.0.1:1")
+	s.OpsAddr = freePort(t)
+	s.Engine.Plaintext, s.Engine.CACertificatePath = false, filepath.Join(t.TempDir(), "missing.pem")
+	_, err := app.New(s, buildInfo, log)
+	if err == nil || strings.Contains(err.Error(), "\n") || !strings.HasPrefix(err.Error(), "ZEEBE_CA_CERTIFICATE_PATH: ") {
+		t.Errorf("got %v, want one line about the certificate", err)
+	}
+	l, err := net.Listen("tcp", s.OpsAddr)
+	if err != nil {
+		t.Fatalf("the port of metrics and probes is still taken: %v", err)
+	}
+	l.Close()
+}
+
+func TestPortInUseStopsTheStart(t *testing.T) {
+	leavesNothing(t)
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	s := settings(nowhere(t))
+	s.OpsAddr = taken.Addr().String()
+	_, err = app.New(s, buildInfo, log)
+	want := "listen for metrics and probes: listen tcp " + s.OpsAddr + ": bind: address already in use; choose another RETRY_WORKER_OPS_ADDR"
+	if err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+func TestStopWithoutAnEngineIsQuick(t *testing.T) {
+	leavesNothing(t)
+	r := serve(t, settings(nowhere(t)))
+	eventually(t, "the missing engine is in the log", func() bool { return strings.Contains(logged.String(), "engine does not answer polls") })
+	if r.ready(t) {
+		t.Error("ready without an engine")
+	}
+	r.stop()
+	r.returned(t, 2*time.Second) // of the 20 s it may take
+}
+
+// An engine that takes connections and answers nothing must not hold a stop beyond its time.
+func TestStopWithAFrozenEngineKeepsTheShutdownTimeout(t *testing.T) {
+	leavesNothing(t)
+	g := gateway(t, gatewaytest.Options{})
+	s := settings(g.Addr())
+	s.ShutdownTimeout = 3 * time.Second // a poll that is not answered ends later than the drain's share of it
+	r := serve(t, s)
+	if err := g.WaitFor(within(t), func(v gatewaytest.View) bool { return v.Waiting() == 3 }); err != nil {
+		t.Fatal(err)
+	}
+	g.Freeze()
+	r.stop()
+	r.returned(t, s.ShutdownTimeout)
+	if len(logged.with(t, "message", "stopped hard: jobs that were not answered come back after their time-out")) != 1 {
+		t.Errorf("no word in the log that the stop was a hard one:\n%s", logged)
+	}
+}
+
+func TestKillReturnsAtOnce(t *testing.T) {
+	for _, name := range []string{"after a stop", "without a stop"} {
+		t.Run(name, func(t *testing.T) {
+			leavesNothing(t)
+			g := gateway(t, gatewaytest.Options{})
+			hanging := g.Inject(gatewaytest.Fault{Method: gatewaytest.CompleteJob, Hang: true})
+			g.AddJob(analyze("CLM-1-1", "TIMEOUT", 0))
+			r := serve(t, settings(g.Addr()))
+			if err := g.WaitFor(within(t), func(gatewaytest.View) bool { return hanging.Fired() > 0 }); err != nil {
+				t.Fatal(err)
+			}
+			if name == "after a stop" {
+				r.stop()
+			}
+			r.kill()
+			r.returned(t, 2*time.Second) // the answer may take 4.5 s, a stop 20 s
+		})
+	}
+}
+
+func TestReadyFromTheFirstAnsweredPollOn(t *testing.T) {
+	g := gateway(t, gatewaytest.Options{})
+	answerAtOnce(g)
+	g.Down()
+	r := serve(t, settings(g.Addr()))
+	if status, body := r.get(t, "/readyz"); status != http.StatusServiceUnavailable || body != notSeen {
+		t.Errorf("without an engine: got %d %q, want 503 %q", status, body, notSeen)
+	}
+	if status, _ := r.get(t, "/livez"); status != http.StatusOK {
+		t.Errorf("without an engine: not alive (%d)", status)
+	}
+	if !r.metric(t, "retry_worker_engine_up 0") {
+		t.Error("without an engine: retry_worker_engine_up is not 0")
+	}
+	g.Up()
+	eventually(t, "ready", func() bool { return r.ready(t) })
+	if !r.metric(t, "retry_worker_engine_up 1") {
+		t.Error("with an engine: retry_worker_engine_up is not 1")
+	}
+	g.Down()
+	eventually(t, "the loss is counted", func() bool { return r.metric(t, "retry_worker_engine_up 0") })
+	if !r.ready(t) {
+		t.Error("a later loss of the engine made the service unready")
+	}
+	g.Up()
+	eventually(t, "the engine is back", func() bool { return r.metric(t, "retry_worker_engine_up 1") })
+}
+
+// An engine that answers, but only with refusals, has not been seen.
+func TestNotReadyWhileTheEngineRefuses(t *testing.T) {
+	g := gateway(t, gatewaytest.Options{})
+	answerAtOnce(g)
+	denied := g.Inject(gatewaytest.Fault{Method: gatewaytest.ActivateJobs, Code: codes.PermissionDenied})
+	r := serve(t, settings(g.Addr()))
+	if err := g.WaitFor(within(t), func(gatewaytest.View) bool { return denied.Fired() >= 6 }); err != nil {
+		t.Fatal(err)
+	}
+	if r.ready(t) {
+		t.Error("ready although every poll is refused")
+	}
+	denied.Remove()
+	eventually(t, "ready", func() bool { return r.ready(t) })
+}
+
+func TestStopFinishesWhatHasBegun(t *testing.T) {
+	leavesNothing(t)
+	g := gateway(t, gatewaytest.Options{})
+	slow := g.Inject(gatewaytest.Fault{Method: gatewaytest.CompleteJob, Delay: 500 * time.Millisecond})
+	key := g.AddJob(analyze("CLM-1-1", "TIMEOUT", 0))
+	r := serve(t, settings(g.Addr()))
+	if err := g.WaitFor(within(t), func(gatewaytest.View) bool { return slow.Fired() > 0 }); err != nil {
+		t.Fatal(err)
+	}
+	r.stop()
+	eventually(t, "unready while stopping", func() bool {
+		status, body := r.get(t, "/readyz")
+		return status == http.StatusServiceUnavailable && body == "stopping\n"
+	})
+	r.returned(t, 10*time.Second)
+	job, _ := g.Job(key)
+	if job.State != gatewaytest.Completed || !job.Answers[len(job.Answers)-1].Acked {
+		t.Errorf("the job that had begun: %v, want it completed and acknowledged", job.State)
+	}
+	if len(logged.with(t, "message", "stopping: no new jobs, those begun are finished, the others handed back")) != 1 {
+		t.Errorf("no word in the log of the stop:\n%s", logged)
+	}
+}
+
+func TestSettingsReachTheEngine(t *testing.T) {
+	g := gateway(t, gatewaytest.Options{EngineOptions: gatewaytest.EngineOptions{MultiTenancy: true}})
+	s := settings(g.Addr())
+	s.TenantIDs = []string{"clinic-a", "clinic-b"}
+	serve(t, s)
+	want := map[string]string{ // only the variables that are needed
+		"analyze-retry":            "claimId lastSubmissionTime retryCount submissionError",
+		"retry-submission-backoff": "claimId lastSubmissionTime retryCount submissionError",
+		"record-retry-outcome":     "claimId retryOutcome",
+	}
+	if err := g.WaitFor(within(t), func(v gatewaytest.View) bool { return v.Waiting() == len(want) }); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range g.Polls("") {
+		if got := strings.Join(p.FetchVariables, " "); got != want[p.Type] || got == "" {
+			t.Errorf("%s fetches %q, want %q", p.Type, got, want[p.Type])
+		}
+		if p.Worker != s.WorkerName || p.MaxJobs != s.MaxJobsActive || p.Timeout != s.JobTimeout ||
+			strings.Join(p.TenantIDs, " ") != "clinic-a clinic-b" || p.RequestTimeout != 2*time.Second {
+			t.Errorf("%s: asked with %+v", p.Type, p)
+		}
+	}
+}
+
+func TestTLSAndToken(t *testing.T) {
+	leavesNothing(t)
+	g := gateway(t, gatewaytest.Options{TLS: true})
+	answerAtOnce(g)
+	idp := gatewaytest.StartIDP(gatewaytest.IDPOptions{ClientID: "worker", ClientSecret: "canary-secret", Audience: "zeebe-api"})
+	t.Cleanup(idp.Close)
+	g.RequireToken(idp.Accepts)
+	authority := filepath.Join(t.TempDir(), "authority.pem")
+	if err := os.WriteFile(authority, g.CAPEM(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := settings(g.Addr())
+	s.Engine.Plaintext, s.Engine.CACertificatePath = false, authority
+	s.Engine.OAuth = &config.OAuth{
+		ClientID: "worker", ClientSecret: "canary-secret", Audience: "zeebe-api", URL: idp.URL(), RequestTimeout: 5 * time.Second,
+	}
+	r := serve(t, s)
+	eventually(t, "ready", func() bool { return r.ready(t) })
+	if n := idp.Counts().Requests; n != 1 {
+		t.Errorf("%d token requests for three loops, want 1", n)
+	}
+	r.stop()
+	r.returned(t, 5*time.Second)
+	if strings.Contains(logged.String(), "canary-secret") || strings.Contains(logged.String(), "token-1") {
+		t.Errorf("the secret or the token stands in the log:\n%s", logged)
+	}
+}
+
+func TestEngineOptions(t *testing.T) {
+	e := config.Engine{
+		Address: "gateway:1", Plaintext: true, CACertificatePath: "a.pem", OverrideAuthority: "b", KeepAlive: time.Minute,
+		OAuth: &config.OAuth{ClientID: "c", ClientSecret: "d", Audience: "e", Scope: "f", URL: "g", RequestTimeout: time.Second},
+	}
+	o := app.EngineOptions(e, "v1")
+	if o.Address != "gateway:1" || !o.Plaintext || o.CACertificatePath != "a.pem" || o.OverrideAuthority != "b" ||
+		o.KeepAlive != time.Minute || o.UserAgent != "retry-worker/v1" || o.PlainErrors {
+		t.Errorf("got %+v", o)
+	}
+	if a := o.OAuth; a == nil || a.ClientID != "c" || a.ClientSecret != "d" || a.Audience != "e" || a.Scope != "f" ||
+		a.URL != "g" || a.RequestTimeout != time.Second {
+		t.Errorf("got OAuth %+v", o.OAuth)
+	}
+	e.OAuth = nil
+	if o := app.EngineOptions(e, "v1"); o.OAuth != nil {
+		t.Errorf("got OAuth %+v, want none", o.OAuth)
+	}
+}

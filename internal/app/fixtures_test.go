@@ -1,0 +1,247 @@
+package app_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"runtime"
+	"runtime/pprof"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"retry-worker/internal/app"
+	"retry-worker/internal/config"
+	"retry-worker/internal/gatewaytest"
+	"retry-worker/internal/metrics"
+)
+
+var (
+	// logged is where log writes; a test begins with it empty.
+	logged = &sink{}
+	log    *zap.Logger
+	// console is where sparse writes, in the other format.
+	console = &sink{}
+	sparse  *zap.Logger
+)
+
+// Loggers are made before any gRPC connection: each takes over gRPC's, of which there is one per process.
+func TestMain(m *testing.M) {
+	sparse = app.NewLogger(console, zapcore.WarnLevel, "console")
+	log = app.NewLogger(logged, zapcore.InfoLevel, "json")
+	os.Exit(m.Run())
+}
+
+// sink keeps what was logged. Safe for concurrent use.
+type sink struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (s *sink) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.Write(p)
+}
+
+func (s *sink) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String()
+}
+
+func (s *sink) empty() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.text.Reset()
+}
+
+// lines are the log lines so far; each must be a JSON object.
+func (s *sink) lines(t *testing.T) (all []map[string]any) {
+	t.Helper()
+	for text := range strings.Lines(s.String()) {
+		var line map[string]any
+		if err := json.Unmarshal([]byte(text), &line); err != nil {
+			t.Fatalf("the log line %q is no JSON object: %v", text, err)
+		}
+		all = append(all, line)
+	}
+	return all
+}
+
+// with are the lines whose field holds value.
+func (s *sink) with(t *testing.T, field string, value any) (found []map[string]any) {
+	t.Helper()
+	for _, line := range s.lines(t) {
+		if line[field] == value {
+			found = append(found, line)
+		}
+	}
+	return found
+}
+
+// settings for a gateway in plaintext, with all bounds small.
+func settings(address string) config.Settings {
+	return config.Settings{
+		OpsAddr: "127.0.0.1:0", MaxJobsActive: 10, JobTimeout: 5 * time.Second, Concurrency: 4,
+		WorkerName: "worker under test", ShutdownTimeout: 20 * time.Second,
+		Engine: config.Engine{Address: address, Plaintext: true, KeepAlive: 45 * time.Second},
+	}
+}
+
+var buildInfo = metrics.Build{Version: "v0-test", Commit: "none", GoVersion: runtime.Version()}
+
+// service is an app that runs.
+type service struct {
+	*app.App
+	stop, kill context.CancelFunc
+	done       chan error // gets what Run returned
+}
+
+// serve starts an app and ends it with the test.
+func serve(t *testing.T, s config.Settings) *service {
+	t.Helper()
+	logged.empty()
+	a, err := app.New(s, buildInfo, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop, stopNow := context.WithCancel(context.Background())
+	kill, killNow := context.WithCancel(context.Background())
+	r := &service{App: a, stop: stopNow, kill: killNow, done: make(chan error, 1)}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		r.done <- a.Run(stop, kill)
+	}()
+	t.Cleanup(func() {
+		stopNow()
+		killNow()
+		<-ended
+	})
+	return r
+}
+
+// returned is how long Run took to return from now on; it fails the test where that is longer than atMost.
+func (r *service) returned(t *testing.T, atMost time.Duration) time.Duration {
+	t.Helper()
+	began := time.Now()
+	select {
+	case err := <-r.done:
+		if err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	case <-time.After(atMost):
+		t.Fatalf("Run has not returned after %v; goroutines:\n%s", atMost, stacks())
+	}
+	return time.Since(began)
+}
+
+func (r *service) get(t *testing.T, path string) (status int, body string) {
+	t.Helper()
+	client := http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	response, err := client.Get("http://" + r.OpsAddr() + path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	content, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, string(content)
+}
+
+func (r *service) ready(t *testing.T) bool {
+	t.Helper()
+	status, _ := r.get(t, "/readyz")
+	return status == http.StatusOK
+}
+
+// metric tells whether the exposition holds the line.
+func (r *service) metric(t *testing.T, line string) bool {
+	t.Helper()
+	_, text := r.get(t, "/metrics")
+	return strings.Contains(text, "\n"+line+"\n")
+}
+
+// gateway is a stub that is closed with the test.
+func gateway(t *testing.T, o gatewaytest.Options) *gatewaytest.Gateway {
+	t.Helper()
+	g := gatewaytest.Start(o)
+	t.Cleanup(g.Close)
+	return g
+}
+
+// nowhere is an address where nobody listens.
+func nowhere(t *testing.T) string {
+	t.Helper()
+	g := gatewaytest.Start(gatewaytest.Options{}) // keeps the port from others while it is down
+	g.Down()
+	t.Cleanup(g.Close)
+	return g.Addr()
+}
+
+// freePort was free a moment ago.
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// patience with what must happen; nothing takes it unless something is wrong.
+const patience = 20 * time.Second
+
+func within(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(patience); !holds(); <-tick.C {
+		if time.Now().After(deadline) {
+			t.Fatalf("after %v still not: %s", patience, what)
+		}
+	}
+}
+
+// leavesNothing fails the test where more goroutines run in the end than now. Call it first: what is
+// registered after it is cleaned up before it looks.
+func leavesNothing(t *testing.T) {
+	t.Helper()
+	before := runtime.NumGoroutine()
+	t.Cleanup(func() {
+		tick := time.NewTicker(5 * time.Millisecond)
+		defer tick.Stop()
+		for deadline := time.Now().Add(5 * time.Second); runtime.NumGoroutine() > before; <-tick.C {
+			if time.Now().After(deadline) {
+				t.Fatalf("%d goroutines before, %d after:\n%s", before, runtime.NumGoroutine(), stacks())
+			}
+		}
+	})
+}
+
+func stacks() string {
+	var b strings.Builder
+	if err := pprof.Lookup("goroutine").WriteTo(&b, 1); err != nil {
+		return err.Error()
+	}
+	return b.String()
+}

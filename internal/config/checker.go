@@ -1,0 +1,256 @@
+package config
+
+import (
+	"cmp"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"math"
+	"net"
+	"net/netip"
+	"net/url"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.uber.org/zap/zapcore"
+)
+
+// What Kubernetes injects for a Service named retry-worker, or retry-worker-and-more.
+var (
+	linkName = regexp.MustCompile(`^RETRY_WORKER_(\w+_)?(SERVICE_(HOST|PORT(_\w+)?)|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)$`)
+	linkPort = regexp.MustCompile(`^RETRY_WORKER_(\w+_)?PORT$`) // a mistake, unless its value is a link's
+)
+
+func serviceLink(name, value string) bool {
+	return linkName.MatchString(name) || linkPort.MatchString(name) && strings.Contains(value, "://")
+}
+
+// checker reads settings and gathers what is wrong with them. Values of secrets never reach a problem.
+type checker struct{ problems Problems }
+
+func (c *checker) add(name, found, expected string) {
+	c.problems = append(c.problems, fmt.Sprintf("%s is %s, expected %s", name, found, expected))
+}
+
+func (c *checker) whole(name, value string, least, most int) int {
+	n, err := strconv.Atoi(value)
+	if err != nil || n < least || n > most {
+		c.add(name, strconv.Quote(value), fmt.Sprintf("a whole number from %d to %d", least, most))
+	}
+	return n
+}
+
+func (c *checker) duration(name, value string, least, most time.Duration) time.Duration {
+	d, err := time.ParseDuration(value)
+	if err != nil || d < least || d > most {
+		c.add(name, strconv.Quote(value), fmt.Sprintf("a duration from %s to %s, such as 10s", least, most))
+	}
+	return d
+}
+
+func (c *checker) milliseconds(name, value string, least, most int) time.Duration {
+	return time.Duration(c.whole(name, value, least, most)) * time.Millisecond
+}
+
+func (c *checker) truth(name, value string) bool {
+	b, err := strconv.ParseBool(value)
+	if err != nil {
+		c.add(name, strconv.Quote(value), "true or false")
+	}
+	return b
+}
+
+func (c *checker) address(name, value, example string) string {
+	_, port, err := net.SplitHostPort(value)
+	if err == nil {
+		_, err = strconv.ParseUint(port, 10, 16)
+	}
+	if err != nil {
+		c.add(name, strconv.Quote(value), "host:port, such as "+example)
+	}
+	return value
+}
+
+func (c *checker) list(name, value string) []string {
+	if value == "" {
+		return nil
+	}
+	items := strings.Split(value, ",")
+	for i, item := range items {
+		items[i] = strings.TrimSpace(item)
+		if items[i] == "" {
+			c.add(name, strconv.Quote(value), "names separated by single commas")
+			return nil
+		}
+	}
+	return items
+}
+
+func (c *checker) level(name, value string) zapcore.Level {
+	c.oneOf(name, value, "debug", "info", "warn", "error")
+	level, _ := zapcore.ParseLevel(value)
+	return level
+}
+
+func (c *checker) oneOf(name, value string, allowed ...string) string {
+	if !slices.Contains(allowed, value) {
+		c.add(name, strconv.Quote(value), strings.Join(allowed, " or "))
+	}
+	return value
+}
+
+var schemeForm = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9+.-]{0,15})://`)
+
+// url shows no more of a bad value than its scheme: the rest may hold a password or a token.
+func (c *checker) url(name, value, expected string, schemes ...string) {
+	scheme := schemeForm.FindStringSubmatch(value)
+	u, err := url.Parse(value)
+	switch {
+	case scheme == nil:
+		c.add(name, "no URL", expected)
+	case !slices.Contains(schemes, strings.ToLower(scheme[1])):
+		c.add(name, "a URL that begins with "+scheme[0], expected)
+	case err != nil || u.Hostname() == "":
+		c.add(name, "a URL that begins with "+scheme[0]+" and has no readable host", expected)
+	}
+}
+
+func (c *checker) database(name, value string) {
+	if file, ok := strings.CutPrefix(value, "sqlite:"); ok {
+		if file == "" {
+			c.add(name, strconv.Quote(value), databaseForms)
+		}
+		return
+	}
+	c.url(name, value, databaseForms, "postgres", "postgresql")
+}
+
+const databaseForms = "sqlite:FILE or postgres://…"
+
+var retentionForm = regexp.MustCompile(`^([1-9]\d{0,3})([ydh])$`)
+
+func (c *checker) retention(name, value string) {
+	if !retentionForm.MatchString(value) {
+		c.add(name, strconv.Quote(value), "years, days or hours, such as 5y, 90d or 48h")
+	}
+}
+
+func (c *checker) engine() Engine {
+	var z zeebeEnv
+	if err := load(zeebePrefix, &z); err != nil {
+		c.problems = append(c.problems, err.Error())
+		return Engine{}
+	}
+	e := Engine{
+		Address:           c.gateway(z),
+		Plaintext:         c.truth("ZEEBE_INSECURE_CONNECTION", z.InsecureConnection),
+		CACertificatePath: z.CACertificatePath,
+		OverrideAuthority: z.OverrideAuthority,
+		KeepAlive:         c.milliseconds("ZEEBE_KEEP_ALIVE", z.KeepAlive, 10_000, math.MaxInt32),
+	}
+	c.certificates("ZEEBE_CA_CERTIFICATE_PATH", z.CACertificatePath)
+	e.OAuth = c.oauth(z, e.Address)
+	return e
+}
+
+func (c *checker) certificates(name, path string) {
+	if path == "" {
+		return
+	}
+	pem, err := os.ReadFile(path)
+	if failed, ok := errors.AsType[*fs.PathError](err); ok {
+		err = failed.Err // without the path, which stands in the line already
+	}
+	if err != nil {
+		c.add(name, strconv.Quote(path), "a readable PEM file ("+err.Error()+")")
+	} else if !x509.NewCertPool().AppendCertsFromPEM(pem) {
+		c.add(name, strconv.Quote(path), "a PEM file that holds a certificate")
+	}
+}
+
+// gateway follows the Zeebe clients: ZEEBE_HOST and ZEEBE_PORT beat ZEEBE_ADDRESS. What Kubernetes
+// injects for a Service named zeebe (ZEEBE_PORT=tcp://…) is not meant for us.
+func (c *checker) gateway(z zeebeEnv) string {
+	if strings.Contains(z.Port, "://") {
+		z.Port = ""
+	}
+	if z.Host == "" && z.Port == "" {
+		return c.address("ZEEBE_ADDRESS", z.Address, "127.0.0.1:26500")
+	}
+	host, port := cmp.Or(z.Host, "127.0.0.1"), cmp.Or(z.Port, "26500")
+	if _, err := netip.ParseAddr(host); err != nil && strings.Contains(host, ":") {
+		c.add("ZEEBE_HOST", strconv.Quote(host), "a host name or an IP address (the port goes into ZEEBE_PORT)")
+	}
+	c.whole("ZEEBE_PORT", port, 1, math.MaxUint16)
+	return net.JoinHostPort(host, port)
+}
+
+// oauth is nil where no client is configured; what is configured for one is checked all the same.
+func (c *checker) oauth(z zeebeEnv, gateway string) *OAuth {
+	c.url("ZEEBE_AUTHORIZATION_SERVER_URL", z.AuthorizationServerURL, "https://… or http://…", "https", "http")
+	timeout := c.milliseconds("ZEEBE_AUTH_REQUEST_TIMEOUT", z.AuthRequestTimeout, 100, 600_000)
+	if z.ClientID == "" && z.ClientSecret == "" {
+		return nil
+	}
+	if z.ClientID == "" {
+		c.add("ZEEBE_CLIENT_ID", "missing", "the client id that belongs to ZEEBE_CLIENT_SECRET")
+	}
+	if z.ClientSecret == "" {
+		c.add("ZEEBE_CLIENT_SECRET", "missing", "the secret that belongs to ZEEBE_CLIENT_ID")
+	}
+	o := &OAuth{
+		ClientID: z.ClientID, ClientSecret: z.ClientSecret, Audience: z.TokenAudience, Scope: z.TokenScope,
+		URL: z.AuthorizationServerURL, RequestTimeout: timeout,
+	}
+	if o.Audience == "" {
+		o.Audience, _, _ = net.SplitHostPort(gateway)
+	}
+	return o
+}
+
+// suggestion names the known setting that an unknown name most likely means.
+func suggestion(name string, known map[string]bool) string {
+	plain := strings.ReplaceAll(name, "_", "")
+	nearest, best := "", len(name)/8 // more slips than this are another name
+	for _, candidate := range slices.Sorted(maps.Keys(known)) {
+		if strings.HasPrefix(candidate, name) || strings.HasPrefix(name, candidate) {
+			return didYouMean(candidate)
+		}
+		if d := distance(plain, strings.ReplaceAll(candidate, "_", "")); d < best || d == best && nearest == "" {
+			nearest, best = candidate, d
+		}
+	}
+	if nearest == "" {
+		return ""
+	}
+	return didYouMean(nearest)
+}
+
+func didYouMean(name string) string { return "; did you mean " + name + "?" }
+
+// distance is how many letters must be added, dropped or changed to make b of a (Levenshtein).
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			changed := diagonal
+			if a[i] != b[j] {
+				changed++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(changed, diagonal+1, row[j]+1)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,147 @@
+// Package config turns the environment into validated settings, or says everything that is wrong with
+// it at once.
+package config
+
+import (
+	"cmp"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"go.uber.org/zap/zapcore"
+)
+
+// Settings of one process, validated.
+type Settings struct {
+	OpsAddr         string
+	MaxJobsActive   int
+	JobTimeout      time.Duration
+	Concurrency     int
+	TenantIDs       []string
+	WorkerName      string
+	ShutdownTimeout time.Duration
+	LogLevel        zapcore.Level
+	LogFormat       string // json or console
+	Engine          Engine
+	// WithoutEffect names the variables that are set and valid but that this version does not use yet.
+	WithoutEffect []string
+}
+
+// Engine is how to reach the Zeebe gateway.
+type Engine struct {
+	Address           string // host:port
+	Plaintext         bool
+	CACertificatePath string
+	OverrideAuthority string
+	KeepAlive         time.Duration
+	OAuth             *OAuth // nil: no token
+}
+
+// OAuth is the client-credentials grant for the gateway's token.
+type OAuth struct {
+	ClientID, ClientSecret, Audience, Scope, URL string
+	RequestTimeout                               time.Duration
+}
+
+// Problems is everything that is wrong with the environment, a line each.
+type Problems []string
+
+func (p Problems) Error() string { return strings.Join(p, "\n") }
+
+// Load reads and checks the whole environment. Its error is Problems.
+func Load() (Settings, error) {
+	var w workerEnv
+	c := checker{}
+	if err := load(workerPrefix, &w); err != nil {
+		return Settings{}, Problems{err.Error()}
+	}
+	s := Settings{
+		OpsAddr:         c.address("RETRY_WORKER_OPS_ADDR", w.OpsAddr, "127.0.0.1:9095"),
+		MaxJobsActive:   c.whole("RETRY_WORKER_MAX_JOBS_ACTIVE", w.MaxJobsActive, 1, 10_000),
+		JobTimeout:      c.duration("RETRY_WORKER_JOB_TIMEOUT", w.JobTimeout, time.Second, time.Hour),
+		Concurrency:     c.whole("RETRY_WORKER_CONCURRENCY", w.Concurrency, 1, 10_000),
+		TenantIDs:       c.list("RETRY_WORKER_TENANT_IDS", w.TenantIds),
+		WorkerName:      cmp.Or(w.WorkerName, defaultWorkerName()),
+		ShutdownTimeout: c.duration("RETRY_WORKER_SHUTDOWN_TIMEOUT", w.ShutdownTimeout, time.Second, time.Hour),
+		LogLevel:        c.level("RETRY_WORKER_LOG_LEVEL", w.LogLevel),
+		LogFormat:       c.oneOf("RETRY_WORKER_LOG_FORMAT", w.LogFormat, "json", "console"),
+	}
+	c.unused(&s, w)
+	s.Engine = c.engine()
+	c.unknown(os.Environ())
+	if len(c.problems) > 0 {
+		return Settings{}, c.problems
+	}
+	return s, nil
+}
+
+// LoadEngine reads and checks only what the commands that speak to the engine need.
+func LoadEngine() (Engine, []string, error) {
+	var w workerEnv
+	c := checker{}
+	if err := load(workerPrefix, &w); err != nil {
+		return Engine{}, nil, Problems{err.Error()}
+	}
+	tenants := c.list("RETRY_WORKER_TENANT_IDS", w.TenantIds)
+	engine := c.engine()
+	if len(c.problems) > 0 {
+		return Engine{}, nil, c.problems
+	}
+	return engine, tenants, nil
+}
+
+// OpsAddr is the address of /readyz, for the health check.
+func OpsAddr() (string, error) {
+	var w workerEnv
+	c := checker{}
+	if err := load(workerPrefix, &w); err != nil {
+		return "", Problems{err.Error()}
+	}
+	addr := c.address("RETRY_WORKER_OPS_ADDR", w.OpsAddr, "127.0.0.1:9095")
+	if len(c.problems) > 0 {
+		return "", c.problems
+	}
+	return addr, nil
+}
+
+// unused checks the settings of parts that are not built yet, so that a deployment made for them is
+// neither refused nor left to believe that they work.
+func (c *checker) unused(s *Settings, w workerEnv) {
+	c.address("RETRY_WORKER_HTTP_ADDR", w.HTTPAddr, "127.0.0.1:8095")
+	c.database("RETRY_WORKER_DATABASE_URL", w.DatabaseURL)
+	c.retention("RETRY_WORKER_RETENTION", w.Retention)
+	if w.EventsURL != "" {
+		c.url("RETRY_WORKER_EVENTS_URL", w.EventsURL, "nats://…", "nats", "tls")
+	}
+	for _, name := range []string{"RETRY_WORKER_HTTP_ADDR", "RETRY_WORKER_DATABASE_URL", "RETRY_WORKER_POLICIES_FILE",
+		"RETRY_WORKER_EVENTS_URL", "RETRY_WORKER_RETENTION", "RETRY_WORKER_AUTH_TOKENS_FILE"} {
+		if os.Getenv(name) != "" {
+			s.WithoutEffect = append(s.WithoutEffect, name)
+		}
+	}
+}
+
+// unknown refuses names that nothing reads, but for those Kubernetes injects for a Service of this name.
+func (c *checker) unknown(environ []string) {
+	known, err := names(workerPrefix, &workerEnv{})
+	if err != nil {
+		c.problems = append(c.problems, err.Error())
+		return
+	}
+	for _, pair := range environ {
+		name, value, _ := strings.Cut(pair, "=")
+		if strings.HasPrefix(name, workerPrefix+"_") && !known[name] && !serviceLink(name, value) {
+			c.add(name, "set", "one of the names that `retry-worker serve --help` lists"+suggestion(name, known))
+		}
+	}
+	slices.Sort(c.problems)
+}
+
+func defaultWorkerName() string {
+	host, err := os.Hostname()
+	if err != nil {
+		return "retry-worker"
+	}
+	return "retry-worker@" + host
+}

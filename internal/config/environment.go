@@ -1,0 +1,98 @@
+package config
+
+import (
+	"fmt"
+	"io"
+	"reflect"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/kelseyhightower/envconfig"
+)
+
+const (
+	workerPrefix = "RETRY_WORKER"
+	zeebePrefix  = "ZEEBE"
+)
+
+// workerEnv is the environment as it came: text, so that everything wrong can be said at once.
+// Names, defaults and descriptions stand here and nowhere else.
+type workerEnv struct {
+	HTTPAddr        string `split_words:"true" default:"127.0.0.1:8095" desc:"console and API: host:port (not served yet)"`
+	OpsAddr         string `split_words:"true" default:"127.0.0.1:9095" desc:"/metrics, /livez and /readyz: host:port"`
+	DatabaseURL     string `split_words:"true" default:"sqlite:retry-worker.db" desc:"journal: sqlite:FILE or postgres://… (not used yet)"`
+	PoliciesFile    string `split_words:"true" desc:"policy catalogue; empty: the built-in one (not used yet)"`
+	MaxJobsActive   string `split_words:"true" default:"50" desc:"jobs held per job type, 1 to 10000"`
+	JobTimeout      string `split_words:"true" default:"10s" desc:"time to answer a job, 1s to 1h"`
+	Concurrency     string `split_words:"true" default:"50" desc:"jobs handled at once, all types together, 1 to 10000"`
+	TenantIds       string `split_words:"true" desc:"tenants to take jobs from, comma-separated; empty: the engine's default"`
+	WorkerName      string `split_words:"true" desc:"name shown by the engine; empty: retry-worker@HOSTNAME"`
+	ShutdownTimeout string `split_words:"true" default:"25s" desc:"time for a stop, 1s to 1h"`
+	LogLevel        string `split_words:"true" default:"info" desc:"debug, info, warn or error"`
+	LogFormat       string `split_words:"true" default:"json" desc:"json or console"`
+	EventsURL       string `split_words:"true" desc:"NATS server for events, nats://…; empty: off (not used yet)"`
+	Retention       string `split_words:"true" default:"5y" desc:"how long the journal is kept: 5y, 90d or 48h (not used yet)"`
+	AuthTokensFile  string `split_words:"true" desc:"who may use console and API (not used yet)"`
+}
+
+// zeebeEnv are the names the Zeebe clients share.
+type zeebeEnv struct {
+	Address                string `split_words:"true" default:"127.0.0.1:26500" desc:"gateway: host:port"`
+	Host                   string `split_words:"true" desc:"gateway host; beats ZEEBE_ADDRESS, as in the Zeebe clients"`
+	Port                   string `split_words:"true" desc:"gateway port; beats ZEEBE_ADDRESS; values such as tcp://… (service links) are ignored"`
+	InsecureConnection     string `split_words:"true" default:"false" desc:"true: no TLS"`
+	CACertificatePath      string `split_words:"true" desc:"PEM file to trust instead of the system's authorities"`
+	OverrideAuthority      string `split_words:"true" desc:"name to check the gateway's certificate against"`
+	KeepAlive              string `split_words:"true" default:"45000" desc:"milliseconds between two pings, at least 10000"`
+	ClientID               string `split_words:"true" desc:"OAuth client id; empty: no token is sent"`
+	ClientSecret           string `split_words:"true" desc:"OAuth client secret"`
+	TokenAudience          string `split_words:"true" desc:"audience of the token; empty: the gateway's host"`
+	TokenScope             string `split_words:"true" desc:"scope of the token; empty: none"`
+	AuthorizationServerURL string `split_words:"true" default:"https://login.cloud.camunda.io/oauth/token/" desc:"token endpoint"`
+	AuthRequestTimeout     string `split_words:"true" default:"10000" desc:"milliseconds for one token request"`
+}
+
+// load fills env from the environment; a variable that is set but empty counts as not set.
+func load(prefix string, env any) error {
+	if err := envconfig.Process(prefix, env); err != nil {
+		return fmt.Errorf("read the environment %s_*: %w", prefix, err)
+	}
+	v := reflect.ValueOf(env).Elem()
+	for i := range v.NumField() {
+		if v.Field(i).String() == "" {
+			v.Field(i).SetString(v.Type().Field(i).Tag.Get("default"))
+		}
+	}
+	return nil
+}
+
+// names of all variables of env.
+func names(prefix string, env any) (map[string]bool, error) {
+	var b strings.Builder
+	if err := envconfig.Usagef(prefix, env, &b, "{{range .}}{{usage_key .}}\n{{end}}"); err != nil {
+		return nil, fmt.Errorf("list the settings %s_*: %w", prefix, err)
+	}
+	known := make(map[string]bool)
+	for name := range strings.FieldsSeq(b.String()) {
+		known[name] = true
+	}
+	return known, nil
+}
+
+// Usage writes the table of all settings with their defaults.
+func Usage(w io.Writer) error {
+	const row = "{{range .}}  {{usage_key .}}\t{{usage_default .}}\t{{usage_description .}}\n{{end}}"
+	table := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
+	for prefix, env := range settingsGroups() {
+		if err := envconfig.Usagef(prefix, env, table, row); err != nil {
+			return fmt.Errorf("list the settings %s_*: %w", prefix, err)
+		}
+	}
+	return table.Flush()
+}
+
+func settingsGroups() func(yield func(string, any) bool) {
+	return func(yield func(string, any) bool) {
+		_ = yield(workerPrefix, &workerEnv{}) && yield(zeebePrefix, &zeebeEnv{})
+	}
+}

@@ -1,0 +1,67 @@
+package demo
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"time"
+)
+
+// logLine is what the demo reads of a line of the worker's log.
+type logLine struct {
+	Event              string `json:"event"`
+	Message            string `json:"message"`
+	Rejection          string `json:"rejection"`
+	Detail             string `json:"detail"`
+	ClaimID            string `json:"claimId"`
+	MatchedRule        string `json:"matchedRule"`
+	BackoffMinutes     int64  `json:"backoffMinutes"`
+	NextRetryTime      string `json:"nextRetryTime"`
+	ResponsibleTeam    string `json:"responsibleTeam"`
+	ProcessInstanceKey int64  `json:"processInstanceKey"`
+}
+
+// followPause between two looks at the end of the log.
+const followPause = 50 * time.Millisecond
+
+// follow hands every line that the worker writes to its log from now on to take, until ctx ends.
+func follow(ctx context.Context, path string, take func(logLine)) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("--worker-log: %w; expected the file the worker's output goes to", err)
+	}
+	defer f.Close()
+	if _, err := f.Seek(0, io.SeekEnd); err != nil {
+		return fmt.Errorf("--worker-log %s: %w", path, err)
+	}
+	reader := bufio.NewReader(f)
+	var pending []byte
+	for ctx.Err() == nil {
+		part, err := reader.ReadBytes('\n')
+		pending = append(pending, part...)
+		if errors.Is(err, io.EOF) {
+			select {
+			case <-time.After(followPause):
+			case <-ctx.Done():
+			}
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("read the worker's log %s: %w", path, err)
+		}
+		var line logLine
+		if json.Unmarshal(pending, &line) == nil && line.Event != "" {
+			take(line)
+		}
+		pending = pending[:0]
+	}
+	return nil
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

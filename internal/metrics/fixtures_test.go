@@ -1,0 +1,133 @@
+package metrics_test
+
+import (
+	"context"
+	"flag"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+
+	"retry-worker/internal/decision"
+	"retry-worker/internal/metrics"
+	"retry-worker/internal/worker"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// canary stands where a claim's id and error text hold something of a person.
+const canary = "529.982.247-25"
+
+var analysed = time.Date(2025, 1, 12, 10, 40, 0, 0, time.UTC)
+
+// theFour are a failure of each kind and the count it is analysed at.
+var theFour = []struct {
+	text  string
+	count int64
+}{
+	{"TIMEOUT for " + canary, 1},
+	{"something new about " + canary, 0},
+	{"INVALID_PATIENT_DATA of " + canary, 2},
+	{"503 for " + canary, 5},
+}
+
+func decide(t *testing.T, text string, count int64) *decision.Decision {
+	t.Helper()
+	f := decision.Failure{ID: "CLM-" + canary + "-1", Error: text, RetryCount: count, HasRetryCount: true}
+	d := decision.Decide(&f, decision.TISSSubmission(), decision.Past{}, analysed)
+	if d.Rejection != nil {
+		t.Fatalf("decide %q at %d: %v", text, count, d.Rejection)
+	}
+	return &d
+}
+
+// served are the metrics of a worker with the three job types, and their address.
+func served(t *testing.T) (*metrics.Metrics, *metrics.Readiness, string) {
+	t.Helper()
+	m := metrics.New(metrics.Build{Version: "v1.2.3", Commit: "abc1234", GoVersion: "go1.26"}, decision.BuiltIn())
+	for _, jobType := range []string{worker.AnalyzeRetry, worker.RetrySubmissionBackoff, worker.RecordRetryOutcome} {
+		m.StartJobType(jobType)
+	}
+	r := metrics.NewReadiness("not yet")
+	return m, r, "http://" + listen(t, m, r).Addr()
+}
+
+func listen(t *testing.T, m *metrics.Metrics, r *metrics.Readiness) *metrics.Server {
+	t.Helper()
+	s, err := metrics.Listen("127.0.0.1:0", m, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+func get(t *testing.T, url string) (status int, body string) {
+	t.Helper()
+	client := http.Client{Timeout: 10 * time.Second}
+	defer client.CloseIdleConnections()
+	response, err := client.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	content, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, string(content)
+}
+
+// scrape is the text exposition, without what the Go run-time tells of itself.
+func scrape(t *testing.T, url string) string {
+	t.Helper()
+	status, body := get(t, url+"/metrics")
+	if status != http.StatusOK {
+		t.Fatalf("/metrics: %d %s", status, body)
+	}
+	var ours strings.Builder
+	for line := range strings.Lines(body) {
+		name := strings.TrimPrefix(strings.TrimPrefix(line, "# HELP "), "# TYPE ")
+		if !strings.HasPrefix(name, "go_") && !strings.HasPrefix(name, "process_") {
+			ours.WriteString(line)
+		}
+	}
+	return ours.String()
+}
+
+func families(t *testing.T, exposition string) map[string]*dto.MetricFamily {
+	t.Helper()
+	parser := expfmt.NewTextParser(model.LegacyValidation)
+	all, err := parser.TextToMetricFamilies(strings.NewReader(exposition))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func golden(t *testing.T, file, got string) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("differs from %s (`go test -update` rewrites it); got:\n%s", file, got)
+	}
+}

@@ -1,0 +1,196 @@
+// Package metrics holds every Prometheus name of the service, and its probes.
+package metrics
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"retry-worker/internal/decision"
+	"retry-worker/internal/worker"
+)
+
+// minuteBuckets are R19's: the bounds of tiss-submission's jitter and rounding.
+var minuteBuckets = []float64{5, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64, 80, 96, 160, 240}
+
+// durationBuckets run from a decision without memory to the alert at 1 s (RN-BIL-005 §6.2).
+var durationBuckets = []float64{1e-5, 2.5e-5, 5e-5, 1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 1e-2, 2.5e-2, 5e-2, 0.1, 0.25, 0.5, 1, 2.5}
+
+// jitterBuckets are R19's eight equal bins over ±20 %.
+var jitterBuckets = []float64{-0.15, -0.10, -0.05, 0, 0.05, 0.10, 0.15, 0.20}
+
+// Metrics are the counters of one process. Labels come from closed sets only.
+type Metrics struct {
+	registry *prometheus.Registry
+	policies map[string]*series // complete before the first decision
+
+	// RN-BIL-005 §13.4
+	analysisDuration *prometheus.HistogramVec
+	retryScheduled   *prometheus.CounterVec
+	maxRetries       *prometheus.CounterVec
+	permanentErrors  *prometheus.CounterVec
+	backoffMinutes   *prometheus.HistogramVec
+
+	// RN-BIL-004 §13.4
+	submissionRetries     *prometheus.CounterVec
+	submissionBackoff     *prometheus.HistogramVec
+	submissionMaxExceeded *prometheus.CounterVec
+	classifications       *prometheus.CounterVec
+
+	// ours
+	jobs           *prometheus.CounterVec
+	jobsInFlight   prometheus.Gauge
+	rejectedInputs *prometheus.CounterVec
+	panics         *prometheus.CounterVec
+	oversized      *prometheus.CounterVec
+	jitterRatio    *prometheus.HistogramVec
+	engineUp       prometheus.Gauge
+}
+
+// Build describes the binary.
+type Build struct{ Version, Commit, GoVersion string }
+
+// New registers everything, with the series of the known policies at 0: a rate needs a first sample.
+func New(b Build, policies decision.Policies) *Metrics {
+	m := &Metrics{registry: prometheus.NewRegistry(), policies: make(map[string]*series)}
+	m.registry.MustRegister(
+		collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+	)
+	m.registerRules()
+	m.registerWorker(b)
+	for _, p := range policies {
+		m.start(p)
+	}
+	return m
+}
+
+func (m *Metrics) registerRules() {
+	m.analysisDuration = m.histogram("retry_analysis_duration_seconds", "Time of one analysis (RN-BIL-005).", durationBuckets, "policy")
+	m.retryScheduled = m.counter("retry_scheduled_total", "Retries scheduled (RN-BIL-005).", "policy", "classification")
+	m.maxRetries = m.counter("max_retries_exceeded_total", "Failures beyond the limit of retries (RN-BIL-005).", "policy")
+	m.permanentErrors = m.counter("permanent_errors_total", "Permanent errors, not retried (RN-BIL-005).", "policy", "reason", "team")
+	m.backoffMinutes = m.histogram("backoff_duration_minutes", "Backoff of the retries scheduled (RN-BIL-005).", minuteBuckets, "policy")
+
+	m.submissionRetries = m.counter("submission_retry_total", "Retries scheduled (RN-BIL-004).", "policy")
+	m.submissionBackoff = m.histogram("submission_retry_backoff_minutes", "Backoff of the retries scheduled (RN-BIL-004).", minuteBuckets, "policy")
+	m.submissionMaxExceeded = m.counter("submission_retry_max_exceeded", "Failures beyond the limit of retries (RN-BIL-004).", "policy")
+	m.classifications = m.counter("error_classification_distribution", "Decisions by the class of their error (RN-BIL-004).", "policy", "classification")
+	m.jitterRatio = m.histogram("retry_worker_jitter_ratio", "Drawn backoff ÷ nominal backoff − 1, before rounding and bounds.", jitterBuckets, "policy")
+}
+
+func (m *Metrics) registerWorker(b Build) {
+	m.jobs = m.counter("retry_worker_jobs_total", "Jobs by what became of them here.", "job_type", "action")
+	m.jobsInFlight = m.gauge("retry_worker_jobs_in_flight", "Jobs activated here and not yet answered.", nil)
+	m.rejectedInputs = m.counter("retry_worker_rejected_inputs_total", "Jobs whose input was refused.", "job_type", "reason")
+	m.panics = m.counter("retry_worker_panics_total", "Jobs that broke their handler.", "job_type")
+	m.oversized = m.counter("retry_worker_oversized_total", "Jobs, or activations, too large to be read.", "job_type")
+	m.engineUp = m.gauge("retry_worker_engine_up", "1 while the engine answers polls.", nil)
+	info := m.gauge("retry_worker_build_info", "1, labelled with what runs.",
+		prometheus.Labels{"version": b.Version, "commit": b.Commit, "go_version": b.GoVersion})
+	info.Set(1)
+}
+
+// series are one policy's children, looked up once and not for every job.
+type series struct {
+	analysisDuration, backoffMinutes, submissionBackoff, jitterRatio prometheus.Observer
+	maxRetries, submissionRetries, submissionMaxExceeded             prometheus.Counter
+	classified, scheduled                                            map[decision.ErrorClassification]prometheus.Counter
+}
+
+// Decided feeds the figures of both rules with one fresh decision (R16).
+func (m *Metrics) Decided(_ string, d *decision.Decision, took time.Duration) {
+	s := m.policies[d.Policy]
+	s.analysisDuration.Observe(took.Seconds())
+	s.classified[d.ErrorClassification].Inc()
+	switch d.Outcome {
+	case decision.Retry:
+		minutes := d.Backoff.Delay.Minutes()
+		s.scheduled[d.ErrorClassification].Inc()
+		s.submissionRetries.Inc()
+		s.backoffMinutes.Observe(minutes)
+		s.submissionBackoff.Observe(minutes)
+		s.jitterRatio.Observe(d.Backoff.JitterRatio)
+	case decision.MaxRetriesExceeded:
+		s.maxRetries.Inc()
+		s.submissionMaxExceeded.Inc()
+	case decision.PermanentError:
+		m.permanentErrors.WithLabelValues(d.Policy, string(d.Reason), string(d.Team)).Inc()
+	}
+}
+
+// Hooks are what the worker calls.
+func (m *Metrics) Hooks() worker.Hooks {
+	return worker.Hooks{
+		Decided: m.Decided,
+		Rejected: func(jobType string, code decision.RejectionCode) {
+			m.rejectedInputs.WithLabelValues(jobType, string(code)).Inc()
+		},
+		Answered:  func(jobType string, a worker.Action) { m.jobs.WithLabelValues(jobType, string(a)).Inc() },
+		InFlight:  func(delta int) { m.jobsInFlight.Add(float64(delta)) },
+		EngineUp:  m.setEngineUp,
+		Panicked:  func(jobType string) { m.panics.WithLabelValues(jobType).Inc() },
+		Oversized: func(jobType string) { m.oversized.WithLabelValues(jobType).Inc() },
+	}
+}
+
+func (m *Metrics) setEngineUp(up bool) {
+	if up {
+		m.engineUp.Set(1)
+	} else {
+		m.engineUp.Set(0)
+	}
+}
+
+// start creates the series that policy p can have.
+func (m *Metrics) start(p *decision.Policy) {
+	s := &series{
+		analysisDuration:      m.analysisDuration.WithLabelValues(p.Name),
+		backoffMinutes:        m.backoffMinutes.WithLabelValues(p.Name),
+		submissionBackoff:     m.submissionBackoff.WithLabelValues(p.Name),
+		jitterRatio:           m.jitterRatio.WithLabelValues(p.Name),
+		maxRetries:            m.maxRetries.WithLabelValues(p.Name),
+		submissionRetries:     m.submissionRetries.WithLabelValues(p.Name),
+		submissionMaxExceeded: m.submissionMaxExceeded.WithLabelValues(p.Name),
+		classified:            make(map[decision.ErrorClassification]prometheus.Counter),
+		scheduled:             make(map[decision.ErrorClassification]prometheus.Counter),
+	}
+	for _, c := range []decision.ErrorClassification{decision.Transient, decision.Permanent, decision.Unknown} {
+		s.classified[c] = m.classifications.WithLabelValues(p.Name, string(c))
+		if c != decision.Permanent {
+			s.scheduled[c] = m.retryScheduled.WithLabelValues(p.Name, string(c))
+		}
+	}
+	for _, r := range p.Permanent {
+		m.permanentErrors.WithLabelValues(p.Name, string(r.Reason), string(r.Team))
+	}
+	m.policies[p.Name] = s
+}
+
+// StartJobType creates the series of a job type that is served.
+func (m *Metrics) StartJobType(jobType string) {
+	for _, a := range worker.Actions() {
+		m.jobs.WithLabelValues(jobType, string(a))
+	}
+	m.panics.WithLabelValues(jobType)
+	m.oversized.WithLabelValues(jobType)
+}
+
+func (m *Metrics) counter(name, help string, labels ...string) *prometheus.CounterVec {
+	c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+	m.registry.MustRegister(c)
+	return c
+}
+
+func (m *Metrics) histogram(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+	h := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
+	m.registry.MustRegister(h)
+	return h
+}
+
+func (m *Metrics) gauge(name, help string, constant prometheus.Labels) prometheus.Gauge {
+	g := prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help, ConstLabels: constant})
+	m.registry.MustRegister(g)
+	return g
+}

@@ -1,0 +1,193 @@
+package metrics_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+	dto "github.com/prometheus/client_model/go"
+
+	"retry-worker/internal/decision"
+	"retry-worker/internal/metrics"
+	"retry-worker/internal/worker"
+)
+
+// A rate needs a first sample: every series is there, at 0, before anything happens.
+func TestExpositionAtTheStart(t *testing.T) {
+	_, _, url := served(t)
+	golden(t, "testdata/start.txt", scrape(t, url))
+}
+
+// One decision of each kind in the job types of both rules, one job of each kind of end.
+func TestExposition(t *testing.T) {
+	m, _, url := served(t)
+	feed(t, m)
+	golden(t, "testdata/fed.txt", scrape(t, url))
+}
+
+func feed(t *testing.T, m *metrics.Metrics) {
+	hooks := m.Hooks()
+	for _, jobType := range []string{worker.AnalyzeRetry, worker.RetrySubmissionBackoff} {
+		for i, f := range theFour {
+			hooks.Decided(jobType, decide(t, f.text, f.count), time.Duration(i+1)*100*time.Microsecond)
+		}
+		hooks.Rejected(jobType, decision.InvalidRetryCount)
+	}
+	for _, a := range worker.Actions() {
+		hooks.Answered(worker.AnalyzeRetry, a)
+	}
+	hooks.InFlight(7)
+	hooks.InFlight(-1)
+	hooks.EngineUp(true)
+	hooks.Panicked(worker.RetrySubmissionBackoff)
+	hooks.Oversized(worker.RecordRetryOutcome)
+}
+
+func TestEngineUpFollowsTheEngine(t *testing.T) {
+	m, _, url := served(t)
+	for _, up := range []bool{true, false, true} {
+		m.Hooks().EngineUp(up)
+		want := map[bool]float64{true: 1, false: 0}[up]
+		if got := families(t, scrape(t, url))["retry_worker_engine_up"].Metric[0].Gauge.GetValue(); got != want {
+			t.Errorf("engine up %v: got %v, want %v", up, got, want)
+		}
+	}
+}
+
+// R16: both rules' names, exactly as written and with no prefix, are fed by the same decisions,
+// whichever job type they were made for.
+func TestBothRulesAreFedByTheSameDecisions(t *testing.T) {
+	for _, jobType := range []string{worker.AnalyzeRetry, worker.RetrySubmissionBackoff} {
+		t.Run(jobType, func(t *testing.T) {
+			m, _, url := served(t)
+			for _, f := range theFour {
+				m.Hooks().Decided(jobType, decide(t, f.text, f.count), time.Millisecond)
+			}
+			all := families(t, scrape(t, url))
+			for name, want := range map[string]float64{
+				"retry_analysis_duration_seconds": 4, "retry_scheduled_total": 2, "max_retries_exceeded_total": 1,
+				"permanent_errors_total": 1, "backoff_duration_minutes": 2, // RN-BIL-005
+				"submission_retry_total": 2, "submission_retry_backoff_minutes": 2, "submission_retry_max_exceeded": 1,
+				"error_classification_distribution": 4, // RN-BIL-004
+				"retry_worker_jitter_ratio":         2,
+			} {
+				if got := sum(all[name]); got != want {
+					t.Errorf("%s: got %v, want %v", name, got, want)
+				}
+			}
+			ours, theirs := all["backoff_duration_minutes"].Metric[0].Histogram, all["submission_retry_backoff_minutes"].Metric[0].Histogram
+			if ours.GetSampleSum() != theirs.GetSampleSum() || ours.GetSampleSum() == 0 {
+				t.Errorf("minutes: %v by one rule, %v by the other", ours.GetSampleSum(), theirs.GetSampleSum())
+			}
+		})
+	}
+}
+
+// sum of a family's counters, or of its histograms' counts.
+func sum(f *dto.MetricFamily) (n float64) {
+	for _, m := range f.GetMetric() {
+		n += m.GetCounter().GetValue() + float64(m.GetHistogram().GetSampleCount())
+	}
+	return n
+}
+
+// The contract: a gauge of R19 that is absent when nothing closed. Until outcomes are recorded nothing closes.
+func TestSuccessRateIsAbsent(t *testing.T) {
+	m, _, url := served(t)
+	feed(t, m)
+	if text := scrape(t, url); strings.Contains(text, "retry_success_rate") {
+		t.Error("retry_success_rate is there although nothing has closed")
+	}
+}
+
+func TestBuckets(t *testing.T) {
+	_, _, url := served(t)
+	all := families(t, scrape(t, url))
+	minutes := []float64{5, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64, 80, 96, 160, 240} // R19
+	for name, want := range map[string][]float64{
+		"backoff_duration_minutes":         minutes,
+		"submission_retry_backoff_minutes": minutes,
+		"retry_worker_jitter_ratio":        {-0.15, -0.10, -0.05, 0, 0.05, 0.10, 0.15, 0.20}, // R19: eight equal bins
+	} {
+		if got := bounds(all[name]); !slices.Equal(got, want) {
+			t.Errorf("%s: got %v, want %v", name, got, want)
+		}
+	}
+	if got := bounds(all["retry_analysis_duration_seconds"]); !slices.Contains(got, 1) { // alert at 1 s
+		t.Errorf("analysis: no bound at the alert's 1 s in %v", got)
+	}
+}
+
+// bounds of a family's first histogram, +Inf left out.
+func bounds(f *dto.MetricFamily) (upper []float64) {
+	for _, b := range f.GetMetric()[0].GetHistogram().GetBucket() {
+		upper = append(upper, b.GetUpperBound())
+	}
+	return upper[:len(upper)-1]
+}
+
+func TestLabelsComeFromClosedSets(t *testing.T) {
+	m, _, url := served(t)
+	feed(t, m)
+	text := scrape(t, url)
+	if strings.Contains(text, canary) {
+		t.Error("a claim's id or text stands in the metrics")
+	}
+	allowed := []string{"policy", "classification", "reason", "job_type", "action", "team", "state", "version"}
+	// Beyond the contract's list, but constants of the binary.
+	exceptions := map[string][]string{"retry_worker_build_info": {"commit", "go_version"}}
+	for name, f := range families(t, text) {
+		for _, series := range f.Metric {
+			for _, l := range series.Label {
+				if !slices.Contains(allowed, l.GetName()) && !slices.Contains(exceptions[name], l.GetName()) {
+					t.Errorf("%s has the label %s", name, l.GetName())
+				}
+			}
+		}
+	}
+}
+
+// What happens later must not make series that were not there at the start, where the sets are known.
+func TestNoSeriesAppearLater(t *testing.T) {
+	m, _, url := served(t)
+	before := seriesOf(families(t, scrape(t, url)))
+	feed(t, m)
+	for name, n := range seriesOf(families(t, scrape(t, url))) {
+		if name != "retry_worker_rejected_inputs_total" && n != before[name] {
+			t.Errorf("%s: %d series at the start, %d later", name, before[name], n)
+		}
+	}
+}
+
+func seriesOf(all map[string]*dto.MetricFamily) map[string]int {
+	n := make(map[string]int)
+	for name, f := range all {
+		n[name] = len(f.Metric)
+	}
+	return n
+}
+
+func TestNamesAreClean(t *testing.T) {
+	m, _, url := served(t)
+	feed(t, m)
+	problems, err := promlint.New(strings.NewReader(scrape(t, url))).Lint()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, p := range problems {
+		got = append(got, p.Metric+": "+p.Text)
+	}
+	slices.Sort(got)
+	want := []string{ // names that RN-BIL-005 and RN-BIL-004 fix
+		`backoff_duration_minutes: use base unit "seconds" instead of "minutes"`,
+		`error_classification_distribution: counter metrics should have "_total" suffix`,
+		`submission_retry_backoff_minutes: use base unit "seconds" instead of "minutes"`,
+		`submission_retry_max_exceeded: counter metrics should have "_total" suffix`,
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}

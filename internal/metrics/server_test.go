@@ -1,0 +1,140 @@
+package metrics_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"retry-worker/internal/decision"
+	"retry-worker/internal/metrics"
+)
+
+func TestProbes(t *testing.T) {
+	_, readiness, url := served(t)
+	expect := func(path string, wantStatus int, wantBody string) {
+		t.Helper()
+		if status, body := get(t, url+path); status != wantStatus || body != wantBody {
+			t.Errorf("%s: got %d %q, want %d %q", path, status, body, wantStatus, wantBody)
+		}
+	}
+	expect("/livez", http.StatusOK, "ok\n")
+	expect("/readyz", http.StatusServiceUnavailable, "not yet\n")
+	readiness.Ready()
+	expect("/readyz", http.StatusOK, "ok\n")
+	readiness.NotReady("stopping")
+	expect("/readyz", http.StatusServiceUnavailable, "stopping\n")
+	expect("/livez", http.StatusOK, "ok\n")
+	expect("/", http.StatusNotFound, "404 page not found\n")
+	expect("/debug/pprof/", http.StatusNotFound, "404 page not found\n")
+}
+
+func TestProbesOnlyRead(t *testing.T) {
+	_, _, url := served(t)
+	for _, path := range []string{"/metrics", "/livez", "/readyz"} {
+		response, err := http.Post(url+path, "text/plain", strings.NewReader("x"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		response.Body.Close()
+		if response.StatusCode != http.StatusMethodNotAllowed {
+			t.Errorf("POST %s: got %s, want 405", path, response.Status)
+		}
+	}
+	http.DefaultClient.CloseIdleConnections()
+}
+
+func TestMetricsSayTheirFormat(t *testing.T) {
+	_, _, url := served(t)
+	response, err := http.Get(url + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	response.Body.Close()
+	http.DefaultClient.CloseIdleConnections()
+	if got := response.Header.Get("Content-Type"); !strings.HasPrefix(got, "text/plain; version=0.0.4") {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestCloseGivesThePortBack(t *testing.T) {
+	m := metrics.New(metrics.Build{}, decision.BuiltIn())
+	s, err := metrics.Listen("127.0.0.1:0", m, metrics.NewReadiness("not yet"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the second changes nothing
+		if err := s.Close(context.Background()); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	}
+	again, err := net.Listen("tcp", s.Addr())
+	if err != nil {
+		t.Fatalf("the port is still taken: %v", err)
+	}
+	again.Close()
+}
+
+// A client that never ends its request must not hold up the stop.
+func TestCloseIsBounded(t *testing.T) {
+	m := metrics.New(metrics.Build{}, decision.BuiltIn())
+	s, err := metrics.Listen("127.0.0.1:0", m, metrics.NewReadiness("not yet"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := net.Dial("tcp", s.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	// One whole request makes sure that the server has taken the connection; then half of another.
+	answer := bufio.NewReader(conn)
+	if _, err := conn.Write([]byte("GET /livez HTTP/1.1\r\nHost: x\r\n\r\nGET /metrics HTTP/1.1\r\nHost")); err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.ReadResponse(answer, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(io.Discard, response.Body); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	began := time.Now()
+	err = s.Close(ctx)
+	if took := time.Since(began); took > 3*time.Second {
+		t.Errorf("Close took %v", took)
+	}
+	if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Close: got %v, want nil or the end of the time it had", err)
+	}
+	if err := conn.SetReadDeadline(time.Now().Add(5 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := answer.ReadByte(); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("the connection is still open after Close (%v)", err)
+	}
+}
+
+func TestPortInUseIsSaidInOneLine(t *testing.T) {
+	m := metrics.New(metrics.Build{}, decision.BuiltIn())
+	r := metrics.NewReadiness("not yet")
+	first := listen(t, m, r)
+	second, err := metrics.Listen(first.Addr(), m, r)
+	if err == nil {
+		_ = second.Close(context.Background())
+		t.Fatal("two servers listen at one address")
+	}
+	want := "listen for metrics and probes: listen tcp " + first.Addr() +
+		": bind: address already in use; choose another RETRY_WORKER_OPS_ADDR"
+	if err.Error() != want {
+		t.Errorf("got %q, want %q", err, want)
+	}
+}

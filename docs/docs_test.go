@@ -1,0 +1,131 @@
+// Package docs_test holds the README against what it describes.
+package docs_test
+
+import (
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"retry-worker/internal/config"
+	"retry-worker/internal/decision"
+	"retry-worker/internal/metrics"
+)
+
+func readme(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// section is what follows a marker comment, up to the next heading.
+func section(t *testing.T, marker string) string {
+	t.Helper()
+	_, rest, found := strings.Cut(readme(t), "<!-- "+marker)
+	if !found {
+		t.Fatalf("README.md has no section marked %q", marker)
+	}
+	part, _, _ := strings.Cut(rest, "\n## ")
+	return part
+}
+
+func TestReadmeListsEverySetting(t *testing.T) {
+	var help strings.Builder
+	if err := config.Usage(&help); err != nil {
+		t.Fatal(err)
+	}
+	table := section(t, "settings:")
+	for line := range strings.Lines(help.String()) {
+		name := strings.Fields(line)[0]
+		if !strings.Contains(table, "`"+name+"`") {
+			t.Errorf("README.md does not list the setting %s", name)
+		}
+	}
+	for _, name := range regexp.MustCompile(`(?:RETRY_WORKER|ZEEBE)_[A-Z_]+`).FindAllString(table, -1) {
+		if !strings.Contains(help.String(), name+" ") {
+			t.Errorf("README.md lists %s, which `serve --help` does not know", name)
+		}
+	}
+}
+
+func TestReadmeListsEveryMetric(t *testing.T) {
+	m := metrics.New(metrics.Build{}, decision.BuiltIn())
+	m.StartJobType("analyze-retry")
+	m.Hooks().Rejected("analyze-retry", decision.InvalidClaimID)
+	server, err := metrics.Listen("127.0.0.1:0", m, metrics.NewReadiness(""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close(t.Context())
+	response, err := http.Get("http://" + server.Addr() + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := section(t, "metrics:")
+	exposed := make(map[string]bool)
+	for _, found := range regexp.MustCompile(`(?m)^# TYPE (\S+)`).FindAllStringSubmatch(string(text), -1) {
+		name := found[1]
+		if strings.HasPrefix(name, "go_") || strings.HasPrefix(name, "process_") || strings.HasPrefix(name, "promhttp_") {
+			continue
+		}
+		exposed[name] = true
+		if !strings.Contains(table, "`"+name+"`") {
+			t.Errorf("README.md does not list the metric %s", name)
+		}
+	}
+	for _, found := range regexp.MustCompile("(?m)^\\| (`[^|]*) \\|").FindAllStringSubmatch(table, -1) {
+		for _, name := range strings.Split(found[1], ", ") {
+			if name = strings.Trim(name, "` "); !exposed[name] {
+				t.Errorf("README.md lists the metric %s, which is not exposed", name)
+			}
+		}
+	}
+}
+
+func TestReadmeMapMatchesTheTree(t *testing.T) {
+	listed := make(map[string]bool)
+	for _, found := range regexp.MustCompile(`(?m)^([\w/-]+)/ {2,}\S`).FindAllStringSubmatch(section(t, "map:"), -1) {
+		listed[found[1]] = true
+		if info, err := os.Stat(filepath.Join("..", found[1])); err != nil || !info.IsDir() {
+			t.Errorf("README.md maps %s/, which is not there", found[1])
+		}
+	}
+	folders, err := filepath.Glob("../internal/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, folder := range append(folders, "../bpmn", "../e2e", "../bench", "../scripts", "../tools", "../docs") {
+		if name, _ := filepath.Rel("..", folder); !listed[name] {
+			t.Errorf("README.md does not map %s/", name)
+		}
+	}
+}
+
+func TestLinksInTheDocumentsLeadSomewhere(t *testing.T) {
+	pages, err := filepath.Glob("*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, page := range append(pages, "../README.md", "../CHANGELOG.md") {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, found := range regexp.MustCompile(`\]\(([^)#:]+)\)`).FindAllStringSubmatch(string(text), -1) {
+			if _, err := os.Stat(filepath.Join(filepath.Dir(page), found[1])); err != nil {
+				t.Errorf("%s links to %s, which is not there", page, found[1])
+			}
+		}
+	}
+}

@@ -28,7 +28,11 @@ type Match struct {
 // transient one, else Unknown (R2, R3). The text is taken as it came.
 func (p *Policy) Classify(text string) Match {
 	var room [256]byte // most messages fit, and then nothing but the string itself is allocated
-	norm := string(appendNormalised(room[:0], text))
+	buffer := room[:0]
+	if len(text) > len(room) {
+		buffer = make([]byte, 0, len(text))
+	}
+	norm := string(appendNormalised(buffer, text))
 	if r := firstMatch(p.Permanent, text, norm); r != nil {
 		return Match{Permanent, r.Code, r.Reason, r.Team}
 	}

@@ -37,6 +37,8 @@ type RetryScheduled struct {
 	NextRetryTime       time.Time
 	ErrorClassification ErrorClassification
 	ScheduledAt         time.Time
+	// Version of the aggregate: it grows by one with every retry of an episode.
+	Version int64
 }
 
 // MaxRetriesExceededEvent is the event of that name of RN-BIL-005 §12.3.
@@ -97,7 +99,7 @@ func (d *Decision) scheduledEvent(rule BusinessRule) Event {
 			d.NextRetryTime, d.Backoff.Minutes(), d.AnalysedAt}
 	}
 	return RetryScheduled{d.SubjectID, d.RetryCount, d.MaxRetries, d.Backoff.Minutes(),
-		d.NextRetryTime, d.ErrorClassification, d.AnalysedAt}
+		d.NextRetryTime, d.ErrorClassification, d.AnalysedAt, d.RetryCount}
 }
 
 func (d *Decision) exceededEvent(rule BusinessRule, redactedError string) Event {
@@ -112,16 +114,32 @@ func (d *Decision) exceededEvent(rule BusinessRule, redactedError string) Event 
 		d.AnalysedAt.Sub(d.FirstFailure), d.AnalysedAt, SeverityCritical}
 }
 
-// Type is the contract's name.
-func (RetryScheduled) Type() string           { return "RetryScheduled" }
-func (MaxRetriesExceededEvent) Type() string  { return "MaxRetriesExceeded" }
-func (PermanentErrorDetected) Type() string   { return "PermanentErrorDetected" }
+// Type implements Event.
+func (RetryScheduled) Type() string { return "RetryScheduled" }
+
+// Type implements Event.
+func (MaxRetriesExceededEvent) Type() string { return "MaxRetriesExceeded" }
+
+// Type implements Event.
+func (PermanentErrorDetected) Type() string { return "PermanentErrorDetected" }
+
+// Type implements Event.
 func (SubmissionRetryScheduled) Type() string { return "SubmissionRetryScheduled" }
+
+// Type implements Event.
 func (SubmissionRetryExhausted) Type() string { return "SubmissionRetryExhausted" }
 
-// LogName is the contract's name.
-func (RetryScheduled) LogName() string           { return "retry_scheduled" }
-func (MaxRetriesExceededEvent) LogName() string  { return "max_retries_exceeded" }
-func (PermanentErrorDetected) LogName() string   { return "permanent_error_detected" }
+// LogName implements Event.
+func (RetryScheduled) LogName() string { return "retry_scheduled" }
+
+// LogName implements Event.
+func (MaxRetriesExceededEvent) LogName() string { return "max_retries_exceeded" }
+
+// LogName implements Event.
+func (PermanentErrorDetected) LogName() string { return "permanent_error_detected" }
+
+// LogName implements Event.
 func (SubmissionRetryScheduled) LogName() string { return "submission_retry_scheduled" }
+
+// LogName implements Event.
 func (SubmissionRetryExhausted) LogName() string { return "max_retries_exceeded" }

@@ -29,7 +29,7 @@ func TestR16Events(t *testing.T) {
 	}{
 		{"RN-BIL-005 retry", retried, decision.RNBIL005, decision.RetryScheduled{
 			ClaimID: "CLM-001-123", RetryCount: 2, MaxRetries: 5, BackoffMinutes: retried.Backoff.Minutes(),
-			NextRetryTime: retried.NextRetryTime, ErrorClassification: "TRANSIENT", ScheduledAt: analysed,
+			NextRetryTime: retried.NextRetryTime, ErrorClassification: "TRANSIENT", ScheduledAt: analysed, Version: 2,
 		}, "RetryScheduled", "retry_scheduled"},
 		{"RN-BIL-004 retry", retried, decision.RNBIL004, decision.SubmissionRetryScheduled{
 			ClaimID: "CLM-001-123", RetryCount: 2, ErrorClassification: "TRANSIENT",

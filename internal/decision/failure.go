@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // Variables are the ones a failure is read from, each as the JSON it came as.
@@ -40,7 +41,7 @@ const (
 	LastSubmissionVariable = "lastSubmissionTime"
 )
 
-// maxIDBytes keeps an id usable as a database key and in a log line.
+// maxIDBytes of an id.
 const maxIDBytes = 512
 
 // Read checks the variables in the contract's order (id, count, time) and keeps the error for Decide.
@@ -48,9 +49,9 @@ const maxIDBytes = 512
 func (p *Policy) Read(v Variables) (Failure, *Rejection) {
 	f := Failure{OriginalError: v.Error, inputs: v}
 	var ok bool
-	if f.ID, ok = v.ID.text(); !ok || len(f.ID) > maxIDBytes || !p.IDPattern.MatchString(f.ID) {
+	if f.ID, ok = v.ID.text(); !ok || !isKey(f.ID) || !p.IDPattern.MatchString(f.ID) {
 		return f, &Rejection{p.InvalidID, p.IDVariable, v.ID.describe(),
-			"text that matches " + p.IDPattern.String() + ", at most " + strconv.Itoa(maxIDBytes) + " bytes"}
+			"text that matches " + p.IDPattern.String() + ", printable, at most " + strconv.Itoa(maxIDBytes) + " bytes"}
 	}
 	if !v.RetryCount.absent() {
 		f.HasRetryCount = true
@@ -69,6 +70,11 @@ func (p *Policy) Read(v Variables) (Failure, *Rejection) {
 		f.Error = text
 	}
 	return f, nil
+}
+
+// isKey tells whether an id can be a database key and stand in a log line.
+func isKey(id string) bool {
+	return len(id) <= maxIDBytes && strings.IndexFunc(id, unicode.IsControl) < 0
 }
 
 func (f *Failure) errorRejection(p *Policy) *Rejection {
@@ -103,7 +109,7 @@ const (
 
 // Rejection says which input was refused, what was found and what was expected (R11). Found may hold
 // personal data: redact it before it reaches a sink.
-type Rejection struct {
+type Rejection struct { //nolint:errname // the rules' own word (R11)
 	Code                      RejectionCode
 	Variable, Found, Expected string
 }

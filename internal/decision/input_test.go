@@ -92,7 +92,7 @@ func TestR09AbsentCount(t *testing.T) {
 // TestR11Rejected: the code first, then the variable, what was found and what was expected, in one line.
 func TestR11Rejected(t *testing.T) {
 	const id, text = decision.Value(`"CLM-A-1"`), decision.Value(`"TIMEOUT"`)
-	wantID := `, expected text that matches ^CLM-.*-\d+$, at most 512 bytes`
+	wantID := `, expected text that matches ^CLM-.*-\d+$, printable, at most 512 bytes`
 	const wantCount = ", expected a whole number from 0 to 9223372036854775807, or none"
 	const wantTime = ", expected an instant such as 2025-01-12T10:40:00Z (without a zone: UTC), or none"
 	const wantText = ", expected text that says what failed"
@@ -171,6 +171,9 @@ func TestR11NotRejected(t *testing.T) {
 		if d := decide(decision.TISSSubmission(), v); d.Outcome != decision.Retry {
 			t.Errorf("%s: %s (%v), want RETRY", name, d.Outcome, d.Rejection)
 		}
+	}
+	if d := decide(decision.TISSSubmission(), decision.Variables{ID: `"CLM-\u0000-1"`, Error: `"?"`}); d.Outcome != decision.Rejected {
+		t.Errorf("an id with a control character: %s, want REJECTED: no database takes it as a key", d.Outcome)
 	}
 	tooLong := decision.Variables{ID: decision.Text("x" + long), Error: `"?"`}
 	tooLong.ID = decision.Value(strings.Replace(string(tooLong.ID), "xCLM-", "CLM-x", 1))

@@ -132,6 +132,7 @@ func oracleInstant(v decision.Value) (time.Time, bool) {
 }
 
 var claimID = regexp.MustCompile(`^CLM-.*-[0-9]+$`)
+var controls = regexp.MustCompile(`[[:cntrl:]\x{80}-\x{9f}]`)
 
 // answer is what the oracle says of a failure under tiss-submission.
 type answer struct {
@@ -149,7 +150,7 @@ type answer struct {
 func oracle(v decision.Variables, past decision.Past, at time.Time) answer {
 	given := func(x decision.Value) bool { return x != "" && x != "null" }
 	id, ok := oracleText(v.ID)
-	if !ok || len(id) > 512 || !claimID.MatchString(id) {
+	if !ok || len(id) > 512 || controls.MatchString(id) || !claimID.MatchString(id) {
 		return answer{outcome: "REJECTED", rejection: "INVALID_CLAIM_ID"}
 	}
 	a := answer{id: id, count: past.Retries, first: at}

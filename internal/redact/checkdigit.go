@@ -1,0 +1,118 @@
+package redact
+
+// verified is the kind of number that the check digits of d prove.
+func verified(d []byte) kind {
+	switch n := len(d); {
+	case n == 11 && isCPF(d):
+		return cpf
+	case n == 15 && isCNS(d):
+		return cns
+	case n == 14 && (isCNPJ(d) || isTimestamp(d)), n == 17 && isTimestamp(d):
+		return none
+	case 13 <= n && n <= 19 && isLuhn(d):
+		return card
+	}
+	return none
+}
+
+// isCPF checks the two check digits of 11 digits.
+func isCPF(d []byte) bool {
+	return check11(d[:9], 10) == d[9] && check11(d[:10], 11) == d[10]
+}
+
+// check11 weighs d from first downwards; the check digit is 11 less the remainder, 0 above 9.
+func check11(d []byte, first int) byte {
+	sum := 0
+	for i, v := range d {
+		sum += int(v) * (first - i)
+	}
+	return byte(sum * 10 % 11 % 10)
+}
+
+// isCNS checks 15 digits of a Cartão Nacional de Saúde: 1 and 2 are definitive, 7, 8, 9 provisional.
+func isCNS(d []byte) bool {
+	if !startsCNS(d) {
+		return false
+	}
+	sum := 0
+	for i, v := range d {
+		sum += int(v) * (15 - i)
+	}
+	return sum%11 == 0
+}
+
+func startsCNS(d []byte) bool { return d[0] == 1 || d[0] == 2 || d[0] >= 7 }
+
+// isCNPJ checks the two check digits of 14 digits, a company's number.
+func isCNPJ(d []byte) bool {
+	return weigh(d[:12]) == d[12] && weigh(d[:13]) == d[13]
+}
+
+// weigh is the check digit of a CNPJ: weights 2 to 9 from the right, over and over.
+func weigh(d []byte) byte {
+	sum := 0
+	for i, v := range d {
+		sum += int(v) * (2 + (len(d)-1-i)%8)
+	}
+	if r := sum % 11; r > 1 {
+		return byte(11 - r)
+	}
+	return 0
+}
+
+// isLuhn checks the last digit of a payment card's number.
+func isLuhn(d []byte) bool {
+	sum, all := 0, byte(0)
+	for i := range d {
+		v := int(d[len(d)-1-i])
+		all |= byte(v)
+		if i%2 == 1 {
+			if v *= 2; v > 9 {
+				v -= 9
+			}
+		}
+		sum += v
+	}
+	return all != 0 && sum%10 == 0
+}
+
+// isTimestamp recognises 20250112104000, with or without milliseconds.
+func isTimestamp(d []byte) bool {
+	return isYear(value(d[:4])) && isDay(value(d[4:6]), value(d[6:8])) &&
+		value(d[8:10]) < 24 && value(d[10:12]) < 60 && value(d[12:14]) < 61
+}
+
+func isYear(v int) bool       { return 1900 <= v && v < 2100 }
+func isDay(month, d int) bool { return 1 <= month && month <= 12 && 1 <= d && d <= 31 }
+
+func value(d []byte) int {
+	v := 0
+	for _, n := range d {
+		v = v*10 + int(n)
+	}
+	return v
+}
+
+// isBrazilian checks a telephone number with its area code, and optionally 0 or 55 before it: nine
+// digits from 9 on for a mobile, eight from 2 on for a land line (from 6 on: a mobile as of old).
+func isBrazilian(d []byte) bool {
+	switch n := len(d); {
+	case n >= 12 && d[0] == 5 && d[1] == 5:
+		d = d[2:]
+	case n >= 11 && d[0] == 0:
+		d = d[1:]
+	}
+	switch {
+	case len(d) == 11:
+		return isArea(d) && d[2] == 9
+	case len(d) == 10:
+		return isArea(d) && d[2] >= 2
+	}
+	return false
+}
+
+// areas has a bit for each second digit of the area codes (DDD) in use, by the first.
+var areas = [10]uint16{1: 0b11_1111_1110, 2: 0b01_1001_0110, 3: 0b01_1011_1110, 4: 0b11_1111_1110, 5: 0b00_0011_1010,
+	6: 0b11_1111_1110, 7: 0b10_1011_1010, 8: 0b11_1111_1110, 9: 0b11_1111_1110}
+
+func isArea(d []byte) bool { return areas[d[0]]>>d[1]&1 == 1 }

@@ -1,0 +1,148 @@
+package redact
+
+const (
+	maxGroups = 12 // one digit each and no more is the longest form of a CPF
+	maxRun    = 21 // digits of a group; one longer than any number is of no kind
+	maxGap    = 3  // separators between two groups, as in ") - "
+	maxRead   = 36 // digits after which no further group is read: a number and what may overlap it
+	maxDigits = maxRead + maxRun
+)
+
+// separators is a set of them.
+type separators uint8
+
+const (
+	blank separators = 1 << iota
+	dot
+	dash
+	slash
+	comma
+	paren
+	plus
+	low // the underscore
+)
+
+// group is a run of digits, unseen characters within it included.
+type group struct {
+	start, end int
+	before     separators // between the group before and this one
+	gap        int        // how many they are
+}
+
+// cluster is digits that may be one number: groups with separators between them, as far as one
+// number may reach.
+type cluster struct {
+	groups  [maxGroups]group
+	n       int
+	lengths uint64               // of the groups, five bits each, the first lowest
+	sum     [maxGroups + 1]uint8 // digits before each group
+	digits  [maxDigits]byte
+	whole   bool // nothing follows that may belong to it
+}
+
+// read takes the digits at s[i:] as a cluster.
+func (c *cluster) read(s string, i int) {
+	g := group{start: i}
+	for c.n < maxGroups && int(c.sum[c.n]) < maxRead {
+		size := c.run(s, &g)
+		c.groups[c.n] = g
+		c.lengths |= uint64(size) << (5 * c.n)
+		c.n++
+		c.sum[c.n] = c.sum[c.n-1] + uint8(min(size, maxRun-1))
+		if size == maxRun {
+			return
+		}
+		next := gapAt(s, g.end)
+		if next.gap == 0 {
+			c.whole = true
+			return
+		}
+		g = next
+	}
+}
+
+// run reads the digits of a group, and says how many there are; maxRun stands for more.
+func (c *cluster) run(s string, g *group) int {
+	d := c.digits[c.sum[c.n]:]
+	size := 0
+	for i := g.start; i < len(s); {
+		r, w := rune(s[i]), 1
+		if classes[s[i]] == escape {
+			r, w = charAt(s, i)
+		}
+		i += w
+		if r == unseen {
+			continue
+		}
+		if !isDigit(r) {
+			break
+		}
+		if size < maxRun-1 {
+			d[size] = byte(r - '0')
+		}
+		size++
+		g.end = i
+	}
+	return min(size, maxRun)
+}
+
+// gapAt is the group that begins behind the separators at s[i:]; its gap is 0 where none does.
+func gapAt(s string, i int) group {
+	g := group{}
+	for {
+		r, w := seenAt(s, i)
+		if w > 0 && isDigit(r) {
+			g.start = i
+			return g
+		}
+		sep := separator(r)
+		if sep == 0 || g.gap == maxGap {
+			return group{}
+		}
+		g.before |= sep
+		g.gap++
+		i += w
+	}
+}
+
+func separator(r rune) separators {
+	switch r {
+	case ' ', '\n', '\t', '\r':
+		return blank
+	case '.':
+		return dot
+	case '-':
+		return dash
+	case '/':
+		return slash
+	case ',':
+		return comma
+	case '(', ')':
+		return paren
+	case '+':
+		return plus
+	case '_':
+		return low
+	}
+	return 0
+}
+
+// span is the digits of the groups from and up to, but without, to.
+func (c *cluster) span(from, to int) []byte { return c.digits[c.sum[from]:c.sum[to]] }
+
+// count is how many digits the first n groups have.
+func (c *cluster) count(n int) int { return int(c.sum[n]) }
+
+// between is the separators between the groups from … to−1.
+func (c *cluster) between(from, to int) separators {
+	var seen separators
+	for _, g := range c.groups[from+1 : to] {
+		seen |= g.before
+	}
+	return seen
+}
+
+// fit reports whether the groups from `from` on are as long as those of f.
+func (c *cluster) fit(f *form, from int) bool {
+	return from+f.groups <= c.n && (c.lengths>>(5*from)^f.lengths)<<(64-5*f.groups) == 0
+}

@@ -1,0 +1,198 @@
+package redact
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+const (
+	maxNesting   = 4  // how often an escape may be escaped again: %252522, &amp;amp;quot;
+	maxBackslash = 64 // of a run read at once
+	maxANSI      = 32 // bytes of one ANSI sequence
+)
+
+// percent reads a percent-encoded character. Letters and digits stand for themselves in such text, so
+// "100%41" is no 'A'; and a '%' that stands before somebody's number is a percent sign.
+func percent(s string, i int) (rune, int) {
+	j := i + 1
+	for range maxNesting {
+		if !strings.HasPrefix(s[j:], "25") || !isHex(s, j+2, 2) {
+			break
+		}
+		j += 2
+	}
+	if !isHex(s, j, 2) {
+		return '%', 1
+	}
+	b := rune(hex(s, j, 2))
+	j += 2
+	switch {
+	case b >= utf8.RuneSelf:
+		return percentRune(s, i, j, b)
+	case b == '\n' || b == '\r' || b == '\t':
+		return '\n', j - i
+	case b < ' ' || b == 0x7f || isDigit(b) || isLetter(b) || startsPersonal(s[i+1:]):
+		return '%', 1
+	}
+	return b, j - i
+}
+
+// percentRune reads the rest of a UTF-8 sequence whose first byte is b; alone it is ISO-8859-1.
+func percentRune(s string, i, j int, b rune) (rune, int) {
+	raw := [utf8.UTFMax]byte{byte(b)}
+	n, end := 1, j
+	for ; n < len(raw) && end+2 < len(s) && s[end] == '%' && isHex(s, end+1, 2); n++ {
+		raw[n] = byte(hex(s, end+1, 2))
+		end += 3
+	}
+	r, w := utf8.DecodeRune(raw[:n])
+	if r == utf8.RuneError {
+		return logical(b), j - i
+	}
+	return logical(r), j + 3*(w-1) - i
+}
+
+// backslash reads an escape of JSON, Go or Java, itself escaped any number of times.
+func backslash(s string, i int) (rune, int) {
+	j := i
+	for j < len(s) && s[j] == '\\' && j-i < maxBackslash {
+		j++
+	}
+	if j == len(s) {
+		return '\\', j - i
+	}
+	switch s[j] {
+	case '"', '\'', '/':
+		return rune(s[j]), j + 1 - i
+	case 'n', 'r', 't':
+		return '\n', j + 1 - i
+	case 'u':
+		return escaped(s, i, j+1, 4)
+	case 'x':
+		return escaped(s, i, j+1, 2)
+	}
+	return '\\', j - i
+}
+
+func escaped(s string, i, j, digits int) (rune, int) {
+	if !isHex(s, j, digits) || startsPersonal(s[j:]) {
+		return '\\', j - 1 - i
+	}
+	return logical(rune(hex(s, j, digits))), j + digits - i
+}
+
+// entity reads an entity of XML or HTML.
+func entity(s string, i int) (rune, int) {
+	j := i + 1
+	for range maxNesting {
+		if !strings.HasPrefix(s[j:], "amp;") {
+			break
+		}
+		j += len("amp;")
+	}
+	name, _, found := strings.Cut(s[j:min(j+10, len(s))], ";")
+	if r := named(name); found && r != 0 {
+		return r, j + len(name) + 1 - i
+	}
+	return '&', j - i
+}
+
+var entities = map[string]rune{
+	"quot": '"', "apos": '\'', "lt": '<', "gt": '>', "nbsp": ' ', "shy": unseen, "zwnj": unseen, "zwj": unseen,
+	"ordm": 'º', "ordf": 'ª', "ndash": '-', "mdash": '-', "commat": '@', "period": '.', "lpar": '(', "rpar": ')',
+	"plus": '+', "colon": ':', "equals": '=', "sol": '/', "Tab": '\n', "NewLine": '\n',
+}
+
+// named is what the entity called name stands for; 0 where there is none such.
+func named(name string) rune {
+	if len(name) < 2 {
+		return 0
+	}
+	if name[0] == '#' {
+		return numbered(name[1:])
+	}
+	if r, ok := entities[name]; ok {
+		return r
+	}
+	switch name[1:] {
+	case "acute", "grave", "circ", "tilde", "uml", "cedil", "ring":
+		return rune(name[0])
+	}
+	return 0
+}
+
+// numbered reads "64" or "x40".
+func numbered(digits string) rune {
+	base := rune(10)
+	if digits[0]|0x20 == 'x' {
+		base, digits = 16, digits[1:]
+	}
+	if digits == "" {
+		return 0
+	}
+	var r rune
+	for k := range len(digits) {
+		v := hexValue(digits[k])
+		if v >= base || r > utf8.MaxRune {
+			return 0
+		}
+		r = r*base + v
+	}
+	return logical(r)
+}
+
+// ansi is the length of the ANSI sequence that begins with s[i], an ESC.
+func ansi(s string, i int) int {
+	if i+1 == len(s) || s[i+1] != '[' {
+		return 1
+	}
+	for j := i + 2; j < len(s) && j < i+maxANSI; j++ {
+		if 0x40 <= s[j] && s[j] <= 0x7e {
+			return j + 1 - i
+		}
+	}
+	return 1
+}
+
+// startsPersonal reports whether the ASCII digits at the start of s are, as they stand, somebody's
+// number: then nothing before them took two or four of them away.
+func startsPersonal(s string) bool {
+	var d [maxRun]byte
+	n := 0
+	for n < len(d) && n < len(s) && classes[s[n]] == digit {
+		d[n] = s[n] - '0'
+		n++
+	}
+	return verified(d[:n]) != none
+}
+
+func isHex(s string, i, n int) bool {
+	if i+n > len(s) {
+		return false
+	}
+	for k := i; k < i+n; k++ {
+		if hexValue(s[k]) > 15 {
+			return false
+		}
+	}
+	return true
+}
+
+func hex(s string, i, n int) int {
+	v := 0
+	for k := i; k < i+n; k++ {
+		v = v<<4 | int(hexValue(s[k]))
+	}
+	return v
+}
+
+// hexValue is above 15 where c is no hexadecimal digit.
+func hexValue(c byte) rune {
+	switch {
+	case '0' <= c && c <= '9':
+		return rune(c - '0')
+	case 'a' <= c|0x20 && c|0x20 <= 'f':
+		return rune(c|0x20-'a') + 10
+	}
+	return 16
+}

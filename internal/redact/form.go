@@ -1,0 +1,240 @@
+package redact
+
+// proof is what makes a form a datum.
+type proof uint8
+
+const (
+	byForm      proof = iota // the form alone
+	byDigits                 // the check digits of its kind
+	byPhone                  // a Brazilian number with its area code
+	byPhoneMark              // the same, with a hyphen or parentheses: it has but eight digits after the area code
+	byNine                   // a mobile number without area code
+	byAmerican               // 415-555-2671
+)
+
+// form is a way to write a number: how long its groups are and what may stand between them.
+type form struct {
+	lengths uint64
+	groups  int
+	between separators
+	kind    kind
+	proof   proof
+}
+
+func newForm(k kind, p proof, between separators, lengths ...int) form {
+	f := form{groups: len(lengths), between: between, kind: k, proof: p}
+	for i, n := range lengths {
+		f.lengths |= uint64(n) << (5 * i)
+	}
+	return f
+}
+
+const (
+	odd    = blank | dot | dash | slash | comma | plus | low
+	spaced = blank | dot | dash | plus
+	dialed = blank | dot | dash | paren | plus
+)
+
+// certain are the forms that check digits prove or that are nobody else's; longer before shorter.
+var certain = [...]form{
+	newForm(cpf, byForm, odd, 3, 3, 3, 2),
+	newForm(cpf, byForm, dash, 9, 2),
+	newForm(id, byForm, dot|dash, 2, 3, 3, 1), // RG
+	newForm(cpf, byDigits, odd, 11),
+	newForm(cpf, byDigits, odd, 9, 2),
+	newForm(cpf, byDigits, odd, 3, 3, 5),
+	newForm(cpf, byDigits, odd, 3, 6, 2),
+	newForm(cpf, byDigits, odd, 3, 8),
+	newForm(cpf, byDigits, odd, 6, 3, 2),
+	newForm(cpf, byDigits, odd, 6, 5),
+	newForm(cpf, byDigits, odd, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1),
+	newForm(cns, byDigits, odd, 15),
+	newForm(cns, byDigits, odd, 3, 4, 4, 4),
+	newForm(cns, byDigits, odd, 3, 12),
+	newForm(cns, byDigits, odd, 11, 4),
+	newForm(card, byDigits, spaced, 4, 4, 4, 4, 3),
+	newForm(card, byDigits, spaced, 4, 4, 4, 4, 2),
+	newForm(card, byDigits, spaced, 4, 4, 4, 4, 1),
+	newForm(card, byDigits, spaced, 4, 4, 4, 7),
+	newForm(card, byDigits, spaced, 4, 4, 4, 6),
+	newForm(card, byDigits, spaced, 4, 4, 4, 5),
+	newForm(card, byDigits, spaced, 4, 4, 4, 4),
+	newForm(card, byDigits, spaced, 4, 4, 4, 3),
+	newForm(card, byDigits, spaced, 4, 4, 4, 2),
+	newForm(card, byDigits, spaced, 4, 4, 4, 1),
+	newForm(card, byDigits, spaced, 4, 6, 5),
+	newForm(card, byDigits, spaced, 4, 6, 4),
+	newForm(card, byDigits, odd, 13),
+	newForm(card, byDigits, odd, 14),
+	newForm(card, byDigits, odd, 15),
+	newForm(card, byDigits, odd, 16),
+	newForm(card, byDigits, odd, 17),
+	newForm(card, byDigits, odd, 18),
+	newForm(card, byDigits, odd, 19),
+}
+
+// likely are the forms that look like a datum.
+var likely = [...]form{
+	newForm(cns, byForm, spaced, 3, 4, 4, 4),
+	newForm(phone, byPhone, dialed, 2, 2, 1, 4, 4),
+	newForm(phone, byPhone, dialed, 2, 2, 5, 4),
+	newForm(phone, byPhoneMark, dialed, 2, 2, 4, 4),
+	newForm(phone, byPhone, dialed, 2, 2, 9),
+	newForm(phone, byPhoneMark, dialed, 2, 2, 8),
+	newForm(phone, byPhone, dialed, 2, 7, 4),
+	newForm(phone, byPhoneMark, dialed, 2, 6, 4),
+	newForm(phone, byPhone, dialed, 2, 11),
+	newForm(phone, byPhone, dialed, 2, 10),
+	newForm(phone, byPhone, dialed, 4, 5, 4),
+	newForm(phone, byPhone, dialed, 4, 9),
+	newForm(phone, byPhone, dialed, 9, 4),
+	newForm(phone, byPhoneMark, dialed, 4, 4, 4),
+	newForm(phone, byPhone, dialed, 2, 1, 4, 4),
+	newForm(phone, byPhone, dialed, 3, 1, 4, 4),
+	newForm(phone, byPhone, dialed, 2, 5, 4),
+	newForm(phone, byPhone, dialed, 3, 5, 4),
+	newForm(phone, byPhoneMark, dialed, 2, 4, 4),
+	newForm(phone, byPhoneMark, dialed, 3, 4, 4),
+	newForm(phone, byPhone, blank|dash|paren|plus, 2, 9),
+	newForm(phone, byPhone, blank|dash|paren|plus, 3, 9),
+	newForm(phone, byPhoneMark, paren, 2, 8),
+	newForm(phone, byPhone, dialed, 7, 4),
+	newForm(phone, byPhoneMark, dash, 6, 4),
+	newForm(phone, byPhone, dialed, 11),
+	newForm(phone, byPhone, dialed, 12),
+	newForm(phone, byPhone, dialed, 13),
+	newForm(phone, byAmerican, dash|dot, 3, 3, 4),
+	newForm(phone, byAmerican, blank|dash|dot|paren, 3, 7),
+	newForm(phone, byNine, dash, 5, 4),
+}
+
+// certainAt is the certain form that begins with the group `from`: its kind and its last group's end.
+func (c *cluster) certainAt(from int) (kind, int) {
+	for i := range certain {
+		f := &certain[i]
+		if c.fit(f, from) && c.allows(f, from) && c.proves(f, from) {
+			return f.kind, from + f.groups
+		}
+	}
+	return none, 0
+}
+
+// likelyAtFirst is the likely form that begins the cluster; opened: behind a '(' or '+'. One in which
+// a certain form begins is none: what is left of the certain one would stay.
+func (c *cluster) likelyAtFirst(opened bool) (kind, int) {
+	limit := 0
+	for i := range likely {
+		f := &likely[i]
+		if !c.fit(f, 0) || !c.allows(f, 0) || !c.looks(f, opened) {
+			continue
+		}
+		if limit == 0 {
+			limit = c.untilCertain()
+		}
+		if f.groups <= limit {
+			return f.kind, f.groups
+		}
+	}
+	return none, 0
+}
+
+// untilCertain is how many groups stand before the first certain form that does not begin the cluster.
+func (c *cluster) untilCertain() int {
+	for from := 1; from < c.n; from++ {
+		if k, _ := c.certainAt(from); k != none {
+			return from
+		}
+	}
+	return c.n
+}
+
+// allows checks the separators. A comma is the decimal sign unless a hyphen follows it.
+func (c *cluster) allows(f *form, from int) bool {
+	between := c.between(from, from+f.groups)
+	if between&^f.between != 0 {
+		return false
+	}
+	last := c.groups[from+f.groups-1].before
+	return between&comma == 0 || last&(dash|slash) != 0
+}
+
+func (c *cluster) proves(f *form, from int) bool {
+	if f.proof == byForm {
+		return true
+	}
+	return verified(c.span(from, from+f.groups)) == f.kind
+}
+
+func (c *cluster) looks(f *form, opened bool) bool {
+	d := c.span(0, f.groups)
+	switch between := c.between(0, f.groups); f.proof {
+	case byPhone:
+		return isBrazilian(d)
+	case byPhoneMark:
+		return isBrazilian(d) && (opened || between&(dash|paren) != 0)
+	case byNine:
+		return d[0] == 9
+	case byAmerican:
+		return d[0] >= 2 && d[3] >= 2 && (opened || f.groups == 3)
+	}
+	return startsCNS(d)
+}
+
+// international is how many groups behind a '+' are a telephone number; 0 for none. A country code and
+// eight to fifteen digits (E.164); a blank ends it once eleven are there.
+func (c *cluster) international() int {
+	if c.digits[0] == 5 && c.digits[1] == 5 {
+		if k, n := c.likelyAtFirst(true); k == phone {
+			return n
+		}
+	}
+	n, limit := 1, c.untilCertain()
+	for n < limit && c.groups[n].before&^dialed == 0 && c.count(n+1) <= 15 {
+		if c.count(n) >= 11 && c.groups[n].before&blank != 0 {
+			break
+		}
+		n++
+	}
+	if 8 <= c.count(n) && c.count(n) <= 15 {
+		return n
+	}
+	return 0
+}
+
+// labelled is how many groups are the number that a label of kind k stands before. direct: right
+// behind it. Blanks join groups only where the first are too short to be the number.
+func (c *cluster) labelled(k kind, direct bool) int {
+	r, limit := reaches[k], c.untilCertain()
+	if !direct {
+		return c.most(limit, r.nearLeast, r.nearMost, dot|dash|low)
+	}
+	if k == cpf || k == taxpayer {
+		if n := c.most(limit, 11, 11, odd); n > 0 {
+			return n
+		}
+	}
+	joints := dot | dash | low
+	if k == birth {
+		joints |= slash
+	}
+	n := c.most(limit, r.least, r.most, joints)
+	if n > 0 && c.count(n) >= min(8, r.most) {
+		return n
+	}
+	return max(n, c.most(limit, r.least, r.most, dialed|low))
+}
+
+// most is the largest number of the first groups, up to limit, that are joined by such separators and
+// have least to most digits.
+func (c *cluster) most(limit, least, most int, joints separators) int {
+	best := 0
+	for n := 1; n <= limit && c.count(n) <= most; n++ {
+		if n > 1 && c.groups[n-1].before&^joints != 0 {
+			break
+		}
+		if c.count(n) >= least {
+			best = n
+		}
+	}
+	return best
+}

@@ -1,0 +1,171 @@
+package redact
+
+import "strings"
+
+// What is never taken, recognised as it is written in ASCII.
+
+// isPunctuated recognises 000.000.000-00 at the start of s: nothing but a CPF is written so.
+func isPunctuated(s string) bool {
+	const form = "000.000.000-00"
+	if len(s) < len(form) {
+		return false
+	}
+	for i := range len(form) {
+		if c := s[i]; form[i] == '0' && classes[c] != digit || form[i] != '0' && c != form[i] {
+			return false
+		}
+	}
+	return len(s) == len(form) || classes[s[len(form)]] != digit
+}
+
+// isPunctuated is the same of a cluster, in whatever characters.
+func (c *cluster) isPunctuated() bool {
+	return c.fit(&certain[0], 0) && c.between(0, 3) == dot && c.groups[3].before == dash &&
+		c.groups[1].gap+c.groups[2].gap+c.groups[3].gap == 3
+}
+
+// amount is how many groups an amount has: 1.504,00.
+func (c *cluster) amount() int {
+	n := 1
+	for n < c.n && c.groups[n].gap == 1 && c.groups[n].before&^(dot|comma) == 0 {
+		n++
+	}
+	return n
+}
+
+// until is how many groups end at or before end; 1 at least.
+func (c *cluster) until(end int) int {
+	n := 1
+	for n < c.n && c.groups[n].end <= end {
+		n++
+	}
+	return n
+}
+
+// isKey recognises an engine's key: the partition stands in the bits from 51 on.
+func (c *cluster) isKey() bool { return 16 <= c.count(1) && c.count(1) <= 19 }
+
+// address is how many groups an IPv4 address has, 0 if the cluster begins with none.
+func (c *cluster) address() int {
+	if c.n < 4 || c.n > 4 && c.groups[4].before == dot && c.groups[4].gap == 1 {
+		return 0
+	}
+	for n := range 4 {
+		g := &c.groups[n]
+		if n > 0 && (g.before != dot || g.gap != 1) || c.count(n+1)-c.count(n) > 3 || value(c.span(n, n+1)) > 255 {
+			return 0
+		}
+	}
+	return 4
+}
+
+var (
+	wholeCNPJ = newForm(none, byForm, odd, 2, 3, 3, 4, 2)
+	shortCNPJ = newForm(none, byForm, odd, 8, 4, 2)
+)
+
+// company is how many groups the CNPJ has that begins the cluster, a company's number.
+func (c *cluster) company() int {
+	for _, f := range [...]*form{&wholeCNPJ, &shortCNPJ} {
+		if c.fit(f, 0) && (c.groups[f.groups-2].before == slash || isCNPJ(c.span(0, f.groups))) {
+			return f.groups
+		}
+	}
+	return 0
+}
+
+// claimEnd is the end of the claim's id that goes on at i.
+func claimEnd(s string, i int) int {
+	lettered := true // a letter stands in this group: only then may a period or slash be part of the id
+	for ; i < len(s); i++ {
+		switch c := s[i]; {
+		case classes[c] == letter:
+			lettered = true
+		case classes[c] == digit:
+		case c == '-', c == '_':
+			if isPunctuated(s[i+1:]) {
+				return i
+			}
+			lettered = false
+		case (c == '.' || c == '/') && lettered && i+1 < len(s) && (classes[s[i+1]] == letter || classes[s[i+1]] == digit):
+			lettered = false
+		default:
+			return i
+		}
+	}
+	return i
+}
+
+// keptEnd is the end of the protocol number at i, a digit: groups with one of "-./_" between them that
+// begin with a digit.
+func keptEnd(s string, i int) int {
+	for ; i < len(s); i++ {
+		switch c := s[i]; {
+		case classes[c] == letter, classes[c] == digit:
+		case strings.IndexByte("-./_", c) >= 0 && i+1 < len(s) && classes[s[i+1]] == digit && !isPunctuated(s[i+1:]):
+		default:
+			return i
+		}
+	}
+	return i
+}
+
+const (
+	uuidForm = "00000000-0000-0000-0000-000000000000"
+	maxHash  = 128 // SHA-512
+)
+
+// identifierEnd is the end of the UUID or hash of which s[start:end] is a part; 0 where it is of none.
+func identifierEnd(s string, start, end int) int {
+	for i := max(0, start-len(uuidForm)+1); i <= start; i++ {
+		if isUUID(s[i:]) && (i == 0 || !isAlphanumeric(s[i-1])) {
+			return i + len(uuidForm)
+		}
+	}
+	return hashEnd(s, start, end)
+}
+
+func isUUID(s string) bool {
+	if len(s) < len(uuidForm) || s[8] != '-' || s[13] != '-' || s[18] != '-' || s[23] != '-' {
+		return false
+	}
+	for i := range len(uuidForm) {
+		if uuidForm[i] == '0' && hexValue(s[i]) > 15 {
+			return false
+		}
+	}
+	return !goesOn(s[len(uuidForm):])
+}
+
+// goesOn reports whether s, behind an identifier, begins with more of it, or with a number's rest.
+func goesOn(s string) bool {
+	return s != "" && (isAlphanumeric(s[0]) || s[0] == '.' && len(s) > 1 && classes[s[1]] == digit)
+}
+
+// hashEnd is the same for a run of hexadecimal digits as long as a hash, with a letter in it.
+func hashEnd(s string, start, end int) int {
+	for start > 0 && end-start <= maxHash && hexValue(s[start-1]) < 16 {
+		start--
+	}
+	for end < len(s) && end-start <= maxHash && hexValue(s[end]) < 16 {
+		end++
+	}
+	switch end - start {
+	case 16, 24, 32, 40, 48, 56, 64, 96, maxHash:
+	default:
+		return 0
+	}
+	lettered := false
+	for _, c := range []byte(s[start:end]) {
+		if hexValue(c) > 15 {
+			return 0
+		}
+		lettered = lettered || classes[c] == letter
+	}
+	if !lettered || goesOn(s[end:]) || start > 0 && isAlphanumeric(s[start-1]) {
+		return 0
+	}
+	return end
+}
+
+func isAlphanumeric(c byte) bool { return classes[c] == letter || classes[c] == digit }

@@ -1,0 +1,157 @@
+package redact
+
+import "strings"
+
+// role says what a word does to the text behind it.
+type role uint16
+
+const (
+	labels    role = 1 << iota // a number, date or address of its kind follows
+	persons                    // a person's name or number follows
+	names                      // a name follows
+	vague                      // a name follows, if it has two words
+	qualifies                  // names: "nome completo"
+	connects                   // may stand between a label and its number
+	particle                   // may stand within a name
+	stops                      // no part of a name
+	keeps                      // the next number is nobody's: protocol, guide, batch
+	keepsAll                   // the numbers of the list that follows
+	keepsLong                  // the next number is an engine's key, if it is as long as one
+	currency                   // the next number is an amount
+	health                     // makes "cartão" a CNS
+	claim                      // begins a claim's id
+)
+
+// entry is what the lexicon knows of a word.
+type entry struct {
+	role role
+	kind kind
+}
+
+const (
+	message = stops | connects // of an error text; it may stand between a label and its number
+	article = particle | connects
+)
+
+// lexicon holds words without case and accents, singular and plural; "*" stands for -o, -a, -os, -as.
+var lexicon = []struct {
+	entry
+	words string
+}{
+	{entry{labels, cpf}, `cpf cpfs cic numerocpf nrcpf numcpf cpfbeneficiario cpfpaciente cpftitular cpfresponsavel cpfcontratado`},
+	{entry{labels, taxpayer}, `cpfcnpj cnpjcpf documento documentos`},
+	{entry{labels, cns}, `cns numerocns cnsbeneficiario cnspaciente nrcns cartaosus cartaonacionalsaude`},
+	{entry{labels, card}, `carteirinha carteirinhas carteira carteiras numerocarteira numerocarteirinha nrcarteira cartao cartoes
+		card cards cardnumber pan numerocartao apolice`},
+	{entry{labels, phone}, `telefone telefones tel fone fones celular celulares cel cell phone phones phonenumber telephone mobile
+		whatsapp zap fax numerotelefone telefonecontato telefonepaciente telefonebeneficiario msisdn jid`},
+	{entry{labels, mail}, `email emails mail mails emailbeneficiario emailpaciente mailto`},
+	{entry{labels, record}, `rg identidade passaporte passport prontuario prontuarios pis pasep nis nit cnh matricula matriculas`},
+	{entry{labels, birth}, `nascimento nasc datanascimento dtnascimento dtnasc datanasc nascid* birth birthdate birthday dob dateofbirth`},
+	{entry{labels, address}, `endereco enderecos logradouro bairro cep enderecopaciente enderecobeneficiario`},
+
+	{entry{persons, id}, `paciente pacientes patient patients beneficiari* beneficiary beneficiaries titular titulares segurad* associad*
+		dependente dependentes insured subscriber policyholder usuariobeneficiario idpaciente idbeneficiario
+		codigobeneficiario codigopaciente patientid medic* cardholder`},
+	{entry{names | stops, name}, `nome nomes nomebeneficiario nomepaciente nometitular nomesegurado nomedependente nomecompleto nomesocial
+		nomemae nomepai nomeresponsavel nomeprofissional sobrenome prenome patientname fullname firstname lastname surname
+		sr sra srta srs sras dr dra drs`},
+	{entry{vague | stops, name}, `name names`},
+	{entry{qualifies | message, none}, `complet* social full first last given family push mae pai mother father responsavel
+		profissional professional cliente customer contato contact`},
+
+	{entry{keeps | stops, none}, `protocolo protocol numeroprotocolo nrprotocolo prot guia guide numeroguia numeroguiaprestador
+		numeroguiaoperadora lote batch numerolote nsu sequencial sequencialtransacao registro registroans ans`},
+	{entry{keeps | keepsAll | stops, none}, `protocolos protocols guias lotes nsus`},
+	{entry{keepsLong | stops, none}, `key jobkey job instance processinstancekey elementinstancekey instancekey chave instancia`},
+	{entry{stops, taxpayer}, `cnpj`},
+	{entry{currency | stops, none}, `brl usd eur`},
+	{entry{health | message, none}, `nacional sus saude`},
+	{entry{claim | stops, none}, `clm`},
+
+	{entry{article, none}, `de da do das dos e di del della la van von y`},
+	{entry{message, none}, `a o as os um uma n no na nos nas nr num numero numeros number id ids cod codigo codigos code identificador
+		nao ja sem invalid* incorret* inexistente inexistentes ausente ausentes vazi* divergente divergentes duplicad*
+		informad* encontrad* localizad* cadastrad* apresentad* utilizad* usad* existente recebid* enviad* retornad*
+		gerad* rejeitad* recusad* aceit* process* pendente formato digito digitos campo valor em is was are be has the of not
+		found invalid incorrect missing wrong already used unknown duplicate given received sent rejected accepted
+		value field tiss xml sp sadt consulta internacao honorario honorarios resumo anexo pagamento cobranca
+		faturamento prestador operadora principal solicitacao autorizacao origem destino transacao`},
+	{entry{stops, none}, `com para por pela pelo pelas pelos ao aos que se ou mas mais menos quando onde como qual quais este esta
+		esse essa isto seu sua seus suas foi sao estao ser ter tem possui possuem havia deve devem pode podem precisa necessari*
+		obrigatori* permitid* autorizad* negad* bloquead* cancelad* suspens* inativ* ativ* expirad* vencid* excluid*
+		falecid* desligad* elegivel inelegivel coberto coberta cobertura carencia fora dentro plano contrato convenio
+		empresa hospital clinica laboratorio unidade fantasia razao contratad* executante solicitante procedimento tabela
+		item itens material medicamento valores quantidade total erro erros falha falhas aviso alerta mensagem texto
+		motivo glosa status situacao estado data hora horario periodo competencia prazo limite tempo versao arquivo
+		diretorio pasta servidor servico sistema portal rede conexao banco base dados tentativa tentativas reenvio
+		envio retorno resposta requisicao operacao metodo classe funcao objeto tipo tipos variavel parametro chaves
+		usuari* senha login acesso token sessao certificado assinatura hash schema esquema elemento atributo tag
+		vermelho ligar tente tentar novamente favor verifique verificar contate corrigir corrija conferir confere corresponde
+		pertence consta constam existe existem difere obtid* ocorreu durante apos antes depois entre sobre
+		an and or in on at by to from with without for as it its this that were have had does did do cannot could can
+		should must may will would only null nil none undefined empty blank required expected but got unexpected
+		true false error errors exception failure failed fail timeout timed out connection connect connecting network
+		service unavailable server client host hostname port socket gateway proxy request response rate limit limited
+		temporary transient permanent insurance expired authorization authorized denied procedure invalidpatientdata data
+		duplicated claim claims retry retries attempt attempts exceeded maximum file path url http https ftp soap rest
+		json api type class method function module thread process worker policy format length size range reset refused
+		closed broken pipe internal bad forbidden unauthorized read write deadline cause caused stack trace warning
+		info debug fatal unable while after before when where which eof tls ssl dns lookup dial tcp udp ok string
+		number integer object array boolean property element attribute namespace node version system user username password`},
+}
+
+// dictionary finds a word by its hash. Open addressing; at most half full.
+const dictionarySize = 1 << 11
+
+var dictionary = buildDictionary()
+
+type slot struct {
+	hash uint64
+	entry
+}
+
+func buildDictionary() *[dictionarySize]slot {
+	var t [dictionarySize]slot
+	for _, line := range lexicon {
+		for _, word := range strings.Fields(line.words) {
+			stem, inflected := strings.CutSuffix(word, "*")
+			if !inflected {
+				insert(&t, stem, line.entry)
+				continue
+			}
+			for _, ending := range [...]string{"o", "a", "os", "as"} {
+				insert(&t, stem+ending, line.entry)
+			}
+		}
+	}
+	return &t
+}
+
+func insert(t *[dictionarySize]slot, word string, e entry) {
+	h := hashSeed
+	for i := range len(word) {
+		h = hashByte(h, word[i])
+	}
+	i := h % dictionarySize
+	for t[i].hash != 0 && t[i].hash != h {
+		i = (i + 1) % dictionarySize
+	}
+	if t[i].hash == 0 { // the first line that has a word rules
+		t[i] = slot{h, e}
+	}
+}
+
+// FNV-1a, 64 bits: two words of different meaning with one hash are not to be met.
+const hashSeed uint64 = 14695981039346656037
+
+func hashByte(h uint64, c byte) uint64 { return (h ^ uint64(c)) * 1099511628211 }
+
+// lookUp is the entry of the word with that hash; the zero entry for an unknown one.
+func lookUp(h uint64) entry {
+	for i := h % dictionarySize; ; i = (i + 1) % dictionarySize {
+		if s := &dictionary[i]; s.hash == h || s.hash == 0 {
+			return s.entry
+		}
+	}
+}

@@ -1,0 +1,213 @@
+package redact
+
+// enough is how many digits the shortest unlabelled datum has.
+const enough = 8
+
+// number takes the digits at pos.
+func (s *scanner) number() {
+	s.begin()
+	if end := s.fewDigits(); end > 0 {
+		s.state.number()
+		s.pos = end
+		return
+	}
+	if end := instantEnd(s.in, s.pos); end > 0 {
+		s.date(end)
+		return
+	}
+	if s.takeWritten() {
+		return
+	}
+	var c cluster
+	c.read(s.in, s.pos)
+	k, n := s.judge(&c)
+	if n == 0 {
+		n = 1
+		if c.whole && c.count(c.n) < enough {
+			n = c.n
+		}
+	}
+	end := c.groups[n-1].end
+	if k == none {
+		s.pass(end)
+		return
+	}
+	from := s.edits.end()
+	if kept := identifierEnd(s.in[from:], s.pos-from, end-from); kept > 0 && !c.isPunctuated() {
+		s.pass(from + kept)
+		return
+	}
+	s.redact(s.pos, end, k)
+}
+
+// pass keeps the number up to end.
+func (s *scanner) pass(end int) {
+	s.state.number()
+	s.pos = end
+}
+
+// fewDigits is the end of the number at pos if it is too short to be anything, at a glance; else 0.
+func (s *scanner) fewDigits() int {
+	if s.state.direct || s.state.money || s.state.keep != keepNone {
+		return 0
+	}
+	i := s.pos
+	for i < len(s.in) && classes[s.in[i]] == digit {
+		i++
+	}
+	if i == s.pos || i-s.pos >= enough {
+		return 0
+	}
+	for j := i; ; j++ {
+		switch {
+		case j == len(s.in) || classes[s.in[j]] == letter:
+			return i
+		case classes[s.in[j]] == digit || classes[s.in[j]] == escape || j == i+maxGap:
+			return 0
+		case separator(rune(s.in[j])) == 0 && s.in[j] != ':':
+			return i
+		}
+	}
+}
+
+// date takes the date or time that ends at end. It stays, unless it is somebody's birth's.
+func (s *scanner) date(end int) {
+	if s.state.label == birth && s.state.direct {
+		s.redact(s.pos, end, birth)
+		return
+	}
+	s.pass(end)
+}
+
+// takeWritten redacts "12 de março de 1980" behind the label of a birth.
+func (s *scanner) takeWritten() bool {
+	if s.state.label != birth || !s.state.direct {
+		return false
+	}
+	end := writtenDateEnd(s.in, s.pos)
+	if end == 0 {
+		return false
+	}
+	s.redact(s.pos, end, birth)
+	return true
+}
+
+// judge says what the cluster begins with: a datum of so many groups, or with none so many groups that
+// stay; 0 groups where there is nothing to say.
+func (s *scanner) judge(c *cluster) (kind, int) {
+	switch t := &s.state; {
+	case c.isPunctuated():
+		return cpf, 4
+	case t.money:
+		return none, c.amount()
+	case t.keep == keepOne || t.keep == keepList:
+		return none, c.until(keptEnd(s.in, s.pos))
+	case t.keep == keepKey && c.isKey():
+		return none, 1
+	}
+	if n := c.address(); n > 0 && !(s.isPersons() && c.fit(&certain[0], 0)) {
+		return none, n
+	}
+	if n := c.company(); n > 0 {
+		if s.isPersons() {
+			return s.state.label, n
+		}
+		return none, n
+	}
+	if s.pos < s.pathEnd {
+		return s.judgePath(c)
+	}
+	return s.judgePersonal(c)
+}
+
+// isPersons reports whether a label right before says that the number is a person's.
+func (s *scanner) isPersons() bool {
+	return s.state.direct && (s.state.label == cpf || s.state.label == id || s.state.label == record)
+}
+
+// judgePersonal goes from the certain to the likely. A label that leaves the kind open comes last.
+func (s *scanner) judgePersonal(c *cluster) (kind, int) {
+	if k, n := c.certainAt(0); k != none {
+		return k, n
+	}
+	t := &s.state
+	if t.direct && t.label != phone && t.label != id {
+		if n := c.labelled(t.label, true); n > 0 {
+			return t.label, n
+		}
+	}
+	if k, n := c.likelyAtFirst(false); k != none {
+		return k, n
+	}
+	if t.label == none {
+		return none, 0
+	}
+	if n := c.labelled(t.label, t.direct); n > 0 {
+		return t.label, n
+	}
+	if n := c.labelled(t.label, false); n > 0 {
+		return t.label, n
+	}
+	return none, 0
+}
+
+// judgePath takes from a URL's path what a label stands before: /cpf/123…, and nothing else.
+func (s *scanner) judgePath(c *cluster) (kind, int) {
+	t := &s.state
+	if !t.direct {
+		return none, 0
+	}
+	if t.label == id {
+		if k := verified(c.span(0, 1)); k == cpf || k == cns {
+			return k, 1
+		}
+		return none, 0
+	}
+	if n := c.labelled(t.label, true); n > 0 {
+		return t.label, n
+	}
+	return none, 0
+}
+
+// dial takes a '+' or '(' , which may open a telephone number.
+func (s *scanner) dial(r rune, w int) {
+	if r == '+' {
+		s.begin()
+	}
+	if end := s.dialled(r, s.pos+w); end > 0 && s.pos >= s.pathEnd {
+		s.redact(s.pos, end, phone)
+		return
+	}
+	if r == '(' {
+		s.separator(r, w)
+		return
+	}
+	s.state.separate(r)
+	s.pos += w
+}
+
+// dialled is the end of the telephone number whose digits begin at i, behind the sign r; 0 for none.
+func (s *scanner) dialled(r rune, i int) int {
+	next, w := seenAt(s.in, i)
+	if r == '+' && next == '(' {
+		i += w
+		next, w = seenAt(s.in, i)
+	}
+	if w == 0 || !isDigit(next) {
+		return 0
+	}
+	var c cluster
+	c.read(s.in, i+unseenAt(s.in, i))
+	n := 0
+	if r == '+' {
+		n = c.international()
+	} else if c.n > 1 && c.groups[1].before&paren != 0 && c.count(1) <= 3 {
+		if k, groups := c.likelyAtFirst(true); k == phone {
+			n = groups
+		}
+	}
+	if n == 0 {
+		return 0
+	}
+	return c.groups[n-1].end
+}

@@ -1,0 +1,243 @@
+package redact
+
+import "strings"
+
+const (
+	maxNameWords = 12
+	maxAddress   = 200 // bytes
+	maxPrefix    = 12  // letters before the digits of a protocol number
+)
+
+// word takes the letters at pos; an identifier of several words one by one.
+func (s *scanner) word() {
+	s.begin()
+	w := wordAt(s.in, s.pos)
+	if w.role != 0 || !w.camel {
+		s.take(&w)
+		return
+	}
+	for end := w.end; s.pos < end; {
+		w = humpAt(s.in, s.pos, end)
+		s.take(&w)
+	}
+}
+
+func (s *scanner) take(w *word) {
+	if s.state.idle() && w.role == 0 {
+		s.state.short, s.state.ended = w.end-w.start <= maxShort, false
+		s.pos = w.end
+		return
+	}
+	if s.takeClaim(w) || s.takeKept(w) || s.takeAddress(w) || s.takeName(w) {
+		return
+	}
+	s.state.meet(w)
+	s.pos = w.end
+}
+
+// takeClaim passes over a claim's id (CLM-001-1234567890), whatever its digits are.
+func (s *scanner) takeClaim(w *word) bool {
+	if w.role&claim == 0 || !strings.HasPrefix(s.in[w.end:], "-") || s.isContinued(w) {
+		return false
+	}
+	s.state.number()
+	s.pos = claimEnd(s.in, w.end)
+	return true
+}
+
+// takeKept passes over the letters and digits of a protocol number: PRT-2025-123.
+func (s *scanner) takeKept(w *word) bool {
+	if s.state.keep != keepOne && s.state.keep != keepList || w.role != 0 || w.end-w.start > maxPrefix {
+		return false
+	}
+	i := w.end
+	if strings.HasPrefix(s.in[i:], "-") {
+		i++
+	}
+	if i == len(s.in) || classes[s.in[i]] != digit || isPunctuated(s.in[i:]) {
+		return false
+	}
+	s.state.number()
+	s.pos = keptEnd(s.in, i)
+	return true
+}
+
+// takeName redacts the name that begins with w, if one is expected.
+func (s *scanner) takeName(w *word) bool {
+	if s.state.name == noName || s.pos < s.pathEnd || w.role&^stops != 0 && !isInitial(s.in, w) || s.isContinued(w) {
+		return false
+	}
+	end := s.nameEnd(w.start)
+	if end == 0 {
+		return false
+	}
+	s.redact(w.start, end, name)
+	return true
+}
+
+// isContinued reports whether w goes on an identifier: nomeArquivo, nome_arquivo.
+func (s *scanner) isContinued(w *word) bool {
+	if w.start == 0 {
+		return false
+	}
+	c := s.in[w.start-1]
+	return c == '_' || classes[c] == letter
+}
+
+// nameEnd is where the name that begins at i ends; 0 where none does. Small letters will do behind a
+// sign that assigns.
+func (s *scanner) nameEnd(i int) int {
+	listed := isDelimited(s.in, i)
+	end, words, need := 0, 0, int(s.state.name)
+	for range maxNameWords {
+		p := partAt(s.in, i)
+		if p.bad || p.key && words > 0 || !p.capital && !p.particle && !s.state.assigns {
+			break
+		}
+		if !p.particle || p.capital && words == 0 {
+			words++
+			end = p.end
+		}
+		if i = nextPart(s.in, p, listed); i == 0 {
+			break
+		}
+	}
+	if words < need {
+		return 0
+	}
+	return end
+}
+
+// part of a name: Maria, D'Ávila, Costa-Lima, J.
+type part struct {
+	end      int
+	capital  bool
+	particle bool
+	bad      bool // no part of a name
+	key      bool // "=" follows
+	initial  bool
+}
+
+func partAt(s string, i int) part {
+	first, _ := charAt(s, i)
+	p := part{capital: isCapital(first), particle: true}
+	for {
+		w := wordAt(s, i)
+		p.initial = isInitial(s, &w)
+		p.bad = p.bad || isForeign(s, &w) && !p.initial
+		p.particle = p.particle && w.role&particle != 0
+		p.end = w.end
+		r, size := seenAt(s, p.end)
+		if r == '.' || r == '-' || r == '\'' {
+			if next, n := seenAt(s, p.end+size); n > 0 && isLetter(next) {
+				i = p.end + size + unseenAt(s, p.end+size)
+				continue
+			}
+		}
+		p.bad = p.bad || r == '_' || r == '@'
+		p.key = r == '='
+		return p
+	}
+}
+
+// unseenAt is how many bytes at s[i:] are unseen.
+func unseenAt(s string, i int) int {
+	start := i
+	for i < len(s) {
+		r, w := charAt(s, i)
+		if r != unseen {
+			break
+		}
+		i += w
+	}
+	return i - start
+}
+
+// isForeign reports whether w, or a word in it, is never part of a name.
+func isForeign(s string, w *word) bool {
+	const never = labels | persons | names | vague | keeps | keepsLong | stops | currency | claim
+	if w.role != 0 || !w.camel {
+		return w.role&never != 0
+	}
+	for i := w.start; i < w.end; {
+		h := humpAt(s, i, w.end)
+		if h.role&stops != 0 {
+			return true
+		}
+		i = h.end
+	}
+	return false
+}
+
+// isInitial recognises the "A." of "Maria A. Silva".
+func isInitial(s string, w *word) bool {
+	r, _ := charAt(s, w.start)
+	return w.end-w.start == 1 && isCapital(r) && strings.HasPrefix(s[w.end:], ".")
+}
+
+// nextPart is where the part behind p begins: after blanks ('+' in a form), a comma too if listed; 0
+// where there is none.
+func nextPart(s string, p part, listed bool) int {
+	i, blanks := p.end, 0
+	for i < len(s) && blanks < maxGap {
+		r, w := charAt(s, i)
+		switch {
+		case r == unseen:
+		case r == ' ' || r == '+':
+			blanks++
+		case r == '.' && p.initial && i == p.end:
+		case r == ',' && listed:
+		case blanks > 0 && isLetter(r):
+			return i
+		default:
+			return 0
+		}
+		i += w
+	}
+	return 0
+}
+
+// isDelimited reports whether s[i:] is what a quotation mark or a tag has opened.
+func isDelimited(s string, i int) bool {
+	return opener(s[:i]) != 0
+}
+
+// opener is the sign that ends s and opens a value; 0 for another.
+func opener(s string) rune {
+	for _, o := range [...]struct {
+		text string
+		sign rune
+	}{{`"`, '"'}, {`'`, '\''}, {">", '>'}, {"[CDATA[", ']'}, {"&quot;", '"'}, {"%22", '"'}, {"&gt;", '>'}, {"&#34;", '"'},
+		{"%3E", '>'}, {"%27", '\''}, {`\u0022`, '"'}, {`\u003e`, '>'}, {"&apos;", '\''}, {"&#39;", '\''}} {
+		if strings.HasSuffix(s, o.text) {
+			return o.sign
+		}
+	}
+	return 0
+}
+
+// takeAddress redacts the whole of a quoted or tagged address that begins with w.
+func (s *scanner) takeAddress(w *word) bool {
+	if s.state.label != address || !s.state.direct || s.pos < s.pathEnd {
+		return false
+	}
+	closer := opener(s.in[:w.start])
+	switch closer {
+	case 0:
+		return false
+	case '>':
+		closer = '<'
+	}
+	for i := w.start; i < len(s.in) && i < w.start+maxAddress; {
+		r, size := charAt(s.in, i)
+		switch r {
+		case closer:
+			s.redact(w.start, i, address)
+			return true
+		case ':', '@', '[', '\n': // more than an address, or read before
+			return false
+		}
+		i += size
+	}
+	return false
+}

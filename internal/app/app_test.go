@@ -66,7 +66,7 @@ func TestStopWithAFrozenEngineKeepsTheShutdownTimeout(t *testing.T) {
 	leavesNothing(t)
 	g := gateway(t, gatewaytest.Options{})
 	s := settings(g.Addr())
-	s.ShutdownTimeout = 3 * time.Second // a poll that is not answered ends later than the drain's share of it
+	s.ShutdownTimeout = 3 * time.Second
 	r := serve(t, s)
 	if err := g.WaitFor(within(t), func(v gatewaytest.View) bool { return v.Waiting() == 3 }); err != nil {
 		t.Fatal(err)
@@ -74,6 +74,24 @@ func TestStopWithAFrozenEngineKeepsTheShutdownTimeout(t *testing.T) {
 	g.Freeze()
 	r.stop()
 	r.returned(t, s.ShutdownTimeout)
+}
+
+// Nor must a job that could be answered for an hour yet.
+func TestStopWithAnAnswerThatHangsKeepsTheShutdownTimeout(t *testing.T) {
+	leavesNothing(t)
+	g := gateway(t, gatewaytest.Options{})
+	hanging := g.Inject(gatewaytest.Fault{Method: gatewaytest.CompleteJob, Hang: true})
+	g.AddJob(analyze("CLM-1-1", "TIMEOUT", 0))
+	s := settings(g.Addr())
+	s.JobTimeout, s.ShutdownTimeout = time.Hour, 2*time.Second
+	r := serve(t, s)
+	if err := g.WaitFor(within(t), func(gatewaytest.View) bool { return hanging.Fired() > 0 }); err != nil {
+		t.Fatal(err)
+	}
+	r.stop()
+	if took := r.returned(t, s.ShutdownTimeout); took < s.ShutdownTimeout/2 {
+		t.Errorf("gave up after %v, of %v it had", took, s.ShutdownTimeout)
+	}
 	if len(logged.with(t, "message", "stopped hard: jobs that were not answered come back after their time-out")) != 1 {
 		t.Errorf("no word in the log that the stop was a hard one:\n%s", logged)
 	}
@@ -185,7 +203,7 @@ func TestSettingsReachTheEngine(t *testing.T) {
 			t.Errorf("%s fetches %q, want %q", p.Type, got, want[p.Type])
 		}
 		if p.Worker != s.WorkerName || p.MaxJobs != s.MaxJobsActive || p.Timeout != s.JobTimeout ||
-			strings.Join(p.TenantIDs, " ") != "clinic-a clinic-b" || p.RequestTimeout != 2*time.Second {
+			strings.Join(p.TenantIDs, " ") != "clinic-a clinic-b" || p.RequestTimeout <= 0 || p.RequestTimeout > 2*time.Second { // short: a stop waits for it
 			t.Errorf("%s: asked with %+v", p.Type, p)
 		}
 	}

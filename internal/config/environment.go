@@ -25,7 +25,7 @@ type workerEnv struct {
 	MaxJobsActive   string `split_words:"true" default:"50" desc:"jobs held per job type, 1 to 10000"`
 	JobTimeout      string `split_words:"true" default:"10s" desc:"time to answer a job, 1s to 1h"`
 	Concurrency     string `split_words:"true" default:"50" desc:"jobs handled at once, all types together, 1 to 10000"`
-	TenantIds       string `split_words:"true" desc:"tenants to take jobs from, comma-separated; empty: the engine's default"`
+	TenantIds       string `split_words:"true" desc:"tenants to take jobs from, comma-separated; empty: the engine's default"` //nolint:revive // envconfig makes TENANT_IDS of it
 	WorkerName      string `split_words:"true" desc:"name shown by the engine; empty: retry-worker@HOSTNAME"`
 	ShutdownTimeout string `split_words:"true" default:"25s" desc:"time for a stop, 1s to 1h"`
 	LogLevel        string `split_words:"true" default:"info" desc:"debug, info, warn or error"`

@@ -109,7 +109,7 @@ const (
 
 // Rejection says which input was refused, what was found and what was expected (R11). Found may hold
 // personal data: redact it before it reaches a sink.
-type Rejection struct { //nolint:errname // the rules' own word (R11)
+type Rejection struct {
 	Code                      RejectionCode
 	Variable, Found, Expected string
 }

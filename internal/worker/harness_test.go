@@ -208,6 +208,8 @@ type tally struct {
 	ups       []bool
 	panicked  int
 	oversized int
+
+	onAnswered func(jobType string) // told too, where there is one
 }
 
 func (c *tally) hooks() worker.Hooks {
@@ -217,7 +219,12 @@ func (c *tally) hooks() worker.Hooks {
 			note(func() { c.decided = append(c.decided, *d) })
 		},
 		Rejected: func(_ string, r decision.RejectionCode) { note(func() { c.rejected = append(c.rejected, r) }) },
-		Answered: func(_ string, a worker.Action) { note(func() { c.answered[a]++ }) },
+		Answered: func(jobType string, a worker.Action) {
+			note(func() { c.answered[a]++ })
+			if c.onAnswered != nil {
+				c.onAnswered(jobType)
+			}
+		},
 		InFlight: func(n int) { note(func() { c.inFlight += n; c.highest = max(c.highest, c.inFlight) }) },
 		EngineUp: func(up bool) { note(func() { c.ups = append(c.ups, up) }) },
 		Panicked: func(string) { note(func() { c.panicked++ }) },
@@ -271,8 +278,13 @@ func one(h worker.Handler) []worker.Subscription {
 
 // start runs a worker on e until the test stops it.
 func start(t *testing.T, e *engine, cfg worker.Config, subs []worker.Subscription) *running {
+	return startTelling(t, newTally(), e, cfg, subs)
+}
+
+// startTelling is start with a tally of the test's own.
+func startTelling(t *testing.T, told *tally, e *engine, cfg worker.Config, subs []worker.Subscription) *running {
 	core, logs := observer.New(zapcore.DebugLevel)
-	r := &running{engine: e, tally: newTally(), logs: logs, ended: make(chan struct{})}
+	r := &running{engine: e, tally: told, logs: logs, ended: make(chan struct{})}
 	stop, cancelStop := context.WithCancel(context.Background())
 	kill, cancelKill := context.WithCancel(context.Background())
 	r.stop, r.kill = cancelStop, cancelKill
@@ -300,10 +312,10 @@ func (r *running) finish(t *testing.T) {
 	r.sound(t)
 }
 
-func (r *running) sound(t *testing.T) {
+func (r *running) sound(t reporter) {
 	t.Helper()
 	if r.crowded {
-		t.Error("two polls of one job type ran at once")
+		t.Errorf("two polls of one job type ran at once")
 	}
 	if len(r.late) > 0 {
 		t.Errorf("%d answers past their job's deadline, the first %+v", len(r.late), r.late[0])
@@ -322,8 +334,14 @@ func (r *running) sound(t *testing.T) {
 	}
 }
 
+// reporter is a test or a property's check.
+type reporter interface {
+	Helper()
+	Errorf(format string, args ...any)
+}
+
 // wantActions fails unless exactly these things became of the jobs.
-func (r *running) wantActions(t *testing.T, want map[worker.Action]int) {
+func (r *running) wantActions(t reporter, want map[worker.Action]int) {
 	t.Helper()
 	if got := r.actions(); !maps.Equal(got, want) {
 		t.Errorf("the jobs became %v, want %v", got, want)

@@ -25,11 +25,14 @@ func (w *weather) set(jobType string, down bool) {
 	w.down[jobType] = down
 }
 
-func (w *weather) onPoll(ctx context.Context, r worker.ActivateRequest) ([]worker.Job, error) {
+func (w *weather) isDown(jobType string) bool {
 	w.mu.Lock()
-	down := w.down[r.JobType]
-	w.mu.Unlock()
-	if down {
+	defer w.mu.Unlock()
+	return w.down[jobType]
+}
+
+func (w *weather) onPoll(ctx context.Context, r worker.ActivateRequest) ([]worker.Job, error) {
+	if w.isDown(r.JobType) {
 		return nil, refusal(worker.Ambiguous)
 	}
 	return idle(ctx, r)
@@ -87,9 +90,9 @@ func TestEngineUpAndDown(t *testing.T) {
 func TestRecovery(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEngine()
-		down := true
+		w := &weather{down: map[string]bool{jobType: true}}
 		e.onPoll = func(ctx context.Context, r worker.ActivateRequest) ([]worker.Job, error) {
-			if down {
+			if w.isDown(jobType) {
 				return nil, refusal(worker.NotTaken)
 			}
 			if e.activated() == 0 {
@@ -99,9 +102,9 @@ func TestRecovery(t *testing.T) {
 		}
 		r := start(t, e, config(), one(completing))
 		time.Sleep(10 * time.Minute)
-		synctest.Wait()
-		down = false
+		w.set(jobType, false)
 		time.Sleep(2 * time.Second)
+		synctest.Wait()
 		r.wantActions(t, map[worker.Action]int{worker.Completed: 10})
 		r.finish(t)
 	})

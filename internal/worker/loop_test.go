@@ -75,11 +75,11 @@ func TestAsksBelowSeventyPercent(t *testing.T) {
 				if free := len(e.told()); asked[1].MaxJobs != free {
 					t.Errorf("asked for %d jobs with %d places free", asked[1].MaxJobs, free)
 				}
+				all()
+				r.finish(t)
 				if r.highest > most {
 					t.Errorf("held %d jobs, want at most %d", r.highest, most)
 				}
-				all()
-				r.finish(t)
 			})
 		})
 	}
@@ -346,6 +346,7 @@ func TestJobsTooLargeForOneMessage(t *testing.T) {
 		}
 		r := start(t, e, config(), one(completing))
 		time.Sleep(time.Minute)
+		r.finish(t)
 		if want := []int{50, 25, 12, 6, 3, 1, 1, 1, 2, 4, 8, 16, 32, 50, 50}; !slices.Equal(asks, want) {
 			t.Errorf("asked for %v jobs, want %v", asks, want)
 		}
@@ -358,6 +359,5 @@ func TestJobsTooLargeForOneMessage(t *testing.T) {
 		if n := r.logs.FilterMessageSnippet("too large").Len(); n == 0 {
 			t.Error("no log line says that jobs are too large")
 		}
-		r.finish(t)
 	})
 }

@@ -247,7 +247,7 @@ func TestCheckToken(t *testing.T) {
 }
 
 func TestCheckTenantsRefused(t *testing.T) {
-	const advice = "; check RETRY_WORKER_TENANT_IDS: the engine knows no such tenant, or has multi-tenancy off"
+	const advice = "; check RETRY_WORKER_TENANT_IDS: with multi-tenancy on it must name tenants the engine knows, with it off it must be empty"
 	off := gateway(t, gatewaytest.Options{})
 	on := gateway(t, gatewaytest.Options{EngineOptions: gatewaytest.EngineOptions{MultiTenancy: true, Tenants: []string{"clinic-a"}}})
 	for _, c := range []struct {

@@ -10,12 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"retry-worker/internal/decision"
-	"retry-worker/internal/redact"
 	"retry-worker/internal/worker"
 )
-
-// maxRejectionBytes of the line that says what is wrong with the input.
-const maxRejectionBytes = 2000
 
 type decideFlags struct {
 	policy, id, errorText, retryCount, lastSubmission, now string
@@ -66,7 +62,7 @@ func (c *cli) decide(cmd *cobra.Command, f decideFlags) error {
 		c.printDecision(&d)
 	}
 	if d.Rejection != nil {
-		return &usageError{errors.New(redact.Line(d.Rejection.Error(), maxRejectionBytes))}
+		return &usageError{errors.New(worker.RejectionMessage(d.Rejection))}
 	}
 	return nil
 }

@@ -29,8 +29,8 @@ func retryWorker(args ...string) result {
 	return result{stdout.String(), stderr.String(), code}
 }
 
-// fails fails the test unless the run ended with code, printed nothing but errors, and those are lines
-// that begin with the program's name.
+// fails checks that the run ended with code and printed nothing but errors, which are these lines behind
+// the program's name.
 func (r result) fails(t *testing.T, code int, lines ...string) {
 	t.Helper()
 	if r.code != code {
@@ -42,7 +42,7 @@ func (r result) fails(t *testing.T, code int, lines ...string) {
 	r.says(t, lines...)
 }
 
-// says fails the test unless standard error holds just these lines behind the program's name.
+// says checks that standard error holds just these lines behind the program's name.
 func (r result) says(t *testing.T, lines ...string) {
 	t.Helper()
 	var want strings.Builder

@@ -100,20 +100,22 @@ func (a *App) OpsAddr() string { return a.ops.Addr() }
 func (a *App) Run(stop, kill context.Context) error {
 	hard, cancel := context.WithCancel(kill)
 	defer cancel()
-	stop, stopNow := context.WithCancel(stop)
-	defer stopNow()
-	defer context.AfterFunc(kill, stopNow)() // who is killed unasked takes nothing new either
 	defer context.AfterFunc(stop, func() {
 		a.readiness.NotReady("stopping")
 		a.log.Info("stopping: no new jobs, those begun are finished, the others handed back", zap.Duration("atMost", a.shutdown))
 		time.AfterFunc(a.drainTime(), cancel)
 	})()
 	a.worker.Run(stop, hard)
+	var hardStop error
 	if hard.Err() != nil {
+		hardStop = ErrHardStop
 		a.log.Warn("stopped hard: jobs that were not answered come back after their time-out")
 	}
-	return a.close()
+	return errors.Join(hardStop, a.close())
 }
+
+// ErrHardStop is Run's error after a stop that left jobs behind: whoever started the process is to see it.
+var ErrHardStop = errors.New("stopped before every job was answered or handed back; the engine offers the others again after their time-out")
 
 // closeTime of the shutdown time-out is left for closing what is open.
 const closeTime = 2 * time.Second

@@ -89,7 +89,7 @@ func TestStopWithAnAnswerThatHangsKeepsTheShutdownTimeout(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.stop()
-	if took := r.returned(t, s.ShutdownTimeout); took < s.ShutdownTimeout/2 {
+	if took := r.endedHard(t, s.ShutdownTimeout); took < s.ShutdownTimeout/2 {
 		t.Errorf("gave up after %v, of %v it had", took, s.ShutdownTimeout)
 	}
 	if len(logged.with(t, "message", "stopped hard: jobs that were not answered come back after their time-out")) != 1 {
@@ -112,7 +112,7 @@ func TestKillReturnsAtOnce(t *testing.T) {
 				r.stop()
 			}
 			r.kill()
-			r.returned(t, 2*time.Second) // the answer may take 4.5 s, a stop 20 s
+			r.endedHard(t, 2*time.Second) // the answer may take 4.5 s, a stop 20 s
 		})
 	}
 }

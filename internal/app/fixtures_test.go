@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -131,13 +132,25 @@ func serve(t *testing.T, s config.Settings) *service {
 }
 
 // returned is how long Run took to return from now on; it fails the test where that is longer than atMost.
+// returned waits for a stop that left no job behind.
 func (r *service) returned(t *testing.T, atMost time.Duration) time.Duration {
+	t.Helper()
+	return r.ended(t, atMost, nil)
+}
+
+// endedHard waits for a stop that left jobs behind, and said so.
+func (r *service) endedHard(t *testing.T, atMost time.Duration) time.Duration {
+	t.Helper()
+	return r.ended(t, atMost, app.ErrHardStop)
+}
+
+func (r *service) ended(t *testing.T, atMost time.Duration, want error) time.Duration {
 	t.Helper()
 	began := time.Now()
 	select {
 	case err := <-r.done:
-		if err != nil {
-			t.Errorf("Run: %v", err)
+		if !errors.Is(err, want) {
+			t.Errorf("Run: %v, want %v", err, want)
 		}
 	case <-time.After(atMost):
 		t.Fatalf("Run has not returned after %v; goroutines:\n%s", atMost, stacks())

@@ -181,6 +181,7 @@ func TestStandardLibraryLogsTheSameWay(t *testing.T) {
 }
 
 func TestLevelAndFormat(t *testing.T) {
+	console.empty()
 	sparse.Info("not this")
 	sparse.Warn("but this", zap.String("field", "value"), zap.Duration("pause", 1500*time.Millisecond))
 	fields := strings.Split(strings.TrimSpace(console.String()), "\t")

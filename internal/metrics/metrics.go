@@ -173,6 +173,9 @@ func (m *Metrics) StartJobType(jobType string) {
 	for _, a := range worker.Actions() {
 		m.jobs.WithLabelValues(jobType, string(a))
 	}
+	for _, code := range decision.RejectionCodes() {
+		m.rejectedInputs.WithLabelValues(jobType, string(code))
+	}
 	m.panics.WithLabelValues(jobType)
 	m.oversized.WithLabelValues(jobType)
 }

@@ -97,17 +97,22 @@ func (a *Analyzer) reject(j *Job, r *decision.Rejection) Reply {
 }
 
 func rejectJob(j *Job, r *decision.Rejection, hooks Hooks, log *zap.Logger) Reply {
-	shown := *r
-	shown.Found = redact.Line(r.Found, maxFoundBytes) // nothing else of it comes from the process
-	message := shown.Error() + correctVariable
+	message := RejectionMessage(r) + correctVariable
 	if r.Variable == PolicyHeader || r.Variable == taskHeaders {
-		message = shown.Error() + correctHeader
+		message = RejectionMessage(r) + correctHeader
 	}
 	hooks.Rejected(j.Type, r.Code)
 	log.Warn("input rejected", zap.String("event", "input_rejected"), zap.String("rejection", string(r.Code)),
 		zap.String("detail", message), zap.String("jobType", j.Type), zap.Int64("jobKey", j.Key),
 		zap.Int64("processInstanceKey", j.ProcessInstanceKey), zap.String("tenantId", j.TenantID))
 	return Reply{Action: Failed, Failure: Failure{Retries: 0, Message: message}}
+}
+
+// RejectionMessage is one line that says what was refused, with nothing personal in it.
+func RejectionMessage(r *decision.Rejection) string {
+	clean := *r
+	clean.Found = redact.Line(r.Found, maxFoundBytes) // nothing else of it comes from the process
+	return clean.Error()
 }
 
 // report feeds the metrics and writes the decision's one log line (RN-BIL-005 §13.4).

@@ -88,7 +88,7 @@ func DryRun(policies decision.Policies, policy string, v decision.Variables, now
 	o := object{}.text("outcome", string(d.Outcome))
 	if d.Rejection != nil {
 		o = o.text("retryPolicy", d.Policy).raw("matchedRule", "null").
-			text("rejection", string(d.Rejection.Code)).text("message", d.Rejection.Error())
+			text("rejection", string(d.Rejection.Code)).text("message", RejectionMessage(d.Rejection))
 		return d, json.RawMessage(o.end())
 	}
 	o = appendOutputs(o, &d, &f)

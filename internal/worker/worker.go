@@ -72,20 +72,23 @@ func New(engine Engine, cfg Config, subs []Subscription, hooks Hooks, log *zap.L
 // hands back what has not, and returns. When kill ends, it returns without waiting for anything.
 // Call it once.
 func (w *Worker) Run(stop, kill context.Context) {
-	stop, cancel := context.WithCancel(stop)
-	defer cancel()
-	defer context.AfterFunc(kill, cancel)()
+	stop, stopNow := context.WithCancel(stop)
+	defer stopNow()
+	defer context.AfterFunc(kill, stopNow)()
 	var polling, handling sync.WaitGroup
 	for _, l := range w.loops {
 		polling.Go(func() { l.run(stop, kill) })
 	}
-	for range w.cfg.Concurrency {
-		handling.Go(func() { w.serve(stop, kill) })
-		handling.Go(func() { // hands back what waits while all others are still busy with what they began
-			<-stop.Done()
-			w.serve(stop, kill)
-		})
+	serve := func() {
+		for range w.cfg.Concurrency {
+			handling.Go(func() { w.serve(stop, kill) })
+		}
 	}
+	serve()
+	handling.Go(func() {
+		<-stop.Done()
+		serve() // hands back what waits while all others are still busy with what they began
+	})
 	polling.Wait()
 	close(w.queue)
 	handling.Wait()
@@ -107,7 +110,7 @@ func (w *Worker) serve(stop, kill context.Context) {
 // handle is one job's way from its handler to the engine. A job whose time ran out in the queue is left
 // alone: who gets it next decides on it.
 func (w *Worker) handle(kill context.Context, h *held) Action {
-	if kill.Err() != nil || !time.Now().Before(h.Deadline) {
+	if !time.Now().Before(h.Deadline) {
 		return w.late(&h.Job, Released)
 	}
 	return w.deliver(kill, &h.Job, w.reply(kill, h))

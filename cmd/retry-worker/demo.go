@@ -46,7 +46,7 @@ func (c *cli) demo(ctx context.Context, clockURL, workerLog string) error {
 	defer client.Close()
 	ctx, cancel := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer cancel()
-	o := demo.Options{Engine: client, Out: c.out, WorkerLog: workerLog, Run: time.Now().Unix() % 1_000_000}
+	o := demo.Options{Engine: client, Out: c.out, JSON: c.json(), WorkerLog: workerLog, Run: time.Now().Unix() % 1_000_000}
 	if clockURL != "" {
 		o.Clock = &demo.Clock{ActuatorURL: clockURL}
 	}

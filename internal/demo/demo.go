@@ -41,6 +41,8 @@ type Engine interface {
 type Options struct {
 	Engine Engine
 	Out    io.Writer
+	// JSON writes an object a line instead of text.
+	JSON bool
 	// Clock of the engine; nil: the timers take the time they take.
 	Clock *Clock
 	// WorkerLog is the file that the worker's log goes to; empty: its decisions are not shown.
@@ -53,7 +55,7 @@ type Options struct {
 // when ctx ends.
 func Run(ctx context.Context, o Options) error {
 	claims := SampleClaims(o.Run)
-	s := newStory(o.Out, claims)
+	s := newStory(o.Out, o.JSON, claims)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	d := &director{Options: o, story: s, instances: make(map[int64]string)}
@@ -75,7 +77,7 @@ func Run(ctx context.Context, o Options) error {
 	if err := d.passTime(ctx); err != nil {
 		return err
 	}
-	s.note("What became of the %d claims:\n\n%s", len(claims), s.summary())
+	s.summarize(len(claims))
 	return ctx.Err()
 }
 
@@ -92,7 +94,7 @@ type director struct {
 func (d *director) players(claims []Claim) *worker.Worker {
 	p := newPortal(claims, d.story)
 	return worker.New(d.Engine, worker.Config{
-		Name: "demo", JobTimeout: 10 * time.Second, PollTimeout: time.Second, MaxJobsActive: 32, Concurrency: 4,
+		Name: "demo", JobTimeout: 10 * time.Second, PollTimeout: time.Second, MaxJobsActive: 32, Concurrency: 16,
 	}, []worker.Subscription{
 		{JobType: SubmitClaim, Variables: []string{"claimId"}, Handler: p.submit},
 		{JobType: worker.RetryReview, Variables: []string{"claimId", "retryCount", "responsibleTeam", "deadLetterId"}, Handler: p.review},
@@ -134,6 +136,13 @@ func (d *director) passTime(ctx context.Context) error {
 		d.story.note("All timers wait. The demo moves the broker's own clock %v ahead.", step)
 		if err := d.Clock.Add(ctx, step); err != nil {
 			return err
+		}
+	}
+	if d.WorkerLog == "" {
+		// The engine says nothing of its incidents: the rejected ones are looked up there.
+		if d.story.quiet(ctx.Done(), calm) && d.story.waiting(Rejected) == 0 {
+			d.story.note("The rejected claims wait as incidents in the engine; the worker's log says why (--worker-log shows it here).")
+			return nil
 		}
 	}
 	if d.story.quiet(ctx.Done(), patience) && ctx.Err() == nil {

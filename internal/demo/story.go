@@ -12,6 +12,7 @@ import (
 // concurrent use.
 type story struct {
 	out  io.Writer
+	json bool          // a JSON object a line, for programs
 	told chan struct{} // a token for each thing told: the demo waits while things happen
 
 	mu    sync.Mutex
@@ -20,8 +21,8 @@ type story struct {
 	all   chan struct{} // closed when open is empty
 }
 
-func newStory(out io.Writer, claims []Claim) *story {
-	s := &story{out: out, told: make(chan struct{}, 1), open: make(map[string]Kind), ended: make(map[Kind]map[string]int), all: make(chan struct{})}
+func newStory(out io.Writer, asJSON bool, claims []Claim) *story {
+	s := &story{out: out, json: asJSON, told: make(chan struct{}, 1), open: make(map[string]Kind), ended: make(map[Kind]map[string]int), all: make(chan struct{})}
 	for i := range claims {
 		s.open[claims[i].ID] = claims[i].Kind
 	}
@@ -31,7 +32,12 @@ func newStory(out io.Writer, claims []Claim) *story {
 func (s *story) say(claim, format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	fmt.Fprintf(s.out, "  %-16s %s\n", claim, fmt.Sprintf(format, args...))
+	text := fmt.Sprintf(format, args...)
+	if s.json {
+		s.line(map[string]any{"claim": claim, "says": strings.TrimSpace(text)})
+	} else {
+		fmt.Fprintf(s.out, "  %-16s %s\n", claim, text)
+	}
 	select {
 	case s.told <- struct{}{}:
 	default:
@@ -41,8 +47,14 @@ func (s *story) say(claim, format string, args ...any) {
 func (s *story) note(format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.json {
+		s.line(map[string]any{"note": fmt.Sprintf(format, args...)})
+		return
+	}
 	fmt.Fprintf(s.out, "\n"+format+"\n\n", args...)
 }
+
+func (s *story) line(content map[string]any) { fmt.Fprintln(s.out, jsonObject(content)) }
 
 func (s *story) failed(c *Claim, submission int, text string) {
 	s.say(c.ID, "submission %d: the portal says %q", submission, text)
@@ -118,18 +130,34 @@ func (s *story) quiet(stop <-chan struct{}, pause time.Duration) bool {
 	}
 }
 
-// summary is what became of each kind.
-func (s *story) summary() string {
+// summarize tells what became of each kind, and which claims have not ended.
+func (s *story) summarize(claims int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var b strings.Builder
+	if s.json {
+		s.line(map[string]any{"claims": claims, "ended": s.ended, "open": s.open})
+		return
+	}
+	fmt.Fprintf(s.out, "\nWhat became of the %d claims:\n\n", claims)
 	for _, kind := range []Kind{Accepted, Transient, Unknown, Permanent, Exhausted, Rejected} {
 		for _, how := range sortedKeys(s.ended[kind]) {
-			fmt.Fprintf(&b, "  %2d %-10s %s\n", s.ended[kind][how], kind, how)
+			fmt.Fprintf(s.out, "  %2d %-10s %s\n", s.ended[kind][how], kind, how)
 		}
 	}
 	for _, id := range sortedKeys(s.open) {
-		fmt.Fprintf(&b, "     %-10s %s has not ended\n", s.open[id], id)
+		fmt.Fprintf(s.out, "     %-10s %s has not ended\n", s.open[id], id)
 	}
-	return b.String()
+}
+
+// waiting are the claims that have not ended, but for those of a kind that nobody here hears of.
+func (s *story) waiting(but Kind) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for _, kind := range s.open {
+		if kind != but {
+			n++
+		}
+	}
+	return n
 }

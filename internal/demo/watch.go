@@ -28,7 +28,7 @@ type logLine struct {
 }
 
 // followPause between two looks at the end of the log.
-const followPause = 50 * time.Millisecond
+const followPause = 10 * time.Millisecond
 
 // follow hands every line that the worker writes to its log from now on to take, until ctx ends.
 func follow(ctx context.Context, path string, take func(logLine)) error {

@@ -36,7 +36,7 @@ func (s *story) say(claim, format string, args ...any) {
 	if s.json {
 		s.line(map[string]any{"claim": claim, "says": strings.TrimSpace(text)})
 	} else {
-		fmt.Fprintf(s.out, "  %-16s %s\n", claim, text)
+		fmt.Fprintf(s.out, "  %-18s %s\n", claim, text)
 	}
 	select {
 	case s.told <- struct{}{}:

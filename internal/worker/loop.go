@@ -18,7 +18,9 @@ const (
 	pollMost  = 2 * time.Second
 	// deadlineMargin is kept between the last try of an answer and the job's time-out.
 	deadlineMargin = 500 * time.Millisecond
-	// stopGrace is what a poll may overrun its time-out by when the worker stops.
+	// pollOverrun is what a poll may overrun its time-out by before it is given up as one that hangs.
+	pollOverrun = 8 * time.Second
+	// stopGrace is that when the worker stops.
 	stopGrace = time.Second
 )
 
@@ -28,10 +30,12 @@ type loop struct {
 	request ActivateRequest
 	handler Handler
 	health  *engineHealth
-	// ask is how many jobs at once the engine can send; halved when they do not fit a message.
-	ask   int
-	count atomic.Int64
-	freed chan struct{} // holds a token once count has fallen below the threshold
+	// ask is how many jobs at once the engine can send; halved when they do not fit a message, and not
+	// raised again before careful: until then those jobs come back.
+	ask     int
+	careful time.Time
+	count   atomic.Int64
+	freed   chan struct{} // holds a token once count has fallen below the threshold
 }
 
 func newLoop(w *Worker, s Subscription, health *engineHealth) *loop {
@@ -39,7 +43,7 @@ func newLoop(w *Worker, s Subscription, health *engineHealth) *loop {
 		w: w, handler: s.Handler, health: health, ask: w.cfg.MaxJobsActive, freed: make(chan struct{}, 1),
 		request: ActivateRequest{
 			JobType: s.JobType, Worker: w.cfg.Name, Variables: s.Variables, TenantIDs: w.cfg.TenantIDs,
-			JobTimeout: w.cfg.JobTimeout, PollTimeout: w.cfg.PollTimeout,
+			JobTimeout: w.cfg.JobTimeout, PollTimeout: min(w.cfg.PollTimeout, w.cfg.JobTimeout/2),
 		},
 	}
 }
@@ -50,7 +54,7 @@ func (l *loop) run(stop, kill context.Context) {
 	for ; l.room(stop); wait = l.request.PollTimeout {
 		sent := time.Now()
 		jobs, err := l.poll(stop, kill, wait)
-		l.take(jobs, sent.Add(wait))
+		l.take(jobs, sent)
 		if stop.Err() != nil {
 			return
 		}
@@ -64,7 +68,7 @@ func (l *loop) run(stop, kill context.Context) {
 		case len(jobs) == 0:
 			pause.reset()
 		default:
-			l.ask = min(2*l.ask, l.w.cfg.MaxJobsActive)
+			l.raise()
 			pause.reset()
 		}
 	}
@@ -72,8 +76,8 @@ func (l *loop) run(stop, kill context.Context) {
 
 // poll runs one activation; at a stop it is let end by itself, within bounds.
 func (l *loop) poll(stop, kill context.Context, wait time.Duration) ([]Job, error) {
-	// A reply later than the job's time-out brings jobs that are no longer ours.
-	ctx, cancel := context.WithTimeout(kill, wait+l.request.JobTimeout)
+	// A reply later than the job's time-out brings jobs that cannot be answered any more.
+	ctx, cancel := context.WithTimeout(kill, min(l.request.JobTimeout, wait+pollOverrun))
 	defer cancel()
 	defer context.AfterFunc(stop, func() {
 		time.AfterFunc(wait+stopGrace, cancel)
@@ -84,14 +88,10 @@ func (l *loop) poll(stop, kill context.Context, wait time.Duration) ([]Job, erro
 	return l.w.engine.Activate(ctx, r)
 }
 
-// take queues jobs. The engine locked them at the latest when the poll was to end, however late its
-// reply got here (a process that was stopped meanwhile, a slow network).
-func (l *loop) take(jobs []Job, pollEnd time.Time) {
-	locked := time.Now()
-	if pollEnd.Before(locked) {
-		locked = pollEnd
-	}
-	deadline := locked.Add(l.request.JobTimeout - min(deadlineMargin, l.request.JobTimeout/10))
+// take queues jobs. Their time runs from the moment they were asked for: the engine locked them some time
+// between that and now, and its answer may have waited for a process that stood still, or on the network.
+func (l *loop) take(jobs []Job, sent time.Time) {
+	deadline := sent.Add(l.request.JobTimeout - min(deadlineMargin, l.request.JobTimeout/10))
 	l.count.Add(int64(len(jobs)))
 	l.w.hooks.InFlight(len(jobs))
 	batch := make([]held, len(jobs))
@@ -105,9 +105,15 @@ func (l *loop) take(jobs []Job, pollEnd time.Time) {
 func (l *loop) failed(err error) {
 	if kindOf(err) == TooLarge {
 		l.w.hooks.Oversized(l.request.JobType)
-		l.ask = max(l.ask/2, 1)
+		l.ask, l.careful = max(l.ask/2, 1), time.Now().Add(2*l.request.JobTimeout)
 		l.w.log.Warn("jobs too large for one message; they come back after their time-out, asking for fewer at once",
 			zap.String("jobType", l.request.JobType), zap.Int("atMost", l.ask), zap.Error(err))
+	}
+}
+
+func (l *loop) raise() {
+	if time.Now().After(l.careful) {
+		l.ask = min(2*l.ask, l.w.cfg.MaxJobsActive)
 	}
 }
 

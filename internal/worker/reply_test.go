@@ -275,3 +275,11 @@ func TestDryRun(t *testing.T) {
 	}
 	wantGolden(t, "decide", got.Bytes())
 }
+
+// TestDryRunShowsNothingPersonal: a refused value is redacted in what `decide` prints too.
+func TestDryRunShowsNothingPersonal(t *testing.T) {
+	_, flat := worker.DryRun(policies(), "", decision.Variables{ID: decision.Text("paciente 529.982.247-25")}, analysed)
+	if s := string(flat); strings.Contains(s, "247-25") || !strings.Contains(s, "INVALID_CLAIM_ID: claimId is ") {
+		t.Errorf("decide prints %s", s)
+	}
+}

@@ -152,6 +152,9 @@ func TestStopWithHangingPoll(t *testing.T) {
 		if took := time.Since(stopped); took != firstPoll+time.Second {
 			t.Errorf("the poll was given %s after the stop, want its time and a second", took)
 		}
+		if ups := r.upDown(); len(ups) > 0 {
+			t.Errorf("the engine was said to be %v, because of a poll that we cut off", ups)
+		}
 		r.wantActions(t, map[worker.Action]int{worker.Released: 2})
 		for _, a := range e.told() {
 			wantHandedBack(t, a)
@@ -159,26 +162,35 @@ func TestStopWithHangingPoll(t *testing.T) {
 	})
 }
 
-// TestPollThatHangs: without a stop, the poll is given up when jobs it might bring would be lost anyway.
+// TestPollThatHangs: without a stop, the poll is given up after a while, at the latest when jobs it might
+// bring could not be answered any more.
 func TestPollThatHangs(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		e := newEngine()
-		e.onPoll = func(ctx context.Context, r worker.ActivateRequest) ([]worker.Job, error) {
-			if r.PollTimeout == firstPoll {
-				return idle(ctx, r)
-			}
-			<-ctx.Done()
-			return nil, ambiguous
-		}
-		r := start(t, e, config(), one(completing))
-		time.Sleep(time.Minute)
-		asked := e.asked()
-		r.finish(t)
-		gap := asked[2].at - asked[1].at - pollTimeout - jobTimeout
-		if gap < 25*time.Millisecond || gap > 50*time.Millisecond {
-			t.Errorf("the poll after the one that hung came %s after poll and job time-out, want a pause", gap)
-		}
-	})
+	for timeout, givenUp := range map[time.Duration]time.Duration{
+		3 * time.Second: 3 * time.Second, jobTimeout: 10 * time.Second, time.Hour: 10 * time.Second,
+	} {
+		t.Run(timeout.String(), func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				e := newEngine()
+				e.onPoll = func(ctx context.Context, r worker.ActivateRequest) ([]worker.Job, error) {
+					if r.PollTimeout == firstPoll {
+						return idle(ctx, r)
+					}
+					<-ctx.Done()
+					return nil, ambiguous
+				}
+				cfg := config()
+				cfg.JobTimeout = timeout
+				r := start(t, e, cfg, one(completing))
+				time.Sleep(time.Minute)
+				asked := e.asked()
+				r.finish(t)
+				pause := asked[2].at - asked[1].at - givenUp
+				if pause < 25*time.Millisecond || pause > 50*time.Millisecond {
+					t.Errorf("the poll after the one that hung came %s after it, want %s and a pause", pause+givenUp, givenUp)
+				}
+			})
+		})
+	}
 }
 
 // TestStopWhileWaiting: a stop is obeyed at once wherever a loop waits.

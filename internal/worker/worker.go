@@ -96,7 +96,7 @@ func (w *Worker) Run(stop, kill context.Context) {
 
 func (w *Worker) serve(stop, kill context.Context) {
 	for h := range w.queue {
-		action := Released
+		var action Action
 		if stop.Err() == nil {
 			action = w.handle(kill, h)
 		} else {

@@ -32,19 +32,19 @@ func splitObject(text string) (values, bool) {
 	if !json.Valid(unsafe.Slice(unsafe.StringData(text), len(text))) { // read only
 		return nil, false
 	}
-	rest := strings.TrimLeft(text, jsonSpace)
+	rest := skip(text, ' ')
 	if rest[0] != '{' {
 		return nil, false
 	}
 	vs := make(values, 0, 4)
 	for rest = rest[1:]; ; {
-		rest = strings.TrimLeft(rest, jsonSpace+",")
+		rest = skip(rest, ',')
 		if rest[0] == '}' {
 			return vs, true
 		}
 		end := valueEnd(rest)
 		name := rest[:end]
-		rest = strings.TrimLeft(rest[end:], jsonSpace+":")
+		rest = skip(rest[end:], ':')
 		end = valueEnd(rest)
 		vs = append(vs, member{unquote(name), decision.Value(strings.TrimRight(rest[:end], jsonSpace))})
 		rest = rest[end:]
@@ -52,6 +52,15 @@ func splitObject(text string) (values, bool) {
 }
 
 const jsonSpace = " \t\r\n"
+
+// skip drops white space and separator from the front of s; strings.TrimLeft builds a set each time.
+func skip(s string, separator byte) string {
+	i := 0
+	for i < len(s) && (s[i] == ' ' || s[i] == '\t' || s[i] == '\r' || s[i] == '\n' || s[i] == separator) {
+		i++
+	}
+	return s[i:]
+}
 
 // valueEnd is the length of the valid JSON value that s begins with, white space behind a scalar
 // included.

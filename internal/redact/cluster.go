@@ -19,7 +19,7 @@ const (
 	comma
 	paren
 	plus
-	low // the underscore
+	low // underscore, asterisk and the like
 )
 
 // group is a run of digits, unseen characters within it included.
@@ -90,7 +90,13 @@ func (c *cluster) run(s string, g *group) int {
 func gapAt(s string, i int) group {
 	g := group{}
 	for {
-		r, w := seenAt(s, i)
+		var r rune
+		w := 1
+		if i < len(s) && classes[s[i]] != escape {
+			r = rune(s[i])
+		} else {
+			r, w = seenAt(s, i)
+		}
 		if w > 0 && isDigit(r) {
 			g.start = i
 			return g
@@ -121,7 +127,7 @@ func separator(r rune) separators {
 		return paren
 	case '+':
 		return plus
-	case '_':
+	case '_', '*', '|', '~':
 		return low
 	}
 	return 0

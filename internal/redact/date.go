@@ -7,10 +7,10 @@ import "strings"
 func instantEnd(s string, i int) int {
 	end := dateEnd(s, i)
 	if end == 0 {
-		return timeEnd(s, i)
+		return timeEnd(s, i, true)
 	}
 	if end+1 < len(s) && strings.IndexByte("Tt _", s[end]) >= 0 {
-		if t := timeEnd(s, end+1); t > 0 {
+		if t := timeEnd(s, end+1, false); t > 0 {
 			return t
 		}
 	}
@@ -34,16 +34,20 @@ func dateEnd(s string, i int) int {
 	return 0
 }
 
-// timeEnd reads 10:40, 10:40:00, a fraction down to nanoseconds, and a zone.
-func timeEnd(s string, i int) int {
+// timeEnd reads 10:40:00, a fraction down to nanoseconds, and a zone; without a date before it exact,
+// for in "10:11 91234-5678" the minute may be an area code.
+func timeEnd(s string, i int, exact bool) int {
 	hour, i1 := figures(s, i)
 	minute, i2 := behind(s, i1, ":")
-	if i1-i > 2 || i2-i1 != 3 || hour > 23 || minute > 59 {
+	if i1-i != 2 || i2-i1 != 3 || hour > 23 || minute > 59 {
 		return 0
 	}
 	second, i3 := behind(s, i2, ":")
 	if i3-i2 != 3 || second > 60 {
-		return i2
+		if exact {
+			return 0
+		}
+		return zoneEnd(s, i2)
 	}
 	if _, i4 := behind(s, i3, ".,"); i4 > 0 && i4-i3 <= 10 {
 		i3 = i4
@@ -84,7 +88,7 @@ func behind(s string, i int, signs string) (value, end int) {
 	return figures(s, i+1)
 }
 
-// writtenDateEnd reads "12 de março de 1980", also without "de"; 0 where there is none.
+// writtenDateEnd reads "12 de março de 1980" and "12-Mar-1980"; 0 where there is none.
 func writtenDateEnd(s string, i int) int {
 	day, i := figures(s, i)
 	month, end := wordsOf(s, i)
@@ -103,7 +107,7 @@ func wordsOf(s string, i int) (words, end int) {
 		case isLetter(r):
 			i = wordAt(s, i).end
 			words++
-		case r == ' ' || r == ',' || r == 'º' || r == unseen:
+		case r == ' ' || r == '-' || r == '/' || r == unseen:
 			i += w
 		default:
 			return words, i

@@ -31,7 +31,7 @@ func percent(s string, i int) (rune, int) {
 		return percentRune(s, i, j, b)
 	case b == '\n' || b == '\r' || b == '\t':
 		return '\n', j - i
-	case b < ' ' || b == 0x7f || isDigit(b) || isLetter(b) || startsPersonal(s[i+1:]):
+	case b < ' ' || b == 0x7f || isDigit(b) || isLetter(b) || isSign(s, i, j):
 		return '%', 1
 	}
 	return b, j - i
@@ -75,7 +75,7 @@ func backslash(s string, i int) (rune, int) {
 }
 
 func escaped(s string, i, j, digits int) (rune, int) {
-	if !isHex(s, j, digits) || startsPersonal(s[j:]) {
+	if !isHex(s, j, digits) || isSign(s, j-1, j+digits) {
 		return '\\', j - 1 - i
 	}
 	return logical(rune(hex(s, j, digits))), j + digits - i
@@ -154,16 +154,26 @@ func ansi(s string, i int) int {
 	return 1
 }
 
-// startsPersonal reports whether the ASCII digits at the start of s are, as they stand, somebody's
-// number: then nothing before them took two or four of them away.
-func startsPersonal(s string) bool {
+// isSign reports whether the sign at s[i] is no escape that ends at end: the ASCII digits behind it are,
+// as they stand, somebody's number, and those behind the escape would not be.
+func isSign(s string, i, end int) bool {
+	k, _ := bareNumber(s[i+1:])
+	if k == none {
+		return false
+	}
+	k, n := bareNumber(s[end:])
+	return k == none && n != 11
+}
+
+// bareNumber is what the ASCII digits at the start of s prove to be, and how many they are.
+func bareNumber(s string) (kind, int) {
 	var d [maxRun]byte
 	n := 0
 	for n < len(d) && n < len(s) && classes[s[n]] == digit {
 		d[n] = s[n] - '0'
 		n++
 	}
-	return verified(d[:n]) != none
+	return verified(d[:n]), n
 }
 
 func isHex(s string, i, n int) bool {

@@ -5,6 +5,7 @@ type proof uint8
 
 const (
 	byForm      proof = iota // the form alone
+	byHyphen                 // a hyphen before the last group
 	byDigits                 // the check digits of its kind
 	byPhone                  // a Brazilian number with its area code
 	byPhoneMark              // the same, with a hyphen or parentheses: it has but eight digits after the area code
@@ -35,11 +36,29 @@ const (
 	dialed = blank | dot | dash | paren | plus
 )
 
+// forms are ways to write numbers by the length of the first group, in the order they are tried.
+type forms [maxRun + 1][]form
+
+func newForms(all ...form) *forms {
+	var t forms
+	for _, f := range all {
+		first := f.lengths & 31
+		t[first] = append(t[first], f)
+	}
+	return &t
+}
+
+// of is the forms whose first group is as long as the group `from` of c.
+func (t *forms) of(c *cluster, from int) []form { return t[c.lengths>>(5*from)&31] }
+
+// grouped is a CPF as it is printed on the card, with any separators.
+var grouped = newForm(cpf, byForm, odd, 3, 3, 3, 2)
+
 // certain are the forms that check digits prove or that are nobody else's; longer before shorter.
-var certain = [...]form{
-	newForm(cpf, byForm, odd, 3, 3, 3, 2),
+var certain = newForms(
+	grouped,
 	newForm(cpf, byForm, dash, 9, 2),
-	newForm(id, byForm, dot|dash, 2, 3, 3, 1), // RG
+	newForm(id, byHyphen, dot|dash, 2, 3, 3, 1), // RG
 	newForm(cpf, byDigits, odd, 11),
 	newForm(cpf, byDigits, odd, 9, 2),
 	newForm(cpf, byDigits, odd, 3, 3, 5),
@@ -71,10 +90,10 @@ var certain = [...]form{
 	newForm(card, byDigits, odd, 17),
 	newForm(card, byDigits, odd, 18),
 	newForm(card, byDigits, odd, 19),
-}
+)
 
 // likely are the forms that look like a datum.
-var likely = [...]form{
+var likely = newForms(
 	newForm(cns, byForm, spaced, 3, 4, 4, 4),
 	newForm(phone, byPhone, dialed, 2, 2, 1, 4, 4),
 	newForm(phone, byPhone, dialed, 2, 2, 5, 4),
@@ -97,21 +116,22 @@ var likely = [...]form{
 	newForm(phone, byPhoneMark, dialed, 3, 4, 4),
 	newForm(phone, byPhone, blank|dash|paren|plus, 2, 9),
 	newForm(phone, byPhone, blank|dash|paren|plus, 3, 9),
-	newForm(phone, byPhoneMark, paren, 2, 8),
+	newForm(phone, byPhoneMark, blank|dash|paren, 2, 8),
 	newForm(phone, byPhone, dialed, 7, 4),
 	newForm(phone, byPhoneMark, dash, 6, 4),
 	newForm(phone, byPhone, dialed, 11),
 	newForm(phone, byPhone, dialed, 12),
 	newForm(phone, byPhone, dialed, 13),
-	newForm(phone, byAmerican, dash|dot, 3, 3, 4),
+	newForm(phone, byAmerican, dialed, 3, 3, 4),
 	newForm(phone, byAmerican, blank|dash|dot|paren, 3, 7),
 	newForm(phone, byNine, dash, 5, 4),
-}
+)
 
 // certainAt is the certain form that begins with the group `from`: its kind and its last group's end.
 func (c *cluster) certainAt(from int) (kind, int) {
-	for i := range certain {
-		f := &certain[i]
+	set := certain.of(c, from)
+	for i := range set {
+		f := &set[i]
 		if c.fit(f, from) && c.allows(f, from) && c.proves(f, from) {
 			return f.kind, from + f.groups
 		}
@@ -123,8 +143,9 @@ func (c *cluster) certainAt(from int) (kind, int) {
 // a certain form begins is none: what is left of the certain one would stay.
 func (c *cluster) likelyAtFirst(opened bool) (kind, int) {
 	limit := 0
-	for i := range likely {
-		f := &likely[i]
+	set := likely.of(c, 0)
+	for i := range set {
+		f := &set[i]
 		if !c.fit(f, 0) || !c.allows(f, 0) || !c.looks(f, opened) {
 			continue
 		}
@@ -159,8 +180,11 @@ func (c *cluster) allows(f *form, from int) bool {
 }
 
 func (c *cluster) proves(f *form, from int) bool {
-	if f.proof == byForm {
+	switch f.proof {
+	case byForm:
 		return true
+	case byHyphen:
+		return c.groups[from+f.groups-1].before == dash
 	}
 	return verified(c.span(from, from+f.groups)) == f.kind
 }
@@ -175,7 +199,7 @@ func (c *cluster) looks(f *form, opened bool) bool {
 	case byNine:
 		return d[0] == 9
 	case byAmerican:
-		return d[0] >= 2 && d[3] >= 2 && (opened || f.groups == 3)
+		return d[0] >= 2 && d[3] >= 2 && (opened || f.groups == 3 && (between == dash || between == dot))
 	}
 	return startsCNS(d)
 }
@@ -190,7 +214,8 @@ func (c *cluster) international() int {
 	}
 	n, limit := 1, c.untilCertain()
 	for n < limit && c.groups[n].before&^dialed == 0 && c.count(n+1) <= 15 {
-		if c.count(n) >= 11 && c.groups[n].before&blank != 0 {
+		before := c.groups[n].before
+		if c.count(n) >= 11 && before&blank != 0 || n > 2 && before&paren != 0 {
 			break
 		}
 		n++

@@ -20,7 +20,7 @@ func isPunctuated(s string) bool {
 
 // isPunctuated is the same of a cluster, in whatever characters.
 func (c *cluster) isPunctuated() bool {
-	return c.fit(&certain[0], 0) && c.between(0, 3) == dot && c.groups[3].before == dash &&
+	return c.fit(&grouped, 0) && c.between(0, 3) == dot && c.groups[3].before == dash &&
 		c.groups[1].gap+c.groups[2].gap+c.groups[3].gap == 3
 }
 
@@ -33,30 +33,27 @@ func (c *cluster) amount() int {
 	return n
 }
 
-// until is how many groups end at or before end; 1 at least.
-func (c *cluster) until(end int) int {
-	n := 1
-	for n < c.n && c.groups[n].end <= end {
-		n++
-	}
-	return n
-}
+// isKey recognises the length of an engine's key (16 to 19 digits: the partition stands in the bits from
+// 51 on) and of an instant in milliseconds.
+func (c *cluster) isKey() bool { return 13 <= c.count(1) && c.count(1) <= 19 }
 
-// isKey recognises an engine's key: the partition stands in the bits from 51 on.
-func (c *cluster) isKey() bool { return 16 <= c.count(1) && c.count(1) <= 19 }
-
-// address is how many groups an IPv4 address has, 0 if the cluster begins with none.
-func (c *cluster) address() int {
-	if c.n < 4 || c.n > 4 && c.groups[4].before == dot && c.groups[4].gap == 1 {
+// address is how many groups the IPv4 address has that begins with the group `from`; 0 for none.
+func (c *cluster) address(from int) int {
+	const octets = 4
+	end := from + octets
+	if c.n < end || c.n > end && c.groups[end].before == dot && c.groups[end].gap == 1 {
 		return 0
 	}
-	for n := range 4 {
-		g := &c.groups[n]
-		if n > 0 && (g.before != dot || g.gap != 1) || c.count(n+1)-c.count(n) > 3 || value(c.span(n, n+1)) > 255 {
+	for n := from; n < end; n++ {
+		if g := &c.groups[n]; n > from && (g.before != dot || g.gap != 1) || !isOctet(c.span(n, n+1)) {
 			return 0
 		}
 	}
-	return 4
+	return octets
+}
+
+func isOctet(d []byte) bool {
+	return len(d) <= 3 && value(d) <= 255 && (len(d) == 1 || d[0] != 0)
 }
 
 var (

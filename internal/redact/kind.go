@@ -52,21 +52,17 @@ func markAt(s string) kind {
 }
 
 // reach says how many digits a labelled number of a kind has: right behind its label, and a few words
-// after it.
+// after it; none where most is 0.
 type reach struct{ least, most, nearLeast, nearMost int }
 
-var reaches = [...]reach{
+var reaches = [taxpayer + 1]reach{
 	cpf:      {8, 14, 11, 11}, // leading zeros lost; a digit too many
 	taxpayer: {8, 13, 11, 11},
 	cns:      {11, 16, 15, 15},
 	card:     {6, 20, 13, 20}, // a TISS numeroCarteira has up to 20
 	phone:    {7, 15, 10, 13},
-	id:       {6, 20, 21, 20}, // never from afar: 6 digits may be an ANS registry
-	record:   {3, 15, 16, 15},
-	birth:    {6, 8, 9, 8},
-	address:  {8, 8, 9, 8}, // CEP
-	user:     {0, 0, 0, 0},
-	mail:     {21, 20, 21, 20},
-	name:     {21, 20, 21, 20},
-	none:     {21, 20, 21, 20},
+	id:       {6, 20, 0, 0}, // not from afar: six digits may be an ANS registry
+	record:   {3, 15, 0, 0},
+	birth:    {6, 8, 0, 0},
+	address:  {8, 8, 0, 0}, // CEP
 }

@@ -3,7 +3,7 @@ package redact
 import "strings"
 
 // role says what a word does to the text behind it.
-type role uint16
+type role uint32
 
 const (
 	labels    role = 1 << iota // a number, date or address of its kind follows
@@ -12,14 +12,20 @@ const (
 	vague                      // a name follows, if it has two words
 	qualifies                  // names: "nome completo"
 	connects                   // may stand between a label and its number
+	papers                     // the same, between a document's label and its number
+	quotes                     // "value 'x'": a validator quotes what it found
+	fields                     // "element 'x'": a validator quotes where it found it
 	particle                   // may stand within a name
 	stops                      // no part of a name
 	keeps                      // the next number is nobody's: protocol, guide, batch
 	keepsAll                   // the numbers of the list that follows
-	keepsLong                  // the next number is an engine's key, if it is as long as one
+	keepsLong                  // the next number is an engine's key or an instant, if it is as long as one
+	registry                   // the next number is the ANS's, if it has six digits
+	companies                  // the next number may be a company's
 	currency                   // the next number is an amount
 	health                     // makes "cartão" a CNS
 	claim                      // begins a claim's id
+	brief                      // an abbreviation: a period behind it ends no sentence
 )
 
 // entry is what the lexicon knows of a word.
@@ -31,6 +37,8 @@ type entry struct {
 const (
 	message = stops | connects // of an error text; it may stand between a label and its number
 	article = particle | connects
+	// begins is what means something where nothing came before.
+	begins = labels | persons | names | vague | keeps | keepsLong | registry | companies | quotes | currency | claim
 )
 
 // lexicon holds words without case and accents, singular and plural; "*" stands for -o, -a, -os, -as.
@@ -46,7 +54,7 @@ var lexicon = []struct {
 	{entry{labels, phone}, `telefone telefones tel fone fones celular celulares cel cell phone phones phonenumber telephone mobile
 		whatsapp zap fax numerotelefone telefonecontato telefonepaciente telefonebeneficiario msisdn jid`},
 	{entry{labels, mail}, `email emails mail mails emailbeneficiario emailpaciente mailto`},
-	{entry{labels, record}, `rg identidade passaporte passport prontuario prontuarios pis pasep nis nit cnh matricula matriculas`},
+	{entry{labels, record}, `rg passaporte prontuario prontuarios pis pasep nis nit cnh matricula matriculas`},
 	{entry{labels, birth}, `nascimento nasc datanascimento dtnascimento dtnasc datanasc nascid* birth birthdate birthday dob dateofbirth`},
 	{entry{labels, address}, `endereco enderecos logradouro bairro cep enderecopaciente enderecobeneficiario`},
 
@@ -60,33 +68,40 @@ var lexicon = []struct {
 	{entry{qualifies | message, none}, `complet* social full first last given family push mae pai mother father responsavel
 		profissional professional cliente customer contato contact`},
 
-	{entry{keeps | stops, none}, `protocolo protocol numeroprotocolo nrprotocolo prot guia guide numeroguia numeroguiaprestador
-		numeroguiaoperadora lote batch numerolote nsu sequencial sequencialtransacao registro registroans ans`},
+	{entry{keeps | stops, none}, `protocolo protocol numeroprotocolo nrprotocolo guia guide numeroguia numeroguiaprestador
+		numeroguiaoperadora lote batch numerolote nsu`},
+	{entry{keeps | brief | stops, none}, `prot`},
 	{entry{keeps | keepsAll | stops, none}, `protocolos protocols guias lotes nsus`},
-	{entry{keepsLong | stops, none}, `key jobkey job instance processinstancekey elementinstancekey instancekey chave instancia`},
-	{entry{stops, taxpayer}, `cnpj`},
+	{entry{registry | stops, none}, `registro registroans ans`},
+	{entry{keepsLong | stops, none}, `key jobkey job instance processinstancekey elementinstancekey instancekey instancia
+		timestamp epoch millis`},
+	{entry{companies | stops, none}, `cnpj`},
 	{entry{currency | stops, none}, `brl usd eur`},
 	{entry{health | message, none}, `nacional sus saude`},
 	{entry{claim | stops, none}, `clm`},
 
 	{entry{article, none}, `de da do das dos e di del della la van von y`},
 	{entry{message, none}, `a o as os um uma n no na nos nas nr num numero numeros number id ids cod codigo codigos code identificador
-		nao ja sem invalid* incorret* inexistente inexistentes ausente ausentes vazi* divergente divergentes duplicad*
+		nao ja sem invalid* incorret* inexistente inexistentes ausente ausentes vazi* valido valida divergente divergentes diferente diferentes duplicad*
 		informad* encontrad* localizad* cadastrad* apresentad* utilizad* usad* existente recebid* enviad* retornad*
-		gerad* rejeitad* recusad* aceit* process* pendente formato digito digitos campo valor em is was are be has the of not
-		found invalid incorrect missing wrong already used unknown duplicate given received sent rejected accepted
-		value field tiss xml sp sadt consulta internacao honorario honorarios resumo anexo pagamento cobranca
+		gerad* cadastro rejeitad* recusad* aceit* process* pendente formato digito digitos date em is was are be has the of not
+		found invalid incorrect missing wrong already used unknown duplicate given received sent rejected accepted`},
+	{entry{message | fields, none}, `campo field`},
+	{entry{stops | fields, none}, `element elemento attribute atributo type tipo tag`},
+	{entry{stops | quotes, none}, `valor value`},
+	{entry{stops | papers, none}, `tiss xml sp sadt consulta internacao honorario honorarios resumo anexo pagamento cobranca
 		faturamento prestador operadora principal solicitacao autorizacao origem destino transacao`},
 	{entry{stops, none}, `com para por pela pelo pelas pelos ao aos que se ou mas mais menos quando onde como qual quais este esta
 		esse essa isto seu sua seus suas foi sao estao ser ter tem possui possuem havia deve devem pode podem precisa necessari*
-		obrigatori* permitid* autorizad* negad* bloquead* cancelad* suspens* inativ* ativ* expirad* vencid* excluid*
+		obrigatori* menor maior idade sexo internad* gestante obito conta contas leito auditor auditora assistente
+		requisitante credenciad* cooperad* permitid* autorizad* negad* bloquead* cancelad* suspens* inativ* ativ* expirad* vencid* excluid*
 		falecid* desligad* elegivel inelegivel coberto coberta cobertura carencia fora dentro plano contrato convenio
 		empresa hospital clinica laboratorio unidade fantasia razao contratad* executante solicitante procedimento tabela
 		item itens material medicamento valores quantidade total erro erros falha falhas aviso alerta mensagem texto
 		motivo glosa status situacao estado data hora horario periodo competencia prazo limite tempo versao arquivo
 		diretorio pasta servidor servico sistema portal rede conexao banco base dados tentativa tentativas reenvio
-		envio retorno resposta requisicao operacao metodo classe funcao objeto tipo tipos variavel parametro chaves
-		usuari* senha login acesso token sessao certificado assinatura hash schema esquema elemento atributo tag
+		envio retorno resposta requisicao operacao metodo classe funcao objeto tipos variavel parametro chaves
+		usuari* senha login acesso token sessao certificado assinatura hash schema esquema
 		vermelho ligar tente tentar novamente favor verifique verificar contate corrigir corrija conferir confere corresponde
 		pertence consta constam existe existem difere obtid* ocorreu durante apos antes depois entre sobre
 		an and or in on at by to from with without for as it its this that were have had does did do cannot could can
@@ -95,10 +110,11 @@ var lexicon = []struct {
 		service unavailable server client host hostname port socket gateway proxy request response rate limit limited
 		temporary transient permanent insurance expired authorization authorized denied procedure invalidpatientdata data
 		duplicated claim claims retry retries attempt attempts exceeded maximum file path url http https ftp soap rest
-		json api type class method function module thread process worker policy format length size range reset refused
+		json api class method function module thread process worker policy format length size range reset refused
 		closed broken pipe internal bad forbidden unauthorized read write deadline cause caused stack trace warning
-		info debug fatal unable while after before when where which eof tls ssl dns lookup dial tcp udp ok string
-		number integer object array boolean property element attribute namespace node version system user username password`},
+		info debug fatal record records registration eligibility coverage history account details information age gender
+		unable while after before when where which eof tls ssl dns lookup dial tcp udp ok string
+		number integer object array boolean property namespace node version system user username password`},
 }
 
 // dictionary finds a word by its hash. Open addressing; at most half full.

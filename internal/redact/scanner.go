@@ -59,11 +59,19 @@ func (s *scanner) char(r rune, w int) {
 		s.dial(r, w)
 	case r < 0x80 && classes[r] == joint:
 		s.begin()
-		s.state.separate(r)
+		if r != '\'' || !s.isBehindLetter() {
+			s.state.separate(r)
+		}
 		s.pos += w
 	default:
 		s.separator(r, w)
 	}
+}
+
+// isBehindLetter reports whether a letter that stays stands before pos. An apostrophe there opens no
+// value: the patient's, 'nome' ausente.
+func (s *scanner) isBehindLetter() bool {
+	return s.pos > s.edits.end() && classes[s.in[s.pos-1]] == letter
 }
 
 // separator takes a character that ends an e-mail's local part.

@@ -4,7 +4,7 @@ package redact
 // exact length. Redacted words do not count, so a second reading counts the same.
 const near = 8
 
-// maxShort is the longest abbreviation: "n.", "tel.", "Sra."
+// maxShort is the longest word that may be an abbreviation, known or not: "n.", "tel.", "Sra."
 const maxShort = 3
 
 // keeping says what becomes of the next number right behind a word like "protocolo".
@@ -14,7 +14,9 @@ const (
 	keepNone keeping = iota
 	keepOne
 	keepList
-	keepKey // an engine's key only: from 16 digits on
+	keepKey      // if it is as long as an engine's key or an instant in milliseconds
+	keepRegistry // if it is as long as an ANS registry
+	keepCompany  // if it is as long as a CNPJ
 )
 
 // expecting says whether a name may follow.
@@ -34,21 +36,26 @@ type state struct {
 	words   uint8
 	keep    keeping
 	name    expecting
-	assigns bool // ':', '=', '>' or a quotation mark stood since the name's label
+	assigns bool // ':', '=', '>' or a quotation mark stood since the last label
 	money   bool
 	short   bool // the last word may be an abbreviation: a period behind it ends no sentence
 	ended   bool // a period that may end a sentence stood just before
+	field   kind // the last label, for a value that is quoted later
+	since   uint8
 }
 
 // idle reports whether a word that means nothing changes nothing.
 func (t *state) idle() bool {
-	return t.label == none && t.keep == keepNone && t.name == noName && !t.money
+	return t.label == none && t.keep == keepNone && t.name == noName && t.field == none && !t.money
 }
 
 // meet takes account of the word w that stays in the text.
 func (t *state) meet(w *word) {
 	t.money = w.role&currency != 0
-	t.short, t.ended = w.end-w.start <= maxShort, false
+	t.short, t.ended = w.end-w.start <= maxShort || w.role&brief != 0, false
+	if t.since++; t.since > near {
+		t.field = none
+	}
 	switch {
 	case w.role&labels != 0:
 		t.setLabel(w.kind)
@@ -56,11 +63,15 @@ func (t *state) meet(w *word) {
 		t.setPerson()
 	case w.role&(names|vague) != 0:
 		t.setName(w)
+	case w.role&keepsAll != 0:
+		t.setKeep(keepList)
 	case w.role&keeps != 0:
-		t.setKeep(w)
+		t.setKeep(keepOne)
 	case w.role&keepsLong != 0:
-		t.setKey()
-	case w.role == stops && w.kind == taxpayer: // CNPJ
+		t.setKeep(keepKey)
+	case w.role&registry != 0:
+		t.setKeep(keepRegistry)
+	case w.role&companies != 0:
 		t.company()
 	default:
 		t.pass(w)
@@ -68,7 +79,14 @@ func (t *state) meet(w *word) {
 }
 
 func (t *state) setLabel(k kind) {
-	t.name, t.keep, t.assigns = noName, keepNone, false
+	if k == cpf && t.keep == keepCompany { // CNPJ/CPF
+		t.point(taxpayer)
+		return
+	}
+	if k != card { // "nome do titular do cartão: …"
+		t.name = noName
+	}
+	t.keep, t.assigns = keepNone, false
 	t.point(k)
 }
 
@@ -80,12 +98,16 @@ func (t *state) setPerson() {
 	}
 }
 
-func (t *state) point(k kind) { t.label, t.direct, t.words = k, true, 0 }
+func (t *state) point(k kind) {
+	t.label, t.direct, t.words = k, true, 0
+	t.field, t.since = k, 0
+}
 
 // setName: "patientName" expects a patient's.
 func (t *state) setName(w *word) {
 	if w.role&names != 0 {
 		t.name = aName
+		t.field, t.since = name, 0
 	} else if t.name == noName {
 		t.name = fullName
 	}
@@ -93,29 +115,19 @@ func (t *state) setName(w *word) {
 	t.step(false)
 }
 
-func (t *state) setKeep(w *word) {
-	t.name = noName
+func (t *state) setKeep(k keeping) {
+	t.name, t.field, t.assigns = noName, none, false
+	t.keep = k
 	t.step(false)
-	t.keep = keepOne
-	if w.role&keepsAll != 0 {
-		t.keep = keepList
-	}
-}
-
-func (t *state) setKey() {
-	t.name = noName
-	t.step(false)
-	t.keep = keepKey
 }
 
 // company meets "CNPJ": beside "CPF" it lets companies' numbers stay.
 func (t *state) company() {
-	t.name, t.keep = noName, keepNone
-	if t.label == cpf && t.direct {
-		t.label = taxpayer
-		return
+	beside := t.label == cpf && t.direct
+	t.setKeep(keepCompany)
+	if beside {
+		t.label, t.direct = taxpayer, true
 	}
-	t.step(false)
 }
 
 // pass meets a word that is no label.
@@ -127,7 +139,7 @@ func (t *state) pass(w *word) {
 	if w.role&(particle|qualifies) == 0 {
 		t.name = noName
 	}
-	if !connecting {
+	if w.role&(connects|papers) == 0 {
 		t.keep = keepNone
 	}
 	t.step(connecting)
@@ -161,9 +173,11 @@ func (t *state) datum(k kind) {
 	switch k {
 	case name, address:
 		t.name = noName
-	case cpf, cns, card, phone:
+	case cpf, cns, phone:
 		t.label, t.direct, t.words = k, false, 0
-	case id, birth, user:
+	case card, birth: // "informada 123, cadastrada 124"
+		t.label, t.direct, t.words = k, true, 0
+	case id, user:
 		t.label, t.direct = none, false
 	}
 }
@@ -183,16 +197,17 @@ func (t *state) separate(r rune) {
 			t.name = fullName
 		}
 	case '\r', '\n':
-		t.keep = keepNone
 		if !t.assigns {
-			t.name = noName
+			t.keep, t.name = keepNone, noName
 		}
 	case ',':
 		t.name = noName
 		if t.keep != keepList {
 			t.keep = keepNone
 		}
-	case ';', '|', '!', '?', '&', ')', ']', '}':
+	case ';', '!', '?', '&':
+		t.direct, t.keep, t.name = false, keepNone, noName
+	case '|', ')', ']', '}':
 		t.keep, t.name = keepNone, noName
 	case '<', '{':
 		t.name = noName

@@ -20,30 +20,59 @@ func (s *scanner) number() {
 	}
 	var c cluster
 	c.read(s.in, s.pos)
+	if s.takeProtocol(&c) {
+		return
+	}
 	k, n := s.judge(&c)
+	if n == 0 && s.pos >= s.pathEnd {
+		k, n = c.labelledAfter(s.in)
+	}
 	if n == 0 {
 		n = 1
 		if c.whole && c.count(c.n) < enough {
 			n = c.n
 		}
 	}
-	end := c.groups[n-1].end
-	if k == none {
+	switch end := c.groups[n-1].end; {
+	case k == none:
 		s.pass(end)
-		return
+	case c.isPunctuated():
+		s.redact(s.pos, end, k)
+	default:
+		s.replace(&c, k, n)
 	}
-	from := s.edits.end()
-	if kept := identifierEnd(s.in[from:], s.pos-from, end-from); kept > 0 && !c.isPunctuated() {
-		s.pass(from + kept)
-		return
-	}
-	s.redact(s.pos, end, k)
 }
 
-// pass keeps the number up to end.
+// replace redacts the first n groups of c, unless a UUID, a hash, an IP address or a date is among them.
+func (s *scanner) replace(c *cluster, k kind, n int) {
+	from := s.edits.end()
+	for i, g := range c.groups[:n] {
+		if i > 0 && (c.address(i) > 0 || !s.state.direct && dateEnd(s.in, g.start) > 0) {
+			s.pass(c.groups[0].end)
+			return
+		}
+		if end := identifierEnd(s.in[from:], g.start-from, g.end-from); end > 0 {
+			if i > 0 {
+				end = c.groups[0].end - from
+			}
+			s.pass(from + end)
+			return
+		}
+	}
+	s.redact(s.pos, c.groups[n-1].end, k)
+}
+
+// pass keeps the number up to end, and the digits that go on behind it.
 func (s *scanner) pass(end int) {
 	s.state.number()
-	s.pos = end
+	for {
+		r, w := seenAt(s.in, end)
+		if !isDigit(r) {
+			s.pos = end
+			return
+		}
+		end += w
+	}
 }
 
 // fewDigits is the end of the number at pos if it is too short to be anything, at a glance; else 0.
@@ -68,6 +97,15 @@ func (s *scanner) fewDigits() int {
 			return i
 		}
 	}
+}
+
+// takeProtocol passes over a protocol number, however long. A CPF with its punctuation is none.
+func (s *scanner) takeProtocol(c *cluster) bool {
+	if s.state.keep != keepOne && s.state.keep != keepList || c.isPunctuated() {
+		return false
+	}
+	s.pass(max(keptEnd(s.in, s.pos), c.groups[0].end))
+	return true
 }
 
 // date takes the date or time that ends at end. It stays, unless it is somebody's birth's.
@@ -100,12 +138,10 @@ func (s *scanner) judge(c *cluster) (kind, int) {
 		return cpf, 4
 	case t.money:
 		return none, c.amount()
-	case t.keep == keepOne || t.keep == keepList:
-		return none, c.until(keptEnd(s.in, s.pos))
-	case t.keep == keepKey && c.isKey():
+	case t.keep == keepKey && c.isKey(), t.keep == keepRegistry && c.count(1) == 6, t.keep == keepCompany && c.count(1) == 14:
 		return none, 1
 	}
-	if n := c.address(); n > 0 && !(s.isPersons() && c.fit(&certain[0], 0)) {
+	if n := c.address(0); n > 0 && !(s.isPersons() && c.fit(&grouped, 0)) {
 		return none, n
 	}
 	if n := c.company(); n > 0 {
@@ -139,14 +175,10 @@ func (s *scanner) judgePersonal(c *cluster) (kind, int) {
 	if k, n := c.likelyAtFirst(false); k != none {
 		return k, n
 	}
-	if t.label == none {
-		return none, 0
-	}
-	if n := c.labelled(t.label, t.direct); n > 0 {
-		return t.label, n
-	}
-	if n := c.labelled(t.label, false); n > 0 {
-		return t.label, n
+	if t.label != none {
+		if n := c.labelled(t.label, t.direct); n > 0 {
+			return t.label, n
+		}
 	}
 	return none, 0
 }
@@ -193,7 +225,7 @@ func (s *scanner) dialled(r rune, i int) int {
 		i += w
 		next, w = seenAt(s.in, i)
 	}
-	if w == 0 || !isDigit(next) {
+	if w == 0 || !isDigit(next) || dateEnd(s.in, i) > 0 {
 		return 0
 	}
 	var c cluster

@@ -2,65 +2,8 @@ package redact
 
 import "strings"
 
-const (
-	maxNameWords = 12
-	maxAddress   = 200 // bytes
-	maxPrefix    = 12  // letters before the digits of a protocol number
-)
-
-// word takes the letters at pos; an identifier of several words one by one.
-func (s *scanner) word() {
-	s.begin()
-	w := wordAt(s.in, s.pos)
-	if w.role != 0 || !w.camel {
-		s.take(&w)
-		return
-	}
-	for end := w.end; s.pos < end; {
-		w = humpAt(s.in, s.pos, end)
-		s.take(&w)
-	}
-}
-
-func (s *scanner) take(w *word) {
-	if s.state.idle() && w.role == 0 {
-		s.state.short, s.state.ended = w.end-w.start <= maxShort, false
-		s.pos = w.end
-		return
-	}
-	if s.takeClaim(w) || s.takeKept(w) || s.takeAddress(w) || s.takeName(w) {
-		return
-	}
-	s.state.meet(w)
-	s.pos = w.end
-}
-
-// takeClaim passes over a claim's id (CLM-001-1234567890), whatever its digits are.
-func (s *scanner) takeClaim(w *word) bool {
-	if w.role&claim == 0 || !strings.HasPrefix(s.in[w.end:], "-") || s.isContinued(w) {
-		return false
-	}
-	s.state.number()
-	s.pos = claimEnd(s.in, w.end)
-	return true
-}
-
-// takeKept passes over the letters and digits of a protocol number: PRT-2025-123.
-func (s *scanner) takeKept(w *word) bool {
-	if s.state.keep != keepOne && s.state.keep != keepList || w.role != 0 || w.end-w.start > maxPrefix {
-		return false
-	}
-	i := w.end
-	if strings.HasPrefix(s.in[i:], "-") {
-		i++
-	}
-	if i == len(s.in) || classes[s.in[i]] != digit || isPunctuated(s.in[i:]) {
-		return false
-	}
-	s.state.number()
-	s.pos = keptEnd(s.in, i)
-	return true
-}
+// maxNameWords of one name.
+const maxNameWords = 12
 
 // takeName redacts the name that begins with w, if one is expected.
 func (s *scanner) takeName(w *word) bool {
@@ -75,11 +18,9 @@ func (s *scanner) takeName(w *word) bool {
 	return true
 }
 
-// isContinued reports whether w goes on an identifier: nomeArquivo, nome_arquivo.
+// isContinued reports whether w, which is not the first word, goes on an identifier: nomeArquivo,
+// nome_arquivo.
 func (s *scanner) isContinued(w *word) bool {
-	if w.start == 0 {
-		return false
-	}
 	c := s.in[w.start-1]
 	return c == '_' || classes[c] == letter
 }
@@ -91,10 +32,10 @@ func (s *scanner) nameEnd(i int) int {
 	end, words, need := 0, 0, int(s.state.name)
 	for range maxNameWords {
 		p := partAt(s.in, i)
-		if p.bad || p.key && words > 0 || !p.capital && !p.particle && !s.state.assigns {
+		if p.bad || p.key || !p.capital && !p.particle && !s.state.assigns {
 			break
 		}
-		if !p.particle || p.capital && words == 0 {
+		if !p.particle {
 			words++
 			end = p.end
 		}
@@ -124,9 +65,12 @@ func partAt(s string, i int) part {
 	for {
 		w := wordAt(s, i)
 		p.initial = isInitial(s, &w)
-		p.bad = p.bad || isForeign(s, &w) && !p.initial
 		p.particle = p.particle && w.role&particle != 0
 		p.end = w.end
+		if isForeign(s, &w) && !p.initial {
+			p.bad = true
+			return p
+		}
 		r, size := seenAt(s, p.end)
 		if r == '.' || r == '-' || r == '\'' {
 			if next, n := seenAt(s, p.end+size); n > 0 && isLetter(next) {
@@ -134,7 +78,7 @@ func partAt(s string, i int) part {
 				continue
 			}
 		}
-		p.bad = p.bad || r == '_' || r == '@'
+		p.bad = r == '_' || r == '@'
 		p.key = r == '='
 		return p
 	}
@@ -155,7 +99,7 @@ func unseenAt(s string, i int) int {
 
 // isForeign reports whether w, or a word in it, is never part of a name.
 func isForeign(s string, w *word) bool {
-	const never = labels | persons | names | vague | keeps | keepsLong | stops | currency | claim
+	const never = labels | persons | names | vague | keeps | keepsLong | registry | companies | stops | currency | claim
 	if w.role != 0 || !w.camel {
 		return w.role&never != 0
 	}
@@ -214,30 +158,4 @@ func opener(s string) rune {
 		}
 	}
 	return 0
-}
-
-// takeAddress redacts the whole of a quoted or tagged address that begins with w.
-func (s *scanner) takeAddress(w *word) bool {
-	if s.state.label != address || !s.state.direct || s.pos < s.pathEnd {
-		return false
-	}
-	closer := opener(s.in[:w.start])
-	switch closer {
-	case 0:
-		return false
-	case '>':
-		closer = '<'
-	}
-	for i := w.start; i < len(s.in) && i < w.start+maxAddress; {
-		r, size := charAt(s.in, i)
-		switch r {
-		case closer:
-			s.redact(w.start, i, address)
-			return true
-		case ':', '@', '[', '\n': // more than an address, or read before
-			return false
-		}
-		i += size
-	}
-	return false
 }

@@ -1,0 +1,100 @@
+package redact_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"retry-worker/internal/redact"
+)
+
+// hard are texts that, repeated, could make a scanner look ahead again and again.
+var hard = []string{
+	"1", "1 ", "12 ", "1.", "1\u200b", "1 \u200b", "123.456.78 ", "1234 5678 9012 3456 ", "12345678909", "(11) ", "((", "+1", "1-1/", "2025-01-", "10:40:",
+	"a@", "@", "a.", "a@a.", "a'", "a+", "\\", "\\\"", "%", "%25", "%20", "&", "&amp;", "&#", "x://", "x://a@", "://", ":", "<", "</a", "[", "[CPF", "\"", "'",
+	"nome: Maria ", "nome: a b c ", "nome A.", "nome:a.", "nome ", "Maria ", "abcDef", "ABc", "cpf ", "cpf: 123 ", "\"cpf\":", "cpf %22", "protocolo 1-", "guias 1,",
+	"CLM-", "CLM-1-", "value 'a", "value '", "valor '1' ", "type '", "endereco=\"a ", "deadbeef0-", "12345678-1234-1234-", "\u200b", "\x1b[", "ã", "é1", "\xe3", "0x1", "R$ 1.",
+	"12345678900 a ", "é um 12345678900 ", "nascimento 1 de ", "1 de ", "carteira 12 ", "11 91234-", "_", "a_", "1_", ",", "paciente ",
+}
+
+var typical = []struct {
+	name, text  string
+	allocations float64
+}{
+	{"timeout", "TIMEOUT - Connection timeout after 30s", 0},
+	{"60 bytes", "SERVICE_UNAVAILABLE - portal da operadora fora do ar, HTTP 503", 0},
+	{"accents", "Não foi possível validar o arquivo XML. Hash informado no XML inválido!", 0},
+	{"claim", "DUPLICATE_CLAIM - CLM-ENC-001-1234567890 em 2025-01-12T10:40:00Z", 0},
+	{"protocol", "Protocolo já utilizado: 12345678909, R$ 1.504,00", 0},
+	{"CPF", "INVALID_PATIENT_DATA - CPF inválido: {cpf.}", 1},
+	{"bare CPF", "INVALID_PATIENT_DATA - CPF inválido: {bad}", 1},
+	{"name and CPF", "CPF do beneficiário Maria da Silva inválido: {bad}", 1},
+	{"XML", "<ans:cpf>{bad}</ans:cpf><ans:nomeBeneficiario>MARIA</ans:nomeBeneficiario>", 1},
+}
+
+func BenchmarkText(b *testing.B) {
+	for _, c := range typical {
+		text := fill(c.text)
+		b.Run(c.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				redact.Text(text)
+			}
+		})
+	}
+}
+
+func BenchmarkLine(b *testing.B) {
+	for _, c := range typical[:6] {
+		text := fill(c.text)
+		b.Run(c.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				redact.Line(text, 1000)
+			}
+		})
+	}
+	b.Run("1 MB", func(b *testing.B) {
+		text := repeat("INVALID_PATIENT_DATA - CPF inválido: "+punctuated(cpf)+"\n", 1<<20)
+		for b.Loop() {
+			redact.Line(text, 1000)
+		}
+	})
+}
+
+// BenchmarkLinear reports time per byte at 1 kB and at 1 MB, and their ratio: about 1 is linear.
+func BenchmarkLinear(b *testing.B) {
+	for _, text := range append([]string{fill("INVALID_PATIENT_DATA - CPF inválido: {cpf.}; "), "TIMEOUT - Connection timeout after 30s; "}, hard...) {
+		b.Run(fmt.Sprintf("%q", text), func(b *testing.B) {
+			small, large := repeat(text, 1<<10), repeat(text, 1<<20)
+			var atSmall, atLarge time.Duration
+			for b.Loop() {
+				started := time.Now()
+				for range 1 << 10 {
+					redact.Text(small)
+				}
+				between := time.Now()
+				redact.Text(large)
+				atSmall += between.Sub(started)
+				atLarge += time.Since(between)
+			}
+			bytes := float64(b.N) * (1 << 20)
+			b.ReportMetric(float64(atSmall)/bytes, "ns/B@1kB")
+			b.ReportMetric(float64(atLarge)/bytes, "ns/B@1MB")
+			b.ReportMetric(float64(atLarge)/float64(atSmall), "ratio")
+		})
+	}
+}
+
+// TestAllocations: nothing where there is nothing to take, else the result alone.
+func TestAllocations(t *testing.T) {
+	for _, c := range typical {
+		text := fill(c.text)
+		if got := testing.AllocsPerRun(100, func() { redact.Text(text) }); got > c.allocations {
+			t.Errorf("%s: %v allocations, want %v at most", c.name, got, c.allocations)
+		}
+		if got := testing.AllocsPerRun(100, func() { redact.Line(text, 1000) }); got > c.allocations {
+			t.Errorf("%s: %v allocations of Line, want %v at most", c.name, got, c.allocations)
+		}
+	}
+}

@@ -1,0 +1,45 @@
+package redact_test
+
+import (
+	"strings"
+	"testing"
+)
+
+// fragments are what means something to the scanner, for texts that reach every state of it.
+var fragments = []string{
+	"cpf", "CPF", "CNS", "carteira", "telefone", "email", "nome", "name", "paciente", "Beneficiário", "nascimento", "prontuário", "endereco", "RG",
+	"documento", "cnpj", "CNPJ", "protocolo", "guias", "NSU", "CLM-", "key", "timestamp", "sus", "cartão", "Dr. ", "BRL", "R$", "ans:", "na operadora ",
+	"Maria", "JOSE", "da", "Silva", "de", "e", "A", "o", "X", "não", "inválido", "foo", "Bar", "fooBar", "nomeBeneficiario", "numeroCarteira", "é um ",
+	"value '", "valor", "element", "type", "of", " '", "' of element '", "ans:cpf'",
+	cpf, punctuated(cpf), badCPF, "123", "45", "6", "789", "1234", "12", "123456", "12345678", "1234567890", "123456789", visa, "4111", "1111", "5678",
+	"11", "91234", "0001", "55", "2025", "01", "10", "40", "700", "0000", "0005", cns, "99", "192", "168", "1.504,00", "12345678901234567890123",
+	" ", " ", " ", ".", "-", "/", ",", ":", "=", "\"", "'", "<", ">", "</", "(", ")", "+", "@", "_", ";", "&", "%", "?", "#", "[", "]", "{", "}", "$", "*", "|",
+	"%20", "%40", "%22", "%25", "%C3%A3", "&quot;", "&amp;", "&#64;", "&atilde;", `\"`, `\u0022`, `\`, "\n", "\u200b", "\u00a0", "\x1b[31m", "\xe3", "１", "٣",
+	"[CPF]", "[NAME]", "[E-MAIL]", "[CARD]", "[PHONE]", "[BIRTHDATE]", "x.com", "com", "br", "whatsapp.net", "://", "http", "http://h/", "T", "Z",
+	"deadbeef", "a1b2c3d4", "-e89b-12d3-a456-", "426614174000", "CDATA[", "<![CDATA[",
+}
+
+// FuzzText feeds any bytes.
+func FuzzText(f *testing.F) {
+	for _, c := range taken {
+		f.Add(fill(c.text))
+	}
+	for _, c := range kept {
+		f.Add(fill(c.text))
+	}
+	f.Fuzz(func(t *testing.T, s string) { holds(t, s) })
+}
+
+// FuzzFragments feeds texts put together from the fragments: one byte names one.
+func FuzzFragments(f *testing.F) {
+	for i := range len(fragments) {
+		f.Add([]byte{byte(i), byte(7 * i), byte(13 * i), byte(29 * i), byte(31 * i), byte(i + 1)})
+	}
+	f.Fuzz(func(t *testing.T, which []byte) {
+		var b strings.Builder
+		for _, i := range which[:min(len(which), 100)] {
+			b.WriteString(fragments[int(i)%len(fragments)])
+		}
+		holds(t, b.String())
+	})
+}

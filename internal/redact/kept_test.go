@@ -1,0 +1,97 @@
+package redact_test
+
+import (
+	"strings"
+	"testing"
+
+	"retry-worker/internal/redact"
+)
+
+// kept are texts in which nothing is anybody's.
+var kept = []struct{ why, text string }{
+	{"nothing", ""},
+	{"RN-BIL-005", "TIMEOUT - Connection timeout after 30s"},
+	{"the codes of both rules", "INVALID_PATIENT_DATA INSURANCE_EXPIRED AUTHORIZATION_DENIED DUPLICATE_CLAIM INVALID_PROCEDURE_CODE TIMEOUT CONNECTION_ERROR SERVICE_UNAVAILABLE NETWORK_ERROR TEMPORARY_ERROR RATE_LIMIT SERVER_ERROR MAX_RETRIES_EXCEEDED PERMANENT_ERROR 503 504"},
+	{"ANS faults", "DestinatarioInvalido RemetenteInvalido LoginInvalido VersaoInvalida HashInvalido SchemaInvalido ErroInesperadoServidor"},
+	{"a TISS fault's text", "Não foi possível validar o arquivo XML. Hash informado no XML inválido!"},
+	{"table 38", "5001, 5002, 5014, 5028, 5027, 1307, 1323, 1206, 1801, 2601, 5034, 5042; 1006, 1007, 1201, 1402, 1407, 1701; 1308 5053"},
+	{"table 38 with texts", "1206 - CPF/CNPJ inválido; 1013 - cadastro do beneficiário com problemas; 1007 beneficiário fora da cobertura"},
+	{"HTTP statuses", "HTTP 503, status=429, [502], 504 Gateway Time-out, error code: 500"},
+
+	// claims
+	{"RN-BIL-005's", "CLM-001-1234567890 CLM-001-123 CLM-ENC-001-1234567890"},
+	{"a valid CPF at the end", "CLM-ENC-001-{cpf}, conta CLM-001-{cpf}: CPF inválido"},
+	{"a valid CNS, card or telephone at the end", "CLM-1-{cns} CLM-1-{card} CLM-1-5511912345678 CLM-11-91234-5678"},
+	{"in JSON, quoted, with other signs", `{"claimId":"CLM-001-{cpf}"} 'CLM-001-{cpf}' claim_CLM-001-{cpf} CLM-HSP.SUL-001-{cpf} CLM-A/B-{cpf} clm-x_1-{cpf}`},
+	{"labelled as a person's all the same", "CPF do beneficiário na conta CLM-001-{cpf}"},
+
+	// protocols
+	{"labels", "protocolo {prot}, protocol {prot}, número do protocolo {prot}, guia {prot}, lote {prot}, NSU {prot}"},
+	{"signs", "protocolo: {prot} protocolo={prot} protocolo nº {prot} PROTOCOLO Nº: {prot} protocolo #{prot} protocolo ({prot}) prot. {prot} NSU{prot}"},
+	{"words between", "Protocolo já utilizado: {prot}; guia de consulta {prot}; lote de guias TISS nº {prot}; guia não encontrada: {prot}; guia já apresentada {prot}"},
+	{"JSON and XML", `"numeroProtocolo":"{prot}" "protocolo":{"numero":"{prot}"} \"nsu\":\"{prot}\" <ans:numeroGuiaPrestador>{prot}</ans:numeroGuiaPrestador> <ans:numeroLote>{prot}</ans:numeroLote> &lt;protocolo&gt;{prot}&lt;/protocolo&gt;`},
+	{"XML and JSON over lines", "<ans:numeroLote>\n\t{prot}\n</ans:numeroLote> \"guia\": {\n  \"numero\": \"{prot}\"\n}"},
+	{"other numbers' forms", "protocolo {cns}, guia {card}, lote 5511912345678, NSU 11912345678, guia 1234-5678, protocolo 11-91234-5678, lote {badcns}"},
+	{"groups", "protocolo 2025/{prot}, protocolo 2025.{prot}-1, protocolo PRT-2025-{prot}, guia ABC{prot}, guia 123_{prot}"},
+	{"longer than a number", "guia 12345678901234567890123456789012345, protocolo " + strings.Repeat("1-", 40) + "1"},
+	{"lists", "guias {prot}, {cpf} e {cns}; lotes {prot}/{cpf2}"},
+	{"behind a person's label", "CPF inválido na guia {prot}; paciente da guia {prot}"},
+	{"digits of another script behind", "protocolo 12\u200b３, CLM-1-2\u200b3, 2025-01-12３"},
+	{"other scripts", "protocolo １２３４５６７８９０９"},
+	{"an engine's key", "Expected to complete job with key '{key}', but no such job was found; processInstanceKey={key}"},
+	{"an instant in milliseconds", `"timestamp":` + luhnOf("173667840012")},
+
+	// amounts, dates, instants
+	{"amounts", "R$ 1.504,00; R$ 12.345.678,90; R$123.456.789,01; BRL {cpf}; US$ {card}; valor 1504.00; 123.456.789,01; 123,456,789.01"},
+	{"dates", "12/01/2025, 2025-01-12, 12-01-2025, 12.01.2025, 01/2025, competência 202501, 20250112"},
+	{"times", "10:40, 10:40:00, 10:40:41.912345678, 2025-01-12 10:40:41,912, 10:40:00-0300"},
+	{"RFC 3339", "2025-01-12T10:40:00Z 2025-01-12T10:40:41.912345678Z 2025-01-12T10:40:00.5-03:00 2025-01-12t10:40:00+00:00"},
+	{"compact", "20250112104000 20250112T104000Z 20250112104000123"},
+	{"behind a person's label", "CPF inválido em 12/01/2025 10:40; beneficiário suspenso desde 12/01/2025; CPF 2025-01-12T10:40:00Z"},
+	{"no birth's", "data 12/03/1980; emissão 1980-03-12; validade 12/03/2030"},
+
+	// technical
+	{"UUIDs", "123e4567-e89b-12d3-a456-426614174000 123E4567-E89B-12D3-A456-551191234567 00000000-0000-0000-0000-{cpf}1 id=12345678-1234-1234-1234-551191234567, paciente 12345678-1234-1234-1234-123456789012"},
+	{"UUIDs of digits like cards", "12345678-" + cut(luhnOf("400012345678901"), []int{4, 4, 4, 4}, "-") + "12345678"},
+	{"a number before a UUID, an address or a date", "503 " + cpfOf("503123456")[3:] + "-0000-0000-0000-000000000000, 503 100.100.10.100, " + beforeDate + " 10:40"},
+	{"hashes", "d41d8cd98f00b204e9800998ecf8427e da39a3ee5e6b4b0d3255bfef95601890afd80709 e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"},
+	{"hashes with somebody's digits", "abcde{cpf}abcde{cpf} 4bf92f{cpf}4bf92f3577b34da 0af7651916cd43dd84{cpf}000a"[:49]},
+	{"addresses and ports", "192.168.100.10:8080 10.0.0.1 111.222.133.44 dial tcp 10.96.0.10:443: connect: connection refused [::1]:9600 2001:db8::8a2e:370:7334"},
+	{"stack traces", "at br.com.hospital.Envio.enviar(Envio.java:15037)\n\tat java.base/java.lang.Thread.run(Thread.java:840)\nmain.go:123 +0x1d4 Object@6d06d69c goroutine 12345678 [running]"},
+	{"URLs", "https://portal.operadora.com.br:8443/tiss/v4_01/{cpf}/{cns}/lote.xml http://10.0.0.1/{card}?x=1 s3://b/{cpf}"},
+	{"URLs with an at sign", "https://medium.com/@ana https://cdn.com/npm/pkg@1.2.3/a.js"},
+	{"versions", "retry-worker/1.2.3 Go/1.26.8 Chrome/120.0.6099.109 Mozilla/5.0 grpc-go/1.85.0"},
+	{"at signs", "@everyone, a@b, com.foo.Bar@1a2b3c, @types/node, sdk@8.5.0, a@b.c"},
+	{"numbers", "0.123456789 1234567 1e10 -12 12345678901234567890123 99.99% 1/2 3x4 30 s, 5 de 10"},
+	{"ANS registry", "registro ANS 123456, operadora 123456, beneficiário da operadora 123456"},
+	{"a company", "CNPJ {cnpj.}, {cnpj.}, {cnpj}, CNPJ: 12345678000100, cpfCnpj={cnpj}, CPF/CNPJ: {cnpj}, CNPJ/CPF {cnpj}, 12345678/0001-95, 12.345.678.0001-95"},
+	{"eleven digits of something else", "contrato {bad}, sequência 00000000001"},
+	{"long numbers of something else", "{badcns} {badcard} 12345678901234"},
+	{"short labelled numbers", "CPF 1206, telefone 192, carteira 503, paciente 42"},
+
+	// words
+	{"roles without a name", "Paciente não encontrado. PACIENTE NAO CADASTRADO. Beneficiário inválido. beneficiário sem cobertura. Titular com plano suspenso. Paciente, guia e lote."},
+	{"English genitive", "the patient's chart is missing, patients' charts"},
+	{"labels in messages", "O campo 'nome' é obrigatório; nome: campo obrigatório; nomeBeneficiario: must not be blank; \"nome\":null; \"nome\":\"\"; cpf inválido; e-mail ausente; telefone: undefined"},
+	{"names of things", "nome do arquivo: lote.xml; nomeArquivo=Lote; nome_fantasia: Hospital; file name: x; host name Portal; Name or service not known; name=tiss-submission; nome da operadora: Unimed"},
+	{"JavaScript's errors", `{"name":"AxiosError","message":"Request failed with status code 503","code":"ERR_BAD_RESPONSE"} paciente: AxiosError`},
+	{"schema messages", "cvc-complex-type.2.4.a: Invalid content was found starting with element 'ans:nomeBeneficiario'. One of '{\"http://www.ans.gov.br/padroes/tiss/schemas\":cpf}' is expected."},
+	{"quoted values of other fields", "The value '123456789012' of element 'ans:numeroGuiaPrestador' is not valid. value 'abc' of type 'xs:integer', value '' of element 'nome', value 'null' of element 'nome', value 'Maria"},
+	{"quoted over lines", "value 'Maria\nda Silva' of element 'nome'; endereco='Rua\nX'"},
+	{"a label of another kind, or of the next number, behind", "contrato {bad}, carteira; contrato {bad} - guia; contrato {bad} CPF [CPF]"},
+	{"closing tags", "<nome></nome>TIMEOUT <ans:nome_paciente/></ans:nome_paciente> Falha"},
+	{"dangling signs", `% %4 %zz & &amp &x; \ \u12 \x " ' < </ [ + ( @ : :// $ CLM CLM- \\\\ [CPF [NOPE] {`},
+	{"e-mail signs alone", "a @ b, @, a@, @b.com, .@b.com"},
+	{"marks", "[CPF] [CNS] [E-MAIL] [PHONE] [CARD] [NAME] [BIRTHDATE] [ID] [ADDRESS] [USER]"},
+	{"no Latin letters", "паciente 日本語 العربية ñandú × ÷ ß"},
+	{"TRD-0003", "404 Not Found: numero nao existe; 429 Too Many Requests; Evolution API fora do ar"},
+}
+
+func TestTheRestIsKept(t *testing.T) {
+	for _, c := range kept {
+		text := fill(c.text)
+		if got := redact.Text(text); got != text {
+			t.Errorf("%s:\n text %q\n got  %q", c.why, text, got)
+		}
+	}
+}

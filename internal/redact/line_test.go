@@ -1,0 +1,73 @@
+package redact_test
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"retry-worker/internal/redact"
+)
+
+func TestLine(t *testing.T) {
+	for _, c := range []struct {
+		why, text string
+		max       int
+		want      string
+	}{
+		{"as it is", "TIMEOUT - Connection timeout after 30s", 100, "TIMEOUT - Connection timeout after 30s"},
+		{"exactly as long", "TIMEOUT", 7, "TIMEOUT"},
+		{"one byte too long", "TIMEOUT", 6, "TIM…"},
+		{"nothing but the sign", "TIMEOUT", 3, "…"},
+		{"not even the sign", "TIMEOUT", 2, ""},
+		{"no room", "TIMEOUT", 0, ""},
+		{"less than none", "TIMEOUT", -1, ""},
+		{"no limit", "a\nb", math.MaxInt, "a b"},
+		{"at the end of a character", "ação", 5, "a…"},
+		{"line breaks of all kinds", "a\nb\rc\td\ve\ff\u0085g\u2028h\u2029i", 100, "a b c d e f g h i"},
+		{"a forged line", "x\r\n{\"level\":\"info\"}", 100, "x  {\"level\":\"info\"}"},
+		{"ANSI", "\x1b[31mred\x1b[0m \x1b]0;title\x07 \u009b1m", 100, "\ufffd[31mred\ufffd[0m \ufffd]0;title\ufffd \ufffd1m"},
+		{"controls", "a\x00b\x08c\x7fd\u0080e", 100, "a\ufffdb\ufffdc\ufffdd\ufffde"},
+		{"bidi", "a\u202eb\u2066c\u2069d\u200fe\u061cf", 100, "a\ufffdb\ufffdc\ufffdd\ufffde\ufffdf"},
+		{"no width", "a\u200bb\ufeffc\u2060d\u00ade\U000e0041f", 100, "a\ufffdb\ufffdc\ufffdd\ufffde\ufffdf"},
+		{"joiners", "👩\u200d⚕", 100, "👩\u200d⚕"},
+		{"no UTF-8", "Jo\xe3o \xff\xc3", 100, "Jo\ufffdo \ufffd\ufffd"},
+		{"other scripts", "çãé 日本語 ñ ¡!", 100, "çãé 日本語 ñ ¡!"},
+		{"redacted first", "CPF {cpf} inválido", 100, "CPF [CPF] inválido"},
+		{"redacted, then cut", "erro: {cpf} inválido", 12, "erro: […"[:6] + "…"},
+		{"a mark that just fits", "erro: {cpf} inválido", 14, "erro: [CPF]…"},
+		{"hidden digits do not come together", "1234567\x1b[1m80" + cpf[9:], 100, "[CPF]"},
+		{"e-mail across the cut", "a: " + strings.Repeat("m", 60) + "@exemplo.com", 20, "a: [E-MAIL]"},
+		{"a name across the cut", "paciente Maria da Silva Souza não encontrado", 16, "paciente …"},
+		{"an opening bracket", "abc [x] defghij", 9, "abc [x…"},
+	} {
+		if got := redact.Line(fill(c.text), c.max); got != c.want {
+			t.Errorf("%s: Line(%q, %d)\n got  %q\n want %q", c.why, fill(c.text), c.max, got, c.want)
+		}
+	}
+}
+
+// TestNoHalfNumberSurvivesTheCut, wherever it falls.
+func TestNoHalfNumberSurvivesTheCut(t *testing.T) {
+	text := fill("falha: CPF {bad}, CNS {cns4}, cartão {card-}, tel (11) {mobile}, ana.souza@exemplo.com.br, paciente Maria da Silva")
+	for max := range 3 * len(text) {
+		line := redact.Line(text, max)
+		if strings.ContainsAny(line, "0123456789@") || strings.Contains(line, "ana") || strings.Contains(line, "Mar") {
+			t.Errorf("Line(text, %d) is %q", max, line)
+		}
+	}
+}
+
+// TestHardTextsTakeLinearTime: 256 kB of what could make a scanner look ahead again and again take a few
+// milliseconds each; were one of them quadratic, minutes. BenchmarkLinear has the figures up to 1 MB.
+func TestHardTextsTakeLinearTime(t *testing.T) {
+	for _, text := range hard {
+		started := time.Now()
+		redact.Text(repeat(text, 1<<18))
+		if took := time.Since(started); took > 20*time.Second {
+			t.Errorf("256 kB of %q took %v", text, took)
+		}
+	}
+}
+
+func repeat(s string, size int) string { return strings.Repeat(s, size/len(s)+1)[:size] }

@@ -1,6 +1,9 @@
 package gatewaytest
 
-import "testing"
+import (
+	"context"
+	"testing"
+)
 
 // The tests here play the instants between a poll's steps, which no test from
 // outside can hit at will.
@@ -62,7 +65,7 @@ func TestAnAcknowledgementOverACutConnectionIsNone(t *testing.T) {
 		if cutFirst {
 			e.cutOff("c")
 		}
-		e.acknowledge(a, nil)
+		e.acknowledge(context.Background(), a, nil)
 		if !cutFirst {
 			if !a.Acked {
 				t.Fatal("not acknowledged at all")
@@ -72,5 +75,20 @@ func TestAnAcknowledgementOverACutConnectionIsNone(t *testing.T) {
 		if a.Acked {
 			t.Errorf("%s: it counts as acknowledged", name)
 		}
+	}
+}
+
+// TestAcknowledgementNobodyWaitsFor: a caller whose time was up was told nothing.
+func TestAcknowledgementNobodyWaitsFor(t *testing.T) {
+	e := engineWithJob(t)
+	a := &Answer{Method: CompleteJob, JobKey: e.AddJob(Job{Type: "work"}), Caller: "c"}
+	if err := e.apply(a, func(a *Answer, j *job) error { e.settle(j, a, Completed); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	gone, leave := context.WithCancel(context.Background())
+	leave()
+	e.acknowledge(gone, a, nil)
+	if a.Acked {
+		t.Error("it counts as acknowledged")
 	}
 }

@@ -153,7 +153,7 @@ func (e *Engine) command(ctx context.Context, a *Answer, effect func(*Answer, *j
 		e.noteUnreached(a, err)
 	}
 	err = e.end(c, err)
-	e.acknowledge(a, err)
+	e.acknowledge(ctx, a, err)
 	return err
 }
 
@@ -272,7 +272,7 @@ func (e *Engine) other(ctx context.Context, c Call, a *Answer, effect func() err
 		err = e.answer(ctx, p, err)
 	}
 	err = e.end(c, err)
-	e.acknowledge(a, err)
+	e.acknowledge(ctx, a, err)
 	return err
 }
 

@@ -1,6 +1,7 @@
 package gatewaytest
 
 import (
+	"context"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -136,9 +137,10 @@ func (e *Engine) noteUnreached(a *Answer, err error) {
 	e.note(e.jobs[a.JobKey], a)
 }
 
-// acknowledge notes that the caller was told of its success.
-func (e *Engine) acknowledge(a *Answer, err error) {
-	if err != nil || a == nil || !e.kept.Load() {
+// acknowledge notes that the caller was told of its success; one that has given
+// up meanwhile was not.
+func (e *Engine) acknowledge(ctx context.Context, a *Answer, err error) {
+	if err != nil || ctx.Err() != nil || a == nil || !e.kept.Load() {
 		return
 	}
 	e.mu.Lock()

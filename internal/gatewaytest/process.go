@@ -168,9 +168,27 @@ func executable(token xml.Token) (id string) {
 	return id
 }
 
+// has tells whether the process's file has an element with that id.
+func (p *Process) has(id string) bool {
+	for d := xml.NewDecoder(bytes.NewReader(p.content)); ; {
+		token, err := d.Token()
+		if err != nil {
+			return false // the end: it was read when it was deployed
+		}
+		start, _ := token.(xml.StartElement)
+		for _, a := range start.Attr {
+			if a.Name.Local == "id" && a.Value == id {
+				return true
+			}
+		}
+	}
+}
+
 // CreateRequest starts a process instance: by definition key, or by process id
-// and version (-1 or 0: the latest).
+// and version (-1 or 0: the latest). StartElements are ids of elements to begin
+// at; the stub only looks whether the process has them.
 type CreateRequest struct {
+	StartElements []string
 	DefinitionKey int64
 	BpmnProcessID string
 	Version       int
@@ -181,7 +199,7 @@ type CreateRequest struct {
 
 // Create starts a process instance with the jobs [EngineOptions].Jobs gives it.
 // Errors: NOT_FOUND for a process that was not deployed, INVALID_ARGUMENT for
-// variables that are no JSON object.
+// variables that are no JSON object and for an element the process has not.
 func (e *Engine) Create(ctx context.Context, r CreateRequest) (started Instance, err error) {
 	c := Call{Method: CreateProcessInstance, Caller: r.Caller}
 	err = e.other(ctx, c, nil, func() error {
@@ -191,6 +209,11 @@ func (e *Engine) Create(ctx context.Context, r CreateRequest) (started Instance,
 		p, ok := e.process(r)
 		if !ok {
 			return status.Errorf(codes.NotFound, "no process %q, version %d, key %d", r.BpmnProcessID, r.Version, r.DefinitionKey)
+		}
+		for _, id := range r.StartElements {
+			if !p.has(id) {
+				return status.Errorf(codes.InvalidArgument, "process %q has no element %q to begin at", p.BpmnProcessID, id)
+			}
 		}
 		e.nextKey++
 		started = Instance{Key: e.nextKey, Process: p, Variables: r.Variables, TenantID: r.TenantID}

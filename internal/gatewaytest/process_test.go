@@ -75,3 +75,20 @@ func TestCreateByKeyAndByVersion(t *testing.T) {
 		}
 	}
 }
+
+// TestCreateAtAnElement: where a process is to begin at elements it has not, nothing begins.
+func TestCreateAtAnElement(t *testing.T) {
+	g, c := start(t, gatewaytest.Options{})
+	ctx := deadline(t)
+	const withTask = `<definitions><process id="P" isExecutable="true"><task id="there"/></process></definitions>`
+	if _, err := g.Deploy(ctx, "", []gatewaytest.Resource{{Name: "p.bpmn", Content: []byte(withTask)}}); err != nil {
+		t.Fatal(err)
+	}
+	for element, want := range map[string]codes.Code{"there": codes.OK, "elsewhere": codes.InvalidArgument} {
+		_, err := c.CreateProcessInstance(ctx, &pb.CreateProcessInstanceRequest{
+			BpmnProcessId: "P", Version: -1,
+			StartInstructions: []*pb.ProcessInstanceCreationStartInstruction{{ElementId: element}},
+		})
+		wantCode(t, element, err, want)
+	}
+}

@@ -156,7 +156,12 @@ func deployment(p Process) *pb.Deployment {
 
 func (s *service) CreateProcessInstance(ctx context.Context, in *pb.CreateProcessInstanceRequest) (*pb.CreateProcessInstanceResponse, error) {
 	conn, caller := callerOf(ctx)
+	var elements []string
+	for _, start := range in.StartInstructions {
+		elements = append(elements, start.ElementId)
+	}
 	i, err := s.gateway.Create(ctx, CreateRequest{
+		StartElements: elements,
 		DefinitionKey: in.ProcessDefinitionKey, BpmnProcessID: in.BpmnProcessId, Version: int(in.Version),
 		Variables: in.Variables, TenantID: in.TenantId, Caller: caller,
 	})

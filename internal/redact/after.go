@@ -72,15 +72,14 @@ func (s *scanner) takeQuoted(w *word) bool {
 		return false
 	}
 	start, end, next := quoted(s.in, w.end)
-	if end <= start || markAt(s.in[start:]) != none {
+	if end <= start {
 		return false
 	}
 	k := fieldAfter(s.in, next)
-	if k == none {
-		k = s.state.field
-	}
 	if !fits(s.in[start:end], k) {
-		return false
+		if k = s.state.field; !fits(s.in[start:end], k) {
+			return false
+		}
 	}
 	s.state.meet(w)
 	for s.pos = w.end; s.pos < start; {
@@ -91,8 +90,8 @@ func (s *scanner) takeQuoted(w *word) bool {
 	return true
 }
 
-// quoted finds the text in quotation marks that follows at s[i:], and what is behind it; none where end
-// is 0.
+// quoted finds the text without marks in quotation marks that follows at s[i:], and what is behind it;
+// none where end is 0.
 func quoted(s string, i int) (start, end, next int) {
 	r, size := seenAt(s, i)
 	if r == ' ' || r == ':' || r == '=' {
@@ -108,7 +107,7 @@ func quoted(s string, i int) (start, end, next int) {
 		if sign == r && n == size {
 			return start, end, end + n
 		}
-		if sign == '\n' {
+		if sign == '\n' || sign == '[' && markAt(s[end:]) != none {
 			break
 		}
 		end += n

@@ -19,8 +19,32 @@ var fragments = []string{
 	"deadbeef", "a1b2c3d4", "-e89b-12d3-a456-", "426614174000", "CDATA[", "<![CDATA[",
 }
 
+// found are texts for which a reading once did not hold what it must.
+var found = []string{
+	"endereco\"cpf" + cpf,
+	"prontuário123456paciente123456789091234567890",
+	punctuated(cpf) + "A" + luhnOf("123456789078"),
+	"guias" + punctuated(cpf) + "\u200b" + punctuated(cpf),
+	"value '20252025' of element '55x.comx.com" + cns + "' of element '",
+	"enderecoSilva12345678Beneficiário" + badCPF,
+	"a@bc.de." + cpf,
+	"paciente ana@x.com's Silva",
+	"100%22" + cpf[2:],
+	"Dr. value 'da' of element 'numeroCarteira" + cpf + "'",
+	"nomeBeneficiario value 'valorelement" + cpf + strings.Repeat("valorelement ", 15) + cpf + "'",
+}
+
+func TestFoundTexts(t *testing.T) {
+	for _, s := range found {
+		holds(t, s)
+	}
+}
+
 // FuzzText feeds any bytes.
 func FuzzText(f *testing.F) {
+	for _, s := range found {
+		f.Add(s)
+	}
 	for _, c := range taken {
 		f.Add(fill(c.text))
 	}

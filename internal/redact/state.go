@@ -171,13 +171,13 @@ func (t *state) number() {
 func (t *state) datum(k kind) {
 	t.money, t.short, t.ended, t.keep = false, false, false, keepNone
 	switch k {
-	case name, address:
+	case name:
 		t.name = noName
 	case cpf, cns, phone:
 		t.label, t.direct, t.words = k, false, 0
 	case card, birth: // "informada 123, cadastrada 124"
 		t.label, t.direct, t.words = k, true, 0
-	case id, user:
+	case id, user, address:
 		t.label, t.direct = none, false
 	}
 }

@@ -81,7 +81,7 @@ func Advice(err error) string {
 	case codes.PermissionDenied:
 		return "give this client the right to do it in the engine's identity management"
 	case codes.InvalidArgument:
-		return "check RETRY_WORKER_TENANT_IDS: the engine knows no such tenant, or has multi-tenancy off"
+		return "check RETRY_WORKER_TENANT_IDS: with multi-tenancy on it must name tenants the engine knows, with it off it must be empty"
 	case codes.Unimplemented:
 		return "is that a Zeebe gateway's gRPC port (26500 by default)?"
 	default:

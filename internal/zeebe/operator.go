@@ -89,6 +89,8 @@ func (c *Client) HasProcess(ctx context.Context, processID, tenant string) (bool
 		StartInstructions: []*pb.ProcessInstanceCreationStartInstruction{{ElementId: noSuch}},
 	})
 	switch status.Code(err) {
+	case codes.OK:
+		return true, fmt.Errorf("look for the process %s: the gateway ignores where an instance is to begin, and started one", processID)
 	case codes.NotFound:
 		return false, nil
 	case codes.InvalidArgument:

@@ -33,7 +33,8 @@ const (
 	// refreshEarly is how long before its end a token is replaced, a fifth of its life at most; while it
 	// lasts it is used on if the identity provider is down.
 	refreshEarly = 30 * time.Second
-	// tokenPauseFirst and tokenPauseMost bound the pause after a failed token request.
+	// tokenPauseFirst and tokenPauseMost bound the pause after a token request that failed, or whose token
+	// the engine did not take.
 	tokenPauseFirst = time.Second
 	tokenPauseMost  = 15 * time.Second
 )
@@ -129,16 +130,25 @@ func (s *tokenSource) refresh() {
 	defer close(s.running)
 	defer func() { s.running = nil }()
 	if err == nil {
-		s.token, s.refused, s.pause = token, "", 0
+		if s.refused == "" {
+			s.pause = 0
+		} else { // the engine may not take this one either
+			s.longerPause()
+		}
+		s.token, s.refused = token, ""
 		s.renew = token.Expiry.Add(-min(refreshEarly, time.Until(token.Expiry)/5))
-		s.next = time.Now().Add(tokenPauseFirst) // tokens that hardly last must not become a storm
+		s.next = time.Now().Add(max(s.pause, tokenPauseFirst)) // tokens that hardly last must not become a storm
 		s.failure = &tokenError{errors.New("the last token has ended already; check the identity provider's token lifetime and this machine's clock")}
 		return
 	}
 	s.failure = &tokenError{describeTokenFailure(err)}
-	s.pause = min(max(2*s.pause, tokenPauseFirst), tokenPauseMost)
+	s.longerPause()
 	s.next = time.Now().Add(s.pause)
 	s.log.Warn("no token from the identity provider; asking again", zap.Error(s.failure), zap.Duration("pause", s.pause))
+}
+
+func (s *tokenSource) longerPause() {
+	s.pause = min(max(2*s.pause, tokenPauseFirst), tokenPauseMost)
 }
 
 // describeTokenFailure keeps the provider's answer out: it may repeat the secret.

@@ -1,0 +1,84 @@
+package faults_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"retry-worker/e2e/engine/child"
+)
+
+// jail is a root directory that holds the program and nothing else, and that it cannot write to.
+type jail struct {
+	t         *testing.T
+	root, how string
+	ways      []string // the command's arguments
+}
+
+// The ways to a read-only root, the strictest first. Each runs in a shell with the directory as $1 and
+// the program inside it as $2.
+var jails = []struct{ how, unshare, script string }{
+	{"root file system mounted read-only, chroot", "-m",
+		`mount --bind "$1" "$1" && mount -o remount,ro,bind "$1" && ! touch "$1/x" 2>/dev/null && exec chroot "$1" "$2" $3`},
+	{"the same in a user name space", "-rm",
+		`mount --bind "$1" "$1" && mount -o remount,ro,bind "$1" && ! touch "$1/x" 2>/dev/null && exec chroot "$1" "$2" $3`},
+	{"chroot as nobody, who may write nowhere", "",
+		`exec chroot --userspec=65534:65534 "$1" "$2" $3`},
+	{"read-only working directory only: no right to do more here", "",
+		`cd "$1" && ! touch x 2>/dev/null && exec "./$2" $3`},
+}
+
+// newJail finds the strictest way that works here.
+func newJail(t *testing.T) *jail {
+	t.Helper()
+	j := &jail{t: t, root: t.TempDir()}
+	content, err := os.ReadFile(binary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(j.root, program0), content, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(j.root, 0o555); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.Chmod(j.root, 0o755) }) // so that it can be removed
+	for _, way := range jails {
+		j.how, j.ways = way.how, []string{"sh", "-c", way.script, "sh", j.root, "/" + program0}
+		if way.unshare != "" {
+			j.ways = append([]string{"unshare", way.unshare}, j.ways...)
+		}
+		if out, err := exec.Command(j.ways[0], append(j.ways[1:], "version")...).CombinedOutput(); err == nil {
+			t.Logf("the program runs with: %s", j.how)
+			return j
+		} else {
+			t.Logf("not possible here: %s: %v %s", j.how, err, out)
+		}
+	}
+	t.Fatal("no way to run the program read-only")
+	return nil
+}
+
+const program0 = "retry-worker"
+
+// command starts the program there, with no more environment than the caller gives it.
+func (j *jail) command() child.Command {
+	path, err := exec.LookPath(j.ways[0])
+	if err != nil {
+		j.t.Fatal(err)
+	}
+	return child.Command{Path: path, Args: j.ways[1:]}
+}
+
+// unchanged fails where the program left anything behind.
+func (j *jail) unchanged() {
+	j.t.Helper()
+	entries, err := os.ReadDir(j.root)
+	if err != nil {
+		j.t.Fatal(err)
+	}
+	if len(entries) != 1 {
+		j.t.Errorf("the root holds %v, want the program only", entries)
+	}
+}

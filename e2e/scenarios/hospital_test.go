@@ -1,0 +1,166 @@
+package scenarios
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+
+	"retry-worker/e2e/engine"
+	"retry-worker/internal/worker"
+	"retry-worker/internal/zeebe"
+)
+
+// submitClaim is the job type of the hospital's own worker.
+const submitClaim = "submit-claim"
+
+// claim is what an instance starts with, and what everybody around the worker will say to it. It travels
+// in the instance, so that whoever takes a job knows.
+type claim struct {
+	// Failures are the variables of the error that each submission ends with, one after the other; the
+	// submission after the last one is accepted.
+	Failures []map[string]any `json:"failures"`
+	// Reviews are what the people do with the dead letters, one after the other.
+	Reviews []review `json:"reviews"`
+}
+
+// review is one decision of a person: to discard, or to send the claim again after a pause.
+type review struct {
+	Discard bool          `json:"discard"`
+	Pause   time.Duration `json:"pause"`
+}
+
+// failing is a claim that fails with texts, one a submission.
+func failing(texts ...string) claim {
+	var c claim
+	for _, text := range texts {
+		c.Failures = append(c.Failures, map[string]any{"submissionError": text})
+	}
+	return c
+}
+
+// seen are the variables that a worker of another author asks for: all of the contract's, and its own.
+var seen = []string{
+	"scenario", "claimId", "submissionError", "retryCount", "lastSubmissionTime", "shouldRetry", "maxRetries", "backoffMinutes",
+	"backoffDuration", "nextRetryTime", "retryReason", "errorClassification", "originalError", "retryPolicy", "deadLetterId",
+	"responsibleTeam", "reviewDecision", "reviewReason", "reviewedBy",
+}
+
+// hospital plays the portal and the people. It throws plain BPMN errors, whose variables only the
+// boundary event maps, as other clients do.
+type hospital struct {
+	broker *engine.Broker
+
+	mu      sync.Mutex
+	done    map[int64]worker.Reply        // by job key: a job delivered twice gets the same answer
+	turns   map[int64]int                 // submissions and reviews so far, by instance and by −instance
+	visited map[int64][]map[string]string // variables that the jobs of an instance saw, in order
+}
+
+// openHospital plays it until the test ends.
+func openHospital(t *testing.T, b *engine.Broker) *hospital {
+	t.Helper()
+	client, err := zeebe.Dial(zeebe.Options{Address: b.GatewayAddress(), Plaintext: true, PlainErrors: true}, zap.NewNop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &hospital{broker: b, done: make(map[int64]worker.Reply), turns: make(map[int64]int), visited: make(map[int64][]map[string]string)}
+	w := worker.New(client, worker.Config{
+		Name: "hospital", JobTimeout: 10 * time.Second, PollTimeout: 500 * time.Millisecond, MaxJobsActive: 32, Concurrency: 8,
+	}, []worker.Subscription{
+		{JobType: submitClaim, Variables: seen, Handler: h.answer(h.submit)},
+		{JobType: worker.RetryReview, Variables: seen, Handler: h.answer(h.review)},
+	}, worker.NoHooks(), zap.NewNop())
+	stop, close := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { w.Run(stop, context.Background()) })
+	t.Cleanup(func() {
+		close()
+		running.Wait()
+		_ = client.Close()
+	})
+	return h
+}
+
+// answer makes a handler of what is to be said to a claim the n-th time, from 0.
+func (h *hospital) answer(say func(context.Context, claim, int, int64) worker.Reply) worker.Handler {
+	return func(ctx context.Context, j *worker.Job) worker.Reply {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if reply, again := h.done[j.Key]; again {
+			return reply
+		}
+		raw := make(map[string]json.RawMessage)
+		var c claim
+		if err := json.Unmarshal([]byte(j.Variables), &raw); err != nil {
+			panic(err)
+		}
+		if err := json.Unmarshal(raw["scenario"], &c); err != nil {
+			panic(err) // an instance that is none of the scenarios'
+		}
+		variables := make(map[string]string)
+		for name, value := range raw {
+			variables[name] = string(value)
+		}
+		h.visited[j.ProcessInstanceKey] = append(h.visited[j.ProcessInstanceKey], variables)
+		turn := j.ProcessInstanceKey
+		if j.Type == worker.RetryReview {
+			turn = -turn
+		}
+		reply := say(ctx, c, h.turns[turn], j.ProcessInstanceKey)
+		h.turns[turn]++
+		h.done[j.Key] = reply
+		return reply
+	}
+}
+
+func (h *hospital) submit(_ context.Context, c claim, n int, _ int64) worker.Reply {
+	if n >= len(c.Failures) {
+		return worker.Reply{Action: worker.Completed, Variables: "{}"}
+	}
+	return worker.Reply{Action: worker.Thrown, Error: worker.BPMNError{
+		Code: "SUBMISSION_FAILED", Message: "the portal did not accept the claim", Variables: jsonOf(c.Failures[n]),
+	}}
+}
+
+func (h *hospital) review(ctx context.Context, c claim, n int, instance int64) worker.Reply {
+	r := c.Reviews[n]
+	if r.Discard {
+		return worker.Reply{Action: worker.Completed, Variables: jsonOf(map[string]any{
+			"reviewDecision": "discard", "reviewReason": "not worth it", "reviewedBy": "e2e",
+		})}
+	}
+	now := time.Now()
+	if r.Pause > 0 { // it shall be waited for, wherever the broker's clock is
+		var err error
+		if now, err = h.broker.Time(ctx); err != nil {
+			panic(err)
+		}
+	}
+	visits := h.visited[instance]
+	var count int
+	_ = json.Unmarshal([]byte(visits[len(visits)-1]["retryCount"]), &count) // asserted elsewhere
+	return worker.Reply{Action: worker.Completed, Variables: jsonOf(map[string]any{
+		"reviewDecision": "reprocess", "reviewReason": "data corrected", "reviewedBy": "e2e", "shouldRetry": true,
+		"retryCount": count + 1, "backoffMinutes": int(r.Pause.Minutes()), "backoffDuration": "PT0M",
+		"nextRetryTime": now.Add(r.Pause).UTC().Truncate(time.Second).Format(time.RFC3339),
+	})}
+}
+
+// visits are the variables that the jobs of an instance saw, in order.
+func (h *hospital) visits(instance int64) []map[string]string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return append([]map[string]string(nil), h.visited[instance]...)
+}
+
+func jsonOf(v any) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return string(b)
+}

@@ -1,0 +1,199 @@
+package scenarios
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// step is what R5 and R8 say of the analysis that finds so many retries made.
+type step struct{ least, most int }
+
+// ladder of tiss-submission, in minutes.
+var ladder = []step{{5, 6}, {8, 12}, {16, 24}, {32, 48}, {64, 96}}
+
+func TestSuccessAfterTwoRetries(t *testing.T) {
+	eachVersion(t, func(s *scene) {
+		s.setClockRight()
+		s.hospital = openHospital(s.t, s.Broker)
+		c := failing("TIMEOUT - Connection timeout after 30s", "HTTP 503 Service Unavailable")
+		keys := []int64{s.submit(s.claimID(1), c, nil)}
+		s.awaitScheduled(keys, 0)
+		s.watchNothingHappenBefore(keys[0])
+		s.climb(keys, 0)
+		s.awaitScheduled(keys, 1)
+		s.watchNothingHappenBefore(keys[0])
+		s.climb(keys, 1)
+		s.awaitEnded(keys...)
+
+		i := s.instance(keys[0])
+		s.expectVariables(i, map[string]string{
+			"shouldRetry": "true", "retryCount": "2", "maxRetries": "5", "retryReason": `"Transient error, retry 2 of 5"`,
+			"errorClassification": `"TRANSIENT"`, "originalError": jsonOf("HTTP 503 Service Unavailable"),
+			"retryPolicy": `"tiss-submission"`, "deadLetterId": "null", "responsibleTeam": "null", "submissionError": "null",
+		})
+		if i.endedBy != "resubmission_recorded" {
+			s.t.Errorf("the process ended at %s, expected resubmission_recorded", i.endedBy)
+		}
+		s.expectCounts(counts{
+			"submit-claim error thrown": 2, "submit-claim completed": 1, "analyze-retry completed": 2,
+			"record-retry-outcome completed": 1, "timers triggered": 2 + 2, "processes completed": 1 + 2, // two witnesses
+		})
+		s.done("success after two retries", "1 instance, 2 retries")
+	})
+}
+
+func TestWholeLadderThenReviewThenSuccess(t *testing.T) {
+	eachVersion(t, func(s *scene) {
+		s.setClockRight()
+		s.hospital = openHospital(s.t, s.Broker)
+		const claims = 5 // each with a jitter of its own
+		c := failing("HTTP 504", "TIMEOUT", "CONNECTION_ERROR: reset", "Resposta inesperada", "429 rate limit", "TIMEOUT: the last one")
+		c.Reviews = []review{{Pause: 10 * time.Minute}}
+		var keys []int64
+		for n := range claims {
+			keys = append(keys, s.submit(s.claimID(n), c, nil))
+		}
+		for made := range ladder {
+			s.awaitScheduled(keys, made)
+			s.climb(keys, made)
+		}
+		s.awaitAll(keys, "the review to send the claims again", func(i *instance) bool {
+			return i.waiting() && len(i.timers) == len(ladder)+1
+		})
+		for _, key := range keys {
+			s.expectLimitReached(key)
+		}
+		s.climb(keys, len(ladder))
+		s.awaitEnded(keys...)
+		for _, key := range keys {
+			i := s.instance(key)
+			s.expectVariables(i, map[string]string{"reviewDecision": `"reprocess"`, "retryCount": "6", "submissionError": "null"})
+			if i.endedBy != "resubmission_recorded" {
+				s.t.Errorf("the process ended at %s, expected resubmission_recorded", i.endedBy)
+			}
+		}
+		s.expectCounts(counts{
+			"submit-claim error thrown": 6 * claims, "submit-claim completed": claims,
+			"analyze-retry completed": 5 * claims, "analyze-retry error thrown": claims,
+			"retry-review completed": claims, "record-retry-outcome completed": claims,
+			"timers triggered": 6 * claims, "processes completed": claims,
+		})
+		s.done("ladder, limit, review, success", "%d instances, %d retries each", claims, len(ladder)+1)
+	})
+}
+
+// awaitScheduled waits until the analysis after so many retries has led each instance to a timer, and
+// holds what the process then knows against R5, R7 and R8.
+func (s *scene) awaitScheduled(keys []int64, made int) {
+	s.t.Helper()
+	s.awaitAll(keys, "the timer of retry "+strconv.Itoa(made+1), func(i *instance) bool {
+		return i.waiting() && len(i.timers) == made+1
+	})
+	for _, key := range keys {
+		i := s.instance(key)
+		minutes, err := strconv.Atoi(i.variables["backoffMinutes"])
+		if err != nil || minutes < ladder[made].least || minutes > ladder[made].most {
+			s.t.Errorf("retry %d of %d: backoffMinutes is %s, expected %d to %d (R5)", made+1, key, i.variables["backoffMinutes"], ladder[made].least, ladder[made].most)
+		}
+		s.expectVariables(i, map[string]string{
+			"shouldRetry": "true", "retryCount": strconv.Itoa(made + 1), "backoffDuration": fmt.Sprintf(`"PT%dM"`, minutes),
+		})
+		if reason, end := i.variables["retryReason"], fmt.Sprintf(` error, retry %d of 5"`, made+1); !strings.HasSuffix(reason, end) {
+			s.t.Errorf("retryReason is %s, expected … %s", reason, end)
+		}
+		s.expectInstant(i, minutes)
+	}
+}
+
+// expectInstant holds nextRetryTime against R7: the analysis's instant plus the backoff, and the timer
+// waits for exactly that.
+func (s *scene) expectInstant(i instance, minutes int) {
+	s.t.Helper()
+	timer := i.timers[len(i.timers)-1]
+	next, err := time.Parse(`"2006-01-02T15:04:05Z"`, i.variables["nextRetryTime"])
+	if err != nil {
+		s.t.Fatalf("nextRetryTime: %v, expected an instant in UTC with whole seconds (R7)", err)
+	}
+	if !timer.due.Equal(next) {
+		s.t.Errorf("the timer is due at %v, expected nextRetryTime %v", timer.due.UTC(), next)
+	}
+	line := s.worker.log.about(s.t, i.key, len(i.timers))[len(i.timers)-1]
+	said, err := time.Parse(time.RFC3339, line.text("timestamp"))
+	if analysed := next.Add(-time.Duration(minutes) * time.Minute); err != nil || analysed.After(said) || said.Sub(analysed) > 2*time.Second {
+		s.t.Errorf("nextRetryTime − backoffMinutes is %v, expected the instant of the analysis, which was logged at %v (%v)", analysed, said, err)
+	}
+	if line.text("event") != "retry_scheduled" || jsonOf(line.text("nextRetryTime")) != i.variables["nextRetryTime"] {
+		s.t.Errorf("the worker's log has %v, expected the event retry_scheduled at %s", line, i.variables["nextRetryTime"])
+	}
+	if wait := timer.due.Sub(timer.created); wait < time.Minute {
+		s.t.Errorf("the timer was made %v before it was due: it did not really wait", wait)
+	}
+}
+
+// watchNothingHappenBefore moves the broker's clock to shortly before the timer of an instance, lets the
+// broker fire another one there, and sees that this one did not.
+func (s *scene) watchNothingHappenBefore(key int64) {
+	s.t.Helper()
+	i := s.instance(key)
+	due := i.timers[len(i.timers)-1].due
+	shortly := due.Add(-20 * time.Second)
+	witness := s.create("WITNESS", map[string]any{"instant": shortly.UTC().Format(time.RFC3339)})
+	s.awaitAll([]int64{witness}, "the witness to wait", (*instance).waiting)
+	s.advanceTo(shortly)
+	s.awaitEnded(witness)
+	if now, err := s.Time(s.t.Context()); err != nil || !now.Before(due) {
+		s.t.Fatalf("the witness ended at %v (%v), expected before %v; is the machine this slow?", now, err, due)
+	}
+	if i := s.instance(key); !i.waiting() {
+		s.t.Errorf("the timer due at %v fired at %v", due, i.timers[len(i.timers)-1].triggered)
+	}
+}
+
+// climb moves the broker's clock to where the timer after so many retries fires for each instance, and
+// waits until it has, not before its time.
+func (s *scene) climb(keys []int64, made int) {
+	s.t.Helper()
+	var last time.Time
+	for _, key := range keys {
+		if due := s.instance(key).timers[made].due; due.After(last) {
+			last = due
+		}
+	}
+	s.advanceTo(last)
+	s.awaitAll(keys, "the timer to fire", func(i *instance) bool { return !i.timers[made].triggered.IsZero() })
+	for _, key := range keys {
+		if x := s.instance(key).timers[made]; x.triggered.Before(x.due) {
+			s.t.Errorf("the timer due at %v fired at %v", x.due, x.triggered)
+		}
+	}
+}
+
+// expectLimitReached looks at what the person in the review saw.
+func (s *scene) expectLimitReached(key int64) {
+	s.t.Helper()
+	visits := s.hospital.visits(key)
+	v := visits[len(visits)-1]
+	for name, want := range map[string]string{
+		"shouldRetry": "false", "retryCount": "5", "maxRetries": "5", "retryReason": `"Maximum of 5 retries reached"`,
+		"errorClassification": `"TRANSIENT"`, "originalError": `"TIMEOUT: the last one"`, "retryPolicy": `"tiss-submission"`,
+		"responsibleTeam": `"faturamento"`, "nextRetryTime": "null",
+	} {
+		if v[name] != want {
+			s.t.Errorf("the review sees %s %s, expected %s", name, v[name], want)
+		}
+	}
+	expectUUID(s.t, v["deadLetterId"])
+}
+
+// expectVariables holds a process's variables, as JSON, against what they should be.
+func (s *scene) expectVariables(i instance, want map[string]string) {
+	s.t.Helper()
+	for name, value := range want {
+		if got, there := i.variables[name]; !there || got != value {
+			s.t.Errorf("the process %d has %s %q (there: %v), expected %s", i.key, name, got, there, value)
+		}
+	}
+}

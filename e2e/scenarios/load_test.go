@@ -1,0 +1,282 @@
+package scenarios
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"retry-worker/e2e/engine"
+	"retry-worker/internal/worker"
+)
+
+// loadSize is how many instances flow at once.
+const loadSize = 200
+
+// load are instances of SUB_06 of four kinds, as many of each: one fails once and waits for its timer, one
+// fails for good and is discarded, one is sent again by the review, one has used up its retries and is sent
+// again by the review.
+type load struct {
+	keys      []int64
+	scheduled []int64 // of the first kind
+}
+
+func (s *scene) startLoad() (l load) {
+	s.t.Helper()
+	discarded, corrected, exhausted := failing("INSURANCE_EXPIRED"), failing("INVALID_PATIENT_DATA"), failing("HTTP 503")
+	discarded.Reviews = []review{{Discard: true}}
+	corrected.Reviews, exhausted.Reviews = []review{{}}, []review{{}}
+	for n := range loadSize {
+		var key int64
+		switch n % 4 {
+		case 0:
+			key = s.submit(s.claimID(n), failing("TIMEOUT"), nil)
+			l.scheduled = append(l.scheduled, key)
+		case 1:
+			key = s.submit(s.claimID(n), discarded, nil)
+		case 2:
+			key = s.submit(s.claimID(n), corrected, nil)
+		case 3:
+			key = s.submit(s.claimID(n), exhausted, map[string]any{"retryCount": 5})
+		}
+		l.keys = append(l.keys, key)
+	}
+	return l
+}
+
+// loadCounts are the broker's counters when the load has ended.
+func loadCounts() counts {
+	const each = loadSize / 4
+	return counts{
+		"submit-claim error thrown": loadSize, "submit-claim completed": 3 * each,
+		"analyze-retry completed": each, "analyze-retry error thrown": 3 * each,
+		"retry-review completed": 3 * each, "record-retry-outcome completed": 3 * each,
+		"timers triggered": 3 * each, "processes completed": loadSize,
+	}
+}
+
+// finish waits until nothing is left but the timers of the first kind, lets them fire, and waits for the
+// end of all.
+func (s *scene) finish(l load) {
+	s.t.Helper()
+	s.awaitAll(l.keys, "the load to end or to wait for its timers", func(i *instance) bool {
+		return i.over() || slices.Contains(l.scheduled, i.key) && i.waiting()
+	})
+	s.climb(l.scheduled, 0)
+	s.awaitEnded(l.keys...)
+}
+
+// awaitAnswers waits until so many analyses of the scenario have been answered.
+func (s *scene) awaitAnswers(n int) {
+	s.t.Helper()
+	s.await(fmt.Sprintf("%d analyses to be answered", n), func() bool {
+		answered := 0
+		for _, j := range s.history.jobs {
+			if j.kind == worker.AnalyzeRetry && len(j.answers) > 0 && j.answers[0].position > s.first {
+				answered++
+			}
+		}
+		return answered >= n
+	})
+}
+
+// outcome is what the broker's record says of the jobs of a scenario.
+type outcome struct {
+	jobs      int
+	byWorker  map[string]int // answers of our worker's job types, by who gave them
+	timedOut  []*job
+	refused   int           // answers that the broker refused: somebody had answered before
+	longest   time.Duration // from a job's creation to its answer
+	handed    int           // handed back by a worker that stopped
+	unclaimed int           // given back by the gateway
+}
+
+// look holds each job of the instances against the rule that it is answered once, and gathers the rest.
+func (s *scene) look(keys []int64) outcome {
+	s.t.Helper()
+	s.history.mu.Lock()
+	defer s.history.mu.Unlock()
+	o := outcome{byWorker: make(map[string]int)}
+	for _, key := range keys {
+		for _, j := range s.history.instances[key].jobs {
+			o.jobs++
+			if len(j.answers) != 1 {
+				s.t.Errorf("the job %d (%s) was answered %d times", j.key, j.kind, len(j.answers))
+				continue
+			}
+			if j.kind == worker.AnalyzeRetry || j.kind == worker.RecordRetryOutcome {
+				o.byWorker[j.answers[0].worker]++
+			}
+			if len(j.timeouts) > 0 {
+				o.timedOut = append(o.timedOut, j)
+			}
+			o.longest = max(o.longest, j.answers[0].at.Sub(j.created))
+			for _, f := range j.failures {
+				if strings.HasPrefix(f.message, handedBackMark) {
+					o.handed++
+				} else if f.message == unsentMark {
+					o.unclaimed++
+				}
+			}
+		}
+	}
+	for _, r := range s.history.rejections {
+		if r.Position > s.first {
+			o.refused++
+		}
+	}
+	return o
+}
+
+// expectNoTimeOut holds that no job waited for its time-out.
+func (s *scene) expectNoTimeOut(o outcome) {
+	s.t.Helper()
+	for _, j := range o.timedOut {
+		s.t.Errorf("the job %d (%s), activated at %v, waited for its time-out", j.key, j.kind, j.activations)
+	}
+}
+
+func (s *scene) expectBothTookPart(o outcome, workers ...*process) {
+	s.t.Helper()
+	total := 0
+	for _, w := range workers {
+		if o.byWorker[w.name] == 0 {
+			s.t.Errorf("the worker %s answered nothing; the answers were %v", w.name, o.byWorker)
+		}
+		total += o.byWorker[w.name]
+	}
+	if want := loadSize + 3*loadSize/4; total != want {
+		s.t.Errorf("the workers answered %v, expected %d jobs together", o.byWorker, want)
+	}
+}
+
+func TestTwoWorkersAnswerEachJobOnce(t *testing.T) {
+	s := beginHeavy(t)
+	s.setClockRight()
+	s.hospital = openHospital(t, s.Broker)
+	first, second := serve(t, s.Broker, "first"), serve(t, s.Broker, "second")
+	l := s.startLoad()
+	s.finish(l)
+	s.expectCounts(loadCounts())
+	o := s.look(l.keys)
+	s.expectNoTimeOut(o)
+	s.expectBothTookPart(o, first, second)
+	if o.refused > 0 {
+		t.Errorf("the broker refused %d answers: somebody answered a job twice", o.refused)
+	}
+	s.done("two workers at once", "%d instances, %d jobs, each answered once (%d and %d by the workers)",
+		len(l.keys), o.jobs, o.byWorker["first"], o.byWorker["second"])
+}
+
+func TestStoppedWorkerLeavesNothingToATimeOut(t *testing.T) {
+	s := beginHeavy(t)
+	s.setClockRight()
+	l := s.startLoad()
+	// Two at a time: when the first one stops, it holds jobs that it has not begun.
+	first, second := serve(t, s.Broker, "first", "RETRY_WORKER_CONCURRENCY=2"), serve(t, s.Broker, "second", "RETRY_WORKER_CONCURRENCY=2")
+	s.hospital = openHospital(t, s.Broker)
+	s.awaitAnswers(40)
+	took := first.terminate(t)
+	s.finish(l)
+	s.expectCounts(loadCounts())
+	o := s.look(l.keys)
+	s.expectNoTimeOut(o)
+	s.expectBothTookPart(o, first, second)
+	if took > 10*time.Second {
+		t.Errorf("the stop took %v, expected no longer than a poll and what was begun", took)
+	}
+	s.done("a worker stopped under load", "%d instances, %d jobs, %d handed back, stop in %.1f s, no time-out", len(l.keys), o.jobs, o.handed, took.Seconds())
+}
+
+// A job that the crash itself locked is told by the moment the broker was asked for it, which it recorded
+// before it died: whoever asked lost the connection and was never told of the job, or was told and answers
+// when the broker is back. A job that was asked for after the crash must not wait for its time-out.
+func TestBrokerKilledUnderLoad(t *testing.T) {
+	s := beginHeavy(t)
+	s.setClockRight()
+	l := s.startLoad()
+	w := serve(t, s.Broker, "worker", "RETRY_WORKER_CONCURRENCY=8")
+	s.hospital = openHospital(t, s.Broker)
+	s.awaitAnswers(60)
+	s.Kill()
+	killed := time.Now()
+	s.must(s.Restart(t.Context()))
+	down := time.Since(killed)
+	s.finish(l)
+
+	o := s.look(l.keys)
+	for _, j := range o.timedOut {
+		if last := j.lastAsked(); last.IsZero() || last.After(killed) {
+			t.Errorf("the job %d (%s), asked for at %v after the crash at %v, waited for its time-out", j.key, j.kind, last, killed)
+		}
+	}
+	s.expectCountersAgree(l, killed)
+	s.done("broker killed under load", "%d instances, %d jobs, each answered once, broker away %.1f s, %d waited for the time-out, all locked by the crash; worker: %v",
+		len(l.keys), o.jobs, down.Seconds(), len(o.timedOut), w.actions(t))
+}
+
+// lastAsked is when the broker was asked for the job that its last time-out took back.
+func (j *job) lastAsked() (asked time.Time) {
+	for _, a := range j.activations {
+		if a.given.Before(j.timeouts[len(j.timeouts)-1]) {
+			asked = a.asked
+		}
+	}
+	return asked
+}
+
+// expectCountersAgree holds the counters of a broker that was restarted, which begin anew, against its
+// record of what it did since the instant of its death.
+func (s *scene) expectCountersAgree(l load, dead time.Time) {
+	s.t.Helper()
+	s.history.mu.Lock()
+	want := make(counts)
+	for _, key := range l.keys {
+		i := s.history.instances[key]
+		if i.ended.After(dead) {
+			want["processes completed"]++
+		}
+		for _, x := range i.timers {
+			if x.triggered.After(dead) {
+				want["timers triggered"]++
+			}
+		}
+		for _, j := range i.jobs {
+			j.countSince(dead, want)
+		}
+	}
+	s.history.mu.Unlock()
+	var got counts
+	s.eventually(func() bool {
+		got = since(engine.Counters{}, s.counters())
+		maps.DeleteFunc(got, func(_ string, n int) bool { return n == 0 })
+		return maps.Equal(got, want)
+	})
+	if !maps.Equal(got, want) {
+		s.t.Errorf("since the restart the broker's counters say %v, its record %v", got, want)
+	}
+}
+
+func (j *job) countSince(dead time.Time, c counts) {
+	if j.created.After(dead) {
+		c[j.kind+" created"]++
+	}
+	for _, a := range j.answers {
+		if a.at.After(dead) {
+			c[j.kind+" "+map[string]string{"COMPLETED": "completed", "ERROR_THROWN": "error thrown", "CANCELED": "canceled"}[a.intent]]++
+		}
+	}
+	for _, f := range j.failures {
+		if f.at.After(dead) {
+			c[j.kind+" failed"]++
+		}
+	}
+	for _, at := range j.timeouts {
+		if at.After(dead) {
+			c[j.kind+" timed out"]++
+			c["timed out"]++
+		}
+	}
+}

@@ -1,0 +1,318 @@
+package scenarios
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// exporter makes the broker print every record that it commits, one JSON object a line.
+var exporter = []string{
+	"ZEEBE_BROKER_EXPORTERS_RECORDS_CLASSNAME=io.camunda.zeebe.broker.exporter.debug.DebugLogExporter",
+	"ZEEBE_BROKER_EXPORTERS_RECORDS_ARGS_LOGLEVEL=info",
+}
+
+// recordMark stands before a record in the broker's output.
+const recordMark = " records - {"
+
+// record is one line of what the broker committed, with the fields that the scenarios look at.
+type record struct {
+	Position   int64
+	Source     int64 `json:"sourceRecordPosition"` // of the command that it follows from
+	Timestamp  int64 // on the broker's clock, in milliseconds
+	Key        int64
+	RecordType string // EVENT, COMMAND, COMMAND_REJECTION
+	ValueType  string
+	Intent     string
+	Value      struct {
+		ProcessInstanceKey                 int64
+		BpmnProcessID                      string
+		ElementID, BpmnElementType         string  // PROCESS_INSTANCE
+		Name, Value                        string  // VARIABLE
+		ScopeKey                           int64   // VARIABLE
+		Type, Worker                       string  // JOB
+		ErrorType, ErrorCode, ErrorMessage string  // JOB, INCIDENT
+		Retries                            int     // JOB
+		JobKeys                            []int64 // JOB_BATCH
+		JobKey                             int64   // INCIDENT
+		DueDate                            int64   // TIMER, milliseconds
+	}
+	RejectionReason string
+}
+
+func (r *record) at() time.Time { return time.UnixMilli(r.Timestamp) }
+
+// job is what the broker did with one job.
+type job struct {
+	key         int64
+	kind        string // its type
+	instance    int64
+	created     time.Time
+	activations []activation
+	timeouts    []time.Time
+	failures    []answer
+	answers     []answer // COMPLETED, ERROR_THROWN or CANCELED: at most one
+}
+
+type answer struct {
+	intent, worker, code, message string
+	retries                       int
+	at                            time.Time
+	position                      int64
+}
+
+// activation is when the broker was asked for jobs, and when it gave this one out: a broker that was killed
+// in between does the second after its restart, for a worker that no longer listens.
+type activation struct{ asked, given time.Time }
+
+// held tells whether a worker has the job and has not answered.
+func (j *job) held() bool {
+	return len(j.answers) == 0 && len(j.activations) > len(j.timeouts)+len(j.failures)
+}
+
+type timer struct {
+	key                     int64
+	due, created, triggered time.Time // on the broker's clock
+}
+
+type incident struct {
+	key, jobKey   int64
+	kind, message string
+	resolved      bool
+}
+
+// instance is one process instance as the broker has it.
+type instance struct {
+	key       int64
+	process   string
+	ended     time.Time // zero while it runs
+	endedBy   string    // the id of the last end event
+	variables map[string]string
+	timers    []*timer
+	incidents []*incident
+	jobs      []*job
+}
+
+// waiting tells whether the newest timer has not fired.
+func (i *instance) waiting() bool {
+	return len(i.timers) > 0 && i.timers[len(i.timers)-1].triggered.IsZero()
+}
+
+func (i *instance) over() bool { return !i.ended.IsZero() }
+
+func (i *instance) of(jobType string) []*job {
+	return slices.Collect(func(yield func(*job) bool) {
+		for _, j := range i.jobs {
+			if j.kind == jobType && !yield(j) {
+				return
+			}
+		}
+	})
+}
+
+// board lets others wait for a change of what it guards.
+type board struct {
+	mu      sync.Mutex
+	changed chan struct{}
+}
+
+// announce wakes who waits; mu is held.
+func (b *board) announce() {
+	if b.changed != nil {
+		close(b.changed)
+		b.changed = nil
+	}
+}
+
+// await waits until met, which is called with the board held, or fails the test.
+func (b *board) await(t *testing.T, limit time.Duration, what string, met func() bool) {
+	t.Helper()
+	deadline := time.NewTimer(limit)
+	defer deadline.Stop()
+	for {
+		b.mu.Lock()
+		done := met()
+		if b.changed == nil {
+			b.changed = make(chan struct{})
+		}
+		changed := b.changed
+		b.mu.Unlock()
+		if done {
+			return
+		}
+		select {
+		case <-changed:
+		case <-deadline.C:
+			t.Fatalf("waited %v for %s", limit, what)
+		case <-t.Context().Done():
+			t.Fatalf("waited for %s: the test was ended", what)
+		}
+	}
+}
+
+// history is what the broker said it did, over all its restarts. It takes the broker's output.
+type history struct {
+	board
+	pending    []byte
+	last       int64 // position of the newest record: a restart prints old ones again
+	instances  map[int64]*instance
+	jobs       map[int64]*job
+	asked      map[int64]time.Time // when the broker was asked for jobs, by the command's position
+	rejections []record            // commands on jobs that the broker refused
+}
+
+func newHistory() *history {
+	return &history{instances: make(map[int64]*instance), jobs: make(map[int64]*job), asked: make(map[int64]time.Time)}
+}
+
+// Write takes a part of the broker's output.
+func (h *history) Write(b []byte) (int, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.pending = append(h.pending, b...)
+	news := false
+	for {
+		line, rest, found := bytes.Cut(h.pending, []byte("\n"))
+		if !found {
+			break
+		}
+		h.pending = rest
+		if mark := bytes.Index(line, []byte(recordMark)); mark >= 0 {
+			news = h.read(line[mark+len(recordMark)-1:]) || news
+		}
+	}
+	if news {
+		h.announce()
+	}
+	return len(b), nil
+}
+
+// read takes one record. One that is no JSON was cut by a kill: the broker prints it again.
+func (h *history) read(line []byte) bool {
+	var r record
+	if json.Unmarshal(line, &r) != nil || r.Position <= h.last {
+		return false
+	}
+	h.last = r.Position
+	switch {
+	case r.RecordType == "COMMAND_REJECTION" && r.ValueType == "JOB":
+		h.rejections = append(h.rejections, r)
+	case r.RecordType == "COMMAND" && r.ValueType == "JOB_BATCH":
+		h.asked[r.Position] = r.at()
+	case r.RecordType != "EVENT":
+		return false
+	case r.ValueType == "PROCESS_INSTANCE":
+		h.element(&r)
+	case r.ValueType == "VARIABLE" && r.Value.ScopeKey == r.Value.ProcessInstanceKey:
+		h.of(&r).variables[r.Value.Name] = r.Value.Value
+	case r.ValueType == "JOB":
+		h.job(&r)
+	case r.ValueType == "JOB_BATCH" && r.Intent == "ACTIVATED":
+		for _, key := range r.Value.JobKeys {
+			if j := h.jobs[key]; j != nil {
+				j.activations = append(j.activations, activation{h.asked[r.Source], r.at()})
+			}
+		}
+	case r.ValueType == "TIMER":
+		h.timer(&r)
+	case r.ValueType == "INCIDENT":
+		h.incident(&r)
+	}
+	return true
+}
+
+// of is the instance that a record is about.
+func (h *history) of(r *record) *instance {
+	key := r.Value.ProcessInstanceKey
+	if h.instances[key] == nil {
+		h.instances[key] = &instance{key: key, process: r.Value.BpmnProcessID, variables: make(map[string]string)}
+	}
+	return h.instances[key]
+}
+
+func (h *history) element(r *record) {
+	i := h.of(r)
+	switch over := r.Intent == "ELEMENT_COMPLETED" || r.Intent == "ELEMENT_TERMINATED"; {
+	case over && r.Value.BpmnElementType == "END_EVENT":
+		i.endedBy = r.Value.ElementID
+	case over && r.Value.BpmnElementType == "PROCESS":
+		i.ended = r.at()
+	}
+}
+
+func (h *history) job(r *record) {
+	j := h.jobs[r.Key]
+	if j == nil {
+		j = &job{key: r.Key, kind: r.Value.Type, instance: r.Value.ProcessInstanceKey, created: r.at()}
+		h.jobs[r.Key] = j
+		i := h.of(r)
+		i.jobs = append(i.jobs, j)
+	}
+	a := answer{r.Intent, r.Value.Worker, r.Value.ErrorCode, r.Value.ErrorMessage, r.Value.Retries, r.at(), r.Position}
+	switch r.Intent {
+	case "COMPLETED", "ERROR_THROWN", "CANCELED":
+		j.answers = append(j.answers, a)
+	case "FAILED":
+		j.failures = append(j.failures, a)
+	case "TIMED_OUT":
+		j.timeouts = append(j.timeouts, r.at())
+	}
+}
+
+func (h *history) timer(r *record) {
+	i := h.of(r)
+	switch r.Intent {
+	case "CREATED":
+		i.timers = append(i.timers, &timer{key: r.Key, due: time.UnixMilli(r.Value.DueDate), created: r.at()})
+	case "TRIGGERED":
+		for _, x := range i.timers {
+			if x.key == r.Key {
+				x.triggered = r.at()
+			}
+		}
+	}
+}
+
+func (h *history) incident(r *record) {
+	i := h.of(r)
+	switch r.Intent {
+	case "CREATED":
+		i.incidents = append(i.incidents, &incident{key: r.Key, jobKey: r.Value.JobKey, kind: r.Value.ErrorType, message: r.Value.ErrorMessage})
+	case "RESOLVED":
+		for _, x := range i.incidents {
+			if x.key == r.Key {
+				x.resolved = true
+			}
+		}
+	}
+}
+
+// describe says where an instance stands, for who waits in vain.
+func (i *instance) describe() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %d: ended %v (%s), timers %d, variables %v", i.process, i.key, i.over(), i.endedBy, len(i.timers), slices.Sorted(maps.Keys(i.variables)))
+	for _, x := range i.incidents {
+		fmt.Fprintf(&b, "\n  incident %s (resolved %v): %s", x.kind, x.resolved, x.message)
+	}
+	for _, j := range i.jobs {
+		fmt.Fprintf(&b, "\n  job %d %s: created %s", j.key, j.kind, clock(j.created))
+		for _, a := range j.activations {
+			fmt.Fprintf(&b, ", activated %s", clock(a.given))
+		}
+		for _, at := range j.timeouts {
+			fmt.Fprintf(&b, ", timed out %s", clock(at))
+		}
+		for _, a := range append(slices.Clone(j.failures), j.answers...) {
+			fmt.Fprintf(&b, ", %s %s by %s (%d retries) %s", a.intent, clock(a.at), a.worker, a.retries, a.message)
+		}
+	}
+	return b.String()
+}
+
+func clock(t time.Time) string { return t.UTC().Format("15:04:05.000") }

@@ -1,0 +1,143 @@
+package scenarios
+
+import (
+	"io"
+	"net/http"
+	"regexp"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"retry-worker/internal/worker"
+)
+
+const (
+	// floodSize is how many jobs wait when the worker starts.
+	floodSize = 1500
+	// floods is how often it is tried until the broker refuses something.
+	floods = 3
+	// inFlight is how many answers a worker may have under way: about twice what the broker takes at once.
+	inFlight = "400"
+	// pause of the broker: issue 4's minute.
+	pause = time.Minute
+)
+
+// flood starts n instances that each have one job for the worker.
+func (s *scene) flood(n int) []int64 {
+	s.t.Helper()
+	keys := make([]int64, n)
+	var creating sync.WaitGroup
+	const hands = 32
+	for hand := range hands {
+		creating.Go(func() {
+			for i := hand; i < n; i += hands {
+				keys[i] = s.create("UNMAPPED", map[string]any{
+					"analysis": worker.AnalyzeRetry, "claimId": s.claimID(i), "submissionError": "HTTP 503",
+				})
+			}
+		})
+	}
+	creating.Wait()
+	return keys
+}
+
+var droppedRequests = regexp.MustCompile(`(?m)^zeebe_dropped_request_count_total\{[^}]*\} (\S+)$`)
+
+// refusals is how many commands the broker has refused for being busy, which clients see as
+// RESOURCE_EXHAUSTED; it is the broker's own counter.
+func (s *scene) refusals() int {
+	s.t.Helper()
+	response, err := http.Get(s.ActuatorURL() + "/actuator/prometheus")
+	s.must(err)
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	s.must(err)
+	m := droppedRequests.FindSubmatch(text)
+	if m == nil {
+		s.t.Fatal("the broker has no counter zeebe_dropped_request_count_total")
+	}
+	n, err := strconv.ParseFloat(string(m[1]), 64)
+	s.must(err)
+	return int(n)
+}
+
+func TestRefusedAnswersAreSentAgain(t *testing.T) {
+	s := beginHeavy(t)
+	s.setClockRight()
+	var all []int64
+	var o outcome
+	refused := 0
+	for wave := 0; wave < floods && refused == 0; wave++ {
+		all = append(all, s.flood(floodSize)...)
+		before := s.refusals() // creating was refused too
+		w := serve(t, s.Broker, "flooded-"+strconv.Itoa(wave), "RETRY_WORKER_CONCURRENCY="+inFlight, "RETRY_WORKER_MAX_JOBS_ACTIVE="+inFlight)
+		s.awaitEnded(all...)
+		refused = s.refusals() - before
+		if actions := w.actions(t); len(actions) != 1 || actions["completed"] != floodSize {
+			t.Errorf("the worker did %v, expected %d completed and nothing else", actions, floodSize)
+		}
+		w.terminate(t)
+	}
+	if refused == 0 {
+		t.Fatalf("the broker refused nothing of %d jobs with %s answers in flight: the scenario did not come about", len(all), inFlight)
+	}
+	o = s.look(all)
+	s.expectNoTimeOut(o)
+	s.expectCounts(counts{"analyze-retry completed": len(all), "processes completed": len(all)})
+	s.done("broker refuses under a flood", "%d jobs, %d commands refused, all answered once, no time-out", len(all), refused)
+}
+
+// A paused broker answers nobody and closes nothing. What it was asked meanwhile waits in its sockets, and
+// polls that the worker has given up are served when it goes on: their jobs are lost to a time-out, which no
+// worker can prevent. No other job may be.
+func TestBrokerPausedUnderLoad(t *testing.T) {
+	s := beginHeavy(t)
+	s.setClockRight()
+	l := s.startLoad()
+	w := serve(t, s.Broker, "worker", "RETRY_WORKER_CONCURRENCY=8")
+	s.hospital = openHospital(t, s.Broker)
+	s.awaitAnswers(60)
+	s.must(s.Pause())
+	paused := time.NewTimer(pause)
+	defer paused.Stop()
+	defer s.Resume() // whatever happens
+	select {
+	case <-paused.C:
+	case <-s.Done():
+		t.Fatal("the paused broker ended")
+	case <-w.Done():
+		t.Fatal("the worker ended while the broker was paused")
+	}
+	if w.log.count("engine does not answer polls; asking on with growing pauses (`retry-worker check` says more)") == 0 {
+		t.Error("the worker's log does not say that the engine is gone")
+	}
+	s.must(s.Resume())
+	resumed := time.Now()
+	s.finish(l)
+	back := time.Since(resumed)
+
+	s.expectCounts(s.withTimeOuts(loadCounts(), l.keys))
+	o := s.look(l.keys)
+	const givenUp = 3 * time.Second // a poll takes 2 s
+	for _, j := range o.timedOut {
+		if last := j.lastAsked(); last.IsZero() || last.After(resumed.Add(givenUp)) {
+			t.Errorf("the job %d (%s), asked for at %v after the pause that ended at %v, waited for its time-out", j.key, j.kind, last, resumed)
+		}
+	}
+	s.done("broker paused under load", "%d instances, %d jobs, each answered once, paused %v, done %.1f s later, %d waited for the time-out, all asked for by polls of the pause; worker: %v",
+		len(l.keys), o.jobs, pause, back.Seconds(), len(o.timedOut), w.actions(t))
+}
+
+// withTimeOuts adds the time-outs of the broker's record to what its counters should say.
+func (s *scene) withTimeOuts(c counts, keys []int64) counts {
+	s.history.mu.Lock()
+	defer s.history.mu.Unlock()
+	for _, key := range keys {
+		for _, j := range s.history.instances[key].jobs {
+			c[j.kind+" timed out"] += len(j.timeouts)
+			c["timed out"] += len(j.timeouts)
+		}
+	}
+	return c
+}

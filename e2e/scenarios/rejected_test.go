@@ -1,0 +1,132 @@
+package scenarios
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/camunda/zeebe/clients/go/v8/pkg/pb"
+)
+
+// wrong is an input that R11 rejects, in a claim whose submission fails once.
+type wrong struct {
+	name     string
+	claimID  any            // nil: a good one; missing: none
+	failure  map[string]any // variables of the failed submission; nil: a timeout
+	extra    map[string]any // further variables that the process starts with
+	code     string         // what the incident's message begins with
+	says     string         // what is in it: the variable, and what was found
+	variable string         // the variable to correct
+}
+
+// missing is a claimId that the process does not start with.
+const missing = "missing"
+
+func failure(value any) map[string]any { return map[string]any{"submissionError": value} }
+
+var wrongInputs = []wrong{
+	{name: "claimId malformed", claimID: "GUIA-1", code: "INVALID_CLAIM_ID", says: `claimId is "GUIA-1" (text)`, variable: "claimId"},
+	{name: "claimId missing", claimID: missing, code: "INVALID_CLAIM_ID", says: "claimId is missing", variable: "claimId"},
+	{name: "claimId a number", claimID: 503, code: "INVALID_CLAIM_ID", says: "claimId is 503", variable: "claimId"},
+	{name: "retryCount a text", extra: map[string]any{"retryCount": "2"}, code: "INVALID_RETRY_COUNT", says: `retryCount is "2" (text)`, variable: "retryCount"},
+	{name: "retryCount 2.5", extra: map[string]any{"retryCount": 2.5}, code: "INVALID_RETRY_COUNT", says: "retryCount is 2.5", variable: "retryCount"},
+	{name: "retryCount -1", extra: map[string]any{"retryCount": -1}, code: "INVALID_RETRY_COUNT", says: "retryCount is -1", variable: "retryCount"},
+	{name: "retryCount true", extra: map[string]any{"retryCount": true}, code: "INVALID_RETRY_COUNT", says: "retryCount is true", variable: "retryCount"},
+	{name: "lastSubmissionTime", extra: map[string]any{"lastSubmissionTime": "ontem"}, code: "INVALID_LAST_SUBMISSION_TIME", says: `lastSubmissionTime is "ontem" (text)`, variable: "lastSubmissionTime"},
+	{name: "submissionError empty", failure: failure(""), code: "INVALID_ERROR_MESSAGE", says: `submissionError is "" (text)`, variable: "submissionError"},
+	{name: "submissionError spaces", failure: failure("   \t"), code: "INVALID_ERROR_MESSAGE", says: `submissionError is "   \t" (text)`, variable: "submissionError"},
+	{name: "submissionError missing", failure: map[string]any{}, code: "INVALID_ERROR_MESSAGE", says: "submissionError is null", variable: "submissionError"},
+	{name: "submissionError a number", failure: failure(503), code: "INVALID_ERROR_MESSAGE", says: "submissionError is 503", variable: "submissionError"},
+}
+
+func TestRejectedInputIsAnIncidentThatACorrectionEnds(t *testing.T) {
+	corrected := map[string]any{
+		"retryCount": 0, "lastSubmissionTime": "2025-01-12T10:40:00Z", "submissionError": "TIMEOUT",
+	}
+	eachVersion(t, func(s *scene) {
+		s.setClockRight()
+		s.hospital = openHospital(s.t, s.Broker)
+		var keys []int64
+		for n, w := range wrongInputs {
+			keys = append(keys, s.submitWrong(n, w))
+		}
+		s.awaitAll(keys, "the incidents", func(i *instance) bool { return len(i.incidents) > 0 })
+		n := len(wrongInputs)
+		s.expectCounts(counts{
+			"submit-claim error thrown": n, "analyze-retry failed": n, "analyze-retry created": n, "incidents pending": n,
+		})
+		for index, w := range wrongInputs {
+			s.expectRejected(keys[index], w)
+			value, given := corrected[w.variable]
+			if !given {
+				value = s.claimID(index)
+			}
+			s.correct(keys[index], w.variable, value)
+		}
+		s.awaitAll(keys, "the processes to go on to their timers", (*instance).waiting)
+		s.climb(keys, 0)
+		s.awaitEnded(keys...)
+		for index, key := range keys {
+			i := s.instance(key)
+			s.expectVariables(i, map[string]string{"retryCount": "1", "shouldRetry": "true"})
+			if i.endedBy != "resubmission_recorded" || len(i.incidents) != 1 {
+				s.t.Errorf("%s: ended at %s with %d incidents, expected resubmission_recorded with 1", wrongInputs[index].name, i.endedBy, len(i.incidents))
+			}
+		}
+		s.expectCounts(counts{
+			"submit-claim error thrown": n, "submit-claim completed": n, "analyze-retry failed": n, "analyze-retry completed": n,
+			"record-retry-outcome completed": n, "timers triggered": n, "processes completed": n,
+		})
+		s.done("rejected inputs, corrected", "%d instances, %d incidents, %d retries", n, n, n)
+	})
+}
+
+func (s *scene) submitWrong(n int, w wrong) int64 {
+	s.t.Helper()
+	c := claim{Failures: []map[string]any{w.failure}}
+	if w.failure == nil {
+		c = failing("TIMEOUT")
+	}
+	switch w.claimID {
+	case nil:
+		return s.submit(s.claimID(n), c, w.extra)
+	case missing:
+		return s.submit(nil, c, w.extra)
+	default:
+		return s.submit(w.claimID, c, w.extra)
+	}
+}
+
+// expectRejected holds the incident, the job and the worker's log against R11.
+func (s *scene) expectRejected(key int64, w wrong) {
+	s.t.Helper()
+	i := s.instance(key)
+	jobs := i.of("analyze-retry")
+	if len(i.incidents) != 1 || len(jobs) != 1 {
+		s.t.Errorf("%s: %d incidents of %d analyses, expected 1 of 1", w.name, len(i.incidents), len(jobs))
+		return
+	}
+	x := i.incidents[0]
+	if !strings.HasPrefix(x.message, w.code+": ") || !strings.Contains(x.message, w.says+", expected ") || strings.Contains(x.message, "\n") {
+		s.t.Errorf("%s: the incident says %q, expected one line from %s on with %s", w.name, x.message, w.code, w.says)
+	}
+	if f := jobs[0].failures; x.kind != "JOB_NO_RETRIES" || x.jobKey != jobs[0].key || f[len(f)-1].retries != 0 {
+		s.t.Errorf("%s: incident %+v of a job that failed %+v, expected JOB_NO_RETRIES of a job with 0 retries", w.name, *x, f)
+	}
+	lines := s.worker.log.about(s.t, key, 1)
+	if len(lines) != 1 || lines[0].text("event") != "input_rejected" || lines[0].text("rejection") != w.code {
+		s.t.Errorf("%s: the worker's log has %v, expected one line input_rejected, %s", w.name, lines, w.code)
+	}
+}
+
+// correct does what a person does in Operate: sets the variable, gives the job a retry, resolves the
+// incident. The incident's key is known from the broker's own record; gRPC has no query for it.
+func (s *scene) correct(key int64, variable string, value any) {
+	s.t.Helper()
+	_, err := s.SetVariables(s.t.Context(), &pb.SetVariablesRequest{ElementInstanceKey: key, Variables: jsonOf(map[string]any{variable: value})})
+	s.must(err)
+	x := s.instance(key).incidents[0]
+	_, err = s.UpdateJobRetries(s.t.Context(), &pb.UpdateJobRetriesRequest{JobKey: x.jobKey, Retries: 3})
+	s.must(err)
+	_, err = s.ResolveIncident(s.t.Context(), &pb.ResolveIncidentRequest{IncidentKey: x.key})
+	s.must(err)
+}

@@ -1,0 +1,214 @@
+package zeebe_test
+
+import (
+	"context"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+	"golang.org/x/net/http2"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"retry-worker/internal/gatewaytest"
+	"retry-worker/internal/worker"
+	"retry-worker/internal/zeebe"
+)
+
+// TestTLS: who is trusted, and what is said to the person whose settings do not fit.
+func TestTLS(t *testing.T) {
+	secure, open := gateway(t, gatewaytest.Options{TLS: true}), gateway(t, gatewaytest.Options{})
+	own, foreign := authority(t, secure), authority(t, gateway(t, gatewaytest.Options{TLS: true}))
+	tests := []struct {
+		name    string
+		gateway *gatewaytest.Gateway
+		options zeebe.Options
+		advice  string // empty: it works
+	}{
+		{"its authority", secure, zeebe.Options{CACertificatePath: own}, ""},
+		{"its authority and another name of it", secure, zeebe.Options{CACertificatePath: own, OverrideAuthority: "localhost"}, ""},
+		{"another authority", secure, zeebe.Options{CACertificatePath: foreign}, "set ZEEBE_CA_CERTIFICATE_PATH to the PEM file of the authority that signed it"},
+		{"the system's authorities", secure, zeebe.Options{}, "set ZEEBE_CA_CERTIFICATE_PATH to the PEM file of the authority that signed it"},
+		{"a name it has not", secure, zeebe.Options{CACertificatePath: own, OverrideAuthority: "elsewhere"}, "set ZEEBE_OVERRIDE_AUTHORITY to a name in the certificate"},
+		{"a gateway without", open, zeebe.Options{CACertificatePath: own}, "the gateway speaks no TLS: set ZEEBE_INSECURE_CONNECTION=true"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			o := tt.options
+			o.Address, o.KeepAlive = tt.gateway.Addr(), 45*time.Second
+			found, err := zeebe.CheckTLS(within(t), o)
+			wantAdvice(t, "CheckTLS", err, tt.advice)
+			if tt.advice == "" && (!strings.HasPrefix(found, "TLS 1.3, certificate valid until ") || strings.Contains(found, "\n")) {
+				t.Errorf("the check found %q", found)
+			}
+			_, err = dial(t, o).Topology(within(t))
+			if (err == nil) != (tt.advice == "") {
+				t.Errorf("a call ended with %v", err)
+			}
+			if err != nil && !strings.Contains(zeebe.Advice(err), "ZEEBE_") {
+				t.Errorf("to %v the advice is %q, want a setting", err, zeebe.Advice(err))
+			}
+		})
+	}
+}
+
+func wantAdvice(t *testing.T, what string, err error, advice string) {
+	t.Helper()
+	switch {
+	case advice == "" && err != nil:
+		t.Errorf("%s: %v", what, err)
+	case advice != "" && (err == nil || !strings.HasSuffix(err.Error(), "; "+advice) || strings.Contains(err.Error(), "\n")):
+		t.Errorf("%s: %v, want one line that ends in %q", what, err, advice)
+	}
+}
+
+// TestPlaintextToTLS is the other way round.
+func TestPlaintextToTLS(t *testing.T) {
+	g := gateway(t, gatewaytest.Options{TLS: true})
+	_, err := dial(t, plain(g)).Topology(within(t))
+	if err == nil || zeebe.Advice(err) != "the gateway may speak TLS: unset ZEEBE_INSECURE_CONNECTION" {
+		t.Errorf("to %v the advice is %q", err, zeebe.Advice(err))
+	}
+}
+
+// TestOptionsThatCannotWork stop the start with one line that names the setting.
+func TestOptionsThatCannotWork(t *testing.T) {
+	tests := []struct {
+		name    string
+		options zeebe.Options
+		words   []string
+	}{
+		{"no file", zeebe.Options{Address: "127.0.0.1:1", CACertificatePath: "missing.pem"}, []string{"ZEEBE_CA_CERTIFICATE_PATH", "missing.pem", "expected a readable PEM file"}},
+		{"no certificate in it", zeebe.Options{Address: "127.0.0.1:1", CACertificatePath: file(t, "empty.pem", []byte("nothing"))}, []string{"ZEEBE_CA_CERTIFICATE_PATH", "empty.pem holds no PEM certificate; expected one or more"}},
+		{"no address", zeebe.Options{Address: "gateway\x7f:26500", Plaintext: true}, []string{"engine address", "expected host:port (ZEEBE_ADDRESS)"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			tt.options.KeepAlive = 45 * time.Second
+			_, err := zeebe.Dial(tt.options, zap.NewNop())
+			if err == nil || strings.Contains(err.Error(), "\n") {
+				t.Fatalf("got %v, want one line", err)
+			}
+			for _, words := range tt.words {
+				if !strings.Contains(err.Error(), words) {
+					t.Errorf("got %q, want it to say %q", err, words)
+				}
+			}
+		})
+	}
+	if _, err := zeebe.CheckTLS(within(t), zeebe.Options{Address: "127.0.0.1:1", CACertificatePath: "missing.pem"}); err == nil {
+		t.Error("CheckTLS takes a file that is not there")
+	}
+}
+
+func TestCheckAddress(t *testing.T) {
+	g := gateway(t, gatewaytest.Options{})
+	if err := zeebe.CheckAddress(within(t), plain(g)); err != nil {
+		t.Error(err)
+	}
+	g.Down()
+	wantAdvice(t, "nobody there", zeebe.CheckAddress(within(t), plain(g)), "is the engine running, and is ZEEBE_ADDRESS right?")
+}
+
+// TestAdvice says to every refusal what a person can do about it.
+func TestAdvice(t *testing.T) {
+	for code, word := range map[codes.Code]string{
+		codes.Unavailable: "ZEEBE_ADDRESS", codes.DeadlineExceeded: "ZEEBE_ADDRESS", codes.Unauthenticated: "ZEEBE_CLIENT_ID",
+		codes.PermissionDenied: "right", codes.InvalidArgument: "RETRY_WORKER_TENANT_IDS", codes.Unimplemented: "26500", codes.Internal: "gateway's log",
+	} {
+		if got := zeebe.Advice(status.Error(code, "what the gateway says")); !strings.Contains(got, word) || strings.Contains(got, "\n") {
+			t.Errorf("to %v the advice is %q, want one line that speaks of %s", code, got, word)
+		}
+	}
+}
+
+// TestGatewayGone: a call without a gateway fails at once and says where it went.
+func TestGatewayGone(t *testing.T) {
+	g, c := connected(t, gatewaytest.Options{})
+	g.Down()
+	_, err := c.Topology(within(t))
+	if err == nil || !strings.Contains(err.Error(), g.Addr()) || zeebe.Advice(err) != "is the engine running, and is ZEEBE_ADDRESS right?" {
+		t.Errorf("got %v and the advice %q", err, zeebe.Advice(err))
+	}
+	_, err = c.Activate(within(t), poll(1, time.Second))
+	wantKind(t, "a poll without a gateway", err, worker.Ambiguous)
+}
+
+// TestOneConnection serves all calls.
+func TestOneConnection(t *testing.T) {
+	g, c := connected(t, gatewaytest.Options{})
+	var all sync.WaitGroup
+	for range 20 {
+		all.Go(func() {
+			if _, err := c.Activate(within(t), poll(1, 10*time.Millisecond)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if open, ever := g.Connections(); open != 1 || ever != 1 {
+		t.Errorf("%d connections open of %d ever, want one", open, ever)
+	}
+}
+
+// TestKeepAlive: a call under way is accompanied by pings, as often as the settings say, so that a gateway
+// that is gone without a word is noticed; ten seconds are the least that gRPC allows.
+func TestKeepAlive(t *testing.T) {
+	t.Parallel()
+	const interval = 10 * time.Second
+	address, pings := silent(t)
+	c := dial(t, zeebe.Options{Address: address, Plaintext: true, KeepAlive: interval})
+	ctx, cancel := context.WithCancel(within(t))
+	defer cancel()
+	began := time.Now()
+	go func() { _, _ = c.Topology(ctx) }()
+	select {
+	case <-pings:
+		if took := time.Since(began); took < interval {
+			t.Errorf("the first ping came after %s, want %s", took, interval)
+		}
+	case <-ctx.Done():
+		t.Error("no ping")
+	}
+}
+
+// silent is a gateway that takes connections and calls and answers nothing; it tells of pings.
+func silent(t *testing.T) (address string, pings <-chan struct{}) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	seen := make(chan struct{}, 1)
+	go func() {
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		if _, err := io.ReadFull(conn, make([]byte, len(http2.ClientPreface))); err != nil {
+			return
+		}
+		for frames := http2.NewFramer(conn, conn); ; {
+			frame, err := frames.ReadFrame()
+			if err != nil {
+				return
+			}
+			switch f := frame.(type) {
+			case *http2.SettingsFrame:
+				if !f.IsAck() {
+					_, _ = frames.WriteSettings(), frames.WriteSettingsAck()
+				}
+			case *http2.PingFrame:
+				seen <- struct{}{}
+				return
+			}
+		}
+	}()
+	return l.Addr().String(), seen
+}

@@ -1,0 +1,269 @@
+package zeebe_test
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"retry-worker/internal/gatewaytest"
+	"retry-worker/internal/worker"
+)
+
+// TestPollAsItIsMeant holds the request and the jobs against the protocol's fields.
+func TestPollAsItIsMeant(t *testing.T) {
+	g, c := connected(t, gatewaytest.Options{EngineOptions: gatewaytest.EngineOptions{MultiTenancy: true}})
+	given := work()
+	given.TenantID, given.Retries = "hospital-a", 5
+	key := g.AddJob(given)
+	r := poll(7, 3*time.Second)
+	r.TenantIDs = []string{"hospital-a", "hospital-b"}
+	jobs, err := c.Activate(within(t), r)
+	if err != nil || len(jobs) != 1 {
+		t.Fatalf("activated %d jobs with %v, want one", len(jobs), err)
+	}
+	j := record(t, g, key)
+	want := worker.Job{
+		Key: key, ProcessInstanceKey: j.ProcessInstanceKey, ElementInstanceKey: j.ElementInstanceKey, Type: "work",
+		TenantID: "hospital-a", Retries: 5, Headers: `{"retryPolicy":"p"}`, Variables: `{"claimId":"CLM-T-1"}`,
+	}
+	if jobs[0] != want {
+		t.Errorf("got %+v, want %+v", jobs[0], want)
+	}
+	p := g.Polls("work")[0]
+	if p.Worker != "tester" || p.MaxJobs != 7 || p.Timeout != time.Minute || p.RequestTimeout != 3*time.Second ||
+		!reflect.DeepEqual(p.FetchVariables, r.Variables) || !reflect.DeepEqual(p.TenantIDs, r.TenantIDs) {
+		t.Errorf("asked with %+v", p)
+	}
+}
+
+// TestPollThatFindsNothing ends without jobs and without an error.
+func TestPollThatFindsNothing(t *testing.T) {
+	_, c := connected(t, gatewaytest.Options{})
+	if jobs, err := c.Activate(within(t), poll(1, 10*time.Millisecond)); err != nil || len(jobs) != 0 {
+		t.Errorf("got %d jobs and %v, want nothing", len(jobs), err)
+	}
+}
+
+// TestManyMessages: a gateway sends a poll's jobs in as many messages as it likes.
+func TestManyMessages(t *testing.T) {
+	g, c := connected(t, gatewaytest.Options{JobsPerMessage: 3})
+	for range 10 {
+		g.AddJob(work())
+	}
+	if jobs, err := c.Activate(within(t), poll(20, time.Second)); err != nil || len(jobs) != 10 {
+		t.Errorf("got %d jobs and %v, want 10", len(jobs), err)
+	}
+}
+
+// TestJobsAndErrorTogether: what came before a stream was cut is not thrown away.
+func TestJobsAndErrorTogether(t *testing.T) {
+	g, c := connected(t, gatewaytest.Options{JobsPerMessage: 2})
+	for range 10 {
+		g.AddJob(work())
+	}
+	g.Inject(gatewaytest.Fault{Method: gatewaytest.ActivateJobs, CutStream: true, CutAfter: 6})
+	jobs, err := c.Activate(within(t), poll(20, time.Second))
+	if len(jobs) != 6 {
+		t.Errorf("got %d jobs, want the 6 that came", len(jobs))
+	}
+	wantKind(t, "the error beside them", err, worker.Ambiguous)
+}
+
+// TestActivationTooLarge is told from a gateway that is busy, which has the same code.
+func TestActivationTooLarge(t *testing.T) {
+	g, c := connected(t, gatewaytest.Options{JobsPerMessage: 1})
+	small := g.AddJob(work())
+	large := work()
+	large.Variables = `{"claimId":"` + strings.Repeat("x", 17<<20) + `"}`
+	g.AddJob(large)
+	busy := g.Inject(gatewaytest.Fault{Method: gatewaytest.ActivateJobs, Code: codes.ResourceExhausted, Times: 1})
+	_, err := c.Activate(within(t), poll(2, time.Second))
+	wantKind(t, "a busy gateway", err, worker.NotTaken)
+	if busy.Fired() != 1 {
+		t.Error("the call was made again behind the loop's back")
+	}
+	if jobs, err := c.Activate(within(t), poll(1, time.Second)); err != nil || len(jobs) != 1 || jobs[0].Key != small {
+		t.Fatalf("got %d jobs and %v, want the small one", len(jobs), err)
+	}
+	_, err = c.Activate(within(t), poll(1, time.Second))
+	wantKind(t, "a job above the receive limit", err, worker.TooLarge)
+}
+
+// TestLargeJobIsRead: four times what a gateway sends by default.
+func TestLargeJobIsRead(t *testing.T) {
+	g, c := connected(t, gatewaytest.Options{})
+	large := work()
+	large.Variables = `{"claimId":"` + strings.Repeat("x", 15<<20) + `"}`
+	g.AddJob(large)
+	if j := take(t, c); j.Variables != large.Variables {
+		t.Errorf("got %d bytes of variables, want %d", len(j.Variables), len(large.Variables))
+	}
+}
+
+func TestComplete(t *testing.T) {
+	g, c := connected(t, gatewaytest.Options{})
+	key := g.AddJob(work())
+	if err := c.Complete(within(t), take(t, c), `{"shouldRetry":true}`); err != nil {
+		t.Fatal(err)
+	}
+	j := record(t, g, key)
+	if j.State != gatewaytest.Completed || j.Answers[0].Variables != `{"shouldRetry":true}` {
+		t.Errorf("the job is %v after %+v", j.State, j.Answers)
+	}
+}
+
+func TestFail(t *testing.T) {
+	g, c := connected(t, gatewaytest.Options{})
+	key := g.AddJob(work())
+	if err := c.Fail(within(t), take(t, c), worker.Failure{Retries: 2, Backoff: 10 * time.Second, Message: "why"}); err != nil {
+		t.Fatal(err)
+	}
+	a := record(t, g, key).Answers[0]
+	if a.Method != gatewaytest.FailJob || a.Retries != 2 || a.BackOff != 10*time.Second || a.Message != "why" || a.Variables != "" {
+		t.Errorf("failed with %+v", a)
+	}
+}
+
+// TestThrow: the variables reach the process although the boundary event maps nothing, and before the
+// error does.
+func TestThrow(t *testing.T) {
+	for name, plainErrors := range map[string]bool{"ours": false, "as other authors do": true} {
+		t.Run(name, func(t *testing.T) {
+			g := gateway(t, gatewaytest.Options{})
+			o := plain(g)
+			o.PlainErrors = plainErrors
+			c := dial(t, o)
+			key := g.AddJob(work())
+			thrown := worker.BPMNError{Code: "PERMANENT_ERROR", Message: "why", Variables: `{"shouldRetry":false}`}
+			if err := c.Throw(within(t), take(t, c), thrown); err != nil {
+				t.Fatal(err)
+			}
+			j := record(t, g, key)
+			last := j.Answers[len(j.Answers)-1]
+			if j.State != gatewaytest.ErrorThrown || last.ErrorCode != thrown.Code || last.Message != thrown.Message || last.Variables != thrown.Variables {
+				t.Errorf("the job is %v after %+v", j.State, last)
+			}
+			_, visible := g.ProcessVariables(j.ProcessInstanceKey)["shouldRetry"]
+			if visible == plainErrors || (len(j.Answers) == 1) != plainErrors {
+				t.Errorf("%d calls, the variables visible: %t", len(j.Answers), visible)
+			}
+			if first := j.Answers[0]; !plainErrors && (first.Method != gatewaytest.SetVariables || first.Local || first.Variables != thrown.Variables) {
+				t.Errorf("prepared by %+v", first)
+			}
+		})
+	}
+}
+
+// TestThrowThatIsNotPrepared: the error is not thrown, so the job is surely not answered.
+func TestThrowThatIsNotPrepared(t *testing.T) {
+	for code, want := range map[codes.Code]worker.ErrorKind{
+		codes.Unavailable: worker.NotTaken, codes.DeadlineExceeded: worker.NotTaken, codes.ResourceExhausted: worker.NotTaken,
+		codes.NotFound: worker.Gone, codes.InvalidArgument: worker.Refused,
+	} {
+		g, c := connected(t, gatewaytest.Options{})
+		key := g.AddJob(work())
+		g.Inject(gatewaytest.Fault{Method: gatewaytest.SetVariables, Code: code})
+		err := c.Throw(within(t), take(t, c), worker.BPMNError{Code: "E", Variables: "{}"})
+		wantKind(t, code.String(), err, want)
+		if j := record(t, g, key); j.State != gatewaytest.Activated || g.Calls(gatewaytest.ThrowError) > 0 {
+			t.Errorf("%v: the job is %v, want it untouched", code, j.State)
+		}
+	}
+}
+
+// TestAnswersOverTheWire: what the loop needs of each answer's error, as a gateway really sends it.
+func TestAnswersOverTheWire(t *testing.T) {
+	for code, want := range map[codes.Code]worker.ErrorKind{
+		codes.Unavailable: worker.Ambiguous, codes.ResourceExhausted: worker.NotTaken, codes.NotFound: worker.Gone, codes.InvalidArgument: worker.Refused,
+	} {
+		g, c := connected(t, gatewaytest.Options{})
+		g.AddJob(work())
+		j := take(t, c)
+		rule := g.Inject(gatewaytest.Fault{Code: code, Match: func(call gatewaytest.Call) bool { return call.Method != gatewaytest.SetVariables }})
+		wantKind(t, "Complete", c.Complete(within(t), j, "{}"), want)
+		wantKind(t, "Throw", c.Throw(within(t), j, worker.BPMNError{Code: "E", Variables: "{}"}), want)
+		wantKind(t, "Fail", c.Fail(within(t), j, worker.Failure{}), want)
+		_, err := c.Activate(within(t), poll(1, time.Second))
+		wantKind(t, "Activate", err, want)
+		if rule.Fired() != 4 {
+			t.Errorf("%v: %d calls, want four: nothing is made again here", code, rule.Fired())
+		}
+	}
+}
+
+// TestContextIsObeyed: a call that hangs ends with its context, and may have taken effect.
+func TestContextIsObeyed(t *testing.T) {
+	g, c := connected(t, gatewaytest.Options{})
+	g.AddJob(work())
+	j := take(t, c)
+	g.Inject(gatewaytest.Fault{Hang: true})
+	calls := map[string]func(context.Context) error{
+		"Complete": func(ctx context.Context) error { return c.Complete(ctx, j, "{}") },
+		"Fail":     func(ctx context.Context) error { return c.Fail(ctx, j, worker.Failure{}) },
+		"Activate": func(ctx context.Context) error { _, err := c.Activate(ctx, poll(1, time.Hour)); return err },
+	}
+	for name, call := range calls {
+		ctx, cancel := context.WithTimeout(within(t), 20*time.Millisecond)
+		wantKind(t, name+" past its deadline", call(ctx), worker.Ambiguous)
+		cancel()
+		wantKind(t, name+" cancelled", call(ctx), worker.Ambiguous)
+	}
+}
+
+// TestCloseEndsCalls that are under way.
+func TestCloseEndsCalls(t *testing.T) {
+	g, c := connected(t, gatewaytest.Options{})
+	ended := make(chan error, 1)
+	go func() {
+		_, err := c.Activate(within(t), poll(1, time.Hour))
+		ended <- err
+	}()
+	if err := g.WaitFor(within(t), func(v gatewaytest.View) bool { return v.Waiting() == 1 }); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	select {
+	case err := <-ended:
+		if _, ok := errors.AsType[*worker.EngineError](err); !ok {
+			t.Errorf("the poll ended with %v", err)
+		}
+	case <-within(t).Done():
+		t.Error("the poll goes on")
+	}
+}
+
+// TestGatewayComesBack: it is found within the longest pause between two connections, however long it was
+// away.
+func TestGatewayComesBack(t *testing.T) {
+	t.Parallel()
+	g, c := connected(t, gatewaytest.Options{})
+	if _, err := c.Topology(within(t)); err != nil {
+		t.Fatal(err)
+	}
+	g.Down()
+	until := time.Now().Add(3 * time.Second) // so that the pauses have grown
+	for tick := time.NewTicker(20 * time.Millisecond); time.Now().Before(until); <-tick.C {
+		if _, err := c.Topology(within(t)); err == nil {
+			t.Fatal("a call succeeded without a gateway")
+		}
+	}
+	g.Up()
+	back := time.Now()
+	for tick := time.NewTicker(20 * time.Millisecond); ; <-tick.C {
+		_, err := c.Topology(within(t))
+		took := time.Since(back)
+		if err == nil {
+			break
+		}
+		if took > 6*time.Second { // 2.4 s, and a busy machine; gRPC's own default goes up to two minutes
+			t.Fatalf("not found %s after it was back: %v", took, err)
+		}
+	}
+}

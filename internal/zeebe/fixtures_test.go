@@ -1,0 +1,111 @@
+package zeebe_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+
+	"retry-worker/internal/gatewaytest"
+	"retry-worker/internal/worker"
+	"retry-worker/internal/zeebe"
+)
+
+// patience bounds what a test waits for; it is reached only where the test fails.
+const patience = 30 * time.Second
+
+func within(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// gateway is a stub that is closed with the test.
+func gateway(t *testing.T, o gatewaytest.Options) *gatewaytest.Gateway {
+	t.Helper()
+	g := gatewaytest.Start(o)
+	t.Cleanup(g.Close)
+	return g
+}
+
+// plain are the options for a gateway without TLS.
+func plain(g *gatewaytest.Gateway) zeebe.Options {
+	return zeebe.Options{Address: g.Addr(), Plaintext: true, KeepAlive: 45 * time.Second, UserAgent: "test"}
+}
+
+func dial(t *testing.T, o zeebe.Options) *zeebe.Client {
+	t.Helper()
+	c, err := zeebe.Dial(o, zap.NewNop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// connected is a stub and a client of it.
+func connected(t *testing.T, o gatewaytest.Options) (*gatewaytest.Gateway, *zeebe.Client) {
+	t.Helper()
+	g := gateway(t, o)
+	return g, dial(t, plain(g))
+}
+
+// authority writes the certificate authority of a gateway with TLS to a file.
+func authority(t *testing.T, g *gatewaytest.Gateway) string {
+	t.Helper()
+	return file(t, "authority.pem", g.CAPEM())
+}
+
+func file(t *testing.T, name string, content []byte) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// poll asks for up to n jobs of type "work" and waits as long.
+func poll(n int, wait time.Duration) worker.ActivateRequest {
+	return worker.ActivateRequest{
+		JobType: "work", Worker: "tester", MaxJobs: n, JobTimeout: time.Minute, PollTimeout: wait, Variables: []string{"claimId"},
+	}
+}
+
+// take activates exactly one job, or fails the test.
+func take(t *testing.T, c *zeebe.Client) *worker.Job {
+	t.Helper()
+	jobs, err := c.Activate(within(t), poll(1, time.Second))
+	if err != nil || len(jobs) != 1 {
+		t.Fatalf("activated %d jobs with %v, want one", len(jobs), err)
+	}
+	return &jobs[0]
+}
+
+func work() gatewaytest.Job {
+	return gatewaytest.Job{Type: "work", Variables: `{"claimId":"CLM-T-1","other":1}`, CustomHeaders: `{"retryPolicy":"p"}`}
+}
+
+func wantKind(t *testing.T, what string, err error, want worker.ErrorKind) {
+	t.Helper()
+	refused, ok := errors.AsType[*worker.EngineError](err)
+	if !ok {
+		t.Errorf("%s: %v is no EngineError", what, err)
+	} else if refused.Kind != want {
+		t.Errorf("%s: kind %d, want %d (%v)", what, refused.Kind, want, err)
+	}
+}
+
+func record(t *testing.T, g *gatewaytest.Gateway, key int64) gatewaytest.JobRecord {
+	t.Helper()
+	j, ok := g.Job(key)
+	if !ok {
+		t.Fatalf("no job %d", key)
+	}
+	return j
+}

@@ -1,0 +1,148 @@
+package zeebe_test
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+	"google.golang.org/grpc/codes"
+
+	"retry-worker/internal/gatewaytest"
+	"retry-worker/internal/worker"
+	"retry-worker/internal/zeebe"
+)
+
+const secret = "canary-secret"
+
+// withOAuth is a gateway that wants tokens of an identity provider, and the options for it.
+func withOAuth(t *testing.T) (*gatewaytest.Gateway, *gatewaytest.IDP, zeebe.Options) {
+	t.Helper()
+	g := gateway(t, gatewaytest.Options{})
+	idp := gatewaytest.StartIDP(gatewaytest.IDPOptions{ClientID: "worker", ClientSecret: secret, Audience: "zeebe-api"})
+	t.Cleanup(idp.Close)
+	g.RequireToken(idp.Accepts)
+	o := plain(g)
+	o.OAuth = &zeebe.OAuth{
+		ClientID: "worker", ClientSecret: secret, Audience: "zeebe-api", Scope: "engine", URL: idp.URL(), RequestTimeout: patience,
+	}
+	return g, idp, o
+}
+
+// TestOneTokenForCallsAndStreams over real requests, with the race detector in mind.
+func TestOneTokenForCallsAndStreams(t *testing.T) {
+	g, idp, o := withOAuth(t)
+	idp.SetFault(&gatewaytest.IDPFault{Delay: 50 * time.Millisecond})
+	c := dial(t, o)
+	var all sync.WaitGroup
+	for range 20 {
+		all.Go(func() {
+			if _, err := c.Topology(within(t)); err != nil {
+				t.Error(err)
+			}
+		})
+		all.Go(func() {
+			if _, err := c.Activate(within(t), poll(1, 10*time.Millisecond)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if n := idp.Counts(); n.Requests != 1 || n.LastGrantType != "client_credentials" {
+		t.Errorf("%+v, want one request", n)
+	}
+	if n := g.Calls(gatewaytest.Topology, codes.Unauthenticated); n > 0 {
+		t.Errorf("%d calls without a token", n)
+	}
+}
+
+// TestUnauthenticated leads to one new token, whether a call or a stream met it.
+func TestUnauthenticated(t *testing.T) {
+	t.Parallel()
+	for name, call := range map[string]func(context.Context, *zeebe.Client) error{
+		"call": func(ctx context.Context, c *zeebe.Client) error { _, err := c.Topology(ctx); return err },
+		"stream": func(ctx context.Context, c *zeebe.Client) error {
+			_, err := c.Activate(ctx, poll(1, time.Millisecond))
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, idp, o := withOAuth(t)
+			c := dial(t, o)
+			if err := call(within(t), c); err != nil {
+				t.Fatal(err)
+			}
+			idp.Revoke()
+			if err := call(within(t), c); err == nil {
+				t.Fatal("the gateway took a token that was revoked")
+			}
+			tick := time.NewTicker(10 * time.Millisecond)
+			defer tick.Stop()
+			for deadline := time.Now().Add(patience); call(within(t), c) != nil; <-tick.C {
+				if time.Now().After(deadline) {
+					t.Fatal("no new token")
+				}
+			}
+			if n := idp.Counts().Requests; n != 2 {
+				t.Errorf("%d token requests, want two", n)
+			}
+		})
+	}
+}
+
+func TestCheckToken(t *testing.T) {
+	_, idp, o := withOAuth(t)
+	if err := dial(t, o).CheckToken(within(t)); err != nil {
+		t.Error(err)
+	}
+	o.OAuth = &zeebe.OAuth{ClientID: "worker", ClientSecret: "wrong-" + secret, URL: idp.URL(), RequestTimeout: patience}
+	err := dial(t, o).CheckToken(within(t))
+	if err == nil || !strings.Contains(err.Error(), "401") || !strings.Contains(err.Error(), "ZEEBE_CLIENT_SECRET") || strings.Contains(err.Error(), secret) {
+		t.Errorf("with a wrong secret: %v", err)
+	}
+	idp.Down()
+	err = dial(t, o).CheckToken(within(t))
+	if err == nil || !strings.Contains(err.Error(), "check ZEEBE_AUTHORIZATION_SERVER_URL") {
+		t.Errorf("without a provider: %v", err)
+	}
+	o.OAuth = nil
+	if err := dial(t, o).CheckToken(within(t)); err != nil {
+		t.Errorf("without OAuth there is nothing to check: %v", err)
+	}
+}
+
+// TestNoTokenNothingSent: the loop must not read such an error as "may have taken effect".
+func TestNoTokenNothingSent(t *testing.T) {
+	g, idp, o := withOAuth(t)
+	idp.Down()
+	c := dial(t, o)
+	j := &worker.Job{Key: 1}
+	wantKind(t, "Complete", c.Complete(within(t), j, "{}"), worker.NotTaken)
+	wantKind(t, "Throw", c.Throw(within(t), j, worker.BPMNError{}), worker.NotTaken)
+	wantKind(t, "Fail", c.Fail(within(t), j, worker.Failure{}), worker.NotTaken)
+	_, err := c.Activate(within(t), poll(1, time.Second))
+	wantKind(t, "Activate", err, worker.NotTaken)
+	for m := gatewaytest.ActivateJobs; m <= gatewaytest.SetVariables; m++ {
+		if n := g.Calls(m); n > 0 {
+			t.Errorf("%d calls of %v reached the gateway", n, m)
+		}
+	}
+}
+
+// TestTokenInTheOpen is possible, and said.
+func TestTokenInTheOpen(t *testing.T) {
+	_, _, o := withOAuth(t)
+	core, logs := observer.New(zapcore.WarnLevel)
+	c, err := zeebe.Dial(o, zap.New(core))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if logs.FilterMessageSnippet("unencrypted").Len() != 1 {
+		t.Errorf("the log says %v, want a warning", logs.All())
+	}
+}

@@ -1,0 +1,100 @@
+package zeebe_test
+
+import (
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"retry-worker/internal/gatewaytest"
+	"retry-worker/internal/zeebe"
+)
+
+const model = `<?xml version="1.0"?><definitions xmlns="http://www.omg.org/spec/BPMN/20100524/MODEL">
+<process id="SUB_06" isExecutable="true"><startEvent id="begin"/></process></definitions>`
+
+func TestTopology(t *testing.T) {
+	g, c := connected(t, gatewaytest.Options{EngineOptions: gatewaytest.EngineOptions{Version: "8.6.0"}})
+	got, err := c.Topology(within(t))
+	want := zeebe.Topology{GatewayVersion: "8.6.0", Brokers: 1, Partitions: 1, ReplicationFactor: 1, Leaders: 1}
+	if err != nil || got != want {
+		t.Errorf("got %+v with %v, want %+v", got, err, want)
+	}
+	g.Inject(gatewaytest.Fault{Method: gatewaytest.Topology, Code: codes.PermissionDenied})
+	_, err = c.Topology(within(t))
+	wantRefusal(t, err, "ask for the topology: ", codes.PermissionDenied)
+}
+
+// wantRefusal fails unless err says what was being done and what the gateway answered.
+func wantRefusal(t *testing.T, err error, doing string, code codes.Code) {
+	t.Helper()
+	if err == nil || !strings.HasPrefix(err.Error(), doing) || status.Code(err) != code {
+		t.Errorf("got %v, want %q and %v", err, doing, code)
+	}
+}
+
+// TestDeployAndStart: a model that is there already keeps its version; instances are of the newest.
+func TestDeployAndStart(t *testing.T) {
+	_, c := connected(t, gatewaytest.Options{})
+	for _, step := range []struct {
+		content string
+		version int32
+	}{{model, 1}, {model, 1}, {model + " ", 2}} {
+		all, err := c.Deploy(within(t), "sub.bpmn", []byte(step.content), "")
+		if err != nil || len(all) != 1 || all[0].ProcessID != "SUB_06" || all[0].Version != step.version || all[0].Key == 0 {
+			t.Errorf("deployed %+v with %v, want version %d", all, err, step.version)
+		}
+	}
+	one, err := c.Create(within(t), "SUB_06", `{"claimId":"CLM-T-1"}`)
+	other, err2 := c.Create(within(t), "SUB_06", "{}")
+	if err != nil || err2 != nil || one == 0 || one == other {
+		t.Errorf("started %d and %d with %v, %v", one, other, err, err2)
+	}
+	_, err = c.Create(within(t), "MISSING", "{}")
+	wantRefusal(t, err, "start an instance of MISSING: ", codes.NotFound)
+	_, err = c.Deploy(within(t), "broken.bpmn", []byte("<definitions"), "")
+	wantRefusal(t, err, "deploy broken.bpmn: ", codes.InvalidArgument)
+}
+
+// TestHasProcess asks without starting anything.
+func TestHasProcess(t *testing.T) {
+	started := 0
+	g, c := connected(t, gatewaytest.Options{EngineOptions: gatewaytest.EngineOptions{
+		Jobs: func(gatewaytest.Instance) []gatewaytest.Job { started++; return nil },
+	}})
+	ask := func(want bool) {
+		t.Helper()
+		if got, err := c.HasProcess(within(t), "SUB_06", ""); err != nil || got != want {
+			t.Errorf("got %t with %v, want %t", got, err, want)
+		}
+	}
+	ask(false)
+	if _, err := c.Deploy(within(t), "sub.bpmn", []byte(model), ""); err != nil {
+		t.Fatal(err)
+	}
+	ask(true)
+	if started > 0 {
+		t.Errorf("%d instances were started", started)
+	}
+	denied := g.Inject(gatewaytest.Fault{Method: gatewaytest.CreateProcessInstance, Code: codes.PermissionDenied})
+	_, err := c.HasProcess(within(t), "SUB_06", "")
+	wantRefusal(t, err, "look for the process SUB_06: ", codes.PermissionDenied)
+	denied.Remove()
+	g.Inject(gatewaytest.Fault{Method: gatewaytest.CreateProcessInstance, Empty: true})
+	if _, err := c.HasProcess(within(t), "SUB_06", ""); err == nil || !strings.Contains(err.Error(), "started one") {
+		t.Errorf("a gateway that starts an instance all the same: %v", err)
+	}
+}
+
+// TestMayActivate takes no job, and asks as the loops will.
+func TestMayActivate(t *testing.T) {
+	g, c := connected(t, gatewaytest.Options{EngineOptions: gatewaytest.EngineOptions{MultiTenancy: true, Tenants: []string{"a", "b"}}})
+	if err := c.MayActivate(within(t), []string{"a", "b"}); err != nil {
+		t.Error(err)
+	}
+	wantRefusal(t, c.MayActivate(within(t), []string{"a", "c"}), "ask for jobs: ", codes.PermissionDenied)
+	wantRefusal(t, c.MayActivate(within(t), nil), "ask for jobs: ", codes.InvalidArgument)
+	g.Down()
+	wantRefusal(t, c.MayActivate(within(t), []string{"a"}), "ask for jobs: ", codes.Unavailable)
+}

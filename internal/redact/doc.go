@@ -24,7 +24,7 @@
 //   - CPF: 3-3-3-2 digits with any separators, and 9-2 with a hyphen, whatever the check digits; 11 digits
 //     bare, spelled singly or cut at the printed places, by their check digits; near a label (before it, or
 //     as in "… não é um CPF válido"), 11 digits whatever they are; right behind a label, 8 to 14 digits
-//     (zeros lost, digits too many). A comma is a decimal sign unless a hyphen follows: 123.456.789,09 is
+//     (zeros lost, digits too many; dates stay). A comma is a decimal sign unless a hyphen follows: 123.456.789,09 is
 //     an amount.
 //   - CNS: 15 digits that begin with 1, 2, 7, 8 or 9 and pass modulo 11, bare or as 3-4-4-4, 3-12, 11-4;
 //     3-4-4-4 whatever the check; labelled as a CPF is, 11 to 16 digits right behind the label.
@@ -47,8 +47,9 @@
 // # What stays
 //
 //   - Claim ids: all of a token that begins with CLM-, valid CPF at its end or not.
-//   - The number right behind protocolo, guia, lote, NSU, sequencial, registro, ANS (or each number of the
-//     list behind a plural), but for a CPF with its punctuation; an engine's key behind key, job, instance.
+//   - The number right behind protocolo, guia, lote, NSU (or each number of the list behind a plural), but
+//     for a CPF with its punctuation; six digits behind registro or ANS; 13 to 19 digits behind key, job,
+//     instance (an engine's) or timestamp.
 //   - Codes, HTTP statuses, line numbers, ANS registries: too short, unless right behind a person's label.
 //   - Amounts (behind R$ and the like, or with decimals), dates, times, RFC 3339 instants, 20250112104000.
 //   - UUIDs, hashes of 16 hexadecimal digits and more, IPv4 addresses and ports.

@@ -56,16 +56,16 @@ type Options struct {
 func Run(ctx context.Context, o Options) error {
 	claims := SampleClaims(o.Run)
 	s := newStory(o.Out, o.JSON, claims)
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+	playing, curtain := context.WithCancel(ctx)
 	d := &director{Options: o, story: s, instances: make(map[int64]string)}
 	var background sync.WaitGroup
 	defer background.Wait()
-	defer cancel()
-	background.Go(func() { d.players(claims).Run(ctx, ctx) })
+	defer curtain()
+	// The last answers are told before they have reached the engine: the players finish what they began.
+	background.Go(func() { d.players(claims).Run(playing, ctx) })
 	if o.WorkerLog != "" {
 		background.Go(func() {
-			if err := follow(ctx, o.WorkerLog, d.read); err != nil {
+			if err := follow(playing, o.WorkerLog, d.read); err != nil {
 				s.note("%v", err)
 			}
 		})

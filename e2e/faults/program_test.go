@@ -124,6 +124,16 @@ func (p *program) endsHard(atMost time.Duration) time.Duration {
 	return took
 }
 
+// endsAnyhow is for a stop that has to give up calls: whether that leaves jobs behind is not known.
+func (p *program) endsAnyhow(atMost time.Duration) time.Duration {
+	p.t.Helper()
+	took := p.gone(atMost)
+	if err := p.Err(); err != nil {
+		p.logged("stopped hard")
+	}
+	return took
+}
+
 func (p *program) gone(atMost time.Duration) time.Duration {
 	p.t.Helper()
 	began := time.Now()

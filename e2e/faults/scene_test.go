@@ -113,8 +113,10 @@ type setup struct {
 // inside is a worker in this process.
 type inside struct {
 	*tally
+	name   string
 	scene  *scene
 	client *zeebe.Client
+	sent   *sent
 	logs   *observer.ObservedLogs
 	stop   context.CancelFunc
 	ended  chan struct{}
@@ -139,7 +141,7 @@ func (s *scene) worker(name string, change ...func(*setup)) *inside {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	w := &inside{tally: newTally(), scene: s, client: client, logs: logs, ended: make(chan struct{})}
+	w := &inside{tally: newTally(), name: name, scene: s, client: client, logs: logs, ended: make(chan struct{})}
 	w.run(c, log)
 	return w
 }
@@ -156,7 +158,8 @@ func (w *inside) run(c setup, log *zap.Logger) {
 	stop, stopNow := context.WithCancel(context.Background())
 	kill, killNow := context.WithCancel(context.Background())
 	w.stop = stopNow
-	loop := worker.New(w.client, c.Config, subs, hooks, log)
+	w.sent = &sent{Engine: w.client, last: map[int64]time.Time{}}
+	loop := worker.New(w.sent, c.Config, subs, hooks, log)
 	go func() {
 		defer close(w.ended)
 		loop.Run(stop, kill)

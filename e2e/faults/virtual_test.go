@@ -154,6 +154,30 @@ func TestAnswersRefusedForAWhile(t *testing.T) {
 	}
 }
 
+// TestRefusedUntilTheDeadline: what is known of a job that could not be answered depends on what was said.
+func TestRefusedUntilTheDeadline(t *testing.T) {
+	for code, want := range map[codes.Code]worker.Action{
+		codes.ResourceExhausted: worker.Released, codes.Unauthenticated: worker.Released, codes.PermissionDenied: worker.Released,
+		codes.Unavailable: worker.Unconfirmed, codes.Internal: worker.Unconfirmed,
+	} {
+		t.Run(codeName(code), func(t *testing.T) {
+			bubble(t, func(t *testing.T, e *gatewaytest.Engine, counts *tally) {
+				rule := e.Inject(gatewaytest.Fault{Code: code, Match: func(c gatewaytest.Call) bool { return c.Method != gatewaytest.ActivateJobs }})
+				e.AddJobs(claim(0, passing), claim(1, permanent), claim(2, rejected))
+				time.Sleep(realTimeout - time.Millisecond)
+				rule.Remove()
+				if got := counts.figures().actions; got[want] != 3 {
+					t.Errorf("the jobs became %v, want all %s", got, want)
+				}
+				time.Sleep(longestRetry)
+				if r := e.Report(); r.AnsweredOnce != 3 || r.TimedOut != 3 {
+					t.Errorf("%v; want all answered when they came again", r)
+				}
+			})
+		})
+	}
+}
+
 // TestAnHourOfTrouble: a claim a second, and a gateway that is away for five seconds of every minute.
 func TestAnHourOfTrouble(t *testing.T) {
 	const away = 5 * time.Second

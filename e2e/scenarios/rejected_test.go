@@ -43,7 +43,6 @@ func TestRejectedInputIsAnIncidentThatACorrectionEnds(t *testing.T) {
 		"retryCount": 0, "lastSubmissionTime": "2025-01-12T10:40:00Z", "submissionError": "TIMEOUT",
 	}
 	eachVersion(t, func(s *scene) {
-		s.setClockRight()
 		s.hospital = openHospital(s.t, s.Broker)
 		var keys []int64
 		for n, w := range wrongInputs {
@@ -62,7 +61,7 @@ func TestRejectedInputIsAnIncidentThatACorrectionEnds(t *testing.T) {
 			}
 			s.correct(keys[index], w.variable, value)
 		}
-		s.awaitAll(keys, "the processes to go on to their timers", (*instance).waiting)
+		s.awaitAll(keys, "the processes to go on to their timers", func(i *instance) bool { return len(i.timers) > 0 })
 		s.climb(keys, 0)
 		s.awaitEnded(keys...)
 		for index, key := range keys {

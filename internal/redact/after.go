@@ -90,8 +90,8 @@ func (s *scanner) takeQuoted(w *word) bool {
 	return true
 }
 
-// quoted finds the text without marks in quotation marks that follows at s[i:], and what is behind it;
-// none where end is 0.
+// quoted finds the text that follows at s[i:] in quotation marks, and what is behind it. start is 0 where
+// there is no quotation mark, end is 0 where none ends the text soon or a mark stands in it.
 func quoted(s string, i int) (start, end, next int) {
 	r, size := seenAt(s, i)
 	if r == ' ' || r == ':' || r == '=' {
@@ -112,7 +112,7 @@ func quoted(s string, i int) (start, end, next int) {
 		}
 		end += n
 	}
-	return 0, 0, 0
+	return start, 0, 0
 }
 
 // fieldAfter is the kind of the element, attribute or type that is named in the rest of the sentence.
@@ -123,8 +123,8 @@ func fieldAfter(s string, i int) kind {
 		case isLetter(r):
 			w := wordAt(s, i)
 			if w.role&fields != 0 {
-				if from, to, _ := quoted(s, w.end); to > from && strings.IndexByte(s[from:to], '[') < 0 {
-					return fieldKind(s[from:to])
+				if from, to, _ := quoted(s, w.end); from > 0 {
+					return fieldKind(s[from:max(from, to)])
 				}
 			}
 			i = w.end

@@ -30,8 +30,13 @@ var found = []string{
 	"a@bc.de." + cpf,
 	"paciente ana@x.com's Silva",
 	"100%22" + cpf[2:],
+	"value '" + badCPF + "' of element 'element&quot;paciente&quot;" + cpf + "nomeBeneficiario'",
+	"[CARD]" + punctuated(cpf) + "123456789e" + cpf + "1234567806212345678062" + cpf + "٣",
+	"nomeBeneficiario\u200bSilva" + cpf + "value 'valorvalorvalor'",
 	"Dr. value 'da' of element 'numeroCarteira" + cpf + "'",
-	"nomeBeneficiario value 'valorelement" + cpf + strings.Repeat("valorelement ", 15) + cpf + "'",
+	"nome value '" + strings.Repeat("x ", 95) + cpf + "'",
+	"endereco='" + strings.Repeat("x ", 95) + cpf + "'",
+	"paciente 12345678-1234-1234-1234-12345678a" + punctuated(cpf),
 }
 
 func TestFoundTexts(t *testing.T) {

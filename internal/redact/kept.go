@@ -1,6 +1,9 @@
 package redact
 
-import "strings"
+import (
+	"strings"
+	"unicode/utf8"
+)
 
 // What is never taken, recognised as it is written in ASCII.
 
@@ -114,9 +117,14 @@ const (
 
 // identifierEnd is the end of the UUID or hash of which s[start:end] is a part; 0 where it is of none.
 func identifierEnd(s string, start, end int) int {
-	for i := max(0, start-len(uuidForm)+1); i <= start; i++ {
-		if isUUID(s[i:]) && (i == 0 || !isAlphanumeric(s[i-1])) {
-			return i + len(uuidForm)
+	for i := start; start-i < len(uuidForm); i-- {
+		if !precedes(s[:i]) {
+			if isUUID(s[i:]) {
+				return i + len(uuidForm)
+			}
+			if i == 0 || s[i-1] != '-' {
+				break
+			}
 		}
 	}
 	return hashEnd(s, start, end)
@@ -136,7 +144,19 @@ func isUUID(s string) bool {
 
 // goesOn reports whether s, behind an identifier, begins with more of it, or with a number's rest.
 func goesOn(s string) bool {
-	return s != "" && (isAlphanumeric(s[0]) || s[0] == '.' && len(s) > 1 && classes[s[1]] == digit)
+	r, w := seenAt(s, 0)
+	if r == '.' {
+		r, w = seenAt(s, w)
+		return isDigit(r)
+	}
+	return w > 0 && (isDigit(r) || isLetter(r))
+}
+
+// precedes reports whether s, before an identifier, ends with more of it.
+func precedes(s string) bool {
+	r, w := utf8.DecodeLastRuneInString(s)
+	r = logical(r)
+	return w > 0 && (r == unseen || isDigit(r) || isLetter(r))
 }
 
 // hashEnd is the same for a run of hexadecimal digits as long as a hash, with a letter in it.
@@ -159,10 +179,8 @@ func hashEnd(s string, start, end int) int {
 		}
 		lettered = lettered || classes[c] == letter
 	}
-	if !lettered || goesOn(s[end:]) || start > 0 && isAlphanumeric(s[start-1]) {
+	if !lettered || goesOn(s[end:]) || precedes(s[:start]) {
 		return 0
 	}
 	return end
 }
-
-func isAlphanumeric(c byte) bool { return classes[c] == letter || classes[c] == digit }

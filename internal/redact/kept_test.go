@@ -46,7 +46,7 @@ var kept = []struct{ why, text string }{
 	{"dates", "12/01/2025, 2025-01-12, 12-01-2025, 12.01.2025, 01/2025, competência 202501, 20250112"},
 	{"times", "10:40, 10:40:00, 10:40:41.912345678, 2025-01-12 10:40:41,912, 10:40:00-0300"},
 	{"RFC 3339", "2025-01-12T10:40:00Z 2025-01-12T10:40:41.912345678Z 2025-01-12T10:40:00.5-03:00 2025-01-12t10:40:00+00:00"},
-	{"compact", "20250112104000 20250112T104000Z 20250112104000123"},
+	{"compact", luhnInstant + " 20250112104000 20250112T104000Z 20250112104000123"},
 	{"behind a person's label", "CPF inválido em 12/01/2025 10:40; beneficiário suspenso desde 12/01/2025; CPF 2025-01-12T10:40:00Z"},
 	{"no birth's", "data 12/03/1980; emissão 1980-03-12; validade 12/03/2030"},
 
@@ -66,6 +66,9 @@ var kept = []struct{ why, text string }{
 	{"ANS registry", "registro ANS 123456, operadora 123456, beneficiário da operadora 123456"},
 	{"a company", "CNPJ {cnpj.}, {cnpj.}, {cnpj}, CNPJ: 12345678000100, cpfCnpj={cnpj}, CPF/CNPJ: {cnpj}, CNPJ/CPF {cnpj}, 12345678/0001-95, 12.345.678.0001-95"},
 	{"eleven digits of something else", "contrato {bad}, sequência 00000000001"},
+	{"eleven digits far from a label", "CPF um dois tres quatro cinco seis sete oito nove {bad}"},
+	{"zeros", "0000000000000 0000000000000000"},
+	{"a company's that would be a card's too", luhnCNPJ},
 	{"long numbers of something else", "{badcns} {badcard} 12345678901234"},
 	{"short labelled numbers", "CPF 1206, telefone 192, carteira 503, paciente 42"},
 
@@ -73,7 +76,7 @@ var kept = []struct{ why, text string }{
 	{"roles without a name", "Paciente não encontrado. PACIENTE NAO CADASTRADO. Beneficiário inválido. beneficiário sem cobertura. Titular com plano suspenso. Paciente, guia e lote."},
 	{"English genitive", "the patient's chart is missing, patients' charts"},
 	{"labels in messages", "O campo 'nome' é obrigatório; nome: campo obrigatório; nomeBeneficiario: must not be blank; \"nome\":null; \"nome\":\"\"; cpf inválido; e-mail ausente; telefone: undefined"},
-	{"names of things", "nome do arquivo: lote.xml; nomeArquivo=Lote; nome_fantasia: Hospital; file name: x; host name Portal; Name or service not known; name=tiss-submission; nome da operadora: Unimed"},
+	{"names of things", "nome do arquivo: lote.xml; nomeArquivo=Lote; nome_fantasia: Hospital; file name: x; host name Portal; Name or service not known; name=tiss-submission; nome da operadora: Unimed; paciente: foo=bar"},
 	{"JavaScript's errors", `{"name":"AxiosError","message":"Request failed with status code 503","code":"ERR_BAD_RESPONSE"} paciente: AxiosError`},
 	{"schema messages", "cvc-complex-type.2.4.a: Invalid content was found starting with element 'ans:nomeBeneficiario'. One of '{\"http://www.ans.gov.br/padroes/tiss/schemas\":cpf}' is expected."},
 	{"quoted values of other fields", "The value '123456789012' of element 'ans:numeroGuiaPrestador' is not valid. value 'abc' of type 'xs:integer', value '' of element 'nome', value 'null' of element 'nome', value 'Maria"},

@@ -21,8 +21,7 @@ func (s *scanner) takeName(w *word) bool {
 // isContinued reports whether w, which is not the first word, goes on an identifier: nomeArquivo,
 // nome_arquivo.
 func (s *scanner) isContinued(w *word) bool {
-	c := s.in[w.start-1]
-	return c == '_' || classes[c] == letter
+	return w.inner || s.in[w.start-1] == '_'
 }
 
 // nameEnd is where the name that begins at i ends; 0 where none does. Small letters will do behind a

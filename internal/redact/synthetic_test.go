@@ -100,6 +100,18 @@ var beforeDate = func() string {
 	}
 }()
 
+// luhnCNPJ is a CNPJ, and luhnInstant a date and time, that pass as a card's digits.
+var luhnCNPJ, luhnInstant = first("12345678%04d", cnpjOf), first("2025011210%04d", func(s string) string { return s })
+
+// first is the first number made from a format with four digits, below 60 each two, that passes Luhn.
+func first(format string, of func(string) string) string {
+	for i := 0; ; i++ {
+		if d := of(fmt.Sprintf(format, i/60*100+i%60)); luhnOf(d[:13]) == d {
+			return d
+		}
+	}
+}
+
 var (
 	cpf      = cpfOf("123456780")
 	otherCPF = cpfOf("987654320")

@@ -15,8 +15,9 @@ func (s *scanner) word() {
 		s.take(&w)
 		return
 	}
-	for end := w.end; s.pos < end; {
+	for start, end := w.start, w.end; s.pos < end; {
 		w = humpAt(s.in, s.pos, end)
+		w.inner = w.start > start
 		s.take(&w)
 	}
 }

@@ -5,6 +5,7 @@ type word struct {
 	start, end int
 	entry
 	camel bool // there may be several words in it: numeroCarteira, CPFBeneficiario
+	inner bool // it is one of several, and not the first
 }
 
 // smallBit tells a small ASCII letter from its capital.

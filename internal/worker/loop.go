@@ -18,8 +18,9 @@ const (
 	pollMost  = 2 * time.Second
 	// deadlineMargin is kept between the last try of an answer and the job's time-out.
 	deadlineMargin = 500 * time.Millisecond
-	// pollOverrun is what a poll may overrun its time-out by before it is given up as one that hangs.
-	pollOverrun = 8 * time.Second
+	// pollOverrun is what a poll may overrun its time-out by before it is given up as one that hangs. Not
+	// soon: what a reply that is merely slow would bring is locked until its time-out then.
+	pollOverrun = 30 * time.Second
 	// stopGrace is that when the worker stops.
 	stopGrace = time.Second
 )

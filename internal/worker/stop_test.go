@@ -166,7 +166,7 @@ func TestStopWithHangingPoll(t *testing.T) {
 // bring could not be answered any more.
 func TestPollThatHangs(t *testing.T) {
 	for timeout, givenUp := range map[time.Duration]time.Duration{
-		3 * time.Second: 3 * time.Second, jobTimeout: 10 * time.Second, time.Hour: 10 * time.Second,
+		3 * time.Second: 3 * time.Second, jobTimeout: 10 * time.Second, time.Hour: 32 * time.Second,
 	} {
 		t.Run(timeout.String(), func(t *testing.T) {
 			bubble(t, func(t *testing.T) {

@@ -24,8 +24,8 @@
 //   - CPF: 3-3-3-2 digits with any separators, and 9-2 with a hyphen, whatever the check digits; 11 digits
 //     bare, spelled singly or cut at the printed places, by their check digits; near a label (before it, or
 //     as in "… não é um CPF válido"), 11 digits whatever they are; right behind a label, 8 to 14 digits
-//     (zeros lost, digits too many; dates stay). A comma is a decimal sign unless a hyphen follows: 123.456.789,09 is
-//     an amount.
+//     (zeros lost, digits too many; dates stay). A comma is a decimal sign unless a hyphen follows:
+//     123.456.789,09 is an amount.
 //   - CNS: 15 digits that begin with 1, 2, 7, 8 or 9 and pass modulo 11, bare or as 3-4-4-4, 3-12, 11-4;
 //     3-4-4-4 whatever the check; labelled as a CPF is, 11 to 16 digits right behind the label.
 //   - Cards: 13 to 19 digits that pass Luhn, bare or in fours, 4-6-5, 4-6-4; right behind a label

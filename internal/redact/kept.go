@@ -146,7 +146,7 @@ func isUUID(s string) bool {
 func goesOn(s string) bool {
 	r, w := seenAt(s, 0)
 	if r == '.' {
-		r, w = seenAt(s, w)
+		r, _ = seenAt(s, w)
 		return isDigit(r)
 	}
 	return w > 0 && (isDigit(r) || isLetter(r))

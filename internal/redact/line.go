@@ -33,8 +33,7 @@ func Line(s string, max int) string {
 
 // inert makes every character of s printable.
 func inert(s string) string {
-	first := strings.IndexFunc(s, isActive)
-	if first < 0 && utf8.ValidString(s) {
+	if isPrintable(s) || !strings.ContainsFunc(s, isActive) && utf8.ValidString(s) {
 		return s
 	}
 	var b strings.Builder
@@ -52,6 +51,16 @@ func inert(s string) string {
 		i += w
 	}
 	return b.String()
+}
+
+// isPrintable reports whether s is nothing but printable ASCII.
+func isPrintable(s string) bool {
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] > '~' {
+			return false
+		}
+	}
+	return true
 }
 
 // isActive reports whether r does something to what shows it. The joiners of scripts and emoji may.

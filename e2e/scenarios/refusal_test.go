@@ -14,26 +14,27 @@ import (
 
 const (
 	// floodSize is how many jobs wait when the worker starts.
-	floodSize = 1500
-	// floods is how often it is tried until the broker refuses something.
-	floods = 3
-	// inFlight is how many answers a worker may have under way: about twice what the broker takes at once.
+	floodSize = 1000
+	// inFlight is how many answers a worker may have under way: several times what the broker takes at once.
 	inFlight = "400"
+	// fewestRefusals prove that answers were refused, and not only polls, of which there are some dozens.
+	fewestRefusals = 200
 	// pause of the broker: issue 4's minute.
 	pause = time.Minute
 )
 
-// flood starts n instances that each have one job for the worker.
+// flood starts n instances that each have one job for the worker, which every other one ends with an error:
+// Zeebe 8.5.8 refuses completions and errors, 8.6.0 the errors (and the variables set before) only.
 func (s *scene) flood(n int) []int64 {
 	s.t.Helper()
 	keys := make([]int64, n)
 	var creating sync.WaitGroup
-	const hands = 32
+	const hands = 8
 	for hand := range hands {
 		creating.Go(func() {
 			for i := hand; i < n; i += hands {
 				keys[i] = s.create("UNMAPPED", map[string]any{
-					"analysis": worker.AnalyzeRetry, "claimId": s.claimID(i), "submissionError": "HTTP 503",
+					"analysis": worker.AnalyzeRetry, "claimId": s.claimID(i), "submissionError": []string{"HTTP 503", "INSURANCE_EXPIRED"}[i%2],
 				})
 			}
 		})
@@ -64,28 +65,21 @@ func (s *scene) refusals() int {
 
 func TestRefusedAnswersAreSentAgain(t *testing.T) {
 	s := beginHeavy(t)
-	var all []int64
-	refused := 0
-	for wave := 0; wave < floods && refused == 0; wave++ {
-		all = append(all, s.flood(floodSize)...)
-		before := s.refusals() // creating was refused too
-		// With a longer time-out a busy machine alone cannot use it up; a job lost to a refusal still would.
-		w := serve(t, s.Broker, "flooded-"+strconv.Itoa(wave), "RETRY_WORKER_JOB_TIMEOUT=30s",
-			"RETRY_WORKER_CONCURRENCY="+inFlight, "RETRY_WORKER_MAX_JOBS_ACTIVE="+inFlight)
-		s.awaitEnded(all...)
-		refused = s.refusals() - before
-		if actions := w.actions(t); actions["completed"]+actions["unconfirmed"] != floodSize {
-			t.Errorf("the worker did %v, expected %d completed and nothing else", actions, floodSize)
-		}
-		w.terminate(t)
+	keys := s.flood(floodSize)
+	before := s.refusals() // creating was refused too
+	// With a longer time-out a busy machine alone cannot use it up; a job lost to a refusal still would.
+	w := serve(t, s.Broker, "flooded", "RETRY_WORKER_JOB_TIMEOUT=30s", "RETRY_WORKER_CONCURRENCY="+inFlight, "RETRY_WORKER_MAX_JOBS_ACTIVE="+inFlight)
+	s.awaitEnded(keys...)
+	refused := s.refusals() - before
+	if refused < fewestRefusals {
+		t.Errorf("the broker refused %d commands with %s answers in flight, expected %d or more: the scenario did not come about", refused, inFlight, fewestRefusals)
 	}
-	if refused == 0 {
-		t.Fatalf("the broker refused nothing of %d jobs with %s answers in flight: the scenario did not come about", len(all), inFlight)
+	if actions := w.actions(t); actions["completed"]+actions["bpmn_error"]+actions["unconfirmed"] != floodSize {
+		t.Errorf("the worker did %v, expected %d answers and nothing else", actions, floodSize)
 	}
-	o := s.look(all)
-	s.expectGivenOutOnce(o)
-	s.expectCounts(counts{"analyze-retry completed": len(all), "processes completed": len(all)})
-	s.done("broker refuses under a flood", "%d jobs, %d commands refused, all answered once, no time-out", len(all), refused)
+	s.expectGivenOutOnce(s.look(keys))
+	s.expectCounts(counts{"analyze-retry completed": floodSize / 2, "analyze-retry error thrown": floodSize / 2, "processes completed": floodSize})
+	s.done("broker refuses under a flood", "%d jobs, %d commands refused, all answered once, no time-out", floodSize, refused)
 }
 
 // A paused broker answers nobody and closes nothing. What it was asked meanwhile waits in its sockets, and

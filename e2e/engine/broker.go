@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"retry-worker/e2e/engine/child"
+	"retry-worker/e2e/engine/loopback"
 )
 
 const (
@@ -84,11 +85,11 @@ func Start(ctx context.Context, o Options) (*Broker, error) {
 }
 
 // GatewayAddress is where clients connect: host:port, without TLS.
-func (b *Broker) GatewayAddress() string { return local(b.ports.gateway) }
+func (b *Broker) GatewayAddress() string { return loopback.Address(b.ports.gateway) }
 
 // ActuatorURL is the base of the management addresses, "http://127.0.0.1:9600" say; the metrics are at
 // /actuator/prometheus below it.
-func (b *Broker) ActuatorURL() string { return "http://" + local(b.ports.management) }
+func (b *Broker) ActuatorURL() string { return "http://" + loopback.Address(b.ports.management) }
 
 // PID is the broker's process id; it changes with Restart.
 func (b *Broker) PID() int { return b.current().PID() }

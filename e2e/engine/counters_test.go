@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"net"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -40,26 +38,5 @@ zeebe_health 1.0
 	}
 	if _, err := parseCounters(strings.NewReader("zeebe_health many\n")); err == nil {
 		t.Error("a line without a number was read")
-	}
-}
-
-func TestPortsAreFreeAndDifferent(t *testing.T) {
-	ports, err := freePorts(50)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, p := range ports {
-		l, err := net.Listen("tcp", local(p))
-		if err != nil {
-			t.Errorf("port %d is not free: %v", p, err)
-			continue
-		}
-		if free(p) {
-			t.Errorf("port %d counts as free while somebody listens", p)
-		}
-		l.Close()
-	}
-	if slices.Sort(ports); len(slices.Compact(ports)) != 50 {
-		t.Error("a port was given twice")
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"retry-worker/e2e/engine/fetch"
 )
 
 // dataDir is a broker's folder: data, what Java unpacks, and the settings of its log.
@@ -60,7 +62,7 @@ func (d *dataDir) fill() (err error) {
 			return err
 		}
 	}
-	if d.lock, err = tryLock(filepath.Join(d.path, ownerLock)); err != nil {
+	if d.lock, err = fetch.TryLock(filepath.Join(d.path, ownerLock)); err != nil {
 		return err
 	}
 	if d.lock == nil {
@@ -97,7 +99,7 @@ func sweep(dir string) {
 		if err != nil || time.Since(info.ModTime()) < youngest {
 			continue
 		}
-		f, err := tryLock(path)
+		f, err := fetch.TryLock(path)
 		if f == nil || err != nil {
 			continue
 		}

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"retry-worker/e2e/engine/fetch"
 )
 
 // Versions of Zeebe that the project is tried on, the default first.
@@ -23,23 +25,40 @@ func Fetch(ctx context.Context, version string, progress func(Progress)) (home s
 	if err := checkVersion(version); err != nil {
 		return "", err
 	}
-	cache, err := cacheDir()
+	cache, err := fetch.CacheDir()
 	if err != nil {
 		return "", err
 	}
-	r := newReporter("Zeebe "+version, progress)
-	zeebe := item{dir: filepath.Join(cache, "zeebe-"+version), proof: launcher}
-	zeebe.fill = func(ctx context.Context, dir string) error { return download(ctx, version, dir, r) }
-	if err := zeebe.provide(ctx, r); err != nil {
+	r := fetch.NewReporter("Zeebe "+version, progress)
+	zeebe := fetch.Item{Dir: filepath.Join(cache, "zeebe-"+version), Proof: launcher}
+	zeebe.Fill = func(ctx context.Context, dir string) error { return download(ctx, version, dir, r) }
+	if err := zeebe.Provide(ctx, r); err != nil {
 		return "", fmt.Errorf("fetch Zeebe %s: %w", version, err)
 	}
-	return zeebe.dir, nil
+	return zeebe.Dir, nil
 }
 
-// Missing is what a person must install, as an error of one line that says how.
-type Missing string
+// Missing, Progress and Step are those of the fetching.
+type (
+	Missing  = fetch.Missing
+	Progress = fetch.Progress
+	Step     = fetch.Step
+)
 
-func (m Missing) Error() string { return string(m) }
+// The steps, in their order.
+const (
+	Waiting     = fetch.Waiting
+	Downloading = fetch.Downloading
+	Unpacking   = fetch.Unpacking
+)
+
+// download fetches the distribution into dir by Maven, and unpacks it there.
+func download(ctx context.Context, version, dir string, r *fetch.Reporter) error {
+	zeebe := fetch.Artifact{Group: "io.camunda", Name: "camunda-zeebe", Version: version, Packaging: "tar.gz"}
+	return zeebe.Download(ctx, dir, FindJava, r, func(file string) error {
+		return fetch.GunzipTar(ctx, file, dir, fetch.Layout{Strip: true}, r)
+	})
+}
 
 func checkVersion(version string) error {
 	if slices.Contains(Versions, version) {

@@ -5,13 +5,15 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"retry-worker/e2e/engine/loopback"
 )
 
 // ports of one broker.
 type ports struct{ gateway, command, internal, rest, management int }
 
 func choosePorts() (ports, error) {
-	p, err := freePorts(5)
+	p, err := loopback.FreePorts(5)
 	if err != nil {
 		return ports{}, err
 	}

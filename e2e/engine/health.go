@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"retry-worker/e2e/engine/child"
+	"retry-worker/e2e/engine/loopback"
 )
 
 const (
@@ -60,7 +61,7 @@ func (b *Broker) healthy(ctx context.Context) bool {
 			Partitions []struct{ Role, Health string }
 		}
 	}
-	if status, err := ask(ctx, "http://"+local(b.ports.rest)+"/v1/topology", &topology); err != nil || status != http.StatusOK {
+	if status, err := ask(ctx, "http://"+loopback.Address(b.ports.rest)+"/v1/topology", &topology); err != nil || status != http.StatusOK {
 		return false
 	}
 	for _, broker := range topology.Brokers {

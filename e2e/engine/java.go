@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"retry-worker/e2e/engine/fetch"
 )
 
 const (
@@ -82,7 +84,7 @@ func javaCandidates() []string {
 		}
 		candidates = append(candidates, javasIn(pattern)...)
 	}
-	if cache, err := cacheDir(); err == nil {
+	if cache, err := fetch.CacheDir(); err == nil {
 		candidates = append(candidates, filepath.Join(cache, jdkFolder, jdkJava))
 	}
 	return candidates

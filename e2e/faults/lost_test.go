@@ -34,7 +34,8 @@ func lostRows() []row {
 		{"answers UNAVAILABLE until the deadline", until(codes.Unavailable, 2*perKind)},
 		{"a poll hangs", playHangingPoll},
 		{"a poll's answer is lost", playLostActivation},
-		{"a poll's answer comes later than the deadline", playLateActivation},
+		{"a poll's answer comes late, answers are refused then", playLateActivation(60)},
+		{"a poll's answer comes later than the time-out", playLateActivation(105)},
 		{"a poll's stream is cut: jobs and error together", playCutStream},
 	}
 }
@@ -146,26 +147,31 @@ func playLostActivation(t *testing.T) result {
 	return r
 }
 
-// playLateActivation: the poll's answer arrives when the jobs have run out already. Whoever gets them
-// next answers.
-func playLateActivation(t *testing.T) result {
-	const jobs, timeout = 20, 2 * time.Second
-	s := newScene(t, gatewaytest.Options{})
-	w := s.worker("w1", func(c *setup) { c.JobTimeout = timeout })
-	s.until("a poll that found nothing", func(v gatewaytest.View) bool { return v.Calls(gatewaytest.ActivateJobs) > 0 })
-	rule := s.Inject(gatewaytest.Fault{Method: gatewaytest.ActivateJobs, SlowReply: timeout * 21 / 20, Times: 1})
-	s.fired(rule, 1)
-	s.claims(jobs)
-	s.until("the jobs have run out", func(v gatewaytest.View) bool { return v.TimedOut == jobs })
-	w.stop()
-	next := s.worker("next")
-	s.settled(jobs)
-	next.leave()
-	w.leave()
-	w.saidNothingTooLate()
-	r := s.result(jobs).soon(t, timeout+recovery)
-	r.remark = "too late for an answer: a time-out of 2 s among it"
-	return r
+// playLateActivation: the poll's answer arrives late, in one row when the jobs have run out already, in the
+// other shortly before that, and with a gateway that takes no answers for a while. Nothing is said about
+// them when they are no longer ours; whoever gets them next answers.
+func playLateActivation(share time.Duration) func(*testing.T) result {
+	return func(t *testing.T) result {
+		const jobs, timeout = 20, 2 * time.Second
+		s := newScene(t, gatewaytest.Options{})
+		w := s.worker("w1", func(c *setup) { c.JobTimeout = timeout })
+		s.until("a poll that found nothing", func(v gatewaytest.View) bool { return v.Calls(gatewaytest.ActivateJobs) > 0 })
+		rule := s.Inject(gatewaytest.Fault{Method: gatewaytest.ActivateJobs, SlowReply: timeout * share / 100, Times: 1})
+		answers := s.Inject(gatewaytest.Fault{Code: codes.ResourceExhausted, Match: func(c gatewaytest.Call) bool { return c.Method != gatewaytest.ActivateJobs }})
+		s.fired(rule, 1)
+		s.claims(jobs)
+		w.stop() // the poll that runs is its last
+		s.until("the jobs have run out", func(v gatewaytest.View) bool { return v.TimedOut == jobs })
+		w.leave()
+		answers.Remove()
+		next := s.worker("next")
+		s.settled(jobs)
+		next.leave()
+		w.saidNothingTooLate()
+		r := s.result(jobs).soon(t, timeout+recovery)
+		r.remark = "a time-out of 2 s among it"
+		return r
+	}
 }
 
 // playCutStream: what came before the error is answered at once, the rest when the engine lets it go.

@@ -4,7 +4,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"retry-worker/internal/gatewaytest"
 	"retry-worker/internal/worker"
@@ -71,9 +70,7 @@ func (s *scene) refusedTenants(code, says string) result {
 	p := s.program("first", tenantsSet)
 	refused := func(v gatewaytest.View) bool { return len(v.Polls(worker.AnalyzeRetry)) >= refusedPolls }
 	s.until("seven polls of a type", refused)
-	if n := gatewaytest.MostPolls(s.Polls(worker.AnalyzeRetry), time.Second); n > mostPolls {
-		s.t.Errorf("%d polls of one type within a second, want at most %d", n, mostPolls)
-	}
+	s.wantPauses(worker.AnalyzeRetry)
 	p.logged("engine does not answer polls")
 	lines, _, err := p.out.lines("engine does not answer polls")
 	if err != nil {

@@ -20,6 +20,7 @@ import (
 
 // What the loop promises (docs/architecture.md, one job's way).
 const (
+	firstPause    = 50 * time.Millisecond  // between two polls, the first of them refused
 	longestPause  = 2 * time.Second        // between two polls
 	longestRetry  = 500 * time.Millisecond // between two tries of an answer
 	realTimeout   = 10 * time.Second       // of a job, as by default
@@ -128,9 +129,15 @@ func TestRecovery(t *testing.T) {
 				time.Sleep(longestPause)
 				synctest.Wait()
 				waitsAtMost(t, e, longestPause)
-				e.AddJob(claim(3, passing)) // the pause is forgotten
+				e.Inject(gatewaytest.Fault{Method: gatewaytest.ActivateJobs, Code: codes.Unavailable, Times: 1})
+				e.AddJob(claim(3, passing)) // goes to the poll that waits; the next is refused
 				synctest.Wait()
-				waitsAtMost(t, e, longestPause)
+				late := e.AddJob(claim(4, passing))
+				time.Sleep(firstPause)
+				synctest.Wait()
+				if j, _ := e.Job(late); j.LongestWait > firstPause || j.State != gatewaytest.Completed {
+					t.Errorf("after a success a refusal costs %s (%v), want a short pause again", j.LongestWait, j.State)
+				}
 			})
 		})
 	}

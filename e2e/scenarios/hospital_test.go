@@ -3,6 +3,8 @@ package scenarios
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -17,17 +19,19 @@ import (
 // submitClaim is the job type of the hospital's own worker.
 const submitClaim = "submit-claim"
 
-// claim is what an instance starts with, and what everybody around the worker will say to it. It travels
-// in the instance, so that whoever takes a job knows.
+// claim is what everybody around the worker will say to one claim. It travels in the instance, so that whoever
+// takes a job knows, whatever was forgotten meanwhile.
 type claim struct {
 	// Failures are the variables of the error that each submission ends with, one after the other; the
 	// submission after the last one is accepted.
 	Failures []map[string]any `json:"failures"`
-	// Reviews are what the people do with the dead letters, one after the other.
-	Reviews []review `json:"reviews"`
+	// Retried is how many retries the instance starts with.
+	Retried int `json:"retried"`
+	// Review is what the people do with the dead letter.
+	Review review `json:"review"`
 }
 
-// review is one decision of a person: to discard, or to send the claim again after a pause.
+// review is a decision of a person: to discard, or to send the claim again after a pause.
 type review struct {
 	Discard bool          `json:"discard"`
 	Pause   time.Duration `json:"pause"`
@@ -50,14 +54,14 @@ var seen = []string{
 }
 
 // hospital plays the portal and the people. It throws plain BPMN errors, whose variables only the
-// boundary event maps, as other clients do.
+// boundary event maps, as other clients do. What it says follows from the process's variables alone: a broker
+// that was killed may forget an answer that it had taken, and give the next job another's key.
 type hospital struct {
 	broker *engine.Broker
 
 	mu      sync.Mutex
-	done    map[int64]worker.Reply        // by job key: a job delivered twice gets the same answer
-	turns   map[int64]int                 // submissions and reviews so far, by instance and by −instance
 	visited map[int64][]map[string]string // variables that the jobs of an instance saw, in order
+	given   map[int64]int64               // the instance of each job that came, by the job's key
 }
 
 // openHospital plays it until the test ends.
@@ -67,7 +71,7 @@ func openHospital(t *testing.T, b *engine.Broker) *hospital {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &hospital{broker: b, done: make(map[int64]worker.Reply), turns: make(map[int64]int), visited: make(map[int64][]map[string]string)}
+	h := &hospital{broker: b, visited: make(map[int64][]map[string]string), given: make(map[int64]int64)}
 	w := worker.New(client, worker.Config{
 		Name: "hospital", JobTimeout: 10 * time.Second, PollTimeout: 500 * time.Millisecond, MaxJobsActive: 32, Concurrency: 8,
 	}, []worker.Subscription{
@@ -85,14 +89,9 @@ func openHospital(t *testing.T, b *engine.Broker) *hospital {
 	return h
 }
 
-// answer makes a handler of what is to be said to a claim the n-th time, from 0.
-func (h *hospital) answer(say func(context.Context, claim, int, int64) worker.Reply) worker.Handler {
+// answer makes a handler of what is to be said to a claim after so many retries.
+func (h *hospital) answer(say func(context.Context, claim, int) worker.Reply) worker.Handler {
 	return func(ctx context.Context, j *worker.Job) worker.Reply {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		if reply, again := h.done[j.Key]; again {
-			return reply
-		}
 		raw := make(map[string]json.RawMessage)
 		var c claim
 		if err := json.Unmarshal([]byte(j.Variables), &raw); err != nil {
@@ -105,19 +104,20 @@ func (h *hospital) answer(say func(context.Context, claim, int, int64) worker.Re
 		for name, value := range raw {
 			variables[name] = string(value)
 		}
+		h.mu.Lock()
 		h.visited[j.ProcessInstanceKey] = append(h.visited[j.ProcessInstanceKey], variables)
-		turn := j.ProcessInstanceKey
-		if j.Type == worker.RetryReview {
-			turn = -turn
+		h.given[j.Key] = j.ProcessInstanceKey
+		h.mu.Unlock()
+		retries, err := strconv.Atoi(variables["retryCount"])
+		if err != nil { // none yet, or a wrong one
+			retries = c.Retried
 		}
-		reply := say(ctx, c, h.turns[turn], j.ProcessInstanceKey)
-		h.turns[turn]++
-		h.done[j.Key] = reply
-		return reply
+		return say(ctx, c, retries)
 	}
 }
 
-func (h *hospital) submit(_ context.Context, c claim, n int, _ int64) worker.Reply {
+func (h *hospital) submit(_ context.Context, c claim, retries int) worker.Reply {
+	n := max(retries-c.Retried, 0)
 	if n >= len(c.Failures) {
 		return worker.Reply{Action: worker.Completed, Variables: "{}"}
 	}
@@ -126,27 +126,23 @@ func (h *hospital) submit(_ context.Context, c claim, n int, _ int64) worker.Rep
 	}}
 }
 
-func (h *hospital) review(ctx context.Context, c claim, n int, instance int64) worker.Reply {
-	r := c.Reviews[n]
-	if r.Discard {
+func (h *hospital) review(ctx context.Context, c claim, retries int) worker.Reply {
+	if c.Review.Discard {
 		return worker.Reply{Action: worker.Completed, Variables: jsonOf(map[string]any{
 			"reviewDecision": "discard", "reviewReason": "not worth it", "reviewedBy": "e2e",
 		})}
 	}
 	now := time.Now()
-	if r.Pause > 0 { // it shall be waited for, wherever the broker's clock is
+	if c.Review.Pause > 0 { // it shall be waited for, wherever the broker's clock is
 		var err error
 		if now, err = h.broker.Time(ctx); err != nil {
 			panic(err)
 		}
 	}
-	visits := h.visited[instance]
-	var count int
-	_ = json.Unmarshal([]byte(visits[len(visits)-1]["retryCount"]), &count) // asserted elsewhere
 	return worker.Reply{Action: worker.Completed, Variables: jsonOf(map[string]any{
 		"reviewDecision": "reprocess", "reviewReason": "data corrected", "reviewedBy": "e2e", "shouldRetry": true,
-		"retryCount": count + 1, "backoffMinutes": int(r.Pause.Minutes()), "backoffDuration": "PT0M",
-		"nextRetryTime": now.Add(r.Pause).UTC().Truncate(time.Second).Format(time.RFC3339),
+		"retryCount": retries + 1, "backoffMinutes": int(c.Review.Pause.Minutes()), "backoffDuration": fmt.Sprintf("PT%dM", int(c.Review.Pause.Minutes())),
+		"nextRetryTime": now.Add(c.Review.Pause).UTC().Truncate(time.Second).Format(time.RFC3339),
 	})}
 }
 
@@ -155,6 +151,22 @@ func (h *hospital) visits(instance int64) []map[string]string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return append([]map[string]string(nil), h.visited[instance]...)
+}
+
+// forgotten is how many jobs came that the broker knows nothing of, or knows as another instance's: it gives
+// jobs out before they are safe from a crash.
+func (h *hospital) forgotten(s *scene) int {
+	s.history.mu.Lock()
+	defer s.history.mu.Unlock()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	n := 0
+	for key, instance := range h.given {
+		if j := s.history.jobs[key]; j == nil || j.instance != instance {
+			n++
+		}
+	}
+	return n
 }
 
 func jsonOf(v any) string {

@@ -51,7 +51,7 @@ func TestWholeLadderThenReviewThenSuccess(t *testing.T) {
 		s.hospital = openHospital(s.t, s.Broker)
 		const claims = 5 // each with a jitter of its own
 		c := failing("HTTP 504", "TIMEOUT", "CONNECTION_ERROR: reset", "Resposta inesperada", "429 rate limit", "TIMEOUT: the last one")
-		c.Reviews = []review{{Pause: 10 * time.Minute}}
+		c.Review.Pause = 10 * time.Minute
 		var keys []int64
 		for n := range claims {
 			keys = append(keys, s.submit(s.claimID(n), c, nil))

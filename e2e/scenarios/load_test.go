@@ -30,8 +30,8 @@ type load struct {
 func (s *scene) startLoad() (l load) {
 	s.t.Helper()
 	discarded, corrected, exhausted := failing("INSURANCE_EXPIRED"), failing("INVALID_PATIENT_DATA"), failing("HTTP 503")
-	discarded.Reviews = []review{{Discard: true}}
-	corrected.Reviews, exhausted.Reviews = []review{{}}, []review{{}}
+	discarded.Review.Discard = true
+	exhausted.Retried = 5
 	for n := range loadSize {
 		var key int64
 		switch n % 4 {
@@ -43,7 +43,7 @@ func (s *scene) startLoad() (l load) {
 		case 2:
 			key = s.submit(s.claimID(n), corrected, nil)
 		case 3:
-			key = s.submit(s.claimID(n), exhausted, map[string]any{"retryCount": 5})
+			key = s.submit(s.claimID(n), exhausted, map[string]any{"retryCount": exhausted.Retried})
 		}
 		l.keys = append(l.keys, key)
 	}
@@ -182,8 +182,8 @@ func TestBrokerKilledUnderLoad(t *testing.T) {
 		}
 	}
 	s.expectCountersAgree(l, killed)
-	s.done("broker killed under load", "%d instances, %d jobs, each answered once, broker away %.1f s, %d waited for the time-out, all locked by the crash; worker: %v",
-		len(l.keys), o.jobs, down.Seconds(), len(o.timedOut), w.actions(t))
+	s.done("broker killed under load", "%d instances, %d jobs, each answered once, broker away %.1f s, %d waited for the time-out, all locked by the crash, %d given out and forgotten; worker: %v",
+		len(l.keys), o.jobs, down.Seconds(), len(o.timedOut), s.hospital.forgotten(s), w.actions(t))
 }
 
 func TestTwoWorkersAnswerEachJobOnce(t *testing.T) {

@@ -28,7 +28,7 @@ func TestPermanentErrorIsReviewedAndDiscarded(t *testing.T) {
 		var all []int64
 		for text := range teams {
 			c := failing(text)
-			c.Reviews = []review{{Discard: true}}
+			c.Review.Discard = true
 			keys[text] = s.submit(s.claimID(len(all)), c, nil)
 			all = append(all, keys[text])
 		}

@@ -158,6 +158,7 @@ func begin(t *testing.T, s *site) *scene {
 	t.Cleanup(func() {
 		if t.Failed() {
 			sc.explain()
+			sc.clear()
 		}
 	})
 	return sc
@@ -195,6 +196,21 @@ func (s *scene) explain() {
 			shown++
 			s.t.Log(i.describe())
 		}
+	}
+}
+
+// clear ends what a failed scenario has left, for the sake of the next.
+func (s *scene) clear() {
+	s.history.mu.Lock()
+	var left []int64
+	for key, i := range s.history.instances {
+		if !i.over() {
+			left = append(left, key)
+		}
+	}
+	s.history.mu.Unlock()
+	for _, key := range left { // one may have ended meanwhile
+		_, _ = s.CancelProcessInstance(context.Background(), &pb.CancelProcessInstanceRequest{ProcessInstanceKey: key})
 	}
 }
 

@@ -2,6 +2,7 @@
 package child
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,6 +24,10 @@ type Command struct {
 	Args []string // without the program's name
 	Env  []string // nil: this process's
 	Dir  string
+	// User runs it as somebody else, which takes root; nil: as this process's user.
+	User *syscall.Credential
+	// StopSignal is what Stop asks it with; 0: SIGTERM.
+	StopSignal syscall.Signal
 	// Output takes what the program prints on both streams, and nothing at the same time from
 	// both; nil drops it.
 	Output io.Writer
@@ -33,6 +38,7 @@ type Command struct {
 // Process is a started program. Its methods may be called by several goroutines.
 type Process struct {
 	cmd  *exec.Cmd
+	stop syscall.Signal
 	tail *Tail
 	done chan struct{}
 	err  error // how it ended; read after done
@@ -44,7 +50,7 @@ type Process struct {
 // Start runs the program. On Linux the kernel kills it when this process ends in whatever way;
 // elsewhere only Stop and Kill end it.
 func Start(c Command) (*Process, error) {
-	p := &Process{tail: NewTail(c.Output), done: make(chan struct{})}
+	p := &Process{stop: cmp.Or(c.StopSignal, syscall.SIGTERM), tail: NewTail(c.Output), done: make(chan struct{})}
 	p.cmd = exec.Command(c.Path, c.Args...)
 	p.cmd.Env, p.cmd.Dir, p.cmd.WaitDelay = c.Env, c.Dir, leftoverTime
 	p.cmd.Stdout, p.cmd.Stderr = p.tail, p.tail
@@ -52,6 +58,7 @@ func Start(c Command) (*Process, error) {
 		p.cmd.Stdout = c.Screen
 	}
 	p.cmd.SysProcAttr = attributes()
+	p.cmd.SysProcAttr.Credential = c.User
 	started := make(chan error)
 	go p.run(started)
 	if err := <-started; err != nil {
@@ -112,7 +119,7 @@ func (p *Process) Signal(s syscall.Signal) error {
 // Stop asks the program to end, and kills it when it has not within grace, or when ctx ends. It
 // returns when it is dead; the error says that it had to be killed.
 func (p *Process) Stop(ctx context.Context, grace time.Duration) error {
-	_ = p.Signal(syscall.SIGTERM)
+	_ = p.Signal(p.stop)
 	_ = p.Signal(syscall.SIGCONT) // one that is paused would not hear it
 	ctx, cancel := context.WithTimeout(ctx, grace)
 	defer cancel()

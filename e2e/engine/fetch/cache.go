@@ -1,4 +1,5 @@
-package engine
+// Package fetch keeps in the user's cache what tests need from elsewhere: fetched and unpacked once for all processes.
+package fetch
 
 import (
 	"context"
@@ -11,9 +12,9 @@ import (
 	"time"
 )
 
-// cacheDir is the folder for what is fetched once. Without a usable home it is one in the temporary
+// CacheDir is the folder for what is fetched once. Without a usable home it is one in the temporary
 // folder, of this user alone.
-func cacheDir() (string, error) {
+func CacheDir() (string, error) {
 	if base, err := os.UserCacheDir(); err == nil {
 		dir := filepath.Join(base, "retry-worker")
 		if os.MkdirAll(dir, 0o755) == nil {
@@ -34,9 +35,9 @@ func cacheDir() (string, error) {
 	return dir, nil
 }
 
-// tryLock takes the lock on a file, made if need be; nil where another process has it. The system lets
+// TryLock takes the lock on a file, made if need be; nil where another process has it. The system lets
 // go of it when the process ends. A child does not inherit it.
-func tryLock(path string) (*os.File, error) {
+func TryLock(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|syscall.O_CLOEXEC, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("open the lock: %w", err)
@@ -60,7 +61,7 @@ func lock(ctx context.Context, path string) (*os.File, error) {
 	ticker := time.NewTicker(lockRetry)
 	defer ticker.Stop()
 	for {
-		f, err := tryLock(path)
+		f, err := TryLock(path)
 		if f != nil || err != nil {
 			return f, err
 		}
@@ -72,27 +73,27 @@ func lock(ctx context.Context, path string) (*os.File, error) {
 	}
 }
 
-// item is a folder of the cache that is there whole or not at all.
-type item struct {
-	dir   string
-	proof string // a file that is in it, relative to dir
-	fill  func(ctx context.Context, dir string) error
+// Item is a folder of the cache that is there whole or not at all.
+type Item struct {
+	Dir   string
+	Proof string // a file that is in it, relative to Dir
+	Fill  func(ctx context.Context, dir string) error
 }
 
-func (i item) there() bool {
-	_, err := os.Stat(filepath.Join(i.dir, i.proof))
+func (i Item) there() bool {
+	_, err := os.Stat(filepath.Join(i.Dir, i.Proof))
 	return err == nil
 }
 
-// provide makes the item unless it is there: filled in a folder beside it, then renamed. Of several
+// Provide makes the item unless it is there: filled in a folder beside it, then renamed. Of several
 // processes one does the work and the others wait.
-func (i item) provide(ctx context.Context, r *reporter) error {
+func (i Item) Provide(ctx context.Context, r *Reporter) error {
 	if i.there() {
 		return nil
 	}
 	var held *os.File
-	if err := r.during(Waiting, func() (err error) {
-		held, err = lock(ctx, i.dir+".lock")
+	if err := r.During(Waiting, func() (err error) {
+		held, err = lock(ctx, i.Dir+".lock")
 		return err
 	}); err != nil {
 		return err
@@ -101,7 +102,7 @@ func (i item) provide(ctx context.Context, r *reporter) error {
 	if i.there() {
 		return nil
 	}
-	temporary := i.dir + ".partial" // a killed process may have left one
+	temporary := i.Dir + ".partial" // a killed process may have left one
 	if err := os.RemoveAll(temporary); err != nil {
 		return fmt.Errorf("clear the cache: %w", err)
 	}
@@ -109,16 +110,16 @@ func (i item) provide(ctx context.Context, r *reporter) error {
 	if err := os.MkdirAll(temporary, 0o755); err != nil {
 		return fmt.Errorf("make a folder in the cache: %w", err)
 	}
-	if err := i.fill(ctx, temporary); err != nil {
+	if err := i.Fill(ctx, temporary); err != nil {
 		return err
 	}
-	if !(item{dir: temporary, proof: i.proof}).there() {
-		return fmt.Errorf("what was fetched has no %s in it", i.proof)
+	if !(Item{Dir: temporary, Proof: i.Proof}).there() {
+		return fmt.Errorf("what was fetched has no %s in it", i.Proof)
 	}
-	if err := os.RemoveAll(i.dir); err != nil { // one without its proof
+	if err := os.RemoveAll(i.Dir); err != nil { // one without its proof
 		return fmt.Errorf("clear the cache: %w", err)
 	}
-	if err := os.Rename(temporary, i.dir); err != nil {
+	if err := os.Rename(temporary, i.Dir); err != nil {
 		return fmt.Errorf("put what was fetched into place: %w", err)
 	}
 	return nil

@@ -1,4 +1,4 @@
-package engine
+package fetch
 
 import (
 	"fmt"
@@ -41,23 +41,24 @@ func (p Progress) String() string {
 // reportEvery is the time between two reports.
 const reportEvery = 250 * time.Millisecond
 
-// reporter tells how far a preparation is.
-type reporter struct {
+// Reporter tells how far a preparation is.
+type Reporter struct {
 	what         string
 	report       func(Progress) // nil: to nobody
 	begun        time.Time
 	bytes, total atomic.Int64
 }
 
-func newReporter(what string, report func(Progress)) *reporter {
+// NewReporter is a Reporter on what is prepared; report may be nil.
+func NewReporter(what string, report func(Progress)) *Reporter {
 	if report == nil {
 		report = func(Progress) {}
 	}
-	return &reporter{what: what, report: report, begun: time.Now()}
+	return &Reporter{what: what, report: report, begun: time.Now()}
 }
 
-// during reports as long as work runs, and returns its error.
-func (r *reporter) during(s Step, work func() error) error {
+// During reports as long as work runs, and returns its error.
+func (r *Reporter) During(s Step, work func() error) error {
 	r.bytes.Store(0)
 	r.total.Store(0)
 	stop, stopped := make(chan struct{}), make(chan struct{})

@@ -1,4 +1,4 @@
-package engine
+package fetch
 
 import (
 	"bytes"
@@ -23,33 +23,54 @@ const (
 	mavenGrace = 3 * time.Second
 )
 
-// download fetches the distribution into dir by Maven, and unpacks it there.
-func download(ctx context.Context, version, dir string, r *reporter) error {
-	archive := fmt.Sprintf("camunda-zeebe-%s.tar.gz", version)
-	if err := r.during(Downloading, func() error { return maven(ctx, version, archive, dir, r) }); err != nil {
+// Missing is what a person must install, as an error of one line that says how.
+type Missing string
+
+func (m Missing) Error() string { return string(m) }
+
+// Artifact is a file in Maven's repositories.
+type Artifact struct {
+	Group, Name, Version string
+	Packaging            string // "jar", "tar.gz"
+}
+
+// File is the name that Maven gives the file.
+func (a Artifact) File() string { return a.Name + "-" + a.Version + "." + a.Packaging }
+
+func (a Artifact) coordinates() string {
+	return strings.Join([]string{a.Group, a.Name, a.Version, a.Packaging}, ":")
+}
+
+// Java finds a java command for Maven, where there is none on the PATH.
+type Java func(context.Context) (string, error)
+
+// Download fetches the artifact into dir by Maven, through the user's own Maven settings, has it
+// unpacked there, and removes the file. The error is one line; it is Missing where there is no Maven.
+func (a Artifact) Download(ctx context.Context, dir string, java Java, r *Reporter, unpack func(file string) error) error {
+	if err := r.During(Downloading, func() error { return a.maven(ctx, dir, java, r) }); err != nil {
 		return err
 	}
-	file := filepath.Join(dir, archive)
-	if err := r.during(Unpacking, func() error { return unpack(ctx, file, dir, r) }); err != nil {
-		return err
+	file := filepath.Join(dir, a.File())
+	if err := r.During(Unpacking, func() error { return unpack(file) }); err != nil {
+		return fmt.Errorf("unpack %s: %w", file, err)
 	}
 	return os.Remove(file)
 }
 
-func maven(ctx context.Context, version, archive, dir string, r *reporter) error {
-	mvn, env, err := findMaven(ctx)
+func (a Artifact) maven(ctx context.Context, dir string, java Java, r *Reporter) error {
+	mvn, env, err := findMaven(ctx, java)
 	if err != nil {
 		return err
 	}
 	// Not -B: only an interactive Maven prints how far it is; its standard input is empty all the same.
 	args := []string{copyGoal, "-Dstyle.color=never", "--strict-checksums",
-		"-Dartifact=io.camunda:camunda-zeebe:" + version + ":tar.gz", "-DoutputDirectory=" + dir}
+		"-Dartifact=" + a.coordinates(), "-DoutputDirectory=" + dir}
 	if !homeWritable() {
 		args = append(args, "-Dmaven.repo.local="+filepath.Join(dir, "repository"))
 		defer os.RemoveAll(filepath.Join(dir, "repository"))
 	}
 	// In dir, so that no project's own Maven settings apply.
-	p, err := child.Start(child.Command{Path: mvn, Args: args, Env: env, Dir: dir, Output: &mavenOutput{archive: archive, r: r}})
+	p, err := child.Start(child.Command{Path: mvn, Args: args, Env: env, Dir: dir, Output: &mavenOutput{archive: a.File(), r: r}})
 	if err != nil {
 		return err
 	}
@@ -66,13 +87,13 @@ func maven(ctx context.Context, version, archive, dir string, r *reporter) error
 }
 
 // findMaven returns Maven's command and its environment, with a Java if there is none on the PATH.
-func findMaven(ctx context.Context) (mvn string, env []string, err error) {
+func findMaven(ctx context.Context, findJava Java) (mvn string, env []string, err error) {
 	if mvn, err = exec.LookPath("mvn"); err != nil {
 		return "", nil, Missing("mvn is not on the PATH; install Maven 3.6 or newer, for example: apt-get install maven, or brew install maven")
 	}
 	env = os.Environ()
 	if _, err := exec.LookPath("java"); err != nil && os.Getenv("JAVA_HOME") == "" {
-		java, err := FindJava(ctx)
+		java, err := findJava(ctx)
 		if err != nil {
 			return "", nil, err
 		}
@@ -95,7 +116,7 @@ func homeWritable() bool {
 // mavenOutput reads how far the download of one file is from what Maven prints: "Progress (1): 4.2/212 MB".
 type mavenOutput struct {
 	archive string
-	r       *reporter
+	r       *Reporter
 	pending []byte
 	begun   bool
 }

@@ -1,4 +1,5 @@
-package engine
+// Package loopback finds ports of 127.0.0.1 for servers that tests start.
+package loopback
 
 import (
 	"errors"
@@ -17,9 +18,9 @@ const (
 	portTries = 1_000
 )
 
-// freePorts are n different ports on 127.0.0.1 that nothing listens on now, chosen at random so that
+// FreePorts are n different ports on 127.0.0.1 that nothing listens on now, chosen at random so that
 // test runs beside one another seldom meet.
-func freePorts(n int) ([]int, error) {
+func FreePorts(n int) ([]int, error) {
 	var ports []int
 	for range portTries {
 		if len(ports) == n {
@@ -35,11 +36,12 @@ func freePorts(n int) ([]int, error) {
 }
 
 func free(port int) bool {
-	l, err := net.Listen("tcp", local(port))
+	l, err := net.Listen("tcp", Address(port))
 	if err != nil {
 		return false
 	}
 	return l.Close() == nil
 }
 
-func local(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }
+// Address is host:port of a port on 127.0.0.1.
+func Address(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }

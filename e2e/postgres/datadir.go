@@ -1,0 +1,212 @@
+package postgres
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"retry-worker/e2e/engine/fetch"
+)
+
+const (
+	temporaryPrefix = "retry-worker-postgres-"
+	ownerLock       = "owner.lock"
+	// noUser is nobody's number where the system does not know the name.
+	noUser = 65534
+	// youngest a folder without owner is when it is swept: a younger one may be about to be locked.
+	youngest = time.Minute
+)
+
+// serverUser is whom the server runs as where this process is root, which PostgreSQL refuses to be; nil
+// where it is not.
+var serverUser = sync.OnceValue(func() *syscall.Credential {
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	credential := &syscall.Credential{Uid: noUser, Gid: noUser}
+	if nobody, err := user.Lookup("nobody"); err == nil {
+		uid, errUID := strconv.ParseUint(nobody.Uid, 10, 32)
+		gid, errGID := strconv.ParseUint(nobody.Gid, 10, 32)
+		if errors.Join(errUID, errGID) == nil {
+			credential.Uid, credential.Gid = uint32(uid), uint32(gid)
+		}
+	}
+	return credential
+})
+
+// dataDir is a server's folder: data, and its program where that could not be run in its place.
+type dataDir struct {
+	path string
+	lock *os.File // held while the folder is used
+	keep bool     // it is the caller's
+}
+
+// openDataDir makes a server's folder; an empty path is a temporary one, removed by close. What killed
+// processes left of that kind is removed first.
+func openDataDir(path string) (d *dataDir, err error) {
+	d = &dataDir{keep: path != ""}
+	if d.keep {
+		if d.path, err = filepath.Abs(path); err == nil {
+			err = os.MkdirAll(d.path, 0o755)
+		}
+	} else if parent, errParent := temporaryParent(); errParent != nil {
+		err = errParent
+	} else {
+		sweep(parent)
+		d.path, err = os.MkdirTemp(parent, temporaryPrefix)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("make a folder for PostgreSQL's data: %w", err)
+	}
+	if err := d.own(); err != nil {
+		_ = d.close() // the error that matters is the first
+		return nil, fmt.Errorf("make PostgreSQL's folder %s: %w", d.path, err)
+	}
+	return d, nil
+}
+
+// temporaryParent is where the server's user can get to: the system's temporary folder, if need be the
+// usual ones instead.
+func temporaryParent() (string, error) {
+	places := []string{os.TempDir(), "/var/tmp", "/tmp"}
+	i := slices.IndexFunc(places, func(dir string) bool { return barrier(dir) == "" })
+	if i < 0 {
+		return "", fmt.Errorf("none of %v can be entered by the user nobody, whom PostgreSQL runs as in place of root", places)
+	}
+	return places[i], nil
+}
+
+// own takes the folder's lock and lets the server's user in.
+func (d *dataDir) own() (err error) {
+	if d.lock, err = fetch.TryLock(filepath.Join(d.path, ownerLock)); err != nil {
+		return err
+	}
+	if d.lock == nil {
+		return errors.New("another server uses it")
+	}
+	if serverUser() == nil {
+		return nil
+	}
+	if !d.keep {
+		if err := os.Chmod(d.path, 0o755); err != nil {
+			return err
+		}
+	}
+	if closed := barrier(d.path); closed != "" {
+		return fmt.Errorf("the user nobody, whom PostgreSQL runs as in place of root, cannot enter %s; choose a folder below /tmp or allow it by chmod o+x", closed)
+	}
+	return nil
+}
+
+func (d *dataDir) data() string { return filepath.Join(d.path, "data") }
+
+// makeOwned makes an empty folder that is the server's user's.
+func (d *dataDir) makeOwned(path string) error {
+	if err := os.RemoveAll(path); err != nil {
+		return err
+	}
+	if err := os.Mkdir(path, 0o700); err != nil {
+		return err
+	}
+	return own(path)
+}
+
+// writeOwned writes a file that only the server's user reads.
+func (d *dataDir) writeOwned(path, content string) error {
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		return err
+	}
+	return own(path)
+}
+
+func own(path string) error {
+	if u := serverUser(); u != nil {
+		return os.Chown(path, int(u.Uid), int(u.Gid))
+	}
+	return nil
+}
+
+// barrier is the first folder on the way to a place, itself included, that the server's user cannot
+// enter; empty where there is none.
+func barrier(dir string) string {
+	u := serverUser()
+	if u == nil {
+		return ""
+	}
+	resolved, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return dir
+	}
+	for ; ; resolved = filepath.Dir(resolved) {
+		info, err := os.Stat(resolved)
+		if err != nil || !enters(info, u) {
+			return resolved
+		}
+		if resolved == filepath.Dir(resolved) {
+			return ""
+		}
+	}
+}
+
+// enters tells whether a user may go through a folder, by its mode.
+func enters(info fs.FileInfo, u *syscall.Credential) bool {
+	owner, known := info.Sys().(*syscall.Stat_t)
+	if !known {
+		return false
+	}
+	mode := info.Mode().Perm()
+	switch {
+	case owner.Uid == u.Uid:
+		return mode&0o100 != 0
+	case owner.Gid == u.Gid:
+		return mode&0o010 != 0
+	default:
+		return mode&0o001 != 0
+	}
+}
+
+// close lets go of the folder, and removes it where it is temporary.
+func (d *dataDir) close() error {
+	if !d.keep {
+		return d.remove()
+	}
+	return d.unlock()
+}
+
+// remove removes the folder, and lets go of it last: nobody else takes it half removed.
+func (d *dataDir) remove() error { return errors.Join(os.RemoveAll(d.path), d.unlock()) }
+
+func (d *dataDir) unlock() error {
+	if d.lock == nil {
+		return nil
+	}
+	err := d.lock.Close()
+	d.lock = nil
+	return err
+}
+
+// sweep ends what is left of servers whose owners are gone, and removes their temporary folders.
+func sweep(parent string) {
+	found, _ := filepath.Glob(filepath.Join(parent, temporaryPrefix+"*", ownerLock))
+	for _, path := range found {
+		info, err := os.Stat(path)
+		if err != nil || time.Since(info.ModTime()) < youngest {
+			continue
+		}
+		f, err := fetch.TryLock(path)
+		if f == nil || err != nil {
+			continue
+		}
+		d := &dataDir{path: filepath.Dir(path), lock: f}
+		d.killAll(0)
+		_ = d.remove() // the next start tries again
+	}
+}

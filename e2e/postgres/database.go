@@ -3,21 +3,26 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"os"
 	"strconv"
 	"sync/atomic"
 
 	"github.com/jackc/pgx/v5"
 )
 
-// databases counts the names that CreateDatabase chooses.
 var databases atomic.Int64
+
+// newName is one that no other database made by this process has.
+func newName() string {
+	return "test_" + strconv.Itoa(os.Getpid()) + "_" + strconv.FormatInt(databases.Add(1), 10)
+}
 
 // CreateDatabase makes an empty database and returns its URL, in some tens of milliseconds. An empty
 // name is one of its own. An error where there is one of that name, or the server does not answer
 // before ctx ends.
 func (s *Server) CreateDatabase(ctx context.Context, name string) (url string, err error) {
 	if name == "" {
-		name = "test_" + strconv.Itoa(s.PID()) + "_" + strconv.FormatInt(databases.Add(1), 10)
+		name = newName()
 	}
 	if err := s.execute(ctx, "CREATE DATABASE "+pgx.Identifier{name}.Sanitize()+" TEMPLATE template0"); err != nil {
 		return "", fmt.Errorf("create the database %s: %w", name, err)
@@ -35,7 +40,7 @@ func (s *Server) DropDatabase(ctx context.Context, name string) error {
 
 // execute runs a statement in the maintenance database, on a connection of its own.
 func (s *Server) execute(ctx context.Context, statement string) error {
-	c, err := pgx.Connect(ctx, s.URL(user))
+	c, err := pgx.Connect(ctx, s.URL("postgres"))
 	if err != nil {
 		return err
 	}

@@ -92,6 +92,7 @@ func (d *dataDir) own() (err error) {
 	if d.lock == nil {
 		return errors.New("another server uses it")
 	}
+	d.killAll(0) // left of a server whose process was killed
 	if serverUser() == nil {
 		return nil
 	}

@@ -69,7 +69,7 @@ func (s *Server) initialize(ctx context.Context) error {
 	if err := s.dir.makeOwned(partial); err != nil {
 		return err
 	}
-	args := []string{"-D", partial, "-U", user, "-E", "UTF8", "--locale=C", "--no-sync", "--no-instructions"}
+	args := []string{"-D", partial, "-U", superuser, "-E", "UTF8", "--locale=C", "--no-sync", "--no-instructions"}
 	if s.options.Password == "" {
 		args = append(args, "--auth=trust")
 	} else {

@@ -24,8 +24,8 @@ const (
 	stopTime = 30 * time.Second
 	// startTries is how often a start is tried with other ports, when somebody took one meanwhile.
 	startTries = 3
-	// user is the superuser, made by initdb.
-	user = "postgres"
+	// superuser is the one, made by initdb.
+	superuser = "postgres"
 )
 
 // Options of a server. The zero value is a good one.
@@ -105,9 +105,9 @@ func (s *Server) listen(ctx context.Context) error {
 
 // URL is the address of a database, for the superuser: "postgres://postgres@127.0.0.1:15432/name?sslmode=disable".
 func (s *Server) URL(database string) string {
-	who := url.User(user)
+	who := url.User(superuser)
 	if s.options.Password != "" {
-		who = url.UserPassword(user, s.options.Password)
+		who = url.UserPassword(superuser, s.options.Password)
 	}
 	u := url.URL{Scheme: "postgres", User: who, Host: s.Address(), Path: "/" + database, RawQuery: "sslmode=disable"}
 	return u.String()

@@ -27,8 +27,7 @@ var shared struct {
 }
 
 // Shared is the server of this test process, started at first use; TestMain calls CloseShared after
-// m.Run. The server has fsync=off: what needs durability or ends the server starts its own. Where
-// PostgreSQL must be installed first, the test prints "NOT RUN: …" and is skipped, or fails where CI=true;
+// m.Run. A test that ends or pauses the server starts one of its own instead. Where PostgreSQL must be installed first, the test prints "NOT RUN: …" and is skipped, or fails where CI=true;
 // it is skipped with -short.
 func Shared(t testing.TB) *Server {
 	t.Helper()
@@ -54,7 +53,7 @@ func startShared() (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return Start(ctx, i, Options{Settings: map[string]string{"fsync": "off"}})
+	return Start(ctx, i, Options{})
 }
 
 // Database is the URL of a new, empty database on the shared server, dropped when the test ends with

@@ -112,6 +112,14 @@ func Decide(f *Failure, p *Policy, past Past, now time.Time) Decision {
 	return d
 }
 
+// Rebase is d as if it were made at now: the same answer with the same backoff, from then on. d is one
+// that retries; p says how exact its instants are (R7).
+func (d Decision) Rebase(p *Policy, now time.Time) Decision {
+	d.AnalysedAt = now.UTC().Truncate(p.Backoff.Precision())
+	d.NextRetryTime = d.AnalysedAt.Add(d.Backoff.Delay)
+	return d
+}
+
 func (d *Decision) giveUp(o Outcome, team Team) {
 	d.Outcome, d.Team = o, team
 }

@@ -21,6 +21,9 @@ type Policy struct {
 	MaxRetries int64
 	// Backoff between two tries.
 	Backoff BackoffRule
+	// TotalLimit from the first failure on (R20). An episode of which nothing was heard for that long after
+	// its retry was due is abandoned. 0 is no limit.
+	TotalLimit time.Duration
 	// Salt makes this policy's jitter differ from that of one with the same name elsewhere (R6).
 	Salt string
 	// Permanent and Transient rules in the order they are tried; permanent ones first (R2).
@@ -67,6 +70,8 @@ const (
 	ReasonMaxRetries Reason = "MAX_RETRIES"
 	ReasonUnknown    Reason = "UNKNOWN"
 	ReasonEmptyError Reason = "EMPTY_ERROR"
+	// ReasonReported is a process's own word that it gave up (record-retry-outcome).
+	ReasonReported Reason = "REPORTED_FAILURE"
 )
 
 // TISSSubmission is the policy of RN-BIL-005 and RN-BIL-004; its codes are the union of both (R3),
@@ -83,6 +88,7 @@ func TISSSubmission() *Policy {
 			Base: 5 * time.Minute, Factor: 2, Min: 5 * time.Minute, Max: 240 * time.Minute,
 			Jitter: 0.20, Rounding: time.Minute,
 		},
+		TotalLimit: 48 * time.Hour, // ANS IN 41/2018
 		Permanent: []Rule{
 			coded("INVALID_PATIENT_DATA", TeamRegistration),
 			coded("INSURANCE_EXPIRED", TeamRegistration),

@@ -1,0 +1,199 @@
+package journal
+
+import (
+	"encoding/json"
+	"strings"
+	"time"
+
+	"retry-worker/internal/decision"
+)
+
+// Recorded is what the journal has for an analysis: what to answer, and how it came about.
+type Recorded struct {
+	How How
+	// Attempt that holds the decision; nil where the input was rejected.
+	Attempt *Attempt
+	// Decision to answer with; its Rejection is set where the input was rejected.
+	Decision decision.Decision
+	// RaisedFrom is the retryCount that came where it was raised to the journal's, below 0 where it was not.
+	RaisedFrom int64
+	// mark is the record to be marked answered once the engine took the answer; 0 where it belongs to
+	// another job, or is marked already.
+	mark int64
+}
+
+// batch gathers what one transaction saves. Each subject is in it once.
+type batch struct {
+	now     time.Time
+	head    Head
+	changes Changes
+	// publish makes the messages of the outbox; nil where nobody listens.
+	publish func(Subject, *Attempt) []Message
+}
+
+// record takes the next record's number.
+func (b *batch) record() int64 { return b.head.Record + int64(len(b.changes.Link.Digests)) + 1 }
+
+// seal completes the changes; nil where there are none.
+func (b *batch) seal() *Changes {
+	c := &b.changes
+	if len(c.Link.Digests) == 0 && len(c.Answered) == 0 {
+		return nil
+	}
+	if len(c.Link.Digests) > 0 {
+		c.Link.At = b.now.Truncate(time.Millisecond)
+		c.Link = c.Link.After(b.head)
+	}
+	return c
+}
+
+// analyze decides on a, adds what that changes, and says what to answer.
+func (b *batch) analyze(a *Analysis, h *History) Recorded {
+	r := rule(a, h, b.now)
+	switch {
+	case r.how == Replayed:
+		return Recorded{How: Replayed, Attempt: r.attempt, Decision: r.decision, RaisedFrom: -1, mark: r.mark(h)}
+	case r.how == Rebased:
+		return b.rebase(a, h, &r)
+	case r.decision.Rejection != nil:
+		b.reject(&Refusal{Subject: a.Subject, Rule: a.Rule, JobKey: a.JobKey, ProcessInstanceKey: a.ProcessInstanceKey, Rejection: r.decision.Rejection})
+		return Recorded{How: Fresh, Decision: r.decision, RaisedFrom: -1}
+	}
+	return b.decided(a, h, &r)
+}
+
+// decided saves a fresh decision: attempt, dead letter, episode, messages.
+func (b *batch) decided(a *Analysis, h *History, r *ruling) Recorded {
+	key := b.subject(a.Subject, h)
+	e := h.Episode
+	if r.opens {
+		b.end(key, h, r.ends)
+		e = Episode{Number: h.Episode.Number + 1, OpenedAt: b.milli()}
+	} else if e.DeadLetter != "" && (h.DeadLetter.State == DeadLetterOpen || !r.decision.ShouldRetry()) {
+		b.settle(key, h, DeadLetterSuperseded) // one that is reprocessed waits for how its retries end
+		e.DeadLetter = ""
+	}
+	d := &r.decision
+	e.ProcessInstanceKey, e.Retries, e.NextRetryTime, e.FirstFailure = a.ProcessInstanceKey, d.RetryCount, d.NextRetryTime, d.FirstFailure
+	at := b.attempt(a, h.Attempts+1, 0, e.Number, d)
+	at.Attempt.AnalysedCount = analysedCount(d)
+	if d.ShouldRetry() {
+		e.State = Scheduled
+		e.Scheduled++
+	} else {
+		e.State, e.DeadLetter = Dead, deadLetterID(a.Identity, r.again)
+		at.Attempt.DeadLetter = e.DeadLetter
+		b.changes.DeadLetters = append(b.changes.DeadLetters, KeyedDeadLetter{key, b.deadLetter(at.Attempt)})
+	}
+	at.Key = key
+	b.save(a.Subject, at)
+	b.changes.Episodes = append(b.changes.Episodes, KeyedEpisode{key, e})
+	raised := int64(-1)
+	if r.floor >= 0 {
+		raised = a.Failure.RetryCount
+	}
+	return Recorded{How: Fresh, Attempt: at.Attempt, Decision: *d, RaisedFrom: raised, mark: at.Attempt.Record}
+}
+
+// rebase saves a revision of the recorded attempt. The episode follows where it is still about that attempt.
+func (b *batch) rebase(a *Analysis, h *History, r *ruling) Recorded {
+	old := r.attempt
+	at := b.attempt(a, old.Number, old.Revision+1, old.Episode, &r.decision)
+	at.Key = h.Key
+	at.Attempt.AnalysedCount = old.AnalysedCount
+	b.save(a.Subject, at)
+	if e := h.Episode; e.Number == old.Episode && e.State == Scheduled && h.Attempts == old.Number {
+		e.NextRetryTime = r.decision.NextRetryTime
+		b.changes.Episodes = append(b.changes.Episodes, KeyedEpisode{h.Key, e})
+	}
+	return Recorded{How: Rebased, Attempt: at.Attempt, Decision: r.decision, RaisedFrom: -1, mark: at.Attempt.Record}
+}
+
+// analysedCount is the retryCount a decision was made on (R12).
+func analysedCount(d *decision.Decision) int64 {
+	if d.ShouldRetry() {
+		return d.RetryCount - 1
+	}
+	return d.RetryCount
+}
+
+func (b *batch) attempt(a *Analysis, number, revision, episode int64, d *decision.Decision) KeyedAttempt {
+	given := int64(-1)
+	if a.Failure.HasRetryCount {
+		given = a.Failure.RetryCount
+	}
+	d.FirstFailure = d.FirstFailure.Truncate(time.Millisecond)
+	return KeyedAttempt{Attempt: &Attempt{
+		Record: b.record(), Number: number, Revision: revision, Episode: episode, Identity: a.Identity,
+		JobKey: a.JobKey, ElementInstanceKey: a.ElementInstanceKey, ProcessInstanceKey: a.ProcessInstanceKey,
+		Rule: a.Rule, Error: storable(a.Error), GivenCount: given, ReceivedAt: a.ReceivedAt.UTC().Truncate(time.Millisecond),
+		Took: max(b.now.Sub(a.ReceivedAt), 0).Truncate(time.Microsecond), Decision: *d,
+	}}
+}
+
+// storable is s as every store takes it: valid UTF-8, and no NUL, which PostgreSQL refuses in text.
+func storable(s string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
+}
+
+// save adds the attempt, its digest and its messages.
+func (b *batch) save(s Subject, at KeyedAttempt) {
+	c := &b.changes
+	c.Attempts = append(c.Attempts, at)
+	c.Link.Digests = append(c.Link.Digests, DigestAttempt(s, at.Attempt))
+	if b.publish != nil {
+		c.Outbox = append(c.Outbox, b.publish(s, at.Attempt)...)
+	}
+}
+
+// subject is the key of s, a new one where it is not known yet.
+func (b *batch) subject(s Subject, h *History) int64 {
+	if h.Key == 0 {
+		h.Key = b.head.Subject + int64(len(b.changes.Subjects)) + 1
+		b.changes.Subjects = append(b.changes.Subjects, KeyedSubject{h.Key, s})
+	}
+	return h.Key
+}
+
+// end closes the subject's open episode, because another begins.
+func (b *batch) end(key int64, h *History, as State) {
+	if as == "" {
+		return
+	}
+	e := h.Episode
+	e.State, e.ClosedAt = as, b.milli()
+	if e.DeadLetter != "" {
+		b.settle(key, h, DeadLetterSuperseded)
+	}
+	b.changes.Episodes = append(b.changes.Episodes, KeyedEpisode{key, e})
+}
+
+// settle changes what is said of the episode's dead letter.
+func (b *batch) settle(key int64, h *History, as DeadLetterState) {
+	d := *h.DeadLetter
+	d.State, d.ChangedAt = as, b.milli()
+	b.changes.DeadLetters = append(b.changes.DeadLetters, KeyedDeadLetter{key, d})
+}
+
+func (b *batch) deadLetter(a *Attempt) DeadLetter {
+	d := &a.Decision
+	return DeadLetter{
+		ID: a.DeadLetter, State: DeadLetterOpen, Episode: a.Episode, Record: a.Record, Outcome: d.Outcome, Reason: d.Reason, Team: d.Team,
+		RetryCount: d.RetryCount, MaxRetries: d.MaxRetries, ProcessInstanceKey: a.ProcessInstanceKey,
+		CreatedAt: b.milli(), ChangedAt: b.milli(),
+	}
+}
+
+// milli is the batch's instant as it is stored.
+func (b *batch) milli() time.Time { return b.now.UTC().Truncate(time.Millisecond) }
+
+// entry adds a record of the audit that is no attempt.
+func (b *batch) entry(s Subject, kind EntryKind, body any) {
+	text, err := json.Marshal(body)
+	if err != nil { // cannot be: bodies are plain structs
+		text = []byte("{}")
+	}
+	e := Entry{Record: b.record(), Kind: kind, Subject: s, At: b.milli(), Body: string(text)}
+	b.changes.Entries = append(b.changes.Entries, e)
+	b.changes.Link.Digests = append(b.changes.Link.Digests, DigestEntry(&e))
+}

@@ -1,0 +1,271 @@
+package journal
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+)
+
+const (
+	// maxBatch of one transaction: what a commit costs is shared by so many, and one of them waits no longer.
+	maxBatch = 256
+	// tries of a transaction before the journal is taken to be down (RN-BIL-005 §8.2), and the pauses between.
+	tries      = 3
+	firstPause = 100 * time.Millisecond
+	// transactionTime bounds one try: three of them fit a job's time-out.
+	transactionTime = 2500 * time.Millisecond
+	// probePause between two probes of a journal that is down.
+	probePause = 250 * time.Millisecond
+	// markPause is how long an answered mark may wait for a commit to go with.
+	markPause = time.Second
+	// maxMarks written at once.
+	maxMarks = 4096
+	// ClockTolerance between the clocks of several writers.
+	ClockTolerance = time.Minute
+)
+
+// item is one change that somebody waits for.
+type item struct {
+	lookup Lookup
+	apply  func(b *batch, h *History) error
+	// refused is what apply said last: the rules', not the store's.
+	refused error
+	done    chan error
+}
+
+// committer is the loop of Journal.Run: it takes whatever waits and runs one transaction for all of it.
+type committer struct {
+	*Journal
+	// carry waits for the next transaction: a subject is in each only once.
+	carry []*item
+	// kept are answered marks that a failed commit left behind.
+	kept   []Run
+	behind bool
+}
+
+// Run commits what is submitted until stop ends; then it commits what waits and the last marks, and
+// returns. Callers must have come to rest by then: who submits later gets ErrUnavailable. When kill ends it
+// returns at once. Call it once.
+func (j *Journal) Run(stop, kill context.Context) {
+	defer close(j.ended)
+	c := &committer{Journal: j}
+	marks := time.NewTicker(markPause)
+	defer marks.Stop()
+	for stop.Err() == nil && kill.Err() == nil {
+		if len(c.carry) > 0 {
+			c.commit(stop, kill, c.gather())
+			continue
+		}
+		select {
+		case i := <-j.queue:
+			c.carry = append(c.carry, i)
+			c.commit(stop, kill, c.gather())
+		case <-marks.C:
+			c.mark(kill)
+		case <-stop.Done():
+		case <-kill.Done():
+		}
+	}
+	for batch := c.gather(); len(batch) > 0; batch = c.gather() {
+		c.commit(stop, kill, batch)
+	}
+	c.mark(kill)
+}
+
+// gather takes what waits, at most maxBatch, each subject once, in the order it came.
+func (c *committer) gather() []*item {
+	for len(c.carry) < maxBatch {
+		select {
+		case i := <-c.queue:
+			c.carry = append(c.carry, i)
+			continue
+		default:
+		}
+		break
+	}
+	taken, rest := make([]*item, 0, len(c.carry)), c.carry[:0:0]
+	subjects := make(map[Subject]bool, len(c.carry))
+	for _, i := range c.carry {
+		if s := i.lookup.Subject; subjects[s] {
+			rest = append(rest, i)
+		} else {
+			subjects[s] = s != Subject{} // rejections that name nobody share a transaction
+			taken = append(taken, i)
+		}
+	}
+	c.carry = rest
+	return taken
+}
+
+// commit runs one transaction for the batch and tells everybody. A batch that holds what the store refuses
+// is done item by item; where the store fails all are told so, and the journal is down until a probe succeeds.
+func (c *committer) commit(stop, kill context.Context, batch []*item) {
+	err := c.try(kill, batch)
+	switch {
+	case err == nil:
+		for _, i := range batch {
+			i.done <- i.refused
+		}
+	case kindOf(err) != Invalid:
+		c.down(stop, kill, batch, err)
+	case len(batch) == 1:
+		batch[0].done <- fmt.Errorf("%w: %w", ErrInvalid, err)
+	default:
+		for _, i := range batch {
+			c.commit(stop, kill, []*item{i})
+		}
+	}
+}
+
+// try runs the transaction up to three times. Doing it again after an ambiguous commit is safe: what was
+// recorded is recalled then.
+func (c *committer) try(kill context.Context, batch []*item) error {
+	var err error
+	for n := range tries {
+		if n > 0 {
+			sleep(kill, firstPause<<(2*(n-1)))
+		}
+		if err = c.transact(kill, batch); err == nil || kindOf(err) == Invalid || kill.Err() != nil {
+			return err
+		}
+	}
+	return err
+}
+
+func (c *committer) transact(kill context.Context, items []*item) error {
+	ctx, cancel := context.WithTimeout(kill, transactionTime)
+	defer cancel()
+	lookups := make([]Lookup, 0, len(items))
+	for _, i := range items {
+		if (i.lookup != Lookup{}) {
+			lookups = append(lookups, i.lookup)
+		}
+	}
+	marks := c.takeMarks()
+	began := time.Now()
+	var saved *Changes
+	err := c.store.Transact(ctx, lookups, func(head Head, histories []History) *Changes {
+		b := &batch{now: c.now(), head: head, publish: c.publish}
+		b.changes.Answered = marks
+		for _, i := range items {
+			h := &History{}
+			if (i.lookup != Lookup{}) {
+				h, histories = &histories[0], histories[1:]
+			}
+			i.refused = i.apply(b, h)
+		}
+		c.compareClocks(b.now, head.At)
+		saved = b.seal()
+		return saved
+	})
+	if err != nil {
+		c.keepMarks(marks)
+		return err
+	}
+	if saved != nil {
+		c.hooks.Committed(len(saved.Link.Digests), time.Since(began))
+	}
+	return nil
+}
+
+// down fails the batch, closes the gate and waits until the store can be written again; whoever comes
+// meanwhile is told at once.
+func (c *committer) down(stop, kill context.Context, batch []*item, reason error) {
+	reason = fmt.Errorf("%w: %w", ErrUnavailable, reason)
+	fail := func(items []*item) {
+		for _, i := range items {
+			i.done <- reason
+		}
+	}
+	c.gate.set(false)
+	c.hooks.Open(false, reason)
+	fail(batch)
+	fail(c.carry)
+	c.carry = nil
+	probe := time.NewTicker(probePause)
+	defer probe.Stop()
+	for {
+		select {
+		case i := <-c.queue:
+			i.done <- reason
+		case <-probe.C:
+			if err := c.probe(kill); err == nil {
+				c.gate.set(true)
+				c.hooks.Open(true, nil)
+				return
+			}
+		case <-stop.Done():
+			return
+		case <-kill.Done():
+			return
+		}
+	}
+}
+
+func (c *committer) probe(kill context.Context) error {
+	ctx, cancel := context.WithTimeout(kill, transactionTime)
+	defer cancel()
+	return c.store.Probe(ctx)
+}
+
+// mark writes the marks that no commit came for; what fails is tried with the next.
+func (c *committer) mark(kill context.Context) {
+	if c.hasMarks() {
+		_ = c.transact(kill, nil) // its failure is the next commit's to tell
+	}
+}
+
+func (c *committer) hasMarks() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.answered)+len(c.kept) > 0
+}
+
+// takeMarks are the runs to write next. What a failed commit kept stays as it was: it may have been written,
+// and runs must not overlap.
+func (c *committer) takeMarks() []Run {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := min(len(c.answered), maxMarks)
+	marks := append(c.kept, runs(c.answered[:n])...)
+	c.kept = nil
+	c.answered = append(c.answered[:0], c.answered[n:]...)
+	return marks
+}
+
+func (c *committer) keepMarks(marks []Run) { c.kept = marks }
+
+// compareClocks says once that this machine's clock lags behind whoever wrote the ledger's head.
+func (c *committer) compareClocks(now, head time.Time) {
+	by := head.Sub(now)
+	if behind := by > ClockTolerance; behind != c.behind {
+		c.behind = behind
+		if behind {
+			c.hooks.Behind(by)
+		}
+	}
+}
+
+// runs are the records in ascending order, gathered into runs without a gap.
+func runs(records []int64) []Run {
+	slices.Sort(records)
+	var all []Run
+	for _, r := range records {
+		if n := len(all); n > 0 && r <= all[n-1].Last+1 {
+			all[n-1].Last = r
+			continue
+		}
+		all = append(all, Run{r, r})
+	}
+	return all
+}
+
+func sleep(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}

@@ -1,0 +1,151 @@
+// Package journal remembers every decision before it is answered, so that none is made twice and none is
+// forgotten.
+//
+// rules.go and the files beside it are pure: what an analysis, an outcome or a review means, given what is
+// remembered. committer.go runs them in transactions that many callers share. The Store port keeps it all.
+package journal
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+)
+
+// Hooks are told what happens; all must be set (see NoHooks). They must not block.
+type Hooks struct {
+	// Committed is called for each transaction that saved something, with the number of its records and how
+	// long it took.
+	Committed func(records int, took time.Duration)
+	// Open tells whether the journal can be written, when that changes; reason says why not.
+	Open func(open bool, reason error)
+	// Behind tells that this machine's clock is behind another writer's by more than ClockTolerance.
+	Behind func(by time.Duration)
+}
+
+// NoHooks does nothing.
+func NoHooks() Hooks {
+	return Hooks{
+		Committed: func(int, time.Duration) {},
+		Open:      func(bool, error) {},
+		Behind:    func(time.Duration) {},
+	}
+}
+
+// ErrUnavailable is why nothing was recorded: the store cannot be reached or written.
+var ErrUnavailable = errors.New("the journal cannot be written")
+
+// ErrInvalid is why one item was not recorded, and never can be: the store takes everything but it.
+var ErrInvalid = errors.New("the journal cannot hold this")
+
+// Journal is the one writer of this process. Its methods are safe for concurrent use.
+type Journal struct {
+	store   Store
+	now     func() time.Time
+	publish func(Subject, *Attempt) []Message
+	hooks   Hooks
+	queue   chan *item
+	ended   chan struct{} // closed when Run has returned
+	gate    gate
+
+	mu       sync.Mutex
+	answered []int64 // records whose answer the engine took, not saved yet
+}
+
+// queued is how many items may wait; who comes later waits to be let in.
+const queued = 1024
+
+// New prepares a Journal over store; Run starts it. now gives the instant of a decision. publish makes the
+// outbox's messages of an attempt; nil where nobody listens.
+func New(store Store, now func() time.Time, publish func(Subject, *Attempt) []Message, hooks Hooks) *Journal {
+	return &Journal{
+		store: store, now: now, publish: publish, hooks: hooks,
+		queue: make(chan *item, queued), ended: make(chan struct{}), gate: newGate(),
+	}
+}
+
+// Analyze recalls, decides and records, in one step. It returns when that is durable, with the decision to
+// answer with; ErrUnavailable or ErrInvalid when it is not; or when ctx ends, what became of it unknown then:
+// asking again with the same identity gives the same answer.
+func (j *Journal) Analyze(ctx context.Context, a *Analysis) (Recorded, error) {
+	var r Recorded
+	err := j.submit(ctx, &item{
+		lookup: Lookup{Subject: a.Subject, Identity: a.Identity},
+		apply:  func(b *batch, h *History) error { r = b.analyze(a, h); return nil },
+	})
+	if err != nil {
+		return Recorded{}, err
+	}
+	return r, nil
+}
+
+// Reject records that an input was refused. It returns as Analyze does.
+func (j *Journal) Reject(ctx context.Context, r *Refusal) error {
+	return j.submit(ctx, &item{apply: func(b *batch, _ *History) error { b.reject(r); return nil }})
+}
+
+// Conclude records how a subject's work ended. It returns as Analyze does.
+func (j *Journal) Conclude(ctx context.Context, o *Outcome) (Concluded, error) {
+	var c Concluded
+	err := j.submit(ctx, &item{
+		lookup: Lookup{Subject: o.Subject},
+		apply:  func(b *batch, h *History) error { c = b.conclude(o, h); return nil },
+	})
+	if err != nil {
+		return Concluded{}, err
+	}
+	return c, nil
+}
+
+// Review records a person's decision on a dead letter. It returns as Analyze does, or one of
+// ErrDeadLetterUnknown, ErrMaxRetriesExceeded and ErrInvalidRetryState (R17).
+func (j *Journal) Review(ctx context.Context, r *Review) (Reviewed, error) {
+	var done Reviewed
+	err := j.submit(ctx, &item{
+		lookup: Lookup{Subject: r.Subject, DeadLetter: r.DeadLetter},
+		apply:  func(b *batch, h *History) (err error) { done, err = b.review(r, h); return err },
+	})
+	if err != nil {
+		return Reviewed{}, err
+	}
+	return done, nil
+}
+
+// Answered notes that the engine took the answer that r is. It is written with the next commit, or within a
+// second, and lost where the process is killed before: the job is gone then all the same.
+func (j *Journal) Answered(r *Recorded) {
+	if r.mark == 0 {
+		return
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.answered = append(j.answered, r.mark)
+}
+
+// Await returns once the journal can be written: at once, mostly. It returns false when ctx ends before.
+func (j *Journal) Await(ctx context.Context) bool { return j.gate.await(ctx) }
+
+// submit has the item committed.
+func (j *Journal) submit(ctx context.Context, i *item) error {
+	i.done = make(chan error, 1)
+	select {
+	case j.queue <- i:
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-j.ended:
+		return ErrUnavailable
+	}
+	select {
+	case err := <-i.done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-j.ended:
+	}
+	select {
+	case err := <-i.done: // its answer came with the end
+		return err
+	default:
+		return ErrUnavailable
+	}
+}

@@ -1,0 +1,85 @@
+package journal
+
+import (
+	"time"
+
+	"retry-worker/internal/decision"
+)
+
+// Outcome tells how the retried work of a subject ended.
+type Outcome struct {
+	Subject Subject
+	// Success closes the open episode; a failure ends it dead unless a retry lies ahead.
+	Success bool
+	// At is when it happened; the zero time means now.
+	At time.Time
+	// JobKey, ElementInstanceKey and ProcessInstanceKey of the job that reports it; 0 where none does.
+	JobKey, ElementInstanceKey, ProcessInstanceKey int64
+}
+
+// Concluded says what an outcome changed.
+type Concluded struct {
+	// Episode as it stands now; its Number is 0 where the subject has none.
+	Episode Episode
+	// Changed tells whether the outcome ended it.
+	Changed bool
+}
+
+type outcomeBody struct {
+	Outcome            string `json:"outcome"`
+	Episode            int64  `json:"episode"`
+	State              State  `json:"state"`
+	At                 string `json:"at"`
+	ProcessInstanceKey int64  `json:"processInstanceKey,omitempty"`
+}
+
+// conclude applies an outcome. One for a subject without an open episode, or one told twice, changes nothing.
+func (b *batch) conclude(o *Outcome, h *History) Concluded {
+	e := h.Episode
+	at := o.At.UTC().Truncate(time.Millisecond)
+	if o.At.IsZero() || at.After(b.milli()) {
+		at = b.milli()
+	}
+	switch {
+	case !e.State.Open():
+		return Concluded{Episode: e}
+	case o.Success:
+		if e.DeadLetter != "" {
+			b.settle(h.Key, h, DeadLetterRecovered)
+		}
+		e.State, e.ClosedAt, e.DeadLetter, e.NextRetryTime = Recovered, at, "", time.Time{}
+	case e.State == Dead, e.State == Scheduled && e.NextRetryTime.After(b.now):
+		return Concluded{Episode: e}
+	default:
+		b.fail(o, h, &e)
+	}
+	b.changes.Episodes = append(b.changes.Episodes, KeyedEpisode{h.Key, e})
+	b.entry(o.Subject, OutcomeEntry, outcomeBody{outcomeWord(o.Success), e.Number, e.State, at.Format(time.RFC3339Nano), o.ProcessInstanceKey})
+	return Concluded{Episode: e, Changed: true}
+}
+
+// fail ends the episode dead: the process gave up by itself.
+func (b *batch) fail(o *Outcome, h *History, e *Episode) {
+	identity := IdentityOf(&Analysis{Subject: o.Subject, JobKey: o.JobKey, ElementInstanceKey: o.ElementInstanceKey,
+		ProcessInstanceKey: o.ProcessInstanceKey, Failure: &decision.Failure{}})
+	if e.DeadLetter != "" {
+		b.settle(h.Key, h, DeadLetterSuperseded)
+	}
+	d := DeadLetter{
+		ID: deadLetterID(identity, e.Number), State: DeadLetterOpen, Episode: e.Number, Record: b.record(),
+		Outcome: decision.MaxRetriesExceeded, Reason: decision.ReasonReported, RetryCount: e.Retries,
+		ProcessInstanceKey: e.ProcessInstanceKey, CreatedAt: b.milli(), ChangedAt: b.milli(),
+	}
+	if l := h.Last; l != nil {
+		d.Team, d.MaxRetries = l.Decision.Team, l.Decision.MaxRetries
+	}
+	e.State, e.DeadLetter, e.NextRetryTime = Dead, d.ID, time.Time{}
+	b.changes.DeadLetters = append(b.changes.DeadLetters, KeyedDeadLetter{h.Key, d})
+}
+
+func outcomeWord(success bool) string {
+	if success {
+		return "success"
+	}
+	return "failure"
+}

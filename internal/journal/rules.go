@@ -1,0 +1,145 @@
+package journal
+
+import (
+	"time"
+
+	"retry-worker/internal/decision"
+)
+
+// How tells what an analysis turned out to be. The set is closed.
+type How string
+
+// The ways. Fresh: decided now. Replayed: the recorded decision, word for word. Rebased: the recorded
+// decision with a new time, because its own has passed.
+const (
+	Fresh    How = "fresh"
+	Replayed How = "replayed"
+	Rebased  How = "rebased"
+)
+
+// ruling is what the rules of identity and episodes make of one analysis.
+type ruling struct {
+	how How
+	// attempt that is replayed or re-based.
+	attempt *Attempt
+	// decision made now.
+	decision decision.Decision
+	// floor is the count that a lower one was raised to, below 0 where none was.
+	floor int64
+	// ends is what becomes of the open episode, because another begins; empty where it is joined, or none
+	// is open.
+	ends State
+	// opens tells that the decision begins an episode.
+	opens bool
+	// again counts the earlier attempts of this identity's own dead letters.
+	again int64
+}
+
+// rule applies the rules of architecture.md, "Identity and episodes, exactly", to an analysis at instant
+// now. It is pure.
+func rule(a *Analysis, h *History, now time.Time) ruling {
+	if h.Same != nil {
+		if replays(h) {
+			return recorded(h.Same, a.Policy, now)
+		}
+		// The engine took an answer to this very job: whoever asks now got its keys anew.
+		r := begin(a, h, now, h.Episode.ends())
+		r.again = h.Same.Number
+		return r
+	}
+	e := &h.Episode
+	switch {
+	case !e.State.Open():
+		return begin(a, h, now, "")
+	case e.abandoned(a.Policy.TotalLimit, now):
+		return begin(a, h, now, Abandoned)
+	case e.ProcessInstanceKey == a.ProcessInstanceKey:
+		return join(a, h, now)
+	default:
+		return another(a, h, now)
+	}
+}
+
+// replays tells whether the recorded decision of the same identity stands: nobody took it yet, or it is a
+// dead letter that nobody has dealt with (an error that the process did not catch comes back as the same job).
+func replays(h *History) bool {
+	return !h.SameAnswered || h.SameDeadLetter == DeadLetterOpen
+}
+
+// recorded gives a recorded decision again: as it is while its time lies ahead, later with the same backoff
+// from now on.
+func recorded(a *Attempt, p *decision.Policy, now time.Time) ruling {
+	d := a.Decision
+	if !d.ShouldRetry() || d.NextRetryTime.After(now) {
+		return ruling{how: Replayed, attempt: a, decision: d, floor: -1}
+	}
+	return ruling{how: Rebased, attempt: a, decision: d.Rebase(p, now), floor: -1}
+}
+
+// mark is the record of a replayed attempt that is to be marked answered.
+func (r *ruling) mark(h *History) int64 {
+	if r.attempt != h.Same || h.SameAnswered {
+		return 0
+	}
+	return r.attempt.Record
+}
+
+// join is a new failure in the process that the open episode belongs to: a count below the journal's is
+// raised to it, or a model that forgets to carry it would retry for ever.
+func join(a *Analysis, h *History, now time.Time) ruling {
+	e := &h.Episode
+	floor := e.Retries
+	if l := h.Last; l != nil && l.JobKey == a.JobKey && l.ElementInstanceKey == a.ElementInstanceKey {
+		floor = l.AnalysedCount // the same job with other inputs: the last decision was not carried out
+	}
+	f := *a.Failure
+	raised := int64(-1)
+	if f.HasRetryCount && f.RetryCount < floor {
+		f.RetryCount, raised = floor, floor
+	}
+	d := decision.Decide(&f, a.Policy, decision.Past{Retries: floor, FirstFailure: e.FirstFailure}, now)
+	return ruling{how: Fresh, decision: d, floor: raised}
+}
+
+// another is a failure in another process than the open episode's (R18): it goes on where that stands, is
+// told the same where it asks the same, and otherwise begins anew.
+func another(a *Analysis, h *History, now time.Time) ruling {
+	e := &h.Episode
+	given := a.Failure.RetryCount
+	if !a.Failure.HasRetryCount {
+		given = e.Retries // R9
+	}
+	if e.State != Dead && given == e.Retries {
+		d := decision.Decide(a.Failure, a.Policy, decision.Past{Retries: e.Retries, FirstFailure: e.FirstFailure}, now)
+		return ruling{how: Fresh, decision: d, floor: -1}
+	}
+	own := begin(a, h, now, Superseded)
+	if l := h.Last; l != nil && e.State == Scheduled && given == l.AnalysedCount && l.Decision.NextRetryTime.After(now) &&
+		own.decision.ShouldRetry() && own.decision.ErrorClassification == l.Decision.ErrorClassification {
+		return ruling{how: Replayed, attempt: l, decision: l.Decision, floor: -1}
+	}
+	return own
+}
+
+// begin opens an episode; ends is what becomes of the one that is open.
+func begin(a *Analysis, h *History, now time.Time, ends State) ruling {
+	past := decision.Past{}
+	if ends == Superseded && !a.Failure.HasRetryCount {
+		past.Retries = h.Episode.Retries // R9: what the open episode holds
+	}
+	return ruling{how: Fresh, decision: decision.Decide(a.Failure, a.Policy, past, now), floor: -1, ends: ends, opens: true}
+}
+
+// ends is what becomes of the episode when another begins.
+func (e *Episode) ends() State {
+	if e.State.Open() {
+		return Superseded
+	}
+	return ""
+}
+
+// abandoned tells whether nothing was heard of the retry for longer than limit after its time; 0 is no limit.
+func (e *Episode) abandoned(limit time.Duration, now time.Time) bool {
+	waits := e.State == Scheduled || e.State == Reprocessing
+	return limit > 0 && waits && now.Sub(e.NextRetryTime) > limit
+}

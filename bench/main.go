@@ -38,6 +38,8 @@ type bench struct {
 	jobs, rounds  int
 	worker        string
 	gateway, bare string
+	dir           string // of binaries and journals
+	journals      int    // made so far
 }
 
 func (b *bench) run(ctx context.Context, out io.Writer) error {
@@ -46,6 +48,7 @@ func (b *bench) run(ctx context.Context, out io.Writer) error {
 		return fmt.Errorf("make a folder for the binaries: %w", err)
 	}
 	defer os.RemoveAll(dir)
+	b.dir = dir
 	b.gateway, b.bare = filepath.Join(dir, "gateway"), filepath.Join(dir, "bare")
 	for path, pkg := range map[string]string{b.gateway: "./bench/gateway", b.bare: "./bench/bare"} {
 		if text, err := exec.CommandContext(ctx, "go", "build", "-o", path, pkg).CombinedOutput(); err != nil {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -122,8 +123,15 @@ func (b *bench) bareCommand(address string) *exec.Cmd {
 func (b *bench) workerCommand(address string) *exec.Cmd {
 	cmd := exec.Command(b.worker, "serve") // its log goes to the null device: written, not kept
 	cmd.Stderr = new(bytes.Buffer)
-	cmd.Env = append(os.Environ(), "ZEEBE_ADDRESS="+address, "ZEEBE_INSECURE_CONNECTION=true", "RETRY_WORKER_OPS_ADDR=127.0.0.1:0")
+	cmd.Env = append(os.Environ(), "ZEEBE_ADDRESS="+address, "ZEEBE_INSECURE_CONNECTION=true", "RETRY_WORKER_OPS_ADDR=127.0.0.1:0",
+		"RETRY_WORKER_HTTP_ADDR=127.0.0.1:0", "RETRY_WORKER_DATABASE_URL=sqlite:"+b.freshDatabase())
 	return cmd
+}
+
+// freshDatabase is the path of a journal that does not exist yet.
+func (b *bench) freshDatabase() string {
+	b.journals++
+	return filepath.Join(b.dir, fmt.Sprintf("journal-%d.db", b.journals))
 }
 
 // memory lets the worker hold 1,000 jobs at once: the gateway answers late, so that they pile up.

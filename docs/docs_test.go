@@ -58,7 +58,7 @@ func TestReadmeListsEveryMetric(t *testing.T) {
 	m := metrics.New(metrics.Build{}, decision.BuiltIn())
 	m.StartJobType("analyze-retry")
 	m.Hooks().Rejected("analyze-retry", decision.InvalidClaimID)
-	server, err := metrics.Listen("127.0.0.1:0", m, metrics.NewReadiness(""))
+	server, err := metrics.Listen("127.0.0.1:0", m, &metrics.Readiness{})
 	if err != nil {
 		t.Fatal(err)
 	}

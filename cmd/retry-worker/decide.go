@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"retry-worker/internal/decision"
+	"retry-worker/internal/journal"
 	"retry-worker/internal/worker"
 )
 
@@ -62,7 +63,7 @@ func (c *cli) decide(cmd *cobra.Command, f decideFlags) error {
 		c.printDecision(&d)
 	}
 	if d.Rejection != nil {
-		return &usageError{errors.New(worker.RejectionMessage(d.Rejection))}
+		return &usageError{errors.New(journal.RejectionMessage(d.Rejection))}
 	}
 	return nil
 }

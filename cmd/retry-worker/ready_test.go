@@ -14,7 +14,8 @@ import (
 // probes are a real server's, on a free port of host.
 func probes(t *testing.T, host string) (readiness *metrics.Readiness, addr string) {
 	t.Helper()
-	readiness = metrics.NewReadiness("the engine has not been seen yet")
+	readiness = &metrics.Readiness{}
+	readiness.NotReady("engine", "the engine has not been seen yet")
 	s, err := metrics.Listen(net.JoinHostPort(host, "0"), metrics.New(build(), decision.BuiltIn()), readiness)
 	if err != nil {
 		t.Fatal(err)
@@ -38,7 +39,7 @@ func TestReady(t *testing.T) {
 	}
 	r.says(t, "not ready: the engine has not been seen yet")
 
-	readiness.Ready()
+	readiness.Ready("engine")
 	if r := retryWorker("ready"); r != (result{"ready\n", "", exitDone}) {
 		t.Errorf("ready: got %+v", r)
 	}
@@ -47,14 +48,14 @@ func TestReady(t *testing.T) {
 		t.Errorf("ready: got %v, exit %d, %q", o, r.code, r.stderr)
 	}
 
-	readiness.NotReady("stopping")
+	readiness.NotReady("stop", "stopping")
 	retryWorker("ready").fails(t, exitFailed, "not ready: stopping")
 }
 
 // What listens on every interface is asked on this machine: the image's health check.
 func TestReadyOfAWorkerThatListensEverywhere(t *testing.T) {
 	readiness, addr := probes(t, "0.0.0.0")
-	readiness.Ready()
+	readiness.Ready("engine")
 	_, port, err := net.SplitHostPort(addr)
 	if err != nil {
 		t.Fatal(err)
@@ -71,7 +72,7 @@ func TestReadyOfAWorkerThatListensEverywhere(t *testing.T) {
 // machine shows whether we do.
 func TestReadyUsesNoProxy(t *testing.T) {
 	readiness, addr := probes(t, ownAddress(t))
-	readiness.Ready()
+	readiness.Ready("engine")
 	proxy := "http://" + nowhere(t)
 	environment(t, map[string]string{
 		"RETRY_WORKER_OPS_ADDR": addr, "HTTP_PROXY": proxy, "http_proxy": proxy, "NO_PROXY": "", "no_proxy": "",

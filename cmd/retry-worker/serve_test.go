@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -52,7 +53,10 @@ func serve(t *testing.T, vars map[string]string, args ...string) *process {
 
 func prepare(t *testing.T, vars map[string]string, args ...string) *process {
 	t.Helper()
-	environment(t, map[string]string{"RETRY_WORKER_OPS_ADDR": "127.0.0.1:0", "ZEEBE_INSECURE_CONNECTION": "true"})
+	environment(t, map[string]string{
+		"RETRY_WORKER_OPS_ADDR": "127.0.0.1:0", "RETRY_WORKER_HTTP_ADDR": "127.0.0.1:0", "ZEEBE_INSECURE_CONNECTION": "true",
+		"RETRY_WORKER_DATABASE_URL": "sqlite:" + filepath.Join(t.TempDir(), "journal.db"),
+	})
 	for name, value := range vars {
 		t.Setenv(name, value)
 	}
@@ -248,8 +252,8 @@ func TestServeIsReadyWhenTheEngineAnswers(t *testing.T) {
 
 // A setting of a part that is not there yet is neither refused nor passed over in silence.
 func TestServeSaysWhatHasNoEffect(t *testing.T) {
-	p := serve(t, map[string]string{"ZEEBE_ADDRESS": nowhere(t), "RETRY_WORKER_DATABASE_URL": "postgres://user:canary@db/x"}, "serve")
-	p.waitFor(t, `"setting":"RETRY_WORKER_DATABASE_URL"`)
+	p := serve(t, map[string]string{"ZEEBE_ADDRESS": nowhere(t), "RETRY_WORKER_EVENTS_URL": "nats://user:canary@queue"}, "serve")
+	p.waitFor(t, `"setting":"RETRY_WORKER_EVENTS_URL"`)
 	if strings.Contains(p.output(), "canary") {
 		t.Errorf("the password stands in the log:\n%s", p.output())
 	}

@@ -38,12 +38,14 @@ func Fetch(ctx context.Context, version string, progress func(Progress)) (home s
 	return zeebe.Dir, nil
 }
 
-// Missing, Progress and Step are those of the fetching.
-type (
-	Missing  = fetch.Missing
-	Progress = fetch.Progress
-	Step     = fetch.Step
-)
+// Missing is what a person must install, as an error of one line that says how.
+type Missing = fetch.Missing
+
+// Progress is how far fetching is.
+type Progress = fetch.Progress
+
+// Step of a preparation.
+type Step = fetch.Step
 
 // The steps, in their order.
 const (

@@ -9,6 +9,7 @@ import (
 
 	"retry-worker/internal/decision"
 	"retry-worker/internal/gatewaytest"
+	"retry-worker/internal/journal/journaltest"
 	"retry-worker/internal/worker"
 
 	"go.uber.org/zap"
@@ -25,8 +26,8 @@ func panicRows() []row {
 const secret = "CPF 000.000.001-91"
 
 // panicking is the real handler, but for jobs that meet blows up.
-func panicking(blows func(j *worker.Job) bool) func(*setup) {
-	analyzer := worker.NewAnalyzer(decision.BuiltIn(), decision.RNBIL005, time.Now, worker.NoHooks(), zap.NewNop())
+func panicking(t *testing.T, blows func(j *worker.Job) bool) func(*setup) {
+	analyzer := worker.NewAnalyzer(decision.BuiltIn(), decision.RNBIL005, journaltest.Start(t, journaltest.New(), time.Now), time.Now, worker.NoHooks(), zap.NewNop())
 	return func(c *setup) {
 		c.handler = func(ctx context.Context, j *worker.Job) worker.Reply {
 			if blows(j) {
@@ -44,7 +45,7 @@ func playPanicsOnce(t *testing.T) result {
 	s := newScene(t, gatewaytest.Options{})
 	var met sync.Map
 	keys := s.same(jobs, passing)
-	w := s.worker("w1", panicking(func(j *worker.Job) bool {
+	w := s.worker("w1", panicking(t, func(j *worker.Job) bool {
 		_, again := met.LoadOrStore(j.Key, true)
 		return !again && (j.Key-keys[0])/3%10 == 0 // three keys a job
 	}))
@@ -71,7 +72,7 @@ func playPanicsOnce(t *testing.T) result {
 func playPanicsAlways(t *testing.T) result {
 	s := newScene(t, gatewaytest.Options{})
 	broken := s.AddJob(claim(1000, passing))
-	w := s.worker("w1", panicking(func(j *worker.Job) bool { return j.Key == broken }))
+	w := s.worker("w1", panicking(t, func(j *worker.Job) bool { return j.Key == broken }))
 	s.same(inHand, passing)
 	for n := 1; n <= 3; n++ {
 		w.until("a panic", func(f figures) bool { return f.panicked == n && f.answered() == inHand+n })

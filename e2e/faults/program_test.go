@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -41,7 +42,8 @@ func (s *scene) programBy(name string, c child.Command, env ...string) *program 
 	c.Screen = p.out
 	c.Env = append([]string{
 		"ZEEBE_ADDRESS=" + s.Addr(), "ZEEBE_INSECURE_CONNECTION=true",
-		"RETRY_WORKER_OPS_ADDR=127.0.0.1:0", "RETRY_WORKER_WORKER_NAME=" + name,
+		"RETRY_WORKER_OPS_ADDR=127.0.0.1:0", "RETRY_WORKER_HTTP_ADDR=127.0.0.1:0", "RETRY_WORKER_WORKER_NAME=" + name,
+		"RETRY_WORKER_DATABASE_URL=sqlite:" + filepath.Join(s.t.TempDir(), "journal.db"),
 	}, env...)
 	var err error
 	if p.Process, err = child.Start(c); err != nil {

@@ -14,6 +14,7 @@ import (
 
 	"retry-worker/internal/decision"
 	"retry-worker/internal/gatewaytest"
+	"retry-worker/internal/journal/journaltest"
 	"retry-worker/internal/worker"
 	"retry-worker/internal/zeebe"
 )
@@ -31,12 +32,13 @@ const (
 // scene is one gateway and the workers that come and go on it.
 type scene struct {
 	*gatewaytest.Gateway
-	t *testing.T
+	t      *testing.T
+	memory *journaltest.Memory // that its workers share, as replicas do
 }
 
 func newScene(t *testing.T, o gatewaytest.Options) *scene {
 	t.Helper()
-	s := &scene{gatewaytest.Start(o), t}
+	s := &scene{gatewaytest.Start(o), t, journaltest.New()}
 	t.Cleanup(s.Close)
 	return s
 }
@@ -149,7 +151,7 @@ func (s *scene) worker(name string, change ...func(*setup)) *inside {
 func (w *inside) run(c setup, log *zap.Logger) {
 	policies, hooks := decision.BuiltIn(), w.hooks()
 	if c.handler == nil {
-		c.handler = worker.NewAnalyzer(policies, decision.RNBIL005, time.Now, hooks, log).Handle
+		c.handler = worker.NewAnalyzer(policies, decision.RNBIL005, journaltest.Start(w.scene.t, w.scene.memory, time.Now), time.Now, hooks, log).Handle
 	}
 	var subs []worker.Subscription
 	for _, name := range c.types {

@@ -12,6 +12,7 @@ import (
 
 	"retry-worker/internal/decision"
 	"retry-worker/internal/gatewaytest"
+	"retry-worker/internal/journal/journaltest"
 	"retry-worker/internal/worker"
 )
 
@@ -78,7 +79,7 @@ func bubble(t *testing.T, play func(t *testing.T, e *gatewaytest.Engine, counts 
 	synctest.Test(t, func(t *testing.T) {
 		e, counts := gatewaytest.NewEngine(gatewaytest.EngineOptions{}), newTally()
 		defer e.Close()
-		analyzer := worker.NewAnalyzer(decision.BuiltIn(), decision.RNBIL005, time.Now, counts.hooks(), zap.NewNop())
+		analyzer := worker.NewAnalyzer(decision.BuiltIn(), decision.RNBIL005, journaltest.Start(t, journaltest.New(), time.Now), time.Now, counts.hooks(), zap.NewNop())
 		w := worker.New(bare{e}, worker.Config{
 			Name: "w1", JobTimeout: realTimeout, PollTimeout: 2 * time.Second, MaxJobsActive: 50, Concurrency: 50,
 		}, []worker.Subscription{

@@ -60,9 +60,12 @@ func (s *session) command(args ...string) child.Command {
 	env = append(env,
 		"ZEEBE_ADDRESS="+s.broker.GatewayAddress(), "ZEEBE_INSECURE_CONNECTION=true",
 		"RETRY_WORKER_HTTP_ADDR="+s.httpAddr, "RETRY_WORKER_OPS_ADDR="+s.opsAddr,
-		"RETRY_WORKER_SHUTDOWN_TIMEOUT=10s")
+		"RETRY_WORKER_DATABASE_URL="+s.database(), "RETRY_WORKER_SHUTDOWN_TIMEOUT=10s")
 	return child.Command{Path: s.binary, Args: args, Env: env, Dir: s.folder}
 }
+
+// database is the run's own journal; it goes with the run.
+func (s *session) database() string { return "sqlite:" + filepath.Join(s.folder, "retry-worker.db") }
 
 // deploy gives Zeebe the bundled models.
 func (s *session) deploy(ctx context.Context) error {
@@ -104,7 +107,7 @@ func (s *session) startWorker(ctx context.Context) error {
 
 // tryWorker leaves nothing running when it fails.
 func (s *session) tryWorker(ctx context.Context, log io.Writer) (p *child.Process, err error) {
-	if s.httpAddr, err = s.address("console and API", httpPort); err != nil {
+	if s.httpAddr, err = s.address("API", httpPort); err != nil {
 		return nil, err
 	}
 	if s.opsAddr, err = s.address("metrics and probes", opsPort); err != nil {
@@ -188,6 +191,8 @@ func (s *session) whereToLook() {
 	s.screen.row("Metrics", "http://%s/metrics", s.opsAddr)
 	s.screen.row("Ready", "http://%s/readyz", s.opsAddr)
 	s.screen.row("Log", "%s", s.workerLog())
+	s.screen.row("History", "RETRY_WORKER_DATABASE_URL=%s %s history CLM-…, with a claim's number from above", s.database(), s.binary)
+	s.screen.row("API", "http://%s/api/v1/subjects/tiss-submission/CLM-…", s.httpAddr)
 	s.screen.row("Check", "ZEEBE_ADDRESS=%s ZEEBE_INSECURE_CONNECTION=true %s check", s.broker.GatewayAddress(), s.binary)
-	s.screen.row("Stop", "Ctrl-C; it removes the logs and Zeebe's data")
+	s.screen.row("Stop", "Ctrl-C; it removes the logs, the journal and Zeebe's data")
 }

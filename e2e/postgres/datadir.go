@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -66,7 +67,10 @@ func openDataDir(path string) (d *dataDir, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a folder for PostgreSQL's data: %w", err)
 	}
-	if err := d.own(); err != nil {
+	if err = d.acquire(); err == nil {
+		err = d.admit()
+	}
+	if err != nil {
 		_ = d.close() // the error that matters is the first
 		return nil, fmt.Errorf("make PostgreSQL's folder %s: %w", d.path, err)
 	}
@@ -84,15 +88,34 @@ func temporaryParent() (string, error) {
 	return places[i], nil
 }
 
-// own takes the folder's lock and lets the server's user in.
-func (d *dataDir) own() (err error) {
+// acquire takes the folder's lock, unless it is held, and ends what is left of a server whose owner is gone.
+func (d *dataDir) acquire() (err error) {
+	if d.held() {
+		return nil
+	}
 	if d.lock, err = fetch.TryLock(filepath.Join(d.path, ownerLock)); err != nil {
 		return err
 	}
-	if d.lock == nil {
-		return errors.New("another server uses it")
+	if !d.held() {
+		return fmt.Errorf("another server uses %s", d.path)
 	}
-	d.killAll(0) // left of a server whose process was killed
+	d.killAll(0)
+	return nil
+}
+
+// held tells whether what runs in the folder is ours.
+func (d *dataDir) held() bool { return d.lock != nil }
+
+// release lets go of a folder that is the caller's, while no server runs.
+func (d *dataDir) release() error {
+	if !d.keep {
+		return nil // else another's sweep would take it
+	}
+	return d.unlock()
+}
+
+// admit lets the server's user in.
+func (d *dataDir) admit() error {
 	if serverUser() == nil {
 		return nil
 	}
@@ -176,17 +199,44 @@ func enters(info fs.FileInfo, u *syscall.Credential) bool {
 
 // close lets go of the folder, and removes it where it is temporary.
 func (d *dataDir) close() error {
-	if !d.keep {
-		return d.remove()
+	if d.keep {
+		return d.release()
 	}
-	return d.unlock()
+	return d.remove()
 }
 
-// remove removes the folder, and lets go of it last: nobody else takes it half removed.
-func (d *dataDir) remove() error { return errors.Join(os.RemoveAll(d.path), d.unlock()) }
+// remove removes the folder, in which no server runs, and lets go of it last: nobody else takes it half
+// removed.
+func (d *dataDir) remove() error {
+	d.freeMemory()
+	return errors.Join(os.RemoveAll(d.path), d.unlock())
+}
+
+// freeMemory gives back the shared memory of a killed server, which outlives its processes; the next
+// server on the same data would do so.
+func (d *dataDir) freeMemory() {
+	var key, id int
+	lines := d.lockFile()
+	if len(lines) < 7 {
+		return // it was stopped in order
+	}
+	if n, err := fmt.Sscan(lines[6], &key, &id); n == 2 && err == nil {
+		freeSegment(key, id)
+	}
+}
+
+// lockFile is the lines of the server's lock file: the first its process id, the seventh the key and id of
+// its shared memory, the eighth its state. None where it does not run and was not killed.
+func (d *dataDir) lockFile() []string {
+	content, err := os.ReadFile(filepath.Join(d.data(), "postmaster.pid"))
+	if err != nil {
+		return nil
+	}
+	return strings.Split(string(content), "\n")
+}
 
 func (d *dataDir) unlock() error {
-	if d.lock == nil {
+	if !d.held() {
 		return nil
 	}
 	err := d.lock.Close()

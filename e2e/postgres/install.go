@@ -91,7 +91,7 @@ func installed(ctx context.Context) []string {
 	}
 	for _, pattern := range installedFolders {
 		found, _ := filepath.Glob(pattern) // a bad pattern is a test's matter
-		slices.SortFunc(found, func(a, b string) int { return numberIn(b) - numberIn(a) })
+		slices.SortFunc(found, func(a, b string) int { return folderVersion(b) - folderVersion(a) })
 		bins = append(bins, found...)
 	}
 	return bins
@@ -108,13 +108,14 @@ func binOf(path string) []string {
 
 var numbers = regexp.MustCompile(`\d+`)
 
-// numberIn is the first number in a path, which is the version's in installedFolders; 0 without one.
-func numberIn(path string) int {
-	n, _ := strconv.Atoi(numbers.FindString(path))
+// major is the first number of a version; 0 without one.
+func major(version string) int {
+	n, _ := strconv.Atoi(numbers.FindString(version))
 	return n
 }
 
-func major(version string) int { return numberIn(version) }
+// folderVersion is what the name of the folder above a bin tells, as "postgresql@16" does.
+func folderVersion(bin string) int { return major(filepath.Base(filepath.Dir(bin))) }
 
 var versionLine = regexp.MustCompile(`\(PostgreSQL\) (\d[\w.]*)`)
 

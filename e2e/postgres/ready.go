@@ -49,14 +49,10 @@ func ended(p *child.Process) error {
 	return errors.New("its process ended")
 }
 
-// ready reads the state that the server writes into its lock file: the process id in the first line,
-// "ready" in the eighth. One that a killed server left names another process.
+// ready reads the state that the server writes into its lock file. One that a killed server left names
+// another process.
 func (d *dataDir) ready(pid int) bool {
-	content, err := os.ReadFile(filepath.Join(d.data(), "postmaster.pid"))
-	if err != nil {
-		return false
-	}
-	lines := strings.Split(string(content), "\n")
+	lines := d.lockFile()
 	return len(lines) > 7 && lines[0] == strconv.Itoa(pid) && strings.TrimSpace(lines[7]) == "ready"
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -133,14 +134,18 @@ func (s *Server) current() *child.Process {
 
 // Stop ends the server in order: transactions are rolled back, connections closed, all is written (a
 // fast shutdown). It is killed, and that is the error, where it does not end in 30 s or ctx ends. The
-// data stay for Restart. A paused server is stopped too; one that has ended already is no error.
+// data stay for Restart, and those in Options.Dir for another Start. A paused server is stopped too; one
+// that has ended already is no error.
 func (s *Server) Stop(ctx context.Context) error {
 	s.change.Lock()
 	defer s.change.Unlock()
-	return s.stop(ctx)
+	return errors.Join(s.stop(ctx), s.dir.release())
 }
 
 func (s *Server) stop(ctx context.Context) error {
+	if !s.dir.held() {
+		return nil
+	}
 	s.dir.signalAll(s.PID(), syscall.SIGCONT)
 	err := s.current().Stop(ctx, stopTime)
 	s.dir.killAll(s.PID())
@@ -148,11 +153,16 @@ func (s *Server) stop(ctx context.Context) error {
 }
 
 // Kill ends all of the server's processes at once, as a power cut would (but what was written and not
-// synced stays in the system's cache). It returns when they are dead. The data stay for Restart.
+// synced stays in the system's cache). It returns when they are dead. The data stay for Restart, and
+// those in Options.Dir for another Start.
 func (s *Server) Kill() {
 	s.change.Lock()
 	defer s.change.Unlock()
+	if !s.dir.held() {
+		return
+	}
 	s.kill(s.current())
+	_ = s.dir.release() // closing a lock does not fail
 }
 
 func (s *Server) kill(p *child.Process) {
@@ -171,6 +181,9 @@ func (s *Server) Restart(ctx context.Context) error {
 		return errors.New("restart PostgreSQL: its data were removed")
 	}
 	if err := s.stop(ctx); err != nil {
+		return fmt.Errorf("restart PostgreSQL: %w", err)
+	}
+	if err := s.dir.acquire(); err != nil {
 		return fmt.Errorf("restart PostgreSQL: %w", err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, startTime)
@@ -195,8 +208,11 @@ func (s *Server) Pause() error {
 func (s *Server) Resume() error {
 	s.change.Lock()
 	defer s.change.Unlock()
+	if err := s.current().Signal(syscall.SIGCONT); err != nil {
+		return err
+	}
 	s.dir.signalAll(s.PID(), syscall.SIGCONT)
-	return s.current().Signal(syscall.SIGCONT)
+	return nil
 }
 
 // Remove kills the server where it runs and removes its data, those in Options.Dir too. Calling it
@@ -206,6 +222,14 @@ func (s *Server) Remove() error {
 	defer s.change.Unlock()
 	if s.removed {
 		return nil
+	}
+	err := s.dir.acquire()
+	if errors.Is(err, fs.ErrNotExist) { // a later server on it was removed
+		s.removed = true
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("remove PostgreSQL's data: %w", err)
 	}
 	s.removed = true
 	s.kill(s.current())

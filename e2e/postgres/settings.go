@@ -17,7 +17,9 @@ func (s *Server) arguments() []string {
 		"full_page_writes":        "on",
 		"logging_collector":       "off", // the log comes to us
 		"log_destination":         "stderr",
-		"max_connections":         "200",
+		// In the data's folder, and gone with it when the server was killed.
+		"dynamic_shared_memory_type": "mmap",
+		"max_connections":            "200",
 	}
 	maps.Copy(settings, s.options.Settings)
 	args := []string{"-D", s.dir.data()}

@@ -52,7 +52,8 @@ func startWorker(dir string, b *engine.Broker, name string, settings ...string) 
 	if err != nil {
 		return nil, err
 	}
-	env := append(environment(b), "RETRY_WORKER_OPS_ADDR=127.0.0.1:0", "RETRY_WORKER_WORKER_NAME="+name)
+	env := append(environment(b), "RETRY_WORKER_OPS_ADDR=127.0.0.1:0", "RETRY_WORKER_HTTP_ADDR=127.0.0.1:0",
+		"RETRY_WORKER_WORKER_NAME="+name, "RETRY_WORKER_DATABASE_URL=sqlite:"+filepath.Join(dir, name+".db"))
 	p, err := child.Start(child.Command{Path: binary, Args: []string{"serve"}, Env: append(env, settings...), Output: file})
 	return &process{Process: p, name: name, log: file}, err
 }

@@ -11,8 +11,12 @@ import (
 	"go.uber.org/zap"
 
 	"retry-worker/internal/config"
+	"retry-worker/internal/console"
 	"retry-worker/internal/decision"
+	"retry-worker/internal/journal"
 	"retry-worker/internal/metrics"
+	"retry-worker/internal/store"
+	"retry-worker/internal/webserver"
 	"retry-worker/internal/worker"
 	"retry-worker/internal/zeebe"
 )
@@ -22,11 +26,15 @@ const pollTimeout = 2 * time.Second
 
 // App is one running service.
 type App struct {
+	settings  config.Settings
 	log       *zap.Logger
 	readiness *metrics.Readiness
-	ops       *metrics.Server
-	worker    *worker.Worker
-	shutdown  time.Duration
+	metrics   *metrics.Metrics
+	ops, http *webserver.Server
+	api       *console.API
+	engine    worker.Engine
+	store     store.Store // nil until it could be opened
+	policies  decision.Policies
 	cleanups  []cleanup // in the order of opening; run in reverse
 }
 
@@ -35,65 +43,84 @@ type cleanup struct {
 	run  func(context.Context) error
 }
 
-// New opens what the service needs; the engine need not be there yet. When it fails, everything it had
-// opened is closed again.
+// What /readyz is about.
+const (
+	aboutEngine  = "engine"
+	aboutJournal = "journal"
+	aboutStop    = "stop"
+)
+
+// New opens what the service needs; the engine and a database server need not be there yet. When it fails,
+// everything it had opened is closed again.
 func New(s config.Settings, b metrics.Build, log *zap.Logger) (_ *App, err error) {
-	a := &App{log: log, shutdown: s.ShutdownTimeout, readiness: metrics.NewReadiness("the engine has not been seen yet; `retry-worker check` says why")}
+	a := &App{settings: s, log: log, readiness: &metrics.Readiness{}, policies: decision.BuiltIn()}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, a.close())
 		}
 	}()
-	policies := decision.BuiltIn()
-	m := metrics.New(b, policies)
-	if a.ops, err = metrics.Listen(s.OpsAddr, m, a.readiness); err != nil {
+	a.readiness.NotReady(aboutEngine, "the engine has not been seen yet; `retry-worker check` says why")
+	a.metrics = metrics.New(b, a.policies)
+	if a.ops, err = metrics.Listen(s.OpsAddr, a.metrics, a.readiness); err != nil {
 		return nil, err
 	}
 	a.cleanups = append(a.cleanups, cleanup{"metrics and probes", a.ops.Close})
+	a.api = console.New(time.Now, log)
+	if a.http, err = a.api.Listen(s.HTTPAddr); err != nil {
+		return nil, err
+	}
+	a.cleanups = append(a.cleanups, cleanup{"API", a.http.Close})
 	engine, err := zeebe.Dial(EngineOptions(s.Engine, b.Version), log)
 	if err != nil {
 		return nil, err
 	}
+	a.engine = engine
 	a.cleanups = append(a.cleanups, cleanup{"engine connection", func(context.Context) error { return engine.Close() }})
-	a.worker = a.newWorker(s, engine, policies, m)
+	if err = a.openStore(context.Background()); err != nil && !a.canWait(err) {
+		return nil, err
+	}
 	return a, nil
 }
 
-func (a *App) newWorker(s config.Settings, engine worker.Engine, policies decision.Policies, m *metrics.Metrics) *worker.Worker {
-	hooks := m.Hooks()
+func (a *App) newWorker(memory *journal.Journal) *worker.Worker {
+	s := a.settings
+	hooks := a.metrics.Hooks()
 	var seen sync.Once
 	count := hooks.EngineUp
 	hooks.EngineUp = func(up bool) {
 		count(up)
 		if up {
-			seen.Do(a.readiness.Ready) // a later loss is an alert, not an unready service
+			seen.Do(func() { a.readiness.Ready(aboutEngine) }) // a later loss is an alert, not an unready service
 		}
 	}
-	subs := subscriptions(policies, hooks, a.log)
+	subs := subscriptions(a.policies, memory, hooks, a.log)
 	for _, sub := range subs {
-		m.StartJobType(sub.JobType)
+		a.metrics.StartJobType(sub.JobType)
 	}
-	return worker.New(engine, worker.Config{
-		Name: s.WorkerName, JobTimeout: s.JobTimeout, PollTimeout: pollTimeout,
+	return worker.New(a.engine, worker.Config{
+		Name: s.WorkerName, JobTimeout: s.JobTimeout, PollTimeout: pollTimeout, Await: memory.Await,
 		MaxJobsActive: s.MaxJobsActive, Concurrency: s.Concurrency, TenantIDs: s.TenantIDs,
 	}, subs, hooks, a.log)
 }
 
-func subscriptions(policies decision.Policies, hooks worker.Hooks, log *zap.Logger) []worker.Subscription {
+func subscriptions(policies decision.Policies, memory *journal.Journal, hooks worker.Hooks, log *zap.Logger) []worker.Subscription {
 	variables := policies.Variables()
 	analyzer := func(rule decision.BusinessRule) worker.Handler {
-		return worker.NewAnalyzer(policies, rule, time.Now, hooks, log).Handle
+		return worker.NewAnalyzer(policies, rule, memory, time.Now, hooks, log).Handle
 	}
 	return []worker.Subscription{
 		{JobType: worker.AnalyzeRetry, Variables: variables, Handler: analyzer(decision.RNBIL005)},
 		{JobType: worker.RetrySubmissionBackoff, Variables: variables, Handler: analyzer(decision.RNBIL004)},
 		{JobType: worker.RecordRetryOutcome, Variables: append(policies.IDVariables(), worker.OutcomeVariable),
-			Handler: worker.NewOutcomeRecorder(policies, hooks, log).Handle},
+			Handler: worker.NewOutcomeRecorder(policies, memory, hooks, log).Handle},
 	}
 }
 
 // OpsAddr is the address of metrics and probes.
 func (a *App) OpsAddr() string { return a.ops.Addr() }
+
+// HTTPAddr is the address of the API.
+func (a *App) HTTPAddr() string { return a.http.Addr() }
 
 // Run works until stop ends, then drains and closes everything, within the shutdown time-out; kill
 // ends it at once. Call it once.
@@ -101,11 +128,16 @@ func (a *App) Run(stop, kill context.Context) error {
 	hard, cancel := context.WithCancel(kill)
 	defer cancel()
 	defer context.AfterFunc(stop, func() {
-		a.readiness.NotReady("stopping")
-		a.log.Info("stopping: no new jobs, those begun are finished, the others handed back", zap.Duration("atMost", a.shutdown))
+		a.readiness.NotReady(aboutStop, "stopping")
+		a.log.Info("stopping: no new jobs, those begun are finished, the others handed back", zap.Duration("atMost", a.settings.ShutdownTimeout))
 		time.AfterFunc(a.drainTime(), cancel)
 	})()
-	a.worker.Run(stop, hard)
+	if err := a.awaitStore(stop, hard); err != nil {
+		return errors.Join(err, a.close())
+	}
+	if a.store != nil {
+		a.work(stop, hard)
+	}
 	var hardStop error
 	if hard.Err() != nil {
 		hardStop = ErrHardStop
@@ -114,13 +146,28 @@ func (a *App) Run(stop, kill context.Context) error {
 	return errors.Join(hardStop, a.close())
 }
 
+// work takes and answers jobs until stop ends. The journal outlives the worker: what has begun is recorded yet.
+func (a *App) work(stop, hard context.Context) {
+	memory := journal.New(a.store, time.Now, nil, a.journalHooks())
+	ends, end := context.WithCancel(context.WithoutCancel(hard))
+	defer end()
+	var recording sync.WaitGroup
+	recording.Go(func() { memory.Run(ends, hard) })
+	a.api.Open(a.store)
+	a.newWorker(memory).Run(stop, hard)
+	end()
+	recording.Wait()
+}
+
 // ErrHardStop is Run's error after a stop that left jobs behind: whoever started the process is to see it.
 var ErrHardStop = errors.New("stopped before every job was answered or handed back; the engine offers the others again after their time-out")
 
 // closeTime of the shutdown time-out is left for closing what is open.
 const closeTime = 2 * time.Second
 
-func (a *App) drainTime() time.Duration { return a.shutdown - min(closeTime, a.shutdown/4) }
+func (a *App) drainTime() time.Duration {
+	return a.settings.ShutdownTimeout - min(closeTime, a.settings.ShutdownTimeout/4)
+}
 
 // close runs the clean-ups in reverse order, once, all of them within closeTime.
 func (a *App) close() error {

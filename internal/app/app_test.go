@@ -20,7 +20,7 @@ const notSeen = "the engine has not been seen yet; `retry-worker check` says why
 
 func TestHalfFailedStartClosesWhatWasOpened(t *testing.T) {
 	leavesNothing(t)
-	s := settings("127.0.0.1:1")
+	s := settings(t, "127.0.0.1:1")
 	s.OpsAddr = freePort(t)
 	s.Engine.Plaintext, s.Engine.CACertificatePath = false, filepath.Join(t.TempDir(), "missing.pem")
 	_, err := app.New(s, buildInfo, log)
@@ -41,7 +41,7 @@ func TestPortInUseStopsTheStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer taken.Close()
-	s := settings(nowhere(t))
+	s := settings(t, nowhere(t))
 	s.OpsAddr = taken.Addr().String()
 	_, err = app.New(s, buildInfo, log)
 	want := "listen for metrics and probes: listen tcp " + s.OpsAddr + ": bind: address already in use; choose another RETRY_WORKER_OPS_ADDR"
@@ -52,7 +52,7 @@ func TestPortInUseStopsTheStart(t *testing.T) {
 
 func TestStopWithoutAnEngineIsQuick(t *testing.T) {
 	leavesNothing(t)
-	r := serve(t, settings(nowhere(t)))
+	r := serve(t, settings(t, nowhere(t)))
 	eventually(t, "the missing engine is in the log", func() bool { return strings.Contains(logged.String(), "engine does not answer polls") })
 	if r.ready(t) {
 		t.Error("ready without an engine")
@@ -65,7 +65,7 @@ func TestStopWithoutAnEngineIsQuick(t *testing.T) {
 func TestStopWithAFrozenEngineKeepsTheShutdownTimeout(t *testing.T) {
 	leavesNothing(t)
 	g := gateway(t, gatewaytest.Options{})
-	s := settings(g.Addr())
+	s := settings(t, g.Addr())
 	s.ShutdownTimeout = 3 * time.Second
 	r := serve(t, s)
 	if err := g.WaitFor(within(t), func(v gatewaytest.View) bool { return v.Waiting() == 3 }); err != nil {
@@ -82,7 +82,7 @@ func TestStopWithAnAnswerThatHangsKeepsTheShutdownTimeout(t *testing.T) {
 	g := gateway(t, gatewaytest.Options{})
 	hanging := g.Inject(gatewaytest.Fault{Method: gatewaytest.CompleteJob, Hang: true})
 	g.AddJob(analyze("CLM-1-1", "TIMEOUT", 0))
-	s := settings(g.Addr())
+	s := settings(t, g.Addr())
 	s.JobTimeout, s.ShutdownTimeout = time.Hour, 2*time.Second
 	r := serve(t, s)
 	if err := g.WaitFor(within(t), func(gatewaytest.View) bool { return hanging.Fired() > 0 }); err != nil {
@@ -104,7 +104,7 @@ func TestKillReturnsAtOnce(t *testing.T) {
 			g := gateway(t, gatewaytest.Options{})
 			hanging := g.Inject(gatewaytest.Fault{Method: gatewaytest.CompleteJob, Hang: true})
 			g.AddJob(analyze("CLM-1-1", "TIMEOUT", 0))
-			r := serve(t, settings(g.Addr()))
+			r := serve(t, settings(t, g.Addr()))
 			if err := g.WaitFor(within(t), func(gatewaytest.View) bool { return hanging.Fired() > 0 }); err != nil {
 				t.Fatal(err)
 			}
@@ -121,7 +121,7 @@ func TestReadyFromTheFirstAnsweredPollOn(t *testing.T) {
 	g := gateway(t, gatewaytest.Options{})
 	answerAtOnce(g)
 	g.Down()
-	r := serve(t, settings(g.Addr()))
+	r := serve(t, settings(t, g.Addr()))
 	if status, body := r.get(t, "/readyz"); status != http.StatusServiceUnavailable || body != notSeen {
 		t.Errorf("without an engine: got %d %q, want 503 %q", status, body, notSeen)
 	}
@@ -150,7 +150,7 @@ func TestNotReadyWhileTheEngineRefuses(t *testing.T) {
 	g := gateway(t, gatewaytest.Options{})
 	answerAtOnce(g)
 	denied := g.Inject(gatewaytest.Fault{Method: gatewaytest.ActivateJobs, Code: codes.PermissionDenied})
-	r := serve(t, settings(g.Addr()))
+	r := serve(t, settings(t, g.Addr()))
 	if err := g.WaitFor(within(t), func(gatewaytest.View) bool { return denied.Fired() >= 6 }); err != nil {
 		t.Fatal(err)
 	}
@@ -166,7 +166,7 @@ func TestStopFinishesWhatHasBegun(t *testing.T) {
 	g := gateway(t, gatewaytest.Options{})
 	slow := g.Inject(gatewaytest.Fault{Method: gatewaytest.CompleteJob, Delay: 500 * time.Millisecond})
 	key := g.AddJob(analyze("CLM-1-1", "TIMEOUT", 0))
-	r := serve(t, settings(g.Addr()))
+	r := serve(t, settings(t, g.Addr()))
 	if err := g.WaitFor(within(t), func(gatewaytest.View) bool { return slow.Fired() > 0 }); err != nil {
 		t.Fatal(err)
 	}
@@ -187,7 +187,7 @@ func TestStopFinishesWhatHasBegun(t *testing.T) {
 
 func TestSettingsReachTheEngine(t *testing.T) {
 	g := gateway(t, gatewaytest.Options{EngineOptions: gatewaytest.EngineOptions{MultiTenancy: true}})
-	s := settings(g.Addr())
+	s := settings(t, g.Addr())
 	s.TenantIDs = []string{"clinic-a", "clinic-b"}
 	serve(t, s)
 	want := map[string]string{ // only the variables that are needed
@@ -220,7 +220,7 @@ func TestTLSAndToken(t *testing.T) {
 	if err := os.WriteFile(authority, g.CAPEM(), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s := settings(g.Addr())
+	s := settings(t, g.Addr())
 	s.Engine.Plaintext, s.Engine.CACertificatePath = false, authority
 	s.Engine.OAuth = &config.OAuth{
 		ClientID: "worker", ClientSecret: "canary-secret", Audience: "zeebe-api", URL: idp.URL(), RequestTimeout: 5 * time.Second,

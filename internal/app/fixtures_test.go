@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"runtime"
 	"runtime/pprof"
 	"strings"
@@ -90,9 +91,10 @@ func (s *sink) with(t *testing.T, field string, value any) (found []map[string]a
 }
 
 // settings for a gateway in plaintext, with all bounds small.
-func settings(address string) config.Settings {
+func settings(t *testing.T, address string) config.Settings {
+	t.Helper()
 	return config.Settings{
-		OpsAddr: "127.0.0.1:0", MaxJobsActive: 10, JobTimeout: 5 * time.Second, Concurrency: 4,
+		OpsAddr: "127.0.0.1:0", HTTPAddr: "127.0.0.1:0", DatabaseURL: "sqlite:" + filepath.Join(t.TempDir(), "journal.db"), MaxJobsActive: 10, JobTimeout: 5 * time.Second, Concurrency: 4,
 		WorkerName: "worker under test", ShutdownTimeout: 20 * time.Second,
 		Engine: config.Engine{Address: address, Plaintext: true, KeepAlive: 45 * time.Second},
 	}

@@ -73,7 +73,7 @@ func TestDecisionsAreLogged(t *testing.T) {
 		w.fields["jobKey"], w.fields["claimId"], w.fields["submissionError"] = float64(key), w.claim, w.text
 		w.fields["maxRetries"], w.fields["retryPolicy"] = 5.0, "tiss-submission"
 	}
-	r := serve(t, settings(g.Addr()))
+	r := serve(t, settings(t, g.Addr()))
 	settled(t, g, len(wanted))
 	for _, w := range wanted {
 		lines := logged.with(t, "claimId", w.claim)
@@ -130,7 +130,7 @@ func settled(t *testing.T, g *gatewaytest.Gateway, n int) {
 func TestRejectionsAreLogged(t *testing.T) {
 	g := gateway(t, gatewaytest.Options{})
 	key := g.AddJob(gatewaytest.Job{Type: worker.AnalyzeRetry, Variables: `{"claimId":"CLM-1-1","retryCount":2.5,"submissionError":"TIMEOUT"}`})
-	r := serve(t, settings(g.Addr()))
+	r := serve(t, settings(t, g.Addr()))
 	settled(t, g, 1)
 	lines := logged.with(t, "event", "input_rejected")
 	if len(lines) != 1 {
@@ -157,7 +157,7 @@ func TestRejectionsAreLogged(t *testing.T) {
 func TestLossOfTheEngineIsLoggedOnce(t *testing.T) {
 	g := gateway(t, gatewaytest.Options{})
 	answerAtOnce(g)
-	r := serve(t, settings(g.Addr()))
+	r := serve(t, settings(t, g.Addr()))
 	eventually(t, "ready", func() bool { return r.ready(t) })
 	g.Down()
 	eventually(t, "every loop has said so", func() bool {

@@ -77,6 +77,17 @@ func (c *checker) address(name, value, example string) string {
 	return value
 }
 
+// loopback is an address that only this machine can reach: what is served there knows no logins yet.
+func (c *checker) loopback(name, value, example string) string {
+	before := len(c.problems)
+	host, _, _ := net.SplitHostPort(c.address(name, value, example))
+	ip, err := netip.ParseAddr(host)
+	if len(c.problems) == before && host != "localhost" && (err != nil || !ip.IsLoopback()) {
+		c.add(name, strconv.Quote(value), "a loopback address such as "+example+": patients' claims are served there, and this version knows no logins")
+	}
+	return value
+}
+
 func (c *checker) list(name, value string) []string {
 	if value == "" {
 		return nil
@@ -121,14 +132,15 @@ func (c *checker) url(name, value, expected string, schemes ...string) {
 	}
 }
 
-func (c *checker) database(name, value string) {
+func (c *checker) database(name, value string) string {
 	if file, ok := strings.CutPrefix(value, "sqlite:"); ok {
 		if file == "" {
 			c.add(name, strconv.Quote(value), databaseForms)
 		}
-		return
+		return value
 	}
 	c.url(name, value, databaseForms, "postgres", "postgresql")
+	return value
 }
 
 const databaseForms = "sqlite:FILE or postgres://…"

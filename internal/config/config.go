@@ -14,7 +14,9 @@ import (
 
 // Settings of one process, validated.
 type Settings struct {
+	HTTPAddr        string
 	OpsAddr         string
+	DatabaseURL     string
 	MaxJobsActive   int
 	JobTimeout      time.Duration
 	Concurrency     int
@@ -57,6 +59,8 @@ func Load() (Settings, error) {
 		return Settings{}, Problems{err.Error()}
 	}
 	s := Settings{
+		HTTPAddr:        c.loopback("RETRY_WORKER_HTTP_ADDR", w.HTTPAddr, "127.0.0.1:8095"),
+		DatabaseURL:     c.database("RETRY_WORKER_DATABASE_URL", w.DatabaseURL),
 		OpsAddr:         c.address("RETRY_WORKER_OPS_ADDR", w.OpsAddr, "127.0.0.1:9095"),
 		MaxJobsActive:   c.whole("RETRY_WORKER_MAX_JOBS_ACTIVE", w.MaxJobsActive, 1, 10_000),
 		JobTimeout:      c.duration("RETRY_WORKER_JOB_TIMEOUT", w.JobTimeout, time.Second, time.Hour),
@@ -105,17 +109,28 @@ func OpsAddr() (string, error) {
 	return addr, nil
 }
 
+// DatabaseURL is where the journal is, for the commands that read it.
+func DatabaseURL() (string, error) {
+	var w workerEnv
+	c := checker{}
+	if err := load(workerPrefix, &w); err != nil {
+		return "", Problems{err.Error()}
+	}
+	url := c.database("RETRY_WORKER_DATABASE_URL", w.DatabaseURL)
+	if len(c.problems) > 0 {
+		return "", c.problems
+	}
+	return url, nil
+}
+
 // unused checks the settings of parts that are not built yet, so that a deployment made for them is
 // neither refused nor left to believe that they work.
 func (c *checker) unused(s *Settings, w workerEnv) {
-	c.address("RETRY_WORKER_HTTP_ADDR", w.HTTPAddr, "127.0.0.1:8095")
-	c.database("RETRY_WORKER_DATABASE_URL", w.DatabaseURL)
 	c.retention("RETRY_WORKER_RETENTION", w.Retention)
 	if w.EventsURL != "" {
 		c.url("RETRY_WORKER_EVENTS_URL", w.EventsURL, "nats://…", "nats", "tls")
 	}
-	for _, name := range []string{"RETRY_WORKER_HTTP_ADDR", "RETRY_WORKER_DATABASE_URL", "RETRY_WORKER_POLICIES_FILE",
-		"RETRY_WORKER_EVENTS_URL", "RETRY_WORKER_RETENTION", "RETRY_WORKER_AUTH_TOKENS_FILE"} {
+	for _, name := range []string{"RETRY_WORKER_POLICIES_FILE", "RETRY_WORKER_EVENTS_URL", "RETRY_WORKER_RETENTION", "RETRY_WORKER_AUTH_TOKENS_FILE"} {
 		if os.Getenv(name) != "" {
 			s.WithoutEffect = append(s.WithoutEffect, name)
 		}

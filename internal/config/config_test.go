@@ -27,12 +27,13 @@ type setting struct {
 }
 
 const (
-	hostPort = ", expected host:port, such as "
-	upTo10k  = ", expected a whole number from 1 to 10000"
-	upToHour = ", expected a duration from 1s to 1h0m0s, such as 10s"
-	database = ", expected sqlite:FILE or postgres://…"
-	tokenURL = ", expected https://… or http://…"
-	keeping  = ", expected years, days or hours, such as 5y, 90d or 48h"
+	hostPort    = ", expected host:port, such as "
+	notLoopback = ", expected a loopback address such as 127.0.0.1:8095: patients' claims are served there, and this version knows no logins"
+	upTo10k     = ", expected a whole number from 1 to 10000"
+	upToHour    = ", expected a duration from 1s to 1h0m0s, such as 10s"
+	database    = ", expected sqlite:FILE or postgres://…"
+	tokenURL    = ", expected https://… or http://…"
+	keeping     = ", expected years, days or hours, such as 5y, 90d or 48h"
 )
 
 func settings(t *testing.T) []setting {
@@ -43,9 +44,14 @@ func settings(t *testing.T) []setting {
 	empty := write(t, "empty.pem", "")
 	authority := write(t, "authority.pem", authorityPEM)
 	return []setting{
-		{name: "RETRY_WORKER_HTTP_ADDR", good: "127.0.0.1:18095", bad: map[string]string{
-			"nowhere": `"nowhere"` + hostPort + "127.0.0.1:8095",
-		}},
+		{name: "RETRY_WORKER_HTTP_ADDR", read: func(s *config.Settings) any { return s.HTTPAddr },
+			preset: "127.0.0.1:8095", good: "[::1]:18095", want: "[::1]:18095", bad: map[string]string{
+				"nowhere":             `"nowhere"` + hostPort + "127.0.0.1:8095",
+				":8095":               `":8095"` + notLoopback,
+				"0.0.0.0:8095":        `"0.0.0.0:8095"` + notLoopback,
+				"retry.example:8095":  `"retry.example:8095"` + notLoopback,
+				"127.0.0.1.evil:8095": `"127.0.0.1.evil:8095"` + notLoopback,
+			}},
 		{name: "RETRY_WORKER_OPS_ADDR", read: func(s *config.Settings) any { return s.OpsAddr },
 			preset: "127.0.0.1:9095", good: ":19095", want: ":19095", bad: map[string]string{
 				"9095":                `"9095"` + hostPort + "127.0.0.1:9095",
@@ -56,13 +62,14 @@ func settings(t *testing.T) []setting {
 				"::1:9095":            `"::1:9095"` + hostPort + "127.0.0.1:9095",
 				"a\nb":                `"a\nb"` + hostPort + "127.0.0.1:9095",
 			}},
-		{name: "RETRY_WORKER_DATABASE_URL", good: "postgres://journal@db/retries", bad: map[string]string{
-			"sqlite:":           `"sqlite:"` + database,
-			"journal.db":        "no URL" + database,
-			"mysql://db/x":      "a URL that begins with mysql://" + database,
-			"postgres://":       "a URL that begins with postgres:// and has no readable host" + database,
-			"postgres://db:x/y": "a URL that begins with postgres:// and has no readable host" + database,
-		}},
+		{name: "RETRY_WORKER_DATABASE_URL", read: func(s *config.Settings) any { return s.DatabaseURL },
+			preset: "sqlite:retry-worker.db", good: "postgres://journal@db/retries", want: "postgres://journal@db/retries", bad: map[string]string{
+				"sqlite:":           `"sqlite:"` + database,
+				"journal.db":        "no URL" + database,
+				"mysql://db/x":      "a URL that begins with mysql://" + database,
+				"postgres://":       "a URL that begins with postgres:// and has no readable host" + database,
+				"postgres://db:x/y": "a URL that begins with postgres:// and has no readable host" + database,
+			}},
 		{name: "RETRY_WORKER_POLICIES_FILE", good: "/etc/retry-worker/policies.yaml"},
 		{name: "RETRY_WORKER_MAX_JOBS_ACTIVE", read: func(s *config.Settings) any { return s.MaxJobsActive },
 			preset: 50, good: "10000", want: 10000, bad: map[string]string{

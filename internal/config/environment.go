@@ -18,9 +18,9 @@ const (
 // workerEnv is the environment as it came: text, so that everything wrong can be said at once.
 // Names, defaults and descriptions stand here and nowhere else.
 type workerEnv struct {
-	HTTPAddr        string `split_words:"true" default:"127.0.0.1:8095" desc:"console and API: host:port (not served yet)"`
+	HTTPAddr        string `split_words:"true" default:"127.0.0.1:8095" desc:"API: host:port, loopback only"`
 	OpsAddr         string `split_words:"true" default:"127.0.0.1:9095" desc:"/metrics, /livez and /readyz: host:port"`
-	DatabaseURL     string `split_words:"true" default:"sqlite:retry-worker.db" desc:"journal: sqlite:FILE or postgres://… (not used yet)"`
+	DatabaseURL     string `split_words:"true" default:"sqlite:retry-worker.db" desc:"journal: sqlite:FILE or postgres://USER@HOST/DATABASE"`
 	PoliciesFile    string `split_words:"true" desc:"policy catalogue; empty: the built-in one (not used yet)"`
 	MaxJobsActive   string `split_words:"true" default:"50" desc:"jobs held per job type, 1 to 10000"`
 	JobTimeout      string `split_words:"true" default:"10s" desc:"time to answer a job, 1s to 1h"`

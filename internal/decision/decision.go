@@ -69,6 +69,10 @@ type Decision struct {
 	Rejection *Rejection
 }
 
+// Instant is t as processes, people and machines get it: RFC 3339 in UTC, with milliseconds where there are
+// any (R7).
+func Instant(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.999Z07:00") }
+
 // ShouldRetry tells whether another try is scheduled.
 func (d *Decision) ShouldRetry() bool { return d.Outcome == Retry }
 

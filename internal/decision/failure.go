@@ -82,13 +82,13 @@ func (f *Failure) errorRejection(p *Policy) *Rejection {
 		"text that says what failed"}
 }
 
-// ReadOutcome checks the variable retryOutcome: success, failure, or none, which means success.
-func ReadOutcome(v Value) *Rejection {
+// ReadOutcome reads the variable retryOutcome: success, failure, or none, which means success.
+func ReadOutcome(v Value) (success bool, r *Rejection) {
 	text, ok := v.text()
 	if v.absent() || ok && (text == "success" || text == "failure") {
-		return nil
+		return text != "failure", nil
 	}
-	return &Rejection{InvalidOutcome, "retryOutcome", v.describe(), "success, failure, or none"}
+	return false, &Rejection{InvalidOutcome, "retryOutcome", v.describe(), "success, failure, or none"}
 }
 
 // RejectionCode names what is wrong with the input. The set is closed.

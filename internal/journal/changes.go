@@ -81,7 +81,7 @@ func (b *batch) decided(a *Analysis, h *History, r *ruling) Recorded {
 		e.State = Scheduled
 		e.Scheduled++
 	} else {
-		e.State, e.DeadLetter = Dead, deadLetterID(a.Identity, r.again)
+		e.State, e.DeadLetter = Dead, deadLetterID(a, r.again...)
 		at.Attempt.DeadLetter = e.DeadLetter
 		b.changes.DeadLetters = append(b.changes.DeadLetters, KeyedDeadLetter{key, b.deadLetter(at.Attempt)})
 	}
@@ -165,6 +165,7 @@ func (b *batch) end(key int64, h *History, as State) {
 	if e.DeadLetter != "" {
 		b.settle(key, h, DeadLetterSuperseded)
 	}
+	e.DeadLetter, e.NextRetryTime = "", time.Time{}
 	b.changes.Episodes = append(b.changes.Episodes, KeyedEpisode{key, e})
 }
 

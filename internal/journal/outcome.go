@@ -48,7 +48,7 @@ func (b *batch) conclude(o *Outcome, h *History) Concluded {
 			b.settle(h.Key, h, DeadLetterRecovered)
 		}
 		e.State, e.ClosedAt, e.DeadLetter, e.NextRetryTime = Recovered, at, "", time.Time{}
-	case e.State == Dead, e.State == Scheduled && e.NextRetryTime.After(b.now):
+	case e.State == Dead, e.NextRetryTime.After(b.now):
 		return Concluded{Episode: e}
 	default:
 		b.fail(o, h, &e)
@@ -60,13 +60,13 @@ func (b *batch) conclude(o *Outcome, h *History) Concluded {
 
 // fail ends the episode dead: the process gave up by itself.
 func (b *batch) fail(o *Outcome, h *History, e *Episode) {
-	identity := IdentityOf(&Analysis{Subject: o.Subject, JobKey: o.JobKey, ElementInstanceKey: o.ElementInstanceKey,
-		ProcessInstanceKey: o.ProcessInstanceKey, Failure: &decision.Failure{}})
+	asked := Analysis{Subject: o.Subject, JobKey: o.JobKey, ElementInstanceKey: o.ElementInstanceKey,
+		ProcessInstanceKey: o.ProcessInstanceKey, Failure: &decision.Failure{}}
 	if e.DeadLetter != "" {
 		b.settle(h.Key, h, DeadLetterSuperseded)
 	}
 	d := DeadLetter{
-		ID: deadLetterID(identity, e.Number), State: DeadLetterOpen, Episode: e.Number, Record: b.record(),
+		ID: deadLetterID(&asked, e.Number, e.Retries, h.Attempts), State: DeadLetterOpen, Episode: e.Number, Record: b.record(),
 		Outcome: decision.MaxRetriesExceeded, Reason: decision.ReasonReported, RetryCount: e.Retries,
 		ProcessInstanceKey: e.ProcessInstanceKey, CreatedAt: b.milli(), ChangedAt: b.milli(),
 	}

@@ -9,6 +9,9 @@ import (
 // Subject is whose failures a history tells: a claim, a message, a job.
 type Subject struct{ Tenant, Policy, ID string }
 
+// DefaultTenant is the engine's own name for the one tenant of a cluster without multi-tenancy.
+const DefaultTenant = "<default>"
+
 // Analysis is one failure to be decided on: the job that asks and what it says.
 type Analysis struct {
 	Subject Subject

@@ -13,7 +13,7 @@ type Review struct {
 	Discard bool
 	// Force sends it again at or above the limit; Fresh begins the whole ladder anew, and needs Force.
 	Force, Fresh bool
-	// NextRetryTime of what is sent again; the zero time means now.
+	// NextRetryTime of what is sent again; the zero time, and one that has passed, mean now.
 	NextRetryTime time.Time
 	// Reason and By are a person's words and name.
 	Reason, By string
@@ -61,10 +61,10 @@ func (b *batch) review(r *Review, h *History) (Reviewed, error) {
 		b.changes.Episodes = append(b.changes.Episodes, KeyedEpisode{h.Key, e})
 		e = Episode{Number: e.Number + 1, OpenedAt: b.milli(), FirstFailure: b.milli(), ProcessInstanceKey: e.ProcessInstanceKey}
 	} else {
-		e.Retries = d.RetryCount + 1
+		e.Retries = max(d.RetryCount, d.RetryCount+1) // the largest count there is has none above it
 	}
 	e.State, e.DeadLetter, e.NextRetryTime = Reprocessing, d.ID, r.NextRetryTime.UTC().Truncate(time.Millisecond)
-	if r.NextRetryTime.IsZero() {
+	if e.NextRetryTime.Before(b.milli()) { // R7: never in the past
 		e.NextRetryTime = b.milli()
 	}
 	b.settle(h.Key, h, DeadLetterReprocessing)

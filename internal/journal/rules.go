@@ -31,28 +31,27 @@ type ruling struct {
 	ends State
 	// opens tells that the decision begins an episode.
 	opens bool
-	// again counts the earlier attempts of this identity's own dead letters.
-	again int64
+	// again is the number of the attempt that this identity had before; nil for none.
+	again []int64
 }
 
 // rule applies the rules of architecture.md, "Identity and episodes, exactly", to an analysis at instant
 // now. It is pure.
 func rule(a *Analysis, h *History, now time.Time) ruling {
+	e := &h.Episode
+	ends := e.ends(a.Policy.TotalLimit, now)
 	if h.Same != nil {
 		if replays(h) {
 			return recorded(h.Same, a.Policy, now)
 		}
 		// The engine took an answer to this very job: whoever asks now got its keys anew.
-		r := begin(a, h, now, h.Episode.ends())
-		r.again = h.Same.Number
+		r := begin(a, h, now, ends)
+		r.again = []int64{h.Same.Number}
 		return r
 	}
-	e := &h.Episode
 	switch {
-	case !e.State.Open():
-		return begin(a, h, now, "")
-	case e.abandoned(a.Policy.TotalLimit, now):
-		return begin(a, h, now, Abandoned)
+	case ends != Superseded:
+		return begin(a, h, now, ends)
 	case e.ProcessInstanceKey == a.ProcessInstanceKey:
 		return join(a, h, now)
 	default:
@@ -130,12 +129,16 @@ func begin(a *Analysis, h *History, now time.Time, ends State) ruling {
 	return ruling{how: Fresh, decision: decision.Decide(a.Failure, a.Policy, past, now), floor: -1, ends: ends, opens: true}
 }
 
-// ends is what becomes of the episode when another begins.
-func (e *Episode) ends() State {
-	if e.State.Open() {
+// ends is what becomes of the episode when another begins; empty where it has ended.
+func (e *Episode) ends(limit time.Duration, now time.Time) State {
+	switch {
+	case !e.State.Open():
+		return ""
+	case e.abandoned(limit, now):
+		return Abandoned
+	default:
 		return Superseded
 	}
-	return ""
 }
 
 // abandoned tells whether nothing was heard of the retry for longer than limit after its time; 0 is no limit.

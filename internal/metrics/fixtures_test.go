@@ -16,6 +16,7 @@ import (
 
 	"retry-worker/internal/decision"
 	"retry-worker/internal/metrics"
+	"retry-worker/internal/webserver"
 	"retry-worker/internal/worker"
 )
 
@@ -54,11 +55,12 @@ func served(t *testing.T) (*metrics.Metrics, *metrics.Readiness, string) {
 	for _, jobType := range []string{worker.AnalyzeRetry, worker.RetrySubmissionBackoff, worker.RecordRetryOutcome} {
 		m.StartJobType(jobType)
 	}
-	r := metrics.NewReadiness("not yet")
+	r := &metrics.Readiness{}
+	r.NotReady("engine", "not yet")
 	return m, r, "http://" + listen(t, m, r).Addr()
 }
 
-func listen(t *testing.T, m *metrics.Metrics, r *metrics.Readiness) *metrics.Server {
+func listen(t *testing.T, m *metrics.Metrics, r *metrics.Readiness) *webserver.Server {
 	t.Helper()
 	s, err := metrics.Listen("127.0.0.1:0", m, r)
 	if err != nil {

@@ -20,6 +20,9 @@ var durationBuckets = []float64{1e-5, 2.5e-5, 5e-5, 1e-4, 2.5e-4, 5e-4, 1e-3, 2.
 // jitterBuckets are R19's eight equal bins over ±20 %.
 var jitterBuckets = []float64{-0.15, -0.10, -0.05, 0, 0.05, 0.10, 0.15, 0.20}
 
+// writeBuckets run from a fast disk's commit to the time one is given up after.
+var writeBuckets = []float64{5e-4, 1e-3, 2.5e-3, 5e-3, 1e-2, 2.5e-2, 5e-2, 0.1, 0.25, 0.5, 1, 2.5}
+
 // Metrics are the counters of one process. Labels come from closed sets only.
 type Metrics struct {
 	registry *prometheus.Registry
@@ -46,6 +49,9 @@ type Metrics struct {
 	oversized      *prometheus.CounterVec
 	jitterRatio    *prometheus.HistogramVec
 	engineUp       prometheus.Gauge
+	replayed       prometheus.Counter
+	journalWrite   prometheus.Histogram
+	journalUp      prometheus.Gauge
 }
 
 // Build describes the binary.
@@ -87,6 +93,12 @@ func (m *Metrics) registerWorker(b Build) {
 	m.panics = m.counter("retry_worker_panics_total", "Jobs that broke their handler.", "job_type")
 	m.oversized = m.counter("retry_worker_oversized_total", "Jobs, or activations, too large to be read.", "job_type")
 	m.engineUp = m.gauge("retry_worker_engine_up", "1 while the engine answers polls.", nil)
+	m.replayed = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "retry_worker_decisions_replayed_total", Help: "Recorded decisions given again, with a new time or without."})
+	m.journalWrite = prometheus.NewHistogram(prometheus.HistogramOpts{
+		Name: "retry_worker_journal_write_seconds", Help: "Time of one commit, which many decisions share.", Buckets: writeBuckets})
+	m.registry.MustRegister(m.replayed, m.journalWrite)
+	m.journalUp = m.gauge("retry_worker_journal_up", "1 while the journal can be written.", nil)
 	info := m.gauge("retry_worker_build_info", "1, labelled with what runs.",
 		prometheus.Labels{"version": b.Version, "commit": b.Commit, "go_version": b.GoVersion})
 	info.Set(1)
@@ -123,24 +135,30 @@ func (m *Metrics) Decided(_ string, d *decision.Decision, took time.Duration) {
 // Hooks are what the worker calls.
 func (m *Metrics) Hooks() worker.Hooks {
 	return worker.Hooks{
-		Decided: m.Decided,
+		Decided:  m.Decided,
+		Replayed: m.replayed.Inc,
 		Rejected: func(jobType string, code decision.RejectionCode) {
 			m.rejectedInputs.WithLabelValues(jobType, string(code)).Inc()
 		},
 		Answered:  func(jobType string, a worker.Action) { m.jobs.WithLabelValues(jobType, string(a)).Inc() },
 		InFlight:  func(delta int) { m.jobsInFlight.Add(float64(delta)) },
-		EngineUp:  m.setEngineUp,
+		EngineUp:  func(up bool) { m.engineUp.Set(truth(up)) },
 		Panicked:  func(jobType string) { m.panics.WithLabelValues(jobType).Inc() },
 		Oversized: func(jobType string) { m.oversized.WithLabelValues(jobType).Inc() },
 	}
 }
 
-func (m *Metrics) setEngineUp(up bool) {
-	if up {
-		m.engineUp.Set(1)
-	} else {
-		m.engineUp.Set(0)
+// JournalCommitted feeds the journal's figures with one commit.
+func (m *Metrics) JournalCommitted(took time.Duration) { m.journalWrite.Observe(took.Seconds()) }
+
+// JournalUp tells whether the journal can be written.
+func (m *Metrics) JournalUp(up bool) { m.journalUp.Set(truth(up)) }
+
+func truth(b bool) float64 {
+	if b {
+		return 1
 	}
+	return 0
 }
 
 // start creates the series that policy p can have.

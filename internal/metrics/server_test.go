@@ -24,10 +24,16 @@ func TestProbes(t *testing.T) {
 	}
 	expect("/livez", http.StatusOK, "ok\n")
 	expect("/readyz", http.StatusServiceUnavailable, "not yet\n")
-	readiness.Ready()
+	readiness.Ready("engine")
 	expect("/readyz", http.StatusOK, "ok\n")
-	readiness.NotReady("stopping")
+	readiness.NotReady("stop", "stopping")
 	expect("/readyz", http.StatusServiceUnavailable, "stopping\n")
+	readiness.NotReady("journal", "disk full")
+	expect("/readyz", http.StatusServiceUnavailable, "disk full; stopping\n")
+	readiness.Ready("stop")
+	expect("/readyz", http.StatusServiceUnavailable, "disk full\n")
+	readiness.NotReady("journal", "read-only")
+	expect("/readyz", http.StatusServiceUnavailable, "read-only\n")
 	expect("/livez", http.StatusOK, "ok\n")
 	expect("/", http.StatusNotFound, "404 page not found\n")
 	expect("/debug/pprof/", http.StatusNotFound, "404 page not found\n")
@@ -63,7 +69,7 @@ func TestMetricsSayTheirFormat(t *testing.T) {
 
 func TestCloseGivesThePortBack(t *testing.T) {
 	m := metrics.New(metrics.Build{}, decision.BuiltIn())
-	s, err := metrics.Listen("127.0.0.1:0", m, metrics.NewReadiness("not yet"))
+	s, err := metrics.Listen("127.0.0.1:0", m, &metrics.Readiness{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +88,7 @@ func TestCloseGivesThePortBack(t *testing.T) {
 // A client that never ends its request must not hold up the stop, nor make it a failure.
 func TestCloseIsBounded(t *testing.T) {
 	m := metrics.New(metrics.Build{}, decision.BuiltIn())
-	s, err := metrics.Listen("127.0.0.1:0", m, metrics.NewReadiness("not yet"))
+	s, err := metrics.Listen("127.0.0.1:0", m, &metrics.Readiness{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +120,7 @@ func TestCloseIsBounded(t *testing.T) {
 
 func TestPortInUseIsSaidInOneLine(t *testing.T) {
 	m := metrics.New(metrics.Build{}, decision.BuiltIn())
-	r := metrics.NewReadiness("not yet")
+	r := &metrics.Readiness{}
 	first := listen(t, m, r)
 	second, err := metrics.Listen(first.Addr(), m, r)
 	if err == nil {

@@ -204,6 +204,7 @@ func jobs(jobType string, first int64, n int) []worker.Job {
 type tally struct {
 	mu        sync.Mutex
 	decided   []decision.Decision
+	replayed  int
 	rejected  []decision.RejectionCode
 	answered  map[worker.Action]int
 	inFlight  int
@@ -221,6 +222,7 @@ func (c *tally) hooks() worker.Hooks {
 		Decided: func(_ string, d *decision.Decision, _ time.Duration) {
 			note(func() { c.decided = append(c.decided, *d) })
 		},
+		Replayed: func() { note(func() { c.replayed++ }) },
 		Rejected: func(_ string, r decision.RejectionCode) { note(func() { c.rejected = append(c.rejected, r) }) },
 		Answered: func(jobType string, a worker.Action) {
 			note(func() { c.answered[a]++ })
@@ -266,6 +268,7 @@ type running struct {
 func config() worker.Config {
 	return worker.Config{
 		Name: "tester", JobTimeout: jobTimeout, PollTimeout: pollTimeout, MaxJobsActive: 50, Concurrency: 8,
+		Await: func(context.Context) bool { return true },
 	}
 }
 

@@ -11,6 +11,8 @@ import (
 type Hooks struct {
 	// Decided is called for every fresh decision, with the time the analysis took.
 	Decided func(jobType string, d *decision.Decision, took time.Duration)
+	// Replayed is called for every decision that was recorded before and given again.
+	Replayed func()
 	// Rejected is called for every input refused (R11).
 	Rejected func(jobType string, code decision.RejectionCode)
 	// Answered is called once for every job that was activated.
@@ -29,6 +31,7 @@ type Hooks struct {
 func NoHooks() Hooks {
 	return Hooks{
 		Decided:   func(string, *decision.Decision, time.Duration) {},
+		Replayed:  func() {},
 		Rejected:  func(string, decision.RejectionCode) {},
 		Answered:  func(string, Action) {},
 		InFlight:  func(int) {},

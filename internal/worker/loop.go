@@ -118,11 +118,12 @@ func (l *loop) raise() {
 	}
 }
 
-// room waits until less than fullness of the loop's places are taken; false when stop ended.
+// room waits until less than fullness of the loop's places are taken and jobs can be handled; false when stop
+// ended.
 func (l *loop) room(stop context.Context) bool {
 	for stop.Err() == nil {
 		if l.count.Load() < l.threshold() {
-			return true
+			return l.w.cfg.Await == nil || l.w.cfg.Await(stop)
 		}
 		select {
 		case <-l.freed:

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"retry-worker/internal/decision"
+	"retry-worker/internal/journal"
 )
 
 // object is a JSON object in the making, built once and not escaped twice.
@@ -59,11 +60,8 @@ func appendOutputs(o object, d *decision.Decision, f *decision.Failure) object {
 	}
 	return o.number("backoffMinutes", d.Backoff.Minutes()).
 		text("backoffDuration", isoDuration(d.Backoff.Delay)).
-		text("nextRetryTime", instant(d.NextRetryTime))
+		text("nextRetryTime", decision.Instant(d.NextRetryTime))
 }
-
-// instant is t as the process gets it: RFC 3339 in UTC, with milliseconds where there are any (R7).
-func instant(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.999Z07:00") }
 
 // isoDuration is d in ISO 8601, minutes where they are whole: PT12M, PT5S, PT0.25S.
 func isoDuration(d time.Duration) string {
@@ -88,7 +86,7 @@ func DryRun(policies decision.Policies, policy string, v decision.Variables, now
 	o := object{}.text("outcome", string(d.Outcome))
 	if d.Rejection != nil {
 		o = o.text("retryPolicy", d.Policy).raw("matchedRule", "null").
-			text("rejection", string(d.Rejection.Code)).text("message", RejectionMessage(d.Rejection))
+			text("rejection", string(d.Rejection.Code)).text("message", journal.RejectionMessage(d.Rejection))
 		return d, json.RawMessage(o.end())
 	}
 	o = appendOutputs(o, &d, &f)

@@ -34,6 +34,8 @@ type Reply struct {
 	Variables string    // Completed: a JSON object
 	Error     BPMNError // Thrown
 	Failure   Failure   // Failed, Released
+	// Taken, where it is set, is called once when the engine acknowledged this very reply.
+	Taken func()
 }
 
 const (
@@ -64,6 +66,9 @@ func (w *Worker) deliver(ctx context.Context, j *Job, r Reply) Action {
 	for time.Now().Before(j.Deadline) && ctx.Err() == nil {
 		err := w.try(ctx, j, r)
 		if err == nil {
+			if r.Taken != nil {
+				r.Taken()
+			}
 			return r.Action
 		}
 		switch kindOf(err) {

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"retry-worker/internal/decision"
+	"retry-worker/internal/journal/journaltest"
 	"retry-worker/internal/worker"
 )
 
@@ -21,7 +22,7 @@ func TestLogLine(t *testing.T) {
 		"retryPolicy", "executionTimeMs", "jobKey", "processInstanceKey",
 	}
 	scheduled := []string{"backoffMinutes", "nextRetryTime"}
-	final := []string{"responsibleTeam"}
+	final := []string{"responsibleTeam", "deadLetterId"}
 	tests := []struct {
 		name      string
 		variables string
@@ -210,7 +211,7 @@ func TestDecisionTime(t *testing.T) {
 	}
 	j := job(worker.AnalyzeRetry, "{}", claim(`"submissionError":"TIMEOUT"`))
 	began := time.Now()
-	h := handlerOf(j.Type, analysed, hooks, nopLog)
+	h := handlerOf(j.Type, journaltest.Start(t, journaltest.New(), time.Now), analysed, hooks, nopLog)
 	h(t.Context(), &j)
 	if len(took) != 1 || took[0] <= 0 || took[0] > time.Since(began) {
 		t.Errorf("the analysis took %v, between 0 and %s", took, time.Since(began))

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 	"unicode/utf8"
@@ -17,6 +18,8 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"retry-worker/internal/decision"
+	"retry-worker/internal/journal"
+	"retry-worker/internal/journal/journaltest"
 	"retry-worker/internal/worker"
 )
 
@@ -55,25 +58,39 @@ type handled struct {
 }
 
 // handlerOf builds the use case of a job type.
-func handlerOf(jobType string, now time.Time, hooks worker.Hooks, log *zap.Logger) worker.Handler {
+func handlerOf(jobType string, memory *journal.Journal, now time.Time, hooks worker.Hooks, log *zap.Logger) worker.Handler {
 	clock := func() time.Time { return now }
 	switch jobType {
 	case worker.AnalyzeRetry:
-		return worker.NewAnalyzer(policies(), decision.RNBIL005, clock, hooks, log).Handle
+		return worker.NewAnalyzer(policies(), decision.RNBIL005, memory, clock, hooks, log).Handle
 	case worker.RetrySubmissionBackoff:
-		return worker.NewAnalyzer(policies(), decision.RNBIL004, clock, hooks, log).Handle
+		return worker.NewAnalyzer(policies(), decision.RNBIL004, memory, clock, hooks, log).Handle
 	default:
-		return worker.NewOutcomeRecorder(policies(), hooks, log).Handle
+		return worker.NewOutcomeRecorder(policies(), memory, hooks, log).Handle
 	}
 }
 
-// handle gives a job to the use case of its type.
+// handle gives a job to the use case of its type, with a memory of nothing.
 func handle(j worker.Job) handled { return handleAt(j, analysed, zapcore.DebugLevel) }
 
 func handleAt(j worker.Job, now time.Time, level zapcore.Level) handled {
+	return handleRemembering(journaltest.New(), j, now, level)
+}
+
+// handleRemembering is handleAt with what store remembers.
+func handleRemembering(store journal.Store, j worker.Job, now time.Time, level zapcore.Level) handled {
+	memory := journal.New(store, func() time.Time { return now }, nil, journal.NoHooks())
+	stop, end := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { memory.Run(stop, context.Background()) })
+	defer running.Wait()
+	defer end()
 	core, logs := observer.New(level)
 	h := handled{tally: newTally(), logs: logs}
-	h.reply = handlerOf(j.Type, now, h.hooks(), zap.New(core))(context.Background(), &j)
+	h.reply = handlerOf(j.Type, memory, now, h.hooks(), zap.New(core))(context.Background(), &j)
+	if h.reply.Taken != nil {
+		h.reply.Taken() // as the engine's acknowledgement does
+	}
 	return h
 }
 

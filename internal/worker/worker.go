@@ -10,7 +10,7 @@ import (
 	"go.uber.org/zap"
 )
 
-// Config bounds what one Worker takes and how long it holds it. Every field must be set.
+// Config bounds what one Worker takes and how long it holds it. Every field but Await and TenantIDs must be set.
 type Config struct {
 	// Name under which the engine knows this process.
 	Name string
@@ -23,6 +23,9 @@ type Config struct {
 	MaxJobsActive int
 	// Concurrency is how many jobs are handled at once, all types together (R22).
 	Concurrency int
+	// Await returns once jobs can be handled, or false when ctx ends before: nothing is activated meanwhile.
+	// Nil: they always can.
+	Await func(ctx context.Context) bool
 	// TenantIDs to take jobs from; none means the engine's default.
 	TenantIDs []string
 }

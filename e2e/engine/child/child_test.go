@@ -207,3 +207,42 @@ func TestTailKeepsTheLastLinesOfAnyOutput(t *testing.T) {
 		t.Errorf("%d lines passed on, expected all of 10000", passed)
 	}
 }
+
+func TestStopAsksInTheWayTheProgramWants(t *testing.T) {
+	out := newLines()
+	p, err := child.Start(child.Command{
+		Path: "/bin/sh", Args: []string{"-c", `trap 'echo terminated' TERM; trap 'echo interrupted; exit 0' INT; echo ready; while :; do sleep 0.01; done`},
+		StopSignal: syscall.SIGINT, Output: out,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Kill)
+	out.next(t)
+	if err := p.Stop(t.Context(), enough); err != nil {
+		t.Fatal(err)
+	}
+	if got := out.next(t); got != "interrupted" {
+		t.Errorf("it said %q, expected interrupted", got)
+	}
+}
+
+func TestRootRunsAProgramAsSomebodyElse(t *testing.T) {
+	if syscall.Geteuid() != 0 {
+		t.Skip("only root may")
+	}
+	out := newLines()
+	p, err := child.Start(child.Command{
+		Path: "/bin/sh", Args: []string{"-c", "id -u; exec sleep 600"}, Dir: "/", Output: out,
+		User: &syscall.Credential{Uid: 65534, Gid: 65534},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Kill)
+	if got := number(t, out.next(t)); got != 65534 {
+		t.Errorf("it runs as %d, expected 65534", got)
+	}
+	p.Kill()
+	gone(t, p.PID())
+}

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"retry-worker/internal/config"
+	"retry-worker/internal/decision"
+	"retry-worker/internal/journal"
+	"retry-worker/internal/store"
+)
+
+type historyFlags struct{ policy, tenant string }
+
+func (c *cli) historyCommand() *cobra.Command {
+	var f historyFlags
+	cmd := &cobra.Command{
+		Use:   "history SUBJECT",
+		Short: "Tell what was decided for a claim (message, job), when and why",
+		Long: "Tells the whole history of a claim (message, job) from the journal that RETRY_WORKER_DATABASE_URL names:\n" +
+			"its episodes and every attempt. It reads only, beside a running worker too.\n" +
+			"Exit 0 where there is one, 1 where the journal knows no failure of it or cannot be read.",
+		Example: `  retry-worker history CLM-001-1234567890
+  RETRY_WORKER_DATABASE_URL=postgres://reader@db/retry retry-worker history CLM-001-1234567890 -o json`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return fmt.Errorf("%d subjects given, expected one, such as CLM-001-1234567890; `%s --help` says more", len(args), cmd.CommandPath())
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return c.history(cmd.Context(), args[0], f) },
+	}
+	cmd.Flags().StringVar(&f.policy, "policy", decision.DefaultPolicy, "policy the subject belongs to")
+	cmd.Flags().StringVar(&f.tenant, "tenant", journal.DefaultTenant, "tenant the subject belongs to")
+	return cmd
+}
+
+// historyTime bounds reading one history.
+const historyTime = 30 * time.Second
+
+// subjectHistory is what `history -o json` prints.
+type subjectHistory struct {
+	Subject string `json:"subject"`
+	Policy  string `json:"policy"`
+	journal.View
+}
+
+func (c *cli) history(ctx context.Context, id string, f historyFlags) error {
+	url, err := config.DatabaseURL()
+	if err != nil {
+		return &usageError{err}
+	}
+	ctx, cancel := context.WithTimeout(ctx, historyTime)
+	defer cancel()
+	reader, err := store.OpenReader(ctx, url)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = reader.Close() }() // it only reads
+	story, found, err := reader.Story(ctx, journal.Subject{Tenant: f.tenant, Policy: f.policy, ID: id})
+	if err != nil {
+		return err
+	}
+	if !found {
+		return fmt.Errorf("the journal knows no failure of %q under policy %s, tenant %s; check the spelling, --policy and --tenant", id, f.policy, f.tenant)
+	}
+	h := subjectHistory{id, f.policy, story.View(time.Now())}
+	if c.json() {
+		return json.NewEncoder(c.out).Encode(h)
+	}
+	c.printHistory(&h)
+	return nil
+}
+
+func (c *cli) printHistory(h *subjectHistory) {
+	fmt.Fprintf(c.out, "%s (%s): %s\n", h.Subject, h.Policy, h.describe())
+	for i := range h.Episodes {
+		e := &h.Episodes[i]
+		fmt.Fprintf(c.out, "\nepisode %d: %s, first failure %s%s\n", e.Number, e.State, e.FirstFailure, ended(e))
+		table := tabwriter.NewWriter(c.out, 0, 4, 2, ' ', 0)
+		for j := range h.Attempts {
+			a := &h.Attempts[j]
+			if a.Episode != e.Number {
+				continue // a revision may come after another episode began
+			}
+			fmt.Fprintf(table, "  %s\t%s\t%s\t%s\t%s\n", number(a), a.Timestamp, a.RetryReason, consequence(a), a.Error)
+		}
+		_ = table.Flush() // the writer beneath remembers what could not be written
+	}
+}
+
+func (h *subjectHistory) describe() string {
+	words := []string{string(h.State), fmt.Sprintf("%d retries", h.RetryCount)}
+	if h.NextRetryTime != nil {
+		words = append(words, "next retry "+*h.NextRetryTime)
+	}
+	if h.DeadLetterID != nil {
+		words = append(words, "dead letter "+*h.DeadLetterID)
+	}
+	return strings.Join(words, ", ")
+}
+
+func ended(e *journal.EpisodeView) string {
+	if e.ClosedAt == nil {
+		return ""
+	}
+	return ", ended " + *e.ClosedAt
+}
+
+// number of an attempt; a revision of one shows which.
+func number(a *journal.AttemptView) string {
+	if a.Revision == 0 {
+		return fmt.Sprint(a.AttemptNumber)
+	}
+	return fmt.Sprintf("%d, revision %d", a.AttemptNumber, a.Revision)
+}
+
+func consequence(a *journal.AttemptView) string {
+	if a.NextRetryTime != nil {
+		return "next " + *a.NextRetryTime
+	}
+	return "to " + string(a.ResponsibleTeam)
+}

@@ -1,0 +1,94 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+
+	"retry-worker/internal/journal"
+	"retry-worker/internal/store"
+)
+
+const (
+	// openTime bounds one try to open the journal, a migration among it.
+	openTime = time.Minute
+	// openPause between two tries.
+	openPause = time.Second
+)
+
+// openStore opens the journal's store, or says in /readyz why it cannot.
+func (a *App) openStore(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, openTime)
+	defer cancel()
+	s, err := store.Open(ctx, a.settings.DatabaseURL)
+	if err != nil {
+		a.readiness.NotReady(aboutJournal, "the journal is not open: "+err.Error())
+		return err
+	}
+	a.store = s
+	a.cleanups = append(a.cleanups, cleanup{"journal", func(context.Context) error { return s.Close() }})
+	a.readiness.Ready(aboutJournal)
+	a.metrics.JournalUp(true)
+	return nil
+}
+
+// canWait tells whether the journal may open later by itself: a database server that is not there yet. What is
+// wrong with a file a person must see to.
+func (a *App) canWait(err error) bool {
+	if strings.HasPrefix(a.settings.DatabaseURL, "sqlite:") {
+		return false
+	}
+	failed, ok := errors.AsType[*journal.StoreError](err)
+	return ok && failed.Kind == journal.Unavailable
+}
+
+// awaitStore tries to open the journal until it is open, or stop or hard ends. Its error is one that waiting
+// does not mend.
+func (a *App) awaitStore(stop, hard context.Context) error {
+	if a.store != nil {
+		return nil
+	}
+	a.log.Warn("the journal is not open, trying on; no job is taken until it is")
+	again := time.NewTicker(openPause)
+	defer again.Stop()
+	for {
+		select {
+		case <-again.C:
+			err := a.openStore(hard)
+			if err == nil {
+				a.log.Info("the journal is open")
+				return nil
+			}
+			if !a.canWait(err) {
+				return err
+			}
+		case <-stop.Done():
+			return nil
+		case <-hard.Done():
+			return nil
+		}
+	}
+}
+
+// journalHooks feed metrics, probes and log with what happens in the journal.
+func (a *App) journalHooks() journal.Hooks {
+	return journal.Hooks{
+		Committed: func(_ int, took time.Duration) { a.metrics.JournalCommitted(took) },
+		Open: func(open bool, reason error) {
+			a.metrics.JournalUp(open)
+			if open {
+				a.readiness.Ready(aboutJournal)
+				a.log.Info("the journal can be written again, jobs are taken again")
+				return
+			}
+			a.readiness.NotReady(aboutJournal, reason.Error())
+			a.log.Error("the journal cannot be written: jobs go back as they came and none is taken until it can", zap.Error(reason))
+		},
+		Behind: func(by time.Duration) {
+			a.log.Warn("this machine's clock is behind that of another replica; synchronise both (NTP)", zap.Duration("by", by))
+		},
+	}
+}

@@ -1,0 +1,26 @@
+package journaltest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"retry-worker/internal/journal"
+)
+
+// Start runs a journal over store until the test ends. now gives the instants of its decisions.
+func Start(t testing.TB, store journal.Store, now func() time.Time) *journal.Journal {
+	t.Helper()
+	j := journal.New(store, now, nil, journal.NoHooks())
+	stop, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		j.Run(stop, context.Background())
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-ended
+	})
+	return j
+}

@@ -1,0 +1,234 @@
+package journal_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"retry-worker/internal/decision"
+	"retry-worker/internal/journal"
+	"retry-worker/internal/journal/journaltest"
+	"retry-worker/internal/redact"
+)
+
+// stage plays a scenario on a journal that keeps in memory. It belongs in a bubble of testing/synctest.
+type stage struct {
+	t       *testing.T
+	memory  *journaltest.Memory
+	journal *journal.Journal
+	now     time.Time
+	last    journal.Recorded         // what the last analysis came to
+	letters map[string]string        // short names of dead letters by id
+	stories map[string]journal.Story // as they were last shown
+}
+
+func newStage(t *testing.T) *stage {
+	s := &stage{
+		t: t, memory: journaltest.New(), now: time.Date(2025, 1, 12, 10, 0, 0, 0, time.UTC),
+		letters: map[string]string{}, stories: map[string]journal.Story{},
+	}
+	s.journal = journal.New(s.memory, func() time.Time { return s.now }, nil, journal.NoHooks())
+	stop, end := context.WithCancel(t.Context())
+	go s.journal.Run(stop, t.Context())
+	t.Cleanup(func() { end(); synctest.Wait() })
+	return s
+}
+
+// policies of the scenarios: what ships, and a second one that decides alike for ids of its own.
+var policies = func() map[string]*decision.Policy {
+	tiss, other := decision.TISSSubmission(), decision.TISSSubmission()
+	other.Name = "other-policy"
+	return map[string]*decision.Policy{tiss.Name: tiss, other.Name: other}
+}()
+
+// arguments of a command: name=value, bare words apart.
+type arguments struct {
+	named map[string]string
+	words map[string]bool
+	id    string
+}
+
+// play runs a command and tells what came of it, every line ended; nothing where there is nothing to tell.
+func (s *stage) play(command string) string {
+	verb, rest, _ := strings.Cut(command, " ")
+	args, err := parseArguments(rest)
+	if err != nil {
+		return "error: " + err.Error() + "\n"
+	}
+	play, ok := map[string]func(*arguments) (string, error){
+		"at": s.at, "after": s.after, "analyze": s.analyze, "answered": s.answered, "outcome": s.outcome,
+		"review": s.review, "history": s.history, "pending": s.pending, "fault": s.fault, "audit": s.audit,
+	}[verb]
+	if !ok {
+		return "error: no such command as " + verb + "\n"
+	}
+	output, err := play(args)
+	if err != nil {
+		output += "refused: " + err.Error() + "\n"
+	}
+	return output
+}
+
+// parseArguments splits at spaces; a value may stand in quotes.
+func parseArguments(text string) (*arguments, error) {
+	a := &arguments{named: map[string]string{}, words: map[string]bool{}}
+	for text = strings.TrimSpace(text); text != ""; text = strings.TrimSpace(text) {
+		var word string
+		if i := strings.IndexAny(text, `" `); i >= 0 && text[i] == '"' {
+			quoted, err := strconv.QuotedPrefix(text[i:])
+			if err != nil {
+				return nil, errors.New("a quote does not end")
+			}
+			value, _ := strconv.Unquote(quoted)
+			word, text = text[:i]+value, text[i+len(quoted):]
+		} else {
+			word, text, _ = strings.Cut(text, " ")
+		}
+		if name, value, ok := strings.Cut(word, "="); ok {
+			a.named[name] = value
+		} else if a.words[word] = true; a.id == "" {
+			a.id = word
+		}
+	}
+	return a, nil
+}
+
+// number that a name has; 0 where it is not given.
+func (a *arguments) number(name string) int64 {
+	n, _ := strconv.ParseInt(a.named[name], 10, 64)
+	return n
+}
+
+func (s *stage) subject(a *arguments) journal.Subject {
+	subject := journal.Subject{Tenant: a.named["tenant"], Policy: a.named["policy"], ID: a.id}
+	if subject.Tenant == "" {
+		subject.Tenant = "<default>"
+	}
+	if subject.Policy == "" {
+		subject.Policy = decision.DefaultPolicy
+	}
+	return subject
+}
+
+// instant reads a time of day, of this day unless a date stands before it.
+func (s *stage) instant(text string) (time.Time, error) {
+	if !strings.Contains(text, "T") {
+		text = s.now.Format(time.DateOnly) + "T" + text
+	}
+	return time.Parse("2006-01-02T15:04:05.999", text)
+}
+
+func (s *stage) at(a *arguments) (string, error) {
+	now, err := s.instant(a.id)
+	if err == nil {
+		s.now = now
+	}
+	return "", err
+}
+
+func (s *stage) after(a *arguments) (string, error) {
+	d, err := time.ParseDuration(a.id)
+	s.now = s.now.Add(d)
+	return "it is " + clock(s.now) + "\n", err
+}
+
+// analyze does what the worker does: read, refuse or have it decided.
+func (s *stage) analyze(a *arguments) (string, error) {
+	subject := s.subject(a)
+	p := policies[subject.Policy]
+	v := decision.Variables{ID: decision.Text(a.id), RetryCount: decision.Value(a.named["count"])}
+	if text, ok := a.named["error"]; ok {
+		v.Error = decision.Text(text)
+	}
+	if last := a.named["lastSubmissionTime"]; last != "" {
+		v.LastSubmissionTime = decision.Text(last)
+	}
+	f, rejection := p.Read(v)
+	element := a.number("element")
+	if element == 0 {
+		element = a.number("job") * 10
+	}
+	if rejection != nil {
+		err := s.journal.Reject(s.t.Context(), &journal.Refusal{Subject: subject, Rule: decision.RNBIL005,
+			JobKey: a.number("job"), ProcessInstanceKey: a.number("instance"), Rejection: rejection})
+		return "rejected " + journal.RejectionMessage(rejection) + "\n", err
+	}
+	analysis := &journal.Analysis{
+		Subject: subject, JobKey: a.number("job"), ElementInstanceKey: element, ProcessInstanceKey: a.number("instance"),
+		Rule: decision.RNBIL005, Policy: p, Failure: &f, Error: redact.Text(f.Error), ReceivedAt: s.now.Add(-3 * time.Millisecond),
+	}
+	analysis.Identity = journal.IdentityOf(analysis)
+	r, err := s.journal.Analyze(s.t.Context(), analysis)
+	if err != nil {
+		return "", err
+	}
+	s.last = r
+	changes := s.changes(subject)
+	return s.tellRecorded(&r) + changes, nil
+}
+
+// answered marks the last analysis, and lets the mark be written.
+func (s *stage) answered(*arguments) (string, error) {
+	s.journal.Answered(&s.last)
+	time.Sleep(2 * time.Second)
+	if a := s.last.Attempt; a != nil && s.memory.Answered(a.Record) {
+		return "record " + strconv.FormatInt(a.Record, 10) + " is marked\n", nil
+	}
+	return "nothing is marked\n", nil
+}
+
+func (s *stage) outcome(a *arguments) (string, error) {
+	o := &journal.Outcome{Subject: s.subject(a), Success: a.words["success"], JobKey: a.number("job"),
+		ElementInstanceKey: a.number("job") * 10, ProcessInstanceKey: a.number("instance")}
+	if at := a.named["at"]; at != "" {
+		var err error
+		if o.At, err = s.instant(at); err != nil {
+			return "", err
+		}
+	}
+	c, err := s.journal.Conclude(s.t.Context(), o)
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("changed %t\n", c.Changed) + s.changes(o.Subject), nil
+}
+
+func (s *stage) review(a *arguments) (string, error) {
+	r := &journal.Review{Subject: s.subject(a), Discard: a.words["discard"], Force: a.words["force"], Fresh: a.words["fresh"],
+		Reason: a.named["reason"], By: a.named["by"], DeadLetter: "00000000-0000-0000-0000-000000000000"}
+	for id, short := range s.letters {
+		if short == a.named["letter"] {
+			r.DeadLetter = id
+		}
+	}
+	if next := a.named["next"]; next != "" {
+		var err error
+		if r.NextRetryTime, err = s.instant(next); err != nil {
+			return "", err
+		}
+	}
+	done, err := s.journal.Review(s.t.Context(), r)
+	if err != nil {
+		return "", err
+	}
+	answer := "let go\n"
+	if !r.Discard {
+		answer = fmt.Sprintf("goes on with retryCount %d\n", done.RetryCount)
+	}
+	return answer + s.changes(r.Subject), nil
+}
+
+// fault makes the next transaction fail: unavailable, or ambiguous before or after it was done.
+func (s *stage) fault(a *arguments) (string, error) {
+	f := journaltest.Fault{After: a.words["after"]}
+	if a.words["ambiguous"] {
+		f.Kind = journal.Ambiguous
+	}
+	s.memory.Fail(1, f)
+	return "", nil
+}

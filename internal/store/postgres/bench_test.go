@@ -1,0 +1,115 @@
+package postgres
+
+import (
+	"fmt"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgtype"
+
+	realserver "retry-worker/e2e/postgres"
+	"retry-worker/internal/journal"
+)
+
+// BenchmarkTransact prints the CPU time of this process that one recorded decision costs, and how many are
+// recorded in a second, one transaction after the other, on a server that syncs every commit to disk.
+func BenchmarkTransact(b *testing.B) {
+	for _, known := range []bool{false, true} {
+		for _, size := range []int{1, 25, 50, 100, 200} {
+			b.Run(fmt.Sprintf("known=%t/batch=%d", known, size), func(b *testing.B) { benchmarkTransact(b, known, size) })
+		}
+	}
+}
+
+// knownSubjects is how many a benchmark of known subjects goes round.
+const knownSubjects = 20_000
+
+func benchmarkTransact(b *testing.B, known bool, size int) {
+	url := realserver.Database(b)
+	db, watch := open(b, url), connect(b, url)
+	batches := batches{db: db, around: 1 << 40}
+	if known {
+		for batches.next < knownSubjects {
+			batches.run(b, 200)
+		}
+		batches.around = knownSubjects
+		do(b, watch, "ANALYZE")
+	}
+	before, bytes, first := cpu(b), one[int64](b, watch, sizeText), batches.next
+	b.ReportAllocs()
+	for b.Loop() {
+		batches.run(b, size)
+	}
+	decisions := float64(batches.next - first)
+	b.ReportMetric(float64((cpu(b)-before).Microseconds())/decisions, "cpu-µs/decision")
+	b.ReportMetric(decisions/b.Elapsed().Seconds(), "decisions/s")
+	b.ReportMetric(float64(one[int64](b, watch, sizeText)-bytes)/decisions, "bytes/decision")
+}
+
+const sizeText = "SELECT pg_database_size(current_database())"
+
+// batches of decisions, of subjects that come round.
+type batches struct {
+	db           *DB
+	next, around int
+}
+
+func (s *batches) run(b *testing.B, size int) {
+	lookups := make([]journal.Lookup, size)
+	for i := range lookups {
+		lookups[i] = ask("CLM-BENCH-"+strconv.Itoa(s.next%s.around), strconv.Itoa(s.next))
+		s.next++
+	}
+	if _, err := record(b.Context(), s.db, lookups...); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// cpu is what this process used of the processors so far.
+func cpu(b *testing.B) time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// BenchmarkArrays holds our arrays against the driver's: 100 attempts' rows as arguments.
+func BenchmarkArrays(b *testing.B) {
+	rows := make([]journal.KeyedAttempt, 100)
+	var c journal.Changes
+	for i := range rows {
+		l := ask("CLM-BENCH-"+strconv.Itoa(i), "job")
+		add(&c, journal.Head{}, &l, &journal.History{}, time.UnixMilli(1_700_000_000_000))
+	}
+	copy(rows, c.Attempts)
+	b.Run("ours", func(b *testing.B) {
+		b.ReportAllocs()
+		var a arrays
+		for b.Loop() {
+			rowsOf(&a, attemptsTable, rows)
+		}
+	})
+	b.Run("driver", func(b *testing.B) {
+		b.ReportAllocs()
+		m, numbers, texts, buffer := pgtype.NewMap(), make([]int64, 100), make([]string, 100), []byte(nil)
+		for i := range numbers {
+			numbers[i], texts[i] = int64(i)<<40, rows[i].Attempt.Error
+		}
+		for b.Loop() {
+			for _, k := range attemptsTable.kinds {
+				var err error
+				if k == kindText || k == kindBytes {
+					buffer, err = m.Encode(pgtype.TextArrayOID, pgtype.BinaryFormatCode, texts, buffer[:0])
+				} else {
+					buffer, err = m.Encode(pgtype.Int8ArrayOID, pgtype.BinaryFormatCode, numbers, buffer[:0])
+				}
+				if err != nil {
+					b.Fatal(err)
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,130 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"retry-worker/internal/journal"
+)
+
+// Conditions by their SQLSTATE, and classes by its first two letters.
+const (
+	classData      = "22" // a value that its type does not take, NUL in a text among them
+	classIntegrity = "23"
+	classLimit     = "54" // too long for an index, say
+	classAccount   = "28" // who connects, or from where
+
+	noDatabase     = "3D000"
+	noSchema       = "3F000"
+	noPrivilege    = "42501"
+	canceled       = "57014" // statement_timeout too
+	lockNotGranted = "55P03" // lock_timeout
+)
+
+// storeError is err as a store's: in one line, with what was being done. committing tells that COMMIT may
+// have been sent and was not answered.
+func storeError(doing string, err error, committing bool) *journal.StoreError {
+	return &journal.StoreError{Kind: kindOf(err, committing), Err: fmt.Errorf("%s: %w", doing, plain(err))}
+}
+
+func kindOf(err error, committing bool) journal.Kind {
+	if committing {
+		return journal.Ambiguous
+	}
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok && isData(e) {
+		return journal.Invalid
+	}
+	return journal.Unavailable
+}
+
+// isData tells whether what was to be saved is what is wrong.
+func isData(e *pgconn.PgError) bool {
+	switch class(e) {
+	case classData, classIntegrity, classLimit:
+		return true
+	default:
+		return false
+	}
+}
+
+func class(e *pgconn.PgError) string { return e.Code[:min(2, len(e.Code))] }
+
+// usableAfter tells whether a connection can be used after an error, once its transaction is rolled back.
+func usableAfter(err error) bool {
+	e, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && e.SeverityUnlocalized == "ERROR" && (isData(e) || e.Code == lockNotGranted || e.Code == canceled)
+}
+
+// plain is err without what must not be shown: the values of rows, which a server's details and some of its
+// messages name, and line breaks. Of its cause only the context's is kept.
+func plain(err error) error {
+	for _, ended := range [...]error{context.Canceled, context.DeadlineExceeded} {
+		if errors.Is(err, ended) {
+			return ended
+		}
+	}
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return errors.New(serverText(e))
+	}
+	return errors.New(strings.Join(strings.Fields(err.Error()), " "))
+}
+
+// serverText is what the server said.
+func serverText(e *pgconn.PgError) string {
+	said := strings.Join(strings.Fields(e.Message), " ")
+	switch class(e) {
+	case classData: // its message may quote the value
+		said = "a value that the column's type does not take"
+	case classIntegrity, classLimit:
+		said += where(e)
+	}
+	return fmt.Sprintf("PostgreSQL: %s (SQLSTATE %s)", said, e.Code)
+}
+
+func where(e *pgconn.PgError) string {
+	if e.TableName == "" {
+		return ""
+	}
+	return strings.TrimSuffix(", table "+e.TableName+", column "+e.ColumnName, ", column ")
+}
+
+// refusal is an error of Open that trying again does not help: what is wrong, and what to do.
+type refusal struct{ text string }
+
+func (r refusal) Error() string { return r.text }
+
+func refuse(format string, a ...any) error { return refusal{fmt.Sprintf(format, a...)} }
+
+// openError is an error of Open: Invalid where it is a refusal, Unavailable where it may pass.
+func openError(err error) error {
+	if e, ok := errors.AsType[*journal.StoreError](err); ok {
+		return e
+	}
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
+		if advice := advice(e); advice != "" {
+			err = refuse("%s: %s", serverText(e), advice)
+		}
+	}
+	if r, ok := errors.AsType[refusal](err); ok {
+		return &journal.StoreError{Kind: journal.Invalid, Err: fmt.Errorf("open the journal in PostgreSQL: %w", r)}
+	}
+	return &journal.StoreError{Kind: journal.Unavailable, Err: fmt.Errorf("open the journal in PostgreSQL: %w", plain(err))}
+}
+
+// advice on what to do about an error that does not pass by itself; empty for one that may.
+func advice(e *pgconn.PgError) string {
+	switch {
+	case class(e) == classAccount:
+		return "check the user and the password in the database's address, and the server's pg_hba.conf"
+	case e.Code == noDatabase:
+		return "create the database, or correct its name in the address"
+	case e.Code == noPrivilege, e.Code == noSchema:
+		return "let the user create tables: make it the database's owner, or GRANT CREATE, USAGE ON SCHEMA public TO it"
+	default:
+		return ""
+	}
+}

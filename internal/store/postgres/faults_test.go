@@ -1,0 +1,289 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	realserver "retry-worker/e2e/postgres"
+	"retry-worker/internal/journal"
+)
+
+// ownServer is one that the test may stop.
+func ownServer(t *testing.T) (*realserver.Server, string) {
+	t.Helper()
+	realserver.Shared(t) // skips, or fails, where there is no PostgreSQL
+	i, err := realserver.Provide(within(t), nil)
+	if err != nil {
+		realserver.GiveUp(t, err)
+	}
+	s, err := realserver.Start(within(t), i, realserver.Options{Output: io.Discard})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Remove(); err != nil {
+			t.Error(err)
+		}
+	})
+	url, err := s.CreateDatabase(within(t), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, url
+}
+
+// wantKind checks an error of the store: its kind, and that a person can read it.
+func wantKind(t testing.TB, err error, kind journal.Kind, says string) {
+	t.Helper()
+	e, ok := errors.AsType[*journal.StoreError](err)
+	if !ok || e.Kind != kind {
+		t.Errorf("got %v, expected a StoreError of kind %d", err, kind)
+		return
+	}
+	if text := err.Error(); strings.ContainsAny(text, "\n\r") || !strings.Contains(text, says) {
+		t.Errorf("got %q, expected one line with %q", text, says)
+	}
+}
+
+func TestAServerThatIsStoppedAndStartedUnderLoadLosesNothing(t *testing.T) {
+	for _, end := range []struct {
+		name string
+		how  func(*realserver.Server, context.Context) error
+	}{
+		{"in order", (*realserver.Server).Stop},
+		{"killed", func(s *realserver.Server, _ context.Context) error { s.Kill(); return nil }},
+	} {
+		t.Run(end.name, func(t *testing.T) {
+			const subjects, jobs = 40, 60
+			s, url := ownServer(t)
+			a, b, ctx := open(t, url), open(t, url), within(t)
+			var restarts sync.WaitGroup
+			restarts.Go(func() {
+				for range 3 {
+					pause(ctx, 150*time.Millisecond) // under load, wherever that is just now
+					if err := errors.Join(end.how(s, ctx), s.Restart(ctx)); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+			run(ctx, t, subjects, jobs, a, b)
+			restarts.Wait()
+			verify(t, url, subjects, jobs)
+		})
+	}
+}
+
+func TestAConnectionThatIsEndedInMidTransactionChangesNothing(t *testing.T) {
+	url := realserver.Database(t)
+	db, watch := open(t, url), connect(t, url)
+	job := ask("CLM-KILL-1", "job")
+	err := db.Transact(within(t), []journal.Lookup{job}, func(head journal.Head, histories []journal.History) *journal.Changes {
+		n := one[int64](t, watch, `SELECT count(pg_terminate_backend(pid, 10000)) FROM pg_stat_activity
+			WHERE datname = current_database() AND pid <> pg_backend_pid() AND state = 'idle in transaction'`)
+		if n != 1 {
+			t.Errorf("%d connections were in a transaction, expected 1", n)
+		}
+		c, _ := decide(head, []journal.Lookup{job}, histories)
+		return c
+	})
+	if e, ok := errors.AsType[*journal.StoreError](err); !ok || e.Kind == journal.Invalid {
+		t.Fatalf("got %v, expected an error that is tried again", err)
+	}
+	if n := one[int64](t, watch, "SELECT count(*) FROM attempts"); n != 0 {
+		t.Errorf("%d attempts of a transaction that was ended", n)
+	}
+	if fresh, err := record(within(t), db, job); err != nil || !fresh[0] {
+		t.Errorf("the next try: fresh %v, error %v", fresh, err)
+	}
+	verify(t, url, 1, 1)
+}
+
+func TestWritersWaitForAHeldHeadNoLongerThanTheirTime(t *testing.T) {
+	url := realserver.Database(t)
+	db, holder := open(t, url), connect(t, url)
+	do(t, holder, "BEGIN")
+	do(t, holder, "SELECT FROM ledger_head WHERE one = 1 FOR UPDATE")
+	for _, write := range []struct {
+		name string
+		do   func(context.Context) error
+	}{
+		{"a decision", func(ctx context.Context) error { _, err := record(ctx, db, ask("CLM-HELD-1", "job")); return err }},
+		{"a probe", db.Probe},
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), enough)
+		began := time.Now()
+		err := write.do(ctx)
+		cancel()
+		if took := time.Since(began); took > 2500*time.Millisecond {
+			t.Errorf("%s waited %v, expected at most 2.5 s", write.name, took)
+		}
+		wantKind(t, err, journal.Unavailable, "lock")
+	}
+	do(t, holder, "ROLLBACK")
+	if _, err := record(within(t), db, ask("CLM-HELD-1", "job")); err != nil {
+		t.Errorf("after the head was let go: %v", err)
+	}
+}
+
+// TestAReplicaThatHangsLosesTheHead has one that stops in mid-transaction; the server ends it while another
+// still waits.
+func TestAReplicaThatHangsLosesTheHead(t *testing.T) {
+	url := realserver.Database(t)
+	hangs, goesOn := open(t, url), open(t, url)
+	job, held, release := ask("CLM-HANG-1", "job"), make(chan struct{}), make(chan struct{})
+	end := make(chan error, 1)
+	go func() {
+		end <- hangs.Transact(within(t), []journal.Lookup{job}, func(head journal.Head, histories []journal.History) *journal.Changes {
+			close(held)
+			<-release
+			c, _ := decide(head, []journal.Lookup{job}, histories)
+			return c
+		})
+	}()
+	<-held
+	ctx, cancel := context.WithTimeout(t.Context(), 2500*time.Millisecond) // what the journal gives a transaction
+	defer cancel()
+	if _, err := record(ctx, goesOn, job); err != nil {
+		t.Errorf("beside a replica that hangs: %v", err)
+	}
+	close(release)
+	if err := <-end; err == nil {
+		t.Error("the replica that had lost the head saved its decision")
+	}
+	verify(t, url, 1, 1)
+}
+
+// TestAServerThatDoesNotAnswer is found out within the caller's time, and is used again when it goes on.
+func TestAServerThatDoesNotAnswer(t *testing.T) {
+	s, url := ownServer(t)
+	db := open(t, url)
+	if err := s.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	began := time.Now()
+	_, err := record(ctx, db, ask("CLM-PAUSE-1", "job"))
+	if took := time.Since(began); took > 2*time.Second {
+		t.Errorf("it took %v, expected the caller's 1 s", took)
+	}
+	wantKind(t, err, journal.Unavailable, "record decisions")
+	if err := s.Resume(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := insist(within(t), db, []journal.Lookup{ask("CLM-PAUSE-1", "job")}); err != nil {
+		t.Error(err)
+	}
+	verify(t, url, 1, 1)
+}
+
+func TestWhatCannotBeKeptIsInvalidAndLeavesTheRest(t *testing.T) {
+	url := realserver.Database(t)
+	db := open(t, url)
+	const secret = "Maria"
+	for _, wrong := range []struct {
+		name   string
+		lookup journal.Lookup
+		spoil  func(*journal.Changes)
+	}{
+		{"NUL in an id", ask("CLM-"+secret+"\x00-1", "job"), nil},
+		{"no UTF-8 in an id", ask("CLM-"+secret+"\xff-1", "job"), nil},
+		{"NUL in an error", ask("CLM-NUL-2", "job"), func(c *journal.Changes) { c.Attempts[0].Attempt.Error = secret + "\x00" }},
+		{"a record that is there", ask("CLM-TWICE-3", "job"), func(c *journal.Changes) { c.Attempts[0].Attempt.Record = 1 }},
+		{"an id too long for the index", ask(long(secret), "job"), nil},
+	} {
+		t.Run(wrong.name, func(t *testing.T) {
+			good := ask("CLM-GOOD-"+wrong.name, "job")
+			if _, err := record(within(t), db, good); err != nil {
+				t.Fatal(err)
+			}
+			err := db.Transact(within(t), []journal.Lookup{wrong.lookup}, func(head journal.Head, histories []journal.History) *journal.Changes {
+				c, _ := decide(head, []journal.Lookup{wrong.lookup}, histories)
+				if wrong.spoil != nil {
+					wrong.spoil(c)
+				}
+				return c
+			})
+			wantKind(t, err, journal.Invalid, "record decisions")
+			if err != nil && strings.Contains(err.Error(), secret) {
+				t.Errorf("the error %q names what was to be kept", err)
+			}
+			if fresh, err := record(within(t), db, good); err != nil || fresh[0] {
+				t.Errorf("what was kept before: fresh %v, error %v", fresh, err)
+			}
+		})
+	}
+	verifyChain(t, connect(t, url))
+}
+
+// long is an id that does not fit an index's page, however it is packed.
+func long(prefix string) string {
+	var b strings.Builder
+	b.WriteString(prefix)
+	for i := 0; b.Len() < 9000; i++ {
+		b.WriteString(ask("CLM", strings.Repeat("x", i)).Identity.String())
+	}
+	return b.String()
+}
+
+func TestTheSameRowTwiceInATransactionIsTheLatter(t *testing.T) {
+	url := realserver.Database(t)
+	db := open(t, url)
+	job := ask("CLM-SAME-1", "job")
+	err := db.Transact(within(t), []journal.Lookup{job}, func(head journal.Head, histories []journal.History) *journal.Changes {
+		c, _ := decide(head, []journal.Lookup{job}, histories)
+		again := c.Episodes[0]
+		again.Episode.State = journal.Dead
+		c.Episodes = append(c.Episodes, again)
+		for _, state := range []journal.DeadLetterState{journal.DeadLetterSuperseded, journal.DeadLetterOpen} {
+			d := journal.DeadLetter{ID: "0d6f5b1c-7f6b-5e0e-9a3c-2f8a5d2b9c11", State: state, Episode: 1, Record: 1}
+			c.DeadLetters = append(c.DeadLetters, journal.KeyedDeadLetter{Key: again.Key, DeadLetter: d})
+		}
+		c.Answered = []journal.Run{{First: 1, Last: 1}, {First: 1, Last: 1}}
+		return c
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	story, _, err := db.Story(within(t), job.Subject)
+	if err != nil || len(story.Episodes) != 1 || story.Episodes[0].State != journal.Dead ||
+		len(story.DeadLetters) != 1 || story.DeadLetters[0].State != journal.DeadLetterOpen {
+		t.Errorf("got %+v, %v; expected one dead episode with one open dead letter", story, err)
+	}
+}
+
+func TestAReaderSeesWhatIsCommittedAlone(t *testing.T) {
+	url := realserver.Database(t)
+	db := open(t, url)
+	reader, err := OpenReader(within(t), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	job := ask("CLM-READ-1", "job")
+	watch := connect(t, url)
+	do(t, watch, "CREATE TABLE seen (n int)")
+	do(t, watch, `CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_advisory_xact_lock(1); RETURN NEW; END $$`)
+	do(t, watch, "CREATE TRIGGER slow AFTER INSERT ON attempts FOR EACH ROW EXECUTE FUNCTION slow()")
+	do(t, watch, "SELECT pg_advisory_lock(1)") // the attempt is inserted, and its transaction waits
+	done := make(chan error, 1)
+	go func() { _, err := record(within(t), db, job); done <- err }()
+	eventually(t, "the transaction waits in its midst", func() bool {
+		return one[int64](t, watch, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted") == 1
+	})
+	if _, found, err := reader.Story(within(t), job.Subject); found || err != nil {
+		t.Errorf("before the commit: found %v, error %v", found, err)
+	}
+	do(t, watch, "SELECT pg_advisory_unlock(1)")
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if story, found, err := reader.Story(within(t), job.Subject); !found || err != nil || len(story.Attempts) != 1 {
+		t.Errorf("after the commit: %d attempts, error %v", len(story.Attempts), err)
+	}
+}

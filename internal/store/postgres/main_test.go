@@ -1,0 +1,80 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	realserver "retry-worker/e2e/postgres"
+	"retry-worker/internal/journal"
+)
+
+// enough for anything that is expected to happen soon, on a busy machine too.
+const enough = time.Minute
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if err := realserver.CloseShared(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// within is a context that ends when something takes too long.
+func within(t testing.TB) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), enough)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// open opens the journal in a database until the test ends.
+func open(t testing.TB, url string) *DB {
+	t.Helper()
+	db, err := Open(within(t), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+// connect is a connection of the test's own.
+func connect(t testing.TB, url string) *pgx.Conn {
+	t.Helper()
+	c, err := pgx.Connect(within(t), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), enough)
+		defer cancel()
+		_ = c.Close(ctx) // it may have been ended
+	})
+	return c
+}
+
+func do(t testing.TB, c *pgx.Conn, statement string, arguments ...any) {
+	t.Helper()
+	if _, err := c.Exec(within(t), statement, arguments...); err != nil {
+		t.Fatalf("%s: %v", statement, err)
+	}
+}
+
+// one is the single value that a query gives.
+func one[T any](t testing.TB, c *pgx.Conn, query string, arguments ...any) (value T) {
+	t.Helper()
+	if err := c.QueryRow(within(t), query, arguments...).Scan(&value); err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+	return value
+}
+
+func subject(id string) journal.Subject {
+	return journal.Subject{Tenant: "<default>", Policy: "tiss-submission", ID: id}
+}

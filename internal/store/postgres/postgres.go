@@ -1,0 +1,71 @@
+// Package postgres keeps the journal in PostgreSQL 15 or newer: one database for any number of replicas, whose
+// transactions take turns at the ledger's head.
+package postgres
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"retry-worker/internal/journal"
+)
+
+// DB is a journal that is read and written. Its methods may be called concurrently, by several processes on
+// one database too. Connections that break are replaced.
+type DB struct {
+	*Reader
+	writer *pgxpool.Pool
+}
+
+var _ journal.Store = (*DB)(nil)
+
+// Open opens the journal in a database, given by its address: postgres://user:password@host:port/database.
+// The database must exist; its tables are made, or brought up to date, under a lock that several processes
+// share. The error holds a *journal.StoreError: Unavailable where trying again may help (the server cannot be
+// reached, is starting, or is a standby), Invalid where a person must act. ctx bounds Open alone.
+func Open(ctx context.Context, url string) (*DB, error) {
+	c, err := parse(url)
+	if err != nil {
+		return nil, openError(err)
+	}
+	if err := prepareDatabase(ctx, c.ConnConfig); err != nil {
+		return nil, openError(err)
+	}
+	r, err := readerPool(ctx, c)
+	if err != nil {
+		return nil, openError(err)
+	}
+	w, err := writerPool(ctx, c)
+	if err != nil {
+		r.Close()
+		return nil, openError(err)
+	}
+	db := &DB{Reader: &Reader{r}, writer: w}
+	if err := w.Ping(ctx); err != nil { // the statements fit the tables
+		_ = db.Close()
+		return nil, openError(err)
+	}
+	return db, nil
+}
+
+// OpenReader opens a journal to be read, on a standby too. It migrates nothing. The error is as Open's.
+func OpenReader(ctx context.Context, url string) (*Reader, error) {
+	c, err := parse(url)
+	if err != nil {
+		return nil, openError(err)
+	}
+	if err := checkReadable(ctx, c.ConnConfig); err != nil {
+		return nil, openError(err)
+	}
+	pool, err := readerPool(ctx, c)
+	if err != nil {
+		return nil, openError(err)
+	}
+	return &Reader{pool}, nil
+}
+
+// Close ends the connections, once they are idle. It always returns nil.
+func (d *DB) Close() error {
+	d.writer.Close()
+	return d.Reader.Close()
+}

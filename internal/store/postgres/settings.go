@@ -1,0 +1,124 @@
+package postgres
+
+import (
+	"context"
+	"net"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// Connections: one writer commits, the other probes or stands in for one that broke.
+const (
+	writers = 2
+	readers = 4
+)
+
+const (
+	connectTime = 2 * time.Second
+	// pingTime bounds the ping of a connection that was idle for a second.
+	pingTime = time.Second
+)
+
+// Settings of the sessions, in milliseconds where no unit is named; what the address names itself stands. The
+// journal gives a transaction 2.5 s, so a server's own times are below it: who holds the head and hangs loses
+// it while the others still wait for it.
+var (
+	allSessions = map[string]string{
+		"application_name":        "retry-worker",
+		"client_encoding":         "UTF8",
+		"tcp_keepalives_idle":     "1s",
+		"tcp_keepalives_interval": "1s",
+		"tcp_keepalives_count":    "2",
+		"tcp_user_timeout":        "2s", // who does not take what is sent to him is gone
+	}
+	writerSessions = map[string]string{
+		"lock_timeout":                        "2s",
+		"statement_timeout":                   "2200ms",
+		"idle_in_transaction_session_timeout": "1500ms",
+		// Every statement finds its rows by key, whatever the planner knows of a table that was empty a minute ago.
+		"plan_cache_mode":   "force_generic_plan",
+		"enable_seqscan":    "off",
+		"enable_bitmapscan": "off",
+		"enable_hashjoin":   "off",
+		"enable_mergejoin":  "off",
+		"jit":               "off",
+	}
+	readerSessions = map[string]string{
+		"default_transaction_read_only":       "on",
+		"lock_timeout":                        "2s",
+		"statement_timeout":                   "10s",
+		"idle_in_transaction_session_timeout": "10s",
+		"jit":                                 "off",
+	}
+)
+
+// parse reads the address. Its text is in no error: a password may be anywhere in one that is wrong.
+func parse(url string) (*pgxpool.Config, error) {
+	c, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		return nil, refuse("its address is not of the form postgres://user:password@host:port/database?sslmode=require;" +
+			" in a password, characters other than letters and digits must be percent-encoded")
+	}
+	if c.ConnConfig.ConnectTimeout == 0 {
+		c.ConnConfig.ConnectTimeout = connectTime
+	}
+	// A server that is gone without a word is noticed by our side, too.
+	dialer := &net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second, Interval: time.Second, Count: 3}}
+	c.ConnConfig.DialFunc = dialer.DialContext
+	c.PingTimeout = pingTime
+	set(c.ConnConfig, allSessions)
+	return c, nil
+}
+
+func set(c *pgx.ConnConfig, settings map[string]string) {
+	for name, value := range settings {
+		if _, given := c.RuntimeParams[name]; !given {
+			c.RuntimeParams[name] = value
+		}
+	}
+}
+
+// readerPool is lazy: it connects when it is asked.
+func readerPool(ctx context.Context, base *pgxpool.Config) (*pgxpool.Pool, error) {
+	c := base.Copy()
+	c.MaxConns, c.MinConns, c.MinIdleConns = readers, 0, 0
+	set(c.ConnConfig, readerSessions)
+	c.ConnConfig.RuntimeParams["default_transaction_read_only"] = "on"
+	return pgxpool.NewWithConfig(ctx, c)
+}
+
+// writerPool is lazy, too.
+func writerPool(ctx context.Context, base *pgxpool.Config) (*pgxpool.Pool, error) {
+	c := base.Copy()
+	c.MaxConns, c.MinConns, c.MinIdleConns = writers, 0, 0
+	set(c.ConnConfig, writerSessions)
+	if c.ConnConfig.ValidateConnect == nil && severalHosts(&c.ConnConfig.Config) {
+		c.ConnConfig.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
+	}
+	c.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+		if _, err := conn.Exec(ctx, durabilityText); err != nil {
+			return err
+		}
+		return prepare(ctx, conn)
+	}
+	return pgxpool.NewWithConfig(ctx, c)
+}
+
+// durabilityText sets what depends on the server: a commit that is not on disk is not one, and from
+// PostgreSQL 17 on a transaction has a time as a whole.
+const durabilityText = `SELECT set_config(name, value, false)
+	FROM (VALUES ('synchronous_commit', 'on', current_setting('synchronous_commit') = 'off'),
+		('transaction_timeout', '2500ms', current_setting('server_version_num')::int >= 170000)) AS s (name, value, wanted)
+	WHERE wanted`
+
+func severalHosts(c *pgconn.Config) bool {
+	for _, f := range c.Fallbacks {
+		if f.Host != c.Host || f.Port != c.Port {
+			return true
+		}
+	}
+	return false
+}

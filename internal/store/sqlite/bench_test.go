@@ -1,0 +1,117 @@
+package sqlite
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"retry-worker/internal/decision"
+	"retry-worker/internal/journal"
+)
+
+// BenchmarkTransact prints the CPU time that one decision costs in the store, of subjects that are new and of
+// subjects that are known, at several sizes of a batch.
+func BenchmarkTransact(b *testing.B) {
+	for _, known := range []bool{false, true} {
+		for _, size := range []int{1, 25, 50, 100, 200} {
+			b.Run(fmt.Sprintf("known=%t/batch=%d", known, size), func(b *testing.B) { benchmarkTransact(b, known, size) })
+		}
+	}
+}
+
+func benchmarkTransact(b *testing.B, known bool, size int) {
+	db, err := Open(b.Context(), filepath.Join(b.TempDir(), "bench.db"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer db.Close()
+	const subjects = 20_000
+	next := 0
+	if known {
+		for next < subjects {
+			decideBatch(b, db, 200, &next, 0)
+		}
+	}
+	wrap := 0
+	if known {
+		wrap = subjects
+	}
+	before := cpu(b)
+	b.ResetTimer()
+	decisions := 0
+	for b.Loop() {
+		decideBatch(b, db, size, &next, wrap)
+		decisions += size
+	}
+	b.ReportMetric(float64((cpu(b)-before).Microseconds())/float64(decisions), "cpu-µs/decision")
+	b.ReportMetric(float64(decisions)/b.Elapsed().Seconds(), "decisions/s")
+	info, err := os.Stat(db.file.path)
+	if err == nil && !known {
+		b.ReportMetric(float64(info.Size())/float64(next), "bytes/decision")
+	}
+}
+
+// decideBatch records one decision each of size subjects, from the next one on, as the journal does.
+func decideBatch(b *testing.B, db *DB, size int, next *int, wrap int) {
+	lookups := make([]journal.Lookup, size)
+	for i := range lookups {
+		n := *next
+		if wrap > 0 {
+			n %= wrap
+		}
+		*next++
+		id := journal.Identity{byte(*next), byte(*next >> 8), byte(*next >> 16), byte(*next >> 24)}
+		lookups[i] = journal.Lookup{Subject: journal.Subject{Tenant: "<default>", Policy: "tiss-submission", ID: fmt.Sprintf("CLM-BENCH-%d", n)}, Identity: id}
+	}
+	err := db.Transact(b.Context(), lookups, func(head journal.Head, histories []journal.History) *journal.Changes {
+		return decideAll(head, lookups, histories)
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+func decideAll(head journal.Head, lookups []journal.Lookup, histories []journal.History) *journal.Changes {
+	c := &journal.Changes{}
+	now := time.Now().UTC()
+	for i := range lookups {
+		h, s := &histories[i], lookups[i].Subject
+		if h.Key == 0 {
+			h.Key = head.Subject + int64(len(c.Subjects)) + 1
+			c.Subjects = append(c.Subjects, journal.KeyedSubject{Key: h.Key, Subject: s})
+			h.Episode = journal.Episode{Number: 1, OpenedAt: now, FirstFailure: now}
+		}
+		e := h.Episode
+		e.State, e.NextRetryTime, e.Retries, e.ProcessInstanceKey = journal.Scheduled, now.Add(5*time.Minute), e.Retries+1, 2251799813685249
+		a := &journal.Attempt{
+			Record: head.Record + int64(i) + 1, Number: h.Attempts + 1, Episode: 1, Identity: lookups[i].Identity,
+			JobKey: 2251799813685250, ElementInstanceKey: 2251799813685251, ProcessInstanceKey: 2251799813685249,
+			Rule: decision.RNBIL005, Error: "SocketTimeoutException: connect timed out after 30000 ms at gateway", GivenCount: -1,
+			ReceivedAt: now, Took: time.Millisecond,
+			Decision: decision.Decision{
+				Outcome: decision.Retry, Policy: s.Policy, SubjectID: s.ID, ErrorClassification: decision.Transient,
+				Reason: "TIMEOUT", MatchedRule: "TIMEOUT", RetryCount: e.Retries, MaxRetries: 5,
+				Backoff:       decision.Backoff{Delay: 5 * time.Minute, Raw: 5 * time.Minute, JitterRatio: 0.0123},
+				NextRetryTime: e.NextRetryTime, RetryReason: "Transient error, retry 1 of 5", AnalysedAt: now, FirstFailure: now,
+			},
+		}
+		c.Attempts = append(c.Attempts, journal.KeyedAttempt{Key: h.Key, Attempt: a})
+		c.Episodes = append(c.Episodes, journal.KeyedEpisode{Key: h.Key, Episode: e})
+		c.Link.Digests = append(c.Link.Digests, journal.DigestAttempt(s, a))
+	}
+	c.Link.At = now.Truncate(time.Millisecond)
+	c.Link = c.Link.After(head)
+	return c
+}
+
+// cpu is what this process used of the processors so far.
+func cpu(b *testing.B) time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}

@@ -1,0 +1,120 @@
+package sqlite
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+)
+
+// check refuses a file that is damaged or none of ours, before anything is opened for writing: SQLite itself
+// would throw away what it cannot use. The caller holds the lock.
+func (f *file) check(ctx context.Context) error {
+	wal := f.size("-wal")
+	info, err := os.Stat(f.path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), err == nil && info.Size() == 0:
+		if wal > 0 {
+			return f.damaged("it is empty, but its write-ahead log %s-wal is not", f.path)
+		}
+		return nil
+	case err != nil:
+		return f.wrong("cannot be read (%v): give the worker's user access to it", cause(err))
+	}
+	if err := f.checkLog(wal); err != nil {
+		return err
+	}
+	way := frozen
+	if wal > 0 || f.size("-journal") > 0 {
+		way = forReading
+	}
+	_, err = os.Stat(f.path + "-shm")
+	bare := errors.Is(err, fs.ErrNotExist)
+	err = f.inspect(ctx, way)
+	if err != nil && bare {
+		_ = os.Remove(f.path + "-shm") // made while reading; it holds nothing
+	}
+	return err
+}
+
+// damaged is an error that says what was found, and what to do.
+func (f *file) damaged(format string, args ...any) error {
+	return f.wrong("is damaged (%s): restore the last backup, or move %s and the files beside it away to begin with an "+
+		"empty journal; nothing was changed", fmt.Sprintf(format, args...), f.path)
+}
+
+// checkLog looks at the head of the write-ahead log: SQLite takes one that it cannot read for an empty one.
+func (f *file) checkLog(size int64) error {
+	const headBytes, magic, version = 32, 0x377f0682, 3007000
+	if size < headBytes {
+		return nil // not even the head was written
+	}
+	log, err := os.Open(f.path + "-wal")
+	if err != nil {
+		return f.wrong("its write-ahead log cannot be read (%v): give the worker's user access to it", cause(err))
+	}
+	defer log.Close()
+	var head [headBytes]byte
+	if _, err := log.ReadAt(head[:], 0); err != nil {
+		return f.damaged("its write-ahead log cannot be read: %v", cause(err))
+	}
+	if head == [headBytes]byte{} {
+		return nil // power was lost before it was on the disk
+	}
+	if binary.BigEndian.Uint32(head[0:])&^1 != magic || binary.BigEndian.Uint32(head[4:]) != version {
+		return f.damaged("the head of its write-ahead log %s-wal is not SQLite's", f.path)
+	}
+	return nil
+}
+
+// inspect reads the whole file once.
+func (f *file) inspect(ctx context.Context, way url.Values) (err error) {
+	pool, err := f.pool(way, 1)
+	if err != nil {
+		return f.explain(err)
+	}
+	defer func() { err = errors.Join(err, pool.Close()) }()
+	var objects, application int64
+	err = pool.QueryRowContext(ctx, "SELECT (SELECT count(*) FROM sqlite_schema), application_id FROM pragma_application_id").
+		Scan(&objects, &application)
+	if err != nil {
+		return f.unreadable(err)
+	}
+	if objects > 0 && application != ApplicationID {
+		return f.wrong("is another program's SQLite file (its application id is %#x, a journal's is %#x): name another file",
+			application, ApplicationID)
+	}
+	var found string
+	if err := pool.QueryRowContext(ctx, "PRAGMA quick_check(1)").Scan(&found); err != nil {
+		return f.unreadable(err)
+	}
+	if found != "ok" {
+		return f.damaged("%s", oneLine(found))
+	}
+	return nil
+}
+
+// unreadable explains an error that reading the file met with.
+func (f *file) unreadable(err error) error {
+	e, ok := errors.AsType[*sqlite.Error](err)
+	switch {
+	case !ok:
+		return f.wrong("cannot be read: %w", err)
+	case e.Code() == sqlite3.SQLITE_READONLY_ROLLBACK:
+		return nil // its making was cut off; SQLite takes that back when it opens it
+	case code(err) == sqlite3.SQLITE_NOTADB:
+		return f.damaged("its head is not that of a SQLite file")
+	case code(err) == sqlite3.SQLITE_CORRUPT, code(err) == sqlite3.SQLITE_IOERR, code(err) == sqlite3.SQLITE_ERROR:
+		return f.damaged("%s", oneLine(err.Error()))
+	case code(err) == sqlite3.SQLITE_CANTOPEN:
+		return f.wrong("cannot be opened (%s): give the worker's user access to it, to the files beside it and to its folder",
+			oneLine(err.Error()))
+	}
+	return f.explain(err)
+}

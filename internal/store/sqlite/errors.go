@@ -1,0 +1,63 @@
+package sqlite
+
+import (
+	"errors"
+	"fmt"
+
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"retry-worker/internal/journal"
+)
+
+// code is SQLite's primary result code; 0 where err is none of SQLite's.
+func code(err error) int {
+	if e, ok := errors.AsType[*sqlite.Error](err); ok {
+		return e.Code() & 0xff
+	}
+	return 0
+}
+
+// failed is the store's error for err, which came while doing what doing says.
+func failed(doing string, err error) error {
+	kind := journal.Unavailable
+	switch code(err) {
+	case sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_RANGE:
+		kind = journal.Invalid
+	}
+	return storeError(kind, doing, err)
+}
+
+// uncommitted is the store's error for a COMMIT that failed. Where the disk was full, or the file could not be
+// written at all, the last page of the transaction is not there; otherwise a crash may still bring it back.
+func uncommitted(err error) error {
+	switch code(err) {
+	case sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_BUSY:
+		return storeError(journal.Unavailable, "commit", err)
+	}
+	return storeError(journal.Ambiguous, "commit", err)
+}
+
+func storeError(kind journal.Kind, doing string, err error) error {
+	if e, ok := errors.AsType[*journal.StoreError](err); ok {
+		return &journal.StoreError{Kind: e.Kind, Err: fmt.Errorf("%s: %w", doing, e.Err)}
+	}
+	return &journal.StoreError{Kind: kind, Err: fmt.Errorf("%s: %s%w", doing, meaning(code(err)), err)}
+}
+
+// meaning is what a result code tells an operator, to be read before SQLite's own words.
+func meaning(code int) string {
+	switch code {
+	case sqlite3.SQLITE_FULL:
+		return "no room is left on the disk (make some; the worker goes on by itself): "
+	case sqlite3.SQLITE_READONLY:
+		return "the database cannot be written (give the worker's user write access): "
+	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
+		return "the database file is damaged (stop the worker and restore the last backup): "
+	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
+		return "another program holds the database (close it): "
+	case sqlite3.SQLITE_IOERR:
+		return "the disk does not read or write: "
+	}
+	return ""
+}

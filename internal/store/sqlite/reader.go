@@ -1,0 +1,142 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"io/fs"
+	"net/url"
+	"os"
+	"sync"
+	"time"
+)
+
+// Reader reads the journal in a file, beside the process that writes it. It implements journal.Reader; its
+// methods are safe for concurrent use.
+type Reader struct {
+	file *file
+
+	mu   sync.Mutex
+	pool *sql.DB
+	// still is how the file looked when nobody wrote it, and it was opened as one that does not change; the
+	// zero value where somebody may write it.
+	still stamp
+}
+
+// stamp tells whether a file was written meanwhile: who writes it has a write-ahead log beside it first.
+type stamp struct {
+	size, log int64
+	changed   time.Time
+}
+
+// OpenReader opens the journal in the file at path for reading. It makes nothing and changes nothing, the
+// schema included. Its errors are one line that names the file.
+func OpenReader(ctx context.Context, path string) (*Reader, error) {
+	f, err := locate(path)
+	if err != nil {
+		return nil, err
+	}
+	switch info, err := os.Stat(f.path); {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, f.wrong("does not exist: name the file that the worker writes (RETRY_WORKER_DATABASE_URL)")
+	case err != nil:
+		return nil, f.wrong("cannot be read (%v)", cause(err))
+	case info.Size() == 0:
+		return nil, f.wrong("is empty: the worker has not begun it yet")
+	}
+	r, err := f.reader(forReading)
+	if still := f.stamp(); err == nil && still.log == 0 {
+		r.still = still
+		err = r.reopen(frozen)
+	}
+	if err != nil {
+		return nil, f.explain(err)
+	}
+	if err := r.read(ctx, "open", isJournal(ctx)); err != nil {
+		return nil, errors.Join(f.unreadable(err), r.Close())
+	}
+	return r, nil
+}
+
+// isJournal fails where the tables that are read are not there.
+func isJournal(ctx context.Context) func(tx *sql.Tx) error {
+	return func(tx *sql.Tx) error {
+		var application, tables int64
+		err := tx.QueryRowContext(ctx, "SELECT application_id, (SELECT count(*) FROM sqlite_schema WHERE name = 'ledger_head') "+
+			"FROM pragma_application_id").Scan(&application, &tables)
+		if err == nil && (application != ApplicationID || tables == 0) {
+			err = errors.New("found no journal in it: name the file that the worker writes")
+		}
+		return err
+	}
+}
+
+func (f *file) reader(way url.Values) (*Reader, error) {
+	r := &Reader{file: f}
+	return r, r.reopen(way)
+}
+
+func (r *Reader) reopen(way url.Values) error {
+	pool, err := r.file.pool(way, readers)
+	if err != nil {
+		return err
+	}
+	if r.pool != nil {
+		err = r.pool.Close()
+	}
+	r.pool = pool
+	return err
+}
+
+func (f *file) stamp() stamp {
+	s := stamp{log: f.size("-wal")}
+	if info, err := os.Stat(f.path); err == nil {
+		s.size, s.changed = info.Size(), info.ModTime()
+	}
+	return s
+}
+
+// Close ends the reader; its methods fail afterwards.
+func (r *Reader) Close() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.pool.Close()
+}
+
+// current are the connections to read with.
+func (r *Reader) current() (*sql.DB, stamp, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.still == (stamp{}) || r.file.stamp() == r.still {
+		return r.pool, r.still, nil
+	}
+	r.still = stamp{}
+	return r.pool, r.still, r.reopen(forReading)
+}
+
+// read runs do in a transaction that sees one state of the journal, and again where the file was taken for
+// one that nobody writes, and somebody did.
+func (r *Reader) read(ctx context.Context, doing string, do func(tx *sql.Tx) error) error {
+	for {
+		pool, still, err := r.current()
+		if err == nil {
+			err = inTransaction(ctx, pool, do)
+		}
+		if still != (stamp{}) && r.file.stamp() != still {
+			continue
+		}
+		if err != nil {
+			return failed(doing, err)
+		}
+		return nil
+	}
+}
+
+func inTransaction(ctx context.Context, pool *sql.DB, do func(tx *sql.Tx) error) error {
+	tx, err := pool.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }() // nothing was written
+	return do(tx)
+}

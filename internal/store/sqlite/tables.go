@@ -1,0 +1,108 @@
+package sqlite
+
+import (
+	"time"
+
+	"retry-worker/internal/decision"
+	"retry-worker/internal/journal"
+)
+
+type (
+	subjectRow    = journal.KeyedSubject
+	episodeRow    = journal.KeyedEpisode
+	attemptRow    = journal.KeyedAttempt
+	deadLetterRow = journal.KeyedDeadLetter
+)
+
+var subjects = define(table[subjectRow]{name: "subjects", columns: []column[subjectRow]{
+	number("key", func(r *subjectRow) *int64 { return &r.Key }),
+	text("tenant", func(r *subjectRow) *string { return &r.Subject.Tenant }),
+	text("policy", func(r *subjectRow) *string { return &r.Subject.Policy }),
+	text("id", func(r *subjectRow) *string { return &r.Subject.ID }),
+}})
+
+var episodes = define(table[episodeRow]{name: "episodes", key: 2, upserts: true, columns: []column[episodeRow]{
+	number("subject", func(r *episodeRow) *int64 { return &r.Key }),
+	number("number", func(r *episodeRow) *int64 { return &r.Episode.Number }),
+	text("state", func(r *episodeRow) *journal.State { return &r.Episode.State }),
+	number("process_instance_key", func(r *episodeRow) *int64 { return &r.Episode.ProcessInstanceKey }),
+	number("retries", func(r *episodeRow) *int64 { return &r.Episode.Retries }),
+	number("scheduled", func(r *episodeRow) *int64 { return &r.Episode.Scheduled }),
+	instant("first_failure", func(r *episodeRow) *time.Time { return &r.Episode.FirstFailure }),
+	instant("opened_at", func(r *episodeRow) *time.Time { return &r.Episode.OpenedAt }),
+	instant("closed_at", func(r *episodeRow) *time.Time { return &r.Episode.ClosedAt }),
+	instant("next_retry_time", func(r *episodeRow) *time.Time { return &r.Episode.NextRetryTime }),
+	text("dead_letter", func(r *episodeRow) *string { return &r.Episode.DeadLetter }),
+}})
+
+// attempts are read into rows whose Attempt is not nil. The decision's policy and subject are those of
+// the subject.
+var attempts = define(table[attemptRow]{name: "attempts", columns: []column[attemptRow]{
+	number("record", func(r *attemptRow) *int64 { return &r.Attempt.Record }),
+	number("subject", func(r *attemptRow) *int64 { return &r.Key }),
+	number("number", func(r *attemptRow) *int64 { return &r.Attempt.Number }),
+	number("revision", func(r *attemptRow) *int64 { return &r.Attempt.Revision }),
+	number("episode", func(r *attemptRow) *int64 { return &r.Attempt.Episode }),
+	octets("identity", func(r *attemptRow) []byte { return r.Attempt.Identity[:] }),
+	number("job_key", func(r *attemptRow) *int64 { return &r.Attempt.JobKey }),
+	number("element_instance_key", func(r *attemptRow) *int64 { return &r.Attempt.ElementInstanceKey }),
+	number("process_instance_key", func(r *attemptRow) *int64 { return &r.Attempt.ProcessInstanceKey }),
+	text("rule", func(r *attemptRow) *decision.BusinessRule { return &r.Attempt.Rule }),
+	text("error", func(r *attemptRow) *string { return &r.Attempt.Error }),
+	number("given_count", func(r *attemptRow) *int64 { return &r.Attempt.GivenCount }),
+	number("analysed_count", func(r *attemptRow) *int64 { return &r.Attempt.AnalysedCount }),
+	instant("received_at", func(r *attemptRow) *time.Time { return &r.Attempt.ReceivedAt }),
+	span("took_us", time.Microsecond, func(r *attemptRow) *time.Duration { return &r.Attempt.Took }),
+	instant("analysed_at", func(r *attemptRow) *time.Time { return &r.Attempt.Decision.AnalysedAt }),
+	instant("first_failure", func(r *attemptRow) *time.Time { return &r.Attempt.Decision.FirstFailure }),
+	text("outcome", func(r *attemptRow) *decision.Outcome { return &r.Attempt.Decision.Outcome }),
+	text("classification", func(r *attemptRow) *decision.ErrorClassification { return &r.Attempt.Decision.ErrorClassification }),
+	text("reason", func(r *attemptRow) *decision.Reason { return &r.Attempt.Decision.Reason }),
+	text("matched_rule", func(r *attemptRow) *string { return &r.Attempt.Decision.MatchedRule }),
+	number("retry_count", func(r *attemptRow) *int64 { return &r.Attempt.Decision.RetryCount }),
+	number("max_retries", func(r *attemptRow) *int64 { return &r.Attempt.Decision.MaxRetries }),
+	span("delay_ns", time.Nanosecond, func(r *attemptRow) *time.Duration { return &r.Attempt.Decision.Backoff.Delay }),
+	span("raw_ns", time.Nanosecond, func(r *attemptRow) *time.Duration { return &r.Attempt.Decision.Backoff.Raw }),
+	fraction("jitter_ratio", func(r *attemptRow) *float64 { return &r.Attempt.Decision.Backoff.JitterRatio }),
+	truth("at_maximum", func(r *attemptRow) *bool { return &r.Attempt.Decision.Backoff.AtMaximum }),
+	instant("next_retry_time", func(r *attemptRow) *time.Time { return &r.Attempt.Decision.NextRetryTime }),
+	text("retry_reason", func(r *attemptRow) *string { return &r.Attempt.Decision.RetryReason }),
+	text("team", func(r *attemptRow) *decision.Team { return &r.Attempt.Decision.Team }),
+	truth("count_assumed", func(r *attemptRow) *bool { return &r.Attempt.Decision.CountAssumed }),
+	text("dead_letter", func(r *attemptRow) *string { return &r.Attempt.DeadLetter }),
+}})
+
+var deadLetters = define(table[deadLetterRow]{name: "dead_letters", key: 1, upserts: true, columns: []column[deadLetterRow]{
+	text("id", func(r *deadLetterRow) *string { return &r.DeadLetter.ID }),
+	number("subject", func(r *deadLetterRow) *int64 { return &r.Key }),
+	text("state", func(r *deadLetterRow) *journal.DeadLetterState { return &r.DeadLetter.State }),
+	number("episode", func(r *deadLetterRow) *int64 { return &r.DeadLetter.Episode }),
+	number("record", func(r *deadLetterRow) *int64 { return &r.DeadLetter.Record }),
+	text("outcome", func(r *deadLetterRow) *decision.Outcome { return &r.DeadLetter.Outcome }),
+	text("reason", func(r *deadLetterRow) *decision.Reason { return &r.DeadLetter.Reason }),
+	text("team", func(r *deadLetterRow) *decision.Team { return &r.DeadLetter.Team }),
+	number("retry_count", func(r *deadLetterRow) *int64 { return &r.DeadLetter.RetryCount }),
+	number("max_retries", func(r *deadLetterRow) *int64 { return &r.DeadLetter.MaxRetries }),
+	number("process_instance_key", func(r *deadLetterRow) *int64 { return &r.DeadLetter.ProcessInstanceKey }),
+	instant("created_at", func(r *deadLetterRow) *time.Time { return &r.DeadLetter.CreatedAt }),
+	instant("changed_at", func(r *deadLetterRow) *time.Time { return &r.DeadLetter.ChangedAt }),
+}})
+
+var entries = define(table[journal.Entry]{name: "entries", columns: []column[journal.Entry]{
+	number("record", func(r *journal.Entry) *int64 { return &r.Record }),
+	text("kind", func(r *journal.Entry) *journal.EntryKind { return &r.Kind }),
+	instant("at", func(r *journal.Entry) *time.Time { return &r.At }),
+	text("tenant", func(r *journal.Entry) *string { return &r.Subject.Tenant }),
+	text("policy", func(r *journal.Entry) *string { return &r.Subject.Policy }),
+	text("id", func(r *journal.Entry) *string { return &r.Subject.ID }),
+	text("body", func(r *journal.Entry) *string { return &r.Body }),
+}})
+
+var outbox = define(table[journal.Message]{name: "outbox", columns: []column[journal.Message]{
+	text("id", func(r *journal.Message) *string { return &r.ID }),
+	text("queue", func(r *journal.Message) *string { return &r.Queue }),
+	text("key", func(r *journal.Message) *string { return &r.Key }),
+	text("type", func(r *journal.Message) *string { return &r.Type }),
+	text("body", func(r *journal.Message) *string { return &r.Body }),
+	instant("at", func(r *journal.Message) *time.Time { return &r.At }),
+}})

@@ -1,0 +1,73 @@
+// Package store opens the journal's store by its URL: a file of this machine, or a PostgreSQL server.
+package store
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"retry-worker/internal/journal"
+	"retry-worker/internal/store/postgres"
+	"retry-worker/internal/store/sqlite"
+)
+
+// Store keeps the journal until it is closed.
+type Store interface {
+	Reader
+	journal.Store
+}
+
+// Reader reads the journal until it is closed.
+type Reader interface {
+	journal.Reader
+	// Close ends what runs and frees everything; further calls of other methods fail.
+	Close() error
+}
+
+// Open opens the store at url for writing, makes it where there is none, and brings its schema up to date:
+// sqlite:PATH is a file, for one process at a time; postgres://… a server, for many. Its errors are one line
+// that says what to do.
+func Open(ctx context.Context, url string) (Store, error) {
+	scheme, rest, _ := strings.Cut(url, ":")
+	switch scheme {
+	case "sqlite":
+		return opened[Store](sqlite.Open(ctx, path(rest)))
+	case "postgres", "postgresql":
+		return opened[Store](postgres.Open(ctx, url))
+	}
+	return nil, unknown(url)
+}
+
+// OpenReader opens the store at url for reading, beside the workers that write it. It makes nothing and
+// changes nothing; a file that does not exist is an error.
+func OpenReader(ctx context.Context, url string) (Reader, error) {
+	scheme, rest, _ := strings.Cut(url, ":")
+	switch scheme {
+	case "sqlite":
+		return opened[Reader](sqlite.OpenReader(ctx, path(rest)))
+	case "postgres", "postgresql":
+		return opened[Reader](postgres.OpenReader(ctx, url))
+	}
+	return nil, unknown(url)
+}
+
+// opened keeps a nil pointer from being taken for a store.
+func opened[I, S any](s S, err error) (I, error) {
+	if err != nil {
+		var none I
+		return none, err
+	}
+	return any(s).(I), nil
+}
+
+// path of a file behind sqlite:, where some write two slashes before it.
+func path(rest string) string { return strings.TrimPrefix(rest, "//") }
+
+// unknown names the scheme alone: the rest may hold a password.
+func unknown(url string) error {
+	scheme, _, ok := strings.Cut(url, ":")
+	if !ok || len(scheme) > 20 {
+		scheme = "none"
+	}
+	return fmt.Errorf("the database URL has the scheme %q; expected sqlite:PATH or postgres://USER:PASSWORD@HOST/DATABASE", scheme)
+}

@@ -1,0 +1,236 @@
+// Package storetest is the suite that every store of the journal passes.
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"retry-worker/internal/decision"
+	"retry-worker/internal/journal"
+)
+
+// Store is what a package under test opens.
+type Store interface {
+	journal.Store
+	Reader
+}
+
+// Reader is what it opens for reading.
+type Reader interface {
+	journal.Reader
+	Close() error
+}
+
+// Run holds the stores that open gives to the port's promises. Each is empty, on its own, and closed by open
+// when its test ends.
+func Run(t *testing.T, open func(t *testing.T) Store) {
+	for _, test := range []struct {
+		name string
+		run  func(t *testing.T, s Store)
+	}{
+		{"whatever is saved comes back", testOracle},
+		{"an empty journal", testEmpty},
+		{"nothing is half saved", testInvalid},
+		{"nothing is saved without changes", testNoChanges},
+		{"a context that has ended", testCancelled},
+		{"writers take turns", testConcurrent},
+		{"a writer fails while others go on", testConcurrentFailures},
+		{"readers see whole transactions", testReaders},
+		{"the same is found among many attempts", testSame},
+		{"what was answered", testAnswered},
+		{"answered in an earlier revision", testAnsweredEarlier},
+		{"dead letters that are asked for", testDeadLetters},
+		{"tenants and policies are kept apart", testApart},
+		{"odd names", testNames},
+		{"pending retries in pages", testPending},
+		{"a story in its order", testStory},
+		{"rejections that name nobody", testNobody},
+		{"a probe changes nothing", testProbe},
+		{"large batches", testLarge},
+		{"after it was closed", testClosed},
+	} {
+		t.Run(test.name, func(t *testing.T) { test.run(t, open(t)) })
+	}
+}
+
+// subject is one of the suite's.
+func subject(id string) journal.Subject {
+	return journal.Subject{Tenant: "<default>", Policy: "tiss-submission", ID: id}
+}
+
+// at is an instant of the suite, some milliseconds after another.
+func at(ms int64) time.Time {
+	return time.Date(2026, 1, 12, 10, 40, 0, 0, time.UTC).Add(time.Duration(ms) * time.Millisecond)
+}
+
+var identities atomic.Int64
+
+// identity is one that nobody else has.
+func identity() journal.Identity {
+	n := identities.Add(1)
+	return journal.Identity{0xa5, byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)}
+}
+
+// transaction gathers changes as the journal does.
+type transaction struct {
+	head      journal.Head
+	histories []journal.History
+	journal.Changes
+}
+
+func (x *transaction) record() int64 { return x.head.Record + int64(len(x.Link.Digests)) + 1 }
+
+// key of the i-th subject that was looked up, which becomes known where it is not.
+func (x *transaction) key(i int, s journal.Subject) int64 {
+	h := &x.histories[i]
+	if h.Key == 0 {
+		h.Key = x.head.Subject + int64(len(x.Subjects)) + 1
+		x.Subjects = append(x.Subjects, journal.KeyedSubject{Key: h.Key, Subject: s})
+	}
+	return h.Key
+}
+
+func (x *transaction) attempt(key int64, s journal.Subject, a journal.Attempt) *journal.Attempt {
+	a.Record = x.record()
+	a.Decision.Policy, a.Decision.SubjectID = s.Policy, s.ID
+	x.Attempts = append(x.Attempts, journal.KeyedAttempt{Key: key, Attempt: &a})
+	x.Link.Digests = append(x.Link.Digests, journal.DigestAttempt(s, &a))
+	return &a
+}
+
+func (x *transaction) entry(e journal.Entry) {
+	e.Record = x.record()
+	x.Entries = append(x.Entries, e)
+	x.Link.Digests = append(x.Link.Digests, journal.DigestEntry(&e))
+}
+
+// fail records the next failure of the i-th subject: an attempt and its episode.
+func (x *transaction) fail(i int, s journal.Subject, id journal.Identity) *journal.Attempt {
+	key, h := x.key(i, s), &x.histories[i]
+	a := x.attempt(key, s, journal.Attempt{
+		Number: h.Attempts + 1, Episode: 1, Identity: id, JobKey: 7, ElementInstanceKey: 8, ProcessInstanceKey: 9,
+		Rule: decision.RNBIL005, Error: "TIMEOUT", ReceivedAt: at(0), Took: time.Millisecond,
+		Decision: decision.Decision{Outcome: decision.Retry, RetryCount: h.Attempts + 1, NextRetryTime: at(60_000)},
+	})
+	h.Attempts++
+	x.Episodes = append(x.Episodes, journal.KeyedEpisode{Key: key, Episode: journal.Episode{
+		Number: 1, State: journal.Scheduled, Retries: h.Attempts, NextRetryTime: at(60_000), OpenedAt: at(0), FirstFailure: at(0),
+	}})
+	return a
+}
+
+// changes completes the transaction.
+func (x *transaction) changes() *journal.Changes {
+	if len(x.Link.Digests) > 0 {
+		x.Link.At = at(x.head.Link)
+		x.Link = x.Link.After(x.head)
+	}
+	return &x.Changes
+}
+
+// transact runs one transaction in which build gathers the changes.
+func transact(ctx context.Context, s journal.Store, lookups []journal.Lookup, build func(x *transaction)) (saved *journal.Changes, err error) {
+	err = s.Transact(ctx, lookups, func(head journal.Head, histories []journal.History) *journal.Changes {
+		x := &transaction{head: head, histories: histories}
+		build(x)
+		saved = x.changes()
+		return saved
+	})
+	return saved, err
+}
+
+// must is transact where nothing may fail.
+func must(t *testing.T, s journal.Store, lookups []journal.Lookup, build func(x *transaction)) *journal.Changes {
+	t.Helper()
+	c, err := transact(t.Context(), s, lookups, build)
+	if err != nil {
+		t.Fatalf("the transaction failed: %v", err)
+	}
+	return c
+}
+
+// failure records one failure of the subject.
+func failure(t *testing.T, s journal.Store, of journal.Subject, id journal.Identity) *journal.Changes {
+	t.Helper()
+	return must(t, s, []journal.Lookup{{Subject: of, Identity: id}}, func(x *transaction) { x.fail(0, of, id) })
+}
+
+// recall is the head and the histories as the store tells them.
+func recall(t *testing.T, s journal.Store, lookups ...journal.Lookup) (journal.Head, []journal.History) {
+	t.Helper()
+	var head journal.Head
+	var histories []journal.History
+	err := s.Transact(t.Context(), lookups, func(h journal.Head, hs []journal.History) *journal.Changes {
+		head, histories = h, hs
+		return nil
+	})
+	if err != nil {
+		t.Fatalf("recalling failed: %v", err)
+	}
+	if len(histories) != len(lookups) {
+		t.Fatalf("%d lookups were answered with %d histories", len(lookups), len(histories))
+	}
+	return head, histories
+}
+
+// story is what a reader tells of the subject.
+func story(t *testing.T, s journal.Reader, of journal.Subject) journal.Story {
+	t.Helper()
+	st, _, err := s.Story(t.Context(), of)
+	if err != nil {
+		t.Fatalf("the story of %q could not be read: %v", of.ID, err)
+	}
+	return st
+}
+
+// wantSame fails where got is not want; a nil slice is an empty one.
+func wantSame(t testing.TB, what string, got, want any) {
+	t.Helper()
+	if d := difference(got, want); d != "" {
+		t.Errorf("%s differs (- want, + got):\n%s", what, d)
+	}
+}
+
+func difference(got, want any) string { return cmp.Diff(want, got, cmpopts.EquateEmpty()) }
+
+// wantKind fails where err is not one line of a store's error of that kind.
+func wantKind(t testing.TB, err error, kind journal.Kind) {
+	t.Helper()
+	var e *journal.StoreError
+	if !asStoreError(err, &e) {
+		t.Fatalf("the error is %T (%v), want a *journal.StoreError", err, err)
+	}
+	if e.Kind != kind {
+		t.Errorf("the error's kind is %v (%v), want %v", e.Kind, err, kind)
+	}
+	for _, c := range err.Error() {
+		if c == '\n' {
+			t.Errorf("the error is more than one line: %q", err)
+			break
+		}
+	}
+}
+
+// chain fails unless the links follow one another from the first on and end in head.
+func chain(t *testing.T, links []journal.Link, head journal.Head) {
+	t.Helper()
+	prev := journal.Head{}
+	for i := range links {
+		l := &links[i]
+		if l.Number != prev.Link+1 || l.First != prev.Record+1 || l.Hash != l.HashAfter(prev.Hash) {
+			t.Fatalf("link %d from record %d on does not follow link %d, record %d", l.Number, l.First, prev.Link, prev.Record)
+		}
+		prev = journal.Head{Link: l.Number, Record: prev.Record + int64(len(l.Digests)), Hash: l.Hash}
+	}
+	if head.Link != prev.Link || head.Record != prev.Record || head.Hash != prev.Hash {
+		t.Errorf("the head is at link %d, record %d, hash %s; the links end at %d, %d, %s", head.Link, head.Record, head.Hash, prev.Link, prev.Record, prev.Hash)
+	}
+}
+
+func named(i int) string { return fmt.Sprintf("CLM-%d-%d", i%7, i) }

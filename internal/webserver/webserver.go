@@ -1,0 +1,53 @@
+// Package webserver opens a port for a handler and closes it again, bounded in every direction.
+package webserver
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+)
+
+// Server serves one handler on one port.
+type Server struct {
+	what     string
+	http     *http.Server
+	listener net.Listener
+	served   chan struct{} // closed when nothing is accepted any more
+}
+
+// Listen opens addr (host:port; port 0 picks one) and serves handler in the background until Close. what is
+// served and the setting that names its address stand in the errors.
+func Listen(addr, what, setting string, handler http.Handler) (*Server, error) {
+	listener, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("listen for %s: %w; choose another %s", what, err, setting)
+	}
+	s := &Server{what: what, listener: listener, served: make(chan struct{}), http: &http.Server{
+		Handler: handler, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
+		WriteTimeout: 30 * time.Second, MaxHeaderBytes: 16 << 10,
+	}}
+	go func() {
+		defer close(s.served)
+		_ = s.http.Serve(listener) // returns when Close is called
+	}()
+	return s, nil
+}
+
+// Addr is the address that was opened.
+func (s *Server) Addr() string { return s.listener.Addr().String() }
+
+// Close stops serving and frees the port. Requests under way are given until ctx ends and are then cut
+// off, which is no error: a client that says nothing must not make a clean stop a failed one. Idempotent.
+func (s *Server) Close(ctx context.Context) error {
+	// A server that is closed before it began to serve frees its port a moment later.
+	defer func() { <-s.served }()
+	if s.http.Shutdown(ctx) == nil {
+		return nil
+	}
+	if err := s.http.Close(); err != nil {
+		return fmt.Errorf("stop serving %s: %w", s.what, err)
+	}
+	return nil
+}

@@ -1,0 +1,199 @@
+package worker_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"retry-worker/internal/decision"
+	"retry-worker/internal/journal"
+	"retry-worker/internal/journal/journaltest"
+	"retry-worker/internal/worker"
+)
+
+const transient = `"retryCount":1,"submissionError":"TIMEOUT CPF 529.982.247-25"`
+
+// TestSameJobSameAnswer: a job delivered again before its answer was taken gets that answer, word for word.
+func TestSameJobSameAnswer(t *testing.T) {
+	for _, variables := range []string{transient, `"submissionError":"DUPLICATE_CLAIM"`, `"retryCount":5,"submissionError":"TIMEOUT"`} {
+		store := journaltest.New()
+		j := job(worker.AnalyzeRetry, "{}", claim(variables))
+		first := handleUnanswered(t, store, j, analysed)
+		again := handleUnanswered(t, store, j, analysed.Add(time.Minute))
+		if first.Variables != again.Variables || first.Error != again.Error || first.Action != again.Action {
+			t.Errorf("%s: answered %+v, then %+v", variables, first, again)
+		}
+	}
+}
+
+// handleUnanswered is what a job is answered when the engine does not take the answer.
+func handleUnanswered(t *testing.T, store journal.Store, j worker.Job, now time.Time) worker.Reply {
+	t.Helper()
+	clock := func() time.Time { return now }
+	h := handlerOf(j.Type, journaltest.Start(t, store, clock), now, worker.NoHooks(), zap.NewNop())
+	return h(context.Background(), &j)
+}
+
+// TestReplayIsCountedAndLoggedAsOne: counters count fresh decisions; a replay has its own counter and event.
+func TestReplayIsCountedAndLoggedAsOne(t *testing.T) {
+	store := journaltest.New()
+	j := job(worker.AnalyzeRetry, "{}", claim(transient))
+	handleUnanswered(t, store, j, analysed)
+	h := handleRemembering(store, j, analysed.Add(time.Minute), zapcore.DebugLevel)
+	if len(h.decided) != 0 || h.replayed != 1 {
+		t.Errorf("%d decisions and %d replays were counted, want 0 and 1", len(h.decided), h.replayed)
+	}
+	line := h.logs.All()[0].ContextMap()
+	if line["event"] != "decision_replayed" || line["rebased"] != nil {
+		t.Errorf("logged %v", line)
+	}
+	store = journaltest.New()
+	handleUnanswered(t, store, j, analysed)
+	late := handleRemembering(store, j, analysed.Add(time.Hour), zapcore.DebugLevel)
+	if line := late.logs.All()[0].ContextMap(); line["event"] != "decision_replayed" || line["rebased"] != true || line["nextRetryTime"] == h.logs.All()[0].ContextMap()["nextRetryTime"] {
+		t.Errorf("an hour later: logged %v, want a new time", line)
+	}
+}
+
+// TestForgottenCountIsRaised: a model that does not carry retryCount on must not retry for ever.
+func TestForgottenCountIsRaised(t *testing.T) {
+	store := journaltest.New()
+	var reasons []string
+	now := analysed
+	for key := range int64(6) {
+		j := job(worker.AnalyzeRetry, "{}", claim(`"retryCount":0,"submissionError":"TIMEOUT"`))
+		j.Key += key
+		h := handleRemembering(store, j, now, zapcore.DebugLevel)
+		line := h.logs.All()[0]
+		if warned := strings.Contains(line.ContextMap()["event"].(string)+toText(line.ContextMap()["warning"]), "raised"); warned != (key > 0) {
+			t.Errorf("failure %d: logged %v", key+1, line.ContextMap())
+		}
+		reasons = append(reasons, line.Message)
+		now = now.Add(3 * time.Hour)
+	}
+	want := []string{
+		"Transient error, retry 1 of 5", "Transient error, retry 2 of 5", "Transient error, retry 3 of 5",
+		"Transient error, retry 4 of 5", "Transient error, retry 5 of 5", "Maximum of 5 retries reached",
+	}
+	if !slices.Equal(reasons, want) {
+		t.Errorf("decided %q, want %q", reasons, want)
+	}
+}
+
+func toText(v any) string {
+	s, _ := v.(string)
+	return s
+}
+
+// TestJournalDown: a job goes back as it came, and nothing is said of a decision that was not recorded.
+func TestJournalDown(t *testing.T) {
+	for _, jobType := range []string{worker.AnalyzeRetry, worker.RetrySubmissionBackoff, worker.RecordRetryOutcome} {
+		for _, variables := range []string{claim(transient), `{"claimId":7}`} {
+			bubble(t, func(t *testing.T) {
+				store := journaltest.New()
+				store.SetDown(true)
+				h := handleRemembering(store, job(jobType, "{}", variables), analysed, zapcore.DebugLevel)
+				if h.reply.Action != worker.Released || h.reply.Failure.Retries != 3 || h.reply.Failure.Backoff != 0 ||
+					!strings.Contains(h.reply.Failure.Message, "journal") {
+					t.Errorf("%s: got %+v, want it handed back with its 3 retries", jobType, h.reply)
+				}
+				if len(h.decided)+len(h.rejected)+h.logs.Len() != 0 {
+					t.Errorf("%s: told of %v, %v, %v, which is recorded nowhere", jobType, h.decided, h.rejected, h.logs.All())
+				}
+			})
+		}
+	}
+}
+
+// TestUnstorable: what the store refuses, while it takes others, is rejected alone.
+func TestUnstorable(t *testing.T) {
+	j := job(worker.AnalyzeRetry, "{}", `{"claimId":"CLM-`+journaltest.Unstorable+`-1",`+transient+`}`)
+	h := handle(j)
+	if h.reply.Action != worker.Failed || len(h.rejected) != 1 || h.rejected[0] != decision.InvalidVariables {
+		t.Errorf("got %+v and %v, want a rejection", h.reply, h.rejected)
+	}
+	wantRejection(t, h.reply.Failure)
+}
+
+// TestOutcomeEndsTheEpisode: what a process reports is remembered, and a later failure begins anew.
+func TestOutcomeEndsTheEpisode(t *testing.T) {
+	store := journaltest.New()
+	failed := job(worker.AnalyzeRetry, "{}", claim(`"retryCount":1,"submissionError":"TIMEOUT"`))
+	handleRemembering(store, failed, analysed, zapcore.DebugLevel)
+	told := job(worker.RecordRetryOutcome, "{}", `{"claimId":"CLM-001-123"}`)
+	h := handleRemembering(store, told, analysed.Add(time.Hour), zapcore.DebugLevel)
+	if h.reply.Action != worker.Completed || h.logs.FilterField(zap.String("state", "recovered")).Len() != 1 {
+		t.Errorf("got %+v and %v", h.reply, h.logs.All())
+	}
+	if twice := handleRemembering(store, told, analysed.Add(time.Hour), zapcore.DebugLevel); twice.reply.Action != worker.Completed || twice.logs.Len() != 0 {
+		t.Errorf("told twice: got %+v and %v, want it completed and nothing changed", twice.reply, twice.logs.All())
+	}
+	story, _, err := store.Story(t.Context(), journal.Subject{Tenant: journal.DefaultTenant, Policy: "tiss-submission", ID: "CLM-001-123"})
+	if err != nil || len(story.Episodes) != 1 || story.Episodes[0].State != journal.Recovered {
+		t.Errorf("remembered %+v (%v)", story.Episodes, err)
+	}
+}
+
+// TestGate: while the journal is closed no loop asks for jobs, and at once when it is open again.
+func TestGate(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		open := make(chan struct{})
+		cfg := config()
+		cfg.Await = func(ctx context.Context) bool {
+			select {
+			case <-open:
+				return true
+			case <-ctx.Done():
+				return false
+			}
+		}
+		r := start(t, newEngine(), cfg, one(completing))
+		time.Sleep(time.Minute)
+		if n := len(r.asked()); n != 0 {
+			t.Errorf("%d polls while the journal was closed", n)
+		}
+		close(open)
+		time.Sleep(time.Millisecond)
+		if n := len(r.asked()); n != 1 {
+			t.Errorf("%d polls after it was opened, want 1", n)
+		}
+		r.finish(t)
+	})
+}
+
+// TestTakenOnlyWhenAcknowledged: the journal is told of an answer that the engine took, and of no other.
+func TestTakenOnlyWhenAcknowledged(t *testing.T) {
+	for kind, want := range map[worker.ErrorKind]int{worker.Gone: 0, worker.Ambiguous: 0, worker.Refused: 0} {
+		if n := timesTaken(t, refusal(kind)); n != want {
+			t.Errorf("kind %v: told %d times, want %d", kind, n, want)
+		}
+	}
+	if n := timesTaken(t, nil); n != 1 {
+		t.Errorf("acknowledged: told %d times, want 1", n)
+	}
+}
+
+func timesTaken(t *testing.T, verdict error) int {
+	taken := 0
+	bubble(t, func(t *testing.T) {
+		e := newEngine()
+		e.onAnswer = func(_ context.Context, a answer) error {
+			if a.verb == "complete" {
+				return verdict
+			}
+			return nil
+		}
+		e.offers(jobs(jobType, 1, 1))
+		r := start(t, e, config(), one(func(context.Context, *worker.Job) worker.Reply {
+			return worker.Reply{Action: worker.Completed, Variables: "{}", Taken: func() { taken++ }}
+		}))
+		time.Sleep(time.Minute)
+		r.finish(t)
+	})
+	return taken
+}

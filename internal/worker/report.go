@@ -1,0 +1,79 @@
+package worker
+
+import (
+	"strconv"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"retry-worker/internal/decision"
+	"retry-worker/internal/journal"
+)
+
+// report feeds the metrics and writes the decision's one log line (RN-BIL-005 §13.4).
+func (a *Analyzer) report(j *Job, n *journal.Analysis, r *journal.Recorded, took time.Duration) {
+	d := &r.Decision
+	event := d.Event(a.rule, n.Error).LogName()
+	if r.How == journal.Fresh {
+		a.hooks.Decided(j.Type, d, took)
+	} else {
+		a.hooks.Replayed()
+		event = "decision_replayed"
+	}
+	warning := a.warning(n, r)
+	line := a.log.Check(level(d, warning), d.RetryReason)
+	if line == nil {
+		return
+	}
+	fields := append(make([]zap.Field, 0, 20),
+		zap.String("event", event),
+		zap.String("claimId", d.SubjectID),
+		zap.String("submissionError", n.Error),
+		zap.String("errorClassification", string(d.ErrorClassification)),
+		zap.String("matchedRule", d.MatchedRule),
+		zap.Int64("retryCount", d.RetryCount),
+		zap.Int64("maxRetries", d.MaxRetries),
+		zap.String("retryPolicy", d.Policy),
+		zap.Float64("executionTimeMs", float64(took.Microseconds())/1000),
+		zap.Int64("jobKey", j.Key),
+		zap.Int64("processInstanceKey", j.ProcessInstanceKey),
+	)
+	if d.ShouldRetry() {
+		fields = append(fields,
+			zap.Int64("backoffMinutes", d.Backoff.Minutes()), zap.String("nextRetryTime", decision.Instant(d.NextRetryTime)))
+	} else {
+		fields = append(fields, zap.String("responsibleTeam", string(d.Team)), zap.String("deadLetterId", r.Attempt.DeadLetter))
+	}
+	if r.How == journal.Rebased {
+		fields = append(fields, zap.Bool("rebased", true))
+	}
+	if warning != "" {
+		fields = append(fields, zap.String("warning", warning))
+	}
+	line.Write(fields...)
+}
+
+// level of a decision's line.
+func level(d *decision.Decision, warning string) zapcore.Level {
+	switch {
+	case d.Outcome == decision.MaxRetriesExceeded: // RN-BIL-005 §2.1.1
+		return zap.ErrorLevel
+	case d.Outcome == decision.PermanentError, d.ErrorClassification == decision.Unknown, warning != "": // R1.6
+		return zap.WarnLevel
+	default:
+		return zap.InfoLevel
+	}
+}
+
+// warning is what was odd about the input, and what was done about it.
+func (a *Analyzer) warning(n *journal.Analysis, r *journal.Recorded) string {
+	switch {
+	case r.RaisedFrom >= 0:
+		return "retryCount " + strconv.FormatInt(r.RaisedFrom, 10) + " is below the journal's and was raised to it; the model does not carry retryCount on"
+	case n.Failure.LastSubmission.After(n.ReceivedAt): // R23
+		return "lastSubmissionTime lies in the future and is ignored"
+	default:
+		return ""
+	}
+}

@@ -1,6 +1,7 @@
 package faults_test
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -9,7 +10,8 @@ import (
 	"retry-worker/e2e/engine/child"
 )
 
-// jail is a root directory that holds the program and nothing else, and that it cannot write to.
+// jail is a root directory that holds the program and a folder for its journal, and that it cannot write to but
+// for that folder.
 type jail struct {
 	t         *testing.T
 	root, how string
@@ -20,9 +22,9 @@ type jail struct {
 // the program inside it as $2.
 var jails = []struct{ how, unshare, script string }{
 	{"root file system mounted read-only, chroot", "-m",
-		`mount --bind "$1" "$1" && mount -o remount,ro,bind "$1" && ! touch "$1/x" 2>/dev/null && exec chroot "$1" "$2" $3`},
+		`mount --bind "$1" "$1" && mount --bind "$1/data" "$1/data" && mount -o remount,ro,bind "$1" && ! touch "$1/x" 2>/dev/null && exec chroot "$1" "$2" $3`},
 	{"the same in a user name space", "-rm",
-		`mount --bind "$1" "$1" && mount -o remount,ro,bind "$1" && ! touch "$1/x" 2>/dev/null && exec chroot "$1" "$2" $3`},
+		`mount --bind "$1" "$1" && mount --bind "$1/data" "$1/data" && mount -o remount,ro,bind "$1" && ! touch "$1/x" 2>/dev/null && exec chroot "$1" "$2" $3`},
 	{"chroot as nobody, who may write nowhere", "",
 		`exec chroot --userspec=65534:65534 "$1" "$2" $3`},
 	{"read-only working directory only: no right to do more here", "",
@@ -38,6 +40,10 @@ func newJail(t *testing.T) *jail {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(j.root, program0), content, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	data := filepath.Join(j.root, "data")
+	if err := errors.Join(os.Mkdir(data, 0o777), os.Chmod(data, 0o777)); err != nil { // whoever the program runs as
 		t.Fatal(err)
 	}
 	if err := os.Chmod(j.root, 0o555); err != nil {
@@ -62,6 +68,9 @@ func newJail(t *testing.T) *jail {
 
 const program0 = "retry-worker"
 
+// jailJournal is where the program keeps its journal there.
+const jailJournal = "RETRY_WORKER_DATABASE_URL=sqlite:data/journal.db"
+
 // command starts the program there, with no more environment than the caller gives it.
 func (j *jail) command() child.Command {
 	path, err := exec.LookPath(j.ways[0])
@@ -78,7 +87,7 @@ func (j *jail) unchanged() {
 	if err != nil {
 		j.t.Fatal(err)
 	}
-	if len(entries) != 1 {
-		j.t.Errorf("the root holds %v, want the program only", entries)
+	if len(entries) != 2 {
+		j.t.Errorf("the root holds %v, want the program and its data only", entries)
 	}
 }

@@ -206,7 +206,7 @@ func playReadOnlyRoot(t *testing.T) result {
 	jail := newJail(t)
 	p := s.programBy("jailed", jail.command(),
 		"ZEEBE_CLIENT_ID=worker", "ZEEBE_CLIENT_SECRET="+clientSecret, "ZEEBE_TOKEN_AUDIENCE=zeebe-api",
-		"ZEEBE_AUTHORIZATION_SERVER_URL="+idp.URL())
+		"ZEEBE_AUTHORIZATION_SERVER_URL="+idp.URL(), jailJournal)
 	p.logged("no token from the identity provider")
 	s.claims(inHand)
 	idp.Up()

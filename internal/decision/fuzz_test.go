@@ -95,7 +95,10 @@ func FuzzOutcome(f *testing.F) {
 	f.Fuzz(func(t *testing.T, v string) {
 		text, ok := oracleText(decision.Value(v))
 		sound := v == "" || v == "null" || ok && (text == "success" || text == "failure")
-		rejection := decision.ReadOutcome(decision.Value(v))
+		success, rejection := decision.ReadOutcome(decision.Value(v))
+		if success != (sound && text != "failure") {
+			t.Fatalf("%q: success is %t", v, success)
+		}
 		if (rejection == nil) != sound {
 			t.Fatalf("%q: %v", v, rejection)
 		}

@@ -81,7 +81,7 @@ func TestFindPolicy(t *testing.T) {
 	_, rejection := policies.Find("no-such")
 	const want = `UNKNOWN_POLICY: retryPolicy is "no-such" (text), expected one of tiss-submission, whatsapp-message`
 	if got := rejection.Error(); got != want {
-		t.Errorf("message\n%s\nwant\n%s", got, want)
+		t.Errorf("message\n%s\nwant\n%s", r, want)
 	}
 }
 
@@ -118,14 +118,17 @@ func TestReadOutcome(t *testing.T) {
 		"": true, "null": true, `"success"`: true, `"failure"`: true,
 		`"SUCCESS"`: false, `""`: false, `"ok"`: false, "true": false, "0": false, "{}": false, "success": false,
 	} {
-		rejection := decision.ReadOutcome(value)
+		success, rejection := decision.ReadOutcome(value)
+		if wantSuccess := sound && value != `"failure"`; success != wantSuccess {
+			t.Errorf("%q: success is %t, want %t", value, success, wantSuccess)
+		}
 		if (rejection == nil) != sound {
 			t.Errorf("%s: %v", value, rejection)
 		}
 	}
 	const want = `INVALID_RETRY_OUTCOME: retryOutcome is "ok" (text), expected success, failure, or none`
-	if got := decision.ReadOutcome(`"ok"`).Error(); got != want {
-		t.Errorf("message\n%s\nwant\n%s", got, want)
+	if _, r := decision.ReadOutcome(`"ok"`); r.Error() != want {
+		t.Errorf("message\n%s\nwant\n%s", r, want)
 	}
 }
 

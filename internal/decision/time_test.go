@@ -182,3 +182,37 @@ func instantOf(t *testing.T, s string) time.Time {
 	}
 	return at
 }
+
+// TestRebase: the same answer with the same backoff, from now on (architecture, "Identity and episodes").
+func TestRebase(t *testing.T) {
+	p := decision.TISSSubmission()
+	f, r := p.Read(decision.Variables{ID: `"CLM-1-1"`, Error: `"TIMEOUT"`, RetryCount: "2"})
+	if r != nil {
+		t.Fatal(r)
+	}
+	made := time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)
+	d := decision.Decide(&f, p, decision.Past{}, made)
+	later := made.Add(7*time.Hour + 1500*time.Millisecond)
+	got := d.Rebase(p, later.In(time.FixedZone("", -3*3600)))
+	want := d
+	want.AnalysedAt = later.Truncate(time.Second)
+	want.NextRetryTime = want.AnalysedAt.Add(d.Backoff.Delay)
+	if got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	if got.NextRetryTime.Before(later) || d.NextRetryTime.After(later) {
+		t.Errorf("re-based from %s to %s at %s", d.NextRetryTime, got.NextRetryTime, later)
+	}
+}
+
+// TestInstant: RFC 3339 in UTC, milliseconds only where there are any (R7).
+func TestInstant(t *testing.T) {
+	at := time.Date(2025, 1, 12, 7, 40, 0, 0, time.FixedZone("", -3*3600))
+	for instant, want := range map[time.Time]string{
+		at: "2025-01-12T10:40:00Z", at.Add(250 * time.Millisecond): "2025-01-12T10:40:00.25Z", at.Add(time.Nanosecond): "2025-01-12T10:40:00Z",
+	} {
+		if got := decision.Instant(instant); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}

@@ -22,6 +22,11 @@ type Recorded struct {
 	mark int64
 }
 
+// recalls tells whether r is what an earlier try of the same analysis recorded, committed after all.
+func (r *Recorded) recalls(earlier *Recorded) bool {
+	return r.How == Replayed && earlier.How != Replayed && earlier.Attempt != nil && *r.Attempt == *earlier.Attempt
+}
+
 // batch gathers what one transaction saves. Each subject is in it once.
 type batch struct {
 	now     time.Time

@@ -124,25 +124,23 @@ func (c *committer) commit(stop, kill context.Context, batch []*item) {
 	}
 }
 
-// try runs the transaction up to three times. Doing it again after an ambiguous commit is safe: where the
-// ledger ends with what that wrote, its answers stand; where others have written since, what was recorded is
-// recalled.
+// try runs the transaction up to three times. Doing it again after an ambiguous commit is safe: what was
+// recorded is recalled then, and the answer that led to it stands. Only a rejection, which has no identity,
+// may be in the audit twice.
 func (c *committer) try(kill context.Context, batch []*item) error {
 	var err error
-	var unsure Link
 	for n := range tries {
 		if n > 0 {
 			sleep(kill, firstPause<<(2*(n-1)))
 		}
-		if err = c.transact(kill, batch, &unsure); err == nil || kindOf(err) == Invalid || kill.Err() != nil {
+		if err = c.transact(kill, batch); err == nil || kindOf(err) == Invalid || kill.Err() != nil {
 			return err
 		}
 	}
 	return err
 }
 
-// transact runs the transaction once. unsure is the link that an ambiguous commit of it may have written.
-func (c *committer) transact(kill context.Context, items []*item, unsure *Link) error {
+func (c *committer) transact(kill context.Context, items []*item) error {
 	ctx, cancel := context.WithTimeout(kill, transactionTime)
 	defer cancel()
 	lookups := make([]Lookup, 0, len(items))
@@ -154,48 +152,28 @@ func (c *committer) transact(kill context.Context, items []*item, unsure *Link) 
 	marks := c.takeMarks()
 	began := time.Now()
 	var saved *Changes
-	var link Link // what this try stands for
 	err := c.store.Transact(ctx, lookups, func(head Head, histories []History) *Changes {
 		b := &batch{now: c.now(), head: head, publish: c.publish}
 		b.changes.Answered = marks
+		for _, i := range items {
+			h := &History{}
+			if (i.lookup != Lookup{}) {
+				h, histories = &histories[0], histories[1:]
+			}
+			i.refused = i.apply(b, h)
+		}
 		c.compareClocks(b.now, head.At)
-		stands := unsure.ends(head)
-		if !stands {
-			b.apply(items, histories)
-		}
 		saved = b.seal()
-		if link = b.changes.Link; stands {
-			link = *unsure
-		}
 		return saved
 	})
 	if err != nil {
-		if kindOf(err) == Ambiguous && link.Number > 0 {
-			*unsure = link
-		}
 		c.keepMarks(marks)
 		return err
 	}
-	if saved != nil || len(link.Digests) > 0 {
-		c.hooks.Committed(len(link.Digests), time.Since(began))
+	if saved != nil {
+		c.hooks.Committed(len(saved.Link.Digests), time.Since(began))
 	}
 	return nil
-}
-
-// apply runs every item; histories are those of the items that asked for one.
-func (b *batch) apply(items []*item, histories []History) {
-	for _, i := range items {
-		h := &History{}
-		if (i.lookup != Lookup{}) {
-			h, histories = &histories[0], histories[1:]
-		}
-		i.refused = i.apply(b, h)
-	}
-}
-
-// ends tells whether the ledger ends with l.
-func (l *Link) ends(head Head) bool {
-	return l.Number > 0 && l.Number == head.Link && l.Hash == head.Hash
 }
 
 // down fails the batch, closes the gate and waits until the store can be written again; whoever comes
@@ -244,7 +222,7 @@ func (c *committer) probe(kill context.Context) error {
 // mark writes the marks that no commit came for; what fails is tried with the next.
 func (c *committer) mark(kill context.Context) {
 	if c.hasMarks() {
-		_ = c.transact(kill, nil, &Link{}) // its failure is the next commit's to tell
+		_ = c.transact(kill, nil) // its failure is the next commit's to tell
 	}
 }
 

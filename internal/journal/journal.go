@@ -71,7 +71,12 @@ func (j *Journal) Analyze(ctx context.Context, a *Analysis) (Recorded, error) {
 	var r Recorded
 	err := j.submit(ctx, &item{
 		lookup: Lookup{Subject: a.Subject, Identity: a.Identity},
-		apply:  func(b *batch, h *History) error { r = b.analyze(a, h); return nil },
+		apply: func(b *batch, h *History) error {
+			if again := b.analyze(a, h); !again.recalls(&r) {
+				r = again
+			}
+			return nil
+		},
 	})
 	if err != nil {
 		return Recorded{}, err
@@ -89,7 +94,12 @@ func (j *Journal) Conclude(ctx context.Context, o *Outcome) (Concluded, error) {
 	var c Concluded
 	err := j.submit(ctx, &item{
 		lookup: Lookup{Subject: o.Subject},
-		apply:  func(b *batch, h *History) error { c = b.conclude(o, h); return nil },
+		apply: func(b *batch, h *History) error {
+			if again := b.conclude(o, h); again.Changed || again.Episode != c.Episode {
+				c = again
+			} // else an earlier try was committed after all
+			return nil
+		},
 	})
 	if err != nil {
 		return Concluded{}, err
@@ -103,7 +113,14 @@ func (j *Journal) Review(ctx context.Context, r *Review) (Reviewed, error) {
 	var done Reviewed
 	err := j.submit(ctx, &item{
 		lookup: Lookup{Subject: r.Subject, DeadLetter: r.DeadLetter},
-		apply:  func(b *batch, h *History) (err error) { done, err = b.review(r, h); return err },
+		apply: func(b *batch, h *History) error {
+			again, err := b.review(r, h)
+			if errors.Is(err, ErrInvalidRetryState) && done.Episode.Number > 0 && done.Episode == h.Episode {
+				return nil // an earlier try was committed after all
+			}
+			done = again
+			return err
+		},
 	})
 	if err != nil {
 		return Reviewed{}, err

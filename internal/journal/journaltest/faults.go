@@ -47,6 +47,13 @@ func (m *Memory) Fail(n int, f Fault) {
 	}
 }
 
+// Heal forgets the faults that have not struck yet.
+func (m *Memory) Heal() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.faults.next = nil
+}
+
 // SetDown makes everything fail as Unavailable, Probe too, until it is called with false.
 func (m *Memory) SetDown(down bool) {
 	m.mu.Lock()

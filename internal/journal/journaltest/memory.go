@@ -15,7 +15,7 @@ import (
 // Memory keeps a journal in memory, deliberately simple. It implements journal.Store and journal.Reader, is
 // safe for concurrent use, and works inside a bubble of testing/synctest: it waits on contexts and timers only.
 // What goes in and comes out is copied; times are kept in milliseconds, as every store keeps them.
-// Fail, SetDown and Delay play faults; Unstorable marks what it refuses.
+// Fail, Heal, SetDown and Delay play faults; Unstorable marks what it refuses.
 type Memory struct {
 	mu       sync.Mutex
 	subjects []*subject // the one with key k at k−1

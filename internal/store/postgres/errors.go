@@ -38,8 +38,16 @@ func kindOf(err error, committing bool) journal.Kind {
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok && isData(e) {
 		return journal.Invalid
 	}
+	if _, ok := errors.AsType[unfit](err); ok {
+		return journal.Invalid
+	}
 	return journal.Unavailable
 }
+
+// unfit is what changes are refused with before they are sent.
+type unfit string
+
+func (u unfit) Error() string { return string(u) }
 
 // isData tells whether what was to be saved is what is wrong.
 func isData(e *pgconn.PgError) bool {
@@ -55,6 +63,9 @@ func class(e *pgconn.PgError) string { return e.Code[:min(2, len(e.Code))] }
 
 // usableAfter tells whether a connection can be used after an error, once its transaction is rolled back.
 func usableAfter(err error) bool {
+	if _, ok := errors.AsType[unfit](err); ok {
+		return true
+	}
 	e, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && e.SeverityUnlocalized == "ERROR" && (isData(e) || e.Code == lockNotGranted || e.Code == canceled)
 }
@@ -78,7 +89,7 @@ func serverText(e *pgconn.PgError) string {
 	said := strings.Join(strings.Fields(e.Message), " ")
 	switch class(e) {
 	case classData: // its message may quote the value
-		said = "a value that the column's type does not take"
+		said = "a value that it does not take"
 	case classIntegrity, classLimit:
 		said += where(e)
 	}
@@ -100,7 +111,7 @@ func (r refusal) Error() string { return r.text }
 func refuse(format string, a ...any) error { return refusal{fmt.Sprintf(format, a...)} }
 
 // openError is an error of Open: Invalid where it is a refusal, Unavailable where it may pass.
-func openError(err error) error {
+func openError(doing string, err error) *journal.StoreError {
 	if e, ok := errors.AsType[*journal.StoreError](err); ok {
 		return e
 	}
@@ -110,9 +121,29 @@ func openError(err error) error {
 		}
 	}
 	if r, ok := errors.AsType[refusal](err); ok {
-		return &journal.StoreError{Kind: journal.Invalid, Err: fmt.Errorf("open the journal in PostgreSQL: %w", r)}
+		return &journal.StoreError{Kind: journal.Invalid, Err: fmt.Errorf("%s: %w", doing, r)}
 	}
-	return &journal.StoreError{Kind: journal.Unavailable, Err: fmt.Errorf("open the journal in PostgreSQL: %w", plain(err))}
+	return &journal.StoreError{Kind: journal.Unavailable, Err: fmt.Errorf("%s: %w", doing, plain(err))}
+}
+
+// migrationError is an error of a migration: what the server refuses to do once, it refuses again.
+func migrationError(err error) *journal.StoreError {
+	const doing = "bring the journal's tables in PostgreSQL up to date"
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.SeverityUnlocalized == "ERROR" && advice(e) == "" && !passes(e) {
+		err = refuse("%s: nothing was changed; go back to the program that ran before, and report this", serverText(e))
+	}
+	return openError(doing, err)
+}
+
+// passes tells whether what a server refuses now, it may do later: connections, conflicts, resources, locks,
+// an operator's doing, the system under it.
+func passes(e *pgconn.PgError) bool {
+	switch class(e) {
+	case "08", "40", "53", "55", "57", "58":
+		return true
+	default:
+		return false
+	}
 }
 
 // advice on what to do about an error that does not pass by itself; empty for one that may.

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"io"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -62,17 +62,19 @@ func TestAServerThatIsStoppedAndStartedUnderLoadLosesNothing(t *testing.T) {
 			const subjects, jobs = 40, 60
 			s, url := ownServer(t)
 			a, b, ctx := open(t, url), open(t, url), within(t)
-			var restarts sync.WaitGroup
-			restarts.Go(func() {
-				for range 3 {
-					pause(ctx, 150*time.Millisecond) // under load, wherever that is just now
-					if err := errors.Join(end.how(s, ctx), s.Restart(ctx)); err != nil {
-						t.Error(err)
-					}
+			var own atomic.Int64
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				run(ctx, t, subjects, jobs, &own, a, b)
+			}()
+			for n := range int64(3) {
+				eventually(t, "another quarter of the jobs is decided", func() bool { return own.Load() >= (n+1)*subjects*jobs/4 })
+				if err := errors.Join(end.how(s, ctx), s.Restart(ctx)); err != nil {
+					t.Fatal(err)
 				}
-			})
-			run(ctx, t, subjects, jobs, a, b)
-			restarts.Wait()
+			}
+			<-done
 			verify(t, url, subjects, jobs)
 		})
 	}

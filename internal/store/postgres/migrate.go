@@ -4,7 +4,6 @@ import (
 	"context"
 	"embed"
 	"errors"
-	"fmt"
 	"io/fs"
 	"slices"
 
@@ -52,11 +51,7 @@ func shippedMigrations() fs.FS {
 	return files
 }
 
-// prepareDatabase checks the server and brings the tables up to date.
-func prepareDatabase(ctx context.Context, config *pgx.ConnConfig) error {
-	return migrate(ctx, config, shippedMigrations())
-}
-
+// migrate checks the server and brings the tables up to date.
 func migrate(ctx context.Context, config *pgx.ConnConfig, files fs.FS) error {
 	newest, err := known(files)
 	if err != nil {
@@ -70,7 +65,7 @@ func migrate(ctx context.Context, config *pgx.ConnConfig, files fs.FS) error {
 		return err
 	}
 	if err := apply(ctx, config, files); err != nil {
-		return fmt.Errorf("bring the tables up to date: %w", err)
+		return migrationError(err)
 	}
 	return nil
 }

@@ -10,6 +10,9 @@ import (
 	"retry-worker/internal/journal"
 )
 
+// opening is what Open and OpenReader do.
+const opening = "open the journal in PostgreSQL"
+
 // DB is a journal that is read and written. Its methods may be called concurrently, by several processes on
 // one database too. Connections that break are replaced.
 type DB struct {
@@ -26,24 +29,24 @@ var _ journal.Store = (*DB)(nil)
 func Open(ctx context.Context, url string) (*DB, error) {
 	c, err := parse(url)
 	if err != nil {
-		return nil, openError(err)
+		return nil, openError(opening, err)
 	}
-	if err := prepareDatabase(ctx, c.ConnConfig); err != nil {
-		return nil, openError(err)
+	if err := migrate(ctx, c.ConnConfig, shippedMigrations()); err != nil {
+		return nil, openError(opening, err)
 	}
 	r, err := readerPool(ctx, c)
 	if err != nil {
-		return nil, openError(err)
+		return nil, openError(opening, err)
 	}
 	w, err := writerPool(ctx, c)
 	if err != nil {
 		r.Close()
-		return nil, openError(err)
+		return nil, openError(opening, err)
 	}
 	db := &DB{Reader: &Reader{r}, writer: w}
 	if err := w.Ping(ctx); err != nil { // the statements fit the tables
 		_ = db.Close()
-		return nil, openError(err)
+		return nil, openError(opening, err)
 	}
 	return db, nil
 }
@@ -52,14 +55,14 @@ func Open(ctx context.Context, url string) (*DB, error) {
 func OpenReader(ctx context.Context, url string) (*Reader, error) {
 	c, err := parse(url)
 	if err != nil {
-		return nil, openError(err)
+		return nil, openError(opening, err)
 	}
 	if err := checkReadable(ctx, c.ConnConfig); err != nil {
-		return nil, openError(err)
+		return nil, openError(opening, err)
 	}
 	pool, err := readerPool(ctx, c)
 	if err != nil {
-		return nil, openError(err)
+		return nil, openError(opening, err)
 	}
 	return &Reader{pool}, nil
 }

@@ -17,8 +17,8 @@ import (
 )
 
 // replica decides on the same jobs as others do, in an order of its own, until all are decided. It tries again
-// what the store could not do, as the journal does, and tells how many decisions were its own.
-func replica(ctx context.Context, db journal.Store, seed uint64, subjects, jobs int) (own int64, err error) {
+// what the store could not do, as the journal does, and counts in own what it decided itself.
+func replica(ctx context.Context, db journal.Store, seed uint64, subjects, jobs int, own *atomic.Int64) error {
 	random := rand.New(rand.NewPCG(seed, 1))
 	for job := range jobs {
 		all := make([]journal.Lookup, subjects)
@@ -29,12 +29,13 @@ func replica(ctx context.Context, db journal.Store, seed uint64, subjects, jobs 
 			size := min(1+random.IntN(20), len(all))
 			n, err := insist(ctx, db, all[:size])
 			if err != nil {
-				return own, err
+				return err
 			}
-			own, all = own+n, all[size:]
+			own.Add(n)
+			all = all[size:]
 		}
 	}
-	return own, nil
+	return nil
 }
 
 // insist records until it is done or ctx ends, and counts what was decided in the try that was.
@@ -142,31 +143,28 @@ func verifyDigests(t *testing.T, c *pgx.Conn, digests []journal.Digest) {
 	}
 }
 
-// run runs replicas side by side on the same jobs and adds up their own decisions.
-func run(ctx context.Context, t *testing.T, subjects, jobs int, dbs ...journal.Store) int64 {
+// run runs replicas side by side on the same jobs and counts in own what each decided itself.
+func run(ctx context.Context, t *testing.T, subjects, jobs int, own *atomic.Int64, dbs ...journal.Store) {
 	t.Helper()
 	var all sync.WaitGroup
-	var own atomic.Int64
 	for i, db := range dbs {
 		all.Go(func() {
-			n, err := replica(ctx, db, uint64(i), subjects, jobs)
-			if err != nil {
+			if err := replica(ctx, db, uint64(i), subjects, jobs, own); err != nil {
 				t.Errorf("replica %d: %v", i, err)
 			}
-			own.Add(n)
 		})
 	}
 	all.Wait()
-	return own.Load()
 }
 
 func TestReplicasWithTheSameJobsDecideEachOnce(t *testing.T) {
 	const subjects, jobs = 60, 20
 	url := realserver.Database(t)
 	ctx := within(t)
-	own := run(ctx, t, subjects, jobs, open(t, url), open(t, url), open(t, url))
-	if own != subjects*jobs {
-		t.Errorf("%d decisions were made, expected %d", own, subjects*jobs)
+	var own atomic.Int64
+	run(ctx, t, subjects, jobs, &own, open(t, url), open(t, url), open(t, url))
+	if own.Load() != subjects*jobs {
+		t.Errorf("%d decisions were made, expected %d", own.Load(), subjects*jobs)
 	}
 	verify(t, url, subjects, jobs)
 }

@@ -54,14 +54,16 @@ var statements = [...]string{
 // takeHead has its row, in a statement of its own, or it would not see what the writer before has saved.
 func loadText() string {
 	return `SELECT l.n, s.key, ` + episodesTable.columns("e") + `, ` + attemptsTable.columns("last") + `, ` +
-		attemptsTable.columns("same") + `, a.last >= same.record, own.state, ` + deadLettersTable.columns("d") + `
+		attemptsTable.columns("same") + `, taken.answer, own.state, ` + deadLettersTable.columns("d") + `
 FROM ` + unnest(lookupsTable.kinds) + ` WITH ORDINALITY AS l (` + lookupsTable.list() + `, n)
 JOIN subjects s ON s.id = l.id AND s.policy = l.policy AND s.tenant = l.tenant
 LEFT JOIN LATERAL (SELECT ` + episodesTable.list() + ` FROM episodes WHERE subject = s.key ORDER BY number DESC LIMIT 1) e ON true
 LEFT JOIN LATERAL (SELECT ` + attemptsTable.list() + ` FROM attempts WHERE subject = s.key ORDER BY number DESC, revision DESC LIMIT 1) last ON true
 LEFT JOIN LATERAL (SELECT ` + attemptsTable.list() + ` FROM attempts WHERE subject = s.key AND identity = l.identity
 	ORDER BY number DESC, revision DESC LIMIT 1) same ON true
-LEFT JOIN LATERAL (SELECT last FROM answered WHERE first <= same.record ORDER BY first DESC LIMIT 1) a ON true
+LEFT JOIN LATERAL (SELECT true AS answer FROM attempts r
+	JOIN LATERAL (SELECT last FROM answered WHERE first <= r.record ORDER BY first DESC LIMIT 1) run ON run.last >= r.record
+	WHERE r.subject = s.key AND r.number = same.number LIMIT 1) taken ON true
 LEFT JOIN dead_letters own ON own.id = same.dead_letter AND own.subject = s.key
 LEFT JOIN dead_letters d ON d.subject = s.key
 	AND d.id = CASE WHEN l.dead_letter = '' THEN e.dead_letter ELSE l.dead_letter END`

@@ -196,6 +196,9 @@ var errNoHead = errors.New("the table ledger_head has no row; restore the databa
 
 // save sends all changes and commits them.
 func (t *transaction) save(head journal.Head, c *journal.Changes) error {
+	if err := errors.Join(t.ctx.Err(), fit(head, c)); err != nil {
+		return err // before anything is put into the pipeline: closing it sends what is in it
+	}
 	save(t, insertSubjects, subjectsTable, c.Subjects)
 	save(t, replaceEpisodes, episodesTable, last(c.Episodes, episodeKey))
 	save(t, insertAttempts, attemptsTable, c.Attempts)
@@ -205,11 +208,23 @@ func (t *transaction) save(head journal.Head, c *journal.Changes) error {
 	save(t, insertAnswered, answeredTable, c.Answered)
 	t.link(head, c)
 	t.send(commitIt)
-	if err := t.ctx.Err(); err != nil {
-		return err // nothing was sent
-	}
 	t.committing = true
 	return t.await(t.settle)
+}
+
+// fit tells whether the link continues the ledger and vouches for all of the changes' records.
+func fit(head journal.Head, c *journal.Changes) error {
+	l, records := &c.Link, len(c.Attempts)+len(c.Entries)
+	switch {
+	case len(l.Digests) != records:
+		return unfit(fmt.Sprintf("a link with %d digests does not vouch for %d records", len(l.Digests), records))
+	case records == 0:
+		return nil
+	case l.Number != head.Link+1 || l.First != head.Record+1 || l.Hash != l.HashAfter(head.Hash):
+		return unfit(fmt.Sprintf("link %d from record %d on does not continue link %d, record %d", l.Number, l.First, head.Link, head.Record))
+	default:
+		return nil
+	}
 }
 
 // link appends to the ledger and moves its head.

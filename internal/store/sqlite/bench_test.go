@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -32,7 +33,9 @@ func benchmarkTransact(b *testing.B, known bool, size int) {
 	next := 0
 	if known {
 		for next < subjects {
-			decideBatch(b, db, 200, &next, 0)
+			if err := decideBatch(b.Context(), db, 200, &next, 0); err != nil {
+				b.Fatal(err)
+			}
 		}
 	}
 	wrap := 0
@@ -43,7 +46,9 @@ func benchmarkTransact(b *testing.B, known bool, size int) {
 	b.ResetTimer()
 	decisions := 0
 	for b.Loop() {
-		decideBatch(b, db, size, &next, wrap)
+		if err := decideBatch(b.Context(), db, size, &next, wrap); err != nil {
+			b.Fatal(err)
+		}
 		decisions += size
 	}
 	b.ReportMetric(float64((cpu(b)-before).Microseconds())/float64(decisions), "cpu-µs/decision")
@@ -55,7 +60,7 @@ func benchmarkTransact(b *testing.B, known bool, size int) {
 }
 
 // decideBatch records one decision each of size subjects, from the next one on, as the journal does.
-func decideBatch(b *testing.B, db *DB, size int, next *int, wrap int) {
+func decideBatch(ctx context.Context, db *DB, size int, next *int, wrap int) error {
 	lookups := make([]journal.Lookup, size)
 	for i := range lookups {
 		n := *next
@@ -64,19 +69,20 @@ func decideBatch(b *testing.B, db *DB, size int, next *int, wrap int) {
 		}
 		*next++
 		id := journal.Identity{byte(*next), byte(*next >> 8), byte(*next >> 16), byte(*next >> 24)}
-		lookups[i] = journal.Lookup{Subject: journal.Subject{Tenant: "<default>", Policy: "tiss-submission", ID: fmt.Sprintf("CLM-BENCH-%d", n)}, Identity: id}
+		lookups[i] = journal.Lookup{Subject: benchSubject(n), Identity: id}
 	}
-	err := db.Transact(b.Context(), lookups, func(head journal.Head, histories []journal.History) *journal.Changes {
+	return db.Transact(ctx, lookups, func(head journal.Head, histories []journal.History) *journal.Changes {
 		return decideAll(head, lookups, histories)
 	})
-	if err != nil {
-		b.Fatal(err)
-	}
+}
+
+func benchSubject(n int) journal.Subject {
+	return journal.Subject{Tenant: "<default>", Policy: "tiss-submission", ID: fmt.Sprintf("CLM-BENCH-%d", n)}
 }
 
 func decideAll(head journal.Head, lookups []journal.Lookup, histories []journal.History) *journal.Changes {
 	c := &journal.Changes{}
-	now := time.Now().UTC()
+	now := time.Now().UTC().Truncate(time.Millisecond)
 	for i := range lookups {
 		h, s := &histories[i], lookups[i].Subject
 		if h.Key == 0 {

@@ -13,10 +13,10 @@ import (
 )
 
 //go:embed migrations/*.sql
-var folder embed.FS
+var scripts embed.FS
 
 // embedded are the migrations that this binary knows.
-var embedded = sub(folder, "migrations")
+var embedded = sub(scripts, "migrations")
 
 func sub(f fs.FS, dir string) fs.FS {
 	s, err := fs.Sub(f, dir)

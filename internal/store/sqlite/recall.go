@@ -44,7 +44,7 @@ const (
 	// worker has made a second.
 	loadAnswered = `SELECT 1 FROM attempts a WHERE a.subject = ? AND a.number = ?
 		AND a.record <= (SELECT last FROM answered WHERE first <= a.record ORDER BY first DESC LIMIT 1) LIMIT 1`
-	loadDeadLetterState = "SELECT state FROM dead_letters WHERE id = ?"
+	loadDeadLetterState = "SELECT state FROM dead_letters WHERE id = ? AND subject = ?"
 )
 
 // recall loads the history of each lookup.
@@ -183,7 +183,7 @@ func (c *connection) recallState(h *journal.History) error {
 		h.SameDeadLetter = h.DeadLetter.State
 		return nil
 	default:
-		row, err := c.row(loadDeadLetterState, id)
+		row, err := c.row(loadDeadLetterState, id, h.Key)
 		if err != nil || row == nil {
 			return err
 		}

@@ -82,6 +82,8 @@ type transaction struct {
 	head      journal.Head
 	histories []journal.History
 	journal.Changes
+	// sealed changes stay as they are.
+	sealed bool
 }
 
 func (x *transaction) record() int64 { return x.head.Record + int64(len(x.Link.Digests)) + 1 }
@@ -127,7 +129,7 @@ func (x *transaction) fail(i int, s journal.Subject, id journal.Identity) *journ
 
 // changes completes the transaction.
 func (x *transaction) changes() *journal.Changes {
-	if len(x.Link.Digests) > 0 {
+	if len(x.Link.Digests) > 0 && !x.sealed {
 		x.Link.At = at(x.head.Link)
 		x.Link = x.Link.After(x.head)
 	}

@@ -1,0 +1,246 @@
+package chaos_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"retry-worker/internal/decision"
+	"retry-worker/internal/gatewaytest"
+	"retry-worker/internal/journal"
+	"retry-worker/internal/worker"
+)
+
+// stub is the stub gateway with the claims that were put into it.
+type stub struct {
+	*gatewaytest.Gateway
+	t    *testing.T
+	name string // of its claims
+	jobs []job
+	next int // number of the next claim
+}
+
+// job is one analysis that was asked for.
+type job struct {
+	key      int64
+	claim    string
+	instance int64 // its process
+	count    int64
+	problem  string
+}
+
+func newStub(t *testing.T, name string) *stub {
+	t.Helper()
+	s := &stub{Gateway: gatewaytest.Start(gatewaytest.Options{}), t: t, name: name}
+	t.Cleanup(s.Close)
+	return s
+}
+
+// The errors by which a claim's analysis ends in one way or another.
+const (
+	passing   = "TIMEOUT - no answer"
+	permanent = "INVALID_PATIENT_DATA"
+	refused   = " " // no text at all (R11)
+)
+
+// problemOf a claim: four of ten are retried for ever, three once before they are given up, two given up at
+// once, one is no input at all.
+func problemOf(claim int, count int64) string {
+	switch claim % 10 {
+	case 0, 1, 2, 3:
+		return passing
+	case 4, 5, 6:
+		if count == 0 {
+			return passing
+		}
+		return permanent
+	case 7, 8:
+		return permanent
+	default:
+		return refused
+	}
+}
+
+// claims puts in n claims that fail for the first time.
+func (s *stub) claims(n int) {
+	fresh := make([]job, n)
+	for i := range fresh {
+		fresh[i] = job{claim: fmt.Sprintf("CLM-%s-%d", s.name, s.next), problem: problemOf(s.next, 0)}
+		s.next++
+	}
+	s.put(fresh)
+}
+
+func (s *stub) put(fresh []job) {
+	values := make([]gatewaytest.Job, len(fresh))
+	for i, j := range fresh {
+		values[i] = gatewaytest.Job{
+			Type: worker.AnalyzeRetry, ProcessInstanceKey: j.instance,
+			Variables: fmt.Sprintf(`{"claimId":%q,"submissionError":%q,"retryCount":%d}`, j.claim, j.problem, j.count),
+		}
+	}
+	for i, key := range s.AddJobs(values...) {
+		fresh[i].key = key
+		if record, _ := s.Job(key); fresh[i].instance == 0 {
+			fresh[i].instance = record.ProcessInstanceKey
+		}
+	}
+	s.jobs = append(s.jobs, fresh...)
+}
+
+// followUps lets the claims whose analysis scheduled a retry fail once more, in the same process with the count
+// that it was given, up to most retries each. from is the first job that is looked at.
+func (s *stub) followUps(from int, most int64) {
+	var again []job
+	for _, j := range s.jobs[from:] {
+		record, _ := s.Job(j.key)
+		if record.State != gatewaytest.Completed || j.count >= most {
+			continue
+		}
+		number := 0
+		_, _ = fmt.Sscanf(j.claim, "CLM-"+s.name+"-%d", &number)
+		again = append(again, job{claim: j.claim, instance: j.instance, count: j.count + 1, problem: problemOf(number, j.count+1)})
+	}
+	if len(again) > 0 {
+		s.put(again)
+	}
+}
+
+// settle waits until nobody has anything more to do with any job. What a dead worker's poll took with it comes
+// back by the engine's clock, which is moved where nothing else happens.
+func (s *stub) settle() {
+	s.t.Helper()
+	idle := time.NewTicker(2 * time.Second)
+	defer idle.Stop()
+	before, deadline := -1, time.Now().Add(patience)
+	for s.Counts().Settled() < len(s.jobs) {
+		if time.Now().After(deadline) {
+			s.t.Fatalf("jobs are stuck: %s", s)
+		}
+		<-idle.C
+		if now := s.Counts().Settled(); now == before {
+			s.Advance(jobTimeout)
+		} else {
+			before = now
+		}
+	}
+}
+
+// said are the different answers of one kind that the gateway received for a job, whether or not they took
+// effect.
+func said(record gatewaytest.JobRecord, of gatewaytest.Method) (different []string, times int) {
+	for _, a := range record.Answers {
+		if a.Method != of {
+			continue
+		}
+		text := a.ErrorCode + a.Message + a.Variables
+		times++
+		if len(different) == 0 || different[0] != text {
+			different = append(different, text)
+		}
+	}
+	return different, times
+}
+
+// answers is what holdAgainst found.
+type answers struct{ attempts, repeated, replayed, rejections int }
+
+// holdAgainst compares what the engine got with what the journal holds: one attempt for each job, one answer
+// that it took, and every other one that was sent for it the same word for word, the time of the retry included.
+func (s *stub) holdAgainst(a *audit) (found answers) {
+	s.t.Helper()
+	report := s.Report()
+	for _, r := range report.Jobs {
+		if r.Settling != 1 {
+			s.t.Errorf("job %d is %v and was settled by %d answers, want one", r.Key, r.State, r.Settling)
+		}
+	}
+	if c := s.Counts(); c.Held > 0 || c.Settled() != len(s.jobs) {
+		s.t.Errorf("jobs are stuck: %s", s)
+	}
+	for i := range s.jobs {
+		s.holdJob(a, &s.jobs[i], &found)
+	}
+	if found.attempts != len(a.records)-len(a.entries)-a.revisions() {
+		s.t.Errorf("%d jobs have attempts, the journal holds %d", found.attempts, len(a.records)-len(a.entries)-a.revisions())
+	}
+	return found
+}
+
+func (s *stub) holdJob(a *audit, j *job, found *answers) {
+	s.t.Helper()
+	record, _ := s.Job(j.key)
+	attempts := a.attempts[j.key]
+	if j.problem == refused {
+		found.rejections++
+		if len(attempts) != 0 || record.State != gatewaytest.Incident {
+			s.t.Errorf("the refused job %d of %s has %d attempts and is %v", j.key, j.claim, len(attempts), record.State)
+		}
+		return
+	}
+	if len(attempts) != 1 {
+		s.t.Errorf("the job %d of %s (count %d) has %d attempts, want one", j.key, j.claim, j.count, len(attempts))
+		return
+	}
+	found.attempts++
+	for _, of := range []gatewaytest.Method{gatewaytest.CompleteJob, gatewaytest.ThrowError, gatewaytest.SetVariables} {
+		different, times := said(record, of)
+		if len(different) > 1 {
+			s.t.Errorf("the job %d of %s was answered differently by %v: %q", j.key, j.claim, of, different)
+		}
+		if of != gatewaytest.SetVariables && times > 1 {
+			found.repeated++
+			if len(record.Activations) > 1 {
+				found.replayed++
+			}
+		}
+	}
+	s.holdOutputs(j, &record, &attempts[0])
+}
+
+// holdOutputs compares the answer with the attempt.
+func (s *stub) holdOutputs(j *job, record *gatewaytest.JobRecord, at *journal.Attempt) {
+	s.t.Helper()
+	var got struct {
+		ShouldRetry                 bool
+		RetryCount                  int64
+		NextRetryTime, DeadLetterID string
+	}
+	for _, answer := range record.Answers {
+		if !answer.Settled {
+			continue
+		}
+		if err := json.Unmarshal([]byte(answer.Variables), &got); err != nil {
+			s.t.Errorf("job %d: its answer's variables: %v", j.key, err)
+		}
+	}
+	next := ""
+	if at.Decision.ShouldRetry() {
+		next = instant(at)
+	}
+	if got.ShouldRetry != at.Decision.ShouldRetry() || got.RetryCount != at.Decision.RetryCount || got.NextRetryTime != next ||
+		got.DeadLetterID != at.DeadLetter || at.AnalysedCount != j.count || (at.Decision.Outcome == decision.PermanentError) != (j.problem == permanent) {
+		s.t.Errorf("job %d of %s: the process got %+v, the journal holds %+v", j.key, j.claim, got, at)
+	}
+}
+
+// handedBack holds every job that was given back against the rule: retries unchanged, no back-off. It returns how
+// many there were.
+func (s *stub) handedBack() (n int) {
+	s.t.Helper()
+	for _, record := range s.Journal() {
+		for _, a := range record.Answers {
+			if a.Method != gatewaytest.FailJob || a.Settled || a.Code != codes.OK {
+				continue
+			}
+			n++
+			if a.Retries != 3 || a.BackOff != 0 {
+				s.t.Errorf("job %d was given back with %d retries and a back-off of %v, want 3 and none", record.Key, a.Retries, a.BackOff)
+			}
+		}
+	}
+	return n
+}

@@ -1,0 +1,573 @@
+package journal_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"retry-worker/internal/decision"
+	"retry-worker/internal/journal"
+	"retry-worker/internal/journal/journaltest"
+)
+
+// bench is a journal on a Memory with its hooks written down, in a bubble where time is fake.
+type bench struct {
+	*testing.T
+	memory     *journaltest.Memory
+	journal    *journal.Journal
+	stop, kill context.CancelFunc
+	ran        chan struct{} // closed when Run has returned
+	committed  []int         // records of each
+	open       []bool
+	reasons    []error
+	behind     []time.Duration
+}
+
+// onBench runs a test with a journal; it must leave no goroutine behind.
+func onBench(t *testing.T, test func(t *testing.T, b *bench)) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &bench{T: t, memory: journaltest.New()}
+		b.journal = b.replica(time.Now)
+		test(t, b)
+		b.stop()
+		<-b.ran
+		b.kill()
+	})
+}
+
+// replica is a journal of its own on the same store. The last one made is stopped at the end.
+func (b *bench) replica(now func() time.Time) *journal.Journal {
+	j := journal.New(b.memory, now, nil, journal.Hooks{
+		Committed: func(records int, _ time.Duration) { b.committed = append(b.committed, records) },
+		Open:      func(open bool, reason error) { b.open, b.reasons = append(b.open, open), append(b.reasons, reason) },
+		Behind:    func(by time.Duration) { b.behind = append(b.behind, by) },
+	})
+	var stop, kill context.Context
+	stop, b.stop = context.WithCancel(context.Background())
+	kill, b.kill = context.WithCancel(context.Background())
+	ran := make(chan struct{})
+	b.ran = ran
+	go func() { j.Run(stop, kill); close(ran) }()
+	return j
+}
+
+// failure of the claim CLM-<n>-1, told by the job with that key.
+func failure(id string, job int64) *journal.Analysis {
+	f, rejection := tiss.Read(decision.Variables{ID: decision.Text(id), Error: `"TIMEOUT"`, RetryCount: "0"})
+	if rejection != nil {
+		panic(rejection)
+	}
+	a := &journal.Analysis{Subject: journal.Subject{Tenant: journal.DefaultTenant, Policy: tiss.Name, ID: id}, JobKey: job,
+		ElementInstanceKey: job * 10, ProcessInstanceKey: 100, Rule: decision.RNBIL005, Policy: tiss, Failure: &f, Error: "TIMEOUT", ReceivedAt: time.Now()}
+	a.Identity = journal.IdentityOf(a)
+	return a
+}
+
+func claim(n int) string { return fmt.Sprintf("CLM-%d-1", n) }
+
+// answer of a call that runs beside the test.
+type answer struct {
+	recorded journal.Recorded
+	err      error
+	after    time.Duration
+}
+
+// ask has the analyses asked at once, in their order, and gives what they will be answered.
+func (b *bench) ask(ctx context.Context, analyses ...*journal.Analysis) []chan answer {
+	var answers []chan answer
+	for _, a := range analyses {
+		c := make(chan answer, 1)
+		began := time.Now()
+		go func() {
+			r, err := b.journal.Analyze(ctx, a)
+			c <- answer{r, err, time.Since(began)}
+		}()
+		synctest.Wait()
+		answers = append(answers, c)
+	}
+	return answers
+}
+
+// failures of n claims, the first of which is number from.
+func failures(from, n int) []*journal.Analysis {
+	var all []*journal.Analysis
+	for i := from; i < from+n; i++ {
+		all = append(all, failure(claim(i), int64(i)))
+	}
+	return all
+}
+
+// sizes of the transactions so far: how many subjects each looked up.
+func (b *bench) sizes() []int {
+	var sizes []int
+	for _, t := range b.memory.Transactions() {
+		sizes = append(sizes, len(t.Subjects))
+	}
+	return sizes
+}
+
+func (b *bench) wantSizes(want ...int) {
+	b.Helper()
+	if got := b.sizes(); !slices.Equal(got, want) {
+		b.Errorf("transactions of %v subjects, want %v", got, want)
+	}
+}
+
+// recorded waits for an answer, which must be a decision.
+func (b *bench) recorded(c chan answer) answer {
+	b.Helper()
+	a := <-c
+	if a.err != nil {
+		b.Fatalf("analysis failed: %v", a.err)
+	}
+	return a
+}
+
+func TestLoneCallerIsCommittedAtOnce(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		for i := range 3 {
+			if a := b.recorded(b.ask(t.Context(), failure(claim(i), 7))[0]); a.after != 0 {
+				t.Errorf("waited %s for others that never came", a.after)
+			}
+		}
+		b.wantSizes(1, 1, 1)
+		if !slices.Equal(b.committed, []int{1, 1, 1}) {
+			t.Errorf("told of commits of %v records", b.committed)
+		}
+	})
+}
+
+func TestWaitingCallersShareACommit(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.memory.Delay(10 * time.Millisecond)
+		answers := b.ask(t.Context(), failures(0, 401)...)
+		for i, c := range answers {
+			want := 10 * time.Millisecond // the first alone, then 256, then the rest
+			if i > 0 {
+				want *= 2
+			}
+			if i > 256 {
+				want += 10 * time.Millisecond
+			}
+			if a := b.recorded(c); a.after != want || a.recorded.How != journal.Fresh {
+				t.Fatalf("claim %d was %s after %s, want fresh after %s", i, a.recorded.How, a.after, want)
+			}
+		}
+		b.wantSizes(1, 256, 144)
+		if err := verifyLedger(b.memory); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestSubjectTwiceTakesTurns(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.memory.Delay(10 * time.Millisecond)
+		b.ask(t.Context(), failure(claim(1), 1))
+		// Four of one claim and two of others wait for the next commit.
+		answers := b.ask(t.Context(), failure(claim(2), 2), failure(claim(2), 3), failure(claim(3), 4), failure(claim(2), 5), failure(claim(4), 6), failure(claim(2), 7))
+		for i, number := range []int64{1, 2, 1, 3, 1, 4} {
+			if a := b.recorded(answers[i]); a.recorded.Attempt.Number != number {
+				t.Errorf("call %d became attempt %d of its claim, want %d", i, a.recorded.Attempt.Number, number)
+			}
+		}
+		b.wantSizes(1, 3, 1, 1, 1)
+	})
+}
+
+func TestOnlyTheBadItemIsRefused(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.memory.Delay(10 * time.Millisecond)
+		bad := "CLM-" + journaltest.Unstorable + "-1"
+		answers := b.ask(t.Context(), failure(claim(0), 1), failure(claim(1), 2), failure(bad, 3), failure(claim(3), 4))
+		for i, c := range answers {
+			a := <-c
+			if isBad := i == 2; errors.Is(a.err, journal.ErrInvalid) != isBad || a.err != nil != isBad {
+				t.Errorf("call %d: %v", i, a.err)
+			}
+		}
+		b.wantSizes(1, 3, 1, 1, 1)
+		if !b.journal.Await(t.Context()) || len(b.open) > 0 {
+			t.Errorf("the journal went down for one bad item: %v", b.open)
+		}
+		if n := b.memory.Head().Record; n != 3 {
+			t.Errorf("%d records, want those of the 3 good ones", n)
+		}
+	})
+}
+
+func TestStoreFailsOnceOrTwice(t *testing.T) {
+	for _, fault := range []journaltest.Fault{
+		{Kind: journal.Unavailable}, {Kind: journal.Ambiguous}, {Kind: journal.Ambiguous, After: true},
+	} {
+		onBench(t, func(t *testing.T, b *bench) {
+			b.memory.Fail(2, fault)
+			a := b.recorded(b.ask(t.Context(), failure(claim(1), 1))[0])
+			if a.recorded.How != journal.Fresh || a.recorded.Attempt.Number != 1 || a.after != 500*time.Millisecond {
+				t.Errorf("%+v: %s attempt %d after %s, want the first, fresh, after two pauses of 500 ms", fault, a.recorded.How, a.recorded.Attempt.Number, a.after)
+			}
+			if n := b.memory.Head().Record; n != 1 || len(b.open) > 0 {
+				t.Errorf("%+v: %d records, want 1; told %v", fault, n, b.open)
+			}
+		})
+	}
+}
+
+func TestStoreGoesDownAndComesBack(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.memory.SetDown(true)
+		// Two of the same claim: the second waits for the next transaction, and is told as well.
+		answers := b.ask(t.Context(), failure(claim(1), 1), failure(claim(2), 2), failure(claim(2), 3))
+		for i, c := range answers {
+			if a := <-c; !errors.Is(a.err, journal.ErrUnavailable) || a.after != 500*time.Millisecond {
+				t.Errorf("call %d: %v after %s, want unavailable after 500 ms", i, a.err, a.after)
+			}
+		}
+		b.wantSizes(1, 1, 1)
+		if !slices.Equal(b.open, []bool{false}) || !errors.Is(b.reasons[0], journal.ErrUnavailable) {
+			t.Fatalf("told %v, %v", b.open, b.reasons)
+		}
+		if a := <-b.ask(t.Context(), failure(claim(3), 4))[0]; !errors.Is(a.err, journal.ErrUnavailable) || a.after != 0 {
+			t.Errorf("while down: %v after %s, want unavailable at once", a.err, a.after)
+		}
+		b.wantSizes(1, 1, 1) // nobody tried
+
+		impatient, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if b.journal.Await(impatient) {
+			t.Error("the gate is open while the store is down")
+		}
+		b.memory.SetDown(false)
+		began := time.Now()
+		if !b.journal.Await(t.Context()) || time.Since(began) > 250*time.Millisecond {
+			t.Errorf("open again after %s", time.Since(began))
+		}
+		if !slices.Equal(b.open, []bool{false, true}) || b.reasons[1] != nil {
+			t.Errorf("told %v, %v", b.open, b.reasons)
+		}
+		b.recorded(b.ask(t.Context(), failure(claim(1), 1))[0])
+		if !b.journal.Await(t.Context()) {
+			t.Error("the gate does not stay open")
+		}
+	})
+}
+
+func TestHangingStoreIsBounded(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.memory.Fail(3, journaltest.Fault{Hang: true})
+		a := <-b.ask(t.Context(), failure(claim(1), 1))[0]
+		if want := 3*2500*time.Millisecond + 500*time.Millisecond; !errors.Is(a.err, journal.ErrUnavailable) || a.after != want {
+			t.Errorf("%v after %s, want unavailable after %s", a.err, a.after, want)
+		}
+	})
+}
+
+// TestAmbiguousBesideAnotherWriter: the first try was committed, and another replica wrote before the second.
+func TestAmbiguousBesideAnotherWriter(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		stop, stopped := b.stop, b.ran
+		one, two := b.journal, b.replica(time.Now)
+		beside := func(record string, call func() error) {
+			b.memory.Fail(1, journaltest.Fault{Kind: journal.Ambiguous, After: true})
+			done := make(chan error, 1)
+			go func() { done <- call() }()
+			synctest.Wait() // it pauses before its second try
+			if _, err := two.Analyze(t.Context(), failure("CLM-"+record+"-2", 9)); err != nil {
+				t.Fatal(err)
+			}
+			if err := <-done; err != nil {
+				t.Errorf("%s: %v", record, err)
+			}
+		}
+		subject := failure(claim(1), 1).Subject
+		var recorded journal.Recorded
+		beside("analysis", func() (err error) { recorded, err = one.Analyze(t.Context(), deadly(claim(1), 1)); return })
+		if recorded.How != journal.Fresh || recorded.Attempt.Number != 1 {
+			t.Errorf("the analysis is %s attempt %d, want the first, fresh", recorded.How, recorded.Attempt.Number)
+		}
+		beside("review", func() error {
+			done, err := one.Review(t.Context(), &journal.Review{Subject: subject, DeadLetter: recorded.Attempt.DeadLetter, Force: true, Reason: "teste", By: "ana"})
+			if done.RetryCount != 6 {
+				t.Errorf("goes on with %d, want 6", done.RetryCount)
+			}
+			return err
+		})
+		beside("outcome", func() error {
+			c, err := one.Conclude(t.Context(), &journal.Outcome{Subject: subject, Success: true})
+			if !c.Changed || c.Episode.State != journal.Recovered {
+				t.Errorf("the outcome changed %t, the episode is %s", c.Changed, c.Episode.State)
+			}
+			return err
+		})
+		if n := b.memory.Head().Record; n != 6 {
+			t.Errorf("%d records, want one of each of 6 calls", n)
+		}
+		stop()
+		<-stopped
+	})
+}
+
+// deadly is a failure at the limit.
+func deadly(id string, job int64) *journal.Analysis {
+	a := failure(id, job)
+	a.Failure.RetryCount = 5
+	return a
+}
+
+func TestMarks(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		first := b.recorded(b.ask(t.Context(), failure(claim(1), 1))[0]).recorded
+		b.journal.Answered(&first)
+		b.journal.Answered(&first) // told twice
+		if synctest.Wait(); b.memory.Answered(1) {
+			t.Error("a mark costs a commit of its own at once")
+		}
+		// It goes with the next commit.
+		second := b.recorded(b.ask(t.Context(), failure(claim(2), 2))[0]).recorded
+		if !b.memory.Answered(1) || b.memory.Answered(2) {
+			t.Error("the mark did not go with the next commit")
+		}
+		// Or within a second without traffic.
+		b.journal.Answered(&second)
+		time.Sleep(time.Second)
+		if synctest.Wait(); !b.memory.Answered(2) {
+			t.Error("the mark was not written within a second")
+		}
+		// A decision that is another job's, or marked already, is not marked.
+		other := failure(claim(2), 3)
+		other.ProcessInstanceKey = 101
+		duplicate := b.recorded(b.ask(t.Context(), other)[0]).recorded
+		b.journal.Answered(&duplicate)
+		b.journal.Answered(&journal.Recorded{})
+		n := len(b.memory.Transactions())
+		time.Sleep(time.Minute)
+		if got := len(b.memory.Transactions()); got != n || duplicate.How != journal.Replayed {
+			t.Errorf("%d transactions while nothing waits; the duplicate was %s", got-n, duplicate.How)
+		}
+	})
+}
+
+func TestMarksOutliveFailedCommits(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		var all []journal.Recorded
+		for _, c := range b.ask(t.Context(), failures(1, 9)...) {
+			all = append(all, b.recorded(c).recorded)
+		}
+		mark := func(records ...int) {
+			for _, i := range records {
+				b.journal.Answered(&all[i-1])
+			}
+		}
+		mark(3, 1, 2, 7)
+		b.memory.Fail(1, journaltest.Fault{Kind: journal.Ambiguous, After: true})
+		b.memory.Fail(2, journaltest.Fault{Kind: journal.Unavailable})
+		time.Sleep(1500 * time.Millisecond) // the first failed
+		mark(4, 9)
+		b.memory.Fail(3, journaltest.Fault{Kind: journal.Unavailable})
+		if a := <-b.ask(t.Context(), failure(claim(20), 20))[0]; a.err == nil {
+			t.Fatal("the commit that should fail did not")
+		}
+		b.memory.Heal()
+		mark(5)
+		time.Sleep(5 * time.Second)
+		for i := int64(1); i <= 9; i++ {
+			if want := i != 6 && i != 8; b.memory.Answered(i) != want {
+				t.Errorf("record %d is marked: %t", i, !want)
+			}
+		}
+	})
+}
+
+func TestStopFlushes(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		first := b.recorded(b.ask(t.Context(), failure(claim(0), 1))[0]).recorded
+		b.memory.Delay(time.Second)
+		answers := b.ask(t.Context(), append(failures(1, 300), failure(claim(1), 999))...)
+		b.journal.Answered(&first)
+		b.stop()
+		for _, c := range answers {
+			b.recorded(c)
+		}
+		<-b.ran
+		if !b.memory.Answered(1) {
+			t.Error("the last mark is lost")
+		}
+		if a := <-b.ask(t.Context(), failure(claim(9), 9))[0]; !errors.Is(a.err, journal.ErrUnavailable) {
+			t.Errorf("after the end: %v, want unavailable", a.err)
+		}
+	})
+}
+
+func TestStopWhileDown(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.memory.SetDown(true)
+		<-b.ask(t.Context(), failure(claim(1), 1))[0]
+		began := time.Now()
+		b.stop()
+		<-b.ran
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("stopped after %s", took)
+		}
+		if !slices.Equal(b.open, []bool{false}) {
+			t.Errorf("told %v", b.open)
+		}
+	})
+}
+
+// TestStopWithHangingStore: three tries, and then nobody waits for three more.
+func TestStopWithHangingStore(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.memory.Fail(1000, journaltest.Fault{Hang: true})
+		answers := b.ask(t.Context(), failures(0, 300)...)
+		b.stop()
+		for i, c := range answers {
+			if a := <-c; !errors.Is(a.err, journal.ErrUnavailable) || a.after > 10*time.Second {
+				t.Fatalf("call %d: %v after %s", i, a.err, a.after)
+			}
+		}
+		<-b.ran
+	})
+}
+
+func TestKillReturnsAtOnce(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.memory.Fail(1, journaltest.Fault{Hang: true})
+		answers := b.ask(t.Context(), failures(1, 300)...)
+		began := time.Now()
+		b.kill()
+		for _, c := range answers {
+			if a := <-c; !errors.Is(a.err, journal.ErrUnavailable) {
+				t.Fatalf("%v, want unavailable", a.err)
+			}
+		}
+		if <-b.ran; time.Since(began) > 0 {
+			t.Errorf("ended %s after the kill", time.Since(began))
+		}
+	})
+}
+
+func TestKillWhileDown(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.memory.SetDown(true)
+		<-b.ask(t.Context(), failure(claim(1), 1))[0]
+		began := time.Now()
+		b.kill()
+		if <-b.ran; time.Since(began) > 0 {
+			t.Errorf("ended %s after the kill", time.Since(began))
+		}
+	})
+}
+
+func TestCallersLeave(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.memory.Delay(time.Minute) // beyond the bound: nothing is ever committed
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		// The queue holds 1,024; who comes later waits to be let in, and leaves as well.
+		for i, c := range b.ask(ctx, failures(0, 1100)...) {
+			if a := <-c; !errors.Is(a.err, context.DeadlineExceeded) || a.after != 100*time.Millisecond {
+				t.Fatalf("call %d: %v after %s", i, a.err, a.after)
+			}
+		}
+		if err := b.journal.Reject(ctx, &journal.Refusal{Rejection: &decision.Rejection{}}); !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+		if _, err := b.journal.Conclude(ctx, &journal.Outcome{Subject: failure(claim(1), 1).Subject}); !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+	})
+}
+
+// TestLateCallersAreToldTheEnd: nobody waits for a journal that has ended, wherever he stands.
+func TestLateCallersAreToldTheEnd(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.memory.Fail(1, journaltest.Fault{Hang: true})
+		answers := b.ask(t.Context(), failures(0, 1100)...)
+		b.kill()
+		for i, c := range answers {
+			if a := <-c; !errors.Is(a.err, journal.ErrUnavailable) {
+				t.Fatalf("call %d: %v, want unavailable", i, a.err)
+			}
+		}
+	})
+}
+
+func TestRejectionsShareACommit(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.memory.Delay(10 * time.Millisecond)
+		b.ask(t.Context(), failure(claim(1), 1))
+		done := make(chan error, 3)
+		for range 3 {
+			go func() {
+				done <- b.journal.Reject(t.Context(), &journal.Refusal{JobKey: 7, Rejection: &decision.Rejection{
+					Code: decision.UnknownPolicy, Variable: "retryPolicy", Found: "CPF 123.456.789-09\x00", Expected: "one of tiss-submission"}})
+			}()
+		}
+		for range 3 {
+			if err := <-done; err != nil {
+				t.Fatal(err)
+			}
+		}
+		b.wantSizes(1, 0)
+		entries := b.memory.Entries()
+		if len(entries) != 3 || (entries[0].Subject != journal.Subject{}) {
+			t.Fatalf("%d entries, of %v", len(entries), entries[0].Subject)
+		}
+		if body := entries[0].Body; strings.Contains(body, "123.456") || strings.Contains(body, `\u0000`) || !strings.Contains(body, "UNKNOWN_POLICY") {
+			t.Errorf("the audit has %s", body)
+		}
+	})
+}
+
+func TestClockBehindAnotherWriter(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		stop, stopped := b.stop, b.ran
+		ahead := b.journal
+		lag := 5 * time.Minute
+		b.journal = b.replica(func() time.Time { return time.Now().Add(-lag) })
+		record := func(j *journal.Journal, n int) {
+			if _, err := j.Analyze(t.Context(), failure(claim(n), int64(n))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		record(ahead, 1)
+		record(b.journal, 2) // behind the head
+		record(ahead, 3)
+		record(b.journal, 4) // told once is enough
+		if want := []time.Duration{lag}; !slices.Equal(b.behind, want) {
+			t.Errorf("told %v behind, want %v", b.behind, want)
+		}
+		lag = 0
+		record(ahead, 5)
+		record(b.journal, 6)
+		lag = 2 * time.Minute
+		record(ahead, 7)
+		record(b.journal, 8)
+		if want := []time.Duration{5 * time.Minute, 2 * time.Minute}; !slices.Equal(b.behind, want) {
+			t.Errorf("told %v behind, want %v", b.behind, want)
+		}
+		stop()
+		<-stopped
+	})
+}
+
+func TestErrorsOfReview(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		subject := failure(claim(1), 1).Subject
+		_, err := b.journal.Review(t.Context(), &journal.Review{Subject: subject, DeadLetter: "none"})
+		if !errors.Is(err, journal.ErrDeadLetterUnknown) || err.Error() != "job_not_found" {
+			t.Error(err)
+		}
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		b.memory.Delay(time.Second)
+		if _, err := b.journal.Review(ended, &journal.Review{Subject: subject}); !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,245 @@
+package journal_test
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"retry-worker/internal/decision"
+)
+
+// oracle re-states "Identity and episodes, exactly" and R17 for one subject, naively: it keeps everything that
+// ever happened in lists, and asks of each sentence of the text whether it applies.
+type oracle struct {
+	attempts []told
+	episodes []stretch
+	letters  []string // states
+}
+
+// told is what was told to a job.
+type told struct {
+	identity     string
+	job, element int64
+	answered     bool
+	count        int64 // analysed
+	retry        bool
+	outcome      decision.Outcome
+	class        decision.ErrorClassification
+	delay        time.Duration
+	next         time.Time
+	letter       int // −1 for none
+}
+
+// stretch is an episode.
+type stretch struct {
+	state    string
+	instance int64
+	retries  int64
+	next     time.Time
+	letter   int // −1 for none
+}
+
+func (o *oracle) open() *stretch {
+	if n := len(o.episodes); n > 0 && slices.Contains([]string{"scheduled", "dead", "reprocessing"}, o.episodes[n-1].state) {
+		return &o.episodes[n-1]
+	}
+	return nil
+}
+
+// close ends the open episode; what is said of its dead letter follows.
+func (o *oracle) close(state, letter string) {
+	e := o.open()
+	if e.letter >= 0 {
+		o.letters[e.letter] = letter
+	}
+	e.state, e.letter, e.next = state, -1, time.Time{}
+}
+
+// verdict tells what an error text is, by how the generator made it.
+func verdict(c *call) decision.ErrorClassification {
+	return map[string]decision.ErrorClassification{
+		"TIMEOUT": decision.Transient, "HTTP 503": decision.Transient, "DUPLICATE_CLAIM": decision.Permanent,
+		"INSURANCE_EXPIRED after TIMEOUT": decision.Permanent, "what is this": decision.Unknown, "": "",
+	}[c.Error]
+}
+
+const limit, total = 5, 48 * time.Hour
+
+func (o *oracle) analyze(c *call, now time.Time) string {
+	identity := fmt.Sprint(c.Job, c.Element, c.Instance, c.Count, c.Error)
+	same := -1
+	for i := range o.attempts {
+		if o.attempts[i].identity == identity {
+			same = i
+		}
+	}
+	// "Same identity → the recorded decision … an answered identity replays only while its dead letter is open"
+	if same >= 0 {
+		a := &o.attempts[same]
+		if !a.answered || a.letter >= 0 && o.letters[a.letter] == "open" {
+			return o.again(same, now)
+		}
+	}
+	e := o.open()
+	// "abandoned (past due by more than the policy's total limit)"
+	gone := e != nil && e.state != "dead" && now.After(e.next.Add(total))
+	count, raised := int64(c.Count), int64(-1)
+	if c.Count < 0 { // R9
+		count = 0
+		if e != nil && !gone {
+			count = e.retries
+		}
+	}
+	joins := false
+	if e != nil && !gone && same < 0 {
+		last := &o.attempts[len(o.attempts)-1]
+		switch {
+		case e.instance == c.Instance: // "raised to it with a warning"
+			joins = true
+			floor := e.retries
+			if last.job == c.Job && last.element == c.Element {
+				floor = last.count
+			}
+			if c.Count < 0 {
+				count = floor
+			} else if count < floor {
+				count, raised = floor, int64(c.Count)
+			}
+		case e.state != "dead" && count == e.retries: // "joins the episode only at the next count"
+			joins = true
+		case e.state == "scheduled" && count == last.count && last.next.After(now) && count < limit && verdict(c) == last.class: // R18
+			return o.tell("replayed", len(o.attempts)-1, -1)
+		}
+	}
+	return o.decide(c, identity, count, raised, joins, gone, now)
+}
+
+// again is the recorded decision, based anew where its time has passed.
+func (o *oracle) again(i int, now time.Time) string {
+	a := &o.attempts[i]
+	if !a.retry || a.next.After(now) {
+		return o.tell("replayed", i, -1)
+	}
+	follows := i == len(o.attempts)-1 && o.open() != nil && o.open().state == "scheduled"
+	a.next = now.Truncate(time.Second).Add(a.delay)
+	a.answered = false
+	if follows {
+		o.open().next = a.next
+	}
+	return o.tell("rebased", i, -1)
+}
+
+// decide is R1 on a count, and what it leaves behind.
+func (o *oracle) decide(c *call, identity string, count, raised int64, joins, gone bool, now time.Time) string {
+	a := told{identity: identity, job: c.Job, element: c.Element, count: count, class: verdict(c), letter: -1}
+	switch {
+	case count >= limit:
+		a.outcome = decision.MaxRetriesExceeded
+	case c.Error == "":
+		return "rejected"
+	case a.class == decision.Permanent:
+		a.outcome = decision.PermanentError
+	default:
+		a.outcome, a.retry = decision.Retry, true
+		f := decision.Failure{ID: ids[c.ID], Error: c.Error, RetryCount: count, HasRetryCount: true}
+		d := decision.Decide(&f, tiss, decision.Past{}, now) // for the length of the backoff alone
+		a.delay, a.next = d.Backoff.Delay, d.NextRetryTime
+	}
+	if a.class == "" {
+		a.class = decision.Unknown
+	}
+	if !joins {
+		if e := o.open(); e != nil {
+			state := "superseded"
+			if gone {
+				state = "abandoned"
+			}
+			o.close(state, "superseded")
+		}
+		o.episodes = append(o.episodes, stretch{letter: -1})
+	}
+	e := &o.episodes[len(o.episodes)-1]
+	if e.letter >= 0 && (!a.retry || o.letters[e.letter] == "open") {
+		o.letters[e.letter] = "superseded"
+		e.letter = -1
+	}
+	e.instance, e.next = c.Instance, a.next
+	if a.retry {
+		e.state, e.retries = "scheduled", count+1
+	} else {
+		o.letters = append(o.letters, "open")
+		a.letter = len(o.letters) - 1
+		e.state, e.retries, e.letter = "dead", count, a.letter
+	}
+	o.attempts = append(o.attempts, a)
+	return o.tell("fresh", len(o.attempts)-1, raised)
+}
+
+// tell in the words of world.tell.
+func (o *oracle) tell(how string, i int, raised int64) string {
+	a := &o.attempts[i]
+	count := a.count
+	next := "-"
+	if a.retry {
+		count++
+		next = clock(a.next)
+	}
+	return fmt.Sprintf("%s %s %s %d next %s attempt %d raised %d", how, a.outcome, a.class, count, next, i+1, raised)
+}
+
+func (o *oracle) outcome(c *call, now time.Time) string {
+	e := o.open()
+	switch {
+	case e == nil:
+		return "unchanged"
+	case c.Success:
+		o.close("recovered", "recovered")
+	case e.state == "dead" || e.next.After(now): // "ends it dead unless a retry is pending"
+		return "unchanged"
+	default:
+		if e.letter >= 0 {
+			o.letters[e.letter] = "superseded"
+		}
+		o.letters = append(o.letters, "open")
+		e.state, e.letter, e.next = "dead", len(o.letters)-1, time.Time{}
+	}
+	return "changed"
+}
+
+// review is R17's table, on the latest dead letter.
+func (o *oracle) review(c *call, now time.Time) string {
+	if len(o.letters) == 0 {
+		return "job_not_found"
+	}
+	latest := len(o.letters) - 1
+	if o.letters[latest] != "open" {
+		return "invalid_retry_state"
+	}
+	e := o.open()
+	switch {
+	case c.Discard:
+		count := e.retries
+		o.close("discarded", "discarded")
+		return fmt.Sprint("goes on with ", count)
+	case e.retries >= limit && !c.Force:
+		return "max_retries_exceeded"
+	case c.Force && c.Fresh:
+		e.state, e.letter = "superseded", -1
+		o.episodes = append(o.episodes, stretch{instance: e.instance})
+	default:
+		e.retries++
+	}
+	o.letters[latest] = "reprocessing"
+	e = &o.episodes[len(o.episodes)-1]
+	e.state, e.letter, e.next = "reprocessing", latest, now.Add(10*time.Minute)
+	return fmt.Sprint("goes on with ", e.retries)
+}
+
+// states of all episodes and dead letters, in the words of world.states.
+func (o *oracle) states() string {
+	text := ""
+	for _, e := range o.episodes {
+		text += fmt.Sprintf("%s of %d at %d next %s; ", e.state, e.instance, e.retries, clock(e.next))
+	}
+	return text + fmt.Sprint(o.letters)
+}

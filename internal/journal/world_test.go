@@ -1,0 +1,190 @@
+package journal_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"retry-worker/internal/decision"
+	"retry-worker/internal/journal"
+	"retry-worker/internal/journal/journaltest"
+)
+
+// ids of the generated subjects; few, so that they meet.
+var ids = []string{"CLM-1-1", "CLM-2-1", "CLM-3-1"}
+
+var tiss = decision.TISSSubmission()
+
+// call is one thing that happens to a subject.
+type call struct {
+	Kind                   string
+	ID                     int
+	Job, Element, Instance int64
+	Count                  int // −1 for none
+	Error                  string
+	Success                bool // of an outcome
+	Discard, Force, Fresh  bool // of a review
+	Answer                 bool // the engine takes the answer
+	Wait                   time.Duration
+}
+
+// calls: few keys and counts, so that the same come again.
+var calls = rapid.Custom(func(t *rapid.T) call {
+	job := rapid.Int64Range(1, 4).Draw(t, "job")
+	return call{
+		Kind:     rapid.SampledFrom([]string{"analyze", "analyze", "analyze", "analyze", "analyze", "outcome", "review"}).Draw(t, "kind"),
+		ID:       rapid.IntRange(0, len(ids)-1).Draw(t, "id"),
+		Job:      job,
+		Element:  job*10 + rapid.Int64Range(0, 1).Draw(t, "element"),
+		Instance: rapid.Int64Range(100, 102).Draw(t, "instance"),
+		Count:    rapid.SampledFrom([]int{0, 1, -1, 2, 4, 5, 7}).Draw(t, "count"),
+		Error: rapid.SampledFrom([]string{"TIMEOUT", "HTTP 503", "what is this", "DUPLICATE_CLAIM", "INSURANCE_EXPIRED after TIMEOUT",
+			""}).Draw(t, "error"),
+		Success: rapid.Bool().Draw(t, "success"),
+		Discard: rapid.IntRange(0, 3).Draw(t, "discard") == 3,
+		Force:   rapid.Bool().Draw(t, "force"),
+		Fresh:   rapid.Bool().Draw(t, "fresh"),
+		Answer:  rapid.Bool().Draw(t, "answer"),
+		Wait: rapid.SampledFrom([]time.Duration{0, 0, 1500 * time.Millisecond, time.Minute, 6 * time.Minute, 2 * time.Hour, 47 * time.Hour,
+			50 * time.Hour}).Draw(t, "wait"),
+	}
+})
+
+// lives are calls of which many come again as they were: a job that is delivered once more, keys that start
+// over, a second process with the same failure.
+func lives(least, most int) *rapid.Generator[[]call] {
+	return rapid.Custom(func(t *rapid.T) []call {
+		var all []call
+		for i := range rapid.IntRange(least, most).Draw(t, "length") {
+			c := calls.Draw(t, "call")
+			if i > 0 && rapid.IntRange(0, 2).Draw(t, "again") > 0 {
+				earlier := all[rapid.IntRange(max(0, i-4), i-1).Draw(t, "earlier")]
+				c.Kind, c.ID, c.Job, c.Element, c.Count, c.Error = earlier.Kind, earlier.ID, earlier.Job, earlier.Element, earlier.Count, earlier.Error
+				if rapid.IntRange(0, 2).Draw(t, "instance too") > 0 {
+					c.Instance = earlier.Instance
+				}
+			}
+			all = append(all, c)
+		}
+		return all
+	})
+}
+
+// world is a journal on a Memory, in a bubble, with a clock of its own for decisions.
+type world struct {
+	memory  *journaltest.Memory
+	journal *journal.Journal
+	now     time.Time
+	end     func()
+}
+
+func newWorld() *world {
+	w := &world{memory: journaltest.New(), now: time.Date(2025, 1, 12, 10, 0, 0, 0, time.UTC)}
+	w.journal = journal.New(w.memory, func() time.Time { return w.now }, func(s journal.Subject, a *journal.Attempt) []journal.Message {
+		return []journal.Message{{ID: fmt.Sprint(s.ID, a.Number, a.Revision), Queue: "events", Key: s.ID, Type: "RetryScheduled", Body: "{}", At: w.now}}
+	}, journal.NoHooks())
+	stop, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { w.journal.Run(stop, context.Background()); close(done) }()
+	w.end = func() { cancel(); <-done }
+	return w
+}
+
+// inBubble checks a property where time is fake. The bubble's T has no deadline to be asked for.
+func inBubble(t *testing.T, property func(*rapid.T)) {
+	synctest.Test(t, func(t *testing.T) { rapid.Check(struct{ testing.TB }{t}, property) })
+}
+
+func subjectOf(c *call) journal.Subject {
+	return journal.Subject{Tenant: journal.DefaultTenant, Policy: tiss.Name, ID: ids[c.ID]}
+}
+
+// do carries a call out and tells what it was answered, in words that do not depend on how calls are gathered.
+func (w *world) do(c *call) (string, journal.Recorded) {
+	ctx := context.Background()
+	switch c.Kind {
+	case "analyze":
+		r, err := w.journal.Analyze(ctx, w.analysis(c))
+		if err != nil {
+			return err.Error(), r
+		}
+		return tellAnswer(&r), r
+	case "outcome":
+		concluded, err := w.journal.Conclude(ctx, &journal.Outcome{Subject: subjectOf(c), Success: c.Success})
+		switch {
+		case err != nil:
+			return err.Error(), journal.Recorded{}
+		case concluded.Changed:
+			return "changed", journal.Recorded{}
+		}
+		return "unchanged", journal.Recorded{}
+	default:
+		done, err := w.journal.Review(ctx, &journal.Review{Subject: subjectOf(c), DeadLetter: w.latestLetter(c), Discard: c.Discard,
+			Force: c.Force, Fresh: c.Fresh, NextRetryTime: w.now.Add(10 * time.Minute), Reason: "teste", By: "ana"})
+		if err != nil {
+			return err.Error(), journal.Recorded{}
+		}
+		return fmt.Sprint("goes on with ", done.RetryCount), journal.Recorded{}
+	}
+}
+
+func (w *world) analysis(c *call) *journal.Analysis {
+	v := decision.Variables{ID: decision.Text(ids[c.ID]), Error: decision.Text(c.Error)}
+	if c.Count >= 0 {
+		v.RetryCount = decision.Value(fmt.Sprint(c.Count))
+	}
+	f, _ := tiss.Read(v) // sound but for an empty error
+	a := &journal.Analysis{Subject: subjectOf(c), JobKey: c.Job, ElementInstanceKey: c.Element, ProcessInstanceKey: c.Instance,
+		Rule: decision.RNBIL004, Policy: tiss, Failure: &f, Error: c.Error, ReceivedAt: w.now}
+	a.Identity = journal.IdentityOf(a)
+	return a
+}
+
+func tellAnswer(r *journal.Recorded) string {
+	d := &r.Decision
+	if d.Rejection != nil {
+		return "rejected"
+	}
+	next := "-"
+	if d.ShouldRetry() {
+		next = clock(d.NextRetryTime)
+	}
+	return fmt.Sprintf("%s %s %s %d next %s attempt %d raised %d", r.How, d.Outcome, d.ErrorClassification, d.RetryCount, next, r.Attempt.Number, r.RaisedFrom)
+}
+
+func (w *world) story(c *call) journal.Story {
+	story, _, err := w.memory.Story(context.Background(), subjectOf(c))
+	if err != nil {
+		panic(err)
+	}
+	return story
+}
+
+// latestLetter is the id of the dead letter that was born last.
+func (w *world) latestLetter(c *call) string {
+	letters := w.story(c).DeadLetters
+	if len(letters) == 0 {
+		return "none"
+	}
+	return slices.MaxFunc(letters, func(a, b journal.DeadLetter) int { return int(a.Record - b.Record) }).ID
+}
+
+// states of all episodes and dead letters, in the order they were born.
+func (w *world) states(c *call) string {
+	story := w.story(c)
+	text := ""
+	for _, e := range story.Episodes {
+		text += fmt.Sprintf("%s of %d at %d next %s; ", e.State, e.ProcessInstanceKey, e.Retries, clock(e.NextRetryTime))
+	}
+	slices.SortFunc(story.DeadLetters, func(a, b journal.DeadLetter) int { return int(a.Record - b.Record) })
+	var letters []string
+	for _, d := range story.DeadLetters {
+		letters = append(letters, string(d.State))
+	}
+	return text + fmt.Sprint(letters)
+}

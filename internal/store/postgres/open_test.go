@@ -1,0 +1,355 @@
+package postgres
+
+import (
+	"context"
+	"io/fs"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/fstest"
+
+	"github.com/jackc/pgx/v5"
+
+	realserver "retry-worker/e2e/postgres"
+	"retry-worker/internal/journal"
+)
+
+const password = "s3cr3t:de/Maria"
+
+// with is the address with another user, and with settings of the session.
+func with(t *testing.T, address, user string, settings ...string) string {
+	t.Helper()
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if user != "" {
+		u.User = url.UserPassword(user, password)
+	}
+	q := u.Query()
+	for i := 0; i < len(settings); i += 2 {
+		q.Set(settings[i], settings[i+1])
+	}
+	u.RawQuery = q.Encode()
+	return u.String()
+}
+
+// wantRefusal has Open and OpenReader fail alike.
+func wantRefusal(t *testing.T, address string, kind journal.Kind, says string) {
+	t.Helper()
+	db, err := Open(within(t), address)
+	if err == nil {
+		_ = db.Close()
+	}
+	wantKind(t, err, kind, says)
+	r, errReader := OpenReader(within(t), address)
+	if errReader == nil {
+		_ = r.Close()
+	}
+	wantKind(t, errReader, kind, says)
+	for _, err := range []error{err, errReader} {
+		if err != nil && (strings.Contains(err.Error(), "s3cr3t") || strings.Contains(err.Error(), "Maria")) {
+			t.Errorf("the error %q names the password", err)
+		}
+	}
+}
+
+func TestAnAddressThatIsWrongIsRefused(t *testing.T) {
+	for _, address := range []string{
+		"postgres://worker:" + password + "@db:5432/journal", // not encoded
+		"postgres://worker:s3cr3t@db:port/journal",
+		"postgres://worker:s3cr3t@db/journal?sslmode=Maria",
+		"postgres://worker:s3cr3t@db/journal?connect_timeout=soon",
+		"host=db password=s3cr3t port=Maria",
+	} {
+		wantRefusal(t, address, journal.Invalid, "postgres://user:password@host:port/database")
+	}
+}
+
+func TestAServerThatIsNotThereMayCome(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close() // it takes connections and says nothing, as a server that hangs
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = closed.Close()
+	for _, host := range []string{l.Addr().String(), closed.Addr().String()} {
+		wantRefusal(t, "postgres://worker:s3cr3t@"+host+"/journal?sslmode=disable&connect_timeout=1", journal.Unavailable, "open the journal in PostgreSQL")
+	}
+}
+
+func TestAnAccountThatIsWrongIsRefused(t *testing.T) {
+	i, err := realserver.Provide(within(t), nil)
+	if err != nil {
+		realserver.GiveUp(t, err)
+	}
+	s, err := realserver.Start(within(t), i, realserver.Options{Password: password})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Remove() })
+	good, err := s.CreateDatabase(within(t), "journal")
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantRefusal(t, with(t, good, "stranger"), journal.Invalid, "check the user and the password")
+	wantRefusal(t, strings.Replace(good, "s3cr3t", "S3cr3t", 1), journal.Invalid, "check the user and the password")
+	wantRefusal(t, strings.Replace(good, "/journal", "/other", 1), journal.Invalid, "create the database")
+	open(t, good)
+}
+
+func TestAUserWhoMayNotCreateTablesIsToldSo(t *testing.T) {
+	address := realserver.Database(t)
+	admin := connect(t, address)
+	do(t, admin, "DROP ROLE IF EXISTS limited")
+	do(t, admin, "CREATE ROLE limited LOGIN PASSWORD '"+password+"'")
+	t.Cleanup(func() {
+		_, _ = admin.Exec(context.Background(), "DROP OWNED BY limited")
+		if _, err := admin.Exec(context.Background(), "DROP ROLE limited"); err != nil {
+			t.Error(err)
+		}
+	})
+	db, err := Open(within(t), with(t, address, "limited"))
+	if err == nil {
+		_ = db.Close()
+	}
+	wantKind(t, err, journal.Invalid, "GRANT CREATE")
+	open(t, address)
+	do(t, admin, "GRANT SELECT, INSERT, UPDATE ON ALL TABLES IN SCHEMA public TO limited")
+	if _, err := record(within(t), open(t, with(t, address, "limited")), ask("CLM-GRANT-1", "job")); err != nil {
+		t.Errorf("with tables that are there and rights on them: %v", err)
+	}
+}
+
+func TestAServerThatIsNotFitIsRefused(t *testing.T) {
+	for _, wrong := range []struct {
+		server server
+		says   string
+	}{
+		{server{number: 140012, version: "14.12", encoding: "UTF8"}, "PostgreSQL 14.12; 15 or newer"},
+		{server{number: 150001, encoding: "LATIN1"}, "encoding is LATIN1"},
+	} {
+		wantKind(t, openError(opening, wrong.server.fit()), journal.Invalid, wrong.says)
+	}
+	if err := (&server{number: 150000, encoding: "UTF8"}).fit(); err != nil {
+		t.Errorf("PostgreSQL 15.0: %v", err)
+	}
+	address := realserver.Database(t)
+	admin := connect(t, address)
+	do(t, admin, "CREATE DATABASE latin ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0")
+	defer do(t, admin, "DROP DATABASE latin WITH (FORCE)")
+	wantRefusal(t, realserver.Shared(t).URL("latin"), journal.Invalid, "encoding is LATIN1")
+}
+
+func TestADatabaseThatIsReadOnlyIsToBeReadAlone(t *testing.T) {
+	address := realserver.Database(t)
+	if _, err := record(within(t), open(t, address), ask("CLM-RO-1", "job")); err != nil {
+		t.Fatal(err)
+	}
+	readOnly := with(t, address, "", "default_transaction_read_only", "on")
+	_, err := Open(within(t), readOnly)
+	wantKind(t, err, journal.Invalid, "default_transaction_read_only")
+	r, err := OpenReader(within(t), readOnly)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if n, err := r.CountAttempts(within(t), subject("CLM-RO-1")); n != 1 || err != nil {
+		t.Errorf("%d attempts, error %v; expected 1", n, err)
+	}
+}
+
+// TestAStandbyIsToBeReadAlone turns a server into a standby, by the file that makes it one, and back.
+func TestAStandbyIsToBeReadAlone(t *testing.T) {
+	s, address, dir := serverInFolder(t)
+	if _, err := record(within(t), open(t, address), ask("CLM-STANDBY-1", "job")); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Stop(within(t)); err != nil {
+		t.Fatal(err)
+	}
+	signal := filepath.Join(dir, "data", "standby.signal")
+	if err := os.WriteFile(signal, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Restart(within(t)); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Open(within(t), address)
+	wantKind(t, err, journal.Unavailable, "standby")
+	r, err := OpenReader(within(t), address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if n, err := r.CountAttempts(within(t), subject("CLM-STANDBY-1")); n != 1 || err != nil {
+		t.Errorf("%d attempts, error %v; expected 1", n, err)
+	}
+}
+
+// serverInFolder is a server whose data the test can reach.
+func serverInFolder(t *testing.T) (*realserver.Server, string, string) {
+	t.Helper()
+	i, err := realserver.Provide(within(t), nil)
+	if err != nil {
+		realserver.GiveUp(t, err)
+	}
+	dir, err := os.MkdirTemp("/tmp", "store-postgres-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	s, err := realserver.Start(within(t), i, realserver.Options{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Remove() })
+	address, err := s.CreateDatabase(within(t), "journal")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, address, dir
+}
+
+func TestProcessesThatStartTogetherMigrateOnce(t *testing.T) {
+	address := realserver.Database(t)
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			db, err := Open(within(t), address)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			_ = db.Close()
+		})
+	}
+	all.Wait()
+	if n := one[int64](t, connect(t, address), "SELECT count(*) FROM schema_migrations WHERE version_id = 1"); n != 1 {
+		t.Errorf("the first migration was applied %d times", n)
+	}
+}
+
+// next is what a newer program may bring: the migrations of today, and one that expands the tables.
+func next(t *testing.T, change string) fs.FS {
+	t.Helper()
+	all := fstest.MapFS{"00002_next.sql": {Data: []byte("-- +goose Up\n" + change)}}
+	names, err := fs.Glob(shippedMigrations(), "*.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		text, err := fs.ReadFile(shippedMigrations(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[name] = &fstest.MapFile{Data: text}
+	}
+	return all
+}
+
+func migrateTo(t *testing.T, address string, files fs.FS) error {
+	t.Helper()
+	c, err := pgx.ParseConfig(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return migrate(within(t), c, files)
+}
+
+func TestANewerDatabaseIsWorkedOnWhileItAllows(t *testing.T) {
+	address := realserver.Database(t)
+	running := open(t, address)
+	files := next(t, `ALTER TABLE attempts ADD COLUMN next text NOT NULL DEFAULT '';
+ALTER TABLE episodes ADD COLUMN next bigint NOT NULL DEFAULT 7;
+ALTER TABLE ledger_head ADD COLUMN next bigint;`)
+	if err := migrateTo(t, address, files); err != nil {
+		t.Fatal(err)
+	}
+	for i, db := range []*DB{running, open(t, address)} {
+		job := ask("CLM-NEWER-1", string(rune('a'+i)))
+		if _, err := record(within(t), db, job); err != nil {
+			t.Errorf("program %d: %v", i, err)
+		}
+		if story, _, err := db.Story(within(t), job.Subject); err != nil || len(story.Attempts) != i+1 {
+			t.Errorf("program %d: %d attempts, error %v", i, len(story.Attempts), err)
+		}
+	}
+	do(t, connect(t, address), "UPDATE schema_compatibility SET min_compatible = 2")
+	wantRefusal(t, address, journal.Invalid, "use the newer program")
+	if err := migrateTo(t, address, files); err != nil {
+		t.Errorf("the newer program itself: %v", err)
+	}
+}
+
+func TestAMigrationThatFailsLeavesWhatWas(t *testing.T) {
+	address := realserver.Database(t)
+	db := open(t, address)
+	err := migrateTo(t, address, next(t, "ALTER TABLE attempts ADD COLUMN next text;\nSELECT 1/0;"))
+	if err == nil {
+		t.Fatal("it did not fail")
+	}
+	wantKind(t, err, journal.Invalid, "up to date: PostgreSQL: ")
+	if _, err := record(within(t), db, ask("CLM-OLD-1", "job")); err != nil {
+		t.Error(err)
+	}
+	if n := one[int64](t, connect(t, address), "SELECT count(*) FROM information_schema.columns WHERE table_name = 'attempts' AND column_name = 'next'"); n != 0 {
+		t.Error("half of the migration is there")
+	}
+}
+
+func TestAReaderMakesNothingAndChangesNothing(t *testing.T) {
+	address := realserver.Database(t)
+	_, err := OpenReader(within(t), address)
+	wantKind(t, err, journal.Invalid, "no journal in it yet")
+	watch := connect(t, address)
+	if n := one[int64](t, watch, "SELECT count(*) FROM information_schema.tables WHERE table_schema = 'public'"); n != 0 {
+		t.Errorf("%d tables were made", n)
+	}
+	open(t, address)
+	r, err := OpenReader(within(t), address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if _, err := r.pool.Exec(within(t), "UPDATE ledger_head SET link = 1"); err == nil {
+		t.Error("a reader's connection could write")
+	}
+	do(t, watch, "DELETE FROM schema_migrations WHERE version_id > 0")
+	do(t, watch, "INSERT INTO schema_migrations (version_id, is_applied) VALUES (0, true)")
+	_, err = OpenReader(within(t), address)
+	wantKind(t, err, journal.Invalid, "no journal in it yet")
+}
+
+func TestACommitIsOnDiskWhateverTheDatabaseIsSetTo(t *testing.T) {
+	address := realserver.Database(t)
+	admin := connect(t, address)
+	name := one[string](t, admin, "SELECT current_database()")
+	do(t, admin, "ALTER DATABASE "+name+" SET synchronous_commit = off")
+	do(t, admin, "ALTER DATABASE "+name+" SET default_transaction_isolation = serializable")
+	db, other := open(t, address), open(t, address)
+	var set string
+	if err := db.writer.QueryRow(within(t), "SHOW synchronous_commit").Scan(&set); err != nil || set != "on" {
+		t.Errorf("synchronous_commit is %q, error %v; expected on", set, err)
+	}
+	for n := range 10 { // take turns, which a snapshot taken too early would not survive
+		for _, writer := range []*DB{db, other} {
+			if _, err := record(within(t), writer, ask("CLM-TURN-1", strconv.Itoa(n))); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	verify(t, address, 1, 10)
+}

@@ -1,0 +1,310 @@
+package sqlite
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+func TestSecondProcessIsRefused(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal.db")
+	c := start(t, "hold", path, nil)
+	if line := c.line(); line != "open" {
+		t.Fatalf("the first process said %q", line)
+	}
+	_, err := Open(t.Context(), path)
+	wantRefused(t, err, path, "another retry-worker (process "+strconv.Itoa(c.Process.Pid)+")", "PostgreSQL")
+	link := filepath.Join(t.TempDir(), "link.db")
+	if err := os.Symlink(path, link); err != nil {
+		t.Fatal(err)
+	}
+	_, err = Open(t.Context(), link)
+	wantRefused(t, err, path, "another retry-worker")
+	r, err := OpenReader(t.Context(), path)
+	if err != nil {
+		t.Fatalf("a reader was refused beside the process that writes: %v", err)
+	}
+	defer r.Close()
+	c.kill()
+	opened(t, path) // the lock ends with its process
+}
+
+// wantRefused fails where err is not one line that names the file and says all of this.
+func wantRefused(t *testing.T, err error, path string, says ...string) {
+	t.Helper()
+	if err == nil {
+		t.Fatal("it was opened")
+	}
+	if strings.ContainsAny(err.Error(), "\r\n") {
+		t.Errorf("the error is more than one line: %q", err)
+	}
+	for _, s := range append(says, path) {
+		if !strings.Contains(err.Error(), s) {
+			t.Errorf("the error does not say %q: %v", s, err)
+		}
+	}
+}
+
+// filled is a database of some pages, closed cleanly; with a write-ahead log that was not copied yet, where log is.
+func filled(t *testing.T, log bool) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "journal.db")
+	db := opened(t, path)
+	next := 0
+	fill := func() {
+		for range 20 {
+			if err := decideBatch(t.Context(), db, 50, &next, 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	fill()
+	if err := db.writer.exec("PRAGMA wal_checkpoint(TRUNCATE)"); err != nil {
+		t.Fatal(err)
+	}
+	if log {
+		fill()
+	}
+	copied := filepath.Join(t.TempDir(), "journal.db")
+	for _, ending := range []string{"", "-wal"} {
+		b, err := os.ReadFile(path + ending)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ending != "" && len(b) == 0 {
+			continue
+		}
+		if err := os.WriteFile(copied+ending, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return copied
+}
+
+// noise are bytes that mean nothing, the same each time.
+func noise(n int) []byte {
+	b, x := make([]byte, n), uint32(2463534242)
+	for i := range b {
+		x ^= x << 13
+		x ^= x >> 17
+		x ^= x << 5
+		b[i] = byte(x)
+	}
+	return b
+}
+
+func overwrite(ending string, at int, with []byte) func(string) error {
+	return func(path string) error {
+		f, err := os.OpenFile(path+ending, os.O_RDWR, 0)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		_, err = f.WriteAt(with, int64(at))
+		return err
+	}
+}
+
+// damages are what happens to files, by what is found then.
+var damages = []struct {
+	name string
+	log  bool // a write-ahead log lies beside it
+	do   func(path string) error
+	says string
+}{
+	{"its head overwritten", false, overwrite("", 0, noise(100)), "head"},
+	{"its head overwritten beside a log", true, overwrite("", 0, noise(100)), ""},
+	{"its head zeroed", false, overwrite("", 0, make([]byte, 4096)), ""},
+	{"noise in the middle", false, overwrite("", 40*4096+100, noise(3*4096)), ""},
+	{"noise in the middle beside a log", true, overwrite("", 40*4096+100, noise(60*4096)), ""},
+	{"a page in the middle zeroed", false, overwrite("", 50*4096, make([]byte, 4096)), ""},
+	{"cut at a page", false, func(path string) error { return os.Truncate(path, 30*4096) }, ""},
+	{"cut within a page", false, func(path string) error { return os.Truncate(path, 30*4096+1000) }, ""},
+	{"cut within its head", false, func(path string) error { return os.Truncate(path, 50) }, ""},
+	{"cut to its first page", false, func(path string) error { return os.Truncate(path, 4096) }, ""},
+	{"emptied beside a log", true, func(path string) error { return os.Truncate(path, 0) }, "write-ahead log"},
+	{"lost beside a log", true, os.Remove, "write-ahead log"},
+	{"the log's head overwritten", true, overwrite("-wal", 0, noise(32)), "write-ahead log"},
+	{"a text", false, func(path string) error { return os.WriteFile(path, []byte("Bom dia\n"), 0o600) }, "SQLite"},
+	{"a long text", false, func(path string) error { return os.WriteFile(path, []byte(strings.Repeat("Bom dia\n", 5000)), 0o600) }, "SQLite"},
+}
+
+func TestDamagedIsRefused(t *testing.T) {
+	for _, tt := range damages {
+		t.Run(tt.name, func(t *testing.T) {
+			path := filled(t, tt.log)
+			if err := tt.do(path); err != nil {
+				t.Fatal(err)
+			}
+			before := folder(t, path)
+			_, err := Open(t.Context(), path)
+			t.Log(err)
+			wantRefused(t, err, path, "is damaged", tt.says, "restore the last backup", "move", "nothing was changed")
+			after := folder(t, path)
+			if !maps.Equal(before, after) {
+				t.Errorf("the folder was changed: it holds %v, held %v", slices.Sorted(maps.Keys(after)), slices.Sorted(maps.Keys(before)))
+			}
+		})
+	}
+}
+
+// TestSoundIsOpened opens what looks odd and is sound.
+func TestSoundIsOpened(t *testing.T) {
+	for name, do := range map[string]func(path string) error{
+		"as it is":                             func(string) error { return nil },
+		"an empty file":                        func(path string) error { return os.WriteFile(path, nil, 0o600) },
+		"a log that was cut":                   func(path string) error { return os.WriteFile(path+"-wal", noise(20), 0o600) },
+		"a log of zeros, as power loss leaves": func(path string) error { return os.WriteFile(path+"-wal", make([]byte, 8192), 0o600) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filled(t, false)
+			if err := do(path); err != nil {
+				t.Fatal(err)
+			}
+			next := 0
+			if err := decideBatch(t.Context(), opened(t, path), 10, &next, 0); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestLogIsTakenUp(t *testing.T) {
+	path := filled(t, true) // 1000 decisions are in the file, 1000 in its log alone
+	if head := headOf(t, opened(t, path)); head.Record != 2000 {
+		t.Errorf("the head is at record %d, want 2000", head.Record)
+	}
+}
+
+func TestForeignFileIsRefused(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "other.db")
+	for _, q := range []string{"CREATE TABLE music (id INTEGER)", "PRAGMA journal_mode = DELETE"} {
+		if err := execute(t.Context(), path, q); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := folder(t, path)
+	_, err := Open(t.Context(), path)
+	wantRefused(t, err, path, "another program's", "name another file")
+	if !maps.Equal(before, folder(t, path)) {
+		t.Error("the file was changed")
+	}
+	_, err = OpenReader(t.Context(), path)
+	wantRefused(t, err, path, "no journal")
+}
+
+func TestPlaceIsWrong(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, tt := range map[string]struct{ path, says string }{
+		"no folder":               {filepath.Join(dir, "none", "journal.db"), "does not exist: create it"},
+		"a file for a folder":     {filepath.Join(file, "journal.db"), "is a file"},
+		"a folder for a file":     {dir, "no regular file"},
+		"a file below such a one": {filepath.Join(file, "x", "journal.db"), "is a file"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := Open(t.Context(), tt.path)
+			t.Log(err)
+			wantRefused(t, err, tt.path, tt.says)
+			_, err = OpenReader(t.Context(), tt.path)
+			wantRefused(t, err, tt.path)
+		})
+	}
+	for _, path := range []string{"", ":memory:"} {
+		if _, err := Open(t.Context(), path); err == nil || !strings.Contains(err.Error(), "names no file") {
+			t.Errorf("%q was answered with %v", path, err)
+		}
+	}
+}
+
+// nobody are the attributes of a process that is not root's.
+func nobody() *syscall.SysProcAttr {
+	if os.Getuid() != 0 {
+		return nil
+	}
+	return &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+}
+
+// TestWithoutAccess opens what the worker's user may not write; as root it lets another user do so.
+func TestWithoutAccess(t *testing.T) {
+	for name, tt := range map[string]struct {
+		file, folder os.FileMode
+		says         string
+	}{
+		"a read-only file":               {0o444, 0o777, "write access"},
+		"a read-only folder":             {0o666, 0o555, "cannot write in its folder"},
+		"a file that cannot be read":     {0o000, 0o777, "access"},
+		"a folder that cannot be looked": {0o666, 0o000, "access"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filled(t, false)
+			give(t, path, tt.file, tt.folder)
+			c := start(t, "hold", path, nobody())
+			line := c.line()
+			t.Log(line)
+			said, isError := strings.CutPrefix(line, "error: ")
+			if !isError {
+				t.Fatalf("it said %q, want an error", line)
+			}
+			wantRefused(t, fmt.Errorf("%s", said), path, tt.says)
+			if more := c.line(); more != "" {
+				t.Errorf("it went on: %q", more)
+			}
+		})
+	}
+}
+
+// give sets the permissions, and takes them back for the clean-up.
+func give(t *testing.T, path string, file, folder os.FileMode) {
+	t.Helper()
+	for p := filepath.Dir(path); p != os.TempDir() && len(p) > len(os.TempDir()); p = filepath.Dir(p) {
+		if err := os.Chmod(p, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for p, mode := range map[string]os.FileMode{path: file, filepath.Dir(path): folder} {
+		if err := os.Chmod(p, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() { _ = os.Chmod(filepath.Dir(path), 0o755) })
+}
+
+func TestFilesAreHidden(t *testing.T) {
+	path := filled(t, true)
+	for _, name := range []string{path, path + "-wal"} {
+		if err := os.Chmod(name, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	opened(t, path)
+	opened(t, path+".new")
+	all, err := os.ReadDir(filepath.Dir(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range all {
+		info, err := e.Info()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.Mode().Perm()&0o007 != 0 {
+			t.Errorf("everybody may read %s (%s)", e.Name(), info.Mode())
+		}
+		if strings.Contains(e.Name(), ".new") && info.Mode().Perm() != 0o600 {
+			t.Errorf("%s is new and has the permissions %s, want 0600", e.Name(), info.Mode())
+		}
+	}
+	if len(all) != 8 { // the database, its log, its index and its lock, twice
+		t.Errorf("the folder holds %d files, want 8", len(all))
+	}
+}

@@ -1,0 +1,68 @@
+package sqlite
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"retry-worker/internal/journal"
+)
+
+func TestReaderMakesNothing(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal.db")
+	_, err := OpenReader(t.Context(), path)
+	wantRefused(t, err, path, "does not exist")
+	if left := folder(t, path); len(left) != 0 {
+		t.Errorf("it made %v", left)
+	}
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err = OpenReader(t.Context(), path)
+	wantRefused(t, err, path, "is empty")
+
+	path = filled(t, false)
+	before := folder(t, path)
+	r, err := OpenReader(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantAttempts(t, r, benchSubject(7), 1)
+	if err := r.Close(); err != nil {
+		t.Error(err)
+	}
+	if !maps.Equal(before, folder(t, path)) {
+		t.Error("reading changed the folder")
+	}
+}
+
+// TestReaderSeesWhoComesLater begins to read when nobody writes.
+func TestReaderSeesWhoComesLater(t *testing.T) {
+	path := filled(t, false)
+	r, err := OpenReader(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	wantAttempts(t, r, benchSubject(7), 1)
+	db := opened(t, path)
+	for round := range 3 {
+		next := 0
+		if err := decideBatch(t.Context(), db, 50, &next, 0); err != nil {
+			t.Fatal(err)
+		}
+		wantAttempts(t, r, benchSubject(7), int64(round)+2)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	wantAttempts(t, r, benchSubject(7), 4)
+}
+
+func wantAttempts(t *testing.T, r journal.Reader, s journal.Subject, want int64) {
+	t.Helper()
+	if n, err := r.CountAttempts(t.Context(), s); err != nil || n != want {
+		t.Errorf("a reader counts %d attempts (%v), want %d", n, err, want)
+	}
+}

@@ -1,0 +1,148 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+
+	"retry-worker/internal/journal"
+)
+
+const (
+	writers = 8
+	rounds  = 25
+)
+
+// testConcurrent has many goroutines record failures, some of the same subjects: there must be one sequence.
+func testConcurrent(t *testing.T, s Store) {
+	links, err := race(t, s, func(int, int) bool { return false })
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, _ := recall(t, s)
+	chain(t, links, head)
+	shared := story(t, s, subject("CLM-SHARED-1"))
+	if len(shared.Attempts) != writers*rounds {
+		t.Fatalf("the subject that all write has %d attempts, want %d", len(shared.Attempts), writers*rounds)
+	}
+	for i, a := range shared.Attempts {
+		if a.Number != int64(i)+1 {
+			t.Fatalf("attempt %d is numbered %d", i+1, a.Number)
+		}
+	}
+	if e := shared.Episodes[0]; e.Retries != writers*rounds {
+		t.Errorf("the episode counts %d, want %d", e.Retries, writers*rounds)
+	}
+}
+
+// testConcurrentFailures has every fifth transaction refused: what it held must leave no gap.
+func testConcurrentFailures(t *testing.T, s Store) {
+	links, err := race(t, s, func(w, round int) bool { return (w+round)%5 == 0 })
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, _ := recall(t, s)
+	chain(t, links, head)
+	if want := writers * rounds * 4 / 5; len(shared(t, s)) != want {
+		t.Errorf("the subject that all write has %d attempts, want %d", len(shared(t, s)), want)
+	}
+}
+
+func shared(t *testing.T, s Store) []journal.Attempt {
+	return story(t, s, subject("CLM-SHARED-1")).Attempts
+}
+
+// race runs the writers; spoilt transactions must be refused. It returns the links that were saved, in order.
+func race(t *testing.T, s Store, spoilt func(writer, round int) bool) ([]journal.Link, error) {
+	var mu sync.Mutex
+	var links []journal.Link
+	var failed error
+	var group sync.WaitGroup
+	for w := range writers {
+		group.Go(func() {
+			for round := range rounds {
+				c, err := raceOnce(t.Context(), s, w, spoilt(w, round))
+				mu.Lock()
+				if err != nil {
+					failed = errors.Join(failed, err)
+				} else if c != nil {
+					links = append(links, c.Link)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	group.Wait()
+	slices.SortFunc(links, func(a, b journal.Link) int { return int(a.Number - b.Number) })
+	return links, failed
+}
+
+func raceOnce(ctx context.Context, s Store, w int, spoil bool) (*journal.Changes, error) {
+	mine := subject(named(w))
+	lookups := []journal.Lookup{{Subject: mine, Identity: identity()}, {Subject: subject("CLM-SHARED-1"), Identity: identity()}}
+	c, err := transact(ctx, s, lookups, func(x *transaction) {
+		x.fail(0, mine, lookups[0].Identity)
+		x.fail(1, lookups[1].Subject, lookups[1].Identity)
+		if spoil {
+			x.changes()
+			x.Attempts[1].Attempt.Record, x.sealed = 1, true
+			x.Attempts[0].Attempt.Record = 1
+		}
+	})
+	if !spoil {
+		return c, err
+	}
+	if err == nil {
+		return nil, errors.New("two attempts with one record were saved")
+	}
+	return nil, nil
+}
+
+// testReaders reads while others write: attempts, episode and entries of one transaction come together.
+func testReaders(t *testing.T, s Store) {
+	of := subject("CLM-READ-1")
+	done := make(chan struct{})
+	var group sync.WaitGroup
+	for range 3 {
+		group.Go(func() {
+			for seen := 0; ; {
+				st, _, err := s.Story(t.Context(), of)
+				switch n := len(st.Attempts); {
+				case err != nil:
+					t.Errorf("reading beside a writer failed: %v", err)
+					return
+				case n < seen:
+					t.Errorf("%d attempts are there after %d were", n, seen)
+					return
+				case len(st.Entries) != n, n > 0 && st.Episodes[0].Retries != int64(n):
+					t.Errorf("%d attempts are there with %d entries and the episodes %+v", n, len(st.Entries), st.Episodes)
+					return
+				default:
+					seen = n
+				}
+				select {
+				case <-done:
+					return
+				default:
+				}
+			}
+		})
+	}
+	for range 100 {
+		must(t, s, []journal.Lookup{{Subject: of}}, func(x *transaction) {
+			before := x.histories[0].Attempts
+			if n, err := s.CountAttempts(t.Context(), of); err != nil || n != before {
+				t.Errorf("a reader counts %d attempts within the transaction (%v), want %d", n, err, before)
+			}
+			x.fail(0, of, identity())
+			x.entry(journal.Entry{Kind: journal.OutcomeEntry, Subject: of, At: at(0), Body: "{}"})
+		})
+	}
+	close(done)
+	group.Wait()
+	if n := len(story(t, s, of).Attempts); n != 100 {
+		t.Errorf("%d attempts were saved, want 100", n)
+	}
+}

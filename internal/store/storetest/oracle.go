@@ -1,0 +1,294 @@
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"retry-worker/internal/decision"
+	"retry-worker/internal/journal"
+	"retry-worker/internal/journal/journaltest"
+)
+
+// testOracle runs the same transactions on the store and on a naive one; whatever either tells must be the same.
+// Each check has subjects and a policy of its own.
+func testOracle(t *testing.T, s Store) {
+	o := &oracle{store: s, memory: journaltest.New(), answered: map[int64]bool{}}
+	rapid.Check(t, func(r *rapid.T) {
+		o.checks++
+		o.policy = fmt.Sprintf("policy-%d", o.checks)
+		o.subjects = nil
+		for i := range rapid.IntRange(1, 4).Draw(r, "subjects") {
+			o.subjects = append(o.subjects, journal.Subject{Tenant: text().Draw(r, "tenant"), Policy: o.policy, ID: fmt.Sprint(i, text().Draw(r, "id"))})
+		}
+		o.ids = []journal.Identity{identity(), identity(), identity()}
+		o.letters = nil
+		for range rapid.IntRange(1, 6).Draw(r, "transactions") {
+			o.transact(t.Context(), r)
+		}
+		for _, of := range o.subjects {
+			o.compare(t.Context(), r, of)
+		}
+		o.comparePending(t.Context(), r)
+	})
+}
+
+// oracle is the store and what it is held against.
+type oracle struct {
+	store    Store
+	memory   *journaltest.Memory
+	checks   int
+	policy   string
+	subjects []journal.Subject
+	ids      []journal.Identity
+	letters  []string
+	last     []journal.Run
+	answered map[int64]bool
+}
+
+// transact draws a transaction and runs it on both.
+func (o *oracle) transact(ctx context.Context, r *rapid.T) {
+	var lookups []journal.Lookup
+	for _, of := range o.subjects {
+		if rapid.Bool().Draw(r, "looked up") {
+			lookups = append(lookups, journal.Lookup{Subject: of, Identity: o.identity(r), DeadLetter: o.letter(r)})
+		}
+	}
+	var saved *journal.Changes
+	type seen struct {
+		Head      journal.Head
+		Histories []journal.History
+	}
+	var want, got seen
+	decide := func(head journal.Head, histories []journal.History) *journal.Changes {
+		want = seen{head, clone(histories)}
+		if saved = o.draw(r, &transaction{head: head, histories: histories}, lookups); rapid.IntRange(0, 9).Draw(r, "nothing") == 0 {
+			saved = nil
+		}
+		return saved
+	}
+	if err := o.memory.Transact(ctx, lookups, decide); err != nil {
+		r.Fatalf("the oracle refused: %v", err)
+	}
+	err := o.store.Transact(ctx, lookups, func(head journal.Head, histories []journal.History) *journal.Changes {
+		got = seen{head, histories}
+		return saved
+	})
+	if err != nil {
+		r.Fatalf("the store refused: %v", err)
+	}
+	if d := difference(got, want); d != "" {
+		r.Fatalf("head or histories differ (- want, + got):\n%s", d)
+	}
+	if saved != nil {
+		o.last = saved.Answered
+		for _, run := range saved.Answered {
+			o.answered[run.First] = true
+		}
+		for _, d := range saved.DeadLetters {
+			o.letters = append(o.letters, d.DeadLetter.ID)
+		}
+	}
+}
+
+// clone keeps what the oracle told, because drawing changes it.
+func clone(histories []journal.History) []journal.History {
+	return append([]journal.History(nil), histories...)
+}
+
+func (o *oracle) identity(r *rapid.T) journal.Identity {
+	if rapid.IntRange(0, 4).Draw(r, "no identity") == 0 {
+		return journal.Identity{}
+	}
+	return rapid.SampledFrom(o.ids).Draw(r, "identity")
+}
+
+func (o *oracle) letter(r *rapid.T) string {
+	if len(o.letters) == 0 || rapid.Bool().Draw(r, "no letter") {
+		return ""
+	}
+	return rapid.SampledFrom(o.letters).Draw(r, "letter")
+}
+
+// draw makes the changes of a transaction. Whatever the journal's rules would never do is drawn as well, as
+// long as the port allows it.
+func (o *oracle) draw(r *rapid.T, x *transaction, lookups []journal.Lookup) *journal.Changes {
+	for i := range lookups {
+		of := lookups[i].Subject
+		for range rapid.IntRange(0, 2).Draw(r, "attempts") {
+			o.drawAttempt(r, x, i, of)
+		}
+		if x.histories[i].Key != 0 && rapid.Bool().Draw(r, "episode") {
+			o.drawEpisode(r, x, i)
+		}
+		if x.histories[i].Key != 0 && rapid.Bool().Draw(r, "dead letter") {
+			x.DeadLetters = append(x.DeadLetters, journal.KeyedDeadLetter{Key: x.histories[i].Key, DeadLetter: o.drawDeadLetter(r, x, i)})
+		}
+		if rapid.IntRange(0, 3).Draw(r, "entry") == 0 {
+			x.entry(journal.Entry{Kind: journal.OutcomeEntry, Subject: of, At: instant().Draw(r, "at"), Body: text().Draw(r, "body")})
+		}
+	}
+	for range rapid.IntRange(0, 2).Draw(r, "messages") {
+		x.Outbox = append(x.Outbox, journal.Message{ID: text().Draw(r, "id"), Queue: text().Draw(r, "queue"), Key: text().Draw(r, "key"),
+			Type: text().Draw(r, "type"), Body: text().Draw(r, "body"), At: instant().Draw(r, "at")})
+	}
+	o.drawAnswered(r, x)
+	if len(x.Link.Digests) > 0 {
+		x.Link.At = rapid.Custom(drawWritten).Draw(r, "written")
+		x.Link = x.Link.After(x.head)
+	}
+	return &x.Changes
+}
+
+// drawWritten is a link's instant, whose hash is over the time as it is, and not as it is stored.
+func drawWritten(r *rapid.T) time.Time {
+	return time.UnixMilli(rapid.Int64Range(1, 1<<52).Draw(r, "ms"))
+}
+
+// drawAttempt adds an attempt, or a revision of the last one.
+func (o *oracle) drawAttempt(r *rapid.T, x *transaction, i int, of journal.Subject) {
+	key, h := x.key(i, of), &x.histories[i]
+	number, revision := h.Attempts+1, int64(0)
+	if h.Last != nil && rapid.IntRange(0, 2).Draw(r, "revision") == 0 {
+		number, revision = h.Last.Number, h.Last.Revision+1
+	}
+	d := decision.Decision{
+		Outcome: word[decision.Outcome](r), ErrorClassification: word[decision.ErrorClassification](r), Reason: word[decision.Reason](r),
+		MatchedRule: text().Draw(r, "rule"), RetryCount: whole(r), MaxRetries: whole(r),
+		Backoff: decision.Backoff{Delay: time.Duration(whole(r)), Raw: time.Duration(whole(r)), JitterRatio: ratio().Draw(r, "jitter"),
+			AtMaximum: rapid.Bool().Draw(r, "maximum")},
+		NextRetryTime: instant().Draw(r, "next"), RetryReason: text().Draw(r, "why"), Team: word[decision.Team](r),
+		CountAssumed: rapid.Bool().Draw(r, "assumed"), AnalysedAt: instant().Draw(r, "analysed"), FirstFailure: instant().Draw(r, "first"),
+	}
+	a := x.attempt(key, of, journal.Attempt{
+		Number: number, Revision: revision, Episode: whole(r), Identity: rapid.SampledFrom(o.ids).Draw(r, "identity"),
+		JobKey: whole(r), ElementInstanceKey: whole(r), ProcessInstanceKey: whole(r), Rule: word[decision.BusinessRule](r),
+		Error: text().Draw(r, "error"), AnalysedCount: whole(r), GivenCount: whole(r), ReceivedAt: instant().Draw(r, "received"),
+		Took:       time.Duration(rapid.Int64Range(0, math.MaxInt64/1000).Draw(r, "took")) * time.Microsecond,
+		DeadLetter: o.letter(r), Decision: d,
+	})
+	h.Attempts, h.Last = a.Number, a
+}
+
+// drawEpisode adds an episode, or changes the latest.
+func (o *oracle) drawEpisode(r *rapid.T, x *transaction, i int) {
+	h := &x.histories[i]
+	n := h.Episode.Number
+	if n == 0 || rapid.Bool().Draw(r, "new episode") {
+		n++
+	}
+	h.Episode = journal.Episode{
+		Number: n, ProcessInstanceKey: whole(r), Retries: whole(r), Scheduled: whole(r), DeadLetter: o.letter(r),
+		State: rapid.SampledFrom([]journal.State{journal.Scheduled, journal.Dead, journal.Reprocessing, journal.Recovered,
+			journal.Discarded, journal.Superseded, journal.Abandoned}).Draw(r, "state"),
+		FirstFailure: instant().Draw(r, "first"), OpenedAt: instant().Draw(r, "opened"), ClosedAt: instant().Draw(r, "closed"),
+		NextRetryTime: soon().Draw(r, "next"),
+	}
+	x.Episodes = append(x.Episodes, journal.KeyedEpisode{Key: h.Key, Episode: h.Episode})
+}
+
+// drawDeadLetter is a new one, or what became of one of the subject.
+func (o *oracle) drawDeadLetter(r *rapid.T, x *transaction, i int) journal.DeadLetter {
+	d := journal.DeadLetter{ID: identity().String(), Record: x.record()}
+	if old := x.histories[i].DeadLetter; old != nil && rapid.Bool().Draw(r, "settled") {
+		d.ID, d.Record = old.ID, old.Record
+		x.histories[i].DeadLetter = nil // each is in a transaction once
+	}
+	d.State, d.Outcome, d.Reason, d.Team = word[journal.DeadLetterState](r), word[decision.Outcome](r), word[decision.Reason](r), word[decision.Team](r)
+	d.Episode, d.RetryCount, d.MaxRetries, d.ProcessInstanceKey = whole(r), whole(r), whole(r), whole(r)
+	d.CreatedAt, d.ChangedAt = instant().Draw(r, "created"), instant().Draw(r, "changed")
+	return d
+}
+
+// drawAnswered marks a few of the last records, or marks again what the last transaction did.
+func (o *oracle) drawAnswered(r *rapid.T, x *transaction) {
+	if rapid.IntRange(0, 3).Draw(r, "marked again") == 0 {
+		x.Answered = append(x.Answered, o.last...)
+		return
+	}
+	for record := max(1, x.head.Record-5); record <= x.head.Record; record++ {
+		if !o.answered[record] && rapid.IntRange(0, 3).Draw(r, "answered") == 0 {
+			x.Answered = append(x.Answered, journal.Run{First: record, Last: record})
+		}
+	}
+}
+
+// compare holds the story of a subject against the oracle's.
+func (o *oracle) compare(ctx context.Context, r *rapid.T, of journal.Subject) {
+	want, known, _ := o.memory.Story(ctx, of)
+	got, found, err := o.store.Story(ctx, of)
+	if err != nil {
+		r.Fatalf("the story could not be read: %v", err)
+	}
+	if d := difference(got, want); d != "" || found != known {
+		r.Fatalf("the story, found %t, want %t, differs (- want, + got):\n%s", found, known, d)
+	}
+	wantCount, _ := o.memory.CountAttempts(ctx, of)
+	if n, err := o.store.CountAttempts(ctx, of); err != nil || n != wantCount {
+		r.Fatalf("counted %d attempts (%v), want %d", n, err, wantCount)
+	}
+	for i := range got.Attempts {
+		a, w := &got.Attempts[i], &want.Attempts[i]
+		if journal.DigestAttempt(of, a) != journal.DigestAttempt(of, w) {
+			r.Fatalf("attempt %d has another digest than when it was saved", a.Record)
+		}
+	}
+}
+
+func (o *oracle) comparePending(ctx context.Context, r *rapid.T) {
+	var after *journal.PendingRetry
+	limit := rapid.IntRange(1, 3).Draw(r, "limit")
+	for {
+		want, _ := o.memory.PendingRetries(ctx, o.policy, after, limit)
+		got, err := o.store.PendingRetries(ctx, o.policy, after, limit)
+		if err != nil {
+			r.Fatalf("pending retries could not be read: %v", err)
+		}
+		if d := difference(got, want); d != "" {
+			r.Fatalf("the pending retries differ (- want, + got):\n%s", d)
+		}
+		if len(want) < limit {
+			return
+		}
+		after = &want[limit-1]
+	}
+}
+
+// text is whatever the journal lets through: valid UTF-8 without NUL.
+func text() *rapid.Generator[string] {
+	return rapid.OneOf(rapid.StringN(0, 12, -1), rapid.SampledFrom([]string{"", "'", `"`, "%", "_", `\`, "''; --", "é", "e\u0301", "🏥", "\u202e", "\uffff", "\x7f", "\n", "?1", "$1"})).
+		Filter(func(s string) bool {
+			for _, c := range s {
+				if c == 0 {
+					return false
+				}
+			}
+			return true
+		})
+}
+
+// whole is any number, the ends of their range often.
+func whole(r *rapid.T) int64 {
+	return rapid.OneOf(rapid.Int64(), rapid.SampledFrom([]int64{math.MinInt64, math.MaxInt64, -1, 0, 1})).Draw(r, "number")
+}
+
+// ratio is any number but NaN, which no decision has, and −0, which is 0 in a database.
+func ratio() *rapid.Generator[float64] {
+	return rapid.Float64().Filter(func(f float64) bool { return !math.IsNaN(f) && (f != 0 || !math.Signbit(f)) })
+}
+
+// instant is any that can be stored; 0 is none.
+func instant() *rapid.Generator[time.Time] {
+	return rapid.Custom(func(r *rapid.T) time.Time { return journal.FromMilli(rapid.Int64Range(-1<<52, 1<<52).Draw(r, "ms")) })
+}
+
+// soon are instants that often coincide.
+func soon() *rapid.Generator[time.Time] {
+	return rapid.Custom(func(r *rapid.T) time.Time { return at(rapid.Int64Range(0, 5).Draw(r, "ms")) })
+}
+
+func word[S ~string](r *rapid.T) S { return S(text().Draw(r, "word")) }

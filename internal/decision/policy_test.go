@@ -81,7 +81,7 @@ func TestFindPolicy(t *testing.T) {
 	_, rejection := policies.Find("no-such")
 	const want = `UNKNOWN_POLICY: retryPolicy is "no-such" (text), expected one of tiss-submission, whatsapp-message`
 	if got := rejection.Error(); got != want {
-		t.Errorf("message\n%s\nwant\n%s", r, want)
+		t.Errorf("message\n%s\nwant\n%s", got, want)
 	}
 }
 

@@ -20,13 +20,15 @@ type stub struct {
 	t    *testing.T
 	name string // of its claims
 	jobs []job
-	next int // number of the next claim
+	open []int // those of jobs that may be followed by another one
+	next int   // number of the next claim
 }
 
 // job is one analysis that was asked for.
 type job struct {
 	key      int64
 	claim    string
+	number   int   // the claim's
 	instance int64 // its process
 	count    int64
 	problem  string
@@ -68,7 +70,7 @@ func problemOf(claim int, count int64) string {
 func (s *stub) claims(n int) {
 	fresh := make([]job, n)
 	for i := range fresh {
-		fresh[i] = job{claim: fmt.Sprintf("CLM-%s-%d", s.name, s.next), problem: problemOf(s.next, 0)}
+		fresh[i] = job{claim: fmt.Sprintf("CLM-%s-%d", s.name, s.next), number: s.next, problem: problemOf(s.next, 0)}
 		s.next++
 	}
 	s.put(fresh)
@@ -87,23 +89,27 @@ func (s *stub) put(fresh []job) {
 		if record, _ := s.Job(key); fresh[i].instance == 0 {
 			fresh[i].instance = record.ProcessInstanceKey
 		}
+		s.open = append(s.open, len(s.jobs)+i)
 	}
 	s.jobs = append(s.jobs, fresh...)
 }
 
 // followUps lets the claims whose analysis scheduled a retry fail once more, in the same process with the count
-// that it was given, up to most retries each. from is the first job that is looked at.
-func (s *stub) followUps(from int, most int64) {
+// that it was given, up to most retries each.
+func (s *stub) followUps(most int64) {
 	var again []job
-	for _, j := range s.jobs[from:] {
+	var still []int
+	for _, i := range s.open {
+		j := &s.jobs[i]
 		record, _ := s.Job(j.key)
-		if record.State != gatewaytest.Completed || j.count >= most {
-			continue
+		switch {
+		case !record.State.Settled():
+			still = append(still, i)
+		case record.State == gatewaytest.Completed && j.count < most:
+			again = append(again, job{claim: j.claim, number: j.number, instance: j.instance, count: j.count + 1, problem: problemOf(j.number, j.count+1)})
 		}
-		number := 0
-		_, _ = fmt.Sscanf(j.claim, "CLM-"+s.name+"-%d", &number)
-		again = append(again, job{claim: j.claim, instance: j.instance, count: j.count + 1, problem: problemOf(number, j.count+1)})
 	}
+	s.open = still
 	if len(again) > 0 {
 		s.put(again)
 	}

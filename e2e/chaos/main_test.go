@@ -23,8 +23,8 @@ const (
 	jobTimeout = 10 * time.Second
 )
 
-// binary is the program under test, in a folder that everybody may enter.
-var binary string
+// workerPath is the program under test, in a folder that everybody may enter.
+var workerPath string
 
 func TestMain(m *testing.M) {
 	flag.Parse()
@@ -47,8 +47,8 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	binary = filepath.Join(dir, "retry-worker")
-	build := exec.Command("go", "build", "-trimpath", "-o", binary, "retry-worker/cmd/retry-worker")
+	workerPath = filepath.Join(dir, "retry-worker")
+	build := exec.Command("go", "build", "-trimpath", "-o", workerPath, "retry-worker/cmd/retry-worker")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "build the program under test: %v\n%s", err, out)

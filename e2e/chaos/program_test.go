@@ -43,7 +43,7 @@ func launch(t *testing.T, s settings) *program {
 	must(t, err)
 	p := &program{t: t, name: s.name, out: &transcript{}, http: loopback.Address(ports[0])}
 	p.Process, err = child.Start(child.Command{
-		Path: binary, Args: []string{"serve"}, Screen: p.out, Output: p.out, User: s.user,
+		Path: workerPath, Args: []string{"serve"}, Screen: p.out, Output: p.out, User: s.user,
 		Env: append([]string{
 			"ZEEBE_ADDRESS=" + s.gateway, "ZEEBE_INSECURE_CONNECTION=true", "RETRY_WORKER_WORKER_NAME=" + s.name,
 			"RETRY_WORKER_OPS_ADDR=127.0.0.1:0", "RETRY_WORKER_HTTP_ADDR=" + p.http, "RETRY_WORKER_DATABASE_URL=" + s.url,
@@ -171,7 +171,7 @@ func (p *program) ready() {
 func once(t *testing.T, url string, args ...string) (output string, code int) {
 	t.Helper()
 	out := &transcript{}
-	p, err := child.Start(child.Command{Path: binary, Args: args, Screen: out, Output: out, Env: []string{"RETRY_WORKER_DATABASE_URL=" + url}})
+	p, err := child.Start(child.Command{Path: workerPath, Args: args, Screen: out, Output: out, Env: []string{"RETRY_WORKER_DATABASE_URL=" + url}})
 	must(t, err)
 	t.Cleanup(p.Kill)
 	select {

@@ -247,6 +247,7 @@ func TestStoreGoesDownAndComesBack(t *testing.T) {
 		if !b.journal.Await(t.Context()) || time.Since(began) > 250*time.Millisecond {
 			t.Errorf("open again after %s", time.Since(began))
 		}
+		synctest.Wait() // the hook is told next
 		if !slices.Equal(b.open, []bool{false, true}) || b.reasons[1] != nil {
 			t.Errorf("told %v, %v", b.open, b.reasons)
 		}
@@ -397,8 +398,10 @@ func TestStopFlushes(t *testing.T) {
 		if !b.memory.Answered(1) {
 			t.Error("the last mark is lost")
 		}
-		if a := <-b.ask(t.Context(), failure(claim(9), 9))[0]; !errors.Is(a.err, journal.ErrUnavailable) {
-			t.Errorf("after the end: %v, want unavailable", a.err)
+		for i, c := range b.ask(t.Context(), failures(1000, 100)...) {
+			if a := <-c; !errors.Is(a.err, journal.ErrUnavailable) || a.after != 0 {
+				t.Fatalf("call %d after the end: %v after %s, want unavailable at once", i, a.err, a.after)
+			}
 		}
 	})
 }
@@ -568,6 +571,39 @@ func TestErrorsOfReview(t *testing.T) {
 		b.memory.Delay(time.Second)
 		if _, err := b.journal.Review(ended, &journal.Review{Subject: subject}); !errors.Is(err, context.Canceled) {
 			t.Error(err)
+		}
+	})
+}
+
+// plainStore fails with an error that says nothing of its kind.
+type plainStore struct{ tries int }
+
+func (s *plainStore) Transact(context.Context, []journal.Lookup, func(journal.Head, []journal.History) *journal.Changes) error {
+	s.tries++
+	return errPlain
+}
+
+func (s *plainStore) Probe(context.Context) error { return errPlain }
+
+var errPlain = errors.New("no reason given")
+
+// TestErrorWithoutKindIsUnavailable, and the reason can be found in what the caller gets.
+func TestErrorWithoutKindIsUnavailable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &plainStore{}
+		j := journaltest.Start(t, store, time.Now)
+		_, err := j.Analyze(t.Context(), failure(claim(1), 1))
+		if !errors.Is(err, journal.ErrUnavailable) || !errors.Is(err, errPlain) || store.tries != 3 {
+			t.Errorf("%v after %d tries", err, store.tries)
+		}
+	})
+}
+
+func TestReasonOfAStoreErrorCanBeFound(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.memory.Fail(3, journaltest.Fault{Hang: true})
+		if a := <-b.ask(t.Context(), failure(claim(1), 1))[0]; !errors.Is(a.err, context.DeadlineExceeded) {
+			t.Errorf("%v, want the reason in it", a.err)
 		}
 	})
 }

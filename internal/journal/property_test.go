@@ -3,6 +3,7 @@ package journal_test
 import (
 	"reflect"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,7 +22,7 @@ func TestRulesEqualOracle(t *testing.T) {
 		defer w.end()
 		oracles := make([]oracle, len(ids))
 		for _, c := range lives(1, 40).Draw(t, "calls") {
-			w.now = w.now.Add(c.Wait)
+			w.set(w.now.Add(c.Wait))
 			o := &oracles[c.ID]
 			want := map[string]func(*call, time.Time) string{"analyze": o.analyze, "outcome": o.outcome, "review": o.review}[c.Kind](&c, w.now)
 			got, r := w.do(&c)
@@ -58,7 +59,7 @@ func TestInvariants(t *testing.T) {
 		w := newWorld()
 		defer w.end()
 		for _, c := range lives(1, 40).Draw(t, "calls") {
-			w.now = w.now.Add(c.Wait)
+			w.set(w.now.Add(c.Wait))
 			before, head := w.story(&c), w.memory.Head()
 			got, r := w.do(&c)
 			after := w.story(&c)
@@ -221,8 +222,8 @@ func TestGatheringDoesNotMatter(t *testing.T) {
 		groups := cut.Draw(t, "groups")
 		for _, group := range groups {
 			group = sendable(group)
-			alone.now = alone.now.Add(group[0].Wait)
-			together.now = alone.now
+			alone.set(alone.now.Add(group[0].Wait))
+			together.set(alone.now)
 			together.memory.Heal()
 			for _, f := range rapid.SliceOfN(faults, 0, 2).Draw(t, "faults") {
 				together.memory.Fail(1, f)
@@ -265,11 +266,12 @@ func (w *world) atOnce(group []call) []string {
 	w.memory.Delay(time.Second)
 	defer w.memory.Delay(0)
 	answers, recorded := make([]string, len(group)), make([]journal.Recorded, len(group))
+	var all sync.WaitGroup
 	for i := range group {
-		go func() { answers[i], recorded[i] = w.do(&group[i]) }()
+		all.Go(func() { answers[i], recorded[i] = w.do(&group[i]) })
 		synctest.Wait()
 	}
-	time.Sleep(time.Minute)
+	all.Wait()
 	w.take(group, recorded)
 	return answers
 }
@@ -281,7 +283,7 @@ func (w *world) take(group []call, recorded []journal.Recorded) {
 			w.journal.Answered(&recorded[i])
 		}
 	}
-	time.Sleep(time.Minute)
+	time.Sleep(20 * time.Second) // a fault that is left may strike it
 }
 
 // sendable leaves out reviews of a dead letter that the group itself changes: whoever asks has not seen it yet.

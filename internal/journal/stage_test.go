@@ -125,7 +125,7 @@ func (s *stage) instant(text string) (time.Time, error) {
 
 func (s *stage) at(a *arguments) (string, error) {
 	now, err := s.instant(a.id)
-	if err == nil {
+	if synctest.Wait(); err == nil {
 		s.now = now
 	}
 	return "", err
@@ -133,6 +133,7 @@ func (s *stage) at(a *arguments) (string, error) {
 
 func (s *stage) after(a *arguments) (string, error) {
 	d, err := time.ParseDuration(a.id)
+	synctest.Wait()
 	s.now = s.now.Add(d)
 	return "it is " + clock(s.now) + "\n", err
 }

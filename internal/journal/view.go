@@ -21,6 +21,8 @@ const (
 	StatusDiscarded Status = "descartada"
 )
 
+// Keys of the engine are texts in JSON: a number would lose its last digits in JavaScript.
+
 // View is what the API and the command line show of a subject, as JSON.
 type View struct {
 	Tenant string `json:"tenant"`
@@ -45,7 +47,7 @@ type EpisodeView struct {
 	ClosedAt           *string `json:"closedAt"`
 	NextRetryTime      *string `json:"nextRetryTime"`
 	DeadLetterID       *string `json:"deadLetterId"`
-	ProcessInstanceKey int64   `json:"processInstanceKey"`
+	ProcessInstanceKey int64   `json:"processInstanceKey,string"`
 }
 
 // AttemptView is one attempt as JSON, in one of its revisions.
@@ -69,8 +71,8 @@ type AttemptView struct {
 	ResponsibleTeam    decision.Team `json:"responsibleTeam,omitempty"`
 	DeadLetterID       *string       `json:"deadLetterId"`
 	ExecutionTimeMs    float64       `json:"executionTimeMs"`
-	JobKey             int64         `json:"jobKey"`
-	ProcessInstanceKey int64         `json:"processInstanceKey"`
+	JobKey             int64         `json:"jobKey,string"`
+	ProcessInstanceKey int64         `json:"processInstanceKey,string"`
 }
 
 // View is the story as it stands at instant now.

@@ -95,6 +95,12 @@ func newWorld() *world {
 	return w
 }
 
+// set the clock of decisions, while nothing is being decided.
+func (w *world) set(now time.Time) {
+	synctest.Wait()
+	w.now = now
+}
+
 // inBubble checks a property where time is fake. The bubble's T has no deadline to be asked for.
 func inBubble(t *testing.T, property func(*rapid.T)) {
 	synctest.Test(t, func(t *testing.T) { rapid.Check(struct{ testing.TB }{t}, property) })

@@ -5,9 +5,11 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net/url"
 	"os"
+	"path/filepath"
 
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
@@ -26,6 +28,9 @@ func (f *file) check(ctx context.Context) error {
 		return nil
 	case err != nil:
 		return f.wrong("cannot be read (%v): give the worker's user access to it", cause(err))
+	}
+	if err := f.checkHead(); err != nil {
+		return err
 	}
 	if err := f.checkLog(wal); err != nil {
 		return err
@@ -49,20 +54,43 @@ func (f *file) damaged(format string, args ...any) error {
 		"empty journal; nothing was changed", fmt.Sprintf(format, args...), f.path)
 }
 
+// checkHead looks at the file's first bytes, which SQLite does not where the write-ahead log has them too.
+func (f *file) checkHead() error {
+	const magic = "SQLite format 3\x00"
+	var head [len(magic)]byte
+	err := f.head("", head[:])
+	if err == nil && string(head[:]) != magic {
+		err = f.damaged("its head is not that of a SQLite file")
+	}
+	return err
+}
+
+// head reads the first bytes of the file with this ending. No connection to it may be open in this process:
+// closing the file gives up the locks that it has on it.
+func (f *file) head(ending string, b []byte) error {
+	opened, err := os.Open(f.path + ending)
+	if err != nil {
+		return f.wrong("%s cannot be read (%v): give the worker's user access to it", filepath.Base(f.path+ending), cause(err))
+	}
+	defer opened.Close()
+	switch n, err := io.ReadFull(opened, b); {
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return f.damaged("%s has %d bytes, which is less than the head of a SQLite file", filepath.Base(f.path+ending), n)
+	case err != nil:
+		return f.damaged("the head of %s cannot be read: %v", filepath.Base(f.path+ending), cause(err))
+	}
+	return nil
+}
+
 // checkLog looks at the head of the write-ahead log: SQLite takes one that it cannot read for an empty one.
 func (f *file) checkLog(size int64) error {
 	const headBytes, magic, version = 32, 0x377f0682, 3007000
 	if size < headBytes {
 		return nil // not even the head was written
 	}
-	log, err := os.Open(f.path + "-wal")
-	if err != nil {
-		return f.wrong("its write-ahead log cannot be read (%v): give the worker's user access to it", cause(err))
-	}
-	defer log.Close()
 	var head [headBytes]byte
-	if _, err := log.ReadAt(head[:], 0); err != nil {
-		return f.damaged("its write-ahead log cannot be read: %v", cause(err))
+	if err := f.head("-wal", head[:]); err != nil {
+		return err
 	}
 	if head == [headBytes]byte{} {
 		return nil // power was lost before it was on the disk

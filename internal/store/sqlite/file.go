@@ -71,6 +71,10 @@ func (f *file) secure() error {
 	case !errors.Is(err, fs.ErrExist):
 		return f.unwritable(err)
 	}
+	if made, err = os.OpenFile(f.path, os.O_RDWR, 0); err != nil {
+		return f.wrong("cannot be opened for writing (%v): give the worker's user write access to it", cause(err))
+	}
+	_ = made.Close() // nothing was written
 	for _, name := range f.beside() {
 		info, err := os.Stat(name)
 		if err != nil || info.Mode().Perm()&0o007 == 0 {

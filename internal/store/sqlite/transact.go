@@ -42,8 +42,11 @@ func (db *DB) Transact(ctx context.Context, lookups []journal.Lookup, decide fun
 	})
 }
 
-// Probe implements journal.Store.
+// Probe implements journal.Store. It asks for the room of a batch as well: less would be enough for itself.
 func (db *DB) Probe(ctx context.Context) error {
+	if err := db.file.room(); err != nil {
+		return err
+	}
 	return db.write(ctx, func(c *connection) (bool, error) {
 		if err := c.exec(probe, time.Now().UnixMilli()); err != nil {
 			return false, failed("write to try", err)

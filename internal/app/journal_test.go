@@ -1,0 +1,91 @@
+package app_test
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"retry-worker/internal/app"
+	"retry-worker/internal/gatewaytest"
+)
+
+// A database server that is not there yet is waited for: nothing is taken from the engine meanwhile.
+func TestDatabaseServerThatIsNotThereYet(t *testing.T) {
+	leavesNothing(t)
+	g := gateway(t, gatewaytest.Options{})
+	g.AddJob(analyze("CLM-1-1", "TIMEOUT", 0))
+	s := settings(t, g.Addr())
+	s.DatabaseURL = "postgres://worker:canary-secret@" + nowhere(t) + "/retries"
+	r := serve(t, s)
+	eventually(t, "tried again", func() bool {
+		status, body := r.get(t, "/readyz")
+		return status == http.StatusServiceUnavailable && strings.Contains(body, "the journal is not open: ")
+	})
+	if polls := g.Polls(""); len(polls) != 0 {
+		t.Errorf("%d polls without a journal", len(polls))
+	}
+	if !r.metric(t, "retry_worker_journal_up 0") {
+		t.Error("retry_worker_journal_up is not 0")
+	}
+	if _, body := r.get(t, "/readyz"); strings.Contains(body+logged.String(), "canary-secret") {
+		t.Errorf("the password is shown: %s%s", body, logged)
+	}
+	r.stop()
+	r.returned(t, 5*time.Second)
+}
+
+// What is wrong with a file is said at once, and what had been opened is closed again.
+func TestJournalFileThatCannotBe(t *testing.T) {
+	for name, path := range map[string]string{
+		"no such folder": filepath.Join(t.TempDir(), "missing", "journal.db"),
+		"a folder":       t.TempDir(),
+		"another file":   textFile(t),
+	} {
+		t.Run(name, func(t *testing.T) {
+			leavesNothing(t)
+			s := settings(t, nowhere(t))
+			s.DatabaseURL = "sqlite:" + path
+			_, err := app.New(s, buildInfo, log)
+			if err == nil || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), path) {
+				t.Errorf("got %v, want one line that names %s", err, path)
+			}
+		})
+	}
+}
+
+func textFile(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "journal.db")
+	if err := os.WriteFile(path, []byte(strings.Repeat("this is no database\n", 100)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// The API answers from what the worker recorded, while it runs.
+func TestSubjectOverHTTP(t *testing.T) {
+	leavesNothing(t)
+	g := gateway(t, gatewaytest.Options{})
+	answerAtOnce(g)
+	key := g.AddJob(analyze("CLM-1-1", "TIMEOUT", 0))
+	r := serve(t, settings(t, g.Addr()))
+	eventually(t, "answered", func() bool {
+		j, _ := g.Job(key)
+		return j.State == gatewaytest.Completed
+	})
+	client := http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	response, err := client.Get("http://" + r.HTTPAddr() + "/api/v1/subjects/tiss-submission/CLM-1-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		t.Errorf("got %s", response.Status)
+	}
+	if !r.metric(t, "retry_worker_journal_up 1") {
+		t.Error("retry_worker_journal_up is not 1")
+	}
+}

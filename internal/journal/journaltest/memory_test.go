@@ -1,0 +1,253 @@
+package journaltest_test
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"retry-worker/internal/decision"
+	"retry-worker/internal/journal"
+	"retry-worker/internal/journal/journaltest"
+)
+
+var (
+	at    = time.Date(2025, 1, 12, 10, 0, 0, 0, time.UTC)
+	claim = journal.Subject{Tenant: "<default>", Policy: "tiss-submission", ID: "CLM-1-1"}
+)
+
+// attempt of the subject with key 1, as record and number n.
+func attempt(n int64) *journal.Attempt {
+	return &journal.Attempt{Record: n, Number: n, Episode: 1, Identity: journal.Identity{byte(n)}, ReceivedAt: at,
+		Decision: decision.Decision{Outcome: decision.Retry, NextRetryTime: at.Add(time.Hour), AnalysedAt: at, FirstFailure: at}}
+}
+
+// first makes the changes that tell of a subject for the first time.
+func first(s journal.Subject) func(journal.Head, []journal.History) *journal.Changes {
+	return func(head journal.Head, _ []journal.History) *journal.Changes {
+		key, a := head.Subject+1, attempt(head.Record+1)
+		a.Number = 1
+		return &journal.Changes{
+			Subjects: []journal.KeyedSubject{{Key: key, Subject: s}},
+			Attempts: []journal.KeyedAttempt{{Key: key, Attempt: a}},
+			Episodes: []journal.KeyedEpisode{{Key: key, Episode: journal.Episode{Number: 1, State: journal.Scheduled, NextRetryTime: a.Decision.NextRetryTime}}},
+			Link:     journal.Link{At: at, Digests: []journal.Digest{journal.DigestAttempt(s, a)}}.After(head),
+		}
+	}
+}
+
+func save(t *testing.T, m *journaltest.Memory, decide func(journal.Head, []journal.History) *journal.Changes, lookups ...journal.Lookup) error {
+	t.Helper()
+	return m.Transact(t.Context(), lookups, decide)
+}
+
+func kind(t *testing.T, err error) journal.Kind {
+	t.Helper()
+	var e *journal.StoreError
+	if !errors.As(err, &e) {
+		t.Fatalf("%v is no StoreError", err)
+	}
+	return e.Kind
+}
+
+// TestRefusesWhatDoesNotFit: a real store's constraints, and the ledger's.
+func TestRefusesWhatDoesNotFit(t *testing.T) {
+	for name, spoil := range map[string]func(c *journal.Changes){
+		"a digest too many":       func(c *journal.Changes) { c.Link.Digests = append(c.Link.Digests, journal.Digest{}) },
+		"a gap in the links":      func(c *journal.Changes) { c.Link.Number++ },
+		"a gap in the records":    func(c *journal.Changes) { c.Link.First++ },
+		"another hash":            func(c *journal.Changes) { c.Link.Hash[0]++ },
+		"a record that is wrong":  func(c *journal.Changes) { c.Attempts[0].Attempt.Record++ },
+		"a subject that is known": func(c *journal.Changes) { c.Subjects[0].Subject = claim },
+		"a key that is not next":  func(c *journal.Changes) { c.Subjects[0].Key++ },
+		"rows of nobody":          func(c *journal.Changes) { c.Episodes[0].Key = 9 },
+		"dead letters of nobody": func(c *journal.Changes) {
+			c.DeadLetters = append(c.DeadLetters, journal.KeyedDeadLetter{Key: 9})
+		},
+		"an attempt that is there": func(c *journal.Changes) { c.Attempts[0].Key = 1 },
+		"a marked subject":         func(c *journal.Changes) { c.Subjects[0].Subject.ID = "CLM-" + journaltest.Unstorable + "-1" },
+	} {
+		m := journaltest.New()
+		if err := save(t, m, first(claim)); err != nil {
+			t.Fatal(err)
+		}
+		head := m.Head()
+		err := save(t, m, func(head journal.Head, _ []journal.History) *journal.Changes {
+			c := first(journal.Subject{ID: "CLM-2-1"})(head, nil)
+			spoil(c)
+			return c
+		})
+		if err == nil || kind(t, err) != journal.Invalid || m.Head() != head || len(m.Subjects()) != 1 {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	m := journaltest.New()
+	err := save(t, m, first(claim), journal.Lookup{Subject: claim}, journal.Lookup{Subject: claim})
+	if err == nil || kind(t, err) != journal.Invalid {
+		t.Errorf("a subject that is looked up twice: %v", err)
+	}
+	marked := func(head journal.Head, _ []journal.History) *journal.Changes {
+		e := journal.Entry{Record: 1, Subject: journal.Subject{ID: journaltest.Unstorable}}
+		return &journal.Changes{Entries: []journal.Entry{e}, Link: journal.Link{Digests: []journal.Digest{journal.DigestEntry(&e)}}.After(head)}
+	}
+	if err := save(t, m, marked); err == nil || kind(t, err) != journal.Invalid {
+		t.Errorf("an entry of a marked subject: %v", err)
+	}
+}
+
+func TestCopiesInAndOut(t *testing.T) {
+	m := journaltest.New()
+	var c *journal.Changes
+	if err := save(t, m, func(h journal.Head, hs []journal.History) *journal.Changes { c = first(claim)(h, hs); return c }); err != nil {
+		t.Fatal(err)
+	}
+	want, _, _ := m.Story(t.Context(), claim)
+	c.Attempts[0].Attempt.Error, c.Link.Digests[0] = "changed", journal.Digest{}
+	got, _, _ := m.Story(t.Context(), claim)
+	got.Attempts[0].Error, got.Episodes[0].Retries = "changed", 9
+	m.Links()[0].Digests[0] = journal.Digest{}
+	err := save(t, m, func(_ journal.Head, hs []journal.History) *journal.Changes {
+		hs[0].Last.Error, hs[0].Same.Error = "changed", "changed"
+		return nil
+	}, journal.Lookup{Subject: claim, Identity: journal.Identity{1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, _, _ := m.Story(t.Context(), claim); !reflect.DeepEqual(got, want) || (m.Links()[0].Digests[0] == journal.Digest{}) {
+		t.Errorf("what is kept was changed from outside: %+v", got)
+	}
+}
+
+// TestHistoryOfRevisions: the latest attempt is the one with the highest number, in its latest revision; an
+// attempt is answered where any of its revisions is.
+func TestHistoryOfRevisions(t *testing.T) {
+	m := journaltest.New()
+	add := func(number, revision int64, answered ...journal.Run) {
+		t.Helper()
+		err := save(t, m, func(head journal.Head, _ []journal.History) *journal.Changes {
+			c := &journal.Changes{Answered: answered}
+			if head.Subject == 0 {
+				c.Subjects = []journal.KeyedSubject{{Key: 1, Subject: claim}}
+			}
+			a := attempt(head.Record + 1)
+			a.Number, a.Revision, a.Identity = number, revision, journal.Identity{byte(number)}
+			c.Attempts = []journal.KeyedAttempt{{Key: 1, Attempt: a}}
+			c.Link = journal.Link{Digests: []journal.Digest{journal.DigestAttempt(claim, a)}}.After(head)
+			return c
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	add(1, 0)
+	add(2, 0, journal.Run{First: 1, Last: 1})
+	add(1, 1)
+	var h journal.History
+	look := func(l journal.Lookup) {
+		if err := save(t, m, func(_ journal.Head, hs []journal.History) *journal.Changes { h = hs[0]; return nil }, l); err != nil {
+			t.Fatal(err)
+		}
+	}
+	look(journal.Lookup{Subject: claim, Identity: journal.Identity{1}})
+	if h.Attempts != 2 || h.Last.Number != 2 || h.Same.Revision != 1 || !h.SameAnswered {
+		t.Errorf("last is attempt %d of %d, same revision %d, answered %t", h.Last.Number, h.Attempts, h.Same.Revision, h.SameAnswered)
+	}
+	look(journal.Lookup{Subject: claim, Identity: journal.Identity{2}})
+	if h.Same.Number != 2 || h.SameAnswered {
+		t.Errorf("same is attempt %d, answered %t", h.Same.Number, h.SameAnswered)
+	}
+	look(journal.Lookup{Subject: claim})
+	if h.Same != nil || h.DeadLetter != nil {
+		t.Error("what was not asked for is given")
+	}
+	if n, err := m.CountAttempts(t.Context(), claim); n != 2 || err != nil {
+		t.Errorf("%d attempts, %v", n, err)
+	}
+}
+
+func TestReader(t *testing.T) {
+	m := journaltest.New()
+	if _, known, err := m.Story(t.Context(), claim); known || err != nil {
+		t.Error("an empty store tells a story")
+	}
+	subjects := []journal.Subject{claim, {Policy: "other", ID: "CLM-1-1"}, {Tenant: "b", Policy: "tiss-submission", ID: "CLM-1-1"}}
+	for _, s := range subjects {
+		if err := save(t, m, first(s)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// Three of the same instant, two at a time: in the order of their keys, none twice.
+	page, err := m.PendingRetries(t.Context(), "", nil, 2)
+	if err != nil || len(page) != 2 || page[0].Key != 1 || page[1].Key != 2 {
+		t.Fatalf("first page %+v, %v", page, err)
+	}
+	if page, _ = m.PendingRetries(t.Context(), "", &page[1], 2); len(page) != 1 || page[0].Subject != subjects[2] {
+		t.Errorf("second page %+v", page)
+	}
+	if page, _ = m.PendingRetries(t.Context(), "other", nil, 9); len(page) != 1 || page[0].Key != 2 || page[0].State != journal.Scheduled {
+		t.Errorf("of a policy %+v", page)
+	}
+	if page, _ = m.PendingRetries(t.Context(), "", nil, 0); len(page) != 0 {
+		t.Errorf("none was asked for: %+v", page)
+	}
+}
+
+func TestFaults(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := journaltest.New()
+		short, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		m.Fail(1, journaltest.Fault{})
+		m.Fail(1, journaltest.Fault{Kind: journal.Ambiguous, After: true})
+		m.Fail(1, journaltest.Fault{Hang: true})
+		if err := save(t, m, first(claim)); kind(t, err) != journal.Unavailable || m.Head().Record != 0 || err.Error() == "" {
+			t.Error("the first is to fail before saving")
+		}
+		if err := save(t, m, first(claim)); kind(t, err) != journal.Ambiguous || m.Head().Record != 1 {
+			t.Error("the second is to fail after saving")
+		}
+		began := time.Now()
+		if err := m.Transact(short, nil, first(claim)); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != time.Second {
+			t.Error("the third is to hang")
+		}
+		m.SetDown(true)
+		_, _, err := m.Story(t.Context(), claim)
+		_, err2 := m.CountAttempts(t.Context(), claim)
+		_, err3 := m.PendingRetries(t.Context(), "", nil, 1)
+		for _, err := range []error{err, err2, err3, m.Probe(t.Context()), save(t, m, first(claim))} {
+			if err == nil || kind(t, err) != journal.Unavailable {
+				t.Errorf("down: %v", err)
+			}
+		}
+		m.SetDown(false)
+		if err := m.Probe(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if err := m.Probe(short); kind(t, err) != journal.Unavailable {
+			t.Error("a probe outlives its context")
+		}
+		m.Delay(time.Minute)
+		m.Fail(1, journaltest.Fault{Twice: true})
+		calls := 0
+		began = time.Now()
+		if err := save(t, m, func(journal.Head, []journal.History) *journal.Changes { calls++; return nil }); err != nil || calls != 2 || time.Since(began) != time.Minute {
+			t.Errorf("decided %d times, %v", calls, err)
+		}
+		if n := len(m.Transactions()); n != 5 {
+			t.Errorf("%d transactions", n)
+		}
+	})
+}
+
+func TestStart(t *testing.T) {
+	m := journaltest.New()
+	p := decision.TISSSubmission()
+	f, _ := p.Read(decision.Variables{ID: `"CLM-1-1"`, Error: `"TIMEOUT"`})
+	j := journaltest.Start(t, m, func() time.Time { return at })
+	r, err := j.Analyze(t.Context(), &journal.Analysis{Subject: claim, Policy: p, Failure: &f, ReceivedAt: at})
+	if err != nil || r.How != journal.Fresh {
+		t.Errorf("%s, %v", r.How, err)
+	}
+}

@@ -1,0 +1,128 @@
+package postgres
+
+import (
+	"bytes"
+	"io"
+	"net"
+	"net/url"
+	"sync/atomic"
+	"testing"
+
+	realserver "retry-worker/e2e/postgres"
+	"retry-worker/internal/journal"
+)
+
+// cut says where a wire breaks.
+type cut int32
+
+const (
+	whole        cut = iota
+	beforeCommit     // the transaction's changes never arrive
+	afterCommit      // they do, and the answer is lost
+)
+
+// wire passes on what is sent to and fro, until it is cut at a COMMIT.
+type wire struct {
+	target string
+	cut    atomic.Int32
+}
+
+// newWire gives the address of a database as it is reached through the wire.
+func newWire(t *testing.T, address string) (*wire, string) {
+	t.Helper()
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	w := &wire{target: u.Host}
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go w.serve(c)
+		}
+	}()
+	u.Host = l.Addr().String()
+	return w, u.String()
+}
+
+func (w *wire) serve(client net.Conn) {
+	defer client.Close()
+	server, err := net.Dial("tcp", w.target)
+	if err != nil {
+		return
+	}
+	defer server.Close()
+	go func() {
+		defer client.Close()
+		buffer := make([]byte, 64<<10)
+		for {
+			n, err := server.Read(buffer)
+			if err != nil || cut(w.cut.Load()) == afterCommit && bytes.Contains(buffer[:n], []byte("COMMIT\x00")) {
+				return
+			}
+			if _, err := client.Write(buffer[:n]); err != nil {
+				return
+			}
+		}
+	}()
+	w.forward(server, client)
+}
+
+// forward passes requests on, those with a COMMIT in them only where the wire is not cut before it.
+func (w *wire) forward(server io.Writer, client io.Reader) {
+	commit := []byte(commitIt.name() + "\x00")
+	buffer := make([]byte, 64<<10)
+	for {
+		n, err := client.Read(buffer)
+		if err != nil || cut(w.cut.Load()) == beforeCommit && bytes.Contains(buffer[:n], commit) {
+			return
+		}
+		if _, err := server.Write(buffer[:n]); err != nil {
+			return
+		}
+	}
+}
+
+func TestACommitWhoseAnswerIsLostIsAmbiguous(t *testing.T) {
+	for _, lost := range []struct {
+		name  string
+		at    cut
+		saved bool
+	}{
+		{"before it was done", beforeCommit, false},
+		{"after it was done", afterCommit, true},
+	} {
+		t.Run(lost.name, func(t *testing.T) {
+			address := realserver.Database(t)
+			w, through := newWire(t, address)
+			db, job := open(t, through), ask("CLM-LOST-1", "job")
+			w.cut.Store(int32(lost.at))
+			_, err := record(within(t), db, job)
+			wantKind(t, err, journal.Ambiguous, "record decisions")
+			w.cut.Store(int32(whole))
+			fresh, err := record(within(t), db, job)
+			if err != nil || fresh[0] == lost.saved {
+				t.Errorf("the next try: fresh %v, error %v", fresh, err)
+			}
+			verify(t, address, 1, 1)
+		})
+	}
+}
+
+func TestAConnectionThatBreaksWhileItLoadsIsUnavailable(t *testing.T) {
+	address := realserver.Database(t)
+	w, through := newWire(t, address)
+	db := open(t, through)
+	w.target = "127.0.0.1:1" // nobody
+	do(t, connect(t, address), "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'retry-worker'")
+	_, err := record(within(t), db, ask("CLM-BREAK-1", "job"))
+	wantKind(t, err, journal.Unavailable, "record decisions")
+}

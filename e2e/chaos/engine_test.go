@@ -3,6 +3,7 @@ package chaos_test
 import (
 	"encoding/json"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -19,6 +20,8 @@ type stub struct {
 	*gatewaytest.Gateway
 	t    *testing.T
 	name string // of its claims
+
+	mu   sync.Mutex // held while jobs are put in
 	jobs []job
 	open []int // those of jobs that may be followed by another one
 	next int   // number of the next claim
@@ -68,6 +71,8 @@ func problemOf(claim int, count int64) string {
 
 // claims puts in n claims that fail for the first time.
 func (s *stub) claims(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	fresh := make([]job, n)
 	for i := range fresh {
 		fresh[i] = job{claim: fmt.Sprintf("CLM-%s-%d", s.name, s.next), number: s.next, problem: problemOf(s.next, 0)}
@@ -97,6 +102,8 @@ func (s *stub) put(fresh []job) {
 // followUps lets the claims whose analysis scheduled a retry fail once more, in the same process with the count
 // that it was given, up to most retries each.
 func (s *stub) followUps(most int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	var again []job
 	var still []int
 	for _, i := range s.open {
@@ -115,6 +122,13 @@ func (s *stub) followUps(most int64) {
 	}
 }
 
+// asked is how many jobs were put in.
+func (s *stub) asked() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.jobs)
+}
+
 // settle waits until nobody has anything more to do with any job. What a dead worker's poll took with it comes
 // back by the engine's clock, which is moved where nothing else happens.
 func (s *stub) settle() {
@@ -122,7 +136,7 @@ func (s *stub) settle() {
 	idle := time.NewTicker(2 * time.Second)
 	defer idle.Stop()
 	before, deadline := -1, time.Now().Add(patience)
-	for s.Counts().Settled() < len(s.jobs) {
+	for s.Counts().Settled() < s.asked() {
 		if time.Now().After(deadline) {
 			s.t.Fatalf("jobs are stuck: %s", s)
 		}

@@ -32,8 +32,10 @@ type batch struct {
 	now     time.Time
 	head    Head
 	changes Changes
+	// tally adds up what the figures grow by.
+	tally tally
 	// publish makes the messages of the outbox; nil where nobody listens.
-	publish func(Subject, *Attempt) []Message
+	publish Publisher
 }
 
 // record takes the next record's number.
@@ -42,9 +44,10 @@ func (b *batch) record() int64 { return b.head.Record + int64(len(b.changes.Link
 // seal completes the changes; nil where there are none.
 func (b *batch) seal() *Changes {
 	c := &b.changes
-	if len(c.Link.Digests) == 0 && len(c.Answered) == 0 {
+	if len(c.Link.Digests) == 0 && len(c.Answered) == 0 && len(c.Published) == 0 {
 		return nil
 	}
+	c.Figures = b.tally.figures()
 	if len(c.Link.Digests) > 0 {
 		c.Link.At = b.now.Truncate(time.Millisecond)
 		c.Link = c.Link.After(b.head)
@@ -88,11 +91,16 @@ func (b *batch) decided(a *Analysis, h *History, r *ruling) Recorded {
 	} else {
 		e.State, e.DeadLetter = Dead, deadLetterID(a, r.again...)
 		at.Attempt.DeadLetter = e.DeadLetter
-		b.changes.DeadLetters = append(b.changes.DeadLetters, KeyedDeadLetter{key, b.deadLetter(at.Attempt)})
+		b.bear(key, a.Subject, b.deadLetter(at.Attempt))
 	}
 	at.Key = key
-	b.save(a.Subject, at)
+	b.save(a.Subject, at, e)
 	b.changes.Episodes = append(b.changes.Episodes, KeyedEpisode{key, e})
+	b.countDecision(a.Policy, at.Attempt)
+	b.countFingerprint(a.Policy.Name, at.Attempt)
+	if e.State == Dead && (r.opens || h.Episode.State != Dead) {
+		b.countEnd(a.Policy.Name, &e, d.Outcome == decision.MaxRetriesExceeded)
+	}
 	raised := int64(-1)
 	if r.floor >= 0 {
 		raised = a.Failure.RetryCount
@@ -106,9 +114,13 @@ func (b *batch) rebase(a *Analysis, h *History, r *ruling) Recorded {
 	at := b.attempt(a, old.Number, old.Revision+1, old.Episode, &r.decision)
 	at.Key = h.Key
 	at.Attempt.AnalysedCount = old.AnalysedCount
-	b.save(a.Subject, at)
-	if e := h.Episode; e.Number == old.Episode && e.State == Scheduled && h.Attempts == old.Number {
+	e := h.Episode
+	follows := e.Number == old.Episode && e.State == Scheduled && h.Attempts == old.Number
+	if follows {
 		e.NextRetryTime = r.decision.NextRetryTime
+	}
+	b.save(a.Subject, at, e)
+	if follows {
 		b.changes.Episodes = append(b.changes.Episodes, KeyedEpisode{h.Key, e})
 	}
 	return Recorded{How: Rebased, Attempt: at.Attempt, Decision: r.decision, RaisedFrom: -1, mark: at.Attempt.Record}
@@ -141,14 +153,12 @@ func storable(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
 }
 
-// save adds the attempt, its digest and its messages.
-func (b *batch) save(s Subject, at KeyedAttempt) {
+// save adds the attempt, its digest and its messages; e is the subject's episode as it stands then.
+func (b *batch) save(s Subject, at KeyedAttempt, e Episode) {
 	c := &b.changes
 	c.Attempts = append(c.Attempts, at)
 	c.Link.Digests = append(c.Link.Digests, DigestAttempt(s, at.Attempt))
-	if b.publish != nil {
-		c.Outbox = append(c.Outbox, b.publish(s, at.Attempt)...)
-	}
+	b.tell(&Happening{Subject: s, Attempt: at.Attempt, Episode: e})
 }
 
 // subject is the key of s, a new one where it is not known yet.
@@ -166,7 +176,11 @@ func (b *batch) end(key int64, h *History, as State) {
 		return
 	}
 	e := h.Episode
+	alive := e.State != Dead
 	e.State, e.ClosedAt = as, b.milli()
+	if alive {
+		b.countEnd(h.subject.Policy, &e, false)
+	}
 	if e.DeadLetter != "" {
 		b.settle(key, h, DeadLetterSuperseded)
 	}
@@ -177,7 +191,14 @@ func (b *batch) end(key int64, h *History, as State) {
 // settle changes what is said of the episode's dead letter.
 func (b *batch) settle(key int64, h *History, as DeadLetterState) {
 	d := *h.DeadLetter
+	b.countDeadLetter(h.subject.Policy, d.State, as)
 	d.State, d.ChangedAt = as, b.milli()
+	b.changes.DeadLetters = append(b.changes.DeadLetters, KeyedDeadLetter{key, d})
+}
+
+// bear adds a dead letter that is new.
+func (b *batch) bear(key int64, s Subject, d DeadLetter) {
+	b.countDeadLetter(s.Policy, "", d.State)
 	b.changes.DeadLetters = append(b.changes.DeadLetters, KeyedDeadLetter{key, d})
 }
 
@@ -193,13 +214,15 @@ func (b *batch) deadLetter(a *Attempt) DeadLetter {
 // milli is the batch's instant as it is stored.
 func (b *batch) milli() time.Time { return b.now.UTC().Truncate(time.Millisecond) }
 
-// entry adds a record of the audit that is no attempt.
-func (b *batch) entry(s Subject, kind EntryKind, body any) {
+// entry adds a record of the audit that is no attempt, and its messages; h says what it is about.
+func (b *batch) entry(kind EntryKind, body any, h Happening) {
 	text, err := json.Marshal(body)
 	if err != nil { // cannot be: bodies are plain structs
 		text = []byte("{}")
 	}
-	e := Entry{Record: b.record(), Kind: kind, Subject: s, At: b.milli(), Body: string(text)}
+	e := Entry{Record: b.record(), Kind: kind, Subject: h.Subject, At: b.milli(), Body: string(text)}
 	b.changes.Entries = append(b.changes.Entries, e)
 	b.changes.Link.Digests = append(b.changes.Link.Digests, DigestEntry(&e))
+	h.Entry = &e
+	b.tell(&h)
 }

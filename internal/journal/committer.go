@@ -153,13 +153,14 @@ func (c *committer) transact(kill context.Context, items []*item) error {
 	began := time.Now()
 	var saved *Changes
 	err := c.store.Transact(ctx, lookups, func(head Head, histories []History) *Changes {
-		b := &batch{now: c.now(), head: head, publish: c.publish}
+		b := &batch{now: c.now(), head: head, publish: c.publish, tally: make(tally)}
 		b.changes.Answered = marks
 		for _, i := range items {
 			h := &History{}
 			if (i.lookup != Lookup{}) {
 				h, histories = &histories[0], histories[1:]
 			}
+			h.subject = i.lookup.Subject
 			i.refused = i.apply(b, h)
 		}
 		c.compareClocks(b.now, head.At)

@@ -42,7 +42,7 @@ var ErrInvalid = errors.New("the journal cannot hold this")
 type Journal struct {
 	store   Store
 	now     func() time.Time
-	publish func(Subject, *Attempt) []Message
+	publish Publisher
 	hooks   Hooks
 	queue   chan *item
 	ended   chan struct{} // closed when Run has returned
@@ -57,7 +57,7 @@ const queued = 1024
 
 // New prepares a Journal over store; Run starts it. now gives the instant of a decision. publish makes the
 // outbox's messages of an attempt; nil where nobody listens.
-func New(store Store, now func() time.Time, publish func(Subject, *Attempt) []Message, hooks Hooks) *Journal {
+func New(store Store, now func() time.Time, publish Publisher, hooks Hooks) *Journal {
 	return &Journal{
 		store: store, now: now, publish: publish, hooks: hooks,
 		queue: make(chan *item, queued), ended: make(chan struct{}), gate: newGate(),
@@ -115,7 +115,7 @@ func (j *Journal) Review(ctx context.Context, r *Review) (Reviewed, error) {
 		lookup: Lookup{Subject: r.Subject, DeadLetter: r.DeadLetter},
 		apply: func(b *batch, h *History) error {
 			again, err := b.review(r, h)
-			if errors.Is(err, ErrInvalidRetryState) && done.Episode.Number > 0 && done.Episode == h.Episode {
+			if errors.Is(err, ErrInvalidRetryState) && done.Episode == h.Episode {
 				return nil // an earlier try was committed after all
 			}
 			done = again
@@ -126,6 +126,14 @@ func (j *Journal) Review(ctx context.Context, r *Review) (Reviewed, error) {
 		return Reviewed{}, err
 	}
 	return done, nil
+}
+
+// Published lets go of messages of the outbox, by their sequences. It returns as Analyze does.
+func (j *Journal) Published(ctx context.Context, sequences []int64) error {
+	return j.submit(ctx, &item{apply: func(b *batch, _ *History) error {
+		b.changes.Published = append(b.changes.Published, sequences...)
+		return nil
+	}})
 }
 
 // Answered notes that the engine took the answer that r is. It is written with the next commit, or within a

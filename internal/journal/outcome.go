@@ -41,20 +41,25 @@ func (b *batch) conclude(o *Outcome, h *History) Concluded {
 		at = b.milli()
 	}
 	switch {
-	case !e.State.Open():
+	case !e.State.Open(), !o.At.IsZero() && h.Last != nil && at.Before(h.Last.Decision.AnalysedAt): // of an earlier try
 		return Concluded{Episode: e}
 	case o.Success:
 		if e.DeadLetter != "" {
 			b.settle(h.Key, h, DeadLetterRecovered)
 		}
 		e.State, e.ClosedAt, e.DeadLetter, e.NextRetryTime = Recovered, at, "", time.Time{}
+		b.countEnd(o.Subject.Policy, &e, false)
+		if h.Last != nil {
+			b.fingerprint(o.Subject.Policy, h.Last).Recovered++
+		}
 	case e.State == Dead, e.NextRetryTime.After(b.now):
 		return Concluded{Episode: e}
 	default:
 		b.fail(o, h, &e)
 	}
 	b.changes.Episodes = append(b.changes.Episodes, KeyedEpisode{h.Key, e})
-	b.entry(o.Subject, OutcomeEntry, outcomeBody{outcomeWord(o.Success), e.Number, e.State, at.Format(time.RFC3339Nano), o.ProcessInstanceKey})
+	body := outcomeBody{outcomeWord(o.Success), e.Number, e.State, decision.Instant(at), o.ProcessInstanceKey}
+	b.entry(OutcomeEntry, body, Happening{Subject: o.Subject, Episode: e, Outcome: o})
 	return Concluded{Episode: e, Changed: true}
 }
 
@@ -74,7 +79,8 @@ func (b *batch) fail(o *Outcome, h *History, e *Episode) {
 		d.Team, d.MaxRetries = l.Decision.Team, l.Decision.MaxRetries
 	}
 	e.State, e.DeadLetter, e.NextRetryTime = Dead, d.ID, time.Time{}
-	b.changes.DeadLetters = append(b.changes.DeadLetters, KeyedDeadLetter{h.Key, d})
+	b.bear(h.Key, o.Subject, d)
+	b.countEnd(o.Subject.Policy, e, false)
 }
 
 func outcomeWord(success bool) string {

@@ -31,6 +31,67 @@ type Reader interface {
 	PendingRetries(ctx context.Context, policy string, after *PendingRetry, limit int) ([]PendingRetry, error)
 }
 
+// Archive reads the audit's records and the ledger that vouches for them, beside whoever writes. Its errors hold
+// a *StoreError. Every method is safe for concurrent use.
+type Archive interface {
+	// Head is the ledger's end.
+	Head(ctx context.Context) (Head, error)
+	// Links after the link of that number, in order, at most limit.
+	Links(ctx context.Context, after int64, limit int) ([]Link, error)
+	// Records that the filter lets through after the record of that number, in order, at most limit. What was
+	// purged is not among them.
+	Records(ctx context.Context, f RecordFilter, after int64, limit int) ([]Record, error)
+}
+
+// Record is one record of the audit: an attempt or an entry, the other is nil.
+type Record struct {
+	Subject Subject
+	Attempt *Attempt
+	Entry   *Entry
+}
+
+// RecordFilter chooses records. Its zero value lets all through.
+type RecordFilter struct {
+	// Subject whose records are wanted; the zero value: everybody's.
+	Subject Subject
+	// Since and Until bound the instant of the record (AnalysedAt, At): Since is included, Until is not; the
+	// zero time is no bound.
+	Since, Until time.Time
+}
+
+// Statistics reads the sums that are kept up to date. Its errors hold a *StoreError. Every method is safe for
+// concurrent use.
+type Statistics interface {
+	// Figures of the slots from that one on, and the running totals (slot 0).
+	Figures(ctx context.Context, from int64) ([]Figure, error)
+	// Fingerprints of a policy (all where it is empty), the most failures first, at most limit.
+	Fingerprints(ctx context.Context, policy string, limit int) ([]Fingerprint, error)
+}
+
+// Purger forgets what is older than it must be kept. Links and their digests, figures and fingerprints stay.
+// Its errors hold a *StoreError. Every method is safe for concurrent use.
+type Purger interface {
+	// LastRecordBefore is the last record of the ledger's links that, from the first on, were all written before
+	// t; 0 where there is none.
+	LastRecordBefore(ctx context.Context, t time.Time) (int64, error)
+	// Purge deletes at most limit records (attempts and entries) up to the given one, in one short transaction,
+	// with the dead letters, episodes and subjects of which nothing else is left. It returns how many records
+	// it deleted: fewer than limit when there are no more.
+	Purge(ctx context.Context, through int64, limit int) (int, error)
+}
+
+// Outbox reads the messages on their way. Journal.Published lets go of them. Its errors hold a *StoreError.
+// Every method is safe for concurrent use.
+type Outbox interface {
+	// Pending messages of a queue with a sequence above after, in order of sequence, at most limit.
+	Pending(ctx context.Context, queue string, after int64, limit int) ([]Message, error)
+	// Backlog is how many messages wait, by queue.
+	Backlog(ctx context.Context) (map[string]int64, error)
+	// Lease takes, or renews, the lease of that name for holder, by the store's clock; false where another
+	// holds it. A span of 0 gives it back.
+	Lease(ctx context.Context, name, holder string, span time.Duration) (bool, error)
+}
+
 // Lookup asks for what is remembered of a subject when one analysis of it is decided.
 type Lookup struct {
 	Subject Subject
@@ -59,6 +120,8 @@ type History struct {
 	SameDeadLetter DeadLetterState
 	// DeadLetter of the episode, or the one that was asked for; nil where there is none.
 	DeadLetter *DeadLetter
+	// subject that it is the history of.
+	subject Subject
 }
 
 // Story is what is remembered of one subject, all in the order it happened.
@@ -104,7 +167,13 @@ type Changes struct {
 	// DeadLetters that are new or changed.
 	DeadLetters []KeyedDeadLetter
 	Entries     []Entry
-	Outbox      []Message
+	// Figures are what the sums grow by; Fingerprints too, but for FirstSeen, of which the earlier stays, and
+	// LastSeen, of which the later does.
+	Figures      []Figure
+	Fingerprints []Fingerprint
+	Outbox       []Message
+	// Published are the sequences of the outbox's messages that need not be kept any longer.
+	Published []int64
 	// Answered are the records of the attempts whose answer the engine took.
 	Answered []Run
 }

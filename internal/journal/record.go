@@ -146,6 +146,8 @@ type Entry struct {
 
 // Message is one row of the outbox: an event on its way to a destination.
 type Message struct {
+	// Sequence is its place in the outbox, from 1; the store gives it.
+	Sequence int64
 	// ID by which consumers tell a repetition.
 	ID string
 	// Queue is the destination, Key what is kept in order there.

@@ -24,7 +24,8 @@ type refusal struct {
 }
 
 func (b *batch) reject(r *Refusal) {
-	b.entry(r.Subject, RejectionEntry, refusal{r.Rejection.Code, storable(RejectionMessage(r.Rejection)), r.Rule, r.JobKey, r.ProcessInstanceKey})
+	body := refusal{r.Rejection.Code, storable(RejectionMessage(r.Rejection)), r.Rule, r.JobKey, r.ProcessInstanceKey}
+	b.entry(RejectionEntry, body, Happening{Subject: r.Subject})
 }
 
 // maxFoundBytes of a refused value in a message: what was expected is to be read behind it.

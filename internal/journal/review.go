@@ -80,6 +80,7 @@ func (b *batch) discard(r *Review, h *History) Reviewed {
 
 func (b *batch) reviewed(r *Review, h *History, e Episode, as DeadLetterState) Reviewed {
 	b.changes.Episodes = append(b.changes.Episodes, KeyedEpisode{h.Key, e})
-	b.entry(r.Subject, ReviewEntry, reviewBody{as, r.DeadLetter, storable(r.Reason), storable(r.By), e.Number, e.Retries})
+	body := reviewBody{as, r.DeadLetter, storable(r.Reason), storable(r.By), e.Number, e.Retries}
+	b.entry(ReviewEntry, body, Happening{Subject: r.Subject, Episode: e, Review: r})
 	return Reviewed{e, e.Retries}
 }

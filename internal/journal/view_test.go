@@ -79,7 +79,7 @@ const wantView = `{
    "closedAt": "2025-01-12T11:00:00Z",
    "nextRetryTime": null,
    "deadLetterId": null,
-   "processInstanceKey": 0
+   "processInstanceKey": "0"
   },
   {
    "number": 2,
@@ -90,7 +90,7 @@ const wantView = `{
    "closedAt": null,
    "nextRetryTime": "2025-01-12T10:05:00Z",
    "deadLetterId": "D",
-   "processInstanceKey": 8
+   "processInstanceKey": "8"
   }
  ],
  "attempts": [
@@ -112,8 +112,8 @@ const wantView = `{
    "retryReason": "Transient error, retry 1 of 5",
    "deadLetterId": null,
    "executionTimeMs": 1.5,
-   "jobKey": 6,
-   "processInstanceKey": 8
+   "jobKey": "6",
+   "processInstanceKey": "8"
   },
   {
    "attemptNumber": 2,
@@ -134,8 +134,8 @@ const wantView = `{
    "responsibleTeam": "ti",
    "deadLetterId": "D",
    "executionTimeMs": 0.011,
-   "jobKey": 6,
-   "processInstanceKey": 8
+   "jobKey": "6",
+   "processInstanceKey": "8"
   }
  ]
 }`

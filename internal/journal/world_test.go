@@ -85,8 +85,11 @@ type world struct {
 
 func newWorld() *world {
 	w := &world{memory: journaltest.New(), now: time.Date(2025, 1, 12, 10, 0, 0, 0, time.UTC)}
-	w.journal = journal.New(w.memory, func() time.Time { return w.now }, func(s journal.Subject, a *journal.Attempt) []journal.Message {
-		return []journal.Message{{ID: fmt.Sprint(s.ID, a.Number, a.Revision), Queue: "events", Key: s.ID, Type: "RetryScheduled", Body: "{}", At: w.now}}
+	w.journal = journal.New(w.memory, func() time.Time { return w.now }, func(h *journal.Happening) []journal.Message {
+		if h.Attempt == nil {
+			return nil
+		}
+		return []journal.Message{{ID: fmt.Sprint(h.Subject.ID, h.Attempt.Number, h.Attempt.Revision), Queue: "events", Key: h.Subject.ID, Type: "RetryScheduled", Body: "{}", At: w.now}}
 	}, journal.NoHooks())
 	stop, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})

@@ -170,10 +170,12 @@ func TestReplicasWithTheSameJobsDecideEachOnce(t *testing.T) {
 }
 
 // TestAWaitingReplicaSeesWhatItWaitedFor holds the head until the other replica is known to wait for it, so
-// that a snapshot taken before would show.
+// that a snapshot taken before would show; what the database is set to does not matter.
 func TestAWaitingReplicaSeesWhatItWaitedFor(t *testing.T) {
 	url := realserver.Database(t)
-	first, second, watch := open(t, url), open(t, url), connect(t, url)
+	watch := connect(t, url)
+	do(t, watch, "ALTER DATABASE "+one[string](t, watch, "SELECT current_database()")+" SET default_transaction_isolation = serializable")
+	first, second := open(t, url), open(t, url)
 	ctx, job := within(t), ask("CLM-WAIT-1", "job")
 	fresh := make(chan bool, 1)
 	err := first.Transact(ctx, []journal.Lookup{job}, func(head journal.Head, histories []journal.History) *journal.Changes {

@@ -35,8 +35,8 @@ var (
 		"tcp_user_timeout":        "2s", // who does not take what is sent to him is gone
 	}
 	writerSessions = map[string]string{
-		"lock_timeout": "0",
-		"statement_timeout":                   "0",
+		"lock_timeout":                        "2s",
+		"statement_timeout":                   "2200ms",
 		"idle_in_transaction_session_timeout": "1500ms",
 		// Every statement finds its rows by key, whatever the planner knows of a table that was empty a minute ago.
 		"plan_cache_mode":   "force_generic_plan",

@@ -114,9 +114,9 @@ func (f *file) inspect(ctx context.Context, way url.Values) (err error) {
 	if err != nil {
 		return f.unreadable(err)
 	}
-	if objects > 0 && application != ApplicationID {
+	if objects > 0 && application != applicationID {
 		return f.wrong("is another program's SQLite file (its application id is %#x, a journal's is %#x): name another file",
-			application, ApplicationID)
+			application, applicationID)
 	}
 	var found string
 	if err := pool.QueryRowContext(ctx, "PRAGMA quick_check(1)").Scan(&found); err != nil {
@@ -132,6 +132,8 @@ func (f *file) inspect(ctx context.Context, way url.Values) (err error) {
 func (f *file) unreadable(err error) error {
 	e, ok := errors.AsType[*sqlite.Error](err)
 	switch {
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return f.later("was not read to its end: %w", err)
 	case !ok:
 		return f.wrong("cannot be read: %w", err)
 	case e.Code() == sqlite3.SQLITE_READONLY_ROLLBACK:
@@ -141,7 +143,7 @@ func (f *file) unreadable(err error) error {
 	case code(err) == sqlite3.SQLITE_CORRUPT, code(err) == sqlite3.SQLITE_IOERR, code(err) == sqlite3.SQLITE_ERROR:
 		return f.damaged("%s", oneLine(err.Error()))
 	case code(err) == sqlite3.SQLITE_CANTOPEN:
-		return f.wrong("cannot be opened (%s): give the worker's user access to it, to the files beside it and to its folder",
+		return f.wrong("cannot be opened (%s): run this as the worker's user, and give it access to the file, those beside it and its folder",
 			oneLine(err.Error()))
 	}
 	return f.explain(err)

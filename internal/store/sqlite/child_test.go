@@ -3,6 +3,7 @@ package sqlite
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -35,7 +37,11 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	os.Exit(m.Run())
+	result := m.Run()
+	if everybodys.folder != "" {
+		_ = os.RemoveAll(everybodys.folder)
+	}
+	os.Exit(result)
 }
 
 // child is a started one.
@@ -66,18 +72,30 @@ func start(t *testing.T, mode, path string, attributes *syscall.SysProcAttr) *ch
 	return c
 }
 
-// executable is this test's binary where every user may run it.
+// everybodys is this test's binary where every user may run it; empty until it is asked for.
+var everybodys struct {
+	sync.Mutex
+	folder string
+}
+
 func executable(t *testing.T) string {
 	t.Helper()
 	if os.Getuid() != 0 {
 		return os.Args[0]
 	}
-	path := filepath.Join(t.TempDir(), "child")
-	b, err := os.ReadFile(os.Args[0])
-	if err == nil {
-		err = os.WriteFile(path, b, 0o755)
+	everybodys.Lock()
+	defer everybodys.Unlock()
+	path := filepath.Join(everybodys.folder, "child")
+	if everybodys.folder != "" {
+		return path
 	}
+	folder, err := os.MkdirTemp("", "retry-worker-sqlite-")
 	if err != nil {
+		t.Fatal(err)
+	}
+	everybodys.folder, path = folder, filepath.Join(folder, "child")
+	b, err := os.ReadFile(os.Args[0])
+	if err := errors.Join(err, os.Chmod(folder, 0o755), os.WriteFile(path, b, 0o755)); err != nil {
 		t.Fatal(err)
 	}
 	return path
@@ -162,7 +180,7 @@ func kindName(err error) string {
 	if err == nil {
 		return "done"
 	}
-	if e, ok := err.(*journal.StoreError); ok {
+	if e, ok := errors.AsType[*journal.StoreError](err); ok {
 		return [...]string{"unavailable", "ambiguous", "invalid"}[e.Kind]
 	}
 	return fmt.Sprintf("%T", err)

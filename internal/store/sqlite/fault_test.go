@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -97,6 +99,75 @@ func TestKilledWhileCommitting(t *testing.T) {
 		if err := db.Close(); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// TestKilledWhileMade kills the process that makes a new database, at random moments: the next one opens it.
+func TestKilledWhileMade(t *testing.T) {
+	for range 15 {
+		path := filepath.Join(t.TempDir(), "journal.db")
+		c := start(t, "hold", path, nil)
+		deadline := time.Now().Add(10 * time.Second)
+		for _, err := os.Stat(path + ".lock"); err != nil && time.Now().Before(deadline); _, err = os.Stat(path + ".lock") {
+			runtime.Gosched()
+		}
+		<-time.After(time.Duration(rand.IntN(20_000)) * time.Microsecond)
+		c.kill()
+		db, next := opened(t, path), 0
+		if err := decideBatch(t.Context(), db, 10, &next, 0); err != nil {
+			t.Fatal(err)
+		}
+		verify(t, db)
+	}
+}
+
+// TestAnotherProgramHoldsIt is a backup, or a person, that keeps a transaction open.
+func TestAnotherProgramHoldsIt(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "journal.db")
+	db := opened(t, path)
+	other, err := connect(t.Context(), db.file.dsn(forWriting))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.close()
+	if err := other.exec(begin); err != nil {
+		t.Fatal(err)
+	}
+	next := 0
+	err = decideBatch(t.Context(), db, 10, &next, 0)
+	if kindName(err) != "unavailable" || !strings.Contains(err.Error(), "another program holds the database") {
+		t.Errorf("it is told as %v", err)
+	}
+	if err := other.exec(rollback); err != nil {
+		t.Fatal(err)
+	}
+	if err := decideBatch(t.Context(), db, 10, &next, 0); err != nil {
+		t.Errorf("once it is free: %v", err)
+	}
+}
+
+// TestCommitsAreDurable looks at the settings, because no kill of a process shows what a power failure does.
+func TestCommitsAreDurable(t *testing.T) {
+	db := opened(t, filepath.Join(t.TempDir(), "journal.db"))
+	for pragma, want := range map[string]any{"synchronous": int64(2), "journal_mode": "wal"} {
+		row, err := db.writer.row("PRAGMA " + pragma)
+		if err != nil || row[0] != want {
+			t.Errorf("%s is %v (%v), want %v", pragma, row, err, want)
+		}
+	}
+}
+
+// TestDecideThatPanics leaves the store as it was, for whoever recovers.
+func TestDecideThatPanics(t *testing.T) {
+	db := opened(t, filepath.Join(t.TempDir(), "journal.db"))
+	func() {
+		defer func() { _ = recover() }()
+		_ = db.Transact(t.Context(), nil, func(journal.Head, []journal.History) *journal.Changes { panic("a defect") })
+	}()
+	next := 0
+	if err := decideBatch(t.Context(), db, 10, &next, 0); err != nil {
+		t.Error(err)
 	}
 }
 

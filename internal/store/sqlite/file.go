@@ -9,6 +9,8 @@ import (
 	"syscall"
 
 	sqlite3 "modernc.org/sqlite/lib"
+
+	"retry-worker/internal/journal"
 )
 
 // file is where the journal is, by its absolute path.
@@ -41,8 +43,17 @@ func locate(path string) (*file, error) {
 	return f, nil
 }
 
-// wrong is an error about the file.
+// wrong is an error about the file that a person must act on.
 func (f *file) wrong(format string, args ...any) error {
+	return &journal.StoreError{Kind: journal.Invalid, Err: f.says(format, args...)}
+}
+
+// later is an error about the file that may be gone when it is tried again.
+func (f *file) later(format string, args ...any) error {
+	return &journal.StoreError{Kind: journal.Unavailable, Err: f.says(format, args...)}
+}
+
+func (f *file) says(format string, args ...any) error {
 	return fmt.Errorf("database %s: "+format, append([]any{f.path}, args...)...)
 }
 
@@ -52,10 +63,12 @@ func (f *file) explain(err error) error {
 	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN:
 		return f.wrong("cannot be opened for writing (%s): give the worker's user write access to it, to the files "+
 			"beside it and to its folder", oneLine(err.Error()))
-	case sqlite3.SQLITE_FULL:
-		return f.wrong("no room is left on the disk (%s): make some", oneLine(err.Error()))
+	case sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
+		return f.later("%s%s", meaning(code(err)), oneLine(err.Error()))
+	case 0:
+		return f.wrong("%s", oneLine(err.Error()))
 	}
-	return f.wrong("%s", oneLine(err.Error()))
+	return f.wrong("%s%s", meaning(code(err)), oneLine(err.Error()))
 }
 
 // beside are SQLite's own files beside the database.
@@ -91,7 +104,7 @@ func (f *file) secure() error {
 func (f *file) unwritable(err error) error {
 	switch {
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		return f.wrong("no room is left on the disk: make some")
+		return f.later("no room is left on the disk: make some")
 	case errors.Is(err, syscall.EROFS):
 		return f.wrong("its disk is mounted read-only: mount it for writing, or name another place")
 	case errors.Is(err, fs.ErrPermission):

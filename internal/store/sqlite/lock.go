@@ -24,14 +24,15 @@ func (f *file) lock() (*lock, error) {
 		by := holder(held)
 		_ = held.Close()
 		if errors.Is(err, syscall.EWOULDBLOCK) {
-			return nil, f.wrong("another retry-worker%s writes it already: stop that one, name another file, or use "+
+			return nil, f.later("another retry-worker%s writes it already: stop that one, name another file, or use "+
 				"PostgreSQL for several workers", by)
 		}
 		return nil, f.wrong("its lock %s.lock cannot be taken (%v): name a file on a local disk", f.path, err)
 	}
 	l := &lock{held}
 	if err := l.sign(); err != nil {
-		return nil, errors.Join(f.unwritable(err), l.release())
+		_ = l.release()
+		return nil, f.unwritable(err)
 	}
 	return l, nil
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/database"
@@ -26,8 +27,8 @@ func sub(f fs.FS, dir string) fs.FS {
 	return s
 }
 
-// ApplicationID tells a journal from other programs' SQLite files: "RetW" in the file's header.
-const ApplicationID = 0x52657457
+// applicationID tells a journal from other programs' SQLite files: "RetW" in the file's header.
+const applicationID = 0x52657457
 
 // migrate brings the schema up to date, unless it says that this binary is too old for it. The process holds
 // the lock.
@@ -42,10 +43,14 @@ func (f *file) migrate(ctx context.Context, migrations fs.FS) (err error) {
 	if err != nil {
 		return fmt.Errorf("read the migrations: %w", err)
 	}
-	if err := mark(ctx, pool); err != nil {
+	known, err := latest(migrations)
+	if err != nil {
 		return err
 	}
-	if err := compatible(ctx, pool, provider); err != nil {
+	if _, err := compatible(ctx, pool, known); err != nil {
+		return err
+	}
+	if err := mark(ctx, pool); err != nil {
 		return err
 	}
 	if _, err := provider.Up(ctx); err != nil {
@@ -69,29 +74,45 @@ func mark(ctx context.Context, pool *sql.DB) error {
 	if err := pool.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_schema").Scan(&objects); err != nil || objects > 0 {
 		return err
 	}
-	_, err := pool.ExecContext(ctx, fmt.Sprintf("PRAGMA application_id = %d", ApplicationID))
+	_, err := pool.ExecContext(ctx, fmt.Sprintf("PRAGMA application_id = %d", applicationID))
 	return err
 }
 
-// compatible tells whether the schema allows a binary that knows the provider's migrations.
-func compatible(ctx context.Context, pool *sql.DB, provider *goose.Provider) error {
+// latest is the highest version among the migrations.
+func latest(migrations fs.FS) (int64, error) {
+	names, err := fs.Glob(migrations, "*.sql")
+	if err != nil || len(names) == 0 {
+		return 0, errors.Join(errors.New("this binary has no migrations"), err)
+	}
+	return goose.NumericComponent(slices.Max(names))
+}
+
+// schema is what a database says of its tables; the zero value where it has none yet.
+type schema struct{ version, oldest int64 }
+
+// asker is a pool or a transaction.
+type asker interface {
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
+func schemaOf(ctx context.Context, db asker) (schema, error) {
+	var s schema
 	var tables int
-	err := pool.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_schema WHERE name = 'schema_compatibility'").Scan(&tables)
+	err := db.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_schema WHERE name = 'schema_compatibility'").Scan(&tables)
 	if err != nil || tables == 0 {
-		return err
+		return s, err
 	}
-	var oldest, version, known int64
-	err = pool.QueryRowContext(ctx, `SELECT min_compatible, (SELECT max(version_id) FROM schema_migrations)
-		FROM schema_compatibility WHERE one = 1`).Scan(&oldest, &version)
-	if err != nil {
-		return err
+	err = db.QueryRowContext(ctx, `SELECT min_compatible, (SELECT max(version_id) FROM schema_migrations)
+		FROM schema_compatibility WHERE one = 1`).Scan(&s.oldest, &s.version)
+	return s, err
+}
+
+// compatible tells whether the schema allows a binary that knows versions up to this one.
+func compatible(ctx context.Context, db asker, known int64) (schema, error) {
+	s, err := schemaOf(ctx, db)
+	if err == nil && s.oldest > known {
+		err = fmt.Errorf("its schema has version %d, which needs a retry-worker that knows version %d; this one knows up to %d: "+
+			"start a newer one", s.version, s.oldest, known)
 	}
-	for _, s := range provider.ListSources() {
-		known = max(known, s.Version)
-	}
-	if oldest > known {
-		return fmt.Errorf("its schema has version %d, which needs a worker that knows version %d; "+
-			"this one knows up to %d: start a newer retry-worker", version, oldest, known)
-	}
-	return nil
+	return s, err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"io/fs"
 	"net/url"
 	"os"
@@ -52,22 +53,34 @@ func OpenReader(ctx context.Context, path string) (*Reader, error) {
 	if err != nil {
 		return nil, f.explain(err)
 	}
-	if err := r.read(ctx, "open", isJournal(ctx)); err != nil {
+	if err := r.inTransaction(ctx, isJournal(ctx)); err != nil {
 		return nil, errors.Join(f.unreadable(err), r.Close())
 	}
 	return r, nil
 }
 
-// isJournal fails where the tables that are read are not there.
+// isJournal fails where the tables are not as this binary reads them.
 func isJournal(ctx context.Context) func(tx *sql.Tx) error {
 	return func(tx *sql.Tx) error {
-		var application, tables int64
-		err := tx.QueryRowContext(ctx, "SELECT application_id, (SELECT count(*) FROM sqlite_schema WHERE name = 'ledger_head') "+
-			"FROM pragma_application_id").Scan(&application, &tables)
-		if err == nil && (application != ApplicationID || tables == 0) {
-			err = errors.New("found no journal in it: name the file that the worker writes")
+		var application int64
+		if err := tx.QueryRowContext(ctx, "SELECT application_id FROM pragma_application_id").Scan(&application); err != nil {
+			return err
 		}
-		return err
+		known, err := latest(embedded)
+		if err != nil {
+			return err
+		}
+		s, err := compatible(ctx, tx, known)
+		switch {
+		case err != nil:
+			return err
+		case application != applicationID || s == (schema{}):
+			return errors.New("found no journal in it: name the file that the worker writes")
+		case s.version < known:
+			return fmt.Errorf("its schema has version %d, this retry-worker reads version %d: let `retry-worker serve` of this "+
+				"version open it once", s.version, known)
+		}
+		return nil
 	}
 }
 
@@ -117,18 +130,21 @@ func (r *Reader) current() (*sql.DB, stamp, error) {
 // read runs do in a transaction that sees one state of the journal, and again where the file was taken for
 // one that nobody writes, and somebody did.
 func (r *Reader) read(ctx context.Context, doing string, do func(tx *sql.Tx) error) error {
+	if err := r.inTransaction(ctx, do); err != nil {
+		return failed(doing, err)
+	}
+	return nil
+}
+
+func (r *Reader) inTransaction(ctx context.Context, do func(tx *sql.Tx) error) error {
 	for {
 		pool, still, err := r.current()
 		if err == nil {
 			err = inTransaction(ctx, pool, do)
 		}
-		if still != (stamp{}) && r.file.stamp() != still {
-			continue
+		if still == (stamp{}) || r.file.stamp() == still {
+			return err
 		}
-		if err != nil {
-			return failed(doing, err)
-		}
-		return nil
 	}
 }
 

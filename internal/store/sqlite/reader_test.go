@@ -60,6 +60,30 @@ func TestReaderSeesWhoComesLater(t *testing.T) {
 	wantAttempts(t, r, benchSubject(7), 4)
 }
 
+// TestReaderAfterCrash reads what lies in the write-ahead log alone, and leaves it there.
+func TestReaderAfterCrash(t *testing.T) {
+	path := filled(t, true)
+	before := folder(t, path)
+	r, err := OpenReader(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantAttempts(t, r, benchSubject(7), 1)
+	wantAttempts(t, r, benchSubject(1999), 1)
+	if err := r.Close(); err != nil {
+		t.Error(err)
+	}
+	after := folder(t, path)
+	for _, name := range []string{"journal.db", "journal.db-wal"} {
+		if before[name] != after[name] {
+			t.Errorf("reading changed %s", name)
+		}
+	}
+	if head := headOf(t, opened(t, path)); head.Record != 2000 {
+		t.Errorf("the journal ends at record %d afterwards, want 2000", head.Record)
+	}
+}
+
 func wantAttempts(t *testing.T, r journal.Reader, s journal.Subject, want int64) {
 	t.Helper()
 	if n, err := r.CountAttempts(t.Context(), s); err != nil || n != want {

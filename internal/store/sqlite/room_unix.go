@@ -3,11 +3,8 @@
 package sqlite
 
 import (
-	"fmt"
 	"path/filepath"
 	"syscall"
-
-	"retry-worker/internal/journal"
 )
 
 // leastRoom on the disk for the journal to be open: what a large batch writes at most.
@@ -20,8 +17,7 @@ func (f *file) room() error {
 		return nil //nolint:nilerr // then the write that follows tells
 	}
 	if free := s.Bavail * uint64(s.Bsize); free < leastRoom {
-		return &journal.StoreError{Kind: journal.Unavailable, Err: fmt.Errorf(
-			"no room is left on the disk of %s (%d KiB, %d are needed): make some; the worker goes on by itself", f.path, free>>10, leastRoom>>10)}
+		return f.later("no room is left on its disk (%d KiB, %d are needed): make some", free>>10, leastRoom>>10)
 	}
 	return nil
 }

@@ -52,17 +52,19 @@ func open(ctx context.Context, path string, migrations fs.FS) (*DB, error) {
 	}
 	db, err := openLocked(ctx, f, migrations)
 	if err != nil {
-		return nil, errors.Join(err, l.release())
+		_ = l.release() // the first error is the one that tells
+		return nil, err
 	}
 	db.lock = l
 	return db, nil
 }
 
 func openLocked(ctx context.Context, f *file, migrations fs.FS) (*DB, error) {
-	if err := f.check(ctx); err != nil {
-		return nil, err
-	}
-	if err := f.secure(); err != nil {
+	err := firstError(
+		func() error { return f.check(ctx) },
+		f.room,
+		f.secure)
+	if err != nil {
 		return nil, err
 	}
 	if err := f.migrate(ctx, migrations); err != nil {
@@ -74,11 +76,14 @@ func openLocked(ctx context.Context, f *file, migrations fs.FS) (*DB, error) {
 	}
 	r, err := f.reader(forReading)
 	if err != nil {
-		return nil, errors.Join(f.explain(err), writer.close())
+		_ = writer.close()
+		return nil, f.explain(err)
 	}
 	db := &DB{Reader: r, turn: make(chan struct{}, 1), writer: writer}
 	if err := db.Probe(ctx); err != nil {
-		return nil, errors.Join(f.explain(err), r.Close(), writer.close())
+		_ = db.Reader.Close() // the first error is the one that tells
+		_ = writer.close()
+		return nil, f.explain(err)
 	}
 	return db, nil
 }
@@ -91,10 +96,16 @@ func (db *DB) Close() error {
 	if db.writer == nil {
 		return nil
 	}
-	err := db.Reader.Close() // first: who closes last copies the log
-	err = errors.Join(err, db.writer.exec("PRAGMA wal_checkpoint(TRUNCATE)"), db.writer.close())
+	err := errors.Join(
+		db.Reader.Close(), // first: who closes last copies the log
+		db.writer.exec("PRAGMA wal_checkpoint(TRUNCATE)"),
+		db.writer.close(),
+		db.lock.release())
 	db.writer = nil
-	return errors.Join(err, db.lock.release())
+	if err != nil {
+		return failed("close "+db.file.path+"; what it holds is safe", errors.New(oneLine(err.Error())))
+	}
+	return nil
 }
 
 // The ways a database is connected to.

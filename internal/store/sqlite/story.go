@@ -101,7 +101,7 @@ func (r *Reader) PendingRetries(ctx context.Context, policy string, after *journ
 			p.NextRetryTime = journal.FromMilli(at)
 			all = append(all, p)
 			return err
-		}, from, key, policy, policy, limit)
+		}, from, key, policy, policy, max(limit, 0))
 	})
 	return all, err
 }

@@ -148,6 +148,31 @@ func testSame(t *testing.T, s Store) {
 	}
 }
 
+// testAgain runs a transaction again as the journal does after a commit of which nobody knows.
+func testAgain(t *testing.T, s Store) {
+	lookups := make([]journal.Lookup, 40)
+	for i := range lookups {
+		lookups[i] = journal.Lookup{Subject: subject(named(i)), Identity: identity()}
+	}
+	for range 3 {
+		must(t, s, lookups, func(x *transaction) {
+			for i := range lookups {
+				if x.histories[i].Same == nil {
+					x.fail(i, lookups[i].Subject, lookups[i].Identity)
+				}
+			}
+		})
+	}
+	if head, _ := recall(t, s); head.Record != 40 || head.Link != 1 || head.Subject != 40 {
+		t.Errorf("the head is at link %d, record %d, subject %d; want 1, 40, 40", head.Link, head.Record, head.Subject)
+	}
+	for _, l := range lookups {
+		if st := story(t, s, l.Subject); len(st.Attempts) != 1 || len(st.Episodes) != 1 {
+			t.Fatalf("%s has %d attempts and %d episodes, want 1 and 1", l.Subject.ID, len(st.Attempts), len(st.Episodes))
+		}
+	}
+}
+
 // testAnswered marks runs, and marks them again as the journal does after an ambiguous commit.
 func testAnswered(t *testing.T, s Store) {
 	of := subject("CLM-5-1")

@@ -43,6 +43,7 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		{"a writer fails while others go on", testConcurrentFailures},
 		{"readers see whole transactions", testReaders},
 		{"the same is found among many attempts", testSame},
+		{"what is run again is recalled", testAgain},
 		{"what was answered", testAnswered},
 		{"answered in an earlier revision", testAnsweredEarlier},
 		{"dead letters that are asked for", testDeadLetters},
@@ -158,9 +159,9 @@ func must(t *testing.T, s journal.Store, lookups []journal.Lookup, build func(x 
 }
 
 // failure records one failure of the subject.
-func failure(t *testing.T, s journal.Store, of journal.Subject, id journal.Identity) *journal.Changes {
+func failure(t *testing.T, s journal.Store, of journal.Subject, id journal.Identity) {
 	t.Helper()
-	return must(t, s, []journal.Lookup{{Subject: of, Identity: id}}, func(x *transaction) { x.fail(0, of, id) })
+	must(t, s, []journal.Lookup{{Subject: of, Identity: id}}, func(x *transaction) { x.fail(0, of, id) })
 }
 
 // recall is the head and the histories as the store tells them.

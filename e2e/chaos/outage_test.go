@@ -1,0 +1,169 @@
+package chaos_test
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"retry-worker/e2e/postgres"
+	"retry-worker/internal/gatewaytest"
+)
+
+const (
+	// outage is how long PostgreSQL is away.
+	outage = 30 * time.Second
+	// pollTime of the worker's activations: one that began before the outage may bring jobs so long.
+	pollTime = 2 * time.Second
+	// underWay is how long a poll may have been on its way when the journal closed.
+	underWay = 250 * time.Millisecond
+	// feedEvery is the pause between two portions of load, feed what one holds.
+	feedEvery = 100 * time.Millisecond
+	feed      = 5
+)
+
+// PostgreSQL is away for half a minute under load: jobs go back as they came, none is asked for meanwhile, the
+// probes and metrics say so, and afterwards everything is answered, once.
+func TestPostgreSQLAway(t *testing.T) {
+	for name, away := range map[string]struct {
+		leave  func(*postgres.Server) error
+		comeUp func(*postgres.Server) error
+	}{
+		"killed": {
+			func(s *postgres.Server) error { s.Kill(); return nil },
+			func(s *postgres.Server) error { return s.Restart(context.Background()) },
+		},
+		"stopped in its tracks": {(*postgres.Server).Pause, (*postgres.Server).Resume},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // half a minute of waiting once
+			server := ownServer(t)
+			url, err := server.CreateDatabase(within(t), "")
+			must(t, err)
+			s := newStub(t, "AWAY")
+			p := serve(t, settings{name: "worker", gateway: s.Addr(), url: url})
+			end := s.feed()
+			s.answered(20)
+			must(t, away.leave(server))
+			left := time.Now()
+			reason := p.unready()
+			noticed := s.Now()
+			s.expectHandedBack()
+			wait(t, outage-time.Since(left))
+			s.expectNoPolls(noticed)
+			waiting := s.asked() - s.Counts().Settled()
+			must(t, away.comeUp(server))
+			gone := time.Since(left)
+			p.ready()
+			back := time.Since(left) - gone
+			s.answered(s.Counts().Settled() + 20)
+			end()
+			s.settle()
+			p.stop()
+			a := look(t, url)
+			found, returned := s.holdAgainst(a), s.handedBack()
+			a.oneAttemptPerCount(false)
+			report.add(t, "PostgreSQL "+name, "%.0f s under load; %d jobs, %d attempts, one answer each; %d given back with their retries, %d waited, no poll while it was away; open again %.1f s after it was back; /readyz: %.110s…",
+				gone.Seconds(), len(s.jobs), found.attempts, returned, waiting, back.Seconds(), reason)
+		})
+	}
+}
+
+// ownServer is a PostgreSQL that the test may end.
+func ownServer(t *testing.T) *postgres.Server {
+	t.Helper()
+	ctx := within(t)
+	install, err := postgres.Provide(ctx, nil)
+	if err != nil {
+		postgres.GiveUp(t, err)
+	}
+	server, err := postgres.Start(ctx, install, postgres.Options{})
+	if err != nil {
+		postgres.GiveUp(t, err)
+	}
+	t.Cleanup(func() {
+		if err := server.Remove(); err != nil {
+			t.Error(err)
+		}
+	})
+	return server
+}
+
+// feed puts in new claims until end is called.
+func (s *stub) feed() (end func()) {
+	stop := make(chan struct{})
+	var running sync.WaitGroup
+	running.Go(func() {
+		tick := time.NewTicker(feedEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				s.claims(feed)
+			case <-stop:
+				return
+			}
+		}
+	})
+	once := sync.OnceFunc(func() {
+		close(stop)
+		running.Wait()
+	})
+	s.t.Cleanup(once)
+	return once
+}
+
+// answered waits until so many jobs are settled.
+func (s *stub) answered(n int) {
+	s.t.Helper()
+	must(s.t, s.WaitFor(within(s.t), func(v gatewaytest.View) bool { return v.Settled() >= n }))
+}
+
+// wait lets a time pass that is itself what is tested.
+func wait(t *testing.T, d time.Duration) {
+	t.Helper()
+	select {
+	case <-time.After(d):
+	case <-t.Context().Done():
+	}
+}
+
+// expectHandedBack waits until at least one job came back for the journal's sake.
+func (s *stub) expectHandedBack() {
+	s.t.Helper()
+	must(s.t, s.WaitFor(within(s.t), func(v gatewaytest.View) bool { return v.HandedBack > 0 }))
+	for _, record := range s.Journal() {
+		for _, a := range record.Answers {
+			if a.Method == gatewaytest.FailJob && a.Retries > 0 && !strings.Contains(a.Message, "journal cannot be written") {
+				s.t.Errorf("job %d came back with %q, want the reason", record.Key, a.Message)
+			}
+		}
+	}
+}
+
+// expectNoPolls fails where the worker asked for jobs, or got any, since the journal was noticed to be down.
+func (s *stub) expectNoPolls(since time.Time) {
+	s.t.Helper()
+	polls := 0
+	for _, p := range s.Polls("") {
+		if p.At.After(since.Add(underWay)) {
+			polls++
+		}
+	}
+	if polls > 0 {
+		s.t.Errorf("the worker asked for jobs %d times while its journal could not be written", polls)
+	}
+	for _, record := range s.Journal() {
+		for _, given := range record.Activations {
+			if given.At.After(since.Add(pollTime)) {
+				s.t.Errorf("job %d was given out %v after the journal was down", record.Key, given.At.Sub(since))
+			}
+		}
+		for _, a := range record.Answers {
+			if a.Settled && a.At.After(since) && a.Method != gatewaytest.FailJob {
+				s.t.Errorf("job %d was answered %v after the journal was down", record.Key, a.At.Sub(since))
+			}
+		}
+	}
+}

@@ -1,0 +1,186 @@
+package journal_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"retry-worker/internal/decision"
+	"retry-worker/internal/journal"
+	"retry-worker/internal/journal/journaltest"
+)
+
+// analyze asks for the analysis and gives what was recorded.
+func (b *bench) analyze(a *journal.Analysis) journal.Recorded {
+	b.Helper()
+	a.Identity = journal.IdentityOf(a)
+	return b.recorded(b.ask(b.Context(), a)[0]).recorded
+}
+
+// TestLoweredLimitWins: a catalogue that was changed meanwhile allows fewer retries than the recorded decision.
+func TestLoweredLimitWins(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		first := failure(claim(1), 1)
+		first.Failure.RetryCount = 3
+		b.analyze(first)
+		lowered := *tiss
+		lowered.MaxRetries = 3
+		other := failure(claim(1), 2)
+		other.Failure.RetryCount, other.ProcessInstanceKey, other.Policy = 3, 101, &lowered
+		if r := b.analyze(other); r.How != journal.Fresh || r.Decision.Outcome != decision.MaxRetriesExceeded {
+			t.Errorf("a duplicate beyond the new limit is %s, %s", r.How, r.Decision.Outcome)
+		}
+	})
+}
+
+// TestNoTotalLimitNeverAbandons: however late, it is the same episode.
+func TestNoTotalLimitNeverAbandons(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		stop, stopped := b.stop, b.ran
+		late := time.Duration(0)
+		b.journal = b.replica(func() time.Time { return time.Now().Add(late) })
+		stop()
+		<-stopped
+		patient := *tiss
+		patient.TotalLimit = 0
+		for n := range int64(2) {
+			a := failure(claim(1), n+1)
+			a.Policy = &patient
+			if r := b.analyze(a); r.Attempt.Episode != 1 || r.Decision.RetryCount != n+1 {
+				t.Errorf("attempt %d is in episode %d with retryCount %d", n+1, r.Attempt.Episode, r.Decision.RetryCount)
+			}
+			synctest.Wait()
+			late += 1000 * time.Hour
+		}
+	})
+}
+
+// TestEveryStoreTakesTheError: no NUL, no broken UTF-8, whatever a system said.
+func TestEveryStoreTakesTheError(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		a := failure(claim(1), 1)
+		a.Error = "TIMEOUT\x00 \xff end"
+		if got := b.analyze(a).Attempt.Error; got != "TIMEOUT\uFFFD \uFFFD end" {
+			t.Errorf("kept as %q", got)
+		}
+	})
+}
+
+// TestClockThatWasSetBack: an analysis never took less than no time.
+func TestClockThatWasSetBack(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		early, late := failure(claim(1), 1), failure(claim(2), 2)
+		early.ReceivedAt, late.ReceivedAt = time.Now().Add(-1500*time.Microsecond), time.Now().Add(time.Hour)
+		if took := b.analyze(early).Attempt.Took; took != 1500*time.Microsecond {
+			t.Errorf("took %s", took)
+		}
+		if took := b.analyze(late).Attempt.Took; took != 0 {
+			t.Errorf("took %s", took)
+		}
+	})
+}
+
+// TestAnotherReplicaWasFirst: what this one tried was not committed, and the other recorded the same meanwhile.
+func TestAnotherReplicaWasFirst(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		stop, stopped := b.stop, b.ran
+		one, two := b.journal, b.replica(func() time.Time { return time.Now().Add(10 * time.Second) })
+		b.memory.Fail(1, journaltest.Fault{Kind: journal.Ambiguous})
+		b.journal = one
+		mine := b.ask(t.Context(), failure(claim(1), 1))[0]
+		theirs, err := two.Analyze(t.Context(), failure(claim(1), 1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r := b.recorded(mine).recorded; r.How != journal.Replayed || !r.Decision.NextRetryTime.Equal(theirs.Decision.NextRetryTime) {
+			t.Errorf("this replica answers %s, %s; the other %s", r.How, r.Decision.NextRetryTime, theirs.Decision.NextRetryTime)
+		}
+		stop()
+		<-stopped
+	})
+}
+
+func TestAmbiguousThreeTimes(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.memory.Fail(3, journaltest.Fault{Kind: journal.Ambiguous})
+		if a := <-b.ask(t.Context(), failure(claim(1), 1))[0]; !errors.Is(a.err, journal.ErrUnavailable) || errors.Is(a.err, journal.ErrInvalid) {
+			t.Errorf("%v, want unavailable", a.err)
+		}
+	})
+}
+
+// TestWhoWaitsForHisTurnIsToldToo: the second call of a subject was put back when the transaction failed.
+func TestWhoWaitsForHisTurnIsToldToo(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.memory.Delay(10 * time.Millisecond)
+		b.memory.Fail(1, journaltest.Fault{Twice: true}) // the first transaction passes
+		b.memory.Fail(3, journaltest.Fault{})
+		answers := b.ask(t.Context(), failure(claim(0), 1), failure(claim(1), 2), failure(claim(1), 3))
+		b.recorded(answers[0])
+		for _, c := range answers[1:] {
+			if a := <-c; !errors.Is(a.err, journal.ErrUnavailable) {
+				t.Errorf("%v, want unavailable", a.err)
+			}
+		}
+		if !b.journal.Await(t.Context()) {
+			t.Fatal("the gate stays closed")
+		}
+		b.recorded(b.ask(t.Context(), failure(claim(1), 2))[0])
+		b.wantSizes(1, 1, 1, 1, 1)
+	})
+}
+
+func TestStopWritesTheLastMarks(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		r := b.analyze(failure(claim(1), 1))
+		b.journal.Answered(&r)
+		b.stop()
+		if <-b.ran; !b.memory.Answered(1) {
+			t.Error("the last mark is lost")
+		}
+	})
+}
+
+// TestMarksAreGathered: neighbours into one run, and not too many at once.
+func TestMarksAreGathered(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		var all []journal.Recorded
+		for _, a := range failures(1, 6) {
+			all = append(all, b.analyze(a))
+		}
+		for _, i := range []int{5, 0, 1, 2} {
+			b.journal.Answered(&all[i])
+		}
+		for range 5000 {
+			b.journal.Answered(&all[3])
+		}
+		time.Sleep(3 * time.Second)
+		synctest.Wait()
+		var runs []int
+		for _, tx := range b.memory.Transactions()[6:] {
+			runs = append(runs, tx.Answered)
+		}
+		if !slices.Equal(runs, []int{2, 1}) { // 1 to 4 and 6; then what was left of the many
+			t.Errorf("written as %v runs", runs)
+		}
+	})
+}
+
+// TestMarkedOnce: a dead letter that is given again costs no second mark.
+func TestMarkedOnce(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		for _, how := range []journal.How{journal.Fresh, journal.Replayed} {
+			r := b.analyze(deadly(claim(1), 1))
+			if r.How != how {
+				t.Errorf("is %s, want %s", r.How, how)
+			}
+			b.journal.Answered(&r)
+			time.Sleep(2 * time.Second)
+		}
+		if n := len(b.memory.Transactions()); n != 3 { // two analyses, one mark
+			t.Errorf("%d transactions, want 3", n)
+		}
+	})
+}

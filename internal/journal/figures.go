@@ -1,0 +1,166 @@
+package journal
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"retry-worker/internal/decision"
+)
+
+// FigureName names a sum that the journal keeps up to date, so that KPIs and gauges need no scan (R19). The set
+// is closed.
+type FigureName string
+
+// The figures. Those of a slot are sums of what happened in it; the dead letters are running totals, in slot 0.
+const (
+	FigureDecisions          FigureName = "decisions"         // fresh ones
+	FigurePermanent          FigureName = "permanent"         // of them, the permanent errors
+	FigureScheduled          FigureName = "scheduled"         // of them, the retries
+	FigureAtMaximum          FigureName = "at_maximum"        // retries whose raw backoff reached the policy's max
+	FigureBackoff            FigureName = "backoff_ms"        // sum over the retries
+	FigureJitter             FigureName = "jitter"            // draws, in eight equal bins 0…7 over the policy's range
+	FigureTook               FigureName = "took"              // decisions, by the bucket of their time, in µs
+	FigureClosed             FigureName = "closed"            // episodes that ended: recovered, dead, superseded, abandoned
+	FigureExhausted          FigureName = "exhausted"         // of them, dead by the limit
+	FigureExhaustedRetried   FigureName = "exhausted_retried" // of them, with retries
+	FigureRecoveredRetried   FigureName = "recovered_retried" // recovered with retries
+	FigureRecoveryTime       FigureName = "recovery_ms"       // sum over those, first failure to recovery
+	FigureRecoveryRetries    FigureName = "recovery_retries"  // sum over those
+	FigureRecoveryTimeBucket FigureName = "recovery_time"     // those, by the bucket of their time, in s
+	FigureDeadLetters        FigureName = "dead_letters_"     // with a state behind it
+)
+
+// Slot is the length of time whose sums are kept together; a window begins at a slot's begin.
+const Slot = 10 * time.Minute
+
+// SlotOf is the number of the slot that t lies in.
+func SlotOf(t time.Time) int64 { return t.Unix() / int64(Slot/time.Second) }
+
+// Figure is one sum, or what is to be added to it.
+type Figure struct {
+	Policy string
+	Slot   int64
+	Name   FigureName
+	// Bucket tells the parts of a distribution apart; 0 where there is none.
+	Bucket int64
+	Value  int64
+}
+
+// figureKey is what a figure is added up by.
+type figureKey struct {
+	policy string
+	slot   int64
+	name   FigureName
+	bucket int64
+}
+
+// tally adds figures up.
+type tally map[figureKey]int64
+
+func (t tally) add(policy string, slot int64, name FigureName, bucket, value int64) {
+	t[figureKey{policy, slot, name, bucket}] += value
+}
+
+// figures are the sums that are not 0, in a fixed order.
+func (t tally) figures() []Figure {
+	all := make([]Figure, 0, len(t))
+	for k, v := range t {
+		if v != 0 {
+			all = append(all, Figure{k.policy, k.slot, k.name, k.bucket, v})
+		}
+	}
+	slices.SortFunc(all, compareFigures)
+	return all
+}
+
+// tookBuckets are upper bounds in µs; what took longer is in the bucket of all.
+var tookBuckets = [...]int64{100, 250, 500, 1000, 2500, 5000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000, 2_500_000, 10_000_000}
+
+func tookBucket(d time.Duration) int64 {
+	us := d.Microseconds()
+	for _, bound := range tookBuckets {
+		if us <= bound {
+			return bound
+		}
+	}
+	return tookBuckets[len(tookBuckets)-1]
+}
+
+// recoveryBucket is d in seconds: exact up to ten minutes, to the minute above.
+func recoveryBucket(d time.Duration) int64 {
+	if d <= 10*time.Minute {
+		return int64(d.Round(time.Second) / time.Second)
+	}
+	return int64(d.Round(time.Minute) / time.Second)
+}
+
+// jitterBins over the policy's range of jitter (R19).
+const jitterBins = 8
+
+// jitterBin of a draw; −1 where the policy has no jitter.
+func jitterBin(b decision.Backoff, p *decision.Policy) int64 {
+	j := p.Backoff.Jitter
+	if j <= 0 {
+		return -1
+	}
+	bin := int64((b.JitterRatio + j) / (2 * j) * jitterBins)
+	return min(max(bin, 0), jitterBins-1)
+}
+
+// countDecision adds a fresh decision.
+func (b *batch) countDecision(p *decision.Policy, a *Attempt) {
+	d, slot := &a.Decision, SlotOf(b.now)
+	add := func(name FigureName, bucket, value int64) { b.tally.add(p.Name, slot, name, bucket, value) }
+	add(FigureDecisions, 0, 1)
+	add(FigureTook, tookBucket(a.Took), 1)
+	if d.ErrorClassification == decision.Permanent {
+		add(FigurePermanent, 0, 1)
+	}
+	if !d.ShouldRetry() {
+		return
+	}
+	add(FigureScheduled, 0, 1)
+	add(FigureBackoff, 0, d.Backoff.Delay.Milliseconds())
+	if d.Backoff.AtMaximum {
+		add(FigureAtMaximum, 0, 1)
+	}
+	if bin := jitterBin(d.Backoff, p); bin >= 0 {
+		add(FigureJitter, bin, 1)
+	}
+}
+
+// countEnd adds an episode that ended, or died, at the moment it did (R19).
+func (b *batch) countEnd(policy string, e *Episode, byLimit bool) {
+	slot := SlotOf(b.now)
+	add := func(name FigureName, bucket, value int64) { b.tally.add(policy, slot, name, bucket, value) }
+	retried := e.Scheduled > 0
+	add(FigureClosed, 0, 1)
+	switch {
+	case e.State == Dead && byLimit:
+		add(FigureExhausted, 0, 1)
+		if retried {
+			add(FigureExhaustedRetried, 0, 1)
+		}
+	case e.State == Recovered && retried:
+		took := max(e.ClosedAt.Sub(e.FirstFailure), 0)
+		add(FigureRecoveredRetried, 0, 1)
+		add(FigureRecoveryTime, 0, took.Milliseconds())
+		add(FigureRecoveryTimeBucket, recoveryBucket(took), 1)
+		add(FigureRecoveryRetries, 0, e.Retries)
+	}
+}
+
+// countDeadLetter moves a dead letter from one state to another; an empty one is none.
+func (b *batch) countDeadLetter(policy string, from, to DeadLetterState) {
+	if from != "" {
+		b.tally.add(policy, 0, FigureDeadLetters+FigureName(from), 0, -1)
+	}
+	if to != "" {
+		b.tally.add(policy, 0, FigureDeadLetters+FigureName(to), 0, 1)
+	}
+}
+
+func compareFigures(a, b Figure) int {
+	return cmp.Or(cmp.Compare(a.Policy, b.Policy), cmp.Compare(a.Slot, b.Slot), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Bucket, b.Bucket))
+}

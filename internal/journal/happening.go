@@ -1,0 +1,28 @@
+package journal
+
+// Happening is something that was recorded and that others may want to hear of: an attempt, or an entry.
+type Happening struct {
+	Subject Subject
+	// Attempt, or Entry, whichever was recorded; the other is nil.
+	Attempt *Attempt
+	Entry   *Entry
+	// Digest of the record.
+	Digest Digest
+	// Episode of the subject as it stands then; its Number is 0 where there is none.
+	Episode Episode
+	// Outcome and Review that the entry is about; nil where it is about neither.
+	Outcome *Outcome
+	Review  *Review
+}
+
+// Publisher makes the outbox's messages of what was recorded. It is pure.
+type Publisher func(h *Happening) []Message
+
+// tell adds the messages of what was recorded last.
+func (b *batch) tell(h *Happening) {
+	if b.publish == nil {
+		return
+	}
+	h.Digest = b.changes.Link.Digests[len(b.changes.Link.Digests)-1]
+	b.changes.Outbox = append(b.changes.Outbox, b.publish(h)...)
+}

@@ -1,0 +1,217 @@
+package journal
+
+import (
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"retry-worker/internal/decision"
+)
+
+// The windows of R19: "diária" and "semanal".
+const (
+	Daily  = 24 * time.Hour
+	Weekly = 7 * 24 * time.Hour
+)
+
+// KPI is one figure of R19 of one policy over a window that ends now.
+type KPI struct {
+	Policy string `json:"policy"`
+	// Name of the figure; Unit of its value: ratio, minutes, retries or seconds.
+	Name string `json:"name"`
+	Unit string `json:"unit"`
+	// Window in hours.
+	Window float64 `json:"windowHours"`
+	// Value is nil where nothing happened that it could be made of.
+	Value *float64 `json:"value"`
+	// Samples it is made of.
+	Samples int64 `json:"samples"`
+	// Targets and alerts of the rules.
+	Goals []Goal `json:"goals"`
+}
+
+// Goal is a target or an alert of one of the rules.
+type Goal struct {
+	Rule decision.BusinessRule `json:"rule"`
+	// Kind is target or alert.
+	Kind string `json:"kind"`
+	// Compare says how the value is held against Limit: a target is met where it holds, an alert raised.
+	Compare string  `json:"compare"`
+	Limit   float64 `json:"limit"`
+	// Holds is nil where there is no value.
+	Holds *bool `json:"holds"`
+}
+
+// Kinds of goals.
+const (
+	Target = "target"
+	Alert  = "alert"
+)
+
+// measure is how one KPI comes from the sums of a window.
+type measure struct {
+	name, unit string
+	window     time.Duration
+	of         func(s sums) (value float64, samples int64)
+	goals      []Goal
+}
+
+func target(rule decision.BusinessRule, compare string, limit float64) Goal {
+	return Goal{Rule: rule, Kind: Target, Compare: compare, Limit: limit}
+}
+
+func alert(rule decision.BusinessRule, limit float64) Goal {
+	return Goal{Rule: rule, Kind: Alert, Compare: ">", Limit: limit}
+}
+
+// The names of KPIs that others ask for.
+const KPISuccessRate = "success_rate"
+
+// jitterDraws from which on a deviation means something (R19).
+const jitterDraws = 1000
+
+// measures are the table of R19 (RN-BIL-005 §6, RN-BIL-004 §6).
+var measures = []measure{
+	{KPISuccessRate, "ratio", Daily, func(s sums) (float64, int64) {
+		n := s.total(FigureRecoveredRetried) + s.total(FigureExhaustedRetried)
+		return ratio(s.total(FigureRecoveredRetried), n), n
+	}, []Goal{target(decision.RNBIL005, ">=", 0.80), target(decision.RNBIL004, ">=", 0.85)}},
+	{"time_to_success_mean", "minutes", Daily, func(s sums) (float64, int64) {
+		n := s.total(FigureRecoveredRetried)
+		return ratio(s.total(FigureRecoveryTime), n) / 60_000, n
+	}, []Goal{target(decision.RNBIL005, "<=", 120)}},
+	{"time_to_success_median", "minutes", Daily, func(s sums) (float64, int64) {
+		at, n := s.quantile(FigureRecoveryTimeBucket, 0.5)
+		return float64(at) / 60, n
+	}, []Goal{target(decision.RNBIL004, "<=", 60)}},
+	{"retries_to_success", "retries", Daily, func(s sums) (float64, int64) {
+		n := s.total(FigureRecoveredRetried)
+		return ratio(s.total(FigureRecoveryRetries), n), n
+	}, []Goal{target(decision.RNBIL004, "<=", 1.2)}},
+	{"permanent_rate", "ratio", Weekly, func(s sums) (float64, int64) {
+		n := s.total(FigureDecisions)
+		return ratio(s.total(FigurePermanent), n), n
+	}, []Goal{target(decision.RNBIL005, "<", 0.10), alert(decision.RNBIL005, 0.15), alert(decision.RNBIL004, 0.10)}},
+	{"exhausted_rate", "ratio", Weekly, func(s sums) (float64, int64) {
+		n := s.total(FigureClosed)
+		return ratio(s.total(FigureExhausted), n), n
+	}, []Goal{target(decision.RNBIL005, "<", 0.05), target(decision.RNBIL004, "<=", 0.03), alert(decision.RNBIL005, 0.05)}},
+	{"at_maximum_rate", "ratio", Weekly, func(s sums) (float64, int64) {
+		n := s.total(FigureScheduled)
+		return ratio(s.total(FigureAtMaximum), n), n
+	}, []Goal{alert(decision.RNBIL004, 0.05)}},
+	{"jitter_deviation", "ratio", Weekly, jitterDeviation, []Goal{alert(decision.RNBIL004, 0.30)}},
+	{"backoff_mean", "minutes", Daily, func(s sums) (float64, int64) {
+		n := s.total(FigureScheduled)
+		return ratio(s.total(FigureBackoff), n) / 60_000, n
+	}, []Goal{alert(decision.RNBIL004, 30)}},
+	{"processing_time_p99", "seconds", Daily, func(s sums) (float64, int64) {
+		at, n := s.quantile(FigureTook, 0.99)
+		return float64(at) / 1e6, n
+	}, []Goal{alert(decision.RNBIL005, 1)}},
+}
+
+// sums of one policy over one window, by figure and bucket.
+type sums map[FigureName]map[int64]int64
+
+func (s sums) total(name FigureName) (n int64) {
+	for _, v := range s[name] {
+		n += v
+	}
+	return n
+}
+
+// quantile is the bucket that the q-th part of a distribution lies in or below, and the distribution's size.
+func (s sums) quantile(name FigureName, q float64) (bucket, n int64) {
+	n = s.total(name)
+	rank := int64(math.Ceil(q * float64(n)))
+	for _, bucket = range slices.Sorted(maps.Keys(s[name])) {
+		if rank -= s[name][bucket]; rank <= 0 {
+			break
+		}
+	}
+	return bucket, n
+}
+
+func ratio(part, whole int64) float64 {
+	if whole == 0 {
+		return 0
+	}
+	return float64(part) / float64(whole)
+}
+
+// jitterDeviation is the largest relative difference of the eight bins from their share.
+func jitterDeviation(s sums) (float64, int64) {
+	n := s.total(FigureJitter)
+	if n < jitterDraws {
+		return 0, 0
+	}
+	share, largest := float64(n)/jitterBins, 0.0
+	for bin := range int64(jitterBins) {
+		largest = max(largest, math.Abs(float64(s[FigureJitter][bin])-share)/share)
+	}
+	return largest, n
+}
+
+// KPIs are R19's figures of each policy at instant now, made of the figures of the last Weekly. Policies come
+// in alphabetical order; policies names those to show that have no figures.
+func KPIs(figures []Figure, policies []string, now time.Time) []KPI {
+	names := slices.Clone(policies)
+	for i := range figures {
+		names = append(names, figures[i].Policy)
+	}
+	slices.Sort(names)
+	var all []KPI
+	for _, policy := range slices.Compact(names) {
+		for i := range measures {
+			m := &measures[i]
+			all = append(all, m.kpi(policy, windowOf(figures, policy, m.window, now)))
+		}
+	}
+	return all
+}
+
+// windowOf adds the figures of a policy up over the window that ends at now.
+func windowOf(figures []Figure, policy string, window time.Duration, now time.Time) sums {
+	s := make(sums)
+	first := SlotOf(now.Add(-window))
+	for i := range figures {
+		f := &figures[i]
+		if f.Policy != policy || f.Slot <= first {
+			continue
+		}
+		if s[f.Name] == nil {
+			s[f.Name] = make(map[int64]int64)
+		}
+		s[f.Name][f.Bucket] += f.Value
+	}
+	return s
+}
+
+func (m *measure) kpi(policy string, s sums) KPI {
+	value, samples := m.of(s)
+	k := KPI{Policy: policy, Name: m.name, Unit: m.unit, Window: m.window.Hours(), Samples: samples, Goals: slices.Clone(m.goals)}
+	if samples == 0 {
+		return k
+	}
+	k.Value = &value
+	for i := range k.Goals {
+		holds := k.Goals[i].compare(value)
+		k.Goals[i].Holds = &holds
+	}
+	return k
+}
+
+func (g *Goal) compare(value float64) bool {
+	switch g.Compare {
+	case ">=":
+		return value >= g.Limit
+	case "<=":
+		return value <= g.Limit
+	case "<":
+		return value < g.Limit
+	default:
+		return value > g.Limit
+	}
+}

@@ -145,12 +145,25 @@ func (c *checker) database(name, value string) string {
 
 const databaseForms = "sqlite:FILE or postgres://…"
 
-var retentionForm = regexp.MustCompile(`^([1-9]\d{0,3})([ydh])$`)
+var retentionForm = regexp.MustCompile(`^([1-9]\d{0,5})([ydh])$`)
 
-func (c *checker) retention(name, value string) {
-	if !retentionForm.MatchString(value) {
+// maxRetention is as long as a time.Duration can be told.
+const maxRetention = 200 * 366 * 24 * time.Hour
+
+// retention of a number of years, days or hours; a year counts as 366 days, so that nothing goes too early.
+func (c *checker) retention(name, value string) time.Duration {
+	unit := map[string]time.Duration{"y": 366 * 24 * time.Hour, "d": 24 * time.Hour, "h": time.Hour}
+	parts := retentionForm.FindStringSubmatch(value)
+	if parts == nil {
 		c.add(name, strconv.Quote(value), "years, days or hours, such as 5y, 90d or 48h")
+		return 0
 	}
+	n, _ := strconv.Atoi(parts[1]) // its form was checked
+	if time.Duration(n) > maxRetention/unit[parts[2]] {
+		c.add(name, strconv.Quote(value), "at most 200 years")
+		return 0
+	}
+	return time.Duration(n) * unit[parts[2]]
 }
 
 func (c *checker) engine() Engine {

@@ -17,6 +17,8 @@ type Settings struct {
 	HTTPAddr        string
 	OpsAddr         string
 	DatabaseURL     string
+	EventsURL       string        // empty: off
+	Retention       time.Duration // of what the journal keeps
 	MaxJobsActive   int
 	JobTimeout      time.Duration
 	Concurrency     int
@@ -61,6 +63,8 @@ func Load() (Settings, error) {
 	s := Settings{
 		HTTPAddr:        c.loopback("RETRY_WORKER_HTTP_ADDR", w.HTTPAddr, "127.0.0.1:8095"),
 		DatabaseURL:     c.database("RETRY_WORKER_DATABASE_URL", w.DatabaseURL),
+		EventsURL:       w.EventsURL,
+		Retention:       c.retention("RETRY_WORKER_RETENTION", w.Retention),
 		OpsAddr:         c.address("RETRY_WORKER_OPS_ADDR", w.OpsAddr, "127.0.0.1:9095"),
 		MaxJobsActive:   c.whole("RETRY_WORKER_MAX_JOBS_ACTIVE", w.MaxJobsActive, 1, 10_000),
 		JobTimeout:      c.duration("RETRY_WORKER_JOB_TIMEOUT", w.JobTimeout, time.Second, time.Hour),
@@ -71,7 +75,10 @@ func Load() (Settings, error) {
 		LogLevel:        c.level("RETRY_WORKER_LOG_LEVEL", w.LogLevel),
 		LogFormat:       c.oneOf("RETRY_WORKER_LOG_FORMAT", w.LogFormat, "json", "console"),
 	}
-	c.unused(&s, w)
+	if s.EventsURL != "" {
+		c.url("RETRY_WORKER_EVENTS_URL", s.EventsURL, "nats://…", "nats", "tls")
+	}
+	c.unused(&s)
 	s.Engine = c.engine()
 	c.unknown(os.Environ())
 	if len(c.problems) > 0 {
@@ -123,14 +130,10 @@ func DatabaseURL() (string, error) {
 	return url, nil
 }
 
-// unused checks the settings of parts that are not built yet, so that a deployment made for them is
-// neither refused nor left to believe that they work.
-func (c *checker) unused(s *Settings, w workerEnv) {
-	c.retention("RETRY_WORKER_RETENTION", w.Retention)
-	if w.EventsURL != "" {
-		c.url("RETRY_WORKER_EVENTS_URL", w.EventsURL, "nats://…", "nats", "tls")
-	}
-	for _, name := range []string{"RETRY_WORKER_POLICIES_FILE", "RETRY_WORKER_EVENTS_URL", "RETRY_WORKER_RETENTION", "RETRY_WORKER_AUTH_TOKENS_FILE"} {
+// unused names the settings of parts that are not built yet, so that a deployment made for them is neither
+// refused nor left to believe that they work.
+func (c *checker) unused(s *Settings) {
+	for _, name := range []string{"RETRY_WORKER_POLICIES_FILE", "RETRY_WORKER_AUTH_TOKENS_FILE"} {
 		if os.Getenv(name) != "" {
 			s.WithoutEffect = append(s.WithoutEffect, name)
 		}

@@ -99,12 +99,15 @@ func settings(t *testing.T) []setting {
 			}},
 		{name: "RETRY_WORKER_LOG_FORMAT", read: func(s *config.Settings) any { return s.LogFormat },
 			preset: "json", good: "console", want: "console", bad: map[string]string{"xml": `"xml", expected json or console`}},
-		{name: "RETRY_WORKER_EVENTS_URL", good: "nats://127.0.0.1:4222", bad: map[string]string{
-			"127.0.0.1:4222": "no URL, expected nats://…", "http://127.0.0.1": "a URL that begins with http://, expected nats://…",
-		}},
-		{name: "RETRY_WORKER_RETENTION", good: "90d", bad: map[string]string{
-			"5": `"5"` + keeping, "0d": `"0d"` + keeping, "5 years": `"5 years"` + keeping, "-1y": `"-1y"` + keeping,
-		}},
+		{name: "RETRY_WORKER_EVENTS_URL", read: func(s *config.Settings) any { return s.EventsURL },
+			preset: "", good: "nats://127.0.0.1:4222", want: "nats://127.0.0.1:4222", bad: map[string]string{
+				"127.0.0.1:4222": "no URL, expected nats://…", "http://127.0.0.1": "a URL that begins with http://, expected nats://…",
+			}},
+		{name: "RETRY_WORKER_RETENTION", read: func(s *config.Settings) any { return s.Retention },
+			preset: 5 * 366 * 24 * time.Hour, good: "90d", want: 90 * 24 * time.Hour, bad: map[string]string{
+				"201y": `"201y", expected at most 200 years`, "999999d": `"999999d", expected at most 200 years`,
+				"5": `"5"` + keeping, "0d": `"0d"` + keeping, "5 years": `"5 years"` + keeping, "-1y": `"-1y"` + keeping,
+			}},
 		{name: "RETRY_WORKER_AUTH_TOKENS_FILE", good: "/run/secrets/tokens"},
 		{name: "ZEEBE_ADDRESS", read: func(s *config.Settings) any { return s.Engine.Address },
 			preset: "127.0.0.1:26500", good: "zeebe-gateway:26500", want: "zeebe-gateway:26500", bad: map[string]string{

@@ -30,9 +30,9 @@ type workerEnv struct {
 	ShutdownTimeout string `split_words:"true" default:"25s" desc:"time for a stop, 1s to 1h"`
 	LogLevel        string `split_words:"true" default:"info" desc:"debug, info, warn or error"`
 	LogFormat       string `split_words:"true" default:"json" desc:"json or console"`
-	EventsURL       string `split_words:"true" desc:"NATS server for events, nats://…; empty: off (not used yet)"`
-	Retention       string `split_words:"true" default:"5y" desc:"how long the journal is kept: 5y, 90d or 48h (not used yet)"`
-	AuthTokensFile  string `split_words:"true" desc:"who may use console and API (not used yet)"`
+	EventsURL       string `split_words:"true" desc:"NATS server with JetStream for events, nats://…; empty: off"`
+	Retention       string `split_words:"true" default:"5y" desc:"how long records are kept: 5y, 90d or 48h"`
+	AuthTokensFile  string `split_words:"true" desc:"who may use the API (not used yet)"`
 }
 
 // zeebeEnv are the names the Zeebe clients share.

@@ -3,6 +3,7 @@ package journal
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	"retry-worker/internal/decision"
@@ -149,6 +150,22 @@ func (b *batch) countEnd(policy string, e *Episode, byLimit bool) {
 		add(FigureRecoveryTimeBucket, recoveryBucket(took), 1)
 		add(FigureRecoveryRetries, 0, e.Retries)
 	}
+}
+
+// DeadLetters are the running totals among the figures, by policy and state.
+func DeadLetters(figures []Figure) map[string]map[DeadLetterState]int64 {
+	all := make(map[string]map[DeadLetterState]int64)
+	for i := range figures {
+		state, ok := strings.CutPrefix(string(figures[i].Name), string(FigureDeadLetters))
+		if !ok {
+			continue
+		}
+		if all[figures[i].Policy] == nil {
+			all[figures[i].Policy] = make(map[DeadLetterState]int64)
+		}
+		all[figures[i].Policy][DeadLetterState(state)] += figures[i].Value
+	}
+	return all
 }
 
 // countDeadLetter moves a dead letter from one state to another; an empty one is none.

@@ -19,6 +19,8 @@ type Hooks struct {
 	Committed func(records int, took time.Duration)
 	// Open tells whether the journal can be written, when that changes; reason says why not.
 	Open func(open bool, reason error)
+	// Recovered is called for each episode that an outcome ended well, as it stands then.
+	Recovered func(policy string, e *Episode)
 	// Behind tells that this machine's clock is behind another writer's by more than ClockTolerance.
 	Behind func(by time.Duration)
 }
@@ -28,6 +30,7 @@ func NoHooks() Hooks {
 	return Hooks{
 		Committed: func(int, time.Duration) {},
 		Open:      func(bool, error) {},
+		Recovered: func(string, *Episode) {},
 		Behind:    func(time.Duration) {},
 	}
 }
@@ -103,6 +106,9 @@ func (j *Journal) Conclude(ctx context.Context, o *Outcome) (Concluded, error) {
 	})
 	if err != nil {
 		return Concluded{}, err
+	}
+	if c.Changed && c.Episode.State == Recovered {
+		j.hooks.Recovered(o.Subject.Policy, &c.Episode)
 	}
 	return c, nil
 }

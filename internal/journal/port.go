@@ -3,6 +3,7 @@ package journal
 import (
 	"context"
 	"errors"
+	"strconv"
 	"time"
 )
 
@@ -154,6 +155,9 @@ type Head struct {
 	// At is when it was written, by the clock of who wrote it.
 	At time.Time
 }
+
+// String is the head as `audit verify --head` takes it: the link's number and its hash.
+func (h Head) String() string { return strconv.FormatInt(h.Link, 10) + ":" + h.Hash.String() }
 
 // Changes are what one transaction saves: all of them or none.
 type Changes struct {

@@ -106,6 +106,11 @@ const (
 	DeadLetterSuperseded   DeadLetterState = "superseded"
 )
 
+// DeadLetterStates lists every state, for metrics that start at 0.
+func DeadLetterStates() []DeadLetterState {
+	return []DeadLetterState{DeadLetterOpen, DeadLetterReprocessing, DeadLetterDiscarded, DeadLetterRecovered, DeadLetterSuperseded}
+}
+
 // DeadLetter is what the worker gave up on and hands to people.
 type DeadLetter struct {
 	// ID is a name-based UUID over the analysis's identity.
@@ -131,6 +136,7 @@ const (
 	RejectionEntry EntryKind = "rejection"
 	OutcomeEntry   EntryKind = "outcome"
 	ReviewEntry    EntryKind = "review"
+	PurgeEntry     EntryKind = "purge"
 )
 
 // Entry is a record of the audit that is no attempt.

@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"retry-worker/internal/decision"
+	"retry-worker/internal/journal"
 	"retry-worker/internal/worker"
 )
 
@@ -22,6 +23,9 @@ var jitterBuckets = []float64{-0.15, -0.10, -0.05, 0, 0.05, 0.10, 0.15, 0.20}
 
 // writeBuckets run from a fast disk's commit to the time one is given up after.
 var writeBuckets = []float64{5e-4, 1e-3, 2.5e-3, 5e-3, 1e-2, 2.5e-2, 5e-2, 0.1, 0.25, 0.5, 1, 2.5}
+
+// recoveryBuckets hold the targets: a median of 60 min (RN-BIL-004), a mean of 2 h (RN-BIL-005), 48 h (R20).
+var recoveryBuckets = []float64{1, 10, 60, 300, 600, 1200, 1800, 2700, 3600, 5400, 7200, 10800, 14400, 21600, 43200, 86400, 172800}
 
 // Metrics are the counters of one process. Labels come from closed sets only.
 type Metrics struct {
@@ -42,16 +46,20 @@ type Metrics struct {
 	classifications       *prometheus.CounterVec
 
 	// ours
-	jobs           *prometheus.CounterVec
-	jobsInFlight   prometheus.Gauge
-	rejectedInputs *prometheus.CounterVec
-	panics         *prometheus.CounterVec
-	oversized      *prometheus.CounterVec
-	jitterRatio    *prometheus.HistogramVec
-	engineUp       prometheus.Gauge
-	replayed       prometheus.Counter
-	journalWrite   prometheus.Histogram
-	journalUp      prometheus.Gauge
+	jobs                              *prometheus.CounterVec
+	jobsInFlight                      prometheus.Gauge
+	rejectedInputs                    *prometheus.CounterVec
+	panics                            *prometheus.CounterVec
+	oversized                         *prometheus.CounterVec
+	jitterRatio                       *prometheus.HistogramVec
+	engineUp                          prometheus.Gauge
+	replayed                          prometheus.Counter
+	journalWrite                      prometheus.Histogram
+	journalUp                         prometheus.Gauge
+	successRate                       *prometheus.GaugeVec
+	deadLetters                       *prometheus.GaugeVec
+	outboxPending                     prometheus.Gauge
+	recoverySeconds, recoveryAttempts *prometheus.HistogramVec
 }
 
 // Build describes the binary.
@@ -98,10 +106,19 @@ func (m *Metrics) registerWorker(b Build) {
 	m.journalWrite = prometheus.NewHistogram(prometheus.HistogramOpts{
 		Name: "retry_worker_journal_write_seconds", Help: "Time of one commit, which many decisions share.", Buckets: writeBuckets})
 	m.registry.MustRegister(m.replayed, m.journalWrite)
+	m.registerJournal()
 	m.journalUp = m.gauge("retry_worker_journal_up", "1 while the journal can be written.", nil)
 	info := m.gauge("retry_worker_build_info", "1, labelled with what runs.",
 		prometheus.Labels{"version": b.Version, "commit": b.Commit, "go_version": b.GoVersion})
 	info.Set(1)
+}
+
+func (m *Metrics) registerJournal() {
+	m.successRate = m.gauges("retry_success_rate", "Episodes recovered by retries ÷ those and the exhausted ones, of the last 24 h (RN-BIL-005); absent when nothing closed.", "policy")
+	m.deadLetters = m.gauges("retry_worker_dead_letters", "Dead letters by what became of them; the same in every replica.", "policy", "state")
+	m.outboxPending = m.gauge("retry_worker_outbox_pending", "Events recorded and not yet published; the same in every replica.", nil)
+	m.recoverySeconds = m.histogram("retry_worker_recovery_seconds", "First failure to recovery, of episodes recovered by retries.", recoveryBuckets, "policy")
+	m.recoveryAttempts = m.histogram("retry_worker_recovery_attempts", "Retries until recovery.", []float64{1, 2, 3, 4, 5, 6, 8, 10}, "policy")
 }
 
 // series are one policy's children, looked up once and not for every job.
@@ -151,6 +168,36 @@ func (m *Metrics) Hooks() worker.Hooks {
 // JournalCommitted feeds the journal's figures with one commit.
 func (m *Metrics) JournalCommitted(took time.Duration) { m.journalWrite.Observe(took.Seconds()) }
 
+// Recovered feeds the figures with an episode that ended well.
+func (m *Metrics) Recovered(policy string, e *journal.Episode) {
+	if e.Scheduled == 0 {
+		return // it needed no retry
+	}
+	m.recoverySeconds.WithLabelValues(policy).Observe(e.ClosedAt.Sub(e.FirstFailure).Seconds())
+	m.recoveryAttempts.WithLabelValues(policy).Observe(float64(e.Retries))
+}
+
+// SetKPIs takes the figures of R19 over.
+func (m *Metrics) SetKPIs(kpis []journal.KPI) {
+	for i := range kpis {
+		switch k := &kpis[i]; {
+		case k.Name != journal.KPISuccessRate:
+		case k.Value == nil:
+			m.successRate.DeleteLabelValues(k.Policy)
+		default:
+			m.successRate.WithLabelValues(k.Policy).Set(*k.Value)
+		}
+	}
+}
+
+// SetDeadLetters takes over how many dead letters of a policy are in a state.
+func (m *Metrics) SetDeadLetters(policy string, state journal.DeadLetterState, n int64) {
+	m.deadLetters.WithLabelValues(policy, string(state)).Set(float64(n))
+}
+
+// SetOutboxPending takes over how many events wait.
+func (m *Metrics) SetOutboxPending(n int64) { m.outboxPending.Set(float64(n)) }
+
 // JournalUp tells whether the journal can be written.
 func (m *Metrics) JournalUp(up bool) { m.journalUp.Set(truth(up)) }
 
@@ -183,6 +230,11 @@ func (m *Metrics) start(p *decision.Policy) {
 	for _, r := range p.Permanent {
 		m.permanentErrors.WithLabelValues(p.Name, string(r.Reason), string(r.Team))
 	}
+	m.recoverySeconds.WithLabelValues(p.Name)
+	m.recoveryAttempts.WithLabelValues(p.Name)
+	for _, state := range journal.DeadLetterStates() {
+		m.SetDeadLetters(p.Name, state, 0)
+	}
 	m.policies[p.Name] = s
 }
 
@@ -208,6 +260,12 @@ func (m *Metrics) histogram(name, help string, buckets []float64, labels ...stri
 	h := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
 	m.registry.MustRegister(h)
 	return h
+}
+
+func (m *Metrics) gauges(name, help string, labels ...string) *prometheus.GaugeVec {
+	g := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
+	m.registry.MustRegister(g)
+	return g
 }
 
 func (m *Metrics) gauge(name, help string, constant prometheus.Labels) prometheus.Gauge {

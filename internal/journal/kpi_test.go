@@ -1,0 +1,369 @@
+package journal_test
+
+import (
+	"context"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"retry-worker/internal/decision"
+	"retry-worker/internal/journal"
+	"retry-worker/internal/journal/journaltest"
+)
+
+// summing is a store that adds up what a journal has it save.
+type summing struct {
+	*journaltest.Memory
+	figures map[journal.Figure]int64 // by the figure without its value
+	causes  map[string]journal.Fingerprint
+}
+
+func newSumming() *summing {
+	return &summing{journaltest.New(), map[journal.Figure]int64{}, map[string]journal.Fingerprint{}}
+}
+
+func (s *summing) Transact(ctx context.Context, lookups []journal.Lookup, decide func(journal.Head, []journal.History) *journal.Changes) error {
+	var saved *journal.Changes
+	err := s.Memory.Transact(ctx, lookups, func(h journal.Head, hs []journal.History) *journal.Changes {
+		saved = decide(h, hs)
+		return saved
+	})
+	if err != nil || saved == nil {
+		return err
+	}
+	for _, f := range saved.Figures {
+		n := f.Value
+		f.Value = 0
+		s.figures[f] += n
+	}
+	for _, f := range saved.Fingerprints {
+		old := s.causes[f.ID]
+		f.Failures, f.Retried, f.Exhausted = f.Failures+old.Failures, f.Retried+old.Retried, f.Exhausted+old.Exhausted
+		f.Permanent, f.Recovered = f.Permanent+old.Permanent, f.Recovered+old.Recovered
+		s.causes[f.ID] = f
+	}
+	return nil
+}
+
+func (s *summing) sums() []journal.Figure {
+	var all []journal.Figure
+	for f, n := range s.figures {
+		f.Value = n
+		all = append(all, f)
+	}
+	return all
+}
+
+// total of a figure over all slots and buckets.
+func (s *summing) total(name journal.FigureName) (n int64) {
+	for f, v := range s.figures {
+		if f.Name == name {
+			n += v
+		}
+	}
+	return n
+}
+
+// clinic plays claims against a journal whose clock it sets.
+type clinic struct {
+	t     *testing.T
+	store *summing
+	j     *journal.Journal
+	now   time.Time
+	key   int64
+}
+
+func openClinic(t *testing.T) *clinic {
+	c := &clinic{t: t, store: newSumming(), now: time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)}
+	c.j = journaltest.Start(t, c.store, func() time.Time { return c.now })
+	return c
+}
+
+func (c *clinic) subject(id string) journal.Subject {
+	return journal.Subject{Tenant: journal.DefaultTenant, Policy: decision.DefaultPolicy, ID: id}
+}
+
+// fails analyses a failure of the claim, at the next instant.
+func (c *clinic) fails(id, text string, count int) journal.Recorded {
+	c.t.Helper()
+	p := decision.TISSSubmission()
+	f, r := p.Read(decision.Variables{ID: decision.Text(id), Error: decision.Text(text), RetryCount: decision.Value(strconv.Itoa(count))})
+	if r != nil {
+		c.t.Fatal(r)
+	}
+	c.key++
+	a := &journal.Analysis{
+		Subject: c.subject(id), JobKey: c.key, ElementInstanceKey: c.key, ProcessInstanceKey: 1, Rule: decision.RNBIL005,
+		Policy: p, Failure: &f, Error: text, ReceivedAt: c.now.Add(-3 * time.Millisecond),
+	}
+	a.Identity = journal.IdentityOf(a)
+	recorded, err := c.j.Analyze(c.t.Context(), a)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return recorded
+}
+
+// exhausts lets the claim fail until the limit.
+func (c *clinic) exhausts(id string) {
+	for count := range 6 {
+		c.fails(id, "TIMEOUT", count)
+	}
+}
+
+// recovers lets the claim fail so many times and succeed after that long.
+func (c *clinic) recovers(id string, failures int, after time.Duration) {
+	c.t.Helper()
+	began := c.now
+	for count := range failures {
+		c.fails(id, "TIMEOUT", count)
+	}
+	c.now = began.Add(after)
+	c.succeeds(id)
+	c.now = began
+}
+
+func (c *clinic) succeeds(id string) {
+	c.t.Helper()
+	if _, err := c.j.Conclude(c.t.Context(), &journal.Outcome{Subject: c.subject(id), Success: true}); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// kpi is the figure of that name at instant now; NaN where it has no value.
+func (c *clinic) kpi(name string, now time.Time) (float64, journal.KPI) {
+	c.t.Helper()
+	all := journal.KPIs(c.store.sums(), []string{decision.DefaultPolicy}, now)
+	i := slices.IndexFunc(all, func(k journal.KPI) bool { return k.Name == name && k.Policy == decision.DefaultPolicy })
+	if i < 0 {
+		c.t.Fatalf("no figure %s", name)
+	}
+	if all[i].Value == nil {
+		return math.NaN(), all[i]
+	}
+	return *all[i].Value, all[i]
+}
+
+func (c *clinic) wantKPI(name string, want float64) journal.KPI {
+	c.t.Helper()
+	got, k := c.kpi(name, c.now)
+	if math.Abs(got-want) > 1e-9 && !(math.IsNaN(got) && math.IsNaN(want)) {
+		c.t.Errorf("%s is %v, want %v (%d samples)", name, got, want, k.Samples)
+	}
+	return k
+}
+
+// TestSuccessRate: RN-BIL-005 §6.1, RN-BIL-004 §6.1, R19. Only episodes with retries count, those exhausted and
+// those recovered, at the moment they were.
+func TestSuccessRate(t *testing.T) {
+	c := openClinic(t)
+	c.wantKPI("success_rate", math.NaN())
+	for i := range 8 {
+		c.recovers("CLM-a-"+strconv.Itoa(i), 1, time.Hour)
+	}
+	c.exhausts("CLM-b-1")
+	c.exhausts("CLM-b-2")
+	c.fails("CLM-c-1", "DUPLICATE_CLAIM", 0) // permanent: not by the limit
+	c.fails("CLM-c-2", "TIMEOUT", 5)         // by the limit, without a retry of ours
+	c.fails("CLM-c-3", "TIMEOUT", 0)         // still under way
+	c.now = c.now.Add(2 * time.Hour)
+	k := c.wantKPI("success_rate", 0.8)
+	if met := goals(k, journal.Target); !maps.Equal(met, map[decision.BusinessRule]bool{decision.RNBIL005: true, decision.RNBIL004: false}) {
+		t.Errorf("targets met: %v, want 0.80 (005) and not 0.85 (004)", met)
+	}
+	c.now = c.now.Add(25 * time.Hour)
+	c.wantKPI("success_rate", math.NaN()) // the window of a day is over
+}
+
+func goals(k journal.KPI, kind string) map[decision.BusinessRule]bool {
+	all := map[decision.BusinessRule]bool{}
+	for _, g := range k.Goals {
+		if g.Kind == kind && g.Holds != nil {
+			all[g.Rule] = *g.Holds
+		}
+	}
+	return all
+}
+
+// TestTimeToSuccess: the mean of RN-BIL-005, the median of RN-BIL-004.
+func TestTimeToSuccess(t *testing.T) {
+	c := openClinic(t)
+	for i, after := range []time.Duration{10 * time.Minute, 20 * time.Minute, 30 * time.Minute, 40 * time.Minute, 10 * time.Hour} {
+		c.recovers("CLM-a-"+strconv.Itoa(i), 1, after)
+	}
+	c.now = c.now.Add(11 * time.Hour)
+	if met := goals(c.wantKPI("time_to_success_mean", 140), journal.Target); met[decision.RNBIL005] {
+		t.Error("a mean of 140 min meets the target of 2 h")
+	}
+	if met := goals(c.wantKPI("time_to_success_median", 30), journal.Target); !met[decision.RNBIL004] {
+		t.Error("a median of 30 min misses the target of 60 min")
+	}
+}
+
+// TestRetriesToSuccess: RN-BIL-004 §6.1's mean.
+func TestRetriesToSuccess(t *testing.T) {
+	c := openClinic(t)
+	for i, failures := range []int{1, 1, 1, 2} {
+		c.recovers("CLM-a-"+strconv.Itoa(i), failures, time.Hour)
+	}
+	c.now = c.now.Add(2 * time.Hour)
+	if met := goals(c.wantKPI("retries_to_success", 1.25), journal.Target); met[decision.RNBIL004] {
+		t.Error("1.25 retries meet the target of 1.2")
+	}
+}
+
+// TestPermanentRate: of all fresh decisions, over a week; a replay is none.
+func TestPermanentRate(t *testing.T) {
+	c := openClinic(t)
+	for i := range 8 {
+		c.fails("CLM-a-"+strconv.Itoa(i), "TIMEOUT", 0)
+	}
+	c.fails("CLM-b-1", "INSURANCE_EXPIRED", 0)
+	c.fails("CLM-b-2", "INSURANCE_EXPIRED", 0)
+	k := c.wantKPI("permanent_rate", 0.2)
+	if alerts := goals(k, journal.Alert); !alerts[decision.RNBIL005] || !alerts[decision.RNBIL004] {
+		t.Errorf("20 %% raise the alerts %v, want both", alerts)
+	}
+	c.now = c.now.Add(6 * 24 * time.Hour)
+	c.wantKPI("permanent_rate", 0.2)
+	c.now = c.now.Add(25 * time.Hour)
+	c.wantKPI("permanent_rate", math.NaN())
+}
+
+// TestExhaustedRate: dead by the limit of all episodes that ended, each once.
+func TestExhaustedRate(t *testing.T) {
+	c := openClinic(t)
+	c.exhausts("CLM-a-1")
+	c.fails("CLM-a-1", "TIMEOUT", 5) // another job of the same process: dead already
+	c.recovers("CLM-b-1", 1, time.Hour)
+	c.recovers("CLM-b-2", 1, time.Hour)
+	c.fails("CLM-c-1", "DUPLICATE_CLAIM", 0)
+	c.fails("CLM-d-1", "TIMEOUT", 0) // open
+	c.now = c.now.Add(2 * time.Hour)
+	if k := c.wantKPI("exhausted_rate", 0.25); k.Samples != 4 {
+		t.Errorf("%d episodes ended, want 4", k.Samples)
+	}
+}
+
+// TestBackoffFigures: the mean backoff, and how many reached the policy's max, which in tiss-submission none does.
+func TestBackoffFigures(t *testing.T) {
+	c := openClinic(t)
+	sum := 0.0
+	for count := range 5 {
+		sum += c.fails("CLM-a-1", "TIMEOUT", count).Decision.Backoff.Delay.Minutes()
+	}
+	c.wantKPI("backoff_mean", sum/5)
+	c.wantKPI("at_maximum_rate", 0)
+	c.wantKPI("processing_time_p99", 0.005) // 3 ms, by the bound of its bucket
+}
+
+// TestJitterDeviation: nothing below 1,000 draws; from there on near 0 for our draws, and an alert for a biased one.
+func TestJitterDeviation(t *testing.T) {
+	c := openClinic(t)
+	for i := range 999 {
+		c.fails("CLM-a-"+strconv.Itoa(i), "TIMEOUT", 0)
+	}
+	c.wantKPI("jitter_deviation", math.NaN())
+	for i := range 4001 {
+		c.fails("CLM-b-"+strconv.Itoa(i), "TIMEOUT", 0)
+	}
+	if got, k := c.kpi("jitter_deviation", c.now); math.IsNaN(got) || got > 0.15 || k.Samples != 5000 {
+		t.Errorf("5,000 draws deviate by %v (%d samples)", got, k.Samples)
+	}
+	biased := []journal.Figure{
+		{Policy: "p", Slot: journal.SlotOf(c.now), Name: journal.FigureJitter, Bucket: 0, Value: 1300},
+		{Policy: "p", Slot: journal.SlotOf(c.now), Name: journal.FigureJitter, Bucket: 7, Value: 700},
+	}
+	for _, k := range journal.KPIs(biased, nil, c.now) {
+		if k.Name == "jitter_deviation" && (k.Value == nil || math.Abs(*k.Value-4.2) > 1e-9 || !*k.Goals[0].Holds) {
+			t.Errorf("draws in two bins only: %+v", k)
+		}
+	}
+}
+
+// TestEveryFigureOfR19: each has a window and its targets.
+func TestEveryFigureOfR19(t *testing.T) {
+	want := map[string]int{ // hours, and how many goals
+		"success_rate": 24*10 + 2, "time_to_success_mean": 24*10 + 1, "time_to_success_median": 24*10 + 1, "retries_to_success": 24*10 + 1,
+		"permanent_rate": 168*10 + 3, "exhausted_rate": 168*10 + 3, "at_maximum_rate": 168*10 + 1, "jitter_deviation": 168*10 + 1,
+		"backoff_mean": 24*10 + 1, "processing_time_p99": 24*10 + 1,
+	}
+	got := map[string]int{}
+	for _, k := range journal.KPIs(nil, []string{"p"}, time.Now()) {
+		got[k.Name] = int(k.Window)*10 + len(k.Goals)
+		if k.Value != nil || k.Samples != 0 {
+			t.Errorf("%s has a value where nothing happened: %+v", k.Name, k)
+		}
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+// TestDeadLettersAreCounted: the running totals are what there is, whatever happened to it.
+func TestDeadLettersAreCounted(t *testing.T) {
+	c := openClinic(t)
+	c.fails("CLM-a-1", "DUPLICATE_CLAIM", 0)
+	c.fails("CLM-a-2", "DUPLICATE_CLAIM", 0)
+	dead := c.fails("CLM-a-3", "DUPLICATE_CLAIM", 0).Attempt.DeadLetter
+	again := c.fails("CLM-a-4", "DUPLICATE_CLAIM", 0).Attempt.DeadLetter
+	c.fails("CLM-a-2", "TIMEOUT", 0) // overtaken
+	c.succeeds("CLM-a-1")
+	for _, r := range []journal.Review{
+		{Subject: c.subject("CLM-a-3"), DeadLetter: dead, Discard: true, Reason: "r", By: "ana"},
+		{Subject: c.subject("CLM-a-4"), DeadLetter: again, Reason: "r", By: "ana"},
+	} {
+		if _, err := c.j.Review(t.Context(), &r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for state, want := range map[journal.DeadLetterState]int64{
+		journal.DeadLetterOpen: 0, journal.DeadLetterSuperseded: 1, journal.DeadLetterRecovered: 1,
+		journal.DeadLetterDiscarded: 1, journal.DeadLetterReprocessing: 1,
+	} {
+		if got := journal.DeadLetters(c.store.sums())[decision.DefaultPolicy][state]; got != want {
+			t.Errorf("%s: %d, want %d", state, got, want)
+		}
+	}
+}
+
+// TestFingerprints: errors that differ in numbers, ids and dates only have one cause; what came of it is counted.
+func TestFingerprints(t *testing.T) {
+	c := openClinic(t)
+	c.fails("CLM-a-1", "TIMEOUT after 30s at 2026-03-02T10:00:00Z (request 7f3a-991)", 0)
+	c.fails("CLM-a-2", "TIMEOUT after 45s at 2026-03-02T10:01:00Z (request 81bc-002)", 0)
+	c.fails("CLM-a-3", "TIMEOUT of the gateway", 0)
+	c.fails("CLM-a-4", "DUPLICATE_CLAIM 123", 0)
+	c.fails("CLM-a-5", "TIMEOUT after 31s at 2026-03-02T10:02:00Z (request 000-1)", 5)
+	c.succeeds("CLM-a-1")
+	if len(c.store.causes) != 3 {
+		t.Errorf("%d causes, want 3: %v", len(c.store.causes), c.store.causes)
+	}
+	for _, f := range c.store.causes {
+		if f.Pattern == "timeout after # at # request #" {
+			if f.Failures != 3 || f.Retried != 2 || f.Exhausted != 1 || f.Recovered != 1 || f.Reason != "TIMEOUT" || !f.FirstSeen.Equal(c.now) {
+				t.Errorf("got %+v", f)
+			}
+			return
+		}
+	}
+	t.Errorf("no cause without the numbers: %v", c.store.causes)
+}
+
+// TestOutcomeOfAnEarlierTry: a success from before the failure that was decided on says nothing about its retry.
+func TestOutcomeOfAnEarlierTry(t *testing.T) {
+	c := openClinic(t)
+	c.fails("CLM-a-1", "TIMEOUT", 0)
+	o := journal.Outcome{Subject: c.subject("CLM-a-1"), Success: true, At: c.now.Add(-time.Minute)}
+	got, err := c.j.Conclude(t.Context(), &o)
+	if err != nil || got.Changed || got.Episode.State != journal.Scheduled {
+		t.Errorf("got %+v (%v)", got, err)
+	}
+	o.At = c.now.Add(time.Hour) // a clock that is ahead
+	if got, err = c.j.Conclude(t.Context(), &o); err != nil || !got.Changed || !got.Episode.ClosedAt.Equal(c.now) {
+		t.Errorf("got %+v (%v), want it closed now", got, err)
+	}
+}

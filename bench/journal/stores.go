@@ -161,7 +161,9 @@ func (s *server) fresh(ctx context.Context) (string, error) {
 	return url, err
 }
 
-func (s *server) drop(ctx context.Context, url string) error { return s.DropDatabase(ctx, s.names[url]) }
+func (s *server) drop(ctx context.Context, url string) error {
+	return s.DropDatabase(ctx, s.names[url])
+}
 
 func (s *server) size(ctx context.Context, url string) (size int64, err error) {
 	return size, s.ask(ctx, url, "SELECT pg_database_size(current_database())", &size)

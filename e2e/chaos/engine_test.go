@@ -1,8 +1,10 @@
 package chaos_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"sync"
 	"testing"
 	"time"
@@ -101,7 +103,10 @@ func (s *stub) put(fresh []job) {
 
 // followUps lets the claims whose analysis scheduled a retry fail once more, in the same process with the count
 // that it was given, up to most retries each.
-func (s *stub) followUps(most int64) {
+func (s *stub) followUps(most int64) { s.followUpsAtMost(most, math.MaxInt) }
+
+// followUpsAtMost is followUps for no more than limit jobs.
+func (s *stub) followUpsAtMost(most int64, limit int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var again []job
@@ -110,7 +115,7 @@ func (s *stub) followUps(most int64) {
 		j := &s.jobs[i]
 		record, _ := s.Job(j.key)
 		switch {
-		case !record.State.Settled():
+		case !record.State.Settled(), len(again) == limit:
 			still = append(still, i)
 		case record.State == gatewaytest.Completed && j.count < most:
 			again = append(again, job{claim: j.claim, number: j.number, instance: j.instance, count: j.count + 1, problem: problemOf(j.number, j.count+1)})
@@ -133,20 +138,24 @@ func (s *stub) asked() int {
 // back by the engine's clock, which is moved where nothing else happens.
 func (s *stub) settle() {
 	s.t.Helper()
-	idle := time.NewTicker(2 * time.Second)
-	defer idle.Stop()
 	before, deadline := -1, time.Now().Add(patience)
-	for s.Counts().Settled() < s.asked() {
+	for s.soon(time.Second, func(v gatewaytest.View) bool { return v.Settled() >= s.asked() }) != nil {
+		now := s.Counts().Settled()
 		if time.Now().After(deadline) {
 			s.t.Fatalf("jobs are stuck: %s", s)
 		}
-		<-idle.C
-		if now := s.Counts().Settled(); now == before {
+		if now == before {
 			s.Advance(jobTimeout)
-		} else {
-			before = now
 		}
+		before = now
 	}
+}
+
+// soon waits for something a short while only.
+func (s *stub) soon(d time.Duration, met func(gatewaytest.View) bool) error {
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	defer cancel()
+	return s.WaitFor(ctx, met)
 }
 
 // said are the different answers of one kind that the gateway received for a job, whether or not they took
@@ -221,20 +230,28 @@ func (s *stub) holdJob(a *audit, j *job, found *answers) {
 	s.holdOutputs(j, &record, &attempts[0])
 }
 
+// outputs are those of the contract's that follow from what was recorded.
+type outputs struct {
+	ShouldRetry                 bool
+	RetryCount                  int64
+	NextRetryTime, DeadLetterID string
+}
+
+func outputsOf(t *testing.T, variables string) (o outputs) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(variables), &o); err != nil {
+		t.Errorf("the variables of an answer: %v in %s", err, variables)
+	}
+	return o
+}
+
 // holdOutputs compares the answer with the attempt.
 func (s *stub) holdOutputs(j *job, record *gatewaytest.JobRecord, at *journal.Attempt) {
 	s.t.Helper()
-	var got struct {
-		ShouldRetry                 bool
-		RetryCount                  int64
-		NextRetryTime, DeadLetterID string
-	}
+	var got outputs
 	for _, answer := range record.Answers {
-		if !answer.Settled {
-			continue
-		}
-		if err := json.Unmarshal([]byte(answer.Variables), &got); err != nil {
-			s.t.Errorf("job %d: its answer's variables: %v", j.key, err)
+		if answer.Settled {
+			got = outputsOf(s.t, answer.Variables)
 		}
 	}
 	next := ""

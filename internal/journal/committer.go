@@ -3,6 +3,7 @@ package journal
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"slices"
 	"time"
 )
@@ -62,6 +63,7 @@ func (j *Journal) Run(stop, kill context.Context) {
 		select {
 		case i := <-j.queue:
 			c.carry = append(c.carry, i)
+			runtime.Gosched() // who is ready to hand something in does so now; nobody is waited for
 			c.commit(stop, kill, c.gather())
 		case <-marks.C:
 			c.mark(kill)
@@ -239,7 +241,7 @@ func (c *committer) takeMarks() []Run {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	n := min(len(c.answered), maxMarks)
-	marks := append(c.kept, runs(c.answered[:n])...)
+	marks := slices.Concat(c.kept, runs(c.answered[:n]))
 	c.kept = nil
 	c.answered = append(c.answered[:0], c.answered[n:]...)
 	return marks

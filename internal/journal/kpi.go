@@ -65,7 +65,7 @@ func alert(rule decision.BusinessRule, limit float64) Goal {
 	return Goal{Rule: rule, Kind: Alert, Compare: ">", Limit: limit}
 }
 
-// The names of KPIs that others ask for.
+// KPISuccessRate is the KPI that retry_success_rate shows.
 const KPISuccessRate = "success_rate"
 
 // jitterDraws from which on a deviation means something (R19).

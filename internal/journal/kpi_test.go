@@ -57,16 +57,6 @@ func (s *summing) sums() []journal.Figure {
 	return all
 }
 
-// total of a figure over all slots and buckets.
-func (s *summing) total(name journal.FigureName) (n int64) {
-	for f, v := range s.figures {
-		if f.Name == name {
-			n += v
-		}
-	}
-	return n
-}
-
 // clinic plays claims against a journal whose clock it sets.
 type clinic struct {
 	t     *testing.T

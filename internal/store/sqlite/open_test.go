@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 )
@@ -54,37 +55,42 @@ func wantRefused(t *testing.T, err error, path string, says ...string) {
 // filled is a database of some pages, closed cleanly; with a write-ahead log that was not copied yet, where log is.
 func filled(t *testing.T, log bool) string {
 	t.Helper()
+	samplesOnce.Do(func() { samples = makeSamples(t) })
+	path := filepath.Join(t.TempDir(), "journal.db")
+	for name, content := range samples[log] {
+		if err := os.WriteFile(filepath.Join(filepath.Dir(path), name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return path
+}
+
+var (
+	samplesOnce sync.Once
+	samples     map[bool]map[string]string
+)
+
+// makeSamples are the files of a database whose log was copied, and of one whose second half is in the log alone.
+func makeSamples(t *testing.T) map[bool]map[string]string {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), "journal.db")
 	db := opened(t, path)
-	next := 0
-	fill := func() {
+	next, all := 0, map[bool]map[string]string{}
+	for _, log := range []bool{false, true} {
 		for range 20 {
 			if err := decideBatch(t.Context(), db, 50, &next, 0); err != nil {
 				t.Fatal(err)
 			}
 		}
-	}
-	fill()
-	if err := db.writer.exec("PRAGMA wal_checkpoint(TRUNCATE)"); err != nil {
-		t.Fatal(err)
-	}
-	if log {
-		fill()
-	}
-	copied := filepath.Join(t.TempDir(), "journal.db")
-	for _, ending := range []string{"", "-wal"} {
-		b, err := os.ReadFile(path + ending)
-		if err != nil {
-			t.Fatal(err)
+		if !log {
+			if err := db.writer.exec("PRAGMA wal_checkpoint(TRUNCATE)"); err != nil {
+				t.Fatal(err)
+			}
 		}
-		if ending != "" && len(b) == 0 {
-			continue
-		}
-		if err := os.WriteFile(copied+ending, b, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		all[log] = folder(t, path)
+		maps.DeleteFunc(all[log], func(name, content string) bool { return strings.HasSuffix(name, "-shm") || content == "" })
 	}
-	return copied
+	return all
 }
 
 // noise are bytes that mean nothing, the same each time.

@@ -64,6 +64,9 @@ func (r *BackoffRule) Raw(n int64) time.Duration {
 func (r *BackoffRule) After(draw float64, n int64) Backoff {
 	raw := r.Raw(n)
 	ratio := r.Jitter * (2*draw - 1)
+	if ratio == 0 {
+		ratio = 0 // not −0, which not every database gives back
+	}
 	delay := time.Duration(math.MaxInt64)
 	if ns := float64(raw) * (1 + ratio); ns < math.MaxInt64 {
 		delay = time.Duration(ns).Round(r.Rounding)

@@ -178,3 +178,13 @@ func TestR19AtMaximumNeverInTISS(t *testing.T) {
 		}
 	}
 }
+
+// TestNoNegativeZero: a policy without jitter draws 0 and never −0, whose bits a database may not keep.
+func TestNoNegativeZero(t *testing.T) {
+	r := decision.BackoffRule{Base: time.Second, Factor: 5, Min: time.Second, Max: 30 * time.Second, Rounding: time.Millisecond}
+	for _, draw := range []float64{0, 0.25, 0.5, 0.75} {
+		if got := r.After(draw, 1).JitterRatio; got != 0 || math.Signbit(got) {
+			t.Errorf("draw %v: got %v", draw, got)
+		}
+	}
+}

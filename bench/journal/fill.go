@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
 	"time"
 
@@ -80,13 +81,13 @@ func (r *relay) keep(c *journal.Changes) {
 	for i, d := range c.DeadLetters {
 		r.history(d.Key).DeadLetter = &c.DeadLetters[i].DeadLetter
 	}
-	p := &r.pending
-	p.Link.Digests = append(p.Link.Digests, c.Link.Digests...)
-	p.Subjects = append(p.Subjects, c.Subjects...)
-	p.Episodes = append(p.Episodes, c.Episodes...)
-	p.Attempts = append(p.Attempts, c.Attempts...)
-	p.DeadLetters = append(p.DeadLetters, c.DeadLetters...)
-	p.Answered = append(p.Answered, c.Answered...)
+	r.pending.Link.Digests = append(r.pending.Link.Digests, c.Link.Digests...)
+	to, add := reflect.ValueOf(&r.pending).Elem(), reflect.ValueOf(c).Elem()
+	for i := range to.NumField() { // whatever kinds of rows there are
+		if rows := to.Field(i); rows.Kind() == reflect.Slice {
+			rows.Set(reflect.AppendSlice(rows, add.Field(i)))
+		}
+	}
 }
 
 func (r *relay) history(key int64) *journal.History { return r.known[r.byKey[key]] }
@@ -103,11 +104,7 @@ func (r *relay) flush(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("fill the journal: %w", err)
 	}
-	p := &r.pending
-	*p = journal.Changes{
-		Link: journal.Link{Digests: p.Link.Digests[:0]}, Subjects: p.Subjects[:0], Episodes: p.Episodes[:0], Attempts: p.Attempts[:0],
-		DeadLetters: p.DeadLetters[:0], Answered: p.Answered[:0],
-	}
+	r.pending = journal.Changes{}
 	return nil
 }
 

@@ -47,10 +47,10 @@ type figures struct {
 
 type load struct{ processors, callers int }
 
-// pace is the latency at a rate of failures per second.
+// pace is the latency at a rate of failures per second, in each round.
 type pace struct {
-	rate float64
-	latency
+	rate   float64
+	rounds []latency
 }
 
 // bench measures one kind of store.
@@ -122,15 +122,15 @@ func (b *bench) rates() []float64 {
 
 func (b *bench) latencies(ctx context.Context, s *session, from *source) (found []pace, err error) {
 	for _, rate := range b.rates() {
-		var l latency
+		p := pace{rate: rate}
 		for range b.rounds {
-			some, err := s.paced(ctx, from, rate, b.paced)
+			l, err := s.paced(ctx, from, rate, b.paced)
 			if err != nil {
 				return nil, err
 			}
-			l = l.and(some)
+			p.rounds = append(p.rounds, l)
 		}
-		found = append(found, pace{rate, l})
+		found = append(found, p)
 	}
 	return found, nil
 }

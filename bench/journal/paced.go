@@ -8,8 +8,11 @@ import (
 	"time"
 )
 
-// latency is what a decision's caller waits, of many.
-type latency struct{ all []time.Duration } // ascending
+// latency is what the callers of many decisions waited.
+type latency struct {
+	sample
+	all []time.Duration // ascending
+}
 
 // at is the wait that a share of all, from 0 to 1, does not exceed.
 func (l latency) at(share float64) time.Duration {
@@ -29,6 +32,7 @@ func (s *session) paced(ctx context.Context, from *source, rate float64, d time.
 	var all sync.WaitGroup
 	random := rand.New(rand.NewPCG(3, 4))
 	began := time.Now()
+	before := s.reading(began)
 	for due := time.Duration(0); due < d && group.Err() == nil; due += time.Duration(random.ExpFloat64() / rate * float64(time.Second)) {
 		time.Sleep(due - time.Since(began))
 		all.Go(func() {
@@ -49,13 +53,7 @@ func (s *session) paced(ctx context.Context, from *source, rate float64, d time.
 		})
 	}
 	all.Wait()
+	l.sample = s.reading(began).since(before)
 	slices.Sort(l.all)
 	return l, context.Cause(group)
-}
-
-// and is both together.
-func (l latency) and(other latency) latency {
-	both := slices.Concat(l.all, other.all)
-	slices.Sort(both)
-	return latency{both}
 }

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 )
 
 // report prints everything as Markdown.
@@ -32,11 +31,11 @@ func report(out io.Writer, s settings, all []*bench, missing []string) error {
 }
 
 func (b *bench) reportThroughput(w *writer) {
-	w.table("%s, callers in flight|decisions/s (goal ≥ 5,000)|commits/s|decisions per commit|CPU per decision", b.name)
+	w.table("%s, callers in flight|decisions/s (goal ≥ 5,000)|commits/s|decisions per commit|CPU per decision|others' CPU", b.name)
 	for _, callers := range inFlight {
 		m := b.floods[load{usualProcessors, callers}]
-		w.row("%d|%s|%s|%.0f|%s", callers, spread(all(m, sample.perSecond), 0), grouped(median(all(m, sample.commitRate))),
-			median(all(m, sample.batch)), b.cost(m))
+		w.row("%d|%s|%s|%.0f|%s|%s", callers, spread(all(m, sample.perSecond), 0), grouped(median(all(m, sample.commitRate))),
+			median(all(m, sample.batch)), b.cost(m), others(m))
 	}
 }
 
@@ -47,6 +46,11 @@ func (b *bench) cost(m []sample) string {
 		text += fmt.Sprintf(" + server's %.0f µs", server)
 	}
 	return text
+}
+
+// others is what other programs had of the machine.
+func others(m []sample) string {
+	return fmt.Sprintf("%.0f %%", 100*median(all(m, sample.others)))
 }
 
 func (m sample) ownEach() float64    { return m.each(m.own) }
@@ -70,7 +74,7 @@ func reportProcessors(w *writer, benches []*bench) {
 }
 
 func reportLatency(w *writer, benches []*bench) {
-	w.table("wait for the record, failures coming at random|per second|p50|p99 (goal < 20 ms)|p99.9|max")
+	w.table("wait for the record, failures coming at random|per second|p50|p99 (goal < 20 ms)|max|others' CPU")
 	for _, b := range benches {
 		for _, p := range b.paces {
 			w.row("%s, young journal|%s|%s", b.name, grouped(p.rate), p.cells())
@@ -81,16 +85,17 @@ func reportLatency(w *writer, benches []*bench) {
 	}
 }
 
-func (l latency) cells() string {
+func (p pace) cells() string {
 	var cells []string
-	for _, share := range []float64{0.5, 0.99, 0.999, 1} {
-		cells = append(cells, fmt.Sprintf("%.1f ms", float64(l.at(share))/float64(time.Millisecond)))
+	for _, share := range []float64{0.5, 0.99, 1} {
+		cells = append(cells, spread(all(p.rounds, func(l latency) float64 { return l.at(share).Seconds() * 1000 }), 1)+" ms")
 	}
+	cells = append(cells, fmt.Sprintf("%.0f %%", 100*median(all(p.rounds, func(l latency) float64 { return l.others() }))))
 	return strings.Join(cells, "|")
 }
 
 func reportFlatness(w *writer, benches []*bench) {
-	w.table("one decision, recorded|empty journal|full journal|ratio (goal ≤ 1.5)")
+	w.table("one decision, recorded|empty journal|full journal|ratio (goal ≤ 1.5)|others' CPU")
 	for _, b := range benches {
 		of := func(what string, value func(sample) float64) {
 			empty, full := all(b.empty, value), all(b.full, value)
@@ -98,7 +103,7 @@ func reportFlatness(w *writer, benches []*bench) {
 			for i := range ratios {
 				ratios[i] = full[i] / empty[i]
 			}
-			w.row("%s, %s|%.0f µs|%.0f µs|%s", b.name, what, median(empty), median(full), spread(ratios, 2))
+			w.row("%s, %s|%.0f µs|%.0f µs|%s|%s", b.name, what, median(empty), median(full), spread(ratios, 2), others(b.full))
 		}
 		of("time with "+strconv.Itoa(usualCallers)+" callers", sample.timeEach)
 		of("CPU of the process", sample.ownEach)

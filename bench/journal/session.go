@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -69,14 +70,18 @@ type sample struct {
 	decisions, commits int64
 	took               time.Duration
 	own, server        time.Duration // CPU time of this process and of the store's server
+	machine            time.Duration // CPU time of everything on it
 }
 
 func (s *session) reading(began time.Time) sample {
-	return sample{s.decisions.Load(), s.commits.Load(), time.Since(began), ownCPU(), s.serverCPU()}
+	return sample{s.decisions.Load(), s.commits.Load(), time.Since(began), ownCPU(), s.serverCPU(), machineCPU()}
 }
 
 func (m sample) since(before sample) sample {
-	return sample{m.decisions - before.decisions, m.commits - before.commits, m.took - before.took, m.own - before.own, m.server - before.server}
+	return sample{
+		m.decisions - before.decisions, m.commits - before.commits, m.took - before.took,
+		m.own - before.own, m.server - before.server, m.machine - before.machine,
+	}
 }
 
 func (m sample) perSecond() float64  { return float64(m.decisions) / m.took.Seconds() }
@@ -86,6 +91,11 @@ func (m sample) batch() float64      { return float64(m.decisions) / float64(max
 // each is a time's share of one decision, in µs.
 func (m sample) each(d time.Duration) float64 {
 	return float64(d.Nanoseconds()) / 1000 / float64(max(m.decisions, 1))
+}
+
+// others is the share of all CPUs that other programs had meanwhile, from 0 to 1.
+func (m sample) others() float64 {
+	return max(0, (m.machine-m.own-m.server).Seconds()/m.took.Seconds()/float64(runtime.NumCPU()))
 }
 
 // feed gives a caller its next task; false where there is none.

@@ -25,6 +25,7 @@ type bench struct {
 	committed  []int         // records of each
 	open       []bool
 	reasons    []error
+	recovered  []string // policy and state of each
 	behind     []time.Duration
 }
 
@@ -45,6 +46,7 @@ func (b *bench) replica(now func() time.Time) *journal.Journal {
 	j := journal.New(b.memory, now, nil, journal.Hooks{
 		Committed: func(records int, _ time.Duration) { b.committed = append(b.committed, records) },
 		Open:      func(open bool, reason error) { b.open, b.reasons = append(b.open, open), append(b.reasons, reason) },
+		Recovered: func(policy string, e *journal.Episode) { b.recovered = append(b.recovered, policy+" "+string(e.State)) },
 		Behind:    func(by time.Duration) { b.behind = append(b.behind, by) },
 	})
 	var stop, kill context.Context
@@ -195,129 +197,10 @@ func TestOnlyTheBadItemIsRefused(t *testing.T) {
 		if !b.journal.Await(t.Context()) || len(b.open) > 0 {
 			t.Errorf("the journal went down for one bad item: %v", b.open)
 		}
-		if n := b.memory.Head().Record; n != 3 {
+		if n := b.memory.End().Record; n != 3 {
 			t.Errorf("%d records, want those of the 3 good ones", n)
 		}
 	})
-}
-
-func TestStoreFailsOnceOrTwice(t *testing.T) {
-	for _, fault := range []journaltest.Fault{
-		{Kind: journal.Unavailable}, {Kind: journal.Ambiguous}, {Kind: journal.Ambiguous, After: true},
-	} {
-		onBench(t, func(t *testing.T, b *bench) {
-			b.memory.Fail(2, fault)
-			a := b.recorded(b.ask(t.Context(), failure(claim(1), 1))[0])
-			if a.recorded.How != journal.Fresh || a.recorded.Attempt.Number != 1 || a.after != 500*time.Millisecond {
-				t.Errorf("%+v: %s attempt %d after %s, want the first, fresh, after two pauses of 500 ms", fault, a.recorded.How, a.recorded.Attempt.Number, a.after)
-			}
-			if n := b.memory.Head().Record; n != 1 || len(b.open) > 0 {
-				t.Errorf("%+v: %d records, want 1; told %v", fault, n, b.open)
-			}
-		})
-	}
-}
-
-func TestStoreGoesDownAndComesBack(t *testing.T) {
-	onBench(t, func(t *testing.T, b *bench) {
-		b.memory.SetDown(true)
-		// Two of the same claim: the second waits for the next transaction, and is told as well.
-		answers := b.ask(t.Context(), failure(claim(1), 1), failure(claim(2), 2), failure(claim(2), 3))
-		for i, c := range answers {
-			if a := <-c; !errors.Is(a.err, journal.ErrUnavailable) || a.after != 500*time.Millisecond {
-				t.Errorf("call %d: %v after %s, want unavailable after 500 ms", i, a.err, a.after)
-			}
-		}
-		b.wantSizes(1, 1, 1)
-		if !slices.Equal(b.open, []bool{false}) || !errors.Is(b.reasons[0], journal.ErrUnavailable) {
-			t.Fatalf("told %v, %v", b.open, b.reasons)
-		}
-		if a := <-b.ask(t.Context(), failure(claim(3), 4))[0]; !errors.Is(a.err, journal.ErrUnavailable) || a.after != 0 {
-			t.Errorf("while down: %v after %s, want unavailable at once", a.err, a.after)
-		}
-		b.wantSizes(1, 1, 1) // nobody tried
-
-		impatient, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		if b.journal.Await(impatient) {
-			t.Error("the gate is open while the store is down")
-		}
-		b.memory.SetDown(false)
-		began := time.Now()
-		if !b.journal.Await(t.Context()) || time.Since(began) > 250*time.Millisecond {
-			t.Errorf("open again after %s", time.Since(began))
-		}
-		synctest.Wait() // the hook is told next
-		if !slices.Equal(b.open, []bool{false, true}) || b.reasons[1] != nil {
-			t.Errorf("told %v, %v", b.open, b.reasons)
-		}
-		b.recorded(b.ask(t.Context(), failure(claim(1), 1))[0])
-		if !b.journal.Await(t.Context()) {
-			t.Error("the gate does not stay open")
-		}
-	})
-}
-
-func TestHangingStoreIsBounded(t *testing.T) {
-	onBench(t, func(t *testing.T, b *bench) {
-		b.memory.Fail(3, journaltest.Fault{Hang: true})
-		a := <-b.ask(t.Context(), failure(claim(1), 1))[0]
-		if want := 3*2500*time.Millisecond + 500*time.Millisecond; !errors.Is(a.err, journal.ErrUnavailable) || a.after != want {
-			t.Errorf("%v after %s, want unavailable after %s", a.err, a.after, want)
-		}
-	})
-}
-
-// TestAmbiguousBesideAnotherWriter: the first try was committed, and another replica wrote before the second.
-func TestAmbiguousBesideAnotherWriter(t *testing.T) {
-	onBench(t, func(t *testing.T, b *bench) {
-		stop, stopped := b.stop, b.ran
-		one, two := b.journal, b.replica(time.Now)
-		beside := func(record string, call func() error) {
-			b.memory.Fail(1, journaltest.Fault{Kind: journal.Ambiguous, After: true})
-			done := make(chan error, 1)
-			go func() { done <- call() }()
-			synctest.Wait() // it pauses before its second try
-			if _, err := two.Analyze(t.Context(), failure("CLM-"+record+"-2", 9)); err != nil {
-				t.Fatal(err)
-			}
-			if err := <-done; err != nil {
-				t.Errorf("%s: %v", record, err)
-			}
-		}
-		subject := failure(claim(1), 1).Subject
-		var recorded journal.Recorded
-		beside("analysis", func() (err error) { recorded, err = one.Analyze(t.Context(), deadly(claim(1), 1)); return })
-		if recorded.How != journal.Fresh || recorded.Attempt.Number != 1 {
-			t.Errorf("the analysis is %s attempt %d, want the first, fresh", recorded.How, recorded.Attempt.Number)
-		}
-		beside("review", func() error {
-			done, err := one.Review(t.Context(), &journal.Review{Subject: subject, DeadLetter: recorded.Attempt.DeadLetter, Force: true, Reason: "teste", By: "ana"})
-			if done.RetryCount != 6 {
-				t.Errorf("goes on with %d, want 6", done.RetryCount)
-			}
-			return err
-		})
-		beside("outcome", func() error {
-			c, err := one.Conclude(t.Context(), &journal.Outcome{Subject: subject, Success: true})
-			if !c.Changed || c.Episode.State != journal.Recovered {
-				t.Errorf("the outcome changed %t, the episode is %s", c.Changed, c.Episode.State)
-			}
-			return err
-		})
-		if n := b.memory.Head().Record; n != 6 {
-			t.Errorf("%d records, want one of each of 6 calls", n)
-		}
-		stop()
-		<-stopped
-	})
-}
-
-// deadly is a failure at the limit.
-func deadly(id string, job int64) *journal.Analysis {
-	a := failure(id, job)
-	a.Failure.RetryCount = 5
-	return a
 }
 
 func TestMarks(t *testing.T) {
@@ -379,122 +262,6 @@ func TestMarksOutliveFailedCommits(t *testing.T) {
 		for i := int64(1); i <= 9; i++ {
 			if want := i != 6 && i != 8; b.memory.Answered(i) != want {
 				t.Errorf("record %d is marked: %t", i, !want)
-			}
-		}
-	})
-}
-
-func TestStopFlushes(t *testing.T) {
-	onBench(t, func(t *testing.T, b *bench) {
-		first := b.recorded(b.ask(t.Context(), failure(claim(0), 1))[0]).recorded
-		b.memory.Delay(time.Second)
-		answers := b.ask(t.Context(), append(failures(1, 300), failure(claim(1), 999))...)
-		b.journal.Answered(&first)
-		b.stop()
-		for _, c := range answers {
-			b.recorded(c)
-		}
-		<-b.ran
-		if !b.memory.Answered(1) {
-			t.Error("the last mark is lost")
-		}
-		for i, c := range b.ask(t.Context(), failures(1000, 100)...) {
-			if a := <-c; !errors.Is(a.err, journal.ErrUnavailable) || a.after != 0 {
-				t.Fatalf("call %d after the end: %v after %s, want unavailable at once", i, a.err, a.after)
-			}
-		}
-	})
-}
-
-func TestStopWhileDown(t *testing.T) {
-	onBench(t, func(t *testing.T, b *bench) {
-		b.memory.SetDown(true)
-		<-b.ask(t.Context(), failure(claim(1), 1))[0]
-		began := time.Now()
-		b.stop()
-		<-b.ran
-		if took := time.Since(began); took > time.Second {
-			t.Errorf("stopped after %s", took)
-		}
-		if !slices.Equal(b.open, []bool{false}) {
-			t.Errorf("told %v", b.open)
-		}
-	})
-}
-
-// TestStopWithHangingStore: three tries, and then nobody waits for three more.
-func TestStopWithHangingStore(t *testing.T) {
-	onBench(t, func(t *testing.T, b *bench) {
-		b.memory.Fail(1000, journaltest.Fault{Hang: true})
-		answers := b.ask(t.Context(), failures(0, 300)...)
-		b.stop()
-		for i, c := range answers {
-			if a := <-c; !errors.Is(a.err, journal.ErrUnavailable) || a.after > 10*time.Second {
-				t.Fatalf("call %d: %v after %s", i, a.err, a.after)
-			}
-		}
-		<-b.ran
-	})
-}
-
-func TestKillReturnsAtOnce(t *testing.T) {
-	onBench(t, func(t *testing.T, b *bench) {
-		b.memory.Fail(1, journaltest.Fault{Hang: true})
-		answers := b.ask(t.Context(), failures(1, 300)...)
-		began := time.Now()
-		b.kill()
-		for _, c := range answers {
-			if a := <-c; !errors.Is(a.err, journal.ErrUnavailable) {
-				t.Fatalf("%v, want unavailable", a.err)
-			}
-		}
-		if <-b.ran; time.Since(began) > 0 {
-			t.Errorf("ended %s after the kill", time.Since(began))
-		}
-	})
-}
-
-func TestKillWhileDown(t *testing.T) {
-	onBench(t, func(t *testing.T, b *bench) {
-		b.memory.SetDown(true)
-		<-b.ask(t.Context(), failure(claim(1), 1))[0]
-		began := time.Now()
-		b.kill()
-		if <-b.ran; time.Since(began) > 0 {
-			t.Errorf("ended %s after the kill", time.Since(began))
-		}
-	})
-}
-
-func TestCallersLeave(t *testing.T) {
-	onBench(t, func(t *testing.T, b *bench) {
-		b.memory.Delay(time.Minute) // beyond the bound: nothing is ever committed
-		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-		defer cancel()
-		// The queue holds 1,024; who comes later waits to be let in, and leaves as well.
-		for i, c := range b.ask(ctx, failures(0, 1100)...) {
-			if a := <-c; !errors.Is(a.err, context.DeadlineExceeded) || a.after != 100*time.Millisecond {
-				t.Fatalf("call %d: %v after %s", i, a.err, a.after)
-			}
-		}
-		if err := b.journal.Reject(ctx, &journal.Refusal{Rejection: &decision.Rejection{}}); !errors.Is(err, context.DeadlineExceeded) {
-			t.Error(err)
-		}
-		if _, err := b.journal.Conclude(ctx, &journal.Outcome{Subject: failure(claim(1), 1).Subject}); !errors.Is(err, context.DeadlineExceeded) {
-			t.Error(err)
-		}
-	})
-}
-
-// TestLateCallersAreToldTheEnd: nobody waits for a journal that has ended, wherever he stands.
-func TestLateCallersAreToldTheEnd(t *testing.T) {
-	onBench(t, func(t *testing.T, b *bench) {
-		b.memory.Fail(1, journaltest.Fault{Hang: true})
-		answers := b.ask(t.Context(), failures(0, 1100)...)
-		b.kill()
-		for i, c := range answers {
-			if a := <-c; !errors.Is(a.err, journal.ErrUnavailable) {
-				t.Fatalf("call %d: %v, want unavailable", i, a.err)
 			}
 		}
 	})
@@ -571,39 +338,6 @@ func TestErrorsOfReview(t *testing.T) {
 		b.memory.Delay(time.Second)
 		if _, err := b.journal.Review(ended, &journal.Review{Subject: subject}); !errors.Is(err, context.Canceled) {
 			t.Error(err)
-		}
-	})
-}
-
-// plainStore fails with an error that says nothing of its kind.
-type plainStore struct{ tries int }
-
-func (s *plainStore) Transact(context.Context, []journal.Lookup, func(journal.Head, []journal.History) *journal.Changes) error {
-	s.tries++
-	return errPlain
-}
-
-func (s *plainStore) Probe(context.Context) error { return errPlain }
-
-var errPlain = errors.New("no reason given")
-
-// TestErrorWithoutKindIsUnavailable, and the reason can be found in what the caller gets.
-func TestErrorWithoutKindIsUnavailable(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := &plainStore{}
-		j := journaltest.Start(t, store, time.Now)
-		_, err := j.Analyze(t.Context(), failure(claim(1), 1))
-		if !errors.Is(err, journal.ErrUnavailable) || !errors.Is(err, errPlain) || store.tries != 3 {
-			t.Errorf("%v after %d tries", err, store.tries)
-		}
-	})
-}
-
-func TestReasonOfAStoreErrorCanBeFound(t *testing.T) {
-	onBench(t, func(t *testing.T, b *bench) {
-		b.memory.Fail(3, journaltest.Fault{Hang: true})
-		if a := <-b.ask(t.Context(), failure(claim(1), 1))[0]; !errors.Is(a.err, context.DeadlineExceeded) {
-			t.Errorf("%v, want the reason in it", a.err)
 		}
 	})
 }

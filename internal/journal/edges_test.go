@@ -184,3 +184,36 @@ func TestMarkedOnce(t *testing.T) {
 		}
 	})
 }
+
+// TestRecoveryIsToldOnce: not a failure, and not what was told before.
+func TestRecoveryIsToldOnce(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		a := failure(claim(1), 1)
+		b.analyze(a)
+		time.Sleep(time.Hour)
+		for _, success := range []bool{false, true, true, false} {
+			if _, err := b.journal.Conclude(t.Context(), &journal.Outcome{Subject: a.Subject, Success: success}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if want := []string{"tiss-submission recovered"}; !slices.Equal(b.recovered, want) {
+			t.Errorf("told of %v, want %v", b.recovered, want)
+		}
+	})
+}
+
+// TestOutcomeByAClockBehind: "now" is no earlier try, whatever a replica's clock says.
+func TestOutcomeByAClockBehind(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		stop, stopped := b.stop, b.ran
+		a := failure(claim(1), 1)
+		b.analyze(a)
+		behind := b.replica(func() time.Time { return time.Now().Add(-5 * time.Minute) })
+		c, err := behind.Conclude(t.Context(), &journal.Outcome{Subject: a.Subject, Success: true})
+		if err != nil || !c.Changed {
+			t.Errorf("changed %t, %v", c.Changed, err)
+		}
+		stop()
+		<-stopped
+	})
+}

@@ -69,7 +69,7 @@ func New(store Store, now func() time.Time, publish Publisher, hooks Hooks) *Jou
 
 // Analyze recalls, decides and records, in one step. It returns when that is durable, with the decision to
 // answer with; ErrUnavailable or ErrInvalid when it is not; or when ctx ends, what became of it unknown then:
-// asking again with the same identity gives the same answer.
+// asking again with the same identity gives the same answer. a must not be changed, even after that.
 func (j *Journal) Analyze(ctx context.Context, a *Analysis) (Recorded, error) {
 	var r Recorded
 	err := j.submit(ctx, &item{

@@ -15,7 +15,7 @@ func verifyLedger(m *journaltest.Memory) error {
 		return err
 	}
 	var prev journal.Digest
-	record, links := int64(0), m.Links()
+	record, links := int64(0), m.Ledger()
 	for i, l := range links {
 		if l.Number != int64(i)+1 || l.First != record+1 || l.Hash != l.HashAfter(prev) {
 			return fmt.Errorf("link %d does not follow the one before it", i+1)
@@ -27,7 +27,7 @@ func verifyLedger(m *journaltest.Memory) error {
 		}
 		prev = l.Hash
 	}
-	if h := m.Head(); h.Record != record || h.Link != int64(len(links)) || h.Hash != prev || int64(len(digests)) != record {
+	if h := m.End(); h.Record != record || h.Link != int64(len(links)) || h.Hash != prev || int64(len(digests)) != record {
 		return fmt.Errorf("the head is %d links and %d records, the ledger %d and %d, there are %d records", h.Link, h.Record, len(links), record, len(digests))
 	}
 	return nil

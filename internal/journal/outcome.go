@@ -11,6 +11,8 @@ type Outcome struct {
 	Subject Subject
 	// Success closes the open episode; a failure ends it dead unless a retry lies ahead.
 	Success bool
+	// Team that must act where a failure ends the episode dead: the policy's LimitTeam (R21).
+	Team decision.Team
 	// At is when it happened; the zero time means now.
 	At time.Time
 	// JobKey, ElementInstanceKey and ProcessInstanceKey of the job that reports it; 0 where none does.
@@ -72,11 +74,11 @@ func (b *batch) fail(o *Outcome, h *History, e *Episode) {
 	}
 	d := DeadLetter{
 		ID: deadLetterID(&asked, e.Number, e.Retries, h.Attempts), State: DeadLetterOpen, Episode: e.Number, Record: b.record(),
-		Outcome: decision.MaxRetriesExceeded, Reason: decision.ReasonReported, RetryCount: e.Retries,
+		Outcome: decision.MaxRetriesExceeded, Reason: decision.ReasonReported, Team: o.Team, RetryCount: e.Retries,
 		ProcessInstanceKey: e.ProcessInstanceKey, CreatedAt: b.milli(), ChangedAt: b.milli(),
 	}
 	if l := h.Last; l != nil {
-		d.Team, d.MaxRetries = l.Decision.Team, l.Decision.MaxRetries
+		d.MaxRetries = l.Decision.MaxRetries
 	}
 	e.State, e.DeadLetter, e.NextRetryTime = Dead, d.ID, time.Time{}
 	b.bear(h.Key, o.Subject, d)

@@ -60,13 +60,13 @@ func TestInvariants(t *testing.T) {
 		defer w.end()
 		for _, c := range lives(1, 40).Draw(t, "calls") {
 			w.set(w.now.Add(c.Wait))
-			before, head := w.story(&c), w.memory.Head()
+			before, head := w.story(&c), w.memory.End()
 			got, r := w.do(&c)
 			after := w.story(&c)
 			appendOnly(t, &before, &after)
 			switch {
 			case r.How == journal.Replayed || got == "unchanged":
-				if !reflect.DeepEqual(before, after) || head != w.memory.Head() {
+				if !reflect.DeepEqual(before, after) || head != w.memory.End() {
 					t.Fatalf("%+v: %s, and yet something changed", c, got)
 				}
 			case got == "rejected":

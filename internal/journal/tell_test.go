@@ -158,5 +158,5 @@ func (s *stage) audit(*arguments) (string, error) {
 	if err := verifyLedger(s.memory); err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("%d links, %d records, all in order\n", s.memory.Head().Link, s.memory.Head().Record), nil
+	return fmt.Sprintf("%d links, %d records, all in order\n", s.memory.End().Link, s.memory.End().Record), nil
 }

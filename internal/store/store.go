@@ -15,11 +15,15 @@ import (
 type Store interface {
 	Reader
 	journal.Store
+	journal.Purger
+	journal.Outbox
 }
 
 // Reader reads the journal until it is closed.
 type Reader interface {
 	journal.Reader
+	journal.Archive
+	journal.Statistics
 	// Close ends what runs and frees everything; further calls of other methods fail.
 	Close() error
 }

@@ -197,3 +197,23 @@ func timesTaken(t *testing.T, verdict error) int {
 	})
 	return taken
 }
+
+// TestReportedFailure: a process that gave up by itself leaves a dead letter to the team of the limit (R21).
+func TestReportedFailure(t *testing.T) {
+	store := journaltest.New()
+	handleRemembering(store, job(worker.AnalyzeRetry, "{}", claim(`"submissionError":"TIMEOUT"`)), analysed, zapcore.DebugLevel)
+	told := job(worker.RecordRetryOutcome, "{}", `{"claimId":"CLM-001-123","retryOutcome":"failure"}`)
+	handleRemembering(store, told, analysed.Add(time.Minute), zapcore.DebugLevel) // its retry lies ahead
+	story, _, err := store.Story(t.Context(), journal.Subject{Tenant: journal.DefaultTenant, Policy: "tiss-submission", ID: "CLM-001-123"})
+	if err != nil || len(story.DeadLetters) != 0 || story.Episodes[0].State != journal.Scheduled {
+		t.Fatalf("before the retry's time: got %+v (%v)", story, err)
+	}
+	handleRemembering(store, told, analysed.Add(time.Hour), zapcore.DebugLevel)
+	story, _, err = store.Story(t.Context(), journal.Subject{Tenant: journal.DefaultTenant, Policy: "tiss-submission", ID: "CLM-001-123"})
+	if err != nil || len(story.DeadLetters) != 1 || story.Episodes[0].State != journal.Dead {
+		t.Fatalf("got %+v (%v)", story, err)
+	}
+	if d := story.DeadLetters[0]; d.Team != decision.TeamBilling || d.Reason != decision.ReasonReported || d.MaxRetries != 5 || d.RetryCount != 1 {
+		t.Errorf("got %+v", d)
+	}
+}

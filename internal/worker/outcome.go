@@ -66,7 +66,7 @@ func (o *OutcomeRecorder) read(j *Job) (*journal.Outcome, *decision.Rejection) {
 	}
 	success, rejection := decision.ReadOutcome(values.get(OutcomeVariable))
 	return &journal.Outcome{
-		Subject: journal.Subject{Tenant: tenant(j), Policy: policy.Name, ID: f.ID}, Success: success,
+		Subject: journal.Subject{Tenant: tenant(j), Policy: policy.Name, ID: f.ID}, Success: success, Team: policy.LimitTeam,
 		JobKey: j.Key, ElementInstanceKey: j.ElementInstanceKey, ProcessInstanceKey: j.ProcessInstanceKey,
 	}, rejection
 }

@@ -14,7 +14,8 @@ import (
 // something of that subject; reading it is allowed. CLM-UNSTORABLE-1 is an id of tiss-submission.
 const Unstorable = "UNSTORABLE"
 
-// Fault is what happens to one Transact. Its zero value fails at once as Unavailable, with nothing saved.
+// Fault is what happens to one Transact, once decide was called. Its zero value fails at once as Unavailable,
+// with nothing saved.
 type Fault struct {
 	// Kind of the error.
 	Kind journal.Kind
@@ -108,10 +109,13 @@ func (m *Memory) begin(ctx context.Context) (*Fault, error) {
 	return &f, nil
 }
 
-// strike fails as f says, before or after saving.
-func (f *Fault) strike(ctx context.Context, after bool) error {
+// before tells whether it strikes before saving.
+func (f *Fault) before() bool { return f != nil && !f.Twice && !f.After }
+
+// strike fails as f says.
+func (f *Fault) strike(ctx context.Context) error {
 	switch {
-	case f == nil || f.Twice || f.After != after:
+	case f == nil || f.Twice:
 		return nil
 	case f.Hang:
 		<-ctx.Done()
@@ -187,7 +191,8 @@ func (m *Memory) refuseKeys(c *journal.Changes) error {
 		keys = append(keys, d.Key)
 	}
 	for _, key := range keys {
-		if key < 1 || key > m.head.Subject+int64(len(c.Subjects)) {
+		known := key <= m.head.Subject && key >= 1 && m.subjects[key-1] != nil
+		if !known && (key <= m.head.Subject || key > m.head.Subject+int64(len(c.Subjects))) {
 			return invalid("no subject has the key %d", key)
 		}
 	}

@@ -12,18 +12,24 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// Memory keeps a journal in memory, deliberately simple. It implements journal.Store and journal.Reader, is
-// safe for concurrent use, and works inside a bubble of testing/synctest: it waits on contexts and timers only.
+// Memory keeps a journal in memory, deliberately simple. It implements all ports of a journal's store, is safe
+// for concurrent use, and works inside a bubble of testing/synctest: it waits on contexts and timers only.
 // What goes in and comes out is copied; times are kept in milliseconds, as every store keeps them.
 // Fail, Heal, SetDown and Delay play faults; Unstorable marks what it refuses.
 type Memory struct {
 	mu       sync.Mutex
-	subjects []*subject // the one with key k at k−1
+	subjects []*subject // the one with key k at k−1, nil once it is purged
 	head     journal.Head
 	links    []journal.Link
 	entries  []journal.Entry
 	outbox   []journal.Message
 	answered map[int64]bool
+	// sequence is the last that was given, purged the record up to which all are purged.
+	sequence, purged int64
+
+	figures      map[journal.Figure]int64 // by the figure with the value 0
+	fingerprints map[string]journal.Fingerprint
+	leases       map[string]lease
 
 	faults       faults
 	transactions []Transaction
@@ -48,7 +54,10 @@ type Transaction struct {
 }
 
 // New is an empty Memory.
-func New() *Memory { return &Memory{answered: map[int64]bool{}} }
+func New() *Memory {
+	return &Memory{answered: map[int64]bool{}, figures: map[journal.Figure]int64{},
+		fingerprints: map[string]journal.Fingerprint{}, leases: map[string]lease{}}
+}
 
 // Transact implements journal.Store.
 func (m *Memory) Transact(ctx context.Context, lookups []journal.Lookup, decide func(journal.Head, []journal.History) *journal.Changes) error {
@@ -68,27 +77,24 @@ func (m *Memory) transact(ctx context.Context, lookups []journal.Lookup, decide 
 	if err != nil {
 		return err
 	}
-	if err := f.strike(ctx, false); err != nil {
+	if err := m.save(lookups, decide, f, t); err != nil {
 		return err
 	}
-	if err := m.save(lookups, decide, f != nil && f.Twice, t); err != nil {
-		return err
-	}
-	return f.strike(ctx, true)
+	return f.strike(ctx)
 }
 
 // save is the transaction itself: all of it under the lock.
-func (m *Memory) save(lookups []journal.Lookup, decide func(journal.Head, []journal.History) *journal.Changes, twice bool, t *Transaction) error {
+func (m *Memory) save(lookups []journal.Lookup, decide func(journal.Head, []journal.History) *journal.Changes, f *Fault, t *Transaction) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err := distinct(lookups); err != nil {
 		return err
 	}
-	if twice {
+	if f != nil && f.Twice {
 		decide(m.head, m.histories(lookups))
 	}
 	c := decide(m.head, m.histories(lookups))
-	if c == nil {
+	if c == nil || f.before() {
 		return nil
 	}
 	if err := m.refuse(c); err != nil {
@@ -121,7 +127,8 @@ func (m *Memory) keep(c *journal.Changes) {
 		e.At = stored(e.At)
 		m.entries = append(m.entries, e)
 	}
-	m.outbox = append(m.outbox, c.Outbox...)
+	m.keepOutbox(c)
+	m.keepSums(c)
 	for _, r := range c.Answered {
 		for record := r.First; record <= r.Last; record++ {
 			m.answered[record] = true
@@ -146,7 +153,7 @@ func put[T any](rows []T, row T, same func(T) bool) []T {
 // find is what is kept of s; nil where that is nothing.
 func (m *Memory) find(s journal.Subject) (int64, *subject) {
 	for i, kept := range m.subjects {
-		if kept.name == s {
+		if kept != nil && kept.name == s {
 			return int64(i) + 1, kept
 		}
 	}
@@ -255,6 +262,9 @@ func (m *Memory) PendingRetries(ctx context.Context, policy string, after *journ
 	defer m.mu.Unlock()
 	var all []journal.PendingRetry
 	for i, s := range m.subjects {
+		if s == nil {
+			continue
+		}
 		for _, e := range s.episodes {
 			waits := e.State == journal.Scheduled || e.State == journal.Reprocessing
 			p := journal.PendingRetry{Subject: s.name, Key: int64(i) + 1, NextRetryTime: e.NextRetryTime, RetryCount: e.Retries, State: e.State}
@@ -278,8 +288,8 @@ func (m *Memory) Transactions() []Transaction {
 	return slices.Clone(m.transactions)
 }
 
-// Links of the ledger, from the first on.
-func (m *Memory) Links() []journal.Link {
+// Ledger is all its links, from the first on.
+func (m *Memory) Ledger() []journal.Link {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	links := make([]journal.Link, 0, len(m.links))
@@ -289,14 +299,14 @@ func (m *Memory) Links() []journal.Link {
 	return links
 }
 
-// Head is the ledger's end.
-func (m *Memory) Head() journal.Head {
+// End is the ledger's head.
+func (m *Memory) End() journal.Head {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.head
 }
 
-// Subjects that are known, in the order of their keys, which begin at 1.
+// Subjects that are known, in the order of their keys, which begin at 1; none of them may be purged.
 func (m *Memory) Subjects() []journal.Subject {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -354,6 +364,10 @@ func copyLink(l journal.Link) journal.Link {
 }
 
 var (
-	_ journal.Store  = (*Memory)(nil)
-	_ journal.Reader = (*Memory)(nil)
+	_ journal.Store      = (*Memory)(nil)
+	_ journal.Reader     = (*Memory)(nil)
+	_ journal.Archive    = (*Memory)(nil)
+	_ journal.Statistics = (*Memory)(nil)
+	_ journal.Purger     = (*Memory)(nil)
+	_ journal.Outbox     = (*Memory)(nil)
 )

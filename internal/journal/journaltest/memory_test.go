@@ -73,13 +73,13 @@ func TestRefusesWhatDoesNotFit(t *testing.T) {
 		if err := save(t, m, first(claim)); err != nil {
 			t.Fatal(err)
 		}
-		head := m.Head()
+		head := m.End()
 		err := save(t, m, func(head journal.Head, _ []journal.History) *journal.Changes {
 			c := first(journal.Subject{ID: "CLM-2-1"})(head, nil)
 			spoil(c)
 			return c
 		})
-		if err == nil || kind(t, err) != journal.Invalid || m.Head() != head || len(m.Subjects()) != 1 {
+		if err == nil || kind(t, err) != journal.Invalid || m.End() != head || len(m.Subjects()) != 1 {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -107,7 +107,7 @@ func TestCopiesInAndOut(t *testing.T) {
 	c.Attempts[0].Attempt.Error, c.Link.Digests[0] = "changed", journal.Digest{}
 	got, _, _ := m.Story(t.Context(), claim)
 	got.Attempts[0].Error, got.Episodes[0].Retries = "changed", 9
-	m.Links()[0].Digests[0] = journal.Digest{}
+	m.Ledger()[0].Digests[0] = journal.Digest{}
 	err := save(t, m, func(_ journal.Head, hs []journal.History) *journal.Changes {
 		hs[0].Last.Error, hs[0].Same.Error = "changed", "changed"
 		return nil
@@ -115,7 +115,7 @@ func TestCopiesInAndOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, _, _ := m.Story(t.Context(), claim); !reflect.DeepEqual(got, want) || (m.Links()[0].Digests[0] == journal.Digest{}) {
+	if got, _, _ := m.Story(t.Context(), claim); !reflect.DeepEqual(got, want) || (m.Ledger()[0].Digests[0] == journal.Digest{}) {
 		t.Errorf("what is kept was changed from outside: %+v", got)
 	}
 }
@@ -202,10 +202,10 @@ func TestFaults(t *testing.T) {
 		m.Fail(1, journaltest.Fault{})
 		m.Fail(1, journaltest.Fault{Kind: journal.Ambiguous, After: true})
 		m.Fail(1, journaltest.Fault{Hang: true})
-		if err := save(t, m, first(claim)); kind(t, err) != journal.Unavailable || m.Head().Record != 0 || err.Error() == "" {
+		if err := save(t, m, first(claim)); kind(t, err) != journal.Unavailable || m.End().Record != 0 || err.Error() == "" {
 			t.Error("the first is to fail before saving")
 		}
-		if err := save(t, m, first(claim)); kind(t, err) != journal.Ambiguous || m.Head().Record != 1 {
+		if err := save(t, m, first(claim)); kind(t, err) != journal.Ambiguous || m.End().Record != 1 {
 			t.Error("the second is to fail after saving")
 		}
 		began := time.Now()

@@ -87,3 +87,13 @@ func asByte(b bool) byte {
 
 // scalar is one number as an argument.
 func scalar(v int64) []byte { return binary.BigEndian.AppendUint64(nil, uint64(v)) }
+
+// numbers are one array as an argument; good until the arrays are used again. There must be one.
+func numbers(a *arrays, all []int64) []byte {
+	a.begin([]kind{kindNumber})
+	for i := range all {
+		a.row()
+		a.number("", &all[i])
+	}
+	return a.arguments()[0]
+}

@@ -154,7 +154,8 @@ func advice(e *pgconn.PgError) string {
 	case e.Code == noDatabase:
 		return "create the database, or correct its name in the address"
 	case e.Code == noPrivilege, e.Code == noSchema:
-		return "let the user create tables: make it the database's owner, or GRANT CREATE, USAGE ON SCHEMA public TO it"
+		return "make the user the database's owner, or GRANT CREATE, USAGE ON SCHEMA public TO it; where the tables are another user's," +
+			" GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO it (SELECT is enough to read)"
 	default:
 		return ""
 	}

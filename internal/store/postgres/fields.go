@@ -1,6 +1,9 @@
 package postgres
 
 import (
+	"cmp"
+	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -86,6 +89,27 @@ func (t *table[T]) replace(key string) string {
 	}
 	return t.insert("ON CONFLICT (" + key + ") DO UPDATE SET " + strings.Join(set, ", "))
 }
+
+// merge is the statement that merges rows into those that are there, and those with one key into one: the first
+// keys columns tell them apart, sums says which of the others are added up (sum) or compared (min, max); what it
+// does not name stays as it is.
+func (t *table[T]) merge(keys int, sums map[string]string) string {
+	chosen, set := slices.Clone(t.names), []string(nil)
+	for i := keys; i < len(t.names); i++ {
+		name := t.names[i]
+		how := sums[name]
+		chosen[i] = cmp.Or(how, "min") + "(" + name + ")::" + kinds[t.kinds[i]].name
+		if how != "" {
+			set = append(set, name+" = "+fmt.Sprintf(mergers[how], t.name+"."+name, "excluded."+name))
+		}
+	}
+	key := strings.Join(t.names[:keys], ", ")
+	return "INSERT INTO " + t.name + " (" + t.list() + ") SELECT " + strings.Join(chosen, ", ") + " FROM " + unnest(t.kinds) +
+		" AS row (" + t.list() + ") GROUP BY " + key + " ON CONFLICT (" + key + ") DO UPDATE SET " + strings.Join(set, ", ")
+}
+
+// mergers of an old value and a new one.
+var mergers = map[string]string{"sum": "%s + %s", "min": "least(%s, %s)", "max": "greatest(%s, %s)"}
 
 // unnest makes rows of the statement's arguments.
 func unnest(of []kind) string {

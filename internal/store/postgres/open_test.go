@@ -121,7 +121,7 @@ func TestAUserWhoMayNotCreateTablesIsToldSo(t *testing.T) {
 	if err == nil {
 		_ = db.Close()
 	}
-	wantKind(t, err, journal.Invalid, "GRANT CREATE")
+	wantKind(t, err, journal.Invalid, "GRANT CREATE, USAGE ON SCHEMA public")
 	open(t, address)
 	do(t, admin, "GRANT SELECT, INSERT, UPDATE ON ALL TABLES IN SCHEMA public TO limited")
 	if _, err := record(within(t), open(t, with(t, address, "limited")), ask("CLM-GRANT-1", "job")); err != nil {

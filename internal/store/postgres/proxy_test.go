@@ -19,6 +19,7 @@ const (
 	whole        cut = iota
 	beforeCommit     // the transaction's changes never arrive
 	afterCommit      // they do, and the answer is lost
+	afterAnswer      // the answer comes, and nothing after it
 )
 
 // wire passes on what is sent to and fro, until it is cut at a COMMIT.
@@ -62,18 +63,31 @@ func (w *wire) serve(client net.Conn) {
 	defer server.Close()
 	go func() {
 		defer client.Close()
-		buffer := make([]byte, 64<<10)
-		for {
-			n, err := server.Read(buffer)
-			if err != nil || cut(w.cut.Load()) == afterCommit && bytes.Contains(buffer[:n], []byte("COMMIT\x00")) {
-				return
-			}
-			if _, err := client.Write(buffer[:n]); err != nil {
-				return
-			}
-		}
+		w.answer(client, server)
 	}()
 	w.forward(server, client)
+}
+
+// answer passes answers on, those to a COMMIT only as far as the wire is whole.
+func (w *wire) answer(client io.Writer, server io.Reader) {
+	committed := []byte("COMMIT\x00")
+	buffer := make([]byte, 64<<10)
+	for {
+		n, err := server.Read(buffer)
+		if err != nil {
+			return
+		}
+		at, cut := bytes.Index(buffer[:n], committed), cut(w.cut.Load())
+		if at >= 0 && cut == afterAnswer {
+			n = at + len(committed)
+		}
+		if at >= 0 && cut == afterCommit {
+			return
+		}
+		if _, err := client.Write(buffer[:n]); err != nil || at >= 0 && cut == afterAnswer {
+			return
+		}
+	}
 }
 
 // forward passes requests on, those with a COMMIT in them only where the wire is not cut before it.
@@ -114,6 +128,20 @@ func TestACommitWhoseAnswerIsLostIsAmbiguous(t *testing.T) {
 			}
 			verify(t, address, 1, 1)
 		})
+	}
+}
+
+func TestACommitThatWasAnsweredIsDone(t *testing.T) {
+	address := realserver.Database(t)
+	w, through := newWire(t, address)
+	db, job := open(t, through), ask("CLM-DONE-1", "job")
+	w.cut.Store(int32(afterAnswer))
+	if fresh, err := record(within(t), db, job); err != nil || !fresh[0] {
+		t.Errorf("fresh %v, error %v", fresh, err)
+	}
+	w.cut.Store(int32(whole))
+	if fresh, err := record(within(t), db, job); err != nil || fresh[0] {
+		t.Errorf("the next: fresh %v, error %v", fresh, err)
 	}
 }
 

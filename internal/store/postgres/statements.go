@@ -23,6 +23,9 @@ const (
 	insertEntries
 	insertOutbox
 	insertAnswered
+	mergeFigures
+	mergeFingerprints
+	letGo
 	insertLink
 	moveHead
 	commitIt
@@ -43,7 +46,14 @@ var statements = [...]string{
 	// A run may come again after an ambiguous commit.
 	insertAnswered: "INSERT INTO answered (first, last) SELECT first, max(last) FROM " + unnest(answeredTable.kinds) +
 		" AS run (first, last) GROUP BY first ON CONFLICT (first) DO UPDATE SET last = greatest(answered.last, excluded.last)",
-	insertLink: "INSERT INTO ledger (number, at, first, digests, hash) VALUES ($1::bigint, $2::bigint, $3::bigint, $4::bytea, $5::bytea)",
+	mergeFigures:      figuresTable.merge(4, figureSums),
+	mergeFingerprints: fingerprintTable.merge(1, fingerprintSums),
+	letGo:             "DELETE FROM outbox WHERE sequence = ANY($1::bigint[])",
+	// The last two are the earliest and the latest instant of the link's records.
+	insertLink: `INSERT INTO ledger (number, at, first, digests, hash, latest, apart)
+		SELECT $1::bigint, $2::bigint, $3::bigint, $4::bytea, $5::bytea, latest, greatest(apart, latest - $6::bigint, $7::bigint - latest)
+		FROM (SELECT greatest($2::bigint, p.latest) AS latest, coalesce(p.apart, 0) AS apart
+			FROM (SELECT) one LEFT JOIN ledger p ON p.number = $1::bigint - 1) now`,
 	moveHead: "UPDATE ledger_head SET link = $1::bigint, record = $2::bigint, subject = $3::bigint, at = $4::bigint, hash = $5::bytea" +
 		" WHERE one = 1",
 	commitIt:  "COMMIT",

@@ -16,6 +16,8 @@ var (
 	entriesTable     = tableOf("entries", entryFields, zero[journal.Entry])
 	outboxTable      = tableOf("outbox", messageFields, zero[journal.Message])
 	answeredTable    = tableOf("answered", runFields, zero[journal.Run])
+	figuresTable     = tableOf("figures", figureFields, zero[journal.Figure])
+	fingerprintTable = tableOf("fingerprints", fingerprintFields, zero[journal.Fingerprint])
 )
 
 // lookupFields are no table's: what the statement that loads is asked with.
@@ -130,4 +132,34 @@ func messageFields(f fields, m *journal.Message) {
 func runFields(f fields, r *journal.Run) {
 	f.number("first", &r.First)
 	f.number("last", &r.Last)
+}
+
+func figureFields(f fields, g *journal.Figure) {
+	f.number("slot", &g.Slot)
+	f.text("policy", &g.Policy)
+	f.text("name", (*string)(&g.Name))
+	f.number("bucket", &g.Bucket)
+	f.number("value", &g.Value)
+}
+
+// figureSums and fingerprintSums say what becomes of a row's columns that is there already.
+var (
+	figureSums      = map[string]string{"value": "sum"}
+	fingerprintSums = map[string]string{"first_seen": "min", "last_seen": "max",
+		"failures": "sum", "retried": "sum", "exhausted": "sum", "permanent": "sum", "recovered": "sum"}
+)
+
+func fingerprintFields(f fields, p *journal.Fingerprint) {
+	f.text("id", &p.ID)
+	f.text("policy", &p.Policy)
+	f.text("reason", (*string)(&p.Reason))
+	f.text("classification", (*string)(&p.Classification))
+	f.text("pattern", &p.Pattern)
+	f.instant("first_seen", &p.FirstSeen)
+	f.instant("last_seen", &p.LastSeen)
+	f.number("failures", &p.Failures)
+	f.number("retried", &p.Retried)
+	f.number("exhausted", &p.Exhausted)
+	f.number("permanent", &p.Permanent)
+	f.number("recovered", &p.Recovered)
 }

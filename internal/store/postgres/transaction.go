@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -51,7 +52,10 @@ func (d *DB) onWriter(ctx context.Context, doing string, f func(*transaction) er
 	t.pipeline = t.conn.StartPipeline(ctx)
 	err = f(t)
 	closed := t.pipeline.Close()
-	if err == nil && !t.committed {
+	switch {
+	case t.committed:
+		err = nil // whatever became of the connection since
+	case err == nil:
 		err = closed
 	}
 	t.leave(err)
@@ -206,6 +210,11 @@ func (t *transaction) save(head journal.Head, c *journal.Changes) error {
 	save(t, insertEntries, entriesTable, c.Entries)
 	save(t, insertOutbox, outboxTable, c.Outbox)
 	save(t, insertAnswered, answeredTable, c.Answered)
+	save(t, mergeFigures, figuresTable, c.Figures)
+	save(t, mergeFingerprints, fingerprintTable, c.Fingerprints)
+	if len(c.Published) > 0 {
+		t.send(letGo, numbers(t.arrays, c.Published))
+	}
 	t.link(head, c)
 	t.send(commitIt)
 	t.committing = true
@@ -239,8 +248,23 @@ func (t *transaction) link(head journal.Head, c *journal.Changes) {
 	}
 	number, at := scalar(l.Number), scalar(journal.Milli(l.At))
 	record, subject := scalar(head.Record+int64(len(l.Digests))), scalar(head.Subject+int64(len(c.Subjects)))
-	t.send(insertLink, number, at, scalar(l.First), digests, l.Hash[:])
+	earliest, latest := instants(c)
+	t.send(insertLink, number, at, scalar(l.First), digests, l.Hash[:], scalar(earliest), scalar(latest))
 	t.send(moveHead, number, record, subject, at, l.Hash[:])
+}
+
+// instants are the earliest and the latest of the records', in milliseconds. There must be a record.
+func instants(c *journal.Changes) (earliest, latest int64) {
+	earliest, latest = math.MaxInt64, math.MinInt64
+	for i := range c.Attempts {
+		at := journal.Milli(c.Attempts[i].Attempt.Decision.AnalysedAt)
+		earliest, latest = min(earliest, at), max(latest, at)
+	}
+	for i := range c.Entries {
+		at := journal.Milli(c.Entries[i].At)
+		earliest, latest = min(earliest, at), max(latest, at)
+	}
+	return earliest, latest
 }
 
 // settle reads the answers to what was saved, the last of which is to COMMIT.

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"database/sql/driver"
 	"fmt"
 	"strings"
@@ -14,6 +15,8 @@ type column[T any] struct {
 	name string
 	get  func(row *T) driver.Value
 	set  func(row *T, v driver.Value) error
+	// merge is what the column becomes where the row is there; empty for the new value.
+	merge string
 }
 
 // table is a table and all of its columns that this binary knows.
@@ -51,13 +54,33 @@ func (t *table[T]) insert(rows int) string {
 	}
 	sets := make([]string, 0, len(t.columns))
 	for i := t.key; i < len(t.columns); i++ {
-		sets = append(sets, t.columns[i].name+" = excluded."+t.columns[i].name)
+		sets = append(sets, t.columns[i].name+" = "+cmp.Or(t.columns[i].merge, "excluded."+t.columns[i].name))
 	}
 	keys := make([]string, t.key)
 	for i := range keys {
 		keys[i] = t.columns[i].name
 	}
 	return q + " ON CONFLICT (" + strings.Join(keys, ", ") + ") DO UPDATE SET " + strings.Join(sets, ", ")
+}
+
+// summed is a column to which the new value is added.
+func summed[T any](c column[T]) column[T] { return c.merged(c.name + " + excluded." + c.name) }
+
+// least and greatest are columns of which the smaller or the greater value stays.
+func least[T any](c column[T]) column[T] {
+	return c.merged("min(" + c.name + ", excluded." + c.name + ")")
+}
+
+func greatest[T any](c column[T]) column[T] {
+	return c.merged("max(" + c.name + ", excluded." + c.name + ")")
+}
+
+// kept is a column that stays as it is.
+func kept[T any](c column[T]) column[T] { return c.merged(c.name) }
+
+func (c column[T]) merged(as string) column[T] {
+	c.merge = as
+	return c
 }
 
 // read fills row from the values of all columns in order.
@@ -80,15 +103,15 @@ func as[V any](v driver.Value) (V, error) {
 }
 
 func number[T any](name string, field func(*T) *int64) column[T] {
-	return column[T]{name,
-		func(row *T) driver.Value { return *field(row) },
-		func(row *T, v driver.Value) (err error) { *field(row), err = as[int64](v); return err }}
+	return column[T]{name: name,
+		get: func(row *T) driver.Value { return *field(row) },
+		set: func(row *T, v driver.Value) (err error) { *field(row), err = as[int64](v); return err }}
 }
 
 func text[T any, S ~string](name string, field func(*T) *S) column[T] {
-	return column[T]{name,
-		func(row *T) driver.Value { return string(*field(row)) },
-		func(row *T, v driver.Value) error {
+	return column[T]{name: name,
+		get: func(row *T) driver.Value { return string(*field(row)) },
+		set: func(row *T, v driver.Value) error {
 			s, err := as[string](v)
 			*field(row) = S(s)
 			return err
@@ -97,9 +120,9 @@ func text[T any, S ~string](name string, field func(*T) *S) column[T] {
 
 // instant is a time in milliseconds, 0 for none.
 func instant[T any](name string, field func(*T) *time.Time) column[T] {
-	return column[T]{name,
-		func(row *T) driver.Value { return journal.Milli(*field(row)) },
-		func(row *T, v driver.Value) error {
+	return column[T]{name: name,
+		get: func(row *T) driver.Value { return journal.Milli(*field(row)) },
+		set: func(row *T, v driver.Value) error {
 			ms, err := as[int64](v)
 			*field(row) = journal.FromMilli(ms)
 			return err
@@ -108,9 +131,9 @@ func instant[T any](name string, field func(*T) *time.Time) column[T] {
 
 // span is a duration in whole units.
 func span[T any](name string, unit time.Duration, field func(*T) *time.Duration) column[T] {
-	return column[T]{name,
-		func(row *T) driver.Value { return int64(*field(row) / unit) },
-		func(row *T, v driver.Value) error {
+	return column[T]{name: name,
+		get: func(row *T) driver.Value { return int64(*field(row) / unit) },
+		set: func(row *T, v driver.Value) error {
 			n, err := as[int64](v)
 			*field(row) = time.Duration(n) * unit
 			return err
@@ -118,14 +141,14 @@ func span[T any](name string, unit time.Duration, field func(*T) *time.Duration)
 }
 
 func truth[T any](name string, field func(*T) *bool) column[T] {
-	return column[T]{name,
-		func(row *T) driver.Value {
+	return column[T]{name: name,
+		get: func(row *T) driver.Value {
 			if *field(row) {
 				return int64(1)
 			}
 			return int64(0)
 		},
-		func(row *T, v driver.Value) error {
+		set: func(row *T, v driver.Value) error {
 			n, err := as[int64](v)
 			*field(row) = n != 0
 			return err
@@ -133,16 +156,16 @@ func truth[T any](name string, field func(*T) *bool) column[T] {
 }
 
 func fraction[T any](name string, field func(*T) *float64) column[T] {
-	return column[T]{name,
-		func(row *T) driver.Value { return *field(row) },
-		func(row *T, v driver.Value) (err error) { *field(row), err = as[float64](v); return err }}
+	return column[T]{name: name,
+		get: func(row *T) driver.Value { return *field(row) },
+		set: func(row *T, v driver.Value) (err error) { *field(row), err = as[float64](v); return err }}
 }
 
 // octets is a fixed number of bytes.
 func octets[T any](name string, field func(*T) []byte) column[T] {
-	return column[T]{name,
-		func(row *T) driver.Value { return field(row) },
-		func(row *T, v driver.Value) error { return fill(field(row), v) }}
+	return column[T]{name: name,
+		get: func(row *T) driver.Value { return field(row) },
+		set: func(row *T, v driver.Value) error { return fill(field(row), v) }}
 }
 
 // fill copies bytes of just that number.

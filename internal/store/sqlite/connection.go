@@ -10,8 +10,8 @@ import (
 	"modernc.org/sqlite"
 )
 
-// connection is the one that writes. It is used below database/sql, whose conversions and bookkeeping cost
-// half as much again as SQLite's own work. It is for one goroutine at a time.
+// connection is the one that writes. It is the driver's own: a decision binds some fifty values, and database/sql
+// would convert and check each once more. It is for one goroutine at a time.
 type connection struct {
 	raw        driver.Conn
 	statements map[string]*statement

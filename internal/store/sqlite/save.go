@@ -3,6 +3,7 @@ package sqlite
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"retry-worker/internal/journal"
@@ -24,7 +25,20 @@ func (c *connection) save(head journal.Head, ch *journal.Changes) error {
 		func() error { return insert(c, attempts, ch.Attempts) },
 		func() error { return insert(c, deadLetters, ch.DeadLetters) },
 		func() error { return insert(c, entries, ch.Entries) },
-		func() error { return insert(c, outbox, ch.Outbox) })
+		func() error { return insert(c, outbox, ch.Outbox) },
+		func() error { return insert(c, figures, ch.Figures) },
+		func() error { return insert(c, fingerprints, ch.Fingerprints) },
+		func() error { return c.letGo(ch.Published) })
+}
+
+// letGo deletes messages of the outbox; one that is gone already is no error.
+func (c *connection) letGo(sequences []int64) error {
+	for _, sequence := range sequences {
+		if err := c.exec(letGo, sequence); err != nil {
+			return failed("let go of what was published", err)
+		}
+	}
+	return nil
 }
 
 func firstError(steps ...func() error) error {
@@ -55,7 +69,8 @@ func (c *connection) saveLink(head journal.Head, ch *journal.Changes) error {
 		digests = append(digests, l.Digests[i][:]...)
 	}
 	at := journal.Milli(l.At)
-	err := c.exec(saveLink, l.Number, at, l.First, digests, l.Hash[:])
+	earliest, latest := instants(ch)
+	err := c.exec(saveLink, l.Number, at, l.First, digests, l.Hash[:], earliest, latest)
 	if err == nil {
 		record, subject := head.Record+int64(len(l.Digests)), head.Subject+int64(len(ch.Subjects))
 		err = c.exec(saveHead, l.Number, record, subject, l.Hash[:], at)
@@ -64,6 +79,20 @@ func (c *connection) saveLink(head journal.Head, ch *journal.Changes) error {
 		return failed("save the link", err)
 	}
 	return nil
+}
+
+// instants are the earliest and the latest of the records', in milliseconds. There must be a record.
+func instants(ch *journal.Changes) (earliest, latest int64) {
+	earliest, latest = math.MaxInt64, math.MinInt64
+	for i := range ch.Attempts {
+		at := journal.Milli(ch.Attempts[i].Attempt.Decision.AnalysedAt)
+		earliest, latest = min(earliest, at), max(latest, at)
+	}
+	for i := range ch.Entries {
+		at := journal.Milli(ch.Entries[i].At)
+		earliest, latest = min(earliest, at), max(latest, at)
+	}
+	return earliest, latest
 }
 
 // together is how many rows one statement saves: what a statement costs beside its rows is shared.

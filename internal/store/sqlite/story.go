@@ -106,13 +106,26 @@ func (r *Reader) PendingRetries(ctx context.Context, policy string, after *journ
 	return all, err
 }
 
-// list calls each with the values of all columns of the rows that the clause names.
+// list calls read with the values of all columns of the rows that the clause names.
 func (t *table[T]) list(ctx context.Context, tx *sql.Tx, clause string, read func(values []driver.Value) error, args ...any) error {
-	values, targets := make([]driver.Value, len(t.columns)), make([]any, len(t.columns))
-	for i := range values {
-		targets[i] = &values[i]
-	}
-	return each(ctx, tx, "SELECT "+t.names("")+" FROM "+t.name+" "+clause, func(rows *sql.Rows) error {
+	return scan(ctx, tx, "SELECT "+t.names("")+" FROM "+t.name+" "+clause, read, args...)
+}
+
+// scan calls read with the values of each row.
+func scan(ctx context.Context, tx *sql.Tx, query string, read func(values []driver.Value) error, args ...any) error {
+	var values []driver.Value
+	var targets []any
+	return each(ctx, tx, query, func(rows *sql.Rows) error {
+		if values == nil {
+			names, err := rows.Columns()
+			if err != nil {
+				return err
+			}
+			values, targets = make([]driver.Value, len(names)), make([]any, len(names))
+			for i := range values {
+				targets[i] = &values[i]
+			}
+		}
 		if err := rows.Scan(targets...); err != nil {
 			return err
 		}

@@ -106,3 +106,30 @@ var outbox = define(table[journal.Message]{name: "outbox", columns: []column[jou
 	text("body", func(r *journal.Message) *string { return &r.Body }),
 	instant("at", func(r *journal.Message) *time.Time { return &r.At }),
 }})
+
+// queued are messages with their place in the outbox, as they are read.
+var queued = define(table[journal.Message]{name: "outbox", columns: append(
+	[]column[journal.Message]{number("sequence", func(r *journal.Message) *int64 { return &r.Sequence })}, outbox.columns...)})
+
+var figures = define(table[journal.Figure]{name: "figures", key: 4, upserts: true, columns: []column[journal.Figure]{
+	number("slot", func(r *journal.Figure) *int64 { return &r.Slot }),
+	text("policy", func(r *journal.Figure) *string { return &r.Policy }),
+	text("name", func(r *journal.Figure) *journal.FigureName { return &r.Name }),
+	number("bucket", func(r *journal.Figure) *int64 { return &r.Bucket }),
+	summed(number("value", func(r *journal.Figure) *int64 { return &r.Value })),
+}})
+
+var fingerprints = define(table[journal.Fingerprint]{name: "fingerprints", key: 1, upserts: true, columns: []column[journal.Fingerprint]{
+	text("id", func(r *journal.Fingerprint) *string { return &r.ID }),
+	kept(text("policy", func(r *journal.Fingerprint) *string { return &r.Policy })),
+	kept(text("reason", func(r *journal.Fingerprint) *decision.Reason { return &r.Reason })),
+	kept(text("classification", func(r *journal.Fingerprint) *decision.ErrorClassification { return &r.Classification })),
+	kept(text("pattern", func(r *journal.Fingerprint) *string { return &r.Pattern })),
+	least(instant("first_seen", func(r *journal.Fingerprint) *time.Time { return &r.FirstSeen })),
+	greatest(instant("last_seen", func(r *journal.Fingerprint) *time.Time { return &r.LastSeen })),
+	summed(number("failures", func(r *journal.Fingerprint) *int64 { return &r.Failures })),
+	summed(number("retried", func(r *journal.Fingerprint) *int64 { return &r.Retried })),
+	summed(number("exhausted", func(r *journal.Fingerprint) *int64 { return &r.Exhausted })),
+	summed(number("permanent", func(r *journal.Fingerprint) *int64 { return &r.Permanent })),
+	summed(number("recovered", func(r *journal.Fingerprint) *int64 { return &r.Recovered })),
+}})

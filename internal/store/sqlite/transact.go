@@ -15,9 +15,14 @@ const (
 	commit   = "COMMIT"
 	loadHead = "SELECT link, record, subject, hash, at FROM ledger_head WHERE one = 1"
 	saveHead = "UPDATE ledger_head SET link = ?, record = ?, subject = ?, hash = ?, at = ? WHERE one = 1"
-	saveLink = "INSERT INTO ledger (number, at, first, digests, hash) VALUES (?, ?, ?, ?, ?)"
-	saveRun  = "INSERT INTO answered (first, last) VALUES (?, ?) ON CONFLICT (first) DO UPDATE SET last = max(last, excluded.last)"
-	probe    = "UPDATE ledger_head SET probed_at = ? WHERE one = 1"
+	// saveLink is asked with the link, and the earliest and the latest instant of its records.
+	saveLink = `INSERT INTO ledger (number, at, first, digests, hash, latest, apart)
+		SELECT ?1, ?2, ?3, ?4, ?5, latest, max(apart, latest - ?6, ?7 - latest)
+		FROM (SELECT max(?2, coalesce(p.latest, ?2)) AS latest, coalesce(p.apart, 0) AS apart
+			FROM (SELECT 1) LEFT JOIN ledger p ON p.number = ?1 - 1)`
+	letGo   = "DELETE FROM outbox WHERE sequence = ?"
+	saveRun = "INSERT INTO answered (first, last) VALUES (?, ?) ON CONFLICT (first) DO UPDATE SET last = max(last, excluded.last)"
+	probe   = "UPDATE ledger_head SET probed_at = ? WHERE one = 1"
 )
 
 var errClosed = &journal.StoreError{Kind: journal.Unavailable, Err: errors.New("the database is closed")}

@@ -18,12 +18,16 @@ import (
 // Store is what a package under test opens.
 type Store interface {
 	journal.Store
+	journal.Purger
+	journal.Outbox
 	Reader
 }
 
 // Reader is what it opens for reading.
 type Reader interface {
 	journal.Reader
+	journal.Archive
+	journal.Statistics
 	Close() error
 }
 

@@ -105,9 +105,13 @@ CREATE TABLE answered (
 );
 
 -- The hash chain, one link per commit. digests are 32 bytes for each of its records: not to be compressed.
+-- latest is the greatest at so far, apart how far the instant of a record ever was from its link's latest:
+-- neither ever falls, by which a period's records are found though the writers' clocks differ.
 CREATE TABLE ledger (
     number  bigint PRIMARY KEY,
     at      bigint NOT NULL,
+    latest  bigint NOT NULL,
+    apart   bigint NOT NULL,
     first   bigint NOT NULL,
     hash    bytea NOT NULL,
     digests bytea NOT NULL
@@ -115,8 +119,11 @@ CREATE TABLE ledger (
 
 ALTER TABLE ledger ALTER COLUMN digests SET STORAGE EXTERNAL;
 
--- One row: where the next link, record and subject are numbered from. Who writes takes it first. Every commit
--- makes a new version of it, so that its page has room for many, and is cleaned early.
+CREATE INDEX ledger_by_time ON ledger (latest, number);
+
+-- One row: where the next link, record and subject are numbered from, and up to which record all are purged.
+-- Who writes takes it first. Every commit makes a new version of it, so that its page has room for many, and is
+-- cleaned early.
 CREATE TABLE ledger_head (
     one       bigint PRIMARY KEY CHECK (one = 1),
     link      bigint NOT NULL,
@@ -124,13 +131,42 @@ CREATE TABLE ledger_head (
     subject   bigint NOT NULL,
     at        bigint NOT NULL,
     probed_at bigint NOT NULL,
+    purged    bigint NOT NULL,
     hash      bytea NOT NULL
 ) WITH (fillfactor = 10, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 
-INSERT INTO ledger_head (one, link, record, subject, at, probed_at, hash)
-VALUES (1, 0, 0, 0, 0, 0, decode(repeat('00', 32), 'hex'));
+INSERT INTO ledger_head (one, link, record, subject, at, probed_at, purged, hash)
+VALUES (1, 0, 0, 0, 0, 0, 0, decode(repeat('00', 32), 'hex'));
 
--- Events on their way, one queue per destination, in order of sequence per key.
+-- Sums of what happened in each slot of time, and in slot 0 running totals (R19). Those of now change with every
+-- commit, so that their pages have room for it, and are cleaned early.
+CREATE TABLE figures (
+    slot   bigint NOT NULL,
+    bucket bigint NOT NULL,
+    value  bigint NOT NULL,
+    policy text COLLATE "C" NOT NULL,
+    name   text COLLATE "C" NOT NULL,
+    PRIMARY KEY (slot, policy, name, bucket)
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 10000);
+
+-- What is known of all errors with one cause; kept for good (R24).
+CREATE TABLE fingerprints (
+    first_seen     bigint NOT NULL,
+    last_seen      bigint NOT NULL,
+    failures       bigint NOT NULL,
+    retried        bigint NOT NULL,
+    exhausted      bigint NOT NULL,
+    permanent      bigint NOT NULL,
+    recovered      bigint NOT NULL,
+    id             text COLLATE "C" PRIMARY KEY,
+    policy         text COLLATE "C" NOT NULL,
+    reason         text NOT NULL,
+    classification text NOT NULL,
+    pattern        text NOT NULL
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 10000);
+
+-- Events on their way, one queue per destination, in order of sequence per key. What is published goes: it is
+-- cleaned by the number of rows, however large the table was.
 CREATE TABLE outbox (
     sequence bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     at       bigint NOT NULL,
@@ -139,6 +175,15 @@ CREATE TABLE outbox (
     key      text COLLATE "C" NOT NULL,
     type     text NOT NULL,
     body     text NOT NULL
+) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 10000);
+
+CREATE INDEX outbox_of_queue ON outbox (queue, sequence);
+
+-- Who does alone what one of several must do, and until when by the database's clock.
+CREATE TABLE leases (
+    expires_at bigint NOT NULL,
+    name       text COLLATE "C" PRIMARY KEY,
+    holder     text COLLATE "C" NOT NULL
 );
 
 -- One row: the oldest version of the schema that a binary must know to work on this database.

@@ -102,16 +102,23 @@ CREATE TABLE answered (
     last  INTEGER NOT NULL
 ) STRICT;
 
--- The hash chain, one link per commit. digests are 32 bytes for each of its records.
+-- The hash chain, one link per commit. digests are 32 bytes for each of its records. Clocks of several writers
+-- differ, so that instants are not quite in order: latest is the greatest at so far, apart how far the instant
+-- of a record ever was from its link's latest. Neither ever falls, by which a period's records are found.
 CREATE TABLE ledger (
     number  INTEGER PRIMARY KEY,
     at      INTEGER NOT NULL,
+    latest  INTEGER NOT NULL,
+    apart   INTEGER NOT NULL,
     first   INTEGER NOT NULL,
     digests BLOB    NOT NULL,
     hash    BLOB    NOT NULL
 ) STRICT;
 
--- One row: where the next link, record and subject are numbered from. Who writes takes it first.
+CREATE INDEX ledger_by_time ON ledger (latest);
+
+-- One row: where the next link, record and subject are numbered from, and up to which record all are purged.
+-- Who writes takes it first.
 CREATE TABLE ledger_head (
     one       INTEGER PRIMARY KEY CHECK (one = 1),
     link      INTEGER NOT NULL,
@@ -119,10 +126,37 @@ CREATE TABLE ledger_head (
     subject   INTEGER NOT NULL,
     hash      BLOB    NOT NULL,
     at        INTEGER NOT NULL,
-    probed_at INTEGER NOT NULL
+    probed_at INTEGER NOT NULL,
+    purged    INTEGER NOT NULL
 ) STRICT;
 
-INSERT INTO ledger_head VALUES (1, 0, 0, 0, zeroblob(32), 0, 0);
+INSERT INTO ledger_head VALUES (1, 0, 0, 0, zeroblob(32), 0, 0, 0);
+
+-- Sums of what happened in each slot of time, and in slot 0 running totals (R19).
+CREATE TABLE figures (
+    slot   INTEGER NOT NULL,
+    policy TEXT    NOT NULL,
+    name   TEXT    NOT NULL,
+    bucket INTEGER NOT NULL,
+    value  INTEGER NOT NULL,
+    PRIMARY KEY (slot, policy, name, bucket)
+) STRICT, WITHOUT ROWID;
+
+-- What is known of all errors with one cause; kept for good (R24).
+CREATE TABLE fingerprints (
+    id             TEXT PRIMARY KEY,
+    policy         TEXT    NOT NULL,
+    reason         TEXT    NOT NULL,
+    classification TEXT    NOT NULL,
+    pattern        TEXT    NOT NULL,
+    first_seen     INTEGER NOT NULL,
+    last_seen      INTEGER NOT NULL,
+    failures       INTEGER NOT NULL,
+    retried        INTEGER NOT NULL,
+    exhausted      INTEGER NOT NULL,
+    permanent      INTEGER NOT NULL,
+    recovered      INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
 
 -- Events on their way, one queue per destination, in order of sequence per key.
 CREATE TABLE outbox (
@@ -134,6 +168,15 @@ CREATE TABLE outbox (
     body     TEXT    NOT NULL,
     at       INTEGER NOT NULL
 ) STRICT;
+
+CREATE INDEX outbox_of_queue ON outbox (queue);
+
+-- Who does alone what one of several must do, and until when.
+CREATE TABLE leases (
+    name       TEXT PRIMARY KEY,
+    holder     TEXT    NOT NULL,
+    expires_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
 
 -- One row: the oldest version of the schema that a binary must know to work on this database.
 CREATE TABLE schema_compatibility (

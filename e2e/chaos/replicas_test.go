@@ -1,0 +1,271 @@
+package chaos_test
+
+import (
+	"context"
+	"regexp"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+	"google.golang.org/grpc/codes"
+
+	"retry-worker/e2e/postgres"
+	"retry-worker/internal/decision"
+	"retry-worker/internal/gatewaytest"
+	"retry-worker/internal/journal"
+	"retry-worker/internal/store"
+	"retry-worker/internal/worker"
+	"retry-worker/internal/zeebe"
+)
+
+const (
+	// rounds in which every job is given to both replicas.
+	rounds = 6
+	// portion of jobs: the default of RETRY_WORKER_MAX_JOBS_ACTIVE, so that who got them all has no place left.
+	portion = 50
+	// pollDelay between giving jobs away and their arrival: long enough for both to have them on their way.
+	pollDelay = 100 * time.Millisecond
+)
+
+// Two replicas have the same jobs, now one after the other and now at the same moment: each is decided once, and
+// both give the same answer.
+func TestTwoReplicasOnePostgreSQL(t *testing.T) {
+	begun, url := time.Now(), postgres.Database(t)
+	s := newStub(t, "TWICE")
+	one := serve(t, settings{name: "one", gateway: s.Addr(), url: url})
+	two := serve(t, settings{name: "two", gateway: s.Addr(), url: url})
+	s.giveToBoth()
+	s.settle()
+	replayed := one.counted("retry_worker_decisions_replayed_total") + two.counted("retry_worker_decisions_replayed_total")
+	one.stop()
+	two.stop()
+	a := look(t, url)
+	found, both := s.holdAgainst(a), s.givenToBoth()
+	a.oneAttemptPerCount(false)
+	if both < len(s.jobs)*9/10 || replayed < both/2 {
+		t.Errorf("%d of %d jobs were given to both replicas and %d decisions replayed: the test shows little", both, len(s.jobs), replayed)
+	}
+	report.add(t, "two replicas, one PostgreSQL", "%d jobs, %d given to both; %d attempts, one answer each, the same from both; %d replayed; %.1f s",
+		len(s.jobs), both, found.attempts, replayed, time.Since(begun).Seconds())
+}
+
+// giveToBoth plays rounds: whoever gets a portion cannot answer, and has no place left when the jobs have run out;
+// so the other gets all of them. In every second round the jobs arrive at both at the same moment.
+func (s *stub) giveToBoth() {
+	s.t.Helper()
+	total := 0
+	for round := range rounds {
+		slow := s.Inject(gatewaytest.Fault{Method: gatewaytest.ActivateJobs, SlowReply: time.Duration(round%2) * pollDelay, Delay: time.Nanosecond})
+		s.bothAsk(s.Now()) // nothing is left of the round before
+		unheard := s.Inject(gatewaytest.Fault{Code: codes.Unavailable, Match: func(c gatewaytest.Call) bool {
+			return isAnswer(c) || c.Method == gatewaytest.SetVariables
+		}})
+		total += s.portion()
+		must(s.t, s.WaitFor(within(s.t), func(v gatewaytest.View) bool { return v.Held == portion }))
+		if round%2 == 0 { // the first has decided
+			must(s.t, s.WaitFor(within(s.t), func(gatewaytest.View) bool { return unheard.Fired() >= portion }))
+		}
+		handed := s.Counts().HandedOut
+		s.Advance(jobTimeout)
+		must(s.t, s.WaitFor(within(s.t), func(v gatewaytest.View) bool { return v.HandedOut == handed+portion }))
+		wait(s.t, 2*pollDelay) // both decide
+		slow.Remove()
+		unheard.Remove()
+		for _, r := range s.Journal()[max(0,total-2):] {
+			l := ""
+			for _, a := range r.Activations { l += " " + a.Worker + a.At.Format(" 05.000") + a.Deadline.Format(" 05.000") }
+			s.t.Log("DEBUG", round, r.State, l, s.Now().Format("05.000"))
+		}
+		s.answered(total)
+		s.t.Log("DEBUG", round, s.givenToBoth())
+	}
+}
+
+// bothAsk waits until two workers with nothing in hand wait for jobs, by polls that began after an instant.
+func (s *stub) bothAsk(since time.Time) {
+	s.t.Helper()
+	must(s.t, s.WaitFor(within(s.t), func(v gatewaytest.View) bool {
+		free := map[string]bool{}
+		for _, p := range v.Polls(worker.AnalyzeRetry) {
+			if p.At.After(since) && p.Ended.IsZero() && p.MaxJobs == portion {
+				free[p.Worker] = true
+			}
+		}
+		return len(free) == 2
+	}))
+}
+
+// portion puts in as many jobs as one worker takes, further failures of earlier claims first.
+func (s *stub) portion() int {
+	before := s.asked()
+	s.followUpsAtMost(lifeRetries, portion/2)
+	s.claims(portion - (s.asked() - before))
+	return portion
+}
+
+// givenToBoth is how many jobs more than one worker got.
+func (s *stub) givenToBoth() (n int) {
+	for _, record := range s.Journal() {
+		names := map[string]bool{}
+		for _, given := range record.Activations {
+			names[given.Worker] = true
+		}
+		if len(names) > 1 {
+			n++
+		}
+	}
+	return n
+}
+
+// counted is the sum of a counter over its labels.
+func (p *program) counted(name string) (sum int) {
+	p.t.Helper()
+	for _, m := range regexp.MustCompile(`(?m)^`+name+`(?:\{[^}]*\})? (\d+)$`).FindAllStringSubmatch(p.metrics(), -1) {
+		n, err := strconv.Atoi(m[1])
+		must(p.t, err)
+		sum += n
+	}
+	return sum
+}
+
+// replica is a worker in this process, put together as the program puts it together, but with a clock of its own.
+type replica struct {
+	mu     sync.Mutex
+	behind []time.Duration // what its journal's hook was told
+}
+
+// clockAhead is this machine's clock, moved.
+func clockAhead(by time.Duration) func() time.Time {
+	return func() time.Time { return time.Now().Add(by) }
+}
+
+// startReplica starts one on the gateway and the store, until end is called.
+func startReplica(t *testing.T, name, gateway, url string, now func() time.Time) (r *replica, end func()) {
+	t.Helper()
+	r = &replica{}
+	kept, err := store.Open(within(t), url)
+	must(t, err)
+	client, err := zeebe.Dial(zeebe.Options{Address: gateway, Plaintext: true, KeepAlive: 45 * time.Second}, zap.NewNop())
+	must(t, err)
+	hooks := journal.NoHooks()
+	hooks.Behind = func(by time.Duration) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.behind = append(r.behind, by)
+	}
+	memory := journal.New(kept, now, nil, hooks)
+	policies, quiet := decision.BuiltIn(), worker.NoHooks()
+	var all []worker.Subscription
+	for jobType, rule := range map[string]decision.BusinessRule{worker.AnalyzeRetry: decision.RNBIL005, worker.RetrySubmissionBackoff: decision.RNBIL004} {
+		all = append(all, worker.Subscription{
+			JobType: jobType, Variables: policies.Variables(),
+			Handler: worker.NewAnalyzer(policies, rule, memory, now, quiet, zap.NewNop()).Handle,
+		})
+	}
+	all = append(all, worker.Subscription{
+		JobType: worker.RecordRetryOutcome, Variables: append(policies.IDVariables(), worker.OutcomeVariable),
+		Handler: worker.NewOutcomeRecorder(policies, memory, quiet, zap.NewNop()).Handle,
+	})
+	loop := worker.New(client, worker.Config{
+		Name: name, JobTimeout: jobTimeout, PollTimeout: pollTime, MaxJobsActive: portion, Concurrency: portion, Await: memory.Await,
+	}, all, quiet, zap.NewNop())
+	stop, leave := context.WithCancel(context.Background())
+	over, close := context.WithCancel(context.Background())
+	var deciding, recording sync.WaitGroup
+	recording.Go(func() { memory.Run(over, context.Background()) })
+	deciding.Go(func() { loop.Run(stop, context.Background()) })
+	end = sync.OnceFunc(func() {
+		leave()
+		deciding.Wait()
+		close()
+		recording.Wait()
+		_ = client.Close()
+		_ = kept.Close()
+	})
+	t.Cleanup(end)
+	return r, end
+}
+
+// apart is how far the replicas' clocks are.
+const apart = 5 * time.Minute
+
+// Two replicas whose clocks are five minutes apart have the same jobs. Each is decided once; the one that is behind
+// is told; what comes to the one ahead when its time has come by that clock is re-based, no more.
+func TestClocksApart(t *testing.T) {
+	begun, url := time.Now(), postgres.Database(t)
+	s := newStub(t, "APART")
+	slow, endSlow := startReplica(t, "slow", s.Addr(), url, clockAhead(0))
+	fast, endFast := startReplica(t, "fast", s.Addr(), url, clockAhead(apart))
+	s.giveToBoth()
+	s.settle()
+	endSlow()
+	endFast()
+	a := look(t, url)
+	attempts, both := a.oneAttemptPerCount(true), s.givenToBoth()
+	s.holdApart(a, begun)
+	if both < len(s.jobs)*9/10 {
+		t.Errorf("%d of %d jobs were given to both replicas: the test shows little", both, len(s.jobs))
+	}
+	if len(slow.behind) == 0 || (slow.behind[0]-apart).Abs() > 30*time.Second {
+		t.Errorf("the replica that is behind was told %v, want about %v", slow.behind, apart)
+	}
+	if len(fast.behind) > 0 {
+		t.Errorf("the replica ahead was told that it is behind by %v", fast.behind)
+	}
+	report.add(t, "clocks 5 min apart, one PostgreSQL", "%d jobs, %d given to both; %d attempts, one answer each, %d re-based by the clock ahead; the one behind was told %v; %.1f s",
+		len(s.jobs), both, attempts, a.revisions(), slow.behind[0].Round(time.Second), time.Since(begun).Seconds())
+}
+
+// holdApart compares the answers with the attempts where a decision may have been re-based: what the engine took is
+// one of an attempt's revisions, which follow one another in time, and no time is further off than the clocks are.
+func (s *stub) holdApart(a *audit, begun time.Time) {
+	s.t.Helper()
+	for i := range s.jobs {
+		j := &s.jobs[i]
+		record, _ := s.Job(j.key)
+		all := a.attempts[j.key]
+		if record.State == gatewaytest.Incident && j.problem == refused && len(all) == 0 {
+			continue
+		}
+		if len(all) == 0 {
+			s.t.Errorf("the job %d of %s has no attempt", j.key, j.claim)
+			continue
+		}
+		times := map[string]bool{}
+		for n := range all {
+			d := &all[n].Decision
+			times[instant(&all[n])] = true
+			if off := d.AnalysedAt.Sub(begun); off < -time.Second || off > time.Since(begun)+apart+time.Second {
+				s.t.Errorf("job %d: decided %v after the test began", j.key, off)
+			}
+			if d.FirstFailure.Sub(d.AnalysedAt) > apart+time.Second {
+				s.t.Errorf("job %d: the first failure at %v, after the decision at %v", j.key, d.FirstFailure, d.AnalysedAt)
+			}
+			if n > 0 && (all[n].Revision != all[n-1].Revision+1 || all[n].Number != all[n-1].Number || all[n-1].Decision.NextRetryTime.After(d.AnalysedAt)) {
+				s.t.Errorf("job %d: revision %d for %v, decided at %v, after revision %d for %v", j.key, all[n].Revision, instant(&all[n]), d.AnalysedAt, all[n-1].Revision, instant(&all[n-1]))
+			}
+		}
+		s.holdSettled(&record, &all[0], times)
+	}
+}
+
+// holdSettled holds the answer that the engine took against the times an attempt had.
+func (s *stub) holdSettled(record *gatewaytest.JobRecord, at *journal.Attempt, times map[string]bool) {
+	s.t.Helper()
+	settled := 0
+	for _, answer := range record.Answers {
+		if !answer.Settled {
+			continue
+		}
+		settled++
+		got := outputsOf(s.t, answer.Variables)
+		if at.Decision.ShouldRetry() != got.ShouldRetry || got.ShouldRetry && !times[got.NextRetryTime] || got.RetryCount != at.Decision.RetryCount || got.DeadLetterID != at.DeadLetter {
+			s.t.Errorf("job %d: the process got %+v, the journal holds %+v for %v", record.Key, got, at, times)
+		}
+	}
+	if settled != 1 {
+		s.t.Errorf("job %d was settled %d times", record.Key, settled)
+	}
+}

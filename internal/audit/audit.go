@@ -1,0 +1,153 @@
+// Package audit shows what the journal recorded to auditors and to those whom the records are about: one record
+// at a time, as an export, and as a ledger that can be verified (RN-BIL-005 §7, §10; RN-BIL-004 §7, §10).
+package audit
+
+import (
+	"encoding/json"
+	"time"
+
+	"retry-worker/internal/decision"
+	"retry-worker/internal/journal"
+)
+
+// AttemptKind is the kind of a record that is an attempt; entries have the kinds of journal.EntryKind.
+const AttemptKind = "attempt"
+
+// Record is one record of the audit as JSON: what both rules' §7.1 name, and what is needed to follow it up. Keys
+// of the engine are texts: a number would lose its last digits in JavaScript.
+type Record struct {
+	// Record numbers everything the ledger vouches for, from 1.
+	Record int64  `json:"record"`
+	Kind   string `json:"kind"`
+	// Timestamp is the instant of the analysis, or of the entry.
+	Timestamp string `json:"timestamp"`
+	Tenant    string `json:"tenant"`
+	Policy    string `json:"policy"`
+	// ClaimID is the subject's id, whatever its policy calls it.
+	ClaimID string `json:"claimId"`
+	// Analysis is what an attempt says; nil for an entry.
+	*Analysis
+	// Body is what an entry says; absent for an attempt.
+	Body json.RawMessage `json:"body,omitempty"`
+}
+
+// Analysis is what one attempt says: the record of §7.1 and the six events it consists of.
+type Analysis struct {
+	// SubmissionError has nothing personal in it.
+	SubmissionError     string                       `json:"submissionError"`
+	ErrorClassification decision.ErrorClassification `json:"errorClassification"`
+	// RetryCount is what the process got, AnalysedRetryCount what was decided on (R12).
+	RetryCount         int64 `json:"retryCount"`
+	AnalysedRetryCount int64 `json:"analysedRetryCount"`
+	MaxRetries         int64 `json:"maxRetries"`
+	ShouldRetry        bool  `json:"shouldRetry"`
+	// BackoffMinutes and NextRetryTime are null where no retry follows.
+	BackoffMinutes  *int64                `json:"backoffMinutes"`
+	NextRetryTime   *string               `json:"nextRetryTime"`
+	RetryReason     string                `json:"retryReason"`
+	ExecutionTimeMs float64               `json:"executionTimeMs"`
+	Rule            decision.BusinessRule `json:"rule"`
+	Reason          decision.Reason       `json:"reason"`
+	MatchedRule     *string               `json:"matchedRule"`
+	Outcome         decision.Outcome      `json:"outcome"`
+	ResponsibleTeam *string               `json:"responsibleTeam"`
+	DeadLetterID    *string               `json:"deadLetterId"`
+	AttemptNumber   int64                 `json:"attemptNumber"`
+	// Revision is above 0 where the decision was given again with a new time.
+	Revision           int64 `json:"revision"`
+	Episode            int64 `json:"episode"`
+	JobKey             int64 `json:"jobKey,string"`
+	ElementInstanceKey int64 `json:"elementInstanceKey,string"`
+	ProcessInstanceKey int64 `json:"processInstanceKey,string"`
+	// Identity of the analysis: the same job with the same inputs has the same.
+	Identity string `json:"identity"`
+	// Events in their order; those of the backoff and of the next attempt only where there is one.
+	Events []Event `json:"events"`
+}
+
+// Event is one of the six of RN-BIL-005 §7.1.
+type Event struct {
+	// Number in the rule's list, from 1 to 6.
+	Number int    `json:"number"`
+	Event  string `json:"event"`
+	At     string `json:"at"`
+}
+
+// The events of §7.1, by the numbers they have there.
+const (
+	errorReceived = 1 + iota
+	errorClassified
+	retryCountChecked
+	backoffCalculated
+	retryDecided
+	nextAttemptScheduled
+)
+
+var eventNames = [...]string{
+	errorReceived: "error_received", errorClassified: "error_classified", retryCountChecked: "retry_count_checked",
+	backoffCalculated: "backoff_calculated", retryDecided: "retry_decided", nextAttemptScheduled: "next_attempt_scheduled",
+}
+
+// Of is r as JSON.
+func Of(r *journal.Record) Record {
+	if r.Attempt != nil {
+		return ofAttempt(r.Subject, r.Attempt)
+	}
+	e := r.Entry
+	v := Record{Record: e.Record, Kind: string(e.Kind), Timestamp: decision.Instant(e.At), Body: json.RawMessage(e.Body)}
+	v.name(e.Subject)
+	if !json.Valid(v.Body) { // somebody edited it: show it all the same
+		v.Body = json.RawMessage(decision.Text(e.Body))
+	}
+	return v
+}
+
+func (v *Record) name(s journal.Subject) { v.Tenant, v.Policy, v.ClaimID = s.Tenant, s.Policy, s.ID }
+
+func ofAttempt(s journal.Subject, a *journal.Attempt) Record {
+	d := &a.Decision
+	v := Record{Record: a.Record, Kind: AttemptKind, Timestamp: decision.Instant(d.AnalysedAt), Analysis: &Analysis{
+		SubmissionError: a.Error, ErrorClassification: d.ErrorClassification,
+		RetryCount: d.RetryCount, AnalysedRetryCount: a.AnalysedCount, MaxRetries: d.MaxRetries,
+		ShouldRetry: d.ShouldRetry(), RetryReason: d.RetryReason, ExecutionTimeMs: float64(a.Took.Microseconds()) / 1000,
+		Rule: a.Rule, Reason: d.Reason, MatchedRule: optional(d.MatchedRule), Outcome: d.Outcome,
+		ResponsibleTeam: optional(string(d.Team)), DeadLetterID: optional(a.DeadLetter),
+		AttemptNumber: a.Number, Revision: a.Revision, Episode: a.Episode,
+		JobKey: a.JobKey, ElementInstanceKey: a.ElementInstanceKey, ProcessInstanceKey: a.ProcessInstanceKey,
+		Identity: a.Identity.String(), Events: events(a),
+	}}
+	v.name(s)
+	if d.ShouldRetry() {
+		minutes, next := d.Backoff.Minutes(), decision.Instant(d.NextRetryTime)
+		v.BackoffMinutes, v.NextRetryTime = &minutes, &next
+	}
+	return v
+}
+
+// events of an attempt. All but the first happen in one step of some microseconds, which ends when the decision is
+// handed to the store: they share that instant. It is in milliseconds, AnalysedAt in the policy's precision (R7).
+func events(a *journal.Attempt) []Event {
+	decided := a.ReceivedAt.Add(a.Took).Truncate(time.Millisecond)
+	all := make([]Event, 0, nextAttemptScheduled)
+	for n := errorReceived; n <= nextAttemptScheduled; n++ {
+		at := decided
+		switch n {
+		case errorReceived:
+			at = a.ReceivedAt
+		case backoffCalculated, nextAttemptScheduled:
+			if !a.Decision.ShouldRetry() {
+				continue
+			}
+		}
+		all = append(all, Event{n, eventNames[n], decision.Instant(at)})
+	}
+	return all
+}
+
+// optional is nil for what is empty, which JSON shows as null.
+func optional(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}

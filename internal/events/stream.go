@@ -1,0 +1,87 @@
+package events
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Stream is the name of the JetStream stream that takes the events.
+const Stream = "RETRY"
+
+const (
+	// keptFor is how long a stream that we create keeps events: the audit's own archive is the journal.
+	keptFor = 30 * 24 * time.Hour
+	// duplicateWindow is how long that stream knows the ids it took: longer than a crashed relay's lease and
+	// what its successor needs to send the rest again.
+	duplicateWindow = 5 * time.Minute
+)
+
+// ourSubjects are what the stream must take.
+func ourSubjects() []string { return []string{eventSubjects + ">", auditSubject} }
+
+// ensureStream makes the stream where there is none. One that is there is its owner's, and never changed: it is
+// only checked.
+func ensureStream(ctx context.Context, js jetstream.JetStream) error {
+	s, err := js.Stream(ctx, Stream)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		s, err = js.CreateStream(ctx, jetstream.StreamConfig{
+			Name: Stream, Description: "What the retry-worker recorded (CloudEvents)", Subjects: ourSubjects(),
+			Retention: jetstream.LimitsPolicy, Storage: jetstream.FileStorage, MaxAge: keptFor,
+			Discard:    jetstream.DiscardNew, // a stream that is full refuses: the outbox keeps what it refused
+			Duplicates: duplicateWindow,
+		})
+	}
+	switch {
+	case errors.Is(err, jetstream.ErrStreamNameAlreadyInUse): // another made it just now: look next time
+		return fmt.Errorf("the stream %s is being made by another", Stream)
+	case errors.Is(err, jetstream.ErrJetStreamNotEnabled), errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount):
+		return fmt.Errorf("the server has no JetStream for this account; enable it: %w", err)
+	case err != nil:
+		return fmt.Errorf("look for the stream %s, or create it: %w", Stream, err)
+	}
+	return checkStream(&s.CachedInfo().Config)
+}
+
+// checkStream tells why a stream cannot take our events.
+func checkStream(c *jetstream.StreamConfig) error {
+	if c.NoAck {
+		return fmt.Errorf("the stream %s acknowledges nothing (no_ack), and what is not acknowledged cannot be let go of; "+
+			"change the stream", Stream)
+	}
+	for _, subject := range ourSubjects() {
+		if !coversAny(c.Subjects, subject) {
+			return fmt.Errorf("the stream %s takes the subjects %q, expected %s among them; add it to the stream, or remove the stream and it is created anew",
+				Stream, c.Subjects, subject)
+		}
+	}
+	return nil
+}
+
+func coversAny(patterns []string, subject string) bool {
+	for _, p := range patterns {
+		if covers(strings.Split(p, "."), strings.Split(subject, ".")) {
+			return true
+		}
+	}
+	return false
+}
+
+// covers tells whether every subject that matches the one pattern matches the other.
+func covers(pattern, narrower []string) bool {
+	for i, token := range pattern {
+		switch {
+		case token == ">":
+			return len(narrower) > i
+		case i >= len(narrower), narrower[i] == ">":
+			return false
+		case token != "*" && token != narrower[i]:
+			return false
+		}
+	}
+	return len(pattern) == len(narrower)
+}

@@ -1,0 +1,168 @@
+package journal_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"retry-worker/internal/journal"
+	"retry-worker/internal/journal/journaltest"
+)
+
+func TestStoreFailsOnceOrTwice(t *testing.T) {
+	for _, fault := range []journaltest.Fault{
+		{Kind: journal.Unavailable}, {Kind: journal.Ambiguous}, {Kind: journal.Ambiguous, After: true},
+	} {
+		onBench(t, func(t *testing.T, b *bench) {
+			b.memory.Fail(2, fault)
+			a := b.recorded(b.ask(t.Context(), failure(claim(1), 1))[0])
+			if a.recorded.How != journal.Fresh || a.recorded.Attempt.Number != 1 || a.after != 500*time.Millisecond {
+				t.Errorf("%+v: %s attempt %d after %s, want the first, fresh, after two pauses of 500 ms", fault, a.recorded.How, a.recorded.Attempt.Number, a.after)
+			}
+			if n := b.memory.End().Record; n != 1 || len(b.open) > 0 {
+				t.Errorf("%+v: %d records, want 1; told %v", fault, n, b.open)
+			}
+		})
+	}
+}
+
+func TestStoreGoesDownAndComesBack(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.memory.SetDown(true)
+		// Two of the same claim: the second waits for the next transaction, and is told as well.
+		answers := b.ask(t.Context(), failure(claim(1), 1), failure(claim(2), 2), failure(claim(2), 3))
+		for i, c := range answers {
+			if a := <-c; !errors.Is(a.err, journal.ErrUnavailable) || a.after != 500*time.Millisecond {
+				t.Errorf("call %d: %v after %s, want unavailable after 500 ms", i, a.err, a.after)
+			}
+		}
+		b.wantSizes(1, 1, 1)
+		if !slices.Equal(b.open, []bool{false}) || !errors.Is(b.reasons[0], journal.ErrUnavailable) {
+			t.Fatalf("told %v, %v", b.open, b.reasons)
+		}
+		if a := <-b.ask(t.Context(), failure(claim(3), 4))[0]; !errors.Is(a.err, journal.ErrUnavailable) || a.after != 0 {
+			t.Errorf("while down: %v after %s, want unavailable at once", a.err, a.after)
+		}
+		b.wantSizes(1, 1, 1) // nobody tried
+
+		impatient, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if b.journal.Await(impatient) {
+			t.Error("the gate is open while the store is down")
+		}
+		b.memory.SetDown(false)
+		began := time.Now()
+		if !b.journal.Await(t.Context()) || time.Since(began) > 250*time.Millisecond {
+			t.Errorf("open again after %s", time.Since(began))
+		}
+		synctest.Wait() // the hook is told next
+		if !slices.Equal(b.open, []bool{false, true}) || b.reasons[1] != nil {
+			t.Errorf("told %v, %v", b.open, b.reasons)
+		}
+		b.recorded(b.ask(t.Context(), failure(claim(1), 1))[0])
+		if !b.journal.Await(t.Context()) {
+			t.Error("the gate does not stay open")
+		}
+	})
+}
+
+func TestHangingStoreIsBounded(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.memory.Fail(3, journaltest.Fault{Hang: true})
+		a := <-b.ask(t.Context(), failure(claim(1), 1))[0]
+		if want := 3*2500*time.Millisecond + 500*time.Millisecond; !errors.Is(a.err, journal.ErrUnavailable) || a.after != want {
+			t.Errorf("%v after %s, want unavailable after %s", a.err, a.after, want)
+		}
+	})
+}
+
+// TestAmbiguousBesideAnotherWriter: the first try was committed, and another replica wrote before the second.
+func TestAmbiguousBesideAnotherWriter(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		stop, stopped := b.stop, b.ran
+		one, two := b.journal, b.replica(time.Now)
+		beside := func(record string, call func() error) {
+			b.memory.Fail(1, journaltest.Fault{Kind: journal.Ambiguous, After: true})
+			done := make(chan error, 1)
+			go func() { done <- call() }()
+			synctest.Wait() // it pauses before its second try
+			if _, err := two.Analyze(t.Context(), failure("CLM-"+record+"-2", 9)); err != nil {
+				t.Fatal(err)
+			}
+			if err := <-done; err != nil {
+				t.Errorf("%s: %v", record, err)
+			}
+		}
+		subject := failure(claim(1), 1).Subject
+		var recorded journal.Recorded
+		beside("analysis", func() (err error) { recorded, err = one.Analyze(t.Context(), deadly(claim(1), 1)); return })
+		if recorded.How != journal.Fresh || recorded.Attempt.Number != 1 {
+			t.Errorf("the analysis is %s attempt %d, want the first, fresh", recorded.How, recorded.Attempt.Number)
+		}
+		beside("review", func() error {
+			done, err := one.Review(t.Context(), &journal.Review{Subject: subject, DeadLetter: recorded.Attempt.DeadLetter, Force: true, Reason: "teste", By: "ana"})
+			if done.RetryCount != 6 {
+				t.Errorf("goes on with %d, want 6", done.RetryCount)
+			}
+			return err
+		})
+		beside("outcome", func() error {
+			c, err := one.Conclude(t.Context(), &journal.Outcome{Subject: subject, Success: true})
+			if !c.Changed || c.Episode.State != journal.Recovered {
+				t.Errorf("the outcome changed %t, the episode is %s", c.Changed, c.Episode.State)
+			}
+			return err
+		})
+		if n := b.memory.End().Record; n != 6 {
+			t.Errorf("%d records, want one of each of 6 calls", n)
+		}
+		if want := []string{"tiss-submission recovered"}; !slices.Equal(b.recovered, want) {
+			t.Errorf("told of %v, want %v", b.recovered, want)
+		}
+		stop()
+		<-stopped
+	})
+}
+
+// deadly is a failure at the limit.
+func deadly(id string, job int64) *journal.Analysis {
+	a := failure(id, job)
+	a.Failure.RetryCount = 5
+	return a
+}
+
+// plainStore fails with an error that says nothing of its kind.
+type plainStore struct{ tries int }
+
+func (s *plainStore) Transact(context.Context, []journal.Lookup, func(journal.Head, []journal.History) *journal.Changes) error {
+	s.tries++
+	return errPlain
+}
+
+func (s *plainStore) Probe(context.Context) error { return errPlain }
+
+var errPlain = errors.New("no reason given")
+
+// TestErrorWithoutKindIsUnavailable, and the reason can be found in what the caller gets.
+func TestErrorWithoutKindIsUnavailable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &plainStore{}
+		j := journaltest.Start(t, store, time.Now)
+		_, err := j.Analyze(t.Context(), failure(claim(1), 1))
+		if !errors.Is(err, journal.ErrUnavailable) || !errors.Is(err, errPlain) || store.tries != 3 {
+			t.Errorf("%v after %d tries", err, store.tries)
+		}
+	})
+}
+
+func TestReasonOfAStoreErrorCanBeFound(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.memory.Fail(3, journaltest.Fault{Hang: true})
+		if a := <-b.ask(t.Context(), failure(claim(1), 1))[0]; !errors.Is(a.err, context.DeadlineExceeded) {
+			t.Errorf("%v, want the reason in it", a.err)
+		}
+	})
+}

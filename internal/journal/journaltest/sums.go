@@ -1,0 +1,124 @@
+package journaltest
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"retry-worker/internal/journal"
+)
+
+// keepSums adds figures and fingerprints to those that are there.
+func (m *Memory) keepSums(c *journal.Changes) {
+	for _, f := range c.Figures {
+		value := f.Value
+		f.Value = 0
+		m.figures[f] += value
+	}
+	for _, f := range c.Fingerprints {
+		f.FirstSeen, f.LastSeen = stored(f.FirstSeen), stored(f.LastSeen)
+		old, known := m.fingerprints[f.ID]
+		if known {
+			old.FirstSeen = slices.MinFunc([]time.Time{old.FirstSeen, f.FirstSeen}, byMilli)
+			old.LastSeen = slices.MaxFunc([]time.Time{old.LastSeen, f.LastSeen}, byMilli)
+			old.Failures, old.Retried, old.Exhausted = old.Failures+f.Failures, old.Retried+f.Retried, old.Exhausted+f.Exhausted
+			old.Permanent, old.Recovered = old.Permanent+f.Permanent, old.Recovered+f.Recovered
+			f = old
+		}
+		m.fingerprints[f.ID] = f
+	}
+}
+
+func byMilli(a, b time.Time) int { return cmp.Compare(journal.Milli(a), journal.Milli(b)) }
+
+// Figures implements journal.Statistics.
+func (m *Memory) Figures(ctx context.Context, from int64) ([]journal.Figure, error) {
+	if err := m.readable(ctx); err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var all []journal.Figure
+	for f, value := range m.figures {
+		if f.Slot == 0 || f.Slot >= from {
+			f.Value = value
+			all = append(all, f)
+		}
+	}
+	slices.SortFunc(all, func(a, b journal.Figure) int {
+		return cmp.Or(cmp.Compare(a.Slot, b.Slot), cmp.Compare(a.Policy, b.Policy), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Bucket, b.Bucket))
+	})
+	return all, nil
+}
+
+// Fingerprints implements journal.Statistics.
+func (m *Memory) Fingerprints(ctx context.Context, policy string, limit int) ([]journal.Fingerprint, error) {
+	if err := m.readable(ctx); err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var all []journal.Fingerprint
+	for _, f := range m.fingerprints {
+		if policy == "" || f.Policy == policy {
+			all = append(all, f)
+		}
+	}
+	slices.SortFunc(all, func(a, b journal.Fingerprint) int {
+		return cmp.Or(cmp.Compare(b.Failures, a.Failures), cmp.Compare(a.ID, b.ID))
+	})
+	return first(all, limit), nil
+}
+
+// keepOutbox gives the messages their sequences, and lets go of those that were published.
+func (m *Memory) keepOutbox(c *journal.Changes) {
+	for _, o := range c.Outbox {
+		m.sequence++
+		o.Sequence, o.At = m.sequence, stored(o.At)
+		m.outbox = append(m.outbox, o)
+	}
+	m.outbox = slices.DeleteFunc(m.outbox, func(o journal.Message) bool { return slices.Contains(c.Published, o.Sequence) })
+}
+
+// Pending implements journal.Outbox.
+func (m *Memory) Pending(ctx context.Context, queue string, after int64, limit int) ([]journal.Message, error) {
+	if err := m.readable(ctx); err != nil {
+		return nil, err
+	}
+	all := slices.DeleteFunc(m.Outbox(), func(o journal.Message) bool { return o.Queue != queue || o.Sequence <= after })
+	return first(all, limit), nil
+}
+
+// Backlog implements journal.Outbox.
+func (m *Memory) Backlog(ctx context.Context) (map[string]int64, error) {
+	if err := m.readable(ctx); err != nil {
+		return nil, err
+	}
+	waiting := map[string]int64{}
+	for _, o := range m.Outbox() {
+		waiting[o.Queue]++
+	}
+	return waiting, nil
+}
+
+// lease of a name.
+type lease struct {
+	holder  string
+	expires time.Time
+}
+
+// Lease implements journal.Outbox.
+func (m *Memory) Lease(ctx context.Context, name, holder string, span time.Duration) (bool, error) {
+	if err := m.readable(ctx); err != nil {
+		return false, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := time.Now()
+	if l, held := m.leases[name]; held && l.holder != holder && l.expires.After(now) {
+		return false, nil
+	}
+	m.leases[name] = lease{holder, now.Add(span)}
+	return true, nil
+}

@@ -1,0 +1,148 @@
+// Package outbox carries the journal's messages to where they are wanted: at least once, in order per key, by one
+// relay at a time.
+package outbox
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"retry-worker/internal/journal"
+)
+
+const (
+	// pollEvery is how often an idle relay looks; nudgeRest is what it rests at least, however often it is nudged.
+	pollEvery = 200 * time.Millisecond
+	nudgeRest = 20 * time.Millisecond
+	// failFirst and failMost bound the pause after a sweep that failed.
+	failFirst = 100 * time.Millisecond
+	failMost  = 5 * time.Second
+	// countEvery is how often the backlog is counted.
+	countEvery = 5 * time.Second
+	// storeTime bounds one call of the store.
+	storeTime = 10 * time.Second
+)
+
+// Sink takes messages. Publish returns when one is taken for good. Its error says that it may not have been, and
+// that it may be sent again: a sink's consumers tell a repetition by the message's ID. Publish ends with ctx and is
+// safe for concurrent use.
+type Sink interface {
+	Publish(ctx context.Context, m *journal.Message) error
+}
+
+// Hooks are told what happens; all must be set (see NoHooks). They must not block.
+type Hooks struct {
+	// Published is called with how many messages the sink took.
+	Published func(n int)
+	// Up tells whether messages go out, when that changes; reason says why not.
+	Up func(up bool, reason error)
+	// Backlog is called with how many messages wait in the queue, every five seconds, whoever holds the lease.
+	Backlog func(n int64)
+	// Leading tells whether this relay holds the lease, when that changes.
+	Leading func(leading bool)
+}
+
+// NoHooks does nothing.
+func NoHooks() Hooks {
+	return Hooks{Published: func(int) {}, Up: func(bool, error) {}, Backlog: func(int64) {}, Leading: func(bool) {}}
+}
+
+// Relay carries the messages of one queue. Of all relays of a queue on one store one works, which holds the lease.
+type Relay struct {
+	queue, holder string
+	box           journal.Outbox
+	letGo         func(ctx context.Context, sequences []int64) error
+	sink          Sink
+	hooks         Hooks
+	log           *zap.Logger
+	nudged        chan struct{}
+
+	// settled are messages that were taken and not let go of yet. It outlives a lease, and is Run's alone.
+	settled map[int64]bool
+}
+
+// New prepares a Relay of a queue; Run starts it. holder names it among all relays of all processes, and differs
+// with each start. published lets go of messages (Journal.Published).
+func New(queue, holder string, box journal.Outbox, published func(ctx context.Context, sequences []int64) error,
+	sink Sink, hooks Hooks, log *zap.Logger) *Relay {
+	return &Relay{queue: queue, holder: holder, box: box, letGo: published, sink: sink, hooks: hooks, log: log,
+		nudged: make(chan struct{}, 1), settled: map[int64]bool{}}
+}
+
+// Nudge says that there may be messages. It never blocks and is safe for concurrent use.
+func (r *Relay) Nudge() {
+	select {
+	case r.nudged <- struct{}{}:
+	default:
+	}
+}
+
+// Run carries messages until stop ends; then it begins nothing more, awaits what is on its way, lets go of it, gives
+// the lease back and returns. When kill ends it returns as soon as the sink does. What was on its way then is sent
+// again by whoever comes next, with the same ID. Call it once.
+func (r *Relay) Run(stop, kill context.Context) {
+	stop, cancel := context.WithCancel(stop)
+	defer cancel()
+	defer context.AfterFunc(kill, cancel)()
+	var counting sync.WaitGroup
+	counting.Go(func() { r.count(stop) })
+	defer counting.Wait()
+	s := newSweeper(r, stop)
+	for stop.Err() == nil {
+		if l := r.take(stop, kill); l != nil {
+			s.serve(l)
+			l.end(stop.Err() != nil && kill.Err() == nil)
+			continue
+		}
+		rest(stop, jitter(leaseRenew))
+	}
+}
+
+// count tells the backlog, until ctx ends.
+func (r *Relay) count(ctx context.Context) {
+	for ctx.Err() == nil {
+		within, cancel := context.WithTimeout(ctx, storeTime)
+		if waiting, err := r.box.Backlog(within); err == nil { // the journal says itself that its store fails
+			r.hooks.Backlog(waiting[r.queue])
+		}
+		cancel()
+		rest(ctx, countEvery)
+	}
+}
+
+// idle rests that long, or until somebody nudges.
+func (r *Relay) idle(ctx context.Context, long time.Duration) {
+	rest(ctx, nudgeRest)
+	t := time.NewTimer(long - nudgeRest)
+	defer t.Stop()
+	select {
+	case <-r.nudged:
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
+
+func rest(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
+
+// jitter is between d/2 and d: replicas do not move in step.
+func jitter(d time.Duration) time.Duration { return d/2 + rand.N(d/2) }
+
+// pause grows from failFirst to failMost.
+type pause struct{ next time.Duration }
+
+func (p *pause) reset() { p.next = 0 }
+
+func (p *pause) draw() time.Duration {
+	p.next = min(max(2*p.next, failFirst), failMost)
+	return jitter(p.next)
+}

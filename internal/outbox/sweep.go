@@ -1,0 +1,328 @@
+package outbox
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"go.uber.org/zap"
+
+	"retry-worker/internal/journal"
+)
+
+const (
+	// pageSize is how many messages are looked at together.
+	pageSize = 512
+	// sweepTime is after how long a sweep begins again at the first message: what was committed late, below
+	// others, is found then. Where nothing is held up every page begins there.
+	sweepTime = 30 * time.Second
+	// holdFirst and holdMost bound the pause of a key whose message failed while others went out.
+	holdFirst = time.Second
+	holdMost  = 30 * time.Second
+	// holdKeys is how many keys may be held up; one more, and all are tried anew.
+	holdKeys = 1024
+)
+
+// hold keeps a key's messages back for a while.
+type hold struct {
+	pause time.Duration
+	until time.Time
+}
+
+// sweeper goes through the outbox, page by page, again and again. Not for concurrent use.
+type sweeper struct {
+	*Relay
+	stop  context.Context
+	lease *lease // while it serves
+	// held are the keys whose message failed.
+	held map[string]*hold
+	// sinkFailure is why nothing goes out, storeFailure why the outbox cannot be read or let go of; nil where
+	// it can.
+	sinkFailure, storeFailure error
+	// down and stuck are what was told last.
+	down, stuck bool
+	pause       pause
+}
+
+func newSweeper(r *Relay, stop context.Context) *sweeper {
+	return &sweeper{Relay: r, stop: stop, held: map[string]*hold{}}
+}
+
+// serve sweeps while the lease lasts and stop does.
+func (s *sweeper) serve(l *lease) {
+	s.lease = l
+	ctx, cancel := context.WithCancel(l.ctx)
+	defer cancel()
+	defer context.AfterFunc(s.stop, cancel)()
+	s.hooks.Leading(true)
+	s.log.Info("this replica sends the events now", zap.String("queue", s.queue))
+	for s.going() {
+		began := time.Now()
+		more := s.sweep()
+		switch {
+		case s.failing():
+			rest(ctx, s.pause.draw())
+		case !more:
+			s.idle(ctx, s.restAfter(time.Since(began)))
+		}
+	}
+	s.hooks.Leading(false)
+	if s.stop.Err() == nil {
+		s.log.Warn("this replica lost the lease and sends no events", zap.String("queue", s.queue))
+	}
+	s.forget()
+}
+
+// forget what was the matter: whoever leads next finds out himself, and tells.
+func (s *sweeper) forget() {
+	if s.down {
+		s.hooks.Up(true, nil)
+	}
+	clear(s.held)
+	s.sinkFailure, s.storeFailure, s.down, s.stuck = nil, nil, false, false
+	s.pause.reset()
+}
+
+// failing tells whether the next sweep should wait.
+func (s *sweeper) failing() bool { return s.sinkFailure != nil || s.storeFailure != nil }
+
+// restAfter is how long to rest after a sweep that took so long and found nothing more: messages that are held up
+// are not read again and again for nothing.
+func (s *sweeper) restAfter(took time.Duration) time.Duration {
+	if len(s.held) == 0 {
+		return pollEvery
+	}
+	return min(max(pollEvery, 4*took), failMost)
+}
+
+// sweep goes once through the outbox. It tells whether to go on at once.
+func (s *sweeper) sweep() (more bool) {
+	defer s.tell()
+	began, tried, after := time.Now(), 0, int64(0)
+	if !s.release() {
+		return false
+	}
+	for s.going() && time.Since(began) < sweepTime {
+		page, ok := s.read(after)
+		if !ok {
+			return false
+		}
+		lanes := s.lanes(page, false)
+		tried += len(lanes)
+		clean := s.publish(lanes, len(page))
+		switch {
+		case !s.release(), s.sinkFailure != nil && tried > 0:
+			return false
+		case len(page) < pageSize:
+			s.insist(tried)
+			return false
+		case !clean:
+			after = page[len(page)-1].Sequence
+		}
+	}
+	return true
+}
+
+// insist tries keys that are held up, where there are no others to learn from that the sink works again.
+func (s *sweeper) insist(tried int) {
+	if tried > 0 || s.sinkFailure == nil || !s.going() {
+		return
+	}
+	page, ok := s.read(0)
+	if !ok {
+		return
+	}
+	if len(page) == 0 { // somebody else sent it all
+		s.sinkFailure = nil
+		return
+	}
+	s.publish(s.lanes(page, true), len(page))
+	s.release()
+}
+
+func (s *sweeper) going() bool { return s.stop.Err() == nil && s.lease.holds() }
+
+func (s *sweeper) read(after int64) ([]journal.Message, bool) {
+	ctx, cancel := context.WithTimeout(s.lease.ctx, storeTime)
+	defer cancel()
+	page, err := s.box.Pending(ctx, s.queue, after, pageSize)
+	if err != nil {
+		s.storeFailed(fmt.Errorf("read the outbox: %w", err))
+		return nil, false
+	}
+	s.storeFailure = nil
+	return page, true
+}
+
+// release lets go of what was taken. What it cannot let go of is not sent again by this process.
+func (s *sweeper) release() bool {
+	if len(s.settled) == 0 {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(s.lease.ctx, storeTime)
+	defer cancel()
+	if err := s.letGo(ctx, slices.Sorted(maps.Keys(s.settled))); err != nil {
+		s.storeFailed(fmt.Errorf("let go of events that were sent: %w", err))
+		return false
+	}
+	clear(s.settled)
+	s.storeFailure = nil
+	return true
+}
+
+// storeFailed notes why, unless it is the lease that ended.
+func (s *sweeper) storeFailed(err error) {
+	if s.lease.holds() {
+		s.storeFailure = err
+	}
+}
+
+// lanes of a page: the keys that are not held up, and with insisting those that are, the longest held first; while the
+// sink fails only as many as tell whether it still does.
+func (s *sweeper) lanes(page []journal.Message, insisting bool) []*lane {
+	byKey := make(map[string]*lane, len(page))
+	var all []*lane
+	now := time.Now()
+	for i := range page {
+		m := &page[i]
+		if s.settled[m.Sequence] {
+			continue
+		}
+		if h := s.held[m.Key]; h != nil && now.Before(h.until) && !insisting {
+			continue
+		}
+		l := byKey[m.Key]
+		if l == nil {
+			l = &lane{key: m.Key, held: s.held[m.Key] != nil}
+			byKey[m.Key] = l
+			all = append(all, l)
+		}
+		l.messages = append(l.messages, m)
+	}
+	slices.SortStableFunc(all, func(a, b *lane) int { return s.heldUntil(a).Compare(s.heldUntil(b)) })
+	if s.sinkFailure != nil && len(all) > probes {
+		return all[:probes]
+	}
+	return all
+}
+
+// heldUntil is the zero time for a key that is not held up.
+func (s *sweeper) heldUntil(l *lane) time.Time {
+	if h := s.held[l.key]; h != nil {
+		return h.until
+	}
+	return time.Time{}
+}
+
+// publish sends the lanes and learns from how it went. It tells whether nothing of the page is left.
+func (s *sweeper) publish(lanes []*lane, of int) (clean bool) {
+	w := wave{stop: s.stop, lease: s.lease, sink: s.sink, lanes: lanes}
+	w.run()
+	taken := 0
+	for _, l := range lanes {
+		for _, m := range l.messages[:l.taken] {
+			s.settled[m.Sequence] = true
+		}
+		taken += l.taken
+	}
+	if taken > 0 {
+		s.hooks.Published(taken)
+	}
+	if s.lease.holds() { // else it is the lease's end that they failed for
+		s.learn(&w, taken)
+	}
+	return taken == of
+}
+
+// learn holds up the keys that failed and finds out whether it is they or the sink.
+func (s *sweeper) learn(w *wave, taken int) {
+	var first error // failure of a key that was not held up before
+	for _, l := range w.lanes {
+		switch {
+		case l.failure != nil:
+			if s.hold(l.key) && first == nil {
+				first = l.failure
+			}
+		case l.taken > 0:
+			delete(s.held, l.key)
+		}
+	}
+	switch {
+	case w.broken(), taken == 0 && first != nil:
+		if first == nil {
+			first = firstFailure(w.lanes)
+		}
+		s.sinkFailure = first
+	case taken > 0:
+		s.recover()
+	}
+}
+
+func firstFailure(lanes []*lane) error {
+	for _, l := range lanes {
+		if l.failure != nil {
+			return l.failure
+		}
+	}
+	return nil
+}
+
+// hold a key up, longer than the last time. It tells whether it was not held up before.
+func (s *sweeper) hold(key string) (fresh bool) {
+	h := s.held[key]
+	if h == nil {
+		if len(s.held) >= holdKeys {
+			clear(s.held)
+		}
+		h, fresh = &hold{}, true
+		s.held[key] = h
+	}
+	h.pause = min(max(2*h.pause, holdFirst), holdMost)
+	h.until = time.Now().Add(h.pause)
+	return fresh
+}
+
+// recover lets all keys try at once: it was the sink that failed.
+func (s *sweeper) recover() {
+	if s.sinkFailure == nil {
+		return
+	}
+	s.sinkFailure = nil
+	for _, h := range s.held {
+		h.until, h.pause = time.Time{}, 0
+	}
+}
+
+// tell what changed: one line each time.
+func (s *sweeper) tell() {
+	if !s.failing() {
+		s.pause.reset()
+	}
+	if down := s.failing(); down != s.down && s.lease.holds() {
+		s.down = down
+		reason := s.storeFailure
+		if reason == nil {
+			reason = s.sinkFailure
+		}
+		s.hooks.Up(!down, reason)
+		if down {
+			s.log.Warn("events cannot be sent, they wait in the outbox", zap.String("queue", s.queue), zap.Error(reason))
+		} else {
+			s.log.Info("events are sent again", zap.String("queue", s.queue))
+		}
+	}
+	s.tellStuck()
+}
+
+// tellStuck says that single keys wait while others go out.
+func (s *sweeper) tellStuck() {
+	if stuck := len(s.held) > 0 && !s.down; stuck != s.stuck {
+		s.stuck = stuck
+		if stuck {
+			s.log.Warn("single events are refused; later ones of their subjects wait, all others are sent",
+				zap.String("queue", s.queue), zap.Int("subjects", len(s.held)))
+		}
+	}
+}

@@ -1,0 +1,71 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+
+	"retry-worker/internal/journal"
+)
+
+// LastRecordBefore implements journal.Purger.
+func (db *DB) LastRecordBefore(ctx context.Context, t time.Time) (last int64, err error) {
+	err = db.read(ctx, "find the last record before an instant", func(tx *sql.Tx) error {
+		err := tx.QueryRowContext(ctx, findSince, ceiling(t)).Scan(&last)
+		if errors.Is(err, sql.ErrNoRows) {
+			return tx.QueryRowContext(ctx, "SELECT record FROM ledger_head WHERE one = 1").Scan(&last)
+		}
+		last--
+		return err
+	})
+	return last, err
+}
+
+// The statements of a purge: ?1 is the record up to which all are purged, ?2 that up to which they shall be.
+const (
+	findVictims = `SELECT count(*), max(record) FROM (
+		SELECT record FROM attempts WHERE record > ?1 AND record <= ?2 UNION ALL
+		SELECT record FROM entries WHERE record > ?1 AND record <= ?2 ORDER BY record LIMIT ?3)`
+	findAffected = `SELECT json_group_array(key) FROM (
+		SELECT subject AS key FROM attempts WHERE record > ?1 AND record <= ?2 UNION
+		SELECT s.key FROM entries e CROSS JOIN subjects s ON s.id = e.id AND s.policy = e.policy AND s.tenant = e.tenant
+		WHERE e.record > ?1 AND e.record <= ?2)`
+	purgeAttempts = "DELETE FROM attempts WHERE record > ?1 AND record <= ?2"
+	purgeEntries  = "DELETE FROM entries WHERE record > ?1 AND record <= ?2"
+	purgeAnswered = "DELETE FROM answered WHERE first <= ?1 AND last <= ?1"
+	movePurged    = "UPDATE ledger_head SET purged = ? WHERE one = 1"
+)
+
+// affected are the subjects (?1, their keys as JSON) of which a record was purged: the first episode that still
+// has an attempt, and whether an entry names it still.
+const affected = `WITH own (key, first, told) AS MATERIALIZED (
+	SELECT s.key, (SELECT min(episode) FROM attempts WHERE subject = s.key),
+		EXISTS (SELECT 1 FROM entries WHERE id <> '' AND id = s.id AND policy = s.policy AND tenant = s.tenant)
+	FROM json_each(?1) j CROSS JOIN subjects s ON s.key = j.value)
+`
+
+// What else is purged of the subjects affected, in this order; ?2 is the last record that was purged.
+var leftovers = []string{
+	affected + `DELETE FROM dead_letters WHERE id IN (SELECT d.id FROM own CROSS JOIN dead_letters d ON d.subject = own.key
+		WHERE own.first IS NULL AND NOT own.told OR d.record <= ?2 AND NOT EXISTS (SELECT 1 FROM episodes e
+			WHERE e.subject = own.key AND e.dead_letter = d.id AND e.number >= coalesce(own.first, e.number)))`,
+	affected + `DELETE FROM episodes WHERE (subject, number) IN (SELECT e.subject, e.number
+		FROM own CROSS JOIN episodes e ON e.subject = own.key
+		WHERE CASE WHEN own.first IS NULL THEN NOT own.told ELSE e.number < own.first END)`,
+	affected + "DELETE FROM subjects WHERE key IN (SELECT key FROM own WHERE first IS NULL AND NOT told)",
+}
+
+// Purge implements journal.Purger. A subject goes with its last record; before that, the episodes before the
+// first that still has an attempt, and the dead letters of purged records that no episode names.
+func (db *DB) Purge(ctx context.Context, through int64, limit int) (n int, err error) {
+	err = db.write(ctx, func(c *connection) (bool, error) {
+		purged, last, err := c.victims(through, limit)
+		if err != nil || last == 0 {
+			return false, asFailed("find what to purge", err)
+		}
+		n = int(last)
+		return true, asFailed("purge", c.purge(purged, through))
+	})
+	return n, err
+}

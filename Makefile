@@ -7,7 +7,7 @@ LDFLAGS  := -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 TOOL     := $(GO) tool -modfile=tools/go.mod
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test verify format lint vet race generated vulnerabilities cover bench fuzz picture clean
+.PHONY: help build run test verify format lint vet race generated vulnerabilities cover bench fuzz chaos picture clean
 
 help: ## Print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -50,6 +50,9 @@ bench: build ## Measure the worker against a bare gRPC loop; prints a table with
 
 fuzz: ## Fuzz each target for FUZZTIME (default 30s)
 	@scripts/fuzz
+
+chaos: build ## Kill, starve and mislead the worker: CHAOS_KILLS (300) a store, CHAOS_SEED (printed; replays a run)
+	CHAOS_KILLS=$${CHAOS_KILLS:-300} CHAOS_SEED=$${CHAOS_SEED:-$$(date +%s)} $(GO) test -count=1 -timeout 60m -v ./e2e/chaos
 
 picture: ## Draw the models' pictures anew
 	scripts/models/picture

@@ -1,7 +1,7 @@
 // Command bench measures what the worker costs beside the one call per job that the engine demands: CPU
 // per job against a bare gRPC loop, in alternation, on a stub gateway that always has jobs; memory with
 // 1,000 jobs in flight; time from start to the first answer. Absolute figures swing with the machine;
-// the ratio holds.
+// the ratio holds. Then bench/journal measures the journal alone.
 package main
 
 import (
@@ -17,6 +17,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 )
 
 func main() {
@@ -24,6 +25,7 @@ func main() {
 	flag.IntVar(&b.jobs, "jobs", 60_000, "jobs measured in one run, after a fifth as many to start up")
 	flag.IntVar(&b.rounds, "rounds", 3, "runs of each client")
 	flag.StringVar(&b.worker, "worker", "bin/retry-worker", "the worker's binary")
+	flag.StringVar(&b.journalFlags, "journal", "", "flags for bench/journal, separated by spaces; \"none\" leaves it out")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -38,8 +40,10 @@ type bench struct {
 	jobs, rounds  int
 	worker        string
 	gateway, bare string
+	journal       string // bench/journal's binary
 	dir           string // of binaries and journals
 	journals      int    // made so far
+	journalFlags  string
 }
 
 func (b *bench) run(ctx context.Context, out io.Writer) error {
@@ -49,8 +53,8 @@ func (b *bench) run(ctx context.Context, out io.Writer) error {
 	}
 	defer os.RemoveAll(dir)
 	b.dir = dir
-	b.gateway, b.bare = filepath.Join(dir, "gateway"), filepath.Join(dir, "bare")
-	for path, pkg := range map[string]string{b.gateway: "./bench/gateway", b.bare: "./bench/bare"} {
+	b.gateway, b.bare, b.journal = filepath.Join(dir, "gateway"), filepath.Join(dir, "bare"), filepath.Join(dir, "journal")
+	for path, pkg := range map[string]string{b.gateway: "./bench/gateway", b.bare: "./bench/bare", b.journal: "./bench/journal"} {
 		if text, err := exec.CommandContext(ctx, "go", "build", "-o", path, pkg).CombinedOutput(); err != nil {
 			return fmt.Errorf("build %s: %w: %s", pkg, err, text)
 		}
@@ -83,7 +87,22 @@ func (b *bench) run(ctx context.Context, out io.Writer) error {
 	fmt.Fprintf(out, "\n| | measured | goal |\n| --- | ---: | ---: |\n")
 	fmt.Fprintf(out, "| one decision, the longest way | %d ns, %d allocations | < 2 µs, ≤ 5 |\n", cpu.Nanoseconds(), int(allocations))
 	fmt.Fprintf(out, "| memory, peak, up to 1,000 jobs in flight (%d seen) | %.1f MB | < 40 MB |\n", memory.held, float64(memory.peakKB)/1024)
-	fmt.Fprintf(out, "| start of the process to the first answer (median of %d) | %d ms | < 300 ms |\n", b.rounds, first.Milliseconds())
+	fmt.Fprintf(out, "| start of the process to the first answer (median of %d) | %d ms | < 300 ms |\n\n", b.rounds, first.Milliseconds())
+	return b.journalAlone(ctx, out)
+}
+
+// journalAlone measures the journal without a worker around it, in a process of its own.
+func (b *bench) journalAlone(ctx context.Context, out io.Writer) error {
+	if b.journalFlags == "none" {
+		return nil
+	}
+	cmd := exec.CommandContext(ctx, b.journal, strings.Fields(b.journalFlags)...)
+	cmd.Stdout, cmd.Stderr = out, os.Stderr
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // it removes its files
+	cmd.WaitDelay = time.Minute
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("measure the journal alone: %w", err)
+	}
 	return nil
 }
 

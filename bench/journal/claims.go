@@ -208,3 +208,15 @@ func (s *source) join(parts []*source) {
 		s.out += p.out
 	}
 }
+
+// latest takes out the waiting claims with numbers above n, into a source of their own.
+func (s *source) latest(n int64) *source {
+	own := newSource(s.portal, s.reserve)
+	s.waiting = slices.DeleteFunc(s.waiting, func(c claim) bool {
+		if c.number > n {
+			own.waiting = append(own.waiting, c)
+		}
+		return c.number > n
+	})
+	return own
+}

@@ -26,6 +26,9 @@ func main() {
 	stop()
 	switch {
 	case errors.Is(err, flag.ErrHelp):
+	case errors.Is(err, context.Canceled):
+		fmt.Fprintln(os.Stderr, "bench of the journal: interrupted")
+		os.Exit(130) // as a shell reports a Ctrl-C
 	case err != nil:
 		fmt.Fprintln(os.Stderr, "bench of the journal:", err)
 		os.Exit(1)

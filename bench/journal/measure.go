@@ -32,17 +32,20 @@ const (
 	// warmUp decisions, after which claims wait for their next failure as they do for ever after.
 	warmUp  = 5000
 	reserve = 2000
+	// latestClaims fail again in life: the longest backoff is some hours.
+	latestClaims = 20_000
 )
 
 // figures are what was measured of one kind of store.
 type figures struct {
-	floods      map[load][]sample
-	paces       []pace // in a young journal
-	filled      filled
-	perAttempt  float64 // bytes
-	reopened    time.Duration
-	empty, full []sample
-	fullPaces   []pace
+	floods     map[load][]sample
+	paces      []pace // in a young journal
+	filled     filled
+	perAttempt float64 // bytes
+	reopened   time.Duration
+	// The cost in an empty journal, and in a full one for the latest claims and for any.
+	empty, latest, any []sample
+	fullPaces          []pace
 }
 
 type load struct{ processors, callers int }
@@ -60,7 +63,8 @@ type bench struct {
 	*portal
 	figures
 	filledURL string
-	filledBy  *source
+	filledBy  *source // of any claim
+	lately    *source // of the latest
 }
 
 // on has f work on a journal, and closes it.
@@ -168,6 +172,7 @@ func (b *bench) fillUp(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	b.lately = b.filledBy.latest(b.claims.Load() - latestClaims)
 	b.perAttempt = float64(after-before) / float64(b.filled.attempts)
 	began := time.Now()
 	err = open()
@@ -178,27 +183,32 @@ func (b *bench) fillUp(ctx context.Context) (err error) {
 // flatness is what a decision costs in an empty journal and in a full one, in alternation; then the latency in
 // the full one.
 func (b *bench) flatness(ctx context.Context) error {
-	return b.on(ctx, b.filledURL, func(full *session) error {
-		if err := full.warm(ctx, b.filledBy, warmUp); err != nil {
+	return b.on(ctx, b.filledURL, func(full *session) (err error) {
+		if err := errors.Join(full.warm(ctx, b.filledBy, warmUp/2), full.warm(ctx, b.lately, warmUp/2)); err != nil {
 			return err
 		}
 		for range b.rounds {
-			err := b.onFresh(ctx, func(s *session, from *source) error {
-				m, err := s.replay(ctx, from, usualCallers, b.replay)
-				b.empty = append(b.empty, m)
+			if err := b.flatnessRound(ctx, full); err != nil {
 				return err
-			})
-			if err != nil {
-				return fmt.Errorf("measure an empty journal: %w", err)
 			}
-			m, err := full.replay(ctx, b.filledBy, usualCallers, b.replay)
-			if err != nil {
-				return fmt.Errorf("measure a full journal: %w", err)
-			}
-			b.full = append(b.full, m)
 		}
-		var err error
-		b.fullPaces, err = b.latencies(ctx, full, b.filledBy)
+		b.fullPaces, err = b.latencies(ctx, full, b.lately)
 		return err
 	})
+}
+
+func (b *bench) flatnessRound(ctx context.Context, full *session) error {
+	measure := func(into *[]sample, s *session, from *source) error {
+		m, err := s.replay(ctx, from, usualCallers, b.replay)
+		*into = append(*into, m)
+		return err
+	}
+	err := b.onFresh(ctx, func(s *session, from *source) error { return measure(&b.empty, s, from) })
+	if err != nil {
+		return fmt.Errorf("measure an empty journal: %w", err)
+	}
+	if err := errors.Join(measure(&b.latest, full, b.lately), measure(&b.any, full, b.filledBy)); err != nil {
+		return fmt.Errorf("measure a full journal: %w", err)
+	}
+	return nil
 }

@@ -55,5 +55,5 @@ func (s *session) paced(ctx context.Context, from *source, rate float64, d time.
 	all.Wait()
 	l.sample = s.reading(began).since(before)
 	slices.Sort(l.all)
-	return l, context.Cause(group)
+	return l, ended(ctx, group)
 }

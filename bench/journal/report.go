@@ -95,22 +95,29 @@ func (p pace) cells() string {
 }
 
 func reportFlatness(w *writer, benches []*bench) {
-	w.table("one decision, recorded|empty journal|full journal|ratio (goal ≤ 1.5)|others' CPU")
+	w.table("one decision with %d callers|empty journal|full, of the latest claims|ratio (goal ≤ 1.5)|full, of any claim|ratio", usualCallers)
 	for _, b := range benches {
 		of := func(what string, value func(sample) float64) {
-			empty, full := all(b.empty, value), all(b.full, value)
-			ratios := make([]float64, len(full))
-			for i := range ratios {
-				ratios[i] = full[i] / empty[i]
-			}
-			w.row("%s, %s|%.0f µs|%.0f µs|%s|%s", b.name, what, median(empty), median(full), spread(ratios, 2), others(b.full))
+			empty, latest, any := all(b.empty, value), all(b.latest, value), all(b.any, value)
+			w.row("%s, %s|%.0f µs|%.0f µs|%s|%.0f µs|%s", b.name, what, median(empty),
+				median(latest), spread(ratios(latest, empty), 2), median(any), spread(ratios(any, empty), 2))
 		}
-		of("time with "+strconv.Itoa(usualCallers)+" callers", sample.timeEach)
 		of("CPU of the process", sample.ownEach)
 		if b.cpu() > 0 {
 			of("CPU with the server's", sample.allEach)
 		}
+		of("time", sample.timeEach)
+		w.row("%s, others' CPU meanwhile|%s|%s||%s|", b.name, others(b.empty), others(b.latest), others(b.any))
 	}
+}
+
+// ratios of each round, whose figures were measured one right after the other.
+func ratios(of, to []float64) []float64 {
+	r := make([]float64, len(of))
+	for i := range r {
+		r[i] = of[i] / to[i]
+	}
+	return r
 }
 
 func reportSize(w *writer, benches []*bench) {

@@ -126,7 +126,15 @@ func (s *session) drive(ctx context.Context, callers int, feedOf func(caller int
 		})
 	}
 	all.Wait()
-	return s.reading(began).since(before), context.Cause(group)
+	return s.reading(began).since(before), ended(ctx, group)
+}
+
+// ended is why the callers ended early: that they were told to, or what went wrong.
+func ended(ctx, group context.Context) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return context.Cause(group)
 }
 
 // flood is drive for some time, each caller reading, redacting and identifying its failures itself, as the

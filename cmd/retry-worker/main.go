@@ -116,7 +116,7 @@ func (c *cli) root() *cobra.Command {
 		}
 		return fmt.Errorf("%w; `%s --help` lists the flags", err, cmd.CommandPath())
 	})
-	root.AddCommand(c.serveCommand(), c.deployCommand(), c.demoCommand(), c.decideCommand(), c.historyCommand(),
+	root.AddCommand(c.serveCommand(), c.deployCommand(), c.demoCommand(), c.decideCommand(), c.historyCommand(), c.auditCommand(), c.kpiCommand(),
 		c.readyCommand(), c.checkCommand(), c.versionCommand())
 	return root
 }

@@ -1,3 +1,186 @@
 package chaos_test
 
-func closeBroker() error { return nil }
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/camunda/zeebe/clients/go/v8/pkg/pb"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+
+	"retry-worker/bpmn"
+	"retry-worker/e2e/engine"
+	"retry-worker/internal/worker"
+)
+
+// brokerVersion is the one of the issue.
+const brokerVersion = "8.5.8"
+
+// broker is the real Zeebe of this test process, with the processes deployed.
+type broker struct {
+	*engine.Broker
+	pb.GatewayClient
+	conn *grpc.ClientConn
+}
+
+var realBroker struct {
+	sync.Mutex
+	tried bool
+	b     *broker
+	err   error
+}
+
+// openBroker starts it at first use, its clock right. Where Zeebe or Java must be installed first, the test prints
+// NOT RUN and is skipped, or fails where CI=true.
+func openBroker(t *testing.T) *broker {
+	t.Helper()
+	realBroker.Lock()
+	defer realBroker.Unlock()
+	if !realBroker.tried {
+		realBroker.tried = true
+		realBroker.b, realBroker.err = startBroker()
+	}
+	if err := realBroker.err; err != nil {
+		missing, ok := errors.AsType[engine.Missing](err)
+		if !ok {
+			t.Fatal(err)
+		}
+		fmt.Printf("NOT RUN: the fault tests on a real Zeebe (%v) — install with: apt-get install -y maven openjdk-21-jre-headless\n", missing)
+		if os.Getenv("CI") == "true" {
+			t.Fatal(missing)
+		}
+		t.Skip(missing)
+	}
+	must(t, realBroker.b.ResetTime(within(t)))
+	return realBroker.b
+}
+
+func startBroker() (*broker, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Minute)
+	defer cancel()
+	started, err := engine.Start(ctx, engine.Options{Version: brokerVersion})
+	if err != nil {
+		return nil, err
+	}
+	b := &broker{Broker: started}
+	b.conn, err = grpc.NewClient(started.GatewayAddress(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err == nil {
+		b.GatewayClient = pb.NewGatewayClient(b.conn)
+		err = b.deploy(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(err, started.Stop(ctx))
+	}
+	return b, nil
+}
+
+// deploy the bundled models, and the scenarios' one that ends with the analysis and maps nothing.
+func (b *broker) deploy(ctx context.Context) error {
+	unmapped, err := os.ReadFile("../scenarios/testdata/unmapped.bpmn")
+	if err != nil {
+		return err
+	}
+	resources := []*pb.Resource{{Name: "unmapped.bpmn", Content: unmapped}}
+	for _, m := range bpmn.Models() {
+		resources = append(resources, &pb.Resource{Name: m.Name, Content: m.Content})
+	}
+	_, err = b.DeployResource(ctx, &pb.DeployResourceRequest{Resources: resources})
+	return err
+}
+
+// closeBroker ends it, where there is one; TestMain calls it.
+func closeBroker() error {
+	realBroker.Lock()
+	defer realBroker.Unlock()
+	if realBroker.b == nil {
+		return nil
+	}
+	return errors.Join(realBroker.b.conn.Close(), realBroker.b.Stop(context.Background()))
+}
+
+// variables of a process, as JSON.
+type variables map[string]json.RawMessage
+
+func (v variables) text(name string) (s string) {
+	_ = json.Unmarshal(v[name], &s) // what is no text is empty
+	return s
+}
+
+// analysis starts a process that asks for one analysis.
+func analysis(claim, problem string, retryCount any) *pb.CreateProcessInstanceRequest {
+	given := map[string]any{"analysis": worker.AnalyzeRetry, "claimId": claim, "submissionError": problem, "retryCount": retryCount}
+	return &pb.CreateProcessInstanceRequest{BpmnProcessId: "UNMAPPED", Version: -1, Variables: jsonOf(given)}
+}
+
+func jsonOf(v any) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return string(b)
+}
+
+// start starts a process, also while the broker is too busy to take it.
+func (b *broker) start(t *testing.T, r *pb.CreateProcessInstanceRequest) int64 {
+	t.Helper()
+	for deadline := time.Now().Add(patience); ; {
+		started, err := b.CreateProcessInstance(t.Context(), r, grpc.WaitForReady(true))
+		if err == nil {
+			return started.ProcessInstanceKey
+		}
+		if status.Code(err) != codes.ResourceExhausted || time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+	}
+}
+
+// ends starts a process and returns the variables that it ends with.
+func (b *broker) ends(ctx context.Context, r *pb.CreateProcessInstanceRequest) (instance int64, ended variables, err error) {
+	for {
+		result, err := b.CreateProcessInstanceWithResult(ctx, &pb.CreateProcessInstanceWithResultRequest{
+			Request: r, RequestTimeout: patience.Milliseconds(),
+		}, grpc.WaitForReady(true))
+		switch {
+		case err == nil:
+			return result.ProcessInstanceKey, ended, json.Unmarshal([]byte(result.Variables), &ended)
+		case status.Code(err) != codes.ResourceExhausted || ctx.Err() != nil:
+			return 0, nil, err
+		}
+	}
+}
+
+// counters of the broker, which lag a moment behind: they are waited for until they are as wanted.
+func (b *broker) expectCounters(t *testing.T, before engine.Counters, want map[string]int) {
+	t.Helper()
+	var got map[string]int
+	eventually(t, fmt.Sprintf("the broker's counters to be %v", want), func() bool {
+		now, err := b.Counters(t.Context())
+		must(t, err)
+		got = map[string]int{}
+		for name := range want {
+			got[name] = counted(now, name) - counted(before, name)
+		}
+		return fmt.Sprint(got) == fmt.Sprint(want)
+	})
+}
+
+func counted(c engine.Counters, name string) int {
+	switch name {
+	case "processes completed":
+		return c.Elements("PROCESS", "completed")
+	case "timers triggered":
+		return c.Elements("INTERMEDIATE_CATCH_EVENT", "completed")
+	case "incidents pending":
+		return c.PendingIncidents()
+	default: // an action of analyses
+		return c.Jobs(worker.AnalyzeRetry, name)
+	}
+}

@@ -8,13 +8,16 @@ import (
 	"sync"
 	"time"
 
+	"github.com/google/uuid"
 	"go.uber.org/zap"
 
 	"retry-worker/internal/config"
 	"retry-worker/internal/console"
 	"retry-worker/internal/decision"
+	"retry-worker/internal/events"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/metrics"
+	"retry-worker/internal/outbox"
 	"retry-worker/internal/store"
 	"retry-worker/internal/webserver"
 	"retry-worker/internal/worker"
@@ -23,6 +26,9 @@ import (
 
 // pollTimeout of one activation: a stop waits for it, and an idle engine answers that often.
 const pollTimeout = 2 * time.Second
+
+// eventSource is where the events say they come from.
+const eventSource = "/retry-worker"
 
 // App is one running service.
 type App struct {
@@ -33,7 +39,8 @@ type App struct {
 	ops, http *webserver.Server
 	api       *console.API
 	engine    worker.Engine
-	store     store.Store // nil until it could be opened
+	store     store.Store  // nil until it could be opened
+	sink      *events.Sink // nil where events are off
 	policies  decision.Policies
 	cleanups  []cleanup // in the order of opening; run in reverse
 }
@@ -65,7 +72,7 @@ func New(s config.Settings, b metrics.Build, log *zap.Logger) (_ *App, err error
 		return nil, err
 	}
 	a.cleanups = append(a.cleanups, cleanup{"metrics and probes", a.ops.Close})
-	a.api = console.New(time.Now, log)
+	a.api = console.New(time.Now, a.policies, log)
 	if a.http, err = a.api.Listen(s.HTTPAddr); err != nil {
 		return nil, err
 	}
@@ -76,6 +83,12 @@ func New(s config.Settings, b metrics.Build, log *zap.Logger) (_ *App, err error
 	}
 	a.engine = engine
 	a.cleanups = append(a.cleanups, cleanup{"engine connection", func(context.Context) error { return engine.Close() }})
+	if s.EventsURL != "" {
+		if a.sink, err = events.NewSink(s.EventsURL, s.WorkerName); err != nil {
+			return nil, fmt.Errorf("RETRY_WORKER_EVENTS_URL: %w", err)
+		}
+		a.cleanups = append(a.cleanups, cleanup{"events", func(context.Context) error { a.sink.Close(); return nil }})
+	}
 	if err = a.openStore(context.Background()); err != nil && !a.canWait(err) {
 		return nil, err
 	}
@@ -146,17 +159,46 @@ func (a *App) Run(stop, kill context.Context) error {
 	return errors.Join(hardStop, a.close())
 }
 
-// work takes and answers jobs until stop ends. The journal outlives the worker: what has begun is recorded yet.
+// work takes and answers jobs until stop ends. The journal outlives whatever writes through it: what has begun is
+// recorded yet.
 func (a *App) work(stop, hard context.Context) {
-	memory := journal.New(a.store, time.Now, nil, a.journalHooks())
-	ends, end := context.WithCancel(context.WithoutCancel(hard))
-	defer end()
-	var recording sync.WaitGroup
-	recording.Go(func() { memory.Run(ends, hard) })
-	a.api.Open(a.store)
+	var relay *outbox.Relay
+	var publish journal.Publisher
+	hooks := a.journalHooks()
+	if a.sink != nil {
+		publish = events.Publisher(eventSource)
+		committed := hooks.Committed
+		hooks.Committed = func(records int, took time.Duration) {
+			committed(records, took)
+			relay.Nudge()
+		}
+	}
+	memory := journal.New(a.store, time.Now, publish, hooks)
+	if a.sink != nil {
+		relay = outbox.New(events.Queue, a.settings.WorkerName+" "+uuid.NewString(), a.store, memory.Published, a.sink, a.relayHooks(), a.log)
+	}
+	recorded := a.background(hard, func(ends context.Context) { memory.Run(ends, hard) })
+	kept := a.background(hard, func(ends context.Context) { a.upkeep(ends, memory) })
+	relayed := func() {}
+	if relay != nil {
+		relayed = a.background(hard, func(ends context.Context) { relay.Run(ends, hard) })
+	}
+	a.api.Open(a.store, memory)
 	a.newWorker(memory).Run(stop, hard)
-	end()
-	recording.Wait()
+	kept()
+	relayed()
+	recorded()
+}
+
+// background runs f until the function it returns is called, which waits for it.
+func (a *App) background(hard context.Context, f func(ends context.Context)) (end func()) {
+	ends, cancel := context.WithCancel(context.WithoutCancel(hard))
+	var running sync.WaitGroup
+	running.Go(func() { f(ends) })
+	return func() {
+		cancel()
+		running.Wait()
+	}
 }
 
 // ErrHardStop is Run's error after a stop that left jobs behind: whoever started the process is to see it.

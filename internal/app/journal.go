@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"retry-worker/internal/journal"
+	"retry-worker/internal/outbox"
 	"retry-worker/internal/store"
 )
 
@@ -87,8 +88,17 @@ func (a *App) journalHooks() journal.Hooks {
 			a.readiness.NotReady(aboutJournal, reason.Error())
 			a.log.Error("the journal cannot be written: jobs go back as they came and none is taken until it can", zap.Error(reason))
 		},
+		Recovered: a.metrics.Recovered,
 		Behind: func(by time.Duration) {
 			a.log.Warn("this machine's clock is behind that of another replica; synchronise both (NTP)", zap.Duration("by", by))
 		},
 	}
+}
+
+// relayHooks feed the metrics with what happens to the events.
+func (a *App) relayHooks() outbox.Hooks {
+	hooks := outbox.NoHooks() // the relay itself says in the log when it changes
+	hooks.Published = a.metrics.EventsPublished
+	hooks.Backlog = a.metrics.SetOutboxPending
+	return hooks
 }

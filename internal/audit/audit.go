@@ -1,5 +1,5 @@
-// Package audit shows what the journal recorded to auditors and to those whom the records are about: one record
-// at a time, as an export, and as a ledger that can be verified (RN-BIL-005 §7, §10; RN-BIL-004 §7, §10).
+// Package audit shows what the journal recorded to auditors and to those whom it is about: one record at a time, as an
+// export, as a ledger that can be verified, and as figures (RN-BIL-005 §6, §7, §10; RN-BIL-004 §6, §7, §10).
 package audit
 
 import (

@@ -116,11 +116,7 @@ func readable[T any](ctx context.Context, v *verifier, what string, first int64,
 	if _, failed := v.archive.Head(ctx); failed != nil {
 		return rows, fmt.Errorf("read the %ss from %d on: %w", what, first, err)
 	}
-	b := Broken{Problem: "cannot be read: " + err.Error()}
-	if b.Record = first; what == "link" {
-		b.Record, b.Link = 0, first
-	}
-	return rows, &b
+	return rows, &Broken{what, first, "cannot be read: " + err.Error()}
 }
 
 // cursor goes from record to record.

@@ -29,26 +29,21 @@ type Report struct {
 
 // Broken is the first record, or link, that is not as it was written.
 type Broken struct {
-	// Record or Link that is broken; 0 where it is the other.
-	Record int64 `json:"record,omitempty"`
-	Link   int64 `json:"link,omitempty"`
+	// What is broken, "record" or "link", and its number.
+	What   string `json:"what"`
+	Number int64  `json:"number"`
 	// Problem says what is wrong with it and what was expected, in one line.
 	Problem string `json:"problem"`
 }
 
-func (b *Broken) Error() string {
-	if b.Record != 0 {
-		return fmt.Sprintf("record %d %s", b.Record, b.Problem)
-	}
-	return fmt.Sprintf("link %d %s", b.Link, b.Problem)
-}
+func (b *Broken) Error() string { return fmt.Sprintf("%s %d %s", b.What, b.Number, b.Problem) }
 
 func brokenRecord(n int64, format string, args ...any) error {
-	return &Broken{Record: n, Problem: fmt.Sprintf(format, args...)}
+	return &Broken{"record", n, fmt.Sprintf(format, args...)}
 }
 
 func brokenLink(n int64, format string, args ...any) error {
-	return &Broken{Link: n, Problem: fmt.Sprintf(format, args...)}
+	return &Broken{"link", n, fmt.Sprintf(format, args...)}
 }
 
 // Verify holds every record against its digest in the ledger and every link against the one before it, up to the
@@ -80,8 +75,9 @@ type verifier struct {
 	mark     Mark
 	progress Progress
 	report   Report
-	// first record that is there, above all others where none is.
-	first int64
+	// first record that is there, above all others where none is; 0 where that is not known. before is why not.
+	first  int64
+	before error
 	// record is the last one that was gone past.
 	record int64
 	// missing records, and up to which of them they may be: what the last purge that was gone past says.
@@ -94,12 +90,12 @@ type verifier struct {
 // begin looks at what lies before the ledger's begin.
 func (v *verifier) begin(ctx context.Context) error {
 	links, err := v.archive.Links(ctx, math.MinInt64, 1)
-	if err == nil && len(links) > 0 && links[0].Number < 1 {
-		return brokenLink(links[0].Number, "was put in: numbers begin at 1")
-	}
 	records, err2 := v.archive.Records(ctx, journal.RecordFilter{}, math.MinInt64, 1)
-	if err = errors.Join(err, err2); err != nil {
+	if v.before = errors.Join(err, err2); v.before != nil {
 		return nil // the walk meets it again, and tells which it is
+	}
+	if len(links) > 0 && links[0].Number < 1 {
+		return brokenLink(links[0].Number, "was put in: numbers begin at 1")
 	}
 	v.first = math.MaxInt64
 	if len(records) > 0 {
@@ -221,6 +217,9 @@ func (v *verifier) end(ctx context.Context, head journal.Head) error {
 		return v.lost(n, v.through)
 	}
 	v.report.Purged = v.missing.total
+	if v.before != nil {
+		return fmt.Errorf("read what lies before record 1: %w", v.before)
+	}
 	if v.mark.Link > head.Link {
 		return brokenLink(head.Link+1, "is missing: the ledger ends at link %d, the given head is link %d: its tail was cut off", head.Link, v.mark.Link)
 	}

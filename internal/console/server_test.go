@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -21,11 +22,17 @@ import (
 var now = time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)
 
 // serve is an API over what store remembers; nil: one that is not open yet.
-func serve(t *testing.T, reader journal.Reader, at time.Time) string {
+func serve(t *testing.T, reader console.Reader, at time.Time) string {
 	t.Helper()
-	api := console.New(func() time.Time { return at }, zap.NewNop())
+	return serveRecording(t, reader, nil, at, zap.NewNop())
+}
+
+// serveRecording is an API that records too.
+func serveRecording(t *testing.T, reader console.Reader, recorder console.Recorder, at time.Time, log *zap.Logger) string {
+	t.Helper()
+	api := console.New(func() time.Time { return at }, decision.BuiltIn(), log)
 	if reader != nil {
-		api.Open(reader)
+		api.Open(reader, recorder)
 	}
 	server, err := api.Listen("127.0.0.1:0")
 	if err != nil {
@@ -59,6 +66,14 @@ func remembering(t *testing.T, id, text string) *journaltest.Memory {
 	return store
 }
 
+// refused checks that an answer is an error with that code, which says something.
+func (a *answer) refused(t *testing.T, what string, status int, code string) {
+	t.Helper()
+	if message, _ := a.body["message"].(string); a.status != status || a.body["error"] != code || message == "" || len(a.body) != 2 {
+		t.Errorf("%s: got %d %v, want %d %s", what, a.status, a.body, status, code)
+	}
+}
+
 type answer struct {
 	status int
 	header http.Header
@@ -67,12 +82,19 @@ type answer struct {
 
 func get(t *testing.T, url string, change ...func(*http.Request)) answer {
 	t.Helper()
-	return ask(t, http.MethodGet, url, change...)
+	return ask(t, http.MethodGet, url, "", change...)
 }
 
-func ask(t *testing.T, method, url string, change ...func(*http.Request)) answer {
+// post sends a JSON body.
+func post(t *testing.T, url, body string, change ...func(*http.Request)) answer {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), method, url, http.NoBody)
+	kind := func(r *http.Request) { r.Header.Set("Content-Type", "application/json") }
+	return ask(t, http.MethodPost, url, body, append([]func(*http.Request){kind}, change...)...)
+}
+
+func ask(t *testing.T, method, url, body string, change ...func(*http.Request)) answer {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,25 +194,42 @@ func TestSubjectNotFound(t *testing.T) {
 		"/":                                                       "not_found",
 	} {
 		a := get(t, url+path)
-		if message, _ := a.body["message"].(string); a.status != http.StatusNotFound || a.body["error"] != code || message == "" {
-			t.Errorf("%s: got %d %v, want 404 %s", path, a.status, a.body, code)
-		}
+		a.refused(t, path, http.StatusNotFound, code)
 	}
 }
 
-// failing is a journal that cannot be read; its words are for the log.
-type failing struct{ journal.Reader }
+// failing is a journal that cannot be read or written; its words are for the log.
+type failing struct{ console.Reader }
+
+var errSecret = errors.New("secret words")
 
 func (failing) Story(context.Context, journal.Subject) (journal.Story, bool, error) {
-	return journal.Story{}, false, errors.New("secret words")
+	return journal.Story{}, false, errSecret
+}
+
+func (failing) Records(context.Context, journal.RecordFilter, int64, int) ([]journal.Record, error) {
+	return nil, errSecret
+}
+
+func (failing) Figures(context.Context, int64) ([]journal.Figure, error) { return nil, errSecret }
+
+func (failing) Conclude(context.Context, *journal.Outcome) (journal.Concluded, error) {
+	return journal.Concluded{}, fmt.Errorf("%w: %w", journal.ErrUnavailable, errSecret)
 }
 
 func TestUnavailable(t *testing.T) {
-	for name, reader := range map[string]journal.Reader{"not open yet": nil, "cannot be read": failing{}} {
-		a := get(t, serve(t, reader, now)+"/api/v1/subjects/tiss-submission/CLM-001-1")
-		message, _ := a.body["message"].(string)
-		if a.status != http.StatusServiceUnavailable || a.body["error"] != "journal_unavailable" || strings.Contains(message, "secret") {
-			t.Errorf("%s: got %d %v", name, a.status, a.body)
+	for name, reader := range map[string]console.Reader{"not open yet": nil, "cannot be read": failing{}} {
+		url := serveRecording(t, reader, failing{}, now, zap.NewNop())
+		for what, a := range map[string]answer{
+			"subject": get(t, url+"/api/v1/subjects/tiss-submission/CLM-001-1"),
+			"audit":   get(t, url+"/api/v1/subjects/tiss-submission/CLM-001-1/audit"),
+			"kpis":    get(t, url+"/api/v1/kpis"),
+			"outcome": post(t, url+"/api/v1/outcomes", `{"id":"CLM-001-1"}`),
+		} {
+			a.refused(t, name+", "+what, http.StatusServiceUnavailable, "journal_unavailable")
+			if strings.Contains(a.body["message"].(string), "secret") {
+				t.Errorf("%s, %s: got %v", name, what, a.body)
+			}
 		}
 	}
 }
@@ -221,7 +260,23 @@ func TestHeaders(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", name, got, want)
 		}
 	}
-	if a := ask(t, http.MethodPost, serve(t, nil, now)+"/api/v1/subjects/tiss-submission/CLM-001-1"); a.status != http.StatusMethodNotAllowed || a.body["error"] != "method_not_allowed" {
-		t.Errorf("POST: got %d, want 405", a.status)
+}
+
+func TestMethods(t *testing.T) {
+	url := serve(t, nil, now) + "/api/v1"
+	for path, allowed := range map[string]string{
+		"/subjects/tiss-submission/CLM-001-1": "GET, HEAD", "/subjects/tiss-submission/CLM-001-1/audit": "GET, HEAD", "/kpis": "GET, HEAD",
+		"/outcomes": "POST", "/decisions": "POST",
+	} {
+		for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete} {
+			if strings.Contains(allowed, method) {
+				continue
+			}
+			a := ask(t, method, url+path, "")
+			a.refused(t, method+" "+path, http.StatusMethodNotAllowed, "method_not_allowed")
+			if got := a.header.Get("Allow"); got != allowed {
+				t.Errorf("%s %s: Allow is %q, want %q", method, path, got, allowed)
+			}
+		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
@@ -21,8 +22,11 @@ const (
 	duplicateWindow = 5 * time.Minute
 )
 
-// ourSubjects are what the stream must take.
-func ourSubjects() []string { return []string{eventSubjects + ">", auditSubject} }
+// ourSubjects are what a stream that we create takes; neededSubjects what another's must.
+var (
+	ourSubjects    = []string{eventSubjects + ">", auditSubject}
+	neededSubjects = []string{eventSubjects + "*", auditSubject}
+)
 
 // ensureStream makes the stream where there is none. One that is there is its owner's, and never changed: it is
 // only checked.
@@ -30,7 +34,7 @@ func ensureStream(ctx context.Context, js jetstream.JetStream) error {
 	s, err := js.Stream(ctx, Stream)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		s, err = js.CreateStream(ctx, jetstream.StreamConfig{
-			Name: Stream, Description: "What the retry-worker recorded (CloudEvents)", Subjects: ourSubjects(),
+			Name: Stream, Description: "What the retry-worker recorded (CloudEvents)", Subjects: ourSubjects,
 			Retention: jetstream.LimitsPolicy, Storage: jetstream.FileStorage, MaxAge: keptFor,
 			Discard:    jetstream.DiscardNew, // a stream that is full refuses: the outbox keeps what it refused
 			Duplicates: duplicateWindow,
@@ -39,8 +43,9 @@ func ensureStream(ctx context.Context, js jetstream.JetStream) error {
 	switch {
 	case errors.Is(err, jetstream.ErrStreamNameAlreadyInUse): // another made it just now: look next time
 		return fmt.Errorf("the stream %s is being made by another", Stream)
-	case errors.Is(err, jetstream.ErrJetStreamNotEnabled), errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount):
-		return fmt.Errorf("the server has no JetStream for this account; enable it: %w", err)
+	case errors.Is(err, jetstream.ErrJetStreamNotEnabled), errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount),
+		errors.Is(err, nats.ErrNoResponders):
+		return fmt.Errorf("the server offers no JetStream for this account; enable it: %w", err)
 	case err != nil:
 		return fmt.Errorf("look for the stream %s, or create it: %w", Stream, err)
 	}
@@ -53,7 +58,7 @@ func checkStream(c *jetstream.StreamConfig) error {
 		return fmt.Errorf("the stream %s acknowledges nothing (no_ack), and what is not acknowledged cannot be let go of; "+
 			"change the stream", Stream)
 	}
-	for _, subject := range ourSubjects() {
+	for _, subject := range neededSubjects {
 		if !coversAny(c.Subjects, subject) {
 			return fmt.Errorf("the stream %s takes the subjects %q, expected %s among them; add it to the stream, or remove the stream and it is created anew",
 				Stream, c.Subjects, subject)

@@ -59,6 +59,7 @@ type Metrics struct {
 	successRate                       *prometheus.GaugeVec
 	deadLetters                       *prometheus.GaugeVec
 	outboxPending                     prometheus.Gauge
+	published                         prometheus.Counter
 	recoverySeconds, recoveryAttempts *prometheus.HistogramVec
 }
 
@@ -117,6 +118,9 @@ func (m *Metrics) registerJournal() {
 	m.successRate = m.gauges("retry_success_rate", "Episodes recovered by retries ÷ those and the exhausted ones, of the last 24 h (RN-BIL-005); absent when nothing closed.", "policy")
 	m.deadLetters = m.gauges("retry_worker_dead_letters", "Dead letters by what became of them; the same in every replica.", "policy", "state")
 	m.outboxPending = m.gauge("retry_worker_outbox_pending", "Events recorded and not yet published; the same in every replica.", nil)
+	m.published = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "retry_worker_outbox_published_total", Help: "Events that the queue took from this replica."})
+	m.registry.MustRegister(m.published)
 	m.recoverySeconds = m.histogram("retry_worker_recovery_seconds", "First failure to recovery, of episodes recovered by retries.", recoveryBuckets, "policy")
 	m.recoveryAttempts = m.histogram("retry_worker_recovery_attempts", "Retries until recovery.", []float64{1, 2, 3, 4, 5, 6, 8, 10}, "policy")
 }
@@ -194,6 +198,9 @@ func (m *Metrics) SetKPIs(kpis []journal.KPI) {
 func (m *Metrics) SetDeadLetters(policy string, state journal.DeadLetterState, n int64) {
 	m.deadLetters.WithLabelValues(policy, string(state)).Set(float64(n))
 }
+
+// EventsPublished counts events that the queue took.
+func (m *Metrics) EventsPublished(n int) { m.published.Add(float64(n)) }
 
 // SetOutboxPending takes over how many events wait.
 func (m *Metrics) SetOutboxPending(n int64) { m.outboxPending.Set(float64(n)) }

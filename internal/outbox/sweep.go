@@ -38,9 +38,15 @@ type sweeper struct {
 	lease *lease // while it serves
 	// held are the keys whose message failed.
 	held map[string]*hold
+	// passed are the keys of which this sweep has left something behind.
+	passed map[string]bool
+	// refusal is why the last of them failed that had not failed before.
+	refusal error
 	// sinkFailure is why nothing goes out, storeFailure why the outbox cannot be read or let go of; nil where
 	// it can.
 	sinkFailure, storeFailure error
+	// probes is how many keys are tried next while the sink fails.
+	probes int
 	// down and stuck are what was told last.
 	down, stuck bool
 	pause       pause
@@ -101,6 +107,7 @@ func (s *sweeper) restAfter(took time.Duration) time.Duration {
 func (s *sweeper) sweep() (more bool) {
 	defer s.tell()
 	began, tried, after := time.Now(), 0, int64(0)
+	s.passed = map[string]bool{}
 	if !s.release() {
 		return false
 	}
@@ -109,23 +116,33 @@ func (s *sweeper) sweep() (more bool) {
 		if !ok {
 			return false
 		}
-		lanes := s.lanes(page, false)
+		lanes := s.lanes(page)
 		tried += len(lanes)
-		clean := s.publish(lanes, len(page))
+		if clean := s.publish(lanes, len(page)); !clean {
+			after = s.pass(page)
+		}
 		switch {
 		case !s.release(), s.sinkFailure != nil && tried > 0:
 			return false
 		case len(page) < pageSize:
 			s.insist(tried)
 			return false
-		case !clean:
-			after = page[len(page)-1].Sequence
 		}
 	}
 	return true
 }
 
-// insist tries keys that are held up, where there are no others to learn from that the sink works again.
+// pass goes on behind a page of which something is left: the sweep must not send what follows it.
+func (s *sweeper) pass(page []journal.Message) (after int64) {
+	for i := range page {
+		if !s.settled[page[i].Sequence] {
+			s.passed[page[i].Key] = true
+		}
+	}
+	return page[len(page)-1].Sequence
+}
+
+// insist begins anew with the keys that failed, where there are no others to learn from that the sink works again.
 func (s *sweeper) insist(tried int) {
 	if tried > 0 || s.sinkFailure == nil || !s.going() {
 		return
@@ -134,11 +151,13 @@ func (s *sweeper) insist(tried int) {
 	if !ok {
 		return
 	}
+	clear(s.passed)
+	clear(s.held)
 	if len(page) == 0 { // somebody else sent it all
 		s.sinkFailure = nil
 		return
 	}
-	s.publish(s.lanes(page, true), len(page))
+	s.publish(s.lanes(page), len(page))
 	s.release()
 }
 
@@ -179,18 +198,18 @@ func (s *sweeper) storeFailed(err error) {
 	}
 }
 
-// lanes of a page: the keys that are not held up, and with insisting those that are, the longest held first; while the
-// sink fails only as many as tell whether it still does.
-func (s *sweeper) lanes(page []journal.Message, insisting bool) []*lane {
+// lanes of a page: the keys that are not held up, those last that failed before. While the sink fails they are keys
+// that were not tried yet, and only as many as tell whether it still does.
+func (s *sweeper) lanes(page []journal.Message) []*lane {
 	byKey := make(map[string]*lane, len(page))
 	var all []*lane
 	now := time.Now()
 	for i := range page {
 		m := &page[i]
-		if s.settled[m.Sequence] {
+		if s.settled[m.Sequence] || s.passed[m.Key] {
 			continue
 		}
-		if h := s.held[m.Key]; h != nil && now.Before(h.until) && !insisting {
+		if h := s.held[m.Key]; h != nil && (s.sinkFailure != nil || now.Before(h.until)) {
 			continue
 		}
 		l := byKey[m.Key]
@@ -202,8 +221,8 @@ func (s *sweeper) lanes(page []journal.Message, insisting bool) []*lane {
 		l.messages = append(l.messages, m)
 	}
 	slices.SortStableFunc(all, func(a, b *lane) int { return s.heldUntil(a).Compare(s.heldUntil(b)) })
-	if s.sinkFailure != nil && len(all) > probes {
-		return all[:probes]
+	if s.sinkFailure != nil && len(all) > s.probes {
+		return all[:s.probes]
 	}
 	return all
 }
@@ -218,7 +237,10 @@ func (s *sweeper) heldUntil(l *lane) time.Time {
 
 // publish sends the lanes and learns from how it went. It tells whether nothing of the page is left.
 func (s *sweeper) publish(lanes []*lane, of int) (clean bool) {
-	w := wave{stop: s.stop, lease: s.lease, sink: s.sink, lanes: lanes}
+	w := wave{stop: s.stop, lease: s.lease, sink: s.sink, lanes: lanes, patience: probes}
+	if s.sinkFailure != nil { // so many are tried, and no more
+		w.patience = int64(len(lanes)) + 1
+	}
 	w.run()
 	taken := 0
 	for _, l := range lanes {
@@ -243,30 +265,20 @@ func (s *sweeper) learn(w *wave, taken int) {
 		switch {
 		case l.failure != nil:
 			if s.hold(l.key) && first == nil {
-				first = l.failure
+				first, s.refusal = l.failure, l.failure
 			}
 		case l.taken > 0:
 			delete(s.held, l.key)
 		}
 	}
 	switch {
-	case w.broken(), taken == 0 && first != nil:
-		if first == nil {
-			first = firstFailure(w.lanes)
-		}
-		s.sinkFailure = first
+	case s.sinkFailure == nil && (w.broken() || taken == 0 && first != nil):
+		s.sinkFailure, s.probes = first, probes
+	case s.sinkFailure != nil && taken == 0 && len(w.lanes) > 0: // perhaps it is only those that were tried
+		s.probes = min(2*s.probes, lanesAtOnce)
 	case taken > 0:
 		s.recover()
 	}
-}
-
-func firstFailure(lanes []*lane) error {
-	for _, l := range lanes {
-		if l.failure != nil {
-			return l.failure
-		}
-	}
-	return nil
 }
 
 // hold a key up, longer than the last time. It tells whether it was not held up before.
@@ -318,11 +330,17 @@ func (s *sweeper) tell() {
 
 // tellStuck says that single keys wait while others go out.
 func (s *sweeper) tellStuck() {
-	if stuck := len(s.held) > 0 && !s.down; stuck != s.stuck {
+	refused := 0
+	for _, h := range s.held {
+		if !h.until.IsZero() { // else it was the sink that failed, and they are still to be tried again
+			refused++
+		}
+	}
+	if stuck := refused > 0 && !s.down; stuck != s.stuck {
 		s.stuck = stuck
 		if stuck {
 			s.log.Warn("single events are refused; later ones of their subjects wait, all others are sent",
-				zap.String("queue", s.queue), zap.Int("subjects", len(s.held)))
+				zap.String("queue", s.queue), zap.Int("subjects", refused), zap.NamedError("lastReason", s.refusal))
 		}
 	}
 }

@@ -36,7 +36,9 @@ type wave struct {
 	lease *lease
 	sink  Sink
 	lanes []*lane
-	next  atomic.Int64 // lane to begin
+	// patience is how many failures in a row end the wave.
+	patience int64
+	next     atomic.Int64 // lane to begin
 	// streak counts failures of keys that were not held up, since the last message that was taken.
 	streak atomic.Int64
 }
@@ -79,4 +81,4 @@ func (w *wave) send(m *journal.Message) error {
 }
 
 // broken tells that the sink takes nothing any more.
-func (w *wave) broken() bool { return w.streak.Load() >= probes }
+func (w *wave) broken() bool { return w.streak.Load() >= w.patience }

@@ -10,9 +10,9 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Connections: one writer commits, the other probes or stands in for one that broke.
+// Connections: one writer commits, others probe or stand in for one that broke, purge, and take leases.
 const (
-	writers = 2
+	writers = 4
 	readers = 4
 )
 

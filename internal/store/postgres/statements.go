@@ -30,12 +30,17 @@ const (
 	moveHead
 	commitIt
 	probeHead
+	lockPurge
+	purgeRecords
+	purgeRest
 )
+
+const headText = "SELECT link, record, subject, at, hash FROM ledger_head WHERE one = 1"
 
 // statements by their texts. All of them find rows by key alone.
 var statements = [...]string{
 	beginIt:            "BEGIN ISOLATION LEVEL READ COMMITTED", // each statement sees what was committed before it
-	takeHead:           "SELECT link, record, subject, at, hash FROM ledger_head WHERE one = 1 FOR UPDATE",
+	takeHead:           headText + " FOR UPDATE",
 	loadHistories:      loadText(),
 	insertSubjects:     subjectsTable.insert(""),
 	replaceEpisodes:    episodesTable.replace("subject, number"),
@@ -56,8 +61,11 @@ var statements = [...]string{
 			FROM (SELECT) one LEFT JOIN ledger p ON p.number = $1::bigint - 1) now`,
 	moveHead: "UPDATE ledger_head SET link = $1::bigint, record = $2::bigint, subject = $3::bigint, at = $4::bigint, hash = $5::bytea" +
 		" WHERE one = 1",
-	commitIt:  "COMMIT",
-	probeHead: "UPDATE ledger_head SET probed_at = $1::bigint WHERE one = 1",
+	commitIt:     "COMMIT",
+	probeHead:    "UPDATE ledger_head SET probed_at = $1::bigint WHERE one = 1",
+	lockPurge:    "SELECT pg_advisory_xact_lock(7234297712310423)",
+	purgeRecords: purgeRecordsText,
+	purgeRest:    purgeRestText,
 }
 
 // loadText loads what is remembered of each lookup: a row for each subject that is known. It must come after

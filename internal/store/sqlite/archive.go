@@ -74,11 +74,11 @@ func (r *Reader) Records(ctx context.Context, f journal.RecordFilter, after int6
 		if err != nil || p.through == 0 {
 			return err
 		}
-		attempts, err := p.attempts(ctx, tx, limit)
+		attempts, err := p.attempts(ctx, tx)
 		if err != nil {
 			return err
 		}
-		entries, err := p.entries(ctx, tx, limit)
+		entries, err := p.entries(ctx, tx)
 		all = merge(attempts, entries)
 		return err
 	})
@@ -210,7 +210,7 @@ func (s *selection) within(record, instant string) (string, []any) {
 	return strings.Join(conditions, " AND "), args
 }
 
-func (s *selection) attempts(ctx context.Context, tx *sql.Tx, limit int) (all []journal.Record, err error) {
+func (s *selection) attempts(ctx context.Context, tx *sql.Tx) (all []journal.Record, err error) {
 	condition, args := s.ofAttempts()
 	query := "SELECT s.tenant, s.policy, s.id, " + attempts.names("a.") +
 		" FROM attempts a CROSS JOIN subjects s ON s.key = a.subject WHERE " + condition + " ORDER BY a.record"
@@ -227,7 +227,7 @@ func (s *selection) attempts(ctx context.Context, tx *sql.Tx, limit int) (all []
 	return all, err
 }
 
-func (s *selection) entries(ctx context.Context, tx *sql.Tx, limit int) (all []journal.Record, err error) {
+func (s *selection) entries(ctx context.Context, tx *sql.Tx) (all []journal.Record, err error) {
 	condition, args := s.ofEntries()
 	err = scan(ctx, tx, "SELECT "+entries.names("e.")+" FROM entries e WHERE "+condition+" ORDER BY e.record",
 		func(values []driver.Value) error {

@@ -3,10 +3,9 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"time"
-
-	"retry-worker/internal/journal"
 )
 
 // LastRecordBefore implements journal.Purger.
@@ -46,26 +45,68 @@ const affected = `WITH own (key, first, told) AS MATERIALIZED (
 `
 
 // What else is purged of the subjects affected, in this order; ?2 is the last record that was purged.
-var leftovers = []string{
-	affected + `DELETE FROM dead_letters WHERE id IN (SELECT d.id FROM own CROSS JOIN dead_letters d ON d.subject = own.key
+const (
+	purgeDeadLetters = affected + `DELETE FROM dead_letters WHERE id IN (SELECT d.id FROM own CROSS JOIN dead_letters d ON d.subject = own.key
 		WHERE own.first IS NULL AND NOT own.told OR d.record <= ?2 AND NOT EXISTS (SELECT 1 FROM episodes e
-			WHERE e.subject = own.key AND e.dead_letter = d.id AND e.number >= coalesce(own.first, e.number)))`,
-	affected + `DELETE FROM episodes WHERE (subject, number) IN (SELECT e.subject, e.number
+			WHERE e.subject = own.key AND e.dead_letter = d.id AND e.number >= coalesce(own.first, e.number)))`
+	purgeEpisodes = affected + `DELETE FROM episodes WHERE (subject, number) IN (SELECT e.subject, e.number
 		FROM own CROSS JOIN episodes e ON e.subject = own.key
-		WHERE CASE WHEN own.first IS NULL THEN NOT own.told ELSE e.number < own.first END)`,
-	affected + "DELETE FROM subjects WHERE key IN (SELECT key FROM own WHERE first IS NULL AND NOT told)",
-}
+		WHERE CASE WHEN own.first IS NULL THEN NOT own.told ELSE e.number < own.first END)`
+	purgeSubjects = affected + "DELETE FROM subjects WHERE key IN (SELECT key FROM own WHERE first IS NULL AND NOT told)"
+)
 
 // Purge implements journal.Purger. A subject goes with its last record; before that, the episodes before the
 // first that still has an attempt, and the dead letters of purged records that no episode names.
 func (db *DB) Purge(ctx context.Context, through int64, limit int) (n int, err error) {
 	err = db.write(ctx, func(c *connection) (bool, error) {
-		purged, last, err := c.victims(through, limit)
-		if err != nil || last == 0 {
-			return false, asFailed("find what to purge", err)
+		if n, err = c.purge(through, max(limit, 0)); err != nil {
+			return false, failed("purge records", err)
 		}
-		n = int(last)
-		return true, asFailed("purge", c.purge(purged, through))
+		return n > 0, nil
 	})
-	return n, err
+	if err != nil {
+		return 0, err
+	}
+	return n, nil
+}
+
+// purge deletes in one transaction; it returns how many records that were.
+func (c *connection) purge(through int64, limit int) (int, error) {
+	var purged, n, last int64
+	row, err := c.row(lastPurged)
+	if err == nil && row == nil {
+		err = errNoHead
+	}
+	if err == nil {
+		err = into(&purged, row[0])
+	}
+	if err == nil {
+		row, err = c.row(findVictims, purged, through, int64(limit))
+	}
+	if err == nil {
+		err = into(&n, row[0])
+	}
+	if err != nil || n == 0 {
+		return 0, err
+	}
+	if err := into(&last, row[1]); err != nil {
+		return 0, err
+	}
+	row, err = c.row(findAffected, purged, last)
+	if err != nil {
+		return 0, err
+	}
+	return int(n), c.forget(purged, last, row[0])
+}
+
+// forget deletes the records behind purged up to last, and what is left over of the subjects with keys of.
+func (c *connection) forget(purged, last int64, of driver.Value) error {
+	return firstError(
+		func() error { return c.exec(purgeAttempts, purged, last) },
+		func() error { return c.exec(purgeEntries, purged, last) },
+		func() error { return c.exec(purgeAnswered, last) },
+		func() error { return c.exec(purgeDeadLetters, of, last) },
+		func() error { return c.exec(purgeEpisodes, of) },
+		func() error { return c.exec(purgeSubjects, of) },
+		func() error { return c.exec(movePurged, last) })
 }

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// Reader reads the journal in a file, beside the process that writes it. It implements journal.Reader; its
-// methods are safe for concurrent use.
+// Reader reads the journal in a file, beside the process that writes it. It implements journal.Reader,
+// journal.Archive and journal.Statistics; its methods are safe for concurrent use.
 type Reader struct {
 	file *file
 

@@ -25,7 +25,7 @@ const (
 	checkpointPages = 4000
 )
 
-// DB is the journal in a file. It implements journal.Store and journal.Reader; its methods are safe for
+// DB is the journal in a file. It implements all ports of a journal's store; its methods are safe for
 // concurrent use.
 type DB struct {
 	*Reader

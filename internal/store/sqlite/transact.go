@@ -99,16 +99,21 @@ func (db *DB) write(ctx context.Context, do func(*connection) (bool, error)) (er
 }
 
 func (c *connection) head() (journal.Head, error) {
-	var h journal.Head
 	row, err := c.row(loadHead)
 	if err == nil && row == nil {
-		err = errors.New("found no row in ledger_head, expected one")
+		err = errNoHead
 	}
 	if err != nil {
-		return h, err
+		return journal.Head{}, err
 	}
+	return readHead(row)
+}
+
+// readHead reads the row of loadHead.
+func readHead(row []driver.Value) (journal.Head, error) {
+	var h journal.Head
 	var at int64
-	err = errors.Join(
+	err := errors.Join(
 		into(&h.Link, row[0]), into(&h.Record, row[1]), into(&h.Subject, row[2]), fill(h.Hash[:], row[3]), into(&at, row[4]))
 	h.At = journal.FromMilli(at)
 	return h, err

@@ -20,12 +20,13 @@ type Database struct {
 	Exclusive bool
 }
 
-// RunMigrations holds what create makes to the promises of the schema's versions.
+// RunMigrations holds what create makes to the promises of the schema's versions, and of several openers.
 func RunMigrations(t *testing.T, create func(t *testing.T) Database) {
 	t.Run("a binary works on the next version's schema", func(t *testing.T) { testNextVersion(t, create(t)) })
 	t.Run("a binary that is too old is refused", func(t *testing.T) { testTooOld(t, create(t)) })
 	t.Run("many open a new database at once", func(t *testing.T) { testOpeners(t, create(t)) })
 	t.Run("a reader makes nothing", func(t *testing.T) { testReaderFirst(t, create(t)) })
+	t.Run("openers add up together", func(t *testing.T) { testOpenersAdd(t, create(t)) })
 }
 
 // next is what a newer binary may have done to the schema: it expands.

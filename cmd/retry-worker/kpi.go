@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"retry-worker/internal/audit"
+	"retry-worker/internal/decision"
+	"retry-worker/internal/journal"
+)
+
+func (c *cli) kpiCommand() *cobra.Command {
+	var policy string
+	cmd := &cobra.Command{
+		Use:   "kpi",
+		Short: "Show each policy's figures, their targets and whether they are met",
+		Long: "Shows the figures of RN-BIL-005 and RN-BIL-004 over the last 24 hours or 7 days, from sums that the journal keeps\n" +
+			"up to date. It reads only, beside a running worker too. Exit 0 whatever the figures say; read \"holds\" in -o json.",
+		Example: `  retry-worker kpi
+  retry-worker kpi --policy tiss-submission -o json`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.kpi(cmd.Context(), policy, time.Now()) },
+	}
+	cmd.Flags().StringVar(&policy, "policy", "", "policy to show; left out: all")
+	return cmd
+}
+
+func (c *cli) kpi(ctx context.Context, policy string, now time.Time) error {
+	ctx, reader, done, err := openAudit(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	kpis, err := audit.KPIs(ctx, reader, decision.BuiltIn().Names(), policy, now)
+	if unknown, is := errors.AsType[*audit.UnknownPolicyError](err); is {
+		return &usageError{fmt.Errorf("--policy: %w", unknown)}
+	}
+	if err != nil {
+		return err
+	}
+	if c.json() {
+		return json.NewEncoder(c.out).Encode(map[string]any{"kpis": kpis})
+	}
+	c.printKPIs(kpis)
+	return nil
+}
+
+// printKPIs is a table for each policy, with a line for each goal.
+func (c *cli) printKPIs(kpis []journal.KPI) {
+	table := tabwriter.NewWriter(c.out, 0, 4, 2, ' ', 0)
+	for i := range kpis {
+		k := &kpis[i]
+		if i == 0 || kpis[i-1].Policy != k.Policy {
+			_ = table.Flush() // the writer beneath remembers what could not be written
+			if i > 0 {
+				fmt.Fprintln(c.out)
+			}
+			fmt.Fprintf(c.out, "%s\n", k.Policy)
+			fmt.Fprintf(table, "figure\tvalue\twindow\tsamples\tgoal\tmet\n")
+		}
+		row := fmt.Sprintf("%s\t%s\t%s\t%d", k.Name, measured(k), windowWords(k.Window), k.Samples)
+		for j := range k.Goals {
+			fmt.Fprintf(table, "%s\t%s\t%s\n", row, goalWords(k, &k.Goals[j]), met(&k.Goals[j]))
+			row = "\t\t\t"
+		}
+	}
+	_ = table.Flush()
+}
+
+// measured is the figure's value; - where nothing happened that it could be made of.
+func measured(k *journal.KPI) string {
+	if k.Value == nil {
+		return "-"
+	}
+	return amount(k.Unit, *k.Value)
+}
+
+// amount is a value with its unit.
+func amount(unit string, v float64) string {
+	switch unit {
+	case "ratio":
+		return fmt.Sprintf("%.1f %%", v*100)
+	case "minutes":
+		return fmt.Sprintf("%.1f min", v)
+	case "seconds":
+		return fmt.Sprintf("%.3f s", v)
+	default:
+		return fmt.Sprintf("%.2f", v)
+	}
+}
+
+func windowWords(hours float64) string {
+	const day = 24
+	if hours > day && int64(hours)%day == 0 {
+		return fmt.Sprintf("%d d", int64(hours)/day)
+	}
+	return fmt.Sprintf("%g h", hours)
+}
+
+func goalWords(k *journal.KPI, g *journal.Goal) string {
+	return fmt.Sprintf("%s %s %s (%s)", g.Kind, g.Compare, amount(k.Unit, g.Limit), g.Rule)
+}
+
+// met tells whether a target is met, or an alert is not raised.
+func met(g *journal.Goal) string {
+	switch {
+	case g.Holds == nil:
+		return "-"
+	case g.Kind == journal.Alert && *g.Holds:
+		return "no: alert"
+	case g.Kind == journal.Target && !*g.Holds:
+		return "no"
+	default:
+		return "yes"
+	}
+}

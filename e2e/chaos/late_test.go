@@ -1,0 +1,149 @@
+package chaos_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/camunda/zeebe/clients/go/v8/pkg/pb"
+
+	"retry-worker/e2e/engine"
+	"retry-worker/internal/decision"
+)
+
+const (
+	// late is how long after its time a job is delivered.
+	late = time.Hour
+	// lateClaims of each kind.
+	lateClaims = 5
+)
+
+// A decision is recorded and its worker killed before the engine heard of it; the job comes again an hour later, when
+// the retry's time has passed. And a job that nobody took for an hour is taken. The engine's clock is moved; so is
+// that of the second worker, which therefore runs in this process. The retry's timer must wait for the new time.
+func TestDeliveredAnHourLate(t *testing.T) {
+	for _, name := range stores {
+		t.Run(name, func(t *testing.T) { playLate(t, name) })
+	}
+}
+
+func playLate(t *testing.T, name string) {
+	begun, b, url := time.Now(), openBroker(t), newURL[name](t)
+	again := b.failed(t, "AGAIN-"+name, lateClaims)
+	b.recordedAndKilled(t, url)
+	waiting := b.failed(t, "WAITING-"+name, lateClaims)
+	first := look(t, url)
+	if n := first.oneAttemptPerCount(false); n != lateClaims {
+		t.Fatalf("%d decisions were recorded before the kill, want %d", n, lateClaims)
+	}
+	before, err := b.Counters(t.Context())
+	must(t, err)
+	must(t, b.AddTime(t.Context(), late))
+	_, end := startReplica(t, "later", b.GatewayAddress(), url, clockAhead(late))
+	b.expectCounters(t, before, map[string]int{"completed": 2 * lateClaims, "timers triggered": 0, "incidents pending": 0})
+	end()
+	a := look(t, url)
+	if n := a.oneAttemptPerCount(true); n != 2*lateClaims || a.revisions() != lateClaims {
+		t.Errorf("%d attempts and %d revisions, want %d and %d", n, a.revisions(), 2*lateClaims, lateClaims)
+	}
+	a.expectLate(first, begun)
+	b.expectTimersAt(t, a, before, append(again, waiting...))
+	report.add(t, "delivered an hour late, real broker, "+name, "%d decisions came again after their time and were re-based, one attempt and a revision each; %d decided an hour late, one attempt each; the timers fired at the new time, not before; %.1f s",
+		lateClaims, lateClaims, time.Since(begun).Seconds())
+}
+
+// failed starts SUB_06 for claims, and lets their submission fail.
+func (b *broker) failed(t *testing.T, name string, n int) (claims []string) {
+	t.Helper()
+	for i := range n {
+		claim := fmt.Sprintf("CLM-%s-%d", name, i)
+		claims = append(claims, claim)
+		b.start(t, &pb.CreateProcessInstanceRequest{BpmnProcessId: "SUB_06", Version: -1, Variables: jsonOf(map[string]any{"claimId": claim})})
+	}
+	b.submissions(t, n, func(key int64) {
+		_, err := b.ThrowError(t.Context(), &pb.ThrowErrorRequest{
+			JobKey: key, ErrorCode: "SUBMISSION_FAILED", Variables: jsonOf(map[string]any{"submissionError": passing}),
+		})
+		must(t, err)
+	})
+	return claims
+}
+
+// submissions takes n jobs of the hospital's own worker, one after the other.
+func (b *broker) submissions(t *testing.T, n int, answer func(key int64)) {
+	t.Helper()
+	for done := 0; done < n; {
+		stream, err := b.ActivateJobs(within(t), &pb.ActivateJobsRequest{
+			Type: "submit-claim", Worker: "hospital", Timeout: patience.Milliseconds(), MaxJobsToActivate: int32(n - done), RequestTimeout: patience.Milliseconds(),
+		})
+		must(t, err)
+		for {
+			response, err := stream.Recv()
+			if err != nil {
+				break // the end: what is missing is asked for again
+			}
+			for _, j := range response.Jobs {
+				answer(j.Key)
+				done++
+			}
+		}
+	}
+}
+
+// recordedAndKilled lets a worker record what waits, on an engine that never hears of its answers, and kills it.
+func (b *broker) recordedAndKilled(t *testing.T, url string) {
+	t.Helper()
+	deaf := newDeaf(t, b.GatewayAddress())
+	p := launch(t, settings{name: "killed", gateway: deaf.address, url: url})
+	eventually(t, "the answers to be on their way", func() bool { return deaf.kept.Load() >= lateClaims })
+	p.Kill()
+}
+
+// expectLate holds what was decided against the hour: a re-based decision has the backoff that it had.
+func (a *audit) expectLate(first *audit, begun time.Time) {
+	a.t.Helper()
+	for i := range a.stories {
+		s := &a.stories[i]
+		at := &s.Attempts[len(s.Attempts)-1]
+		if since := at.Decision.AnalysedAt.Sub(begun); since < late-time.Second || since > late+patience {
+			a.t.Errorf("%s: decided %v after the beginning, want an hour later", s.Subject.ID, since)
+		}
+		if !strings.HasPrefix(s.Subject.ID, "CLM-AGAIN") {
+			continue
+		}
+		old := first.attempts[at.JobKey]
+		if len(old) != 1 || len(s.Attempts) != 2 || at.Revision != 1 || at.Number != 1 || at.Decision.Backoff.Delay != old[0].Decision.Backoff.Delay ||
+			!s.Attempts[0].Decision.NextRetryTime.Equal(old[0].Decision.NextRetryTime) || at.Decision.RetryCount != old[0].Decision.RetryCount {
+			a.t.Errorf("%s: %+v, recorded before %+v; want a revision with the same backoff", s.Subject.ID, s.Attempts, old)
+		}
+	}
+}
+
+// expectTimersAt moves the broker's clock to the last of the journal's new times, and sees that the claims are then
+// submitted again, and that none was before.
+func (b *broker) expectTimersAt(t *testing.T, a *audit, before engine.Counters, claims []string) {
+	t.Helper()
+	var earliest, last time.Time
+	for i := range a.stories {
+		all := a.stories[i].Attempts
+		next := all[len(all)-1].Decision.NextRetryTime
+		if earliest.IsZero() || next.Before(earliest) {
+			earliest = next
+		}
+		if next.After(last) {
+			last = next
+		}
+	}
+	now, err := b.Time(t.Context())
+	must(t, err)
+	if !now.Before(earliest) {
+		t.Fatalf("the broker's clock is at %v, the first timer at %s", now, decision.Instant(earliest))
+	}
+	b.expectCounters(t, before, map[string]int{"timers triggered": 0})
+	must(t, b.AddTime(t.Context(), last.Sub(now)+time.Second))
+	b.submissions(t, len(claims), func(key int64) {
+		_, err := b.CompleteJob(t.Context(), &pb.CompleteJobRequest{JobKey: key})
+		must(t, err)
+	})
+}

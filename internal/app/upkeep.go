@@ -1,0 +1,99 @@
+package app
+
+import (
+	"context"
+	"time"
+
+	"go.uber.org/zap"
+
+	"retry-worker/internal/journal"
+)
+
+const (
+	// gaugePause between two readings of the gauges that come from the database.
+	gaugePause = 15 * time.Second
+	// headPause between two log lines of the ledger's head: a cut tail or a rewrite shows against any of them.
+	headPause = time.Hour
+	// purgePause between two purges.
+	purgePause = 24 * time.Hour
+	// upkeepTime bounds one reading.
+	upkeepTime = 30 * time.Second
+	// purgeLease keeps replicas from purging at the same time; a purge that is ended goes on with the next.
+	purgeLease = "purge"
+)
+
+// upkeep does what is to be done from time to time, until ctx ends.
+func (a *App) upkeep(ctx context.Context, memory *journal.Journal) {
+	gauges, heads, purges := time.NewTicker(gaugePause), time.NewTicker(headPause), time.NewTicker(purgePause)
+	defer gauges.Stop()
+	defer heads.Stop()
+	defer purges.Stop()
+	a.readGauges(ctx)
+	a.logHead(ctx)
+	a.purge(ctx, memory)
+	for {
+		select {
+		case <-gauges.C:
+			a.readGauges(ctx)
+		case <-heads.C:
+			a.logHead(ctx)
+		case <-purges.C:
+			a.purge(ctx, memory)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// readGauges takes over the figures that are the same in every replica. What cannot be read keeps its last value:
+// retry_worker_journal_up tells.
+func (a *App) readGauges(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, upkeepTime)
+	defer cancel()
+	now := time.Now()
+	if figures, err := a.store.Figures(ctx, journal.SlotOf(now.Add(-journal.Daily))); err == nil {
+		a.metrics.SetKPIs(journal.KPIs(figures, a.policies.Names(), now))
+		for policy, states := range journal.DeadLetters(figures) {
+			for state, n := range states {
+				a.metrics.SetDeadLetters(policy, state, n)
+			}
+		}
+	}
+	if a.sink != nil {
+		return // the relay counts what waits
+	}
+	if backlog, err := a.store.Backlog(ctx); err == nil {
+		var waiting int64
+		for _, n := range backlog {
+			waiting += n
+		}
+		a.metrics.SetOutboxPending(waiting)
+	}
+}
+
+func (a *App) logHead(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, upkeepTime)
+	defer cancel()
+	head, err := a.store.Head(ctx)
+	if err != nil {
+		a.log.Warn("the ledger's head could not be read", zap.Error(err))
+		return
+	}
+	a.log.Info("ledger head, for `retry-worker audit verify --head`", zap.String("event", "ledger_head"),
+		zap.Stringer("head", head), zap.Int64("records", head.Record))
+}
+
+// purge forgets what is older than RETENTION.
+func (a *App) purge(ctx context.Context, memory *journal.Journal) {
+	mine, err := a.store.Lease(ctx, purgeLease, a.settings.WorkerName, purgePause/2)
+	if err != nil || !mine {
+		return
+	}
+	deleted, err := memory.Purge(ctx, a.store, time.Now().Add(-a.settings.Retention))
+	if err != nil && ctx.Err() == nil {
+		a.log.Warn("the purge of old records was interrupted and goes on with the next", zap.Error(err))
+	}
+	if deleted > 0 {
+		a.log.Info("old records purged, their digests stay", zap.Int("records", deleted), zap.Duration("retention", a.settings.Retention))
+	}
+}

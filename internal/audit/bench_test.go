@@ -1,0 +1,126 @@
+package audit_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"retry-worker/internal/audit"
+	"retry-worker/internal/decision"
+	"retry-worker/internal/journal"
+	"retry-worker/internal/store/sqlite"
+)
+
+// benchRecords and benchBatch: a journal under load shares a commit among some 50 decisions.
+const (
+	benchRecords = 200_000
+	benchBatch   = 50
+)
+
+// grown is a SQLite file of that many decisions, made once.
+var grown = sync.OnceValues(func() (string, error) {
+	path := filepath.Join(benchFolder, "journal.db")
+	db, err := sqlite.Open(context.Background(), path)
+	if err != nil {
+		return "", err
+	}
+	for n := 0; n < benchRecords && err == nil; n += benchBatch {
+		err = db.Transact(context.Background(), nil, func(head journal.Head, _ []journal.History) *journal.Changes {
+			return decisions(head, benchBatch)
+		})
+	}
+	if err != nil {
+		return "", err
+	}
+	return path, db.Close()
+})
+
+// decisions are some retries of claims that were not known before.
+func decisions(head journal.Head, n int) *journal.Changes {
+	c := &journal.Changes{}
+	now := begin.Add(time.Duration(head.Record) * time.Second)
+	for i := range int64(n) {
+		s := subject(fmt.Sprintf("CLM-BENCH-%d", head.Record+i+1))
+		a := &journal.Attempt{
+			Record: head.Record + i + 1, Number: 1, Episode: 1, Identity: journal.Identity{byte(i), byte(head.Record), byte(head.Record >> 8), byte(head.Record >> 16)},
+			JobKey: 2251799813685250 + i, ElementInstanceKey: 2251799813685251, ProcessInstanceKey: 2251799813685249,
+			Rule: decision.RNBIL005, Error: "SocketTimeoutException: connect timed out after 30000 ms at gateway 4 of the operator", GivenCount: -1,
+			ReceivedAt: now, Took: time.Millisecond,
+			Decision: decision.Decision{
+				Outcome: decision.Retry, ErrorClassification: decision.Transient, Reason: "TIMEOUT", MatchedRule: "TIMEOUT", RetryCount: 1,
+				MaxRetries: 5, Backoff: decision.Backoff{Delay: 5 * time.Minute, Raw: 5 * time.Minute, JitterRatio: 0.0123},
+				NextRetryTime: now.Add(5 * time.Minute), RetryReason: "Transient error, retry 1 of 5", AnalysedAt: now, FirstFailure: now,
+			},
+		}
+		key := head.Subject + i + 1
+		c.Subjects = append(c.Subjects, journal.KeyedSubject{Key: key, Subject: s})
+		c.Attempts = append(c.Attempts, journal.KeyedAttempt{Key: key, Attempt: a})
+		c.Link.Digests = append(c.Link.Digests, journal.DigestAttempt(s, a))
+	}
+	c.Link.At = now.Truncate(time.Millisecond)
+	c.Link = c.Link.After(head)
+	return c
+}
+
+func benchArchive(b *testing.B) journal.Archive {
+	b.Helper()
+	path, err := grown()
+	if err != nil {
+		b.Fatal(err)
+	}
+	reader, err := sqlite.OpenReader(b.Context(), path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = reader.Close() })
+	return reader
+}
+
+// BenchmarkVerify prints how many records are verified in a second, and how much the heap held at most.
+func BenchmarkVerify(b *testing.B) {
+	a := benchArchive(b)
+	h := heap{}
+	for b.Loop() {
+		r, err := audit.Verify(b.Context(), a, audit.VerifyOptions{}, h.look)
+		if err != nil || r.Records != benchRecords {
+			b.Fatal(r, err)
+		}
+	}
+	h.report(b)
+}
+
+// BenchmarkExport prints how many records are written in a second; the heap does not grow with their number.
+func BenchmarkExport(b *testing.B) {
+	for _, f := range audit.Formats() {
+		b.Run(string(f), func(b *testing.B) {
+			a := benchArchive(b)
+			h := heap{}
+			for b.Loop() {
+				n, err := audit.Export(b.Context(), a, io.Discard, audit.Selection{}, f, h.look)
+				if err != nil || n != benchRecords {
+					b.Fatal(n, err)
+				}
+			}
+			h.report(b)
+		})
+	}
+}
+
+// heap watches what is in use.
+type heap struct{ most uint64 }
+
+func (h *heap) look(int64, int64, int64) {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	h.most = max(h.most, m.HeapAlloc)
+}
+
+func (h *heap) report(b *testing.B) {
+	b.ReportMetric(float64(b.N)*benchRecords/b.Elapsed().Seconds(), "records/s")
+	b.ReportMetric(float64(h.most)/(1<<20), "heap-MB")
+}

@@ -1,0 +1,39 @@
+package audit
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"retry-worker/internal/journal"
+)
+
+// UnknownPolicyError is why there are no KPIs: nobody knows a policy of that name, nor was anything recorded of one.
+type UnknownPolicyError struct {
+	Policy string
+	Known  []string
+}
+
+func (e *UnknownPolicyError) Error() string {
+	return fmt.Sprintf("the policy is %q, expected one of %s", e.Policy, strings.Join(e.Known, ", "))
+}
+
+// KPIs are R19's figures at instant now (RN-BIL-005 §6, RN-BIL-004 §6) of one policy, or of all where it is empty:
+// the known ones and those that something was recorded of. It reads sums, not records. Its errors are a
+// *UnknownPolicyError and those of s.
+func KPIs(ctx context.Context, s journal.Statistics, known []string, policy string, now time.Time) ([]journal.KPI, error) {
+	figures, err := s.Figures(ctx, journal.SlotOf(now.Add(-journal.Weekly)))
+	if err != nil {
+		return nil, fmt.Errorf("read the figures: %w", err)
+	}
+	if policy == "" {
+		return journal.KPIs(figures, known, now), nil
+	}
+	figures = slices.DeleteFunc(figures, func(f journal.Figure) bool { return f.Policy != policy })
+	if len(figures) == 0 && !slices.Contains(known, policy) {
+		return nil, &UnknownPolicyError{policy, known}
+	}
+	return journal.KPIs(figures, []string{policy}, now), nil
+}

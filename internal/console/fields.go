@@ -1,0 +1,91 @@
+package console
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"retry-worker/internal/decision"
+)
+
+// maxBodyBytes of a request.
+const maxBodyBytes = 64 << 10
+
+// fields are a request's, each as the JSON it came as.
+type fields map[string]json.RawMessage
+
+// refusal is why a request is not carried out.
+type refusal struct {
+	status        int
+	code, message string
+}
+
+func invalid(code, format string, args ...any) *refusal {
+	return &refusal{http.StatusUnprocessableEntity, code, fmt.Sprintf(format, args...)}
+}
+
+// rejected is a refusal for what is wrong with one of the fields; it names the field, not the process variable.
+func rejected(r *decision.Rejection, message func(*decision.Rejection) string, field string) *refusal {
+	named := *r
+	named.Variable = field
+	return invalid(strings.ToLower(string(r.Code)), "%s", message(&named))
+}
+
+func (s *API) refuse(w http.ResponseWriter, r *refusal) { s.fail(w, r.status, r.code, r.message) }
+
+// readFields reads a request's body, a JSON object with no fields but these.
+func readFields(w http.ResponseWriter, r *http.Request, known ...string) (fields, *refusal) {
+	kind, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if charset := params["charset"]; err != nil || kind != "application/json" || charset != "" && !strings.EqualFold(charset, "utf-8") {
+		return nil, &refusal{http.StatusUnsupportedMediaType, "unsupported_media_type", "the body must be JSON in UTF-8: send it with Content-Type: application/json"}
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBodyBytes))
+	if _, large := errors.AsType[*http.MaxBytesError](err); large {
+		return nil, &refusal{http.StatusRequestEntityTooLarge, "body_too_large", fmt.Sprintf("the body has more than %d bytes", maxBodyBytes)}
+	}
+	var f fields
+	if err != nil || json.Unmarshal(body, &f) != nil || f == nil {
+		return nil, &refusal{http.StatusBadRequest, "invalid_json", "the body is no JSON object, expected one with the fields " + strings.Join(known, ", ")}
+	}
+	for name := range f {
+		if !slices.Contains(known, name) {
+			return nil, invalid("unknown_field", "the field %.60q is not known, expected of %s", name, strings.Join(known, ", "))
+		}
+	}
+	return f, nil
+}
+
+// value of a field; absent where it is not there.
+func (f fields) value(name string) decision.Value { return decision.Value(f[name]) }
+
+// text is a field that is a text; empty where it is not there, or null.
+func (f fields) text(name string) (string, *refusal) {
+	var s *string
+	if raw := f[name]; len(raw) > 0 && json.Unmarshal(raw, &s) != nil {
+		return "", invalid("invalid_"+name, "%s is no text, expected one, or none", name)
+	}
+	if s == nil {
+		return "", nil
+	}
+	return *s, nil
+}
+
+// instant is a field that is a point in time; zero where it is not there, or null. Years have four digits: later ones
+// have no RFC 3339 form.
+func (f fields) instant(name string) (time.Time, *refusal) {
+	s, bad := f.text(name)
+	if bad != nil || f[name] == nil || string(f[name]) == "null" {
+		return time.Time{}, bad
+	}
+	t, err := time.Parse(time.RFC3339, s)
+	if err != nil || t.UTC().Year() < 1 || t.UTC().Year() > 9998 {
+		return t, invalid("invalid_"+name, "%s is %.60q, expected an instant such as 2026-03-01T08:00:00-03:00, or none", name, s)
+	}
+	return t, nil
+}

@@ -1,0 +1,28 @@
+package console
+
+import (
+	"errors"
+	"net/http"
+
+	"retry-worker/internal/audit"
+	"retry-worker/internal/journal"
+)
+
+// KPIs is what the API, and `kpi -o json`, answer with.
+type KPIs struct {
+	KPIs []journal.KPI `json:"kpis"`
+}
+
+// kpis answers GET /api/v1/kpis?policy=.
+func (s *API) kpis(w http.ResponseWriter, r *http.Request, m *memory) {
+	all, err := audit.KPIs(r.Context(), m, s.policies.Names(), r.URL.Query().Get("policy"), s.now())
+	if unknown, is := errors.AsType[*audit.UnknownPolicyError](err); is {
+		s.fail(w, http.StatusUnprocessableEntity, "unknown_policy", unknown.Error())
+		return
+	}
+	if err != nil {
+		s.unreadable(w, err)
+		return
+	}
+	s.write(w, http.StatusOK, KPIs{all})
+}

@@ -1,0 +1,265 @@
+package events_test
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"retry-worker/internal/audit"
+	"retry-worker/internal/decision"
+	"retry-worker/internal/events"
+	"retry-worker/internal/journal"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write testdata anew")
+
+var (
+	claim   = journal.Subject{Tenant: journal.DefaultTenant, Policy: "tiss-submission", ID: "CLM-001-1234567890"}
+	noon    = time.Date(2025, 1, 12, 12, 0, 0, 0, time.UTC)
+	publish = events.Publisher("/retry-worker")
+)
+
+// attempt is a decision as the journal records it.
+func attempt(rule decision.BusinessRule, outcome decision.Outcome) *journal.Attempt {
+	a := &journal.Attempt{
+		Record: 17, Number: 2, Episode: 1, Identity: journal.Identity{1}, JobKey: 2251799813685301, ElementInstanceKey: 2251799813685302,
+		ProcessInstanceKey: 9007199254740993, Rule: rule, Error: `TIMEOUT "portal" <TISS> após 30s`, AnalysedCount: 1, GivenCount: 1,
+		ReceivedAt: noon.Add(-2500 * time.Microsecond).Truncate(time.Millisecond), Took: 2500 * time.Microsecond,
+		Decision: decision.Decision{
+			Outcome: outcome, Policy: claim.Policy, SubjectID: claim.ID, ErrorClassification: decision.Transient, Reason: "TIMEOUT", MatchedRule: "TIMEOUT",
+			RetryCount: 2, MaxRetries: 5, Backoff: decision.Backoff{Delay: 12 * time.Minute, Raw: 10 * time.Minute, JitterRatio: 0.2},
+			NextRetryTime: noon.Add(12 * time.Minute), RetryReason: "Transient error, retry 2 of 5", AnalysedAt: noon, FirstFailure: noon.Add(-6*time.Minute - 250*time.Millisecond),
+		},
+	}
+	if d := &a.Decision; outcome != decision.Retry {
+		d.Backoff, d.NextRetryTime, d.Team, a.DeadLetter = decision.Backoff{}, time.Time{}, "faturamento", "2b6f0cc9-3a77-5d52-a6a5-1c9f6d2a7d10"
+		d.RetryCount, a.AnalysedCount, d.RetryReason = 5, 5, "Maximum of 5 retries reached"
+		d.Reason = decision.ReasonMaxRetries
+	}
+	if outcome == decision.PermanentError {
+		d := &a.Decision
+		d.ErrorClassification, d.Reason, d.MatchedRule, d.RetryReason = decision.Permanent, "DUPLICATE_CLAIM", "DUPLICATE_CLAIM", "Permanent error, not retried"
+	}
+	return a
+}
+
+func ofAttempt(a *journal.Attempt) *journal.Happening {
+	return &journal.Happening{Subject: claim, Attempt: a, Digest: journal.DigestAttempt(claim, a)}
+}
+
+func ofEntry(s journal.Subject, kind journal.EntryKind, body string) *journal.Happening {
+	e := &journal.Entry{Record: 18, Kind: kind, Subject: s, At: noon.Add(5 * time.Millisecond), Body: body}
+	return &journal.Happening{Subject: s, Entry: e, Digest: journal.DigestEntry(e)}
+}
+
+func recovered() *journal.Happening {
+	h := ofEntry(claim, journal.OutcomeEntry, `{"outcome":"success","episode":1,"state":"recovered","at":"2025-01-12T12:00:00Z","processInstanceKey":9007199254740993}`)
+	h.Outcome = &journal.Outcome{Subject: claim, Success: true, At: noon}
+	h.Episode = journal.Episode{Number: 1, State: journal.Recovered, Retries: 2, FirstFailure: noon.Add(-155*time.Minute - 1500*time.Millisecond), ClosedAt: noon}
+	return h
+}
+
+func failed() *journal.Happening {
+	h := recovered()
+	h.Outcome, h.Episode.State = &journal.Outcome{Subject: claim}, journal.Dead
+	return h
+}
+
+func reviewed(discard bool) *journal.Happening {
+	h := ofEntry(claim, journal.ReviewEntry, `{"decision":"reprocessing","deadLetterId":"2b6f0cc9-3a77-5d52-a6a5-1c9f6d2a7d10","reason":"CPF 529.982.247-25 corrigido","by":"ana","episode":1,"retryCount":6}`)
+	h.Review = &journal.Review{Subject: claim, DeadLetter: "2b6f0cc9-3a77-5d52-a6a5-1c9f6d2a7d10", Discard: discard, Reason: "CPF 529.982.247-25 corrigido", By: "ana"}
+	h.Episode = journal.Episode{Number: 1, State: journal.Reprocessing, Retries: 6, NextRetryTime: noon.Add(time.Hour)}
+	if discard {
+		h.Episode.State, h.Episode.NextRetryTime, h.Episode.Retries = journal.Discarded, time.Time{}, 5
+	}
+	return h
+}
+
+func revision() *journal.Happening {
+	a := attempt(decision.RNBIL005, decision.Retry)
+	a.Revision = 1
+	return ofAttempt(a)
+}
+
+// happenings by the name of their file in testdata.
+var happenings = map[string]struct {
+	h     *journal.Happening
+	types []string
+}{
+	"rnbil005-retry":      {ofAttempt(attempt(decision.RNBIL005, decision.Retry)), []string{"RetryScheduled", "AuditRecorded"}},
+	"rnbil005-limit":      {ofAttempt(attempt(decision.RNBIL005, decision.MaxRetriesExceeded)), []string{"MaxRetriesExceeded", "AuditRecorded"}},
+	"rnbil005-permanent":  {ofAttempt(attempt(decision.RNBIL005, decision.PermanentError)), []string{"PermanentErrorDetected", "AuditRecorded"}},
+	"rnbil004-retry":      {ofAttempt(attempt(decision.RNBIL004, decision.Retry)), []string{"SubmissionRetryScheduled", "AuditRecorded"}},
+	"rnbil004-limit":      {ofAttempt(attempt(decision.RNBIL004, decision.MaxRetriesExceeded)), []string{"SubmissionRetryExhausted", "AuditRecorded"}},
+	"rebased":             {revision(), []string{"AuditRecorded"}},
+	"recovered":           {recovered(), []string{"RetryRecovered", "AuditRecorded"}},
+	"reported-failure":    {failed(), []string{"AuditRecorded"}},
+	"reviewed-reprocess":  {reviewed(false), []string{"DeadLetterReviewed", "AuditRecorded"}},
+	"reviewed-discard":    {reviewed(true), []string{"DeadLetterReviewed", "AuditRecorded"}},
+	"rejected":            {ofEntry(claim, journal.RejectionEntry, `{"rejection":"INVALID_RETRY_COUNT","message":"INVALID_RETRY_COUNT: retryCount is 2.5","jobKey":9007199254740993,"processInstanceKey":2}`), []string{"AuditRecorded"}},
+	"rejected-who":        {ofEntry(journal.Subject{}, journal.RejectionEntry, `{"rejection":"INVALID_CLAIM_ID","message":"INVALID_CLAIM_ID: claimId is missing","jobKey":3,"processInstanceKey":2}`), []string{"AuditRecorded"}},
+	"entry-of-no-subject": {ofEntry(journal.Subject{}, "purge", `{"through":1000}`), []string{"AuditRecorded"}},
+}
+
+func TestEventsAsTheyAreSent(t *testing.T) {
+	for name, test := range happenings {
+		t.Run(name, func(t *testing.T) {
+			var text strings.Builder
+			var types []string
+			for _, m := range publish(test.h) {
+				checkEnvelope(t, &m, test.h)
+				types = append(types, m.Type)
+				fmt.Fprintf(&text, "%s\n%s\n", events.Subject(m.Type), indented(t, m.Body))
+			}
+			if fmt.Sprint(types) != fmt.Sprint(test.types) {
+				t.Errorf("the events are %s, want %s", types, test.types)
+			}
+			golden(t, name, text.String())
+		})
+	}
+}
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name+".txt")
+	if *rewrite {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("is\n%s\nshould be\n%s", got, want)
+	}
+}
+
+func indented(t *testing.T, body string) string {
+	t.Helper()
+	var v any
+	if err := json.Unmarshal([]byte(body), &v); err != nil {
+		t.Fatalf("no JSON: %s", err)
+	}
+	b, _ := json.MarshalIndent(json.RawMessage(body), "", " ")
+	return strings.NewReplacer(`\u003c`, "<", `\u003e`, ">").Replace(string(b))
+}
+
+// attributeName of CloudEvents: lower-case letters and digits.
+var attributeName = regexp.MustCompile(`^[a-z0-9]{1,20}$`)
+
+// checkEnvelope holds a message against the JSON format of CloudEvents 1.0, and against what it is about.
+func checkEnvelope(t *testing.T, m *journal.Message, h *journal.Happening) {
+	t.Helper()
+	var e map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(m.Body), &e); err != nil {
+		t.Fatalf("no JSON object: %s", err)
+	}
+	text := func(name string) string {
+		var s string
+		if e[name] != nil && (json.Unmarshal(e[name], &s) != nil || s == "") {
+			t.Errorf("%s is %s, expected a text that is not empty", name, e[name])
+		}
+		return s
+	}
+	for name := range e {
+		if !attributeName.MatchString(name) {
+			t.Errorf("%q is no name of an attribute", name)
+		}
+	}
+	for _, name := range []string{"specversion", "id", "source", "type"} { // REQUIRED
+		if text(name) == "" {
+			t.Errorf("%s is missing", name)
+		}
+	}
+	if text("specversion") != "1.0" || text("source") != "/retry-worker" || text("datacontenttype") != "application/json" {
+		t.Errorf("the envelope is %s", m.Body)
+	}
+	if text("id") != m.ID || text("type") != m.Type || text("subject") != h.Subject.ID || text("tenant") != h.Subject.Tenant || text("policy") != h.Subject.Policy {
+		t.Errorf("the envelope is not about what happened: %s", m.Body)
+	}
+	if at, err := time.Parse(time.RFC3339, text("time")); err != nil || !at.Equal(m.At) {
+		t.Errorf("time is %s, want %s", text("time"), m.At)
+	}
+	if m.Queue != events.Queue || m.Key != h.Subject.Tenant+"/"+h.Subject.Policy+"/"+h.Subject.ID {
+		t.Errorf("queue %s, key %s", m.Queue, m.Key)
+	}
+	if strings.Contains(m.Body, "529.982.247-25") {
+		t.Errorf("a person's CPF is in %s", m.Body)
+	}
+}
+
+func TestAuditRecordIsTheExportsOwn(t *testing.T) {
+	h := happenings["rnbil005-retry"].h
+	var e struct{ Data json.RawMessage }
+	if err := json.Unmarshal([]byte(publish(h)[1].Body), &e); err != nil {
+		t.Fatal(err)
+	}
+	want, _ := json.Marshal(audit.Of(&journal.Record{Subject: h.Subject, Attempt: h.Attempt}))
+	if indented(t, string(e.Data)) != indented(t, string(want)) {
+		t.Errorf("is\n%s\nand the export\n%s", e.Data, want)
+	}
+}
+
+func TestIDsAreOfTheRecord(t *testing.T) {
+	first := happenings["rnbil005-retry"].h
+	a := attempt(decision.RNBIL005, decision.Retry)
+	a.Record++
+	other := ofAttempt(a)
+	seen := map[string]bool{}
+	for _, h := range []*journal.Happening{first, other} {
+		for i, m := range publish(h) {
+			if again := publish(h)[i].ID; again != m.ID {
+				t.Errorf("the same event has the ids %s and %s", m.ID, again)
+			}
+			if seen[m.ID] {
+				t.Errorf("two events have the id %s", m.ID)
+			}
+			seen[m.ID] = true
+		}
+	}
+}
+
+func TestRejectedAttemptHasNoDomainEvent(t *testing.T) {
+	for _, m := range publish(ofAttempt(attempt(decision.RNBIL005, decision.Rejected))) {
+		if m.Type != events.AuditRecorded {
+			t.Errorf("a rejection is told as %s", m.Type)
+		}
+	}
+}
+
+func TestDurationsInISO8601(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		0: "PT0S", -time.Second: "PT0S", 999 * time.Microsecond: "PT0S", 250 * time.Millisecond: "PT0.25S", 90 * time.Second: "PT1M30S",
+		2 * time.Hour: "PT2H", 49*time.Hour + 1*time.Second: "PT49H1S", time.Hour + time.Minute + 1500*time.Millisecond: "PT1H1M1.5S",
+	} {
+		h := recovered()
+		h.Episode.FirstFailure = h.Episode.ClosedAt.Add(-d)
+		if body := publish(h)[0].Body; !strings.Contains(body, `"duration":"`+want+`"`) {
+			t.Errorf("%s is told as %s, want %s", d, body, want)
+		}
+	}
+}
+
+func TestBodyThatIsNoObject(t *testing.T) {
+	for _, body := range []string{"", "[1]", "{", `"x"`} {
+		m := publish(ofEntry(claim, journal.ReviewEntry, body))
+		if len(m) != 1 || !json.Valid([]byte(m[0].Body)) || strings.Contains(m[0].Body, `"body"`) {
+			t.Errorf("%q is told as %v", body, m)
+		}
+	}
+}
+
+func BenchmarkPublisher(b *testing.B) {
+	h := happenings["rnbil005-retry"].h
+	for b.Loop() {
+		publish(h)
+	}
+}

@@ -1,0 +1,311 @@
+package events_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	server "retry-worker/e2e/nats"
+	"retry-worker/internal/events"
+	"retry-worker/internal/journal"
+)
+
+func TestMain(m *testing.M) {
+	server.ServeIfAsked()
+	os.Exit(m.Run())
+}
+
+// start a real server with JetStream.
+func start(t testing.TB, s server.Settings) *server.Server {
+	t.Helper()
+	s.Dir = t.TempDir()
+	n, err := server.Start(context.Background(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(n.Kill)
+	return n
+}
+
+// admin speaks to the server beside the sink.
+func admin(t testing.TB, n *server.Server) jetstream.JetStream {
+	t.Helper()
+	nc, err := nats.Connect(n.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return js
+}
+
+func newSink(t testing.TB, url string) *events.Sink {
+	t.Helper()
+	s, err := events.NewSink(url, "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	return s
+}
+
+// send an event within the time that a relay gives it.
+func send(s *events.Sink, m journal.Message) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+	defer cancel()
+	return s.Publish(ctx, &m)
+}
+
+// eventually sends an event until it is taken.
+func eventually(t *testing.T, s *events.Sink, m journal.Message) {
+	t.Helper()
+	again := time.NewTicker(50 * time.Millisecond)
+	defer again.Stop()
+	deadline := time.After(30 * time.Second)
+	for {
+		err := send(s, m)
+		if err == nil {
+			return
+		}
+		select {
+		case <-again.C:
+		case <-deadline:
+			t.Fatalf("it is not taken: %s", err)
+		}
+	}
+}
+
+func event(id, eventType string) journal.Message {
+	return journal.Message{ID: id, Queue: events.Queue, Key: "k", Type: eventType, Body: `{"specversion":"1.0"}`}
+}
+
+func info(t *testing.T, js jetstream.JetStream) *jetstream.StreamInfo {
+	t.Helper()
+	s, err := js.Stream(t.Context(), events.Stream)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.CachedInfo()
+}
+
+func TestSinkMakesTheStreamAndSends(t *testing.T) {
+	n := start(t, server.Settings{User: "ana", Password: "p@ss/w"})
+	s, js := newSink(t, n.URL()), admin(t, n)
+	for _, m := range []journal.Message{event("1", "RetryScheduled"), event("2", events.AuditRecorded), event("1", "RetryScheduled")} {
+		if err := send(s, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	i := info(t, js)
+	if i.State.Msgs != 2 {
+		t.Errorf("%d messages are in the stream, want 2: one came twice", i.State.Msgs)
+	}
+	if i.Config.Discard != jetstream.DiscardNew || i.Config.Storage != jetstream.FileStorage {
+		t.Errorf("the stream is %+v", i.Config)
+	}
+	stream, _ := js.Stream(t.Context(), events.Stream)
+	for sequence, subject := range map[uint64]string{1: "retry.events.RetryScheduled", 2: "retry.audit"} {
+		m, err := stream.GetMsg(t.Context(), sequence)
+		if err != nil || m.Subject != subject || m.Header.Get("content-type") != "application/cloudevents+json" || string(m.Data) != `{"specversion":"1.0"}` {
+			t.Errorf("message %d is %+v, %v", sequence, m, err)
+		}
+	}
+	if s.Host() != strings.TrimPrefix(strings.ReplaceAll(n.URL(), "ana:p%40ss%2Fw@", ""), "nats://") {
+		t.Errorf("the host is shown as %s", s.Host())
+	}
+}
+
+// TestStreamOfAnOwner: it is used as it is, or refused in one line that says what to do.
+func TestStreamOfAnOwner(t *testing.T) {
+	n := start(t, server.Settings{})
+	js := admin(t, n)
+	for name, test := range map[string]struct {
+		config jetstream.StreamConfig
+		says   string // empty: it is used
+	}{
+		"wider":          {jetstream.StreamConfig{Subjects: []string{"retry.>"}, MaxMsgs: 1000}, ""},
+		"by tokens":      {jetstream.StreamConfig{Subjects: []string{"retry.*", "retry.*.*"}}, ""},
+		"one type":       {jetstream.StreamConfig{Subjects: []string{"retry.audit", "retry.events.RetryScheduled"}}, `takes the subjects ["retry.audit" "retry.events.RetryScheduled"], expected retry.events.* among them`},
+		"too long":       {jetstream.StreamConfig{Subjects: []string{"retry.audit.>", "retry.events.*"}}, "expected retry.audit among them"},
+		"no audit":       {jetstream.StreamConfig{Subjects: []string{"retry.events.>"}}, "expected retry.audit among them; add it"},
+		"other subjects": {jetstream.StreamConfig{Subjects: []string{"sales"}}, "expected retry.events.* among them"},
+		"deaf":           {jetstream.StreamConfig{Subjects: []string{"retry.>"}, NoAck: true}, "acknowledges nothing"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			test.config.Name = events.Stream
+			if _, err := js.CreateStream(t.Context(), test.config); err != nil {
+				t.Fatal(err)
+			}
+			before := info(t, js).Config
+			err := send(newSink(t, n.URL()), event("1", "RetryScheduled"))
+			switch {
+			case test.says == "" && err != nil:
+				t.Error(err)
+			case test.says != "" && (err == nil || !strings.Contains(err.Error(), test.says) || strings.Contains(err.Error(), "\n")):
+				t.Errorf("says %v, want one line with %q", err, test.says)
+			}
+			if after := info(t, js).Config; strings.Join(after.Subjects, " ") != strings.Join(before.Subjects, " ") || after.MaxMsgs != before.MaxMsgs {
+				t.Errorf("the stream was changed: %+v", after)
+			}
+			if err := js.DeleteStream(t.Context(), events.Stream); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+// TestStreamIsMended: the sink finds out by itself that the stream was taken away, or its subjects given back.
+func TestStreamIsMended(t *testing.T) {
+	n := start(t, server.Settings{})
+	s, js := newSink(t, n.URL()), admin(t, n)
+	if err := send(s, event("1", "RetryScheduled")); err != nil {
+		t.Fatal(err)
+	}
+	if err := js.DeleteStream(t.Context(), events.Stream); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, s, event("2", "RetryScheduled"))
+	wrong := jetstream.StreamConfig{Name: events.Stream, Subjects: []string{"retry.events.>"}}
+	if _, err := js.UpdateStream(t.Context(), wrong); err != nil {
+		t.Fatal(err)
+	}
+	_ = send(s, event("3", events.AuditRecorded))
+	if err := send(s, event("3", events.AuditRecorded)); err == nil || !strings.Contains(err.Error(), "expected retry.audit") {
+		t.Errorf("says %v", err)
+	}
+	wrong.Subjects = append(wrong.Subjects, "retry.audit")
+	if _, err := js.UpdateStream(t.Context(), wrong); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, s, event("3", events.AuditRecorded))
+}
+
+func TestSubjectOfAnotherStream(t *testing.T) {
+	n := start(t, server.Settings{})
+	js := admin(t, n)
+	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "HOSPITAL", Subjects: []string{"retry.>"}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := send(newSink(t, n.URL()), event("1", "RetryScheduled")); err == nil || !strings.Contains(err.Error(), "overlap") {
+		t.Errorf("says %v", err)
+	}
+}
+
+func TestNoJetStream(t *testing.T) {
+	n := start(t, server.Settings{NoJetStream: true})
+	err := send(newSink(t, n.URL()), event("1", "RetryScheduled"))
+	if err == nil || !strings.Contains(err.Error(), "no JetStream for this account; enable it") {
+		t.Errorf("says %v", err)
+	}
+}
+
+// TestServerIsNotThere: the error comes soon, shows no password, and the sink finds the server when it comes.
+func TestServerIsNotThere(t *testing.T) {
+	n := start(t, server.Settings{User: "ana", Password: "hunter2"})
+	wrong := newSink(t, strings.Replace(n.URL(), "hunter2", "wrong-word", 1))
+	right := newSink(t, n.URL())
+	for range 3 {
+		err := send(wrong, event("1", "RetryScheduled"))
+		if err == nil || strings.Contains(err.Error(), "wrong-word") || strings.Contains(err.Error(), "ana") || !strings.Contains(err.Error(), "authorization") {
+			t.Errorf("a wrong password says %v", err)
+		}
+	}
+	n.Kill()
+	began := time.Now()
+	err := send(right, event("1", "RetryScheduled"))
+	if err == nil || strings.Contains(err.Error(), "hunter2") || strings.Contains(err.Error(), "ana") || time.Since(began) > 3*time.Second {
+		t.Errorf("a server that is not there says after %s: %v", time.Since(began), err)
+	}
+	if err := n.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, right, event("1", "RetryScheduled"))
+	n.Kill()
+	if err := send(right, event("2", "RetryScheduled")); err == nil {
+		t.Error("a killed server took it")
+	}
+	if err := n.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, right, event("2", "RetryScheduled"))
+	eventually(t, right, event("1", "RetryScheduled")) // it knows the ids it took before
+	if i := info(t, admin(t, n)); i.State.Msgs != 2 {
+		t.Errorf("%d messages, want 2", i.State.Msgs)
+	}
+}
+
+func TestStreamIsFull(t *testing.T) {
+	n := start(t, server.Settings{})
+	s, js := newSink(t, n.URL()), admin(t, n)
+	stream, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: events.Stream, Subjects: []string{"retry.>"}, MaxBytes: 4096, Discard: jetstream.DiscardNew})
+	if err != nil {
+		t.Fatal(err)
+	}
+	big := event("1", "RetryScheduled")
+	big.Body = strings.Repeat("x", 3000)
+	if err := send(s, big); err != nil {
+		t.Fatal(err)
+	}
+	big.ID = "2"
+	if err := send(s, big); err == nil || !strings.Contains(err.Error(), "maximum bytes") {
+		t.Errorf("a full stream says %v", err)
+	}
+	if err := stream.Purge(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, s, big)
+}
+
+func TestServerStandsStill(t *testing.T) {
+	n := start(t, server.Settings{})
+	s := newSink(t, n.URL())
+	if err := send(s, event("1", "RetryScheduled")); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	m := event("2", "RetryScheduled")
+	if err := s.Publish(ctx, &m); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("says %v", err)
+	}
+	if err := n.Resume(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, s, m)
+	if i := info(t, admin(t, n)); i.State.Msgs != 2 {
+		t.Errorf("%d messages, want 2", i.State.Msgs)
+	}
+}
+
+func TestTooLargeForTheServer(t *testing.T) {
+	n := start(t, server.Settings{MaxPayload: 2000})
+	s := newSink(t, n.URL())
+	m := event("1", "RetryScheduled")
+	m.Body = strings.Repeat("x", 5000)
+	if err := send(s, m); err == nil || !strings.Contains(err.Error(), "maximum payload") {
+		t.Errorf("says %v", err)
+	}
+	if err := send(s, event("2", "RetryScheduled")); err != nil {
+		t.Errorf("a smaller one fails after it: %s", err)
+	}
+}
+
+func TestURLs(t *testing.T) {
+	for _, bad := range []string{"", "nats://", "http://h:4222", "127.0.0.1:4222", "nats://user:secret@h:port", "nats://user:secret@/"} {
+		if _, err := events.NewSink(bad, "x"); err == nil || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%q says %v", bad, err)
+		}
+	}
+}

@@ -1,0 +1,317 @@
+package outbox_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
+	"retry-worker/internal/journal"
+	"retry-worker/internal/journal/journaltest"
+	"retry-worker/internal/outbox"
+)
+
+const queue = "events"
+
+// stage is an outbox in memory, a sink, and relays between them, in a bubble of testing/synctest.
+type stage struct {
+	*journaltest.Memory
+	t    *testing.T
+	sink *sink
+	logs *observer.ObservedLogs
+	log  *zap.Logger
+
+	mu       sync.Mutex
+	hidden   map[int64]bool // sequences that are not committed yet
+	reads    int
+	states   []bool // as Up told them
+	sent     int    // as Published told it
+	backlog  int64
+	noRelief bool // letting go fails
+	noLease  bool // the store does not answer for leases
+	leases   map[string]time.Time
+}
+
+func newStage(t *testing.T) *stage {
+	core, logs := observer.New(zap.DebugLevel)
+	return &stage{Memory: journaltest.New(), t: t, sink: newSink(t), logs: logs, log: zap.New(core), hidden: map[int64]bool{}, leases: map[string]time.Time{}}
+}
+
+// bubble runs a test where time is fake.
+func bubble(t *testing.T, test func(s *stage)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { test(newStage(t)) })
+}
+
+// fill puts n messages in the outbox, whose keys are taken in turn.
+func (s *stage) fill(n int, keys ...string) {
+	var all []journal.Message
+	for i := range n {
+		all = append(all, journal.Message{ID: fmt.Sprintf("id-%d-%d", time.Now().UnixNano(), i), Queue: queue, Key: keys[i%len(keys)], Type: "RetryScheduled", Body: "{}", At: time.Now()})
+	}
+	s.change(&journal.Changes{Outbox: all})
+}
+
+func (s *stage) change(c *journal.Changes) {
+	s.t.Helper()
+	if err := s.Transact(context.Background(), nil, func(journal.Head, []journal.History) *journal.Changes { return c }); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// Pending counts, and hides what is not committed yet.
+func (s *stage) Pending(ctx context.Context, q string, after int64, limit int) ([]journal.Message, error) {
+	s.mu.Lock()
+	s.reads++
+	hidden := s.hidden
+	s.mu.Unlock()
+	all, err := s.Memory.Pending(ctx, q, after, 1<<30)
+	all = slices.DeleteFunc(all, func(m journal.Message) bool { return hidden[m.Sequence] })
+	return all[:min(len(all), limit)], err
+}
+
+var errNoAnswer = errors.New("the store does not answer")
+
+// Lease notes until when whose lease lasts.
+func (s *stage) Lease(ctx context.Context, name, holder string, span time.Duration) (bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.noLease {
+		return false, errNoAnswer
+	}
+	held, err := s.Memory.Lease(ctx, name, holder, span)
+	if held && err == nil {
+		s.leases[holder] = time.Now().Add(span)
+	}
+	return held, err
+}
+
+func (s *stage) set(change func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change()
+}
+
+func (s *stage) letGo(ctx context.Context, sequences []int64) error {
+	s.mu.Lock()
+	refused := s.noRelief
+	s.mu.Unlock()
+	if refused {
+		return journal.ErrUnavailable
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return s.Transact(ctx, nil, func(journal.Head, []journal.History) *journal.Changes { return &journal.Changes{Published: sequences} })
+}
+
+// running is a relay that runs.
+type running struct {
+	*outbox.Relay
+	halt, kill context.CancelFunc
+	done       chan struct{}
+}
+
+// relay starts one; it is stopped when the test ends.
+func (s *stage) relay(holder string) *running {
+	hooks := outbox.Hooks{
+		Published: func(n int) { s.set(func() { s.sent += n }) },
+		Up:        func(up bool, _ error) { s.set(func() { s.states = append(s.states, up) }) },
+		Backlog:   func(n int64) { s.set(func() { s.backlog = n }) },
+		Leading:   func(bool) {},
+	}
+	r := &running{done: make(chan struct{})}
+	r.Relay = outbox.New(queue, holder, s, s.letGo, &sinkOf{s, holder}, hooks, s.log)
+	stop, halt := context.WithCancel(context.Background())
+	killed, kill := context.WithCancel(context.Background())
+	r.halt, r.kill = halt, kill
+	go func() { defer close(r.done); r.Run(stop, killed) }()
+	s.t.Cleanup(func() { kill(); <-r.done; halt() })
+	return r
+}
+
+func (r *running) stop() {
+	r.halt()
+	<-r.done
+}
+
+// within waits until so is true, at most that long.
+func (s *stage) within(long time.Duration, what string, so func() bool) time.Duration {
+	s.t.Helper()
+	began := time.Now()
+	for !so() {
+		if time.Since(began) > long {
+			s.t.Fatalf("not within %s: %s", long, what)
+		}
+		time.Sleep(time.Millisecond) // in the bubble: no time at all
+	}
+	return time.Since(began)
+}
+
+func (s *stage) empty() bool { return len(s.Outbox()) == 0 }
+
+// sink takes messages, and finds a relay that sends out of order.
+type sink struct {
+	t  *testing.T
+	mu sync.Mutex
+	// answer says what becomes of a message; nil takes it.
+	answer func(m *journal.Message) error
+	// takes is how long one message is on its way; hang is for ever.
+	takes time.Duration
+	hang  bool
+
+	onWay    map[string]bool
+	last     map[string]int64 // the last one taken, by key
+	taken    []journal.Message
+	times    []time.Time
+	tries    int
+	holders  map[string]int
+	onWayMax int
+}
+
+func newSink(t *testing.T) *sink {
+	return &sink{t: t, onWay: map[string]bool{}, last: map[string]int64{}, holders: map[string]int{}}
+}
+
+// sinkOf is the sink as one relay has it.
+type sinkOf struct {
+	s      *stage
+	holder string
+}
+
+func (o *sinkOf) Publish(ctx context.Context, m *journal.Message) error {
+	o.s.mu.Lock()
+	if until := o.s.leases[o.holder]; !time.Now().Before(until) {
+		o.s.t.Errorf("%s sends %s after its lease", o.holder, time.Since(until))
+	}
+	o.s.mu.Unlock()
+	k := o.s.sink
+	k.begin(o.holder, m)
+	err := k.wait(ctx)
+	return k.end(m, err)
+}
+
+func (k *sink) begin(holder string, m *journal.Message) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.tries++
+	k.holders[holder]++
+	if k.onWay[m.Key] {
+		k.t.Errorf("two messages of %s are on their way", m.Key)
+	}
+	k.onWay[m.Key] = true
+	k.onWayMax = max(k.onWayMax, len(k.onWay))
+}
+
+func (k *sink) wait(ctx context.Context) error {
+	k.mu.Lock()
+	hang, takes := k.hang, k.takes
+	k.mu.Unlock()
+	if hang {
+		<-ctx.Done()
+	} else if takes > 0 {
+		select {
+		case <-time.After(takes):
+		case <-ctx.Done():
+		}
+	}
+	return ctx.Err()
+}
+
+func (k *sink) end(m *journal.Message, err error) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.onWay, m.Key)
+	if err == nil && k.answer != nil {
+		err = k.answer(m)
+	}
+	if err != nil {
+		return err
+	}
+	if m.Sequence > k.last[m.Key] {
+		k.last[m.Key] = m.Sequence
+	}
+	k.taken, k.times = append(k.taken, *m), append(k.times, time.Now())
+	return nil
+}
+
+func (k *sink) set(change func()) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	change()
+}
+
+// sequences that were taken of a key, in the order they were.
+func (k *sink) sequences(key string) []int64 {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	var all []int64
+	for _, m := range k.taken {
+		if m.Key == key {
+			all = append(all, m.Sequence)
+		}
+	}
+	return all
+}
+
+// checkOrder finds keys of which a message was overtaken, and messages that came twice where none may.
+func (k *sink) checkOrder(t *testing.T, twiceAllowed bool) {
+	t.Helper()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	highest, seen := map[string]int64{}, map[int64]bool{}
+	for _, m := range k.taken {
+		switch {
+		case seen[m.Sequence] && !twiceAllowed:
+			t.Errorf("message %d came twice", m.Sequence)
+		case !seen[m.Sequence] && m.Sequence < highest[m.Key]:
+			t.Errorf("message %d of %s came after %d", m.Sequence, m.Key, highest[m.Key])
+		}
+		seen[m.Sequence] = true
+		highest[m.Key] = max(highest[m.Key], m.Sequence)
+	}
+}
+
+func (k *sink) count() int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return len(k.taken)
+}
+
+func keys(n int) []string {
+	all := make([]string, n)
+	for i := range all {
+		all[i] = fmt.Sprintf("CLM-%d-1", i)
+	}
+	return all
+}
+
+// distinct is how many messages came, repetitions not counted.
+func (k *sink) distinct() int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	seen := map[int64]bool{}
+	for _, m := range k.taken {
+		seen[m.Sequence] = true
+	}
+	return len(seen)
+}
+
+// newDraw gives numbers below n, the same for the same seed, safe for concurrent use.
+func newDraw(seed uint64) func(n int) int {
+	var mu sync.Mutex
+	r := rand.New(rand.NewPCG(seed, 1))
+	return func(n int) int {
+		mu.Lock()
+		defer mu.Unlock()
+		return r.IntN(n)
+	}
+}

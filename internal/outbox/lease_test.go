@@ -1,0 +1,152 @@
+package outbox_test
+
+import (
+	"testing"
+	"time"
+
+	"retry-worker/internal/journal"
+)
+
+func TestOneRelayAtATime(t *testing.T) {
+	bubble(t, func(s *stage) {
+		s.sink.takes = 20 * time.Millisecond
+		first := s.relay("first")
+		s.within(time.Second, "the first leads", func() bool { return len(s.leases) > 0 })
+		second := s.relay("second")
+		s.fill(5000, keys(200)...)
+		time.Sleep(time.Second)
+		first.stop()
+		stopped := s.sink.count()
+		took := s.within(20*time.Second, "the second goes on", func() bool { return s.sink.count() > stopped })
+		if took > 6*time.Second {
+			t.Errorf("a lease that was given back is taken after %s", took)
+		}
+		s.within(time.Minute, "all is sent", s.empty)
+		s.sink.checkOrder(t, false)
+		second.stop()
+		if s.sink.holders["first"] == 0 || s.sink.holders["second"] == 0 {
+			t.Errorf("sent by %v", s.sink.holders)
+		}
+	})
+}
+
+// TestKilledRelayIsFollowed: what it did not let go of is sent again, in order.
+func TestKilledRelayIsFollowed(t *testing.T) {
+	bubble(t, func(s *stage) {
+		s.sink.takes = 20 * time.Millisecond
+		first := s.relay("first")
+		s.within(time.Second, "the first leads", func() bool { return len(s.leases) > 0 })
+		s.relay("second")
+		s.fill(5000, keys(200)...)
+		time.Sleep(time.Second)
+		first.kill()
+		<-first.done
+		stopped := s.sink.count()
+		took := s.within(time.Minute, "the second goes on", func() bool { return s.sink.count() > stopped })
+		if took < 5*time.Second || took > 21*time.Second {
+			t.Errorf("the second takes over after %s; the lease of 15 s ends first", took)
+		}
+		s.within(time.Minute, "all is sent", s.empty)
+		s.sink.checkOrder(t, true)
+		if twice := s.sink.count() - 5000; twice < 0 || twice > 600 {
+			t.Errorf("%d were sent twice", twice)
+		}
+	})
+}
+
+// TestLeaseThatCannotBeRenewed: nothing is sent after its end (the sink looks), and all once it can be taken.
+func TestLeaseThatCannotBeRenewed(t *testing.T) {
+	bubble(t, func(s *stage) {
+		s.sink.takes = 3 * time.Second
+		s.fill(5000, keys(5000)...)
+		s.relay("a")
+		time.Sleep(4 * time.Second)
+		s.set(func() { s.noLease = true })
+		time.Sleep(time.Minute)
+		stood := s.sink.count()
+		time.Sleep(time.Minute)
+		if s.sink.count() != stood || stood == 5000 {
+			t.Errorf("%d sent, then %d", stood, s.sink.count())
+		}
+		if n := s.logs.FilterMessageSnippet("lost the lease").Len(); n != 1 {
+			t.Errorf("the loss is told %d times", n)
+		}
+		s.set(func() { s.noLease = false })
+		s.sink.set(func() { s.sink.takes = 0 })
+		s.within(time.Minute, "all is sent", s.empty)
+		s.sink.checkOrder(t, true)
+	})
+}
+
+// TestLeaseTakenByAnother: the store said so; the relay ends what is on its way.
+func TestLeaseTakenByAnother(t *testing.T) {
+	bubble(t, func(s *stage) {
+		s.sink.hang = true
+		s.fill(10, keys(10)...)
+		s.relay("a")
+		time.Sleep(time.Second)
+		if held, _ := s.Memory.Lease(t.Context(), "outbox/"+queue, "a", 0); !held {
+			t.Fatal("the lease is not the relay's")
+		}
+		if held, _ := s.Memory.Lease(t.Context(), "outbox/"+queue, "b", time.Hour); !held {
+			t.Fatal("the lease cannot be taken")
+		}
+		time.Sleep(6 * time.Second)
+		tries := s.sink.tries
+		time.Sleep(30 * time.Minute)
+		if s.sink.tries != tries || s.sink.count() != 0 {
+			t.Errorf("%d tries without the lease", s.sink.tries-tries)
+		}
+	})
+}
+
+// TestFaultsOfAllKinds plays random faults with several relays: nothing is lost, nothing overtaken.
+func TestFaultsOfAllKinds(t *testing.T) {
+	for seed := range uint64(30) {
+		bubble(t, func(s *stage) {
+			draw := newDraw(seed)
+			relays := []*running{s.relay("r0"), s.relay("r1")}
+			filled := 0
+			for step := range 60 {
+				switch draw(7) {
+				case 0:
+					i := draw(2)
+					relays[i].halt()
+					if draw(2) == 0 {
+						relays[i].kill()
+					}
+					<-relays[i].done
+					relays[i] = s.relay(string(rune('a'+step%26)) + string(rune('0'+step/26)))
+				case 1:
+					odds := draw(4) + 1
+					s.sink.set(func() {
+						s.sink.answer = func(*journal.Message) error {
+							if draw(odds) == 0 {
+								return errRefused
+							}
+							return nil
+						}
+					})
+				case 2:
+					s.sink.set(func() { s.sink.answer, s.sink.hang = nil, draw(5) == 0 })
+				case 3:
+					s.set(func() { s.noRelief = !s.noRelief })
+				case 4:
+					s.set(func() { s.noLease = draw(3) == 0 })
+				default:
+					n := draw(300)
+					s.fill(n, keys(1+draw(40))...)
+					filled += n
+				}
+				time.Sleep(time.Duration(draw(8000)) * time.Millisecond)
+			}
+			s.set(func() { s.noRelief, s.noLease = false, false })
+			s.sink.set(func() { s.sink.answer, s.sink.hang = nil, false })
+			s.within(5*time.Minute, "all is sent", s.empty)
+			s.sink.checkOrder(t, true)
+			if n := s.sink.distinct(); n != filled {
+				t.Errorf("seed %d: %d of %d messages came", seed, n, filled)
+			}
+		})
+	}
+}

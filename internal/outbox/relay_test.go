@@ -1,0 +1,251 @@
+package outbox_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"retry-worker/internal/journal"
+)
+
+var errRefused = errors.New("refused")
+
+func TestAllIsSentInOrderAndLetGo(t *testing.T) {
+	bubble(t, func(s *stage) {
+		s.sink.takes = 3 * time.Millisecond
+		s.fill(3000, keys(100)...)
+		r := s.relay("a")
+		s.within(time.Minute, "all is sent", s.empty)
+		r.stop()
+		s.sink.checkOrder(t, false)
+		if s.sink.count() != 3000 || s.sent != 3000 {
+			t.Errorf("%d were sent, %d told", s.sink.count(), s.sent)
+		}
+		if s.sink.onWayMax < 32 {
+			t.Errorf("%d on their way at most: they are sent one by one", s.sink.onWayMax)
+		}
+		if len(s.states) != 0 {
+			t.Errorf("states %v though nothing failed", s.states)
+		}
+	})
+}
+
+func TestLaterOnesOfAKeyWait(t *testing.T) {
+	bubble(t, func(s *stage) {
+		s.fill(9, "A", "B", "C") // A: 1, 4, 7
+		failures := 3
+		s.sink.answer = func(m *journal.Message) error {
+			if m.Sequence == 4 && failures > 0 {
+				failures--
+				return errRefused
+			}
+			return nil
+		}
+		s.relay("a")
+		s.within(time.Second, "B and C are sent", func() bool { return len(s.sink.sequences("B"))+len(s.sink.sequences("C")) == 6 })
+		if got := s.sink.sequences("A"); !slices.Equal(got, []int64{1}) {
+			t.Errorf("of A came %v, want 1 alone", got)
+		}
+		s.within(time.Minute, "all is sent", s.empty)
+		if got := s.sink.sequences("A"); !slices.Equal(got, []int64{1, 4, 7}) {
+			t.Errorf("of A came %v", got)
+		}
+		if len(s.states) != 0 {
+			t.Errorf("states %v though the sink took messages", s.states)
+		}
+	})
+}
+
+// TestRefusedForEver: what is never taken holds up its own subject only, however many there are.
+func TestRefusedForEver(t *testing.T) {
+	for _, refused := range []int{1, 7, 8, 100, 700} {
+		bubble(t, func(s *stage) {
+			bad := keys(refused)
+			s.sink.answer = func(m *journal.Message) error {
+				if slices.Contains(bad, m.Key) {
+					return errRefused
+				}
+				return nil
+			}
+			s.fill(refused, bad...)
+			s.fill(100, "GOOD-1", "GOOD-2")
+			r := s.relay("a")
+			s.within(time.Minute, "the others are sent", func() bool { return s.sink.count() == 100 })
+			time.Sleep(time.Minute)
+			changes := len(s.states)
+			for range 100 { // an hour and a half of life
+				s.fill(1, "GOOD-1")
+				r.Nudge()
+				if took := s.within(time.Minute, "another is sent", func() bool { return len(s.Outbox()) == refused }); took > 2*time.Second {
+					t.Errorf("%d refused: another waited %s", refused, took)
+				}
+				time.Sleep(time.Minute)
+			}
+			if more := len(s.states) - changes; more > 0 {
+				t.Errorf("%d refused: the sink was said to go up and down %d times", refused, more)
+			}
+			if n := s.logs.Len(); n > 8 {
+				t.Errorf("%d refused: %d lines of log: %v", refused, n, s.logs.All())
+			}
+		})
+	}
+}
+
+func TestSinkDownForAnHour(t *testing.T) {
+	bubble(t, func(s *stage) {
+		s.sink.answer = func(*journal.Message) error { return errRefused }
+		s.fill(20_000, keys(3000)...)
+		s.relay("a")
+		time.Sleep(time.Hour)
+		if s.sink.tries > 70_000 || s.reads > 30_000 {
+			t.Errorf("%d tries, %d looks at the outbox in an hour", s.sink.tries, s.reads)
+		}
+		if s.backlog != 20_000 {
+			t.Errorf("the backlog is told as %d", s.backlog)
+		}
+		s.sink.set(func() { s.sink.answer = nil })
+		if took := s.within(time.Minute, "all is sent", s.empty); took > 8*time.Second {
+			t.Errorf("it took %s until all was sent", took)
+		}
+		s.sink.checkOrder(t, false)
+		if !slices.Equal(s.states, []bool{false, true}) {
+			t.Errorf("states %v, want down once and up once", s.states)
+		}
+		if n := s.logs.FilterMessageSnippet("events").Len(); n != 3 { // it leads, down, up
+			t.Errorf("%d lines of log: %v", n, s.logs.All())
+		}
+	})
+}
+
+func TestOneMessageFindsTheSinkUpAgain(t *testing.T) {
+	bubble(t, func(s *stage) {
+		s.sink.answer = func(*journal.Message) error { return errRefused }
+		s.fill(2, "A")
+		s.relay("a")
+		time.Sleep(time.Hour)
+		s.sink.set(func() { s.sink.answer = nil })
+		s.within(6*time.Second, "both are sent", s.empty)
+	})
+}
+
+func TestSinkThatHangs(t *testing.T) {
+	bubble(t, func(s *stage) {
+		s.sink.hang = true
+		s.fill(2000, keys(500)...)
+		r := s.relay("a")
+		time.Sleep(10 * time.Minute)
+		if !slices.Equal(s.states, []bool{false}) {
+			t.Errorf("states %v", s.states)
+		}
+		s.sink.set(func() { s.sink.hang = false })
+		s.within(30*time.Second, "all is sent", s.empty)
+		s.sink.checkOrder(t, false)
+		r.stop()
+	})
+}
+
+// TestLateCommits: a row that appears below those that were sent is found.
+func TestLateCommits(t *testing.T) {
+	bubble(t, func(s *stage) {
+		s.hidden = map[int64]bool{3: true, 700: true}
+		s.fill(1000, keys(1000)...)
+		s.relay("a")
+		s.within(time.Minute, "the rest is sent", func() bool { return len(s.Outbox()) == 2 })
+		s.set(func() { s.hidden = map[int64]bool{} })
+		s.within(time.Second, "the late ones are sent", s.empty)
+	})
+}
+
+func TestOtherQueuesAreLeftAlone(t *testing.T) {
+	bubble(t, func(s *stage) {
+		s.change(&journal.Changes{Outbox: []journal.Message{{ID: "x", Queue: "notices", Key: "k"}}})
+		s.fill(1, "A")
+		s.relay("a")
+		s.within(time.Minute, "its own is sent", func() bool { return len(s.Outbox()) == 1 })
+		if s.sink.count() != 1 || s.Outbox()[0].Queue != "notices" {
+			t.Errorf("left: %v", s.Outbox())
+		}
+	})
+}
+
+func TestIdleRelayLooksSeldomAndHeedsANudge(t *testing.T) {
+	bubble(t, func(s *stage) {
+		r := s.relay("a")
+		time.Sleep(10 * time.Second)
+		if s.reads > 60 {
+			t.Errorf("%d looks at an empty outbox in 10 s", s.reads)
+		}
+		for range 100 {
+			r.Nudge()
+			time.Sleep(time.Millisecond)
+		}
+		if s.reads > 70 {
+			t.Errorf("%d looks after a storm of nudges", s.reads)
+		}
+		s.fill(1, "A")
+		r.Nudge()
+		s.within(50*time.Millisecond, "it is sent", s.empty)
+	})
+}
+
+// TestJournalDown: what was sent and cannot be let go of is not sent again by the same process.
+func TestJournalDown(t *testing.T) {
+	bubble(t, func(s *stage) {
+		s.noRelief = true
+		s.fill(50, keys(10)...)
+		s.relay("a")
+		time.Sleep(5 * time.Minute)
+		if s.sink.count() != 50 || len(s.Outbox()) != 50 {
+			t.Errorf("%d sent, %d left", s.sink.count(), len(s.Outbox()))
+		}
+		s.set(func() { s.noRelief = false })
+		s.within(10*time.Second, "they are let go of", s.empty)
+		s.SetDown(true)
+		time.Sleep(5 * time.Second)
+		s.SetDown(false)
+		s.fill(50, keys(10)...)
+		s.within(30*time.Second, "the rest is sent", s.empty)
+		s.sink.checkOrder(t, false)
+		if !slices.Equal(s.states, []bool{false, true, false, true}) {
+			t.Errorf("states %v", s.states)
+		}
+	})
+}
+
+func TestStopAwaitsWhatIsOnItsWay(t *testing.T) {
+	bubble(t, func(s *stage) {
+		s.sink.takes = time.Second
+		s.fill(1000, keys(500)...)
+		r := s.relay("a")
+		time.Sleep(500 * time.Millisecond)
+		began := time.Now()
+		r.stop()
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("the stop took %s", took)
+		}
+		if s.sink.count() != 64 || len(s.Outbox()) != 1000-64 {
+			t.Errorf("%d sent, %d left", s.sink.count(), len(s.Outbox()))
+		}
+		if held, err := s.Lease(t.Context(), "outbox/"+queue, "another", time.Second); !held || err != nil {
+			t.Errorf("the lease was not given back: %v", err)
+		}
+	})
+}
+
+func TestKillReturnsAtOnce(t *testing.T) {
+	bubble(t, func(s *stage) {
+		s.sink.hang = true
+		s.fill(100, keys(100)...)
+		r := s.relay("a")
+		time.Sleep(time.Second)
+		began := time.Now()
+		r.kill()
+		<-r.done
+		synctest.Wait()
+		if took := time.Since(began); took > 0 {
+			t.Errorf("it took %s", took)
+		}
+	})
+}

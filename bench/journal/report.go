@@ -13,7 +13,8 @@ import (
 func report(out io.Writer, s settings, all []*bench, missing []string) error {
 	w := &writer{out: out}
 	w.line("The journal alone: each decision recorded before it is answered. %d CPUs, GOMAXPROCS %d where nothing else is said, "+
-		"%d rounds: median (lowest–highest).", runtime.NumCPU(), usualProcessors, s.rounds)
+		"%d rounds: median (lowest–highest). Random claim ids; of 100 failures %d are a claim's first, 77 are retried, 15 permanent, 8 exhausted. "+
+		"Reading, redacting and identifying a failure is in all figures but those that compare an empty journal with a full one.", runtime.NumCPU(), usualProcessors, s.rounds, firstFailures)
 	for _, b := range all {
 		w.line("%s: %s.", b.name, b.about)
 	}

@@ -129,7 +129,8 @@ func read(in io.Reader, first bool) ([]byte, error) {
 		return nil, err
 	}
 	length := int(binary.BigEndian.Uint32(head[len(head)-4:]))
-	message := append(head, make([]byte, max(length-4, 0))...)
+	message := make([]byte, len(head)+max(length-4, 0))
+	copy(message, head)
 	_, err := io.ReadFull(in, message[len(head):])
 	return message, err
 }

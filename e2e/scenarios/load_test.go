@@ -27,12 +27,14 @@ type load struct {
 	scheduled []int64 // of the first kind
 }
 
-func (s *scene) startLoad() (l load) {
+func (s *scene) startLoad() load { return s.startLoadOf(loadSize) }
+
+func (s *scene) startLoadOf(size int) (l load) {
 	s.t.Helper()
 	discarded, corrected, exhausted := failing("INSURANCE_EXPIRED"), failing("INVALID_PATIENT_DATA"), failing("HTTP 503")
 	discarded.Review.Discard = true
 	exhausted.Retried = 5
-	for n := range loadSize {
+	for n := range size {
 		var key int64
 		switch n % 4 {
 		case 0:
@@ -51,13 +53,15 @@ func (s *scene) startLoad() (l load) {
 }
 
 // loadCounts are the broker's counters when the load has ended.
-func loadCounts() counts {
-	const each = loadSize / 4
+func loadCounts() counts { return loadCountsOf(loadSize) }
+
+func loadCountsOf(size int) counts {
+	each := size / 4
 	return counts{
-		"submit-claim error thrown": loadSize, "submit-claim completed": 3 * each,
+		"submit-claim error thrown": size, "submit-claim completed": 3 * each,
 		"analyze-retry completed": each, "analyze-retry error thrown": 3 * each,
 		"retry-review completed": 3 * each, "record-retry-outcome completed": 3 * each,
-		"timers triggered": 3 * each, "processes completed": loadSize,
+		"timers triggered": 3 * each, "processes completed": size,
 	}
 }
 

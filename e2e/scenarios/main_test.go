@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"retry-worker/e2e/engine"
+	"retry-worker/e2e/nats"
 )
 
 const (
@@ -26,6 +27,7 @@ const (
 )
 
 func TestMain(m *testing.M) {
+	nats.ServeIfAsked()
 	flag.Parse()
 	if testing.Short() {
 		fmt.Println("the scenarios on a real broker are left out: -short")

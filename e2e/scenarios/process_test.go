@@ -29,6 +29,7 @@ type process struct {
 	name string
 	log  *logFile
 	ops  string // address of metrics and probes
+	api  string
 }
 
 // loops of one worker, each of which says when the engine answers it.
@@ -71,7 +72,7 @@ func (p *process) awaitReady(t *testing.T) {
 		for _, l := range p.log.lines {
 			switch l.text("message") {
 			case "serving":
-				p.ops = l.text("ops")
+				p.ops, p.api = l.text("ops"), l.text("api")
 			case "engine answers polls":
 				served++
 			}

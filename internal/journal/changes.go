@@ -99,7 +99,7 @@ func (b *batch) decided(a *Analysis, h *History, r *ruling) Recorded {
 	b.countDecision(a.Policy, at.Attempt)
 	b.countFingerprint(a.Policy.Name, at.Attempt)
 	if e.State == Dead && (r.opens || h.Episode.State != Dead) {
-		b.countEnd(a.Policy.Name, &e, d.Outcome == decision.MaxRetriesExceeded)
+		b.countEnd(a.Policy.Name, &e, r.opens || h.Episode.DeadLetter == "", d.Outcome == decision.MaxRetriesExceeded)
 	}
 	raised := int64(-1)
 	if r.floor >= 0 {
@@ -179,7 +179,7 @@ func (b *batch) end(key int64, h *History, as State) {
 	alive := e.State != Dead
 	e.State, e.ClosedAt = as, b.milli()
 	if alive {
-		b.countEnd(h.subject.Policy, &e, false)
+		b.countEnd(h.subject.Policy, &e, e.DeadLetter == "", false)
 	}
 	if e.DeadLetter != "" {
 		b.settle(key, h, DeadLetterSuperseded)

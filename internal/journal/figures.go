@@ -22,7 +22,7 @@ const (
 	FigureBackoff            FigureName = "backoff_ms"        // sum over the retries
 	FigureJitter             FigureName = "jitter"            // draws, in eight equal bins 0…7 over the policy's range
 	FigureTook               FigureName = "took"              // decisions, by the bucket of their time, in µs
-	FigureClosed             FigureName = "closed"            // episodes that ended: recovered, dead, superseded, abandoned
+	FigureClosed             FigureName = "closed"            // episodes at their first end: recovered, dead, superseded, abandoned
 	FigureExhausted          FigureName = "exhausted"         // of them, dead by the limit
 	FigureExhaustedRetried   FigureName = "exhausted_retried" // of them, with retries
 	FigureRecoveredRetried   FigureName = "recovered_retried" // recovered with retries
@@ -131,15 +131,20 @@ func (b *batch) countDecision(p *decision.Policy, a *Attempt) {
 	}
 }
 
-// countEnd adds an episode that ended, or died, at the moment it did (R19).
-func (b *batch) countEnd(policy string, e *Episode, byLimit bool) {
+// countEnd adds an episode that ended, or died, at the moment it did (R19). first tells that it had not died
+// before: an episode is closed once, whatever people make of it afterwards.
+func (b *batch) countEnd(policy string, e *Episode, first, byLimit bool) {
 	slot := SlotOf(b.now)
 	add := func(name FigureName, bucket, value int64) { b.tally.add(policy, slot, name, bucket, value) }
 	retried := e.Scheduled > 0
-	add(FigureClosed, 0, 1)
+	if first {
+		add(FigureClosed, 0, 1)
+	}
 	switch {
 	case e.State == Dead && byLimit:
-		add(FigureExhausted, 0, 1)
+		if first {
+			add(FigureExhausted, 0, 1)
+		}
 		if retried {
 			add(FigureExhaustedRetried, 0, 1)
 		}

@@ -231,6 +231,7 @@ func TestExhaustedRate(t *testing.T) {
 	c.recovers("CLM-b-1", 1, time.Hour)
 	c.recovers("CLM-b-2", 1, time.Hour)
 	c.fails("CLM-c-1", "DUPLICATE_CLAIM", 0)
+	c.succeeds("CLM-c-1")            // a person saw to it: closed once all the same
 	c.fails("CLM-d-1", "TIMEOUT", 0) // open
 	c.now = c.now.Add(2 * time.Hour)
 	if k := c.wantKPI("exhausted_rate", 0.25); k.Samples != 4 {

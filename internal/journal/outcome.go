@@ -50,7 +50,7 @@ func (b *batch) conclude(o *Outcome, h *History) Concluded {
 			b.settle(h.Key, h, DeadLetterRecovered)
 		}
 		e.State, e.ClosedAt, e.DeadLetter, e.NextRetryTime = Recovered, at, "", time.Time{}
-		b.countEnd(o.Subject.Policy, &e, false)
+		b.countEnd(o.Subject.Policy, &e, h.Episode.DeadLetter == "", false)
 		if h.Last != nil {
 			b.fingerprint(o.Subject.Policy, h.Last).Recovered++
 		}
@@ -82,7 +82,7 @@ func (b *batch) fail(o *Outcome, h *History, e *Episode) {
 	}
 	e.State, e.DeadLetter, e.NextRetryTime = Dead, d.ID, time.Time{}
 	b.bear(h.Key, o.Subject, d)
-	b.countEnd(o.Subject.Policy, e, false)
+	b.countEnd(o.Subject.Policy, e, h.Episode.DeadLetter == "", false)
 }
 
 func outcomeWord(success bool) string {

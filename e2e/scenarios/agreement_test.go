@@ -1,0 +1,241 @@
+package scenarios
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	natsgo "github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"retry-worker/e2e/engine/child"
+	"retry-worker/e2e/nats"
+)
+
+const (
+	// agreementSize is how many claims the figures are compared over.
+	agreementSize = 1000
+	// agreementTime bounds what follows at the end: gauges are read every 15 s, events relayed as they come.
+	agreementTime = 90 * time.Second
+)
+
+// TestEverybodyTellsTheSame: a run of 1,000 claims of four kinds, and the worker's metrics, its KPIs, the claims'
+// histories, the audit, the events in NATS and the broker's own counters agree to the last one.
+func TestEverybodyTellsTheSame(t *testing.T) {
+	s := beginHeavy(t)
+	s.setClockRight()
+	queue, err := nats.Start(t.Context(), nats.Settings{Dir: t.TempDir()})
+	s.must(err)
+	t.Cleanup(func() { _ = queue.Stop(context.Background()) })
+	database := "sqlite:" + filepath.Join(t.TempDir(), "journal.db")
+	w := serve(t, s.Broker, "teller", "RETRY_WORKER_EVENTS_URL="+queue.URL(), "RETRY_WORKER_DATABASE_URL="+database)
+	s.hospital = openHospital(t, s.Broker)
+	l := s.startLoadOf(agreementSize)
+	s.finish(l)
+	s.expectCounts(loadCountsOf(agreementSize))
+
+	const each = agreementSize / 4
+	s.expectMetrics(w, map[string]int{
+		`retry_scheduled_total{classification="TRANSIENT",policy="tiss-submission"}`:                     each,
+		`submission_retry_total{policy="tiss-submission"}`:                                               each,
+		`max_retries_exceeded_total{policy="tiss-submission"}`:                                           each,
+		`permanent_errors_total{policy="tiss-submission",reason="INSURANCE_EXPIRED",team="cadastro"}`:    each,
+		`permanent_errors_total{policy="tiss-submission",reason="INVALID_PATIENT_DATA",team="cadastro"}`: each,
+		`retry_analysis_duration_seconds_count{policy="tiss-submission"}`:                                4 * each,
+		`retry_worker_jobs_total{action="completed",job_type="analyze-retry"}`:                           each,
+		`retry_worker_jobs_total{action="bpmn_error",job_type="analyze-retry"}`:                          3 * each,
+		`retry_worker_jobs_total{action="completed",job_type="record-retry-outcome"}`:                    3 * each,
+		`retry_worker_dead_letters{policy="tiss-submission",state="open"}`:                               each, // discarded in the process, unknown to the worker
+		`retry_worker_dead_letters{policy="tiss-submission",state="recovered"}`:                          2 * each,
+		`retry_worker_recovery_attempts_count{policy="tiss-submission"}`:                                 each,
+		`retry_success_rate{policy="tiss-submission"}`:                                                   1,
+		`retry_worker_outbox_pending`:                                                                    0,
+		`error_classification_distribution{classification="PERMANENT",policy="tiss-submission"}`:         2 * each,
+		`error_classification_distribution{classification="TRANSIENT",policy="tiss-submission"}`:         2 * each,
+	})
+	s.expectHistories(w, each)
+	s.expectKPIs(database, each)
+	records := s.expectAudit(database, each)
+	events := s.expectEvents(queue, each)
+	s.done("everybody tells the same", "%d claims: the broker, metrics, KPIs, %d histories, %d audit records and %d events agree",
+		agreementSize, agreementSize, records, events)
+}
+
+// expectMetrics waits until the worker's metrics say this.
+func (s *scene) expectMetrics(w *process, want map[string]int) {
+	s.t.Helper()
+	wrong := ""
+	s.within(agreementTime, func() bool {
+		wrong = ""
+		text := w.metrics(s.t)
+		for series, n := range want {
+			line := regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(series) + ` (\S+)$`).FindStringSubmatch(text)
+			if line == nil || line[1] != strconv.Itoa(n) {
+				wrong += fmt.Sprintf("%s: got %v, want %d\n", series, line, n)
+			}
+		}
+		return wrong == ""
+	})
+	if wrong != "" {
+		s.t.Errorf("the metrics:\n%s", wrong)
+	}
+}
+
+// within asks until met, for at most d.
+func (s *scene) within(d time.Duration, met func() bool) {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), d)
+	defer cancel()
+	ticker := time.NewTicker(askEvery)
+	defer ticker.Stop()
+	for !met() {
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// expectHistories asks the API for each claim.
+func (s *scene) expectHistories(w *process, each int) {
+	s.t.Helper()
+	got := make(map[string]int)
+	for n := range agreementSize {
+		var subject struct {
+			State    string
+			Attempts []struct{ Outcome string }
+		}
+		response, err := http.Get("http://" + w.api + "/api/v1/subjects/tiss-submission/" + s.claimID(n))
+		s.must(err)
+		err = json.NewDecoder(response.Body).Decode(&subject)
+		_ = response.Body.Close()
+		s.must(err)
+		got[fmt.Sprintf("kind %d: %s %v", n%4, subject.State, subject.Attempts)]++
+	}
+	want := map[string]int{
+		"kind 0: recovered [{RETRY}]": each, "kind 1: dead [{PERMANENT_ERROR}]": each,
+		"kind 2: recovered [{PERMANENT_ERROR}]": each, "kind 3: recovered [{MAX_RETRIES_EXCEEDED}]": each,
+	}
+	if !maps.Equal(got, want) {
+		s.t.Errorf("the histories say %v, want %v", got, want)
+	}
+}
+
+// run runs a command that reads the journal, and fails where it does not end well.
+func (s *scene) run(database string, args ...string) string {
+	s.t.Helper()
+	var out strings.Builder
+	p, err := child.Start(child.Command{Path: binary, Args: args, Env: []string{"RETRY_WORKER_DATABASE_URL=" + database}, Output: &out})
+	s.must(err)
+	s.t.Cleanup(p.Kill)
+	select {
+	case <-p.Done():
+	case <-time.After(enough):
+		s.t.Fatalf("retry-worker %v does not end; it printed\n%s", args, out.String())
+	}
+	if p.Err() != nil {
+		s.t.Fatalf("retry-worker %v: %v\n%s", args, p.Err(), out.String())
+	}
+	return out.String()
+}
+
+func (s *scene) expectKPIs(database string, each int) {
+	s.t.Helper()
+	var all struct {
+		KPIs []struct {
+			Name    string
+			Value   *float64
+			Samples int
+		}
+	}
+	s.must(json.Unmarshal([]byte(s.run(database, "kpi", "-o", "json")), &all))
+	want := map[string]struct {
+		value   float64
+		samples int
+	}{
+		"success_rate": {1, each}, "retries_to_success": {1, each}, "permanent_rate": {0.5, 4 * each},
+		"exhausted_rate": {0.25, 4 * each}, "at_maximum_rate": {0, each},
+	}
+	for _, k := range all.KPIs {
+		w, ok := want[k.Name]
+		if !ok {
+			continue
+		}
+		if k.Value == nil || *k.Value != w.value || k.Samples != w.samples {
+			s.t.Errorf("%s is %v of %d, want %v of %d", k.Name, k.Value, k.Samples, w.value, w.samples)
+		}
+		delete(want, k.Name)
+	}
+	if len(want) > 0 {
+		s.t.Errorf("no figure for %v", want)
+	}
+}
+
+// expectAudit verifies the chain and counts what is exported.
+func (s *scene) expectAudit(database string, each int) (records int) {
+	s.t.Helper()
+	s.run(database, "audit", "verify")
+	got := make(map[string]int)
+	lines := bufio.NewScanner(strings.NewReader(s.run(database, "audit", "export", "--format", "jsonl")))
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var r struct{ Kind, Outcome string }
+		if json.Unmarshal(lines.Bytes(), &r) != nil {
+			continue // what is said on standard error
+		}
+		records++
+		got[strings.TrimSpace(r.Kind+" "+r.Outcome)]++
+	}
+	s.must(lines.Err())
+	want := 4*each + 3*each // an attempt each, and the outcomes of those that ended well
+	if records != want {
+		s.t.Errorf("%d records were exported, want %d: %v", records, want, got)
+	}
+	return records
+}
+
+// expectEvents reads all that is in the stream.
+func (s *scene) expectEvents(queue *nats.Server, each int) int {
+	s.t.Helper()
+	conn, err := natsgo.Connect(queue.URL())
+	s.must(err)
+	defer conn.Close()
+	js, err := jetstream.New(conn)
+	s.must(err)
+	stream, err := js.Stream(s.t.Context(), "RETRY")
+	s.must(err)
+	want := map[string]int{
+		"RetryScheduled": each, "PermanentErrorDetected": 2 * each, "MaxRetriesExceeded": each, "RetryRecovered": 3 * each, "AuditRecorded": 7 * each,
+	}
+	total := 14 * each
+	info, err := stream.Info(s.t.Context())
+	s.must(err)
+	if n := int(info.State.Msgs); n != total {
+		s.t.Errorf("%d events are in the stream, want %d", n, total)
+	}
+	consumer, err := stream.OrderedConsumer(s.t.Context(), jetstream.OrderedConsumerConfig{})
+	s.must(err)
+	batch, err := consumer.Fetch(total, jetstream.FetchMaxWait(enough))
+	s.must(err)
+	got, ids := make(map[string]int), make(map[string]bool)
+	for m := range batch.Messages() {
+		var e struct{ ID, Type string }
+		s.must(json.Unmarshal(m.Data(), &e))
+		got[e.Type]++
+		ids[e.ID] = true
+	}
+	if !maps.Equal(got, want) || len(ids) != total {
+		s.t.Errorf("the events are %v with %d ids, want %v", got, len(ids), want)
+	}
+	return total
+}

@@ -1,0 +1,70 @@
+package audit_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"retry-worker/internal/audit"
+	"retry-worker/internal/journal"
+)
+
+// RN-BIL-005 §7.1: the fields of its record, by their names; RN-BIL-004 §7.1 adds shouldRetry.
+func TestRecordHasWhatTheRulesName(t *testing.T) {
+	l := filled(t)
+	for n, want := range map[int64]map[string]any{
+		1: {"timestamp": "2026-03-02T10:00:00Z", "claimId": "CLM-1-1", "submissionError": "TIMEOUT", "errorClassification": "TRANSIENT",
+			"retryCount": 1.0, "maxRetries": 5.0, "retryReason": "Transient error, retry 1 of 5", "executionTimeMs": 1.5, "shouldRetry": true,
+			"jobKey": "9007199254740994", "kind": "attempt", "record": 1.0, "responsibleTeam": nil, "deadLetterId": nil},
+		11: {"claimId": "CLM-1-2", "errorClassification": "PERMANENT", "backoffMinutes": nil, "nextRetryTime": nil, "shouldRetry": false,
+			"retryCount": 1.0, "responsibleTeam": "faturamento", "matchedRule": "DUPLICATE_CLAIM", "outcome": "PERMANENT_ERROR"},
+		12: {"errorClassification": "UNKNOWN", "matchedRule": nil, "shouldRetry": true},
+	} {
+		r := object(t, l.at(n))
+		for name, value := range want {
+			if got, there := r[name]; !there || got != value {
+				t.Errorf("record %d: %s is %v, want %v", n, name, got, value)
+			}
+		}
+	}
+	r := object(t, l.at(1))
+	if minutes, _ := r["backoffMinutes"].(float64); minutes != 5 && minutes != 6 {
+		t.Errorf("backoffMinutes is %v", r["backoffMinutes"])
+	}
+}
+
+func object(t *testing.T, r *journal.Record) map[string]any {
+	t.Helper()
+	b, err := json.Marshal(audit.Of(r))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var o map[string]any
+	if err := json.Unmarshal(b, &o); err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// The six events of §7.1, with their times; no backoff is calculated and no attempt scheduled where none follows.
+func TestRecordHasTheSixEvents(t *testing.T) {
+	l := filled(t)
+	const received, decided = "2026-03-02T10:00:00.448Z", "2026-03-02T10:00:00.45Z"
+	for n, want := range map[int64][]audit.Event{
+		1: {{1, "error_received", received}, {2, "error_classified", decided}, {3, "retry_count_checked", decided},
+			{4, "backoff_calculated", decided}, {5, "retry_decided", decided}, {6, "next_attempt_scheduled", decided}},
+		11: {{1, "error_received", received}, {2, "error_classified", decided}, {3, "retry_count_checked", decided}, {5, "retry_decided", decided}},
+	} {
+		got := audit.Of(l.at(n)).Events
+		if len(got) != len(want) {
+			t.Fatalf("record %d: got %v, want %v", n, got, want)
+		}
+		for i := range want {
+			if got[i] != want[i] {
+				t.Errorf("record %d: got %v, want %v", n, got[i], want[i])
+			}
+		}
+	}
+	if r := object(t, l.at(10)); r["kind"] != "outcome" || r["events"] != nil || r["submissionError"] != nil || r["body"] == nil {
+		t.Errorf("an outcome is %v", r)
+	}
+}

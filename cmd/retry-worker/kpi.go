@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"retry-worker/internal/audit"
+	"retry-worker/internal/console"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 )
@@ -45,7 +46,9 @@ func (c *cli) kpi(ctx context.Context, policy string, now time.Time) error {
 		return err
 	}
 	if c.json() {
-		return json.NewEncoder(c.out).Encode(map[string]any{"kpis": kpis})
+		e := json.NewEncoder(c.out)
+		e.SetEscapeHTML(false) // >= is to be read
+		return e.Encode(console.KPIs{KPIs: kpis})
 	}
 	c.printKPIs(kpis)
 	return nil
@@ -107,16 +110,18 @@ func goalWords(k *journal.KPI, g *journal.Goal) string {
 	return fmt.Sprintf("%s %s %s (%s)", g.Kind, g.Compare, amount(k.Unit, g.Limit), g.Rule)
 }
 
-// met tells whether a target is met, or an alert is not raised.
+// met tells whether a target is met, or an alert is raised.
 func met(g *journal.Goal) string {
 	switch {
 	case g.Holds == nil:
 		return "-"
 	case g.Kind == journal.Alert && *g.Holds:
-		return "no: alert"
-	case g.Kind == journal.Target && !*g.Holds:
-		return "no"
-	default:
+		return "ALERT"
+	case g.Kind == journal.Alert:
+		return "no alert"
+	case *g.Holds:
 		return "yes"
+	default:
+		return "no"
 	}
 }

@@ -8,7 +8,7 @@ import (
 
 func TestHelp(t *testing.T) {
 	environment(t, nil)
-	for _, command := range []string{"retry-worker", "serve", "deploy", "demo", "decide", "history", "ready", "check", "version"} {
+	for _, command := range []string{"retry-worker", "serve", "deploy", "demo", "decide", "history", "audit", "kpi", "ready", "check", "version"} {
 		t.Run(command, func(t *testing.T) {
 			args := []string{command, "--help"}
 			if command == "retry-worker" {
@@ -26,7 +26,7 @@ func TestHelp(t *testing.T) {
 // Issue 3, item 5, and the contract: every command of this slice is listed, and has -o.
 func TestHelpListsEveryCommand(t *testing.T) {
 	help := retryWorker("--help").stdout
-	for _, command := range []string{"serve", "deploy", "demo", "decide", "history", "ready", "check", "version"} {
+	for _, command := range []string{"serve", "deploy", "demo", "decide", "history", "audit", "kpi", "ready", "check", "version"} {
 		if !strings.Contains(help, "\n  "+command+" ") {
 			t.Errorf("the help does not list %s", command)
 		}

@@ -207,6 +207,26 @@ func (s *scene) expectAudit(database string, each int) (records int) {
 // expectEvents reads all that is in the stream.
 func (s *scene) expectEvents(queue *nats.Server, each int) int {
 	s.t.Helper()
+	want := map[string]int{
+		"RetryScheduled": each, "PermanentErrorDetected": 2 * each, "MaxRetriesExceeded": each, "RetryRecovered": 3 * each, "AuditRecorded": 7 * each,
+	}
+	all := s.events(queue)
+	got, ids := make(map[string]int), make(map[string]bool)
+	for _, text := range all {
+		var e struct{ ID, Type string }
+		s.must(json.Unmarshal([]byte(text), &e))
+		got[e.Type]++
+		ids[e.ID] = true
+	}
+	if !maps.Equal(got, want) || len(ids) != len(all) {
+		s.t.Errorf("the %d events are %v with %d ids, want %v", len(all), got, len(ids), want)
+	}
+	return len(all)
+}
+
+// events are all that the queue holds.
+func (s *scene) events(queue *nats.Server) []string {
+	s.t.Helper()
 	conn, err := natsgo.Connect(queue.URL())
 	s.must(err)
 	defer conn.Close()
@@ -214,28 +234,15 @@ func (s *scene) expectEvents(queue *nats.Server, each int) int {
 	s.must(err)
 	stream, err := js.Stream(s.t.Context(), "RETRY")
 	s.must(err)
-	want := map[string]int{
-		"RetryScheduled": each, "PermanentErrorDetected": 2 * each, "MaxRetriesExceeded": each, "RetryRecovered": 3 * each, "AuditRecorded": 7 * each,
-	}
-	total := 14 * each
 	info, err := stream.Info(s.t.Context())
 	s.must(err)
-	if n := int(info.State.Msgs); n != total {
-		s.t.Errorf("%d events are in the stream, want %d", n, total)
-	}
 	consumer, err := stream.OrderedConsumer(s.t.Context(), jetstream.OrderedConsumerConfig{})
 	s.must(err)
-	batch, err := consumer.Fetch(total, jetstream.FetchMaxWait(enough))
+	batch, err := consumer.Fetch(int(info.State.Msgs), jetstream.FetchMaxWait(enough))
 	s.must(err)
-	got, ids := make(map[string]int), make(map[string]bool)
+	var all []string
 	for m := range batch.Messages() {
-		var e struct{ ID, Type string }
-		s.must(json.Unmarshal(m.Data(), &e))
-		got[e.Type]++
-		ids[e.ID] = true
+		all = append(all, string(m.Data()))
 	}
-	if !maps.Equal(got, want) || len(ids) != total {
-		s.t.Errorf("the events are %v with %d ids, want %v", got, len(ids), want)
-	}
-	return total
+	return all
 }

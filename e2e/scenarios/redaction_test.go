@@ -1,6 +1,11 @@
 package scenarios
 
 import (
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -50,8 +55,51 @@ func TestPersonalDataStayInTheProcess(t *testing.T) {
 		}
 		s.expectNothingPersonal("the worker's log", s.worker.log.text())
 		s.expectNothingPersonal("the worker's metrics", s.worker.metrics(s.t))
+		s.expectNothingPersonalKept()
 		s.done("personal data stay in the process", "%d instances", len(lines))
 	})
+}
+
+// expectNothingPersonalKept searches what the worker keeps and tells others: the files of its journal, what the
+// commands print of them, the API and the events.
+func (s *scene) expectNothingPersonalKept() {
+	s.t.Helper()
+	file := filepath.Join(s.dir, s.worker.name+".db")
+	for _, name := range []string{file, file + "-wal"} {
+		content, err := os.ReadFile(name)
+		s.must(err)
+		s.expectNothingPersonal(name, string(content))
+	}
+	database := "sqlite:" + file
+	for _, args := range [][]string{
+		{"audit", "export", "--format", "jsonl"}, {"audit", "export", "--format", "csv"}, {"audit", "verify"}, {"kpi"},
+		{"history", s.claimID(0)}, {"history", s.claimID(0), "-o", "json"},
+	} {
+		s.expectNothingPersonal(strings.Join(args, " "), s.run(database, args...))
+	}
+	for _, path := range []string{"", "/audit"} {
+		s.expectNothingPersonal("the API's answer", s.ask("/api/v1/subjects/tiss-submission/"+s.claimID(0)+path))
+	}
+	var told []string
+	s.within(agreementTime, func() bool {
+		told = s.events(s.queue)
+		return slices.ContainsFunc(told, func(e string) bool { return strings.Contains(e, s.claimID(1)) })
+	})
+	s.expectNothingPersonal("the events", strings.Join(told, "\n"))
+}
+
+// ask is the API's answer.
+func (s *scene) ask(path string) string {
+	s.t.Helper()
+	response, err := http.Get("http://" + s.worker.api + path)
+	s.must(err)
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	s.must(err)
+	if response.StatusCode != http.StatusOK {
+		s.t.Errorf("GET %s: %s", path, response.Status)
+	}
+	return string(text)
 }
 
 func (s *scene) expectNothingPersonal(where, text string) {

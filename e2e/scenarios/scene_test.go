@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -19,6 +20,7 @@ import (
 
 	"retry-worker/bpmn"
 	"retry-worker/e2e/engine"
+	"retry-worker/e2e/nats"
 )
 
 //go:embed testdata
@@ -30,7 +32,8 @@ type site struct {
 	pb.GatewayClient
 	version string
 	history *history
-	worker  *process // of the light scenarios; nil where each starts its own
+	worker  *process     // of the light scenarios; nil where each starts its own
+	queue   *nats.Server // where its events go
 	dir     string
 	conn    *grpc.ClientConn
 }
@@ -56,7 +59,10 @@ func openSite(t *testing.T, name, version string, withWorker bool) *site {
 	s.deploy(t)
 	if withWorker {
 		var err error
-		if s.worker, err = startWorker(s.dir, s.Broker, "worker-"+version); err != nil {
+		if s.queue, err = nats.Start(t.Context(), nats.Settings{Dir: filepath.Join(s.dir, "queue")}); err != nil {
+			t.Fatal(err)
+		}
+		if s.worker, err = startWorker(s.dir, s.Broker, "worker-"+version, "RETRY_WORKER_EVENTS_URL="+s.queue.URL()); err != nil {
 			t.Fatal(err)
 		}
 		s.worker.awaitReady(t)
@@ -109,7 +115,7 @@ func (s *site) close() error {
 	ctx := context.Background()
 	var err error
 	if s.worker != nil {
-		err = s.worker.Stop(ctx, stopTime)
+		err = errors.Join(s.worker.Stop(ctx, stopTime), s.queue.Stop(ctx))
 	}
 	return errors.Join(err, s.conn.Close(), s.Stop(ctx), os.RemoveAll(s.dir))
 }

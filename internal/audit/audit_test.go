@@ -48,7 +48,7 @@ func object(t *testing.T, r *journal.Record) map[string]any {
 // The six events of §7.1, with their times; no backoff is calculated and no attempt scheduled where none follows.
 func TestRecordHasTheSixEvents(t *testing.T) {
 	l := filled(t)
-	const received, decided = "2026-03-02T10:00:00.448Z", "2026-03-02T10:00:00.45Z"
+	const received, decided = "2026-03-02T10:00:00.448Z", "2026-03-02T10:00:00.449Z" // received in whole milliseconds, and 1.5 later
 	for n, want := range map[int64][]audit.Event{
 		1: {{1, "error_received", received}, {2, "error_classified", decided}, {3, "retry_count_checked", decided},
 			{4, "backoff_calculated", decided}, {5, "retry_decided", decided}, {6, "next_attempt_scheduled", decided}},

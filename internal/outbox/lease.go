@@ -7,13 +7,11 @@ import (
 )
 
 const (
-	// leaseSpan is how long a relay that died holds the others up; it is renewed after leaseRenew, and tried
-	// again after leaseAgain where the store fails.
-	leaseSpan  = 15 * time.Second
-	leaseRenew = 5 * time.Second
-	leaseAgain = time.Second
-	// leaseMargin before its end nothing is sent any more: what is sent takes a moment to arrive.
-	leaseMargin = 2 * time.Second
+	// leaseSpan is how long a relay that died holds the others up.
+	leaseSpan = 15 * time.Second
+	// A lease is renewed after a third of its span, and tried again after a fifteenth where the store fails.
+	// Two fifteenths before its end nothing is sent any more: what is sent takes a moment to arrive.
+	renewPart, againPart, marginPart = 3, 15, 7.5
 	// returnTime bounds giving it back.
 	returnTime = 2 * time.Second
 )
@@ -22,6 +20,8 @@ const (
 // asked for: the store cannot have granted it earlier.
 type lease struct {
 	r *Relay
+	// margin before its end.
+	margin time.Duration
 	// ctx ends with the lease, and with kill.
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -40,12 +40,12 @@ func (r *Relay) take(stop, kill context.Context) *lease {
 	sent := time.Now()
 	within, cancel := context.WithTimeout(stop, storeTime)
 	defer cancel()
-	if held, err := r.box.Lease(within, leaseName(r.queue), r.holder, leaseSpan); err != nil || !held {
+	if held, err := r.box.Lease(within, leaseName(r.queue), r.holder, r.span); err != nil || !held {
 		return nil
 	}
-	l := &lease{r: r}
+	l := &lease{r: r, margin: time.Duration(float64(r.span) / marginPart)}
 	l.ctx, l.cancel = context.WithCancel(kill)
-	l.until = sent.Add(leaseSpan - leaseMargin)
+	l.until = sent.Add(r.span - l.margin)
 	l.alarm = time.AfterFunc(time.Until(l.until), l.cancel)
 	l.keeper.Go(l.keep)
 	return l
@@ -53,21 +53,21 @@ func (r *Relay) take(stop, kill context.Context) *lease {
 
 // keep renews the lease until it ends.
 func (l *lease) keep() {
-	for wait := leaseRenew; ; {
+	for wait := l.r.span / renewPart; ; {
 		if rest(l.ctx, wait); l.ctx.Err() != nil {
 			return
 		}
 		sent := time.Now()
-		held, err := l.r.box.Lease(l.ctx, leaseName(l.r.queue), l.r.holder, leaseSpan)
+		held, err := l.r.box.Lease(l.ctx, leaseName(l.r.queue), l.r.holder, l.r.span)
 		switch {
 		case err != nil:
-			wait = leaseAgain
+			wait = l.r.span / againPart
 		case !held:
 			l.cancel()
 			return
 		default:
-			wait = leaseRenew
-			l.extend(sent.Add(leaseSpan - leaseMargin))
+			wait = l.r.span / renewPart
+			l.extend(sent.Add(l.r.span - l.margin))
 		}
 	}
 }

@@ -59,6 +59,7 @@ type Relay struct {
 	hooks         Hooks
 	log           *zap.Logger
 	nudged        chan struct{}
+	span          time.Duration // of its lease
 
 	// settled are messages that were taken and not let go of yet. It outlives a lease, and is Run's alone.
 	settled map[int64]bool
@@ -68,7 +69,7 @@ type Relay struct {
 // with each start. published lets go of messages (Journal.Published).
 func New(queue, holder string, box journal.Outbox, published func(ctx context.Context, sequences []int64) error,
 	sink Sink, hooks Hooks, log *zap.Logger) *Relay {
-	return &Relay{queue: queue, holder: holder, box: box, letGo: published, sink: sink, hooks: hooks, log: log,
+	return &Relay{queue: queue, holder: holder, box: box, letGo: published, sink: sink, hooks: hooks, log: log, span: leaseSpan,
 		nudged: make(chan struct{}, 1), settled: map[int64]bool{}}
 }
 
@@ -97,7 +98,7 @@ func (r *Relay) Run(stop, kill context.Context) {
 			l.end(stop.Err() != nil && kill.Err() == nil)
 			continue
 		}
-		rest(stop, jitter(leaseRenew))
+		rest(stop, jitter(r.span/renewPart))
 	}
 }
 

@@ -49,7 +49,9 @@ func (w *wave) run() {
 	for range min(lanesAtOnce, len(w.lanes)) {
 		workers.Go(func() {
 			for i := w.next.Add(1) - 1; i < int64(len(w.lanes)); i = w.next.Add(1) - 1 {
-				w.carry(w.lanes[i])
+				if w.carry(w.lanes[i]); w.lanes[i].failure != nil && !w.lanes[i].held {
+					return // as long as others succeed there is another wave, and else it was one too many
+				}
 			}
 		})
 	}

@@ -14,7 +14,7 @@ import (
 
 // Head implements journal.Archive.
 func (r *Reader) Head(ctx context.Context) (head journal.Head, err error) {
-	err = r.read(ctx, "read the ledger's head", func(tx *sql.Tx) error {
+	err = r.read(ctx, "read the ledger's head", func(tx *snapshot) error {
 		found := false
 		err := scan(ctx, tx, loadHead, func(values []driver.Value) (err error) {
 			head, err = readHead(values)
@@ -34,7 +34,7 @@ var errNoHead = errors.New("found no row in ledger_head, expected one")
 
 // Links implements journal.Archive.
 func (r *Reader) Links(ctx context.Context, after int64, limit int) (all []journal.Link, err error) {
-	err = r.read(ctx, "read the ledger", func(tx *sql.Tx) error {
+	err = r.read(ctx, "read the ledger", func(tx *snapshot) error {
 		all = nil
 		return scan(ctx, tx, "SELECT number, at, first, hash, digests FROM ledger WHERE number > ? ORDER BY number LIMIT ?",
 			func(values []driver.Value) error {
@@ -68,7 +68,7 @@ func digests(v driver.Value) ([]journal.Digest, error) {
 
 // Records implements journal.Archive.
 func (r *Reader) Records(ctx context.Context, f journal.RecordFilter, after int64, limit int) (all []journal.Record, err error) {
-	err = r.read(ctx, "read the audit's records", func(tx *sql.Tx) error {
+	err = r.read(ctx, "read the audit's records", func(tx *snapshot) error {
 		all = nil
 		p, err := page(ctx, tx, &f, after, limit)
 		if err != nil || p.through == 0 {
@@ -116,7 +116,7 @@ const (
 )
 
 // page is the range of at most limit records that the filter lets through; through is 0 where there are none.
-func page(ctx context.Context, tx *sql.Tx, f *journal.RecordFilter, after int64, limit int) (*selection, error) {
+func page(ctx context.Context, tx *snapshot, f *journal.RecordFilter, after int64, limit int) (*selection, error) {
 	s := &selection{after: after, through: math.MaxInt64, filter: f}
 	err := s.bound(ctx, tx)
 	if err == nil && f.Subject != (journal.Subject{}) {
@@ -135,7 +135,7 @@ func page(ctx context.Context, tx *sql.Tx, f *journal.RecordFilter, after int64,
 }
 
 // bound narrows the range down to records that were not purged and may be of the filter's period.
-func (s *selection) bound(ctx context.Context, tx *sql.Tx) error {
+func (s *selection) bound(ctx context.Context, tx *snapshot) error {
 	var purged, apart, first int64
 	err := errors.Join(tx.QueryRowContext(ctx, lastPurged).Scan(&purged), tx.QueryRowContext(ctx, findApart).Scan(&apart))
 	if err != nil {
@@ -157,7 +157,7 @@ func (s *selection) bound(ctx context.Context, tx *sql.Tx) error {
 
 // firstSince is the first record of the first link whose time is ms or later; the largest number where there
 // is none.
-func firstSince(ctx context.Context, tx *sql.Tx, ms int64) (first int64, err error) {
+func firstSince(ctx context.Context, tx *snapshot, ms int64) (first int64, err error) {
 	err = tx.QueryRowContext(ctx, findSince, ms).Scan(&first)
 	if errors.Is(err, sql.ErrNoRows) {
 		return math.MaxInt64, nil
@@ -210,7 +210,7 @@ func (s *selection) within(record, instant string) (string, []any) {
 	return strings.Join(conditions, " AND "), args
 }
 
-func (s *selection) attempts(ctx context.Context, tx *sql.Tx) (all []journal.Record, err error) {
+func (s *selection) attempts(ctx context.Context, tx *snapshot) (all []journal.Record, err error) {
 	condition, args := s.ofAttempts()
 	query := "SELECT s.tenant, s.policy, s.id, " + attempts.names("a.") +
 		" FROM attempts a CROSS JOIN subjects s ON s.key = a.subject WHERE " + condition + " ORDER BY a.record"
@@ -227,7 +227,7 @@ func (s *selection) attempts(ctx context.Context, tx *sql.Tx) (all []journal.Rec
 	return all, err
 }
 
-func (s *selection) entries(ctx context.Context, tx *sql.Tx) (all []journal.Record, err error) {
+func (s *selection) entries(ctx context.Context, tx *snapshot) (all []journal.Record, err error) {
 	condition, args := s.ofEntries()
 	err = scan(ctx, tx, "SELECT "+entries.names("e.")+" FROM entries e WHERE "+condition+" ORDER BY e.record",
 		func(values []driver.Value) error {

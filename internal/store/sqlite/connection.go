@@ -72,7 +72,7 @@ func (c *connection) row(query string, args ...driver.Value) ([]driver.Value, er
 	}
 	s.with(args...)
 	var row []driver.Value
-	err = s.query(func(values []driver.Value) error {
+	err = s.query(context.Background(), func(values []driver.Value) error {
 		row = values
 		return nil
 	})
@@ -112,8 +112,8 @@ func (s *statement) exec() error {
 }
 
 // query calls each with the values of every row; they are the callee's until it returns.
-func (s *statement) query(each func(values []driver.Value) error) (err error) {
-	rows, err := s.raw.QueryContext(context.Background(), s.args)
+func (s *statement) query(ctx context.Context, each func(values []driver.Value) error) (err error) {
+	rows, err := s.raw.QueryContext(ctx, s.args)
 	clear(s.args)
 	if err != nil {
 		return err

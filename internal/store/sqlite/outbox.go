@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"time"
@@ -12,7 +11,7 @@ import (
 
 // Pending implements journal.Outbox.
 func (db *DB) Pending(ctx context.Context, queue string, after int64, limit int) (all []journal.Message, err error) {
-	err = db.read(ctx, "read the outbox", func(tx *sql.Tx) error {
+	err = db.read(ctx, "read the outbox", func(tx *snapshot) error {
 		all = nil
 		return queued.list(ctx, tx, "WHERE queue = ? AND sequence > ? ORDER BY sequence LIMIT ?", func(values []driver.Value) error {
 			all = append(all, journal.Message{})
@@ -24,7 +23,7 @@ func (db *DB) Pending(ctx context.Context, queue string, after int64, limit int)
 
 // Backlog implements journal.Outbox.
 func (db *DB) Backlog(ctx context.Context) (waiting map[string]int64, err error) {
-	err = db.read(ctx, "count what waits in the outbox", func(tx *sql.Tx) error {
+	err = db.read(ctx, "count what waits in the outbox", func(tx *snapshot) error {
 		waiting = map[string]int64{}
 		return scan(ctx, tx, "SELECT queue, count(*) FROM outbox GROUP BY queue", func(values []driver.Value) error {
 			var queue string

@@ -10,7 +10,7 @@ import (
 
 // LastRecordBefore implements journal.Purger.
 func (db *DB) LastRecordBefore(ctx context.Context, t time.Time) (last int64, err error) {
-	err = db.read(ctx, "find the last record before an instant", func(tx *sql.Tx) error {
+	err = db.read(ctx, "find the last record before an instant", func(tx *snapshot) error {
 		err := tx.QueryRowContext(ctx, findSince, ceiling(t)).Scan(&last)
 		if errors.Is(err, sql.ErrNoRows) {
 			return tx.QueryRowContext(ctx, "SELECT record FROM ledger_head WHERE one = 1").Scan(&last)

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -60,8 +61,8 @@ func OpenReader(ctx context.Context, path string) (*Reader, error) {
 }
 
 // isJournal fails where the tables are not as this binary reads them.
-func isJournal(ctx context.Context) func(tx *sql.Tx) error {
-	return func(tx *sql.Tx) error {
+func isJournal(ctx context.Context) func(tx *snapshot) error {
+	return func(tx *snapshot) error {
 		var application int64
 		if err := tx.QueryRowContext(ctx, "SELECT application_id FROM pragma_application_id").Scan(&application); err != nil {
 			return err
@@ -129,14 +130,14 @@ func (r *Reader) current() (*sql.DB, stamp, error) {
 
 // read runs do in a transaction that sees one state of the journal, and again where the file was taken for
 // one that nobody writes, and somebody did.
-func (r *Reader) read(ctx context.Context, doing string, do func(tx *sql.Tx) error) error {
+func (r *Reader) read(ctx context.Context, doing string, do func(tx *snapshot) error) error {
 	if err := r.inTransaction(ctx, do); err != nil {
 		return failed(doing, err)
 	}
 	return nil
 }
 
-func (r *Reader) inTransaction(ctx context.Context, do func(tx *sql.Tx) error) error {
+func (r *Reader) inTransaction(ctx context.Context, do func(tx *snapshot) error) error {
 	for {
 		pool, still, err := r.current()
 		if err == nil {
@@ -148,11 +149,50 @@ func (r *Reader) inTransaction(ctx context.Context, do func(tx *sql.Tx) error) e
 	}
 }
 
-func inTransaction(ctx context.Context, pool *sql.DB, do func(tx *sql.Tx) error) error {
-	tx, err := pool.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+// snapshot is a transaction that sees one state of the journal.
+type snapshot struct {
+	*sql.Tx
+	conn *sql.Conn
+}
+
+func inTransaction(ctx context.Context, pool *sql.DB, do func(tx *snapshot) error) error {
+	conn, err := pool.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }() // it goes back to the pool
+	tx, err := conn.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {
 		return err
 	}
 	defer func() { _ = tx.Rollback() }() // nothing was written
-	return do(tx)
+	return do(&snapshot{tx, conn})
+}
+
+// scan calls read with the values of each row, which are the callee's until it returns. It goes below
+// database/sql, which takes as long again for rows of many columns.
+func scan(ctx context.Context, tx *snapshot, query string, read func(values []driver.Value) error, args ...any) error {
+	return tx.conn.Raw(func(raw any) (err error) {
+		c, ok := raw.(driver.ConnPrepareContext)
+		if !ok {
+			return fmt.Errorf("the driver's %T lacks a method", raw)
+		}
+		p, err := c.PrepareContext(ctx, query)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, p.Close()) }()
+		s := &statement{}
+		if s.raw, ok = p.(prepared); !ok {
+			return fmt.Errorf("the driver's %T lacks a method", p)
+		}
+		for _, a := range args {
+			v, err := driver.DefaultParameterConverter.ConvertValue(a)
+			if err != nil {
+				return err
+			}
+			s.add(v)
+		}
+		return s.query(ctx, read)
+	})
 }

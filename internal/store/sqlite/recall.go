@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"context"
 	"database/sql/driver"
 	"fmt"
 	"slices"
@@ -71,7 +72,7 @@ func (c *connection) recallSome(lookups []journal.Lookup, histories []journal.Hi
 	}
 	s.ask(lookups, size)
 	same := make([]int64, len(lookups))
-	err = s.query(func(values []driver.Value) error {
+	err = s.query(context.Background(), func(values []driver.Value) error {
 		n, err := as[int64](values[0])
 		if err != nil {
 			return err

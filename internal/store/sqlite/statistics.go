@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
 	"database/sql/driver"
 
 	"retry-worker/internal/journal"
@@ -10,7 +9,7 @@ import (
 
 // Figures implements journal.Statistics.
 func (r *Reader) Figures(ctx context.Context, from int64) (all []journal.Figure, err error) {
-	err = r.read(ctx, "read the figures", func(tx *sql.Tx) error {
+	err = r.read(ctx, "read the figures", func(tx *snapshot) error {
 		all = nil
 		return figures.list(ctx, tx, "WHERE slot >= ?1 OR slot = 0 ORDER BY slot, policy, name, bucket", func(values []driver.Value) error {
 			all = append(all, journal.Figure{})
@@ -22,7 +21,7 @@ func (r *Reader) Figures(ctx context.Context, from int64) (all []journal.Figure,
 
 // Fingerprints implements journal.Statistics; causes with as many failures come in the order of their ids.
 func (r *Reader) Fingerprints(ctx context.Context, policy string, limit int) (all []journal.Fingerprint, err error) {
-	err = r.read(ctx, "read the fingerprints", func(tx *sql.Tx) error {
+	err = r.read(ctx, "read the fingerprints", func(tx *snapshot) error {
 		all = nil
 		return fingerprints.list(ctx, tx, "WHERE ?1 IN ('', policy) ORDER BY failures DESC, id LIMIT ?2", func(values []driver.Value) error {
 			all = append(all, journal.Fingerprint{})

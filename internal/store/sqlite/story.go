@@ -14,7 +14,7 @@ const findSubject = "SELECT key FROM subjects WHERE id = ? AND policy = ? AND te
 
 // Story implements journal.Reader.
 func (r *Reader) Story(ctx context.Context, s journal.Subject) (story journal.Story, found bool, err error) {
-	err = r.read(ctx, "read the story of a subject", func(tx *sql.Tx) error {
+	err = r.read(ctx, "read the story of a subject", func(tx *snapshot) error {
 		story = journal.Story{Subject: s}
 		key, err := keyOf(ctx, tx, s)
 		if err == nil && key != 0 {
@@ -35,7 +35,7 @@ func (r *Reader) Story(ctx context.Context, s journal.Subject) (story journal.St
 }
 
 // keyOf the subject; 0 where it is not known.
-func keyOf(ctx context.Context, tx *sql.Tx, s journal.Subject) (key int64, err error) {
+func keyOf(ctx context.Context, tx *snapshot, s journal.Subject) (key int64, err error) {
 	err = tx.QueryRowContext(ctx, findSubject, s.ID, s.Policy, s.Tenant).Scan(&key)
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, nil
@@ -44,7 +44,7 @@ func keyOf(ctx context.Context, tx *sql.Tx, s journal.Subject) (key int64, err e
 }
 
 // tell adds what is kept by the subject's key.
-func tell(ctx context.Context, tx *sql.Tx, key int64, story *journal.Story) error {
+func tell(ctx context.Context, tx *snapshot, key int64, story *journal.Story) error {
 	return firstError(
 		func() error {
 			return episodes.list(ctx, tx, "WHERE subject = ? ORDER BY number", func(values []driver.Value) error {
@@ -73,7 +73,7 @@ func tell(ctx context.Context, tx *sql.Tx, key int64, story *journal.Story) erro
 
 // CountAttempts implements journal.Reader.
 func (r *Reader) CountAttempts(ctx context.Context, s journal.Subject) (n int64, err error) {
-	err = r.read(ctx, "count the attempts of a subject", func(tx *sql.Tx) error {
+	err = r.read(ctx, "count the attempts of a subject", func(tx *snapshot) error {
 		return tx.QueryRowContext(ctx, "SELECT coalesce(max(number), 0) FROM attempts WHERE subject = ("+findSubject+")",
 			s.ID, s.Policy, s.Tenant).Scan(&n)
 	})
@@ -92,7 +92,7 @@ func (r *Reader) PendingRetries(ctx context.Context, policy string, after *journ
 	if after != nil {
 		from, key = journal.Milli(after.NextRetryTime), after.Key
 	}
-	err = r.read(ctx, "list the pending retries", func(tx *sql.Tx) error {
+	err = r.read(ctx, "list the pending retries", func(tx *snapshot) error {
 		all = nil
 		return each(ctx, tx, findPending, func(rows *sql.Rows) error {
 			var p journal.PendingRetry
@@ -107,33 +107,11 @@ func (r *Reader) PendingRetries(ctx context.Context, policy string, after *journ
 }
 
 // list calls read with the values of all columns of the rows that the clause names.
-func (t *table[T]) list(ctx context.Context, tx *sql.Tx, clause string, read func(values []driver.Value) error, args ...any) error {
+func (t *table[T]) list(ctx context.Context, tx *snapshot, clause string, read func(values []driver.Value) error, args ...any) error {
 	return scan(ctx, tx, "SELECT "+t.names("")+" FROM "+t.name+" "+clause, read, args...)
 }
 
-// scan calls read with the values of each row.
-func scan(ctx context.Context, tx *sql.Tx, query string, read func(values []driver.Value) error, args ...any) error {
-	var values []driver.Value
-	var targets []any
-	return each(ctx, tx, query, func(rows *sql.Rows) error {
-		if values == nil {
-			names, err := rows.Columns()
-			if err != nil {
-				return err
-			}
-			values, targets = make([]driver.Value, len(names)), make([]any, len(names))
-			for i := range values {
-				targets[i] = &values[i]
-			}
-		}
-		if err := rows.Scan(targets...); err != nil {
-			return err
-		}
-		return read(values)
-	}, args...)
-}
-
-func each(ctx context.Context, tx *sql.Tx, query string, row func(*sql.Rows) error, args ...any) (err error) {
+func each(ctx context.Context, tx *snapshot, query string, row func(*sql.Rows) error, args ...any) (err error) {
 	rows, err := tx.QueryContext(ctx, query, args...)
 	if err != nil {
 		return err

@@ -51,6 +51,7 @@ type oracle struct {
 	letters  []string
 	last     []journal.Run
 	answered map[int64]bool
+	sent     int64 // messages, those included that were not saved
 	// wild tells that a check's instants may be any; otherwise they are near one another, as clocks are.
 	wild bool
 }

@@ -1,0 +1,289 @@
+package main
+
+import (
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	_ "modernc.org/sqlite"
+
+	"retry-worker/internal/decision"
+	"retry-worker/internal/journal"
+	"retry-worker/internal/journal/journaltest"
+	"retry-worker/internal/store"
+)
+
+// auditBegin is when the audit of these tests begins.
+var auditBegin = time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)
+
+// audited is a journal in a file of which every instant is known: a claim that recovers at its second retry, one that
+// is given up, and a rejection, on 2 and 3 March 2026. The environment names it.
+func audited(t *testing.T) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "journal.db")
+	db, err := store.Open(t.Context(), "sqlite:"+path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Run("write", func(t *testing.T) { // the journal ends with it
+		var passed atomic.Int64
+		now := func() time.Time { return auditBegin.Add(time.Duration(passed.Load())) }
+		j := journaltest.Start(t, db, now)
+		fails := func(id, text string, count int64) {
+			t.Helper()
+			p := decision.TISSSubmission()
+			f, rejection := p.Read(decision.Variables{ID: decision.Text(id), Error: decision.Text(text), RetryCount: decision.Value(fmt.Sprint(count))})
+			if rejection != nil {
+				t.Fatal(rejection)
+			}
+			a := &journal.Analysis{
+				Subject: journal.Subject{Tenant: journal.DefaultTenant, Policy: p.Name, ID: id}, JobKey: 2251799813685250 + passed.Load(),
+				ElementInstanceKey: 2251799813685300, ProcessInstanceKey: 2251799813685200, Rule: decision.RNBIL005, Policy: p, Failure: &f,
+				Error: text, ReceivedAt: now().Add(-2 * time.Millisecond),
+			}
+			a.Identity = journal.IdentityOf(a)
+			if _, err := j.Analyze(t.Context(), a); err != nil {
+				t.Fatal(err)
+			}
+		}
+		fails("CLM-001-1", "TIMEOUT", 0)
+		passed.Store(int64(6 * time.Minute))
+		fails("CLM-001-1", "HTTP 503, =later", 1)
+		passed.Store(int64(30 * time.Minute))
+		_, err := j.Conclude(t.Context(), &journal.Outcome{Subject: journal.Subject{Tenant: journal.DefaultTenant, Policy: decision.DefaultPolicy, ID: "CLM-001-1"}, Success: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		passed.Store(int64(14*time.Hour + 30*time.Minute))
+		fails("CLM-002-1", "DUPLICATE_CLAIM", 0)
+		err = j.Reject(t.Context(), &journal.Refusal{Subject: journal.Subject{Tenant: journal.DefaultTenant}, Rule: decision.RNBIL005, JobKey: 9,
+			Rejection: &decision.Rejection{Code: decision.InvalidRetryCount, Variable: "retryCount", Found: "2.5", Expected: "a whole number"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+	})
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	environment(t, map[string]string{"RETRY_WORKER_DATABASE_URL": "sqlite:" + path})
+	return path
+}
+
+// done is a run that did what it should, and says nothing on standard error.
+func (r result) done(t *testing.T) result {
+	t.Helper()
+	if r.code != exitDone || r.stderr != "" {
+		t.Errorf("exit %d, standard error %q, want 0 and nothing", r.code, r.stderr)
+	}
+	return r
+}
+
+func TestAuditHelp(t *testing.T) {
+	for _, command := range []string{"verify", "export"} {
+		golden(t, "testdata/help/audit-"+command+".txt", retryWorker("audit", command, "--help").done(t).stdout)
+	}
+}
+
+func TestAuditWrongUse(t *testing.T) {
+	environment(t, map[string]string{"RETRY_WORKER_DATABASE_URL": "sqlite:" + filepath.Join(t.TempDir(), "none.db")})
+	head := strings.Repeat("ab", 32)
+	const bound = `, expected a date such as 2026-03-01 (midnight UTC) or an instant such as 2026-03-01T08:00:00-03:00`
+	const reversed = ", and is itself not included; for one day give the next as --until"
+	for command, line := range map[string]string{
+		"audit":                                              "expected a command behind audit: verify or export; `retry-worker audit --help` says more",
+		"audit verfy":                                        "unknown command \"verfy\"; `retry-worker audit --help` lists the commands",
+		"audit verify now":                                   "unexpected argument \"now\"; `retry-worker audit verify --help` lists the flags",
+		"audit verify --head " + head:                        `--head: "` + head + `" is no head, expected LINK:HASH as a log line has it: a number from 1 on, a colon, 64 hexadecimal digits`,
+		"audit export --since 1/3/2026":                      `--since is "1/3/2026"` + bound,
+		"audit export --until 2026-02-30":                    `--until is "2026-02-30"` + bound,
+		"audit export --since 2026-03-01T10:00:00":           `--since is "2026-03-01T10:00:00"` + bound,
+		"audit export --since 10000-01-01":                   `--since is "10000-01-01"` + bound,
+		"audit export --since 2026-03-02 --until 2026-03-02": "the period is empty: --until 2026-03-02 is not later than --since 2026-03-02" + reversed,
+		"audit export --since 2026-03-02 --until 2026-03-01": "the period is empty: --until 2026-03-01 is not later than --since 2026-03-02" + reversed,
+		"audit export --since 2026-03-02T00:00:00-03:00 --until 2026-03-02": "the period is empty: --until 2026-03-02 is not later than --since 2026-03-02T00:00:00-03:00" + reversed,
+		"audit export --format xml":                                         `--format is "xml", expected jsonl or csv`,
+		"audit export --subject=":                                           "--subject is empty, expected an id such as CLM-001-1234567890; leave it out for all claims",
+		"audit export --file " + os.DevNull:                                 "--file " + os.DevNull + " exists already; name another, or remove it",
+		"audit export CLM-001-1":                                            "unexpected argument \"CLM-001-1\"; `retry-worker audit export --help` lists the flags",
+	} {
+		if strings.Contains(command, os.DevNull) {
+			audited(t)
+		}
+		t.Run(command, func(t *testing.T) { retryWorker(strings.Fields(command)...).fails(t, exitUsage, line) })
+	}
+}
+
+func TestAuditWithoutAJournal(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "none.db")
+	environment(t, map[string]string{"RETRY_WORKER_DATABASE_URL": "sqlite:" + path})
+	for _, command := range []string{"audit verify", "audit export", "kpi"} {
+		r := retryWorker(strings.Fields(command)...)
+		if r.code != exitFailed || r.stdout != "" || !strings.HasPrefix(r.stderr, "retry-worker: ") || !strings.Contains(r.stderr, path) || strings.Count(r.stderr, "\n") != 1 {
+			t.Errorf("%s: got %+v", command, r)
+		}
+	}
+	environment(t, map[string]string{"RETRY_WORKER_DATABASE_URL": "mysql://db"})
+	for _, command := range []string{"audit verify", "audit export", "kpi"} {
+		if r := retryWorker(strings.Fields(command)...); r.code != exitUsage || r.stdout != "" || !strings.Contains(r.stderr, "RETRY_WORKER_DATABASE_URL") {
+			t.Errorf("%s: got %+v", command, r)
+		}
+	}
+}
+
+func TestAuditVerify(t *testing.T) {
+	path := audited(t)
+	text := retryWorker("audit", "verify").done(t).stdout
+	golden(t, "testdata/audit/verify.txt", text)
+	golden(t, "testdata/audit/verify.json", retryWorker("audit", "verify", "-o", "json").done(t).stdout)
+	_, head, _ := strings.Cut(strings.TrimSpace(text), "head: ")
+	retryWorker("audit", "verify", "--head", head).done(t)
+
+	alter(t, path, "UPDATE attempts SET error = 'nothing' WHERE record = 2", "DELETE FROM entries WHERE record = 5")
+	for _, format := range []string{"text", "json"} {
+		r := retryWorker("audit", "verify", "-o", format)
+		if r.code != exitFailed {
+			t.Errorf("%s: exit %d, want 1", format, r.code)
+		}
+		golden(t, "testdata/audit/broken.stderr", r.stderr)
+		if format == "json" {
+			golden(t, "testdata/audit/broken.json", r.stdout)
+		} else if r.stdout != "" {
+			t.Errorf("standard output: %q, want nothing", r.stdout)
+		}
+	}
+}
+
+func TestAuditVerifyAgainstAKeptHead(t *testing.T) {
+	path := audited(t)
+	_, head, _ := strings.Cut(strings.TrimSpace(retryWorker("audit", "verify").stdout), "head: ")
+	alter(t, path, "DELETE FROM attempts WHERE record > 3", "DELETE FROM entries WHERE record > 3",
+		"UPDATE ledger_head SET link = 3, record = 3, hash = (SELECT hash FROM ledger WHERE number = 3)", "DELETE FROM ledger WHERE number > 3")
+	retryWorker("audit", "verify").done(t)
+	retryWorker("audit", "verify", "--head", head).fails(t, exitFailed,
+		"the audit is broken: link 4 is missing: the ledger ends at link 3, the given head is link 5: its tail was cut off")
+}
+
+// alter does to the file what the worker never does.
+func alter(t *testing.T, path string, statements ...string) {
+	t.Helper()
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range statements {
+		if _, err := db.ExecContext(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAuditExport(t *testing.T) {
+	audited(t)
+	golden(t, "testdata/audit/all.jsonl", retryWorker("audit", "export").done(t).stdout)
+	golden(t, "testdata/audit/all.csv", retryWorker("audit", "export", "--format", "csv", "-o", "json").done(t).stdout)
+	for command, want := range map[string]string{
+		"--subject CLM-001-1":                                            "1 2 3",
+		"--subject CLM-001-1 --since 2026-03-02T10:06:00Z":               "2 3",
+		"--since 2026-03-03":                                             "4 5",
+		"--until 2026-03-03":                                             "1 2 3",
+		"--since 2026-03-02 --until 2026-03-03":                          "1 2 3",
+		"--since 2026-03-02T07:06:00-03:00 --until 2026-03-02T10:30:00Z": "2",
+		"--policy tiss-submission":                                       "1 2 3 4",
+		"--tenant <default> --since 2026-03-03":                          "4 5",
+	} {
+		var records []string
+		for line := range strings.Lines(retryWorker(append([]string{"audit", "export"}, strings.Fields(command)...)...).done(t).stdout) {
+			var r struct{ Record json.Number }
+			if err := json.Unmarshal([]byte(line), &r); err != nil {
+				t.Fatal(err)
+			}
+			records = append(records, r.Record.String())
+		}
+		if got := strings.Join(records, " "); got != want {
+			t.Errorf("%s: got records %s, want %s", command, got, want)
+		}
+	}
+}
+
+func TestAuditExportOfNothing(t *testing.T) {
+	audited(t)
+	retryWorker("audit", "export", "--subject", "CLM-001-2").fails(t, exitFailed,
+		`the audit has no record of "CLM-001-2" under policy tiss-submission, tenant <default>; check the spelling, --policy and --tenant`)
+	retryWorker("audit", "export", "--subject", "CLM-001-1", "--tenant", "b", "--since", "2026-03-02").fails(t, exitFailed,
+		`the audit has no record of "CLM-001-1" under policy tiss-submission, tenant b in that period; check the spelling, --policy and --tenant`)
+	r := retryWorker("audit", "export", "--since", "2026-03-04")
+	if r.code != exitDone || r.stdout != "" {
+		t.Errorf("got %+v", r)
+	}
+	r.says(t, "no record was selected; see --since, --until, --policy and --tenant")
+}
+
+func TestAuditExportToAFile(t *testing.T) {
+	audited(t)
+	folder := t.TempDir()
+	file := filepath.Join(folder, "march.jsonl")
+	if got := retryWorker("audit", "export", "--file", file).done(t).stdout; got != "5 records written to "+file+"\n" {
+		t.Errorf("got %q", got)
+	}
+	info, err := os.Stat(file)
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("its mode is %v, %v, want that only its owner reads it", info.Mode(), err)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil || string(text) != retryWorker("audit", "export").stdout {
+		t.Errorf("the file holds %q, %v", text, err)
+	}
+	retryWorker("audit", "export", "--file", file).fails(t, exitUsage, "--file "+file+" exists already; name another, or remove it")
+	other := filepath.Join(folder, "claim.csv")
+	o := retryWorker("audit", "export", "--subject", "CLM-001-1", "--format", "csv", "--file", other, "-o", "json").done(t).object(t)
+	if o["records"] != 3.0 || o["file"] != other || o["format"] != "csv" || len(o) != 3 {
+		t.Errorf("got %v", o)
+	}
+	missing := filepath.Join(folder, "none", "x.csv")
+	if r := retryWorker("audit", "export", "--file", missing); r.code != exitFailed || !strings.Contains(r.stderr, missing) || !strings.Contains(r.stderr, "name a file in a folder that can be written") {
+		t.Errorf("got %+v", r)
+	}
+	if r := retryWorker("audit", "export", "--subject", "CLM-9-9", "--file", filepath.Join(folder, "nobody.csv")); r.code != exitFailed {
+		t.Errorf("got %+v", r)
+	}
+	left, err := os.ReadDir(folder)
+	if err != nil || len(left) != 2 {
+		t.Errorf("the folder holds %v, %v, want the two that were written", left, err)
+	}
+}
+
+// The bar shows how far it is, how fast, and how long it takes yet, and leaves nothing behind.
+func TestProgressBar(t *testing.T) {
+	var w strings.Builder
+	now := auditBegin
+	b := &progressBar{w: &w, what: "records hold", now: func() time.Time { return now }, began: now}
+	for range 4 {
+		now = now.Add(50 * time.Millisecond)
+		b.show(0, 1000, 0)
+	}
+	now = now.Add(3800 * time.Millisecond)
+	b.show(400, 1000, 380)
+	now = now.Add(6 * time.Second)
+	b.show(1000, 1000, 980)
+	b.end()
+	want := "\r[..............................]   0 %  0 records hold\x1b[K" +
+		"\r[..............................]   0 %  0 records hold\x1b[K" +
+		"\r[############..................]  40 %  380 records hold, 95/s, 6s left\x1b[K" +
+		"\r[##############################] 100 %  980 records hold, 98/s, 0s left\x1b[K" +
+		"\r\x1b[K"
+	if w.String() != want {
+		t.Errorf("got  %q\nwant %q", w.String(), want)
+	}
+	silent := &progressBar{now: time.Now}
+	silent.show(1, 2, 1)
+	silent.end()
+}

@@ -1,0 +1,47 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"testing"
+	"time"
+
+	"retry-worker/internal/journal"
+)
+
+// kpiAt runs the command at an instant.
+func kpiAt(t *testing.T, format string, now time.Time) string {
+	t.Helper()
+	var out, errOut bytes.Buffer
+	c := &cli{out: &out, errOut: &errOut, format: format}
+	if err := c.kpi(t.Context(), "", now); err != nil || errOut.Len() > 0 {
+		t.Fatal(err, errOut.String())
+	}
+	return out.String()
+}
+
+func TestKPI(t *testing.T) {
+	audited(t)
+	later := auditBegin.Add(15 * time.Hour)
+	golden(t, "testdata/audit/kpi.txt", kpiAt(t, "text", later))
+	golden(t, "testdata/audit/kpi.json", kpiAt(t, "json", later))
+	golden(t, "testdata/audit/kpi-long-after.txt", kpiAt(t, "text", later.AddDate(1, 0, 0)))
+}
+
+// What the command prints can be read as what the journal computes.
+func TestKPIAsJSON(t *testing.T) {
+	audited(t)
+	var got struct{ KPIs []journal.KPI }
+	if err := json.Unmarshal([]byte(retryWorker("kpi", "--policy", "tiss-submission", "-o", "json").done(t).stdout), &got); err != nil {
+		t.Fatal(err)
+	}
+	if len(got.KPIs) != 10 || got.KPIs[0].Name != journal.KPISuccessRate || got.KPIs[0].Policy != "tiss-submission" || len(got.KPIs[0].Goals) != 2 {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestKPIWrongUse(t *testing.T) {
+	audited(t)
+	retryWorker("kpi", "--policy", "none").fails(t, exitUsage, `--policy: the policy is "none", expected one of tiss-submission`)
+	retryWorker("kpi", "now").fails(t, exitUsage, "unexpected argument \"now\"; `retry-worker kpi --help` lists the flags")
+}

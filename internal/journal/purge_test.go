@@ -1,0 +1,88 @@
+package journal_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"retry-worker/internal/journal"
+	"retry-worker/internal/journal/journaltest"
+)
+
+// TestPurge: bodies older than that go, the audit knows up to where, and what is newer stays; a second purge with
+// nothing to do leaves no trace.
+func TestPurge(t *testing.T) {
+	c := openClinic(t)
+	c.fails("CLM-old-1", "TIMEOUT", 0)
+	c.fails("CLM-old-2", "DUPLICATE_CLAIM", 0)
+	c.now = c.now.Add(48 * time.Hour)
+	c.fails("CLM-new-1", "TIMEOUT", 0)
+	before := c.now.Add(-time.Hour)
+	deleted, err := c.j.Purge(t.Context(), c.store, before)
+	if err != nil || deleted != 2 {
+		t.Fatalf("deleted %d (%v), want 2", deleted, err)
+	}
+	if _, found, err := c.store.Story(t.Context(), c.subject("CLM-old-1")); err != nil || found {
+		t.Errorf("an old claim is known yet (%v)", err)
+	}
+	if s, found, err := c.store.Story(t.Context(), c.subject("CLM-new-1")); err != nil || !found || len(s.Attempts) != 1 {
+		t.Errorf("the new claim: %+v (%v)", s, err)
+	}
+	records, err := c.store.Records(t.Context(), journal.RecordFilter{}, 0, 10)
+	if err != nil || len(records) != 2 || records[1].Entry == nil || records[1].Entry.Kind != journal.PurgeEntry ||
+		!strings.Contains(records[1].Entry.Body, `"through":2`) {
+		t.Errorf("the records are %+v (%v), want the new attempt and the word on the purge", records, err)
+	}
+	if deleted, err := c.j.Purge(t.Context(), c.store, before); err != nil || deleted != 0 {
+		t.Errorf("again: deleted %d (%v)", deleted, err)
+	}
+	if records, _ := c.store.Records(t.Context(), journal.RecordFilter{}, 0, 10); len(records) != 2 {
+		t.Errorf("a purge with nothing to do left a trace: %+v", records)
+	}
+	if len(c.store.Ledger()) != 4 {
+		t.Errorf("%d links, want all 4", len(c.store.Ledger()))
+	}
+}
+
+func TestPurgeOfNothing(t *testing.T) {
+	c := openClinic(t)
+	if deleted, err := c.j.Purge(t.Context(), c.store, c.now); err != nil || deleted != 0 || len(c.store.Ledger()) != 0 {
+		t.Errorf("deleted %d (%v), %d links", deleted, err, len(c.store.Ledger()))
+	}
+}
+
+// interrupted is a store whose purge is cut off after the first batch.
+type interrupted struct {
+	*journaltest.Memory
+	cancel context.CancelFunc
+}
+
+func (i *interrupted) Purge(ctx context.Context, through int64, _ int) (int, error) {
+	i.cancel()
+	n, err := i.Memory.Purge(context.WithoutCancel(ctx), through, 1)
+	if n > 0 {
+		return 1000, err // as if a whole batch were done and more to do
+	}
+	return n, err
+}
+
+// TestPurgeInterrupted: a purge that was ended goes on when it is called again, and the audit says where it was.
+func TestPurgeInterrupted(t *testing.T) {
+	c := openClinic(t)
+	for _, id := range []string{"CLM-old-1", "CLM-old-2", "CLM-old-3"} {
+		c.fails(id, "TIMEOUT", 0)
+	}
+	c.now = c.now.Add(time.Hour)
+	ctx, cancel := context.WithCancel(t.Context())
+	if _, err := c.j.Purge(ctx, &interrupted{c.store.Memory, cancel}, c.now); err == nil {
+		t.Error("no error from a purge that was ended")
+	}
+	left, err := c.store.Records(t.Context(), journal.RecordFilter{}, 0, 10)
+	if err != nil || len(left) != 3 { // two old ones and the word on the purge
+		t.Fatalf("%d records are left (%v)", len(left), err)
+	}
+	if deleted, err := c.j.Purge(t.Context(), c.store, c.now); err != nil || deleted != 2 {
+		t.Errorf("then deleted %d (%v), want 2", deleted, err)
+	}
+}

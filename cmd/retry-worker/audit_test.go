@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -286,4 +287,30 @@ func TestProgressBar(t *testing.T) {
 	silent := &progressBar{now: time.Now}
 	silent.show(1, 2, 1)
 	silent.end()
+}
+
+// All of them read beside the worker that writes, and after it; what a process said of a person is in none.
+func TestAuditBesideTheWorker(t *testing.T) {
+	url, p := remembered(t,
+		`{"claimId":"CLM-001-1","submissionError":"TIMEOUT CPF 529.982.247-25"}`,
+		`{"claimId":"CLM-529.982.247-25","submissionError":"DUPLICATE_CLAIM","retryCount":"529.982.247-25"}`)
+	for _, when := range []string{"beside the worker", "after it"} {
+		environment(t, map[string]string{"RETRY_WORKER_DATABASE_URL": url})
+		if got := retryWorker("audit", "verify").done(t).stdout; !strings.HasPrefix(got, "the audit holds: 2 links, 2 records\n") {
+			t.Errorf("%s: got %q", when, got)
+		}
+		for _, format := range []string{"jsonl", "csv"} {
+			got := retryWorker("audit", "export", "--format", format).done(t).stdout
+			if !strings.Contains(got, "TIMEOUT") || !strings.Contains(got, "INVALID_RETRY_COUNT") || strings.Contains(got, "529.982.247-25") {
+				t.Errorf("%s: got %s", when, got)
+			}
+		}
+		if got := retryWorker("kpi").done(t).stdout; !strings.Contains(got, "permanent_rate          0.0 %") {
+			t.Errorf("%s: got\n%s", when, got)
+		}
+		if when == "beside the worker" {
+			p.signal(t, syscall.SIGTERM)
+			p.ends(t, 10*time.Second)
+		}
+	}
 }

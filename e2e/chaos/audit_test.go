@@ -50,6 +50,8 @@ type audit struct {
 	// attempts by the key of their job, in the order they were recorded.
 	attempts map[int64][]journal.Attempt
 	entries  []journal.Entry
+	// outcomes that were recorded, by the claim.
+	outcomes map[string]int
 	records  map[int64]journal.Digest
 }
 
@@ -59,7 +61,7 @@ func look(t *testing.T, url string) *audit {
 	t.Helper()
 	ctx := within(t)
 	db := database(t, url)
-	a := &audit{t: t, attempts: map[int64][]journal.Attempt{}, records: map[int64]journal.Digest{}}
+	a := &audit{t: t, attempts: map[int64][]journal.Attempt{}, outcomes: map[string]int{}, records: map[int64]journal.Digest{}}
 	a.readLedger(ctx, db)
 	a.readRecords(ctx, db, url)
 	a.verifyChain()
@@ -127,6 +129,9 @@ func (a *audit) readRecords(ctx context.Context, db *sql.DB, url string) {
 		}
 		e.At = journal.FromMilli(at)
 		a.entries = append(a.entries, e)
+		if e.Kind == journal.OutcomeEntry {
+			a.outcomes[e.Subject.ID]++
+		}
 		a.add(e.Record, journal.DigestEntry(&e))
 		return nil
 	})
@@ -260,7 +265,7 @@ func (a *audit) saneTimes(s *journal.Story) {
 // instant of a decision's next retry as the process sees it.
 func instant(at *journal.Attempt) string { return decision.Instant(at.Decision.NextRetryTime) }
 
-// damage is used to see that an audit can fail: it tells whether the tables differ in one byte.
+// equalFiles tells whether the same files have the same bytes.
 func equalFiles(a, b map[string][]byte) bool {
 	if len(a) != len(b) {
 		return false

@@ -22,6 +22,8 @@ type stub struct {
 	*gatewaytest.Gateway
 	t    *testing.T
 	name string // of its claims
+	// outcomes are reported of the claims that have used up the retries they are to have.
+	outcomes bool
 
 	mu   sync.Mutex // held while jobs are put in
 	jobs []job
@@ -37,6 +39,21 @@ type job struct {
 	instance int64 // its process
 	count    int64
 	problem  string
+	outcome  bool // no analysis: it reports that the claim's retry succeeded
+}
+
+// values of the job as the gateway takes it.
+func (j *job) values() gatewaytest.Job {
+	if j.outcome {
+		return gatewaytest.Job{
+			Type: worker.RecordRetryOutcome, ProcessInstanceKey: j.instance,
+			Variables: fmt.Sprintf(`{"claimId":%q,"retryOutcome":"success"}`, j.claim),
+		}
+	}
+	return gatewaytest.Job{
+		Type: worker.AnalyzeRetry, ProcessInstanceKey: j.instance,
+		Variables: fmt.Sprintf(`{"claimId":%q,"submissionError":%q,"retryCount":%d}`, j.claim, j.problem, j.count),
+	}
 }
 
 func newStub(t *testing.T, name string) *stub {
@@ -85,11 +102,8 @@ func (s *stub) claims(n int) {
 
 func (s *stub) put(fresh []job) {
 	values := make([]gatewaytest.Job, len(fresh))
-	for i, j := range fresh {
-		values[i] = gatewaytest.Job{
-			Type: worker.AnalyzeRetry, ProcessInstanceKey: j.instance,
-			Variables: fmt.Sprintf(`{"claimId":%q,"submissionError":%q,"retryCount":%d}`, j.claim, j.problem, j.count),
-		}
+	for i := range fresh {
+		values[i] = fresh[i].values()
 	}
 	for i, key := range s.AddJobs(values...) {
 		fresh[i].key = key
@@ -117,7 +131,10 @@ func (s *stub) followUpsAtMost(most int64, limit int) {
 		switch {
 		case !record.State.Settled(), len(again) == limit:
 			still = append(still, i)
-		case record.State == gatewaytest.Completed && j.count < most:
+		case j.outcome || record.State != gatewaytest.Completed:
+		case j.count >= most && s.outcomes:
+			again = append(again, job{claim: j.claim, number: j.number, instance: j.instance, outcome: true})
+		case j.count < most:
 			again = append(again, job{claim: j.claim, number: j.number, instance: j.instance, count: j.count + 1, problem: problemOf(j.number, j.count+1)})
 		}
 	}
@@ -160,22 +177,21 @@ func (s *stub) soon(d time.Duration, met func(gatewaytest.View) bool) error {
 
 // said are the different answers of one kind that the gateway received for a job, whether or not they took
 // effect.
-func said(record gatewaytest.JobRecord, of gatewaytest.Method) (different []string, times int) {
+func said(record gatewaytest.JobRecord, of gatewaytest.Method) (different []string) {
 	for _, a := range record.Answers {
 		if a.Method != of {
 			continue
 		}
 		text := a.ErrorCode + a.Message + a.Variables
-		times++
 		if len(different) == 0 || different[0] != text {
 			different = append(different, text)
 		}
 	}
-	return different, times
+	return different
 }
 
 // answers is what holdAgainst found.
-type answers struct{ attempts, repeated, replayed, rejections int }
+type answers struct{ attempts, rejections, outcomes int }
 
 // holdAgainst compares what the engine got with what the journal holds: one attempt for each job, one answer
 // that it took, and every other one that was sent for it the same word for word, the time of the retry included.
@@ -203,6 +219,13 @@ func (s *stub) holdJob(a *audit, j *job, found *answers) {
 	s.t.Helper()
 	record, _ := s.Job(j.key)
 	attempts := a.attempts[j.key]
+	if j.outcome {
+		found.outcomes++
+		if n := a.outcomes[j.claim]; n != 1 || len(attempts) != 0 || record.State != gatewaytest.Completed {
+			s.t.Errorf("the outcome of %s was recorded %d times, with %d attempts; its job %d is %v", j.claim, n, len(attempts), j.key, record.State)
+		}
+		return
+	}
 	if j.problem == refused {
 		found.rejections++
 		if len(attempts) != 0 || record.State != gatewaytest.Incident {
@@ -216,15 +239,8 @@ func (s *stub) holdJob(a *audit, j *job, found *answers) {
 	}
 	found.attempts++
 	for _, of := range []gatewaytest.Method{gatewaytest.CompleteJob, gatewaytest.ThrowError, gatewaytest.SetVariables} {
-		different, times := said(record, of)
-		if len(different) > 1 {
+		if different := said(record, of); len(different) > 1 {
 			s.t.Errorf("the job %d of %s was answered differently by %v: %q", j.key, j.claim, of, different)
-		}
-		if of != gatewaytest.SetVariables && times > 1 {
-			found.repeated++
-			if len(record.Activations) > 1 {
-				found.replayed++
-			}
 		}
 	}
 	s.holdOutputs(j, &record, &attempts[0])

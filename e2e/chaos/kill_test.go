@@ -78,6 +78,7 @@ func TestKilledUnderLoad(t *testing.T) {
 			begun := time.Now()
 			t.Logf("CHAOS_KILLS=%d CHAOS_SEED=%d replays this", kills, seed)
 			k := &killing{stub: newStub(t, "KILL"), random: rand.New(rand.NewPCG(uint64(seed), 5)), url: newURL[name](t)}
+			k.outcomes = true
 			direct := k.url
 			if name == "PostgreSQL" {
 				k.proxy, k.url = newProxy(t, direct)
@@ -214,11 +215,11 @@ func (k *killing) judge(a *audit, name string, seed int, took time.Duration) {
 	found := k.holdAgainst(a)
 	a.oneAttemptPerCount(false)
 	recalled, unheard := k.cutOff(a)
-	if recalled == 0 || unheard == 0 {
+	if recalled == 0 || unheard == 0 || found.outcomes == 0 {
 		k.t.Errorf("%d decisions were recorded in one life and answered in a later one, %d answers taken and not heard of: the kills show nothing", recalled, unheard)
 	}
-	report.add(k.t, "killed under load, "+name, "%d kills (%s), %d idle; %d jobs, %d attempts, %d rejections, one answer each; %d answered in a later life word for word, %d answers taken and never heard of, %d commits half written; seed %d, %.1f s",
-		k.total(), k.each(), k.idle, len(k.jobs), found.attempts, found.rejections, recalled, unheard, k.torn, seed, took.Seconds())
+	report.add(k.t, "killed under load, "+name, "%d kills (%s), %d idle; %d jobs, %d attempts, %d rejections, %d outcomes, one answer each; %d answered in a later life word for word, %d answers taken and never heard of, %d commits half written; seed %d, %.1f s",
+		k.total(), k.each(), k.idle, len(k.jobs), found.attempts, found.rejections, found.outcomes, recalled, unheard, k.torn, seed, took.Seconds())
 }
 
 func (k *killing) total() (n int) {

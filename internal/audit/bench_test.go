@@ -124,3 +124,59 @@ func (h *heap) report(b *testing.B) {
 	b.ReportMetric(float64(b.N)*benchRecords/b.Elapsed().Seconds(), "records/s")
 	b.ReportMetric(float64(h.most)/(1<<20), "heap-MB")
 }
+
+// BenchmarkKPIs prints what a week costs in which something of every kind happened in every slot, whatever number of
+// attempts that was: the sums do not grow with it.
+func BenchmarkKPIs(b *testing.B) {
+	for _, policies := range [][]string{{decision.DefaultPolicy}, {decision.DefaultPolicy, "whatsapp-message", "failed-job", "job-queue", "no-retry"}} {
+		b.Run(fmt.Sprintf("policies=%d", len(policies)), func(b *testing.B) { benchmarkKPIs(b, policies) })
+	}
+}
+
+func benchmarkKPIs(b *testing.B, policies []string) {
+	db, err := sqlite.Open(b.Context(), filepath.Join(b.TempDir(), "journal.db"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer db.Close()
+	now, rows := begin, 0
+	for at := now.Add(-journal.Weekly); at.Before(now); at = at.Add(journal.Slot) {
+		err := db.Transact(b.Context(), nil, func(head journal.Head, _ []journal.History) *journal.Changes {
+			c := decisions(head, 1) // figures come with records
+			c.Figures = busySlot(policies, journal.SlotOf(at))
+			rows += len(c.Figures)
+			return c
+		})
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+	for b.Loop() {
+		all, err := audit.KPIs(b.Context(), db, policies, "", now)
+		if err != nil || all[0].Value == nil {
+			b.Fatal(all, err)
+		}
+	}
+	b.ReportMetric(float64(rows), "sums")
+}
+
+// busySlot are the sums of ten minutes in which some 2,000 decisions of each policy were made.
+func busySlot(policies []string, slot int64) []journal.Figure {
+	var all []journal.Figure
+	for _, policy := range policies {
+		for _, name := range []journal.FigureName{
+			journal.FigureDecisions, journal.FigurePermanent, journal.FigureScheduled, journal.FigureBackoff, journal.FigureClosed,
+			journal.FigureExhausted, journal.FigureExhaustedRetried, journal.FigureRecoveredRetried, journal.FigureRecoveryTime, journal.FigureRecoveryRetries,
+		} {
+			all = append(all, journal.Figure{Policy: policy, Slot: slot, Name: name, Value: 2000})
+		}
+		for bucket := range int64(8) {
+			all = append(all, journal.Figure{Policy: policy, Slot: slot, Name: journal.FigureJitter, Bucket: bucket, Value: 200},
+				journal.Figure{Policy: policy, Slot: slot, Name: journal.FigureTook, Bucket: bucket * 100, Value: 200})
+		}
+		for minute := range int64(30) {
+			all = append(all, journal.Figure{Policy: policy, Slot: slot, Name: journal.FigureRecoveryTimeBucket, Bucket: (minute + 5) * 60, Value: 5})
+		}
+	}
+	return all
+}

@@ -100,7 +100,7 @@ type ledger struct {
 	head    journal.Head
 	links   []journal.Link
 	records []journal.Record
-	// meanwhile is called before each reading of records but the first two; it must not read itself.
+	// meanwhile is called after records behind the first were read; it must not read itself.
 	meanwhile func()
 	// unreadable is a record that cannot be read.
 	unreadable int64

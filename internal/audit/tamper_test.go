@@ -112,6 +112,8 @@ func TestVerifyFindsWhatWasDoneToAFile(t *testing.T) {
 		{"two swapped", []string{swapRecords, "UPDATE attempts SET record = -record WHERE record < 0"}, 3, none, "was changed"},
 		{"an entry put in at an attempt's number", []string{"INSERT INTO entries SELECT 4, kind, at, tenant, policy, id, body FROM entries WHERE record = 10"}, 4, none, "was changed"},
 		{"an entry put in behind the last", []string{"INSERT INTO entries SELECT 13, kind, at, tenant, policy, id, body FROM entries WHERE record = 10"}, 13, none, "was put in"},
+		{"an entry put in before the first", []string{"INSERT INTO entries SELECT -7, kind, at, tenant, policy, id, body FROM entries WHERE record = 10"}, -7, none, "was put in"},
+		{"an entry put in as number 0", []string{"INSERT INTO entries SELECT 0, kind, at, tenant, policy, id, body FROM entries WHERE record = 10"}, 0, none, "was put in"},
 		{"a record that cannot be read", []string{"UPDATE attempts SET identity = x'0102' WHERE record = 11"}, 11, none, "cannot be read"},
 		{"a link's digest edited", []string{"UPDATE ledger SET digests = zeroblob(32) WHERE number = 5"}, 0, 5, "was changed"},
 		{"a link's hash edited", []string{"UPDATE ledger SET hash = zeroblob(32) WHERE number = 5"}, 0, 5, "was changed"},
@@ -121,7 +123,7 @@ func TestVerifyFindsWhatWasDoneToAFile(t *testing.T) {
 		{"the last links cut off", []string{"DELETE FROM ledger WHERE number > 9"}, 0, 10, "the head says that there are 12"},
 		{"the head's hash edited", []string{"UPDATE ledger_head SET hash = zeroblob(32)"}, 0, 12, "is not what the head says"},
 		{"records said to be purged", []string{"DELETE FROM attempts WHERE record < 4", "UPDATE ledger_head SET purged = 3"}, 1, none, "is missing"},
-		{"records said to be purged that are there", []string{"UPDATE ledger_head SET purged = 3"}, 1, none, ""},
+		{"records said to be purged that are there", []string{"UPDATE ledger_head SET purged = 3"}, 1, none, "was put in: the first record there can be is 4"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := verify(t, tampered(t, path, tt.statements...), audit.Mark{})
@@ -157,6 +159,7 @@ func TestVerifyFindsWhatWasDoneToAPurgedFile(t *testing.T) {
 	}{
 		{"one more deleted", []string{"DELETE FROM entries WHERE record = 9"}, 9, "what was purged ends at record 8"},
 		{"one more deleted, and the cursor moved", []string{"DELETE FROM entries WHERE record = 9", "UPDATE ledger_head SET purged = 9"}, 9, "what was purged ends at record 8"},
+		{"one put in where others were purged", []string{"INSERT INTO entries SELECT 3, kind, at, tenant, policy, id, body FROM entries WHERE record = 10"}, 3, "was put in"},
 		{"the purge's entry edited", []string{`UPDATE entries SET body = '{"through":11}' WHERE kind = 'purge'`}, 13, "was changed"},
 		{"the purge's entry deleted", []string{"DELETE FROM entries WHERE kind = 'purge'"}, 1, "is missing"},
 	} {

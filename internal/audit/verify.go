@@ -87,22 +87,24 @@ type verifier struct {
 	allowed int64
 }
 
-// begin looks at what lies before the ledger's begin.
+// begin looks at what lies before the ledger's begin, and before what is left after a purge.
 func (v *verifier) begin(ctx context.Context) error {
 	links, err := v.archive.Links(ctx, math.MinInt64, 1)
-	records, err2 := v.archive.Records(ctx, journal.RecordFilter{}, math.MinInt64, 1)
-	if v.before = errors.Join(err, err2); v.before != nil {
-		return nil // the walk meets it again, and tells which it is
+	first, err2 := v.archive.Records(ctx, journal.RecordFilter{}, 0, 1)
+	lowest, err3 := v.archive.Records(ctx, journal.RecordFilter{}, math.MinInt64, 2) // after the first: a purge only deletes
+	if v.before = errors.Join(err, err2, err3); v.before == nil {
+		v.first = math.MaxInt64
 	}
-	if len(links) > 0 && links[0].Number < 1 {
+	least := int64(1)
+	if len(first) > 0 {
+		least = number(&first[0])
+		v.first = least
+	}
+	switch {
+	case len(links) > 0 && links[0].Number < 1:
 		return brokenLink(links[0].Number, "was put in: numbers begin at 1")
-	}
-	v.first = math.MaxInt64
-	if len(records) > 0 {
-		v.first = number(&records[0])
-	}
-	if v.first < 1 {
-		return brokenRecord(v.first, "was put in: numbers begin at 1")
+	case len(lowest) > 0 && number(&lowest[0]) < least:
+		return brokenRecord(number(&lowest[0]), "was put in: the first record there can be is %d", least)
 	}
 	return nil
 }

@@ -10,76 +10,8 @@ import (
 	"retry-worker/internal/redact"
 )
 
-// The data of domain events: exactly the fields of §12.3 of the rule. claimId is the subject's id, whatever its
-// policy calls it, as in the log (§13.4).
-type (
-	retryScheduled struct {
-		ClaimID             string                       `json:"claimId"`
-		RetryCount          int64                        `json:"retryCount"`
-		MaxRetries          int64                        `json:"maxRetries"`
-		BackoffMinutes      int64                        `json:"backoffMinutes"`
-		NextRetryTime       string                       `json:"nextRetryTime"`
-		ErrorClassification decision.ErrorClassification `json:"errorClassification"`
-		ScheduledAt         string                       `json:"scheduledAt"`
-		Version             int64                        `json:"version"`
-	}
-	maxRetriesExceeded struct {
-		ClaimID       string            `json:"claimId"`
-		FinalError    string            `json:"finalError"`
-		TotalAttempts int64             `json:"totalAttempts"`
-		TotalDuration string            `json:"totalDuration"`
-		ExceededAt    string            `json:"exceededAt"`
-		Severity      decision.Severity `json:"severity"`
-	}
-	permanentErrorDetected struct {
-		ClaimID      string            `json:"claimId"`
-		ErrorType    decision.Reason   `json:"errorType"`
-		ErrorMessage string            `json:"errorMessage"`
-		DetectedAt   string            `json:"detectedAt"`
-		Severity     decision.Severity `json:"severity"`
-	}
-	submissionRetryScheduled struct {
-		ClaimID             string                       `json:"claimId"`
-		RetryCount          int64                        `json:"retryCount"`
-		ErrorClassification decision.ErrorClassification `json:"errorClassification"`
-		NextRetryTime       string                       `json:"nextRetryTime"`
-		BackoffMinutes      int64                        `json:"backoffMinutes"`
-		Timestamp           string                       `json:"timestamp"`
-	}
-	submissionRetryExhausted struct {
-		ClaimID    string `json:"claimId"`
-		RetryCount int64  `json:"retryCount"`
-		LastError  string `json:"lastError"`
-		Timestamp  string `json:"timestamp"`
-	}
-)
-
-// retryRecovered tells that an episode ended well. Its names are ours: the rules have no such event.
-type retryRecovered struct {
-	ClaimID      string `json:"claimId"`
-	Episode      int64  `json:"episode"`
-	RetryCount   int64  `json:"retryCount"`
-	FirstFailure string `json:"firstFailure"`
-	RecoveredAt  string `json:"recoveredAt"`
-	// Duration from the first failure to the recovery.
-	Duration string `json:"duration"`
-}
-
-// deadLetterReviewed tells what a person decided, in the contract's words.
-type deadLetterReviewed struct {
-	ClaimID        string  `json:"claimId"`
-	DeadLetterID   string  `json:"deadLetterId"`
-	ReviewDecision string  `json:"reviewDecision"`
-	ReviewReason   string  `json:"reviewReason"`
-	ReviewedBy     string  `json:"reviewedBy"`
-	RetryCount     int64   `json:"retryCount"`
-	Episode        int64   `json:"episode"`
-	NextRetryTime  *string `json:"nextRetryTime"` // null where it is discarded
-	ReviewedAt     string  `json:"reviewedAt"`
-}
-
 // domainEvent is what happened in the rules' words; no data where they have none for it.
-func domainEvent(h *journal.Happening) (name string, data any) {
+func domainEvent(h *journal.Happening) (name string, says data) {
 	switch {
 	case h.Attempt != nil && h.Attempt.Revision > 0:
 		return "", nil
@@ -88,55 +20,66 @@ func domainEvent(h *journal.Happening) (name string, data any) {
 		if e == nil {
 			return "", nil
 		}
-		return e.Type(), dataOf(e)
+		return e.Type(), func(o object, _ *journal.Happening) object { return decided(o, e) }
 	case h.Outcome != nil && h.Episode.State == journal.Recovered:
-		return RetryRecovered, recovery(h)
+		return RetryRecovered, recovered
 	case h.Review != nil:
-		return DeadLetterReviewed, review(h)
+		return DeadLetterReviewed, reviewed
 	default:
 		return "", nil
 	}
 }
 
-// dataOf a decision's event.
-func dataOf(event decision.Event) any {
+// decided is the data of a decision's event: exactly the fields of §12.3 of its rule. claimId is the subject's id,
+// whatever its policy calls it, as in the log (§13.4).
+func decided(o object, event decision.Event) object {
+	o = append(o, '{')
 	switch e := event.(type) {
 	case decision.RetryScheduled:
-		return retryScheduled{e.ClaimID, e.RetryCount, e.MaxRetries, e.BackoffMinutes, decision.Instant(e.NextRetryTime),
-			e.ErrorClassification, decision.Instant(e.ScheduledAt), e.Version}
+		o = o.text("claimId", e.ClaimID).number("retryCount", e.RetryCount).number("maxRetries", e.MaxRetries).
+			number("backoffMinutes", e.BackoffMinutes).text("nextRetryTime", decision.Instant(e.NextRetryTime)).
+			text("errorClassification", string(e.ErrorClassification)).text("scheduledAt", decision.Instant(e.ScheduledAt)).
+			number("version", e.Version)
 	case decision.MaxRetriesExceededEvent:
-		return maxRetriesExceeded{e.ClaimID, e.FinalError, e.TotalAttempts, isoDuration(e.TotalDuration), decision.Instant(e.ExceededAt), e.Severity}
+		o = o.text("claimId", e.ClaimID).text("finalError", e.FinalError).number("totalAttempts", e.TotalAttempts).
+			text("totalDuration", isoDuration(e.TotalDuration)).text("exceededAt", decision.Instant(e.ExceededAt)).
+			text("severity", string(e.Severity))
 	case decision.PermanentErrorDetected:
-		return permanentErrorDetected{e.ClaimID, e.ErrorType, e.ErrorMessage, decision.Instant(e.DetectedAt), e.Severity}
+		o = o.text("claimId", e.ClaimID).text("errorType", string(e.ErrorType)).text("errorMessage", e.ErrorMessage).
+			text("detectedAt", decision.Instant(e.DetectedAt)).text("severity", string(e.Severity))
 	case decision.SubmissionRetryScheduled:
-		return submissionRetryScheduled{e.ClaimID, e.RetryCount, e.ErrorClassification, decision.Instant(e.NextRetryTime),
-			e.BackoffMinutes, decision.Instant(e.Timestamp)}
+		o = o.text("claimId", e.ClaimID).number("retryCount", e.RetryCount).text("errorClassification", string(e.ErrorClassification)).
+			text("nextRetryTime", decision.Instant(e.NextRetryTime)).number("backoffMinutes", e.BackoffMinutes).
+			text("timestamp", decision.Instant(e.Timestamp))
 	case decision.SubmissionRetryExhausted:
-		return submissionRetryExhausted{e.ClaimID, e.RetryCount, e.LastError, decision.Instant(e.Timestamp)}
-	default:
-		return nil
+		o = o.text("claimId", e.ClaimID).number("retryCount", e.RetryCount).text("lastError", e.LastError).
+			text("timestamp", decision.Instant(e.Timestamp))
 	}
+	return append(o, '}')
 }
 
-func recovery(h *journal.Happening) retryRecovered {
+// recovered tells that an episode ended well, and how long it took from its first failure on. Its names are ours:
+// the rules have no such event.
+func recovered(o object, h *journal.Happening) object {
 	e := &h.Episode
-	return retryRecovered{h.Subject.ID, e.Number, e.Retries, decision.Instant(e.FirstFailure), decision.Instant(e.ClosedAt),
-		isoDuration(e.ClosedAt.Sub(e.FirstFailure))}
+	return append(append(o, '{').text("claimId", h.Subject.ID).number("episode", e.Number).number("retryCount", e.Retries).
+		text("firstFailure", decision.Instant(e.FirstFailure)).text("recoveredAt", decision.Instant(e.ClosedAt)).
+		text("duration", isoDuration(e.ClosedAt.Sub(e.FirstFailure))), '}')
 }
 
-func review(h *journal.Happening) deadLetterReviewed {
-	r := deadLetterReviewed{
-		ClaimID: h.Subject.ID, DeadLetterID: h.Review.DeadLetter, ReviewDecision: "reprocess",
-		ReviewReason: clean(h.Review.Reason), ReviewedBy: clean(h.Review.By),
-		RetryCount: h.Episode.Retries, Episode: h.Episode.Number, ReviewedAt: decision.Instant(h.Entry.At),
-	}
+// reviewed tells what a person decided, in the words that the process gets; nextRetryTime is null where the dead
+// letter is discarded.
+func reviewed(o object, h *journal.Happening) object {
+	verdict, next := "reprocess", ""
 	if h.Review.Discard {
-		r.ReviewDecision = "discard"
-		return r
+		verdict = "discard"
+	} else {
+		next = decision.Instant(h.Episode.NextRetryTime)
 	}
-	next := decision.Instant(h.Episode.NextRetryTime)
-	r.NextRetryTime = &next
-	return r
+	return append(append(o, '{').text("claimId", h.Subject.ID).text("deadLetterId", h.Review.DeadLetter).
+		text("reviewDecision", verdict).text("reviewReason", clean(h.Review.Reason)).text("reviewedBy", clean(h.Review.By)).
+		number("retryCount", h.Episode.Retries).number("episode", h.Episode.Number).textOrNull("nextRetryTime", next).
+		text("reviewedAt", decision.Instant(h.Entry.At)), '}')
 }
 
 // maxTextBytes of what a person wrote.

@@ -4,8 +4,6 @@
 package events
 
 import (
-	"bytes"
-	"encoding/json"
 	"time"
 
 	"github.com/google/uuid"
@@ -38,23 +36,6 @@ func Subject(eventType string) string {
 	return eventSubjects + eventType
 }
 
-// envelope is a CloudEvent 1.0 in the JSON format. tenant, policy and digest are extension attributes: consumers
-// can route and filter by them without reading the data, which is the document's own.
-type envelope struct {
-	SpecVersion     string `json:"specversion"`
-	ID              string `json:"id"`
-	Source          string `json:"source"`
-	Type            string `json:"type"`
-	Subject         string `json:"subject,omitempty"`
-	Time            string `json:"time"`
-	DataContentType string `json:"datacontenttype"`
-	Tenant          string `json:"tenant,omitempty"`
-	Policy          string `json:"policy,omitempty"`
-	// Digest of the record, as the ledger has it; of AuditRecorded only.
-	Digest string `json:"digest,omitempty"`
-	Data   any    `json:"data"`
-}
-
 // Publisher makes the outbox's messages of what is recorded: the domain event, if it is one, then AuditRecorded.
 // source is the CloudEvents source, a URI reference that is not empty, such as /retry-worker. Like every
 // journal.Publisher the result is pure, and safe for concurrent use.
@@ -65,11 +46,12 @@ type envelope struct {
 func Publisher(source string) journal.Publisher {
 	return func(h *journal.Happening) []journal.Message {
 		at := instantOf(h)
+		e := envelope{source: source, h: h, at: at, time: decision.Instant(at), key: keyOf(h.Subject), room: make(object, 0, roomFor)}
 		messages := make([]journal.Message, 0, 2)
 		if name, data := domainEvent(h); data != nil {
-			messages = append(messages, message(source, h, name, at, data))
+			messages = append(messages, e.message(name, data))
 		}
-		return append(messages, message(source, h, AuditRecorded, at, auditRecord(h)))
+		return append(messages, e.message(AuditRecorded, auditRecord))
 	}
 }
 
@@ -81,15 +63,38 @@ func instantOf(h *journal.Happening) time.Time {
 	return h.Entry.At
 }
 
-func message(source string, h *journal.Happening, eventType string, at time.Time, data any) journal.Message {
-	e := envelope{
-		SpecVersion: "1.0", ID: idOf(h.Digest, eventType), Source: source, Type: eventType, Subject: h.Subject.ID,
-		Time: decision.Instant(at), DataContentType: "application/json", Tenant: h.Subject.Tenant, Policy: h.Subject.Policy, Data: data,
+// roomFor most events; longer ones cost a copy.
+const roomFor = 2048
+
+// data appends what an event says, a JSON object.
+type data func(o object, h *journal.Happening) object
+
+// envelope is what the events of one happening have in common: the attributes of CloudEvents 1.0. tenant, policy and
+// digest are extension attributes: consumers can route, filter and check by them without reading the data, which
+// are the documents' own.
+type envelope struct {
+	source    string
+	h         *journal.Happening
+	at        time.Time
+	time, key string
+	room      object // to write in, again and again
+}
+
+func (e *envelope) message(eventType string, says data) journal.Message {
+	id := idOf(e.h.Digest, eventType)
+	o := append(e.room[:0], '{').
+		text("specversion", "1.0").text("id", id).text("source", e.source).text("type", eventType)
+	s := e.h.Subject
+	for _, attribute := range [...][2]string{{"subject", s.ID}, {"time", e.time}, {"datacontenttype", "application/json"}, {"tenant", s.Tenant}, {"policy", s.Policy}} {
+		if attribute[1] != "" { // an attribute is never empty
+			o = o.text(attribute[0], attribute[1])
+		}
 	}
 	if eventType == AuditRecorded {
-		e.Digest = h.Digest.String()
+		o = o.digest("digest", e.h.Digest) // of the record, as the ledger has it
 	}
-	return journal.Message{ID: e.ID, Queue: Queue, Key: keyOf(h.Subject), Type: eventType, Body: encode(&e), At: at}
+	o = append(says(o.name("data"), e.h), '}')
+	return journal.Message{ID: id, Queue: Queue, Key: e.key, Type: eventType, Body: string(o), At: e.at}
 }
 
 // keyOf a subject: its events are kept in order.
@@ -101,15 +106,4 @@ var idSpace = uuid.MustParse("0b7d5c39-6a0e-4d0a-9a63-2f1c8f6f4e57")
 func idOf(d journal.Digest, eventType string) string {
 	name := make([]byte, 0, len(d)+len(eventType))
 	return uuid.NewSHA1(idSpace, append(append(name, d[:]...), eventType...)).String()
-}
-
-func encode(e *envelope) string {
-	var b bytes.Buffer
-	b.Grow(1536) // most are smaller
-	to := json.NewEncoder(&b)
-	to.SetEscapeHTML(false)
-	if err := to.Encode(e); err != nil { // cannot be: its data are plain structs and checked JSON
-		return ""
-	}
-	return string(bytes.TrimSuffix(b.Bytes(), []byte("\n")))
 }

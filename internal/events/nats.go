@@ -17,7 +17,7 @@ import (
 const (
 	// dialTime bounds one try to connect, reconnectPause is between two of them.
 	dialTime       = 2 * time.Second
-	reconnectPause = time.Second
+	reconnectPause = 500 * time.Millisecond
 	// pingEvery finds a server that is gone without a word: after two pings without an answer.
 	pingEvery = 10 * time.Second
 )

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -314,4 +315,21 @@ func newDraw(seed uint64) func(n int) int {
 		defer mu.Unlock()
 		return r.IntN(n)
 	}
+}
+
+// account is what was seen so far.
+type account struct {
+	reads, sent, tries, onWayMax int
+	states                       []bool
+	backlog                      int64
+	holders                      map[string]int
+	leases                       int
+}
+
+func (s *stage) account() account {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sink.mu.Lock()
+	defer s.sink.mu.Unlock()
+	return account{s.reads, s.sent, s.sink.tries, s.sink.onWayMax, slices.Clone(s.states), s.backlog, maps.Clone(s.sink.holders), len(s.leases)}
 }

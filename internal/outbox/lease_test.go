@@ -11,7 +11,7 @@ func TestOneRelayAtATime(t *testing.T) {
 	bubble(t, func(s *stage) {
 		s.sink.takes = 20 * time.Millisecond
 		first := s.relay("first")
-		s.within(time.Second, "the first leads", func() bool { return len(s.leases) > 0 })
+		s.within(time.Second, "the first leads", func() bool { return s.account().leases > 0 })
 		second := s.relay("second")
 		s.fill(5000, keys(200)...)
 		time.Sleep(time.Second)
@@ -24,8 +24,8 @@ func TestOneRelayAtATime(t *testing.T) {
 		s.within(time.Minute, "all is sent", s.empty)
 		s.sink.checkOrder(t, false)
 		second.stop()
-		if s.sink.holders["first"] == 0 || s.sink.holders["second"] == 0 {
-			t.Errorf("sent by %v", s.sink.holders)
+		if s.account().holders["first"] == 0 || s.account().holders["second"] == 0 {
+			t.Errorf("sent by %v", s.account().holders)
 		}
 	})
 }
@@ -35,7 +35,7 @@ func TestKilledRelayIsFollowed(t *testing.T) {
 	bubble(t, func(s *stage) {
 		s.sink.takes = 20 * time.Millisecond
 		first := s.relay("first")
-		s.within(time.Second, "the first leads", func() bool { return len(s.leases) > 0 })
+		s.within(time.Second, "the first leads", func() bool { return s.account().leases > 0 })
 		s.relay("second")
 		s.fill(5000, keys(200)...)
 		time.Sleep(time.Second)
@@ -92,17 +92,17 @@ func TestLeaseTakenByAnother(t *testing.T) {
 			t.Fatal("the lease cannot be taken")
 		}
 		time.Sleep(6 * time.Second)
-		tries := s.sink.tries
+		tries := s.account().tries
 		time.Sleep(30 * time.Minute)
-		if s.sink.tries != tries || s.sink.count() != 0 {
-			t.Errorf("%d tries without the lease", s.sink.tries-tries)
+		if s.account().tries != tries || s.sink.count() != 0 {
+			t.Errorf("%d tries without the lease", s.account().tries-tries)
 		}
 	})
 }
 
 // TestFaultsOfAllKinds plays random faults with several relays: nothing is lost, nothing overtaken.
 func TestFaultsOfAllKinds(t *testing.T) {
-	for seed := range uint64(30) {
+	for seed := range uint64(20) {
 		bubble(t, func(s *stage) {
 			draw := newDraw(seed)
 			relays := []*running{s.relay("r0"), s.relay("r1")}

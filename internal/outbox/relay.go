@@ -91,7 +91,7 @@ func (r *Relay) Run(stop, kill context.Context) {
 	var counting sync.WaitGroup
 	counting.Go(func() { r.count(stop) })
 	defer counting.Wait()
-	s := newSweeper(r, stop)
+	s := newSweeper(stop, r)
 	for stop.Err() == nil {
 		if l := r.take(stop, kill); l != nil {
 			s.serve(l)

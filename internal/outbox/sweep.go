@@ -52,7 +52,7 @@ type sweeper struct {
 	pause       pause
 }
 
-func newSweeper(r *Relay, stop context.Context) *sweeper {
+func newSweeper(stop context.Context, r *Relay) *sweeper {
 	return &sweeper{Relay: r, stop: stop, held: map[string]*hold{}}
 }
 

@@ -116,7 +116,9 @@ WHERE h.one = 1`
 func (s *selection) narrow(ctx context.Context, tx pgx.Tx, limit int) error {
 	since, until := s.filter.Since, s.filter.Until
 	err := query(ctx, tx, func(v *values) {
-		s.after = max(s.after, v.integer("purged"))
+		if purged := v.integer("purged"); s.after >= 0 { // below that an auditor looks for what was put in
+			s.after = max(s.after, purged)
+		}
 		if first := v.integer("since"); !since.IsZero() {
 			s.after = max(s.after, first-1)
 		}

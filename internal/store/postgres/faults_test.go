@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"sync/atomic"
@@ -287,5 +288,67 @@ func TestAReaderSeesWhatIsCommittedAlone(t *testing.T) {
 	}
 	if story, found, err := reader.Story(within(t), job.Subject); !found || err != nil || len(story.Attempts) != 1 {
 		t.Errorf("after the commit: %d attempts, error %v", len(story.Attempts), err)
+	}
+}
+
+// TestAPurgeThatCannotTakeTheHeadPurgesNothing: it gives up, as writers do, and the next goes on. While it waits,
+// it holds nothing that a reader or a writer needs.
+func TestAPurgeThatCannotTakeTheHeadPurgesNothing(t *testing.T) {
+	url := realserver.Database(t)
+	db, holder := open(t, url), connect(t, url)
+	for n := range 10 {
+		if _, err := record(within(t), db, ask(fmt.Sprint("CLM-OLD-", n), "job")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	do(t, holder, "BEGIN")
+	do(t, holder, "SELECT FROM ledger_head WHERE one = 1 FOR UPDATE")
+	n, err := db.Purge(within(t), 10, 4)
+	wantKind(t, err, journal.Unavailable, "lock")
+	if left := one[int64](t, holder, "SELECT count(*) FROM attempts"); n != 0 || left != 10 {
+		t.Errorf("%d were said to be purged, %d of 10 are left", n, left)
+	}
+	do(t, holder, "ROLLBACK")
+	for _, want := range []int{4, 4, 2, 0} {
+		if n, err := db.Purge(within(t), 10, 4); err != nil || n != want {
+			t.Fatalf("%d were purged (%v), want %d", n, err, want)
+		}
+	}
+	for _, table := range []string{"attempts", "episodes", "subjects"} {
+		if left := one[int64](t, holder, "SELECT count(*) FROM "+table); left != 0 {
+			t.Errorf("%d rows of %s are left", left, table)
+		}
+	}
+}
+
+// TestAPurgeWhoseConnectionIsEndedPurgesNothing, and the next goes on.
+func TestAPurgeWhoseConnectionIsEndedPurgesNothing(t *testing.T) {
+	url := realserver.Database(t)
+	db, holder := open(t, url), connect(t, url)
+	for n := range 10 {
+		if _, err := record(within(t), db, ask(fmt.Sprint("CLM-OLD-", n), "job")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	do(t, holder, "BEGIN")
+	do(t, holder, "SELECT FROM ledger_head WHERE one = 1 FOR UPDATE")
+	end := make(chan error, 1)
+	go func() {
+		_, err := db.Purge(within(t), 10, 4)
+		end <- err
+	}()
+	eventually(t, "the purge waits for the head and is ended", func() bool {
+		return one[int64](t, holder, `SELECT count(pg_terminate_backend(pid, 10000)) FROM pg_stat_activity
+			WHERE datname = current_database() AND pid <> pg_backend_pid() AND wait_event_type = 'Lock'`) == 1
+	})
+	if e, ok := errors.AsType[*journal.StoreError](<-end); !ok || e.Kind == journal.Invalid {
+		t.Errorf("got %v, expected an error that is tried again", e)
+	}
+	do(t, holder, "ROLLBACK")
+	if left := one[int64](t, holder, "SELECT count(*) FROM attempts"); left != 10 {
+		t.Errorf("%d of 10 attempts are left", left)
+	}
+	if n, err := db.Purge(within(t), 10, 100); err != nil || n != 10 {
+		t.Errorf("%d were purged (%v), want 10", n, err)
 	}
 }

@@ -33,11 +33,6 @@ var (
 		"tcp_keepalives_interval": "1s",
 		"tcp_keepalives_count":    "2",
 		"tcp_user_timeout":        "2s", // who does not take what is sent to him is gone
-	}
-	writerSessions = map[string]string{
-		"lock_timeout":                        "2s",
-		"statement_timeout":                   "2200ms",
-		"idle_in_transaction_session_timeout": "1500ms",
 		// Every statement finds its rows by key, whatever the planner knows of a table that was empty a minute ago.
 		"plan_cache_mode":   "force_generic_plan",
 		"enable_seqscan":    "off",
@@ -46,12 +41,16 @@ var (
 		"enable_mergejoin":  "off",
 		"jit":               "off",
 	}
+	writerSessions = map[string]string{
+		"lock_timeout":                        "2s",
+		"statement_timeout":                   "2200ms",
+		"idle_in_transaction_session_timeout": "1500ms",
+	}
 	readerSessions = map[string]string{
 		"default_transaction_read_only":       "on",
 		"lock_timeout":                        "2s",
 		"statement_timeout":                   "10s",
 		"idle_in_transaction_session_timeout": "10s",
-		"jit":                                 "off",
 	}
 )
 

@@ -141,7 +141,9 @@ func (s *selection) bound(ctx context.Context, tx *snapshot) error {
 	if err != nil {
 		return err
 	}
-	s.after = max(s.after, purged)
+	if s.after >= 0 { // below that an auditor looks for what was put in
+		s.after = max(s.after, purged)
+	}
 	if !s.filter.Since.IsZero() {
 		if first, err = firstSince(ctx, tx, ceiling(s.filter.Since)-apart); err != nil {
 			return err

@@ -27,6 +27,7 @@ var children = map[string]func(ctx context.Context, path string) error{
 	"hold":   holdOpen,
 	"commit": commitForEver,
 	"limit":  meetLimit,
+	"purge":  purgeAll,
 }
 
 func TestMain(m *testing.M) {
@@ -146,6 +147,22 @@ func commitForEver(ctx context.Context, path string) error {
 		}
 		fmt.Println(record)
 	}
+}
+
+// purgeAll purges a step for each line that it is told, and says how many records are gone by it.
+func purgeAll(ctx context.Context, path string) error {
+	db, err := Open(ctx, path)
+	if err != nil {
+		return err
+	}
+	for steps := bufio.NewScanner(os.Stdin); steps.Scan(); {
+		n, err := db.Purge(ctx, 1<<60, 7)
+		if err != nil {
+			return err
+		}
+		fmt.Println(n)
+	}
+	return db.Close()
 }
 
 // meetLimit writes until no file may grow, and goes on once it is told that they may again.

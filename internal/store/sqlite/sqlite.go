@@ -20,9 +20,9 @@ const (
 	// readers at the same time; others wait.
 	readers = 4
 	// pageCache of the writer in KiB: the upper levels of the indexes of some million attempts.
-	pageCache = 32 << 10
+	pageCache = 8 << 10
 	// checkpointPages of the write-ahead log, after which it is copied into the database.
-	checkpointPages = 4000
+	checkpointPages = 1000
 )
 
 // DB is the journal in a file. It implements all ports of a journal's store; its methods are safe for
@@ -112,7 +112,7 @@ func (db *DB) Close() error {
 var (
 	forWriting = url.Values{"_txlock": {"immediate"}, "_pragma": {
 		fmt.Sprintf("busy_timeout(%d)", busyTime.Milliseconds()),
-		"journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(1)", "trusted_schema(0)",
+		"journal_mode(WAL)", "synchronous(FULL)", "temp_store(MEMORY)", "foreign_keys(1)", "trusted_schema(0)",
 		fmt.Sprintf("cache_size(-%d)", pageCache), fmt.Sprintf("wal_autocheckpoint(%d)", checkpointPages),
 	}}
 	forReading = url.Values{"mode": {"ro"}, "_pragma": {

@@ -34,10 +34,27 @@ type Reader interface {
 // Run holds the stores that open gives to the port's promises. Each is empty, on its own, and closed by open
 // when its test ends.
 func Run(t *testing.T, open func(t *testing.T) Store) {
-	for _, test := range []struct {
-		name string
-		run  func(t *testing.T, s Store)
-	}{
+	run(t, open, promises)
+	RunArchive(t, open)
+}
+
+// RunArchive is Run for the ports but Store and Reader alone.
+func RunArchive(t *testing.T, open func(t *testing.T) Store) { run(t, open, archived) }
+
+func run(t *testing.T, open func(t *testing.T) Store, tests []test) {
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) { test.run(t, open(t)) })
+	}
+}
+
+// test of the suite, on a store of its own.
+type test struct {
+	name string
+	run  func(t *testing.T, s Store)
+}
+
+var (
+	promises = []test{
 		{"whatever is saved comes back", testOracle},
 		{"an empty journal", testEmpty},
 		{"nothing is half saved", testInvalid},
@@ -58,6 +75,9 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		{"rejections that name nobody", testNobody},
 		{"a probe changes nothing", testProbe},
 		{"large batches", testLarge},
+		{"after it was closed", testClosed},
+	}
+	archived = []test{
 		{"figures add up", testFigures},
 		{"fingerprints add up", testFingerprints},
 		{"an outbox in its order", testOutbox},
@@ -71,11 +91,8 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		{"what a purge leaves of a subject", testPurgeLeaves},
 		{"a purge that is cut off", testPurgeCut},
 		{"a purge beside writers", testPurgeBeside},
-		{"after it was closed", testClosed},
-	} {
-		t.Run(test.name, func(t *testing.T) { test.run(t, open(t)) })
 	}
-}
+)
 
 // subject is one of the suite's.
 func subject(id string) journal.Subject {

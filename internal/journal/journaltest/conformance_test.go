@@ -1,0 +1,21 @@
+package journaltest_test
+
+import (
+	"testing"
+
+	"retry-worker/internal/journal/journaltest"
+	"retry-worker/internal/store/storetest"
+)
+
+// closing is a Memory that can be closed, as the stores can that it stands for.
+type closing struct{ *journaltest.Memory }
+
+func (c closing) Close() error {
+	c.SetDown(true)
+	return nil
+}
+
+// TestOracle holds the oracle to what real stores pass; Store and Reader, it is what they are held against.
+func TestOracle(t *testing.T) {
+	storetest.RunArchive(t, func(*testing.T) storetest.Store { return closing{journaltest.New()} })
+}

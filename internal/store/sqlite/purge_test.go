@@ -1,0 +1,66 @@
+package sqlite
+
+import (
+	"io"
+	"strings"
+	"testing"
+
+	"retry-worker/internal/journal"
+)
+
+// TestKilledWhilePurging: what was said to be purged is, nothing is half purged, and the next goes on.
+func TestKilledWhilePurging(t *testing.T) {
+	path := filled(t, false)
+	const records, ahead = 1000, 4
+	gone := int64(0)
+	for kill := range 8 {
+		c := start(t, "purge", path, nil)
+		if _, err := io.WriteString(c.in, strings.Repeat("\n", 3+kill+ahead)); err != nil {
+			t.Fatal(err)
+		}
+		for range 3 + kill {
+			if said := c.line(); said != "7" {
+				t.Fatalf("the child says %q, want 7", said)
+			}
+			gone += 7
+		}
+		c.kill()
+		db := opened(t, path)
+		left := count(t, db, "SELECT count(*) FROM attempts")
+		if left > records-gone || (records-left)%7 != 0 {
+			t.Fatalf("%d records are left, of %d that were said to be gone", left, gone)
+		}
+		gone = records - left
+		for _, query := range []string{
+			"SELECT count(*) FROM subjects WHERE key NOT IN (SELECT subject FROM attempts)",
+			"SELECT count(*) FROM episodes WHERE subject NOT IN (SELECT key FROM subjects)",
+			"SELECT count(*) FROM attempts WHERE subject NOT IN (SELECT key FROM subjects)",
+		} {
+			if n := count(t, db, query); n != 0 {
+				t.Fatalf("%d rows are half purged: %s", n, query)
+			}
+		}
+		all, err := db.Records(t.Context(), journal.RecordFilter{}, 0, 10)
+		if err != nil || len(all) != 10 || all[0].Attempt.Record != gone+1 {
+			t.Fatalf("the first of %d records that are left is not %d (%v)", len(all), gone+1, err)
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	db := opened(t, path)
+	if n, err := db.Purge(t.Context(), 1<<60, records); err != nil || int64(n) != records-gone {
+		t.Errorf("%d records were purged at last (%v), want %d", n, err, records-gone)
+	}
+	if head := headOf(t, db); head.Record != records {
+		t.Errorf("the ledger ends at record %d, want %d", head.Record, records)
+	}
+}
+
+func count(t *testing.T, db *DB, query string) (n int64) {
+	t.Helper()
+	if err := db.pool.QueryRowContext(t.Context(), query).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}

@@ -88,13 +88,21 @@ func tookBucket(d time.Duration) int64 {
 	return tookBuckets[len(tookBuckets)-1]
 }
 
-// recoveryBucket is d in seconds: exact up to ten minutes, to the minute above.
+// recoveryBucket is d in seconds: to ten seconds below ten minutes, to the minute below two hours, to a quarter of
+// an hour above.
 func recoveryBucket(d time.Duration) int64 {
-	if d <= 10*time.Minute {
-		return int64(d.Round(time.Second) / time.Second)
+	exact := 15 * time.Minute
+	switch {
+	case d < 10*time.Minute:
+		exact = 10 * time.Second
+	case d < 2*time.Hour:
+		exact = time.Minute
 	}
-	return int64(d.Round(time.Minute) / time.Second)
+	return int64(d.Round(exact) / time.Second)
 }
+
+// slotsPerHour are kept together where a figure has many buckets.
+const slotsPerHour = int64(time.Hour / Slot)
 
 // jitterBins over the policy's range of jitter (R19).
 const jitterBins = 8
@@ -152,7 +160,7 @@ func (b *batch) countEnd(policy string, e *Episode, first, byLimit bool) {
 		took := max(e.ClosedAt.Sub(e.FirstFailure), 0)
 		add(FigureRecoveredRetried, 0, 1)
 		add(FigureRecoveryTime, 0, took.Milliseconds())
-		add(FigureRecoveryTimeBucket, recoveryBucket(took), 1)
+		b.tally.add(policy, slot-slot%slotsPerHour, FigureRecoveryTimeBucket, recoveryBucket(took), 1)
 		add(FigureRecoveryRetries, 0, e.Retries)
 	}
 }

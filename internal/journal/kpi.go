@@ -178,7 +178,11 @@ func windowOf(figures []Figure, policy string, window time.Duration, now time.Ti
 	first := SlotOf(now.Add(-window))
 	for i := range figures {
 		f := &figures[i]
-		if f.Policy != policy || f.Slot <= first {
+		begins := first
+		if f.Name == FigureRecoveryTimeBucket {
+			begins -= slotsPerHour // of which a part lies in the window
+		}
+		if f.Policy != policy || f.Slot <= begins {
 			continue
 		}
 		if s[f.Name] == nil {

@@ -7,7 +7,7 @@ import (
 
 const (
 	// purgeBatch records go in one transaction, so that no commit waits long.
-	purgeBatch = 1000
+	purgeBatch = 500
 	// purgePause between two of them lets commits through.
 	purgePause = 20 * time.Millisecond
 )

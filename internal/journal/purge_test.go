@@ -62,7 +62,7 @@ func (i *interrupted) Purge(ctx context.Context, through int64, _ int) (int, err
 	i.cancel()
 	n, err := i.Memory.Purge(context.WithoutCancel(ctx), through, 1)
 	if n > 0 {
-		return 1000, err // as if a whole batch were done and more to do
+		return 500, err // as if a whole batch were done and more to do
 	}
 	return n, err
 }

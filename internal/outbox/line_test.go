@@ -16,6 +16,7 @@ import (
 	"go.uber.org/zap"
 
 	server "retry-worker/e2e/nats"
+	"retry-worker/e2e/postgres"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/events"
 	"retry-worker/internal/journal"
@@ -34,7 +35,12 @@ func TestMain(m *testing.M) {
 	if asked := os.Getenv(playRelay); asked != "" {
 		relayUntilKilled(asked)
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	if err := postgres.CloseShared(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
 }
 
 // line is a store, its journal, and a relay to a real server.

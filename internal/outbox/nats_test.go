@@ -15,7 +15,9 @@ import (
 
 	"retry-worker/e2e/engine/child"
 	server "retry-worker/e2e/nats"
+	"retry-worker/e2e/postgres"
 	"retry-worker/internal/events"
+	"retry-worker/internal/journal"
 	"retry-worker/internal/outbox"
 )
 
@@ -213,6 +215,30 @@ func TestTwoRelaysOfOneStore(t *testing.T) {
 	}
 }
 
+// TestTwoReplicasOnPostgreSQL: both decide, one relays; it dies in mid-publish and the other goes on.
+func TestTwoReplicasOnPostgreSQL(t *testing.T) {
+	n, url := startServer(t, server.Settings{}), postgres.Database(t)
+	one := startLine(t, url, n.URL(), "one", true)
+	one.decide(t, 10, 1)
+	one.awaitEmpty(t)
+	other := startLine(t, url, n.URL(), "other", true)
+	var deciding sync.WaitGroup
+	for _, l := range []*line{one, other} {
+		deciding.Go(func() { l.decide(t, 200, 5) })
+	}
+	until(t, "the first is in mid-publish", func() bool { return one.sent.Load() > 100 })
+	if other.sent.Load() != 0 {
+		t.Errorf("the other sent %d beside it", other.sent.Load())
+	}
+	one.kill()
+	deciding.Wait()
+	other.awaitEmpty(t)
+	if other.sent.Load() == 0 {
+		t.Error("the first was through before it was killed")
+	}
+	checkStream(t, n, 2010)
+}
+
 // BenchmarkRelay empties an outbox of 20,000 real events into a real server: SQLite, JetStream on disk, this machine.
 func BenchmarkRelay(b *testing.B) {
 	const decisions = 10_000
@@ -234,5 +260,40 @@ func BenchmarkRelay(b *testing.B) {
 		l.stop()
 		n.Kill()
 		b.StartTimer()
+	}
+}
+
+// BenchmarkRecording records 10,000 decisions of 200 at a time: with no events, with events in the outbox, and with a
+// relay that sends them meanwhile; what is left then is sent within "behind-ms".
+func BenchmarkRecording(b *testing.B) {
+	for _, kind := range []string{"no events", "outbox", "outbox and relay"} {
+		b.Run(kind, func(b *testing.B) {
+			const decisions = 10_000
+			for b.Loop() {
+				b.StopTimer()
+				n := startServer(b, server.Settings{})
+				l, err := open(sqliteURL(b), n.URL(), "a")
+				if err != nil {
+					b.Fatal(err)
+				}
+				if kind == "no events" {
+					l.journal = journal.New(l.store, time.Now, nil, journal.NoHooks())
+				}
+				l.run(kind == "outbox and relay")
+				b.StartTimer()
+				began := time.Now()
+				l.decide(b, 200, decisions/200)
+				decided := time.Now()
+				b.ReportMetric(decisions/decided.Sub(began).Seconds(), "decisions/s")
+				if kind == "outbox and relay" {
+					l.awaitEmpty(b)
+					b.ReportMetric(float64(time.Since(decided).Milliseconds()), "behind-ms")
+				}
+				b.StopTimer()
+				l.stop()
+				n.Kill()
+				b.StartTimer()
+			}
+		})
 	}
 }

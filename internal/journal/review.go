@@ -3,6 +3,8 @@ package journal
 import (
 	"errors"
 	"time"
+
+	"retry-worker/internal/redact"
 )
 
 // Review is a person's decision on a dead letter (R17).
@@ -25,6 +27,9 @@ var (
 	ErrMaxRetriesExceeded = errors.New("max_retries_exceeded")
 	ErrInvalidRetryState  = errors.New("invalid_retry_state")
 )
+
+// maxReasonBytes of a person's words, which may tell of a patient: they are redacted like any text.
+const maxReasonBytes = 1000
 
 type reviewBody struct {
 	Decision   DeadLetterState `json:"decision"`
@@ -80,7 +85,7 @@ func (b *batch) discard(r *Review, h *History) Reviewed {
 
 func (b *batch) reviewed(r *Review, h *History, e Episode, as DeadLetterState) Reviewed {
 	b.changes.Episodes = append(b.changes.Episodes, KeyedEpisode{h.Key, e})
-	body := reviewBody{as, r.DeadLetter, storable(r.Reason), storable(r.By), e.Number, e.Retries}
+	body := reviewBody{as, r.DeadLetter, storable(redact.Line(r.Reason, maxReasonBytes)), storable(r.By), e.Number, e.Retries}
 	b.entry(ReviewEntry, body, Happening{Subject: r.Subject, Episode: e, Review: r})
 	return Reviewed{e, e.Retries}
 }

@@ -12,6 +12,7 @@ import (
 
 	"retry-worker/internal/config"
 	"retry-worker/internal/decision"
+	"retry-worker/internal/journal"
 	"retry-worker/internal/metrics"
 )
 
@@ -58,6 +59,8 @@ func TestReadmeListsEveryMetric(t *testing.T) {
 	m := metrics.New(metrics.Build{}, decision.BuiltIn())
 	m.StartJobType("analyze-retry")
 	m.Hooks().Rejected("analyze-retry", decision.InvalidClaimID)
+	rate := 1.0 // absent while nothing closed
+	m.SetKPIs([]journal.KPI{{Policy: decision.DefaultPolicy, Name: journal.KPISuccessRate, Value: &rate}})
 	server, err := metrics.Listen("127.0.0.1:0", m, &metrics.Readiness{})
 	if err != nil {
 		t.Fatal(err)

@@ -94,7 +94,7 @@ func (s *sink) with(t *testing.T, field string, value any) (found []map[string]a
 func settings(t *testing.T, address string) config.Settings {
 	t.Helper()
 	return config.Settings{
-		OpsAddr: "127.0.0.1:0", HTTPAddr: "127.0.0.1:0", DatabaseURL: "sqlite:" + filepath.Join(t.TempDir(), "journal.db"), MaxJobsActive: 10, JobTimeout: 5 * time.Second, Concurrency: 4,
+		OpsAddr: "127.0.0.1:0", HTTPAddr: "127.0.0.1:0", Retention: 24 * time.Hour, DatabaseURL: "sqlite:" + filepath.Join(t.TempDir(), "journal.db"), MaxJobsActive: 10, JobTimeout: 5 * time.Second, Concurrency: 4,
 		WorkerName: "worker under test", ShutdownTimeout: 20 * time.Second,
 		Engine: config.Engine{Address: address, Plaintext: true, KeepAlive: 45 * time.Second},
 	}

@@ -85,6 +85,9 @@ func (a *App) logHead(ctx context.Context) {
 
 // purge forgets what is older than RETENTION.
 func (a *App) purge(ctx context.Context, memory *journal.Journal) {
+	if a.settings.Retention <= 0 {
+		return // nobody said how long
+	}
 	mine, err := a.store.Lease(ctx, purgeLease, a.settings.WorkerName, purgePause/2)
 	if err != nil || !mine {
 		return

@@ -143,25 +143,25 @@ func (b *batch) countDecision(p *decision.Policy, a *Attempt) {
 // before: an episode is closed once, whatever people make of it afterwards.
 func (b *batch) countEnd(policy string, e *Episode, first, byLimit bool) {
 	slot := SlotOf(b.now)
-	add := func(name FigureName, bucket, value int64) { b.tally.add(policy, slot, name, bucket, value) }
+	add := func(name FigureName, value int64) { b.tally.add(policy, slot, name, 0, value) }
 	retried := e.Scheduled > 0
 	if first {
-		add(FigureClosed, 0, 1)
+		add(FigureClosed, 1)
 	}
 	switch {
 	case e.State == Dead && byLimit:
 		if first {
-			add(FigureExhausted, 0, 1)
+			add(FigureExhausted, 1)
 		}
 		if retried {
-			add(FigureExhaustedRetried, 0, 1)
+			add(FigureExhaustedRetried, 1)
 		}
 	case e.State == Recovered && retried:
 		took := max(e.ClosedAt.Sub(e.FirstFailure), 0)
-		add(FigureRecoveredRetried, 0, 1)
-		add(FigureRecoveryTime, 0, took.Milliseconds())
+		add(FigureRecoveredRetried, 1)
+		add(FigureRecoveryTime, took.Milliseconds())
 		b.tally.add(policy, slot-slot%slotsPerHour, FigureRecoveryTimeBucket, recoveryBucket(took), 1)
-		add(FigureRecoveryRetries, 0, e.Retries)
+		add(FigureRecoveryRetries, e.Retries)
 	}
 }
 

@@ -40,7 +40,7 @@ type Archive interface {
 	// Links after the link of that number, in order, at most limit.
 	Links(ctx context.Context, after int64, limit int) ([]Link, error)
 	// Records that the filter lets through after the record of that number, in order, at most limit. What was
-	// purged is not among them.
+	// purged is not among them; what stands there below the purge all the same is, where after is negative.
 	Records(ctx context.Context, f RecordFilter, after int64, limit int) ([]Record, error)
 }
 

@@ -63,7 +63,7 @@ func wantDigests(t *testing.T, s journal.Archive, records []journal.Record) {
 		}
 	}
 	for _, r := range records {
-		got := journal.Digest{}
+		var got journal.Digest
 		if r.Attempt != nil {
 			got = journal.DigestAttempt(r.Subject, r.Attempt)
 		} else {

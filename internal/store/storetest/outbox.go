@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -67,7 +68,7 @@ func testLetGo(t *testing.T, s Store, each int) {
 	waiting := pending(t, s, "a", 0, 1000)
 	gone := []int64{waiting[0].Sequence, waiting[2].Sequence}
 	for range 2 {
-		must(t, s, nil, func(x *transaction) { x.Published = append(gone, 1<<60, -1, 0) })
+		must(t, s, nil, func(x *transaction) { x.Published = slices.Concat(gone, []int64{1 << 60, -1, 0}) })
 	}
 	wantSame(t, "what waits", pending(t, s, "a", 0, 1000), append(waiting[1:2:2], waiting[3:]...))
 	wantBacklog(t, s, map[string]int64{"a": int64(each) - 2, "b": int64(each)})

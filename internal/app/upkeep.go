@@ -51,7 +51,7 @@ func (a *App) readGauges(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, upkeepTime)
 	defer cancel()
 	now := time.Now()
-	if figures, err := a.store.Figures(ctx, journal.SlotOf(now.Add(-journal.Daily))); err == nil {
+	if figures, err := a.store.Figures(ctx, journal.FirstSlot(now, journal.Daily)); err == nil {
 		a.metrics.SetKPIs(journal.KPIs(figures, a.policies.Names(), now))
 		for policy, states := range journal.DeadLetters(figures) {
 			for state, n := range states {

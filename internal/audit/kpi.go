@@ -24,7 +24,7 @@ func (e *UnknownPolicyError) Error() string {
 // the known ones and those that something was recorded of. It reads sums, not records. Its errors are a
 // *UnknownPolicyError and those of s.
 func KPIs(ctx context.Context, s journal.Statistics, known []string, policy string, now time.Time) ([]journal.KPI, error) {
-	figures, err := s.Figures(ctx, journal.SlotOf(now.Add(-journal.Weekly)))
+	figures, err := s.Figures(ctx, journal.FirstSlot(now, journal.Weekly))
 	if err != nil {
 		return nil, fmt.Errorf("read the figures: %w", err)
 	}

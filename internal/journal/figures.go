@@ -38,6 +38,11 @@ const Slot = 10 * time.Minute
 // SlotOf is the number of the slot that t lies in.
 func SlotOf(t time.Time) int64 { return t.Unix() / int64(Slot/time.Second) }
 
+// FirstSlot is the first slot that figures of a window ending at now may lie in.
+func FirstSlot(now time.Time, window time.Duration) int64 {
+	return SlotOf(now.Add(-window)) - slotsPerHour
+}
+
 // Figure is one sum, or what is to be added to it.
 type Figure struct {
 	Policy string
@@ -59,8 +64,28 @@ type figureKey struct {
 // tally adds figures up.
 type tally map[figureKey]int64
 
-func (t tally) add(policy string, slot int64, name FigureName, bucket, value int64) {
-	t[figureKey{policy, slot, name, bucket}] += value
+// slotsPerHour are kept together where a figure has many buckets.
+const slotsPerHour = int64(time.Hour / Slot)
+
+// add adds to a figure that has no buckets.
+func (t tally) add(policy string, now time.Time, name FigureName, value int64) {
+	t[figureKey{policy, SlotOf(now), name, 0}] += value
+}
+
+// addTo adds one to a bucket of a distribution, which is kept by the hour.
+func (t tally) addTo(policy string, now time.Time, name FigureName, bucket int64) {
+	slot := SlotOf(now)
+	t[figureKey{policy, slot - slot%slotsPerHour, name, bucket}]++
+}
+
+// addTotal adds to a running total.
+func (t tally) addTotal(policy string, name FigureName, value int64) {
+	t[figureKey{policy, 0, name, 0}] += value
+}
+
+// hourly tells whether a figure is a distribution.
+func (n FigureName) hourly() bool {
+	return n == FigureRecoveryTimeBucket || n == FigureTook || n == FigureJitter
 }
 
 // figures are the sums that are not 0, in a fixed order.
@@ -101,9 +126,6 @@ func recoveryBucket(d time.Duration) int64 {
 	return int64(d.Round(exact) / time.Second)
 }
 
-// slotsPerHour are kept together where a figure has many buckets.
-const slotsPerHour = int64(time.Hour / Slot)
-
 // jitterBins over the policy's range of jitter (R19).
 const jitterBins = 8
 
@@ -119,31 +141,30 @@ func jitterBin(b decision.Backoff, p *decision.Policy) int64 {
 
 // countDecision adds a fresh decision.
 func (b *batch) countDecision(p *decision.Policy, a *Attempt) {
-	d, slot := &a.Decision, SlotOf(b.now)
-	add := func(name FigureName, bucket, value int64) { b.tally.add(p.Name, slot, name, bucket, value) }
-	add(FigureDecisions, 0, 1)
-	add(FigureTook, tookBucket(a.Took), 1)
+	d := &a.Decision
+	add := func(name FigureName, value int64) { b.tally.add(p.Name, b.now, name, value) }
+	add(FigureDecisions, 1)
+	b.tally.addTo(p.Name, b.now, FigureTook, tookBucket(a.Took))
 	if d.ErrorClassification == decision.Permanent {
-		add(FigurePermanent, 0, 1)
+		add(FigurePermanent, 1)
 	}
 	if !d.ShouldRetry() {
 		return
 	}
-	add(FigureScheduled, 0, 1)
-	add(FigureBackoff, 0, d.Backoff.Delay.Milliseconds())
+	add(FigureScheduled, 1)
+	add(FigureBackoff, d.Backoff.Delay.Milliseconds())
 	if d.Backoff.AtMaximum {
-		add(FigureAtMaximum, 0, 1)
+		add(FigureAtMaximum, 1)
 	}
 	if bin := jitterBin(d.Backoff, p); bin >= 0 {
-		add(FigureJitter, bin, 1)
+		b.tally.addTo(p.Name, b.now, FigureJitter, bin)
 	}
 }
 
 // countEnd adds an episode that ended, or died, at the moment it did (R19). first tells that it had not died
 // before: an episode is closed once, whatever people make of it afterwards.
 func (b *batch) countEnd(policy string, e *Episode, first, byLimit bool) {
-	slot := SlotOf(b.now)
-	add := func(name FigureName, value int64) { b.tally.add(policy, slot, name, 0, value) }
+	add := func(name FigureName, value int64) { b.tally.add(policy, b.now, name, value) }
 	retried := e.Scheduled > 0
 	if first {
 		add(FigureClosed, 1)
@@ -160,7 +181,7 @@ func (b *batch) countEnd(policy string, e *Episode, first, byLimit bool) {
 		took := max(e.ClosedAt.Sub(e.FirstFailure), 0)
 		add(FigureRecoveredRetried, 1)
 		add(FigureRecoveryTime, took.Milliseconds())
-		b.tally.add(policy, slot-slot%slotsPerHour, FigureRecoveryTimeBucket, recoveryBucket(took), 1)
+		b.tally.addTo(policy, b.now, FigureRecoveryTimeBucket, recoveryBucket(took))
 		add(FigureRecoveryRetries, e.Retries)
 	}
 }
@@ -184,10 +205,10 @@ func DeadLetters(figures []Figure) map[string]map[DeadLetterState]int64 {
 // countDeadLetter moves a dead letter from one state to another; an empty one is none.
 func (b *batch) countDeadLetter(policy string, from, to DeadLetterState) {
 	if from != "" {
-		b.tally.add(policy, 0, FigureDeadLetters+FigureName(from), 0, -1)
+		b.tally.addTotal(policy, FigureDeadLetters+FigureName(from), -1)
 	}
 	if to != "" {
-		b.tally.add(policy, 0, FigureDeadLetters+FigureName(to), 0, 1)
+		b.tally.addTotal(policy, FigureDeadLetters+FigureName(to), 1)
 	}
 }
 

@@ -179,7 +179,7 @@ func windowOf(figures []Figure, policy string, window time.Duration, now time.Ti
 	for i := range figures {
 		f := &figures[i]
 		begins := first
-		if f.Name == FigureRecoveryTimeBucket {
+		if f.Name.hourly() {
 			begins -= slotsPerHour // of which a part lies in the window
 		}
 		if f.Policy != policy || f.Slot <= begins {

@@ -74,7 +74,7 @@ func TestEverybodyTellsTheSame(t *testing.T) {
 func (s *scene) expectMetrics(w *process, want map[string]int) {
 	s.t.Helper()
 	wrong := ""
-	s.within(agreementTime, func() bool {
+	s.eventuallyWithin(agreementTime, func() bool {
 		wrong = ""
 		text := w.metrics(s.t)
 		for series, n := range want {
@@ -87,22 +87,6 @@ func (s *scene) expectMetrics(w *process, want map[string]int) {
 	})
 	if wrong != "" {
 		s.t.Errorf("the metrics:\n%s", wrong)
-	}
-}
-
-// within asks until met, for at most d.
-func (s *scene) within(d time.Duration, met func() bool) {
-	s.t.Helper()
-	ctx, cancel := context.WithTimeout(s.t.Context(), d)
-	defer cancel()
-	ticker := time.NewTicker(askEvery)
-	defer ticker.Stop()
-	for !met() {
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return
-		}
 	}
 }
 

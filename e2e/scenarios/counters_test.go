@@ -101,7 +101,12 @@ func (s *scene) givenBack() counts {
 // eventually asks until met, for a while.
 func (s *scene) eventually(met func() bool) {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(s.t.Context(), askFor)
+	s.eventuallyWithin(askFor, met)
+}
+
+func (s *scene) eventuallyWithin(d time.Duration, met func() bool) {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), d)
 	defer cancel()
 	ticker := time.NewTicker(askEvery)
 	defer ticker.Stop()

@@ -81,7 +81,7 @@ func (s *scene) expectNothingPersonalKept() {
 		s.expectNothingPersonal("the API's answer", s.ask("/api/v1/subjects/tiss-submission/"+s.claimID(0)+path))
 	}
 	var told []string
-	s.within(agreementTime, func() bool {
+	s.eventuallyWithin(agreementTime, func() bool {
 		told = s.events(s.queue)
 		return slices.ContainsFunc(told, func(e string) bool { return strings.Contains(e, s.claimID(1)) })
 	})

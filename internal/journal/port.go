@@ -3,6 +3,7 @@ package journal
 import (
 	"context"
 	"errors"
+	"math"
 	"strconv"
 	"time"
 )
@@ -180,6 +181,33 @@ type Changes struct {
 	Published []int64
 	// Answered are the records of the attempts whose answer the engine took.
 	Answered []Run
+}
+
+// Instants are the earliest and the latest of the records', in milliseconds. There must be a record.
+func (c *Changes) Instants() (earliest, latest int64) {
+	earliest, latest = math.MaxInt64, math.MinInt64
+	for i := range c.Attempts {
+		at := Milli(c.Attempts[i].Attempt.Decision.AnalysedAt)
+		earliest, latest = min(earliest, at), max(latest, at)
+	}
+	for i := range c.Entries {
+		at := Milli(c.Entries[i].At)
+		earliest, latest = min(earliest, at), max(latest, at)
+	}
+	return earliest, latest
+}
+
+// MergeRecords puts attempts and entries, each in order, in the order of their records.
+func MergeRecords(attempts, entries []Record) []Record {
+	all := make([]Record, 0, len(attempts)+len(entries))
+	for len(attempts) > 0 && len(entries) > 0 {
+		if attempts[0].Attempt.Record < entries[0].Entry.Record {
+			all, attempts = append(all, attempts[0]), attempts[1:]
+		} else {
+			all, entries = append(all, entries[0]), entries[1:]
+		}
+	}
+	return append(append(all, attempts...), entries...)
 }
 
 // Keyed rows belong to the subject with this key in the store.

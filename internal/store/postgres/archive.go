@@ -73,29 +73,13 @@ func (r *Reader) Records(ctx context.Context, f journal.RecordFilter, after int6
 			return err
 		}
 		entries, err := s.entries(ctx, tx)
-		all = merge(attempts, entries)
+		all = journal.MergeRecords(attempts, entries)
 		return err
 	})
 	if err != nil {
 		return nil, storeError("read the audit's records", err, false)
 	}
 	return all, nil
-}
-
-// merge puts both in the order of their records.
-func merge(attempts, entries []journal.Record) []journal.Record {
-	if len(entries) == 0 {
-		return attempts
-	}
-	all := make([]journal.Record, 0, len(attempts)+len(entries))
-	for len(attempts) > 0 && len(entries) > 0 {
-		if attempts[0].Attempt.Record < entries[0].Entry.Record {
-			all, attempts = append(all, attempts[0]), attempts[1:]
-		} else {
-			all, entries = append(all, entries[0]), entries[1:]
-		}
-	}
-	return append(append(all, attempts...), entries...)
 }
 
 // selection is what a filter lets through of records in a range.

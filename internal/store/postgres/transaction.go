@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"sync"
 	"time"
@@ -248,23 +247,9 @@ func (t *transaction) link(head journal.Head, c *journal.Changes) {
 	}
 	number, at := scalar(l.Number), scalar(journal.Milli(l.At))
 	record, subject := scalar(head.Record+int64(len(l.Digests))), scalar(head.Subject+int64(len(c.Subjects)))
-	earliest, latest := instants(c)
+	earliest, latest := c.Instants()
 	t.send(insertLink, number, at, scalar(l.First), digests, l.Hash[:], scalar(earliest), scalar(latest))
 	t.send(moveHead, number, record, subject, at, l.Hash[:])
-}
-
-// instants are the earliest and the latest of the records', in milliseconds. There must be a record.
-func instants(c *journal.Changes) (earliest, latest int64) {
-	earliest, latest = math.MaxInt64, math.MinInt64
-	for i := range c.Attempts {
-		at := journal.Milli(c.Attempts[i].Attempt.Decision.AnalysedAt)
-		earliest, latest = min(earliest, at), max(latest, at)
-	}
-	for i := range c.Entries {
-		at := journal.Milli(c.Entries[i].At)
-		earliest, latest = min(earliest, at), max(latest, at)
-	}
-	return earliest, latest
 }
 
 // settle reads the answers to what was saved, the last of which is to COMMIT.

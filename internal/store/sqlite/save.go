@@ -3,7 +3,6 @@ package sqlite
 import (
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 
 	"retry-worker/internal/journal"
@@ -69,7 +68,7 @@ func (c *connection) saveLink(head journal.Head, ch *journal.Changes) error {
 		digests = append(digests, l.Digests[i][:]...)
 	}
 	at := journal.Milli(l.At)
-	earliest, latest := instants(ch)
+	earliest, latest := ch.Instants()
 	err := c.exec(saveLink, l.Number, at, l.First, digests, l.Hash[:], earliest, latest)
 	if err == nil {
 		record, subject := head.Record+int64(len(l.Digests)), head.Subject+int64(len(ch.Subjects))
@@ -79,20 +78,6 @@ func (c *connection) saveLink(head journal.Head, ch *journal.Changes) error {
 		return failed("save the link", err)
 	}
 	return nil
-}
-
-// instants are the earliest and the latest of the records', in milliseconds. There must be a record.
-func instants(ch *journal.Changes) (earliest, latest int64) {
-	earliest, latest = math.MaxInt64, math.MinInt64
-	for i := range ch.Attempts {
-		at := journal.Milli(ch.Attempts[i].Attempt.Decision.AnalysedAt)
-		earliest, latest = min(earliest, at), max(latest, at)
-	}
-	for i := range ch.Entries {
-		at := journal.Milli(ch.Entries[i].At)
-		earliest, latest = min(earliest, at), max(latest, at)
-	}
-	return earliest, latest
 }
 
 // together is how many rows one statement saves: what a statement costs beside its rows is shared.

@@ -92,14 +92,20 @@ func problemOf(claim int, count int64) string {
 func (s *stub) claims(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.put(s.fresh(n))
+}
+
+// fresh are n claims that fail for the first time; mu is held.
+func (s *stub) fresh(n int) []job {
 	fresh := make([]job, n)
 	for i := range fresh {
 		fresh[i] = job{claim: fmt.Sprintf("CLM-%s-%d", s.name, s.next), number: s.next, problem: problemOf(s.next, 0)}
 		s.next++
 	}
-	s.put(fresh)
+	return fresh
 }
 
+// put puts jobs in at one instant; mu is held.
 func (s *stub) put(fresh []job) {
 	values := make([]gatewaytest.Job, len(fresh))
 	for i := range fresh {
@@ -117,12 +123,24 @@ func (s *stub) put(fresh []job) {
 
 // followUps lets the claims whose analysis scheduled a retry fail once more, in the same process with the count
 // that it was given, up to most retries each.
-func (s *stub) followUps(most int64) { s.followUpsAtMost(most, math.MaxInt) }
-
-// followUpsAtMost is followUps for no more than limit jobs.
-func (s *stub) followUpsAtMost(most int64, limit int) {
+func (s *stub) followUps(most int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if again := s.failAgain(most, math.MaxInt); len(again) > 0 {
+		s.put(again)
+	}
+}
+
+// portion puts in n jobs at one instant, further failures of earlier claims among them.
+func (s *stub) portion(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	again := s.failAgain(lifeRetries, n/2)
+	s.put(append(again, s.fresh(n-len(again))...))
+}
+
+// failAgain are followUps' jobs, no more than limit; mu is held.
+func (s *stub) failAgain(most int64, limit int) []job {
 	var again []job
 	var still []int
 	for _, i := range s.open {
@@ -139,9 +157,7 @@ func (s *stub) followUpsAtMost(most int64, limit int) {
 		}
 	}
 	s.open = still
-	if len(again) > 0 {
-		s.put(again)
-	}
+	return again
 }
 
 // asked is how many jobs were put in.

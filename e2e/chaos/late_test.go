@@ -10,6 +10,7 @@ import (
 
 	"retry-worker/e2e/engine"
 	"retry-worker/internal/decision"
+	"retry-worker/internal/worker"
 )
 
 const (
@@ -61,7 +62,7 @@ func (b *broker) failed(t *testing.T, name string, n int) (claims []string) {
 		claims = append(claims, claim)
 		b.start(t, &pb.CreateProcessInstanceRequest{BpmnProcessId: "SUB_06", Version: -1, Variables: jsonOf(map[string]any{"claimId": claim})})
 	}
-	b.submissions(t, n, func(key int64) {
+	b.take(t, "submit-claim", n, func(key int64) {
 		_, err := b.ThrowError(t.Context(), &pb.ThrowErrorRequest{
 			JobKey: key, ErrorCode: "SUBMISSION_FAILED", Variables: jsonOf(map[string]any{"submissionError": passing}),
 		})
@@ -70,12 +71,12 @@ func (b *broker) failed(t *testing.T, name string, n int) (claims []string) {
 	return claims
 }
 
-// submissions takes n jobs of the hospital's own worker, one after the other.
-func (b *broker) submissions(t *testing.T, n int, answer func(key int64)) {
+// take takes n jobs of a type, one after the other, as the hospital's own worker.
+func (b *broker) take(t *testing.T, jobType string, n int, answer func(key int64)) {
 	t.Helper()
 	for done := 0; done < n; {
 		stream, err := b.ActivateJobs(within(t), &pb.ActivateJobsRequest{
-			Type: "submit-claim", Worker: "hospital", Timeout: patience.Milliseconds(), MaxJobsToActivate: int32(n - done), RequestTimeout: patience.Milliseconds(),
+			Type: jobType, Worker: "hospital", Timeout: patience.Milliseconds(), MaxJobsToActivate: int32(n - done), RequestTimeout: patience.Milliseconds(),
 		})
 		must(t, err)
 		for {
@@ -96,7 +97,7 @@ func (b *broker) recordedAndKilled(t *testing.T, url string) {
 	t.Helper()
 	deaf := newDeaf(t, b.GatewayAddress())
 	p := launch(t, settings{name: "killed", gateway: deaf.address, url: url})
-	eventually(t, "the answers to be on their way", func() bool { return deaf.kept.Load() >= lateClaims })
+	eventually(t, "the answers to be on their way", func() bool { return deaf.kept() == lateClaims })
 	p.Kill()
 }
 
@@ -142,8 +143,10 @@ func (b *broker) expectTimersAt(t *testing.T, a *audit, before engine.Counters, 
 	}
 	b.expectCounters(t, before, map[string]int{"timers triggered": 0})
 	must(t, b.AddTime(t.Context(), last.Sub(now)+time.Second))
-	b.submissions(t, len(claims), func(key int64) {
+	complete := func(key int64) {
 		_, err := b.CompleteJob(t.Context(), &pb.CompleteJobRequest{JobKey: key})
 		must(t, err)
-	})
+	}
+	b.take(t, "submit-claim", len(claims), complete)
+	b.take(t, worker.RecordRetryOutcome, len(claims), complete) // nothing is left for the next test's worker
 }

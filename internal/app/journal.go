@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"errors"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -29,6 +30,7 @@ func (a *App) openStore(ctx context.Context) error {
 		a.readiness.NotReady(aboutJournal, "the journal is not open: "+err.Error())
 		return err
 	}
+	debug.FreeOSMemory() // a migration reads with buffers of megabytes, which would set the heap's size for good
 	a.store = s
 	a.cleanups = append(a.cleanups, cleanup{"journal", func(context.Context) error { return s.Close() }})
 	a.readiness.Ready(aboutJournal)

@@ -16,8 +16,10 @@ const (
 	firstPause = 100 * time.Millisecond
 	// transactionTime bounds one try: three of them fit a job's time-out.
 	transactionTime = 2500 * time.Millisecond
-	// probePause between two probes of a journal that is down.
-	probePause = 250 * time.Millisecond
+	// probePause between two probes of a journal that is down; twice as long, up to the longest, each time it goes
+	// down within the longest of having come back: what takes a probe need not take a batch (a quota).
+	probePause        = 250 * time.Millisecond
+	longestProbePause = 16 * time.Second
 	// markPause is how long an answered mark may wait for a commit to go with.
 	markPause = time.Second
 	// maxMarks written at once.
@@ -43,6 +45,9 @@ type committer struct {
 	// kept are answered marks that a failed commit left behind.
 	kept   []Run
 	behind bool
+	// reopened is when the journal came back last, and pause what was between two probes then.
+	reopened time.Time
+	pause    time.Duration
 	// lost is why the journal was down when stop or kill ended: nothing is tried any more.
 	lost error
 }
@@ -188,7 +193,11 @@ func (c *committer) down(stop, kill context.Context, batch []*item, reason error
 	fail(batch, reason)
 	fail(c.carry, reason)
 	c.carry = nil
-	probe := time.NewTicker(probePause)
+	c.pause = min(2*c.pause, longestProbePause)
+	if c.pause == 0 || time.Since(c.reopened) > longestProbePause {
+		c.pause = probePause
+	}
+	probe := time.NewTicker(c.pause)
 	defer probe.Stop()
 	for {
 		select {
@@ -196,6 +205,7 @@ func (c *committer) down(stop, kill context.Context, batch []*item, reason error
 			i.done <- reason
 		case <-probe.C:
 			if err := c.probe(kill); err == nil {
+				c.reopened = time.Now()
 				c.gate.set(true)
 				c.hooks.Open(true, nil)
 				return

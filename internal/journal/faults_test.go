@@ -166,3 +166,28 @@ func TestReasonOfAStoreErrorCanBeFound(t *testing.T) {
 		}
 	})
 }
+
+// TestFlappingJournal: a store that takes probes and no batch is asked ever more rarely, or jobs would go round
+// between engine and worker.
+func TestFlappingJournal(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		opened := 0
+		for began := time.Now(); time.Since(began) < 5*time.Minute; opened++ {
+			if !b.journal.Await(t.Context()) {
+				t.Fatal("the journal did not open again")
+			}
+			b.memory.Fail(3, journaltest.Fault{Kind: journal.Unavailable})
+			if a := <-b.ask(t.Context(), failure(claim(opened), int64(opened)))[0]; a.err == nil {
+				t.Fatal("the commit that should fail did not")
+			}
+		}
+		if opened < 10 || opened > 30 {
+			t.Errorf("it opened %d times in five minutes, want some, and ever more rarely", opened)
+		}
+		b.memory.Heal()
+		time.Sleep(time.Minute)
+		if a := <-b.ask(t.Context(), failure(claim(1000), 1000))[0]; a.err != nil {
+			t.Errorf("whole again: %v", a.err)
+		}
+	})
+}

@@ -20,7 +20,7 @@ const (
 	// readers at the same time; others wait.
 	readers = 4
 	// pageCache of the writer in KiB: the upper levels of the indexes of some million attempts.
-	pageCache = 8 << 10
+	pageCache = 32 << 10
 	// checkpointPages of the write-ahead log, after which it is copied into the database.
 	checkpointPages = 1000
 )

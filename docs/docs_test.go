@@ -3,6 +3,7 @@ package docs_test
 
 import (
 	"io"
+	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -129,6 +130,38 @@ func TestLinksInTheDocumentsLeadSomewhere(t *testing.T) {
 			if _, err := os.Stat(filepath.Join(filepath.Dir(page), found[1])); err != nil {
 				t.Errorf("%s links to %s, which is not there", page, found[1])
 			}
+		}
+	}
+}
+
+// TestProofsExist: each test that docs/proofs.md names is there.
+func TestProofsExist(t *testing.T) {
+	text, err := os.ReadFile("proofs.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	there := make(map[string]bool)
+	declared := regexp.MustCompile(`(?m)^func (Test\w+)\(`)
+	err = filepath.WalkDir("..", func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		source, err := os.ReadFile(path)
+		for _, found := range declared.FindAllStringSubmatch(string(source), -1) {
+			there[found[1]] = true
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := regexp.MustCompile("`(Test\\w+)`").FindAllStringSubmatch(string(text), -1)
+	if len(named) < 30 {
+		t.Errorf("only %d tests are named; this test looks for the wrong thing", len(named))
+	}
+	for _, name := range named {
+		if !there[name[1]] {
+			t.Errorf("docs/proofs.md names %s, which does not exist", name[1])
 		}
 	}
 }

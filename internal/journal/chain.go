@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"math"
+	"sync"
 	"time"
 )
 
@@ -58,7 +59,7 @@ func DigestAttempt(s Subject, a *Attempt) Digest {
 	e.times(a.ReceivedAt, d.AnalysedAt, d.NextRetryTime, d.FirstFailure)
 	e.texts(s.Tenant, s.Policy, s.ID, string(a.Identity[:]), string(a.Rule), a.Error, a.DeadLetter, string(d.Outcome),
 		string(d.ErrorClassification), string(d.Reason), d.MatchedRule, d.RetryReason, string(d.Team))
-	return sha256.Sum256(e.b)
+	return e.digest()
 }
 
 // DigestEntry is the digest of everything an entry says.
@@ -67,14 +68,28 @@ func DigestEntry(n *Entry) Digest {
 	e.numbers(n.Record)
 	e.times(n.At)
 	e.texts(n.Subject.Tenant, n.Subject.Policy, n.Subject.ID, string(n.Kind), n.Body)
-	return sha256.Sum256(e.b)
+	return e.digest()
 }
 
 // encoder writes fields one after the other so that different records never read the same.
 type encoder struct{ b []byte }
 
+// encoders are used again and again: every decision needs one for a microsecond.
+var encoders = sync.Pool{New: func() any { return &encoder{make([]byte, 0, 2048)} }}
+
 // newEncoder begins a record; kind keeps those of different shape apart. The 1 is the format's version.
-func newEncoder(kind byte) *encoder { return &encoder{append(make([]byte, 0, 1024), kind, 1)} }
+func newEncoder(kind byte) *encoder {
+	e, _ := encoders.Get().(*encoder) // nothing else is in there
+	e.b = append(e.b[:0], kind, 1)
+	return e
+}
+
+// digest ends the record; the encoder is somebody else's then.
+func (e *encoder) digest() Digest {
+	sum := sha256.Sum256(e.b)
+	encoders.Put(e)
+	return sum
+}
 
 func (e *encoder) numbers(ns ...int64) {
 	for _, n := range ns {

@@ -33,7 +33,7 @@ type site struct {
 	version string
 	history *history
 	worker  *process     // of the light scenarios; nil where each starts its own
-	queue   *nats.Server // where its events go
+	queue   *nats.Server // where its events go; nil where nobody listens
 	dir     string
 	conn    *grpc.ClientConn
 }
@@ -115,7 +115,10 @@ func (s *site) close() error {
 	ctx := context.Background()
 	var err error
 	if s.worker != nil {
-		err = errors.Join(s.worker.Stop(ctx, stopTime), s.queue.Stop(ctx))
+		err = s.worker.Stop(ctx, stopTime)
+	}
+	if s.queue != nil {
+		err = errors.Join(err, s.queue.Stop(ctx))
 	}
 	return errors.Join(err, s.conn.Close(), s.Stop(ctx), os.RemoveAll(s.dir))
 }

@@ -66,7 +66,7 @@ func (c *cli) auditVerify(ctx context.Context, head string) error {
 			return &usageError{fmt.Errorf("--head: %w", err)}
 		}
 	}
-	ctx, reader, done, err := openAudit(ctx)
+	ctx, reader, done, err := openJournal(ctx)
 	if err != nil {
 		return err
 	}
@@ -100,8 +100,8 @@ func (c *cli) printReport(r *audit.Report) {
 	fmt.Fprintf(c.out, "head: %s\n", r.Head)
 }
 
-// openAudit opens the journal for reading until done is called, or the user ends it: what was begun is cleaned up then.
-func openAudit(ctx context.Context) (_ context.Context, _ store.Reader, done func(), _ error) {
+// openJournal opens the journal for reading until done is called, or the user ends it: what was begun is cleaned up then.
+func openJournal(ctx context.Context) (_ context.Context, _ store.Reader, done func(), _ error) {
 	url, err := config.DatabaseURL()
 	if err != nil {
 		return ctx, nil, nil, &usageError{err}

@@ -108,7 +108,7 @@ func (c *cli) auditExport(ctx context.Context, f exportFlags) error {
 	if !slices.Contains(audit.Formats(), audit.Format(f.format)) {
 		return &usageError{fmt.Errorf("--format is %q, expected jsonl or csv", f.format)}
 	}
-	ctx, reader, done, err := openAudit(ctx)
+	ctx, reader, done, err := openJournal(ctx)
 	if err != nil {
 		return err
 	}

@@ -10,10 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"retry-worker/internal/config"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/store"
 )
 
 type historyFlags struct{ policy, tenant string }
@@ -52,17 +50,13 @@ type subjectHistory struct {
 }
 
 func (c *cli) history(ctx context.Context, id string, f historyFlags) error {
-	url, err := config.DatabaseURL()
-	if err != nil {
-		return &usageError{err}
-	}
 	ctx, cancel := context.WithTimeout(ctx, historyTime)
 	defer cancel()
-	reader, err := store.OpenReader(ctx, url)
+	ctx, reader, done, err := openJournal(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = reader.Close() }() // it only reads
+	defer done()
 	story, found, err := reader.Story(ctx, journal.Subject{Tenant: f.tenant, Policy: f.policy, ID: id})
 	if err != nil {
 		return err

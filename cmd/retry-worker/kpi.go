@@ -33,7 +33,7 @@ func (c *cli) kpiCommand() *cobra.Command {
 }
 
 func (c *cli) kpi(ctx context.Context, policy string, now time.Time) error {
-	ctx, reader, done, err := openAudit(ctx)
+	ctx, reader, done, err := openJournal(ctx)
 	if err != nil {
 		return err
 	}

@@ -16,8 +16,8 @@ type Mark struct {
 	Hash journal.Digest
 }
 
-// String is LINK:HASH, the hash in hexadecimal.
-func (m Mark) String() string { return strconv.FormatInt(m.Link, 10) + ":" + m.Hash.String() }
+// String is LINK:HASH, the hash in hexadecimal, as the log has it.
+func (m Mark) String() string { return journal.Head{Link: m.Link, Hash: m.Hash}.String() }
 
 // MarshalText is String.
 func (m Mark) MarshalText() ([]byte, error) { return []byte(m.String()), nil }

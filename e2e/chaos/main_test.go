@@ -6,13 +6,12 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
 	"time"
 
+	"retry-worker/e2e/build"
 	"retry-worker/e2e/postgres"
 )
 
@@ -47,11 +46,8 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	workerPath = filepath.Join(dir, "retry-worker")
-	build := exec.Command("go", "build", "-trimpath", "-o", workerPath, "retry-worker/cmd/retry-worker")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "build the program under test: %v\n%s", err, out)
+	if workerPath, err = build.Worker(dir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	code := m.Run()

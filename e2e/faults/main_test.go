@@ -4,9 +4,9 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"testing"
+
+	"retry-worker/e2e/build"
 )
 
 // rowsAtOnce: the rows spend their time waiting, so more of them than there are cores may run at once.
@@ -23,7 +23,6 @@ func TestMain(m *testing.M) {
 	os.Exit(runWithBinary(m))
 }
 
-// runWithBinary builds the program as `make build` does, so that their caches are one.
 func runWithBinary(m *testing.M) int {
 	dir, err := os.MkdirTemp("", "faults-")
 	if err != nil {
@@ -31,11 +30,8 @@ func runWithBinary(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	binary = filepath.Join(dir, "retry-worker")
-	build := exec.Command("go", "build", "-trimpath", "-o", binary, "retry-worker/cmd/retry-worker")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "build the program under test: %v\n%s", err, out)
+	if binary, err = build.Worker(dir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	return m.Run()

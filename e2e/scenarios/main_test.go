@@ -6,13 +6,12 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
 	"time"
 
+	"retry-worker/e2e/build"
 	"retry-worker/e2e/engine"
 	"retry-worker/e2e/nats"
 )
@@ -70,11 +69,8 @@ func run(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	binary = filepath.Join(dir, "retry-worker")
-	build := exec.Command("go", "build", "-trimpath", "-o", binary, "retry-worker/cmd/retry-worker")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "build the program under test: %v\n%s", err, out)
+	if binary, err = build.Worker(dir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	code := m.Run()

@@ -7,12 +7,13 @@ import (
 	"time"
 
 	"retry-worker/internal/decision"
+	"retry-worker/internal/decision/decisiontest"
 )
 
 // decisionCost is the CPU time and the allocations of one analysis without engine: variables read,
 // error classified, backoff drawn. CPU time, because the machine's other work must not count.
 func decisionCost() (cpu time.Duration, allocations float64, err error) {
-	policy := decision.TISSSubmission()
+	policy := decisiontest.TISSSubmission()
 	variables := decision.Variables{
 		ID: decision.Text("CLM-001-1234567890"), RetryCount: "1",
 		Error: decision.Text("java.net.ConnectException: the portal of the operator refused the connection"), // the longest way: no code matches

@@ -13,6 +13,7 @@ import (
 
 	"retry-worker/internal/config"
 	"retry-worker/internal/decision"
+	"retry-worker/internal/decision/decisiontest"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/metrics"
 )
@@ -57,7 +58,7 @@ func TestReadmeListsEverySetting(t *testing.T) {
 }
 
 func TestReadmeListsEveryMetric(t *testing.T) {
-	m := metrics.New(metrics.Build{}, decision.BuiltIn())
+	m := metrics.New(metrics.Build{}, decisiontest.Policies())
 	m.StartJobType("analyze-retry")
 	m.Hooks().Rejected("analyze-retry", decision.InvalidClaimID)
 	rate := 1.0 // absent while nothing closed

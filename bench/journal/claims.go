@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"retry-worker/internal/decision"
+	"retry-worker/internal/decision/decisiontest"
 	"retry-worker/internal/gatewaytest"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/redact"
@@ -82,7 +83,7 @@ type portal struct {
 }
 
 func newPortal() (*portal, error) {
-	p := &portal{policy: decision.TISSSubmission()}
+	p := &portal{policy: decisiontest.TISSSubmission()}
 	for kind, texts := range map[gatewaytest.Kind]*[]string{
 		gatewaytest.Transient: &p.transient, gatewaytest.Unknown: &p.unknown, gatewaytest.Permanent: &p.permanent,
 	} {

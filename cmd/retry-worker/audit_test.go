@@ -15,6 +15,7 @@ import (
 	_ "modernc.org/sqlite"
 
 	"retry-worker/internal/decision"
+	"retry-worker/internal/decision/decisiontest"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/journal/journaltest"
 	"retry-worker/internal/store"
@@ -38,7 +39,7 @@ func audited(t *testing.T) (path string) {
 		j := journaltest.Start(t, db, now)
 		fails := func(id, text string, count int64) {
 			t.Helper()
-			p := decision.TISSSubmission()
+			p := decisiontest.TISSSubmission()
 			f, rejection := p.Read(decision.Variables{ID: decision.Text(id), Error: decision.Text(text), RetryCount: decision.Value(fmt.Sprint(count))})
 			if rejection != nil {
 				t.Fatal(rejection)

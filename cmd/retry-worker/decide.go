@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"retry-worker/internal/catalogue"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/worker"
@@ -56,7 +57,7 @@ func (c *cli) decide(cmd *cobra.Command, f decideFlags) error {
 	if cmd.Flags().Changed("last-submission-time") {
 		v.LastSubmissionTime = decision.Text(f.lastSubmission)
 	}
-	d, flat := worker.DryRun(decision.BuiltIn(), f.policy, v, now)
+	d, flat := worker.DryRun(catalogue.Default().Policies, f.policy, v, now)
 	if c.json() {
 		fmt.Fprintln(c.out, string(flat))
 	} else if d.Rejection == nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"retry-worker/internal/audit"
+	"retry-worker/internal/catalogue"
 	"retry-worker/internal/console"
-	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 )
 
@@ -38,7 +38,7 @@ func (c *cli) kpi(ctx context.Context, policy string, now time.Time) error {
 		return err
 	}
 	defer done()
-	kpis, err := audit.KPIs(ctx, reader, decision.BuiltIn().Names(), policy, now)
+	kpis, err := audit.KPIs(ctx, reader, catalogue.Default().Policies.Names(), policy, now)
 	if unknown, is := errors.AsType[*audit.UnknownPolicyError](err); is {
 		return &usageError{fmt.Errorf("--policy: %w", unknown)}
 	}

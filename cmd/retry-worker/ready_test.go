@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"retry-worker/internal/decision"
+	"retry-worker/internal/decision/decisiontest"
 	"retry-worker/internal/metrics"
 )
 
@@ -16,7 +16,7 @@ func probes(t *testing.T, host string) (readiness *metrics.Readiness, addr strin
 	t.Helper()
 	readiness = &metrics.Readiness{}
 	readiness.NotReady("engine", "the engine has not been seen yet")
-	s, err := metrics.Listen(net.JoinHostPort(host, "0"), metrics.New(build(), decision.BuiltIn()), readiness)
+	s, err := metrics.Listen(net.JoinHostPort(host, "0"), metrics.New(build(), decisiontest.Policies()), readiness)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"retry-worker/e2e/postgres"
 	"retry-worker/internal/decision"
+	"retry-worker/internal/decision/decisiontest"
 	"retry-worker/internal/gatewaytest"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/store"
@@ -144,7 +145,7 @@ func startReplica(t *testing.T, name, gateway, url string, now func() time.Time)
 		r.behind = append(r.behind, by)
 	}
 	memory := journal.New(kept, now, nil, hooks)
-	policies, quiet := decision.BuiltIn(), worker.NoHooks()
+	policies, quiet := decisiontest.Policies(), worker.NoHooks()
 	var all []worker.Subscription
 	for jobType, rule := range map[string]decision.BusinessRule{worker.AnalyzeRetry: decision.RNBIL005, worker.RetrySubmissionBackoff: decision.RNBIL004} {
 		all = append(all, worker.Subscription{

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"retry-worker/internal/decision"
+	"retry-worker/internal/decision/decisiontest"
 	"retry-worker/internal/gatewaytest"
 	"retry-worker/internal/journal/journaltest"
 	"retry-worker/internal/worker"
@@ -27,7 +28,7 @@ const secret = "CPF 000.000.001-91"
 
 // panicking is the real handler, but for jobs that meet blows up.
 func panicking(t *testing.T, blows func(j *worker.Job) bool) func(*setup) {
-	analyzer := worker.NewAnalyzer(decision.BuiltIn(), decision.RNBIL005, journaltest.Start(t, journaltest.New(), time.Now), time.Now, worker.NoHooks(), zap.NewNop())
+	analyzer := worker.NewAnalyzer(decisiontest.Policies(), decision.RNBIL005, journaltest.Start(t, journaltest.New(), time.Now), time.Now, worker.NoHooks(), zap.NewNop())
 	return func(c *setup) {
 		c.handler = func(ctx context.Context, j *worker.Job) worker.Reply {
 			if blows(j) {

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"retry-worker/internal/decision"
+	"retry-worker/internal/decision/decisiontest"
 	"retry-worker/internal/gatewaytest"
 	"retry-worker/internal/journal/journaltest"
 	"retry-worker/internal/worker"
@@ -149,7 +150,7 @@ func (s *scene) worker(name string, change ...func(*setup)) *inside {
 }
 
 func (w *inside) run(c setup, log *zap.Logger) {
-	policies, hooks := decision.BuiltIn(), w.hooks()
+	policies, hooks := decisiontest.Policies(), w.hooks()
 	if c.handler == nil {
 		c.handler = worker.NewAnalyzer(policies, decision.RNBIL005, journaltest.Start(w.scene.t, w.scene.memory, time.Now), time.Now, hooks, log).Handle
 	}

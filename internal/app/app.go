@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 	"go.uber.org/zap"
 
+	"retry-worker/internal/catalogue"
 	"retry-worker/internal/config"
 	"retry-worker/internal/console"
 	"retry-worker/internal/decision"
@@ -60,7 +61,7 @@ const (
 // New opens what the service needs; the engine and a database server need not be there yet. When it fails,
 // everything it had opened is closed again.
 func New(s config.Settings, b metrics.Build, log *zap.Logger) (_ *App, err error) {
-	a := &App{settings: s, log: log, readiness: &metrics.Readiness{}, policies: decision.BuiltIn()}
+	a := &App{settings: s, log: log, readiness: &metrics.Readiness{}, policies: catalogue.Default().Policies}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, a.close())

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"retry-worker/internal/decision"
+	"retry-worker/internal/decision/decisiontest"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/journal/journaltest"
 )
@@ -55,7 +56,7 @@ func write(t testing.TB, store journal.Store) *writer {
 // fails tells that a claim failed; nothing is said of the retries made where count is below 0.
 func (w *writer) fails(id, text string, count int) {
 	w.t.Helper()
-	p := decision.TISSSubmission()
+	p := decisiontest.TISSSubmission()
 	v := decision.Variables{ID: decision.Text(id), Error: decision.Text(text)}
 	if count >= 0 {
 		v.RetryCount = decision.Value(fmt.Sprint(count))

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"retry-worker/internal/decision"
+	"retry-worker/internal/decision/decisiontest"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/journal/journaltest"
 )
@@ -81,7 +82,7 @@ func TestAuditPages(t *testing.T) {
 // analyze has a failure of a claim decided, each by another job of the same process.
 func analyze(t *testing.T, j *journal.Journal, id string, job int64) {
 	t.Helper()
-	p := decision.TISSSubmission()
+	p := decisiontest.TISSSubmission()
 	f, rejection := p.Read(decision.Variables{ID: decision.Text(id), Error: decision.Text("TIMEOUT")})
 	if rejection != nil {
 		t.Fatal(rejection)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"retry-worker/internal/decision"
+	"retry-worker/internal/decision/decisiontest"
 	"retry-worker/internal/worker"
 )
 
@@ -33,7 +34,7 @@ func TestDecisions(t *testing.T) {
 		{`{}`, "REJECTED", 422, decision.Variables{}},
 	} {
 		a := post(t, url, tt.body)
-		_, flat := worker.DryRun(decision.BuiltIn(), "", tt.variables, now)
+		_, flat := worker.DryRun(decisiontest.Policies(), "", tt.variables, now)
 		var want map[string]any
 		if err := json.Unmarshal(flat, &want); err != nil {
 			t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 
 	"retry-worker/internal/console"
 	"retry-worker/internal/decision"
+	"retry-worker/internal/decision/decisiontest"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/journal/journaltest"
 )
@@ -30,7 +31,7 @@ func serve(t *testing.T, reader console.Reader, at time.Time) string {
 // serveRecording is an API that records too.
 func serveRecording(t *testing.T, reader console.Reader, recorder console.Recorder, at time.Time, log *zap.Logger) string {
 	t.Helper()
-	api := console.New(func() time.Time { return at }, decision.BuiltIn(), log)
+	api := console.New(func() time.Time { return at }, decisiontest.Policies(), log)
 	if reader != nil {
 		api.Open(reader, recorder)
 	}
@@ -50,7 +51,7 @@ func serveRecording(t *testing.T, reader console.Reader, recorder console.Record
 func remembering(t *testing.T, id, text string) *journaltest.Memory {
 	t.Helper()
 	store := journaltest.New()
-	p := decision.TISSSubmission()
+	p := decisiontest.TISSSubmission()
 	f, rejection := p.Read(decision.Variables{ID: decision.Text(id), Error: decision.Text(text)})
 	if rejection != nil {
 		t.Fatal(rejection)

@@ -7,11 +7,13 @@ import (
 	"time"
 )
 
-// BackoffRule is exponential backoff with jitter: raw = min(Base × Factor^n, Max) for the n-th retry
-// (from 0), drawn from ±Jitter of raw, rounded to Rounding, held in [Min, Max] (R5, BIL-004-V3, V4).
+// BackoffRule is backoff with jitter: raw = min(Base × Factor^n, Max) for the n-th retry (from 0), or the n-th of List,
+// drawn from ±Jitter of raw, rounded to Rounding, held in [Min, Max] (R5, BIL-004-V3, V4).
 type BackoffRule struct {
 	// Base, Min and Max are positive, Min ≤ Max.
 	Base, Min, Max time.Duration
+	// List of raw delays in place of Base and Factor; the last holds for all that follow. Usually empty.
+	List []time.Duration
 	// Factor is at least 1.
 	Factor float64
 	// Jitter is the largest deviation from raw as a fraction, in [0, 1).
@@ -28,7 +30,7 @@ type Backoff struct {
 	Raw time.Duration
 	// JitterRatio is the drawn deviation from Raw, in [−Jitter, +Jitter), before rounding and bounds (R19).
 	JitterRatio float64
-	// AtMaximum tells that Raw reached the rule's Max (R19).
+	// AtMaximum tells that Raw, which grows, reached the rule's Max (R19).
 	AtMaximum bool
 }
 
@@ -53,6 +55,9 @@ func (r *BackoffRule) Precision() time.Duration {
 // Raw is the nominal delay before retry number n (0 or more) of a ladder; it never falls as n grows
 // and does not overflow for any n.
 func (r *BackoffRule) Raw(n int64) time.Duration {
+	if last := int64(len(r.List)) - 1; last >= 0 {
+		return min(r.List[min(n, last)], r.Max)
+	}
 	raw := float64(r.Base) * math.Pow(r.Factor, float64(n))
 	if raw >= float64(r.Max) {
 		return r.Max
@@ -75,7 +80,7 @@ func (r *BackoffRule) After(draw float64, n int64) Backoff {
 		Delay:       min(max(delay, r.Min), r.Max),
 		Raw:         raw,
 		JitterRatio: ratio,
-		AtMaximum:   raw == r.Max,
+		AtMaximum:   raw == r.Max && r.Factor > 1,
 	}
 }
 

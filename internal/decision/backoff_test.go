@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"retry-worker/internal/decision"
+	"retry-worker/internal/decision/decisiontest"
 )
 
 // almostOne is the largest draw there is.
@@ -51,7 +52,7 @@ func TestR05Backoff(t *testing.T) {
 
 // TestR05Rounding: to the nearest whole minute, and only then into the bounds.
 func TestR05Rounding(t *testing.T) {
-	rule := decision.TISSSubmission().Backoff
+	rule := decisiontest.TISSSubmission().Backoff
 	tests := []struct {
 		name    string
 		draw    float64
@@ -163,7 +164,7 @@ func TestR06DrawOutlivesRelease(t *testing.T) {
 	for count, minutes := range want {
 		v := claim(strconv.Itoa(count), "TIMEOUT")
 		v.ID = decision.Text("CLM-001-1234567890")
-		if got := decide(decision.TISSSubmission(), v).Backoff.Minutes(); got != minutes {
+		if got := decide(decisiontest.TISSSubmission(), v).Backoff.Minutes(); got != minutes {
 			t.Errorf("retryCount %d waits %d minutes, in the releases before this one %d", count, got, minutes)
 		}
 	}
@@ -172,7 +173,7 @@ func TestR06DrawOutlivesRelease(t *testing.T) {
 // TestR19AtMaximumNeverInTISS: its largest raw backoff is 80 of 240 minutes.
 func TestR19AtMaximumNeverInTISS(t *testing.T) {
 	for count := range 5 {
-		b := decide(decision.TISSSubmission(), claim(strconv.Itoa(count), "TIMEOUT")).Backoff
+		b := decide(decisiontest.TISSSubmission(), claim(strconv.Itoa(count), "TIMEOUT")).Backoff
 		if b.AtMaximum || b.Raw > 80*time.Minute {
 			t.Errorf("retryCount %d: raw %s, at maximum %v", count, b.Raw, b.AtMaximum)
 		}

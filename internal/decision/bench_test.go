@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"retry-worker/internal/decision"
+	"retry-worker/internal/decision/decisiontest"
 )
 
 // cases of one job's reading and deciding; unknown is the worst, as every rule is tried.
@@ -24,7 +25,7 @@ var cases = []struct {
 }
 
 func BenchmarkReadAndDecide(b *testing.B) {
-	p := decision.TISSSubmission()
+	p := decisiontest.TISSSubmission()
 	now := time.Date(2025, 1, 12, 10, 40, 0, 0, time.UTC)
 	for _, c := range cases {
 		b.Run(c.name, func(b *testing.B) {
@@ -44,7 +45,7 @@ func BenchmarkReadAndDecide(b *testing.B) {
 
 // TestDecisionAllocations: issue 4's bound, which unlike nanoseconds is the same on every machine.
 func TestDecisionAllocations(t *testing.T) {
-	p := decision.TISSSubmission()
+	p := decisiontest.TISSSubmission()
 	for _, c := range cases {
 		if got := testing.AllocsPerRun(100, func() { decide(p, c.v) }); got > c.allocations {
 			t.Errorf("%s: %v allocations, want %v at most", c.name, got, c.allocations)

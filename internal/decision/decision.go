@@ -9,6 +9,7 @@ package decision
 
 import (
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -43,8 +44,11 @@ type Decision struct {
 	ErrorClassification ErrorClassification
 	// Reason is the closed-set cause: feeds metric labels, audit, console and command line alike.
 	Reason Reason
-	// MatchedRule is the code or rule that classified the error; empty when none did.
-	MatchedRule string
+	// MatchedRule is the code or rule that classified the error; empty when none did. MatchedText is what it
+	// matched, as the failure's Match has it.
+	MatchedRule, MatchedText string
+	// Catalogue is the version of the catalogue that the policy came from.
+	Catalogue string
 	// RetryCount is the number of retries made once this decision is carried out: one more than the
 	// analysed count on Retry, the analysed count otherwise (R12).
 	RetryCount int64
@@ -81,60 +85,92 @@ func (d *Decision) ShouldRetry() bool { return d.Outcome == Retry }
 // not change its arguments and may be called concurrently.
 func Decide(f *Failure, p *Policy, past Past, now time.Time) Decision {
 	now = now.UTC()
+	maxRetries, backoff := p.Limits(f.Own)
 	d := Decision{
 		Policy:     p.Name,
+		Catalogue:  p.Catalogue,
 		SubjectID:  f.ID,
-		MaxRetries: p.MaxRetries,
+		MaxRetries: maxRetries,
 		RetryCount: f.RetryCount,
-		AnalysedAt: now.Truncate(p.Backoff.Precision()),
+		AnalysedAt: now.Truncate(p.Precision()),
 	}
 	if !f.HasRetryCount {
 		d.RetryCount, d.CountAssumed = past.Retries, true
 	}
 	d.FirstFailure = firstFailure(f, past, d.AnalysedAt)
-	match := p.Classify(f.Error)
-	d.ErrorClassification, d.Reason, d.MatchedRule = match.Classification, match.Reason, match.Name
+	match := &f.Match
+	d.ErrorClassification, d.Reason, d.MatchedRule, d.MatchedText = match.Classification, match.Reason, match.Name, match.Text
 
 	switch {
-	case d.RetryCount >= p.MaxRetries: // BIL-005-V1, R10
-		d.giveUp(MaxRetriesExceeded, p.LimitTeam)
-		d.Reason = ReasonMaxRetries
-		d.RetryReason = "Maximum of " + strconv.FormatInt(p.MaxRetries, 10) + " retries reached"
+	case d.RetryCount >= maxRetries: // BIL-005-V1, R10
+		d.giveUp(MaxRetriesExceeded, ReasonMaxRetries, p.LimitTeam, "Maximum of "+strconv.FormatInt(maxRetries, 10)+" retries reached")
 	case f.Error == "" && p.EmptyError == RejectEmptyError: // BIL-005-V4, BIL-004-V6, R11
 		return reject(d, f.errorRejection(p))
+	case match.Classification == Permanent: // BIL-005-V2, R2
+		d.giveUp(PermanentError, match.Reason, match.Team, "Permanent error, not retried")
+	case match.Classification == Transient:
+		d.schedule(p, &backoff, "Transient")
 	case f.Error == "":
 		d.ErrorClassification, d.Reason = Transient, ReasonEmptyError
-		d.schedule(p, "Transient")
-	case match.Classification == Permanent: // BIL-005-V2, R2
-		d.giveUp(PermanentError, match.Team)
-		d.RetryReason = "Permanent error, not retried"
-	case match.Classification == Transient:
-		d.schedule(p, "Transient")
+		d.schedule(p, &backoff, "Transient")
+	case p.UnknownError == GiveUpUnknown:
+		d.giveUp(PermanentError, match.Reason, p.LimitTeam, "Unknown error, not retried")
 	default:
-		d.schedule(p, "Unknown")
+		d.schedule(p, &backoff, "Unknown")
 	}
 	return d
 }
 
-// Rebase is d as if it were made at now: the same answer with the same backoff, from then on. d is one
-// that retries; p says how exact its instants are (R7).
+// Rebase is d as if it were made at now: the same answer with the same backoff, from then on, or the end where that is
+// beyond the total limit (R20). d is one that retries; p says how exact its instants are (R7).
 func (d Decision) Rebase(p *Policy, now time.Time) Decision {
-	d.AnalysedAt = now.UTC().Truncate(p.Backoff.Precision())
+	d.AnalysedAt = now.UTC().Truncate(p.Precision())
 	d.NextRetryTime = d.AnalysedAt.Add(d.Backoff.Delay)
+	if d.isBeyond(p.TotalLimit) {
+		d.RetryCount-- // it is not made
+		d.exceedTime(p)
+	}
 	return d
 }
 
-func (d *Decision) giveUp(o Outcome, team Team) {
-	d.Outcome, d.Team = o, team
+func (d *Decision) giveUp(o Outcome, why Reason, team Team, sentence string) {
+	d.Outcome, d.Reason, d.Team, d.RetryReason = o, why, team, sentence
+	d.Backoff, d.NextRetryTime = Backoff{}, time.Time{}
 }
 
-func (d *Decision) schedule(p *Policy, kind string) {
-	d.Outcome = Retry
-	d.Backoff = p.Backoff.After(p.draw(d.SubjectID, d.RetryCount), d.RetryCount)
+func (d *Decision) schedule(p *Policy, backoff *BackoffRule, kind string) {
+	d.Backoff = backoff.After(p.draw(d.SubjectID, d.RetryCount), d.RetryCount)
 	d.NextRetryTime = d.AnalysedAt.Add(d.Backoff.Delay)
+	if d.isBeyond(p.TotalLimit) {
+		d.exceedTime(p)
+		return
+	}
+	d.Outcome = Retry
 	d.RetryCount++
 	d.RetryReason = kind + " error, retry " + strconv.FormatInt(d.RetryCount, 10) +
-		" of " + strconv.FormatInt(p.MaxRetries, 10)
+		" of " + strconv.FormatInt(d.MaxRetries, 10)
+}
+
+// isBeyond tells whether the next retry would come later than the limit allows; 0 is none.
+func (d *Decision) isBeyond(limit time.Duration) bool {
+	return limit > 0 && d.NextRetryTime.Sub(d.FirstFailure) > limit
+}
+
+// exceedTime gives up because the next retry would come too late (R20).
+func (d *Decision) exceedTime(p *Policy) {
+	d.giveUp(MaxRetriesExceeded, ReasonTimeLimit, p.LimitTeam, "Time limit of "+hours(p.TotalLimit)+" reached")
+}
+
+// hours is a time limit as R20 writes it: 48h, 90m, 1h30m.
+func hours(d time.Duration) string {
+	s := strings.TrimSuffix(d.String(), "0s")
+	if s == "" || s[len(s)-1] != 'm' || d < time.Minute {
+		return d.String()
+	}
+	if d%time.Hour == 0 {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
 }
 
 // reject keeps of d only what a rejection knows: nothing was decided.

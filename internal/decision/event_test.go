@@ -7,12 +7,13 @@ import (
 	"time"
 
 	"retry-worker/internal/decision"
+	"retry-worker/internal/decision/decisiontest"
 )
 
 // TestR16Events: each outcome under each rule is the event of its §12.3, field by field, with the log
 // name of its §13.4.
 func TestR16Events(t *testing.T) {
-	p := decision.TISSSubmission()
+	p := decisiontest.TISSSubmission()
 	retried := decide(p, claim("1", "TIMEOUT"))
 	permanent := decide(p, claim("1", "INSURANCE_EXPIRED since yesterday"))
 	past := decision.Past{FirstFailure: analysed.Add(-3 * time.Hour)}
@@ -60,7 +61,7 @@ func TestR16Events(t *testing.T) {
 // TestEventAttempts: the first submission counts (R12), and the largest integer stays one.
 func TestEventAttempts(t *testing.T) {
 	for count, want := range map[int64]int64{5: 6, 7: 8, math.MaxInt64 - 1: math.MaxInt64, math.MaxInt64: math.MaxInt64} {
-		d := decide(decision.TISSSubmission(), claim(strconv.FormatInt(count, 10), "TIMEOUT"))
+		d := decide(decisiontest.TISSSubmission(), claim(strconv.FormatInt(count, 10), "TIMEOUT"))
 		if got := d.Event(decision.RNBIL005, "").(decision.MaxRetriesExceededEvent).TotalAttempts; got != want {
 			t.Errorf("retryCount %d: %d attempts, want %d", count, got, want)
 		}
@@ -71,7 +72,7 @@ func TestEventAttempts(t *testing.T) {
 func TestEventDurationIsBounded(t *testing.T) {
 	v := claim("5", "TIMEOUT")
 	v.LastSubmissionTime = `"0000-01-01T00:00:00Z"`
-	d := decide(decision.TISSSubmission(), v)
+	d := decide(decisiontest.TISSSubmission(), v)
 	if got := d.Event(decision.RNBIL005, "").(decision.MaxRetriesExceededEvent).TotalDuration; got != math.MaxInt64 {
 		t.Errorf("2025 years are %s, want the longest duration", got)
 	}

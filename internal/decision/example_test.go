@@ -5,11 +5,12 @@ import (
 	"time"
 
 	"retry-worker/internal/decision"
+	"retry-worker/internal/decision/decisiontest"
 )
 
 // A submission failed for the second time; what follows, when, and why?
 func ExampleDecide() {
-	policy := decision.TISSSubmission()
+	policy := decisiontest.TISSSubmission()
 	failure, rejection := policy.Read(decision.Variables{
 		ID:         decision.Text("CLM-001-1234567890"),
 		Error:      decision.Text("TIMEOUT - Connection timeout after 30s"),
@@ -32,7 +33,7 @@ func ExampleDecide() {
 
 // A permanent error is not retried; the decision says who is to act.
 func ExampleDecide_permanent() {
-	policy := decision.TISSSubmission()
+	policy := decisiontest.TISSSubmission()
 	failure, _ := policy.Read(decision.Variables{
 		ID:    decision.Text("CLM-001-1234567890"),
 		Error: decision.Text("INVALID_PATIENT_DATA - CPF inválido"),
@@ -47,7 +48,7 @@ func ExampleDecide_permanent() {
 
 // Input that makes no sense is refused by name before anything is decided.
 func ExamplePolicy_Read() {
-	_, rejection := decision.TISSSubmission().Read(decision.Variables{
+	_, rejection := decisiontest.TISSSubmission().Read(decision.Variables{
 		ID:         decision.Text("CLM-001-1234567890"),
 		Error:      decision.Text("TIMEOUT"),
 		RetryCount: "2.5",
@@ -57,10 +58,10 @@ func ExamplePolicy_Read() {
 	// INVALID_RETRY_COUNT: retryCount is 2.5, expected a whole number from 0 to 9223372036854775807, or none
 }
 
-func ExamplePolicy_Classify() {
-	policy := decision.TISSSubmission()
+func ExampleClassifier_Classify() {
+	policy := decisiontest.TISSSubmission()
 	for _, text := range []string{"HTTP 503", "protocol 15037", "timeout, then duplicate claim"} {
-		m := policy.Classify(text)
+		m := policy.Rules.Classify(text, 0)
 		fmt.Printf("%-9s %-18q%s\n", m.Classification, m.Name, text)
 	}
 	// Output:
@@ -71,7 +72,7 @@ func ExamplePolicy_Classify() {
 
 // The ladder of tiss-submission: the earliest, the nominal and the latest minute of each retry.
 func ExampleBackoffRule() {
-	rule := decision.TISSSubmission().Backoff
+	rule := decisiontest.TISSSubmission().Backoff
 	for n := range int64(5) {
 		earliest, latest := rule.After(0, n), rule.After(0.999, n)
 		fmt.Println(earliest.Minutes(), rule.Raw(n), latest.Minutes())

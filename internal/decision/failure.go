@@ -7,13 +7,43 @@ import (
 	"unicode"
 )
 
-// Variables are the ones a failure is read from, each as the JSON it came as.
+// Variables are the ones a failure is read from, each as the JSON it came as; those that the policy does not read
+// are absent.
 type Variables struct {
-	ID, Error, RetryCount, LastSubmissionTime Value
+	ID, Error, RetryCount, LastSubmissionTime    Value
+	HTTPStatus, MaxAttempts, Delay, NonRetryable Value
 }
 
-// Failure is one failed attempt, read and found sound but for its error text, which R1 lets pass at
-// the limit.
+// Variables are what p reads of a process, whose variables get gives by their names.
+func (p *Policy) Variables(get func(name string) Value) Variables {
+	read := func(name string) Value {
+		if name == "" {
+			return ""
+		}
+		return get(name)
+	}
+	v := Variables{
+		ID: get(p.IDVariable), Error: get(p.ErrorVariable), RetryCount: get(RetryCountVariable),
+		LastSubmissionTime: get(LastSubmissionVariable), HTTPStatus: read(p.HTTPStatusVariable),
+	}
+	if p.Own != nil {
+		v.MaxAttempts, v.Delay, v.NonRetryable = read(p.Own.MaxAttempts), read(p.Own.Delay), read(p.Own.NonRetryable)
+	}
+	return v
+}
+
+// variableNames lists the names of the variables that p reads.
+func (p *Policy) variableNames() []string {
+	var names []string
+	p.Variables(func(name string) Value {
+		names = append(names, name)
+		return ""
+	})
+	return names
+}
+
+// Failure is one failed attempt, read, found sound but for its error text, which R1 lets pass at the limit, and
+// classified.
 type Failure struct {
 	// ID of the subject: matches the policy's pattern.
 	ID string
@@ -26,13 +56,27 @@ type Failure struct {
 	HasRetryCount bool
 	// LastSubmission is zero where the process gave none (R23).
 	LastSubmission time.Time
-	inputs         Variables
+	// Own retry policy that the job brought (R15).
+	Own OwnPolicy
+	// Match is what the policy's rules say of the error, whatever the count is.
+	Match  Match
+	inputs Variables
 }
 
-// Inputs are the four variables as they came, in the contract's order.
-func (f *Failure) Inputs() [4]Value {
-	v := f.inputs
-	return [4]Value{v.ID, v.RetryCount, v.LastSubmissionTime, v.Error}
+// Inputs are the variables as they came: the four that every policy reads in the contract's order, then, where they
+// came, those that only some read, each behind what it is.
+func (f *Failure) Inputs() []Value {
+	v := &f.inputs
+	inputs := append(make([]Value, 0, 12), v.ID, v.RetryCount, v.LastSubmissionTime, v.Error)
+	for _, other := range [...]struct {
+		what  Value
+		value Value
+	}{{"httpStatus", v.HTTPStatus}, {"maxAttempts", v.MaxAttempts}, {"delay", v.Delay}, {"nonRetryable", v.NonRetryable}} {
+		if other.value.given() {
+			inputs = append(inputs, other.what, other.value)
+		}
+	}
+	return inputs
 }
 
 // The variables that every policy reads by the same name.
@@ -44,8 +88,9 @@ const (
 // maxIDBytes of an id.
 const maxIDBytes = 512
 
-// Read checks the variables in the contract's order (id, count, time) and keeps the error for Decide.
-// It returns the failure, or the first thing that is wrong (R1.1, R9, R23). Safe for concurrent use.
+// Read checks the variables in the contract's order (id, count, time, what only some policies read) and classifies the
+// error, whose absence is for Decide to judge. It returns the failure, or the first thing that is wrong (R1.1, R9, R15,
+// R23). Safe for concurrent use.
 func (p *Policy) Read(v Variables) (Failure, *Rejection) {
 	f := Failure{OriginalError: v.Error, inputs: v}
 	var ok bool
@@ -66,10 +111,42 @@ func (p *Policy) Read(v Variables) (Failure, *Rejection) {
 				"an instant such as 2025-01-12T10:40:00Z (without a zone: UTC), or none"}
 		}
 	}
+	status, rejection := p.readStatus(v.HTTPStatus)
+	if rejection != nil {
+		return f, rejection
+	}
+	if f.Own, rejection = p.readOwn(v); rejection != nil {
+		return f, rejection
+	}
 	if text, ok := v.Error.text(); ok && strings.TrimSpace(text) != "" {
 		f.Error = text
 	}
+	f.Match = p.classify(&f, status)
 	return f, nil
+}
+
+// readStatus is the HTTP status that v holds; 0 where there is none, which is also what clients say that got no answer.
+func (p *Policy) readStatus(v Value) (int, *Rejection) {
+	if v.absent() {
+		return 0, nil
+	}
+	status, ok := v.whole()
+	if !ok || status != 0 && (status < 100 || status > 599) {
+		return 0, &Rejection{InvalidHTTPStatus, p.HTTPStatusVariable, v.describe(), "a whole number from 100 to 599, or none"}
+	}
+	return int(status), nil
+}
+
+// classify is what p says of an error, which may be empty where a status tells what failed.
+func (p *Policy) classify(f *Failure, status int) Match {
+	match := unknownError
+	if f.Error != "" || status != 0 {
+		match = p.Rules.Classify(f.Error, status)
+	}
+	if f.Own.NonRetryable && match.Classification != Permanent {
+		return Match{Classification: Permanent, Name: NonRetryableRule, Reason: ReasonNonRetryable, Team: p.LimitTeam}
+	}
+	return match
 }
 
 // isKey tells whether an id can be a database key and stand in a log line.
@@ -102,6 +179,8 @@ const (
 	InvalidID                 RejectionCode = "INVALID_ID"
 	InvalidRetryCount         RejectionCode = "INVALID_RETRY_COUNT"
 	InvalidLastSubmissionTime RejectionCode = "INVALID_LAST_SUBMISSION_TIME"
+	InvalidHTTPStatus         RejectionCode = "INVALID_HTTP_STATUS"
+	InvalidRetryPolicy        RejectionCode = "INVALID_RETRY_POLICY" // a job's own (R15)
 	InvalidErrorMessage       RejectionCode = "INVALID_ERROR_MESSAGE"
 	InvalidOutcome            RejectionCode = "INVALID_RETRY_OUTCOME"
 	InvalidVariables          RejectionCode = "INVALID_VARIABLES"
@@ -110,7 +189,7 @@ const (
 // RejectionCodes lists every code, for metrics that start at 0.
 func RejectionCodes() []RejectionCode {
 	return []RejectionCode{UnknownPolicy, InvalidClaimID, InvalidID, InvalidRetryCount,
-		InvalidLastSubmissionTime, InvalidErrorMessage, InvalidOutcome, InvalidVariables}
+		InvalidLastSubmissionTime, InvalidHTTPStatus, InvalidRetryPolicy, InvalidErrorMessage, InvalidOutcome, InvalidVariables}
 }
 
 // Rejection says which input was refused, what was found and what was expected (R11). Found may hold

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"retry-worker/internal/decision"
+	"retry-worker/internal/decision/decisiontest"
 )
 
 // rejections is the closed set of what Read and Decide may refuse under tiss-submission.
@@ -33,7 +34,7 @@ func FuzzVariables(f *testing.F) {
 	} {
 		f.Add(string(seed.ID), string(seed.Error), string(seed.RetryCount), string(seed.LastSubmissionTime))
 	}
-	p := decision.TISSSubmission()
+	p := decisiontest.TISSSubmission()
 	f.Fuzz(func(t *testing.T, id, text, count, last string) {
 		all := decision.Variables{ID: decision.Value(id), Error: decision.Value(text), RetryCount: decision.Value(count), LastSubmissionTime: decision.Value(last)}
 		// Each alone beside sound ones too: a wrong id must not hide what the others would do.
@@ -78,10 +79,10 @@ func FuzzErrorText(f *testing.F) {
 	} {
 		f.Add(text)
 	}
-	p := decision.TISSSubmission()
+	p := decisiontest.TISSSubmission()
 	f.Fuzz(func(t *testing.T, text string) {
 		class, code := oracleClass(text)
-		if m := p.Classify(text); m.Classification != class || m.Name != code {
+		if m := p.Rules.Classify(text, 0); m.Classification != class || m.Name != code {
 			t.Fatalf("%q is %s by %q, want %s by %q", text, m.Classification, m.Name, class, code)
 		}
 	})

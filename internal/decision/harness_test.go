@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"retry-worker/internal/decision"
+	"retry-worker/internal/decision/decisiontest"
 )
 
 // analysed is the instant of RN-BIL-005 §9.1's example.
@@ -39,14 +40,14 @@ func decideWith(p *decision.Policy, v decision.Variables, past decision.Past, no
 
 // assumingTransient is tiss-submission with RN-BIL-005 §8.1's wish for empty errors.
 func assumingTransient() *decision.Policy {
-	p := decision.TISSSubmission()
+	p := decisiontest.TISSSubmission()
 	p.EmptyError = decision.AssumeTransient
 	return p
 }
 
 // patient is tiss-submission with so many retries that its backoff reaches the cap.
 func patient(maxRetries int64) *decision.Policy {
-	p := decision.TISSSubmission()
+	p := decisiontest.TISSSubmission()
 	p.MaxRetries = maxRetries
 	return p
 }

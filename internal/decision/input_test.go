@@ -1,10 +1,12 @@
 package decision_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	"retry-worker/internal/decision"
+	"retry-worker/internal/decision/decisiontest"
 )
 
 // refused marks a value that R9 rejects.
@@ -58,7 +60,7 @@ func TestR09RetryCount(t *testing.T) {
 
 // TestR09AbsentCount: absent or null is what the journal holds of the open episode, 0 where it holds none.
 func TestR09AbsentCount(t *testing.T) {
-	p := decision.TISSSubmission()
+	p := decisiontest.TISSSubmission()
 	tests := []struct {
 		value      decision.Value
 		remembered int64
@@ -135,7 +137,7 @@ func TestR11Rejected(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			d := decide(decision.TISSSubmission(), tt.v)
+			d := decide(decisiontest.TISSSubmission(), tt.v)
 			if d.Outcome != decision.Rejected || d.Rejection == nil {
 				t.Fatalf("outcome is %s, want REJECTED", d.Outcome)
 			}
@@ -168,23 +170,23 @@ func TestR11NotRejected(t *testing.T) {
 		"bytes that are no UTF-8":      {ID: `"CLM-A-1"`, Error: "\"\xff\xfe\""},
 		"nulls for all that may be so": {ID: `"CLM-A-1"`, Error: `"?"`, RetryCount: "null", LastSubmissionTime: "null"},
 	} {
-		if d := decide(decision.TISSSubmission(), v); d.Outcome != decision.Retry {
+		if d := decide(decisiontest.TISSSubmission(), v); d.Outcome != decision.Retry {
 			t.Errorf("%s: %s (%v), want RETRY", name, d.Outcome, d.Rejection)
 		}
 	}
-	if d := decide(decision.TISSSubmission(), decision.Variables{ID: `"CLM-\u0000-1"`, Error: `"?"`}); d.Outcome != decision.Rejected {
+	if d := decide(decisiontest.TISSSubmission(), decision.Variables{ID: `"CLM-\u0000-1"`, Error: `"?"`}); d.Outcome != decision.Rejected {
 		t.Errorf("an id with a control character: %s, want REJECTED: no database takes it as a key", d.Outcome)
 	}
 	tooLong := decision.Variables{ID: decision.Text("x" + long), Error: `"?"`}
 	tooLong.ID = decision.Value(strings.Replace(string(tooLong.ID), "xCLM-", "CLM-x", 1))
-	if d := decide(decision.TISSSubmission(), tooLong); d.Rejection == nil || d.Rejection.Code != decision.InvalidClaimID {
+	if d := decide(decisiontest.TISSSubmission(), tooLong); d.Rejection == nil || d.Rejection.Code != decision.InvalidClaimID {
 		t.Errorf("an id of 513 bytes: %s, want INVALID_CLAIM_ID", d.Outcome)
 	}
 }
 
 // TestBytesThatAreNoText: what reaches a database or a process again is UTF-8.
 func TestBytesThatAreNoText(t *testing.T) {
-	f, rejection := decision.TISSSubmission().Read(decision.Variables{ID: "\"CLM-\xff-1\"", Error: "\"TIMEOUT \xc3\""})
+	f, rejection := decisiontest.TISSSubmission().Read(decision.Variables{ID: "\"CLM-\xff-1\"", Error: "\"TIMEOUT \xc3\""})
 	if rejection != nil || f.ID != "CLM-\ufffd-1" || f.Error != "TIMEOUT \ufffd" {
 		t.Errorf("id %q, error %q (%v)", f.ID, f.Error, rejection)
 	}
@@ -193,14 +195,14 @@ func TestBytesThatAreNoText(t *testing.T) {
 // TestOriginalErrorAsItCame: the process gets its error back word for word, with what it was read from.
 func TestOriginalErrorAsItCame(t *testing.T) {
 	v := decision.Variables{ID: `"CLM-A-1"`, Error: `"Tempo \u0065sgotado: TIMEOUT\n"`, RetryCount: "1.0", LastSubmissionTime: "null"}
-	f, rejection := decision.TISSSubmission().Read(v)
+	f, rejection := decisiontest.TISSSubmission().Read(v)
 	if rejection != nil {
 		t.Fatal(rejection)
 	}
 	if f.OriginalError != v.Error || f.Error != "Tempo esgotado: TIMEOUT\n" {
 		t.Errorf("original %s, read as %q", f.OriginalError, f.Error)
 	}
-	if got, want := f.Inputs(), [4]decision.Value{v.ID, v.RetryCount, v.LastSubmissionTime, v.Error}; got != want {
+	if got, want := f.Inputs(), [4]decision.Value{v.ID, v.RetryCount, v.LastSubmissionTime, v.Error}; !slices.Equal(got, want[:]) {
 		t.Errorf("inputs %q, want them as they came, in the contract's order: %q", got, want)
 	}
 }

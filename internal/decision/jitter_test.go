@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"retry-worker/internal/decision"
+	"retry-worker/internal/decision/decisiontest"
 )
 
 const subjects = 100_000
@@ -29,7 +30,7 @@ var ladder = [5]func() []decision.Backoff{
 }
 
 func backoffs(count string) []decision.Backoff {
-	p := decision.TISSSubmission()
+	p := decisiontest.TISSSubmission()
 	all := make([]decision.Backoff, subjects)
 	for i := range all {
 		v := claim(count, "TIMEOUT")

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"retry-worker/internal/decision"
+	"retry-worker/internal/decision/decisiontest"
 )
 
 // TestR03Matching: RESOLUTIONS' examples, then hostile ones. want is the code that matches, empty for
@@ -114,16 +115,16 @@ func TestR03Numbers(t *testing.T) {
 
 func checkMatches(t *testing.T, tests []struct{ text, want string }) {
 	t.Helper()
-	p := decision.TISSSubmission()
+	p := decisiontest.TISSSubmission()
 	for _, tt := range tests {
-		if m := p.Classify(tt.text); m.Name != tt.want {
+		if m := p.Rules.Classify(tt.text, 0); m.Name != tt.want {
 			t.Errorf("%q matches %q, want %q", tt.text, m.Name, tt.want)
 		}
 		class, code := oracleClass(tt.text)
 		if code != tt.want {
 			t.Errorf("the oracle itself: %q matches %q, want %q", tt.text, code, tt.want)
 		}
-		if m := p.Classify(tt.text); m.Classification != class {
+		if m := p.Rules.Classify(tt.text, 0); m.Classification != class {
 			t.Errorf("%q is %s, want %s", tt.text, m.Classification, class)
 		}
 	}
@@ -131,16 +132,16 @@ func checkMatches(t *testing.T, tests []struct{ text, want string }) {
 
 // TestR03Union: every code of either rule, alone, in lower case, in words, and inside a sentence.
 func TestR03Union(t *testing.T) {
-	p := decision.TISSSubmission()
-	if len(p.Permanent) != 5 || len(p.Transient) != 9 {
-		t.Errorf("%d permanent and %d transient codes, want 5 and 9", len(p.Permanent), len(p.Transient))
+	p := decisiontest.TISSSubmission()
+	if n := len(p.Rules.Rules()); n != 5+9 {
+		t.Errorf("%d codes, want 5 permanent and 9 transient ones", n)
 	}
 	for _, code := range append(permanentCodes[:5:5], transientCodes...) {
 		for _, text := range []string{
 			code, strings.ToLower(code), strings.ReplaceAll(code, "_", " "), strings.ReplaceAll(code, "_", "-"),
 			"Falha: " + code + " (lote 12)", strings.Repeat("x ", 3000) + code,
 		} {
-			if m := p.Classify(text); m.Name != code || string(m.Reason) != code {
+			if m := p.Rules.Classify(text, 0); m.Name != code || string(m.Reason) != code {
 				t.Errorf("%.60q matches %q for %q, want %q", text, m.Name, m.Reason, code)
 			}
 		}
@@ -149,7 +150,7 @@ func TestR03Union(t *testing.T) {
 
 // TestR21WhoActs: the team of each permanent code, and of the limit whatever the error.
 func TestR21WhoActs(t *testing.T) {
-	p := decision.TISSSubmission()
+	p := decisiontest.TISSSubmission()
 	for code, team := range map[string]decision.Team{
 		"INVALID_PATIENT_DATA": "cadastro", "INSURANCE_EXPIRED": "cadastro",
 		"AUTHORIZATION_DENIED": "faturamento", "DUPLICATE_CLAIM": "faturamento", "INVALID_PROCEDURE_CODE": "faturamento",

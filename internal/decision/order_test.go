@@ -6,13 +6,14 @@ import (
 	"time"
 
 	"retry-worker/internal/decision"
+	"retry-worker/internal/decision/decisiontest"
 )
 
 // TestR01Order: malformed input, the limit, an empty error, a permanent error, a transient one,
 // anything else; within malformed input the contract's order: id, count, time, error.
 func TestR01Order(t *testing.T) {
 	const noPlace = decision.Value(`"amanhã"`)
-	reject, assume := decision.TISSSubmission(), assumingTransient()
+	reject, assume := decisiontest.TISSSubmission(), assumingTransient()
 	tests := []struct {
 		name    string
 		policy  *decision.Policy
@@ -69,7 +70,7 @@ func TestR01Order(t *testing.T) {
 
 // TestR02PermanentBeatsTransient in every pair of codes, whichever stands first.
 func TestR02PermanentBeatsTransient(t *testing.T) {
-	p := decision.TISSSubmission()
+	p := decisiontest.TISSSubmission()
 	for _, permanent := range permanentCodes {
 		for _, transient := range transientCodes {
 			for _, text := range []string{transient + " … " + permanent, permanent + " … " + transient} {
@@ -84,11 +85,11 @@ func TestR02PermanentBeatsTransient(t *testing.T) {
 
 // TestR04Labels: the three labels and no others; UNKNOWN_TRANSIENT is not used.
 func TestR04Labels(t *testing.T) {
-	p := decision.TISSSubmission()
+	p := decisiontest.TISSSubmission()
 	for text, want := range map[string]string{
 		"TIMEOUT": "TRANSIENT", "DUPLICATE_CLAIM": "PERMANENT", "UNKNOWN_TRANSIENT": "UNKNOWN", "PERMANENT": "UNKNOWN", "": "UNKNOWN",
 	} {
-		if got := p.Classify(text).Classification; string(got) != want {
+		if got := p.Rules.Classify(text, 0).Classification; string(got) != want {
 			t.Errorf("%q is %s, want %s", text, got, want)
 		}
 	}
@@ -102,13 +103,13 @@ func TestR08RetryReason(t *testing.T) {
 		count, text string
 		want        string
 	}{
-		{decision.TISSSubmission(), "1", "TIMEOUT", "Transient error, retry 2 of 5"},
-		{decision.TISSSubmission(), "1", "?", "Unknown error, retry 2 of 5"},
-		{decision.TISSSubmission(), "0", "TIMEOUT", "Transient error, retry 1 of 5"},
-		{decision.TISSSubmission(), "4", "?", "Unknown error, retry 5 of 5"},
-		{decision.TISSSubmission(), "0", "DUPLICATE_CLAIM", "Permanent error, not retried"},
-		{decision.TISSSubmission(), "5", "TIMEOUT", "Maximum of 5 retries reached"},
-		{decision.TISSSubmission(), "7", "DUPLICATE_CLAIM", "Maximum of 5 retries reached"},
+		{decisiontest.TISSSubmission(), "1", "TIMEOUT", "Transient error, retry 2 of 5"},
+		{decisiontest.TISSSubmission(), "1", "?", "Unknown error, retry 2 of 5"},
+		{decisiontest.TISSSubmission(), "0", "TIMEOUT", "Transient error, retry 1 of 5"},
+		{decisiontest.TISSSubmission(), "4", "?", "Unknown error, retry 5 of 5"},
+		{decisiontest.TISSSubmission(), "0", "DUPLICATE_CLAIM", "Permanent error, not retried"},
+		{decisiontest.TISSSubmission(), "5", "TIMEOUT", "Maximum of 5 retries reached"},
+		{decisiontest.TISSSubmission(), "7", "DUPLICATE_CLAIM", "Maximum of 5 retries reached"},
 		{assumingTransient(), "1", " ", "Transient error, retry 2 of 5"},
 		{none, "0", "TIMEOUT", "Maximum of 0 retries reached"},
 		{patient(1<<63 - 1), "9223372036854775806", "TIMEOUT", "Transient error, retry 9223372036854775807 of 9223372036854775807"},
@@ -122,7 +123,7 @@ func TestR08RetryReason(t *testing.T) {
 
 // TestR10AboveLimit: the limit itself and whatever lies above it.
 func TestR10AboveLimit(t *testing.T) {
-	p := decision.TISSSubmission()
+	p := decisiontest.TISSSubmission()
 	for count, want := range map[string]decision.Outcome{
 		"4": decision.Retry, "5": decision.MaxRetriesExceeded, "6": decision.MaxRetriesExceeded, "7": decision.MaxRetriesExceeded,
 		"1000": decision.MaxRetriesExceeded, "9223372036854775807": decision.MaxRetriesExceeded,
@@ -138,7 +139,7 @@ func TestR10AboveLimit(t *testing.T) {
 
 // TestR12Attempts follows one claim whose every try fails: one submission, five retries, the end.
 func TestR12Attempts(t *testing.T) {
-	p := decision.TISSSubmission()
+	p := decisiontest.TISSSubmission()
 	now, count := analysed, int64(0)
 	submissions := 1
 	for {
@@ -169,7 +170,7 @@ func TestR12Attempts(t *testing.T) {
 // TestR20LadderHoldsItsTimes: BIL-004's "5 em 4 horas" and BIL-005's "dentro de 24h" hold by the ladder
 // itself, 155 minutes nominal and 186 at most.
 func TestR20LadderHoldsItsTimes(t *testing.T) {
-	p := decision.TISSSubmission()
+	p := decisiontest.TISSSubmission()
 	var nominal, shortest, longest time.Duration
 	for n := range p.MaxRetries {
 		nominal += p.Backoff.Raw(n)
@@ -188,7 +189,7 @@ func TestR20LadderHoldsItsTimes(t *testing.T) {
 // 2 s of RN-BIL-004 §13.3, however it is built.
 func TestR22OneAnalysisIsShort(t *testing.T) {
 	const size = 1 << 20
-	p := decision.TISSSubmission()
+	p := decisiontest.TISSSubmission()
 	for name, piece := range map[string]string{
 		"nearly numbers": "5035", "joined numbers": "503-", "nearly codes": "SERVICE_UNAVAILABL_", "escapes": "\n", "Unicode": "ſı", "bytes": "\xff",
 	} {

@@ -11,12 +11,6 @@ const DefaultPolicy = "tiss-submission"
 // Policies are those a worker decides by, by name. Never changed once in use.
 type Policies map[string]*Policy
 
-// BuiltIn are the policies that need no catalogue file.
-func BuiltIn() Policies {
-	p := TISSSubmission()
-	return Policies{p.Name: p}
-}
-
 // Find is the policy a task names; the empty name means DefaultPolicy. A name that does not exist is
 // rejected with those that do.
 func (ps Policies) Find(name string) (*Policy, *Rejection) {
@@ -51,9 +45,9 @@ func (ps Policies) IDVariables() []string {
 
 // Variables lists the process variables that the policies read, each once, in alphabetical order.
 func (ps Policies) Variables() []string {
-	names := append(ps.IDVariables(), RetryCountVariable, LastSubmissionVariable)
+	var names []string
 	for _, p := range ps {
-		names = append(names, p.ErrorVariable)
+		names = append(names, p.variableNames()...)
 	}
 	slices.Sort(names)
 	return slices.Compact(names)

@@ -2,12 +2,14 @@ package decision_test
 
 import (
 	"math"
+	"reflect"
 	"regexp"
 	"slices"
 	"testing"
 	"time"
 
 	"retry-worker/internal/decision"
+	"retry-worker/internal/decision/decisiontest"
 )
 
 // other is a policy that shares nothing with tiss-submission: the core must not know either's names.
@@ -16,9 +18,8 @@ func other() *decision.Policy {
 		Name: "whatsapp-message", IDVariable: "messageId", ErrorVariable: "sendError",
 		IDPattern: regexp.MustCompile(`^[0-9a-f]+$`), InvalidID: decision.InvalidID, MaxRetries: 1,
 		Backoff:    decision.BackoffRule{Base: 5 * time.Second, Min: time.Second, Max: time.Minute, Factor: 6},
-		Permanent:  []decision.Rule{{Code: "404", Reason: "HTTP_404", Team: decision.TeamIT}},
-		Transient:  []decision.Rule{{Code: "429", Reason: "HTTP_429"}},
-		EmptyError: decision.AssumeTransient, LimitTeam: decision.TeamIT,
+		Rules:      decisiontest.Rules(decisiontest.Permanent("404", "ti"), decisiontest.Transient("429")),
+		EmptyError: decision.AssumeTransient, LimitTeam: "ti",
 	}
 }
 
@@ -33,8 +34,8 @@ func TestAnotherPolicyDecidesByItsOwn(t *testing.T) {
 		delay   time.Duration
 	}{
 		{"its own id", decision.Variables{ID: `"CLM-A-1"`, Error: `"429"`}, "REJECTED", "INVALID_ID", "", "", 0},
-		{"its permanent rule", decision.Variables{ID: `"a1"`, Error: `"HTTP 404"`}, "PERMANENT_ERROR", "", "HTTP_404", "ti", 0},
-		{"its transient rule", decision.Variables{ID: `"a1"`, Error: `"HTTP 429"`}, "RETRY", "", "HTTP_429", "", 5 * time.Second},
+		{"its permanent rule", decision.Variables{ID: `"a1"`, Error: `"HTTP 404"`}, "PERMANENT_ERROR", "", "404", "ti", 0},
+		{"its transient rule", decision.Variables{ID: `"a1"`, Error: `"HTTP 429"`}, "RETRY", "", "429", "", 5 * time.Second},
 		{"no rule of another", decision.Variables{ID: `"a1"`, Error: `"DUPLICATE_CLAIM"`}, "RETRY", "", "UNKNOWN", "", 5 * time.Second},
 		{"its empty error", decision.Variables{ID: `"a1"`, Error: "null"}, "RETRY", "", "EMPTY_ERROR", "", 5 * time.Second},
 		{"its limit", decision.Variables{ID: `"a1"`, Error: `"HTTP 404"`, RetryCount: "1"}, "MAX_RETRIES_EXCEEDED", "", "MAX_RETRIES", "ti", 0},
@@ -63,7 +64,7 @@ func TestNoRetryPolicy(t *testing.T) {
 }
 
 func TestFindPolicy(t *testing.T) {
-	policies := decision.BuiltIn()
+	policies := decisiontest.Policies()
 	policies["whatsapp-message"] = other()
 	for asked, want := range map[string]string{
 		"": "tiss-submission", "tiss-submission": "tiss-submission", "whatsapp-message": "whatsapp-message",
@@ -87,7 +88,7 @@ func TestFindPolicy(t *testing.T) {
 
 // TestVariablesToFetch: each variable once, so that only what is needed is fetched.
 func TestVariablesToFetch(t *testing.T) {
-	policies := decision.BuiltIn()
+	policies := decisiontest.Policies()
 	if got, want := policies.Variables(), []string{"claimId", "lastSubmissionTime", "retryCount", "submissionError"}; !slices.Equal(got, want) {
 		t.Errorf("variables %v, want %v", got, want)
 	}
@@ -102,9 +103,9 @@ func TestVariablesToFetch(t *testing.T) {
 
 // TestTISSSubmission pins the policy to RN-BIL-005 §13.3 and R5.
 func TestTISSSubmission(t *testing.T) {
-	p := decision.TISSSubmission()
+	p := decisiontest.TISSSubmission()
 	want := decision.BackoffRule{Base: 5 * time.Minute, Min: 5 * time.Minute, Max: 4 * time.Hour, Factor: 2, Jitter: 0.2, Rounding: time.Minute}
-	if p.Backoff != want || p.MaxRetries != 5 || p.EmptyError != decision.RejectEmptyError {
+	if !reflect.DeepEqual(p.Backoff, want) || p.MaxRetries != 5 || p.EmptyError != decision.RejectEmptyError {
 		t.Errorf("%+v, %d retries, empty errors %s", p.Backoff, p.MaxRetries, p.EmptyError)
 	}
 	if p.IDPattern.String() != `^CLM-.*-\d+$` || p.IDVariable != "claimId" || p.ErrorVariable != "submissionError" {
@@ -145,7 +146,7 @@ func TestMinutes(t *testing.T) {
 
 // TestDecideLeavesItsArguments as they were; they are shared by every job.
 func TestDecideLeavesItsArguments(t *testing.T) {
-	p := decision.TISSSubmission()
+	p := decisiontest.TISSSubmission()
 	f, rejection := p.Read(claim("1", "TIMEOUT"))
 	if rejection != nil {
 		t.Fatal(rejection)

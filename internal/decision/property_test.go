@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"retry-worker/internal/decision"
+	"retry-worker/internal/decision/decisiontest"
 )
 
 // message is an error text built from codes, parts of codes, digits, separators and noise.
@@ -53,12 +54,12 @@ var (
 
 // TestClassifyEqualsOracle on generated messages; the log tells that every class is among them.
 func TestClassifyEqualsOracle(t *testing.T) {
-	p := decision.TISSSubmission()
+	p := decisiontest.TISSSubmission()
 	seen := map[decision.ErrorClassification]int{}
 	rapid.Check(t, func(t *rapid.T) {
 		for _, text := range rapid.SliceOfN(message, 1, 40).Draw(t, "messages") {
 			class, code := oracleClass(text)
-			if m := p.Classify(text); m.Classification != class || m.Name != code {
+			if m := p.Rules.Classify(text, 0); m.Classification != class || m.Name != code {
 				t.Fatalf("%q is %s by %q, want %s by %q", text, m.Classification, m.Name, class, code)
 			}
 			seen[class]++
@@ -73,10 +74,10 @@ func TestClassifyEqualsOracle(t *testing.T) {
 // TestPermanentBeatsTransientAlways: a permanent code anywhere, whatever stands around it, short of
 // letters and digits that would make it another word (and even those do not, R3).
 func TestPermanentBeatsTransientAlways(t *testing.T) {
-	p := decision.TISSSubmission()
+	p := decisiontest.TISSSubmission()
 	rapid.Check(t, func(t *rapid.T) {
 		text := message.Draw(t, "before") + rapid.SampledFrom(permanentCodes).Draw(t, "code") + message.Draw(t, "after")
-		if m := p.Classify(text); m.Classification != decision.Permanent {
+		if m := p.Rules.Classify(text, 0); m.Classification != decision.Permanent {
 			t.Fatalf("%q is %s", text, m.Classification)
 		}
 	})
@@ -132,7 +133,7 @@ var junk = rapid.OneOf(
 
 // TestDecideEqualsOracle: outcome, classification, rule, count, sentence, bounds and times.
 func TestDecideEqualsOracle(t *testing.T) {
-	p := decision.TISSSubmission()
+	p := decisiontest.TISSSubmission()
 	seen := map[decision.Outcome]int{}
 	rapid.Check(t, func(t *rapid.T) {
 		for range 20 {
@@ -189,10 +190,10 @@ func disagreement(d *decision.Decision, v decision.Variables, past decision.Past
 // TestDecideIsDeterministic: once more, by a policy built anew, and by eight at a time (the race
 // detector watches): the same decision to the last field.
 func TestDecideIsDeterministic(t *testing.T) {
-	shared := decision.TISSSubmission()
+	shared := decisiontest.TISSSubmission()
 	rapid.Check(t, func(t *rapid.T) {
 		v, now := failures.Draw(t, "variables"), instants.Draw(t, "now")
-		want := decideWith(decision.TISSSubmission(), v, decision.Past{}, now)
+		want := decideWith(decisiontest.TISSSubmission(), v, decision.Past{}, now)
 		var all [8]decision.Decision
 		var running sync.WaitGroup
 		for i := range all {

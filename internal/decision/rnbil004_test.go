@@ -7,11 +7,12 @@ import (
 	"time"
 
 	"retry-worker/internal/decision"
+	"retry-worker/internal/decision/decisiontest"
 )
 
 // TestRNBIL004Scenarios are the eight of RN-BIL-004 §13.5, by its names.
 func TestRNBIL004Scenarios(t *testing.T) {
-	p := decision.TISSSubmission()
+	p := decisiontest.TISSSubmission()
 
 	t.Run("RN-BIL-004 §13.5.1 Erro transitório (SERVICE_UNAVAILABLE)", func(t *testing.T) {
 		// §9.1, with R5's 5 to 6 minutes in place of its 7.
@@ -21,7 +22,7 @@ func TestRNBIL004Scenarios(t *testing.T) {
 		// §9.2.
 		d := decide(p, claim("0", "INVALID_PROCEDURE_CODE"))
 		wantFinal(t, d, decision.PermanentError, 0)
-		if d.Team != decision.TeamBilling {
+		if d.Team != "faturamento" {
 			t.Errorf("team is %s, want faturamento", d.Team)
 		}
 	})

@@ -8,11 +8,12 @@ import (
 	"time"
 
 	"retry-worker/internal/decision"
+	"retry-worker/internal/decision/decisiontest"
 )
 
 // TestRNBIL005Scenarios are the eight of RN-BIL-005 §13.5, by its names.
 func TestRNBIL005Scenarios(t *testing.T) {
-	p := decision.TISSSubmission()
+	p := decisiontest.TISSSubmission()
 
 	t.Run("RN-BIL-005 §13.5.1 Erro transiente agendando retry", func(t *testing.T) {
 		// §9.1, steps 1 to 7.
@@ -31,7 +32,7 @@ func TestRNBIL005Scenarios(t *testing.T) {
 		// §9.3.
 		d := decide(p, claim("0", "INVALID_PATIENT_DATA - CPF inválido"))
 		wantFinal(t, d, decision.PermanentError, 0)
-		if d.Reason != "INVALID_PATIENT_DATA" || d.Team != decision.TeamRegistration {
+		if d.Reason != "INVALID_PATIENT_DATA" || d.Team != "cadastro" {
 			t.Errorf("reason %s for team %s, want INVALID_PATIENT_DATA for cadastro", d.Reason, d.Team)
 		}
 	})
@@ -52,12 +53,12 @@ func TestRNBIL005Scenarios(t *testing.T) {
 	})
 	t.Run("RN-BIL-005 §13.5.6 Classificação de erros conhecidos", func(t *testing.T) {
 		for _, code := range permanentCodes {
-			if m := p.Classify(code + " - detalhe"); m.Classification != decision.Permanent || m.Name != code {
+			if m := p.Rules.Classify(code+" - detalhe", 0); m.Classification != decision.Permanent || m.Name != code {
 				t.Errorf("%s is %+v", code, m)
 			}
 		}
 		for _, code := range transientCodes {
-			if m := p.Classify(code + " - detalhe"); m.Classification != decision.Transient || m.Name != code {
+			if m := p.Rules.Classify(code+" - detalhe", 0); m.Classification != decision.Transient || m.Name != code {
 				t.Errorf("%s is %+v", code, m)
 			}
 		}
@@ -73,7 +74,7 @@ func TestRNBIL005Scenarios(t *testing.T) {
 		// R6: another process (a policy built anew) comes to the same decision, to the last field.
 		for count := range 6 {
 			v := claim(strconv.Itoa(count), "TIMEOUT")
-			first, second := decide(p, v), decide(decision.TISSSubmission(), v)
+			first, second := decide(p, v), decide(decisiontest.TISSSubmission(), v)
 			if first != second {
 				t.Errorf("retryCount %d: the second analysis differs:\n%+v\n%+v", count, first, second)
 			}
@@ -102,7 +103,7 @@ func TestRNBIL005WorkedExamples(t *testing.T) {
 		{"RN-BIL-004 §4.4: 1 minute at retryCount 0", "SERVICE_UNAVAILABLE", "0", 1, false, ""},
 		{"RN-BIL-004 §4.4: 144 minutes at retryCount 4", "SERVICE_UNAVAILABLE", "4", 144, false, ""},
 	}
-	p := decision.TISSSubmission()
+	p := decisiontest.TISSSubmission()
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			d, found := claimWithBackoff(p, tt.count, tt.text, tt.minutes)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"retry-worker/internal/decision"
+	"retry-worker/internal/decision/decisiontest"
 )
 
 // TestR07Time: an absolute instant in UTC, in whole seconds, exactly the backoff after the analysis.
@@ -23,7 +24,7 @@ func TestR07Time(t *testing.T) {
 		{"leap day", time.Date(2028, 2, 28, 23, 59, 59, 9e8, time.UTC), "2028-02-28T23:59:59Z"},
 		{"before 1970", time.Date(1969, 12, 31, 23, 59, 59, 1, time.UTC), "1969-12-31T23:59:59Z"},
 	}
-	p := decision.TISSSubmission()
+	p := decisiontest.TISSSubmission()
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			d := decideWith(p, claim("2", "TIMEOUT"), decision.Past{}, tt.now)
@@ -69,7 +70,7 @@ func TestR07Milliseconds(t *testing.T) {
 		{time.Hour, "2025-01-12T11:40:00Z"},
 	}
 	for _, tt := range tests {
-		p := decision.TISSSubmission()
+		p := decisiontest.TISSSubmission()
 		p.Backoff = decision.BackoffRule{Base: tt.least, Min: tt.least, Max: tt.least, Factor: 1}
 		d := decideWith(p, claim("2", "TIMEOUT"), decision.Past{}, now)
 		checkNext(t, &d, now)
@@ -120,7 +121,7 @@ func TestR23LastSubmissionTime(t *testing.T) {
 	for _, tt := range tests {
 		v := claim("0", "TIMEOUT")
 		v.LastSubmissionTime = tt.value
-		f, rejection := decision.TISSSubmission().Read(v)
+		f, rejection := decisiontest.TISSSubmission().Read(v)
 		got := ""
 		if rejection == nil {
 			got = f.LastSubmission.Format(time.RFC3339Nano)
@@ -162,7 +163,7 @@ func TestR23EpisodeClock(t *testing.T) {
 			if tt.remembered != none {
 				past.FirstFailure = instantOf(t, tt.remembered)
 			}
-			d := decideWith(decision.TISSSubmission(), v, past, analysed.Add(700*time.Millisecond))
+			d := decideWith(decisiontest.TISSSubmission(), v, past, analysed.Add(700*time.Millisecond))
 			if !d.FirstFailure.Equal(instantOf(t, tt.want)) {
 				t.Errorf("the episode starts at %s, want %s", d.FirstFailure, tt.want)
 			}
@@ -185,7 +186,7 @@ func instantOf(t *testing.T, s string) time.Time {
 
 // TestRebase: the same answer with the same backoff, from now on (architecture, "Identity and episodes").
 func TestRebase(t *testing.T) {
-	p := decision.TISSSubmission()
+	p := decisiontest.TISSSubmission()
 	f, r := p.Read(decision.Variables{ID: `"CLM-1-1"`, Error: `"TIMEOUT"`, RetryCount: "2"})
 	if r != nil {
 		t.Fatal(r)

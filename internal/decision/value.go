@@ -25,6 +25,8 @@ func Text(s string) Value {
 
 func (v Value) absent() bool { return v == "" || v == "null" }
 
+func (v Value) given() bool { return !v.absent() }
+
 // text is the string that v holds; false where v is no string.
 func (v Value) text() (string, bool) {
 	last := len(v) - 1

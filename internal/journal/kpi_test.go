@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"retry-worker/internal/decision"
+	"retry-worker/internal/decision/decisiontest"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/journal/journaltest"
 )
@@ -79,7 +80,7 @@ func (c *clinic) subject(id string) journal.Subject {
 // fails analyses a failure of the claim, at the next instant.
 func (c *clinic) fails(id, text string, count int) journal.Recorded {
 	c.t.Helper()
-	p := decision.TISSSubmission()
+	p := decisiontest.TISSSubmission()
 	f, r := p.Read(decision.Variables{ID: decision.Text(id), Error: decision.Text(text), RetryCount: decision.Value(strconv.Itoa(count))})
 	if r != nil {
 		c.t.Fatal(r)

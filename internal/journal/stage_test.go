@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"retry-worker/internal/decision"
+	"retry-worker/internal/decision/decisiontest"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/journal/journaltest"
 	"retry-worker/internal/redact"
@@ -41,7 +42,7 @@ func newStage(t *testing.T) *stage {
 
 // policies of the scenarios: what ships, and a second one that decides alike for ids of its own.
 var policies = func() map[string]*decision.Policy {
-	tiss, other := decision.TISSSubmission(), decision.TISSSubmission()
+	tiss, other := decisiontest.TISSSubmission(), decisiontest.TISSSubmission()
 	other.Name = "other-policy"
 	return map[string]*decision.Policy{tiss.Name: tiss, other.Name: other}
 }()

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"retry-worker/internal/decision"
+	"retry-worker/internal/decision/decisiontest"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/journal/journaltest"
 )
@@ -18,7 +19,7 @@ import (
 // ids of the generated subjects; few, so that they meet.
 var ids = []string{"CLM-1-1", "CLM-2-1", "CLM-3-1"}
 
-var tiss = decision.TISSSubmission()
+var tiss = decisiontest.TISSSubmission()
 
 // call is one thing that happens to a subject.
 type call struct {

@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/common/model"
 
 	"retry-worker/internal/decision"
+	"retry-worker/internal/decision/decisiontest"
 	"retry-worker/internal/metrics"
 	"retry-worker/internal/webserver"
 	"retry-worker/internal/worker"
@@ -41,7 +42,7 @@ var theFour = []struct {
 func decide(t *testing.T, text string, count int64) *decision.Decision {
 	t.Helper()
 	f := decision.Failure{ID: "CLM-" + canary + "-1", Error: text, RetryCount: count, HasRetryCount: true}
-	d := decision.Decide(&f, decision.TISSSubmission(), decision.Past{}, analysed)
+	d := decision.Decide(&f, decisiontest.TISSSubmission(), decision.Past{}, analysed)
 	if d.Rejection != nil {
 		t.Fatalf("decide %q at %d: %v", text, count, d.Rejection)
 	}
@@ -51,7 +52,7 @@ func decide(t *testing.T, text string, count int64) *decision.Decision {
 // served are the metrics of a worker with the three job types, and their address.
 func served(t *testing.T) (*metrics.Metrics, *metrics.Readiness, string) {
 	t.Helper()
-	m := metrics.New(metrics.Build{Version: "v1.2.3", Commit: "abc1234", GoVersion: "go1.26"}, decision.BuiltIn())
+	m := metrics.New(metrics.Build{Version: "v1.2.3", Commit: "abc1234", GoVersion: "go1.26"}, decisiontest.Policies())
 	for _, jobType := range []string{worker.AnalyzeRetry, worker.RetrySubmissionBackoff, worker.RecordRetryOutcome} {
 		m.StartJobType(jobType)
 	}

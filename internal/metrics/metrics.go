@@ -234,8 +234,10 @@ func (m *Metrics) start(p *decision.Policy) {
 			s.scheduled[c] = m.retryScheduled.WithLabelValues(p.Name, string(c))
 		}
 	}
-	for _, r := range p.Permanent {
-		m.permanentErrors.WithLabelValues(p.Name, string(r.Reason), string(r.Team))
+	for _, r := range p.Rules.Rules() {
+		if r.Class == decision.Permanent {
+			m.permanentErrors.WithLabelValues(p.Name, string(r.Reason), string(r.Team))
+		}
 	}
 	m.recoverySeconds.WithLabelValues(p.Name)
 	m.recoveryAttempts.WithLabelValues(p.Name)

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"retry-worker/internal/decision"
+	"retry-worker/internal/decision/decisiontest"
 	"retry-worker/internal/metrics"
 )
 
@@ -68,7 +68,7 @@ func TestMetricsSayTheirFormat(t *testing.T) {
 }
 
 func TestCloseGivesThePortBack(t *testing.T) {
-	m := metrics.New(metrics.Build{}, decision.BuiltIn())
+	m := metrics.New(metrics.Build{}, decisiontest.Policies())
 	s, err := metrics.Listen("127.0.0.1:0", m, &metrics.Readiness{})
 	if err != nil {
 		t.Fatal(err)
@@ -87,7 +87,7 @@ func TestCloseGivesThePortBack(t *testing.T) {
 
 // A client that never ends its request must not hold up the stop, nor make it a failure.
 func TestCloseIsBounded(t *testing.T) {
-	m := metrics.New(metrics.Build{}, decision.BuiltIn())
+	m := metrics.New(metrics.Build{}, decisiontest.Policies())
 	s, err := metrics.Listen("127.0.0.1:0", m, &metrics.Readiness{})
 	if err != nil {
 		t.Fatal(err)
@@ -119,7 +119,7 @@ func TestCloseIsBounded(t *testing.T) {
 }
 
 func TestPortInUseIsSaidInOneLine(t *testing.T) {
-	m := metrics.New(metrics.Build{}, decision.BuiltIn())
+	m := metrics.New(metrics.Build{}, decisiontest.Policies())
 	r := &metrics.Readiness{}
 	first := listen(t, m, r)
 	second, err := metrics.Listen(first.Addr(), m, r)

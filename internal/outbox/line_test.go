@@ -18,6 +18,7 @@ import (
 	server "retry-worker/e2e/nats"
 	"retry-worker/e2e/postgres"
 	"retry-worker/internal/decision"
+	"retry-worker/internal/decision/decisiontest"
 	"retry-worker/internal/events"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/outbox"
@@ -139,7 +140,7 @@ func sqliteURL(t testing.TB) string { return "sqlite:" + filepath.Join(t.TempDir
 // decide records that many decisions of so many claims, each of which leaves two events in the outbox.
 func (l *line) decide(t testing.TB, claims, each int) {
 	t.Helper()
-	policy := decision.TISSSubmission()
+	policy := decisiontest.TISSSubmission()
 	var all sync.WaitGroup
 	for c := range claims {
 		all.Go(func() {

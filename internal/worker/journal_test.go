@@ -213,7 +213,7 @@ func TestReportedFailure(t *testing.T) {
 	if err != nil || len(story.DeadLetters) != 1 || story.Episodes[0].State != journal.Dead {
 		t.Fatalf("got %+v (%v)", story, err)
 	}
-	if d := story.DeadLetters[0]; d.Team != decision.TeamBilling || d.Reason != decision.ReasonReported || d.MaxRetries != 5 || d.RetryCount != 1 {
+	if d := story.DeadLetters[0]; d.Team != "faturamento" || d.Reason != decision.ReasonReported || d.MaxRetries != 5 || d.RetryCount != 1 {
 		t.Errorf("got %+v", d)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"retry-worker/internal/decision"
+	"retry-worker/internal/decision/decisiontest"
 	"retry-worker/internal/worker"
 )
 
@@ -282,7 +283,7 @@ func TestDurationsAndInstants(t *testing.T) {
 		}
 		zone := time.FixedZone("somewhere", rapid.IntRange(-12*3600, 14*3600).Draw(t, "zone"))
 		now := time.UnixMicro(rapid.Int64Range(0, 4e15).Draw(t, "µs")).In(zone)
-		policy := decision.TISSSubmission()
+		policy := decisiontest.TISSSubmission()
 		policy.Backoff = decision.BackoffRule{Base: delay, Min: delay, Max: delay, Factor: 1, Rounding: time.Millisecond}
 		_, flat := worker.DryRun(decision.Policies{policy.Name: policy}, "", decision.Variables{
 			ID: decision.Text("CLM-1-1"), Error: decision.Text("TIMEOUT"),

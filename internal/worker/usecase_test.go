@@ -18,6 +18,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"retry-worker/internal/decision"
+	"retry-worker/internal/decision/decisiontest"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/journal/journaltest"
 	"retry-worker/internal/worker"
@@ -35,8 +36,8 @@ const (
 // policies are the built-in one and one with everything it has not: delays below a minute, an id of
 // its own, empty errors that are retried.
 func policies() decision.Policies {
-	ps := decision.BuiltIn()
-	quick := decision.TISSSubmission()
+	ps := decisiontest.Policies()
+	quick := decisiontest.TISSSubmission()
 	quick.Name, quick.IDVariable, quick.ErrorVariable = "quick", "messageId", "sendError"
 	quick.IDPattern, quick.InvalidID = regexp.MustCompile(`^\S+$`), decision.InvalidID
 	quick.Backoff = decision.BackoffRule{

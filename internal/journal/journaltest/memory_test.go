@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"retry-worker/internal/decision"
+	"retry-worker/internal/decision/decisiontest"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/journal/journaltest"
 )
@@ -243,7 +244,7 @@ func TestFaults(t *testing.T) {
 
 func TestStart(t *testing.T) {
 	m := journaltest.New()
-	p := decision.TISSSubmission()
+	p := decisiontest.TISSSubmission()
 	f, _ := p.Read(decision.Variables{ID: `"CLM-1-1"`, Error: `"TIMEOUT"`})
 	j := journaltest.Start(t, m, func() time.Time { return at })
 	r, err := j.Analyze(t.Context(), &journal.Analysis{Subject: claim, Policy: p, Failure: &f, ReceivedAt: at})

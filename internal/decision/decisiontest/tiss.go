@@ -1,0 +1,70 @@
+// Package decisiontest has policies to decide by in tests, without a catalogue.
+package decisiontest
+
+import (
+	"regexp"
+	"time"
+
+	"retry-worker/internal/decision"
+)
+
+// TISSSubmission is the policy of RN-BIL-005 and RN-BIL-004 and nothing else: its codes are the union of both (R3),
+// its backoff that of R5. The shipped catalogue knows more of TISS; its tests hold it against this one.
+func TISSSubmission() *decision.Policy {
+	return &decision.Policy{
+		Name:          decision.DefaultPolicy,
+		IDVariable:    "claimId",
+		ErrorVariable: "submissionError",
+		IDPattern:     regexp.MustCompile(`^CLM-.*-\d+$`),
+		InvalidID:     decision.InvalidClaimID,
+		MaxRetries:    5,
+		Backoff: decision.BackoffRule{
+			Base: 5 * time.Minute, Factor: 2, Min: 5 * time.Minute, Max: 240 * time.Minute,
+			Jitter: 0.20, Rounding: time.Minute,
+		},
+		TotalLimit: 48 * time.Hour, // ANS IN 41/2018
+		Rules:      Rules(tissRules()...),
+		EmptyError: decision.RejectEmptyError,
+		LimitTeam:  "faturamento",
+	}
+}
+
+// Policies has TISSSubmission as its only one.
+func Policies() decision.Policies {
+	p := TISSSubmission()
+	return decision.Policies{p.Name: p}
+}
+
+func tissRules() []decision.Rule {
+	var rules []decision.Rule
+	for _, code := range []string{"INVALID_PATIENT_DATA", "INSURANCE_EXPIRED"} {
+		rules = append(rules, Permanent(code, "cadastro"))
+	}
+	for _, code := range []string{"AUTHORIZATION_DENIED", "DUPLICATE_CLAIM", "INVALID_PROCEDURE_CODE"} {
+		rules = append(rules, Permanent(code, "faturamento"))
+	}
+	for _, code := range []string{"TIMEOUT", "CONNECTION_ERROR", "SERVICE_UNAVAILABLE", "NETWORK_ERROR", "TEMPORARY_ERROR",
+		"RATE_LIMIT", "SERVER_ERROR", "503", "504"} {
+		rules = append(rules, Transient(code))
+	}
+	return rules
+}
+
+// Permanent is a rule for one code, which is its reason.
+func Permanent(code string, team decision.Team) decision.Rule {
+	return decision.Rule{Name: code, Class: decision.Permanent, Reason: decision.Reason(code), Team: team, Codes: []string{code}}
+}
+
+// Transient is a rule for one code, which is its reason.
+func Transient(code string) decision.Rule {
+	return decision.Rule{Name: code, Class: decision.Transient, Reason: decision.Reason(code), Codes: []string{code}}
+}
+
+// Rules compiles rules that are known to be sound.
+func Rules(rules ...decision.Rule) *decision.Classifier {
+	c, err := decision.NewClassifier(rules)
+	if err != nil {
+		panic(err) // a test's own mistake
+	}
+	return c
+}

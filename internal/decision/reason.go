@@ -1,0 +1,46 @@
+package decision
+
+import "slices"
+
+// Reason is the cause of a decision. The set is closed, so it may label a metric.
+type Reason string
+
+// The reasons that the specification's own codes do not give.
+const (
+	ReasonMaxRetries Reason = "MAX_RETRIES"
+	// ReasonTimeLimit is the policy's total limit reached (R20).
+	ReasonTimeLimit  Reason = "TIME_LIMIT"
+	ReasonUnknown    Reason = "UNKNOWN"
+	ReasonEmptyError Reason = "EMPTY_ERROR"
+	// ReasonReported is a process's own word that it gave up (record-retry-outcome).
+	ReasonReported Reason = "REPORTED_FAILURE"
+	// ReasonNonRetryable is a job's own word that its error is final (UC-004, FA-004.2).
+	ReasonNonRetryable Reason = "NON_RETRYABLE"
+)
+
+// ruleReasons are those a rule may give: the codes of RN-BIL-005 and RN-BIL-004, then what they have no
+// code for.
+var ruleReasons = []Reason{
+	"INVALID_PATIENT_DATA", "INSURANCE_EXPIRED", "AUTHORIZATION_DENIED", "DUPLICATE_CLAIM", "INVALID_PROCEDURE_CODE",
+	"TIMEOUT", "CONNECTION_ERROR", "SERVICE_UNAVAILABLE", "NETWORK_ERROR", "TEMPORARY_ERROR", "RATE_LIMIT", "SERVER_ERROR", "503", "504",
+
+	"POSSIBLY_ACCEPTED",   // the other side may have it already: ask, do not resend
+	"DEFERRED",            // waits for a date or a person
+	"INVALID_CREDENTIALS", // one cause for many
+	"INVALID_CERTIFICATE",
+	"ACCESS_DENIED",
+	"INVALID_MESSAGE",   // outside the schema, wrong hash, wrong version
+	"INVALID_RECIPIENT", // sent to, or by, whom the other side does not know
+	"CLAIM_DENIED",      // a business denial that has no code of its own
+	"DEADLINE_PASSED",
+	"INVALID_REQUEST",
+	"NOT_FOUND",
+}
+
+// RuleReasons lists the reasons that a rule may give.
+func RuleReasons() []Reason { return slices.Clone(ruleReasons) }
+
+// Reasons lists the whole set.
+func Reasons() []Reason {
+	return append([]Reason{ReasonMaxRetries, ReasonTimeLimit, ReasonUnknown, ReasonEmptyError, ReasonReported, ReasonNonRetryable}, ruleReasons...)
+}

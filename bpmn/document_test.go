@@ -17,6 +17,13 @@ type document struct {
 		ID   string `xml:"id,attr"`
 		Code string `xml:"errorCode,attr"`
 	} `xml:"error"`
+	Messages []struct {
+		ID           string `xml:"id,attr"`
+		Name         string `xml:"name,attr"`
+		Subscription struct {
+			CorrelationKey string `xml:"correlationKey,attr"`
+		} `xml:"extensionElements>subscription"`
+	} `xml:"message"`
 	Plane struct {
 		Shapes []shape `xml:"BPMNShape"`
 		Edges  []edge  `xml:"BPMNEdge"`
@@ -38,6 +45,14 @@ type node struct {
 	Error         struct {
 		Ref string `xml:"errorRef,attr"`
 	} `xml:"errorEventDefinition"`
+	Message struct {
+		Ref string `xml:"messageRef,attr"`
+	} `xml:"messageEventDefinition"`
+	Timer struct {
+		Date     string `xml:"timeDate"`
+		Duration string `xml:"timeDuration"`
+	} `xml:"timerEventDefinition"`
+	Condition  string `xml:"conditionExpression"`
 	Extensions struct {
 		Task struct {
 			Type    string `xml:"type,attr"`
@@ -74,9 +89,30 @@ func parse(t *testing.T, m bpmn.Model) document {
 
 // each runs a test over every model.
 func each(t *testing.T, test func(t *testing.T, d document)) {
+	eachWanted(t, func(t *testing.T, d document, _ expectation) { test(t, d) })
+}
+
+// eachWanted runs a test over every model with what is expected of it.
+func eachWanted(t *testing.T, test func(t *testing.T, d document, want expectation)) {
 	for _, m := range bpmn.Models() {
-		t.Run(m.ProcessID, func(t *testing.T) { test(t, parse(t, m)) })
+		t.Run(m.ProcessID, func(t *testing.T) {
+			want, named := expectations[m.ProcessID]
+			if !named {
+				t.Fatalf("%s holds the process %s, of which the contract says nothing", m.Name, m.ProcessID)
+			}
+			test(t, parse(t, m), want)
+		})
 	}
+}
+
+// node finds an element of the process; one without anything where there is none.
+func (d *document) node(id string) *node {
+	for i := range d.Process.Elements {
+		if d.Process.Elements[i].ID == id {
+			return &d.Process.Elements[i]
+		}
+	}
+	return &node{}
 }
 
 func (d *document) code(errorRef string) string {

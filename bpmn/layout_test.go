@@ -3,6 +3,7 @@ package bpmn_test
 import (
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 type point struct {
@@ -161,6 +162,50 @@ func TestLabelsLieBesideTheLines(t *testing.T) {
 					t.Errorf("the labels of %s and %s overlap", other, element)
 				}
 			}
+		}
+	})
+}
+
+// What a letter of a task's name takes on the mean, a line of it, and the room on both sides of it.
+const (
+	letterWidth = 5.7
+	lineHeight  = 14
+	padding     = 5
+)
+
+// written is where a task's name stands: in its middle, broken where it is too long.
+func (b box) written(name string) box {
+	most := int((b.W - 2*padding) / letterWidth)
+	longest, length, lines := 0, 0, 1
+	for _, word := range strings.Fields(name) {
+		n := utf8.RuneCountInString(word)
+		if length > 0 && length+1+n > most {
+			lines, length = lines+1, 0
+		}
+		if length > 0 {
+			length++
+		}
+		length += n
+		longest = max(longest, length)
+	}
+	w, h := float64(longest)*letterWidth, float64(lines)*lineHeight
+	return box{point{b.X + (b.W-w)/2, b.Y + (b.H-h)/2}, w, h}
+}
+
+func TestTaskNamesStayClearOfTheirBoundaryEvents(t *testing.T) {
+	each(t, func(t *testing.T, d document) {
+		_, host := relations(&d)
+		bounds := map[string]box{}
+		for _, s := range d.Plane.Shapes {
+			bounds[s.Element] = s.Bounds
+		}
+		for event, task := range host {
+			if name := d.node(task).Name; bounds[task].written(name).overlaps(bounds[event]) {
+				t.Errorf("the name of %s (%q) reaches under %s", task, name, event)
+			}
+		}
+		if len(host) == 0 {
+			t.Error("no boundary event found")
 		}
 	})
 }

@@ -108,8 +108,7 @@ type damage struct{ old, new, says string }
 
 func TestTheLinterRefusesABrokenModel(t *testing.T) {
 	needTools(t)
-	const model = "SUB_06_submissao_cobranca.bpmn"
-	for name, d := range map[string]damage{
+	damages := map[string]map[string]damage{"SUB_06_submissao_cobranca.bpmn": {
 		"a task without a job type": {`<zeebe:taskDefinition type="analyze-retry" retries="3" />`, "",
 			"camunda-cloud-8-5: error camunda-compat/implementation at analyze_retry"},
 		"an error without a code":                      {` errorCode="PERMANENT_ERROR"`, "", "camunda-cloud-8-10: error camunda-compat/error-reference"},
@@ -118,8 +117,19 @@ func TestTheLinterRefusesABrokenModel(t *testing.T) {
 		"an event without a name":                      {` name="Conta descartada"`, "", "bpmnlint:recommended: error label-required at discarded"},
 		"an attribute that does not exist":             {`retries="1"`, `retris="1"`, "unknown attribute <retris>"},
 		"no BPMN":                                      {"<bpmn:definitions", "<definitions", "not readable as BPMN"},
-	} {
-		t.Run(name, func(t *testing.T) { refused(t, "lint.mjs", model, d) })
+	}, "whatsapp_message.bpmn": {
+		"a wait without its duration": {"=backoffDuration</bpmn:timeDuration>", "</bpmn:timeDuration>", "camunda-compat/timer at wait_for_retry"},
+	}, "failed_job.bpmn": {
+		"a boundary event that catches nothing": {`<bpmn:errorEventDefinition id="job_failed_definition" errorRef="error_job_failed" />`, "",
+			"camunda-cloud-8-5: error camunda-compat/element-type at job_failed"},
+	}, "job_queue.bpmn": {
+		"a message without its correlation": {`<zeebe:subscription correlationKey="=jobId" />`, "", "camunda-compat/subscription at dependency_resolved"},
+		"a time that is none":               {">PT1M<", ">1 minuto<", "camunda-compat/timer at recheck_time"},
+	}}
+	for model, all := range damages {
+		for name, d := range all {
+			t.Run(name, func(t *testing.T) { refused(t, "lint.mjs", model, d) })
+		}
 	}
 }
 
@@ -131,7 +141,7 @@ func TestTheValidatorRefusesABrokenTemplate(t *testing.T) {
 		"an output without its source":  {`"source": "=shouldRetry"`, `"sauce": "=shouldRetry"`, "source"},
 		"no name":                       {`"name": "Analisar reenvio (RN-BIL-005)",`, "", "name"},
 		"a deprecated form":             {`"feel": "optional",`, `"feel": "optional", "optional": true,`, "optional"},
-		"no JSON":                       {`"version": 1,`, `"version": 1,,`, "not readable as JSON"},
+		"no JSON":                       {`"version": 2,`, `"version": 2,,`, "not readable as JSON"},
 	} {
 		t.Run(name, func(t *testing.T) { refused(t, "validate.mjs", template, d) })
 	}

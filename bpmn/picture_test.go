@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"retry-worker/bpmn"
 )
 
 func needNode(t *testing.T) {
@@ -29,16 +31,22 @@ func TestPicturesAreMadeFromTheModelsAsTheyAre(t *testing.T) {
 
 func TestTheCheckNoticesAStalePicture(t *testing.T) {
 	needNode(t)
-	const model = "bpmn/SUB_06_submissao_cobranca.bpmn"
+	for _, m := range bpmn.Models() {
+		t.Run(m.ProcessID, func(t *testing.T) { noticesStale(t, "bpmn/"+m.Name, "docs/pictures/"+m.ProcessID) })
+	}
+}
+
+// noticesStale spoils a model or its pictures in a copy of both folders.
+func noticesStale(t *testing.T, model, picture string) {
 	for name, c := range map[string]struct {
 		spoil func(root *os.Root) error
 		says  string
 	}{
 		"the model changed":   {func(r *os.Root) error { return extend(r, model) }, "not those made from the model"},
-		"the picture changed": {func(r *os.Root) error { return extend(r, "docs/pictures/SUB_06.png") }, "not those made from the model"},
-		"the picture is gone": {func(r *os.Root) error { return r.Remove("docs/pictures/SUB_06.svg") }, "SUB_06.svg"},
-		"never drawn":         {func(r *os.Root) error { return r.Remove("docs/pictures/SUB_06.sha256") }, "SUB_06.sha256"},
-		"the model is gone":   {func(r *os.Root) error { return r.Remove(model) }, "belongs to no model"},
+		"the picture changed": {func(r *os.Root) error { return extend(r, picture+".png") }, "not those made from the model"},
+		"the picture is gone": {func(r *os.Root) error { return r.Remove(picture + ".svg") }, picture + ".svg"},
+		"never drawn":         {func(r *os.Root) error { return r.Remove(picture + ".sha256") }, picture + ".sha256"},
+		"the model is gone":   {func(r *os.Root) error { return r.Remove(model) }, picture + ".sha256 belongs to no model"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()

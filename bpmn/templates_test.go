@@ -1,10 +1,12 @@
 package bpmn_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,12 +22,38 @@ type template struct {
 }
 
 type property struct {
-	ID        string
-	Type      string
-	Value     string
-	Choices   []struct{ Value string }
-	Condition json.RawMessage
-	Binding   struct{ Type, Property, Name, Key, Source string }
+	ID          string
+	Type        string
+	Value       string
+	Description string
+	Choices     []struct{ Value string }
+	Constraints struct{ Pattern struct{ Value string } }
+	Condition   *condition
+	Binding     struct{ Type, Property, Name, Key, Source string }
+}
+
+// condition of a property: on the value of another one, or several conditions that all must hold.
+type condition struct {
+	Property string
+	Equals   string
+	OneOf    []string
+	AllMatch []condition
+}
+
+// holds says whether the modeller shows the property where the others have these values.
+func (c *condition) holds(values map[string]string) bool {
+	if c == nil {
+		return true
+	}
+	for i := range c.AllMatch {
+		if !c.AllMatch[i].holds(values) {
+			return false
+		}
+	}
+	if c.OneOf != nil {
+		return slices.Contains(c.OneOf, values[c.Property])
+	}
+	return c.Property == "" || values[c.Property] == c.Equals
 }
 
 // templates are the element templates of the folder, by the job type they set.
@@ -45,9 +73,45 @@ func templates(t *testing.T) map[string]template {
 		if err := json.Unmarshal(content, &tpl); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
+		tpl.expectKnownConditions(t, name, content)
 		byType[tpl.find("zeebe:taskDefinition", "type").Value] = tpl
 	}
 	return byType
+}
+
+// expectKnownConditions sees that no condition has a form that this test would overlook.
+func (tpl *template) expectKnownConditions(t *testing.T, name string, content []byte) {
+	t.Helper()
+	var raw struct {
+		Properties []struct{ Condition json.RawMessage }
+	}
+	if err := json.Unmarshal(content, &raw); err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	for _, p := range raw.Properties {
+		strict := json.NewDecoder(bytes.NewReader(p.Condition))
+		strict.DisallowUnknownFields()
+		if err := strict.Decode(new(condition)); err != nil && p.Condition != nil {
+			t.Errorf("%s: the condition %s: %v", name, p.Condition, err)
+		}
+	}
+}
+
+// inputs that a modeller gets under a policy, sorted; cleared are those that begin without a value, whoever asks.
+func (tpl *template) inputs(policy, mode string) (mapped, cleared []string) {
+	for _, p := range tpl.Properties {
+		if p.Binding.Type != "zeebe:input" || !p.Condition.holds(map[string]string{"retryPolicy": policy, "inputs": mode}) {
+			continue
+		}
+		if p.Type == "Hidden" && p.Value == "=null" && p.Condition == nil {
+			cleared = append(cleared, p.Binding.Name)
+			continue
+		}
+		mapped = append(mapped, p.Binding.Name)
+	}
+	slices.Sort(mapped)
+	slices.Sort(cleared)
+	return mapped, cleared
 }
 
 // find is the property bound to what name says; a zero one where there is none.
@@ -61,19 +125,48 @@ func (tpl *template) find(binding, name string) property {
 	return property{}
 }
 
-// The table of the contract: what a job type reads under the policy tiss-submission, and answers.
-var contractTasks = map[string]struct{ reads, answers []string }{
-	"analyze-retry":            {analysisReads, analysisAnswers},
-	"retry-submission-backoff": {analysisReads, analysisAnswers},
-	"retry-review": {[]string{"deadLetterId", "claimId"}, []string{"reviewDecision", "reviewReason", "reviewedBy",
-		"shouldRetry", "retryCount", "nextRetryTime", "backoffMinutes", "backoffDuration"}},
-	"record-retry-outcome": {[]string{"claimId", "retryOutcome"}, nil},
+// contractTask is a row of the contract: what a job type reads under every policy, beside the policy's id; whether it
+// reads the failure too; what it answers; and what must have no value when it begins.
+type contractTask struct {
+	reads    []string
+	failure  bool
+	answers  []string
+	unsaid   []string
+	ownInput string // it is set whoever asks
 }
 
-var (
-	analysisReads   = []string{"claimId", "submissionError", "retryCount", "lastSubmissionTime"}
-	analysisAnswers = append([]string{"backoffMinutes", "backoffDuration", "nextRetryTime"}, onError...)
-)
+var contractTasks = map[string]contractTask{
+	"analyze-retry":            analysis,
+	"retry-submission-backoff": analysis,
+	"retry-review": {
+		reads: []string{"deadLetterId"},
+		answers: []string{"reviewDecision", "reviewReason", "reviewedBy",
+			"shouldRetry", "retryCount", "nextRetryTime", "backoffMinutes", "backoffDuration"},
+		unsaid: []string{"reviewDecision", "reviewReason", "reviewedBy", "nextRetryTime", "backoffDuration"},
+	},
+	"record-retry-outcome": {ownInput: "retryOutcome"},
+}
+
+var analysis = contractTask{
+	reads: []string{"retryCount", "lastSubmissionTime"}, failure: true,
+	answers: append([]string{"backoffMinutes", "backoffDuration", "nextRetryTime"}, onError...),
+}
+
+// under is what a modeller is to be offered where the policy is this one.
+func (c *contractTask) under(policy string) []string {
+	p := policyReads[policy]
+	want := slices.Clone(c.reads)
+	if c.failure {
+		want = append(want, p.failure...)
+	}
+	for _, one := range []string{p.id, c.ownInput} {
+		if one != "" {
+			want = append(want, one)
+		}
+	}
+	slices.Sort(want)
+	return want
+}
 
 func TestTemplatesAreThoseOfTheContractsJobTypes(t *testing.T) {
 	got, want := slices.Sorted(maps.Keys(templates(t))), slices.Sorted(maps.Keys(contractTasks))
@@ -110,28 +203,61 @@ func TestTemplatesMapEveryOutput(t *testing.T) {
 	}
 }
 
-func TestTemplatesLetEveryInputBeMapped(t *testing.T) {
+func TestTemplatesLetEveryInputOfThePolicyBeMapped(t *testing.T) {
 	for jobType, tpl := range templates(t) {
-		for _, variable := range contractTasks[jobType].reads {
-			if p := tpl.find("zeebe:input", variable); p.Value != "="+variable && len(p.Choices) == 0 {
-				t.Errorf("%s offers the input %s with %q, expected =%[2]s", jobType, variable, p.Value)
+		task := contractTasks[jobType]
+		for policy := range policyReads {
+			mapped, cleared := tpl.inputs(policy, "mapped")
+			if want := task.under(policy); !slices.Equal(mapped, want) {
+				t.Errorf("%s offers the inputs %v under %s, expected %v", jobType, mapped, policy, want)
+			}
+			if want := slices.Sorted(slices.Values(task.unsaid)); !slices.Equal(cleared, want) {
+				t.Errorf("%s begins without %v, expected without %v", jobType, cleared, want)
 			}
 		}
-		// An input under the name of an output hides the process's variable from an answer that
-		// comes by SetVariables, and from a person who corrects an incident: only who asks gets one.
 		for _, p := range tpl.Properties {
-			cleared := p.Type == "Hidden" && p.Value == "=null"
-			if p.Binding.Type == "zeebe:input" && p.Condition == nil && !cleared && p.Binding.Name != "retryOutcome" {
-				t.Errorf("%s maps the input %s even where nobody asks for it", jobType, p.Binding.Name)
+			if p.Binding.Type == "zeebe:input" && p.Type == "String" && p.Value != "="+p.Binding.Name {
+				t.Errorf("%s offers the input %s with %q, expected =%[2]s", jobType, p.Binding.Name, p.Value)
 			}
 		}
 	}
 }
 
+// An input under the name of an output hides the process's variable from an answer that comes by
+// SetVariables, and from a person who corrects an incident: only who asks gets one.
+func TestTemplatesMapNoInputUnasked(t *testing.T) {
+	for jobType, tpl := range templates(t) {
+		if p := tpl.find("zeebe:property", "retry-worker:inputs"); p.Value != "policy" {
+			t.Errorf("%s takes its inputs from %q, expected the process to begin with", jobType, p.Value)
+		}
+		for policy := range policyReads {
+			mapped, _ := tpl.inputs(policy, "policy")
+			if want := contractTasks[jobType].ownInput; strings.Join(mapped, " ") != want {
+				t.Errorf("%s maps the inputs %v under %s where nobody asks for them, expected %q", jobType, mapped, policy, want)
+			}
+		}
+	}
+}
+
+// The policy stays a text: a hospital's catalogue may hold policies of its own, and a choice would set those
+// back to its first when a model moves to a newer template.
 func TestTemplatesNameThePolicy(t *testing.T) {
 	for jobType, tpl := range templates(t) {
-		if p := tpl.find("zeebe:taskHeader", "retryPolicy"); p.Value != "tiss-submission" || p.Type != "String" {
-			t.Errorf("%s sets the header retryPolicy to %q, expected tiss-submission to begin with", jobType, p.Value)
+		p := tpl.find("zeebe:taskHeader", "retryPolicy")
+		if p.Value != "tiss-submission" || p.Type != "String" {
+			t.Errorf("%s sets the header retryPolicy to %q (%s), expected the text tiss-submission to begin with", jobType, p.Value, p.Type)
+		}
+		allowed := regexp.MustCompile(p.Constraints.Pattern.Value)
+		for policy := range policyReads {
+			if !allowed.MatchString(policy) {
+				t.Errorf("%s refuses the policy %s", jobType, policy)
+			}
+			if bundled := policyReads[policy].id != ""; bundled && !strings.Contains(p.Description, policy) {
+				t.Errorf("%s does not say that there is the policy %s: %q", jobType, policy, p.Description)
+			}
+		}
+		if allowed.MatchString("two words") || allowed.MatchString("") {
+			t.Errorf("%s takes a name that no policy has", jobType)
 		}
 	}
 }
@@ -159,8 +285,9 @@ func compare(t *testing.T, n *node, tpl *template) {
 		t.Errorf("task %s follows template %q version %q, expected %s version %d", n.ID, n.Template, n.TemplateV, tpl.ID, tpl.Version)
 	}
 	inputs, outputs := 0, 0
+	values := map[string]string{"retryPolicy": n.header("retryPolicy"), "inputs": n.property("retry-worker:inputs")}
 	for _, p := range tpl.Properties {
-		if p.Condition != nil {
+		if !p.Condition.holds(values) {
 			continue
 		}
 		switch p.Binding.Type {
@@ -173,7 +300,7 @@ func compare(t *testing.T, n *node, tpl *template) {
 			t.Errorf("task %s has %q for %+v, expected %q", n.ID, got, p.Binding, p.Value)
 		}
 	}
-	if mode := n.property("retry-worker:inputs"); mode == "policy" && inputs != len(n.Extensions.Inputs) || outputs != len(n.Extensions.Outputs) {
+	if inputs != len(n.Extensions.Inputs) || outputs != len(n.Extensions.Outputs) {
 		t.Errorf("task %s maps %d inputs and %d outputs, expected the template's %d and %d",
 			n.ID, len(n.Extensions.Inputs), len(n.Extensions.Outputs), inputs, outputs)
 	}
@@ -198,11 +325,7 @@ func (p *property) in(n *node) string {
 			}
 		}
 	case "zeebe:taskHeader":
-		for _, h := range x.Headers {
-			if h.Key == p.Binding.Key {
-				return h.Value
-			}
-		}
+		return n.header(p.Binding.Key)
 	case "zeebe:property":
 		return n.property(p.Binding.Name)
 	}
@@ -217,6 +340,15 @@ func (p *property) offers(value string) bool {
 		}
 	}
 	return p.Binding.Type == "zeebe:taskHeader" && strings.TrimSpace(value) != ""
+}
+
+func (n *node) header(key string) string {
+	for _, h := range n.Extensions.Headers {
+		if h.Key == key {
+			return h.Value
+		}
+	}
+	return ""
 }
 
 func (n *node) property(name string) string {

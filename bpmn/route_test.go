@@ -1,0 +1,127 @@
+package bpmn_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+func (d *document) start() *node {
+	for i := range d.Process.Elements {
+		if n := &d.Process.Elements[i]; n.is("startEvent") {
+			return n
+		}
+	}
+	return &node{}
+}
+
+// stops are where the process can come to rest next after an element: the job type of a task, the id of an
+// event that waits or ends.
+func (d *document) stops(from string) []string {
+	var found []string
+	seen := map[string]bool{}
+	var walk func(id string)
+	walk = func(id string) {
+		for _, flow := range d.Process.Elements {
+			if flow.Source != id || seen[flow.Target] || !flow.is("sequenceFlow") {
+				continue
+			}
+			seen[flow.Target] = true
+			switch n := d.node(flow.Target); {
+			case n.Extensions.Task.Type != "":
+				found = append(found, n.Extensions.Task.Type)
+			case n.is("intermediateCatchEvent"), n.is("endEvent"):
+				found = append(found, n.ID)
+			default:
+				walk(n.ID)
+			}
+		}
+	}
+	walk(from)
+	slices.Sort(found)
+	return found
+}
+
+func TestEveryFailureFindsItsWay(t *testing.T) {
+	eachWanted(t, func(t *testing.T, d document, want expectation) {
+		first := want.tasks[0].jobType
+		caught := map[string]string{}
+		for _, n := range d.Process.Elements {
+			if n.is("boundaryEvent") {
+				caught[d.code(n.Error.Ref)] = n.ID
+			}
+		}
+		for from, to := range map[string][]string{
+			d.start().ID:                   {first},
+			caught[want.failure]:           {"analyze-retry"},
+			"analyze_retry":                {"retry-review", "wait_for_retry"},
+			caught["MAX_RETRIES_EXCEEDED"]: {"retry-review"},
+			caught["PERMANENT_ERROR"]:      {"retry-review"},
+			"wait_for_retry":               {first},
+			"retry_review":                 {"discarded", "wait_for_retry"},
+		} {
+			if got := d.stops(from); !slices.Equal(got, to) {
+				t.Errorf("%s leads to %v, expected %v", from, got, to)
+			}
+		}
+	})
+}
+
+func TestSuccessAfterARetryIsRecorded(t *testing.T) {
+	eachWanted(t, func(t *testing.T, d document, want expectation) {
+		last := want.tasks[len(want.tasks)-1].jobType
+		for _, n := range d.Process.Elements {
+			got := d.stops(n.ID)
+			switch n.Extensions.Task.Type {
+			case last:
+				ends := slices.DeleteFunc(slices.Clone(got), func(id string) bool { return !d.node(id).is("endEvent") })
+				if len(got) != 2 || len(ends) != 1 || !slices.Contains(got, "record-retry-outcome") {
+					t.Errorf("%s leads to %v, expected an end, and record-retry-outcome after a retry", n.ID, got)
+				}
+			case "record-retry-outcome":
+				if len(got) != 1 || !d.node(got[0]).is("endEvent") {
+					t.Errorf("%s leads to %v, expected an end", n.ID, got)
+				}
+			}
+		}
+	})
+}
+
+// A retry after a review may begin to count anew: retryCount is 0 then.
+func TestASuccessCountsAsRetriedAfterARetryOrAReview(t *testing.T) {
+	const condition = `=(if retryCount = null then 0 else retryCount) > 0 or reviewDecision = "reprocess"`
+	each(t, func(t *testing.T, d document) {
+		for _, n := range d.Process.Elements {
+			if n.is("sequenceFlow") && n.Target == "record_retry_outcome" && n.Condition != condition {
+				t.Errorf("flow %s is taken where %q, expected %q", n.ID, n.Condition, condition)
+			}
+		}
+	})
+}
+
+// A person must not have decided by an answer that is neither: there is an incident instead.
+func TestNobodyDecidesByMistake(t *testing.T) {
+	each(t, func(t *testing.T, d document) {
+		if byDefault := d.node("review_decision").Default; byDefault != "" {
+			t.Errorf("without a decision the process goes to %s", byDefault)
+		}
+		if got, want := d.node("should_retry").Default, "do_not_retry"; got != want {
+			t.Errorf("without shouldRetry the process takes %q, expected %q", got, want)
+		}
+		for flow, want := range map[string]string{
+			"reprocess": `=reviewDecision = "reprocess"`, "discard": `=reviewDecision = "discard"`, "do_retry": "=shouldRetry = true",
+		} {
+			if got := d.node(flow).Condition; got != want {
+				t.Errorf("flow %s is taken where %q, expected %q", flow, got, want)
+			}
+		}
+	})
+}
+
+// TRD-0003: "status falha visível no CRM".
+func TestTheMessageModelSaysWhereTheCRMReads(t *testing.T) {
+	d := named(t, "WHATSAPP_MESSAGE")
+	if want := "GET /api/v1/subjects/whatsapp-message/{messageId}"; !strings.Contains(d.Process.Documentation, want) {
+		t.Errorf("the process's documentation does not name %s", want)
+	}
+}

@@ -80,7 +80,7 @@ func (c *cli) printFinding(f finding) {
 	if !f.OK {
 		mark = "FAIL"
 	}
-	fmt.Fprintf(c.out, "%s  %-18s %s\n", mark, f.Step, f.Detail)
+	fmt.Fprintf(c.out, "%s  %-24s %s\n", mark, f.Step, f.Detail)
 }
 
 func (c *cli) inspect(ctx context.Context, i *inspection) {

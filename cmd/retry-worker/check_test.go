@@ -28,7 +28,7 @@ func checked(t *testing.T, r result) map[string]string {
 		}
 		lines[m[2]] = strings.TrimSpace(m[1]) + " " + m[3]
 	}
-	if strings.Contains(r.stdout, "FAIL") != (r.code == exitFailed) {
+	if regexp.MustCompile(`(?m)^FAIL `).MatchString(r.stdout) != (r.code == exitFailed) {
 		t.Errorf("exit %d after\n%s", r.code, r.stdout)
 	}
 	if r.code != exitDone {

@@ -16,8 +16,8 @@ import (
 )
 
 type decideFlags struct {
-	policy, id, errorText, retryCount, lastSubmission, now string
-	httpStatus                                             int
+	policy, policiesFile, id, errorText, retryCount, lastSubmission, httpStatus, now string
+	vars                                                                             []string
 }
 
 func (c *cli) decideCommand() *cobra.Command {
@@ -28,7 +28,8 @@ func (c *cli) decideCommand() *cobra.Command {
 		Long: "Says what would be decided for one failure. Needs no engine and no store, and remembers nothing.\n" +
 			"Exit 0 for every decision, 2 for input that is rejected.",
 		Example: `  retry-worker decide --id CLM-001-1234567890 --error "TIMEOUT - no answer after 30s" --retry-count 1
-  retry-worker decide --policy tiss-submission --id CLM-001-1234567890 --error INVALID_PATIENT_DATA -o json`,
+  retry-worker decide --policy whatsapp-message --id MSG-1 --error "not sent" --http-status 429 -o json
+  retry-worker decide --policy job-queue --id JOB-1 --error "disk full" --var maxAttempts=3 --var delayBetweenAttempts=PT30S`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.decide(cmd, f) },
 	}
@@ -37,8 +38,10 @@ func (c *cli) decideCommand() *cobra.Command {
 	cmd.Flags().StringVar(&f.errorText, "error", "", "error text as the process has it")
 	cmd.Flags().StringVar(&f.retryCount, "retry-count", "", "retries already made; left out: 0")
 	cmd.Flags().StringVar(&f.lastSubmission, "last-submission-time", "", "instant of the last submission, RFC 3339 or without a zone (UTC); left out: none")
-	cmd.Flags().IntVar(&f.httpStatus, "http-status", 0, "HTTP status of the failure, for policies that read one")
+	cmd.Flags().StringVar(&f.httpStatus, "http-status", "", "HTTP status of the failure, where the policy reads one; left out: none")
+	cmd.Flags().StringArrayVar(&f.vars, "var", nil, "NAME=VALUE of a variable that only some policies read, such as maxAttempts=3; may be given again")
 	cmd.Flags().StringVar(&f.now, "now", "", "instant of the analysis, RFC 3339; left out: now")
+	policiesFileFlag(cmd, &f.policiesFile)
 	return cmd
 }
 
@@ -50,18 +53,24 @@ func (c *cli) decide(cmd *cobra.Command, f decideFlags) error {
 			return err
 		}
 	}
-	v := decision.Variables{ID: decision.Text(f.id), Error: decision.Text(f.errorText)}
-	if cmd.Flags().Changed("retry-count") {
-		v.RetryCount = numberOrText(f.retryCount)
+	from, err := loadCatalogue(f.policiesFile)
+	if err != nil {
+		return err
 	}
-	if cmd.Flags().Changed("last-submission-time") {
-		v.LastSubmissionTime = decision.Text(f.lastSubmission)
+	var v decision.Variables
+	if p, rejection := from.Policies.Find(f.policy); rejection == nil {
+		if v, err = f.variables(cmd, p); err != nil {
+			return &usageError{err}
+		}
 	}
-	d, flat := worker.DryRun(catalogue.Default().Policies, f.policy, v, now)
-	if c.json() {
+	d, flat := worker.DryRun(from.Policies, f.policy, v, now)
+	switch {
+	case c.json():
 		fmt.Fprintln(c.out, string(flat))
-	} else if d.Rejection == nil {
-		c.printDecision(&d)
+	case d.Rejection == nil:
+		if err := c.printDecision(from, &d, flat); err != nil {
+			return err
+		}
 	}
 	if d.Rejection != nil {
 		return &usageError{errors.New(journal.RejectionMessage(d.Rejection))}
@@ -69,8 +78,16 @@ func (c *cli) decide(cmd *cobra.Command, f decideFlags) error {
 	return nil
 }
 
-func (c *cli) printDecision(d *decision.Decision) {
-	row := func(name, value string) { fmt.Fprintf(c.out, "%-15s %s\n", name, value) }
+func (c *cli) printDecision(from *catalogue.Catalogue, d *decision.Decision, flat json.RawMessage) error {
+	var said struct{ MatchedText, Hint string } // redacted, as they are shown everywhere
+	if err := json.Unmarshal(flat, &said); err != nil {
+		return fmt.Errorf("read the decision: %w", err)
+	}
+	row := func(name, value string) {
+		if value != "" {
+			fmt.Fprintf(c.out, "%-15s %s\n", name, value)
+		}
+	}
 	row("outcome", string(d.Outcome))
 	row("why", d.RetryReason)
 	rule := d.MatchedRule
@@ -78,13 +95,19 @@ func (c *cli) printDecision(d *decision.Decision) {
 		rule = "no rule matched"
 	}
 	row("classification", string(d.ErrorClassification)+" ("+rule+")")
+	if said.MatchedText != "" {
+		row("matched text", strconv.Quote(said.MatchedText))
+	}
 	if d.ShouldRetry() {
-		row("next retry", d.NextRetryTime.Format(time.RFC3339)+" (in "+d.Backoff.Delay.String()+")")
+		row("next retry", decision.Instant(d.NextRetryTime)+" (in "+d.Backoff.Delay.String()+")")
 		row("retry", strconv.FormatInt(d.RetryCount, 10)+" of "+strconv.FormatInt(d.MaxRetries, 10))
 	} else {
-		row("who acts", string(d.Team))
+		row("reason", string(d.Reason))
+		row("who acts", who(from, d.Team))
 	}
+	row("hint", said.Hint)
 	row("policy", d.Policy)
+	return nil
 }
 
 // instantFlag reads --now. Years of four digits only: later ones have no RFC 3339 form.

@@ -8,9 +8,11 @@ import (
 	"time"
 )
 
-// The contract: one flat object of the outcome, the outputs (no deadLetterId) and the rule that matched.
+// The contract: one flat object of the outcome, the outputs (no deadLetterId) and the rule that matched; behind them, what
+// it matched and why, the hint and the catalogue.
 func TestDecideJSON(t *testing.T) {
-	both := []string{"outcome", "shouldRetry", "retryCount", "maxRetries", "retryReason", "errorClassification", "originalError", "retryPolicy", "matchedRule"}
+	both := []string{"outcome", "shouldRetry", "retryCount", "maxRetries", "retryReason", "errorClassification", "originalError", "retryPolicy", "matchedRule",
+		"reason", "matchedText", "hint", "catalogue"}
 	retry := append(slices.Clone(both), "backoffMinutes", "backoffDuration", "nextRetryTime")
 	final := append(slices.Clone(both), "responsibleTeam")
 	rejected := []string{"outcome", "retryPolicy", "matchedRule", "rejection", "message"}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"text/tabwriter"
@@ -11,13 +10,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"retry-worker/internal/audit"
-	"retry-worker/internal/catalogue"
 	"retry-worker/internal/console"
 	"retry-worker/internal/journal"
 )
 
 func (c *cli) kpiCommand() *cobra.Command {
-	var policy string
+	var policy, policiesFile string
 	cmd := &cobra.Command{
 		Use:   "kpi",
 		Short: "Show each policy's figures, their targets and whether they are met",
@@ -26,19 +24,26 @@ func (c *cli) kpiCommand() *cobra.Command {
 		Example: `  retry-worker kpi
   retry-worker kpi --policy tiss-submission -o json`,
 		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return c.kpi(cmd.Context(), policy, time.Now()) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			from, err := loadCatalogue(policiesFile)
+			if err != nil {
+				return err
+			}
+			return c.kpi(cmd.Context(), from.Policies.Names(), policy, time.Now())
+		},
 	}
 	cmd.Flags().StringVar(&policy, "policy", "", "policy to show; left out: all")
+	policiesFileFlag(cmd, &policiesFile)
 	return cmd
 }
 
-func (c *cli) kpi(ctx context.Context, policy string, now time.Time) error {
+func (c *cli) kpi(ctx context.Context, policies []string, policy string, now time.Time) error {
 	ctx, reader, done, err := openJournal(ctx)
 	if err != nil {
 		return err
 	}
 	defer done()
-	kpis, err := audit.KPIs(ctx, reader, catalogue.Default().Policies.Names(), policy, now)
+	kpis, err := audit.KPIs(ctx, reader, policies, policy, now)
 	if unknown, is := errors.AsType[*audit.UnknownPolicyError](err); is {
 		return &usageError{fmt.Errorf("--policy: %w", unknown)}
 	}
@@ -46,9 +51,7 @@ func (c *cli) kpi(ctx context.Context, policy string, now time.Time) error {
 		return err
 	}
 	if c.json() {
-		e := json.NewEncoder(c.out)
-		e.SetEscapeHTML(false) // >= is to be read
-		return e.Encode(console.KPIs{KPIs: kpis})
+		return c.printJSON(console.KPIs{KPIs: kpis})
 	}
 	c.printKPIs(kpis)
 	return nil

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 )
 
@@ -14,7 +15,7 @@ func kpiAt(t *testing.T, format string, now time.Time) string {
 	t.Helper()
 	var out, errOut bytes.Buffer
 	c := &cli{out: &out, errOut: &errOut, format: format}
-	if err := c.kpi(t.Context(), "", now); err != nil || errOut.Len() > 0 {
+	if err := c.kpi(t.Context(), []string{decision.DefaultPolicy}, "", now); err != nil || errOut.Len() > 0 {
 		t.Fatal(err, errOut.String())
 	}
 	return out.String()
@@ -42,6 +43,6 @@ func TestKPIAsJSON(t *testing.T) {
 
 func TestKPIWrongUse(t *testing.T) {
 	audited(t)
-	retryWorker("kpi", "--policy", "none").fails(t, exitUsage, `--policy: the policy is "none", expected one of tiss-submission`)
+	retryWorker("kpi", "--policy", "none").fails(t, exitUsage, `--policy: the policy is "none", expected one of failed-job, job-queue, no-retry, tiss-submission, whatsapp-message`)
 	retryWorker("kpi", "now").fails(t, exitUsage, "unexpected argument \"now\"; `retry-worker kpi --help` lists the flags")
 }

@@ -77,7 +77,7 @@ func (c *checkedWriter) Write(b []byte) (int, error) {
 // cli is what the subcommands share.
 type cli struct {
 	out, errOut io.Writer
-	format      string // text or json
+	format      string // text or json; svg in plan
 	begun       bool   // flags and arguments were understood
 }
 
@@ -98,12 +98,10 @@ func (c *cli) root() *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		RunE:          func(*cobra.Command, []string) error { return c.serve() },
-		PersistentPreRunE: func(*cobra.Command, []string) error {
-			if c.format != "text" && c.format != "json" {
-				return fmt.Errorf("--output is %q, expected text or json", c.format)
-			}
-			c.begun = true
-			return nil
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			err := c.checkFormat(cmd.Name())
+			c.begun = err == nil
+			return err
 		},
 	}
 	root.PersistentFlags().StringVarP(&c.format, "output", "o", "text", "how to print: text or json")
@@ -116,9 +114,21 @@ func (c *cli) root() *cobra.Command {
 		}
 		return fmt.Errorf("%w; `%s --help` lists the flags", err, cmd.CommandPath())
 	})
-	root.AddCommand(c.serveCommand(), c.deployCommand(), c.demoCommand(), c.decideCommand(), c.historyCommand(), c.auditCommand(), c.kpiCommand(),
+	root.AddCommand(c.serveCommand(), c.deployCommand(), c.demoCommand(), c.decideCommand(), c.historyCommand(), c.auditCommand(), c.planCommand(), c.policiesCommand(), c.kpiCommand(),
 		c.readyCommand(), c.checkCommand(), c.versionCommand())
 	return root
+}
+
+// checkFormat of --output: text or json, and svg where a picture can be drawn.
+func (c *cli) checkFormat(command string) error {
+	switch {
+	case c.format == "text" || c.format == "json" || c.format == "svg" && command == planName:
+		return nil
+	case command == planName:
+		return fmt.Errorf("--output is %q, expected text, json or svg", c.format)
+	default:
+		return fmt.Errorf("--output is %q, expected text or json", c.format)
+	}
 }
 
 // noArgs refuses arguments: what is no flag can only be a command that does not exist.

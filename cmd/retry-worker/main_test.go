@@ -1,6 +1,7 @@
 package main
 
 import (
+	"regexp"
 	"runtime"
 	"strings"
 	"testing"
@@ -8,9 +9,10 @@ import (
 
 func TestHelp(t *testing.T) {
 	environment(t, nil)
-	for _, command := range []string{"retry-worker", "serve", "deploy", "demo", "decide", "history", "audit", "kpi", "ready", "check", "version"} {
+	for _, command := range []string{"retry-worker", "serve", "deploy", "demo", "decide", "plan", "policies", "policies check", "policies show", "policies schema",
+		"history", "audit", "kpi", "ready", "check", "version"} {
 		t.Run(command, func(t *testing.T) {
-			args := []string{command, "--help"}
+			args := append(strings.Fields(command), "--help")
 			if command == "retry-worker" {
 				args = args[1:]
 			}
@@ -18,7 +20,7 @@ func TestHelp(t *testing.T) {
 			if r.code != exitDone || r.stderr != "" {
 				t.Errorf("exit %d, standard error %q, want 0 and nothing", r.code, r.stderr)
 			}
-			golden(t, "testdata/help/"+command+".txt", r.stdout)
+			golden(t, "testdata/help/"+strings.ReplaceAll(command, " ", "-")+".txt", r.stdout)
 		})
 	}
 }
@@ -26,11 +28,15 @@ func TestHelp(t *testing.T) {
 // Issue 3, item 5, and the contract: every command of this slice is listed, and has -o.
 func TestHelpListsEveryCommand(t *testing.T) {
 	help := retryWorker("--help").stdout
-	for _, command := range []string{"serve", "deploy", "demo", "decide", "history", "audit", "kpi", "ready", "check", "version"} {
+	for _, command := range []string{"serve", "deploy", "demo", "decide", "plan", "policies", "history", "audit", "kpi", "ready", "check", "version"} {
 		if !strings.Contains(help, "\n  "+command+" ") {
 			t.Errorf("the help does not list %s", command)
 		}
-		if text := retryWorker(command, "--help").stdout; !strings.Contains(text, "-o, --output string   how to print: text or json") {
+		formats := "text or json"
+		if command == planName {
+			formats = "text, json or svg"
+		}
+		if text := retryWorker(command, "--help").stdout; !regexp.MustCompile(`-o, --output string +how to print: ` + formats).MatchString(text) {
 			t.Errorf("%s has no -o", command)
 		}
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/signal"
 	"strings"
@@ -45,6 +46,9 @@ func (c *cli) serve() error {
 	defer func() { _ = lines.Stop() }() // standard output cannot always be synced
 	log := app.NewLogger(lines, settings.LogLevel, settings.LogFormat)
 	a, err := app.New(settings, build(), log)
+	if problems, ok := errors.AsType[config.Problems](err); ok {
+		return &usageError{problems}
+	}
 	if err != nil {
 		return err
 	}

@@ -40,10 +40,11 @@ type App struct {
 	ops, http *webserver.Server
 	api       *console.API
 	engine    worker.Engine
-	store     store.Store  // nil until it could be opened
-	sink      *events.Sink // nil where events are off
-	policies  decision.Policies
-	cleanups  []cleanup // in the order of opening; run in reverse
+	store     store.Store                 // nil until it could be opened
+	sink      *events.Sink                // nil where events are off
+	catalogue func() *catalogue.Catalogue // the one in force
+	watcher   *catalogue.Watcher          // nil where there is no file to watch
+	cleanups  []cleanup                   // in the order of opening; run in reverse
 }
 
 type cleanup struct {
@@ -53,22 +54,25 @@ type cleanup struct {
 
 // What /readyz is about.
 const (
-	aboutEngine  = "engine"
-	aboutJournal = "journal"
-	aboutStop    = "stop"
+	aboutEngine    = "engine"
+	aboutJournal   = "journal"
+	aboutStop      = "stop"
+	aboutCatalogue = "catalogue"
 )
 
 // New opens what the service needs; the engine and a database server need not be there yet. When it fails,
-// everything it had opened is closed again.
+// everything it had opened is closed again. What is wrong with the policies file comes as config.Problems.
 func New(s config.Settings, b metrics.Build, log *zap.Logger) (_ *App, err error) {
-	a := &App{settings: s, log: log, readiness: &metrics.Readiness{}, policies: catalogue.Default().Policies}
+	a := &App{settings: s, log: log, readiness: &metrics.Readiness{}}
+	if err = a.openCatalogue(b); err != nil {
+		return nil, err
+	}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, a.close())
 		}
 	}()
 	a.readiness.NotReady(aboutEngine, "the engine has not been seen yet; `retry-worker check` says why")
-	a.metrics = metrics.New(b, a.policies)
 	if a.ops, err = metrics.Listen(s.OpsAddr, a.metrics, a.readiness); err != nil {
 		return nil, err
 	}
@@ -117,16 +121,14 @@ func (a *App) newWorker(memory *journal.Journal) *worker.Worker {
 	}, subs, hooks, a.log)
 }
 
-func subscriptions(policies decision.Policies, memory *journal.Journal, hooks worker.Hooks, log *zap.Logger) []worker.Subscription {
-	variables := policies.Variables()
-	analyzer := func(rule decision.BusinessRule) worker.Handler {
-		return worker.NewAnalyzer(policies, rule, memory, time.Now, hooks, log).Handle
+func subscriptions(policies func() decision.Policies, memory *journal.Journal, hooks worker.Hooks, log *zap.Logger) []worker.Subscription {
+	analyzer := func(rule decision.BusinessRule) *worker.Analyzer {
+		return worker.NewAnalyzer(policies, rule, memory, time.Now, hooks, log)
 	}
 	return []worker.Subscription{
-		{JobType: worker.AnalyzeRetry, Variables: variables, Handler: analyzer(decision.RNBIL005)},
-		{JobType: worker.RetrySubmissionBackoff, Variables: variables, Handler: analyzer(decision.RNBIL004)},
-		{JobType: worker.RecordRetryOutcome, Variables: append(policies.IDVariables(), worker.OutcomeVariable),
-			Handler: worker.NewOutcomeRecorder(policies, memory, hooks, log).Handle},
+		{JobType: worker.AnalyzeRetry, Begin: analyzer(decision.RNBIL005).Begin},
+		{JobType: worker.RetrySubmissionBackoff, Begin: analyzer(decision.RNBIL004).Begin},
+		{JobType: worker.RecordRetryOutcome, Begin: worker.NewOutcomeRecorder(policies, memory, hooks, log).Begin},
 	}
 }
 
@@ -146,6 +148,7 @@ func (a *App) Run(stop, kill context.Context) error {
 		a.log.Info("stopping: no new jobs, those begun are finished, the others handed back", zap.Duration("atMost", a.settings.ShutdownTimeout))
 		time.AfterFunc(a.drainTime(), cancel)
 	})()
+	defer a.background(hard, a.watchCatalogue)()
 	if err := a.awaitStore(stop, hard); err != nil {
 		return errors.Join(err, a.close())
 	}

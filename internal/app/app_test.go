@@ -190,10 +190,11 @@ func TestSettingsReachTheEngine(t *testing.T) {
 	s := settings(t, g.Addr())
 	s.TenantIDs = []string{"clinic-a", "clinic-b"}
 	serve(t, s)
-	want := map[string]string{ // only the variables that are needed
-		"analyze-retry":            "claimId lastSubmissionTime retryCount submissionError",
-		"retry-submission-backoff": "claimId lastSubmissionTime retryCount submissionError",
-		"record-retry-outcome":     "claimId retryOutcome",
+	const analysis = "claimId delayBetweenAttempts httpStatus jobError jobId lastSubmissionTime maxAttempts messageId nonRetryable retryCount sendError submissionError"
+	want := map[string]string{ // only the variables that the built-in policies need
+		"analyze-retry":            analysis,
+		"retry-submission-backoff": analysis,
+		"record-retry-outcome":     "claimId jobId messageId retryOutcome",
 	}
 	if err := g.WaitFor(within(t), func(v gatewaytest.View) bool { return v.Waiting() == len(want) }); err != nil {
 		t.Fatal(err)

@@ -113,6 +113,12 @@ type service struct {
 func serve(t *testing.T, s config.Settings) *service {
 	t.Helper()
 	logged.empty()
+	return serveLogging(t, s, log)
+}
+
+// serveLogging is serve with a log of its own, for tests that run beside others.
+func serveLogging(t *testing.T, s config.Settings, log *zap.Logger) *service {
+	t.Helper()
 	a, err := app.New(s, buildInfo, log)
 	if err != nil {
 		t.Fatal(err)

@@ -52,7 +52,7 @@ func (a *App) readGauges(ctx context.Context) {
 	defer cancel()
 	now := time.Now()
 	if figures, err := a.store.Figures(ctx, journal.FirstSlot(now, journal.Daily)); err == nil {
-		a.metrics.SetKPIs(journal.KPIs(figures, a.policies.Names(), now))
+		a.metrics.SetKPIs(journal.KPIs(figures, a.policies().Names(), now))
 		for policy, states := range journal.DeadLetters(figures) {
 			for state, n := range states {
 				a.metrics.SetDeadLetters(policy, state, n)

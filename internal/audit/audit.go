@@ -49,10 +49,14 @@ type Analysis struct {
 	Rule            decision.BusinessRule `json:"rule"`
 	Reason          decision.Reason       `json:"reason"`
 	MatchedRule     *string               `json:"matchedRule"`
-	Outcome         decision.Outcome      `json:"outcome"`
-	ResponsibleTeam *string               `json:"responsibleTeam"`
-	DeadLetterID    *string               `json:"deadLetterId"`
-	AttemptNumber   int64                 `json:"attemptNumber"`
+	// MatchedText is what the rule matched, with nothing personal in it. It and Catalogue, the version of the
+	// catalogue that was decided by, are null in records of a worker that did not keep them.
+	MatchedText     *string          `json:"matchedText"`
+	Catalogue       *string          `json:"catalogue"`
+	Outcome         decision.Outcome `json:"outcome"`
+	ResponsibleTeam *string          `json:"responsibleTeam"`
+	DeadLetterID    *string          `json:"deadLetterId"`
+	AttemptNumber   int64            `json:"attemptNumber"`
 	// Revision is above 0 where the decision was given again with a new time.
 	Revision           int64 `json:"revision"`
 	Episode            int64 `json:"episode"`
@@ -110,7 +114,8 @@ func ofAttempt(s journal.Subject, a *journal.Attempt) Record {
 		SubmissionError: a.Error, ErrorClassification: d.ErrorClassification,
 		RetryCount: d.RetryCount, AnalysedRetryCount: a.AnalysedCount, MaxRetries: d.MaxRetries,
 		ShouldRetry: d.ShouldRetry(), RetryReason: d.RetryReason, ExecutionTimeMs: float64(a.Took.Microseconds()) / 1000,
-		Rule: a.Rule, Reason: d.Reason, MatchedRule: optional(d.MatchedRule), Outcome: d.Outcome,
+		Rule: a.Rule, Reason: d.Reason, MatchedRule: optional(d.MatchedRule),
+		MatchedText: optional(d.MatchedText), Catalogue: optional(d.Catalogue), Outcome: d.Outcome,
 		ResponsibleTeam: optional(string(d.Team)), DeadLetterID: optional(a.DeadLetter),
 		AttemptNumber: a.Number, Revision: a.Revision, Episode: a.Episode,
 		JobKey: a.JobKey, ElementInstanceKey: a.ElementInstanceKey, ProcessInstanceKey: a.ProcessInstanceKey,

@@ -45,6 +45,8 @@ type writer struct {
 	*clock
 	t    testing.TB
 	jobs int64
+	// first has it write as a worker of the first version, which kept neither catalogue nor matched text.
+	first bool
 }
 
 func write(t testing.TB, store journal.Store) *writer {
@@ -57,6 +59,7 @@ func write(t testing.TB, store journal.Store) *writer {
 func (w *writer) fails(id, text string, count int) {
 	w.t.Helper()
 	p := decisiontest.TISSSubmission()
+	p.Catalogue = "3f9a1c77d0e2"
 	v := decision.Variables{ID: decision.Text(id), Error: decision.Text(text)}
 	if count >= 0 {
 		v.RetryCount = decision.Value(fmt.Sprint(count))
@@ -64,6 +67,9 @@ func (w *writer) fails(id, text string, count int) {
 	f, rejection := p.Read(v)
 	if rejection != nil {
 		w.t.Fatal(rejection)
+	}
+	if w.first {
+		p.Catalogue, f.Match.Text = "", ""
 	}
 	w.jobs++
 	a := &journal.Analysis{

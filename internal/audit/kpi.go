@@ -21,8 +21,9 @@ func (e *UnknownPolicyError) Error() string {
 }
 
 // KPIs are R19's figures at instant now (RN-BIL-005 §6, RN-BIL-004 §6) of one policy, or of all where it is empty:
-// the known ones and those that something was recorded of. It reads sums, not records. Its errors are a
-// *UnknownPolicyError and those of s.
+// the known ones and those that something was recorded of lately. A policy that the catalogue no longer has keeps its
+// figures, without values once their window is over. It reads sums, not records. Its errors are a *UnknownPolicyError
+// and those of s.
 func KPIs(ctx context.Context, s journal.Statistics, known []string, policy string, now time.Time) ([]journal.KPI, error) {
 	figures, err := s.Figures(ctx, journal.FirstSlot(now, journal.Weekly))
 	if err != nil {
@@ -33,7 +34,13 @@ func KPIs(ctx context.Context, s journal.Statistics, known []string, policy stri
 	}
 	figures = slices.DeleteFunc(figures, func(f journal.Figure) bool { return f.Policy != policy })
 	if len(figures) == 0 && !slices.Contains(known, policy) {
-		return nil, &UnknownPolicyError{policy, known}
+		causes, err := s.Fingerprints(ctx, policy, 1) // of whatever was ever decided (R24)
+		if err != nil {
+			return nil, fmt.Errorf("read the fingerprints: %w", err)
+		}
+		if len(causes) == 0 {
+			return nil, &UnknownPolicyError{policy, known}
+		}
 	}
 	return journal.KPIs(figures, []string{policy}, now), nil
 }

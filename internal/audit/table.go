@@ -59,6 +59,8 @@ var columns = []column{
 	eventAt("retryDecidedAt", retryDecided),
 	eventAt("nextAttemptScheduledAt", nextAttemptScheduled),
 	{name: "body", of: func(r *Record) string { return inert(string(r.Body)) }},
+	{name: "matchedText", in: func(a *Analysis) string { return inert(given(a.MatchedText)) }},
+	{name: "catalogue", in: func(a *Analysis) string { return inert(given(a.Catalogue)) }},
 }
 
 // eventAt is the time of one of the six events, empty where it did not happen.

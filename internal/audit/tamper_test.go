@@ -16,7 +16,7 @@ import (
 )
 
 // onDisk is a SQLite file with the ledger of filled: 12 records in as many links; and, with a purge, 13 of which
-// the first 8 are gone.
+// the first 8 are gone. Records 1 and 2 are of a worker of the first version.
 func onDisk(t *testing.T, purge bool) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "journal.db")
@@ -27,6 +27,7 @@ func onDisk(t *testing.T, purge bool) string {
 	t.Run("write", func(t *testing.T) { // the journal ends with it
 		w := write(t, db)
 		for i := range 8 {
+			w.first = i < 2
 			w.fails(fmt.Sprintf("CLM-1-%d", i+1), "TIMEOUT", -1)
 		}
 		w.pass(48 * time.Hour)
@@ -103,6 +104,16 @@ func TestVerifyFindsWhatWasDoneToAFile(t *testing.T) {
 		{"an error edited", []string{"UPDATE attempts SET error = 'nothing' WHERE record = 5"}, 5, none, "was changed"},
 		{"an attempt made a success", []string{"UPDATE entries SET body = replace(body, 'success', 'failure') WHERE record = 10"}, 10, none, "was changed"},
 		{"a jitter edited by a hair", []string{"UPDATE attempts SET jitter_ratio = jitter_ratio + 1e-15 WHERE record = 8"}, 8, none, "was changed"},
+		{"a catalogue edited", []string{"UPDATE attempts SET catalogue = '3f9a1c77d0e3' WHERE record = 5"}, 5, none, "was changed"},
+		{"a matched text edited", []string{"UPDATE attempts SET matched_text = 'Timeout' WHERE record = 5"}, 5, none, "was changed"},
+		{"a catalogue emptied", []string{"UPDATE attempts SET catalogue = '' WHERE record = 5"}, 5, none, "was changed"},
+		{"a matched text emptied", []string{"UPDATE attempts SET matched_text = '' WHERE record = 5"}, 5, none, "was changed"},
+		{"both emptied", []string{"UPDATE attempts SET catalogue = '', matched_text = '' WHERE record = 5"}, 5, none, "was changed"},
+		{"both emptied everywhere", []string{"UPDATE attempts SET catalogue = '', matched_text = ''"}, 3, none, "was changed"},
+		{"both swapped", []string{"UPDATE attempts SET catalogue = matched_text, matched_text = catalogue WHERE record = 5"}, 5, none, "was changed"},
+		{"a text moved from the one to the other", []string{"UPDATE attempts SET catalogue = catalogue || matched_text, matched_text = '' WHERE record = 5"}, 5, none, "was changed"},
+		{"an old record given a catalogue", []string{"UPDATE attempts SET catalogue = '3f9a1c77d0e2' WHERE record = 2"}, 2, none, "was changed"},
+		{"an old record given a text", []string{"UPDATE attempts SET matched_text = 'TIMEOUT' WHERE record = 1"}, 1, none, "was changed"},
 		{"a claim named otherwise", []string{"UPDATE subjects SET id = 'CLM-9-9' WHERE id = 'CLM-1-4'"}, 4, none, "was changed"},
 		{"an attempt given to another claim", []string{"UPDATE attempts SET subject = 2 WHERE record = 7"}, 7, none, "was changed"},
 		{"an attempt deleted", []string{"DELETE FROM attempts WHERE record = 6"}, 6, none, "is missing"},

@@ -17,6 +17,7 @@ type Settings struct {
 	HTTPAddr        string
 	OpsAddr         string
 	DatabaseURL     string
+	PoliciesFile    string        // empty: the built-in catalogue
 	EventsURL       string        // empty: off
 	Retention       time.Duration // of what the journal keeps
 	MaxJobsActive   int
@@ -63,6 +64,7 @@ func Load() (Settings, error) {
 	s := Settings{
 		HTTPAddr:        c.loopback("RETRY_WORKER_HTTP_ADDR", w.HTTPAddr, "127.0.0.1:8095"),
 		DatabaseURL:     c.database("RETRY_WORKER_DATABASE_URL", w.DatabaseURL),
+		PoliciesFile:    w.PoliciesFile,
 		EventsURL:       w.EventsURL,
 		Retention:       c.retention("RETRY_WORKER_RETENTION", w.Retention),
 		OpsAddr:         c.address("RETRY_WORKER_OPS_ADDR", w.OpsAddr, "127.0.0.1:9095"),
@@ -130,13 +132,21 @@ func DatabaseURL() (string, error) {
 	return url, nil
 }
 
+// PoliciesFile is the catalogue that overrides the built-in one, for the commands that read policies; empty for none.
+func PoliciesFile() (string, error) {
+	var w workerEnv
+	if err := load(workerPrefix, &w); err != nil {
+		return "", Problems{err.Error()}
+	}
+	return w.PoliciesFile, nil
+}
+
 // unused names the settings of parts that are not built yet, so that a deployment made for them is neither
 // refused nor left to believe that they work.
 func (c *checker) unused(s *Settings) {
-	for _, name := range []string{"RETRY_WORKER_POLICIES_FILE", "RETRY_WORKER_AUTH_TOKENS_FILE"} {
-		if os.Getenv(name) != "" {
-			s.WithoutEffect = append(s.WithoutEffect, name)
-		}
+	const name = "RETRY_WORKER_AUTH_TOKENS_FILE"
+	if os.Getenv(name) != "" {
+		s.WithoutEffect = append(s.WithoutEffect, name)
 	}
 }
 

@@ -70,7 +70,8 @@ func settings(t *testing.T) []setting {
 				"postgres://":       "a URL that begins with postgres:// and has no readable host" + database,
 				"postgres://db:x/y": "a URL that begins with postgres:// and has no readable host" + database,
 			}},
-		{name: "RETRY_WORKER_POLICIES_FILE", good: "/etc/retry-worker/policies.yaml"},
+		{name: "RETRY_WORKER_POLICIES_FILE", read: func(s *config.Settings) any { return s.PoliciesFile },
+			preset: "", good: "/etc/retry-worker/policies.yaml", want: "/etc/retry-worker/policies.yaml"}, // what is in it, the catalogue says
 		{name: "RETRY_WORKER_MAX_JOBS_ACTIVE", read: func(s *config.Settings) any { return s.MaxJobsActive },
 			preset: 50, good: "10000", want: 10000, bad: map[string]string{
 				"0": `"0"` + upTo10k, "10001": `"10001"` + upTo10k, "-1": `"-1"` + upTo10k, "many": `"many"` + upTo10k,

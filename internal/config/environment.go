@@ -21,7 +21,7 @@ type workerEnv struct {
 	HTTPAddr        string `split_words:"true" default:"127.0.0.1:8095" desc:"API: host:port, loopback only"`
 	OpsAddr         string `split_words:"true" default:"127.0.0.1:9095" desc:"/metrics, /livez and /readyz: host:port"`
 	DatabaseURL     string `split_words:"true" default:"sqlite:retry-worker.db" desc:"journal: sqlite:FILE or postgres://USER@HOST/DATABASE"`
-	PoliciesFile    string `split_words:"true" desc:"policy catalogue; empty: the built-in one (not used yet)"`
+	PoliciesFile    string `split_words:"true" desc:"policy catalogue (YAML), taken up again when it changes; empty: the built-in one"`
 	MaxJobsActive   string `split_words:"true" default:"50" desc:"jobs held per job type, 1 to 10000"`
 	JobTimeout      string `split_words:"true" default:"10s" desc:"time to answer a job, 1s to 1h"`
 	Concurrency     string `split_words:"true" default:"50" desc:"jobs handled at once, all types together, 1 to 10000"`

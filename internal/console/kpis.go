@@ -15,7 +15,7 @@ type KPIs struct {
 
 // kpis answers GET /api/v1/kpis?policy=.
 func (s *API) kpis(w http.ResponseWriter, r *http.Request, m *memory) {
-	all, err := audit.KPIs(r.Context(), m, s.policies.Names(), r.URL.Query().Get("policy"), s.now())
+	all, err := audit.KPIs(r.Context(), m, s.policies().Names(), r.URL.Query().Get("policy"), s.now())
 	if unknown, is := errors.AsType[*audit.UnknownPolicyError](err); is {
 		s.fail(w, http.StatusUnprocessableEntity, "unknown_policy", unknown.Error())
 		return

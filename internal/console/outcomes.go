@@ -13,6 +13,7 @@ import (
 
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
+	"retry-worker/internal/worker"
 )
 
 // Outcome is what became of a subject when an outcome was told.
@@ -43,7 +44,7 @@ func (s *API) conclude(w http.ResponseWriter, r *http.Request, m *memory) {
 		s.refuse(w, bad)
 		return
 	}
-	o, bad := s.outcome(f)
+	o, policy, bad := s.outcome(f)
 	if bad != nil {
 		s.refuse(w, bad)
 		return
@@ -61,38 +62,38 @@ func (s *API) conclude(w http.ResponseWriter, r *http.Request, m *memory) {
 	case c.Episode.Number == 0:
 		s.unknown(w)
 	default:
-		s.concluded(o, &c)
+		s.concluded(o, policy, &c)
 		s.write(w, http.StatusOK, outcomeOf(o.Subject, &c, s.now()))
 	}
 }
 
-// outcome is what the fields tell.
-func (s *API) outcome(f fields) (*journal.Outcome, *refusal) {
+// outcome is what the fields tell, of a subject of that policy.
+func (s *API) outcome(f fields) (*journal.Outcome, *decision.Policy, *refusal) {
 	name, bad := f.text("policy")
 	if bad != nil {
-		return nil, bad
+		return nil, nil, bad
 	}
-	policy, rejection := s.policies.Find(name)
+	policy, rejection := s.policies().Find(name)
 	if rejection != nil {
-		return nil, rejected(rejection, journal.RejectionMessage, "policy")
+		return nil, nil, rejected(rejection, journal.RejectionMessage, "policy")
 	}
 	failure, rejection := policy.Read(decision.Variables{ID: f.value("id")})
 	if rejection != nil {
-		return nil, rejected(rejection, journal.RejectionMessage, "id")
+		return nil, nil, rejected(rejection, journal.RejectionMessage, "id")
 	}
 	success, rejection := decision.ReadOutcome(f.value("outcome"))
 	if rejection != nil {
-		return nil, rejected(rejection, journal.RejectionMessage, "outcome")
+		return nil, nil, rejected(rejection, journal.RejectionMessage, "outcome")
 	}
 	tenant, bad := f.tenant()
 	if bad != nil {
-		return nil, bad
+		return nil, nil, bad
 	}
 	at, bad := f.instant("at")
 	if bad == nil && at.Sub(s.now()) > journal.ClockTolerance {
 		bad = invalid("invalid_at", "at is %s, which lies in the future; leave it out for now", decision.Instant(at))
 	}
-	return &journal.Outcome{Subject: journal.Subject{Tenant: tenant, Policy: policy.Name, ID: failure.ID}, Success: success, At: at}, bad
+	return &journal.Outcome{Subject: journal.Subject{Tenant: tenant, Policy: policy.Name, ID: failure.ID}, Success: success, At: at}, policy, bad
 }
 
 func (f fields) tenant() (string, *refusal) {
@@ -104,9 +105,9 @@ func (f fields) tenant() (string, *refusal) {
 }
 
 // concluded writes the log's line, as for an outcome that a job reports.
-func (s *API) concluded(o *journal.Outcome, c *journal.Concluded) {
+func (s *API) concluded(o *journal.Outcome, p *decision.Policy, c *journal.Concluded) {
 	if c.Changed {
-		s.log.Info("outcome recorded", zap.String("event", "retry_outcome_recorded"), zap.String("claimId", o.Subject.ID),
+		s.log.Info("outcome recorded", zap.String("event", "retry_outcome_recorded"), worker.SubjectField(p, o.Subject.ID),
 			zap.String("retryPolicy", o.Subject.Policy), zap.String("state", string(c.Episode.State)), zap.Int64("retryCount", c.Episode.Retries))
 	}
 }

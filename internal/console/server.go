@@ -33,7 +33,7 @@ type Recorder interface {
 // API answers what is asked of the journal, and records outcomes in it. Safe for concurrent use.
 type API struct {
 	now      func() time.Time
-	policies decision.Policies
+	policies func() decision.Policies
 	log      *zap.Logger
 	journal  atomic.Pointer[memory]
 }
@@ -44,8 +44,9 @@ type memory struct {
 	Recorder
 }
 
-// New is an API that answers 503 where it needs the journal, until Open is called. now tells what is due.
-func New(now func() time.Time, policies decision.Policies, log *zap.Logger) *API {
+// New is an API that answers 503 where it needs the journal, until Open is called. now tells what is due, policies those
+// in force.
+func New(now func() time.Time, policies func() decision.Policies, log *zap.Logger) *API {
 	return &API{now: now, policies: policies, log: log}
 }
 

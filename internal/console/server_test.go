@@ -31,10 +31,15 @@ func serve(t *testing.T, reader console.Reader, at time.Time) string {
 // serveRecording is an API that records too.
 func serveRecording(t *testing.T, reader console.Reader, recorder console.Recorder, at time.Time, log *zap.Logger) string {
 	t.Helper()
-	api := console.New(func() time.Time { return at }, decisiontest.Policies(), log)
+	api := console.New(func() time.Time { return at }, decisiontest.Policies, log)
 	if reader != nil {
 		api.Open(reader, recorder)
 	}
+	return listen(t, api)
+}
+
+func listen(t *testing.T, api *console.API) string {
+	t.Helper()
 	server, err := api.Listen("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -49,6 +49,8 @@ func auditAttempt(o object, s journal.Subject, a *journal.Attempt) object {
 	o = o.text("rule", string(a.Rule)).
 		text("reason", string(d.Reason)).
 		textOrNull("matchedRule", d.MatchedRule).
+		textOrNull("matchedText", d.MatchedText).
+		textOrNull("catalogue", d.Catalogue).
 		text("outcome", string(d.Outcome)).
 		textOrNull("responsibleTeam", string(d.Team)).
 		textOrNull("deadLetterId", a.DeadLetter).

@@ -13,7 +13,7 @@ import (
 // domainEvent is what happened in the rules' words; no data where they have none for it.
 func domainEvent(h *journal.Happening) (name string, says data) {
 	switch {
-	case h.Attempt != nil && h.Attempt.Revision > 0:
+	case h.Attempt != nil && h.Attempt.Revision > 0 && !endsEpisode(h):
 		return "", nil
 	case h.Attempt != nil:
 		e := h.Attempt.Decision.Event(h.Attempt.Rule, h.Attempt.Error)
@@ -28,6 +28,12 @@ func domainEvent(h *journal.Happening) (name string, says data) {
 	default:
 		return "", nil
 	}
+}
+
+// endsEpisode tells whether the attempt gives up what its episode waited for: an earlier revision was told as a retry
+// that is not made (R20).
+func endsEpisode(h *journal.Happening) bool {
+	return h.Attempt.DeadLetter != "" && h.Attempt.DeadLetter == h.Episode.DeadLetter
 }
 
 // decided is the data of a decision's event: exactly the fields of §12.3 of its rule. claimId is the subject's id,

@@ -42,7 +42,8 @@ func Subject(eventType string) string {
 //
 // An event's id is a name-based UUID over the record's digest and the event's type: the same record has the same,
 // whoever makes the message and however often it is sent. A re-based decision is recorded and audited, and no
-// event again: counters and domain events are of fresh decisions only (R16).
+// event again, for counters and domain events are of fresh decisions only (R16): unless it ends its episode, because
+// the retry can no longer be made in time (R20).
 func Publisher(source string) journal.Publisher {
 	return func(h *journal.Happening) []journal.Message {
 		at := instantOf(h)

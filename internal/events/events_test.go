@@ -34,7 +34,7 @@ func attempt(rule decision.BusinessRule, outcome decision.Outcome) *journal.Atte
 		ReceivedAt: noon.Add(-2500 * time.Microsecond).Truncate(time.Millisecond), Took: 2500 * time.Microsecond,
 		Decision: decision.Decision{
 			Outcome: outcome, Policy: claim.Policy, SubjectID: claim.ID, ErrorClassification: decision.Transient, Reason: "TIMEOUT", MatchedRule: "TIMEOUT",
-			RetryCount: 2, MaxRetries: 5, Backoff: decision.Backoff{Delay: 12 * time.Minute, Raw: 10 * time.Minute, JitterRatio: 0.2},
+			MatchedText: "TIMEOUT", Catalogue: "3f9a1c77d0e2", RetryCount: 2, MaxRetries: 5, Backoff: decision.Backoff{Delay: 12 * time.Minute, Raw: 10 * time.Minute, JitterRatio: 0.2},
 			NextRetryTime: noon.Add(12 * time.Minute), RetryReason: "Transient error, retry 2 of 5", AnalysedAt: noon, FirstFailure: noon.Add(-6*time.Minute - 250*time.Millisecond),
 		},
 	}
@@ -46,6 +46,7 @@ func attempt(rule decision.BusinessRule, outcome decision.Outcome) *journal.Atte
 	if outcome == decision.PermanentError {
 		d := &a.Decision
 		d.ErrorClassification, d.Reason, d.MatchedRule, d.RetryReason = decision.Permanent, "DUPLICATE_CLAIM", "DUPLICATE_CLAIM", "Permanent error, not retried"
+		d.MatchedText = "Duplicate claim"
 	}
 	return a
 }
@@ -88,6 +89,20 @@ func revision() *journal.Happening {
 	return ofAttempt(a)
 }
 
+// ended is a revision that gives up, because the retry can no longer be made in time (R20); follows says that the
+// episode was waiting for it.
+func ended(rule decision.BusinessRule, follows bool) *journal.Happening {
+	a := attempt(rule, decision.MaxRetriesExceeded)
+	a.Revision, a.AnalysedCount, a.Decision.RetryCount = 1, 1, 1
+	a.Decision.Reason, a.Decision.RetryReason = decision.ReasonTimeLimit, "Time limit of 48h reached"
+	h := ofAttempt(a)
+	h.Episode = journal.Episode{Number: 1, State: journal.Recovered}
+	if follows {
+		h.Episode.State, h.Episode.DeadLetter = journal.Dead, a.DeadLetter
+	}
+	return h
+}
+
 // happenings by the name of their file in testdata.
 var happenings = map[string]struct {
 	h     *journal.Happening
@@ -99,6 +114,9 @@ var happenings = map[string]struct {
 	"rnbil004-retry":      {ofAttempt(attempt(decision.RNBIL004, decision.Retry)), []string{"SubmissionRetryScheduled", "AuditRecorded"}},
 	"rnbil004-limit":      {ofAttempt(attempt(decision.RNBIL004, decision.MaxRetriesExceeded)), []string{"SubmissionRetryExhausted", "AuditRecorded"}},
 	"rebased":             {revision(), []string{"AuditRecorded"}},
+	"rebased-limit":       {ended(decision.RNBIL005, true), []string{"MaxRetriesExceeded", "AuditRecorded"}},
+	"rebased-limit-004":   {ended(decision.RNBIL004, true), []string{"SubmissionRetryExhausted", "AuditRecorded"}},
+	"rebased-too-late":    {ended(decision.RNBIL005, false), []string{"AuditRecorded"}},
 	"recovered":           {recovered(), []string{"RetryRecovered", "AuditRecorded"}},
 	"reported-failure":    {failed(), []string{"AuditRecorded"}},
 	"reviewed-reprocess":  {reviewed(false), []string{"DeadLetterReviewed", "AuditRecorded"}},
@@ -202,6 +220,7 @@ func TestAuditRecordIsTheExportsOwn(t *testing.T) {
 	odd := attempt(decision.RNBIL004, decision.Retry)
 	odd.Error = "quote \" back\\slash \x00\x1f\n\u2028 <&> no \xff UTF-8 \u00e9\u65e5\U0001F600"
 	odd.Took, odd.Decision.MatchedRule, odd.Revision = 1234567*time.Microsecond, "", 3
+	odd.Decision.MatchedText, odd.Decision.Catalogue = "", "" // of a worker of the first version
 	quick := attempt(decision.RNBIL005, decision.PermanentError)
 	quick.Took, quick.DeadLetter, quick.Decision.Team = 0, "", ""
 	all := []*journal.Happening{ofAttempt(odd), ofAttempt(quick)}

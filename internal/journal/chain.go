@@ -48,10 +48,12 @@ func (l *Link) HashAfter(prev Digest) Digest {
 	return sha256.Sum256(b)
 }
 
-// DigestAttempt is the digest of everything an attempt says about its subject.
+// DigestAttempt is the digest of everything an attempt says about its subject. One that names no catalogue and no
+// matched text is of the first version of the schema, and keeps the digest it got then.
 func DigestAttempt(s Subject, a *Attempt) Digest {
 	d := &a.Decision
-	e := newEncoder('a')
+	later := d.Catalogue != "" || d.MatchedText != ""
+	e := newEncoder('a', 1+byte(truth(later)))
 	e.numbers(a.Record, a.Number, a.Revision, a.Episode, a.JobKey, a.ElementInstanceKey, a.ProcessInstanceKey,
 		a.AnalysedCount, a.GivenCount, int64(a.Took/time.Microsecond),
 		d.RetryCount, d.MaxRetries, int64(d.Backoff.Delay), int64(d.Backoff.Raw), int64(math.Float64bits(d.Backoff.JitterRatio)),
@@ -59,12 +61,15 @@ func DigestAttempt(s Subject, a *Attempt) Digest {
 	e.times(a.ReceivedAt, d.AnalysedAt, d.NextRetryTime, d.FirstFailure)
 	e.texts(s.Tenant, s.Policy, s.ID, string(a.Identity[:]), string(a.Rule), a.Error, a.DeadLetter, string(d.Outcome),
 		string(d.ErrorClassification), string(d.Reason), d.MatchedRule, d.RetryReason, string(d.Team))
+	if later {
+		e.texts(d.Catalogue, d.MatchedText)
+	}
 	return e.digest()
 }
 
 // DigestEntry is the digest of everything an entry says.
 func DigestEntry(n *Entry) Digest {
-	e := newEncoder('e')
+	e := newEncoder('e', 1)
 	e.numbers(n.Record)
 	e.times(n.At)
 	e.texts(n.Subject.Tenant, n.Subject.Policy, n.Subject.ID, string(n.Kind), n.Body)
@@ -77,10 +82,10 @@ type encoder struct{ b []byte }
 // encoders are used again and again: every decision needs one for a microsecond.
 var encoders = sync.Pool{New: func() any { return &encoder{make([]byte, 0, 2048)} }}
 
-// newEncoder begins a record; kind keeps those of different shape apart. The 1 is the format's version.
-func newEncoder(kind byte) *encoder {
+// newEncoder begins a record; its kind and the version of the kind's format keep those of different shape apart.
+func newEncoder(kind, version byte) *encoder {
 	e, _ := encoders.Get().(*encoder) // nothing else is in there
-	e.b = append(e.b[:0], kind, 1)
+	e.b = append(e.b[:0], kind, version)
 	return e
 }
 

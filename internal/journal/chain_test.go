@@ -21,7 +21,7 @@ func fullAttempt() journal.Attempt {
 		Rule: decision.RNBIL005, Error: "TIMEOUT", AnalysedCount: 9, GivenCount: 10, ReceivedAt: at, Took: 11 * time.Microsecond, DeadLetter: "D",
 		Decision: decision.Decision{
 			Outcome: decision.Retry, Policy: "tiss-submission", SubjectID: "CLM-1-1", ErrorClassification: decision.Transient, Reason: "TIMEOUT",
-			MatchedRule: "TIMEOUT", RetryCount: 12, MaxRetries: 13, Backoff: decision.Backoff{Delay: 14, Raw: 15, JitterRatio: 0.16, AtMaximum: true},
+			MatchedRule: "TIMEOUT", MatchedText: "Timeout", Catalogue: "0123456789ab", RetryCount: 12, MaxRetries: 13, Backoff: decision.Backoff{Delay: 14, Raw: 15, JitterRatio: 0.16, AtMaximum: true},
 			NextRetryTime: at.Add(time.Hour), RetryReason: "Transient error, retry 1 of 5", Team: "ti", CountAssumed: true, AnalysedAt: at, FirstFailure: at,
 		},
 	}
@@ -51,6 +51,35 @@ func TestDigestsTellEveryField(t *testing.T) {
 	})
 	if journal.DigestAttempt(subject, &a) != want || journal.DigestEntry(&e) != wantEntry {
 		t.Error("the same record has two digests")
+	}
+}
+
+// TestDigestsOfTheVersions: records of workers that kept neither catalogue nor matched text verify as they did.
+// Whoever fills in such a record, or empties another, is found out.
+func TestDigestsOfTheVersions(t *testing.T) {
+	first, catalogue, text, both := fullAttempt(), fullAttempt(), fullAttempt(), fullAttempt()
+	first.Decision.Catalogue, first.Decision.MatchedText = "", ""
+	catalogue.Decision.MatchedText = ""
+	text.Decision.Catalogue = ""
+	moved, swapped := fullAttempt(), fullAttempt()
+	moved.Decision.Catalogue, moved.Decision.MatchedText = both.Decision.Catalogue+both.Decision.MatchedText, ""
+	swapped.Decision.Catalogue, swapped.Decision.MatchedText = both.Decision.MatchedText, both.Decision.Catalogue
+	const want = "d145cd58569dc6104eb14b3ea9bd27316c588d813e0c60ad926e93da619a4570" // as a worker of that version had it
+	if got := journal.DigestAttempt(someSubject, &first).String(); got != want {
+		t.Errorf("a record of the first version has the digest %s, want %s", got, want)
+	}
+	const wantBoth = "41ac202158c89ee6475b0c3a1ee0f66e5a9c94d99633cdc35fa1e5dff9ebf688"
+	if got := journal.DigestAttempt(someSubject, &both).String(); got != wantBoth {
+		t.Errorf("a record of the second version has the digest %s, want %s", got, wantBoth)
+	}
+	seen := map[journal.Digest]string{}
+	for name, a := range map[string]*journal.Attempt{"neither": &first, "the catalogue alone": &catalogue, "the text alone": &text, "both": &both,
+		"both swapped": &swapped, "both in the first": &moved} {
+		d := journal.DigestAttempt(someSubject, a)
+		if seen[d] != "" {
+			t.Errorf("with %s and with %s a record has the same digest", name, seen[d])
+		}
+		seen[d] = name
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"retry-worker/internal/decision"
 )
@@ -15,6 +16,8 @@ type Recorded struct {
 	Attempt *Attempt
 	// Decision to answer with; its Rejection is set where the input was rejected.
 	Decision decision.Decision
+	// Ended tells that a re-based decision gave the episode up: its retry came too late (R20).
+	Ended bool
 	// RaisedFrom is the retryCount that came where it was raised to the journal's, below 0 where it was not.
 	RaisedFrom int64
 	// mark is the record to be marked answered once the engine took the answer; 0 where it belongs to
@@ -96,7 +99,7 @@ func (b *batch) decided(a *Analysis, h *History, r *ruling) Recorded {
 	at.Key = key
 	b.save(a.Subject, at, e)
 	b.changes.Episodes = append(b.changes.Episodes, KeyedEpisode{key, e})
-	b.countDecision(a.Policy, at.Attempt)
+	b.countDecision(a, at.Attempt)
 	b.countFingerprint(a.Policy.Name, at.Attempt)
 	if e.State == Dead && (r.opens || h.Episode.State != Dead) {
 		b.countEnd(a.Policy.Name, &e, r.opens || h.Episode.DeadLetter == "", d.Outcome == decision.MaxRetriesExceeded)
@@ -108,7 +111,8 @@ func (b *batch) decided(a *Analysis, h *History, r *ruling) Recorded {
 	return Recorded{How: Fresh, Attempt: at.Attempt, Decision: *d, RaisedFrom: raised, mark: at.Attempt.Record}
 }
 
-// rebase saves a revision of the recorded attempt. The episode follows where it is still about that attempt.
+// rebase saves a revision of the recorded attempt: a retry at a later time, or the end where that is too late. The
+// episode follows where it is still about that attempt.
 func (b *batch) rebase(a *Analysis, h *History, r *ruling) Recorded {
 	old := r.attempt
 	at := b.attempt(a, old.Number, old.Revision+1, old.Episode, &r.decision)
@@ -116,14 +120,38 @@ func (b *batch) rebase(a *Analysis, h *History, r *ruling) Recorded {
 	at.Attempt.AnalysedCount = old.AnalysedCount
 	e := h.Episode
 	follows := e.Number == old.Episode && e.State == Scheduled && h.Attempts == old.Number
-	if follows {
+	switch {
+	case !r.decision.ShouldRetry():
+		b.endByTime(a, h, at.Attempt, &e, follows)
+	case follows:
 		e.NextRetryTime = r.decision.NextRetryTime
 	}
 	b.save(a.Subject, at, e)
 	if follows {
 		b.changes.Episodes = append(b.changes.Episodes, KeyedEpisode{h.Key, e})
 	}
-	return Recorded{How: Rebased, Attempt: at.Attempt, Decision: r.decision, RaisedFrom: -1, mark: at.Attempt.Record}
+	ended := follows && !r.decision.ShouldRetry()
+	return Recorded{How: Rebased, Attempt: at.Attempt, Decision: r.decision, RaisedFrom: -1, Ended: ended, mark: at.Attempt.Record}
+}
+
+// endByTime gives up the retry that at is a revision of: it can no longer be made within the total limit (R20). Where
+// the episode went on meanwhile, nobody is to act on its dead letter: it is superseded from the start.
+func (b *batch) endByTime(a *Analysis, h *History, at *Attempt, e *Episode, follows bool) {
+	at.DeadLetter = deadLetterID(a, at.Number, at.Revision)
+	letter := b.deadLetter(at)
+	if !follows {
+		letter.State = DeadLetterSuperseded
+		b.bear(h.Key, a.Subject, letter)
+		return
+	}
+	died := e.DeadLetter != ""
+	if died {
+		b.settle(h.Key, h, DeadLetterSuperseded)
+	}
+	e.State, e.Retries, e.NextRetryTime, e.DeadLetter = Dead, at.Decision.RetryCount, time.Time{}, at.DeadLetter
+	b.bear(h.Key, a.Subject, letter)
+	b.countEnd(a.Policy.Name, e, !died, true)
+	b.recountFingerprint(a.Policy.Name, at)
 }
 
 // analysedCount is the retryCount a decision was made on (R12).
@@ -140,6 +168,7 @@ func (b *batch) attempt(a *Analysis, number, revision, episode int64, d *decisio
 		given = a.Failure.RetryCount
 	}
 	d.FirstFailure = d.FirstFailure.Truncate(time.Millisecond)
+	d.Catalogue, d.MatchedText = storable(d.Catalogue), bounded(storable(d.MatchedText), maxMatchedBytes)
 	return KeyedAttempt{Attempt: &Attempt{
 		Record: b.record(), Number: number, Revision: revision, Episode: episode, Identity: a.Identity,
 		JobKey: a.JobKey, ElementInstanceKey: a.ElementInstanceKey, ProcessInstanceKey: a.ProcessInstanceKey,
@@ -151,6 +180,20 @@ func (b *batch) attempt(a *Analysis, number, revision, episode int64, d *decisio
 // storable is s as every store takes it: valid UTF-8, and no NUL, which PostgreSQL refuses in text.
 func storable(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
+}
+
+// maxMatchedBytes of the text that a rule matched: a pattern may match a whole message.
+const maxMatchedBytes = 200
+
+// bounded is s, or as much of its beginning as fits into limit bytes without cutting a character.
+func bounded(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	for limit > 0 && !utf8.RuneStart(s[limit]) {
+		limit--
+	}
+	return s[:limit]
 }
 
 // save adds the attempt, its digest and its messages; e is the subject's episode as it stands then.

@@ -3,6 +3,7 @@ package journal_test
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -64,6 +65,29 @@ func TestEveryStoreTakesTheError(t *testing.T) {
 		a.Error = "TIMEOUT\x00 \xff end"
 		if got := b.analyze(a).Attempt.Error; got != "TIMEOUT\uFFFD \uFFFD end" {
 			t.Errorf("kept as %q", got)
+		}
+	})
+}
+
+// TestMatchedTextIsBounded: whatever a pattern matched, and never half a character.
+func TestMatchedTextIsBounded(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		for i, test := range []struct{ matched, want string }{
+			{"", ""},
+			{"TIMEOUT", "TIMEOUT"},
+			{"TIME\x00OUT \xff", "TIME\uFFFDOUT \uFFFD"},
+			{strings.Repeat("x", 200), strings.Repeat("x", 200)},
+			{strings.Repeat("x", 201), strings.Repeat("x", 200)},
+			{"x" + strings.Repeat("é", 300), "x" + strings.Repeat("é", 99)},
+			{strings.Repeat("x", 198) + "🏥", strings.Repeat("x", 198)},
+			{strings.Repeat("\x00", 100), strings.Repeat("\uFFFD", 66)},
+		} {
+			a := failure(claim(i), int64(i))
+			a.Failure.Match.Text = test.matched
+			r := b.analyze(a)
+			if r.Attempt.Decision.MatchedText != test.want || r.Decision.MatchedText != test.want {
+				t.Errorf("%q is kept as %q and answered as %q, want %q", test.matched, r.Attempt.Decision.MatchedText, r.Decision.MatchedText, test.want)
+			}
 		}
 	})
 }

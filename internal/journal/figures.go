@@ -129,9 +129,8 @@ func recoveryBucket(d time.Duration) int64 {
 // jitterBins over the policy's range of jitter (R19).
 const jitterBins = 8
 
-// jitterBin of a draw; −1 where the policy has no jitter.
-func jitterBin(b decision.Backoff, p *decision.Policy) int64 {
-	j := p.Backoff.Jitter
+// jitterBin of a draw from ±j of the raw backoff; −1 where there is no jitter.
+func jitterBin(b decision.Backoff, j float64) int64 {
 	if j <= 0 {
 		return -1
 	}
@@ -139,9 +138,9 @@ func jitterBin(b decision.Backoff, p *decision.Policy) int64 {
 	return min(max(bin, 0), jitterBins-1)
 }
 
-// countDecision adds a fresh decision.
-func (b *batch) countDecision(p *decision.Policy, a *Attempt) {
-	d := &a.Decision
+// countDecision adds a fresh decision on an analysis.
+func (b *batch) countDecision(of *Analysis, a *Attempt) {
+	p, d := of.Policy, &a.Decision
 	add := func(name FigureName, value int64) { b.tally.add(p.Name, b.now, name, value) }
 	add(FigureDecisions, 1)
 	b.tally.addTo(p.Name, b.now, FigureTook, tookBucket(a.Took))
@@ -156,7 +155,8 @@ func (b *batch) countDecision(p *decision.Policy, a *Attempt) {
 	if d.Backoff.AtMaximum {
 		add(FigureAtMaximum, 1)
 	}
-	if bin := jitterBin(d.Backoff, p); bin >= 0 {
+	_, rule := p.Limits(of.Failure.Own)
+	if bin := jitterBin(d.Backoff, rule.Jitter); bin >= 0 {
 		b.tally.addTo(p.Name, b.now, FigureJitter, bin)
 	}
 }

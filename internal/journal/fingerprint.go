@@ -13,8 +13,9 @@ import (
 // (R24, RN-BIL-004 §10.2).
 type Fingerprint struct {
 	// ID is a digest over policy, reason and pattern.
-	ID             string
-	Policy         string
+	ID     string
+	Policy string
+	// Reason is the cause: the code or rule that matched, otherwise why nothing did.
 	Reason         decision.Reason
 	Classification decision.ErrorClassification
 	// Pattern is the redacted error without what differs from case to case: numbers, ids, dates.
@@ -31,20 +32,27 @@ const maxPatternBytes = 200
 
 // FingerprintOf is the fingerprint of an attempt, with nothing counted.
 func FingerprintOf(policy string, a *Attempt) Fingerprint {
-	d := &a.Decision
-	f := Fingerprint{Policy: policy, Reason: causeOf(d), Classification: d.ErrorClassification, Pattern: pattern(a.Error)}
+	f := Fingerprint{Policy: policy, Reason: causeOf(a), Classification: a.Decision.ErrorClassification, Pattern: pattern(a.Error)}
 	name := appendText(appendText(appendText(nil, f.Policy), string(f.Reason)), f.Pattern)
 	sum := sha256.Sum256(name)
 	f.ID = hex.EncodeToString(sum[:8])
 	return f
 }
 
-// causeOf a decision: at the limit it is what failed, not the limit.
-func causeOf(d *decision.Decision) decision.Reason {
-	if d.Reason == decision.ReasonMaxRetries && d.MatchedRule != "" {
+// causeOf an attempt: the rule that matched; where none did, why. At a limit it is what failed, not the limit, so that
+// a cause is the same below and at it.
+func causeOf(a *Attempt) decision.Reason {
+	d := &a.Decision
+	switch {
+	case d.MatchedRule != "":
 		return decision.Reason(d.MatchedRule)
+	case d.Outcome != decision.MaxRetriesExceeded:
+		return d.Reason
+	case a.Error == "":
+		return decision.ReasonEmptyError
+	default:
+		return decision.ReasonUnknown
 	}
-	return d.Reason
 }
 
 // pattern is s in lower case with every word that holds a digit as one #, cut to maxPatternBytes.
@@ -82,6 +90,13 @@ func (b *batch) countFingerprint(policy string, a *Attempt) {
 	default:
 		f.Exhausted++
 	}
+}
+
+// recountFingerprint is for a failure that was counted as retried, and is given up by the limit after all.
+func (b *batch) recountFingerprint(policy string, a *Attempt) {
+	f := b.fingerprint(policy, a)
+	f.Retried--
+	f.Exhausted++
 }
 
 // fingerprint is the batch's own count of a's cause.

@@ -26,17 +26,17 @@ type told struct {
 	outcome      decision.Outcome
 	class        decision.ErrorClassification
 	delay        time.Duration
-	next         time.Time
+	next, first  time.Time
 	letter       int // −1 for none
 }
 
 // stretch is an episode.
 type stretch struct {
-	state    string
-	instance int64
-	retries  int64
-	next     time.Time
-	letter   int // −1 for none
+	state       string
+	instance    int64
+	retries     int64
+	next, first time.Time
+	letter      int // −1 for none
 }
 
 func (o *oracle) open() *stretch {
@@ -66,7 +66,7 @@ func verdict(c *call) decision.ErrorClassification {
 const limit, total = 5, 48 * time.Hour
 
 func (o *oracle) analyze(c *call, now time.Time) string {
-	identity := fmt.Sprint(c.Job, c.Element, c.Instance, c.Count, c.Error)
+	identity := fmt.Sprint(c.Job, c.Element, c.Instance, c.Count, c.Submitted, c.Error)
 	same := -1
 	for i := range o.attempts {
 		if o.attempts[i].identity == identity {
@@ -107,12 +107,28 @@ func (o *oracle) analyze(c *call, now time.Time) string {
 			}
 		case e.state != "dead" && count == e.retries: // "joins the episode only at the next count"
 			joins = true
-		case e.state == "scheduled" && count == last.count && last.next.After(now) && count < limit && verdict(c) == last.class: // R18
+		case e.state == "scheduled" && count == last.count && last.next.After(now) && verdict(c) == last.class && // R18
+			count < limit && !late(now.Add(last.delay), since(c, now, now)):
 			return o.tell("replayed", len(o.attempts)-1, -1)
 		}
 	}
 	return o.decide(c, identity, count, raised, joins, gone, now)
 }
+
+// since is the first failure's instant (R23): the submission's where that is earlier than what is known.
+func since(c *call, known, now time.Time) time.Time {
+	first := now.Truncate(time.Second)
+	if known.Before(first) {
+		first = known
+	}
+	if at, err := time.Parse(time.RFC3339, c.Submitted); err == nil && at.Before(first) {
+		first = at
+	}
+	return first
+}
+
+// late tells whether a retry may not be made then: "no retry is scheduled beyond" the limit (R20).
+func late(next, first time.Time) bool { return next.Truncate(time.Second).Sub(first) > total }
 
 // again is the recorded decision, based anew where its time has passed.
 func (o *oracle) again(i int, now time.Time) string {
@@ -123,15 +139,38 @@ func (o *oracle) again(i int, now time.Time) string {
 	follows := i == len(o.attempts)-1 && o.open() != nil && o.open().state == "scheduled"
 	a.next = now.Truncate(time.Second).Add(a.delay)
 	a.answered = false
-	if follows {
+	switch {
+	case late(a.next, a.first):
+		o.end(a, follows)
+	case follows:
 		o.open().next = a.next
 	}
 	return o.tell("rebased", i, -1)
 }
 
+// end gives up a retry that can no longer be made in time.
+func (o *oracle) end(a *told, follows bool) {
+	a.outcome, a.retry, a.next, a.letter = decision.MaxRetriesExceeded, false, time.Time{}, len(o.letters)
+	if !follows {
+		o.letters = append(o.letters, "superseded")
+		return
+	}
+	e := o.open()
+	if e.letter >= 0 {
+		o.letters[e.letter] = "superseded"
+	}
+	o.letters = append(o.letters, "open")
+	e.state, e.retries, e.next, e.letter = "dead", a.count, time.Time{}, a.letter
+}
+
 // decide is R1 on a count, and what it leaves behind.
 func (o *oracle) decide(c *call, identity string, count, raised int64, joins, gone bool, now time.Time) string {
-	a := told{identity: identity, job: c.Job, element: c.Element, count: count, class: verdict(c), letter: -1}
+	a := told{identity: identity, job: c.Job, element: c.Element, count: count, class: verdict(c), letter: -1, first: since(c, now, now)}
+	if joins {
+		a.first = since(c, o.open().first, now)
+	}
+	f := decision.Failure{ID: ids[c.ID], Error: c.Error, Match: tiss.Rules.Classify(c.Error, 0), RetryCount: count, HasRetryCount: true}
+	d := decision.Decide(&f, tiss, decision.Past{}, now) // for the length of the backoff alone
 	switch {
 	case count >= limit:
 		a.outcome = decision.MaxRetriesExceeded
@@ -139,10 +178,10 @@ func (o *oracle) decide(c *call, identity string, count, raised int64, joins, go
 		return "rejected"
 	case a.class == decision.Permanent:
 		a.outcome = decision.PermanentError
+	case late(d.NextRetryTime, a.first):
+		a.outcome = decision.MaxRetriesExceeded
 	default:
 		a.outcome, a.retry = decision.Retry, true
-		f := decision.Failure{ID: ids[c.ID], Error: c.Error, RetryCount: count, HasRetryCount: true}
-		d := decision.Decide(&f, tiss, decision.Past{}, now) // for the length of the backoff alone
 		a.delay, a.next = d.Backoff.Delay, d.NextRetryTime
 	}
 	if a.class == "" {
@@ -163,7 +202,7 @@ func (o *oracle) decide(c *call, identity string, count, raised int64, joins, go
 		o.letters[e.letter] = "superseded"
 		e.letter = -1
 	}
-	e.instance, e.next = c.Instance, a.next
+	e.instance, e.next, e.first = c.Instance, a.next, a.first
 	if a.retry {
 		e.state, e.retries = "scheduled", count+1
 	} else {
@@ -225,7 +264,7 @@ func (o *oracle) review(c *call, now time.Time) string {
 		return "max_retries_exceeded"
 	case c.Force && c.Fresh:
 		e.state, e.letter = "superseded", -1
-		o.episodes = append(o.episodes, stretch{instance: e.instance})
+		o.episodes = append(o.episodes, stretch{instance: e.instance, first: now})
 	default:
 		e.retries++
 	}
@@ -239,7 +278,7 @@ func (o *oracle) review(c *call, now time.Time) string {
 func (o *oracle) states() string {
 	text := ""
 	for _, e := range o.episodes {
-		text += fmt.Sprintf("%s of %d at %d next %s; ", e.state, e.instance, e.retries, clock(e.next))
+		text += fmt.Sprintf("%s of %d at %d since %s next %s; ", e.state, e.instance, e.retries, clock(e.first), clock(e.next))
 	}
 	return text + fmt.Sprint(o.letters)
 }

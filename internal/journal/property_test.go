@@ -21,7 +21,7 @@ func TestRulesEqualOracle(t *testing.T) {
 		w := newWorld()
 		defer w.end()
 		oracles := make([]oracle, len(ids))
-		for _, c := range lives(1, 40).Draw(t, "calls") {
+		for _, c := range lives(10, 60).Draw(t, "calls") {
 			w.set(w.now.Add(c.Wait))
 			o := &oracles[c.ID]
 			want := map[string]func(*call, time.Time) string{"analyze": o.analyze, "outcome": o.outcome, "review": o.review}[c.Kind](&c, w.now)
@@ -33,6 +33,9 @@ func TestRulesEqualOracle(t *testing.T) {
 				t.Fatalf("%+v: %s\nleaves        %s\nshould leave %s", c, want, got, want)
 			}
 			seen[string(r.How)]++
+			if r.How == journal.Rebased && !r.Decision.ShouldRetry() {
+				seen["ended"]++
+			}
 			if c.Answer && r.Attempt != nil {
 				w.journal.Answered(&r)
 				time.Sleep(2 * time.Second) // until it is written
@@ -41,8 +44,12 @@ func TestRulesEqualOracle(t *testing.T) {
 			}
 		}
 	})
-	for _, how := range []journal.How{journal.Fresh, journal.Replayed, journal.Rebased} {
-		if seen[string(how)] < 10 {
+	least := 10
+	if testing.Short() { // a fifth of the lives
+		least = 2
+	}
+	for _, how := range []journal.How{journal.Fresh, journal.Replayed, journal.Rebased, "ended"} {
+		if seen[string(how)] < least {
 			t.Errorf("only %d decisions were %s: the generator does not reach them", seen[string(how)], how)
 		}
 	}
@@ -167,6 +174,9 @@ func attemptsFit(t *rapid.T, s *journal.Story) {
 		}
 		if d.ShouldRetry() && (d.NextRetryTime.Sub(d.AnalysedAt) != d.Backoff.Delay || d.RetryCount != a.AnalysedCount+1) {
 			t.Fatalf("attempt %d: %s after the analysis, backoff %s; count %d, then %d", a.Number, d.NextRetryTime.Sub(d.AnalysedAt), d.Backoff.Delay, a.AnalysedCount, d.RetryCount)
+		}
+		if d.NextRetryTime.Sub(d.FirstFailure) > total && d.ShouldRetry() {
+			t.Fatalf("attempt %d: the retry at %s is later than %s after the first failure at %s", a.Number, d.NextRetryTime, total, d.FirstFailure)
 		}
 		if d.ShouldRetry() != (a.DeadLetter == "") {
 			t.Fatalf("attempt %d: %s with the dead letter %q", a.Number, d.Outcome, a.DeadLetter)

@@ -126,6 +126,12 @@ type DeadLetter struct {
 	// ProcessInstanceKey of the process that was told.
 	ProcessInstanceKey   int64
 	CreatedAt, ChangedAt time.Time
+	// ReviewJobKey of the job by which the process waits for a review, and when it was last seen; 0 where none was.
+	ReviewJobKey int64
+	ReviewSeen   time.Time
+	// Review that decided on it, and whether the process took the answer.
+	Review   ReviewNote
+	Delivery Delivery
 }
 
 // EntryKind is what an entry of the audit tells that is no attempt. The set is closed.

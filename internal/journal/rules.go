@@ -10,7 +10,8 @@ import (
 type How string
 
 // The ways. Fresh: decided now. Replayed: the recorded decision, word for word. Rebased: the recorded
-// decision with a new time, because its own has passed.
+// decision with a new time, because its own has passed; or its end, where the new time would lie beyond the
+// policy's total limit (R20).
 const (
 	Fresh    How = "fresh"
 	Replayed How = "replayed"
@@ -66,7 +67,7 @@ func replays(h *History) bool {
 }
 
 // recorded gives a recorded decision again: as it is while its time lies ahead, later with the same backoff
-// from now on.
+// from now on, or as the end where that is too late (R20).
 func recorded(a *Attempt, p *decision.Policy, now time.Time) ruling {
 	d := a.Decision
 	if !d.ShouldRetry() || d.NextRetryTime.After(now) {

@@ -59,8 +59,12 @@ type AttemptView struct {
 	Error               string                       `json:"error"`
 	ErrorClassification decision.ErrorClassification `json:"errorClassification"`
 	MatchedRule         *string                      `json:"matchedRule"`
-	Reason              decision.Reason              `json:"reason"`
-	Outcome             decision.Outcome             `json:"outcome"`
+	// MatchedText is what the rule matched, with nothing personal in it. It and Catalogue, the version of the
+	// catalogue that was decided by, are null in records of a worker that did not keep them.
+	MatchedText *string          `json:"matchedText"`
+	Catalogue   *string          `json:"catalogue"`
+	Reason      decision.Reason  `json:"reason"`
+	Outcome     decision.Outcome `json:"outcome"`
 	// AnalysedRetryCount is what was decided on, RetryCount what the process got.
 	AnalysedRetryCount int64         `json:"analysedRetryCount"`
 	RetryCount         int64         `json:"retryCount"`
@@ -128,7 +132,8 @@ func (a *Attempt) view() AttemptView {
 	d := &a.Decision
 	v := AttemptView{
 		AttemptNumber: a.Number, Revision: a.Revision, Episode: a.Episode, Timestamp: decision.Instant(d.AnalysedAt), Error: a.Error,
-		ErrorClassification: d.ErrorClassification, MatchedRule: optional(d.MatchedRule), Reason: d.Reason, Outcome: d.Outcome,
+		ErrorClassification: d.ErrorClassification, MatchedRule: optional(d.MatchedRule),
+		MatchedText: optional(d.MatchedText), Catalogue: optional(d.Catalogue), Reason: d.Reason, Outcome: d.Outcome,
 		AnalysedRetryCount: a.AnalysedCount, RetryCount: d.RetryCount, MaxRetries: d.MaxRetries,
 		NextRetryTime: optionalTime(d.NextRetryTime), RetryReason: d.RetryReason, ResponsibleTeam: d.Team,
 		DeadLetterID: optional(a.DeadLetter), ExecutionTimeMs: float64(a.Took.Microseconds()) / 1000,

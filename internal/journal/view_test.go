@@ -41,6 +41,7 @@ func TestViewOfAStory(t *testing.T) {
 	retry.DeadLetter, retry.Took, retry.Decision.Backoff.Delay = "", 1500*time.Microsecond, 5*time.Minute
 	retry.Decision.Team = ""
 	final.Decision.Outcome, final.Decision.NextRetryTime, final.Decision.MatchedRule = decision.MaxRetriesExceeded, time.Time{}, ""
+	final.Decision.MatchedText, final.Decision.Catalogue = "", ""
 	story := journal.Story{
 		Subject: someSubject,
 		Episodes: []journal.Episode{
@@ -102,6 +103,8 @@ const wantView = `{
    "error": "TIMEOUT",
    "errorClassification": "TRANSIENT",
    "matchedRule": "TIMEOUT",
+   "matchedText": "Timeout",
+   "catalogue": "0123456789ab",
    "reason": "TIMEOUT",
    "outcome": "RETRY",
    "analysedRetryCount": 9,
@@ -123,6 +126,8 @@ const wantView = `{
    "error": "TIMEOUT",
    "errorClassification": "TRANSIENT",
    "matchedRule": null,
+   "matchedText": null,
+   "catalogue": null,
    "reason": "TIMEOUT",
    "outcome": "MAX_RETRIES_EXCEEDED",
    "analysedRetryCount": 9,

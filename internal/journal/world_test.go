@@ -27,6 +27,7 @@ type call struct {
 	ID                     int
 	Job, Element, Instance int64
 	Count                  int // −1 for none
+	Submitted              string
 	Error                  string
 	Success                bool // of an outcome
 	Discard, Force, Fresh  bool // of a review
@@ -38,12 +39,13 @@ type call struct {
 var calls = rapid.Custom(func(t *rapid.T) call {
 	job := rapid.Int64Range(1, 4).Draw(t, "job")
 	return call{
-		Kind:     rapid.SampledFrom([]string{"analyze", "analyze", "analyze", "analyze", "analyze", "outcome", "review"}).Draw(t, "kind"),
-		ID:       rapid.IntRange(0, len(ids)-1).Draw(t, "id"),
-		Job:      job,
-		Element:  job*10 + rapid.Int64Range(0, 1).Draw(t, "element"),
-		Instance: rapid.Int64Range(100, 102).Draw(t, "instance"),
-		Count:    rapid.SampledFrom([]int{0, 1, -1, 2, 4, 5, 7}).Draw(t, "count"),
+		Kind:      rapid.SampledFrom([]string{"analyze", "analyze", "analyze", "analyze", "analyze", "outcome", "review"}).Draw(t, "kind"),
+		ID:        rapid.IntRange(0, len(ids)-1).Draw(t, "id"),
+		Job:       job,
+		Element:   job*10 + rapid.Int64Range(0, 1).Draw(t, "element"),
+		Instance:  rapid.Int64Range(100, 102).Draw(t, "instance"),
+		Count:     rapid.SampledFrom([]int{0, 1, -1, 2, 4, 5, 7}).Draw(t, "count"),
+		Submitted: rapid.SampledFrom([]string{"", "", "", "", "2025-01-10T18:00:00Z", "2025-01-14T18:00:00Z"}).Draw(t, "submitted"),
 		Error: rapid.SampledFrom([]string{"TIMEOUT", "HTTP 503", "what is this", "DUPLICATE_CLAIM", "INSURANCE_EXPIRED after TIMEOUT",
 			""}).Draw(t, "error"),
 		Success: rapid.Bool().Draw(t, "success"),
@@ -65,7 +67,8 @@ func lives(least, most int) *rapid.Generator[[]call] {
 			c := calls.Draw(t, "call")
 			if i > 0 && rapid.IntRange(0, 2).Draw(t, "again") > 0 {
 				earlier := all[rapid.IntRange(max(0, i-4), i-1).Draw(t, "earlier")]
-				c.Kind, c.ID, c.Job, c.Element, c.Count, c.Error = earlier.Kind, earlier.ID, earlier.Job, earlier.Element, earlier.Count, earlier.Error
+				c.Kind, c.ID, c.Job, c.Element, c.Count = earlier.Kind, earlier.ID, earlier.Job, earlier.Element, earlier.Count
+				c.Error, c.Submitted = earlier.Error, earlier.Submitted
 				if rapid.IntRange(0, 2).Draw(t, "instance too") > 0 {
 					c.Instance = earlier.Instance
 				}
@@ -148,6 +151,9 @@ func (w *world) analysis(c *call) *journal.Analysis {
 	if c.Count >= 0 {
 		v.RetryCount = decision.Value(fmt.Sprint(c.Count))
 	}
+	if c.Submitted != "" {
+		v.LastSubmissionTime = decision.Text(c.Submitted)
+	}
 	f, _ := tiss.Read(v) // sound but for an empty error
 	a := &journal.Analysis{Subject: subjectOf(c), JobKey: c.Job, ElementInstanceKey: c.Element, ProcessInstanceKey: c.Instance,
 		Rule: decision.RNBIL004, Policy: tiss, Failure: &f, Error: c.Error, ReceivedAt: w.now}
@@ -189,7 +195,7 @@ func (w *world) states(c *call) string {
 	story := w.story(c)
 	text := ""
 	for _, e := range story.Episodes {
-		text += fmt.Sprintf("%s of %d at %d next %s; ", e.State, e.ProcessInstanceKey, e.Retries, clock(e.NextRetryTime))
+		text += fmt.Sprintf("%s of %d at %d since %s next %s; ", e.State, e.ProcessInstanceKey, e.Retries, clock(e.FirstFailure), clock(e.NextRetryTime))
 	}
 	slices.SortFunc(story.DeadLetters, func(a, b journal.DeadLetter) int { return int(a.Record - b.Record) })
 	var letters []string

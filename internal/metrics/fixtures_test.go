@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -41,8 +42,14 @@ var theFour = []struct {
 
 func decide(t *testing.T, text string, count int64) *decision.Decision {
 	t.Helper()
-	f := decision.Failure{ID: "CLM-" + canary + "-1", Error: text, RetryCount: count, HasRetryCount: true}
-	d := decision.Decide(&f, decisiontest.TISSSubmission(), decision.Past{}, analysed)
+	p := decisiontest.TISSSubmission()
+	f, rejection := p.Read(decision.Variables{
+		ID: decision.Text("CLM-" + canary + "-1"), Error: decision.Text(text), RetryCount: decision.Value(strconv.FormatInt(count, 10)),
+	})
+	if rejection != nil {
+		t.Fatalf("read %q at %d: %v", text, count, rejection)
+	}
+	d := decision.Decide(&f, p, decision.Past{}, analysed)
 	if d.Rejection != nil {
 		t.Fatalf("decide %q at %d: %v", text, count, d.Rejection)
 	}
@@ -56,6 +63,7 @@ func served(t *testing.T) (*metrics.Metrics, *metrics.Readiness, string) {
 	for _, jobType := range []string{worker.AnalyzeRetry, worker.RetrySubmissionBackoff, worker.RecordRetryOutcome} {
 		m.StartJobType(jobType)
 	}
+	m.SetCatalogue("0123456789ab")
 	r := &metrics.Readiness{}
 	r.NotReady("engine", "not yet")
 	return m, r, "http://" + listen(t, m, r).Addr()

@@ -2,6 +2,8 @@
 package metrics
 
 import (
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -30,7 +32,9 @@ var recoveryBuckets = []float64{1, 10, 60, 300, 600, 1200, 1800, 2700, 3600, 540
 // Metrics are the counters of one process. Labels come from closed sets only.
 type Metrics struct {
 	registry *prometheus.Registry
-	policies map[string]*series // complete before the first decision
+	policies atomic.Pointer[map[string]*series] // replaced, never changed
+	starting sync.Mutex                         // held while policies is replaced
+	version  *catalogueInfo
 
 	// RN-BIL-005 §13.4
 	analysisDuration *prometheus.HistogramVec
@@ -61,23 +65,23 @@ type Metrics struct {
 	outboxPending                     prometheus.Gauge
 	published                         prometheus.Counter
 	recoverySeconds, recoveryAttempts *prometheus.HistogramVec
+	catalogueRejected                 prometheus.Gauge
 }
 
 // Build describes the binary.
 type Build struct{ Version, Commit, GoVersion string }
 
-// New registers everything, with the series of the known policies at 0: a rate needs a first sample.
+// New registers everything, with the series of policies at 0.
 func New(b Build, policies decision.Policies) *Metrics {
-	m := &Metrics{registry: prometheus.NewRegistry(), policies: make(map[string]*series)}
+	m := &Metrics{registry: prometheus.NewRegistry()}
+	m.policies.Store(&map[string]*series{})
 	m.registry.MustRegister(
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
 	m.registerRules()
 	m.registerWorker(b)
-	for _, p := range policies {
-		m.start(p)
-	}
+	m.StartPolicies(policies)
 	return m
 }
 
@@ -109,6 +113,9 @@ func (m *Metrics) registerWorker(b Build) {
 	m.registry.MustRegister(m.replayed, m.journalWrite)
 	m.registerJournal()
 	m.journalUp = m.gauge("retry_worker_journal_up", "1 while the journal can be written.", nil)
+	m.catalogueRejected = m.gauge("retry_worker_catalogue_rejected", "1 while the policies file holds a catalogue that is refused; the one before stays in force.", nil)
+	m.version = newCatalogueInfo()
+	m.registry.MustRegister(m.version)
 	info := m.gauge("retry_worker_build_info", "1, labelled with what runs.",
 		prometheus.Labels{"version": b.Version, "commit": b.Commit, "go_version": b.GoVersion})
 	info.Set(1)
@@ -125,16 +132,9 @@ func (m *Metrics) registerJournal() {
 	m.recoveryAttempts = m.histogram("retry_worker_recovery_attempts", "Retries until recovery.", []float64{1, 2, 3, 4, 5, 6, 8, 10}, "policy")
 }
 
-// series are one policy's children, looked up once and not for every job.
-type series struct {
-	analysisDuration, backoffMinutes, submissionBackoff, jitterRatio prometheus.Observer
-	maxRetries, submissionRetries, submissionMaxExceeded             prometheus.Counter
-	classified, scheduled                                            map[decision.ErrorClassification]prometheus.Counter
-}
-
 // Decided feeds the figures of both rules with one fresh decision (R16).
 func (m *Metrics) Decided(_ string, d *decision.Decision, took time.Duration) {
-	s := m.policies[d.Policy]
+	s := m.series(d.Policy)
 	s.analysisDuration.Observe(took.Seconds())
 	s.classified[d.ErrorClassification].Inc()
 	switch d.Outcome {
@@ -144,19 +144,28 @@ func (m *Metrics) Decided(_ string, d *decision.Decision, took time.Duration) {
 		s.submissionRetries.Inc()
 		s.backoffMinutes.Observe(minutes)
 		s.submissionBackoff.Observe(minutes)
-		s.jitterRatio.Observe(d.Backoff.JitterRatio)
+		if d.Backoff.JitterRatio != 0 { // a policy without jitter draws none
+			s.jitterRatio.Observe(d.Backoff.JitterRatio)
+		}
 	case decision.MaxRetriesExceeded:
-		s.maxRetries.Inc()
-		s.submissionMaxExceeded.Inc()
+		m.Ended(d)
 	case decision.PermanentError:
 		m.permanentErrors.WithLabelValues(d.Policy, string(d.Reason), string(d.Team)).Inc()
 	}
+}
+
+// Ended counts a failure beyond the limit of retries, or of time.
+func (m *Metrics) Ended(d *decision.Decision) {
+	s := m.series(d.Policy)
+	s.maxRetries.Inc()
+	s.submissionMaxExceeded.Inc()
 }
 
 // Hooks are what the worker calls.
 func (m *Metrics) Hooks() worker.Hooks {
 	return worker.Hooks{
 		Decided:  m.Decided,
+		Ended:    m.Ended,
 		Replayed: m.replayed.Inc,
 		Rejected: func(jobType string, code decision.RejectionCode) {
 			m.rejectedInputs.WithLabelValues(jobType, string(code)).Inc()
@@ -213,38 +222,6 @@ func truth(b bool) float64 {
 		return 1
 	}
 	return 0
-}
-
-// start creates the series that policy p can have.
-func (m *Metrics) start(p *decision.Policy) {
-	s := &series{
-		analysisDuration:      m.analysisDuration.WithLabelValues(p.Name),
-		backoffMinutes:        m.backoffMinutes.WithLabelValues(p.Name),
-		submissionBackoff:     m.submissionBackoff.WithLabelValues(p.Name),
-		jitterRatio:           m.jitterRatio.WithLabelValues(p.Name),
-		maxRetries:            m.maxRetries.WithLabelValues(p.Name),
-		submissionRetries:     m.submissionRetries.WithLabelValues(p.Name),
-		submissionMaxExceeded: m.submissionMaxExceeded.WithLabelValues(p.Name),
-		classified:            make(map[decision.ErrorClassification]prometheus.Counter),
-		scheduled:             make(map[decision.ErrorClassification]prometheus.Counter),
-	}
-	for _, c := range []decision.ErrorClassification{decision.Transient, decision.Permanent, decision.Unknown} {
-		s.classified[c] = m.classifications.WithLabelValues(p.Name, string(c))
-		if c != decision.Permanent {
-			s.scheduled[c] = m.retryScheduled.WithLabelValues(p.Name, string(c))
-		}
-	}
-	for _, r := range p.Rules.Rules() {
-		if r.Class == decision.Permanent {
-			m.permanentErrors.WithLabelValues(p.Name, string(r.Reason), string(r.Team))
-		}
-	}
-	m.recoverySeconds.WithLabelValues(p.Name)
-	m.recoveryAttempts.WithLabelValues(p.Name)
-	for _, state := range journal.DeadLetterStates() {
-		m.SetDeadLetters(p.Name, state, 0)
-	}
-	m.policies[p.Name] = s
 }
 
 // StartJobType creates the series of a job type that is served.

@@ -18,6 +18,7 @@ import (
 type Readiness struct {
 	mu      sync.Mutex
 	reasons map[string]string
+	notes   map[string]string
 }
 
 // NotReady is what /readyz answers, in one line with the other reasons, until what it is about is ready again.
@@ -37,11 +38,30 @@ func (r *Readiness) Ready(about string) {
 	delete(r.reasons, about)
 }
 
-// against are the reasons in one line; empty where there is none.
-func (r *Readiness) against() string {
+// Note is what /readyz says besides, a line, whether ready or not; an empty note takes back what was said about it.
+func (r *Readiness) Note(about, note string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return strings.Join(slices.Sorted(maps.Values(r.reasons)), "; ")
+	if r.notes == nil {
+		r.notes = make(map[string]string)
+	}
+	r.notes[about] = note
+	if note == "" {
+		delete(r.notes, about)
+	}
+}
+
+// answer is what /readyz says: the reasons against it in one line, or ok, then a line for each note.
+func (r *Readiness) answer() (ready bool, body string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	lines := slices.Sorted(maps.Values(r.notes))
+	if ready = len(r.reasons) == 0; ready {
+		lines = slices.Insert(lines, 0, "ok")
+	} else {
+		lines = slices.Insert(lines, 0, strings.Join(slices.Sorted(maps.Values(r.reasons)), "; "))
+	}
+	return ready, strings.Join(lines, "\n")
 }
 
 // Listen opens addr (host:port; port 0 picks one) and serves /metrics, /livez and /readyz in the background
@@ -55,11 +75,12 @@ func routes(m *Metrics, r *Readiness) http.Handler {
 	mux.Handle("GET /metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4}))
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		if reasons := r.against(); reasons != "" {
-			http.Error(w, reasons, http.StatusServiceUnavailable)
+		ready, body := r.answer()
+		if !ready {
+			http.Error(w, body, http.StatusServiceUnavailable)
 			return
 		}
-		_, _ = io.WriteString(w, "ok\n")
+		_, _ = io.WriteString(w, body+"\n")
 	})
 	return mux
 }

@@ -30,7 +30,7 @@ const (
 
 // Analyzer is the use case of both rules: what follows a failed submission?
 type Analyzer struct {
-	policies decision.Policies
+	policies func() decision.Policies
 	rule     decision.BusinessRule
 	memory   *journal.Journal
 	now      func() time.Time
@@ -38,18 +38,30 @@ type Analyzer struct {
 	log      *zap.Logger
 }
 
-// NewAnalyzer decides by policies and reports as rule names things; memory recalls and records. now gives the
-// instant at which a job is received.
-func NewAnalyzer(policies decision.Policies, rule decision.BusinessRule, memory *journal.Journal, now func() time.Time, hooks Hooks, log *zap.Logger) *Analyzer {
+// NewAnalyzer decides by the policies in force, which policies gives, and reports as rule names things; memory recalls
+// and records. now gives the instant at which a job is received.
+func NewAnalyzer(policies func() decision.Policies, rule decision.BusinessRule, memory *journal.Journal, now func() time.Time, hooks Hooks, log *zap.Logger) *Analyzer {
 	return &Analyzer{policies, rule, memory, now, hooks, log}
 }
 
-// Handle is one job's way: parse, then recall, decide and record in one step of the journal, then reply.
-func (a *Analyzer) Handle(ctx context.Context, j *Job) Reply {
+// Begin is an activation under the policies that are in force now.
+func (a *Analyzer) Begin() Activation {
+	begun := begin(a.policies)
+	return Activation{
+		Variables: begun.policies.Variables(),
+		Handler:   func(ctx context.Context, j *Job) Reply { return a.handle(ctx, j, &begun) },
+	}
+}
+
+// handle is one job's way: parse, then recall, decide and record in one step of the journal, then reply.
+func (a *Analyzer) handle(ctx context.Context, j *Job, begun *activated) Reply {
 	received, started := a.now(), time.Now()
-	policy, failure, rejection := a.parse(j)
-	if rejection != nil {
+	policy, failure, rejection := a.parse(j, begun)
+	switch {
+	case rejection != nil:
 		return a.refuse(ctx, j, rejection)
+	case policy == nil:
+		return release(j, outdated)
 	}
 	analysis := a.analysis(j, policy, &failure, received)
 	recorded, err := a.memory.Analyze(ctx, analysis)
@@ -81,29 +93,22 @@ func (a *Analyzer) analysis(j *Job, p *decision.Policy, f *decision.Failure, rec
 		JobKey:  j.Key, ElementInstanceKey: j.ElementInstanceKey, ProcessInstanceKey: j.ProcessInstanceKey,
 		Rule: a.rule, Policy: p, Failure: f, Error: redact.Line(f.Error, maxErrorBytes), ReceivedAt: received,
 	}
+	f.Match.Text = matchedText(f, n.Error)
 	n.Identity = journal.IdentityOf(n)
 	return n
 }
 
-func (a *Analyzer) parse(j *Job) (*decision.Policy, decision.Failure, *decision.Rejection) {
-	name, rejection := policyHeader(j)
-	if rejection != nil {
-		return nil, decision.Failure{}, rejection
-	}
-	policy, rejection := a.policies.Find(name)
-	if rejection != nil {
+// parse reads the failure; without a policy and a rejection, the job goes back.
+func (a *Analyzer) parse(j *Job, begun *activated) (*decision.Policy, decision.Failure, *decision.Rejection) {
+	policy, rejection := begun.policy(j)
+	if policy == nil {
 		return nil, decision.Failure{}, rejection
 	}
 	values, rejection := readVariables(j, a.hooks)
 	if rejection != nil {
 		return nil, decision.Failure{}, rejection
 	}
-	failure, rejection := policy.Read(decision.Variables{
-		ID:                 values.get(policy.IDVariable),
-		Error:              values.get(policy.ErrorVariable),
-		RetryCount:         values.get(decision.RetryCountVariable),
-		LastSubmissionTime: values.get(decision.LastSubmissionVariable),
-	})
+	failure, rejection := policy.Read(policy.Variables(values.get))
 	return policy, failure, rejection
 }
 

@@ -59,7 +59,7 @@ func FuzzAnalysis(f *testing.F) {
 				t.Errorf("rejected as %s, naively %s %v", h.rejected[0], want.Outcome, want.Rejection)
 			}
 			return
-		case want.Rejection != nil || h.decided[0] != want:
+		case want.Rejection != nil || withoutText(h.decided[0]) != withoutText(want): // which is redacted in the one
 			t.Errorf("decided %+v, naively %+v", h.decided[0], want)
 		}
 		outputs := h.reply.Variables + h.reply.Error.Variables
@@ -70,6 +70,11 @@ func FuzzAnalysis(f *testing.F) {
 			t.Errorf("the outputs are no UTF-8: %q", outputs)
 		}
 	})
+}
+
+func withoutText(d decision.Decision) decision.Decision {
+	d.MatchedText = ""
+	return d
 }
 
 // naively is the decision on a job, read by encoding/json into maps, and its error as it came.

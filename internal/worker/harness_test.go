@@ -205,6 +205,7 @@ type tally struct {
 	mu        sync.Mutex
 	decided   []decision.Decision
 	replayed  int
+	ended     []decision.Decision
 	rejected  []decision.RejectionCode
 	answered  map[worker.Action]int
 	inFlight  int
@@ -222,6 +223,7 @@ func (c *tally) hooks() worker.Hooks {
 		Decided: func(_ string, d *decision.Decision, _ time.Duration) {
 			note(func() { c.decided = append(c.decided, *d) })
 		},
+		Ended:    func(d *decision.Decision) { note(func() { c.ended = append(c.ended, *d) }) },
 		Replayed: func() { note(func() { c.replayed++ }) },
 		Rejected: func(_ string, r decision.RejectionCode) { note(func() { c.rejected = append(c.rejected, r) }) },
 		Answered: func(jobType string, a worker.Action) {
@@ -279,7 +281,7 @@ func completing(context.Context, *worker.Job) worker.Reply {
 
 // one subscribes to jobType alone.
 func one(h worker.Handler) []worker.Subscription {
-	return []worker.Subscription{{JobType: jobType, Variables: []string{"a"}, Handler: h}}
+	return []worker.Subscription{{JobType: jobType, Begin: worker.Always(h, "a")}}
 }
 
 // start runs a worker on e until the test stops it.

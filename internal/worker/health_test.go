@@ -45,8 +45,8 @@ func TestEngineUpAndDown(t *testing.T) {
 		w := &weather{down: map[string]bool{"one": true, "two": true}}
 		e.onPoll = w.onPoll
 		r := start(t, e, config(), []worker.Subscription{
-			{JobType: "one", Variables: []string{"a"}, Handler: completing},
-			{JobType: "two", Variables: []string{"a"}, Handler: completing},
+			{JobType: "one", Begin: worker.Always(completing, "a")},
+			{JobType: "two", Begin: worker.Always(completing, "a")},
 		})
 		steps := []struct {
 			what    string

@@ -11,6 +11,8 @@ import (
 type Hooks struct {
 	// Decided is called for every fresh decision, with the time the analysis took.
 	Decided func(jobType string, d *decision.Decision, took time.Duration)
+	// Ended is called for a retry that was scheduled and then given up, because it came too late (R20).
+	Ended func(d *decision.Decision)
 	// Replayed is called for every decision that was recorded before and given again.
 	Replayed func()
 	// Rejected is called for every input refused (R11).
@@ -31,6 +33,7 @@ type Hooks struct {
 func NoHooks() Hooks {
 	return Hooks{
 		Decided:   func(string, *decision.Decision, time.Duration) {},
+		Ended:     func(*decision.Decision) {},
 		Replayed:  func() {},
 		Rejected:  func(string, decision.RejectionCode) {},
 		Answered:  func(string, Action) {},

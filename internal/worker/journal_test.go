@@ -60,6 +60,26 @@ func TestReplayIsCountedAndLoggedAsOne(t *testing.T) {
 	}
 }
 
+// TestRetryThatCameTooLateIsCountedAsExceeded: asked again when its time can no longer be kept within 48 h, the retry
+// that was scheduled is given up, once (R20).
+func TestRetryThatCameTooLateIsCountedAsExceeded(t *testing.T) {
+	store := journaltest.New()
+	j := job(worker.AnalyzeRetry, "{}", claim(transient))
+	handleUnanswered(t, store, j, analysed)
+	late := handleRemembering(store, j, analysed.Add(48*time.Hour), zapcore.DebugLevel)
+	line := late.logs.All()[0].ContextMap()
+	if line["event"] != "max_retries_exceeded" || line["rebased"] != true || len(late.ended) != 1 || len(late.decided) != 0 {
+		t.Errorf("logged %v; %d ends and %d fresh decisions were counted, want 1 and 0", line, len(late.ended), len(late.decided))
+	}
+	if late.reply.Action != worker.Thrown || late.reply.Error.Code != "MAX_RETRIES_EXCEEDED" {
+		t.Errorf("answered %+v", late.reply)
+	}
+	again := handleRemembering(store, j, analysed.Add(49*time.Hour), zapcore.DebugLevel)
+	if len(again.ended) != 0 {
+		t.Error("the same end was counted twice")
+	}
+}
+
 // TestForgottenCountIsRaised: a model that does not carry retryCount on must not retry for ever.
 func TestForgottenCountIsRaised(t *testing.T) {
 	store := journaltest.New()

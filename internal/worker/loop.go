@@ -28,8 +28,8 @@ const (
 // loop activates the jobs of one type.
 type loop struct {
 	w       *Worker
-	request ActivateRequest
-	handler Handler
+	request ActivateRequest // but for what changes from poll to poll
+	begin   func() Activation
 	health  *engineHealth
 	// ask is how many jobs at once the engine can send; halved when they do not fit a message, and not
 	// raised again before careful: until then those jobs come back.
@@ -41,9 +41,9 @@ type loop struct {
 
 func newLoop(w *Worker, s Subscription, health *engineHealth) *loop {
 	return &loop{
-		w: w, handler: s.Handler, health: health, ask: w.cfg.MaxJobsActive, freed: make(chan struct{}, 1),
+		w: w, begin: s.Begin, health: health, ask: w.cfg.MaxJobsActive, freed: make(chan struct{}, 1),
 		request: ActivateRequest{
-			JobType: s.JobType, Worker: w.cfg.Name, Variables: s.Variables, TenantIDs: w.cfg.TenantIDs,
+			JobType: s.JobType, Worker: w.cfg.Name, TenantIDs: w.cfg.TenantIDs,
 			JobTimeout: w.cfg.JobTimeout, PollTimeout: min(w.cfg.PollTimeout, w.cfg.JobTimeout/2),
 		},
 	}
@@ -53,9 +53,9 @@ func (l *loop) run(stop, kill context.Context) {
 	pause := newBackoff(pollFirst, pollMost)
 	wait := min(firstPoll, l.request.PollTimeout)
 	for ; l.room(stop); wait = l.request.PollTimeout {
-		sent := time.Now()
-		jobs, err := l.poll(stop, kill, wait)
-		l.take(jobs, sent)
+		begun, sent := l.begin(), time.Now()
+		jobs, err := l.poll(stop, kill, wait, begun.Variables)
+		l.take(jobs, sent, begun.Handler)
 		if stop.Err() != nil {
 			return
 		}
@@ -76,7 +76,7 @@ func (l *loop) run(stop, kill context.Context) {
 }
 
 // poll runs one activation; at a stop it is let end by itself, within bounds.
-func (l *loop) poll(stop, kill context.Context, wait time.Duration) ([]Job, error) {
+func (l *loop) poll(stop, kill context.Context, wait time.Duration, variables []string) ([]Job, error) {
 	// A reply later than the job's time-out brings jobs that cannot be answered any more.
 	ctx, cancel := context.WithTimeout(kill, min(l.request.JobTimeout, wait+pollOverrun))
 	defer cancel()
@@ -84,20 +84,20 @@ func (l *loop) poll(stop, kill context.Context, wait time.Duration) ([]Job, erro
 		time.AfterFunc(wait+stopGrace, cancel)
 	})()
 	r := l.request
-	r.PollTimeout = wait
+	r.PollTimeout, r.Variables = wait, variables
 	r.MaxJobs = min(l.ask, l.w.cfg.MaxJobsActive-int(l.count.Load()))
 	return l.w.engine.Activate(ctx, r)
 }
 
 // take queues jobs. Their time runs from the moment they were asked for: the engine locked them some time
 // between that and now, and its answer may have waited for a process that stood still, or on the network.
-func (l *loop) take(jobs []Job, sent time.Time) {
+func (l *loop) take(jobs []Job, sent time.Time, handler Handler) {
 	deadline := sent.Add(l.request.JobTimeout - min(deadlineMargin, l.request.JobTimeout/10))
 	l.count.Add(int64(len(jobs)))
 	l.w.hooks.InFlight(len(jobs))
 	batch := make([]held, len(jobs))
 	for i := range jobs {
-		batch[i] = held{Job: jobs[i], loop: l}
+		batch[i] = held{Job: jobs[i], loop: l, handler: handler}
 		batch[i].Deadline = deadline
 		l.w.queue <- &batch[i]
 	}

@@ -20,8 +20,8 @@ func TestActivationRequest(t *testing.T) {
 		cfg := config()
 		cfg.TenantIDs = []string{"hospital-a", "hospital-b"}
 		r := start(t, e, cfg, []worker.Subscription{
-			{JobType: "one", Variables: []string{"claimId"}, Handler: completing},
-			{JobType: "two", Variables: []string{"messageId", "sendError"}, Handler: completing},
+			{JobType: "one", Begin: worker.Always(completing, "claimId")},
+			{JobType: "two", Begin: worker.Always(completing, "messageId", "sendError")},
 		})
 		time.Sleep(time.Second) // two polls each
 		variables := map[string][]string{"one": {"claimId"}, "two": {"messageId", "sendError"}}
@@ -141,14 +141,14 @@ func TestOneLoopPerType(t *testing.T) {
 		release := sync.OnceFunc(func() { close(stuck) })
 		defer release()
 		r := start(t, e, cfg, []worker.Subscription{
-			{JobType: "stuck", Variables: []string{"a"}, Handler: func(_ context.Context, _ *worker.Job) worker.Reply {
+			{JobType: "stuck", Begin: worker.Always(func(_ context.Context, _ *worker.Job) worker.Reply {
 				<-stuck
 				return worker.Reply{Action: worker.Completed, Variables: "{}"}
-			}},
-			{JobType: "lively", Variables: []string{"a"}, Handler: func(context.Context, *worker.Job) worker.Reply {
+			}, "a")},
+			{JobType: "lively", Begin: worker.Always(func(context.Context, *worker.Job) worker.Reply {
 				time.Sleep(10 * time.Millisecond)
 				return worker.Reply{Action: worker.Completed, Variables: "{}"}
-			}},
+			}, "a")},
 		})
 		time.Sleep(time.Second)
 		polls := map[string]int{}
@@ -183,7 +183,7 @@ func TestGlobalConcurrency(t *testing.T) {
 		}
 		var subs []worker.Subscription
 		for _, name := range []string{"one", "two", "three"} {
-			subs = append(subs, worker.Subscription{JobType: name, Variables: []string{"a"}, Handler: handler})
+			subs = append(subs, worker.Subscription{JobType: name, Begin: worker.Always(handler, "a")})
 		}
 		r := start(t, e, cfg, subs)
 		time.Sleep(5*time.Second - time.Millisecond)

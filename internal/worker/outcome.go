@@ -15,21 +15,38 @@ const OutcomeVariable = "retryOutcome"
 
 // OutcomeRecorder is the use case of record-retry-outcome: the process reports what came of a retry.
 type OutcomeRecorder struct {
-	policies decision.Policies
+	policies func() decision.Policies
 	memory   *journal.Journal
 	hooks    Hooks
 	log      *zap.Logger
 }
 
-// NewOutcomeRecorder knows the subjects of policies and tells memory what became of them.
-func NewOutcomeRecorder(policies decision.Policies, memory *journal.Journal, hooks Hooks, log *zap.Logger) *OutcomeRecorder {
+// NewOutcomeRecorder knows the subjects of the policies in force, which policies gives, and tells memory what became of
+// them.
+func NewOutcomeRecorder(policies func() decision.Policies, memory *journal.Journal, hooks Hooks, log *zap.Logger) *OutcomeRecorder {
 	return &OutcomeRecorder{policies, memory, hooks, log}
 }
 
-// Handle records the outcome and completes the job, or rejects one that names no subject or an outcome that
+// Begin is an activation under the policies that are in force now.
+func (o *OutcomeRecorder) Begin() Activation {
+	begun := begin(o.policies)
+	return Activation{
+		Variables: append(begun.policies.IDVariables(), OutcomeVariable),
+		Handler:   func(ctx context.Context, j *Job) Reply { return o.handle(ctx, j, &begun) },
+	}
+}
+
+// handle records the outcome and completes the job, or rejects one that names no subject or an outcome that
 // does not exist. An outcome of which the journal knows no failure changes nothing.
-func (o *OutcomeRecorder) Handle(ctx context.Context, j *Job) Reply {
-	outcome, rejection := o.read(j)
+func (o *OutcomeRecorder) handle(ctx context.Context, j *Job, begun *activated) Reply {
+	policy, rejection := begun.policy(j)
+	if policy == nil && rejection == nil {
+		return release(j, outdated)
+	}
+	var outcome *journal.Outcome
+	if rejection == nil {
+		outcome, rejection = o.read(j, policy)
+	}
 	if rejection != nil {
 		return refuse(ctx, o.memory, j, "", rejection, o.hooks, o.log)
 	}
@@ -40,22 +57,14 @@ func (o *OutcomeRecorder) Handle(ctx context.Context, j *Job) Reply {
 	case err != nil:
 		return release(j, notRecorded)
 	case concluded.Changed:
-		o.log.Info("outcome recorded", zap.String("event", "retry_outcome_recorded"), zap.String("claimId", outcome.Subject.ID),
+		o.log.Info("outcome recorded", zap.String("event", "retry_outcome_recorded"), SubjectField(policy, outcome.Subject.ID),
 			zap.String("retryPolicy", outcome.Subject.Policy), zap.String("state", string(concluded.Episode.State)),
 			zap.Int64("retryCount", concluded.Episode.Retries), zap.Int64("jobKey", j.Key), zap.Int64("processInstanceKey", j.ProcessInstanceKey))
 	}
 	return Reply{Action: Completed, Variables: "{}"}
 }
 
-func (o *OutcomeRecorder) read(j *Job) (*journal.Outcome, *decision.Rejection) {
-	name, rejection := policyHeader(j)
-	if rejection != nil {
-		return nil, rejection
-	}
-	policy, rejection := o.policies.Find(name)
-	if rejection != nil {
-		return nil, rejection
-	}
+func (o *OutcomeRecorder) read(j *Job, policy *decision.Policy) (*journal.Outcome, *decision.Rejection) {
 	values, rejection := readVariables(j, o.hooks)
 	if rejection != nil {
 		return nil, rejection

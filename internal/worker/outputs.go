@@ -8,6 +8,7 @@ import (
 
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
+	"retry-worker/internal/redact"
 )
 
 // object is a JSON object in the making, built once and not escaped twice.
@@ -26,6 +27,14 @@ func (o object) raw(name, value string) object {
 
 func (o object) text(name, value string) object {
 	return o.raw(name, string(decision.Text(value)))
+}
+
+// optional is text, or null where there is none.
+func (o object) optional(name, value string) object {
+	if value == "" {
+		return o.raw(name, "null")
+	}
+	return o.text(name, value)
 }
 
 func (o object) number(name string, n int64) object {
@@ -72,12 +81,13 @@ func isoDuration(d time.Duration) string {
 	return "PT" + strings.TrimRight(strings.TrimRight(s, "0"), ".") + "S"
 }
 
-// DryRun decides without engine and memory and returns the flat object that `decide` prints.
+// DryRun decides without engine and memory and returns the flat object that `decide` prints. Of v, what the policy does
+// not read is left out, as a job would leave it.
 func DryRun(policies decision.Policies, policy string, v decision.Variables, now time.Time) (decision.Decision, json.RawMessage) {
 	var f decision.Failure
 	p, rejection := policies.Find(policy)
 	if rejection == nil {
-		f, rejection = p.Read(v)
+		f, rejection = p.Read(asRead(p, v))
 	}
 	d := decision.RejectedBy(policy, rejection)
 	if rejection == nil {
@@ -89,9 +99,29 @@ func DryRun(policies decision.Policies, policy string, v decision.Variables, now
 			text("rejection", string(d.Rejection.Code)).text("message", journal.RejectionMessage(d.Rejection))
 		return d, json.RawMessage(o.end())
 	}
-	o = appendOutputs(o, &d, &f)
-	if d.MatchedRule == "" {
-		return d, json.RawMessage(o.raw("matchedRule", "null").end())
+	d.MatchedText = matchedText(&f, redact.Line(f.Error, maxErrorBytes))
+	o = appendOutputs(o, &d, &f).
+		optional("matchedRule", d.MatchedRule).
+		text("reason", string(d.Reason)).
+		optional("matchedText", d.MatchedText).
+		optional("hint", f.Match.Hint).
+		text("catalogue", d.Catalogue)
+	return d, json.RawMessage(o.end())
+}
+
+// asRead is v without what p does not read.
+func asRead(p *decision.Policy, v decision.Variables) decision.Variables {
+	var own decision.OwnVariables
+	if p.Own != nil {
+		own = *p.Own
 	}
-	return d, json.RawMessage(o.text("matchedRule", d.MatchedRule).end())
+	for _, value := range []struct {
+		variable string
+		value    *decision.Value
+	}{{p.HTTPStatusVariable, &v.HTTPStatus}, {own.MaxAttempts, &v.MaxAttempts}, {own.Delay, &v.Delay}, {own.NonRetryable, &v.NonRetryable}} {
+		if value.variable == "" {
+			*value.value = ""
+		}
+	}
+	return v
 }

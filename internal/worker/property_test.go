@@ -212,7 +212,7 @@ func (w *world) handler(_ context.Context, j *worker.Job) worker.Reply {
 func (w *world) tell(t *testing.T) *running {
 	var subs []worker.Subscription
 	for i := range w.types {
-		subs = append(subs, worker.Subscription{JobType: "type-" + strconv.Itoa(i), Variables: []string{"a"}, Handler: w.handler})
+		subs = append(subs, worker.Subscription{JobType: "type-" + strconv.Itoa(i), Begin: worker.Always(w.handler, "a")})
 	}
 	cfg := config()
 	cfg.MaxJobsActive, cfg.Concurrency = w.most, w.concurrency
@@ -284,6 +284,7 @@ func TestDurationsAndInstants(t *testing.T) {
 		zone := time.FixedZone("somewhere", rapid.IntRange(-12*3600, 14*3600).Draw(t, "zone"))
 		now := time.UnixMicro(rapid.Int64Range(0, 4e15).Draw(t, "µs")).In(zone)
 		policy := decisiontest.TISSSubmission()
+		policy.TotalLimit = 0 // which the longest delays would reach (R20)
 		policy.Backoff = decision.BackoffRule{Base: delay, Min: delay, Max: delay, Factor: 1, Rounding: time.Millisecond}
 		_, flat := worker.DryRun(decision.Policies{policy.Name: policy}, "", decision.Variables{
 			ID: decision.Text("CLM-1-1"), Error: decision.Text("TIMEOUT"),

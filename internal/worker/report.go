@@ -15,9 +15,13 @@ import (
 func (a *Analyzer) report(j *Job, n *journal.Analysis, r *journal.Recorded, took time.Duration) {
 	d := &r.Decision
 	event := d.Event(a.rule, n.Error).LogName()
-	if r.How == journal.Fresh {
+	switch {
+	case r.How == journal.Fresh:
 		a.hooks.Decided(j.Type, d, took)
-	} else {
+	case r.Ended:
+		a.hooks.Replayed()
+		a.hooks.Ended(d)
+	default:
 		a.hooks.Replayed()
 		event = "decision_replayed"
 	}
@@ -26,15 +30,17 @@ func (a *Analyzer) report(j *Job, n *journal.Analysis, r *journal.Recorded, took
 	if line == nil {
 		return
 	}
-	fields := append(make([]zap.Field, 0, 20),
+	fields := append(make([]zap.Field, 0, 22),
 		zap.String("event", event),
-		zap.String("claimId", d.SubjectID),
+		SubjectField(n.Policy, d.SubjectID),
 		zap.String("submissionError", n.Error),
 		zap.String("errorClassification", string(d.ErrorClassification)),
 		zap.String("matchedRule", d.MatchedRule),
+		zap.String("matchedText", d.MatchedText),
 		zap.Int64("retryCount", d.RetryCount),
 		zap.Int64("maxRetries", d.MaxRetries),
 		zap.String("retryPolicy", d.Policy),
+		zap.String("catalogue", d.Catalogue),
 		zap.Float64("executionTimeMs", float64(took.Microseconds())/1000),
 		zap.Int64("jobKey", j.Key),
 		zap.Int64("processInstanceKey", j.ProcessInstanceKey),
@@ -52,6 +58,19 @@ func (a *Analyzer) report(j *Job, n *journal.Analysis, r *journal.Recorded, took
 		fields = append(fields, zap.String("warning", warning))
 	}
 	line.Write(fields...)
+}
+
+// SubjectField names a subject in a log line as its policy does: claimId (RN-BIL-005 §13.4), messageId, jobId.
+// An id variable that is called as another field is (message, event) would make a line with two of that name.
+func SubjectField(p *decision.Policy, id string) zap.Field {
+	switch p.IDVariable {
+	case "timestamp", "level", "message", "logger", "event", "submissionError", "errorClassification", "matchedRule", "matchedText",
+		"retryCount", "maxRetries", "retryPolicy", "catalogue", "executionTimeMs", "jobKey", "processInstanceKey", "backoffMinutes",
+		"nextRetryTime", "responsibleTeam", "deadLetterId", "rebased", "warning", "state":
+		return zap.String("subjectId", id)
+	default:
+		return zap.String(p.IDVariable, id)
+	}
 }
 
 // level of a decision's line.

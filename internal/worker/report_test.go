@@ -18,8 +18,8 @@ import (
 // TestLogLine holds the one line of a decision to RN-BIL-005 §13.4, its level to R1 and its event to R16.
 func TestLogLine(t *testing.T) {
 	common := []string{
-		"event", "claimId", "submissionError", "errorClassification", "matchedRule", "retryCount", "maxRetries",
-		"retryPolicy", "executionTimeMs", "jobKey", "processInstanceKey",
+		"event", "claimId", "submissionError", "errorClassification", "matchedRule", "matchedText", "retryCount", "maxRetries",
+		"retryPolicy", "catalogue", "executionTimeMs", "jobKey", "processInstanceKey",
 	}
 	scheduled := []string{"backoffMinutes", "nextRetryTime"}
 	final := []string{"responsibleTeam", "deadLetterId"}
@@ -33,11 +33,11 @@ func TestLogLine(t *testing.T) {
 	}{
 		{"transient", claim(`"submissionError":"TIMEOUT - 30s","retryCount":1`), zapcore.InfoLevel,
 			map[string]string{worker.AnalyzeRetry: "retry_scheduled", worker.RetrySubmissionBackoff: "submission_retry_scheduled"}, scheduled,
-			map[string]any{"submissionError": "TIMEOUT - 30s", "errorClassification": "TRANSIENT", "matchedRule": "TIMEOUT", "retryCount": int64(2),
+			map[string]any{"submissionError": "TIMEOUT - 30s", "errorClassification": "TRANSIENT", "matchedRule": "TIMEOUT", "matchedText": "TIMEOUT", "retryCount": int64(2),
 				"backoffMinutes": int64(12), "nextRetryTime": "2025-01-12T10:52:00Z"}},
 		{"unknown (R1.6)", claim(`"submissionError":"outra coisa"`), zapcore.WarnLevel,
 			map[string]string{worker.AnalyzeRetry: "retry_scheduled", worker.RetrySubmissionBackoff: "submission_retry_scheduled"}, scheduled,
-			map[string]any{"submissionError": "outra coisa", "errorClassification": "UNKNOWN", "matchedRule": "", "retryCount": int64(1)}},
+			map[string]any{"submissionError": "outra coisa", "errorClassification": "UNKNOWN", "matchedRule": "", "matchedText": "", "retryCount": int64(1)}},
 		{"permanent", claim(`"submissionError":"DUPLICATE_CLAIM"`), zapcore.WarnLevel,
 			map[string]string{worker.AnalyzeRetry: "permanent_error_detected", worker.RetrySubmissionBackoff: "permanent_error_detected"}, final,
 			map[string]any{"errorClassification": "PERMANENT", "matchedRule": "DUPLICATE_CLAIM", "retryCount": int64(0), "responsibleTeam": "faturamento"}},
@@ -73,7 +73,7 @@ func TestLogLine(t *testing.T) {
 					}
 				}
 				for name, value := range map[string]any{
-					"event": event, "claimId": "CLM-001-123", "maxRetries": int64(5), "retryPolicy": "tiss-submission",
+					"event": event, "claimId": "CLM-001-123", "maxRetries": int64(5), "retryPolicy": "tiss-submission", "catalogue": version,
 					"jobKey": int64(2251799813685301), "processInstanceKey": int64(2251799813685200),
 				} {
 					if got[name] != value {

@@ -245,13 +245,13 @@ func TestKill(t *testing.T) {
 				cfg := config()
 				cfg.Concurrency = 2
 				r := start(t, e, cfg, []worker.Subscription{
-					{JobType: "busy", Variables: []string{"a"}, Handler: func(ctx context.Context, j *worker.Job) worker.Reply {
+					{JobType: "busy", Begin: worker.Always(func(ctx context.Context, j *worker.Job) worker.Reply {
 						if j.Key == 1 {
 							<-ctx.Done() // a handler at work; job 2 hangs in its delivery
 						}
 						return completion
-					}},
-					{JobType: "idle", Variables: []string{"a"}, Handler: completing},
+					}, "a")},
+					{JobType: "idle", Begin: worker.Always(completing, "a")},
 				})
 				time.Sleep(time.Second)
 				if before > 0 {

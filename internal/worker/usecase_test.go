@@ -46,8 +46,14 @@ func policies() decision.Policies {
 	quick.MaxRetries = 3
 	quick.EmptyError = decision.AssumeTransient
 	ps[quick.Name] = quick
+	for _, p := range ps {
+		p.Catalogue = version
+	}
 	return ps
 }
+
+// version of the catalogue that policies are of.
+const version = "0123456789ab"
 
 var nopLog = zap.NewNop()
 
@@ -63,11 +69,11 @@ func handlerOf(jobType string, memory *journal.Journal, now time.Time, hooks wor
 	clock := func() time.Time { return now }
 	switch jobType {
 	case worker.AnalyzeRetry:
-		return worker.NewAnalyzer(policies(), decision.RNBIL005, memory, clock, hooks, log).Handle
+		return worker.NewAnalyzer(policies, decision.RNBIL005, memory, clock, hooks, log).Begin().Handler
 	case worker.RetrySubmissionBackoff:
-		return worker.NewAnalyzer(policies(), decision.RNBIL004, memory, clock, hooks, log).Handle
+		return worker.NewAnalyzer(policies, decision.RNBIL004, memory, clock, hooks, log).Begin().Handler
 	default:
-		return worker.NewOutcomeRecorder(policies(), memory, hooks, log).Handle
+		return worker.NewOutcomeRecorder(policies, memory, hooks, log).Begin().Handler
 	}
 }
 

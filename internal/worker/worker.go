@@ -37,9 +37,21 @@ type Handler func(ctx context.Context, j *Job) Reply
 // Subscription is one job type and who handles it.
 type Subscription struct {
 	JobType string
-	// Variables that the handler reads.
+	// Begin is asked before each poll, by one goroutine. What it answers holds for the jobs that the poll brings,
+	// whatever changes before they are handled.
+	Begin func() Activation
+}
+
+// Activation is what one poll asks for and who handles what it brings.
+type Activation struct {
+	// Variables that Handler reads; at least one.
 	Variables []string
 	Handler   Handler
+}
+
+// Always is for a handler that nothing changes while it runs: every poll asks for the same.
+func Always(h Handler, variables ...string) func() Activation {
+	return func() Activation { return Activation{Variables: variables, Handler: h} }
 }
 
 // Worker runs one activation loop per subscription.
@@ -55,7 +67,8 @@ type Worker struct {
 // held is a job between its activation and its answer.
 type held struct {
 	Job
-	loop *loop
+	loop    *loop
+	handler Handler // of the activation that brought it
 }
 
 // New prepares a Worker; Run starts it.
@@ -131,7 +144,7 @@ func (w *Worker) reply(kill context.Context, h *held) (r Reply) {
 			r = penalty(&h.Job, "the worker failed on this job, which cost it a retry; the worker's log says where, by the job's key")
 		}
 	}()
-	return h.loop.handler(kill, &h.Job)
+	return h.handler(kill, &h.Job)
 }
 
 // handBack gives a job that has not begun to whoever asks next.

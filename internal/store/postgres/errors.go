@@ -155,7 +155,8 @@ func advice(e *pgconn.PgError) string {
 		return "create the database, or correct its name in the address"
 	case e.Code == noPrivilege, e.Code == noSchema:
 		return "make the user the database's owner, or GRANT CREATE, USAGE ON SCHEMA public TO it; where the tables are another user's," +
-			" GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO it (SELECT is enough to read)"
+			" GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO it (SELECT is enough to read)," +
+			" and let a new version start first as the tables' owner, who alone may bring them up to date"
 	default:
 		return ""
 	}

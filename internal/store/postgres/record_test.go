@@ -58,7 +58,7 @@ func add(c *journal.Changes, head journal.Head, l *journal.Lookup, h *journal.Hi
 		AnalysedCount: e.Retries - 1, ReceivedAt: now, Took: 1234 * time.Microsecond,
 		Decision: decision.Decision{
 			Outcome: decision.Retry, Policy: l.Subject.Policy, SubjectID: l.Subject.ID, ErrorClassification: decision.Transient,
-			Reason: "TIMEOUT", MatchedRule: "TIMEOUT", RetryCount: e.Retries, MaxRetries: 5,
+			Reason: "TIMEOUT", MatchedRule: "TIMEOUT", MatchedText: "SocketTimeout", Catalogue: "3f9a1c77d0e2", RetryCount: e.Retries, MaxRetries: 5,
 			Backoff:       decision.Backoff{Delay: 5 * time.Minute, Raw: 5*time.Minute + 123, JitterRatio: 0.0123},
 			NextRetryTime: e.NextRetryTime, RetryReason: "Transient error, retry 1 of 5", AnalysedAt: now, FirstFailure: e.FirstFailure,
 		},

@@ -6,7 +6,7 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// The tables, by the rows that the journal knows. What a column holds is said in migrations/00001_journal.sql.
+// The tables, by the rows that the journal knows. What a column holds is said in migrations.
 var (
 	lookupsTable     = tableOf("lookups", lookupFields, zero[journal.Lookup])
 	subjectsTable    = tableOf("subjects", subjectFields, zero[journal.KeyedSubject])
@@ -93,6 +93,8 @@ func attemptFields(f fields, k *journal.KeyedAttempt) {
 	f.text("retry_reason", &d.RetryReason)
 	f.text("team", (*string)(&d.Team))
 	f.truth("count_assumed", &d.CountAssumed)
+	f.text("catalogue", &d.Catalogue)
+	f.text("matched_text", &d.MatchedText)
 }
 
 func deadLetterFields(f fields, k *journal.KeyedDeadLetter) {

@@ -100,7 +100,7 @@ func decideAll(head journal.Head, lookups []journal.Lookup, histories []journal.
 			ReceivedAt: now, Took: time.Millisecond,
 			Decision: decision.Decision{
 				Outcome: decision.Retry, Policy: s.Policy, SubjectID: s.ID, ErrorClassification: decision.Transient,
-				Reason: "TIMEOUT", MatchedRule: "TIMEOUT", RetryCount: e.Retries, MaxRetries: 5,
+				Reason: "TIMEOUT", MatchedRule: "TIMEOUT", MatchedText: "SocketTimeout", Catalogue: "3f9a1c77d0e2", RetryCount: e.Retries, MaxRetries: 5,
 				Backoff:       decision.Backoff{Delay: 5 * time.Minute, Raw: 5 * time.Minute, JitterRatio: 0.0123},
 				NextRetryTime: e.NextRetryTime, RetryReason: "Transient error, retry 1 of 5", AnalysedAt: now, FirstFailure: now,
 			},

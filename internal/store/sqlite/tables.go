@@ -70,6 +70,8 @@ var attempts = define(table[attemptRow]{name: "attempts", columns: []column[atte
 	text("team", func(r *attemptRow) *decision.Team { return &r.Attempt.Decision.Team }),
 	truth("count_assumed", func(r *attemptRow) *bool { return &r.Attempt.Decision.CountAssumed }),
 	text("dead_letter", func(r *attemptRow) *string { return &r.Attempt.DeadLetter }),
+	text("catalogue", func(r *attemptRow) *string { return &r.Attempt.Decision.Catalogue }),
+	text("matched_text", func(r *attemptRow) *string { return &r.Attempt.Decision.MatchedText }),
 }})
 
 var deadLetters = define(table[deadLetterRow]{name: "dead_letters", key: 1, upserts: true, columns: []column[deadLetterRow]{

@@ -115,7 +115,7 @@ func (h *history) fail(x *transaction, i int, of journal.Subject, now time.Time)
 	a.Error, a.ReceivedAt = "SocketTimeoutException: connect timed out after 30000 ms at gateway", now
 	a.Decision = decision.Decision{
 		Outcome: decision.Retry, Policy: of.Policy, SubjectID: of.ID, ErrorClassification: decision.Transient, Reason: "TIMEOUT", MatchedRule: "TIMEOUT",
-		RetryCount: a.Number, MaxRetries: 5, Backoff: decision.Backoff{Delay: 5 * time.Minute, Raw: 5 * time.Minute, JitterRatio: 0.0123},
+		MatchedText: "SocketTimeout", Catalogue: "3f9a1c77d0e2", RetryCount: a.Number, MaxRetries: 5, Backoff: decision.Backoff{Delay: 5 * time.Minute, Raw: 5 * time.Minute, JitterRatio: 0.0123},
 		NextRetryTime: now.Add(5 * time.Minute), RetryReason: "Transient error, retry 1 of 5", AnalysedAt: now, FirstFailure: now,
 	}
 	x.Link.Digests[len(x.Link.Digests)-1] = journal.DigestAttempt(of, a)

@@ -14,8 +14,12 @@ type Database struct {
 	// Open brings the schema up to date and opens the store; OpenReader opens what is there.
 	Open       func(ctx context.Context) (Store, error)
 	OpenReader func(ctx context.Context) (Reader, error)
-	// Exec runs a statement that both stores understand, while nothing is open.
-	Exec func(ctx context.Context, statement string) error
+	// First makes the tables by the first migration alone.
+	First func(ctx context.Context) error
+	// Exec runs a statement that both stores understand, while nothing is open. Bytes is how it names some bytes, given
+	// in hexadecimal.
+	Exec  func(ctx context.Context, statement string) error
+	Bytes func(hex string) string
 	// Exclusive tells that one process at a time may open it for writing: others are refused, in one line.
 	Exclusive bool
 }
@@ -23,6 +27,8 @@ type Database struct {
 // RunMigrations holds what create makes to the promises of the schema's versions, and of several openers.
 func RunMigrations(t *testing.T, create func(t *testing.T) Database) {
 	t.Run("a binary works on the next version's schema", func(t *testing.T) { testNextVersion(t, create(t)) })
+	t.Run("a journal of the first version", func(t *testing.T) { testFirstVersion(t, create(t)) })
+	t.Run("a worker of the first version goes on", func(t *testing.T) { testFirstGoesOn(t, create(t)) })
 	t.Run("a binary that is too old is refused", func(t *testing.T) { testTooOld(t, create(t)) })
 	t.Run("many open a new database at once", func(t *testing.T) { testOpeners(t, create(t)) })
 	t.Run("a reader makes nothing", func(t *testing.T) { testReaderFirst(t, create(t)) })

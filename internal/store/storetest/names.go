@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 )
 
@@ -65,10 +66,13 @@ func testNames(t *testing.T, s Store) {
 	}
 	of := subject("CLM-9-1")
 	must(t, s, []journal.Lookup{{Subject: of}}, func(x *transaction) {
-		x.attempt(x.key(0, of), of, journal.Attempt{Number: 1, Episode: 1, Identity: identity(), Error: all.String()})
+		x.attempt(x.key(0, of), of, journal.Attempt{Number: 1, Episode: 1, Identity: identity(), Error: all.String(),
+			Decision: decision.Decision{MatchedText: all.String(), Catalogue: all.String()}})
 		x.entry(journal.Entry{Kind: journal.OutcomeEntry, Subject: of, At: at(0), Body: all.String()})
 	})
-	if st := story(t, s, of); st.Attempts[0].Error != all.String() || st.Entries[0].Body != all.String() {
+	st := story(t, s, of)
+	if d := &st.Attempts[0].Decision; st.Attempts[0].Error != all.String() || d.MatchedText != all.String() || d.Catalogue != all.String() ||
+		st.Entries[0].Body != all.String() {
 		t.Error("not every code point came back")
 	}
 }

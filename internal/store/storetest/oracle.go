@@ -160,7 +160,8 @@ func (o *oracle) drawAttempt(r *rapid.T, x *transaction, i int, of journal.Subje
 	}
 	d := decision.Decision{
 		Outcome: word[decision.Outcome](r), ErrorClassification: word[decision.ErrorClassification](r), Reason: word[decision.Reason](r),
-		MatchedRule: text().Draw(r, "rule"), RetryCount: whole(r), MaxRetries: whole(r),
+		MatchedRule: text().Draw(r, "rule"), MatchedText: text().Draw(r, "matched"), Catalogue: text().Draw(r, "catalogue"),
+		RetryCount: whole(r), MaxRetries: whole(r),
 		Backoff: decision.Backoff{Delay: time.Duration(whole(r)), Raw: time.Duration(whole(r)), JitterRatio: ratio().Draw(r, "jitter"),
 			AtMaximum: rapid.Bool().Draw(r, "maximum")},
 		NextRetryTime: instant().Draw(r, "next"), RetryReason: text().Draw(r, "why"), Team: word[decision.Team](r),

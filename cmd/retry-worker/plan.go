@@ -1,0 +1,149 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"retry-worker/internal/catalogue"
+	"retry-worker/internal/decision"
+	"retry-worker/internal/plan"
+)
+
+// planName is the command that draws pictures.
+const planName = "plan"
+
+// The flags of what a job may say of its own retries.
+const (
+	maxAttemptsFlag = "max-attempts"
+	delayFlag       = "delay-between-attempts"
+)
+
+type planFlags struct{ policy, policiesFile, maxAttempts, delay string }
+
+func (c *cli) planCommand() *cobra.Command {
+	var f planFlags
+	cmd := &cobra.Command{
+		Use:   planName,
+		Short: "Show what a policy means: when each of its retries comes",
+		Long: "Shows a policy's whole ladder: the earliest, nominal and latest wait before each retry, the same from the first\n" +
+			"failure on, and the total limit. As a table, as JSON (times in seconds) or, for one policy, as a picture (SVG).\n" +
+			"Needs no engine and no store.",
+		Example: `  retry-worker plan
+  retry-worker plan --policy tiss-submission -o svg > ladder.svg
+  retry-worker plan --policy job-queue --max-attempts 4 --delay-between-attempts PT30S`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.plan(cmd, f) },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.policy, "policy", "", "policy to show; left out: all")
+	flags.StringVar(&f.maxAttempts, maxAttemptsFlag, "", "attempts that a job asks for, the first one included, where its policy lets it")
+	flags.StringVar(&f.delay, delayFlag, "", "delay that a job asks for, ISO 8601 or milliseconds, where its policy lets it")
+	flags.StringVarP(&c.format, "output", "o", "text", "how to print: text, json or svg") // in place of the root's
+	policiesFileFlag(cmd, &f.policiesFile)
+	return cmd
+}
+
+// plans is what `plan -o json` prints.
+type plans struct {
+	// Catalogue is its version.
+	Catalogue string       `json:"catalogue"`
+	Unit      string       `json:"unit"`
+	Plans     []*plan.Plan `json:"plans"`
+}
+
+func (c *cli) plan(cmd *cobra.Command, f planFlags) error {
+	policies, err := loadCatalogue(f.policiesFile)
+	if err != nil {
+		return err
+	}
+	chosen, err := f.choose(cmd, policies)
+	if err != nil {
+		return err
+	}
+	all := plans{Catalogue: policies.Version, Unit: "seconds"}
+	for _, p := range chosen {
+		own, err := f.own(cmd, p)
+		if err != nil {
+			return err
+		}
+		all.Plans = append(all.Plans, plan.Of(p, own))
+	}
+	switch c.format {
+	case "svg":
+		if !cmd.Flags().Changed("policy") {
+			return &usageError{fmt.Errorf("--output svg draws one policy, expected --policy with one of %s", strings.Join(policies.Policies.Names(), ", "))}
+		}
+		_, err = c.out.Write(all.Plans[0].SVG())
+		return err
+	case "json":
+		return c.printJSON(all)
+	default:
+		return c.printPlans(all.Plans)
+	}
+}
+
+// printJSON writes v in one line; what it says is to be read, so < and > stand as they are.
+func (c *cli) printJSON(v any) error {
+	e := json.NewEncoder(c.out)
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
+}
+
+func (c *cli) printPlans(all []*plan.Plan) error {
+	for i, p := range all {
+		if i > 0 {
+			fmt.Fprintln(c.out)
+		}
+		if err := p.Table(c.out); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// choose is the policy that --policy names, or all; the job's values must be for one of them.
+func (f *planFlags) choose(cmd *cobra.Command, from *catalogue.Catalogue) ([]*decision.Policy, error) {
+	names := from.Policies.Names()
+	if cmd.Flags().Changed("policy") {
+		if from.Policies[f.policy] == nil {
+			return nil, &usageError{fmt.Errorf("--policy is %q, expected one of %s", f.policy, strings.Join(names, ", "))}
+		}
+		names = []string{f.policy}
+	}
+	var chosen []*decision.Policy
+	takes := map[string]bool{}
+	for _, name := range names {
+		p := from.Policies[name]
+		chosen = append(chosen, p)
+		takes[maxAttemptsFlag] = takes[maxAttemptsFlag] || p.Own != nil && p.Own.MaxAttempts != ""
+		takes[delayFlag] = takes[delayFlag] || p.Own != nil && p.Own.Delay != ""
+	}
+	for _, flag := range []string{maxAttemptsFlag, delayFlag} {
+		if cmd.Flags().Changed(flag) && !takes[flag] {
+			return nil, &usageError{fmt.Errorf("--%s is given, but %s lets no job say it; leave it out", flag, strings.Join(names, ", "))}
+		}
+	}
+	return chosen, nil
+}
+
+// own is the retry policy of a job with the flags' values; none for a policy that lets it bring none.
+func (f *planFlags) own(cmd *cobra.Command, p *decision.Policy) (decision.OwnPolicy, error) {
+	if p.Own == nil {
+		return decision.OwnPolicy{}, nil
+	}
+	value := func(variable, flag, s string) decision.Value {
+		if variable == "" || !cmd.Flags().Changed(flag) {
+			return ""
+		}
+		return numberOrText(s)
+	}
+	own, rejection := plan.ReadJob(p, value(p.Own.MaxAttempts, maxAttemptsFlag, f.maxAttempts), value(p.Own.Delay, delayFlag, f.delay))
+	if rejection != nil {
+		return own, &usageError{errors.New(rejection.Error())}
+	}
+	return own, nil
+}

@@ -1,0 +1,205 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"go.yaml.in/yaml/v3"
+
+	"retry-worker/internal/catalogue"
+	"retry-worker/internal/decision"
+	"retry-worker/internal/plan"
+)
+
+func (c *cli) policiesShowCommand() *cobra.Command {
+	var file string
+	cmd := &cobra.Command{
+		Use:   "show [NAME]",
+		Short: "Show the catalogue in force, or what one of its policies says",
+		Long: "Shows the catalogue in force as it was written, its version and source in the first line; a copy of it is a good\n" +
+			"begin for a catalogue of your own. With a policy's name, what that policy says, in words.",
+		Example: `  retry-worker policies show > policies.yaml
+  retry-worker policies show tiss-submission`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return fmt.Errorf("%d policies given, expected one at most; `%s --help` says more", len(args), cmd.CommandPath())
+			}
+			return nil
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			from, err := loadCatalogue(file)
+			if err != nil {
+				return err
+			}
+			if len(args) == 0 {
+				return c.showCatalogue(from)
+			}
+			return c.showPolicy(from, args[0])
+		},
+	}
+	policiesFileFlag(cmd, &file)
+	return cmd
+}
+
+// shownCatalogue is what `policies show -o json` prints; with a name, Policy stands in place of Catalogue.
+type shownCatalogue struct {
+	Version   string          `json:"version"`
+	Source    string          `json:"source"`
+	Catalogue json.RawMessage `json:"catalogue,omitempty"`
+	Name      string          `json:"name,omitempty"`
+	Policy    json.RawMessage `json:"policy,omitempty"`
+}
+
+func (c *cli) showCatalogue(from *catalogue.Catalogue) error {
+	if !c.json() {
+		fmt.Fprintf(c.out, "# version %s, source %s\n", from.Version, strconv.Quote(from.Source))
+		_, err := c.out.Write(bytes.TrimPrefix(from.YAML(), []byte("\uFEFF")))
+		return err
+	}
+	document, _, err := asJSON(from, "")
+	if err != nil {
+		return err
+	}
+	return c.printJSON(shownCatalogue{Version: from.Version, Source: from.Source, Catalogue: document})
+}
+
+// asJSON is the catalogue's YAML as JSON, and the part of it that is the named policy.
+func asJSON(from *catalogue.Catalogue, name string) (document, policy json.RawMessage, err error) {
+	var content map[string]any
+	if err := yaml.Unmarshal(from.YAML(), &content); err != nil {
+		return nil, nil, fmt.Errorf("turn the catalogue into JSON: %w", err)
+	}
+	if document, err = json.Marshal(content); err != nil {
+		return nil, nil, fmt.Errorf("turn the catalogue into JSON: %w", err)
+	}
+	policies, _ := content["policies"].(map[string]any)
+	policy, err = json.Marshal(policies[name])
+	return document, policy, err
+}
+
+func (c *cli) showPolicy(from *catalogue.Catalogue, name string) error {
+	p := from.Policies[name]
+	if p == nil {
+		return &usageError{fmt.Errorf("the policy is %q, expected one of %s", name, strings.Join(from.Policies.Names(), ", "))}
+	}
+	if c.json() {
+		_, policy, err := asJSON(from, name)
+		if err != nil {
+			return err
+		}
+		return c.printJSON(shownCatalogue{Version: from.Version, Source: from.Source, Name: name, Policy: policy})
+	}
+	c.printPolicy(from, p)
+	return nil
+}
+
+// printPolicy tells a person what p says: what it reads, its limits and backoff, and each rule in the order they are tried.
+func (c *cli) printPolicy(from *catalogue.Catalogue, p *decision.Policy) {
+	row := func(name, value string) {
+		if value != "" {
+			fmt.Fprintf(c.out, "%-14s %s\n", name, value)
+		}
+	}
+	row("policy", p.Name)
+	row("catalogue", from.Version+", source "+strconv.Quote(from.Source))
+	row("description", p.Description)
+	row("id", p.IDVariable+", matches "+p.IDPattern.String())
+	row("error", p.ErrorVariable)
+	row("HTTP status", p.HTTPStatusVariable)
+	row("also reads", decision.RetryCountVariable+", "+decision.LastSubmissionVariable)
+	if p.Own != nil {
+		row("job's own", jobVariables(p.Own))
+	}
+	row("retries", strconv.FormatInt(p.MaxRetries, 10))
+	row("backoff", plan.Backoff(&p.Backoff))
+	limit := "none"
+	if p.TotalLimit > 0 {
+		limit = plan.Words(p.TotalLimit) + " from the first failure"
+	}
+	row("total limit", limit)
+	row("at the limit", "to "+string(p.LimitTeam))
+	row("empty error", string(p.EmptyError))
+	row("unknown error", unknownWords(p))
+	for _, team := range teamsOf(p) {
+		row("team", who(from, team))
+	}
+	c.printRules(p.Rules.Rules())
+}
+
+// teamsOf are the teams that p names, in alphabetical order.
+func teamsOf(p *decision.Policy) []decision.Team {
+	teams := []decision.Team{p.LimitTeam}
+	for _, r := range p.Rules.Rules() {
+		if r.Team != "" {
+			teams = append(teams, r.Team)
+		}
+	}
+	slices.Sort(teams)
+	return slices.Compact(teams)
+}
+
+// jobVariables lists the variables in which a job brings its own retry policy.
+func jobVariables(own *decision.OwnVariables) string {
+	names := slices.DeleteFunc([]string{own.MaxAttempts, own.Delay, own.NonRetryable}, func(name string) bool { return name == "" })
+	return strings.Join(names, ", ") + " (what the job says goes before retries and backoff)"
+}
+
+func unknownWords(p *decision.Policy) string {
+	if p.UnknownError == decision.GiveUpUnknown {
+		return string(p.UnknownError)
+	}
+	return string(decision.RetryUnknown)
+}
+
+// who is a team with what it does.
+func who(from *catalogue.Catalogue, team decision.Team) string {
+	if description := from.Teams[team].Description; description != "" {
+		return string(team) + " (" + description + ")"
+	}
+	return string(team)
+}
+
+// printRules in the order they are tried: the permanent ones, then the transient ones, each as they are listed (R2).
+func (c *cli) printRules(rules []decision.Rule) {
+	if len(rules) == 0 {
+		fmt.Fprintln(c.out, "\nno rules: every error is unknown")
+		return
+	}
+	fmt.Fprintf(c.out, "\n%s, tried in this order:\n", counted(len(rules), "rule", "rules"))
+	for _, class := range []decision.ErrorClassification{decision.Permanent, decision.Transient} {
+		for i := range rules {
+			if rules[i].Class == class {
+				c.printRule(&rules[i])
+			}
+		}
+	}
+}
+
+func (c *cli) printRule(r *decision.Rule) {
+	head := string(r.Class) + "  " + r.Name
+	if r.Reason != "" && string(r.Reason) != r.Name {
+		head += ", reason " + string(r.Reason)
+	}
+	if r.Team != "" {
+		head += ", to " + string(r.Team)
+	}
+	fmt.Fprintln(c.out, head)
+	for _, finds := range []struct {
+		what  string
+		items []string
+	}{
+		{"codes", r.Codes}, {"HTTP statuses", r.Statuses}, {"TISS faults", r.TISSFaults}, {"TISS codes", r.TISSCodes}, {"phrases", r.Phrases}, {"patterns", r.Patterns},
+	} {
+		if len(finds.items) > 0 && !slices.Equal(finds.items, []string{r.Name}) {
+			fmt.Fprintf(c.out, "           %s: %s\n", finds.what, strings.Join(finds.items, ", "))
+		}
+	}
+	if r.Hint != "" {
+		fmt.Fprintf(c.out, "           hint: %s\n", r.Hint)
+	}
+}

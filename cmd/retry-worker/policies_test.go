@@ -1,0 +1,123 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+
+	"retry-worker/internal/catalogue"
+)
+
+// What is shown can be put into a file and used: it holds, and decides the same.
+func TestPoliciesShowIsACatalogue(t *testing.T) {
+	environment(t, nil)
+	shown := retryWorker("policies", "show")
+	if first, _, _ := strings.Cut(shown.stdout, "\n"); first != "# version "+catalogue.Default().Version+`, source "default"` {
+		t.Errorf("the first line is %q", first)
+	}
+	file := write(t, "policies.yaml", []byte(shown.stdout))
+	if r := retryWorker("policies", "check", file); r.code != exitDone || r.stderr != "" {
+		t.Fatalf("exit %d, %s", r.code, r.stderr)
+	}
+	decide := []string{"decide", "--id", "CLM-1-1", "--error", "HTTP 503", "--now", analysedAt}
+	if a, b := retryWorker(decide...), retryWorker(append(decide, "--policies-file", file)...); a != b {
+		t.Errorf("the copy decides %q, the original %q", b.stdout, a.stdout)
+	}
+}
+
+// A file is shown as it was written, comments and all.
+func TestPoliciesShowIsTheFile(t *testing.T) {
+	const small = "testdata/policies/small.yaml"
+	content, err := os.ReadFile(small)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := catalogue.Load(small)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := retryWorker("policies", "show", "--policies-file", small).stdout, "# version "+c.Version+", source \""+small+"\"\n"+string(content); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestPoliciesSchema(t *testing.T) {
+	r := retryWorker("policies", "schema")
+	if r.stdout != string(catalogue.Schema()) || !json.Valid([]byte(r.stdout)) || r.code != exitDone {
+		t.Errorf("exit %d, %d bytes, want the schema", r.code, len(r.stdout))
+	}
+}
+
+// The environment's catalogue is in force for every command that reads policies, and --policies-file beats it.
+func TestPoliciesFile(t *testing.T) {
+	const small = "testdata/policies/small.yaml"
+	commands := map[string][]string{
+		"decide":        {"decide", "--policy", "lab-results", "--id", "LAB-1", "--error", "x"},
+		"plan":          {"plan", "--policy", "lab-results"},
+		"policies show": {"policies", "show", "lab-results"},
+	}
+	for name, command := range commands {
+		environment(t, nil)
+		if r := retryWorker(command...); r.code != exitUsage {
+			t.Errorf("%s without it: exit %d", name, r.code)
+		}
+		flag := retryWorker(append(command, "--policies-file", small)...)
+		if flag.code != exitDone {
+			t.Errorf("%s with the flag: exit %d, %s", name, flag.code, flag.stderr)
+		}
+		environment(t, map[string]string{policiesFileVariable: small})
+		if r := retryWorker(command...); r.code != exitDone {
+			t.Errorf("%s with the variable: exit %d, %s", name, r.code, r.stderr)
+		}
+		environment(t, map[string]string{policiesFileVariable: "testdata/policies/broken.yaml"})
+		if r := retryWorker(append(command, "--policies-file", small)...); r.code != exitDone {
+			t.Errorf("%s with both: exit %d, %s", name, r.code, r.stderr)
+		}
+		if r := retryWorker(command...); r.code != exitUsage || r.stdout != "" || strings.Count(r.stderr, "retry-worker: testdata/policies/broken.yaml:") < 3 {
+			t.Errorf("%s with a broken one: exit %d, %q, %q", name, r.code, r.stdout, r.stderr)
+		}
+	}
+}
+
+func TestKPIReadsThePoliciesFile(t *testing.T) {
+	audited(t)
+	retryWorker("kpi", "--policy", "none", "--policies-file", "testdata/policies/small.yaml").fails(t, exitUsage,
+		`--policy: the policy is "none", expected one of lab-results, tiss-submission`)
+	t.Setenv(policiesFileVariable, "testdata/policies/none.yaml")
+	retryWorker("kpi").fails(t, exitUsage,
+		"testdata/policies/none.yaml: the catalogue cannot be read: no such file or directory, expected a readable YAML file")
+}
+
+// However a file looks, what is wrong with it is said in lines that begin with its name.
+func TestPoliciesCheckSaysEveryProblemInALine(t *testing.T) {
+	for name, content := range map[string]string{
+		"empty": "", "no YAML": "a: [", "a list": "- 1\n", "binary": "\x00\x01\xff", "unknown keys": strings.Repeat("k: 1\n", 1), "a line break in a key": "\"a\\nb\": 1\n",
+	} {
+		file := write(t, "policies.yaml", []byte(content))
+		r := retryWorker("policies", "check", file)
+		if r.code != exitUsage || r.stdout != "" || r.stderr == "" {
+			t.Errorf("%s: exit %d, %q, %q", name, r.code, r.stdout, r.stderr)
+		}
+		for line := range strings.Lines(r.stderr) {
+			if !strings.HasPrefix(line, "retry-worker: "+file+":") || !strings.Contains(line, ", expected ") {
+				t.Errorf("%s: the line %q", name, line)
+			}
+		}
+		if o := retryWorker("policies", "check", file, "-o", "json").object(t); o["ok"] != false || len(o["problems"].([]any)) == 0 {
+			t.Errorf("%s: got %v", name, o)
+		}
+	}
+}
+
+// decide needs no store and no engine: nothing is left behind in its folder.
+func TestDecideLeavesNothingBehind(t *testing.T) {
+	environment(t, nil)
+	t.Chdir(t.TempDir())
+	if r := retryWorker("decide", "--id", "CLM-1-1", "--error", "TIMEOUT"); r.code != exitDone {
+		t.Fatal(r.stderr)
+	}
+	if files, err := os.ReadDir("."); err != nil || len(files) != 0 {
+		t.Errorf("left %v, %v", files, err)
+	}
+}

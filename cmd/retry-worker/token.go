@@ -1,0 +1,131 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"retry-worker/internal/access"
+)
+
+// tokensFileVariable names the tokens file for the worker.
+const tokensFileVariable = "RETRY_WORKER_AUTH_TOKENS_FILE"
+
+func (c *cli) tokenCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "token",
+		Short: "Make a token that lets somebody use the console and the API",
+		Long: "Makes tokens for the console and the API. The worker reads them from the file that " + tokensFileVariable + "\n" +
+			"names, and looks every 10 seconds whether it has changed; a line taken out ends that token and its sessions.\n" +
+			"Roles: viewer reads; operator retries and discards too; admin also beyond the limit and in bulk.",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return fmt.Errorf("unknown command %q; `%s --help` lists the commands", args[0], cmd.CommandPath())
+			}
+			return fmt.Errorf("expected a command behind token: new; `%s --help` says more", cmd.CommandPath())
+		},
+		RunE: func(*cobra.Command, []string) error { return nil },
+	}
+	cmd.AddCommand(c.tokenNewCommand())
+	return cmd
+}
+
+type tokenFlags struct{ name, role, expires, file string }
+
+func (c *cli) tokenNewCommand() *cobra.Command {
+	var f tokenFlags
+	cmd := &cobra.Command{
+		Use:   "new",
+		Short: "Make a token; print it, once, and its line for the tokens file",
+		Long: "Makes a token and prints it, this once, with its line for the tokens file, which holds its SHA-256 only. With --file\n" +
+			"the line is added to that file; a new file is readable by its owner only. It needs no running worker.",
+		Example: `  retry-worker token new --name maria.silva --role operator --file /etc/retry-worker/tokens
+  retry-worker token new --name crm --role viewer --expires never -o json`,
+		Args: noArgs,
+		RunE: func(*cobra.Command, []string) error { return c.tokenNew(f, time.Now()) },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.name, "name", "", "person or program that it is for; stands in the audit with all that is done by it")
+	flags.StringVar(&f.role, "role", "", "what it allows: viewer, operator or admin")
+	flags.StringVar(&f.expires, "expires", "90d", "how long it holds: days such as 90d, a last day (UTC) such as 2027-01-31, or never")
+	flags.StringVar(&f.file, "file", "", "tokens file to add it to; left out: none")
+	return cmd
+}
+
+// madeToken is what `token new -o json` prints.
+type madeToken struct {
+	Name string      `json:"name"`
+	Role access.Role `json:"role"`
+	// Expires is the last day (UTC) on which it holds; null: it never ends.
+	Expires *string `json:"expires"`
+	Token   string  `json:"token"`
+	// Line is the token's in the tokens file.
+	Line string `json:"line"`
+	// File it was added to; null: none.
+	File *string `json:"file"`
+}
+
+func (c *cli) tokenNew(f tokenFlags, now time.Time) error {
+	secret, t, err := f.make(now)
+	if err != nil {
+		return &usageError{err}
+	}
+	made := madeToken{Name: t.Name, Role: t.Role, Token: secret, Line: t.Line()}
+	if f.file != "" {
+		if err := addToken(f.file, &t); err != nil {
+			return err
+		}
+		made.File = &f.file
+	}
+	until := "until it is taken out"
+	if !t.Expires.IsZero() {
+		day := t.Until()
+		made.Expires, until = &day, "until "+day+" (UTC)"
+	}
+	if c.json() {
+		return c.printJSON(made)
+	}
+	fmt.Fprintf(c.out, "%s\n\nGive it to %s, who is %s by it %s. It is not shown again.\n", secret, t.Name, t.Role, until)
+	if f.file != "" {
+		fmt.Fprintf(c.out, "Added to %s; a worker that reads it takes it up within 11 seconds.\n", f.file)
+		return nil
+	}
+	fmt.Fprintf(c.out, "Line for the file that %s names (chmod 600):\n%s\n", tokensFileVariable, t.Line())
+	return nil
+}
+
+// make makes the token, or says everything that is wrong with the flags at once.
+func (f *tokenFlags) make(now time.Time) (string, access.Token, error) {
+	var wrong []error
+	if f.name == "" {
+		wrong = append(wrong, errors.New("--name is missing, expected the person or program that the token is for"))
+	} else if err := access.CheckName(f.name); err != nil {
+		wrong = append(wrong, fmt.Errorf("--name is %w", err))
+	}
+	role, err := access.ParseRole(f.role)
+	if err != nil {
+		wrong = append(wrong, fmt.Errorf("--role is %w", err))
+	}
+	expires, err := access.ParseExpiry(f.expires, now)
+	if err != nil {
+		wrong = append(wrong, fmt.Errorf("--expires is %w", err))
+	}
+	if len(wrong) > 0 {
+		return "", access.Token{}, errors.Join(wrong...)
+	}
+	return access.NewToken(f.name, role, expires)
+}
+
+// addToken adds a token to a file. A name that is taken, and a file that is wrong, are wrong input.
+func addToken(file string, t *access.Token) error {
+	err := access.Append(file, t)
+	if taken, is := errors.AsType[*access.DuplicateError](err); is {
+		return &usageError{fmt.Errorf("--name: %w", taken)}
+	}
+	if wrong, is := errors.AsType[*access.FileError](err); is {
+		return &usageError{wrong}
+	}
+	return err
+}

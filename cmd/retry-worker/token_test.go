@@ -1,0 +1,132 @@
+package main
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"retry-worker/internal/access"
+)
+
+func TestTokenHelp(t *testing.T) {
+	for file, args := range map[string][]string{"token": {"token", "--help"}, "token-new": {"token", "new", "--help"}} {
+		r := retryWorker(args...)
+		if r.code != exitDone || r.stderr != "" {
+			t.Errorf("%s: exit %d, standard error %q, want 0 and nothing", file, r.code, r.stderr)
+		}
+		golden(t, "testdata/help/"+file+".txt", r.stdout)
+	}
+}
+
+// TestTokenNew: what is printed is a token, and the line that a tokens file takes for it.
+func TestTokenNew(t *testing.T) {
+	r := retryWorker("token", "new", "--name", "maria.silva", "--role", "operator", "--expires", "2099-01-31")
+	lines := strings.Split(r.stdout, "\n")
+	if r.code != exitDone || r.stderr != "" || len(lines) != 6 {
+		t.Fatalf("exit %d, standard error %q, %q", r.code, r.stderr, r.stdout)
+	}
+	sum := sha256.Sum256([]byte(lines[0]))
+	want := []string{
+		lines[0], "", "Give it to maria.silva, who is operator by it until 2099-01-31 (UTC). It is not shown again.",
+		"Line for the file that RETRY_WORKER_AUTH_TOKENS_FILE names (chmod 600):", "maria.silva operator 2099-01-31 " + hex.EncodeToString(sum[:]), "",
+	}
+	if got := strings.Join(lines, "\n"); !strings.HasPrefix(got, "rwt_") || got != strings.Join(want, "\n") {
+		t.Errorf("got\n%s\nwant\n%s", got, strings.Join(want, "\n"))
+	}
+	again := retryWorker("token", "new", "--name", "maria.silva", "--role", "operator")
+	if strings.HasPrefix(again.stdout, lines[0]) {
+		t.Error("the same token twice")
+	}
+}
+
+func TestTokenNewJSON(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "tokens")
+	o := retryWorker("token", "new", "--name", "crm", "--role", "viewer", "--expires", "never", "-o", "json").object(t)
+	if line, _ := o["line"].(string); o["name"] != "crm" || o["role"] != "viewer" || o["expires"] != nil || o["file"] != nil || !strings.HasPrefix(line, "crm viewer - ") || len(o) != 6 {
+		t.Errorf("got %v", o)
+	}
+	before := time.Now().UTC().AddDate(0, 0, 90).Format(time.DateOnly)
+	o = retryWorker("token", "new", "--name", "crm", "--role", "viewer", "--file", file, "-o", "json").object(t)
+	after := time.Now().UTC().AddDate(0, 0, 90).Format(time.DateOnly)
+	if expires, _ := o["expires"].(string); o["file"] != file || expires != before && expires != after {
+		t.Errorf("got %v, want it to end in 90 days", o)
+	}
+	content, err := os.ReadFile(file)
+	if line, _ := o["line"].(string); err != nil || !strings.HasSuffix(string(content), "\n"+line+"\n") {
+		t.Errorf("the file holds %q, %v", content, err)
+	}
+}
+
+func TestTokenNewAddsToAFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "tokens")
+	for _, name := range []string{"maria", "ana"} {
+		r := retryWorker("token", "new", "--name", name, "--role", "admin", "--file", file)
+		secret, rest, _ := strings.Cut(r.stdout, "\n")
+		if r.code != exitDone || !strings.HasPrefix(secret, "rwt_") || !strings.HasSuffix(rest, "Added to "+file+"; a worker that reads it takes it up within 11 seconds.\n") {
+			t.Fatalf("exit %d, %s%s", r.code, r.stdout, r.stderr)
+		}
+	}
+	info, err := os.Stat(file)
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v, %v, want 0600", info.Mode(), err)
+	}
+	tokens, err := access.Load(file)
+	if err != nil || tokens.Len() != 2 {
+		t.Fatalf("the worker reads %v, %v", tokens, err)
+	}
+	before, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	retryWorker("token", "new", "--name", "ana", "--role", "viewer", "--file", file).fails(t, exitUsage,
+		"--name: "+file+` has a token named "ana" already, expected another name; to replace that token, take its line out first`)
+	if after, err := os.ReadFile(file); err != nil || !bytes.Equal(before, after) {
+		t.Errorf("a refused token changed the file to %q", after)
+	}
+}
+
+func TestTokenNewRefuses(t *testing.T) {
+	wrong := write(t, "tokens", []byte("nonsense\n# fine\nana boss - x\n"))
+	shared := write(t, "shared", nil)
+	if err := os.Chmod(shared, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	nowhere := filepath.Join(t.TempDir(), "no", "tokens")
+	year := time.Now().UTC().AddDate(1, 0, 0).Format(time.DateOnly)
+	for _, tt := range []struct {
+		args  []string
+		code  int
+		lines []string
+	}{
+		{[]string{"--name", "joão", "--role", "boss", "--expires", "1y"}, exitUsage, []string{
+			`--name is "joão", expected 1 to 64 letters (without accents), digits and . _ @ -, a letter or digit first`,
+			`--role is "boss", expected viewer, operator or admin`,
+			`--expires is "1y", expected days such as 90d (up to 3650d), a day to come such as ` + year + `, or never`,
+		}},
+		{nil, exitUsage, []string{
+			"--name is missing, expected the person or program that the token is for", `--role is "", expected viewer, operator or admin`,
+		}},
+		{[]string{"--name", "ana", "--role", "viewer", "--file", wrong}, exitUsage, []string{
+			wrong + ":1: found one field, expected four: name, role, last day (or -) and SHA-256 of the token; `retry-worker token new` prints such a line",
+			wrong + `:3: role is "boss", expected viewer, operator or admin`,
+			wrong + ":3: hash of length 1, expected the SHA-256 of the token: 64 of 0-9 and a-f; copy the whole line that `retry-worker token new` printed",
+		}},
+		{[]string{"--name", "ana", "--role", "viewer", "--file", shared}, exitFailed, []string{
+			"tokens file " + shared + " has mode 0644, expected 0600: others than its owner can read or change it, and it lets in whoever can; " +
+				"`chmod 600` it (a Kubernetes Secret: defaultMode 0440), and make new tokens if others may have read it",
+		}},
+		{[]string{"--name", "ana", "--role", "viewer", "--file", nowhere}, exitFailed, []string{
+			"tokens file " + nowhere + " cannot be written: no such file or directory; name a file in a directory that is there and that you may write",
+		}},
+		{[]string{"ana"}, exitUsage, []string{"unexpected argument \"ana\"; `retry-worker token new --help` lists the flags"}},
+	} {
+		retryWorker(append([]string{"token", "new"}, tt.args...)...).fails(t, tt.code, tt.lines...)
+	}
+	retryWorker("token").fails(t, exitUsage, "expected a command behind token: new; `retry-worker token --help` says more")
+	retryWorker("token", "old").fails(t, exitUsage, "unknown command \"old\"; `retry-worker token --help` lists the commands")
+}

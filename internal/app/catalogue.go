@@ -1,0 +1,119 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"slices"
+	"strings"
+
+	"go.uber.org/zap"
+
+	"retry-worker/internal/catalogue"
+	"retry-worker/internal/config"
+	"retry-worker/internal/decision"
+	"retry-worker/internal/metrics"
+)
+
+// openCatalogue reads the policies file, or takes the built-in catalogue where there is none. A file that is wrong is
+// refused at the start: nobody has decided by it yet.
+func (a *App) openCatalogue(b metrics.Build) error {
+	first := catalogue.Default()
+	if path := a.settings.PoliciesFile; path != "" {
+		var err error
+		if first, err = catalogue.Load(path); err != nil {
+			return asProblems(err)
+		}
+	}
+	a.metrics = metrics.New(b, first.Policies)
+	a.metrics.SetCatalogue(first.Version)
+	a.catalogue = func() *catalogue.Catalogue { return first }
+	if path := a.settings.PoliciesFile; path != "" {
+		a.watcher = catalogue.Watch(path, first, catalogue.Hooks{
+			Changed: a.catalogueChanged, Rejected: a.catalogueRejected, Recovered: a.catalogueRecovered,
+		})
+		a.catalogue = a.watcher.Current
+	}
+	return nil
+}
+
+// policies in force.
+func (a *App) policies() decision.Policies { return a.catalogue().Policies }
+
+// watchCatalogue says what is in force and takes changes of the policies file up until ctx ends.
+func (a *App) watchCatalogue(ctx context.Context) {
+	first := a.catalogue()
+	a.log.Info("policy catalogue in force", zap.String("catalogue", first.Version),
+		zap.String("source", first.Source), zap.Strings("policies", first.Policies.Names()))
+	if a.watcher != nil {
+		a.watcher.Run(ctx)
+	}
+}
+
+func (a *App) catalogueChanged(before, after *catalogue.Catalogue) {
+	a.metrics.StartPolicies(after.Policies)
+	a.metrics.SetCatalogue(after.Version)
+	added, removed, changed := differences(before.Policies, after.Policies)
+	a.log.Info("the policies file has changed and is in force", zap.String("event", "catalogue_changed"),
+		zap.String("oldVersion", before.Version), zap.String("newVersion", after.Version), zap.String("source", after.Source),
+		zap.Strings("added", added), zap.Strings("removed", removed), zap.Strings("changed", changed))
+}
+
+func (a *App) catalogueRejected(err error) {
+	lines := problemsOf(err)
+	version := a.catalogue().Version
+	a.metrics.SetCatalogueRejected(true)
+	a.readiness.Note(aboutCatalogue, "catalogue rejected: "+strings.Join(lines, "; ")+"; version "+version+" stays in force")
+	a.log.Error("the policies file has changed and is refused; what was in force before stays so",
+		zap.String("event", "catalogue_rejected"), zap.String("catalogue", version), zap.Strings("problems", lines))
+}
+
+// catalogueRecovered is told when a file that was refused is what is in force: as it was before, or corrected.
+func (a *App) catalogueRecovered(current *catalogue.Catalogue) {
+	a.metrics.SetCatalogueRejected(false)
+	a.readiness.Note(aboutCatalogue, "")
+	a.log.Info("the policies file is right again and in force", zap.String("event", "catalogue_recovered"), zap.String("catalogue", current.Version))
+}
+
+// problemsOf says what is wrong with a catalogue, a line each.
+func problemsOf(err error) []string {
+	if wrong, ok := errors.AsType[*catalogue.Error](err); ok {
+		return wrong.Lines()
+	}
+	return strings.Split(err.Error(), "\n")
+}
+
+// asProblems says it as what is wrong with the setting that names the file.
+func asProblems(err error) config.Problems {
+	var all config.Problems
+	for _, line := range problemsOf(err) {
+		all = append(all, "RETRY_WORKER_POLICIES_FILE: "+line)
+	}
+	return all
+}
+
+// differences are the names of the policies that two catalogues have not alike, each list in alphabetical order.
+func differences(before, after decision.Policies) (added, removed, changed []string) {
+	for _, name := range after.Names() {
+		switch old := before[name]; {
+		case old == nil:
+			added = append(added, name)
+		case !alike(old, after[name]):
+			changed = append(changed, name)
+		}
+	}
+	removed = slices.DeleteFunc(before.Names(), func(name string) bool { return after[name] != nil })
+	return added, removed, changed
+}
+
+// alike tells whether two policies decide alike; the version of their catalogue says nothing of that.
+func alike(a, b *decision.Policy) bool {
+	if a.IDPattern.String() != b.IDPattern.String() || !reflect.DeepEqual(a.Rules.Rules(), b.Rules.Rules()) {
+		return false
+	}
+	x, y := *a, *b
+	for _, p := range []*decision.Policy{&x, &y} {
+		p.Catalogue, p.IDPattern, p.Rules = "", nil, nil // what is compiled was compared by its source
+	}
+	return reflect.DeepEqual(x, y)
+}

@@ -1,0 +1,112 @@
+// Package pages is the console that people read: server-rendered HTML over small ports, in Portuguese and English.
+package pages
+
+import (
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+
+	"retry-worker/internal/catalogue"
+)
+
+// AssetsPrefix is where styles and scripts are served, to everybody, logged in or not.
+const AssetsPrefix = "/assets/"
+
+// Options of the pages; all but Health are needed.
+type Options struct {
+	// Now is the clock that ages and countdowns are told by.
+	Now func() time.Time
+	// Catalogue in force.
+	Catalogue func() *catalogue.Catalogue
+	// Health is what the worker says of itself; nil: nothing is said.
+	Health func() Health
+	Log    *zap.Logger
+}
+
+// Pages serves everything that is not the API. Safe for concurrent use. It stands behind access.Gate.Middleware, which
+// says who asks, checks the forms' tokens and sets the headers.
+type Pages struct {
+	Options
+	mux  *http.ServeMux
+	open atomic.Pointer[open]
+}
+
+// open is the journal once it can be read.
+type open struct {
+	Source
+	Reviewer
+}
+
+// New makes pages that say that the journal is not open yet until Open is called.
+func New(o Options) *Pages {
+	p := &Pages{Options: o, mux: http.NewServeMux()}
+	p.route()
+	return p
+}
+
+// Open gives the pages what they read from, and what carries people's decisions out.
+func (p *Pages) Open(from Source, to Reviewer) { p.open.Store(&open{from, to}) }
+
+// ServeHTTP answers everything that is not the API.
+func (p *Pages) ServeHTTP(w http.ResponseWriter, r *http.Request) { p.mux.ServeHTTP(w, r) }
+
+// route names every address once; what is asked by another method is told so.
+func (p *Pages) route() {
+	methods := map[string]string{}
+	for _, route := range []struct {
+		method, path string
+		answer       http.HandlerFunc
+	}{
+		{http.MethodGet, "/{$}", p.reading(p.overview)},
+		{http.MethodGet, "/dead-letters", p.reading(p.deadLetters)},
+		{http.MethodGet, "/dead-letters/{id}", p.reading(p.deadLetter)},
+		{http.MethodPost, "/dead-letters/{id}/retry", p.reading(p.retry)},
+		{http.MethodPost, "/dead-letters/{id}/discard", p.reading(p.discard)},
+		{http.MethodGet, "/subjects/{policy}/{id}", p.reading(p.subject)},
+		{http.MethodGet, "/policies", p.plain(p.policies)},
+		{http.MethodPost, "/policies", p.plain(p.try)},
+		{http.MethodGet, "/audit", p.reading(p.audit)},
+		{http.MethodGet, "/audit/export", p.export},
+		{http.MethodGet, AssetsPrefix + "{name}", p.asset},
+	} {
+		p.mux.HandleFunc(route.method+" "+route.path, route.answer)
+		if methods[route.path] != "" {
+			methods[route.path] += ", "
+		}
+		methods[route.path] += route.method
+	}
+	for path, allowed := range methods {
+		p.mux.HandleFunc(path, p.onlyBy(allowed))
+	}
+	p.mux.HandleFunc("/", p.plain(func(*visit) (*page, error) { return nil, notFound }))
+}
+
+// onlyBy refuses what an address is not asked by.
+func (p *Pages) onlyBy(allowed string) http.HandlerFunc {
+	return p.plain(func(v *visit) (*page, error) {
+		v.w.Header().Set("Allow", allowed)
+		return nil, &problem{status: http.StatusMethodNotAllowed, key: "method"}
+	})
+}
+
+// plain answers with a page that needs no journal.
+func (p *Pages) plain(make func(*visit) (*page, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		v := p.visit(w, r)
+		pg, err := make(v)
+		p.answer(v, pg, err)
+	}
+}
+
+// reading answers with a page that is made from the journal; 503 until it is open.
+func (p *Pages) reading(make func(*visit, *open) (*page, error)) http.HandlerFunc {
+	return p.plain(func(v *visit) (*page, error) {
+		o := p.open.Load()
+		if o == nil {
+			return nil, &problem{status: http.StatusServiceUnavailable, key: "starting"}
+		}
+		return make(v, o)
+	})
+}

@@ -1,0 +1,81 @@
+package journal
+
+import (
+	"context"
+	"time"
+
+	"retry-worker/internal/decision"
+)
+
+// DeadLetterItem is a dead letter as people see it, with what is known of its subject and of its review.
+type DeadLetterItem struct {
+	DeadLetter
+	Subject Subject
+	// Error of the attempt it was born with, with nothing personal in it; empty where a process reported the failure.
+	Error          string
+	Classification decision.ErrorClassification
+	MatchedRule    string
+	// Fingerprint groups the dead letters of one cause (Fingerprint.ID).
+	Fingerprint  string
+	FirstFailure time.Time
+}
+
+// Delivery is what became of the answer to the process that waits for a review. The set is closed.
+type Delivery string
+
+// The deliveries.
+const (
+	// DeliveryNone: nothing was decided.
+	DeliveryNone Delivery = ""
+	// DeliveryPending: decided, and on its way to the process.
+	DeliveryPending Delivery = "pending"
+	// DeliveryTaken: the process took it.
+	DeliveryTaken Delivery = "taken"
+	// DeliveryNobody: no process waits for it.
+	DeliveryNobody Delivery = "nobody"
+)
+
+// ReviewNote is what a person decided on a dead letter. Its zero value is nothing.
+type ReviewNote struct {
+	// Discard lets it go; otherwise it was sent again.
+	Discard, Force, Fresh bool
+	// Reason and By are a person's words, redacted, and name.
+	Reason, By string
+	At         time.Time
+	// NextRetryTime of what was sent again.
+	NextRetryTime time.Time
+}
+
+// DeadLetterFilter chooses dead letters. Its zero value lets the open ones through.
+type DeadLetterFilter struct {
+	// State of the contract: open (also where empty), reprocessing, discarded, recovered, or all.
+	State  string
+	Policy string
+	Team   decision.Team
+	Reason decision.Reason
+	// Query is the beginning of a subject's id, a dead letter's id, or words of the error.
+	Query string
+}
+
+// DeadLetterCount is how many dead letters share policy, state, team and reason, kept up to date with each of them.
+type DeadLetterCount struct {
+	Policy string
+	State  DeadLetterState
+	Team   decision.Team
+	Reason decision.Reason
+	N      int64
+	// Oldest of those that are there; the zero time where it is not kept.
+	Oldest time.Time
+}
+
+// DeadLetterReader reads dead letters, beside whoever writes them. Its errors hold a *StoreError. Every method is safe for
+// concurrent use, and its cost does not grow with how many there are.
+type DeadLetterReader interface {
+	// DeadLetter is the one with that id; false where there is none.
+	DeadLetter(ctx context.Context, id string) (DeadLetterItem, bool, error)
+	// DeadLetterPage are the dead letters that the filter lets through, the newest first, at most limit (1 to 200),
+	// from behind the cursor on (empty: from the newest on). next is empty where no more follow.
+	DeadLetterPage(ctx context.Context, f DeadLetterFilter, cursor string, limit int) (items []DeadLetterItem, next string, err error)
+	// DeadLetterCounts are never 0.
+	DeadLetterCounts(ctx context.Context) ([]DeadLetterCount, error)
+}

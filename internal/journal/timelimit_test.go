@@ -1,0 +1,228 @@
+package journal_test
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"retry-worker/internal/decision"
+	"retry-worker/internal/decision/decisiontest"
+	"retry-worker/internal/journal"
+)
+
+// failsAgain has the job that asked last ask again, word for word.
+func (c *clinic) failsAgain(id, text string, count int) journal.Recorded {
+	c.t.Helper()
+	c.key--
+	return c.fails(id, text, count)
+}
+
+// TestFiguresOfTheTimeLimit: an episode that ends because its next retry would be too late died by the limit, whether
+// a failure ended it or its own job that asked again (R19, R20). It did so once.
+func TestFiguresOfTheTimeLimit(t *testing.T) {
+	for name, end := range map[string]func(c *clinic) journal.Recorded{
+		"a late failure":     func(c *clinic) journal.Recorded { return c.fails("CLM-a-1", "TIMEOUT", 1) },
+		"the same job, late": func(c *clinic) journal.Recorded { return c.failsAgain("CLM-a-1", "TIMEOUT", 0) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := openClinic(t)
+			c.fails("CLM-a-1", "TIMEOUT", 0)
+			c.now = c.now.Add(48 * time.Hour)
+			for range 3 { // the second and third time it is told the same
+				if r := end(c); r.Decision.Reason != decision.ReasonTimeLimit || r.Decision.RetryReason != "Time limit of 48h reached" {
+					t.Fatalf("it ends with %s, %q", r.Decision.Reason, r.Decision.RetryReason)
+				}
+				if name == "a late failure" {
+					c.key--
+				}
+			}
+			c.recovers("CLM-b-1", 1, time.Hour)
+			c.now = c.now.Add(time.Hour)
+			c.wantKPI("success_rate", 0.5)
+			c.wantKPI("exhausted_rate", 0.5)
+			if open := journal.DeadLetters(c.store.sums())[decision.DefaultPolicy][journal.DeadLetterOpen]; open != 1 {
+				t.Errorf("%d open dead letters, want 1", open)
+			}
+			c.succeeds("CLM-a-1") // a person saw to it: closed once all the same
+			if k := c.wantKPI("exhausted_rate", 0.5); k.Samples != 2 {
+				t.Errorf("%d episodes ended, want 2", k.Samples)
+			}
+		})
+	}
+}
+
+// TestTheTimeLimitClosesOnce: an episode that had died before, and was sent again, ended then (R19).
+func TestTheTimeLimitClosesOnce(t *testing.T) {
+	c := openClinic(t)
+	dead := c.fails("CLM-a-1", "DUPLICATE_CLAIM", 0).Attempt.DeadLetter
+	if _, err := c.j.Review(t.Context(), &journal.Review{Subject: c.subject("CLM-a-1"), DeadLetter: dead, Reason: "r", By: "ana"}); err != nil {
+		t.Fatal(err)
+	}
+	c.fails("CLM-a-1", "TIMEOUT", 1)
+	c.now = c.now.Add(72 * time.Hour)
+	if r := c.failsAgain("CLM-a-1", "TIMEOUT", 1); r.Decision.Reason != decision.ReasonTimeLimit {
+		t.Fatalf("it ends with %s", r.Decision.Reason)
+	}
+	if k := c.wantKPI("exhausted_rate", 0); k.Samples != 1 {
+		t.Errorf("%d episodes ended, want 1", k.Samples)
+	}
+	c.wantKPI("success_rate", 0) // but its retry came to nothing, by the limit
+}
+
+// TestAnOldJobEndsNothing: what it was told before is counted, and what became of the claim since.
+func TestAnOldJobEndsNothing(t *testing.T) {
+	c := openClinic(t)
+	c.fails("CLM-a-1", "TIMEOUT", 0)
+	c.succeeds("CLM-a-1")
+	before := maps.Clone(c.store.figures)
+	c.now = c.now.Add(72 * time.Hour)
+	r := c.failsAgain("CLM-a-1", "TIMEOUT", 0)
+	if r.How != journal.Rebased || r.Decision.Outcome != decision.MaxRetriesExceeded || r.Attempt.DeadLetter == "" {
+		t.Fatalf("told %s, %s with dead letter %q", r.How, r.Decision.Outcome, r.Attempt.DeadLetter)
+	}
+	before[journal.Figure{Policy: decision.DefaultPolicy, Name: journal.FigureDeadLetters + journal.FigureName(journal.DeadLetterSuperseded)}] = 1
+	if !maps.Equal(before, c.store.figures) {
+		t.Errorf("the figures are %v, want %v", c.store.figures, before)
+	}
+	for _, f := range c.store.causes {
+		if f.Failures != 1 || f.Retried != 1 || f.Exhausted != 0 || f.Recovered != 1 {
+			t.Errorf("the cause is counted as %+v", f)
+		}
+	}
+}
+
+// TestOneCauseBelowAndAtTheLimits: whatever ended it, a cause has one fingerprint.
+func TestOneCauseBelowAndAtTheLimits(t *testing.T) {
+	for text, reason := range map[string]decision.Reason{
+		"TIMEOUT after 30 s": "TIMEOUT", "what is this 17": decision.ReasonUnknown, "INSURANCE_EXPIRED in 2025": "INSURANCE_EXPIRED",
+	} {
+		c := openClinic(t)
+		c.fails("CLM-a-1", text, 0) // below
+		c.now = c.now.Add(47*time.Hour + 59*time.Minute)
+		c.fails("CLM-a-1", text, 1) // at the limit of time
+		c.fails("CLM-b-1", text, 5) // at the limit of retries
+		c.fails("CLM-c-1", text, 0)
+		c.now = c.now.Add(72 * time.Hour)
+		c.failsAgain("CLM-c-1", text, 0) // at the limit of time, told again
+		all := slices.Collect(maps.Values(c.store.causes))
+		if len(all) != 1 {
+			t.Fatalf("%q has the causes %+v", text, all)
+		}
+		f := all[0]
+		if f.Reason != reason || f.Failures != 4 || f.Retried+f.Exhausted+f.Permanent != f.Failures {
+			t.Errorf("%q is counted as %+v", text, f)
+		}
+		if reason != "INSURANCE_EXPIRED" && (f.Retried != 1 || f.Exhausted != 3) {
+			t.Errorf("%q: %d retried and %d given up, want 1 and 3", text, f.Retried, f.Exhausted)
+		}
+	}
+}
+
+// TestCauseIsTheRule: rules that share a reason are causes of their own, and what the ids of codes were they stay.
+func TestCauseIsTheRule(t *testing.T) {
+	of := func(rule string, reason decision.Reason, outcome decision.Outcome) journal.Fingerprint {
+		return journal.FingerprintOf("p", &journal.Attempt{Error: "TIMEOUT",
+			Decision: decision.Decision{MatchedRule: rule, Reason: reason, Outcome: outcome}})
+	}
+	code := of("TIMEOUT", "TIMEOUT", decision.Retry)
+	if code.ID != "00b9937ebbe72cf7" { // what a worker of the first version kept
+		t.Errorf("the code's fingerprint is %s", code.ID)
+	}
+	login, certificate := of("tiss-login", "INVALID_CREDENTIALS", decision.Retry), of("api-key", "INVALID_CREDENTIALS", decision.Retry)
+	if login.ID == certificate.ID || login.Reason != "tiss-login" {
+		t.Errorf("two rules are told as %+v and %+v", login, certificate)
+	}
+	empty := journal.FingerprintOf("p", &journal.Attempt{Decision: decision.Decision{Reason: decision.ReasonEmptyError, Outcome: decision.Retry}})
+	atLimit := journal.FingerprintOf("p", &journal.Attempt{Decision: decision.Decision{Reason: decision.ReasonMaxRetries, Outcome: decision.MaxRetriesExceeded}})
+	if empty.ID != atLimit.ID {
+		t.Errorf("an empty error is %+v, and at the limit %+v", empty, atLimit)
+	}
+}
+
+// TestJitterOfAJobsOwnDelay: a delay that the job brings has none, whatever the policy's own backoff has (R15, R19).
+func TestJitterOfAJobsOwnDelay(t *testing.T) {
+	c := openClinic(t)
+	p := decisiontest.TISSSubmission()
+	p.Own = &decision.OwnVariables{MaxAttempts: "maxAttempts", Delay: "delayBetweenAttempts"}
+	for i, own := range []bool{true, false, true} {
+		v := decision.Variables{ID: decision.Text("CLM-a-" + strconv.Itoa(i)), Error: decision.Text("TIMEOUT")}
+		if own {
+			v.MaxAttempts, v.Delay = "3", "1500"
+		}
+		f, rejection := p.Read(v)
+		if rejection != nil {
+			t.Fatal(rejection)
+		}
+		a := &journal.Analysis{Subject: c.subject(f.ID), JobKey: int64(i) + 1, Policy: p, Failure: &f, Error: f.Error, ReceivedAt: c.now}
+		a.Identity = journal.IdentityOf(a)
+		if _, err := c.j.Analyze(t.Context(), a); err != nil {
+			t.Fatal(err)
+		}
+	}
+	draws := int64(0)
+	for _, f := range c.store.sums() {
+		if f.Name == journal.FigureJitter {
+			draws += f.Value
+		}
+	}
+	if draws != 1 {
+		t.Errorf("%d draws, want 1: of the policy's own backoff", draws)
+	}
+}
+
+// TestPolicyThatIsGone: what was recorded under a policy that a reload took away is told as before.
+func TestPolicyThatIsGone(t *testing.T) {
+	c := openClinic(t)
+	c.fails("CLM-a-1", "TIMEOUT", 0)
+	c.fails("CLM-a-2", "DUPLICATE_CLAIM", 0)
+	c.recovers("CLM-a-3", 1, time.Hour)
+	c.now = c.now.Add(2 * time.Hour)
+	all := journal.KPIs(c.store.sums(), []string{"another"}, c.now)
+	values := map[string]float64{}
+	for _, k := range all {
+		if k.Policy == decision.DefaultPolicy && k.Value != nil {
+			values[k.Name] = *k.Value
+		}
+	}
+	if values["success_rate"] != 1 || values["permanent_rate"] != 1.0/3 || len(all) != 20 {
+		t.Errorf("%d figures, those of the policy that is gone: %v", len(all), values)
+	}
+	if n := journal.DeadLetters(c.store.sums())[decision.DefaultPolicy][journal.DeadLetterOpen]; n != 1 {
+		t.Errorf("%d open dead letters of it, want 1", n)
+	}
+	story, found, err := c.store.Story(t.Context(), c.subject("CLM-a-1"))
+	if v := story.View(c.now); err != nil || !found || v.State != journal.Due || len(v.Attempts) != 1 {
+		t.Errorf("its history is %+v, %t (%v)", v, found, err)
+	}
+	pending, err := c.store.PendingRetries(t.Context(), decision.DefaultPolicy, nil, 10)
+	if err != nil || len(pending) != 1 {
+		t.Errorf("its pending retries are %v (%v)", pending, err)
+	}
+}
+
+// TestEveryDecisionNamesItsCatalogue: the one it was made by, though another is in force when it is told again.
+func TestEveryDecisionNamesItsCatalogue(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		older, newer := *tiss, *tiss
+		older.Catalogue, newer.Catalogue = "aaaaaaaaaaaa", "bbbbbbbbbbbb"
+		ask := func(p *decision.Policy, job int64, want string) {
+			a := failure(claim(1), job)
+			a.Policy = p
+			if r := b.analyze(a); r.Attempt.Decision.Catalogue != want || r.Decision.Catalogue != want || r.Decision.MatchedText != "TIMEOUT" {
+				t.Errorf("job %d is told %q by %q (recorded %q), want %q", job, r.Decision.MatchedText, r.Decision.Catalogue, r.Attempt.Decision.Catalogue, want)
+			}
+		}
+		ask(&older, 1, "aaaaaaaaaaaa")
+		ask(&newer, 1, "aaaaaaaaaaaa") // replayed
+		time.Sleep(10 * time.Minute)
+		ask(&newer, 1, "aaaaaaaaaaaa") // re-based
+		time.Sleep(72 * time.Hour)
+		ask(&newer, 1, "aaaaaaaaaaaa") // ended
+		ask(&newer, 2, "bbbbbbbbbbbb")
+		if err := verifyLedger(b.memory); err != nil {
+			t.Error(err)
+		}
+	})
+}

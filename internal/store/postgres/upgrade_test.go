@@ -1,0 +1,75 @@
+package postgres
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	realserver "retry-worker/e2e/postgres"
+	"retry-worker/internal/journal"
+)
+
+// TestAnUpgradeHoldsNobodyUp: while a backup reads the attempts the change cannot be made; it is given up at once, and
+// the workers that wait behind it go on.
+func TestAnUpgradeHoldsNobodyUp(t *testing.T) {
+	address := realserver.Database(t)
+	if err := migrateTo(t, address, firstMigration(t)); err != nil {
+		t.Fatal(err)
+	}
+	backup, worker := connect(t, address), connect(t, address)
+	do(t, backup, "BEGIN")
+	do(t, backup, "LOCK TABLE attempts IN ACCESS SHARE MODE")
+	ctx, opened := within(t), make(chan error, 1)
+	go func() {
+		db, err := Open(ctx, address)
+		if err == nil {
+			_ = db.Close()
+		}
+		opened <- err
+	}()
+	longest := time.Duration(0)
+	for refused := false; !refused; {
+		began := time.Now()
+		do(t, worker, "INSERT INTO attempts SELECT * FROM attempts WHERE false")
+		longest = max(longest, time.Since(began))
+		select {
+		case err := <-opened:
+			wantKind(t, err, journal.Unavailable, "lock timeout")
+			refused = true
+		default:
+		}
+	}
+	if longest > 2500*time.Millisecond { // what the committer gives one transaction
+		t.Errorf("a worker waited %s", longest)
+	}
+	if n := one[int64](t, worker, "SELECT max(version_id) FROM schema_migrations"); n != 1 {
+		t.Errorf("the tables are of version %d, want 1 still", n)
+	}
+	do(t, backup, "COMMIT")
+	open(t, address)
+}
+
+// TestTheOwnerAloneBringsTablesUpToDate: who may only write them is told what to do.
+func TestTheOwnerAloneBringsTablesUpToDate(t *testing.T) {
+	address := realserver.Database(t)
+	if err := migrateTo(t, address, firstMigration(t)); err != nil {
+		t.Fatal(err)
+	}
+	admin := connect(t, address)
+	do(t, admin, "DROP ROLE IF EXISTS writer")
+	do(t, admin, "CREATE ROLE writer LOGIN PASSWORD '"+password+"'")
+	t.Cleanup(func() {
+		_, _ = admin.Exec(context.Background(), "DROP OWNED BY writer")
+		if _, err := admin.Exec(context.Background(), "DROP ROLE writer"); err != nil {
+			t.Error(err)
+		}
+	})
+	do(t, admin, "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO writer")
+	limited := with(t, address, "writer")
+	_, err := Open(within(t), limited)
+	wantKind(t, err, journal.Invalid, "as the tables' owner")
+	open(t, address)
+	if _, err := record(within(t), open(t, limited), ask("CLM-WRITER-1", "job")); err != nil {
+		t.Errorf("once they are up to date: %v", err)
+	}
+}

@@ -1,0 +1,111 @@
+package storetest
+
+import (
+	_ "embed"
+	"regexp"
+	"strings"
+	"testing"
+
+	"retry-worker/internal/audit"
+	"retry-worker/internal/journal"
+)
+
+// version1 is what a worker of the first version wrote, a statement a line: 11 records of 5 claims, among them a
+// revision, a dead letter, a reprocessed one, an outcome and a rejection. It is kept as it was, never made anew.
+//
+//go:embed testdata/version1.sql
+var version1 string
+
+// records of version1, each with a link of its own.
+const version1Records = 11
+
+var hexBytes = regexp.MustCompile(`\bx'([0-9a-f]*)'`)
+
+// fill runs the statements of version1.
+func (d *Database) fill(t *testing.T) {
+	t.Helper()
+	for statement := range strings.Lines(version1) {
+		q := hexBytes.ReplaceAllStringFunc(statement, func(s string) string { return d.Bytes(s[2 : len(s)-1]) })
+		if err := d.Exec(t.Context(), q); err != nil {
+			t.Fatalf("%s: %v", q, err)
+		}
+	}
+}
+
+// verified fails unless the audit finds so many records in order.
+func verified(t *testing.T, s journal.Archive, records int64) {
+	t.Helper()
+	report, err := audit.Verify(t.Context(), s, audit.VerifyOptions{}, nil)
+	if err != nil || report.Records != records {
+		t.Fatalf("the audit finds %d records in order (%v), want %d", report.Records, err, records)
+	}
+}
+
+// testFirstVersion opens a journal that is of the first version and has records in it, and goes on with it.
+func testFirstVersion(t *testing.T, d Database) {
+	if err := d.First(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	d.fill(t)
+	if r, err := d.OpenReader(t.Context()); err == nil {
+		closed(t, r)
+		t.Error("a reader opened tables of the first version, whose columns it does not find")
+	} else if wantOneLine(t, err); !strings.Contains(err.Error(), "serve") {
+		t.Errorf("the error %q does not say what to do", err)
+	}
+
+	s := d.open(t)
+	verified(t, s, version1Records)
+	old := story(t, s, subject("CLM-001-1"))
+	if len(old.Attempts) != 2 || old.Attempts[1].Revision != 1 || old.Attempts[0].Decision.MatchedRule != "TIMEOUT" {
+		t.Errorf("the claim's attempts are %+v, want one and its revision", old.Attempts)
+	}
+	for _, a := range old.Attempts {
+		if a.Decision.Catalogue != "" || a.Decision.MatchedText != "" {
+			t.Errorf("record %d names the catalogue %q and the text %q", a.Record, a.Decision.Catalogue, a.Decision.MatchedText)
+		}
+	}
+	_, h := recall(t, s, journal.Lookup{Subject: subject("CLM-001-1"), Identity: old.Attempts[0].Identity})
+	if h[0].Same == nil || h[0].Same.Revision != 1 || h[0].Attempts != 1 || h[0].Episode.State != journal.Scheduled {
+		t.Errorf("the claim is recalled as %+v", h[0])
+	}
+
+	must(t, s, []journal.Lookup{{Subject: subject("CLM-001-1")}, {Subject: subject("CLM-005-1")}}, func(x *transaction) {
+		for i, of := range []journal.Subject{subject("CLM-001-1"), subject("CLM-005-1")} {
+			a := x.fail(i, of, identity())
+			a.Decision.Catalogue, a.Decision.MatchedText = "0123456789ab", "Time-out"
+			x.Link.Digests[len(x.Link.Digests)-1] = journal.DigestAttempt(of, a)
+		}
+	})
+	failure(t, s, subject("CLM-001-1"), identity()) // by a policy without a catalogue
+	verified(t, s, version1Records+3)
+	wantLast := func(s journal.Reader) {
+		t.Helper()
+		all := story(t, s, subject("CLM-001-1")).Attempts
+		if a := all[2]; len(all) != 4 || a.Number != 2 || a.Decision.Catalogue != "0123456789ab" || a.Decision.MatchedText != "Time-out" {
+			t.Errorf("the claim's attempts are %+v", all)
+		}
+		wantSame(t, "what was there before", all[:2], old.Attempts)
+	}
+	wantLast(s)
+	closed(t, s)
+
+	r, err := d.OpenReader(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closed(t, r)
+	verified(t, r, version1Records+3)
+	wantLast(r)
+}
+
+// testFirstGoesOn has a worker of the first version write to the tables of today, as it does during an upgrade.
+func testFirstGoesOn(t *testing.T, d Database) {
+	closed(t, d.open(t))
+	d.fill(t)
+	s := d.open(t)
+	defer closed(t, s)
+	verified(t, s, version1Records)
+	failure(t, s, subject("CLM-002-1"), identity())
+	verified(t, s, version1Records+1)
+}

@@ -1,0 +1,281 @@
+package worker_test
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+
+	"retry-worker/internal/decision"
+	"retry-worker/internal/journal/journaltest"
+	"retry-worker/internal/worker"
+)
+
+// inForce are the policies in force; a test swaps them as a reload does.
+type inForce struct {
+	atomic.Pointer[decision.Policies]
+}
+
+func newInForce(ps decision.Policies) *inForce {
+	f := &inForce{}
+	f.Store(&ps)
+	return f
+}
+
+func (f *inForce) policies() decision.Policies { return *f.Load() }
+
+func (f *inForce) reload(ps decision.Policies) { f.Store(&ps) }
+
+// versioned are some of policies(), as the catalogue of a version has them.
+func versioned(version string, names ...string) decision.Policies {
+	ps := decision.Policies{}
+	for name, p := range policies() {
+		if slices.Contains(names, name) {
+			p.Catalogue = version
+			ps[name] = p
+		}
+	}
+	return ps
+}
+
+const (
+	tiss, quick = decision.DefaultPolicy, "quick"
+	older       = "aaaaaaaaaaaa"
+	newer       = "bbbbbbbbbbbb"
+)
+
+// ofQuick is a job that names the policy quick.
+func ofQuick(jobType string) worker.Job {
+	return job(jobType, `{"retryPolicy":"quick"}`, `{"messageId":"m-1","sendError":"TIMEOUT"}`)
+}
+
+// begins are the ways that an activation begins, by job type.
+func begins(t *testing.T, f *inForce, hooks worker.Hooks) map[string]func() worker.Activation {
+	memory := journaltest.Start(t, journaltest.New(), time.Now)
+	return map[string]func() worker.Activation{
+		worker.AnalyzeRetry:           worker.NewAnalyzer(f.policies, decision.RNBIL005, memory, time.Now, hooks, nopLog).Begin,
+		worker.RetrySubmissionBackoff: worker.NewAnalyzer(f.policies, decision.RNBIL004, memory, time.Now, hooks, nopLog).Begin,
+		worker.RecordRetryOutcome:     worker.NewOutcomeRecorder(f.policies, memory, hooks, nopLog).Begin,
+	}
+}
+
+// TestVariablesOfTheCatalogue: a poll fetches what the policies in force read, and nothing else.
+func TestVariablesOfTheCatalogue(t *testing.T) {
+	f := newInForce(versioned(older, tiss))
+	all := begins(t, f, worker.NoHooks())
+	claims := "claimId lastSubmissionTime retryCount submissionError"
+	for jobType, want := range map[string][2]string{
+		worker.AnalyzeRetry:           {claims, "claimId httpStatus lastSubmissionTime messageId retryCount sendError submissionError"},
+		worker.RetrySubmissionBackoff: {claims, "claimId httpStatus lastSubmissionTime messageId retryCount sendError submissionError"},
+		worker.RecordRetryOutcome:     {"claimId retryOutcome", "claimId messageId retryOutcome"},
+	} {
+		f.reload(versioned(older, tiss))
+		if got := strings.Join(all[jobType]().Variables, " "); got != want[0] {
+			t.Errorf("%s: fetches %s, want %s", jobType, got, want[0])
+		}
+		both := versioned(newer, tiss, quick)
+		both[quick].HTTPStatusVariable = "httpStatus"
+		f.reload(both)
+		if got := strings.Join(all[jobType]().Variables, " "); got != want[1] {
+			t.Errorf("%s, after a reload: fetches %s, want %s", jobType, got, want[1])
+		}
+	}
+}
+
+// TestActivationKeepsItsCatalogue: a job is decided by the catalogue that its poll began with, whatever is in force when
+// it is handled: another limit, or nothing of its policy's name any more.
+func TestActivationKeepsItsCatalogue(t *testing.T) {
+	stricter := versioned(newer, tiss, quick)
+	stricter[quick].MaxRetries = 0
+	for name, later := range map[string]decision.Policies{"changed": stricter, "removed": versioned(newer, tiss)} {
+		f, told := newInForce(versioned(older, tiss, quick)), newTally()
+		begun := begins(t, f, told.hooks())[worker.AnalyzeRetry]()
+		f.reload(later)
+		j := ofQuick(worker.AnalyzeRetry)
+		reply := begun.Handler(context.Background(), &j)
+		if reply.Action != worker.Completed || len(told.decided) != 1 || told.decided[0].Catalogue != older || told.decided[0].MaxRetries != 3 {
+			t.Errorf("%s: replied %+v by %+v, want a retry by the older catalogue", name, reply, told.decided)
+		}
+	}
+}
+
+// TestNewerPolicyThanTheActivation: a job whose policy came into force behind its activation goes back as it was; one
+// whose policy nobody knows is rejected with the names in force, and recorded as such.
+func TestNewerPolicyThanTheActivation(t *testing.T) {
+	for _, tt := range []struct {
+		name         string
+		before, then decision.Policies
+		handedBack   bool
+		names        string
+	}{
+		{"added", versioned(older, tiss), versioned(newer, tiss, quick), true, ""},
+		{"nowhere", versioned(older, tiss), versioned(older, tiss), false, "one of tiss-submission;"},
+		{"removed before the poll", versioned(newer, tiss), versioned(newer, tiss), false, "one of tiss-submission;"},
+		{"nowhere, in another version", versioned(older, tiss), versioned(newer, tiss), false, "one of tiss-submission;"},
+		{"nowhere, and the others changed", decision.Policies{"a": policies()[quick]}, decision.Policies{"b": policies()[quick], "c": policies()[quick]}, false, "one of b, c;"},
+	} {
+		for _, jobType := range []string{worker.AnalyzeRetry, worker.RetrySubmissionBackoff, worker.RecordRetryOutcome} {
+			f, told := newInForce(tt.before), newTally()
+			begun := begins(t, f, told.hooks())[jobType]()
+			f.reload(tt.then)
+			j := ofQuick(jobType)
+			reply := begun.Handler(context.Background(), &j)
+			if tt.handedBack {
+				if reply.Action != worker.Released || reply.Failure.Retries != j.Retries || reply.Failure.Backoff != 0 || len(told.rejected) != 0 || len(told.decided) != 0 {
+					t.Errorf("%s, %s: replied %+v, want it handed back as it was", tt.name, jobType, reply)
+				}
+				continue
+			}
+			if reply.Action != worker.Failed || reply.Failure.Retries != 0 || !slices.Equal(told.rejected, []decision.RejectionCode{decision.UnknownPolicy}) ||
+				!strings.Contains(reply.Failure.Message, tt.names) {
+				t.Errorf("%s, %s: replied %+v, want a rejection that names %q", tt.name, jobType, reply, tt.names)
+			}
+		}
+	}
+}
+
+// waiting is an engine where one job waits, from since on and until it is answered for good; who gives it back gets it again.
+func waiting(e *engine, since time.Duration, j worker.Job) {
+	taken, over := false, false
+	e.onPoll = func(ctx context.Context, r worker.ActivateRequest) ([]worker.Job, error) {
+		ends := time.Now().Add(r.PollTimeout)
+		for time.Now().Before(ends) {
+			e.mu.Lock()
+			offer := !taken && !over && time.Since(e.began) >= since
+			taken = taken || offer
+			e.mu.Unlock()
+			if offer {
+				return []worker.Job{fetched(j, r.Variables)}, nil
+			}
+			if err := sleep(ctx, 10*time.Millisecond); err != nil {
+				return nil, err
+			}
+		}
+		return nil, nil
+	}
+	e.onAnswer = func(_ context.Context, a answer) error {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		taken = false
+		over = a.verb != "fail" || a.fail.Retries == 0
+		return nil
+	}
+}
+
+// fetched is j with those of its variables alone that were asked for.
+func fetched(j worker.Job, names []string) worker.Job {
+	var all map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(j.Variables), &all); err != nil {
+		panic(err)
+	}
+	for name := range all {
+		if !slices.Contains(names, name) {
+			delete(all, name)
+		}
+	}
+	text, err := json.Marshal(all)
+	if err != nil {
+		panic(err)
+	}
+	j.Variables = string(text)
+	return j
+}
+
+// onOne is a worker of analyses alone, with policies that a test changes.
+func onOne(t *testing.T, e *engine, f *inForce) *running {
+	told := newTally()
+	memory := journaltest.Start(t, journaltest.New(), time.Now)
+	analyzer := worker.NewAnalyzer(f.policies, decision.RNBIL005, memory, time.Now, told.hooks(), zap.NewNop())
+	return startTelling(t, told, e, config(), []worker.Subscription{{JobType: worker.AnalyzeRetry, Begin: analyzer.Begin}})
+}
+
+// TestPolicyAddedWhileAPollIsOpen: the job that this poll brings goes back and is decided with the next, which asks for
+// the new policy's variables. Nobody sees an incident, and the job loses no retry.
+func TestPolicyAddedWhileAPollIsOpen(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e, f := newEngine(), newInForce(versioned(older, tiss))
+		waiting(e, 1500*time.Millisecond, ofQuick(worker.AnalyzeRetry)) // while the second poll is open, of 2 s from 0.2 s on
+		r := onOne(t, e, f)
+		time.Sleep(time.Second)
+		f.reload(versioned(newer, tiss, quick))
+		time.Sleep(5 * time.Second)
+		answers := e.told()
+		if len(answers) != 2 || answers[0].verb != "fail" || answers[0].fail.Retries != 3 || answers[0].fail.Backoff != 0 || answers[1].verb != "complete" {
+			t.Fatalf("answered %+v, want it handed back as it was and then completed", answers)
+		}
+		if answers[1].at-answers[0].at > pollTimeout {
+			t.Errorf("decided %s after it was handed back", answers[1].at-answers[0].at)
+		}
+		polls := e.asked()
+		if slices.Contains(polls[1].Variables, "messageId") || !slices.Contains(polls[2].Variables, "messageId") || !slices.Contains(polls[2].Variables, "sendError") {
+			t.Errorf("asked for %v, then for %v", polls[1].Variables, polls[2].Variables)
+		}
+		r.finish(t)
+		r.wantActions(t, map[worker.Action]int{worker.Released: 1, worker.Completed: 1})
+		if len(r.rejected) != 0 || len(r.decided) != 1 || r.decided[0].Catalogue != newer {
+			t.Errorf("rejected %v and decided %+v, want one decision by the newer catalogue", r.rejected, r.decided)
+		}
+	})
+}
+
+// TestPolicyRemovedWhileAJobWaits: the job that comes behind the reload is an incident that names the policies in force.
+func TestPolicyRemovedWhileAJobWaits(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e, f := newEngine(), newInForce(versioned(older, tiss, quick))
+		waiting(e, 3*time.Second, ofQuick(worker.AnalyzeRetry))
+		r := onOne(t, e, f)
+		time.Sleep(time.Second)
+		f.reload(versioned(newer, tiss)) // the poll from 2.2 s on has these
+		time.Sleep(5 * time.Second)
+		answers := e.told()
+		want := `UNKNOWN_POLICY: retryPolicy is "quick" (text), expected one of tiss-submission` + headerAdvice
+		if len(answers) != 1 || answers[0].verb != "fail" || answers[0].fail.Retries != 0 || answers[0].fail.Message != want {
+			t.Fatalf("answered %+v, want an incident: %s", answers, want)
+		}
+		r.finish(t)
+	})
+}
+
+// TestReloadBetweenPollAndHandling: jobs that wait in the worker's own queue while a reload comes are decided by the
+// catalogue whose variables they were fetched with; those of the next poll by the new one.
+func TestReloadBetweenPollAndHandling(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e, f := newEngine(), newInForce(versioned(older, tiss, quick))
+		first, second := jobs(worker.AnalyzeRetry, 1, 2), jobs(worker.AnalyzeRetry, 3, 1)
+		for i, batch := range [][]worker.Job{first, second} {
+			for k := range batch {
+				batch[k].Variables = `{"claimId":"CLM-1-` + string(rune('1'+2*i+k)) + `","submissionError":"TIMEOUT"}`
+			}
+		}
+		e.offers(first, second)
+		told := newTally()
+		memory := journaltest.Start(t, journaltest.New(), time.Now)
+		analyzer := worker.NewAnalyzer(f.policies, decision.RNBIL005, memory, time.Now, told.hooks(), zap.NewNop())
+		slow := func() worker.Activation {
+			a := analyzer.Begin()
+			return worker.Activation{Variables: a.Variables, Handler: func(ctx context.Context, j *worker.Job) worker.Reply {
+				time.Sleep(time.Second)
+				return a.Handler(ctx, j)
+			}}
+		}
+		cfg := config()
+		cfg.Concurrency, cfg.MaxJobsActive = 1, 2 // so that the second poll waits for places
+		r := startTelling(t, told, e, cfg, []worker.Subscription{{JobType: worker.AnalyzeRetry, Begin: slow}})
+		time.Sleep(500 * time.Millisecond)
+		f.reload(versioned(newer, tiss))
+		time.Sleep(9 * time.Second)
+		r.finish(t)
+		var got []string
+		for _, d := range r.decided {
+			got = append(got, d.SubjectID+" "+d.Catalogue)
+		}
+		if want := []string{"CLM-1-1 " + older, "CLM-1-2 " + older, "CLM-1-3 " + newer}; !slices.Equal(got, want) {
+			t.Errorf("decided %v, want %v", got, want)
+		}
+	})
+}

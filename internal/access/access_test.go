@@ -1,0 +1,71 @@
+package access_test
+
+import (
+	"context"
+	"testing"
+
+	"retry-worker/internal/access"
+)
+
+func TestRoles(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		may  map[access.Action]bool
+	}{
+		{"viewer", map[access.Action]bool{access.Read: true}},
+		{"operator", map[access.Action]bool{access.Read: true, access.Review: true}},
+		{"admin", map[access.Action]bool{access.Read: true, access.Review: true, access.Force: true}},
+	} {
+		role, err := access.ParseRole(tt.name)
+		if err != nil || role.String() != tt.name {
+			t.Errorf("%s: got %v, %v", tt.name, role, err)
+		}
+		for a := access.Action(-1); a < 10; a++ {
+			if got := role.May(a); got != tt.may[a] {
+				t.Errorf("%s may %v: %v", role, a, got)
+			}
+		}
+	}
+	for _, role := range []access.Role{0, -1, access.Admin + 1, 127} {
+		if role.May(access.Read) {
+			t.Errorf("%v may read", role)
+		}
+	}
+	for _, name := range []string{"", "Admin", "nobody", "root", "viewer "} {
+		if _, err := access.ParseRole(name); err == nil {
+			t.Errorf("%q is a role", name)
+		}
+	}
+}
+
+func TestIdentity(t *testing.T) {
+	if id := access.From(context.Background()); id != (access.Identity{}) || id.Role.May(access.Read) {
+		t.Errorf("without a gate it is %+v", id)
+	}
+	maria := access.Identity{Name: "maria", Role: access.Operator}
+	ctx := access.Within(context.Background(), maria)
+	if access.From(ctx) != maria || !access.Still(ctx, access.Review) || access.Still(ctx, access.Force) {
+		t.Errorf("got %+v", access.From(ctx))
+	}
+	if id := access.Local(); id.Name != "local" || !id.Role.May(access.Force) {
+		t.Errorf("local is %+v", id)
+	}
+}
+
+func TestMayServeWithoutTokens(t *testing.T) {
+	for addr, want := range map[string]bool{
+		"127.0.0.1:8095": true, "127.8.9.10:0": true, "[::1]:8095": true, "localhost:8095": true, "[::ffff:127.0.0.1]:80": true,
+		"0.0.0.0:8095": false, ":8095": false, "[::]:8095": false, "10.0.0.7:8095": false, "retry.example:8095": false,
+		"127.0.0.1.evil:8095": false, "localhost.evil:8095": false, "nonsense": false, "": false,
+	} {
+		if err := access.MayServeWithoutTokens(addr); (err == nil) != want {
+			t.Errorf("%q: %v", addr, err)
+		}
+	}
+	const want = `RETRY_WORKER_HTTP_ADDR is "0.0.0.0:8095", expected a loopback address such as 127.0.0.1:8095 as long as RETRY_WORKER_AUTH_TOKENS_FILE is not set: ` +
+		"other machines reach this one, patients' claims are served there, and without tokens nobody has to log in; " +
+		"`retry-worker token new --name NAME --role admin --file FILE` makes the first"
+	if err := access.MayServeWithoutTokens("0.0.0.0:8095"); err == nil || err.Error() != want {
+		t.Errorf("got\n%v\nwant\n%s", err, want)
+	}
+}

@@ -1,0 +1,342 @@
+package access
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"mime"
+	"net/http"
+	"net/netip"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Refusal is why a request is not carried out.
+type Refusal struct {
+	Status int
+	// Code is of a closed set (the Code… constants), for programs, and for pages that say it in their reader's language.
+	Code string
+	// Message is one line in English that says what to do.
+	Message string
+	// RetryAfter is how long to wait first; 0: waiting does not help.
+	RetryAfter time.Duration
+}
+
+// The codes of refusals.
+const (
+	CodeForbiddenHost        = "forbidden_host"
+	CodeForbiddenOrigin      = "forbidden_origin"
+	CodeForbiddenRole        = "forbidden_role"
+	CodeFormExpired          = "form_expired"
+	CodeInvalidAuthorization = "invalid_authorization"
+	CodeInvalidForm          = "invalid_form"
+	CodeLoginRequired        = "login_required"
+	CodeMethodNotAllowed     = "method_not_allowed"
+	CodeBodyTooLarge         = "body_too_large"
+	CodeTokenExpired         = "token_expired"
+	CodeTokenUnknown         = "token_unknown"
+	CodeTooManyAttempts      = "too_many_attempts"
+	CodeUnsupportedMediaType = "unsupported_media_type"
+)
+
+// Options of a Gate.
+type Options struct {
+	// Tokens in force; nil where there are none: then everybody is Local, and only requests under a loopback name are
+	// answered. Safe for concurrent use (Watcher.Current).
+	Tokens func() *Tokens
+	// Now is the clock by which tokens and sessions end.
+	Now func() time.Time
+	// Public are path prefixes that everybody may read, such as /assets/; each ends with a slash.
+	Public []string
+	// LoginPage writes the page with the log-in form, status and all; needed with Tokens. The form posts `token` and
+	// `next` to /login.
+	LoginPage func(http.ResponseWriter, *http.Request, Login)
+	// Refuse writes the page that answers what a browser was refused; nil: none. What is under /api/, or asks for no
+	// HTML, is answered in JSON: {"error": Code, "message": Message}. Headers (Retry-After, WWW-Authenticate, Allow) are
+	// set already; Identity is nobody's where it is not known yet.
+	Refuse func(http.ResponseWriter, *http.Request, Refusal)
+	Hooks  Hooks
+}
+
+// Hooks are told who comes in and who does not. They are called from many goroutines, must not block, and may be nil.
+type Hooks struct {
+	// LoggedIn is called for a session that begins.
+	LoggedIn func(Identity)
+	// TokenRefused is called for a wrong or expired token, in the form or the header; the address is the peer's, which
+	// behind a proxy is the proxy's.
+	TokenRefused func(netip.Addr)
+	// Slowed is called for an attempt that came too soon after wrong ones.
+	Slowed func(netip.Addr)
+}
+
+// Gate stands before the console's handlers. Safe for concurrent use.
+type Gate struct {
+	Options
+	crossOrigin *http.CrossOriginProtection
+	// logins and bearers are apart, so that a program with a stale token keeps nobody from logging in.
+	logins, bearers *throttle
+	// localKey signs the forms where there are no tokens; a restart makes open ones stale.
+	localKey [32]byte
+}
+
+// New makes a Gate.
+func New(o Options) *Gate {
+	g := &Gate{Options: o, crossOrigin: http.NewCrossOriginProtection(), logins: newThrottle(), bearers: newThrottle()}
+	_, _ = rand.Read(g.localKey[:]) // never fails
+	return g
+}
+
+// asker is who asks, and by what.
+type asker struct {
+	Identity
+	session *session // nil without a log-in
+	form    string   // the form token; empty where forms need none (a bearer, nobody)
+	nonce   string
+	again   func() Identity // who it is by the tokens in force when it is called
+}
+
+// FormToken is what each form of a page must post as `form_token`; empty for those who may not change anything by a form.
+func FormToken(ctx context.Context) string { return askerIn(ctx).form }
+
+// Nonce is what each script and style of a page must carry as its nonce.
+func Nonce(ctx context.Context) string { return askerIn(ctx).nonce }
+
+// SessionEnds is when the log-in of who asks ends; the zero time where there is none to log out of (Local, a bearer).
+func SessionEnds(ctx context.Context) time.Time {
+	if s := askerIn(ctx).session; s != nil {
+		return s.ends
+	}
+	return time.Time{}
+}
+
+// Still tells whether who asks may do that by the tokens in force now: for answers that go on for long.
+func Still(ctx context.Context, action Action) bool {
+	a := askerIn(ctx)
+	if a.again == nil {
+		return a.Role.May(action)
+	}
+	return a.again().Role.May(action)
+}
+
+// Middleware finds out who asks, for From, and lets nobody but the roles read what is not public. It answers /login and
+// /logout itself, sets the security headers, and refuses
+//   - without tokens: requests under another name than this machine's own;
+//   - changes that another site's page asks for (http.CrossOriginProtection), without tokens too;
+//   - changes under /api/ that are not application/json, and others that are no form, or one without its form token.
+//     A form has then been parsed (r.PostForm, up to 64 KiB).
+//
+// Nobody's request for a page is sent to the log-in form, any other is answered 401.
+func (g *Gate) Middleware(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		nonce := pageNonce()
+		secure(w.Header(), isAPI(r), nonce)
+		a, refusal := g.admit(w, r)
+		if refusal != nil {
+			g.refuse(w, r.WithContext(context.WithValue(r.Context(), contextKey{}, &asker{nonce: nonce})), *refusal)
+			return
+		}
+		a.nonce = nonce
+		r = r.WithContext(context.WithValue(r.Context(), contextKey{}, a))
+		switch {
+		case r.URL.Path == "/login":
+			g.login(w, r)
+		case r.URL.Path == "/logout" && a.session == nil: // it has ended already
+			g.logout(w, r)
+		case a.Role == 0 && !g.public(r):
+			g.askToLogIn(w, r)
+		default:
+			g.changes(w, r, next)
+		}
+	})
+}
+
+// admit is who asks, if the request may come in at all.
+func (g *Gate) admit(w http.ResponseWriter, r *http.Request) (*asker, *Refusal) {
+	if g.Tokens == nil && !ownHost(r) {
+		return nil, &Refusal{Status: http.StatusForbidden, Code: CodeForbiddenHost,
+			Message: "asked under a name that is not this machine's own; use 127.0.0.1 or localhost"}
+	}
+	if g.crossOrigin.Check(r) != nil {
+		return nil, &Refusal{Status: http.StatusForbidden, Code: CodeForbiddenOrigin,
+			Message: "a page of another site asks for a change; send it from the console's own pages or a program"}
+	}
+	return g.identify(w, r)
+}
+
+// changes lets a request through to next, or refuses it if it would change something in a way it must not.
+func (g *Gate) changes(w http.ResponseWriter, r *http.Request, next http.Handler) {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead && r.Method != http.MethodOptions {
+		check := checkForm
+		if isAPI(r) {
+			check = checkJSON
+		}
+		if refusal := check(w, r); refusal != nil {
+			g.refuse(w, r, *refusal)
+			return
+		}
+	}
+	if r.URL.Path == "/logout" {
+		g.logout(w, r)
+		return
+	}
+	next.ServeHTTP(w, r)
+}
+
+// Require lets only those through whose role allows the action; others get 403, nobody 401. It stands behind Middleware,
+// which requires Read of everything that is not public.
+func (g *Gate) Require(action Action, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if g.Allowed(w, r, action) {
+			next.ServeHTTP(w, r)
+		}
+	})
+}
+
+// Allowed tells whether who asks may do that, and answers the request if not: for what only its body tells (forceRetry).
+func (g *Gate) Allowed(w http.ResponseWriter, r *http.Request, action Action) bool {
+	id := From(r.Context())
+	switch {
+	case id.Role.May(action):
+		return true
+	case id.Role == 0:
+		g.askToLogIn(w, r)
+	default:
+		g.refuse(w, r, Refusal{Status: http.StatusForbidden, Code: CodeForbiddenRole,
+			Message: fmt.Sprintf("%s is %s and may not %s, which takes the role %s", id.Name, id.Role, action, action.needs())})
+	}
+	return false
+}
+
+// identify is who asks; an asker without a role is nobody.
+func (g *Gate) identify(w http.ResponseWriter, r *http.Request) (*asker, *Refusal) {
+	if g.Tokens == nil {
+		return &asker{Identity: Local(), form: signature(g.localKey[:], LocalName)}, nil
+	}
+	if headers := r.Header.Values("Authorization"); len(headers) > 0 {
+		return g.bearer(w, r, headers)
+	}
+	value := cookieValue(r)
+	s := g.Tokens().session(value, g.Now())
+	if s == nil {
+		return &asker{}, nil
+	}
+	return &asker{Identity: s.identity(), session: s, form: s.formToken(), again: func() Identity {
+		return g.Tokens().session(value, g.Now()).identity()
+	}}, nil
+}
+
+// identity is whose log-in it is, with the role it has now; nobody's for no session.
+func (s *session) identity() Identity {
+	if s == nil {
+		return Identity{}
+	}
+	return s.token.identity()
+}
+
+func (t *Token) identity() Identity { return Identity{t.Name, t.Role} }
+
+// bearer is the program whose token the header shows. A right token is never kept waiting, whoever else guesses.
+func (g *Gate) bearer(w http.ResponseWriter, r *http.Request, headers []string) (*asker, *Refusal) {
+	scheme, secret, _ := strings.Cut(headers[0], " ")
+	if len(headers) > 1 || !strings.EqualFold(scheme, "Bearer") {
+		return nil, &Refusal{Status: http.StatusBadRequest, Code: CodeInvalidAuthorization,
+			Message: "Authorization is not understood; send it once, as `Authorization: Bearer TOKEN`"}
+	}
+	secret = strings.TrimSpace(secret)
+	find := func() (*Token, error) { return g.Tokens().find(secret, g.Now()) }
+	t, err := find()
+	if err == nil {
+		return &asker{Identity: t.identity(), again: func() Identity {
+			if t, err := find(); err == nil {
+				return t.identity()
+			}
+			return Identity{}
+		}}, nil
+	}
+	if wait := g.bearers.fail(network(peer(r)), g.Now()); wait > 0 {
+		return nil, g.slowed(r, wait)
+	}
+	g.tokenRefused(r)
+	w.Header().Set("WWW-Authenticate", `Bearer realm="retry-worker", error="invalid_token"`)
+	return nil, wrongToken(t, err)
+}
+
+// wrongToken says why a token is not taken. That it has expired is said to who has it only.
+func wrongToken(t *Token, err error) *Refusal {
+	if errors.Is(err, errExpired) {
+		return &Refusal{Status: http.StatusUnauthorized, Code: CodeTokenExpired,
+			Message: fmt.Sprintf("the token %s held until %s; ask for a new one (`retry-worker token new`)", t.Name, t.Until())}
+	}
+	return &Refusal{Status: http.StatusUnauthorized, Code: CodeTokenUnknown,
+		Message: "the token is not known here; check that all of it was copied, or ask for a new one (`retry-worker token new`)"}
+}
+
+func (g *Gate) slowed(r *http.Request, wait time.Duration) *Refusal {
+	if g.Hooks.Slowed != nil {
+		g.Hooks.Slowed(peer(r))
+	}
+	return &Refusal{Status: http.StatusTooManyRequests, Code: CodeTooManyAttempts, RetryAfter: wait,
+		Message: fmt.Sprintf("too many wrong tokens; try again in %d s", seconds(wait))}
+}
+
+func (g *Gate) tokenRefused(r *http.Request) {
+	if g.Hooks.TokenRefused != nil {
+		g.Hooks.TokenRefused(peer(r))
+	}
+}
+
+// seconds, rounded up.
+func seconds(d time.Duration) int { return int(math.Ceil(d.Seconds())) }
+
+// isAPI tells whether a request is a program's: then errors are JSON, and nothing is redirected.
+func isAPI(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, "/api/") }
+
+// wantsPage tells whether a person's browser asks for something to be looked at.
+func wantsPage(r *http.Request) bool {
+	return !isAPI(r) && strings.Contains(r.Header.Get("Accept"), "text/html")
+}
+
+// public tells whether everybody may read what is asked for; a path that the router would still tidy up is not.
+func (g *Gate) public(r *http.Request) bool {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		return false
+	}
+	for _, prefix := range g.Public {
+		if strings.HasPrefix(r.URL.Path, prefix) && path.Clean(r.URL.Path) == r.URL.Path {
+			return true
+		}
+	}
+	return false
+}
+
+// checkJSON refuses what a form of another site could send without the browser asking first.
+func checkJSON(_ http.ResponseWriter, r *http.Request) *Refusal {
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err == nil && kind == "application/json" {
+		return nil
+	}
+	return &Refusal{Status: http.StatusUnsupportedMediaType, Code: CodeUnsupportedMediaType,
+		Message: "the body must be JSON in UTF-8: send it with Content-Type: application/json"}
+}
+
+func retryAfter(w http.ResponseWriter, refusal *Refusal) {
+	if refusal.RetryAfter > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(seconds(refusal.RetryAfter)))
+	}
+}
+
+func (g *Gate) refuse(w http.ResponseWriter, r *http.Request, refusal Refusal) {
+	retryAfter(w, &refusal)
+	if g.Refuse != nil && wantsPage(r) {
+		g.Refuse(w, r, refusal)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.WriteHeader(refusal.Status)
+	// Nobody is left to be told of an error.
+	_ = json.NewEncoder(w).Encode(map[string]string{"error": refusal.Code, "message": refusal.Message})
+}

@@ -1,0 +1,165 @@
+package access
+
+import (
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"html"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// maxFormBytes of a form that a page posts.
+const maxFormBytes = 64 << 10
+
+// FormTokenField is the name of the field that each form of a page has, with FormToken's value.
+const FormTokenField = "form_token"
+
+// Login is what the log-in page shows.
+type Login struct {
+	// Next is the path to go on to, on this server; the form posts it as `next`.
+	Next string
+	// Refusal is why the attempt before did not succeed, nil before the first. The page answers with its Status, or 200.
+	Refusal *Refusal
+}
+
+// login answers /login: the form, and what it posts.
+func (g *Gate) login(w http.ResponseWriter, r *http.Request) {
+	switch {
+	case r.Method != http.MethodGet && r.Method != http.MethodHead && r.Method != http.MethodPost:
+		w.Header().Set("Allow", "GET, HEAD, POST")
+		g.refuse(w, r, Refusal{Status: http.StatusMethodNotAllowed, Code: CodeMethodNotAllowed, Message: "this address does not take that method; use POST"})
+	case g.Tokens == nil: // everybody is in
+		http.Redirect(w, r, safeNext(r.URL.Query().Get("next")), http.StatusSeeOther)
+	case r.Method == http.MethodPost:
+		g.logIn(w, r)
+	case From(r.Context()).Role != 0:
+		http.Redirect(w, r, safeNext(r.URL.Query().Get("next")), http.StatusSeeOther)
+	default:
+		g.LoginPage(w, r, Login{Next: safeNext(r.URL.Query().Get("next"))})
+	}
+}
+
+// logIn begins a session. It needs no form token, since there is no session yet that one could belong to: the
+// cross-origin protection keeps other sites from logging a browser in.
+func (g *Gate) logIn(w http.ResponseWriter, r *http.Request) {
+	if refusal := parseForm(w, r); refusal != nil {
+		g.refuse(w, r, *refusal)
+		return
+	}
+	next := safeNext(r.PostForm.Get("next"))
+	t, refusal := g.tryToken(r, strings.TrimSpace(r.PostForm.Get("token")))
+	if refusal != nil {
+		retryAfter(w, refusal)
+		g.LoginPage(w, r, Login{Next: next, Refusal: refusal})
+		return
+	}
+	now := g.Now()
+	s := newSession(t, now)
+	http.SetCookie(w, sessionCookie(r, s.value(), s.ends.Sub(now)))
+	if g.Hooks.LoggedIn != nil {
+		g.Hooks.LoggedIn(t.identity())
+	}
+	http.Redirect(w, r, next, http.StatusSeeOther)
+}
+
+// tryToken is the token that the secret is, unless it is wrong or comes too soon after wrong ones.
+func (g *Gate) tryToken(r *http.Request, secret string) (t *Token, refusal *Refusal) {
+	var err error
+	now := g.Now()
+	ok, wait := g.logins.try(network(peer(r)), now, func() bool {
+		t, err = g.Tokens().find(secret, now)
+		return err == nil
+	})
+	switch {
+	case wait > 0:
+		return nil, g.slowed(r, wait)
+	case !ok:
+		g.tokenRefused(r)
+		return nil, wrongToken(t, err)
+	}
+	return t, nil
+}
+
+// logout ends the browser's session, by taking its cookie away.
+func (g *Gate) logout(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodPost {
+		w.Header().Set("Allow", http.MethodPost)
+		g.refuse(w, r, Refusal{Status: http.StatusMethodNotAllowed, Code: CodeMethodNotAllowed, Message: "this address does not take that method; use POST"})
+		return
+	}
+	http.SetCookie(w, sessionCookie(r, "", 0))
+	http.Redirect(w, r, "/login", http.StatusSeeOther)
+}
+
+// askToLogIn sends a browser that wants a page to the log-in form, and answers 401 to everything else.
+func (g *Gate) askToLogIn(w http.ResponseWriter, r *http.Request) {
+	if reads := r.Method == http.MethodGet || r.Method == http.MethodHead; !reads || !wantsPage(r) {
+		w.Header().Set("WWW-Authenticate", `Bearer realm="retry-worker"`)
+		g.refuse(w, r, Refusal{Status: http.StatusUnauthorized, Code: CodeLoginRequired,
+			Message: "nobody is logged in; send `Authorization: Bearer TOKEN`, or log in at /login"})
+		return
+	}
+	login := "/login?next=" + url.QueryEscape(safeNext(r.URL.RequestURI()))
+	if r.Header.Get("Sec-Fetch-Site") == "cross-site" {
+		goOn(w, login)
+		return
+	}
+	http.Redirect(w, r, login, http.StatusSeeOther)
+}
+
+// goOn has the browser ask for an address of ours anew. A link on another site, in a web mail for instance, is followed
+// without the session's cookie (SameSite=Strict), and so are redirects; what our own page asks for comes with it, and
+// /login then sends on who is logged in already.
+func goOn(w http.ResponseWriter, to string) {
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	to = html.EscapeString(to)
+	_, _ = io.WriteString(w, `<!DOCTYPE html><html><head><meta charset="utf-8"><title>retry-worker</title>`+
+		`<meta http-equiv="refresh" content="0; url=`+to+`"></head><body><a href="`+to+`">retry-worker</a></body></html>`) // nobody is left to be told
+}
+
+// safeNext is where to go after the log-in: a path of this server, or / for everything else, so that no link to the
+// log-in leads to another site.
+func safeNext(next string) string {
+	const most = 2000
+	u, err := url.Parse(next) // refuses control characters, which browsers skip
+	switch {
+	case err != nil, len(next) > most, !strings.HasPrefix(next, "/"), strings.HasPrefix(next, "//"), strings.Contains(next, `\`),
+		u.Path == "/login", u.Path == "/logout":
+		return "/"
+	}
+	return u.RequestURI()
+}
+
+// checkForm refuses what is no form of one of our own pages. A program's token is no cookie that a browser sends by
+// itself, so it needs no form token.
+func checkForm(w http.ResponseWriter, r *http.Request) *Refusal {
+	if refusal := parseForm(w, r); refusal != nil {
+		return refusal
+	}
+	a := askerIn(r.Context())
+	if a.form != "" && subtle.ConstantTimeCompare([]byte(r.PostForm.Get(FormTokenField)), []byte(a.form)) != 1 {
+		return &Refusal{Status: http.StatusForbidden, Code: CodeFormExpired,
+			Message: "the page that this form stands on is of another log-in, or of before a restart; load it again and repeat"}
+	}
+	return nil
+}
+
+func parseForm(w http.ResponseWriter, r *http.Request) *Refusal {
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/x-www-form-urlencoded" {
+		return &Refusal{Status: http.StatusUnsupportedMediaType, Code: CodeUnsupportedMediaType,
+			Message: "this address takes a form: send it with Content-Type: application/x-www-form-urlencoded; programs use /api/v1"}
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, maxFormBytes)
+	err := r.ParseForm()
+	if _, large := errors.AsType[*http.MaxBytesError](err); large {
+		return &Refusal{Status: http.StatusRequestEntityTooLarge, Code: CodeBodyTooLarge, Message: fmt.Sprintf("the form has more than %d bytes", maxFormBytes)}
+	}
+	if err != nil {
+		return &Refusal{Status: http.StatusBadRequest, Code: CodeInvalidForm, Message: "the form cannot be read; send it again"}
+	}
+	return nil
+}

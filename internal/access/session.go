@@ -1,0 +1,135 @@
+package access
+
+import (
+	"crypto/hkdf"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/binary"
+	"net/http"
+	"strings"
+	"time"
+)
+
+const (
+	// sessionLife is how long a log-in holds, used or not: a working day with its overtime.
+	sessionLife = 12 * time.Hour
+	// skew of the clocks of two replicas, which read one another's sessions.
+	skew = time.Minute
+
+	cookieName = "retry-worker-session"
+	// secureCookieName has the prefix that makes a browser take it from this very host only, and over TLS only.
+	secureCookieName = "__Host-" + cookieName
+	sessionIDBytes   = 16
+)
+
+// session is one browser's log-in. It lives in its cookie alone: `payload.signature`, both base64; the payload is a
+// random id (16 bytes), the second of the log-in (8 bytes) and the token's name. It is signed with a key made of the
+// token's stored hash, so every replica can check it, a restart ends none, and it ends with its token: when that is taken
+// out, replaced or expires. The role is the token's at each request. A copy of the cookie outlives a log-out, up to 12 h.
+type session struct {
+	token   *Token
+	payload string
+	ends    time.Time
+}
+
+var sessionText = base64.RawURLEncoding
+
+// newSession begins at now.
+func newSession(t *Token, now time.Time) session {
+	b := make([]byte, sessionIDBytes, sessionIDBytes+8+len(t.Name))
+	_, _ = rand.Read(b) // never fails
+	b = binary.BigEndian.AppendUint64(b, uint64(now.Unix()))
+	b = append(b, t.Name...)
+	return session{t, sessionText.EncodeToString(b), sessionEnd(t, now)}
+}
+
+// sessionEnd is when a log-in of that second ends: with the token if that comes first.
+func sessionEnd(t *Token, began time.Time) time.Time {
+	ends := time.Unix(began.Unix(), 0).Add(sessionLife)
+	if !t.Expires.IsZero() && t.Expires.Before(ends) {
+		return t.Expires
+	}
+	return ends
+}
+
+// value is what the cookie holds.
+func (s *session) value() string { return s.payload + "." + s.token.sign("session", s.payload) }
+
+// formToken is what the session's forms carry, so that no other page can fill them in.
+func (s *session) formToken() string { return s.token.sign("form", s.payload) }
+
+// sign is the HMAC-SHA-256 of text for one purpose.
+func (t *Token) sign(purpose, text string) string {
+	key, err := hkdf.Key(sha256.New, t.hash[:], nil, "retry-worker "+purpose+" v1", sha256.Size)
+	if err != nil {
+		panic("access: " + err.Error()) // only for a key longer than HKDF makes
+	}
+	return signature(key, text)
+}
+
+func signature(key []byte, text string) string {
+	mac := hmac.New(sha256.New, key)
+	mac.Write([]byte(text))
+	return sessionText.EncodeToString(mac.Sum(nil))
+}
+
+// session is the one that a cookie's value stands for, nil if it is none, or has ended, at now.
+func (t *Tokens) session(value string, now time.Time) *session {
+	payload, signature, _ := strings.Cut(value, ".")
+	b, err := sessionText.DecodeString(payload)
+	if err != nil || len(b) <= sessionIDBytes+8 {
+		return nil
+	}
+	began := time.Unix(int64(binary.BigEndian.Uint64(b[sessionIDBytes:])), 0)
+	token := t.named(string(b[sessionIDBytes+8:]))
+	if token == nil {
+		return nil
+	}
+	// The text is signed, not what it decodes to: there is one way only to write a session.
+	if subtle.ConstantTimeCompare([]byte(signature), []byte(token.sign("session", payload))) != 1 {
+		return nil
+	}
+	s := &session{token, payload, sessionEnd(token, began)}
+	if began.After(now.Add(skew)) || !now.Before(s.ends) {
+		return nil
+	}
+	return s
+}
+
+// overTLS tells whether the browser speaks TLS, to us or to a proxy that says so. Anybody can say so: who lies gets a
+// cookie that his own browser refuses, and is read with stricter rules.
+func overTLS(r *http.Request) bool {
+	first, _, _ := strings.Cut(r.Header.Get("X-Forwarded-Proto"), ",") // the proxy nearest to the browser
+	return r.TLS != nil || strings.EqualFold(strings.TrimSpace(first), "https")
+}
+
+// sessionCookie is the cookie that gives, or with an empty value takes, a session.
+func sessionCookie(r *http.Request, value string, life time.Duration) *http.Cookie {
+	c := &http.Cookie{
+		Name: cookieName, Value: value, Path: "/", MaxAge: max(1, int(life/time.Second)),
+		HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: overTLS(r),
+	}
+	if c.Secure {
+		c.Name = secureCookieName
+	}
+	if value == "" {
+		c.MaxAge = -1
+	}
+	return c
+}
+
+// cookieValue is that of the request's session cookie, empty if there is none. Over TLS only the one with the prefix
+// counts, which neither a neighbouring host nor plain HTTP can have set; several of one name are somebody's trick.
+func cookieValue(r *http.Request) string {
+	name := cookieName
+	if overTLS(r) {
+		name = secureCookieName
+	}
+	if all := r.CookiesNamed(name); len(all) == 1 {
+		return all[0].Value
+	}
+	return ""
+}

@@ -1,0 +1,149 @@
+package access
+
+import (
+	"container/list"
+	"net/http"
+	"net/netip"
+	"sync"
+	"time"
+)
+
+// pace is how failures slow what follows them: the first few cost nothing, then each doubles the wait, from a second to
+// most. One is forgiven each forgiven.
+type pace struct {
+	free           int
+	most, forgiven time.Duration
+}
+
+var (
+	// perAddress is for one guesser, or one person with a bad copy of a token.
+	perAddress = pace{free: 5, most: 30 * time.Second, forgiven: time.Minute}
+	// inAll is for many addresses that guess together. Its wait is short, since it is everybody's: tokens of 256 random
+	// bits are not guessed, and nobody must be able to shut the others out for long.
+	inAll = pace{free: 30, most: 4 * time.Second, forgiven: 5 * time.Second}
+)
+
+// maxAddresses that are remembered; beyond that the one that failed longest ago is forgotten.
+const maxAddresses = 4096
+
+// failures of one address, or of all.
+type failures struct {
+	n     int
+	since time.Time // when one was last forgiven
+	until time.Time // nothing is tried before
+}
+
+// forgive lets go of what time has healed.
+func (f *failures) forgive(p pace, now time.Time) {
+	healed := int(now.Sub(f.since) / p.forgiven)
+	if healed <= 0 {
+		return
+	}
+	f.n = max(0, f.n-healed)
+	f.since = f.since.Add(time.Duration(healed) * p.forgiven)
+}
+
+// wait that is left. A clock that was set back makes it no longer than the longest.
+func (f *failures) wait(p pace, now time.Time) time.Duration {
+	if latest := now.Add(p.most); f.until.After(latest) {
+		f.until = latest
+	}
+	return max(0, f.until.Sub(now))
+}
+
+func (f *failures) add(p pace, now time.Time) {
+	if f.n == 0 {
+		f.since = now
+	}
+	f.n++
+	if over := f.n - p.free; over > 0 {
+		f.until = now.Add(min(p.most, time.Second<<min(over-1, 10)))
+	}
+}
+
+// throttle slows those who show wrong tokens, by address (an IPv6 network of 64 bits counts as one) and in all. Safe for
+// concurrent use.
+type throttle struct {
+	mu   sync.Mutex
+	all  failures
+	each map[netip.Prefix]*list.Element // of what order holds
+	// order is by the last failure, the newest in front.
+	order list.List
+}
+
+type address struct {
+	prefix netip.Prefix
+	failures
+}
+
+func newThrottle() *throttle { return &throttle{each: map[netip.Prefix]*list.Element{}} }
+
+// try calls right, unless from must wait: then it returns for how long, and right is not called. What is not right
+// counts. The check is made under the lock, so that many at once are no way around the wait.
+func (t *throttle) try(from netip.Prefix, now time.Time, right func() bool) (ok bool, wait time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if wait := t.wait(from, now); wait > 0 {
+		return false, wait
+	}
+	if right() {
+		t.forget(from)
+		return true, 0
+	}
+	t.failed(from, now)
+	return false, 0
+}
+
+// fail counts a failure of what was checked already, unless from must wait: then it returns for how long.
+func (t *throttle) fail(from netip.Prefix, now time.Time) time.Duration {
+	_, wait := t.try(from, now, func() bool { return false })
+	return wait
+}
+
+func (t *throttle) wait(from netip.Prefix, now time.Time) time.Duration {
+	wait := t.all.wait(inAll, now)
+	if e := t.each[from]; e != nil {
+		wait = max(wait, e.Value.(*address).wait(perAddress, now))
+	}
+	return wait
+}
+
+func (t *throttle) failed(from netip.Prefix, now time.Time) {
+	t.all.forgive(inAll, now)
+	t.all.add(inAll, now)
+	e := t.each[from]
+	if e == nil {
+		e = t.order.PushFront(&address{prefix: from})
+		t.each[from] = e
+	}
+	a := e.Value.(*address)
+	a.forgive(perAddress, now)
+	a.add(perAddress, now)
+	t.order.MoveToFront(e)
+	if t.order.Len() > maxAddresses {
+		t.forget(t.order.Back().Value.(*address).prefix)
+	}
+}
+
+func (t *throttle) forget(from netip.Prefix) {
+	if e := t.each[from]; e != nil {
+		t.order.Remove(e)
+		delete(t.each, from)
+	}
+}
+
+// peer is where a request comes from. Headers that name another address are not believed: anybody can send them.
+func peer(r *http.Request) netip.Addr {
+	at, _ := netip.ParseAddrPort(r.RemoteAddr) // what is no address is the zero one
+	return at.Addr().Unmap().WithZone("")
+}
+
+// network that counts as one address: who has one IPv6 address has 2⁶⁴.
+func network(a netip.Addr) netip.Prefix {
+	bits := 32
+	if a.Is6() {
+		bits = 64
+	}
+	p, _ := a.Prefix(bits) // the zero prefix for the zero address
+	return p
+}

@@ -1,0 +1,141 @@
+package access_test
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"retry-worker/internal/access"
+)
+
+var start = time.Date(2026, 11, 2, 10, 30, 0, 0, time.UTC)
+
+// token is a new one that never ends.
+func token(t *testing.T, name string, role access.Role) (string, access.Token) {
+	t.Helper()
+	return tokenUntil(t, name, role, "never")
+}
+
+func tokenUntil(t *testing.T, name string, role access.Role, expires string) (string, access.Token) {
+	t.Helper()
+	end, err := access.ParseExpiry(expires, start)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, made, err := access.NewToken(name, role, end)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return secret, made
+}
+
+func TestNewToken(t *testing.T) {
+	seen := map[string]bool{}
+	for range 100 {
+		secret, made := tokenUntil(t, "maria", access.Operator, "2027-01-31")
+		if !regexp.MustCompile(`^rwt_[a-z2-7]{52}$`).MatchString(secret) || seen[secret] {
+			t.Fatalf("%q is no new token of 256 bits", secret)
+		}
+		seen[secret] = true
+		sum := sha256.Sum256([]byte(secret)) // as sha256sum says it
+		if want := "maria operator 2027-01-31 " + hex.EncodeToString(sum[:]); made.Line() != want {
+			t.Fatalf("line %q, want %q", made.Line(), want)
+		}
+	}
+	for name, role := range map[string]access.Role{"": access.Viewer, "joão": access.Viewer, "maria": 0, "ana": access.Admin + 1} {
+		if secret, _, err := access.NewToken(name, role, time.Time{}); err == nil || secret != "" {
+			t.Errorf("%q, %v: taken", name, role)
+		}
+	}
+}
+
+func TestNames(t *testing.T) {
+	for _, name := range []string{"maria", "maria.silva@hospital.example", "crm-2", "7", strings.Repeat("a", 64)} {
+		if err := access.CheckName(name); err != nil {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+	for _, name := range []string{"", " ", "joão", "a b", "#a", "-a", ".a", "a\n", "a\x00", "<b>", "local", "LOCAL", strings.Repeat("a", 65), "rwt_abc"} {
+		if err := access.CheckName(name); err == nil || strings.Contains(err.Error(), "\n") || strings.Contains(err.Error(), "rwt_") {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+}
+
+func TestParseExpiry(t *testing.T) {
+	at := func(text string) time.Time {
+		moment, err := time.Parse(time.RFC3339, text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return moment
+	}
+	saoPaulo := time.FixedZone("BRT", -3*3600)
+	for _, tt := range []struct {
+		text string
+		now  time.Time
+		want time.Time
+	}{
+		{"90d", start, at("2027-02-01T00:00:00Z")},
+		{"1d", start, at("2026-11-04T00:00:00Z")},
+		{"1d", time.Date(2026, 11, 2, 22, 0, 0, 0, saoPaulo), at("2026-11-05T00:00:00Z")}, // it is the 3rd by UTC
+		{"3650d", start, at("2036-10-31T00:00:00Z")},
+		{"2027-01-31", start, at("2027-02-01T00:00:00Z")},
+		{"2026-11-02", start, at("2026-11-03T00:00:00Z")}, // today
+		{"2028-02-29", start, at("2028-03-01T00:00:00Z")},
+		{"never", start, time.Time{}},
+	} {
+		if got, err := access.ParseExpiry(tt.text, tt.now); err != nil || !got.Equal(tt.want) {
+			t.Errorf("%s: got %v, %v, want %v", tt.text, got, err, tt.want)
+		}
+	}
+	for _, text := range []string{"", "90", "0d", "-1d", "3651d", "99999d", "90 d", "90D", "2026-11-01", "2027-02-29", "31.01.2027", "Never", "2027-1-31", "1y"} {
+		_, err := access.ParseExpiry(text, start)
+		if want := "expected days such as 90d (up to 3650d), a day to come such as 2027-11-02, or never"; err == nil || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+func TestTokenHoldsUntilTheEndOfItsDay(t *testing.T) {
+	_, made := tokenUntil(t, "maria", access.Viewer, "2027-01-31")
+	end := time.Date(2027, 2, 1, 0, 0, 0, 0, time.UTC)
+	if made.Until() != "2027-01-31" || made.Expired(end.Add(-time.Nanosecond)) || !made.Expired(end) {
+		t.Errorf("it holds until %s, and at %s no longer", made.Until(), made.Expires)
+	}
+	_, forever := token(t, "ana", access.Viewer)
+	if forever.Until() != "-" || forever.Expired(start.AddDate(5000, 0, 0)) {
+		t.Error("what never ends has ended")
+	}
+}
+
+// A line is read back as the token that it was made of.
+func TestLinesAreReadBack(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		name := rapid.StringMatching(`[A-Za-z0-9][A-Za-z0-9._@-]{0,63}`).Filter(func(s string) bool { return access.CheckName(s) == nil }).Draw(r, "name")
+		role := access.Role(rapid.IntRange(1, 3).Draw(r, "role"))
+		var expires time.Time
+		if days := rapid.IntRange(0, 20_000).Draw(r, "days"); days > 0 {
+			expires = time.Date(2020, 1, 1+days, 0, 0, 0, 0, time.UTC)
+		}
+		secret, made, err := access.NewToken(name, role, expires)
+		if err != nil {
+			r.Fatal(err)
+		}
+		tokens, err := access.Parse("tokens", []byte(made.Line()))
+		if err != nil || tokens.Len() != 1 {
+			r.Fatalf("%q: %v", made.Line(), err)
+		}
+		if got := tokens.Holders(); got[0] != made {
+			r.Fatalf("got %+v, want %+v", got[0], made)
+		}
+		if strings.Contains(made.Line(), secret) {
+			r.Fatal("the line has the token itself")
+		}
+	})
+}

@@ -1,0 +1,220 @@
+package access_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"retry-worker/internal/access"
+)
+
+const (
+	maria    = "maria operator - "
+	lookTime = 10*time.Second + 500*time.Millisecond // a look, and the time for which a change must stand
+)
+
+// watched is a Watcher of a file, and what it told.
+type watched struct {
+	t    *testing.T
+	path string
+	*access.Watcher
+	told []string
+}
+
+// watch starts a watcher in a synctest bubble, whose clock only moves when everybody waits.
+func watch(t *testing.T, path string, test func(w *watched)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		first, err := access.Load(path)
+		must(t, err)
+		w := &watched{t: t, path: path}
+		w.Watcher = access.Watch(path, first, access.WatchHooks{
+			Changed: func(previous, next *access.Tokens) {
+				w.told = append(w.told, fmt.Sprintf("changed %s to %s", summary(previous), summary(next)))
+			},
+			Rejected:  func(err error) { w.told = append(w.told, "rejected "+err.Error()) },
+			Recovered: func(current *access.Tokens) { w.told = append(w.told, "recovered "+summary(current)) },
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); w.Run(ctx) }()
+		test(w)
+		cancel()
+		<-done
+	})
+}
+
+// summary is who has which role.
+func summary(tokens *access.Tokens) string {
+	var all []string
+	for _, holder := range tokens.Holders() {
+		all = append(all, holder.Name+"="+holder.Role.String())
+	}
+	return strings.Join(all, ",")
+}
+
+func (w *watched) wait(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+// want fails unless the watcher told exactly that since it was last asked, and these hold tokens now.
+func (w *watched) want(holders string, told ...string) {
+	w.t.Helper()
+	if !slices.Equal(w.told, told) {
+		w.t.Errorf("told %q, want %q", w.told, told)
+	}
+	w.told = nil
+	if got := summary(w.Current()); got != holders {
+		w.t.Errorf("tokens in force: %s, want %s", got, holders)
+	}
+}
+
+func TestWatcherTakesAChangeUp(t *testing.T) {
+	watch(t, tokensFile(t, 0o600, maria+hashes[0]), func(w *watched) {
+		w.wait(25 * time.Second)
+		w.want("maria=operator")
+		rewrite(t, w.path, "maria viewer - "+hashes[0], "ana admin - "+hashes[1])
+		w.wait(5*time.Second + 499*time.Millisecond)
+		w.want("maria=operator")
+		w.wait(time.Millisecond)
+		w.want("maria=viewer,ana=admin", "changed maria=operator to maria=viewer,ana=admin")
+		w.wait(time.Minute)
+		w.want("maria=viewer,ana=admin")
+	})
+}
+
+func TestWatcherKeepsTheOldOne(t *testing.T) {
+	for name, test := range map[string]struct {
+		spoil func(t *testing.T, path string)
+		want  string
+	}{
+		"wrong content":  {func(t *testing.T, path string) { rewrite(t, path, "maria boss - "+hashes[0]) }, ":1: role is"},
+		"empty":          {func(t *testing.T, path string) { rewrite(t, path) }, ":1: there is no token"},
+		"too large":      {func(t *testing.T, path string) { rewrite(t, path, strings.Repeat("#", 256<<10)) }, "more than 256 KiB"},
+		"world-readable": {func(t *testing.T, path string) { must(t, os.Chmod(path, 0o644)) }, "has mode 0644"},
+		"vanished":       {func(t *testing.T, path string) { must(t, os.Remove(path)) }, "no such file"},
+		"a directory": {func(t *testing.T, path string) {
+			must(t, os.Remove(path))
+			must(t, os.Mkdir(path, 0o700))
+		}, "no regular file"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			watch(t, tokensFile(t, 0o600, maria+hashes[0]), func(w *watched) {
+				test.spoil(t, w.path)
+				w.wait(lookTime)
+				if len(w.told) != 1 || !strings.HasPrefix(w.told[0], "rejected ") || !strings.Contains(w.told[0], test.want) || !strings.Contains(w.told[0], w.path) {
+					t.Errorf("told %q, want a rejection with the file and %q", w.told, test.want)
+				}
+				w.told = nil
+				w.wait(time.Minute)
+				w.want("maria=operator") // nothing more is said
+				must(t, os.RemoveAll(w.path))
+				rewrite(t, w.path, maria+hashes[0])
+				w.wait(time.Minute)
+				w.want("maria=operator", "recovered maria=operator")
+			})
+		})
+	}
+}
+
+// Another mistake is said again; a sound file that is new is a change and a recovery.
+func TestWatcherTellsEachRejection(t *testing.T) {
+	watch(t, tokensFile(t, 0o600, maria+hashes[0]), func(w *watched) {
+		rejected := func(role string) string {
+			return "rejected " + w.path + `:1: role is "` + role + `", expected viewer, operator or admin`
+		}
+		for _, role := range []string{"boss", "king"} {
+			rewrite(t, w.path, "maria "+role+" - "+hashes[0])
+			w.wait(30 * time.Second)
+			w.want("maria=operator", rejected(role))
+		}
+		rewrite(t, w.path, "maria admin - "+hashes[0])
+		w.wait(30 * time.Second)
+		w.want("maria=admin", "changed maria=operator to maria=admin", "recovered maria=admin")
+		rewrite(t, w.path, "maria king - "+hashes[0])
+		w.wait(30 * time.Second)
+		w.want("maria=admin", rejected("king"))
+	})
+}
+
+// A file that is empty, or half, while it is written is never read so.
+func TestWatcherWaitsForAnEditor(t *testing.T) {
+	watch(t, tokensFile(t, 0o600, maria+hashes[0]), func(w *watched) {
+		lines := []string{"ana admin - " + hashes[1], "rui viewer - " + hashes[2], "eva viewer - " + hashes[3]}
+		w.wait(10*time.Second - time.Millisecond)
+		for n := range 4 {
+			rewrite(t, w.path, lines[:n]...)
+			w.wait(400 * time.Millisecond)
+			w.want("maria=operator")
+		}
+		w.wait(time.Second)
+		w.want("ana=admin,rui=viewer,eva=viewer", "changed maria=operator to ana=admin,rui=viewer,eva=viewer")
+	})
+}
+
+func TestWatcherGivesUpOnWhatKeepsChanging(t *testing.T) {
+	watch(t, tokensFile(t, 0o600, maria+hashes[0]), func(w *watched) {
+		w.wait(10*time.Second - 250*time.Millisecond)
+		for n := range 15 {
+			rewrite(t, w.path, fmt.Sprintf("ana%d viewer - %s", n, hashes[1]))
+			w.wait(500 * time.Millisecond)
+		}
+		w.want("maria=operator")
+		w.wait(lookTime)
+		w.want("ana14=viewer", "changed maria=operator to ana14=viewer")
+	})
+}
+
+// Kubernetes mounts a Secret's file as a link to ..data/FILE, where ..data is a link to a dated directory, and swaps
+// ..data by a rename.
+func TestWatcherFollowsASecret(t *testing.T) {
+	dir := t.TempDir()
+	publish := func(version string, lines ...string) {
+		must(t, os.Mkdir(filepath.Join(dir, version), 0o700))
+		rewrite(t, filepath.Join(dir, version, "tokens"), lines...)
+		must(t, os.Symlink(version, filepath.Join(dir, "..new")))
+		must(t, os.Rename(filepath.Join(dir, "..new"), filepath.Join(dir, "..data")))
+	}
+	publish("..1", maria+hashes[0])
+	must(t, os.Symlink("..data/tokens", filepath.Join(dir, "tokens")))
+	watch(t, filepath.Join(dir, "tokens"), func(w *watched) {
+		publish("..2", "ana viewer - "+hashes[1])
+		must(t, os.RemoveAll(filepath.Join(dir, "..1")))
+		w.wait(lookTime)
+		w.want("ana=viewer", "changed maria=operator to ana=viewer")
+	})
+}
+
+// It needs no hooks, and stops in the middle of a look.
+func TestWatcherStops(t *testing.T) {
+	path := tokensFile(t, 0o600, maria+hashes[0])
+	synctest.Test(t, func(t *testing.T) {
+		first, err := access.Load(path)
+		must(t, err)
+		w := access.Watch(path, first, access.WatchHooks{})
+		ctx, cancel := context.WithCancel(t.Context())
+		go w.Run(ctx)
+		for _, line := range []string{"nonsense", "ana viewer - " + hashes[1]} {
+			rewrite(t, path, line)
+			time.Sleep(lookTime)
+			synctest.Wait()
+		}
+		if got := summary(w.Current()); got != "ana=viewer" {
+			t.Errorf("tokens in force: %s", got)
+		}
+		rewrite(t, path, maria+hashes[0])
+		time.Sleep(10*time.Second - 750*time.Millisecond) // between the look and its end
+		cancel()
+		time.Sleep(time.Minute)
+		if got := summary(w.Current()); got != "ana=viewer" {
+			t.Errorf("tokens in force after the end: %s", got)
+		}
+	})
+}

@@ -1,0 +1,213 @@
+package access_test
+
+import (
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"retry-worker/internal/access"
+)
+
+// world is a console behind a Gate, with a clock and a tokens file that the test moves.
+type world struct {
+	t       *testing.T
+	now     time.Time
+	tokens  *access.Tokens // nil: none are used
+	handler http.Handler
+	told    []string
+}
+
+// newWorld is one with those tokens.
+func newWorld(t *testing.T, tokens ...access.Token) *world {
+	t.Helper()
+	w := &world{t: t, now: start}
+	w.publish(tokens...)
+	w.open(func() *access.Tokens { return w.tokens })
+	return w
+}
+
+// newLocalWorld is one without tokens.
+func newLocalWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{t: t, now: start}
+	w.open(nil)
+	return w
+}
+
+// publish puts a new tokens file in force.
+func (w *world) publish(tokens ...access.Token) {
+	w.t.Helper()
+	lines := ""
+	for i := range tokens {
+		lines += tokens[i].Line() + "\n"
+	}
+	parsed, err := access.Parse("tokens", []byte(lines))
+	must(w.t, err)
+	w.tokens = parsed
+}
+
+// replica is another worker with the same tokens file.
+func (w *world) replica() *world {
+	other := &world{t: w.t, now: w.now, tokens: w.tokens}
+	other.open(func() *access.Tokens { return other.tokens })
+	return other
+}
+
+func (w *world) open(tokens func() *access.Tokens) {
+	gate := access.New(access.Options{
+		Tokens: tokens,
+		Now:    func() time.Time { return w.now },
+		Public: []string{"/assets/"},
+		LoginPage: func(rw http.ResponseWriter, _ *http.Request, login access.Login) {
+			if login.Refusal != nil {
+				rw.WriteHeader(login.Refusal.Status)
+				fmt.Fprintf(rw, "log-in page: %s; ", login.Refusal.Code)
+			}
+			fmt.Fprintf(rw, "next=%s", login.Next)
+		},
+		Hooks: access.Hooks{
+			LoggedIn:     func(id access.Identity) { w.told = append(w.told, "logged in "+id.Name) },
+			TokenRefused: func(from netip.Addr) { w.told = append(w.told, "refused "+from.String()) },
+			Slowed:       func(from netip.Addr) { w.told = append(w.told, "slowed "+from.String()) },
+		},
+	})
+	mux := http.NewServeMux()
+	who := http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		id := access.From(r.Context())
+		_ = json.NewEncoder(rw).Encode(map[string]any{
+			"name": id.Name, "role": id.Role, "form": access.FormToken(r.Context()), "nonce": access.Nonce(r.Context()),
+			"ends": access.SessionEnds(r.Context()), "reason": r.PostForm.Get("reason"),
+		})
+	})
+	mux.Handle("/", who)
+	mux.Handle("POST /dead-letters/retry", gate.Require(access.Review, who))
+	mux.Handle("POST /api/v1/retry", gate.Require(access.Review, who))
+	mux.HandleFunc("POST /api/v1/force", func(rw http.ResponseWriter, r *http.Request) {
+		if gate.Allowed(rw, r, access.Force) {
+			who(rw, r)
+		}
+	})
+	w.handler = gate.Middleware(mux)
+}
+
+// answer is what came back.
+type answer struct {
+	status int
+	header http.Header
+	text   string
+	body   map[string]any // where it is JSON
+}
+
+type option func(*http.Request)
+
+func header(name, value string) option {
+	return func(r *http.Request) { r.Header.Add(name, value) }
+}
+
+func bearer(secret string) option { return header("Authorization", "Bearer "+secret) }
+
+func cookie(c *http.Cookie) option {
+	return func(r *http.Request) { r.Header.Add("Cookie", c.Name+"="+c.Value) }
+}
+
+func from(address string) option { return func(r *http.Request) { r.RemoteAddr = address } }
+
+func host(name string) option { return func(r *http.Request) { r.Host = name } }
+
+func overTLS(r *http.Request) { r.TLS = &tls.ConnectionState{} }
+
+// browser is what a browser sends when a person follows a link or types an address.
+func browser(r *http.Request) {
+	r.Header.Set("Accept", "text/html,application/xhtml+xml,*/*;q=0.8")
+	r.Header.Set("Sec-Fetch-Site", "none")
+}
+
+func (w *world) ask(method, target, body string, options ...option) answer {
+	w.t.Helper()
+	r := httptest.NewRequest(method, target, strings.NewReader(body))
+	r.Host, r.RemoteAddr = "127.0.0.1:8095", "10.0.0.9:40000"
+	for _, set := range options {
+		set(r)
+	}
+	recorder := httptest.NewRecorder()
+	w.handler.ServeHTTP(recorder, r)
+	result := recorder.Result()
+	text, err := io.ReadAll(result.Body)
+	must(w.t, err)
+	a := answer{status: result.StatusCode, header: result.Header, text: string(text)}
+	_ = json.Unmarshal(text, &a.body)
+	return a
+}
+
+func (w *world) get(target string, options ...option) answer {
+	w.t.Helper()
+	return w.ask(http.MethodGet, target, "", options...)
+}
+
+func (w *world) postJSON(target string, options ...option) answer {
+	w.t.Helper()
+	return w.ask(http.MethodPost, target, `{"reason":"corrected"}`, append([]option{header("Content-Type", "application/json")}, options...)...)
+}
+
+func (w *world) postForm(target string, values url.Values, options ...option) answer {
+	w.t.Helper()
+	return w.ask(http.MethodPost, target, values.Encode(), append([]option{header("Content-Type", "application/x-www-form-urlencoded")}, options...)...)
+}
+
+func (w *world) logIn(secret string, options ...option) answer {
+	w.t.Helper()
+	return w.postForm("/login", url.Values{"token": {secret}, "next": {"/dead-letters?state=open"}}, options...)
+}
+
+// session is the cookie of a log-in that must succeed.
+func (w *world) session(secret string, options ...option) *http.Cookie {
+	w.t.Helper()
+	a := w.logIn(secret, options...)
+	if a.status != http.StatusSeeOther {
+		w.t.Fatalf("the log-in is answered with %d %s", a.status, a.text)
+	}
+	return a.cookie(w.t)
+}
+
+// cookie is the one that the answer sets.
+func (a *answer) cookie(t *testing.T) *http.Cookie {
+	t.Helper()
+	cookies := (&http.Response{Header: a.header}).Cookies()
+	if len(cookies) != 1 {
+		t.Fatalf("%d cookies are set", len(cookies))
+	}
+	return cookies[0]
+}
+
+// refused checks an answer's status and code, and that its message says something in one line.
+func (a answer) refused(t *testing.T, what string, status int, code string) {
+	t.Helper()
+	message, _ := a.body["message"].(string)
+	if a.status != status || a.body["error"] != code || len(message) < 20 || strings.Contains(message, "\n") || len(a.body) != 2 {
+		t.Errorf("%s: got %d %s, want %d %s", what, a.status, a.text, status, code)
+	}
+}
+
+// is checks that the request was let through, as that person.
+func (a answer) is(t *testing.T, what, name, role string) {
+	t.Helper()
+	if a.status != http.StatusOK || a.body["name"] != name || a.body["role"] != role {
+		t.Errorf("%s: got %d %s, want %s as %s", what, a.status, a.text, name, role)
+	}
+}
+
+// sentToLogIn checks that a browser is sent to the log-in form.
+func (a answer) sentToLogIn(t *testing.T, what string) {
+	t.Helper()
+	if a.status != http.StatusSeeOther || !strings.HasPrefix(a.header.Get("Location"), "/login?next=%2F") {
+		t.Errorf("%s: got %d %q %s, want the log-in", what, a.status, a.header.Get("Location"), a.text)
+	}
+}

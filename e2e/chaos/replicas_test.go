@@ -145,17 +145,15 @@ func startReplica(t *testing.T, name, gateway, url string, now func() time.Time)
 		r.behind = append(r.behind, by)
 	}
 	memory := journal.New(kept, now, nil, hooks)
-	policies, quiet := decisiontest.Policies(), worker.NoHooks()
+	quiet := worker.NoHooks()
 	var all []worker.Subscription
 	for jobType, rule := range map[string]decision.BusinessRule{worker.AnalyzeRetry: decision.RNBIL005, worker.RetrySubmissionBackoff: decision.RNBIL004} {
 		all = append(all, worker.Subscription{
-			JobType: jobType, Variables: policies.Variables(),
-			Handler: worker.NewAnalyzer(policies, rule, memory, now, quiet, zap.NewNop()).Handle,
+			JobType: jobType, Begin: worker.NewAnalyzer(decisiontest.Policies, rule, memory, now, quiet, zap.NewNop()).Begin,
 		})
 	}
 	all = append(all, worker.Subscription{
-		JobType: worker.RecordRetryOutcome, Variables: append(policies.IDVariables(), worker.OutcomeVariable),
-		Handler: worker.NewOutcomeRecorder(policies, memory, quiet, zap.NewNop()).Handle,
+		JobType: worker.RecordRetryOutcome, Begin: worker.NewOutcomeRecorder(decisiontest.Policies, memory, quiet, zap.NewNop()).Begin,
 	})
 	loop := worker.New(client, worker.Config{
 		Name: name, JobTimeout: jobTimeout, PollTimeout: pollTime, MaxJobsActive: portion, Concurrency: portion, Await: memory.Await,

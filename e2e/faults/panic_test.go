@@ -28,13 +28,13 @@ const secret = "CPF 000.000.001-91"
 
 // panicking is the real handler, but for jobs that meet blows up.
 func panicking(t *testing.T, blows func(j *worker.Job) bool) func(*setup) {
-	analyzer := worker.NewAnalyzer(decisiontest.Policies(), decision.RNBIL005, journaltest.Start(t, journaltest.New(), time.Now), time.Now, worker.NoHooks(), zap.NewNop())
+	handler := worker.NewAnalyzer(decisiontest.Policies, decision.RNBIL005, journaltest.Start(t, journaltest.New(), time.Now), time.Now, worker.NoHooks(), zap.NewNop()).Begin().Handler
 	return func(c *setup) {
 		c.handler = func(ctx context.Context, j *worker.Job) worker.Reply {
 			if blows(j) {
 				panic("cannot handle " + secret)
 			}
-			return analyzer.Handle(ctx, j)
+			return handler(ctx, j)
 		}
 	}
 }

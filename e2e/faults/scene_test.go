@@ -150,13 +150,13 @@ func (s *scene) worker(name string, change ...func(*setup)) *inside {
 }
 
 func (w *inside) run(c setup, log *zap.Logger) {
-	policies, hooks := decisiontest.Policies(), w.hooks()
+	hooks := w.hooks()
 	if c.handler == nil {
-		c.handler = worker.NewAnalyzer(policies, decision.RNBIL005, journaltest.Start(w.scene.t, w.scene.memory, time.Now), time.Now, hooks, log).Handle
+		c.handler = worker.NewAnalyzer(decisiontest.Policies, decision.RNBIL005, journaltest.Start(w.scene.t, w.scene.memory, time.Now), time.Now, hooks, log).Begin().Handler
 	}
 	var subs []worker.Subscription
 	for _, name := range c.types {
-		subs = append(subs, worker.Subscription{JobType: name, Variables: policies.Variables(), Handler: c.handler})
+		subs = append(subs, worker.Subscription{JobType: name, Begin: worker.Always(c.handler, decisiontest.Policies().Variables()...)})
 	}
 	stop, stopNow := context.WithCancel(context.Background())
 	kill, killNow := context.WithCancel(context.Background())

@@ -80,11 +80,11 @@ func bubble(t *testing.T, play func(t *testing.T, e *gatewaytest.Engine, counts 
 	synctest.Test(t, func(t *testing.T) {
 		e, counts := gatewaytest.NewEngine(gatewaytest.EngineOptions{}), newTally()
 		defer e.Close()
-		analyzer := worker.NewAnalyzer(decisiontest.Policies(), decision.RNBIL005, journaltest.Start(t, journaltest.New(), time.Now), time.Now, counts.hooks(), zap.NewNop())
+		analyzer := worker.NewAnalyzer(decisiontest.Policies, decision.RNBIL005, journaltest.Start(t, journaltest.New(), time.Now), time.Now, counts.hooks(), zap.NewNop())
 		w := worker.New(bare{e}, worker.Config{
 			Name: "w1", JobTimeout: realTimeout, PollTimeout: 2 * time.Second, MaxJobsActive: 50, Concurrency: 50,
 		}, []worker.Subscription{
-			{JobType: worker.AnalyzeRetry, Variables: decisiontest.Policies().Variables(), Handler: analyzer.Handle},
+			{JobType: worker.AnalyzeRetry, Begin: analyzer.Begin},
 		}, counts.hooks(), zap.NewNop())
 		stop, stopNow := context.WithCancel(context.Background())
 		ended := make(chan struct{})

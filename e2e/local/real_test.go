@@ -46,7 +46,14 @@ func TestRealRun(t *testing.T) {
 	if err := cmd.Run(); err != nil {
 		t.Fatalf("%v; it printed:\n%s", err, shown)
 	}
-	for _, want := range []string{"SUB_06 version 1 deployed", "retry 1 of 5", "moves the broker's own clock", "What became of the 30 claims", "Nothing is left"} {
+	wanted := []string{"retry 1 of 5", "retry 1 of 3", "WAITING", "moves the broker's own clock", "What became of them:", "Nothing is left"}
+	for process, samples := range map[string]string{"SUB_06": "30 claims", "WHATSAPP_MESSAGE": "7 messages", "FAILED_JOB": "5 jobs", "JOB_QUEUE": "8 jobs"} {
+		wanted = append(wanted, process+" version 1 deployed", "\n"+process+": "+samples)
+	}
+	if strings.Contains(shown.String(), "has not ended") {
+		t.Errorf("samples have not ended:\n%s", shown)
+	}
+	for _, want := range wanted {
 		if !strings.Contains(shown.String(), want) {
 			t.Errorf("%q is missing in:\n%s", want, shown)
 		}

@@ -192,6 +192,7 @@ func (s *session) whereToLook() {
 	s.screen.row("Ready", "http://%s/readyz", s.opsAddr)
 	s.screen.row("Log", "%s", s.workerLog())
 	s.screen.row("History", "RETRY_WORKER_DATABASE_URL=%s %s history CLM-…, with a claim's number from above", s.database(), s.binary)
+	s.screen.row("", "the same for MSG-… --policy whatsapp-message, JOB-… --policy failed-job, QUEUE-… --policy job-queue")
 	s.screen.row("API", "http://%s/api/v1/subjects/tiss-submission/CLM-…", s.httpAddr)
 	s.screen.row("Check", "ZEEBE_ADDRESS=%s ZEEBE_INSECURE_CONNECTION=true %s check", s.broker.GatewayAddress(), s.binary)
 	s.screen.row("Stop", "Ctrl-C; it removes the logs, the journal and Zeebe's data")

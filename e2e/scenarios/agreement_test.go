@@ -142,7 +142,7 @@ func (s *scene) expectKPIs(database string, each int) {
 			Samples int
 		}
 	}
-	s.must(json.Unmarshal([]byte(s.run(database, "kpi", "-o", "json")), &all))
+	s.must(json.Unmarshal([]byte(s.run(database, "kpi", "--policy", "tiss-submission", "-o", "json")), &all))
 	want := map[string]struct {
 		value   float64
 		samples int

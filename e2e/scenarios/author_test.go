@@ -258,7 +258,8 @@ func TestUnknownPolicyIsAnIncidentThatListsTheNames(t *testing.T) {
 		})
 		for _, key := range keys {
 			i := s.instance(key)
-			const want = `UNKNOWN_POLICY: retryPolicy is "never-written" (text), expected one of tiss-submission`
+			const want = `UNKNOWN_POLICY: retryPolicy is "never-written" (text), expected one of ` +
+				`failed-job, job-queue, no-retry, tiss-submission, whatsapp-message; `
 			if x := i.incidents; len(x) != 1 || x[0].kind != "JOB_NO_RETRIES" || !strings.HasPrefix(x[0].message, want) {
 				s.t.Errorf("got the incidents %+v, expected one, JOB_NO_RETRIES, that says %s", *x[0], want)
 			}

@@ -15,7 +15,10 @@ import (
 type counts map[string]int
 
 var (
-	jobTypes   = []string{submitClaim, worker.AnalyzeRetry, worker.RetrySubmissionBackoff, worker.RetryReview, worker.RecordRetryOutcome}
+	jobTypes = []string{
+		submitClaim, sendMessage, runJob, checkDependencies, runQueuedJob,
+		worker.AnalyzeRetry, worker.RetrySubmissionBackoff, worker.RetryReview, worker.RecordRetryOutcome,
+	}
 	jobActions = []string{"created", "completed", "error thrown", "failed", "timed out", "canceled"}
 )
 
@@ -36,6 +39,7 @@ func (s *scene) counters() engine.Counters {
 // since are the counts from one look to another.
 func since(before, now engine.Counters) counts {
 	c := counts{
+		// Messages that came are counted with them.
 		"timers triggered":    now.Elements("INTERMEDIATE_CATCH_EVENT", "completed") - before.Elements("INTERMEDIATE_CATCH_EVENT", "completed"),
 		"incidents pending":   now.PendingIncidents() - before.PendingIncidents(),
 		"processes completed": now.Elements("PROCESS", "completed") - before.Elements("PROCESS", "completed"),

@@ -16,15 +16,28 @@ import (
 	"retry-worker/internal/zeebe"
 )
 
-// submitClaim is the job type of the hospital's own worker.
-const submitClaim = "submit-claim"
+// The job types of the hospital's own workers.
+const (
+	submitClaim       = "submit-claim"          // SUB_06
+	sendMessage       = "send-whatsapp-message" // WHATSAPP_MESSAGE
+	runJob            = "run-job"               // FAILED_JOB
+	checkDependencies = "check-dependencies"    // JOB_QUEUE
+	runQueuedJob      = "run-queued-job"        // JOB_QUEUE
+)
 
-// claim is what everybody around the worker will say to one claim. It travels in the instance, so that whoever
-// takes a job knows, whatever was forgotten meanwhile.
+// errorCodes are the BPMN errors that failed work throws.
+var errorCodes = map[string]string{
+	submitClaim: "SUBMISSION_FAILED", sendMessage: "SEND_FAILED", runJob: "JOB_FAILED", runQueuedJob: "JOB_FAILED",
+}
+
+// claim is what everybody around the worker will say to one claim, message or job. It travels in the instance, so that
+// whoever takes a job knows, whatever was forgotten meanwhile.
 type claim struct {
 	// Failures are the variables of the error that each submission ends with, one after the other; the
 	// submission after the last one is accepted.
 	Failures []map[string]any `json:"failures"`
+	// Open are the dependencies that are open before each run; one is resolved between two looks.
+	Open []int `json:"open"`
 	// Retried is how many retries the instance starts with.
 	Retried int `json:"retried"`
 	// Review is what the people do with the dead letter.
@@ -51,9 +64,10 @@ var seen = []string{
 	"scenario", "claimId", "submissionError", "retryCount", "lastSubmissionTime", "shouldRetry", "maxRetries", "backoffMinutes",
 	"backoffDuration", "nextRetryTime", "retryReason", "errorClassification", "originalError", "retryPolicy", "deadLetterId",
 	"responsibleTeam", "reviewDecision", "reviewReason", "reviewedBy",
+	"messageId", "sendError", "httpStatus", "jobId", "jobError", "maxAttempts", "delayBetweenAttempts", "nonRetryable", "jobStatus", "openDependencies",
 }
 
-// hospital plays the portal and the people. It throws plain BPMN errors, whose variables only the
+// hospital plays the outside systems and the people. It throws plain BPMN errors, whose variables only the
 // boundary event maps, as other clients do. What it says follows from the process's variables alone: a broker
 // that was killed may forget an answer that it had taken, and give the next job another's key.
 type hospital struct {
@@ -64,8 +78,8 @@ type hospital struct {
 	given   map[int64]int64               // the instance of each job that came, by the job's key
 }
 
-// openHospital plays it until the test ends.
-func openHospital(t *testing.T, b *engine.Broker) *hospital {
+// openHospital plays the portal and the people, and further job types, until the test ends.
+func openHospital(t *testing.T, b *engine.Broker, also ...string) *hospital {
 	t.Helper()
 	client, err := zeebe.Dial(zeebe.Options{Address: b.GatewayAddress(), Plaintext: true, PlainErrors: true}, zap.NewNop())
 	if err != nil {
@@ -74,10 +88,7 @@ func openHospital(t *testing.T, b *engine.Broker) *hospital {
 	h := &hospital{broker: b, visited: make(map[int64][]map[string]string), given: make(map[int64]int64)}
 	w := worker.New(client, worker.Config{
 		Name: "hospital", JobTimeout: 10 * time.Second, PollTimeout: 500 * time.Millisecond, MaxJobsActive: 32, Concurrency: 8,
-	}, []worker.Subscription{
-		{JobType: submitClaim, Variables: seen, Handler: h.answer(h.submit)},
-		{JobType: worker.RetryReview, Variables: seen, Handler: h.answer(h.review)},
-	}, worker.NoHooks(), zap.NewNop())
+	}, h.subscriptions(append(also, submitClaim)), worker.NoHooks(), zap.NewNop())
 	stop, close := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { w.Run(stop, context.Background()) })
@@ -89,8 +100,23 @@ func openHospital(t *testing.T, b *engine.Broker) *hospital {
 	return h
 }
 
+func (h *hospital) subscriptions(jobTypes []string) []worker.Subscription {
+	always := func(say func(context.Context, *worker.Job, claim, int) worker.Reply) func() worker.Activation {
+		return worker.Always(h.answer(say), seen...)
+	}
+	all := []worker.Subscription{{JobType: worker.RetryReview, Begin: always(h.review)}}
+	for _, jobType := range jobTypes {
+		say := h.work
+		if jobType == checkDependencies {
+			say = h.check
+		}
+		all = append(all, worker.Subscription{JobType: jobType, Begin: always(say)})
+	}
+	return all
+}
+
 // answer makes a handler of what is to be said to a claim after so many retries.
-func (h *hospital) answer(say func(context.Context, claim, int) worker.Reply) worker.Handler {
+func (h *hospital) answer(say func(context.Context, *worker.Job, claim, int) worker.Reply) worker.Handler {
 	return func(ctx context.Context, j *worker.Job) worker.Reply {
 		raw := make(map[string]json.RawMessage)
 		var c claim
@@ -112,21 +138,38 @@ func (h *hospital) answer(say func(context.Context, claim, int) worker.Reply) wo
 		if err != nil { // none yet, or a wrong one
 			retries = c.Retried
 		}
-		return say(ctx, c, retries)
+		return say(ctx, j, c, retries)
 	}
 }
 
-func (h *hospital) submit(_ context.Context, c claim, retries int) worker.Reply {
+// check says how many dependencies are open: as many as the scenario wants before this run, then one less each time.
+func (h *hospital) check(_ context.Context, j *worker.Job, c claim, retries int) worker.Reply {
+	var known struct{ OpenDependencies *int }
+	if err := json.Unmarshal([]byte(j.Variables), &known); err != nil {
+		panic(err)
+	}
+	open := 0
+	switch {
+	case known.OpenDependencies != nil:
+		open = *known.OpenDependencies - 1
+	case retries < len(c.Open):
+		open = c.Open[retries]
+	}
+	return worker.Reply{Action: worker.Completed, Variables: jsonOf(map[string]any{"openDependencies": open})}
+}
+
+// work fails as the scenario wants, or succeeds.
+func (h *hospital) work(_ context.Context, j *worker.Job, c claim, retries int) worker.Reply {
 	n := max(retries-c.Retried, 0)
 	if n >= len(c.Failures) {
 		return worker.Reply{Action: worker.Completed, Variables: "{}"}
 	}
 	return worker.Reply{Action: worker.Thrown, Error: worker.BPMNError{
-		Code: "SUBMISSION_FAILED", Message: "the portal did not accept the claim", Variables: jsonOf(c.Failures[n]),
+		Code: errorCodes[j.Type], Message: "the work failed", Variables: jsonOf(c.Failures[n]),
 	}}
 }
 
-func (h *hospital) review(ctx context.Context, c claim, retries int) worker.Reply {
+func (h *hospital) review(ctx context.Context, _ *worker.Job, c claim, retries int) worker.Reply {
 	if c.Review.Discard {
 		return worker.Reply{Action: worker.Completed, Variables: jsonOf(map[string]any{
 			"reviewDecision": "discard", "reviewReason": "not worth it", "reviewedBy": "e2e",

@@ -85,6 +85,30 @@ func TestWholeLadderThenReviewThenSuccess(t *testing.T) {
 	})
 }
 
+// R20: no retry is scheduled beyond 48 h from the first failure; the failure is final, though retries are left.
+func TestTimeLimitLeadsToReview(t *testing.T) {
+	eachVersion(t, func(s *scene) {
+		s.hospital = openHospital(s.t, s.Broker)
+		c := failing("TIMEOUT")
+		c.Review.Discard = true
+		first := time.Now().Add(-48*time.Hour + 4*time.Minute) // the shortest backoff is 5 minutes
+		key := s.submit(s.claimID(1), c, map[string]any{"lastSubmissionTime": first.Format(time.RFC3339)})
+		s.awaitEnded(key)
+		i := s.instance(key)
+		s.expectVariables(i, map[string]string{
+			"shouldRetry": "false", "retryCount": "0", "maxRetries": "5", "retryReason": `"Time limit of 48h reached"`,
+			"errorClassification": `"TRANSIENT"`, "responsibleTeam": `"faturamento"`, "reviewDecision": `"discard"`,
+		})
+		if i.endedBy != "discarded" || len(i.timers) != 0 {
+			s.t.Errorf("the process ended at %s after %d timers, expected discarded after none", i.endedBy, len(i.timers))
+		}
+		s.expectCounts(counts{
+			"submit-claim error thrown": 1, "analyze-retry error thrown": 1, "retry-review completed": 1, "processes completed": 1,
+		})
+		s.done("time limit, review", "1 instance, no retry beyond 48 h")
+	})
+}
+
 // awaitScheduled waits until the analysis after so many retries has led each instance to a timer, and
 // holds what the process then knows against R5, R7 and R8.
 func (s *scene) awaitScheduled(keys []int64, made int) {

@@ -1,9 +1,7 @@
 package scenarios
 
 import (
-	"fmt"
 	"regexp"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -27,64 +25,57 @@ func TestNewcomerSeesDecisions(t *testing.T) {
 			})
 			s := begin(t, site)
 			site.worker = serve(t, s.Broker, "newcomer")
-			const undeployed = "FAIL  process SUB_06     not deployed; run `retry-worker deploy`"
-			if out, code := once(t, s.Broker, enough, "check"); code != 1 || !strings.Contains(out, undeployed) {
-				t.Errorf("check before deploy: exit %d, expected 1 with the line %q:\n%s", code, undeployed, out)
+			undeployed := regexp.MustCompile("(?m)^FAIL +process (SUB_06|WHATSAPP_MESSAGE|FAILED_JOB|JOB_QUEUE) +not deployed; run `retry-worker deploy`")
+			if out, code := once(t, s.Broker, enough, "check"); code != 1 || len(undeployed.FindAllString(out, -1)) != 4 {
+				t.Errorf("check before deploy: exit %d, expected 1 with four lines %s:\n%s", code, undeployed, out)
 			}
-			if out, code := once(t, s.Broker, enough, "deploy"); code != 0 || !strings.HasPrefix(out, "SUB_06 version 1 deployed (") {
-				t.Errorf("deploy: exit %d, expected 0 and SUB_06 version 1:\n%s", code, out)
+			out, code := once(t, s.Broker, enough, "deploy")
+			for _, process := range []string{"SUB_06", "WHATSAPP_MESSAGE", "FAILED_JOB", "JOB_QUEUE"} {
+				if code != 0 || !strings.Contains(out, process+" version 1 deployed (") {
+					t.Errorf("deploy: exit %d, expected 0 and %s version 1:\n%s", code, process, out)
+				}
 			}
-			if out, code := once(t, s.Broker, enough, "check"); code != 0 || strings.Contains(out, "FAIL") || !strings.Contains(out, "gateway "+version) {
-				t.Errorf("check after deploy: exit %d, expected 0, no FAIL and the gateway's version:\n%s", code, out)
+			if out, code := once(t, s.Broker, enough, "check"); code != 0 || strings.Contains("\n"+out, "\nFAIL ") || !strings.Contains(out, "gateway "+version) {
+				t.Errorf("check after deploy: exit %d, expected 0, no line FAIL and the gateway's version:\n%s", code, out)
 			}
-			out, code := once(t, s.Broker, demoTime, "demo", "--clock-url", s.ActuatorURL(), "--worker-log", s.worker.log.path)
+			out, code = once(t, s.Broker, demoTime, "demo", "--clock-url", s.ActuatorURL(), "--worker-log", s.worker.log.path)
 			if code != 0 {
 				t.Fatalf("demo: exit %d, expected 0:\n%s", code, out)
 			}
 			s.expectDemo(out)
-			s.done("a newcomer: check, deploy, demo", "30 claims, 25 ended, 5 incidents")
+			s.done("a newcomer: check, deploy, demo", "4 processes, 50 samples, 45 ended, 5 incidents")
 		})
 	}
 }
 
-// sampleClaims are the demo's claims, by kind.
-var sampleClaims = map[string]int{"accepted": 3, "transient": 6, "unknown": 5, "permanent": 6, "exhausted": 5, "rejected": 5}
-
-var summaryLine = regexp.MustCompile(`^ +(\d+) (\w+) +\S`)
-
 // expectDemo holds what the demo printed, and what the broker counted, against what the demo is to show.
 func (s *scene) expectDemo(out string) {
 	s.t.Helper()
-	told, summary, found := strings.Cut(out, "What became of the 30 claims:\n\n")
-	if !found {
-		s.t.Fatalf("the demo printed no summary:\n%s", out)
-	}
-	ended := make(map[string]int)
-	for line := range strings.Lines(summary) {
-		m := summaryLine.FindStringSubmatch(line)
-		if m == nil {
-			s.t.Errorf("after the summary the demo printed %q, expected nothing else", line)
-			continue
-		}
-		n, _ := strconv.Atoi(m[1]) // digits only
-		ended[m[2]] += n
-	}
-	if fmt.Sprint(ended) != fmt.Sprint(sampleClaims) {
-		s.t.Errorf("claims that ended, by kind: %v, expected %v\n%s", ended, sampleClaims, summary)
+	told, summary, found := strings.Cut(out, "\nWhat became of them:\n")
+	want, err := testdata.ReadFile("testdata/demo.txt")
+	s.must(err)
+	if !found || strings.TrimSpace(summary) != strings.TrimSpace(string(want)) {
+		s.t.Errorf("the demo sums up\n%s\nexpected\n%s", summary, want)
 	}
 	for _, want := range []string{
+		"SUB_06: 30 claims; the demo plays ", "WHATSAPP_MESSAGE: 7 messages; the demo plays ", "FAILED_JOB: 5 jobs; the demo plays ", "JOB_QUEUE: 8 jobs ",
 		"decided: Transient error, retry 1 of 5, in ", "decided: Unknown error, retry 1 of 5, in ", "decided: Transient error, retry 5 of 5, in ",
 		"decided: Permanent error, not retried; goes to cadastro", "decided: Permanent error, not retried; goes to faturamento",
 		"decided: Maximum of 5 retries reached; goes to faturamento",
 		"rejected: " + string(decision.InvalidClaimID), "rejected: " + string(decision.InvalidRetryCount),
 		"rejected: " + string(decision.InvalidLastSubmissionTime), "rejected: " + string(decision.InvalidErrorMessage),
-		"review by cadastro (dead letter ", "discarded", "accepted by the portal", "moves the broker's own clock",
+		"review by cadastro (dead letter ", "discarded", "accepted by the portal", "moves the broker's own clock 5 s ahead", "moves the broker's own clock 48 min ahead",
+		"decided: Transient error, retry 1 of 3, in ", "decided: Transient error, retry 2 of 3, in ", "decided: Transient error, retry 3 of 3, in 5 min, ", // TRD-0003
+		"decided: Maximum of 3 retries reached; goes to atendimento", "decided: Permanent error, not retried; goes to atendimento",
+		"decided: Unknown error, retry 3 of 3, in ", "decided: Maximum of 3 retries reached; goes to ti", // Retry Failed Job
+		"dependencies open: 2; WAITING", "dependencies open: 1; WAITING", "no dependency open: PENDING", "review by ti (FAILED, dead letter ", // UC-004
+		"decided: Maximum of 0 retries reached; goes to ti", "decided: Permanent error, not retried; goes to ti",
 	} {
 		if !strings.Contains(told, want) {
 			s.t.Errorf("the demo did not tell %q:\n%s", want, told)
 		}
 	}
-	const rejected, completed = 5, 25
+	const rejected, completed = 5, 45
 	s.eventually(func() bool {
 		c := since(s.before, s.counters())
 		return c["incidents pending"] == rejected && c["processes completed"] == completed

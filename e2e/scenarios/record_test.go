@@ -79,6 +79,7 @@ func (j *job) held() bool {
 type timer struct {
 	key                     int64
 	due, created, triggered time.Time // on the broker's clock
+	canceled                bool      // what it waited with came first
 }
 
 type incident struct {
@@ -94,6 +95,7 @@ type instance struct {
 	ended     time.Time // zero while it runs
 	endedBy   string    // the id of the last end event
 	variables map[string]string
+	states    []string // the values of jobStatus (UC-004), one after the other
 	timers    []*timer
 	incidents []*incident
 	jobs      []*job
@@ -101,7 +103,8 @@ type instance struct {
 
 // waiting tells whether the newest timer has not fired.
 func (i *instance) waiting() bool {
-	return len(i.timers) > 0 && i.timers[len(i.timers)-1].triggered.IsZero()
+	n := len(i.timers)
+	return n > 0 && i.timers[n-1].triggered.IsZero() && !i.timers[n-1].canceled
 }
 
 func (i *instance) over() bool { return !i.ended.IsZero() }
@@ -210,7 +213,7 @@ func (h *history) read(line []byte) bool {
 	case r.ValueType == "PROCESS_INSTANCE":
 		h.element(&r)
 	case r.ValueType == "VARIABLE" && r.Value.ScopeKey == r.Value.ProcessInstanceKey:
-		h.of(&r).variables[r.Value.Name] = r.Value.Value
+		h.of(&r).set(r.Value.Name, r.Value.Value)
 	case r.ValueType == "JOB":
 		h.job(&r)
 	case r.ValueType == "JOB_BATCH" && r.Intent == "ACTIVATED":
@@ -234,6 +237,13 @@ func (h *history) of(r *record) *instance {
 		h.instances[key] = &instance{key: key, process: r.Value.BpmnProcessID, variables: make(map[string]string)}
 	}
 	return h.instances[key]
+}
+
+func (i *instance) set(variable, value string) {
+	if variable == "jobStatus" {
+		i.states = append(i.states, strings.Trim(value, `"`))
+	}
+	i.variables[variable] = value
 }
 
 func (h *history) element(r *record) {
@@ -270,9 +280,13 @@ func (h *history) timer(r *record) {
 	switch r.Intent {
 	case "CREATED":
 		i.timers = append(i.timers, &timer{key: r.Key, due: time.UnixMilli(r.Value.DueDate), created: r.at()})
-	case "TRIGGERED":
+	case "TRIGGERED", "CANCELED":
 		for _, x := range i.timers {
-			if x.key == r.Key {
+			switch {
+			case x.key != r.Key:
+			case r.Intent == "CANCELED":
+				x.canceled = true
+			default:
 				x.triggered = r.at()
 			}
 		}

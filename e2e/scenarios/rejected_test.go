@@ -3,6 +3,7 @@ package scenarios
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/camunda/zeebe/clients/go/v8/pkg/pb"
 )
@@ -40,7 +41,7 @@ var wrongInputs = []wrong{
 
 func TestRejectedInputIsAnIncidentThatACorrectionEnds(t *testing.T) {
 	corrected := map[string]any{
-		"retryCount": 0, "lastSubmissionTime": "2025-01-12T10:40:00Z", "submissionError": "TIMEOUT",
+		"retryCount": 0, "lastSubmissionTime": time.Now().Add(-time.Hour).Format(time.RFC3339), "submissionError": "TIMEOUT",
 	}
 	eachVersion(t, func(s *scene) {
 		s.hospital = openHospital(s.t, s.Broker)

@@ -99,7 +99,7 @@ func (s *site) deploy(t *testing.T) {
 	for _, m := range bpmn.Models() {
 		resources = append(resources, &pb.Resource{Name: m.Name, Content: m.Content})
 	}
-	for _, name := range []string{"witness.bpmn", "unmapped.bpmn", "input_mapped.bpmn", "unknown_policy.bpmn"} {
+	for _, name := range []string{"witness.bpmn", "unmapped.bpmn", "input_mapped.bpmn", "unknown_policy.bpmn", "no_retry.bpmn"} {
 		content, err := testdata.ReadFile("testdata/" + name)
 		if err != nil {
 			t.Fatal(err)
@@ -152,8 +152,15 @@ func eachVersion(t *testing.T, play func(*scene)) {
 	}
 }
 
-// heavyVersion is what the scenarios under load run on.
+// heavyVersion is what the scenarios under load run on, and those of the processes beside SUB_06.
 const heavyVersion = "8.6.0"
+
+// beginLight begins a scenario on the shared broker of that version, with the shared worker.
+func beginLight(t *testing.T) *scene {
+	s := begin(t, openSite(t, heavyVersion, heavyVersion, true))
+	s.hospital = openHospital(t, s.Broker, sendMessage, runJob, checkDependencies, runQueuedJob)
+	return s
+}
 
 // beginHeavy begins a scenario under load, on a broker without any worker.
 func beginHeavy(t *testing.T) *scene {
@@ -260,8 +267,10 @@ func (s *scene) submit(claimID any, c claim, extra map[string]any) int64 {
 }
 
 // claimID is an id that no other scenario has.
-func (s *scene) claimID(n int) string {
-	return fmt.Sprintf("CLM-%s-%d%03d", strings.ReplaceAll(s.t.Name(), "/", "-"), s.begun.Unix(), n)
+func (s *scene) claimID(n int) string { return s.id("CLM", n) }
+
+func (s *scene) id(kind string, n int) string {
+	return fmt.Sprintf("%s-%s-%d%03d", kind, strings.ReplaceAll(s.t.Name(), "/", "-"), s.begun.Unix(), n)
 }
 
 // await waits until the broker has done something.

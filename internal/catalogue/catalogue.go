@@ -1,9 +1,19 @@
 // Package catalogue makes policies of a YAML file: the embedded default, or one that overrides it.
+//
+// A file is read strictly and whole: Parse finds everything that is wrong with it and says where, or makes a
+// Catalogue, which is never changed afterwards. A Watcher takes a changed file up while the program runs.
 package catalogue
 
 import (
-	"regexp"
-	"time"
+	"bytes"
+	"crypto/sha256"
+	_ "embed"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
 
 	"retry-worker/internal/decision"
 )
@@ -18,6 +28,8 @@ type Catalogue struct {
 	Policies decision.Policies
 	// Teams by their names.
 	Teams map[decision.Team]Team
+
+	content []byte
 }
 
 // Team is one of the catalogue's teams.
@@ -25,13 +37,92 @@ type Team struct {
 	Description string
 }
 
-// Default is the embedded catalogue.
-func Default() *Catalogue {
-	p := &decision.Policy{
-		Name: decision.DefaultPolicy, IDVariable: "claimId", ErrorVariable: "submissionError", IDPattern: regexp.MustCompile(`^CLM-.*-\d+$`),
-		InvalidID: decision.InvalidClaimID, MaxRetries: 5, Backoff: decision.BackoffRule{
-			Base: 5 * time.Minute, Factor: 2, Min: 5 * time.Minute, Max: 240 * time.Minute, Jitter: 0.20, Rounding: time.Minute},
-		TotalLimit: 48 * time.Hour, EmptyError: decision.RejectEmptyError, LimitTeam: "faturamento",
+// DefaultSource is the Source of the embedded catalogue.
+const DefaultSource = "default"
+
+// maxBytes of a catalogue's file; more is not even read.
+const maxBytes = 1 << 20
+
+var (
+	//go:embed default.yaml
+	defaultYAML []byte
+	//go:embed catalogue.schema.json
+	schema []byte
+)
+
+// Default is the embedded catalogue. Safe for concurrent use.
+func Default() *Catalogue { return parseDefault() }
+
+var parseDefault = sync.OnceValue(func() *Catalogue {
+	c, err := Parse(DefaultSource, defaultYAML)
+	if err != nil {
+		panic(err) // cannot be: a test reads what is embedded
 	}
-	return &Catalogue{Version: "000000000000", Source: "default", Policies: decision.Policies{p.Name: p}}
+	return c
+})
+
+// Schema is the JSON Schema of the format, for editors.
+func Schema() []byte { return bytes.Clone(schema) }
+
+// YAML is the content that c was made of.
+func (c *Catalogue) YAML() []byte { return bytes.Clone(c.content) }
+
+// Parse makes a catalogue of content, at most 1 MiB of YAML in UTF-8. source stands in front of every line of the
+// error, which is an *Error where the content is wrong. It does not keep content.
+func Parse(source string, content []byte) (*Catalogue, error) {
+	r := &reader{source: source, places: make(map[string]place), reported: make(map[string]bool)}
+	c := &Catalogue{Version: versionOf(content), Source: source, content: bytes.Clone(content)}
+	var doc document
+	if r.document(content, &doc) {
+		(&builder{reader: r, catalogue: c}).build(&doc)
+	}
+	if err := r.err(); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// versionOf is the first 12 hex digits of content's SHA-256.
+func versionOf(content []byte) string {
+	sum := sha256.Sum256(content)
+	return hex.EncodeToString(sum[:6])
+}
+
+// Load makes a catalogue of the file at path. Its error says what could not be read, or is an *Error where the
+// content is wrong.
+func Load(path string) (*Catalogue, error) {
+	content, err := readFile(path)
+	if err != nil {
+		return nil, err
+	}
+	return Parse(path, content)
+}
+
+// readFile reads no more than one byte above maxBytes, which Parse then refuses.
+func readFile(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, unreadable(path, err)
+	}
+	if !info.Mode().IsRegular() { // a pipe would block for ever
+		return nil, unreadable(path, errors.New("it is no regular file"))
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, unreadable(path, err)
+	}
+	defer f.Close()
+	content, err := io.ReadAll(io.LimitReader(f, maxBytes+1))
+	if err != nil {
+		return nil, unreadable(path, err)
+	}
+	return content, nil
+}
+
+func unreadable(path string, err error) error {
+	var pathErr *os.PathError
+	if errors.As(err, &pathErr) {
+		err = pathErr.Err // the path is said already
+	}
+	return fmt.Errorf("%s: the catalogue cannot be read: %w, expected a readable YAML file", path, err)
 }

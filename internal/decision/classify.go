@@ -1,7 +1,7 @@
 package decision
 
 import (
-	"fmt"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,70 +17,65 @@ const (
 	Unknown   ErrorClassification = "UNKNOWN"
 )
 
-// Classifier finds the first rule that matches an error: permanent ones first, then transient ones, each in the order
-// they were given (R2). It looks for all of them in one pass, whose cost does not grow with their number. Safe for
+// Classifier finds the first rule that matches an error: permanent ones first, then transient ones (R2), then those that
+// presume an error to be permanent, each in the order they were given. It looks for all of them in one pass, whose cost does not grow with their number. Safe for
 // concurrent use; the zero value knows no rule.
 type Classifier struct {
 	rules []Rule
-	// matchers in the order of precedence; their number is their place, from 1.
+	// matchers in the order of precedence; a matcher's place is its index and 1.
 	matchers []matcher
-	words    index // their places are those of matchers
-	numbers  map[string]*numberRules
-	patterns []*pattern
-	// folds tells that some matcher looks at the folded form.
-	folds bool
+	// texts that stand for a matcher: codes, faults, phrases and the literals of patterns.
+	texts   index
+	numbers numberIndex
+	words   []wordGroups
+	// patterns in the order of precedence, and the numbers of their literals.
+	patterns       []*pattern
+	literalNumbers map[string]int
+	// gapped tells that the gram of some code is no part of one word.
+	gapped bool
 }
 
 // matcher is one of a rule's ways to match.
 type matcher struct {
 	rule *Rule
+	// name that stands in matchedRule.
 	name string
-	kind matcherKind
-	// pattern to try, of kind byPattern.
-	pattern *pattern
 }
 
-type matcherKind uint8
-
-// folded tells whether matchers of that kind look at the folded form.
-func (k matcherKind) folded() bool { return k > byWord }
-
-const (
-	byNumber  matcherKind = iota
-	byCode                // anywhere in the normalised form
-	byWord                // whole words of the normalised form
-	byPhrase              // whole words of the folded form
-	byPrefix              // words of the folded form, the last with any ending
-	byPattern             // the plain form, where its literal stands in the folded one
-)
-
-// RuleError says which rule is wrong and what about it.
-type RuleError struct {
-	// Rule is its index among those given.
-	Rule int
-	// Field is the rule's own field, such as Codes; Item the index in it, below 0 where the field is no list.
-	Field string
-	Item  int
-	// Found and Expected are for people.
-	Found, Expected string
-}
-
-func (e *RuleError) Error() string { return e.Found + ", expected " + e.Expected }
-
-// NewClassifier compiles rules. Its error is the first *RuleError.
+// NewClassifier compiles rules. Its error is a *RuleError, the first in order of precedence.
 func NewClassifier(rules []Rule) (*Classifier, error) {
-	c := &Classifier{rules: slices.Clone(rules), numbers: make(map[string]*numberRules)}
-	for _, class := range []ErrorClassification{Permanent, Transient} {
+	c := &Classifier{rules: slices.Clone(rules)}
+	for i, r := range c.rules {
+		if r.Class != Permanent && r.Class != Transient {
+			return nil, &RuleError{i, "Class", -1, strconv.Quote(string(r.Class)), "PERMANENT or TRANSIENT"}
+		}
+	}
+	for rank := range ranks {
 		for i := range c.rules {
-			if c.rules[i].Class != class {
+			if c.rules[i].rank() != rank {
 				continue
 			}
+			runtime.Gosched() // a catalogue is taken up while jobs are decided
 			if err := c.add(i); err != nil {
 				return nil, err
 			}
 		}
 	}
 	return c, nil
+}
+
+// ranks of rules: permanent, transient, presumed permanent.
+const ranks = 3
+
+func (r *Rule) rank() int {
+	switch {
+	case r.Class == Transient:
+		return 1
+	case r.Presumed:
+		return 2
+	default:
+		return 0
+	}
 }
 
 // Rules are those it was made of.
@@ -97,18 +92,20 @@ func (c *Classifier) add(i int) error {
 	for _, list := range []struct {
 		field string
 		items []string
-		add   func(*Rule, string) error
+		add   func(*Rule, string) *RuleError
 	}{
 		{"Codes", r.Codes, c.addCode},
 		{"Statuses", r.Statuses, c.addStatus},
 		{"TISSFaults", r.TISSFaults, c.addFault},
 		{"TISSCodes", r.TISSCodes, c.addTISSCode},
 		{"Phrases", r.Phrases, c.addPhrase},
+		{"Words", r.Words, c.addWords},
 		{"Patterns", r.Patterns, c.addPattern},
 	} {
 		for j, item := range list.items {
-			if err := list.add(r, item); err != nil {
-				return &RuleError{Rule: i, Field: list.field, Item: j, Found: strconv.Quote(item), Expected: err.Error()}
+			if wrong := list.add(r, item); wrong != nil {
+				wrong.Rule, wrong.Field, wrong.Item = i, list.field, j
+				return wrong
 			}
 		}
 	}
@@ -121,92 +118,124 @@ func (c *Classifier) place(m matcher) int {
 	return len(c.matchers)
 }
 
-func (c *Classifier) addCode(r *Rule, code string) error {
+func (c *Classifier) addCode(r *Rule, code string) *RuleError {
+	m := matcher{rule: r, name: code}
 	if isNumber(code) {
-		return c.number(code, func(n *numberRules) *int { return &n.code }, matcher{rule: r, name: code})
+		setFirst(&c.numbers.add(code).code, c.place(m))
+		return nil
 	}
-	room := make([]byte, len(code))
-	if string(room[:normalise(room, code)]) != code || len(code) < gramBytes {
-		return fmt.Errorf("at least %d upper-case letters, digits and single underscores, or digits only (R3)", gramBytes)
+	if len(code) < shortGram || normalForm.of(code) != code {
+		return refused(code, "at least 4 upper-case letters, digits and single underscores, or digits only (R3)")
 	}
-	c.words.add(code, c.place(matcher{rule: r, name: code, kind: byCode}))
-	return nil
-}
-
-func (c *Classifier) addStatus(r *Rule, s string) error {
-	statuses, ok := spread(s, 3, 100, 599)
-	if !ok {
-		return fmt.Errorf("an HTTP status from 100 to 599, or a hundred of them such as 5xx")
-	}
-	return c.eachNumber(statuses, func(n *numberRules) *int { return &n.status }, r)
-}
-
-func (c *Classifier) addTISSCode(r *Rule, s string) error {
-	codes, ok := spread(s, 4, 1000, 9999)
-	if !ok {
-		return fmt.Errorf("a code of four digits of table 38, or a hundred of them such as 10xx")
-	}
-	return c.eachNumber(codes, func(n *numberRules) *int { return &n.tiss }, r)
-}
-
-// eachNumber gives the numbers one matcher; where an earlier rule has one of them, that stays.
-func (c *Classifier) eachNumber(numbers []string, of func(*numberRules) *int, r *Rule) error {
-	place := c.place(matcher{rule: r, name: r.Name, kind: byNumber})
-	for _, s := range numbers {
-		if slot := of(c.numberOf(s)); *slot == 0 {
-			*slot = place
-		}
+	if !c.texts.add(needle{text: code, kind: byCode, number: c.place(m)}, false) {
+		c.gapped = true
 	}
 	return nil
 }
 
-func (c *Classifier) number(s string, of func(*numberRules) *int, m matcher) error {
-	if slot := of(c.numberOf(s)); *slot == 0 {
-		*slot = c.place(m)
+func (c *Classifier) addStatus(r *Rule, s string) *RuleError {
+	statuses := spread(s, 100, 599)
+	if statuses == nil {
+		return refused(s, "an HTTP status from 100 to 599, or a hundred of them such as 5xx")
+	}
+	place := c.place(matcher{r, r.Name})
+	for _, status := range statuses {
+		setFirst(&c.numbers.add(status).status, place)
 	}
 	return nil
 }
 
-func (c *Classifier) numberOf(s string) *numberRules {
-	if c.numbers[s] == nil {
-		c.numbers[s] = &numberRules{}
+func (c *Classifier) addTISSCode(r *Rule, s string) *RuleError {
+	codes := spread(s, 1000, 9999)
+	if codes == nil {
+		return refused(s, "a code of four digits of table 38, or a hundred of them such as 10xx")
 	}
-	return c.numbers[s]
+	place := c.place(matcher{r, r.Name})
+	for _, code := range codes {
+		setFirst(&c.numbers.add(code).tiss, place)
+	}
+	return nil
 }
 
-func (c *Classifier) addFault(r *Rule, fault string) error {
+// setFirst leaves the place of an earlier matcher as it is.
+func setFirst(slot *int, place int) {
+	if *slot == 0 {
+		*slot = place
+	}
+}
+
+func (c *Classifier) addFault(r *Rule, fault string) *RuleError {
 	name := foldedName(fault)
-	if len(name) < gramBytes || strings.Contains(name, "_") {
-		return fmt.Errorf("one word of at least %d letters, such as LoginInvalido", gramBytes)
+	if len(name) < shortGram || strings.Contains(name, "_") {
+		return refused(fault, "one word of at least 4 letters, such as LoginInvalido")
 	}
-	c.words.add(name, c.place(matcher{rule: r, name: r.Name, kind: byWord}))
+	c.texts.add(needle{text: name, kind: byPhrase, number: c.place(matcher{r, r.Name})}, true)
 	return nil
 }
 
-func (c *Classifier) addPhrase(r *Rule, phrase string) error {
+func (c *Classifier) addPhrase(r *Rule, phrase string) *RuleError {
 	bare, anyEnd := strings.CutSuffix(phrase, "*")
 	name := foldedName(bare)
-	if len(name) < gramBytes || strings.Contains(bare, "*") {
-		return fmt.Errorf("words of together at least %d letters; only the last may end in *", gramBytes)
+	if len(name) < shortGram || strings.Contains(bare, "*") {
+		return refused(phrase, "words of together at least 4 letters; only the last may end in *")
 	}
 	kind := byPhrase
 	if anyEnd {
 		kind = byPrefix
 	}
-	c.folds = true
-	c.words.add(name, c.place(matcher{rule: r, name: r.Name, kind: kind}))
+	c.texts.add(needle{text: name, kind: kind, number: c.place(matcher{r, r.Name})}, true)
 	return nil
 }
 
-func (c *Classifier) addPattern(r *Rule, s string) error {
-	p, err := compilePattern(s)
-	if err != nil {
-		return err
+func (c *Classifier) addPattern(r *Rule, s string) *RuleError {
+	p, literals, wrong := compilePattern(s)
+	if wrong != nil {
+		return wrong
 	}
-	c.folds = true
-	place := c.place(matcher{rule: r, name: r.Name, kind: byPattern, pattern: p})
-	for _, literal := range p.literals {
-		c.words.add(literal, place)
+	p.place = c.place(matcher{r, r.Name})
+	c.patterns = append(c.patterns, p)
+	for _, list := range literals {
+		numbers := make([]int, len(list))
+		for i, literal := range list {
+			numbers[i] = c.literal(literal)
+		}
+		p.literals = append(p.literals, numbers)
 	}
 	return nil
+}
+
+// literal is the number of a literal, which many patterns may share.
+func (c *Classifier) literal(text string) int {
+	n, known := c.literalNumbers[text]
+	if !known {
+		if c.literalNumbers == nil {
+			c.literalNumbers = make(map[string]int)
+		}
+		n = len(c.literalNumbers)
+		c.literalNumbers[text] = n
+		c.texts.add(needle{text: text, kind: ofPattern, number: n}, true)
+	}
+	return n
+}
+
+// spread lists the numbers in [least, most] that s means: itself, or with xx at its end a hundred of them; nil where
+// one is outside.
+func spread(s string, least, most int) []string {
+	head, isGroup := strings.CutSuffix(s, "xx")
+	first, err := strconv.Atoi(head)
+	if err != nil || !isNumber(head) || head[0] == '0' {
+		return nil
+	}
+	last := first
+	if isGroup {
+		first, last = first*100, first*100+99
+	}
+	if first < least || last > most {
+		return nil
+	}
+	numbers := make([]string, 0, last-first+1)
+	for n := first; n <= last; n++ {
+		numbers = append(numbers, strconv.Itoa(n))
+	}
+	return numbers
 }

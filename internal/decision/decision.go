@@ -128,6 +128,7 @@ func (d Decision) Rebase(p *Policy, now time.Time) Decision {
 	d.NextRetryTime = d.AnalysedAt.Add(d.Backoff.Delay)
 	if d.isBeyond(p.TotalLimit) {
 		d.RetryCount-- // it is not made
+		d.Catalogue = p.Catalogue
 		d.exceedTime(p)
 	}
 	return d
@@ -161,11 +162,11 @@ func (d *Decision) exceedTime(p *Policy) {
 	d.giveUp(MaxRetriesExceeded, ReasonTimeLimit, p.LimitTeam, "Time limit of "+hours(p.TotalLimit)+" reached")
 }
 
-// hours is a time limit as R20 writes it: 48h, 90m, 1h30m.
+// hours is a time limit as R20 writes it, without the parts that are zero at its end: 48h, 1h30m, 45m, 90s as 1m30s.
 func hours(d time.Duration) string {
-	s := strings.TrimSuffix(d.String(), "0s")
-	if s == "" || s[len(s)-1] != 'm' || d < time.Minute {
-		return d.String()
+	s := d.String()
+	if d%time.Minute == 0 {
+		s = strings.TrimSuffix(s, "0s")
 	}
 	if d%time.Hour == 0 {
 		s = strings.TrimSuffix(s, "0m")

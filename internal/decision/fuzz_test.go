@@ -88,6 +88,52 @@ func FuzzErrorText(f *testing.F) {
 	})
 }
 
+// FuzzText: a text is read as encoding/json reads it, which is slow, and by every policy.
+func FuzzText(f *testing.F) {
+	for _, v := range []string{
+		`"TIMEOUT"`, `"at A.b(A.java:1)\n\tat C.d\r\n"`, `"\"\\\/\b\f"`, `"\u00e7\u00E3o \u003cb\u003e"`, `"\ud83d\ude00"`, `"\ud83d"`, `"\ude00\ud83d x"`, `"\u12"`, `"\u12g4"`,
+		`"\u+123"`, `"\x"`, `"\"`, `"\\"`, `"\\\"`, `"a"b"`, `"a\"b"`, "\"a\nb\"", "\"\\n\x01\"", "\"\\n\xff\"", "\"\xc3\\n\"", `"\u0000"`, `"\n"x"`, `"é\né"`, `"`, `""`, `" \n\t"`, `"\u0020"`, `"\u2028"`,
+	} {
+		f.Add(v)
+	}
+	p := assumingTransient()
+	f.Fuzz(func(t *testing.T, v string) {
+		want, ok := oracleText(decision.Value(v))
+		if !ok || strings.TrimSpace(want) == "" {
+			want = ""
+		}
+		failure, rejection := p.Read(decision.Variables{ID: `"CLM-A-1"`, Error: decision.Value(v)})
+		if rejection != nil || failure.Error != want {
+			t.Fatalf("%q is read as %q (%v), want %q", v, failure.Error, rejection, want)
+		}
+	})
+}
+
+// FuzzRules: rules of every kind on any text: no panic, and what matched stands in the text and makes the code.
+func FuzzRules(f *testing.F) {
+	for _, text := range []string{
+		"conexão recusada", "conex&atilde;o recusada", `conex\u00e3o\nrecusada`, "conexÃ£o recusada", "TEMPORARIAMENTE INDISPONÍVEL", "<codigoGlosa>1308</", "glosas 9999 e 5014", "HTTP/1.1 503",
+		"LoginInvalido", "connection was refused by a.b", "Lote  77 não processado", "&&&amp;#&#;&#x;&#xffffffff;", `\\u\u0\u00\u000\n\`, "ÃÂÃ\u0080Â", "\xc3", "\xc3\xc3\xa7", "\u0301\u0301", "[404](404)", "404", " <>1308", "nº 1308 <",
+		"rateçlimit", "ſerver error é", "&ccedil;server_error", "\u212a",
+	} {
+		f.Add(text, 0)
+	}
+	f.Add("TIMEOUT", 503)
+	f.Add("", -1)
+	c := decisiontest.Rules(everything()...)
+	codes := decisiontest.TISSSubmission().Rules
+	f.Fuzz(func(t *testing.T, text string, status int) {
+		checkMatch(t, c, text)
+		if m := codes.Classify(text, status); m != codes.Classify(text, 0) {
+			t.Fatalf("a status that no rule reads makes %q %s by %q", text, m.Classification, m.Name)
+		}
+		beside := c.Classify(text, status)
+		if found := codes.Classify(text, 0); found.Classification == decision.Permanent && beside.Name != found.Name {
+			t.Fatalf("%q with %d is %s by %q, want %s", text, status, beside.Classification, beside.Name, found.Name)
+		}
+	})
+}
+
 // FuzzOutcome: any bytes as retryOutcome are success, failure, none, or rejected by name.
 func FuzzOutcome(f *testing.F) {
 	for _, v := range []string{"", "null", `"success"`, `"failure"`, `"Success"`, `"\u0073uccess"`, `"`, "true", "{}", "\x00"} {

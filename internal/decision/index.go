@@ -1,78 +1,174 @@
 package decision
 
-import "bytes"
+import (
+	"bytes"
+	"math"
+	"strings"
+)
 
 // index finds many short texts in a long one in a single pass, whose cost does not grow with their number: each is
-// known by gramBytes of its own, and where these stand in the long text, and only there, it is compared.
+// known by one gram of its own, a part of 8 bytes, or of 4 where it has none, and only where that stands in the long
+// text it is compared.
 type index struct {
-	// present has a bit for the hash of every gram.
-	present [1 << (16 - 6)]uint64
-	grams   map[uint32][]needle
+	// tails has the last 4 bytes of every gram, shorts and longs have the grams.
+	tails, shorts, longs bloom
+	needles              map[uint64][]needle
 }
 
-// gramBytes is also the shortest text that can be found.
-const gramBytes = 4
+const (
+	longGram  = 8
+	shortGram = 4 // also the shortest text that can be found
+)
 
-// needle is one text to find. place is its number for who asks, offset where its gram stands in it.
+// needle is one text to find, as kind wants it to stand; number is for who asks. The gram of size bytes stands at offset
+// in it.
 type needle struct {
-	text          string
-	offset, place int
+	text         string
+	kind         needleKind
+	number       int
+	offset, size int
 }
 
-// add makes text, at least gramBytes long, findable as place.
-func (x *index) add(text string, place int) {
-	offset := rarest(text)
-	gram := gramOf(text, offset)
-	if x.grams == nil {
-		x.grams = make(map[uint32][]needle)
-	}
-	x.grams[gram] = append(x.grams[gram], needle{text, offset, place})
-	h := hash(gram)
-	x.present[h>>6] |= 1 << (h & 63)
-}
+type needleKind uint8
 
-// find calls found for everything that stands in text, with its place and where it begins.
-func (x *index) find(text []byte, found func(place, from, to int)) {
-	var gram uint32
-	for i, c := range text {
-		gram = gram<<8 | uint32(c)
-		if h := hash(gram); x.present[h>>6]&(1<<(h&63)) == 0 || i < gramBytes-1 {
-			continue
+const (
+	byCode        needleKind = iota // anywhere in the normal form
+	byPhrase                        // whole words of the folded form
+	byPrefix                        // words of the folded form, the last with any ending
+	ofPattern                       // anywhere in the folded form
+	ofWords                         // an anchor, as byPhrase
+	ofWordsPrefix                   // an anchor, as byPrefix
+)
+
+// add makes n's text, at least shortGram long, findable. Without gaps its gram is a part of one word, if it has a word
+// so long; ok tells that it is.
+func (x *index) add(n needle, gaps bool) (ok bool) {
+	for _, size := range [...]int{longGram, shortGram} {
+		if n.offset, ok = x.rarest(n.text, size, gaps); ok {
+			n.size = size
+			break
 		}
-		for _, n := range x.grams[gram] {
-			from := i - (gramBytes - 1) - n.offset
-			if from >= 0 && bytes.HasPrefix(text[from:], []byte(n.text)) {
-				found(n.place, from, from+len(n.text))
+	}
+	if !ok {
+		n.size = shortGram
+		n.offset, _ = x.rarest(n.text, shortGram, true)
+	}
+	x.put(n)
+	return ok
+}
+
+func (x *index) put(n needle) {
+	if x.needles == nil {
+		x.needles = make(map[uint64][]needle)
+	}
+	gram := gramOf(n.text[n.offset : n.offset+n.size])
+	x.needles[gram] = append(x.needles[gram], n)
+	x.tails.add(gram & shortMask)
+	if n.size == longGram {
+		x.longs.add(gram)
+	} else {
+		x.shorts.add(gram)
+	}
+}
+
+// candidates calls found for every needle whose gram stands in text, with where the needle would begin, which may be
+// before text does.
+func (x *index) candidates(text []byte, found func(n *needle, from int)) {
+	var gram uint64
+	for i, c := range text {
+		gram = gram<<8 | uint64(c)
+		if short := gram & shortMask; x.tails.mayHave(short) {
+			if x.shorts.mayHave(short) {
+				x.report(short, i+1, found)
+			}
+			if x.longs.mayHave(gram) {
+				x.report(gram, i+1, found)
 			}
 		}
 	}
 }
 
-// hash of a gram, in 16 bits.
-func hash(gram uint32) uint32 { return gram * 0x9e3779b1 >> 16 }
+// report calls found for the needles of a gram that ends at end.
+func (x *index) report(gram uint64, end int, found func(n *needle, from int)) {
+	needles := x.needles[gram]
+	for i := range needles {
+		n := &needles[i]
+		found(n, end-n.size-n.offset)
+	}
+}
 
-func gramOf(text string, offset int) uint32 {
-	var gram uint32
-	for _, c := range []byte(text[offset : offset+gramBytes]) {
-		gram = gram<<8 | uint32(c)
+// stands tells whether n stands at from as its kind wants it to.
+func (n *needle) stands(text []byte, from int) bool {
+	if from < 0 || !bytes.HasPrefix(text[from:], []byte(n.text)) {
+		return false
+	}
+	to := from + len(n.text)
+	begins := from == 0 || text[from-1] == '_'
+	ends := to == len(text) || text[to] == '_'
+	switch n.kind {
+	case byPhrase, ofWords:
+		return begins && ends
+	case byPrefix, ofWordsPrefix:
+		return begins
+	default:
+		return true
+	}
+}
+
+// wordStands tells the same of the word of n that its gram is part of.
+func (n *needle) wordStands(text []byte, from int) bool {
+	start := strings.LastIndexByte(n.text[:n.offset], '_') + 1
+	word, _, _ := strings.Cut(n.text[start:], "_")
+	return from+start >= 0 && bytes.HasPrefix(text[from+start:], []byte(word))
+}
+
+// common are the symbols of messages, gaps and the most frequent of Portuguese and English ones first.
+const common = "_EAORISTNDCMULPVGBFHXQZYJKW0123456789"
+
+// crowd is how much rarer a gram must be to be shared with one more needle.
+const crowd = 5
+
+// rarest is where the gram of text stands whose end is least to be expected in messages, and which fewest needles have
+// already; ok tells that there is one.
+func (x *index) rarest(text string, size int, gaps bool) (offset int, ok bool) {
+	most := math.MinInt
+	for i := range len(text) - size + 1 {
+		gram := text[i : i+size]
+		if !gaps && strings.Contains(gram, "_") {
+			continue
+		}
+		rarity := -crowd * len(x.needles[gramOf(gram)])
+		for _, c := range []byte(gram[size-shortGram:]) {
+			rarity += strings.IndexByte(common, c)
+		}
+		if rarity > most {
+			most, offset, ok = rarity, i, true
+		}
+	}
+	return offset, ok
+}
+
+const shortMask = 1<<(8*shortGram) - 1
+
+func gramOf(text string) (gram uint64) {
+	for _, c := range []byte(text) {
+		gram = gram<<8 | uint64(c)
 	}
 	return gram
 }
 
-// common are the symbols of normalised texts, the most frequent of Portuguese and English messages first.
-const common = "_EAORISTNDCMULPVGBFHXQZYJKW0123456789"
+// bloom is a set of grams that may say it has one that it has not.
+type bloom [1 << (16 - 6)]uint64
 
-// rarest is where the gram of text stands that is least to be expected in other texts.
-func rarest(text string) (offset int) {
-	most := -1
-	for i := 0; i+gramBytes <= len(text); i++ {
-		rarity := 0
-		for _, c := range []byte(text[i : i+gramBytes]) {
-			rarity += bytes.IndexByte([]byte(common), c)
-		}
-		if rarity > most {
-			most, offset = rarity, i
-		}
-	}
-	return offset
+// hash of a gram, in 16 bits.
+func hash(gram uint64) uint64 { return gram * 0x9e3779b97f4a7c15 >> 48 }
+
+func (b *bloom) add(gram uint64) {
+	h := hash(gram)
+	b[h>>6] |= 1 << (h & 63)
+}
+
+func (b *bloom) mayHave(gram uint64) bool {
+	h := hash(gram)
+	return b[h>>6]&(1<<(h&63)) != 0
 }

@@ -1,6 +1,8 @@
 package decision_test
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
 	"encoding/json"
 	"math/big"
 	"regexp"
@@ -70,6 +72,16 @@ func oracleMinutes(count int64) (least, most int64) {
 		return min(max(n, 5), 240)
 	}
 	return minutes(80), minutes(120)
+}
+
+// oracleBackoff is R5 for the draw of tiss-submission without salt (R6), as TestR06DrawOutlivesRelease pins it.
+func oracleBackoff(id string, count int64) time.Duration {
+	frame := func(s string) string { return string(binary.AppendUvarint(nil, uint64(len(s)))) + s }
+	sum := sha256.Sum256(binary.AppendVarint([]byte(frame("tiss-submission")+frame("")+frame(id)), count))
+	draw := new(big.Rat).SetFrac64(int64(binary.BigEndian.Uint64(sum[:8])>>11), 1<<53)
+	percent := new(big.Rat).Add(big.NewRat(4, 5), draw.Mul(draw, big.NewRat(2, 5)))
+	minutes, _ := strconv.ParseInt(percent.Mul(percent, big.NewRat(5<<count, 1)).FloatString(0), 10, 64)
+	return time.Duration(max(minutes, 5)) * time.Minute
 }
 
 var jsonNumber = regexp.MustCompile(`^(-?)(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
@@ -176,11 +188,11 @@ func oracle(v decision.Variables, past decision.Past, at time.Time) answer {
 		text = ""
 	}
 	a.class, a.code = oracleClass(text)
-	return a.decided(text)
+	return a.decided(text, at)
 }
 
-// decided is R1 from step 2 on, and R8.
-func (a answer) decided(text string) answer {
+// decided is R1 from step 2 on, R8, and R20 with the backoff that R6 fixes.
+func (a answer) decided(text string, at time.Time) answer {
 	switch {
 	case a.count >= 5:
 		a.outcome, a.reason = "MAX_RETRIES_EXCEEDED", "Maximum of 5 retries reached"
@@ -188,6 +200,8 @@ func (a answer) decided(text string) answer {
 		return answer{outcome: "REJECTED", rejection: "INVALID_ERROR_MESSAGE"}
 	case a.class == "PERMANENT":
 		a.outcome, a.reason = "PERMANENT_ERROR", "Permanent error, not retried"
+	case at.Add(oracleBackoff(a.id, a.count)).After(a.first.Add(48 * time.Hour)):
+		a.outcome, a.reason = "MAX_RETRIES_EXCEEDED", "Time limit of 48h reached"
 	default:
 		a.outcome, a.count = "RETRY", a.count+1
 		kind := map[decision.ErrorClassification]string{"TRANSIENT": "Transient", "UNKNOWN": "Unknown"}[a.class]

@@ -1,6 +1,7 @@
 package decision
 
 import (
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -39,24 +40,19 @@ func (p *Policy) readOwn(v Variables) (own OwnPolicy, r *Rejection) {
 	if p.Own == nil {
 		return own, nil
 	}
+	var ok bool
 	if v.MaxAttempts.given() {
-		n, ok := v.MaxAttempts.whole()
-		if !ok || n < 1 {
+		if own.MaxAttempts, ok = v.MaxAttempts.whole(); !ok || own.MaxAttempts < 1 {
 			return own, &Rejection{InvalidRetryPolicy, p.Own.MaxAttempts, v.MaxAttempts.describe(), "a whole number from 1, or none (no retry policy)"}
 		}
-		own.MaxAttempts = n
 	}
 	if v.Delay.given() {
-		if own.Delay, own.HasDelay = v.Delay.duration(); !own.HasDelay || own.Delay > longestDelay {
+		if own.Delay, own.HasDelay = v.Delay.duration(); !own.HasDelay {
 			return own, &Rejection{InvalidRetryPolicy, p.Own.Delay, v.Delay.describe(),
 				"an ISO 8601 duration such as PT30S, or milliseconds as a whole number, at most 366 days, or none"}
 		}
 	}
-	switch v.NonRetryable {
-	case "true":
-		own.NonRetryable = true
-	case "false", "null", "":
-	default:
+	if own.NonRetryable, ok = v.NonRetryable.boolean(); !ok {
 		return own, &Rejection{InvalidRetryPolicy, p.Own.NonRetryable, v.NonRetryable.describe(), "true, false, or none"}
 	}
 	return own, nil
@@ -74,59 +70,49 @@ func (p *Policy) Limits(own OwnPolicy) (maxRetries int64, backoff BackoffRule) {
 	return maxRetries, backoff
 }
 
-// duration is the time that v holds: milliseconds where it is a number, ISO 8601 where it is a text. It is at least 0.
+// boolean is what v holds; nothing is false.
+func (v Value) boolean() (is, ok bool) {
+	return v == "true", v == "true" || v == "false" || v.absent()
+}
+
+// duration is the time that v holds: milliseconds where it is a number, ISO 8601 where it is a text; from 0 to
+// longestDelay.
 func (v Value) duration() (time.Duration, bool) {
 	if text, ok := v.text(); ok {
 		return parseISODuration(text)
 	}
-	const most = int64(1<<63-1) / int64(time.Millisecond)
 	n, ok := v.whole()
-	return time.Duration(n) * time.Millisecond, ok && n <= most
-}
-
-// isoUnits are the units of ISO 8601 whose length is known, in the order they must come in: those of days, then, behind
-// T, those of the clock.
-var isoUnits = [...]struct {
-	letter byte
-	clock  bool
-	length time.Duration
-}{
-	{'W', false, 7 * 24 * time.Hour}, {'D', false, 24 * time.Hour},
-	{'H', true, time.Hour}, {'M', true, time.Minute}, {'S', true, time.Second},
-}
-
-// parseISODuration reads an ISO 8601 duration without years and months, whose length is not known: PT30S, P1DT12H,
-// PT0.5S. Only the last figure may have a fraction.
-func parseISODuration(s string) (time.Duration, bool) {
-	rest, ok := strings.CutPrefix(s, "P")
-	if !ok || rest == "" || rest[len(rest)-1] == 'T' {
+	if !ok || n > longestDelay.Milliseconds() {
 		return 0, false
 	}
-	var total time.Duration
-	clock, next := false, 0
-	for rest != "" {
-		if rest[0] == 'T' && !clock {
-			clock, rest = true, rest[1:]
-		}
-		end := strings.IndexFunc(rest, func(r rune) bool { return (r < '0' || r > '9') && r != '.' && r != ',' })
-		if end < 1 {
-			return 0, false
-		}
-		figure := strings.ReplaceAll(rest[:end], ",", ".")
-		for next < len(isoUnits) && (isoUnits[next].letter != rest[end] || isoUnits[next].clock != clock) {
-			next++
-		}
-		n, err := strconv.ParseFloat(figure, 64)
-		if next == len(isoUnits) || err != nil || strings.Contains(figure, ".") && end+1 < len(rest) {
-			return 0, false
-		}
-		part := n * float64(isoUnits[next].length)
-		if part > float64(longestDelay) || total > longestDelay {
-			return 0, false
-		}
-		total += time.Duration(part).Round(time.Millisecond)
-		rest = rest[end+1:]
-		next++
+	return time.Duration(n) * time.Millisecond, true
+}
+
+// isoDuration is an ISO 8601 duration without years and months, whose length is not known: PT30S, P1DT12H, PT0.5S.
+var isoDuration = regexp.MustCompile(strings.ReplaceAll(`^P(?:#W)?(?:#D)?(?:T(?:#H)?(?:#M)?(?:#S)?)?$`, "#", `([0-9]+(?:[.,][0-9]+)?)`))
+
+// isoUnits are those of its figures, in their order.
+var isoUnits = [...]time.Duration{7 * 24 * time.Hour, 24 * time.Hour, time.Hour, time.Minute, time.Second}
+
+// parseISODuration reads one of at most longestDelay, to the millisecond. Only its last figure may have a fraction.
+func parseISODuration(s string) (time.Duration, bool) {
+	figures := isoDuration.FindStringSubmatch(s)
+	if figures == nil || strings.HasSuffix(s, "P") || strings.HasSuffix(s, "T") {
+		return 0, false
 	}
-	return total, true
+	if i := strings.IndexAny(s, ".,"); i >= 0 && i+strings.IndexAny(s[i:], "WDHMS") < len(s)-1 {
+		return 0, false
+	}
+	total := 0.0
+	for i, figure := range figures[1:] {
+		if figure == "" {
+			continue
+		}
+		n, err := strconv.ParseFloat(strings.Replace(figure, ",", ".", 1), 64)
+		total += n * float64(isoUnits[i])
+		if err != nil || total > float64(longestDelay) {
+			return 0, false
+		}
+	}
+	return time.Duration(total).Round(time.Millisecond), true
 }

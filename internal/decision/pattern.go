@@ -1,110 +1,115 @@
 package decision
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"regexp/syntax"
+	"slices"
+	"strconv"
 	"strings"
+	"sync"
 )
 
-// pattern is a bounded regular expression and the literals of which a text must hold one for it to match: it is tried
-// on those texts only.
+// pattern is a bounded regular expression. It is tried only on texts whose folded form holds its literals: of each list
+// at least one.
 type pattern struct {
-	expression *regexp.Regexp
-	literals   []string // in the folded form
+	expression func() *regexp.Regexp // compiled when it is tried first: most never are
+	place      int
+	literals   [][]int // by their numbers, the shortest list first
+}
+
+// literalSet has a bit for the number of every literal; nil has none.
+type literalSet []uint64
+
+func (s literalSet) has(literal int) bool { return s != nil && s[literal/64]&(1<<(literal%64)) != 0 }
+
+func (s literalSet) hasAny(literals []int) bool {
+	for _, literal := range literals {
+		if s.has(literal) {
+			return true
+		}
+	}
+	return false
+}
+
+// mayMatch tells whether a text with those literals may match p.
+func (p *pattern) mayMatch(found literalSet) bool {
+	for _, list := range p.literals {
+		if !found.hasAny(list) {
+			return false
+		}
+	}
+	return true
 }
 
 const (
-	// maxRepeat of a pattern's parts, and maxProgram of its instructions, bound what it costs.
+	// maxRepeat of a pattern's parts, and maxProgram of its steps, bound what it costs.
 	maxRepeat  = 200
-	maxProgram = 2000
+	maxProgram = 4000
 )
 
-// compilePattern refuses what is unbounded, or can only be tried on every text.
-func compilePattern(s string) (*pattern, error) {
-	tree, err := syntax.Parse(s, syntax.Perl)
-	if err != nil {
-		return nil, fmt.Errorf("%w, expected a regular expression as RE2 reads them", err)
+// compilePattern refuses what is unbounded, or can only be tried on every text. The literals are those it requires.
+func compilePattern(s string) (p *pattern, literals [][]string, err *RuleError) {
+	wrong := func(found, expected string) (*pattern, [][]string, *RuleError) {
+		return nil, nil, refused(s, expected).because(found)
 	}
-	if err := bounded(tree); err != nil {
-		return nil, err
+	tree, e := syntax.Parse(s, syntax.Perl)
+	if e != nil {
+		return wrong("is none: "+e.Error(), "a regular expression as RE2 reads them")
 	}
-	program, err := syntax.Compile(tree.Simplify())
-	if err != nil || len(program.Inst) > maxProgram {
-		return nil, fmt.Errorf("has more than %d steps, expected a shorter one", maxProgram)
+	if found, expected := unsound(tree); found != "" {
+		return wrong(found, expected)
 	}
-	literals := required(tree)
-	if literals == nil {
-		return nil, fmt.Errorf("has no fixed part of %d letters or digits that every match holds, expected one, so that it need not be tried on every message", gramBytes)
+	if steps(tree) > maxProgram {
+		return wrong("is too long", "one of at most "+strconv.Itoa(maxProgram)+" steps")
 	}
-	expression, err := regexp.Compile(s)
-	if err != nil {
-		return nil, fmt.Errorf("%w, expected a regular expression as RE2 reads them", err)
+	if literals = required(tree).all(); literals == nil {
+		return wrong("would have to be tried on every message", "a fixed word of at least 4 letters or digits in every alternative")
 	}
-	return &pattern{expression, literals}, nil
+	slices.SortStableFunc(literals, func(a, b []string) int { return cmp.Compare(len(a), len(b)) })
+	return &pattern{expression: sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(s) })}, literals, nil
 }
 
-// bounded refuses parts that may go on for ever, and letters that no plain text holds.
-func bounded(re *syntax.Regexp) error {
+// steps is about how many instructions re is compiled to; what is above the most allowed need not be exact.
+func steps(re *syntax.Regexp) int {
+	n := 1 + len(re.Rune)/2
+	for _, sub := range re.Sub {
+		n += steps(sub)
+	}
+	if re.Op == syntax.OpRepeat {
+		n *= max(re.Max, 1)
+	}
+	return min(n, maxProgram+1)
+}
+
+// unsound finds what in a pattern may go on for ever, and letters that no plain text holds.
+func unsound(re *syntax.Regexp) (found, expected string) {
+	const bound = "a bound such as {0,40}"
 	switch re.Op {
 	case syntax.OpStar, syntax.OpPlus:
-		return fmt.Errorf("%s may go on for ever, expected a bound such as {0,40}", re)
+		return fmt.Sprintf("may go on for ever at %s", re), bound
 	case syntax.OpRepeat:
 		if re.Max < 0 || re.Max > maxRepeat {
-			return fmt.Errorf("%s repeats without end or more than %d times, expected a bound such as {0,40}", re, maxRepeat)
+			return fmt.Sprintf("repeats without end or more than %d times at %s", maxRepeat, re), bound
 		}
 	case syntax.OpLiteral:
-		if re.Flags&syntax.FoldCase == 0 && strings.ContainsFunc(string(re.Rune), func(r rune) bool { return 'A' <= r && r <= 'Z' || r > 0x7e }) {
-			return fmt.Errorf("%q is not in lower case without accents, which is how messages are compared with patterns", string(re.Rune))
+		if text := string(re.Rune); strings.ContainsFunc(text, func(r rune) bool { return isForeign(r, re.Flags) }) {
+			return fmt.Sprintf("holds %q", text), "lower case without accents, as messages are compared with it"
 		}
 	}
 	for _, sub := range re.Sub {
-		if err := bounded(sub); err != nil {
-			return err
+		if found, expected := unsound(sub); found != "" {
+			return found, expected
 		}
 	}
-	return nil
+	return "", ""
 }
 
-// required are folded literals of which everything that re matches holds at least one; nil where there are none.
-func required(re *syntax.Regexp) []string {
-	switch re.Op {
-	case syntax.OpLiteral:
-		if name := foldedName(string(re.Rune)); len(name) >= gramBytes {
-			return []string{name}
-		}
-	case syntax.OpCapture:
-		return required(re.Sub[0])
-	case syntax.OpRepeat:
-		if re.Min > 0 {
-			return required(re.Sub[0])
-		}
-	case syntax.OpConcat:
-		var best []string
-		for _, sub := range re.Sub {
-			if r := required(sub); r != nil && (best == nil || shortest(r) > shortest(best)) {
-				best = r
-			}
-		}
-		return best
-	case syntax.OpAlternate:
-		var all []string
-		for _, sub := range re.Sub {
-			r := required(sub)
-			if r == nil {
-				return nil
-			}
-			all = append(all, r...)
-		}
-		return all
+// isForeign tells whether no plain text holds r.
+func isForeign(r rune, flags syntax.Flags) bool {
+	if flags&syntax.FoldCase != 0 {
+		return r > 0x7e
 	}
-	return nil
-}
-
-func shortest(literals []string) int {
-	n := len(literals[0])
-	for _, l := range literals {
-		n = min(n, len(l))
-	}
-	return n
+	return 'A' <= r && r <= 'Z' || r < ' ' || r > 0x7e
 }

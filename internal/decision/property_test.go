@@ -140,19 +140,29 @@ func TestDecideEqualsOracle(t *testing.T) {
 			v, now := failures.Draw(t, "variables"), instants.Draw(t, "now")
 			past := decision.Past{Retries: rapid.Int64Range(0, 7).Draw(t, "remembered")}
 			if rapid.Bool().Draw(t, "an episode is open") {
-				past.FirstFailure = instants.Draw(t, "firstFailure")
+				past.FirstFailure = rapid.OneOf(instants, ages(now)).Draw(t, "firstFailure")
 			}
 			d := decideWith(p, v, past, now)
 			if wrong := disagreement(&d, v, past, now); wrong != "" {
 				t.Fatalf("%+v at %s: %s", v, now, wrong)
 			}
 			seen[d.Outcome]++
+			if d.Reason == decision.ReasonTimeLimit {
+				seen["beyond the time limit"]++
+			}
 		}
 	})
 	t.Logf("decisions by outcome: %v", seen)
-	if len(seen) != 4 {
+	if len(seen) != 5 {
 		t.Errorf("the decisions are %v only", seen)
 	}
+}
+
+// ages are first failures around 48 hours before now (R20).
+func ages(now time.Time) *rapid.Generator[time.Time] {
+	return rapid.Map(rapid.Int64Range(45*3600, 49*3600), func(seconds int64) time.Time {
+		return now.Truncate(time.Second).Add(-time.Duration(seconds) * time.Second)
+	})
 }
 
 var instants = rapid.Map(rapid.Int64Range(-1e18, 8e18), func(ns int64) time.Time {
@@ -219,7 +229,7 @@ var rules = rapid.Custom(func(t *rapid.T) decision.BackoffRule {
 		Min:      time.Duration(least),
 		Max:      time.Duration(rapid.Int64Range(least, math.MaxInt64).Draw(t, "max")),
 		Factor:   rapid.OneOf(rapid.Just(1.0), rapid.Just(2.0), rapid.Float64Range(1.05, 10)).Draw(t, "factor"),
-		Jitter:   rapid.OneOf(rapid.Just(0.0), rapid.Just(0.2), rapid.Float64Range(0, 0.999)).Draw(t, "jitter"),
+		Jitter:   rapid.OneOf(rapid.Just(0.0), rapid.Just(0.2), rapid.Float64Range(1e-9, 0.999)).Draw(t, "jitter"),
 		Rounding: rapid.SampledFrom([]time.Duration{0, time.Millisecond, time.Second, time.Minute, time.Hour}).Draw(t, "rounding"),
 	}
 })
@@ -283,8 +293,8 @@ func TestBackoffProperties(t *testing.T) {
 		if m := b.Minutes(); m < 1 || float64(m)*6e10 < float64(b.Delay)-1 || float64(m-1)*6e10 >= float64(b.Delay)+1e4 {
 			t.Fatalf("%s are %d minutes", b.Delay, m)
 		}
-		if b.AtMaximum != (b.Raw == r.Max) {
-			t.Fatalf("raw %s of %s: at maximum %v", b.Raw, r.Max, b.AtMaximum)
+		if b.AtMaximum != (b.Raw == r.Max && r.Factor > 1) { // what does not grow reaches nothing (R19)
+			t.Fatalf("raw %s of %s, factor %v: at maximum %v", b.Raw, r.Max, r.Factor, b.AtMaximum)
 		}
 	})
 }
@@ -293,7 +303,7 @@ func TestBackoffProperties(t *testing.T) {
 func TestNextRetryProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := patient(math.MaxInt64)
-		p.Backoff = rules.Draw(t, "rule")
+		p.Backoff, p.TotalLimit = rules.Draw(t, "rule"), 0
 		now := instants.Draw(t, "now")
 		count := rapid.Int64Range(0, math.MaxInt64-1).Draw(t, "retryCount")
 		d := decideWith(p, claim(strconv.FormatInt(count, 10), "TIMEOUT"), decision.Past{}, now)

@@ -1,12 +1,16 @@
 package decision
 
+import "strconv"
+
 // Rule classifies the errors that one of its matchers finds, and says who must do what about them.
 type Rule struct {
 	// Name stands in matchedRule, but for codes, which stand there themselves.
 	Name string
 	// Class is Permanent or Transient.
-	Class  ErrorClassification
-	Reason Reason
+	Class ErrorClassification
+	// Presumed says of a permanent rule that its evidence is weak: it holds only where no other rule does.
+	Presumed bool
+	Reason   Reason
 	// Team that must act; empty where the class is Transient.
 	Team Team
 	// Hint tells people what to correct; may be empty.
@@ -25,8 +29,36 @@ type Rule struct {
 	TISSCodes []string
 	// Phrases match without case, accents and punctuation, as whole words; the last may end in * for any ending.
 	Phrases []string
+	// Words are entries such as "ja | already + recebid* | received": groups of words, joined by +, of each of which one
+	// stands near the others, at most 8 words away, in any order. They are compared as phrases are; one group has
+	// words of at least 4 letters only.
+	Words []string
 	// Patterns are bounded regular expressions (RE2) on the text in lower case without accents, with single spaces.
 	Patterns []string
+}
+
+// RuleError says which rule is wrong and what about it.
+type RuleError struct {
+	// Rule is its index among those given.
+	Rule int
+	// Field is the rule's own field, such as Codes; Item the index in it, below 0 where the field is no list.
+	Field string
+	Item  int
+	// Found and Expected are for people.
+	Found, Expected string
+}
+
+func (e *RuleError) Error() string { return e.Found + ", expected " + e.Expected }
+
+// refused is the error of one item, whose place the caller fills in.
+func refused(item, expected string) *RuleError {
+	return &RuleError{Found: strconv.Quote(item), Expected: expected}
+}
+
+// because says what is wrong with the item.
+func (e *RuleError) because(found string) *RuleError {
+	e.Found += " " + found
+	return e
 }
 
 // Match is what classification found: the rule, or Unknown with an empty Name.

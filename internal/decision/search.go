@@ -5,29 +5,31 @@ import "strconv"
 // search is one message on its way through a classifier.
 type search struct {
 	*Classifier
-	message string
-	// plain form of the message; its text is nil until it is needed.
-	plain plain
+	message    string
+	httpStatus int
+	// literals of patterns that were found; nil until one was.
+	literals literalSet
+	// mayHoldCode tells that the normal form must be searched too.
+	mayHoldCode bool
 	// best is the place of the first matcher in order of precedence that was found, 0 for none; it matched what
 	// stands there.
 	best  int
 	there span
 }
 
-// span is a part of one of a message's forms.
+// span is a part of a message: in one of its forms, in the message itself where form is nil, or beside it: the status.
 type span struct {
-	form     form
+	form     *form
 	from, to int
+	beside   bool
 }
 
-type form uint8
-
 const (
-	asItCame form = iota
-	asNormalised
-	asPlain
-	asFolded
-	beside // no part of the message: the status that came with it
+	// usualMessage in bytes: up to that length a search allocates nothing, unless a pattern's literal is found.
+	usualMessage = 2304
+	// patternReach is how much of a message patterns and words are compared with: they cost more than the rest, and what is
+	// behind that much text says no more.
+	patternReach = 64 << 10
 )
 
 // Classify is analyzeError of RN-BIL-005 §12.4. message is taken as it came; httpStatus is what came beside it, 0 for
@@ -36,134 +38,150 @@ func (c *Classifier) Classify(message string, httpStatus int) Match {
 	if c == nil || len(c.matchers) == 0 {
 		return unknownError
 	}
-	var room [2304]byte // most messages fit, and then nothing is allocated
-	normal := room[:]
-	if len(message) > len(room) {
-		normal = make([]byte, len(message))
-	}
-	normal = normal[:normalise(normal, message)]
-	s := search{Classifier: c, message: message}
-	folds := c.folds && needsFolding(message)
-	s.words(normal, asNormalised, !folds)
-	if folds {
-		s.plain = plainOf(message)
-		folded := make([]byte, len(s.plain.text))
-		s.words(folded[:normalise(folded, string(s.plain.text))], asFolded, true)
-	}
-	s.numbersIn(httpStatus)
-	return s.match(httpStatus)
+	s := search{Classifier: c, message: message, httpStatus: httpStatus}
+	s.readWords()
+	s.readStatus()
+	s.readNumbers()
+	return s.match()
 }
 
-// found keeps the matcher at place if it comes before what was found already.
-func (s *search) found(place int, there span) {
-	if place > 0 && (s.best == 0 || place < s.best) {
-		s.best, s.there = place, there
+// readWords looks for codes in the normal form of the message and for all other texts in the folded one. Where both are
+// the same, or the folded one shows that there cannot be a code in the other, it is read once.
+func (s *search) readWords() {
+	var usual [usualMessage]byte
+	room := usual[:]
+	if len(s.message) > len(room) {
+		room = make([]byte, len(s.message))
+	}
+	folded, special := foldedForm.write(room, s.message)
+	s.mayHoldCode = special && (s.gapped || hasEscapes(s.message))
+	s.find(folded, foldedForm, !special)
+	s.tryPatterns()
+	if s.mayHoldCode {
+		normal, _ := normalForm.write(room, s.message)
+		s.find(normal, normalForm, true)
 	}
 }
 
-// words looks for codes and names in the normalised form, for phrases and patterns in the folded one; both says that
-// it is the one and the other.
-func (s *search) words(text []byte, as form, both bool) {
-	s.Classifier.words.find(text, func(place, from, to int) {
-		if s.best != 0 && s.best <= place {
-			return
+// find looks for texts in one form of the message; codes tells that codes can be found in it.
+func (s *search) find(text []byte, as *form, codes bool) {
+	s.texts.candidates(text, func(n *needle, from int) {
+		switch {
+		case n.kind == ofPattern:
+			s.findLiteral(n, text, from)
+		case n.kind >= ofWords:
+			s.findWords(n, text, from)
+		case !s.isBetter(n.number):
+			// found already
+		case n.kind == byCode && !codes:
+			// An accented letter is a gap in the normal form, so a word of the code, which has none, stands in both.
+			s.mayHoldCode = s.mayHoldCode || n.wordStands(text, from)
+		case n.kind != byCode && as != foldedForm:
+			// looked for already
+		case n.stands(text, from):
+			s.best, s.there = n.number, span{form: as, from: from, to: from + len(n.text)}
 		}
-		m := &s.matchers[place-1]
-		if m.kind.folded() != (as == asFolded) && !(both && as == asNormalised) {
-			return
-		}
-		begins := from == 0 || text[from-1] == '_'
-		ends := to == len(text) || text[to] == '_'
-		switch m.kind {
-		case byPattern:
-			s.try(place, m.pattern)
-			return
-		case byWord, byPhrase:
-			if !begins || !ends {
-				return
-			}
-		case byPrefix:
-			if !begins {
-				return
-			}
-		}
-		s.found(place, span{as, from, to})
 	})
 }
 
-// try matches a pattern whose literal was found.
-func (s *search) try(place int, p *pattern) {
-	if s.plain.text == nil {
-		s.plain = plainOf(s.message)
+// findLiteral remembers that a literal of patterns was found. By the time that the normal form is searched the patterns
+// have been tried.
+func (s *search) findLiteral(n *needle, text []byte, from int) {
+	if s.literals.has(n.number) || !n.stands(text, from) {
+		return
 	}
-	if at := p.expression.FindIndex(s.plain.text); at != nil {
-		s.found(place, span{asPlain, at[0], at[1]})
+	if s.literals == nil {
+		s.literals = make(literalSet, (len(s.literalNumbers)+63)/64)
+	}
+	s.literals[n.number/64] |= 1 << (n.number % 64)
+}
+
+// findWords looks for the other groups near an anchor.
+func (s *search) findWords(n *needle, text []byte, from int) {
+	w := &s.words[n.number]
+	if from > patternReach || !s.isBetter(w.place) || !n.stands(text, from) {
+		return
+	}
+	if start, end, ok := w.near(text, from, from+len(n.text)); ok {
+		s.best, s.there = w.place, span{form: foldedForm, from: start, to: end}
 	}
 }
 
-// numbersIn looks at the whole numbers of the message, and at the status that came beside it.
-func (s *search) numbersIn(httpStatus int) {
-	if len(s.numbers) == 0 {
+// tryPatterns compares the patterns whose literals were found, until one matches.
+func (s *search) tryPatterns() {
+	if s.literals == nil {
 		return
 	}
-	if httpStatus != 0 {
-		if n := s.numbers[strconv.Itoa(httpStatus)]; n != nil {
-			s.found(n.status, span{form: beside})
+	var plain []byte
+	for _, p := range s.patterns {
+		if !s.isBetter(p.place) {
+			return // nor are those behind it
+		}
+		if !p.mayMatch(s.literals) {
+			continue
+		}
+		if plain == nil {
+			message := s.message[:min(len(s.message), patternReach)]
+			plain, _ = plainForm.write(make([]byte, len(message)), message)
+		}
+		if at := p.expression().FindIndex(plain); at != nil {
+			s.best, s.there = p.place, span{form: plainForm, from: at[0], to: at[1]}
 		}
 	}
+}
+
+// readStatus looks at the status that came beside the message.
+func (s *search) readStatus() {
+	if n := s.numbers.of(strconv.Itoa(s.httpStatus)); s.httpStatus != 0 && n != nil && s.isBetter(n.status) {
+		s.best, s.there = n.status, span{beside: true}
+	}
+}
+
+// readNumbers looks at the whole numbers of the message.
+func (s *search) readNumbers() {
+	if len(s.numbers.rules) == 0 {
+		return
+	}
 	eachNumber(s.message, func(from, to int) {
-		n := s.numbers[s.message[from:to]]
+		n := s.numbers.of(s.message[from:to])
 		if n == nil {
 			return
 		}
-		there := span{asItCame, from, to}
-		s.found(n.code, there)
-		if n.status != 0 && httpStatus == 0 && isStatus(s.message, from, to) {
-			s.found(n.status, there)
-		}
-		if n.tiss != 0 && isTISSCode(s.message, from) {
-			s.found(n.tiss, there)
+		for _, found := range [...]struct {
+			place int
+			is    func(message string, from, to int) bool
+		}{{n.code, isAnyNumber}, {n.status, s.isStatus}, {n.tiss, isTISSCode}} {
+			if s.isBetter(found.place) && found.is(s.message, from, to) {
+				s.best, s.there = found.place, span{from: from, to: to}
+			}
 		}
 	})
 }
 
-func (s *search) match(httpStatus int) Match {
+// isStatus tells whether the number is the message's HTTP status; one that came beside it is more sure.
+func (s *search) isStatus(message string, from, to int) bool {
+	return s.httpStatus == 0 && isStatus(message, from, to)
+}
+
+// isBetter tells whether the matcher at place comes before what was found already; there is none at 0.
+func (s *search) isBetter(place int) bool { return place > 0 && (s.best == 0 || place < s.best) }
+
+func (s *search) match() Match {
 	if s.best == 0 {
 		return unknownError
 	}
 	m := &s.matchers[s.best-1]
-	match := Match{m.rule.Class, m.name, m.rule.Reason, m.rule.Team, m.rule.Hint, s.part()}
-	if s.there.form == beside {
-		match.Text = strconv.Itoa(httpStatus)
-	}
-	return match
+	return Match{m.rule.Class, m.name, m.rule.Reason, m.rule.Team, m.rule.Hint, s.part()}
 }
 
 // part is what the best matcher matched, as it stands in the message.
 func (s *search) part() string {
-	from, to := s.there.from, s.there.to
-	switch s.there.form {
-	case asItCame:
-		return s.message[from:to]
-	case asNormalised:
-		from, to = unnormalised(s.message, from, to)
-		return s.message[from:to]
-	case asFolded:
-		from, to = unnormalised(string(s.plain.text), from, to)
-		return s.ofPlain(from, to)
-	case asPlain:
-		return s.ofPlain(from, to)
+	switch {
+	case s.there.beside:
+		return strconv.Itoa(s.httpStatus)
+	case s.there.form == nil:
+		return s.message[s.there.from:s.there.to]
 	default:
-		return ""
+		return s.there.form.part(s.message, s.there.from, s.there.to)
 	}
-}
-
-// ofPlain is the part of the message that [from, to) of its plain form was made of.
-func (s *search) ofPlain(from, to int) string {
-	if from == to {
-		return ""
-	}
-	last := int(s.plain.at[to-1])
-	_, size := readRune(s.message[last:])
-	return s.message[s.plain.at[from] : last+size]
 }

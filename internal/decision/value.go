@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -33,18 +34,65 @@ func (v Value) text() (string, bool) {
 	if last < 1 || v[0] != '"' || v[last] != '"' {
 		return "", false
 	}
-	if inner := string(v[1:last]); meansItself(inner) {
-		return inner, true
+	if s, ok := unescaped(string(v[1:last])); ok {
+		return s, true
 	}
 	var s string
 	err := json.Unmarshal([]byte(v), &s)
 	return s, err == nil
 }
 
+// escapes are what stands behind a backslash in JSON, but for u.
+var escapes = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
+
+// unescaped is what stands between the quotes of a JSON string; false where encoding/json must look at it: half of a
+// character, bytes that are no UTF-8, something that is no JSON.
+func unescaped(s string) (string, bool) {
+	at := strings.IndexByte(s, '\\')
+	if at < 0 {
+		return s, meansItself(s)
+	}
+	var text strings.Builder
+	text.Grow(len(s))
+	for ; at >= 0; at = strings.IndexByte(s, '\\') {
+		r, size := readJSONEscape(s[at:])
+		if size == 0 || !meansItself(s[:at]) {
+			return "", false
+		}
+		text.WriteString(s[:at])
+		text.WriteRune(r)
+		s = s[at+size:]
+	}
+	text.WriteString(s)
+	return text.String(), meansItself(s)
+}
+
+// readJSONEscape reads the escape that s begins with; its size is 0 where that is none, or half of a pair.
+func readJSONEscape(s string) (r rune, size int) {
+	kind := at(s, 1)
+	if kind != 'u' || len(s) < 6 {
+		if escapes[kind] == 0 {
+			return 0, 0
+		}
+		return rune(escapes[kind]), 2
+	}
+	n, err := strconv.ParseUint(s[2:6], 16, 16)
+	if err != nil || utf16.IsSurrogate(rune(n)) {
+		return 0, 0
+	}
+	return rune(n), 6
+}
+
 // meansItself tells whether s stands in a JSON string as it is: nothing to escape, decode or refuse.
 func meansItself(s string) bool {
-	for i := range len(s) {
-		if c := s[i]; c < ' ' || c == '"' || c == '\\' {
+	rest := s
+	for ; len(rest) >= 8; rest = rest[8:] {
+		if holdMark(eight(rest)) {
+			return false
+		}
+	}
+	for i := range len(rest) {
+		if c := rest[i]; c < ' ' || c == '"' || c == '\\' {
 			return false
 		}
 	}

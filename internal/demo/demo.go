@@ -1,5 +1,5 @@
-// Package demo starts sample claims and plays everybody around the worker: the insurers' portal, the
-// people of the review and, on a broker made for it, time.
+// Package demo starts samples of every bundled process and plays everybody around the worker: the outside systems, the
+// people of the reviews and, on a broker made for it, time.
 package demo
 
 import (
@@ -10,13 +10,8 @@ import (
 	"sync"
 	"time"
 
-	"go.uber.org/zap"
-
 	"retry-worker/internal/worker"
 )
-
-// ProcessID of the model that the demo runs.
-const ProcessID = "SUB_06"
 
 const (
 	// calm is how long nothing may happen before time is moved.
@@ -25,9 +20,14 @@ const (
 	patience = 30 * time.Second
 )
 
-// clockSteps move the engine's clock over the ladder of tiss-submission: 5, 10, 20, 40 and 80 minutes
-// with their jitter, each counted from now.
-var clockSteps = []time.Duration{6 * time.Minute, 6 * time.Minute, 12 * time.Minute, 24 * time.Minute, 48 * time.Minute}
+// clockSteps move the engine's clock over all ladders. The first ones suit timers that wait for a duration: the 1, 5 and
+// 25 s of a failed job, a queued job's own, the minute after which it looks for its dependencies, and a message's 5 s,
+// 30 s and 5 min. SUB_06's timers wait for an instant, 6, 12, 24, 48 and 96 minutes from now at most: the steps add up to each of them,
+// from the fourth on.
+var clockSteps = []time.Duration{
+	5 * time.Second, 30 * time.Second, time.Minute, 5 * time.Minute,
+	6 * time.Minute, 12 * time.Minute, 24 * time.Minute, 48 * time.Minute,
+}
 
 // Engine is what the demo needs of the process engine. Its BPMN errors must carry their variables to
 // the boundary event only, as those of a worker by another author do.
@@ -35,6 +35,13 @@ type Engine interface {
 	worker.Engine
 	// Create starts an instance and returns its key; variables is a JSON object.
 	Create(ctx context.Context, processID, variables string) (int64, error)
+}
+
+// Publisher is an Engine that also takes messages. Where it is none, a queued job finds its dependencies resolved when it
+// looks again after a minute.
+type Publisher interface {
+	// Publish correlates a message with the instances that wait for it under key, now or within life.
+	Publish(ctx context.Context, name, key string, life time.Duration) error
 }
 
 // Options of one run.
@@ -47,22 +54,22 @@ type Options struct {
 	Clock *Clock
 	// WorkerLog is the file that the worker's log goes to; empty: its decisions are not shown.
 	WorkerLog string
-	// Run makes claim ids differ between two runs on one engine.
+	// Run makes ids differ between two runs on one engine.
 	Run int64
 }
 
-// Run plays the thirty sample claims and returns when each has ended, when nothing moves any more, or
+// Run plays the samples of all processes and returns when each has ended, when nothing moves any more, or
 // when ctx ends.
 func Run(ctx context.Context, o Options) error {
-	claims := SampleClaims(o.Run)
-	s := newStory(o.Out, o.JSON, claims)
+	processes := Processes(o.Run)
+	s := newStory(o.Out, o.JSON, processes)
 	playing, curtain := context.WithCancel(ctx)
-	d := &director{Options: o, story: s, instances: make(map[int64]string)}
+	d := &director{Options: o, story: s, processes: processes, instances: make(map[int64]*Sample)}
 	var background sync.WaitGroup
 	defer background.Wait()
 	defer curtain()
 	// The last answers are told before they have reached the engine: the players finish what they began.
-	background.Go(func() { d.players(claims).Run(playing, ctx) })
+	background.Go(func() { newPlayers(ctx, &o, s, processes).worker(o.Engine, processes).Run(playing, ctx) })
 	if o.WorkerLog != "" {
 		background.Go(func() {
 			if err := follow(playing, o.WorkerLog, d.read); err != nil {
@@ -70,97 +77,108 @@ func Run(ctx context.Context, o Options) error {
 			}
 		})
 	}
-	s.note("Starting %d sample claims (process %s).", len(claims), ProcessID)
-	if err := d.start(ctx, claims); err != nil {
+	s.announce()
+	if err := d.start(ctx); err != nil {
 		return err
 	}
 	if err := d.passTime(ctx); err != nil {
 		return err
 	}
-	s.summarize(len(claims))
+	s.summarize()
 	return ctx.Err()
 }
 
-// director knows which instance belongs to which claim, and moves time.
+// director knows which instance belongs to which sample, and moves time.
 type director struct {
 	Options
-	story *story
+	story     *story
+	processes []Process
 
 	mu        sync.Mutex
-	instances map[int64]string
+	instances map[int64]*Sample
 }
 
-// players are the portal and the reviewers, as workers of the engine.
-func (d *director) players(claims []Claim) *worker.Worker {
-	p := newPortal(claims, d.story)
-	return worker.New(d.Engine, worker.Config{
-		Name: "demo", JobTimeout: 10 * time.Second, PollTimeout: time.Second, MaxJobsActive: 32, Concurrency: 16,
-	}, []worker.Subscription{
-		{JobType: SubmitClaim, Variables: []string{"claimId"}, Handler: p.submit},
-		{JobType: worker.RetryReview, Variables: []string{"claimId", "retryCount", "responsibleTeam", "deadLetterId"}, Handler: p.review},
-	}, worker.NoHooks(), zap.NewNop())
-}
-
-func (d *director) start(ctx context.Context, claims []Claim) error {
-	for i := range claims {
-		variables, err := claims[i].start()
-		if err != nil {
-			return err
-		}
-		d.mu.Lock() // the log may speak of the instance before its key is known here
-		key, err := d.Engine.Create(ctx, ProcessID, variables)
-		if err == nil {
-			d.instances[key] = claims[i].ID
-		}
-		d.mu.Unlock()
-		if err != nil {
-			return fmt.Errorf("%w; is the model deployed (`retry-worker deploy`)?", err)
+func (d *director) start(ctx context.Context) error {
+	for i := range d.processes {
+		for j := range d.processes[i].Samples {
+			if err := d.create(ctx, &d.processes[i], &d.processes[i].Samples[j]); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-// passTime waits for the claims to end. Where it may, it moves the engine's clock whenever nothing else happens.
+func (d *director) create(ctx context.Context, p *Process, x *Sample) error {
+	variables, err := p.start(x)
+	if err != nil {
+		return err
+	}
+	d.mu.Lock() // the log may speak of the instance before its key is known here
+	defer d.mu.Unlock()
+	key, err := d.Engine.Create(ctx, p.ID, variables)
+	if err != nil {
+		return fmt.Errorf("%w; is the model deployed (`retry-worker deploy`)?", err)
+	}
+	d.instances[key] = x
+	return nil
+}
+
+// passTime waits for the samples to end. Where it may, it moves the engine's clock whenever nothing else happens.
 func (d *director) passTime(ctx context.Context) error {
 	if d.Clock == nil {
-		d.story.note("The timers take 5 minutes and more; the demo shows what happens meanwhile (--clock-url moves the clock of a broker made for it).")
-		for d.story.quiet(ctx.Done(), patience) && ctx.Err() == nil {
-			d.story.note("Waiting for timers.")
-		}
+		d.waitInRealTime(ctx)
 		return nil
 	}
 	for _, step := range clockSteps {
 		if !d.story.quiet(ctx.Done(), calm) {
 			return nil
 		}
-		d.story.note("All timers wait. The demo moves the broker's own clock %v ahead.", step)
+		d.story.note("--- Everybody waits for a timer. The demo moves the broker's own clock %s ahead. ---", told(step))
 		if err := d.Clock.Add(ctx, step); err != nil {
 			return err
 		}
 	}
 	if d.WorkerLog == "" {
 		// The engine says nothing of its incidents: the rejected ones are looked up there.
-		if d.story.quiet(ctx.Done(), calm) && d.story.waiting(Rejected) == 0 {
+		if d.story.quiet(ctx.Done(), calm) && d.story.waiting() == 0 {
 			d.story.note("The rejected claims wait as incidents in the engine; the worker's log says why (--worker-log shows it here).")
 			return nil
 		}
 	}
 	if d.story.quiet(ctx.Done(), patience) && ctx.Err() == nil {
-		return errors.New("nothing has happened for " + patience.String() + " and claims are still open; is `retry-worker serve` running?")
+		return errors.New("nothing has happened for " + patience.String() + " and samples are still open; is `retry-worker serve` running?")
 	}
 	return nil
+}
+
+// told is a step of whole minutes, or of seconds, for people.
+func told(d time.Duration) string {
+	if d >= time.Minute {
+		return fmt.Sprintf("%.0f min", d.Minutes())
+	}
+	return fmt.Sprintf("%.0f s", d.Seconds())
+}
+
+// waitInRealTime lets the timers take the time they take.
+func (d *director) waitInRealTime(ctx context.Context) {
+	d.story.note("Jobs wait for seconds, messages for 5 s, 30 s and 5 min, claims for 5 min and more, all in real time; the demo shows\n" +
+		"what happens meanwhile (--clock-url moves the clock of a broker made for it).")
+	for d.story.quiet(ctx.Done(), patience) && ctx.Err() == nil {
+		d.story.note("Waiting for timers.")
+	}
 }
 
 // read takes a line of the worker's log.
 func (d *director) read(l logLine) {
 	d.mu.Lock()
-	claim, ours := d.instances[l.ProcessInstanceKey]
+	x, ours := d.instances[l.ProcessInstanceKey]
 	d.mu.Unlock()
 	switch {
 	case !ours:
 	case l.Event == "input_rejected":
-		d.story.rejected(claim, l.Detail)
+		d.story.rejected(x, l.Detail)
 	default:
-		d.story.decided(l)
+		d.story.decided(x, l)
 	}
 }

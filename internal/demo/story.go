@@ -8,35 +8,40 @@ import (
 	"time"
 )
 
-// story tells the screen what happens, claim by claim, and knows when every claim has ended. Safe for
-// concurrent use.
+// story tells what happens, sample by sample, and knows when every sample has ended. Safe for concurrent use.
 type story struct {
-	out  io.Writer
-	json bool          // a JSON object a line, for programs
-	told chan struct{} // a token for each thing told: the demo waits while things happen
+	out       io.Writer
+	json      bool // a JSON object a line, as it happens, for programs
+	processes []Process
+	told      chan struct{} // a token for each thing told: the demo waits while things happen
+	all       chan struct{} // closed when nothing is open
 
 	mu    sync.Mutex
-	open  map[string]Kind // claims that have not ended
-	ended map[Kind]map[string]int
-	all   chan struct{} // closed when open is empty
+	page  map[*Sample][]string // told and not yet printed
+	open  map[*Sample]bool     // have not ended
+	ended map[*Sample]string   // how
 }
 
-func newStory(out io.Writer, asJSON bool, claims []Claim) *story {
-	s := &story{out: out, json: asJSON, told: make(chan struct{}, 1), open: make(map[string]Kind), ended: make(map[Kind]map[string]int), all: make(chan struct{})}
-	for i := range claims {
-		s.open[claims[i].ID] = claims[i].Kind
+func newStory(out io.Writer, asJSON bool, processes []Process) *story {
+	s := &story{out: out, json: asJSON, processes: processes, told: make(chan struct{}, 1), all: make(chan struct{}),
+		page: make(map[*Sample][]string), open: make(map[*Sample]bool), ended: make(map[*Sample]string)}
+	for i := range processes {
+		for j := range processes[i].Samples {
+			s.open[&processes[i].Samples[j]] = true
+		}
 	}
 	return s
 }
 
-func (s *story) say(claim, format string, args ...any) {
+// say tells something of a sample. It is printed with the page.
+func (s *story) say(x *Sample, format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	text := fmt.Sprintf(format, args...)
 	if s.json {
-		s.line(map[string]any{"claim": claim, "says": strings.TrimSpace(text)})
+		s.line(map[string]any{"sample": x.ID, "says": strings.TrimSpace(text)})
 	} else {
-		fmt.Fprintf(s.out, "  %-18s %s\n", claim, text)
+		s.page[x] = append(s.page[x], text)
 	}
 	select {
 	case s.told <- struct{}{}:
@@ -44,82 +49,123 @@ func (s *story) say(claim, format string, args ...any) {
 	}
 }
 
+// note tells something that is of no sample, behind all that was told before.
 func (s *story) note(format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.turn()
 	if s.json {
 		s.line(map[string]any{"note": fmt.Sprintf(format, args...)})
 		return
 	}
-	fmt.Fprintf(s.out, "\n"+format+"\n\n", args...)
+	fmt.Fprintf(s.out, "\n"+format+"\n", args...)
 }
 
 func (s *story) line(content map[string]any) { fmt.Fprintln(s.out, jsonObject(content)) }
 
-func (s *story) failed(c *Claim, submission int, text string) {
-	s.say(c.ID, "submission %d: the portal says %q", submission, text)
+// turn prints the page, ordered by process and sample: what belongs together stands together. The lock is held.
+func (s *story) turn() {
+	for i := range s.processes {
+		p, first := &s.processes[i], true
+		for j := range p.Samples {
+			x := &p.Samples[j]
+			for n, text := range s.page[x] {
+				if first {
+					first = false
+					fmt.Fprintf(s.out, "\n%s: %s\n", p.ID, p.Subjects)
+				}
+				id := ""
+				if n == 0 {
+					id = x.ID
+				}
+				fmt.Fprintf(s.out, "  %-19s %s\n", id, text)
+			}
+		}
+	}
+	clear(s.page)
 }
 
-func (s *story) accepted(c *Claim, submission int) {
-	s.say(c.ID, "submission %d: accepted by the portal", submission)
-	s.end(c.ID, fmt.Sprintf("accepted at submission %d", submission))
+func (s *story) failed(g *progress, f Failure) {
+	status := ""
+	if n, given := f.Variables["httpStatus"]; given {
+		status = fmt.Sprintf(" (HTTP status %v)", n)
+	}
+	if f.Variables["nonRetryable"] == true {
+		status = " (not retryable)"
+	}
+	s.say(g.Sample, "%s %d fails: %q%s", g.process.Work.Try, g.tries, f.Text, status)
 }
 
-func (s *story) reviewed(c *Claim, v jobVariables) {
-	what := "corrected and sent again"
-	if c.Discard {
+func (s *story) succeeded(g *progress) {
+	work := &g.process.Work
+	s.say(g.Sample, "%s %d: %s", work.Try, g.tries, work.Done)
+	s.end(g.Sample, fmt.Sprintf("%s at %s %d", work.Done, work.Try, g.tries))
+}
+
+func (s *story) reviewed(g *progress, v variables) {
+	status := ""
+	if v.JobStatus != "" {
+		status = v.JobStatus + ", "
+	}
+	what := "corrected, to be tried again"
+	if g.Discard {
 		what = "discarded"
 	}
-	s.say(c.ID, "review by %s (dead letter %.8s): %s", v.ResponsibleTeam, v.DeadLetterID, what)
+	s.say(g.Sample, "review by %s (%sdead letter %.8s): %s", v.ResponsibleTeam, status, v.DeadLetterID, what)
+	if g.Discard {
+		s.end(g.Sample, "discarded by a person")
+	}
 }
 
-func (s *story) discarded(c *Claim) { s.end(c.ID, "discarded by a person") }
-
 // decided is told by the worker's own log.
-func (s *story) decided(d logLine) {
+func (s *story) decided(x *Sample, d logLine) {
 	switch d.Event {
 	case "retry_scheduled", "submission_retry_scheduled":
 		rule := d.MatchedRule
 		if rule == "" {
 			rule = "no rule matched"
 		}
-		s.say(d.ClaimID, "  decided: %s, in %d min, at %s (%s)", d.Message, d.BackoffMinutes, d.NextRetryTime, rule)
+		s.say(x, "  decided: %s, in %s, at %s (%s)", d.Message, d.wait(), d.NextRetryTime, rule)
 	case "max_retries_exceeded", "permanent_error_detected":
-		s.say(d.ClaimID, "  decided: %s; goes to %s", d.Message, d.ResponsibleTeam)
+		s.say(x, "  decided: %s; goes to %s", d.Message, d.ResponsibleTeam)
 	}
 }
 
 // rejected is told by the worker's own log.
-func (s *story) rejected(claim, message string) {
-	s.say(claim, "  rejected: %s", message)
-	s.end(claim, "incident, waiting for a correction")
+func (s *story) rejected(x *Sample, message string) {
+	s.say(x, "  rejected: %s", message)
+	s.end(x, "an incident, waiting for a correction")
 }
 
-func (s *story) end(claim, how string) {
+func (s *story) end(x *Sample, how string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	kind, open := s.open[claim]
-	if !open {
+	if !s.open[x] {
 		return
 	}
-	delete(s.open, claim)
-	if s.ended[kind] == nil {
-		s.ended[kind] = make(map[string]int)
-	}
-	s.ended[kind][how]++
+	delete(s.open, x)
+	s.ended[x] = how
 	if len(s.open) == 0 {
 		close(s.all)
 	}
 }
 
-// quiet waits until nothing has been told for a while, and tells whether claims are still open.
+// pageTime is how long what happens waits at most to be printed while more happens.
+const pageTime = 2 * time.Second
+
+// quiet prints what is told until nothing has been told for a while, and tells whether samples are still open.
 func (s *story) quiet(stop <-chan struct{}, pause time.Duration) bool {
 	t := time.NewTimer(pause)
 	defer t.Stop()
+	page := time.NewTicker(pageTime)
+	defer page.Stop()
+	defer s.print()
 	for {
 		select {
 		case <-s.told:
 			t.Reset(pause)
+		case <-page.C:
+			s.print()
 		case <-t.C:
 			return true
 		case <-s.all:
@@ -130,32 +176,19 @@ func (s *story) quiet(stop <-chan struct{}, pause time.Duration) bool {
 	}
 }
 
-// summarize tells what became of each kind, and which claims have not ended.
-func (s *story) summarize(claims int) {
+func (s *story) print() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.json {
-		s.line(map[string]any{"claims": claims, "ended": s.ended, "open": s.open})
-		return
-	}
-	fmt.Fprintf(s.out, "\nWhat became of the %d claims:\n\n", claims)
-	for _, kind := range []Kind{Accepted, Transient, Unknown, Permanent, Exhausted, Rejected} {
-		for _, how := range sortedKeys(s.ended[kind]) {
-			fmt.Fprintf(s.out, "  %2d %-10s %s\n", s.ended[kind][how], kind, how)
-		}
-	}
-	for _, id := range sortedKeys(s.open) {
-		fmt.Fprintf(s.out, "     %-10s %s has not ended\n", s.open[id], id)
-	}
+	s.turn()
 }
 
-// waiting are the claims that have not ended, but for those of a kind that nobody here hears of.
-func (s *story) waiting(but Kind) int {
+// waiting counts the samples that have not ended, but for those that end as incidents.
+func (s *story) waiting() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := 0
-	for _, kind := range s.open {
-		if kind != but {
+	for x := range s.open {
+		if !x.Incident {
 			n++
 		}
 	}

@@ -7,24 +7,32 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
-	"slices"
 	"time"
 )
 
-// logLine is what the demo reads of a line of the worker's log.
+// logLine is what the demo reads of a line of the worker's log. Which sample it is about follows from the instance: the
+// line names it by a variable of its policy's own.
 type logLine struct {
-	Event              string `json:"event"`
-	Message            string `json:"message"`
-	Rejection          string `json:"rejection"`
-	Detail             string `json:"detail"`
-	ClaimID            string `json:"claimId"`
-	MatchedRule        string `json:"matchedRule"`
-	BackoffMinutes     int64  `json:"backoffMinutes"`
-	NextRetryTime      string `json:"nextRetryTime"`
-	ResponsibleTeam    string `json:"responsibleTeam"`
-	ProcessInstanceKey int64  `json:"processInstanceKey"`
+	Event              string    `json:"event"`
+	Message            string    `json:"message"`
+	Detail             string    `json:"detail"`
+	MatchedRule        string    `json:"matchedRule"`
+	BackoffMinutes     int64     `json:"backoffMinutes"`
+	NextRetryTime      string    `json:"nextRetryTime"`
+	Timestamp          time.Time `json:"timestamp"`
+	ResponsibleTeam    string    `json:"responsibleTeam"`
+	ProcessInstanceKey int64     `json:"processInstanceKey"`
+}
+
+// wait is the backoff for people; where it is below a minute, as far as the line's own time tells.
+func (l *logLine) wait() string {
+	const tick = 500 * time.Millisecond // the line is written a moment after the decision
+	next, err := time.Parse(time.RFC3339, l.NextRetryTime)
+	if d := next.Sub(l.Timestamp).Round(tick); err == nil && l.BackoffMinutes == 1 && d < time.Minute-tick {
+		return fmt.Sprintf("%g s", d.Seconds())
+	}
+	return fmt.Sprintf("%d min", l.BackoffMinutes)
 }
 
 // followPause between two looks at the end of the log.
@@ -63,5 +71,3 @@ func follow(ctx context.Context, path string, take func(logLine)) error {
 	}
 	return nil
 }
-
-func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

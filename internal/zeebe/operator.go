@@ -115,3 +115,12 @@ func (c *Client) MayActivate(ctx context.Context, tenants []string) error {
 	}
 	return fmt.Errorf("ask for jobs: %w", err)
 }
+
+// Publish sends a message to the instances that wait for it under key, now or within life (0: now only).
+func (c *Client) Publish(ctx context.Context, name, key string, life time.Duration) error {
+	_, err := c.gateway.PublishMessage(ctx, &pb.PublishMessageRequest{Name: name, CorrelationKey: key, TimeToLive: life.Milliseconds()})
+	if err != nil {
+		return fmt.Errorf("publish the message %s: %w", name, err)
+	}
+	return nil
+}

@@ -1,0 +1,177 @@
+package scenarios
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// taken is how long a changed catalogue may take to be in force: it is looked at every 10 s.
+const taken = 30 * time.Second
+
+// configMap is a folder as Kubernetes mounts a ConfigMap: the file is a link through a link, and a change swaps the
+// latter.
+type configMap struct {
+	s        *scene
+	dir      string
+	contents int
+}
+
+func (m *configMap) file() string { return filepath.Join(m.dir, "policies.yaml") }
+
+// put makes content the file's, at once and whole.
+func (m *configMap) put(content string) {
+	m.s.t.Helper()
+	m.contents++
+	data, next := "..content-"+strconv.Itoa(m.contents), filepath.Join(m.dir, "..data_tmp")
+	m.s.must(os.Mkdir(filepath.Join(m.dir, data), 0o700))
+	m.s.must(os.WriteFile(filepath.Join(m.dir, data, "policies.yaml"), []byte(content), 0o600))
+	m.s.must(os.Symlink(data, next))
+	m.s.must(os.Rename(next, filepath.Join(m.dir, "..data")))
+	if m.contents == 1 {
+		m.s.must(os.Symlink(filepath.Join("..data", "policies.yaml"), m.file()))
+	}
+}
+
+// edited is the default catalogue with another base and limit for failed-job.
+func edited(s *scene, base string, maxRetries int) string {
+	s.t.Helper()
+	text, err := os.ReadFile("../../internal/catalogue/default.yaml")
+	s.must(err)
+	before, policy, found := strings.Cut(string(text), "\n  failed-job:\n")
+	_, after, both := strings.Cut(policy, "\n  job-queue:\n")
+	if !found || !both {
+		s.t.Fatal("the default catalogue has no failed-job before job-queue")
+	}
+	return before + fmt.Sprintf(`
+  failed-job:
+    id: {variable: jobId, pattern: '^JOB-.+$'}
+    error: {variable: jobError}
+    maxRetries: %d
+    backoff: {constant: %s}
+    limitTeam: ti
+
+  job-queue:
+`, maxRetries, base) + after
+}
+
+var catalogueInfo = regexp.MustCompile(`(?m)^retry_worker_catalogue_info\{.*version="([0-9a-f]{12})".*\} 1$`)
+
+// catalogue is the version of the one in force, as the metrics say.
+func (p *process) catalogue(t *testing.T) string {
+	t.Helper()
+	m := catalogueInfo.FindStringSubmatch(p.metrics(t))
+	if m == nil {
+		t.Fatalf("the metrics do not tell the catalogue's version")
+	}
+	return m[1]
+}
+
+// awaitCatalogue waits until another one than before is in force, and until no poll that began before brings a job any
+// more: what a poll brings is decided by the catalogue that it began with. The n-th claim ends that poll.
+func (s *scene) awaitCatalogue(w *process, before string, n int) (now string) {
+	s.t.Helper()
+	s.eventuallyWithin(taken, func() bool { now = w.catalogue(s.t); return now != before })
+	if now == before {
+		s.t.Fatalf("the catalogue %s is still in force %v after it was changed", before, taken)
+	}
+	c := failing("INSURANCE_EXPIRED")
+	c.Review.Discard = true
+	s.awaitEnded(s.submit(s.claimID(n), c, nil))
+	return now
+}
+
+// expectDecided waits for the next decision on an instance: scheduled after wait, by a catalogue; or dead where wait is
+// empty.
+func (s *scene) expectDecided(w *process, key int64, made int, wait string, of int, catalogue string) {
+	s.t.Helper()
+	s.awaitAll([]int64{key}, "the decision", func(i *instance) bool {
+		return len(i.of("analyze-retry")) == made+1 && (i.waiting() || len(i.of("retry-review")) > 0)
+	})
+	want := map[string]string{"maxRetries": strconv.Itoa(of), "shouldRetry": "false"}
+	if wait != "" {
+		want["shouldRetry"], want["backoffDuration"] = "true", jsonOf(wait)
+	}
+	s.expectVariables(s.instance(key), want)
+	if line := w.log.about(s.t, key, made+1)[made]; line.text("catalogue") != catalogue {
+		s.t.Errorf("the decision was made by the catalogue %q, expected %s: %v", line.text("catalogue"), catalogue, line)
+	}
+}
+
+// TestCatalogueIsTakenUpWhileRunning: a swapped file changes the next decision, of instances under way too; a broken one
+// changes nothing and is told of; the mended one is taken up.
+func TestCatalogueIsTakenUpWhileRunning(t *testing.T) {
+	s := beginHeavy(t)
+	m := &configMap{s: s, dir: t.TempDir()}
+	m.put(edited(s, "20s", 3))
+	w := serve(t, s.Broker, "reader", "RETRY_WORKER_POLICIES_FILE="+m.file())
+	s.hospital = openHospital(t, s.Broker, runJob)
+	c := failedJob.fails(repeat(jobFailure, 2)...)
+	c.Review.Discard = true
+	first := w.catalogue(t)
+	under := s.play(failedJob, s.id("JOB", 1), c, nil)
+	s.expectDecided(w, under, 0, "PT20S", 3, first)
+
+	m.put(edited(s, "40s", 1))
+	second := s.awaitCatalogue(w, first, 1)
+	fresh := s.play(failedJob, s.id("JOB", 2), c, nil)
+	s.expectDecided(w, fresh, 0, "PT40S", 1, second)
+	s.fire(under)
+	s.expectDecided(w, under, 1, "", 1, second) // the second failure is beyond the new limit
+
+	m.put(strings.Replace(edited(s, "5s", 7), "maxRetries: 7", "maxRetries: -7", 1))
+	s.expectMetrics(w, map[string]int{"retry_worker_catalogue_rejected": 1})
+	s.expectBrokenIsTold(w, m.file())
+	kept := s.play(failedJob, s.id("JOB", 3), c, nil)
+	s.expectDecided(w, kept, 0, "PT40S", 1, second)
+
+	m.put(edited(s, "5s", 7))
+	third := s.awaitCatalogue(w, second, 2)
+	s.expectMetrics(w, map[string]int{"retry_worker_catalogue_rejected": 0})
+	last := s.play(failedJob, s.id("JOB", 4), c, nil)
+	s.expectDecided(w, last, 0, "PT5S", 7, third)
+
+	keys := []int64{under, fresh, kept, last}
+	s.fire(keys[1:]...)
+	s.expectDecided(w, fresh, 1, "PT5S", 7, third) // the limit was raised meanwhile
+	s.expectDecided(w, kept, 1, "PT5S", 7, third)
+	s.expectDecided(w, last, 1, "PT5S", 7, third)
+	s.fire(keys[1:]...)
+	s.awaitEnded(keys...)
+	s.expectEnd(failedJob, under, "discarded", 2)
+	const polls = 2 // ended by a claim
+	s.expectCounts(counts{
+		"run-job error thrown": 2 * 4, "run-job completed": 3, "analyze-retry completed": 1 + 2*3, "analyze-retry error thrown": 1 + polls,
+		"retry-review completed": 1 + polls, "record-retry-outcome completed": 3, "timers triggered": 1 + 2*3, "processes completed": 4 + polls,
+		"submit-claim error thrown": polls,
+	})
+	s.done("catalogue taken up while running", "3 contents in force one after the other, 1 broken one kept out, no restart")
+}
+
+// expectBrokenIsTold holds that the log and /readyz name the file, the line and what is wrong with it.
+func (s *scene) expectBrokenIsTold(w *process, file string) {
+	s.t.Helper()
+	response, err := http.Get("http://" + w.ops + "/readyz")
+	s.must(err)
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	s.must(err)
+	if response.StatusCode != http.StatusOK || !strings.Contains(string(text), "maxRetries") {
+		s.t.Errorf("/readyz answers %s with %q, expected 200 and what is wrong with the catalogue", response.Status, text)
+	}
+	w.log.await(s.t, enough, "the worker's log to tell of the broken catalogue", func() bool {
+		for _, l := range w.log.lines {
+			if told := jsonOf(l); strings.Contains(told, filepath.Base(file)) && strings.Contains(told, "maxRetries") {
+				return true
+			}
+		}
+		return false
+	})
+}

@@ -1,0 +1,196 @@
+package catalogue
+
+import (
+	"fmt"
+	"regexp"
+	"regexp/syntax"
+	"slices"
+	"strings"
+	"time"
+
+	"retry-worker/internal/decision"
+)
+
+// builder makes policies of a document, and reports what contradicts itself in it. Zero values are what is absent or
+// was reported by the reader: it does not report them again.
+type builder struct {
+	*reader
+	catalogue *Catalogue
+	// teams by name.
+	teams []string
+	// patterns of all policies so far.
+	patterns int
+}
+
+// formatVersion is the version of the format that this program reads.
+const formatVersion = 1
+
+const (
+	maxPolicies = 200
+	// maxPatterns of a catalogue: each may have thousands of steps.
+	maxPatterns = 1000
+	// maxItems that the rules of one policy match, patterns included.
+	maxItems   = 10_000
+	maxRetries = 1000
+	maxFactor  = 1000
+)
+
+func (b *builder) build(doc *document) {
+	if b.has("version") && doc.Version != formatVersion {
+		b.mismatch("version", fmt.Sprintf("%d, the version of the format that this program reads", formatVersion))
+	}
+	b.catalogue.Teams = make(map[decision.Team]Team, len(doc.Teams))
+	for name, t := range doc.Teams {
+		b.catalogue.Teams[decision.Team(name)] = Team(t)
+		b.teams = append(b.teams, name)
+	}
+	slices.Sort(b.teams)
+	b.catalogue.Policies = make(decision.Policies, len(doc.Policies))
+	if len(doc.Policies) > maxPolicies {
+		b.problem("policies", fmt.Sprintf("%d policies", len(doc.Policies)), fmt.Sprintf("at most %d", maxPolicies))
+		return
+	}
+	for _, name := range b.inOrder(doc.Policies) {
+		p := doc.Policies[name]
+		b.catalogue.Policies[name] = b.policy(name, &p)
+	}
+	if path := join("policies", decision.DefaultPolicy); b.has("policies") && !b.has(path) {
+		b.problem(path, "nothing", "the policy "+decision.DefaultPolicy+", which decides for tasks that name none")
+	}
+}
+
+// inOrder are the policies' names in the order of the file.
+func (b *builder) inOrder(policies map[string]policy) []string {
+	names := make([]string, 0, len(policies))
+	for name := range policies {
+		names = append(names, name)
+	}
+	slices.SortFunc(names, func(x, y string) int {
+		if byLine := b.line(join("policies", x)) - b.line(join("policies", y)); byLine != 0 {
+			return byLine
+		}
+		return strings.Compare(x, y)
+	})
+	return names
+}
+
+func (b *builder) policy(name string, doc *policy) *decision.Policy {
+	path := join("policies", name)
+	p := &decision.Policy{
+		Name: name, Description: doc.Description, Catalogue: b.catalogue.Version,
+		IDVariable: string(doc.ID.Variable), ErrorVariable: string(doc.Error.Variable),
+		InvalidID:  decision.InvalidID,
+		MaxRetries: doc.MaxRetries, TotalLimit: time.Duration(doc.TotalLimit), Salt: doc.Salt,
+		EmptyError: orElse(doc.EmptyError, decision.RejectEmptyError), UnknownError: orElse(doc.UnknownError, decision.RetryUnknown),
+		LimitTeam: decision.Team(doc.LimitTeam),
+	}
+	if name == decision.DefaultPolicy {
+		p.InvalidID = decision.InvalidClaimID
+	}
+	if doc.HTTPStatus != nil {
+		p.HTTPStatusVariable = string(doc.HTTPStatus.Variable)
+	}
+	if own := doc.JobRetryPolicy; own != nil {
+		p.Own = &decision.OwnVariables{
+			MaxAttempts: string(own.MaxAttemptsVariable), Delay: string(own.DelayVariable), NonRetryable: string(own.NonRetryableVariable)}
+	}
+	p.IDPattern = b.idPattern(path+".id.pattern", doc.ID.Pattern)
+	b.variables(path, doc)
+	if doc.MaxRetries < 0 || doc.MaxRetries > maxRetries {
+		b.mismatch(path+".maxRetries", fmt.Sprintf("a whole number from 0 to %d", maxRetries))
+	}
+	b.team(path+".limitTeam", doc.LimitTeam)
+	p.Backoff = b.backoff(path+".backoff", &doc.Backoff)
+	if shortest := p.Backoff.Min; p.TotalLimit > 0 && p.TotalLimit < shortest {
+		b.mismatch(path+".totalLimit", fmt.Sprintf("at least backoff.min (%s), or no retry is ever scheduled", duration(shortest)))
+	}
+	p.Rules = b.rules(path, doc)
+	return p
+}
+
+func orElse[T ~string](value, other T) T {
+	if value == "" {
+		return other
+	}
+	return value
+}
+
+// team reports a name that is none of the catalogue's teams.
+func (b *builder) team(path, name string) {
+	if _, ok := b.catalogue.Teams[decision.Team(name)]; !ok && name != "" {
+		b.mismatch(path, "one of the teams "+oneOf(name, b.teams))
+	}
+}
+
+// variables reports a variable that is read as two things.
+func (b *builder) variables(path string, doc *policy) {
+	taken := map[variableName]string{
+		decision.RetryCountVariable:     "every policy reads as the count of retries",
+		decision.LastSubmissionVariable: "every policy reads as the time of the last try",
+	}
+	read := func(field string, name variableName) {
+		if by, twice := taken[name]; twice {
+			b.mismatch(path+"."+field, "a variable other than "+string(name)+", which "+by)
+		} else if name != "" {
+			taken[name] = field + " reads already"
+		}
+	}
+	read("id.variable", doc.ID.Variable)
+	read("error.variable", doc.Error.Variable)
+	if doc.HTTPStatus != nil {
+		read("httpStatus.variable", doc.HTTPStatus.Variable)
+	}
+	if own := doc.JobRetryPolicy; own != nil {
+		read("jobRetryPolicy.maxAttemptsVariable", own.MaxAttemptsVariable)
+		read("jobRetryPolicy.delayVariable", own.DelayVariable)
+		read("jobRetryPolicy.nonRetryableVariable", own.NonRetryableVariable)
+	}
+}
+
+// idPattern compiles the pattern of ids. RE2 matches in linear time, and ids are short: * and + are allowed.
+func (b *builder) idPattern(path, text string) *regexp.Regexp {
+	if text == "" {
+		return nil
+	}
+	const maxProgram = 2000
+	tree, err := syntax.Parse(text, syntax.Perl)
+	if err != nil {
+		b.problem(path, quote(text), "a regular expression as RE2 reads them ("+err.Error()+")")
+		return nil
+	}
+	if !begins(tree) || !ends(tree) {
+		b.problem(path, quote(text), "an anchored pattern, from ^ to $, so that the whole id must match")
+	}
+	program, err := syntax.Compile(tree.Simplify())
+	if err != nil || len(program.Inst) > maxProgram {
+		b.problem(path, quote(text), fmt.Sprintf("a pattern of at most %d steps", maxProgram))
+		return nil
+	}
+	pattern, err := regexp.Compile(text)
+	if err != nil {
+		b.problem(path, quote(text), "a regular expression as RE2 reads them ("+err.Error()+")")
+	}
+	return pattern
+}
+
+// begins tells whether everything that re matches begins where the text does.
+func begins(re *syntax.Regexp) bool {
+	return anchored(re, syntax.OpBeginText, func(subs []*syntax.Regexp) *syntax.Regexp { return subs[0] })
+}
+
+// ends tells whether everything that re matches ends where the text does.
+func ends(re *syntax.Regexp) bool {
+	return anchored(re, syntax.OpEndText, func(subs []*syntax.Regexp) *syntax.Regexp { return subs[len(subs)-1] })
+}
+
+func anchored(re *syntax.Regexp, op syntax.Op, outermost func([]*syntax.Regexp) *syntax.Regexp) bool {
+	switch re.Op {
+	case op:
+		return true
+	case syntax.OpConcat, syntax.OpCapture:
+		return anchored(outermost(re.Sub), op, outermost)
+	case syntax.OpAlternate:
+		return !slices.ContainsFunc(re.Sub, func(sub *syntax.Regexp) bool { return !anchored(sub, op, outermost) })
+	}
+	return false
+}

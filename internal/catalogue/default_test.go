@@ -1,0 +1,217 @@
+package catalogue
+
+import (
+	"bytes"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"retry-worker/internal/decision"
+	"retry-worker/internal/decision/decisiontest"
+)
+
+func TestDefaultIsTheContracts(t *testing.T) {
+	c := Default()
+	want := []string{"failed-job", "job-queue", "no-retry", "tiss-submission", "whatsapp-message"}
+	if got := c.Policies.Names(); !slices.Equal(got, want) {
+		t.Errorf("policies %q, want %q", got, want)
+	}
+	for _, name := range []decision.Team{"cadastro", "faturamento", "ti", "atendimento"} { // R21, TRD-0003
+		if c.Teams[name].Description == "" {
+			t.Errorf("the team %s is not described", name)
+		}
+	}
+	if c.Source != "default" || !regexp.MustCompile("^[0-9a-f]{12}$").MatchString(c.Version) || !bytes.Equal(c.YAML(), defaultYAML) {
+		t.Errorf("source %q, version %q, %d bytes of YAML", c.Source, c.Version, len(c.YAML()))
+	}
+	for name, p := range c.Policies {
+		if p.Catalogue != c.Version || p.Name != name || p.Description == "" {
+			t.Errorf("%s is %q of catalogue %s, %q", name, p.Name, p.Catalogue, p.Description)
+		}
+		if (name == "tiss-submission") != (p.InvalidID == decision.InvalidClaimID) {
+			t.Errorf("%s rejects ids by %s", name, p.InvalidID)
+		}
+	}
+}
+
+// TestDefaultTISSIsTheRules: tiss-submission is the business rules' policy, whose rules come first in each class; what
+// else it knows comes behind.
+func TestDefaultTISSIsTheRules(t *testing.T) {
+	got, want := *Default().Policies["tiss-submission"], *decisiontest.TISSSubmission()
+	gotRules, wantRules := got.Rules.Rules(), want.Rules.Rules()
+	for _, class := range []decision.ErrorClassification{decision.Permanent, decision.Transient} {
+		g, w := rulesOf(gotRules, class), rulesOf(wantRules, class)
+		if len(g) < len(w) {
+			t.Fatalf("%d %s rules, want at least %d", len(g), class, len(w))
+		}
+		for i := range w {
+			if class == decision.Permanent && g[i].Hint == "" {
+				t.Errorf("%s tells nobody what to correct", g[i].Name)
+			}
+			g[i].Hint = ""
+		}
+		if diff := cmp.Diff(w, g[:len(w)]); diff != "" {
+			t.Errorf("the first %s rules are not the specification's (-want +got):\n%s", class, diff)
+		}
+	}
+	want.UnknownError = decision.RetryUnknown // what its zero value means
+	got.Rules, want.Rules = nil, nil
+	got.Description, got.Catalogue = "", ""
+	if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b *regexp.Regexp) bool { return a.String() == b.String() })); diff != "" {
+		t.Errorf("the policy differs (-want +got):\n%s", diff)
+	}
+}
+
+func rulesOf(rules []decision.Rule, class decision.ErrorClassification) []decision.Rule {
+	return slices.DeleteFunc(slices.Clone(rules), func(r decision.Rule) bool { return r.Class != class })
+}
+
+// TestDefaultNeverOverrulesTheCodes on texts of codes, of the default's own phrases, and of noise: what the codes call
+// permanent stays so by the same code, and what they call transient does too, unless it is permanent (R2).
+func TestDefaultNeverOverrulesTheCodes(t *testing.T) {
+	alone, full := decisiontest.TISSSubmission().Rules, Default().Policies["tiss-submission"].Rules
+	var known []string
+	for _, r := range full.Rules() {
+		known = append(known, slices.Concat(r.Codes, r.TISSFaults, r.Phrases)...)
+		for _, code := range r.TISSCodes {
+			known = append(known, "glosa "+code)
+		}
+		for _, s := range r.Statuses {
+			known = append(known, "HTTP "+s)
+		}
+	}
+	piece := rapid.OneOf(
+		rapid.Map(rapid.SampledFrom(known), func(s string) string { return strings.TrimSuffix(s, "*") }),
+		rapid.Map(rapid.SampledFrom(known), strings.ToLower),
+		rapid.SampledFrom([]string{"_", "-", " ", ".", "\n", ": ", "ã", "&atilde;", "503", "504", "404", "15037"}),
+		rapid.String(),
+	)
+	seen := map[string]int{}
+	rapid.Check(t, func(t *rapid.T) {
+		for range 40 {
+			text := strings.Join(rapid.SliceOfN(piece, 0, 6).Draw(t, "pieces"), "")
+			before, after := alone.Classify(text, 0), full.Classify(text, 0)
+			seen[string(before.Classification+" to "+after.Classification)]++
+			stays := before.Name == after.Name && before.Reason == after.Reason && before.Team == after.Team
+			switch {
+			case before.Classification == decision.Permanent && !stays,
+				before.Classification == decision.Transient && !stays && after.Classification != decision.Permanent:
+				t.Fatalf("%q is %s by %q; the codes alone say %s by %q", text, after.Classification, after.Name, before.Classification, before.Name)
+			}
+		}
+	})
+	for _, change := range []string{"PERMANENT to PERMANENT", "TRANSIENT to TRANSIENT", "UNKNOWN to UNKNOWN"} {
+		if seen[change] == 0 {
+			t.Errorf("no text went from %s: %v", change, seen)
+		}
+	}
+	t.Log(seen)
+}
+
+// TestDefaultLadders: the waits of each policy, by RESOLUTIONS.
+func TestDefaultLadders(t *testing.T) {
+	const s, m = time.Second, time.Minute
+	for _, tt := range []struct {
+		policy           string
+		own              decision.OwnPolicy
+		earliest, latest []time.Duration
+	}{
+		{"tiss-submission", decision.OwnPolicy{}, []time.Duration{5 * m, 8 * m, 16 * m, 32 * m, 64 * m}, []time.Duration{6 * m, 12 * m, 24 * m, 48 * m, 96 * m}}, // R5
+		{"whatsapp-message", decision.OwnPolicy{}, []time.Duration{5 * s, 30 * s, 5 * m}, []time.Duration{5 * s, 30 * s, 5 * m}},                                 // R13
+		{"failed-job", decision.OwnPolicy{}, []time.Duration{s, 5 * s, 25 * s}, []time.Duration{s, 5 * s, 25 * s}},                                               // R14
+		{"job-queue", decision.OwnPolicy{}, nil, nil}, // R15
+		{"job-queue", decision.OwnPolicy{MaxAttempts: 3}, []time.Duration{s, s}, []time.Duration{s, s}},
+		{"job-queue", decision.OwnPolicy{MaxAttempts: 2, Delay: 90 * s, HasDelay: true}, []time.Duration{90 * s}, []time.Duration{90 * s}},
+		{"no-retry", decision.OwnPolicy{}, nil, nil},
+	} {
+		var earliest, latest []time.Duration
+		for _, rung := range Default().Policies[tt.policy].Ladder(tt.own) {
+			earliest, latest = append(earliest, rung.Earliest), append(latest, rung.Latest)
+		}
+		if !slices.Equal(earliest, tt.earliest) || !slices.Equal(latest, tt.latest) {
+			t.Errorf("%s %+v: %s to %s, want %s to %s", tt.policy, tt.own, earliest, latest, tt.earliest, tt.latest)
+		}
+	}
+	if forced := Default().Policies["failed-job"].Backoff.After(0.5, 3).Delay; forced != 30*s {
+		t.Errorf("a forced retry of failed-job waits %s, want 30s (R14)", forced)
+	}
+}
+
+// TestDefaultVariables: the contract's table of policies.
+func TestDefaultVariables(t *testing.T) {
+	for name, want := range map[string][]string{
+		"tiss-submission": {"claimId", "submissionError"}, "whatsapp-message": {"messageId", "sendError", "httpStatus"},
+		"failed-job": {"jobId", "jobError"}, "no-retry": {"jobId", "jobError"},
+		"job-queue": {"jobId", "jobError", "maxAttempts", "delayBetweenAttempts", "nonRetryable"},
+	} {
+		p := Default().Policies[name]
+		got := []string{p.IDVariable, p.ErrorVariable}
+		if p.HTTPStatusVariable != "" {
+			got = append(got, p.HTTPStatusVariable)
+		}
+		if p.Own != nil {
+			got = append(got, p.Own.MaxAttempts, p.Own.Delay, p.Own.NonRetryable)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s reads %q, want %q", name, got, want)
+		}
+	}
+}
+
+func TestDefaultIDs(t *testing.T) {
+	for _, tt := range []struct {
+		policy, id string
+		ok         bool
+	}{
+		{"tiss-submission", "CLM-001-123", true}, {"tiss-submission", "clm-001-123", false}, {"tiss-submission", "CLM-123", false},
+		{"whatsapp-message", "m", true}, {"whatsapp-message", "5511900000000@s.whatsapp.net/3EB0 é", true},
+		{"whatsapp-message", "", false}, {"whatsapp-message", "a\nb", false}, {"whatsapp-message", "a\u2028b", false}, {"whatsapp-message", "a\u200bb", false},
+		{"failed-job", "123e4567-e89b-12d3-a456-426614174000", true}, {"failed-job", strings.Repeat("j", 512), true},
+		{"failed-job", strings.Repeat("j", 513), false}, {"job-queue", "\x7f", false}, {"job-queue", "job 1", true}, {"no-retry", "1", true},
+	} {
+		p := Default().Policies[tt.policy]
+		_, rejection := p.Read(decision.Variables{ID: decision.Text(tt.id), Error: decision.Text("x")})
+		if ok := rejection == nil; ok != tt.ok || !ok && rejection.Code != p.InvalidID {
+			t.Errorf("%s: id %.40q: %v, want it taken: %v", tt.policy, tt.id, rejection, tt.ok)
+		}
+	}
+}
+
+// TestDefaultWhatsApp: TRD-0003's table, by the variable and by the text.
+func TestDefaultWhatsApp(t *testing.T) {
+	rules := Default().Policies["whatsapp-message"].Rules
+	for _, tt := range []struct {
+		text   string
+		status int
+		class  decision.ErrorClassification
+		rule   string
+		reason decision.Reason
+	}{
+		{"Bad Request", 400, decision.Permanent, "http-400", "INVALID_REQUEST"},
+		{"Request failed with status code 404", 0, decision.Permanent, "http-404", "NOT_FOUND"},
+		{"404 Not Found", 0, decision.Permanent, "http-404", "NOT_FOUND"},
+		{"", 429, decision.Transient, "http-429", "RATE_LIMIT"},
+		{"x", 500, decision.Transient, "http-500", "SERVER_ERROR"},
+		{"x", 502, decision.Transient, "http-502", "SERVER_ERROR"},
+		{"HTTP 503", 0, decision.Transient, "http-503", "SERVICE_UNAVAILABLE"},
+		{"x", 504, decision.Transient, "http-504", "TIMEOUT"},
+		{"timeout of 30000ms exceeded", 0, decision.Transient, "TIMEOUT", "TIMEOUT"},
+		{"connect ETIMEDOUT 10.0.0.7:8080", 0, decision.Transient, "ETIMEDOUT", "TIMEOUT"},
+		{"request timed out", 0, decision.Transient, "TIMED_OUT", "TIMEOUT"},
+		{"timeout after HTTP 404", 0, decision.Permanent, "http-404", "NOT_FOUND"}, // R2
+		{"message 404 of 500", 0, decision.Unknown, "", "UNKNOWN"},
+		{"I'm a teapot", 418, decision.Unknown, "", "UNKNOWN"},
+		{"connect ECONNREFUSED", 0, decision.Unknown, "", "UNKNOWN"},
+	} {
+		if m := rules.Classify(tt.text, tt.status); m.Classification != tt.class || m.Name != tt.rule || m.Reason != tt.reason {
+			t.Errorf("%q with %d is %s by %q for %s, want %s by %q for %s", tt.text, tt.status, m.Classification, m.Name, m.Reason, tt.class, tt.rule, tt.reason)
+		} else if m.Classification == decision.Permanent && (m.Team != "atendimento" || m.Hint == "") {
+			t.Errorf("%q goes to %q with the hint %q", tt.text, m.Team, m.Hint)
+		}
+	}
+}

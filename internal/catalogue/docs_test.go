@@ -1,0 +1,136 @@
+package catalogue
+
+import (
+	"os"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"retry-worker/internal/decision"
+)
+
+// The tests of this file hold docs/policies.md against the program.
+
+func readDocs(t *testing.T) string {
+	t.Helper()
+	content, err := os.ReadFile("../../docs/policies.md")
+	mustDo(t, err)
+	return string(content)
+}
+
+// rows of the table in text whose head is this, each by its cells.
+func rows(t *testing.T, text, head string) [][]string {
+	t.Helper()
+	_, behind, found := strings.Cut(text, head+"\n")
+	if !found {
+		t.Fatalf("no table %q", head)
+	}
+	var table [][]string
+	for i, line := range strings.Split(behind, "\n") {
+		if !strings.HasPrefix(line, "|") {
+			break
+		}
+		if i == 0 {
+			continue // the line below the head
+		}
+		cells := strings.Split(strings.Trim(line, "|"), "|")
+		for j := range cells {
+			cells[j] = strings.Trim(cells[j], " `")
+		}
+		table = append(table, cells)
+	}
+	return table
+}
+
+func exampleFile(t *testing.T) *Catalogue {
+	t.Helper()
+	c, err := Load("../../docs/examples/http-api.yaml")
+	mustDo(t, err)
+	return c
+}
+
+// TestExampleStandsInTheDocument as it stands in the file.
+func TestExampleStandsInTheDocument(t *testing.T) {
+	_, block, found := strings.Cut(readDocs(t), "```yaml\n")
+	block, _, closed := strings.Cut(block, "```")
+	if !found || !closed || len(block) < 1000 || !strings.Contains(string(exampleFile(t).YAML()), block) {
+		t.Errorf("the example's policy in the document is not that of the file:\n%s", block)
+	}
+}
+
+func TestExampleDecidesAsTheDocumentSays(t *testing.T) {
+	table := rows(t, readDocs(t), "| error | httpStatus | outcome | matched rule | reason | team |")
+	if len(table) < 10 {
+		t.Fatalf("%d errors", len(table))
+	}
+	p := exampleFile(t).Policies["eligibility-api"]
+	for _, cells := range table {
+		v := decision.Variables{ID: decision.Text("REQ-000123"), Error: decision.Text(cells[0]), HTTPStatus: decision.Value(cells[1])}
+		f, rejection := p.Read(v)
+		if rejection != nil {
+			t.Errorf("%s: %v", cells[0], rejection)
+			continue
+		}
+		d := decision.Decide(&f, p, decision.Past{}, time.Date(2026, 3, 2, 8, 0, 0, 0, time.UTC))
+		team := string(d.Team)
+		if got := []string{string(d.Outcome), d.MatchedRule, string(d.Reason), team}; !slices.Equal(got, cells[2:]) {
+			t.Errorf("%s with %q: %q, the document says %q", cells[0], cells[1], got, cells[2:])
+		}
+	}
+	// Every rule of the example is shown.
+	for _, r := range p.Rules.Rules() {
+		shown := slices.ContainsFunc(table, func(cells []string) bool {
+			return cells[3] == r.Name
+		})
+		if !shown {
+			t.Errorf("no error of the table shows the rule %s", r.Name)
+		}
+	}
+}
+
+func TestExampleWaitsAsTheDocumentSays(t *testing.T) {
+	table := rows(t, readDocs(t), "| retry | earliest | nominal | latest |")
+	var got [][]string
+	for _, r := range exampleFile(t).Policies["eligibility-api"].Ladder(decision.OwnPolicy{}) {
+		got = append(got, []string{strconv.FormatInt(r.Retry, 10), duration(r.Earliest).String(), duration(r.Nominal).String(), duration(r.Latest).String()})
+	}
+	if !reflect.DeepEqual(got, table) {
+		t.Errorf("the waits are %q, the document says %q", got, table)
+	}
+}
+
+// TestDocumentNamesEverything: each key of the format, each reason, and each limit.
+func TestDocumentNamesEverything(t *testing.T) {
+	text := readDocs(t)
+	for _, of := range []any{document{}, team{}, policy{}, identity{}, jobRetryPolicy{}, backoff{}, exponential{}, permanentRule{}} {
+		for _, f := range fieldsOf(reflect.TypeOf(of)) {
+			if !strings.Contains(text, "`"+f.name+"`") {
+				t.Errorf("the key %s of %T is not explained", f.name, of)
+			}
+		}
+	}
+	words := strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" ,.\n", r) })
+	for _, r := range decision.RuleReasons() {
+		if !slices.Contains(words, string(r)) {
+			t.Errorf("the reason %s is not listed", r)
+		}
+	}
+}
+
+// TestDocumentShowsRealMessages: the problems in the document are what the example with those slips comes to.
+func TestDocumentShowsRealMessages(t *testing.T) {
+	content := strings.NewReplacer("jitter: 25%", "jiter: 25%", "totalLimit: 12h", "totalLimit: 12 hours").Replace(string(exampleFile(t).YAML()))
+	_, err := Parse("policies.yaml", []byte(content))
+	if err == nil {
+		t.Fatal("taken")
+	}
+	_, block, _ := strings.Cut(readDocs(t), "said\n")
+	_, block, _ = strings.Cut(block, "```\n")
+	block, _, _ = strings.Cut(block, "```")
+	if got := err.Error() + "\n"; got != block {
+		t.Errorf("the document shows\n%swhere the program says\n%s", block, got)
+	}
+}

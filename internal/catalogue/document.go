@@ -1,0 +1,145 @@
+package catalogue
+
+import "retry-worker/internal/decision"
+
+// The types of this file are the catalogue as people write it. The reader follows them by reflection, and the JSON
+// Schema is made of them: the comments of their fields are the help that editors show, a key without omitempty must
+// be there, and the jsonschema tags repeat for editors what the builder enforces.
+
+// A catalogue of retry policies.
+type document struct {
+	// Version of the format; 1.
+	Version int64 `json:"version" jsonschema:"enum=1"`
+	// Teams that act on what is not retried any more, by name. Policies may name these and no others.
+	Teams map[string]team `json:"teams" jsonschema:"minProperties=1"`
+	// Policies by the names that tasks ask for in the header retryPolicy. tiss-submission must be there: it decides for tasks that name none.
+	Policies map[string]policy `json:"policies"`
+}
+
+// A team that acts on dead letters.
+type team struct {
+	// What the team does, for people.
+	Description string `json:"description,omitempty"`
+}
+
+// A policy: how the failures of one kind of work are retried.
+type policy struct {
+	// What the policy is for, for people.
+	Description string `json:"description,omitempty"`
+	// The process variable that identifies what is retried.
+	ID identity `json:"id"`
+	// The process variable that holds the error text.
+	Error variable `json:"error"`
+	// The process variable that may hold the HTTP status of the failure, a whole number from 100 to 599. Without it, statuses are looked for in the error text only.
+	HTTPStatus *variable `json:"httpStatus,omitempty"`
+	// The process variables in which a job may bring a retry policy of its own.
+	JobRetryPolicy *jobRetryPolicy `json:"jobRetryPolicy,omitempty"`
+	// How often it is tried again after the first try, 0 to 1000.
+	MaxRetries int64 `json:"maxRetries" jsonschema:"minimum=0,maximum=1000"`
+	// How long to wait before each retry.
+	Backoff backoff `json:"backoff"`
+	// No retry is scheduled later than this after the first failure. Without it there is no such limit.
+	TotalLimit duration `json:"totalLimit,omitempty"`
+	// Makes the jitter differ from that of a policy of the same name elsewhere. Changing it changes every draw.
+	Salt string `json:"salt,omitempty"`
+	// What an error without text does: reject (an incident in the engine; the default) or assume-transient (a retry).
+	EmptyError decision.EmptyError `json:"emptyError,omitempty"`
+	// What an error that no rule knows does: retry (the default) or give-up (to the limitTeam).
+	UnknownError decision.UnknownError `json:"unknownError,omitempty"`
+	// The team that acts when the retries, or the time, are used up.
+	LimitTeam string `json:"limitTeam"`
+	// Errors that no retry can heal, the first rule that matches first. They are tried before the transient ones.
+	Permanent []permanentRule `json:"permanent,omitempty"`
+	// Errors that pass by themselves.
+	Transient []transientRule `json:"transient,omitempty"`
+	// Errors that are held for permanent where no rule above says otherwise: for words that are weak evidence.
+	PresumedPermanent []permanentRule `json:"presumedPermanent,omitempty"`
+}
+
+// The variable that identifies what is retried.
+type identity struct {
+	// Name of the process variable.
+	Variable variableName `json:"variable"`
+	// Regular expression (RE2) that the whole id must match, from ^ to $. An id that does not is rejected.
+	Pattern string `json:"pattern"`
+}
+
+// A process variable.
+type variable struct {
+	// Name of the process variable.
+	Variable variableName `json:"variable"`
+}
+
+// The variables of a job that brings its own retry policy.
+type jobRetryPolicy struct {
+	// Name of the variable with the number of attempts, the first one included. A job without it gets maxRetries.
+	MaxAttemptsVariable variableName `json:"maxAttemptsVariable"`
+	// Name of the variable with the delay between two attempts, an ISO 8601 duration or milliseconds. A job without it gets the backoff.
+	DelayVariable variableName `json:"delayVariable,omitempty"`
+	// Name of the variable that is true where the error is final whatever the count says.
+	NonRetryableVariable variableName `json:"nonRetryableVariable,omitempty"`
+}
+
+// The wait before each retry: exactly one of exponential, constant and list.
+type backoff struct {
+	// Grows by a factor from retry to retry.
+	Exponential *exponential `json:"exponential,omitempty" jsonschema:"oneof_required=exponential"`
+	// The same wait before every retry.
+	Constant duration `json:"constant,omitempty" jsonschema:"oneof_required=constant"`
+	// The wait before the first retry, the second, and so on; the last holds for all that follow.
+	List []duration `json:"list,omitempty" jsonschema:"oneof_required=list,minItems=1"`
+	// The shortest wait, after jitter and rounding. Without it, the shortest that the above can come to.
+	Min duration `json:"min,omitempty"`
+	// The longest wait, after jitter and rounding. Must be there for exponential; otherwise the longest that the above can come to.
+	Max duration `json:"max,omitempty"`
+	// Draws each wait from this much around its nominal length, so that what failed together does not come again together. Without it, none.
+	Jitter percent `json:"jitter,omitempty"`
+	// Rounds the wait to multiples of this. Without it, whole seconds where min is a minute or more, otherwise milliseconds.
+	Rounding duration `json:"rounding,omitempty"`
+}
+
+// A wait of base × factor^n before the retry n+1, at most max.
+type exponential struct {
+	// The wait before the first retry.
+	Base duration `json:"base"`
+	// What each wait is of the one before, 1 to 1000.
+	Factor float64 `json:"factor" jsonschema:"minimum=1,maximum=1000"`
+}
+
+// An error that no retry can heal.
+type permanentRule struct {
+	matchers
+	// The team that must act.
+	Team string `json:"team"`
+	// Tells the team what to correct.
+	Hint string `json:"hint,omitempty"`
+}
+
+// An error that passes by itself.
+type transientRule struct {
+	matchers
+	// Tells people what it means, should it not pass.
+	Hint string `json:"hint,omitempty"`
+}
+
+// What a rule matches; one of the lists is enough.
+type matchers struct {
+	// Name that decisions and the audit show. Only a rule of nothing but codes may go without: its codes are their own names.
+	Name string `json:"name,omitempty"`
+	// Codes as R3 has them, upper-case letters, digits and single underscores. They match anywhere in the text, whatever its case and separators; a code of digits matches whole numbers.
+	Codes []code `json:"codes,omitempty" jsonschema:"minItems=1"`
+	// HTTP statuses, such as 404, or a hundred of them, such as 5xx. They match the policy's httpStatus variable or, where that is absent, a number in the text that stands where a status stands.
+	HTTPStatuses []status `json:"httpStatuses,omitempty" jsonschema:"minItems=1"`
+	// Names of TISS faults, such as LoginInvalido, as whole words.
+	TISSFaults []string `json:"tissFaults,omitempty" jsonschema:"minItems=1"`
+	// Codes of TISS table 38, such as 1308, or a hundred of them, such as 10xx, where the text marks them as such.
+	TISSCodes []tissCode `json:"tissCodes,omitempty" jsonschema:"minItems=1"`
+	// Phrases that match without case, accents and punctuation, as whole words; the last may end in * for any ending.
+	Phrases []string `json:"phrases,omitempty" jsonschema:"minItems=1"`
+	// Groups of words, such as ja | already + recebid* | received: a word of each group stands near the others, at most 8 words away, in any order. One group has words of at least 4 letters only.
+	Words []string `json:"words,omitempty" jsonschema:"minItems=1"`
+	// Regular expressions (RE2) on the text in lower case without accents, with single spaces: bounded ({0,40}, not * or +), with a fixed word in every alternative.
+	Patterns []string `json:"patterns,omitempty" jsonschema:"minItems=1"`
+	// Reason in metrics, audit and console. Only codes that are reasons themselves may go without.
+	Reason decision.Reason `json:"reason,omitempty"`
+}

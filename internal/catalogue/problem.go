@@ -1,0 +1,155 @@
+package catalogue
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Problem is one thing that is wrong with a catalogue.
+type Problem struct {
+	// Line in the file, from 1.
+	Line int
+	// Field as a path, such as policies.tiss-submission.backoff.min; "file" where it is the whole.
+	Field string
+	// Found and Expected are for people, each one line.
+	Found, Expected string
+}
+
+// Error is everything that is wrong with a catalogue, in the order of the file.
+type Error struct {
+	Source string
+	// Problems, at most 20.
+	Problems []Problem
+	// More problems that are not listed.
+	More int
+}
+
+// maxProblems that are listed; who has more has one cause for many.
+const maxProblems = 20
+
+// Lines are the problems, each `FILE:LINE: FIELD: found …, expected …`, and how many more there are.
+func (e *Error) Lines() []string {
+	lines := make([]string, 0, len(e.Problems)+1)
+	for _, p := range e.Problems {
+		lines = append(lines, fmt.Sprintf("%s:%d: %s: found %s, expected %s", e.Source, p.Line, p.Field, p.Found, p.Expected))
+	}
+	if e.More > 0 {
+		lines = append(lines, fmt.Sprintf("%s: %d more problems are not listed", e.Source, e.More))
+	}
+	return lines
+}
+
+// Error is Lines, one a line.
+func (e *Error) Error() string { return strings.Join(e.Lines(), "\n") }
+
+// place is where a field stands: its line, and what stands there.
+type place struct {
+	line int
+	node *yaml.Node
+}
+
+// problem reports what is wrong with the field at path, or where it is missing.
+func (r *reader) problem(path, found, expected string) {
+	r.problemAt(r.line(path), path, found, expected)
+}
+
+// mismatch reports the text that stands at path.
+func (r *reader) mismatch(path, expected string) {
+	r.problem(path, describe(r.places[path].node), expected)
+}
+
+// problemAt reports the first thing that is wrong with a field; what follows from it is left out.
+func (r *reader) problemAt(line int, path, found, expected string) {
+	const enough = 10_000 // of problems to sort
+	if at := strconv.Itoa(line) + path; r.reported[at] {
+		return
+	} else if len(r.problems) < enough {
+		r.reported[at] = true
+	} else {
+		r.more++
+		return
+	}
+	r.problems = append(r.problems, Problem{max(line, 1), path, found, expected})
+}
+
+// line of the field at path, or of what it would stand in.
+func (r *reader) line(path string) int {
+	for {
+		if at, ok := r.places[path]; ok {
+			return at.line
+		}
+		end := strings.LastIndexAny(path, ".[")
+		if end < 0 {
+			return 1
+		}
+		path = path[:end]
+	}
+}
+
+// err is what was found, nil if nothing was.
+func (r *reader) err() error {
+	if len(r.problems) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(r.problems, func(a, b Problem) int { return a.Line - b.Line })
+	listed := r.problems[:min(len(r.problems), maxProblems)]
+	return &Error{r.source, slices.Clone(listed), r.more + len(r.problems) - len(listed)}
+}
+
+// quote is a text as messages show it: one line, not too long.
+func quote(s string) string {
+	const most = 60
+	if utf8.RuneCountInString(s) > most {
+		return strconv.Quote(string([]rune(s)[:most])) + "…"
+	}
+	return strconv.Quote(s)
+}
+
+// oneOf lists what a text may be, and says which of it was probably meant.
+func oneOf(text string, known []string) string {
+	list := strings.Join(known, ", ")
+	if near := nearest(text, known); near != "" {
+		return fmt.Sprintf("%s (did you mean %s?)", list, near)
+	}
+	return list
+}
+
+// nearest of the known texts, if it differs from text in case or by no more than a slip.
+func nearest(text string, known []string) string {
+	best, least := "", 3
+	if len(text) > 80 {
+		return ""
+	}
+	for _, k := range known {
+		if d := distance(strings.ToLower(text), strings.ToLower(k)); d < least && d < len(k) {
+			best, least = k, d
+		}
+	}
+	return best
+}
+
+// distance is how many bytes must be put in, taken out or changed to make b of a.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			change := diagonal
+			if a[i] != b[j] {
+				change++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(change, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}

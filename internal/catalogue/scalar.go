@@ -1,0 +1,143 @@
+package catalogue
+
+import (
+	"reflect"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"retry-worker/internal/decision"
+)
+
+// The scalars that have a form of their own. What is wrong with a code, a status or a pattern is for the classifier
+// to say.
+type (
+	code         string
+	status       string
+	tissCode     string
+	variableName string
+	// duration is 0 where it is absent.
+	duration time.Duration
+	// percent is a fraction in [0, 1).
+	percent float64
+)
+
+// scalar is what reads itself of a text; false where the text has not the form that expected describes.
+type scalar interface {
+	read(text string) bool
+	expected() string
+}
+
+// longest duration that a catalogue may hold, as a job may ask for no more either.
+const longest = 366 * 24 * time.Hour
+
+var units = [...]struct {
+	name   string
+	length time.Duration
+}{{"d", 24 * time.Hour}, {"h", time.Hour}, {"m", time.Minute}, {"s", time.Second}, {"ms", time.Millisecond}}
+
+// durationForm is for the schema; read says more.
+const durationForm = `^([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]+ms)?$`
+
+// read takes whole numbers, each with its unit, the longest unit first: 90m, 1h30m, 500ms.
+func (d *duration) read(text string) bool {
+	var total time.Duration
+	next := 0
+	for text != "" {
+		digits := len(text) - len(strings.TrimLeft(text, "0123456789"))
+		n, err := strconv.ParseInt(text[:digits], 10, 64)
+		text = text[digits:]
+		unit := text[:len(text)-len(strings.TrimLeft(text, "dhms"))]
+		for next < len(units) && units[next].name != unit {
+			next++
+		}
+		if err != nil || next == len(units) || n > int64(longest/units[next].length) {
+			return false
+		}
+		total += time.Duration(n) * units[next].length
+		text, next = text[len(unit):], next+1
+	}
+	if total < time.Millisecond || total > longest {
+		return false
+	}
+	*d = duration(total)
+	return true
+}
+
+func (*duration) expected() string {
+	return "a duration of whole numbers with their units, such as 500ms, 5s, 90m, 4h, 1h30m or 2d, from 1ms to 366d"
+}
+
+// String is d in the form that it is read in.
+func (d duration) String() string {
+	var b strings.Builder
+	rest := time.Duration(d)
+	for _, u := range units {
+		if u.name == "d" && rest%u.length != 0 {
+			continue // 36h, not 1d12h
+		}
+		if n := rest / u.length; n > 0 {
+			b.WriteString(strconv.FormatInt(int64(n), 10) + u.name)
+			rest -= n * u.length
+		}
+	}
+	return b.String()
+}
+
+var percentForm = regexp.MustCompile(`^[0-9]{1,2}(\.[0-9]{1,3})?%$`)
+
+func (p *percent) read(text string) bool {
+	if !percentForm.MatchString(text) {
+		return false
+	}
+	n, err := strconv.ParseFloat(strings.TrimSuffix(text, "%"), 64)
+	*p = percent(n / 100)
+	return err == nil
+}
+
+func (*percent) expected() string {
+	return "a percentage from 0% to less than 100%, such as 20%"
+}
+
+var variableForm = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,62}$`)
+
+func (v *variableName) read(text string) bool {
+	if !variableForm.MatchString(text) {
+		return false
+	}
+	*v = variableName(text)
+	return true
+}
+
+func (*variableName) expected() string {
+	return "the name of a process variable: letters, digits and _, no digit first, at most 63"
+}
+
+// nameForm is that of policies, teams and rules: they stand in headers, metrics and addresses.
+var nameForm = regexp.MustCompile(`^[a-z][a-z0-9-]{0,62}$`)
+
+const nameExpected = "a name of lower-case letters, digits and -, a letter first, at most 63"
+
+// choices are the types of which only some texts are values.
+var choices = map[reflect.Type][]string{
+	reflect.TypeFor[decision.EmptyError]():   {string(decision.RejectEmptyError), string(decision.AssumeTransient)},
+	reflect.TypeFor[decision.UnknownError](): {string(decision.RetryUnknown), string(decision.GiveUpUnknown)},
+	reflect.TypeFor[decision.Reason]():       reasons,
+}
+
+var reasons = textsOf(decision.RuleReasons())
+
+// numeric are the types of texts that may be written as whole numbers.
+var numeric = map[reflect.Type]bool{
+	reflect.TypeFor[code](): true, reflect.TypeFor[status](): true, reflect.TypeFor[tissCode](): true,
+	reflect.TypeFor[decision.Reason](): true,
+}
+
+func textsOf[T ~string](values []T) []string {
+	texts := make([]string, len(values))
+	for i, v := range values {
+		texts[i] = string(v)
+	}
+	return texts
+}

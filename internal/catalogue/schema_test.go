@@ -1,0 +1,295 @@
+package catalogue
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	generator "github.com/invopop/jsonschema"
+	validator "github.com/santhosh-tekuri/jsonschema/v6"
+	"go.yaml.in/yaml/v3"
+
+	"retry-worker/internal/decision"
+)
+
+// TestSchemaIsUpToDate: catalogue.schema.json is what the document's types say; -update writes it.
+func TestSchemaIsUpToDate(t *testing.T) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	if err := e.Encode(generateSchema(t)); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "catalogue.schema.json", b.Bytes())
+	if !*update && !bytes.Equal(Schema(), b.Bytes()) {
+		t.Error("the embedded schema is another")
+	}
+}
+
+// generateSchema makes the schema of the document's types and of the comments of their fields.
+func generateSchema(t *testing.T) *generator.Schema {
+	comments := commentsOf(t, "document.go")
+	g := generator.Reflector{
+		Anonymous: true, ExpandedStruct: true, Mapper: scalarSchema,
+		LookupComment: func(of reflect.Type, field string) string {
+			return comments[of.Name()+"."+field]
+		},
+	}
+	s := g.Reflect(&document{})
+	s.Title = "Catalogue of retry policies"
+	names := &generator.Schema{Pattern: nameForm.String()}
+	for _, of := range []string{"teams", "policies"} {
+		property, _ := s.Properties.Get(of)
+		property.PropertyNames = names
+	}
+	policies, _ := s.Properties.Get("policies")
+	policies.Required = []string{decision.DefaultPolicy}
+	s.Definitions["backoff"].DependentRequired = map[string][]string{"exponential": {"max"}}
+	for _, kind := range []string{"permanentRule", "transientRule"} {
+		ruleSchema(s.Definitions[kind])
+	}
+	return s
+}
+
+// ruleSchema adds what no tag can say: a rule matches something, and one of more than codes has a name and a reason.
+func ruleSchema(rule *generator.Schema) {
+	needs := func(key string) *generator.Schema { return &generator.Schema{Required: []string{key}} }
+	var more []*generator.Schema
+	for _, l := range (&matchers{}).lists()[1:] {
+		more = append(more, needs(l.key))
+	}
+	rule.AnyOf = append([]*generator.Schema{needs("codes")}, more...)
+	rule.If = &generator.Schema{AnyOf: more}
+	rule.Then = &generator.Schema{Required: []string{"name", "reason"}}
+	name, _ := rule.Properties.Get("name")
+	name.Pattern = nameForm.String()
+}
+
+// scalarSchema is the schema of a scalar with a form of its own.
+func scalarSchema(t reflect.Type) *generator.Schema {
+	text := func(pattern string) *generator.Schema { return &generator.Schema{Type: "string", Pattern: pattern} }
+	orNumber := func(pattern string, least, most int) *generator.Schema {
+		number := &generator.Schema{Type: "integer", Minimum: json.Number(fmt.Sprint(least))}
+		if most > 0 {
+			number.Maximum = json.Number(fmt.Sprint(most))
+		}
+		return &generator.Schema{AnyOf: []*generator.Schema{text(pattern), number}}
+	}
+	if values := choices[t]; values != nil {
+		s := &generator.Schema{}
+		for _, v := range values {
+			s.Enum = append(s.Enum, v)
+			if strings.Trim(v, "0123456789") == "" {
+				s.Enum = append(s.Enum, json.Number(v))
+			}
+		}
+		return s
+	}
+	switch t {
+	case reflect.TypeFor[duration]():
+		s := text(durationForm)
+		s.MinLength, s.Examples = pointer[uint64](2), []any{"500ms", "5s", "90m", "4h", "1h30m", "2d"}
+		return s
+	case reflect.TypeFor[percent]():
+		return text(percentForm.String())
+	case reflect.TypeFor[variableName]():
+		return text(variableForm.String())
+	case reflect.TypeFor[code]():
+		return orNumber(codeForm.String(), 0, 0)
+	case reflect.TypeFor[status]():
+		return orNumber("^[1-5]([0-9]{2}|xx)$", 100, 599)
+	case reflect.TypeFor[tissCode]():
+		return orNumber("^[1-9][0-9]([0-9]{2}|xx)$", 1000, 9999)
+	case reflect.TypeFor[string]():
+		return &generator.Schema{Type: "string", MinLength: pointer[uint64](1), MaxLength: pointer[uint64](maxText)}
+	}
+	return nil
+}
+
+func pointer[T any](v T) *T { return &v }
+
+// commentsOf are the doc comments of a file's types ("type.") and of their fields ("type.Field").
+func commentsOf(t *testing.T, file string) map[string]string {
+	f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments)
+	if err != nil {
+		t.Fatal(err)
+	}
+	comments := make(map[string]string)
+	line := func(g *ast.CommentGroup) string { return strings.Join(strings.Fields(g.Text()), " ") }
+	for _, d := range f.Decls {
+		decl, ok := d.(*ast.GenDecl)
+		if !ok || decl.Tok != token.TYPE {
+			continue
+		}
+		spec := decl.Specs[0].(*ast.TypeSpec)
+		comments[spec.Name.Name+"."] = line(decl.Doc)
+		for _, field := range spec.Type.(*ast.StructType).Fields.List {
+			for _, name := range field.Names {
+				comments[spec.Name.Name+"."+name.Name] = line(field.Doc)
+			}
+		}
+	}
+	return comments
+}
+
+// TestSchemaHelps: every key has a description for editors to show.
+func TestSchemaHelps(t *testing.T) {
+	var schema struct {
+		Defs map[string]struct {
+			Properties map[string]struct {
+				Description string `json:"description"`
+			} `json:"properties"`
+		} `json:"$defs"`
+	}
+	if err := json.Unmarshal(Schema(), &schema); err != nil {
+		t.Fatal(err)
+	}
+	if len(schema.Defs) < 8 {
+		t.Errorf("the schema defines %d types, want all of the document's", len(schema.Defs))
+	}
+	for of, def := range schema.Defs {
+		for key, property := range def.Properties {
+			if len(property.Description) < 10 {
+				t.Errorf("%s.%s has no description: %q", of, key, property.Description)
+			}
+		}
+	}
+}
+
+// compiledSchema is the shipped schema, ready to validate with.
+func compiledSchema(t *testing.T) *validator.Schema {
+	t.Helper()
+	doc, err := validator.UnmarshalJSON(bytes.NewReader(Schema()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := validator.NewCompiler()
+	if err := c.AddResource("catalogue.json", doc); err != nil {
+		t.Fatal(err)
+	}
+	s, err := c.Compile("catalogue.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// validate holds YAML against the schema as an editor does.
+func validate(s *validator.Schema, content []byte) error {
+	var v any
+	if err := yaml.Unmarshal(content, &v); err != nil {
+		return err
+	}
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	instance, err := validator.UnmarshalJSON(bytes.NewReader(b))
+	if err != nil {
+		return err
+	}
+	return s.Validate(instance)
+}
+
+func TestSchemaTakesSoundCatalogues(t *testing.T) {
+	s := compiledSchema(t)
+	files, err := filepath.Glob("../../docs/examples/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no examples", err)
+	}
+	for _, file := range append(files, "default.yaml", "testdata/every-key.yaml") {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := validate(s, content); err != nil {
+			t.Errorf("%s: %v", file, err)
+		}
+	}
+}
+
+// TestSchemaRefusesBadCatalogues: all but what a JSON Schema cannot say.
+func TestSchemaRefusesBadCatalogues(t *testing.T) {
+	cannot := map[string]string{
+		"aliases":                "YAML's own, resolved before the schema is asked", // and <<, which is merged
+		"several-documents":      "only the first is looked at here",
+		"broken-second-document": "likewise",
+		"ids":                    "what a pattern matches",
+		"never-reached":          "what a rule matches",
+		"patterns":               "what a pattern matches",
+		"tags":                   "YAML's own",
+	}
+	s := compiledSchema(t)
+	files, err := filepath.Glob("testdata/bad/*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused := 0
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := cannot[strings.TrimSuffix(filepath.Base(file), ".yaml")]; ok {
+			continue
+		}
+		refused++
+		if validate(s, content) == nil {
+			t.Errorf("%s is taken", file)
+		}
+	}
+	if refused < 20 {
+		t.Errorf("%d files were held against the schema", refused)
+	}
+}
+
+// TestSchemaRefusesEach: one slip at a time, as a person makes it in an editor.
+func TestSchemaRefusesEach(t *testing.T) {
+	s := compiledSchema(t)
+	for name, change := range map[string][2]string{
+		"unknown key":             {"maxRetries: 5", "maxRetries: 5\n    retries: 5"},
+		"missing key":             {"limitTeam: faturamento\n", "\n"},
+		"version":                 {"version: 1", "version: 2"},
+		"default policy":          {"tiss-submission:", "tiss:"},
+		"policy name":             {"failed-job:", "Failed_Job:"},
+		"duration without a unit": {"min: 5m", "min: 5"},
+		"negative duration":       {"min: 5m", "min: -5m"},
+		"jitter as a fraction":    {"jitter: 20%", "jitter: 0.2"},
+		"jitter of 100 %":         {"jitter: 20%", "jitter: 100%"},
+		"too many retries":        {"maxRetries: 5", "maxRetries: 1001"},
+		"negative retries":        {"maxRetries: 5", "maxRetries: -1"},
+		"fractional retries":      {"maxRetries: 5", "maxRetries: 2.5"},
+		"factor below 1":          {"factor: 2", "factor: 0.5"},
+		"two kinds of backoff":    {"list: [5s, 30s, 5m]", "list: [5s, 30s, 5m]\n      constant: 5s"},
+		"no kind of backoff":      {"list: [5s, 30s, 5m]", "jitter: 1%"},
+		"exponential without max": {"max: 30s", "jitter: 1%"},
+		"unknown reason":          {"reason: NOT_FOUND", "reason: NOWHERE"},
+		"rule without a team":     {"codes: [DUPLICATE_CLAIM]\n        team: faturamento", "codes: [DUPLICATE_CLAIM]"},
+		"rule without matchers":   {"codes: [DUPLICATE_CLAIM]\n", "reason: DUPLICATE_CLAIM\n"},
+		"status rule, no name":    {"name: http-429, ", ""},
+		"lower-case code":         {"[DUPLICATE_CLAIM]", "[duplicate_claim]"},
+		"status out of range":     {"httpStatuses: [429]", "httpStatuses: [700]"},
+		"empty error":             {"emptyError: reject", "emptyError: ignore"},
+		"variable name":           {"variable: claimId", "variable: claim-id"},
+	} {
+		changed := bytes.Replace(defaultYAML, []byte(change[0]), []byte(change[1]), 1)
+		if bytes.Equal(changed, defaultYAML) {
+			t.Errorf("%s: the default has no %q", name, change[0])
+		}
+		if validate(s, changed) == nil {
+			t.Errorf("%s: the schema takes it", name)
+		}
+		if _, err := Parse(name, changed); err == nil {
+			t.Errorf("%s: Parse takes it", name)
+		}
+	}
+}

@@ -1,0 +1,305 @@
+package catalogue
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// watched is a Watcher of a file in a directory of its own, and what it told.
+type watched struct {
+	t    *testing.T
+	path string
+	*Watcher
+	mu   sync.Mutex
+	told []string
+}
+
+// tell is what the hooks do.
+func (w *watched) tell(text string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.told = append(w.told, text)
+}
+
+// heard is what was told since it was last asked.
+func (w *watched) heard() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	told := w.told
+	w.told = nil
+	return told
+}
+
+// watch starts a watcher in a synctest bubble, whose clock only moves when everybody waits. The file is what setUp
+// makes of the path.
+func watch(t *testing.T, content []byte, test func(w *watched)) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "policies.yaml")
+	write(t, path, content)
+	watchPath(t, path, test)
+}
+
+func watchPath(t *testing.T, path string, test func(w *watched)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		first, err := Load(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := &watched{t: t, path: path}
+		w.Watcher = Watch(path, first, Hooks{
+			Changed: func(previous, next *Catalogue) {
+				w.tell(fmt.Sprintf("changed %s to %s", retriesOf(previous), retriesOf(next)))
+			},
+			Rejected:  func(err error) { w.tell("rejected " + strings.Split(err.Error(), "\n")[0]) },
+			Recovered: func(current *Catalogue) { w.tell("recovered " + retriesOf(current)) },
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); w.Run(ctx) }()
+		test(w)
+		cancel()
+		<-done
+	})
+}
+
+func retriesOf(c *Catalogue) string { return fmt.Sprint(c.Policies["tiss-submission"].MaxRetries) }
+
+// wait lets d pass, and then everything that is to happen by then.
+func (w *watched) wait(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+// look lets one look at the file and what follows pass.
+func (w *watched) look() { w.wait(lookEvery + settle) }
+
+// want fails unless the watcher told exactly that since it was last asked, and the retries in force are these.
+func (w *watched) want(retries string, told ...string) {
+	w.t.Helper()
+	if heard := w.heard(); !slices.Equal(heard, told) {
+		w.t.Errorf("told %q, want %q", heard, told)
+	}
+	if got := retriesOf(w.Current()); got != retries {
+		w.t.Errorf("%s retries are in force, want %s", got, retries)
+	}
+}
+
+func write(t *testing.T, path string, content []byte) {
+	t.Helper()
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// withRetries is the default with another maxRetries for tiss-submission.
+func withRetries(n int) []byte {
+	return bytes.Replace(defaultYAML, []byte("maxRetries: 5"), fmt.Appendf(nil, "maxRetries: %d", n), 1)
+}
+
+func TestWatcherTakesAChangeUp(t *testing.T) {
+	watch(t, withRetries(5), func(w *watched) {
+		kept := w.Current() // as an activation does
+		w.wait(25 * time.Second)
+		w.want("5")
+		write(t, w.path, withRetries(2))
+		w.wait(5*time.Second + settle - time.Millisecond)
+		w.want("5")
+		w.wait(time.Millisecond)
+		w.want("2", "changed 5 to 2")
+		if kept.Policies["tiss-submission"].MaxRetries != 5 {
+			t.Error("the catalogue that an activation began with was changed")
+		}
+		if v := w.Current().Version; v != versionOf(withRetries(2)) || w.Current().Policies["no-retry"].Catalogue != v {
+			t.Errorf("version %s is in force, and the policies say %s", v, w.Current().Policies["no-retry"].Catalogue)
+		}
+		w.look()
+		w.want("2")
+	})
+}
+
+func TestWatcherKeepsTheOldOne(t *testing.T) {
+	for name, test := range map[string]struct {
+		spoil func(t *testing.T, path string)
+		want  string
+	}{
+		"wrong content": {func(t *testing.T, path string) { write(t, path, withRetries(-2)) },
+			"policies.tiss-submission.maxRetries: found -2, expected a whole number from 0 to 1000"},
+		"empty":    {func(t *testing.T, path string) { write(t, path, nil) }, "file: found nothing"},
+		"too long": {func(t *testing.T, path string) { write(t, path, make([]byte, 10<<20)) }, "file: found more than 1 MiB"},
+		"vanished": {func(t *testing.T, path string) { mustDo(t, os.Remove(path)) }, "cannot be read: no such file"},
+		"a directory": {func(t *testing.T, path string) {
+			mustDo(t, os.Remove(path))
+			mustDo(t, os.Mkdir(path, 0o700))
+		}, "cannot be read: it is no regular file"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			watch(t, withRetries(5), func(w *watched) {
+				test.spoil(t, w.path)
+				w.look()
+				if told := w.heard(); len(told) != 1 || !strings.HasPrefix(told[0], "rejected "+w.path) || !strings.Contains(told[0], test.want) {
+					t.Errorf("told %q, want a rejection with the file and %q", told, test.want)
+				}
+				if err := w.Rejection(); err == nil || !strings.Contains(err.Error(), test.want) {
+					t.Errorf("the standing rejection is %v", err)
+				}
+				w.wait(time.Minute)
+				w.want("5") // nothing more is said
+				mustDo(t, os.RemoveAll(w.path))
+				write(t, w.path, withRetries(5))
+				w.wait(time.Minute)
+				w.want("5", "recovered 5")
+				if err := w.Rejection(); err != nil {
+					t.Errorf("still rejected: %v", err)
+				}
+			})
+		})
+	}
+}
+
+func mustDo(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestWatcherTellsEachRejection: another mistake is another rejection, the same one again is none until the file was
+// sound in between; a sound file that is new is a change and a recovery.
+func TestWatcherTellsEachRejection(t *testing.T) {
+	rejected := func(w *watched, found string) string {
+		return "rejected " + w.path + ":" + lineOf("maxRetries: 5") + ": policies.tiss-submission.maxRetries: found " + found + ", expected a whole number from 0 to 1000"
+	}
+	watch(t, withRetries(5), func(w *watched) {
+		write(t, w.path, withRetries(-1))
+		w.wait(30 * time.Second)
+		w.want("5", rejected(w, "-1"))
+		write(t, w.path, withRetries(-2))
+		w.wait(30 * time.Second)
+		w.want("5", rejected(w, "-2"))
+		write(t, w.path, withRetries(3))
+		w.wait(30 * time.Second)
+		w.want("3", "changed 5 to 3", "recovered 3")
+		write(t, w.path, withRetries(-2))
+		w.wait(30 * time.Second)
+		w.want("3", rejected(w, "-2"))
+	})
+}
+
+// lineOf is the line of the default on which text stands first.
+func lineOf(text string) string {
+	before, _, _ := strings.Cut(string(defaultYAML), text)
+	return fmt.Sprint(1 + strings.Count(before, "\n"))
+}
+
+// TestWatcherWaitsForAnEditor: a file that is empty, or half, while it is written is never read so, and what is written
+// in pieces is taken up once it stands still.
+func TestWatcherWaitsForAnEditor(t *testing.T) {
+	watch(t, withRetries(5), func(w *watched) {
+		whole := withRetries(4)
+		w.wait(lookEvery - time.Millisecond)
+		write(t, w.path, nil)
+		for part := 1; part <= 5; part++ {
+			w.wait(settle - 100*time.Millisecond)
+			write(t, w.path, whole[:len(whole)*part/5])
+			w.want("5")
+		}
+		w.wait(2 * settle)
+		w.want("4", "changed 5 to 4")
+	})
+}
+
+// TestWatcherGivesUpOnWhatKeepsChanging until the next look.
+func TestWatcherGivesUpOnWhatKeepsChanging(t *testing.T) {
+	watch(t, withRetries(5), func(w *watched) {
+		w.wait(lookEvery - settle/2)
+		for n := range 15 {
+			write(t, w.path, withRetries(100+n))
+			w.wait(settle)
+		}
+		w.want("5")
+		w.look()
+		w.want("114", "changed 5 to 114")
+	})
+}
+
+// TestWatcherFollowsAConfigMap: Kubernetes mounts a file as a link to ..data/FILE, where ..data is a link to a dated
+// directory, and swaps ..data by a rename. The old directory is gone afterwards.
+func TestWatcherFollowsAConfigMap(t *testing.T) {
+	dir := t.TempDir()
+	publish := func(version string, content []byte) {
+		mustDo(t, os.Mkdir(filepath.Join(dir, version), 0o700))
+		write(t, filepath.Join(dir, version, "policies.yaml"), content)
+		mustDo(t, os.Symlink(version, filepath.Join(dir, "..data_tmp")))
+		mustDo(t, os.Rename(filepath.Join(dir, "..data_tmp"), filepath.Join(dir, "..data")))
+	}
+	publish("..2026_01_01", withRetries(5))
+	mustDo(t, os.Symlink("..data/policies.yaml", filepath.Join(dir, "policies.yaml")))
+	watchPath(t, filepath.Join(dir, "policies.yaml"), func(w *watched) {
+		publish("..2026_01_02", withRetries(6))
+		mustDo(t, os.RemoveAll(filepath.Join(dir, "..2026_01_01")))
+		w.look()
+		w.want("6", "changed 5 to 6")
+		publish("..2026_01_03", []byte("version: 1\n"))
+		w.look()
+		if told := w.heard(); len(told) != 1 || !strings.HasPrefix(told[0], "rejected ") {
+			t.Errorf("told %q, want a rejection", told)
+		}
+		publish("..2026_01_04", withRetries(6))
+		w.wait(2 * lookEvery)
+		w.want("6", "recovered 6")
+	})
+}
+
+// TestWatcherWithoutAFile keeps what it has.
+func TestWatcherWithoutAFile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := Watch("", Default(), Hooks{
+			Changed:  func(_, _ *Catalogue) { t.Error("changed") },
+			Rejected: func(err error) { t.Error(err) },
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		w.Run(ctx)
+		if ctx.Err() == nil || w.Current() != Default() {
+			t.Errorf("%v, and %s is in force", ctx.Err(), w.Current().Source)
+		}
+	})
+}
+
+// TestWatcherNeedsNoHooks, and stops in the middle of a look.
+func TestWatcherNeedsNoHooks(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "policies.yaml")
+	write(t, path, withRetries(5))
+	synctest.Test(t, func(t *testing.T) {
+		first, err := Load(path)
+		mustDo(t, err)
+		w := Watch(path, first, Hooks{})
+		ctx, cancel := context.WithCancel(t.Context())
+		go w.Run(ctx)
+		for _, content := range [][]byte{withRetries(-1), withRetries(7)} {
+			write(t, path, content)
+			time.Sleep(lookEvery + settle)
+			synctest.Wait()
+		}
+		if got := retriesOf(w.Current()); got != "7" {
+			t.Errorf("%s retries are in force, want 7", got)
+		}
+		write(t, path, withRetries(8))
+		time.Sleep(lookEvery - settle - settle/2) // between the look and its end
+		cancel()
+		time.Sleep(time.Minute)
+		if got := retriesOf(w.Current()); got != "7" {
+			t.Errorf("%s retries are in force after the end, want 7", got)
+		}
+	})
+}

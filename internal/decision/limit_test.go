@@ -1,0 +1,189 @@
+package decision_test
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"retry-worker/internal/decision"
+	"retry-worker/internal/decision/decisiontest"
+)
+
+// hourly waits exactly an hour between tries, so that a limit can be met to the second.
+func hourly(limit time.Duration) *decision.Policy {
+	p := patient(1000)
+	p.Backoff = decision.BackoffRule{Base: time.Hour, Min: time.Hour, Max: time.Hour, Factor: 1, Rounding: time.Second}
+	p.TotalLimit = limit
+	return p
+}
+
+// TestR20TimeLimit: a retry at the limit is made, one later is not; the failure is then final.
+func TestR20TimeLimit(t *testing.T) {
+	tests := []struct {
+		name    string
+		limit   time.Duration
+		age     time.Duration // of the first failure
+		text    string
+		outcome decision.Outcome
+		reason  string
+	}{
+		{"long before", 48 * time.Hour, time.Hour, "TIMEOUT", "RETRY", "Transient error, retry 3 of 1000"},
+		{"exactly at it", 48 * time.Hour, 47 * time.Hour, "TIMEOUT", "RETRY", "Transient error, retry 3 of 1000"},
+		{"a second later", 48 * time.Hour, 47*time.Hour + time.Second, "TIMEOUT", "MAX_RETRIES_EXCEEDED", "Time limit of 48h reached"},
+		{"a part of a second later", 48 * time.Hour, 47*time.Hour + time.Nanosecond, "TIMEOUT", "MAX_RETRIES_EXCEEDED", "Time limit of 48h reached"},
+		{"an unknown error too", 48 * time.Hour, 100 * time.Hour, "?", "MAX_RETRIES_EXCEEDED", "Time limit of 48h reached"},
+		{"a permanent error is one", 48 * time.Hour, 100 * time.Hour, "DUPLICATE_CLAIM", "PERMANENT_ERROR", "Permanent error, not retried"},
+		{"a limit below the backoff", 59 * time.Minute, 0, "TIMEOUT", "MAX_RETRIES_EXCEEDED", "Time limit of 59m reached"},
+		{"90 minutes", 90 * time.Minute, time.Hour, "TIMEOUT", "MAX_RETRIES_EXCEEDED", "Time limit of 1h30m reached"},
+		{"100 seconds", 100 * time.Second, 0, "TIMEOUT", "MAX_RETRIES_EXCEEDED", "Time limit of 1m40s reached"},
+		{"half a second", 500 * time.Millisecond, 0, "TIMEOUT", "MAX_RETRIES_EXCEEDED", "Time limit of 500ms reached"},
+		{"10 minutes", 10 * time.Minute, 0, "TIMEOUT", "MAX_RETRIES_EXCEEDED", "Time limit of 10m reached"},
+		{"20 hours", 20 * time.Hour, 20 * time.Hour, "TIMEOUT", "MAX_RETRIES_EXCEEDED", "Time limit of 20h reached"},
+		{"20 seconds", 20 * time.Second, 0, "TIMEOUT", "MAX_RETRIES_EXCEEDED", "Time limit of 20s reached"},
+		{"none", 0, 100_000 * time.Hour, "TIMEOUT", "RETRY", "Transient error, retry 3 of 1000"},
+		{"the longest", math.MaxInt64, 100_000 * time.Hour, "TIMEOUT", "RETRY", "Transient error, retry 3 of 1000"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			past := decision.Past{FirstFailure: analysed.Add(-tt.age)}
+			d := decideWith(hourly(tt.limit), claim("2", tt.text), past, analysed)
+			if d.Outcome != tt.outcome || d.RetryReason != tt.reason {
+				t.Errorf("%s: %s; want %s: %s", d.Outcome, d.RetryReason, tt.outcome, tt.reason)
+			}
+			if d.Outcome == decision.MaxRetriesExceeded {
+				wantFinal(t, d, decision.MaxRetriesExceeded, 2)
+				if d.Reason != decision.ReasonTimeLimit || d.Team != "faturamento" {
+					t.Errorf("for %s, %s's", d.Reason, d.Team)
+				}
+			}
+		})
+	}
+	late := decideWith(hourly(48*time.Hour), claim("2", "HTTP 503"), decision.Past{FirstFailure: analysed.Add(-48 * time.Hour)}, analysed)
+	if late.ErrorClassification != decision.Transient || late.MatchedRule != "503" || late.MatchedText != "503" {
+		t.Errorf("the error is not told: %s by %q at %q", late.ErrorClassification, late.MatchedRule, late.MatchedText)
+	}
+	v := claim("0", "TIMEOUT") // the process's own word of when it began counts too (R23)
+	v.LastSubmissionTime = decision.Text(analysed.Add(-48 * time.Hour).Format(time.RFC3339))
+	if d := decide(decisiontest.TISSSubmission(), v); d.Reason != decision.ReasonTimeLimit {
+		t.Errorf("submitted 48 hours ago: %s for %s", d.Outcome, d.Reason)
+	}
+}
+
+// TestRebaseBeyondTheLimit: what was not answered in time is not retried beyond the limit either.
+func TestRebaseBeyondTheLimit(t *testing.T) {
+	p := hourly(48 * time.Hour)
+	d := decideWith(p, claim("2", "HTTP 503"), decision.Past{FirstFailure: analysed.Add(-40 * time.Hour)}, analysed)
+	if at := d.Rebase(p, analysed.Add(7*time.Hour)); at.Outcome != decision.Retry || at.RetryCount != 3 || !at.NextRetryTime.Equal(analysed.Add(8*time.Hour)) {
+		t.Errorf("at the limit: %s, count %d, at %s", at.Outcome, at.RetryCount, at.NextRetryTime)
+	}
+	beyond := d.Rebase(p, analysed.Add(7*time.Hour+time.Second))
+	wantFinal(t, beyond, decision.MaxRetriesExceeded, 2)
+	if beyond.Reason != decision.ReasonTimeLimit || beyond.RetryReason != "Time limit of 48h reached" || beyond.MatchedRule != "503" {
+		t.Errorf("for %s by %q: %s", beyond.Reason, beyond.MatchedRule, beyond.RetryReason)
+	}
+	p.TotalLimit = 0
+	if at := d.Rebase(p, analysed.Add(1000*time.Hour)); at.Outcome != decision.Retry {
+		t.Errorf("without a limit: %s", at.Outcome)
+	}
+}
+
+// TestListedDelays: R13's 5 s, 30 s, 5 min; the last holds for all that follow.
+func TestListedDelays(t *testing.T) {
+	r := decision.BackoffRule{List: []time.Duration{5 * time.Second, 30 * time.Second, 5 * time.Minute}, Min: time.Second, Max: 4 * time.Minute, Rounding: time.Second}
+	for n, want := range map[int64]time.Duration{0: 5 * time.Second, 1: 30 * time.Second, 2: 4 * time.Minute, 3: 4 * time.Minute, math.MaxInt64: 4 * time.Minute} {
+		if b := r.After(0.9, n); b.Raw != want || b.Delay != want || b.AtMaximum {
+			t.Errorf("retry %d: raw %s, %s, at maximum %t; want %s", n, b.Raw, b.Delay, b.AtMaximum, want)
+		}
+	}
+}
+
+// TestLadder of tiss-submission: R5's bounds, and their sums (R20).
+func TestLadder(t *testing.T) {
+	const m = time.Minute
+	want := []decision.Rung{
+		{1, 5 * m, 5 * m, 6 * m, 5 * m, 5 * m, 6 * m},
+		{2, 8 * m, 10 * m, 12 * m, 13 * m, 15 * m, 18 * m},
+		{3, 16 * m, 20 * m, 24 * m, 29 * m, 35 * m, 42 * m},
+		{4, 32 * m, 40 * m, 48 * m, 61 * m, 75 * m, 90 * m},
+		{5, 64 * m, 80 * m, 96 * m, 125 * m, 155 * m, 186 * m},
+	}
+	got := decisiontest.TISSSubmission().Ladder(decision.OwnPolicy{})
+	if len(got) != len(want) {
+		t.Fatalf("%d rungs, want %d", len(got), len(want))
+	}
+	for i := range want {
+		if got[i] != want[i] {
+			t.Errorf("got  %+v\nwant %+v", got[i], want[i])
+		}
+	}
+}
+
+func TestLadderEnds(t *testing.T) {
+	endless := patient(math.MaxInt64)
+	endless.TotalLimit = 0
+	endless.Backoff.Max, endless.Backoff.Rounding = math.MaxInt64, 0
+	list := patient(4)
+	list.Backoff = decision.BackoffRule{List: []time.Duration{time.Second, time.Minute}, Max: time.Hour, Rounding: time.Second}
+	own := decision.OwnPolicy{MaxAttempts: 3, Delay: 2 * time.Second, HasDelay: true}
+	tests := []struct {
+		name   string
+		policy *decision.Policy
+		own    decision.OwnPolicy
+		rungs  int
+		last   time.Duration // nominal, from the first failure on
+	}{
+		{"no retries", patient(0), decision.OwnPolicy{}, 0, 0},
+		{"a list", list, decision.OwnPolicy{}, 4, 181 * time.Second},
+		{"at most 100 are told, and sums do not overflow", endless, decision.OwnPolicy{}, 100, math.MaxInt64},
+		{"the limit: 48 retries of an hour in 48 hours", hourly(48 * time.Hour), decision.OwnPolicy{}, 48, 48 * time.Hour},
+		{"one second less", hourly(48*time.Hour - time.Second), decision.OwnPolicy{}, 47, 47 * time.Hour},
+		{"a limit below the first", hourly(time.Minute), decision.OwnPolicy{}, 0, 0},
+		{"a job's own", jobQueue(), own, 2, 4 * time.Second},
+		{"a job without its own", jobQueue(), decision.OwnPolicy{}, 0, 0},
+		{"a job's own count", jobQueue(), decision.OwnPolicy{MaxAttempts: 4}, 3, 31 * time.Second},
+	}
+	for _, tt := range tests {
+		ladder := tt.policy.Ladder(tt.own)
+		if len(ladder) != tt.rungs {
+			t.Errorf("%s: %d rungs, want %d", tt.name, len(ladder), tt.rungs)
+			continue
+		}
+		for i, r := range ladder {
+			if r.Retry != int64(i)+1 || r.Earliest > r.Nominal || r.Nominal > r.Latest || r.SumOfEarliest > r.SumOfNominal || r.SumOfNominal > r.SumOfLatest || r.SumOfEarliest < r.Earliest {
+				t.Errorf("%s: %+v", tt.name, r)
+			}
+		}
+		if tt.rungs > 0 && ladder[tt.rungs-1].SumOfNominal != tt.last {
+			t.Errorf("%s: %s in all, want %s", tt.name, ladder[tt.rungs-1].SumOfNominal, tt.last)
+		}
+	}
+}
+
+// TestReasonsAreClosed: what a rule may give and what decisions give themselves, each once, fit to label a metric.
+func TestReasonsAreClosed(t *testing.T) {
+	seen := map[decision.Reason]bool{}
+	for _, r := range decision.Reasons() {
+		if seen[r] || r == "" || strings.ToUpper(string(r)) != string(r) {
+			t.Errorf("reason %q", r)
+		}
+		seen[r] = true
+	}
+	for _, r := range decision.RuleReasons() {
+		if !seen[r] {
+			t.Errorf("%s is no reason", r)
+		}
+	}
+	for _, own := range []decision.Reason{decision.ReasonMaxRetries, decision.ReasonTimeLimit, decision.ReasonUnknown, decision.ReasonEmptyError, decision.ReasonReported, decision.ReasonNonRetryable} {
+		if !seen[own] {
+			t.Errorf("%s is no reason", own)
+		}
+	}
+	codes := map[decision.RejectionCode]bool{}
+	for _, c := range decision.RejectionCodes() {
+		codes[c] = true
+	}
+	if len(codes) != 10 || !codes[decision.InvalidHTTPStatus] || !codes[decision.InvalidRetryPolicy] {
+		t.Errorf("rejection codes %v", codes)
+	}
+}

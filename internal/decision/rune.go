@@ -1,0 +1,108 @@
+package decision
+
+import (
+	"html"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// readRune is the first character of s, which is not empty, and how many bytes stand for it: an HTML entity, an escape
+// of JSON, and UTF-8 that was taken for Latin-1 or Windows-1252 are one character.
+func readRune(s string) (rune, int) {
+	switch c := s[0]; {
+	case c == '&':
+		return readEntity(s)
+	case c == '\\':
+		return readEscape(s)
+	case c == 0xc3 && 0x84 <= at(s, 1) && at(s, 1) < 0xc0:
+		return 0xc0 | rune(s[1]&0x3f), 2 // most accented letters, in a hurry; Â and Ã, which may be more, are read below
+	case c >= utf8.RuneSelf:
+		return readMojibake(s)
+	default:
+		return rune(c), 1
+	}
+}
+
+// longestEntity in bytes: that of the names of accented letters, and more.
+const longestEntity = 12
+
+func readEntity(s string) (rune, int) {
+	end := strings.IndexByte(s[:min(len(s), longestEntity)], ';')
+	if end < 0 {
+		return '&', 1
+	}
+	decoded := html.UnescapeString(s[:end+1])
+	r, size := utf8.DecodeRuneInString(decoded)
+	if size != len(decoded) { // none, or one without its semicolon and more behind it
+		return '&', 1
+	}
+	return r, end + 1
+}
+
+// hasEscapes tells that some entity or escape may stand in s.
+func hasEscapes(s string) bool {
+	return strings.IndexByte(s, '&') >= 0 || strings.IndexByte(s, '\\') >= 0
+}
+
+func readEscape(s string) (rune, int) {
+	switch at(s, 1) {
+	case 'n', 'r', 't':
+		return ' ', 2
+	case 'u':
+		if n, err := strconv.ParseUint(s[2:min(len(s), 6)], 16, 16); err == nil && len(s) >= 6 {
+			return rune(n), 6
+		}
+	}
+	return '\\', 1
+}
+
+// windows1252 are the characters that Windows-1252 has where Latin-1 has controls, from 0x80 on.
+var windows1252 = []rune("€\u0081‚ƒ„…†‡ˆ‰Š‹Œ\u008dŽ\u008f\u0090‘’“”•–—˜™š›œ\u009džŸ")
+
+// readMojibake is the first character of s, or the one whose two bytes of UTF-8 became the first two: Ã© for é.
+func readMojibake(s string) (rune, int) {
+	r, size := utf8.DecodeRuneInString(s)
+	if r != 'Ã' && r != 'Â' || len(s) == size {
+		return r, size
+	}
+	second, more := utf8.DecodeRuneInString(s[size:])
+	if second < 0x80 || second > 0xbf {
+		place := slices.Index(windows1252, second)
+		if place < 0 {
+			return r, size
+		}
+		second = 0x80 + rune(place)
+	}
+	if r == 'Ã' {
+		second += 0x40
+	}
+	return second, size + more
+}
+
+// latin folds U+00C0 to U+00FF.
+const latin = "aaaaaaaceeeeiiiidnooooo ouuuuytsaaaaaaaceeeeiiiidnooooo ouuuuyty"
+
+// fold is the lower-case ASCII character that r is without its accent, ' ' for white space and for what has none, and
+// 0 for an accent that stands by itself.
+func fold(r rune) byte {
+	switch {
+	case 'A' <= r && r <= 'Z':
+		return byte(r) + 'a' - 'A'
+	case r > ' ' && r < 0x7f:
+		return byte(r)
+	case 0xc0 <= r && r <= 0xff:
+		return latin[r-0xc0]
+	case 0x300 <= r && r <= 0x36f:
+		return 0
+	}
+	// ı and ſ have an ASCII upper case only, K (kelvin) a lower one.
+	for _, l := range [...]rune{unicode.ToLower(r), unicode.ToLower(unicode.ToUpper(r))} {
+		if l > ' ' && l < 0x7f {
+			return byte(l)
+		}
+	}
+	return ' '
+}

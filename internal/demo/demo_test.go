@@ -1,0 +1,211 @@
+package demo
+
+import (
+	"context"
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"retry-worker/bpmn"
+	"retry-worker/internal/worker"
+)
+
+// attributes are the values of an attribute of some elements of a model.
+func attributes(model []byte, element, attribute string) []string {
+	var all []string
+	pattern := regexp.MustCompile(`<` + element + `\b[^>]*\b` + attribute + `="([^"]*)"`)
+	for _, m := range pattern.FindAllSubmatch(model, -1) {
+		all = append(all, string(m[1]))
+	}
+	return all
+}
+
+// TestEveryBundledProcessIsPlayed: a task of a model that nobody takes would leave the demo waiting, an error code or a
+// variable of another name would be an incident.
+func TestEveryBundledProcessIsPlayed(t *testing.T) {
+	ours := []string{worker.AnalyzeRetry, worker.RecordRetryOutcome, worker.RetryReview}
+	played := make(map[string]Process)
+	for _, p := range Processes(1) {
+		played[p.ID] = p
+	}
+	for _, m := range bpmn.Models() {
+		p, there := played[m.ProcessID]
+		if !there {
+			t.Errorf("%s is not played", m.ProcessID)
+			continue
+		}
+		delete(played, m.ProcessID)
+		types := []string{p.Work.JobType}
+		for _, also := range p.Also {
+			types = append(types, also.JobType)
+		}
+		for _, jobType := range attributes(m.Content, "zeebe:taskDefinition", "type") {
+			if !slices.Contains(ours, jobType) && !slices.Contains(types, jobType) {
+				t.Errorf("%s: nobody plays %s", p.ID, jobType)
+			}
+		}
+		if codes := attributes(m.Content, "bpmn:error", "errorCode"); !slices.Contains(codes, p.Work.ErrorCode) {
+			t.Errorf("%s: throws %s, which is none of %v", p.ID, p.Work.ErrorCode, codes)
+		}
+		for _, x := range p.Samples {
+			for _, f := range x.Failures {
+				for name := range thrown(t, &p, f) {
+					if !slices.Contains(attributes(m.Content, "zeebe:output", "target"), name) {
+						t.Errorf("%s: no event of the model lets %s into the process", x.ID, name)
+					}
+				}
+			}
+		}
+	}
+	if len(played) > 0 {
+		t.Errorf("no model of %v", played)
+	}
+}
+
+func thrown(t *testing.T, p *Process, f Failure) (all map[string]any) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(p.thrown(f)), &all); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func TestSamplesHaveIDsOfTheirOwn(t *testing.T) {
+	seen := make(map[string]bool)
+	for _, run := range []int64{7, 8} {
+		for _, p := range Processes(run) {
+			for _, x := range p.Samples {
+				if seen[x.ID] || strings.ContainsAny(x.ID, "%!") || x.Shows == "" {
+					t.Errorf("%s: the id %q, of what shows %q", p.ID, x.ID, x.Shows)
+				}
+				seen[x.ID] = true
+			}
+		}
+	}
+}
+
+// TestClockStepsReachEveryTimer: the sums of the steps pass the latest instants of R5's ladder one by one.
+func TestClockStepsReachEveryTimer(t *testing.T) {
+	latest := []time.Duration{6 * time.Minute, 12 * time.Minute, 24 * time.Minute, 48 * time.Minute, 96 * time.Minute}
+	var moved time.Duration
+	reached := 0
+	for _, step := range clockSteps {
+		moved += step
+		if reached < len(latest) && moved >= latest[reached] {
+			reached++
+		}
+	}
+	if reached != len(latest) {
+		t.Errorf("the steps %v reach %d of %v", clockSteps, reached, latest)
+	}
+}
+
+// The story of two samples: what belongs together is printed together, whatever came first, and each is summed up.
+func TestStory(t *testing.T) {
+	processes := Processes(1)[1:2]
+	processes[0].Samples = processes[0].Samples[:2]
+	var out strings.Builder
+	s := newStory(&out, false, processes)
+	p := newPlayers(context.Background(), &Options{}, s, processes)
+	first, second := p.samples[processes[0].Samples[0].ID], p.samples[processes[0].Samples[1].ID]
+	p.try(second, variables{})
+	p.try(first, variables{})
+	s.decided(second.Sample, logLine{
+		Event: "retry_scheduled", Message: "Transient error, retry 1 of 3", MatchedRule: "http-503", BackoffMinutes: 1,
+		NextRetryTime: "2026-01-01T00:00:05.01Z", Timestamp: time.Date(2026, 1, 1, 0, 0, 0, 20e6, time.UTC),
+	})
+	s.note("Time passes.")
+	p.review(second, variables{RetryCount: 1, ResponsibleTeam: "atendimento", DeadLetterID: "0123456789"})
+	if p.try(second, variables{}); s.waiting() != 0 {
+		t.Error("samples are open")
+	}
+	s.summarize()
+	want := `
+WHATSAPP_MESSAGE: messages
+  ` + first.ID + `        attempt 1: accepted by the Evolution API
+  ` + second.ID + `        attempt 1 fails: "Service Unavailable" (HTTP status 503)
+                        decided: Transient error, retry 1 of 3, in 5 s, at 2026-01-01T00:00:05.01Z (http-503)
+
+Time passes.
+
+WHATSAPP_MESSAGE: messages
+  ` + second.ID + `        review by atendimento (dead letter 01234567): corrected, to be tried again
+                      attempt 2: accepted by the Evolution API
+
+What became of them:
+
+WHATSAPP_MESSAGE: 2 messages
+   1  sent at once    accepted by the Evolution API at attempt 1
+   1  503, then sent  accepted by the Evolution API at attempt 2
+`
+	if got := out.String(); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// publisher notes the messages that are published.
+type publisher struct {
+	Engine
+	sent []string
+}
+
+func (p *publisher) Publish(_ context.Context, name, key string, _ time.Duration) error {
+	p.sent = append(p.sent, name+" "+key)
+	return nil
+}
+
+// TestDependenciesAreResolvedOneByOne: each look finds one less, and the engine hears of it unless the sample is silent.
+func TestDependenciesAreResolvedOneByOne(t *testing.T) {
+	for _, silent := range []bool{false, true} {
+		x := Sample{ID: "QUEUE-1", Open: 2, Silent: silent}
+		processes := []Process{queuedJobs()}
+		processes[0].Samples = []Sample{x}
+		engine := &publisher{}
+		p := newPlayers(t.Context(), &Options{Engine: engine}, newStory(&strings.Builder{}, false, processes), processes)
+		check := p.answer(func(g *progress, _ variables) worker.Reply { return checkDependencies(p, g) })
+		for look, want := range []string{`{"openDependencies":2}`, `{"openDependencies":1}`, `{"openDependencies":0}`} {
+			job := &worker.Job{Key: int64(look), Variables: `{"jobId":"QUEUE-1"}`}
+			r := check(t.Context(), job)
+			if again := check(t.Context(), job); r.Variables != want || again.Variables != want {
+				t.Errorf("look %d says %s, and %s when it is asked again, want %s", look+1, r.Variables, again.Variables, want)
+			}
+			if r.Taken != nil {
+				r.Taken()
+			}
+		}
+		want := "dependency-resolved QUEUE-1, dependency-resolved QUEUE-1"
+		if silent {
+			want = ""
+		}
+		if got := strings.Join(engine.sent, ", "); got != want {
+			t.Errorf("silent %v: published %q, want %q", silent, got, want)
+		}
+	}
+}
+
+// TestStrangersKeepTheirJobs: the demo may run beside other instances of the same processes.
+func TestStrangersKeepTheirJobs(t *testing.T) {
+	processes := Processes(1)
+	p := newPlayers(t.Context(), &Options{}, newStory(&strings.Builder{}, false, processes), processes)
+	r := p.answer(p.try)(t.Context(), &worker.Job{Retries: 1, Variables: `{"claimId":"CLM-001-1"}`})
+	if r.Action != worker.Failed || r.Failure.Retries != 1 || r.Failure.Backoff == 0 {
+		t.Errorf("got %+v, want the job given back as it was, with a back-off", r)
+	}
+}
+
+func TestWaitIsToldAsItIs(t *testing.T) {
+	at := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	for want, l := range map[string]logLine{
+		"25 s":  {BackoffMinutes: 1, Timestamp: at, NextRetryTime: "2026-01-01T12:00:24.8Z"},
+		"1.5 s": {BackoffMinutes: 1, Timestamp: at, NextRetryTime: "2026-01-01T12:00:01.4Z"},
+		"1 min": {BackoffMinutes: 1, Timestamp: at, NextRetryTime: "2026-01-01T12:00:59.99Z"},
+		"5 min": {BackoffMinutes: 5, Timestamp: at, NextRetryTime: "2026-01-01T12:05:00Z"},
+	} {
+		if got := l.wait(); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}

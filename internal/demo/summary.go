@@ -1,0 +1,122 @@
+package demo
+
+import (
+	"fmt"
+	"unicode/utf8"
+)
+
+// group is the samples of a process that show the same.
+type group []*Sample
+
+// groups of a process, in its order.
+func (p *Process) groups() []group {
+	var all []group
+	place := make(map[string]int)
+	for i := range p.Samples {
+		x := &p.Samples[i]
+		n, there := place[x.Shows]
+		if !there {
+			n = len(all)
+			place[x.Shows] = n
+			all = append(all, nil)
+		}
+		all[n] = append(all[n], x)
+	}
+	return all
+}
+
+func (g group) shows() string { return g[0].Shows }
+
+// ids names the first of a group and, where there are more, the last.
+func (g group) ids() string {
+	if len(g) == 1 {
+		return g[0].ID
+	}
+	return g[0].ID + " … " + g[len(g)-1].ID
+}
+
+// width of the longest that a process's samples show, in characters.
+func (p *Process) width() int {
+	most := 0
+	for i := range p.Samples {
+		most = max(most, utf8.RuneCountInString(p.Samples[i].Shows))
+	}
+	return most
+}
+
+// announce tells what is started, and what each sample is there to show.
+func (s *story) announce() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.json {
+		s.line(map[string]any{"note": "starting", "processes": s.counts()})
+		return
+	}
+	fmt.Fprint(s.out, "\nThe demo starts samples of every bundled process, and plays everybody around the worker:\n")
+	for i := range s.processes {
+		p := &s.processes[i]
+		fmt.Fprintf(s.out, "\n%s: %d %s; the demo plays %s\n", p.ID, len(p.Samples), p.Subjects, p.System)
+		for _, g := range p.groups() {
+			fmt.Fprintf(s.out, "  %2d  %-*s  %s\n", len(g), p.width(), g.shows(), g.ids())
+		}
+	}
+}
+
+func (s *story) counts() map[string]int {
+	counts := make(map[string]int)
+	for i := range s.processes {
+		counts[s.processes[i].ID] = len(s.processes[i].Samples)
+	}
+	return counts
+}
+
+// result is how so many samples that show the same have ended.
+type result struct {
+	Shows, How string
+	Samples    int
+}
+
+// results of a process, in its order; those that have not ended come last in their group.
+func (s *story) results(p *Process) []result {
+	var all []result
+	for _, g := range p.groups() {
+		var ways []string
+		counts := make(map[string]int)
+		for _, x := range g {
+			how, ended := s.ended[x]
+			if !ended {
+				how = x.ID + " has not ended"
+			}
+			if counts[how]++; counts[how] == 1 {
+				ways = append(ways, how)
+			}
+		}
+		for _, how := range ways {
+			all = append(all, result{g.shows(), how, counts[how]})
+		}
+	}
+	return all
+}
+
+// summarize tells what became of each process's samples.
+func (s *story) summarize() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.turn()
+	if s.json {
+		ends := make(map[string]any)
+		for i := range s.processes {
+			ends[s.processes[i].ID] = s.results(&s.processes[i])
+		}
+		s.line(map[string]any{"processes": s.counts(), "ended": ends, "open": len(s.open)})
+		return
+	}
+	fmt.Fprint(s.out, "\nWhat became of them:\n")
+	for i := range s.processes {
+		p := &s.processes[i]
+		fmt.Fprintf(s.out, "\n%s: %d %s\n", p.ID, len(p.Samples), p.Subjects)
+		for _, r := range s.results(p) {
+			fmt.Fprintf(s.out, "  %2d  %-*s  %s\n", r.Samples, p.width(), r.Shows, r.How)
+		}
+	}
+}

@@ -1,0 +1,241 @@
+package plan_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"retry-worker/internal/decision"
+	"retry-worker/internal/decision/decisiontest"
+	"retry-worker/internal/plan"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+func golden(t *testing.T, file string, got []byte) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(file, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("differs from %s (`go test -update` rewrites it); got:\n%s", file, got)
+	}
+}
+
+// exponential waits from base to most, without bounds below.
+func exponential(base time.Duration, factor float64, most time.Duration, jitter float64) decision.BackoffRule {
+	return decision.BackoffRule{Base: base, Factor: factor, Min: base, Max: most, Jitter: jitter, Rounding: time.Second}
+}
+
+func constant(wait time.Duration) decision.BackoffRule {
+	return decision.BackoffRule{Base: wait, Factor: 1, Min: wait, Max: wait, Rounding: time.Millisecond}
+}
+
+// queue is a policy whose jobs bring their own.
+func queue() *decision.Policy {
+	return &decision.Policy{Name: "queue", IDPattern: regexp.MustCompile(`^J\d+$`), Backoff: constant(time.Minute),
+		Own: &decision.OwnVariables{MaxAttempts: "maxAttempts", Delay: "delayBetweenAttempts", NonRetryable: "nonRetryable"}}
+}
+
+// near is a policy whose fifth retry may pass its limit of 3 h, and whose last three always would.
+func near() *decision.Policy {
+	return &decision.Policy{Name: "near", MaxRetries: 8, TotalLimit: 3 * time.Hour,
+		Backoff: decision.BackoffRule{Base: 5 * time.Minute, Factor: 2, Min: 5 * time.Minute, Max: 4 * time.Hour, Jitter: 0.2, Rounding: time.Minute}}
+}
+
+// plans of every kind, by the name of their golden files.
+func plans(t *testing.T) map[string]*plan.Plan {
+	t.Helper()
+	brought, rejection := plan.ReadJob(queue(), "4", `"PT1M30S"`)
+	if rejection != nil {
+		t.Fatal(rejection)
+	}
+	list := &decision.Policy{Name: "list", Description: "A list, <escaped> & \"quoted\".", MaxRetries: 3, Backoff: decision.BackoffRule{
+		List: []time.Duration{5 * time.Second, 30 * time.Second, 5 * time.Minute}, Min: time.Second, Max: 5 * time.Minute, Rounding: time.Millisecond}}
+	wide := &decision.Policy{Name: "wide", MaxRetries: 12, TotalLimit: 48 * time.Hour, Backoff: exponential(time.Second, 3, 8*time.Hour, 0.5)}
+	return map[string]*plan.Plan{
+		"tiss":          plan.Of(decisiontest.TISSSubmission(), decision.OwnPolicy{}),
+		"list":          plan.Of(list, decision.OwnPolicy{}),
+		"queue-none":    plan.Of(queue(), decision.OwnPolicy{}),
+		"queue-brought": plan.Of(queue(), brought),
+		"none":          plan.Of(&decision.Policy{Name: "none"}, decision.OwnPolicy{}),
+		"near":          plan.Of(near(), decision.OwnPolicy{}),
+		"wide":          plan.Of(wide, decision.OwnPolicy{}),
+	}
+}
+
+func TestPlans(t *testing.T) {
+	for name, p := range plans(t) {
+		t.Run(name, func(t *testing.T) {
+			var table bytes.Buffer
+			if err := p.Table(&table); err != nil {
+				t.Fatal(err)
+			}
+			for line := range strings.Lines(table.String()) {
+				if trimmed := strings.TrimRight(line, " \n"); trimmed+"\n" != line {
+					t.Errorf("the line %q ends in spaces", line)
+				}
+			}
+			golden(t, "testdata/"+name+".txt", table.Bytes())
+			object, err := json.MarshalIndent(p, "", "  ")
+			if err != nil {
+				t.Fatal(err)
+			}
+			golden(t, "testdata/"+name+".json", append(object, '\n'))
+			golden(t, "testdata/"+name+".svg", p.SVG())
+			if again := plans(t)[name].SVG(); !bytes.Equal(again, p.SVG()) {
+				t.Error("the same plan gave another picture")
+			}
+		})
+	}
+}
+
+// R5, R20: what the policy of claims means, in minutes: each wait, 155 in all nominally, 186 at most.
+func TestTheLadderOfClaims(t *testing.T) {
+	want := [][6]int{
+		{5, 5, 6, 5, 5, 6}, {8, 10, 12, 13, 15, 18}, {16, 20, 24, 29, 35, 42}, {32, 40, 48, 61, 75, 90}, {64, 80, 96, 125, 155, 186},
+	}
+	p := plan.Of(decisiontest.TISSSubmission(), decision.OwnPolicy{})
+	if len(p.Retries) != len(want) || p.NeverScheduled != 0 || p.NotShown != 0 {
+		t.Fatalf("%d retries, %d never scheduled, %d not shown", len(p.Retries), p.NeverScheduled, p.NotShown)
+	}
+	for i, r := range p.Retries {
+		got := [6]int{}
+		for j, of := range []plan.Time{r.Wait.Earliest, r.Wait.Nominal, r.Wait.Latest, r.FromFirst.Earliest, r.FromFirst.Nominal, r.FromFirst.Latest} {
+			got[j] = int(time.Duration(of).Minutes())
+		}
+		if got != want[i] || r.MayPassLimit || r.Number != int64(i)+1 {
+			t.Errorf("retry %d: %v, may pass the limit: %v, want %v, false", r.Number, got, r.MayPassLimit, want[i])
+		}
+	}
+	if p.TotalLimit != plan.Time(48*time.Hour) {
+		t.Errorf("total limit %v", time.Duration(p.TotalLimit))
+	}
+}
+
+// A plan promises what Decide then does (R20): a retry that is never scheduled is refused by the shortest waits too, and
+// one that may pass the limit by the longest.
+func TestThePlanSaysWhatIsBeyondTheLimit(t *testing.T) {
+	p := plan.Of(near(), decision.OwnPolicy{})
+	if len(p.Retries) != 5 || p.NeverScheduled != 3 {
+		t.Fatalf("%d retries and %d never scheduled, want 5 and 3", len(p.Retries), p.NeverScheduled)
+	}
+	for _, r := range p.Retries {
+		if r.MayPassLimit != (r.Number == 5) {
+			t.Errorf("retry %d: may pass the limit: %v", r.Number, r.MayPassLimit)
+		}
+	}
+	said := strings.Join(p.Remarks, "\n")
+	for _, part := range []string{"Retry 5 may come later than the total limit of 3 h", "Retries 6 to 8 would come later than the total limit of 3 h: never scheduled."} {
+		if !strings.Contains(said, part) {
+			t.Errorf("the remarks do not say %q:\n%s", part, said)
+		}
+	}
+}
+
+// A ladder without end is told as far as it changes anything.
+func TestAThousandRetries(t *testing.T) {
+	p := plan.Of(&decision.Policy{Name: "many", MaxRetries: 1000, Backoff: constant(time.Minute)}, decision.OwnPolicy{})
+	if len(p.Retries) != 100 || p.NotShown != 900 || p.NeverScheduled != 0 || !slices.Contains(p.Remarks, "Retries 101 to 1000 wait as long as retry 100.") {
+		t.Errorf("%d retries, %d not shown, %d never scheduled, %q", len(p.Retries), p.NotShown, p.NeverScheduled, p.Remarks)
+	}
+}
+
+// R15: the values are read as a job's are.
+func TestReadJob(t *testing.T) {
+	for _, tt := range []struct {
+		maxAttempts, delay decision.Value
+		retries            int64
+		wait               time.Duration
+		refused            string
+	}{
+		{"4", `"PT30S"`, 3, 30 * time.Second, ""},
+		{"2", "1500", 1, 1500 * time.Millisecond, ""},
+		{"2", "", 1, time.Minute, ""}, // the policy's own
+		{"1", "1500", 0, 0, ""},
+		{"", "1500", 0, 0, ""}, // FA-004.1
+		{"0", "", 0, 0, "INVALID_RETRY_POLICY: maxAttempts is 0, expected a whole number from 1, or none (no retry policy)"},
+		{"2", `"soon"`, 0, 0, `INVALID_RETRY_POLICY: delayBetweenAttempts is "soon" (text), expected an ISO 8601 duration such as PT30S, or milliseconds as a whole number, at most 366 days, or none`},
+	} {
+		own, rejection := plan.ReadJob(queue(), tt.maxAttempts, tt.delay)
+		if tt.refused != "" {
+			if rejection == nil || rejection.Error() != tt.refused {
+				t.Errorf("%s, %s: %v, want %s", tt.maxAttempts, tt.delay, rejection, tt.refused)
+			}
+			continue
+		}
+		if rejection != nil {
+			t.Errorf("%s, %s: %v", tt.maxAttempts, tt.delay, rejection)
+			continue
+		}
+		p := plan.Of(queue(), own)
+		if int64(len(p.Retries)) != tt.retries || p.MaxRetries != tt.retries {
+			t.Errorf("%s, %s: %d retries, want %d", tt.maxAttempts, tt.delay, len(p.Retries), tt.retries)
+		}
+		for _, r := range p.Retries {
+			if r.Wait.Nominal != plan.Time(tt.wait) || r.Wait.Earliest != r.Wait.Latest {
+				t.Errorf("%s, %s: waits %v, want %v", tt.maxAttempts, tt.delay, r.Wait, tt.wait)
+			}
+		}
+	}
+}
+
+func TestTimeInJSONIsSeconds(t *testing.T) {
+	for d, want := range map[time.Duration]string{0: "0", 250 * time.Millisecond: "0.25", 48 * time.Hour: "172800"} {
+		if got, err := json.Marshal(plan.Time(d)); err != nil || string(got) != want {
+			t.Errorf("%v: %s, %v, want %s", d, got, err, want)
+		}
+	}
+}
+
+func TestWords(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		0: "0 s", 5 * time.Millisecond: "0.005 s", 1500 * time.Millisecond: "1.5 s", time.Minute: "1 min", 95 * time.Second: "1 min 35 s",
+		155 * time.Minute: "2 h 35 min", 48 * time.Hour: "48 h", 72 * time.Hour: "3 d", 73*time.Hour + time.Second: "3 d 1 h 1 s",
+	} {
+		if got := plan.Words(d); got != want {
+			t.Errorf("%v: %q, want %q", d, got, want)
+		}
+	}
+}
+
+func TestBackoffInWords(t *testing.T) {
+	claims := decisiontest.TISSSubmission().Backoff
+	for want, rule := range map[string]decision.BackoffRule{
+		"exponential: 5 min, each 2 times the one before, at most 4 h; jitter ±20 %; at least 5 min; rounded to 1 min": claims,
+		"constant: 1 min":                              constant(time.Minute),
+		"list: 5 s, 30 s, at most 10 s":                {List: []time.Duration{5 * time.Second, 30 * time.Second}, Min: time.Second, Max: 10 * time.Second, Rounding: time.Millisecond},
+		"list: 5 s, 30 s; at least 10 s":               {List: []time.Duration{5 * time.Second, 30 * time.Second}, Min: 10 * time.Second, Max: time.Minute, Rounding: time.Millisecond},
+		"constant: 10 s; jitter ±12.5 %; at least 9 s": {Base: 10 * time.Second, Factor: 1, Min: 9 * time.Second, Max: time.Minute, Jitter: 0.125, Rounding: time.Millisecond},
+	} {
+		if got := plan.Backoff(&rule); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+type fullDisk struct{}
+
+var errFull = errors.New("no space left")
+
+func (fullDisk) Write([]byte) (int, error) { return 0, errFull }
+
+func TestTableSaysThatItCouldNotBeWritten(t *testing.T) {
+	if err := plans(t)["tiss"].Table(fullDisk{}); !errors.Is(err, errFull) {
+		t.Errorf("got %v, want %v", err, errFull)
+	}
+}

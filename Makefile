@@ -15,7 +15,7 @@ help: ## Print this help
 build: ## Build bin/retry-worker (static, no cgo)
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/retry-worker ./cmd/retry-worker
 
-run: build ## Run the worker on a real Zeebe with thirty sample claims; Ctrl-C ends it
+run: build ## Run the worker on a real Zeebe with fifty samples of four processes; Ctrl-C ends it
 	@$(GO) build -o bin/local ./e2e/local && exec bin/local
 
 test: build ## Run every test, the end-to-end scenarios on a real broker included

@@ -65,8 +65,7 @@ func TestTheWaitGoesByWhatWasDecided(t *testing.T) {
 
 func TestTasksAreTheContracts(t *testing.T) {
 	eachWanted(t, func(t *testing.T, d document, want expectation) {
-		ours := []hospitalTask{{"record-retry-outcome", "3"}, {"analyze-retry", "3"}, {"retry-review", "3"}}
-		left := append(ours, want.tasks...)
+		left := append([]hospitalTask{{"record-retry-outcome", "3"}, {"analyze-retry", "3"}, {"retry-review", "3"}}, want.tasks...)
 		for _, n := range d.Process.Elements {
 			task := hospitalTask{n.Extensions.Task.Type, n.Extensions.Task.Retries}
 			if task == (hospitalTask{}) {

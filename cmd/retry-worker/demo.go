@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -17,22 +18,64 @@ import (
 )
 
 func (c *cli) demoCommand() *cobra.Command {
-	var clockURL, workerLog string
+	var f demoFlags
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Start sample claims and play the portal and the people around the worker",
-		Long: "Starts thirty sample claims and plays the portal that fails and the people who review. Run it beside\n" +
-			"`retry-worker serve`, on an engine for trying things out: it takes the jobs of type submit-claim and\n" +
-			"retry-review.",
+		Long: "Starts fifty samples of the four bundled processes and plays the outside systems that fail (TISS portal,\n" +
+			"Evolution API, jobs, a job queue), and the people who decide on dead letters, through the worker's API. Run it\n" +
+			"beside `retry-worker serve`, on an engine for trying things out: it takes the outside systems' jobs there.\n" +
+			"Where the API wants a token, an admin's in RETRY_WORKER_TOKEN is shown.",
 		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return c.demo(cmd.Context(), clockURL, workerLog) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.demo(cmd.Context(), f) },
 	}
-	cmd.Flags().StringVar(&clockURL, "clock-url", "", "actuator of a broker with ZEEBE_CLOCK_CONTROLLED=true whose clock may be moved, such as http://127.0.0.1:9600")
-	cmd.Flags().StringVar(&workerLog, "worker-log", "", "file that the worker's log goes to: shows its decisions as they are made")
+	cmd.Flags().StringVar(&f.apiURL, "api-url", "", "where the worker's API and console listen; left out: http:// and RETRY_WORKER_HTTP_ADDR")
+	cmd.Flags().StringVar(&f.clockURL, "clock-url", "", "actuator of a broker with ZEEBE_CLOCK_CONTROLLED=true whose clock may be moved, such as http://127.0.0.1:9600")
+	cmd.Flags().BoolVar(&f.stay, "stay", false, "leave some dead letters to you, and play on until Ctrl-C")
+	cmd.Flags().StringVar(&f.workerLog, "worker-log", "", "file that the worker's log goes to: shows its decisions as they are made")
 	return cmd
 }
 
-func (c *cli) demo(ctx context.Context, clockURL, workerLog string) error {
+type demoFlags struct {
+	apiURL, clockURL, workerLog string
+	stay                        bool
+}
+
+// desk is the API that the demo's people decide through.
+func (f *demoFlags) desk() (*apiClient, demo.Ask, error) {
+	named := func(err error) error { // by the demo's own flags
+		if text := strings.ReplaceAll(err.Error(), "--server", "--api-url"); text != err.Error() {
+			return &renamed{text, err}
+		}
+		return err
+	}
+	client, err := (&serverFlags{server: f.apiURL}).client()
+	if err != nil {
+		return nil, nil, named(err)
+	}
+	return client, func(ctx context.Context, path string, body any) ([]byte, error) {
+		text, err := client.ask(ctx, path, body)
+		if err != nil {
+			err = named(err)
+		}
+		return text, err
+	}, nil
+}
+
+// renamed is an error in other words.
+type renamed struct {
+	text  string
+	cause error
+}
+
+func (e *renamed) Error() string { return e.text }
+func (e *renamed) Unwrap() error { return e.cause }
+
+func (c *cli) demo(ctx context.Context, f demoFlags) error {
+	api, ask, err := f.desk()
+	if err != nil {
+		return err
+	}
 	engine, _, err := config.LoadEngine()
 	if err != nil {
 		return &usageError{err}
@@ -46,9 +89,12 @@ func (c *cli) demo(ctx context.Context, clockURL, workerLog string) error {
 	defer client.Close()
 	ctx, cancel := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer cancel()
-	o := demo.Options{Engine: client, Out: c.out, JSON: c.json(), WorkerLog: workerLog, Run: time.Now().Unix() % 1_000_000}
-	if clockURL != "" {
-		o.Clock = &demo.Clock{ActuatorURL: clockURL}
+	o := demo.Options{
+		Engine: client, Out: c.out, JSON: c.json(), WorkerLog: f.workerLog, Run: time.Now().Unix() % 1_000_000,
+		Ask: ask, Console: api.base + "/dead-letters", Stay: f.stay,
+	}
+	if f.clockURL != "" {
+		o.Clock = &demo.Clock{ActuatorURL: f.clockURL}
 	}
 	if err := demo.Run(ctx, o); !errors.Is(err, context.Canceled) {
 		return err

@@ -115,7 +115,7 @@ func (c *cli) root() *cobra.Command {
 		return fmt.Errorf("%w; `%s --help` lists the flags", err, cmd.CommandPath())
 	})
 	root.AddCommand(c.serveCommand(), c.deployCommand(), c.demoCommand(), c.decideCommand(), c.historyCommand(), c.auditCommand(), c.planCommand(), c.policiesCommand(), c.kpiCommand(),
-		c.readyCommand(), c.checkCommand(), c.versionCommand())
+		c.deadLettersCommand(), c.tokenCommand(), c.readyCommand(), c.checkCommand(), c.versionCommand())
 	return root
 }
 

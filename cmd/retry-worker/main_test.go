@@ -10,7 +10,7 @@ import (
 func TestHelp(t *testing.T) {
 	environment(t, nil)
 	for _, command := range []string{"retry-worker", "serve", "deploy", "demo", "decide", "plan", "policies", "policies check", "policies show", "policies schema",
-		"history", "audit", "kpi", "ready", "check", "version"} {
+		"history", "audit", "kpi", "dead-letters", "dead-letters list", "dead-letters show", "dead-letters retry", "dead-letters discard", "ready", "check", "version"} {
 		t.Run(command, func(t *testing.T) {
 			args := append(strings.Fields(command), "--help")
 			if command == "retry-worker" {
@@ -28,7 +28,7 @@ func TestHelp(t *testing.T) {
 // Issue 3, item 5, and the contract: every command of this slice is listed, and has -o.
 func TestHelpListsEveryCommand(t *testing.T) {
 	help := retryWorker("--help").stdout
-	for _, command := range []string{"serve", "deploy", "demo", "decide", "plan", "policies", "history", "audit", "kpi", "ready", "check", "version"} {
+	for _, command := range []string{"serve", "deploy", "demo", "decide", "plan", "policies", "history", "audit", "kpi", "dead-letters", "token", "ready", "check", "version"} {
 		if !strings.Contains(help, "\n  "+command+" ") {
 			t.Errorf("the help does not list %s", command)
 		}

@@ -164,24 +164,23 @@ func who(from *catalogue.Catalogue, team decision.Team) string {
 	return string(team)
 }
 
-// printRules in the order they are tried: the permanent ones, then the transient ones, each as they are listed (R2).
+// printRules in the order they are tried (R2).
 func (c *cli) printRules(rules []decision.Rule) {
 	if len(rules) == 0 {
 		fmt.Fprintln(c.out, "\nno rules: every error is unknown")
 		return
 	}
 	fmt.Fprintf(c.out, "\n%s, tried in this order:\n", counted(len(rules), "rule", "rules"))
-	for _, class := range []decision.ErrorClassification{decision.Permanent, decision.Transient} {
-		for i := range rules {
-			if rules[i].Class == class {
-				c.printRule(&rules[i])
-			}
-		}
+	for i := range rules {
+		c.printRule(&rules[i])
 	}
 }
 
 func (c *cli) printRule(r *decision.Rule) {
 	head := string(r.Class) + "  " + r.Name
+	if r.Presumed {
+		head += ", presumed where no rule above matches"
+	}
 	if r.Reason != "" && string(r.Reason) != r.Name {
 		head += ", reason " + string(r.Reason)
 	}
@@ -193,7 +192,7 @@ func (c *cli) printRule(r *decision.Rule) {
 		what  string
 		items []string
 	}{
-		{"codes", r.Codes}, {"HTTP statuses", r.Statuses}, {"TISS faults", r.TISSFaults}, {"TISS codes", r.TISSCodes}, {"phrases", r.Phrases}, {"patterns", r.Patterns},
+		{"codes", r.Codes}, {"HTTP statuses", r.Statuses}, {"TISS faults", r.TISSFaults}, {"TISS codes", r.TISSCodes}, {"phrases", r.Phrases}, {"words", r.Words}, {"patterns", r.Patterns},
 	} {
 		if len(finds.items) > 0 && !slices.Equal(finds.items, []string{r.Name}) {
 			fmt.Fprintf(c.out, "           %s: %s\n", finds.what, strings.Join(finds.items, ", "))

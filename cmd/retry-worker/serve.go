@@ -55,9 +55,6 @@ func (c *cli) serve() error {
 	stop, kill := signals(log)
 	log.Info("serving", zap.String("version", build().Version), zap.String("engine", settings.Engine.Address),
 		zap.String("ops", a.OpsAddr()), zap.String("api", a.HTTPAddr()), zap.String("worker", settings.WorkerName))
-	for _, name := range settings.WithoutEffect {
-		log.Warn("setting has no effect in this version", zap.String("setting", name))
-	}
 	return a.Run(stop, kill)
 }
 

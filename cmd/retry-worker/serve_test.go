@@ -250,15 +250,6 @@ func TestServeIsReadyWhenTheEngineAnswers(t *testing.T) {
 	eventually(t, "ready", func() bool { return retryWorker("ready").code == exitDone })
 }
 
-// A setting of a part that is not there yet is neither refused nor passed over in silence.
-func TestServeSaysWhatHasNoEffect(t *testing.T) {
-	p := serve(t, map[string]string{"ZEEBE_ADDRESS": nowhere(t), "RETRY_WORKER_AUTH_TOKENS_FILE": "/run/canary"}, "serve")
-	p.waitFor(t, `"setting":"RETRY_WORKER_AUTH_TOKENS_FILE"`)
-	if strings.Contains(p.output(), "canary") {
-		t.Errorf("the password stands in the log:\n%s", p.output())
-	}
-}
-
 func TestServeOnTheConsole(t *testing.T) {
 	p := prepare(t, map[string]string{"ZEEBE_ADDRESS": nowhere(t), "RETRY_WORKER_LOG_FORMAT": "console"}, "serve")
 	p.start(t)

@@ -90,7 +90,7 @@ func playStopInHand(t *testing.T) result {
 	s.until("all jobs in hand", func(v gatewaytest.View) bool { return v.HandedOut == manyJobs })
 	s.answersUnderWay(40)
 	next := s.worker("next", successor)
-	s.until("another worker's poll", func(v gatewaytest.View) bool { return v.Waiting() > 2 }) // two more types wait
+	s.until("another worker's poll", func(v gatewaytest.View) bool { return v.Waiting() > 3 }) // three more types wait
 	p.signal(syscall.SIGTERM)
 	slow.Remove()
 	took := p.ends(soonGone)
@@ -158,7 +158,7 @@ func playStopLostHandBack(t *testing.T) result {
 	s.until("all jobs in hand", func(v gatewaytest.View) bool { return v.HandedOut == jobs })
 	s.answersUnderWay(40)
 	next := s.worker("next", successor)
-	s.until("another worker's poll", func(v gatewaytest.View) bool { return v.Waiting() > 2 })
+	s.until("another worker's poll", func(v gatewaytest.View) bool { return v.Waiting() > 3 })
 	p.signal(syscall.SIGTERM)
 	slow.Remove()
 	p.ends(soonGone)
@@ -269,7 +269,7 @@ func shutdownTimeout() string { return "RETRY_WORKER_SHUTDOWN_TIMEOUT=" + shutdo
 func playStopFrozen(t *testing.T) result {
 	s := newScene(t, gatewaytest.Options{})
 	p := s.program("first", asHere, shutdownTimeout())
-	s.until("polls of all three types", func(v gatewaytest.View) bool { return v.Waiting() == 3 })
+	s.until("polls of all four types", func(v gatewaytest.View) bool { return v.Waiting() == 4 })
 	s.Freeze()
 	return s.stopHeldUp(p, p.endsAnyhow, s.Thaw)
 }

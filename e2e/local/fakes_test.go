@@ -8,10 +8,13 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"retry-worker/internal/demo"
 )
 
 // The test binary plays every program of a run: itself, Zeebe, Maven and the worker.
@@ -75,7 +78,7 @@ func play(role string) {
 			for !exists(filepath.Join(os.Getenv(pidsName), "die")) {
 				time.Sleep(10 * time.Millisecond)
 			}
-			fmt.Println("10:01 ERROR " + role + " - out of luck")
+			fmt.Fprintln(os.Stderr, "10:01 ERROR "+role+" - out of luck")
 			os.Exit(3)
 		}()
 	}
@@ -101,7 +104,13 @@ var parts = map[string]func(ctx context.Context){
 		fmt.Printf("{\"event\":\"serving\",\"engine\":%q,\"ops\":%q}\n", os.Getenv("ZEEBE_ADDRESS"), os.Getenv("RETRY_WORKER_OPS_ADDR"))
 		<-ctx.Done()
 	},
-	"demo": func(context.Context) { fmt.Printf("  CLM-1 decided (%s)\n", strings.Join(os.Args[2:], " ")) },
+	"demo": func(ctx context.Context) {
+		fmt.Printf("  CLM-1 decided (%s)\n", strings.Join(os.Args[2:], " "))
+		if slices.Contains(os.Args, "--stay") {
+			fmt.Println(demo.Staying)
+			<-ctx.Done()
+		}
+	},
 }
 
 func serve(address, path, answer string) {

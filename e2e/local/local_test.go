@@ -62,13 +62,13 @@ func TestStopAsksInReverseOrder(t *testing.T) {
 	l.until("over", l.printed("it removes the logs"))
 	l.signal(os.Interrupt)
 	l.exit()
-	if got, err := os.ReadFile(filepath.Join(l.pids, asked)); err != nil || string(got) != "serve broker " {
-		t.Errorf("asked to end: %q (%v), expected the worker, then Zeebe", got, err)
+	if got, err := os.ReadFile(filepath.Join(l.pids, asked)); err != nil || string(got) != "demo serve broker " {
+		t.Errorf("asked to end: %q (%v), expected the demo, the worker, then Zeebe", got, err)
 	}
 }
 
 func TestSecondCtrlCEndsItHard(t *testing.T) {
-	for _, role := range []string{"serve", "broker"} {
+	for _, role := range []string{"demo", "serve", "broker"} {
 		t.Run(role, func(t *testing.T) {
 			t.Parallel()
 			l := prepare(t, role+":"+deaf)
@@ -120,6 +120,7 @@ func TestWhatFailsIsSaidOnOneLine(t *testing.T) {
 		"the worker fails":        {trouble: "serve:fails", want: []string{"the worker ended too early", "serve - out of luck", "worker.log"}},
 		"the demo fails":          {trouble: "demo:fails", want: []string{"`retry-worker demo` failed", "demo - out of luck", "worker.log"}},
 		"Zeebe dies":              {trouble: "broker:dies", dies: true, want: []string{"Zeebe ended too early", "broker - out of luck", "zeebe.log", "run it again"}},
+		"the demo dies":           {trouble: "demo:dies", dies: true, want: []string{"the demo ended too early", "demo - out of luck", "worker.log", "run it again"}},
 		"the worker dies":         {trouble: "serve:dies", dies: true, want: []string{"the worker ended too early", "serve - out of luck", "worker.log", "run it again"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -164,7 +165,7 @@ func TestOnceEndsAfterTheDemo(t *testing.T) {
 	if code, _ := l.exit(); code != 0 {
 		t.Errorf("exit code %d, expected 0", code)
 	}
-	for _, want := range []string{"SUB_06 version 1 deployed", "CLM-1 decided (--clock-url http://127.0.0.1:", "--worker-log " + l.temporary, "Nothing is left"} {
+	for _, want := range []string{"SUB_06 version 1 deployed", "CLM-1 decided (--api-url http://127.0.0.1:", "--clock-url http://127.0.0.1:", "--worker-log " + l.temporary, "Nothing is left"} {
 		if !l.printed(want)() {
 			t.Errorf("%q is missing in:\n%s", want, &l.out)
 		}

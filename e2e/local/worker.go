@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"retry-worker/e2e/engine/child"
+	"retry-worker/internal/demo"
 )
 
 const (
@@ -172,28 +174,60 @@ func (s *session) probe(ctx context.Context, p *child.Process) error {
 	return nil
 }
 
-// demo lets the worker's own demo tell what is decided.
+// demo lets the worker's own demo tell what is decided. It stays, unless the run ends with it: then it returns when
+// something is left to the viewer.
 func (s *session) demo(ctx context.Context) error {
-	command := s.command("demo", "--clock-url", s.broker.ActuatorURL(), "--worker-log", s.workerLog())
-	command.Screen = s.screen
+	command := s.command("demo", "--api-url", s.console(), "--clock-url", s.broker.ActuatorURL(), "--worker-log", s.workerLog())
+	told := child.NewTail(s.screen)
+	command.Screen = told
+	if !s.once {
+		command.Args = append(command.Args, "--stay")
+	}
 	p, err := child.Start(command)
 	if err != nil {
 		return err
 	}
-	if err := s.finish(ctx, p); err != nil {
+	if s.once {
+		err = s.finish(ctx, p)
+	} else {
+		err = s.stays(ctx, p, told)
+	}
+	if err != nil {
 		return fmt.Errorf("`retry-worker demo` failed (%w): %s; the worker's log is %s", err, p.LastLine(), s.workerLog())
 	}
 	return nil
 }
 
+// stays waits until the demo has nothing more to do but to wait for the viewer. From then on it must run until the end.
+func (s *session) stays(ctx context.Context, p *child.Process, told *child.Tail) error {
+	ticker := time.NewTicker(readyEvery)
+	defer ticker.Stop()
+	for !slices.ContainsFunc(told.Lines(), func(l string) bool { return strings.Contains(l, demo.Staying) }) {
+		select {
+		case <-p.Done():
+			return cmp.Or(p.Err(), errors.New("it ended and was to stay"))
+		case <-ctx.Done():
+			return errors.Join(ctx.Err(), p.Stop(s.hard, toolGrace))
+		case <-ticker.C:
+		}
+	}
+	s.onClose("", func(ctx context.Context) error { return p.Stop(ctx, toolGrace) })
+	s.watch("the demo", p, s.workerLog())
+	return nil
+}
+
+// console is where people and programs reach the worker.
+func (s *session) console() string { return "http://" + s.httpAddr }
+
 func (s *session) whereToLook() {
-	s.screen.say("\nThe demo is over. Zeebe and the worker go on:\n")
+	s.screen.say("\nZeebe, the worker and the demo go on:\n")
+	s.screen.row("Console", "%s/dead-letters: read why one is there, retry it with a reason, and see above how its process goes on", s.console())
 	s.screen.row("Metrics", "http://%s/metrics", s.opsAddr)
 	s.screen.row("Ready", "http://%s/readyz", s.opsAddr)
 	s.screen.row("Log", "%s", s.workerLog())
 	s.screen.row("History", "RETRY_WORKER_DATABASE_URL=%s %s history CLM-…, with a claim's number from above", s.database(), s.binary)
 	s.screen.row("", "the same for MSG-… --policy whatsapp-message, JOB-… --policy failed-job, QUEUE-… --policy job-queue")
-	s.screen.row("API", "http://%s/api/v1/subjects/tiss-submission/CLM-…", s.httpAddr)
+	s.screen.row("API", "%s/api/v1/subjects/tiss-submission/CLM-…", s.console())
 	s.screen.row("Check", "ZEEBE_ADDRESS=%s ZEEBE_INSECURE_CONNECTION=true %s check", s.broker.GatewayAddress(), s.binary)
 	s.screen.row("Stop", "Ctrl-C; it removes the logs, the journal and Zeebe's data")
 }

@@ -38,7 +38,7 @@ func TestEverybodyTellsTheSame(t *testing.T) {
 	t.Cleanup(func() { _ = queue.Stop(context.Background()) })
 	database := "sqlite:" + filepath.Join(t.TempDir(), "journal.db")
 	w := serve(t, s.Broker, "teller", "RETRY_WORKER_EVENTS_URL="+queue.URL(), "RETRY_WORKER_DATABASE_URL="+database)
-	s.hospital = openHospital(t, s.Broker)
+	s.openHospital(w)
 	l := s.startLoadOf(agreementSize)
 	s.finish(l)
 	s.expectCounts(loadCountsOf(agreementSize))
@@ -54,7 +54,9 @@ func TestEverybodyTellsTheSame(t *testing.T) {
 		`retry_worker_jobs_total{action="completed",job_type="analyze-retry"}`:                           each,
 		`retry_worker_jobs_total{action="bpmn_error",job_type="analyze-retry"}`:                          3 * each,
 		`retry_worker_jobs_total{action="completed",job_type="record-retry-outcome"}`:                    3 * each,
-		`retry_worker_dead_letters{policy="tiss-submission",state="open"}`:                               each, // discarded in the process, unknown to the worker
+		`retry_worker_jobs_total{action="completed",job_type="retry-review"}`:                            3 * each,
+		`retry_worker_dead_letters{policy="tiss-submission",state="open"}`:                               0,
+		`retry_worker_dead_letters{policy="tiss-submission",state="discarded"}`:                          each,
 		`retry_worker_dead_letters{policy="tiss-submission",state="recovered"}`:                          2 * each,
 		`retry_worker_recovery_attempts_count{policy="tiss-submission"}`:                                 each,
 		`retry_success_rate{policy="tiss-submission"}`:                                                   1,
@@ -107,7 +109,7 @@ func (s *scene) expectHistories(w *process, each int) {
 		got[fmt.Sprintf("kind %d: %s %v", n%4, subject.State, subject.Attempts)]++
 	}
 	want := map[string]int{
-		"kind 0: recovered [{RETRY}]": each, "kind 1: dead [{PERMANENT_ERROR}]": each,
+		"kind 0: recovered [{RETRY}]": each, "kind 1: discarded [{PERMANENT_ERROR}]": each,
 		"kind 2: recovered [{PERMANENT_ERROR}]": each, "kind 3: recovered [{MAX_RETRIES_EXCEEDED}]": each,
 	}
 	if !maps.Equal(got, want) {
@@ -181,7 +183,8 @@ func (s *scene) expectAudit(database string, each int) (records int) {
 		got[strings.TrimSpace(r.Kind+" "+r.Outcome)]++
 	}
 	s.must(lines.Err())
-	want := 4*each + 3*each // an attempt each, and the outcomes of those that ended well
+	// An attempt each, the outcomes of those that ended well, the reviews, and that their processes took them.
+	want := 4*each + 3*each + 3*each + 3*each
 	if records != want {
 		s.t.Errorf("%d records were exported, want %d: %v", records, want, got)
 	}
@@ -192,7 +195,8 @@ func (s *scene) expectAudit(database string, each int) (records int) {
 func (s *scene) expectEvents(queue *nats.Server, each int) int {
 	s.t.Helper()
 	want := map[string]int{
-		"RetryScheduled": each, "PermanentErrorDetected": 2 * each, "MaxRetriesExceeded": each, "RetryRecovered": 3 * each, "AuditRecorded": 7 * each,
+		"RetryScheduled": each, "PermanentErrorDetected": 2 * each, "MaxRetriesExceeded": each, "RetryRecovered": 3 * each, "DeadLetterReviewed": 3 * each,
+		"AuditRecorded": 13 * each,
 	}
 	all := s.events(queue)
 	got, ids := make(map[string]int), make(map[string]bool)

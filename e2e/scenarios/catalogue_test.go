@@ -112,7 +112,7 @@ func TestCatalogueIsTakenUpWhileRunning(t *testing.T) {
 	m := &configMap{s: s, dir: t.TempDir()}
 	m.put(edited(s, "20s", 3))
 	w := serve(t, s.Broker, "reader", "RETRY_WORKER_POLICIES_FILE="+m.file())
-	s.hospital = openHospital(t, s.Broker, runJob)
+	s.openHospital(w, runJob)
 	c := failedJob.fails(repeat(jobFailure, 2)...)
 	c.Review.Discard = true
 	first := w.catalogue(t)

@@ -64,7 +64,7 @@ func TestFailedJobBeyondThreeRetries(t *testing.T) {
 	s.expectRemembered(failedJob, ids[0], "recovered", "entregue", "RETRY", "RETRY", "RETRY", limit, limit)
 	s.expectLetter(failedJob, keys[1], 0, letter{3, 3, "UNKNOWN", "Maximum of 3 retries reached", jobFailure, jobTeam})
 	s.expectEnd(failedJob, keys[1], "discarded", 4)
-	s.expectRemembered(failedJob, ids[1], "dead", "falha", "RETRY", "RETRY", "RETRY", limit)
+	s.expectRemembered(failedJob, ids[1], "discarded", "descartada", "RETRY", "RETRY", "RETRY", limit)
 	s.expectCounts(counts{
 		"run-job error thrown": 5 + 4, "run-job completed": 1, "analyze-retry completed": 2 * 3, "analyze-retry error thrown": 2 + 1,
 		"retry-review completed": 2 + 1, "record-retry-outcome completed": 1, "timers triggered": 2*3 + 2, "processes completed": 2,

@@ -3,7 +3,6 @@ package scenarios
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"strconv"
 	"sync"
 	"testing"
@@ -11,7 +10,6 @@ import (
 
 	"go.uber.org/zap"
 
-	"retry-worker/e2e/engine"
 	"retry-worker/internal/worker"
 	"retry-worker/internal/zeebe"
 )
@@ -40,14 +38,8 @@ type claim struct {
 	Open []int `json:"open"`
 	// Retried is how many retries the instance starts with.
 	Retried int `json:"retried"`
-	// Review is what the people do with the dead letter.
+	// Review is what the people do with its dead letters.
 	Review review `json:"review"`
-}
-
-// review is a decision of a person: to discard, or to send the claim again after a pause.
-type review struct {
-	Discard bool          `json:"discard"`
-	Pause   time.Duration `json:"pause"`
 }
 
 // failing is a claim that fails with texts, one a submission.
@@ -71,40 +63,39 @@ var seen = []string{
 // boundary event maps, as other clients do. What it says follows from the process's variables alone: a broker
 // that was killed may forget an answer that it had taken, and give the next job another's key.
 type hospital struct {
-	broker *engine.Broker
+	t *testing.T
 
-	mu      sync.Mutex
-	visited map[int64][]map[string]string // variables that the jobs of an instance saw, in order
-	given   map[int64]int64               // the instance of each job that came, by the job's key
+	mu     sync.Mutex
+	claims map[string]claim // of the jobs that came, by the subject's id
+	given  map[int64]int64  // the instance of each job that came, by the job's key
 }
 
-// openHospital plays the portal and the people, and further job types, until the test ends.
-func openHospital(t *testing.T, b *engine.Broker, also ...string) *hospital {
-	t.Helper()
-	client, err := zeebe.Dial(zeebe.Options{Address: b.GatewayAddress(), Plaintext: true, PlainErrors: true}, zap.NewNop())
-	if err != nil {
-		t.Fatal(err)
-	}
-	h := &hospital{broker: b, visited: make(map[int64][]map[string]string), given: make(map[int64]int64)}
+// openHospital plays the portal, further job types, and the people, who decide by that worker's API, until the test ends.
+func (s *scene) openHospital(by *process, also ...string) {
+	s.t.Helper()
+	client, err := zeebe.Dial(zeebe.Options{Address: s.GatewayAddress(), Plaintext: true, PlainErrors: true}, zap.NewNop())
+	s.must(err)
+	h := &hospital{t: s.t, claims: make(map[string]claim), given: make(map[int64]int64)}
 	w := worker.New(client, worker.Config{
 		Name: "hospital", JobTimeout: 10 * time.Second, PollTimeout: 500 * time.Millisecond, MaxJobsActive: 32, Concurrency: 8,
 	}, h.subscriptions(append(also, submitClaim)), worker.NoHooks(), zap.NewNop())
 	stop, close := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { w.Run(stop, context.Background()) })
-	t.Cleanup(func() {
+	running.Go(func() { h.decide(stop, desk{worker: by}, s.begun) })
+	s.t.Cleanup(func() {
 		close()
 		running.Wait()
 		_ = client.Close()
 	})
-	return h
+	s.hospital = h
 }
 
 func (h *hospital) subscriptions(jobTypes []string) []worker.Subscription {
 	always := func(say func(context.Context, *worker.Job, claim, int) worker.Reply) func() worker.Activation {
 		return worker.Always(h.answer(say), seen...)
 	}
-	all := []worker.Subscription{{JobType: worker.RetryReview, Begin: always(h.review)}}
+	var all []worker.Subscription
 	for _, jobType := range jobTypes {
 		say := h.work
 		if jobType == checkDependencies {
@@ -131,7 +122,12 @@ func (h *hospital) answer(say func(context.Context, *worker.Job, claim, int) wor
 			variables[name] = string(value)
 		}
 		h.mu.Lock()
-		h.visited[j.ProcessInstanceKey] = append(h.visited[j.ProcessInstanceKey], variables)
+		for _, name := range []string{"claimId", "messageId", "jobId"} {
+			var id string
+			if json.Unmarshal(raw[name], &id) == nil && id != "" {
+				h.claims[id] = c
+			}
+		}
 		h.given[j.Key] = j.ProcessInstanceKey
 		h.mu.Unlock()
 		retries, err := strconv.Atoi(variables["retryCount"])
@@ -167,33 +163,6 @@ func (h *hospital) work(_ context.Context, j *worker.Job, c claim, retries int) 
 	return worker.Reply{Action: worker.Thrown, Error: worker.BPMNError{
 		Code: errorCodes[j.Type], Message: "the work failed", Variables: jsonOf(c.Failures[n]),
 	}}
-}
-
-func (h *hospital) review(ctx context.Context, _ *worker.Job, c claim, retries int) worker.Reply {
-	if c.Review.Discard {
-		return worker.Reply{Action: worker.Completed, Variables: jsonOf(map[string]any{
-			"reviewDecision": "discard", "reviewReason": "not worth it", "reviewedBy": "e2e",
-		})}
-	}
-	now := time.Now()
-	if c.Review.Pause > 0 { // it shall be waited for, wherever the broker's clock is
-		var err error
-		if now, err = h.broker.Time(ctx); err != nil {
-			panic(err)
-		}
-	}
-	return worker.Reply{Action: worker.Completed, Variables: jsonOf(map[string]any{
-		"reviewDecision": "reprocess", "reviewReason": "data corrected", "reviewedBy": "e2e", "shouldRetry": true,
-		"retryCount": retries + 1, "backoffMinutes": int(c.Review.Pause.Minutes()), "backoffDuration": fmt.Sprintf("PT%dM", int(c.Review.Pause.Minutes())),
-		"nextRetryTime": now.Add(c.Review.Pause).UTC().Truncate(time.Second).Format(time.RFC3339),
-	})}
-}
-
-// visits are the variables that the jobs of an instance saw, in order.
-func (h *hospital) visits(instance int64) []map[string]string {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return append([]map[string]string(nil), h.visited[instance]...)
 }
 
 // forgotten is how many jobs came that the broker knows nothing of, or knows as another instance's: it gives

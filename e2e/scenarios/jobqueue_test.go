@@ -103,7 +103,7 @@ func TestQueuedJobFailsAtOnce(t *testing.T) {
 	s.expectLetter(jobQueue, keys[0], 0, letter{0, 0, "UNKNOWN", "Maximum of 0 retries reached", queueFailure, jobTeam})
 	s.expectEnd(jobQueue, keys[0], "discarded", 1)
 	s.expectStates(keys[0], runs+failed)
-	s.expectRemembered(jobQueue, s.id("QUEUE", 0), "dead", "falha", "MAX_RETRIES_EXCEEDED")
+	s.expectRemembered(jobQueue, s.id("QUEUE", 0), "discarded", "descartada", "MAX_RETRIES_EXCEEDED")
 	s.expectLetter(jobQueue, keys[1], 0, letter{0, 8, "PERMANENT", permanent, queueFailure, jobTeam})
 	s.expectEnd(jobQueue, keys[1], jobQueue.recorded, 2)
 	s.expectStates(keys[1], runs+failed+again+runs+" COMPLETED")

@@ -17,7 +17,7 @@ var ladder = []step{{5, 6}, {8, 12}, {16, 24}, {32, 48}, {64, 96}}
 func TestSuccessAfterTwoRetries(t *testing.T) {
 	eachVersion(t, func(s *scene) {
 		s.setClockRight()
-		s.hospital = openHospital(s.t, s.Broker)
+		s.openHospital(s.worker)
 		c := failing("TIMEOUT - Connection timeout after 30s", "HTTP 503 Service Unavailable")
 		keys := []int64{s.submit(s.claimID(1), c, nil)}
 		s.awaitScheduled(keys, 0)
@@ -48,10 +48,10 @@ func TestSuccessAfterTwoRetries(t *testing.T) {
 func TestWholeLadderThenReviewThenSuccess(t *testing.T) {
 	eachVersion(t, func(s *scene) {
 		s.setClockRight()
-		s.hospital = openHospital(s.t, s.Broker)
+		s.openHospital(s.worker)
 		const claims = 5 // each with a jitter of its own
 		c := failing("HTTP 504", "TIMEOUT", "CONNECTION_ERROR: reset", "Resposta inesperada", "429 rate limit", "TIMEOUT: the last one")
-		c.Review.Pause = 10 * time.Minute
+		c.Review.Backoff = true
 		var keys []int64
 		for n := range claims {
 			keys = append(keys, s.submit(s.claimID(n), c, nil))
@@ -60,11 +60,10 @@ func TestWholeLadderThenReviewThenSuccess(t *testing.T) {
 			s.awaitScheduled(keys, made)
 			s.climb(keys, made)
 		}
-		s.awaitAll(keys, "the review to send the claims again", func(i *instance) bool {
-			return i.waiting() && len(i.timers) == len(ladder)+1
-		})
+		s.awaitAll(keys, "the review to send the claims again", func(i *instance) bool { return len(i.timers) == len(ladder)+1 })
 		for _, key := range keys {
 			s.expectLimitReached(key)
+			s.expectManualBackoff(key)
 		}
 		s.climb(keys, len(ladder))
 		s.awaitEnded(keys...)
@@ -88,7 +87,7 @@ func TestWholeLadderThenReviewThenSuccess(t *testing.T) {
 // R20: no retry is scheduled beyond 48 h from the first failure; the failure is final, though retries are left.
 func TestTimeLimitLeadsToReview(t *testing.T) {
 	eachVersion(t, func(s *scene) {
-		s.hospital = openHospital(s.t, s.Broker)
+		s.openHospital(s.worker)
 		c := failing("TIMEOUT")
 		c.Review.Discard = true
 		first := time.Now().Add(-48*time.Hour + 4*time.Minute) // the shortest backoff is 5 minutes
@@ -198,8 +197,8 @@ func (s *scene) climb(keys []int64, made int) {
 // expectLimitReached looks at what the person in the review saw.
 func (s *scene) expectLimitReached(key int64) {
 	s.t.Helper()
-	visits := s.hospital.visits(key)
-	v := visits[len(visits)-1]
+	reviews := s.instance(key).reviews
+	v := reviews[len(reviews)-1]
 	for name, want := range map[string]string{
 		"shouldRetry": "false", "retryCount": "5", "maxRetries": "5", "retryReason": `"Maximum of 5 retries reached"`,
 		"errorClassification": `"TRANSIENT"`, "originalError": `"TIMEOUT: the last one"`, "retryPolicy": `"tiss-submission"`,
@@ -210,6 +209,25 @@ func (s *scene) expectLimitReached(key int64) {
 		}
 	}
 	expectUUID(s.t, v["deadLetterId"])
+}
+
+// expectManualBackoff holds the wait that a person ordered against R17: that of the sixth retry, 160 minutes and a jitter
+// of 20 %, from the decision on. (The broker's clock may have been moved beyond it: then the timer fires at once.)
+func (s *scene) expectManualBackoff(key int64) {
+	s.t.Helper()
+	i := s.instance(key)
+	minutes, err := strconv.Atoi(i.variables["backoffMinutes"])
+	if err != nil || minutes < 128 || minutes > 192 {
+		s.t.Errorf("backoffMinutes is %s, expected 128 to 192", i.variables["backoffMinutes"])
+	}
+	s.expectVariables(i, map[string]string{"backoffDuration": fmt.Sprintf(`"PT%dM"`, minutes)})
+	next, err := time.Parse(`"2006-01-02T15:04:05Z"`, i.variables["nextRetryTime"])
+	if err != nil || !next.Equal(i.timers[len(i.timers)-1].due) {
+		s.t.Errorf("the timer is due at %v, expected nextRetryTime %s (%v)", i.timers[len(i.timers)-1].due, i.variables["nextRetryTime"], err)
+	}
+	if decided := next.Add(-time.Duration(minutes) * time.Minute); decided.Before(s.begun) || decided.After(time.Now()) {
+		s.t.Errorf("nextRetryTime − backoffMinutes is %v, expected the instant of the decision", decided)
+	}
 }
 
 // expectVariables holds a process's variables, as JSON, against what they should be.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"retry-worker/e2e/engine"
+	"retry-worker/e2e/postgres"
 	"retry-worker/internal/worker"
 )
 
@@ -171,7 +172,7 @@ func TestBrokerKilledUnderLoad(t *testing.T) {
 	s.setClockRight()
 	l := s.startLoad()
 	w := serve(t, s.Broker, "worker", "RETRY_WORKER_CONCURRENCY=8")
-	s.hospital = openHospital(t, s.Broker)
+	s.openHospital(w)
 	s.awaitAnswers(60)
 	s.Kill()
 	killed := time.Now()
@@ -192,8 +193,9 @@ func TestBrokerKilledUnderLoad(t *testing.T) {
 
 func TestTwoWorkersAnswerEachJobOnce(t *testing.T) {
 	s := beginHeavy(t)
-	s.hospital = openHospital(t, s.Broker)
-	first, second := serve(t, s.Broker, "first"), serve(t, s.Broker, "second")
+	shared := "RETRY_WORKER_DATABASE_URL=" + postgres.Database(t)
+	first, second := serve(t, s.Broker, "first", shared), serve(t, s.Broker, "second", shared)
+	s.openHospital(first)
 	l := s.startLoad()
 	s.finish(l)
 	s.expectCounts(loadCounts())
@@ -208,8 +210,9 @@ func TestStoppedWorkerLeavesNothingToATimeOut(t *testing.T) {
 	s := beginHeavy(t)
 	l := s.startLoad()
 	// Two at a time: when the first one stops, it holds jobs that it has not begun.
-	first, second := serve(t, s.Broker, "first", "RETRY_WORKER_CONCURRENCY=2"), serve(t, s.Broker, "second", "RETRY_WORKER_CONCURRENCY=2")
-	s.hospital = openHospital(t, s.Broker)
+	settings := []string{"RETRY_WORKER_CONCURRENCY=2", "RETRY_WORKER_DATABASE_URL=" + postgres.Database(t)}
+	first, second := serve(t, s.Broker, "first", settings...), serve(t, s.Broker, "second", settings...)
+	s.openHospital(second)
 	s.awaitAnswers(40)
 	took := first.terminate(t)
 	s.finish(l)

@@ -14,6 +14,7 @@ import (
 	"retry-worker/e2e/build"
 	"retry-worker/e2e/engine"
 	"retry-worker/e2e/nats"
+	"retry-worker/e2e/postgres"
 )
 
 const (
@@ -74,7 +75,7 @@ func run(m *testing.M) int {
 		return 1
 	}
 	code := m.Run()
-	if err := closeSites(); err != nil {
+	if err := errors.Join(closeSites(), postgres.CloseShared()); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		code = 1
 	}

@@ -38,7 +38,7 @@ func TestNewcomerSeesDecisions(t *testing.T) {
 			if out, code := once(t, s.Broker, enough, "check"); code != 0 || strings.Contains("\n"+out, "\nFAIL ") || !strings.Contains(out, "gateway "+version) {
 				t.Errorf("check after deploy: exit %d, expected 0, no line FAIL and the gateway's version:\n%s", code, out)
 			}
-			out, code = once(t, s.Broker, demoTime, "demo", "--clock-url", s.ActuatorURL(), "--worker-log", s.worker.log.path)
+			out, code = once(t, s.Broker, demoTime, "demo", "--api-url", "http://"+s.worker.api, "--clock-url", s.ActuatorURL(), "--worker-log", s.worker.log.path)
 			if code != 0 {
 				t.Fatalf("demo: exit %d, expected 0:\n%s", code, out)
 			}
@@ -68,7 +68,7 @@ func (s *scene) expectDemo(out string) {
 		"decided: Transient error, retry 1 of 3, in ", "decided: Transient error, retry 2 of 3, in ", "decided: Transient error, retry 3 of 3, in 5 min, ", // TRD-0003
 		"decided: Maximum of 3 retries reached; goes to atendimento", "decided: Permanent error, not retried; goes to atendimento",
 		"decided: Unknown error, retry 3 of 3, in ", "decided: Maximum of 3 retries reached; goes to ti", // Retry Failed Job
-		"dependencies open: 2; WAITING", "dependencies open: 1; WAITING", "no dependency open: PENDING", "review by ti (FAILED, dead letter ", // UC-004
+		"dependencies open: 2; WAITING", "dependencies open: 1; WAITING", "no dependency open: PENDING", "review by ti (dead letter ", // UC-004
 		"decided: Maximum of 0 retries reached; goes to ti", "decided: Permanent error, not retried; goes to ti",
 	} {
 		if !strings.Contains(told, want) {

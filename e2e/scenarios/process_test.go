@@ -33,7 +33,7 @@ type process struct {
 }
 
 // loops of one worker, each of which says when the engine answers it.
-const loops = 3
+const loops = 4
 
 // serve starts a worker against a broker and returns when each of its loops is served. settings are
 // NAME=value over the defaults. It is stopped at the latest when the test ends.

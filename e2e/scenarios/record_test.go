@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"retry-worker/internal/worker"
 )
 
 // exporter makes the broker print every record that it commits, one JSON object a line.
@@ -32,6 +34,7 @@ type record struct {
 	Intent     string
 	Value      struct {
 		ProcessInstanceKey                 int64
+		ElementInstanceKey                 int64 // JOB
 		BpmnProcessID                      string
 		ElementID, BpmnElementType         string  // PROCESS_INSTANCE
 		Name, Value                        string  // VARIABLE
@@ -51,6 +54,7 @@ func (r *record) at() time.Time { return time.UnixMilli(r.Timestamp) }
 // job is what the broker did with one job.
 type job struct {
 	key         int64
+	kept        bool   // its time-out was put off: it waits for a person
 	kind        string // its type
 	instance    int64
 	created     time.Time
@@ -71,9 +75,10 @@ type answer struct {
 // in between does the second after its restart, for a worker that no longer listens.
 type activation struct{ asked, given time.Time }
 
-// held tells whether a worker has the job and has not answered.
-func (j *job) held() bool {
-	return len(j.answers) == 0 && len(j.activations) > len(j.timeouts)+len(j.failures)
+// open tells whether somebody is to answer the job; not where it is an incident.
+func (j *job) open() bool {
+	n := len(j.failures)
+	return len(j.answers) == 0 && (n == 0 || j.failures[n-1].retries > 0)
 }
 
 type timer struct {
@@ -95,7 +100,8 @@ type instance struct {
 	ended     time.Time // zero while it runs
 	endedBy   string    // the id of the last end event
 	variables map[string]string
-	states    []string // the values of jobStatus (UC-004), one after the other
+	states    []string            // the values of jobStatus (UC-004), one after the other
+	reviews   []map[string]string // what the job of each review was to know
 	timers    []*timer
 	incidents []*incident
 	jobs      []*job
@@ -108,6 +114,24 @@ func (i *instance) waiting() bool {
 }
 
 func (i *instance) over() bool { return !i.ended.IsZero() }
+
+// atRest tells whether nothing happens to the instance before time passes or the test does something: it waits for a timer
+// that is not due, or for a review that is left to the test.
+func (i *instance) atRest() bool {
+	const dueAtOnce = 500 * time.Millisecond
+	if i.waiting() {
+		x := i.timers[len(i.timers)-1]
+		return x.due.Sub(x.created) > dueAtOnce
+	}
+	return !slices.ContainsFunc(i.jobs, func(j *job) bool { return j.open() && !(j.kept && i.left()) })
+}
+
+// left tells whether the reviews of the instance are the test's own.
+func (i *instance) left() bool {
+	var c claim
+	_ = json.Unmarshal([]byte(i.variables["scenario"]), &c) // which others have none of
+	return c.Review.Left
+}
 
 func (i *instance) of(jobType string) []*job {
 	return slices.Collect(func(yield func(*job) bool) {
@@ -166,12 +190,13 @@ type history struct {
 	last       int64 // position of the newest record: a restart prints old ones again
 	instances  map[int64]*instance
 	jobs       map[int64]*job
-	asked      map[int64]time.Time // when the broker was asked for jobs, by the command's position
-	rejections []record            // commands on jobs that the broker refused
+	locals     map[int64]map[string]string // variables of tasks, by the scope's key
+	asked      map[int64]time.Time         // when the broker was asked for jobs, by the command's position
+	rejections []record                    // commands on jobs that the broker refused
 }
 
 func newHistory() *history {
-	return &history{instances: make(map[int64]*instance), jobs: make(map[int64]*job), asked: make(map[int64]time.Time)}
+	return &history{instances: make(map[int64]*instance), jobs: make(map[int64]*job), locals: make(map[int64]map[string]string), asked: make(map[int64]time.Time)}
 }
 
 // Write takes a part of the broker's output.
@@ -214,6 +239,11 @@ func (h *history) read(line []byte) bool {
 		h.element(&r)
 	case r.ValueType == "VARIABLE" && r.Value.ScopeKey == r.Value.ProcessInstanceKey:
 		h.of(&r).set(r.Value.Name, r.Value.Value)
+	case r.ValueType == "VARIABLE":
+		if h.locals[r.Value.ScopeKey] == nil {
+			h.locals[r.Value.ScopeKey] = make(map[string]string)
+		}
+		h.locals[r.Value.ScopeKey][r.Value.Name] = r.Value.Value
 	case r.ValueType == "JOB":
 		h.job(&r)
 	case r.ValueType == "JOB_BATCH" && r.Intent == "ACTIVATED":
@@ -263,6 +293,11 @@ func (h *history) job(r *record) {
 		h.jobs[r.Key] = j
 		i := h.of(r)
 		i.jobs = append(i.jobs, j)
+		if j.kind == worker.RetryReview {
+			known := maps.Clone(i.variables)
+			maps.Copy(known, h.locals[r.Value.ElementInstanceKey])
+			i.reviews = append(i.reviews, known)
+		}
 	}
 	a := answer{r.Intent, r.Value.Worker, r.Value.ErrorCode, r.Value.ErrorMessage, r.Value.Retries, r.at(), r.Position}
 	switch r.Intent {
@@ -270,7 +305,10 @@ func (h *history) job(r *record) {
 		j.answers = append(j.answers, a)
 	case "FAILED":
 		j.failures = append(j.failures, a)
+	case "TIMEOUT_UPDATED":
+		j.kept = true
 	case "TIMED_OUT":
+		j.kept = false
 		j.timeouts = append(j.timeouts, r.at())
 	}
 }

@@ -90,7 +90,7 @@ func TestBrokerPausedUnderLoad(t *testing.T) {
 	s.setClockRight()
 	l := s.startLoad()
 	w := serve(t, s.Broker, "worker", "RETRY_WORKER_CONCURRENCY=8")
-	s.hospital = openHospital(t, s.Broker)
+	s.openHospital(w)
 	s.awaitAnswers(60)
 	s.must(s.Pause())
 	paused := time.NewTimer(pause)

@@ -44,7 +44,7 @@ func TestRejectedInputIsAnIncidentThatACorrectionEnds(t *testing.T) {
 		"retryCount": 0, "lastSubmissionTime": time.Now().Add(-time.Hour).Format(time.RFC3339), "submissionError": "TIMEOUT",
 	}
 	eachVersion(t, func(s *scene) {
-		s.hospital = openHospital(s.t, s.Broker)
+		s.openHospital(s.worker)
 		var keys []int64
 		for n, w := range wrongInputs {
 			keys = append(keys, s.submitWrong(n, w))

@@ -23,7 +23,7 @@ func TestPermanentErrorIsReviewedAndDiscarded(t *testing.T) {
 		"INVALID_PROCEDURE_CODE 99999999":            "faturamento",
 	}
 	eachVersion(t, func(s *scene) {
-		s.hospital = openHospital(s.t, s.Broker)
+		s.openHospital(s.worker)
 		keys := make(map[string]int64)
 		var all []int64
 		for text := range teams {
@@ -40,14 +40,13 @@ func TestPermanentErrorIsReviewedAndDiscarded(t *testing.T) {
 				"errorClassification": `"PERMANENT"`, "originalError": jsonOf(text), "retryPolicy": `"tiss-submission"`,
 				"responsibleTeam": jsonOf(teams[text]),
 			}
-			visits := s.hospital.visits(key)
-			review := visits[len(visits)-1]
+			i := s.instance(key)
+			review := i.reviews[len(i.reviews)-1]
 			for name, value := range want {
 				if review[name] != value {
 					s.t.Errorf("%s: the review sees %s %s, expected %s", text, name, review[name], value)
 				}
 			}
-			i := s.instance(key)
 			s.expectVariables(i, want)
 			s.expectVariables(i, map[string]string{"reviewDecision": `"discard"`, "submissionError": jsonOf(text)})
 			expectUUID(s.t, i.variables["deadLetterId"])

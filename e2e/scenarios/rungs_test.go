@@ -131,14 +131,9 @@ type letter struct {
 // before it.
 func (s *scene) expectLetter(y system, key int64, n int, want letter) {
 	s.t.Helper()
-	var reviews []map[string]string
-	for _, v := range s.hospital.visits(key) {
-		if v["deadLetterId"] != "" && v["deadLetterId"] != "null" && v["reviewDecision"] == "null" && v["nextRetryTime"] == "null" {
-			reviews = append(reviews, v)
-		}
-	}
+	reviews := s.instance(key).reviews
 	if len(reviews) <= n {
-		s.t.Fatalf("%s: %d reviews, expected %d: %v", y.process, len(reviews), n+1, s.hospital.visits(key))
+		s.t.Fatalf("%s: %d reviews, expected %d: %v", y.process, len(reviews), n+1, reviews)
 	}
 	for name, value := range map[string]string{
 		"shouldRetry": "false", "retryCount": strconv.Itoa(want.made), "maxRetries": strconv.Itoa(want.of), "retryReason": jsonOf(want.reason),
@@ -150,6 +145,23 @@ func (s *scene) expectLetter(y system, key int64, n int, want letter) {
 		}
 	}
 	expectUUID(s.t, reviews[n]["deadLetterId"])
+	s.expectListed(y, strings.Trim(reviews[n]["deadLetterId"], `"`), want)
+}
+
+// expectListed holds what the API says of a dead letter against what it should be.
+func (s *scene) expectListed(y system, id string, want letter) {
+	s.t.Helper()
+	a, err := desk{worker: s.worker}.letter(s.t.Context(), id, "", nil)
+	s.must(err)
+	l := a.deadLetter
+	class := ""
+	if l.ErrorClassification != nil {
+		class = *l.ErrorClassification
+	}
+	if got := (letter{l.RetryCount, l.MaxRetries, class, want.reason, l.Error, l.ResponsibleTeam}); got != want || l.Subject.Policy != y.policy ||
+		l.ForceNeeded != (want.made >= want.of) {
+		s.t.Errorf("%s: the API says of the dead letter %s %+v, expected %+v", y.process, id, l, want)
+	}
 }
 
 // expectEnd holds how an instance ended, and after how many attempts.

@@ -158,7 +158,7 @@ const heavyVersion = "8.6.0"
 // beginLight begins a scenario on the shared broker of that version, with the shared worker.
 func beginLight(t *testing.T) *scene {
 	s := begin(t, openSite(t, heavyVersion, heavyVersion, true))
-	s.hospital = openHospital(t, s.Broker, sendMessage, runJob, checkDependencies, runQueuedJob)
+	s.openHospital(s.worker, sendMessage, runJob, checkDependencies, runQueuedJob)
 	return s
 }
 
@@ -317,12 +317,13 @@ func (s *scene) instance(key int64) instance {
 	return shown
 }
 
-// advanceTo moves the broker's clock to an instant. Nobody may hold a job then: it would time out.
+// advanceTo moves the broker's clock to an instant. Everybody must be at rest then: a job in somebody's hands would time
+// out.
 func (s *scene) advanceTo(instant time.Time) {
 	s.t.Helper()
-	s.await("all jobs to be answered", func() bool {
-		for _, j := range s.history.jobs {
-			if j.held() {
+	s.await("all processes to be at rest", func() bool {
+		for _, i := range s.history.instances {
+			if !i.over() && !i.atRest() {
 				return false
 			}
 		}

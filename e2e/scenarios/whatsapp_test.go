@@ -40,7 +40,7 @@ func TestMessageIsTriedFourTimesThenDead(t *testing.T) {
 	s.expectVariables(s.instance(keys[0]), map[string]string{"reviewDecision": `"reprocess"`, "retryCount": "4", "sendError": "null", "httpStatus": "null"})
 	s.expectRemembered(whatsapp, ids[0], "recovered", "entregue", "RETRY", "RETRY", "RETRY", "MAX_RETRIES_EXCEEDED")
 	s.expectEnd(whatsapp, keys[1], "discarded", 4)
-	s.expectRemembered(whatsapp, ids[1], "dead", "falha", "RETRY", "RETRY", "RETRY", "MAX_RETRIES_EXCEEDED")
+	s.expectRemembered(whatsapp, ids[1], "discarded", "descartada", "RETRY", "RETRY", "RETRY", "MAX_RETRIES_EXCEEDED")
 	s.expectCounts(counts{
 		"send-whatsapp-message error thrown": 8, "send-whatsapp-message completed": 1, "analyze-retry completed": 6, "analyze-retry error thrown": 2,
 		"retry-review completed": 2, "record-retry-outcome completed": 1, "timers triggered": 3*2 + 1, "processes completed": 2,
@@ -96,7 +96,7 @@ func TestMessageErrorsAreClassified(t *testing.T) {
 		}
 		s.expectEnd(whatsapp, m.key, "discarded", 1)
 		s.expectLetter(whatsapp, m.key, 0, letter{0, 3, "PERMANENT", "Permanent error, not retried", text, messageTeam})
-		s.expectRemembered(whatsapp, m.id, "dead", "falha", "PERMANENT_ERROR")
+		s.expectRemembered(whatsapp, m.id, "discarded", "descartada", "PERMANENT_ERROR")
 	}
 	n, dead := len(all), len(all)-len(retried)
 	s.expectCounts(counts{

@@ -8,17 +8,17 @@ import (
 	"sync"
 	"time"
 
-	"github.com/google/uuid"
 	"go.uber.org/zap"
 
+	"retry-worker/internal/access"
 	"retry-worker/internal/catalogue"
 	"retry-worker/internal/config"
 	"retry-worker/internal/console"
+	"retry-worker/internal/console/pages"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/events"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/metrics"
-	"retry-worker/internal/outbox"
 	"retry-worker/internal/store"
 	"retry-worker/internal/webserver"
 	"retry-worker/internal/worker"
@@ -39,12 +39,21 @@ type App struct {
 	metrics   *metrics.Metrics
 	ops, http *webserver.Server
 	api       *console.API
-	engine    worker.Engine
+	pages     *pages.Pages
+	tokens    *access.Watcher // nil where there are none
+	health    health
+	engine    engine
 	store     store.Store                 // nil until it could be opened
 	sink      *events.Sink                // nil where events are off
 	catalogue func() *catalogue.Catalogue // the one in force
 	watcher   *catalogue.Watcher          // nil where there is no file to watch
 	cleanups  []cleanup                   // in the order of opening; run in reverse
+}
+
+// engine is the process engine as all parts need it.
+type engine interface {
+	worker.ReviewEngine
+	worker.Waiters
 }
 
 type cleanup struct {
@@ -58,12 +67,13 @@ const (
 	aboutJournal   = "journal"
 	aboutStop      = "stop"
 	aboutCatalogue = "catalogue"
+	aboutTokens    = "tokens"
 )
 
 // New opens what the service needs; the engine and a database server need not be there yet. When it fails,
-// everything it had opened is closed again. What is wrong with the policies file comes as config.Problems.
+// everything it had opened is closed again. What is wrong with the policies or the tokens file comes as config.Problems.
 func New(s config.Settings, b metrics.Build, log *zap.Logger) (_ *App, err error) {
-	a := &App{settings: s, log: log, readiness: &metrics.Readiness{}}
+	a := &App{settings: s, log: log, readiness: &metrics.Readiness{}, health: health{version: b.Version}}
 	if err = a.openCatalogue(b); err != nil {
 		return nil, err
 	}
@@ -77,11 +87,9 @@ func New(s config.Settings, b metrics.Build, log *zap.Logger) (_ *App, err error
 		return nil, err
 	}
 	a.cleanups = append(a.cleanups, cleanup{"metrics and probes", a.ops.Close})
-	a.api = console.New(time.Now, a.policies, log)
-	if a.http, err = a.api.Listen(s.HTTPAddr); err != nil {
+	if err = a.openConsole(); err != nil {
 		return nil, err
 	}
-	a.cleanups = append(a.cleanups, cleanup{"API", a.http.Close})
 	engine, err := zeebe.Dial(EngineOptions(s.Engine, b.Version), log)
 	if err != nil {
 		return nil, err
@@ -107,6 +115,7 @@ func (a *App) newWorker(memory *journal.Journal) *worker.Worker {
 	count := hooks.EngineUp
 	hooks.EngineUp = func(up bool) {
 		count(up)
+		a.health.set(&a.health.engine, up)
 		if up {
 			seen.Do(func() { a.readiness.Ready(aboutEngine) }) // a later loss is an alert, not an unready service
 		}
@@ -149,6 +158,7 @@ func (a *App) Run(stop, kill context.Context) error {
 		time.AfterFunc(a.drainTime(), cancel)
 	})()
 	defer a.background(hard, a.watchCatalogue)()
+	defer a.background(hard, a.watchTokens)()
 	if err := a.awaitStore(stop, hard); err != nil {
 		return errors.Join(err, a.close())
 	}
@@ -166,31 +176,29 @@ func (a *App) Run(stop, kill context.Context) error {
 // work takes and answers jobs until stop ends. The journal outlives whatever writes through it: what has begun is
 // recorded yet.
 func (a *App) work(stop, hard context.Context) {
-	var relay *outbox.Relay
-	var publish journal.Publisher
+	var carriers *carriers
 	hooks := a.journalHooks()
+	committed := hooks.Committed
+	hooks.Committed = func(records int, took time.Duration) {
+		committed(records, took)
+		carriers.nudge()
+	}
+	var publish journal.Publisher
 	if a.sink != nil {
 		publish = events.Publisher(eventSource)
-		committed := hooks.Committed
-		hooks.Committed = func(records int, took time.Duration) {
-			committed(records, took)
-			relay.Nudge()
-		}
 	}
 	memory := journal.New(a.store, time.Now, publish, hooks)
-	if a.sink != nil {
-		relay = outbox.New(events.Queue, a.settings.WorkerName+" "+uuid.NewString(), a.store, memory.Published, a.sink, a.relayHooks(), a.log)
-	}
+	carriers = a.newCarriers(memory)
 	recorded := a.background(hard, func(ends context.Context) { memory.Run(ends, hard) })
 	kept := a.background(hard, func(ends context.Context) { a.upkeep(ends, memory) })
-	relayed := func() {}
-	if relay != nil {
-		relayed = a.background(hard, func(ends context.Context) { relay.Run(ends, hard) })
-	}
-	a.api.Open(a.store, memory)
+	carried := a.carry(hard, carriers)
+	a.openReviews(memory)
+	var reviewing sync.WaitGroup
+	reviewing.Go(func() { a.newReviews(memory, carriers).Run(stop, hard) })
 	a.newWorker(memory).Run(stop, hard)
+	reviewing.Wait()
 	kept()
-	relayed()
+	carried()
 	recorded()
 }
 

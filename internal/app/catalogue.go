@@ -51,6 +51,7 @@ func (a *App) watchCatalogue(ctx context.Context) {
 }
 
 func (a *App) catalogueChanged(before, after *catalogue.Catalogue) {
+	a.health.reject(nil)
 	a.metrics.StartPolicies(after.Policies)
 	a.metrics.SetCatalogue(after.Version)
 	added, removed, changed := differences(before.Policies, after.Policies)
@@ -63,6 +64,7 @@ func (a *App) catalogueRejected(err error) {
 	lines := problemsOf(err)
 	version := a.catalogue().Version
 	a.metrics.SetCatalogueRejected(true)
+	a.health.reject(err)
 	a.readiness.Note(aboutCatalogue, "catalogue rejected: "+strings.Join(lines, "; ")+"; version "+version+" stays in force")
 	a.log.Error("the policies file has changed and is refused; what was in force before stays so",
 		zap.String("event", "catalogue_rejected"), zap.String("catalogue", version), zap.Strings("problems", lines))
@@ -71,6 +73,7 @@ func (a *App) catalogueRejected(err error) {
 // catalogueRecovered is told when a file that was refused is what is in force: as it was before, or corrected.
 func (a *App) catalogueRecovered(current *catalogue.Catalogue) {
 	a.metrics.SetCatalogueRejected(false)
+	a.health.reject(nil)
 	a.readiness.Note(aboutCatalogue, "")
 	a.log.Info("the policies file is right again and in force", zap.String("event", "catalogue_recovered"), zap.String("catalogue", current.Version))
 }

@@ -10,7 +10,6 @@ import (
 	"go.uber.org/zap"
 
 	"retry-worker/internal/journal"
-	"retry-worker/internal/outbox"
 	"retry-worker/internal/store"
 )
 
@@ -28,6 +27,7 @@ func (a *App) openStore(ctx context.Context) error {
 	s, err := store.Open(ctx, a.settings.DatabaseURL)
 	if err != nil {
 		a.readiness.NotReady(aboutJournal, "the journal is not open: "+err.Error())
+		a.health.set(&a.health.journal, false)
 		return err
 	}
 	debug.FreeOSMemory() // a migration reads with buffers of megabytes, which would set the heap's size for good
@@ -35,6 +35,7 @@ func (a *App) openStore(ctx context.Context) error {
 	a.cleanups = append(a.cleanups, cleanup{"journal", func(context.Context) error { return s.Close() }})
 	a.readiness.Ready(aboutJournal)
 	a.metrics.JournalUp(true)
+	a.health.set(&a.health.journal, true)
 	return nil
 }
 
@@ -82,6 +83,7 @@ func (a *App) journalHooks() journal.Hooks {
 		Committed: func(_ int, took time.Duration) { a.metrics.JournalCommitted(took) },
 		Open: func(open bool, reason error) {
 			a.metrics.JournalUp(open)
+			a.health.set(&a.health.journal, open)
 			if open {
 				a.readiness.Ready(aboutJournal)
 				a.log.Info("the journal can be written again, jobs are taken again")
@@ -95,12 +97,4 @@ func (a *App) journalHooks() journal.Hooks {
 			a.log.Warn("this machine's clock is behind that of another replica; synchronise both (NTP)", zap.Duration("by", by))
 		},
 	}
-}
-
-// relayHooks feed the metrics with what happens to the events.
-func (a *App) relayHooks() outbox.Hooks {
-	hooks := outbox.NoHooks() // the relay itself says in the log when it changes
-	hooks.Published = a.metrics.EventsPublished
-	hooks.Backlog = a.metrics.SetOutboxPending
-	return hooks
 }

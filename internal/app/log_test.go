@@ -158,17 +158,17 @@ func TestLossOfTheEngineIsLoggedOnce(t *testing.T) {
 	g := gateway(t, gatewaytest.Options{})
 	answerAtOnce(g)
 	r := serve(t, settings(t, g.Addr()))
-	eventually(t, "ready", func() bool { return r.ready(t) })
+	eventually(t, "ready", func() bool { return r.ready(t) && len(logged.with(t, "message", "engine answers polls")) == 4 })
 	g.Down()
 	eventually(t, "every loop has said so", func() bool {
-		return len(logged.with(t, "level", "warn")) == 3
+		return len(logged.with(t, "level", "warn")) == 4
 	})
 	g.Up()
 	eventually(t, "every loop is back", func() bool {
-		return len(logged.with(t, "message", "engine answers polls")) == 6
+		return len(logged.with(t, "message", "engine answers polls")) == 8
 	})
-	if n := len(logged.with(t, "level", "warn")); n != 3 {
-		t.Errorf("%d warnings for three loops, want 3:\n%s", n, logged)
+	if n := len(logged.with(t, "level", "warn")); n != 4 {
+		t.Errorf("%d warnings for four loops, want 4:\n%s", n, logged)
 	}
 }
 

@@ -53,21 +53,9 @@ func (a *App) readGauges(ctx context.Context) {
 	now := time.Now()
 	if figures, err := a.store.Figures(ctx, journal.FirstSlot(now, journal.Daily)); err == nil {
 		a.metrics.SetKPIs(journal.KPIs(figures, a.policies().Names(), now))
-		for policy, states := range journal.DeadLetters(figures) {
-			for state, n := range states {
-				a.metrics.SetDeadLetters(policy, state, n)
-			}
-		}
 	}
-	if a.sink != nil {
-		return // the relay counts what waits
-	}
-	if backlog, err := a.store.Backlog(ctx); err == nil {
-		var waiting int64
-		for _, n := range backlog {
-			waiting += n
-		}
-		a.metrics.SetOutboxPending(waiting)
+	if counts, err := a.store.DeadLetterCounts(ctx); err == nil {
+		a.metrics.SetDeadLetters(counts, now)
 	}
 }
 

@@ -18,8 +18,8 @@ import (
 	"retry-worker/internal/journal/journaltest"
 )
 
-// told is a journal with a record of every kind: retries, a limit, a permanent error, a rejection, outcomes, a review
-// and a purge, with texts that are hard to write.
+// told is a journal with a record of every kind: retries, a limit, a permanent error, a rejection, outcomes, a review and its
+// delivery, and a purge, with texts that are hard to write.
 func told(t *testing.T) *journaltest.Memory {
 	t.Helper()
 	store := journaltest.New()
@@ -38,16 +38,37 @@ func told(t *testing.T) *journaltest.Memory {
 	if err != nil {
 		t.Fatal(err)
 	}
+	letter := dead.DeadLetters[0].ID
+	if _, err := w.ReviewSeen(t.Context(), &journal.ReviewJob{Subject: subject("CLM-003-1"), DeadLetter: letter, JobKey: 2251799813685777}); err != nil {
+		t.Fatal(err)
+	}
 	_, err = w.Review(t.Context(), &journal.Review{
-		Subject: subject("CLM-003-1"), DeadLetter: dead.DeadLetters[0].ID, Force: true, Reason: "portal is up again", By: "ana",
+		Subject: subject("CLM-003-1"), DeadLetter: letter, Force: true, Delay: 2 * time.Hour, Reason: "portal is up again", By: "ana",
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
+	w.answers(store)
 	if n, err := w.Purge(t.Context(), store, begin.Add(time.Hour)); err != nil || n != 1 {
 		t.Fatalf("%d purged, %v", n, err)
 	}
 	return store
+}
+
+// answers has the process take the only answer to a review.
+func (w *writer) answers(store *journaltest.Memory) {
+	w.t.Helper()
+	waiting := store.Outbox()
+	if len(waiting) != 1 {
+		w.t.Fatalf("%d answers are on their way, want 1", len(waiting))
+	}
+	a, err := journal.ReadAnswer(&waiting[0])
+	if err == nil {
+		err = w.Delivered(w.t.Context(), a, true)
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
 }
 
 func export(t *testing.T, a journal.Archive, s audit.Selection, f audit.Format) (string, int64) {
@@ -64,8 +85,8 @@ func TestExport(t *testing.T) {
 	store := told(t)
 	for _, f := range audit.Formats() {
 		text, n := export(t, store, audit.Selection{}, f)
-		if n != 8 {
-			t.Errorf("%s: %d records, want 8", f, n)
+		if n != 9 {
+			t.Errorf("%s: %d records, want 9", f, n)
 		}
 		golden(t, "testdata/export."+string(f), text)
 	}
@@ -118,12 +139,12 @@ func TestExportSelects(t *testing.T) {
 		"a claim":             {audit.Selection{RecordFilter: journal.RecordFilter{Subject: subject("CLM-001-1")}}, "2 3 4"},
 		"nobody":              {audit.Selection{RecordFilter: journal.RecordFilter{Subject: subject("CLM-001-9")}}, ""},
 		"a period":            {audit.Selection{RecordFilter: journal.RecordFilter{Since: from.Add(time.Minute), Until: from.Add(90 * time.Minute)}}, "3"},
-		"since":               {audit.Selection{RecordFilter: journal.RecordFilter{Since: from.Add(90 * time.Minute)}}, "4 5 6 7 8 9"},
+		"since":               {audit.Selection{RecordFilter: journal.RecordFilter{Since: from.Add(90 * time.Minute)}}, "4 5 6 7 8 9 10"},
 		"until, not included": {audit.Selection{RecordFilter: journal.RecordFilter{Until: from.Add(time.Hour)}}, "2"},
 		"a claim in a period": {audit.Selection{RecordFilter: journal.RecordFilter{Subject: subject("CLM-001-1"), Since: from.Add(time.Minute)}}, "3 4"},
-		"a policy":            {audit.Selection{Policy: decision.DefaultPolicy}, "2 3 4 5 6 8"},
+		"a policy":            {audit.Selection{Policy: decision.DefaultPolicy}, "2 3 4 5 6 8 9"},
 		"another policy":      {audit.Selection{Policy: "other"}, ""},
-		"a tenant":            {audit.Selection{Tenant: journal.DefaultTenant}, "2 3 4 5 6 7 8"},
+		"a tenant":            {audit.Selection{Tenant: journal.DefaultTenant}, "2 3 4 5 6 7 8 9"},
 	} {
 		text, n := export(t, store, tt.s, audit.JSONLines)
 		var records []string

@@ -150,6 +150,48 @@ func (c *corpusCase) missed(t *testing.T, file string, m decision.Match) {
 	t.Log(line)
 }
 
+// business are subjects that a transient error may be told with; their nouns are those that the permanent rules know.
+var business = []string{
+	"Consulta de beneficiário", "Validação da carteira do paciente", "Elegibilidade do associado 99", "Consulta ao plano do titular",
+	"Autorização do procedimento 40301010", "Envio da guia 123 do prestador 4410", "Envio do lote 77 da competência 05/2025",
+	"Cobrança da conta hospitalar", "Protocolo do arquivo 12", "Consulta da tabela TUSS", "Auditoria da guia 88", "Cálculo do hash do lote",
+	"Validação do schema do XML", "Verificação do certificado digital", "Validação da senha do usuário WS", "Login do prestador",
+	"Checking member eligibility", "Prior authorization lookup for patient", "Claim submission for batch 12", "Token request",
+}
+
+// maxGivenUp is the part of transient errors beside business nouns that may be given up for these.
+const maxGivenUp = 0.005
+
+// TestTransientBesideBusiness: what fails on the way is not taken for a refusal because of what was on its way.
+func TestTransientBesideBusiness(t *testing.T) {
+	files, err := filepath.Glob("testdata/corpus/*.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules := Default().Policies[decision.DefaultPolicy].Rules
+	tried, given := 0, 0
+	for _, file := range files {
+		for _, c := range readCorpus(t, file) {
+			if c.class != decision.Transient || len(c.message) > 160 { // a longer one has no place where both are close
+				continue
+			}
+			for _, subject := range business {
+				for _, message := range []string{subject + ": " + c.message, c.message + " (" + subject + ")"} {
+					tried++
+					if m := rules.Classify(message, 0); m.Classification == decision.Permanent {
+						given++
+						t.Logf("%s matched %q in %q", m.Name, m.Text, message)
+					}
+				}
+			}
+		}
+	}
+	fmt.Printf("PRINT corpus transient beside business: %d of %d given up\n", given, tried)
+	if tried == 0 || float64(given) > maxGivenUp*float64(tried) {
+		t.Errorf("%d of %d are given up, expected at most %.1f %%", given, tried, 100*maxGivenUp)
+	}
+}
+
 // TestSpecifiedCodes: every code of RN-BIL-005 and RN-BIL-004 has its class and is its own reason, however R3 lets it
 // be written, and whatever stands around it.
 func TestSpecifiedCodes(t *testing.T) {

@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"go.uber.org/zap/zapcore"
+
+	"retry-worker/internal/access"
 )
 
 // What Kubernetes injects for a Service named retry-worker, or retry-worker-and-more.
@@ -77,13 +79,15 @@ func (c *checker) address(name, value, example string) string {
 	return value
 }
 
-// loopback is an address that only this machine can reach: what is served there knows no logins yet.
-func (c *checker) loopback(name, value, example string) string {
+// consoleAddress is one that only this machine can reach as long as there are no tokens: nobody has to log in then.
+func (c *checker) consoleAddress(name, value, tokensFile string) string {
 	before := len(c.problems)
-	host, _, _ := net.SplitHostPort(c.address(name, value, example))
-	ip, err := netip.ParseAddr(host)
-	if len(c.problems) == before && host != "localhost" && (err != nil || !ip.IsLoopback()) {
-		c.add(name, strconv.Quote(value), "a loopback address such as "+example+": patients' claims are served there, and this version knows no logins")
+	c.address(name, value, "127.0.0.1:8095")
+	if len(c.problems) > before || tokensFile != "" {
+		return value
+	}
+	if err := access.MayServeWithoutTokens(value); err != nil {
+		c.problems = append(c.problems, err.Error())
 	}
 	return value
 }

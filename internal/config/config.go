@@ -18,6 +18,7 @@ type Settings struct {
 	OpsAddr         string
 	DatabaseURL     string
 	PoliciesFile    string        // empty: the built-in catalogue
+	AuthTokensFile  string        // empty: no tokens; then HTTPAddr is a loopback address
 	EventsURL       string        // empty: off
 	Retention       time.Duration // of what the journal keeps
 	MaxJobsActive   int
@@ -29,8 +30,6 @@ type Settings struct {
 	LogLevel        zapcore.Level
 	LogFormat       string // json or console
 	Engine          Engine
-	// WithoutEffect names the variables that are set and valid but that this version does not use yet.
-	WithoutEffect []string
 }
 
 // Engine is how to reach the Zeebe gateway.
@@ -62,9 +61,10 @@ func Load() (Settings, error) {
 		return Settings{}, Problems{err.Error()}
 	}
 	s := Settings{
-		HTTPAddr:        c.loopback("RETRY_WORKER_HTTP_ADDR", w.HTTPAddr, "127.0.0.1:8095"),
+		HTTPAddr:        c.consoleAddress("RETRY_WORKER_HTTP_ADDR", w.HTTPAddr, w.AuthTokensFile),
 		DatabaseURL:     c.database("RETRY_WORKER_DATABASE_URL", w.DatabaseURL),
 		PoliciesFile:    w.PoliciesFile,
+		AuthTokensFile:  w.AuthTokensFile,
 		EventsURL:       w.EventsURL,
 		Retention:       c.retention("RETRY_WORKER_RETENTION", w.Retention),
 		OpsAddr:         c.address("RETRY_WORKER_OPS_ADDR", w.OpsAddr, "127.0.0.1:9095"),
@@ -80,7 +80,6 @@ func Load() (Settings, error) {
 	if s.EventsURL != "" {
 		c.url("RETRY_WORKER_EVENTS_URL", s.EventsURL, "nats://…", "nats", "tls")
 	}
-	c.unused(&s)
 	s.Engine = c.engine()
 	c.unknown(os.Environ())
 	if len(c.problems) > 0 {
@@ -132,6 +131,21 @@ func DatabaseURL() (string, error) {
 	return url, nil
 }
 
+// Client is what the commands that speak to the API need: where it listens, by RETRY_WORKER_HTTP_ADDR, and the token to
+// show, by RETRY_WORKER_TOKEN (empty: none).
+func Client() (addr, token string, err error) {
+	var w workerEnv
+	c := checker{}
+	if err := load(workerPrefix, &w); err != nil {
+		return "", "", Problems{err.Error()}
+	}
+	c.address("RETRY_WORKER_HTTP_ADDR", w.HTTPAddr, "127.0.0.1:8095")
+	if len(c.problems) > 0 {
+		return "", "", c.problems
+	}
+	return w.HTTPAddr, w.Token, nil
+}
+
 // PoliciesFile is the catalogue that overrides the built-in one, for the commands that read policies; empty for none.
 func PoliciesFile() (string, error) {
 	var w workerEnv
@@ -139,15 +153,6 @@ func PoliciesFile() (string, error) {
 		return "", Problems{err.Error()}
 	}
 	return w.PoliciesFile, nil
-}
-
-// unused names the settings of parts that are not built yet, so that a deployment made for them is neither
-// refused nor left to believe that they work.
-func (c *checker) unused(s *Settings) {
-	const name = "RETRY_WORKER_AUTH_TOKENS_FILE"
-	if os.Getenv(name) != "" {
-		s.WithoutEffect = append(s.WithoutEffect, name)
-	}
 }
 
 // unknown refuses names that nothing reads, but for those Kubernetes injects for a Service of this name.

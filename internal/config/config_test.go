@@ -19,7 +19,7 @@ import (
 // the whole line that says so.
 type setting struct {
 	name   string
-	read   func(*config.Settings) any // nil: has no effect in this version
+	read   func(*config.Settings) any
 	preset any
 	good   string
 	want   any
@@ -28,12 +28,14 @@ type setting struct {
 
 const (
 	hostPort    = ", expected host:port, such as "
-	notLoopback = ", expected a loopback address such as 127.0.0.1:8095: patients' claims are served there, and this version knows no logins"
-	upTo10k     = ", expected a whole number from 1 to 10000"
-	upToHour    = ", expected a duration from 1s to 1h0m0s, such as 10s"
-	database    = ", expected sqlite:FILE or postgres://…"
-	tokenURL    = ", expected https://… or http://…"
-	keeping     = ", expected years, days or hours, such as 5y, 90d or 48h"
+	notLoopback = ", expected a loopback address such as 127.0.0.1:8095 as long as RETRY_WORKER_AUTH_TOKENS_FILE is not set: " +
+		"other machines reach this one, patients' claims are served there, and without tokens nobody has to log in; " +
+		"`retry-worker token new --name NAME --role admin --file FILE` makes the first"
+	upTo10k  = ", expected a whole number from 1 to 10000"
+	upToHour = ", expected a duration from 1s to 1h0m0s, such as 10s"
+	database = ", expected sqlite:FILE or postgres://…"
+	tokenURL = ", expected https://… or http://…"
+	keeping  = ", expected years, days or hours, such as 5y, 90d or 48h"
 )
 
 func settings(t *testing.T) []setting {
@@ -109,7 +111,9 @@ func settings(t *testing.T) []setting {
 				"201y": `"201y", expected at most 200 years`, "999999d": `"999999d", expected at most 200 years`,
 				"5": `"5"` + keeping, "0d": `"0d"` + keeping, "5 years": `"5 years"` + keeping, "-1y": `"-1y"` + keeping,
 			}},
-		{name: "RETRY_WORKER_AUTH_TOKENS_FILE", good: "/run/secrets/tokens"},
+		{name: "RETRY_WORKER_AUTH_TOKENS_FILE", read: func(s *config.Settings) any { return s.AuthTokensFile },
+			preset: "", good: "/run/secrets/tokens", want: "/run/secrets/tokens"}, // what is in it, access says
+		{name: "RETRY_WORKER_TOKEN"}, // of the commands that speak to the API: TestClient
 		{name: "ZEEBE_ADDRESS", read: func(s *config.Settings) any { return s.Engine.Address },
 			preset: "127.0.0.1:26500", good: "zeebe-gateway:26500", want: "zeebe-gateway:26500", bad: map[string]string{
 				"zeebe-gateway":      `"zeebe-gateway"` + hostPort + "127.0.0.1:26500",
@@ -174,8 +178,8 @@ func TestSettingsDefaults(t *testing.T) {
 					t.Errorf("%s: got %v, want %v", s.name, s.read(&got), s.preset)
 				}
 			}
-			if got.Engine.OAuth != nil || got.WithoutEffect != nil {
-				t.Errorf("got a token source %v and settings without effect %v, want neither", got.Engine.OAuth, got.WithoutEffect)
+			if got.Engine.OAuth != nil {
+				t.Errorf("got a token source %v, want none", got.Engine.OAuth)
 			}
 		})
 	}
@@ -189,19 +193,41 @@ func TestSettingsTakeGoodValues(t *testing.T) {
 		t.Run(s.name, func(t *testing.T) {
 			environment(t, map[string]string{s.name: s.good})
 			got := load(t)
-			if s.read == nil {
-				if !slices.Equal(got.WithoutEffect, []string{s.name}) {
-					t.Errorf("without effect: got %v, want this one", got.WithoutEffect)
-				}
-				return
-			}
 			if !reflect.DeepEqual(s.read(&got), s.want) {
 				t.Errorf("%q: got %v, want %v", s.good, s.read(&got), s.want)
 			}
-			if got.WithoutEffect != nil {
-				t.Errorf("without effect: got %v, want none", got.WithoutEffect)
-			}
 		})
+	}
+}
+
+// With tokens the console may be reached from elsewhere; an address that is none stays one.
+func TestTokensOpenTheAddress(t *testing.T) {
+	for _, addr := range []string{"0.0.0.0:8095", ":8095", "[::]:8095", "10.0.0.7:8095", "retry.example:8095", "127.0.0.1:8095"} {
+		environment(t, map[string]string{"RETRY_WORKER_HTTP_ADDR": addr, "RETRY_WORKER_AUTH_TOKENS_FILE": "/run/secrets/tokens"})
+		if got := load(t); got.HTTPAddr != addr {
+			t.Errorf("got %q, want %q", got.HTTPAddr, addr)
+		}
+	}
+	environment(t, map[string]string{"RETRY_WORKER_HTTP_ADDR": "nowhere", "RETRY_WORKER_AUTH_TOKENS_FILE": "/run/secrets/tokens"})
+	if got, want := problems(t), `RETRY_WORKER_HTTP_ADDR is "nowhere"`+hostPort+"127.0.0.1:8095"; !slices.Equal(got, []string{want}) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestClient: what the commands that speak to the API read needs nothing else to be right, nor a loopback address.
+func TestClient(t *testing.T) {
+	environment(t, map[string]string{"RETRY_WORKER_JOB_TIMEOUT": "nonsense"})
+	if addr, token, err := config.Client(); addr != "127.0.0.1:8095" || token != "" || err != nil {
+		t.Errorf("got %q, a token of length %d, %v", addr, len(token), err)
+	}
+	t.Setenv("RETRY_WORKER_HTTP_ADDR", "retry.example:80")
+	t.Setenv("RETRY_WORKER_TOKEN", "rwt_x")
+	if addr, token, err := config.Client(); addr != "retry.example:80" || token != "rwt_x" || err != nil {
+		t.Errorf("got %q, a token of length %d, %v", addr, len(token), err)
+	}
+	t.Setenv("RETRY_WORKER_HTTP_ADDR", "nowhere")
+	if _, _, err := config.Client(); err == nil || err.Error() != `RETRY_WORKER_HTTP_ADDR is "nowhere"`+hostPort+"127.0.0.1:8095" {
+		t.Errorf("got %v", err)
 	}
 }
 

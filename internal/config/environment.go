@@ -18,7 +18,7 @@ const (
 // workerEnv is the environment as it came: text, so that everything wrong can be said at once.
 // Names, defaults and descriptions stand here and nowhere else.
 type workerEnv struct {
-	HTTPAddr        string `split_words:"true" default:"127.0.0.1:8095" desc:"API: host:port, loopback only"`
+	HTTPAddr        string `split_words:"true" default:"127.0.0.1:8095" desc:"console and API: host:port; loopback only without a tokens file"`
 	OpsAddr         string `split_words:"true" default:"127.0.0.1:9095" desc:"/metrics, /livez and /readyz: host:port"`
 	DatabaseURL     string `split_words:"true" default:"sqlite:retry-worker.db" desc:"journal: sqlite:FILE or postgres://USER@HOST/DATABASE"`
 	PoliciesFile    string `split_words:"true" desc:"policy catalogue (YAML), taken up again when it changes; empty: the built-in one"`
@@ -32,7 +32,8 @@ type workerEnv struct {
 	LogFormat       string `split_words:"true" default:"json" desc:"json or console"`
 	EventsURL       string `split_words:"true" desc:"NATS server with JetStream for events, nats://…; empty: off"`
 	Retention       string `split_words:"true" default:"5y" desc:"how long records are kept: 5y, 90d or 48h"`
-	AuthTokensFile  string `split_words:"true" desc:"who may use the API (not used yet)"`
+	AuthTokensFile  string `split_words:"true" desc:"who may use console and API (retry-worker token new), taken up again when it changes; empty: everybody on this machine"`
+	Token           string `split_words:"true" desc:"token that retry-worker dead-letters shows to the API; serve does not read it"`
 }
 
 // zeebeEnv are the names the Zeebe clients share.

@@ -22,11 +22,9 @@ func (s *API) decide(w http.ResponseWriter, r *http.Request) {
 	policy, bad := f.text("policy")
 	now, badNow := f.instant("now")
 	v, badVariables := f.variables(policies, policy)
-	for _, bad := range []*refusal{bad, badNow, f.httpStatus(), badVariables} {
-		if bad != nil {
-			s.refuse(w, bad)
-			return
-		}
+	if bad := firstOf(bad, badNow, f.httpStatus(), badVariables); bad != nil {
+		s.refuse(w, bad)
+		return
 	}
 	if now.IsZero() {
 		now = s.now()

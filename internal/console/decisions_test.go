@@ -80,7 +80,7 @@ func TestDecisionsWithWhatOnlySomePoliciesRead(t *testing.T) {
 	queue := jobQueue()
 	policies := decisiontest.Policies()
 	policies[queue.Name] = queue
-	url := listen(t, console.New(func() time.Time { return now }, func() decision.Policies { return policies }, zap.NewNop())) + "/api/v1/decisions"
+	url := listen(t, console.New(console.Options{Now: func() time.Time { return now }, Policies: func() decision.Policies { return policies }, Log: zap.NewNop()})) + "/api/v1/decisions"
 	for _, tt := range []struct {
 		fields string
 		status int
@@ -120,9 +120,9 @@ func TestDecisionsWithWhatOnlySomePoliciesRead(t *testing.T) {
 // TestPoliciesInForce: the API follows a reload.
 func TestPoliciesInForce(t *testing.T) {
 	policies := decisiontest.Policies()
-	api := console.New(func() time.Time { return now }, func() decision.Policies { return policies }, zap.NewNop())
+	api := console.New(console.Options{Now: func() time.Time { return now }, Policies: func() decision.Policies { return policies }, Log: zap.NewNop()})
 	store := remembering(t, "CLM-001-1", "TIMEOUT")
-	api.Open(store, journaltest.Start(t, store, func() time.Time { return now }))
+	api.Open(console.Journal{Reader: store, Recorder: journaltest.Start(t, store, func() time.Time { return now })})
 	url := listen(t, api) + "/api/v1"
 	const body = `{"policy":"job-queue","id":"j-1","error":"x"}`
 	if a := post(t, url+"/decisions", body); a.body["rejection"] != "UNKNOWN_POLICY" {
@@ -139,6 +139,8 @@ func TestPoliciesInForce(t *testing.T) {
 	if a := post(t, url+"/outcomes", `{"policy":"job-queue","id":"j-1"}`); a.body["error"] != "subject_not_found" {
 		t.Errorf("an outcome after: got %v", a.body)
 	}
+	blank := post(t, url+"/outcomes", `{"policy":"job-queue","id":"j 1"}`)
+	blank.refused(t, "an id that the policy's pattern does not let through", http.StatusUnprocessableEntity, "invalid_id")
 	for _, policy := range []string{"job-queue", "tiss-submission"} { // the other is gone, but not what was recorded of it
 		if a := get(t, url+"/kpis?policy="+policy); a.status != http.StatusOK {
 			t.Errorf("KPIs of %s after: got %d %v", policy, a.status, a.body)

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"retry-worker/internal/decision"
 )
@@ -20,24 +21,12 @@ const maxBodyBytes = 64 << 10
 // fields are a request's, each as the JSON it came as.
 type fields map[string]json.RawMessage
 
-// refusal is why a request is not carried out.
-type refusal struct {
-	status        int
-	code, message string
-}
-
-func invalid(code, format string, args ...any) *refusal {
-	return &refusal{http.StatusUnprocessableEntity, code, fmt.Sprintf(format, args...)}
-}
-
 // rejected is a refusal for what is wrong with one of the fields; it names the field, not the process variable.
 func rejected(r *decision.Rejection, message func(*decision.Rejection) string, field string) *refusal {
 	named := *r
 	named.Variable = field
 	return invalid(strings.ToLower(string(r.Code)), "%s", message(&named))
 }
-
-func (s *API) refuse(w http.ResponseWriter, r *refusal) { s.fail(w, r.status, r.code, r.message) }
 
 // readFields reads a request's body, a JSON object with no fields but these.
 func readFields(w http.ResponseWriter, r *http.Request, known ...string) (fields, *refusal) {
@@ -68,12 +57,33 @@ func (f fields) value(name string) decision.Value { return decision.Value(f[name
 func (f fields) text(name string) (string, *refusal) {
 	var s *string
 	if raw := f[name]; len(raw) > 0 && json.Unmarshal(raw, &s) != nil {
-		return "", invalid("invalid_"+name, "%s is no text, expected one, or none", name)
+		return "", invalid("invalid_"+snake(name), "%s is no text, expected one, or none", name)
 	}
 	if s == nil {
 		return "", nil
 	}
 	return *s, nil
+}
+
+// truth is a field that is true or false; false where it is not there, or null.
+func (f fields) truth(name string) (bool, *refusal) {
+	var b *bool
+	if raw := f[name]; len(raw) > 0 && json.Unmarshal(raw, &b) != nil {
+		return false, invalid("invalid_"+snake(name), "%s is %.60s, expected true or false", name, raw)
+	}
+	return b != nil && *b, nil
+}
+
+// snake is a field's name as the codes have it: forceRetry is force_retry.
+func snake(name string) string {
+	var b strings.Builder
+	for _, r := range name {
+		if unicode.IsUpper(r) {
+			b.WriteByte('_')
+		}
+		b.WriteRune(unicode.ToLower(r))
+	}
+	return b.String()
 }
 
 // instant is a field that is a point in time; zero where it is not there, or null. Years have four digits: later ones

@@ -14,14 +14,19 @@ type KPIs struct {
 }
 
 // kpis answers GET /api/v1/kpis?policy=.
-func (s *API) kpis(w http.ResponseWriter, r *http.Request, m *memory) {
-	all, err := audit.KPIs(r.Context(), m, s.policies().Names(), r.URL.Query().Get("policy"), s.now())
+func (s *API) kpis(w http.ResponseWriter, r *http.Request, m *Journal) {
+	q, bad := readParameters(r, "policy")
+	if bad != nil {
+		s.refuse(w, bad)
+		return
+	}
+	all, err := audit.KPIs(r.Context(), m, s.policies().Names(), q["policy"], s.now())
 	if unknown, is := errors.AsType[*audit.UnknownPolicyError](err); is {
 		s.fail(w, http.StatusUnprocessableEntity, "unknown_policy", unknown.Error())
 		return
 	}
 	if err != nil {
-		s.unreadable(w, err)
+		s.unreadable(w, r, err)
 		return
 	}
 	s.write(w, http.StatusOK, KPIs{all})

@@ -38,7 +38,7 @@ const recordTime = 10 * time.Second
 const maxTenantBytes = 255
 
 // conclude answers POST /api/v1/outcomes.
-func (s *API) conclude(w http.ResponseWriter, r *http.Request, m *memory) {
+func (s *API) conclude(w http.ResponseWriter, r *http.Request, m *Journal) {
 	f, bad := readFields(w, r, "policy", "id", "outcome", "at", "tenant")
 	if bad != nil {
 		s.refuse(w, bad)

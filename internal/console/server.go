@@ -1,17 +1,18 @@
-// Package console serves the HTTP API to people and programs on this machine.
+// Package console serves people and programs: the HTTP API, and the pages behind the same gate.
 package console
 
 import (
 	"context"
-	"encoding/json"
-	"net"
+	"fmt"
 	"net/http"
-	"net/netip"
+	"path"
+	"strings"
 	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
 
+	"retry-worker/internal/access"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/webserver"
@@ -30,54 +31,129 @@ type Recorder interface {
 	Conclude(ctx context.Context, o *journal.Outcome) (journal.Concluded, error)
 }
 
-// API answers what is asked of the journal, and records outcomes in it. Safe for concurrent use.
+// Journal is what the API answers from and carries decisions out with, once it is open.
+type Journal struct {
+	Reader
+	Recorder
+	DeadLetters
+}
+
+// Site is what people see in a browser; its zero value is nothing.
+type Site struct {
+	// Handler answers everything that is not under /api/.
+	http.Handler
+	// Public, Login and Refuse are access.Options'.
+	Public []string
+	Login  func(http.ResponseWriter, *http.Request, access.Login)
+	Refuse func(http.ResponseWriter, *http.Request, access.Refusal)
+}
+
+// Options of an API; all but Tokens, Hooks and Pages are needed.
+type Options struct {
+	// Now is the clock that tells what is due, and when tokens end.
+	Now func() time.Time
+	// Policies in force.
+	Policies func() decision.Policies
+	// Tokens in force; nil where there are none: then it listens on loopback only, and everybody there is access.Local.
+	Tokens func() *access.Tokens
+	Hooks  access.Hooks
+	Pages  Site
+	Log    *zap.Logger
+}
+
+// API answers what is asked of the journal, and records outcomes and people's decisions in it. Safe for concurrent use.
 type API struct {
 	now      func() time.Time
 	policies func() decision.Policies
 	log      *zap.Logger
-	journal  atomic.Pointer[memory]
+	gate     *access.Gate
+	guarded  bool // by tokens
+	pages    http.Handler
+	journal  atomic.Pointer[Journal]
 }
 
-// memory is the journal once it is open.
-type memory struct {
-	Reader
-	Recorder
-}
-
-// New is an API that answers 503 where it needs the journal, until Open is called. now tells what is due, policies those
-// in force.
-func New(now func() time.Time, policies func() decision.Policies, log *zap.Logger) *API {
-	return &API{now: now, policies: policies, log: log}
+// New is an API that answers 503 where it needs the journal, until Open is called.
+func New(o Options) *API {
+	s := &API{now: o.Now, policies: o.Policies, log: o.Log, guarded: o.Tokens != nil, pages: o.Pages.Handler}
+	login := o.Pages.Login
+	if login == nil {
+		login = plainLogin
+	}
+	s.gate = access.New(access.Options{
+		Tokens: o.Tokens, Now: o.Now, Public: o.Pages.Public, LoginPage: login, Refuse: o.Pages.Refuse, Hooks: o.Hooks,
+	})
+	return s
 }
 
 // Open gives the API what it answers from and what it records with.
-func (s *API) Open(from Reader, to Recorder) { s.journal.Store(&memory{from, to}) }
+func (s *API) Open(m Journal) { s.journal.Store(&m) }
 
-// Listen opens addr (host:port; port 0 picks one) and serves the API in the background until the server is
-// closed.
+// Listen opens addr (host:port; port 0 picks one) and serves API and pages in the background until the server is closed.
+// Without tokens it refuses an address that other machines reach.
 func (s *API) Listen(addr string) (*webserver.Server, error) {
-	return webserver.Listen(addr, "the API", "RETRY_WORKER_HTTP_ADDR", s.routes())
+	if !s.guarded {
+		if err := access.MayServeWithoutTokens(addr); err != nil {
+			return nil, err
+		}
+	}
+	return webserver.Listen(addr, "the API", "RETRY_WORKER_HTTP_ADDR", s.Handler())
+}
+
+// Handler is everything that is served, behind the gate.
+func (s *API) Handler() http.Handler {
+	api := s.routes()
+	return s.recovering(s.gate.Middleware(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// By the path that the gate goes by: what it took for a page is never answered by the API, nor the other way round.
+		if s.pages != nil && !strings.HasPrefix(r.URL.Path, "/api/") {
+			s.pages.ServeHTTP(w, r)
+			return
+		}
+		api.ServeHTTP(w, r)
+	})))
+}
+
+// route is one address by one method, and what it takes to use it.
+type route struct {
+	method, path string
+	action       access.Action
+	answer       http.HandlerFunc
+}
+
+func (s *API) table() []route {
+	return []route{
+		{http.MethodGet, "/api/v1/openapi.yaml", access.Read, s.openapi},
+		{http.MethodPost, "/api/v1/decisions", access.Read, s.decide},
+		{http.MethodGet, "/api/v1/subjects/{policy}/{id}", access.Read, s.withJournal(s.subject)},
+		{http.MethodGet, "/api/v1/subjects/{policy}/{id}/audit", access.Read, s.withJournal(s.audit)},
+		{http.MethodPost, "/api/v1/outcomes", access.Review, s.withJournal(s.conclude)},
+		{http.MethodGet, "/api/v1/kpis", access.Read, s.withJournal(s.kpis)},
+		{http.MethodGet, "/api/v1/dead-letters", access.Read, s.withJournal(s.deadLetters)},
+		{http.MethodGet, "/api/v1/dead-letters/{id}", access.Read, s.withJournal(s.deadLetter)},
+		{http.MethodPost, "/api/v1/dead-letters/{id}/retry", access.Review, s.withJournal(s.retry)},
+		{http.MethodPost, "/api/v1/dead-letters/{id}/discard", access.Review, s.withJournal(s.discard)},
+		{http.MethodPost, "/api/v1/jobs/retry", access.Review, s.withJournal(s.retryJob)},
+	}
 }
 
 func (s *API) routes() http.Handler {
 	mux := http.NewServeMux()
-	for _, route := range []struct {
-		method, path string
-		answer       http.HandlerFunc
-	}{
-		{http.MethodPost, "/api/v1/decisions", s.decide},
-		{http.MethodGet, "/api/v1/subjects/{policy}/{id}", s.withJournal(s.subject)},
-		{http.MethodGet, "/api/v1/subjects/{policy}/{id}/audit", s.withJournal(s.audit)},
-		{http.MethodPost, "/api/v1/outcomes", s.withJournal(s.conclude)},
-		{http.MethodGet, "/api/v1/kpis", s.withJournal(s.kpis)},
-	} {
-		mux.HandleFunc(route.method+" "+route.path, route.answer)
+	for _, route := range s.table() {
+		mux.Handle(route.method+" "+route.path, s.gate.Require(route.action, route.answer))
 		mux.HandleFunc(route.path, s.onlyBy(route.method))
 	}
-	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
-		s.fail(w, http.StatusNotFound, "not_found", "no such address; GET /api/v1/subjects/{policy}/{id} is one")
+	mux.HandleFunc("/", s.nowhere)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// The router would send the caller on to the tidied path: a POST sent anew, or to where he did not mean to.
+		if p := r.URL.EscapedPath(); path.Clean(p) != p {
+			s.nowhere(w, r)
+			return
+		}
+		mux.ServeHTTP(w, r)
 	})
-	return s.guard(s.ownOrigin(mux))
+}
+
+func (s *API) nowhere(w http.ResponseWriter, _ *http.Request) {
+	s.fail(w, http.StatusNotFound, "not_found", "no such address; GET /api/v1/openapi.yaml describes those there are")
 }
 
 // onlyBy refuses what an address is not asked by.
@@ -93,7 +169,7 @@ func (s *API) onlyBy(method string) http.HandlerFunc {
 }
 
 // withJournal answers 503 until the journal is open.
-func (s *API) withJournal(next func(http.ResponseWriter, *http.Request, *memory)) http.HandlerFunc {
+func (s *API) withJournal(next func(http.ResponseWriter, *http.Request, *Journal)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if m := s.journal.Load(); m != nil {
 			next(w, r, m)
@@ -103,64 +179,28 @@ func (s *API) withJournal(next func(http.ResponseWriter, *http.Request, *memory)
 	}
 }
 
-// guard answers this machine only: any web page can make a browser ask loopback, but not under its name.
-func (s *API) guard(next http.Handler) http.Handler {
+// recovering answers 500 where a handler panics, and says in the log where.
+func (s *API) recovering(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		h := w.Header()
-		h.Set("X-Content-Type-Options", "nosniff")
-		h.Set("Cache-Control", "no-store")
-		h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
-		if !isLoopback(r.Host) {
-			s.fail(w, http.StatusForbidden, "forbidden_host", "asked under a name that is not this machine's own; use 127.0.0.1 or localhost")
-			return
-		}
+		defer func() {
+			switch why := recover(); why {
+			case nil:
+			case http.ErrAbortHandler:
+				panic(why) // an answer that is cut off on purpose
+			default:
+				s.log.Error("a request broke its handler", zap.String("method", r.Method), zap.String("panic", fmt.Sprint(why)), zap.StackSkip("stack", 1))
+				s.fail(w, http.StatusInternalServerError, "internal_error", "the request broke something; the worker's log says where")
+			}
+		}()
 		next.ServeHTTP(w, r)
 	})
 }
 
-// ownOrigin refuses what another site's page makes a browser change.
-func (s *API) ownOrigin(next http.Handler) http.Handler {
-	p := http.NewCrossOriginProtection()
-	p.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		s.fail(w, http.StatusForbidden, "forbidden_origin", "a page of another site asks for a change; send it from this machine's own pages or programs")
-	}))
-	return p.Handler(next)
-}
-
-// isLoopback tells whether a Host header names this machine to itself.
-func isLoopback(host string) bool {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
+// plainLogin stands in for the log-in page where there are no pages.
+func plainLogin(w http.ResponseWriter, _ *http.Request, l access.Login) {
+	status, text := http.StatusNotFound, "there is no log-in page here; programs send `Authorization: Bearer TOKEN` to /api/v1"
+	if l.Refusal != nil {
+		status, text = l.Refusal.Status, l.Refusal.Message
 	}
-	ip, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && ip.IsLoopback()
-}
-
-// journalUnavailable is the code of what cannot be answered, or recorded, now.
-const journalUnavailable = "journal_unavailable"
-
-// failure is every error's body.
-type failure struct {
-	Error   string `json:"error"`
-	Message string `json:"message"`
-}
-
-func (s *API) fail(w http.ResponseWriter, status int, code, message string) {
-	s.write(w, status, failure{code, message})
-}
-
-// unreadable answers that the journal could not be read; why is for the log.
-func (s *API) unreadable(w http.ResponseWriter, err error) {
-	s.log.Error("the API could not read the journal", zap.Error(err))
-	s.fail(w, http.StatusServiceUnavailable, journalUnavailable, "the journal cannot be read now; the worker's log says why")
-}
-
-func (s *API) write(w http.ResponseWriter, status int, body any) {
-	w.Header().Set("Content-Type", "application/json; charset=utf-8")
-	w.WriteHeader(status)
-	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false) // it is never HTML, and nosniff says so
-	if err := e.Encode(body); err != nil {
-		s.log.Debug("an answer of the API was not taken", zap.Error(err))
-	}
+	http.Error(w, text, status)
 }

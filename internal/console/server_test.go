@@ -22,7 +22,7 @@ import (
 
 var now = time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)
 
-// serve is an API over what store remembers; nil: one that is not open yet.
+// serve is an API over what store remembers, without tokens; nil: one that is not open yet.
 func serve(t *testing.T, reader console.Reader, at time.Time) string {
 	t.Helper()
 	return serveRecording(t, reader, nil, at, zap.NewNop())
@@ -31,9 +31,9 @@ func serve(t *testing.T, reader console.Reader, at time.Time) string {
 // serveRecording is an API that records too.
 func serveRecording(t *testing.T, reader console.Reader, recorder console.Recorder, at time.Time, log *zap.Logger) string {
 	t.Helper()
-	api := console.New(func() time.Time { return at }, decisiontest.Policies, log)
+	api := console.New(console.Options{Now: func() time.Time { return at }, Policies: decisiontest.Policies, Log: log})
 	if reader != nil {
-		api.Open(reader, recorder)
+		api.Open(console.Journal{Reader: reader, Recorder: recorder})
 	}
 	return listen(t, api)
 }
@@ -83,6 +83,7 @@ func (a *answer) refused(t *testing.T, what string, status int, code string) {
 type answer struct {
 	status int
 	header http.Header
+	text   string
 	body   map[string]any
 }
 
@@ -94,10 +95,14 @@ func get(t *testing.T, url string, change ...func(*http.Request)) answer {
 // post sends a JSON body.
 func post(t *testing.T, url, body string, change ...func(*http.Request)) answer {
 	t.Helper()
-	kind := func(r *http.Request) { r.Header.Set("Content-Type", "application/json") }
-	return ask(t, http.MethodPost, url, body, append([]func(*http.Request){kind}, change...)...)
+	return ask(t, http.MethodPost, url, body, append([]func(*http.Request){header("Content-Type", "application/json")}, change...)...)
 }
 
+func header(name, value string) func(*http.Request) {
+	return func(r *http.Request) { r.Header.Set(name, value) }
+}
+
+// ask asks, and holds the answer against the description of the API.
 func ask(t *testing.T, method, url, body string, change ...func(*http.Request)) answer {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
@@ -107,22 +112,23 @@ func ask(t *testing.T, method, url, body string, change ...func(*http.Request)) 
 	for _, f := range change {
 		f(request)
 	}
-	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	response, err := client.Do(request)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer response.Body.Close()
-	a := answer{status: response.StatusCode, header: response.Header}
 	text, err := io.ReadAll(response.Body)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if strings.HasPrefix(response.Header.Get("Content-Type"), "application/json") {
+	a := answer{status: response.StatusCode, header: response.Header, text: string(text)}
+	if strings.HasPrefix(response.Header.Get("Content-Type"), "application/json") && method != http.MethodHead {
 		if err := json.Unmarshal(text, &a.body); err != nil {
 			t.Fatalf("no JSON object: %q", text)
 		}
 	}
+	described(t).hold(t, request, body, &a)
 	return a
 }
 
@@ -177,14 +183,25 @@ func TestDeadSubject(t *testing.T) {
 // Ids are what the process has, whatever characters that is.
 func TestSubjectOfOddNames(t *testing.T) {
 	for id, path := range map[string]string{
-		"CLM-a/b-1":     "CLM-a%2Fb-1",
-		"CLM-%2F-1":     "CLM-%252F-1",
-		"CLM-'\"<é>-1":  "CLM-%27%22%3C%C3%A9%3E-1",
-		"CLM-a..b?c#-1": "CLM-a..b%3Fc%23-1",
+		"CLM-a/b-1":         "CLM-a%2Fb-1",
+		"CLM-%2F-1":         "CLM-%252F-1",
+		"CLM-'\"<é>-1":      "CLM-%27%22%3C%C3%A9%3E-1",
+		"CLM-a..b?c#-1":     "CLM-a..b%3Fc%23-1",
+		"CLM-//-1":          "CLM-%2F%2F-1",
+		"CLM-/../-1":        "CLM-%2F..%2F-1",
+		"CLM-/./x-1":        "CLM-%2F.%2Fx-1",
+		`CLM-\-1`:           "CLM-%5C-1",
+		"CLM- +&=;-1":       "CLM-%20+&=;-1",
+		"CLM-%-1":           "CLM-%25-1",
+		"CLM-日本🩺-1":         "CLM-%E6%97%A5%E6%9C%AC%F0%9F%A9%BA-1",
+		"CLM-audit/audit-1": "CLM-audit%2Faudit-1",
 	} {
 		a := get(t, serve(t, remembering(t, id, "TIMEOUT"), now)+"/api/v1/subjects/tiss-submission/"+path)
 		if a.status != http.StatusOK || a.body["id"] != id {
 			t.Errorf("%s: got %d %v", path, a.status, a.body)
+		}
+		if a := get(t, serve(t, remembering(t, id, "TIMEOUT"), now)+"/api/v1/subjects/tiss-submission/"+path+"/audit"); a.status != http.StatusOK {
+			t.Errorf("%s: got %d %v for the audit", path, a.status, a.body)
 		}
 	}
 }
@@ -198,6 +215,23 @@ func TestSubjectNotFound(t *testing.T) {
 		"/api/v1/subjects/tiss-submission/":                       "not_found",
 		"/api/v1/subjects":                                        "not_found",
 		"/":                                                       "not_found",
+		"/api/v1/subjects/tiss-submission/CLM-%00-1":              "subject_not_found",
+		"/api/v1/subjects/tiss-submission/CLM-%FF-1":              "subject_not_found",
+		"/api/v1/subjects/%0A/CLM-001-1/audit":                    "subject_not_found",
+		"/api/v1/subjects/tiss-submission/%2E%2E":                 "subject_not_found", // an id like any other
+		// Paths that a router would tidy up, and go on with.
+		"/api/v1//subjects/tiss-submission/CLM-001-1":            "not_found",
+		"//api/v1/subjects/tiss-submission/CLM-001-1":            "not_found",
+		"/api/v1/subjects/tiss-submission/CLM-001-1/":            "not_found",
+		"/api/v1/subjects/tiss-submission/x/../CLM-001-1":        "not_found",
+		"/api/v1/subjects/tiss-submission/./CLM-001-1":           "not_found",
+		"/api/../api/v1/subjects/tiss-submission/CLM-001-1":      "not_found",
+		"/x/../api/v1/subjects/tiss-submission/CLM-001-1":        "not_found",
+		"/api%2Fv1%2Fsubjects%2Ftiss-submission%2FCLM-001-1":     "not_found",
+		"/api/v1/subjects/tiss-submission%2FCLM-001-1":           "not_found",
+		"/API/v1/subjects/tiss-submission/CLM-001-1":             "not_found",
+		"/api/v1/subjects/tiss-submission/CLM-001-1/audit/audit": "not_found",
+		"/api/v1/dead-letters/":                                  "not_found",
 	} {
 		a := get(t, url+path)
 		a.refused(t, path, http.StatusNotFound, code)
@@ -261,6 +295,7 @@ func TestHeaders(t *testing.T) {
 	a := get(t, serve(t, remembering(t, "CLM-001-1", "TIMEOUT"), now)+"/api/v1/subjects/tiss-submission/CLM-001-1")
 	for name, want := range map[string]string{
 		"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store", "Content-Type": "application/json; charset=utf-8",
+		"Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'", "X-Frame-Options": "DENY",
 	} {
 		if got := a.header.Get(name); got != want {
 			t.Errorf("%s: got %q, want %q", name, got, want)
@@ -269,20 +304,33 @@ func TestHeaders(t *testing.T) {
 }
 
 func TestMethods(t *testing.T) {
-	url := serve(t, nil, now) + "/api/v1"
+	url := serve(t, nil, now)
+	const id = "3fa85f64-5717-5562-b3fc-2c963f66afa6"
 	for path, allowed := range map[string]string{
 		"/subjects/tiss-submission/CLM-001-1": "GET, HEAD", "/subjects/tiss-submission/CLM-001-1/audit": "GET, HEAD", "/kpis": "GET, HEAD",
-		"/outcomes": "POST", "/decisions": "POST",
+		"/outcomes": "POST", "/decisions": "POST", "/dead-letters": "GET, HEAD", "/dead-letters/" + id: "GET, HEAD", "/openapi.yaml": "GET, HEAD",
+		"/dead-letters/" + id + "/retry": "POST", "/dead-letters/" + id + "/discard": "POST", "/jobs/retry": "POST",
 	} {
-		for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete} {
+		for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions, "BREW"} {
 			if strings.Contains(allowed, method) {
 				continue
 			}
-			a := ask(t, method, url+path, "")
+			a := ask(t, method, url+"/api/v1"+path, "", header("Content-Type", "application/json"))
 			a.refused(t, method+" "+path, http.StatusMethodNotAllowed, "method_not_allowed")
-			if got := a.header.Get("Allow"); got != allowed {
-				t.Errorf("%s %s: Allow is %q, want %q", method, path, got, allowed)
+			if got := a.header.Get("Allow"); got != allowed || a.header.Get("Access-Control-Allow-Origin") != "" {
+				t.Errorf("%s %s: Allow is %q, want %q, and nothing for other sites", method, path, got, allowed)
 			}
 		}
+		if a := ask(t, http.MethodHead, url+"/api/v1"+path, ""); a.text != "" || (a.status == http.StatusMethodNotAllowed) != (allowed == "POST") {
+			t.Errorf("HEAD %s: got %d %q", path, a.status, a.text)
+		}
+	}
+}
+
+// Without tokens nothing is served where other machines reach it, whatever the settings were.
+func TestListensOnLoopbackWithoutTokens(t *testing.T) {
+	api := console.New(console.Options{Now: time.Now, Policies: decisiontest.Policies, Log: zap.NewNop()})
+	if _, err := api.Listen("0.0.0.0:0"); err == nil || !strings.Contains(err.Error(), "RETRY_WORKER_AUTH_TOKENS_FILE") {
+		t.Errorf("got %v", err)
 	}
 }

@@ -9,32 +9,59 @@ import (
 	"retry-worker/internal/journal"
 )
 
+// maxShown attempts, and episodes, of a subject in one answer: the latest. The audit has them all, by pages.
+const maxShown = 500
+
 // Subject is a subject as the API shows it.
 type Subject struct {
 	Policy string `json:"policy"`
 	ID     string `json:"id"`
 	journal.View
+	// Omitted is how many attempts and episodes there are before those that are shown.
+	Omitted Omitted `json:"omitted"`
+}
+
+// Omitted says how much is not shown.
+type Omitted struct {
+	Attempts int `json:"attempts"`
+	Episodes int `json:"episodes"`
+}
+
+func shown(of journal.Subject, v *journal.View) Subject {
+	s := Subject{Policy: of.Policy, ID: of.ID, View: *v}
+	s.Omitted = Omitted{max(0, len(v.Attempts)-maxShown), max(0, len(v.Episodes)-maxShown)}
+	s.Attempts, s.Episodes = v.Attempts[s.Omitted.Attempts:], v.Episodes[s.Omitted.Episodes:]
+	return s
 }
 
 // subject answers GET /api/v1/subjects/{policy}/{id}?tenant=.
-func (s *API) subject(w http.ResponseWriter, r *http.Request, m *memory) {
-	wanted := subjectOf(r)
+func (s *API) subject(w http.ResponseWriter, r *http.Request, m *Journal) {
+	q, bad := readParameters(r, "tenant")
+	if bad != nil {
+		s.refuse(w, bad)
+		return
+	}
+	wanted, possible := subjectOf(r, q)
+	if !possible {
+		s.unknown(w)
+		return
+	}
 	story, found, err := m.Story(r.Context(), wanted)
 	switch {
 	case err != nil:
-		s.unreadable(w, err)
+		s.unreadable(w, r, err)
 	case !found:
 		s.unknown(w)
 	default:
-		s.write(w, http.StatusOK, Subject{wanted.Policy, wanted.ID, story.View(s.now())})
+		view := story.View(s.now())
+		s.write(w, http.StatusOK, shown(wanted, &view))
 	}
 }
 
-// subjectOf is the subject that a request's address names.
-func subjectOf(r *http.Request) journal.Subject {
-	return journal.Subject{
-		Tenant: cmp.Or(r.URL.Query().Get("tenant"), journal.DefaultTenant), Policy: r.PathValue("policy"), ID: r.PathValue("id"),
-	}
+// subjectOf is the subject that a request's address names; false where nothing can have that name.
+func subjectOf(r *http.Request, q parameters) (journal.Subject, bool) {
+	s := journal.Subject{Tenant: cmp.Or(q["tenant"], journal.DefaultTenant), Policy: r.PathValue("policy"), ID: r.PathValue("id")}
+	return s, printable(s.Policy) && printable(s.ID)
 }
 
 // unknown answers that the journal holds nothing of a subject.
@@ -53,21 +80,35 @@ type auditList struct {
 }
 
 // audit answers GET /api/v1/subjects/{policy}/{id}/audit?tenant=&cursor=.
-func (s *API) audit(w http.ResponseWriter, r *http.Request, m *memory) {
-	after, ok := cursor(r.URL.Query().Get("cursor"))
-	if !ok {
-		s.fail(w, http.StatusUnprocessableEntity, "invalid_cursor", "the cursor is not one that an answer gave as next; leave it out for the first page")
+func (s *API) audit(w http.ResponseWriter, r *http.Request, m *Journal) {
+	q, bad := readParameters(r, "tenant", "cursor")
+	if bad != nil {
+		s.refuse(w, bad)
 		return
 	}
-	records, err := m.Records(r.Context(), journal.RecordFilter{Subject: subjectOf(r)}, after, auditPage+1)
+	after, ok := cursor(q["cursor"])
+	if !ok {
+		s.refuse(w, invalidCursor())
+		return
+	}
+	wanted, possible := subjectOf(r, q)
+	if !possible {
+		s.unknown(w)
+		return
+	}
+	records, err := m.Records(r.Context(), journal.RecordFilter{Subject: wanted}, after, auditPage+1)
 	switch {
 	case err != nil:
-		s.unreadable(w, err)
+		s.unreadable(w, r, err)
 	case len(records) == 0 && after == 0:
 		s.unknown(w)
 	default:
 		s.write(w, http.StatusOK, listed(records))
 	}
+}
+
+func invalidCursor() *refusal {
+	return invalid("invalid_cursor", "the cursor is not one that an answer gave as next; leave it out for the first page")
 }
 
 // cursor is the record behind which a page begins: 0 where none is given.

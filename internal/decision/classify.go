@@ -28,9 +28,12 @@ type Classifier struct {
 	texts   index
 	numbers numberIndex
 	words   []wordGroups
-	// patterns in the order of precedence, and the numbers of their literals.
-	patterns       []*pattern
-	literalNumbers map[string]int
+	// patterns in the order of precedence.
+	patterns []*pattern
+	// literals that patterns and words require, by their kinds and texts, with their numbers; the words that each of
+	// them anchors.
+	literals map[literal]int
+	anchored [][]int
 	// gapped tells that the gram of some code is no part of one word.
 	gapped bool
 }
@@ -78,12 +81,14 @@ func (r *Rule) rank() int {
 	}
 }
 
-// Rules are those it was made of.
+// Rules are those it was made of, in the order of precedence.
 func (c *Classifier) Rules() []Rule {
 	if c == nil {
 		return nil
 	}
-	return c.rules
+	rules := slices.Clone(c.rules)
+	slices.SortStableFunc(rules, func(a, b Rule) int { return a.rank() - b.rank() })
+	return rules
 }
 
 // add compiles one rule's matchers.
@@ -197,23 +202,31 @@ func (c *Classifier) addPattern(r *Rule, s string) *RuleError {
 	for _, list := range literals {
 		numbers := make([]int, len(list))
 		for i, literal := range list {
-			numbers[i] = c.literal(literal)
+			numbers[i] = c.literal(literal, ofPattern)
 		}
 		p.literals = append(p.literals, numbers)
 	}
 	return nil
 }
 
-// literal is the number of a literal, which many patterns may share.
-func (c *Classifier) literal(text string) int {
-	n, known := c.literalNumbers[text]
+// literal is a text that a pattern or an entry of words requires.
+type literal struct {
+	text string
+	kind needleKind
+}
+
+// literal is the number of a literal, which many may share.
+func (c *Classifier) literal(text string, kind needleKind) int {
+	l := literal{text, kind}
+	n, known := c.literals[l]
 	if !known {
-		if c.literalNumbers == nil {
-			c.literalNumbers = make(map[string]int)
+		if c.literals == nil {
+			c.literals = make(map[literal]int)
 		}
-		n = len(c.literalNumbers)
-		c.literalNumbers[text] = n
-		c.texts.add(needle{text: text, kind: ofPattern, number: n}, true)
+		n = len(c.literals)
+		c.literals[l] = n
+		c.anchored = append(c.anchored, nil)
+		c.texts.add(needle{text: text, kind: kind, number: n}, true)
 	}
 	return n
 }

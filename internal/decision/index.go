@@ -32,12 +32,12 @@ type needle struct {
 type needleKind uint8
 
 const (
-	byCode        needleKind = iota // anywhere in the normal form
-	byPhrase                        // whole words of the folded form
-	byPrefix                        // words of the folded form, the last with any ending
-	ofPattern                       // anywhere in the folded form
-	ofWords                         // an anchor, as byPhrase
-	ofWordsPrefix                   // an anchor, as byPrefix
+	byCode     needleKind = iota // anywhere in the normal form
+	byPhrase                     // whole words of the folded form
+	byPrefix                     // words of the folded form, the last with any ending
+	ofPattern                    // anywhere in the folded form
+	aWord                        // a literal, as byPhrase
+	aBeginning                   // a literal, as byPrefix
 )
 
 // add makes n's text, at least shortGram long, findable. Without gaps its gram is a part of one word, if it has a word
@@ -106,9 +106,9 @@ func (n *needle) stands(text []byte, from int) bool {
 	begins := from == 0 || text[from-1] == '_'
 	ends := to == len(text) || text[to] == '_'
 	switch n.kind {
-	case byPhrase, ofWords:
+	case byPhrase, aWord:
 		return begins && ends
-	case byPrefix, ofWordsPrefix:
+	case byPrefix, aBeginning:
 		return begins
 	default:
 		return true

@@ -19,24 +19,29 @@ type pattern struct {
 	literals   [][]int // by their numbers, the shortest list first
 }
 
-// literalSet has a bit for the number of every literal; nil has none.
-type literalSet []uint64
+// literalCounts are how often every literal was found in a message, as far as that is counted; nil has none.
+type literalCounts []uint8
 
-func (s literalSet) has(literal int) bool { return s != nil && s[literal/64]&(1<<(literal%64)) != 0 }
+func (c literalCounts) of(literal int) uint8 {
+	if c == nil {
+		return 0
+	}
+	return c[literal]
+}
 
-func (s literalSet) hasAny(literals []int) bool {
+func (c literalCounts) hasAny(literals []int) bool {
 	for _, literal := range literals {
-		if s.has(literal) {
+		if c.of(literal) > 0 {
 			return true
 		}
 	}
 	return false
 }
 
-// mayMatch tells whether a text with those literals may match p.
-func (p *pattern) mayMatch(found literalSet) bool {
-	for _, list := range p.literals {
-		if !found.hasAny(list) {
+// hasAll tells whether of each list at least one was found.
+func (c literalCounts) hasAll(lists [][]int) bool {
+	for _, list := range lists {
+		if !c.hasAny(list) {
 			return false
 		}
 	}

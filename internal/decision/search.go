@@ -7,8 +7,9 @@ type search struct {
 	*Classifier
 	message    string
 	httpStatus int
-	// literals of patterns that were found; nil until one was.
-	literals literalSet
+	// counts of the literals that were found; nil until one was. anchors are where those of words stand.
+	counts  literalCounts
+	anchors []sighting
 	// mayHoldCode tells that the normal form must be searched too.
 	mayHoldCode bool
 	// best is the place of the first matcher in order of precedence that was found, 0 for none; it matched what
@@ -56,6 +57,7 @@ func (s *search) readWords() {
 	folded, special := foldedForm.write(room, s.message)
 	s.mayHoldCode = special && (s.gapped || hasEscapes(s.message))
 	s.find(folded, foldedForm, !special)
+	s.tryWords(folded)
 	s.tryPatterns()
 	if s.mayHoldCode {
 		normal, _ := normalForm.write(room, s.message)
@@ -66,11 +68,11 @@ func (s *search) readWords() {
 // find looks for texts in one form of the message; codes tells that codes can be found in it.
 func (s *search) find(text []byte, as *form, codes bool) {
 	s.texts.candidates(text, func(n *needle, from int) {
-		switch {
-		case n.kind == ofPattern:
+		if n.kind >= ofPattern {
 			s.findLiteral(n, text, from)
-		case n.kind >= ofWords:
-			s.findWords(n, text, from)
+			return
+		}
+		switch {
 		case !s.isBetter(n.number):
 			// found already
 		case n.kind == byCode && !codes:
@@ -84,32 +86,47 @@ func (s *search) find(text []byte, as *form, codes bool) {
 	})
 }
 
-// findLiteral remembers that a literal of patterns was found. By the time that the normal form is searched the patterns
-// have been tried.
-func (s *search) findLiteral(n *needle, text []byte, from int) {
-	if s.literals.has(n.number) || !n.stands(text, from) {
-		return
-	}
-	if s.literals == nil {
-		s.literals = make(literalSet, (len(s.literalNumbers)+63)/64)
-	}
-	s.literals[n.number/64] |= 1 << (n.number % 64)
+// sighting is where an anchor of words stands.
+type sighting struct {
+	literal  int
+	from, to int
 }
 
-// findWords looks for the other groups near an anchor.
-func (s *search) findWords(n *needle, text []byte, from int) {
-	w := &s.words[n.number]
-	if from > patternReach || !s.isBetter(w.place) || !n.stands(text, from) {
+// mostSightings of one anchor in a message.
+const mostSightings = 8
+
+// findLiteral remembers that a literal was found. By the time that the normal form is searched they have been used.
+func (s *search) findLiteral(n *needle, text []byte, from int) {
+	if s.counts.of(n.number) == mostSightings || from > patternReach || !n.stands(text, from) {
 		return
 	}
-	if start, end, ok := w.near(text, from, from+len(n.text)); ok {
-		s.best, s.there = w.place, span{form: foldedForm, from: start, to: end}
+	if s.counts == nil {
+		s.counts = make(literalCounts, len(s.literals))
+	}
+	s.counts[n.number]++
+	if len(s.anchored[n.number]) > 0 {
+		s.anchors = append(s.anchors, sighting{n.number, from, from + len(n.text)})
+	}
+}
+
+// tryWords looks around the anchors that were found.
+func (s *search) tryWords(text []byte) {
+	for _, a := range s.anchors {
+		for _, i := range s.anchored[a.literal] {
+			w := &s.words[i]
+			if !s.isBetter(w.place) || !s.counts.hasAll(w.literals) {
+				continue
+			}
+			if from, to, ok := w.near(text, a.from, a.to); ok {
+				s.best, s.there = w.place, span{form: foldedForm, from: from, to: to}
+			}
+		}
 	}
 }
 
 // tryPatterns compares the patterns whose literals were found, until one matches.
 func (s *search) tryPatterns() {
-	if s.literals == nil {
+	if s.counts == nil {
 		return
 	}
 	var plain []byte
@@ -117,7 +134,7 @@ func (s *search) tryPatterns() {
 		if !s.isBetter(p.place) {
 			return // nor are those behind it
 		}
-		if !p.mayMatch(s.literals) {
+		if !s.counts.hasAll(p.literals) {
 			continue
 		}
 		if plain == nil {

@@ -6,10 +6,12 @@ import (
 	"strings"
 )
 
-// wordGroups match where a word of every group stands near one of the anchor's, which the index finds.
+// wordGroups match where a word of every group stands near one of the anchor's. They are looked at only where an anchor
+// stands and the message holds a word of every group that the index can find.
 type wordGroups struct {
-	place  int
-	groups [][]word // but for the anchor
+	place    int
+	groups   [][]word // but for the anchor
+	literals [][]int  // of those groups whose words are all long enough, by their numbers
 }
 
 // word is one or more words in the folded form.
@@ -30,17 +32,16 @@ func parseWords(entry string) (groups [][]word, wrong *RuleError) {
 	anchor, longest := 0, 0
 	for i, list := range strings.Split(entry, "+") {
 		var group []word
-		least := math.MaxInt
 		for item := range strings.SplitSeq(list, "|") {
 			bare, anyEnd := strings.CutSuffix(strings.TrimSpace(item), "*")
 			w := word{foldedName(bare), anyEnd}
 			if w.text == "" || strings.Contains(bare, "*") {
 				return nil, refused(entry, "groups of words, such as ja | already + recebid* | received; a word may end in *")
 			}
-			group, least = append(group, w), min(least, len(w.text))
+			group = append(group, w)
 		}
 		groups = append(groups, group)
-		if least > longest {
+		if least := shortestWord(group); least > longest {
 			anchor, longest = i, least
 		}
 	}
@@ -56,15 +57,38 @@ func (c *Classifier) addWords(r *Rule, entry string) *RuleError {
 	if wrong != nil {
 		return wrong
 	}
-	for _, w := range groups[0] {
-		kind := ofWords
-		if w.anyEnd {
-			kind = ofWordsPrefix
+	w := wordGroups{place: c.place(matcher{r, r.Name}), groups: groups[1:]}
+	for _, group := range w.groups {
+		if shortestWord(group) >= shortGram {
+			w.literals = append(w.literals, c.wordLiterals(group))
 		}
-		c.texts.add(needle{text: w.text, kind: kind, number: len(c.words)}, true)
 	}
-	c.words = append(c.words, wordGroups{c.place(matcher{r, r.Name}), groups[1:]})
+	for _, anchor := range c.wordLiterals(groups[0]) {
+		c.anchored[anchor] = append(c.anchored[anchor], len(c.words))
+	}
+	c.words = append(c.words, w)
 	return nil
+}
+
+// wordLiterals are the numbers of a group's words, which many entries may share.
+func (c *Classifier) wordLiterals(group []word) []int {
+	numbers := make([]int, len(group))
+	for i, w := range group {
+		kind := aWord
+		if w.anyEnd {
+			kind = aBeginning
+		}
+		numbers[i] = c.literal(w.text, kind)
+	}
+	return numbers
+}
+
+func shortestWord(group []word) int {
+	least := math.MaxInt
+	for _, w := range group {
+		least = min(least, len(w.text))
+	}
+	return least
 }
 
 // near tells whether a word of every group stands near text[from:to], an anchor, and which part of text holds them all.
@@ -126,5 +150,5 @@ func firstOf(group []word, text []byte) (at, size int) {
 
 func (w *word) beginsAt(text []byte, at int) bool {
 	to := at + len(w.text)
-	return bytes.HasPrefix(text[at:], []byte(w.text)) && (w.anyEnd || to == len(text) || text[to] == '_')
+	return text[at] == w.text[0] && to <= len(text) && string(text[at:to]) == w.text && (w.anyEnd || to == len(text) || text[to] == '_')
 }

@@ -1,5 +1,5 @@
 // Package demo starts samples of every bundled process and plays everybody around the worker: the outside systems, the
-// people of the reviews and, on a broker made for it, time.
+// people who review and, on a broker made for it, time.
 package demo
 
 import (
@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"sync"
 	"time"
 
@@ -50,6 +51,12 @@ type Options struct {
 	Out    io.Writer
 	// JSON writes an object a line instead of text.
 	JSON bool
+	// Ask the worker's API, through which the people decide; nil: nobody does.
+	Ask Ask
+	// Console is where a person finds what waits for a review, such as http://127.0.0.1:8095/dead-letters.
+	Console string
+	// Stay leaves some dead letters to the person who looks at the screen, and goes on playing until ctx ends.
+	Stay bool
 	// Clock of the engine; nil: the timers take the time they take.
 	Clock *Clock
 	// WorkerLog is the file that the worker's log goes to; empty: its decisions are not shown.
@@ -59,7 +66,7 @@ type Options struct {
 }
 
 // Run plays the samples of all processes and returns when each has ended, when nothing moves any more, or
-// when ctx ends.
+// when ctx ends; where it is to stay, only then, or when something fails.
 func Run(ctx context.Context, o Options) error {
 	processes := Processes(o.Run)
 	s := newStory(o.Out, o.JSON, processes)
@@ -69,7 +76,11 @@ func Run(ctx context.Context, o Options) error {
 	defer background.Wait()
 	defer curtain()
 	// The last answers are told before they have reached the engine: the players finish what they began.
-	background.Go(func() { newPlayers(ctx, &o, s, processes).worker(o.Engine, processes).Run(playing, ctx) })
+	players := newPlayers(ctx, &o, s, processes)
+	background.Go(func() { players.worker(o.Engine, processes).Run(playing, ctx) })
+	if d.people = players.people; d.people != nil {
+		background.Go(func() { d.people.work(playing) })
+	}
 	if o.WorkerLog != "" {
 		background.Go(func() {
 			if err := follow(playing, o.WorkerLog, d.read); err != nil {
@@ -85,13 +96,36 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	s.summarize()
+	if o.Stay && ctx.Err() == nil {
+		d.stay(ctx)
+	}
 	return ctx.Err()
+}
+
+// stay until ctx ends, and tell what becomes of the samples that were left.
+func (d *director) stay(ctx context.Context) {
+	d.story.note("%s", d.invitation())
+	d.story.follow(ctx.Done())
+}
+
+// Staying is in the last line that a demo which stays prints before it waits for somebody to act.
+const Staying = "The demo stays to play the outside systems"
+
+func (d *director) invitation() string {
+	counts := d.story.leftOver()
+	if counts == "" {
+		return "Nothing waits for your review. " + Staying + " until Ctrl-C."
+	}
+	return "Waiting for your review: " + counts + ".\n" +
+		"Open " + d.Console + " and choose one: read why it failed, retry it with a reason, and see here how the process goes on.\n" +
+		"(One at its limit has to be forced.) " + Staying + " until Ctrl-C."
 }
 
 // director knows which instance belongs to which sample, and moves time.
 type director struct {
 	Options
 	story     *story
+	people    *people // nil: nobody decides
 	processes []Process
 
 	mu        sync.Mutex
@@ -146,10 +180,21 @@ func (d *director) passTime(ctx context.Context) error {
 			return nil
 		}
 	}
-	if d.story.quiet(ctx.Done(), patience) && ctx.Err() == nil {
+	if d.story.quiet(ctx.Done(), patience) && ctx.Err() == nil && !d.unreviewed() {
 		return errors.New("nothing has happened for " + patience.String() + " and samples are still open; is `retry-worker serve` running?")
 	}
 	return nil
+}
+
+// unreviewed tells whether what is open waits for people who cannot decide, as they have said. Where nobody answers at the
+// worker's address, the worker itself may be missing.
+func (d *director) unreviewed() bool {
+	if d.people == nil {
+		return true
+	}
+	err := d.people.absent()
+	_, gone := errors.AsType[*net.OpError](err)
+	return err != nil && !gone
 }
 
 // told is a step of whole minutes, or of seconds, for people.

@@ -109,7 +109,7 @@ func TestStory(t *testing.T) {
 	processes[0].Samples = processes[0].Samples[:2]
 	var out strings.Builder
 	s := newStory(&out, false, processes)
-	p := newPlayers(context.Background(), &Options{}, s, processes)
+	p := newPlayers(context.Background(), &Options{Ask: func(context.Context, string, any) ([]byte, error) { return []byte("{}"), nil }}, s, processes)
 	first, second := p.samples[processes[0].Samples[0].ID], p.samples[processes[0].Samples[1].ID]
 	p.try(second, variables{})
 	p.try(first, variables{})
@@ -118,7 +118,7 @@ func TestStory(t *testing.T) {
 		NextRetryTime: "2026-01-01T00:00:05.01Z", Timestamp: time.Date(2026, 1, 1, 0, 0, 0, 20e6, time.UTC),
 	})
 	s.note("Time passes.")
-	p.review(second, variables{RetryCount: 1, ResponsibleTeam: "atendimento", DeadLetterID: "0123456789"})
+	p.people.take(t.Context(), &letter{ID: "0123456789", Subject: subject{second.ID}, ResponsibleTeam: "atendimento", Process: "waiting"})
 	if p.try(second, variables{}); s.waiting() != 0 {
 		t.Error("samples are open")
 	}

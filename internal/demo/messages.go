@@ -14,7 +14,7 @@ func messages() Process {
 			{Shows: "an error that nobody knows, retried to be safe", Failures: texts("instância desconectada", "instância desconectada")},
 			{Shows: "404, no such number: a dead letter at once", Discard: true,
 				Failures: []Failure{{"number is not registered on WhatsApp", map[string]any{"httpStatus": 404}}}},
-			{Shows: "down through all 4 attempts: a dead letter, sent again", Failures: times(4, down)},
+			{Shows: "down through all 4 attempts: a dead letter, sent again", Left: true, Failures: times(4, down)},
 			{Shows: "down through all 4 attempts: a dead letter, let go", Failures: times(4, down), Discard: true},
 		}),
 	}

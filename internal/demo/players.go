@@ -3,8 +3,6 @@ package demo
 import (
 	"context"
 	"encoding/json"
-	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -13,18 +11,16 @@ import (
 	"retry-worker/internal/worker"
 )
 
-const (
-	// strangerBackoff keeps an instance that is not the demo's own for whoever it belongs to.
-	strangerBackoff = 30 * time.Second
-	// reviewTime is what a person takes to decide; the fastest there ever was.
-	reviewTime = 300 * time.Millisecond
-)
+// strangerBackoff keeps an instance that is not the demo's own for whoever it belongs to.
+const strangerBackoff = 30 * time.Second
 
-// players play every outside system and the people of the reviews. Safe for concurrent use.
+// players play every outside system. Safe for concurrent use.
 type players struct {
 	ctx       context.Context // of the run
 	story     *story
 	publisher Publisher // nil: the engine takes no messages
+
+	people *people // who decide; nil: nobody
 
 	mu       sync.Mutex
 	samples  map[string]*progress
@@ -37,11 +33,23 @@ type progress struct {
 	process *Process
 	tries   int
 	open    int // dependencies
+
+	// Of a dead letter that is left for the person who looks at the screen:
+	letter      string   // its id
+	verdict     *verdict // that was told; nil: none yet
+	triesBefore int      // it
+	moved       bool     // the engine's clock, for its sake
 }
+
+// corrected lets the next try succeed.
+func (g *progress) corrected() { g.Failures = g.Failures[:min(len(g.Failures), g.tries)] }
 
 func newPlayers(ctx context.Context, o *Options, s *story, processes []Process) *players {
 	p := &players{ctx: ctx, story: s, samples: make(map[string]*progress), answered: make(map[int64]worker.Reply)}
 	p.publisher, _ = o.Engine.(Publisher)
+	if o.Ask != nil {
+		p.people = newPeople(p, o)
+	}
 	for i := range processes {
 		for j := range processes[i].Samples {
 			x := &processes[i].Samples[j]
@@ -53,19 +61,15 @@ func newPlayers(ctx context.Context, o *Options, s *story, processes []Process) 
 
 // worker of the engine that takes the players' jobs.
 func (p *players) worker(engine worker.Engine, processes []Process) *worker.Worker {
-	ids := make(map[string]bool)
 	var tasks []worker.Subscription
 	for i := range processes {
 		x := &processes[i]
-		ids[x.IDVariable] = true
 		tasks = append(tasks, worker.Subscription{JobType: x.Work.JobType, Begin: worker.Always(p.answer(p.try), x.IDVariable)})
 		for _, t := range x.Also {
 			say := func(g *progress, _ variables) worker.Reply { return t.Answer(p, g) }
 			tasks = append(tasks, worker.Subscription{JobType: t.JobType, Begin: worker.Always(p.answer(say), x.IDVariable)})
 		}
 	}
-	seen := append(slices.Sorted(maps.Keys(ids)), "retryCount", "responsibleTeam", "deadLetterId", "jobStatus")
-	tasks = append(tasks, worker.Subscription{JobType: worker.RetryReview, Begin: worker.Always(p.decideLater(p.answer(p.review)), seen...)})
 	return worker.New(engine, worker.Config{
 		Name: "demo", JobTimeout: 10 * time.Second, PollTimeout: time.Second, MaxJobsActive: 32, Concurrency: 16,
 	}, tasks, worker.NoHooks(), zap.NewNop())
@@ -74,6 +78,9 @@ func (p *players) worker(engine worker.Engine, processes []Process) *worker.Work
 // try is one try of a sample's work: its next failure, or success.
 func (p *players) try(g *progress, _ variables) worker.Reply {
 	work := &g.process.Work
+	if g.letter != "" && g.verdict == nil {
+		_ = p.people.lookAgain(p.ctx, g) // so that the decision is told first; the next look says what is wrong
+	}
 	g.tries++
 	if g.tries > len(g.Failures) {
 		p.story.succeeded(g)
@@ -86,36 +93,8 @@ func (p *players) try(g *progress, _ variables) worker.Reply {
 	}}
 }
 
-// review does what a person would: lets the work be tried again at once, or lets it go.
-func (p *players) review(g *progress, v variables) worker.Reply {
-	p.story.reviewed(g, v)
-	if g.Discard {
-		return worker.Reply{Action: worker.Completed, Variables: jsonObject(letGo())}
-	}
-	g.Failures = g.Failures[:min(len(g.Failures), g.tries)] // corrected: it succeeds now
-	return worker.Reply{Action: worker.Completed, Variables: jsonObject(sentAgain(v.RetryCount))}
-}
-
-func (p *players) decideLater(next worker.Handler) worker.Handler {
-	return func(ctx context.Context, j *worker.Job) worker.Reply {
-		select {
-		case <-time.After(reviewTime):
-		case <-ctx.Done():
-		}
-		return next(ctx, j)
-	}
-}
-
 // variables of a job that the players look at.
-type variables struct {
-	ClaimID         string
-	MessageID       string
-	JobID           string
-	RetryCount      int64
-	ResponsibleTeam string
-	DeadLetterID    string
-	JobStatus       string
-}
+type variables struct{ ClaimID, MessageID, JobID string }
 
 // answer gives each job of a sample one answer, and those of strangers back.
 func (p *players) answer(say func(*progress, variables) worker.Reply) worker.Handler {

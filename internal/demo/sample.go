@@ -3,7 +3,6 @@ package demo
 import (
 	"encoding/json"
 	"fmt"
-	"time"
 
 	"retry-worker/internal/worker"
 )
@@ -50,6 +49,8 @@ type Sample struct {
 	Failures []Failure
 	// Discard is what the person in the review does; else the work is tried again.
 	Discard bool
+	// Left tells that where the demo stays nobody reviews it but the person who looks at the screen.
+	Left bool
 	// Incident tells that the worker refuses what the process holds.
 	Incident bool
 	// Open dependencies at the beginning (JOB_QUEUE).
@@ -128,22 +129,6 @@ func (p *Process) thrown(f Failure) string {
 		all[name] = v
 	}
 	return jsonObject(all)
-}
-
-// sentAgain is what a review answers that lets the work be tried once more, at once.
-func sentAgain(retries int64) map[string]any {
-	return map[string]any{
-		"reviewDecision": "reprocess", "reviewReason": "demonstration: the cause is corrected", "reviewedBy": "demo",
-		"shouldRetry": true, "retryCount": retries + 1, "backoffMinutes": 0, "backoffDuration": "PT0S",
-		"nextRetryTime": time.Now().UTC().Format(time.RFC3339),
-	}
-}
-
-// letGo is what a review answers that ends the work for good.
-func letGo() map[string]any {
-	return map[string]any{
-		"reviewDecision": "discard", "reviewReason": "demonstration: not worth another try", "reviewedBy": "demo",
-	}
 }
 
 func jsonObject(m map[string]any) string {

@@ -98,22 +98,41 @@ func (s *story) failed(g *progress, f Failure) {
 
 func (s *story) succeeded(g *progress) {
 	work := &g.process.Work
-	s.say(g.Sample, "%s %d: %s", work.Try, g.tries, work.Done)
+	after := ""
+	if g.letter != "" {
+		after = " after your review"
+	}
+	s.say(g.Sample, "%s %d: %s%s", work.Try, g.tries, work.Done, after)
 	s.end(g.Sample, fmt.Sprintf("%s at %s %d", work.Done, work.Try, g.tries))
 }
 
-func (s *story) reviewed(g *progress, v variables) {
-	status := ""
-	if v.JobStatus != "" {
-		status = v.JobStatus + ", "
-	}
+func (s *story) reviewed(g *progress, l *letter) {
 	what := "corrected, to be tried again"
 	if g.Discard {
 		what = "discarded"
 	}
-	s.say(g.Sample, "review by %s (%sdead letter %.8s): %s", v.ResponsibleTeam, status, v.DeadLetterID, what)
+	s.say(g.Sample, "review by %s (dead letter %.8s): %s", l.ResponsibleTeam, l.ID, what)
 	if g.Discard {
 		s.end(g.Sample, "discarded by a person")
+	}
+}
+
+// left is told of a dead letter that is for the person who looks at the screen.
+func (s *story) left(g *progress, l *letter) {
+	s.say(g.Sample, "review by %s (dead letter %.8s): left for you", l.ResponsibleTeam, l.ID)
+	s.end(g.Sample, waitsForYou)
+}
+
+// judged is told of what that person has decided.
+func (s *story) judged(g *progress) {
+	v := g.verdict
+	switch {
+	case v.Decision == "discard":
+		s.say(g.Sample, "reviewed by %s: %q; let go, and the process ends", v.By, v.Reason)
+	case time.Until(v.NextRetryTime) < time.Second:
+		s.say(g.Sample, "reviewed by %s: %q; the process goes on at once", v.By, v.Reason)
+	default:
+		s.say(g.Sample, "reviewed by %s: %q; the process goes on at %s", v.By, v.Reason, v.NextRetryTime.UTC().Format(time.RFC3339))
 	}
 }
 
@@ -173,6 +192,22 @@ func (s *story) quiet(stop <-chan struct{}, pause time.Duration) bool {
 		case <-stop:
 			return false
 		}
+	}
+}
+
+// follow prints what is told until stop is closed; what comes within a moment comes together.
+func (s *story) follow(stop <-chan struct{}) {
+	for {
+		select {
+		case <-s.told:
+		case <-stop:
+			return
+		}
+		select {
+		case <-time.After(calm):
+		case <-stop:
+		}
+		s.print()
 	}
 }
 

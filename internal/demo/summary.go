@@ -2,6 +2,7 @@ package demo
 
 import (
 	"fmt"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -96,6 +97,28 @@ func (s *story) results(p *Process) []result {
 		}
 	}
 	return all
+}
+
+// waitsForYou is how a sample has ended that is left for the person who looks at the screen.
+const waitsForYou = "waits for your review"
+
+// leftOver counts what is left for that person, process by process; empty where nothing is.
+func (s *story) leftOver() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all []string
+	for i := range s.processes {
+		n := 0
+		for j := range s.processes[i].Samples {
+			if s.ended[&s.processes[i].Samples[j]] == waitsForYou {
+				n++
+			}
+		}
+		if n > 0 {
+			all = append(all, fmt.Sprintf("%d of %s", n, s.processes[i].ID))
+		}
+	}
+	return strings.Join(all, ", ")
 }
 
 // summarize tells what became of each process's samples.

@@ -121,6 +121,7 @@ var happenings = map[string]struct {
 	"reported-failure":    {failed(), []string{"AuditRecorded"}},
 	"reviewed-reprocess":  {reviewed(false), []string{"DeadLetterReviewed", "AuditRecorded"}},
 	"reviewed-discard":    {reviewed(true), []string{"DeadLetterReviewed", "AuditRecorded"}},
+	"delivered":           {ofEntry(claim, journal.DeliveryEntry, `{"delivery":"taken","deadLetterId":"2b6f0cc9-3a77-5d52-a6a5-1c9f6d2a7d10","decision":"reprocess","state":"reprocessing","episode":1,"jobKey":"9007199254740993"}`), []string{"AuditRecorded"}},
 	"rejected":            {ofEntry(claim, journal.RejectionEntry, `{"rejection":"INVALID_RETRY_COUNT","message":"INVALID_RETRY_COUNT: retryCount is 2.5","jobKey":9007199254740993,"processInstanceKey":2}`), []string{"AuditRecorded"}},
 	"rejected-who":        {ofEntry(journal.Subject{}, journal.RejectionEntry, `{"rejection":"INVALID_CLAIM_ID","message":"INVALID_CLAIM_ID: claimId is missing","jobKey":3,"processInstanceKey":2}`), []string{"AuditRecorded"}},
 	"entry-of-no-subject": {ofEntry(journal.Subject{}, "purge", `{"through":1000}`), []string{"AuditRecorded"}},

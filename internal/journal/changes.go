@@ -47,7 +47,7 @@ func (b *batch) record() int64 { return b.head.Record + int64(len(b.changes.Link
 // seal completes the changes; nil where there are none.
 func (b *batch) seal() *Changes {
 	c := &b.changes
-	if len(c.Link.Digests) == 0 && len(c.Answered) == 0 && len(c.Published) == 0 {
+	if len(c.Link.Digests) == 0 && len(c.Answered) == 0 && len(c.Published) == 0 && len(c.DeadLetters) == 0 {
 		return nil
 	}
 	c.Figures = b.tally.figures()
@@ -81,7 +81,7 @@ func (b *batch) decided(a *Analysis, h *History, r *ruling) Recorded {
 		b.end(key, h, r.ends)
 		e = Episode{Number: h.Episode.Number + 1, OpenedAt: b.milli()}
 	} else if e.DeadLetter != "" && (h.DeadLetter.State == DeadLetterOpen || !r.decision.ShouldRetry()) {
-		b.settle(key, h, DeadLetterSuperseded) // one that is reprocessed waits for how its retries end
+		b.settle(h, DeadLetterSuperseded) // one that is reprocessed waits for how its retries end
 		e.DeadLetter = ""
 	}
 	d := &r.decision
@@ -94,7 +94,7 @@ func (b *batch) decided(a *Analysis, h *History, r *ruling) Recorded {
 	} else {
 		e.State, e.DeadLetter = Dead, deadLetterID(a, r.again...)
 		at.Attempt.DeadLetter = e.DeadLetter
-		b.bear(key, a.Subject, b.deadLetter(at.Attempt))
+		b.bear(key, a.Subject, b.deadLetter(at.Attempt), at.Attempt)
 	}
 	at.Key = key
 	b.save(a.Subject, at, e)
@@ -141,15 +141,15 @@ func (b *batch) endByTime(a *Analysis, h *History, at *Attempt, e *Episode, foll
 	letter := b.deadLetter(at)
 	if !follows {
 		letter.State = DeadLetterSuperseded
-		b.bear(h.Key, a.Subject, letter)
+		b.bear(h.Key, a.Subject, letter, at)
 		return
 	}
 	died := e.DeadLetter != ""
 	if died {
-		b.settle(h.Key, h, DeadLetterSuperseded)
+		b.settle(h, DeadLetterSuperseded)
 	}
 	e.State, e.Retries, e.NextRetryTime, e.DeadLetter = Dead, at.Decision.RetryCount, time.Time{}, at.DeadLetter
-	b.bear(h.Key, a.Subject, letter)
+	b.bear(h.Key, a.Subject, letter, at)
 	b.countEnd(a.Policy.Name, e, !died, true)
 	b.recountFingerprint(a.Policy.Name, at)
 }
@@ -225,24 +225,43 @@ func (b *batch) end(key int64, h *History, as State) {
 		b.countEnd(h.subject.Policy, &e, e.DeadLetter == "", false)
 	}
 	if e.DeadLetter != "" {
-		b.settle(key, h, DeadLetterSuperseded)
+		b.settle(h, DeadLetterSuperseded)
 	}
 	e.DeadLetter, e.NextRetryTime = "", time.Time{}
 	b.changes.Episodes = append(b.changes.Episodes, KeyedEpisode{key, e})
 }
 
-// settle changes what is said of the episode's dead letter.
-func (b *batch) settle(key int64, h *History, as DeadLetterState) {
+// settle changes what is said of the episode's dead letter, because something newer happened. A process that waits for
+// a person's decision on it gets its answer: nobody makes one any more.
+func (b *batch) settle(h *History, as DeadLetterState) {
 	d := *h.DeadLetter
-	b.countDeadLetter(h.subject.Policy, d.State, as)
-	d.State, d.ChangedAt = as, b.milli()
-	b.changes.DeadLetters = append(b.changes.DeadLetters, KeyedDeadLetter{key, d})
+	tell := d.State == DeadLetterOpen && d.waits()
+	b.move(h, &d, as)
+	if tell {
+		b.answer(h.subject, &d, 0)
+	}
+	b.keep(h, d)
 }
 
-// bear adds a dead letter that is new.
-func (b *batch) bear(key int64, s Subject, d DeadLetter) {
+// move brings a dead letter to another state.
+func (b *batch) move(h *History, d *DeadLetter, to DeadLetterState) {
+	b.countDeadLetter(h.subject.Policy, d.State, to)
+	d.State, d.ChangedAt = to, b.milli()
+}
+
+// keep saves a dead letter that is known.
+func (b *batch) keep(h *History, d DeadLetter) {
+	b.changes.DeadLetters = append(b.changes.DeadLetters, KeyedDeadLetter{Key: h.Key, Policy: h.subject.Policy, DeadLetter: d})
+}
+
+// bear adds a dead letter that is new. of is the attempt that tells its cause; nil where there is none.
+func (b *batch) bear(key int64, s Subject, d DeadLetter, of *Attempt) {
 	b.countDeadLetter(s.Policy, "", d.State)
-	b.changes.DeadLetters = append(b.changes.DeadLetters, KeyedDeadLetter{key, d})
+	row := KeyedDeadLetter{Key: key, Policy: s.Policy, DeadLetter: d}
+	if of != nil {
+		row.Fingerprint = FingerprintOf(s.Policy, of).ID
+	}
+	b.changes.DeadLetters = append(b.changes.DeadLetters, row)
 }
 
 func (b *batch) deadLetter(a *Attempt) DeadLetter {

@@ -329,14 +329,14 @@ func TestClockBehindAnotherWriter(t *testing.T) {
 func TestErrorsOfReview(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		subject := failure(claim(1), 1).Subject
-		_, err := b.journal.Review(t.Context(), &journal.Review{Subject: subject, DeadLetter: "none"})
+		_, err := b.journal.Review(t.Context(), &journal.Review{Subject: subject, DeadLetter: "none", Reason: "teste"})
 		if !errors.Is(err, journal.ErrDeadLetterUnknown) || err.Error() != "job_not_found" {
 			t.Error(err)
 		}
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()
 		b.memory.Delay(time.Second)
-		if _, err := b.journal.Review(ended, &journal.Review{Subject: subject}); !errors.Is(err, context.Canceled) {
+		if _, err := b.journal.Review(ended, &journal.Review{Subject: subject, Reason: "teste"}); !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
 	})

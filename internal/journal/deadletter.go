@@ -16,7 +16,8 @@ type DeadLetterItem struct {
 	Classification decision.ErrorClassification
 	MatchedRule    string
 	// Fingerprint groups the dead letters of one cause (Fingerprint.ID).
-	Fingerprint  string
+	Fingerprint string
+	// FirstFailure of its episode; the zero time where that is purged.
 	FirstFailure time.Time
 }
 
@@ -46,17 +47,6 @@ type ReviewNote struct {
 	NextRetryTime time.Time
 }
 
-// DeadLetterFilter chooses dead letters. Its zero value lets the open ones through.
-type DeadLetterFilter struct {
-	// State of the contract: open (also where empty), reprocessing, discarded, recovered, or all.
-	State  string
-	Policy string
-	Team   decision.Team
-	Reason decision.Reason
-	// Query is the beginning of a subject's id, a dead letter's id, or words of the error.
-	Query string
-}
-
 // DeadLetterCount is how many dead letters share policy, state, team and reason, kept up to date with each of them.
 type DeadLetterCount struct {
 	Policy string
@@ -64,7 +54,7 @@ type DeadLetterCount struct {
 	Team   decision.Team
 	Reason decision.Reason
 	N      int64
-	// Oldest of those that are there; the zero time where it is not kept.
+	// Oldest is when the first of those that are open was born; the zero time for any other state.
 	Oldest time.Time
 }
 
@@ -73,9 +63,11 @@ type DeadLetterCount struct {
 type DeadLetterReader interface {
 	// DeadLetter is the one with that id; false where there is none.
 	DeadLetter(ctx context.Context, id string) (DeadLetterItem, bool, error)
-	// DeadLetterPage are the dead letters that the filter lets through, the newest first, at most limit (1 to 200),
-	// from behind the cursor on (empty: from the newest on). next is empty where no more follow.
+	// DeadLetterPage are dead letters that the filter lets through, the newest first, from behind the cursor on (empty:
+	// from the newest on): at most limit, which is held in 1 to 200. next is empty where no more follow. Where a query
+	// fits many, a page may hold fewer than limit, none even, and more follow all the same. The error is ErrBadCursor,
+	// ErrBadFilter, or holds a *StoreError.
 	DeadLetterPage(ctx context.Context, f DeadLetterFilter, cursor string, limit int) (items []DeadLetterItem, next string, err error)
-	// DeadLetterCounts are never 0.
+	// DeadLetterCounts are all that are not 0, in the order of policy, state, team and reason.
 	DeadLetterCounts(ctx context.Context) ([]DeadLetterCount, error)
 }

@@ -102,13 +102,22 @@ func TestAmbiguousBesideAnotherWriter(t *testing.T) {
 		if recorded.How != journal.Fresh || recorded.Attempt.Number != 1 {
 			t.Errorf("the analysis is %s attempt %d, want the first, fresh", recorded.How, recorded.Attempt.Number)
 		}
+		letter := recorded.Attempt.DeadLetter
+		beside("review job", func() error {
+			d, err := one.ReviewSeen(t.Context(), &journal.ReviewJob{Subject: subject, DeadLetter: letter, JobKey: 7})
+			if d.ReviewJobKey != 7 || d.State != journal.DeadLetterOpen {
+				t.Errorf("the dead letter is %+v", d)
+			}
+			return err
+		})
 		beside("review", func() error {
-			done, err := one.Review(t.Context(), &journal.Review{Subject: subject, DeadLetter: recorded.Attempt.DeadLetter, Force: true, Reason: "teste", By: "ana"})
+			done, err := one.Review(t.Context(), &journal.Review{Subject: subject, DeadLetter: letter, Force: true, Reason: "teste", By: "ana"})
 			if done.RetryCount != 6 {
 				t.Errorf("goes on with %d, want 6", done.RetryCount)
 			}
 			return err
 		})
+		beside("delivery", func() error { return one.Delivered(t.Context(), onlyAnswer(t, b.memory), true) })
 		beside("outcome", func() error {
 			c, err := one.Conclude(t.Context(), &journal.Outcome{Subject: subject, Success: true})
 			if !c.Changed || c.Episode.State != journal.Recovered {
@@ -116,8 +125,8 @@ func TestAmbiguousBesideAnotherWriter(t *testing.T) {
 			}
 			return err
 		})
-		if n := b.memory.End().Record; n != 6 {
-			t.Errorf("%d records, want one of each of 6 calls", n)
+		if n := b.memory.End().Record; n != 9 {
+			t.Errorf("%d records, want one of each of 10 calls but the review job's", n)
 		}
 		if want := []string{"tiss-submission recovered"}; !slices.Equal(b.recovered, want) {
 			t.Errorf("told of %v, want %v", b.recovered, want)

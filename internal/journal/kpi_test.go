@@ -304,6 +304,7 @@ func TestDeadLettersAreCounted(t *testing.T) {
 	again := c.fails("CLM-a-4", "DUPLICATE_CLAIM", 0).Attempt.DeadLetter
 	c.fails("CLM-a-2", "TIMEOUT", 0) // overtaken
 	c.succeeds("CLM-a-1")
+	c.waits("CLM-a-4", again)
 	for _, r := range []journal.Review{
 		{Subject: c.subject("CLM-a-3"), DeadLetter: dead, Discard: true, Reason: "r", By: "ana"},
 		{Subject: c.subject("CLM-a-4"), DeadLetter: again, Reason: "r", By: "ana"},
@@ -312,12 +313,36 @@ func TestDeadLettersAreCounted(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for state, want := range map[journal.DeadLetterState]int64{
-		journal.DeadLetterOpen: 0, journal.DeadLetterSuperseded: 1, journal.DeadLetterRecovered: 1,
-		journal.DeadLetterDiscarded: 1, journal.DeadLetterReprocessing: 1,
-	} {
-		if got := journal.DeadLetters(c.store.sums())[decision.DefaultPolicy][state]; got != want {
-			t.Errorf("%s: %d, want %d", state, got, want)
+	c.wantDeadLetters(map[journal.DeadLetterState]int64{journal.DeadLetterSuperseded: 1, journal.DeadLetterRecovered: 1,
+		journal.DeadLetterDiscarded: 1, journal.DeadLetterReprocessing: 1})
+	before := c.wantKPI("exhausted_rate", 0)
+	if err := c.j.Delivered(t.Context(), onlyAnswer(t, c.store), false); err != nil {
+		t.Fatal(err)
+	}
+	c.wantDeadLetters(map[journal.DeadLetterState]int64{journal.DeadLetterSuperseded: 1, journal.DeadLetterRecovered: 1,
+		journal.DeadLetterDiscarded: 1, journal.DeadLetterOpen: 1})
+	if after := c.wantKPI("exhausted_rate", 0); after.Samples != before.Samples { // nothing ended by that
+		t.Errorf("%d episodes ended, before it was open again %d", after.Samples, before.Samples)
+	}
+	c.succeeds("CLM-a-4")
+	if after := c.wantKPI("exhausted_rate", 0); after.Samples != before.Samples {
+		t.Errorf("%d episodes ended, one of them twice; before it was %d", after.Samples, before.Samples)
+	}
+}
+
+// waits has the review job of a dead letter come.
+func (c *clinic) waits(id, letter string) {
+	c.t.Helper()
+	if _, err := c.j.ReviewSeen(c.t.Context(), &journal.ReviewJob{Subject: c.subject(id), DeadLetter: letter, JobKey: 7}); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+func (c *clinic) wantDeadLetters(want map[journal.DeadLetterState]int64) {
+	c.t.Helper()
+	for _, state := range journal.DeadLetterStates() {
+		if got := journal.DeadLetters(c.store.sums())[decision.DefaultPolicy][state]; got != want[state] {
+			c.t.Errorf("%s: %d, want %d", state, got, want[state])
 		}
 	}
 }

@@ -3,6 +3,7 @@ package journal_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"retry-worker/internal/decision"
@@ -14,6 +15,21 @@ type oracle struct {
 	attempts []told
 	episodes []stretch
 	letters  []string // states
+	told     []process
+	answers  []notice // on their way
+}
+
+// process is what is known of who waits for a review: the key of its job, and what became of the answer.
+type process struct {
+	job      int64
+	delivery string
+}
+
+// notice to a process.
+type notice struct {
+	letter   int
+	job      int64
+	decision string
 }
 
 // told is what was told to a job.
@@ -36,7 +52,8 @@ type stretch struct {
 	instance    int64
 	retries     int64
 	next, first time.Time
-	letter      int // −1 for none
+	letter      int   // −1 for none
+	before      int64 // the retries before a person sent it again
 }
 
 func (o *oracle) open() *stretch {
@@ -50,9 +67,41 @@ func (o *oracle) open() *stretch {
 func (o *oracle) close(state, letter string) {
 	e := o.open()
 	if e.letter >= 0 {
-		o.letters[e.letter] = letter
+		o.settle(e.letter, letter)
 	}
 	e.state, e.letter, e.next = state, -1, time.Time{}
+}
+
+// settle changes a dead letter's state because something newer happened: "a process that waits must not hang".
+func (o *oracle) settle(i int, state string) {
+	waits := o.letters[i] == "open" && o.waits(i)
+	o.letters[i] = state
+	if waits {
+		o.answer(i, "discard")
+	}
+}
+
+func (o *oracle) waits(i int) bool { return o.told[i].job != 0 && o.told[i].delivery != "nobody" }
+
+func (o *oracle) answer(i int, decision string) {
+	if o.told[i].delivery != "taken" {
+		o.told[i].delivery = "pending"
+	}
+	o.answers = append(o.answers, notice{i, o.told[i].job, decision})
+}
+
+// bear adds a dead letter.
+func (o *oracle) bear(state string) int {
+	o.letters, o.told = append(o.letters, state), append(o.told, process{})
+	return len(o.letters) - 1
+}
+
+// verdictOf is what a process is told about a dead letter that is open no more.
+func (o *oracle) verdictOf(i int) string {
+	if o.letters[i] == "reprocessing" {
+		return "reprocess"
+	}
+	return "discard"
 }
 
 // verdict tells what an error text is, by how the generator made it.
@@ -152,14 +201,14 @@ func (o *oracle) again(i int, now time.Time) string {
 func (o *oracle) end(a *told, follows bool) {
 	a.outcome, a.retry, a.next, a.letter = decision.MaxRetriesExceeded, false, time.Time{}, len(o.letters)
 	if !follows {
-		o.letters = append(o.letters, "superseded")
+		o.bear("superseded")
 		return
 	}
 	e := o.open()
 	if e.letter >= 0 {
-		o.letters[e.letter] = "superseded"
+		o.settle(e.letter, "superseded")
 	}
-	o.letters = append(o.letters, "open")
+	o.bear("open")
 	e.state, e.retries, e.next, e.letter = "dead", a.count, time.Time{}, a.letter
 }
 
@@ -199,15 +248,14 @@ func (o *oracle) decide(c *call, identity string, count, raised int64, joins, go
 	}
 	e := &o.episodes[len(o.episodes)-1]
 	if e.letter >= 0 && (!a.retry || o.letters[e.letter] == "open") {
-		o.letters[e.letter] = "superseded"
+		o.settle(e.letter, "superseded")
 		e.letter = -1
 	}
 	e.instance, e.next, e.first = c.Instance, a.next, a.first
 	if a.retry {
 		e.state, e.retries = "scheduled", count+1
 	} else {
-		o.letters = append(o.letters, "open")
-		a.letter = len(o.letters) - 1
+		a.letter = o.bear("open")
 		e.state, e.retries, e.letter = "dead", count, a.letter
 	}
 	o.attempts = append(o.attempts, a)
@@ -237,41 +285,104 @@ func (o *oracle) outcome(c *call, now time.Time) string {
 		return "unchanged"
 	default:
 		if e.letter >= 0 {
-			o.letters[e.letter] = "superseded"
+			o.settle(e.letter, "superseded")
 		}
-		o.letters = append(o.letters, "open")
-		e.state, e.letter, e.next = "dead", len(o.letters)-1, time.Time{}
+		e.state, e.letter, e.next = "dead", o.bear("open"), time.Time{}
 	}
 	return "changed"
 }
 
 // review is R17's table, on the latest dead letter.
 func (o *oracle) review(c *call, now time.Time) string {
-	if len(o.letters) == 0 {
-		return "job_not_found"
-	}
 	latest := len(o.letters) - 1
-	if o.letters[latest] != "open" {
+	if c.Seen {
+		o.seen(c, now)
+	}
+	switch {
+	case c.Fresh && !c.Force, c.Discard && c.Force:
+		return "invalid_review"
+	case latest < 0:
+		return "job_not_found"
+	case o.letters[latest] != "open":
 		return "invalid_retry_state"
 	}
 	e := o.open()
-	switch {
-	case c.Discard:
-		count := e.retries
-		o.close("discarded", "discarded")
+	// "retries made": those of the decision that gave up, whatever became of a review since
+	count := e.retries
+	if c.Discard {
+		o.letters[latest] = "discarded"
+		e.state, e.letter, e.next = "discarded", -1, time.Time{}
+		if o.informs(latest) {
+			o.answer(latest, "discard")
+		}
 		return fmt.Sprint("goes on with ", count)
+	}
+	switch {
+	case !o.waits(latest): // R17: "or no process waits for it"
+		return "invalid_retry_state"
 	case e.retries >= limit && !c.Force:
 		return "max_retries_exceeded"
-	case c.Force && c.Fresh:
+	case c.Fresh:
 		e.state, e.letter = "superseded", -1
-		o.episodes = append(o.episodes, stretch{instance: e.instance, first: now})
+		o.episodes = append(o.episodes, stretch{instance: e.instance, first: now, before: count})
 	default:
+		e.before = count
 		e.retries++
 	}
 	o.letters[latest] = "reprocessing"
+	o.answer(latest, "reprocess")
 	e = &o.episodes[len(o.episodes)-1]
 	e.state, e.letter, e.next = "reprocessing", latest, now.Add(10*time.Minute)
 	return fmt.Sprint("goes on with ", e.retries)
+}
+
+// informs tells whether there is a process to be told what was decided; otherwise nobody is.
+func (o *oracle) informs(i int) bool {
+	if o.waits(i) {
+		return true
+	}
+	o.told[i].delivery = "nobody"
+	return false
+}
+
+// seen is the review job of the latest dead letter: its key is stored; where that is open no more, it is told why.
+func (o *oracle) seen(c *call, _ time.Time) string {
+	i := len(o.letters) - 1
+	if i < 0 {
+		return "job_not_found"
+	}
+	o.told[i].job = c.Job
+	if o.letters[i] == "open" {
+		o.told[i].delivery = ""
+	} else if !slices.ContainsFunc(o.answers, func(a notice) bool { return a.letter == i }) {
+		o.answer(i, o.verdictOf(i))
+	}
+	return o.letters[i]
+}
+
+// delivered is the first answer on its way: the engine took it, or knows no such job.
+func (o *oracle) delivered(c *call, _ time.Time) string {
+	if len(o.answers) == 0 {
+		return "nothing to deliver"
+	}
+	a := o.answers[0]
+	o.answers = o.answers[1:]
+	p, before := &o.told[a.letter], o.told[a.letter].delivery
+	if c.Success {
+		p.delivery = "taken"
+	}
+	switch {
+	case p.job != a.job: // "the other job waits still"
+		o.answer(a.letter, o.verdictOf(a.letter))
+	case c.Success, before == "taken":
+	default:
+		p.delivery = "nobody"
+		if e := o.open(); e != nil && e.state == "reprocessing" && e.letter == a.letter {
+			o.letters[a.letter] = "open"
+			e.state, e.retries, e.next = "dead", e.before, time.Time{}
+		}
+	}
+	return a.decision + " to " + fmt.Sprint(a.job)
 }
 
 // states of all episodes and dead letters, in the words of world.states.
@@ -280,5 +391,9 @@ func (o *oracle) states() string {
 	for _, e := range o.episodes {
 		text += fmt.Sprintf("%s of %d at %d since %s next %s; ", e.state, e.instance, e.retries, clock(e.first), clock(e.next))
 	}
-	return text + fmt.Sprint(o.letters)
+	var letters []string
+	for i, state := range o.letters {
+		letters = append(letters, strings.TrimRight(state+" "+o.told[i].delivery, " "))
+	}
+	return text + fmt.Sprint(letters)
 }

@@ -47,7 +47,7 @@ func (b *batch) conclude(o *Outcome, h *History) Concluded {
 		return Concluded{Episode: e}
 	case o.Success:
 		if e.DeadLetter != "" {
-			b.settle(h.Key, h, DeadLetterRecovered)
+			b.settle(h, DeadLetterRecovered)
 		}
 		e.State, e.ClosedAt, e.DeadLetter, e.NextRetryTime = Recovered, at, "", time.Time{}
 		b.countEnd(o.Subject.Policy, &e, h.Episode.DeadLetter == "", false)
@@ -70,7 +70,7 @@ func (b *batch) fail(o *Outcome, h *History, e *Episode) {
 	asked := Analysis{Subject: o.Subject, JobKey: o.JobKey, ElementInstanceKey: o.ElementInstanceKey,
 		ProcessInstanceKey: o.ProcessInstanceKey, Failure: &decision.Failure{}}
 	if e.DeadLetter != "" {
-		b.settle(h.Key, h, DeadLetterSuperseded)
+		b.settle(h, DeadLetterSuperseded)
 	}
 	d := DeadLetter{
 		ID: deadLetterID(&asked, e.Number, e.Retries, h.Attempts), State: DeadLetterOpen, Episode: e.Number, Record: b.record(),
@@ -81,7 +81,7 @@ func (b *batch) fail(o *Outcome, h *History, e *Episode) {
 		d.MaxRetries = l.Decision.MaxRetries
 	}
 	e.State, e.DeadLetter, e.NextRetryTime = Dead, d.ID, time.Time{}
-	b.bear(h.Key, o.Subject, d)
+	b.bear(h.Key, o.Subject, d, h.Last)
 	b.countEnd(o.Subject.Policy, e, h.Episode.DeadLetter == "", false)
 }
 

@@ -70,7 +70,8 @@ type Statistics interface {
 	Fingerprints(ctx context.Context, policy string, limit int) ([]Fingerprint, error)
 }
 
-// Purger forgets what is older than it must be kept. Links and their digests, figures and fingerprints stay.
+// Purger forgets what is older than it must be kept. Links and their digests, figures and fingerprints stay; of the
+// figures, the running totals of dead letters fall by those that go.
 // Its errors hold a *StoreError. Every method is safe for concurrent use.
 type Purger interface {
 	// LastRecordBefore is the last record of the ledger's links that, from the first on, were all written before
@@ -227,10 +228,13 @@ type (
 		Key     int64
 		Attempt *Attempt
 	}
-	// KeyedDeadLetter is a dead letter of a subject.
+	// KeyedDeadLetter is a dead letter of a subject. Policy is the subject's; Fingerprint that of its cause
+	// (Fingerprint.ID), empty where nothing is known of it. It is saved with a dead letter that is new, and stays.
 	KeyedDeadLetter struct {
-		Key        int64
-		DeadLetter DeadLetter
+		Key         int64
+		Policy      string
+		DeadLetter  DeadLetter
+		Fingerprint string
 	}
 )
 

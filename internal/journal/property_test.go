@@ -1,8 +1,10 @@
 package journal_test
 
 import (
+	"context"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -21,10 +23,11 @@ func TestRulesEqualOracle(t *testing.T) {
 		w := newWorld()
 		defer w.end()
 		oracles := make([]oracle, len(ids))
-		for _, c := range lives(10, 60).Draw(t, "calls") {
+		for _, c := range lives(30, 120).Draw(t, "calls") {
 			w.set(w.now.Add(c.Wait))
 			o := &oracles[c.ID]
-			want := map[string]func(*call, time.Time) string{"analyze": o.analyze, "outcome": o.outcome, "review": o.review}[c.Kind](&c, w.now)
+			want := map[string]func(*call, time.Time) string{"analyze": o.analyze, "outcome": o.outcome,
+				"seen": o.seen, "review": o.review, "delivered": o.delivered}[c.Kind](&c, w.now)
 			got, r := w.do(&c)
 			if got != want {
 				t.Fatalf("%+v\nis        %s\nshould be %s", c, got, want)
@@ -33,6 +36,8 @@ func TestRulesEqualOracle(t *testing.T) {
 				t.Fatalf("%+v: %s\nleaves        %s\nshould leave %s", c, want, got, want)
 			}
 			seen[string(r.How)]++
+			kind, _, _ := strings.Cut(strings.Replace(got, " with ", " to ", 1), " to ")
+			seen[c.Kind+" "+kind]++
 			if r.How == journal.Rebased && !r.Decision.ShouldRetry() {
 				seen["ended"]++
 			}
@@ -48,7 +53,8 @@ func TestRulesEqualOracle(t *testing.T) {
 	if testing.Short() { // a fifth of the lives
 		least = 2
 	}
-	for _, how := range []journal.How{journal.Fresh, journal.Replayed, journal.Rebased, "ended"} {
+	for _, how := range []journal.How{journal.Fresh, journal.Replayed, journal.Rebased, "ended", "review goes on",
+		"delivered reprocess", "delivered discard"} {
 		if seen[string(how)] < least {
 			t.Errorf("only %d decisions were %s: the generator does not reach them", seen[string(how)], how)
 		}
@@ -97,10 +103,15 @@ func TestInvariants(t *testing.T) {
 		if err := verifyLedger(w.memory); err != nil {
 			t.Fatal(err)
 		}
-		if n := len(w.memory.Outbox()); n != attemptsOf(t, w) {
+		if n := len(eventsOf(w.memory)); n != attemptsOf(t, w) {
 			t.Fatalf("%d messages in the outbox for %d attempts", n, attemptsOf(t, w))
 		}
 	})
+}
+
+// eventsOf are the messages that are no answers.
+func eventsOf(m *journaltest.Memory) []journal.Message {
+	return slices.DeleteFunc(m.Outbox(), func(o journal.Message) bool { return o.Queue == journal.ReviewQueue })
 }
 
 func attemptsOf(t *rapid.T, w *world) int {
@@ -192,6 +203,14 @@ func attemptsFit(t *rapid.T, s *journal.Story) {
 func lettersFit(t *rapid.T, s *journal.Story) {
 	living := 0
 	for _, d := range s.DeadLetters {
+		switch {
+		case (d.Answer != 0) != (d.Delivery == journal.DeliveryPending) && d.Delivery != journal.DeliveryTaken:
+			t.Fatalf("a dead letter's delivery is %q, its answer on the way %d", d.Delivery, d.Answer)
+		case d.State == journal.DeadLetterOpen && (d.Answer != 0 || d.Delivery == journal.DeliveryTaken):
+			t.Fatalf("an open dead letter's delivery is %q", d.Delivery)
+		case d.ReviewJobKey == 0 && d.Answer != 0:
+			t.Fatal("an answer is on its way to nobody")
+		}
 		if d.State != journal.DeadLetterOpen && d.State != journal.DeadLetterReprocessing {
 			continue
 		}
@@ -235,6 +254,7 @@ func TestGatheringDoesNotMatter(t *testing.T) {
 			alone.set(alone.now.Add(group[0].Wait))
 			together.set(alone.now)
 			together.memory.Heal()
+			group = alone.see(group, together)
 			for _, f := range rapid.SliceOfN(faults, 0, 2).Draw(t, "faults") {
 				together.memory.Fail(1, f)
 			}
@@ -249,15 +269,52 @@ func TestGatheringDoesNotMatter(t *testing.T) {
 				t.Fatalf("leaves        %+v\nshould leave %+v", got, want)
 			}
 		}
+		if a, b := countsOf(t, alone.memory), countsOf(t, together.memory); !slices.Equal(a, b) {
+			t.Fatalf("%v dead letters, should be %v", b, a)
+		}
 		for _, w := range []*world{alone, together} {
 			if err := verifyLedger(w.memory); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if a, b := len(alone.memory.Outbox()), len(together.memory.Outbox()); a != b {
+		if a, b := len(eventsOf(alone.memory)), len(eventsOf(together.memory)); a != b {
 			t.Fatalf("%d messages, should be %d", b, a)
 		}
 	})
+}
+
+// see has the review jobs come that the group's reviews are about, to both worlds.
+func (w *world) see(group []call, other *world) []call {
+	for i := range group {
+		if c := &group[i]; c.Kind == "review" && c.Seen {
+			c.Kind = "seen"
+			w.do(c)
+			other.do(c)
+			c.Kind, c.Seen = "review", false
+		}
+	}
+	return group
+}
+
+// countsOf are the numbers of dead letters, held against the figures.
+func countsOf(t *rapid.T, m *journaltest.Memory) []journal.DeadLetterCount {
+	counts, err := m.DeadLetterCounts(context.Background())
+	figures, err2 := m.Figures(context.Background(), 0)
+	if err != nil || err2 != nil {
+		t.Fatal(err, err2)
+	}
+	sums := journal.DeadLetters(figures)
+	for _, c := range counts {
+		if sums[c.Policy][c.State] -= c.N; sums[c.Policy][c.State] < 0 {
+			t.Fatalf("the figures know fewer dead letters that are %s", c.State)
+		}
+	}
+	for _, n := range sums[tiss.Name] {
+		if n != 0 {
+			t.Fatalf("the figures know %d dead letters more", n)
+		}
+	}
+	return counts
 }
 
 func (w *world) oneByOne(group []call) []string {
@@ -296,12 +353,12 @@ func (w *world) take(group []call, recorded []journal.Recorded) {
 	time.Sleep(20 * time.Second) // a fault that is left may strike it
 }
 
-// sendable leaves out reviews of a dead letter that the group itself changes: whoever asks has not seen it yet.
+// sendable leaves out what is done to a dead letter that the group itself changes: whoever does it has not seen it yet.
 func sendable(group []call) []call {
 	var kept []call
 	seen := map[int]bool{}
 	for _, c := range group {
-		if c.Kind != "review" || !seen[c.ID] {
+		if (c.Kind == "analyze" || c.Kind == "outcome") || !seen[c.ID] {
 			kept = append(kept, c)
 		}
 		seen[c.ID] = true
@@ -316,6 +373,7 @@ func comparable(s journal.Story) journal.Story {
 	}
 	for i := range s.DeadLetters {
 		s.DeadLetters[i].Record = 0
+		s.DeadLetters[i].Answer = min(s.DeadLetters[i].Answer, 1)
 	}
 	for i := range s.Entries {
 		s.Entries[i].Record = 0

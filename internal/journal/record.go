@@ -132,6 +132,8 @@ type DeadLetter struct {
 	// Review that decided on it, and whether the process took the answer.
 	Review   ReviewNote
 	Delivery Delivery
+	// Answer is the Record of the answer that is on its way to the process (Answer.Record); 0 where none is.
+	Answer int64
 }
 
 // EntryKind is what an entry of the audit tells that is no attempt. The set is closed.
@@ -142,6 +144,7 @@ const (
 	RejectionEntry EntryKind = "rejection"
 	OutcomeEntry   EntryKind = "outcome"
 	ReviewEntry    EntryKind = "review"
+	DeliveryEntry  EntryKind = "delivery"
 	PurgeEntry     EntryKind = "purge"
 )
 

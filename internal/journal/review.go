@@ -2,8 +2,11 @@ package journal
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 	"time"
 
+	"retry-worker/internal/decision"
 	"retry-worker/internal/redact"
 )
 
@@ -15,29 +18,96 @@ type Review struct {
 	Discard bool
 	// Force sends it again at or above the limit; Fresh begins the whole ladder anew, and needs Force.
 	Force, Fresh bool
-	// NextRetryTime of what is sent again; the zero time, and one that has passed, mean now.
+	// Delay until what is sent again is made, counted from the review as a policy counts its own (R7). A person's retry may
+	// lie beyond the policy's total limit.
+	Delay time.Duration
+	// NextRetryTime of what is sent again, where Delay is 0; the zero time, and one that has passed, mean now.
 	NextRetryTime time.Time
-	// Reason and By are a person's words and name.
+	// Reason and By are a person's words, which must not be empty, and name.
 	Reason, By string
 }
 
-// What a review is refused with; the texts are the API's error codes.
+// What a review is refused with; the texts begin with the API's error codes.
 var (
 	ErrDeadLetterUnknown  = errors.New("job_not_found")
 	ErrMaxRetriesExceeded = errors.New("max_retries_exceeded")
 	ErrInvalidRetryState  = errors.New("invalid_retry_state")
+	ErrReasonRequired     = errors.New("reason_required")
+	ErrInvalidReview      = errors.New("invalid_review")
 )
 
-// maxReasonBytes of a person's words, which may tell of a patient: they are redacted like any text.
-const maxReasonBytes = 1000
+// ErrNobodyWaits is an ErrInvalidRetryState: what is sent again must have a process that carries it out.
+var ErrNobodyWaits = fmt.Errorf("%w: no process waits for a decision on it: it can only be discarded", ErrInvalidRetryState)
+
+// DecidedError is an ErrInvalidRetryState: the dead letter is open no longer.
+type DecidedError struct {
+	// By and At are who decided on it and when; By is empty where nobody did: At is then when it was settled.
+	By    string
+	At    time.Time
+	State DeadLetterState
+}
+
+func (e *DecidedError) Error() string {
+	by := ""
+	if e.By != "" {
+		by = " by " + e.By
+	}
+	return fmt.Sprintf("%v: it is %s since %s%s", ErrInvalidRetryState, e.State, decision.Instant(e.At), by)
+}
+
+// Is tells that e is an ErrInvalidRetryState.
+func (e *DecidedError) Is(target error) bool { return target == ErrInvalidRetryState }
+
+const (
+	// maxReasonBytes of a person's words, which may tell of a patient: they are redacted like any text.
+	maxReasonBytes = 1000
+	// maxNameBytes of a person's name.
+	maxNameBytes = 200
+)
+
+// check refuses what no dead letter could make right.
+func (r *Review) check() error {
+	switch {
+	case strings.TrimSpace(r.Reason) == "":
+		return ErrReasonRequired
+	case r.Fresh && !r.Force:
+		return fmt.Errorf("%w: fresh begins the whole ladder anew, which needs forceRetry", ErrInvalidReview)
+	case r.Discard && (r.Force || r.Fresh):
+		return fmt.Errorf("%w: what is discarded is not retried: expected neither forceRetry nor fresh", ErrInvalidReview)
+	case r.Delay < 0:
+		return fmt.Errorf("%w: the delay is %s, expected 0 or more", ErrInvalidReview, r.Delay)
+	}
+	return nil
+}
+
+// next is when the retry is made, and how long after now that is. It is never in the past (R7).
+func (r *Review) next(now time.Time) (time.Time, time.Duration) {
+	if r.Delay > 0 {
+		precision := time.Millisecond
+		if r.Delay%time.Minute == 0 { // of policies that count in minutes
+			precision = time.Second
+		}
+		return now.UTC().Truncate(precision).Add(r.Delay), r.Delay
+	}
+	now = now.UTC().Truncate(time.Millisecond)
+	if at := r.NextRetryTime.UTC().Truncate(time.Millisecond); at.After(now) {
+		return at, at.Sub(now)
+	}
+	return now, 0
+}
 
 type reviewBody struct {
-	Decision   DeadLetterState `json:"decision"`
-	DeadLetter string          `json:"deadLetterId"`
-	Reason     string          `json:"reason"`
-	By         string          `json:"by"`
-	Episode    int64           `json:"episode"`
-	RetryCount int64           `json:"retryCount"`
+	Decision      DeadLetterState `json:"decision"`
+	DeadLetter    string          `json:"deadLetterId"`
+	Reason        string          `json:"reason"`
+	By            string          `json:"by"`
+	Episode       int64           `json:"episode"`
+	RetryCount    int64           `json:"retryCount"`
+	Force         bool            `json:"forceRetry,omitempty"`
+	Fresh         bool            `json:"fresh,omitempty"`
+	NextRetryTime string          `json:"nextRetryTime,omitempty"`
+	Delivery      Delivery        `json:"delivery"`
+	JobKey        int64           `json:"jobKey,omitempty,string"`
 }
 
 // Reviewed says what a review came to.
@@ -45,6 +115,8 @@ type Reviewed struct {
 	Episode Episode
 	// RetryCount the process goes on with.
 	RetryCount int64
+	// DeadLetter as it stands then.
+	DeadLetter DeadLetter
 }
 
 // review applies a review. The episode goes on one retry further, or a fresh one begins at 0.
@@ -54,38 +126,70 @@ func (b *batch) review(r *Review, h *History) (Reviewed, error) {
 	case d == nil || d.ID != r.DeadLetter:
 		return Reviewed{}, ErrDeadLetterUnknown
 	case d.State != DeadLetterOpen || h.Episode.DeadLetter != d.ID:
-		return Reviewed{}, ErrInvalidRetryState
+		return Reviewed{}, d.decided()
 	case r.Discard:
 		return b.discard(r, h), nil
+	case !d.waits():
+		return Reviewed{}, ErrNobodyWaits
 	case d.RetryCount >= d.MaxRetries && !r.Force:
 		return Reviewed{}, ErrMaxRetriesExceeded
 	}
 	e := h.Episode
-	if r.Fresh && r.Force {
+	next, delay := r.next(b.now)
+	if r.Fresh {
 		e.State, e.ClosedAt, e.DeadLetter = Superseded, b.milli(), ""
 		b.changes.Episodes = append(b.changes.Episodes, KeyedEpisode{h.Key, e})
 		e = Episode{Number: e.Number + 1, OpenedAt: b.milli(), FirstFailure: b.milli(), ProcessInstanceKey: e.ProcessInstanceKey}
-	} else {
-		e.Retries = max(d.RetryCount, d.RetryCount+1) // the largest count there is has none above it
 	}
-	e.State, e.DeadLetter, e.NextRetryTime = Reprocessing, d.ID, r.NextRetryTime.UTC().Truncate(time.Millisecond)
-	if e.NextRetryTime.Before(b.milli()) { // R7: never in the past
-		e.NextRetryTime = b.milli()
+	e.State, e.DeadLetter, e.NextRetryTime = Reprocessing, d.ID, next
+	e.Retries = d.retries(r.Fresh)
+	return b.reviewed(r, h, e, DeadLetterReprocessing, delay), nil
+}
+
+// retries that the process goes on with when it is sent again. The largest count there is has none above it.
+func (d *DeadLetter) retries(fresh bool) int64 {
+	if fresh {
+		return 0
 	}
-	b.settle(h.Key, h, DeadLetterReprocessing)
-	return b.reviewed(r, h, e, DeadLetterReprocessing), nil
+	return max(d.RetryCount, d.RetryCount+1)
+}
+
+// decided says who was faster.
+func (d *DeadLetter) decided() error {
+	e := &DecidedError{At: d.ChangedAt, State: d.State}
+	if d.State == DeadLetterReprocessing || d.State == DeadLetterDiscarded {
+		e.By, e.At = d.Review.By, d.Review.At
+	}
+	if e.At.IsZero() { // decided by a worker that kept no note
+		e.At = d.ChangedAt
+	}
+	return e
 }
 
 func (b *batch) discard(r *Review, h *History) Reviewed {
 	e := h.Episode
 	e.State, e.ClosedAt, e.DeadLetter, e.NextRetryTime = Discarded, b.milli(), "", time.Time{}
-	b.settle(h.Key, h, DeadLetterDiscarded)
-	return b.reviewed(r, h, e, DeadLetterDiscarded)
+	return b.reviewed(r, h, e, DeadLetterDiscarded, 0)
 }
 
-func (b *batch) reviewed(r *Review, h *History, e Episode, as DeadLetterState) Reviewed {
+// reviewed notes the decision and sends it to the process that waits.
+func (b *batch) reviewed(r *Review, h *History, e Episode, as DeadLetterState, delay time.Duration) Reviewed {
+	d := *h.DeadLetter
+	b.move(h, &d, as)
+	d.Review = ReviewNote{Discard: r.Discard, Force: r.Force, Fresh: r.Fresh, Reason: storable(redact.Line(r.Reason, maxReasonBytes)),
+		By: bounded(storable(r.By), maxNameBytes), At: b.milli(), NextRetryTime: e.NextRetryTime}
+	if d.waits() {
+		b.answer(h.subject, &d, delay)
+	} else {
+		d.Delivery = DeliveryNobody
+	}
+	b.keep(h, d)
 	b.changes.Episodes = append(b.changes.Episodes, KeyedEpisode{h.Key, e})
-	body := reviewBody{as, r.DeadLetter, storable(redact.Line(r.Reason, maxReasonBytes)), storable(r.By), e.Number, e.Retries}
+	body := reviewBody{Decision: as, DeadLetter: d.ID, Reason: d.Review.Reason, By: d.Review.By, Episode: e.Number, RetryCount: e.Retries,
+		Force: r.Force, Fresh: r.Fresh, Delivery: d.Delivery, JobKey: d.ReviewJobKey}
+	if !e.NextRetryTime.IsZero() {
+		body.NextRetryTime = decision.Instant(e.NextRetryTime)
+	}
 	b.entry(ReviewEntry, body, Happening{Subject: r.Subject, Episode: e, Review: r})
-	return Reviewed{e, e.Retries}
+	return Reviewed{e, e.Retries, d}
 }

@@ -63,7 +63,7 @@ func (s *stage) play(command string) string {
 	}
 	play, ok := map[string]func(*arguments) (string, error){
 		"at": s.at, "after": s.after, "analyze": s.analyze, "answered": s.answered, "outcome": s.outcome,
-		"review": s.review, "history": s.history, "pending": s.pending, "fault": s.fault, "audit": s.audit,
+		"review": s.review, "seen": s.seen, "delivered": s.delivered, "answers": s.answers, "letters": s.list, "history": s.history, "pending": s.pending, "fault": s.fault, "audit": s.audit,
 	}[verb]
 	if !ok {
 		return "error: no such command as " + verb + "\n"
@@ -202,10 +202,11 @@ func (s *stage) outcome(a *arguments) (string, error) {
 
 func (s *stage) review(a *arguments) (string, error) {
 	r := &journal.Review{Subject: s.subject(a), Discard: a.words["discard"], Force: a.words["force"], Fresh: a.words["fresh"],
-		Reason: a.named["reason"], By: a.named["by"], DeadLetter: "00000000-0000-0000-0000-000000000000"}
-	for id, short := range s.letters {
-		if short == a.named["letter"] {
-			r.DeadLetter = id
+		Reason: a.named["reason"], By: a.named["by"], DeadLetter: s.letterID(a)}
+	if delay := a.named["delay"]; delay != "" {
+		var err error
+		if r.Delay, err = time.ParseDuration(delay); err != nil {
+			return "", err
 		}
 	}
 	if next := a.named["next"]; next != "" {

@@ -94,8 +94,8 @@ func (s *stage) story(story journal.Story) string {
 	}
 	for i := range story.DeadLetters {
 		d := &story.DeadLetters[i]
-		fmt.Fprintf(&b, "dead letter %s %s: episode %d, %s %s, retryCount %d/%d, instance %d, team %q\n",
-			s.letter(d.ID), d.State, d.Episode, d.Outcome, d.Reason, d.RetryCount, d.MaxRetries, d.ProcessInstanceKey, d.Team)
+		fmt.Fprintf(&b, "dead letter %s %s: episode %d, %s %s, retryCount %d/%d, instance %d, team %q%s\n",
+			s.letter(d.ID), d.State, d.Episode, d.Outcome, d.Reason, d.RetryCount, d.MaxRetries, d.ProcessInstanceKey, d.Team, tellProcess(d))
 	}
 	for i := range story.Entries {
 		e := &story.Entries[i]
@@ -106,6 +106,18 @@ func (s *stage) story(story journal.Story) string {
 		fmt.Fprintf(&b, "%s %s (record %d) %s\n", e.Kind, clock(e.At), e.Record, body)
 	}
 	return b.String()
+}
+
+// tellProcess says what is known of the process that waits for a review.
+func tellProcess(d *journal.DeadLetter) string {
+	text := ""
+	if d.ReviewJobKey != 0 {
+		text = fmt.Sprintf(", review job %d seen %s", d.ReviewJobKey, clock(d.ReviewSeen))
+	}
+	if d.Delivery != journal.DeliveryNone {
+		text += ", delivery " + string(d.Delivery)
+	}
+	return text
 }
 
 func (s *stage) tellAttempt(a *journal.Attempt) string {

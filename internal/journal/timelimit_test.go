@@ -57,6 +57,7 @@ func TestFiguresOfTheTimeLimit(t *testing.T) {
 func TestTheTimeLimitClosesOnce(t *testing.T) {
 	c := openClinic(t)
 	dead := c.fails("CLM-a-1", "DUPLICATE_CLAIM", 0).Attempt.DeadLetter
+	c.waits("CLM-a-1", dead)
 	if _, err := c.j.Review(t.Context(), &journal.Review{Subject: c.subject("CLM-a-1"), DeadLetter: dead, Reason: "r", By: "ana"}); err != nil {
 		t.Fatal(err)
 	}
@@ -219,7 +220,7 @@ func TestEveryDecisionNamesItsCatalogue(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		ask(&newer, 1, "aaaaaaaaaaaa") // re-based
 		time.Sleep(72 * time.Hour)
-		ask(&newer, 1, "aaaaaaaaaaaa") // ended
+		ask(&newer, 1, "bbbbbbbbbbbb") // ended, by the limit that is in force
 		ask(&newer, 2, "bbbbbbbbbbbb")
 		if err := verifyLedger(b.memory); err != nil {
 			t.Error(err)

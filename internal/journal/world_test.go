@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -32,14 +33,19 @@ type call struct {
 	Success                bool // of an outcome
 	Discard, Force, Fresh  bool // of a review
 	Answer                 bool // the engine takes the answer
+	Seen                   bool // the review job came just before the review
 	Wait                   time.Duration
 }
+
+// reviews that there are, the last two of which are refused.
+var reviews = []string{"again", "again", "force", "force", "force", "fresh", "fresh", "discard", "forced discard", "fresh alone"}
 
 // calls: few keys and counts, so that the same come again.
 var calls = rapid.Custom(func(t *rapid.T) call {
 	job := rapid.Int64Range(1, 4).Draw(t, "job")
+	how := rapid.SampledFrom(reviews).Draw(t, "review")
 	return call{
-		Kind:      rapid.SampledFrom([]string{"analyze", "analyze", "analyze", "analyze", "analyze", "outcome", "review"}).Draw(t, "kind"),
+		Kind:      rapid.SampledFrom([]string{"analyze", "analyze", "analyze", "analyze", "analyze", "outcome", "seen", "review", "review", "review", "review", "delivered"}).Draw(t, "kind"),
 		ID:        rapid.IntRange(0, len(ids)-1).Draw(t, "id"),
 		Job:       job,
 		Element:   job*10 + rapid.Int64Range(0, 1).Draw(t, "element"),
@@ -49,10 +55,11 @@ var calls = rapid.Custom(func(t *rapid.T) call {
 		Error: rapid.SampledFrom([]string{"TIMEOUT", "HTTP 503", "what is this", "DUPLICATE_CLAIM", "INSURANCE_EXPIRED after TIMEOUT",
 			""}).Draw(t, "error"),
 		Success: rapid.Bool().Draw(t, "success"),
-		Discard: rapid.IntRange(0, 3).Draw(t, "discard") == 3,
-		Force:   rapid.Bool().Draw(t, "force"),
-		Fresh:   rapid.Bool().Draw(t, "fresh"),
+		Discard: how == "discard" || how == "forced discard",
+		Force:   how == "force" || how == "fresh" || how == "forced discard",
+		Fresh:   how == "fresh" || how == "fresh alone",
 		Answer:  rapid.Bool().Draw(t, "answer"),
+		Seen:    rapid.IntRange(0, 3).Draw(t, "seen") > 0,
 		Wait: rapid.SampledFrom([]time.Duration{0, 0, 1500 * time.Millisecond, time.Minute, 6 * time.Minute, 2 * time.Hour, 47 * time.Hour,
 			50 * time.Hour}).Draw(t, "wait"),
 	}
@@ -136,14 +143,46 @@ func (w *world) do(c *call) (string, journal.Recorded) {
 			return "changed", journal.Recorded{}
 		}
 		return "unchanged", journal.Recorded{}
+	case "seen":
+		d, err := w.journal.ReviewSeen(ctx, &journal.ReviewJob{Subject: subjectOf(c), DeadLetter: w.latestLetter(c), JobKey: c.Job})
+		if err != nil {
+			return word(err), journal.Recorded{}
+		}
+		return string(d.State), journal.Recorded{}
+	case "delivered":
+		return w.deliver(ctx, c), journal.Recorded{}
 	default:
+		if c.Seen {
+			_, _ = w.journal.ReviewSeen(ctx, &journal.ReviewJob{Subject: subjectOf(c), DeadLetter: w.latestLetter(c), JobKey: c.Job})
+		}
 		done, err := w.journal.Review(ctx, &journal.Review{Subject: subjectOf(c), DeadLetter: w.latestLetter(c), Discard: c.Discard,
 			Force: c.Force, Fresh: c.Fresh, NextRetryTime: w.now.Add(10 * time.Minute), Reason: "teste", By: "ana"})
 		if err != nil {
-			return err.Error(), journal.Recorded{}
+			return word(err), journal.Recorded{}
 		}
 		return fmt.Sprint("goes on with ", done.RetryCount), journal.Recorded{}
 	}
+}
+
+// word of an error: the API's code.
+func word(err error) string {
+	code, _, _ := strings.Cut(err.Error(), ":")
+	return code
+}
+
+// deliver has the engine take the subject's first answer, or not know its job.
+func (w *world) deliver(ctx context.Context, c *call) string {
+	for _, m := range w.memory.Outbox() {
+		a, err := journal.ReadAnswer(&m)
+		if m.Queue != journal.ReviewQueue || err != nil || a.Subject() != subjectOf(c) {
+			continue
+		}
+		if err := w.journal.Delivered(ctx, a, c.Success); err != nil {
+			return err.Error()
+		}
+		return a.Decision + " to " + fmt.Sprint(a.JobKey)
+	}
+	return "nothing to deliver"
 }
 
 func (w *world) analysis(c *call) *journal.Analysis {
@@ -200,7 +239,7 @@ func (w *world) states(c *call) string {
 	slices.SortFunc(story.DeadLetters, func(a, b journal.DeadLetter) int { return int(a.Record - b.Record) })
 	var letters []string
 	for _, d := range story.DeadLetters {
-		letters = append(letters, string(d.State))
+		letters = append(letters, strings.TrimRight(string(d.State)+" "+string(d.Delivery), " "))
 	}
 	return text + fmt.Sprint(letters)
 }

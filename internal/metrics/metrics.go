@@ -61,7 +61,7 @@ type Metrics struct {
 	journalWrite                      prometheus.Histogram
 	journalUp                         prometheus.Gauge
 	successRate                       *prometheus.GaugeVec
-	deadLetters                       *prometheus.GaugeVec
+	deadLetters, oldestDeadLetter     *prometheus.GaugeVec
 	outboxPending                     prometheus.Gauge
 	published                         prometheus.Counter
 	recoverySeconds, recoveryAttempts *prometheus.HistogramVec
@@ -124,7 +124,8 @@ func (m *Metrics) registerWorker(b Build) {
 func (m *Metrics) registerJournal() {
 	m.successRate = m.gauges("retry_success_rate", "Episodes recovered by retries ÷ those and the exhausted ones, of the last 24 h (RN-BIL-005); absent when nothing closed.", "policy")
 	m.deadLetters = m.gauges("retry_worker_dead_letters", "Dead letters by what became of them; the same in every replica.", "policy", "state")
-	m.outboxPending = m.gauge("retry_worker_outbox_pending", "Events recorded and not yet published; the same in every replica.", nil)
+	m.oldestDeadLetter = m.gauges("retry_worker_dead_letters_oldest_seconds", "Age of the oldest open dead letter; the same in every replica, absent where none is open.", "policy")
+	m.outboxPending = m.gauge("retry_worker_outbox_pending", "Events, and decisions of people, recorded and not yet delivered; the same in every replica.", nil)
 	m.published = prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "retry_worker_outbox_published_total", Help: "Events that the queue took from this replica."})
 	m.registry.MustRegister(m.published)
@@ -203,15 +204,10 @@ func (m *Metrics) SetKPIs(kpis []journal.KPI) {
 	}
 }
 
-// SetDeadLetters takes over how many dead letters of a policy are in a state.
-func (m *Metrics) SetDeadLetters(policy string, state journal.DeadLetterState, n int64) {
-	m.deadLetters.WithLabelValues(policy, string(state)).Set(float64(n))
-}
-
 // EventsPublished counts events that the queue took.
 func (m *Metrics) EventsPublished(n int) { m.published.Add(float64(n)) }
 
-// SetOutboxPending takes over how many events wait.
+// SetOutboxPending takes over how many messages wait, in all queues together.
 func (m *Metrics) SetOutboxPending(n int64) { m.outboxPending.Set(float64(n)) }
 
 // JournalUp tells whether the journal can be written.

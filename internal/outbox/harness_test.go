@@ -126,7 +126,7 @@ func (s *stage) relay(holder string) *running {
 	hooks := outbox.Hooks{
 		Published: func(n int) { s.set(func() { s.sent += n }) },
 		Up:        func(up bool, _ error) { s.set(func() { s.states = append(s.states, up) }) },
-		Backlog:   func(n int64) { s.set(func() { s.backlog = n }) },
+		Backlog:   func(waiting map[string]int64) { s.set(func() { s.backlog = waiting[queue] }) },
 		Leading:   func(bool) {},
 	}
 	r := &running{done: make(chan struct{})}

@@ -39,15 +39,15 @@ type Hooks struct {
 	Published func(n int)
 	// Up tells whether messages go out, when that changes; reason says why not.
 	Up func(up bool, reason error)
-	// Backlog is called with how many messages wait in the queue, every five seconds, whoever holds the lease.
-	Backlog func(n int64)
+	// Backlog is called with how many messages wait, by queue, every five seconds, whoever holds the lease.
+	Backlog func(waiting map[string]int64)
 	// Leading tells whether this relay holds the lease, when that changes.
 	Leading func(leading bool)
 }
 
 // NoHooks does nothing.
 func NoHooks() Hooks {
-	return Hooks{Published: func(int) {}, Up: func(bool, error) {}, Backlog: func(int64) {}, Leading: func(bool) {}}
+	return Hooks{Published: func(int) {}, Up: func(bool, error) {}, Backlog: func(map[string]int64) {}, Leading: func(bool) {}}
 }
 
 // Relay carries the messages of one queue. Of all relays of a queue on one store one works, which holds the lease.
@@ -66,7 +66,7 @@ type Relay struct {
 }
 
 // New prepares a Relay of a queue; Run starts it. holder names it among all relays of all processes, and differs
-// with each start. published lets go of messages (Journal.Published).
+// with each start. published lets go of messages (Journal.Published); a sink that does so itself makes it do nothing.
 func New(queue, holder string, box journal.Outbox, published func(ctx context.Context, sequences []int64) error,
 	sink Sink, hooks Hooks, log *zap.Logger) *Relay {
 	return &Relay{queue: queue, holder: holder, box: box, letGo: published, sink: sink, hooks: hooks, log: log, span: leaseSpan,
@@ -107,7 +107,7 @@ func (r *Relay) count(ctx context.Context) {
 	for ctx.Err() == nil {
 		within, cancel := context.WithTimeout(ctx, storeTime)
 		if waiting, err := r.box.Backlog(within); err == nil { // the journal says itself that its store fails
-			r.hooks.Backlog(waiting[r.queue])
+			r.hooks.Backlog(waiting)
 		}
 		cancel()
 		rest(ctx, countEvery)

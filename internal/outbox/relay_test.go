@@ -113,7 +113,7 @@ func TestSinkDownForAnHour(t *testing.T) {
 		if !slices.Equal(s.account().states, []bool{false, true}) {
 			t.Errorf("states %v, want down once and up once", s.account().states)
 		}
-		if n := s.logs.FilterMessageSnippet("events").Len(); n != 3 { // it leads, down, up
+		if n := s.logs.FilterMessageSnippet("messages").Len(); n != 3 { // it leads, down, up
 			t.Errorf("%d lines of log: %v", n, s.logs.All())
 		}
 	})

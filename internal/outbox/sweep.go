@@ -63,7 +63,7 @@ func (s *sweeper) serve(l *lease) {
 	defer cancel()
 	defer context.AfterFunc(s.stop, cancel)()
 	s.hooks.Leading(true)
-	s.log.Info("this replica sends the events now", zap.String("queue", s.queue))
+	s.log.Info("this replica sends the queue's messages now", zap.String("queue", s.queue))
 	for s.going() {
 		began := time.Now()
 		more := s.sweep()
@@ -76,7 +76,7 @@ func (s *sweeper) serve(l *lease) {
 	}
 	s.hooks.Leading(false)
 	if s.stop.Err() == nil {
-		s.log.Warn("this replica lost the lease and sends no events", zap.String("queue", s.queue))
+		s.log.Warn("this replica lost the lease and sends none of the queue's messages", zap.String("queue", s.queue))
 	}
 	s.forget()
 }
@@ -183,7 +183,7 @@ func (s *sweeper) release() bool {
 	ctx, cancel := context.WithTimeout(s.lease.ctx, storeTime)
 	defer cancel()
 	if err := s.letGo(ctx, slices.Sorted(maps.Keys(s.settled))); err != nil {
-		s.storeFailed(fmt.Errorf("let go of events that were sent: %w", err))
+		s.storeFailed(fmt.Errorf("let go of messages that were sent: %w", err))
 		return false
 	}
 	clear(s.settled)
@@ -320,9 +320,9 @@ func (s *sweeper) tell() {
 		}
 		s.hooks.Up(!down, reason)
 		if down {
-			s.log.Warn("events cannot be sent, they wait in the outbox", zap.String("queue", s.queue), zap.Error(reason))
+			s.log.Warn("messages cannot be sent, they wait in the outbox", zap.String("queue", s.queue), zap.Error(reason))
 		} else {
-			s.log.Info("events are sent again", zap.String("queue", s.queue))
+			s.log.Info("messages are sent again", zap.String("queue", s.queue))
 		}
 	}
 	s.tellStuck()
@@ -339,7 +339,7 @@ func (s *sweeper) tellStuck() {
 	if stuck := refused > 0 && !s.down; stuck != s.stuck {
 		s.stuck = stuck
 		if stuck {
-			s.log.Warn("single events are refused; later ones of their subjects wait, all others are sent",
+			s.log.Warn("single messages are refused; later ones of their subjects wait, all others are sent",
 				zap.String("queue", s.queue), zap.Int("subjects", refused), zap.NamedError("lastReason", s.refusal))
 		}
 	}

@@ -22,6 +22,7 @@ type Store interface {
 // Reader reads the journal until it is closed.
 type Reader interface {
 	journal.Reader
+	journal.DeadLetterReader
 	journal.Archive
 	journal.Statistics
 	// Close ends what runs and frees everything; further calls of other methods fail.

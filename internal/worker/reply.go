@@ -28,6 +28,9 @@ func Actions() []Action {
 	return []Action{Completed, Thrown, Failed, Superseded, Released, Unconfirmed}
 }
 
+// kept is no Action that is counted: the job stays locked, and is answered later, or by others.
+const kept Action = "kept"
+
 // Reply is the answer a job is to get; the fields that its Action needs are set.
 type Reply struct {
 	Action    Action
@@ -61,6 +64,9 @@ func release(j *Job, message string) Reply {
 // deliver sends r until the engine takes it, says that nobody waits for it, the job's own deadline is
 // reached, or ctx ends. Sending again is safe: an engine takes one answer per job.
 func (w *Worker) deliver(ctx context.Context, j *Job, r Reply) Action {
+	if r.Action == kept {
+		return kept
+	}
 	pause := newBackoff(deliveryFirst, deliveryMost)
 	action := Released // as long as nothing that could have arrived was sent
 	for time.Now().Before(j.Deadline) && ctx.Err() == nil {

@@ -118,7 +118,9 @@ func (w *Worker) serve(stop, kill context.Context) {
 		} else {
 			action = w.handBack(kill, h)
 		}
-		w.hooks.Answered(h.Type, action)
+		if action != kept {
+			w.hooks.Answered(h.Type, action)
+		}
 		h.loop.release()
 	}
 }

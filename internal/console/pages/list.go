@@ -1,10 +1,12 @@
 package pages
 
 import (
+	"context"
 	"errors"
 	"net/url"
 	"slices"
 	"strings"
+	"unicode"
 
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
@@ -62,10 +64,7 @@ var states = []string{"open", "reprocessing", "recovered", "discarded", "all"}
 
 // filterOf a request. What is no state is open.
 func filterOf(q url.Values) journal.DeadLetterFilter {
-	clean := func(name string) string {
-		s := strings.TrimSpace(strings.ReplaceAll(q.Get(name), "\x00", ""))
-		return strings.ToValidUTF8(s[:min(len(s), maxQueryBytes)], "")
-	}
+	clean := func(name string) string { return plain(q.Get(name), maxQueryBytes) }
 	f := journal.DeadLetterFilter{
 		State: clean("state"), Policy: clean("policy"), Team: decision.Team(clean("team")), Reason: decision.Reason(clean("reason")),
 		Query: clean("q"),
@@ -76,13 +75,25 @@ func filterOf(q url.Values) journal.DeadLetterFilter {
 	return f
 }
 
+// plain is what somebody wrote into a field of one line: without characters that would act or not be seen, and cut.
+func plain(s string, most int) string {
+	s = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp) {
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(s, ""))
+	s = strings.TrimSpace(s)
+	return strings.ToValidUTF8(s[:min(len(s), most)], "")
+}
+
 func (p *Pages) deadLetters(v *visit, o *open) (*page, error) {
 	q := v.r.URL.Query()
 	f := filterOf(q)
 	cursor := q.Get("cursor")
-	items, next, err := o.DeadLetterPage(v.r.Context(), f, cursor, listPage)
-	if refused, ok := errors.AsType[*journal.StoreError](err); ok && refused.Kind == journal.Invalid && cursor != "" {
-		return &page{redirect: listURL(f, "")}, nil // the cursor was not ours, or of a journal that was emptied
+	items, next, err := someOf(v.r.Context(), o, f, cursor)
+	if errors.Is(err, journal.ErrBadCursor) {
+		return &page{redirect: listURL(f, "")}, nil // it was not ours, or of another filter
 	}
 	if err != nil {
 		return nil, unreadable(err)
@@ -105,6 +116,21 @@ func (p *Pages) deadLetters(v *visit, o *open) (*page, error) {
 	d.Reset = listURL(journal.DeadLetterFilter{State: f.State}, "")
 	return &page{name: "dead-letters", section: "dead-letters", title: v.lang.T("list.title"), data: d,
 		summary: v.lang.Count("letters."+f.State, d.Matching)}, nil
+}
+
+// mostLooks at what a search may have to skip, before the reader is asked whether to go on.
+const mostLooks = 5
+
+// someOf is the next page that has anything on it: a search may give pages with nothing, and more behind them.
+func someOf(ctx context.Context, o *open, f journal.DeadLetterFilter, cursor string) (items []journal.DeadLetterItem, next string, err error) {
+	for range mostLooks {
+		items, next, err = o.DeadLetterPage(ctx, f, cursor, listPage)
+		if err != nil || len(items) > 0 || next == "" {
+			break
+		}
+		cursor = next
+	}
+	return items, next, err
 }
 
 // choices are the states with their numbers, and what the other filters may be: what there is.
@@ -149,7 +175,7 @@ func (v *visit) letterRow(item *journal.DeadLetterItem, o *open) letterRow {
 	row := letterRow{
 		ID: item.Subject.ID, URL: subjectURL(item.Subject), Policy: item.Subject.Policy, State: v.lang.deadLetterBadge(item.State),
 		Reason: item.Reason, MatchedRule: item.MatchedRule, Error: item.Error, Team: v.lang.team(item.Team), Created: v.ago(item.CreatedAt),
-		Retries: v.lang.T("retries.of", v.lang.Number(item.RetryCount), v.lang.Number(item.MaxRetries)),
+		Retries: v.lang.T("list.retries", v.lang.Number(item.RetryCount), v.lang.Number(item.MaxRetries)),
 	}
 	switch {
 	case item.State == journal.DeadLetterOpen:

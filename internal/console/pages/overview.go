@@ -5,18 +5,21 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"retry-worker/internal/catalogue"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
+	"retry-worker/internal/review"
 )
 
-// alertAbove so many open dead letters (TRD-0003).
-const alertAbove = 100
-
-// mostPending retries that the overview lists.
-const mostPending = 5
+// The overview lists so many retries that lie ahead, and, before them, so many that are due: of those, some may be due for
+// long, because their process is gone.
+const (
+	mostPending = 5
+	mostDue     = 2
+)
 
 // overviewData is what waits, grows and ages, and who should act.
 type overviewData struct {
@@ -62,10 +65,13 @@ type pendingRow struct {
 
 // healthRow is one thing the worker says of itself.
 type healthRow struct {
-	Name   string
-	Badge  Badge
-	Detail string
+	Name  string
+	Badge Badge
+	// Since when it is so.
 	Since  Moment
+	Detail string
+	// At is when what Detail says happened.
+	At Moment
 }
 
 func (p *Pages) overview(v *visit, o *open) (*page, error) {
@@ -74,21 +80,26 @@ func (p *Pages) overview(v *visit, o *open) (*page, error) {
 	if err != nil {
 		return nil, unreadable(err)
 	}
-	figures, err := o.Figures(ctx, journal.FirstSlot(v.now, journal.Weekly))
-	if err != nil {
-		return nil, unreadable(err)
-	}
-	pending, err := o.PendingRetries(ctx, "", nil, mostPending)
-	if err != nil {
-		return nil, unreadable(err)
-	}
 	c := p.Catalogue()
-	d := &overviewData{AlertAbove: alertAbove}
+	sums, err := o.figures.of(ctx, o, c.Policies.Names(), v.now)
+	if err != nil {
+		return nil, unreadable(err)
+	}
+	due, err := o.PendingRetries(ctx, "", nil, mostDue)
+	if err != nil {
+		return nil, unreadable(err)
+	}
+	due = slices.DeleteFunc(due, func(r journal.PendingRetry) bool { return r.NextRetryTime.After(v.now) })
+	ahead, err := o.PendingRetries(ctx, "", &journal.PendingRetry{NextRetryTime: v.now}, mostPending)
+	if err != nil {
+		return nil, unreadable(err)
+	}
+	d := &overviewData{AlertAbove: review.AlertAbove}
 	v.waiting(d, counts, c)
-	d.KPIs = v.kpiTable(journal.KPIs(figures, c.Policies.Names(), v.now))
+	d.KPIs = v.kpiTable(sums.kpis)
 	d.Success = d.KPIs.success
-	d.Movement = v.movement(figures)
-	d.Pending = v.pending(pending)
+	d.Movement = v.movement(sums.moved)
+	d.Pending = v.pending(slices.CompactFunc(append(due, ahead...), func(a, b journal.PendingRetry) bool { return a.Key == b.Key }))
 	if d.Health, err = p.health(ctx, v, o, c); err != nil {
 		return nil, unreadable(err)
 	}
@@ -126,7 +137,7 @@ func (v *visit) waiting(d *overviewData, counts []journal.DeadLetterCount, c *ca
 		}
 		r.N, r.oldest = r.N+n.N, older(r.oldest, n.Oldest)
 	}
-	d.Oldest, d.Alert = v.ago(oldest), d.Open > alertAbove
+	d.Oldest, d.Alert = v.ago(oldest), d.Open > review.AlertAbove
 	for team, t := range teams {
 		t.Oldest = v.ago(t.oldest)
 		for _, r := range reasons[team] {
@@ -168,32 +179,11 @@ type movementRow struct {
 	ChangeInWords string
 }
 
-// movements are what may grow, by the texts that name them.
-var movements = []struct {
-	key  string
-	name journal.FigureName
-}{
-	{"movement.decisions", journal.FigureDecisions}, {"movement.permanent", journal.FigurePermanent},
-	{"movement.exhausted", journal.FigureExhausted}, {"movement.recovered", journal.FigureRecoveredRetried},
-}
-
-// movement of the last 24 hours against the 24 hours before, by slots of ten minutes.
-func (v *visit) movement(figures []journal.Figure) []movementRow {
-	now := journal.SlotOf(v.now)
-	const day = int64(24 * time.Hour / journal.Slot)
+// movement of the last 24 hours against the 24 hours before.
+func (v *visit) movement(moved [len(movements)][2]int64) []movementRow {
 	rows := make([]movementRow, 0, len(movements))
-	for _, m := range movements {
-		row := movementRow{Name: v.lang.T(m.key)}
-		for i := range figures {
-			f := &figures[i]
-			switch {
-			case f.Name != m.name:
-			case f.Slot > now-day:
-				row.Last += f.Value
-			case f.Slot > now-2*day:
-				row.Before += f.Value
-			}
-		}
+	for i, m := range movements {
+		row := movementRow{Name: v.lang.T(m.key), Last: moved[i][0], Before: moved[i][1]}
 		switch diff := row.Last - row.Before; {
 		case diff > 0:
 			row.Change, row.ChangeInWords = "▲ "+v.lang.Number(diff), v.lang.T("movement.more", v.lang.Number(diff))
@@ -223,7 +213,7 @@ func (p *Pages) health(ctx context.Context, v *visit, o *open, c *catalogue.Cata
 	}
 	rows := []healthRow{v.signal("engine", h.Engine), v.signal("journal", h.Journal)}
 	if head.Record > 0 {
-		rows[1].Detail, rows[1].Since = v.lang.T("health.journal.head", v.lang.Number(head.Record)), v.ago(head.At)
+		rows[1].Detail, rows[1].At = strings.TrimSpace(rows[1].Detail+" "+v.lang.T("health.journal.head", v.lang.Number(head.Record))), v.ago(head.At)
 	}
 	policies := healthRow{Name: v.lang.T("health.catalogue"), Badge: Badge{"ok", v.lang.T("health.in_force")}, Detail: v.lang.T("health.catalogue.version", c.Version, c.Source)}
 	if h.Rejection != nil {

@@ -37,6 +37,7 @@ type Pages struct {
 type open struct {
 	Source
 	Reviewer
+	figures figures
 }
 
 // New makes pages that say that the journal is not open yet until Open is called.
@@ -47,7 +48,7 @@ func New(o Options) *Pages {
 }
 
 // Open gives the pages what they read from, and what carries people's decisions out.
-func (p *Pages) Open(from Source, to Reviewer) { p.open.Store(&open{from, to}) }
+func (p *Pages) Open(from Source, to Reviewer) { p.open.Store(&open{Source: from, Reviewer: to}) }
 
 // ServeHTTP answers everything that is not the API.
 func (p *Pages) ServeHTTP(w http.ResponseWriter, r *http.Request) { p.mux.ServeHTTP(w, r) }
@@ -67,6 +68,7 @@ func (p *Pages) route() {
 		{http.MethodGet, "/subjects/{policy}/{id}", p.reading(p.subject)},
 		{http.MethodGet, "/policies", p.plain(p.policies)},
 		{http.MethodPost, "/policies", p.plain(p.try)},
+		{http.MethodGet, "/policies/{policy}/ladder.svg", p.picture},
 		{http.MethodGet, "/audit", p.reading(p.audit)},
 		{http.MethodGet, "/audit/export", p.export},
 		{http.MethodGet, AssetsPrefix + "{name}", p.asset},

@@ -1,18 +1,14 @@
 package pages
 
 import (
-	"errors"
 	"net/http"
 	"net/url"
 	"strings"
-	"unicode/utf8"
 
 	"retry-worker/internal/access"
 	"retry-worker/internal/journal"
+	"retry-worker/internal/review"
 )
-
-// maxReason letters of a reason.
-const maxReason = 500
 
 // retry carries out POST /dead-letters/{id}/retry with reason, how (next, force, fresh) and when (backoff, now).
 func (p *Pages) retry(v *visit, o *open) (*page, error) { return p.decide(v, o, false) }
@@ -40,12 +36,12 @@ func (p *Pages) decide(v *visit, o *open, discard bool) (*page, error) {
 	if f.Wrong = v.wrong(f, &item); f.Wrong != "" {
 		return p.subjectPage(v, o, item.Subject, f)
 	}
-	c := Command{ID: item.ID, Reason: f.Reason, By: v.who.Name, Force: f.How != "next", Fresh: f.How == "fresh", Now: f.When == "now"}
+	c := review.Command{ID: item.ID, Reason: f.Reason, By: v.who.Name}
 	if discard {
-		c.Force, c.Fresh, c.Now = false, false, false
-		err = o.Discard(v.r.Context(), c)
+		_, err = o.Discard(v.r.Context(), c)
 	} else {
-		err = o.Retry(v.r.Context(), c)
+		c.Force, c.Fresh, c.When = f.How != "next", f.How == "fresh", review.When(f.When)
+		_, err = o.Retry(v.r.Context(), c)
 	}
 	return p.decided(v, o, &item, f, err)
 }
@@ -57,59 +53,51 @@ func sentForm(from url.Values, discard bool) *reviewForm {
 	}
 }
 
-// wrong says what is wrong with a form before anything is done; empty if nothing is.
+// wrong says what the form lacks that only a page asks for, or that the role does not allow; empty if nothing is.
 func (v *visit) wrong(f *reviewForm, item *journal.DeadLetterItem) string {
 	atLimit := item.RetryCount >= item.MaxRetries
 	switch {
-	case item.State != journal.DeadLetterOpen:
-		return v.tooLate(item)
-	case f.Reason == "":
-		return v.lang.T("form.wrong.reason")
-	case utf8.RuneCountInString(f.Reason) > maxReason:
-		return v.lang.T("form.wrong.long", v.lang.Number(maxReason))
-	case f.Discarding:
+	case f.Discarding, item.State != journal.DeadLetterOpen: // which the service says
 		return ""
 	case f.How != "next" && f.How != "force" && f.How != "fresh", atLimit && f.How == "next":
 		return v.lang.T("form.wrong.how")
 	case f.How != "next" && !v.who.Role.May(access.Force):
 		return v.lang.T("form.wrong.force")
-	case f.When != "backoff" && f.When != "now":
+	case f.When != string(review.Backoff) && f.When != string(review.Now):
 		return v.lang.T("form.wrong.when")
 	}
 	return ""
 }
 
-// tooLate says who decided before.
-func (v *visit) tooLate(item *journal.DeadLetterItem) string {
-	if item.Review.At.IsZero() {
-		return v.lang.T("form.wrong.settled", v.lang.deadLetterBadge(item.State).Word)
-	}
-	did := v.lang.T("form.did.retry")
-	if item.Review.Discard {
-		did = v.lang.T("form.did.discard")
-	}
-	return v.lang.T("form.wrong.too_late", item.Review.By, did, v.clock(item.Review.At))
-}
-
 // decided leads on from what the decision came to.
 func (p *Pages) decided(v *visit, o *open, item *journal.DeadLetterItem, f *reviewForm, err error) (*page, error) {
-	switch {
-	case err == nil:
+	if err == nil {
 		to, tenant, _ := strings.Cut(subjectURL(item.Subject), "?")
 		q, _ := url.ParseQuery(tenant) // ours
 		q.Set("done", item.ID)
 		return &page{redirect: to + "?" + q.Encode() + "#decision"}, nil
-	case errors.Is(err, journal.ErrDeadLetterUnknown):
-		return nil, &problem{status: http.StatusNotFound, key: "letter_unknown"}
-	case errors.Is(err, journal.ErrMaxRetriesExceeded):
-		f.Wrong = v.lang.T("form.wrong.how")
-	case errors.Is(err, journal.ErrInvalidRetryState):
-		f.Wrong = v.lang.T("form.wrong.settled_now")
-		if now, found, err := o.DeadLetter(v.r.Context(), item.ID); err == nil && found && now.State != journal.DeadLetterOpen {
-			f.Wrong = v.tooLate(&now)
-		}
-	default:
+	}
+	refusal := review.Refused(err)
+	switch {
+	case refusal == nil:
 		return nil, &problem{status: http.StatusServiceUnavailable, key: "undecided", cause: err}
+	case refusal.Code == review.JobNotFound:
+		return nil, &problem{status: http.StatusNotFound, key: "letter_unknown"}
+	case refusal.Code == review.InvalidRetryState && refusal.State == journal.DeadLetterOpen:
+		f.Wrong = v.lang.T("form.wrong.nobody")
+	case refusal.Code == review.InvalidRetryState && refusal.By != "":
+		f.Wrong = v.tooLate(item, refusal)
+	default:
+		f.Wrong = v.lang.Or("form.wrong."+string(refusal.Code), refusal.Message)
 	}
 	return p.subjectPage(v, o, item.Subject, f)
+}
+
+// tooLate says who was faster.
+func (v *visit) tooLate(item *journal.DeadLetterItem, r *review.Refusal) string {
+	did := v.lang.T("form.did.retry")
+	if r.State == journal.DeadLetterDiscarded || item.Review.Discard {
+		did = v.lang.T("form.did.discard")
+	}
+	return v.lang.T("form.wrong.too_late", r.By, did, v.clock(r.At))
 }

@@ -29,6 +29,8 @@ type event struct {
 	Text string
 	// Error of an attempt or a rejection; with nothing personal in it.
 	Error string
+	// Same tells that error and rule are those of the attempt before.
+	Same bool
 	// Why is how the error was judged.
 	Why *why
 	// Wait until the next retry; empty where none follows.
@@ -61,6 +63,8 @@ type entryBody struct {
 	RetryCount int64                   `json:"retryCount"`
 	Outcome    string                  `json:"outcome"`
 	Rejection  string                  `json:"rejection"`
+	Delivery   string                  `json:"delivery"`
+	Fresh      bool                    `json:"fresh"`
 	Message    string                  `json:"message"`
 }
 
@@ -80,13 +84,18 @@ func (v *visit) chapters(story *journal.Story, c *catalogue.Catalogue) []chapter
 		all = append(all, ch)
 		return &all[len(all)-1]
 	}
+	var last *journal.Attempt
 	attempts, entries := story.Attempts, story.Entries
 	for len(attempts) > 0 || len(entries) > 0 {
 		if len(entries) == 0 || len(attempts) > 0 && attempts[0].Record < entries[0].Record {
 			a := &attempts[0]
 			ch := in(a.Episode)
-			ch.Events = append(ch.Events, v.attempt(story.Subject.Policy, a, c))
-			attempts = attempts[1:]
+			e := v.attempt(story.Subject.Policy, a, c)
+			if last != nil && last.Episode == a.Episode && last.Error == a.Error && last.Decision.MatchedRule == a.Decision.MatchedRule {
+				e.again()
+			}
+			ch.Events = append(ch.Events, e)
+			last, attempts = a, attempts[1:]
 			continue
 		}
 		b := bodyOf(&entries[0])
@@ -95,6 +104,16 @@ func (v *visit) chapters(story *journal.Story, c *catalogue.Catalogue) []chapter
 		entries = entries[1:]
 	}
 	return all
+}
+
+// again leaves out what the attempt before said word for word.
+func (e *event) again() {
+	e.Same, e.Error = true, ""
+	if e.Why.Team == "" {
+		e.Why = nil
+		return
+	}
+	e.Why = &why{Team: e.Why.Team}
 }
 
 // attempt as an event.
@@ -106,7 +125,10 @@ func (v *visit) attempt(policy string, a *journal.Attempt, c *catalogue.Catalogu
 	}
 	e.Why = &why{
 		Class: v.class(d.ErrorClassification), Reason: d.Reason, Rule: d.MatchedRule, Matched: d.MatchedText,
-		Hint: hint(c, policy, d.MatchedRule), Team: "",
+		Hint: hint(c, policy, d.MatchedRule),
+	}
+	if d.Outcome == decision.MaxRetriesExceeded {
+		e.Why.Reason = "" // which the sentence says
 	}
 	if d.ShouldRetry() {
 		e.Text = v.lang.T("event.retry", v.lang.Number(d.RetryCount), v.lang.Number(d.MaxRetries))
@@ -165,11 +187,15 @@ func (v *visit) entry(from *journal.Entry, b *entryBody) event {
 		e.Mark, e.Title = markRecovered, v.lang.T("event.success")
 	case from.Kind == journal.OutcomeEntry && b.Outcome != "":
 		e.Mark, e.Title, e.Text = markFinal, v.lang.T("event.failure"), v.lang.T("event.failure.text")
+	case from.Kind == journal.DeliveryEntry && b.Delivery != "":
+		e.Title = v.lang.Or("event.delivery."+b.Delivery, v.lang.T("event.kind.delivery"))
 	case from.Kind == journal.ReviewEntry && b.Decision == journal.DeadLetterDiscarded:
 		e.Mark, e.Title, e.By, e.Words = markDiscard, v.lang.T("event.discarded"), b.By, b.Reason
 	case from.Kind == journal.ReviewEntry && b.Decision == journal.DeadLetterReprocessing:
 		e.Mark, e.Title, e.By, e.Words = markReview, v.lang.T("event.reviewed"), b.By, b.Reason
-		e.Text = v.lang.T("event.reviewed.text", v.lang.Number(b.RetryCount))
+		if e.Text = v.lang.T("event.reviewed.text", v.lang.Number(b.RetryCount)); b.Fresh {
+			e.Text = v.lang.T("event.reviewed.fresh")
+		}
 	default:
 		e.Title = v.lang.Or("event.kind."+string(from.Kind), string(from.Kind))
 		e.Facts = plainFacts(from.Body)

@@ -4,14 +4,15 @@ import (
 	"cmp"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"retry-worker/internal/access"
 	"retry-worker/internal/catalogue"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
+	"retry-worker/internal/review"
 )
 
 // subjectData is one subject's whole story, and what can be done now.
@@ -20,7 +21,9 @@ type subjectData struct {
 	Tenant  string // empty where it is the one that everybody has
 	Status  Badge
 	// Means is what the status means, and what comes next, as a sentence.
-	Means    string
+	Means string
+	// Next retry, behind the words that say whether it lies ahead.
+	NextIs   string
 	Next     Moment
 	Retries  string
 	Letter   *letterData
@@ -29,7 +32,9 @@ type subjectData struct {
 	Marks    []legendRow
 	Chapters []chapter
 	Audit    string
-	// IsPortuguese tells that the catalogue's hints are.
+	// Shown says how much of a long story is shown; empty where all is.
+	Shown string
+	// HintLang is the language of the catalogue's hints; empty where it is not known.
 	HintLang string
 }
 
@@ -48,6 +53,10 @@ type letterData struct {
 	Form        *reviewForm
 	// JustDone tells that the reader's own decision led here.
 	JustDone bool
+	// Wrong is why what was sent was not done; empty where nothing was sent, or it was done.
+	Wrong string
+
+	unattended bool
 }
 
 // reviewData is what a person decided.
@@ -71,6 +80,8 @@ type reviewForm struct {
 	// Wait is the policy's backoff in words; empty where the catalogue no longer has the policy.
 	Wait string
 	Back string
+	// Unattended tells that no process waits: a retry would be carried out by nobody.
+	Unattended bool
 	// What was sent, and what is wrong with it.
 	Reason, How, When, Wrong string
 	Discarding               bool
@@ -102,10 +113,14 @@ func (p *Pages) subjectPage(v *visit, o *open, s journal.Subject, sent *reviewFo
 	state := v.standing(d, &story)
 	if n := len(story.DeadLetters); n > 0 {
 		d.Letter = v.letter(&story, &story.DeadLetters[n-1], o, c)
+		if sent != nil {
+			d.Letter.Wrong = sent.Wrong
+		}
 		if d.Letter.Open {
 			d.Letter.Form = v.form(d.Letter, c.Policies[s.Policy], subjectURL(s), sent)
 		}
 	}
+	d.Shown = v.shorten(&story)
 	d.Wide, d.Narrow = v.timelines(&story)
 	d.Marks = v.legend(d.Wide)
 	d.Chapters = v.chapters(&story, c)
@@ -119,6 +134,29 @@ func (p *Pages) subjectPage(v *visit, o *open, s journal.Subject, sent *reviewFo
 	return pg, nil
 }
 
+// mostEvents of a story that its page shows; the audit has them all.
+const mostEvents = 200
+
+// shorten leaves the last of a long story, and says so.
+func (v *visit) shorten(story *journal.Story) string {
+	all := len(story.Attempts) + len(story.Entries)
+	if all <= mostEvents {
+		return ""
+	}
+	records := make([]int64, 0, all)
+	for i := range story.Attempts {
+		records = append(records, story.Attempts[i].Record)
+	}
+	for i := range story.Entries {
+		records = append(records, story.Entries[i].Record)
+	}
+	slices.Sort(records)
+	from := records[all-mostEvents]
+	story.Attempts = slices.DeleteFunc(slices.Clone(story.Attempts), func(a journal.Attempt) bool { return a.Record < from })
+	story.Entries = slices.DeleteFunc(slices.Clone(story.Entries), func(e journal.Entry) bool { return e.Record < from })
+	return v.lang.T("events.last", v.lang.Number(mostEvents), v.lang.Number(int64(all)))
+}
+
 // hintLang is the language of the catalogue's own words where that is known: the default's are Portuguese.
 func hintLang(c *catalogue.Catalogue) string {
 	if c.Source == catalogue.DefaultSource {
@@ -126,6 +164,9 @@ func hintLang(c *catalogue.Catalogue) string {
 	}
 	return ""
 }
+
+// overdue is a retry that was not heard of for so long after its time: processes need seconds.
+const overdue = 15 * time.Minute
 
 // standing says how the subject stands now.
 func (v *visit) standing(d *subjectData, story *journal.Story) journal.State {
@@ -143,9 +184,12 @@ func (v *visit) standing(d *subjectData, story *journal.Story) journal.State {
 	}
 	switch state {
 	case journal.Scheduled, journal.Reprocessing:
-		d.Next = v.in(e.NextRetryTime)
+		d.NextIs, d.Next = v.lang.T("state.next"), v.in(e.NextRetryTime)
 	case journal.Due:
-		d.Next = v.ago(e.NextRetryTime)
+		d.NextIs = v.lang.T("state.next_due")
+		if d.Next = v.ago(e.NextRetryTime); v.now.Sub(e.NextRetryTime) > overdue {
+			d.Status.Tone, d.Means = "warn", v.lang.T("state.overdue")
+		}
 	}
 	return state
 }
@@ -159,12 +203,13 @@ func (v *visit) letter(story *journal.Story, dl *journal.DeadLetter, o *open, c 
 		l.HintOld = a.Decision.Catalogue != c.Version
 	}
 	if process := o.Process(&item); l.Open {
+		l.unattended = process == review.Nobody
 		l.Process, l.ProcessText = v.lang.processBadge(process), v.lang.T("process."+string(process)+".text")
 	}
 	if !dl.Review.At.IsZero() {
 		l.Review = v.review(dl)
 	}
-	l.JustDone = v.r.URL.Query().Get("done") == dl.ID && l.Review != nil
+	l.JustDone = v.r.URL.Query().Get("done") == dl.ID && l.Review != nil && !l.Open
 	return l
 }
 
@@ -239,6 +284,7 @@ func (v *visit) form(l *letterData, p *decision.Policy, back string, sent *revie
 		f.AtLimit = l.RetryCount >= l.MaxRetries
 	}
 	f.ID, f.Back, f.Token = l.ID, back, access.FormToken(v.r.Context())
+	f.Unattended = l.unattended
 	f.May, f.MayForce = v.who.Role.May(access.Review), v.who.Role.May(access.Force)
 	f.Role = v.lang.Or("role."+v.who.Role.String(), v.who.Role.String())
 	f.NextRetry, f.MaxRetries = v.lang.Number(l.RetryCount+1), v.lang.Number(l.MaxRetries)
@@ -251,14 +297,7 @@ func (v *visit) form(l *letterData, p *decision.Policy, back string, sent *revie
 // wait before retry number n (from 0), as far as the jitter may draw.
 func (l Lang) wait(r *decision.BackoffRule, n int64) string {
 	const almostOne = 1 - 1e-9
-	from, to := l.span(r.After(0, n).Delay), l.span(r.After(almostOne, n).Delay)
-	if from == to {
-		return from
-	}
-	if number, unit, _ := strings.Cut(from, " "); strings.HasSuffix(to, " "+unit) && strings.Count(to, " ") == 1 {
-		from = number
-	}
-	return l.T("time.from_to", from, to)
+	return l.fromTo(r.After(0, n).Delay, r.After(almostOne, n).Delay)
 }
 
 // key of the engine as text.

@@ -32,6 +32,7 @@ const (
 	pictureH    = 124
 	breakWidth  = 34 // that a wait which is not drawn to scale takes
 	waitName    = 46 // least width of a bar that is named
+	markGap     = 13 // least distance of a shape to what follows, so that none hides another
 	tickGap     = 92
 )
 
@@ -47,6 +48,7 @@ type timeline struct {
 	Ticks         []tick
 	Now           float64
 	HasNow        bool
+	NowAnchor     string
 	Title, Words  string
 }
 
@@ -101,7 +103,9 @@ func (v *visit) happenings(story *journal.Story) []happened {
 		all = append(all, h)
 	}
 	for i := range story.Entries {
-		all = append(all, v.happenedBy(story, &story.Entries[i]))
+		if e := &story.Entries[i]; e.Kind != journal.DeliveryEntry { // seconds after what was decided
+			all = append(all, v.happenedBy(story, e))
+		}
 	}
 	slices.SortStableFunc(all, func(a, b happened) int { return a.at.Compare(b.at) })
 	// A wait ends early where the next attempt came earlier: the engine was asked again.
@@ -145,6 +149,10 @@ func (v *visit) timeline(story *journal.Story, all []happened, width int, id str
 	running := len(story.Episodes) > 0 && story.Episodes[len(story.Episodes)-1].State.Open()
 	s := scaleOf(all, v.now, running, float64(width))
 	t := &timeline{ID: "story-" + id, Width: width, Height: pictureH, LaneY: laneY, AxisY: axisY, EdgeX: float64(width) - edge, HasNow: running, Now: s.place(v.now)}
+	t.NowAnchor = "middle"
+	if t.Now > t.EdgeX-edge {
+		t.NowAnchor = "end"
+	}
 	last := -100.0
 	for _, h := range all {
 		x := s.place(h.at)
@@ -162,7 +170,7 @@ func (v *visit) timeline(story *journal.Story, all []happened, width int, id str
 			t.Breaks = append(t.Breaks, breakMark{g.x + g.width/2, v.lang.span(g.to.Sub(g.from))})
 		}
 	}
-	t.Ticks = v.ticks(&s, width)
+	t.Ticks = v.ticks(&s)
 	t.Title = v.lang.T("story.picture", story.Subject.ID)
 	t.Words = v.lang.T("story.picture.words", v.lang.Count("story.attempts", int64(len(story.Attempts))), v.lang.span(all[len(all)-1].at.Sub(all[0].at)))
 	return t
@@ -203,7 +211,9 @@ type gap struct {
 	from, to time.Time
 	// idle tells that no retry was scheduled then: it waited for people, or was over.
 	idle, broken bool
-	x, width     float64
+	// marked tells that a shape stands at its begin.
+	marked   bool
+	x, width float64
 }
 
 func scaleOf(all []happened, now time.Time, running bool, width float64) scale {
@@ -226,6 +236,7 @@ func scaleOf(all []happened, now time.Time, running bool, width float64) scale {
 			if !h.at.After(g.from) && !h.until.Before(g.to) {
 				g.idle = false
 			}
+			g.marked = g.marked || h.at.Equal(g.from)
 		}
 		s.gaps = append(s.gaps, g)
 	}
@@ -258,26 +269,36 @@ func (s *scale) breakUp() {
 	}
 }
 
-// lay gives each gap its place.
+// lay gives each gap its place: to scale, but for those that are broken or would let one shape hide another.
 func (s *scale) lay(width float64) {
 	room, total := width-2*edge, 0.0
+	var scaled []*gap
 	for i := range s.gaps {
-		if s.gaps[i].broken {
+		if g := &s.gaps[i]; g.broken {
+			g.width = breakWidth
 			room -= breakWidth
 		} else {
-			total += s.gaps[i].to.Sub(s.gaps[i].from).Seconds()
+			scaled = append(scaled, g)
+			total += g.long()
 		}
+	}
+	slices.SortFunc(scaled, func(a, b *gap) int { return cmp.Compare(a.long(), b.long()) })
+	for i, g := range scaled { // the shortest first: what they take more, the others have less
+		g.width = max(room, 0) * g.long() / total
+		if least := min(markGap, room/float64(len(scaled)-i)); g.marked && g.width < least {
+			g.width = max(least, 0)
+		}
+		room, total = room-g.width, total-g.long()
 	}
 	x := float64(edge)
 	for i := range s.gaps {
-		g := &s.gaps[i]
-		g.x, g.width = x, breakWidth
-		if !g.broken && total > 0 {
-			g.width = max(room, 0) * g.to.Sub(g.from).Seconds() / total
-		}
-		x += g.width
+		s.gaps[i].x = x
+		x += s.gaps[i].width
 	}
 }
+
+// long is the gap in seconds, more than 0.
+func (g *gap) long() float64 { return g.to.Sub(g.from).Seconds() }
 
 // place of an instant; those outside stand at the ends.
 func (s *scale) place(t time.Time) float64 {
@@ -294,7 +315,7 @@ func (s *scale) place(t time.Time) float64 {
 }
 
 // ticks name instants of the story itself, as many as there is room for.
-func (v *visit) ticks(s *scale, width int) []tick {
+func (v *visit) ticks(s *scale) []tick {
 	instants := []time.Time{s.first}
 	for i := range s.gaps {
 		instants = append(instants, s.gaps[i].to)

@@ -10,9 +10,11 @@ import (
 
 const (
 	// mostShown bytes of one text: what is behind them is not sent to a browser.
-	mostShown = 16 << 10
+	mostShown = 8 << 10
 	// lineShown bytes of a text in a table's row.
 	lineShown = 160
+	// detailShown bytes of a text in a paragraph.
+	detailShown = 1000
 )
 
 // inert is somebody's text as HTML that does nothing: escaped, with controls, bidi marks and characters of no width shown
@@ -54,10 +56,8 @@ func unseen(r rune, size int, first byte) string {
 		return fmt.Sprintf("\\x%02X", first)
 	case r == '\n' || r == '\t':
 		return ""
-	case r < 0x20:
-		return string(0x2400 + r) // ␛ for ESC
-	case r == 0x7f:
-		return "␡"
+	case r < 0x20, r == 0x7f:
+		return fmt.Sprintf("\\x%02X", r) // \x1B for ESC: letters that every font has
 	case r >= 0x80 && r < 0xa0, r == 0xad, unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp):
 		return fmt.Sprintf("U+%04X", r)
 	default:
@@ -67,6 +67,9 @@ func unseen(r rune, size int, first byte) string {
 
 // inertLine is a text for a table's row.
 func inertLine(s string) template.HTML { return inert(strings.TrimSpace(s), lineShown, false) }
+
+// inertDetail is a text of some lines, such as what is wrong with a catalogue.
+func inertDetail(s string) template.HTML { return inert(strings.TrimSpace(s), detailShown, false) }
 
 // inertText is a text that may have lines.
 func inertText(s string) template.HTML { return inert(s, mostShown, true) }

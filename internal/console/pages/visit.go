@@ -75,7 +75,7 @@ var templates = func() map[Lang]*template.Template {
 		all[l] = template.Must(template.New("").Funcs(template.FuncMap{
 			"t": l.T, "count": l.Count, "number": l.Number, "asset": assetURL,
 			"line": inertLine, "whole": inertText, "name": inertName, "path": url.PathEscape,
-			"reason": l.reason, "dict": dict,
+			"reason": l.reason, "dict": dict, "detail": inertDetail, "len64": func(rules []ruleRow) int64 { return int64(len(rules)) },
 		}).ParseFS(templateFiles, "templates/*.html"))
 	}
 	return all

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"regexp"
 	"strconv"
+	"strings"
 	"time"
 	_ "time/tzdata" // a container need not have the zones
 
@@ -104,6 +105,18 @@ func (l Lang) span(d time.Duration) string {
 	default:
 		return l.Count("time.days", int64(d/(24*time.Hour)))
 	}
+}
+
+// fromTo is a range of lengths of time, with the unit once where that is enough: 5 to 6 min.
+func (l Lang) fromTo(least, most time.Duration) string {
+	from, to := l.span(least), l.span(most)
+	if from == to {
+		return from
+	}
+	if number, unit, _ := strings.Cut(from, " "); strings.HasSuffix(to, " "+unit) && strings.Count(to, " ") == 1 {
+		from = number
+	}
+	return l.T("time.from_to", from, to)
 }
 
 const (

@@ -6,6 +6,7 @@ import (
 
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
+	"retry-worker/internal/review"
 )
 
 // reason in words; its code where it has none.
@@ -44,9 +45,9 @@ func (l Lang) statusBadge(s journal.Status) Badge {
 	return Badge{statusTones[s], l.Or("status."+string(s), string(s))}
 }
 
-var processTones = map[Process]string{Waiting: "ok", Expected: "wait", Nobody: "warn"}
+var processTones = map[review.Process]string{review.Waiting: "ok", review.Expected: "wait", review.Nobody: "warn"}
 
-func (l Lang) processBadge(p Process) Badge {
+func (l Lang) processBadge(p review.Process) Badge {
 	return Badge{processTones[p], l.Or("process."+string(p), string(p))}
 }
 

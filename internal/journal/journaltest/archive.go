@@ -125,6 +125,7 @@ func (m *Memory) Purge(ctx context.Context, through int64, limit int) (int, erro
 func (m *Memory) forget(key int64, s *subject) {
 	s.attempts = slices.DeleteFunc(s.attempts, func(a journal.Attempt) bool { return a.Record <= m.purged })
 	if len(s.attempts) == 0 && !slices.ContainsFunc(m.entries, func(e journal.Entry) bool { return e.Subject == s.name }) {
+		m.uncount(s, s.deadLetters)
 		m.subjects[key-1] = nil
 		return
 	}
@@ -132,8 +133,25 @@ func (m *Memory) forget(key int64, s *subject) {
 		earliest := slices.MinFunc(s.attempts, func(a, b journal.Attempt) int { return cmp.Compare(a.Episode, b.Episode) }).Episode
 		s.episodes = slices.DeleteFunc(s.episodes, func(e journal.Episode) bool { return e.Number < earliest })
 	}
-	s.deadLetters = slices.DeleteFunc(s.deadLetters, func(d journal.DeadLetter) bool {
+	gone := func(d journal.DeadLetter) bool {
 		named := slices.ContainsFunc(s.episodes, func(e journal.Episode) bool { return e.DeadLetter == d.ID })
 		return d.Record <= m.purged && !named
-	})
+	}
+	for _, d := range s.deadLetters {
+		if gone(d) {
+			m.uncount(s, []journal.DeadLetter{d})
+			delete(s.causes, d.ID)
+		}
+	}
+	s.deadLetters = slices.DeleteFunc(s.deadLetters, gone)
+}
+
+// uncount lowers the running totals by dead letters that are purged.
+func (m *Memory) uncount(s *subject, all []journal.DeadLetter) {
+	for _, d := range all {
+		total := journal.Figure{Policy: s.name.Policy, Name: journal.FigureDeadLetters + journal.FigureName(d.State)}
+		if _, known := m.figures[total]; known {
+			m.figures[total]--
+		}
+	}
 }

@@ -41,6 +41,7 @@ type subject struct {
 	episodes    []journal.Episode
 	attempts    []journal.Attempt
 	deadLetters []journal.DeadLetter
+	causes      map[string]string // fingerprints of dead letters by their ids
 }
 
 // Transaction is one call of Transact, as it went.
@@ -108,7 +109,7 @@ func (m *Memory) save(lookups []journal.Lookup, decide func(journal.Head, []jour
 // keep saves what was checked.
 func (m *Memory) keep(c *journal.Changes) {
 	for _, s := range c.Subjects {
-		m.subjects = append(m.subjects, &subject{name: s.Subject})
+		m.subjects = append(m.subjects, &subject{name: s.Subject, causes: map[string]string{}})
 		m.head.Subject = s.Key
 	}
 	for _, e := range c.Episodes {
@@ -122,6 +123,9 @@ func (m *Memory) keep(c *journal.Changes) {
 	for _, d := range c.DeadLetters {
 		s := m.subjects[d.Key-1]
 		s.deadLetters = put(s.deadLetters, storedDeadLetter(d.DeadLetter), func(o journal.DeadLetter) bool { return o.ID == d.DeadLetter.ID })
+		if _, known := s.causes[d.DeadLetter.ID]; !known {
+			s.causes[d.DeadLetter.ID] = d.Fingerprint
+		}
 	}
 	for _, e := range c.Entries {
 		e.At = stored(e.At)
@@ -354,7 +358,8 @@ func storedAttempt(from *journal.Attempt) journal.Attempt {
 }
 
 func storedDeadLetter(d journal.DeadLetter) journal.DeadLetter {
-	d.CreatedAt, d.ChangedAt = stored(d.CreatedAt), stored(d.ChangedAt)
+	d.CreatedAt, d.ChangedAt, d.ReviewSeen = stored(d.CreatedAt), stored(d.ChangedAt), stored(d.ReviewSeen)
+	d.Review.At, d.Review.NextRetryTime = stored(d.Review.At), stored(d.Review.NextRetryTime)
 	return d
 }
 
@@ -364,10 +369,11 @@ func copyLink(l journal.Link) journal.Link {
 }
 
 var (
-	_ journal.Store      = (*Memory)(nil)
-	_ journal.Reader     = (*Memory)(nil)
-	_ journal.Archive    = (*Memory)(nil)
-	_ journal.Statistics = (*Memory)(nil)
-	_ journal.Purger     = (*Memory)(nil)
-	_ journal.Outbox     = (*Memory)(nil)
+	_ journal.Store            = (*Memory)(nil)
+	_ journal.Reader           = (*Memory)(nil)
+	_ journal.DeadLetterReader = (*Memory)(nil)
+	_ journal.Archive          = (*Memory)(nil)
+	_ journal.Statistics       = (*Memory)(nil)
+	_ journal.Purger           = (*Memory)(nil)
+	_ journal.Outbox           = (*Memory)(nil)
 )

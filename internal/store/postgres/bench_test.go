@@ -176,3 +176,16 @@ func BenchmarkArchiveLarge(b *testing.B) {
 	}
 	storetest.Bench(b, open(b, realserver.Database(b)), 2_000_000)
 }
+
+// BenchmarkLetters prints what lists of 100,000 dead letters cost.
+func BenchmarkLetters(b *testing.B) {
+	storetest.BenchLetters(b, open(b, realserver.Database(b)), 100_000)
+}
+
+// BenchmarkLettersLarge prints the same of 1,000,000, which takes minutes to fill; -short leaves it out.
+func BenchmarkLettersLarge(b *testing.B) {
+	if testing.Short() {
+		b.Skip("-short: fills a database for minutes")
+	}
+	storetest.BenchLetters(b, open(b, realserver.Database(b)), 1_000_000)
+}

@@ -81,11 +81,13 @@ func (t *table[T]) insert(conflict string) string {
 	return "INSERT INTO " + t.name + " (" + names + ") SELECT " + names + " FROM " + unnest(t.kinds) + " AS row (" + names + ") " + conflict
 }
 
-// replace is insert, or update where there is a row with the same key.
-func (t *table[T]) replace(key string) string {
-	set := make([]string, len(t.names))
-	for i, name := range t.names {
-		set[i] = name + " = excluded." + name
+// replace is insert, or update where there is a row with the same key, of which the columns kept stay as they are.
+func (t *table[T]) replace(key string, kept ...string) string {
+	set := make([]string, 0, len(t.names))
+	for _, name := range t.names {
+		if !slices.Contains(kept, name) {
+			set = append(set, name+" = excluded."+name)
+		}
 	}
 	return t.insert("ON CONFLICT (" + key + ") DO UPDATE SET " + strings.Join(set, ", "))
 }

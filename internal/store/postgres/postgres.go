@@ -44,7 +44,11 @@ func Open(ctx context.Context, url string) (*DB, error) {
 		return nil, openError(opening, err)
 	}
 	db := &DB{Reader: &Reader{r}, writer: w}
-	if err := w.Ping(ctx); err != nil { // the statements fit the tables
+	err = w.Ping(ctx) // the statements fit the tables
+	if err == nil {
+		err = db.nameCauses(ctx)
+	}
+	if err != nil {
 		_ = db.Close()
 		return nil, openError(opening, err)
 	}

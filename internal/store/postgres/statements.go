@@ -45,7 +45,7 @@ var statements = [...]string{
 	insertSubjects:     subjectsTable.insert(""),
 	replaceEpisodes:    episodesTable.replace("subject, number"),
 	insertAttempts:     attemptsTable.insert(""),
-	replaceDeadLetters: deadLettersTable.replace("id"),
+	replaceDeadLetters: deadLettersTable.replace("id", "policy", "fingerprint"),
 	insertEntries:      entriesTable.insert(""),
 	insertOutbox:       outboxTable.insert(""),
 	// A run may come again after an ambiguous commit.

@@ -112,6 +112,19 @@ func deadLetterFields(f fields, k *journal.KeyedDeadLetter) {
 	f.number("process_instance_key", &d.ProcessInstanceKey)
 	f.instant("created_at", &d.CreatedAt)
 	f.instant("changed_at", &d.ChangedAt)
+	f.text("policy", &k.Policy)
+	f.text("fingerprint", &k.Fingerprint)
+	f.text("delivery", (*string)(&d.Delivery))
+	f.number("answer", &d.Answer)
+	f.number("review_job_key", &d.ReviewJobKey)
+	f.instant("review_seen", &d.ReviewSeen)
+	f.truth("review_discard", &d.Review.Discard)
+	f.truth("review_force", &d.Review.Force)
+	f.truth("review_fresh", &d.Review.Fresh)
+	f.text("review_reason", &d.Review.Reason)
+	f.text("reviewed_by", &d.Review.By)
+	f.instant("reviewed_at", &d.Review.At)
+	f.instant("review_next", &d.Review.NextRetryTime)
 }
 
 func entryFields(f fields, e *journal.Entry) {

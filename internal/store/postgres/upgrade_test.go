@@ -6,7 +6,10 @@ import (
 	"time"
 
 	realserver "retry-worker/e2e/postgres"
+	"retry-worker/internal/decision"
+	"retry-worker/internal/decision/decisiontest"
 	"retry-worker/internal/journal"
+	"retry-worker/internal/journal/journaltest"
 )
 
 // TestAnUpgradeHoldsNobodyUp: while a backup reads the attempts the change cannot be made; it is given up at once, and
@@ -69,7 +72,37 @@ func TestTheOwnerAloneBringsTablesUpToDate(t *testing.T) {
 	_, err := Open(within(t), limited)
 	wantKind(t, err, journal.Invalid, "as the tables' owner")
 	open(t, address)
-	if _, err := record(within(t), open(t, limited), ask("CLM-WRITER-1", "job")); err != nil {
+	writer := open(t, limited)
+	if _, err := record(within(t), writer, ask("CLM-WRITER-1", "job")); err != nil {
 		t.Errorf("once they are up to date: %v", err)
+	}
+	bury(t, writer, "CLM-WRITER-2")
+	counts, err := writer.DeadLetterCounts(within(t))
+	if err != nil || len(counts) != 1 || counts[0].N != 1 || counts[0].Policy != "tiss-submission" {
+		t.Errorf("the dead letters of who may only write are counted as %+v (%v)", counts, err)
+	}
+	if head, err := writer.Head(within(t)); err != nil || head.Record == 0 {
+		t.Errorf("the head is %+v (%v)", head, err)
+	} else if n, err := writer.Purge(within(t), head.Record, 10); err != nil || n != int(head.Record) {
+		t.Errorf("%d records are purged (%v)", n, err)
+	}
+	if counts, err = writer.DeadLetterCounts(within(t)); err != nil || len(counts) != 0 {
+		t.Errorf("after a purge they are counted as %+v (%v)", counts, err)
+	}
+}
+
+// bury has the journal give up a claim.
+func bury(t *testing.T, db *DB, id string) {
+	t.Helper()
+	p := decisiontest.TISSSubmission()
+	f, rejection := p.Read(decision.Variables{ID: decision.Text(id), Error: decision.Text("DUPLICATE_CLAIM")})
+	if rejection != nil {
+		t.Fatal(rejection)
+	}
+	a := &journal.Analysis{Subject: subject(id), JobKey: 1, ElementInstanceKey: 2, ProcessInstanceKey: 3, Rule: decision.RNBIL005, Policy: p, Failure: &f,
+		Error: "DUPLICATE_CLAIM", ReceivedAt: time.Now()}
+	a.Identity = journal.IdentityOf(a)
+	if _, err := journaltest.Start(t, db, time.Now).Analyze(within(t), a); err != nil {
+		t.Fatal(err)
 	}
 }

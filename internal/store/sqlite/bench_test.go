@@ -163,3 +163,26 @@ func benchmarkArchive(b *testing.B, attempts int) {
 	defer db.Close()
 	storetest.Bench(b, db, attempts)
 }
+
+// BenchmarkLetters prints what lists of 100,000 dead letters cost.
+func BenchmarkLetters(b *testing.B) { benchmarkLetters(b, 100_000) }
+
+// BenchmarkLettersLarge prints the same of 1,000,000, which takes minutes to fill; -short leaves it out.
+func BenchmarkLettersLarge(b *testing.B) {
+	if testing.Short() {
+		b.Skip("-short: fills a database for minutes")
+	}
+	benchmarkLetters(b, 1_000_000)
+}
+
+func benchmarkLetters(b *testing.B, letters int) {
+	db, err := Open(b.Context(), filepath.Join(b.TempDir(), "bench.db"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer db.Close()
+	storetest.BenchLetters(b, db, letters)
+	if info, err := os.Stat(db.file.path); err == nil {
+		b.Logf("%d bytes a dead letter", info.Size()/int64(letters))
+	}
+}

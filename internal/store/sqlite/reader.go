@@ -14,7 +14,7 @@ import (
 )
 
 // Reader reads the journal in a file, beside the process that writes it. It implements journal.Reader,
-// journal.Archive and journal.Statistics; its methods are safe for concurrent use.
+// journal.DeadLetterReader, journal.Archive and journal.Statistics; its methods are safe for concurrent use.
 type Reader struct {
 	file *file
 
@@ -169,9 +169,17 @@ func inTransaction(ctx context.Context, pool *sql.DB, do func(tx *snapshot) erro
 	return do(&snapshot{tx, conn})
 }
 
-// scan calls read with the values of each row, which are the callee's until it returns. It goes below
-// database/sql, which takes as long again for rows of many columns.
+// scan calls read with the values of each row, which are the callee's until it returns.
 func scan(ctx context.Context, tx *snapshot, query string, read func(values []driver.Value) error, args ...any) error {
+	return prepare(ctx, tx, query, func(ask asking) error { return ask(read, args...) })
+}
+
+// asking runs a prepared query: read is called with the values of each row.
+type asking func(read func(values []driver.Value) error, args ...any) error
+
+// prepare has do ask a query, as often as it likes. It goes below database/sql, which takes as long again for rows of
+// many columns.
+func prepare(ctx context.Context, tx *snapshot, query string, do func(ask asking) error) error {
 	return tx.conn.Raw(func(raw any) (err error) {
 		c, ok := raw.(driver.ConnPrepareContext)
 		if !ok {
@@ -186,13 +194,16 @@ func scan(ctx context.Context, tx *snapshot, query string, read func(values []dr
 		if s.raw, ok = p.(prepared); !ok {
 			return fmt.Errorf("the driver's %T lacks a method", p)
 		}
-		for _, a := range args {
-			v, err := driver.DefaultParameterConverter.ConvertValue(a)
-			if err != nil {
-				return err
+		return do(func(read func(values []driver.Value) error, args ...any) error {
+			s.with()
+			for _, a := range args {
+				v, err := driver.DefaultParameterConverter.ConvertValue(a)
+				if err != nil {
+					return err
+				}
+				s.add(v)
 			}
-			s.add(v)
-		}
-		return s.query(ctx, read)
+			return s.query(ctx, read)
+		})
 	})
 }

@@ -11,8 +11,8 @@ import (
 )
 
 // loadHistories is the statement that loads the histories of so many subjects: a row for each that is known,
-// with the question's number, the record of Same, the subject's key, and the rows of the latest episode, of the
-// last attempt in its latest revision, and of the dead letter.
+// with the question's number, the record of Same, the subject's key, the dead letter's id, and the rows of the latest
+// episode and of the last attempt in its latest revision. Few have a dead letter: it is loaded by itself.
 func loadHistories(lookups int) string {
 	asked := make([]string, lookups)
 	for i := range asked {
@@ -23,7 +23,7 @@ SELECT asked.n, s.key,
 	CASE WHEN a.identity = asked.identity THEN a.record
 	     WHEN asked.identity IS NOT NULL THEN (SELECT record FROM attempts WHERE subject = s.key AND identity = asked.identity
 	          ORDER BY number DESC, revision DESC LIMIT 1) END,
-	` + episodes.names("e.") + ", " + attempts.names("a.") + ", " + deadLetters.names("d.") + `
+	d.id, ` + episodes.names("e.") + ", " + attempts.names("a.") + `
 FROM asked
 CROSS JOIN subjects s ON s.id = asked.id AND s.policy = asked.policy AND s.tenant = asked.tenant
 LEFT JOIN episodes e ON e.subject = s.key AND e.number = (SELECT max(number) FROM episodes WHERE subject = s.key)
@@ -38,6 +38,7 @@ var (
 	loadOne     = loadHistories(1)
 	loadSome    = loadHistories(asOne)
 	loadAttempt = "SELECT " + attempts.names("") + " FROM attempts WHERE record = ?"
+	loadLetter  = "SELECT " + deadLetters.names("") + " FROM dead_letters WHERE id = ?"
 )
 
 const (
@@ -71,7 +72,7 @@ func (c *connection) recallSome(lookups []journal.Lookup, histories []journal.Hi
 		return err
 	}
 	s.ask(lookups, size)
-	same := make([]int64, len(lookups))
+	same, letters := make([]int64, len(lookups)), make([]driver.Value, len(lookups))
 	err = s.query(context.Background(), func(values []driver.Value) error {
 		n, err := as[int64](values[0])
 		if err != nil {
@@ -82,12 +83,18 @@ func (c *connection) recallSome(lookups []journal.Lookup, histories []journal.Hi
 				return err
 			}
 		}
+		letters[n] = values[3]
 		return readHistory(&histories[n], lookups[n].Subject, values)
 	})
 	if err != nil {
 		return err
 	}
 	for i := range histories {
+		if letters[i] != nil {
+			if err := c.recallLetter(&histories[i], letters[i]); err != nil {
+				return err
+			}
+		}
 		if same[i] != 0 {
 			if err := c.recallSame(&histories[i], lookups[i].Subject, same[i]); err != nil {
 				return err
@@ -122,9 +129,8 @@ func readHistory(h *journal.History, s journal.Subject, values []driver.Value) e
 	if err := into(&h.Key, values[1]); err != nil {
 		return err
 	}
-	values = values[3:]
-	e, values := values[:len(episodes.columns)], values[len(episodes.columns):]
-	a, d := values[:len(attempts.columns)], values[len(attempts.columns):]
+	values = values[4:]
+	e, a := values[:len(episodes.columns)], values[len(episodes.columns):]
 	if e[0] != nil {
 		row := episodeRow{}
 		if err := episodes.read(&row, e); err != nil {
@@ -139,14 +145,19 @@ func readHistory(h *journal.History, s journal.Subject, values []driver.Value) e
 		}
 		h.Last, h.Attempts = last, last.Number
 	}
-	if d[0] != nil {
-		row := deadLetterRow{}
-		if err := deadLetters.read(&row, d); err != nil {
-			return err
-		}
-		h.DeadLetter = &row.DeadLetter
-	}
 	return nil
+}
+
+// recallLetter loads the dead letter that was found.
+func (c *connection) recallLetter(h *journal.History, id driver.Value) error {
+	values, err := c.row(loadLetter, id)
+	if err != nil || values == nil {
+		return err
+	}
+	row := deadLetterRow{}
+	err = deadLetters.read(&row, values)
+	h.DeadLetter = &row.DeadLetter
+	return err
 }
 
 func readAttempt(s journal.Subject, values []driver.Value) (*journal.Attempt, error) {

@@ -38,7 +38,17 @@ type DB struct {
 // Open opens the journal in the file at path for this process alone, makes it where there is none, and
 // brings its schema up to date. Its errors are one line that names the file and says what to do. A file that
 // is damaged, or none of ours, is left as it is.
-func Open(ctx context.Context, path string) (*DB, error) { return open(ctx, path, embedded) }
+func Open(ctx context.Context, path string) (*DB, error) {
+	db, err := open(ctx, path, embedded)
+	if err != nil {
+		return nil, err
+	}
+	if err := db.nameCauses(ctx); err != nil {
+		_ = db.Close() // the first error is the one that tells
+		return nil, db.file.explain(err)
+	}
+	return db, nil
+}
 
 // open is Open with the migrations given.
 func open(ctx context.Context, path string, migrations fs.FS) (*DB, error) {

@@ -88,6 +88,19 @@ var deadLetters = define(table[deadLetterRow]{name: "dead_letters", key: 1, upse
 	number("process_instance_key", func(r *deadLetterRow) *int64 { return &r.DeadLetter.ProcessInstanceKey }),
 	instant("created_at", func(r *deadLetterRow) *time.Time { return &r.DeadLetter.CreatedAt }),
 	instant("changed_at", func(r *deadLetterRow) *time.Time { return &r.DeadLetter.ChangedAt }),
+	kept(text("policy", func(r *deadLetterRow) *string { return &r.Policy })),
+	kept(text("fingerprint", func(r *deadLetterRow) *string { return &r.Fingerprint })),
+	text("delivery", func(r *deadLetterRow) *journal.Delivery { return &r.DeadLetter.Delivery }),
+	number("answer", func(r *deadLetterRow) *int64 { return &r.DeadLetter.Answer }),
+	number("review_job_key", func(r *deadLetterRow) *int64 { return &r.DeadLetter.ReviewJobKey }),
+	instant("review_seen", func(r *deadLetterRow) *time.Time { return &r.DeadLetter.ReviewSeen }),
+	truth("review_discard", func(r *deadLetterRow) *bool { return &r.DeadLetter.Review.Discard }),
+	truth("review_force", func(r *deadLetterRow) *bool { return &r.DeadLetter.Review.Force }),
+	truth("review_fresh", func(r *deadLetterRow) *bool { return &r.DeadLetter.Review.Fresh }),
+	text("review_reason", func(r *deadLetterRow) *string { return &r.DeadLetter.Review.Reason }),
+	text("reviewed_by", func(r *deadLetterRow) *string { return &r.DeadLetter.Review.By }),
+	instant("reviewed_at", func(r *deadLetterRow) *time.Time { return &r.DeadLetter.Review.At }),
+	instant("review_next", func(r *deadLetterRow) *time.Time { return &r.DeadLetter.Review.NextRetryTime }),
 }})
 
 var entries = define(table[journal.Entry]{name: "entries", columns: []column[journal.Entry]{

@@ -33,10 +33,13 @@ func (o *oracle) drawSums(r *rapid.T, x *transaction) {
 	for range rapid.IntRange(0, 3).Draw(r, "figures") {
 		x.Figures = append(x.Figures, figure(o.policy, small("slot"), journal.FigureName(text().Draw(r, "name")), small("bucket"), whole(r)>>16))
 	}
+	if rapid.Bool().Draw(r, "totals") {
+		x.Figures = append(x.Figures, figure(o.policy, 0, journal.FigureDeadLetters+"open", 0, 1))
+	}
 	for range rapid.IntRange(0, 3).Draw(r, "fingerprints") {
 		id := rapid.IntRange(0, 2).Draw(r, "cause")
 		f := cause(fmt.Sprint(o.checks, "-", id), o.policy, 0, 0, rapid.Int64Range(0, 3).Draw(r, "failures"))
-		f.Reason, f.Classification = decision.Reason(fmt.Sprint(id)), decision.Unknown
+		f.Reason, f.Classification, f.Pattern = decision.Reason(fmt.Sprint("R", id)), decision.Unknown, patterns[id]
 		f.FirstSeen, f.LastSeen = o.instant().Draw(r, "first seen"), o.instant().Draw(r, "last seen")
 		x.Fingerprints = append(x.Fingerprints, f)
 	}
@@ -48,6 +51,7 @@ func (o *oracle) drawSums(r *rapid.T, x *transaction) {
 
 // compareAll holds everything that is not of one subject against the oracle's.
 func (o *oracle) compareAll(ctx context.Context, r *rapid.T) {
+	o.compareLetters(ctx, r)
 	o.compareSums(ctx, r)
 	o.compareOutbox(ctx, r)
 	o.compareRecords(ctx, r)

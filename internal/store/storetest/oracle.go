@@ -132,7 +132,7 @@ func (o *oracle) draw(r *rapid.T, x *transaction, lookups []journal.Lookup) *jou
 			o.drawEpisode(r, x, i)
 		}
 		if x.histories[i].Key != 0 && rapid.Bool().Draw(r, "dead letter") {
-			x.DeadLetters = append(x.DeadLetters, journal.KeyedDeadLetter{Key: x.histories[i].Key, DeadLetter: o.drawDeadLetter(r, x, i)})
+			x.DeadLetters = append(x.DeadLetters, o.drawKeyedLetter(r, x, i))
 		}
 		if rapid.IntRange(0, 3).Draw(r, "entry") == 0 {
 			x.entry(journal.Entry{Kind: journal.OutcomeEntry, Subject: of, At: o.instant().Draw(r, "at"), Body: text().Draw(r, "body")})
@@ -201,7 +201,9 @@ func (o *oracle) drawDeadLetter(r *rapid.T, x *transaction, i int) journal.DeadL
 		d.ID, d.Record = old.ID, old.Record
 		x.histories[i].DeadLetter = nil // each is in a transaction once
 	}
-	d.State, d.Outcome, d.Reason, d.Team = word[journal.DeadLetterState](r), word[decision.Outcome](r), word[decision.Reason](r), word[decision.Team](r)
+	d.State, d.Reason, d.Team = o.drawKind(r)
+	d.Outcome, d.Delivery, d.Answer = word[decision.Outcome](r), word[journal.Delivery](r), whole(r)
+	d.ReviewJobKey, d.ReviewSeen, d.Review = whole(r), instant().Draw(r, "seen"), drawNote(r)
 	d.Episode, d.RetryCount, d.MaxRetries, d.ProcessInstanceKey = whole(r), whole(r), whole(r), whole(r)
 	d.CreatedAt, d.ChangedAt = instant().Draw(r, "created"), instant().Draw(r, "changed")
 	return d

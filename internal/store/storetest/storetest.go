@@ -26,6 +26,7 @@ type Store interface {
 // Reader is what it opens for reading.
 type Reader interface {
 	journal.Reader
+	journal.DeadLetterReader
 	journal.Archive
 	journal.Statistics
 	Close() error
@@ -80,6 +81,11 @@ var (
 	archived = []test{
 		{"figures add up", testFigures},
 		{"fingerprints add up", testFingerprints},
+		{"dead letters in pages", testLetterPages},
+		{"dead letters in pages beside writers", testLetterPagesBeside},
+		{"dead letters that are searched for", testLetterSearch},
+		{"dead letters of many subjects", testLetterSearchWide},
+		{"dead letters are counted", testLetterCounts},
 		{"an outbox in its order", testOutbox},
 		{"leases", testLeases},
 		{"a lease ends by itself", testLeaseEnds},

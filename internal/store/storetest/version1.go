@@ -56,6 +56,7 @@ func testFirstVersion(t *testing.T, d Database) {
 
 	s := d.open(t)
 	verified(t, s, version1Records)
+	wantFirstLetters(t, s)
 	old := story(t, s, subject("CLM-001-1"))
 	if len(old.Attempts) != 2 || old.Attempts[1].Revision != 1 || old.Attempts[0].Decision.MatchedRule != "TIMEOUT" {
 		t.Errorf("the claim's attempts are %+v, want one and its revision", old.Attempts)
@@ -99,6 +100,59 @@ func testFirstVersion(t *testing.T, d Database) {
 	wantLast(r)
 }
 
+// wantFirstLetters wants the dead letters of version1 listed like any other: with their policy, their cause and counted.
+func wantFirstLetters(t *testing.T, s Store) {
+	t.Helper()
+	all, err := walk(t.Context(), s, journal.DeadLetterFilter{State: "all", Policy: "tiss-submission"}, 10)
+	if err != nil || len(all) != 2 || all[0].State != journal.DeadLetterOpen || all[1].State != journal.DeadLetterReprocessing {
+		t.Fatalf("the dead letters are %+v (%v), want an open one and one that is reprocessed before it", all, err)
+	}
+	for query, want := range map[string]string{"guia existe": all[1].ID, "unavailable": all[0].ID} {
+		found, err := walk(t.Context(), s, journal.DeadLetterFilter{State: "all", Query: query}, 10)
+		if err != nil || len(found) != 1 || found[0].ID != want || found[0].Fingerprint == "" {
+			t.Errorf("%q finds %+v (%v), want %s", query, found, err, want)
+		}
+	}
+	counts, err := s.DeadLetterCounts(t.Context())
+	if err != nil || len(counts) != 2 || counts[0].N != 1 || counts[0].State != journal.DeadLetterOpen || !counts[0].Oldest.Equal(all[0].CreatedAt) ||
+		counts[1].N != 1 || counts[1].State != journal.DeadLetterReprocessing || counts[1].Policy != "tiss-submission" {
+		t.Errorf("the counts are %+v (%v), want one each", counts, err)
+	}
+}
+
+// testFirstSettles has a worker of the first version settle dead letters, with the statement it uses, and purge one.
+func testFirstSettles(t *testing.T, d Database) {
+	closed(t, d.open(t))
+	d.fill(t)
+	s := d.open(t)
+	all, err := walk(t.Context(), s, journal.DeadLetterFilter{State: "all"}, 10)
+	if err != nil || len(all) != 2 {
+		t.Fatalf("the dead letters are %+v (%v), want two", all, err)
+	}
+	open, again := all[0].ID, all[1].ID
+	closed(t, s)
+	for _, statement := range []string{
+		"INSERT INTO dead_letters (id, subject, state, episode, record, outcome, reason, team, retry_count, max_retries, process_instance_key, created_at, changed_at)" +
+			" SELECT id, subject, 'superseded', episode, record, outcome, reason, team, retry_count, max_retries, process_instance_key, created_at, 1772453400999" +
+			" FROM dead_letters WHERE id = '" + open + "' ON CONFLICT (id) DO UPDATE SET state = excluded.state, changed_at = excluded.changed_at",
+		"DELETE FROM dead_letters WHERE id = '" + again + "'",
+	} {
+		if err := d.Exec(t.Context(), statement); err != nil {
+			t.Fatalf("%s: %v", statement, err)
+		}
+	}
+	s = d.open(t)
+	defer closed(t, s)
+	counts, err := s.DeadLetterCounts(t.Context())
+	if err != nil || len(counts) != 1 || counts[0].N != 1 || counts[0].State != journal.DeadLetterSuperseded {
+		t.Errorf("the counts are %+v (%v), want one that is superseded", counts, err)
+	}
+	if item, found, err := s.DeadLetter(t.Context(), open); err != nil || !found || item.Fingerprint == "" || item.State != journal.DeadLetterSuperseded {
+		t.Errorf("the dead letter is %+v (%v)", item, err)
+	}
+	wantFigures(t, s, 1<<40, figure("tiss-submission", 0, "dead_letters_open", 0, 1), figure("tiss-submission", 0, "dead_letters_reprocessing", 0, 0))
+}
+
 // testFirstGoesOn has a worker of the first version write to the tables of today, as it does during an upgrade.
 func testFirstGoesOn(t *testing.T, d Database) {
 	closed(t, d.open(t))
@@ -106,6 +160,7 @@ func testFirstGoesOn(t *testing.T, d Database) {
 	s := d.open(t)
 	defer closed(t, s)
 	verified(t, s, version1Records)
+	wantFirstLetters(t, s)
 	failure(t, s, subject("CLM-002-1"), identity())
 	verified(t, s, version1Records+1)
 }

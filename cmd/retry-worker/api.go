@@ -1,0 +1,226 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"retry-worker/internal/config"
+	"retry-worker/internal/console"
+)
+
+const (
+	// apiTime bounds one request to the API.
+	apiTime = 40 * time.Second
+	// maxAnswerBytes of one answer: a page of the longest errors there can be has less.
+	maxAnswerBytes = 64 << 20
+	// tokenVariable holds the token to show to the API. No flag does: flags stand in the list of processes.
+	tokenVariable = "RETRY_WORKER_TOKEN"
+)
+
+// serverFlags say where the API is and who asks.
+type serverFlags struct{ server, tokenFile string }
+
+func (f *serverFlags) register(flags *pflag.FlagSet) {
+	flags.StringVar(&f.server, "server", "", "where the worker's console listens: host:port or https://…; left out: RETRY_WORKER_HTTP_ADDR")
+	flags.StringVar(&f.tokenFile, "token-file", "", "file that holds the token to show; left out: the token in "+tokenVariable+", if there is one")
+}
+
+// apiClient asks a worker's API.
+type apiClient struct {
+	base, token string
+	http        http.Client
+}
+
+// client is for the server that flags and environment name. Its errors are wrong use.
+func (f *serverFlags) client() (*apiClient, error) {
+	addr, token, err := config.Client()
+	if err != nil {
+		return nil, &usageError{err}
+	}
+	c := &apiClient{base: "http://" + reachable(addr), token: token}
+	if f.server != "" {
+		if c.base, err = baseOf(f.server); err != nil {
+			return nil, &usageError{err}
+		}
+	}
+	source := tokenVariable
+	if f.tokenFile != "" {
+		source = "--token-file " + f.tokenFile
+		if c.token, err = readToken(f.tokenFile); err != nil {
+			return nil, &usageError{err}
+		}
+	}
+	if strings.ContainsFunc(c.token, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
+		return nil, &usageError{fmt.Errorf("%s holds no token (not shown), expected one as `retry-worker token new` prints it", source)}
+	}
+	// Straight to the worker, whatever proxy the environment names for the world outside; and a token is shown to nobody
+	// whom an answer points to.
+	c.http = http.Client{Timeout: apiTime, Transport: &http.Transport{}, CheckRedirect: func(*http.Request, []*http.Request) error {
+		return http.ErrUseLastResponse
+	}}
+	return c, nil
+}
+
+// baseOf is the URL that the API's paths are added to.
+func baseOf(server string) (string, error) {
+	text := server
+	if !strings.Contains(text, "://") {
+		text = "http://" + reachable(text)
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return "", errors.New("--server is no address of a console (not shown), expected host:port such as 127.0.0.1:8095, or https://…")
+	}
+	return strings.TrimSuffix(u.String(), "/"), nil
+}
+
+// readToken reads a token from a file that others must not read: who can is in.
+func readToken(path string) (string, error) {
+	const others = 0o007
+	content, mode, err := readStart(path)
+	if failed, is := errors.AsType[*fs.PathError](err); is {
+		err = failed.Err // without the path, which stands in the line already
+	}
+	switch token := strings.TrimSpace(string(content)); {
+	case err != nil:
+		return "", fmt.Errorf("--token-file %s cannot be read: %w; name a readable file with a token in it", path, err)
+	case mode.Perm()&others != 0:
+		return "", fmt.Errorf("--token-file %s has mode %04o, expected 0600: everybody on this machine can read or change it; `chmod 600` it", path, mode.Perm())
+	case token == "":
+		return "", fmt.Errorf("--token-file %s is empty, expected a token as `retry-worker token new` prints it", path)
+	default:
+		return token, nil
+	}
+}
+
+// readStart is the beginning of a file, as long as a token can be, and the file's mode.
+func readStart(path string) ([]byte, fs.FileMode, error) {
+	const most = 4096
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer func() { _ = file.Close() }() // read only
+	info, err := file.Stat()
+	if err != nil {
+		return nil, 0, err
+	}
+	content, err := io.ReadAll(io.LimitReader(file, most))
+	return content, info.Mode(), err
+}
+
+// ask sends a request and returns the answer's body, a JSON object in one line in which nothing acts on a terminal. body
+// nil asks by GET.
+func (c *apiClient) ask(ctx context.Context, path string, body any) ([]byte, error) {
+	request, err := c.request(ctx, path, body)
+	if err != nil {
+		return nil, fmt.Errorf("ask %s: %w", c.base, err)
+	}
+	response, err := c.http.Do(request)
+	if err != nil {
+		if failed, is := errors.AsType[*url.Error](err); is {
+			err = failed.Err // without method and URL
+		}
+		return nil, fmt.Errorf("no console answers at %s: %w; start `retry-worker serve`, or say by --server where it listens", c.base, err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(response.Body, maxAnswerBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("read the answer of %s: %w; ask again", c.base, err)
+	}
+	return c.answer(response.StatusCode, text)
+}
+
+// request to the API, which shows the token.
+func (c *apiClient) request(ctx context.Context, path string, body any) (*http.Request, error) {
+	method, content := http.MethodGet, []byte(nil)
+	if body != nil {
+		var err error
+		if content, err = json.Marshal(body); err != nil {
+			return nil, err
+		}
+		method = http.MethodPost
+	}
+	r, err := http.NewRequestWithContext(ctx, method, c.base+"/api/v1"+path, bytes.NewReader(content))
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set("Accept", "application/json")
+	if body != nil {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	if c.token != "" {
+		r.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	return r, nil
+}
+
+// answer is what came back, or what was refused.
+func (c *apiClient) answer(status int, text []byte) ([]byte, error) {
+	var line bytes.Buffer
+	if len(text) > maxAnswerBytes || json.Compact(&line, text) != nil || line.Len() == 0 || line.Bytes()[0] != '{' {
+		return nil, c.foreign(fmt.Errorf("HTTP %d", status))
+	}
+	if status == http.StatusOK {
+		return console.Inert(line.Bytes()), nil
+	}
+	var refused struct{ Error, Message string }
+	if json.Unmarshal(text, &refused) != nil || refused.Error == "" {
+		return nil, c.foreign(fmt.Errorf("HTTP %d", status))
+	}
+	hint := ""
+	if status == http.StatusUnauthorized {
+		hint = " (the token comes from " + tokenVariable + " or --token-file)"
+	}
+	const most = 1000
+	return nil, fmt.Errorf("%s: %s%s", inertLine(refused.Error, most), inertLine(refused.Message, most), hint)
+}
+
+// foreign says that something else than a retry-worker answered.
+func (c *apiClient) foreign(why error) error {
+	return fmt.Errorf("the answer of %s is not that of a retry-worker's API: %w; check --server", c.base, why)
+}
+
+// inertLine is s in one line of at most so many characters, with nothing in it that a terminal acts on: white space is one
+// blank, other characters that do not show stand as \u escapes.
+func inertLine(s string, most int) string {
+	var b strings.Builder
+	n, blank := 0, false
+	for _, r := range s {
+		if r == ' ' || r == '\t' || r == '\n' || r == '\r' || r == 0x2028 || r == 0x2029 || r == 0xa0 {
+			blank = n > 0
+			continue
+		}
+		text := string(r)
+		if !strconv.IsPrint(r) {
+			text = fmt.Sprintf(`\u%04x`, r)
+		}
+		if blank {
+			text, blank = " "+text, false
+		}
+		if n += len([]rune(text)); n > most {
+			return cutLine(b.String(), most)
+		}
+		b.WriteString(text)
+	}
+	return b.String()
+}
+
+// cutLine is the beginning of a line that goes on.
+func cutLine(line string, most int) string {
+	runes := []rune(line)
+	return string(runes[:min(len(runes), max(0, most-1))]) + "…"
+}

@@ -1,0 +1,153 @@
+package console_test
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"retry-worker/e2e/engine/fetch"
+)
+
+// axeLock names the rules' version; npm fetches it, once, into the user's cache.
+//
+//go:embed axe/package.json axe/package-lock.json
+var axeLock embed.FS
+
+const (
+	axeVersion = "4.14.1"
+	axeFile    = "node_modules/axe-core/axe.min.js"
+	// npmTime bounds the fetching.
+	npmTime = 4 * time.Minute
+)
+
+// axe is the source of the accessibility rules.
+var axe = sync.OnceValues(func() (string, error) {
+	cache, err := fetch.CacheDir()
+	if err != nil {
+		return "", err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), npmTime)
+	defer cancel()
+	item := fetch.Item{Dir: filepath.Join(cache, "axe-core-"+axeVersion), Proof: axeFile, Fill: fillAxe}
+	if err := item.Provide(ctx, fetch.NewReporter("axe-core "+axeVersion, nil)); err != nil {
+		return "", err
+	}
+	source, err := os.ReadFile(filepath.Join(item.Dir, axeFile))
+	return string(source), err
+})
+
+func fillAxe(ctx context.Context, dir string) error {
+	for _, name := range []string{"package.json", "package-lock.json"} {
+		content, err := axeLock.ReadFile("axe/" + name)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o644); err != nil {
+			return err
+		}
+	}
+	npm, err := exec.LookPath("npm")
+	if err != nil {
+		return fetch.Missing("npm is not on the PATH")
+	}
+	cmd := exec.CommandContext(ctx, npm, "ci", "--no-progress", "--ignore-scripts")
+	cmd.Dir, cmd.WaitDelay = dir, time.Second
+	out, err := cmd.CombinedOutput()
+	if err == nil {
+		return nil
+	}
+	for _, far := range []string{"ENOTFOUND", "EAI_AGAIN", "ECONNREFUSED", "ECONNRESET", "ETIMEDOUT", "ENETUNREACH", "ENOTCACHED"} {
+		if strings.Contains(string(out), far) {
+			return fetch.Missing("the npm registry is out of reach: " + far)
+		}
+	}
+	return fmt.Errorf("npm ci: %w: %s", err, out)
+}
+
+// violation of one rule on a page.
+type violation struct {
+	ID, Impact, Help string
+	Nodes            []struct {
+		Target  []any
+		Summary string `json:"failureSummary"`
+	}
+}
+
+// rules that pages must keep: WCAG 2.2 to AA, and what its authors call good practice.
+const axeRun = `axe.run(document, {runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22a", "wcag22aa", "best-practice"], resultTypes: ["violations"]}).then(r => r.violations)`
+
+// accessible fails the test with what the page as it stands does to people who cannot see, hear or point.
+func (b *tab) accessible(where string) {
+	b.t.Helper()
+	source, err := axe()
+	must(b.t, err)
+	eval[bool](b, source+"\n;true")
+	for _, v := range eval[[]violation](b, axeRun) {
+		text := fmt.Sprintf("%s: %s (%s): %s", where, v.ID, v.Impact, v.Help)
+		for i, n := range v.Nodes {
+			if i == 5 {
+				text += fmt.Sprintf("\n  and %d more", len(v.Nodes)-i)
+				break
+			}
+			text += fmt.Sprintf("\n  %v: %s", n.Target, strings.ReplaceAll(n.Summary, "\n", " "))
+		}
+		if v.Impact == "serious" || v.Impact == "critical" {
+			b.t.Error(text)
+		} else {
+			b.t.Log(text)
+		}
+	}
+}
+
+func TestEveryPageIsAccessible(t *testing.T) {
+	if _, err := axe(); err != nil {
+		if missing, ok := errors.AsType[fetch.Missing](err); ok {
+			t.Skipf("NOT RUN: the accessibility rules of axe-core on the console (%v) — install with: apt-get install -y npm", missing)
+		}
+		t.Fatal(err)
+	}
+	s := open(t)
+	const claimID = "CLM-E2E-AXE-1020"
+	s.submit(t, claimID, 5, "HTTP 504 Gateway Timeout")
+	s.letter(t, claimID)
+	b := s.visit(t, "pt-BR")
+	for _, dark := range []bool{false, true} {
+		b.dark(dark)
+		for _, width := range []int64{1280, 360} {
+			b.sized(width)
+			for _, path := range append(pagesOf(claimID), "/nowhere", "/dead-letters?state=discarded&q=nothing") {
+				b.open(path)
+				b.accessible(fmt.Sprintf("%s, %d px, dark %v", path, width, dark))
+			}
+			// What stands beside a form that was refused, and what everybody can unfold.
+			b.open(subject(claimID))
+			eval[int](b, `document.querySelectorAll("details").forEach(d => d.open = true), 1`)
+			b.write("#discard-reason", " ")
+			b.click("#discard button[type=submit]")
+			b.await("the refusal", `document.querySelector("#wrong")`)
+			eval[int](b, `document.querySelectorAll("details").forEach(d => d.open = true), 1`)
+			b.accessible(fmt.Sprintf("a refusal, %d px, dark %v", width, dark))
+		}
+	}
+}
+
+// TestTheLogInIsAccessible also sees to the page that nobody may leave out.
+func TestTheLogInIsAccessible(t *testing.T) {
+	if _, err := axe(); err != nil {
+		t.Skip("see TestEveryPageIsAccessible: ", err)
+	}
+	b := guarded(t).visit(t, "en")
+	for _, dark := range []bool{false, true} {
+		b.dark(dark)
+		b.open("/login")
+		b.accessible(fmt.Sprintf("/login, dark %v", dark))
+	}
+}

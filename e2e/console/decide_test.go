@@ -1,0 +1,230 @@
+package console_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+const denied = "AUTHORIZATION_DENIED: senha de autorização vencida"
+
+// reach opens a claim's page once its process waits for a decision.
+func (b *tab) reach(s *site, claimID string) *letter {
+	b.t.Helper()
+	l := s.letter(b.t, claimID)
+	b.open(subject(claimID))
+	return l
+}
+
+// The way of a person from the overview to a claim that goes on and recovers, on a page that is never loaded anew.
+func TestAPersonRetriesADeadLetterAndSeesItRecover(t *testing.T) {
+	s := open(t)
+	const claimID, reason = "CLM-E2E-RETRY-1001", "Senha nova pedida à operadora e gravada na conta."
+	process := s.submit(t, claimID, 0, denied)
+	s.submit(t, "CLM-E2E-OTHER-1002", 0, "INVALID_PATIENT_DATA: carteira não confere")
+	s.letter(t, "CLM-E2E-OTHER-1002")
+	l := s.letter(t, claimID)
+
+	b := s.visit(t, "pt-BR")
+	b.open("/")
+	b.says("main", "Visão geral", "Faturamento", "Autorização negada")
+	b.click(`.cards a[href="/dead-letters"]`)
+	b.await("the list", `location.pathname === "/dead-letters" && document.querySelector(".row-link")`)
+	b.says("#list", claimID, "CLM-E2E-OTHER-1002")
+
+	b.write("#q", claimID)
+	b.choose("#team", "faturamento")
+	b.click(`form.filters button[type=submit]`)
+	b.await("the filtered list", `location.search.includes("team=faturamento") && document.querySelectorAll(".row-link").length === 1`)
+	b.says("#list", claimID, "Autorização negada", "Faturamento", "o processo espera")
+
+	b.click(".row-link")
+	b.await("the claim's page", `location.pathname.startsWith("/subjects/")`)
+	b.says("#events", denied, "AUTHORIZATION_DENIED", "O que fazer", "Faturamento", "Erro permanente")
+	b.says("#decision", "o processo espera", "O que fazer")
+
+	b.write("#retry-reason", reason)
+	b.click("#retry button[type=submit]")
+	b.await("the result", `document.querySelector("#decision .notice.ok")`)
+	b.says("#decision .notice.ok", "Feito: será enviado de novo", "tentativa 1 de 5", "por local", reason, "A tentativa sai em")
+	if now := s.find(t, claimID); now.State != "reprocessing" {
+		t.Errorf("the dead letter is %s, expected reprocessing", now.State)
+	}
+	b.await("that the process took it", `document.querySelector("#decision-state").innerText.includes("o processo recebeu")`)
+
+	eval[int](b, `(window.notLoadedAnew = 1)`)
+	next, err := time.Parse(time.RFC3339, eval[string](b, `document.querySelector("#decision .notice strong time").dateTime`))
+	must(t, err)
+	if wait := time.Until(next); wait < 4*time.Minute || wait > 6*time.Minute {
+		t.Errorf("the retry comes in %v, expected the policy's 4 to 6 minutes", wait)
+	}
+	s.passUntil(t, next)
+	result := process.ended(t)
+	b.await("it recovered, on the page as it was opened",
+		`window.notLoadedAnew === 1 && document.querySelector("#standing").innerText.includes("Deu certo") && document.querySelector("#decision").innerText.includes("Deu certo")`)
+	b.says("#standing", "entregue")
+	b.says("#events", "O processo informou que deu certo")
+	for name, want := range map[string]any{
+		"reviewDecision": "reprocess", "reviewReason": reason, "reviewedBy": "local", "retryCount": 1.0, "deadLetterId": l.ID,
+	} {
+		if result[name] != want {
+			t.Errorf("the process ended with %s %v, expected %v", name, result[name], want)
+		}
+	}
+	if n := s.hospital.submissions(claimID); n != 2 {
+		t.Errorf("the claim was submitted %d times, expected twice", n)
+	}
+	b.open("/dead-letters?state=recovered&q=" + claimID)
+	b.says("#list", claimID)
+}
+
+// passUntil moves the broker's clock to an instant.
+func (s *site) passUntil(t *testing.T, instant time.Time) {
+	t.Helper()
+	now, err := s.broker.Time(t.Context())
+	must(t, err)
+	if d := instant.Sub(now); d > 0 {
+		must(t, s.broker.AddTime(t.Context(), d.Truncate(time.Millisecond)+time.Second))
+	}
+}
+
+func TestADiscardNeedsAReasonAndEndsTheProcess(t *testing.T) {
+	s := open(t)
+	const claimID = "CLM-E2E-DISCARD-1003"
+	process := s.submit(t, claimID, 0, denied)
+	b := s.visit(t, "pt-BR")
+	b.reach(s, claimID)
+	b.click("details.discard summary")
+
+	// Without a word the browser itself does not send it, and stands at the field.
+	sent := b.posts()
+	b.click("#discard button[type=submit]")
+	b.await("the field asked for", `document.activeElement.id === "discard-reason" && document.activeElement.validationMessage !== ""`)
+	if b.posts() != sent {
+		t.Error("a discard without a reason was sent")
+	}
+	// With blanks only the server refuses it, and says so at the field.
+	b.write("#discard-reason", "   ")
+	b.click("#discard button[type=submit]")
+	b.await("the refusal", `document.querySelector("#wrong")`)
+	b.says("#wrong", "escreva a justificativa")
+	if at := eval[string](b, `(() => { const f = document.querySelector("#discard-reason"); return f.getAttribute("aria-invalid") + " " + f.getAttribute("aria-describedby") })()`); !strings.HasPrefix(at, "true") || !strings.Contains(at, "wrong") {
+		t.Errorf("the field is not marked as what is wrong: %q", at)
+	}
+	if now := s.find(t, claimID); now.State != "open" {
+		t.Errorf("the dead letter is %s after a refusal, expected open", now.State)
+	}
+
+	const reason = "Conta em duplicidade; já paga no lote de março."
+	b.await("the field open", `document.querySelector("#discard-reason").checkVisibility()`)
+	b.write("#discard-reason", reason)
+	b.click("#discard button[type=submit]")
+	b.await("the result", `document.querySelector("#decision .notice.ok")`)
+	b.says("#decision .notice.ok", "Feito: descartado", reason, "por local")
+	result := process.ended(t)
+	for name, want := range map[string]any{"reviewDecision": "discard", "reviewReason": reason, "reviewedBy": "local"} {
+		if result[name] != want {
+			t.Errorf("the process ended with %s %v, expected %v", name, result[name], want)
+		}
+	}
+	b.await("that the process took it, live", `document.querySelector("#decision").innerText.includes("o processo recebeu")`)
+	b.says("#standing", "descartada")
+}
+
+func TestTheSecondOperatorIsToldWhoWasFirst(t *testing.T) {
+	s := open(t)
+	const claimID = "CLM-E2E-TWICE-1004"
+	s.submit(t, claimID, 0, denied)
+	first, second := s.visit(t, "pt-BR"), s.visit(t, "en")
+	first.reach(s, claimID)
+	second.reach(s, claimID)
+	second.write("#retry-reason", "corrected by phone")
+	first.write("#retry-reason", "Corrigido.")
+	first.click("#retry button[type=submit]")
+	first.await("the result", `document.querySelector("#decision .notice.ok")`)
+	second.click("#retry button[type=submit]")
+	second.await("the refusal", `document.querySelector("#wrong")`)
+	second.says("#wrong", "Nothing was done", "local", "sent it again already")
+	second.says("#decision", "Corrigido.")
+	if n := s.hospital.submissions(claimID); n > 2 {
+		t.Errorf("the claim was submitted %d times", n)
+	}
+}
+
+func TestWithoutJavaScriptAllIsReadableAndARetryWorks(t *testing.T) {
+	s := open(t)
+	const claimID = "CLM-E2E-PLAIN-1005"
+	process := s.submit(t, claimID, 5, "TIMEOUT", "HTTP 503")
+	s.letter(t, claimID)
+	b := s.visit(t, "pt-BR")
+	b.withoutScript()
+	for path, wants := range map[string][]string{
+		"/":                           {"Visão geral", "Quem deve agir", "Faturamento"},
+		"/dead-letters":               {"Pendências", claimID, "Limite de tentativas"},
+		subject(claimID):              {claimID, "TIMEOUT", "A história em escala", "O que aconteceu", "Limite de tentativas atingido (5)"},
+		"/policies":                   {"tiss-submission", "whatsapp-message", "failed-job", "job-queue", "no-retry"},
+		"/audit":                      {"Auditoria", claimID, "CSV"},
+		"/subjects/tiss-submission/x": {"Nada se sabe deste assunto"},
+	} {
+		b.open(path)
+		b.says("main", wants...)
+		if b.count("#live:not([hidden])") != 0 {
+			t.Errorf("%s claims to be kept up to date, without a script", path)
+		}
+	}
+	b.open(subject(claimID))
+	b.write("#retry-reason", "Operadora confirmou que voltou.")
+	b.click(`#retry input[name=how][value=force]`)
+	b.click(`#retry input[name=when][value=now]`)
+	b.click("#retry button[type=submit]")
+	b.await("the result", `document.querySelector("#decision .notice.ok")`)
+	b.says("#decision .notice.ok", "Feito: será enviado de novo", "tentativa 6 de 5")
+	// Its one try fails too, and it is a dead letter again; fresh gives it the whole ladder, and it goes through.
+	eventually(t, "a dead letter again", func() (bool, any) {
+		l := s.find(t, claimID)
+		return s.hospital.submissions(claimID) == 2 && l.State == "open" && l.Process == "waiting", fmt.Sprintf("%+v", l)
+	})
+	b.open(subject(claimID))
+	b.write("#retry-reason", "De novo, desde o começo.")
+	b.click(`#retry input[name=how][value=fresh]`)
+	b.click(`#retry input[name=when][value=now]`)
+	b.click("#retry button[type=submit]")
+	b.await("the result", `document.querySelector("#decision .notice.ok")`)
+	b.says("#decision .notice.ok", "com a escada inteira desde o começo")
+	if result := process.ended(t); result["reviewedBy"] != "local" || result["reviewDecision"] != "reprocess" {
+		t.Errorf("the process ended with %v", result)
+	}
+}
+
+func TestTheBrowserChoosesTheLanguage(t *testing.T) {
+	s := open(t)
+	const claimID = "CLM-E2E-WORDS-1006"
+	s.submit(t, claimID, 0, denied)
+	s.letter(t, claimID)
+	for language, words := range map[string]struct{ lang, overview, list, decision, policies, audit, other string }{
+		"pt-BR,pt;q=0.9,en;q=0.8": {"pt-BR", "Visão geral", "Quem age", "Justificativa", "O que aconteceria com este erro?", "Auditoria", "English"},
+		"en-GB,en;q=0.9":          {"en", "Overview", "Who acts", "Reason", "What would happen to this error?", "Audit", "Português"},
+		"fr-FR,fr":                {"pt-BR", "Visão geral", "Quem age", "Justificativa", "O que aconteceria com este erro?", "Auditoria", "English"},
+	} {
+		t.Run(language, func(t *testing.T) {
+			b := s.visit(t, language)
+			for path, want := range map[string]string{
+				"/": words.overview, "/dead-letters": words.list, subject(claimID): words.decision, "/policies": words.policies, "/audit": words.audit,
+			} {
+				b.open(path)
+				b.says("main", want)
+				if lang := eval[string](b, `document.documentElement.lang`); lang != words.lang {
+					t.Errorf("%s is said to be in %s, expected %s", path, lang, words.lang)
+				}
+			}
+			b.says(".lang", words.other)
+			b.click(".lang") // the other one stays chosen
+			b.await("the other language", `document.documentElement.lang !== `+quoted(words.lang))
+			b.open("/")
+			if lang := eval[string](b, `document.documentElement.lang`); lang == words.lang {
+				t.Errorf("the language chosen was forgotten")
+			}
+		})
+	}
+}

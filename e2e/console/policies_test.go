@@ -1,0 +1,88 @@
+package console_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+)
+
+func urlQuery(s string) string { return url.QueryEscape(s) }
+
+// decided is what `retry-worker decide -o json` says.
+type decided struct {
+	Outcome, RetryReason, ErrorClassification, Message string
+	BackoffMinutes                                     int
+	RetryCount, MaxRetries                             int
+	MatchedRule                                        *string
+	ResponsibleTeam                                    string
+}
+
+func TestThePoliciesPageSaysWhatDecideSays(t *testing.T) {
+	s := open(t)
+	classes := map[string]string{"PERMANENT": "permanente", "TRANSIENT": "passageiro", "UNKNOWN": "desconhecido"}
+	teams := map[string]string{"cadastro": "Cadastro", "faturamento": "Faturamento", "ti": "TI"}
+	for name, c := range map[string]struct{ policy, id, err, count string }{
+		"retried":             {"tiss-submission", "CLM-TRY-77", "HTTP 503 Service Unavailable", "2"},
+		"permanent":           {"tiss-submission", "CLM-TRY-77", "INSURANCE_EXPIRED: carteira vencida", "0"},
+		"unknown":             {"tiss-submission", "CLM-TRY-78", "never heard of", "1"},
+		"at the limit":        {"tiss-submission", "CLM-TRY-77", "TIMEOUT", "5"},
+		"another policy":      {"whatsapp-message", "msg-1", "404 not on WhatsApp", "0"},
+		"rejected id":         {"tiss-submission", "no claim", "TIMEOUT", "0"},
+		"rejected count":      {"tiss-submission", "CLM-TRY-77", "TIMEOUT", "2.5"},
+		"hostile, and nobody": {"tiss-submission", "CLM-TRY-77", "<script>alert(1)</script>\x1b[31m", "0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var want decided
+			must(t, json.Unmarshal(s.run(t, "decide", "--policy", c.policy, "--id", c.id, "--error", c.err, "--retry-count", c.count, "-o", "json"), &want))
+			b := s.visit(t, "pt-BR")
+			b.open("/policies")
+			b.choose("#try-policy", c.policy)
+			b.fill("#try-id", c.id)
+			b.fill("#try-count", c.count)
+			b.fill("#try-error", c.err)
+			b.click("form.try button[type=submit]")
+			b.await("the answer", `document.querySelector("#result .notice")`)
+			if want.Outcome == "REJECTED" {
+				b.says("#result", "seria recusada", want.Message)
+				return
+			}
+			says := []string{classes[want.ErrorClassification]}
+			if want.MatchedRule != nil {
+				says = append(says, *want.MatchedRule)
+			} else {
+				says = append(says, "nenhuma regra conhece este erro")
+			}
+			switch {
+			case want.Outcome == "RETRY":
+				says = append(says, fmt.Sprintf("Nova tentativa %d de %d", want.RetryCount, want.MaxRetries), fmt.Sprintf("Espera %d min", want.BackoffMinutes))
+			case want.Outcome == "PERMANENT_ERROR":
+				says = append(says, "Erro permanente", teams[want.ResponsibleTeam])
+			default:
+				says = append(says, fmt.Sprintf("Limite de tentativas atingido (%d)", want.MaxRetries), teams[want.ResponsibleTeam])
+			}
+			b.says("#result", says...)
+			if kept := eval[string](b, `document.querySelector("#try-id").value`); kept != c.id {
+				t.Errorf("the form has forgotten what was tried: %q", kept)
+			}
+		})
+	}
+	if n := len(s.find0(t, "CLM-TRY-77")); n > 0 {
+		t.Error("a dry run was recorded")
+	}
+}
+
+// find0 is what the audit has of a claim, as JSON Lines.
+func (s *site) find0(t *testing.T, claimID string) string {
+	t.Helper()
+	b := s.visit(t, "en")
+	b.open("/audit?policy=tiss-submission&id=" + urlQuery(claimID))
+	return strings.TrimSpace(b.text("#records table"))
+}
+
+// fill gives a field a value in place of the one it has.
+func (b *tab) fill(selector, value string) {
+	b.t.Helper()
+	eval[int](b, fmt.Sprintf(`(document.querySelector(%q).value = %s, 1)`, selector, quoted(value)))
+}

@@ -1,0 +1,259 @@
+package scenarios
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/camunda/zeebe/clients/go/v8/pkg/pb"
+
+	"retry-worker/internal/worker"
+)
+
+// nobodyTime is how long after its birth a dead letter's process may take to come to its review task, and more.
+const nobodyTime = 90 * time.Second
+
+// left makes the reviews of a claim the test's own.
+func left(c claim) claim {
+	c.Review.Left = true
+	return c
+}
+
+// letterOf waits until a process waits for its n-th review (from 0) and the worker knows, and returns the dead letter's id.
+func (s *scene) letterOf(d desk, key int64, n int) string {
+	s.t.Helper()
+	s.awaitAll([]int64{key}, "the review", func(i *instance) bool { return len(i.reviews) > n })
+	id := strings.Trim(s.instance(key).reviews[n]["deadLetterId"], `"`)
+	s.awaitLetter(d, id, "to be waited for", func(l *deadLetter) bool { return l.Process == "waiting" })
+	return id
+}
+
+// awaitLetter waits until the API says something of a dead letter.
+func (s *scene) awaitLetter(d desk, id, what string, met func(*deadLetter) bool) (l deadLetter) {
+	s.t.Helper()
+	done := false
+	s.eventuallyWithin(nobodyTime, func() bool {
+		a, err := d.letter(s.t.Context(), id, "", nil)
+		l = a.deadLetter
+		done = err == nil && a.status == http.StatusOK && met(&l)
+		return done
+	})
+	if !done {
+		s.t.Fatalf("the dead letter %s is %+v after %v, expected it %s", id, l, nobodyTime, what)
+	}
+	return l
+}
+
+// orders a retry or a discard that is to be recorded.
+func (s *scene) orders(d desk, id, how string, body request) deadLetter {
+	s.t.Helper()
+	a, err := d.letter(s.t.Context(), id, how, body)
+	if err != nil || a.status != http.StatusOK {
+		s.t.Fatalf("%s %s %+v: %d %s: %s (%v), expected 200", how, id, body, a.status, a.Error, a.Message, err)
+	}
+	return a.deadLetter
+}
+
+// refused is a retry or a discard that changes nothing; the message holds says.
+func (s *scene) refused(d desk, id, how string, body request, status int, code, says string) {
+	s.t.Helper()
+	before, err := d.letter(s.t.Context(), id, "", nil)
+	s.must(err)
+	a, err := d.letter(s.t.Context(), id, how, body)
+	s.must(err)
+	if a.status != status || a.Error != code || !strings.Contains(a.Message, says) {
+		s.t.Errorf("%s %s %+v: %d %s: %s, expected %d %s: … %s …", how, id, body, a.status, a.Error, a.Message, status, code, says)
+	}
+	after, err := d.letter(s.t.Context(), id, "", nil)
+	s.must(err)
+	if jsonOf(before.deadLetter) != jsonOf(after.deadLetter) {
+		s.t.Errorf("%s %s %+v was refused and changed %+v to %+v", how, id, body, before.deadLetter, after.deadLetter)
+	}
+}
+
+// expectSettled holds how a dead letter ended, and that its process was told.
+func (s *scene) expectSettled(d desk, id, state string) {
+	s.t.Helper()
+	s.awaitLetter(d, id, state+", and taken by the process", func(l *deadLetter) bool { return l.State == state && l.Delivery == "taken" })
+}
+
+const corrected = "cadastro corrigido"
+
+// R17 below the limit: one retry more, after the policy's delay or at once, or nothing more; a reason is needed for all.
+func TestPersonDecidesBelowTheLimit(t *testing.T) {
+	s := beginLight(t)
+	d := desk{worker: s.worker}
+	var ids []string
+	var keys []int64
+	for n := range 4 {
+		c := left(claim{Failures: []map[string]any{answered(404, "number is not registered on WhatsApp")}})
+		keys = append(keys, s.play(whatsapp, s.id("MSG", n), c, nil))
+	}
+	for _, key := range keys {
+		ids = append(ids, s.letterOf(d, key, 0))
+	}
+	s.expectRefusals(d, ids[0])
+
+	after := s.orders(d, ids[0], "retry", request{Reason: corrected})
+	if after.State != "reprocessing" || after.Review == nil || after.Review.By != "local" || after.Review.Reason != corrected {
+		t.Errorf("the answer to the retry is %+v, expected it reprocessing, as local said", after)
+	}
+	s.orders(d, ids[1], "retry", request{Reason: corrected, When: "now"})
+	s.orders(d, ids[2], "discard", request{Reason: "o número não existe"})
+	a, err := d.answers(t.Context(), "/jobs/retry", request{JobID: ids[3], Reason: corrected}) // retry-failed-job.md
+	if s.must(err); a.status != http.StatusOK {
+		t.Errorf("POST /jobs/retry: %d %s: %s", a.status, a.Error, a.Message)
+	}
+	s.awaitEnded(keys[1:3]...)
+	for _, n := range []int{0, 3} {
+		s.awaitAll(keys[n:n+1], "the timer", (*instance).waiting)
+		i := s.instance(keys[n])
+		s.expectVariables(i, map[string]string{
+			"reviewDecision": `"reprocess"`, "reviewReason": jsonOf(corrected), "reviewedBy": `"local"`, "shouldRetry": "true",
+			"retryCount": "1", "backoffDuration": `"PT5S"`, "backoffMinutes": "1",
+		})
+		s.expectWait(i.timers[len(i.timers)-1], 5*time.Second)
+	}
+	s.refused(d, ids[0], "retry", request{Reason: corrected}, http.StatusConflict, "invalid_retry_state", "reprocessing since")
+	s.fire(keys[0], keys[3])
+	s.awaitEnded(keys...)
+	for _, n := range []int{0, 1, 3} {
+		s.expectEnd(whatsapp, keys[n], whatsapp.recorded, 2)
+		s.expectRemembered(whatsapp, s.id("MSG", n), "recovered", "entregue", "PERMANENT_ERROR")
+		s.expectSettled(d, ids[n], "recovered")
+	}
+	s.expectVariables(s.instance(keys[1]), map[string]string{"retryCount": "1", "backoffDuration": `"PT0S"`, "backoffMinutes": "0"})
+	s.expectEnd(whatsapp, keys[2], "discarded", 1)
+	s.expectVariables(s.instance(keys[2]), map[string]string{"reviewDecision": `"discard"`, "reviewReason": `"o número não existe"`})
+	s.expectRemembered(whatsapp, s.id("MSG", 2), "discarded", "descartada", "PERMANENT_ERROR")
+	s.expectSettled(d, ids[2], "discarded")
+	s.refused(d, ids[1], "retry", request{Reason: corrected}, http.StatusConflict, "invalid_retry_state", "recovered since")
+	s.refused(d, ids[2], "retry", request{Reason: corrected}, http.StatusConflict, "invalid_retry_state", "discarded since")
+	s.refused(d, ids[2], "discard", request{Reason: "de novo"}, http.StatusConflict, "invalid_retry_state", "by local")
+	s.expectCounts(counts{
+		"send-whatsapp-message error thrown": 4, "send-whatsapp-message completed": 3, "analyze-retry error thrown": 4, "retry-review completed": 4,
+		"record-retry-outcome completed": 3, "timers triggered": 3, "processes completed": 4,
+	})
+	s.done("person decides, below the limit", "4 messages: after the backoff, at once, discarded, by /jobs/retry; 11 refusals")
+}
+
+// expectRefusals of an open dead letter: each says what is wrong, and changes nothing.
+func (s *scene) expectRefusals(d desk, id string) {
+	s.t.Helper()
+	const unprocessable = http.StatusUnprocessableEntity
+	for _, how := range []string{"retry", "discard"} {
+		s.refused(d, id, how, request{}, unprocessable, "reason_required", "reason")
+		s.refused(d, id, how, request{Reason: " \t "}, unprocessable, "reason_required", "reason")
+		s.refused(d, id, how, request{Reason: strings.Repeat("é", 501)}, unprocessable, "reason_too_long", "500")
+	}
+	s.refused(d, id, "retry", request{Reason: corrected, Fresh: true}, unprocessable, "force_required", "forceRetry")
+	s.refused(d, id, "retry", request{Reason: corrected, When: "tomorrow"}, unprocessable, "invalid_when", "backoff")
+	for _, unknown := range []string{"00000000-0000-5000-8000-000000000000", "no-uuid"} {
+		for _, how := range []string{"", "retry", "discard"} {
+			var body any
+			if how != "" {
+				body = request{Reason: corrected}
+			}
+			a, err := d.letter(s.t.Context(), unknown, how, body)
+			if s.must(err); a.status != http.StatusNotFound || a.Error != "job_not_found" {
+				s.t.Errorf("%q of the unknown %s: %d %s, expected 404 job_not_found", how, unknown, a.status, a.Error)
+			}
+		}
+	}
+}
+
+// R17 at the limit: a retry has to be forced: one more, or the whole ladder again in a new episode.
+func TestPersonDecidesAtTheLimit(t *testing.T) {
+	s := beginLight(t)
+	d := desk{worker: s.worker}
+	dead := left(failedJob.fails(repeat(jobFailure, 4)...))
+	ids := []string{s.id("JOB", 0), s.id("JOB", 1)}
+	keys := []int64{s.play(failedJob, ids[0], dead, nil), s.play(failedJob, ids[1], dead, nil)}
+	for made, r := range jobRungs {
+		for _, key := range keys {
+			s.expectRung(failedJob, key, made, 3, r, "UNKNOWN", jobFailure)
+		}
+		s.fire(keys...)
+	}
+	once, fresh := s.letterOf(d, keys[0], 0), s.letterOf(d, keys[1], 0)
+	for _, id := range []string{once, fresh} {
+		s.refused(d, id, "retry", request{Reason: corrected}, http.StatusConflict, "max_retries_exceeded", "3 of 3")
+	}
+	s.orders(d, once, "retry", request{Reason: corrected, ForceRetry: true})
+	s.awaitAll(keys[:1], "the forced retry's timer", (*instance).waiting)
+	i := s.instance(keys[0])
+	s.expectVariables(i, map[string]string{"retryCount": "4", "backoffDuration": `"PT30S"`, "reviewDecision": `"reprocess"`}) // R14
+	s.expectWait(i.timers[len(i.timers)-1], 30*time.Second)
+
+	after := s.orders(d, fresh, "retry", request{Reason: corrected, ForceRetry: true, Fresh: true})
+	if after.Review == nil || !after.Review.Fresh || !after.Review.ForceRetry {
+		t.Errorf("the answer to the fresh retry is %+v, expected it to say so", after)
+	}
+	s.awaitAll(keys[1:], "the fresh retry's timer", (*instance).waiting)
+	s.expectVariables(s.instance(keys[1]), map[string]string{"retryCount": "0", "backoffDuration": `"PT1S"`})
+	s.fire(keys...)
+	s.awaitEnded(keys[0])
+	s.expectEnd(failedJob, keys[0], failedJob.recorded, 5)
+	s.expectRemembered(failedJob, ids[0], "recovered", "entregue", "RETRY", "RETRY", "RETRY", "MAX_RETRIES_EXCEEDED")
+	s.expectSettled(d, once, "recovered")
+
+	for made := range jobRungs { // the whole ladder again
+		s.awaitAll(keys[1:], fmt.Sprintf("the timer of the fresh retry %d", made+1), func(i *instance) bool {
+			return i.waiting() && i.variables["retryCount"] == strconv.Itoa(made+1)
+		})
+		s.fire(keys[1])
+	}
+	again := s.letterOf(d, keys[1], 1)
+	l := s.awaitLetter(d, again, "open", func(l *deadLetter) bool { return l.State == "open" })
+	if l.Episode != 2 || l.RetryCount != 3 {
+		t.Errorf("dead again it is %+v, expected 3 retries in episode 2", l)
+	}
+	s.orders(d, again, "discard", request{Reason: "sem conserto"})
+	s.awaitEnded(keys[1])
+	s.expectEnd(failedJob, keys[1], "discarded", 8)
+	const ladder = "RETRY RETRY RETRY MAX_RETRIES_EXCEEDED"
+	s.expectRemembered(failedJob, ids[1], "discarded", "descartada", strings.Fields(ladder+" "+ladder)...)
+	s.expectSettled(d, again, "discarded")
+	s.expectCounts(counts{
+		"run-job error thrown": 4 + 8, "run-job completed": 1, "analyze-retry completed": 3 + 6, "analyze-retry error thrown": 1 + 2,
+		"retry-review completed": 1 + 2, "record-retry-outcome completed": 1, "timers triggered": 4 + 7, "processes completed": 2,
+	})
+	s.done("person decides, at the limit", "2 jobs: forced once more after 30 s, and the whole ladder anew; 2 refusals without force")
+}
+
+// A process without a review task, and one that is cancelled while it waits: the dead letter says that nobody waits, and it
+// is never taken for done.
+func TestDeadLetterForWhichNobodyWaits(t *testing.T) {
+	s := beginLight(t)
+	d := desk{worker: s.worker}
+	without := s.create("UNMAPPED", map[string]any{"analysis": worker.AnalyzeRetry, "claimId": s.claimID(1), "submissionError": "INSURANCE_EXPIRED"})
+	cancelled := s.submit(s.claimID(2), left(failing("INVALID_PATIENT_DATA")), nil)
+	id := s.letterOf(d, cancelled, 0)
+	_, err := s.CancelProcessInstance(t.Context(), &pb.CancelProcessInstanceRequest{ProcessInstanceKey: cancelled})
+	s.must(err)
+	s.awaitEnded(cancelled)
+	s.orders(d, id, "retry", request{Reason: corrected, When: "now"}) // nobody knows yet
+	s.expectNobody(d, id)
+
+	s.awaitEnded(without)
+	early := strings.Trim(s.instance(without).variables["deadLetterId"], `"`)
+	s.refused(d, early, "retry", request{Reason: corrected}, http.StatusConflict, "invalid_retry_state", "not come to its review task yet")
+	s.awaitLetter(d, early, "waited for by nobody", func(l *deadLetter) bool { return l.Process == "nobody" && l.State == "open" })
+	s.expectNobody(d, early)
+	s.expectCounts(counts{
+		"submit-claim error thrown": 1, "analyze-retry error thrown": 2, "retry-review canceled": 1, "processes completed": 1,
+	})
+	s.done("nobody waits for a review", "an instance cancelled while it waited, a process without a review task: open, and said so")
+}
+
+// expectNobody holds that a dead letter is open, that nobody waits for it, and that it can only be discarded.
+func (s *scene) expectNobody(d desk, id string) {
+	s.t.Helper()
+	s.awaitLetter(d, id, "open, with nobody who waits", func(l *deadLetter) bool { return l.State == "open" && l.Process == "nobody" })
+	s.refused(d, id, "retry", request{Reason: corrected}, http.StatusConflict, "invalid_retry_state", "no process waits")
+	s.orders(d, id, "discard", request{Reason: "encerrada por fora"})
+	s.awaitLetter(d, id, "discarded, to nobody", func(l *deadLetter) bool { return l.State == "discarded" && l.Delivery == "nobody" })
+}

@@ -1,0 +1,272 @@
+package scenarios
+
+import (
+	"encoding/json"
+	"math/rand/v2"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"retry-worker/internal/worker"
+)
+
+const (
+	// outageSize is how many retries are decided while the engine is down.
+	outageSize = 40
+	// killLives is how often the worker is killed while it delivers decisions, of killBatch in each life.
+	killLives = 4
+	killBatch = 12
+	// killSeed makes the moments of the kills the same in each run, as far as the machine lets them be.
+	killSeed = 8
+	// rivalries is how many dead letters two operators decide on at once.
+	rivalries = 12
+)
+
+// dead starts n claims that a person must decide on, and waits until each can be. It returns their dead letters' ids.
+func (s *scene) dead(d desk, first, n int) (keys []int64, ids []string) {
+	s.t.Helper()
+	for i := range n {
+		keys = append(keys, s.submit(s.claimID(first+i), left(failing("INVALID_PATIENT_DATA")), nil))
+	}
+	for _, key := range keys {
+		ids = append(ids, s.letterOf(d, key, 0))
+	}
+	return keys, ids
+}
+
+// expectAnsweredOnce holds that each review of the instances was answered once, by completing its job.
+func (s *scene) expectAnsweredOnce(keys []int64) {
+	s.t.Helper()
+	for _, key := range keys {
+		i := s.instance(key)
+		for _, j := range i.of(worker.RetryReview) {
+			if len(j.answers) != 1 || j.answers[0].intent != "COMPLETED" {
+				s.t.Errorf("the review %d of %d was answered %d times: %+v", j.key, key, len(j.answers), j.answers)
+			}
+		}
+	}
+}
+
+// The engine is down while people decide: what they decide is recorded at once, waits, and none of it is lost.
+func TestEngineDownWhileRetriesAreDecided(t *testing.T) {
+	s := beginHeavy(t)
+	s.setClockRight()
+	w := serve(t, s.Broker, "outage")
+	s.openHospital(w)
+	d := desk{worker: w}
+	keys, ids := s.dead(d, 0, outageSize)
+	s.Kill()
+	begun := time.Now()
+	for _, id := range ids {
+		if l := s.orders(d, id, "retry", request{Reason: corrected, When: "now"}); l.State != "reprocessing" || l.Delivery != "pending" {
+			t.Errorf("decided while the engine is down: %+v, expected it reprocessing and on its way", l)
+		}
+	}
+	took := time.Since(begun)
+	s.refused(d, ids[0], "retry", request{Reason: corrected}, http.StatusConflict, "invalid_retry_state", "reprocessing since")
+	s.must(s.Restart(t.Context()))
+	back := time.Now()
+	s.awaitEnded(keys...)
+	delivered := time.Since(back)
+	for n, id := range ids {
+		s.expectSettled(d, id, "recovered")
+		if i := s.instance(keys[n]); i.endedBy != "resubmission_recorded" {
+			t.Errorf("the process %d ended at %s, expected resubmission_recorded", keys[n], i.endedBy)
+		}
+	}
+	s.expectAnsweredOnce(keys)
+	s.done("engine down while retries are decided", "%d retries decided in %.1f s, all taken %.1f s after the engine was back, each once",
+		len(ids), took.Seconds(), delivered.Seconds())
+}
+
+// lives of one worker on one journal, each of which begins where the one before was killed.
+type lives struct {
+	s        *scene
+	settings []string
+	desk     desk
+	keys     []int64
+	ids      []string
+	discard  map[string]bool // how each dead letter is decided on
+}
+
+func (s *scene) newLives() *lives {
+	s.t.Helper()
+	l := &lives{s: s, settings: []string{"RETRY_WORKER_DATABASE_URL=sqlite:" + filepath.Join(s.t.TempDir(), "journal.db")}, discard: make(map[string]bool)}
+	l.begin()
+	return l
+}
+
+func (l *lives) begin() { l.desk.worker = serve(l.s.t, l.s.Broker, "life", l.settings...) }
+
+// end by SIGKILL.
+func (l *lives) end() { l.desk.worker.Kill() }
+
+// decide on further dead letters, every third of which is let go, while the engine stands still; then it goes on.
+func (l *lives) decide() {
+	l.s.t.Helper()
+	l.s.must(l.s.Pause())
+	defer func() { l.s.must(l.s.Resume()) }()
+	for n, id := range l.ids[len(l.ids)-killBatch:] {
+		if l.discard[id] = n%3 == 0; l.discard[id] {
+			l.s.orders(l.desk, id, "discard", request{Reason: "sem conserto"})
+			continue
+		}
+		l.s.orders(l.desk, id, "retry", request{Reason: corrected, When: "now"})
+	}
+}
+
+// die starts further claims that a person must decide on.
+func (l *lives) die() {
+	l.s.t.Helper()
+	keys, ids := l.s.dead(l.desk, len(l.keys), killBatch)
+	l.keys, l.ids = append(l.keys, keys...), append(l.ids, ids...)
+}
+
+// taken is how many reviews of the dead letters the engine has as completed; the history is held.
+func (l *lives) taken() (n int) {
+	for _, key := range l.keys {
+		for _, j := range l.s.history.instances[key].of(worker.RetryReview) {
+			n += len(j.answers)
+		}
+	}
+	return n
+}
+
+// The worker is killed when it has stored decisions and the engine has none of them, and again and again while it carries
+// them there: between the record and the answer, and between the answer and its record. Each is taken, once.
+func TestWorkerKilledBetweenDecisionAndDelivery(t *testing.T) {
+	s := beginHeavy(t)
+	s.setClockRight()
+	l := s.newLives()
+	s.openHospital(l.desk.worker)
+	random, cut := rand.New(rand.NewPCG(killSeed, 0)), 0
+	for life := range killLives {
+		l.die()
+		l.decide()
+		least := len(l.keys) - killBatch + random.IntN(killBatch*2/3)
+		if life == 0 {
+			least = 0 // the engine has just woken up
+		}
+		s.await("some decisions to be taken", func() bool { return l.taken() >= least })
+		l.end()
+		s.history.mu.Lock()
+		cut += len(l.keys) - l.taken()
+		s.history.mu.Unlock()
+		l.begin()
+		s.awaitEnded(l.keys...) // what was cut off is carried on, once the dead one's lease is over
+	}
+	unheard := l.expectCarriedOut()
+	s.expectAnsweredOnce(l.keys)
+	out := s.run(strings.TrimPrefix(l.settings[0], "RETRY_WORKER_DATABASE_URL="), "audit", "verify")
+	if cut == 0 {
+		t.Error("no kill cut a decision off: they show nothing")
+	}
+	s.done("killed between decision and delivery", "%d kills, %d decisions, %d cut off before the engine had them, %d taken and not heard of, each carried out once; %s",
+		killLives, len(l.ids), cut, unheard, strings.TrimSpace(strings.Split(out, "\n")[0]))
+}
+
+// expectCarriedOut holds each decision against what its process did, and returns how many the worker never heard of: of a
+// process that has ended it says that nobody waited, for it cannot know better.
+func (l *lives) expectCarriedOut() (unheard int) {
+	l.s.t.Helper()
+	for n, id := range l.ids {
+		state, end := "recovered", "resubmission_recorded"
+		if l.discard[id] {
+			state, end = "discarded", "discarded"
+		}
+		after := l.s.awaitLetter(l.desk, id, state, func(x *deadLetter) bool { return x.State == state && x.Delivery != "pending" })
+		if after.Delivery == "nobody" {
+			unheard++
+		}
+		if i := l.s.instance(l.keys[n]); i.endedBy != end {
+			l.s.t.Errorf("the process %d ended at %s, decided was %s", l.keys[n], i.endedBy, state)
+		}
+	}
+	return unheard
+}
+
+// operator makes a token and the desk of who holds it.
+func (s *scene) operator(file, name, role string) (token string) {
+	s.t.Helper()
+	out, code := once(s.t, s.Broker, enough, "token", "new", "--name", name, "--role", role, "--file", file, "-o", "json")
+	var made struct{ Token string }
+	if err := json.Unmarshal([]byte(out), &made); err != nil || code != 0 {
+		s.t.Fatalf("token new: exit %d, %v:\n%s", code, err, out)
+	}
+	return made.Token
+}
+
+// Two operators decide at once: one is told that it is done, the other who was faster; the process does what the former
+// said. Whoever says the same twice is told so.
+func TestTwoOperatorsAtOnce(t *testing.T) {
+	s := beginHeavy(t)
+	s.setClockRight()
+	file := filepath.Join(t.TempDir(), "tokens")
+	ana, bia, vera := s.operator(file, "ana", "operator"), s.operator(file, "bia", "operator"), s.operator(file, "vera", "viewer")
+	w := serve(t, s.Broker, "rivals", "RETRY_WORKER_AUTH_TOKENS_FILE="+file)
+	s.openHospital(w)
+	desks := map[string]desk{"ana": {w, ana}, "bia": {w, bia}}
+	keys, ids := s.dead(desks["ana"], 0, rivalries)
+	s.refused(desk{w, vera}, ids[0], "retry", request{Reason: corrected}, http.StatusForbidden, "forbidden_role", "")
+	s.refused(desks["ana"], ids[0], "retry", request{Reason: corrected, ForceRetry: true}, http.StatusForbidden, "forbidden_role", "")
+	wins := make(map[string]int)
+	for n, id := range ids {
+		winner, discarded := s.rival(desks, id)
+		wins[winner]++
+		how, state, end := "retry", "recovered", "resubmission_recorded"
+		if discarded {
+			how, state, end = "discard", "discarded", "discarded"
+		}
+		s.awaitEnded(keys[n])
+		if i := s.instance(keys[n]); i.endedBy != end {
+			t.Errorf("%s decided to %s, the process ended at %s", winner, how, i.endedBy)
+		}
+		s.expectSettled(desks[winner], id, state)
+		l := s.awaitLetter(desks[winner], id, "reviewed", func(l *deadLetter) bool { return l.Review != nil })
+		if l.Review.By != winner {
+			t.Errorf("the review is by %s, expected %s", l.Review.By, winner)
+		}
+		s.refused(desks[winner], id, how, request{Reason: corrected}, http.StatusConflict, "invalid_retry_state", state+" since")
+	}
+	s.expectAnsweredOnce(keys)
+	s.done("two operators at once", "%d dead letters, one 200 and one 409 with the other's name each; ana was faster %d times, bia %d", len(ids), wins["ana"], wins["bia"])
+}
+
+// rival has ana retry and bia discard a dead letter at once.
+func (s *scene) rival(desks map[string]desk, id string) (winner string, discarded bool) {
+	s.t.Helper()
+	orders := map[string]struct {
+		how  string
+		body request
+	}{"ana": {"retry", request{Reason: corrected, When: "now"}}, "bia": {"discard", request{Reason: "sem conserto"}}}
+	var mu sync.Mutex
+	var running sync.WaitGroup
+	said := make(map[string]verdict)
+	start := make(chan struct{})
+	for name, order := range orders {
+		running.Go(func() {
+			<-start
+			v, err := desks[name].letter(s.t.Context(), id, order.how, order.body)
+			if err != nil {
+				s.t.Error(err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			said[name] = v
+		})
+	}
+	close(start)
+	running.Wait()
+	winner, loser := "ana", "bia"
+	if said["bia"].status == http.StatusOK {
+		winner, loser = loser, winner
+	}
+	if said[winner].status != http.StatusOK || said[loser].status != http.StatusConflict || said[loser].Error != "invalid_retry_state" ||
+		!strings.Contains(said[loser].Message, "by "+winner) {
+		s.t.Errorf("ana and bia at once: %+v, expected one 200 and one 409 that names the other", said)
+	}
+	return winner, winner == "bia"
+}

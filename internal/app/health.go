@@ -1,0 +1,49 @@
+package app
+
+import (
+	"sync"
+	"time"
+
+	"retry-worker/internal/console/pages"
+)
+
+// health is what the service knows of itself, for the people who look at it. Safe for concurrent use.
+type health struct {
+	mu              sync.Mutex
+	engine, journal pages.Signal
+	rejection       error
+	version         string
+}
+
+// set notes how a signal stands; since when stays where that is no change.
+func (h *health) set(s *pages.Signal, up bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !s.Known || s.Up != up {
+		*s = pages.Signal{Known: true, Up: up, Since: time.Now()}
+	}
+}
+
+// reject notes why the policies file is not the one in force; nil where it is.
+func (h *health) reject(err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.rejection = err
+}
+
+// told is what the pages show.
+func (h *health) told() pages.Health {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return pages.Health{Journal: h.journal, Engine: h.engine, Rejection: h.rejection, Version: h.version}
+}
+
+// engineUp is since when the engine answers this process; the zero time where it does not.
+func (h *health) engineUp() time.Time {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.engine.Up {
+		return time.Time{}
+	}
+	return h.engine.Since
+}

@@ -1,0 +1,82 @@
+package app
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+
+	"retry-worker/internal/console"
+	"retry-worker/internal/events"
+	"retry-worker/internal/journal"
+	"retry-worker/internal/outbox"
+	"retry-worker/internal/review"
+	"retry-worker/internal/worker"
+)
+
+// carriers are what carries the journal's messages: people's decisions to the processes that wait, and the events where
+// anybody listens. Each queue is its own, with a lease of its own: one that is stuck holds the other not up.
+type carriers struct {
+	reviews, events *outbox.Relay // events is nil where they are off
+}
+
+// nudge says that there may be messages.
+func (c *carriers) nudge() {
+	c.reviews.Nudge()
+	if c.events != nil {
+		c.events.Nudge()
+	}
+}
+
+// newCarriers prepares the relays.
+func (a *App) newCarriers(memory *journal.Journal) *carriers {
+	holder := a.settings.WorkerName + " " + uuid.NewString()
+	sink := worker.NewReviewSink(a.engine, a.store, memory, a.metrics.Hooks(), a.log)
+	hooks := outbox.NoHooks() // the relays themselves say in the log when something changes
+	hooks.Leading, hooks.Backlog = sink.Leading, a.outboxWaits
+	byDelivery := func(context.Context, []int64) error { return nil } // the sink lets go of each message with its record
+	c := &carriers{reviews: outbox.New(journal.ReviewQueue, holder, a.store, byDelivery, sink, hooks, a.log)}
+	if a.sink != nil {
+		hooks := outbox.NoHooks()
+		hooks.Published = a.metrics.EventsPublished
+		c.events = outbox.New(events.Queue, holder, a.store, memory.Published, a.sink, hooks, a.log)
+	}
+	return c
+}
+
+// carry runs the relays until the function it returns is called, which waits for what is on its way.
+func (a *App) carry(hard context.Context, c *carriers) (end func()) {
+	reviewed := a.background(hard, func(ends context.Context) { c.reviews.Run(ends, hard) })
+	if c.events == nil {
+		return reviewed
+	}
+	published := a.background(hard, func(ends context.Context) { c.events.Run(ends, hard) })
+	return func() {
+		published()
+		reviewed()
+	}
+}
+
+// outboxWaits adds up what waits in all queues.
+func (a *App) outboxWaits(waiting map[string]int64) {
+	var all int64
+	for _, n := range waiting {
+		all += n
+	}
+	a.metrics.SetOutboxPending(all)
+}
+
+// newReviews prepares the worker of review jobs: places of its own, so that people's patience takes none of the others'.
+func (a *App) newReviews(memory *journal.Journal, c *carriers) *worker.Worker {
+	a.metrics.StartJobType(worker.RetryReview)
+	s := a.settings
+	reviews := worker.NewReviews(a.engine, a.policies, a.store, memory, c.reviews.Nudge, a.metrics.Hooks(), a.log)
+	return reviews.Worker(worker.Config{Name: s.WorkerName, PollTimeout: pollTimeout, Await: memory.Await, TenantIDs: s.TenantIDs})
+}
+
+// openReviews lets people see and decide.
+func (a *App) openReviews(memory *journal.Journal) {
+	service := review.New(a.store, memory, a.policies, time.Now, a.health.engineUp)
+	a.api.Open(console.Journal{Reader: a.store, Recorder: memory, DeadLetters: service})
+	a.pages.Open(a.store, service)
+}

@@ -1,0 +1,144 @@
+// What the console does beyond its HTML: keeps ages true and pages up to date, and lets arrows move in lists. Nothing
+// needs it.
+"use strict";
+(() => {
+  const words = document.body.dataset;
+  const every = 5000;
+  const $ = (id) => document.getElementById(id);
+
+  // Ages and countdowns, by the rules of when.go.
+  const span = (s) => {
+    const m = Math.floor(s / 60), h = Math.floor(m / 60);
+    if (s < 60) return s + " s";
+    if (m < 60) return m + " min";
+    if (h < 48) return h + " h" + (m % 60 ? " " + (m % 60) + " min" : "");
+    return words.days.replace("%", Math.floor(h / 24));
+  };
+  const ago = (s) => (s < 60 ? words.justNow : words.ago.replace("%", span(s)));
+  const until = (s) => {
+    if (s <= 0) return words.now;
+    const exact = s >= 60 && s < 600 && s % 60 ? Math.floor(s / 60) + " min " + (s % 60) + " s" : span(s);
+    return words.in.replace("%", exact);
+  };
+  const tick = () => {
+    for (const t of document.querySelectorAll("time[data-kind]:not([data-kind=at])")) {
+      const s = Math.round((Date.parse(t.dateTime) - Date.now() - skew) / 1000);
+      const text = t.dataset.kind === "in" ? until(s) : ago(-s);
+      if (t.textContent !== text) t.textContent = text;
+    }
+  };
+
+  // The server's clock rules; skew is how far it is ahead of the browser's, in ms.
+  let skew = 0;
+  const learn = (answer) => {
+    const at = Date.parse(answer.headers.get("Date"));
+    if (at && Math.abs(at - Date.now()) > 2000) skew = at - Date.now();
+    else if (at) skew = 0;
+  };
+
+  // The browser's zone is told once, and the page asked for again where it was made for another.
+  let version = words.version;
+  const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  if (zone && zone !== words.zone) {
+    document.cookie = "tz=" + zone + ";path=/;max-age=31536000;samesite=lax";
+    if (document.cookie.includes("tz=" + zone)) setTimeout(() => look(true), 0);
+  }
+
+  // A form that somebody is filling in is left alone, and the whole page with it.
+  const held = () => {
+    const at = document.activeElement;
+    if (at && at.matches("textarea, select, input:not([type=radio], [type=checkbox])") && at.closest("form")) return true;
+    return [...document.querySelectorAll("main form")].some((form) =>
+      [...form.elements].some((e) => ("checked" in e && e.checked !== e.defaultChecked && e.type !== "text")
+        || (e.type !== "hidden" && "defaultValue" in e && e.value !== e.defaultValue)));
+  };
+  const say = (state, text) => {
+    $("live").hidden = false;
+    if ($("live").dataset.state !== state) $("live").dataset.state = state;
+    $("live-text").textContent = text;
+  };
+  const clock = () => new Intl.DateTimeFormat(document.documentElement.lang, { timeStyle: "medium" }).format(new Date());
+
+  // Regions are exchanged where they differ in more than their ages; focus and what was opened stay.
+  const plain = (e) => e.innerHTML.replace(/(<time[^>]*>)[^<]*/g, "$1").replace(/ open=""/g, "");
+  const exchange = (now, next) => {
+    if (plain(now) === plain(next)) return;
+    const focus = now.contains(document.activeElement) ? document.activeElement : null;
+    const opened = [...now.querySelectorAll("details[open]")].map((d) => d.closest("[id]").id);
+    now.replaceChildren(...next.childNodes);
+    for (const id of opened) $(id)?.querySelector("details")?.setAttribute("open", "");
+    if (!focus) return;
+    const same = focus.id ? $(focus.id) : [...now.querySelectorAll("a")].find((a) => a.getAttribute("href") === focus.getAttribute("href"));
+    (same || $("main")).focus({ preventScroll: true });
+  };
+  const show = (html) => {
+    const next = new DOMParser().parseFromString(html, "text/html");
+    const known = new Set([...document.querySelectorAll("[data-live]")].map((e) => e.id));
+    const come = [...next.querySelectorAll("[data-live]")];
+    // A part that came or went, such as the decision's form, takes the whole page.
+    if (come.length !== known.size || come.some((e) => !known.has(e.id)) || !$("retry") !== !next.getElementById("retry") || !$("discard") !== !next.getElementById("discard")) {
+      $("main").replaceChildren(...next.getElementById("main").childNodes);
+    } else {
+      for (const e of come) exchange($(e.id), e);
+    }
+    const summary = next.body.dataset.summary;
+    if (summary && summary !== words.summary) $("said").textContent = words.summary = summary;
+    version = next.body.dataset.version;
+    tick();
+  };
+
+  let wait = every, timer = 0, seen = clock();
+  const later = () => { clearTimeout(timer); timer = setTimeout(look, wait); };
+  async function look(force) {
+    if (document.hidden) return later();
+    if (held()) { say("held", words.liveHeld); return later(); }
+    try {
+      const answer = await fetch(location.pathname + location.search, {
+        headers: { Accept: "text/html", ...(force === true ? {} : { "If-None-Match": '"' + version + '"' }) }, cache: "no-store", redirect: "manual",
+      });
+      if (answer.type === "opaqueredirect" || answer.status === 401) return say("lost", words.liveOut);
+      learn(answer);
+      if (answer.status === 200) {
+        const html = await answer.text();
+        if (held()) { say("held", words.liveHeld); return later(); } // begun meanwhile
+        show(html);
+      } else if (answer.status !== 304) throw new Error(answer.status);
+      wait = every;
+      seen = clock();
+      say("on", words.liveOn + " " + seen);
+    } catch {
+      wait = Math.min(2 * wait, 60000);
+      say("lost", words.liveLost + " " + seen);
+    }
+    later();
+  }
+  if (version) {
+    later();
+    document.addEventListener("visibilitychange", () => { if (!document.hidden) { wait = every; look(); } });
+  }
+  setInterval(tick, 1000);
+
+  // In lists the arrows, Home and End move between rows; only there, so that nobody's keys are taken.
+  document.addEventListener("keydown", (e) => {
+    const at = document.activeElement;
+    if (!at?.classList.contains("row-link") || e.altKey || e.ctrlKey || e.metaKey) return;
+    const rows = [...document.querySelectorAll(".row-link")], n = rows.indexOf(at);
+    const to = { ArrowDown: n + 1, ArrowUp: n - 1, j: n + 1, k: n - 1, Home: 0, End: rows.length - 1 }[e.key];
+    if (to === undefined || !rows[to]) return;
+    e.preventDefault();
+    rows[to].focus();
+  });
+
+  // A decision is sent once, however often the button is pressed.
+  document.addEventListener("submit", (e) => {
+    const button = e.submitter;
+    if (e.target.method !== "post" || !button) return;
+    if (button.getAttribute("aria-disabled")) return e.preventDefault();
+    button.setAttribute("aria-disabled", "true");
+    button.textContent = words.sending;
+  });
+  addEventListener("pageshow", (e) => { if (e.persisted) location.reload(); });
+
+  // What a decision came to is where the reader goes on.
+  if (location.hash === "#decision" || location.hash === "#result") $(location.hash.slice(1))?.focus();
+})();

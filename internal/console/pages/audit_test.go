@@ -1,0 +1,126 @@
+package pages_test
+
+import (
+	"encoding/csv"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/net/html"
+
+	"retry-worker/internal/catalogue"
+)
+
+func TestTheAuditIsSearchedAndExported(t *testing.T) {
+	s := open(t, sampleDead(t, now))
+	search := "/audit?policy=tiss-submission&id=" + deadID
+	d := s.page(search)
+	if rows := d.all(func(n *html.Node) bool { return attr(n, "class") == "row-link" }); len(rows) != 6 {
+		t.Errorf("%d records of the claim, want 6", len(rows))
+	}
+	for _, n := range d.all(func(n *html.Node) bool { return has(n, "download") }) {
+		w := s.get(attr(n, "href"))
+		if w.Code != 200 || !strings.Contains(w.Header().Get("Content-Disposition"), "attachment") || !strings.Contains(w.Body.String(), deadID) || strings.Contains(w.Body.String(), permanentID) {
+			t.Errorf("%s exports something else", attr(n, "href"))
+		}
+		if strings.HasPrefix(w.Header().Get("Content-Type"), "text/csv") {
+			if all, err := csv.NewReader(w.Body).ReadAll(); err != nil || len(all) != 7 {
+				t.Errorf("the CSV has %d lines: %v", len(all), err)
+			}
+		}
+	}
+	records := 0
+	for address := "/audit"; address != ""; records++ {
+		d := s.page(address)
+		address = ""
+		for _, n := range d.all(func(n *html.Node) bool { return attr(n, "rel") == "next" }) {
+			address = attr(n, "href")
+		}
+		if records > 5 {
+			t.Fatal("there is no end")
+		}
+	}
+	for _, address := range []string{"/audit?id=" + deadID, "/audit?since=yesterday", "/audit?policy=tiss-submission"} {
+		d := s.doc(s.get(address), 422)
+		checkPage(t, d, address, "en")
+		if d.id("wrong") == nil || len(d.all(func(n *html.Node) bool { return attr(n, "aria-invalid") == "true" })) != 1 {
+			t.Errorf("%s does not say what is wrong", address)
+		}
+	}
+	// Times are the reader's: 12:00 in São Paulo is 15:00 UTC.
+	if d := s.page("/audit?since=" + now.Add(-3*time.Hour).Format("2006-01-02T15:04")); len(d.all(func(n *html.Node) bool { return attr(n, "class") == "row-link" })) > 0 {
+		t.Error("the time was read as UTC")
+	}
+}
+
+func TestAnExportEndsWithTheReadersRight(t *testing.T) {
+	s := open(t, sampleDead(t, now)).as(0)
+	w := s.get("/audit/export?format=csv")
+	if w.Code == http.StatusOK || strings.Contains(w.Body.String(), deadID) {
+		t.Errorf("nobody reads %d", w.Code)
+	}
+}
+
+func TestAnErrorIsTriedOut(t *testing.T) {
+	s := open(t, newWorld(t, now))
+	form := func(more ...string) url.Values {
+		f := url.Values{"policy": {"tiss-submission"}, "id": {"CLM-T-1"}, "retryCount": {"0"}, "error": {"HTTP 503 <b>"}}
+		for i := 0; i < len(more); i += 2 {
+			f.Set(more[i], more[i+1])
+		}
+		return f
+	}
+	for _, c := range []struct {
+		form   url.Values
+		status int
+		words  string
+	}{
+		{form(), 200, "Retry 1 of 5."},
+		{form("error", "INVALID_PATIENT_DATA"), 200, "Confira e corrija os dados do paciente"},
+		{form("retryCount", "5"), 200, "Retry limit reached (5)"},
+		{form("error", "what is this"), 200, "no rule knows this error"},
+		{form("retryCount", "2.5"), 422, "INVALID_RETRY_COUNT"},
+		{form("id", "7"), 422, "INVALID_CLAIM_ID"},
+		{form("policy", "whatsapp-message", "error", "x", "httpStatus", "404"), 200, "Permanent error"},
+		{form("policy", "job-queue", "error", "x", "maxAttempts", "3", "delay", "PT30S"), 200, "Waits 30 s"},
+		{form("policy", "<script>"), 422, "UNKNOWN_POLICY"},
+	} {
+		d := s.doc(s.post("/policies", c.form), c.status)
+		checkPage(t, d, "/policies", "en")
+		if got := text(d.id("result")); !strings.Contains(got, c.words) {
+			t.Errorf("%v: %q, want %q", c.form, got, c.words)
+		}
+		if got := text(d.field("error")); got != c.form.Get("error") {
+			t.Errorf("the error is %q afterwards", got)
+		}
+	}
+	if d := s.doc(s.post("/policies", form("policy", "whatsapp-message", "error", "x", "httpStatus", "404")), 200); attr(d.field("httpStatus"), "value") != "404" {
+		t.Error("what was written is gone")
+	}
+}
+
+func TestEveryPolicyIsShown(t *testing.T) {
+	s := open(t, newWorld(t, now))
+	d := s.page("/policies")
+	for name, p := range catalogue.Default().Policies {
+		section := d.id("policy-" + name)
+		if section == nil {
+			t.Errorf("%s is not shown", name)
+			continue
+		}
+		for _, words := range []string{p.IDVariable, p.ErrorVariable, p.Description} {
+			if !strings.Contains(text(section), words) {
+				t.Errorf("%s does not say %q", name, words)
+			}
+		}
+		w := s.get("/policies/" + name + "/ladder.svg")
+		if w.Code != 200 || !strings.Contains(w.Body.String(), "<svg") || !strings.Contains(w.Header().Get("Content-Security-Policy"), "default-src 'none'") {
+			t.Errorf("%s has no picture", name)
+		}
+	}
+	if !strings.Contains(text(d.id("policy-tiss-submission")), "1 h 4 min to 1 h 36 min 2 h 5 min to 3 h 6 min") {
+		t.Error("the fifth wait is not 64 to 96 min")
+	}
+}

@@ -1,0 +1,175 @@
+package pages
+
+import (
+	"io/fs"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"retry-worker/internal/access"
+	"retry-worker/internal/catalogue"
+	"retry-worker/internal/decision"
+	"retry-worker/internal/journal"
+	"retry-worker/internal/review"
+)
+
+var verb = regexp.MustCompile(`%(?:\.0)?[sd]`)
+
+func TestEveryTextSaysSomethingInBothLanguages(t *testing.T) {
+	seen := map[string]bool{}
+	for _, table := range [][]text{frameTexts, problemTexts, wordTexts, reasonTexts, overviewTexts, listTexts, storyTexts, reviewTexts, policyTexts, auditTexts} {
+		for _, x := range table {
+			if seen[x.key] {
+				t.Errorf("%s stands twice", x.key)
+			}
+			seen[x.key] = true
+			if (x.portuguese == "" || x.english == "") && x.key != "state.word." {
+				t.Errorf("%s has no text in one of the languages", x.key)
+			}
+			if a, b := verb.FindAllString(x.portuguese, -1), verb.FindAllString(x.english, -1); !slices.Equal(a, b) {
+				t.Errorf("%s takes %v in Portuguese and %v in English", x.key, a, b)
+			}
+			if base, ok := strings.CutSuffix(x.key, ".one"); ok && texts[English][base+".other"] == "" {
+				t.Errorf("%s has no form for many", base)
+			}
+		}
+	}
+}
+
+// sources are the package's own code and templates, but for the texts.
+func sources(t *testing.T) (code, markup string) {
+	t.Helper()
+	err := fs.WalkDir(os.DirFS("."), ".", func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || strings.HasPrefix(path, "texts_") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		content, _ := os.ReadFile(path)
+		switch {
+		case strings.HasSuffix(path, ".go"):
+			code += string(content)
+		case strings.HasSuffix(path, ".html"):
+			markup += string(content)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return code, markup
+}
+
+var literalKey = regexp.MustCompile(`\b(?:t|T|Count|count|key:) "([a-z0-9_.]+)"|\.(?:T|Count)\("([a-z0-9_.]+)"[,)]|key: "([a-z0-9_.]+)"`)
+
+func TestEveryTextThatIsAskedForExists(t *testing.T) {
+	code, markup := sources(t)
+	found := 0
+	for _, m := range literalKey.FindAllStringSubmatch(code+markup, -1) {
+		key := m[1] + m[2] + m[3]
+		found++
+		_, plain := texts[English][key]
+		_, many := texts[English][key+".other"]
+		_, problem := texts[English]["problem."+key+".title"]
+		if !plain && !many && !problem {
+			t.Errorf("there is no text %q", key)
+		}
+	}
+	if found < 150 {
+		t.Errorf("found %d keys only: the test does not see them", found)
+	}
+}
+
+// TestClosedSetsHaveNames holds the names that are put together against the sets that they name.
+func TestClosedSetsHaveNames(t *testing.T) {
+	var keys []string
+	for _, r := range decision.Reasons() {
+		keys = append(keys, "reason."+string(r))
+	}
+	for _, s := range journal.DeadLetterStates() {
+		keys = append(keys, "letter."+string(s))
+		if s != journal.DeadLetterOpen {
+			keys = append(keys, "decision.none."+string(s))
+		}
+	}
+	for _, s := range []journal.State{journal.Scheduled, journal.Due, journal.Dead, journal.Reprocessing, journal.Recovered, journal.Discarded, journal.Superseded, journal.Abandoned} {
+		keys = append(keys, "state."+string(s), "state.word."+string(s), "status."+string(s.Status()))
+	}
+	for _, s := range states {
+		keys = append(keys, "list.state."+s, "list.empty."+s, "letters."+s+".one", "letters."+s+".other")
+	}
+	for _, p := range []review.Process{review.Waiting, review.Expected, review.Nobody, review.Answered} {
+		keys = append(keys, "process."+string(p), "process."+string(p)+".text")
+	}
+	for _, d := range []journal.Delivery{journal.DeliveryPending, journal.DeliveryTaken, journal.DeliveryNobody} {
+		keys = append(keys, "delivery."+string(d), "delivery."+string(d)+".text", "event.delivery."+string(d))
+	}
+	for _, c := range []decision.ErrorClassification{decision.Permanent, decision.Transient, decision.Unknown} {
+		keys = append(keys, "class."+string(c))
+	}
+	for _, r := range []access.Role{access.Viewer, access.Operator, access.Admin} {
+		keys = append(keys, "role."+r.String())
+	}
+	for _, k := range []journal.EntryKind{journal.RejectionEntry, journal.OutcomeEntry, journal.ReviewEntry, journal.DeliveryEntry, journal.PurgeEntry} {
+		keys = append(keys, "event.kind."+string(k), "audit.kind."+string(k))
+	}
+	for _, k := range journal.KPIs(nil, []string{"p"}, home0) {
+		keys = append(keys, "kpi."+k.Name)
+	}
+	for team := range catalogue.Default().Teams {
+		keys = append(keys, "team."+string(team))
+	}
+	for _, c := range []string{access.CodeForbiddenHost, access.CodeForbiddenOrigin, access.CodeForbiddenRole, access.CodeFormExpired, access.CodeInvalidForm,
+		access.CodeLoginRequired, access.CodeBodyTooLarge, access.CodeTooManyAttempts} {
+		keys = append(keys, "problem.refused."+c+".title", "problem.refused."+c+".text")
+	}
+	for _, c := range []string{access.CodeTokenExpired, access.CodeTokenUnknown, access.CodeTooManyAttempts} {
+		keys = append(keys, "login."+c)
+	}
+	for _, c := range []review.Code{review.MaxRetriesExceeded, review.InvalidRetryState, review.ReasonRequired, review.ReasonTooLong, review.PolicyNotFound} {
+		keys = append(keys, "form.wrong."+string(c))
+	}
+	for _, key := range keys {
+		for _, l := range Langs() {
+			if _, ok := texts[l][key]; !ok {
+				t.Errorf("%s: there is no text %q", l, key)
+			}
+		}
+	}
+}
+
+func TestNoTextIsLeftOver(t *testing.T) {
+	code, markup := sources(t)
+	all := code + markup
+	made := regexp.MustCompile(`^(reason|letter|letters|state|status|process|delivery|class|team|role|kpi|login|problem|event\.(final|delivery|kind)|form\.wrong|list\.(state|empty)|decision\.none|audit\.kind|limits\.(unknown|empty)|mark|health\.(queue|engine|journal))(\.|$)`)
+	for key := range texts[English] {
+		base := strings.TrimSuffix(strings.TrimSuffix(key, ".one"), ".other")
+		if !made.MatchString(key) && !strings.Contains(all, `"`+base+`"`) {
+			t.Errorf("nobody asks for the text %q", key)
+		}
+	}
+}
+
+func TestNumbersAndSpansAreThoseOfTheLanguage(t *testing.T) {
+	for _, c := range []struct{ got, want string }{
+		{Portuguese.Number(1234567), "1.234.567"}, {English.Number(1234567), "1,234,567"}, {English.Number(-12), "−12"}, {Portuguese.Number(999), "999"},
+		{Portuguese.quantity("ratio", 0.8333), "83,3 %"}, {English.quantity("ratio", 1), "100 %"}, {English.quantity("retries", 1.2), "1.2"},
+		{Portuguese.quantity("seconds", 0.0034), "0,003 s"}, {Portuguese.quantity("minutes", 125), "2 h 5 min"},
+		{Portuguese.Count("letters.open", 1), "1 pendência aberta"}, {Portuguese.Count("letters.open", 1200), "1.200 pendências abertas"},
+	} {
+		if c.got != c.want {
+			t.Errorf("got %q, want %q", c.got, c.want)
+		}
+	}
+}
+
+func TestTheBrowsersLanguageIsSpoken(t *testing.T) {
+	for header, want := range map[string]Lang{
+		"": Portuguese, "de": Portuguese, "en": English, "en-GB,pt;q=0.5": English, "pt-BR,pt;q=0.9,en;q=0.8": Portuguese,
+		"de, en;q=0.3": English, "en;q=0.2, pt-PT;q=0.7": Portuguese, "en;q=x": Portuguese, "EN-us": English,
+	} {
+		if got := accepted(header); got != want {
+			t.Errorf("Accept-Language %q: %s, want %s", header, got, want)
+		}
+	}
+}

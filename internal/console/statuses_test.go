@@ -1,0 +1,164 @@
+package console_test
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"retry-worker/internal/access"
+	"retry-worker/internal/console"
+	"retry-worker/internal/journal"
+	"retry-worker/internal/journal/journaltest"
+	"retry-worker/internal/review"
+)
+
+// call is one request of an operation.
+type call struct{ method, path, body string }
+
+// calls are, by operation, one that is carried out on a journal with a dead letter of CLM-001-1 by that id.
+func calls(id string) map[string]call {
+	return map[string]call{
+		"GET /api/v1/openapi.yaml":                 {"GET", "/openapi.yaml", ""},
+		"POST /api/v1/decisions":                   {"POST", "/decisions", `{"id":"CLM-001-1","error":"TIMEOUT"}`},
+		"GET /api/v1/subjects/{policy}/{id}":       {"GET", "/subjects/tiss-submission/CLM-001-1", ""},
+		"GET /api/v1/subjects/{policy}/{id}/audit": {"GET", "/subjects/tiss-submission/CLM-001-1/audit", ""},
+		"POST /api/v1/outcomes":                    {"POST", "/outcomes", `{"id":"CLM-001-1"}`},
+		"GET /api/v1/kpis":                         {"GET", "/kpis", ""},
+		"GET /api/v1/dead-letters":                 {"GET", "/dead-letters", ""},
+		"GET /api/v1/dead-letters/{id}":            {"GET", "/dead-letters/" + id, ""},
+		"POST /api/v1/dead-letters/{id}/retry":     {"POST", "/dead-letters/" + id + "/retry", `{"reason":"x"}`},
+		"POST /api/v1/dead-letters/{id}/discard":   {"POST", "/dead-letters/" + id + "/discard", `{"reason":"x"}`},
+		"POST /api/v1/jobs/retry":                  {"POST", "/jobs/retry", `{"jobId":"` + id + `","reason":"x"}`},
+	}
+}
+
+// to asks for it; change is done to the request last.
+func (l call) to(t *testing.T, url string, change ...func(*http.Request)) answer {
+	t.Helper()
+	if l.method == http.MethodPost {
+		change = append([]func(*http.Request){header("Content-Type", "application/json")}, change...)
+	}
+	return ask(t, l.method, url+l.path, l.body, change...)
+}
+
+// unknownIDs is the same request about what is not there.
+func (l call) unknownIDs(id string) call {
+	swap := strings.NewReplacer(id, anID, "CLM-001-1", "CLM-009-9")
+	return call{l.method, swap.Replace(l.path), swap.Replace(l.body)}
+}
+
+// wrong is the same request with a parameter, or a field, that there is not.
+func (l call) wrong() call {
+	if l.method == http.MethodGet {
+		return call{l.method, l.path + "?nonsense=1", ""}
+	}
+	return call{l.method, l.path, `{"nonsense":1,` + l.body[1:]}
+}
+
+// TestEveryDescribedStatus asks each operation for each status that it is described with; ask holds each answer against
+// its schema, and refuses what is not described.
+func TestEveryDescribedStatus(t *testing.T) {
+	d := described(t)
+	d.mu.Lock()
+	clear(d.produced)
+	d.mu.Unlock()
+	for name := range d.operations {
+		if _, known := calls("")[name]; !known {
+			t.Fatalf("no call of %s", name)
+		}
+	}
+	c := openClinic(t)
+	id := c.permanent("CLM-001-1")
+	for _, name := range slices.Sorted(maps.Keys(calls(id))) {
+		l := calls(id)[name]
+		if l.method == http.MethodPost {
+			long := l
+			long.body = strings.Repeat(" ", 1<<17)
+			long.to(t, c.url, c.as("ada"))
+			broken := l
+			broken.body = "{"
+			broken.to(t, c.url, c.as("ada"))
+			l.to(t, c.url, c.as("ada"), header("Content-Type", "text/plain"))
+		} else {
+			l.to(t, c.url, header("Authorization", "Basic YWRhOmFkYQ=="))
+		}
+		l.to(t, c.url)
+		l.wrong().to(t, c.url, c.as("ada"))
+		l.unknownIDs(id).to(t, c.url, c.as("ada"))
+	}
+	for name, l := range calls(id) {
+		if l.method == http.MethodGet || strings.HasSuffix(name, "/decisions") {
+			l.to(t, c.url, c.as("ada"))
+		}
+	}
+	for name, l := range calls("") {
+		if l.method == http.MethodPost {
+			fresh := openClinic(t)
+			l = calls(fresh.permanent("CLM-001-1"))[name]
+			l.to(t, fresh.url, fresh.as("ada"))
+			l.to(t, fresh.url, fresh.as("ada")) // too late
+		}
+	}
+	statusesOfOtherServers(t)
+	for name, o := range d.operations {
+		for status := range o.answers {
+			if key := fmt.Sprintf("%s %d", name, status); !d.produced[key] {
+				t.Errorf("%s is described, but nothing here is answered so", key)
+			}
+		}
+	}
+}
+
+// statusesOfOtherServers: without tokens, with a broken part, not open yet, guessed at.
+func statusesOfOtherServers(t *testing.T) {
+	t.Helper()
+	local := serve(t, nil, now) + "/api/v1"
+	broken := openClinic(t, func(o *console.Options, _ *console.Journal) {
+		o.Tokens = func() *access.Tokens { panic("a mistake of ours") }
+	})
+	guessed := openClinic(t)
+	for range 10 {
+		get(t, guessed.url+"/kpis", header("Authorization", "Bearer rwt_wrong"))
+	}
+	for _, l := range calls(anID) {
+		l.to(t, local) // 503, where it needs the journal
+		l.to(t, local, func(r *http.Request) { r.Host = "evil.example" })
+		if a := l.to(t, broken.url, broken.as("ada")); a.status != http.StatusInternalServerError {
+			t.Errorf("%s: a panic is answered with %d", l.path, a.status)
+		}
+		a := l.to(t, guessed.url, header("Authorization", "Bearer rwt_wrong"))
+		a.refused(t, "after many wrong tokens", http.StatusTooManyRequests, "too_many_attempts")
+		if a.header.Get("Retry-After") == "" {
+			t.Error("it does not say when to try again")
+		}
+	}
+	if broken.lines.FilterMessageSnippet("broke its handler").Len() == 0 {
+		t.Error("the log does not tell of the panics")
+	}
+}
+
+// A subject's answer is bounded: the latest attempts and episodes are shown, the audit has the others.
+func TestSubjectIsBounded(t *testing.T) {
+	store := journaltest.New()
+	at := now
+	j := journaltest.Start(t, store, func() time.Time { return at })
+	const all = 520
+	for n := range all {
+		analyze(t, j, "CLM-001-1", int64(n+1))
+	}
+	a := get(t, serve(t, store, now)+"/api/v1/subjects/tiss-submission/CLM-001-1")
+	attempts := a.body["attempts"].([]any)
+	omitted := a.body["omitted"].(map[string]any)
+	if last := attempts[len(attempts)-1].(map[string]any)["attemptNumber"]; len(attempts) != 500 || omitted["attempts"] != 20.0 || last != float64(all) {
+		t.Errorf("%d attempts up to number %v, %v omitted", len(attempts), last, omitted)
+	}
+}
+
+var (
+	_ console.DeadLetters = (*review.Service)(nil)
+	_ console.Recorder    = (*journal.Journal)(nil)
+)

@@ -1,0 +1,221 @@
+package demo
+
+import (
+	"context"
+	"encoding/json"
+	"net/url"
+	"sync"
+	"time"
+)
+
+const (
+	// lookEvery is how often the people look for dead letters, and so what one takes to decide; the fastest there ever was.
+	lookEvery = 300 * time.Millisecond
+	// askTime bounds one request; the jobs of the samples wait for it, and have more.
+	askTime = 5 * time.Second
+	// mostPages of the list that a look goes through: the samples' dead letters are the newest.
+	mostPages = 10
+	// silence is how long the API may not answer before the demo says so: the worker may just be starting.
+	silence = 5 * time.Second
+)
+
+// Ask sends a request to the worker's API, below /api/v1, and returns the answer's body, a JSON object. body nil asks by
+// GET. Its error says in one line what to do.
+type Ask func(ctx context.Context, path string, body any) ([]byte, error)
+
+// letter is what the people see of a dead letter.
+type letter struct {
+	ID              string
+	State           string
+	Subject         subject
+	ResponsibleTeam string
+	ForceNeeded     bool
+	Process         string
+	Review          *verdict
+}
+
+type subject struct{ ID string }
+
+// verdict is what a person decided.
+type verdict struct {
+	Decision, Reason, By string
+	NextRetryTime        time.Time // the zero time on a discard
+}
+
+// people decide on the samples' dead letters through the worker's API, as whoever looks at the console does. What they
+// leave is for the person who looks at the screen. Its methods want the players' lock, but for work and absent.
+type people struct {
+	*players
+	ask   Ask
+	clock *Clock // nil: time cannot be moved
+	stay  bool   // what is to be left is left
+
+	left    []*progress
+	refused map[string]bool // dead letters of which a refusal was told
+
+	state   sync.Mutex
+	since   time.Time // of the API's silence; the zero time while it answers
+	missing error     // told: the API does not answer
+}
+
+func newPeople(p *players, o *Options) *people {
+	return &people{players: p, ask: o.Ask, clock: o.Clock, stay: o.Stay, refused: make(map[string]bool)}
+}
+
+// work until ctx ends.
+func (p *people) work(ctx context.Context) {
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
+	for {
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			return
+		}
+		err := p.look(ctx)
+		if ctx.Err() == nil {
+			p.heard(err)
+		}
+	}
+}
+
+// look at the open dead letters, then at those that were left.
+func (p *people) look(ctx context.Context) error {
+	cursor := ""
+	for range mostPages {
+		var page struct {
+			Items []letter
+			Next  string // null on the last
+		}
+		if err := p.get(ctx, "/dead-letters?limit=200"+cursor, &page); err != nil {
+			return err
+		}
+		for i := range page.Items {
+			p.take(ctx, &page.Items[i])
+		}
+		if page.Next == "" {
+			break
+		}
+		cursor = "&cursor=" + url.QueryEscape(page.Next)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, g := range p.left {
+		if err := p.lookAgain(ctx, g); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *people) get(ctx context.Context, path string, answer any) error {
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	text, err := p.ask(ctx, path, nil)
+	if err == nil {
+		err = json.Unmarshal(text, answer)
+	}
+	return err
+}
+
+// take decides on a sample's dead letter, or leaves it. One whose process has not come to its review task yet comes again
+// at the next look.
+func (p *people) take(ctx context.Context, l *letter) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	g := p.samples[l.Subject.ID]
+	switch {
+	case g == nil || l.Process != "waiting":
+	case g.Left && p.stay:
+		p.leave(g, l)
+	default:
+		p.decide(ctx, g, l)
+	}
+}
+
+// decide lets the work be tried again at once, or lets it go. The next try waits for the lock, so that it is told later.
+func (p *people) decide(ctx context.Context, g *progress, l *letter) {
+	path, decision := "/dead-letters/"+l.ID+"/discard", map[string]any{"reason": "demonstration: not worth another try"}
+	if !g.Discard {
+		path = "/dead-letters/" + l.ID + "/retry"
+		decision = map[string]any{"reason": "demonstration: the cause is corrected", "when": "now", "forceRetry": l.ForceNeeded}
+	}
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	if _, err := p.ask(ctx, path, decision); err != nil {
+		if !p.refused[l.ID] && ctx.Err() == nil {
+			p.refused[l.ID] = true
+			p.story.say(g.Sample, "review refused: %v", err)
+		}
+		return
+	}
+	g.corrected()
+	p.story.reviewed(g, l)
+}
+
+// leave a dead letter for the person who looks at the screen.
+func (p *people) leave(g *progress, l *letter) {
+	if g.letter == l.ID {
+		return
+	}
+	if g.letter == "" {
+		p.left = append(p.left, g)
+	}
+	g.letter, g.verdict, g.moved = l.ID, nil, false
+	g.corrected() // whatever that person does about it
+	p.story.left(g, l)
+}
+
+// lookAgain tells what that person has decided meanwhile, and passes the time until the next try.
+func (p *people) lookAgain(ctx context.Context, g *progress) error {
+	if g.verdict != nil {
+		p.passTime(ctx, g)
+		return nil
+	}
+	var l letter
+	if err := p.get(ctx, "/dead-letters/"+g.letter, &l); err != nil || l.Review == nil {
+		return err
+	}
+	g.verdict, g.triesBefore = l.Review, g.tries
+	p.story.judged(g)
+	return nil
+}
+
+// passTime moves the engine's clock to the next try where that has to wait.
+func (p *people) passTime(ctx context.Context, g *progress) {
+	wait := time.Until(g.verdict.NextRetryTime)
+	if p.clock == nil || g.moved || g.tries > g.triesBefore || wait < time.Second {
+		return
+	}
+	g.moved = true
+	wait = wait.Truncate(time.Second) + time.Second
+	p.story.note("--- %s waits for its next %s. The demo moves the broker's own clock %s ahead. ---", g.ID, g.process.Work.Try, told(wait))
+	if err := p.clock.Add(ctx, wait); err != nil {
+		p.story.note("%v", err)
+	}
+}
+
+// heard notes whether the API answers, and says once that it does not.
+func (p *people) heard(err error) {
+	p.state.Lock()
+	defer p.state.Unlock()
+	switch {
+	case err == nil:
+		if p.missing != nil {
+			p.story.note("The worker's API answers; the people decide.")
+		}
+		p.since, p.missing = time.Time{}, nil
+	case p.since.IsZero():
+		p.since = time.Now()
+	case p.missing == nil && time.Since(p.since) >= silence:
+		p.missing = err
+		p.story.note("The worker's API does not let the demo's people decide, so what waits for a review waits on:\n%v", err)
+	}
+}
+
+// absent is why the people cannot decide; nil where they can.
+func (p *people) absent() error {
+	p.state.Lock()
+	defer p.state.Unlock()
+	return p.missing
+}

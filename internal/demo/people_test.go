@@ -1,0 +1,217 @@
+package demo
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"retry-worker/internal/worker"
+)
+
+// api is a worker's API with some dead letters; those that were decided on are open no more.
+type api struct {
+	mu      sync.Mutex
+	letters []letter
+	down    error
+	refuses error // decisions
+	asked   []string
+}
+
+func (a *api) ask(_ context.Context, path string, body any) ([]byte, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	id, _, _ := strings.Cut(strings.TrimPrefix(path, "/dead-letters/"), "/")
+	place := slices.IndexFunc(a.letters, func(l letter) bool { return l.ID == id })
+	switch {
+	case a.down != nil:
+		return nil, a.down
+	case path == "/dead-letters?limit=200": // a page of one, to see that the next is asked for
+		return page(a.letters[:min(1, len(a.letters))], "behind it")
+	case path == "/dead-letters?limit=200&cursor=behind+it":
+		return page(a.letters[min(1, len(a.letters)):], nil)
+	case place < 0:
+		return nil, errors.New("job_not_found: " + path)
+	case body == nil:
+		return json.Marshal(a.letters[place])
+	}
+	a.asked = append(a.asked, path+" "+jsonObject(body.(map[string]any)))
+	if a.refuses == nil {
+		a.letters[place].State = "decided"
+	}
+	return []byte("{}"), a.refuses
+}
+
+// page of those that are open.
+func page(letters []letter, next any) ([]byte, error) {
+	open := slices.DeleteFunc(slices.Clone(letters), func(l letter) bool { return l.State != "" })
+	return json.Marshal(map[string]any{"items": open, "next": next})
+}
+
+func (a *api) isDown(err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.down = err
+}
+
+// cast is a demo's people with the samples of one process.
+type cast struct {
+	*players
+	api  *api
+	out  strings.Builder
+	jobs int64
+}
+
+func newCast(t *testing.T, stay bool, samples ...Sample) *cast {
+	t.Helper()
+	p := claims()
+	p.Samples = samples
+	c := &cast{api: &api{}}
+	processes := []Process{p}
+	c.players = newPlayers(t.Context(), &Options{Ask: c.api.ask, Stay: stay}, newStory(&c.out, false, processes), processes)
+	for i := range samples {
+		c.api.letters = append(c.api.letters, letter{ID: "letter-" + samples[i].ID, Subject: subject{samples[i].ID}, ResponsibleTeam: "cadastro", Process: "waiting"})
+	}
+	return c
+}
+
+// submit is one submission of a sample; it tells whether the portal took it.
+func (c *cast) submit(t *testing.T, id string) bool {
+	t.Helper()
+	c.jobs++
+	r := c.answer(c.try)(t.Context(), &worker.Job{Key: c.jobs, Variables: `{"claimId":"` + id + `"}`})
+	return r.Action == worker.Completed
+}
+
+func (c *cast) look(t *testing.T) {
+	t.Helper()
+	if err := c.people.look(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// told is all that was printed by now.
+func (c *cast) told() string {
+	c.story.print()
+	return c.out.String()
+}
+
+// TestPeopleDecideThroughTheAPI: on every page of the list, on what is theirs and waits, once each; and what is sent again
+// succeeds, though it would have failed again.
+func TestPeopleDecideThroughTheAPI(t *testing.T) {
+	twice := texts("TIMEOUT", "TIMEOUT")
+	c := newCast(t, false, Sample{ID: "AGAIN", Failures: twice}, Sample{ID: "GONE", Failures: twice, Discard: true}, Sample{ID: "LATER", Failures: twice})
+	c.api.letters[0].ForceNeeded = true
+	c.api.letters[2].Process = "expected"
+	c.api.letters = append(c.api.letters, letter{ID: "letter-STRANGE", Subject: subject{"STRANGE"}, Process: "waiting"})
+	for _, id := range []string{"AGAIN", "GONE", "LATER"} {
+		c.submit(t, id)
+	}
+	c.look(t)
+	want := `/dead-letters/letter-AGAIN/retry {"forceRetry":true,"reason":"demonstration: the cause is corrected","when":"now"}
+/dead-letters/letter-GONE/discard {"reason":"demonstration: not worth another try"}`
+	if got := strings.Join(c.api.asked, "\n"); got != want {
+		t.Errorf("they decided\n%s\nwant\n%s", got, want)
+	}
+	if !c.submit(t, "AGAIN") || c.submit(t, "LATER") {
+		t.Error("the portal refused what was corrected, or took what was not")
+	}
+	if said := c.told(); !strings.Contains(said, "review by cadastro (dead letter letter-A): corrected, to be tried again\n") ||
+		!strings.Contains(said, "review by cadastro (dead letter letter-G): discarded\n") || c.story.waiting() != 1 {
+		t.Errorf("%d samples are open, and it was told:\n%s", c.story.waiting(), said)
+	}
+}
+
+// TestRefusedDecisionIsToldOnceAndTriedAgain: the process may not have come to its review task yet.
+func TestRefusedDecisionIsToldOnceAndTriedAgain(t *testing.T) {
+	c := newCast(t, false, Sample{ID: "A", Failures: times(9, Failure{Text: "TIMEOUT"})})
+	c.api.refuses = errors.New("invalid_retry_state: the process has not come to its review task yet")
+	c.submit(t, "A")
+	c.look(t)
+	c.look(t)
+	if c.submit(t, "A") {
+		t.Error("the portal takes what nobody has corrected")
+	}
+	c.api.refuses = nil
+	c.look(t)
+	if said := c.told(); len(c.api.asked) != 3 || strings.Count(said, "review refused: invalid_retry_state") != 1 || !c.submit(t, "A") {
+		t.Errorf("asked %d times, expected 3, and told:\n%s", len(c.api.asked), said)
+	}
+}
+
+// TestLeftForThePersonAtTheScreen: nobody decides in that person's place, and what comes of the decision is told.
+func TestLeftForThePersonAtTheScreen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCast(t, true, Sample{ID: "SENT", Failures: times(9, Failure{Text: "TIMEOUT"}), Left: true}, Sample{ID: "GONE", Failures: texts("TIMEOUT"), Left: true})
+		c.submit(t, "SENT")
+		c.submit(t, "GONE")
+		for range 3 {
+			c.look(t)
+		}
+		if said := c.told(); strings.Count(said, "left for you") != 2 || len(c.api.asked) > 0 || c.story.waiting() != 0 || c.story.leftOver() != "2 of SUB_06" {
+			t.Errorf("decided %v, %q is left over, told:\n%s", c.api.asked, c.story.leftOver(), said)
+		}
+		c.api.letters[0].Review = &verdict{Decision: "reprocess", Reason: "data corrigida", By: "ana", NextRetryTime: time.Now().Add(5 * time.Minute)}
+		c.api.letters[1].Review = &verdict{Decision: "discard", Reason: "paga à vista", By: "ana"}
+		if !c.submit(t, "SENT") { // before anybody has looked
+			t.Error("the portal refuses what that person corrected")
+		}
+		c.look(t)
+		c.look(t)
+		_, after, _ := strings.Cut(c.told(), "left for you\n")
+		_, after, _ = strings.Cut(after, "left for you\n")
+		want := `
+SUB_06: claims
+  SENT                reviewed by ana: "data corrigida"; the process goes on at 2000-01-01T00:05:00Z
+                      submission 2: accepted by the portal after your review
+  GONE                reviewed by ana: "paga à vista"; let go, and the process ends
+`
+		if after != want {
+			t.Errorf("told\n%s\nwant\n%s", after, want)
+		}
+	})
+}
+
+// TestSilentAPIIsToldOnce, and when it answers again; a worker that is just starting is given time.
+func TestSilentAPIIsToldOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCast(t, false, Sample{ID: "A"})
+		c.api.letters = nil
+		c.api.isDown(errors.New("the answer of http://127.0.0.1:8095 is not that of a retry-worker's API (HTTP 404)"))
+		d := &director{story: c.story, people: c.people}
+		ctx, cancel := context.WithCancel(t.Context())
+		go c.people.work(ctx)
+		time.Sleep(silence / 2)
+		synctest.Wait()
+		if said := c.told(); said != "" || d.unreviewed() {
+			t.Errorf("after half of the time it told:\n%s", said)
+		}
+		time.Sleep(5 * silence)
+		synctest.Wait()
+		if said := c.told(); strings.Count(said, "(HTTP 404)") != 1 || !d.unreviewed() {
+			t.Errorf("a worker without this API: unreviewed %v, told:\n%s", d.unreviewed(), said)
+		}
+		c.api.isDown(nil)
+		time.Sleep(silence)
+		cancel()
+		synctest.Wait()
+		if said := c.told(); !strings.HasSuffix(said, "The worker's API answers; the people decide.\n") || d.unreviewed() {
+			t.Errorf("told at last:\n%s", said)
+		}
+	})
+}
+
+// TestAbsentWorkerIsNoOldOne: where nobody listens at all, the demo must not end as if it had done its work.
+func TestAbsentWorkerIsNoOldOne(t *testing.T) {
+	c := newCast(t, false, Sample{ID: "A"})
+	c.people.missing = &net.OpError{Op: "dial", Err: errors.New("connection refused")}
+	if (&director{people: c.people}).unreviewed() {
+		t.Error("a worker that is not there passes for one without dead letters")
+	}
+}

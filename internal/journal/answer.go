@@ -1,0 +1,244 @@
+package journal
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"retry-worker/internal/decision"
+)
+
+// ReviewQueue is the outbox's queue of answers to processes that wait for a review.
+const ReviewQueue = "reviews"
+
+// answerType names the messages of ReviewQueue.
+const answerType = "DeadLetterAnswer"
+
+// ReviewJob is the job by which a process waits for a review of a dead letter.
+type ReviewJob struct {
+	Subject    Subject
+	DeadLetter string
+	// JobKey is the engine's, above 0.
+	JobKey int64
+}
+
+// Answer is what a process is told about its dead letter: the body of a message in ReviewQueue.
+type Answer struct {
+	// Sequence of the message in the outbox.
+	Sequence int64 `json:"-"`
+	// Record tells the answers about one dead letter apart: the number of the record that was written with it.
+	Record     int64  `json:"record"`
+	Tenant     string `json:"tenant"`
+	Policy     string `json:"policy"`
+	SubjectID  string `json:"subjectId"`
+	DeadLetter string `json:"deadLetterId"`
+	// JobKey of the job to be completed.
+	JobKey int64 `json:"jobKey,string"`
+	// Decision is reprocess or discard.
+	Decision string `json:"decision"`
+	// Variables to complete the job with, a JSON object in the contract's words.
+	Variables json.RawMessage `json:"variables"`
+}
+
+// Subject of the dead letter.
+func (a *Answer) Subject() Subject {
+	return Subject{Tenant: a.Tenant, Policy: a.Policy, ID: a.SubjectID}
+}
+
+// ReadAnswer is the answer that a message of ReviewQueue holds.
+func ReadAnswer(m *Message) (*Answer, error) {
+	a := &Answer{}
+	if err := json.Unmarshal([]byte(m.Body), a); err != nil {
+		return nil, fmt.Errorf("read the answer to a review (message %d): %w", m.Sequence, err)
+	}
+	a.Sequence = m.Sequence
+	return a, nil
+}
+
+// The decisions of an answer.
+const (
+	answerReprocess = "reprocess"
+	answerDiscard   = "discard"
+)
+
+// What a process is told that nobody decides on any more: it must not wait for ever. Hospital staff read it.
+const (
+	settledBy        = "retry-worker"
+	reasonRecovered  = "Encerrado automaticamente: um reenvio já teve sucesso"
+	reasonSuperseded = "Encerrado automaticamente: outra falha mais recente tomou o lugar desta"
+)
+
+// variables of an answer; those of a retry are only where there is one.
+type variables struct {
+	Decision string `json:"reviewDecision"`
+	Reason   string `json:"reviewReason"`
+	By       string `json:"reviewedBy"`
+	*resumption
+}
+
+type resumption struct {
+	ShouldRetry     bool   `json:"shouldRetry"`
+	RetryCount      int64  `json:"retryCount"`
+	NextRetryTime   string `json:"nextRetryTime"`
+	BackoffMinutes  int64  `json:"backoffMinutes"`
+	BackoffDuration string `json:"backoffDuration"`
+}
+
+// waits tells whether a process waits for a decision, as far as is known.
+func (d *DeadLetter) waits() bool { return d.ReviewJobKey != 0 && d.Delivery != DeliveryNobody }
+
+// variables that the process goes on with; delay is how long the retry lies ahead.
+func (d *DeadLetter) variables(delay time.Duration) variables {
+	note := &d.Review
+	v := variables{Decision: answerDiscard, Reason: note.Reason, By: note.By}
+	switch d.State {
+	case DeadLetterRecovered:
+		v.Reason, v.By = reasonRecovered, settledBy
+	case DeadLetterSuperseded:
+		v.Reason, v.By = reasonSuperseded, settledBy
+	case DeadLetterReprocessing:
+		v.Decision = answerReprocess
+		v.resumption = &resumption{ShouldRetry: true, RetryCount: d.retries(note.Fresh), NextRetryTime: decision.Instant(note.NextRetryTime),
+			BackoffMinutes: decision.Backoff{Delay: delay}.Minutes(), BackoffDuration: isoDuration(delay)}
+	}
+	return v
+}
+
+// answer sends what became of d to the process that waits for it. The record that comes next is written with it. delay
+// is how long the retry lies ahead, where one does.
+func (b *batch) answer(s Subject, d *DeadLetter, delay time.Duration) {
+	d.Answer = b.record()
+	if d.Delivery != DeliveryTaken {
+		d.Delivery = DeliveryPending
+	}
+	v := d.variables(delay)
+	a := Answer{Record: d.Answer, Tenant: s.Tenant, Policy: s.Policy, SubjectID: s.ID, DeadLetter: d.ID, JobKey: d.ReviewJobKey,
+		Decision: v.Decision, Variables: encoded(v)}
+	b.changes.Outbox = append(b.changes.Outbox, Message{ID: d.ID + "/" + strconv.FormatInt(d.Answer, 10), Queue: ReviewQueue,
+		Key: strings.Join([]string{s.Tenant, s.Policy, s.ID}, "/"), Type: answerType, Body: string(encoded(a)), At: b.milli()})
+}
+
+// encoded is v as JSON.
+func encoded(v any) json.RawMessage {
+	text, err := json.Marshal(v)
+	if err != nil { // cannot be: plain structs
+		return json.RawMessage("{}")
+	}
+	return text
+}
+
+// ReviewSeen notes that the review job of a dead letter came; that it came again is a heartbeat, and no record. Where the
+// dead letter is open no more, the process gets its answer: what was decided, or that nobody decides any longer. It
+// returns the dead letter as it stands then; its Delivery is pending where an answer is on its way. It returns as Analyze
+// does, or with ErrDeadLetterUnknown.
+func (j *Journal) ReviewSeen(ctx context.Context, r *ReviewJob) (DeadLetter, error) {
+	var d DeadLetter
+	err := j.submit(ctx, &item{
+		lookup: Lookup{Subject: r.Subject, DeadLetter: r.DeadLetter},
+		apply: func(b *batch, h *History) (err error) {
+			d, err = b.seen(r, h)
+			return err
+		},
+	})
+	if err != nil {
+		return DeadLetter{}, err
+	}
+	return d, nil
+}
+
+func (b *batch) seen(r *ReviewJob, h *History) (DeadLetter, error) {
+	if h.DeadLetter == nil || h.DeadLetter.ID != r.DeadLetter {
+		return DeadLetter{}, ErrDeadLetterUnknown
+	}
+	d := *h.DeadLetter
+	d.ReviewJobKey, d.ReviewSeen = r.JobKey, b.milli()
+	switch {
+	case d.State == DeadLetterOpen:
+		d.Delivery = DeliveryNone // where nobody waited, somebody does now
+	case d.Answer == 0: // otherwise one is on its way
+		b.answerAgain(h, &d)
+	}
+	b.keep(h, d)
+	return d, nil
+}
+
+// answerAgain sends the answer to the job that is known now. That it is sent is a record of its own.
+func (b *batch) answerAgain(h *History, d *DeadLetter) {
+	delay := max(d.Review.NextRetryTime.Sub(b.now), 0)
+	b.answer(h.subject, d, (delay + time.Second - 1).Truncate(time.Second))
+	b.delivery(h, d, &h.Episode, d.variables(0).Decision, DeliveryPending)
+}
+
+type deliveryBody struct {
+	Delivery   Delivery        `json:"delivery"`
+	DeadLetter string          `json:"deadLetterId"`
+	Decision   string          `json:"decision"`
+	State      DeadLetterState `json:"state"`
+	Episode    int64           `json:"episode"`
+	JobKey     int64           `json:"jobKey,string"`
+}
+
+// delivery records what became of an answer.
+func (b *batch) delivery(h *History, d *DeadLetter, e *Episode, decided string, as Delivery) {
+	body := deliveryBody{as, d.ID, decided, d.State, d.Episode, d.ReviewJobKey}
+	b.entry(DeliveryEntry, body, Happening{Subject: h.subject, Episode: *e})
+}
+
+// Delivered records that the process took an answer, or that the engine knows no process that waits for it, and lets go
+// of the answer's message. What was sent again and found nobody is open again. It may be called again, and late: an answer
+// that is not the last one changes nothing. It returns as Analyze does.
+func (j *Journal) Delivered(ctx context.Context, a *Answer, taken bool) error {
+	return j.submit(ctx, &item{
+		lookup: Lookup{Subject: a.Subject(), DeadLetter: a.DeadLetter},
+		apply: func(b *batch, h *History) error {
+			b.changes.Published = append(b.changes.Published, a.Sequence)
+			if d := h.DeadLetter; d != nil && d.ID == a.DeadLetter && d.Answer == a.Record {
+				b.delivered(a, h, taken)
+			}
+			return nil
+		},
+	})
+}
+
+func (b *batch) delivered(a *Answer, h *History, taken bool) {
+	d, e := *h.DeadLetter, h.Episode
+	answered := d.Delivery == DeliveryTaken // before: whoever asked again may be gone
+	d.Answer = 0
+	if taken {
+		d.Delivery = DeliveryTaken
+	}
+	switch {
+	case d.ReviewJobKey != a.JobKey: // another job came meanwhile, and waits still
+		b.answerAgain(h, &d)
+	case taken:
+		b.delivery(h, &d, &e, a.Decision, DeliveryTaken)
+	case !answered:
+		d.Delivery = DeliveryNobody
+		b.reopen(h, &d, &e)
+		b.delivery(h, &d, &e, a.Decision, DeliveryNobody)
+	}
+	b.keep(h, d)
+}
+
+// reopen gives a dead letter back to people that was sent again to nobody, unless its episode has gone on all the same.
+// No episode ends by that: it has died before (R19).
+func (b *batch) reopen(h *History, d *DeadLetter, e *Episode) {
+	if d.State != DeadLetterReprocessing || e.State != Reprocessing || e.DeadLetter != d.ID {
+		return
+	}
+	b.move(h, d, DeadLetterOpen)
+	e.State, e.Retries, e.NextRetryTime = Dead, d.RetryCount, time.Time{}
+	b.changes.Episodes = append(b.changes.Episodes, KeyedEpisode{h.Key, *e})
+}
+
+// isoDuration is d in ISO 8601: PT12M where it is whole minutes, otherwise in seconds: PT5S, PT1.5S, PT0S.
+func isoDuration(d time.Duration) string {
+	if d > 0 && d%time.Minute == 0 {
+		return "PT" + strconv.FormatInt(int64(d/time.Minute), 10) + "M"
+	}
+	seconds := strconv.FormatFloat(d.Seconds(), 'f', 3, 64)
+	return "PT" + strings.TrimRight(strings.TrimRight(seconds, "0"), ".") + "S"
+}

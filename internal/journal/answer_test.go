@@ -1,0 +1,190 @@
+package journal_test
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"retry-worker/internal/journal"
+	"retry-worker/internal/journal/journaltest"
+)
+
+// onlyAnswer is the one that is on its way.
+func onlyAnswer(t *testing.T, m interface{ Outbox() []journal.Message }) *journal.Answer {
+	t.Helper()
+	var all []*journal.Answer
+	for _, o := range m.Outbox() {
+		if o.Queue != journal.ReviewQueue {
+			continue
+		}
+		a, err := journal.ReadAnswer(&o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, a)
+	}
+	if len(all) != 1 {
+		t.Fatalf("%d answers are on their way, want 1", len(all))
+	}
+	return all[0]
+}
+
+// waiting is a dead letter whose review job came.
+func waiting(t *testing.T, b *bench) (journal.Subject, string) {
+	t.Helper()
+	r, err := b.journal.Analyze(t.Context(), deadly(claim(1), 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	of, letter := failure(claim(1), 1).Subject, r.Attempt.DeadLetter
+	if _, err := b.journal.ReviewSeen(t.Context(), &journal.ReviewJob{Subject: of, DeadLetter: letter, JobKey: 1<<62 + 1}); err != nil {
+		t.Fatal(err)
+	}
+	return of, letter
+}
+
+// TestOneOfTwoOperatorsWins, and the other is told who and when; the process gets one answer.
+func TestOneOfTwoOperatorsWins(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		of, letter := waiting(t, b)
+		names, errs := []string{"ana", "rui", "eva"}, make([]error, 3)
+		began := time.Now()
+		var all sync.WaitGroup
+		for i, name := range names {
+			all.Go(func() {
+				_, errs[i] = b.journal.Review(t.Context(), &journal.Review{Subject: of, DeadLetter: letter, Discard: name == "eva",
+					Force: name != "eva", Reason: "teste", By: name})
+			})
+		}
+		all.Wait()
+		winner := ""
+		for i, err := range errs {
+			if err == nil {
+				winner += names[i]
+			}
+		}
+		for i, err := range errs {
+			decided, ok := errors.AsType[*journal.DecidedError](err)
+			switch {
+			case err == nil:
+			case !ok || !errors.Is(err, journal.ErrInvalidRetryState) || decided.By != winner || decided.At.Sub(began).Abs() > time.Second:
+				t.Errorf("%s is told %v, want that %s was faster", names[i], err, winner)
+			case !strings.HasPrefix(err.Error(), "invalid_retry_state") || !strings.HasSuffix(err.Error(), winner):
+				t.Errorf("%s reads %q", names[i], err)
+			}
+		}
+		if a := onlyAnswer(t, b.memory); a.JobKey != 1<<62+1 || a.Subject() != of || a.DeadLetter != letter {
+			t.Errorf("the answer is %+v", a)
+		}
+	})
+}
+
+// TestAnswerInTheContractsWords: exactly those variables, whatever a person writes.
+func TestAnswerInTheContractsWords(t *testing.T) {
+	for name, test := range map[string]struct {
+		review journal.Review
+		want   string
+	}{
+		"minutes": {journal.Review{Force: true, Delay: 12 * time.Minute}, `{"reviewDecision":"reprocess","reviewReason":"R","reviewedBy":"ana","shouldRetry":true,` +
+			`"retryCount":6,"nextRetryTime":"2000-01-01T00:12:00Z","backoffMinutes":12,"backoffDuration":"PT12M"}`},
+		"seconds": {journal.Review{Force: true, Delay: 1500 * time.Millisecond}, `{"reviewDecision":"reprocess","reviewReason":"R","reviewedBy":"ana","shouldRetry":true,` +
+			`"retryCount":6,"nextRetryTime":"2000-01-01T00:00:01.5Z","backoffMinutes":1,"backoffDuration":"PT1.5S"}`},
+		"now": {journal.Review{Force: true}, `{"reviewDecision":"reprocess","reviewReason":"R","reviewedBy":"ana","shouldRetry":true,` +
+			`"retryCount":6,"nextRetryTime":"2000-01-01T00:00:00Z","backoffMinutes":0,"backoffDuration":"PT0S"}`},
+		"fresh": {journal.Review{Force: true, Fresh: true, Delay: time.Minute}, `{"reviewDecision":"reprocess","reviewReason":"R","reviewedBy":"ana","shouldRetry":true,` +
+			`"retryCount":0,"nextRetryTime":"2000-01-01T00:01:00Z","backoffMinutes":1,"backoffDuration":"PT1M"}`},
+		"discard": {journal.Review{Discard: true}, `{"reviewDecision":"discard","reviewReason":"R","reviewedBy":"ana"}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onBench(t, func(t *testing.T, b *bench) {
+				r := test.review
+				r.Subject, r.DeadLetter = waiting(t, b)
+				for _, reason := range []string{"", " \t\n", "\u00a0"} {
+					if _, err := b.journal.Review(t.Context(), &r); !errors.Is(err, journal.ErrReasonRequired) {
+						t.Errorf("the reason %q: %v", reason, err)
+					}
+				}
+				r.Reason, r.By = "R", "ana"
+				if _, err := b.journal.Review(t.Context(), &r); err != nil {
+					t.Fatal(err)
+				}
+				if got := string(onlyAnswer(t, b.memory).Variables); got != test.want {
+					t.Errorf("the process gets\n%s, want\n%s", got, test.want)
+				}
+			})
+		})
+	}
+}
+
+// TestHostileWordsOfAPerson are data, and nothing more; what is too long is cut.
+func TestHostileWordsOfAPerson(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		of, letter := waiting(t, b)
+		hostile := "\x1b[31m<script>alert(1)</script>\x00\xff\"}," + strings.Repeat("x", 1<<20)
+		done, err := b.journal.Review(t.Context(), &journal.Review{Subject: of, DeadLetter: letter, Force: true, Reason: hostile, By: strings.Repeat("é", 1<<10)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		note := done.DeadLetter.Review
+		if len(note.Reason) > 1100 || len(note.By) > 200 || strings.Contains(note.Reason, "\x00") || !utf8.ValidString(note.Reason+note.By) {
+			t.Errorf("%d bytes of a reason and %d of a name are kept: %.80q", len(note.Reason), len(note.By), note.Reason)
+		}
+		var v map[string]any
+		if err := json.Unmarshal(onlyAnswer(t, b.memory).Variables, &v); err != nil || v["reviewReason"] != note.Reason || len(v) != 8 {
+			t.Errorf("the process gets %v (%v)", v, err)
+		}
+	})
+}
+
+// TestLateAnswersChangeNothing: one that another review has overtaken, and one that was told already.
+func TestLateAnswersChangeNothing(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		of, letter := waiting(t, b)
+		review := func() *journal.Answer {
+			t.Helper()
+			if _, err := b.journal.Review(t.Context(), &journal.Review{Subject: of, DeadLetter: letter, Force: true, Reason: "teste", By: "ana"}); err != nil {
+				t.Fatal(err)
+			}
+			return onlyAnswer(t, b.memory)
+		}
+		told := func(a *journal.Answer, taken bool, want journal.DeadLetterState, delivery journal.Delivery) {
+			t.Helper()
+			if err := b.journal.Delivered(t.Context(), a, taken); err != nil {
+				t.Fatal(err)
+			}
+			if d, _, _ := b.memory.DeadLetter(t.Context(), letter); d.State != want || d.Delivery != delivery {
+				t.Errorf("the dead letter is %s, its delivery %q; want %s and %q", d.State, d.Delivery, want, delivery)
+			}
+		}
+		first := review()
+		told(first, false, journal.DeadLetterOpen, journal.DeliveryNobody)
+		told(first, true, journal.DeadLetterOpen, journal.DeliveryNobody)
+		if _, err := b.journal.ReviewSeen(t.Context(), &journal.ReviewJob{Subject: of, DeadLetter: letter, JobKey: 8}); err != nil {
+			t.Fatal(err)
+		}
+		second := review()
+		told(first, false, journal.DeadLetterReprocessing, journal.DeliveryPending)
+		told(second, true, journal.DeadLetterReprocessing, journal.DeliveryTaken)
+		told(second, false, journal.DeadLetterReprocessing, journal.DeliveryTaken)
+		if err := verifyLedger(b.memory); err != nil {
+			t.Error(err)
+		}
+		if n := b.memory.End().Record; n != 5 { // the failure, two reviews, two deliveries
+			t.Errorf("%d records, want 5", n)
+		}
+	})
+}
+
+func TestReadAnswer(t *testing.T) {
+	for _, body := range []string{"", "[]", `{"jobKey":7}`, `{"jobKey":"x"}`} {
+		if a, err := journal.ReadAnswer(&journal.Message{Sequence: 3, Body: body}); err == nil || !strings.Contains(err.Error(), "message 3") {
+			t.Errorf("%q is read as %+v (%v)", body, a, err)
+		}
+	}
+}
+
+var _ interface{ Outbox() []journal.Message } = (*journaltest.Memory)(nil)

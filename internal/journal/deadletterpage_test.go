@@ -1,0 +1,80 @@
+package journal_test
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"pgregory.net/rapid"
+
+	"retry-worker/internal/journal"
+)
+
+// TestAfterPrefix: what begins with a prefix is just what lies from it up to that, byte by byte, as stores compare.
+func TestAfterPrefix(t *testing.T) {
+	texts := rapid.StringOf(rapid.SampledFrom([]rune{'a', 'b', '\x01', '\x7f', '\u0080', '\u07ff', '\ud7ff', '\ue000', '\uffff', '\U00010000', '\U0010ffff'}))
+	rapid.Check(t, func(t *rapid.T) {
+		prefix, s := texts.Draw(t, "prefix"), texts.Draw(t, "text")
+		if rapid.Bool().Draw(t, "begins") {
+			s = prefix + s
+		}
+		after, ok := journal.AfterPrefix(prefix)
+		if !utf8.ValidString(after) {
+			t.Fatalf("%q is no UTF-8", after)
+		}
+		if within := s >= prefix && (!ok || s < after); within != strings.HasPrefix(s, prefix) {
+			t.Fatalf("%q begins with %q: %t, lies up to %q: %t", s, prefix, !within, after, within)
+		}
+	})
+}
+
+// TestPlanReadsTheQuery: an id, beginnings of ids, and words.
+func TestPlanReadsTheQuery(t *testing.T) {
+	const id = "2b6f0cc9-3a77-5d52-a6a5-1c9f6d2a7d10"
+	for query, want := range map[string]string{
+		"":                           "| |",
+		" \t":                        "| |",
+		"CLM-1":                      "|CLM-1|clm-1",
+		"clm-1":                      "|clm-1 CLM-1|clm-1",
+		strings.ToUpper(id):          id + "|" + strings.ToUpper(id) + "|" + id,
+		"{" + id + "}":               "|{" + id + "} {" + strings.ToUpper(id) + "}|" + id,
+		"Guia (já existe), \"ok\"":   "|Guia (já existe), \"ok\" GUIA (JÁ EXISTE), \"OK\"|guia já existe ok",
+		"a b c d e f g h i j":        "|a b c d e f g h i j A B C D E F G H I J|a b c d e f g h",
+		"\xff\x00":                   "|\uFFFD\uFFFD|\uFFFD\uFFFD",
+		strings.Repeat("é", 150):     "|" + strings.Repeat("é", 100) + " " + strings.Repeat("É", 100) + "|" + strings.Repeat("é", 100),
+		strings.Repeat("(", 1<<20):   "|" + strings.Repeat("(", 200) + "|",
+		"x" + strings.Repeat(" ", 9): "|x X|x",
+	} {
+		p, err := journal.DeadLetterFilter{Query: query}.Plan("", 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := p.ID + "|" + strings.Join(p.Prefixes, " ") + "|" + strings.Join(p.Words, " ")
+		if want == "| |" {
+			want = "||"
+		}
+		if got != want || p.Searches != (strings.TrimSpace(query) != "") {
+			t.Errorf("%.60q is read as %q (%t), want %q", query, got, p.Searches, want)
+		}
+	}
+}
+
+// TestCursorsComeBack, whatever the record.
+func TestCursorsComeBack(t *testing.T) {
+	f := journal.DeadLetterFilter{State: journal.AllDeadLetters, Query: "x"}
+	for _, record := range []int64{1, 7, math.MaxInt64, math.MinInt64} {
+		p, err := f.Plan("", 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := f.Plan(p.Cursor(record), 500)
+		if err != nil || again.Before != record || again.Limit != journal.MaxDeadLetterPage {
+			t.Errorf("the cursor of record %d leads before %+v (%v)", record, again, err)
+		}
+	}
+	if _, err := (journal.DeadLetterFilter{State: "x\n"}).Plan("", 1); !errors.Is(err, journal.ErrBadFilter) || strings.Contains(err.Error(), "\n") {
+		t.Errorf("the error is %v", err)
+	}
+}

@@ -1,0 +1,41 @@
+package metrics
+
+import (
+	"time"
+
+	"retry-worker/internal/journal"
+)
+
+// SetDeadLetters takes over how many dead letters there are, by policy and state, and how old the oldest open one of each
+// policy is at now. What is not among counts is 0. Not for concurrent use with itself.
+func (m *Metrics) SetDeadLetters(counts []journal.DeadLetterCount, now time.Time) {
+	numbers := make(map[string]map[journal.DeadLetterState]int64)
+	oldest := make(map[string]time.Time)
+	for policy := range *m.policies.Load() { // those of which none is left, too
+		numbers[policy] = map[journal.DeadLetterState]int64{}
+	}
+	for i := range counts {
+		c := &counts[i]
+		if numbers[c.Policy] == nil { // of a policy that is in the catalogue no longer
+			m.series(c.Policy)
+			numbers[c.Policy] = map[journal.DeadLetterState]int64{}
+		}
+		numbers[c.Policy][c.State] += c.N
+		if c.State != journal.DeadLetterOpen || c.N == 0 || c.Oldest.IsZero() {
+			continue
+		}
+		if first, known := oldest[c.Policy]; !known || c.Oldest.Before(first) {
+			oldest[c.Policy] = c.Oldest
+		}
+	}
+	for policy, states := range numbers {
+		for _, state := range journal.DeadLetterStates() {
+			m.deadLetters.WithLabelValues(policy, string(state)).Set(float64(states[state]))
+		}
+		if first, open := oldest[policy]; open {
+			m.oldestDeadLetter.WithLabelValues(policy).Set(max(now.Sub(first), 0).Seconds())
+		} else {
+			m.oldestDeadLetter.DeleteLabelValues(policy)
+		}
+	}
+}

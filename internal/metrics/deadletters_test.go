@@ -1,0 +1,56 @@
+package metrics_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"retry-worker/internal/journal"
+)
+
+// TestDeadLetters: each policy's states add up over teams and reasons, what is gone falls to 0, and the oldest open one's
+// age is there only while there is one.
+func TestDeadLetters(t *testing.T) {
+	m, _, url := served(t)
+	now := analysed
+	count := func(policy string, state journal.DeadLetterState, n int64, age time.Duration) journal.DeadLetterCount {
+		c := journal.DeadLetterCount{Policy: policy, State: state, N: n}
+		if age > 0 {
+			c.Oldest = now.Add(-age)
+		}
+		return c
+	}
+	m.SetDeadLetters([]journal.DeadLetterCount{
+		count("tiss-submission", journal.DeadLetterOpen, 70, time.Hour), count("tiss-submission", journal.DeadLetterOpen, 31, 2*time.Hour),
+		count("tiss-submission", journal.DeadLetterDiscarded, 4, 0), count("gone", journal.DeadLetterOpen, 1, time.Minute),
+		count("reprocessed", journal.DeadLetterReprocessing, 2, time.Minute),
+	}, now)
+	wantLines(t, scrape(t, url), map[string]bool{
+		`retry_worker_dead_letters{policy="tiss-submission",state="open"} 101`:       true,
+		`retry_worker_dead_letters{policy="tiss-submission",state="discarded"} 4`:    true,
+		`retry_worker_dead_letters{policy="tiss-submission",state="reprocessing"} 0`: true,
+		`retry_worker_dead_letters{policy="gone",state="open"} 1`:                    true,
+		`retry_worker_dead_letters_oldest_seconds{policy="tiss-submission"} 7200`:    true,
+		`retry_worker_dead_letters_oldest_seconds{policy="gone"} 60`:                 true,
+		`retry_worker_dead_letters_oldest_seconds{policy="reprocessed"}`:             false,
+		`retry_worker_dead_letters_oldest_seconds{policy="job-queue"}`:               false,
+	})
+	m.SetDeadLetters([]journal.DeadLetterCount{{Policy: "tiss-submission", State: journal.DeadLetterOpen, N: 1, Oldest: now.Add(time.Hour)}}, now)
+	wantLines(t, scrape(t, url), map[string]bool{
+		`retry_worker_dead_letters{policy="tiss-submission",state="open"} 1`:      true,
+		`retry_worker_dead_letters{policy="gone",state="open"} 0`:                 true,
+		`retry_worker_dead_letters{policy="tiss-submission",state="discarded"} 0`: true,
+		`retry_worker_dead_letters_oldest_seconds{policy="tiss-submission"} 0`:    true, // another replica's clock is ahead
+		`retry_worker_dead_letters_oldest_seconds{policy="gone"}`:                 false,
+	})
+}
+
+// wantLines fails where a beginning of a line is missing, or is there and must not be.
+func wantLines(t *testing.T, text string, lines map[string]bool) {
+	t.Helper()
+	for line, want := range lines {
+		if got := strings.Contains("\n"+text, "\n"+line); got != want {
+			t.Errorf("%s: there is one: %v, want %v", line, got, want)
+		}
+	}
+}

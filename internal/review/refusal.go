@@ -1,0 +1,116 @@
+package review
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"retry-worker/internal/decision"
+	"retry-worker/internal/journal"
+)
+
+// Code says why something was refused, as the API does. The set is closed.
+type Code string
+
+// The codes; the first four are retry-failed-job.md's and the contract's.
+const (
+	JobNotFound        Code = "job_not_found"
+	MaxRetriesExceeded Code = "max_retries_exceeded"
+	InvalidRetryState  Code = "invalid_retry_state"
+	ReasonRequired     Code = "reason_required"
+	ReasonTooLong      Code = "reason_too_long"
+	InvalidWhen        Code = "invalid_when"
+	ForceRequired      Code = "force_required"   // fresh without forceRetry
+	PolicyNotFound     Code = "policy_not_found" // no backoff to compute
+	InvalidState       Code = "invalid_state"
+	InvalidLimit       Code = "invalid_limit"
+	InvalidQuery       Code = "invalid_query"
+	InvalidCursor      Code = "invalid_cursor"
+	InvalidReason      Code = "invalid_reason" // of a filter
+)
+
+// Refusal is why a list is not given, or a decision not taken; nothing was changed. It holds the journal's error where
+// that is the cause (journal.ErrDeadLetterUnknown, ErrMaxRetriesExceeded, ErrInvalidRetryState and its *DecidedError).
+type Refusal struct {
+	Code Code
+	// Message is one English line for the person: what was found, what was expected, what to do.
+	Message string
+	// State the dead letter is in since At, by the decision of By; By is empty where it was nobody's. Zero unless
+	// InvalidRetryState; an open dead letter has no By and At: no process waits for it.
+	By    string
+	At    time.Time
+	State journal.DeadLetterState
+
+	cause error
+}
+
+func (r *Refusal) Error() string { return r.Message }
+
+// Unwrap is the journal's error, if that is the cause.
+func (r *Refusal) Unwrap() error { return r.cause }
+
+// Refused is the refusal that err holds; nil where it is another error: the decision, or the answer, is not known then,
+// and asking again is safe (journal.ErrUnavailable), or the journal can never hold it (journal.ErrInvalid).
+func Refused(err error) *Refusal {
+	r, _ := errors.AsType[*Refusal](err)
+	return r
+}
+
+func refuse(code Code, format string, args ...any) *Refusal {
+	return &Refusal{Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+func notFound() *Refusal {
+	return &Refusal{Code: JobNotFound, Message: "there is no dead letter of this id; the list has their ids", cause: journal.ErrDeadLetterUnknown}
+}
+
+func exceeded(d *journal.DeadLetter) *Refusal {
+	return &Refusal{
+		Code:    MaxRetriesExceeded,
+		Message: fmt.Sprintf("%d of %d retries are made; set forceRetry for one more, and fresh with it for the whole ladder again", d.RetryCount, d.MaxRetries),
+		cause:   journal.ErrMaxRetriesExceeded,
+	}
+}
+
+// decidedBefore is who decided on d, and when.
+func decidedBefore(d *journal.DeadLetter) *journal.DecidedError {
+	e := &journal.DecidedError{At: d.ChangedAt, State: d.State}
+	if by := d.State == journal.DeadLetterReprocessing || d.State == journal.DeadLetterDiscarded; by && !d.Review.At.IsZero() {
+		e.By, e.At = d.Review.By, d.Review.At
+	}
+	return e
+}
+
+// settled is why nothing can be decided any more.
+func settled(by *journal.DecidedError) *Refusal {
+	who := ""
+	if by.By != "" {
+		who = " by " + by.By
+	}
+	return &Refusal{
+		Code: InvalidRetryState, By: by.By, At: by.At, State: by.State, cause: by,
+		Message: fmt.Sprintf("the dead letter is %s since %s%s; only an open one can be decided on", by.State, decision.Instant(by.At), who),
+	}
+}
+
+// unattended is why an open dead letter cannot be retried: there is nobody to carry it out, or not yet.
+func unattended(d *Item) *Refusal {
+	r := &Refusal{
+		Code: InvalidRetryState, State: d.State, cause: journal.ErrNobodyWaits,
+		Message: "no process waits for this dead letter, so nothing would carry a retry out; start the process again for its subject, or discard it",
+	}
+	if d.Process == Expected {
+		r.Message = "the process has not come to its review task yet, so nothing would carry a retry out; try again in a minute, or discard it"
+	}
+	return r
+}
+
+func unreasoned() *Refusal {
+	return &Refusal{Code: ReasonRequired, Message: "a reason is required; say in a few words why", cause: journal.ErrReasonRequired}
+}
+
+func unforced() *Refusal {
+	return &Refusal{
+		Code: ForceRequired, Message: "fresh begins the whole ladder anew and needs forceRetry; set both, or neither", cause: journal.ErrInvalidReview,
+	}
+}

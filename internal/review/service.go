@@ -1,0 +1,208 @@
+package review
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"retry-worker/internal/decision"
+	"retry-worker/internal/journal"
+)
+
+// states that a list can be asked for.
+var states = []string{"", "open", "reprocessing", "discarded", "recovered", "all"}
+
+// List is a page of the dead letters that f lets through, from behind the cursor on: at most limit, 1 to MostItems, or
+// DefaultItems where it is 0; the newest first. next is empty where no more follow.
+func (s *Service) List(ctx context.Context, f journal.DeadLetterFilter, cursor string, limit int) (items []Item, next string, err error) {
+	if limit == 0 {
+		limit = DefaultItems
+	}
+	f.Query = strings.TrimSpace(f.Query)
+	switch {
+	case limit < 1 || limit > MostItems:
+		return nil, "", refuse(InvalidLimit, "limit is %d, expected 1 to %d", limit, MostItems)
+	case !slices.Contains(states, f.State):
+		return nil, "", refuse(InvalidState, "state is %.60q, expected open, reprocessing, discarded, recovered or all", f.State)
+	case f.Reason != "" && !slices.Contains(decision.Reasons(), f.Reason):
+		return nil, "", refuse(InvalidReason, "reason is %.60q, expected a reason code such as TIMEOUT or MAX_RETRIES", f.Reason)
+	case utf8.RuneCountInString(f.Query) > maxQuery:
+		return nil, "", refuse(InvalidQuery, "q has more than %d characters; search for the beginning of an id or some words of the error", maxQuery)
+	}
+	letters, next, err := s.letters.DeadLetterPage(ctx, f, cursor, limit)
+	switch {
+	case errors.Is(err, journal.ErrBadCursor):
+		return nil, "", &Refusal{Code: InvalidCursor, Message: "the cursor is not one that an answer gave as next; leave it out for the first page", cause: err}
+	case errors.Is(err, journal.ErrBadFilter):
+		return nil, "", &Refusal{Code: InvalidQuery, Message: err.Error(), cause: err}
+	case err != nil:
+		return nil, "", fmt.Errorf("list dead letters: %w", err)
+	}
+	now, up := s.now(), s.engineUp()
+	items = make([]Item, len(letters))
+	for i := range letters {
+		items[i] = Item{letters[i], ProcessOf(&letters[i].DeadLetter, now, up)}
+	}
+	return items, next, nil
+}
+
+// IsID tells whether s can be a dead letter's id: a UUID in lower case.
+func IsID(s string) bool { return idForm.MatchString(s) }
+
+var idForm = regexp.MustCompile(`^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
+
+// Show is the dead letter of that id.
+func (s *Service) Show(ctx context.Context, id string) (Item, error) {
+	if id = strings.ToLower(strings.TrimSpace(id)); !IsID(id) {
+		return Item{}, notFound()
+	}
+	d, found, err := s.letters.DeadLetter(ctx, id)
+	switch {
+	case err != nil:
+		return Item{}, fmt.Errorf("read a dead letter: %w", err)
+	case !found:
+		return Item{}, notFound()
+	}
+	return Item{d, s.Process(&d)}, nil
+}
+
+// Counts are how many dead letters there are, by policy, state, team and reason.
+func (s *Service) Counts(ctx context.Context) ([]journal.DeadLetterCount, error) {
+	counts, err := s.letters.DeadLetterCounts(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("count dead letters: %w", err)
+	}
+	return counts, nil
+}
+
+// Process is whether a process waits for a decision on d, as far as is known now.
+func (s *Service) Process(d *journal.DeadLetterItem) Process {
+	return ProcessOf(&d.DeadLetter, s.now(), s.engineUp())
+}
+
+// Retry sends a dead letter's work again (R17). When it returns without an error that is durable, and the process gets
+// it as soon as the engine takes it. Its errors hold a *Refusal, or are the journal's.
+func (s *Service) Retry(ctx context.Context, c Command) (Decided, error) {
+	switch {
+	case c.When != "" && c.When != Backoff && c.When != Now:
+		return Decided{}, refuse(InvalidWhen, "when is %.60q, expected backoff (after the policy's delay) or now", c.When)
+	case c.Fresh && !c.Force:
+		return Decided{}, unforced()
+	}
+	d, err := s.decidable(ctx, &c)
+	switch {
+	case err != nil:
+		return Decided{}, err
+	case d.Process == Nobody, d.Process == Expected:
+		return Decided{}, unattended(&d)
+	case d.RetryCount >= d.MaxRetries && !c.Force:
+		return Decided{}, exceeded(&d.DeadLetter)
+	}
+	delay, err := s.delay(ctx, &c, &d)
+	if err != nil {
+		return Decided{}, err
+	}
+	return s.record(ctx, &d, &journal.Review{
+		Subject: d.Subject, DeadLetter: d.ID, Force: c.Force, Fresh: c.Fresh, Delay: delay, Reason: c.Reason, By: c.By,
+	})
+}
+
+// Discard lets a dead letter go, whether a process waits for it or not; of c it looks at ID, Reason and By. Its errors are
+// Retry's.
+func (s *Service) Discard(ctx context.Context, c Command) (Decided, error) {
+	d, err := s.decidable(ctx, &c)
+	if err != nil {
+		return Decided{}, err
+	}
+	return s.record(ctx, &d, &journal.Review{Subject: d.Subject, DeadLetter: d.ID, Discard: true, Reason: c.Reason, By: c.By})
+}
+
+// decidable is the open dead letter that c is about; it tidies the reason.
+func (s *Service) decidable(ctx context.Context, c *Command) (Item, error) {
+	c.Reason = strings.TrimSpace(strings.ToValidUTF8(c.Reason, "\uFFFD"))
+	switch {
+	case c.Reason == "":
+		return Item{}, unreasoned()
+	case utf8.RuneCountInString(c.Reason) > MaxReason:
+		return Item{}, refuse(ReasonTooLong, "the reason has more than %d characters; say it in fewer", MaxReason)
+	}
+	d, err := s.Show(ctx, c.ID)
+	if err == nil && d.State != journal.DeadLetterOpen {
+		err = settled(decidedBefore(&d.DeadLetter))
+	}
+	return d, err
+}
+
+// delay until the retry is made: 0 is now.
+func (s *Service) delay(ctx context.Context, c *Command, d *Item) (time.Duration, error) {
+	if c.When == Now {
+		return 0, nil
+	}
+	policy := s.policies()[d.Subject.Policy]
+	if policy == nil {
+		return 0, refuse(PolicyNotFound, "policy %.60q is no longer in the catalogue, so its backoff is not known; retry with when now, or add the policy again", d.Subject.Policy)
+	}
+	own, err := s.ownPolicy(ctx, policy, d)
+	if err != nil {
+		return 0, err
+	}
+	count := d.RetryCount
+	if c.Fresh {
+		count = 0
+	}
+	return policy.Manual(d.Subject.ID, own, count).Delay, nil
+}
+
+// ownPolicy is the delay that the job asked for, where its policy lets jobs do so (R15): that of the last retry there
+// was for it.
+func (s *Service) ownPolicy(ctx context.Context, p *decision.Policy, d *Item) (own decision.OwnPolicy, err error) {
+	if p.Own == nil {
+		return own, nil
+	}
+	story, _, err := s.letters.Story(ctx, d.Subject)
+	if err != nil {
+		return own, fmt.Errorf("read the retries of a dead letter: %w", err)
+	}
+	for i := range slices.Backward(story.Attempts) {
+		if a := &story.Attempts[i]; a.Episode == d.Episode && a.Decision.ShouldRetry() {
+			return decision.OwnPolicy{Delay: a.Decision.Backoff.Raw, HasDelay: true}, nil
+		}
+	}
+	return own, nil
+}
+
+// record has the journal take the decision, unless somebody was faster.
+func (s *Service) record(ctx context.Context, d *Item, wanted *journal.Review) (Decided, error) {
+	done, err := s.memory.Review(ctx, wanted)
+	if err != nil {
+		return Decided{}, s.refusal(err, d)
+	}
+	after := *d
+	after.DeadLetter = done.DeadLetter
+	after.Process = s.Process(&after.DeadLetterItem)
+	return Decided{
+		Item: after, Episode: done.Episode.Number, RetryCount: done.RetryCount, Backoff: wanted.Delay, NextRetryTime: done.Episode.NextRetryTime,
+	}, nil
+}
+
+// refusal is what the journal says to a decision, in words: what it finds may be newer than d.
+func (s *Service) refusal(err error, d *Item) error {
+	decided, _ := errors.AsType[*journal.DecidedError](err)
+	switch {
+	case decided != nil:
+		return settled(decided)
+	case errors.Is(err, journal.ErrDeadLetterUnknown):
+		return notFound()
+	case errors.Is(err, journal.ErrMaxRetriesExceeded):
+		return exceeded(&d.DeadLetter)
+	case errors.Is(err, journal.ErrInvalidRetryState):
+		return unattended(d)
+	default:
+		return fmt.Errorf("record the decision: %w", err)
+	}
+}

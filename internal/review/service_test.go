@@ -1,0 +1,387 @@
+package review_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"retry-worker/internal/catalogue"
+	"retry-worker/internal/decision"
+	"retry-worker/internal/journal"
+	"retry-worker/internal/journal/journaltest"
+	"retry-worker/internal/review"
+)
+
+const (
+	tiss    = "tiss-submission"
+	claim   = "CLM-001-123"
+	nowhere = "11111111-2222-3333-4444-555555555555"
+)
+
+// TestManualRetry is R17's table: who may go on, with which count, in which episode, and after how long.
+func TestManualRetry(t *testing.T) {
+	for _, test := range []struct {
+		name         string
+		retries      int
+		text         string
+		force, fresh bool
+		count        int64
+		episode      int64
+		refused      review.Code
+	}{
+		{name: "below the limit", retries: 2, text: "DUPLICATE_CLAIM", count: 3, episode: 1},
+		{name: "below the limit, forced", retries: 2, text: "DUPLICATE_CLAIM", force: true, count: 3, episode: 1},
+		{name: "below the limit, from the beginning", retries: 2, text: "DUPLICATE_CLAIM", force: true, fresh: true, count: 0, episode: 2},
+		{name: "at the limit", retries: 5, text: "TIMEOUT", refused: review.MaxRetriesExceeded},
+		{name: "above the limit", retries: 7, text: "TIMEOUT", refused: review.MaxRetriesExceeded},
+		{name: "at the limit, forced", retries: 5, text: "TIMEOUT", force: true, count: 6, episode: 1},
+		{name: "at the limit, from the beginning", retries: 5, text: "TIMEOUT", force: true, fresh: true, count: 0, episode: 2},
+		{name: "from the beginning, not forced", retries: 5, text: "TIMEOUT", fresh: true, refused: review.ForceRequired},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			play(t, func(w *world) {
+				id := w.dead(tiss, claim, test.retries, test.text)
+				time.Sleep(time.Hour)
+				before := w.item(id)
+				done, err := w.retry(review.Command{ID: id, Force: test.force, Fresh: test.fresh})
+				if test.refused != "" {
+					wantRefusal(t, test.name, err, test.refused)
+					want(t, "the dead letter", w.item(id), before)
+					want(t, "answers", len(w.answers()), 0)
+					return
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				want(t, "retryCount", done.RetryCount, test.count)
+				want(t, "episode", done.Episode, test.episode)
+				want(t, "nextRetryTime", done.NextRetryTime, time.Now().UTC().Truncate(time.Second).Add(done.Backoff))
+				rung := w.policies[tiss].Backoff.Raw(before.RetryCount)
+				if test.fresh {
+					rung = w.policies[tiss].Backoff.Raw(0)
+				}
+				if done.Backoff < rung*4/5 || done.Backoff > rung*6/5 || done.Backoff%time.Minute != 0 {
+					t.Errorf("waits %v, want whole minutes within 20 %% of %v", done.Backoff, rung)
+				}
+				want(t, "the item given back", done.Item, w.item(id))
+				want(t, "state", done.Item.State, journal.DeadLetterReprocessing)
+				want(t, "by", done.Item.Review.By, "maria")
+				want(t, "process", done.Item.Process, review.Waiting)
+			})
+		})
+	}
+}
+
+// TestRetryByTheLadderOfEachPolicy: the manual retry waits as the policy does at that count, beyond the ladder as at its
+// end (R14: 30 s).
+func TestRetryByTheLadderOfEachPolicy(t *testing.T) {
+	for _, test := range []struct {
+		policy  string
+		retries int
+		text    string
+		force   bool
+		waits   time.Duration
+	}{
+		{"failed-job", 3, "exit status 1", true, 30 * time.Second},
+		{"failed-job", 4, "exit status 1", true, 30 * time.Second},
+		{"whatsapp-message", 0, "HTTP 400", false, 5 * time.Second},
+		{"whatsapp-message", 3, "HTTP 503", true, 5 * time.Minute},
+		{"no-retry", 0, "exit status 1", true, time.Second},
+	} {
+		t.Run(fmt.Sprint(test.policy, test.retries), func(t *testing.T) {
+			play(t, func(w *world) {
+				id := w.dead(test.policy, "job-1", test.retries, test.text)
+				done, err := w.retry(review.Command{ID: id, Force: test.force, When: review.Backoff})
+				if err != nil {
+					t.Fatal(err)
+				}
+				want(t, "backoff", done.Backoff, test.waits)
+				want(t, "nextRetryTime", done.NextRetryTime, time.Now().UTC().Truncate(time.Millisecond).Add(test.waits))
+			})
+		})
+	}
+}
+
+// TestRetryWaitsAsTheJobAskedFor: a job of job-queue brought its own delay (R15), which a person's retry keeps to.
+func TestRetryWaitsAsTheJobAskedFor(t *testing.T) {
+	play(t, func(w *world) {
+		own := decision.Variables{Error: decision.Text("exit status 1"), MaxAttempts: "2", Delay: `"PT42S"`}
+		own.RetryCount = "0"
+		w.fail("job-queue", "job-1", own)
+		time.Sleep(time.Minute)
+		own.RetryCount = "1"
+		id := w.fail("job-queue", "job-1", own).Attempt.DeadLetter
+		w.wait(id)
+		done, err := w.retry(review.Command{ID: id, Force: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want(t, "backoff", done.Backoff, 42*time.Second)
+	})
+}
+
+// TestRetryNow is made at once, and the process is told so.
+func TestRetryNow(t *testing.T) {
+	play(t, func(w *world) {
+		id := w.dead(tiss, claim, 1, "DUPLICATE_CLAIM")
+		done, err := w.retry(review.Command{ID: id, When: review.Now})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want(t, "backoff", done.Backoff, 0)
+		want(t, "nextRetryTime", done.NextRetryTime, time.Now().UTC().Truncate(time.Millisecond))
+	})
+}
+
+// TestPolicyThatIsGone: nobody knows its backoff any more; at once it can be retried all the same.
+func TestPolicyThatIsGone(t *testing.T) {
+	play(t, func(w *world) {
+		id := w.dead(tiss, claim, 1, "DUPLICATE_CLAIM")
+		w.set(func() { w.policies = decision.Policies{} })
+		_, err := w.retry(review.Command{ID: id})
+		if r := wantRefusal(t, "backoff", err, review.PolicyNotFound); !strings.Contains(r.Message, "now") {
+			t.Errorf("the message does not say what works: %q", r.Message)
+		}
+		if _, err := w.retry(review.Command{ID: id, When: review.Now}); err != nil {
+			t.Errorf("now: %v", err)
+		}
+		w.set(func() { w.policies = catalogue.Default().Policies })
+		lonely := w.die(tiss, "CLM-2-1", 1, "DUPLICATE_CLAIM")
+		w.set(func() { w.policies = decision.Policies{} })
+		_, err = w.retry(review.Command{ID: lonely})
+		wantRefusal(t, "no process either, so now does not work", err, review.InvalidRetryState)
+	})
+}
+
+// TestRefusedCommands change nothing, whatever is wrong with them.
+func TestRefusedCommands(t *testing.T) {
+	play(t, func(w *world) {
+		id := w.dead(tiss, claim, 1, "DUPLICATE_CLAIM")
+		for what, test := range map[string]struct {
+			command review.Command
+			code    review.Code
+			cause   error
+		}{
+			"unknown id":        {review.Command{ID: nowhere}, review.JobNotFound, journal.ErrDeadLetterUnknown},
+			"no id":             {review.Command{ID: "'; drop table\x00"}, review.JobNotFound, journal.ErrDeadLetterUnknown},
+			"white space":       {review.Command{ID: id, Reason: " \t\n"}, review.ReasonRequired, journal.ErrReasonRequired},
+			"a reason too long": {review.Command{ID: id, Reason: strings.Repeat("ã", review.MaxReason+1)}, review.ReasonTooLong, nil},
+			"another when":      {review.Command{ID: id, When: "tomorrow"}, review.InvalidWhen, nil},
+			"fresh alone":       {review.Command{ID: id, Fresh: true}, review.ForceRequired, journal.ErrInvalidReview},
+		} {
+			_, err := w.retry(test.command)
+			wantRefusal(t, what, err, test.code)
+			if test.cause != nil && !errors.Is(err, test.cause) {
+				t.Errorf("%s: %v does not hold %v", what, err, test.cause)
+			}
+		}
+		_, err := w.Discard(w.t.Context(), review.Command{ID: id, By: "maria"})
+		wantRefusal(t, "discard without a reason", err, review.ReasonRequired)
+		want(t, "state", w.item(id).State, journal.DeadLetterOpen)
+		if _, err := w.retry(review.Command{ID: " " + strings.ToUpper(id) + "\n", Reason: strings.Repeat("ã", review.MaxReason)}); err != nil {
+			t.Errorf("an id in capitals with white space about it: %v", err)
+		}
+		want(t, "the reason that is kept", w.item(id).Review.Reason, strings.Repeat("ã", review.MaxReason))
+	})
+}
+
+// TestTwoOperatorsAtOnce: one wins, the other is told who did what, and when; whatever they decide.
+func TestTwoOperatorsAtOnce(t *testing.T) {
+	play(t, func(w *world) {
+		for n, discards := range [][2]bool{{false, false}, {false, true}, {true, true}} {
+			id := w.dead(tiss, fmt.Sprintf("CLM-%d-1", n+1), 1, "DUPLICATE_CLAIM")
+			var errs [2]error
+			var both sync.WaitGroup
+			for i, name := range []string{"maria", "joão"} {
+				both.Go(func() {
+					c := review.Command{ID: id, Reason: "r", By: name}
+					if discards[i] {
+						_, errs[i] = w.Discard(w.t.Context(), c)
+					} else {
+						_, errs[i] = w.Service.Retry(w.t.Context(), c)
+					}
+				})
+			}
+			both.Wait()
+			winner, loser := "maria", errs[1]
+			if errs[0] != nil {
+				winner, loser = "joão", errs[0]
+			}
+			if errs[0] == nil && errs[1] == nil {
+				t.Fatalf("both won: %v", discards)
+			}
+			r := wantRefusal(t, "the slower one", loser, review.InvalidRetryState)
+			d := w.item(id)
+			want(t, "who was faster", r.By, winner)
+			want(t, "when", r.At, d.Review.At)
+			want(t, "state", r.State, d.State)
+			if !strings.Contains(r.Message, winner) {
+				t.Errorf("the message does not say who: %q", r.Message)
+			}
+			want(t, "answers", len(w.answers()), n+1)
+		}
+	})
+}
+
+// TestDecidedOnce: what was decided, or has ended otherwise, is not decided on again.
+func TestDecidedOnce(t *testing.T) {
+	play(t, func(w *world) {
+		discarded := w.dead(tiss, "CLM-1-1", 1, "DUPLICATE_CLAIM")
+		if _, err := w.Discard(w.t.Context(), review.Command{ID: discarded, Reason: "duplicada", By: "ana"}); err != nil {
+			t.Fatal(err)
+		}
+		recovered := w.dead(tiss, "CLM-2-1", 1, "DUPLICATE_CLAIM")
+		if _, err := w.journal.Conclude(w.t.Context(), &journal.Outcome{Subject: w.item(recovered).Subject, Success: true}); err != nil {
+			t.Fatal(err)
+		}
+		for id, by := range map[string]string{discarded: "ana", recovered: ""} {
+			_, err := w.retry(review.Command{ID: id, Force: true, Fresh: true})
+			r := wantRefusal(t, "retry", err, review.InvalidRetryState)
+			want(t, "by", r.By, by)
+			_, err = w.Discard(w.t.Context(), review.Command{ID: id, Reason: "r", By: "maria"})
+			want(t, "state", wantRefusal(t, "discard", err, review.InvalidRetryState).State, w.item(id).State)
+		}
+	})
+}
+
+// TestRetryNeedsAProcess: without one nothing would carry the retry out; letting go needs none.
+func TestRetryNeedsAProcess(t *testing.T) {
+	play(t, func(w *world) {
+		id := w.die(tiss, claim, 1, "DUPLICATE_CLAIM")
+		_, err := w.retry(review.Command{ID: id})
+		if r := wantRefusal(t, "at once", err, review.InvalidRetryState); !strings.Contains(r.Message, "yet") || !errors.Is(err, journal.ErrNobodyWaits) {
+			t.Errorf("a process that may still come: %q", r.Message)
+		}
+		time.Sleep(time.Minute)
+		_, err = w.retry(review.Command{ID: id})
+		if r := wantRefusal(t, "later", err, review.InvalidRetryState); strings.Contains(r.Message, "yet") || r.By != "" {
+			t.Errorf("nobody came: %q", r.Message)
+		}
+		done, err := w.Discard(w.t.Context(), review.Command{ID: id, Reason: "r", By: "maria"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want(t, "process", done.Item.Process, review.Nobody)
+		want(t, "delivery", done.Item.Delivery, journal.DeliveryNobody)
+	})
+}
+
+// TestJournalDown: nothing is decided, and that is said as what it is.
+func TestJournalDown(t *testing.T) {
+	play(t, func(w *world) {
+		id := w.dead(tiss, claim, 1, "DUPLICATE_CLAIM")
+		w.Fail(3, journaltest.Fault{})
+		if _, err := w.retry(review.Command{ID: id}); !errors.Is(err, journal.ErrUnavailable) || review.Refused(err) != nil {
+			t.Errorf("while it cannot be written: %v", err)
+		}
+		w.SetDown(true)
+		for what, err := range map[string]error{
+			"show": second(w.Show(w.t.Context(), id)), "counts": second(w.Counts(w.t.Context())), "retry": second(w.retry(review.Command{ID: id})),
+		} {
+			if failed, ok := errors.AsType[*journal.StoreError](err); !ok || review.Refused(err) != nil {
+				t.Errorf("%s: %v (%v), want the store's error", what, err, failed)
+			}
+		}
+		w.SetDown(false)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		want(t, "state", w.item(id).State, journal.DeadLetterOpen)
+		if _, err := w.retry(review.Command{ID: id}); err != nil {
+			t.Errorf("once it can be written again: %v", err)
+		}
+	})
+}
+
+func second[T any](_ T, err error) error { return err }
+
+// TestList pages through what a filter lets through, and says of each whether a process waits.
+func TestList(t *testing.T) {
+	play(t, func(w *world) {
+		const letters = 120
+		for n := range letters {
+			id := w.die(tiss, fmt.Sprintf("CLM-%d-1", n), 1, "DUPLICATE_CLAIM")
+			if n%2 == 0 {
+				w.wait(id)
+			}
+			time.Sleep(time.Second)
+		}
+		seen, cursor := map[string]review.Process{}, ""
+		sizes := []int{}
+		for {
+			items, next, err := w.List(w.t.Context(), journal.DeadLetterFilter{Policy: tiss}, cursor, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sizes = append(sizes, len(items))
+			for _, d := range items {
+				seen[d.Subject.ID] = d.Process
+			}
+			if cursor = next; cursor == "" {
+				break
+			}
+		}
+		want(t, "pages", fmt.Sprint(sizes), fmt.Sprint([]int{50, 50, 20}))
+		want(t, "subjects", len(seen), letters)
+		want(t, "one whose job came", seen["CLM-0-1"], review.Waiting)
+		want(t, "an old one whose job did not", seen["CLM-1-1"], review.Nobody)
+		want(t, "a young one whose job did not yet", seen["CLM-119-1"], review.Expected)
+		counts, err := w.Counts(w.t.Context())
+		if err != nil || len(counts) != 1 || counts[0].N != letters {
+			t.Errorf("counts %+v, %v", counts, err)
+		}
+	})
+}
+
+// TestListRefuses what it cannot answer.
+func TestListRefuses(t *testing.T) {
+	play(t, func(w *world) {
+		for what, test := range map[string]struct {
+			filter journal.DeadLetterFilter
+			cursor string
+			limit  int
+			code   review.Code
+		}{
+			"a state":      {journal.DeadLetterFilter{State: "superseded"}, "", 0, review.InvalidState},
+			"a reason":     {journal.DeadLetterFilter{Reason: "timeout"}, "", 0, review.InvalidReason},
+			"a long query": {journal.DeadLetterFilter{Query: strings.Repeat("x", 201)}, "", 0, review.InvalidQuery},
+			"limit −1":     {journal.DeadLetterFilter{}, "", -1, review.InvalidLimit},
+			"limit 201":    {journal.DeadLetterFilter{}, "", 201, review.InvalidLimit},
+			"a cursor":     {journal.DeadLetterFilter{}, "never given", 0, review.InvalidCursor},
+		} {
+			_, _, err := w.List(w.t.Context(), test.filter, test.cursor, test.limit)
+			wantRefusal(t, what, err, test.code)
+		}
+	})
+}
+
+// TestProcessOf: whether a process waits, from what is known.
+func TestProcessOf(t *testing.T) {
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	ago := func(d time.Duration) time.Time { return now.Add(-d) }
+	for _, test := range []struct {
+		name   string
+		letter journal.DeadLetter
+		up     time.Time
+		want   review.Process
+	}{
+		{"its job is known", journal.DeadLetter{State: "open", ReviewJobKey: 1, CreatedAt: ago(time.Hour)}, ago(time.Hour), review.Waiting},
+		{"its job is known, engine down", journal.DeadLetter{State: "open", ReviewJobKey: 1, CreatedAt: ago(time.Hour)}, time.Time{}, review.Waiting},
+		{"young", journal.DeadLetter{State: "open", CreatedAt: ago(59 * time.Second)}, ago(time.Hour), review.Expected},
+		{"60 s old", journal.DeadLetter{State: "open", CreatedAt: ago(60 * time.Second)}, ago(time.Hour), review.Nobody},
+		{"old, engine down", journal.DeadLetter{State: "open", CreatedAt: ago(time.Hour)}, time.Time{}, review.Expected},
+		{"old, engine back for 59 s", journal.DeadLetter{State: "open", CreatedAt: ago(time.Hour)}, ago(59 * time.Second), review.Expected},
+		{"old, engine back for 60 s", journal.DeadLetter{State: "open", CreatedAt: ago(time.Hour)}, ago(60 * time.Second), review.Nobody},
+		{"the engine knew its job no longer", journal.DeadLetter{State: "open", ReviewJobKey: 1, Delivery: journal.DeliveryNobody}, ago(time.Hour), review.Nobody},
+		{"discarded, nobody waited", journal.DeadLetter{State: "discarded", Delivery: journal.DeliveryNobody}, ago(time.Hour), review.Nobody},
+		{"decided, on its way", journal.DeadLetter{State: "reprocessing", ReviewJobKey: 1, Delivery: journal.DeliveryPending}, time.Time{}, review.Waiting},
+		{"decided and taken", journal.DeadLetter{State: "reprocessing", ReviewJobKey: 1, Delivery: journal.DeliveryTaken}, ago(time.Hour), review.Answered},
+		{"recovered by itself", journal.DeadLetter{State: "recovered"}, ago(time.Hour), review.Answered},
+		{"superseded", journal.DeadLetter{State: "superseded"}, time.Time{}, review.Answered},
+	} {
+		want(t, test.name, review.ProcessOf(&test.letter, now, test.up), test.want)
+	}
+}

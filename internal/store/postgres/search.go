@@ -1,0 +1,209 @@
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"retry-worker/internal/journal"
+)
+
+const (
+	// fewSubjects may begin with what is searched for, for all their dead letters to be looked at; where more do, the dead
+	// letters are looked through from the newest on, at most scanned for a page.
+	fewSubjects = 2000
+	scanned     = 4000
+	// fewCauses, those seen last, are looked at of those that hold the words that are searched for.
+	fewCauses = 2000
+)
+
+// letter is a dead letter that was found: each has a record of its own.
+type letter struct {
+	state  string
+	record int64
+}
+
+// search is one page's.
+type search struct {
+	ctx   context.Context
+	tx    pgx.Tx
+	plan  *journal.DeadLetterPlan
+	found []letter
+	// floor is the last record that was looked at, where not all could be; 0 where all were.
+	floor int64
+}
+
+// newest of what was found, each once, at most one more than a page holds.
+func (s *search) newest() []letter {
+	slices.SortFunc(s.found, func(a, b letter) int { return cmp.Compare(b.record, a.record) })
+	all := slices.DeleteFunc(slices.Compact(s.found), func(l letter) bool { return l.record < s.floor })
+	return all[:min(len(all), s.plan.Limit+1)]
+}
+
+func (s *search) take(v *values) {
+	var l letter
+	v.text("state", &l.state)
+	v.number("record", &l.record)
+	s.found = append(s.found, l)
+}
+
+// find gathers what the plan asks for.
+func (s *search) find() error {
+	if !s.plan.Searches {
+		var c clause
+		return query(s.ctx, s.tx, s.take, s.base(&c, s.plan.Limit+1), c.arguments...)
+	}
+	for _, step := range []func() error{s.byID, s.byCause, s.bySubject} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// base finds the newest that the filter lets through without its query.
+func (s *search) base(c *clause, limit int) string {
+	before, most := c.argument(s.plan.Before), c.argument(limit)
+	end := " AND d.record < " + before + " ORDER BY d.record DESC LIMIT " + most
+	f := &s.plan.Filter
+	if f.Policy == "" && f.Team == "" && f.Reason == "" {
+		return "SELECT d.state, d.record, d.subject FROM unnest(" + s.states(c) + `) AS k (state) CROSS JOIN LATERAL
+			(SELECT d.state, d.record, d.subject FROM dead_letters d WHERE d.state = k.state COLLATE "C"` + end + ") d ORDER BY d.record DESC LIMIT " + most
+	}
+	return "SELECT d.state, d.record, d.subject FROM (SELECT k.state, k.policy, k.team, k.reason FROM dead_letter_counts k WHERE " + s.kinds(c) +
+		") k CROSS JOIN LATERAL (SELECT d.state, d.record, d.subject FROM dead_letters d WHERE d.state = k.state AND d.policy = k.policy" +
+		" AND d.team = k.team AND d.reason = k.reason" + end + ") d ORDER BY d.record DESC LIMIT " + most
+}
+
+// states that are asked for, as an argument.
+func (s *search) states(c *clause) string {
+	all := make([]string, len(s.plan.States))
+	for i, state := range s.plan.States {
+		all[i] = string(state)
+	}
+	return "string_to_array(" + c.argument(strings.Join(all, ",")) + ", ',')"
+}
+
+// kinds is the condition on kinds k that the filter lets through, and that there are any of.
+func (s *search) kinds(c *clause) string { return "k.n > 0 AND " + s.matches(c, "k", s.plan.Filter) }
+
+// matches is the condition that a filter is on state, policy, team and reason of what has that alias.
+func (s *search) matches(c *clause, alias string, f journal.DeadLetterFilter) string {
+	condition := alias + ".state = ANY(" + s.states(c) + ")"
+	for _, part := range [...][2]string{{"policy", f.Policy}, {"team", string(f.Team)}, {"reason", string(f.Reason)}} {
+		if part[1] != "" {
+			condition += " AND " + alias + "." + part[0] + " = " + c.argument(part[1])
+		}
+	}
+	return condition
+}
+
+// byID finds the dead letter with the id that is asked for.
+func (s *search) byID() error {
+	if s.plan.ID == "" {
+		return nil
+	}
+	all, err := items(s.ctx, s.tx, loadByID, s.plan.ID)
+	for i := range all {
+		if d := &all[i]; s.plan.Passes(&d.DeadLetter, d.Subject.Policy) {
+			s.found = append(s.found, letter{string(d.State), d.Record})
+		}
+	}
+	return err
+}
+
+// byCause finds the dead letters of the causes whose pattern or reason holds all the words.
+func (s *search) byCause() error {
+	if len(s.plan.Words) == 0 {
+		return nil
+	}
+	var c clause
+	condition := "true"
+	if s.plan.Filter.Policy != "" {
+		condition = "f.policy = " + c.argument(s.plan.Filter.Policy)
+	}
+	for _, word := range s.plan.Words {
+		condition += " AND (strpos(f.pattern, " + c.argument(word) + ") > 0 OR strpos(f.reason, " + c.argument(word) +
+			") > 0 OR strpos(f.reason, " + c.argument(strings.ToUpper(word)) + ") > 0)"
+	}
+	before, most := c.argument(s.plan.Before), c.argument(s.plan.Limit+1)
+	kinds := s.matches(&c, "k", journal.DeadLetterFilter{Team: s.plan.Filter.Team, Reason: s.plan.Filter.Reason})
+	seek := ` FROM dead_letters d WHERE d.fingerprint = k.fingerprint AND d.state = k.state AND d.team = k.team AND d.reason = k.reason
+		AND d.record < ` + before + " ORDER BY d.record DESC LIMIT "
+	// No more kinds can be on a page than it holds: those with the newest.
+	text := "WITH f AS MATERIALIZED (SELECT f.id FROM fingerprints f WHERE " + condition + " ORDER BY f.last_seen DESC LIMIT " + c.argument(fewCauses) +
+		"), k AS MATERIALIZED (SELECT k.fingerprint, k.state, k.team, k.reason FROM f JOIN dead_letter_causes k ON k.fingerprint = f.id" +
+		" CROSS JOIN LATERAL (SELECT d.record" + seek + "1) d WHERE k.n > 0 AND " + kinds + " ORDER BY d.record DESC LIMIT " + most +
+		") SELECT d.state, d.record FROM k CROSS JOIN LATERAL (SELECT d.state, d.record" + seek + most + ") d ORDER BY d.record DESC LIMIT " + most
+	return query(s.ctx, s.tx, s.take, text, c.arguments...)
+}
+
+// end of a subquery d and of the query about it: the newest before the cursor.
+func (s *search) end(c *clause) string {
+	most := c.argument(s.plan.Limit + 1)
+	return " AND d.record < " + c.argument(s.plan.Before) + " ORDER BY d.record DESC LIMIT " + most + ") d ORDER BY d.record DESC LIMIT " + most
+}
+
+// bySubject finds the dead letters of the subjects whose id begins with one of the prefixes.
+func (s *search) bySubject() error {
+	for _, prefix := range s.plan.Prefixes {
+		var c clause
+		n := int64(0)
+		text := "SELECT count(*) FROM (SELECT FROM subjects s WHERE " + begins(&c, prefix) + " LIMIT " + c.argument(fewSubjects+1) + ") s"
+		if err := query(s.ctx, s.tx, func(v *values) { v.number("count", &n) }, text, c.arguments...); err != nil {
+			return err
+		}
+		if n > fewSubjects {
+			return s.lookThrough()
+		}
+	}
+	for _, prefix := range s.plan.Prefixes {
+		var c clause
+		text := "WITH s AS MATERIALIZED (SELECT s.key FROM subjects s WHERE " + begins(&c, prefix) + ") SELECT d.state, d.record FROM (SELECT d.state, d.record" +
+			" FROM s JOIN dead_letters d ON d.subject = s.key WHERE " + s.matches(&c, "d", s.plan.Filter) + s.end(&c)
+		if err := query(s.ctx, s.tx, s.take, text, c.arguments...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// begins is the condition on a subject's id to begin with a prefix.
+func begins(c *clause, prefix string) string {
+	condition := "s.id >= " + c.argument(prefix)
+	if end, ok := journal.AfterPrefix(prefix); ok {
+		condition += " AND s.id < " + c.argument(end)
+	}
+	return condition
+}
+
+// lookThrough looks at the newest dead letters for subjects that begin with a prefix, until it has found enough, or has
+// looked at scanned of them: the next page goes on there.
+func (s *search) lookThrough() error {
+	var c clause
+	hits := make([]string, len(s.plan.Prefixes))
+	base := s.base(&c, scanned)
+	for i, prefix := range s.plan.Prefixes {
+		hits[i] = "(" + begins(&c, prefix) + ")"
+	}
+	n, lowest := 0, int64(0)
+	text := "WITH d AS MATERIALIZED (" + base + ") SELECT d.state, d.record, " + strings.Join(hits, " OR ") +
+		" FROM d JOIN subjects s ON s.key = d.subject ORDER BY d.record DESC"
+	err := query(s.ctx, s.tx, func(v *values) {
+		var l letter
+		var hit bool
+		v.text("state", &l.state)
+		v.number("record", &l.record)
+		if v.truth("hit", &hit); hit {
+			s.found = append(s.found, l)
+		}
+		n, lowest = n+1, l.record
+	}, text, c.arguments...)
+	if n == scanned {
+		s.floor = lowest
+	}
+	return err
+}

@@ -1,0 +1,104 @@
+package storetest
+
+import (
+	"context"
+	"fmt"
+
+	"pgregory.net/rapid"
+
+	"retry-worker/internal/decision"
+	"retry-worker/internal/journal"
+)
+
+// patterns of the oracle's causes, by their numbers.
+var patterns = []string{"timeout after #", "o guia já existe", "time-out: portal's 'gateway' 100% ocupado"}
+
+// drawKind of a dead letter: few, so that filters meet them, and now and then any.
+func (o *oracle) drawKind(r *rapid.T) (journal.DeadLetterState, decision.Reason, decision.Team) {
+	if rapid.IntRange(0, 9).Draw(r, "odd") == 0 {
+		return word[journal.DeadLetterState](r), word[decision.Reason](r), word[decision.Team](r)
+	}
+	return rapid.SampledFrom(journal.DeadLetterStates()).Draw(r, "state"), rapid.SampledFrom([]decision.Reason{"A", "B"}).Draw(r, "reason"),
+		rapid.SampledFrom([]decision.Team{"", "ti", "cadastro"}).Draw(r, "team")
+}
+
+func drawNote(r *rapid.T) journal.ReviewNote {
+	return journal.ReviewNote{Discard: rapid.Bool().Draw(r, "discard"), Force: rapid.Bool().Draw(r, "force"), Fresh: rapid.Bool().Draw(r, "fresh"),
+		Reason: text().Draw(r, "reason"), By: text().Draw(r, "by"), At: instant().Draw(r, "at"), NextRetryTime: instant().Draw(r, "next")}
+}
+
+// drawKeyedLetter is a dead letter with a record of its own. Workers of versions before do not say of which policy it is.
+func (o *oracle) drawKeyedLetter(r *rapid.T, x *transaction, i int) journal.KeyedDeadLetter {
+	k := journal.KeyedDeadLetter{Key: x.histories[i].Key, DeadLetter: o.drawDeadLetter(r, x, i)}
+	if rapid.Bool().Draw(r, "policy") {
+		k.Policy = o.policy
+	}
+	if rapid.IntRange(0, 3).Draw(r, "cause") > 0 {
+		k.Fingerprint = fmt.Sprint(o.checks, "-", rapid.IntRange(0, 2).Draw(r, "cause"))
+	}
+	if k.DeadLetter.Record == x.record() {
+		x.entry(journal.Entry{Kind: journal.OutcomeEntry, At: o.instant().Draw(r, "at"), Body: "{}"})
+	}
+	return k
+}
+
+// compareLetters holds lists of dead letters, each of them, and their counts against the oracle's.
+func (o *oracle) compareLetters(ctx context.Context, r *rapid.T) {
+	want, _ := o.memory.DeadLetterCounts(ctx)
+	counts, err := o.store.DeadLetterCounts(ctx)
+	same(r, "the counts of dead letters", counts, want, err)
+	for range 4 {
+		f := o.drawFilter(r)
+		limit := rapid.SampledFrom([]int{1, 2, 7, 200}).Draw(r, "letters")
+		all, err := walk(ctx, o.memory, f, journal.MaxDeadLetterPage)
+		if err != nil {
+			r.Fatal(err)
+		}
+		got, err := walk(ctx, o.store, f, limit)
+		same(r, fmt.Sprintf("the dead letters under %+v", f), got, all, err)
+		for i := range all {
+			item, found, err := o.store.DeadLetter(ctx, all[i].ID)
+			same(r, "a dead letter", item, all[i], err)
+			if !found {
+				r.Fatalf("dead letter %q was not found", all[i].ID)
+			}
+		}
+	}
+}
+
+func (o *oracle) drawFilter(r *rapid.T) journal.DeadLetterFilter {
+	queries := []string{"", "", "", "timeout", "GATEWAY time-out:", "já", "já guia", "r1", "100%", "%", "_", "'", "none such"}
+	for _, of := range o.subjects {
+		cut := []rune(of.ID)
+		queries = append(queries, string(cut[:rapid.IntRange(0, len(cut)).Draw(r, "cut")]))
+	}
+	return journal.DeadLetterFilter{
+		State:  rapid.SampledFrom([]string{"all", "all", "", "open", "reprocessing", "discarded", "recovered", "superseded"}).Draw(r, "of state"),
+		Policy: rapid.SampledFrom([]string{"", o.policy, o.policy, "none"}).Draw(r, "of policy"),
+		Team:   rapid.SampledFrom([]decision.Team{"", "", "ti", "cadastro", "none"}).Draw(r, "of team"),
+		Reason: rapid.SampledFrom([]decision.Reason{"", "", "A", "none"}).Draw(r, "of reason"),
+		Query:  rapid.SampledFrom(append(queries, o.letters...)).Draw(r, "query"),
+	}
+}
+
+// walk is everything that the filter lets through, page by page.
+func walk(ctx context.Context, s journal.DeadLetterReader, f journal.DeadLetterFilter, limit int) (all []journal.DeadLetterItem, err error) {
+	cursor := ""
+	for {
+		page, next, err := s.DeadLetterPage(ctx, f, cursor, limit)
+		if err != nil {
+			return all, err
+		}
+		if len(page) > limit {
+			return all, fmt.Errorf("a page holds %d, at most %d were asked for", len(page), limit)
+		}
+		all = append(all, page...)
+		switch {
+		case next == "":
+			return all, nil
+		case next == cursor:
+			return all, fmt.Errorf("the cursor %s leads to itself", cursor)
+		}
+		cursor = next
+	}
+}

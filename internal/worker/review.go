@@ -1,0 +1,182 @@
+package worker
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strconv"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"retry-worker/internal/decision"
+	"retry-worker/internal/journal"
+	"retry-worker/internal/review"
+)
+
+// DeadLetterVariable names the dead letter for which a process waits.
+const DeadLetterVariable = "deadLetterId"
+
+const (
+	// reviewTime is how long a review job stays with this worker once it is recorded; then the engine offers it again,
+	// which is its heartbeat (contract, job types).
+	reviewTime = 24 * time.Hour
+	// reviewTakeTime is how long it stays until it is: what a process that is killed has activated and not recorded, or
+	// what never arrived, comes again while it is still expected, and not tomorrow.
+	reviewTakeTime = 30 * time.Second
+	// reviewPlaces bounds how many are held at once; a job leaves its place as soon as it is recorded.
+	reviewPlaces = 64
+	// reviewPause keeps jobs that cannot be looked up from going round without end.
+	reviewPause = 2 * time.Second
+	// holdTime bounds the call that makes an engine keep a job longer.
+	holdTime = 5 * time.Second
+)
+
+// ReviewEngine is an Engine that keeps a job for as long as a person needs.
+type ReviewEngine interface {
+	Engine
+	// Hold makes the engine offer an activated job again only after that long.
+	Hold(ctx context.Context, j *Job, long time.Duration) error
+}
+
+// Reviews is the use case of retry-review: a process waits for a person's decision on a dead letter. Its job is recorded
+// and stays where it is until the decision is delivered (ReviewSink), across restarts.
+type Reviews struct {
+	engine   ReviewEngine
+	policies func() decision.Policies
+	letters  journal.DeadLetterReader
+	memory   *journal.Journal
+	waiting  func()
+	hooks    Hooks
+	log      *zap.Logger
+	unheld   sync.Once
+}
+
+// NewReviews looks dead letters up in letters and records in memory who waits. policies gives those in force. waiting is
+// called where a process came whose answer is on its way already; it must not block.
+func NewReviews(engine ReviewEngine, policies func() decision.Policies, letters journal.DeadLetterReader, memory *journal.Journal,
+	waiting func(), hooks Hooks, log *zap.Logger) *Reviews {
+	return &Reviews{engine: engine, policies: policies, letters: letters, memory: memory, waiting: waiting, hooks: hooks, log: log}
+}
+
+// Worker that takes review jobs, with places of its own beside those of all others: people are slow. Of cfg it keeps the
+// name, the tenants, the poll time-out and Await. What its jobs cost in memory is bounded, however many wait.
+func (r *Reviews) Worker(cfg Config) *Worker {
+	cfg.JobTimeout, cfg.MaxJobsActive, cfg.Concurrency = reviewTakeTime, reviewPlaces, reviewPlaces
+	hooks := r.hooks
+	hooks.InFlight = func(int) {}  // they count against nobody's capacity
+	hooks.EngineUp = func(bool) {} // the other loops tell
+	return New(r.engine, cfg, []Subscription{{JobType: RetryReview, Begin: r.Begin}}, hooks, r.log)
+}
+
+// Begin is an activation under the policies that are in force now.
+func (r *Reviews) Begin() Activation {
+	return Activation{Variables: append(r.policies().IDVariables(), DeadLetterVariable), Handler: r.handle}
+}
+
+// handle records that the process waits. A job that cannot be recorded now goes back as it came.
+func (r *Reviews) handle(ctx context.Context, j *Job) Reply {
+	seen, rejection, err := r.read(ctx, j)
+	if err == nil && rejection == nil {
+		var d journal.DeadLetter
+		if d, err = r.memory.ReviewSeen(ctx, seen); err == nil {
+			return r.keep(ctx, j, seen, &d)
+		}
+		rejection = unseen(seen, err)
+	}
+	if rejection != nil {
+		return refuse(ctx, r.memory, j, "", rejection, r.hooks, r.log)
+	}
+	pauseFor(ctx, reviewPause) // here, not in the engine: a job in a back-off cannot be completed
+	return release(j, notRecorded)
+}
+
+// unseen is what is wrong with a review job that the journal will never record; nil where it may.
+func unseen(seen *journal.ReviewJob, err error) *decision.Rejection {
+	switch {
+	case errors.Is(err, journal.ErrDeadLetterUnknown):
+		return unknownLetter(strconv.Quote(seen.DeadLetter))
+	case errors.Is(err, journal.ErrInvalid):
+		return unrecordable(err)
+	default:
+		return nil
+	}
+}
+
+// keep the job. One whose answer is on its way already is done with in a moment.
+func (r *Reviews) keep(ctx context.Context, j *Job, seen *journal.ReviewJob, d *journal.DeadLetter) Reply {
+	if d.Delivery == journal.DeliveryPending {
+		r.waiting()
+		return Reply{Action: kept}
+	}
+	r.log.Info("a process waits for a review", zap.String("event", "review_waiting"), zap.String("deadLetterId", d.ID),
+		zap.String("retryPolicy", seen.Subject.Policy), zap.Int64("jobKey", j.Key), zap.Int64("processInstanceKey", j.ProcessInstanceKey))
+	within, cancel := context.WithTimeout(ctx, holdTime)
+	defer cancel()
+	if err := r.engine.Hold(within, j, reviewTime); err != nil && kindOf(err) == Refused {
+		r.unheld.Do(func() {
+			r.log.Warn("the engine does not keep review jobs for a day; they come every half minute, which costs a little each time", zap.Error(err))
+		})
+	}
+	return Reply{Action: kept}
+}
+
+// read finds the dead letter that the job names. An error means that it cannot be looked up now.
+func (r *Reviews) read(ctx context.Context, j *Job) (*journal.ReviewJob, *decision.Rejection, error) {
+	values, rejection := readVariables(j, r.hooks)
+	if rejection != nil {
+		return nil, rejection, nil
+	}
+	id, rejection := readDeadLetterID(values.get(DeadLetterVariable))
+	if rejection != nil {
+		return nil, rejection, nil
+	}
+	d, found, err := r.letters.DeadLetter(ctx, id)
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case !found, d.Subject.Tenant != tenant(j): // another tenant's is none of its business
+		return nil, unknownLetter(strconv.Quote(id)), nil
+	}
+	return &journal.ReviewJob{Subject: d.Subject, DeadLetter: id, JobKey: j.Key}, r.mistaken(values, &d.Subject), nil
+}
+
+// mistaken is what is wrong with a process that waits with another subject's dead letter; nil where it is its own, or
+// cannot be told: the policy is gone, or came later, or the process does not say.
+func (r *Reviews) mistaken(values values, s *journal.Subject) *decision.Rejection {
+	policy := r.policies()[s.Policy]
+	if policy == nil {
+		return nil
+	}
+	given := values.get(policy.IDVariable)
+	if given == "" || given == "null" {
+		return nil
+	}
+	f, rejection := policy.Read(decision.Variables{ID: given})
+	if rejection == nil && f.ID != s.ID {
+		rejection = &decision.Rejection{Code: policy.InvalidID, Variable: policy.IDVariable, Found: strconv.Quote(f.ID),
+			Expected: strconv.Quote(s.ID) + ", to which the dead letter of " + DeadLetterVariable + " belongs"}
+	}
+	return rejection
+}
+
+// readDeadLetterID reads the variable deadLetterId.
+func readDeadLetterID(v decision.Value) (string, *decision.Rejection) {
+	var id string
+	switch {
+	case v == "" || v == "null":
+		return "", unknownLetter("missing")
+	case json.Unmarshal([]byte(v), &id) != nil:
+		return "", unknownLetter("no text")
+	case !review.IsID(id):
+		return "", unknownLetter(strconv.Quote(id))
+	}
+	return id, nil
+}
+
+func unknownLetter(found string) *decision.Rejection {
+	return &decision.Rejection{Code: decision.InvalidVariables, Variable: DeadLetterVariable, Found: found,
+		Expected: "the id of a dead letter in this worker's journal, as the BPMN errors " + string(decision.MaxRetriesExceeded) + " and " +
+			string(decision.PermanentError) + " bring it"}
+}

@@ -1,0 +1,165 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"retry-worker/internal/journal"
+	"retry-worker/internal/redact"
+)
+
+// ReviewSink carries what people decided to the processes that wait: it completes their review jobs and records what came
+// of it. It is the sink of the outbox's queue journal.ReviewQueue, whose messages are decisions that are durable: one that
+// could not be delivered is sent again, and none is let go of before its end is recorded. Safe for concurrent use.
+type ReviewSink struct {
+	engine  Waiters
+	letters journal.DeadLetterReader
+	memory  ReviewMemory
+	hooks   Hooks
+	log     *zap.Logger
+
+	mu sync.Mutex
+	// since when this sink, and no other, is given the queue's messages.
+	since time.Time
+	// ends of answers that are not recorded yet, by the message's id: the engine is not asked again.
+	ends map[string]Action
+	// sent are answers of which it is not known whether they arrived.
+	sent map[string]bool
+}
+
+// Waiters are the engine's processes that wait for an answer. Their errors hold an *EngineError.
+type Waiters interface {
+	// Complete ends the job; variables is a JSON object that goes to the process.
+	Complete(ctx context.Context, j *Job, variables string) error
+	// Runs tells whether a process instance has not ended.
+	Runs(ctx context.Context, processInstanceKey int64) (bool, error)
+}
+
+// ReviewMemory records what became of an answer (journal.Journal does).
+type ReviewMemory interface {
+	Delivered(ctx context.Context, a *journal.Answer, taken bool) error
+}
+
+// NewReviewSink completes jobs of engine and records in memory; letters tell whose they are.
+func NewReviewSink(engine Waiters, letters journal.DeadLetterReader, memory ReviewMemory, hooks Hooks, log *zap.Logger) *ReviewSink {
+	return &ReviewSink{engine: engine, letters: letters, memory: memory, hooks: hooks, log: log, ends: map[string]Action{}, sent: map[string]bool{}}
+}
+
+// Leading is to be told when this sink's relay begins, or ends, to be the one that carries the queue (outbox.Hooks).
+func (s *ReviewSink) Leading(leads bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if leads { // what was known before, another relay may have dealt with
+		s.since = time.Now()
+		clear(s.ends)
+		clear(s.sent)
+	}
+}
+
+// Publish delivers an answer and records its end, which lets go of the message. Its error says that the answer is to be
+// sent again.
+func (s *ReviewSink) Publish(ctx context.Context, m *journal.Message) error {
+	a, err := journal.ReadAnswer(m)
+	if err != nil {
+		return err
+	}
+	end, err := s.end(ctx, m, a)
+	if err != nil {
+		return fmt.Errorf("complete the review job %d: %w", a.JobKey, err)
+	}
+	if err := s.memory.Delivered(ctx, a, end == Completed || end == Unconfirmed); err != nil {
+		return fmt.Errorf("record that a review job was answered: %w", err)
+	}
+	s.mu.Lock()
+	delete(s.ends, m.ID)
+	s.mu.Unlock()
+	s.hooks.Answered(RetryReview, end)
+	s.told(a, end)
+	return nil
+}
+
+// end is what the engine says to an answer, or has said before.
+func (s *ReviewSink) end(ctx context.Context, m *journal.Message, a *journal.Answer) (Action, error) {
+	s.mu.Lock()
+	end, known := s.ends[m.ID]
+	tried := s.sent[m.ID] || m.At.Before(s.since)
+	s.mu.Unlock()
+	if known {
+		return end, nil
+	}
+	end, err := s.send(ctx, a, tried)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case err == nil:
+		s.ends[m.ID] = end
+		delete(s.sent, m.ID)
+	case kindOf(err) == Ambiguous:
+		s.sent[m.ID] = true
+	}
+	return end, err
+}
+
+// send completes the job once. tried says that it may have been completed before: by a try whose answer was lost, or by a
+// worker that was killed before it could record it.
+func (s *ReviewSink) send(ctx context.Context, a *journal.Answer, tried bool) (Action, error) {
+	err := s.engine.Complete(ctx, &Job{Key: a.JobKey, Type: RetryReview, TenantID: a.Tenant}, string(a.Variables))
+	switch {
+	case err == nil:
+		return Completed, nil
+	case kindOf(err) == Gone && tried:
+		return s.guess(ctx, a)
+	case kindOf(err) == Gone:
+		return Superseded, nil
+	case kindOf(err) == Refused: // it never will be taken
+		s.log.Error("the engine refuses a person's decision, so nobody carries it out",
+			s.fields(a, zap.String("error", redact.Line(err.Error(), maxErrorBytes)))...)
+		return Failed, nil
+	default:
+		return "", err
+	}
+}
+
+// guess is what became of a job that is gone and may have been completed by an earlier try. It was this worker's alone:
+// where its process runs on, that try was it. Where the process has ended it was cancelled, as far as anybody can tell:
+// what was sent again is open again then. If it had been taken all the same, the process has reported how that ended, or
+// has not and never will; a person looks in both cases. So nothing that nobody carries out is taken for done.
+func (s *ReviewSink) guess(ctx context.Context, a *journal.Answer) (Action, error) {
+	d, found, err := s.letters.DeadLetter(ctx, a.DeadLetter)
+	if err != nil {
+		return "", &EngineError{NotTaken, err} // nothing was sent by this
+	}
+	if !found || d.ProcessInstanceKey == 0 {
+		return Superseded, nil
+	}
+	runs, err := s.engine.Runs(ctx, d.ProcessInstanceKey)
+	switch {
+	case err != nil:
+		return "", err
+	case runs:
+		return Unconfirmed, nil
+	default:
+		return Superseded, nil
+	}
+}
+
+// told writes the log's line.
+func (s *ReviewSink) told(a *journal.Answer, end Action) {
+	switch end {
+	case Completed:
+		s.log.Info("the process took a person's decision", s.fields(a)...)
+	case Unconfirmed:
+		s.log.Warn("the process took a person's decision by an earlier try, whose answer was lost: its job is gone, and it runs on", s.fields(a)...)
+	default:
+		s.log.Warn("no process waits for a person's decision", s.fields(a)...)
+	}
+}
+
+func (s *ReviewSink) fields(a *journal.Answer, more ...zap.Field) []zap.Field {
+	return append([]zap.Field{zap.String("event", "review_delivered"), zap.String("deadLetterId", a.DeadLetter), zap.String("decision", a.Decision),
+		zap.String("retryPolicy", a.Policy), zap.Int64("jobKey", a.JobKey)}, more...)
+}

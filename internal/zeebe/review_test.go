@@ -1,0 +1,63 @@
+package zeebe_test
+
+import (
+	"testing"
+	"time"
+
+	"retry-worker/internal/gatewaytest"
+	"retry-worker/internal/worker"
+)
+
+// TestHold: the gateway keeps a job for as long as it is told, and says what it does not know.
+func TestHold(t *testing.T) {
+	g, c := connected(t, gatewaytest.Options{})
+	key := g.AddJob(work())
+	j := take(t, c)
+	if err := c.Hold(within(t), j, 24*time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	r := record(t, g, key)
+	if left := time.Until(r.Activations[0].Deadline); left < 23*time.Hour || left > 24*time.Hour {
+		t.Errorf("it is locked for another %v, want a day", left)
+	}
+	wantKind(t, "no such job", c.Hold(within(t), &worker.Job{Key: 1}, time.Hour), worker.Gone)
+	g.Down()
+	wantKind(t, "no gateway", c.Hold(within(t), j, time.Hour), worker.Ambiguous)
+}
+
+// TestRuns: a process instance runs until it has ended, whatever became of its jobs, and asking changes nothing.
+func TestRuns(t *testing.T) {
+	g, c := connected(t, gatewaytest.Options{})
+	g.AddJob(work())
+	j := take(t, c)
+	before := len(g.ProcessVariables(j.ProcessInstanceKey))
+	runs := func() bool {
+		t.Helper()
+		runs, err := c.Runs(within(t), j.ProcessInstanceKey)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return runs
+	}
+	if !runs() {
+		t.Error("it waits at a job, and is said to have ended")
+	}
+	if err := c.Complete(within(t), j, "{}"); err != nil {
+		t.Fatal(err)
+	}
+	if !runs() {
+		t.Error("its job is done, and it is said to have ended")
+	}
+	if after := len(g.ProcessVariables(j.ProcessInstanceKey)); after != before {
+		t.Errorf("asking has changed its variables: %d before, %d after", before, after)
+	}
+	if err := g.Cancel(within(t), "", j.ProcessInstanceKey); err != nil {
+		t.Fatal(err)
+	}
+	if runs() {
+		t.Error("it is cancelled, and said to run")
+	}
+	g.Down()
+	_, err := c.Runs(within(t), j.ProcessInstanceKey)
+	wantKind(t, "no gateway", err, worker.Ambiguous)
+}

@@ -64,8 +64,8 @@ func upperASCII(s string) (byte, int) {
 	return '_', size
 }
 
-// write writes text in form f to dst, which has room for len(text) bytes. special tells that some character was more
-// than a byte: without one, text has the same normal and folded form.
+// write writes text in form f to dst, which has room for len(text) bytes. special tells that some character was not
+// one of ASCII that stands for itself: without one, text has the same normal and folded form.
 func (f *form) write(dst []byte, text string) (written []byte, special bool) {
 	symbols, gap := f.symbols, f.gap
 	n, before := 0, byte(0)
@@ -74,8 +74,8 @@ func (f *form) write(dst []byte, text string) (written []byte, special bool) {
 		if c == 0 {
 			var size int
 			c, size = f.special(text[i:])
+			special = special || size > 1 || text[i] >= utf8.RuneSelf
 			i += size - 1
-			special = special || size > 1
 			if c == 0 {
 				continue
 			}

@@ -132,3 +132,21 @@ func TestPhrasesEqualOracle(t *testing.T) {
 		t.Errorf("found %v", found)
 	}
 }
+
+// TestDamagedLetters: a letter that was lost on the way is read as the one that it was most likely, in phrases alone.
+func TestDamagedLetters(t *testing.T) {
+	c := decisiontest.Rules(byPhrase("refused", "autorizacao nao encontrada", "beneficiario invalido"), decisiontest.Transient("RATE_LIMIT"))
+	for text, want := range map[string]string{
+		"Autoriza\ufffd\ufffdo n\ufffdo encontrada": "refused",
+		"benefici\ufffdrio inv\ufffdlido":           "refused",
+		"Autoriza\xe7\xe3o n\xe3o encontrada":       "refused", // Latin-1 as it is
+		"benefici\ufffdrio":                         "",
+		"R\ufffdTE LIMIT":                           "", // R3 knows no such guess
+		"\ufffd":                                    "",
+		"\xff\xfe":                                  "",
+	} {
+		if m := c.Classify(text, 0); m.Name != want {
+			t.Errorf("%q matches %q, want %q", text, m.Name, want)
+		}
+	}
+}

@@ -62,9 +62,31 @@ func readEscape(s string) (rune, int) {
 // windows1252 are the characters that Windows-1252 has where Latin-1 has controls, from 0x80 on.
 var windows1252 = []rune("€\u0081‚ƒ„…†‡ˆ‰Š‹Œ\u008dŽ\u008f\u0090‘’“”•–—˜™š›œ\u009džŸ")
 
+// readDamaged guesses the letter that U+FFFD took the place of: the accented ones that Portuguese has most of, ã and á, or
+// the ç before another one (autoriza��o). A byte that is no UTF-8 is a letter of Latin-1, in which TISS messages are.
+// Only before a letter there was one.
+func readDamaged(s string, size int) (rune, int) {
+	next := at(s, size)
+	switch {
+	case next < utf8.RuneSelf && !isLetter(next):
+		return ' ', size
+	case size == 1:
+		return rune(s[0]), 1
+	case next >= utf8.RuneSelf:
+		return 'c', size
+	default:
+		return 'a', size
+	}
+}
+
+func isLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
+
 // readMojibake is the first character of s, or the one whose two bytes of UTF-8 became the first two: Ã© for é.
 func readMojibake(s string) (rune, int) {
 	r, size := utf8.DecodeRuneInString(s)
+	if r == utf8.RuneError {
+		return readDamaged(s, size)
+	}
 	if r != 'Ã' && r != 'Â' || len(s) == size {
 		return r, size
 	}

@@ -118,13 +118,3 @@ func instantFlag(s string) (time.Time, error) {
 	}
 	return t, nil
 }
-
-// numberOrText is a flag as the JSON value a process would hold: a number where it is one, and nothing
-// but that (no white space, which would end up in a message).
-func numberOrText(s string) decision.Value {
-	var n json.Number
-	if json.Unmarshal([]byte(s), &n) == nil && n.String() == s && s != "" {
-		return decision.Value(s)
-	}
-	return decision.Text(s)
-}

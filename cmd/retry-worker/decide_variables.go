@@ -22,9 +22,9 @@ func (f *decideFlags) variables(cmd *cobra.Command, p *decision.Policy) (decisio
 		variable, flag string
 		value          decision.Value
 	}{
-		{decision.RetryCountVariable, "retry-count", numberOrText(f.retryCount)},
+		{decision.RetryCountVariable, "retry-count", decision.Typed(f.retryCount)},
 		{decision.LastSubmissionVariable, "last-submission-time", decision.Text(f.lastSubmission)},
-		{p.HTTPStatusVariable, "http-status", numberOrText(f.httpStatus)},
+		{p.HTTPStatusVariable, "http-status", decision.Typed(f.httpStatus)},
 	} {
 		flags[o.variable] = "--" + o.flag
 		if cmd.Flags().Changed(o.flag) {

@@ -139,7 +139,7 @@ func (f *planFlags) own(cmd *cobra.Command, p *decision.Policy) (decision.OwnPol
 		if variable == "" || !cmd.Flags().Changed(flag) {
 			return ""
 		}
-		return numberOrText(s)
+		return decision.Typed(s)
 	}
 	own, rejection := plan.ReadJob(p, value(p.Own.MaxAttempts, maxAttemptsFlag, f.maxAttempts), value(p.Own.Delay, delayFlag, f.delay))
 	if rejection != nil {

@@ -24,6 +24,16 @@ func Text(s string) Value {
 	return Value(b)
 }
 
+// Typed is what a person typed as the JSON value a process would hold: a number where it is one, and nothing but that
+// (no white space, which would end up in a message), else a text.
+func Typed(s string) Value {
+	var n json.Number
+	if json.Unmarshal([]byte(s), &n) == nil && n.String() == s && s != "" {
+		return Value(s)
+	}
+	return Text(s)
+}
+
 func (v Value) absent() bool { return v == "" || v == "null" }
 
 func (v Value) given() bool { return !v.absent() }

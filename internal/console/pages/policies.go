@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -312,10 +311,7 @@ func (f *tryForm) variables() decision.Variables {
 		if s == "" {
 			return ""
 		}
-		if _, err := strconv.ParseInt(s, 10, 64); err == nil {
-			return decision.Value(s)
-		}
-		return decision.Text(s)
+		return decision.Typed(s)
 	}
 	v := decision.Variables{
 		ID: decision.Text(f.ID), Error: decision.Text(f.Error), RetryCount: number(f.RetryCount), HTTPStatus: number(f.Status),

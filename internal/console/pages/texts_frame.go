@@ -110,7 +110,7 @@ var wordTexts = []text{
 	{"process.", "já respondido", "answered already"},
 	{"process..text", "O processo já teve a sua resposta.", "The process has had its answer."},
 	{"process.waiting.text", "O processo parou na tarefa de revisão e segue com a sua decisão.", "The process stopped at its review task and goes on with your decision."},
-	{"process.expected.text", "A tarefa de revisão ainda não chegou; costuma levar segundos. Já se pode decidir: a decisão espera por ela.", "The review task has not come yet; it takes some seconds. You can decide already: the decision waits for it."},
+	{"process.expected.text", "A tarefa de revisão ainda não chegou; costuma levar segundos. Para reenviar, aguarde por ela; descartar já se pode.", "The review task has not come yet; it takes some seconds. To send it again, wait for it; you can discard it already."},
 	{"process.nobody.text", "Nenhuma tarefa de revisão espera por esta pendência: o processo acabou ou não tem essa tarefa. Pode-se descartar aqui; para reenviar, comece o processo de novo.", "No review task waits for this dead letter: the process has ended, or has no such task. You can discard it here; to send it again, start the process anew."},
 
 	{"delivery.pending", "a caminho do processo", "on its way to the process"},

@@ -132,7 +132,7 @@ func (b *Browser) address(ctx context.Context) (string, error) {
 		select {
 		case <-tick.C:
 		case <-b.process.Done():
-			return "", fmt.Errorf("it ended at once (%v); it said last: %s", b.process.Err(), b.process.LastLine())
+			return "", errors.New("it ended at once; it said last: " + b.process.LastLine())
 		case <-ctx.Done():
 			return "", fmt.Errorf("it cannot be driven: %w; it said last: %s", ctx.Err(), b.process.LastLine())
 		}

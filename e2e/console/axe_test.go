@@ -119,23 +119,38 @@ func TestEveryPageIsAccessible(t *testing.T) {
 	s.submit(t, claimID, 5, "HTTP 504 Gateway Timeout")
 	s.letter(t, claimID)
 	b := s.visit(t, "pt-BR")
-	for _, dark := range []bool{false, true} {
-		b.dark(dark)
-		for _, width := range []int64{1280, 360} {
-			b.sized(width)
-			for _, path := range append(pagesOf(claimID), "/nowhere", "/dead-letters?state=discarded&q=nothing") {
-				b.open(path)
-				b.accessible(fmt.Sprintf("%s, %d px, dark %v", path, width, dark))
-			}
-			// What stands beside a form that was refused, and what everybody can unfold.
-			b.open(subject(claimID))
-			eval[int](b, `document.querySelectorAll("details").forEach(d => d.open = true), 1`)
-			b.write("#discard-reason", " ")
-			b.click("#discard button[type=submit]")
-			b.await("the refusal", `document.querySelector("#wrong")`)
-			eval[int](b, `document.querySelectorAll("details").forEach(d => d.open = true), 1`)
-			b.accessible(fmt.Sprintf("a refusal, %d px, dark %v", width, dark))
+	for _, look := range []struct {
+		width int64
+		dark  bool
+	}{{1280, false}, {1280, true}, {360, true}} {
+		b.dark(look.dark)
+		b.sized(look.width)
+		for _, path := range append(pagesOf(claimID), "/nowhere", "/dead-letters?state=discarded&q=nothing") {
+			b.open(path)
+			b.unfold()
+			b.accessible(fmt.Sprintf("%s, %+v", path, look))
 		}
+		b.open(subject(claimID)) // with what stands beside a form that was refused
+		b.unfold()
+		b.write("#discard-reason", " ")
+		b.click("#discard button[type=submit]")
+		b.await("the refusal", `document.querySelector("#wrong")`)
+		b.unfold()
+		b.accessible(fmt.Sprintf("a refusal, %+v", look))
+	}
+}
+
+// unfold opens what a reader can open.
+func (b *tab) unfold() {
+	b.t.Helper()
+	eval[int](b, `(document.querySelectorAll("details").forEach(d => d.open = true), 1)`)
+}
+
+func TestRulesThatCannotBeHadAreSaid(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	err := fillAxe(t.Context(), t.TempDir())
+	if missing, ok := errors.AsType[fetch.Missing](err); !ok || !strings.Contains(missing.Error(), "npm is not on the PATH") {
+		t.Errorf("without npm: %v, expected what is missing", err)
 	}
 }
 

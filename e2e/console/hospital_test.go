@@ -3,6 +3,7 @@ package console_test
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"sync"
 	"time"
 
@@ -38,6 +39,9 @@ func openHospital(b *engine.Broker) (*hospital, error) {
 	return h, nil
 }
 
+// large is a failure whose text has 1 MB, a little below what the worker takes; it is too long to travel in the claim.
+const large = "1 MB"
+
 // submit fails as the claim wants, or succeeds.
 func (h *hospital) submit(_ context.Context, j *worker.Job) worker.Reply {
 	var claim struct {
@@ -54,7 +58,11 @@ func (h *hospital) submit(_ context.Context, j *worker.Job) worker.Reply {
 	if n >= len(claim.Failures) {
 		return worker.Reply{Action: worker.Completed, Variables: "{}"}
 	}
-	variables, err := json.Marshal(map[string]any{"submissionError": claim.Failures[n]})
+	text := claim.Failures[n]
+	if text == large {
+		text = "AUTHORIZATION_DENIED \x1b[31m" + strings.Repeat("<b>A</b>", 1_000_000/8)
+	}
+	variables, err := json.Marshal(map[string]any{"submissionError": text})
 	if err != nil {
 		panic(err)
 	}

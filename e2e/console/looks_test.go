@@ -52,7 +52,7 @@ func TestEveryPageFitsAPhone(t *testing.T) {
 	b.sized(360)
 	for _, path := range append(pagesOf(claimID), "/nowhere") {
 		b.open(path)
-		eval[int](b, `document.querySelectorAll("details").forEach(d => d.open = true), 1`)
+		b.unfold()
 		over := eval[int](b, `document.documentElement.scrollWidth - document.documentElement.clientWidth`)
 		if over > 0 {
 			t.Errorf("%s is %d px wider than the phone: %v", path, over,

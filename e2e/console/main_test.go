@@ -16,7 +16,7 @@ import (
 
 const (
 	// patience bounds what a test waits for; it is reached only where the test fails.
-	patience = 20 * time.Second
+	patience = 60 * time.Second
 	// fetchTime bounds what is fetched or installed the first time.
 	fetchTime = 15 * time.Minute
 	// stopTime bounds the stop of one process.

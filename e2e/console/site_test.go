@@ -303,7 +303,7 @@ func (s *site) letter(t *testing.T, claimID string) *letter {
 	var found *letter
 	eventually(t, "the dead letter of "+claimID+", with its process waiting", func() (bool, any) {
 		found = s.find(t, claimID)
-		return found != nil && found.State == "open" && found.Process == "waiting", fmt.Sprintf("%+v", found)
+		return found != nil && found.State == "open" && found.Process == "waiting", fmt.Sprintf("%+v; the worker said last: %s", found, s.worker.LastLine())
 	})
 	return found
 }

@@ -227,12 +227,6 @@ type stringer func() string
 
 func (s stringer) String() string { return s() }
 
-// awaitText waits until an element says something.
-func (b *tab) awaitText(selector, want string) {
-	b.t.Helper()
-	b.await(fmt.Sprintf("%q in %s", want, selector), fmt.Sprintf(`document.querySelector(%q)?.innerText.includes(%s)`, selector, quoted(want)))
-}
-
 // quoted is a text as JavaScript has it.
 func quoted(s string) string {
 	text, err := json.Marshal(s)

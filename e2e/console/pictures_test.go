@@ -1,0 +1,98 @@
+package console_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"image/png"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
+)
+
+const (
+	pictureFolder = "../../docs/pictures"
+	// shownFile holds what the pictures show, as a hash of the words and the styles.
+	shownFile       = "console.sha256"
+	maxPictureBytes = 300_000
+)
+
+// picture of one page for the README.
+type picture struct {
+	name, path, language string
+	dark                 bool
+	width, height        int64
+}
+
+var pictures = []picture{
+	{"console-overview.png", "/", "pt-BR", false, 1240, 868},
+	{"console-dead-letters.png", "/dead-letters", "pt-BR", false, 1240, 820},
+	{"console-claim.png", subject(sampleClaim), "en", true, 1240, 1080},
+}
+
+// stopped is a browser whose clock stands.
+func (b *tab) stopped() {
+	b.t.Helper()
+	call(b, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{
+		Source: fmt.Sprintf("Date.now = () => %d;", sampleNow.UnixMilli()),
+	})
+}
+
+// TestPicturesShowThePagesAsTheyAre keeps the README's pictures: of a real journal with a sample day, whose clock stands.
+func TestPicturesShowThePagesAsTheyAre(t *testing.T) {
+	shared.startBrowser(t)
+	s := newSample(t, sampleNow)
+	s.day()
+	address := s.serve()
+	words := sha256.New()
+	for _, p := range pictures {
+		b := shared.visitAt(t, address, p.language)
+		b.stopped()
+		b.dark(p.dark)
+		b.do(chromedp.EmulateViewport(p.width, p.height))
+		b.open(p.path)
+		b.await("the page with its styles", `document.readyState === "complete"`)
+		shown := eval[string](b, `document.body.innerText + [...document.querySelectorAll("link[rel=stylesheet]")].map(e => e.getAttribute("href"))`)
+		fmt.Fprintf(words, "%+v %s\n", p, strings.Join(strings.Fields(shown), " "))
+		if *update {
+			p.draw(t, b)
+		}
+		p.check(t)
+	}
+	p := filepath.Join(pictureFolder, shownFile)
+	sum := hex.EncodeToString(words.Sum(nil)) + "\n"
+	if *update {
+		must(t, os.WriteFile(p, []byte(sum), 0o644))
+	}
+	if kept, err := os.ReadFile(p); err != nil || string(kept) != sum {
+		t.Errorf("docs/pictures/console-*.png show older pages (%v); draw them anew and look at them: go test ./e2e/console -run Pictures -update", err)
+	}
+}
+
+func (p *picture) draw(t *testing.T, b *tab) {
+	t.Helper()
+	content := call(b, page.CaptureScreenshot, page.CaptureScreenshotParams{Format: page.CaptureScreenshotFormatPng})
+	must(t, os.WriteFile(filepath.Join(pictureFolder, p.name), content.Data, 0o644))
+}
+
+// check that the picture is there, of its size, not too heavy, and in the README.
+func (p *picture) check(t *testing.T) {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(pictureFolder, p.name))
+	must(t, err)
+	size, err := png.DecodeConfig(bytes.NewReader(content))
+	must(t, err)
+	if int64(size.Width) != p.width || int64(size.Height) != p.height || len(content) > maxPictureBytes {
+		t.Errorf("%s is %d × %d in %d bytes, expected %d × %d in at most %d", p.name, size.Width, size.Height, len(content), p.width, p.height, maxPictureBytes)
+	}
+	readme, err := os.ReadFile("../../README.md")
+	must(t, err)
+	if !strings.Contains(string(readme), "docs/pictures/"+p.name) {
+		t.Errorf("README.md does not show %s", p.name)
+	}
+}

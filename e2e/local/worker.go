@@ -221,7 +221,7 @@ func (s *session) console() string { return "http://" + s.httpAddr }
 
 func (s *session) whereToLook() {
 	s.screen.say("\nZeebe, the worker and the demo go on:\n")
-	s.screen.row("Console", "%s/dead-letters: read why one is there, retry it with a reason, and see above how its process goes on", s.console())
+	s.screen.row("Console", "%s/dead-letters: read why one is there, retry it with a reason, and see here how its process goes on", s.console())
 	s.screen.row("Metrics", "http://%s/metrics", s.opsAddr)
 	s.screen.row("Ready", "http://%s/readyz", s.opsAddr)
 	s.screen.row("Log", "%s", s.workerLog())

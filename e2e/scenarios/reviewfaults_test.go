@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// outageSize is how many retries are decided while the engine is down.
-	outageSize = 40
+	// outageSize is how many retries are decided while the engine is down: issue 8's.
+	outageSize = 200
 	// killLives is how often the worker is killed while it delivers decisions, of killBatch in each life.
 	killLives = 4
 	killBatch = 12
@@ -78,7 +78,7 @@ func TestEngineDownWhileRetriesAreDecided(t *testing.T) {
 		}
 	}
 	s.expectAnsweredOnce(keys)
-	s.done("engine down while retries are decided", "%d retries decided in %.1f s, all taken %.1f s after the engine was back, each once",
+	s.done("engine down while retries are decided", "%d retries decided in %.2f s, all taken and done %.1f s after the engine was back, each once",
 		len(ids), took.Seconds(), delivered.Seconds())
 }
 
@@ -163,6 +163,9 @@ func TestWorkerKilledBetweenDecisionAndDelivery(t *testing.T) {
 	out := s.run(strings.TrimPrefix(l.settings[0], "RETRY_WORKER_DATABASE_URL="), "audit", "verify")
 	if cut == 0 {
 		t.Error("no kill cut a decision off: they show nothing")
+	}
+	if unheard > len(l.ids)-cut {
+		t.Errorf("%d dead letters say that nobody waited, but only %d were taken by the time of a kill", unheard, len(l.ids)-cut)
 	}
 	s.done("killed between decision and delivery", "%d kills, %d decisions, %d cut off before the engine had them, %d taken and not heard of, each carried out once; %s",
 		killLives, len(l.ids), cut, unheard, strings.TrimSpace(strings.Split(out, "\n")[0]))

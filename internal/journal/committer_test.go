@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,6 +18,7 @@ import (
 
 // bench is a journal on a Memory with its hooks written down, in a bubble where time is fake.
 type bench struct {
+	mu sync.Mutex // of committed
 	*testing.T
 	memory     *journaltest.Memory
 	journal    *journal.Journal
@@ -44,7 +46,11 @@ func onBench(t *testing.T, test func(t *testing.T, b *bench)) {
 // replica is a journal of its own on the same store. The last one made is stopped at the end.
 func (b *bench) replica(now func() time.Time) *journal.Journal {
 	j := journal.New(b.memory, now, nil, journal.Hooks{
-		Committed: func(records int, _ time.Duration) { b.committed = append(b.committed, records) },
+		Committed: func(records int, _ time.Duration) { // two replicas may both be done
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			b.committed = append(b.committed, records)
+		},
 		Open:      func(open bool, reason error) { b.open, b.reasons = append(b.open, open), append(b.reasons, reason) },
 		Recovered: func(policy string, e *journal.Episode) { b.recovered = append(b.recovered, policy+" "+string(e.State)) },
 		Behind:    func(by time.Duration) { b.behind = append(b.behind, by) },

@@ -60,10 +60,10 @@ func items(ctx context.Context, q querier, text string, arguments ...any) (all [
 }
 
 // countsText seeks the oldest of each kind that is open.
-const countsText = `SELECT c.policy, c.state, c.team, c.reason, c.n, o.created_at FROM dead_letter_counts c
-LEFT JOIN LATERAL (SELECT d.created_at FROM dead_letters d WHERE d.state = c.state AND d.policy = c.policy AND d.team = c.team
-	AND d.reason = c.reason ORDER BY d.record LIMIT 1) o ON c.state = 'open'
-WHERE c.n > 0 ORDER BY c.policy, c.state, c.team COLLATE "C", c.reason COLLATE "C"`
+const countsText = `SELECT c.policy, c.state, c.team, c.reason, c.n, CASE WHEN c.state = 'open' THEN
+	(SELECT d.created_at FROM dead_letters d WHERE d.state = 'open' AND d.policy = c.policy AND d.team = c.team AND d.reason = c.reason
+		ORDER BY d.record LIMIT 1) END
+FROM dead_letter_counts c WHERE c.n > 0 ORDER BY c.policy, c.state, c.team COLLATE "C", c.reason COLLATE "C"`
 
 // DeadLetterCounts implements journal.DeadLetterReader.
 func (r *Reader) DeadLetterCounts(ctx context.Context) (all []journal.DeadLetterCount, err error) {

@@ -56,12 +56,20 @@ func (s *search) find() error {
 		var c clause
 		return query(s.ctx, s.tx, s.take, s.base(&c, s.plan.Limit+1), c.arguments...)
 	}
-	for _, step := range []func() error{s.byID, s.byCause, s.bySubject} {
+	for _, step := range []func() error{s.seekOnly, s.byID, s.byCause, s.bySubject} {
 		if err := step(); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// seekOnly has the transaction's statements seek row by row in indexes, whatever the statistics say: just after much was
+// written these are old, and other plans take seconds. Compiling a plan takes longer than running it.
+func (s *search) seekOnly() error {
+	_, err := s.tx.Exec(s.ctx, `SELECT set_config('jit', 'off', true), set_config('enable_hashjoin', 'off', true),
+		set_config('enable_mergejoin', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('enable_seqscan', 'off', true)`)
+	return err
 }
 
 // base finds the newest that the filter lets through without its query.
@@ -132,12 +140,15 @@ func (s *search) byCause() error {
 	before, most := c.argument(s.plan.Before), c.argument(s.plan.Limit+1)
 	kinds := s.matches(&c, "k", journal.DeadLetterFilter{Team: s.plan.Filter.Team, Reason: s.plan.Filter.Reason})
 	seek := ` FROM dead_letters d WHERE d.fingerprint = k.fingerprint AND d.state = k.state AND d.team = k.team AND d.reason = k.reason
-		AND d.record < ` + before + " ORDER BY d.record DESC LIMIT "
-	// No more kinds can be on a page than it holds: those with the newest.
+		AND d.record < ` + before
+	// No more kinds can be on a page than it holds, those with the newest; nor what is older than the newest of the last one.
 	text := "WITH f AS MATERIALIZED (SELECT f.id FROM fingerprints f WHERE " + condition + " ORDER BY f.last_seen DESC LIMIT " + c.argument(fewCauses) +
-		"), k AS MATERIALIZED (SELECT k.fingerprint, k.state, k.team, k.reason FROM f JOIN dead_letter_causes k ON k.fingerprint = f.id" +
-		" CROSS JOIN LATERAL (SELECT d.record" + seek + "1) d WHERE k.n > 0 AND " + kinds + " ORDER BY d.record DESC LIMIT " + most +
-		") SELECT d.state, d.record FROM k CROSS JOIN LATERAL (SELECT d.state, d.record" + seek + most + ") d ORDER BY d.record DESC LIMIT " + most
+		"), k AS MATERIALIZED (SELECT k.fingerprint, k.state, k.team, k.reason, d.record FROM f JOIN dead_letter_causes k ON k.fingerprint = f.id" +
+		" CROSS JOIN LATERAL (SELECT d.record" + seek + " ORDER BY d.record DESC LIMIT 1) d WHERE k.n > 0 AND " + kinds +
+		" ORDER BY d.record DESC LIMIT " + most +
+		"), least AS MATERIALIZED (SELECT CASE count(*) WHEN " + most + " THEN min(record) ELSE 0 END AS record FROM k)" +
+		" SELECT d.state, d.record FROM k CROSS JOIN LATERAL (SELECT d.state, d.record" + seek +
+		" AND d.record >= (SELECT record FROM least) ORDER BY d.record DESC LIMIT " + most + ") d ORDER BY d.record DESC LIMIT " + most
 	return query(s.ctx, s.tx, s.take, text, c.arguments...)
 }
 
@@ -163,7 +174,8 @@ func (s *search) bySubject() error {
 	for _, prefix := range s.plan.Prefixes {
 		var c clause
 		text := "WITH s AS MATERIALIZED (SELECT s.key FROM subjects s WHERE " + begins(&c, prefix) + ") SELECT d.state, d.record FROM (SELECT d.state, d.record" +
-			" FROM s JOIN dead_letters d ON d.subject = s.key WHERE " + s.matches(&c, "d", s.plan.Filter) + s.end(&c)
+			" FROM s CROSS JOIN LATERAL (SELECT * FROM dead_letters d WHERE d.subject = s.key OFFSET 0) d WHERE " +
+			s.matches(&c, "d", s.plan.Filter) + s.end(&c)
 		if err := query(s.ctx, s.tx, s.take, text, c.arguments...); err != nil {
 			return err
 		}
@@ -181,18 +193,32 @@ func begins(c *clause, prefix string) string {
 }
 
 // lookThrough looks at the newest dead letters for subjects that begin with a prefix, until it has found enough, or has
-// looked at scanned of them: the next page goes on there.
+// looked at scanned of them: the next page goes on there. Most find enough among the first.
 func (s *search) lookThrough() error {
+	before := len(s.found)
+	for _, most := range [...]int{scanned / 10, scanned} {
+		s.found = s.found[:before]
+		n, lowest, err := s.look(most)
+		s.floor = 0
+		if err != nil || len(s.found)-before > s.plan.Limit || n < most {
+			return err
+		}
+		s.floor = lowest
+	}
+	return nil
+}
+
+// look looks at so many dead letters: how many there were, and the record of the last.
+func (s *search) look(most int) (n int, lowest int64, err error) {
 	var c clause
 	hits := make([]string, len(s.plan.Prefixes))
-	base := s.base(&c, scanned)
+	base := s.base(&c, most)
 	for i, prefix := range s.plan.Prefixes {
 		hits[i] = "(" + begins(&c, prefix) + ")"
 	}
-	n, lowest := 0, int64(0)
-	text := "WITH d AS MATERIALIZED (" + base + ") SELECT d.state, d.record, " + strings.Join(hits, " OR ") +
-		" FROM d JOIN subjects s ON s.key = d.subject ORDER BY d.record DESC"
-	err := query(s.ctx, s.tx, func(v *values) {
+	text := "WITH d AS MATERIALIZED (" + base + ") SELECT d.state, d.record, (SELECT " + strings.Join(hits, " OR ") +
+		" FROM subjects s WHERE s.key = d.subject) FROM d ORDER BY d.record DESC"
+	err = query(s.ctx, s.tx, func(v *values) {
 		var l letter
 		var hit bool
 		v.text("state", &l.state)
@@ -202,8 +228,5 @@ func (s *search) lookThrough() error {
 		}
 		n, lowest = n+1, l.record
 	}, text, c.arguments...)
-	if n == scanned {
-		s.floor = lowest
-	}
-	return err
+	return n, lowest, err
 }

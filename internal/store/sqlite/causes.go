@@ -13,7 +13,7 @@ const (
 	// causesAtOnce are computed in one transaction, and at most causeRounds of them when a journal is opened; what is left
 	// is computed the next time.
 	causesAtOnce = 500
-	causeRounds  = 200
+	causeRounds  = 4000
 	// findUnknown are dead letters of a worker that did not keep their cause, with the attempt that tells it: the one they
 	// were born with, or the last before a process reported the failure.
 	findUnknown = `SELECT d.id, s.policy, a.error, a.outcome, a.reason, a.matched_rule

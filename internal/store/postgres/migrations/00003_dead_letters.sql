@@ -1,7 +1,8 @@
 -- +goose Up
 -- Dead letters as people work with them: a list, what was decided and by whom, whether a process waits. Workers of the
 -- versions before go on working on this schema: they leave the new columns as they are, and triggers keep what they do not
--- know of. fingerprint is '-' in a row of theirs until somebody who knows computes it.
+-- know of. fingerprint is '-' in a row of theirs, and policy empty in one that is there already, until who opens the journal
+-- next fills them in, some at a time: all at once would hold the workers up.
 
 -- While a backup reads the table for minutes, the workers must not wait behind the change that waits for it: who brings
 -- it tries again.
@@ -20,8 +21,6 @@ ALTER TABLE dead_letters
     ADD COLUMN delivery       text NOT NULL DEFAULT '',
     ADD COLUMN review_reason  text NOT NULL DEFAULT '', -- redacted
     ADD COLUMN reviewed_by    text NOT NULL DEFAULT '';
-
-UPDATE dead_letters d SET policy = s.policy FROM subjects s WHERE s.key = d.subject;
 
 -- Pages of a state; of a state, policy, team and reason; of a cause. Each is sought from the newest on.
 CREATE INDEX dead_letters_by_state ON dead_letters (state, record, subject);

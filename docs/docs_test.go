@@ -8,14 +8,19 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"retry-worker/internal/config"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/decision/decisiontest"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/metrics"
+	"retry-worker/internal/review"
+
+	"go.yaml.in/yaml/v3"
 )
 
 func readme(t *testing.T) string {
@@ -63,6 +68,8 @@ func TestReadmeListsEveryMetric(t *testing.T) {
 	m.Hooks().Rejected("analyze-retry", decision.InvalidClaimID)
 	rate := 1.0 // absent while nothing closed
 	m.SetKPIs([]journal.KPI{{Policy: decision.DefaultPolicy, Name: journal.KPISuccessRate, Value: &rate}})
+	now := time.Now() // absent while nothing waits
+	m.SetDeadLetters([]journal.DeadLetterCount{{Policy: decision.DefaultPolicy, State: journal.DeadLetterOpen, N: 1, Oldest: now}}, now)
 	server, err := metrics.Listen("127.0.0.1:0", m, &metrics.Readiness{})
 	if err != nil {
 		t.Fatal(err)
@@ -95,6 +102,37 @@ func TestReadmeListsEveryMetric(t *testing.T) {
 				t.Errorf("README.md lists the metric %s, which is not exposed", name)
 			}
 		}
+	}
+	for _, name := range regexp.MustCompile(`retry_worker_[a-z_]+`).FindAllString(alertRules(t), -1) {
+		if !exposed[name] {
+			t.Errorf("an alert watches %s, which is not exposed", name)
+		}
+	}
+}
+
+// alertRules are those of deploy/prometheus.
+func alertRules(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("../deploy/prometheus/dead-letters.rules.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// TestAlertIsTheConsoles: the banner of the console and the alert speak of the same number (TRD-0003).
+func TestAlertIsTheConsoles(t *testing.T) {
+	var rules struct {
+		Groups []struct {
+			Rules []struct{ Alert, Expr string }
+		}
+	}
+	if err := yaml.Unmarshal([]byte(alertRules(t)), &rules); err != nil {
+		t.Fatal(err)
+	}
+	want := "> " + strconv.Itoa(review.AlertAbove)
+	if first := rules.Groups[0].Rules[0]; !strings.HasSuffix(first.Expr, want) {
+		t.Errorf("%s is raised at %s, want %s", first.Alert, first.Expr, want)
 	}
 }
 

@@ -18,7 +18,7 @@ import (
 const (
 	pictureFolder = "../../docs/pictures"
 	// shownFile holds what the pictures show, as a hash of the words and the styles.
-	shownFile       = "console.sha256"
+	shownFile       = "testdata/pictures.sha256"
 	maxPictureBytes = 300_000
 )
 
@@ -64,12 +64,11 @@ func TestPicturesShowThePagesAsTheyAre(t *testing.T) {
 		}
 		p.check(t)
 	}
-	p := filepath.Join(pictureFolder, shownFile)
 	sum := hex.EncodeToString(words.Sum(nil)) + "\n"
 	if *update {
-		must(t, os.WriteFile(p, []byte(sum), 0o644))
+		must(t, os.WriteFile(shownFile, []byte(sum), 0o644))
 	}
-	if kept, err := os.ReadFile(p); err != nil || string(kept) != sum {
+	if kept, err := os.ReadFile(shownFile); err != nil || string(kept) != sum {
 		t.Errorf("docs/pictures/console-*.png show older pages (%v); draw them anew and look at them: go test ./e2e/console -run Pictures -update", err)
 	}
 }

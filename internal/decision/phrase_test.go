@@ -54,8 +54,8 @@ func TestPhrases(t *testing.T) {
 		{"2operacao invalida", "", ""}, {"operacao invalida2", "", ""}, {"éoperacao invalida", "", ""}, {"operacao invalidaé", "", ""},
 		{"«operacao invalida»", "invalid", "operacao invalida"}, {"operacao invalida", "invalid", ""},
 		// The last word goes on.
-		{"temporariamente indisponível", "down", "temporariamente indisponív"},
-		{"Temporariamente INDISPONÍVEIS.", "down", "Temporariamente INDISPONÍV"},
+		{"temporariamente indisponível", "down", "temporariamente indisponível"},
+		{"Temporariamente INDISPONÍVEIS.", "down", "Temporariamente INDISPONÍVEIS"},
 		{"temporariamente indisponiv", "down", ""}, {"temporariamente indisponi", "", ""}, {"contemporariamente indisponivel", "", ""},
 		{"", "", ""}, {" ", "", ""}, {"operacao", "", ""},
 	})

@@ -1,6 +1,9 @@
 package decision
 
-import "strconv"
+import (
+	"bytes"
+	"strconv"
+)
 
 // search is one message on its way through a classifier.
 type search struct {
@@ -81,7 +84,11 @@ func (s *search) find(text []byte, as *form, codes bool) {
 		case n.kind != byCode && as != foldedForm:
 			// looked for already
 		case n.stands(text, from):
-			s.best, s.there = n.number, span{form: as, from: from, to: from + len(n.text)}
+			to := from + len(n.text)
+			if n.kind == byPrefix {
+				to = wordEnd(text, to)
+			}
+			s.best, s.there = n.number, span{form: as, from: from, to: to}
 		}
 	})
 }
@@ -118,10 +125,18 @@ func (s *search) tryWords(text []byte) {
 				continue
 			}
 			if from, to, ok := w.near(text, a.from, a.to); ok {
-				s.best, s.there = w.place, span{form: foldedForm, from: from, to: to}
+				s.best, s.there = w.place, span{form: foldedForm, from: from, to: wordEnd(text, to)}
 			}
 		}
 	}
+}
+
+// wordEnd is where the word ends that goes on at text[to:], so that people see words and not beginnings.
+func wordEnd(text []byte, to int) int {
+	if i := bytes.IndexByte(text[to:], '_'); i >= 0 {
+		return to + i
+	}
+	return len(text)
 }
 
 // tryPatterns compares the patterns whose literals were found, until one matches.

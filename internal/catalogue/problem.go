@@ -7,6 +7,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"retry-worker/internal/slip"
+
 	"go.yaml.in/yaml/v3"
 )
 
@@ -126,30 +128,9 @@ func nearest(text string, known []string) string {
 		return ""
 	}
 	for _, k := range known {
-		if d := distance(strings.ToLower(text), strings.ToLower(k)); d < least && d < len(k) {
+		if d := slip.Distance(strings.ToLower(text), strings.ToLower(k)); d < least && d < len(k) {
 			best, least = k, d
 		}
 	}
 	return best
-}
-
-// distance is how many bytes must be put in, taken out or changed to make b of a.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := diagonal
-			if a[i] != b[j] {
-				change++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(change, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

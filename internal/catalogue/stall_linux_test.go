@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -54,7 +55,8 @@ func BenchmarkReloadStall(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			w := Watch(files[0], first, Hooks{})
+			var current atomic.Pointer[Catalogue] // as a Watcher has it
+			current.Store(first)
 			stop, done, reloads := make(chan struct{}), make(chan struct{}), 0
 			go func() {
 				defer close(done)
@@ -65,12 +67,14 @@ func BenchmarkReloadStall(b *testing.B) {
 					default:
 					}
 					reloads++
-					w.path = files[reloads%2]
-					content, seen, err := w.read()
-					w.take(content, seen, err)
+					next, err := Load(files[reloads%2])
+					if err != nil {
+						panic(err) // the files are sound
+					}
+					current.Store(next)
 				}
 			}()
-			took := classifyAlong(b, w)
+			took := classifyAlong(b, &current)
 			close(stop)
 			<-done
 			slices.Sort(took)
@@ -79,7 +83,7 @@ func BenchmarkReloadStall(b *testing.B) {
 			b.ReportMetric(micro(took[len(took)*999/1000]), "p99.9-µs")
 			b.ReportMetric(micro(took[len(took)-1]), "max-µs")
 			b.ReportMetric(float64(reloads), "reloads")
-			if reloading && w.Current() == first {
+			if reloading && current.Load() == first {
 				b.Fatal("nothing was reloaded")
 			}
 		})
@@ -89,12 +93,12 @@ func BenchmarkReloadStall(b *testing.B) {
 func micro(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
 
 // classifyAlong does one job after the other, and times each from the moment that it could run.
-func classifyAlong(b *testing.B, w *Watcher) (took []time.Duration) {
+func classifyAlong(b *testing.B, current *atomic.Pointer[Catalogue]) (took []time.Duration) {
 	message := "Envio 15037: LOCAL_CODE_5_END, campo999 do item 12 invalido " + strings.Repeat("at br.com.hospital.Envio(Envio.java:15037)\t", 10)
 	for b.Loop() {
 		ready := worked()
 		runtime.Gosched()
-		if m := w.Current().Policies["tiss-submission"].Rules.Classify(message, 0); m.Classification != decision.Permanent {
+		if m := current.Load().Policies["tiss-submission"].Rules.Classify(message, 0); m.Classification != decision.Permanent {
 			b.Fatal(m)
 		}
 		took = append(took, worked()-ready)

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"retry-worker/internal/reload"
 )
 
 // watched is a Watcher of a file in a directory of its own, and what it told.
@@ -81,7 +83,7 @@ func (w *watched) wait(d time.Duration) {
 }
 
 // look lets one look at the file and what follows pass.
-func (w *watched) look() { w.wait(lookEvery + settle) }
+func (w *watched) look() { w.wait(reload.LookEvery + reload.Settle) }
 
 // want fails unless the watcher told exactly that since it was last asked, and the retries in force are these.
 func (w *watched) want(retries string, told ...string) {
@@ -112,7 +114,7 @@ func TestWatcherTakesAChangeUp(t *testing.T) {
 		w.wait(25 * time.Second)
 		w.want("5")
 		write(t, w.path, withRetries(2))
-		w.wait(5*time.Second + settle - time.Millisecond)
+		w.wait(5*time.Second + reload.Settle - time.Millisecond)
 		w.want("5")
 		w.wait(time.Millisecond)
 		w.want("2", "changed 5 to 2")
@@ -149,18 +151,12 @@ func TestWatcherKeepsTheOldOne(t *testing.T) {
 				if told := w.heard(); len(told) != 1 || !strings.HasPrefix(told[0], "rejected "+w.path) || !strings.Contains(told[0], test.want) {
 					t.Errorf("told %q, want a rejection with the file and %q", told, test.want)
 				}
-				if err := w.Rejection(); err == nil || !strings.Contains(err.Error(), test.want) {
-					t.Errorf("the standing rejection is %v", err)
-				}
 				w.wait(time.Minute)
 				w.want("5") // nothing more is said
 				mustDo(t, os.RemoveAll(w.path))
 				write(t, w.path, withRetries(5))
 				w.wait(time.Minute)
 				w.want("5", "recovered 5")
-				if err := w.Rejection(); err != nil {
-					t.Errorf("still rejected: %v", err)
-				}
 			})
 		})
 	}
@@ -206,14 +202,14 @@ func lineOf(text string) string {
 func TestWatcherWaitsForAnEditor(t *testing.T) {
 	watch(t, withRetries(5), func(w *watched) {
 		whole := withRetries(4)
-		w.wait(lookEvery - time.Millisecond)
+		w.wait(reload.LookEvery - time.Millisecond)
 		write(t, w.path, nil)
 		for part := 1; part <= 5; part++ {
-			w.wait(settle - 100*time.Millisecond)
+			w.wait(reload.Settle - 100*time.Millisecond)
 			write(t, w.path, whole[:len(whole)*part/5])
 			w.want("5")
 		}
-		w.wait(2 * settle)
+		w.wait(2 * reload.Settle)
 		w.want("4", "changed 5 to 4")
 	})
 }
@@ -221,10 +217,10 @@ func TestWatcherWaitsForAnEditor(t *testing.T) {
 // TestWatcherGivesUpOnWhatKeepsChanging until the next look.
 func TestWatcherGivesUpOnWhatKeepsChanging(t *testing.T) {
 	watch(t, withRetries(5), func(w *watched) {
-		w.wait(lookEvery - settle/2)
+		w.wait(reload.LookEvery - reload.Settle/2)
 		for n := range 15 {
 			write(t, w.path, withRetries(100+n))
-			w.wait(settle)
+			w.wait(reload.Settle)
 		}
 		w.want("5")
 		w.look()
@@ -255,24 +251,8 @@ func TestWatcherFollowsAConfigMap(t *testing.T) {
 			t.Errorf("told %q, want a rejection", told)
 		}
 		publish("..2026_01_04", withRetries(6))
-		w.wait(2 * lookEvery)
+		w.wait(2 * reload.LookEvery)
 		w.want("6", "recovered 6")
-	})
-}
-
-// TestWatcherWithoutAFile keeps what it has.
-func TestWatcherWithoutAFile(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := Watch("", Default(), Hooks{
-			Changed:  func(_, _ *Catalogue) { t.Error("changed") },
-			Rejected: func(err error) { t.Error(err) },
-		})
-		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-		defer cancel()
-		w.Run(ctx)
-		if ctx.Err() == nil || w.Current() != Default() {
-			t.Errorf("%v, and %s is in force", ctx.Err(), w.Current().Source)
-		}
 	})
 }
 
@@ -288,14 +268,14 @@ func TestWatcherNeedsNoHooks(t *testing.T) {
 		go w.Run(ctx)
 		for _, content := range [][]byte{withRetries(-1), withRetries(7)} {
 			write(t, path, content)
-			time.Sleep(lookEvery + settle)
+			time.Sleep(reload.LookEvery + reload.Settle)
 			synctest.Wait()
 		}
 		if got := retriesOf(w.Current()); got != "7" {
 			t.Errorf("%s retries are in force, want 7", got)
 		}
 		write(t, path, withRetries(8))
-		time.Sleep(lookEvery - settle - settle/2) // between the look and its end
+		time.Sleep(reload.LookEvery - reload.Settle - reload.Settle/2) // between the look and its end
 		cancel()
 		time.Sleep(time.Minute)
 		if got := retriesOf(w.Current()); got != "7" {

@@ -21,6 +21,7 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"retry-worker/internal/access"
+	"retry-worker/internal/slip"
 )
 
 // What Kubernetes injects for a Service named retry-worker, or retry-worker-and-more.
@@ -251,7 +252,7 @@ func suggestion(name string, known map[string]bool) string {
 		if strings.HasPrefix(candidate, name) || strings.HasPrefix(name, candidate) {
 			return didYouMean(candidate)
 		}
-		if d := distance(plain, strings.ReplaceAll(candidate, "_", "")); d < best || d == best && nearest == "" {
+		if d := slip.Distance(plain, strings.ReplaceAll(candidate, "_", "")); d < best || d == best && nearest == "" {
 			nearest, best = candidate, d
 		}
 	}
@@ -262,24 +263,3 @@ func suggestion(name string, known map[string]bool) string {
 }
 
 func didYouMean(name string) string { return "; did you mean " + name + "?" }
-
-// distance is how many letters must be added, dropped or changed to make b of a (Levenshtein).
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			changed := diagonal
-			if a[i] != b[j] {
-				changed++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(changed, diagonal+1, row[j]+1)
-		}
-	}
-	return row[len(b)]
-}

@@ -1,0 +1,152 @@
+// Package reload takes a changed file up while the program runs: whole or not at all.
+package reload
+
+import (
+	"context"
+	"crypto/sha256"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// LookEvery is how often a Watcher looks at its file, by its content: a file of a ConfigMap or a Secret changes by links
+	// being swapped above it, which neither its time nor its size need tell.
+	LookEvery = 10 * time.Second
+	// Settle is how long a content must stay the same before it is taken up: an editor may empty the file before it
+	// writes it.
+	Settle = 500 * time.Millisecond
+	// mostSettles in one look; a file that keeps changing is looked at again at the next.
+	mostSettles = 10
+)
+
+// File is where values of T come from.
+type File[T any] struct {
+	Path string
+	// Read and Parse are those by which the first value was made of Path.
+	Read  func(path string) ([]byte, error)
+	Parse func(source string, content []byte) (*T, error)
+}
+
+// Hooks tell what a Watcher did. They are called one at a time by Run's goroutine and may be nil.
+type Hooks[T any] struct {
+	// Changed tells that next is in force in place of previous.
+	Changed func(previous, next *T)
+	// Rejected tells, once for each content, why the file is not taken up; what is in force stays. err is Read's or
+	// Parse's.
+	Rejected func(err error)
+	// Recovered tells, after Changed if there was a change, that a file which was rejected is the one in force now.
+	Recovered func(current *T)
+}
+
+// Watcher keeps the value that a file was made of last.
+type Watcher[T any] struct {
+	file    File[T]
+	hooks   Hooks[T]
+	current atomic.Pointer[T]
+	// inForce is the content that current was made of, rejected what was refused last; zero if nothing is.
+	inForce  [sha256.Size]byte
+	rejected snapshot
+}
+
+// snapshot is what a file was at one moment: its content by its hash, or why it could not be read.
+type snapshot struct {
+	sum    [sha256.Size]byte
+	reason string
+}
+
+// Watch makes a Watcher of a file, of whose content first was made. Run starts it.
+func Watch[T any](file File[T], first *T, content [sha256.Size]byte, hooks Hooks[T]) *Watcher[T] {
+	w := &Watcher[T]{file: file, hooks: hooks, inForce: content}
+	w.current.Store(first)
+	return w
+}
+
+// Current is the value in force; never nil. Safe for concurrent use, and never waits: who works with it keeps it until
+// the work is done.
+func (w *Watcher[T]) Current() *T { return w.current.Load() }
+
+// Run looks at the file every 10 s until ctx ends. It must be called once.
+func (w *Watcher[T]) Run(ctx context.Context) {
+	ticker := time.NewTicker(LookEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			w.look(ctx)
+		}
+	}
+}
+
+// look takes the file up if it is new and has settled.
+func (w *Watcher[T]) look(ctx context.Context) {
+	content, seen, err := w.read()
+	for range mostSettles {
+		switch {
+		case err == nil && seen.sum == w.inForce:
+			w.recovered()
+			return
+		case seen == w.rejected:
+			return // said already
+		case !pause(ctx, Settle):
+			return
+		}
+		before := seen
+		if content, seen, err = w.read(); seen == before {
+			w.take(content, seen, err)
+			return
+		}
+	}
+}
+
+// take puts a settled content in force, or rejects it.
+func (w *Watcher[T]) take(content []byte, seen snapshot, err error) {
+	var next *T
+	if err == nil {
+		next, err = w.file.Parse(w.file.Path, content)
+	}
+	if err != nil {
+		w.rejected = seen
+		if w.hooks.Rejected != nil {
+			w.hooks.Rejected(err)
+		}
+		return
+	}
+	w.inForce = seen.sum
+	previous := w.current.Swap(next)
+	if w.hooks.Changed != nil {
+		w.hooks.Changed(previous, next)
+	}
+	w.recovered()
+}
+
+// recovered ends a rejection, if there was one.
+func (w *Watcher[T]) recovered() {
+	if w.rejected == (snapshot{}) {
+		return
+	}
+	w.rejected = snapshot{}
+	if w.hooks.Recovered != nil {
+		w.hooks.Recovered(w.Current())
+	}
+}
+
+func (w *Watcher[T]) read() (content []byte, seen snapshot, err error) {
+	if content, err = w.file.Read(w.file.Path); err != nil {
+		return nil, snapshot{reason: err.Error()}, err
+	}
+	return content, snapshot{sum: sha256.Sum256(content)}, nil
+}
+
+// pause waits for d; false if ctx ended first.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}

@@ -1,0 +1,21 @@
+package slip_test
+
+import (
+	"testing"
+
+	"retry-worker/internal/slip"
+)
+
+func TestDistance(t *testing.T) {
+	for _, tt := range []struct {
+		a, b string
+		want int
+	}{
+		{"", "", 0}, {"jitter", "jitter", 0}, {"jiter", "jitter", 1}, {"jitter", "jiter", 1}, {"", "min", 3}, {"max", "min", 2},
+		{"maxRetry", "maxRetries", 3}, {"ab", "ba", 2},
+	} {
+		if got := slip.Distance(tt.a, tt.b); got != tt.want {
+			t.Errorf("%q and %q are %d apart, want %d", tt.a, tt.b, got, tt.want)
+		}
+	}
+}

@@ -81,7 +81,7 @@ func (w *Watcher[T]) Run(ctx context.Context) {
 
 // look takes the file up if it is new and has settled.
 func (w *Watcher[T]) look(ctx context.Context) {
-	content, seen, err := w.read()
+	_, seen, err := w.read()
 	for range mostSettles {
 		switch {
 		case err == nil && seen.sum == w.inForce:
@@ -93,6 +93,7 @@ func (w *Watcher[T]) look(ctx context.Context) {
 			return
 		}
 		before := seen
+		var content []byte
 		if content, seen, err = w.read(); seen == before {
 			w.take(content, seen, err)
 			return

@@ -22,7 +22,7 @@ func (a *App) openCatalogue(b metrics.Build) error {
 	if path := a.settings.PoliciesFile; path != "" {
 		var err error
 		if first, err = catalogue.Load(path); err != nil {
-			return asProblems(err)
+			return problemsWith("RETRY_WORKER_POLICIES_FILE", problemsOf(err))
 		}
 	}
 	a.metrics = metrics.New(b, first.Policies)
@@ -86,11 +86,11 @@ func problemsOf(err error) []string {
 	return strings.Split(err.Error(), "\n")
 }
 
-// asProblems says it as what is wrong with the setting that names the file.
-func asProblems(err error) config.Problems {
+// problemsWith says what is wrong with a file as what is wrong with the setting that names it.
+func problemsWith(setting string, lines []string) config.Problems {
 	var all config.Problems
-	for _, line := range problemsOf(err) {
-		all = append(all, "RETRY_WORKER_POLICIES_FILE: "+line)
+	for _, line := range lines {
+		all = append(all, setting+": "+line)
 	}
 	return all
 }

@@ -9,7 +9,6 @@ import (
 	"go.uber.org/zap"
 
 	"retry-worker/internal/access"
-	"retry-worker/internal/config"
 	"retry-worker/internal/console"
 	"retry-worker/internal/console/pages"
 )
@@ -43,11 +42,7 @@ func (a *App) openTokens() error {
 	}
 	first, err := access.Load(path)
 	if err != nil {
-		var all config.Problems
-		for line := range strings.SplitSeq(err.Error(), "\n") {
-			all = append(all, "RETRY_WORKER_AUTH_TOKENS_FILE: "+line)
-		}
-		return all
+		return problemsWith("RETRY_WORKER_AUTH_TOKENS_FILE", strings.Split(err.Error(), "\n"))
 	}
 	a.tokens = access.Watch(path, first, access.WatchHooks{Changed: a.tokensChanged, Rejected: a.tokensRejected, Recovered: a.tokensRecovered})
 	return nil

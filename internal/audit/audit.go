@@ -114,9 +114,9 @@ func ofAttempt(s journal.Subject, a *journal.Attempt) Record {
 		SubmissionError: a.Error, ErrorClassification: d.ErrorClassification,
 		RetryCount: d.RetryCount, AnalysedRetryCount: a.AnalysedCount, MaxRetries: d.MaxRetries,
 		ShouldRetry: d.ShouldRetry(), RetryReason: d.RetryReason, ExecutionTimeMs: float64(a.Took.Microseconds()) / 1000,
-		Rule: a.Rule, Reason: d.Reason, MatchedRule: optional(d.MatchedRule),
-		MatchedText: optional(d.MatchedText), Catalogue: optional(d.Catalogue), Outcome: d.Outcome,
-		ResponsibleTeam: optional(string(d.Team)), DeadLetterID: optional(a.DeadLetter),
+		Rule: a.Rule, Reason: d.Reason, MatchedRule: journal.OrNull(d.MatchedRule),
+		MatchedText: journal.OrNull(d.MatchedText), Catalogue: journal.OrNull(d.Catalogue), Outcome: d.Outcome,
+		ResponsibleTeam: journal.OrNull(string(d.Team)), DeadLetterID: journal.OrNull(a.DeadLetter),
 		AttemptNumber: a.Number, Revision: a.Revision, Episode: a.Episode,
 		JobKey: a.JobKey, ElementInstanceKey: a.ElementInstanceKey, ProcessInstanceKey: a.ProcessInstanceKey,
 		Identity: a.Identity.String(), Events: events(a),
@@ -147,12 +147,4 @@ func events(a *journal.Attempt) []Event {
 		all = append(all, Event{n, eventNames[n], decision.Instant(at)})
 	}
 	return all
-}
-
-// optional is nil for what is empty, which JSON shows as null.
-func optional(s string) *string {
-	if s == "" {
-		return nil
-	}
-	return &s
 }

@@ -2,7 +2,6 @@ package console
 
 import (
 	"strconv"
-	"time"
 
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
@@ -69,17 +68,17 @@ func deadLetterOf(i *review.Item) DeadLetter {
 	d := DeadLetter{
 		ID: i.ID, State: i.State, Subject: SubjectName{i.Subject.Tenant, i.Subject.Policy, i.Subject.ID},
 		Outcome: i.Outcome, Reason: i.Reason, ResponsibleTeam: i.Team,
-		ErrorClassification: optional(string(i.Classification)), MatchedRule: optional(i.MatchedRule), Error: i.Error, Fingerprint: optional(i.Fingerprint),
+		ErrorClassification: journal.OrNull(string(i.Classification)), MatchedRule: journal.OrNull(i.MatchedRule), Error: i.Error, Fingerprint: journal.OrNull(i.Fingerprint),
 		RetryCount: i.RetryCount, MaxRetries: i.MaxRetries, ForceNeeded: i.RetryCount >= i.MaxRetries, Episode: i.Episode,
-		FirstFailure: optionalTime(i.FirstFailure), CreatedAt: decision.Instant(i.CreatedAt), ChangedAt: decision.Instant(i.ChangedAt),
+		FirstFailure: journal.InstantOrNull(i.FirstFailure), CreatedAt: decision.Instant(i.CreatedAt), ChangedAt: decision.Instant(i.ChangedAt),
 		ProcessInstanceKey: i.ProcessInstanceKey, Process: i.Process, Delivery: string(i.Delivery),
-		ReviewSeen: optionalTime(i.ReviewSeen), Review: reviewOf(&i.DeadLetterItem.Review),
+		ReviewSeen: journal.InstantOrNull(i.ReviewSeen), Review: reviewOf(&i.DeadLetterItem.Review),
 	}
 	if i.Delivery == journal.DeliveryNone {
 		d.Delivery = noDelivery
 	}
 	if i.ReviewJobKey != 0 {
-		d.ReviewJobKey = optional(strconv.FormatInt(i.ReviewJobKey, 10))
+		d.ReviewJobKey = journal.OrNull(strconv.FormatInt(i.ReviewJobKey, 10))
 	}
 	return d
 }
@@ -89,24 +88,9 @@ func reviewOf(n *journal.ReviewNote) *Review {
 		return nil
 	}
 	r := &Review{Decision: "reprocess", Reason: n.Reason, By: n.By, At: decision.Instant(n.At), ForceRetry: n.Force, Fresh: n.Fresh,
-		NextRetryTime: optionalTime(n.NextRetryTime)}
+		NextRetryTime: journal.InstantOrNull(n.NextRetryTime)}
 	if n.Discard {
 		r.Decision = "discard"
 	}
 	return r
-}
-
-// optional is nil for what is empty, which JSON shows as null.
-func optional(s string) *string {
-	if s == "" {
-		return nil
-	}
-	return &s
-}
-
-func optionalTime(t time.Time) *string {
-	if t.IsZero() {
-		return nil
-	}
-	return optional(decision.Instant(t))
 }

@@ -51,7 +51,7 @@ func (s *API) deadLetters(w http.ResponseWriter, r *http.Request, m *Journal) {
 		s.undecided(w, r, err, "the journal cannot be read now; the worker's log says why")
 		return
 	}
-	page := DeadLetterPage{Items: make([]DeadLetter, 0, len(items)), Next: optional(next)}
+	page := DeadLetterPage{Items: make([]DeadLetter, 0, len(items)), Next: journal.OrNull(next)}
 	for i := range items {
 		page.Items = append(page.Items, deadLetterOf(&items[i]))
 	}

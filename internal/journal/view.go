@@ -123,8 +123,8 @@ func (s State) Status() Status {
 func (e *Episode) view(now time.Time) EpisodeView {
 	return EpisodeView{
 		Number: e.Number, State: e.StateAt(now), RetryCount: e.Retries, ProcessInstanceKey: e.ProcessInstanceKey,
-		FirstFailure: decision.Instant(e.FirstFailure), OpenedAt: decision.Instant(e.OpenedAt), ClosedAt: optionalTime(e.ClosedAt),
-		NextRetryTime: optionalTime(e.NextRetryTime), DeadLetterID: optional(e.DeadLetter),
+		FirstFailure: decision.Instant(e.FirstFailure), OpenedAt: decision.Instant(e.OpenedAt), ClosedAt: InstantOrNull(e.ClosedAt),
+		NextRetryTime: InstantOrNull(e.NextRetryTime), DeadLetterID: OrNull(e.DeadLetter),
 	}
 }
 
@@ -132,11 +132,11 @@ func (a *Attempt) view() AttemptView {
 	d := &a.Decision
 	v := AttemptView{
 		AttemptNumber: a.Number, Revision: a.Revision, Episode: a.Episode, Timestamp: decision.Instant(d.AnalysedAt), Error: a.Error,
-		ErrorClassification: d.ErrorClassification, MatchedRule: optional(d.MatchedRule),
-		MatchedText: optional(d.MatchedText), Catalogue: optional(d.Catalogue), Reason: d.Reason, Outcome: d.Outcome,
+		ErrorClassification: d.ErrorClassification, MatchedRule: OrNull(d.MatchedRule),
+		MatchedText: OrNull(d.MatchedText), Catalogue: OrNull(d.Catalogue), Reason: d.Reason, Outcome: d.Outcome,
 		AnalysedRetryCount: a.AnalysedCount, RetryCount: d.RetryCount, MaxRetries: d.MaxRetries,
-		NextRetryTime: optionalTime(d.NextRetryTime), RetryReason: d.RetryReason, ResponsibleTeam: d.Team,
-		DeadLetterID: optional(a.DeadLetter), ExecutionTimeMs: float64(a.Took.Microseconds()) / 1000,
+		NextRetryTime: InstantOrNull(d.NextRetryTime), RetryReason: d.RetryReason, ResponsibleTeam: d.Team,
+		DeadLetterID: OrNull(a.DeadLetter), ExecutionTimeMs: float64(a.Took.Microseconds()) / 1000,
 		JobKey: a.JobKey, ProcessInstanceKey: a.ProcessInstanceKey,
 	}
 	if d.ShouldRetry() {
@@ -146,17 +146,18 @@ func (a *Attempt) view() AttemptView {
 	return v
 }
 
-// optional is nil for what is empty, which JSON shows as null.
-func optional(s string) *string {
+// OrNull is nil for what is empty, which JSON shows as null.
+func OrNull(s string) *string {
 	if s == "" {
 		return nil
 	}
 	return &s
 }
 
-func optionalTime(t time.Time) *string {
+// InstantOrNull is t as decision.Instant has it, and nil for the zero time.
+func InstantOrNull(t time.Time) *string {
 	if t.IsZero() {
 		return nil
 	}
-	return optional(decision.Instant(t))
+	return OrNull(decision.Instant(t))
 }

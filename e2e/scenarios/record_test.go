@@ -116,14 +116,22 @@ func (i *instance) waiting() bool {
 func (i *instance) over() bool { return !i.ended.IsZero() }
 
 // atRest tells whether nothing happens to the instance before time passes or the test does something: it waits for a timer
-// that is not due, or for a review that is left to the test.
+// that is not due, for a review that is left to the test, or for an incident's resolution.
 func (i *instance) atRest() bool {
 	const dueAtOnce = 500 * time.Millisecond
 	if i.waiting() {
 		x := i.timers[len(i.timers)-1]
 		return x.due.Sub(x.created) > dueAtOnce
 	}
-	return !slices.ContainsFunc(i.jobs, func(j *job) bool { return j.open() && !(j.kept && i.left()) })
+	// Between one job's answer and the next job there is none, and yet no rest.
+	kept := false
+	for _, j := range i.jobs {
+		if j.open() && !(j.kept && i.left()) {
+			return false
+		}
+		kept = kept || j.open()
+	}
+	return kept || slices.ContainsFunc(i.incidents, func(x *incident) bool { return !x.resolved })
 }
 
 // left tells whether the reviews of the instance are the test's own.

@@ -1,18 +1,24 @@
 # syntax=docker/dockerfile:1
-# A static binary, the authorities' certificates, and nothing else; not root.
-FROM golang:1.26.8-bookworm AS build
+# A static binary, the authorities' certificates, the licences, and nothing else; not root. Of any architecture Go knows:
+# `docker buildx build --platform linux/amd64,linux/arm64 …`.
+FROM --platform=$BUILDPLATFORM golang:1.26.8-bookworm AS build
 WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
 ARG VERSION=dev
 ARG COMMIT=unknown
-RUN CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=${VERSION} -X main.commit=${COMMIT}" \
-      -o /out/retry-worker ./cmd/retry-worker && mkdir /out/data
+ARG DATE=1970-01-01T00:00:00Z
+ARG TARGETARCH=amd64
+RUN ARCHS="$TARGETARCH" scripts/release /out \
+ && mv "/out/retry-worker_${VERSION}_linux_$TARGETARCH" /out/retry-worker \
+ && mv "/out/retry-worker_${VERSION}_linux_$TARGETARCH.cdx.json" /out/retry-worker.cdx.json \
+ && mv "/out/retry-worker_${VERSION}_linux_$TARGETARCH.licences.txt" /out/LICENCES.txt \
+ && mkdir /out/data
 
 FROM scratch
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
-COPY --from=build /out/retry-worker /retry-worker
+COPY --from=build /out/retry-worker /out/retry-worker.cdx.json /out/LICENCES.txt /
 COPY --from=build --chown=65532:65532 /out/data /data
 USER 65532:65532
 # Inside the container the probes must be reachable from outside it; the journal outlives it.

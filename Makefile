@@ -2,12 +2,13 @@
 
 GO       ?= go
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
-COMMIT   ?= $(shell git rev-parse --short HEAD 2>/dev/null || echo unknown)
-LDFLAGS  := -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)
+COMMIT   ?= $(shell git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)
+DATE     ?= $(shell TZ=UTC git log -1 --date=format-local:%Y-%m-%dT%H:%M:%SZ --format=%cd 2>/dev/null || echo unknown)
+LDFLAGS  := -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT) -X main.date=$(DATE)
 TOOL     := $(GO) tool -modfile=tools/go.mod
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test verify format lint vet race generated vulnerabilities cover bench fuzz chaos picture clean
+.PHONY: help build run test verify format lint vet race generated vulnerabilities cover bench fuzz chaos picture release outdated clean
 
 help: ## Print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -57,5 +58,12 @@ chaos: build ## Kill, starve and mislead the worker: CHAOS_KILLS (300) a store, 
 picture: ## Draw the models' pictures anew
 	scripts/models/picture
 
+release: ## Build what is released into dist/: amd64 and arm64, bills of materials, licences, sums
+	GO='$(GO)' scripts/release dist
+
+outdated: ## What the binary is made of and has a newer version
+	@$(GO) list -m -u -f '{{with .Update}}{{.Path}} has {{.Version}}{{end}}' \
+	  $$($(GO) list -deps -f '{{with .Module}}{{if not .Main}}{{.Path}}{{end}}{{end}}' ./cmd/retry-worker | sort -u) | grep . || true
+
 clean: ## Remove what was built
-	rm -rf bin coverage.out
+	rm -rf bin dist coverage.out

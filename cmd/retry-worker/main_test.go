@@ -10,7 +10,9 @@ import (
 func TestHelp(t *testing.T) {
 	environment(t, nil)
 	for _, command := range []string{"retry-worker", "serve", "deploy", "demo", "decide", "plan", "policies", "policies check", "policies show", "policies schema",
-		"history", "audit", "kpi", "dead-letters", "dead-letters list", "dead-letters show", "dead-letters retry", "dead-letters discard", "ready", "check", "version"} {
+		"history", "audit", "kpi", "dead-letters", "dead-letters list", "dead-letters groups", "dead-letters show", "dead-letters retry", "dead-letters discard",
+		"dead-letters runs", "dead-letters runs list", "dead-letters runs show", "dead-letters runs items", "dead-letters runs watch", "dead-letters runs pause",
+		"dead-letters runs resume", "dead-letters runs cancel", "ready", "check", "version"} {
 		t.Run(command, func(t *testing.T) {
 			args := append(strings.Fields(command), "--help")
 			if command == "retry-worker" {
@@ -44,11 +46,11 @@ func TestHelpListsEveryCommand(t *testing.T) {
 
 func TestVersion(t *testing.T) {
 	r := retryWorker("version")
-	if want := "retry-worker dev (commit unknown, " + runtime.Version() + ")\n"; r.stdout != want || r.code != exitDone {
+	if want := "retry-worker dev (commit unknown of unknown, " + runtime.Version() + ")\n"; r.stdout != want || r.code != exitDone {
 		t.Errorf("got %q, exit %d, want %q", r.stdout, r.code, want)
 	}
 	o := retryWorker("version", "-o", "json").object(t)
-	if o["version"] != "dev" || o["commit"] != "unknown" || o["goVersion"] != runtime.Version() || len(o) != 3 {
+	if o["version"] != "dev" || o["commit"] != "unknown" || o["date"] != "unknown" || o["goVersion"] != runtime.Version() || len(o) != 4 {
 		t.Errorf("got %v", o)
 	}
 }

@@ -14,6 +14,7 @@ import (
 var (
 	version = "dev"
 	commit  = "unknown"
+	date    = "unknown" // of the commit, RFC 3339
 )
 
 func build() metrics.Build {
@@ -28,9 +29,9 @@ func (c *cli) versionCommand() *cobra.Command {
 		RunE: func(*cobra.Command, []string) error {
 			b := build()
 			if c.json() {
-				return json.NewEncoder(c.out).Encode(map[string]string{"version": b.Version, "commit": b.Commit, "goVersion": b.GoVersion})
+				return json.NewEncoder(c.out).Encode(map[string]string{"version": b.Version, "commit": b.Commit, "date": date, "goVersion": b.GoVersion})
 			}
-			_, err := fmt.Fprintf(c.out, "retry-worker %s (commit %s, %s)\n", b.Version, b.Commit, b.GoVersion)
+			_, err := fmt.Fprintf(c.out, "retry-worker %s (commit %s of %s, %s)\n", b.Version, b.Commit, date, b.GoVersion)
 			return err
 		},
 	}

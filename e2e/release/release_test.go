@@ -1,0 +1,331 @@
+package release
+
+import (
+	"bytes"
+	"compress/gzip"
+	"debug/buildinfo"
+	"debug/elf"
+	"encoding/json"
+	"io"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const (
+	version = "1.2.3-test"
+	commit  = "0123456789ab"
+	date    = "2026-11-21T12:00:00Z"
+	// mostImage is how large the image may be as it is pulled, in bytes.
+	mostImage = 25 << 20
+)
+
+// release runs scripts/release of the tree at root.
+func release(t *testing.T, root, dir string, archs string) {
+	t.Helper()
+	c := exec.Command(filepath.Join(root, "scripts", "release"), dir)
+	c.Env = append(os.Environ(), "VERSION="+version, "COMMIT="+commit, "DATE="+date, "ARCHS="+archs)
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Fatalf("scripts/release: %v\n%s", err, out)
+	}
+}
+
+func name(arch string) string { return "retry-worker_" + version + "_linux_" + arch }
+
+func read(t *testing.T, elem ...string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(elem...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+const root = "../.."
+
+func TestReleases(t *testing.T) {
+	dir := t.TempDir()
+	release(t, root, dir, "amd64 arm64")
+	for arch, machine := range map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64} {
+		t.Run(arch, func(t *testing.T) {
+			binary := filepath.Join(dir, name(arch))
+			expectStatic(t, binary, machine)
+			parts := expectBill(t, binary)
+			expectLicences(t, binary+".licences.txt", parts)
+		})
+	}
+	t.Run("sums", func(t *testing.T) {
+		c := exec.Command("sha256sum", "--check", "--strict", "SHA256SUMS")
+		c.Dir = dir
+		if out, err := c.CombinedOutput(); err != nil || bytes.Count(out, []byte("OK")) != 6 {
+			t.Errorf("sha256sum --check: %v, expected six files that are as summed up:\n%s", err, out)
+		}
+	})
+	t.Run("image", func(t *testing.T) { testImage(t, dir) })
+}
+
+// expectStatic holds that the program needs nothing of the system it runs on.
+func expectStatic(t *testing.T, binary string, machine elf.Machine) {
+	t.Helper()
+	f, err := elf.Open(binary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if f.Machine != machine {
+		t.Errorf("it is built for %v, expected %v", f.Machine, machine)
+	}
+	for _, p := range f.Progs {
+		if p.Type == elf.PT_INTERP || p.Type == elf.PT_DYNAMIC {
+			t.Errorf("it has a segment %v, expected a static program", p.Type)
+		}
+	}
+}
+
+// expectBill holds that the bill of materials names every module in the binary, each with a licence, and returns them.
+func expectBill(t *testing.T, binary string) []string {
+	t.Helper()
+	info, err := buildinfo.ReadFile(binary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var bill struct {
+		BOMFormat, SpecVersion string
+		Metadata               struct {
+			Timestamp string
+			Component struct{ Name, Version string }
+		}
+		Components []struct {
+			Name, Version, PURL string
+			Licenses            []struct {
+				License    struct{ ID string }
+				Expression string
+			}
+		}
+	}
+	if err := json.Unmarshal(read(t, binary+".cdx.json"), &bill); err != nil {
+		t.Fatal(err)
+	}
+	if m := bill.Metadata; bill.BOMFormat != "CycloneDX" || m.Component.Name != "retry-worker" || m.Component.Version != version || m.Timestamp != date {
+		t.Errorf("the bill is %s of %s %s at %s, expected CycloneDX of retry-worker %s at %s",
+			bill.BOMFormat, m.Component.Name, m.Component.Version, m.Timestamp, version, date)
+	}
+	want := []string{"std@" + strings.TrimPrefix(info.GoVersion, "go")}
+	for _, m := range info.Deps {
+		want = append(want, m.Path+"@"+m.Version)
+	}
+	var got []string
+	for _, c := range bill.Components {
+		got = append(got, c.Name+"@"+c.Version)
+		if c.PURL != "pkg:golang/"+c.Name+"@"+c.Version || len(c.Licenses) != 1 || c.Licenses[0].License.ID+c.Licenses[0].Expression == "" {
+			t.Errorf("%s: the bill says %q and %v, expected its package URL and a licence", c.Name, c.PURL, c.Licenses)
+		}
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	if !slices.Equal(got, want) {
+		t.Errorf("the bill names\n%s\nexpected what is in the binary:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	return got
+}
+
+// expectLicences holds that each part's licence goes with the binary, in full.
+func expectLicences(t *testing.T, file string, parts []string) {
+	t.Helper()
+	text := string(read(t, file))
+	for _, part := range parts {
+		module, of, _ := strings.Cut(part, "@")
+		if !regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(module) + ` +` + regexp.QuoteMeta(of) + ` +[A-Z]`).MatchString(text) {
+			t.Errorf("no licence is listed of %s", part)
+		}
+		if _, full, found := strings.Cut(text, "\n"+module+" "+of+"\n===="); !found || !strings.Contains(strings.ToLower(full[:min(len(full), 20_000)]), "copyright") {
+			t.Errorf("the licence of %s is not there in full", part)
+		}
+	}
+}
+
+// A licence that nobody has allowed must stop a release.
+func TestLicenceNobodyAllowed(t *testing.T) {
+	dir := t.TempDir()
+	for file, text := range map[string]string{
+		"go.mod":          "module stranger\n\ngo 1.26.0\n\nrequire example.test/copyleft v1.0.0\n\nreplace example.test/copyleft v1.0.0 => ./copyleft\n",
+		"main.go":         "package main\n\nimport _ \"example.test/copyleft\"\n\nfunc main() {}\n",
+		"copyleft/go.mod": "module example.test/copyleft\n", "copyleft/c.go": "package copyleft\n",
+		"copyleft/LICENSE": copyleft(t),
+	} {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, file)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	binary := filepath.Join(dir, "stranger")
+	build := exec.Command("go", "build", "-o", binary, ".")
+	build.Dir = dir
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	describe := exec.Command("go", "run", "-C", filepath.Join(root, "tools"), "./release", "-binary", binary, "-date", date, "-project", dir,
+		"-sbom", filepath.Join(dir, "bill"), "-licences", filepath.Join(dir, "licences"))
+	out, err := describe.CombinedOutput()
+	if err == nil || !bytes.Contains(out, []byte("copyleft")) || !bytes.Contains(out, []byte("expected")) {
+		t.Errorf("it ended with %v and said %q, expected a refusal that names the module and what is allowed", err, out)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "bill")); err == nil {
+		t.Error("it wrote a bill of materials all the same")
+	}
+}
+
+// copyleft is the text of a licence that asks for more than being named, as the tool that tells licences has it.
+func copyleft(t *testing.T) string {
+	t.Helper()
+	dir, err := exec.Command("go", "list", "-C", filepath.Join(root, "tools"), "-m", "-f", "{{.Dir}}", "github.com/google/licenseclassifier/v2").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(read(t, strings.TrimSpace(string(dir)), "assets", "License", "GPL-3.0", "license.txt"))
+}
+
+// testImage runs the Dockerfile's build steps on what docker would send, in another folder than the release was built in,
+// and holds the image's parts against it: the same bytes.
+func testImage(t *testing.T, released string) {
+	text, err := os.Open(filepath.Join(root, "Dockerfile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer text.Close()
+	steps, err := readDockerfile(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sent, out := sendContext(t), t.TempDir()
+	args := map[string]string{"VERSION": version, "COMMIT": commit, "DATE": date, "TARGETARCH": "amd64"}
+	var copied []string
+	user, ran := "", 0
+	for _, step := range steps {
+		switch {
+		case step.Name == "ARG":
+			if arg, _, _ := strings.Cut(step.Rest, "="); args[arg] == "" {
+				t.Errorf("ARG %s is not known to this test", arg)
+			}
+		case step.Name == "RUN" && step.Stage == 0:
+			ran++
+			c := exec.Command("sh", "-euc", strings.ReplaceAll(step.Rest, "/out", out))
+			c.Dir, c.Env = sent, os.Environ()
+			for arg, value := range args {
+				c.Env = append(c.Env, arg+"="+value)
+			}
+			if said, err := c.CombinedOutput(); err != nil {
+				t.Fatalf("RUN %s: %v\n%s", step.Rest, err, said)
+			}
+		case step.Name == "COPY" && step.Stage == 0:
+			for _, source := range strings.Fields(step.Rest)[:len(strings.Fields(step.Rest))-1] {
+				if _, err := os.Stat(filepath.Join(sent, source)); err != nil {
+					t.Errorf("COPY %s: %v", step.Rest, err)
+				}
+			}
+		case step.Name == "COPY":
+			copied = append(copied, strings.Fields(step.Rest)...)
+		case step.Name == "RUN":
+			t.Errorf("RUN %s stands in the image's own stage, which has no shell", step.Rest)
+		case step.Name == "USER":
+			user = step.Rest
+		}
+	}
+	if ran < 2 {
+		t.Errorf("%d build steps were run, expected the download and the build", ran)
+	}
+	expectImage(t, released, out, copied, user)
+}
+
+func expectImage(t *testing.T, released, out string, copied []string, user string) {
+	t.Helper()
+	if !regexp.MustCompile(`^[1-9]\d*:[1-9]\d*$`).MatchString(user) {
+		t.Errorf("the image's user is %q, expected a number other than root's: Kubernetes tells non-root users by it", user)
+	}
+	var pulled int
+	for _, file := range []string{"retry-worker", "retry-worker.cdx.json", "LICENCES.txt"} {
+		if !slices.Contains(copied, "/out/"+file) {
+			t.Errorf("%s is not copied into the image: %v", file, copied)
+		}
+		pulled += compressed(t, read(t, out, file))
+	}
+	if !slices.ContainsFunc(copied, func(s string) bool { return path.Base(s) == "ca-certificates.crt" }) {
+		t.Errorf("no certificates are copied into the image: %v", copied)
+	}
+	if pulled > mostImage {
+		t.Errorf("the image is pulled as %d bytes, expected at most %d", pulled, mostImage)
+	}
+	if !bytes.Equal(read(t, out, "retry-worker"), read(t, released, name("amd64"))) {
+		t.Error("the image's program differs from the released one, expected the same bytes from the same commit")
+	}
+	if !bytes.Equal(read(t, out, "retry-worker.cdx.json"), read(t, released, name("amd64")+".cdx.json")) {
+		t.Error("the image's bill of materials differs from the released one")
+	}
+	said, err := exec.Command(filepath.Join(out, "retry-worker"), "version", "-o", "json").Output()
+	var v struct{ Version, Commit, Date string }
+	if err != nil || json.Unmarshal(said, &v) != nil || v.Version != version || v.Commit != commit || v.Date != date {
+		t.Errorf("version says %s (%v), expected %s, %s, %s", said, err, version, commit, date)
+	}
+}
+
+// sendContext is a copy of what docker would be sent: the tree without what .dockerignore names.
+func sendContext(t *testing.T) string {
+	t.Helper()
+	list := exec.Command("git", "ls-files", "-co", "--exclude-standard", "-z")
+	list.Dir = root
+	files, err := list.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ignored []string
+	for line := range strings.Lines(string(read(t, root, ".dockerignore"))) {
+		ignored = append(ignored, strings.TrimSpace(line))
+	}
+	dir := t.TempDir()
+	for file := range strings.SplitSeq(strings.TrimSuffix(string(files), "\x00"), "\x00") {
+		first, _, _ := strings.Cut(file, "/")
+		if slices.Contains(ignored, first) {
+			continue
+		}
+		copyFile(t, filepath.Join(root, file), filepath.Join(dir, file))
+	}
+	return dir
+}
+
+func copyFile(t *testing.T, from, to string) {
+	t.Helper()
+	info, err := os.Stat(from)
+	if os.IsNotExist(err) { // deleted, and not committed yet
+		return
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(to, read(t, from), info.Mode().Perm()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// compressed is how many bytes gzip makes of b, as a registry stores a layer.
+func compressed(t *testing.T, b []byte) int {
+	t.Helper()
+	var out bytes.Buffer
+	w := gzip.NewWriter(&out)
+	if _, err := io.Copy(w, bytes.NewReader(b)); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.Len()
+}

@@ -47,7 +47,7 @@ func (b *batch) record() int64 { return b.head.Record + int64(len(b.changes.Link
 // seal completes the changes; nil where there are none.
 func (b *batch) seal() *Changes {
 	c := &b.changes
-	if len(c.Link.Digests) == 0 && len(c.Answered) == 0 && len(c.Published) == 0 && len(c.DeadLetters) == 0 {
+	if len(c.Link.Digests) == 0 && len(c.Answered) == 0 && len(c.Published) == 0 && len(c.DeadLetters) == 0 && len(c.Runs) == 0 {
 		return nil
 	}
 	c.Figures = b.tally.figures()

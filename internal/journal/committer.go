@@ -82,7 +82,20 @@ func (j *Journal) Run(stop, kill context.Context) {
 	c.mark(kill)
 }
 
-// gather takes what waits, at most maxBatch, each subject once, in the order it came.
+// whose is what a transaction holds once of: a subject, or a bulk run where there is none.
+type whose struct {
+	subject Subject
+	run     string
+}
+
+func (l *Lookup) of() whose {
+	if l.Subject != (Subject{}) {
+		return whose{subject: l.Subject}
+	}
+	return whose{run: l.Run}
+}
+
+// gather takes what waits, at most maxBatch, each subject and each bulk run once, in the order it came.
 func (c *committer) gather() []*item {
 	for len(c.carry) < maxBatch {
 		select {
@@ -94,12 +107,12 @@ func (c *committer) gather() []*item {
 		break
 	}
 	taken, rest := make([]*item, 0, len(c.carry)), c.carry[:0:0]
-	subjects := make(map[Subject]bool, len(c.carry))
+	known := make(map[whose]bool, len(c.carry))
 	for _, i := range c.carry {
-		if s := i.lookup.Subject; subjects[s] {
+		if of := i.lookup.of(); known[of] {
 			rest = append(rest, i)
 		} else {
-			subjects[s] = s != Subject{} // rejections that name nobody share a transaction
+			known[of] = of != whose{} // rejections that name nobody share a transaction
 			taken = append(taken, i)
 		}
 	}

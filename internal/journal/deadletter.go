@@ -68,6 +68,11 @@ type DeadLetterReader interface {
 	// fits many, a page may hold fewer than limit, none even, and more follow all the same. The error is ErrBadCursor,
 	// ErrBadFilter, or holds a *StoreError.
 	DeadLetterPage(ctx context.Context, f DeadLetterFilter, cursor string, limit int) (items []DeadLetterItem, next string, err error)
+	// DeadLetterGroups are the causes of dead letters that the filter lets through, those with the most first, from behind
+	// the cursor on: at most limit, which is held in 1 to 200. Of the filter's Query its words alone are looked at. Since
+	// and Until are not allowed. Dead letters of which no cause is known are in no group. What is written between two pages
+	// may bring a group twice or not at all. The error is ErrBadCursor, ErrBadFilter, or holds a *StoreError.
+	DeadLetterGroups(ctx context.Context, f DeadLetterFilter, cursor string, limit int) (groups []DeadLetterGroup, next string, err error)
 	// DeadLetterCounts are all that are not 0, in the order of policy, state, team and reason.
 	DeadLetterCounts(ctx context.Context) ([]DeadLetterCount, error)
 }

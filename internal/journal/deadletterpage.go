@@ -9,6 +9,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/google/uuid"
@@ -23,6 +24,10 @@ type DeadLetterFilter struct {
 	Policy string
 	Team   decision.Team
 	Reason decision.Reason
+	// Fingerprint of the cause (Fingerprint.ID); empty for any.
+	Fingerprint string
+	// Since and Until bound the instant of birth (CreatedAt): Since is included, Until is not; the zero time is no bound.
+	Since, Until time.Time
 	// Query is a dead letter's id, the beginning of a subject's id, or words of the error: all of them, in any order, each
 	// in the error without what differs from case to case (Fingerprint.Pattern), or in the code or rule that matched. What
 	// any of the three finds is let through. At most 200 bytes and 8 words count.
@@ -47,6 +52,7 @@ const (
 	maxQueryBytes = 200
 	maxQueryWords = 8
 	cursorBytes   = 16
+	sealBytes     = 8
 )
 
 // DeadLetterPlan is what a filter and a cursor ask of a store.
@@ -56,6 +62,9 @@ type DeadLetterPlan struct {
 	// Before is the record that all that are asked for lie before.
 	Before int64
 	Limit  int
+	// Since and Until bound the instant of birth in milliseconds (Milli): Since is included, Until is not. They are the
+	// ends of all numbers where the filter has no bound.
+	Since, Until int64
 	// Searches tells that there is a query: what ID, Prefixes or Words find is let through.
 	Searches bool
 	// ID of a dead letter; empty for none.
@@ -68,7 +77,8 @@ type DeadLetterPlan struct {
 
 // Plan checks a filter and a cursor; limit is held in 1 to MaxDeadLetterPage. The error is ErrBadFilter or ErrBadCursor.
 func (f DeadLetterFilter) Plan(cursor string, limit int) (*DeadLetterPlan, error) {
-	p := &DeadLetterPlan{Filter: f, Before: math.MaxInt64, Limit: min(max(limit, 1), MaxDeadLetterPage)}
+	p := &DeadLetterPlan{Filter: f, Before: math.MaxInt64, Limit: min(max(limit, 1), MaxDeadLetterPage), Since: math.MinInt64, Until: math.MaxInt64}
+	p.age()
 	switch state := DeadLetterState(f.State); {
 	case state == "":
 		p.States = []DeadLetterState{DeadLetterOpen}
@@ -87,6 +97,28 @@ func (f DeadLetterFilter) Plan(cursor string, limit int) (*DeadLetterPlan, error
 	p.search()
 	return p, nil
 }
+
+// age reads the bounds of the instant of birth.
+func (p *DeadLetterPlan) age() {
+	if t := p.Filter.Since; !t.IsZero() {
+		p.Since = ceiling(t)
+	}
+	if t := p.Filter.Until; !t.IsZero() {
+		p.Until = ceiling(t)
+	}
+}
+
+// ceiling is the first whole millisecond at or after t.
+func ceiling(t time.Time) int64 {
+	ms := t.UnixMilli()
+	if time.UnixMilli(ms).Before(t) {
+		ms++
+	}
+	return ms
+}
+
+// Aged tells whether the instant of birth is bounded.
+func (p *DeadLetterPlan) Aged() bool { return p.Since > math.MinInt64 || p.Until < math.MaxInt64 }
 
 // search reads the query.
 func (p *DeadLetterPlan) search() {
@@ -117,11 +149,13 @@ func (p *DeadLetterPlan) Finds(f *Fingerprint) bool {
 	return len(p.Words) > 0
 }
 
-// Passes tells whether the filter lets a dead letter of a policy through; what is searched for is looked at elsewhere.
-func (p *DeadLetterPlan) Passes(d *DeadLetter, policy string) bool {
-	f := &p.Filter
+// Passes tells whether the filter lets a dead letter of a policy and a cause through; what is searched for is looked at
+// elsewhere.
+func (p *DeadLetterPlan) Passes(d *DeadLetter, policy, fingerprint string) bool {
+	f, born := &p.Filter, Milli(d.CreatedAt)
 	return slices.Contains(p.States, d.State) && d.Record < p.Before && (f.Policy == "" || f.Policy == policy) &&
-		(f.Team == "" || f.Team == d.Team) && (f.Reason == "" || f.Reason == d.Reason)
+		(f.Team == "" || f.Team == d.Team) && (f.Reason == "" || f.Reason == d.Reason) &&
+		(f.Fingerprint == "" || f.Fingerprint == fingerprint) && born >= p.Since && born < p.Until
 }
 
 // Cursor goes on behind the dead letter with that record. It is of this filter alone.
@@ -132,13 +166,22 @@ func (p *DeadLetterPlan) Cursor(record int64) string {
 
 // seal tells a cursor from anything else.
 func (p *DeadLetterPlan) seal(record []byte) []byte {
+	return p.sealed("dead letters\x01", record)
+}
+
+// sealed is what tells a cursor of that kind of list, with that place in it, from anything else.
+func (p *DeadLetterPlan) sealed(kind string, place []byte) []byte {
 	f := &p.Filter
-	name := append([]byte("dead letters\x01"), record...)
+	name := append([]byte(kind), place...)
 	for _, part := range [...]string{string(p.States[0]), string(p.States[len(p.States)-1]), f.Policy, string(f.Team), string(f.Reason), f.Query} {
 		name = appendText(name, part)
 	}
+	if f.Fingerprint != "" || p.Aged() {
+		name = appendText(name, f.Fingerprint)
+		name = binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(name, uint64(p.Since)), uint64(p.Until))
+	}
 	sum := sha256.Sum256(name)
-	return sum[:cursorBytes-8]
+	return sum[:sealBytes]
 }
 
 func (p *DeadLetterPlan) resume(cursor string) error {

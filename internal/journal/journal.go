@@ -115,17 +115,18 @@ func (j *Journal) Conclude(ctx context.Context, o *Outcome) (Concluded, error) {
 
 // Review records a person's decision on a dead letter, and sends it to the process that waits for it (ReviewQueue). It
 // returns as Analyze does, or one of ErrReasonRequired, ErrInvalidReview, ErrDeadLetterUnknown, ErrMaxRetriesExceeded and
-// ErrInvalidRetryState, which is a *DecidedError or ErrNobodyWaits (R17).
+// ErrInvalidRetryState, which is a *DecidedError or ErrNobodyWaits (R17). A bulk run (Review.Run) decides while it is running
+// only: it gets a *BulkStateError or ErrBulkRunUnknown otherwise.
 func (j *Journal) Review(ctx context.Context, r *Review) (Reviewed, error) {
 	if err := r.check(); err != nil {
 		return Reviewed{}, err
 	}
 	var done Reviewed
 	err := j.submit(ctx, &item{
-		lookup: Lookup{Subject: r.Subject, DeadLetter: r.DeadLetter},
+		lookup: Lookup{Subject: r.Subject, DeadLetter: r.DeadLetter, Run: r.Run},
 		apply: func(b *batch, h *History) error {
 			again, err := b.review(r, h)
-			if errors.Is(err, ErrInvalidRetryState) && done.Episode.Number > 0 && done.Episode == h.Episode {
+			if (errors.Is(err, ErrInvalidRetryState) || errors.Is(err, ErrInvalidRunState)) && done.Episode.Number > 0 && done.Episode == h.Episode {
 				return nil // an earlier try was committed after all
 			}
 			done = again

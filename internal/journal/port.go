@@ -102,6 +102,8 @@ type Lookup struct {
 	Identity Identity
 	// DeadLetter asks for one by its id; empty for none.
 	DeadLetter string
+	// Run asks for a bulk run by its id; empty for none. Its lookup may be without a subject.
+	Run string
 }
 
 // History is what is remembered of a subject. Its zero value means nothing.
@@ -123,6 +125,8 @@ type History struct {
 	SameDeadLetter DeadLetterState
 	// DeadLetter of the episode, or the one that was asked for; nil where there is none.
 	DeadLetter *DeadLetter
+	// Run is the bulk run that was asked for; nil where there is none.
+	Run *BulkRun
 	// subject that it is the history of.
 	subject Subject
 }
@@ -172,7 +176,10 @@ type Changes struct {
 	Attempts []KeyedAttempt
 	// DeadLetters that are new or changed.
 	DeadLetters []KeyedDeadLetter
-	Entries     []Entry
+	// Runs are bulk runs that are new or changed. Of one that is there, what it is stays: its states, instants and ChangedBy
+	// are saved. Total and Counts are the store's own.
+	Runs    []BulkRun
+	Entries []Entry
 	// Figures are what the sums grow by; Fingerprints too, but for FirstSeen, of which the earlier stays, and
 	// LastSeen, of which the later does.
 	Figures      []Figure

@@ -134,6 +134,8 @@ type DeadLetter struct {
 	Delivery Delivery
 	// Answer is the Record of the answer that is on its way to the process (Answer.Record); 0 where none is.
 	Answer int64
+	// Run is the bulk run that Review belongs to; empty where a person decided on this one alone.
+	Run string
 }
 
 // EntryKind is what an entry of the audit tells that is no attempt. The set is closed.
@@ -146,6 +148,7 @@ const (
 	ReviewEntry    EntryKind = "review"
 	DeliveryEntry  EntryKind = "delivery"
 	PurgeEntry     EntryKind = "purge"
+	BulkEntry      EntryKind = "bulk"
 )
 
 // Entry is a record of the audit that is no attempt.

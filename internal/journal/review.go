@@ -25,6 +25,8 @@ type Review struct {
 	NextRetryTime time.Time
 	// Reason and By are a person's words, which must not be empty, and name.
 	Reason, By string
+	// Run is the bulk run that decides; empty for a person's decision on this dead letter alone.
+	Run string
 }
 
 // What a review is refused with; the texts begin with the API's error codes.
@@ -108,6 +110,7 @@ type reviewBody struct {
 	NextRetryTime string          `json:"nextRetryTime,omitempty"`
 	Delivery      Delivery        `json:"delivery"`
 	JobKey        int64           `json:"jobKey,omitempty,string"`
+	Run           string          `json:"bulkRun,omitempty"`
 }
 
 // Reviewed says what a review came to.
@@ -123,6 +126,10 @@ type Reviewed struct {
 func (b *batch) review(r *Review, h *History) (Reviewed, error) {
 	d := h.DeadLetter
 	switch {
+	case r.Run != "" && h.Run == nil:
+		return Reviewed{}, ErrBulkRunUnknown
+	case r.Run != "" && h.Run.State != BulkRunning: // stopped just now: what is not decided yet is not
+		return Reviewed{}, &BulkStateError{h.Run.State}
 	case d == nil || d.ID != r.DeadLetter:
 		return Reviewed{}, ErrDeadLetterUnknown
 	case d.State != DeadLetterOpen || h.Episode.DeadLetter != d.ID:
@@ -178,6 +185,7 @@ func (b *batch) reviewed(r *Review, h *History, e Episode, as DeadLetterState, d
 	b.move(h, &d, as)
 	d.Review = ReviewNote{Discard: r.Discard, Force: r.Force, Fresh: r.Fresh, Reason: storable(redact.Line(r.Reason, maxReasonBytes)),
 		By: bounded(storable(r.By), maxNameBytes), At: b.milli(), NextRetryTime: e.NextRetryTime}
+	d.Run = r.Run
 	if d.waits() {
 		b.answer(h.subject, &d, delay)
 	} else {
@@ -186,7 +194,7 @@ func (b *batch) reviewed(r *Review, h *History, e Episode, as DeadLetterState, d
 	b.keep(h, d)
 	b.changes.Episodes = append(b.changes.Episodes, KeyedEpisode{h.Key, e})
 	body := reviewBody{Decision: as, DeadLetter: d.ID, Reason: d.Review.Reason, By: d.Review.By, Episode: e.Number, RetryCount: e.Retries,
-		Force: r.Force, Fresh: r.Fresh, Delivery: d.Delivery, JobKey: d.ReviewJobKey}
+		Force: r.Force, Fresh: r.Fresh, Delivery: d.Delivery, JobKey: d.ReviewJobKey, Run: r.Run}
 	if !e.NextRetryTime.IsZero() {
 		body.NextRetryTime = decision.Instant(e.NextRetryTime)
 	}

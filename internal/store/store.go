@@ -17,6 +17,8 @@ type Store interface {
 	journal.Store
 	journal.Purger
 	journal.Outbox
+	journal.BulkStore
+	journal.NoticeStore
 }
 
 // Reader reads the journal until it is closed.

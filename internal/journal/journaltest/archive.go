@@ -118,6 +118,7 @@ func (m *Memory) Purge(ctx context.Context, through int64, limit int) (int, erro
 			m.forget(key, s)
 		}
 	}
+	m.forgetRuns()
 	return len(victims), nil
 }
 

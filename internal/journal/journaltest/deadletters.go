@@ -65,7 +65,7 @@ func (m *Memory) DeadLetterPage(ctx context.Context, f journal.DeadLetterFilter,
 			continue
 		}
 		for i := range s.deadLetters {
-			if d := &s.deadLetters[i]; p.Passes(d, s.name.Policy) && m.found(p, s, d) {
+			if d := &s.deadLetters[i]; p.Passes(d, s.name.Policy, s.causes[d.ID]) && m.found(p, s, d) {
 				all = append(all, m.item(s, d))
 			}
 		}

@@ -222,7 +222,7 @@ func invalid(format string, args ...any) error {
 func distinct(lookups []journal.Lookup) error {
 	seen := map[journal.Subject]bool{}
 	for _, l := range lookups {
-		if seen[l.Subject] {
+		if seen[l.Subject] && (l.Subject != journal.Subject{} || l.Run == "") {
 			return invalid("a subject is looked up twice in one transaction")
 		}
 		seen[l.Subject] = true

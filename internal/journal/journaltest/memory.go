@@ -30,6 +30,8 @@ type Memory struct {
 	figures      map[journal.Figure]int64 // by the figure with the value 0
 	fingerprints map[string]journal.Fingerprint
 	leases       map[string]lease
+	runs         map[string]*run
+	marks        map[markKey]journal.NoticeMark
 
 	faults       faults
 	transactions []Transaction
@@ -57,7 +59,7 @@ type Transaction struct {
 // New is an empty Memory.
 func New() *Memory {
 	return &Memory{answered: map[int64]bool{}, figures: map[journal.Figure]int64{},
-		fingerprints: map[string]journal.Fingerprint{}, leases: map[string]lease{}}
+		fingerprints: map[string]journal.Fingerprint{}, leases: map[string]lease{}, runs: map[string]*run{}, marks: map[markKey]journal.NoticeMark{}}
 }
 
 // Transact implements journal.Store.
@@ -122,6 +124,7 @@ func (m *Memory) keep(c *journal.Changes) {
 	}
 	for _, d := range c.DeadLetters {
 		s := m.subjects[d.Key-1]
+		d.DeadLetter = m.verified(s, d.DeadLetter, c.Link.At)
 		s.deadLetters = put(s.deadLetters, storedDeadLetter(d.DeadLetter), func(o journal.DeadLetter) bool { return o.ID == d.DeadLetter.ID })
 		if _, known := s.causes[d.DeadLetter.ID]; !known {
 			s.causes[d.DeadLetter.ID] = d.Fingerprint
@@ -131,6 +134,7 @@ func (m *Memory) keep(c *journal.Changes) {
 		e.At = stored(e.At)
 		m.entries = append(m.entries, e)
 	}
+	m.keepRuns(c)
 	m.keepOutbox(c)
 	m.keepSums(c)
 	for _, r := range c.Answered {
@@ -168,6 +172,9 @@ func (m *Memory) histories(lookups []journal.Lookup) []journal.History {
 	hs := make([]journal.History, len(lookups))
 	for i := range lookups {
 		hs[i] = m.history(&lookups[i])
+		if r := m.runs[lookups[i].Run]; r != nil {
+			hs[i].Run = new(r.told())
+		}
 	}
 	return hs
 }
@@ -376,4 +383,5 @@ var (
 	_ journal.Statistics       = (*Memory)(nil)
 	_ journal.Purger           = (*Memory)(nil)
 	_ journal.Outbox           = (*Memory)(nil)
+	_ journal.BulkStore        = (*Memory)(nil)
 )

@@ -139,10 +139,14 @@ func (c *clause) argument(v any) string {
 }
 
 func typeOf(v any) string {
-	if _, ok := v.(string); ok {
+	switch v.(type) {
+	case string:
 		return "text"
+	case []string:
+		return "text[]"
+	default:
+		return "bigint"
 	}
-	return "bigint"
 }
 
 // ofAttempts is the condition on attempts t. A subject's are found by their own index, which the sum sees to.

@@ -97,3 +97,13 @@ func numbers(a *arrays, all []int64) []byte {
 	}
 	return a.arguments()[0]
 }
+
+// texts are one array as an argument; good until the arrays are used again. There must be one.
+func texts(a *arrays, all []string) []byte {
+	a.begin([]kind{kindText})
+	for i := range all {
+		a.row()
+		a.text("", &all[i])
+	}
+	return a.arguments()[0]
+}

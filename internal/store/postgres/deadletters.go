@@ -102,8 +102,11 @@ func (r *Reader) DeadLetterPage(ctx context.Context, f journal.DeadLetterFilter,
 }
 
 func page(ctx context.Context, tx pgx.Tx, p *journal.DeadLetterPlan) (all []journal.DeadLetterItem, next string, err error) {
-	s := &search{ctx: ctx, tx: tx, plan: p}
-	if err := s.find(); err != nil {
+	s, err := newSearch(ctx, tx, p)
+	if err == nil {
+		err = s.find()
+	}
+	if err != nil {
 		return nil, "", err
 	}
 	found := s.newest()

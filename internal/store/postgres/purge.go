@@ -51,6 +51,11 @@ d AS (DELETE FROM dead_letters d USING own WHERE d.subject = own.key AND (own.fi
 r AS (DELETE FROM answered WHERE first <= $2::bigint AND last <= $2::bigint)
 UPDATE ledger_head SET purged = $2::bigint WHERE one = 1`
 
+// purgeRunsText leaves bulk runs that have not ended, and those that a dead letter is there of. It must come after purgeRest,
+// whose dead letters take their items with them.
+const purgeRunsText = `DELETE FROM bulk_runs r WHERE r.state IN ('cancelled', 'done') AND r.begun <= $1::bigint
+	AND NOT EXISTS (SELECT FROM bulk_items i WHERE i.run = r.id)`
+
 // Purge implements journal.Purger. The records are deleted beside those who write; the head is taken, as they
 // take it, for what is left over of their subjects only: one of them may be told of again meanwhile.
 func (d *DB) Purge(ctx context.Context, through int64, limit int) (n int, err error) {
@@ -74,6 +79,7 @@ func (d *DB) Purge(ctx context.Context, through int64, limit int) (n int, err er
 		}
 		t.send(takeHead)
 		t.send(purgeRest, keys, scalar(last))
+		t.send(purgeRuns, scalar(last))
 		t.send(commitIt)
 		t.committing = true
 		return t.await(t.settle)

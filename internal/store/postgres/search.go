@@ -3,6 +3,7 @@ package postgres
 import (
 	"cmp"
 	"context"
+	"math"
 	"slices"
 	"strings"
 
@@ -32,8 +33,44 @@ type search struct {
 	tx    pgx.Tx
 	plan  *journal.DeadLetterPlan
 	found []letter
+	// before and above are the records between which all that are asked for lie.
+	before, above int64
 	// floor is the last record that was looked at, where not all could be; 0 where all were.
 	floor int64
+}
+
+func newSearch(ctx context.Context, tx pgx.Tx, p *journal.DeadLetterPlan) (*search, error) {
+	s := &search{ctx: ctx, tx: tx, plan: p, before: p.Before, above: math.MinInt64}
+	if !p.Aged() {
+		return s, nil
+	}
+	// The ledger tells where they are: a dead letter is born in the instant of its record.
+	err := query(ctx, tx, func(v *values) {
+		v.integer("purged")
+		since, until := v.integer("since"), v.integer("until")
+		if p.Since > math.MinInt64 {
+			s.above = since - 1
+		}
+		if p.Until < math.MaxInt64 {
+			s.before = min(s.before, until)
+		}
+	}, boundsText, max(p.Since, -farthest), min(p.Until, farthest))
+	return s, err
+}
+
+// farthest instant that a calculation may start from, in milliseconds.
+const farthest = 1 << 61
+
+// within is the condition on dead letters d to lie where they are looked for, and to be of the plan's age.
+func (s *search) within(c *clause) string {
+	condition := " AND d.record < " + c.argument(s.before)
+	if s.plan.Since > math.MinInt64 {
+		condition += " AND d.record > " + c.argument(s.above) + " AND d.created_at >= " + c.argument(s.plan.Since)
+	}
+	if s.plan.Until < math.MaxInt64 {
+		condition += " AND d.created_at < " + c.argument(s.plan.Until)
+	}
+	return condition
 }
 
 // newest of what was found, each once, at most one more than a page holds.
@@ -74,16 +111,41 @@ func (s *search) seekOnly() error {
 
 // base finds the newest that the filter lets through without its query.
 func (s *search) base(c *clause, limit int) string {
-	before, most := c.argument(s.plan.Before), c.argument(limit)
-	end := " AND d.record < " + before + " ORDER BY d.record DESC LIMIT " + most
-	f := &s.plan.Filter
-	if f.Policy == "" && f.Team == "" && f.Reason == "" {
-		return "SELECT d.state, d.record, d.subject FROM unnest(" + s.states(c) + `) AS k (state) CROSS JOIN LATERAL
-			(SELECT d.state, d.record, d.subject FROM dead_letters d WHERE d.state = k.state COLLATE "C"` + end + ") d ORDER BY d.record DESC LIMIT " + most
+	most := c.argument(limit)
+	return "SELECT d.state, d.record, d.subject FROM (" + s.kindsOf(c) + ") k CROSS JOIN LATERAL (SELECT d.state, d.record, d.subject FROM dead_letters d" +
+		" WHERE " + s.ofKind() + s.within(c) + " ORDER BY d.record DESC LIMIT " + most + ") d ORDER BY d.record DESC LIMIT " + most
+}
+
+// kindsOf asks for the kinds of dead letters that the filter lets through: each is sought in one index. A cause is of one
+// policy.
+func (s *search) kindsOf(c *clause) string {
+	f := s.plan.Filter
+	switch {
+	case f.Fingerprint != "":
+		text := "SELECT k.* FROM dead_letter_causes k WHERE k.n > 0 AND k.fingerprint = " + c.argument(f.Fingerprint) +
+			" AND " + s.matches(c, "k", journal.DeadLetterFilter{Team: f.Team, Reason: f.Reason})
+		if f.Policy != "" {
+			text += " AND " + c.argument(f.Policy) + " = (SELECT d.policy FROM dead_letters d WHERE " + s.ofKind() + " LIMIT 1)"
+		}
+		return text
+	case f.Policy == "" && f.Team == "" && f.Reason == "":
+		return "SELECT k.state FROM unnest(" + s.states(c) + ") AS k (state)"
+	default:
+		return "SELECT k.* FROM dead_letter_counts k WHERE k.n > 0 AND " + s.matches(c, "k", f)
 	}
-	return "SELECT d.state, d.record, d.subject FROM (SELECT k.state, k.policy, k.team, k.reason FROM dead_letter_counts k WHERE " + s.kinds(c) +
-		") k CROSS JOIN LATERAL (SELECT d.state, d.record, d.subject FROM dead_letters d WHERE d.state = k.state AND d.policy = k.policy" +
-		" AND d.team = k.team AND d.reason = k.reason" + end + ") d ORDER BY d.record DESC LIMIT " + most
+}
+
+// ofKind is the condition on dead letters d to be of a kind k.
+func (s *search) ofKind() string {
+	f := &s.plan.Filter
+	switch {
+	case f.Fingerprint != "":
+		return "d.fingerprint = k.fingerprint AND d.state = k.state AND d.team = k.team AND d.reason = k.reason"
+	case f.Policy == "" && f.Team == "" && f.Reason == "":
+		return `d.state = k.state COLLATE "C"`
+	default:
+		return "d.state = k.state AND d.policy = k.policy AND d.team = k.team AND d.reason = k.reason"
+	}
 }
 
 // states that are asked for, as an argument.
@@ -94,9 +156,6 @@ func (s *search) states(c *clause) string {
 	}
 	return "string_to_array(" + c.argument(strings.Join(all, ",")) + ", ',')"
 }
-
-// kinds is the condition on kinds k that the filter lets through, and that there are any of.
-func (s *search) kinds(c *clause) string { return "k.n > 0 AND " + s.matches(c, "k", s.plan.Filter) }
 
 // matches is the condition that a filter is on state, policy, team and reason of what has that alias.
 func (s *search) matches(c *clause, alias string, f journal.DeadLetterFilter) string {
@@ -116,7 +175,7 @@ func (s *search) byID() error {
 	}
 	all, err := items(s.ctx, s.tx, loadByID, s.plan.ID)
 	for i := range all {
-		if d := &all[i]; s.plan.Passes(&d.DeadLetter, d.Subject.Policy) {
+		if d := &all[i]; s.plan.Passes(&d.DeadLetter, d.Subject.Policy, d.Fingerprint) {
 			s.found = append(s.found, letter{string(d.State), d.Record})
 		}
 	}
@@ -129,18 +188,11 @@ func (s *search) byCause() error {
 		return nil
 	}
 	var c clause
-	condition := "true"
-	if s.plan.Filter.Policy != "" {
-		condition = "f.policy = " + c.argument(s.plan.Filter.Policy)
-	}
-	for _, word := range s.plan.Words {
-		condition += " AND (strpos(f.pattern, " + c.argument(word) + ") > 0 OR strpos(f.reason, " + c.argument(word) +
-			") > 0 OR strpos(f.reason, " + c.argument(strings.ToUpper(word)) + ") > 0)"
-	}
-	before, most := c.argument(s.plan.Before), c.argument(s.plan.Limit+1)
+	condition := s.words(&c)
+	most := c.argument(s.plan.Limit + 1)
 	kinds := s.matches(&c, "k", journal.DeadLetterFilter{Team: s.plan.Filter.Team, Reason: s.plan.Filter.Reason})
-	seek := ` FROM dead_letters d WHERE d.fingerprint = k.fingerprint AND d.state = k.state AND d.team = k.team AND d.reason = k.reason
-		AND d.record < ` + before
+	seek := ` FROM dead_letters d WHERE d.fingerprint = k.fingerprint AND d.state = k.state AND d.team = k.team AND d.reason = k.reason` +
+		s.within(&c)
 	// No more kinds can be on a page than it holds, those with the newest; nor what is older than the newest of the last one.
 	text := "WITH f AS MATERIALIZED (SELECT f.id FROM fingerprints f WHERE " + condition + " ORDER BY f.last_seen DESC LIMIT " + c.argument(fewCauses) +
 		"), k AS MATERIALIZED (SELECT k.fingerprint, k.state, k.team, k.reason, d.record FROM f JOIN dead_letter_causes k ON k.fingerprint = f.id" +
@@ -152,30 +204,43 @@ func (s *search) byCause() error {
 	return query(s.ctx, s.tx, s.take, text, c.arguments...)
 }
 
+// words is the condition on causes f to be of the filter's policy and fingerprint, and to hold all the words.
+func (s *search) words(c *clause) string {
+	condition, f := "true", &s.plan.Filter
+	if f.Policy != "" {
+		condition = "f.policy = " + c.argument(f.Policy)
+	}
+	if f.Fingerprint != "" {
+		condition += " AND f.id = " + c.argument(f.Fingerprint)
+	}
+	for _, word := range s.plan.Words {
+		condition += " AND (strpos(f.pattern, " + c.argument(word) + ") > 0 OR strpos(f.reason, " + c.argument(word) +
+			") > 0 OR strpos(f.reason, " + c.argument(strings.ToUpper(word)) + ") > 0)"
+	}
+	return condition
+}
+
 // end of a subquery d and of the query about it: the newest before the cursor.
 func (s *search) end(c *clause) string {
 	most := c.argument(s.plan.Limit + 1)
-	return " AND d.record < " + c.argument(s.plan.Before) + " ORDER BY d.record DESC LIMIT " + most + ") d ORDER BY d.record DESC LIMIT " + most
+	return s.within(c) + " ORDER BY d.record DESC LIMIT " + most + ") d ORDER BY d.record DESC LIMIT " + most
 }
 
 // bySubject finds the dead letters of the subjects whose id begins with one of the prefixes.
 func (s *search) bySubject() error {
 	for _, prefix := range s.plan.Prefixes {
-		var c clause
-		n := int64(0)
-		text := "SELECT count(*) FROM (SELECT FROM subjects s WHERE " + begins(&c, prefix) + " LIMIT " + c.argument(fewSubjects+1) + ") s"
-		if err := query(s.ctx, s.tx, func(v *values) { v.number("count", &n) }, text, c.arguments...); err != nil {
+		if few, err := s.isRare(prefix); err != nil || !few {
+			if err == nil {
+				err = s.lookThrough()
+			}
 			return err
-		}
-		if n > fewSubjects {
-			return s.lookThrough()
 		}
 	}
 	for _, prefix := range s.plan.Prefixes {
 		var c clause
 		text := "WITH s AS MATERIALIZED (SELECT s.key FROM subjects s WHERE " + begins(&c, prefix) + ") SELECT d.state, d.record FROM (SELECT d.state, d.record" +
 			" FROM s CROSS JOIN LATERAL (SELECT * FROM dead_letters d WHERE d.subject = s.key OFFSET 0) d WHERE " +
-			s.matches(&c, "d", s.plan.Filter) + s.end(&c)
+			s.ofFilter(&c) + s.end(&c)
 		if err := query(s.ctx, s.tx, s.take, text, c.arguments...); err != nil {
 			return err
 		}
@@ -188,6 +253,24 @@ func begins(c *clause, prefix string) string {
 	condition := "s.id >= " + c.argument(prefix)
 	if end, ok := journal.AfterPrefix(prefix); ok {
 		condition += " AND s.id < " + c.argument(end)
+	}
+	return condition
+}
+
+// isRare tells whether only few subjects begin with the prefix.
+func (s *search) isRare(prefix string) (bool, error) {
+	var c clause
+	n := int64(0)
+	text := "SELECT count(*) FROM (SELECT FROM subjects s WHERE " + begins(&c, prefix) + " LIMIT " + c.argument(fewSubjects+1) + ") s"
+	err := query(s.ctx, s.tx, func(v *values) { v.number("count", &n) }, text, c.arguments...)
+	return n <= fewSubjects, err
+}
+
+// ofFilter is the condition on dead letters d to be of the filter's state, policy, team, reason and cause.
+func (s *search) ofFilter(c *clause) string {
+	condition := s.matches(c, "d", s.plan.Filter)
+	if of := s.plan.Filter.Fingerprint; of != "" {
+		condition += " AND d.fingerprint = " + c.argument(of)
 	}
 	return condition
 }

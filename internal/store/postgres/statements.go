@@ -20,6 +20,8 @@ const (
 	replaceEpisodes
 	insertAttempts
 	replaceDeadLetters
+	loadRuns
+	replaceRuns
 	insertEntries
 	insertOutbox
 	insertAnswered
@@ -33,6 +35,7 @@ const (
 	lockPurge
 	purgeRecords
 	purgeRest
+	purgeRuns
 )
 
 const headText = "SELECT link, record, subject, at, hash FROM ledger_head WHERE one = 1"
@@ -46,6 +49,8 @@ var statements = [...]string{
 	replaceEpisodes:    episodesTable.replace("subject, number"),
 	insertAttempts:     attemptsTable.insert(""),
 	replaceDeadLetters: deadLettersTable.replace("id", "policy", "fingerprint"),
+	loadRuns:           selectRuns + "WHERE r.id = ANY($1::text[]) FOR UPDATE OF r",
+	replaceRuns:        bulkRunsTable.replace("id", bulkKept...),
 	insertEntries:      entriesTable.insert(""),
 	insertOutbox:       outboxTable.insert(""),
 	// A run may come again after an ambiguous commit.
@@ -66,6 +71,7 @@ var statements = [...]string{
 	lockPurge:    "SELECT pg_advisory_xact_lock(7234297712310423)",
 	purgeRecords: purgeRecordsText,
 	purgeRest:    purgeRestText,
+	purgeRuns:    purgeRunsText,
 }
 
 // loadText loads what is remembered of each lookup: a row for each subject that is known. It must come after

@@ -125,6 +125,7 @@ func deadLetterFields(f fields, k *journal.KeyedDeadLetter) {
 	f.text("reviewed_by", &d.Review.By)
 	f.instant("reviewed_at", &d.Review.At)
 	f.instant("review_next", &d.Review.NextRetryTime)
+	f.text("run", &d.Run)
 }
 
 func entryFields(f fields, e *journal.Entry) {

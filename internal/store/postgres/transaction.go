@@ -174,6 +174,10 @@ func (t *transaction) load(lookups []journal.Lookup) (head journal.Head, histori
 	if len(lookups) > 0 {
 		t.send(loadHistories, rowsOf(t.arrays, lookupsTable, lookups)...)
 	}
+	runs := runsOf(lookups)
+	if len(runs) > 0 {
+		t.send(loadRuns, texts(t.arrays, runs))
+	}
 	histories = make([]journal.History, len(lookups))
 	err = t.await(func() error {
 		if err := t.done(); err != nil {
@@ -189,7 +193,10 @@ func (t *transaction) load(lookups []journal.Lookup) (head journal.Head, histori
 		if len(lookups) == 0 {
 			return nil
 		}
-		return t.rows(func(v *values) { readHistory(v, lookups, histories) })
+		if err := t.rows(func(v *values) { readHistory(v, lookups, histories) }); err != nil || len(runs) == 0 {
+			return err
+		}
+		return t.rows(func(v *values) { giveRun(v, lookups, histories) })
 	})
 	return head, histories, err
 }
@@ -202,10 +209,12 @@ func (t *transaction) save(head journal.Head, c *journal.Changes) error {
 	if err := errors.Join(t.ctx.Err(), fit(head, c)); err != nil {
 		return err // before anything is put into the pipeline: closing it sends what is in it
 	}
+	t.link(head, c) // before dead letters, whose triggers ask what time it is
 	save(t, insertSubjects, subjectsTable, c.Subjects)
 	save(t, replaceEpisodes, episodesTable, last(c.Episodes, episodeKey))
 	save(t, insertAttempts, attemptsTable, c.Attempts)
 	save(t, replaceDeadLetters, deadLettersTable, last(c.DeadLetters, deadLetterKey))
+	save(t, replaceRuns, bulkRunsTable, begun(head, c))
 	save(t, insertEntries, entriesTable, c.Entries)
 	save(t, insertOutbox, outboxTable, c.Outbox)
 	save(t, insertAnswered, answeredTable, c.Answered)
@@ -214,7 +223,6 @@ func (t *transaction) save(head journal.Head, c *journal.Changes) error {
 	if len(c.Published) > 0 {
 		t.send(letGo, numbers(t.arrays, c.Published))
 	}
-	t.link(head, c)
 	t.send(commitIt)
 	t.committing = true
 	return t.await(t.settle)

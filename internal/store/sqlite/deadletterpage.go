@@ -30,10 +30,12 @@ func (r *Reader) DeadLetterPage(ctx context.Context, f journal.DeadLetterFilter,
 		return nil, "", err
 	}
 	err = r.read(ctx, "list dead letters", func(tx *snapshot) error {
-		s := &search{ctx: ctx, tx: tx, plan: p}
-		found := &newest{limit: p.Limit + 1}
-		err := s.find(found)
+		s, err := newSearch(ctx, tx, p)
 		if err != nil {
+			return err
+		}
+		found := &newest{limit: p.Limit + 1}
+		if err := s.find(found); err != nil {
 			return err
 		}
 		found.above(s.floor)
@@ -98,32 +100,47 @@ type search struct {
 	ctx  context.Context
 	tx   *snapshot
 	plan *journal.DeadLetterPlan
+	// before and above are the records between which all that are asked for lie.
+	before, above int64
+	// age is the condition on what their instants of birth are; empty where there is none.
+	age string
 	// floor is the last record that was looked at, where not all could be; 0 where all were.
 	floor int64
 }
 
-// The seeks. The last three arguments are the record before, the one above, and how many.
+func newSearch(ctx context.Context, tx *snapshot, p *journal.DeadLetterPlan) (*search, error) {
+	above, before, err := bornWithin(ctx, tx, p)
+	return &search{ctx: ctx, tx: tx, plan: p, before: min(p.Before, before), above: above, age: bornAt(p)}, err
+}
+
+// The seeks. The last three arguments are the record before, the one above, and how many; a condition on the age may stand behind.
 const (
 	seekState = `SELECT record, id, subject FROM dead_letters INDEXED BY dead_letters_by_state
-		WHERE state = ? AND record < ? AND record > ? ORDER BY record DESC LIMIT ?`
+		WHERE state = ? AND record < ? AND record > ?%s ORDER BY record DESC LIMIT ?`
 	seekKind = `SELECT record, id, subject FROM dead_letters INDEXED BY dead_letters_by_kind
-		WHERE state = ? AND policy = ? AND team = ? AND reason = ? AND record < ? AND record > ? ORDER BY record DESC LIMIT ?`
+		WHERE state = ? AND policy = ? AND team = ? AND reason = ? AND record < ? AND record > ?%s ORDER BY record DESC LIMIT ?`
 	seekCause = `SELECT record, id, 0 FROM dead_letters INDEXED BY dead_letters_by_cause
-		WHERE fingerprint = ? AND state = ? AND team = ? AND reason = ? AND record < ? AND record > ? ORDER BY record DESC LIMIT ?`
+		WHERE fingerprint = ? AND state = ? AND team = ? AND reason = ? AND record < ? AND record > ?%s ORDER BY record DESC LIMIT ?`
 	// findKinds are the kinds that there are any of, those with the most first. ?1 are the states.
 	findKinds = `SELECT state, policy, team, reason FROM dead_letter_counts WHERE n > 0 AND state IN (SELECT value FROM json_each(?1))
 		AND ?2 IN ('', policy) AND ?3 IN ('', team) AND ?4 IN ('', reason) ORDER BY n DESC`
+	// findKindsOf are those of the cause ?5, which is of one policy.
+	findKindsOf = `SELECT fingerprint, state, team, reason FROM dead_letter_causes c WHERE fingerprint = ?5 AND n > 0
+		AND state IN (SELECT value FROM json_each(?1)) AND ?3 IN ('', team) AND ?4 IN ('', reason)
+		AND (?2 = '' OR ?2 = (SELECT d.policy FROM dead_letters d INDEXED BY dead_letters_by_cause
+			WHERE d.fingerprint = c.fingerprint AND d.state = c.state AND d.team = c.team AND d.reason = c.reason LIMIT 1)) ORDER BY n DESC`
 )
 
 // findCauses are the kinds of dead letters that the causes with certain words have, those with the newest first: no more of
-// them can be on a page than it holds. ?5 is how many causes are looked at, ?6 the record before, ?7 how many kinds are wanted.
+// them can be on a page than it holds. ?5 is how many causes are looked at, ?6 the record before, ?7 the one above, ?8 how many
+// kinds are wanted.
 const findCauses = `WITH f AS MATERIALIZED (SELECT id FROM fingerprints WHERE ?2 IN ('', policy)%s ORDER BY last_seen DESC LIMIT ?5)
 	SELECT fingerprint, state, team, reason FROM (SELECT c.fingerprint, c.state, c.team, c.reason,
 			(SELECT d.record FROM dead_letters d INDEXED BY dead_letters_by_cause WHERE d.fingerprint = c.fingerprint AND d.state = c.state
-				AND d.team = c.team AND d.reason = c.reason AND d.record < ?6 ORDER BY d.record DESC LIMIT 1) AS newest
+				AND d.team = c.team AND d.reason = c.reason AND d.record < ?6 AND d.record > ?7%s ORDER BY d.record DESC LIMIT 1) AS newest
 		FROM f CROSS JOIN dead_letter_causes c ON c.fingerprint = f.id
 		WHERE c.n > 0 AND c.state IN (SELECT value FROM json_each(?1)) AND ?3 IN ('', c.team) AND ?4 IN ('', c.reason))
-	WHERE newest IS NOT NULL ORDER BY newest DESC LIMIT ?7`
+	WHERE newest IS NOT NULL ORDER BY newest DESC LIMIT ?8`
 
 // find gathers what the plan asks for.
 func (s *search) find(found *newest) error {
@@ -139,6 +156,13 @@ func (s *search) find(found *newest) error {
 // base finds what the filter lets through without its query.
 func (s *search) base(found *newest) error {
 	f := &s.plan.Filter
+	if f.Fingerprint != "" {
+		keys, err := s.keys(findKindsOf, append(s.filter(), f.Fingerprint)...)
+		if err != nil {
+			return err
+		}
+		return s.seek(found, strings.Replace(seekCause, "0", "subject", 1), keys)
+	}
 	if f.Policy == "" && f.Team == "" && f.Reason == "" {
 		var keys [][]any
 		for _, state := range s.plan.States {
@@ -174,9 +198,9 @@ func (s *search) keys(query string, args ...any) (keys [][]any, err error) {
 
 // seek adds the newest of each key; what cannot be among them is not read.
 func (s *search) seek(found *newest, query string, keys [][]any) error {
-	return prepare(s.ctx, s.tx, query, func(ask asking) error {
+	return prepare(s.ctx, s.tx, fmt.Sprintf(query, s.age), func(ask asking) error {
 		for _, key := range keys {
-			if err := ask(found.take, append(key, s.plan.Before, found.floor(), found.limit)...); err != nil {
+			if err := ask(found.take, append(key, s.before, max(found.floor(), s.above), found.limit)...); err != nil {
 				return err
 			}
 		}
@@ -200,7 +224,7 @@ func (s *search) byID(found *newest) error {
 	}
 	all, err := items(s.ctx, s.tx, s.plan.ID)
 	for i := range all {
-		if d := &all[i]; s.plan.Passes(&d.DeadLetter, d.Subject.Policy) {
+		if d := &all[i]; s.plan.Passes(&d.DeadLetter, d.Subject.Policy, d.Fingerprint) {
 			found.add(letter{record: d.Record, id: d.ID})
 		}
 	}
@@ -212,17 +236,26 @@ func (s *search) byCause(found *newest) error {
 	if len(s.plan.Words) == 0 {
 		return nil
 	}
-	args := append(s.filter(), fewCauses, s.plan.Before, found.limit)
-	var words strings.Builder
-	for _, word := range s.plan.Words {
-		args = append(args, word, strings.ToUpper(word))
-		fmt.Fprintf(&words, " AND (instr(pattern, ?%[1]d) > 0 OR instr(reason, ?%[1]d) > 0 OR instr(reason, ?%[2]d) > 0)", len(args)-1, len(args))
-	}
-	keys, err := s.keys(fmt.Sprintf(findCauses, words.String()), args...)
+	condition, args := s.words(append(s.filter(), fewCauses, s.before, s.above, found.limit))
+	keys, err := s.keys(fmt.Sprintf(findCauses, condition, s.age), args...)
 	if err != nil {
 		return err
 	}
 	return s.seek(found, seekCause, keys)
+}
+
+// words is the condition on causes to hold all the words, behind what is asked for already.
+func (s *search) words(args []any) (string, []any) {
+	var words strings.Builder
+	if of := s.plan.Filter.Fingerprint; of != "" {
+		args = append(args, of)
+		fmt.Fprintf(&words, " AND id = ?%d", len(args))
+	}
+	for _, word := range s.plan.Words {
+		args = append(args, word, strings.ToUpper(word))
+		fmt.Fprintf(&words, " AND (instr(pattern, ?%[1]d) > 0 OR instr(reason, ?%[1]d) > 0 OR instr(reason, ?%[2]d) > 0)", len(args)-1, len(args))
+	}
+	return words.String(), args
 }
 
 // bySubject finds the dead letters of the subjects whose id begins with one of the prefixes.
@@ -267,8 +300,9 @@ func (s *search) ofSubjects(found *newest, prefix string) error {
 	condition, args := within(prefix)
 	query := `SELECT d.record, d.id, d.subject FROM subjects s CROSS JOIN dead_letters d INDEXED BY dead_letters_of_subject ON d.subject = s.key
 		WHERE s.` + strings.ReplaceAll(condition, "AND id", "AND s.id") + ` AND d.state IN (SELECT value FROM json_each(?)) AND ? IN ('', d.policy)
-		AND ? IN ('', d.team) AND ? IN ('', d.reason) AND d.record < ? AND d.record > ? ORDER BY d.record DESC LIMIT ?`
-	args = append(append(args, s.filter()...), s.plan.Before, found.floor(), found.limit)
+		AND ? IN ('', d.team) AND ? IN ('', d.reason) AND ? IN ('', d.fingerprint) AND d.record < ? AND d.record > ?` + s.age +
+		` ORDER BY d.record DESC LIMIT ?`
+	args = append(append(args, s.filter()...), s.plan.Filter.Fingerprint, s.before, max(found.floor(), s.above), found.limit)
 	return scan(s.ctx, s.tx, query, found.take, args...)
 }
 

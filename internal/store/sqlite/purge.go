@@ -33,7 +33,10 @@ const (
 	purgeAttempts = "DELETE FROM attempts WHERE record > ?1 AND record <= ?2"
 	purgeEntries  = "DELETE FROM entries WHERE record > ?1 AND record <= ?2"
 	purgeAnswered = "DELETE FROM answered WHERE first <= ?1 AND last <= ?1"
-	movePurged    = "UPDATE ledger_head SET purged = ? WHERE one = 1"
+	// purgeRuns leaves runs that have not ended, and those that a dead letter is there of.
+	purgeRuns = `DELETE FROM bulk_runs WHERE state IN ('cancelled', 'done') AND begun <= ?1
+		AND NOT EXISTS (SELECT 1 FROM bulk_items WHERE run = bulk_runs.id)`
+	movePurged = "UPDATE ledger_head SET purged = ? WHERE one = 1"
 )
 
 // affected are the subjects (?1, their keys as JSON) of which a record was purged: the first episode that still
@@ -108,5 +111,6 @@ func (c *connection) forget(purged, last int64, of driver.Value) error {
 		func() error { return c.exec(purgeDeadLetters, of, last) },
 		func() error { return c.exec(purgeEpisodes, of) },
 		func() error { return c.exec(purgeSubjects, of) },
+		func() error { return c.exec(purgeRuns, last) },
 		func() error { return c.exec(movePurged, last) })
 }

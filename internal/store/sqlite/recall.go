@@ -59,7 +59,26 @@ func (c *connection) recall(lookups []journal.Lookup) ([]journal.History, error)
 		}
 		at += len(chunk)
 	}
+	for i := range lookups {
+		if lookups[i].Run == "" {
+			continue
+		}
+		if err := c.recallRun(&histories[i], lookups[i].Run); err != nil {
+			return nil, err
+		}
+	}
 	return histories, nil
+}
+
+// recallRun loads the bulk run that is asked for.
+func (c *connection) recallRun(h *journal.History, id string) error {
+	values, err := c.row(loadRun, id)
+	if err != nil || values == nil {
+		return err
+	}
+	run, err := readRun(values)
+	h.Run = &run
+	return err
 }
 
 func (c *connection) recallSome(lookups []journal.Lookup, histories []journal.History) error {

@@ -23,11 +23,21 @@ func (c *connection) save(head journal.Head, ch *journal.Changes) error {
 		func() error { return insert(c, episodes, ch.Episodes) },
 		func() error { return insert(c, attempts, ch.Attempts) },
 		func() error { return insert(c, deadLetters, ch.DeadLetters) },
+		func() error { return insert(c, bulkRuns, begun(head, ch)) },
 		func() error { return insert(c, entries, ch.Entries) },
 		func() error { return insert(c, outbox, ch.Outbox) },
 		func() error { return insert(c, figures, ch.Figures) },
 		func() error { return insert(c, fingerprints, ch.Fingerprints) },
 		func() error { return c.letGo(ch.Published) })
+}
+
+// begun are the bulk runs of a commit as rows.
+func begun(head journal.Head, ch *journal.Changes) []bulkRow {
+	rows := make([]bulkRow, 0, len(ch.Runs))
+	for i := range ch.Runs {
+		rows = append(rows, bulkRow{ch.Runs[i], head.Record + int64(len(ch.Link.Digests))})
+	}
+	return rows
 }
 
 // letGo deletes messages of the outbox; one that is gone already is no error.

@@ -101,6 +101,7 @@ var deadLetters = define(table[deadLetterRow]{name: "dead_letters", key: 1, upse
 	text("reviewed_by", func(r *deadLetterRow) *string { return &r.DeadLetter.Review.By }),
 	instant("reviewed_at", func(r *deadLetterRow) *time.Time { return &r.DeadLetter.Review.At }),
 	instant("review_next", func(r *deadLetterRow) *time.Time { return &r.DeadLetter.Review.NextRetryTime }),
+	text("run", func(r *deadLetterRow) *string { return &r.DeadLetter.Run }),
 }})
 
 var entries = define(table[journal.Entry]{name: "entries", columns: []column[journal.Entry]{
@@ -147,4 +148,38 @@ var fingerprints = define(table[journal.Fingerprint]{name: "fingerprints", key: 
 	summed(number("exhausted", func(r *journal.Fingerprint) *int64 { return &r.Exhausted })),
 	summed(number("permanent", func(r *journal.Fingerprint) *int64 { return &r.Permanent })),
 	summed(number("recovered", func(r *journal.Fingerprint) *int64 { return &r.Recovered })),
+}})
+
+// bulkRow is a bulk run, and the last record of the commit it was begun in.
+type bulkRow struct {
+	journal.BulkRun
+	begun int64
+}
+
+var bulkRuns = define(table[bulkRow]{name: "bulk_runs", key: 1, upserts: true, columns: []column[bulkRow]{
+	text("id", func(r *bulkRow) *string { return &r.ID }),
+	text("state", func(r *bulkRow) *journal.BulkState { return &r.State }),
+	kept(text("action", func(r *bulkRow) *journal.BulkAction { return &r.Action })),
+	kept(text("filter_policy", func(r *bulkRow) *string { return &r.Filter.Policy })),
+	kept(text("filter_team", func(r *bulkRow) *decision.Team { return &r.Filter.Team })),
+	kept(text("filter_reason", func(r *bulkRow) *decision.Reason { return &r.Filter.Reason })),
+	kept(text("filter_fingerprint", func(r *bulkRow) *string { return &r.Filter.Fingerprint })),
+	kept(instant("filter_since", func(r *bulkRow) *time.Time { return &r.Filter.Since })),
+	kept(instant("filter_until", func(r *bulkRow) *time.Time { return &r.Filter.Until })),
+	kept(text("filter_query", func(r *bulkRow) *string { return &r.Filter.Query })),
+	kept(number("through", func(r *bulkRow) *int64 { return &r.Through })),
+	kept(text("reason", func(r *bulkRow) *string { return &r.Reason })),
+	kept(text("begun_by", func(r *bulkRow) *string { return &r.By })),
+	kept(truth("force", func(r *bulkRow) *bool { return &r.Force })),
+	kept(truth("fresh", func(r *bulkRow) *bool { return &r.Fresh })),
+	kept(truth("now", func(r *bulkRow) *bool { return &r.Now })),
+	kept(number("per_minute", func(r *bulkRow) *int64 { return &r.PerMinute })),
+	text("hold", func(r *bulkRow) *string { return &r.Hold }),
+	instant("held_at", func(r *bulkRow) *time.Time { return &r.HeldAt }),
+	text("changed_by", func(r *bulkRow) *string { return &r.ChangedBy }),
+	instant("changed_at", func(r *bulkRow) *time.Time { return &r.ChangedAt }),
+	kept(instant("created_at", func(r *bulkRow) *time.Time { return &r.CreatedAt })),
+	instant("started_at", func(r *bulkRow) *time.Time { return &r.StartedAt }),
+	instant("ended_at", func(r *bulkRow) *time.Time { return &r.EndedAt }),
+	kept(number("begun", func(r *bulkRow) *int64 { return &r.begun })),
 }})

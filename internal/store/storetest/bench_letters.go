@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -22,6 +23,11 @@ func BenchLetters(b *testing.B, s Store, letters int) {
 		g.fill(b, s, min(1000, letters-g.made))
 	}
 	b.Logf("%d dead letters in %s", letters, time.Since(began).Round(time.Second))
+	began = time.Now()
+	for g.incident = true; g.made < letters+letters/20; {
+		g.fill(b, s, min(1000, letters+letters/20-g.made))
+	}
+	b.Logf("%d more of one cause in %s", letters/20, time.Since(began).Round(time.Second))
 	for _, list := range g.lists() {
 		b.Run(list.name, func(b *testing.B) { benchPages(b, s, &list) })
 	}
@@ -31,6 +37,9 @@ func BenchLetters(b *testing.B, s Store, letters int) {
 			return err
 		})
 	})
+	g.benchGroups(b, s)
+	g.benchTallies(b, s)
+	g.benchGathering(b, s)
 	b.Run("one", func(b *testing.B) {
 		measure(b, func() error {
 			_, _, err := s.DeadLetter(b.Context(), g.id(g.random.IntN(letters)))
@@ -43,6 +52,10 @@ func BenchLetters(b *testing.B, s Store, letters int) {
 type graveyard struct {
 	random      *rand.Rand
 	total, made int
+	// incident tells that what is made is open and of one cause.
+	incident bool
+	// causes are fingerprints of some, each as often as it is met.
+	causes []string
 }
 
 // list is one to be measured: filter draws what is asked for, and pages are walked deep from its first one.
@@ -81,6 +94,17 @@ func (g *graveyard) lists() []list {
 		{"a kind's", pick(func(p string, t decision.Team, r decision.Reason) journal.DeadLetterFilter {
 			return journal.DeadLetterFilter{State: "discarded", Policy: p, Team: t, Reason: r}
 		}), 50, true},
+		{"a cause's", func() journal.DeadLetterFilter {
+			return journal.DeadLetterFilter{Fingerprint: g.causes[g.random.IntN(len(g.causes))]}
+		}, 50, true},
+		{"a cause's, all of 200", func() journal.DeadLetterFilter {
+			return journal.DeadLetterFilter{State: "all", Fingerprint: g.causes[g.random.IntN(len(g.causes))]}
+		}, 200, true},
+		{"an hour's, open", func() journal.DeadLetterFilter { return g.hour(journal.DeadLetterFilter{}) }, 50, true},
+		{"an hour's, all of 200", func() journal.DeadLetterFilter { return g.hour(journal.DeadLetterFilter{State: "all"}) }, 200, true},
+		{"a team's of an hour", func() journal.DeadLetterFilter {
+			return g.hour(journal.DeadLetterFilter{Team: decision.Team(fmt.Sprint("team-", g.random.IntN(4)))})
+		}, 50, true},
 		{"nobody's", f(journal.DeadLetterFilter{Team: "nobody"}), 50, false},
 		{"a frequent word, open", func() journal.DeadLetterFilter { return journal.DeadLetterFilter{Query: "gateway"} }, 50, true},
 		{"a frequent word, all of 200", f(journal.DeadLetterFilter{State: "all", Query: "gateway"}), 200, true},
@@ -130,7 +154,7 @@ func (g *graveyard) state(n int) journal.DeadLetterState {
 		open = 0.32
 	}
 	switch x := g.random.Float64(); {
-	case x < open:
+	case g.incident, x < open:
 		return journal.DeadLetterOpen
 	case x < open+0.01:
 		return journal.DeadLetterReprocessing
@@ -158,7 +182,12 @@ func (g *graveyard) fill(b *testing.B, s Store, size int) {
 			of := g.subject(n)
 			a, d := g.letter(n)
 			x.bury(at[of]-1, of, a, d)
+			if n%997 == 0 {
+				g.causes = append(g.causes, x.DeadLetters[len(x.DeadLetters)-1].Fingerprint)
+			}
 		}
+		x.Link.At = when(g.made + size)
+		x.Link, x.sealed = x.Link.After(x.head), true
 	})
 	if err != nil {
 		b.Fatal(err)
@@ -166,11 +195,24 @@ func (g *graveyard) fill(b *testing.B, s Store, size int) {
 	g.made += size
 }
 
+// when the n-th was born: ten in a second.
+func when(n int) time.Time { return at(int64(n) * 100) }
+
+// hour adds an hour to a filter.
+func (g *graveyard) hour(f journal.DeadLetterFilter) journal.DeadLetterFilter {
+	f.Since = when(g.random.IntN(g.total))
+	f.Until = f.Since.Add(time.Hour)
+	return f
+}
+
 func (g *graveyard) letter(n int) (journal.Attempt, journal.DeadLetter) {
 	cause := int(400 * g.random.Float64() * g.random.Float64() * g.random.Float64() * g.random.Float64())
 	text := fmt.Sprintf("request %d: cause%s, the service answered %s", n, letters(cause), [...]string{"nothing", "late", "by the gateway"}[cause%3])
 	_, team, reason := g.kind(n, cause)
-	when := at(int64(n) * 100)
+	if g.incident {
+		text, team, reason = "the portal refused the credential of request "+strconv.Itoa(n), "team-1", "CREDENTIAL"
+	}
+	when := when(n)
 	a := journal.Attempt{Episode: 1, Identity: identity(), Error: text, ReceivedAt: when, DeadLetter: g.id(n), Rule: decision.RNBIL005,
 		Decision: decision.Decision{Outcome: decision.MaxRetriesExceeded, ErrorClassification: decision.Unknown, Reason: decision.ReasonMaxRetries, AnalysedAt: when,
 			FirstFailure: when, RetryCount: 5, MaxRetries: 5, RetryReason: "Maximum of 5 retries reached", Team: team, Catalogue: "3f9a1c77d0e2"}}

@@ -52,6 +52,7 @@ func (o *oracle) drawSums(r *rapid.T, x *transaction) {
 // compareAll holds everything that is not of one subject against the oracle's.
 func (o *oracle) compareAll(ctx context.Context, r *rapid.T) {
 	o.compareLetters(ctx, r)
+	o.compareBulk(ctx, r)
 	o.compareSums(ctx, r)
 	o.compareOutbox(ctx, r)
 	o.compareRecords(ctx, r)

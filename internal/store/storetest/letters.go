@@ -180,7 +180,8 @@ func testLetterCursors(t *testing.T, s Store) {
 			t.Errorf("the cursor %.40q is answered with %v", bad, err)
 		}
 	}
-	for _, other := range []journal.DeadLetterFilter{{}, {State: "all", Team: "ti"}, {State: "all", Query: "x"}, {State: "all", Policy: "ti"}} {
+	for _, other := range []journal.DeadLetterFilter{{}, {State: "all", Team: "ti"}, {State: "all", Query: "x"}, {State: "all", Policy: "ti"},
+		{State: "all", Fingerprint: "ti"}, {State: "all", Since: at(0)}, {State: "all", Until: at(0)}} {
 		if _, _, err := s.DeadLetterPage(t.Context(), other, next, 5); !errors.Is(err, journal.ErrBadCursor) {
 			t.Errorf("a cursor of another list than %+v is answered with %v", other, err)
 		}

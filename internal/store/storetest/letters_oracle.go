@@ -3,6 +3,7 @@ package storetest
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -22,9 +23,21 @@ func (o *oracle) drawKind(r *rapid.T) (journal.DeadLetterState, decision.Reason,
 		rapid.SampledFrom([]decision.Team{"", "ti", "cadastro"}).Draw(r, "team")
 }
 
-func drawNote(r *rapid.T) journal.ReviewNote {
-	return journal.ReviewNote{Discard: rapid.Bool().Draw(r, "discard"), Force: rapid.Bool().Draw(r, "force"), Fresh: rapid.Bool().Draw(r, "fresh"),
-		Reason: text().Draw(r, "reason"), By: text().Draw(r, "by"), At: instant().Draw(r, "at"), NextRetryTime: instant().Draw(r, "next")}
+// drawNote is a note of a review, often at an instant that is known.
+func drawNote(r *rapid.T, at time.Time) journal.ReviewNote {
+	n := journal.ReviewNote{Discard: rapid.Bool().Draw(r, "discard"), Force: rapid.Bool().Draw(r, "force"), Fresh: rapid.Bool().Draw(r, "fresh"),
+		Reason: text().Draw(r, "reason"), By: text().Draw(r, "by"), At: at, NextRetryTime: instant().Draw(r, "next")}
+	if rapid.IntRange(0, 2).Draw(r, "anew") == 0 {
+		n.At = instant().Draw(r, "at")
+	}
+	return n
+}
+
+func drawDelivery(r *rapid.T) journal.Delivery {
+	if rapid.IntRange(0, 9).Draw(r, "odd") == 0 {
+		return word[journal.Delivery](r)
+	}
+	return rapid.SampledFrom([]journal.Delivery{journal.DeliveryNone, journal.DeliveryPending, journal.DeliveryTaken, journal.DeliveryNobody}).Draw(r, "delivery")
 }
 
 // drawKeyedLetter is a dead letter with a record of its own. Workers of versions before do not say of which policy it is.
@@ -37,7 +50,7 @@ func (o *oracle) drawKeyedLetter(r *rapid.T, x *transaction, i int) journal.Keye
 		k.Fingerprint = fmt.Sprint(o.checks, "-", rapid.IntRange(0, 2).Draw(r, "cause"))
 	}
 	if k.DeadLetter.Record == x.record() {
-		x.entry(journal.Entry{Kind: journal.OutcomeEntry, At: o.instant().Draw(r, "at"), Body: "{}"})
+		x.entry(journal.Entry{Kind: journal.OutcomeEntry, At: k.DeadLetter.CreatedAt, Body: "{}"})
 	}
 	return k
 }
@@ -47,6 +60,7 @@ func (o *oracle) compareLetters(ctx context.Context, r *rapid.T) {
 	want, _ := o.memory.DeadLetterCounts(ctx)
 	counts, err := o.store.DeadLetterCounts(ctx)
 	same(r, "the counts of dead letters", counts, want, err)
+	o.compareGroups(ctx, r)
 	for range 4 {
 		f := o.drawFilter(r)
 		limit := rapid.SampledFrom([]int{1, 2, 7, 200}).Draw(r, "letters")
@@ -72,13 +86,21 @@ func (o *oracle) drawFilter(r *rapid.T) journal.DeadLetterFilter {
 		cut := []rune(of.ID)
 		queries = append(queries, string(cut[:rapid.IntRange(0, len(cut)).Draw(r, "cut")]))
 	}
-	return journal.DeadLetterFilter{
+	f := journal.DeadLetterFilter{
 		State:  rapid.SampledFrom([]string{"all", "all", "", "open", "reprocessing", "discarded", "recovered", "superseded"}).Draw(r, "of state"),
 		Policy: rapid.SampledFrom([]string{"", o.policy, o.policy, "none"}).Draw(r, "of policy"),
 		Team:   rapid.SampledFrom([]decision.Team{"", "", "ti", "cadastro", "none"}).Draw(r, "of team"),
 		Reason: rapid.SampledFrom([]decision.Reason{"", "", "A", "none"}).Draw(r, "of reason"),
 		Query:  rapid.SampledFrom(append(queries, o.letters...)).Draw(r, "query"),
 	}
+	if rapid.IntRange(0, 2).Draw(r, "of a cause") == 0 {
+		f.Fingerprint = fmt.Sprint(o.checks, "-", rapid.IntRange(0, 3).Draw(r, "cause"))
+	}
+	if rapid.IntRange(0, 2).Draw(r, "aged") == 0 {
+		f.Since = rapid.OneOf(soon(), o.instant(), rapid.Just(time.Time{})).Draw(r, "since")
+		f.Until = rapid.OneOf(soon(), o.instant(), rapid.Just(time.Time{})).Draw(r, "until")
+	}
+	return f
 }
 
 // walk is everything that the filter lets through, page by page.
@@ -100,5 +122,25 @@ func walk(ctx context.Context, s journal.DeadLetterReader, f journal.DeadLetterF
 			return all, fmt.Errorf("the cursor %s leads to itself", cursor)
 		}
 		cursor = next
+	}
+}
+
+// compareGroups holds the causes of dead letters against the oracle's, page by page.
+func (o *oracle) compareGroups(ctx context.Context, r *rapid.T) {
+	for range 3 {
+		f := o.drawFilter(r)
+		f.Since, f.Until = time.Time{}, time.Time{}
+		limit, cursor := rapid.SampledFrom([]int{1, 2, 200}).Draw(r, "groups"), ""
+		for {
+			want, next, _ := o.memory.DeadLetterGroups(ctx, f, cursor, limit)
+			got, goesOn, err := o.store.DeadLetterGroups(ctx, f, cursor, limit)
+			same(r, fmt.Sprintf("the causes under %+v", f), got, want, err)
+			if goesOn != next {
+				r.Fatalf("the causes under %+v go on at %q, want %q", f, goesOn, next)
+			}
+			if cursor = next; next == "" {
+				break
+			}
+		}
 	}
 }

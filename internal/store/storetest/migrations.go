@@ -30,6 +30,7 @@ func RunMigrations(t *testing.T, create func(t *testing.T) Database) {
 	t.Run("a journal of the first version", func(t *testing.T) { testFirstVersion(t, create(t)) })
 	t.Run("a worker of the first version goes on", func(t *testing.T) { testFirstGoesOn(t, create(t)) })
 	t.Run("a worker of the first version settles dead letters", func(t *testing.T) { testFirstSettles(t, create(t)) })
+	t.Run("a worker of the version before and bulk runs", func(t *testing.T) { testBulkBefore(t, create(t)) })
 	t.Run("a binary that is too old is refused", func(t *testing.T) { testTooOld(t, create(t)) })
 	t.Run("many open a new database at once", func(t *testing.T) { testOpeners(t, create(t)) })
 	t.Run("a reader makes nothing", func(t *testing.T) { testReaderFirst(t, create(t)) })

@@ -26,10 +26,11 @@ func testOracle(t *testing.T, s Store) {
 			o.subjects = append(o.subjects, journal.Subject{Tenant: text().Draw(r, "tenant"), Policy: o.policy, ID: fmt.Sprint(i, text().Draw(r, "id"))})
 		}
 		o.ids = []journal.Identity{identity(), identity(), identity()}
-		o.letters = nil
+		o.letters, o.runs = nil, nil
 		o.wild = o.checks > 30 && rapid.Bool().Draw(r, "wild")
 		for range rapid.IntRange(1, 6).Draw(r, "transactions") {
 			o.transact(t.Context(), r)
+			o.carryOn(t.Context(), r)
 		}
 		for _, of := range o.subjects {
 			o.compare(t.Context(), r, of)
@@ -49,6 +50,7 @@ type oracle struct {
 	subjects []journal.Subject
 	ids      []journal.Identity
 	letters  []string
+	runs     []string // bulk runs
 	last     []journal.Run
 	answered map[int64]bool
 	sent     int64 // messages, those included that were not saved
@@ -62,6 +64,11 @@ func (o *oracle) transact(ctx context.Context, r *rapid.T) {
 	for _, of := range o.subjects {
 		if rapid.Bool().Draw(r, "looked up") {
 			lookups = append(lookups, journal.Lookup{Subject: of, Identity: o.identity(r), DeadLetter: o.letter(r)})
+		}
+	}
+	for _, id := range o.runs {
+		if rapid.Bool().Draw(r, "run looked up") {
+			lookups = append(lookups, journal.Lookup{Run: id})
 		}
 	}
 	var saved *journal.Changes
@@ -125,6 +132,9 @@ func (o *oracle) letter(r *rapid.T) string {
 func (o *oracle) draw(r *rapid.T, x *transaction, lookups []journal.Lookup) *journal.Changes {
 	for i := range lookups {
 		of := lookups[i].Subject
+		if lookups[i].Run != "" {
+			continue
+		}
 		for range rapid.IntRange(0, 2).Draw(r, "attempts") {
 			o.drawAttempt(r, x, i, of)
 		}
@@ -143,6 +153,7 @@ func (o *oracle) draw(r *rapid.T, x *transaction, lookups []journal.Lookup) *jou
 			Type: text().Draw(r, "type"), Body: text().Draw(r, "body"), At: instant().Draw(r, "at")})
 	}
 	o.drawAnswered(r, x)
+	o.drawRuns(r, x)
 	o.drawSums(r, x)
 	if len(x.Link.Digests) > 0 {
 		x.Link.At = o.drawWritten(r)
@@ -196,16 +207,19 @@ func (o *oracle) drawEpisode(r *rapid.T, x *transaction, i int) {
 
 // drawDeadLetter is a new one, or what became of one of the subject.
 func (o *oracle) drawDeadLetter(r *rapid.T, x *transaction, i int) journal.DeadLetter {
-	d := journal.DeadLetter{ID: identity().String(), Record: x.record()}
+	d := journal.DeadLetter{ID: identity().String(), Record: x.record(), CreatedAt: o.instant().Draw(r, "created")}
 	if old := x.histories[i].DeadLetter; old != nil && rapid.Bool().Draw(r, "settled") {
-		d.ID, d.Record = old.ID, old.Record
+		d.ID, d.Record, d.CreatedAt, d.Run = old.ID, old.Record, old.CreatedAt, old.Run
+		if d.Review.At = old.Review.At; len(o.runs) > 0 && rapid.Bool().Draw(r, "by a run") {
+			d.Run = rapid.SampledFrom(o.runs).Draw(r, "run")
+		}
 		x.histories[i].DeadLetter = nil // each is in a transaction once
 	}
 	d.State, d.Reason, d.Team = o.drawKind(r)
-	d.Outcome, d.Delivery, d.Answer = word[decision.Outcome](r), word[journal.Delivery](r), whole(r)
-	d.ReviewJobKey, d.ReviewSeen, d.Review = whole(r), instant().Draw(r, "seen"), drawNote(r)
+	d.Outcome, d.Delivery, d.Answer = word[decision.Outcome](r), drawDelivery(r), whole(r)
+	d.ReviewJobKey, d.ReviewSeen, d.Review = whole(r), instant().Draw(r, "seen"), drawNote(r, d.Review.At)
 	d.Episode, d.RetryCount, d.MaxRetries, d.ProcessInstanceKey = whole(r), whole(r), whole(r), whole(r)
-	d.CreatedAt, d.ChangedAt = instant().Draw(r, "created"), instant().Draw(r, "changed")
+	d.ChangedAt = instant().Draw(r, "changed")
 	return d
 }
 

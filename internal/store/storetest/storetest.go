@@ -20,6 +20,8 @@ type Store interface {
 	journal.Store
 	journal.Purger
 	journal.Outbox
+	journal.BulkStore
+	journal.NoticeStore
 	Reader
 }
 
@@ -86,7 +88,17 @@ var (
 		{"dead letters that are searched for", testLetterSearch},
 		{"dead letters of many subjects", testLetterSearchWide},
 		{"dead letters are counted", testLetterCounts},
+		{"dead letters of one cause", testLetterGroups},
+		{"what became of a bulk run", testBulkOutcomes},
+		{"a bulk run that is paused while it is gathered", testBulkPaused},
+		{"bulk runs at once", testBulkAtOnce},
+		{"a purge of bulk runs", testBulkPurge},
 		{"an outbox in its order", testOutbox},
+		{"what teams are told of", testNoticeCounts},
+		{"how long what teams are told of is open", testNoticeAges},
+		{"what teams need not be told of", testNoticeSettled},
+		{"how far teams were told", testNoticeMarks},
+		{"teams are told once", testNoticeOnce},
 		{"leases", testLeases},
 		{"a lease ends by itself", testLeaseEnds},
 		{"links in pages", testLinks},

@@ -1,0 +1,196 @@
+package journal
+
+import (
+	"context"
+	"time"
+
+	"retry-worker/internal/decision"
+)
+
+// BulkAction is what a bulk run does with each of its dead letters. The set is closed.
+type BulkAction string
+
+// The actions.
+const (
+	BulkRetry   BulkAction = "retry"
+	BulkDiscard BulkAction = "discard"
+)
+
+// BulkState is where a bulk run stands. The set is closed.
+type BulkState string
+
+// The states. The last two are ends: nothing is decided in them any more, though what was decided goes on.
+const (
+	BulkPreparing BulkState = "preparing" // its dead letters are being gathered
+	BulkRunning   BulkState = "running"
+	BulkPaused    BulkState = "paused" // by a person
+	BulkCancelled BulkState = "cancelled"
+	BulkDone      BulkState = "done" // each of them is decided or refused
+)
+
+// Ended tells whether nothing is decided in it any more.
+func (s BulkState) Ended() bool { return s == BulkCancelled || s == BulkDone }
+
+// BulkOutcome is what became of one dead letter of a bulk run, as far as it is verified. The set is closed.
+type BulkOutcome string
+
+// The outcomes, in the order in which a dead letter may pass through them. Planned, Decided and Taken are on their way;
+// the others are ends.
+const (
+	// BulkPlanned: its turn has not come, or never came where the run was cancelled.
+	BulkPlanned BulkOutcome = "planned"
+	// BulkRefused: nothing was done, for the reason in Code.
+	BulkRefused BulkOutcome = "refused"
+	// BulkDecided: the decision is recorded, and on its way to the process.
+	BulkDecided BulkOutcome = "decided"
+	// BulkTaken: the process took it; how its retry ends is not known yet.
+	BulkTaken BulkOutcome = "taken"
+	// BulkNobody: no process waited for it any more.
+	BulkNobody BulkOutcome = "nobody"
+	// BulkRecovered: the retry succeeded.
+	BulkRecovered BulkOutcome = "recovered"
+	// BulkDeadAgain: it failed again and was given up again: another dead letter of the subject took its place.
+	BulkDeadAgain BulkOutcome = "dead_again"
+	// BulkSuperseded: something newer of the subject took its place, before it was known how the retry ends.
+	BulkSuperseded BulkOutcome = "superseded"
+	// BulkDiscarded: it was let go, and the process took that or there was none.
+	BulkDiscarded BulkOutcome = "discarded"
+)
+
+// BulkOutcomes lists every outcome.
+func BulkOutcomes() []BulkOutcome {
+	return []BulkOutcome{BulkPlanned, BulkRefused, BulkDecided, BulkTaken, BulkNobody, BulkRecovered, BulkDeadAgain, BulkSuperseded, BulkDiscarded}
+}
+
+// BulkRun is one decision on many dead letters, carried out one by one at a pace.
+type BulkRun struct {
+	// ID is a UUID; ids that are made later sort later.
+	ID     string
+	Action BulkAction
+	// Filter chose the dead letters among those that were open and had a record of at most Through.
+	Filter  DeadLetterFilter
+	Through int64
+	// Reason and By are a person's words and name; Force, Fresh and Now are those of each retry (R17).
+	Reason, By        string
+	Force, Fresh, Now bool
+	// PerMinute is how many are decided in a minute at most, 1 to 6000.
+	PerMinute int64
+	State     BulkState
+	// Hold is why a running run decides nothing for the moment, since HeldAt: a word of bulk's closed set; empty where it
+	// does.
+	Hold   string
+	HeldAt time.Time
+	// ChangedBy is who paused, resumed or cancelled it last, at ChangedAt; empty where nobody did.
+	ChangedBy string
+	CreatedAt time.Time
+	// StartedAt is when all of its dead letters were in it, so that the first could be decided; EndedAt when nothing was left
+	// to decide; the zero time before.
+	StartedAt, ChangedAt, EndedAt time.Time
+	// Total dead letters in it; grows until StartedAt.
+	Total int64
+	// Counts of them by outcome, which add up to Total; kept up to date with each of them, and kept when their dead letters
+	// are purged: one that was still planned counts as refused then. Those that are 0 are absent.
+	Counts map[BulkOutcome]int64
+}
+
+// BulkItem is one dead letter of a bulk run. It goes with its dead letter when that is purged; a run that has ended goes with
+// its last item, once the record of its start is purged.
+type BulkItem struct {
+	// Number in the run, from 1 on, the oldest dead letter first.
+	Number     int64
+	DeadLetter string
+	Subject    Subject
+	Outcome    BulkOutcome
+	// Code of a refusal (review.Code); empty otherwise.
+	Code string
+	// ChangedAt is when Outcome was last changed; DecidedAt the decision's instant, the zero time where there is none.
+	ChangedAt, DecidedAt time.Time
+}
+
+// BulkVerb is what a person, or the worker itself, does to a bulk run as a whole. The set is closed.
+type BulkVerb string
+
+// The verbs.
+const (
+	BulkStart  BulkVerb = "start"
+	BulkPause  BulkVerb = "pause"
+	BulkResume BulkVerb = "resume"
+	BulkCancel BulkVerb = "cancel"
+	// BulkFinish is the worker's own: nothing is left to decide.
+	BulkFinish BulkVerb = "finish"
+)
+
+// BulkStep changes a bulk run as a whole; it is a record of the audit (EntryKind BulkEntry).
+type BulkStep struct {
+	Verb BulkVerb
+	// Run to be started, whole but for what the journal knows itself (State, the instants, Total, Counts); of the other
+	// verbs' runs only ID is looked at.
+	Run BulkRun
+	// By is who does it.
+	By string
+}
+
+// DeadLetterGroup are the dead letters of one cause in one state: policy, reason of the cause, and error without what
+// differs from case to case.
+type DeadLetterGroup struct {
+	// Fingerprint of the cause; Policy, Reason, Classification and Pattern of it are filled in.
+	Cause Fingerprint
+	// N of them that the filter lets through.
+	N int64
+	// First and Last are when the oldest and the newest of them were born.
+	First, Last time.Time
+	// Teams that act on them, the one with the most first.
+	Teams []decision.Team
+	// Sample is the newest of them.
+	Sample DeadLetterItem
+}
+
+// DeadLetterTally is how many open dead letters of a plan are alike in all that decides what would become of them.
+type DeadLetterTally struct {
+	Policy string
+	Team   decision.Team
+	Reason decision.Reason
+	// AtLimit: their retries are used up, so that one more must be forced.
+	AtLimit bool
+	// Waits: a process waits for a decision, as far as is known. Gone: none does any more (DeliveryNobody).
+	// Where neither is true no review job came yet.
+	Waits, Gone bool
+	// Recent: born at or after the instant that was asked for.
+	Recent bool
+	// Busy: they are in another bulk run that has not come to them yet.
+	Busy bool
+	N    int64
+	// Oldest and Newest of their births.
+	Oldest, Newest time.Time
+	// Sum of their records, modulo 2⁶³: with N it tells whether a plan still matches what is there.
+	Sum int64
+}
+
+// BulkStore keeps bulk runs, beside whoever else uses the store. What it does is in no ledger: steps of whole runs go
+// through Journal.Bulk, decisions through Journal.Review. Its errors hold a *StoreError. Every method is safe for
+// concurrent use.
+type BulkStore interface {
+	// DeadLetterTallies sums up the open dead letters that f lets through (its State is not looked at) with a record of at
+	// most through (0: the newest there is), and says up to which record it looked.
+	DeadLetterTallies(ctx context.Context, f DeadLetterFilter, through int64, recent time.Time) (tallies []DeadLetterTally, upTo int64, err error)
+	// BulkRun is the run of that id; false where there is none.
+	BulkRun(ctx context.Context, id string) (BulkRun, bool, error)
+	// BulkRuns are all runs, those with the greatest ids first, from behind the cursor on, at most limit, which is held in 1
+	// to 200. The error is ErrBadCursor, or holds a *StoreError.
+	BulkRuns(ctx context.Context, cursor string, limit int) (runs []BulkRun, next string, err error)
+	// ActiveBulkRuns are those that are preparing, running or paused, the oldest first.
+	ActiveBulkRuns(ctx context.Context) ([]BulkRun, error)
+	// BulkItems of a run with that outcome (all where it is empty) and a number above after, in order, at most limit.
+	BulkItems(ctx context.Context, run string, outcome BulkOutcome, after int64, limit int) ([]BulkItem, error)
+	// GatherBulkItems adds the next of a run's dead letters to it, at most limit (1 to 1000), in one short transaction, the
+	// oldest first; one that another unfinished run has planned is added as refused with busyCode, and one that is open no
+	// longer is not added. done tells that all are there, or that the run has ended or is not known: it is running then where
+	// it was preparing; one that a person has paused meanwhile is gathered all the same, and stays paused. It may be called
+	// by several at once.
+	GatherBulkItems(ctx context.Context, run string, limit int, busyCode string, at time.Time) (done bool, err error)
+	// RefuseBulkItem notes that nothing was done with a planned item; one that is no longer planned is left as it is.
+	RefuseBulkItem(ctx context.Context, run string, number int64, code string, at time.Time) error
+	// HoldBulkRun notes why a running run decides nothing for the moment; empty where it goes on. What holds it already keeps
+	// its instant.
+	HoldBulkRun(ctx context.Context, run, why string, at time.Time) error
+}

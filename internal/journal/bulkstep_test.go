@@ -1,0 +1,206 @@
+package journal_test
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"retry-worker/internal/journal"
+	"retry-worker/internal/journal/journaltest"
+)
+
+// bulkWorld is a journal with bulk runs, at an instant that moves by hand.
+type bulkWorld struct {
+	t      *testing.T
+	memory *journaltest.Memory
+	*journal.Journal
+	at time.Time
+}
+
+func newBulkWorld(t *testing.T) *bulkWorld {
+	w := &bulkWorld{t: t, memory: journaltest.New(), at: time.Date(2025, 3, 4, 10, 0, 0, 0, time.UTC)}
+	w.Journal = journaltest.Start(t, w.memory, func() time.Time { return w.at })
+	return w
+}
+
+func aRun(id string) journal.BulkRun {
+	return journal.BulkRun{ID: id, Action: journal.BulkRetry, Filter: journal.DeadLetterFilter{Team: "ti", Query: "CPF 529.982.247-25 expirada"},
+		Through: 7, Reason: "credencial de 529.982.247-25 corrigida", Force: true, PerMinute: 60}
+}
+
+func (w *bulkWorld) step(verb journal.BulkVerb, r journal.BulkRun) (journal.BulkRun, error) {
+	w.at = w.at.Add(time.Minute)
+	return w.Bulk(w.t.Context(), &journal.BulkStep{Verb: verb, Run: r, By: "ana"})
+}
+
+// gather has all of the run's dead letters in it: there are none.
+func (w *bulkWorld) gather(id string) {
+	w.t.Helper()
+	if done, err := w.memory.GatherBulkItems(w.t.Context(), id, 10, "busy", w.at); err != nil || !done {
+		w.t.Fatal(done, err)
+	}
+}
+
+// TestBulkSteps: which step is possible in which state, and what it leads to. gathered tells that all dead letters are in it.
+func TestBulkSteps(t *testing.T) {
+	const refused = journal.BulkState("")
+	ways := map[journal.BulkState][]journal.BulkVerb{
+		journal.BulkPreparing: {}, journal.BulkRunning: {}, journal.BulkPaused: {journal.BulkPause}, journal.BulkCancelled: {journal.BulkCancel}, journal.BulkDone: {journal.BulkFinish},
+	}
+	for _, tt := range []struct {
+		state                         journal.BulkState
+		gathered                      bool
+		pause, resume, cancel, finish journal.BulkState
+	}{
+		{journal.BulkPreparing, false, journal.BulkPaused, refused, journal.BulkCancelled, refused},
+		{journal.BulkRunning, true, journal.BulkPaused, refused, journal.BulkCancelled, journal.BulkDone},
+		{journal.BulkPaused, false, refused, journal.BulkPreparing, journal.BulkCancelled, refused},
+		{journal.BulkPaused, true, refused, journal.BulkRunning, journal.BulkCancelled, refused},
+		{journal.BulkCancelled, true, refused, refused, refused, refused},
+		{journal.BulkDone, true, refused, refused, refused, refused},
+	} {
+		for verb, want := range map[journal.BulkVerb]journal.BulkState{journal.BulkPause: tt.pause, journal.BulkResume: tt.resume,
+			journal.BulkCancel: tt.cancel, journal.BulkFinish: tt.finish, journal.BulkStart: refused} {
+			w := newBulkWorld(t)
+			if _, err := w.step(journal.BulkStart, aRun("run")); err != nil {
+				t.Fatal(err)
+			}
+			if tt.gathered {
+				w.gather("run")
+			}
+			for _, v := range ways[tt.state] {
+				if _, err := w.step(v, journal.BulkRun{ID: "run"}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			before, _, _ := w.memory.BulkRun(t.Context(), "run")
+			if before.State != tt.state {
+				t.Fatalf("the run is %s, want %s", before.State, tt.state)
+			}
+			run := journal.BulkRun{ID: "run"}
+			if verb == journal.BulkStart {
+				run = aRun("run")
+			}
+			got, err := w.step(verb, run)
+			kept, _, _ := w.memory.BulkRun(t.Context(), "run")
+			var state *journal.BulkStateError
+			switch {
+			case want != refused && (err != nil || got.State != want || kept.State != want):
+				t.Errorf("%s of a run that is %s (gathered %t): %s, kept %s (%v), want %s", verb, tt.state, tt.gathered, got.State, kept.State, err, want)
+			case want == refused && (!errors.As(err, &state) || state.State != tt.state || kept.State != tt.state || !errors.Is(err, journal.ErrInvalidRunState)):
+				t.Errorf("%s of a run that is %s (gathered %t): %s (%v)", verb, tt.state, tt.gathered, kept.State, err)
+			case want == journal.BulkCancelled || want == journal.BulkDone:
+				if !kept.EndedAt.Equal(w.at) {
+					t.Errorf("%s: it ended at %s, want %s", verb, kept.EndedAt, w.at)
+				}
+			}
+		}
+	}
+}
+
+// TestBulkRefusals: what no run could make right is refused before anything is recorded.
+func TestBulkRefusals(t *testing.T) {
+	w := newBulkWorld(t)
+	for name, tt := range map[string]struct {
+		verb  journal.BulkVerb
+		spoil func(r *journal.BulkRun)
+		want  error
+	}{
+		"no reason":      {journal.BulkStart, func(r *journal.BulkRun) { r.Reason = " \n" }, journal.ErrReasonRequired},
+		"no id":          {journal.BulkStart, func(r *journal.BulkRun) { r.ID = "" }, journal.ErrBulkRunUnknown},
+		"action":         {journal.BulkStart, func(r *journal.BulkRun) { r.Action = "delete" }, journal.ErrInvalidBulkRun},
+		"no pace":        {journal.BulkStart, func(r *journal.BulkRun) { r.PerMinute = 0 }, journal.ErrInvalidBulkRun},
+		"pace":           {journal.BulkStart, func(r *journal.BulkRun) { r.PerMinute = 6001 }, journal.ErrInvalidBulkRun},
+		"fresh":          {journal.BulkStart, func(r *journal.BulkRun) { r.Force, r.Fresh = false, true }, journal.ErrInvalidBulkRun},
+		"forced discard": {journal.BulkStart, func(r *journal.BulkRun) { r.Action = journal.BulkDiscard }, journal.ErrInvalidBulkRun},
+		"through":        {journal.BulkStart, func(r *journal.BulkRun) { r.Through = -1 }, journal.ErrInvalidBulkRun},
+		"state":          {journal.BulkStart, func(r *journal.BulkRun) { r.Filter.State = "none" }, journal.ErrBadFilter},
+		"verb":           {"stop", func(*journal.BulkRun) {}, journal.ErrInvalidBulkRun},
+		"unknown":        {journal.BulkPause, func(*journal.BulkRun) {}, journal.ErrBulkRunUnknown},
+		"unknown, ended": {journal.BulkFinish, func(*journal.BulkRun) {}, journal.ErrBulkRunUnknown},
+	} {
+		r := aRun("run")
+		tt.spoil(&r)
+		if _, err := w.step(tt.verb, r); !errors.Is(err, tt.want) {
+			t.Errorf("%s: %v, want %v", name, err, tt.want)
+		}
+	}
+	if n := w.memory.End().Record; n != 0 {
+		t.Errorf("%d records were made", n)
+	}
+}
+
+// TestBulkAudit: each step is one entry that says who did what, with nothing personal in it and of no subject.
+func TestBulkAudit(t *testing.T) {
+	w := newBulkWorld(t)
+	started, err := w.step(journal.BulkStart, aRun("run"))
+	if err != nil || strings.Contains(started.Reason, "529") || started.By != "ana" || !started.CreatedAt.Equal(w.at) {
+		t.Fatalf("%+v (%v)", started, err)
+	}
+	if _, err := w.step(journal.BulkPause, journal.BulkRun{ID: "run"}); err != nil {
+		t.Fatal(err)
+	}
+	entries := w.memory.Entries()
+	if len(entries) != 2 {
+		t.Fatalf("%d entries were made, want 2", len(entries))
+	}
+	for i, verb := range []string{"start", "pause"} {
+		e := entries[i]
+		var body map[string]any
+		if err := json.Unmarshal([]byte(e.Body), &body); err != nil {
+			t.Fatal(err)
+		}
+		if e.Kind != journal.BulkEntry || e.Subject != (journal.Subject{}) || body["bulkRun"] != "run" || body["verb"] != verb || body["by"] != "ana" || strings.Contains(e.Body, "529") {
+			t.Errorf("the entry of a %s is %s of %+v: %s", verb, e.Kind, e.Subject, e.Body)
+		}
+	}
+	for _, want := range []string{`"team":"ti"`, `"perMinute":60`, `"forceRetry":true`, `corrigida`, `"through":7`} {
+		if !strings.Contains(entries[0].Body, want) {
+			t.Errorf("the start does not say %s: %s", want, entries[0].Body)
+		}
+	}
+}
+
+// TestBulkAgain: a commit whose answer was lost is found again, and is not made twice.
+func TestBulkAgain(t *testing.T) {
+	w := newBulkWorld(t)
+	steps := []journal.BulkVerb{journal.BulkStart, journal.BulkPause, journal.BulkResume, journal.BulkCancel}
+	for i, verb := range steps {
+		w.memory.Fail(1, journaltest.Fault{Kind: journal.Ambiguous, After: true})
+		r := aRun("run")
+		if got, err := w.step(verb, r); err != nil || got.ID != "run" {
+			t.Fatalf("%s: %+v, %v", verb, got, err)
+		}
+		if n := len(w.memory.Entries()); n != i+1 {
+			t.Errorf("after %s there are %d entries, want %d", verb, n, i+1)
+		}
+	}
+}
+
+// TestBulkAtOnce: of many who pause and cancel at once one is first each time, and the others are told.
+func TestBulkAtOnce(t *testing.T) {
+	w := newBulkWorld(t)
+	if _, err := w.step(journal.BulkStart, aRun("run")); err != nil {
+		t.Fatal(err)
+	}
+	results := make(chan error)
+	for range 20 {
+		go func() {
+			_, err := w.Bulk(t.Context(), &journal.BulkStep{Verb: journal.BulkPause, Run: journal.BulkRun{ID: "run"}, By: "bia"})
+			results <- err
+		}()
+	}
+	paused := 0
+	for range 20 {
+		if err := <-results; err == nil {
+			paused++
+		} else if !errors.Is(err, journal.ErrInvalidRunState) {
+			t.Error(err)
+		}
+	}
+	if n := len(w.memory.Entries()); paused != 1 || n != 2 {
+		t.Errorf("%d paused it, in %d entries", paused, n)
+	}
+}

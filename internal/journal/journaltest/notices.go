@@ -1,0 +1,130 @@
+package journaltest
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"retry-worker/internal/decision"
+	"retry-worker/internal/journal"
+)
+
+var _ journal.NoticeStore = (*Memory)(nil)
+
+// markKey is what tells marks apart.
+type markKey struct {
+	team    decision.Team
+	channel string
+	kind    journal.NoticeKind
+}
+
+func keyOf(m *journal.NoticeMark) markKey { return markKey{m.Team, m.Channel, m.Kind} }
+
+// NoticeMarks implements journal.NoticeStore.
+func (m *Memory) NoticeMarks(ctx context.Context) ([]journal.NoticeMark, error) {
+	if err := m.readable(ctx); err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var all []journal.NoticeMark
+	for _, mark := range m.marks {
+		all = append(all, mark)
+	}
+	slices.SortFunc(all, func(a, b journal.NoticeMark) int {
+		return cmp.Or(cmp.Compare(a.Team, b.Team), cmp.Compare(a.Channel, b.Channel), cmp.Compare(a.Kind, b.Kind))
+	})
+	return all, nil
+}
+
+// NewDeadLetters implements journal.NoticeStore: it looks at every dead letter there is.
+func (m *Memory) NewDeadLetters(ctx context.Context, team decision.Team, after int64, top int) (journal.NoticeCount, error) {
+	return m.count(ctx, team, after, top, nil)
+}
+
+// OpenDeadLetters implements journal.NoticeStore.
+func (m *Memory) OpenDeadLetters(ctx context.Context, team decision.Team, top int, older ...time.Time) (journal.NoticeCount, error) {
+	return m.count(ctx, team, 0, top, older)
+}
+
+func (m *Memory) count(ctx context.Context, team decision.Team, after int64, top int, older []time.Time) (journal.NoticeCount, error) {
+	if err := m.readable(ctx); err != nil {
+		return journal.NoticeCount{}, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	sum := journal.NoticeCount{Through: m.head.Record}
+	if older != nil {
+		sum.Older = make([]int64, len(older))
+	}
+	var all []letter
+	for _, s := range m.subjects {
+		for i := 0; s != nil && i < len(s.deadLetters); i++ {
+			if d := &s.deadLetters[i]; d.State == journal.DeadLetterOpen && d.Team == team && d.Record > after {
+				all = append(all, letter{d, s})
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b letter) int { return cmp.Compare(a.Record, b.Record) })
+	causes := map[[2]string]*journal.NoticeCause{}
+	for _, l := range all {
+		m.add(&sum, causes, l, older)
+	}
+	for _, c := range causes {
+		sum.Top = append(sum.Top, *c)
+	}
+	slices.SortFunc(sum.Top, func(a, b journal.NoticeCause) int { return cmp.Or(cmp.Compare(b.N, a.N), a.Oldest.Compare(b.Oldest)) })
+	sum.Causes, sum.Top = int64(len(causes)), first(sum.Top, max(top, 1))
+	return sum, nil
+}
+
+// letter is a dead letter of a subject.
+type letter struct {
+	*journal.DeadLetter
+	of *subject
+}
+
+func (m *Memory) add(sum *journal.NoticeCount, causes map[[2]string]*journal.NoticeCause, l letter, older []time.Time) {
+	if sum.N++; sum.N == 1 {
+		sum.Oldest = l.CreatedAt
+	}
+	for i, t := range older {
+		if l.CreatedAt.Before(t) {
+			sum.Older[i]++
+		}
+	}
+	key := [2]string{l.of.causes[l.ID], string(l.Reason)}
+	c := causes[key]
+	if c == nil {
+		c = &journal.NoticeCause{Reason: l.Reason, Oldest: l.CreatedAt, Cause: journal.Fingerprint{Policy: l.of.name.Policy}}
+		if f, known := m.fingerprints[key[0]]; known {
+			c.Cause = journal.Fingerprint{ID: f.ID, Policy: f.Policy, Reason: f.Reason, Classification: f.Classification, Pattern: f.Pattern}
+		}
+		causes[key] = c
+	}
+	c.N++
+}
+
+// MoveNoticeMark implements journal.NoticeStore.
+func (m *Memory) MoveNoticeMark(ctx context.Context, from, to journal.NoticeMark, message *journal.Message) (bool, error) {
+	if err := m.readable(ctx); err != nil {
+		return false, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := m.marks[keyOf(&from)]
+	if now.Record != from.Record || now.Day != from.Day || journal.Milli(now.At) != journal.Milli(from.At) {
+		return false, nil
+	}
+	if message != nil {
+		waits := func(o journal.Message) bool { return o.Queue == message.Queue && o.Key == message.Key }
+		if slices.ContainsFunc(m.outbox, waits) {
+			return false, nil
+		}
+		m.keepOutbox(&journal.Changes{Outbox: []journal.Message{*message}})
+	}
+	to.At = stored(to.At)
+	m.marks[keyOf(&to)] = to
+	return true, nil
+}

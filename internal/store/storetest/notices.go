@@ -1,0 +1,222 @@
+package storetest
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"testing"
+
+	"retry-worker/internal/decision"
+	"retry-worker/internal/journal"
+)
+
+// letterCauses sums up the suite's dead letters with those numbers, each of its own subject, as a store should.
+func letterCauses(numbers []int, of decision.Team, after map[int]bool) journal.NoticeCount {
+	type cause struct {
+		reason      decision.Reason
+		fingerprint string
+	}
+	causes := map[cause]*journal.NoticeCause{}
+	var sum journal.NoticeCount
+	for _, n := range numbers {
+		name, a, d := letterNumber(n, n)
+		if d.State != journal.DeadLetterOpen || d.Team != of || after != nil && !after[n] {
+			continue
+		}
+		f := journal.FingerprintOf(name.Policy, &a)
+		c := causes[cause{d.Reason, f.ID}]
+		if c == nil {
+			c = &journal.NoticeCause{Reason: d.Reason, Oldest: d.CreatedAt,
+				Cause: journal.Fingerprint{ID: f.ID, Policy: name.Policy, Reason: f.Reason, Classification: f.Classification, Pattern: f.Pattern}}
+			causes[cause{d.Reason, f.ID}] = c
+		}
+		c.N++
+		sum.N++
+		if sum.Oldest.IsZero() {
+			sum.Oldest = d.CreatedAt
+		}
+	}
+	for _, c := range causes {
+		sum.Top = append(sum.Top, *c)
+	}
+	slices.SortFunc(sum.Top, func(a, b journal.NoticeCause) int {
+		return cmp.Or(cmp.Compare(b.N, a.N), a.Oldest.Compare(b.Oldest))
+	})
+	sum.Causes = int64(len(causes))
+	return sum
+}
+
+func testNoticeCounts(t *testing.T, s Store) {
+	const all, half = 700, 300
+	own := func(n int) int { return n }
+	none, err := s.OpenDeadLetters(t.Context(), "ti", 5, at(0))
+	mustNot(t, err)
+	wantSame(t, "what is open in an empty journal", none, journal.NoticeCount{Older: []int64{0}})
+	mustNot(t, bury(t.Context(), s, own, upTo(half)...))
+	early, err := s.OpenDeadLetters(t.Context(), "ti", 1000)
+	mustNot(t, err)
+	later := map[int]bool{}
+	for n := half; n < all; n++ {
+		later[n] = true
+	}
+	mustNot(t, bury(t.Context(), s, own, upTo(all)[half:]...))
+	for _, team := range append(letterTeams, "nobody") {
+		want := letterCauses(upTo(all), team, nil)
+		want.Through = all
+		got, err := s.OpenDeadLetters(t.Context(), team, 1000)
+		mustNot(t, err)
+		wantSame(t, "what is open of "+string(team), got, want)
+		if team != "nobody" && (want.N < 20 || want.Causes < 3) {
+			t.Fatalf("the suite has %d dead letters of %s of %d causes: too few to tell", want.N, team, want.Causes)
+		}
+		news, err := s.NewDeadLetters(t.Context(), team, 0, 1000)
+		mustNot(t, err)
+		wantSame(t, "what is new of "+string(team)+" from the first on", news, want)
+		want = letterCauses(upTo(all), team, later)
+		want.Through = all
+		news, err = s.NewDeadLetters(t.Context(), team, early.Through, 1000)
+		mustNot(t, err)
+		wantSame(t, "what is new of "+string(team), news, want)
+		some, err := s.NewDeadLetters(t.Context(), team, early.Through, 2)
+		mustNot(t, err)
+		want.Top = want.Top[:min(2, len(want.Top))]
+		wantSame(t, "the largest causes of "+string(team), some, want)
+		nothing, err := s.NewDeadLetters(t.Context(), team, all, 2)
+		mustNot(t, err)
+		wantSame(t, "what is new behind all", nothing, journal.NoticeCount{Through: all})
+	}
+}
+
+// testNoticeAges counts what is older than an instant, by the ledger's own instants.
+func testNoticeAges(t *testing.T, s Store) {
+	const all = 200
+	for n := range all { // a link each, a millisecond apart
+		mustNot(t, bury(t.Context(), s, func(n int) int { return n }, n))
+	}
+	before := func(ms int) (n int64) {
+		for i := range all {
+			if _, _, d := letterNumber(i, i); d.State == journal.DeadLetterOpen && d.Team == "ti" && i < ms {
+				n++
+			}
+		}
+		return n
+	}
+	got, err := s.OpenDeadLetters(t.Context(), "ti", 1, at(0), at(50), at(51), at(120), at(5000))
+	mustNot(t, err)
+	wantSame(t, "how many are older", got.Older, []int64{before(0), before(50), before(51), before(120), before(all)})
+}
+
+// testNoticeSettled: what is open no longer is not counted.
+func testNoticeSettled(t *testing.T, s Store) {
+	mustNot(t, bury(t.Context(), s, func(n int) int { return n }, 0)) // open, of cadastro
+	of, _, d := letterNumber(0, 0)
+	for _, count := range []func() (journal.NoticeCount, error){
+		func() (journal.NoticeCount, error) { return s.NewDeadLetters(t.Context(), d.Team, 0, 5) },
+		func() (journal.NoticeCount, error) { return s.OpenDeadLetters(t.Context(), d.Team, 5) },
+	} {
+		if got, err := count(); err != nil || got.N != 1 || len(got.Top) != 1 {
+			t.Fatalf("%+v is counted (%v), want the one that is open", got, err)
+		}
+	}
+	must(t, s, []journal.Lookup{{Subject: of, DeadLetter: d.ID}}, func(x *transaction) {
+		settled := *x.histories[0].DeadLetter
+		settled.State = journal.DeadLetterRecovered
+		x.DeadLetters = append(x.DeadLetters, journal.KeyedDeadLetter{Key: x.histories[0].Key, Policy: of.Policy, DeadLetter: settled})
+	})
+	for _, count := range []func() (journal.NoticeCount, error){
+		func() (journal.NoticeCount, error) { return s.NewDeadLetters(t.Context(), d.Team, 0, 5) },
+		func() (journal.NoticeCount, error) { return s.OpenDeadLetters(t.Context(), d.Team, 5, at(5000)) },
+	} {
+		if got, err := count(); err != nil || got.N != 0 || len(got.Top) != 0 || slices.Contains(got.Older, 1) {
+			t.Errorf("%+v is counted (%v), want nothing: it has recovered", got, err)
+		}
+	}
+}
+
+func mustNot(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// notice is a message of the suite's.
+func notice(id, key string) *journal.Message {
+	return &journal.Message{ID: id, Queue: journal.NoticeQueue, Key: key, Type: "dead_letters.new", Body: `{"é":1}`, At: at(7)}
+}
+
+func wantMoved(t *testing.T, s journal.NoticeStore, from, to journal.NoticeMark, m *journal.Message, want bool) {
+	t.Helper()
+	if moved, err := s.MoveNoticeMark(t.Context(), from, to, m); err != nil || moved != want {
+		t.Errorf("the mark moves from %+v to %+v: %t (%v), want %t", from, to, moved, err, want)
+	}
+}
+
+func wantMarks(t *testing.T, s journal.NoticeStore, want ...journal.NoticeMark) {
+	t.Helper()
+	got, err := s.NoticeMarks(t.Context())
+	mustNot(t, err)
+	wantSame(t, "the marks", got, want)
+}
+
+func testNoticeMarks(t *testing.T, s Store) {
+	wantMarks(t, s)
+	zero := journal.NoticeMark{Team: "ti", Channel: "email", Kind: journal.NewsNotice}
+	first, second := zero, zero
+	first.Record, first.At = 10, at(1)
+	second.Record, second.At = 20, at(2)
+	wantMoved(t, s, first, second, nil, false) // it was never kept
+	wantMoved(t, s, zero, first, notice("a", "ti/email"), true)
+	wantMoved(t, s, zero, first, nil, false)                       // it is not zero any more
+	wantMoved(t, s, first, second, notice("b", "ti/email"), false) // a waits
+	wantMoved(t, s, second, second, nil, false)                    // it is first still
+	other := journal.NoticeMark{Team: "ti", Channel: "webhook", Kind: journal.NewsNotice}
+	moved := other
+	moved.Record, moved.At = 5, at(3)
+	wantMoved(t, s, other, moved, notice("c", "ti/webhook"), true) // another channel is another matter
+	day := journal.NoticeMark{Team: "ti", Channel: "email", Kind: journal.DailyNotice}
+	daily := day
+	daily.Day, daily.At = "2026-11-21", at(4)
+	wantMoved(t, s, day, daily, notice("d", "ti/email"), false) // a waits
+	wantMoved(t, s, day, daily, nil, true)
+	wantMarks(t, s, daily, first, moved)
+	waiting := pending(t, s, journal.NoticeQueue, 0, 10)
+	if len(waiting) != 2 || waiting[0].ID != "a" || waiting[1].ID != "c" {
+		t.Fatalf("%+v waits, want a and c", waiting)
+	}
+	want := *notice("a", "ti/email")
+	want.Sequence = waiting[0].Sequence
+	wantSame(t, "the message", waiting[0], want)
+	must(t, s, nil, func(x *transaction) { x.Published = []int64{waiting[0].Sequence} })
+	wantMoved(t, s, first, second, notice("b", "ti/email"), true)
+	wantMarks(t, s, daily, second, moved)
+	if head, _ := recall(t, s); head.Link != 0 {
+		t.Error("marks are in the ledger")
+	}
+}
+
+// testNoticeOnce: of many that see the same news, one tells.
+func testNoticeOnce(t *testing.T, s Store) {
+	var told sync.Map
+	var group sync.WaitGroup
+	from := journal.NoticeMark{Team: "ti", Channel: "email", Kind: journal.NewsNotice}
+	for i := range 8 {
+		group.Go(func() {
+			to := from
+			to.Record, to.At = int64(i+1), at(int64(i))
+			moved, err := s.MoveNoticeMark(t.Context(), from, to, notice(string(rune('a'+i)), "ti/email"))
+			if err != nil {
+				t.Error(err)
+			}
+			if moved {
+				told.Store(i, true)
+			}
+		})
+	}
+	group.Wait()
+	n := 0
+	told.Range(func(any, any) bool { n++; return true })
+	if waiting := pending(t, s, journal.NoticeQueue, 0, 10); n != 1 || len(waiting) != 1 {
+		t.Errorf("%d moved the mark, %d messages wait, want one", n, len(waiting))
+	}
+}

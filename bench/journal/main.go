@@ -45,6 +45,7 @@ func command(ctx context.Context, args []string, out, progress io.Writer) (err e
 	flags.DurationVar(&s.flood, "flood", time.Second, "how long decisions per second are counted, each time")
 	flags.DurationVar(&s.paced, "paced", 2*time.Second, "how long latency is measured, each time")
 	flags.IntVar(&s.replay, "replay", 15_000, "decisions whose cost is measured, each time")
+	flags.Int64Var(&s.letters, "letters", 10_000, "dead letters of the bulk run; 0 leaves it out")
 	flags.StringVar(&profile, "cpuprofile", "", "file for a CPU profile of everything but the filling")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -93,6 +94,9 @@ func (s settings) run(ctx context.Context, out, progress io.Writer, pause func(f
 			return fmt.Errorf("%s: %w", b.name, err)
 		}
 	}
+	if err := bulkRuns(ctx, all, say); err != nil {
+		return err
+	}
 	say("filling with %s attempts (not measured)", grouped(float64(s.attempts)))
 	if err := pause(func() error { return fillAll(ctx, all) }); err != nil {
 		return err
@@ -104,6 +108,19 @@ func (s settings) run(ctx context.Context, out, progress io.Writer, pause func(f
 		}
 	}
 	return report(out, s, all, missing)
+}
+
+func bulkRuns(ctx context.Context, all []*bench, say func(string, ...any)) error {
+	for _, b := range all {
+		if b.letters == 0 {
+			continue
+		}
+		say("%s: a bulk run of %s", b.name, grouped(float64(b.letters)))
+		if err := b.bulkRun(ctx); err != nil {
+			return fmt.Errorf("%s: %w", b.name, err)
+		}
+	}
+	return nil
 }
 
 func fillAll(ctx context.Context, all []*bench) error {

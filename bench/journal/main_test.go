@@ -20,7 +20,7 @@ import (
 func small() settings {
 	return settings{
 		stores: []string{"sqlite"}, attempts: 3000, rounds: 1,
-		flood: 30 * time.Millisecond, paced: 30 * time.Millisecond, replay: 500,
+		flood: 30 * time.Millisecond, paced: 30 * time.Millisecond, replay: 500, letters: 400,
 	}
 }
 

@@ -18,6 +18,7 @@ type settings struct {
 	flood    time.Duration
 	paced    time.Duration
 	replay   int // decisions
+	letters  int64
 }
 
 // The numbers of callers in flight, and of processors; the middle ones where only one is measured.
@@ -46,6 +47,7 @@ type figures struct {
 	// The cost in an empty journal, and in a full one for the latest claims and for any.
 	empty, latest, any []sample
 	fullPaces          []pace
+	bulk               bulkFigures
 }
 
 type load struct{ processors, callers int }

@@ -26,6 +26,9 @@ func report(out io.Writer, s settings, all []*bench, missing []string) error {
 	}
 	reportProcessors(w, all)
 	reportLatency(w, all)
+	if s.letters > 0 && len(all) > 0 {
+		reportBulk(w, all)
+	}
 	reportFlatness(w, all)
 	reportSize(w, all)
 	return w.err

@@ -36,8 +36,9 @@ type stage struct {
 	states   []bool // as Up told them
 	sent     int    // as Published told it
 	backlog  int64
-	noRelief bool // letting go fails
-	noLease  bool // the store does not answer for leases
+	noRelief bool            // letting go fails
+	noLease  bool            // the store does not answer for leases
+	patience outbox.Patience // of relays that are started; the zero value: New's
 	leases   map[string]time.Time
 }
 
@@ -131,6 +132,9 @@ func (s *stage) relay(holder string) *running {
 	}
 	r := &running{done: make(chan struct{})}
 	r.Relay = outbox.New(queue, holder, s, s.letGo, &sinkOf{s, holder}, hooks, s.log)
+	if s.patience.Message > 0 {
+		r.Patient(s.patience)
+	}
 	stop, halt := context.WithCancel(context.Background())
 	killed, kill := context.WithCancel(context.Background())
 	r.halt, r.kill = halt, kill

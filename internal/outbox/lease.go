@@ -16,10 +16,44 @@ const (
 	returnTime = 2 * time.Second
 )
 
-// lease is the right to send, for a time that is counted on this machine's monotonic clock from before it was
+// Leases are rights of which each is one process's at a time; journal.Outbox has them.
+type Leases interface {
+	// Lease is journal.Outbox's.
+	Lease(ctx context.Context, name, holder string, span time.Duration) (bool, error)
+}
+
+// Lead does work while this process holds the lease of that name, again and again until stop ends; it tries to take the
+// lease meanwhile. work's stop ends with stop or the lease: it begins nothing more then. Its hard ends with kill or the
+// lease: what is on its way is given up. The lease goes to the next at once where work returns for stop. holder names this
+// process among all, and differs with each start. work returns when its stop ends.
+func Lead(stop, kill context.Context, from Leases, name, holder string, work func(stop, hard context.Context)) {
+	stop, cancel := context.WithCancel(stop)
+	defer cancel()
+	defer context.AfterFunc(kill, cancel)()
+	for stop.Err() == nil {
+		if l := take(stop, kill, from, name, holder, leaseSpan); l != nil {
+			l.lead(stop, work)
+			l.end(stop.Err() != nil && kill.Err() == nil)
+			continue
+		}
+		rest(stop, jitter(leaseSpan/renewPart))
+	}
+}
+
+// lead does the work until stop or the lease ends.
+func (l *lease) lead(stop context.Context, work func(stop, hard context.Context)) {
+	stop, cancel := context.WithCancel(stop)
+	defer cancel()
+	defer context.AfterFunc(l.ctx, cancel)()
+	work(stop, l.ctx)
+}
+
+// lease is the right to do something, for a time that is counted on this machine's monotonic clock from before it was
 // asked for: the store cannot have granted it earlier.
 type lease struct {
-	r *Relay
+	from         Leases
+	name, holder string
+	span         time.Duration
 	// margin before its end.
 	margin time.Duration
 	// ctx ends with the lease, and with kill.
@@ -35,17 +69,22 @@ type lease struct {
 // leaseName of the relay of a queue.
 func leaseName(queue string) string { return "outbox/" + queue }
 
-// take asks for the lease; nil where another has it, or the store does not answer.
+// take asks for the lease of the relay's queue.
 func (r *Relay) take(stop, kill context.Context) *lease {
+	return take(stop, kill, r.box, leaseName(r.queue), r.holder, r.span)
+}
+
+// take asks for a lease; nil where another has it, or the store does not answer.
+func take(stop, kill context.Context, from Leases, name, holder string, span time.Duration) *lease {
 	sent := time.Now()
 	within, cancel := context.WithTimeout(stop, storeTime)
 	defer cancel()
-	if held, err := r.box.Lease(within, leaseName(r.queue), r.holder, r.span); err != nil || !held {
+	if held, err := from.Lease(within, name, holder, span); err != nil || !held {
 		return nil
 	}
-	l := &lease{r: r, margin: time.Duration(float64(r.span) / marginPart)}
+	l := &lease{from: from, name: name, holder: holder, span: span, margin: time.Duration(float64(span) / marginPart)}
 	l.ctx, l.cancel = context.WithCancel(kill)
-	l.until = sent.Add(r.span - l.margin)
+	l.until = sent.Add(span - l.margin)
 	l.alarm = time.AfterFunc(time.Until(l.until), l.cancel)
 	l.keeper.Go(l.keep)
 	return l
@@ -53,21 +92,21 @@ func (r *Relay) take(stop, kill context.Context) *lease {
 
 // keep renews the lease until it ends.
 func (l *lease) keep() {
-	for wait := l.r.span / renewPart; ; {
+	for wait := l.span / renewPart; ; {
 		if rest(l.ctx, wait); l.ctx.Err() != nil {
 			return
 		}
 		sent := time.Now()
-		held, err := l.r.box.Lease(l.ctx, leaseName(l.r.queue), l.r.holder, l.r.span)
+		held, err := l.from.Lease(l.ctx, l.name, l.holder, l.span)
 		switch {
 		case err != nil:
-			wait = l.r.span / againPart
+			wait = l.span / againPart
 		case !held:
 			l.cancel()
 			return
 		default:
-			wait = l.r.span / renewPart
-			l.extend(sent.Add(l.r.span - l.margin))
+			wait = l.span / renewPart
+			l.extend(sent.Add(l.span - l.margin))
 		}
 	}
 }
@@ -98,5 +137,5 @@ func (l *lease) end(back bool) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(l.ctx), returnTime)
 	defer cancel()
-	_, _ = l.r.box.Lease(ctx, leaseName(l.r.queue), l.r.holder, 0) // else it runs out by itself
+	_, _ = l.from.Lease(ctx, l.name, l.holder, 0) // else it runs out by itself
 }

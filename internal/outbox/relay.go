@@ -60,6 +60,7 @@ type Relay struct {
 	log           *zap.Logger
 	nudged        chan struct{}
 	span          time.Duration // of its lease
+	patience      Patience
 
 	// settled are messages that were taken and not let go of yet. It outlives a lease, and is Run's alone.
 	settled map[int64]bool
@@ -70,7 +71,25 @@ type Relay struct {
 func New(queue, holder string, box journal.Outbox, published func(ctx context.Context, sequences []int64) error,
 	sink Sink, hooks Hooks, log *zap.Logger) *Relay {
 	return &Relay{queue: queue, holder: holder, box: box, letGo: published, sink: sink, hooks: hooks, log: log, span: leaseSpan,
-		nudged: make(chan struct{}, 1), settled: map[int64]bool{}}
+		patience: Patience{Message: takeTime, Hold: holdMost}, nudged: make(chan struct{}, 1), settled: map[int64]bool{}}
+}
+
+// Patience is how a relay deals with a sink that is slow, and made of many that have nothing to do with one another.
+type Patience struct {
+	// Message bounds the sending of one message.
+	Message time.Duration
+	// Hold bounds the pause of a key whose message failed; it begins at a second and doubles.
+	Hold time.Duration
+	// Apart says that each key has a receiver of its own: the failure of one, or of all, says nothing about the others.
+	// Hooks.Up then tells of the store alone; the sink tells what fails. What is on its way at a stop has stopGrace to
+	// end by itself.
+	Apart bool
+}
+
+// Patient has the relay be so patient; call it before Run. It returns the relay.
+func (r *Relay) Patient(p Patience) *Relay {
+	r.patience = p
+	return r
 }
 
 // Nudge says that there may be messages. It never blocks and is safe for concurrent use.

@@ -2,6 +2,7 @@ package outbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -18,7 +19,8 @@ const (
 	// sweepTime is after how long a sweep begins again at the first message: what was committed late, below
 	// others, is found then. Where nothing is held up every page begins there.
 	sweepTime = 30 * time.Second
-	// holdFirst and holdMost bound the pause of a key whose message failed while others went out.
+	// holdFirst and holdMost bound the pause of a key whose message failed while others went out, unless the relay is more
+	// patient.
 	holdFirst = time.Second
 	holdMost  = 30 * time.Second
 	// holdKeys is how many keys may be held up; one more, and all are tried anew.
@@ -237,7 +239,7 @@ func (s *sweeper) heldUntil(l *lane) time.Time {
 
 // publish sends the lanes and learns from how it went. It tells whether nothing of the page is left.
 func (s *sweeper) publish(lanes []*lane, of int) (clean bool) {
-	w := wave{stop: s.stop, lease: s.lease, sink: s.sink, lanes: lanes, patience: probes}
+	w := wave{stop: s.stop, lease: s.lease, sink: s.sink, lanes: lanes, rules: s.patience, patience: probes}
 	if s.sinkFailure != nil { // so many are tried, and no more
 		w.patience = int64(len(lanes)) + 1
 	}
@@ -264,7 +266,7 @@ func (s *sweeper) learn(w *wave, taken int) {
 	for _, l := range w.lanes {
 		switch {
 		case l.failure != nil:
-			if s.hold(l.key) && first == nil {
+			if s.hold(l.key, l.failure) && first == nil {
 				first, s.refusal = l.failure, l.failure
 			}
 		case l.taken > 0:
@@ -272,6 +274,7 @@ func (s *sweeper) learn(w *wave, taken int) {
 		}
 	}
 	switch {
+	case s.patience.Apart: // no failure is the sink's
 	case s.sinkFailure == nil && (w.broken() || taken == 0 && first != nil):
 		s.sinkFailure, s.probes = first, probes
 	case s.sinkFailure != nil && taken == 0 && len(w.lanes) > 0: // perhaps it is only those that were tried
@@ -281,8 +284,14 @@ func (s *sweeper) learn(w *wave, taken int) {
 	}
 }
 
-// hold a key up, longer than the last time. It tells whether it was not held up before.
-func (s *sweeper) hold(key string) (fresh bool) {
+// pausingError is one that knows after how long it is worth trying again.
+type pausingError interface {
+	error
+	Pause() time.Duration
+}
+
+// hold a key up, longer than the last time, and as long as the failure asks for. It tells whether it was not held up before.
+func (s *sweeper) hold(key string, failure error) (fresh bool) {
 	h := s.held[key]
 	if h == nil {
 		if len(s.held) >= holdKeys {
@@ -291,8 +300,12 @@ func (s *sweeper) hold(key string) (fresh bool) {
 		h, fresh = &hold{}, true
 		s.held[key] = h
 	}
-	h.pause = min(max(2*h.pause, holdFirst), holdMost)
-	h.until = time.Now().Add(h.pause)
+	h.pause = min(max(2*h.pause, holdFirst), s.patience.Hold)
+	wait := h.pause
+	if asks, ok := errors.AsType[pausingError](failure); ok {
+		wait = min(max(wait, asks.Pause()), s.patience.Hold)
+	}
+	h.until = time.Now().Add(wait)
 	return fresh
 }
 

@@ -15,8 +15,10 @@ const (
 	// probes failures in a row, each of another key, mean that the sink fails and not a message; and so many
 	// keys are tried while it does.
 	probes = 8
-	// takeTime bounds the sending of one message.
+	// takeTime bounds the sending of one message, unless the relay is more patient.
 	takeTime = 5 * time.Second
+	// stopGrace is how long what is on its way goes on after a stop, where keys are apart.
+	stopGrace = 3 * time.Second
 )
 
 // lane is the messages of one key, in their order: one is on its way at a time, and none overtakes.
@@ -36,6 +38,7 @@ type wave struct {
 	lease *lease
 	sink  Sink
 	lanes []*lane
+	rules Patience
 	// patience is how many failures in a row end the wave.
 	patience int64
 	next     atomic.Int64 // lane to begin
@@ -49,7 +52,7 @@ func (w *wave) run() {
 	for range min(lanesAtOnce, len(w.lanes)) {
 		workers.Go(func() {
 			for i := w.next.Add(1) - 1; i < int64(len(w.lanes)); i = w.next.Add(1) - 1 {
-				if w.carry(w.lanes[i]); w.lanes[i].failure != nil && !w.lanes[i].held {
+				if w.carry(w.lanes[i]); w.lanes[i].failure != nil && !w.lanes[i].held && !w.rules.Apart {
 					return // as long as others succeed there is another wave, and else it was one too many
 				}
 			}
@@ -77,10 +80,16 @@ func (w *wave) carry(l *lane) {
 }
 
 func (w *wave) send(m *journal.Message) error {
-	ctx, cancel := context.WithTimeout(w.lease.ctx, takeTime)
+	ctx, cancel := context.WithTimeout(w.lease.ctx, w.rules.Message)
 	defer cancel()
+	if w.rules.Apart {
+		defer context.AfterFunc(w.stop, func() {
+			rest(ctx, stopGrace)
+			cancel()
+		})()
+	}
 	return w.sink.Publish(ctx, m)
 }
 
 // broken tells that the sink takes nothing any more.
-func (w *wave) broken() bool { return w.streak.Load() >= w.patience }
+func (w *wave) broken() bool { return !w.rules.Apart && w.streak.Load() >= w.patience }

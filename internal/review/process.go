@@ -21,9 +21,9 @@ const (
 	Answered Process = ""
 )
 
-// expectedFor is how long after its birth a dead letter's process may take to come to its review task, while the engine
+// ExpectedFor is how long after its birth a dead letter's process may take to come to its review task, while the engine
 // is up.
-const expectedFor = 60 * time.Second
+const ExpectedFor = 60 * time.Second
 
 // ProcessOf is whether a process waits for a decision on d, as far as is known at instant now. engineUp is since when the
 // engine answers; the zero time where it does not: no job can come then.
@@ -42,7 +42,7 @@ func ProcessOf(d *journal.DeadLetter, now, engineUp time.Time) Process {
 	if engineUp.After(since) {
 		since = engineUp
 	}
-	if now.Sub(since) < expectedFor {
+	if now.Sub(since) < ExpectedFor {
 		return Expected
 	}
 	return Nobody

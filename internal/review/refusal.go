@@ -3,7 +3,9 @@ package review
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
@@ -27,6 +29,8 @@ const (
 	InvalidQuery       Code = "invalid_query"
 	InvalidCursor      Code = "invalid_cursor"
 	InvalidReason      Code = "invalid_reason" // of a filter
+	InvalidFingerprint Code = "invalid_fingerprint"
+	InvalidPeriod      Code = "invalid_period"
 )
 
 // Refusal is why a list is not given, or a decision not taken; nothing was changed. It holds the journal's error where
@@ -103,6 +107,18 @@ func unattended(d *Item) *Refusal {
 		r.Message = "the process has not come to its review task yet, so nothing would carry a retry out; try again in a minute, or discard it"
 	}
 	return r
+}
+
+// CheckReason is a person's words without what stands around them, or the *Refusal of none and of too many.
+func CheckReason(s string) (string, error) {
+	s = strings.TrimSpace(strings.ToValidUTF8(s, "\uFFFD"))
+	switch {
+	case s == "":
+		return "", unreasoned()
+	case utf8.RuneCountInString(s) > MaxReason:
+		return "", refuse(ReasonTooLong, "the reason has more than %d characters; say it in fewer", MaxReason)
+	}
+	return s, nil
 }
 
 func unreasoned() *Refusal {

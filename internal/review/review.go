@@ -45,6 +45,8 @@ type Command struct {
 	// the caller's to know (roles).
 	Force, Fresh bool
 	When         When
+	// Run is the bulk run that decides; empty for a person's decision on this dead letter alone.
+	Run string
 }
 
 // MaxReason is how many characters a reason may have: the audit keeps all of them.

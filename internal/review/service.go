@@ -8,40 +8,21 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 )
 
-// states that a list can be asked for.
-var states = []string{"", "open", "reprocessing", "discarded", "recovered", "all"}
-
 // List is a page of the dead letters that f lets through, from behind the cursor on: at most limit, 1 to MostItems, or
 // DefaultItems where it is 0; the newest first. next is empty where no more follow.
 func (s *Service) List(ctx context.Context, f journal.DeadLetterFilter, cursor string, limit int) (items []Item, next string, err error) {
-	if limit == 0 {
-		limit = DefaultItems
-	}
-	f.Query = strings.TrimSpace(f.Query)
-	switch {
-	case limit < 1 || limit > MostItems:
-		return nil, "", refuse(InvalidLimit, "limit is %d, expected 1 to %d", limit, MostItems)
-	case !slices.Contains(states, f.State):
-		return nil, "", refuse(InvalidState, "state is %.60q, expected open, reprocessing, discarded, recovered or all", f.State)
-	case f.Reason != "" && !slices.Contains(decision.Reasons(), f.Reason):
-		return nil, "", refuse(InvalidReason, "reason is %.60q, expected a reason code such as TIMEOUT or MAX_RETRIES", f.Reason)
-	case utf8.RuneCountInString(f.Query) > maxQuery:
-		return nil, "", refuse(InvalidQuery, "q has more than %d characters; search for the beginning of an id or some words of the error", maxQuery)
+	f, limit, err = checkList(f, limit)
+	if err != nil {
+		return nil, "", err
 	}
 	letters, next, err := s.letters.DeadLetterPage(ctx, f, cursor, limit)
-	switch {
-	case errors.Is(err, journal.ErrBadCursor):
-		return nil, "", &Refusal{Code: InvalidCursor, Message: "the cursor is not one that an answer gave as next; leave it out for the first page", cause: err}
-	case errors.Is(err, journal.ErrBadFilter):
-		return nil, "", &Refusal{Code: InvalidQuery, Message: err.Error(), cause: err}
-	case err != nil:
-		return nil, "", fmt.Errorf("list dead letters: %w", err)
+	if err != nil {
+		return nil, "", unlisted(err)
 	}
 	now, up := s.now(), s.engineUp()
 	items = make([]Item, len(letters))
@@ -108,29 +89,27 @@ func (s *Service) Retry(ctx context.Context, c Command) (Decided, error) {
 		return Decided{}, err
 	}
 	return s.record(ctx, &d, &journal.Review{
-		Subject: d.Subject, DeadLetter: d.ID, Force: c.Force, Fresh: c.Fresh, Delay: delay, Reason: c.Reason, By: c.By,
+		Subject: d.Subject, DeadLetter: d.ID, Force: c.Force, Fresh: c.Fresh, Delay: delay, Reason: c.Reason, By: c.By, Run: c.Run,
 	})
 }
 
-// Discard lets a dead letter go, whether a process waits for it or not; of c it looks at ID, Reason and By. Its errors are
+// Discard lets a dead letter go, whether a process waits for it or not; of c it looks at ID, Reason, By and Run. Its errors are
 // Retry's.
 func (s *Service) Discard(ctx context.Context, c Command) (Decided, error) {
 	d, err := s.decidable(ctx, &c)
 	if err != nil {
 		return Decided{}, err
 	}
-	return s.record(ctx, &d, &journal.Review{Subject: d.Subject, DeadLetter: d.ID, Discard: true, Reason: c.Reason, By: c.By})
+	return s.record(ctx, &d, &journal.Review{Subject: d.Subject, DeadLetter: d.ID, Discard: true, Reason: c.Reason, By: c.By, Run: c.Run})
 }
 
 // decidable is the open dead letter that c is about; it tidies the reason.
 func (s *Service) decidable(ctx context.Context, c *Command) (Item, error) {
-	c.Reason = strings.TrimSpace(strings.ToValidUTF8(c.Reason, "\uFFFD"))
-	switch {
-	case c.Reason == "":
-		return Item{}, unreasoned()
-	case utf8.RuneCountInString(c.Reason) > MaxReason:
-		return Item{}, refuse(ReasonTooLong, "the reason has more than %d characters; say it in fewer", MaxReason)
+	reason, err := CheckReason(c.Reason)
+	if err != nil {
+		return Item{}, err
 	}
+	c.Reason = reason
 	d, err := s.Show(ctx, c.ID)
 	if err == nil && d.State != journal.DeadLetterOpen {
 		err = settled(decidedBefore(&d.DeadLetter))

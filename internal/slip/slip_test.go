@@ -19,3 +19,15 @@ func TestDistance(t *testing.T) {
 		}
 	}
 }
+
+func TestNearest(t *testing.T) {
+	known := []string{"team", "policy", "older-than", "q", "all"}
+	for text, want := range map[string]string{
+		"team": "team", "tem": "team", "Team": "team", "TEAMS": "team", "polcy": "policy", "older_than": "older-than", "olderthan": "older-than",
+		"x": "", "": "", "Q": "q", "state": "", "al": "all", "newer-than": "", "older-than-older-than-older-than-older-than-older-than-older-than-older-than-older-than": "",
+	} {
+		if got := slip.Nearest(text, known); got != want {
+			t.Errorf("%q is nearest to %q, want %q", text, got, want)
+		}
+	}
+}

@@ -1,0 +1,134 @@
+package bulk
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"retry-worker/internal/clock"
+	"retry-worker/internal/journal"
+	"retry-worker/internal/review"
+)
+
+const (
+	// lookEvery is how often a runner looks for runs, and a run at what holds it.
+	lookEvery = time.Second
+	// storeTime bounds one call of the store.
+	storeTime = 10 * time.Second
+	// gatherItems is how many items are gathered in one transaction; gatherRest is what is rested after each at least.
+	gatherItems = 500
+	gatherRest  = 10 * time.Millisecond
+	// pageItems is how many items are read at once.
+	pageItems = 100
+	// engineGrace is how long a process that has just begun waits for the engine's first answer before it says so.
+	engineGrace = 5 * time.Second
+	// refusalRest follows a refusal, which costs the journal a commit and takes no turn of the pace.
+	refusalRest = 5 * time.Millisecond
+)
+
+// Lease is the name of the right to carry bulk runs out: one process has it at a time.
+const Lease = "bulk"
+
+// Items keeps bulk runs (journal.BulkStore).
+type Items interface {
+	ActiveBulkRuns(ctx context.Context) ([]journal.BulkRun, error)
+	BulkRun(ctx context.Context, id string) (journal.BulkRun, bool, error)
+	BulkItems(ctx context.Context, run string, outcome journal.BulkOutcome, after int64, limit int) ([]journal.BulkItem, error)
+	GatherBulkItems(ctx context.Context, run string, limit int, busyCode string, at time.Time) (done bool, err error)
+	RefuseBulkItem(ctx context.Context, run string, number int64, code string, at time.Time) error
+	HoldBulkRun(ctx context.Context, run, why string, at time.Time) error
+}
+
+// Decider decides on dead letters (review.Service). Its errors are review.Service's.
+type Decider interface {
+	Retry(ctx context.Context, c review.Command) (review.Decided, error)
+	Discard(ctx context.Context, c review.Command) (review.Decided, error)
+}
+
+// Hooks are told what happens; all must be set (see NoHooks). They must not block.
+type Hooks struct {
+	// Decided and Refused are called for each item of a run with that action.
+	Decided, Refused func(action journal.BulkAction)
+}
+
+// NoHooks does nothing.
+func NoHooks() Hooks {
+	return Hooks{Decided: func(journal.BulkAction) {}, Refused: func(journal.BulkAction) {}}
+}
+
+// Runner carries bulk runs out, each at its own pace.
+type Runner struct {
+	items    Items
+	decide   Decider
+	memory   Recorder
+	clock    clock.Clock
+	engineUp func() time.Time
+	hooks    Hooks
+	log      *zap.Logger
+}
+
+// NewRunner prepares a Runner; Run starts it. engineUp tells since when the engine answers this process; the zero time where
+// it does not: nothing is decided then.
+func NewRunner(items Items, decide Decider, memory Recorder, c clock.Clock, engineUp func() time.Time, hooks Hooks, log *zap.Logger) *Runner {
+	return &Runner{items, decide, memory, c, engineUp, hooks, log}
+}
+
+// Run carries runs out until stop ends; then it begins nothing more, awaits what is on its way and returns. When hard ends it
+// gives that up: whoever comes next finds out what became of it. One Runner at a time works on a store (Lease); a second
+// one would do no harm but to the pace. Not for concurrent use with itself.
+func (r *Runner) Run(stop, hard context.Context) {
+	stop, cancel := context.WithCancel(stop)
+	defer cancel()
+	defer context.AfterFunc(hard, cancel)()
+	var (
+		all     sync.WaitGroup
+		mu      sync.Mutex
+		carried = map[string]bool{}
+		failing bool
+	)
+	defer all.Wait()
+	for ; stop.Err() == nil; rest(stop, lookEvery) {
+		runs, err := r.active(hard)
+		failing = r.tellFailing(stop, failing, err)
+		for i := range runs {
+			run := runs[i]
+			mu.Lock()
+			ours := carried[run.ID]
+			carried[run.ID] = ours || carriable(&run)
+			mu.Unlock()
+			if ours || !carriable(&run) {
+				continue
+			}
+			all.Go(func() {
+				newCarrier(stop, hard, r, &run).carry()
+				mu.Lock()
+				defer mu.Unlock()
+				delete(carried, run.ID)
+			})
+		}
+	}
+}
+
+// carriable tells whether there is something to do for a run.
+func carriable(run *journal.BulkRun) bool {
+	return run.State == journal.BulkPreparing || run.State == journal.BulkRunning
+}
+
+func (r *Runner) active(hard context.Context) ([]journal.BulkRun, error) {
+	ctx, cancel := context.WithTimeout(hard, storeTime)
+	defer cancel()
+	return r.items.ActiveBulkRuns(ctx)
+}
+
+// tellFailing says once that runs cannot be read.
+func (r *Runner) tellFailing(stop context.Context, before bool, err error) bool {
+	if err != nil && !before && stop.Err() == nil {
+		r.log.Warn("bulk runs cannot be read, so none goes on; tried on", zap.String("event", "bulk_runs_unread"), zap.Error(err))
+	}
+	return err != nil
+}
+
+// rest is on this machine's clock, whatever clock the pace is by.
+func rest(ctx context.Context, d time.Duration) { clock.Machine{}.Rest(ctx, d) }

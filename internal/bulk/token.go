@@ -1,0 +1,49 @@
+package bulk
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+)
+
+// seen is what a plan found: so many open dead letters with a record of at most through, and the sum of their records.
+type seen struct{ through, n, sum int64 }
+
+const (
+	seenBytes  = 3 * 8
+	tokenBytes = seenBytes + 16
+)
+
+// token names what was seen for a command. It holds no secret: it is a check against what has changed, and no right.
+func (s seen) token(c *Command) string {
+	b := make([]byte, 0, tokenBytes)
+	for _, n := range [...]int64{s.through, s.n, s.sum} {
+		b = binary.BigEndian.AppendUint64(b, uint64(n))
+	}
+	return base64.RawURLEncoding.EncodeToString(append(b, seal(b, c)...))
+}
+
+// seal ties what was seen to the command that it was seen for. The reason and the name are not part of it.
+func seal(seen []byte, c *Command) []byte {
+	f := &c.Filter
+	named, _ := json.Marshal([]any{ // of strings, numbers and truths, which cannot fail
+		"bulk plan 1", seen, c.Action, f.Policy, f.Team, f.Reason, f.Fingerprint, f.Query, f.Since.UnixMilli(), f.Until.UnixMilli(),
+		c.Force, c.Fresh, c.When, c.PerMinute,
+	})
+	sum := sha256.Sum256(named)
+	return sum[:tokenBytes-seenBytes]
+}
+
+// readToken is what was seen for c; the *review.Refusal of what is no token of it.
+func readToken(token string, c *Command) (seen, error) {
+	b, err := base64.RawURLEncoding.Strict().DecodeString(token)
+	if err != nil || len(b) != tokenBytes || base64.RawURLEncoding.EncodeToString(b) != token { // line breaks are passed over
+		return seen{}, refuse(InvalidPlan, "the token is not one that a plan gave; plan first, and start with the plan's token")
+	}
+	if string(b[seenBytes:]) != string(seal(b[:seenBytes], c)) {
+		return seen{}, refuse(InvalidPlan, "the token is of another plan: action, filter, forceRetry, fresh, when and perMinute must be those that were planned")
+	}
+	at := func(i int) int64 { return int64(binary.BigEndian.Uint64(b[8*i:])) }
+	return seen{at(0), at(1), at(2)}, nil
+}

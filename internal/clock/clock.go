@@ -1,0 +1,34 @@
+// Package clock is the time that the service lives by: this machine's, or a test's own.
+package clock
+
+import (
+	"context"
+	"time"
+)
+
+// Clock tells the time and waits for it. Every method is safe for concurrent use.
+type Clock interface {
+	// Now is the instant.
+	Now() time.Time
+	// Rest returns when d has passed by this clock, or ctx ends; at once where d is not above 0.
+	Rest(ctx context.Context, d time.Duration)
+}
+
+// Machine is the clock of this machine. Its instants tell durations by the monotonic clock, which nobody sets.
+type Machine struct{}
+
+// Now implements Clock.
+func (Machine) Now() time.Time { return time.Now() }
+
+// Rest implements Clock.
+func (Machine) Rest(ctx context.Context, d time.Duration) {
+	if d <= 0 || ctx.Err() != nil {
+		return
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}

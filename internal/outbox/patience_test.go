@@ -1,0 +1,121 @@
+package outbox_test
+
+import (
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"retry-worker/internal/journal"
+	"retry-worker/internal/outbox"
+)
+
+var errNo = errors.New("no")
+
+// patient is how notices are sent.
+var patient = outbox.Patience{Message: time.Minute, Hold: 15 * time.Minute, Apart: true}
+
+// tries are the instants at which a key was tried.
+type tries struct {
+	mu sync.Mutex
+	at map[string][]time.Time
+}
+
+func (r *tries) note(key string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.at == nil {
+		r.at = map[string][]time.Time{}
+	}
+	r.at[key] = append(r.at[key], time.Now())
+}
+
+func (r *tries) of(key string) []time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]time.Time(nil), r.at[key]...)
+}
+
+// TestKeysApart: a receiver that fails for a day, even where all do, is tried ever more seldom, to every 15 minutes, holds no other up,
+// and is no failure of the sink.
+func TestKeysApart(t *testing.T) {
+	bubble(t, func(s *stage) {
+		var seen tries
+		s.patience = patient
+		s.sink.answer = func(m *journal.Message) error {
+			if seen.note(m.Key); m.Key == "ti/webhook" {
+				return errNo
+			}
+			return nil
+		}
+		s.relay("a")
+		s.fill(1, "ti/webhook")
+		time.Sleep(24 * time.Hour)
+		all := seen.of("ti/webhook")
+		if len(all) < 90 || len(all) > 120 {
+			t.Errorf("tried %d times in a day", len(all))
+		}
+		for i := 1; i < len(all); i++ {
+			if gap := all[i].Sub(all[i-1]); gap > 15*time.Minute+10*time.Second || i > 12 && gap < 14*time.Minute {
+				t.Fatalf("try %d comes %s after the one before", i+1, gap)
+			}
+		}
+		if states := s.account().states; len(states) != 0 {
+			t.Errorf("the sink was told to be %v", states)
+		}
+		s.fill(3, "ti/email", "cadastro/email", "faturamento/webhook")
+		took := s.within(10*time.Second, "the others are sent", func() bool { return len(s.Outbox()) == 1 })
+		t.Logf("%d tries, the others after %s", len(all), took)
+		s.sink.set(func() { s.sink.answer = nil })
+		s.within(16*time.Minute, "it is sent when the receiver takes it", s.empty)
+	})
+}
+
+// later knows after how long it is worth trying again.
+type later struct{ error }
+
+func (later) Pause() time.Duration { return 5 * time.Minute }
+
+// TestFailureAsksForTime: not before that, and not more than the relay holds.
+func TestFailureAsksForTime(t *testing.T) {
+	bubble(t, func(s *stage) {
+		var seen tries
+		s.patience = patient
+		s.sink.answer = func(m *journal.Message) error { seen.note(m.Key); return later{errNo} }
+		s.relay("a")
+		s.fill(1, "ti/webhook")
+		time.Sleep(time.Hour)
+		all := seen.of("ti/webhook")
+		if len(all) < 8 || len(all) > 13 {
+			t.Errorf("tried %d times in an hour", len(all))
+		}
+		if gap := all[1].Sub(all[0]); gap < 5*time.Minute || gap > 5*time.Minute+10*time.Second {
+			t.Errorf("the second try comes after %s", gap)
+		}
+	})
+}
+
+// TestSlowMessage has its time, and no more; a stop gives it a moment.
+func TestSlowMessage(t *testing.T) {
+	bubble(t, func(s *stage) {
+		s.patience = patient
+		s.sink.takes = 50 * time.Second
+		r := s.relay("a")
+		s.fill(1, "ti/email")
+		took := s.within(time.Minute, "it is sent", s.empty)
+		if took < 50*time.Second {
+			t.Errorf("it took %s", took)
+		}
+		s.sink.set(func() { s.sink.hang = true })
+		s.fill(1, "ti/email")
+		time.Sleep(30 * time.Second)
+		began := time.Now()
+		r.stop()
+		if took := time.Since(began); took > 10*time.Second {
+			t.Errorf("a stop takes %s", took)
+		}
+		if s.empty() {
+			t.Error("what hangs was let go of")
+		}
+	})
+}

@@ -41,7 +41,7 @@ func (b *builder) build(doc *document) {
 	}
 	b.catalogue.Teams = make(map[decision.Team]Team, len(doc.Teams))
 	for name, t := range doc.Teams {
-		b.catalogue.Teams[decision.Team(name)] = Team(t)
+		b.catalogue.Teams[decision.Team(name)] = b.notified(join("teams", name), &t)
 		b.teams = append(b.teams, name)
 	}
 	slices.Sort(b.teams)
@@ -56,6 +56,45 @@ func (b *builder) build(doc *document) {
 	}
 	if path := join("policies", decision.DefaultPolicy); b.has("policies") && !b.has(path) {
 		b.problem(path, "nothing", "the policy "+decision.DefaultPolicy+", which decides for tasks that name none")
+	}
+}
+
+// maxAddresses of one team.
+const maxAddresses = 50
+
+// notified is a team with the ways it is told by.
+func (b *builder) notified(path string, doc *team) Team {
+	t := Team{Description: doc.Description, Email: textsOf(doc.Email), Digests: doc.Digests}
+	if len(t.Email) == 0 {
+		t.Email = nil
+	}
+	if doc.Webhook != nil {
+		t.Webhook = &Webhook{URL: string(doc.Webhook.URL), SecretFile: doc.Webhook.SecretFile}
+	}
+	switch at := path + ".email"; {
+	case b.has(at) && doc.Email != nil && len(t.Email) == 0:
+		b.problem(at, "an empty list", "an address at least, or no such key")
+	case len(t.Email) > maxAddresses:
+		b.problem(at, fmt.Sprintf("%d addresses", len(t.Email)), fmt.Sprintf("at most %d (use a list of the mail server's)", maxAddresses))
+	}
+	once(b, path+".email", t.Email, strings.ToLower)
+	once(b, path+".digests", textsOf(doc.Digests), func(s string) string { return s })
+	if at := path + ".digests"; b.has(at) && !b.has(path+".email") && !b.has(path+".webhook") {
+		b.problem(at, "digests of a team that is told by no way", "email or webhook beside it")
+	} else if doc.Digests != nil && len(doc.Digests) == 0 {
+		b.problem(at, "an empty list", "daily, weekly or both, or no such key")
+	}
+	return t
+}
+
+// once reports what stands in a list again; alike makes the same of texts that mean the same.
+func once(b *builder, path string, list []string, alike func(string) string) {
+	seen := make(map[string]bool, len(list))
+	for i, text := range list {
+		if text != "" && seen[alike(text)] {
+			b.problem(itemOf(path, i), quote(text)+" again", "each once")
+		}
+		seen[alike(text)] = true
 	}
 }
 

@@ -32,10 +32,28 @@ type Catalogue struct {
 	content []byte
 }
 
-// Team is one of the catalogue's teams.
+// Team is one of the catalogue's teams, and how it is told of its dead letters (R21).
 type Team struct {
 	Description string
+	// Email are the addresses that are told; none: not by e-mail.
+	Email []string
+	// Webhook is the receiver that is told; nil: none.
+	Webhook *Webhook
+	// Digests that the team gets, by all of its ways.
+	Digests []Digest
 }
+
+// Webhook is a receiver of signed messages.
+type Webhook struct{ URL, SecretFile string }
+
+// Digest is a review of what is open. The set is closed.
+type Digest string
+
+// The digests (RN-BIL-005 §7.2).
+const (
+	Daily  Digest = "daily"
+	Weekly Digest = "weekly"
+)
 
 // DefaultSource is the Source of the embedded catalogue.
 const DefaultSource = "default"

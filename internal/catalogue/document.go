@@ -20,6 +20,20 @@ type document struct {
 type team struct {
 	// What the team does, for people.
 	Description string `json:"description,omitempty"`
+	// Addresses that are told by e-mail of new dead letters of the team, at most 50. The worker needs RETRY_WORKER_SMTP_URL for it.
+	Email []emailAddress `json:"email,omitempty" jsonschema:"minItems=1,maxItems=50,uniqueItems=true"`
+	// Receiver that is told of them by HTTP.
+	Webhook *webhook `json:"webhook,omitempty"`
+	// Reviews of what is open and of the figures: daily, and weekly on Mondays, at RETRY_WORKER_DIGEST_TIME, by all of the team's ways.
+	Digests []Digest `json:"digests,omitempty" jsonschema:"minItems=1,uniqueItems=true"`
+}
+
+// A receiver of webhooks, signed as Standard Webhooks say.
+type webhook struct {
+	// Address that is posted to, without user, password and fragment. Redirects are not followed; addresses that are not public must be allowed by RETRY_WORKER_WEBHOOK_ALLOW.
+	URL webhookURL `json:"url"`
+	// File that holds the secret to sign with, whsec_ and base64 of 24 to 64 bytes. It is read for each message.
+	SecretFile string `json:"secretFile"`
 }
 
 // A policy: how the failures of one kind of work are retried.

@@ -99,7 +99,11 @@ func TestEveryKey(t *testing.T) {
 	if diff := cmp.Diff(wantRules, p.Rules.Rules(), empty); diff != "" {
 		t.Errorf("the rules differ (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(map[decision.Team]Team{"faturamento": {"Faturamento"}, "ti": {}}, c.Teams); diff != "" {
+	if diff := cmp.Diff(map[decision.Team]Team{"faturamento": {Description: "Faturamento"}, "ti": {
+		Email:   []string{"ti@hospital.example", "plantao.ti+fila@mail.hospital.example"},
+		Webhook: &Webhook{URL: "https://chat.hospital.example:8443/hooks/retry?room=ti", SecretFile: "/run/secrets/ti"},
+		Digests: []Digest{Daily, Weekly},
+	}}, c.Teams); diff != "" {
 		t.Errorf("the teams differ (-want +got):\n%s", diff)
 	}
 }

@@ -115,22 +115,8 @@ func quote(s string) string {
 // oneOf lists what a text may be, and says which of it was probably meant.
 func oneOf(text string, known []string) string {
 	list := strings.Join(known, ", ")
-	if near := nearest(text, known); near != "" {
+	if near := slip.Nearest(text, known); near != "" {
 		return fmt.Sprintf("%s (did you mean %s?)", list, near)
 	}
 	return list
-}
-
-// nearest of the known texts, if it differs from text in case or by no more than a slip.
-func nearest(text string, known []string) string {
-	best, least := "", 3
-	if len(text) > 80 {
-		return ""
-	}
-	for _, k := range known {
-		if d := slip.Distance(strings.ToLower(text), strings.ToLower(k)); d < least && d < len(k) {
-			best, least = k, d
-		}
-	}
-	return best
 }

@@ -17,6 +17,8 @@ type (
 	status       string
 	tissCode     string
 	variableName string
+	emailAddress string
+	webhookURL   string
 	// duration is 0 where it is absent.
 	duration time.Duration
 	// percent is a fraction in [0, 1).
@@ -114,6 +116,42 @@ func (*variableName) expected() string {
 	return "the name of a process variable: letters, digits and _, no digit first, at most 63"
 }
 
+// emailForm is what mail servers take everywhere: no quoting, no comments, ASCII.
+var emailForm = regexp.MustCompile(`^[A-Za-z0-9!#$%&'*+/=?^_{|}~-]+(\.[A-Za-z0-9!#$%&'*+/=?^_{|}~-]+)*@` + hostName + `$`)
+
+// hostName is of labels of letters, digits and hyphens.
+const hostName = `[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?)*`
+
+// maxAddress is the characters of an e-mail address (RFC 5321).
+const maxAddress = 254
+
+func (a *emailAddress) read(text string) bool {
+	local, _, _ := strings.Cut(text, "@")
+	if len(text) > maxAddress || len(local) > 64 || !emailForm.MatchString(text) {
+		return false
+	}
+	*a = emailAddress(text)
+	return true
+}
+
+func (*emailAddress) expected() string {
+	return "an e-mail address such as ti@hospital.example, without a name"
+}
+
+var webhookForm = regexp.MustCompile(`^https?://(` + hostName + `|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?(/[A-Za-z0-9._~!$&'()*+,;=:@%/-]*)?(\?[A-Za-z0-9._~!$&'()*+,;=:@%/?-]*)?$`)
+
+func (w *webhookURL) read(text string) bool {
+	if !webhookForm.MatchString(text) {
+		return false
+	}
+	*w = webhookURL(text)
+	return true
+}
+
+func (*webhookURL) expected() string {
+	return "an address such as https://chat.hospital.example/hooks/retry, without user, password and fragment"
+}
+
 // nameForm is that of policies, teams and rules: they stand in headers, metrics and addresses.
 var nameForm = regexp.MustCompile(`^[a-z][a-z0-9-]{0,62}$`)
 
@@ -124,6 +162,7 @@ var choices = map[reflect.Type][]string{
 	reflect.TypeFor[decision.EmptyError]():   {string(decision.RejectEmptyError), string(decision.AssumeTransient)},
 	reflect.TypeFor[decision.UnknownError](): {string(decision.RetryUnknown), string(decision.GiveUpUnknown)},
 	reflect.TypeFor[decision.Reason]():       reasons,
+	reflect.TypeFor[Digest]():                {string(Daily), string(Weekly)},
 }
 
 var reasons = textsOf(decision.RuleReasons())

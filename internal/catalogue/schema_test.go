@@ -103,6 +103,12 @@ func scalarSchema(t reflect.Type) *generator.Schema {
 		return text(percentForm.String())
 	case reflect.TypeFor[variableName]():
 		return text(variableForm.String())
+	case reflect.TypeFor[emailAddress]():
+		s := text(emailForm.String())
+		s.MaxLength = pointer[uint64](maxAddress)
+		return s
+	case reflect.TypeFor[webhookURL]():
+		return text(webhookForm.String())
 	case reflect.TypeFor[code]():
 		return orNumber(codeForm.String(), 0, 0)
 	case reflect.TypeFor[status]():
@@ -280,6 +286,12 @@ func TestSchemaRefusesEach(t *testing.T) {
 		"status out of range":     {"httpStatuses: [429]", "httpStatuses: [700]"},
 		"empty error":             {"emptyError: reject", "emptyError: ignore"},
 		"variable name":           {"variable: claimId", "variable: claim-id"},
+		"address with a name":     {"  ti:\n", "  ti:\n    email: [\"TI <ti@hospital.example>\"]\n"},
+		"no addresses":            {"  ti:\n", "  ti:\n    email: []\n"},
+		"address twice":           {"  ti:\n", "  ti:\n    email: [ti@hospital.example, ti@hospital.example]\n"},
+		"webhook with a password": {"  ti:\n", "  ti:\n    webhook: {url: \"https://u:p@hospital.example/\", secretFile: /s}\n"},
+		"webhook without secret":  {"  ti:\n", "  ti:\n    webhook: {url: \"https://hospital.example/\"}\n"},
+		"unknown digest":          {"  ti:\n", "  ti:\n    email: [ti@hospital.example]\n    digests: [monthly]\n"},
 	} {
 		changed := bytes.Replace(defaultYAML, []byte(change[0]), []byte(change[1]), 1)
 		if bytes.Equal(changed, defaultYAML) {

@@ -1,0 +1,143 @@
+package notify
+
+import (
+	"context"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/google/uuid"
+
+	"retry-worker/internal/decision"
+	"retry-worker/internal/journal"
+	"retry-worker/internal/redact"
+)
+
+const (
+	// topCauses are named in a notice; the others are summed up.
+	topCauses = 12
+	// fewest dead letters that share a pattern before it is shown: that of one alone is the error of a single case.
+	fewest = 2
+	// maxPattern is the bytes of a pattern in a notice.
+	maxPattern = 200
+)
+
+// instant as notices tell it: to the second.
+func instant(t time.Time) string { return t.UTC().Truncate(time.Second).Format(time.RFC3339) }
+
+// newNotice is one with nothing in it but whose it is.
+func (g *Gatherer) newNotice(kind string, team decision.Team, now time.Time) *Notice {
+	n := &Notice{Type: kind, Timestamp: instant(now), Data: Data{Team: string(team)}}
+	if g.PublicURL != "" {
+		n.Data.URL = g.PublicURL + "/dead-letters?" + url.Values{"team": {string(team)}}.Encode()
+	}
+	return n
+}
+
+// news of a team: what came since the mark, and how many are open in all.
+func (g *Gatherer) news(ctx context.Context, team decision.Team, count *journal.NoticeCount, now time.Time) (*Notice, error) {
+	open, err := g.Store.OpenDeadLetters(ctx, team, 1)
+	if err != nil {
+		return nil, err
+	}
+	n := g.newNotice(TypeNew, team, now)
+	policies := g.Catalogue().Policies
+	news := summary(count, policies)
+	n.Data.New, n.Data.Open = &news, summary(&open, policies)
+	n.Data.Open.Top, n.Data.Open.OtherCount = nil, n.Data.Open.Count
+	return n, nil
+}
+
+// digest of a team: what is open by cause and age, and the figures of its policies.
+func (g *Gatherer) digest(ctx context.Context, kind string, team decision.Team, day string, now time.Time) (*Notice, error) {
+	open, err := g.Store.OpenDeadLetters(ctx, team, topCauses, now.Add(-journal.Daily), now.Add(-journal.Weekly))
+	if err != nil {
+		return nil, err
+	}
+	figures, err := g.Store.Figures(ctx, journal.FirstSlot(now, journal.Weekly))
+	if err != nil {
+		return nil, err
+	}
+	n := g.newNotice(kind, team, now)
+	policies := g.Catalogue().Policies
+	n.Data.Day, n.Data.Open = day, summary(&open, policies)
+	ages := &Ages{Day: max(open.N-open.Older[0], 0), Week: max(open.Older[0]-open.Older[1], 0), Older: open.Older[1]}
+	n.Data.Ages = ages
+	theirs := policiesOf(policies, team)
+	n.Data.KPIs = slices.DeleteFunc(journal.KPIs(figures, theirs, now), func(k journal.KPI) bool { return !slices.Contains(theirs, k.Policy) })
+	return n, nil
+}
+
+// policiesOf are the policies that name a team, in alphabetical order.
+func policiesOf(all decision.Policies, team decision.Team) []string {
+	return slices.DeleteFunc(all.Names(), func(name string) bool {
+		p := all[name]
+		return p.LimitTeam != team && !slices.ContainsFunc(p.Rules.Rules(), func(r decision.Rule) bool { return r.Team == team })
+	})
+}
+
+// summary of what a store has counted.
+func summary(c *journal.NoticeCount, policies decision.Policies) Summary {
+	s := Summary{Count: c.N, Causes: c.Causes, OtherCount: c.N}
+	if !c.Oldest.IsZero() {
+		oldest := instant(c.Oldest)
+		s.Oldest = &oldest
+	}
+	for i := range c.Top {
+		s.Top = append(s.Top, cause(&c.Top[i], policies))
+		s.OtherCount -= c.Top[i].N
+	}
+	return s
+}
+
+func cause(c *journal.NoticeCause, policies decision.Policies) Cause {
+	shown := Cause{
+		Policy: clean(c.Cause.Policy, maxPattern), Reason: clean(string(c.Reason), maxPattern), Rule: clean(string(c.Cause.Reason), maxPattern),
+		Classification: string(c.Cause.Classification), Count: c.N, Oldest: instant(c.Oldest), Hint: hint(policies[c.Cause.Policy], c.Cause.Reason),
+	}
+	if c.N >= fewest {
+		shown.Pattern = clean(c.Cause.Pattern, maxPattern)
+	}
+	return shown
+}
+
+// hint of the rule of that name; empty where there is none.
+func hint(p *decision.Policy, rule decision.Reason) string {
+	if p == nil || p.Rules == nil {
+		return ""
+	}
+	for _, r := range p.Rules.Rules() {
+		if r.Name == string(rule) {
+			return clean(r.Hint, 2*maxPattern)
+		}
+	}
+	return ""
+}
+
+// clean is text that may stand in a header, a line and a page: redacted, one line, nothing that is not seen, and no address that a
+// mail program would make a link of.
+func clean(text string, most int) string {
+	text = strings.Map(func(r rune) rune {
+		switch {
+		case unicode.In(r, unicode.Cf, unicode.Co, unicode.Cs):
+			return -1
+		case unicode.IsControl(r), unicode.In(r, unicode.Zl, unicode.Zp):
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(text, ""))
+	text = strings.NewReplacer("://", "[:]//", "www.", "www[.]").Replace(redact.Line(text, most))
+	return strings.Join(strings.Fields(text), " ")
+}
+
+// space of the names of messages.
+var space = uuid.NewSHA1(uuid.NameSpaceURL, []byte("urn:retry-worker:notice"))
+
+// idOf a message tells it apart from every other: what is told twice for whatever cause has the same one.
+func idOf(to *journal.NoticeMark, from int64) string {
+	name := strings.Join([]string{string(to.Team), to.Channel, string(to.Kind), instant(to.At), to.Day, strconv.FormatInt(from, 10), strconv.FormatInt(to.Record, 10)}, "\x00")
+	return uuid.NewSHA1(space, []byte(name)).String()
+}

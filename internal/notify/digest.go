@@ -1,0 +1,40 @@
+package notify
+
+import (
+	"time"
+
+	"retry-worker/internal/catalogue"
+	"retry-worker/internal/journal"
+)
+
+// digestKinds are the digests, in the order in which they are made.
+var digestKinds = [...]struct {
+	digest catalogue.Digest
+	kind   journal.NoticeKind
+	name   string
+}{{catalogue.Weekly, journal.WeeklyNotice, TypeWeekly}, {catalogue.Daily, journal.DailyNotice, TypeDaily}}
+
+// schedule is when digests are due: each day, or each Monday, at a time of day where the teams live.
+type schedule struct {
+	hour, minute int
+	zone         *time.Location
+}
+
+// due is the last day whose digest's time has come, and when the next one's comes. A time of day that the clocks pass over
+// is due when they have; one that they show twice is due once: a day has one digest.
+func (s schedule) due(d catalogue.Digest, now time.Time) (day string, next time.Time) {
+	local := now.In(s.zone)
+	y, m, date := local.Date()
+	step := 1
+	if d == catalogue.Weekly {
+		step, date = 7, date-(int(local.Weekday())+6)%7 // back to Monday
+	}
+	if s.at(y, m, date).After(now) {
+		date -= step
+	}
+	return time.Date(y, m, date, 12, 0, 0, 0, time.UTC).Format(time.DateOnly), s.at(y, m, date+step)
+}
+
+func (s schedule) at(y int, m time.Month, day int) time.Time {
+	return time.Date(y, m, day, s.hour, s.minute, 0, 0, s.zone)
+}

@@ -1,0 +1,40 @@
+package notify_test
+
+import (
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+
+	"retry-worker/internal/notify"
+)
+
+// TestDocumentNamesEverything that a webhook holds.
+func TestDocumentNamesEverything(t *testing.T) {
+	content, err := os.ReadFile("../../docs/policies.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, found := strings.Cut(string(content), "### What a webhook says")
+	if !found {
+		t.Fatal("no such section")
+	}
+	for _, of := range []any{notify.Notice{}, notify.Data{}, notify.Summary{}, notify.Cause{}, notify.Ages{}} {
+		for i := range reflect.TypeOf(of).NumField() {
+			name, _, _ := strings.Cut(reflect.TypeOf(of).Field(i).Tag.Get("json"), ",")
+			if !strings.Contains(text, "`"+name+"`") {
+				t.Errorf("the key %s of %T is not explained", name, of)
+			}
+		}
+	}
+	for _, word := range []string{notify.TypeNew, notify.TypeDaily, notify.TypeWeekly, notify.TypeTest} {
+		if !strings.Contains(text, "`"+word+"`") {
+			t.Errorf("the type %s is not explained", word)
+		}
+	}
+	for _, r := range notify.Results() {
+		if r != notify.Sent && !strings.Contains(text, "`notice_"+string(r)+"`") {
+			t.Errorf("the event of %s is not explained", r)
+		}
+	}
+}

@@ -1,0 +1,73 @@
+package notify
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/textproto"
+	"os"
+	"strings"
+	"time"
+
+	"retry-worker/internal/redact"
+)
+
+// Failure is why a receiver did not take a message. Its text is one line with nobody's address in it.
+type Failure struct {
+	// Refused says that the receiver does not want it as it is; otherwise it may take it later. Both are tried again, a refusal
+	// seldom: people may correct an address, a password or a certificate.
+	Refused bool
+	// After is how long the receiver asks to be left alone; 0 where it does not say.
+	After time.Duration
+	text  string
+}
+
+// refusedPause is after how long what was refused is tried again; the relay may hold it shorter.
+const refusedPause = 15 * time.Minute
+
+func (f *Failure) Error() string { return f.text }
+
+// Pause is after how long it is worth trying again (outbox.Patience).
+func (f *Failure) Pause() time.Duration {
+	if f.Refused {
+		return max(f.After, refusedPause)
+	}
+	return f.After
+}
+
+// maxFailureText is the bytes of a failure's text.
+const maxFailureText = 300
+
+func failed(doing string, err error) *Failure { return failure(false, doing+": "+plainly(err)) }
+
+func refused(text string) *Failure { return failure(true, text) }
+
+func failure(is bool, text string) *Failure {
+	return &Failure{Refused: is, text: redact.Line(text, maxFailureText)}
+}
+
+// plainly is an error without the addresses that the standard library repeats.
+func plainly(err error) string {
+	for _, late := range [...]error{net.ErrClosed, context.DeadlineExceeded, os.ErrDeadlineExceeded} { // a connection is closed when its time is up
+		if errors.Is(err, late) {
+			return "no answer in time"
+		}
+	}
+	var op *net.OpError
+	if errors.As(err, &op) && op.Err != nil {
+		if blocked := (*blockedError)(nil); errors.As(op.Err, &blocked) {
+			return blocked.Error()
+		}
+		return op.Op + ": " + op.Err.Error()
+	}
+	return strings.Join(strings.Fields(err.Error()), " ")
+}
+
+// answered is the failure of a mail server's answer: 5xx is for good, all else may pass.
+func answered(doing string, err error) *Failure {
+	var said *textproto.Error
+	if !errors.As(err, &said) {
+		return failed(doing, err)
+	}
+	return failure(said.Code/100 == 5, doing+": the server answered "+said.Error())
+}

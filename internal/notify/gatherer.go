@@ -1,0 +1,296 @@
+package notify
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"go.uber.org/zap"
+
+	"retry-worker/internal/catalogue"
+	"retry-worker/internal/clock"
+	"retry-worker/internal/decision"
+	"retry-worker/internal/journal"
+)
+
+const (
+	// lookEvery is how often a Gatherer looks where nobody nudges it: other replicas have dead letters too.
+	lookEvery = 5 * time.Second
+	// nudgeRest is what it rests at least.
+	nudgeRest = time.Second
+	// quiet is how long nothing may have come before the first news go out, and gatherMost how long they wait for that: one
+	// cause seldom kills one claim alone.
+	quiet, gatherMost = 2 * time.Second, 10 * time.Second
+	// lookTime bounds one look.
+	lookTime = time.Minute
+	// mostWaiting messages of the queue are looked at: two for each team.
+	mostWaiting = 1000
+)
+
+// Store is what a Gatherer reads and writes.
+type Store interface {
+	journal.NoticeStore
+	// Pending and Figures are journal.Outbox's and journal.Statistics'.
+	Pending(ctx context.Context, queue string, after int64, limit int) ([]journal.Message, error)
+	Figures(ctx context.Context, from int64) ([]journal.Figure, error)
+}
+
+// Options of a Gatherer.
+type Options struct {
+	Store     Store
+	Catalogue func() *catalogue.Catalogue
+	Clock     clock.Clock
+	// Interval is the least time between two messages of news to one team and way.
+	Interval time.Duration
+	// DigestHour and DigestMinute are when digests are due, in Zone.
+	DigestHour, DigestMinute int
+	Zone                     *time.Location
+	// PublicURL of the console, without a slash at its end; empty: no links.
+	PublicURL string
+	// Mail says that there is a mail server; otherwise no e-mail is made.
+	Mail bool
+	// Made is called when messages were put into the outbox. It must not block.
+	Made func()
+	Log  *zap.Logger
+}
+
+// Gatherer makes notices of what the journal holds. One should run at a time (outbox.Lead); several tell nothing twice.
+type Gatherer struct {
+	Options
+	nudged chan struct{}
+	// seen are news that wait for others. It is Run's alone.
+	seen map[string]sighting
+	// failed is what was told last of a store that does not answer.
+	failed bool
+}
+
+// sighting of news: how many, since when, and when one came last.
+type sighting struct {
+	n           int64
+	first, last time.Time
+}
+
+// NewGatherer prepares a Gatherer; Run starts it.
+func NewGatherer(o Options) *Gatherer {
+	return &Gatherer{Options: o, nudged: make(chan struct{}, 1)}
+}
+
+// Nudge says that there may be dead letters. It never blocks and is safe for concurrent use.
+func (g *Gatherer) Nudge() {
+	select {
+	case g.nudged <- struct{}{}:
+	default:
+	}
+}
+
+// Run makes notices until stop ends; what it does with the store ends with hard.
+func (g *Gatherer) Run(stop, hard context.Context) {
+	g.seen = map[string]sighting{}
+	for stop.Err() == nil {
+		again := g.look(hard)
+		g.rest(stop, again)
+	}
+}
+
+// rest until then, or a nudge.
+func (g *Gatherer) rest(stop context.Context, long time.Duration) {
+	g.Clock.Rest(stop, min(nudgeRest, long))
+	ctx, cancel := context.WithCancel(stop)
+	defer cancel()
+	rested := make(chan struct{})
+	go func() {
+		defer close(rested)
+		g.Clock.Rest(ctx, long-nudgeRest)
+	}()
+	select {
+	case <-g.nudged:
+	case <-rested:
+	}
+	cancel()
+	<-rested
+}
+
+// look makes what is due, and says when to look again at the latest.
+func (g *Gatherer) look(ctx context.Context) time.Duration {
+	if !g.tells() {
+		return lookEvery
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookTime)
+	defer cancel()
+	l, err := g.begin(ctx)
+	if err == nil {
+		err = l.all(ctx)
+	}
+	g.tell(ctx, err)
+	if l != nil && l.made {
+		g.Made()
+	}
+	if len(g.seen) > 0 {
+		return min(quiet, lookEvery)
+	}
+	return lookEvery
+}
+
+// tells tells whether anybody is to be told at all.
+func (g *Gatherer) tells() bool {
+	for _, t := range g.Catalogue().Teams {
+		if g.Mail && len(t.Email) > 0 || t.Webhook != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// tell that the store does not answer, once; the journal says itself when it does again.
+func (g *Gatherer) tell(ctx context.Context, err error) {
+	if err != nil && !g.failed && ctx.Err() == nil {
+		g.Log.Warn("the journal cannot be read for what teams are to be told; they are told when it can", zap.Error(err))
+	}
+	g.failed = err != nil
+}
+
+// glance is one look at everything.
+type glance struct {
+	*Gatherer
+	now     time.Time
+	teams   map[decision.Team]catalogue.Team
+	marks   map[journal.NoticeMark]journal.NoticeMark // by the mark that was never kept
+	waiting map[string]bool                           // keys with a message in the outbox
+	made    bool
+}
+
+func (g *Gatherer) begin(ctx context.Context) (*glance, error) {
+	l := &glance{Gatherer: g, now: g.Clock.Now(), teams: g.Catalogue().Teams, marks: map[journal.NoticeMark]journal.NoticeMark{}, waiting: map[string]bool{}}
+	marks, err := g.Store.NoticeMarks(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range marks {
+		l.marks[journal.NoticeMark{Team: m.Team, Channel: m.Channel, Kind: m.Kind}] = m
+	}
+	waiting, err := g.Store.Pending(ctx, journal.NoticeQueue, 0, mostWaiting)
+	for i := range waiting {
+		l.waiting[waiting[i].Key] = true
+	}
+	return l, err
+}
+
+// all teams and their ways, in a fixed order.
+func (l *glance) all(ctx context.Context) error {
+	keys := map[string]bool{}
+	for _, team := range slices.Sorted(maps.Keys(l.teams)) {
+		t := l.teams[team]
+		for _, c := range ChannelsOf(&t) {
+			if c == Email && !l.Mail {
+				continue // said at the start
+			}
+			keys[keyOf(team, c)] = true
+			if err := l.way(ctx, team, &t, c); err != nil {
+				return err
+			}
+		}
+	}
+	maps.DeleteFunc(l.seen, func(key string, _ sighting) bool { return !keys[key] })
+	return nil
+}
+
+// way makes what is due of one team and channel: a message at most, and none while one waits.
+func (l *glance) way(ctx context.Context, team decision.Team, t *catalogue.Team, c Channel) error {
+	for _, d := range digestKinds {
+		if !slices.Contains(t.Digests, d.digest) {
+			continue
+		}
+		from := l.mark(team, c, d.kind)
+		to := from
+		to.At = l.now
+		to.Day, _ = schedule{l.DigestHour, l.DigestMinute, l.Zone}.due(d.digest, l.now)
+		if to.Day <= from.Day {
+			continue
+		}
+		if from.At.IsZero() { // the team gets its first when one is due next
+			if _, err := l.Store.MoveNoticeMark(ctx, from, to, nil); err != nil {
+				return err
+			}
+			continue
+		}
+		if l.waiting[keyOf(team, c)] {
+			return nil
+		}
+		n, err := l.digest(ctx, d.name, team, to.Day, l.now)
+		if err == nil {
+			err = l.make(ctx, from, to, n)
+		}
+		return err
+	}
+	if l.waiting[keyOf(team, c)] {
+		return nil
+	}
+	return l.newer(ctx, team, c)
+}
+
+func (l *glance) mark(team decision.Team, c Channel, kind journal.NoticeKind) journal.NoticeMark {
+	never := journal.NoticeMark{Team: team, Channel: string(c), Kind: kind}
+	if m, kept := l.marks[never]; kept {
+		return m
+	}
+	return never
+}
+
+// newer makes news where there are, and the last are long enough ago.
+func (l *glance) newer(ctx context.Context, team decision.Team, c Channel) error {
+	from, key := l.mark(team, c, journal.NewsNotice), keyOf(team, c)
+	if since := l.now.Sub(from.At); !from.At.IsZero() && since >= 0 && since < l.Interval { // a clock may have been put back
+		return nil
+	}
+	count, err := l.Store.NewDeadLetters(ctx, team, from.Record, topCauses)
+	if err != nil {
+		return err
+	}
+	if count.N == 0 {
+		delete(l.seen, key)
+		return nil
+	}
+	if !l.gathered(key, count.N) {
+		return nil
+	}
+	n, err := l.news(ctx, team, &count, l.now)
+	if err != nil {
+		return err
+	}
+	to := from
+	to.Record, to.At = count.Through, l.now
+	return l.make(ctx, from, to, n)
+}
+
+// gathered tells whether nothing came for a while, or that was waited for long enough.
+func (l *glance) gathered(key string, n int64) bool {
+	s, known := l.seen[key]
+	if !known {
+		s.first = l.now
+	}
+	if s.n != n {
+		s.n, s.last = n, l.now
+	}
+	l.seen[key] = s
+	return l.now.Sub(s.last) >= quiet || l.now.Sub(s.first) >= gatherMost
+}
+
+// make puts a notice into the outbox, with the mark.
+func (l *glance) make(ctx context.Context, from, to journal.NoticeMark, n *Notice) error {
+	team, c := to.Team, Channel(to.Channel)
+	m := &journal.Message{ID: idOf(&to, from.Record), Queue: journal.NoticeQueue, Key: keyOf(team, c), Type: n.Type, Body: n.body(), At: l.now}
+	moved, err := l.Store.MoveNoticeMark(ctx, from, to, m)
+	if err != nil || !moved { // another replica was faster, or the outbox has a message of theirs
+		return err
+	}
+	delete(l.seen, m.Key)
+	l.made = true
+	told := n.Data.Open.Count
+	if n.Data.New != nil {
+		told = n.Data.New.Count
+	}
+	l.Log.Info("a team is to be told of its dead letters", zap.String("event", "notice_made"), zap.String("team", string(team)),
+		zap.String("channel", string(c)), zap.String("type", n.Type), zap.String("message", m.ID), zap.Int64("deadLetters", told), zap.Int64("open", n.Data.Open.Count))
+	return nil
+}

@@ -1,0 +1,256 @@
+package notify_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"retry-worker/internal/journal"
+	"retry-worker/internal/notify"
+)
+
+func parse(t testing.TB, body string) *notify.Notice {
+	t.Helper()
+	n := &notify.Notice{}
+	if err := json.Unmarshal([]byte(body), n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+const (
+	tiByMail = "ti/email"
+	mailed   = "email: [ti@hospital.example]"
+)
+
+// TestNewsAreGathered: the first at once, with what comes within moments; then one message per interval, whatever comes.
+func TestNewsAreGathered(t *testing.T) {
+	play(t, map[string]string{"ti": mailed}, func(w *world) {
+		g, _ := w.gather()
+		time.Sleep(time.Minute)
+		w.none(tiByMail, "nothing died")
+		began := time.Now()
+		for range 40 { // over four seconds
+			w.die(10, credentials)
+			g.Nudge()
+			time.Sleep(100 * time.Millisecond)
+		}
+		for len(w.messages(tiByMail)) == 0 {
+			time.Sleep(100 * time.Millisecond)
+		}
+		if took := time.Since(began); took > 15*time.Second {
+			t.Errorf("the first is told after %s", took)
+		}
+		n := w.send(tiByMail)
+		if n.Type != notify.TypeNew || n.Data.Team != "ti" || n.Data.New == nil || n.Data.New.Count != 400 || n.Data.Open.Count != 400 || len(n.Data.New.Top) != 1 {
+			t.Fatalf("told %+v, want 400 of one cause", n.Data)
+		}
+		c := n.Data.New.Top[0]
+		if c.Count != 400 || c.Policy != "tiss-submission" || c.Rule == "" || c.Pattern == "" || c.Hint == "" || n.Data.URL != "https://retry.hospital.example/dead-letters?team=ti" {
+			t.Errorf("the cause is %+v, the link %q", c, n.Data.URL)
+		}
+		told := time.Now()
+		for time.Since(told) < 14*time.Minute {
+			w.die(1, credentials)
+			g.Nudge()
+			time.Sleep(time.Minute)
+			w.none(tiByMail, fmt.Sprintf("%s after the last", time.Since(told)))
+		}
+		time.Sleep(90 * time.Second)
+		n = w.send(tiByMail)
+		if n.Data.New.Count != 14 || n.Data.Open.Count != 414 || n.Data.Open.Top != nil {
+			t.Errorf("told of %d new and %d open, want 14 and 414", n.Data.New.Count, n.Data.Open.Count)
+		}
+		time.Sleep(time.Hour)
+		w.none(tiByMail, "nothing new died")
+	})
+}
+
+// TestOneMessageWaits: while a receiver does not answer, news gather behind the one that waits for it.
+func TestOneMessageWaits(t *testing.T) {
+	play(t, map[string]string{"ti": mailed + "\nwebhook: {url: 'https://chat.hospital.example/', secretFile: /s}\ndigests: [daily]"}, func(w *world) {
+		g, _ := w.gather()
+		time.Sleep(time.Minute) // the digest's mark begins
+		for range 8 * 60 {      // eight hours; the digest is due meanwhile
+			w.die(1, credentials)
+			g.Nudge()
+			time.Sleep(time.Minute)
+			if n := len(w.messages(tiByMail)); n > 1 {
+				t.Fatalf("%d messages wait for the mail server", n)
+			}
+			if len(w.messages("ti/webhook")) == 1 {
+				w.send("ti/webhook") // this one answers
+			}
+		}
+		first := w.send(tiByMail)
+		time.Sleep(time.Minute)
+		time.Sleep(15 * time.Minute)
+		second := w.send(tiByMail)
+		if first.Data.New.Count+second.Data.New.Count != 480 || second.Data.Open.Count != 480 {
+			t.Errorf("told of %d and %d, want 480 in all", first.Data.New.Count, second.Data.New.Count)
+		}
+	})
+}
+
+// TestTeamsAreToldOfTheirOwn, by the ways that they have.
+func TestTeamsAreToldOfTheirOwn(t *testing.T) {
+	play(t, map[string]string{"ti": mailed, "cadastro": "webhook: {url: 'https://chat.hospital.example/', secretFile: /s}"}, func(w *world) {
+		w.gather()
+		w.die(3, credentials)
+		w.die(2, patientData)
+		w.fail("tiss-submission", "CLM-1-1", 5, "TIMEOUT") // faturamento, which is told by no way
+		time.Sleep(30 * time.Second)
+		if n := w.send(tiByMail); n.Data.New.Count != 3 {
+			t.Errorf("ti is told of %d, want 3", n.Data.New.Count)
+		}
+		if n := w.send("cadastro/webhook"); n.Data.New.Count != 2 || n.Data.Open.Count != 2 {
+			t.Errorf("cadastro is told of %d, want 2", n.Data.New.Count)
+		}
+		if left := len(w.Outbox()); left != 0 {
+			t.Errorf("%d messages more wait", left)
+		}
+	})
+}
+
+// TestSettledNewsAreNoNews: what was decided on before it was told need not be told.
+func TestSettledNewsAreNoNews(t *testing.T) {
+	play(t, map[string]string{"ti": mailed}, func(w *world) {
+		w.die(1, credentials)
+		item, _, err := w.DeadLetterPage(w.t.Context(), journal.DeadLetterFilter{}, "", 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.journal.Review(w.t.Context(), &journal.Review{Subject: item[0].Subject, DeadLetter: item[0].ID, Discard: true, Reason: "x", By: "ana"}); err != nil {
+			t.Fatal(err)
+		}
+		w.gather()
+		time.Sleep(time.Hour)
+		w.none(tiByMail, "it was settled")
+	})
+}
+
+// TestReloadTakesEffect: a team that gets an address is told of all that is open, one that loses it is told no more.
+func TestReloadTakesEffect(t *testing.T) {
+	play(t, nil, func(w *world) {
+		w.gather()
+		w.die(5, credentials)
+		time.Sleep(time.Hour)
+		w.none(tiByMail, "it has no address")
+		w.reload(teams(t, map[string]string{"ti": mailed}))
+		time.Sleep(30 * time.Second)
+		if n := w.send(tiByMail); n.Data.New.Count != 5 {
+			t.Errorf("told of %d, want 5", n.Data.New.Count)
+		}
+		w.reload(teams(t, nil))
+		w.die(5, credentials)
+		time.Sleep(time.Hour)
+		w.none(tiByMail, "it has no address any more")
+	})
+}
+
+// TestNoMailServer: nothing is made that could not be sent.
+func TestNoMailServer(t *testing.T) {
+	play(t, map[string]string{"ti": mailed}, func(w *world) {
+		w.options.Mail = false
+		w.gather()
+		w.die(5, credentials)
+		time.Sleep(time.Hour)
+		w.none(tiByMail, "there is no mail server")
+	})
+}
+
+// TestRestartsAndReplicas tell nothing twice and leave nothing out.
+func TestRestartsAndReplicas(t *testing.T) {
+	play(t, map[string]string{"ti": mailed + "\ndigests: [daily, weekly]"}, func(w *world) {
+		told, digests, ids := int64(0), map[string]int{}, map[string]bool{}
+		for round := range 4 * 24 { // four days
+			_, endOne := w.gather()
+			_, endTwo := w.gather()
+			w.die(1, credentials)
+			time.Sleep(30 * time.Minute)
+			endOne()
+			w.die(1, patientData)
+			for range 30 {
+				if m := w.messages(tiByMail); len(m) == 1 {
+					if ids[m[0].ID] {
+						t.Fatalf("the id %s was given twice", m[0].ID)
+					}
+					ids[m[0].ID] = true
+					n := w.send(tiByMail)
+					if n.Type == notify.TypeNew {
+						told += n.Data.New.Count
+					} else {
+						digests[n.Type+" "+n.Data.Day]++
+					}
+				}
+				time.Sleep(time.Minute)
+			}
+			endTwo()
+			_ = round
+		}
+		if told != 4*24 {
+			t.Errorf("told of %d, want %d", told, 4*24)
+		}
+		want := map[string]int{"digest.daily 2000-01-01": 1, "digest.daily 2000-01-02": 1, "digest.daily 2000-01-03": 1, "digest.daily 2000-01-04": 1, "digest.weekly 2000-01-03": 1}
+		if fmt.Sprint(digests) != fmt.Sprint(want) {
+			t.Errorf("digests %v, want %v", digests, want)
+		}
+	})
+}
+
+// TestStoreDown: it is told once, and news come when the store does.
+func TestStoreDown(t *testing.T) {
+	play(t, map[string]string{"ti": mailed}, func(w *world) {
+		w.die(2, credentials)
+		w.SetDown(true)
+		w.gather()
+		time.Sleep(10 * time.Minute)
+		if n := w.logs.FilterMessageSnippet("cannot be read").Len(); n != 1 {
+			t.Errorf("it was told %d times", n)
+		}
+		w.SetDown(false)
+		time.Sleep(time.Minute)
+		if n := w.send(tiByMail); n.Data.New.Count != 2 {
+			t.Errorf("told of %d, want 2", n.Data.New.Count)
+		}
+	})
+}
+
+// TestNothingOfASingleCase: hostile errors put no line, no markup, no id and no person into a message.
+func TestNothingOfASingleCase(t *testing.T) {
+	hostile := []string{
+		"INVALID_PATIENT_DATA\r\nBcc: alguem@mal.example\r\n\r\n<script>alert(1)</script> CPF 529.982.247-25 paciente: Maria Joaquina Silva",
+		"INVALID_PATIENT_DATA \u202egnp.exe \u200b\u2028http://mal.example/senha?cpf=52998224725 maria.silva@paciente.example (11) 98765-4321",
+		"INVALID_PATIENT_DATA carteira 998877665544 da guia CLM-777-1 de {{.Title}} %0d%0aSubject: x \x00\x1b[31m",
+	}
+	play(t, map[string]string{"cadastro": "email: [c@hospital.example]\ndigests: [daily]"}, func(w *world) {
+		w.gather()
+		time.Sleep(time.Minute)
+		for _, text := range hostile {
+			w.die(3, text)
+		}
+		w.die(1, "INVALID_PATIENT_DATA caso unico da dona aurelia de tal")
+		time.Sleep(30 * time.Second)
+		m := w.messages("cadastro/email")
+		w.send("cadastro/email")
+		time.Sleep(24 * time.Hour)
+		m = append(m, w.messages("cadastro/email")...)
+		if len(m) != 2 || m[0].Type != notify.TypeNew || m[1].Type != notify.TypeDaily {
+			t.Fatalf("%d messages", len(m))
+		}
+		for i := range m {
+			shown := strings.ToLower(m[i].Body)
+			for _, never := range []string{"529.982", "52998224725", "maria", "joaquina", "98765", "998877665544", "clm-777", "aurelia", "dona", "@mal", "@paciente",
+				`\r`, `\n`, `\u0000`, `\u001b`, "\u202e", "\u200b", "\u2028", "http://mal"} {
+				if strings.Contains(shown, never) {
+					t.Errorf("%s holds %q:\n%s", m[i].Type, never, m[i].Body)
+				}
+			}
+			if !strings.Contains(shown, "alert") { // the pattern is there, or this test proves nothing
+				t.Errorf("no pattern is shown: %s", m[i].Body)
+			}
+		}
+	})
+}

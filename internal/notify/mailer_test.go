@@ -1,0 +1,305 @@
+package notify_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"mime"
+	"mime/multipart"
+	"mime/quotedprintable"
+	"net"
+	"net/mail"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"retry-worker/internal/notify"
+)
+
+// parts of a message as a mail program reads it.
+func parts(t *testing.T, raw []byte) (mail.Header, map[string]string) {
+	t.Helper()
+	m, err := mail.ReadMessage(bytes.NewReader(raw))
+	if err != nil {
+		t.Fatalf("%v:\n%s", err, raw)
+	}
+	kind, parameters, err := mime.ParseMediaType(m.Header.Get("Content-Type"))
+	if err != nil || kind != "multipart/alternative" {
+		t.Fatalf("%q, %v", m.Header.Get("Content-Type"), err)
+	}
+	found := map[string]string{}
+	for r := multipart.NewReader(m.Body, parameters["boundary"]); ; {
+		p, err := r.NextRawPart()
+		if errors.Is(err, io.EOF) {
+			return m.Header, found
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		kind, parameters, err := mime.ParseMediaType(p.Header.Get("Content-Type"))
+		if err != nil || !strings.EqualFold(parameters["charset"], "UTF-8") || p.Header.Get("Content-Transfer-Encoding") != "quoted-printable" {
+			t.Errorf("part %v, %v", p.Header, err)
+		}
+		text, err := io.ReadAll(quotedprintable.NewReader(p))
+		if err != nil {
+			t.Fatal(err)
+		}
+		found[kind] = string(text)
+	}
+}
+
+func TestMail(t *testing.T) {
+	b := openMailbox(t, mailOptions{})
+	receipts, err := send(t, b.mailer(notify.Plaintext), "ti@hospital.example", "plantao@hospital.example")
+	if err != nil || len(receipts) != 2 || receipts[0].Failure != nil || receipts[1].Failure != nil || receipts[1].Recipient != "plantao@hospital.example" || receipts[0].Said == "" {
+		t.Fatalf("%+v, %v", receipts, err)
+	}
+	got := b.deliveries()
+	if len(got) != 1 || got[0].from != "retry-worker@hospital.example" || strings.Join(got[0].to, " ") != "ti@hospital.example plantao@hospital.example" {
+		t.Fatalf("%d deliveries: %+v", len(got), got)
+	}
+	head, found := parts(t, got[0].message)
+	subject, err := new(mime.WordDecoder).DecodeHeader(head.Get("Subject"))
+	if err != nil || subject != "[retry-worker] ti: 1.399 novas pendências, 1.400 em aberto" || strings.ContainsFunc(head.Get("Subject"), func(r rune) bool { return r > '~' }) {
+		t.Errorf("subject %q of %q, %v", subject, head.Get("Subject"), err)
+	}
+	from, err := head.AddressList("From")
+	if err != nil || from[0].Name != "Avisos do retry-worker – operação" || from[0].Address != "retry-worker@hospital.example" {
+		t.Errorf("from %v, %v", from, err)
+	}
+	to, err := head.AddressList("To")
+	if err != nil || len(to) != 2 {
+		t.Errorf("to %v, %v", to, err)
+	}
+	at, err := head.Date()
+	if err != nil || !at.Equal(time.Date(2026, 11, 21, 10, 0, 5, 0, time.UTC)) {
+		t.Errorf("date %v, %v", at, err)
+	}
+	if head.Get("Message-ID") != "<0c7f3b0e-0000-5000-8000-00000000000a@hospital.example>" || head.Get("Auto-Submitted") != "auto-generated" || head.Get("MIME-Version") != "1.0" {
+		t.Errorf("head %v", head)
+	}
+	for kind, want := range map[string][]string{
+		"text/plain": {"Equipe ti: 1.399 novas pendências", "1.396 x Credenciais inválidas (INVALID_CREDENTIALS)", "21/11/2026 06:30", "senha <expirou> & token # “é”",
+			"o que fazer: Corrija a senha – já.", "3 pendências de outras causas", "Em aberto, ao todo: 1.400.", "https://retry.hospital.example/dead-letters?team=ti"},
+		"text/html": {`lang="pt-BR"`, "senha &lt;expirou&gt; &amp; token # “é”", `href="https://retry.hospital.example/dead-letters?team=ti"`, "<strong>1.396</strong>", "Credenciais inválidas"},
+	} {
+		for _, text := range want {
+			if !strings.Contains(found[kind], text) {
+				t.Errorf("%s has no %q:\n%s", kind, text, found[kind])
+			}
+		}
+	}
+	again, err := send(t, b.mailer(notify.Plaintext), "ti@hospital.example", "plantao@hospital.example")
+	if got = b.deliveries(); err != nil || len(again) != 2 || !bytes.Equal(got[0].message, got[1].message) {
+		t.Errorf("the same notice is another mail the second time: %v", err)
+	}
+}
+
+func TestMailIsEncrypted(t *testing.T) {
+	secret := passwordFile(t, mailPassword)
+	for name, tt := range map[string]struct {
+		options    mailOptions
+		encryption notify.Encryption
+		user, says string
+		encrypted  bool
+	}{
+		"at once":                          {mailOptions{implicit: true}, notify.ImplicitTLS, "", "", true},
+		"at once, with a log-in":           {mailOptions{implicit: true, login: true}, notify.ImplicitTLS, mailUser, "", true},
+		"as it must be":                    {mailOptions{startTLS: true}, notify.RequiredTLS, "", "", true},
+		"as it must be, with a log-in":     {mailOptions{startTLS: true, login: true}, notify.RequiredTLS, mailUser, "", true},
+		"as it can be":                     {mailOptions{startTLS: true}, notify.Opportunistic, "", "", true},
+		"as it cannot be":                  {mailOptions{}, notify.Opportunistic, "", "", false},
+		"as it cannot be, with a log-in":   {mailOptions{login: true}, notify.Opportunistic, mailUser, "", false},
+		"not, though it could be":          {mailOptions{startTLS: true}, notify.Plaintext, "", "", false},
+		"not, though it must be":           {mailOptions{}, notify.RequiredTLS, "", "does not support STARTTLS", false},
+		"not by a server that cannot":      {mailOptions{}, notify.ImplicitTLS, "", "connect to the mail server", false},
+		"and the log-in is that of nobody": {mailOptions{startTLS: true, login: true}, notify.RequiredTLS, "nobody", "535", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := openMailbox(t, tt.options)
+			s := b.server(tt.encryption)
+			if s.User = tt.user; s.User != "" {
+				s.PasswordFile = secret
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			defer cancel()
+			_, err := mailerOf(s).Send(ctx, "id", newsNotice(), []string{"ti@hospital.example"}, []string{"ti@hospital.example"})
+			switch {
+			case tt.says == "" && (err != nil || len(b.deliveries()) != 1 || (b.encrypted == 1) != tt.encrypted):
+				t.Errorf("%v, %d encrypted, %d delivered", err, b.encrypted, len(b.deliveries()))
+			case tt.says != "" && (err == nil || !strings.Contains(err.Error(), tt.says) || len(b.deliveries()) != 0):
+				t.Errorf("got %v, want %q", err, tt.says)
+			}
+			if err != nil && strings.Contains(err.Error(), mailPassword) {
+				t.Errorf("the password is told: %v", err)
+			}
+		})
+	}
+	t.Run("not to one that nobody vouches for", func(t *testing.T) {
+		s := openMailbox(t, mailOptions{startTLS: true}).server(notify.RequiredTLS)
+		s.CAFile = ""
+		if _, err := send(t, mailerOf(s), "ti@hospital.example"); err == nil || !strings.Contains(err.Error(), "certificate") {
+			t.Errorf("got %v", err)
+		}
+	})
+	t.Run("with a password that changes", func(t *testing.T) {
+		s := openMailbox(t, mailOptions{startTLS: true, login: true}).server(notify.RequiredTLS)
+		s.User, s.PasswordFile = mailUser, passwordFile(t, "old")
+		m := mailerOf(s)
+		_, err := send(t, m, "ti@hospital.example")
+		if f, ok := errors.AsType[*notify.Failure](err); !ok || !f.Refused {
+			t.Errorf("the old one: %v", err)
+		}
+		if err := os.WriteFile(s.PasswordFile, []byte(mailPassword+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := send(t, m, "ti@hospital.example"); err != nil {
+			t.Errorf("the new one: %v", err)
+		}
+		if err := m.Check(t.Context()); err != nil {
+			t.Errorf("Check: %v", err)
+		}
+	})
+}
+
+// TestRefusedRecipients do not stop the others.
+func TestRefusedRecipients(t *testing.T) {
+	b := openMailbox(t, mailOptions{})
+	b.set(func() {
+		b.onRcpt = func(address string) error {
+			switch {
+			case strings.HasPrefix(address, "gone"):
+				return says(550, "no such user gone ("+address+") here")
+			case strings.HasPrefix(address, "full"):
+				return says(452, "mailbox full")
+			}
+			return nil
+		}
+	})
+	r, err := send(t, b.mailer(notify.Plaintext), "gone@hospital.example", "ti@hospital.example", "full@hospital.example", "b@hospital.example")
+	if err != nil || len(r) != 4 || r[1].Failure != nil || r[3].Failure != nil {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	if r[0].Failure == nil || !r[0].Failure.Refused || !strings.Contains(r[0].Failure.Error(), "550") || strings.Contains(r[0].Failure.Error(), "gone") {
+		t.Errorf("gone: %v", r[0].Failure)
+	}
+	if r[2].Failure == nil || r[2].Failure.Refused || !strings.Contains(r[2].Failure.Error(), "452") {
+		t.Errorf("full: %v", r[2].Failure)
+	}
+	if got := b.deliveries(); len(got) != 1 || strings.Join(got[0].to, " ") != "ti@hospital.example b@hospital.example" {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestMailServers that do not take a message, each in its own way.
+func TestMailServers(t *testing.T) {
+	for name, tt := range map[string]struct {
+		set     func(b *mailbox)
+		refused bool
+		says    string
+		one     bool // the failure is the recipient's
+	}{
+		"refuses the sender":          {func(b *mailbox) { b.onMail = func() error { return says(550, "who are you") } }, true, "550", false},
+		"is busy":                     {func(b *mailbox) { b.onMail = func() error { return says(421, "too many connections") } }, false, "421", false},
+		"refuses the message":         {func(b *mailbox) { b.onData = func(net.Conn) error { return says(554, "looks like spam") } }, true, "554", true},
+		"has no room for the message": {func(b *mailbox) { b.onData = func(net.Conn) error { return says(452, "disk full") } }, false, "452", true},
+		"drops in DATA":               {func(b *mailbox) { b.onData = drop }, false, "hand in the message", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := openMailbox(t, mailOptions{})
+			b.set(func() { tt.set(b) })
+			r, err := send(t, b.mailer(notify.Plaintext), "ti@hospital.example")
+			f, _ := errors.AsType[*notify.Failure](err)
+			if tt.one && len(r) == 1 {
+				f = r[0].Failure
+			}
+			if f == nil || f.Refused != tt.refused || !strings.Contains(f.Error(), tt.says) || len(b.deliveries()) != 0 {
+				t.Errorf("%+v, %v: want refused %t, %q", r, err, tt.refused, tt.says)
+			}
+		})
+	}
+	t.Run("is not there", func(t *testing.T) {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.Close()
+		s := notify.MailServer{Host: "127.0.0.1", Port: l.Addr().(*net.TCPAddr).Port, Encryption: notify.Plaintext, From: mail.Address{Address: "a@b.example"}}
+		_, err = send(t, mailerOf(s), "ti@hospital.example")
+		if f, ok := errors.AsType[*notify.Failure](err); !ok || f.Refused || !strings.Contains(f.Error(), "connection refused") {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+// TestHangingMailServers hold nobody longer than its context lasts, wherever they hang.
+func TestHangingMailServers(t *testing.T) {
+	release := make(chan struct{})
+	t.Cleanup(func() { close(release) })
+	hangs := func(where string) func(t *testing.T) notify.MailServer {
+		return func(t *testing.T) notify.MailServer {
+			b := openMailbox(t, mailOptions{})
+			wait := func() error { <-release; return says(421, "late") }
+			b.set(func() {
+				switch where {
+				case "MAIL":
+					b.onMail = wait
+				case "RCPT":
+					b.onRcpt = func(string) error { return wait() }
+				case "DATA":
+					b.onData = func(net.Conn) error { return wait() }
+				}
+			})
+			return b.server(notify.Plaintext)
+		}
+	}
+	for name, server := range map[string]func(t *testing.T) notify.MailServer{
+		"greeting": func(t *testing.T) notify.MailServer {
+			return notify.MailServer{Host: "127.0.0.1", Port: silent(t), Encryption: notify.Plaintext, From: mail.Address{Address: "a@b.example"}}
+		},
+		"TLS": func(t *testing.T) notify.MailServer {
+			return notify.MailServer{Host: "127.0.0.1", Port: silent(t), Encryption: notify.ImplicitTLS, From: mail.Address{Address: "a@b.example"}}
+		},
+		"MAIL": hangs("MAIL"), "RCPT": hangs("RCPT"), "DATA": hangs("DATA"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := mailerOf(server(t))
+			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+			defer cancel()
+			began := time.Now()
+			r, err := m.Send(ctx, "id", newsNotice(), []string{"ti@hospital.example"}, []string{"ti@hospital.example"})
+			f, _ := errors.AsType[*notify.Failure](err)
+			if len(r) == 1 {
+				f = r[0].Failure
+			}
+			if took := time.Since(began); f == nil || f.Refused || took > 5*time.Second {
+				t.Errorf("after %s: %+v, %v", took, r, err)
+			}
+			t.Log(f)
+		})
+	}
+}
+
+// TestHeadersCannotBeInjected, whatever stands in the outbox.
+func TestHeadersCannotBeInjected(t *testing.T) {
+	b := openMailbox(t, mailOptions{})
+	n := newsNotice()
+	n.Data.Team = "ti\r\nBcc: alguem@mal.example\r\n\r\n<b>x"
+	n.Data.New.Top[0].Pattern = "a\r\n.\r\nMAIL FROM:<x@mal.example>\r\n"
+	n.Data.New.Top[0].Reason = "X\nSubject: y"
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if _, err := b.mailer(notify.Plaintext).Send(ctx, "id", n, []string{"ti@hospital.example"}, []string{"ti@hospital.example"}); err != nil {
+		t.Fatal(err)
+	}
+	got := b.deliveries()
+	if len(got) != 1 || len(got[0].to) != 1 {
+		t.Fatalf("%+v", got)
+	}
+	head, found := parts(t, got[0].message)
+	if head.Get("Bcc") != "" || len(head["Subject"]) != 1 || len(found) != 2 || strings.Contains(found["text/html"], "<b>x") {
+		t.Errorf("head %v, parts %v", head, found)
+	}
+}

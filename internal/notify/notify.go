@@ -1,0 +1,138 @@
+// Package notify tells teams of the dead letters that wait for them, by e-mail and by webhook: gathered, so that an outage
+// does not send a thousand messages, and without anything of a single case (RN-BIL-005 §9.2, §9.3, §7.2, R21).
+//
+// A Gatherer looks what is new for each team and way, and puts a message into the outbox together with the mark of how far the
+// team has been told. A Sink sends what is in the outbox. Nothing is written for a single dead letter, and while a receiver does
+// not answer one message waits for it: what is newer gathers behind it.
+package notify
+
+import (
+	"encoding/json"
+	"strings"
+	"time"
+
+	"retry-worker/internal/catalogue"
+	"retry-worker/internal/decision"
+	"retry-worker/internal/journal"
+)
+
+// Channel is a way that a team is told by. The set is closed.
+type Channel string
+
+// The channels.
+const (
+	Email   Channel = "email"
+	Webhook Channel = "webhook"
+)
+
+// ChannelsOf a team are the ways it is told by, in the order that they are served.
+func ChannelsOf(t *catalogue.Team) []Channel {
+	var all []Channel
+	if len(t.Email) > 0 {
+		all = append(all, Email)
+	}
+	if t.Webhook != nil {
+		all = append(all, Webhook)
+	}
+	return all
+}
+
+// keyOf is the key of a team's messages in the outbox.
+func keyOf(team decision.Team, c Channel) string { return string(team) + "/" + string(c) }
+
+// parseKey is a key's team and channel; names of teams have no slash.
+func parseKey(key string) (decision.Team, Channel) {
+	team, channel, _ := strings.Cut(key, "/")
+	return decision.Team(team), Channel(channel)
+}
+
+// Types of notices, as receivers of webhooks read them. The set is closed.
+const (
+	TypeNew    = "dead_letters.new"
+	TypeDaily  = "digest.daily"
+	TypeWeekly = "digest.weekly"
+	TypeTest   = "test"
+)
+
+// Notice is what a team is told: the body of a message in journal.NoticeQueue and of a webhook, in the form that Standard
+// Webhooks recommend. It holds counts, causes and ages, and nothing of a single case.
+type Notice struct {
+	Type string `json:"type"`
+	// Timestamp is when it was made, RFC 3339 in UTC.
+	Timestamp string `json:"timestamp"`
+	Data      Data   `json:"data"`
+}
+
+// Data of a notice.
+type Data struct {
+	Team string `json:"team"`
+	// Day of a digest, such as 2026-11-21 where the teams live.
+	Day string `json:"day,omitempty"`
+	// New are the dead letters that came since the last notice and are open; in TypeNew only.
+	New *Summary `json:"new,omitempty"`
+	// Open are all that are open; its Top is empty in TypeNew.
+	Open Summary `json:"open"`
+	// Ages of those that are open, in digests only.
+	Ages *Ages `json:"ages,omitempty"`
+	// KPIs of the team's policies (R19), in digests only.
+	KPIs []journal.KPI `json:"kpis,omitempty"`
+	// URL of the console's list; empty where nobody said where the console is.
+	URL string `json:"url,omitempty"`
+}
+
+// Summary of dead letters.
+type Summary struct {
+	Count int64 `json:"count"`
+	// Causes is how many different ones there are.
+	Causes int64 `json:"causes"`
+	// Oldest is when the first was born, RFC 3339 in UTC; null where there is none.
+	Oldest *string `json:"oldest"`
+	// Top are the causes with the most; OtherCount is how many dead letters have another.
+	Top        []Cause `json:"top,omitempty"`
+	OtherCount int64   `json:"otherCount"`
+}
+
+// Cause is one of a summary's.
+type Cause struct {
+	Policy string `json:"policy"`
+	// Reason of the dead letters; Rule is the code or rule that matched, otherwise why none did.
+	Reason         string `json:"reason"`
+	Rule           string `json:"rule,omitempty"`
+	Classification string `json:"classification,omitempty"`
+	// Pattern is the redacted error without what differs from case to case; only where several cases share it.
+	Pattern string `json:"pattern,omitempty"`
+	// Hint tells what to correct, as the catalogue says.
+	Hint   string `json:"hint,omitempty"`
+	Count  int64  `json:"count"`
+	Oldest string `json:"oldest"`
+}
+
+// Ages counts dead letters by how long they are open.
+type Ages struct {
+	// Day are those of the last 24 hours, Week of the six days before, Older all others.
+	Day   int64 `json:"day"`
+	Week  int64 `json:"week"`
+	Older int64 `json:"older"`
+}
+
+// read is the notice of a message's body; false where that is none.
+func read(body string) (*Notice, bool) {
+	n := &Notice{}
+	err := json.Unmarshal([]byte(body), n)
+	return n, err == nil
+}
+
+// body of the notice.
+func (n *Notice) body() string {
+	text, err := json.Marshal(n)
+	if err != nil { // cannot be: plain structs
+		return "{}"
+	}
+	return string(text)
+}
+
+// at is the notice's instant; the zero time where there is none.
+func (n *Notice) at() time.Time {
+	t, _ := time.Parse(time.RFC3339, n.Timestamp)
+	return t
+}

@@ -1,0 +1,260 @@
+package notify_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
+	"retry-worker/internal/catalogue"
+	"retry-worker/internal/clock"
+	"retry-worker/internal/decision"
+	"retry-worker/internal/journal"
+	"retry-worker/internal/journal/journaltest"
+	"retry-worker/internal/notify"
+	"retry-worker/internal/outbox"
+	"retry-worker/internal/store/sqlite"
+)
+
+// office is a journal in a file, with a Sink and a relay over it, and real receivers. It lives in real time.
+type office struct {
+	*sqlite.DB
+	t       *testing.T
+	journal *journal.Journal
+	sink    *notify.Sink
+	logs    *observer.ObservedLogs
+	inForce atomic.Pointer[catalogue.Catalogue]
+
+	mu      sync.Mutex
+	results []string
+}
+
+func openOffice(t *testing.T, c *catalogue.Catalogue, m *notify.Mailer) *office {
+	t.Helper()
+	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "journal.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	core, logs := observer.New(zap.DebugLevel)
+	o := &office{DB: db, t: t, logs: logs}
+	o.inForce.Store(c)
+	o.journal = journaltest.Start(t, db, time.Now)
+	o.sink = &notify.Sink{Catalogue: o.inForce.Load, Mailer: m, Poster: notify.NewPoster(loopback, "test"), Clock: clock.Machine{}, Log: zap.New(core),
+		Tried: func(team decision.Team, c notify.Channel, r notify.Result) {
+			o.mu.Lock()
+			defer o.mu.Unlock()
+			o.results = append(o.results, string(team)+"/"+string(c)+" "+string(r))
+		}}
+	relay := outbox.New(journal.NoticeQueue, "test", db, o.journal.Published, o.sink, outbox.NoHooks(), zap.New(core)).
+		Patient(outbox.Patience{Message: notify.PublishTime, Hold: 2 * time.Second, Apart: true})
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { relay.Run(ctx, ctx) })
+	t.Cleanup(func() { cancel(); running.Wait() })
+	return o
+}
+
+// put puts a notice into the outbox.
+func (o *office) put(id, key string) {
+	o.t.Helper()
+	n := newsNotice()
+	from := journal.NoticeMark{Team: decision.Team(id), Channel: key, Kind: journal.NewsNotice} // a mark of its own
+	to := from
+	to.At = time.Now()
+	body := `{"type":"` + n.Type + `","timestamp":"` + n.Timestamp + `","data":{"team":"ti","new":{"count":1,"causes":1,"oldest":null,"otherCount":0},"open":{"count":1,"causes":1,"oldest":null,"otherCount":0}}}`
+	moved, err := o.MoveNoticeMark(o.t.Context(), from, to, &journal.Message{ID: id, Queue: journal.NoticeQueue, Key: key, Type: n.Type, Body: body, At: time.Now()})
+	if err != nil || !moved {
+		o.t.Fatal(moved, err)
+	}
+}
+
+func (o *office) tried() []string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.Clone(o.results)
+}
+
+func (o *office) waiting() []notify.Waiting {
+	o.t.Helper()
+	w, err := o.sink.Waiting(o.t.Context(), o.DB)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	return w
+}
+
+// eventually polls until so is true.
+func eventually(t *testing.T, what string, so func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(20 * time.Second)
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for !so() {
+		if time.Now().After(deadline) {
+			t.Fatalf("not in 20 s: %s", what)
+		}
+		<-tick.C
+	}
+}
+
+// TestMailServerDown delays and loses nothing, and holds no other receiver up; it is told once, and shown.
+func TestMailServerDown(t *testing.T) {
+	var posted atomic.Int32
+	receiver := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { posted.Add(1) }))
+	defer receiver.Close()
+	b := openMailbox(t, mailOptions{})
+	b.set(func() { b.onMail = func() error { return says(421, "down for maintenance") } })
+	o := openOffice(t, teams(t, map[string]string{"ti": mailed, "cadastro": "webhook: {url: '" + receiver.URL + "', secretFile: " + secretFile(t, secretText) + "}"}), b.mailer(notify.Plaintext))
+	o.put("first", "ti/email")
+	eventually(t, "it was tried three times", func() bool { return len(o.tried()) >= 3 })
+	o.put("second", "cadastro/webhook")
+	eventually(t, "the webhook is posted", func() bool { return posted.Load() == 1 && len(o.waiting()) == 1 })
+	w := o.waiting()
+	if len(w) != 1 || w[0].Team != "ti" || w[0].Channel != notify.Email || w[0].Type != notify.TypeNew || !strings.Contains(w[0].Failure, "421") || time.Since(w[0].Since) > time.Minute {
+		t.Errorf("%+v waits", w)
+	}
+	b.set(func() { b.onMail = nil })
+	eventually(t, "the mail is delivered", func() bool { return len(b.deliveries()) == 1 })
+	eventually(t, "nothing waits", func() bool { return len(o.waiting()) == 0 })
+	if got := b.deliveries(); len(got) != 1 || !strings.Contains(string(got[0].message), "<first@hospital.example>") {
+		t.Errorf("%d mails", len(got))
+	}
+	told := o.logs.FilterMessageSnippet("could not be sent")
+	if n := told.Len(); n != 1 || strings.Contains(told.All()[0].ContextMap()["error"].(string), "@") {
+		t.Errorf("told %d times: %v", n, told.All())
+	}
+	if r := o.tried(); !slices.Contains(r, "ti/email failed") || !slices.Contains(r, "ti/email sent") || !slices.Contains(r, "cadastro/webhook sent") {
+		t.Errorf("results %v", r)
+	}
+}
+
+// TestEachAddressGetsItOnce: who has it gets it no second time, who cannot take it yet gets it later, who is refused for good is told of.
+func TestEachAddressGetsItOnce(t *testing.T) {
+	b := openMailbox(t, mailOptions{})
+	var full atomic.Bool
+	full.Store(true)
+	b.set(func() {
+		b.onRcpt = func(a string) error {
+			switch {
+			case strings.HasPrefix(a, "gone"):
+				return says(550, "no such user")
+			case strings.HasPrefix(a, "full") && full.Load():
+				return says(452, "full")
+			}
+			return nil
+		}
+	})
+	o := openOffice(t, teams(t, map[string]string{"ti": "email: [a@hospital.example, gone@hospital.example, full@hospital.example]"}), b.mailer(notify.Plaintext))
+	o.put("first", "ti/email")
+	eventually(t, "it was tried twice", func() bool { return len(o.tried()) >= 3 })
+	full.Store(false)
+	eventually(t, "nothing waits", func() bool { return len(o.waiting()) == 0 })
+	var to []string
+	for _, d := range b.deliveries() {
+		to = append(to, d.to...)
+	}
+	if strings.Join(to, " ") != "a@hospital.example full@hospital.example" {
+		t.Errorf("delivered to %v", to)
+	}
+	refused := 0
+	for _, r := range o.tried() {
+		if r == "ti/email recipient_refused" {
+			refused++
+		}
+	}
+	if n := o.logs.FilterMessageSnippet("refused for good").Len(); refused != 1 || n != 1 {
+		t.Errorf("the refusal was counted %d times and told %d times", refused, n)
+	}
+}
+
+// TestAllRefused waits for a person to correct it.
+func TestAllRefused(t *testing.T) {
+	b := openMailbox(t, mailOptions{})
+	b.set(func() {
+		b.onRcpt = func(a string) error {
+			if strings.HasPrefix(a, "ti@") {
+				return says(550, "no such user")
+			}
+			return nil
+		}
+	})
+	o := openOffice(t, teams(t, map[string]string{"ti": mailed}), b.mailer(notify.Plaintext))
+	o.put("first", "ti/email")
+	eventually(t, "it is refused", func() bool { return slices.Contains(o.tried(), "ti/email refused") })
+	if w := o.waiting(); len(w) != 1 || !strings.Contains(w[0].Failure, "550") {
+		t.Errorf("%+v waits", w)
+	}
+	o.inForce.Store(teams(t, map[string]string{"ti": "email: [suporte@hospital.example]"}))
+	eventually(t, "nothing waits", func() bool { return len(o.waiting()) == 0 })
+	if got := b.deliveries(); len(got) != 1 || got[0].to[0] != "suporte@hospital.example" {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestDropped: what nobody is to get any more is let go of, and told.
+func TestDropped(t *testing.T) {
+	b := openMailbox(t, mailOptions{})
+	o := openOffice(t, teams(t, map[string]string{"ti": mailed}), b.mailer(notify.Plaintext))
+	o.put("first", "ti/webhook")
+	o.put("second", "nobody/email")
+	eventually(t, "nothing waits", func() bool { return len(o.waiting()) == 0 })
+	if n := o.logs.FilterMessage("a notice is not sent").Len(); n != 2 {
+		t.Errorf("told %d times", n)
+	}
+	if r := o.tried(); len(r) != 1 || r[0] != "ti/webhook dropped" { // a team that is none is no label
+		t.Errorf("results %v", r)
+	}
+	if n := len(b.deliveries()); n != 0 {
+		t.Errorf("%d mails", n)
+	}
+}
+
+// TestTestMessage says what each recipient's server said.
+func TestTestMessage(t *testing.T) {
+	var status atomic.Int32
+	status.Store(204)
+	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(int(status.Load())) }))
+	defer receiver.Close()
+	b := openMailbox(t, mailOptions{})
+	b.set(func() {
+		b.onRcpt = func(a string) error {
+			if strings.HasPrefix(a, "gone") {
+				return says(550, "no such user")
+			}
+			return nil
+		}
+	})
+	c := teams(t, map[string]string{"ti": "email: [a@hospital.example, gone@hospital.example]\nwebhook: {url: '" + receiver.URL + "', secretFile: " + secretFile(t, secretText) + "}"})
+	team, poster := c.Teams["ti"], notify.NewPoster(loopback, "test")
+	all := notify.Test(t.Context(), "ti", &team, "", b.mailer(notify.Plaintext), poster, time.Now())
+	if len(all) != 3 || all[0].Failure != nil || all[0].Said == "" || all[1].Failure == nil || all[1].Recipient != "gone@hospital.example" || all[2].Failure != nil || all[2].Said != "204 No Content" {
+		t.Errorf("%+v", all)
+	}
+	if got := b.deliveries(); len(got) != 1 || !strings.Contains(string(got[0].message), "mensagem de teste") {
+		t.Errorf("%+v", got)
+	}
+	status.Store(410)
+	if all = notify.Test(t.Context(), "ti", &team, notify.Webhook, nil, poster, time.Now()); len(all) != 1 || all[0].Failure == nil {
+		t.Errorf("%+v", all)
+	}
+	if all = notify.Test(t.Context(), "ti", &team, notify.Email, nil, poster, time.Now()); len(all) != 2 || all[0].Failure == nil || !strings.Contains(all[0].Failure.Error(), "RETRY_WORKER_SMTP_URL") {
+		t.Errorf("%+v", all)
+	}
+	if p := notify.Problems(c, true); len(p) != 0 {
+		t.Errorf("problems %q", p)
+	}
+	broken := teams(t, map[string]string{"ti": mailed, "cadastro": "webhook: {url: 'https://a.example', secretFile: /nowhere/secret}"})
+	if p := notify.Problems(broken, false); len(p) != 2 || !strings.HasPrefix(p[0], "the team cadastro ") || !strings.HasPrefix(p[1], "the team ti ") {
+		t.Errorf("problems %q", p)
+	}
+}

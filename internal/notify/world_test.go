@@ -1,0 +1,205 @@
+package notify_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
+	"retry-worker/internal/catalogue"
+	"retry-worker/internal/clock"
+	"retry-worker/internal/decision"
+	"retry-worker/internal/journal"
+	"retry-worker/internal/journal/journaltest"
+	"retry-worker/internal/notify"
+	"retry-worker/internal/redact"
+)
+
+const secretText = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYqrTwjU"
+
+// teams puts lines behind the teams of the default catalogue, by their names.
+func teams(t testing.TB, lines map[string]string) *catalogue.Catalogue {
+	t.Helper()
+	text := string(catalogue.Default().YAML())
+	for team, more := range lines {
+		head := "\n  " + team + ":\n"
+		if !strings.Contains(text, head) {
+			t.Fatalf("the default catalogue has no team %s", team)
+		}
+		text = strings.Replace(text, head, head+"    "+strings.ReplaceAll(more, "\n", "\n    ")+"\n", 1)
+	}
+	c, err := catalogue.Parse("policies.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// secretFile is one with the suite's secret.
+func secretFile(t testing.TB, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(path, []byte(text+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// world is a journal in memory and a Gatherer over it, in a bubble of testing/synctest.
+type world struct {
+	*journaltest.Memory
+	t       *testing.T
+	journal *journal.Journal
+	logs    *observer.ObservedLogs
+	log     *zap.Logger
+	options notify.Options
+
+	mu        sync.Mutex
+	catalogue *catalogue.Catalogue
+	jobs      int64
+	died      int
+	ends      []func()
+}
+
+// play runs a test where time is fake. It begins at midnight UTC of the first of January 2000, a Saturday.
+func play(t *testing.T, lines map[string]string, test func(w *world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		core, logs := observer.New(zap.DebugLevel)
+		w := &world{Memory: journaltest.New(), t: t, catalogue: teams(t, lines), logs: logs, log: zap.New(core)}
+		w.journal = journaltest.Start(t, w.Memory, time.Now)
+		w.options = notify.Options{Store: w.Memory, Catalogue: w.inForce, Clock: clock.Machine{}, Interval: 15 * time.Minute, DigestHour: 7,
+			Zone: time.FixedZone("-03", -3*3600), PublicURL: "https://retry.hospital.example", Mail: true, Made: func() {}, Log: w.log}
+		defer func() {
+			for _, end := range w.ends {
+				end()
+			}
+		}()
+		test(w)
+	})
+}
+
+func (w *world) inForce() *catalogue.Catalogue {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.catalogue
+}
+
+func (w *world) reload(c *catalogue.Catalogue) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.catalogue = c
+}
+
+// gather runs a Gatherer until the test ends, or the function it returns is called.
+func (w *world) gather() (g *notify.Gatherer, end func()) {
+	g = notify.NewGatherer(w.options)
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { g.Run(ctx, ctx) })
+	var once sync.Once
+	end = func() { once.Do(func() { cancel(); running.Wait() }) }
+	w.ends = append(w.ends, end)
+	return g, end
+}
+
+// fail analyses one failure of a subject, as a worker does.
+func (w *world) fail(policy, id string, retries int, text string) journal.Recorded {
+	w.t.Helper()
+	p := w.inForce().Policies[policy]
+	f, rejection := p.Read(decision.Variables{ID: decision.Text(id), RetryCount: decision.Value(strconv.Itoa(retries)), Error: decision.Text(text)})
+	if rejection != nil {
+		w.t.Fatal(rejection)
+	}
+	w.jobs++
+	a := &journal.Analysis{Subject: journal.Subject{Tenant: journal.DefaultTenant, Policy: policy, ID: id}, JobKey: w.jobs, ElementInstanceKey: w.jobs,
+		ProcessInstanceKey: 7, Rule: decision.RNBIL005, Policy: p, Failure: &f, Error: redact.Line(f.Error, 1000), ReceivedAt: time.Now()}
+	a.Identity = journal.IdentityOf(a)
+	r, err := w.journal.Analyze(w.t.Context(), a)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return r
+}
+
+// die has so many claims given up at once by that error.
+func (w *world) die(n int, text string) {
+	w.t.Helper()
+	for range n {
+		w.died++
+		if r := w.fail("tiss-submission", fmt.Sprintf("CLM-777-%d", w.died), 0, text); r.Attempt == nil || r.Attempt.DeadLetter == "" {
+			w.t.Fatalf("the claim lives on: %+v", r.Decision)
+		}
+	}
+}
+
+const (
+	credentials = "INVALID_CREDENTIALS: a senha do prestador expirou"
+	patientData = "INVALID_PATIENT_DATA - carteira 998877 não confere"
+)
+
+// messages of a key that wait.
+func (w *world) messages(key string) []journal.Message {
+	w.t.Helper()
+	var all []journal.Message
+	for _, m := range w.Outbox() {
+		if m.Queue == journal.NoticeQueue && m.Key == key {
+			all = append(all, m)
+		}
+	}
+	return all
+}
+
+// send lets go of the one message of a key, as a relay does, and gives it back.
+func (w *world) send(key string) *notify.Notice {
+	w.t.Helper()
+	m := w.messages(key)
+	if len(m) != 1 {
+		w.t.Fatalf("%d messages of %s wait, want one", len(m), key)
+	}
+	if err := w.journal.Published(w.t.Context(), []int64{m[0].Sequence}); err != nil {
+		w.t.Fatal(err)
+	}
+	return parse(w.t, m[0].Body)
+}
+
+// none fails where a message of the key waits.
+func (w *world) none(key, when string) {
+	w.t.Helper()
+	if m := w.messages(key); len(m) != 0 {
+		w.t.Fatalf("%s: %d messages of %s wait: %s", when, len(m), key, m[0].Body)
+	}
+}
+
+// setClock is this machine's, put forward or back.
+type setClock struct {
+	clock.Machine
+	mu sync.Mutex
+	by time.Duration
+}
+
+func (c *setClock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return time.Now().Add(c.by)
+}
+
+func (c *setClock) set(by time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.by = by
+}
+
+// contextWithin is the test's context, for a while.
+func contextWithin(t *testing.T, d time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(t.Context(), d)
+}

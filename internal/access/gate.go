@@ -72,6 +72,11 @@ type Hooks struct {
 	TokenRefused func(netip.Addr)
 	// Slowed is called for an attempt that came too soon after wrong ones.
 	Slowed func(netip.Addr)
+	// Forbidden is called for what somebody asked for and may not: the code is CodeForbiddenHost, CodeForbiddenOrigin,
+	// CodeForbiddenRole or CodeFormExpired; the identity is nobody's where it is not known.
+	Forbidden func(netip.Addr, Identity, string)
+	// Limited is called for a request that Limited refuses.
+	Limited func(netip.Addr)
 }
 
 // Gate stands before the console's handlers. Safe for concurrent use.
@@ -134,7 +139,7 @@ func Still(ctx context.Context, action Action) bool {
 func (g *Gate) Middleware(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		nonce := pageNonce()
-		secure(w.Header(), isAPI(r), nonce)
+		secure(w.Header(), r, nonce)
 		a, refusal := g.admit(w, r)
 		if refusal != nil {
 			g.refuse(w, r.WithContext(context.WithValue(r.Context(), contextKey{}, &asker{nonce: nonce})), *refusal)
@@ -323,6 +328,15 @@ func checkJSON(_ http.ResponseWriter, r *http.Request) *Refusal {
 		Message: "the body must be JSON in UTF-8: send it with Content-Type: application/json"}
 }
 
+func (g *Gate) forbidden(r *http.Request, code string) {
+	switch code {
+	case CodeForbiddenHost, CodeForbiddenOrigin, CodeForbiddenRole, CodeFormExpired:
+		if g.Hooks.Forbidden != nil {
+			g.Hooks.Forbidden(peer(r), From(r.Context()), code)
+		}
+	}
+}
+
 func retryAfter(w http.ResponseWriter, refusal *Refusal) {
 	if refusal.RetryAfter > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(seconds(refusal.RetryAfter)))
@@ -330,6 +344,7 @@ func retryAfter(w http.ResponseWriter, refusal *Refusal) {
 }
 
 func (g *Gate) refuse(w http.ResponseWriter, r *http.Request, refusal Refusal) {
+	g.forbidden(r, refusal.Code)
 	retryAfter(w, &refusal)
 	if g.Refuse != nil && wantsPage(r) {
 		g.Refuse(w, r, refusal)

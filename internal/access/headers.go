@@ -12,9 +12,13 @@ func pageNonce() string {
 	return sessionText.EncodeToString(b)
 }
 
+// onlyTLS has a browser ask over TLS only from then on, for a year.
+const onlyTLS = "max-age=31536000; includeSubDomains"
+
 // secure sets the headers of every answer. A page may load from its own server, and run the scripts and styles that carry
 // its nonce; style="…" and onclick="…" do nothing. An API answer may do nothing at all.
-func secure(h http.Header, api bool, nonce string) {
+func secure(h http.Header, r *http.Request, nonce string) {
+	api := isAPI(r)
 	policy := "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 	if !api {
 		policy = "default-src 'none'; script-src 'self' 'nonce-" + nonce + "'; style-src 'self' 'nonce-" + nonce + "'; " +
@@ -31,4 +35,7 @@ func secure(h http.Header, api bool, nonce string) {
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Cache-Control", "no-store")
+	if overTLS(r) && !ownHost(r) { // under localhost it would hold for every other program of this machine
+		h.Set("Strict-Transport-Security", onlyTLS)
+	}
 }

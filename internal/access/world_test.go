@@ -77,6 +77,9 @@ func (w *world) open(tokens func() *access.Tokens) {
 			LoggedIn:     func(id access.Identity) { w.told = append(w.told, "logged in "+id.Name) },
 			TokenRefused: func(from netip.Addr) { w.told = append(w.told, "refused "+from.String()) },
 			Slowed:       func(from netip.Addr) { w.told = append(w.told, "slowed "+from.String()) },
+			Forbidden: func(from netip.Addr, who access.Identity, code string) {
+				w.told = append(w.told, strings.TrimSpace(code+" "+from.String()+" "+who.Name))
+			},
 		},
 	})
 	mux := http.NewServeMux()

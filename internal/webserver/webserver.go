@@ -4,10 +4,18 @@ package webserver
 import (
 	"context"
 	"fmt"
+	"io"
+	"log"
 	"net"
 	"net/http"
 	"time"
+
+	"golang.org/x/net/netutil"
 )
+
+// mostConnections of one port at once; others wait until one ends. So whoever opens many takes no file from the rest of the
+// process, and none from another port: the probes answer while the console is flooded.
+const mostConnections = 1000
 
 // Server serves one handler on one port.
 type Server struct {
@@ -17,20 +25,26 @@ type Server struct {
 	served   chan struct{} // closed when nothing is accepted any more
 }
 
-// Listen opens addr (host:port; port 0 picks one) and serves handler in the background until Close. what is
-// served and the setting that names its address stand in the errors.
-func Listen(addr, what, setting string, handler http.Handler) (*Server, error) {
+// Listen opens addr (host:port; port 0 picks one) and serves handler in the background until Close: by TLS with that
+// certificate, in plaintext where it is nil. what is served and the setting that names its address stand in the errors.
+func Listen(addr, what, setting string, handler http.Handler, c *Certificate) (*Server, error) {
 	listener, err := net.Listen("tcp", addr)
 	if err != nil {
 		return nil, fmt.Errorf("listen for %s: %w; choose another %s", what, err, setting)
 	}
-	s := &Server{what: what, listener: listener, served: make(chan struct{}), http: &http.Server{
+	s := &Server{what: what, listener: netutil.LimitListener(listener, mostConnections), served: make(chan struct{}), http: &http.Server{
 		Handler: handler, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
 		WriteTimeout: 30 * time.Second, MaxHeaderBytes: 16 << 10,
 	}}
+	serve := s.http.Serve
+	if c != nil {
+		s.http.TLSConfig = c.config()
+		s.http.ErrorLog = log.New(io.Discard, "", 0) // a line for each scanner that speaks no TLS
+		serve = func(l net.Listener) error { return s.http.ServeTLS(l, "", "") }
+	}
 	go func() {
 		defer close(s.served)
-		_ = s.http.Serve(listener) // returns when Close is called
+		_ = serve(s.listener) // returns when Close is called
 	}()
 	return s, nil
 }

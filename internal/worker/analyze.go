@@ -64,7 +64,7 @@ func (a *Analyzer) handle(ctx context.Context, j *Job, begun *activated) Reply {
 		return release(j, outdated)
 	}
 	analysis := a.analysis(j, policy, &failure, received)
-	recorded, err := a.memory.Analyze(ctx, analysis)
+	recorded, err := inJournal(ctx, a.memory, analysis)
 	switch {
 	case errors.Is(err, journal.ErrInvalid):
 		return a.refuse(ctx, j, unrecordable(err))

@@ -247,7 +247,7 @@ func (d *desk) begin(name string) *replica {
 	hooks := journal.NoHooks()
 	hooks.Committed = func(int, time.Duration) { relay.Nudge() }
 	memory := journal.New(d.store, time.Now, nil, hooks)
-	sink := worker.NewReviewSink(d, d.store, memory, d.hooks(), d.log)
+	sink := worker.NewReviewSink(d, d.store, memory, time.Now, d.hooks(), d.log)
 	relays := outbox.NoHooks()
 	relays.Leading = sink.Leading
 	relay = outbox.New(journal.ReviewQueue, name, d.store, func(context.Context, []int64) error { return nil }, sink, relays, d.log)

@@ -19,6 +19,7 @@ type ReviewSink struct {
 	engine  Waiters
 	letters journal.DeadLetterReader
 	memory  ReviewMemory
+	now     func() time.Time
 	hooks   Hooks
 	log     *zap.Logger
 
@@ -44,9 +45,10 @@ type ReviewMemory interface {
 	Delivered(ctx context.Context, a *journal.Answer, taken bool) error
 }
 
-// NewReviewSink completes jobs of engine and records in memory; letters tell whose they are.
-func NewReviewSink(engine Waiters, letters journal.DeadLetterReader, memory ReviewMemory, hooks Hooks, log *zap.Logger) *ReviewSink {
-	return &ReviewSink{engine: engine, letters: letters, memory: memory, hooks: hooks, log: log, ends: map[string]Action{}, sent: map[string]bool{}}
+// NewReviewSink completes jobs of engine and records in memory; letters tell whose they are. now is the clock by which the
+// decisions were recorded.
+func NewReviewSink(engine Waiters, letters journal.DeadLetterReader, memory ReviewMemory, now func() time.Time, hooks Hooks, log *zap.Logger) *ReviewSink {
+	return &ReviewSink{engine: engine, letters: letters, memory: memory, now: now, hooks: hooks, log: log, ends: map[string]Action{}, sent: map[string]bool{}}
 }
 
 // Leading is to be told when this sink's relay begins, or ends, to be the one that carries the queue (outbox.Hooks).
@@ -54,7 +56,7 @@ func (s *ReviewSink) Leading(leads bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if leads { // what was known before, another relay may have dealt with
-		s.since = time.Now()
+		s.since = s.now()
 		clear(s.ends)
 		clear(s.sent)
 	}

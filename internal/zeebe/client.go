@@ -10,7 +10,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
-	"net/http"
 	"os"
 	"time"
 
@@ -52,6 +51,8 @@ type Options struct {
 	// PlainErrors leaves out the SetVariables that makes a BPMN error's variables visible: for playing
 	// workers of other authors.
 	PlainErrors bool
+	// Trace makes spans of the calls; nil: there are none.
+	Trace grpc.DialOption
 }
 
 // Client is a connection to a gateway: a worker.Engine, and the operator's commands. Safe for
@@ -80,12 +81,15 @@ func Dial(o Options, log *zap.Logger) (*Client, error) {
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxReceiveBytes)),
 		grpc.WithDisableRetry(), // the worker retries, within the job's deadline
 	}
+	if o.Trace != nil {
+		dial = append(dial, o.Trace)
+	}
 	c := &Client{plainErrors: o.PlainErrors}
 	if o.OAuth != nil {
 		if o.Plaintext {
 			log.Warn("the token for the engine travels unencrypted: unset ZEEBE_INSECURE_CONNECTION unless this is a private network")
 		}
-		c.tokens = newTokenSource(*o.OAuth, &http.Client{Timeout: o.OAuth.RequestTimeout}, log)
+		c.tokens = newTokenSource(*o.OAuth, o.OAuth.client(), log)
 		dial = append(dial, grpc.WithUnaryInterceptor(c.tokens.unary), grpc.WithStreamInterceptor(c.tokens.stream))
 	}
 	if o.OverrideAuthority != "" {

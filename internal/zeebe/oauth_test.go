@@ -2,6 +2,8 @@ package zeebe_test
 
 import (
 	"context"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -112,6 +114,21 @@ func TestCheckToken(t *testing.T) {
 	o.OAuth = nil
 	if err := dial(t, o).CheckToken(within(t)); err != nil {
 		t.Errorf("without OAuth there is nothing to check: %v", err)
+	}
+}
+
+// TestProviderThatRedirects gets the secret, and nobody else does: what it points to is not asked.
+func TestProviderThatRedirects(t *testing.T) {
+	_, _, o := withOAuth(t)
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		t.Error("the secret is sent on to where the provider points")
+	}))
+	defer elsewhere.Close()
+	provider := httptest.NewServer(http.RedirectHandler(elsewhere.URL, http.StatusTemporaryRedirect))
+	defer provider.Close()
+	o.OAuth.URL = provider.URL
+	if err := dial(t, o).CheckToken(within(t)); err == nil || !strings.Contains(err.Error(), "307") || strings.Contains(err.Error(), secret) {
+		t.Errorf("it says %v, expected what the provider answered", err)
 	}
 }
 

@@ -29,6 +29,11 @@ type OAuth struct {
 	RequestTimeout time.Duration
 }
 
+// client follows nobody: the request holds the secret.
+func (o *OAuth) client() *http.Client {
+	return &http.Client{Timeout: o.RequestTimeout, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+}
+
 const (
 	// refreshEarly is how long before its end a token is replaced, a fifth of its life at most; while it
 	// lasts it is used on if the identity provider is down.

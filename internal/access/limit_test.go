@@ -1,0 +1,120 @@
+package access_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"retry-worker/internal/access"
+)
+
+// limitedAt is a handler behind the limit, on a clock that stands until it is moved.
+func limitedAt(now *time.Time) http.Handler {
+	ok := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
+	return access.Limited(ok, func() time.Time { return *now }, access.Hooks{})
+}
+
+func askFrom(h http.Handler, address string, headers int) *http.Response {
+	r := httptest.NewRequest(http.MethodGet, "/", nil)
+	r.RemoteAddr = address
+	for i := range headers {
+		r.Header.Add("X-Header-"+strconv.Itoa(i%7), "v")
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w.Result()
+}
+
+// answered of n requests.
+func answered(h http.Handler, n int, address func(i int) string) (fine int) {
+	for i := range n {
+		if askFrom(h, address(i), 0).StatusCode == http.StatusNoContent {
+			fine++
+		}
+	}
+	return fine
+}
+
+// Who asks in a circle is told to wait; others are answered meanwhile, and he is after a moment.
+func TestRateOfOneAddress(t *testing.T) {
+	now := time.Unix(1_700_000_000, 0)
+	h := limitedAt(&now)
+	busy := func(int) string { return "203.0.113.7:4000" }
+	if fine := answered(h, 5000, busy); fine != 2000 {
+		t.Errorf("%d of 5000 requests at once were answered, expected 2000", fine)
+	}
+	refused := askFrom(h, busy(0), 0)
+	if refused.StatusCode != http.StatusTooManyRequests || refused.Header.Get("Retry-After") != "1" {
+		t.Errorf("it answers %d, Retry-After %q, expected 429 and 1", refused.StatusCode, refused.Header.Get("Retry-After"))
+	}
+	if got := askFrom(h, "203.0.113.8:4000", 0).StatusCode; got != http.StatusNoContent {
+		t.Errorf("another address gets %d while one asks too much", got)
+	}
+	now = now.Add(time.Second)
+	if fine := answered(h, 5000, busy); fine != 500 {
+		t.Errorf("%d requests were answered in the next second, expected 500", fine)
+	}
+}
+
+// One machine has as many IPv6 addresses as it likes, all of one network; ports say nothing.
+func TestRateOfOneNetwork(t *testing.T) {
+	now := time.Unix(1_700_000_000, 0)
+	h := limitedAt(&now)
+	if fine := answered(h, 3000, func(i int) string {
+		return "[2001:db8::" + strconv.FormatInt(int64(i), 16) + "]:" + strconv.Itoa(1024+i)
+	}); fine != 2000 {
+		t.Errorf("%d of 3000 requests of one IPv6 network were answered, expected 2000", fine)
+	}
+	if fine := answered(h, 1, func(int) string { return "[2001:db8:0:1::1]:9" }); fine != 1 {
+		t.Error("another network is refused with it")
+	}
+	if fine := answered(h, 3000, func(i int) string { return "::ffff:192.0.2.1%eth0" }); fine != 2000 { // no address and port: all such are one
+		t.Errorf("%d of 3000 requests from nowhere were answered, expected 2000", fine)
+	}
+}
+
+// What is kept of addresses is bounded, and one that asks on is not forgotten for those that asked once.
+func TestManyAddresses(t *testing.T) {
+	now := time.Unix(1_700_000_000, 0)
+	h := limitedAt(&now)
+	busy := func(int) string { return "203.0.113.7:4000" }
+	answered(h, 2000, busy)
+	fine := 0
+	for i := range 20_000 {
+		askFrom(h, "10."+strconv.Itoa(i>>16)+"."+strconv.Itoa(i>>8&255)+"."+strconv.Itoa(i&255)+":1", 0)
+		if i%1000 == 0 {
+			fine += answered(h, 1, busy)
+		}
+	}
+	if fine != 0 {
+		t.Errorf("%d requests beyond its rate were answered: it was forgotten among the others", fine)
+	}
+}
+
+// Each refusal is told, with the address it goes to.
+func TestLimitsAreTold(t *testing.T) {
+	var told []netip.Addr
+	h := access.Limited(http.NotFoundHandler(), func() time.Time { return time.Unix(0, 0) }, access.Hooks{Limited: func(a netip.Addr) { told = append(told, a) }})
+	askFrom(h, "203.0.113.7:1", 101)
+	answered(h, 2001, func(int) string { return "203.0.113.8:1" })
+	if len(told) != 2 || told[0].String() != "203.0.113.7" || told[1].String() != "203.0.113.8" {
+		t.Errorf("told of %v, expected of one request with too many headers and one too many", told)
+	}
+}
+
+func TestHeadersOfOneRequest(t *testing.T) {
+	now := time.Unix(1_700_000_000, 0)
+	h := limitedAt(&now)
+	if got := askFrom(h, "203.0.113.7:1", 100).StatusCode; got != http.StatusNoContent {
+		t.Errorf("100 headers are answered by %d, expected 204", got)
+	}
+	refused := askFrom(h, "203.0.113.7:1", 101)
+	if refused.StatusCode != http.StatusRequestHeaderFieldsTooLarge || refused.Header.Get("Cache-Control") != "no-store" ||
+		!strings.HasPrefix(refused.Header.Get("Content-Security-Policy"), "default-src 'none'") {
+		t.Errorf("101 headers are answered by %d with %v, expected 431 and the headers of every answer", refused.StatusCode, refused.Header)
+	}
+}

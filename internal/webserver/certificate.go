@@ -1,0 +1,108 @@
+package webserver
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"retry-worker/internal/reload"
+)
+
+// Certificate is what a server shows that speaks TLS: two PEM files, taken up again when they change, so that a renewed
+// certificate needs no restart.
+type Certificate struct {
+	watcher *reload.Watcher[tls.Certificate]
+}
+
+// CertificateHooks are told of changes while the server runs; see reload.Hooks.
+type CertificateHooks = reload.Hooks[tls.Certificate]
+
+// LoadCertificate reads a certificate (with the authorities between it and the root behind it) and its key. Its error is
+// one line that names the file.
+func LoadCertificate(certFile, keyFile string, hooks CertificateHooks) (*Certificate, error) {
+	file := reload.File[tls.Certificate]{
+		Path:  certFile,
+		Read:  func(path string) ([]byte, error) { return readPair(path, keyFile) },
+		Parse: func(source string, pair []byte) (*tls.Certificate, error) { return parsePair(source, keyFile, pair) },
+	}
+	pair, err := file.Read(certFile)
+	if err != nil {
+		return nil, err
+	}
+	first, err := file.Parse(certFile, pair)
+	if err != nil {
+		return nil, err
+	}
+	return &Certificate{reload.Watch(file, first, sha256.Sum256(pair), hooks)}, nil
+}
+
+// Run takes changes up until ctx ends. Call it once.
+func (c *Certificate) Run(ctx context.Context) { c.watcher.Run(ctx) }
+
+// config of a server that shows the certificate in force.
+func (c *Certificate) config() *tls.Config {
+	return &tls.Config{
+		MinVersion:     tls.VersionTLS12,
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c.watcher.Current(), nil },
+	}
+}
+
+// readPair is the certificate's text and the key's, one behind the other: they change together or not at all.
+func readPair(certFile, keyFile string) ([]byte, error) {
+	cert, err := readPEM(certFile)
+	if err != nil {
+		return nil, fmt.Errorf("read the certificate: %w", err)
+	}
+	key, err := readPEM(keyFile)
+	if err != nil {
+		return nil, fmt.Errorf("read the certificate's key: %w", err)
+	}
+	return append(append(cert, '\n'), key...), nil
+}
+
+// maxPEMBytes of a certificate with those behind it, or of a key.
+const maxPEMBytes = 1 << 20
+
+func readPEM(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }() // read only
+	text, err := io.ReadAll(io.LimitReader(f, maxPEMBytes+1))
+	if err == nil && len(text) > maxPEMBytes {
+		err = fmt.Errorf("%s has more than %d bytes, expected a PEM file", path, maxPEMBytes)
+	}
+	return text, err
+}
+
+func parsePair(certFile, keyFile string, pair []byte) (*tls.Certificate, error) {
+	c, err := tls.X509KeyPair(pair, pair)
+	if err != nil {
+		return nil, fmt.Errorf("the certificate %s and the key %s: %w; expected two PEM files that belong together", certFile, keyFile, plain(err))
+	}
+	return &c, nil
+}
+
+// plain is err without what it may quote of a key.
+func plain(err error) error {
+	if _, of := errors.AsType[x509.CertificateInvalidError](err); of {
+		return err
+	}
+	return errors.New(firstClause(err.Error()))
+}
+
+// firstClause of a text: crypto/tls says what is wrong there, and what it found behind it.
+func firstClause(s string) string {
+	for i, r := range s {
+		if i > 0 && (r == '"' || r == '\n') {
+			return s[:i]
+		}
+	}
+	return s
+}

@@ -1,0 +1,90 @@
+// Package webservertest issues certificates for tests of what speaks TLS.
+package webservertest
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// Authority is a throw-away one; what it issues is for localhost and 127.0.0.1. For one goroutine at a time.
+type Authority struct {
+	// File holds its certificate, for who is to trust it; Pool is the same.
+	File string
+	Pool *x509.CertPool
+
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+}
+
+// NewAuthority makes one that goes with the test.
+func NewAuthority(t testing.TB) *Authority {
+	t.Helper()
+	a := &Authority{File: filepath.Join(t.TempDir(), "authority.pem"), Pool: x509.NewCertPool(), key: newKey(t)}
+	template := named("authority")
+	template.IsCA, template.BasicConstraintsValid, template.KeyUsage = true, true, x509.KeyUsageCertSign
+	a.cert = sign(t, template, template, &a.key.PublicKey, a.key)
+	a.Pool.AddCert(a.cert)
+	write(t, a.File, "CERTIFICATE", a.cert.Raw)
+	return a
+}
+
+// Issue writes a new certificate with that common name, and its key, over what the files hold.
+func (a *Authority) Issue(t testing.TB, certFile, keyFile, name string) {
+	t.Helper()
+	key := newKey(t)
+	template := named(name)
+	template.DNSNames, template.IPAddresses = []string{"localhost"}, []net.IP{net.IPv4(127, 0, 0, 1)}
+	template.KeyUsage, template.ExtKeyUsage = x509.KeyUsageDigitalSignature, []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, certFile, "CERTIFICATE", sign(t, template, a.cert, &key.PublicKey, a.key).Raw)
+	write(t, keyFile, "PRIVATE KEY", private)
+}
+
+func named(name string) *x509.Certificate {
+	return &x509.Certificate{
+		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
+	}
+}
+
+func newKey(t testing.TB) *ecdsa.PrivateKey {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
+}
+
+func sign(t testing.TB, template, parent *x509.Certificate, public *ecdsa.PublicKey, by *ecdsa.PrivateKey) *x509.Certificate {
+	t.Helper()
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, public, by)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cert
+}
+
+func write(t testing.TB, file, kind string, der []byte) {
+	t.Helper()
+	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}

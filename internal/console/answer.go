@@ -14,6 +14,9 @@ import (
 // journalUnavailable is the code of what cannot be answered, or recorded, now.
 const journalUnavailable = "journal_unavailable"
 
+// cannotRead is the message of what the journal could not be read for.
+const cannotRead = "the journal cannot be read now; the worker's log says why"
+
 // failure is every error's body.
 type failure struct {
 	Error   string `json:"error"`
@@ -29,7 +32,7 @@ func (s *API) unreadable(w http.ResponseWriter, r *http.Request, err error) {
 	if r.Context().Err() == nil { // nobody waits for it any more otherwise
 		s.log.Error("the API could not read the journal", zap.Error(err))
 	}
-	s.fail(w, http.StatusServiceUnavailable, journalUnavailable, "the journal cannot be read now; the worker's log says why")
+	s.fail(w, http.StatusServiceUnavailable, journalUnavailable, cannotRead)
 }
 
 func (s *API) write(w http.ResponseWriter, status int, body any) {

@@ -33,6 +33,8 @@ type clinic struct {
 	tokens   atomic.Pointer[access.Tokens]
 	secrets  map[string]string // by the name of the token
 	lines    *observer.ObservedLogs
+	herd     *herd
+	api      *console.API
 	jobs     int64
 }
 
@@ -52,12 +54,14 @@ func openClinic(t *testing.T, change ...func(*console.Options, *console.Journal)
 	}
 	m := console.Journal{Reader: c.store, Recorder: c.journal, DeadLetters: review.New(c.store, c.journal,
 		func() decision.Policies { return c.policies }, func() time.Time { return c.now }, func() time.Time { return c.engineUp })}
+	c.herd = newHerd(func() time.Time { return c.now })
+	m.Groups, m.Bulk = c.herd, c.herd
 	for _, f := range change {
 		f(&o, &m)
 	}
-	api := console.New(o)
-	api.Open(m)
-	c.url = listen(t, api) + "/api/v1"
+	c.api = console.New(o)
+	c.api.Open(m)
+	c.url = listen(t, c.api) + "/api/v1"
 	return c
 }
 
@@ -134,3 +138,13 @@ func (c *clinic) unattended(claim, text string, retries int) string {
 // permanent is a dead letter below the limit, exhausted one at it.
 func (c *clinic) permanent(claim string) string { return c.letter(claim, "DUPLICATE_CLAIM", 2) }
 func (c *clinic) exhausted(claim string) string { return c.letter(claim, "TIMEOUT", 5) }
+
+// sample is shown in each group from now on.
+func (c *clinic) sample(id string) {
+	c.t.Helper()
+	d, found, err := c.store.DeadLetter(c.t.Context(), id)
+	if err != nil || !found {
+		c.t.Fatalf("%s is not there (%v)", id, err)
+	}
+	c.herd.sample = d
+}

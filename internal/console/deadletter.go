@@ -40,6 +40,8 @@ type DeadLetter struct {
 	ReviewSeen   *string `json:"reviewSeen"`
 	// Review that was decided; null where nothing was.
 	Review *Review `json:"review"`
+	// BulkRun that decided it; null where a person decided on this one alone, or nobody did.
+	BulkRun *string `json:"bulkRun"`
 }
 
 // SubjectName is what a dead letter is of.
@@ -61,8 +63,11 @@ type Review struct {
 	NextRetryTime *string `json:"nextRetryTime"`
 }
 
-// noDelivery is journal.DeliveryNone in words.
-const noDelivery = "none"
+// noDelivery is journal.DeliveryNone in words, answered is review.Answered.
+const (
+	noDelivery                = "none"
+	answered   review.Process = "answered"
+)
 
 func deadLetterOf(i *review.Item) DeadLetter {
 	d := DeadLetter{
@@ -72,10 +77,13 @@ func deadLetterOf(i *review.Item) DeadLetter {
 		RetryCount: i.RetryCount, MaxRetries: i.MaxRetries, ForceNeeded: i.RetryCount >= i.MaxRetries, Episode: i.Episode,
 		FirstFailure: journal.InstantOrNull(i.FirstFailure), CreatedAt: decision.Instant(i.CreatedAt), ChangedAt: decision.Instant(i.ChangedAt),
 		ProcessInstanceKey: i.ProcessInstanceKey, Process: i.Process, Delivery: string(i.Delivery),
-		ReviewSeen: journal.InstantOrNull(i.ReviewSeen), Review: reviewOf(&i.DeadLetterItem.Review),
+		ReviewSeen: journal.InstantOrNull(i.ReviewSeen), Review: reviewOf(&i.DeadLetterItem.Review), BulkRun: journal.OrNull(i.Run),
 	}
 	if i.Delivery == journal.DeliveryNone {
 		d.Delivery = noDelivery
+	}
+	if i.Process == review.Answered {
+		d.Process = answered
 	}
 	if i.ReviewJobKey != 0 {
 		d.ReviewJobKey = journal.OrNull(strconv.FormatInt(i.ReviewJobKey, 10))

@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"retry-worker/internal/access"
+	"retry-worker/internal/bulk"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/review"
@@ -20,6 +21,8 @@ import (
 type DeadLetters interface {
 	List(ctx context.Context, f journal.DeadLetterFilter, cursor string, limit int) (items []review.Item, next string, err error)
 	Show(ctx context.Context, id string) (review.Item, error)
+	// Process is whether a process waits for a decision on d, as far as is known now.
+	Process(d *journal.DeadLetterItem) review.Process
 	Retry(ctx context.Context, c review.Command) (review.Decided, error)
 	Discard(ctx context.Context, c review.Command) (review.Decided, error)
 }
@@ -31,24 +34,18 @@ type DeadLetterPage struct {
 	Next *string `json:"next"`
 }
 
-// deadLetters answers GET /api/v1/dead-letters?state=&policy=&team=&reason=&q=&cursor=&limit=.
+// deadLetters answers GET /api/v1/dead-letters?state=&policy=&team=&reason=&fingerprint=&since=&until=&q=&cursor=&limit=.
 func (s *API) deadLetters(w http.ResponseWriter, r *http.Request, m *Journal) {
-	q, bad := readParameters(r, "state", "policy", "team", "reason", "q", "cursor", "limit")
+	q, bad := readParameters(r, "state", "policy", "team", "reason", "fingerprint", "since", "until", "q", "cursor", "limit")
 	limit, badLimit := q.limit()
-	if bad := firstOf(bad, badLimit); bad != nil {
+	f, badFilter := q.filter()
+	if bad := firstOf(bad, badLimit, badFilter); bad != nil {
 		s.refuse(w, bad)
 		return
 	}
-	f := journal.DeadLetterFilter{
-		State: q["state"], Policy: q["policy"], Team: decision.Team(q["team"]), Reason: decision.Reason(q["reason"]), Query: q["q"],
-	}
 	items, next, err := m.List(r.Context(), f, q["cursor"], limit)
-	if errors.Is(err, journal.ErrBadCursor) {
-		s.refuse(w, invalidCursor())
-		return
-	}
 	if err != nil {
-		s.undecided(w, r, err, "the journal cannot be read now; the worker's log says why")
+		s.unlisted(w, r, err)
 		return
 	}
 	page := DeadLetterPage{Items: make([]DeadLetter, 0, len(items)), Next: journal.OrNull(next)}
@@ -56,6 +53,25 @@ func (s *API) deadLetters(w http.ResponseWriter, r *http.Request, m *Journal) {
 		page.Items = append(page.Items, deadLetterOf(&items[i]))
 	}
 	s.write(w, http.StatusOK, page)
+}
+
+// filter of a list.
+func (p parameters) filter() (journal.DeadLetterFilter, *refusal) {
+	since, badSince := p.instant("since")
+	until, badUntil := p.instant("until")
+	return journal.DeadLetterFilter{
+		State: p["state"], Policy: p["policy"], Team: decision.Team(p["team"]), Reason: decision.Reason(p["reason"]),
+		Fingerprint: p["fingerprint"], Since: since, Until: until, Query: p["q"],
+	}, firstOf(badSince, badUntil)
+}
+
+// unlisted answers that a list did not come about.
+func (s *API) unlisted(w http.ResponseWriter, r *http.Request, err error) {
+	if errors.Is(err, journal.ErrBadCursor) {
+		s.refuse(w, invalidCursor())
+		return
+	}
+	s.undecided(w, r, err, cannotRead)
 }
 
 // limit of a list; 0 where none is given.
@@ -79,7 +95,7 @@ func (s *API) deadLetter(w http.ResponseWriter, r *http.Request, m *Journal) {
 	}
 	item, err := m.Show(r.Context(), r.PathValue("id"))
 	if err != nil {
-		s.undecided(w, r, err, "the journal cannot be read now; the worker's log says why")
+		s.undecided(w, r, err, cannotRead)
 		return
 	}
 	s.write(w, http.StatusOK, deadLetterOf(&item))
@@ -173,6 +189,7 @@ func (f fields) reason() (string, *refusal) {
 var statuses = map[review.Code]int{
 	review.JobNotFound: http.StatusNotFound, review.MaxRetriesExceeded: http.StatusConflict, review.InvalidRetryState: http.StatusConflict,
 	review.PolicyNotFound: http.StatusConflict,
+	bulk.RunNotFound:      http.StatusNotFound, bulk.InvalidRunState: http.StatusConflict, bulk.PlanOutdated: http.StatusConflict,
 }
 
 // undecided answers that a decision, or an answer, did not come about. unavailable is what it says where the journal is why.

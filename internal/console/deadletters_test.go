@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"retry-worker/internal/decision"
+	"retry-worker/internal/journal"
 )
 
 func TestDeadLetter(t *testing.T) {
@@ -332,5 +333,9 @@ func closedSets() map[string][]string {
 		return all
 	}
 	reasons := decision.Reasons()
-	return map[string][]string{"Reason": texts(len(reasons), func(i int) string { return string(reasons[i]) })}
+	outcomes := journal.BulkOutcomes()
+	return map[string][]string{
+		"Reason":      texts(len(reasons), func(i int) string { return string(reasons[i]) }),
+		"BulkOutcome": texts(len(outcomes), func(i int) string { return string(outcomes[i]) }),
+	}
 }

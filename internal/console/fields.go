@@ -40,14 +40,48 @@ func readFields(w http.ResponseWriter, r *http.Request, known ...string) (fields
 	}
 	var f fields
 	if err != nil || json.Unmarshal(body, &f) != nil || f == nil {
-		return nil, &refusal{http.StatusBadRequest, "invalid_json", "the body is no JSON object, expected one with the fields " + strings.Join(known, ", ")}
+		return nil, &refusal{http.StatusBadRequest, "invalid_json", "the body is no JSON object, expected " + objectOf(known)}
 	}
+	return f, f.only("", known)
+}
+
+// only refuses fields that are not known; in is the object that they stand in.
+func (f fields) only(in string, known []string) *refusal {
 	for name := range f {
 		if !slices.Contains(known, name) {
-			return nil, invalid("unknown_field", "the field %.60q is not known, expected of %s", name, strings.Join(known, ", "))
+			if len(known) == 0 {
+				return invalid("unknown_field", "the field %.60q is not known, expected {}", in+name)
+			}
+			return invalid("unknown_field", "the field %.60q is not known, expected of %s", in+name, strings.Join(known, ", "))
 		}
 	}
-	return f, nil
+	return nil
+}
+
+// objectOf says which object is expected.
+func objectOf(known []string) string {
+	if len(known) == 0 {
+		return "{}"
+	}
+	return "one with the fields " + strings.Join(known, ", ")
+}
+
+// object is a field that is an object with no fields but these; it must be there.
+func (f fields) object(name string, known ...string) (fields, *refusal) {
+	var inner fields
+	if raw := f[name]; len(raw) == 0 || json.Unmarshal(raw, &inner) != nil || inner == nil {
+		return nil, invalid("invalid_"+snake(name), "%s is no JSON object, expected %s", name, objectOf(known))
+	}
+	return inner, inner.only(name+".", known)
+}
+
+// name is a field that names something: printable text as in a query; empty where it is not there, or null.
+func (f fields) name(name string) (string, *refusal) {
+	s, bad := f.text(name)
+	if bad == nil && (len(s) > maxParameterBytes || !printable(s)) {
+		bad = invalid("invalid_"+snake(name), "%s is no printable text of at most %d bytes", name, maxParameterBytes)
+	}
+	return s, bad
 }
 
 // value of a field; absent where it is not there.
@@ -93,9 +127,14 @@ func (f fields) instant(name string) (time.Time, *refusal) {
 	if bad != nil || f[name] == nil || string(f[name]) == "null" {
 		return time.Time{}, bad
 	}
+	return parseInstant(name, s)
+}
+
+// parseInstant reads what a field or parameter of that name holds.
+func parseInstant(name, s string) (time.Time, *refusal) {
 	t, err := time.Parse(time.RFC3339, s)
 	if err != nil || t.UTC().Year() < 1 || t.UTC().Year() > 9998 {
-		return t, invalid("invalid_"+name, "%s is %.60q, expected an instant such as 2026-03-01T08:00:00-03:00, or none", name, s)
+		return time.Time{}, invalid("invalid_"+name, "%s is %.60q, expected an instant such as 2026-03-01T08:00:00-03:00, or none", name, s)
 	}
 	return t, nil
 }

@@ -142,10 +142,16 @@ func (d *description) find(method, path string) (string, *operation) {
 	if method == http.MethodHead {
 		method = http.MethodGet
 	}
+	// An address that is spelled out is not another's {id}.
+	var address string
 	for name, o := range d.operations {
-		if strings.HasPrefix(name, method+" ") && o.path.MatchString(path) {
-			return name, o
+		if _, p, _ := strings.Cut(name, " "); o.path.MatchString(path) && (address == "" || strings.Count(p, "{") < strings.Count(address, "{")) {
+			address = p
 		}
+	}
+	name := method + " " + address
+	if o := d.operations[name]; o != nil {
+		return name, o
 	}
 	return "", nil
 }
@@ -181,7 +187,7 @@ func (d *description) hold(t *testing.T, r *http.Request, body string, a *answer
 		return
 	}
 	holds(t, name, schema, a.text)
-	if a.status == http.StatusOK && o.request != nil {
+	if (a.status == http.StatusOK || a.status == http.StatusCreated) && o.request != nil {
 		holds(t, name+" (its request)", o.request, body)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 )
@@ -35,6 +36,14 @@ func readParameters(r *http.Request, known ...string) (parameters, *refusal) {
 		p[name] = values[0]
 	}
 	return p, nil
+}
+
+// instant is a parameter that is a point in time; zero where it is not there, or empty.
+func (p parameters) instant(name string) (time.Time, *refusal) {
+	if p[name] == "" {
+		return time.Time{}, nil
+	}
+	return parseInstant(name, p[name])
 }
 
 // printable tells whether s can be the id or the name of anything: stores take no other text.

@@ -4,8 +4,10 @@ package console
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"path"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -36,6 +38,9 @@ type Journal struct {
 	Reader
 	Recorder
 	DeadLetters
+	// Groups and Bulk may be nil where there are none: what needs them is answered with 503.
+	Groups Groups
+	Bulk   Bulk
 }
 
 // Site is what people see in a browser; its zero value is nothing.
@@ -89,14 +94,14 @@ func New(o Options) *API {
 func (s *API) Open(m Journal) { s.journal.Store(&m) }
 
 // Listen opens addr (host:port; port 0 picks one) and serves API and pages in the background until the server is closed.
-// Without tokens it refuses an address that other machines reach.
-func (s *API) Listen(addr string) (*webserver.Server, error) {
+// Without tokens it refuses an address that other machines reach. It speaks TLS where there is a certificate (c is not nil).
+func (s *API) Listen(addr string, c *webserver.Certificate) (*webserver.Server, error) {
 	if !s.guarded {
 		if err := access.MayServeWithoutTokens(addr); err != nil {
 			return nil, err
 		}
 	}
-	return webserver.Listen(addr, "the API", "RETRY_WORKER_HTTP_ADDR", s.Handler())
+	return webserver.Listen(addr, "the API", "RETRY_WORKER_HTTP_ADDR", access.Limited(s.Handler(), time.Now, s.gate.Hooks), c)
 }
 
 // Handler is everything that is served, behind the gate.
@@ -128,18 +133,31 @@ func (s *API) table() []route {
 		{http.MethodPost, "/api/v1/outcomes", access.Review, s.withJournal(s.conclude)},
 		{http.MethodGet, "/api/v1/kpis", access.Read, s.withJournal(s.kpis)},
 		{http.MethodGet, "/api/v1/dead-letters", access.Read, s.withJournal(s.deadLetters)},
+		{http.MethodGet, "/api/v1/dead-letters/groups", access.Read, s.withJournal(s.groups)},
 		{http.MethodGet, "/api/v1/dead-letters/{id}", access.Read, s.withJournal(s.deadLetter)},
 		{http.MethodPost, "/api/v1/dead-letters/{id}/retry", access.Review, s.withJournal(s.retry)},
 		{http.MethodPost, "/api/v1/dead-letters/{id}/discard", access.Review, s.withJournal(s.discard)},
 		{http.MethodPost, "/api/v1/jobs/retry", access.Review, s.withJournal(s.retryJob)},
+		{http.MethodPost, "/api/v1/bulk-runs/plan", access.Read, s.withBulk(s.planBulk)},
+		{http.MethodPost, "/api/v1/bulk-runs", access.Force, s.withBulk(s.startBulk)},
+		{http.MethodGet, "/api/v1/bulk-runs", access.Read, s.withBulk(s.bulkRuns)},
+		{http.MethodGet, "/api/v1/bulk-runs/{id}", access.Read, s.withBulk(s.bulkRun)},
+		{http.MethodGet, "/api/v1/bulk-runs/{id}/items", access.Read, s.withBulk(s.bulkItems)},
+		{http.MethodPost, "/api/v1/bulk-runs/{id}/pause", access.Force, s.withBulk(s.stepBulk(Bulk.Pause, journal.BulkPause))},
+		{http.MethodPost, "/api/v1/bulk-runs/{id}/resume", access.Force, s.withBulk(s.stepBulk(Bulk.Resume, journal.BulkResume))},
+		{http.MethodPost, "/api/v1/bulk-runs/{id}/cancel", access.Force, s.withBulk(s.stepBulk(Bulk.Cancel, journal.BulkCancel))},
 	}
 }
 
 func (s *API) routes() http.Handler {
 	mux := http.NewServeMux()
+	addresses := map[string]methods{}
 	for _, route := range s.table() {
-		mux.Handle(route.method+" "+route.path, s.gate.Require(route.action, route.answer))
-		mux.HandleFunc(route.path, s.onlyBy(route.method))
+		if addresses[route.path] == nil {
+			addresses[route.path] = methods{}
+			mux.HandleFunc(route.path, s.byMethod(addresses[route.path]))
+		}
+		addresses[route.path][route.method] = s.gate.Require(route.action, route.answer)
 	}
 	mux.HandleFunc("/", s.nowhere)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -156,15 +174,25 @@ func (s *API) nowhere(w http.ResponseWriter, _ *http.Request) {
 	s.fail(w, http.StatusNotFound, "not_found", "no such address; GET /api/v1/openapi.yaml describes those there are")
 }
 
-// onlyBy refuses what an address is not asked by.
-func (s *API) onlyBy(method string) http.HandlerFunc {
-	allowed := method
-	if method == http.MethodGet {
-		allowed = "GET, HEAD"
-	}
-	return func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Allow", allowed)
-		s.fail(w, http.StatusMethodNotAllowed, "method_not_allowed", "this address does not take that method; use "+method)
+// methods of one address.
+type methods map[string]http.Handler
+
+// byMethod answers an address, and refuses what it is not asked by. The router is not told of methods: it would take an
+// address that is spelled out for another's {id} where only the method differs.
+func (s *API) byMethod(m methods) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		method := r.Method
+		if method == http.MethodHead {
+			method = http.MethodGet
+		}
+		if answer := m[method]; answer != nil {
+			answer.ServeHTTP(w, r)
+			return
+		}
+		names := slices.Sorted(maps.Keys(m))
+		allowed := strings.Join(names, ", ")
+		w.Header().Set("Allow", strings.Replace(allowed, http.MethodGet, "GET, HEAD", 1))
+		s.fail(w, http.StatusMethodNotAllowed, "method_not_allowed", "this address does not take that method; use "+strings.Join(names, " or "))
 	}
 }
 

@@ -40,7 +40,7 @@ func serveRecording(t *testing.T, reader console.Reader, recorder console.Record
 
 func listen(t *testing.T, api *console.API) string {
 	t.Helper()
-	server, err := api.Listen("127.0.0.1:0")
+	server, err := api.Listen("127.0.0.1:0", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -330,7 +330,7 @@ func TestMethods(t *testing.T) {
 // Without tokens nothing is served where other machines reach it, whatever the settings were.
 func TestListensOnLoopbackWithoutTokens(t *testing.T) {
 	api := console.New(console.Options{Now: time.Now, Policies: decisiontest.Policies, Log: zap.NewNop()})
-	if _, err := api.Listen("0.0.0.0:0"); err == nil || !strings.Contains(err.Error(), "RETRY_WORKER_AUTH_TOKENS_FILE") {
+	if _, err := api.Listen("0.0.0.0:0", nil); err == nil || !strings.Contains(err.Error(), "RETRY_WORKER_AUTH_TOKENS_FILE") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -33,6 +33,15 @@ func calls(id string) map[string]call {
 		"POST /api/v1/dead-letters/{id}/retry":     {"POST", "/dead-letters/" + id + "/retry", `{"reason":"x"}`},
 		"POST /api/v1/dead-letters/{id}/discard":   {"POST", "/dead-letters/" + id + "/discard", `{"reason":"x"}`},
 		"POST /api/v1/jobs/retry":                  {"POST", "/jobs/retry", `{"jobId":"` + id + `","reason":"x"}`},
+		"GET /api/v1/dead-letters/groups":          {"GET", "/dead-letters/groups", ""},
+		"POST /api/v1/bulk-runs/plan":              {"POST", "/bulk-runs/plan", `{"action":"retry","filter":{}}`},
+		"POST /api/v1/bulk-runs":                   {"POST", "/bulk-runs", `{"action":"retry","filter":{},"reason":"x","token":"` + herdToken + `"}`},
+		"GET /api/v1/bulk-runs":                    {"GET", "/bulk-runs", ""},
+		"GET /api/v1/bulk-runs/{id}":               {"GET", "/bulk-runs/" + aRun, ""},
+		"GET /api/v1/bulk-runs/{id}/items":         {"GET", "/bulk-runs/" + aRun + "/items", ""},
+		"POST /api/v1/bulk-runs/{id}/pause":        {"POST", "/bulk-runs/" + aRun + "/pause", `{}`},
+		"POST /api/v1/bulk-runs/{id}/resume":       {"POST", "/bulk-runs/" + aPaused + "/resume", `{}`},
+		"POST /api/v1/bulk-runs/{id}/cancel":       {"POST", "/bulk-runs/" + aRun + "/cancel", `{}`},
 	}
 }
 
@@ -47,7 +56,7 @@ func (l call) to(t *testing.T, url string, change ...func(*http.Request)) answer
 
 // unknownIDs is the same request about what is not there.
 func (l call) unknownIDs(id string) call {
-	swap := strings.NewReplacer(id, anID, "CLM-001-1", "CLM-009-9")
+	swap := strings.NewReplacer(id, anID, aRun, anID, aPaused, anID, "CLM-001-1", "CLM-009-9")
 	return call{l.method, swap.Replace(l.path), swap.Replace(l.body)}
 }
 
@@ -56,7 +65,12 @@ func (l call) wrong() call {
 	if l.method == http.MethodGet {
 		return call{l.method, l.path + "?nonsense=1", ""}
 	}
-	return call{l.method, l.path, `{"nonsense":1,` + l.body[1:]}
+	return call{l.method, l.path, strings.Replace(`{"nonsense":1,`+l.body[1:], ",}", "}", 1)}
+}
+
+// reads tells whether the operation changes nothing.
+func (l call) reads(name string) bool {
+	return l.method == http.MethodGet || strings.HasSuffix(name, "/decisions") || strings.HasSuffix(name, "/plan")
 }
 
 // TestEveryDescribedStatus asks each operation for each status that it is described with; ask holds each answer against
@@ -91,7 +105,7 @@ func TestEveryDescribedStatus(t *testing.T) {
 		l.unknownIDs(id).to(t, c.url, c.as("ada"))
 	}
 	for name, l := range calls(id) {
-		if l.method == http.MethodGet || strings.HasSuffix(name, "/decisions") {
+		if l.reads(name) {
 			l.to(t, c.url, c.as("ada"))
 		}
 	}

@@ -210,6 +210,9 @@ func (v *visit) auditRow(r *journal.Record) auditRow {
 		}
 		row.URL = subjectURL(s)
 	}
+	if row.ID == "" && e.Run != "" {
+		row.ID, row.URL = v.lang.T("event.kind.bulk"), e.Run
+	}
 	return row
 }
 

@@ -3,10 +3,10 @@ package pages
 import (
 	"context"
 	"errors"
+	"net/http"
 	"net/url"
 	"slices"
 	"strings"
-	"unicode"
 
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
@@ -33,12 +33,38 @@ type listData struct {
 	// Reset is the list in this state with no other filter.
 	Reset string
 	Show  bool // the state column, where states differ
+	Views []viewLink
+	// Cause that the filter's fingerprint stands for, and the list without it; nil where nothing is known of it.
+	Cause    *causeRow
+	AnyCause string
+	// Since and Until as the fields have them.
+	Since, Until      string
+	Wrong, WrongField string
+	// Act on all that the filter lets through; nil where that cannot be.
+	Act *action
+}
+
+// action leads to what can be done.
+type action struct{ URL, Text string }
+
+// viewLink is one way to look at dead letters.
+type viewLink struct {
+	Name, URL string
+	Current   bool
+}
+
+// views of the dead letters: one by one, and by cause.
+func (v *visit) views(current string, f journal.DeadLetterFilter) []viewLink {
+	return []viewLink{
+		{v.lang.T("view.list"), listURL(f, ""), current == "list"}, {v.lang.T("view.groups"), groupsURL(f, ""), current == "groups"},
+	}
 }
 
 type stateLink struct {
 	Name, URL string
 	N         int64
-	Current   bool
+	// Known tells that N is how many there are.
+	Known, Current bool
 }
 
 type option struct {
@@ -62,35 +88,13 @@ type letterRow struct {
 // states of the list, in the order of its links.
 var states = []string{"open", "reprocessing", "recovered", "discarded", "all"}
 
-// filterOf a request. What is no state is open.
-func filterOf(q url.Values) journal.DeadLetterFilter {
-	clean := func(name string) string { return plain(q.Get(name), maxQueryBytes) }
-	f := journal.DeadLetterFilter{
-		State: clean("state"), Policy: clean("policy"), Team: decision.Team(clean("team")), Reason: decision.Reason(clean("reason")),
-		Query: clean("q"),
-	}
-	if !slices.Contains(states, f.State) {
-		f.State = states[0]
-	}
-	return f
-}
-
-// plain is what somebody wrote into a field of one line: without characters that would act or not be seen, and cut.
-func plain(s string, most int) string {
-	s = strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp) {
-			return -1
-		}
-		return r
-	}, strings.ToValidUTF8(s, ""))
-	s = strings.TrimSpace(s)
-	return strings.ToValidUTF8(s[:min(len(s), most)], "")
-}
-
 func (p *Pages) deadLetters(v *visit, o *open) (*page, error) {
 	q := v.r.URL.Query()
-	f := filterOf(q)
+	f, wrong := v.filterOf(q)
 	cursor := q.Get("cursor")
+	if wrong != "" {
+		return p.misread(v, o, f, q, wrong)
+	}
 	items, next, err := someOf(v.r.Context(), o, f, cursor)
 	if errors.Is(err, journal.ErrBadCursor) {
 		return &page{redirect: listURL(f, "")}, nil // it was not ours, or of another filter
@@ -98,12 +102,10 @@ func (p *Pages) deadLetters(v *visit, o *open) (*page, error) {
 	if err != nil {
 		return nil, unreadable(err)
 	}
-	counts, err := o.DeadLetterCounts(v.r.Context())
+	d, err := p.listed(v, o, f)
 	if err != nil {
-		return nil, unreadable(err)
+		return nil, err
 	}
-	d := &listData{Filter: f, Filtered: f.Policy != "" || f.Team != "" || f.Reason != "" || f.Query != "", Show: f.State == "all"}
-	p.choices(v, d, counts)
 	for i := range items {
 		d.Rows = append(d.Rows, v.letterRow(&items[i], o))
 	}
@@ -113,9 +115,67 @@ func (p *Pages) deadLetters(v *visit, o *open) (*page, error) {
 	if cursor != "" {
 		d.First = listURL(f, "")
 	}
+	summary := v.lang.Count("letters."+f.State, d.Matching)
+	if !d.States[0].Known {
+		summary = ""
+	}
+	return &page{name: "dead-letters", section: "dead-letters", title: v.lang.T("list.title"), data: d, summary: summary}, nil
+}
+
+// listed is the list's page with its filter, and no rows yet.
+func (p *Pages) listed(v *visit, o *open, f journal.DeadLetterFilter) (*listData, error) {
+	counts, err := o.DeadLetterCounts(v.r.Context())
+	if err != nil {
+		return nil, unreadable(err)
+	}
+	d := &listData{Filter: f, Filtered: narrowed(f), Show: f.State == "all", Since: v.local(f.Since), Until: v.local(f.Until)}
+	d.Views = v.views("list", f)
+	p.choices(v, d, counts)
 	d.Reset = listURL(journal.DeadLetterFilter{State: f.State}, "")
-	return &page{name: "dead-letters", section: "dead-letters", title: v.lang.T("list.title"), data: d,
-		summary: v.lang.Count("letters."+f.State, d.Matching)}, nil
+	if f.Fingerprint != "" {
+		if d.Cause, err = v.cause(o, f.Fingerprint); err != nil {
+			return nil, err
+		}
+		without := f
+		without.Fingerprint = ""
+		d.AnyCause = listURL(without, "")
+	}
+	d.Act, err = v.act(o, f, d.Matching)
+	return d, err
+}
+
+// act on all that a filter lets through, of which there are matching where it names no cause; nil where that cannot be.
+func (v *visit) act(o *open, f journal.DeadLetterFilter, matching int64) (*action, error) {
+	if o.bulk == nil || f.State != states[0] || !narrowed(f) {
+		return nil, nil
+	}
+	a := &action{URL: planURL(f), Text: v.lang.T("list.act")}
+	if searched(&f) || f.Fingerprint != "" && o.causes == nil {
+		return a, nil // the plan counts them
+	}
+	if f.Fingerprint != "" {
+		n, err := v.causeCount(o, f)
+		if err != nil {
+			return nil, err
+		}
+		matching = n
+	}
+	if matching == 0 {
+		return nil, nil
+	}
+	a.Text = v.lang.Count("list.act", matching)
+	return a, nil
+}
+
+// misread is the list's page where a field of its filter cannot be read.
+func (p *Pages) misread(v *visit, o *open, f journal.DeadLetterFilter, q url.Values, wrong string) (*page, error) {
+	d, err := p.listed(v, o, f)
+	if err != nil {
+		return nil, err
+	}
+	d.Since, d.Until, d.Act = plain(q.Get("since"), maxQueryBytes), plain(q.Get("until"), maxQueryBytes), nil
+	d.WrongField, d.Wrong = wrong, v.lang.T("filter.wrong.time")
+	return &page{status: http.StatusUnprocessableEntity, name: "dead-letters", section: "dead-letters", title: v.lang.T("list.title"), data: d, fixed: true}, nil
 }
 
 // mostLooks at what a search may have to skip, before the reader is asked whether to go on.
@@ -147,10 +207,11 @@ func (p *Pages) choices(v *visit, d *listData, counts []journal.DeadLetterCount)
 		}
 	}
 	d.Matching = numbers[f.State]
+	bounded := f.Fingerprint != "" || !f.Since.IsZero() || !f.Until.IsZero()
 	for _, s := range states {
 		there := *f
 		there.State = s
-		d.States = append(d.States, stateLink{v.lang.T("list.state." + s), listURL(there, ""), numbers[s], s == f.State})
+		d.States = append(d.States, stateLink{v.lang.T("list.state." + s), listURL(there, ""), numbers[s], !bounded, s == f.State})
 	}
 	same := func(s string) string { return s }
 	d.Policies = options(append(policies, p.Catalogue().Policies.Names()...), f.Policy, same)

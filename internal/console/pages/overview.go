@@ -33,6 +33,11 @@ type overviewData struct {
 	KPIs               kpiTable
 	Pending            []pendingRow
 	Health             []healthRow
+	// Runs that have not ended, and the causes with the most that is open.
+	Runs   []runRow
+	Causes []causeRow
+	// Groups is the page of all causes; empty where nobody groups.
+	Groups string
 }
 
 // teamRow is what waits for one team.
@@ -102,6 +107,15 @@ func (p *Pages) overview(v *visit, o *open) (*page, error) {
 	d.Pending = v.pending(slices.CompactFunc(append(due, ahead...), func(a, b journal.PendingRetry) bool { return a.Key == b.Key }))
 	if d.Health, err = p.health(ctx, v, o, c); err != nil {
 		return nil, unreadable(err)
+	}
+	if d.Causes, err = v.biggestCauses(ctx, o); err != nil {
+		return nil, unreadable(err)
+	}
+	if o.causes != nil {
+		d.Groups = groupsURL(journal.DeadLetterFilter{}, "")
+	}
+	if d.Runs, err = v.activeRuns(o); err != nil {
+		return nil, err
 	}
 	return &page{name: "overview", section: "overview", title: v.lang.T("overview.title"), data: d,
 		summary: v.lang.Count("letters.open", d.Open)}, nil

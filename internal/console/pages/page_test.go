@@ -21,6 +21,7 @@ import (
 type site struct {
 	t      *testing.T
 	world  *world
+	many   *many
 	pages  *pages.Pages
 	who    access.Identity
 	lang   string
@@ -33,8 +34,9 @@ func open(t *testing.T, w *world) *site {
 	p := pages.New(pages.Options{Now: w.now, Catalogue: catalogue.Default, Log: zap.NewNop(), Health: func() pages.Health {
 		return pages.Health{Journal: pages.Signal{Known: true, Up: true}, Engine: pages.Signal{Known: true, Up: true, Since: since}}
 	}})
-	p.Open(w, w.reviewer())
-	return &site{t: t, world: w, pages: p, who: access.Identity{Name: "ana.souza", Role: access.Admin}, lang: "en", header: http.Header{}}
+	m := newMany(w)
+	p.Open(w, w.reviewer(), m)
+	return &site{t: t, world: w, many: m, pages: p, who: access.Identity{Name: "ana.souza", Role: access.Admin}, lang: "en", header: http.Header{}}
 }
 
 // as is the same site for somebody of another role.

@@ -37,6 +37,9 @@ type Pages struct {
 type open struct {
 	Source
 	Reviewer
+	// bulk and causes are nil where there are none: their pages say so.
+	bulk    Bulk
+	causes  Causes
 	figures figures
 }
 
@@ -47,8 +50,12 @@ func New(o Options) *Pages {
 	return p
 }
 
-// Open gives the pages what they read from, and what carries people's decisions out.
-func (p *Pages) Open(from Source, to Reviewer) { p.open.Store(&open{Source: from, Reviewer: to}) }
+// Open gives the pages what they read from, and what carries people's decisions out: on one, and on many (nil: not there,
+// which the pages say). Where to also groups by causes, there are pages of them.
+func (p *Pages) Open(from Source, to Reviewer, many Bulk) {
+	causes, _ := to.(Causes)
+	p.open.Store(&open{Source: from, Reviewer: to, bulk: many, causes: causes})
+}
 
 // ServeHTTP answers everything that is not the API.
 func (p *Pages) ServeHTTP(w http.ResponseWriter, r *http.Request) { p.mux.ServeHTTP(w, r) }
@@ -62,10 +69,18 @@ func (p *Pages) route() {
 	}{
 		{http.MethodGet, "/{$}", p.reading(p.overview)},
 		{http.MethodGet, "/dead-letters", p.reading(p.deadLetters)},
+		{http.MethodGet, "/dead-letters/groups", p.reading(p.groups)},
 		{http.MethodGet, "/dead-letters/{id}", p.reading(p.deadLetter)},
 		{http.MethodPost, "/dead-letters/{id}/retry", p.reading(p.retry)},
 		{http.MethodPost, "/dead-letters/{id}/discard", p.reading(p.discard)},
 		{http.MethodGet, "/subjects/{policy}/{id}", p.reading(p.subject)},
+		{http.MethodGet, "/bulk-runs", p.bulking(p.runs)},
+		{http.MethodPost, "/bulk-runs", p.bulking(p.startRun)},
+		{http.MethodGet, "/bulk-runs/new", p.bulking(p.planRun)},
+		{http.MethodGet, "/bulk-runs/{id}", p.bulking(p.run)},
+		{http.MethodPost, "/bulk-runs/{id}/pause", p.bulking(p.pauseRun)},
+		{http.MethodPost, "/bulk-runs/{id}/resume", p.bulking(p.resumeRun)},
+		{http.MethodPost, "/bulk-runs/{id}/cancel", p.bulking(p.cancelRun)},
 		{http.MethodGet, "/policies", p.plain(p.policies)},
 		{http.MethodPost, "/policies", p.plain(p.try)},
 		{http.MethodGet, "/policies/{policy}/ladder.svg", p.picture},
@@ -79,6 +94,9 @@ func (p *Pages) route() {
 		}
 		methods[route.path] += route.method
 	}
+	// What has a pattern beside it is answered by that one's: a mux takes no two patterns that overlap.
+	delete(methods, "/dead-letters/groups")
+	delete(methods, "/bulk-runs/new")
 	for path, allowed := range methods {
 		p.mux.HandleFunc(path, p.onlyBy(allowed))
 	}
@@ -108,6 +126,16 @@ func (p *Pages) reading(make func(*visit, *open) (*page, error)) http.HandlerFun
 		o := p.open.Load()
 		if o == nil {
 			return nil, &problem{status: http.StatusServiceUnavailable, key: "starting"}
+		}
+		return make(v, o)
+	})
+}
+
+// bulking answers with a page about bulk runs; 503 where there are none.
+func (p *Pages) bulking(make func(*visit, *open) (*page, error)) http.HandlerFunc {
+	return p.reading(func(v *visit, o *open) (*page, error) {
+		if o.bulk == nil {
+			return nil, &problem{status: http.StatusServiceUnavailable, key: "no_bulk"}
 		}
 		return make(v, o)
 	})

@@ -27,6 +27,8 @@ func addresses() []string {
 		"/", "/dead-letters", "/dead-letters?state=all", "/dead-letters?state=recovered", "/dead-letters?state=discarded", "/dead-letters?q=nothing-is-called-so",
 		subjectAddress("tiss-submission", deadID), subjectAddress("tiss-submission", permanentID), subjectAddress("tiss-submission", longStoryID),
 		subjectAddress("tiss-submission", "CLM-2026-004901"), subjectAddress("whatsapp-message", hostileID), subjectAddress("job-queue", "import-lote-2219"),
+		"/dead-letters/groups", "/dead-letters/groups?q=credential&team=ti", "/dead-letters?since=2026-03-02T08:00&until=2026-03-02T12:00",
+		"/bulk-runs", "/bulk-runs/new", "/bulk-runs/new?team=ti&perMinute=30", "/bulk-runs/new?action=discard&reason=INSURANCE_EXPIRED", "/bulk-runs/new?q=nothing-is-called-so",
 		"/policies", "/audit", "/audit?policy=tiss-submission&id=" + deadID,
 	}
 }
@@ -47,7 +49,7 @@ func TestEveryEmptyPageSaysWhatWillAppear(t *testing.T) {
 	s := open(t, newWorld(t, now))
 	for _, lang := range []string{"pt-BR", "en"} {
 		s.lang = lang
-		for _, address := range []string{"/", "/dead-letters", "/dead-letters?state=reprocessing", "/dead-letters?state=recovered", "/dead-letters?state=discarded", "/dead-letters?state=all", "/audit"} {
+		for _, address := range []string{"/", "/dead-letters", "/dead-letters?state=reprocessing", "/dead-letters?state=recovered", "/dead-letters?state=discarded", "/dead-letters?state=all", "/dead-letters/groups", "/bulk-runs", "/audit"} {
 			d := s.page(address)
 			checkPage(t, d, address, lang)
 			empty := d.all(func(n *html.Node) bool { return attr(n, "class") == "empty" })
@@ -99,7 +101,8 @@ func TestEveryLinkLeadsSomewhere(t *testing.T) {
 func TestHostileTextsAreShownInert(t *testing.T) {
 	s := open(t, sampleDead(t, now))
 	for _, address := range []string{subjectAddress("whatsapp-message", hostileID), "/dead-letters?q=alert", subjectAddress("no-retry", hostileID), "/audit",
-		"/dead-letters?q=" + url.QueryEscape(hostile), "/audit?policy=failed-job&id=" + url.QueryEscape("\"><script>alert(3)</script>"), "/dead-letters?state=all&team=" + url.QueryEscape("<b>")} {
+		"/dead-letters?q=" + url.QueryEscape(hostile), "/audit?policy=failed-job&id=" + url.QueryEscape("\"><script>alert(3)</script>"), "/dead-letters?state=all&team=" + url.QueryEscape("<b>"),
+		"/dead-letters/groups", "/dead-letters/groups?reason=" + url.QueryEscape("<b>"), "/bulk-runs/new", "/bulk-runs/new?fingerprint=" + url.QueryEscape("<b>"), "/bulk-runs/new?q=" + url.QueryEscape(hostile)} {
 		d := s.page(address)
 		checkPage(t, d, address, "en")
 		if n := len(d.tags("script")); n != 1 {
@@ -305,7 +308,7 @@ func TestAChosenLanguageIsKept(t *testing.T) {
 
 func TestAPageIsSentAgainOnlyWhenItChanged(t *testing.T) {
 	s := open(t, sampleDead(t, now))
-	for _, address := range []string{"/", "/dead-letters", subjectAddress("tiss-submission", longStoryID), "/audit", "/policies"} {
+	for _, address := range []string{"/", "/dead-letters", subjectAddress("tiss-submission", longStoryID), "/dead-letters/groups", "/bulk-runs", "/audit", "/policies"} {
 		s.header.Del("If-None-Match")
 		tag := s.get(address).Header().Get("ETag")
 		s.header.Set("If-None-Match", tag)

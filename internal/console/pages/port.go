@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"retry-worker/internal/bulk"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/review"
 )
@@ -27,6 +28,40 @@ type Reviewer interface {
 	Discard(ctx context.Context, c review.Command) (review.Decided, error)
 	// Process says whether a process waits for a decision on the dead letter.
 	Process(d *journal.DeadLetterItem) review.Process
+}
+
+// Causes groups dead letters by what failed (review.Service does), the most first. Safe for concurrent use. Its errors
+// hold a *review.Refusal or a *journal.StoreError.
+type Causes interface {
+	Groups(ctx context.Context, f journal.DeadLetterFilter, cursor string, limit int) (groups []journal.DeadLetterGroup, next string, err error)
+}
+
+// Planner says what would happen to many dead letters, and begins it (bulk.Service does). Its errors hold a
+// *review.Refusal where nothing was done; any other of Start's means that the run may be there all the same.
+type Planner interface {
+	Plan(ctx context.Context, c bulk.Command) (bulk.Plan, error)
+	Start(ctx context.Context, c bulk.Command, token string) (journal.BulkRun, error)
+}
+
+// BulkReader reads bulk runs and what became of each dead letter.
+type BulkReader interface {
+	Run(ctx context.Context, id string) (journal.BulkRun, error)
+	Runs(ctx context.Context, cursor string, limit int) (runs []journal.BulkRun, next string, err error)
+	Items(ctx context.Context, id string, outcome journal.BulkOutcome, after int64, limit int) ([]journal.BulkItem, error)
+}
+
+// Steering stops bulk runs and lets them go on.
+type Steering interface {
+	Pause(ctx context.Context, id, by string) (journal.BulkRun, error)
+	Resume(ctx context.Context, id, by string) (journal.BulkRun, error)
+	Cancel(ctx context.Context, id, by string) (journal.BulkRun, error)
+}
+
+// Bulk is one decision on many dead letters (bulk.Service). Safe for concurrent use.
+type Bulk interface {
+	Planner
+	BulkReader
+	Steering
 }
 
 // Health is what the worker says of itself.

@@ -212,7 +212,7 @@ func (failing) Retry(context.Context, review.Command) (review.Decided, error) {
 
 func TestADecisionThatMayNotBeRecordedSaysSo(t *testing.T) {
 	s, below, _ := reviewing(t)
-	s.pages.Open(s.world, failing{s.world.reviewer()})
+	s.pages.Open(s.world, failing{s.world.reviewer()}, nil)
 	d := s.doc(s.post("/dead-letters/"+below.ID+"/retry", words("x", "next", "now")), http.StatusServiceUnavailable)
 	checkPage(t, d, "not recorded", "en")
 	if !d.says("The decision may not be recorded") || strings.Contains(d.raw, "secret detail") {

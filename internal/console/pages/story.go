@@ -38,6 +38,8 @@ type event struct {
 	Next Moment
 	// By and Words are a person's name and reason.
 	By, Words string
+	// Run is the page of the bulk run that it was part of; empty where there is none.
+	Run string
 	// Facts are what else is known.
 	Facts []fact
 }
@@ -66,6 +68,8 @@ type entryBody struct {
 	Delivery   string                  `json:"delivery"`
 	Fresh      bool                    `json:"fresh"`
 	Message    string                  `json:"message"`
+	Run        string                  `json:"bulkRun"`
+	Verb       journal.BulkVerb        `json:"verb"`
 }
 
 // chapters are the episodes in order, each with its events by their records.
@@ -180,6 +184,9 @@ func (v *visit) facts(a *journal.Attempt) []fact {
 // entry of the audit as an event.
 func (v *visit) entry(from *journal.Entry, b *entryBody) event {
 	e := event{Record: from.Record, Mark: markNote, At: v.at(from.At)}
+	if b.Run != "" {
+		e.Run = runURL(b.Run)
+	}
 	switch {
 	case from.Kind == journal.RejectionEntry && b.Rejection != "":
 		e.Title, e.Text, e.Error = v.lang.T("event.rejection", b.Rejection), v.lang.T("event.rejection.text"), b.Message
@@ -196,6 +203,8 @@ func (v *visit) entry(from *journal.Entry, b *entryBody) event {
 		if e.Text = v.lang.T("event.reviewed.text", v.lang.Number(b.RetryCount)); b.Fresh {
 			e.Text = v.lang.T("event.reviewed.fresh")
 		}
+	case from.Kind == journal.BulkEntry && b.Verb != "":
+		e.Title, e.By, e.Words = v.lang.Or("event.bulk."+string(b.Verb), v.lang.T("event.kind.bulk")), b.By, b.Reason
 	default:
 		e.Title = v.lang.Or("event.kind."+string(from.Kind), string(from.Kind))
 		e.Facts = plainFacts(from.Body)

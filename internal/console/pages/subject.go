@@ -68,6 +68,8 @@ type reviewData struct {
 	Delivery     *Badge
 	DeliveryText string
 	Ahead        bool
+	// Run is the page of the bulk run that decided; empty where a person decided on this one alone.
+	Run string
 }
 
 // reviewForm is what the reader may do about an open dead letter.
@@ -226,6 +228,9 @@ func (v *visit) review(dl *journal.DeadLetter) *reviewData {
 		if r.Ahead {
 			r.Next = v.in(n.NextRetryTime)
 		}
+	}
+	if dl.Run != "" {
+		r.Run = runURL(dl.Run)
 	}
 	if dl.Delivery != journal.DeliveryNone {
 		b := v.lang.deliveryBadge(dl.Delivery)

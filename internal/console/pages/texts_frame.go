@@ -52,7 +52,7 @@ var problemTexts = []text{
 	{"problem.refused.title", "O pedido foi recusado", "The request was refused"},
 	{"problem.refused.text", "O motivo, como o programa o diz:", "The reason, as the program says it:"},
 	{"problem.refused.forbidden_role.title", "O seu acesso não permite isso", "Your role does not allow that"},
-	{"problem.refused.forbidden_role.text", "Tentar de novo e descartar pedem acesso de operação; passar do limite, de administração. Peça a quem administra o retry-worker.", "To retry or discard takes the role operator; to go beyond the limit, admin. Ask whoever runs retry-worker."},
+	{"problem.refused.forbidden_role.text", "Tentar de novo e descartar pedem acesso de operação; passar do limite e operar em lote, de administração. Peça a quem administra o retry-worker.", "To retry or discard takes the role operator; to go beyond the limit, and bulk runs, admin. Ask whoever runs retry-worker."},
 	{"problem.refused.forbidden_host.title", "Endereço recusado", "Address refused"},
 	{"problem.refused.forbidden_host.text", "Sem tokens, o console só responde nesta máquina. Use 127.0.0.1 ou localhost.", "Without tokens the console answers on this machine only. Use 127.0.0.1 or localhost."},
 	{"problem.refused.forbidden_origin.title", "O pedido veio de outro site", "The request came from another site"},

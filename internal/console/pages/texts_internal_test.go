@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"retry-worker/internal/access"
+	"retry-worker/internal/bulk"
 	"retry-worker/internal/catalogue"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
@@ -19,7 +20,7 @@ var verb = regexp.MustCompile(`%(?:\.0)?[sd]`)
 
 func TestEveryTextSaysSomethingInBothLanguages(t *testing.T) {
 	seen := map[string]bool{}
-	for _, table := range [][]text{frameTexts, problemTexts, wordTexts, reasonTexts, overviewTexts, listTexts, storyTexts, reviewTexts, policyTexts, auditTexts} {
+	for _, table := range [][]text{frameTexts, problemTexts, wordTexts, reasonTexts, overviewTexts, listTexts, storyTexts, reviewTexts, policyTexts, auditTexts, groupTexts, planTexts, runTexts} {
 		for _, x := range table {
 			if seen[x.key] {
 				t.Errorf("%s stands twice", x.key)
@@ -110,7 +111,7 @@ func TestClosedSetsHaveNames(t *testing.T) {
 	for _, r := range []access.Role{access.Viewer, access.Operator, access.Admin} {
 		keys = append(keys, "role."+r.String())
 	}
-	for _, k := range []journal.EntryKind{journal.RejectionEntry, journal.OutcomeEntry, journal.ReviewEntry, journal.DeliveryEntry, journal.PurgeEntry} {
+	for _, k := range []journal.EntryKind{journal.RejectionEntry, journal.OutcomeEntry, journal.ReviewEntry, journal.DeliveryEntry, journal.PurgeEntry, journal.BulkEntry} {
 		keys = append(keys, "event.kind."+string(k), "audit.kind."+string(k))
 	}
 	for _, k := range journal.KPIs(nil, []string{"p"}, home0) {
@@ -129,6 +130,7 @@ func TestClosedSetsHaveNames(t *testing.T) {
 	for _, c := range []review.Code{review.MaxRetriesExceeded, review.InvalidRetryState, review.ReasonRequired, review.ReasonTooLong, review.PolicyNotFound} {
 		keys = append(keys, "form.wrong."+string(c))
 	}
+	keys = append(keys, bulkKeys()...)
 	for _, key := range keys {
 		for _, l := range Langs() {
 			if _, ok := texts[l][key]; !ok {
@@ -138,10 +140,34 @@ func TestClosedSetsHaveNames(t *testing.T) {
 	}
 }
 
+// bulkKeys name what a run, its outcomes and its refusals may be.
+func bulkKeys() (keys []string) {
+	for _, o := range journal.BulkOutcomes() {
+		keys = append(keys, "outcome."+string(o), "outcome."+string(o)+".item", "outcome."+string(o)+".text")
+	}
+	for _, s := range []journal.BulkState{journal.BulkPreparing, journal.BulkRunning, journal.BulkPaused, journal.BulkCancelled, journal.BulkDone} {
+		keys = append(keys, "run.state."+string(s), "run.means."+string(s))
+	}
+	for _, a := range []journal.BulkAction{journal.BulkRetry, journal.BulkDiscard} {
+		keys = append(keys, "run.what."+string(a), "run.what."+string(a)+".one", "run.what."+string(a)+".other", "plan.go."+string(a)+".one", "plan.go."+string(a)+".other")
+	}
+	for _, c := range []review.Code{review.MaxRetriesExceeded, review.InvalidRetryState, review.PolicyNotFound, review.JobNotFound, bulk.InOtherRun, bulk.NotRecordable} {
+		keys = append(keys, "refused."+string(c))
+	}
+	for _, c := range []review.Code{review.ReasonRequired, review.ReasonTooLong, review.InvalidReason, review.InvalidQuery, review.InvalidFingerprint, bulk.InvalidPace, bulk.InvalidPlan, bulk.InvalidPeriod, bulk.NothingToDo} {
+		keys = append(keys, "plan.wrong."+string(c))
+	}
+	for _, verb := range []journal.BulkVerb{journal.BulkStart, journal.BulkPause, journal.BulkResume, journal.BulkCancel} {
+		keys = append(keys, "run.done."+string(verb), "event.bulk."+string(verb))
+	}
+	keys = append(keys, "event.bulk."+string(journal.BulkFinish))
+	return append(keys, "run.hold."+bulk.HoldEngine, "run.hold."+bulk.HoldJournal, "run.wrong."+string(bulk.InvalidRunState))
+}
+
 func TestNoTextIsLeftOver(t *testing.T) {
 	code, markup := sources(t)
 	all := code + markup
-	made := regexp.MustCompile(`^(reason|letter|letters|state|status|process|delivery|class|team|role|kpi|login|problem|event\.(final|delivery|kind)|form\.wrong|list\.(state|empty)|decision\.none|audit\.kind|limits\.(unknown|empty)|mark|health\.(queue|engine|journal))(\.|$)`)
+	made := regexp.MustCompile(`^(reason|letter|letters|state|status|process|delivery|class|team|role|kpi|login|problem|event\.(final|delivery|kind|bulk)|form\.wrong|list\.(state|empty)|decision\.none|audit\.kind|limits\.(unknown|empty)|mark|health\.(queue|engine|journal)|outcome|refused|run\.(state|means|hold|what|wrong|done)|plan\.(wrong|go))(\.|$)`)
 	for key := range texts[English] {
 		base := strings.TrimSuffix(strings.TrimSuffix(key, ".one"), ".other")
 		if !made.MatchString(key) && !strings.Contains(all, `"`+base+`"`) {

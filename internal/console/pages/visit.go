@@ -26,6 +26,8 @@ type visit struct {
 	lang Lang
 	zone *time.Location
 	now  time.Time
+	// patterns of causes that were looked up for this page, by fingerprint.
+	patterns map[string]string
 }
 
 func (p *Pages) visit(w http.ResponseWriter, r *http.Request) *visit {
@@ -33,7 +35,7 @@ func (p *Pages) visit(w http.ResponseWriter, r *http.Request) *visit {
 	if chosen {
 		http.SetCookie(w, &http.Cookie{Name: langCookie, Value: string(lang), Path: "/", MaxAge: 365 * 24 * 3600, SameSite: http.SameSiteLaxMode, HttpOnly: true})
 	}
-	return &visit{w: w, r: r, who: access.From(r.Context()), lang: lang, zone: zoneOf(r), now: p.Now().UTC()}
+	return &visit{w: w, r: r, who: access.From(r.Context()), lang: lang, zone: zoneOf(r), now: p.Now().UTC(), patterns: map[string]string{}}
 }
 
 // page is what an address answers with.

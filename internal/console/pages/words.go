@@ -72,19 +72,3 @@ func subjectURL(s journal.Subject) string {
 func segment(s string) string {
 	return strings.ReplaceAll(url.PathEscape(s), "+", "%2B")
 }
-
-// listURL is the list of dead letters that a filter lets through.
-func listURL(f journal.DeadLetterFilter, cursor string) string {
-	q := url.Values{}
-	for _, field := range [][2]string{
-		{"state", f.State}, {"policy", f.Policy}, {"team", string(f.Team)}, {"reason", string(f.Reason)}, {"q", f.Query}, {"cursor", cursor},
-	} {
-		if field[1] != "" && field != [2]string{"state", string(journal.DeadLetterOpen)} {
-			q.Set(field[0], field[1])
-		}
-	}
-	if len(q) == 0 {
-		return "/dead-letters"
-	}
-	return "/dead-letters?" + q.Encode()
-}

@@ -137,6 +137,11 @@
     button.setAttribute("aria-disabled", "true");
     button.textContent = words.sending;
   });
+  // What was planned is not what is chosen now: it is planned anew first.
+  $("settings")?.addEventListener("input", () => {
+    $("start-go")?.setAttribute("aria-disabled", "true");
+    $("settings-changed")?.removeAttribute("hidden");
+  });
   addEventListener("pageshow", (e) => { if (e.persisted) location.reload(); });
 
   // What a decision came to is where the reader goes on.

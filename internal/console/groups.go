@@ -1,0 +1,86 @@
+package console
+
+import (
+	"context"
+	"net/http"
+
+	"retry-worker/internal/decision"
+	"retry-worker/internal/journal"
+	"retry-worker/internal/review"
+)
+
+// Groups lists dead letters by their cause. Its errors hold a *review.Refusal, or are the journal's. Safe for concurrent
+// use.
+type Groups interface {
+	// Groups are the causes of the dead letters that f lets through, the one with the most first, at most limit (1 to
+	// review.MostItems, or review.DefaultItems where it is 0).
+	Groups(ctx context.Context, f journal.DeadLetterFilter, cursor string, limit int) (groups []journal.DeadLetterGroup, next string, err error)
+}
+
+// DeadLetterGroup are the dead letters of one cause as the API shows them.
+type DeadLetterGroup struct {
+	// Fingerprint chooses them in a filter; it is null where the process reported the failures itself.
+	Fingerprint    *string         `json:"fingerprint"`
+	Policy         string          `json:"policy"`
+	Reason         decision.Reason `json:"reason"`
+	Classification *string         `json:"classification"`
+	// Pattern is the error without what differs from case to case.
+	Pattern   string          `json:"pattern"`
+	Count     int64           `json:"count"`
+	FirstSeen string          `json:"firstSeen"`
+	LastSeen  string          `json:"lastSeen"`
+	Teams     []decision.Team `json:"teams"`
+	// Sample is the newest of them; null where it is not told.
+	Sample *DeadLetter `json:"sample"`
+}
+
+// DeadLetterGroupPage is one page of causes, the one with the most dead letters first.
+type DeadLetterGroupPage struct {
+	Items []DeadLetterGroup `json:"items"`
+	// Next is the cursor of the next page; null on the last.
+	Next *string `json:"next"`
+}
+
+// groups answers GET /api/v1/dead-letters/groups?state=&policy=&team=&reason=&fingerprint=&q=&cursor=&limit=.
+func (s *API) groups(w http.ResponseWriter, r *http.Request, m *Journal) {
+	q, bad := readParameters(r, "state", "policy", "team", "reason", "fingerprint", "q", "cursor", "limit")
+	limit, badLimit := q.limit()
+	f, badFilter := q.filter()
+	if bad := firstOf(bad, badLimit, badFilter); bad != nil {
+		s.refuse(w, bad)
+		return
+	}
+	if m.Groups == nil {
+		s.fail(w, http.StatusServiceUnavailable, journalUnavailable, "groups are not open yet; /readyz says why")
+		return
+	}
+	groups, next, err := m.Groups.Groups(r.Context(), f, q["cursor"], limit)
+	if err != nil {
+		s.unlisted(w, r, err)
+		return
+	}
+	s.write(w, http.StatusOK, DeadLetterGroupPage{s.groupsOf(m, groups), journal.OrNull(next)})
+}
+
+func (s *API) groupsOf(m *Journal, groups []journal.DeadLetterGroup) []DeadLetterGroup {
+	all := make([]DeadLetterGroup, len(groups))
+	for i := range groups {
+		all[i] = s.groupOf(m, &groups[i])
+	}
+	return all
+}
+
+func (s *API) groupOf(m *Journal, g *journal.DeadLetterGroup) DeadLetterGroup {
+	shown := DeadLetterGroup{
+		Fingerprint: journal.OrNull(g.Cause.ID), Policy: g.Cause.Policy, Reason: g.Cause.Reason, Classification: journal.OrNull(string(g.Cause.Classification)),
+		Pattern: g.Cause.Pattern, Count: g.N, FirstSeen: decision.Instant(g.First), LastSeen: decision.Instant(g.Last), Teams: g.Teams,
+	}
+	if shown.Teams == nil {
+		shown.Teams = []decision.Team{}
+	}
+	if g.Sample.ID != "" {
+		sample := deadLetterOf(&review.Item{DeadLetterItem: g.Sample, Process: m.Process(&g.Sample)})
+		shown.Sample = &sample
+	}
+	return shown
+}

@@ -1,0 +1,179 @@
+package pages
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+
+	"retry-worker/internal/decision"
+	"retry-worker/internal/journal"
+	"retry-worker/internal/review"
+)
+
+const (
+	// groupPage is how many causes one page lists.
+	groupPage = 50
+	// mostCauses that the overview names.
+	mostCauses = 5
+)
+
+// groupsData is one page of causes.
+type groupsData struct {
+	Filter                   journal.DeadLetterFilter
+	Views                    []viewLink
+	Policies, Teams, Reasons []option
+	Rows                     []causeRow
+	Next, First, Reset       string
+	Filtered                 bool
+	// Letters that the page's causes explain.
+	Letters int64
+}
+
+// causeRow is one cause, with what died of it.
+type causeRow struct {
+	Fingerprint, Pattern, Policy string
+	// Name is the reason in words; Rule is the code or rule that matched, where that says more.
+	Name, Rule          string
+	Class               Badge
+	Teams               string
+	N                   int64
+	First, Last         Moment
+	SampleID, SampleURL string
+	// Show lists them, Act plans for all of them; Act is empty where there is nothing that could carry it out.
+	Show, Act string
+	// ShowText and ActText name what they are about, for those who hear links one by one.
+	ShowText, ActText string
+}
+
+func (p *Pages) groups(v *visit, o *open) (*page, error) {
+	if o.causes == nil {
+		return nil, &problem{status: http.StatusServiceUnavailable, key: "no_groups"}
+	}
+	q := v.r.URL.Query()
+	f, _ := v.filterOf(q) // causes have no age of their own
+	f.State, f.Fingerprint = states[0], ""
+	f.Since, f.Until = journal.DeadLetterFilter{}.Since, journal.DeadLetterFilter{}.Until
+	cursor := q.Get("cursor")
+	groups, next, err := o.causes.Groups(v.r.Context(), f, cursor, groupPage)
+	if isBadCursor(err) {
+		return &page{redirect: groupsURL(f, "")}, nil
+	}
+	if err != nil && review.Refused(err) == nil { // what no dead letter could be fits none
+		return nil, unreadable(err)
+	}
+	counts, err := o.DeadLetterCounts(v.r.Context())
+	if err != nil {
+		return nil, unreadable(err)
+	}
+	d := &groupsData{Filter: f, Filtered: narrowed(f), Views: v.views("groups", f), Reset: groupsURL(journal.DeadLetterFilter{}, "")}
+	choices := &listData{Filter: f}
+	p.choices(v, choices, counts)
+	d.Policies, d.Teams, d.Reasons = choices.Policies, choices.Teams, choices.Reasons
+	for i := range groups {
+		d.Rows = append(d.Rows, v.causeRow(o, &groups[i], f))
+		d.Letters += groups[i].N
+	}
+	if next != "" {
+		d.Next = groupsURL(f, next)
+	}
+	if cursor != "" {
+		d.First = groupsURL(f, "")
+	}
+	return &page{name: "groups", section: "dead-letters", title: v.lang.T("groups.title"), data: d, summary: v.lang.Count("groups.summary", int64(len(groups)))}, nil
+}
+
+// isBadCursor tells whether a page was asked for with a cursor that is not its own.
+func isBadCursor(err error) bool {
+	refusal := review.Refused(err)
+	return errors.Is(err, journal.ErrBadCursor) || refusal != nil && refusal.Code == review.InvalidCursor
+}
+
+// causeRow of a group; f is the filter that it was found by, which its links keep.
+func (v *visit) causeRow(o *open, g *journal.DeadLetterGroup, f journal.DeadLetterFilter) causeRow {
+	teams := make([]string, len(g.Teams))
+	for i, team := range g.Teams {
+		teams[i] = v.lang.team(team)
+	}
+	f.Fingerprint = g.Cause.ID
+	row := causeRow{
+		Fingerprint: g.Cause.ID, Pattern: g.Cause.Pattern, Policy: g.Cause.Policy, Name: v.causeName(g), Class: v.class(g.Cause.Classification),
+		Teams: strings.Join(teams, ", "), N: g.N, First: v.ago(g.First), Last: v.ago(g.Last), SampleID: g.Sample.Subject.ID, SampleURL: subjectURL(g.Sample.Subject),
+		Show: listURL(f, ""), ShowText: v.lang.Count("groups.show", g.N), ActText: v.lang.Count("groups.act", g.N),
+	}
+	if _, named := texts[v.lang]["reason."+string(g.Cause.Reason)]; !named && row.Name != string(g.Cause.Reason) {
+		row.Rule = string(g.Cause.Reason)
+	}
+	if o.bulk != nil && f.State != journal.AllDeadLetters {
+		row.Act = planURL(f)
+	}
+	return row
+}
+
+// causeName is a cause's reason in words: that of the rule that matched, otherwise what its dead letters were given up for,
+// unless that is only that their retries were used up.
+func (v *visit) causeName(g *journal.DeadLetterGroup) string {
+	reason, given := g.Cause.Reason, g.Sample.Reason
+	if _, named := texts[v.lang]["reason."+string(reason)]; !named && given != "" && given != decision.ReasonMaxRetries && given != decision.ReasonTimeLimit {
+		reason = given
+	}
+	return v.lang.reason(reason)
+}
+
+// cause that a fingerprint stands for, whatever became of its dead letters; nil where nothing is known of it.
+func (v *visit) cause(o *open, fingerprint string) (*causeRow, error) {
+	if o.causes == nil {
+		return nil, nil
+	}
+	groups, _, err := o.causes.Groups(v.r.Context(), journal.DeadLetterFilter{State: journal.AllDeadLetters, Fingerprint: fingerprint}, "", 1)
+	switch {
+	case err != nil && review.Refused(err) == nil:
+		return nil, unreadable(err)
+	case len(groups) == 0: // also where it cannot be one
+		return nil, nil
+	}
+	row := v.causeRow(o, &groups[0], journal.DeadLetterFilter{State: journal.AllDeadLetters})
+	return &row, nil
+}
+
+// pattern of a fingerprint; empty where nothing is known of it.
+func (v *visit) pattern(o *open, fingerprint string) (string, error) {
+	if known, ok := v.patterns[fingerprint]; ok || fingerprint == "" {
+		return known, nil
+	}
+	cause, err := v.cause(o, fingerprint)
+	if err != nil {
+		return "", err
+	}
+	if cause != nil {
+		v.patterns[fingerprint] = cause.Pattern
+	} else {
+		v.patterns[fingerprint] = ""
+	}
+	return v.patterns[fingerprint], nil
+}
+
+// causeCount is how many open dead letters f, which names a fingerprint, lets through.
+func (v *visit) causeCount(o *open, f journal.DeadLetterFilter) (int64, error) {
+	groups, _, err := o.causes.Groups(v.r.Context(), f, "", 1)
+	switch {
+	case err != nil && review.Refused(err) == nil:
+		return 0, unreadable(err)
+	case len(groups) == 0:
+		return 0, nil
+	}
+	return groups[0].N, nil
+}
+
+// biggestCauses of what is open; none where nobody groups.
+func (v *visit) biggestCauses(ctx context.Context, o *open) ([]causeRow, error) {
+	if o.causes == nil {
+		return nil, nil
+	}
+	groups, _, err := o.causes.Groups(ctx, journal.DeadLetterFilter{}, "", mostCauses)
+	rows := make([]causeRow, 0, len(groups))
+	for i := range groups {
+		rows = append(rows, v.causeRow(o, &groups[i], journal.DeadLetterFilter{}))
+	}
+	return rows, err
+}

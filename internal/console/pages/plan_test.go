@@ -1,0 +1,227 @@
+package pages_test
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"golang.org/x/net/html"
+
+	"retry-worker/internal/access"
+	"retry-worker/internal/bulk"
+	"retry-worker/internal/journal"
+	"retry-worker/internal/review"
+)
+
+// groupFilter chooses the biggest cause of a site.
+func groupFilter(s *site) journal.DeadLetterFilter {
+	groups, _, err := s.world.DeadLetterGroups(s.t.Context(), journal.DeadLetterFilter{}, "", 1)
+	if err != nil || len(groups) != 1 {
+		s.t.Fatal("no group ", err)
+	}
+	return journal.DeadLetterFilter{Fingerprint: groups[0].Cause.ID}
+}
+
+// form as a browser would send it: what stands in its fields.
+func (d *doc) form(id string) url.Values {
+	d.t.Helper()
+	form := d.id(id)
+	if form == nil {
+		d.t.Fatalf("there is no form %s", id)
+	}
+	values := url.Values{}
+	for n := range form.Descendants() {
+		if n.Type != html.ElementNode || attr(n, "name") == "" {
+			continue
+		}
+		if kind := attr(n, "type"); (kind == "radio" || kind == "checkbox") && !has(n, "checked") {
+			continue
+		}
+		value := attr(n, "value")
+		if n.Data == "textarea" {
+			value = text(n)
+		}
+		values.Add(attr(n, "name"), value)
+	}
+	return values
+}
+
+func with(form url.Values, pairs ...string) url.Values {
+	for i := 0; i < len(pairs); i += 2 {
+		form.Set(pairs[i], pairs[i+1])
+	}
+	return form
+}
+
+// planned is a site with a cause of 40 claims, of which two cannot be retried, and its plan.
+func planned(t *testing.T) (s *site, at string, d *doc) {
+	w := newWorld(t, now)
+	locked(w, 38)
+	for _, id := range []string{"CLM-T-LATE-1", "CLM-T-LATE-2"} { // no process has come for them
+		w.fails("tiss-submission", id, "LoginInvalido: usuário 7 bloqueado")
+	}
+	s = open(t, w)
+	at = "/bulk-runs/new?fingerprint=" + groupFilter(s).Fingerprint
+	return s, at, s.page(at)
+}
+
+func TestAPlanSaysWhatWouldHappen(t *testing.T) {
+	s, at, d := planned(t)
+	for _, lang := range []string{"pt-BR", "en"} {
+		s.lang = lang
+		checkPage(t, s.page(at), at, lang)
+		checkPage(t, s.page(at+"&action=discard&perMinute=7"), at, lang)
+	}
+	got := text(d.tags("main")[0])
+	for _, words := range []string{"Pass the filter 40", "Would be tried again 38", "2 would be refused", "Takes 38 s", "at 60 a minute", "No process waits for them",
+		"logininvalido: usuário # bloqueado", "Invalid credentials IT (ti) tiss-submission 38", "CLM-T-LATE-2", "Try 38 again"} {
+		if !strings.Contains(got, words) {
+			t.Errorf("the plan does not say %q: %s", words, got)
+		}
+	}
+	if len(s.many.runs) > 0 {
+		t.Error("a plan began a run")
+	}
+	// Other settings are another plan, by the form's own address.
+	again := s.page("/bulk-runs/new?" + with(d.form("settings"), "perMinute", "2", "how", "force", "when", "now").Encode())
+	if !again.says("Takes 19 min") || again.form("start").Get("how") != "force" || again.form("start").Get("when") != "now" || again.form("start").Get("perMinute") != "2" {
+		t.Errorf("the settings are lost: %v", again.form("start"))
+	}
+	if discard := s.page("/bulk-runs/new?" + with(d.form("settings"), "action", "discard").Encode()); !discard.says("Discard 40 for good") || !discard.says("cannot be undone") {
+		t.Error("a discard does not say what it is")
+	}
+	if s.get(at).Header().Get("ETag") != "" {
+		t.Error("a plan is made anew every five seconds")
+	}
+}
+
+func TestAPlanIsStarted(t *testing.T) {
+	s, _, d := planned(t)
+	w := s.post("/bulk-runs", with(d.form("start"), "why", "Senha trocada com a operadora."))
+	if w.Code != http.StatusSeeOther || w.Header().Get("Location") != "/bulk-runs/"+s.many.newest().ID+"?done=start#result" {
+		t.Fatalf("got %d to %q", w.Code, w.Header().Get("Location"))
+	}
+	c := s.many.asked[0]
+	if c.Reason != "Senha trocada com a operadora." || c.By != "ana.souza" || c.Action != journal.BulkRetry || c.PerMinute != 60 || c.Force || c.Fresh || c.When != review.Backoff || c.Filter != groupFilter(s) {
+		t.Errorf("what was started is %+v", c)
+	}
+	to, _, _ := strings.Cut(w.Header().Get("Location"), "#")
+	if d := s.page(to); !d.says("Done: the run has begun.") {
+		t.Error("it does not say so")
+	}
+	// What is in it is refused in the next plan.
+	if d := s.page("/bulk-runs/new?fingerprint=" + c.Filter.Fingerprint); !d.says("None of them would be decided.") || !d.says("in another bulk run that has not ended") || d.id("start") != nil {
+		t.Errorf("a second plan does not say so: %s", text(d.tags("main")[0]))
+	}
+}
+
+func TestAPlanThatNoLongerHoldsSaysWhatChanged(t *testing.T) {
+	s, _, d := planned(t)
+	first := d.form("start")
+	item := s.world.letterOf("CLM-T-0003")
+	if _, err := s.world.reviewer().Discard(t.Context(), review.Command{ID: item.ID, Reason: "paga", By: "marta.lima"}); err != nil {
+		t.Fatal(err)
+	}
+	d = s.doc(s.post("/bulk-runs", with(first, "why", "Senha trocada.")), http.StatusConflict)
+	checkPage(t, d, "outdated", "en")
+	if got := text(d.id("changed")); !strings.Contains(got, "40 passed the filter and 38 would be decided; now they are 39 and 37") {
+		t.Errorf("it says %q", got)
+	}
+	second := d.form("start")
+	if len(s.many.runs) > 0 || second.Get("why") != "Senha trocada." || second.Get("token") == first.Get("token") {
+		t.Error("something was started, or what was written is lost")
+	}
+	if w := s.post("/bulk-runs", second); w.Code != http.StatusSeeOther {
+		t.Errorf("the new plan cannot be started: %d", w.Code)
+	}
+}
+
+func TestWhatIsWrongStandsBesideThePlan(t *testing.T) {
+	s, at, d := planned(t)
+	for _, c := range []struct{ what, reason, words string }{{"no reason", " ", "write the reason"}} {
+		d := s.doc(s.post("/bulk-runs", with(d.form("start"), "why", c.reason)), http.StatusUnprocessableEntity)
+		checkPage(t, d, c.what, "en")
+		if !strings.Contains(text(d.id("wrong")), c.words) || attr(d.field("why"), "aria-invalid") != "true" || d.id("changed") != nil {
+			t.Errorf("%s: it says %s", c.what, text(d.id("wrong")))
+		}
+	}
+	for _, pace := range []string{"0", "-1", "6001", "2.5", "x", "99999999999999999999"} {
+		d := s.doc(s.get(at+"&perMinute="+pace), http.StatusUnprocessableEntity)
+		checkPage(t, d, "pace "+pace, "en")
+		if !d.says("whole number from 1 to 6000") || d.id("start") != nil || attr(d.field("perMinute"), "value") != pace {
+			t.Errorf("a pace of %s is planned, or not said to be wrong", pace)
+		}
+	}
+	s.many.fails = errors.New("the journal cannot be written: secret detail")
+	if d := s.doc(s.post("/bulk-runs", with(d.form("start"), "why", "x")), http.StatusServiceUnavailable); !d.says("The run may not have begun") || strings.Contains(d.raw, "secret") {
+		t.Error("it does not say that it is not known")
+	}
+	if d := s.doc(s.get(at), http.StatusServiceUnavailable); !d.says("The journal cannot be read now") {
+		t.Error("it does not say that it cannot be read")
+	}
+}
+
+func TestNothingAndEverythingAreSaid(t *testing.T) {
+	s, _, _ := planned(t)
+	d := s.page("/bulk-runs/new?q=nothing-is-called-so")
+	if !d.says("No open dead letter passes this filter: there is nothing to do.") || d.id("start") != nil {
+		t.Error("nothing is not said")
+	}
+	for _, address := range []string{"/bulk-runs/new", "/bulk-runs/new?policy=tiss-submission"} {
+		d = s.page(address)
+		if d.id("everything") == nil || !d.says("This is all that is open: 41 dead letters.") {
+			t.Errorf("%s does not say that it is everything", address)
+		}
+		form := with(d.form("start"), "why", "Tudo corrigido.")
+		d = s.doc(s.post("/bulk-runs", form), http.StatusUnprocessableEntity)
+		if !strings.Contains(text(d.id("wrong")), "tick the confirmation") || len(s.many.runs) > 0 {
+			t.Errorf("%s was started without being confirmed", address)
+		}
+	}
+	if w := s.post("/bulk-runs", with(d.form("start"), "everything", "yes")); w.Code != http.StatusSeeOther {
+		t.Errorf("what was confirmed is not started: %d", w.Code)
+	}
+}
+
+func TestOnlyAnAdminStarts(t *testing.T) {
+	s, at, d := planned(t)
+	for _, role := range []access.Role{access.Viewer, access.Operator} {
+		other := s.as(role)
+		page := other.page(at)
+		if page.id("start") != nil || page.id("settings") == nil || !page.says("that takes the role admin") {
+			t.Errorf("%s may start, or is not told who may", role)
+		}
+		for _, address := range []string{"/bulk-runs", "/bulk-runs/x/pause", "/bulk-runs/x/resume", "/bulk-runs/x/cancel"} {
+			page = other.doc(other.post(address, with(d.form("start"), "why", "x")), http.StatusForbidden)
+			checkPage(t, page, address, "en")
+			if !page.says("bulk runs, admin") {
+				t.Errorf("%s by %s does not say who may", address, role)
+			}
+		}
+	}
+	if len(s.many.runs) > 0 {
+		t.Error("something was started")
+	}
+}
+
+func TestForgedFormsAreRefused(t *testing.T) {
+	s, _, d := planned(t)
+	good := d.form("start")
+	for what, form := range map[string]url.Values{
+		"a time that is none": with(d.form("start"), "since", "yesterday", "why", "x"), "a token of another": with(d.form("start"), "token", "x", "why", "x"),
+		"another pace": with(d.form("start"), "perMinute", "6000", "why", "x"), "nothing at all": {},
+	} {
+		if w := s.post("/bulk-runs", form); w.Code < 400 || w.Code >= 500 {
+			t.Errorf("%s: got %d", what, w.Code)
+		}
+	}
+	if len(s.many.runs) > 0 || len(good) == 0 {
+		t.Error("something was started")
+	}
+	s.many.fails = &review.Refusal{Code: bulk.NothingToDo, Message: "nothing"}
+	if d := s.doc(s.post("/bulk-runs", with(good, "why", "x")), 422); !d.says("none is left that would be decided") {
+		t.Error("that nothing is left is not said")
+	}
+}

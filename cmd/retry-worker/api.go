@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -31,10 +33,11 @@ const (
 )
 
 // serverFlags say where the API is and who asks.
-type serverFlags struct{ server, tokenFile string }
+type serverFlags struct{ server, tokenFile, caFile string }
 
 func (f *serverFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.server, "server", "", "where the worker's console listens: host:port or https://…; left out: RETRY_WORKER_HTTP_ADDR")
+	flags.StringVar(&f.caFile, "ca-file", "", "PEM file to trust for https:// instead of the system's authorities")
 	flags.StringVar(&f.tokenFile, "token-file", "", "file that holds the token to show; left out: the token in "+tokenVariable+", if there is one")
 }
 
@@ -46,11 +49,14 @@ type apiClient struct {
 
 // client is for the server that flags and environment name. Its errors are wrong use.
 func (f *serverFlags) client() (*apiClient, error) {
-	addr, token, err := config.Client()
+	addr, secure, token, err := config.Client()
 	if err != nil {
 		return nil, &usageError{err}
 	}
 	c := &apiClient{base: "http://" + reachable(addr), token: token}
+	if secure {
+		c.base = "https://" + reachable(addr)
+	}
 	if f.server != "" {
 		if c.base, err = baseOf(f.server); err != nil {
 			return nil, &usageError{err}
@@ -68,9 +74,32 @@ func (f *serverFlags) client() (*apiClient, error) {
 	}
 	// Straight to the worker, whatever proxy the environment names for the world outside; and a token is shown to nobody
 	// whom an answer points to.
-	c.http = http.Client{Timeout: apiTime, Transport: &http.Transport{}, CheckRedirect: func(*http.Request, []*http.Request) error {
+	trust, err := f.authorities()
+	if err != nil {
+		return nil, &usageError{err}
+	}
+	c.http = http.Client{Timeout: apiTime, Transport: &http.Transport{TLSClientConfig: trust}, CheckRedirect: func(*http.Request, []*http.Request) error {
 		return http.ErrUseLastResponse
 	}}
+	return c, nil
+}
+
+// authorities to trust.
+func (f *serverFlags) authorities() (*tls.Config, error) {
+	c := &tls.Config{MinVersion: tls.VersionTLS12}
+	if f.caFile == "" {
+		return c, nil
+	}
+	text, _, err := readStart(f.caFile, 1<<20)
+	if failed, is := errors.AsType[*fs.PathError](err); is {
+		err = failed.Err // without the path, which stands in the line already
+	}
+	if err != nil {
+		return nil, fmt.Errorf("--ca-file %s cannot be read: %w; name a readable PEM file", f.caFile, err)
+	}
+	if c.RootCAs = x509.NewCertPool(); !c.RootCAs.AppendCertsFromPEM(text) {
+		return nil, fmt.Errorf("--ca-file %s holds no PEM certificate, expected one or more", f.caFile)
+	}
 	return c, nil
 }
 
@@ -90,7 +119,7 @@ func baseOf(server string) (string, error) {
 // readToken reads a token from a file that others must not read: who can is in.
 func readToken(path string) (string, error) {
 	const others = 0o007
-	content, mode, err := readStart(path)
+	content, mode, err := readStart(path, 4096) // as long as a token can be
 	if failed, is := errors.AsType[*fs.PathError](err); is {
 		err = failed.Err // without the path, which stands in the line already
 	}
@@ -106,9 +135,8 @@ func readToken(path string) (string, error) {
 	}
 }
 
-// readStart is the beginning of a file, as long as a token can be, and the file's mode.
-func readStart(path string) ([]byte, fs.FileMode, error) {
-	const most = 4096
+// readStart is the beginning of a file, at most so many bytes, and the file's mode.
+func readStart(path string, most int64) ([]byte, fs.FileMode, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, 0, err
@@ -134,7 +162,7 @@ func (c *apiClient) ask(ctx context.Context, path string, body any) ([]byte, err
 		if failed, is := errors.AsType[*url.Error](err); is {
 			err = failed.Err // without method and URL
 		}
-		return nil, fmt.Errorf("no console answers at %s: %w; start `retry-worker serve`, or say by --server where it listens", c.base, err)
+		return nil, c.unanswered(err)
 	}
 	defer response.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(response.Body, maxAnswerBytes+1))
@@ -142,6 +170,14 @@ func (c *apiClient) ask(ctx context.Context, path string, body any) ([]byte, err
 		return nil, fmt.Errorf("read the answer of %s: %w; ask again", c.base, err)
 	}
 	return c.answer(response.StatusCode, text)
+}
+
+// unanswered says why nobody was asked.
+func (c *apiClient) unanswered(err error) error {
+	if wrong, is := errors.AsType[*tls.CertificateVerificationError](err); is {
+		return fmt.Errorf("the certificate of %s is not to be trusted: %w; name its authority by --ca-file, or by --server the name that it stands for", c.base, wrong.Err)
+	}
+	return fmt.Errorf("no console answers at %s: %w; start `retry-worker serve`, or say by --server where it listens", c.base, err)
 }
 
 // request to the API, which shows the token.
@@ -174,7 +210,7 @@ func (c *apiClient) answer(status int, text []byte) ([]byte, error) {
 	if len(text) > maxAnswerBytes || json.Compact(&line, text) != nil || line.Len() == 0 || line.Bytes()[0] != '{' {
 		return nil, c.foreign(fmt.Errorf("HTTP %d", status))
 	}
-	if status == http.StatusOK {
+	if status == http.StatusOK || status == http.StatusCreated {
 		return console.Inert(line.Bytes()), nil
 	}
 	var refused struct{ Error, Message string }
@@ -186,7 +222,34 @@ func (c *apiClient) answer(status int, text []byte) ([]byte, error) {
 		hint = " (the token comes from " + tokenVariable + " or --token-file)"
 	}
 	const most = 1000
-	return nil, fmt.Errorf("%s: %s%s", inertLine(refused.Error, most), inertLine(refused.Message, most), hint)
+	return nil, &refusedError{status, fmt.Sprintf("%s: %s%s", inertLine(refused.Error, most), inertLine(refused.Message, most), hint)}
+}
+
+// refusedError is what the API says no with.
+type refusedError struct {
+	status int
+	line   string
+}
+
+func (e *refusedError) Error() string { return e.line }
+
+// mayPass tells whether asking again later can help: nobody answered, or the answer was that it cannot be known now.
+func mayPass(err error) bool {
+	refused, is := errors.AsType[*refusedError](err)
+	return !is || refused.status >= http.StatusInternalServerError || refused.status == http.StatusTooManyRequests
+}
+
+// asked is the answer of a request as T, and as it came.
+func asked[T any](ctx context.Context, c *apiClient, path string, body any) (*T, []byte, error) {
+	text, err := c.ask(ctx, path, body)
+	if err != nil {
+		return nil, nil, err
+	}
+	var answer T
+	if err := json.Unmarshal(text, &answer); err != nil {
+		return nil, nil, c.foreign(err)
+	}
+	return &answer, text, nil
 }
 
 // foreign says that something else than a retry-worker answered.

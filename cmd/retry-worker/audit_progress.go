@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/mattn/go-isatty"
 )
@@ -37,20 +38,29 @@ func (c *cli) progress(what string) *progressBar {
 
 // show draws: at is the number of the last record gone past, of how many; counted are those that count.
 func (b *progressBar) show(at, of, counted int64) {
+	words := fmt.Sprintf("%d %s", counted, b.what)
+	if spent := b.now().Sub(b.began); spent > time.Second && at > 0 {
+		part := min(float64(at)/float64(of), 1)
+		left := time.Duration(float64(spent) / part * (1 - part))
+		words += fmt.Sprintf(", %d/s, %s left", int64(float64(counted)/spent.Seconds()), left.Round(time.Second))
+	}
+	b.draw(at, of, words)
+}
+
+// draw draws how much is done of all, and words behind it (nothing in them acts), cut to the terminal's width.
+func (b *progressBar) draw(done, of int64, words string) {
 	now := b.now()
 	if b.w == nil || of < 1 || now.Sub(b.drawn) < barPause {
 		return
 	}
 	b.drawn = now
-	part := min(float64(at)/float64(of), 1)
-	done := int(part * barWidth)
-	spent := now.Sub(b.began)
-	fmt.Fprintf(b.w, "\r[%s%s] %3.0f %%  %d %s", strings.Repeat("#", done), strings.Repeat(".", barWidth-done), part*100, counted, b.what)
-	if spent > time.Second && part > 0 {
-		left := time.Duration(float64(spent) / part * (1 - part))
-		fmt.Fprintf(b.w, ", %d/s, %s left", int64(float64(counted)/spent.Seconds()), left.Round(time.Second))
+	part := min(max(float64(done)/float64(of), 0), 1)
+	full := int(part * barWidth)
+	line := fmt.Sprintf("[%s%s] %3.0f %%  %s", strings.Repeat("#", full), strings.Repeat(".", barWidth-full), part*100, words)
+	if width := terminalWidth(b.w); width > 1 && utf8.RuneCountInString(line) >= width {
+		line = cutLine(line, width-1)
 	}
-	fmt.Fprint(b.w, "\x1b[K")
+	fmt.Fprint(b.w, "\r"+line+"\x1b[K")
 }
 
 // end clears the line.

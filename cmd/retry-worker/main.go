@@ -38,11 +38,15 @@ func main() {
 // run is the whole program but for the process around it.
 func run(args []string, stdout, stderr io.Writer) int {
 	out := &checkedWriter{w: stdout}
-	c := &cli{out: out, errOut: stderr}
+	return (&cli{in: os.Stdin, out: out, errOut: stderr}).run(args, out)
+}
+
+// run carries out what args ask for, and returns the exit code.
+func (c *cli) run(args []string, out *checkedWriter) int {
 	root := c.root()
 	root.SetArgs(args)
 	root.SetOut(out)
-	root.SetErr(stderr)
+	root.SetErr(c.errOut)
 	err := root.ExecuteContext(context.Background())
 	if err == nil && out.err != nil {
 		err = fmt.Errorf("write the output: %w", out.err)
@@ -51,7 +55,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 		return exitDone
 	}
 	for line := range strings.Lines(err.Error()) {
-		fmt.Fprintln(stderr, "retry-worker:", strings.TrimSuffix(line, "\n"))
+		fmt.Fprintln(c.errOut, "retry-worker:", strings.TrimSuffix(line, "\n"))
 	}
 	if _, usage := errors.AsType[*usageError](err); usage || !c.begun {
 		return exitUsage
@@ -76,7 +80,9 @@ func (c *checkedWriter) Write(b []byte) (int, error) {
 
 // cli is what the subcommands share.
 type cli struct {
+	in          io.Reader
 	out, errOut io.Writer
+	asks        bool   // somebody answers on in, though that is no terminal (tests)
 	format      string // text or json; svg in plan
 	begun       bool   // flags and arguments were understood
 }
@@ -115,7 +121,7 @@ func (c *cli) root() *cobra.Command {
 		return fmt.Errorf("%w; `%s --help` lists the flags", err, cmd.CommandPath())
 	})
 	root.AddCommand(c.serveCommand(), c.deployCommand(), c.demoCommand(), c.decideCommand(), c.historyCommand(), c.auditCommand(), c.planCommand(), c.policiesCommand(), c.kpiCommand(),
-		c.deadLettersCommand(), c.tokenCommand(), c.readyCommand(), c.checkCommand(), c.versionCommand())
+		c.deadLettersCommand(), c.notifyCommand(), c.tokenCommand(), c.readyCommand(), c.checkCommand(), c.versionCommand())
 	return root
 }
 

@@ -30,7 +30,7 @@ func TestHelp(t *testing.T) {
 // Issue 3, item 5, and the contract: every command of this slice is listed, and has -o.
 func TestHelpListsEveryCommand(t *testing.T) {
 	help := retryWorker("--help").stdout
-	for _, command := range []string{"serve", "deploy", "demo", "decide", "plan", "policies", "history", "audit", "kpi", "dead-letters", "token", "ready", "check", "version"} {
+	for _, command := range []string{"serve", "deploy", "demo", "decide", "plan", "policies", "history", "audit", "kpi", "dead-letters", "notify", "token", "ready", "check", "version"} {
 		if !strings.Contains(help, "\n  "+command+" ") {
 			t.Errorf("the help does not list %s", command)
 		}

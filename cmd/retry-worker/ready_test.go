@@ -16,7 +16,7 @@ func probes(t *testing.T, host string) (readiness *metrics.Readiness, addr strin
 	t.Helper()
 	readiness = &metrics.Readiness{}
 	readiness.NotReady("engine", "the engine has not been seen yet")
-	s, err := metrics.Listen(net.JoinHostPort(host, "0"), metrics.New(build(), decisiontest.Policies()), readiness)
+	s, err := metrics.Listen(net.JoinHostPort(host, "0"), metrics.New(build(), decisiontest.Policies()), readiness, false)
 	if err != nil {
 		t.Fatal(err)
 	}

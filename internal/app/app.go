@@ -12,6 +12,7 @@ import (
 
 	"retry-worker/internal/access"
 	"retry-worker/internal/catalogue"
+	"retry-worker/internal/clock"
 	"retry-worker/internal/config"
 	"retry-worker/internal/console"
 	"retry-worker/internal/console/pages"
@@ -20,6 +21,7 @@ import (
 	"retry-worker/internal/journal"
 	"retry-worker/internal/metrics"
 	"retry-worker/internal/store"
+	"retry-worker/internal/tracing"
 	"retry-worker/internal/webserver"
 	"retry-worker/internal/worker"
 	"retry-worker/internal/zeebe"
@@ -35,16 +37,19 @@ const eventSource = "/retry-worker"
 type App struct {
 	settings  config.Settings
 	log       *zap.Logger
+	clock     clock.Clock
 	readiness *metrics.Readiness
 	metrics   *metrics.Metrics
 	ops, http *webserver.Server
 	api       *console.API
 	pages     *pages.Pages
-	tokens    *access.Watcher // nil where there are none
+	tokens    *access.Watcher        // nil where there are none
+	cert      *webserver.Certificate // nil where the console speaks no TLS
 	health    health
 	engine    engine
 	store     store.Store                 // nil until it could be opened
 	sink      *events.Sink                // nil where events are off
+	tracing   *tracing.Tracing            // nil where nothing is traced
 	catalogue func() *catalogue.Catalogue // the one in force
 	watcher   *catalogue.Watcher          // nil where there is no file to watch
 	cleanups  []cleanup                   // in the order of opening; run in reverse
@@ -56,6 +61,13 @@ type engine interface {
 	worker.Waiters
 }
 
+// Option changes what an App is made with.
+type Option func(*App)
+
+// WithClock has everything that decides, plans or is told to people go by that clock. What is agreed with others stays this
+// machine's: deadlines of jobs, leases, time-outs.
+func WithClock(c clock.Clock) Option { return func(a *App) { a.clock = c } }
+
 type cleanup struct {
 	name string
 	run  func(context.Context) error
@@ -63,17 +75,23 @@ type cleanup struct {
 
 // What /readyz is about.
 const (
-	aboutEngine    = "engine"
-	aboutJournal   = "journal"
-	aboutStop      = "stop"
-	aboutCatalogue = "catalogue"
-	aboutTokens    = "tokens"
+	aboutEngine      = "engine"
+	aboutJournal     = "journal"
+	aboutStop        = "stop"
+	aboutCatalogue   = "catalogue"
+	aboutTokens      = "tokens"
+	aboutCertificate = "certificate"
 )
 
 // New opens what the service needs; the engine and a database server need not be there yet. When it fails,
 // everything it had opened is closed again. What is wrong with the policies or the tokens file comes as config.Problems.
-func New(s config.Settings, b metrics.Build, log *zap.Logger) (_ *App, err error) {
-	a := &App{settings: s, log: log, readiness: &metrics.Readiness{}, health: health{version: b.Version}}
+func New(s config.Settings, b metrics.Build, log *zap.Logger, options ...Option) (_ *App, err error) {
+	a := &App{settings: s, log: log, clock: clock.Machine{}, readiness: &metrics.Readiness{}}
+	for _, set := range options {
+		set(a)
+	}
+	a.health = health{version: b.Version, now: a.clock.Now}
+	a.warnOfPlaintext()
 	if err = a.openCatalogue(b); err != nil {
 		return nil, err
 	}
@@ -83,14 +101,17 @@ func New(s config.Settings, b metrics.Build, log *zap.Logger) (_ *App, err error
 		}
 	}()
 	a.readiness.NotReady(aboutEngine, "the engine has not been seen yet; `retry-worker check` says why")
-	if a.ops, err = metrics.Listen(s.OpsAddr, a.metrics, a.readiness); err != nil {
+	if a.ops, err = metrics.Listen(s.OpsAddr, a.metrics, a.readiness, s.Profiles); err != nil {
 		return nil, err
 	}
 	a.cleanups = append(a.cleanups, cleanup{"metrics and probes", a.ops.Close})
 	if err = a.openConsole(); err != nil {
 		return nil, err
 	}
-	engine, err := zeebe.Dial(EngineOptions(s.Engine, b.Version), log)
+	if err = a.openTracing(b.Version); err != nil {
+		return nil, err
+	}
+	engine, err := zeebe.Dial(a.engineOptions(b.Version), log)
 	if err != nil {
 		return nil, err
 	}
@@ -120,19 +141,19 @@ func (a *App) newWorker(memory *journal.Journal) *worker.Worker {
 			seen.Do(func() { a.readiness.Ready(aboutEngine) }) // a later loss is an alert, not an unready service
 		}
 	}
-	subs := subscriptions(a.policies, memory, hooks, a.log)
+	subs := subscriptions(a.policies, memory, a.clock.Now, hooks, a.log)
 	for _, sub := range subs {
 		a.metrics.StartJobType(sub.JobType)
 	}
 	return worker.New(a.engine, worker.Config{
 		Name: s.WorkerName, JobTimeout: s.JobTimeout, PollTimeout: pollTimeout, Await: memory.Await,
-		MaxJobsActive: s.MaxJobsActive, Concurrency: s.Concurrency, TenantIDs: s.TenantIDs,
+		MaxJobsActive: s.MaxJobsActive, Concurrency: s.Concurrency, TenantIDs: s.TenantIDs, Tracer: a.tracer(),
 	}, subs, hooks, a.log)
 }
 
-func subscriptions(policies func() decision.Policies, memory *journal.Journal, hooks worker.Hooks, log *zap.Logger) []worker.Subscription {
+func subscriptions(policies func() decision.Policies, memory *journal.Journal, now func() time.Time, hooks worker.Hooks, log *zap.Logger) []worker.Subscription {
 	analyzer := func(rule decision.BusinessRule) *worker.Analyzer {
-		return worker.NewAnalyzer(policies, rule, memory, time.Now, hooks, log)
+		return worker.NewAnalyzer(policies, rule, memory, now, hooks, log)
 	}
 	return []worker.Subscription{
 		{JobType: worker.AnalyzeRetry, Begin: analyzer(decision.RNBIL005).Begin},
@@ -159,6 +180,7 @@ func (a *App) Run(stop, kill context.Context) error {
 	})()
 	defer a.background(hard, a.watchCatalogue)()
 	defer a.background(hard, a.watchTokens)()
+	defer a.background(hard, a.watchCertificate)()
 	if err := a.awaitStore(stop, hard); err != nil {
 		return errors.Join(err, a.close())
 	}
@@ -187,13 +209,14 @@ func (a *App) work(stop, hard context.Context) {
 	if a.sink != nil {
 		publish = events.Publisher(eventSource)
 	}
-	memory := journal.New(a.store, time.Now, publish, hooks)
+	memory := journal.New(a.store, a.clock.Now, publish, hooks)
 	carriers = a.newCarriers(memory)
 	recorded := a.background(hard, func(ends context.Context) { memory.Run(ends, hard) })
 	kept := a.background(hard, func(ends context.Context) { a.upkeep(ends, memory) })
 	carried := a.carry(hard, carriers)
-	a.openReviews(memory)
+	decide := a.openReviews(memory)
 	var reviewing sync.WaitGroup
+	reviewing.Go(func() { a.carryBulk(stop, hard, decide, memory) })
 	reviewing.Go(func() { a.newReviews(memory, carriers).Run(stop, hard) })
 	a.newWorker(memory).Run(stop, hard)
 	reviewing.Wait()

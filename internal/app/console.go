@@ -2,15 +2,18 @@ package app
 
 import (
 	"context"
+	"crypto/tls"
 	"net/netip"
 	"strings"
 	"time"
 
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 
 	"retry-worker/internal/access"
 	"retry-worker/internal/console"
 	"retry-worker/internal/console/pages"
+	"retry-worker/internal/webserver"
 )
 
 // openConsole serves the API and the pages, which say that the journal is not open until it is.
@@ -18,16 +21,19 @@ func (a *App) openConsole() (err error) {
 	if err = a.openTokens(); err != nil {
 		return err
 	}
-	a.pages = pages.New(pages.Options{Now: time.Now, Catalogue: a.catalogue, Health: a.health.told, Log: a.log})
+	if err = a.openCertificate(); err != nil {
+		return err
+	}
+	a.pages = pages.New(pages.Options{Now: a.clock.Now, Catalogue: a.catalogue, Health: a.health.told, Log: a.log})
 	options := console.Options{
-		Now: time.Now, Policies: a.policies, Hooks: a.accessHooks(), Log: a.log,
+		Now: a.clock.Now, Policies: a.policies, Hooks: a.accessHooks(), Log: a.log,
 		Pages: console.Site{Handler: a.pages, Public: []string{pages.AssetsPrefix}, Login: a.pages.Login, Refuse: a.pages.Refuse},
 	}
 	if a.tokens != nil {
 		options.Tokens = a.tokens.Current
 	}
 	a.api = console.New(options)
-	if a.http, err = a.api.Listen(a.settings.HTTPAddr); err != nil {
+	if a.http, err = a.api.Listen(a.settings.HTTPAddr, a.cert); err != nil {
 		return err
 	}
 	a.cleanups = append(a.cleanups, cleanup{"API and pages", a.http.Close})
@@ -61,6 +67,7 @@ func (a *App) tokensChanged(_, _ *access.Tokens) {
 
 func (a *App) tokensRejected(err error) {
 	lines := strings.Split(err.Error(), "\n")
+	a.metrics.SetTokensRejected(true)
 	a.readiness.Note(aboutTokens, "tokens file rejected: "+strings.Join(lines, "; ")+"; the tokens before stay in force")
 	a.log.Error("the tokens file has changed and is refused; the tokens before stay in force",
 		zap.String("event", "tokens_rejected"), zap.Strings("problems", lines))
@@ -68,21 +75,75 @@ func (a *App) tokensRejected(err error) {
 
 // tokensRecovered is told when a file that was refused is what is in force: as it was before, or corrected.
 func (a *App) tokensRecovered(*access.Tokens) {
+	a.metrics.SetTokensRejected(false)
 	a.readiness.Note(aboutTokens, "")
 	a.log.Info("the tokens file is right again and in force", zap.String("event", "tokens_recovered"))
 }
 
+// openCertificate reads what the console shows where it speaks TLS. Files that are wrong are refused at the start; later
+// they change nothing.
+func (a *App) openCertificate() (err error) {
+	s := &a.settings
+	if s.TLSCertFile == "" {
+		return nil
+	}
+	a.cert, err = webserver.LoadCertificate(s.TLSCertFile, s.TLSKeyFile, webserver.CertificateHooks{
+		Changed: func(_, _ *tls.Certificate) {
+			a.log.Info("the console's certificate has changed and is in force", zap.String("event", "certificate_changed"))
+		},
+		Rejected: func(err error) {
+			a.metrics.SetCertificateRejected(true)
+			a.readiness.Note(aboutCertificate, "certificate rejected: "+err.Error()+"; the one before stays in force")
+			a.log.Error("the console's certificate has changed and is refused; the one before stays in force",
+				zap.String("event", "certificate_rejected"), zap.Error(err))
+		},
+		Recovered: func(*tls.Certificate) {
+			a.metrics.SetCertificateRejected(false)
+			a.readiness.Note(aboutCertificate, "")
+			a.log.Info("the console's certificate is right again and in force", zap.String("event", "certificate_recovered"))
+		},
+	})
+	if err != nil {
+		return problemsWith("RETRY_WORKER_TLS_CERT_FILE", []string{err.Error()})
+	}
+	return nil
+}
+
+// watchCertificate takes changes of the certificate up until ctx ends.
+func (a *App) watchCertificate(ctx context.Context) {
+	if a.cert != nil {
+		a.cert.Run(ctx)
+	}
+}
+
+// Of what strangers cause, the log takes sampleFirst lines of a kind each second and every sampleThen-th beyond: nobody
+// fills a disk by asking.
+const (
+	sampleFirst = 10
+	sampleThen  = 100
+)
+
 // accessHooks say in the log who comes in and who does not.
 func (a *App) accessHooks() access.Hooks {
+	log := a.log.WithOptions(zap.WrapCore(func(c zapcore.Core) zapcore.Core {
+		return zapcore.NewSamplerWithOptions(c, time.Second, sampleFirst, sampleThen)
+	}))
 	return access.Hooks{
 		LoggedIn: func(who access.Identity) {
 			a.log.Info("somebody logged in", zap.String("event", "logged_in"), zap.String("token", who.Name), zap.Stringer("role", who.Role))
 		},
 		TokenRefused: func(from netip.Addr) {
-			a.log.Warn("a token was refused: unknown, or past its last day", zap.String("event", "token_refused"), zap.Stringer("from", from))
+			log.Warn("a token was refused: unknown, or past its last day", zap.String("event", "token_refused"), zap.Stringer("from", from))
 		},
 		Slowed: func(from netip.Addr) {
-			a.log.Warn("tokens are tried too fast; that address has to wait", zap.String("event", "login_slowed"), zap.Stringer("from", from))
+			log.Warn("tokens are tried too fast; that address has to wait", zap.String("event", "login_slowed"), zap.Stringer("from", from))
+		},
+		Forbidden: func(from netip.Addr, who access.Identity, code string) {
+			log.Warn("a request was refused: it may not do that", zap.String("event", "request_forbidden"), zap.String("code", code),
+				zap.String("token", who.Name), zap.Stringer("role", who.Role), zap.Stringer("from", from))
+		},
+		Limited: func(from netip.Addr) {
+			log.Warn("an address asks too much, or with too many headers, and is refused", zap.String("event", "requests_limited"), zap.Stringer("from", from))
 		},
 	}
 }

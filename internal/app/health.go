@@ -13,6 +13,7 @@ type health struct {
 	engine, journal pages.Signal
 	rejection       error
 	version         string
+	now             func() time.Time
 }
 
 // set notes how a signal stands; since when stays where that is no change.
@@ -20,7 +21,7 @@ func (h *health) set(s *pages.Signal, up bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !s.Known || s.Up != up {
-		*s = pages.Signal{Known: true, Up: up, Since: time.Now()}
+		*s = pages.Signal{Known: true, Up: up, Since: h.now()}
 	}
 }
 

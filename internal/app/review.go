@@ -2,10 +2,11 @@ package app
 
 import (
 	"context"
-	"time"
+	"slices"
 
 	"github.com/google/uuid"
 
+	"retry-worker/internal/bulk"
 	"retry-worker/internal/console"
 	"retry-worker/internal/events"
 	"retry-worker/internal/journal"
@@ -18,6 +19,7 @@ import (
 // anybody listens. Each queue is its own, with a lease of its own: one that is stuck holds the other not up.
 type carriers struct {
 	reviews, events *outbox.Relay // events is nil where they are off
+	notices         *notices
 }
 
 // nudge says that there may be messages.
@@ -26,16 +28,20 @@ func (c *carriers) nudge() {
 	if c.events != nil {
 		c.events.Nudge()
 	}
+	c.notices.nudge()
 }
+
+// holder of leases: another with each start.
+func (a *App) holder() string { return a.settings.WorkerName + " " + uuid.NewString() }
 
 // newCarriers prepares the relays.
 func (a *App) newCarriers(memory *journal.Journal) *carriers {
-	holder := a.settings.WorkerName + " " + uuid.NewString()
-	sink := worker.NewReviewSink(a.engine, a.store, memory, a.metrics.Hooks(), a.log)
+	holder := a.holder()
+	sink := worker.NewReviewSink(a.engine, a.store, memory, a.clock.Now, a.metrics.Hooks(), a.log)
 	hooks := outbox.NoHooks() // the relays themselves say in the log when something changes
 	hooks.Leading, hooks.Backlog = sink.Leading, a.outboxWaits
 	byDelivery := func(context.Context, []int64) error { return nil } // the sink lets go of each message with its record
-	c := &carriers{reviews: outbox.New(journal.ReviewQueue, holder, a.store, byDelivery, sink, hooks, a.log)}
+	c := &carriers{reviews: outbox.New(journal.ReviewQueue, holder, a.store, byDelivery, sink, hooks, a.log), notices: a.newNotices(memory, holder)}
 	if a.sink != nil {
 		hooks := outbox.NoHooks()
 		hooks.Published = a.metrics.EventsPublished
@@ -46,14 +52,14 @@ func (a *App) newCarriers(memory *journal.Journal) *carriers {
 
 // carry runs the relays until the function it returns is called, which waits for what is on its way.
 func (a *App) carry(hard context.Context, c *carriers) (end func()) {
-	reviewed := a.background(hard, func(ends context.Context) { c.reviews.Run(ends, hard) })
-	if c.events == nil {
-		return reviewed
+	ends := []func(){a.background(hard, func(ends context.Context) { c.reviews.Run(ends, hard) }), a.tellTeams(hard, c.notices)}
+	if c.events != nil {
+		ends = append(ends, a.background(hard, func(ends context.Context) { c.events.Run(ends, hard) }))
 	}
-	published := a.background(hard, func(ends context.Context) { c.events.Run(ends, hard) })
 	return func() {
-		published()
-		reviewed()
+		for _, end := range slices.Backward(ends) {
+			end()
+		}
 	}
 }
 
@@ -74,9 +80,11 @@ func (a *App) newReviews(memory *journal.Journal, c *carriers) *worker.Worker {
 	return reviews.Worker(worker.Config{Name: s.WorkerName, PollTimeout: pollTimeout, Await: memory.Await, TenantIDs: s.TenantIDs})
 }
 
-// openReviews lets people see and decide.
-func (a *App) openReviews(memory *journal.Journal) {
-	service := review.New(a.store, memory, a.policies, time.Now, a.health.engineUp)
-	a.api.Open(console.Journal{Reader: a.store, Recorder: memory, DeadLetters: service})
-	a.pages.Open(a.store, service)
+// openReviews lets people see and decide, on one and on many; it is what bulk runs decide by, too.
+func (a *App) openReviews(memory *journal.Journal) *review.Service {
+	service := review.New(a.store, memory, a.policies, a.clock.Now, a.health.engineUp)
+	many := bulk.New(a.store, memory, a.policies, a.clock.Now, a.health.engineUp)
+	a.api.Open(console.Journal{Reader: a.store, Recorder: memory, DeadLetters: service, Groups: service, Bulk: many})
+	a.pages.Open(a.store, service, many)
+	return service
 }

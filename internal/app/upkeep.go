@@ -12,6 +12,9 @@ import (
 const (
 	// gaugePause between two readings of the gauges that come from the database.
 	gaugePause = 15 * time.Second
+	// kpiShare bounds the part of the time that goes into reading the figures of a week: one in so many. A full one takes a
+	// tenth of a second.
+	kpiShare = 100
 	// headPause between two log lines of the ledger's head: a cut tail or a rewrite shows against any of them.
 	headPause = time.Hour
 	// purgePause between two purges.
@@ -28,13 +31,21 @@ func (a *App) upkeep(ctx context.Context, memory *journal.Journal) {
 	defer gauges.Stop()
 	defer heads.Stop()
 	defer purges.Stop()
-	a.readGauges(ctx)
+	var kpis time.Time // when they are due again
+	read := func() {
+		if begun := time.Now(); !begun.Before(kpis) {
+			a.readKPIs(ctx)
+			kpis = begun.Add(kpiShare * time.Since(begun))
+		}
+		a.readGauges(ctx)
+	}
+	read()
 	a.logHead(ctx)
 	a.purge(ctx, memory)
 	for {
 		select {
 		case <-gauges.C:
-			a.readGauges(ctx)
+			read()
 		case <-heads.C:
 			a.logHead(ctx)
 		case <-purges.C:
@@ -45,17 +56,27 @@ func (a *App) upkeep(ctx context.Context, memory *journal.Journal) {
 	}
 }
 
-// readGauges takes over the figures that are the same in every replica. What cannot be read keeps its last value:
+// readKPIs takes over R19's figures, which are the same in every replica. What cannot be read keeps its last value:
 // retry_worker_journal_up tells.
+func (a *App) readKPIs(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, upkeepTime)
+	defer cancel()
+	now := a.clock.Now()
+	if figures, err := a.store.Figures(ctx, journal.FirstSlot(now, journal.Weekly)); err == nil {
+		a.metrics.SetKPIs(journal.KPIs(figures, a.policies().Names(), now))
+	}
+}
+
+// readGauges takes over what else is the same in every replica, as readKPIs does.
 func (a *App) readGauges(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, upkeepTime)
 	defer cancel()
-	now := time.Now()
-	if figures, err := a.store.Figures(ctx, journal.FirstSlot(now, journal.Daily)); err == nil {
-		a.metrics.SetKPIs(journal.KPIs(figures, a.policies().Names(), now))
-	}
+	now := a.clock.Now()
 	if counts, err := a.store.DeadLetterCounts(ctx); err == nil {
 		a.metrics.SetDeadLetters(counts, now)
+	}
+	if runs, err := a.store.ActiveBulkRuns(ctx); err == nil {
+		a.metrics.SetBulkRuns(runs)
 	}
 }
 
@@ -80,7 +101,7 @@ func (a *App) purge(ctx context.Context, memory *journal.Journal) {
 	if err != nil || !mine {
 		return
 	}
-	deleted, err := memory.Purge(ctx, a.store, time.Now().Add(-a.settings.Retention))
+	deleted, err := memory.Purge(ctx, a.store, a.clock.Now().Add(-a.settings.Retention))
 	if err != nil && ctx.Err() == nil {
 		a.log.Warn("the purge of old records was interrupted and goes on with the next", zap.Error(err))
 	}

@@ -177,6 +177,7 @@ func (c *checker) engine() Engine {
 		c.problems = append(c.problems, err.Error())
 		return Engine{}
 	}
+	z.ClientSecret = c.secret("ZEEBE_CLIENT_SECRET", z.ClientSecret, "", z.ClientSecretFile)
 	e := Engine{
 		Address:           c.gateway(z),
 		Plaintext:         c.truth("ZEEBE_INSECURE_CONNECTION", z.InsecureConnection),
@@ -224,6 +225,9 @@ func (c *checker) gateway(z zeebeEnv) string {
 // oauth is nil where no client is configured; what is configured for one is checked all the same.
 func (c *checker) oauth(z zeebeEnv, gateway string) *OAuth {
 	c.url("ZEEBE_AUTHORIZATION_SERVER_URL", z.AuthorizationServerURL, "https://… or http://…", "https", "http")
+	if u, err := url.Parse(z.AuthorizationServerURL); err == nil && u.User != nil { // it stands in logs and in what `check` prints
+		c.add("ZEEBE_AUTHORIZATION_SERVER_URL", "a URL with a user", "one without; the client goes into ZEEBE_CLIENT_ID and ZEEBE_CLIENT_SECRET")
+	}
 	timeout := c.milliseconds("ZEEBE_AUTH_REQUEST_TIMEOUT", z.AuthRequestTimeout, 100, 600_000)
 	if z.ClientID == "" && z.ClientSecret == "" {
 		return nil

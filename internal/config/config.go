@@ -29,7 +29,12 @@ type Settings struct {
 	ShutdownTimeout time.Duration
 	LogLevel        zapcore.Level
 	LogFormat       string // json or console
+	TLSCertFile     string // of the console and API; empty: no TLS
+	TLSKeyFile      string
+	Profiles        bool   // served at OpsAddr
+	TraceProtocol   string // by which traces are sent (tracing.Open); empty: none are
 	Engine          Engine
+	Notify          Notify
 }
 
 // Engine is how to reach the Zeebe gateway.
@@ -62,10 +67,10 @@ func Load() (Settings, error) {
 	}
 	s := Settings{
 		HTTPAddr:        c.consoleAddress("RETRY_WORKER_HTTP_ADDR", w.HTTPAddr, w.AuthTokensFile),
-		DatabaseURL:     c.database("RETRY_WORKER_DATABASE_URL", w.DatabaseURL),
+		DatabaseURL:     c.journal(&w),
 		PoliciesFile:    w.PoliciesFile,
 		AuthTokensFile:  w.AuthTokensFile,
-		EventsURL:       w.EventsURL,
+		EventsURL:       c.secret("RETRY_WORKER_EVENTS_URL", w.EventsURL, "", w.EventsURLFile),
 		Retention:       c.retention("RETRY_WORKER_RETENTION", w.Retention),
 		OpsAddr:         c.address("RETRY_WORKER_OPS_ADDR", w.OpsAddr, "127.0.0.1:9095"),
 		MaxJobsActive:   c.whole("RETRY_WORKER_MAX_JOBS_ACTIVE", w.MaxJobsActive, 1, 10_000),
@@ -80,7 +85,11 @@ func Load() (Settings, error) {
 	if s.EventsURL != "" {
 		c.url("RETRY_WORKER_EVENTS_URL", s.EventsURL, "nats://…", "nats", "tls")
 	}
+	s.Profiles = c.truth("RETRY_WORKER_PPROF", w.Pprof)
+	s.TLSCertFile, s.TLSKeyFile = c.certificate(&w)
+	s.TraceProtocol = c.tracing()
 	s.Engine = c.engine()
+	s.Notify = c.notify(&w)
 	c.unknown(os.Environ())
 	if len(c.problems) > 0 {
 		return Settings{}, c.problems
@@ -124,26 +133,26 @@ func DatabaseURL() (string, error) {
 	if err := load(workerPrefix, &w); err != nil {
 		return "", Problems{err.Error()}
 	}
-	url := c.database("RETRY_WORKER_DATABASE_URL", w.DatabaseURL)
+	url := c.journal(&w)
 	if len(c.problems) > 0 {
 		return "", c.problems
 	}
 	return url, nil
 }
 
-// Client is what the commands that speak to the API need: where it listens, by RETRY_WORKER_HTTP_ADDR, and the token to
-// show, by RETRY_WORKER_TOKEN (empty: none).
-func Client() (addr, token string, err error) {
+// Client is what the commands that speak to the API need: where it listens, by RETRY_WORKER_HTTP_ADDR, whether by TLS, as
+// RETRY_WORKER_TLS_CERT_FILE says, and the token to show, by RETRY_WORKER_TOKEN (empty: none).
+func Client() (addr string, tls bool, token string, err error) {
 	var w workerEnv
 	c := checker{}
 	if err := load(workerPrefix, &w); err != nil {
-		return "", "", Problems{err.Error()}
+		return "", false, "", Problems{err.Error()}
 	}
 	c.address("RETRY_WORKER_HTTP_ADDR", w.HTTPAddr, "127.0.0.1:8095")
 	if len(c.problems) > 0 {
-		return "", "", c.problems
+		return "", false, "", c.problems
 	}
-	return w.HTTPAddr, w.Token, nil
+	return w.HTTPAddr, w.TlsCertFile != "", w.Token, nil
 }
 
 // PoliciesFile is the catalogue that overrides the built-in one, for the commands that read policies; empty for none.

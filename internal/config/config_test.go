@@ -45,7 +45,7 @@ func settings(t *testing.T) []setting {
 	}
 	empty := write(t, "empty.pem", "")
 	authority := write(t, "authority.pem", authorityPEM)
-	return []setting{
+	return append(notifySettings(), []setting{
 		{name: "RETRY_WORKER_HTTP_ADDR", read: func(s *config.Settings) any { return s.HTTPAddr },
 			preset: "127.0.0.1:8095", good: "[::1]:18095", want: "[::1]:18095", bad: map[string]string{
 				"nowhere":             `"nowhere"` + hostPort + "127.0.0.1:8095",
@@ -159,7 +159,19 @@ func settings(t *testing.T) []setting {
 			"10s": `"10s", expected a whole number from 100 to 600000`,
 			"99":  `"99", expected a whole number from 100 to 600000`,
 		}},
-	}
+		{name: "RETRY_WORKER_DATABASE_URL_FILE"}, // TestSecretsFromFiles
+		{name: "RETRY_WORKER_EVENTS_URL_FILE"},
+		{name: "ZEEBE_CLIENT_SECRET_FILE"},
+		{name: "RETRY_WORKER_TLS_CERT_FILE"}, // these two go together: TestSecretFilesThatCannotBe
+		{name: "RETRY_WORKER_TLS_KEY_FILE"},
+		{name: "RETRY_WORKER_PPROF", read: func(s *config.Settings) any { return s.Profiles }, preset: false, good: "true", want: true},
+		{name: "OTEL_SDK_DISABLED"}, // what they come to together: TestWhenTracesAreSent
+		{name: "OTEL_TRACES_EXPORTER"},
+		{name: "OTEL_EXPORTER_OTLP_ENDPOINT"},
+		{name: "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"},
+		{name: "OTEL_EXPORTER_OTLP_PROTOCOL"},
+		{name: "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"},
+	}...)
 }
 
 func TestSettingsDefaults(t *testing.T) {
@@ -217,16 +229,17 @@ func TestTokensOpenTheAddress(t *testing.T) {
 // TestClient: what the commands that speak to the API read needs nothing else to be right, nor a loopback address.
 func TestClient(t *testing.T) {
 	environment(t, map[string]string{"RETRY_WORKER_JOB_TIMEOUT": "nonsense"})
-	if addr, token, err := config.Client(); addr != "127.0.0.1:8095" || token != "" || err != nil {
+	if addr, tls, token, err := config.Client(); addr != "127.0.0.1:8095" || tls || token != "" || err != nil {
 		t.Errorf("got %q, a token of length %d, %v", addr, len(token), err)
 	}
 	t.Setenv("RETRY_WORKER_HTTP_ADDR", "retry.example:80")
 	t.Setenv("RETRY_WORKER_TOKEN", "rwt_x")
-	if addr, token, err := config.Client(); addr != "retry.example:80" || token != "rwt_x" || err != nil {
+	t.Setenv("RETRY_WORKER_TLS_CERT_FILE", "tls.crt")
+	if addr, tls, token, err := config.Client(); addr != "retry.example:80" || !tls || token != "rwt_x" || err != nil {
 		t.Errorf("got %q, a token of length %d, %v", addr, len(token), err)
 	}
 	t.Setenv("RETRY_WORKER_HTTP_ADDR", "nowhere")
-	if _, _, err := config.Client(); err == nil || err.Error() != `RETRY_WORKER_HTTP_ADDR is "nowhere"`+hostPort+"127.0.0.1:8095" {
+	if _, _, _, err := config.Client(); err == nil || err.Error() != `RETRY_WORKER_HTTP_ADDR is "nowhere"`+hostPort+"127.0.0.1:8095" {
 		t.Errorf("got %v", err)
 	}
 }

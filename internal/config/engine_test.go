@@ -80,7 +80,7 @@ func TestSecretsStayOutOfProblems(t *testing.T) {
 			"nat://canary@host:4222", "http://user:canary@host", "canary@host:4222", "nats://user:canary@",
 			"nats://canary:canary@host:port",
 		},
-		"ZEEBE_AUTHORIZATION_SERVER_URL": {"ftp://id:canary@idp.example", "https://id:canary@"},
+		"ZEEBE_AUTHORIZATION_SERVER_URL": {"ftp://id:canary@idp.example", "https://id:canary@", "https://id:canary@idp.example/token"},
 	} {
 		for _, value := range values {
 			t.Run(name+"="+value, func(t *testing.T) {

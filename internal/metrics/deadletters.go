@@ -28,6 +28,7 @@ func (m *Metrics) SetDeadLetters(counts []journal.DeadLetterCount, now time.Time
 			oldest[c.Policy] = c.Oldest
 		}
 	}
+	m.setOpen(counts)
 	for policy, states := range numbers {
 		for _, state := range journal.DeadLetterStates() {
 			m.deadLetters.WithLabelValues(policy, string(state)).Set(float64(states[state]))
@@ -38,4 +39,24 @@ func (m *Metrics) SetDeadLetters(counts []journal.DeadLetterCount, now time.Time
 			m.oldestDeadLetter.DeleteLabelValues(policy)
 		}
 	}
+}
+
+// openKey tells the open dead letters apart by who must act on them, and why.
+type openKey struct{ policy, team, reason string }
+
+// setOpen takes over who must act on what is open; what is gone is 0, so that it is seen to be gone.
+func (m *Metrics) setOpen(counts []journal.DeadLetterCount) {
+	open := make(map[openKey]float64)
+	for key := range m.openSeen {
+		open[key] = 0
+	}
+	for i := range counts {
+		if c := &counts[i]; c.State == journal.DeadLetterOpen {
+			open[openKey{c.Policy, string(c.Team), string(c.Reason)}] += float64(c.N)
+		}
+	}
+	for key, n := range open {
+		m.openDeadLetters.WithLabelValues(key.policy, key.team, key.reason).Set(n)
+	}
+	m.openSeen = open
 }

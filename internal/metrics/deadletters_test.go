@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 )
 
@@ -43,6 +44,23 @@ func TestDeadLetters(t *testing.T) {
 		`retry_worker_dead_letters_oldest_seconds{policy="tiss-submission"} 0`:    true, // another replica's clock is ahead
 		`retry_worker_dead_letters_oldest_seconds{policy="gone"}`:                 false,
 	})
+}
+
+// TestOpenDeadLettersByTeam: who must act, and why; what is decided falls to 0.
+func TestOpenDeadLettersByTeam(t *testing.T) {
+	m, _, url := served(t)
+	count := func(state journal.DeadLetterState, team decision.Team, reason decision.Reason, n int64) journal.DeadLetterCount {
+		return journal.DeadLetterCount{Policy: "tiss-submission", State: state, Team: team, Reason: reason, N: n}
+	}
+	m.SetDeadLetters([]journal.DeadLetterCount{
+		count(journal.DeadLetterOpen, "cadastro", "INVALID_PATIENT_DATA", 7), count(journal.DeadLetterOpen, "faturamento", "DUPLICATE_CLAIM", 2),
+		count(journal.DeadLetterDiscarded, "faturamento", "DUPLICATE_CLAIM", 90),
+	}, analysed)
+	series := `retry_worker_dead_letters_open{policy="tiss-submission",reason="INVALID_PATIENT_DATA",team="cadastro"} `
+	duplicates := `retry_worker_dead_letters_open{policy="tiss-submission",reason="DUPLICATE_CLAIM",team="faturamento"} `
+	wantLines(t, scrape(t, url), map[string]bool{series + "7": true, duplicates + "2": true})
+	m.SetDeadLetters([]journal.DeadLetterCount{count(journal.DeadLetterOpen, "cadastro", "INVALID_PATIENT_DATA", 8)}, analysed)
+	wantLines(t, scrape(t, url), map[string]bool{series + "8": true, duplicates + "0": true})
 }
 
 // wantLines fails where a beginning of a line is missing, or is there and must not be.

@@ -71,7 +71,7 @@ func served(t *testing.T) (*metrics.Metrics, *metrics.Readiness, string) {
 
 func listen(t *testing.T, m *metrics.Metrics, r *metrics.Readiness) *webserver.Server {
 	t.Helper()
-	s, err := metrics.Listen("127.0.0.1:0", m, r)
+	s, err := metrics.Listen("127.0.0.1:0", m, r, false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -60,12 +60,18 @@ type Metrics struct {
 	replayed                          prometheus.Counter
 	journalWrite                      prometheus.Histogram
 	journalUp                         prometheus.Gauge
-	successRate                       *prometheus.GaugeVec
+	successRate, kpis, kpiSamples     *prometheus.GaugeVec
 	deadLetters, oldestDeadLetter     *prometheus.GaugeVec
+	openDeadLetters                   *prometheus.GaugeVec
+	openSeen                          map[openKey]float64 // by SetDeadLetters, which is called by one at a time
 	outboxPending                     prometheus.Gauge
 	published                         prometheus.Counter
 	recoverySeconds, recoveryAttempts *prometheus.HistogramVec
 	catalogueRejected                 prometheus.Gauge
+	tokensRejected, certRejected      prometheus.Gauge
+	notices                           notices
+	bulkItems                         *prometheus.CounterVec
+	bulkRuns                          *prometheus.GaugeVec
 }
 
 // Build describes the binary.
@@ -81,6 +87,7 @@ func New(b Build, policies decision.Policies) *Metrics {
 	)
 	m.registerRules()
 	m.registerWorker(b)
+	m.registerBulk()
 	m.StartPolicies(policies)
 	return m
 }
@@ -112,8 +119,11 @@ func (m *Metrics) registerWorker(b Build) {
 		Name: "retry_worker_journal_write_seconds", Help: "Time of one commit, which many decisions share.", Buckets: writeBuckets})
 	m.registry.MustRegister(m.replayed, m.journalWrite)
 	m.registerJournal()
+	m.registerNotices()
 	m.journalUp = m.gauge("retry_worker_journal_up", "1 while the journal can be written.", nil)
 	m.catalogueRejected = m.gauge("retry_worker_catalogue_rejected", "1 while the policies file holds a catalogue that is refused; the one before stays in force.", nil)
+	m.tokensRejected = m.gauge("retry_worker_tokens_rejected", "1 while the tokens file is refused; the tokens before stay in force.", nil)
+	m.certRejected = m.gauge("retry_worker_certificate_rejected", "1 while the console's certificate is refused; the one before stays in force.", nil)
 	m.version = newCatalogueInfo()
 	m.registry.MustRegister(m.version)
 	info := m.gauge("retry_worker_build_info", "1, labelled with what runs.",
@@ -123,7 +133,10 @@ func (m *Metrics) registerWorker(b Build) {
 
 func (m *Metrics) registerJournal() {
 	m.successRate = m.gauges("retry_success_rate", "Episodes recovered by retries ÷ those and the exhausted ones, of the last 24 h (RN-BIL-005); absent when nothing closed.", "policy")
+	m.kpis = m.gauges("retry_worker_kpi", "Figures of RN-BIL-005 §6 and RN-BIL-004 §6 by their name, each over its window and in its unit (ratio, minutes, retries, seconds); the same in every replica, absent where there is nothing to make one of.", "policy", "kpi")
+	m.kpiSamples = m.gauges("retry_worker_kpi_samples", "How many decisions, or episodes, a figure is made of; the same in every replica.", "policy", "kpi")
 	m.deadLetters = m.gauges("retry_worker_dead_letters", "Dead letters by what became of them; the same in every replica.", "policy", "state")
+	m.openDeadLetters = m.gauges("retry_worker_dead_letters_open", "Open dead letters by the team that must act on them and the reason; the same in every replica.", "policy", "team", "reason")
 	m.oldestDeadLetter = m.gauges("retry_worker_dead_letters_oldest_seconds", "Age of the oldest open dead letter; the same in every replica, absent where none is open.", "policy")
 	m.outboxPending = m.gauge("retry_worker_outbox_pending", "Events, and decisions of people, recorded and not yet delivered; the same in every replica.", nil)
 	m.published = prometheus.NewCounter(prometheus.CounterOpts{
@@ -191,17 +204,24 @@ func (m *Metrics) Recovered(policy string, e *journal.Episode) {
 	m.recoveryAttempts.WithLabelValues(policy).Observe(float64(e.Retries))
 }
 
-// SetKPIs takes the figures of R19 over.
+// SetKPIs takes the figures of R19 over, and drops those that there is nothing to make of any more.
 func (m *Metrics) SetKPIs(kpis []journal.KPI) {
 	for i := range kpis {
-		switch k := &kpis[i]; {
-		case k.Name != journal.KPISuccessRate:
-		case k.Value == nil:
-			m.successRate.DeleteLabelValues(k.Policy)
-		default:
-			m.successRate.WithLabelValues(k.Policy).Set(*k.Value)
+		k := &kpis[i]
+		m.kpiSamples.WithLabelValues(k.Policy, k.Name).Set(float64(k.Samples))
+		setOrDrop(m.kpis, k.Value, k.Policy, k.Name)
+		if k.Name == journal.KPISuccessRate {
+			setOrDrop(m.successRate, k.Value, k.Policy)
 		}
 	}
+}
+
+func setOrDrop(to *prometheus.GaugeVec, value *float64, labels ...string) {
+	if value == nil {
+		to.DeleteLabelValues(labels...)
+		return
+	}
+	to.WithLabelValues(labels...).Set(*value)
 }
 
 // EventsPublished counts events that the queue took.
@@ -219,6 +239,12 @@ func truth(b bool) float64 {
 	}
 	return 0
 }
+
+// SetTokensRejected tells whether the tokens file is refused.
+func (m *Metrics) SetTokensRejected(rejected bool) { m.tokensRejected.Set(truth(rejected)) }
+
+// SetCertificateRejected tells whether the console's certificate is refused.
+func (m *Metrics) SetCertificateRejected(rejected bool) { m.certRejected.Set(truth(rejected)) }
 
 // StartJobType creates the series of a job type that is served.
 func (m *Metrics) StartJobType(jobType string) {

@@ -10,6 +10,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"retry-worker/internal/decision"
+	"retry-worker/internal/journal"
 	"retry-worker/internal/metrics"
 	"retry-worker/internal/worker"
 )
@@ -102,6 +103,46 @@ func TestSuccessRateIsAbsent(t *testing.T) {
 	}
 }
 
+// R19's figures: all of them, as the journal has them; those that vanish leave no old value behind.
+func TestKPIsComeAndGo(t *testing.T) {
+	m, _, url := served(t)
+	count := func(name string) int { return len(families(t, scrape(t, url))[name].GetMetric()) }
+	slot := journal.SlotOf(analysed)
+	figures := []journal.Figure{
+		{Policy: decision.DefaultPolicy, Slot: slot, Name: journal.FigureDecisions, Value: 8},
+		{Policy: decision.DefaultPolicy, Slot: slot, Name: journal.FigurePermanent, Value: 2},
+		{Policy: decision.DefaultPolicy, Slot: slot, Name: journal.FigureRecoveredRetried, Value: 3},
+		{Policy: decision.DefaultPolicy, Slot: slot, Name: journal.FigureExhaustedRetried, Value: 1},
+	}
+	m.SetKPIs(journal.KPIs(figures, nil, analysed))
+	all := families(t, scrape(t, url))
+	for _, series := range all["retry_worker_kpi"].Metric {
+		want, known := map[string]float64{"permanent_rate": 0.25, journal.KPISuccessRate: 0.75}[kpi(series)]
+		if known && series.Gauge.GetValue() != want {
+			t.Errorf("%s is %v, want %v", kpi(series), series.Gauge.GetValue(), want)
+		}
+	}
+	if got := all["retry_success_rate"].Metric[0].Gauge.GetValue(); got != 0.75 {
+		t.Errorf("retry_success_rate is %v, want 0.75", got)
+	}
+	if got := count("retry_worker_kpi"); got != 4 { // the two, and the mean time and retries of what recovered
+		t.Errorf("%d figures have a value, want 4", got)
+	}
+	m.SetKPIs(journal.KPIs(nil, []string{decision.DefaultPolicy}, analysed))
+	if count("retry_worker_kpi")+count("retry_success_rate") != 0 || count("retry_worker_kpi_samples") != 10 {
+		t.Errorf("figures of nothing are there: %d, and %d samples, want 0 and 10", count("retry_worker_kpi"), count("retry_worker_kpi_samples"))
+	}
+}
+
+func kpi(m *dto.Metric) string {
+	for _, l := range m.Label {
+		if l.GetName() == "kpi" {
+			return l.GetValue()
+		}
+	}
+	return ""
+}
+
 func TestBuckets(t *testing.T) {
 	_, _, url := served(t)
 	all := families(t, scrape(t, url))
@@ -131,13 +172,18 @@ func bounds(f *dto.MetricFamily) (upper []float64) {
 func TestLabelsComeFromClosedSets(t *testing.T) {
 	m, _, url := served(t)
 	feed(t, m)
+	m.SetKPIs(journal.KPIs(nil, []string{decision.DefaultPolicy}, analysed))
 	text := scrape(t, url)
 	if strings.Contains(text, canary) {
 		t.Error("a claim's id or text stands in the metrics")
 	}
 	allowed := []string{"policy", "classification", "reason", "job_type", "action", "team", "state", "version"}
 	// Beyond the contract's list, but constants of the binary.
-	exceptions := map[string][]string{"retry_worker_build_info": {"commit", "go_version"}}
+	exceptions := map[string][]string{
+		"retry_worker_build_info": {"commit", "go_version"},
+		"retry_worker_kpi":        {"kpi"}, "retry_worker_kpi_samples": {"kpi"}, // R19's table
+		"retry_worker_bulk_items_total": {"outcome"},
+	}
 	for name, f := range families(t, text) {
 		for _, series := range f.Metric {
 			for _, l := range series.Label {

@@ -122,11 +122,21 @@ func TestCatalogueInfoIsOneSeries(t *testing.T) {
 			t.Errorf("version %s: got %s", version, text)
 		}
 	}
-	for _, rejected := range []bool{true, false} {
-		m.SetCatalogueRejected(rejected)
-		want := map[bool]float64{true: 1, false: 0}[rejected]
-		if got := families(t, scrape(t, url))["retry_worker_catalogue_rejected"].Metric[0].Gauge.GetValue(); got != want {
-			t.Errorf("rejected %v: the gauge is %v", rejected, got)
+}
+
+// TestWhatIsRefused: each file that is taken up again has a gauge of its own.
+func TestWhatIsRefused(t *testing.T) {
+	m, _, url := served(t)
+	for name, set := range map[string]func(bool){
+		"retry_worker_catalogue_rejected": m.SetCatalogueRejected, "retry_worker_tokens_rejected": m.SetTokensRejected,
+		"retry_worker_certificate_rejected": m.SetCertificateRejected,
+	} {
+		for _, rejected := range []bool{true, false} {
+			set(rejected)
+			want := map[bool]float64{true: 1, false: 0}[rejected]
+			if got := families(t, scrape(t, url))[name].Metric[0].Gauge.GetValue(); got != want {
+				t.Errorf("rejected %v: %s is %v", rejected, name, got)
+			}
 		}
 	}
 }

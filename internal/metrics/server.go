@@ -4,6 +4,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"net/http/pprof"
 	"slices"
 	"strings"
 	"sync"
@@ -65,12 +66,12 @@ func (r *Readiness) answer() (ready bool, body string) {
 }
 
 // Listen opens addr (host:port; port 0 picks one) and serves /metrics, /livez and /readyz in the background
-// until the server is closed.
-func Listen(addr string, m *Metrics, r *Readiness) (*webserver.Server, error) {
-	return webserver.Listen(addr, "metrics and probes", "RETRY_WORKER_OPS_ADDR", routes(m, r))
+// until the server is closed; with profiles /debug/pprof/ too, whose profiles hold what is in memory.
+func Listen(addr string, m *Metrics, r *Readiness, profiles bool) (*webserver.Server, error) {
+	return webserver.Listen(addr, "metrics and probes", "RETRY_WORKER_OPS_ADDR", routes(m, r, profiles), nil)
 }
 
-func routes(m *Metrics, r *Readiness) http.Handler {
+func routes(m *Metrics, r *Readiness, profiles bool) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4}))
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") })
@@ -82,5 +83,12 @@ func routes(m *Metrics, r *Readiness) http.Handler {
 		}
 		_, _ = io.WriteString(w, body+"\n")
 	})
+	if profiles {
+		mux.HandleFunc("GET /debug/pprof/", pprof.Index)
+		mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
+		mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+		mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
+		mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+	}
 	return mux
 }

@@ -78,7 +78,7 @@ func TestMetricsSayTheirFormat(t *testing.T) {
 
 func TestCloseGivesThePortBack(t *testing.T) {
 	m := metrics.New(metrics.Build{}, decisiontest.Policies())
-	s, err := metrics.Listen("127.0.0.1:0", m, &metrics.Readiness{})
+	s, err := metrics.Listen("127.0.0.1:0", m, &metrics.Readiness{}, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +97,7 @@ func TestCloseGivesThePortBack(t *testing.T) {
 // A client that never ends its request must not hold up the stop, nor make it a failure.
 func TestCloseIsBounded(t *testing.T) {
 	m := metrics.New(metrics.Build{}, decisiontest.Policies())
-	s, err := metrics.Listen("127.0.0.1:0", m, &metrics.Readiness{})
+	s, err := metrics.Listen("127.0.0.1:0", m, &metrics.Readiness{}, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +131,7 @@ func TestPortInUseIsSaidInOneLine(t *testing.T) {
 	m := metrics.New(metrics.Build{}, decisiontest.Policies())
 	r := &metrics.Readiness{}
 	first := listen(t, m, r)
-	second, err := metrics.Listen(first.Addr(), m, r)
+	second, err := metrics.Listen(first.Addr(), m, r, false)
 	if err == nil {
 		_ = second.Close(context.Background())
 		t.Fatal("two servers listen at one address")
@@ -140,5 +140,28 @@ func TestPortInUseIsSaidInOneLine(t *testing.T) {
 		": bind: address already in use; choose another RETRY_WORKER_OPS_ADDR"
 	if err.Error() != want {
 		t.Errorf("got %q, want %q", err, want)
+	}
+}
+
+// Profiles hold what is in memory: they are served only where somebody switched them on, and there only.
+func TestProfilesOnlyWhereSwitchedOn(t *testing.T) {
+	for _, on := range []bool{false, true} {
+		m := metrics.New(metrics.Build{Version: "v1", Commit: "none", GoVersion: "go1.26"}, decisiontest.Policies())
+		s, err := metrics.Listen("127.0.0.1:0", m, &metrics.Readiness{}, on)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range []string{"/debug/pprof/", "/debug/pprof/heap", "/debug/pprof/goroutine?debug=1", "/debug/pprof/cmdline", "/debug/pprof/symbol", "/debug/vars"} {
+			want := http.StatusNotFound
+			if on && path != "/debug/vars" {
+				want = http.StatusOK
+			}
+			if status, _ := get(t, "http://"+s.Addr()+path); status != want {
+				t.Errorf("switched on %v: %s answers %d, expected %d", on, path, status, want)
+			}
+		}
+		if err := s.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
 	}
 }

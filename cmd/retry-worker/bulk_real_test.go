@@ -1,0 +1,171 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+
+	"retry-worker/internal/bulk"
+	"retry-worker/internal/clock"
+	"retry-worker/internal/console"
+	"retry-worker/internal/decision"
+	"retry-worker/internal/decision/decisiontest"
+	"retry-worker/internal/journal"
+	"retry-worker/internal/journal/journaltest"
+	"retry-worker/internal/store"
+)
+
+// openRealWard is a ward over a real SQLite store, with the real bulk runs, which are carried out.
+func openRealWard(t *testing.T) *ward {
+	t.Helper()
+	db, err := store.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "journal.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	w := &ward{t: t, clock: time.Now, store: db}
+	w.journal = journaltest.Start(t, w.store, w.clock)
+	up := time.Now()
+	engineUp := func() time.Time { return up }
+	letters := w.review(up)
+	w.serve(console.Journal{Groups: letters, Bulk: bulk.New(db, w.journal, decisiontest.Policies, w.clock, engineUp)}, letters)
+	t.Setenv(tokenVariable, w.secrets["ada"])
+	stop, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		bulk.NewRunner(db, letters, w.journal, clock.Machine{}, engineUp, bulk.NoHooks(), zap.NewNop()).Run(stop, context.Background())
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-ended
+	})
+	return w
+}
+
+// deadLettersJSON runs a command of them that must succeed, and reads what it prints as JSON, a value a line.
+func deadLettersJSON[T any](t *testing.T, command string) (all []T) {
+	t.Helper()
+	r := retryWorker(words(t, "dead-letters -o json "+command)...)
+	if r.code != exitDone {
+		t.Fatalf("%s: exit %d, %s", command, r.code, r.stderr)
+	}
+	for line := range strings.Lines(r.stdout) {
+		var v T
+		if err := json.Unmarshal([]byte(line), &v); err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		all = append(all, v)
+	}
+	return all
+}
+
+// conclude tells how a claim's retry ended.
+func (w *ward) conclude(claim string, success bool) {
+	w.t.Helper()
+	o := &journal.Outcome{Subject: journal.Subject{Tenant: journal.DefaultTenant, Policy: decision.DefaultPolicy, ID: claim}, Success: success, At: w.clock()}
+	if _, err := w.journal.Conclude(w.t.Context(), o); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// Claims that died of one credential are one group; they are planned, sent again at a pace, and each ends in the run as it
+// ends in truth. Others are left alone.
+func TestBulkFromEndToEnd(t *testing.T) {
+	w := openRealWard(t)
+	const one, atLimit, others = 20, 3, 4
+	for n := range one {
+		w.letter(fmt.Sprintf("CLM-%03d-1", n), fmt.Sprintf("DUPLICATE_CLAIM: guia %d de 2026-03-%02d", 5000+n, n+1), 1)
+	}
+	for n := range atLimit {
+		w.letter(fmt.Sprintf("CLM-1%02d-1", n), "DUPLICATE_CLAIM: guia 7 de 2026-03-01", 5)
+	}
+	for n := range others {
+		w.letter(fmt.Sprintf("CLM-2%02d-1", n), "INVALID_PATIENT_DATA: sem nome", 0)
+	}
+	groups := deadLettersJSON[console.DeadLetterGroupPage](t, "groups")[0].Items
+	if len(groups) != 2 || groups[0].Count != one+atLimit || groups[1].Count != others || groups[0].Fingerprint == nil {
+		t.Fatalf("the groups are %+v", groups)
+	}
+	filter := " --filter fingerprint=" + *groups[0].Fingerprint
+	if listed := deadLettersJSON[console.DeadLetterPage](t, "list --all --fingerprint "+*groups[0].Fingerprint)[0].Items; len(listed) != one+atLimit {
+		t.Errorf("the list of the group has %d", len(listed))
+	}
+	plan := deadLettersJSON[console.BulkPlan](t, "retry --plan --per-minute 6000"+filter)[0]
+	if plan.Total != one+atLimit || plan.Ready != one || len(plan.Refused) != 1 || plan.Refused[0].Code != "max_retries_exceeded" || plan.Refused[0].Count != atLimit {
+		t.Fatalf("the plan is %+v", plan)
+	}
+	if open := deadLettersJSON[console.DeadLetterPage](t, "list --limit 200")[0].Items; len(open) != one+atLimit+others {
+		t.Fatalf("after a plan %d are open", len(open))
+	}
+	r := retryWorker(words(t, "dead-letters retry --yes --per-minute 6000 --reason 'credencial trocada'"+filter)...)
+	if r.code != exitDone || !strings.Contains(r.stdout, fmt.Sprintf("%d      refused", atLimit)) || !strings.Contains(r.stdout, fmt.Sprintf("%d  max_retries_exceeded: ", atLimit)) {
+		t.Fatalf("exit %d, %s\n%s", r.code, r.stderr, r.stdout)
+	}
+	run := deadLettersJSON[console.BulkRunPage](t, "runs list")[0].Items[0]
+	if run.State != journal.BulkDone || run.By != "ada" || run.Total != one+atLimit || run.Counts[journal.BulkDecided]+run.Counts[journal.BulkTaken] != one {
+		t.Fatalf("the run is %+v", run)
+	}
+	shown := deadLettersJSON[console.DeadLetter](t, "show "+deadLettersJSON[console.BulkItemPage](t, "runs items "+run.ID+" --outcome decided")[0].Items[0].DeadLetter)[0]
+	if value(shown.BulkRun) != run.ID || shown.Review.By != "ada" || shown.State != journal.DeadLetterReprocessing {
+		t.Errorf("one of them is %+v", shown)
+	}
+
+	w.conclude("CLM-000-1", true)
+	w.conclude("CLM-001-1", true)
+	w.letter("CLM-002-1", "DUPLICATE_CLAIM: guia 5002 de 2026-03-03", 2)
+	run = deadLettersJSON[console.BulkRun](t, "runs show "+run.ID)[0]
+	if run.Counts[journal.BulkRecovered] != 2 || run.Counts[journal.BulkDeadAgain] != 1 {
+		t.Errorf("two recovered and one died again, the run says %v", run.Counts)
+	}
+	if text := retryWorker("dead-letters", "runs", "items", run.ID, "--outcome", "dead_again").stdout; strings.Count(text, "CLM-") != 1 || !strings.Contains(text, "CLM-002-1") {
+		t.Errorf("dead again are\n%s", text)
+	}
+	if left := deadLettersJSON[console.DeadLetterPage](t, "list --limit 200")[0].Items; len(left) != atLimit+others+1 {
+		t.Errorf("%d are left open", len(left))
+	}
+}
+
+// Two people: what one run has planned is refused in the other's plan, until that run is cancelled; a discard lets go.
+func TestOverlappingRuns(t *testing.T) {
+	w := openRealWard(t)
+	for n := range 6 {
+		w.letter(fmt.Sprintf("CLM-%03d-1", n), "DUPLICATE_CLAIM", 1)
+	}
+	r := retryWorker(words(t, "dead-letters retry --filter all --yes --detach --per-minute 1 --reason 'primeira'")...)
+	if r.code != exitDone {
+		t.Fatalf("exit %d, %s", r.code, r.stderr)
+	}
+	run := func() console.BulkRun { return deadLettersJSON[console.BulkRunPage](t, "runs list")[0].Items[0] }
+	eventually(t, "the first is decided", func() bool { return run().Counts[journal.BulkPlanned] == 5 })
+	id := run().ID
+	plan := deadLettersJSON[console.BulkPlan](t, "discard --filter all --plan")[0]
+	if plan.Ready != 0 || len(plan.Refused) != 1 || plan.Refused[0].Code != bulk.InOtherRun || plan.Refused[0].Count != 5 {
+		t.Errorf("the second plan is %+v", plan)
+	}
+	retryWorker("dead-letters", "discard", "--filter", "all", "--yes", "--reason", "x")
+	if n := len(deadLettersJSON[console.BulkRunPage](t, "runs list")[0].Items); n != 1 {
+		t.Errorf("there are %d runs", n)
+	}
+	if r := retryWorker("dead-letters", "runs", "pause", id); r.code != exitDone || !strings.Contains(r.stdout, "paused by ada") {
+		t.Errorf("exit %d, %s\n%s", r.code, r.stderr, r.stdout)
+	}
+	if r := retryWorker("dead-letters", "runs", "cancel", id); r.code != exitDone || !strings.Contains(r.stdout, "left as they were: the run was cancelled") {
+		t.Errorf("exit %d, %s\n%s", r.code, r.stderr, r.stdout)
+	}
+	if r := retryWorker("dead-letters", "runs", "watch", id); r.code != exitFailed || !strings.Contains(r.stderr, "the run was cancelled by ada: 5 of 6 dead letters were not decided") {
+		t.Errorf("exit %d, %s", r.code, r.stderr)
+	}
+	if r := retryWorker(words(t, "dead-letters discard --filter all --yes --per-minute 6000 --reason 'pagas à vista'")...); r.code != exitDone {
+		t.Errorf("exit %d, %s\n%s", r.code, r.stderr, r.stdout)
+	}
+	if left := deadLettersJSON[console.DeadLetterPage](t, "list --state discarded")[0].Items; len(left) != 5 {
+		t.Errorf("%d are discarded", len(left))
+	}
+}

@@ -1,0 +1,238 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"retry-worker/internal/bulk"
+	"retry-worker/internal/journal"
+	"retry-worker/internal/review"
+)
+
+// What is planned is what is started, whatever was said about it.
+func TestBulkAsksFor(t *testing.T) {
+	w := openWard(t)
+	t.Setenv(tokenVariable, w.secrets["ada"])
+	before := time.Now()
+	r := retryWorker("dead-letters", "retry", "--filter", "team=ti", "--filter", "older-than=2h", "--filter", "q=senha expirada", "--force", "--fresh", "--when", "now", "--per-minute", "6000",
+		"--reason", "senha corrigida", "--yes", "--detach")
+	if r.code != exitDone || len(w.flock.asked) != 2 {
+		t.Fatalf("exit %d, asked for %v: %s", r.code, w.flock.asked, r.stderr)
+	}
+	planned, started := w.flock.asked[0], w.flock.asked[1]
+	if started.Reason != "senha corrigida" || started.By != "ada" || planned.Reason != "" {
+		t.Errorf("started as %+v", started)
+	}
+	started.Reason, started.By, planned.By = "", "", ""
+	if started != planned {
+		t.Errorf("planned\n%+v, started\n%+v", planned, started)
+	}
+	if until := planned.Filter.Until; until.Before(before.Add(-2*time.Hour-time.Second)) || until.After(time.Now().Add(-2*time.Hour)) {
+		t.Errorf("older than two hours is before %s", until)
+	}
+	planned.Filter.Until = time.Time{}
+	want := bulk.Command{Action: journal.BulkRetry, Filter: journal.DeadLetterFilter{Team: "ti", Query: "senha expirada"}, Force: true, Fresh: true, When: review.Now, PerMinute: 6000}
+	if planned != want {
+		t.Errorf("asked for\n%+v, want\n%+v", planned, want)
+	}
+}
+
+// It starts only where somebody agrees: to a discard, with the number of those that are let go.
+func TestBulkAsks(t *testing.T) {
+	for _, tt := range []struct {
+		action, answer string
+		starts         bool
+	}{
+		{"retry", "y\n", true}, {"retry", "YES\r\n", true}, {"retry", "n\n", false}, {"retry", "\n", false}, {"retry", "", false}, {"retry", "y", false}, {"retry", "398\n", false},
+		{"discard", "398\n", true}, {"discard", "y\n", false}, {"discard", "412\n", false}, {"discard", "", false},
+	} {
+		w := openWard(t)
+		t.Setenv(tokenVariable, w.secrets["ada"])
+		var out, errOut bytes.Buffer
+		checked := &checkedWriter{w: &out}
+		c := &cli{in: strings.NewReader(tt.answer), out: checked, errOut: &errOut, asks: true}
+		code := c.run([]string{"dead-letters", tt.action, "--filter", "all", "--reason", "x", "--detach"}, checked)
+		if (w.flock.started == 1) != tt.starts || (code == exitDone) != tt.starts || code == exitUsage {
+			t.Errorf("%s, %q: %d started, exit %d", tt.action, tt.answer, w.flock.started, code)
+		}
+		question := "\nSend 398 dead letters again? [y/N] "
+		if tt.action == "discard" {
+			question = "\nLet 398 dead letters go for good? Type 398 to do it: "
+		}
+		refusal := "retry-worker: nothing was started\n"
+		if tt.starts {
+			refusal = ""
+		}
+		if errOut.String() != question+refusal || !strings.Contains(out.String(), "398 of 412") {
+			t.Errorf("%s, %q: it says %q behind\n%s", tt.action, tt.answer, errOut.String(), out.String())
+		}
+	}
+}
+
+// -o json prints an object for each answer: the plan, then the run at its end.
+func TestBulkAsJSON(t *testing.T) {
+	w := openWard(t)
+	t.Setenv(tokenVariable, w.secrets["ada"])
+	type line struct {
+		ID, State, Token string
+		Ready, Total     int64
+		Counts           map[string]int64
+	}
+	read := func(args ...string) (lines []line) {
+		t.Helper()
+		r := retryWorker(append([]string{"dead-letters", "-o", "json"}, args...)...)
+		if r.code != exitDone || r.stderr != "" {
+			t.Fatalf("%v: exit %d, %s", args, r.code, r.stderr)
+		}
+		for text := range strings.Lines(r.stdout) {
+			var l line
+			if err := json.Unmarshal([]byte(text), &l); err != nil {
+				t.Fatalf("%s: %v", text, err)
+			}
+			lines = append(lines, l)
+		}
+		return lines
+	}
+	lines := read("retry", "--filter", "team=ti", "--reason", "x", "--yes")
+	if len(lines) != 2 || lines[0].Token == "" || lines[0].Ready != 398 || lines[1].State != "done" || lines[1].Counts["recovered"] != 300 {
+		t.Errorf("a run prints %+v", lines)
+	}
+	if lines := read("retry", "--filter", "team=ti", "--plan"); len(lines) != 1 || lines[0].Total != 412 {
+		t.Errorf("a plan prints %+v", lines)
+	}
+	if lines := read("discard", "--filter", "team=ti", "--reason", "x", "--yes", "--detach"); len(lines) != 2 || lines[1].State != "preparing" {
+		t.Errorf("a detached run prints %+v", lines)
+	}
+	for _, args := range []string{"runs show", "runs pause", "runs resume", "runs cancel"} {
+		if lines := read(append(strings.Fields(args), startedRun)...); len(lines) != 1 || lines[0].ID != startedRun {
+			t.Errorf("%s prints %+v", args, lines)
+		}
+	}
+	if o := retryWorker("dead-letters", "runs", "items", endedRun, "-o", "json").object(t); len(o["items"].([]any)) != 3 {
+		t.Errorf("items are %v", o)
+	}
+	if o := retryWorker("dead-letters", "groups", "-o", "json").object(t); len(o["items"].([]any)) != 2 {
+		t.Errorf("groups are %v", o)
+	}
+	if o := retryWorker("dead-letters", "runs", "list", "-o", "json").object(t); len(o["items"].([]any)) != 2 {
+		t.Errorf("runs are %v", o)
+	}
+}
+
+// Exit 2 for wrong use, all of it at once, before anybody is asked.
+func TestBulkWrongUse(t *testing.T) {
+	environment(t, map[string]string{"RETRY_WORKER_HTTP_ADDR": nowhere(t)})
+	nothing := "nothing is chosen, expected the id of one dead letter, or --filter key=value for many (--filter all for every open one); `retry-worker dead-letters "
+	for command, want := range map[string][]string{
+		"retry":                    {nothing + "retry --help` says more"},
+		"retry --plan":             {nothing + "retry --help` says more"},
+		"discard --yes --reason x": {nothing + "discard --help` says more"},
+		"retry " + someID + " --filter all --reason x": {"an id and --filter are given, expected one of them; `retry-worker dead-letters retry --help` says more"},
+		"retry " + someID + " --reason x --plan":       {"--plan is for many at once, expected it with --filter only; `retry-worker dead-letters retry --help` says more"},
+		"discard " + someID + " --reason x --per-minute 60": {
+			"--per-minute is for many at once, expected it with --filter only; `retry-worker dead-letters discard --help` says more"},
+		"retry --filter all --reason x":               {"--yes is missing: there is no terminal to ask on; --plan shows what would be done"},
+		"retry --filter all --reason x -o json":       {"--yes is missing: there is no terminal to ask on; --plan shows what would be done"},
+		"retry --filter all --plan --yes":             {"--plan does nothing, expected neither --yes nor --detach with it"},
+		"retry --filter all --yes":                    {"--reason is missing, expected why, in a few words: it is kept in the audit"},
+		"retry --filter all --plan --per-minute 0":    {"--per-minute is 0, expected 1 to 6000"},
+		"retry --filter all --plan --per-minute 6001": {"--per-minute is 6001, expected 1 to 6000"},
+		"retry --filter all --plan --per-minute NaN":  {"--per-minute is \"NaN\", expected a value of type int64; `retry-worker dead-letters retry --help` lists the flags"},
+		"retry --filter all --plan --per-minute 99999999999999999999": {
+			"--per-minute is \"99999999999999999999\", expected a value of type int64; `retry-worker dead-letters retry --help` lists the flags"},
+		"discard --filter all --force": {"unknown flag: --force; `retry-worker dead-letters discard --help` lists the flags"},
+		"retry --filter tem=ti --filter team= --fresh --when later --yes": {
+			`--filter has "tem", expected all, or key=value with a key of policy, team, reason, fingerprint, q, older-than, younger-than, since, until; did you mean team?`,
+			"--filter team has no value, expected --filter team=…", `--when is "later", expected backoff or now`,
+			"--fresh begins the whole ladder again, expected --force with it", "--reason is missing, expected why, in a few words: it is kept in the audit"},
+		"runs":                  {"expected a command behind runs: list, show, items, watch, pause, resume or cancel; `retry-worker dead-letters runs --help` says more"},
+		"runs stop " + someID:   {"unknown command \"stop\"; `retry-worker dead-letters runs --help` lists the commands"},
+		"runs show":             {"0 ids given, expected one as `retry-worker dead-letters runs list` prints them; `retry-worker dead-letters runs show --help` says more"},
+		"runs cancel ../../x":   {"\"../../x\" is no bulk run's id, expected one as `retry-worker dead-letters runs list` prints them, such as 0198a0c0-5717-7562-b3fc-2c963f66afa6"},
+		"runs list --limit 201": {"--limit is 201, expected 1 to 200"},
+		"runs items " + someID + " --outcome lost": {`--outcome is "lost", expected one of planned, refused, decided, taken, nobody, recovered, dead_again, superseded, discarded`},
+		"groups --state closed":                    {`--state is "closed", expected one of open, reprocessing, discarded, recovered, all`},
+		"list --older-than 2h --since 2026-01-01":  nil,
+		"list --older-than 2h --until 2026-01-01":  {"--older-than and --until bound the same, expected one of them"},
+		"list --younger-than 2h --cursor x": {
+			"--cursor goes on with the very same list, and an age means another one each moment, expected --since and --until with it, or --all without it"},
+	} {
+		r := retryWorker(words(t, "dead-letters "+command)...)
+		if want == nil {
+			if r.code != exitFailed {
+				t.Errorf("%s: exit %d, want that nobody answers: %s", command, r.code, r.stderr)
+			}
+			continue
+		}
+		var lines strings.Builder
+		for _, line := range want {
+			lines.WriteString("retry-worker: " + line + "\n")
+		}
+		if r.code != exitUsage || r.stdout != "" || r.stderr != lines.String() {
+			t.Errorf("%s: exit %d, %q\n%swant\n%s", command, r.code, r.stdout, r.stderr, lines.String())
+		}
+	}
+}
+
+// Exit 1 for what the API refuses, in one line; a viewer and an operator may plan, and start nothing.
+func TestBulkRefused(t *testing.T) {
+	w := openWard(t)
+	if r := retryWorker("dead-letters", "retry", "--filter", "all", "--plan"); r.code != exitDone {
+		t.Errorf("an operator's plan: exit %d, %s", r.code, r.stderr)
+	}
+	const start = "retry --filter team=ti --reason x --yes"
+	for _, tt := range []struct{ who, command, want string }{
+		{"vera", start, "forbidden_role: vera is viewer and may not retry beyond the limit or in bulk, which takes the role admin"},
+		{"otto", start, "forbidden_role: otto is operator and may not retry beyond the limit or in bulk, which takes the role admin"},
+		{"otto", "discard --filter team=ti --reason x --yes", "forbidden_role: otto is operator"},
+		{"otto", "runs cancel " + endedRun, "forbidden_role: otto is operator"},
+		{"ada", "runs cancel " + endedRun, "invalid_run_state: the run is done"},
+		{"ada", "runs show " + someID, "run_not_found: "},
+		{"ada", "runs watch " + someID, "run_not_found: there is no bulk run of this id; the list has their ids\n"},
+		{"ada", "retry --filter q=novo --reason x --yes", "plan_outdated: 412 dead letters were planned, 409 of those are open now, and 7 came since; plan again\n"},
+		{"ada", "retry --filter team=nobody --reason x --yes", "nothing was started: no open dead letter fits the filter\n"},
+		{"ada", "retry --filter team=limite --reason x --yes", "nothing was started: all of them would be refused, for what the plan says\n"},
+		{"", "groups", "login_required: "},
+	} {
+		t.Setenv(tokenVariable, w.secrets[tt.who])
+		for _, format := range []string{"text", "json"} {
+			r := retryWorker(words(t, "dead-letters -o "+format+" "+tt.command)...)
+			if r.code != exitFailed || !strings.HasPrefix(r.stderr, "retry-worker: "+tt.want) || strings.Count(r.stderr, "\n") != 1 {
+				t.Errorf("%s as %s: exit %d\n%swant %s…", tt.command, tt.who, r.code, r.stderr, tt.want)
+			}
+		}
+	}
+	if w.flock.started != 0 {
+		t.Errorf("%d were started", w.flock.started)
+	}
+}
+
+// Pages of groups, runs and items go on where they ended; items by their number.
+func TestBulkPages(t *testing.T) {
+	w := openWard(t)
+	t.Setenv(tokenVariable, w.secrets["ada"])
+	retryWorker("dead-letters", "retry", "--filter", "team=ti", "--reason", "x", "--yes", "--detach")
+	for command, want := range map[string]int{"groups": 2, "runs list": 2, "runs items " + endedRun: 3} {
+		args := append([]string{"dead-letters"}, strings.Fields(command)...)
+		one := retryWorker(append(args, "--limit", "1")...)
+		if strings.Count(one.stdout, "\n") != 4 || !strings.Contains(one.stdout, "More follow: --all lists them all, --cursor ") {
+			t.Errorf("%s: one page is\n%s%s", command, one.stdout, one.stderr)
+		}
+		all := retryWorker(append(args, "--limit", "1", "--all")...)
+		if lines := strings.Count(all.stdout, "\n"); lines != want+1 || strings.Contains(all.stdout, "More") {
+			t.Errorf("%s: all pages are\n%s%s", command, all.stdout, all.stderr)
+		}
+		_, cursor, _ := strings.Cut(one.stdout, "--cursor ")
+		cursor, _, _ = strings.Cut(cursor, " ")
+		if rest := retryWorker(append(args, "--cursor", cursor)...); strings.Count(rest.stdout, "\n") != want {
+			t.Errorf("%s: behind %s there is\n%s%s", command, cursor, rest.stdout, rest.stderr)
+		}
+	}
+	if fmt.Sprint(w.flock.started) != "1" {
+		t.Errorf("%d were started", w.flock.started)
+	}
+}

@@ -1,0 +1,159 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"retry-worker/internal/bulk"
+	"retry-worker/internal/console"
+	"retry-worker/internal/journal"
+	"retry-worker/internal/review"
+)
+
+// A journal that cannot be read for a while ends no watching.
+func TestWatchingSurvives(t *testing.T) {
+	w := openWard(t)
+	t.Setenv(tokenVariable, w.secrets["ada"])
+	gone := &journal.StoreError{Kind: journal.Unavailable, Err: os.ErrDeadlineExceeded}
+	w.flock.failing = []error{gone, gone, gone}
+	r := retryWorker("dead-letters", "retry", "--filter", "team=ti", "--reason", "x", "--yes")
+	if r.code != exitDone || !strings.Contains(r.stdout, "300    recovered") {
+		t.Errorf("exit %d, %s\n%s", r.code, r.stderr, r.stdout)
+	}
+}
+
+// Ctrl-C ends the watching, not the run; it says how to end that.
+func TestWatchingInterrupted(t *testing.T) {
+	for _, format := range []string{"text", "json"} {
+		w := openWard(t)
+		t.Setenv(tokenVariable, w.secrets["ada"])
+		w.flock.scenes, w.flock.looked = nil, make(chan struct{}, 1)
+		done := make(chan result, 1)
+		go func() {
+			done <- retryWorker("dead-letters", "retry", "--filter", "team=ti", "--reason", "x", "--yes", "-o", format)
+		}()
+		select {
+		case <-w.flock.looked:
+		case <-within(t).Done():
+			t.Fatal("the run is not watched")
+		}
+		self, err := os.FindProcess(os.Getpid())
+		if err == nil {
+			err = self.Signal(os.Interrupt)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := <-done
+		says := "retry-worker: no longer watched, the run goes on; `retry-worker dead-letters runs cancel " + startedRun + "` ends it, `retry-worker dead-letters runs watch " + startedRun + "` watches it again\n"
+		if r.code != exitDone || !strings.HasSuffix(r.stderr, says) || w.flock.runs[startedRun].State != journal.BulkPreparing {
+			t.Errorf("%s: exit %d, %s", format, r.code, r.stderr)
+		}
+		if format == "json" && strings.Count(r.stdout, "\n") != 2 {
+			t.Errorf("it prints\n%s", r.stdout)
+		}
+	}
+}
+
+// Somebody else's cancelling is a failure of what was asked for.
+func TestWatchedRunIsCancelled(t *testing.T) {
+	w := openWard(t)
+	t.Setenv(tokenVariable, w.secrets["ada"])
+	w.flock.scenes = append(w.flock.scenes[:2:2], func(r *journal.BulkRun) {
+		r.State, r.ChangedBy, r.ChangedAt, r.EndedAt = journal.BulkCancelled, "bia", w.now, w.now
+	})
+	r := retryWorker("dead-letters", "retry", "--filter", "team=ti", "--reason", "x", "--yes")
+	if r.code != exitFailed || !strings.HasSuffix(r.stderr, "retry-worker: the run was cancelled by bia: 410 of 412 dead letters were not decided\n") ||
+		!strings.Contains(r.stdout, "410    planned  left as they were: the run was cancelled before their turn") {
+		t.Errorf("exit %d, %s\n%s", r.code, r.stderr, r.stdout)
+	}
+}
+
+// On a terminal it is one line that is written over again, no longer than the terminal is wide.
+func TestProgressOfARun(t *testing.T) {
+	environment(t, map[string]string{"COLUMNS": "70"})
+	at := noon
+	var line bytes.Buffer
+	bar := &progressBar{w: &line, now: func() time.Time { return at }}
+	w := &watcher{c: &cli{errOut: &line}, bar: bar}
+	hold, since, who := bulk.HoldEngine, "2026-03-02T12:30:00Z", "bia"
+	run := console.BulkRun{State: journal.BulkPreparing, Total: 400, BulkCommand: console.BulkCommand{PerMinute: 60}}
+	for _, tt := range []struct {
+		change func()
+		want   string
+	}{
+		{func() { run.Counts = counts(journal.BulkPlanned, 400) }, "[..............................]   0 %  preparing, 400 dead letters …"},
+		{func() {
+			run.State, run.Counts = journal.BulkRunning, counts(journal.BulkPlanned, 300, journal.BulkRecovered, 90, journal.BulkRefused, 10)
+		},
+			"[#######.......................]  25 %  100 of 400, 90 recovered, 10…"},
+		{func() { t.Setenv("COLUMNS", "120") }, "[#######.......................]  25 %  100 of 400, 90 recovered, 10 refused, 5m0s left"},
+		{func() { run.Hold, run.HeldAt = &hold, &since },
+			"[#######.......................]  25 %  100 of 400, 90 recovered, 10 refused, waits since 2026-03-02 12:30: the engine…"},
+		{func() { run.Hold, run.State, run.ChangedBy = nil, journal.BulkPaused, &who }, "[#######.......................]  25 %  100 of 400, 90 recovered, 10 refused, paused by bia"},
+	} {
+		tt.change()
+		line.Reset()
+		at = at.Add(time.Second)
+		w.show(&run)
+		if got, want := line.String(), "\r"+tt.want+"\x1b[K"; got != want {
+			t.Errorf("got  %q\nwant %q", got, want)
+		}
+	}
+}
+
+// Whatever a server answers with, nothing of it acts on the terminal.
+func TestHostileBulkOnTheTerminal(t *testing.T) {
+	nasty := "<script>alert(1)</script>\x1b]0;owned\a\x1b[2J\u009b31m\u202egnp.exe\u2066\ufeff\u2028\r\nretry-worker: done\x7f"
+	command := console.BulkCommand{Action: journal.BulkAction(nasty), When: review.When(nasty), PerMinute: 1, Filter: console.BulkFilter{
+		Policy: &nasty, Team: &nasty, Reason: &nasty, Fingerprint: &nasty, Query: &nasty, Since: &nasty, Until: &nasty}}
+	run := console.BulkRun{ID: nasty, BulkCommand: command, Reason: nasty, By: nasty, State: journal.BulkDone, Hold: &nasty, HeldAt: &nasty, ChangedBy: &nasty, ChangedAt: &nasty,
+		CreatedAt: nasty, StartedAt: &nasty, EndedAt: &nasty, Total: 10, Counts: map[journal.BulkOutcome]int64{journal.BulkOutcome(nasty): 1, journal.BulkRefused: 5, journal.BulkTaken: 4}}
+	group := console.DeadLetterGroup{Fingerprint: &nasty, Policy: nasty, Pattern: nasty + strings.Repeat("x", 1<<20), Count: 1, FirstSeen: nasty, LastSeen: nasty}
+	plan := console.BulkPlan{Token: "t", BulkCommand: command, Total: 10, Ready: 5, Oldest: &nasty, Newest: &nasty, Causes: []console.DeadLetterGroup{group},
+		Refused: []console.BulkRefused{{Code: review.Code(nasty), Message: nasty, Count: 5}}, Tallies: []console.BulkTally{{Policy: nasty, Count: 5}}}
+	items := console.BulkItemPage{Items: []console.BulkItem{{Number: 1, DeadLetter: nasty, Subject: console.SubjectName{ID: nasty}, Outcome: journal.BulkOutcome(nasty), Code: &nasty, ChangedAt: nasty}}}
+	status := http.StatusOK
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var body any = run
+		switch {
+		case status != http.StatusOK:
+			body = map[string]string{"error": nasty, "message": nasty}
+		case strings.HasSuffix(r.URL.Path, "/plan"):
+			body = plan
+		case strings.HasSuffix(r.URL.Path, "/items"):
+			body = items
+		case strings.HasSuffix(r.URL.Path, "/groups"):
+			body = console.DeadLetterGroupPage{Items: []console.DeadLetterGroup{group}, Next: &nasty}
+		case strings.HasSuffix(r.URL.Path, "/bulk-runs") && r.Method == http.MethodGet:
+			body = console.BulkRunPage{Items: []console.BulkRun{run}, Next: &nasty}
+		}
+		w.WriteHeader(status)
+		e := json.NewEncoder(w)
+		e.SetEscapeHTML(false)
+		_ = e.Encode(body)
+	}))
+	defer server.Close()
+	environment(t, map[string]string{"RETRY_WORKER_HTTP_ADDR": strings.TrimPrefix(server.URL, "http://"), "COLUMNS": "200"})
+	for _, status = range []int{http.StatusOK, http.StatusConflict} {
+		for _, command := range []string{"groups", "retry --filter all --plan", "retry --filter all --reason x --yes", "retry --filter all --reason x --yes --detach", "runs list",
+			"runs show " + someID, "runs items " + someID, "runs watch " + someID, "runs pause " + someID, "groups -o json", "runs list -o json", "retry --filter all --reason x --yes -o json"} {
+			r := retryWorker(words(t, "dead-letters "+command)...)
+			if active(r.stdout) || active(r.stderr) {
+				t.Errorf("%s: something acts: %.600q %.300q", command, r.stdout, r.stderr)
+			}
+			if (r.code == exitDone) != (status == http.StatusOK) || strings.Contains(r.stdout+r.stderr, "\nretry-worker: done") {
+				t.Errorf("%s: exit %d, %.300q", command, r.code, r.stderr)
+			}
+			if !strings.Contains(command, "json") && len(r.stdout)+len(r.stderr) > 40_000 {
+				t.Errorf("%s prints %d bytes", command, len(r.stdout)+len(r.stderr))
+			}
+		}
+	}
+}

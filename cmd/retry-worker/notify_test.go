@@ -1,0 +1,119 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"retry-worker/internal/catalogue"
+)
+
+func TestNotifyHelp(t *testing.T) {
+	environment(t, nil)
+	for file, args := range map[string][]string{"notify": {"notify", "--help"}, "notify-test": {"notify", "test", "--help"}} {
+		r := retryWorker(args...)
+		if r.code != exitDone || r.stderr != "" {
+			t.Errorf("%s: exit %d, standard error %q, want 0 and nothing", file, r.code, r.stderr)
+		}
+		golden(t, "testdata/help/"+file+".txt", r.stdout)
+	}
+}
+
+// toldTeam is a catalogue in which ti is told by those lines.
+func toldTeam(t *testing.T, lines string) string {
+	t.Helper()
+	text := strings.Replace(string(catalogue.Default().YAML()), "\n  ti:\n", "\n  ti:\n    "+strings.ReplaceAll(lines, "\n", "\n    ")+"\n", 1)
+	return write(t, "policies.yaml", []byte(text))
+}
+
+const webhookSecret = "whsec_c2VncmVkbyBkZSB1bSBob3NwaXRhbCBpbWFnaW5hcmlv\n"
+
+// closedPort is one that nobody listens on.
+func closedPort(t *testing.T) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+func TestNotifyTest(t *testing.T) {
+	var status atomic.Int32
+	status.Store(204)
+	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(int(status.Load())) }))
+	defer receiver.Close()
+	secret := write(t, "secret", []byte(webhookSecret))
+	policies := toldTeam(t, "email: [ti@hospital.example]\nwebhook: {url: '"+receiver.URL+"/x', secretFile: "+secret+"}")
+	port := closedPort(t)
+	environment(t, map[string]string{"RETRY_WORKER_WEBHOOK_ALLOW": "127.0.0.1", "RETRY_WORKER_SMTP_URL": fmt.Sprintf("smtp://127.0.0.1:%d", port), "RETRY_WORKER_MAIL_FROM": "retry-worker@hospital.example"})
+
+	r := retryWorker("notify", "test", "--team", "ti", "--channel", "webhook", "--policies-file", policies)
+	if want := "ok  webhook  " + receiver.URL + "/x  204 No Content\n"; r.code != exitDone || r.stdout != want || r.stderr != "" {
+		t.Errorf("exit %d, %q, %q, want %q", r.code, r.stdout, r.stderr, want)
+	}
+	t.Setenv(policiesFileVariable, policies)
+	r = retryWorker("notify", "test", "--team", "ti")
+	refused := fmt.Sprintf("connect to the mail server 127.0.0.1:%d: dial: connect: connection refused", port)
+	if want := "FAIL  email    ti@hospital.example"; r.code != exitFailed || !strings.HasPrefix(r.stdout, want) || !strings.Contains(r.stdout, refused+"\nok") {
+		t.Errorf("exit %d, %q, want %q and %q", r.code, r.stdout, want, refused)
+	}
+	r.says(t, "not every recipient took the test (see above)")
+	status.Store(410)
+	o := retryWorker("notify", "test", "--team", "ti", "--channel", "webhook", "-o", "json")
+	if want := `{"team":"ti","ok":false,"results":[{"channel":"webhook","recipient":"` + receiver.URL + `/x","ok":false,"said":"the receiver answered 410 Gone: it takes no webhooks any more; take the team's webhook out, or correct it"}]}` + "\n"; o.code != exitFailed || o.stdout != want {
+		t.Errorf("exit %d, %s, want %s", o.code, o.stdout, want)
+	}
+}
+
+func TestNotifyTestRefuses(t *testing.T) {
+	policies := toldTeam(t, "email: [ti@hospital.example]")
+	environment(t, map[string]string{policiesFileVariable: policies})
+	for _, tt := range []struct {
+		args  []string
+		lines []string
+	}{
+		{nil, []string{`--team is "", expected one of the catalogue's teams: atendimento, cadastro, faturamento, ti`}},
+		{[]string{"--team", "rh"}, []string{`--team is "rh", expected one of the catalogue's teams: atendimento, cadastro, faturamento, ti`}},
+		{[]string{"--team", "cadastro"}, []string{`--team is "cadastro", which the catalogue tells by no way, expected a team with email or webhook (RETRY_WORKER_POLICIES_FILE names the catalogue)`}},
+		{[]string{"--team", "ti", "--channel", "fax"}, []string{`--channel is "fax", expected email or webhook`}},
+		{[]string{"--team", "ti", "--channel", "webhook"}, []string{`--channel is "webhook", by which the catalogue does not tell the team ti, expected email`}},
+		{[]string{"ti"}, []string{"unexpected argument \"ti\"; `retry-worker notify test --help` lists the flags"}},
+	} {
+		retryWorker(append([]string{"notify", "test"}, tt.args...)...).fails(t, exitUsage, tt.lines...)
+	}
+	retryWorker("notify").fails(t, exitUsage, "expected a command behind notify: test; `retry-worker notify --help` says more")
+	r := retryWorker("notify", "test", "--team", "ti")
+	if !strings.Contains(r.stdout, "there is no mail server: set RETRY_WORKER_SMTP_URL and RETRY_WORKER_MAIL_FROM") || r.code != exitFailed {
+		t.Errorf("exit %d, %q", r.code, r.stdout)
+	}
+	t.Setenv("RETRY_WORKER_SMTP_URL", "smtp://127.0.0.1")
+	retryWorker("notify", "test", "--team", "ti").fails(t, exitUsage,
+		"RETRY_WORKER_MAIL_FROM is missing, expected the address that e-mail comes from, as RETRY_WORKER_SMTP_URL is set, such as retry-worker@hospital.example")
+}
+
+// TestCheckTeams: who cannot be told, and a mail server that is not there, before anything of the engine.
+func TestCheckTeams(t *testing.T) {
+	port := closedPort(t)
+	engine := fmt.Sprintf("127.0.0.1:%d", closedPort(t))
+	environment(t, map[string]string{"ZEEBE_ADDRESS": engine, "ZEEBE_INSECURE_CONNECTION": "true", policiesFileVariable: toldTeam(t, "email: [ti@hospital.example]\nwebhook: {url: 'https://a.example/', secretFile: /nowhere/s}")})
+	r := retryWorker("check")
+	if want := "FAIL  teams                    the team ti is to be told by e-mail, and there is no mail server: set RETRY_WORKER_SMTP_URL and RETRY_WORKER_MAIL_FROM; " +
+		"the team ti is to be told by webhook (secretFile \"/nowhere/s\"): the secret's file cannot be read: no such file or directory\n"; r.code != exitFailed || !strings.Contains(r.stdout, want) {
+		t.Errorf("exit %d, %s, want %s", r.code, r.stdout, want)
+	}
+	t.Setenv(policiesFileVariable, toldTeam(t, "email: [ti@hospital.example]"))
+	t.Setenv("RETRY_WORKER_SMTP_URL", fmt.Sprintf("smtp://127.0.0.1:%d", port))
+	t.Setenv("RETRY_WORKER_MAIL_FROM", "retry-worker@hospital.example")
+	r = retryWorker("check")
+	for _, want := range []string{"ok    teams                    1 team is told of dead letters by e-mail or webhook\n", fmt.Sprintf("FAIL  mail server              connect to the mail server 127.0.0.1:%d: dial: connect: connection refused\n", port)} {
+		if !strings.Contains(r.stdout, want) {
+			t.Errorf("%s, want %s", r.stdout, want)
+		}
+	}
+}

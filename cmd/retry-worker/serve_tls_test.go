@@ -1,0 +1,51 @@
+package main
+
+import (
+	"net"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"retry-worker/internal/webserver/webservertest"
+)
+
+// The commands that speak to the API reach a worker that speaks TLS: by the settings they share with it, with the
+// authority named; who is not to be trusted, and what is no authority, is said.
+func TestDeadLettersOverTLS(t *testing.T) {
+	authority := webservertest.NewAuthority(t)
+	dir := t.TempDir()
+	tokens, cert, key := filepath.Join(dir, "tokens"), filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
+	authority.Issue(t, cert, key, "console")
+	secret := retryWorker("token", "new", "--name", "maria", "--role", "viewer", "--file", tokens, "-o", "json").object(t)["token"].(string)
+	p := serve(t, map[string]string{
+		"ZEEBE_ADDRESS": nowhere(t), "RETRY_WORKER_AUTH_TOKENS_FILE": tokens, "RETRY_WORKER_TLS_CERT_FILE": cert, "RETRY_WORKER_TLS_KEY_FILE": key,
+	}, "serve")
+	addr := p.apiAddr(t)
+	t.Setenv("RETRY_WORKER_HTTP_ADDR", addr) // the other settings are the worker's own
+	t.Setenv(tokenVariable, secret)
+	list := func(args ...string) result { return retryWorker(append([]string{"dead-letters", "list"}, args...)...) }
+	eventually(t, "the journal is open", func() bool { return list("--ca-file", authority.File).code == exitDone })
+	if r := list("--ca-file", authority.File); r.stdout != "No dead letter is open.\n" || r.stderr != "" {
+		t.Errorf("by the settings: %q %q", r.stdout, r.stderr)
+	}
+	_, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := list("--ca-file", authority.File, "--server", "https://localhost:"+port); r.code != exitDone {
+		t.Errorf("by another name of the certificate: %q", r.stderr)
+	}
+	foreign := "the certificate of https://" + addr + " is not to be trusted: "
+	if r := list(); r.code != exitFailed || !strings.Contains(r.stderr, foreign) || !strings.Contains(r.stderr, "name its authority by --ca-file") || strings.Count(r.stderr, "\n") != 1 {
+		t.Errorf("without the authority: exit %d, %q", r.code, r.stderr)
+	}
+	if r := list("--ca-file", webservertest.NewAuthority(t).File); r.code != exitFailed || !strings.Contains(r.stderr, foreign) {
+		t.Errorf("with another authority: exit %d, %q", r.code, r.stderr)
+	}
+	if r := list("--server", "http://"+addr); r.code != exitFailed || strings.Contains(r.stderr, secret) {
+		t.Errorf("by plain HTTP: exit %d, %q", r.code, r.stderr)
+	}
+	list("--ca-file", tokens).fails(t, exitUsage, "--ca-file "+tokens+" holds no PEM certificate, expected one or more")
+	gone := filepath.Join(dir, "gone")
+	list("--ca-file", gone).fails(t, exitUsage, "--ca-file "+gone+" cannot be read: no such file or directory; name a readable PEM file")
+}

@@ -1,0 +1,196 @@
+package app_test
+
+import (
+	"crypto/tls"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"retry-worker/internal/access"
+	"retry-worker/internal/app"
+	"retry-worker/internal/config"
+	"retry-worker/internal/gatewaytest"
+	"retry-worker/internal/webserver/webservertest"
+)
+
+// browser goes to a console over TLS, as a person's does.
+type browser struct {
+	http.Client
+	root string
+}
+
+func newBrowser(t *testing.T, a *webservertest.Authority, addr string) *browser {
+	t.Helper()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: a.Pool}, DisableKeepAlives: true}
+	follow := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &browser{http.Client{Jar: jar, Timeout: patience, Transport: transport, CheckRedirect: follow}, "https://" + addr}
+}
+
+// visit asks for a page, or posts a form to it.
+func (b *browser) visit(t *testing.T, path string, form url.Values) (*http.Response, string) {
+	t.Helper()
+	method := http.MethodGet
+	if form != nil {
+		method = http.MethodPost
+	}
+	request, err := http.NewRequestWithContext(within(t), method, b.root+path, strings.NewReader(form.Encode()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Accept", "text/html")
+	if form != nil {
+		request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		request.Header.Set("Origin", b.root)
+	}
+	response, err := b.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	page, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response, string(page)
+}
+
+// guarded are settings with a token and a certificate, and the token.
+func guarded(t *testing.T, a *webservertest.Authority) (s config.Settings, secret string) {
+	t.Helper()
+	secret, made, err := access.NewToken("maria.silva", access.Operator, time.Time{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	s = settings(t, gateway(t, gatewaytest.Options{}).Addr())
+	s.AuthTokensFile, s.TLSCertFile, s.TLSKeyFile = filepath.Join(dir, "tokens"), filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
+	if err := access.Append(s.AuthTokensFile, &made); err != nil {
+		t.Fatal(err)
+	}
+	a.Issue(t, s.TLSCertFile, s.TLSKeyFile, "first")
+	return s, secret
+}
+
+// TestConsoleOverTLS: a person logs in over TLS, gets a cookie that never leaves it, stays logged in while the certificate
+// is renewed, and logs out. A broken renewal changes nothing, and is told.
+func TestConsoleOverTLS(t *testing.T) {
+	authority := webservertest.NewAuthority(t)
+	s, secret := guarded(t, authority)
+	r := serve(t, s)
+	b := newBrowser(t, authority, r.HTTPAddr())
+	response, _ := b.visit(t, "/login", url.Values{"token": {secret}, "next": {"/dead-letters"}})
+	cookies := response.Cookies()
+	if len(cookies) != 1 || response.StatusCode != http.StatusSeeOther {
+		t.Fatalf("the log-in is answered by %s with %d cookies", response.Status, len(cookies))
+	}
+	if c := cookies[0]; c.Name != "__Host-retry-worker-session" || !c.Secure || !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Path != "/" || c.Domain != "" {
+		t.Errorf("the session's cookie is %+v", c)
+	}
+	shows := func(name string) bool {
+		response, page := b.visit(t, "/dead-letters", nil)
+		if response.StatusCode != http.StatusOK || !strings.Contains(page, "maria.silva") || response.Header.Get("Cache-Control") != "no-store" {
+			t.Fatalf("the list is answered by %s, Cache-Control %q", response.Status, response.Header.Get("Cache-Control"))
+		}
+		return response.TLS.Version >= tls.VersionTLS12 && response.TLS.PeerCertificates[0].Subject.CommonName == name
+	}
+	if !shows("first") {
+		t.Error("another certificate is shown than that of the file")
+	}
+	authority.Issue(t, s.TLSCertFile, s.TLSKeyFile, "second")
+	eventually(t, "the renewed certificate is shown", func() bool { return shows("second") })
+
+	if err := os.WriteFile(s.TLSKeyFile, []byte("canary"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "a broken key is told", func() bool {
+		_, body := r.get(t, "/readyz")
+		return strings.Contains(body, "certificate rejected: ") && strings.Contains(body, "the one before stays in force")
+	})
+	if !shows("second") || !r.metric(t, "retry_worker_certificate_rejected 1") || len(logged.with(t, "event", "certificate_rejected")) != 1 {
+		t.Error("the broken key took the certificate away, or neither metric nor log say that it is refused")
+	}
+	_, page := b.visit(t, "/", nil)
+	_, rest, _ := strings.Cut(page, `name="form_token" value="`)
+	form, _, _ := strings.Cut(rest, `"`)
+	if response, _ := b.visit(t, "/logout", url.Values{"form_token": {form}}); response.Header.Get("Location") != "/login" {
+		t.Errorf("the log-out is answered by %s", response.Status)
+	}
+	if response, _ := b.visit(t, "/", nil); !strings.HasPrefix(response.Header.Get("Location"), "/login") {
+		t.Errorf("logged out, a page is answered by %s", response.Status)
+	}
+	if text := logged.String(); strings.Contains(text, "canary") || strings.Contains(text, secret) || strings.Contains(text, cookies[0].Value) {
+		t.Error("the key, the token or the session stands in the log")
+	}
+}
+
+// TestPlainHTTPToTLS gets no page and no redirect: what it sent is in the open already, and must not go on unnoticed.
+func TestPlainHTTPToTLS(t *testing.T) {
+	s, secret := guarded(t, webservertest.NewAuthority(t))
+	r := serve(t, s)
+	request, err := http.NewRequestWithContext(within(t), http.MethodGet, "http://"+r.HTTPAddr()+"/api/v1/kpis", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer "+secret)
+	response, err := http.DefaultTransport.RoundTrip(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response.Body.Close()
+	if response.StatusCode != http.StatusBadRequest {
+		t.Errorf("plain HTTP is answered by %s", response.Status)
+	}
+}
+
+// TestBadCertificateIsRefusedAtTheStart, in the setting's name.
+func TestBadCertificateIsRefusedAtTheStart(t *testing.T) {
+	leavesNothing(t)
+	s, _ := guarded(t, webservertest.NewAuthority(t))
+	if err := os.WriteFile(s.TLSKeyFile, []byte("canary"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := app.New(s, buildInfo, log)
+	problems, ok := errors.AsType[config.Problems](err)
+	if !ok || len(problems) != 1 || !strings.HasPrefix(problems[0], "RETRY_WORKER_TLS_CERT_FILE: ") || strings.Contains(problems[0], "canary") {
+		t.Errorf("it says %v, expected one line about the certificate", err)
+	}
+}
+
+// TestForbiddenIsLogged: who may not do what he asked for stands in the log, and a flood of it does not fill the disk.
+func TestForbiddenIsLogged(t *testing.T) {
+	r := serve(t, settings(t, nowhere(t)))
+	ask := func() {
+		request, err := http.NewRequestWithContext(within(t), http.MethodGet, "http://"+r.HTTPAddr()+"/", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Host = "evil.example"
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response.Body.Close()
+	}
+	const asked = 300
+	for range asked {
+		ask()
+	}
+	lines := logged.with(t, "event", "request_forbidden")
+	if len(lines) < 10 || len(lines) > asked/2 {
+		t.Fatalf("%d lines say that %d requests were refused", len(lines), asked)
+	}
+	if l := lines[0]; l["code"] != "forbidden_host" || l["from"] != "127.0.0.1" || l["level"] != "warn" {
+		t.Errorf("the line is %v", l)
+	}
+}

@@ -1,0 +1,118 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	"go.uber.org/zap"
+
+	"retry-worker/internal/catalogue"
+	"retry-worker/internal/config"
+	"retry-worker/internal/console/pages"
+	"retry-worker/internal/journal"
+	"retry-worker/internal/notify"
+	"retry-worker/internal/outbox"
+)
+
+const (
+	// gatherLease keeps replicas from looking for the same news.
+	gatherLease = "notify"
+	// noticeHold is how seldom a receiver is tried at most that does not take what it is sent.
+	noticeHold = 15 * time.Minute
+	// noticeInterval is the setting's default, for those who make settings themselves.
+	noticeInterval = 15 * time.Minute
+)
+
+// notices tell teams of their dead letters.
+type notices struct {
+	gatherer *notify.Gatherer
+	sink     *notify.Sink
+	relay    *outbox.Relay
+	holder   string
+}
+
+// nudge says that there may be dead letters.
+func (n *notices) nudge() { n.gatherer.Nudge() }
+
+// newNotices prepares them, and says who cannot be told.
+func (a *App) newNotices(memory *journal.Journal, holder string) *notices {
+	s := a.settings.Notify
+	n := &notices{holder: holder, sink: &notify.Sink{
+		Catalogue: a.catalogue, Mailer: Mailer(s), Poster: Poster(s, a.health.version), Clock: a.clock, Tried: a.metrics.NoticeTried, Log: a.log,
+	}}
+	n.relay = outbox.New(journal.NoticeQueue, holder, a.store, memory.Published, n.sink, outbox.NoHooks(), a.log).
+		Patient(outbox.Patience{Message: notify.PublishTime, Hold: noticeHold, Apart: true})
+	n.gatherer = notify.NewGatherer(notify.Options{
+		Store: a.store, Catalogue: a.catalogue, Clock: a.clock, Interval: cmp.Or(s.Interval, noticeInterval), DigestHour: s.DigestHour, DigestMinute: s.DigestMinute,
+		Zone: zoneOf(s), PublicURL: s.PublicURL, Mail: s.SMTP != nil, Made: n.relay.Nudge, Log: a.log,
+	})
+	a.teamsChanged(a.catalogue())
+	return n
+}
+
+// tellTeams gathers and sends until the function it returns is called, which waits for what is on its way.
+func (a *App) tellTeams(hard context.Context, n *notices) (end func()) {
+	gathered := a.background(hard, func(ends context.Context) {
+		outbox.Lead(ends, hard, a.store, gatherLease, n.holder, n.gatherer.Run)
+	})
+	sent := a.background(hard, func(ends context.Context) { n.relay.Run(ends, hard) })
+	watched := a.background(hard, func(ends context.Context) { a.watchNotices(ends, n.sink) })
+	return func() {
+		gathered()
+		sent()
+		watched()
+	}
+}
+
+// watchNotices keeps the gauge of what waits up to date until ctx ends.
+func (a *App) watchNotices(ctx context.Context, sink *notify.Sink) {
+	again := time.NewTicker(gaugePause)
+	defer again.Stop()
+	for ctx.Err() == nil {
+		within, cancel := context.WithTimeout(ctx, upkeepTime)
+		if waiting, err := sink.Waiting(within, a.store); err == nil { // what cannot be read keeps its last value
+			a.metrics.SetNotices(waiting, a.clock.Now())
+		}
+		cancel()
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// teamsChanged starts the series of who is told, and says who cannot be.
+func (a *App) teamsChanged(c *catalogue.Catalogue) {
+	for name, t := range c.Teams {
+		for _, way := range notify.ChannelsOf(&t) {
+			a.metrics.StartNotices(name, way)
+		}
+	}
+	for _, line := range notify.Problems(c, a.settings.Notify.SMTP != nil) {
+		a.log.Warn("a team cannot be told of its dead letters: "+line, zap.String("event", "notice_problem"))
+	}
+}
+
+func zoneOf(s config.Notify) *time.Location {
+	if s.Zone == nil {
+		return time.UTC
+	}
+	return s.Zone
+}
+
+// Mailer of the settings; nil where there is no mail server.
+func Mailer(s config.Notify) *notify.Mailer {
+	if s.SMTP == nil {
+		return nil
+	}
+	return notify.NewMailer(notify.MailServer{
+		Host: s.SMTP.Host, Port: s.SMTP.Port, Encryption: notify.Encryption(s.SMTP.Encryption), User: s.SMTP.User,
+		PasswordFile: s.SMTP.PasswordFile, CAFile: s.SMTP.CAFile, From: s.SMTP.From,
+	}, pages.Portuguese, zoneOf(s))
+}
+
+// Poster of the settings.
+func Poster(s config.Notify, version string) *notify.Poster {
+	return notify.NewPoster(notify.Destinations{Networks: s.WebhookNetworks, Hosts: s.WebhookHosts}, version)
+}

@@ -1,0 +1,77 @@
+package app_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"retry-worker/internal/gatewaytest"
+)
+
+// TestATeamIsTold: a dead letter becomes a webhook, and a stop while the receiver hangs is as quick as any.
+func TestATeamIsTold(t *testing.T) {
+	leavesNothing(t)
+	const secret = "whsec_c2VncmVkbyBkZSB1bSBob3NwaXRhbCBpbWFnaW5hcmlv"
+	path := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(path, []byte(secret), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	checker, err := standardwebhooks.NewWebhook(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bodies, hang, hanging := make(chan string, 10), make(chan struct{}), make(chan struct{}, 10)
+	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if err := checker.Verify(body, r.Header); err != nil {
+			t.Error(err)
+		}
+		select {
+		case <-hang:
+			hanging <- struct{}{}
+			<-r.Context().Done()
+		default:
+			bodies <- string(body)
+		}
+	}))
+	defer receiver.Close()
+	told := "\n  faturamento:\n    webhook: {url: '" + receiver.URL + "', secretFile: " + path + "}\n"
+	file := newPoliciesFile(t, edited(t, "\n  faturamento:\n", told+"    email: [f@hospital.example]\n"))
+	g := gateway(t, gatewaytest.Options{})
+	s := settings(t, g.Addr())
+	s.PoliciesFile, s.Notify.WebhookNetworks, s.Notify.Interval = string(file), []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, time.Second
+	r := serve(t, s)
+	r.dead(t, g, "CLM-1-1")
+	select {
+	case body := <-bodies:
+		if !strings.Contains(body, `"team":"faturamento"`) || !strings.Contains(body, `"count":1`) || strings.Contains(body, "CLM-1") {
+			t.Errorf("told %s", body)
+		}
+	case <-time.After(patience):
+		t.Fatal("nobody was told")
+	}
+	eventually(t, "it is counted", func() bool {
+		return r.metric(t, `retry_worker_notices_total{channel="webhook",result="sent",team="faturamento"} 1`)
+	})
+	if lines := logged.with(t, "event", "notice_problem"); len(lines) != 1 || !strings.Contains(fmt.Sprint(lines[0]), "the team faturamento is to be told by e-mail, and there is no mail server") {
+		t.Errorf("told of %v", lines)
+	}
+	close(hang)
+	r.dead(t, g, "CLM-1-2")
+	select {
+	case <-hanging:
+	case <-time.After(patience):
+		t.Fatal("the second is not told")
+	}
+	r.stop()
+	r.returned(t, 10*time.Second)
+}

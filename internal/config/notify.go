@@ -1,0 +1,231 @@
+package config
+
+import (
+	"net"
+	"net/mail"
+	"net/netip"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	_ "time/tzdata" // images without a zone database
+)
+
+// Notify is how teams are told of their dead letters (R21).
+type Notify struct {
+	SMTP *SMTP // nil: no e-mail
+	// PublicURL of the console, without a slash at its end; empty: no links.
+	PublicURL string
+	// Interval between two messages of new dead letters to one team and way.
+	Interval time.Duration
+	// DigestHour and DigestMinute are when digests are due, in Zone.
+	DigestHour, DigestMinute int
+	Zone                     *time.Location
+	// WebhookNetworks and WebhookHosts may be posted to beside public addresses.
+	WebhookNetworks []netip.Prefix
+	WebhookHosts    []string
+}
+
+// SMTP is the mail server.
+type SMTP struct {
+	Host string
+	Port int
+	// Encryption of the connection.
+	Encryption Encryption
+	// User is empty where nobody logs in; the password is in PasswordFile then.
+	User, PasswordFile string
+	// CAFile is trusted instead of the system's authorities; empty: those.
+	CAFile string
+	From   mail.Address
+}
+
+// Encryption of a mail server's connection. The set is closed.
+type Encryption string
+
+// The encryptions.
+const (
+	ImplicitTLS   Encryption = "implicit"      // from the first byte on (smtps://)
+	RequiredTLS   Encryption = "required"      // by STARTTLS, or nothing is sent
+	Opportunistic Encryption = "opportunistic" // by STARTTLS where the server offers it
+	Plaintext     Encryption = "none"
+)
+
+// LoadNotify reads and checks only what telling a team needs, and the policies file.
+func LoadNotify() (Notify, string, error) {
+	var w workerEnv
+	c := checker{}
+	if err := load(workerPrefix, &w); err != nil {
+		return Notify{}, "", Problems{err.Error()}
+	}
+	n := c.notify(&w)
+	if len(c.problems) > 0 {
+		return Notify{}, "", c.problems
+	}
+	return n, w.PoliciesFile, nil
+}
+
+func (c *checker) notify(w *workerEnv) Notify {
+	n := Notify{
+		SMTP:      c.smtp(w),
+		PublicURL: strings.TrimRight(w.PublicURL, "/"),
+		Interval:  c.duration("RETRY_WORKER_NOTIFY_INTERVAL", w.NotifyInterval, time.Second, 24*time.Hour),
+		Zone:      c.zone("RETRY_WORKER_TIME_ZONE", w.TimeZone),
+	}
+	n.DigestHour, n.DigestMinute = c.timeOfDay("RETRY_WORKER_DIGEST_TIME", w.DigestTime)
+	if w.PublicURL != "" {
+		c.publicURL("RETRY_WORKER_PUBLIC_URL", w.PublicURL)
+	}
+	n.WebhookNetworks, n.WebhookHosts = c.destinations("RETRY_WORKER_WEBHOOK_ALLOW", w.WebhookAllow)
+	return n
+}
+
+const smtpForms = "smtp://USER@HOST:587 or smtps://USER@HOST:465; the password goes into a file (RETRY_WORKER_SMTP_PASSWORD_FILE)"
+
+// smtp never shows the URL: somebody may have put a password in it.
+func (c *checker) smtp(w *workerEnv) *SMTP {
+	const name = "RETRY_WORKER_SMTP_URL"
+	if w.SmtpURL == "" {
+		for setting, value := range map[string]string{"RETRY_WORKER_SMTP_PASSWORD_FILE": w.SmtpPasswordFile, "RETRY_WORKER_SMTP_CA_FILE": w.SmtpCaFile} {
+			if value != "" {
+				c.add(setting, "set", "RETRY_WORKER_SMTP_URL beside it")
+			}
+		}
+		return nil
+	}
+	before := len(c.problems)
+	c.url(name, w.SmtpURL, smtpForms, "smtp", "smtps")
+	u, err := url.Parse(w.SmtpURL)
+	if len(c.problems) > before || err != nil {
+		return nil
+	}
+	s := &SMTP{Host: u.Hostname(), User: u.User.Username(), PasswordFile: w.SmtpPasswordFile, CAFile: w.SmtpCaFile}
+	_, password := u.User.Password()
+	switch {
+	case password:
+		c.add(name, "a URL with a password in it", smtpForms)
+	case strings.Trim(u.Path, "/") != "" || u.Fragment != "" || strings.ContainsAny(s.User, "\r\n\x00"):
+		c.add(name, "a URL with more than user, host, port and tls", smtpForms)
+	case (s.User != "") != (s.PasswordFile != ""):
+		c.add(name, "a user without a password file, or the other way round", "both, RETRY_WORKER_SMTP_PASSWORD_FILE and USER@ in the URL, or neither")
+	}
+	s.Port = c.smtpPort(name, u)
+	s.Encryption = c.encryption(name, u, s)
+	s.From = c.sender("RETRY_WORKER_MAIL_FROM", w.MailFrom)
+	c.certificates("RETRY_WORKER_SMTP_CA_FILE", w.SmtpCaFile)
+	return s
+}
+
+func (c *checker) smtpPort(name string, u *url.URL) int {
+	if u.Port() == "" {
+		if strings.EqualFold(u.Scheme, "smtps") {
+			return 465
+		}
+		return 587
+	}
+	port, err := strconv.Atoi(u.Port())
+	if err != nil || port < 1 || port > 65535 {
+		c.add(name, "a URL with the port "+strconv.Quote(u.Port()), "a port from 1 to 65535")
+	}
+	return port
+}
+
+// encryption is required unless the server is on this machine, or somebody says otherwise; a password is never sent in the
+// clear to another one.
+func (c *checker) encryption(name string, u *url.URL, s *SMTP) Encryption {
+	query := u.Query()
+	asked := Encryption(query.Get("tls"))
+	query.Del("tls")
+	known := []Encryption{"", RequiredTLS, Opportunistic, Plaintext}
+	local := isLoopback(s.Host)
+	switch {
+	case len(query) > 0 || !slices.Contains(known, asked):
+		c.add(name, "a URL with "+strconv.Quote("?"+u.RawQuery), "nothing behind the port but ?tls=required, ?tls=opportunistic or ?tls=none")
+	case strings.EqualFold(u.Scheme, "smtps"):
+		if asked != "" {
+			c.add(name, "smtps:// with ?tls=", "smtps:// alone, which is TLS from the first byte on")
+		}
+		return ImplicitTLS
+	case s.User != "" && !local && asked != "" && asked != RequiredTLS:
+		c.add(name, "a URL with a user and ?tls="+string(asked), "?tls=required: a password is not sent in the clear")
+	case asked == "" && local:
+		return Opportunistic
+	case asked == "":
+		return RequiredTLS
+	}
+	return asked
+}
+
+func isLoopback(host string) bool {
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.Unmap().IsLoopback()
+}
+
+func (c *checker) sender(name, value string) mail.Address {
+	if value == "" {
+		c.add(name, "missing", "the address that e-mail comes from, as RETRY_WORKER_SMTP_URL is set, such as retry-worker@hospital.example")
+		return mail.Address{}
+	}
+	a, err := mail.ParseAddress(value)
+	if err != nil || strings.ContainsFunc(a.Address, func(r rune) bool { return r <= ' ' || r > '~' }) || strings.ContainsAny(a.Address, `"<>`) {
+		c.add(name, strconv.Quote(value), "an address such as retry-worker@hospital.example, or Retry Worker <retry-worker@hospital.example>")
+		return mail.Address{}
+	}
+	return *a
+}
+
+func (c *checker) zone(name, value string) *time.Location {
+	zone, err := time.LoadLocation(value)
+	if err != nil || strings.EqualFold(value, "local") {
+		c.add(name, strconv.Quote(value), "a time zone such as America/Sao_Paulo")
+		return time.UTC
+	}
+	return zone
+}
+
+var timeOfDayForm = regexp.MustCompile(`^([01][0-9]|2[0-3]):([0-5][0-9])$`)
+
+func (c *checker) timeOfDay(name, value string) (hour, minute int) {
+	parts := timeOfDayForm.FindStringSubmatch(value)
+	if parts == nil {
+		c.add(name, strconv.Quote(value), "a time of day such as 07:00")
+		return 0, 0
+	}
+	hour, _ = strconv.Atoi(parts[1]) // its form was checked
+	minute, _ = strconv.Atoi(parts[2])
+	return hour, minute
+}
+
+func (c *checker) publicURL(name, value string) {
+	const expected = "https://HOST or https://HOST/PATH, where people open the console"
+	before := len(c.problems)
+	c.url(name, value, expected, "https", "http")
+	u, err := url.Parse(value)
+	if len(c.problems) == before && (err != nil || u.User != nil || u.RawQuery != "" || u.Fragment != "") {
+		c.add(name, "a URL with user, query or fragment", expected)
+	}
+}
+
+var hostForm = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$`)
+
+// destinations are networks and names of hosts.
+func (c *checker) destinations(name, value string) (networks []netip.Prefix, hosts []string) {
+	for _, item := range c.list(name, value) {
+		if p, err := netip.ParsePrefix(item); err == nil {
+			networks = append(networks, p.Masked())
+		} else if ip, err := netip.ParseAddr(strings.Trim(item, "[]")); err == nil {
+			networks = append(networks, netip.PrefixFrom(ip.Unmap().WithZone(""), ip.Unmap().BitLen()))
+		} else if hostForm.MatchString(item) && net.ParseIP(item) == nil && strings.ContainsFunc(item, isLetter) {
+			hosts = append(hosts, strings.ToLower(item))
+		} else {
+			c.add(name, strconv.Quote(item), "networks such as 10.0.8.0/24, addresses such as 127.0.0.1, or host names")
+		}
+	}
+	return networks, hosts
+}
+
+func isLetter(r rune) bool { return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' }

@@ -1,0 +1,128 @@
+// Command check renders the chart with Helm's own engine for many sets of values, and says what Helm's linter, the
+// API's schemas (kubeconform) and the restricted Pod Security profile hold against each result.
+//
+// It is a module of its own, so that the worker's does not grow by Helm and Kubernetes. For each Case that it reads as
+// JSON from standard input it writes one Result as JSON to standard output; package e2e/helm builds and asks it.
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+)
+
+// Case is one set of values, as `helm install NAME CHART --set … --values FILE` takes them.
+type Case struct {
+	Name        string
+	Release     string
+	Namespace   string
+	Set         []string       // KEY=VALUE, after Values
+	Values      map[string]any // a values file
+	KubeVersion string         // of the cluster; empty: Helm's default
+	Judge       bool           // have the result linted and its objects checked
+}
+
+// Result is what became of a Case.
+type Result struct {
+	Name     string
+	Error    string           `json:",omitempty"` // Helm's, where it does not render
+	Objects  []map[string]any `json:",omitempty"` // in the order of installation, hooks last
+	Notes    string           `json:",omitempty"`
+	Problems []string         `json:",omitempty"` // what linter, schemas and profile say
+}
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	chart := flag.String("chart", "", "the chart's folder")
+	kubernetes := flag.String("kubernetes", "", "folders with the API's description in OpenAPI 3, one per version to check against, separated by commas")
+	crds := flag.String("crds", "", "folder with custom resource definitions (YAML)")
+	flag.Parse()
+	dir, err := os.MkdirTemp("", "chart-schemas-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	judges, err := newJudges(strings.Split(*kubernetes, ","), *crds, dir)
+	if err != nil {
+		return err
+	}
+	return answer(*chart, judges)
+}
+
+// answer cases until there are no more.
+func answer(chart string, judges []judge) error {
+	in, out := json.NewDecoder(bufio.NewReader(os.Stdin)), json.NewEncoder(os.Stdout)
+	for {
+		var c Case
+		if err := in.Decode(&c); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return fmt.Errorf("read a case: %w", err)
+		}
+		if err := out.Encode(try(chart, c, judges)); err != nil {
+			return fmt.Errorf("write a result: %w", err)
+		}
+	}
+}
+
+// try renders one case and has each object judged.
+func try(chart string, c Case, judges []judge) Result {
+	r := Result{Name: c.Name}
+	rendered, err := render(chart, c)
+	if err != nil {
+		r.Error = err.Error()
+		return r
+	}
+	r.Objects, r.Notes = rendered.objects, rendered.notes
+	if !c.Judge {
+		return r
+	}
+	r.Problems = lint(chart, c, rendered.values)
+	for _, object := range r.Objects {
+		for _, judge := range judges {
+			for _, problem := range judge(object) {
+				r.Problems = append(r.Problems, fmt.Sprintf("%s: %s", nameOf(object), problem))
+			}
+		}
+	}
+	return r
+}
+
+// judge says what is wrong with an object.
+type judge func(object map[string]any) []string
+
+func newJudges(kubernetes []string, crds, dir string) ([]judge, error) {
+	restricted, err := newRestricted()
+	if err != nil {
+		return nil, err
+	}
+	judges := []judge{restricted.judge}
+	for i, openAPI := range kubernetes {
+		schemas := schemaDir{path: fmt.Sprintf("%s/%d", dir, i)}
+		if err := schemas.write(openAPI, crds); err != nil {
+			return nil, err
+		}
+		conform, err := newConform(schemas.path)
+		if err != nil {
+			return nil, err
+		}
+		judges = append(judges, conform.judge)
+	}
+	return judges, nil
+}
+
+func nameOf(object map[string]any) string {
+	metadata, _ := object["metadata"].(map[string]any)
+	return fmt.Sprintf("%v %v", object["kind"], metadata["name"])
+}

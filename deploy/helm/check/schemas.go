@@ -1,0 +1,158 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+)
+
+// schemaDir is a folder of JSON schemas, one per kind, named as kubeconform asks for them.
+type schemaDir struct{ path string }
+
+// write makes strict schemas of an API's description and of custom resource definitions: what they do not know is refused.
+func (d schemaDir) write(openAPI string, crds string) error {
+	if err := os.MkdirAll(d.path, 0o755); err != nil {
+		return err
+	}
+	for _, group := range []string{"api__v1", "apis__apps__v1", "apis__networking.k8s.io__v1", "apis__policy__v1"} {
+		if err := d.writeGroup(filepath.Join(openAPI, group+"_openapi.json")); err != nil {
+			return err
+		}
+	}
+	return d.writeDefinitions(crds)
+}
+
+// kinds that the chart may render; making schemas of all would take seconds.
+var kinds = map[string]bool{
+	"Deployment": true, "Service": true, "ServiceAccount": true, "ConfigMap": true, "Secret": true, "Pod": true, "PersistentVolumeClaim": true,
+	"Ingress": true, "NetworkPolicy": true, "PodDisruptionBudget": true,
+}
+
+type groupVersionKind struct{ Group, Version, Kind string }
+
+func (d schemaDir) writeGroup(path string) error {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("read the API's description: %w", err)
+	}
+	var document struct {
+		Components struct {
+			Schemas map[string]map[string]any `json:"schemas"`
+		} `json:"components"`
+	}
+	if err := json.Unmarshal(content, &document); err != nil {
+		return fmt.Errorf("read the API's description %s: %w", path, err)
+	}
+	for _, schema := range document.Components.Schemas {
+		closeObjects(schema)
+	}
+	for name, schema := range document.Components.Schemas {
+		for _, gvk := range gvksOf(schema) {
+			if !kinds[gvk.Kind] {
+				continue
+			}
+			root := map[string]any{"$ref": "#/components/schemas/" + name, "components": document.Components}
+			if err := d.writeSchema(gvk, root); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func gvksOf(schema map[string]any) []groupVersionKind {
+	var gvks []groupVersionKind
+	list, _ := schema["x-kubernetes-group-version-kind"].([]any)
+	for _, item := range list {
+		m, _ := item.(map[string]any)
+		text := func(key string) string { s, _ := m[key].(string); return s }
+		gvks = append(gvks, groupVersionKind{text("group"), text("version"), text("kind")})
+	}
+	return gvks
+}
+
+func (d schemaDir) writeDefinitions(dir string) error {
+	paths, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
+	if err != nil || len(paths) == 0 {
+		return fmt.Errorf("no custom resource definitions in %s (%v)", dir, err)
+	}
+	for _, path := range paths {
+		if err := d.writeDefinition(path); err != nil {
+			return fmt.Errorf("read the custom resource definition %s: %w", path, err)
+		}
+	}
+	return nil
+}
+
+func (d schemaDir) writeDefinition(path string) error {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	var definition struct {
+		Spec struct {
+			Group string
+			Names struct{ Kind string }
+			// Versions of the kind.
+			Versions []struct {
+				Name   string
+				Schema struct{ OpenAPIV3Schema map[string]any }
+			}
+		}
+	}
+	if err := yaml.Unmarshal(content, &definition); err != nil {
+		return err
+	}
+	for _, v := range definition.Spec.Versions {
+		closeObjects(v.Schema.OpenAPIV3Schema)
+		// The definition leaves the metadata to Kubernetes.
+		if properties, ok := v.Schema.OpenAPIV3Schema["properties"].(map[string]any); ok {
+			properties["metadata"] = map[string]any{"type": "object"}
+		}
+		gvk := groupVersionKind{definition.Spec.Group, v.Name, definition.Spec.Names.Kind}
+		if err := d.writeSchema(gvk, v.Schema.OpenAPIV3Schema); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeSchema under the name that kubeconform makes of a kind: deployment-apps-v1.json, service-v1.json.
+func (d schemaDir) writeSchema(gvk groupVersionKind, schema map[string]any) error {
+	group, _, _ := strings.Cut(gvk.Group, ".")
+	name := strings.ToLower(gvk.Kind)
+	if group != "" {
+		name += "-" + strings.ToLower(group)
+	}
+	content, err := json.Marshal(schema)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(d.path, name+"-"+strings.ToLower(gvk.Version)+".json"), content, 0o600)
+}
+
+// closeObjects refuses properties that an object's schema does not name, all the way down, and takes a number or a text
+// where Kubernetes takes either.
+func closeObjects(schema any) {
+	switch s := schema.(type) {
+	case map[string]any:
+		if s["x-kubernetes-int-or-string"] == true {
+			delete(s, "type")
+		}
+		_, listed := s["properties"].(map[string]any)
+		if _, open := s["additionalProperties"]; listed && !open && s["x-kubernetes-preserve-unknown-fields"] != true {
+			s["additionalProperties"] = false
+		}
+		for _, part := range s {
+			closeObjects(part)
+		}
+	case []any:
+		for _, part := range s {
+			closeObjects(part)
+		}
+	}
+}

@@ -1,0 +1,181 @@
+package helm
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// helmCase and result are what deploy/helm/check reads and writes.
+type helmCase struct {
+	Name, Release, Namespace string
+	Set                      []string       `json:",omitempty"`
+	Values                   map[string]any `json:",omitempty"`
+	KubeVersion              string         `json:",omitempty"`
+	Judge                    bool           // lint it and check its objects too, which takes longer
+}
+
+type result struct {
+	Name, Error, Notes string
+	Objects            []object
+	Problems           []string
+}
+
+// check is deploy/helm/check while it runs: it answers one case after another.
+var check checker
+
+type checker struct {
+	command *exec.Cmd
+	in      io.WriteCloser
+	out     *json.Decoder
+}
+
+func (c *checker) start(program string, args ...string) error {
+	c.command = exec.Command(program, args...)
+	c.command.Stderr = os.Stderr
+	out, err := c.command.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if c.in, err = c.command.StdinPipe(); err != nil {
+		return err
+	}
+	c.out = json.NewDecoder(out)
+	return c.command.Start()
+}
+
+// close ends it: it has no more to read.
+func (c *checker) close() {
+	_ = c.in.Close()
+	_ = c.command.Wait()
+}
+
+// render has cases rendered and judged; release and namespace are filled in.
+func render(t *testing.T, cases ...helmCase) []result {
+	t.Helper()
+	results := make([]result, len(cases))
+	for i, question := range cases {
+		question.Release, question.Namespace = cmp.Or(question.Release, "rw"), "camunda"
+		if err := json.NewEncoder(check.in).Encode(question); err != nil {
+			t.Fatal("ask deploy/helm/check:", err)
+		}
+		if err := check.out.Decode(&results[i]); err != nil {
+			t.Fatal("deploy/helm/check answers:", err)
+		}
+	}
+	return results
+}
+
+// renderOne renders one case that must render.
+func renderOne(t *testing.T, set ...string) result {
+	t.Helper()
+	r := render(t, helmCase{Name: t.Name(), Set: set})[0]
+	if r.Error != "" {
+		t.Fatalf("%v: %s", set, r.Error)
+	}
+	return r
+}
+
+// object of Kubernetes.
+type object map[string]any
+
+// at goes down into an object by keys (text) and indices (int); nil where there is nothing.
+func at(v any, path ...any) any {
+	for _, step := range path {
+		switch step := step.(type) {
+		case string:
+			if o, ok := v.(object); ok {
+				v = map[string]any(o)
+			}
+			m, _ := v.(map[string]any)
+			v = m[step]
+		case int:
+			l, _ := v.([]any)
+			if step >= len(l) {
+				return nil
+			}
+			v = l[step]
+		}
+	}
+	return v
+}
+
+func text(v any, path ...any) string {
+	found := at(v, path...)
+	if found == nil {
+		return ""
+	}
+	return fmt.Sprint(found)
+}
+
+func list(v any, path ...any) []any {
+	l, _ := at(v, path...).([]any)
+	return l
+}
+
+func (r result) kind(kind string) []object {
+	var found []object
+	for _, o := range r.Objects {
+		if o["kind"] == kind {
+			found = append(found, o)
+		}
+	}
+	return found
+}
+
+// one object of a kind.
+func (r result) one(t *testing.T, kind string) object {
+	t.Helper()
+	found := r.kind(kind)
+	if len(found) != 1 {
+		t.Fatalf("%s: %d objects of kind %s, expected one", r.Name, len(found), kind)
+	}
+	return found[0]
+}
+
+// pod is the Deployment's.
+func (r result) pod(t *testing.T) any {
+	return at(r.one(t, "Deployment"), "spec", "template", "spec")
+}
+
+// variables of the worker's container, by name: EnvVars.
+func (r result) variables(t *testing.T) map[string]any {
+	t.Helper()
+	byName := map[string]any{}
+	for _, v := range list(r.pod(t), "containers", 0, "env") {
+		name := text(v, "name")
+		if byName[name] != nil {
+			t.Errorf("%s: %s is set twice", r.Name, name)
+		}
+		byName[name] = v
+	}
+	return byName
+}
+
+// value of a variable that is written out.
+func value(variable any) string { return text(variable, "value") }
+
+// source of a variable, SECRET/KEY: the secret it is taken from, or that is mounted where its value points.
+func (r result) source(t *testing.T, variable any) string {
+	t.Helper()
+	if ref := at(variable, "valueFrom", "secretKeyRef"); ref != nil {
+		return text(ref, "name") + "/" + text(ref, "key")
+	}
+	folder, key := filepath.Split(value(variable))
+	for _, mount := range list(r.pod(t), "containers", 0, "volumeMounts") {
+		if text(mount, "mountPath")+"/" != folder {
+			continue
+		}
+		for _, volume := range list(r.pod(t), "volumes") {
+			if text(volume, "name") == text(mount, "name") {
+				return text(volume, "secret", "secretName") + "/" + key
+			}
+		}
+	}
+	return ""
+}

@@ -1,0 +1,98 @@
+package helm
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const (
+	chartDir = "../../deploy/helm/retry-worker"
+	checkDir = "../../deploy/helm/check"
+)
+
+// The descriptions that objects are checked against, from the Go module proxy: Kubernetes at the oldest version that
+// Chart.yaml allows and at a new one, and the Prometheus operator.
+const (
+	oldestKubernetes = "k8s.io/kubernetes@v1.29.15"
+	newKubernetes    = "k8s.io/kubernetes@v1.36.3"
+	prometheus       = "github.com/prometheus-operator/prometheus-operator@v0.85.0"
+)
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if testing.Short() {
+		fmt.Println("the Helm chart's tests are left out: -short")
+		os.Exit(0)
+	}
+	dir, err := os.MkdirTemp("", "helm-")
+	if err == nil {
+		err = prepare(dir)
+	}
+	if err != nil {
+		os.RemoveAll(dir)
+		fmt.Fprintln(os.Stderr, "prepare the Helm chart's tests:", err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	check.close()
+	os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+// prepare builds the program in deploy/helm/check, which Go caches, fetches the descriptions, which it keeps, and starts it.
+func prepare(dir string) error {
+	program := filepath.Join(dir, "check")
+	if _, err := inCheck("go", "build", "-o", program, "."); err != nil {
+		return err
+	}
+	folders, err := download(oldestKubernetes, newKubernetes, prometheus)
+	if err != nil {
+		return err
+	}
+	chart, err := filepath.Abs(chartDir)
+	if err != nil {
+		return err
+	}
+	return check.start(program, "-chart", chart, "-crds", filepath.Join(folders[2], "example/prometheus-operator-crd"),
+		"-kubernetes", filepath.Join(folders[0], "api/openapi-spec/v3")+","+filepath.Join(folders[1], "api/openapi-spec/v3"))
+}
+
+func inCheck(name string, args ...string) ([]byte, error) {
+	command := exec.Command(name, args...)
+	command.Dir = checkDir
+	out, err := command.Output()
+	if failed, ok := errors.AsType[*exec.ExitError](err); ok {
+		return out, fmt.Errorf("%s: %w\n%s%s", strings.Join(command.Args, " "), err, out, failed.Stderr)
+	}
+	return out, err
+}
+
+// download has modules' files brought into Go's module cache and returns their folders.
+func download(modules ...string) (folders []string, err error) {
+	out, err := inCheck("go", append([]string{"mod", "download", "-json"}, modules...)...)
+	if err != nil {
+		return nil, err
+	}
+	byName := map[string]string{}
+	for decoder := json.NewDecoder(strings.NewReader(string(out))); decoder.More(); {
+		var m struct{ Path, Version, Dir string }
+		if err := decoder.Decode(&m); err != nil {
+			return nil, fmt.Errorf("read what go mod download says: %w", err)
+		}
+		byName[m.Path+"@"+m.Version] = m.Dir
+	}
+	for _, module := range modules {
+		if byName[module] == "" {
+			return nil, fmt.Errorf("go mod download says nothing of %s", module)
+		}
+		folders = append(folders, byName[module])
+	}
+	return folders, nil
+}

@@ -1,0 +1,72 @@
+package helm
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+)
+
+var (
+	shellBlocks = regexp.MustCompile("(?s)```sh\n(.*?)```")
+	yamlBlocks  = regexp.MustCompile("(?s)```yaml\n(.*?)```")
+	setFlags    = regexp.MustCompile(`--set '?([^\s']+)`)
+)
+
+// TestReadme: what the README tells people to type renders; and the first command has three values.
+func TestReadme(t *testing.T) {
+	content, err := os.ReadFile(filepath.Join(chartDir, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	commands := 0
+	for _, block := range shellBlocks.FindAllStringSubmatch(string(content), -1) {
+		i := strings.Index(block[1], "helm ")
+		if i < 0 {
+			continue
+		}
+		set := flagsOf(block[1][i:])
+		if commands++; commands == 1 && len(set) != 3 {
+			t.Errorf("the first command has %d values, expected three: %q", len(set), set)
+		}
+		if strings.Contains(block[1], "upgrade") {
+			set = append(set, "database.existingSecret=a")
+		}
+		replaceAll(set, "CLUSTER.REGION", "cluster.region")
+		renderOne(t, set...)
+	}
+	for _, block := range yamlBlocks.FindAllStringSubmatch(string(content), -1) {
+		values := map[string]any{}
+		if err := yaml.Unmarshal([]byte(block[1]), &values); err != nil {
+			t.Fatal(err)
+		}
+		if r := render(t, helmCase{Name: block[1], Values: values})[0]; r.Error != "" {
+			t.Errorf("%s\n%s", r.Error, block[1])
+		}
+		commands++
+	}
+	_, paragraph, _ := strings.Cut(string(content), "**OpenShift.**")
+	openshift := flagsOf(paragraph)
+	r := renderOne(t, openshift...)
+	if commands != 4 || len(openshift) != 4 || at(r.pod(t), "securityContext", "runAsUser") != nil {
+		t.Errorf("%d recipes; OpenShift's: %q, %v", commands, openshift, at(r.pod(t), "securityContext"))
+	}
+}
+
+func flagsOf(command string) []string {
+	var set []string
+	for _, found := range setFlags.FindAllStringSubmatch(command, -1) {
+		set = append(set, strings.TrimRight(found[1], "`."))
+	}
+	return slices.Clip(set)
+}
+
+func replaceAll(texts []string, from, to string) {
+	for i := range texts {
+		texts[i] = strings.ReplaceAll(texts[i], from, to)
+	}
+}

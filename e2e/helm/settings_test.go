@@ -1,0 +1,109 @@
+package helm
+
+import (
+	"cmp"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"retry-worker/internal/config"
+)
+
+// readElsewhere are variables that the chart sets and that the worker's settings do not name: the Go runtime and the
+// PostgreSQL driver read them.
+var readElsewhere = []string{"GOMEMLIMIT", "SSL_CERT_DIR", "PGSSLMODE", "PGSSLROOTCERT"}
+
+// checkSettings: the worker understands the environment that the chart renders, every name of it.
+func checkSettings(t *testing.T, r result) {
+	t.Helper()
+	variables := r.variables(t)
+	for name := range variables {
+		if !slices.Contains(readElsewhere, name) && !slices.Contains(knownSettings(t), name) && !strings.HasPrefix(name, "OTEL_") {
+			t.Errorf("the chart sets %s, which the worker does not know", name)
+		}
+	}
+	if _, err := load(t, variables); err != nil {
+		t.Errorf("the worker refuses what the chart renders: %v", err)
+	}
+}
+
+// knownSettings are the names of `retry-worker serve --help`.
+func knownSettings(t *testing.T) []string {
+	t.Helper()
+	var table strings.Builder
+	if err := config.Usage(&table); err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for line := range strings.Lines(table.String()) {
+		names = append(names, strings.Fields(line)[0])
+	}
+	return names
+}
+
+// held is what secrets hold, by the variable that takes it or names its file. All others are certificates, or are not read
+// with the settings.
+var held = map[string]string{
+	"RETRY_WORKER_DATABASE_URL_FILE": "postgres://retry:secret@pg.example/retry",
+	"RETRY_WORKER_EVENTS_URL_FILE":   "nats://retry:secret@nats.example:4222",
+	"ZEEBE_CLIENT_ID":                "retry-worker",
+	"ZEEBE_CLIENT_SECRET_FILE":       "secret",
+}
+
+// load reads the environment as the worker does at its start. Mounted folders lie in a temporary one.
+func load(t *testing.T, variables map[string]any) (config.Settings, error) {
+	t.Helper()
+	for _, pair := range os.Environ() {
+		if name, _, _ := strings.Cut(pair, "="); strings.HasPrefix(name, "RETRY_WORKER_") || strings.HasPrefix(name, "ZEEBE_") || strings.HasPrefix(name, "OTEL_") {
+			t.Setenv(name, "")
+			os.Unsetenv(name) // t.Setenv puts it back
+		}
+	}
+	dir := t.TempDir()
+	authority := newAuthority(t, "an authority")
+	for name, variable := range variables {
+		text := text(variable, "value")
+		if at(variable, "valueFrom") != nil {
+			if text = held[name]; text == "" {
+				t.Fatalf("%s comes from a secret: say in held what that holds", name)
+			}
+		}
+		if path, ok := strings.CutPrefix(text, "/etc/retry-worker/"); ok {
+			text = filepath.Join(dir, path)
+			write(t, text, cmp.Or(held[name], string(authority.pem)))
+		}
+		t.Setenv(name, text)
+	}
+	return config.Load()
+}
+
+func write(t *testing.T, path, content string) {
+	t.Helper()
+	err := os.MkdirAll(filepath.Dir(path), 0o700)
+	if err == nil {
+		err = os.WriteFile(path, []byte(content), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestDefaultSettings: the chart's defaults are the worker's own, but for what a pod needs otherwise.
+func TestDefaultSettings(t *testing.T) {
+	chart, err := load(t, renderOne(t).variables(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	worker, err := load(t, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	worker.OpsAddr, worker.DatabaseURL = ":9095", "sqlite:/data/retry-worker.db"
+	worker.Engine.Address, worker.Engine.Plaintext = "zeebe-gateway:26500", true
+	worker.TenantIDs, chart.TenantIDs = nil, nil
+	if got, want := show(chart), show(worker); got != want {
+		t.Errorf("the chart's defaults make\n%s\nthe worker's own are\n%s", got, want)
+	}
+}

@@ -1,0 +1,144 @@
+package helm
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+)
+
+var notation = regexp.MustCompile(`(?m)^# ?#? ?@(param|extra) (\S+) \S`)
+
+// TestValuesAreDocumented: every value has a comment that names it, and no comment names another.
+func TestValuesAreDocumented(t *testing.T) {
+	content, err := os.ReadFile(filepath.Join(chartDir, "values.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var document yaml.Node
+	if err := yaml.Unmarshal(content, &document); err != nil {
+		t.Fatal(err)
+	}
+	documented(t, document.Content[0], "")
+}
+
+func documented(t *testing.T, mapping *yaml.Node, prefix string) {
+	t.Helper()
+	for i := 0; i < len(mapping.Content); i += 2 {
+		key, node := mapping.Content[i], mapping.Content[i+1]
+		path := prefix + key.Value
+		found := notation.FindStringSubmatch(lastParagraph(key.HeadComment))
+		want := "param"
+		if node.Kind == yaml.MappingNode || node.Kind == yaml.SequenceNode && len(node.Content) == 0 && !scalars[path] {
+			want = "extra"
+		}
+		if found == nil || found[1] != want || found[2] != path {
+			t.Errorf("values.yaml line %d: the comment before %s is %q, expected ## @%s %s …", key.Line, path, key.HeadComment, want, path)
+		}
+		if node.Kind == yaml.MappingNode && len(node.Content) > 0 && !opaque[path] {
+			documented(t, node, path+".")
+		}
+	}
+}
+
+// scalars are lists of plain texts; opaque are objects that are Kubernetes' own.
+var (
+	scalars = map[string]bool{"image.pullSecrets": true, "zeebe.tenantIds": true, "notify.webhooks.allow": true}
+	opaque  = map[string]bool{"resources": true, "podSecurityContext": true, "containerSecurityContext": true, "dashboards.labels": true}
+)
+
+// lastParagraph of a comment: a section's title stands before an empty line.
+func lastParagraph(comment string) string {
+	paragraphs := strings.Split(comment, "\n\n")
+	return paragraphs[len(paragraphs)-1]
+}
+
+// TestSchemaKnowsEveryValue: the schema has what values.yaml has, and nothing else; every object refuses the rest.
+func TestSchemaKnowsEveryValue(t *testing.T) {
+	values, schema := map[string]any{}, map[string]any{}
+	content, err := os.ReadFile(filepath.Join(chartDir, "values.yaml"))
+	if err == nil {
+		err = yaml.Unmarshal(content, &values)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if content, err = os.ReadFile(filepath.Join(chartDir, "values.schema.json")); err == nil {
+		err = json.Unmarshal(content, &schema)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	compare(t, schema, schema, values, "")
+}
+
+func compare(t *testing.T, root, schema map[string]any, values map[string]any, prefix string) {
+	t.Helper()
+	if schema["additionalProperties"] != false {
+		t.Errorf("the schema of %q lets unknown values through", prefix)
+	}
+	properties, _ := schema["properties"].(map[string]any)
+	for name, property := range properties {
+		path := prefix + name
+		v, ok := values[name]
+		if !ok && path != "global" && path != "resources.claims" {
+			t.Errorf("the schema has %s, values.yaml has not", path)
+		}
+		if inner, isObject := v.(map[string]any); isObject && !opaque[path] && len(inner) > 0 {
+			compare(t, root, resolve(root, property), inner, path+".")
+		}
+	}
+	for name := range values {
+		if _, ok := properties[name]; !ok {
+			t.Errorf("values.yaml has %s%s, the schema has not", prefix, name)
+		}
+	}
+}
+
+func resolve(root map[string]any, schema any) map[string]any {
+	m, _ := schema.(map[string]any)
+	if ref, ok := m["$ref"].(string); ok {
+		m, _ = at(root, "definitions", strings.TrimPrefix(ref, "#/definitions/")).(map[string]any)
+	}
+	return m
+}
+
+// TestEveryTemplateValueExists: a template that reads a value which values.yaml has not would render without it, silently.
+func TestEveryTemplateValueExists(t *testing.T) {
+	values := map[string]any{}
+	content, err := os.ReadFile(filepath.Join(chartDir, "values.yaml"))
+	if err == nil {
+		err = yaml.Unmarshal(content, &values)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var read []string
+	err = filepath.WalkDir(filepath.Join(chartDir, "templates"), func(path string, entry os.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		template, err := os.ReadFile(path)
+		for _, found := range regexp.MustCompile(`\.Values\.([A-Za-z.]+)`).FindAllStringSubmatch(string(template), -1) {
+			read = append(read, found[1])
+			var v any = values
+			for step := range strings.SplitSeq(found[1], ".") {
+				m, _ := v.(map[string]any)
+				if _, ok := m[step]; !ok {
+					t.Errorf("%s reads .Values.%s, which values.yaml has not", filepath.Base(path), found[1])
+					break
+				}
+				v = m[step]
+			}
+		}
+		return err
+	})
+	if err != nil || !slices.Contains(read, "zeebe.address") && !slices.Contains(read, "replicaCount") {
+		t.Errorf("read %q: %v", read, err)
+	}
+}

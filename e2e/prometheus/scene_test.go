@@ -1,0 +1,309 @@
+package prometheus_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/camunda/zeebe/clients/go/v8/pkg/pb"
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"retry-worker/e2e/build"
+	"retry-worker/e2e/engine"
+	"retry-worker/e2e/engine/child"
+	"retry-worker/e2e/nats"
+	"retry-worker/e2e/prometheus"
+	"retry-worker/internal/journal"
+)
+
+// version of the broker.
+const version = "8.6.0"
+
+// The names of the scrape jobs, as in docker-compose.yml.
+const workerJob, engineJob = "retry-worker", "zeebe"
+
+// scene is one real run that all tests look at: the broker, NATS, the worker, and a Prometheus with the shipped rules that
+// scrapes them every second while the demo plays and a thousand more failures are analysed.
+type scene struct {
+	dir                string
+	broker             *engine.Broker
+	nats               *nats.Server
+	worker             *child.Process
+	httpAddr, opsAddr  string
+	*prometheus.Server // nil until it runs
+	begun, ended       time.Time
+	environment        []string
+	receivers          []*httptest.Server // of what teams are told
+	binary             string
+	sick               *sick
+}
+
+// shared is the scene, played once.
+var shared scene
+
+// played is the scene after its end: figures stand still, but for the time that goes by.
+func played(t *testing.T) *scene {
+	t.Helper()
+	s := &shared
+	switch {
+	case !s.ended.IsZero():
+		return s
+	case s.dir != "":
+		t.Fatal("the run of another test did not come to its end")
+	}
+	started := time.Now()
+	s.open(t)
+	s.begun = time.Now()
+	must(t, s.nats.Pause()) // so that events pile up
+	s.analyse(t)            // first: the demo moves the broker's clock, which ends what waits for an answer
+	s.holds(t, "retry_worker_outbox_pending > 100")
+	must(t, s.nats.Resume())
+	bulk := s.start(t, "dead-letters", "discard", "--filter", "q=vencida", "--reason", "prova do painel", "--yes", "--per-minute", "300",
+		"--server", s.httpAddr)
+	demo := s.start(t, "demo", "--api-url", "http://"+s.httpAddr, "--clock-url", s.broker.ActuatorURL())
+	if err := demo.Err(); err != nil { // a machine with much else to do is too slow for its clock; most of its samples have ended all the same
+		t.Logf("the demo: %v; it said:\n%s", err, strings.Join(demo.Lines(), "\n"))
+	}
+	if err := bulk.Err(); err != nil {
+		t.Fatalf("the bulk run: %v; it said:\n%s", err, strings.Join(bulk.Lines(), "\n"))
+	}
+	demonstrated := time.Now()
+	s.settle(t)
+	fmt.Printf("PRINT e2e  Prometheus %s: start %.0f s, run %.0f s, until the figures stand still %.0f s\n", tools.Version,
+		s.begun.Sub(started).Seconds(), demonstrated.Sub(s.begun).Seconds(), s.ended.Sub(demonstrated).Seconds())
+	return s
+}
+
+// open starts everything.
+func (s *scene) open(t *testing.T) {
+	t.Helper()
+	var err error
+	s.dir, err = os.MkdirTemp("", "prometheus-e2e-")
+	must(t, err)
+	var starts errgroup.Group // the broker takes its time, the binary too
+	starts.Go(func() (err error) {
+		s.broker, err = engine.Start(t.Context(), engine.Options{Version: version})
+		return err
+	})
+	starts.Go(func() (err error) { s.binary, err = build.Worker(s.dir); return err })
+	starts.Go(func() (err error) {
+		s.nats, err = nats.Start(t.Context(), nats.Settings{Dir: filepath.Join(s.dir, "nats")})
+		return err
+	})
+	must(t, starts.Wait())
+	s.environment = []string{
+		"ZEEBE_ADDRESS=" + s.broker.GatewayAddress(), "ZEEBE_INSECURE_CONNECTION=true", "PATH=" + os.Getenv("PATH"),
+		"RETRY_WORKER_HTTP_ADDR=127.0.0.1:0", "RETRY_WORKER_OPS_ADDR=127.0.0.1:0", "RETRY_WORKER_EVENTS_URL=" + s.nats.URL(),
+		"RETRY_WORKER_DATABASE_URL=sqlite:" + filepath.Join(s.dir, "journal.db"), "RETRY_WORKER_POLICIES_FILE=" + s.policies(t),
+		"RETRY_WORKER_WEBHOOK_ALLOW=127.0.0.1", "RETRY_WORKER_NOTIFY_INTERVAL=1s",
+	}
+	if deploy := s.start(t, "deploy"); deploy.Err() != nil {
+		t.Fatalf("deploy the models: %v: %s", deploy.Err(), deploy.LastLine())
+	}
+	s.serve(t)
+	s.sick = startSick(t, s.binary, filepath.Join(s.dir, "sick"))
+	s.watch(t)
+}
+
+// policies is the built-in catalogue, with two teams that are told by webhook. That of faturamento takes nothing.
+func (s *scene) policies(t *testing.T) (path string) {
+	t.Helper()
+	text, err := os.ReadFile(root + "/internal/catalogue/default.yaml")
+	must(t, err)
+	secret := filepath.Join(s.dir, "secret")
+	must(t, os.WriteFile(secret, []byte("whsec_"+base64.StdEncoding.EncodeToString(bytes.Repeat([]byte("k"), 32))), 0o600))
+	catalogue := string(text)
+	for team, status := range map[string]int{"cadastro": http.StatusNoContent, "faturamento": http.StatusServiceUnavailable} {
+		receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))
+		s.receivers = append(s.receivers, receiver)
+		catalogue = strings.Replace(catalogue, "\n  "+team+":\n", fmt.Sprintf("\n  %s:\n    webhook: {url: %q, secretFile: %q}\n", team, receiver.URL, secret), 1)
+	}
+	path = filepath.Join(s.dir, "policies.yaml")
+	must(t, os.WriteFile(path, []byte(catalogue), 0o600))
+	return path
+}
+
+func (s *scene) start(t *testing.T, args ...string) *child.Process {
+	t.Helper()
+	p, err := child.Start(child.Command{Path: s.binary, Args: args, Env: s.environment, Dir: s.dir})
+	must(t, err)
+	return p
+}
+
+// serve starts the worker and waits until it is ready.
+func (s *scene) serve(t *testing.T) {
+	t.Helper()
+	s.worker = s.start(t, "serve")
+	eventually(t, "the worker ready", func() (bool, any) {
+		s.httpAddr, s.opsAddr = addresses(s.worker)
+		answer, err := http.Get("http://" + s.opsAddr + "/readyz")
+		if err != nil {
+			return false, s.worker.LastLine()
+		}
+		_ = answer.Body.Close() // only the status is looked at
+		return answer.StatusCode == http.StatusOK, s.worker.LastLine()
+	})
+}
+
+// watch starts Prometheus with the shipped rules.
+func (s *scene) watch(t *testing.T) {
+	t.Helper()
+	rules, err := filepath.Abs(rulesDir)
+	must(t, err)
+	dir := filepath.Join(s.dir, "prometheus")
+	must(t, os.Mkdir(dir, 0o700))
+	server, err := prometheus.Start(t.Context(), tools, prometheus.Settings{Dir: dir, Config: fmt.Sprintf(`
+global: {scrape_interval: 1s, evaluation_interval: 1s}
+rule_files: [%q]
+scrape_configs:
+  - job_name: %s
+    static_configs: [{targets: [%q]}]
+  - job_name: %s
+    metrics_path: /actuator/prometheus
+    static_configs: [{targets: [%q]}]
+  - job_name: %s
+    static_configs: [{targets: [%q]}]
+`, rules+"/*.rules.yaml", workerJob, s.opsAddr, engineJob, strings.TrimPrefix(s.broker.ActuatorURL(), "http://"), sickJob, s.sick.opsAddr)})
+	must(t, err)
+	s.Server = server
+	for _, seen := range []string{`retry_worker_engine_up == 1`, `up{job="zeebe"} == 1`} { // counters need a first sample before they move
+		s.holds(t, seen)
+	}
+}
+
+// holds waits until an expression has a value.
+func (s *scene) holds(t *testing.T, expr string) {
+	t.Helper()
+	eventually(t, expr, func() (bool, any) {
+		series, err := s.Query(t.Context(), expr, time.Now())
+		return err == nil && len(series) > 0, fmt.Sprint(series, err, " the worker said last: ", s.worker.LastLine())
+	})
+}
+
+// failures of a thousand claims and more, each analysed once at some count: R19's jitter wants 1,000 draws. One in seven is
+// permanent, one in twenty at its limit, so that the alerts on them begin to wait; a few are none.
+const failures = 1260
+
+func failure(i int) (id, text string, count int) {
+	id = fmt.Sprintf("CLM-%03d-1234567890", i)
+	switch {
+	case i%14 == 0:
+		return id, "INVALID_PATIENT_DATA: sexo não informado", 0
+	case i%14 == 7:
+		return id, "AUTHORIZATION_DENIED: senha vencida", 1
+	case i%21 == 3:
+		return id, "HTTP 503 Service Unavailable", 5
+	}
+	if i%400 == 1 {
+		return "no claim", "TIMEOUT", 0 // refused
+	}
+	for count = 0; count < 4 && i%3 != 0; i /= 3 { // each rung holds fewer than the one before
+		count++
+	}
+	return id, "TIMEOUT after 30s", count
+}
+
+// analyse has the failures analysed, and returns when all of them are.
+func (s *scene) analyse(t *testing.T) {
+	t.Helper()
+	conn, err := grpc.NewClient(s.broker.GatewayAddress(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	must(t, err)
+	defer conn.Close()
+	gateway := pb.NewGatewayClient(conn)
+	model, err := os.ReadFile("testdata/analyse.bpmn")
+	must(t, err)
+	_, err = gateway.DeployResource(t.Context(), &pb.DeployResourceRequest{Resources: []*pb.Resource{{Name: "analyse.bpmn", Content: model}}})
+	must(t, err)
+	var calls errgroup.Group
+	calls.SetLimit(8)
+	for i := range failures {
+		id, text, count := failure(i)
+		calls.Go(func() error { return create(t.Context(), gateway, id, text, count) })
+	}
+	must(t, calls.Wait())
+	s.holds(t, `sum(retry_worker_jobs_total{job_type="analyze-retry"}) >= `+fmt.Sprint(failures))
+}
+
+func create(ctx context.Context, gateway pb.GatewayClient, id, text string, count int) error {
+	variables, err := json.Marshal(map[string]any{"claimId": id, "submissionError": text, "retryCount": count})
+	if err != nil {
+		return err
+	}
+	_, err = gateway.CreateProcessInstance(ctx, &pb.CreateProcessInstanceRequest{BpmnProcessId: "ANALYSE", Version: -1, Variables: string(variables)})
+	return err
+}
+
+// settle waits until Prometheus has the figures that `retry-worker kpi` reads from the database: gauges follow it.
+func (s *scene) settle(t *testing.T) {
+	t.Helper()
+	s.holds(t, `sum(max by (policy, team, reason) (retry_worker_dead_letters_open)) >= 150 and on () (max(retry_worker_outbox_pending) < 10)`)
+	s.holds(t, `retry_worker_kpi{kpi="success_rate", policy="tiss-submission"}`)
+	eventually(t, "the figures of the database", func() (bool, any) {
+		differences, _ := s.differences(t)
+		return len(differences) == 0, differences
+	})
+	s.ended = time.Now()
+}
+
+// differences between the figures of Prometheus and of the command, and how many were compared.
+func (s *scene) differences(t *testing.T) (found []string, compared int) {
+	t.Helper()
+	var out bytes.Buffer
+	p, err := child.Start(child.Command{Path: s.binary, Args: []string{"kpi", "-o", "json"}, Env: s.environment, Dir: s.dir, Screen: &out})
+	must(t, err)
+	must(t, p.Err())
+	var answer struct{ KPIs []journal.KPI }
+	must(t, json.Unmarshal(out.Bytes(), &answer))
+	for i := range answer.KPIs {
+		k := &answer.KPIs[i]
+		series, err := s.Query(t.Context(), fmt.Sprintf(`policy:retry_worker_kpi:max{policy=%q, kpi=%q}`, k.Policy, k.Name), time.Now())
+		must(t, err)
+		switch {
+		case k.Value == nil && len(series) == 0:
+		case k.Value == nil || len(series) != 1 || math.Abs(series[0].Value.Value-*k.Value) > 1e-9:
+			found = append(found, fmt.Sprintf("%s of %s: %v in Prometheus, %v by the command", k.Name, k.Policy, series, k.Value))
+		}
+	}
+	return found, len(answer.KPIs)
+}
+
+func (s *scene) close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), stopTime)
+	defer cancel()
+	var all error
+	if s.Server != nil {
+		all = errors.Join(all, s.Stop(ctx))
+	}
+	if s.worker != nil {
+		all = errors.Join(all, s.worker.Stop(ctx, stopTime))
+	}
+	if s.sick != nil {
+		all = errors.Join(all, s.sick.process.Stop(ctx, stopTime))
+	}
+	for _, r := range s.receivers {
+		r.Close()
+	}
+	if s.nats != nil {
+		all = errors.Join(all, s.nats.Stop(ctx))
+	}
+	if s.broker != nil {
+		all = errors.Join(all, s.broker.Stop(ctx))
+	}
+	if s.dir != "" {
+		all = errors.Join(all, os.RemoveAll(s.dir))
+	}
+	return all
+}

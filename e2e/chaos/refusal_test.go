@@ -7,25 +7,17 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 
+	"retry-worker/e2e/engine/child"
 	"retry-worker/internal/store"
 )
-
-// nobody is a user with no rights, where this process is root; otherwise nil, this process's user.
-func nobody() *syscall.Credential {
-	if os.Geteuid() != 0 {
-		return nil
-	}
-	return &syscall.Credential{Uid: 65534, Gid: 65534}
-}
 
 // give lets nobody own a file.
 func give(t *testing.T, paths ...string) {
 	t.Helper()
 	for _, path := range paths {
-		if u := nobody(); u != nil {
+		if u := child.Nobody(); u != nil {
 			must(t, os.Chown(path, int(u.Uid), int(u.Gid)))
 		}
 	}
@@ -81,7 +73,7 @@ func TestReadOnlySQLite(t *testing.T) {
 			must(t, os.Chmod(dir, c.folder))
 			t.Cleanup(func() { _ = os.Chmod(dir, 0o755) }) // so that it can be removed
 			before := readable(t, path, c.file)
-			line := launch(t, settings{name: "worker", gateway: s.Addr(), url: "sqlite:" + path, user: nobody()}).refuses()
+			line := launch(t, settings{name: "worker", gateway: s.Addr(), url: "sqlite:" + path, user: child.Nobody()}).refuses()
 			if !strings.Contains(line, path) || !strings.Contains(line, c.says) {
 				t.Errorf("it said %q, want %s and %q in it", line, path, c.says)
 			}

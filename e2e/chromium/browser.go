@@ -76,7 +76,7 @@ func (b *Browser) run(ctx context.Context, i Install, o Options) error {
 		return err
 	}
 	b.process, err = child.Start(child.Command{
-		Path: i.Path, Args: b.arguments(), Env: b.environment(o), Dir: b.profile.path, User: nobody(), Output: o.Output,
+		Path: i.Path, Args: b.arguments(), Env: b.environment(o), Dir: b.profile.path, User: child.Nobody(), Output: o.Output,
 	})
 	if err == nil {
 		if b.url, err = b.address(ctx); err == nil {

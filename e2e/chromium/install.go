@@ -23,9 +23,6 @@ const (
 	minVersion = 120
 	// toolTime bounds one `chromium --version`.
 	toolTime = 20 * time.Second
-	// installTime bounds what apt-get does, and installGrace its end.
-	installTime  = 10 * time.Minute
-	installGrace = 10 * time.Second
 	// InstallCommand is what a person types where this package may not.
 	InstallCommand = "apt-get install -y chromium"
 )
@@ -51,7 +48,7 @@ func Provide(ctx context.Context, say func(string)) (Install, error) {
 	if _, missing := errors.AsType[fetch.Missing](err); !missing {
 		return i, err
 	}
-	if errApt := byApt(ctx, say); errApt != nil {
+	if errApt := fetch.Debian(ctx, "Chromium or Chrome", say, "chromium", "fonts-dejavu-core"); errApt != nil {
 		return Install{}, fetch.Missing(fmt.Sprintf("%v; %v", err, errApt))
 	}
 	return find(ctx)
@@ -93,7 +90,7 @@ func versionOf(ctx context.Context, path string) (string, error) {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, path, "--version")
 	cmd.Dir, cmd.WaitDelay = "/", time.Second
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: nobody()}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: child.Nobody()}
 	out, err := cmd.Output() // what it complains of on standard error is no version
 	if err != nil {
 		return "", fmt.Errorf("run %s --version: %w", path, err)
@@ -109,47 +106,6 @@ func major(version string) int {
 	first, _, _ := strings.Cut(version, ".")
 	n, _ := strconv.Atoi(first) // digits, by the pattern
 	return n
-}
-
-// byApt installs Debian's package. Several processes may call it at a time: apt-get has a lock of its own,
-// for which it waits.
-func byApt(ctx context.Context, say func(string)) error {
-	apt, err := exec.LookPath("apt-get")
-	if err != nil {
-		return errors.New("install Chromium or Chrome")
-	}
-	if os.Geteuid() != 0 {
-		return errors.New("only root may install it: " + InstallCommand)
-	}
-	if say != nil {
-		say("Chromium is not there: installing Debian's by " + InstallCommand)
-	}
-	ctx, cancel := context.WithTimeout(ctx, installTime)
-	defer cancel()
-	wait := []string{"-q", "-y", "-o", "DPkg::Lock::Timeout=300"}
-	for _, args := range [][]string{{"update"}, {"install", "--no-install-recommends", "chromium", "fonts-dejavu-core"}} {
-		if err := aptGet(ctx, apt, append(wait, args...)); err != nil {
-			return fmt.Errorf("`apt-get %s` failed: %w", strings.Join(args, " "), err)
-		}
-	}
-	return nil
-}
-
-// aptGet runs to its end, or until ctx ends.
-func aptGet(ctx context.Context, apt string, args []string) error {
-	p, err := child.Start(child.Command{Path: apt, Args: args, Env: append(os.Environ(), "DEBIAN_FRONTEND=noninteractive"), Dir: "/"})
-	if err != nil {
-		return err
-	}
-	select {
-	case <-p.Done():
-	case <-ctx.Done():
-		return errors.Join(ctx.Err(), p.Stop(context.WithoutCancel(ctx), installGrace))
-	}
-	if err := p.Err(); err != nil {
-		return fmt.Errorf("%w: %s", err, p.LastLine())
-	}
-	return nil
 }
 
 // enterable is whether everybody may go through a folder and those above it.

@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 		fmt.Println("the tests on a real Chromium are left out: -short")
 		os.Exit(0)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), installTime)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	var err error
 	browser, err = Provide(ctx, func(s string) { fmt.Println(s) })
 	cancel()

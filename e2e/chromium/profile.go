@@ -4,44 +4,23 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/user"
 	"path/filepath"
 	"slices"
-	"strconv"
-	"sync"
-	"syscall"
 	"time"
 
+	"retry-worker/e2e/engine/child"
 	"retry-worker/e2e/engine/fetch"
 )
 
 const (
 	profilePrefix = "retry-worker-chromium-"
 	ownerLock     = "owner.lock"
-	// noUser is nobody's number where the system does not know the name.
-	noUser = 65534
 	// youngest a folder without owner is when it is swept: a younger one may be about to be locked.
 	youngest = time.Minute
 	// removeTries, removePause: what a killed browser's helpers still write may come between.
 	removeTries = 50
 	removePause = 20 * time.Millisecond
 )
-
-// nobody is whom the browser runs as where this process is root; nil where it is not.
-var nobody = sync.OnceValue(func() *syscall.Credential {
-	if os.Geteuid() != 0 {
-		return nil
-	}
-	credential := &syscall.Credential{Uid: noUser, Gid: noUser}
-	if u, err := user.Lookup("nobody"); err == nil {
-		uid, errUID := strconv.ParseUint(u.Uid, 10, 32)
-		gid, errGID := strconv.ParseUint(u.Gid, 10, 32)
-		if errors.Join(errUID, errGID) == nil {
-			credential.Uid, credential.Gid = uint32(uid), uint32(gid)
-		}
-	}
-	return credential
-})
 
 // profile is a browser's folder: its home, its temporary files and all it remembers.
 type profile struct {
@@ -77,7 +56,7 @@ func (p *profile) temporary() string { return filepath.Join(p.path, "tmp") }
 
 // giveAway makes the folder the browser's user's.
 func (p *profile) giveAway() error {
-	u := nobody()
+	u := child.Nobody()
 	if u == nil {
 		return nil
 	}
@@ -89,7 +68,7 @@ func (p *profile) giveAway() error {
 func parentFolder() (string, error) {
 	places := []string{os.TempDir(), "/var/tmp", "/tmp"}
 	i := 0
-	if nobody() != nil {
+	if child.Nobody() != nil {
 		i = slices.IndexFunc(places, enterable)
 	}
 	if i < 0 {

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"retry-worker/internal/access"
+	"retry-worker/internal/bulk"
 	"retry-worker/internal/catalogue"
 	"retry-worker/internal/console/pages"
 	"retry-worker/internal/decision"
@@ -237,7 +238,9 @@ func (s *sample) serve() string {
 	p := pages.New(pages.Options{Now: s.now, Catalogue: catalogue.Default, Log: zap.NewNop(), Health: func() pages.Health {
 		return pages.Health{Journal: up, Engine: up, Version: "1.0.0"}
 	}})
-	p.Open(s.store, s.review)
+	policies := func() decision.Policies { return catalogue.Default().Policies }
+	many := bulk.New(s.store, s.journal, policies, s.now, func() time.Time { return sampleNow.Add(-engineUp) })
+	p.Open(s.store, s.review, many)
 	gate := access.New(access.Options{Now: s.now, Public: []string{pages.AssetsPrefix}, LoginPage: p.Login, Refuse: p.Refuse})
 	server := httptest.NewServer(gate.Middleware(http.Handler(p)))
 	s.t.Cleanup(server.Close)

@@ -5,43 +5,22 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/user"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
+	"retry-worker/e2e/engine/child"
 	"retry-worker/e2e/engine/fetch"
 )
 
 const (
 	temporaryPrefix = "retry-worker-postgres-"
 	ownerLock       = "owner.lock"
-	// noUser is nobody's number where the system does not know the name.
-	noUser = 65534
 	// youngest a folder without owner is when it is swept: a younger one may be about to be locked.
 	youngest = time.Minute
 )
-
-// serverUser is whom the server runs as where this process is root, which PostgreSQL refuses to be; nil
-// where it is not.
-var serverUser = sync.OnceValue(func() *syscall.Credential {
-	if os.Geteuid() != 0 {
-		return nil
-	}
-	credential := &syscall.Credential{Uid: noUser, Gid: noUser}
-	if nobody, err := user.Lookup("nobody"); err == nil {
-		uid, errUID := strconv.ParseUint(nobody.Uid, 10, 32)
-		gid, errGID := strconv.ParseUint(nobody.Gid, 10, 32)
-		if errors.Join(errUID, errGID) == nil {
-			credential.Uid, credential.Gid = uint32(uid), uint32(gid)
-		}
-	}
-	return credential
-})
 
 // dataDir is a server's folder: data, and its program where that could not be run in its place.
 type dataDir struct {
@@ -116,7 +95,7 @@ func (d *dataDir) release() error {
 
 // admit lets the server's user in.
 func (d *dataDir) admit() error {
-	if serverUser() == nil {
+	if child.Nobody() == nil {
 		return nil
 	}
 	if !d.keep {
@@ -152,7 +131,7 @@ func (d *dataDir) writeOwned(path, content string) error {
 }
 
 func own(path string) error {
-	if u := serverUser(); u != nil {
+	if u := child.Nobody(); u != nil {
 		return os.Chown(path, int(u.Uid), int(u.Gid))
 	}
 	return nil
@@ -161,7 +140,7 @@ func own(path string) error {
 // barrier is the first folder on the way to a place, itself included, that the server's user cannot
 // enter; empty where there is none.
 func barrier(dir string) string {
-	u := serverUser()
+	u := child.Nobody()
 	if u == nil {
 		return ""
 	}

@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"retry-worker/e2e/engine/child"
 	"retry-worker/e2e/engine/fetch"
 )
 
@@ -127,7 +128,7 @@ func tryServer(ctx context.Context, bin string) (version string, err error) {
 		path := filepath.Join(bin, name)
 		cmd := exec.CommandContext(ctx, path, "--version")
 		cmd.Dir, cmd.WaitDelay = "/", time.Second
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: serverUser()}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: child.Nobody()}
 		out, err := cmd.CombinedOutput()
 		if err != nil {
 			return "", fmt.Errorf("run %s --version: %w: %s", path, err, strings.TrimSpace(string(out)))

@@ -77,7 +77,7 @@ func (s *Server) initialize(ctx context.Context) error {
 		args = append(args, "--auth=scram-sha-256", "--pwfile="+file)
 	}
 	p, err := child.Start(child.Command{
-		Path: filepath.Join(s.bin, "initdb"), Args: args, Env: environment(os.Environ()), Dir: s.dir.path, User: serverUser(),
+		Path: filepath.Join(s.bin, "initdb"), Args: args, Env: environment(os.Environ()), Dir: s.dir.path, User: child.Nobody(),
 	})
 	if err != nil {
 		return err

@@ -240,7 +240,7 @@ func (s *Server) Remove() error {
 func (s *Server) run(ctx context.Context) error {
 	p, err := child.Start(child.Command{
 		Path: filepath.Join(s.bin, "postgres"), Args: s.arguments(), Env: environment(os.Environ()), Dir: s.dir.path,
-		User: serverUser(), StopSignal: syscall.SIGINT, Output: s.options.Output,
+		User: child.Nobody(), StopSignal: syscall.SIGINT, Output: s.options.Output,
 	})
 	if err != nil {
 		return err

@@ -1,0 +1,93 @@
+package bulk
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"retry-worker/e2e/serving"
+	"retry-worker/internal/audit"
+	"retry-worker/internal/store"
+)
+
+// ledger is what the audit says, read beside the running worker as `audit verify` and `audit export` do.
+type ledger struct {
+	report  audit.Report
+	steps   []string          // what was done with whole runs: "start by ana"
+	reviews map[string]review // the decisions, by the dead letter
+	twice   []string          // dead letters on which there is more than one
+}
+
+// review is what the audit has of a decision.
+type review struct{ Decision, DeadLetterID, Reason, By, BulkRun string }
+
+// ledger verifies the audit and reads its decisions and the steps of a run.
+func (s *site) ledger(run string) ledger {
+	s.t.Helper()
+	reader, err := store.OpenReader(s.t.Context(), serving.Database(s.folder))
+	s.must(err)
+	defer reader.Close()
+	l := ledger{reviews: make(map[string]review)}
+	l.report, err = audit.Verify(context.Background(), reader, audit.VerifyOptions{}, func(_, _, _ int64) {})
+	s.must(err)
+	var text bytes.Buffer
+	_, err = audit.Export(context.Background(), reader, &text, audit.Selection{}, audit.JSONLines, func(_, _, _ int64) {})
+	s.must(err)
+	for line := range bytes.Lines(text.Bytes()) {
+		var r struct {
+			Kind string
+			Body json.RawMessage
+		}
+		s.must(json.Unmarshal(line, &r))
+		switch r.Kind {
+		case "review":
+			var body review
+			s.must(json.Unmarshal(r.Body, &body))
+			if _, seen := l.reviews[body.DeadLetterID]; seen {
+				l.twice = append(l.twice, body.DeadLetterID)
+			}
+			l.reviews[body.DeadLetterID] = body
+		case "bulk":
+			var body struct{ Verb, By, BulkRun string }
+			s.must(json.Unmarshal(r.Body, &body))
+			if body.BulkRun == run && body.By == "" { // the worker itself
+				l.steps = append(l.steps, body.Verb)
+			} else if body.BulkRun == run {
+				l.steps = append(l.steps, body.Verb+" by "+body.By)
+			}
+		}
+	}
+	return l
+}
+
+// expectDecidedOnce holds that the audit has one decision on each item of a run that was decided, by whom it was started,
+// and these steps of the run.
+func (s *site) expectDecidedOnce(id, by string, items []item, steps ...string) ledger {
+	s.t.Helper()
+	l := s.ledger(id)
+	if len(l.twice) > 0 {
+		s.t.Errorf("%d dead letters were decided on twice: %v", len(l.twice), l.twice[:min(len(l.twice), 5)])
+	}
+	wrong := 0
+	for _, i := range items {
+		r, recorded := l.reviews[i.DeadLetterID]
+		decided := i.Outcome != "planned" && i.Outcome != "refused"
+		if decided && (r.BulkRun != id || r.By != by) || !decided && recorded && r.BulkRun == id {
+			wrong++
+			s.t.Logf("item %d is %s, and the audit has %+v", i.Number, i.Outcome, r)
+		}
+	}
+	if wrong > 0 {
+		s.t.Errorf("%d items are not in the audit as they should be", wrong)
+	}
+	if !slices.Equal(l.steps, steps) {
+		s.t.Errorf("the audit has the steps %v of the run, expected %v", l.steps, steps)
+	}
+	return l
+}
+
+func (l *ledger) String() string {
+	return fmt.Sprintf("audit of %d records in %d links holds", l.report.Records, l.report.Links)
+}

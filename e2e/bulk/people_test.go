@@ -1,0 +1,157 @@
+package bulk
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+)
+
+// denied is how many claims die for want of an authorization.
+const denied = 60
+
+// playPeople has two people decide on the same dead letters: with plans that no longer match, runs that overlap, and single
+// decisions in the midst of them. None is decided on twice, and every sum is right.
+func (s *site) playPeople() {
+	begun := time.Now()
+	s.begin()
+	ana, bruno := s.desk("ana"), s.desk("bruno")
+	before := len(ana.letters("open"))
+	s.submit(authorization, 1, denied)
+	c := command{Action: "retry", Filter: filter{Reason: "AUTHORIZATION_DENIED"}, When: "now", PerMinute: pace, Reason: "autorizações obtidas"}
+	var p plan
+	eventually(s.t, func() string { return fmt.Sprintf("the claims to be ready; the plan is %+v", p) }, func() bool {
+		p = ana.plan(c)
+		return p.Ready == denied
+	})
+	s.expectExtremes(c, before+denied)
+	p = s.outdates(c, p)
+	s.portal.correct(authorization)
+	first, second := s.overlap(c, p)
+	alone := s.interferes(bruno, &first)
+	s.expectShared(first.ID, second.ID, alone)
+	done(s.t, "two people, overlapping bulk runs", "%d claims, %s; %.1f s", denied, s.verified(), time.Since(begun).Seconds())
+}
+
+// expectExtremes holds what plans of nothing and of everything say.
+func (s *site) expectExtremes(c command, open int) {
+	s.t.Helper()
+	ana := s.desk("ana")
+	c.Filter = filter{Query: "nada disso existe"}
+	p := ana.plan(c)
+	if p.Total != 0 || p.Ready != 0 || p.Oldest != nil {
+		s.t.Errorf("the plan of a filter that matches nothing is %+v", p)
+	}
+	c.Token = p.Token
+	ana.refuses("/bulk-runs", c, http.StatusUnprocessableEntity, "nothing_to_do")
+	c.Filter = filter{}
+	if p = ana.plan(c); p.Total != open || len(p.Causes) < 3 {
+		s.t.Errorf("the plan of everything has %d in %d causes, expected %d in 3 or more", p.Total, len(p.Causes), open)
+	}
+}
+
+// outdates a plan by a decision on one of its dead letters, which the start is told; what dies later than a plan is made is no
+// reason to refuse. It returns a plan that holds.
+func (s *site) outdates(c command, p plan) plan {
+	s.t.Helper()
+	ana, bruno := s.desk("ana"), s.desk("bruno")
+	var letters struct{ Items []deadLetter }
+	ana.get("/dead-letters?limit=1&reason=AUTHORIZATION_DENIED", &letters)
+	var discarded deadLetter
+	if _, err := bruno.ask("/dead-letters/"+letters.Items[0].ID+"/discard", map[string]string{"reason": "paciente desistiu"}, http.StatusOK, &discarded); err != nil {
+		s.t.Fatal(err)
+	}
+	c.Token = p.Token
+	said := ana.refuses("/bulk-runs", c, http.StatusConflict, "plan_outdated")
+	if !strings.Contains(said, fmt.Sprint(denied)) || !strings.Contains(said, fmt.Sprint(denied-1)) {
+		s.t.Errorf("of a plan of %d that is one of %d now, this is said: %s", denied, denied-1, said)
+	}
+	p = ana.plan(c)
+	s.submit(authorization, denied+1, 1)
+	eventually(s.t, func() string { return "the claim that comes later" }, func() bool { return ana.plan(c).Ready == denied })
+	return p
+}
+
+// overlap starts two runs at once whose dead letters are the same, and one more in the second.
+func (s *site) overlap(c command, p plan) (first, second run) {
+	s.t.Helper()
+	wider := c
+	wider.Filter = filter{Team: "faturamento"}
+	of := s.desk("bruno").plan(wider)
+	var running sync.WaitGroup
+	var errFirst, errSecond error
+	running.Go(func() {
+		c.Token = p.Token
+		_, errFirst = s.desk("ana").ask("/bulk-runs", c, http.StatusCreated, &first)
+	})
+	running.Go(func() {
+		wider.Token = of.Token
+		_, errSecond = s.desk("bruno").ask("/bulk-runs", wider, http.StatusCreated, &second)
+	})
+	running.Wait()
+	if errFirst != nil || errSecond != nil {
+		s.t.Fatalf("two runs at once: %v, %v", errFirst, errSecond)
+	}
+	return first, second
+}
+
+// interferes by decisions on single dead letters that a run has not come to yet, the last of them; it returns which.
+func (s *site) interferes(d desk, r *run) (alone map[string]bool) {
+	s.t.Helper()
+	d.awaitRun(r.ID, "the run to begin", func(r *run) bool { return r.State == "running" && r.decided()+r.Counts["refused"] > 0 })
+	alone = make(map[string]bool)
+	all := d.items(r.ID)
+	for _, i := range all[len(all)-3:] {
+		var l deadLetter
+		if _, err := d.ask("/dead-letters/"+i.DeadLetterID+"/discard", map[string]string{"reason": "paciente desistiu"}, http.StatusOK, &l); err != nil {
+			s.t.Error(err)
+		}
+		alone[i.DeadLetterID] = true
+	}
+	return alone
+}
+
+// expectShared holds that two overlapping runs decided on each dead letter once, and left those alone that somebody else did.
+func (s *site) expectShared(first, second string, alone map[string]bool) {
+	s.t.Helper()
+	bruno := s.desk("bruno")
+	by := make(map[string]string)
+	for _, id := range []string{first, second} {
+		r := bruno.awaitRun(id, "the end of both runs", func(r *run) bool {
+			return r.State == "done" && r.Counts["planned"]+r.Counts["decided"]+r.Counts["taken"] == 0
+		})
+		sum := 0
+		for _, n := range r.Counts {
+			sum += n
+		}
+		if sum != r.Total {
+			s.t.Errorf("the counts %v are not the total of %d", r.Counts, r.Total)
+		}
+		for _, i := range bruno.items(id) {
+			switch {
+			case i.Outcome == "refused" && i.Code != "in_other_run" && !(alone[i.DeadLetterID] && i.Code == "invalid_retry_state"):
+				s.t.Errorf("%+v: refused without a reason", i)
+			case i.Outcome == "refused":
+			case alone[i.DeadLetterID] || by[i.DeadLetterID] != "":
+				s.t.Errorf("%+v: decided on by run %q too, or by a person", i, by[i.DeadLetterID])
+			case i.Outcome != "recovered":
+				s.t.Errorf("%+v: expected it recovered", i)
+			default:
+				by[i.DeadLetterID] = id
+			}
+		}
+		l := s.ledger(id)
+		if len(l.twice) > 0 {
+			s.t.Errorf("decided on twice: %v", l.twice)
+		}
+	}
+	if want := denied - len(alone); len(by) != want { // one was discarded before, one came later
+		s.t.Errorf("%d were decided on by the runs, expected %d", len(by), want)
+	}
+}
+
+func (s *site) verified() string {
+	l := s.ledger("")
+	return l.String()
+}

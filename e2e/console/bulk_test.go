@@ -1,0 +1,121 @@
+package console_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"retry-worker/e2e/engine/fetch"
+)
+
+// TestManyAreReleasedAtOnceFromTheirCause is a person's way from one cause to claims that have all gone through: the plan,
+// the run at its pace, stopped and let go on, each verified, on a page that is never loaded anew meanwhile.
+func TestManyAreReleasedAtOnceFromTheirCause(t *testing.T) {
+	s := open(t)
+	const n = 10
+	var processes []*instance
+	for i := range n {
+		processes = append(processes, s.submit(t, fmt.Sprintf("CLM-E2E-MANY-11%02d", i), 0, fmt.Sprintf("LoginInvalido: prestador %d bloqueado no portal", 4100+i)))
+	}
+	s.submit(t, "CLM-E2E-MANY-1199", 0, denied) // which is none of theirs
+	s.letter(t, "CLM-E2E-MANY-1199")
+	for i := range n {
+		s.letter(t, fmt.Sprintf("CLM-E2E-MANY-11%02d", i))
+	}
+	b := s.visit(t, "pt-BR")
+	b.open("/dead-letters")
+	b.click(`.views a[href="/dead-letters/groups"]`)
+	b.await("the causes", `location.pathname === "/dead-letters/groups"`)
+	cause := `[...document.querySelectorAll("#groups tbody tr")].find(r => r.innerText.includes("prestador # bloqueado no portal"))`
+	if row := eval[string](b, cause+`.innerText`); !strings.Contains(row, "Credenciais inválidas") || !strings.Contains(row, "Agir sobre todas as 10") {
+		t.Fatalf("the cause says %q, expected one for all ten", row)
+	}
+	eval[int](b, `(`+cause+`.querySelector(".do .button").click(), 1)`)
+	b.await("the plan", `location.pathname === "/bulk-runs/new" && document.querySelector("#start")`)
+	b.says("main", "Tentar as 10 de novo", "Nenhuma seria recusada.", "prestador # bloqueado no portal")
+
+	// What is chosen anew is planned anew, before it can be started.
+	b.click(`#settings input[name=when][value=now]`)
+	b.await("that the plan is old", `!document.querySelector("#settings-changed").hidden`)
+	sent := b.posts()
+	b.write("#reason-text", "x")
+	b.click("#start-go")
+	if b.posts() != sent {
+		t.Error("an old plan was started")
+	}
+	b.choose("#per-minute", "100")
+	b.click("#settings button")
+	b.await("the new plan", `location.search.includes("when=now") && document.querySelector("#start input[name=perMinute]").value === "100"`)
+	b.says("#start", "100 por minuto, por 6 s")
+	b.write("#reason-text", "Senha trocada no portal.")
+	b.click("#start-go")
+	b.await("the run", `location.pathname.startsWith("/bulk-runs/0") && document.querySelector("#pause")`)
+	b.says("main", "Reenvio", "Feito: a operação começou.")
+	b.begun(n)
+	b.click("#pause")
+	b.await("that it stands", `document.querySelector("#resume")`)
+	b.says("#run-head", "pausada")
+	b.says("#steering", "Pausada por", "Senha trocada no portal.")
+	if left := eval[int](b, outcomeOf("planned")); left < 1 {
+		t.Errorf("none was left to wait for its turn: the pace is not kept")
+	}
+	b.accessibleRun(t)
+	b.click("#resume")
+	b.await("that all have gone through, live", outcomeOf("recovered")+` === 10 && document.querySelector("#run-head").innerText.includes("concluída")`)
+	b.says("#result", "10 de 10 já passaram")
+	for _, p := range processes {
+		if result := p.ended(t); result["reviewedBy"] != "local" || result["reviewReason"] != "Senha trocada no portal." {
+			t.Errorf("a process ended with %v", result)
+		}
+	}
+	b.click("#items .row-link")
+	b.await("a claim's page", `location.pathname.startsWith("/subjects/")`)
+	b.says("#decision", "Numa operação em lote.")
+}
+
+// begun waits until some of the run's dead letters are decided, by the API: before that it is only being prepared.
+func (b *tab) begun(all int) {
+	b.t.Helper()
+	id := eval[string](b, `location.pathname.split("/").pop()`)
+	eventually(b.t, "the run's first decision", func() (bool, any) {
+		answer, err := http.Get(b.base + "/api/v1/bulk-runs/" + id)
+		must(b.t, err)
+		defer answer.Body.Close()
+		var run struct {
+			State  string
+			Total  int
+			Counts map[string]int
+		}
+		must(b.t, json.NewDecoder(answer.Body).Decode(&run))
+		return run.State == "running" && run.Total == all && run.Counts["planned"] < all, run
+	})
+}
+
+// outcomeOf is how many of a run came to an outcome, on its page.
+func outcomeOf(outcome string) string {
+	return fmt.Sprintf(`parseInt(document.querySelector(".swatch .o-%s").closest("tr").querySelector("td").innerText)`, outcome)
+}
+
+// accessibleRun holds a run's page, as it stands, against the rules, wide and on a phone.
+func (b *tab) accessibleRun(t *testing.T) {
+	t.Helper()
+	if _, err := axe(); err != nil {
+		if _, ok := errors.AsType[fetch.Missing](err); ok {
+			return // TestEveryPageIsAccessible says so
+		}
+		t.Fatal(err)
+	}
+	for _, width := range []int64{360, 1280} {
+		b.sized(width)
+		b.accessible(fmt.Sprintf("a run, %d px", width))
+		if over := eval[int](b, `document.documentElement.scrollWidth - document.documentElement.clientWidth`); over > 0 {
+			t.Errorf("a run is %d px wider than %d", over, width)
+		}
+		if small := eval[[]string](b, tooSmall); len(small) > 0 && width < phone {
+			t.Errorf("a run has targets that a finger misses: %q", small)
+		}
+	}
+}

@@ -1,0 +1,166 @@
+package mail
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"mime/multipart"
+	"mime/quotedprintable"
+	"net/mail"
+	"net/textproto"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Message is a mail that the server has delivered into its inbox.
+type Message struct {
+	// To are the addresses of its envelope, From that of who sent it.
+	To   []string
+	From string
+	// Subject, decoded.
+	Subject string
+	Header  mail.Header
+	// Text of all its parts, decoded.
+	Text string
+	// Raw is all of it, as it came.
+	Raw []byte
+}
+
+// Messages of the inbox, the oldest first.
+func (s *Server) Messages() ([]Message, error) {
+	files, err := filepath.Glob(filepath.Join(s.dir, inbox, "new", "*"))
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(files, func(a, b string) int { return cmp.Compare(delivered(a), delivered(b)) })
+	var all []Message
+	for _, file := range files {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("read the inbox: %w", err)
+		}
+		m, err := parse(raw)
+		if err != nil {
+			return nil, fmt.Errorf("read the mail %s: %w", file, err)
+		}
+		all = append(all, m)
+	}
+	return all, nil
+}
+
+// delivered is when a file of the inbox was, in microseconds: its name is SECOND.MmicrosecondPprocess.HOST, with no zeros
+// before the microsecond.
+func delivered(file string) (at int64) {
+	var second, micro int64
+	if n, _ := fmt.Sscanf(filepath.Base(file), "%d.M%dP", &second, &micro); n < 2 {
+		return 0 // a name that Exim does not give
+	}
+	return second*1_000_000 + micro
+}
+
+// Await waits until the inbox has at least n messages, and returns all it has.
+func (s *Server) Await(ctx context.Context, n int) ([]Message, error) {
+	tick := time.NewTicker(pollEvery)
+	defer tick.Stop()
+	for {
+		all, err := s.Messages()
+		if err != nil || len(all) >= n {
+			return all, err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return all, fmt.Errorf("%d mails came, expected %d: %w", len(all), n, ctx.Err())
+		}
+	}
+}
+
+// Log is what the server wrote about connections and deliveries.
+func (s *Server) Log() string {
+	text, _ := os.ReadFile(s.path("main.log")) // none before the first connection
+	return string(text)
+}
+
+// Behaviour of a server towards who wants to send. Set it at any time; the next mail meets it.
+type Behaviour struct {
+	// Defer answers 451 to each mail, for now; Refuse 550, for good.
+	Defer, Refuse bool
+	// Slow is how long each mail's first answer takes, in whole seconds.
+	Slow time.Duration
+}
+
+// Behave sets how the server behaves from now on; the zero value is as usual.
+func (s *Server) Behave(b Behaviour) error {
+	for name, on := range map[string]bool{deferring: b.Defer, refusing: b.Refuse, slow: b.Slow > 0} {
+		var err error
+		if on {
+			err = s.give(name, strconv.Itoa(int(b.Slow.Seconds())), 0o644)
+		} else if err = os.Remove(s.path(name)); os.IsNotExist(err) {
+			err = nil
+		}
+		if err != nil {
+			return fmt.Errorf("tell the mail server how to behave: %w", err)
+		}
+	}
+	return nil
+}
+
+func parse(raw []byte) (Message, error) {
+	m, err := mail.ReadMessage(bytes.NewReader(raw))
+	if err != nil {
+		return Message{}, err
+	}
+	decoder := mime.WordDecoder{}
+	subject, err := decoder.DecodeHeader(m.Header.Get("Subject"))
+	if err != nil {
+		return Message{}, err
+	}
+	to, err := m.Header.AddressList("Envelope-To")
+	if err != nil {
+		return Message{}, err
+	}
+	parsed := Message{Subject: subject, Header: m.Header, Raw: raw, From: strings.Trim(m.Header.Get("Return-Path"), "<>")}
+	for _, a := range to {
+		parsed.To = append(parsed.To, a.Address)
+	}
+	var text strings.Builder
+	err = decode(&text, textproto.MIMEHeader(m.Header), m.Body)
+	parsed.Text = text.String()
+	return parsed, err
+}
+
+// decode adds the text of a body, or of each of its parts.
+func decode(text *strings.Builder, header textproto.MIMEHeader, body io.Reader) error {
+	switch strings.ToLower(header.Get("Content-Transfer-Encoding")) {
+	case "quoted-printable":
+		body = quotedprintable.NewReader(body)
+	case "base64":
+		body = base64.NewDecoder(base64.StdEncoding, body)
+	}
+	kind, parameters, err := mime.ParseMediaType(header.Get("Content-Type"))
+	if err != nil || !strings.HasPrefix(kind, "multipart/") {
+		_, err = io.Copy(text, body)
+		return err
+	}
+	for parts := multipart.NewReader(body, parameters["boundary"]); ; {
+		part, err := parts.NextRawPart()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err == nil {
+			err = decode(text, part.Header, part)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}

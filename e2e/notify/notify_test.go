@@ -1,0 +1,202 @@
+package notify
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"retry-worker/e2e/mail"
+	"retry-worker/e2e/serving"
+)
+
+// brasilia is the zone of the hospital. A Monday's digests are due at seven there.
+var brasilia = time.FixedZone("-03", -3*60*60)
+
+const (
+	it, registry = "ti@hospital.example", "cadastro@hospital.example"
+)
+
+// TestTeamsAreTold plays a day: the first dead letter is told at once, those that follow in one message an interval, by mail
+// and by webhook; servers that fail delay and lose nothing; and nothing of a patient leaves.
+func TestTeamsAreTold(t *testing.T) {
+	t.Parallel()
+	s := open(t, time.Date(2027, time.March, 2, 8, 0, 0, 0, brasilia))
+	begun := time.Now()
+	first := s.tellsAtOnce()
+	s.gathers(first)
+	late := s.mailServerIsDown()
+	tries := s.webhookFails()
+	s.restartTellsNothingTwice()
+	mails, webhooks := s.expectNothingPersonal()
+	done(t, "teams are told", "%d dead letters in %d mails and %d webhooks; the mail server was down, then deferred (told %s after it was back, by the worker's clock), "+
+		"the receiver answered 500 (%d tries of one message); restarted and told nothing twice; nothing personal; %.1f s",
+		s.claims, mails, webhooks, late.Round(time.Second), tries, time.Since(begun).Seconds())
+}
+
+// tellsAtOnce of the first dead letter: its team, by each of its ways, and nobody else. It returns when that was.
+func (s *scene) tellsAtOnce() time.Time {
+	s.t.Helper()
+	s.die(ofIT, 1)
+	died := s.clock.Now()
+	m := s.awaitMails(it, 1)[0]
+	c := s.receiver.awaitTaken(s.t, 1)[0]
+	told := s.clock.Now()
+	if took := told.Sub(died); took >= interval {
+		s.t.Errorf("the first dead letter was told after %s, by the worker's clock", took)
+	}
+	if fmt.Sprint(m.To) != "["+it+" plantao-ti@hospital.example]" || m.From != "retry-worker@hospital.example" {
+		s.t.Errorf("the mail is from %s to %v", m.From, m.To)
+	}
+	s.expectMail(m, "1", "https://retry.hospital.example/dead-letters?team=ti")
+	if c.event.Type != "dead_letters.new" || c.event.Data.Team != "ti" || c.event.Data.New == nil || c.event.Data.New.Count != 1 {
+		s.t.Errorf("the webhook says %s", c.body)
+	}
+	return told
+}
+
+// expectMail holds that a mail says these, in its subject or its text.
+func (s *scene) expectMail(m mail.Message, want ...string) {
+	s.t.Helper()
+	for _, text := range want {
+		if !strings.Contains(m.Subject+"\n"+m.Text, text) {
+			s.t.Errorf("the mail does not say %q:\n%s\n%s", text, m.Subject, m.Text)
+		}
+	}
+}
+
+// gathers what dies within the interval: each team has one message of it, one that has had none at once.
+func (s *scene) gathers(first time.Time) {
+	s.t.Helper()
+	s.die(ofIT, 40)
+	s.die(ofRegistry, 3)
+	s.expectMail(s.awaitMails(registry, 1)[0], "team=cadastro")
+	second := s.awaitMails(it, 2)[1]
+	if waited := s.clock.Now().Sub(first); waited < interval-time.Minute {
+		s.t.Errorf("the second mail came %s after the first, expected %s", waited, interval)
+	}
+	s.expectMail(second, "40", "41")
+	c := s.receiver.awaitTaken(s.t, 2)[1]
+	if c.event.Data.New == nil || c.event.Data.New.Count != 40 || c.event.Data.New.Causes != 1 || c.event.Data.Open.Count != 41 {
+		s.t.Errorf("the second webhook says %s", c.body)
+	}
+	if n := len(s.mails(it)); n != 2 {
+		s.t.Errorf("%d mails of 41 dead letters, expected 2", n)
+	}
+}
+
+// mailServerIsDown while dead letters come, and then takes nothing for a while: the webhook is not held up, and the mail comes
+// when the server does take mail, once.
+func (s *scene) mailServerIsDown() (late time.Duration) {
+	s.t.Helper()
+	s.mail.Kill()
+	s.die(ofIT, 5)
+	if c := s.receiver.awaitTaken(s.t, 3)[2]; c.event.Data.New == nil || c.event.Data.New.Count != 5 {
+		s.t.Errorf("while the mail server is down the webhook says %s", c.body)
+	}
+	s.rest(interval)
+	must := func(err error) {
+		if err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	must(s.mail.Behave(mail.Behaviour{Defer: true}))
+	must(s.mail.Restart(s.t.Context()))
+	s.awaitDeferred()
+	must(s.mail.Behave(mail.Behaviour{}))
+	back := s.clock.Now()
+	m := s.awaitMails(it, 3)[2]
+	s.expectMail(m, "5", "46")
+	return s.clock.Now().Sub(back)
+}
+
+// awaitDeferred waits until the mail server has put off a mail.
+func (s *scene) awaitDeferred() {
+	s.t.Helper()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.After(serving.Enough); !strings.Contains(s.mail.Log(), "temporarily rejected MAIL"); {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			s.t.Fatal("the mail server was asked for nothing")
+		}
+	}
+}
+
+// webhookFails with 500 for a while: the same message is sent again until it is taken, and the mail is not held up.
+func (s *scene) webhookFails() (tries int) {
+	s.t.Helper()
+	s.receiver.answer(http.StatusInternalServerError)
+	s.die(ofIT, 2)
+	s.expectMail(s.awaitMails(it, 4)[3], "2", "48")
+	refused := 0
+	s.receiver.Await(s.t, "webhooks that are refused", func() bool {
+		refused = len(s.receiver.calls) - len(s.receiver.taken())
+		return refused >= 2
+	})
+	s.receiver.answer(0)
+	last := s.receiver.awaitTaken(s.t, 4)[3]
+	s.receiver.Look(func() {
+		for _, c := range s.receiver.calls {
+			if c.id == last.id {
+				tries++
+			}
+			if c.status != http.StatusNoContent && c.id != last.id {
+				s.t.Errorf("another message was sent before the refused one was taken: %s", c.body)
+			}
+		}
+	})
+	if last.event.Data.New == nil || last.event.Data.New.Count != 2 || tries < 3 {
+		s.t.Errorf("after %d tries the webhook says %s", tries, last.body)
+	}
+	return tries
+}
+
+// restartTellsNothingTwice of what was told before.
+func (s *scene) restartTellsNothingTwice() {
+	s.t.Helper()
+	if err := s.worker.Stop(s.t.Context(), serving.Enough); err != nil {
+		s.t.Fatal(err)
+	}
+	s.begin()
+	s.die(ofRegistry, 1) // which is told, so that what was to be told again would have been
+	s.expectMail(s.awaitMails(registry, 2)[1], "1")
+	if mails, webhooks := len(s.mails(it)), len(s.receiver.awaitTaken(s.t, 0)); mails != 4 || webhooks != 4 {
+		s.t.Errorf("after a restart there are %d mails and %d webhooks of one team, expected 4 of each", mails, webhooks)
+	}
+}
+
+// TestDigestsAreTold: on Mondays at seven a team has a weekly and a daily one by each of its ways, with the figures of its
+// policies; one that asked for none has none.
+func TestDigestsAreTold(t *testing.T) {
+	t.Parallel()
+	seven := time.Date(2027, time.March, 1, 7, 0, 0, 0, brasilia)
+	s := open(t, seven.Add(-25*time.Minute))
+	s.die(ofIT, 3)
+	s.die(ofRegistry, 2)
+	all := s.awaitMails(it, 3)
+	if early := seven.Sub(s.clock.Now()); early > 0 {
+		t.Errorf("the digests came %s too early", early)
+	}
+	for _, m := range all[1:] {
+		s.expectMail(m, "3", "https://retry.hospital.example/dead-letters?team=ti")
+	}
+	kinds := make(map[string]int)
+	for _, c := range s.receiver.awaitTaken(t, 3)[1:] {
+		kinds[c.event.Type]++
+		if c.event.Data.Open.Count != 3 || len(c.event.Data.KPIs) == 0 || c.event.Data.Day != "2027-03-01" {
+			t.Errorf("a digest says %s", c.body)
+		}
+	}
+	if kinds["digest.daily"] != 1 || kinds["digest.weekly"] != 1 {
+		t.Errorf("the digests are %v, expected a daily and a weekly one", kinds)
+	}
+	s.rest(interval)
+	if of, ours := len(s.mails(registry)), len(s.mails(it)); of != 1 || ours != 3 {
+		t.Errorf("%d mails came to a team without digests and %d to one with two, expected 1 and 3", of, ours)
+	}
+	mails, webhooks := s.expectNothingPersonal()
+	done(t, "digests are told", "daily and weekly ones at seven in Brasília, %d mails and %d webhooks", mails, webhooks)
+}

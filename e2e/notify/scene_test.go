@@ -1,0 +1,191 @@
+package notify
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"retry-worker/e2e/mail"
+	"retry-worker/e2e/serving"
+	"retry-worker/internal/catalogue"
+	"retry-worker/internal/clock/clocktest"
+	"retry-worker/internal/gatewaytest"
+	"retry-worker/internal/worker"
+)
+
+const (
+	// times is how much faster the worker's clock goes: a quarter of an hour takes three seconds.
+	times = 300
+	// interval between two messages to a team.
+	interval = 15 * time.Minute
+	// secret of the webhooks, as the standard writes them.
+	secret = "whsec_c2VncmVkbyBkZSB1bSBob3NwaXRhbCBpbWFnaW5hcmlv"
+	// What must be in nothing that leaves the worker: a CPF, a name, and the claims' ids.
+	cpf, patient, claimsBegin = "529.982.247-25", "Joana Imaginária", "CLM-SIGILO-"
+)
+
+// scene is a worker with what it tells teams by.
+type scene struct {
+	t        *testing.T
+	folder   string
+	gateway  *gatewaytest.Gateway
+	mail     *mail.Server
+	receiver *receiver
+	clock    clocktest.Faster
+	worker   *serving.Worker
+	claims   int // that died so far
+}
+
+// open a scene whose clock is at an instant now.
+func open(t *testing.T, at time.Time) *scene {
+	t.Helper()
+	s := &scene{t: t, folder: t.TempDir(), gateway: gatewaytest.Start(gatewaytest.Options{}), receiver: openReceiver(t, secret)}
+	t.Cleanup(s.gateway.Close)
+	var err error
+	if s.mail, err = mail.Start(t.Context(), exim, mail.Settings{}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log(s.mail.Log())
+		}
+		if err := s.mail.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	s.write("secret", secret)
+	s.write("password", s.mail.Password())
+	serving.Replace(t, s.path("policies.yaml"), serving.Teams(t, string(catalogue.Default().YAML()), map[string][]string{
+		"ti": {
+			"email: [ti@hospital.example, plantao-ti@hospital.example]",
+			"webhook: {url: " + s.receiver.URL + "/ti, secretFile: " + s.path("secret") + "}",
+			"digests: [daily, weekly]",
+		},
+		"cadastro": {"email: [cadastro@hospital.example]"},
+	}))
+	s.clock = serving.ClockAt(at, times)
+	s.begin()
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log(s.worker.Log.Text())
+		}
+	})
+	return s
+}
+
+// begin a life of the worker.
+func (s *scene) begin() {
+	s.t.Helper()
+	s.worker = serving.Start(s.t, binary, serving.Settings(s.gateway.Addr(), s.folder, append(serving.Clock(s.clock),
+		"RETRY_WORKER_POLICIES_FILE="+s.path("policies.yaml"), "RETRY_WORKER_NOTIFY_INTERVAL="+interval.String(),
+		"RETRY_WORKER_SMTP_URL="+s.mail.URL(), "RETRY_WORKER_SMTP_PASSWORD_FILE="+s.path("password"), "RETRY_WORKER_SMTP_CA_FILE="+s.mail.CertificateFile(),
+		"RETRY_WORKER_MAIL_FROM=retry-worker@hospital.example", "RETRY_WORKER_PUBLIC_URL=https://retry.hospital.example",
+		"RETRY_WORKER_WEBHOOK_ALLOW=127.0.0.1")...))
+}
+
+func (s *scene) path(name string) string { return filepath.Join(s.folder, name) }
+
+func (s *scene) write(name, content string) {
+	s.t.Helper()
+	if err := os.WriteFile(s.path(name), []byte(content), 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// die makes n dead letters of a team's, one cause each call, and waits until the worker has answered.
+func (s *scene) die(text string, n int) {
+	s.t.Helper()
+	var jobs []gatewaytest.Job
+	for range n {
+		s.claims++
+		jobs = append(jobs, gatewaytest.Job{Type: worker.AnalyzeRetry, Variables: fmt.Sprintf(`{"claimId":"%s%d","submissionError":%q,"retryCount":0}`,
+			claimsBegin, s.claims, fmt.Sprintf("%s, paciente %s, CPF %s, guia %d", text, patient, cpf, 1000+s.claims))})
+	}
+	for _, key := range s.gateway.AddJobs(jobs...) {
+		ctx, cancel := context.WithTimeout(context.Background(), serving.Enough)
+		err := s.gateway.WaitFor(ctx, func(v gatewaytest.View) bool {
+			j, there := v.Job(key)
+			return !there || j.State == gatewaytest.ErrorThrown
+		})
+		cancel()
+		if err != nil {
+			s.t.Fatal(err)
+		}
+	}
+}
+
+// What claims die of, by the team that acts on it.
+const (
+	ofIT       = "SOAP Fault ans:LoginInvalido: acesso negado"
+	ofRegistry = "INVALID_PATIENT_DATA: dataNascimento"
+)
+
+// mails to an address, the oldest first.
+func (s *scene) mails(to string) []mail.Message {
+	s.t.Helper()
+	all, err := s.mail.Messages()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	var found []mail.Message
+	for _, m := range all {
+		if len(m.To) > 0 && m.To[0] == to {
+			found = append(found, m)
+		}
+	}
+	return found
+}
+
+// awaitMails waits until n mails have come to an address, and returns them.
+func (s *scene) awaitMails(to string, n int) (found []mail.Message) {
+	s.t.Helper()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.After(serving.Enough); ; {
+		if found = s.mails(to); len(found) >= n {
+			return found
+		}
+		select {
+		case <-tick.C:
+		case <-deadline:
+			s.t.Fatalf("%d mails came to %s, expected %d", len(found), to, n)
+		}
+	}
+}
+
+// rest by the worker's clock.
+func (s *scene) rest(d time.Duration) { s.clock.Rest(s.t.Context(), d) }
+
+// expectNothingPersonal holds that nothing which was told has what is a patient's.
+func (s *scene) expectNothingPersonal() (mails, webhooks int) {
+	s.t.Helper()
+	all, err := s.mail.Messages()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	told := map[string]string{}
+	for n, m := range all {
+		told[fmt.Sprintf("mail %d", n)] = m.Subject + "\n" + m.Text + "\n" + string(m.Raw)
+	}
+	s.receiver.Look(func() {
+		for n, c := range s.receiver.calls {
+			told[fmt.Sprintf("webhook %d", n)] = string(c.body)
+			webhooks++
+			if c.err != nil {
+				s.t.Errorf("the webhook %d: %v", n, c.err)
+			}
+		}
+	})
+	for what, text := range told {
+		for _, personal := range []string{claimsBegin, patient, "Joana", cpf, strings.NewReplacer(".", "", "-", "").Replace(cpf)} {
+			if strings.Contains(text, personal) {
+				s.t.Errorf("the %s has %q in it:\n%s", what, personal, text)
+			}
+		}
+	}
+	return len(all), webhooks
+}

@@ -1,0 +1,67 @@
+// Command fast is `retry-worker serve` with a clock that goes faster than the machine's: tests cannot wait
+// as long as a hospital does. Nothing else differs.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"runtime"
+	"strconv"
+	"syscall"
+	"time"
+
+	"go.uber.org/zap"
+
+	"retry-worker/internal/app"
+	"retry-worker/internal/clock/clocktest"
+	"retry-worker/internal/config"
+	"retry-worker/internal/metrics"
+)
+
+// Environment of the clock: the instant at which it was right, in nanoseconds since 1970, and how many times as fast it goes.
+const (
+	Origin = "FAST_CLOCK_ORIGIN"
+	Times  = "FAST_CLOCK_TIMES"
+)
+
+func main() {
+	if err := serve(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func serve() error {
+	fast, err := fastClock()
+	if err != nil {
+		return err
+	}
+	settings, err := config.Load()
+	if err != nil {
+		return err
+	}
+	log := app.NewLogger(os.Stdout, settings.LogLevel, settings.LogFormat)
+	a, err := app.New(settings, metrics.Build{Version: "test", Commit: "unknown", GoVersion: runtime.Version()}, log, app.WithClock(fast))
+	if err != nil {
+		return err
+	}
+	stop, end := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer end()
+	log.Info("serving", zap.String("ops", a.OpsAddr()), zap.String("api", a.HTTPAddr()))
+	return a.Run(stop, context.Background())
+}
+
+// fastClock is the one that the environment asks for.
+func fastClock() (clocktest.Faster, error) {
+	origin, err := strconv.ParseInt(os.Getenv(Origin), 10, 64)
+	if err != nil {
+		return clocktest.Faster{}, fmt.Errorf("%s: %w", Origin, err)
+	}
+	times, err := strconv.ParseFloat(os.Getenv(Times), 64)
+	if err != nil {
+		return clocktest.Faster{}, fmt.Errorf("%s: %w", Times, err)
+	}
+	return clocktest.Faster{Origin: time.Unix(0, origin), Times: times}, nil
+}

@@ -1,0 +1,295 @@
+package upgrade
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"retry-worker/internal/gatewaytest"
+	"retry-worker/internal/worker"
+)
+
+// kind of a claim is what becomes of it.
+type kind int
+
+// The kinds. Those up to senseless come in a flow.
+const (
+	recovers    kind = iota // fails once, and its retry succeeds
+	recoversAt2             // the second retry does
+	diesLater               // fails for good after one retry
+	dies                    // fails for good at once; when somebody sends it again, it succeeds
+	diesAgain               // the same, but fails for good once more before
+	senseless               // cannot be read at all (R11)
+	stays                   // fails for good, of a team of its own; nobody decides on it
+)
+
+// flowing kinds.
+const flowing = int(stays)
+
+// The errors by which an analysis ends in one way or another.
+const (
+	passing     = "TIMEOUT - no answer"
+	ofRegistry  = "INVALID_PATIENT_DATA"
+	ofBilling   = "AUTHORIZATION_DENIED"
+	ofIT        = "SOAP Fault ans:LoginInvalido: acesso negado"
+	unreadable  = " "
+	teamOfStays = "ti"
+)
+
+// claim goes its way through a process, one job at a time.
+type claim struct {
+	id       string
+	kind     kind
+	instance int64
+	job      int64  // that it waits for
+	asks     string // the job's type
+	failures int
+	count    int64    // retryCount of its process
+	letters  []string // the dead letters it got, the oldest first
+	end      string   // how it ended; empty while it has not
+}
+
+// analysis is one that was asked for.
+type analysis struct {
+	key     int64
+	claim   string
+	count   int64
+	problem string
+}
+
+// hospital has claims, whose processes it plays on the stub gateway.
+type hospital struct {
+	*gatewaytest.Gateway
+	t *testing.T
+
+	mu       sync.Mutex
+	claims   []*claim
+	byID     map[string]*claim
+	analyses []analysis
+	outcomes int // successes that were reported
+	flow     bool
+	stop     chan struct{}
+	ended    chan struct{}
+}
+
+// stepEvery is how often the processes are looked at; flowEvery is how often a claim comes while they flow.
+const (
+	stepEvery = 5 * time.Millisecond
+	flowEvery = 4 // steps
+)
+
+func openHospital(t *testing.T) *hospital {
+	t.Helper()
+	h := &hospital{Gateway: gatewaytest.Start(gatewaytest.Options{}), t: t, byID: map[string]*claim{}, stop: make(chan struct{}), ended: make(chan struct{})}
+	go h.run()
+	t.Cleanup(func() {
+		close(h.stop)
+		<-h.ended
+		h.Close()
+	})
+	return h
+}
+
+func (h *hospital) run() {
+	defer close(h.ended)
+	tick := time.NewTicker(stepEvery)
+	defer tick.Stop()
+	for n := 0; ; n++ {
+		select {
+		case <-tick.C:
+		case <-h.stop:
+			return
+		}
+		h.mu.Lock()
+		if h.flow && n%flowEvery == 0 {
+			h.admit("FLOW", kind(len(h.claims)%flowing))
+		}
+		for _, c := range h.claims {
+			if c.end == "" {
+				h.step(c)
+			}
+		}
+		h.mu.Unlock()
+	}
+}
+
+// flows lets claims come all the time, or no longer.
+func (h *hospital) flows(on bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.flow = on
+}
+
+// wave has n claims come at once, of these kinds in turn.
+func (h *hospital) wave(name string, n int, kinds ...kind) (claims []string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i := range n {
+		claims = append(claims, h.admit(name, kinds[i%len(kinds)]).id)
+	}
+	return claims
+}
+
+// admit a claim, which fails for the first time; mu is held.
+func (h *hospital) admit(wave string, k kind) *claim {
+	c := &claim{id: fmt.Sprintf("CLM-%s-%d", wave, len(h.claims)+1), kind: k}
+	h.claims = append(h.claims, c)
+	h.byID[c.id] = c
+	h.fail(c)
+	return c
+}
+
+// fail asks what follows from a failure; mu is held.
+func (h *hospital) fail(c *claim) {
+	a := analysis{claim: c.id, count: c.count, problem: c.problem()}
+	c.failures++
+	a.key = h.ask(c, worker.AnalyzeRetry, map[string]any{"claimId": c.id, "submissionError": a.problem, "retryCount": c.count})
+	h.analyses = append(h.analyses, a)
+}
+
+// problem of the claim's next failure.
+func (c *claim) problem() string {
+	switch {
+	case c.kind == senseless:
+		return unreadable
+	case c.kind == stays:
+		return ofIT
+	case c.kind == diesAgain:
+		return ofBilling
+	case c.kind == dies, c.kind == diesLater && c.failures > 0:
+		return ofRegistry
+	default:
+		return passing
+	}
+}
+
+// ask has the claim's process wait for a job.
+func (h *hospital) ask(c *claim, jobType string, variables map[string]any) int64 {
+	text, err := json.Marshal(variables)
+	if err != nil {
+		panic(err) // texts and numbers
+	}
+	c.asks, c.job = jobType, h.AddJob(gatewaytest.Job{Type: jobType, ProcessInstanceKey: c.instance, Variables: string(text)})
+	if record, _ := h.Job(c.job); c.instance == 0 {
+		c.instance = record.ProcessInstanceKey
+	}
+	return c.job
+}
+
+// answer is what a process is told.
+type answer struct {
+	ShouldRetry                                 bool
+	RetryCount                                  int64
+	NextRetryTime, DeadLetterID, ReviewDecision string
+}
+
+// settled is the answer that ended a job.
+func settled(record *gatewaytest.JobRecord) (a answer) {
+	i := slices.IndexFunc(record.Answers, func(a gatewaytest.Answer) bool { return a.Settled })
+	if i >= 0 && record.Answers[i].Variables != "" {
+		_ = json.Unmarshal([]byte(record.Answers[i].Variables), &a) // what is no object is held against the journal later
+	}
+	return a
+}
+
+// step goes on with a claim whose job is done; mu is held.
+func (h *hospital) step(c *claim) {
+	record, _ := h.Job(c.job)
+	if !record.State.Settled() {
+		return
+	}
+	told := settled(&record)
+	switch {
+	case record.State == gatewaytest.Incident:
+		c.end = "incident"
+	case c.asks == worker.RecordRetryOutcome:
+		c.end = "recovered"
+	case record.State == gatewaytest.ErrorThrown:
+		c.letters = append(c.letters, told.DeadLetterID)
+		h.ask(c, worker.RetryReview, map[string]any{"claimId": c.id, worker.DeadLetterVariable: told.DeadLetterID})
+	case c.asks == worker.RetryReview && told.ReviewDecision != "reprocess":
+		c.end = "discarded"
+	default:
+		c.count = told.RetryCount
+		h.again(c)
+	}
+}
+
+// again tries the claim once more; mu is held.
+func (h *hospital) again(c *claim) {
+	reviewed := c.asks == worker.RetryReview
+	switch {
+	case c.kind == recoversAt2 && c.failures == 1, c.kind == diesLater && !reviewed, c.kind == diesAgain && len(c.letters) == 1:
+		h.fail(c)
+	default:
+		h.outcomes++
+		h.ask(c, worker.RecordRetryOutcome, map[string]any{"claimId": c.id, "retryOutcome": "success"})
+	}
+}
+
+// rest tells whether a claim has ended, or waits for somebody's decision; mu is held.
+func (h *hospital) rest(c *claim) bool {
+	if c.end != "" || c.asks != worker.RetryReview {
+		return c.end != ""
+	}
+	record, _ := h.Job(c.job)
+	return record.State == gatewaytest.Activated
+}
+
+// settle waits until every claim has ended, or waits for somebody's decision.
+func (h *hospital) settle() {
+	h.t.Helper()
+	restless := ""
+	eventually(h.t, func() string { return "the claims to rest; " + restless + "; " + h.String() }, func() bool {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		for _, c := range h.claims {
+			if !h.rest(c) {
+				restless = fmt.Sprintf("%+v does not", *c)
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// ends waits until these claims have ended so.
+func (h *hospital) ends(how string, claims ...string) {
+	h.t.Helper()
+	var c claim
+	eventually(h.t, func() string { return fmt.Sprintf("%+v to be %s", c, how) }, func() bool {
+		return !slices.ContainsFunc(claims, func(id string) bool {
+			c = h.claim(id)
+			return c.end != how
+		})
+	})
+}
+
+// claim as it stands.
+func (h *hospital) claim(id string) claim {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return *h.byID[id]
+}
+
+// letter of a claim, the last.
+func (h *hospital) letter(id string) string {
+	c := h.claim(id)
+	if len(c.letters) == 0 {
+		h.t.Fatalf("%s has no dead letter: %+v", id, c)
+	}
+	return c.letters[len(c.letters)-1]
+}
+
+// answeredBy is how many jobs of a type ended by an answer of that worker.
+func (h *hospital) answeredBy(name, jobType string) (n int) {
+	for _, record := range h.Journal() {
+		if record.Type == jobType && slices.ContainsFunc(record.Answers, func(a gatewaytest.Answer) bool { return a.Settled && a.Worker == name }) {
+			n++
+		}
+	}
+	return n
+}

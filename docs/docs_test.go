@@ -70,7 +70,7 @@ func TestReadmeListsEveryMetric(t *testing.T) {
 	m.SetKPIs([]journal.KPI{{Policy: decision.DefaultPolicy, Name: journal.KPISuccessRate, Value: &rate}})
 	now := time.Now() // absent while nothing waits
 	m.SetDeadLetters([]journal.DeadLetterCount{{Policy: decision.DefaultPolicy, State: journal.DeadLetterOpen, N: 1, Oldest: now}}, now)
-	server, err := metrics.Listen("127.0.0.1:0", m, &metrics.Readiness{})
+	server, err := metrics.Listen("127.0.0.1:0", m, &metrics.Readiness{}, false)
 	if err != nil {
 		t.Fatal(err)
 	}

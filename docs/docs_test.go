@@ -173,15 +173,32 @@ func TestLinksInTheDocumentsLeadSomewhere(t *testing.T) {
 	}
 }
 
-// TestProofsExist: each test that docs/proofs.md names is there.
+// TestProofsExist: each test that a document names as what holds it is there.
 func TestProofsExist(t *testing.T) {
-	text, err := os.ReadFile("proofs.md")
-	if err != nil {
-		t.Fatal(err)
+	there := testsOfTheTree(t)
+	for page, least := range map[string]int{"proofs.md": 30, "security.md": 150} {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		named := regexp.MustCompile("`((?:Test|Fuzz)\\w+)`").FindAllStringSubmatch(string(text), -1)
+		if len(named) < least {
+			t.Errorf("docs/%s names %d tests only; this test looks for the wrong thing", page, len(named))
+		}
+		for _, name := range named {
+			if !there[name[1]] {
+				t.Errorf("docs/%s names %s, which does not exist", page, name[1])
+			}
+		}
 	}
+}
+
+// testsOfTheTree are the names of all tests.
+func testsOfTheTree(t *testing.T) map[string]bool {
+	t.Helper()
 	there := make(map[string]bool)
-	declared := regexp.MustCompile(`(?m)^func (Test\w+)\(`)
-	err = filepath.WalkDir("..", func(path string, _ fs.DirEntry, err error) error {
+	declared := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`)
+	err := filepath.WalkDir("..", func(path string, _ fs.DirEntry, err error) error {
 		if err != nil || !strings.HasSuffix(path, "_test.go") {
 			return err
 		}
@@ -194,13 +211,40 @@ func TestProofsExist(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	named := regexp.MustCompile("`(Test\\w+)`").FindAllStringSubmatch(string(text), -1)
-	if len(named) < 30 {
-		t.Errorf("only %d tests are named; this test looks for the wrong thing", len(named))
+	return there
+}
+
+// TestThreatsAreAnswered: each threat of docs/security.md names a test, and each limit; each requirement that is left says
+// what stands instead.
+func TestThreatsAreAnswered(t *testing.T) {
+	text, err := os.ReadFile("security.md")
+	if err != nil {
+		t.Fatal(err)
 	}
-	for _, name := range named {
-		if !there[name[1]] {
-			t.Errorf("docs/proofs.md names %s, which does not exist", name[1])
+	threats, limits := 0, 0
+	heading := ""
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimSpace(line)
+		cells := strings.Split(strings.Trim(line, "|"), "|")
+		switch {
+		case strings.HasPrefix(line, "#"):
+			heading = line
+		case !strings.HasPrefix(line, "|") || strings.HasPrefix(line, "| ---"):
+		case strings.HasPrefix(heading, "### B") && cells[0] != " " && len(cells) == 5:
+			threats++
+			if !strings.Contains(cells[3], "`Test") {
+				t.Errorf("no test holds what answers a threat: %s", line)
+			}
+		case heading == "## Limits" && !strings.HasPrefix(line, "| input"):
+			limits++
+			if !strings.Contains(cells[len(cells)-1], "`Test") {
+				t.Errorf("no test holds a limit: %s", line)
+			}
+		case strings.HasPrefix(heading, "### V") && strings.Contains(line, "**left**") && len(strings.TrimSpace(cells[1])) < len("**left**: why"):
+			t.Errorf("it does not say what is left: %s", line)
 		}
+	}
+	if threats < 35 || limits < 30 {
+		t.Errorf("%d threats and %d limits were found; this test looks for the wrong thing", threats, limits)
 	}
 }

@@ -72,7 +72,7 @@ func environment(t *testing.T, vars map[string]string) {
 	t.Helper()
 	for _, pair := range os.Environ() {
 		name, _, _ := strings.Cut(pair, "=")
-		if strings.HasPrefix(name, "RETRY_WORKER_") || strings.HasPrefix(name, "ZEEBE_") {
+		if strings.HasPrefix(name, "RETRY_WORKER_") || strings.HasPrefix(name, "ZEEBE_") || strings.HasPrefix(name, "OTEL_") {
 			t.Setenv(name, "") // puts the old value back in the end
 			if err := os.Unsetenv(name); err != nil {
 				t.Fatal(err)

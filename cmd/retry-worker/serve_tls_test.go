@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/tls"
 	"net"
 	"path/filepath"
 	"strings"
@@ -48,4 +49,8 @@ func TestDeadLettersOverTLS(t *testing.T) {
 	list("--ca-file", tokens).fails(t, exitUsage, "--ca-file "+tokens+" holds no PEM certificate, expected one or more")
 	gone := filepath.Join(dir, "gone")
 	list("--ca-file", gone).fails(t, exitUsage, "--ca-file "+gone+" cannot be read: no such file or directory; name a readable PEM file")
+}
+
+func trusting(a *webservertest.Authority) *tls.Config {
+	return &tls.Config{RootCAs: a.Pool, MinVersion: tls.VersionTLS12}
 }

@@ -81,7 +81,7 @@ func (s *site) awaitCause(n int) group {
 		return len(all) == 2 && all[0].Count == n
 	})
 	g := all[0]
-	if g.Reason != "tiss-fault-login" || g.Sample.Reason != "INVALID_CREDENTIALS" || g.Policy != "tiss-submission" || !slices.Equal(g.Teams, []string{"ti"}) || g.FirstSeen.After(g.LastSeen) ||
+	if g.Reason != "INVALID_CREDENTIALS" || g.MatchedRule != "tiss-fault-login" || g.Sample.Reason != g.Reason || g.Policy != "tiss-submission" || !slices.Equal(g.Teams, []string{"ti"}) || g.FirstSeen.After(g.LastSeen) ||
 		!strings.HasPrefix(g.Sample.Subject.ID, "CLM-"+credential+"-") || g.Sample.Fingerprint != g.Fingerprint {
 		s.t.Errorf("the cause is %+v", g)
 	}

@@ -47,7 +47,7 @@ type (
 		Review                                                     *struct{ Decision, Reason, By string }
 	}
 	group struct {
-		Fingerprint, Policy, Reason, Pattern string
+		Fingerprint, Policy, Reason, MatchedRule, Pattern string
 		Count                                int
 		FirstSeen, LastSeen                  time.Time
 		Teams                                []string

@@ -52,7 +52,7 @@ func openPortal(t *testing.T, b *engine.Broker) *portal {
 	}
 	p := &portal{}
 	w := worker.New(client, worker.Config{
-		Name: "portal", JobTimeout: 10 * time.Second, PollTimeout: 500 * time.Millisecond, MaxJobsActive: 32, Concurrency: 8,
+		Name: "portal", JobTimeout: jobTimeout, PollTimeout: 500 * time.Millisecond, MaxJobsActive: 32, Concurrency: 8,
 	}, []worker.Subscription{{JobType: "submit-claim", Begin: worker.Always(p.submit, "claimId")}}, worker.NoHooks(), zap.NewNop())
 	stop, end := context.WithCancel(context.Background())
 	var running sync.WaitGroup

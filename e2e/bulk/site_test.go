@@ -29,6 +29,8 @@ const (
 	times = 30
 	// slowly is how fast it goes before.
 	slowly = 1.01
+	// jobTimeout is how long a job waits that somebody had in his hands when he, or the broker, was killed.
+	jobTimeout = 5 * time.Second
 	// behind is how far the worker's clock is behind the broker's, which is the machine's: no timer of a retry that is to be
 	// made at once lies in the broker's future, however fast the worker's goes for half an hour.
 	behind = 24 * time.Hour
@@ -149,7 +151,7 @@ func (s *site) begin() {
 		"RETRY_WORKER_AUTH_TOKENS_FILE="+s.path("tokens"), "RETRY_WORKER_POLICIES_FILE="+s.path("policies.yaml"),
 		"RETRY_WORKER_SMTP_URL="+s.mail.URL(), "RETRY_WORKER_SMTP_PASSWORD_FILE="+s.path("password"), "RETRY_WORKER_SMTP_CA_FILE="+s.mail.CertificateFile(),
 		"RETRY_WORKER_MAIL_FROM=retry-worker@hospital.example", "RETRY_WORKER_PUBLIC_URL=https://retry.hospital.example",
-		"RETRY_WORKER_NOTIFY_INTERVAL=24h")...))
+		"RETRY_WORKER_NOTIFY_INTERVAL=24h", "RETRY_WORKER_JOB_TIMEOUT="+jobTimeout.String())...))
 }
 
 // policies are the default ones, with where each team is told.

@@ -15,8 +15,8 @@ var update = flag.Bool("update", false, "bring the chart's copies of rules and d
 
 // copied is what the chart carries of other folders: a chart is installed alone, and cannot reach beside itself.
 var copied = map[string]string{
-	"../../deploy/prometheus/*.rules.yaml": "files/prometheus",
-	"../../deploy/grafana/*.json":          "files/grafana",
+	"../../deploy/prometheus/*.rules.yaml":   "files/prometheus",
+	"../../deploy/grafana/dashboards/*.json": "files/grafana",
 }
 
 // TestCopies: what the chart installs is what deploy/prometheus and deploy/grafana hold. With -update it is made so.
@@ -117,6 +117,9 @@ func TestDashboards(t *testing.T) {
 	sources, err := filepath.Glob(filepath.Join(chartDir, "files/grafana/*.json"))
 	if err != nil {
 		t.Fatal(err)
+	}
+	if len(sources) == 0 {
+		t.Fatal("no dashboards")
 	}
 	maps := renderOne(t, "dashboards.enabled=true", "dashboards.annotations.folder=Camunda").kind("ConfigMap")
 	if len(maps) != len(sources) {

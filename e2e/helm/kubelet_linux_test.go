@@ -26,7 +26,7 @@ type kubelet struct {
 	network *network
 }
 
-// container that was put together.
+// podContainer was put together, and can be run.
 type podContainer struct {
 	root     string
 	env      []string

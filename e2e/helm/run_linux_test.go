@@ -382,7 +382,7 @@ func (p *runningPod) checkMissing(t *testing.T) {
 			t.Fatal(err)
 		}
 		out := strings.TrimSpace(run(t, container.command(t), 2))
-		if !strings.Contains(out, want) || strings.Count(out, "/etc/retry-worker/"+file) != 1 {
+		if !strings.Contains(out, want) || !strings.Contains(out, "/etc/retry-worker/"+file) || strings.Count("\n"+out, "\nretry-worker: ") != 1 {
 			t.Errorf("without %s: %q, expected one line that names it and %s", file, out, want)
 		}
 	}

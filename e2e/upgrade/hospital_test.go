@@ -105,7 +105,7 @@ func (h *hospital) run() {
 		}
 		h.mu.Lock()
 		if h.flow && n%flowEvery == 0 {
-			h.admit("FLOW", kind(len(h.claims)%flowing))
+			h.admit("FLOW", 1, kind(len(h.claims)%flowing))
 		}
 		for _, c := range h.claims {
 			if c.end == "" {
@@ -123,31 +123,40 @@ func (h *hospital) flows(on bool) {
 	h.flow = on
 }
 
-// wave has n claims come at once, of these kinds in turn.
+// wave has n claims come at one instant, of these kinds in turn.
 func (h *hospital) wave(name string, n int, kinds ...kind) (claims []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for i := range n {
-		claims = append(claims, h.admit(name, kinds[i%len(kinds)]).id)
+	return h.admit(name, n, kinds...)
+}
+
+// admit n claims, which fail for the first time; mu is held.
+func (h *hospital) admit(wave string, n int, kinds ...kind) (ids []string) {
+	come := make([]*claim, n)
+	for i := range come {
+		c := &claim{id: fmt.Sprintf("CLM-%s-%d", wave, len(h.claims)+1), kind: kinds[i%len(kinds)]}
+		come[i] = c
+		h.claims, h.byID[c.id], ids = append(h.claims, c), c, append(ids, c.id)
 	}
-	return claims
+	h.fail(come...)
+	return ids
 }
 
-// admit a claim, which fails for the first time; mu is held.
-func (h *hospital) admit(wave string, k kind) *claim {
-	c := &claim{id: fmt.Sprintf("CLM-%s-%d", wave, len(h.claims)+1), kind: k}
-	h.claims = append(h.claims, c)
-	h.byID[c.id] = c
-	h.fail(c)
-	return c
-}
-
-// fail asks what follows from a failure; mu is held.
-func (h *hospital) fail(c *claim) {
-	a := analysis{claim: c.id, count: c.count, problem: c.problem()}
-	c.failures++
-	a.key = h.ask(c, worker.AnalyzeRetry, map[string]any{"claimId": c.id, "submissionError": a.problem, "retryCount": c.count})
-	h.analyses = append(h.analyses, a)
+// fail asks what follows from the claims' failures; mu is held.
+func (h *hospital) fail(claims ...*claim) {
+	jobs := make([]gatewaytest.Job, len(claims))
+	for i, c := range claims {
+		jobs[i] = c.asking(worker.AnalyzeRetry, map[string]any{"submissionError": c.problem(), "retryCount": c.count})
+	}
+	for i, key := range h.AddJobs(jobs...) {
+		c := claims[i]
+		h.analyses = append(h.analyses, analysis{key: key, claim: c.id, count: c.count, problem: c.problem()})
+		c.failures++
+		c.job = key
+		if record, _ := h.Job(key); c.instance == 0 {
+			c.instance = record.ProcessInstanceKey
+		}
+	}
 }
 
 // problem of the claim's next failure.
@@ -166,17 +175,20 @@ func (c *claim) problem() string {
 	}
 }
 
-// ask has the claim's process wait for a job.
-func (h *hospital) ask(c *claim, jobType string, variables map[string]any) int64 {
+// asking makes the job by which the claim's process asks for something.
+func (c *claim) asking(jobType string, variables map[string]any) gatewaytest.Job {
+	variables["claimId"] = c.id
 	text, err := json.Marshal(variables)
 	if err != nil {
 		panic(err) // texts and numbers
 	}
-	c.asks, c.job = jobType, h.AddJob(gatewaytest.Job{Type: jobType, ProcessInstanceKey: c.instance, Variables: string(text)})
-	if record, _ := h.Job(c.job); c.instance == 0 {
-		c.instance = record.ProcessInstanceKey
-	}
-	return c.job
+	c.asks = jobType
+	return gatewaytest.Job{Type: jobType, ProcessInstanceKey: c.instance, Variables: string(text)}
+}
+
+// ask has the claim's process wait for a job; mu is held.
+func (h *hospital) ask(c *claim, jobType string, variables map[string]any) {
+	c.job = h.AddJob(c.asking(jobType, variables))
 }
 
 // answer is what a process is told.
@@ -209,7 +221,7 @@ func (h *hospital) step(c *claim) {
 		c.end = "recovered"
 	case record.State == gatewaytest.ErrorThrown:
 		c.letters = append(c.letters, told.DeadLetterID)
-		h.ask(c, worker.RetryReview, map[string]any{"claimId": c.id, worker.DeadLetterVariable: told.DeadLetterID})
+		h.ask(c, worker.RetryReview, map[string]any{worker.DeadLetterVariable: told.DeadLetterID})
 	case c.asks == worker.RetryReview && told.ReviewDecision != "reprocess":
 		c.end = "discarded"
 	default:
@@ -226,7 +238,7 @@ func (h *hospital) again(c *claim) {
 		h.fail(c)
 	default:
 		h.outcomes++
-		h.ask(c, worker.RecordRetryOutcome, map[string]any{"claimId": c.id, "retryOutcome": "success"})
+		h.ask(c, worker.RecordRetryOutcome, map[string]any{"retryOutcome": "success"})
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -56,22 +58,28 @@ func run(m *testing.M) int {
 		code = 1
 	}
 	if absent != nil {
-		report = append(report, fmt.Sprintf("PRINT upgrade  LEFT OUT: both programs on one journal, because %v. "+
+		report.lines = append(report.lines, fmt.Sprintf("PRINT upgrade  LEFT OUT: both programs on one journal, because %v. "+
 			"Held all the same: its recorded schema and rows. In a whole clone (git fetch --unshallow) all of it runs.", absent))
 	}
-	for _, line := range report {
+	slices.Sort(report.lines)
+	for _, line := range report.lines {
 		fmt.Println(line)
 	}
 	return code
 }
 
 // report is what the tests have to say when all of them have ended.
-var report []string
+var report struct {
+	mu    sync.Mutex
+	lines []string
+}
 
 // done adds a test's line.
 func done(t *testing.T, what, figures string, args ...any) {
 	if !t.Failed() {
-		report = append(report, fmt.Sprintf("PRINT upgrade  %-28s %s", what, fmt.Sprintf(figures, args...)))
+		report.mu.Lock()
+		defer report.mu.Unlock()
+		report.lines = append(report.lines, fmt.Sprintf("PRINT upgrade  %-28s %s", what, fmt.Sprintf(figures, args...)))
 	}
 }
 

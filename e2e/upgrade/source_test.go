@@ -13,6 +13,9 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"retry-worker/e2e/serving"
+	"retry-worker/internal/catalogue"
 )
 
 //go:embed previous
@@ -119,5 +122,24 @@ func TestASourceThatIsAbsent(t *testing.T) {
 	why, err := extract(strings.Repeat("0", 40), t.TempDir())
 	if err != nil || why == nil || strings.Contains(why.Error(), "\n") {
 		t.Errorf("of a commit that is not there, it says %v (%v), want one line and no error", why, err)
+	}
+}
+
+// TestWhatTheVersionBeforeDoesNotKnow: a setting, and a key in the policies file, that came with this version are refused by the
+// one before, in a line that names them. So they go back with the program (docs/operations.md, "Upgrade").
+func TestWhatTheVersionBeforeDoesNotKnow(t *testing.T) {
+	both(t)
+	file := filepath.Join(t.TempDir(), "policies.yaml")
+	must(t, os.WriteFile(file, []byte(serving.Teams(t, string(catalogue.Default().YAML()), map[string][]string{"ti": {"email: [ti@hospital.example]"}})), 0o600))
+	for name, c := range map[string]struct{ setting, says string }{
+		"setting":       {"RETRY_WORKER_NOTIFY_INTERVAL=15m", "RETRY_WORKER_NOTIFY_INTERVAL"},
+		"policies file": {"RETRY_WORKER_POLICIES_FILE=" + file, "email"},
+	} {
+		command := exec.Command(before, "serve")
+		command.Env = serving.Settings("127.0.0.1:1", t.TempDir(), c.setting)
+		out, err := command.CombinedOutput()
+		if err == nil || command.ProcessState.ExitCode() != 2 || !strings.Contains(string(out), c.says) || strings.Count(string(out), "\n") != 1 {
+			t.Errorf("of a %s of this version, the one before says (%v): %s", name, err, out)
+		}
 	}
 }

@@ -85,6 +85,7 @@ type Gate struct {
 	crossOrigin *http.CrossOriginProtection
 	// logins and bearers are apart, so that a program with a stale token keeps nobody from logging in.
 	logins, bearers *throttle
+	ended           ended
 	// localKey signs the forms where there are no tokens; a restart makes open ones stale.
 	localKey [32]byte
 }
@@ -226,13 +227,20 @@ func (g *Gate) identify(w http.ResponseWriter, r *http.Request) (*asker, *Refusa
 		return g.bearer(w, r, headers)
 	}
 	value := cookieValue(r)
-	s := g.Tokens().session(value, g.Now())
+	s := g.session(value)
 	if s == nil {
 		return &asker{}, nil
 	}
-	return &asker{Identity: s.identity(), session: s, form: s.formToken(), again: func() Identity {
-		return g.Tokens().session(value, g.Now()).identity()
-	}}, nil
+	return &asker{Identity: s.identity(), session: s, form: s.formToken(), again: func() Identity { return g.session(value).identity() }}, nil
+}
+
+// session that a cookie's value stands for, nil if it is none, or has ended.
+func (g *Gate) session(value string) *session {
+	s := g.Tokens().session(value, g.Now())
+	if s == nil || g.ended.has(s) {
+		return nil
+	}
+	return s
 }
 
 // identity is whose log-in it is, with the role it has now; nobody's for no session.

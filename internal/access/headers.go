@@ -35,7 +35,7 @@ func secure(h http.Header, r *http.Request, nonce string) {
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Cache-Control", "no-store")
-	if overTLS(r) && !ownHost(r) { // under localhost it would hold for every other program of this machine
+	if OverTLS(r) && !ownHost(r) { // under localhost it would hold for every other program of this machine
 		h.Set("Strict-Transport-Security", onlyTLS)
 	}
 }

@@ -18,7 +18,7 @@ func limitedAt(now *time.Time) http.Handler {
 	return access.Limited(ok, func() time.Time { return *now }, access.Hooks{})
 }
 
-func askFrom(h http.Handler, address string, headers int) *http.Response {
+func askFrom(h http.Handler, address string, headers int) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(http.MethodGet, "/", nil)
 	r.RemoteAddr = address
 	for i := range headers {
@@ -26,13 +26,13 @@ func askFrom(h http.Handler, address string, headers int) *http.Response {
 	}
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r)
-	return w.Result()
+	return w
 }
 
 // answered of n requests.
 func answered(h http.Handler, n int, address func(i int) string) (fine int) {
 	for i := range n {
-		if askFrom(h, address(i), 0).StatusCode == http.StatusNoContent {
+		if askFrom(h, address(i), 0).Code == http.StatusNoContent {
 			fine++
 		}
 	}
@@ -47,11 +47,10 @@ func TestRateOfOneAddress(t *testing.T) {
 	if fine := answered(h, 5000, busy); fine != 2000 {
 		t.Errorf("%d of 5000 requests at once were answered, expected 2000", fine)
 	}
-	refused := askFrom(h, busy(0), 0)
-	if refused.StatusCode != http.StatusTooManyRequests || refused.Header.Get("Retry-After") != "1" {
-		t.Errorf("it answers %d, Retry-After %q, expected 429 and 1", refused.StatusCode, refused.Header.Get("Retry-After"))
+	if refused := askFrom(h, busy(0), 0); refused.Code != http.StatusTooManyRequests || refused.Header().Get("Retry-After") != "1" {
+		t.Errorf("it answers %d, Retry-After %q, expected 429 and 1", refused.Code, refused.Header().Get("Retry-After"))
 	}
-	if got := askFrom(h, "203.0.113.8:4000", 0).StatusCode; got != http.StatusNoContent {
+	if got := askFrom(h, "203.0.113.8:4000", 0).Code; got != http.StatusNoContent {
 		t.Errorf("another address gets %d while one asks too much", got)
 	}
 	now = now.Add(time.Second)
@@ -109,12 +108,12 @@ func TestLimitsAreTold(t *testing.T) {
 func TestHeadersOfOneRequest(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	h := limitedAt(&now)
-	if got := askFrom(h, "203.0.113.7:1", 100).StatusCode; got != http.StatusNoContent {
+	if got := askFrom(h, "203.0.113.7:1", 100).Code; got != http.StatusNoContent {
 		t.Errorf("100 headers are answered by %d, expected 204", got)
 	}
 	refused := askFrom(h, "203.0.113.7:1", 101)
-	if refused.StatusCode != http.StatusRequestHeaderFieldsTooLarge || refused.Header.Get("Cache-Control") != "no-store" ||
-		!strings.HasPrefix(refused.Header.Get("Content-Security-Policy"), "default-src 'none'") {
-		t.Errorf("101 headers are answered by %d with %v, expected 431 and the headers of every answer", refused.StatusCode, refused.Header)
+	if refused.Code != http.StatusRequestHeaderFieldsTooLarge || refused.Header().Get("Cache-Control") != "no-store" ||
+		!strings.HasPrefix(refused.Header().Get("Content-Security-Policy"), "default-src 'none'") {
+		t.Errorf("101 headers are answered by %d with %v, expected 431 and the headers of every answer", refused.Code, refused.Header())
 	}
 }

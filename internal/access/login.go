@@ -84,12 +84,15 @@ func (g *Gate) tryToken(r *http.Request, secret string) (t *Token, refusal *Refu
 	return t, nil
 }
 
-// logout ends the browser's session, by taking its cookie away.
+// logout ends the browser's session: its cookie is taken away, and a copy of it holds here no longer.
 func (g *Gate) logout(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
 		g.refuse(w, r, Refusal{Status: http.StatusMethodNotAllowed, Code: CodeMethodNotAllowed, Message: "this address does not take that method; use POST"})
 		return
+	}
+	if s := askerIn(r.Context()).session; s != nil {
+		g.ended.add(s, g.Now())
 	}
 	http.SetCookie(w, sessionCookie(r, "", 0))
 	http.Redirect(w, r, "/login", http.StatusSeeOther)

@@ -107,6 +107,20 @@ func TestLogOut(t *testing.T) {
 	}
 }
 
+// A copy of the cookie is of no use after a log-out, and the other sessions of the token go on. Another replica does not
+// know of it: there it holds until the session ends.
+func TestLogOutEndsTheSession(t *testing.T) {
+	secret, maria := token(t, "maria", access.Operator)
+	w := newWorld(t, maria)
+	c, other := w.session(secret), w.session(secret)
+	form, _ := w.get("/", cookie(c)).body["form"].(string)
+	w.postForm("/logout", url.Values{"form_token": {form}}, cookie(c))
+	w.get("/", cookie(c), browser).sentToLogIn(t, "a copy of the cookie")
+	w.postForm("/dead-letters/retry", url.Values{"form_token": {form}}, cookie(c)).refused(t, "a form with it", http.StatusUnauthorized, "login_required")
+	w.get("/", cookie(other)).is(t, "another session", "maria", "operator")
+	w.replica().get("/", cookie(c)).is(t, "another replica", "maria", "operator")
+}
+
 // Over TLS, to the worker or to a proxy that says so, the cookie is for this host and for TLS only, and no other counts.
 func TestSecureCookie(t *testing.T) {
 	secret, maria := token(t, "maria", access.Operator)

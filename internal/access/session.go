@@ -28,7 +28,7 @@ const (
 // session is one browser's log-in. It lives in its cookie alone: `payload.signature`, both base64; the payload is a
 // random id (16 bytes), the second of the log-in (8 bytes) and the token's name. It is signed with a key made of the
 // token's stored hash, so every replica can check it, a restart ends none, and it ends with its token: when that is taken
-// out, replaced or expires. The role is the token's at each request. A copy of the cookie outlives a log-out, up to 12 h.
+// out, replaced or expires. The role is the token's at each request.
 type session struct {
 	token   *Token
 	payload string
@@ -99,9 +99,9 @@ func (t *Tokens) session(value string, now time.Time) *session {
 	return s
 }
 
-// overTLS tells whether the browser speaks TLS, to us or to a proxy that says so. Anybody can say so: who lies gets a
+// OverTLS tells whether the browser speaks TLS, to us or to a proxy that says so. Anybody can say so: who lies gets a
 // cookie that his own browser refuses, and is read with stricter rules.
-func overTLS(r *http.Request) bool {
+func OverTLS(r *http.Request) bool {
 	first, _, _ := strings.Cut(r.Header.Get("X-Forwarded-Proto"), ",") // the proxy nearest to the browser
 	return r.TLS != nil || strings.EqualFold(strings.TrimSpace(first), "https")
 }
@@ -110,7 +110,7 @@ func overTLS(r *http.Request) bool {
 func sessionCookie(r *http.Request, value string, life time.Duration) *http.Cookie {
 	c := &http.Cookie{
 		Name: cookieName, Value: value, Path: "/", MaxAge: max(1, int(life/time.Second)),
-		HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: overTLS(r),
+		HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: OverTLS(r),
 	}
 	if c.Secure {
 		c.Name = secureCookieName
@@ -125,7 +125,7 @@ func sessionCookie(r *http.Request, value string, life time.Duration) *http.Cook
 // counts, which neither a neighbouring host nor plain HTTP can have set; several of one name are somebody's trick.
 func cookieValue(r *http.Request) string {
 	name := cookieName
-	if overTLS(r) {
+	if OverTLS(r) {
 		name = secureCookieName
 	}
 	if all := r.CookiesNamed(name); len(all) == 1 {

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -24,7 +25,24 @@ type watched struct {
 	t    *testing.T
 	path string
 	*access.Watcher
-	told []string
+
+	mu      sync.Mutex // synctest.Wait is no edge for the race detector when the bubble slept last
+	allTold []string
+}
+
+func (w *watched) tell(line string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.allTold = append(w.allTold, line)
+}
+
+// told since it was last asked.
+func (w *watched) told() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	all := w.allTold
+	w.allTold = nil
+	return all
 }
 
 // watch starts a watcher in a synctest bubble, whose clock only moves when everybody waits.
@@ -36,10 +54,10 @@ func watch(t *testing.T, path string, test func(w *watched)) {
 		w := &watched{t: t, path: path}
 		w.Watcher = access.Watch(path, first, access.WatchHooks{
 			Changed: func(previous, next *access.Tokens) {
-				w.told = append(w.told, fmt.Sprintf("changed %s to %s", summary(previous), summary(next)))
+				w.tell(fmt.Sprintf("changed %s to %s", summary(previous), summary(next)))
 			},
-			Rejected:  func(err error) { w.told = append(w.told, "rejected "+err.Error()) },
-			Recovered: func(current *access.Tokens) { w.told = append(w.told, "recovered "+summary(current)) },
+			Rejected:  func(err error) { w.tell("rejected " + err.Error()) },
+			Recovered: func(current *access.Tokens) { w.tell("recovered " + summary(current)) },
 		})
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
@@ -67,10 +85,9 @@ func (w *watched) wait(d time.Duration) {
 // want fails unless the watcher told exactly that since it was last asked, and these hold tokens now.
 func (w *watched) want(holders string, told ...string) {
 	w.t.Helper()
-	if !slices.Equal(w.told, told) {
-		w.t.Errorf("told %q, want %q", w.told, told)
+	if got := w.told(); !slices.Equal(got, told) {
+		w.t.Errorf("told %q, want %q", got, told)
 	}
-	w.told = nil
 	if got := summary(w.Current()); got != holders {
 		w.t.Errorf("tokens in force: %s, want %s", got, holders)
 	}
@@ -109,10 +126,9 @@ func TestWatcherKeepsTheOldOne(t *testing.T) {
 			watch(t, tokensFile(t, 0o600, maria+hashes[0]), func(w *watched) {
 				test.spoil(t, w.path)
 				w.wait(lookTime)
-				if len(w.told) != 1 || !strings.HasPrefix(w.told[0], "rejected ") || !strings.Contains(w.told[0], test.want) || !strings.Contains(w.told[0], w.path) {
-					t.Errorf("told %q, want a rejection with the file and %q", w.told, test.want)
+				if told := w.told(); len(told) != 1 || !strings.HasPrefix(told[0], "rejected ") || !strings.Contains(told[0], test.want) || !strings.Contains(told[0], w.path) {
+					t.Errorf("told %q, want a rejection with the file and %q", told, test.want)
 				}
-				w.told = nil
 				w.wait(time.Minute)
 				w.want("maria=operator") // nothing more is said
 				must(t, os.RemoveAll(w.path))

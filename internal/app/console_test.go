@@ -37,8 +37,17 @@ func newBrowser(t *testing.T, a *webservertest.Authority, addr string) *browser 
 	return &browser{http.Client{Jar: jar, Timeout: patience, Transport: transport, CheckRedirect: follow}, "https://" + addr}
 }
 
+// seen is what a visit was answered with.
+type seen struct {
+	status  int
+	header  http.Header
+	cookies []*http.Cookie
+	tls     *tls.ConnectionState
+	page    string
+}
+
 // visit asks for a page, or posts a form to it.
-func (b *browser) visit(t *testing.T, path string, form url.Values) (*http.Response, string) {
+func (b *browser) visit(t *testing.T, path string, form url.Values) seen {
 	t.Helper()
 	method := http.MethodGet
 	if form != nil {
@@ -62,7 +71,7 @@ func (b *browser) visit(t *testing.T, path string, form url.Values) (*http.Respo
 	if err != nil {
 		t.Fatal(err)
 	}
-	return response, string(page)
+	return seen{response.StatusCode, response.Header, response.Cookies(), response.TLS, string(page)}
 }
 
 // guarded are settings with a token and a certificate, and the token.
@@ -89,20 +98,20 @@ func TestConsoleOverTLS(t *testing.T) {
 	s, secret := guarded(t, authority)
 	r := serve(t, s)
 	b := newBrowser(t, authority, r.HTTPAddr())
-	response, _ := b.visit(t, "/login", url.Values{"token": {secret}, "next": {"/dead-letters"}})
-	cookies := response.Cookies()
-	if len(cookies) != 1 || response.StatusCode != http.StatusSeeOther {
-		t.Fatalf("the log-in is answered by %s with %d cookies", response.Status, len(cookies))
+	in := b.visit(t, "/login", url.Values{"token": {secret}, "next": {"/dead-letters"}})
+	cookies := in.cookies
+	if len(cookies) != 1 || in.status != http.StatusSeeOther {
+		t.Fatalf("the log-in is answered by %d with %d cookies", in.status, len(cookies))
 	}
 	if c := cookies[0]; c.Name != "__Host-retry-worker-session" || !c.Secure || !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Path != "/" || c.Domain != "" {
 		t.Errorf("the session's cookie is %+v", c)
 	}
 	shows := func(name string) bool {
-		response, page := b.visit(t, "/dead-letters", nil)
-		if response.StatusCode != http.StatusOK || !strings.Contains(page, "maria.silva") || response.Header.Get("Cache-Control") != "no-store" {
-			t.Fatalf("the list is answered by %s, Cache-Control %q", response.Status, response.Header.Get("Cache-Control"))
+		list := b.visit(t, "/dead-letters", nil)
+		if list.status != http.StatusOK || !strings.Contains(list.page, "maria.silva") || list.header.Get("Cache-Control") != "no-store" {
+			t.Fatalf("the list is answered by %d, Cache-Control %q", list.status, list.header.Get("Cache-Control"))
 		}
-		return response.TLS.Version >= tls.VersionTLS12 && response.TLS.PeerCertificates[0].Subject.CommonName == name
+		return list.tls.Version >= tls.VersionTLS12 && list.tls.PeerCertificates[0].Subject.CommonName == name
 	}
 	if !shows("first") {
 		t.Error("another certificate is shown than that of the file")
@@ -120,14 +129,13 @@ func TestConsoleOverTLS(t *testing.T) {
 	if !shows("second") || !r.metric(t, "retry_worker_certificate_rejected 1") || len(logged.with(t, "event", "certificate_rejected")) != 1 {
 		t.Error("the broken key took the certificate away, or neither metric nor log say that it is refused")
 	}
-	_, page := b.visit(t, "/", nil)
-	_, rest, _ := strings.Cut(page, `name="form_token" value="`)
+	_, rest, _ := strings.Cut(b.visit(t, "/", nil).page, `name="form_token" value="`)
 	form, _, _ := strings.Cut(rest, `"`)
-	if response, _ := b.visit(t, "/logout", url.Values{"form_token": {form}}); response.Header.Get("Location") != "/login" {
-		t.Errorf("the log-out is answered by %s", response.Status)
+	if out := b.visit(t, "/logout", url.Values{"form_token": {form}}); out.header.Get("Location") != "/login" {
+		t.Errorf("the log-out is answered by %d", out.status)
 	}
-	if response, _ := b.visit(t, "/", nil); !strings.HasPrefix(response.Header.Get("Location"), "/login") {
-		t.Errorf("logged out, a page is answered by %s", response.Status)
+	if page := b.visit(t, "/", nil); !strings.HasPrefix(page.header.Get("Location"), "/login") {
+		t.Errorf("logged out, a page is answered by %d", page.status)
 	}
 	if text := logged.String(); strings.Contains(text, "canary") || strings.Contains(text, secret) || strings.Contains(text, cookies[0].Value) {
 		t.Error("the key, the token or the session stands in the log")

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -330,11 +331,17 @@ func TestSeveralRuns(t *testing.T) {
 func TestKilledAtAnyMoment(t *testing.T) {
 	for seed := range uint64(20) {
 		play(t, func(d *desk) {
-			draw := rand.New(rand.NewPCG(seed, 2))
-			d.takes = func() time.Duration { return time.Duration(1+draw.Int64N(400)) * time.Millisecond }
+			var one sync.Mutex // decisions are on their way together
+			source := rand.New(rand.NewPCG(seed, 2))
+			draw := func(n int64) int64 {
+				one.Lock()
+				defer one.Unlock()
+				return source.Int64N(n)
+			}
+			d.takes = func() time.Duration { return time.Duration(1+draw(400)) * time.Millisecond }
 			d.fault = func(string) fault {
-				if draw.IntN(20) == 0 {
-					return fault{errors.New("who knows"), draw.IntN(2) == 0}
+				if draw(20) == 0 {
+					return fault{errors.New("who knows"), draw(2) == 0}
 				}
 				return fault{}
 			}

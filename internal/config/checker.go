@@ -235,7 +235,7 @@ func (c *checker) oauth(z zeebeEnv, gateway string) *OAuth {
 	if z.ClientID == "" {
 		c.add("ZEEBE_CLIENT_ID", "missing", "the client id that belongs to ZEEBE_CLIENT_SECRET")
 	}
-	if z.ClientSecret == "" {
+	if z.ClientSecret == "" && z.ClientSecretFile == "" { // what is wrong with the file is said already
 		c.add("ZEEBE_CLIENT_SECRET", "missing", "the secret that belongs to ZEEBE_CLIENT_ID")
 	}
 	o := &OAuth{

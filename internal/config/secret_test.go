@@ -31,16 +31,17 @@ func TestSecretFilesThatCannotBe(t *testing.T) {
 		env  map[string]string
 		want string
 	}{
-		"missing":        {map[string]string{"RETRY_WORKER_DATABASE_URL_FILE": gone}, `RETRY_WORKER_DATABASE_URL_FILE is "` + gone + `", expected a readable file with the value of RETRY_WORKER_DATABASE_URL (no such file or directory)`},
-		"empty":          {map[string]string{"RETRY_WORKER_EVENTS_URL_FILE": write(t, "empty", "\n")}, "it is empty"},
-		"a folder":       {map[string]string{"RETRY_WORKER_DATABASE_URL_FILE": t.TempDir()}, "is a directory"},
-		"too large":      {map[string]string{"RETRY_WORKER_DATABASE_URL_FILE": write(t, "large", strings.Repeat("canary", 20_000))}, "more than 65536 bytes"},
-		"both":           {map[string]string{"RETRY_WORKER_EVENTS_URL": "nats://canary@x", "RETRY_WORKER_EVENTS_URL_FILE": write(t, "both", "nats://canary@y")}, "RETRY_WORKER_EVENTS_URL and RETRY_WORKER_EVENTS_URL_FILE are both set, expected one of them"},
-		"a wrong URL":    {map[string]string{"RETRY_WORKER_DATABASE_URL_FILE": write(t, "wrong", "mysql://canary@db")}, "RETRY_WORKER_DATABASE_URL is a URL that begins with mysql://, expected"},
-		"a secret alone": {map[string]string{"ZEEBE_CLIENT_SECRET_FILE": write(t, "secret", "canary")}, "ZEEBE_CLIENT_ID is missing, expected"},
-		"no key":         {map[string]string{"RETRY_WORKER_TLS_CERT_FILE": gone}, "RETRY_WORKER_TLS_KEY_FILE is missing, expected"},
-		"no certificate": {map[string]string{"RETRY_WORKER_TLS_KEY_FILE": gone}, "RETRY_WORKER_TLS_CERT_FILE is missing, expected"},
-		"a switch":       {map[string]string{"RETRY_WORKER_PPROF": "on"}, `RETRY_WORKER_PPROF is "on", expected true or false`},
+		"missing":            {map[string]string{"RETRY_WORKER_DATABASE_URL_FILE": gone}, `RETRY_WORKER_DATABASE_URL_FILE is "` + gone + `", expected a readable file with the value of RETRY_WORKER_DATABASE_URL (no such file or directory)`},
+		"empty":              {map[string]string{"RETRY_WORKER_EVENTS_URL_FILE": write(t, "empty", "\n")}, "it is empty"},
+		"a folder":           {map[string]string{"RETRY_WORKER_DATABASE_URL_FILE": t.TempDir()}, "is a directory"},
+		"too large":          {map[string]string{"RETRY_WORKER_DATABASE_URL_FILE": write(t, "large", strings.Repeat("canary", 20_000))}, "more than 65536 bytes"},
+		"both":               {map[string]string{"RETRY_WORKER_EVENTS_URL": "nats://canary@x", "RETRY_WORKER_EVENTS_URL_FILE": write(t, "both", "nats://canary@y")}, "RETRY_WORKER_EVENTS_URL and RETRY_WORKER_EVENTS_URL_FILE are both set, expected one of them"},
+		"a wrong URL":        {map[string]string{"RETRY_WORKER_DATABASE_URL_FILE": write(t, "wrong", "mysql://canary@db")}, "RETRY_WORKER_DATABASE_URL is a URL that begins with mysql://, expected"},
+		"a client's missing": {map[string]string{"ZEEBE_CLIENT_ID": "worker", "ZEEBE_CLIENT_SECRET_FILE": gone}, "ZEEBE_CLIENT_SECRET_FILE is "},
+		"a secret alone":     {map[string]string{"ZEEBE_CLIENT_SECRET_FILE": write(t, "secret", "canary")}, "ZEEBE_CLIENT_ID is missing, expected"},
+		"no key":             {map[string]string{"RETRY_WORKER_TLS_CERT_FILE": gone}, "RETRY_WORKER_TLS_KEY_FILE is missing, expected"},
+		"no certificate":     {map[string]string{"RETRY_WORKER_TLS_KEY_FILE": gone}, "RETRY_WORKER_TLS_CERT_FILE is missing, expected"},
+		"a switch":           {map[string]string{"RETRY_WORKER_PPROF": "on"}, `RETRY_WORKER_PPROF is "on", expected true or false`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			environment(t, c.env)

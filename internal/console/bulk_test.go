@@ -187,7 +187,7 @@ func TestDeadLetterGroups(t *testing.T) {
 	}
 	g := a.body["items"].([]any)[0].(map[string]any)
 	for name, want := range map[string]any{
-		"fingerprint": "00000000000000f1", "policy": "tiss-submission", "reason": "INVALID_CREDENTIALS", "classification": "PERMANENT", "pattern": "login refused",
+		"fingerprint": "00000000000000f1", "policy": "tiss-submission", "reason": "DUPLICATE_CLAIM", "matchedRule": "DUPLICATE_CLAIM", "classification": "PERMANENT", "pattern": "login refused", // the sample's reason
 		"count": 10.0, "firstSeen": "2026-03-02T10:00:00Z", "lastSeen": "2026-03-02T10:01:00Z",
 	} {
 		if a.status != http.StatusOK || g[name] != want {

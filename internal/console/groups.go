@@ -20,10 +20,13 @@ type Groups interface {
 // DeadLetterGroup are the dead letters of one cause as the API shows them.
 type DeadLetterGroup struct {
 	// Fingerprint chooses them in a filter; it is null where the process reported the failures itself.
-	Fingerprint    *string         `json:"fingerprint"`
-	Policy         string          `json:"policy"`
-	Reason         decision.Reason `json:"reason"`
-	Classification *string         `json:"classification"`
+	Fingerprint *string `json:"fingerprint"`
+	Policy      string  `json:"policy"`
+	// Reason is what a filter takes: that of the newest of them; some of them may have reached their limit instead.
+	Reason decision.Reason `json:"reason"`
+	// MatchedRule is the code or rule that told the cause; null where none did.
+	MatchedRule    *string `json:"matchedRule"`
+	Classification *string `json:"classification"`
 	// Pattern is the error without what differs from case to case.
 	Pattern   string          `json:"pattern"`
 	Count     int64           `json:"count"`
@@ -81,6 +84,7 @@ func (s *API) groupOf(m *Journal, g *journal.DeadLetterGroup) DeadLetterGroup {
 	if g.Sample.ID != "" {
 		sample := deadLetterOf(&review.Item{DeadLetterItem: g.Sample, Process: m.Process(&g.Sample)})
 		shown.Sample = &sample
+		shown.Reason, shown.MatchedRule = g.Sample.Reason, journal.OrNull(g.Sample.MatchedRule)
 	}
 	return shown
 }

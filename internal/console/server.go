@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/http"
 	"path"
+	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -216,12 +217,21 @@ func (s *API) recovering(next http.Handler) http.Handler {
 			case http.ErrAbortHandler:
 				panic(why) // an answer that is cut off on purpose
 			default:
-				s.log.Error("a request broke its handler", zap.String("method", r.Method), zap.String("panic", fmt.Sprint(why)), zap.StackSkip("stack", 1))
+				s.log.Error("a request broke its handler", zap.String("method", r.Method), zap.String("panic", panicked(why)), zap.StackSkip("stack", 1))
 				s.fail(w, http.StatusInternalServerError, "internal_error", "the request broke something; the worker's log says where")
 			}
 		}()
 		next.ServeHTTP(w, r)
 	})
+}
+
+// panicked is what a panic may say in the log: the runtime's own words, and otherwise its type alone, since its text may hold
+// what the request held.
+func panicked(why any) string {
+	if err, ok := why.(runtime.Error); ok {
+		return err.Error()
+	}
+	return fmt.Sprintf("%T", why)
 }
 
 // plainLogin stands in for the log-in page where there are no pages.

@@ -150,8 +150,9 @@ func statusesOfOtherServers(t *testing.T) {
 			t.Error("it does not say when to try again")
 		}
 	}
-	if broken.lines.FilterMessageSnippet("broke its handler").Len() == 0 {
-		t.Error("the log does not tell of the panics")
+	told := broken.lines.FilterMessageSnippet("broke its handler").All()
+	if len(told) == 0 || told[0].ContextMap()["stack"] == "" || told[0].ContextMap()["panic"] != "string" {
+		t.Errorf("the log tells %v, expected where it panicked and the panic's type, not its text", told)
 	}
 }
 

@@ -28,8 +28,8 @@ func TestSpansArrive(t *testing.T) {
 			t.Setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment.name=test")
 			tr := open(t, protocol, func(err error) { t.Errorf("spans were not sent: %v", err) })
 			ctx, span := tr.Tracer().Start(context.Background(), "work")
-			headers := callEngine(t, ctx, tr, "/gateway_protocol.Gateway/CompleteJob")
-			callEngine(t, context.Background(), tr, "/gateway_protocol.Gateway/ActivateJobs")
+			headers := callEngine(ctx, t, tr, "/gateway_protocol.Gateway/CompleteJob")
+			callEngine(context.Background(), t, tr, "/gateway_protocol.Gateway/ActivateJobs")
 			span.End()
 			if err := tr.Close(within(t)); err != nil {
 				t.Fatal(err)
@@ -112,7 +112,7 @@ func deaf(t *testing.T) string {
 }
 
 // callEngine calls a gateway as the worker does, and returns what the gateway was told beside the request.
-func callEngine(t *testing.T, ctx context.Context, tr *tracing.Tracing, method string) metadata.MD {
+func callEngine(ctx context.Context, t *testing.T, tr *tracing.Tracing, method string) metadata.MD {
 	t.Helper()
 	var told metadata.MD
 	server := grpc.NewServer(grpc.UnknownServiceHandler(func(_ any, s grpc.ServerStream) error {

@@ -130,6 +130,7 @@ func TestCertificateIsTakenUp(t *testing.T) {
 		expect := func(name, last string) {
 			t.Helper()
 			time.Sleep(15 * time.Second)
+			synctest.Wait() // what is told has been told
 			shown, err := c.config().GetCertificate(nil)
 			if err != nil || shown.Leaf.Subject.CommonName != name {
 				t.Errorf("it shows %v (%v), expected %s", shown.Leaf.Subject, err, name)

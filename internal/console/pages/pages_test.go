@@ -300,6 +300,10 @@ func TestAChosenLanguageIsKept(t *testing.T) {
 	if d := s.page("/"); !d.says("Visão geral") {
 		t.Error("the language was not kept")
 	}
+	s.header.Set("X-Forwarded-Proto", "https")
+	if c := s.get("/?lang=pt-BR").Result().Cookies()[0]; !c.Secure || !c.HttpOnly || c.SameSite != http.SameSiteLaxMode {
+		t.Errorf("over TLS the cookie is %v", c)
+	}
 	s.header.Set("Cookie", "lang=xx")
 	if d := s.page("/"); !d.says("Overview") {
 		t.Error("a language that is none is no help")

@@ -33,7 +33,7 @@ type visit struct {
 func (p *Pages) visit(w http.ResponseWriter, r *http.Request) *visit {
 	lang, chosen := langOf(r)
 	if chosen {
-		http.SetCookie(w, &http.Cookie{Name: langCookie, Value: string(lang), Path: "/", MaxAge: 365 * 24 * 3600, SameSite: http.SameSiteLaxMode, HttpOnly: true})
+		http.SetCookie(w, &http.Cookie{Name: langCookie, Value: string(lang), Path: "/", MaxAge: 365 * 24 * 3600, SameSite: http.SameSiteLaxMode, HttpOnly: true, Secure: access.OverTLS(r)})
 	}
 	return &visit{w: w, r: r, who: access.From(r.Context()), lang: lang, zone: zoneOf(r), now: p.Now().UTC(), patterns: map[string]string{}}
 }

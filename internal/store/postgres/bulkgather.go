@@ -83,10 +83,7 @@ func (g *gathering) find(ctx context.Context, tx pgx.Tx, r *journal.BulkRun, lim
 	}
 	g.last = g.after
 	var c clause
-	text, err := s.following(&c, g.after, limit)
-	if err != nil {
-		return err
-	}
+	text := s.following(&c, g.after, limit)
 	return query(ctx, tx, func(v *values) {
 		var id string
 		v.number("record", &g.last)
@@ -172,13 +169,13 @@ func (s *choice) found(c *clause) string {
 
 // following asks for the first that come behind the record after, in order, at most limit. Where there is a query, it looks
 // through what is open from there on.
-func (s *choice) following(c *clause, after int64, limit int) (string, error) {
+func (s *choice) following(c *clause, after int64, limit int) string {
 	end := s.within(c) + " AND d.record > " + c.argument(after) + " ORDER BY d.record LIMIT " + c.argument(limit)
 	if s.plan.Searches {
-		return "SELECT d.record, d.id, d.subject FROM dead_letters d WHERE " + s.ofFilter(c) + s.found(c) + end, nil
+		return "SELECT d.record, d.id, d.subject FROM dead_letters d WHERE " + s.ofFilter(c) + s.found(c) + end
 	}
 	return "SELECT d.record, d.id, d.subject FROM (" + s.kindsOf(c) + ") k CROSS JOIN LATERAL (SELECT d.record, d.id, d.subject FROM dead_letters d" +
-		" WHERE " + s.ofKind() + end + ") d ORDER BY d.record LIMIT " + c.argument(limit), nil
+		" WHERE " + s.ofKind() + end + ") d ORDER BY d.record LIMIT " + c.argument(limit)
 }
 
 // DeadLetterTallies implements journal.BulkStore.

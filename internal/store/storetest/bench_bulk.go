@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 )
 
@@ -92,7 +91,7 @@ func (g *graveyard) benchDecisions(b *testing.B, s Store, run string) {
 		_, err := transact(b.Context(), s, []journal.Lookup{{Subject: of, DeadLetter: id}}, func(x *transaction) {
 			x.entry(journal.Entry{Kind: journal.ReviewEntry, Subject: of, At: at(0), Body: "{}"})
 			if d := x.histories[0].DeadLetter; d != nil {
-				d.State, d.Run, d.Reason = journal.DeadLetterDiscarded, run, decision.Reason(d.Reason)
+				d.State, d.Run = journal.DeadLetterDiscarded, run
 				x.DeadLetters = append(x.DeadLetters, journal.KeyedDeadLetter{Key: x.histories[0].Key, DeadLetter: *d})
 			}
 		})

@@ -1,0 +1,218 @@
+package main
+
+import (
+	"encoding/base64"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"retry-worker/internal/gatewaytest"
+	"retry-worker/internal/webserver/webservertest"
+)
+
+// secrets are the canaries of every setting that holds one, by the setting's name; each must never be seen.
+type secrets map[string]string
+
+// spill fails the test where a canary stands in what is seen at some place.
+func (s secrets) spill(t *testing.T, place, seen string) {
+	t.Helper()
+	for name, canary := range s {
+		for what, form := range map[string]string{"": canary, ", in base64,": base64.StdEncoding.EncodeToString([]byte(canary)), ", escaped,": url.QueryEscape(canary)} {
+			if i := strings.Index(seen, form); i >= 0 {
+				t.Errorf("%s: the secret of %s%s stands in …%s…", place, name, what, seen[max(0, i-120):min(len(seen), i+len(form)+20)])
+			}
+		}
+	}
+}
+
+// vault is a worker's environment in which every secret there can be is set, and everything that a secret is for is away
+// or refuses it: that is when programs tell what they know.
+type vault struct {
+	secrets   secrets
+	env       map[string]string
+	authority *webservertest.Authority
+	idp       *gatewaytest.IDP
+}
+
+func newVault(t *testing.T, g *gatewaytest.Gateway) *vault {
+	t.Helper()
+	v := &vault{authority: webservertest.NewAuthority(t), secrets: secrets{
+		"RETRY_WORKER_EVENTS_URL": "canary-of+the.events", "ZEEBE_CLIENT_SECRET": "canary-of+the.client", "RETRY_WORKER_SMTP_PASSWORD_FILE": "canary-of+the.mail",
+		"OTEL_EXPORTER_OTLP_HEADERS": "canary-of+the.traces", "RETRY_WORKER_DATABASE_URL": "canary-of+the.database", "a wrong token": "rwt_canaryofawrongtoken",
+		"a webhook's secretFile": "c2VncmVkbyBkZSB1bSBob3NwaXRhbCBpbWFnaW5hcmlv",
+	}}
+	v.idp = gatewaytest.StartIDP(gatewaytest.IDPOptions{ClientID: "worker", ClientSecret: v.secrets["ZEEBE_CLIENT_SECRET"]})
+	t.Cleanup(v.idp.Close)
+	g.RequireToken(v.idp.Accepts)
+	dir := t.TempDir()
+	tokens, cert, key := filepath.Join(dir, "tokens"), filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
+	v.authority.Issue(t, cert, key, "console")
+	pem, err := os.ReadFile(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v.secrets["RETRY_WORKER_TLS_KEY_FILE"] = strings.Split(string(pem), "\n")[1]
+	v.secrets["RETRY_WORKER_TOKEN"] = retryWorker("token", "new", "--name", "ada", "--role", "admin", "--file", tokens, "-o", "json").object(t)["token"].(string)
+	webhook := write(t, "webhook", []byte("whsec_"+v.secrets["a webhook's secretFile"]+"\n"))
+	v.env = map[string]string{
+		"ZEEBE_ADDRESS": g.Addr(), "ZEEBE_CLIENT_ID": "worker", "ZEEBE_AUTHORIZATION_SERVER_URL": v.idp.URL(),
+		"ZEEBE_CLIENT_SECRET_FILE":        write(t, "client", []byte(v.secrets["ZEEBE_CLIENT_SECRET"]+"\n")),
+		"RETRY_WORKER_EVENTS_URL":         "nats://worker:" + v.secrets["RETRY_WORKER_EVENTS_URL"] + "@" + nowhere(t),
+		"RETRY_WORKER_SMTP_URL":           fmt.Sprintf("smtp://worker@127.0.0.1:%d", closedPort(t)),
+		"RETRY_WORKER_SMTP_PASSWORD_FILE": write(t, "mail", []byte(v.secrets["RETRY_WORKER_SMTP_PASSWORD_FILE"]+"\n")),
+		"RETRY_WORKER_MAIL_FROM":          "retry-worker@hospital.example", "RETRY_WORKER_NOTIFY_INTERVAL": "1s", "RETRY_WORKER_WEBHOOK_ALLOW": "127.0.0.1",
+		"RETRY_WORKER_POLICIES_FILE":    toldTeam(t, fmt.Sprintf("email: [ti@hospital.example]\nwebhook: {url: 'http://127.0.0.1:%d/hook', secretFile: %s}", closedPort(t), webhook)),
+		"RETRY_WORKER_AUTH_TOKENS_FILE": tokens, "RETRY_WORKER_TLS_CERT_FILE": cert, "RETRY_WORKER_TLS_KEY_FILE": key,
+		"RETRY_WORKER_TOKEN": v.secrets["RETRY_WORKER_TOKEN"], "RETRY_WORKER_PPROF": "true", "RETRY_WORKER_LOG_LEVEL": "debug",
+		"OTEL_EXPORTER_OTLP_ENDPOINT": "http://" + nowhere(t), "OTEL_EXPORTER_OTLP_TIMEOUT": "300", "OTEL_BSP_SCHEDULE_DELAY": "50",
+		"OTEL_EXPORTER_OTLP_HEADERS": "authorization=" + v.secrets["OTEL_EXPORTER_OTLP_HEADERS"],
+	}
+	return v
+}
+
+// visitor asks the console for one address after the other and keeps the answers, Set-Cookie apart.
+type visitor struct {
+	http.Client
+	root string
+}
+
+func (v *vault) visitor(t *testing.T, addr string) *visitor {
+	t.Helper()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := &http.Transport{TLSClientConfig: trusting(v.authority), DisableKeepAlives: true}
+	return &visitor{http.Client{Jar: jar, Timeout: patience, Transport: pool}, "https://" + addr}
+}
+
+func (v *visitor) ask(t *testing.T, method, path, body string, headers ...string) string {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, v.root+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i+1 < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	response, err := v.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response.Header.Del("Set-Cookie") // whose it is
+	return fmt.Sprint(response.StatusCode, response.Header, string(text))
+}
+
+// TestSecretsAreNeverSeen: with every secret set, and everything they are for away or refusing, none stands in log, metrics,
+// probes, profiles, pages, API answers, what the commands print, or error lines.
+func TestSecretsAreNeverSeen(t *testing.T) {
+	g := gateway(t, gatewaytest.Options{})
+	v := newVault(t, g)
+	for n, e := range []string{"INVALID_CREDENTIALS", "TIMEOUT", "DUPLICATE_CLAIM"} {
+		g.AddJob(gatewaytest.Job{Type: "analyze-retry", Variables: variables(t, map[string]any{"claimId": fmt.Sprintf("CLM-1-%d", n), "submissionError": e})})
+	}
+	p := serve(t, v.env, "serve")
+	if err := g.WaitFor(within(t), func(seen gatewaytest.View) bool { return seen.Settled() == 3 }); err != nil {
+		t.Fatal(err)
+	}
+	addr := p.apiAddr(t)
+	b := v.visitor(t, addr)
+	b.ask(t, http.MethodPost, "/login", url.Values{"token": {v.secrets["a wrong token"]}}.Encode(), "Content-Type", "application/x-www-form-urlencoded")
+	b.ask(t, http.MethodPost, "/login", url.Values{"token": {v.secrets["RETRY_WORKER_TOKEN"]}}.Encode(), "Content-Type", "application/x-www-form-urlencoded")
+	root, _ := url.Parse(b.root)
+	for _, c := range b.Jar.Cookies(root) {
+		v.secrets["the session's cookie"] = c.Value
+	}
+	if v.secrets["the session's cookie"] == "" {
+		t.Fatal("nobody is logged in")
+	}
+	for _, path := range []string{"/", "/dead-letters", "/dead-letters/groups", "/bulk-runs", "/policies", "/audit", "/subjects/tiss-submission/CLM-1-0", "/nowhere",
+		"/api/v1/openapi.yaml", "/api/v1/kpis", "/api/v1/dead-letters?state=all", "/api/v1/subjects/tiss-submission/CLM-1-0", "/api/v1/subjects/tiss-submission/CLM-1-0/audit", "/api/v1/nowhere"} {
+		v.secrets.spill(t, path, b.ask(t, http.MethodGet, path, "", "Accept", "text/html"))
+	}
+	v.secrets.spill(t, "a wrong bearer", b.ask(t, http.MethodGet, "/api/v1/kpis", "", "Authorization", "Bearer "+v.secrets["a wrong token"]))
+	v.secrets.spill(t, "a wrong body", b.ask(t, http.MethodPost, "/api/v1/decisions", `{"policy":`, "Content-Type", "application/json"))
+	for _, event := range []string{"traces_dropped", "token_refused", "logged_in"} {
+		eventually(t, event+" is in the log", func() bool { return strings.Contains(p.output(), `"event":"`+event+`"`) })
+	}
+	eventually(t, "the team could not be told by either way", func() bool {
+		_, text := p.get(t, "/metrics")
+		return strings.Count(text, `result="failed",team="ti"} `)-strings.Count(text, `result="failed",team="ti"} 0`) == 2
+	})
+	for _, path := range []string{"/metrics", "/livez", "/readyz", "/debug/pprof/", "/debug/pprof/cmdline", "/debug/pprof/goroutine?debug=2", "/debug/pprof/heap?debug=1"} {
+		status, text := p.get(t, path)
+		if status != http.StatusOK {
+			t.Errorf("%s is answered by %d", path, status)
+		}
+		v.secrets.spill(t, path, text)
+	}
+	t.Setenv("RETRY_WORKER_HTTP_ADDR", addr)
+	v.commands(t)
+	p.signal(t, syscall.SIGTERM)
+	p.ends(t, 20*time.Second)
+	v.secrets.spill(t, "the log", p.output())
+	v.secrets.spill(t, "standard error", p.stderr.String())
+}
+
+// commands prints what they do, in the worker's own environment, while the identity provider answers with what it was sent.
+func (v *vault) commands(t *testing.T) {
+	t.Helper()
+	v.idp.SetFault(&gatewaytest.IDPFault{Status: http.StatusUnauthorized, Body: `{"error":"invalid_client","error_description":"` + v.secrets["ZEEBE_CLIENT_SECRET"] + `"}`})
+	for _, command := range []string{"check", "check -o json", "serve --help", "serve", "dead-letters list", "dead-letters list --server https://127.0.0.1:1", "ready", "kpi",
+		"history CLM-1-0", "audit verify", "policies show", "policies check nowhere", "notify test --team ti", "notify test --team ti -o json", "deploy", "version", "nonsense"} {
+		r := retryWorker(strings.Fields(command)...)
+		if command == "notify test --team ti" && !strings.Contains(r.stdout, "FAIL  webhook") || command == "check" && !strings.Contains(r.stdout, "FAIL  token") {
+			t.Errorf("%s says nothing of what failed:\n%s%s", command, r.stdout, r.stderr)
+		}
+		v.secrets.spill(t, command, r.stdout+r.stderr)
+	}
+}
+
+// TestDatabasePasswordIsNeverSeen while the server is away and the worker says so everywhere.
+func TestDatabasePasswordIsNeverSeen(t *testing.T) {
+	s := secrets{"RETRY_WORKER_DATABASE_URL": "canary-of+the.database"}
+	address := "postgres://journal:" + url.QueryEscape(s["RETRY_WORKER_DATABASE_URL"]) + "@" + nowhere(t) + "/journal"
+	environment(t, nil)
+	p := prepare(t, map[string]string{"ZEEBE_ADDRESS": nowhere(t), "RETRY_WORKER_LOG_LEVEL": "debug"}, "serve")
+	if err := os.Unsetenv("RETRY_WORKER_DATABASE_URL"); err != nil { // put back with the test
+		t.Fatal(err)
+	}
+	t.Setenv("RETRY_WORKER_DATABASE_URL_FILE", write(t, "database", []byte(address+"\n")))
+	p.start(t)
+	p.waitFor(t, `"message":"serving"`)
+	addr := p.apiAddr(t)
+	for _, line := range strings.Split(p.output(), "\n") {
+		if _, rest, found := strings.Cut(line, `"ops":"`); found {
+			ops, _, _ := strings.Cut(rest, `"`)
+			p.opsURL = "http://" + ops
+		}
+	}
+	status, body := p.get(t, "/readyz")
+	if status != http.StatusServiceUnavailable || !strings.Contains(body, "the journal is not open: ") {
+		t.Errorf("/readyz: %d %s", status, body)
+	}
+	s.spill(t, "/readyz", body)
+	for _, command := range []string{"check", "history CLM-1-0", "kpi", "audit verify", "dead-letters list --server " + addr} {
+		r := retryWorker(strings.Fields(command)...)
+		if r.code != exitFailed {
+			t.Errorf("%s: exit %d, expected to fail without a server", command, r.code)
+		}
+		s.spill(t, command, r.stdout+r.stderr)
+	}
+	p.signal(t, syscall.SIGTERM)
+	p.ends(t, 20*time.Second)
+	s.spill(t, "the log", p.output()+p.stderr.String())
+}

@@ -1,0 +1,332 @@
+package upgrade
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	_ "github.com/jackc/pgx/v5/stdlib"
+	_ "modernc.org/sqlite"
+
+	"retry-worker/internal/audit"
+	"retry-worker/internal/gatewaytest"
+	"retry-worker/internal/store"
+)
+
+// database opens the journal's tables beside the programs.
+func (s *site) database() *sql.DB {
+	s.t.Helper()
+	driver, source := "pgx", s.url
+	if path, ok := strings.CutPrefix(s.url, "sqlite:"); ok {
+		driver, source = "sqlite", "file:"+path+"?mode=ro"
+	}
+	db, err := sql.Open(driver, source)
+	must(s.t, err)
+	return db
+}
+
+// rows of a query as texts, in any order.
+func (s *site) rows(query string) map[string]int {
+	s.t.Helper()
+	db := s.database()
+	defer db.Close()
+	found, err := readRows(within(s.t), db, query)
+	must(s.t, err)
+	return found
+}
+
+func readRows(ctx context.Context, db *sql.DB, query string) (map[string]int, error) {
+	rows, err := db.QueryContext(ctx, query)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", query, err)
+	}
+	defer rows.Close()
+	names, err := rows.Columns()
+	if err != nil {
+		return nil, err
+	}
+	found := map[string]int{}
+	for rows.Next() {
+		values := make([]sql.NullString, len(names))
+		into := make([]any, len(names))
+		for i := range values {
+			into[i] = &values[i]
+		}
+		if err := rows.Scan(into...); err != nil {
+			return nil, err
+		}
+		line := ""
+		for _, v := range values {
+			line += v.String + "|"
+		}
+		found[line]++
+	}
+	return found, rows.Err()
+}
+
+// schema that the journal is of.
+func (s *site) schema() string {
+	s.t.Helper()
+	for v := range s.rows("SELECT max(version_id) FROM schema_migrations") {
+		return strings.TrimSuffix(v, "|")
+	}
+	return ""
+}
+
+// sums are what the tables keep counted, and how it is counted anew.
+var sums = map[string]string{
+	"SELECT policy, state, team, reason, n FROM dead_letter_counts WHERE n <> 0":      "SELECT policy, state, team, reason, count(*) FROM dead_letters GROUP BY policy, state, team, reason",
+	"SELECT fingerprint, state, team, reason, n FROM dead_letter_causes WHERE n <> 0": "SELECT fingerprint, state, team, reason, count(*) FROM dead_letters GROUP BY fingerprint, state, team, reason",
+}
+
+// sumsOfRuns are those that the version before does not have.
+var sumsOfRuns = map[string]string{
+	"SELECT run, outcome, n FROM bulk_counts WHERE n <> 0": "SELECT run, outcome, count(*) FROM bulk_items GROUP BY run, outcome",
+}
+
+// counted holds that everything that is kept counted is right.
+func (s *site) counted() {
+	s.t.Helper()
+	all := maps.Clone(sums)
+	if s.schema() != "3" {
+		maps.Copy(all, sumsOfRuns)
+	}
+	for kept, anew := range all {
+		if got, want := s.rows(kept), s.rows(anew); !maps.Equal(got, want) {
+			s.t.Errorf("%s\ngives %v\nwant  %v", kept, got, want)
+		}
+	}
+}
+
+// verifies has a version verify the audit, and returns what it says.
+func (s *site) verifies(path string) string {
+	s.t.Helper()
+	return strings.TrimSpace(s.prints(path, "audit", "verify"))
+}
+
+// firstLine of what a program says.
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(text, "\n")
+	return line
+}
+
+// agree holds that both versions find the audit in order, and read out of it the same.
+func (s *site) agree(claims ...string) string {
+	s.t.Helper()
+	said := s.verifies(after)
+	if by := s.verifies(before); by != said {
+		s.t.Errorf("of the audit the version before says %q, this one %q", by, said)
+	}
+	s.same("kpi", "-o", "json")
+	for _, id := range claims {
+		s.same("history", id, "-o", "json")
+	}
+	old, now := s.prints(before, "audit", "export", "--format", "jsonl"), s.prints(after, "audit", "export", "--format", "jsonl")
+	if old != now || old == "" {
+		s.t.Errorf("both versions export the audit, and differently: %d bytes and %d", len(old), len(now))
+	}
+	return said
+}
+
+// same holds that a command of both versions says the same, but for what this one adds.
+func (s *site) same(args ...string) {
+	s.t.Helper()
+	var old, now any
+	must(s.t, json.Unmarshal([]byte(s.prints(before, args...)), &old))
+	must(s.t, json.Unmarshal([]byte(s.prints(after, args...)), &now))
+	if !covers(now, old) {
+		s.t.Errorf("%v: the version before says %v, this one %v", args, old, now)
+	}
+}
+
+// covers tells whether everything that the version before says is said now.
+func covers(now, old any) bool {
+	switch old := old.(type) {
+	case map[string]any:
+		now, ok := now.(map[string]any)
+		for name := range old {
+			ok = ok && covers(now[name], old[name])
+		}
+		return ok
+	case []any:
+		now, ok := now.([]any)
+		ok = ok && len(now) == len(old)
+		for i := range old {
+			ok = ok && covers(now[i], old[i])
+		}
+		return ok
+	default:
+		return reflect.DeepEqual(now, old)
+	}
+}
+
+// record of the audit, as far as it is held against what the processes were told.
+type record struct {
+	Kind, ClaimID, NextRetryTime, DeadLetterID string
+	ShouldRetry                                bool
+	RetryCount, AnalysedRetryCount             int64
+	Revision                                   int64
+	JobKey                                     int64 `json:",string"`
+	Body                                       struct{ Outcome, By, BulkRun, DeadLetterID string }
+}
+
+// records of the audit, all of them.
+func (s *site) records() (all []record) {
+	s.t.Helper()
+	reader, err := store.OpenReader(within(s.t), s.url)
+	must(s.t, err)
+	defer reader.Close()
+	var text bytes.Buffer
+	_, err = audit.Export(within(s.t), reader, &text, audit.Selection{}, audit.JSONLines, func(_, _, _ int64) {})
+	must(s.t, err)
+	for line := range bytes.Lines(text.Bytes()) {
+		var r record
+		must(s.t, json.Unmarshal(line, &r))
+		all = append(all, r)
+	}
+	return all
+}
+
+// held are what the journal and the processes agree on.
+type held struct{ attempts, outcomes, shared int }
+
+// hold compares what the processes were told with what the journal has: one attempt for each analysis that was asked for, one
+// answer to it, whoever gave it and however often, and one outcome for each that was reported.
+func (s *site) hold() (found held) {
+	s.t.Helper()
+	attempts, decided := map[int64][]record{}, map[string]int{}
+	for _, r := range s.records() {
+		switch r.Kind {
+		case audit.AttemptKind:
+			attempts[r.JobKey] = append(attempts[r.JobKey], r)
+			found.attempts++
+		case "outcome":
+			found.outcomes++
+		case "review":
+			decided[r.Body.DeadLetterID]++
+		}
+	}
+	h := s.hospital
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	wanted := 0
+	for _, a := range h.analyses {
+		job, _ := h.Job(a.key)
+		if answeredByBoth(&job) {
+			found.shared++
+		}
+		if a.problem != unreadable {
+			wanted++
+		}
+		s.holdAnalysis(a, &job, attempts[a.key])
+	}
+	if found.attempts != wanted || found.outcomes != h.outcomes {
+		s.t.Errorf("the journal has %d attempts and %d outcomes, want %d and %d", found.attempts, found.outcomes, wanted, h.outcomes)
+	}
+	for id, n := range decided {
+		if n > 1 {
+			s.t.Errorf("the dead letter %s was decided on %d times", id, n)
+		}
+	}
+	return found
+}
+
+func answeredByBoth(job *gatewaytest.JobRecord) bool {
+	var by []string
+	for _, a := range job.Answers {
+		if !slices.Contains(by, a.Worker) {
+			by = append(by, a.Worker)
+		}
+	}
+	return slices.Contains(by, nameBefore) && slices.Contains(by, nameAfter)
+}
+
+func (s *site) holdAnalysis(a analysis, job *gatewaytest.JobRecord, attempts []record) {
+	s.t.Helper()
+	settling, said := 0, map[gatewaytest.Method]string{}
+	for _, answer := range job.Answers {
+		if answer.Settled {
+			settling++
+		}
+		text := answer.ErrorCode + answer.Message + answer.Variables
+		if was, known := said[answer.Method]; known && was != text && answer.Method != gatewaytest.FailJob {
+			s.t.Errorf("the job %d of %s was answered differently: %s and %s", a.key, a.claim, was, text)
+		}
+		said[answer.Method] = text
+	}
+	if settling != 1 {
+		s.t.Errorf("the job %d of %s is %v and was settled by %d answers, want one", a.key, a.claim, job.State, settling)
+	}
+	if a.problem == unreadable {
+		if len(attempts) != 0 || job.State != gatewaytest.Incident {
+			s.t.Errorf("the job %d of %s, which cannot be read, is %v with %d attempts", a.key, a.claim, job.State, len(attempts))
+		}
+		return
+	}
+	if len(attempts) != 1 {
+		s.t.Errorf("the job %d of %s has %d attempts, want one", a.key, a.claim, len(attempts))
+		return
+	}
+	r, told := attempts[0], settled(job)
+	if told.ShouldRetry != r.ShouldRetry || told.RetryCount != r.RetryCount || told.NextRetryTime != r.NextRetryTime || told.DeadLetterID != r.DeadLetterID ||
+		r.AnalysedRetryCount != a.count || r.ClaimID != a.claim || r.ShouldRetry != (a.problem == passing) {
+		s.t.Errorf("the job %d of %s: the process was told %+v, the journal has %+v", a.key, a.claim, told, r)
+	}
+}
+
+// shows holds that a program shows every dead letter that the hospital knows of, each in its state, and its pages too.
+func (p *program) shows() {
+	p.s.t.Helper()
+	letters := p.letters()
+	h := p.s.hospital
+	h.mu.Lock()
+	known := map[string]string{}
+	for _, c := range h.claims {
+		for i, id := range c.letters {
+			state := "superseded"
+			if i == len(c.letters)-1 {
+				state = map[string]string{"": "open", "discarded": "discarded", "recovered": "recovered"}[c.end]
+			}
+			known[id] = state
+		}
+	}
+	h.mu.Unlock()
+	if len(letters) != len(known) {
+		p.s.t.Errorf("%s shows %d dead letters, want %d", p.name, len(letters), len(known))
+	}
+	for id, want := range known {
+		if got := letters[id]; got.State != want {
+			p.s.t.Errorf("%s shows the dead letter %s of %s as %q (%s), want %q", p.name, id, got.Subject.ID, got.State, got.Delivery, want)
+		}
+	}
+	for _, page := range []string{"/", "/dead-letters", "/dead-letters?state=all"} {
+		if err := p.ask(page, nil, nil); err != nil {
+			p.s.t.Error(err)
+		}
+	}
+}
+
+// TestCovers: what is said now holds what was said before.
+func TestCovers(t *testing.T) {
+	for _, c := range []struct {
+		now, old string
+		want     bool
+	}{
+		{`{"a":1,"b":2}`, `{"a":1}`, true}, {`{"a":1}`, `{"a":1,"b":2}`, false}, {`{"a":[{"x":1,"y":2}]}`, `{"a":[{"x":1}]}`, true},
+		{`[1,2]`, `[1]`, false}, {`[{"a":2}]`, `[{"a":1}]`, false}, {`1`, `{"a":1}`, false}, {`{}`, `[1]`, false},
+	} {
+		var now, old any
+		must(t, json.Unmarshal([]byte(c.now), &now))
+		must(t, json.Unmarshal([]byte(c.old), &old))
+		if got := covers(now, old); got != c.want {
+			t.Errorf("%s in %s: %v", c.old, c.now, got)
+		}
+	}
+}

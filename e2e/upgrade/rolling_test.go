@@ -1,0 +1,231 @@
+package upgrade
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"retry-worker/e2e/postgres"
+	"retry-worker/internal/gatewaytest"
+	"retry-worker/internal/worker"
+)
+
+const (
+	// portion of jobs is RETRY_WORKER_MAX_JOBS_ACTIVE's default: who has that many has no place left.
+	portion = 50
+	// jobTimeout is RETRY_WORKER_JOB_TIMEOUT's default.
+	jobTimeout = 10 * time.Second
+	// underLoad is how many jobs each version answers while both are there, and the one before while it is alone.
+	underLoad = 40
+	// each is how many claims stay dead in each stretch, for the notices.
+	each = 3
+)
+
+// TestARollingUpgrade: the version before works on one PostgreSQL under load; this one comes, brings the schema up to date and
+// works beside it; the one before goes; it comes back alone on the schema of this one; and this one comes again.
+func TestARollingUpgrade(t *testing.T) {
+	both(t)
+	t.Parallel() // most of it is waiting
+	begun := time.Now()
+	s := openSite(t, postgres.Database(t))
+	h := s.hospital
+	old := s.alone()
+	half := h.wave("RUN", 10, dies, diesAgain)
+
+	h.flows(true)
+	busy(s, nameBefore, underLoad)
+	now := s.begin(nameAfter)
+	if s.schema() == "3" {
+		t.Error("the schema was not brought up to date")
+	}
+	busy(s, nameBefore, underLoad)
+	busy(s, nameAfter, underLoad)
+	h.flows(false)
+	h.wave("STAY", each, stays)
+	h.settle()
+	s.contest()
+	s.contest()
+	s.shareRun(old, now, append(half, h.wave("RUN", 10, dies, diesAgain)...))
+	old.shows()
+	now.shows()
+	s.agree()
+
+	old.end() // this one goes on alone
+	h.wave("ALONE", 2*flowing, recovers, recoversAt2, diesLater, dies, diesAgain, senseless)
+	h.settle()
+	s.receiver.heard(t, 2*each)
+	r, claims := s.beginRun(now)
+	now.end()
+
+	old = s.goBack(claims) // and back
+	old.end()
+	now = s.begin(nameAfter)
+	s.endRun(now, r, claims)
+	s.receiver.heard(t, 3*each)
+	now.shows()
+	said := s.agree(claims...)
+	s.counted()
+	now.end()
+	found := s.hold()
+	if found.shared < portion*9/10*2 {
+		t.Errorf("%d jobs were answered by both versions: the test shows little", found.shared)
+	}
+	done(t, "rolling, on PostgreSQL", "%d decisions, %d of them given by both versions, one answer each; there, back, there again; %s; %.1f s",
+		found.attempts, found.shared, firstLine(said), time.Since(begun).Seconds())
+}
+
+// alone has the version before do everything it can, on a journal of its own.
+func (s *site) alone() *program {
+	s.t.Helper()
+	p, h := s.begin(nameBefore), s.hospital
+	first := h.wave("FIRST", 3*flowing, recovers, recoversAt2, diesLater, dies, diesAgain, senseless)
+	h.wave("STAY", each, stays)
+	h.settle()
+	p.decide("retry", first[2], first[3])
+	p.decide("discard", first[2+flowing])
+	h.ends("recovered", first[0], first[1], first[2], first[3])
+	h.ends("discarded", first[2+flowing])
+	p.shows()
+	s.verifies(before)
+	s.counted()
+	if v := s.schema(); v != "3" {
+		s.t.Fatalf("the version before made the schema %s", v)
+	}
+	return p
+}
+
+// busy waits until a version has answered n more jobs of the flow.
+func busy(s *site, name string, n int) {
+	s.t.Helper()
+	begin := s.hospital.answeredBy(name, worker.AnalyzeRetry)
+	eventually(s.t, func() string { return fmt.Sprintf("%s to answer %d jobs", name, n) }, func() bool {
+		return s.hospital.answeredBy(name, worker.AnalyzeRetry) >= begin+n
+	})
+}
+
+// contest has both versions decide the same jobs: who gets them cannot answer, and has no place left when they run out, so that
+// the other gets all of them.
+func (s *site) contest() {
+	s.t.Helper()
+	h := s.hospital
+	s.bothAsk()
+	unheard := h.Inject(gatewaytest.Fault{Code: codes.Unavailable, Match: func(c gatewaytest.Call) bool {
+		return c.Method == gatewaytest.CompleteJob || c.Method == gatewaytest.ThrowError || c.Method == gatewaytest.FailJob
+	}})
+	h.mu.Lock()
+	first := len(h.analyses)
+	h.admit("BOTH", portion, recovers, dies, recoversAt2, diesLater)
+	jobs := h.analyses[first:]
+	h.mu.Unlock()
+	all := func(what string, so func(*gatewaytest.JobRecord) bool) {
+		n := 0
+		eventually(s.t, func() string { return fmt.Sprintf("%d jobs %s; %d are", portion, what, n) }, func() bool {
+			n = 0
+			for _, a := range jobs {
+				if record, _ := h.Job(a.key); so(&record) {
+					n++
+				}
+			}
+			return n == portion
+		})
+	}
+	all("to be answered by one", func(r *gatewaytest.JobRecord) bool { return len(r.Answers) > 0 })
+	h.Advance(jobTimeout)
+	all("to be answered by both", answeredByBoth)
+	unheard.Remove()
+	h.settle()
+}
+
+// bothAsk waits until both versions, with nothing in hand, wait for jobs.
+func (s *site) bothAsk() {
+	s.t.Helper()
+	since := s.hospital.Now()
+	must(s.t, s.hospital.WaitFor(within(s.t), func(v gatewaytest.View) bool {
+		free := map[string]bool{}
+		for _, p := range v.Polls(worker.AnalyzeRetry) {
+			if p.At.After(since) && p.Ended.IsZero() && p.MaxJobs == portion {
+				free[p.Worker] = true
+			}
+		}
+		return len(free) == 2
+	}))
+}
+
+// shareRun has this version run a bulk run, whose decisions both deliver and follow up, and whose last dead letters people decide
+// on at the version before.
+func (s *site) shareRun(old, now *program, claims []string) {
+	s.t.Helper()
+	h := s.hospital
+	h.settle()
+	r := now.starts("RUN", len(claims))
+	late := h.wave("RUN", each, dies) // after it was planned
+	items := now.items(r.ID)
+	var taken []string
+	for _, i := range items[len(items)-3:] {
+		taken = append(taken, i.Subject.ID)
+	}
+	old.decide("discard", taken[0])
+	old.decide("retry", taken[1:]...)
+	want := map[string]string{}
+	for _, id := range claims {
+		want[id] = map[kind]string{dies: "recovered", diesAgain: "dead_again"}[h.claim(id).kind]
+	}
+	for _, id := range taken {
+		want[id] = "refused invalid_retry_state"
+	}
+	now.finished(r.ID, want)
+	h.ends("discarded", taken[0])
+	h.settle()
+	for _, id := range late {
+		if c := h.claim(id); c.end != "" {
+			s.t.Errorf("%+v died after the run was planned, and was decided on", c)
+		}
+	}
+	if n := h.answeredBy(nameBefore, worker.RetryReview); n == 0 {
+		s.t.Error("the version before delivered none of the decisions: the test shows little")
+	}
+}
+
+// inRun is how many dead letters are in the run that is interrupted.
+const inRun = 12
+
+// beginRun starts a run that cannot end before its program does.
+func (s *site) beginRun(now *program) (bulkRun, []string) {
+	s.t.Helper()
+	claims := s.hospital.wave("BACK", inRun, dies)
+	s.hospital.settle()
+	return now.starts("BACK", inRun), claims
+}
+
+// goBack has the version before work alone on this one's schema and records, while a run of this one is not done.
+func (s *site) goBack(claims []string) *program {
+	s.t.Helper()
+	h := s.hospital
+	old := s.begin(nameBefore)
+	again := h.wave("AGAIN", 2*flowing, recovers, recoversAt2, diesLater, dies, diesAgain, senseless)
+	h.wave("STAY", each, stays)
+	h.settle()
+	old.decide("retry", again[2])
+	h.ends("recovered", again[0], again[1], again[2])
+	old.decide("discard", claims[inRun-1])
+	old.decide("retry", claims[inRun-2])
+	h.ends("discarded", claims[inRun-1])
+	h.ends("recovered", claims[inRun-2])
+	old.shows()
+	s.agree(append(claims, again...)...)
+	s.counted()
+	return old
+}
+
+// endRun has this version go on with the run that was interrupted.
+func (s *site) endRun(now *program, r bulkRun, claims []string) {
+	s.t.Helper()
+	want := map[string]string{}
+	for _, id := range claims {
+		want[id] = "recovered"
+	}
+	want[claims[inRun-1]], want[claims[inRun-2]] = "refused invalid_retry_state", "refused invalid_retry_state"
+	now.finished(r.ID, want)
+}

@@ -1,0 +1,33 @@
+package upgrade
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// TestOneAfterTheOtherOnSQLite: one process at a time may use a file; the versions take turns, there and back.
+func TestOneAfterTheOtherOnSQLite(t *testing.T) {
+	both(t)
+	t.Parallel() // most of it is waiting
+	begun := time.Now()
+	s := openSite(t, "sqlite:"+filepath.Join(t.TempDir(), "journal.db"))
+	s.alone().end()
+	now := s.begin(nameAfter)
+	s.hospital.wave("NOW", flowing, recovers, recoversAt2, diesLater, dies, diesAgain, senseless)
+	s.hospital.settle()
+	s.receiver.heard(t, each)
+	now.shows()
+	r, claims := s.beginRun(now)
+	now.end()
+	s.goBack(claims).end()
+	now = s.begin(nameAfter)
+	s.endRun(now, r, claims)
+	s.receiver.heard(t, 2*each)
+	now.shows()
+	said := s.agree(claims...)
+	s.counted()
+	now.end()
+	found := s.hold()
+	done(t, "one after the other, SQLite", "%d decisions, one answer each; there, back, there again; %s; %.1f s", found.attempts, firstLine(said), time.Since(begun).Seconds())
+}

@@ -24,7 +24,7 @@ func (c *cli) checkCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "check",
 		Short: "Check the connection to the engine step by step, and say what to do where one fails",
-		Long:  "Checks settings, teams, mail server, address, TLS, token, cluster, tenants and deployed processes. Changes nothing in the engine.\nExit 1 when a step fails.",
+		Long:  "Checks settings, tokens file, certificate, teams, mail server, address, TLS, token, cluster, tenants and deployed processes. Changes nothing in the engine.\nExit 1 when a step fails.",
 		Args:  noArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return c.check(cmd.Context()) },
 	}
@@ -91,6 +91,7 @@ func (c *cli) inspect(ctx context.Context, i *inspection) {
 	}) {
 		return
 	}
+	inspectConsole(ctx, i, &settings, time.Now())
 	inspectTeams(ctx, i, settings)
 	options := app.EngineOptions(settings.Engine, version)
 	if !i.step(ctx, "address", true, func(ctx context.Context) (string, error) {

@@ -172,9 +172,9 @@ type record struct {
 	Kind, ClaimID, NextRetryTime, DeadLetterID string
 	ShouldRetry                                bool
 	RetryCount, AnalysedRetryCount             int64
-	Revision                                   int64
 	JobKey                                     int64 `json:",string"`
-	Body                                       struct{ Outcome, By, BulkRun, DeadLetterID string }
+
+	Body struct{ DeadLetterID, Delivery string }
 }
 
 // records of the audit, all of them.
@@ -211,6 +211,10 @@ func (s *site) hold() (found held) {
 			found.outcomes++
 		case "review":
 			decided[r.Body.DeadLetterID]++
+		case "delivery":
+			if r.Body.Delivery == "nobody" { // nobody carries it out, so that somebody may decide anew
+				decided[r.Body.DeadLetterID]--
+			}
 		}
 	}
 	h := s.hospital
@@ -292,7 +296,7 @@ func (p *program) shows() {
 		for i, id := range c.letters {
 			state := "superseded"
 			if i == len(c.letters)-1 {
-				state = map[string]string{"": "open", "discarded": "discarded", "recovered": "recovered"}[c.end]
+				state = map[string]string{"": "open", "cancelled": "open", "discarded": "discarded", "recovered": "recovered"}[c.end]
 			}
 			known[id] = state
 		}

@@ -217,6 +217,8 @@ func (h *hospital) step(c *claim) {
 	switch {
 	case record.State == gatewaytest.Incident:
 		c.end = "incident"
+	case record.State == gatewaytest.Cancelled:
+		c.end = "cancelled"
 	case c.asks == worker.RecordRetryOutcome:
 		c.end = "recovered"
 	case record.State == gatewaytest.ErrorThrown:
@@ -278,6 +280,13 @@ func (h *hospital) ends(how string, claims ...string) {
 			return c.end != how
 		})
 	})
+}
+
+// discarded notes that a person let go of a claim for which no process waits.
+func (h *hospital) discarded(id string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.byID[id].end = "discarded"
 }
 
 // claim as it stands.

@@ -226,7 +226,7 @@ func (p *program) letters() map[string]deadLetter {
 }
 
 // perMinute is the pace of bulk runs: some that a test can follow.
-const perMinute = 300
+const perMinute = 240
 
 // plans a retry of the wave's dead letters, once n of them can be sent again.
 func (p *program) plans(wave string, n int) (command, plan) {

@@ -2,6 +2,7 @@ package upgrade
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -53,15 +54,18 @@ func TestARollingUpgrade(t *testing.T) {
 	s.agree()
 
 	old.end() // this one goes on alone
-	h.wave("ALONE", 2*flowing, recovers, recoversAt2, diesLater, dies, diesAgain, senseless)
+	alone := h.wave("ALONE", 2*flowing, recovers, recoversAt2, diesLater, dies, diesAgain, senseless)
 	h.settle()
+	now.decide("retry", alone[2])
+	h.ends("recovered", alone[0], alone[1], alone[2])
 	s.receiver.heard(t, 2*each)
+
+	old = s.begin(nameBefore) // and back: in a cluster this one goes when the other is there
 	r, claims := s.beginRun(now)
 	now.end()
-
-	old = s.goBack(claims) // and back
-	old.end()
+	s.goBack(old, claims)
 	now = s.begin(nameAfter)
+	old.end()
 	s.endRun(now, r, claims)
 	s.receiver.heard(t, 3*each)
 	now.shows()
@@ -92,6 +96,9 @@ func (s *site) alone() *program {
 	s.counted()
 	if v := s.schema(); v != "3" {
 		s.t.Fatalf("the version before made the schema %s", v)
+	}
+	if said, err := s.once(after, "audit", "verify"); err == nil || !strings.Contains(said, "brought up to date") || strings.Count(said, "\n") != 1 {
+		s.t.Errorf("of a journal that is not up to date, this version says (%v): %s", err, said)
 	}
 	return p
 }
@@ -159,6 +166,7 @@ func (s *site) shareRun(old, now *program, claims []string) {
 	s.t.Helper()
 	h := s.hospital
 	h.settle()
+	delivered := h.answeredBy(nameBefore, worker.RetryReview)
 	r := now.starts("RUN", len(claims))
 	late := h.wave("RUN", each, dies) // after it was planned
 	items := now.items(r.ID)
@@ -183,40 +191,60 @@ func (s *site) shareRun(old, now *program, claims []string) {
 			s.t.Errorf("%+v died after the run was planned, and was decided on", c)
 		}
 	}
-	if n := h.answeredBy(nameBefore, worker.RetryReview); n == 0 {
-		s.t.Error("the version before delivered none of the decisions: the test shows little")
+	if n := h.answeredBy(nameBefore, worker.RetryReview) - delivered; n < len(claims) {
+		s.t.Errorf("the version before, whose the queue is, delivered %d of %d decisions", n, len(claims))
 	}
 }
 
 // inRun is how many dead letters are in the run that is interrupted.
-const inRun = 12
+const inRun = 16
 
-// beginRun starts a run that cannot end before its program does.
-func (s *site) beginRun(now *program) (bulkRun, []string) {
+// beginRun starts a run that cannot end before its program does, and returns its claims in their order. For the first of them
+// no process waits any more.
+func (s *site) beginRun(now *program) (r bulkRun, claims []string) {
 	s.t.Helper()
-	claims := s.hospital.wave("BACK", inRun, dies)
-	s.hospital.settle()
-	return now.starts("BACK", inRun), claims
+	h := s.hospital
+	first := h.wave("BACK", 1, dies)
+	h.settle()
+	h.wave("BACK", inRun-1, dies)
+	h.settle()
+	now.plans("BACK", inRun)
+	must(s.t, h.Cancel(within(s.t), "a person", h.claim(first[0]).instance))
+	r = now.starts("BACK", inRun)
+	var items []bulkItem
+	eventually(s.t, func() string { return fmt.Sprintf("nobody to take the first decision: %+v", items) }, func() bool {
+		items = now.items(r.ID)
+		return len(items) == inRun && items[0].Outcome == "nobody"
+	})
+	for _, i := range items {
+		claims = append(claims, i.Subject.ID)
+	}
+	if claims[0] != first[0] || items[inRun-2].Outcome != "planned" {
+		s.t.Fatalf("the run is %+v: want %s first, and the last ones planned", items, first[0])
+	}
+	return r, claims
 }
 
 // goBack has the version before work alone on this one's schema and records, while a run of this one is not done.
-func (s *site) goBack(claims []string) *program {
+func (s *site) goBack(old *program, claims []string) {
 	s.t.Helper()
 	h := s.hospital
-	old := s.begin(nameBefore)
 	again := h.wave("AGAIN", 2*flowing, recovers, recoversAt2, diesLater, dies, diesAgain, senseless)
 	h.wave("STAY", each, stays)
 	h.settle()
 	old.decide("retry", again[2])
-	h.ends("recovered", again[0], again[1], again[2])
-	old.decide("discard", claims[inRun-1])
+	old.decide("discard", claims[inRun-1], claims[0])
 	old.decide("retry", claims[inRun-2])
+	h.ends("recovered", again[0], again[1], again[2], claims[inRun-2])
 	h.ends("discarded", claims[inRun-1])
-	h.ends("recovered", claims[inRun-2])
+	h.discarded(claims[0])
 	old.shows()
-	s.agree(append(claims, again...)...)
+	for _, id := range claims[:3] {
+		old.asks("/api/v1/subjects/tiss-submission/"+id+"/audit", nil, nil)
+		old.asks("/subjects/tiss-submission/"+id, nil, nil)
+	}
+	s.agree(claims[0], claims[1], claims[inRun-1], again[0], again[2])
 	s.counted()
-	return old
 }
 
 // endRun has this version go on with the run that was interrupted.
@@ -226,6 +254,14 @@ func (s *site) endRun(now *program, r bulkRun, claims []string) {
 	for _, id := range claims {
 		want[id] = "recovered"
 	}
+	want[claims[0]] = "nobody" // what was decided later is not the run's
 	want[claims[inRun-1]], want[claims[inRun-2]] = "refused invalid_retry_state", "refused invalid_retry_state"
 	now.finished(r.ID, want)
+	letters := now.letters()
+	for _, id := range claims {
+		of := letters[s.hospital.letter(id)].BulkRun
+		if mine := of != nil && *of == r.ID; mine != (want[id] == "recovered") {
+			s.t.Errorf("the dead letter of %s, which is %s, is of the run %v", id, want[id], of)
+		}
+	}
 }

@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"time"
 
 	"retry-worker/internal/reload"
 )
@@ -43,6 +45,19 @@ func LoadCertificate(certFile, keyFile string, hooks CertificateHooks) (*Certifi
 
 // Run takes changes up until ctx ends. Call it once.
 func (c *Certificate) Run(ctx context.Context) { c.watcher.Run(ctx) }
+
+// Names that the certificate in force stands for: hosts, then addresses.
+func (c *Certificate) Names() []string {
+	leaf := c.watcher.Current().Leaf
+	names := slices.Clone(leaf.DNSNames)
+	for _, ip := range leaf.IPAddresses {
+		names = append(names, ip.String())
+	}
+	return names
+}
+
+// Until is the last moment at which the certificate in force holds.
+func (c *Certificate) Until() time.Time { return c.watcher.Current().Leaf.NotAfter }
 
 // config of a server that shows the certificate in force.
 func (c *Certificate) config() *tls.Config {

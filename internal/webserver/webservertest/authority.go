@@ -38,11 +38,18 @@ func NewAuthority(t testing.TB) *Authority {
 	return a
 }
 
-// Issue writes a new certificate with that common name, and its key, over what the files hold.
+// Issue writes a new certificate with that common name, good for a day, and its key, over what the files hold.
 func (a *Authority) Issue(t testing.TB, certFile, keyFile, name string) {
+	t.Helper()
+	a.IssueUntil(t, certFile, keyFile, name, time.Now().Add(24*time.Hour))
+}
+
+// IssueUntil is Issue of one that holds until an instant.
+func (a *Authority) IssueUntil(t testing.TB, certFile, keyFile, name string, until time.Time) {
 	t.Helper()
 	key := newKey(t)
 	template := named(name)
+	template.NotAfter = until
 	template.DNSNames, template.IPAddresses = []string{"localhost"}, []net.IP{net.IPv4(127, 0, 0, 1)}
 	template.KeyUsage, template.ExtKeyUsage = x509.KeyUsageDigitalSignature, []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
 	private, err := x509.MarshalPKCS8PrivateKey(key)
@@ -56,7 +63,7 @@ func (a *Authority) Issue(t testing.TB, certFile, keyFile, name string) {
 func named(name string) *x509.Certificate {
 	return &x509.Certificate{
 		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
+		NotBefore: time.Now().Add(-48 * time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
 	}
 }
 

@@ -48,10 +48,10 @@ type (
 	}
 	group struct {
 		Fingerprint, Policy, Reason, MatchedRule, Pattern string
-		Count                                int
-		FirstSeen, LastSeen                  time.Time
-		Teams                                []string
-		Sample                               deadLetter
+		Count                                             int
+		FirstSeen, LastSeen                               time.Time
+		Teams                                             []string
+		Sample                                            deadLetter
 	}
 	plan struct {
 		Token          string

@@ -249,8 +249,8 @@ func (h *hospital) rest(c *claim) bool {
 	if c.end != "" || c.asks != worker.RetryReview {
 		return c.end != ""
 	}
-	record, _ := h.Job(c.job)
-	return record.State == gatewaytest.Activated
+	record, _ := h.Job(c.job) // it is held for a day once it is recorded
+	return slices.ContainsFunc(record.Answers, func(a gatewaytest.Answer) bool { return a.Method == gatewaytest.UpdateJobTimeout && a.Accepted() })
 }
 
 // settle waits until every claim has ended, or waits for somebody's decision.

@@ -25,7 +25,7 @@ import (
 	"retry-worker/internal/store"
 )
 
-// record makes the recorded files anew, from what the version before does now: when the version before is another one.
+// recordAnew makes testdata from what the version before does: to be done once, when another version takes its place.
 var recordAnew = flag.Bool("record", false, "make testdata anew from the version before")
 
 // What is recorded of the version before: its migrations' digests, and the rows it wrote, a statement a line.

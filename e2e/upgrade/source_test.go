@@ -44,6 +44,14 @@ func readPrevious() (v version, err error) {
 	return v, nil
 }
 
+// schemaBefore is the schema's version that the version before knows.
+func schemaBefore(t *testing.T) string {
+	t.Helper()
+	v, err := readPrevious()
+	must(t, err)
+	return strconv.FormatInt(v.schema, 10)
+}
+
 // buildPrevious builds the version before into dir as `make build` does, so that their caches are one. absent says why its
 // source cannot be had, which is no error.
 func buildPrevious(dir string) (program string, absent, err error) {
@@ -68,8 +76,8 @@ func buildPrevious(dir string) (program string, absent, err error) {
 
 // extract the source of a commit into a folder.
 func extract(commit, folder string) (absent, err error) {
-	if err := exec.Command("git", "rev-parse", "--git-dir").Run(); err != nil {
-		return errors.New("this is no clone of the repository, or git is not there"), nil
+	if said, err := exec.Command("git", "rev-parse", "--git-dir").CombinedOutput(); err != nil {
+		return fmt.Errorf("git finds no repository here (%w: %s)", err, firstLine(string(said))), nil
 	}
 	if err := exec.Command("git", "cat-file", "-e", commit+"^{commit}").Run(); err != nil {
 		return fmt.Errorf("this clone does not have the commit %.7s", commit), nil

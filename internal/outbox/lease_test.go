@@ -108,7 +108,7 @@ func TestFaultsOfAllKinds(t *testing.T) {
 	for seed := range uint64(20) {
 		bubble(t, func(s *stage) {
 			draw := newDraw(seed)
-			relays := []*running{s.relay("r0"), s.relay("r1")}
+			relays := []*running{s.relay("first"), s.relay("second")} // no name twice: a holder is one relay
 			filled := 0
 			for step := range 60 {
 				switch draw(7) {

@@ -23,8 +23,8 @@ func TestPace(t *testing.T) {
 			play(t, func(d *desk) {
 				n := min(10_000, 40*perMinute+160)
 				interval := time.Minute / time.Duration(perMinute)
-				draw := rand.New(rand.NewPCG(1, uint64(perMinute)))
-				d.takes = func() time.Duration { return time.Duration(draw.Int64N(int64(200 * time.Millisecond))) }
+				draw := newDraw(1, uint64(perMinute))
+				d.takes = func() time.Duration { return time.Duration(draw(int64(200 * time.Millisecond))) }
 				d.run("a", int(n), perMinute)
 				d.runner()
 				d.within(time.Duration(n+60)*2*interval+time.Minute, "done", d.ended("a"))
@@ -327,17 +327,22 @@ func TestSeveralRuns(t *testing.T) {
 	})
 }
 
+// newDraw gives numbers from 0 up to below n. Decisions are on their way together: it is safe for concurrent use.
+func newDraw(seed, stream uint64) func(n int64) int64 {
+	var one sync.Mutex
+	source := rand.New(rand.NewPCG(seed, stream))
+	return func(n int64) int64 {
+		one.Lock()
+		defer one.Unlock()
+		return source.Int64N(n)
+	}
+}
+
 // TestKilledAtAnyMoment: whatever was on its way, nothing is decided twice, nothing is forgotten, and nothing hurried.
 func TestKilledAtAnyMoment(t *testing.T) {
 	for seed := range uint64(20) {
 		play(t, func(d *desk) {
-			var one sync.Mutex // decisions are on their way together
-			source := rand.New(rand.NewPCG(seed, 2))
-			draw := func(n int64) int64 {
-				one.Lock()
-				defer one.Unlock()
-				return source.Int64N(n)
-			}
+			draw := newDraw(seed, 2)
 			d.takes = func() time.Duration { return time.Duration(1+draw(400)) * time.Millisecond }
 			d.fault = func(string) fault {
 				if draw(20) == 0 {

@@ -1,7 +1,6 @@
 package access
 
 import (
-	"container/list"
 	"net/http"
 	"net/netip"
 	"sync"
@@ -17,14 +16,12 @@ const (
 	// it is enough for a house behind one proxy and for a program that goes through a list, and bounds who asks in a circle.
 	perSecond = 500
 	burst     = 2000
-	// mostAddresses that are kept apart; one more, and the one that asked least recently is forgotten.
-	mostAddresses = 4096
 )
 
 // Limited answers no more than so many requests of one address (an IPv6 network of 64 bits counts as one), and none with too
 // many headers; the others get 429 or 431, and are told to hooks.Limited.
 func Limited(next http.Handler, now func() time.Time, hooks Hooks) http.Handler {
-	l := &limiter{now: now, each: make(map[netip.Prefix]*list.Element)}
+	l := &limiter{now: now, rates: newRecent[*rate.Limiter]()}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		headers := 0
 		for _, values := range r.Header {
@@ -53,29 +50,14 @@ func (h *Hooks) limit(w http.ResponseWriter, r *http.Request, status int, messag
 
 // limiter counts requests by address. Safe for concurrent use.
 type limiter struct {
-	now    func() time.Time
-	mu     sync.Mutex
-	each   map[netip.Prefix]*list.Element
-	recent list.List // of *client, who asked last in front
-}
-
-type client struct {
-	from netip.Prefix
-	rate *rate.Limiter
+	now   func() time.Time
+	mu    sync.Mutex
+	rates recent[*rate.Limiter] // used by each request
 }
 
 func (l *limiter) allows(from netip.Prefix) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	e := l.each[from]
-	if e == nil {
-		if len(l.each) >= mostAddresses {
-			last := l.recent.Back()
-			delete(l.each, l.recent.Remove(last).(*client).from)
-		}
-		e = l.recent.PushFront(&client{from, rate.NewLimiter(perSecond, burst)})
-		l.each[from] = e
-	}
-	l.recent.MoveToFront(e)
-	return e.Value.(*client).rate.AllowN(l.now(), 1)
+	own := l.rates.use(from, func() *rate.Limiter { return rate.NewLimiter(perSecond, burst) })
+	return (*own).AllowN(l.now(), 1)
 }

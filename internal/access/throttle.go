@@ -1,8 +1,6 @@
 package access
 
 import (
-	"container/list"
-	"net/http"
 	"net/netip"
 	"sync"
 	"time"
@@ -22,9 +20,6 @@ var (
 	// bits are not guessed, and nobody must be able to shut the others out for long.
 	inAll = pace{free: 30, most: 4 * time.Second, forgiven: 5 * time.Second}
 )
-
-// maxAddresses that are remembered; beyond that the one that failed longest ago is forgotten.
-const maxAddresses = 4096
 
 // failures of one address, or of all.
 type failures struct {
@@ -64,19 +59,12 @@ func (f *failures) add(p pace, now time.Time) {
 // throttle slows those who show wrong tokens, by address (an IPv6 network of 64 bits counts as one) and in all. Safe for
 // concurrent use.
 type throttle struct {
-	mu   sync.Mutex
-	all  failures
-	each map[netip.Prefix]*list.Element // of what order holds
-	// order is by the last failure, the newest in front.
-	order list.List
+	mu               sync.Mutex
+	all              failures
+	recent[failures] // used by each failure
 }
 
-type address struct {
-	prefix netip.Prefix
-	failures
-}
-
-func newThrottle() *throttle { return &throttle{each: map[netip.Prefix]*list.Element{}} }
+func newThrottle() *throttle { return &throttle{recent: newRecent[failures]()} }
 
 // try calls right, unless from must wait: then it returns for how long, and right is not called. What is not right
 // counts. The check is made under the lock, so that many at once are no way around the wait.
@@ -102,8 +90,8 @@ func (t *throttle) fail(from netip.Prefix, now time.Time) time.Duration {
 
 func (t *throttle) wait(from netip.Prefix, now time.Time) time.Duration {
 	wait := t.all.wait(inAll, now)
-	if e := t.each[from]; e != nil {
-		wait = max(wait, e.Value.(*address).wait(perAddress, now))
+	if f := t.get(from); f != nil {
+		wait = max(wait, f.wait(perAddress, now))
 	}
 	return wait
 }
@@ -111,39 +99,7 @@ func (t *throttle) wait(from netip.Prefix, now time.Time) time.Duration {
 func (t *throttle) failed(from netip.Prefix, now time.Time) {
 	t.all.forgive(inAll, now)
 	t.all.add(inAll, now)
-	e := t.each[from]
-	if e == nil {
-		e = t.order.PushFront(&address{prefix: from})
-		t.each[from] = e
-	}
-	a := e.Value.(*address)
-	a.forgive(perAddress, now)
-	a.add(perAddress, now)
-	t.order.MoveToFront(e)
-	if t.order.Len() > maxAddresses {
-		t.forget(t.order.Back().Value.(*address).prefix)
-	}
-}
-
-func (t *throttle) forget(from netip.Prefix) {
-	if e := t.each[from]; e != nil {
-		t.order.Remove(e)
-		delete(t.each, from)
-	}
-}
-
-// peer is where a request comes from. Headers that name another address are not believed: anybody can send them.
-func peer(r *http.Request) netip.Addr {
-	at, _ := netip.ParseAddrPort(r.RemoteAddr) // what is no address is the zero one
-	return at.Addr().Unmap().WithZone("")
-}
-
-// network that counts as one address: who has one IPv6 address has 2⁶⁴.
-func network(a netip.Addr) netip.Prefix {
-	bits := 32
-	if a.Is6() {
-		bits = 64
-	}
-	p, _ := a.Prefix(bits) // the zero prefix for the zero address
-	return p
+	f := t.use(from, func() failures { return failures{} })
+	f.forgive(perAddress, now)
+	f.add(perAddress, now)
 }

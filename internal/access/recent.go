@@ -1,0 +1,69 @@
+package access
+
+import (
+	"container/list"
+	"net/http"
+	"net/netip"
+)
+
+// maxAddresses that are kept apart; beyond that the one that was used longest ago is forgotten.
+const maxAddresses = 4096
+
+// recent keeps a value for each of the networks that were used last. Not for concurrent use.
+type recent[T any] struct {
+	each  map[netip.Prefix]*list.Element // of what order holds
+	order list.List                      // of *kept[T], the last used in front
+}
+
+type kept[T any] struct {
+	of    netip.Prefix
+	value T
+}
+
+func newRecent[T any]() recent[T] { return recent[T]{each: map[netip.Prefix]*list.Element{}} }
+
+// get the value of a network, which is not a use of it; nil where there is none.
+func (r *recent[T]) get(of netip.Prefix) *T {
+	e := r.each[of]
+	if e == nil {
+		return nil
+	}
+	return &e.Value.(*kept[T]).value
+}
+
+// use the value of a network, which is fresh's where there was none.
+func (r *recent[T]) use(of netip.Prefix, fresh func() T) *T {
+	e := r.each[of]
+	if e == nil {
+		e = r.order.PushFront(&kept[T]{of: of, value: fresh()})
+		r.each[of] = e
+	}
+	r.order.MoveToFront(e)
+	if r.order.Len() > maxAddresses {
+		r.forget(r.order.Back().Value.(*kept[T]).of)
+	}
+	return &e.Value.(*kept[T]).value
+}
+
+func (r *recent[T]) forget(of netip.Prefix) {
+	if e := r.each[of]; e != nil {
+		r.order.Remove(e)
+		delete(r.each, of)
+	}
+}
+
+// peer is where a request comes from. Headers that name another address are not believed: anybody can send them.
+func peer(r *http.Request) netip.Addr {
+	at, _ := netip.ParseAddrPort(r.RemoteAddr) // what is no address is the zero one
+	return at.Addr().Unmap().WithZone("")
+}
+
+// network that counts as one address: who has one IPv6 address has 2⁶⁴.
+func network(a netip.Addr) netip.Prefix {
+	bits := 32
+	if a.Is6() {
+		bits = 64
+	}
+	p, _ := a.Prefix(bits) // the zero prefix for the zero address
+	return p
+}

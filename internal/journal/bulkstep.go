@@ -198,6 +198,15 @@ func BulkCursor(id string) string {
 	return base64.RawURLEncoding.EncodeToString(append(bulkSeal(id), id...))
 }
 
+// BulkRunPage cuts runs, of which one more than limit was looked for, to a page, and is the cursor behind it; empty where no
+// more follow.
+func BulkRunPage(all []BulkRun, limit int) (page []BulkRun, next string) {
+	if len(all) <= limit {
+		return all, ""
+	}
+	return slices.Clip(all[:limit]), BulkCursor(all[limit-1].ID)
+}
+
 // AfterBulkRun is the id of the bulk run that a cursor goes on behind; empty where the cursor is. The error is ErrBadCursor.
 func AfterBulkRun(cursor string) (string, error) {
 	if cursor == "" {

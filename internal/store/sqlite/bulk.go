@@ -62,10 +62,7 @@ func (r *Reader) BulkRuns(ctx context.Context, cursor string, limit int) (all []
 	}
 	limit = min(max(limit, 1), journal.MaxDeadLetterPage)
 	all, err = r.bulkRuns(ctx, "list bulk runs", "WHERE ?1 = '' OR r.id < ?1 ORDER BY r.id DESC LIMIT ?2", after, limit+1)
-	if len(all) > limit {
-		all = all[:limit]
-		next = journal.BulkCursor(all[limit-1].ID)
-	}
+	all, next = journal.BulkRunPage(all, limit)
 	return all, next, err
 }
 

@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	os.Exit(runAll(m))
+	os.Exit(serving.Main(m, &binary, func() []string { return report }))
 }
 
 // provide fetches what the tests need; the error is what a person must install. What goes wrong otherwise fails the tests,
@@ -61,24 +61,6 @@ func provide() error {
 		}
 	}
 	return nil
-}
-
-func runAll(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "bulk-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "a place for the binary:", err)
-		return 1
-	}
-	defer os.RemoveAll(dir)
-	if binary, err = serving.BuildFast(dir); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	code := m.Run()
-	for _, line := range report {
-		fmt.Println(line)
-	}
-	return code
 }
 
 // report is what the tests have to say when all of them have ended.

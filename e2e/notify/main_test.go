@@ -38,25 +38,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	os.Exit(runAll(m))
-}
-
-func runAll(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "notify-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "a place for the binary:", err)
-		return 1
-	}
-	defer os.RemoveAll(dir)
-	if binary, err = serving.BuildFast(dir); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	code := m.Run()
-	for _, line := range report {
-		fmt.Println(line)
-	}
-	return code
+	os.Exit(serving.Main(m, &binary, func() []string { return report }))
 }
 
 // report is what the tests, which run side by side, have to say when all of them have ended.

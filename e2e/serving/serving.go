@@ -3,6 +3,7 @@ package serving
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -28,6 +29,26 @@ const (
 // BuildFast builds the worker whose clock is not the machine's (see Clock) into dir, and returns its path.
 func BuildFast(dir string) (string, error) {
 	return build.Program(dir, "fast", "retry-worker/e2e/serving/fast")
+}
+
+// Main runs a package's tests against the worker that BuildFast builds, whose path it gives to built, and prints what report
+// has to say when all of them have ended. It returns the exit code.
+func Main(m *testing.M, built *string, report func() []string) int {
+	dir, err := os.MkdirTemp("", "serving-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "a place for the binary:", err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	if *built, err = BuildFast(dir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	code := m.Run()
+	for _, line := range report() {
+		fmt.Println(line)
+	}
+	return code
 }
 
 // Clock is the environment by which a fast worker, in all its lives, goes by that clock.

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -55,6 +56,14 @@ func (f *file) later(format string, args ...any) error {
 
 func (f *file) says(format string, args ...any) error {
 	return fmt.Errorf("database %s: "+format, append([]any{f.path}, args...)...)
+}
+
+// interrupted is err, which came while opening, unless who asked does not wait any longer: all that comes then, comes of that.
+func (f *file) interrupted(ctx context.Context, err error) error {
+	if ended := ctx.Err(); ended != nil {
+		return f.later("was not opened to the end: %w", ended)
+	}
+	return err
 }
 
 // explain says in one line what an error while opening means for the file.

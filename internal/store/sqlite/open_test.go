@@ -1,6 +1,8 @@
 package sqlite
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -9,8 +11,11 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
+
+	"retry-worker/internal/journal"
 )
 
 func TestSecondProcessIsRefused(t *testing.T) {
@@ -34,6 +39,49 @@ func TestSecondProcessIsRefused(t *testing.T) {
 	defer r.Close()
 	c.kill()
 	opened(t, path) // the lock ends with its process
+}
+
+// asked ends the context when it was asked for its end so often.
+type asked struct {
+	context.Context
+	end  context.CancelFunc
+	left atomic.Int64
+}
+
+func (c *asked) Done() <-chan struct{} {
+	if c.left.Add(-1) < 0 {
+		c.end()
+	}
+	return c.Context.Done()
+}
+
+// TestInterruptedOpening is a Ctrl-C at each moment of it: nothing is wrong with the file, and nobody is told so.
+func TestInterruptedOpening(t *testing.T) {
+	interrupted := 0
+	for n := int64(0); ; n += 5 {
+		path := filepath.Join(t.TempDir(), "journal.db")
+		ctx, end := context.WithCancel(t.Context())
+		c := &asked{Context: ctx, end: end}
+		c.left.Store(n)
+		db, err := Open(c, path)
+		end()
+		if err == nil {
+			if err := db.Close(); err != nil {
+				t.Error(err)
+			}
+			break
+		}
+		interrupted++
+		wantRefused(t, err, path, "was not opened to the end")
+		e, ok := errors.AsType[*journal.StoreError](err)
+		if !errors.Is(err, context.Canceled) || !ok || e.Kind != journal.Unavailable {
+			t.Fatalf("interrupted the %d. time that it asked: %v (%+v), expected it to be Unavailable for %v", n+1, err, e, context.Canceled)
+		}
+		opened(t, path)
+	}
+	if interrupted < 20 {
+		t.Errorf("it was interrupted at %d moments, expected more", interrupted)
+	}
 }
 
 // wantRefused fails where err is not one line that names the file and says all of this.

@@ -45,7 +45,7 @@ func Open(ctx context.Context, path string) (*DB, error) {
 	}
 	if err := db.nameCauses(ctx); err != nil {
 		_ = db.Close() // the first error is the one that tells
-		return nil, db.file.explain(err)
+		return nil, db.file.interrupted(ctx, db.file.explain(err))
 	}
 	return db, nil
 }
@@ -63,7 +63,7 @@ func open(ctx context.Context, path string, migrations fs.FS) (*DB, error) {
 	db, err := openLocked(ctx, f, migrations)
 	if err != nil {
 		_ = l.release() // the first error is the one that tells
-		return nil, err
+		return nil, f.interrupted(ctx, err)
 	}
 	db.lock = l
 	return db, nil

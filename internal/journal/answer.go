@@ -223,6 +223,19 @@ func (b *batch) delivered(a *Answer, h *History, taken bool) {
 	b.keep(h, d)
 }
 
+// reported notes that a process instance says how its work went on: whoever waited there for a person's retry has taken it,
+// even where the engine's own word for that was lost. It tells whether that is news, to be kept.
+func (h *History) reported(processInstanceKey int64) bool {
+	d := h.DeadLetter
+	if d == nil || d.State != DeadLetterReprocessing || d.Delivery != DeliveryPending || processInstanceKey == 0 || processInstanceKey != d.ProcessInstanceKey {
+		return false
+	}
+	took := *d
+	took.Delivery = DeliveryTaken
+	h.DeadLetter = &took
+	return true
+}
+
 // reopen gives a dead letter back to people that was sent again to nobody, unless its episode has gone on all the same.
 // No episode ends by that: it has died before (R19).
 func (b *batch) reopen(h *History, d *DeadLetter, e *Episode) {

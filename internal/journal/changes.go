@@ -77,12 +77,15 @@ func (b *batch) analyze(a *Analysis, h *History) Recorded {
 func (b *batch) decided(a *Analysis, h *History, r *ruling) Recorded {
 	key := b.subject(a.Subject, h)
 	e := h.Episode
+	took := h.reported(a.ProcessInstanceKey)
 	if r.opens {
 		b.end(key, h, r.ends)
 		e = Episode{Number: h.Episode.Number + 1, OpenedAt: b.milli()}
 	} else if e.DeadLetter != "" && (h.DeadLetter.State == DeadLetterOpen || !r.decision.ShouldRetry()) {
 		b.settle(h, DeadLetterSuperseded) // one that is reprocessed waits for how its retries end
 		e.DeadLetter = ""
+	} else if took {
+		b.keep(h, *h.DeadLetter)
 	}
 	d := &r.decision
 	e.ProcessInstanceKey, e.Retries, e.NextRetryTime, e.FirstFailure = a.ProcessInstanceKey, d.RetryCount, d.NextRetryTime, d.FirstFailure

@@ -21,6 +21,7 @@ type oracle struct {
 
 // process is what is known of who waits for a review: the key of its job, and what became of the answer.
 type process struct {
+	instance int64
 	job      int64
 	delivery string
 }
@@ -90,9 +91,20 @@ func (o *oracle) answer(i int, decision string) {
 	o.answers = append(o.answers, notice{i, o.told[i].job, decision})
 }
 
-// bear adds a dead letter.
-func (o *oracle) bear(state string) int {
-	o.letters, o.told = append(o.letters, state), append(o.told, process{})
+// reports is an instance that says how its work went on: it has taken what a person decided there.
+func (o *oracle) reports(instance int64) {
+	e := o.open()
+	if e == nil || e.letter < 0 || o.letters[e.letter] != "reprocessing" {
+		return
+	}
+	if p := &o.told[e.letter]; p.instance == instance && p.delivery == "pending" {
+		p.delivery = "taken"
+	}
+}
+
+// bear adds a dead letter of an instance.
+func (o *oracle) bear(state string, instance int64) int {
+	o.letters, o.told = append(o.letters, state), append(o.told, process{instance: instance})
 	return len(o.letters) - 1
 }
 
@@ -126,7 +138,7 @@ func (o *oracle) analyze(c *call, now time.Time) string {
 	if same >= 0 {
 		a := &o.attempts[same]
 		if !a.answered || a.letter >= 0 && o.letters[a.letter] == "open" {
-			return o.again(same, now)
+			return o.again(same, c.Instance, now)
 		}
 	}
 	e := o.open()
@@ -180,7 +192,7 @@ func since(c *call, known, now time.Time) time.Time {
 func late(next, first time.Time) bool { return next.Truncate(time.Second).Sub(first) > total }
 
 // again is the recorded decision, based anew where its time has passed.
-func (o *oracle) again(i int, now time.Time) string {
+func (o *oracle) again(i int, instance int64, now time.Time) string {
 	a := &o.attempts[i]
 	if !a.retry || a.next.After(now) {
 		return o.tell("replayed", i, -1)
@@ -190,7 +202,7 @@ func (o *oracle) again(i int, now time.Time) string {
 	a.answered = false
 	switch {
 	case late(a.next, a.first):
-		o.end(a, follows)
+		o.end(a, follows, instance)
 	case follows:
 		o.open().next = a.next
 	}
@@ -198,17 +210,17 @@ func (o *oracle) again(i int, now time.Time) string {
 }
 
 // end gives up a retry that can no longer be made in time.
-func (o *oracle) end(a *told, follows bool) {
+func (o *oracle) end(a *told, follows bool, instance int64) {
 	a.outcome, a.retry, a.next, a.letter = decision.MaxRetriesExceeded, false, time.Time{}, len(o.letters)
 	if !follows {
-		o.bear("superseded")
+		o.bear("superseded", instance)
 		return
 	}
 	e := o.open()
 	if e.letter >= 0 {
 		o.settle(e.letter, "superseded")
 	}
-	o.bear("open")
+	o.bear("open", instance)
 	e.state, e.retries, e.next, e.letter = "dead", a.count, time.Time{}, a.letter
 }
 
@@ -236,6 +248,7 @@ func (o *oracle) decide(c *call, identity string, count, raised int64, joins, go
 	if a.class == "" {
 		a.class = decision.Unknown
 	}
+	o.reports(c.Instance)
 	if !joins {
 		if e := o.open(); e != nil {
 			state := "superseded"
@@ -255,7 +268,7 @@ func (o *oracle) decide(c *call, identity string, count, raised int64, joins, go
 	if a.retry {
 		e.state, e.retries = "scheduled", count+1
 	} else {
-		a.letter = o.bear("open")
+		a.letter = o.bear("open", c.Instance)
 		e.state, e.retries, e.letter = "dead", count, a.letter
 	}
 	o.attempts = append(o.attempts, a)
@@ -280,14 +293,16 @@ func (o *oracle) outcome(c *call, now time.Time) string {
 	case e == nil:
 		return "unchanged"
 	case c.Success:
+		o.reports(c.Instance)
 		o.close("recovered", "recovered")
 	case e.state == "dead" || e.next.After(now): // "ends it dead unless a retry is pending"
 		return "unchanged"
 	default:
+		o.reports(c.Instance)
 		if e.letter >= 0 {
 			o.settle(e.letter, "superseded")
 		}
-		e.state, e.letter, e.next = "dead", o.bear("open"), time.Time{}
+		e.state, e.letter, e.next = "dead", o.bear("open", e.instance), time.Time{}
 	}
 	return "changed"
 }

@@ -42,6 +42,7 @@ func (b *batch) conclude(o *Outcome, h *History) Concluded {
 	if o.At.IsZero() || at.After(b.milli()) {
 		at = b.milli()
 	}
+	h.reported(o.ProcessInstanceKey)
 	switch {
 	case !e.State.Open(), !o.At.IsZero() && h.Last != nil && at.Before(h.Last.Decision.AnalysedAt): // of an earlier try
 		return Concluded{Episode: e}

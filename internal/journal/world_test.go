@@ -135,7 +135,7 @@ func (w *world) do(c *call) (string, journal.Recorded) {
 		}
 		return tellAnswer(&r), r
 	case "outcome":
-		concluded, err := w.journal.Conclude(ctx, &journal.Outcome{Subject: subjectOf(c), Success: c.Success})
+		concluded, err := w.journal.Conclude(ctx, &journal.Outcome{Subject: subjectOf(c), Success: c.Success, ProcessInstanceKey: c.Instance})
 		switch {
 		case err != nil:
 			return err.Error(), journal.Recorded{}

@@ -102,7 +102,7 @@ func TestLostAnswer(t *testing.T) {
 					d.set(func() { d.deaf = 1 })
 				}
 				d.retry(id)
-				time.Sleep(time.Millisecond) // the first try
+				d.within(time.Minute, "the first try", func() bool { return d.of(job).taken != "" || name == "never arrived" })
 				if test.cancelled {
 					d.cancel(job)
 				}
@@ -114,6 +114,37 @@ func TestLostAnswer(t *testing.T) {
 				}
 				if n := d.actions(); !maps.Equal(n, map[worker.Action]int{test.action: 1}) {
 					t.Errorf("counted as %v, want one %s", n, test.action)
+				}
+			})
+		})
+	}
+}
+
+// TestLostAnswerOfADoneProcess: its answer was lost, and by the next try the process has ended. It had reported how.
+func TestLostAnswerOfADoneProcess(t *testing.T) {
+	for name, success := range map[string]bool{"well": true, "dead again": false} {
+		t.Run(name, func(t *testing.T) {
+			atDesk(t, func(d *desk) {
+				id, job := d.waiting()
+				d.begin("a")
+				time.Sleep(time.Minute)
+				d.set(func() { d.deaf = 1 })
+				d.retry(id)
+				d.within(time.Minute, "the first try", func() bool { return d.of(job).taken != "" })
+				if success {
+					d.reports(id)
+				} else {
+					d.fails(job.ProcessInstanceKey)
+				}
+				d.cancel(job)
+				d.within(time.Minute, "it is settled", d.delivered)
+				state := map[bool]journal.DeadLetterState{true: journal.DeadLetterRecovered, false: journal.DeadLetterSuperseded}[success]
+				d.wantItem(id, state, journal.DeliveryTaken, review.Answered)
+				if got := d.deliveries(id); !slices.Equal(got, []string{"taken"}) {
+					t.Errorf("the audit has %v of its delivery", got)
+				}
+				if n := d.actions(); !maps.Equal(n, map[worker.Action]int{worker.Unconfirmed: 1}) {
+					t.Errorf("counted as %v", n)
 				}
 			})
 		})
@@ -283,9 +314,7 @@ func TestWhatNobodyDecides(t *testing.T) {
 		id, job := d.waiting()
 		d.begin("a")
 		time.Sleep(time.Minute)
-		if _, err := d.people.Conclude(d.t.Context(), &journal.Outcome{Subject: d.item(id).Subject, Success: true}); err != nil {
-			t.Fatal(err)
-		}
+		d.reports(id)
 		d.within(time.Minute, "it is delivered", d.delivered)
 		if d.of(job).taken == "" {
 			t.Error("the process still waits")

@@ -211,7 +211,8 @@ type desk struct {
 	people  *journal.Journal // by which people decide
 	logs    *observer.ObservedLogs
 	log     *zap.Logger
-	deaths  int64
+	deaths  int64 // process instances
+	jobs    int64
 }
 
 func atDesk(t *testing.T, test func(d *desk)) {
@@ -272,20 +273,35 @@ func (d *desk) begin(name string) *replica {
 func (d *desk) dead() (id string, instance int64) {
 	d.t.Helper()
 	d.deaths++
-	instance = d.deaths
+	return d.fails(d.deaths), d.deaths
+}
+
+// fails is a process instance whose claim is refused for good; its dead letter's id.
+func (d *desk) fails(instance int64) string {
+	d.t.Helper()
+	d.jobs++
 	p := policies()["tiss-submission"]
 	f, rejection := p.Read(decision.Variables{ID: decision.Text(fmt.Sprintf("CLM-%d-1", instance)), Error: `"DUPLICATE_CLAIM"`, RetryCount: "2"})
 	if rejection != nil {
 		d.t.Fatal(rejection)
 	}
-	a := &journal.Analysis{Subject: journal.Subject{Tenant: journal.DefaultTenant, Policy: p.Name, ID: f.ID}, JobKey: instance, ElementInstanceKey: instance,
+	a := &journal.Analysis{Subject: journal.Subject{Tenant: journal.DefaultTenant, Policy: p.Name, ID: f.ID}, JobKey: d.jobs, ElementInstanceKey: d.jobs,
 		ProcessInstanceKey: instance, Rule: decision.RNBIL005, Policy: p, Failure: &f, Error: f.Error, ReceivedAt: time.Now()}
 	a.Identity = journal.IdentityOf(a)
 	r, err := d.people.Analyze(context.Background(), a)
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	return r.Attempt.DeadLetter, instance
+	return r.Attempt.DeadLetter
+}
+
+// reports that the process of a dead letter succeeded after all.
+func (d *desk) reports(id string) {
+	d.t.Helper()
+	i := d.item(id)
+	if _, err := d.people.Conclude(context.Background(), &journal.Outcome{Subject: i.Subject, Success: true, ProcessInstanceKey: i.ProcessInstanceKey}); err != nil {
+		d.t.Fatal(err)
+	}
 }
 
 // waiting is a dead letter whose process came to its review task.

@@ -127,9 +127,9 @@ func (s *ReviewSink) send(ctx context.Context, a *journal.Answer, tried bool) (A
 }
 
 // guess is what became of a job that is gone and may have been completed by an earlier try. It was this worker's alone:
-// where its process runs on, that try was it. Where the process has ended it was cancelled, as far as anybody can tell:
-// what was sent again is open again then. If it had been taken all the same, the process has reported how that ended, or
-// has not and never will; a person looks in both cases. So nothing that nobody carries out is taken for done.
+// where its process runs on, or has reported since how it went on, that try was it. Where the process has ended without a
+// word it was cancelled, as far as anybody can tell: what was sent again is open again then, and a person looks. So nothing
+// that nobody carries out is taken for done.
 func (s *ReviewSink) guess(ctx context.Context, a *journal.Answer) (Action, error) {
 	d, found, err := s.letters.DeadLetter(ctx, a.DeadLetter)
 	if err != nil {
@@ -138,11 +138,17 @@ func (s *ReviewSink) guess(ctx context.Context, a *journal.Answer) (Action, erro
 	if !found || d.ProcessInstanceKey == 0 {
 		return Superseded, nil
 	}
-	runs, err := s.engine.Runs(ctx, d.ProcessInstanceKey)
-	switch {
+	switch runs, err := s.engine.Runs(ctx, d.ProcessInstanceKey); {
 	case err != nil:
 		return "", err
 	case runs:
+		return Unconfirmed, nil
+	}
+	d, _, err = s.letters.DeadLetter(ctx, a.DeadLetter) // what it reported is recorded before it can end
+	switch {
+	case err != nil:
+		return "", &EngineError{NotTaken, err}
+	case d.Delivery == journal.DeliveryTaken:
 		return Unconfirmed, nil
 	default:
 		return Superseded, nil
@@ -155,7 +161,7 @@ func (s *ReviewSink) told(a *journal.Answer, end Action) {
 	case Completed:
 		s.log.Info("the process took a person's decision", s.fields(a)...)
 	case Unconfirmed:
-		s.log.Warn("the process took a person's decision by an earlier try, whose answer was lost: its job is gone, and it runs on", s.fields(a)...)
+		s.log.Warn("the process took a person's decision by an earlier try, whose answer was lost: its job is gone, and it runs on or has said how it ended", s.fields(a)...)
 	default:
 		s.log.Warn("no process waits for a person's decision", s.fields(a)...)
 	}

@@ -2,7 +2,9 @@ package notify
 
 import (
 	"fmt"
+	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -96,6 +98,7 @@ func (s *scene) mailServerIsDown() (late time.Duration) {
 		s.t.Errorf("while the mail server is down the webhook says %s", c.body)
 	}
 	s.rest(interval)
+	s.awaitOverview("<dt>Message to team: IT (ti)</dt>", "not delivered yet", "connection refused")
 	must := func(err error) {
 		if err != nil {
 			s.t.Fatal(err)
@@ -109,6 +112,40 @@ func (s *scene) mailServerIsDown() (late time.Duration) {
 	m := s.awaitMails(it, 3)[2]
 	s.expectMail(m, "5", "46")
 	return s.clock.Now().Sub(back)
+}
+
+// awaitOverview waits until the console's first page says all of this.
+func (s *scene) awaitOverview(want ...string) {
+	s.t.Helper()
+	for deadline := time.Now().Add(serving.Enough); ; s.rest(time.Minute) {
+		page := s.overview()
+		if !slices.ContainsFunc(want, func(text string) bool { return !strings.Contains(page, text) }) {
+			return
+		}
+		if time.Now().After(deadline) {
+			s.t.Fatalf("the overview does not say %q:\n%s", want, page)
+		}
+	}
+}
+
+// overview is the console's first page.
+func (s *scene) overview() string {
+	s.t.Helper()
+	r, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, "http://"+s.worker.API+"/", nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	r.Header.Set("Accept-Language", "en")
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	page, err := io.ReadAll(answer.Body)
+	if err != nil || answer.StatusCode != http.StatusOK {
+		s.t.Fatalf("the overview: %s, %v", answer.Status, err)
+	}
+	return string(page)
 }
 
 // awaitDeferred waits until the mail server has put off a mail.

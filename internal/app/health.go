@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"retry-worker/internal/console/pages"
+	"retry-worker/internal/notify"
+	"retry-worker/internal/redact"
 )
 
 // health is what the service knows of itself, for the people who look at it. Safe for concurrent use.
@@ -12,6 +14,7 @@ type health struct {
 	mu              sync.Mutex
 	engine, journal pages.Signal
 	rejection       error
+	notices         []pages.Notice
 	version         string
 	now             func() time.Time
 }
@@ -32,11 +35,27 @@ func (h *health) reject(err error) {
 	h.rejection = err
 }
 
+// untold notes which teams could not be told so far.
+func (h *health) untold(waiting []notify.Waiting) {
+	var failed []pages.Notice
+	for _, w := range waiting {
+		if w.Failure != "" {
+			failed = append(failed, pages.Notice{Team: w.Team, Way: string(w.Channel), Since: w.Since, Failure: redact.Line(w.Failure, maxNoticeFailure)})
+		}
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.notices = failed
+}
+
+// maxNoticeFailure in bytes: what a mail server says goes on and on.
+const maxNoticeFailure = 300
+
 // told is what the pages show.
 func (h *health) told() pages.Health {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return pages.Health{Journal: h.journal, Engine: h.engine, Rejection: h.rejection, Version: h.version}
+	return pages.Health{Journal: h.journal, Engine: h.engine, Rejection: h.rejection, Notices: h.notices, Version: h.version}
 }
 
 // engineUp is since when the engine answers this process; the zero time where it does not.

@@ -73,6 +73,7 @@ func (a *App) watchNotices(ctx context.Context, sink *notify.Sink) {
 		within, cancel := context.WithTimeout(ctx, upkeepTime)
 		if waiting, err := sink.Waiting(within, a.store); err == nil { // what cannot be read keeps its last value
 			a.metrics.SetNotices(waiting, a.clock.Now())
+			a.health.untold(waiting)
 		}
 		cancel()
 		select {

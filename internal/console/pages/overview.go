@@ -242,7 +242,20 @@ func (p *Pages) health(ctx context.Context, v *visit, o *open, c *catalogue.Cata
 	if waiting > 0 {
 		outbox.Badge, outbox.Detail = Badge{"wait", v.lang.Count("health.messages", waiting)}, v.queues(backlog)
 	}
-	return append(rows, outbox), nil
+	return append(append(rows, outbox), v.untold(h.Notices)...), nil
+}
+
+// mostUntold teams are named on the overview.
+const mostUntold = 3
+
+// untold are the teams that do not know yet what waits for them.
+func (v *visit) untold(notices []Notice) []healthRow {
+	rows := make([]healthRow, 0, mostUntold)
+	for _, n := range notices[:min(len(notices), mostUntold)] {
+		rows = append(rows, healthRow{Name: v.lang.T("health.notice", v.lang.team(n.Team)), Badge: Badge{"bad", v.lang.T("health.untold")},
+			Since: v.ago(n.Since), Detail: v.lang.T("health.way."+n.Way) + ": " + n.Failure})
+	}
+	return rows
 }
 
 func (v *visit) queues(backlog map[string]int64) (s string) {

@@ -26,17 +26,19 @@ type site struct {
 	who    access.Identity
 	lang   string
 	header http.Header
+	// untold are the notices that could not be sent.
+	untold []pages.Notice
 }
 
 func open(t *testing.T, w *world) *site {
 	t.Helper()
 	since := w.now()
-	p := pages.New(pages.Options{Now: w.now, Catalogue: catalogue.Default, Log: zap.NewNop(), Health: func() pages.Health {
-		return pages.Health{Journal: pages.Signal{Known: true, Up: true}, Engine: pages.Signal{Known: true, Up: true, Since: since}}
+	s := &site{t: t, world: w, many: newMany(w), who: access.Identity{Name: "ana.souza", Role: access.Admin}, lang: "en", header: http.Header{}}
+	s.pages = pages.New(pages.Options{Now: w.now, Catalogue: catalogue.Default, Log: zap.NewNop(), Health: func() pages.Health {
+		return pages.Health{Journal: pages.Signal{Known: true, Up: true}, Engine: pages.Signal{Known: true, Up: true, Since: since}, Notices: s.untold}
 	}})
-	m := newMany(w)
-	p.Open(w, w.reviewer(), m)
-	return &site{t: t, world: w, many: m, pages: p, who: access.Identity{Name: "ana.souza", Role: access.Admin}, lang: "en", header: http.Header{}}
+	s.pages.Open(w, w.reviewer(), s.many)
+	return s
 }
 
 // as is the same site for somebody of another role.

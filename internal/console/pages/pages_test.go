@@ -3,6 +3,7 @@ package pages_test
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 
 	"retry-worker/internal/access"
 	"retry-worker/internal/catalogue"
+	"retry-worker/internal/console/pages"
 	"retry-worker/internal/journal"
 )
 
@@ -169,6 +171,26 @@ func TestTheOverviewSaysWhoShouldAct(t *testing.T) {
 	rows := s.page(attr(links[0], "href")).all(func(n *html.Node) bool { return attr(n, "class") == "row-link" })
 	if len(rows) != 3 {
 		t.Errorf("they are %d dead letters, want 3", len(rows))
+	}
+}
+
+// TestTheOverviewSaysWhoIsNotTold: a mail server that is down is seen before somebody misses a message.
+func TestTheOverviewSaysWhoIsNotTold(t *testing.T) {
+	s := open(t, sampleDead(t, now))
+	const untold = "Message to team: Registration (cadastro) not delivered yet"
+	if d := s.page("/"); d.says(untold) {
+		t.Error("a message is missed that nobody made")
+	}
+	s.untold = []pages.Notice{{Team: "cadastro", Way: "email", Since: now.Add(-20 * time.Minute), Failure: "mail.hospital.example:25: connection refused <b>"}}
+	d := s.page("/")
+	for _, words := range []string{untold, "20 min ago", "E-mail, will be tried again: mail.hospital.example:25: connection refused <b>"} {
+		if !d.says(words) {
+			t.Errorf("the overview does not say %q in\n%s", words, text(d.id("health").Parent))
+		}
+	}
+	s.untold = slices.Repeat(s.untold, 9)
+	if n := strings.Count(text(s.page("/").root), untold); n != 3 {
+		t.Errorf("it names %d of nine, expected 3", n)
 	}
 }
 

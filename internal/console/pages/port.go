@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"retry-worker/internal/bulk"
+	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/review"
 )
@@ -70,8 +71,21 @@ type Health struct {
 	Journal, Engine Signal
 	// Rejection is why the catalogue's file is not the one in force; nil if it is.
 	Rejection error
+	// Notices to teams that could not be sent so far, the oldest first.
+	Notices []Notice
 	// Version of the program.
 	Version string
+}
+
+// Notice is a message to a team that waits because its last try failed.
+type Notice struct {
+	Team decision.Team
+	// Way it is sent: email or webhook.
+	Way string
+	// Since is when it was made.
+	Since time.Time
+	// Failure of its last try, in one line.
+	Failure string
 }
 
 // Signal is whether something works. Its zero value says that it is not known yet.

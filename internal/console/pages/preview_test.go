@@ -34,9 +34,12 @@ func TestPreview(t *testing.T) {
 		m = previewRuns(w)
 	}
 	now := time.Now
-	p := pages.New(pages.Options{Now: now, Catalogue: catalogue.Default, Log: zap.NewNop(), Health: func() pages.Health {
-		return pages.Health{Journal: pages.Signal{Known: true, Up: true}, Engine: pages.Signal{Known: true, Up: os.Getenv("PREVIEW_DOWN") == "", Since: start}}
-	}})
+	health := pages.Health{Journal: pages.Signal{Known: true, Up: true}, Engine: pages.Signal{Known: true, Up: true, Since: start}}
+	if os.Getenv("PREVIEW_DOWN") != "" {
+		health.Engine.Up = false
+		health.Notices = []pages.Notice{{Team: "ti", Way: "email", Since: start, Failure: "dial tcp 192.0.2.7:587: connect: connection refused"}}
+	}
+	p := pages.New(pages.Options{Now: now, Catalogue: catalogue.Default, Log: zap.NewNop(), Health: func() pages.Health { return health }})
 	p.Open(w, w.reviewer(), m)
 	o := access.Options{Now: now, Public: []string{pages.AssetsPrefix}, LoginPage: p.Login, Refuse: p.Refuse}
 	if os.Getenv("PREVIEW_LOGIN") != "" { // the log-in page, and an operator's pages behind it

@@ -75,6 +75,11 @@ var overviewTexts = []text{
 	{"health.messages.other", "%s esperam", "%s wait"},
 	{"health.queue.reviews", "decisões para o processo", "decisions for the process"},
 	{"health.queue.events", "eventos", "events"},
+	{"health.queue.notices", "avisos às equipes", "messages to teams"},
+	{"health.notice", "Aviso à equipe: %s", "Message to team: %s"},
+	{"health.untold", "ainda não entregue", "not delivered yet"},
+	{"health.way.email", "E-mail, será tentado de novo", "E-mail, will be tried again"},
+	{"health.way.webhook", "Webhook, será tentado de novo", "Webhook, will be tried again"},
 }
 
 // listTexts are those of the list of dead letters.

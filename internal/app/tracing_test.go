@@ -21,19 +21,21 @@ func TestTraces(t *testing.T) {
 	retried := g.AddJob(gatewaytest.Job{Type: worker.AnalyzeRetry, Variables: variables("CLM-2025-000001", "TIMEOUT - paciente "+secret, 1)})
 	given := g.AddJob(gatewaytest.Job{Type: worker.AnalyzeRetry, Variables: variables("CLM-2025-000002", "INVALID_PATIENT_DATA - CPF "+secret, 0)})
 	refused := g.AddJob(gatewaytest.Job{Type: worker.AnalyzeRetry, Variables: variables("no claim of "+secret, "TIMEOUT", 0)})
+	blank := g.AddJob(gatewaytest.Job{Type: worker.AnalyzeRetry, Variables: variables("CLM-2025-000003", " ", 0)})
 	s := settings(t, g.Addr())
 	s.TraceProtocol = tracing.GRPC
 	r := serve(t, s)
-	settled(t, g, 3)
+	settled(t, g, 4)
 	r.stop()
 	r.returned(t, patience)
 
 	jobs := make(map[string]tracingtest.Span)
-	inside := make(map[string][]string)
+	inside, records := make(map[string][]string), make(map[string]bool)
 	for _, span := range collector.All() {
 		if key := span.Attributes["zeebe.job.key"]; key != "" {
 			jobs[strings.TrimPrefix(key, "int_value:")] = span
 		} else {
+			records[span.Attributes["retry_worker.journal.record"]] = true
 			inside[span.Parent] = append(inside[span.Parent], span.Name)
 		}
 		if text := fmt.Sprint(span); strings.Contains(text, secret) || strings.Contains(text, "CLM-") || strings.Contains(text, "paciente") {
@@ -55,6 +57,7 @@ func TestTraces(t *testing.T) {
 			"retry_worker.outcome": "PERMANENT_ERROR", "retry_worker.reason": "INVALID_PATIENT_DATA", "retry_worker.team": "cadastro", "retry_worker.action": "bpmn_error",
 		}, "journal " + gateway + "SetVariables " + gateway + "ThrowError", false},
 		{refused, map[string]string{"retry_worker.action": "failed"}, gateway + "FailJob", true},
+		{blank, map[string]string{"retry_worker.action": "failed", "retry_worker.rejection": "INVALID_ERROR_MESSAGE"}, "journal " + gateway + "FailJob", true},
 	} {
 		span, found := jobs[strconv.FormatInt(want.job, 10)]
 		if !found || span.Name != worker.AnalyzeRetry {
@@ -69,12 +72,18 @@ func TestTraces(t *testing.T) {
 		if got := strings.Join(inside[span.ID], " "); got != want.inside {
 			t.Errorf("inside job %d there are %q, expected %q", want.job, got, want.inside)
 		}
+		if lines := logged.with(t, "traceId", span.Trace); len(lines) != 1 && !want.failed || len(lines) > 0 && lines[0]["jobKey"] != float64(want.job) {
+			t.Errorf("the log says of job %d's trace: %v", want.job, lines)
+		}
 		if span.Failed != want.failed {
 			t.Errorf("the span of job %d failed: %v, expected %v", want.job, span.Failed, want.failed)
 		}
 	}
-	if len(jobs) != 3 {
-		t.Errorf("%d jobs have a span, expected 3", len(jobs))
+	if !records["int_value:1"] || !records["int_value:2"] {
+		t.Errorf("the spans tell of the journal's records %v, expected 1 and 2 among them", records)
+	}
+	if len(jobs) != 4 {
+		t.Errorf("%d jobs have a span, expected 4", len(jobs))
 	}
 }
 

@@ -73,7 +73,7 @@ func (a *Analyzer) handle(ctx context.Context, j *Job, begun *activated) Reply {
 	case recorded.Decision.Rejection != nil: // which the journal has recorded
 		return rejectJob(j, recorded.Decision.Rejection, a.hooks, a.log)
 	}
-	a.report(j, analysis, &recorded, time.Since(started))
+	a.report(ctx, j, analysis, &recorded, time.Since(started))
 	reply := replyTo(&recorded, &failure)
 	reply.Taken = func() { a.memory.Answered(&recorded) }
 	return reply

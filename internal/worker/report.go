@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"context"
 	"strconv"
 	"time"
 
@@ -12,7 +13,7 @@ import (
 )
 
 // report feeds the metrics and writes the decision's one log line (RN-BIL-005 §13.4).
-func (a *Analyzer) report(j *Job, n *journal.Analysis, r *journal.Recorded, took time.Duration) {
+func (a *Analyzer) report(ctx context.Context, j *Job, n *journal.Analysis, r *journal.Recorded, took time.Duration) {
 	d := &r.Decision
 	event := d.Event(a.rule, n.Error).LogName()
 	switch {
@@ -30,7 +31,7 @@ func (a *Analyzer) report(j *Job, n *journal.Analysis, r *journal.Recorded, took
 	if line == nil {
 		return
 	}
-	fields := append(make([]zap.Field, 0, 22),
+	fields := append(make([]zap.Field, 0, 23),
 		zap.String("event", event),
 		SubjectField(n.Policy, d.SubjectID),
 		zap.String("submissionError", n.Error),
@@ -57,6 +58,9 @@ func (a *Analyzer) report(j *Job, n *journal.Analysis, r *journal.Recorded, took
 	if warning != "" {
 		fields = append(fields, zap.String("warning", warning))
 	}
+	if trace := traceOf(ctx); trace != "" {
+		fields = append(fields, zap.String(traceField, trace))
+	}
 	line.Write(fields...)
 }
 
@@ -66,7 +70,7 @@ func SubjectField(p *decision.Policy, id string) zap.Field {
 	switch p.IDVariable {
 	case "timestamp", "level", "message", "logger", "event", "submissionError", "errorClassification", "matchedRule", "matchedText",
 		"retryCount", "maxRetries", "retryPolicy", "catalogue", "executionTimeMs", "jobKey", "processInstanceKey", "backoffMinutes",
-		"nextRetryTime", "responsibleTeam", "deadLetterId", "rebased", "warning", "state":
+		"nextRetryTime", "responsibleTeam", "deadLetterId", "rebased", "warning", "state", traceField:
 		return zap.String("subjectId", id)
 	default:
 		return zap.String(p.IDVariable, id)

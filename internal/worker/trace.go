@@ -26,7 +26,20 @@ const (
 	attrBackoff         = "retry_worker.backoff_seconds"
 	attrHow             = "retry_worker.recorded_as"
 	attrRejection       = "retry_worker.rejection"
+	attrRecord          = "retry_worker.journal.record"
 )
+
+// traceField names a job's trace in its log line.
+const traceField = "traceId"
+
+// traceOf is the trace that ctx is in, in hexadecimal; empty where none is kept.
+func traceOf(ctx context.Context) string {
+	span := trace.SpanContextFromContext(ctx)
+	if !span.IsSampled() {
+		return ""
+	}
+	return span.TraceID().String()
+}
 
 // traced is handle with a span of the whole way, from the handler to the engine's answer; the calls of the journal and of
 // the engine are spans in it.
@@ -62,6 +75,7 @@ func inJournal(ctx context.Context, memory *journal.Journal, n *journal.Analysis
 		job.SetAttributes(attribute.String(attrPolicy, n.Policy.Name), attribute.String(attrRejection, string(d.Rejection.Code)))
 		return r, err
 	}
+	span.SetAttributes(attribute.Int64(attrRecord, r.Attempt.Record))
 	job.SetAttributes(
 		attribute.String(attrPolicy, n.Policy.Name), attribute.String(attrOutcome, string(d.Outcome)), attribute.String(attrReason, string(d.Reason)),
 		attribute.String(attrClassification, string(d.ErrorClassification)), attribute.String(attrTeam, string(d.Team)),

@@ -9,6 +9,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -31,6 +32,9 @@ func main() {
 	}
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(200)
+	}
+	if served, _ := strconv.ParseBool(os.Getenv("RETRY_WORKER_PPROF")); !served {
+		runtime.MemProfileRate = 0 // nobody can ask for a heap profile, which costs a megabyte to keep
 	}
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
 }

@@ -33,16 +33,19 @@ func (c *cli) serveCommand() *cobra.Command {
 	}
 }
 
-// logDelay is how long a line of the log may wait for others: one write for many lines is a tenth of the
-// worker's CPU time under load.
-const logDelay = 100 * time.Millisecond
+// A line of the log waits for others up to logDelay, or until there are logBytes of them: one write for many lines is a
+// tenth of the worker's CPU time under load.
+const (
+	logDelay = 100 * time.Millisecond
+	logBytes = 64 << 10
+)
 
 func (c *cli) serve() error {
 	settings, err := config.Load()
 	if err != nil {
 		return &usageError{err}
 	}
-	lines := &zapcore.BufferedWriteSyncer{WS: zapcore.AddSync(c.out), FlushInterval: logDelay}
+	lines := &zapcore.BufferedWriteSyncer{WS: zapcore.AddSync(c.out), FlushInterval: logDelay, Size: logBytes}
 	defer func() { _ = lines.Stop() }() // standard output cannot always be synced
 	log := app.NewLogger(lines, settings.LogLevel, settings.LogFormat)
 	a, err := app.New(settings, build(), log)

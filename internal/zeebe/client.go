@@ -19,7 +19,9 @@ import (
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/experimental"
 	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/mem"
 )
 
 const (
@@ -31,6 +33,17 @@ const (
 	// connectTimeout of one attempt.
 	connectTimeout = 5 * time.Second
 )
+
+// buffers that messages are read into. gRPC's own take (and clear) a whole MiB for each message above 32 KiB, which most
+// answers to a poll are; here none has more than twice what it needs.
+var buffers = must(mem.NewBinaryTieredBufferPool(8, 12, 14, 15, 16, 17, 18, 19, 20))
+
+func must(pool mem.BufferPool, err error) mem.BufferPool {
+	if err != nil {
+		panic(err) // cannot be: the sizes are given above
+	}
+	return pool
+}
 
 // Options say how to reach the gateway. They are read once, by Dial.
 type Options struct {
@@ -80,6 +93,7 @@ func Dial(o Options, log *zap.Logger) (*Client, error) {
 		}),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxReceiveBytes)),
 		grpc.WithDisableRetry(), // the worker retries, within the job's deadline
+		experimental.WithBufferPool(buffers),
 	}
 	if o.Trace != nil {
 		dial = append(dial, o.Trace)

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"net/netip"
 	"strings"
+	"sync"
 	"time"
 
 	"go.uber.org/zap"
@@ -125,25 +126,28 @@ const (
 
 // accessHooks say in the log who comes in and who does not.
 func (a *App) accessHooks() access.Hooks {
-	log := a.log.WithOptions(zap.WrapCore(func(c zapcore.Core) zapcore.Core {
-		return zapcore.NewSamplerWithOptions(c, time.Second, sampleFirst, sampleThen)
-	}))
+	// Made when the first stranger comes: the sampler's counters have half a megabyte, and most never see one.
+	log := sync.OnceValue(func() *zap.Logger {
+		return a.log.WithOptions(zap.WrapCore(func(c zapcore.Core) zapcore.Core {
+			return zapcore.NewSamplerWithOptions(c, time.Second, sampleFirst, sampleThen)
+		}))
+	})
 	return access.Hooks{
 		LoggedIn: func(who access.Identity) {
 			a.log.Info("somebody logged in", zap.String("event", "logged_in"), zap.String("token", who.Name), zap.Stringer("role", who.Role))
 		},
 		TokenRefused: func(from netip.Addr) {
-			log.Warn("a token was refused: unknown, or past its last day", zap.String("event", "token_refused"), zap.Stringer("from", from))
+			log().Warn("a token was refused: unknown, or past its last day", zap.String("event", "token_refused"), zap.Stringer("from", from))
 		},
 		Slowed: func(from netip.Addr) {
-			log.Warn("tokens are tried too fast; that address has to wait", zap.String("event", "login_slowed"), zap.Stringer("from", from))
+			log().Warn("tokens are tried too fast; that address has to wait", zap.String("event", "login_slowed"), zap.Stringer("from", from))
 		},
 		Forbidden: func(from netip.Addr, who access.Identity, code string) {
-			log.Warn("a request was refused: it may not do that", zap.String("event", "request_forbidden"), zap.String("code", code),
+			log().Warn("a request was refused: it may not do that", zap.String("event", "request_forbidden"), zap.String("code", code),
 				zap.String("token", who.Name), zap.Stringer("role", who.Role), zap.Stringer("from", from))
 		},
 		Limited: func(from netip.Addr) {
-			log.Warn("an address asks too much, or with too many headers, and is refused", zap.String("event", "requests_limited"), zap.Stringer("from", from))
+			log().Warn("an address asks too much, or with too many headers, and is refused", zap.String("event", "requests_limited"), zap.Stringer("from", from))
 		},
 	}
 }

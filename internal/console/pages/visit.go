@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	"go.uber.org/zap"
@@ -70,15 +71,18 @@ type frame struct {
 //go:embed templates/*.html
 var templateFiles embed.FS
 
-// templates by language: texts are the language's, everything else comes with the data.
-var templates = func() map[Lang]*template.Template {
-	all := map[Lang]*template.Template{}
+// templates by language: texts are the language's, everything else comes with the data. They are parsed when the first
+// page in a language is asked for, since most processes never show one; that they can be is for this package's tests.
+var templates = func() map[Lang]func() *template.Template {
+	all := map[Lang]func() *template.Template{}
 	for _, l := range Langs() {
-		all[l] = template.Must(template.New("").Funcs(template.FuncMap{
-			"t": l.T, "count": l.Count, "number": l.Number, "asset": assetURL,
-			"line": inertLine, "whole": inertText, "name": inertName, "path": url.PathEscape,
-			"reason": l.reason, "dict": dict, "detail": inertDetail, "len64": func(rules []ruleRow) int64 { return int64(len(rules)) },
-		}).ParseFS(templateFiles, "templates/*.html"))
+		all[l] = sync.OnceValue(func() *template.Template {
+			return template.Must(template.New("").Funcs(template.FuncMap{
+				"t": l.T, "count": l.Count, "number": l.Number, "asset": assetURL,
+				"line": inertLine, "whole": inertText, "name": inertName, "path": url.PathEscape,
+				"reason": l.reason, "dict": dict, "detail": inertDetail, "len64": func(rules []ruleRow) int64 { return int64(len(rules)) },
+			}).ParseFS(templateFiles, "templates/*.html"))
+		})
 	}
 	return all
 }()
@@ -107,12 +111,12 @@ func (p *Pages) answer(v *visit, pg *page, err error) {
 
 func (p *Pages) write(v *visit, pg *page) {
 	var body, whole bytes.Buffer
-	if err := templates[v.lang].ExecuteTemplate(&body, pg.name, pg.data); err != nil {
+	if err := templates[v.lang]().ExecuteTemplate(&body, pg.name, pg.data); err != nil {
 		p.broken(v, err)
 		return
 	}
 	f := v.frame(pg, body.Bytes())
-	if err := templates[v.lang].ExecuteTemplate(&whole, "frame", f); err != nil {
+	if err := templates[v.lang]().ExecuteTemplate(&whole, "frame", f); err != nil {
 		p.broken(v, err)
 		return
 	}

@@ -18,6 +18,9 @@ type connection struct {
 }
 
 func connect(ctx context.Context, dsn string) (*connection, error) {
+	if err := packPages(); err != nil {
+		return nil, err
+	}
 	connector, err := sqlite.NewConnector(dsn)
 	if err != nil {
 		return nil, err

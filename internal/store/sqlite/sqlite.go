@@ -19,8 +19,9 @@ const (
 	busyTime = 2 * time.Second
 	// readers at the same time; others wait.
 	readers = 4
-	// pageCache of the writer in KiB: the upper levels of the indexes. More was measured to cost more (`make bench`).
-	pageCache = 8 << 10
+	// pageCache of the writer in KiB: the upper levels of the indexes. More was measured to cost more (`make bench`), of
+	// memory as of time.
+	pageCache = 4 << 10
 	// checkpointPages of the write-ahead log, after which it is copied into the database.
 	checkpointPages = 1000
 )
@@ -139,6 +140,9 @@ func (f *file) dsn(way url.Values) string {
 }
 
 func (f *file) pool(way url.Values, connections int) (*sql.DB, error) {
+	if err := packPages(); err != nil {
+		return nil, err
+	}
 	connector, err := sqlite.NewConnector(f.dsn(way))
 	if err != nil {
 		return nil, err

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"errors"
+	"runtime"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -30,7 +31,11 @@ func (a *App) openStore(ctx context.Context) error {
 		a.health.set(&a.health.journal, false)
 		return err
 	}
-	debug.FreeOSMemory() // a migration reads with buffers of megabytes, which would set the heap's size for good
+	// A migration reads with buffers of megabytes, which would set the heap's size for long. They are in a pool, which
+	// the first collection only marks for the second.
+	runtime.GC()
+	debug.FreeOSMemory()
+	dropStartup()
 	a.store = s
 	a.cleanups = append(a.cleanups, cleanup{"journal", func(context.Context) error { return s.Close() }})
 	a.readiness.Ready(aboutJournal)

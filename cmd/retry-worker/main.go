@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"runtime"
-	"runtime/debug"
 	"strconv"
 	"strings"
 
@@ -25,13 +24,12 @@ const (
 
 func main() {
 	// Measured (`make bench`): on one processor the handlers and the journal's commits get in one another's
-	// way, more than two only make the scheduler cost more; and a heap of a few megabytes need not be
-	// collected as often as the default does.
+	// way, more than two only make the scheduler cost more.
 	if os.Getenv("GOMAXPROCS") == "" {
 		runtime.GOMAXPROCS(min(2, runtime.NumCPU()))
 	}
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(200)
+		new(collector).watch()
 	}
 	if served, _ := strconv.ParseBool(os.Getenv("RETRY_WORKER_PPROF")); !served {
 		runtime.MemProfileRate = 0 // nobody can ask for a heap profile, which costs a megabyte to keep

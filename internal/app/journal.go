@@ -35,7 +35,6 @@ func (a *App) openStore(ctx context.Context) error {
 	// the first collection only marks for the second.
 	runtime.GC()
 	debug.FreeOSMemory()
-	dropStartup()
 	a.store = s
 	a.cleanups = append(a.cleanups, cleanup{"journal", func(context.Context) error { return s.Close() }})
 	a.readiness.Ready(aboutJournal)

@@ -1,6 +1,0 @@
-//go:build !linux
-
-package app
-
-// dropStartup does nothing where it is not known how.
-func dropStartup() {}

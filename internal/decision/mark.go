@@ -3,6 +3,7 @@ package decision
 import (
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // A number in a text is an HTTP status, or a code of table 38, only where the text says so. This file reads what stands
@@ -142,6 +143,9 @@ func isTISSCode(text string, from, to int) bool {
 	if at(text, to) == '/' && isDigit(at(text, to+1)) { // 1701/2025 is numbered by the year
 		return false
 	}
+	if word, plain := wordBefore(text, from); plain && !isTISSWord(word) { // most numbers, in a hurry
+		return false
+	}
 	rest, word, gap := lastWord(inTag(withoutList(before(text, from))))
 	switch {
 	case near(gap) && slices.Contains(tissElements, name(word)):
@@ -163,6 +167,55 @@ func isTISSCode(text string, from, to int) bool {
 		return true
 	}
 	return strings.HasPrefix(word, "cod") && (noun == "" || strings.Trim(gap, " ") != "") // begins a sentence, or is a field
+}
+
+// wordBefore is the last word before a place, as it came; plain is false where the plain form may have another one, or
+// where a tag ends behind it.
+func wordBefore(text string, place int) (word string, plain bool) {
+	least := max(0, place-reachBefore+1)
+	end := place
+	for end > least && !isWordByte(text[end-1]) {
+		if isUnusual(text[end-1]) || text[end-1] == '>' {
+			return "", false
+		}
+		end--
+	}
+	start := end
+	for start > least && isWordByte(text[start-1]) {
+		start--
+	}
+	return text[start:end], start == 0 || start > least && !isUnusual(text[start-1])
+}
+
+func isWordByte(c byte) bool { return isLetter(c) || isDigit(c) || c == '_' }
+
+// isUnusual tells that c may begin or end what is one other character in the plain form.
+func isUnusual(c byte) bool { return c == '&' || c == ';' || c == '\\' || c >= utf8.RuneSelf }
+
+// tissWords stand right before a code of table 38, before one of its element's name, or between two of a list.
+var tissWords = wordSet(tissElements, tissNouns, tissOpeners, []string{"38", "e", "and"})
+
+func wordSet(lists ...[]string) map[string]bool {
+	set := make(map[string]bool)
+	for _, word := range slices.Concat(lists...) {
+		set[word] = true
+	}
+	return set
+}
+
+// isTISSWord tells whether a code may stand behind a word, however that is written.
+func isTISSWord(word string) bool {
+	var lower [32]byte
+	if len(word) > len(lower) || len(word) == 4 && isNumber(word) {
+		return true
+	}
+	for i := range len(word) {
+		if word[i] == '_' {
+			return true
+		}
+		lower[i] = plainForm.symbols[word[i]]
+	}
+	return tissWords[string(lower[:len(word)])]
 }
 
 // isNamed tells whether a number is at once followed by a word: erro 1205 deadlock is not the operator's.

@@ -18,8 +18,8 @@ const (
 )
 
 // Classifier finds the first rule that matches an error: permanent ones first, then transient ones (R2), then those that
-// presume an error to be permanent, each in the order they were given. It looks for all of them in one pass, whose cost does not grow with their number. Safe for
-// concurrent use; the zero value knows no rule.
+// presume an error to be permanent, each in the order they were given. It looks for all of them in one pass, whose cost
+// does not grow with their number. Safe for concurrent use; the zero value knows no rule.
 type Classifier struct {
 	rules []Rule
 	// matchers in the order of precedence; a matcher's place is its index and 1.
@@ -34,7 +34,7 @@ type Classifier struct {
 	// them anchors.
 	literals map[literal]int
 	anchored [][]int
-	// gapped tells that the gram of some code is no part of one word.
+	// gapped tells that the key of some code is no part of one word.
 	gapped bool
 }
 
@@ -64,6 +64,7 @@ func NewClassifier(rules []Rule) (*Classifier, error) {
 			}
 		}
 	}
+	c.texts.seal()
 	return c, nil
 }
 
@@ -129,10 +130,10 @@ func (c *Classifier) addCode(r *Rule, code string) *RuleError {
 		setFirst(&c.numbers.add(code).code, c.place(m))
 		return nil
 	}
-	if len(code) < shortGram || normalForm.of(code) != code {
+	if len(code) < shortKey || normalForm.of(code) != code {
 		return refused(code, "at least 4 upper-case letters, digits and single underscores, or digits only (R3)")
 	}
-	if !c.texts.add(needle{text: code, kind: byCode, number: c.place(m)}, false) {
+	if !c.texts.add(needle{text: code, kind: byCode, number: c.place(m)}) {
 		c.gapped = true
 	}
 	return nil
@@ -171,24 +172,24 @@ func setFirst(slot *int, place int) {
 
 func (c *Classifier) addFault(r *Rule, fault string) *RuleError {
 	name := foldedName(fault)
-	if len(name) < shortGram || strings.Contains(name, "_") {
+	if len(name) < shortKey || strings.Contains(name, "_") {
 		return refused(fault, "one word of at least 4 letters, such as LoginInvalido")
 	}
-	c.texts.add(needle{text: name, kind: byPhrase, number: c.place(matcher{r, r.Name})}, true)
+	c.texts.add(needle{text: name, kind: byPhrase, number: c.place(matcher{r, r.Name})})
 	return nil
 }
 
 func (c *Classifier) addPhrase(r *Rule, phrase string) *RuleError {
 	bare, anyEnd := strings.CutSuffix(phrase, "*")
 	name := foldedName(bare)
-	if len(name) < shortGram || strings.Contains(bare, "*") {
+	if len(name) < shortKey || strings.Contains(bare, "*") {
 		return refused(phrase, "words of together at least 4 letters; only the last may end in *")
 	}
 	kind := byPhrase
 	if anyEnd {
 		kind = byPrefix
 	}
-	c.texts.add(needle{text: name, kind: kind, number: c.place(matcher{r, r.Name})}, true)
+	c.texts.add(needle{text: name, kind: kind, number: c.place(matcher{r, r.Name})})
 	return nil
 }
 
@@ -226,7 +227,7 @@ func (c *Classifier) literal(text string, kind needleKind) int {
 		n = len(c.literals)
 		c.literals[l] = n
 		c.anchored = append(c.anchored, nil)
-		c.texts.add(needle{text: text, kind: kind, number: n}, true)
+		c.texts.add(needle{text: text, kind: kind, number: n})
 	}
 	return n
 }

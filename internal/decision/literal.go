@@ -30,7 +30,7 @@ func (r requirement) all() [][]string {
 func literals(texts []string) (list []string) {
 	for _, text := range texts {
 		literal := foldedForm.of(text)
-		if len(strings.Trim(literal, "_")) < shortGram {
+		if len(strings.Trim(literal, "_")) < shortKey {
 			return nil
 		}
 		list = append(list, literal)

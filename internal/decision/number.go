@@ -1,9 +1,12 @@
 package decision
 
+import "math/bits"
+
 // numberIndex finds the rules of a number.
 type numberIndex struct {
 	rules   map[string]*numberRules
 	longest int
+	seen    bloom // the numbers of up to longKey digits
 }
 
 // numberRules are the places of the matchers of one number, by what it must be; 0 for none.
@@ -11,7 +14,7 @@ type numberRules struct{ code, status, tiss int }
 
 // of is nil where no rule has the number.
 func (x *numberIndex) of(number string) *numberRules {
-	if len(number) > x.longest {
+	if len(number) > x.longest || len(number) <= longKey && !x.seen.mayHave(keyOf(number)) {
 		return nil
 	}
 	return x.rules[number]
@@ -25,6 +28,9 @@ func (x *numberIndex) add(number string) *numberRules {
 	if x.rules[number] == nil {
 		x.rules[number] = &numberRules{}
 		x.longest = max(x.longest, len(number))
+		if len(number) <= longKey {
+			x.seen.add(keyOf(number))
+		}
 	}
 	return x.rules[number]
 }
@@ -32,21 +38,28 @@ func (x *numberIndex) add(number string) *numberRules {
 // eachNumber calls found for every whole number in text, with where it stands: digits with no digit beside them, nor
 // one of '.', ',', '-' with a digit behind it (R3). So 503 is not in "15037", "503.504.111-22" or "1.504,00".
 func eachNumber(text string, found func(from, to int)) {
-	for i := 0; i < len(text); i++ {
-		for i+8 <= len(text) && !holdDigit(eight(text[i:])) {
-			i += 8
-		}
-		for i < len(text) && !isDigit(text[i]) {
-			i++
-		}
+	for i := nextDigit(text, 0); i < len(text); i = nextDigit(text, i+1) {
 		from := i
 		for i < len(text) && isDigit(text[i]) {
 			i++
 		}
-		if from < i && !separated(at(text, from-1), at(text, from-2)) && !separated(at(text, i), at(text, i+1)) {
+		if !separated(at(text, from-1), at(text, from-2)) && !separated(at(text, i), at(text, i+1)) {
 			found(from, i)
 		}
 	}
+}
+
+// nextDigit is where the first digit stands from i on; at least len(text) where none does.
+func nextDigit(text string, i int) int {
+	for ; i+8 <= len(text); i += 8 {
+		if digits := digitsIn(eight(text[i:])); digits != 0 {
+			return i + bits.TrailingZeros64(digits)/8
+		}
+	}
+	for i < len(text) && !isDigit(text[i]) {
+		i++
+	}
+	return i
 }
 
 // separated tells whether a separator beside a number, and the character behind it, make it part of another.

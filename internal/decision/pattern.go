@@ -19,35 +19,6 @@ type pattern struct {
 	literals   [][]int // by their numbers, the shortest list first
 }
 
-// literalCounts are how often every literal was found in a message, as far as that is counted; nil has none.
-type literalCounts []uint8
-
-func (c literalCounts) of(literal int) uint8 {
-	if c == nil {
-		return 0
-	}
-	return c[literal]
-}
-
-func (c literalCounts) hasAny(literals []int) bool {
-	for _, literal := range literals {
-		if c.of(literal) > 0 {
-			return true
-		}
-	}
-	return false
-}
-
-// hasAll tells whether of each list at least one was found.
-func (c literalCounts) hasAll(lists [][]int) bool {
-	for _, list := range lists {
-		if !c.hasAny(list) {
-			return false
-		}
-	}
-	return true
-}
-
 const (
 	// maxRepeat of a pattern's parts, and maxProgram of its steps, bound what it costs.
 	maxRepeat  = 200

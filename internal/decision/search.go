@@ -3,6 +3,7 @@ package decision
 import (
 	"bytes"
 	"strconv"
+	"strings"
 )
 
 // search is one message on its way through a classifier.
@@ -10,9 +11,7 @@ type search struct {
 	*Classifier
 	message    string
 	httpStatus int
-	// counts of the literals that were found; nil until one was. anchors are where those of words stand.
-	counts  literalCounts
-	anchors []sighting
+	sightings  sightings
 	// mayHoldCode tells that the normal form must be searched too.
 	mayHoldCode bool
 	// best is the place of the first matcher in order of precedence that was found, 0 for none; it matched what
@@ -29,8 +28,10 @@ type span struct {
 }
 
 const (
-	// usualMessage in bytes: up to that length a search allocates nothing, unless a pattern's literal is found.
+	// usualMessage in bytes: up to that length, and with a usual catalogue, a search allocates nothing but where patterns are
+	// tried.
 	usualMessage = 2304
+	shortMessage = 256
 	// patternReach is how much of a message patterns and words are compared with: they cost more than the rest, and what is
 	// behind that much text says no more.
 	patternReach = 64 << 10
@@ -49,30 +50,47 @@ func (c *Classifier) Classify(message string, httpStatus int) Match {
 	return s.match()
 }
 
-// readWords looks for codes in the normal form of the message and for all other texts in the folded one. Where both are
-// the same, or the folded one shows that there cannot be a code in the other, it is read once.
+// readWords gives the forms of the message room, and clears no more for it than the message needs.
 func (s *search) readWords() {
-	var usual [usualMessage]byte
-	room := usual[:]
-	if len(s.message) > len(room) {
-		room = make([]byte, len(s.message))
-	}
-	folded, special := foldedForm.write(room, s.message)
-	s.mayHoldCode = special && (s.gapped || hasEscapes(s.message))
-	s.find(folded, foldedForm, !special)
-	s.tryWords(folded)
-	s.tryPatterns()
-	if s.mayHoldCode {
-		normal, _ := normalForm.write(room, s.message)
-		s.find(normal, normalForm, true)
+	switch n := len(s.message); {
+	case n <= shortMessage:
+		var room [shortMessage + padding]byte
+		s.readForms(room[:])
+	case n <= usualMessage:
+		var room [usualMessage + padding]byte
+		s.readForms(room[:])
+	default:
+		s.readForms(make([]byte, n+padding))
 	}
 }
 
-// find looks for texts in one form of the message; codes tells that codes can be found in it.
-func (s *search) find(text []byte, as *form, codes bool) {
-	s.texts.candidates(text, func(n *needle, from int) {
+// readForms looks for codes in the normal form of the message and for all other texts in the folded one. Where both are
+// the same, or the folded one shows that there cannot be a code in the other, it is read once.
+func (s *search) readForms(room []byte) {
+	var seams seams
+	folded, special := foldedForm.write(room, s.message, &seams)
+	places, all := seams.all()
+	s.mayHoldCode = special && (s.gapped || !all || hasEscapes(s.message))
+	s.find(folded, places, foldedForm, !special)
+	s.tryWords(folded)
+	s.tryPatterns()
+	if s.mayHoldCode {
+		normal, _ := normalForm.write(room, s.message, nil)
+		s.find(normal, nil, normalForm, true)
+	}
+}
+
+// gaps are the padding of a text.
+var gaps = strings.Repeat("_", padding)
+
+// find looks for texts in one form of the message, which has room for padding; codes tells that codes can be found in it.
+func (s *search) find(text []byte, seams []int32, as *form, codes bool) {
+	copy(text[len(text):len(text)+padding], gaps)
+	s.texts.candidates(text, seams, !codes, func(n *needle, from int) {
 		if n.kind >= ofPattern {
-			s.findLiteral(n, text, from)
+			if as == foldedForm {
+				s.findLiteral(n, text, from)
+			}
 			return
 		}
 		switch {
@@ -93,38 +111,36 @@ func (s *search) find(text []byte, as *form, codes bool) {
 	})
 }
 
-// sighting is where an anchor of words stands.
-type sighting struct {
-	literal  int
-	from, to int
-}
-
-// mostSightings of one anchor in a message.
-const mostSightings = 8
-
-// findLiteral remembers that a literal was found. By the time that the normal form is searched they have been used.
+// findLiteral remembers that a literal was found.
 func (s *search) findLiteral(n *needle, text []byte, from int) {
-	if s.counts.of(n.number) == mostSightings || from > patternReach || !n.stands(text, from) {
+	if s.sightings.of(n.number) == mostSightings || from > patternReach || !n.stands(text, from) {
 		return
 	}
-	if s.counts == nil {
-		s.counts = make(literalCounts, len(s.literals))
-	}
-	s.counts[n.number]++
+	s.sightings.count(n.number, len(s.literals))
 	if len(s.anchored[n.number]) > 0 {
-		s.anchors = append(s.anchors, sighting{n.number, from, from + len(n.text)})
+		s.sightings.anchor(anchor{int32(n.number), int32(from), int32(from + len(n.text))}) // within patternReach
 	}
 }
 
 // tryWords looks around the anchors that were found.
 func (s *search) tryWords(text []byte) {
-	for _, a := range s.anchors {
+	counts := s.sightings.counts()
+	known := counts
+	if len(text) > patternReach { // behind it words stand that were not counted
+		known = nil
+	}
+	for i := range s.sightings.anchors {
+		a := s.sightings.anchorAt(i)
+		var near surroundings
 		for _, i := range s.anchored[a.literal] {
 			w := &s.words[i]
-			if !s.isBetter(w.place) || !s.counts.hasAll(w.literals) {
+			if !s.isBetter(w.place) || !counts.hasAll(w.literals) || known != nil && !known.hasAll(w.shorts) {
 				continue
 			}
-			if from, to, ok := w.near(text, a.from, a.to); ok {
+			if near.words == nil {
+				near = surroundingsOf(text, int(a.from), int(a.to))
+			}
+			if from, to, ok := w.near(&near, known); ok {
 				s.best, s.there = w.place, span{form: foldedForm, from: from, to: wordEnd(text, to)}
 			}
 		}
@@ -141,20 +157,21 @@ func wordEnd(text []byte, to int) int {
 
 // tryPatterns compares the patterns whose literals were found, until one matches.
 func (s *search) tryPatterns() {
-	if s.counts == nil {
+	if s.sightings.literals == 0 {
 		return
 	}
+	counts := s.sightings.counts()
 	var plain []byte
 	for _, p := range s.patterns {
 		if !s.isBetter(p.place) {
 			return // nor are those behind it
 		}
-		if !s.counts.hasAll(p.literals) {
+		if !counts.hasAll(p.literals) {
 			continue
 		}
 		if plain == nil {
 			message := s.message[:min(len(s.message), patternReach)]
-			plain, _ = plainForm.write(make([]byte, len(message)), message)
+			plain, _ = plainForm.write(make([]byte, len(message)), message, nil)
 		}
 		if at := p.expression().FindIndex(plain); at != nil {
 			s.best, s.there = p.place, span{form: plainForm, from: at[0], to: at[1]}

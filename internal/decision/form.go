@@ -90,12 +90,10 @@ func (f *form) write(dst []byte, text string, seams *seams) (written []byte, spe
 		c, size := f.unusual(text[i:])
 		special = special || size > 1 || text[i] >= utf8.RuneSelf
 		i += size
-		if c == 0 {
-			seams.add(n)
-			continue
+		if c != 0 {
+			n, solid = put(dst, n, c, f.gap, solid)
 		}
-		n, solid = put(dst, n, c, f.gap, solid)
-		if solid == 1 && at(text, i) != latinLead { // behind which no word of the normal form begins
+		if solid == 1 && mayBeNormal(at(text, i)) {
 			seams.add(n)
 		}
 	}
@@ -126,6 +124,10 @@ func put(dst []byte, n int, c, gap byte, before int) (newN, solid int) {
 	}
 	return n + (solid | before), solid
 }
+
+// mayBeNormal tells whether a character that begins with c may be a letter or digit in the normal form: one of ASCII, or
+// ı or ſ, which are so in upper case.
+func mayBeNormal(c byte) bool { return c < utf8.RuneSelf || c == "ı"[0] || c == "ſ"[0] }
 
 // seams are the places in a folded text, the first of them, that stand behind a letter with an accent, or the like. There
 // a word of the normal form may begin, in which that letter is a gap.

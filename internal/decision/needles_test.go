@@ -43,7 +43,7 @@ func needleRule(t *rapid.T, name string) (r decision.Rule, ok bool) {
 // needleText is made of the same words, with what may stand between them: one gap, several, none, and characters that
 // are a letter to phrases and a gap to codes.
 var needleText = rapid.Custom(func(t *rapid.T) string {
-	gap := rapid.SampledFrom([]string{" ", " ", " ", "", "--", "...\n", "_", "é", "á", "\u0301", "ſ", "\xff", "–", strings.Repeat(" .", 40)})
+	gap := rapid.SampledFrom([]string{" ", " ", " ", "", "--", "...\n", "_", "é", "á", "\u0301", "ſ", "ı", "\xff", "–", strings.Repeat(" .", 40)})
 	var b strings.Builder
 	b.WriteString(gap.Draw(t, "first"))
 	for _, word := range rapid.SliceOfN(needleWord, 0, 40).Draw(t, "text") {
@@ -57,7 +57,7 @@ var (
 	noCode   = regexp.MustCompile(`[^A-Z0-9]+`)
 	noPhrase = regexp.MustCompile(`[^a-z0-9]+`)
 	spaces   = regexp.MustCompile(`\s+`)
-	unaccent = strings.NewReplacer("é", "e", "á", "a", "\u0301", "", "ſ", "s")
+	unaccent = strings.NewReplacer("é", "e", "á", "a", "\u0301", "", "ſ", "s", "ı", "i")
 )
 
 // holds is R3, and what docs/policies.md says of phrases and patterns, in the plainest way.
@@ -276,4 +276,13 @@ func TestTextAtEveryPlace(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestCodesBehindAccents: an accented letter is the gap before a word of a code, also where the word begins with ſ or ı.
+func TestCodesBehindAccents(t *testing.T) {
+	c := decisiontest.Rules(decisiontest.Transient("RATE_SIZE"), decisiontest.Transient("RATE_INPUT"))
+	checkExamples(t, c, []example{
+		{"rateçsize", "RATE_SIZE", "rateçsize"}, {"rateçſize", "RATE_SIZE", "rateçſize"}, {"rateçınput", "RATE_INPUT", "rateçınput"},
+		{"rate\u0301ſize", "RATE_SIZE", "rate\u0301ſize"}, {"rateſize", "", ""},
+	})
 }

@@ -2,6 +2,7 @@ package app
 
 import (
 	"io"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -20,8 +21,30 @@ func NewLogger(out io.Writer, level zapcore.Level, format string) *zap.Logger {
 	log := zap.New(zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(out)), level))
 	zap.RedirectStdLog(log)
 	quiet := log.WithOptions(zap.IncreaseLevel(zapcore.ErrorLevel)) // gRPC reports each failed connection; the worker says it once
-	grpclog.SetLoggerV2(zapgrpc.NewLogger(quiet))
+	grpcLog.to(quiet.Core())
 	return log
+}
+
+// grpcLog is gRPC's from the program's start on: once that runs it must not be given another one.
+var grpcLog = func() *newest {
+	n := &newest{}
+	n.to(zapcore.NewNopCore())
+	grpclog.SetLoggerV2(zapgrpc.NewLogger(zap.New(n)))
+	return n
+}()
+
+// newest writes lines where it was told to last. Safe for concurrent use.
+type newest struct{ core atomic.Pointer[zapcore.Core] }
+
+func (n *newest) to(c zapcore.Core) { n.core.Store(&c) }
+
+func (n *newest) Enabled(l zapcore.Level) bool                   { return (*n.core.Load()).Enabled(l) }
+func (n *newest) With(fields []zapcore.Field) zapcore.Core       { return (*n.core.Load()).With(fields) }
+func (n *newest) Write(e zapcore.Entry, f []zapcore.Field) error { return (*n.core.Load()).Write(e, f) }
+func (n *newest) Sync() error                                    { return (*n.core.Load()).Sync() }
+
+func (n *newest) Check(e zapcore.Entry, c *zapcore.CheckedEntry) *zapcore.CheckedEntry {
+	return (*n.core.Load()).Check(e, c)
 }
 
 func encoderConfig() zapcore.EncoderConfig {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	"google.golang.org/grpc/grpclog"
 
 	"retry-worker/internal/gatewaytest"
 	"retry-worker/internal/worker"
@@ -176,6 +177,17 @@ func TestStandardLibraryLogsTheSameWay(t *testing.T) {
 	logged.empty()
 	stdlog.Print("from somewhere else")
 	if lines := logged.with(t, "message", "from somewhere else"); len(lines) != 1 {
+		t.Errorf("got %q, want one JSON line", logged)
+	}
+}
+
+// Of gRPC's own lines errors alone: the worker says itself that a connection failed.
+func TestGRPCLogsTheSameWay(t *testing.T) {
+	logged.empty()
+	grpclog.Warning("a connection failed")
+	grpclog.Error("a server that nobody expected")
+	lines := logged.lines(t)
+	if len(lines) != 1 || lines[0]["message"] != "a server that nobody expected" || lines[0]["level"] != "error" {
 		t.Errorf("got %q, want one JSON line", logged)
 	}
 }

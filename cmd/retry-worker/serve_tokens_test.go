@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -40,6 +41,8 @@ func TestServeBehindTokens(t *testing.T) {
 		t.Errorf("with a token: %q %q", r.stdout, r.stderr)
 	}
 	browse(t, "http://"+addr, secret)
+	p.signal(t, syscall.SIGTERM)
+	p.ends(t, patience)
 	if strings.Contains(p.output(), secret) || p.stderr.Len() > 0 {
 		t.Error("the token stands in the log, or something on standard error")
 	}

@@ -18,9 +18,7 @@ type connection struct {
 }
 
 func connect(ctx context.Context, dsn string) (*connection, error) {
-	if err := packPages(); err != nil {
-		return nil, err
-	}
+	packPages()
 	connector, err := sqlite.NewConnector(dsn)
 	if err != nil {
 		return nil, err

@@ -16,21 +16,23 @@ const pageBytes = 4 << 10
 // packPages has SQLite keep the pages of all connections in one block, side by side. A page with its header has 4.2 KiB,
 // for which the library's own allocator takes 8 KiB: a full cache cost twice what it holds. The block is of the size of the
 // writer's cache; readers share it, and where it is full the page unused for longest makes room. SQLite takes it before
-// the first connection of the process only: it is done once.
-var packPages = sync.OnceValue(func() error {
+// the first connection of the process only. Where another package had one, pages cost what they did: memory, and no more.
+var packPages = sync.OnceFunc(func() {
 	tls := libc.NewTLS()
 	defer tls.Close()
 	header, err := headerBytes(tls)
 	if err != nil {
-		return err
+		return
 	}
 	slot := pageBytes + header
 	slots := pageCache << 10 / slot
 	block, err := outside(tls, int(slot*slots)) // until the process ends
 	if err != nil {
-		return err
+		return
 	}
-	return configure(tls, sqlite3.SQLITE_CONFIG_PAGECACHE, block, slot, slots)
+	if configure(tls, sqlite3.SQLITE_CONFIG_PAGECACHE, block, slot, slots) != nil {
+		libc.Xfree(tls, block)
+	}
 })
 
 // headerBytes is what SQLite keeps beside each page.

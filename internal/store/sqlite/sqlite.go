@@ -140,9 +140,7 @@ func (f *file) dsn(way url.Values) string {
 }
 
 func (f *file) pool(way url.Values, connections int) (*sql.DB, error) {
-	if err := packPages(); err != nil {
-		return nil, err
-	}
+	packPages()
 	connector, err := sqlite.NewConnector(f.dsn(way))
 	if err != nil {
 		return nil, err

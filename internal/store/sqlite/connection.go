@@ -17,13 +17,18 @@ type connection struct {
 	statements map[string]*statement
 }
 
+// connector makes every connection of this package.
+func connector(dsn string) (driver.Connector, error) {
+	packPages() // before the first
+	return sqlite.NewConnector(dsn)
+}
+
 func connect(ctx context.Context, dsn string) (*connection, error) {
-	packPages()
-	connector, err := sqlite.NewConnector(dsn)
+	c, err := connector(dsn)
 	if err != nil {
 		return nil, err
 	}
-	raw, err := connector.Connect(ctx)
+	raw, err := c.Connect(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -10,8 +10,6 @@ import (
 	"net/url"
 	"strings"
 	"time"
-
-	"modernc.org/sqlite"
 )
 
 const (
@@ -140,12 +138,11 @@ func (f *file) dsn(way url.Values) string {
 }
 
 func (f *file) pool(way url.Values, connections int) (*sql.DB, error) {
-	packPages()
-	connector, err := sqlite.NewConnector(f.dsn(way))
+	c, err := connector(f.dsn(way))
 	if err != nil {
 		return nil, err
 	}
-	pool := sql.OpenDB(connector)
+	pool := sql.OpenDB(c)
 	pool.SetMaxOpenConns(connections)
 	pool.SetMaxIdleConns(connections)
 	return pool, nil

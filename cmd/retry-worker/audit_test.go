@@ -17,8 +17,8 @@ import (
 	"retry-worker/internal/decision"
 	"retry-worker/internal/decision/decisiontest"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/journal/journaltest"
 	"retry-worker/internal/store"
+	"retry-worker/internal/testkit"
 )
 
 // auditBegin is when the audit of these tests begins.
@@ -36,7 +36,7 @@ func audited(t *testing.T) (path string) {
 	t.Run("write", func(t *testing.T) { // the journal ends with it
 		var passed atomic.Int64
 		now := func() time.Time { return auditBegin.Add(time.Duration(passed.Load())) }
-		j := journaltest.Start(t, db, now)
+		j := testkit.StartJournal(t, db, now)
 		fails := func(id, text string, count int64) {
 			t.Helper()
 			p := decisiontest.TISSSubmission()

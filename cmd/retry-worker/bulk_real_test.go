@@ -17,8 +17,8 @@ import (
 	"retry-worker/internal/decision"
 	"retry-worker/internal/decision/decisiontest"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/journal/journaltest"
 	"retry-worker/internal/store"
+	"retry-worker/internal/testkit"
 )
 
 // openRealWard is a ward over a real SQLite store, with the real bulk runs, which are carried out.
@@ -30,7 +30,7 @@ func openRealWard(t *testing.T) *ward {
 	}
 	t.Cleanup(func() { _ = db.Close() })
 	w := &ward{t: t, clock: time.Now, store: db}
-	w.journal = journaltest.Start(t, w.store, w.clock)
+	w.journal = testkit.StartJournal(t, w.store, w.clock)
 	up := time.Now()
 	engineUp := func() time.Time { return up }
 	letters := w.review(up)

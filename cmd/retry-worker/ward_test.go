@@ -13,8 +13,8 @@ import (
 	"retry-worker/internal/decision"
 	"retry-worker/internal/decision/decisiontest"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/journal/journaltest"
 	"retry-worker/internal/review"
+	"retry-worker/internal/testkit"
 )
 
 // ward is a worker's API with tokens over a real journal and the real review; its instants are the same each time, and so
@@ -41,10 +41,10 @@ type shelf interface {
 // openWard serves a flock's runs.
 func openWard(t *testing.T) *ward {
 	t.Helper()
-	w := &ward{t: t, now: time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC), store: journaltest.New()}
+	w := &ward{t: t, now: time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC), store: testkit.NewMemory()}
 	w.clock = func() time.Time { return w.now }
 	w.flock = newFlock(w.clock)
-	w.journal = journaltest.Start(t, w.store, w.clock)
+	w.journal = testkit.StartJournal(t, w.store, w.clock)
 	w.serve(console.Journal{Groups: w.flock, Bulk: w.flock}, w.review(time.Time{}))
 	return w
 }

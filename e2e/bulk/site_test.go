@@ -21,7 +21,7 @@ import (
 	"retry-worker/e2e/serving"
 	"retry-worker/internal/access"
 	"retry-worker/internal/catalogue"
-	"retry-worker/internal/clock/clocktest"
+	"retry-worker/internal/testkit"
 )
 
 const (
@@ -44,7 +44,7 @@ type site struct {
 	history *history
 	portal  *portal
 	mail    *mail.Server
-	clock   clocktest.Faster
+	clock   testkit.FastClock
 	folder  string
 	worker  *serving.Worker
 	secrets map[string]string // tokens by the names of who has them

@@ -10,7 +10,7 @@ import (
 	"retry-worker/internal/decision"
 	"retry-worker/internal/decision/decisiontest"
 	"retry-worker/internal/gatewaytest"
-	"retry-worker/internal/journal/journaltest"
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/worker"
 
 	"go.uber.org/zap"
@@ -28,7 +28,7 @@ const secret = "CPF 000.000.001-91"
 
 // panicking is the real handler, but for jobs that meet blows up.
 func panicking(t *testing.T, blows func(j *worker.Job) bool) func(*setup) {
-	handler := worker.NewAnalyzer(decisiontest.Policies, decision.RNBIL005, journaltest.Start(t, journaltest.New(), time.Now), time.Now, worker.NoHooks(), zap.NewNop()).Begin().Handler
+	handler := worker.NewAnalyzer(decisiontest.Policies, decision.RNBIL005, testkit.StartJournal(t, testkit.NewMemory(), time.Now), time.Now, worker.NoHooks(), zap.NewNop()).Begin().Handler
 	return func(c *setup) {
 		c.handler = func(ctx context.Context, j *worker.Job) worker.Reply {
 			if blows(j) {

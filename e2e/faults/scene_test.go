@@ -15,7 +15,7 @@ import (
 	"retry-worker/internal/decision"
 	"retry-worker/internal/decision/decisiontest"
 	"retry-worker/internal/gatewaytest"
-	"retry-worker/internal/journal/journaltest"
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/worker"
 	"retry-worker/internal/zeebe"
 )
@@ -34,12 +34,12 @@ const (
 type scene struct {
 	*gatewaytest.Gateway
 	t      *testing.T
-	memory *journaltest.Memory // that its workers share, as replicas do
+	memory *testkit.Memory // that its workers share, as replicas do
 }
 
 func newScene(t *testing.T, o gatewaytest.Options) *scene {
 	t.Helper()
-	s := &scene{gatewaytest.Start(o), t, journaltest.New()}
+	s := &scene{gatewaytest.Start(o), t, testkit.NewMemory()}
 	t.Cleanup(s.Close)
 	return s
 }
@@ -152,7 +152,7 @@ func (s *scene) worker(name string, change ...func(*setup)) *inside {
 func (w *inside) run(c setup, log *zap.Logger) {
 	hooks := w.hooks()
 	if c.handler == nil {
-		c.handler = worker.NewAnalyzer(decisiontest.Policies, decision.RNBIL005, journaltest.Start(w.scene.t, w.scene.memory, time.Now), time.Now, hooks, log).Begin().Handler
+		c.handler = worker.NewAnalyzer(decisiontest.Policies, decision.RNBIL005, testkit.StartJournal(w.scene.t, w.scene.memory, time.Now), time.Now, hooks, log).Begin().Handler
 	}
 	var subs []worker.Subscription
 	for _, name := range c.types {

@@ -13,7 +13,7 @@ import (
 	"retry-worker/internal/decision"
 	"retry-worker/internal/decision/decisiontest"
 	"retry-worker/internal/gatewaytest"
-	"retry-worker/internal/journal/journaltest"
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/worker"
 )
 
@@ -80,7 +80,7 @@ func bubble(t *testing.T, play func(t *testing.T, e *gatewaytest.Engine, counts 
 	synctest.Test(t, func(t *testing.T) {
 		e, counts := gatewaytest.NewEngine(gatewaytest.EngineOptions{}), newTally()
 		defer e.Close()
-		analyzer := worker.NewAnalyzer(decisiontest.Policies, decision.RNBIL005, journaltest.Start(t, journaltest.New(), time.Now), time.Now, counts.hooks(), zap.NewNop())
+		analyzer := worker.NewAnalyzer(decisiontest.Policies, decision.RNBIL005, testkit.StartJournal(t, testkit.NewMemory(), time.Now), time.Now, counts.hooks(), zap.NewNop())
 		w := worker.New(bare{e}, worker.Config{
 			Name: "w1", JobTimeout: realTimeout, PollTimeout: 2 * time.Second, MaxJobsActive: 50, Concurrency: 50,
 		}, []worker.Subscription{

@@ -12,8 +12,8 @@ import (
 	"retry-worker/e2e/mail"
 	"retry-worker/e2e/serving"
 	"retry-worker/internal/catalogue"
-	"retry-worker/internal/clock/clocktest"
 	"retry-worker/internal/gatewaytest"
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/worker"
 )
 
@@ -35,7 +35,7 @@ type scene struct {
 	gateway  *gatewaytest.Gateway
 	mail     *mail.Server
 	receiver *receiver
-	clock    clocktest.Faster
+	clock    testkit.FastClock
 	worker   *serving.Worker
 	claims   int // that died so far
 }

@@ -14,7 +14,7 @@ import (
 	"retry-worker/e2e/build"
 	"retry-worker/e2e/engine/child"
 	"retry-worker/internal/access"
-	"retry-worker/internal/clock/clocktest"
+	"retry-worker/internal/testkit"
 )
 
 const (
@@ -52,16 +52,16 @@ func Main(m *testing.M, built *string, report func() []string) int {
 }
 
 // Clock is the environment by which a fast worker, in all its lives, goes by that clock.
-func Clock(c clocktest.Faster) []string {
+func Clock(c testkit.FastClock) []string {
 	return []string{
 		"FAST_CLOCK_ORIGIN=" + strconv.FormatInt(c.Origin.UnixNano(), 10), "FAST_CLOCK_TIMES=" + strconv.FormatFloat(c.Times, 'g', -1, 64),
 	}
 }
 
 // ClockAt shows an instant now and goes times as fast as this machine's, which is not 1.
-func ClockAt(instant time.Time, times float64) clocktest.Faster {
+func ClockAt(instant time.Time, times float64) testkit.FastClock {
 	now := time.Now()
-	return clocktest.Faster{Origin: now.Add(-time.Duration(float64(instant.Sub(now)) / (times - 1))), Times: times}
+	return testkit.FastClock{Origin: now.Add(-time.Duration(float64(instant.Sub(now)) / (times - 1))), Times: times}
 }
 
 // Settings of a worker that a test starts: its engine, its journal in that folder, ports that are free, and nothing of this

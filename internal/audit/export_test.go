@@ -15,14 +15,14 @@ import (
 	"retry-worker/internal/audit"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/journal/journaltest"
+	"retry-worker/internal/testkit"
 )
 
 // told is a journal with a record of every kind: retries, a limit, a permanent error, a rejection, outcomes, a review and its
 // delivery, and a purge, with texts that are hard to write.
-func told(t *testing.T) *journaltest.Memory {
+func told(t *testing.T) *testkit.Memory {
 	t.Helper()
-	store := journaltest.New()
+	store := testkit.NewMemory()
 	w := write(t, store)
 	w.fails("CLM-000-1", "TIMEOUT", -1) // to be purged
 	w.pass(240 * time.Hour)
@@ -56,7 +56,7 @@ func told(t *testing.T) *journaltest.Memory {
 }
 
 // answers has the process take the only answer to a review.
-func (w *writer) answers(store *journaltest.Memory) {
+func (w *writer) answers(store *testkit.Memory) {
 	w.t.Helper()
 	waiting := store.Outbox()
 	if len(waiting) != 1 {
@@ -171,7 +171,7 @@ func TestExportEndsAtTheHead(t *testing.T) {
 }
 
 func TestExportOfManyPages(t *testing.T) {
-	store := journaltest.New()
+	store := testkit.NewMemory()
 	w := write(t, store)
 	const many = 2500
 	for i := range many {
@@ -202,7 +202,7 @@ func (f *full) Write(b []byte) (int, error) {
 }
 
 func TestExportFails(t *testing.T) {
-	store := journaltest.New()
+	store := testkit.NewMemory()
 	w := write(t, store)
 	for i := range 400 {
 		w.fails(fmt.Sprintf("CLM-1-%d", i+1), "TIMEOUT", -1)

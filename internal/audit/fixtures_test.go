@@ -13,7 +13,7 @@ import (
 	"retry-worker/internal/decision"
 	"retry-worker/internal/decision/decisiontest"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/journal/journaltest"
+	"retry-worker/internal/testkit"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -52,7 +52,7 @@ type writer struct {
 func write(t testing.TB, store journal.Store) *writer {
 	t.Helper()
 	c := &clock{now: begin}
-	return &writer{Journal: journaltest.Start(t, store, c.Now), clock: c, t: t}
+	return &writer{Journal: testkit.StartJournal(t, store, c.Now), clock: c, t: t}
 }
 
 // fails tells that a claim failed; nothing is said of the retries made where count is below 0.

@@ -10,13 +10,13 @@ import (
 	"retry-worker/internal/audit"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/journal/journaltest"
+	"retry-worker/internal/testkit"
 )
 
 // TestPolicyThatIsGone: a reload took the policy away; what was recorded under it is shown, exported and verified as
 // before, and its figures are asked for by its name as long as anybody may remember it.
 func TestPolicyThatIsGone(t *testing.T) {
-	memory := journaltest.New()
+	memory := testkit.NewMemory()
 	w := write(t, memory)
 	w.fails("CLM-1-1", "TIMEOUT", 0)
 	w.pass(10 * time.Minute)

@@ -12,14 +12,14 @@ import (
 
 	"retry-worker/internal/audit"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/journal/journaltest"
+	"retry-worker/internal/testkit"
 )
 
 // filled is a ledger of 12 records in as many links: 1…8 failures of claims, 9 a rejection, 10 an outcome, 11 and 12
 // failures.
 func filled(t testing.TB) *ledger {
 	t.Helper()
-	store := journaltest.New()
+	store := testkit.NewMemory()
 	w := write(t, store)
 	for i := range 8 {
 		w.fails(fmt.Sprintf("CLM-1-%d", i+1), "TIMEOUT", -1)
@@ -225,9 +225,9 @@ func TestVerifyAgainstAKeptHead(t *testing.T) {
 }
 
 // purgedThrough is a ledger whose records up to 6 may be missing, by entry 13.
-func purgedThrough(t *testing.T) (*journaltest.Memory, *writer) {
+func purgedThrough(t *testing.T) (*testkit.Memory, *writer) {
 	t.Helper()
-	store := journaltest.New()
+	store := testkit.NewMemory()
 	w := write(t, store)
 	for i := range 6 {
 		w.fails(fmt.Sprintf("CLM-1-%d", i+1), "TIMEOUT", -1)
@@ -275,7 +275,7 @@ func TestVerifyAfterAPurge(t *testing.T) {
 
 // A purge that was cut off leaves holes below what it said.
 func TestVerifyAfterHalfAPurge(t *testing.T) {
-	store := journaltest.New()
+	store := testkit.NewMemory()
 	w := write(t, store)
 	const many = 10_000
 	for i := range many {
@@ -332,7 +332,7 @@ func TestVerifyWhileThereIsAPurge(t *testing.T) {
 }
 
 func TestVerifyBesideAWriter(t *testing.T) {
-	store := journaltest.New()
+	store := testkit.NewMemory()
 	w := write(t, store)
 	w.fails("CLM-1-1", "TIMEOUT", -1)
 	done := make(chan struct{})
@@ -373,7 +373,7 @@ func TestVerifyIsTold(t *testing.T) {
 
 // What cannot be read at all is no broken record.
 func TestVerifyUnavailable(t *testing.T) {
-	store := journaltest.New()
+	store := testkit.NewMemory()
 	write(t, store).fails("CLM-1-1", "TIMEOUT", -1)
 	store.SetDown(true)
 	_, err := verify(t, store, audit.Mark{})

@@ -17,9 +17,9 @@ import (
 	"retry-worker/internal/clock"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/journal/journaltest"
 	"retry-worker/internal/review"
 	"retry-worker/internal/store/sqlite"
+	"retry-worker/internal/testkit"
 )
 
 // keep is a store as all parts need it.
@@ -49,7 +49,7 @@ type clinic struct {
 func visit(t *testing.T, test func(c *clinic)) {
 	t.Helper()
 	t.Run("memory", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) { test(newClinic(t, journaltest.New())) })
+		synctest.Test(t, func(t *testing.T) { test(newClinic(t, testkit.NewMemory())) })
 	})
 	t.Run("sqlite", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
@@ -69,7 +69,7 @@ func visit(t *testing.T, test func(c *clinic)) {
 
 func newClinic(t *testing.T, store keep) *clinic {
 	c := &clinic{keep: store, t: t, policies: catalogue.Default().Policies, up: time.Now().Add(-time.Hour)}
-	c.journal = journaltest.Start(t, store, time.Now)
+	c.journal = testkit.StartJournal(t, store, time.Now)
 	c.review = review.New(store, c.journal, c.inForce, time.Now, c.engineUp)
 	c.bulk = bulk.New(store, c.journal, c.inForce, time.Now, c.engineUp)
 	return c

@@ -10,7 +10,7 @@ import (
 	"retry-worker/internal/decision"
 	"retry-worker/internal/decision/decisiontest"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/journal/journaltest"
+	"retry-worker/internal/testkit"
 )
 
 func TestAudit(t *testing.T) {
@@ -42,9 +42,9 @@ func TestAudit(t *testing.T) {
 
 func TestAuditPages(t *testing.T) {
 	const claim, all = "CLM-001-1", 205
-	store := journaltest.New()
+	store := testkit.NewMemory()
 	at := now
-	j := journaltest.Start(t, store, func() time.Time { return at })
+	j := testkit.StartJournal(t, store, func() time.Time { return at })
 	for n := range all {
 		id := claim
 		if n%40 == 3 {

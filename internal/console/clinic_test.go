@@ -16,8 +16,8 @@ import (
 	"retry-worker/internal/decision"
 	"retry-worker/internal/decision/decisiontest"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/journal/journaltest"
 	"retry-worker/internal/review"
+	"retry-worker/internal/testkit"
 )
 
 // clinic is an API with tokens over a real journal and the real review, with a clock and a tokens file that the test
@@ -27,7 +27,7 @@ type clinic struct {
 	url      string // of /api/v1
 	now      time.Time
 	engineUp time.Time // zero: the engine is down
-	store    *journaltest.Memory
+	store    *testkit.Memory
 	journal  *journal.Journal
 	policies decision.Policies
 	tokens   atomic.Pointer[access.Tokens]
@@ -43,9 +43,9 @@ var people = map[string]access.Role{"vera": access.Viewer, "otto": access.Operat
 
 func openClinic(t *testing.T, change ...func(*console.Options, *console.Journal)) *clinic {
 	t.Helper()
-	c := &clinic{t: t, now: now, store: journaltest.New(), policies: decisiontest.Policies(), secrets: map[string]string{}}
+	c := &clinic{t: t, now: now, store: testkit.NewMemory(), policies: decisiontest.Policies(), secrets: map[string]string{}}
 	c.publish(people, time.Time{})
-	c.journal = journaltest.Start(t, c.store, func() time.Time { return c.now })
+	c.journal = testkit.StartJournal(t, c.store, func() time.Time { return c.now })
 	core, lines := observer.New(zapcore.InfoLevel)
 	c.lines = lines
 	o := console.Options{

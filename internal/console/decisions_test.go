@@ -14,7 +14,7 @@ import (
 	"retry-worker/internal/console"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/decision/decisiontest"
-	"retry-worker/internal/journal/journaltest"
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/worker"
 )
 
@@ -122,7 +122,7 @@ func TestPoliciesInForce(t *testing.T) {
 	policies := decisiontest.Policies()
 	api := console.New(console.Options{Now: func() time.Time { return now }, Policies: func() decision.Policies { return policies }, Log: zap.NewNop()})
 	store := remembering(t, "CLM-001-1", "TIMEOUT")
-	api.Open(console.Journal{Reader: store, Recorder: journaltest.Start(t, store, func() time.Time { return now })})
+	api.Open(console.Journal{Reader: store, Recorder: testkit.StartJournal(t, store, func() time.Time { return now })})
 	url := listen(t, api) + "/api/v1"
 	const body = `{"policy":"job-queue","id":"j-1","error":"x"}`
 	if a := post(t, url+"/decisions", body); a.body["rejection"] != "UNKNOWN_POLICY" {

@@ -13,16 +13,16 @@ import (
 
 	"retry-worker/internal/console"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/journal/journaltest"
+	"retry-worker/internal/testkit"
 )
 
 // recording is an API with a journal of which one retry of that claim is remembered; what it logs is told.
-func recording(t *testing.T, id string, after time.Duration) (url string, store *journaltest.Memory, lines *observer.ObservedLogs) {
+func recording(t *testing.T, id string, after time.Duration) (url string, store *testkit.Memory, lines *observer.ObservedLogs) {
 	t.Helper()
 	store = remembering(t, id, "TIMEOUT")
 	core, lines := observer.New(zapcore.InfoLevel)
 	at := now.Add(after)
-	j := journaltest.Start(t, store, func() time.Time { return at })
+	j := testkit.StartJournal(t, store, func() time.Time { return at })
 	return serveRecording(t, store, j, at, zap.New(core)) + "/api/v1", store, lines
 }
 
@@ -191,7 +191,7 @@ func (invalidOutcomes) Conclude(context.Context, *journal.Outcome) (journal.Conc
 }
 
 func TestUnrecordable(t *testing.T) {
-	url := serveRecording(t, journaltest.New(), invalidOutcomes{}, now, zap.NewNop())
+	url := serveRecording(t, testkit.NewMemory(), invalidOutcomes{}, now, zap.NewNop())
 	a := post(t, url+"/api/v1/outcomes", `{"id":"CLM-001-1"}`)
 	a.refused(t, "an outcome", http.StatusUnprocessableEntity, "unrecordable")
 }

@@ -17,7 +17,7 @@ import (
 	"retry-worker/internal/decision"
 	"retry-worker/internal/decision/decisiontest"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/journal/journaltest"
+	"retry-worker/internal/testkit"
 )
 
 var now = time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)
@@ -53,9 +53,9 @@ func listen(t *testing.T, api *console.API) string {
 }
 
 // remembering is a store that knows one failure of a claim with that id.
-func remembering(t *testing.T, id, text string) *journaltest.Memory {
+func remembering(t *testing.T, id, text string) *testkit.Memory {
 	t.Helper()
-	store := journaltest.New()
+	store := testkit.NewMemory()
 	p := decisiontest.TISSSubmission()
 	f, rejection := p.Read(decision.Variables{ID: decision.Text(id), Error: decision.Text(text)})
 	if rejection != nil {
@@ -66,7 +66,7 @@ func remembering(t *testing.T, id, text string) *journaltest.Memory {
 		ProcessInstanceKey: 3, Rule: decision.RNBIL005, Policy: p, Failure: &f, Error: text, ReceivedAt: now,
 	}
 	a.Identity = journal.IdentityOf(a)
-	if _, err := journaltest.Start(t, store, func() time.Time { return now }).Analyze(t.Context(), a); err != nil {
+	if _, err := testkit.StartJournal(t, store, func() time.Time { return now }).Analyze(t.Context(), a); err != nil {
 		t.Fatal(err)
 	}
 	return store

@@ -12,8 +12,8 @@ import (
 	"retry-worker/internal/access"
 	"retry-worker/internal/console"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/journal/journaltest"
 	"retry-worker/internal/review"
+	"retry-worker/internal/testkit"
 )
 
 // call is one request of an operation.
@@ -158,9 +158,9 @@ func statusesOfOtherServers(t *testing.T) {
 
 // A subject's answer is bounded: the latest attempts and episodes are shown, the audit has the others.
 func TestSubjectIsBounded(t *testing.T) {
-	store := journaltest.New()
+	store := testkit.NewMemory()
 	at := now
-	j := journaltest.Start(t, store, func() time.Time { return at })
+	j := testkit.StartJournal(t, store, func() time.Time { return at })
 	const all = 520
 	for n := range all {
 		analyze(t, j, "CLM-001-1", int64(n+1))

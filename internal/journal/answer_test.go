@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 
 	"retry-worker/internal/journal"
-	"retry-worker/internal/journal/journaltest"
+	"retry-worker/internal/testkit"
 )
 
 // onlyAnswer is the one that is on its way.
@@ -187,4 +187,4 @@ func TestReadAnswer(t *testing.T) {
 	}
 }
 
-var _ interface{ Outbox() []journal.Message } = (*journaltest.Memory)(nil)
+var _ interface{ Outbox() []journal.Message } = (*testkit.Memory)(nil)

@@ -8,20 +8,20 @@ import (
 	"time"
 
 	"retry-worker/internal/journal"
-	"retry-worker/internal/journal/journaltest"
+	"retry-worker/internal/testkit"
 )
 
 // bulkWorld is a journal with bulk runs, at an instant that moves by hand.
 type bulkWorld struct {
 	t      *testing.T
-	memory *journaltest.Memory
+	memory *testkit.Memory
 	*journal.Journal
 	at time.Time
 }
 
 func newBulkWorld(t *testing.T) *bulkWorld {
-	w := &bulkWorld{t: t, memory: journaltest.New(), at: time.Date(2025, 3, 4, 10, 0, 0, 0, time.UTC)}
-	w.Journal = journaltest.Start(t, w.memory, func() time.Time { return w.at })
+	w := &bulkWorld{t: t, memory: testkit.NewMemory(), at: time.Date(2025, 3, 4, 10, 0, 0, 0, time.UTC)}
+	w.Journal = testkit.StartJournal(t, w.memory, func() time.Time { return w.at })
 	return w
 }
 
@@ -168,7 +168,7 @@ func TestBulkAgain(t *testing.T) {
 	w := newBulkWorld(t)
 	steps := []journal.BulkVerb{journal.BulkStart, journal.BulkPause, journal.BulkResume, journal.BulkCancel}
 	for i, verb := range steps {
-		w.memory.Fail(1, journaltest.Fault{Kind: journal.Ambiguous, After: true})
+		w.memory.Fail(1, testkit.Fault{Kind: journal.Ambiguous, After: true})
 		r := aRun("run")
 		if got, err := w.step(verb, r); err != nil || got.ID != "run" {
 			t.Fatalf("%s: %+v, %v", verb, got, err)

@@ -13,14 +13,14 @@ import (
 
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/journal/journaltest"
+	"retry-worker/internal/testkit"
 )
 
 // bench is a journal on a Memory with its hooks written down, in a bubble where time is fake.
 type bench struct {
 	mu sync.Mutex // of committed
 	*testing.T
-	memory     *journaltest.Memory
+	memory     *testkit.Memory
 	journal    *journal.Journal
 	stop, kill context.CancelFunc
 	ran        chan struct{} // closed when Run has returned
@@ -34,7 +34,7 @@ type bench struct {
 // onBench runs a test with a journal; it must leave no goroutine behind.
 func onBench(t *testing.T, test func(t *testing.T, b *bench)) {
 	synctest.Test(t, func(t *testing.T) {
-		b := &bench{T: t, memory: journaltest.New()}
+		b := &bench{T: t, memory: testkit.NewMemory()}
 		b.journal = b.replica(time.Now)
 		test(t, b)
 		b.stop()
@@ -191,7 +191,7 @@ func TestSubjectTwiceTakesTurns(t *testing.T) {
 func TestOnlyTheBadItemIsRefused(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.memory.Delay(10 * time.Millisecond)
-		bad := "CLM-" + journaltest.Unstorable + "-1"
+		bad := "CLM-" + testkit.Unstorable + "-1"
 		answers := b.ask(t.Context(), failure(claim(0), 1), failure(claim(1), 2), failure(bad, 3), failure(claim(3), 4))
 		for i, c := range answers {
 			a := <-c
@@ -254,11 +254,11 @@ func TestMarksOutliveFailedCommits(t *testing.T) {
 			}
 		}
 		mark(3, 1, 2, 7)
-		b.memory.Fail(1, journaltest.Fault{Kind: journal.Ambiguous, After: true})
-		b.memory.Fail(2, journaltest.Fault{Kind: journal.Unavailable})
+		b.memory.Fail(1, testkit.Fault{Kind: journal.Ambiguous, After: true})
+		b.memory.Fail(2, testkit.Fault{Kind: journal.Unavailable})
 		time.Sleep(1500 * time.Millisecond) // the first failed
 		mark(4, 9)
-		b.memory.Fail(3, journaltest.Fault{Kind: journal.Unavailable})
+		b.memory.Fail(3, testkit.Fault{Kind: journal.Unavailable})
 		if a := <-b.ask(t.Context(), failure(claim(20), 20))[0]; a.err == nil {
 			t.Fatal("the commit that should fail did not")
 		}

@@ -10,7 +10,7 @@ import (
 
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/journal/journaltest"
+	"retry-worker/internal/testkit"
 )
 
 // analyze asks for the analysis and gives what was recorded.
@@ -111,7 +111,7 @@ func TestAnotherReplicaWasFirst(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		stop, stopped := b.stop, b.ran
 		one, two := b.journal, b.replica(func() time.Time { return time.Now().Add(10 * time.Second) })
-		b.memory.Fail(1, journaltest.Fault{Kind: journal.Ambiguous})
+		b.memory.Fail(1, testkit.Fault{Kind: journal.Ambiguous})
 		b.journal = one
 		mine := b.ask(t.Context(), failure(claim(1), 1))[0]
 		theirs, err := two.Analyze(t.Context(), failure(claim(1), 1))
@@ -128,7 +128,7 @@ func TestAnotherReplicaWasFirst(t *testing.T) {
 
 func TestAmbiguousThreeTimes(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
-		b.memory.Fail(3, journaltest.Fault{Kind: journal.Ambiguous})
+		b.memory.Fail(3, testkit.Fault{Kind: journal.Ambiguous})
 		if a := <-b.ask(t.Context(), failure(claim(1), 1))[0]; !errors.Is(a.err, journal.ErrUnavailable) || errors.Is(a.err, journal.ErrInvalid) {
 			t.Errorf("%v, want unavailable", a.err)
 		}
@@ -139,8 +139,8 @@ func TestAmbiguousThreeTimes(t *testing.T) {
 func TestWhoWaitsForHisTurnIsToldToo(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.memory.Delay(10 * time.Millisecond)
-		b.memory.Fail(1, journaltest.Fault{Twice: true}) // the first transaction passes
-		b.memory.Fail(3, journaltest.Fault{})
+		b.memory.Fail(1, testkit.Fault{Twice: true}) // the first transaction passes
+		b.memory.Fail(3, testkit.Fault{})
 		answers := b.ask(t.Context(), failure(claim(0), 1), failure(claim(1), 2), failure(claim(1), 3))
 		b.recorded(answers[0])
 		for _, c := range answers[1:] {

@@ -9,11 +9,11 @@ import (
 	"time"
 
 	"retry-worker/internal/journal"
-	"retry-worker/internal/journal/journaltest"
+	"retry-worker/internal/testkit"
 )
 
 func TestStoreFailsOnceOrTwice(t *testing.T) {
-	for _, fault := range []journaltest.Fault{
+	for _, fault := range []testkit.Fault{
 		{Kind: journal.Unavailable}, {Kind: journal.Ambiguous}, {Kind: journal.Ambiguous, After: true},
 	} {
 		onBench(t, func(t *testing.T, b *bench) {
@@ -71,7 +71,7 @@ func TestStoreGoesDownAndComesBack(t *testing.T) {
 
 func TestHangingStoreIsBounded(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
-		b.memory.Fail(3, journaltest.Fault{Hang: true})
+		b.memory.Fail(3, testkit.Fault{Hang: true})
 		a := <-b.ask(t.Context(), failure(claim(1), 1))[0]
 		if want := 3*2500*time.Millisecond + 500*time.Millisecond; !errors.Is(a.err, journal.ErrUnavailable) || a.after != want {
 			t.Errorf("%v after %s, want unavailable after %s", a.err, a.after, want)
@@ -85,7 +85,7 @@ func TestAmbiguousBesideAnotherWriter(t *testing.T) {
 		stop, stopped := b.stop, b.ran
 		one, two := b.journal, b.replica(time.Now)
 		beside := func(record string, call func() error) {
-			b.memory.Fail(1, journaltest.Fault{Kind: journal.Ambiguous, After: true})
+			b.memory.Fail(1, testkit.Fault{Kind: journal.Ambiguous, After: true})
 			done := make(chan error, 1)
 			go func() { done <- call() }()
 			synctest.Wait() // it pauses before its second try
@@ -159,7 +159,7 @@ var errPlain = errors.New("no reason given")
 func TestErrorWithoutKindIsUnavailable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &plainStore{}
-		j := journaltest.Start(t, store, time.Now)
+		j := testkit.StartJournal(t, store, time.Now)
 		_, err := j.Analyze(t.Context(), failure(claim(1), 1))
 		if !errors.Is(err, journal.ErrUnavailable) || !errors.Is(err, errPlain) || store.tries != 3 {
 			t.Errorf("%v after %d tries", err, store.tries)
@@ -169,7 +169,7 @@ func TestErrorWithoutKindIsUnavailable(t *testing.T) {
 
 func TestReasonOfAStoreErrorCanBeFound(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
-		b.memory.Fail(3, journaltest.Fault{Hang: true})
+		b.memory.Fail(3, testkit.Fault{Hang: true})
 		if a := <-b.ask(t.Context(), failure(claim(1), 1))[0]; !errors.Is(a.err, context.DeadlineExceeded) {
 			t.Errorf("%v, want the reason in it", a.err)
 		}
@@ -185,7 +185,7 @@ func TestFlappingJournal(t *testing.T) {
 			if !b.journal.Await(t.Context()) {
 				t.Fatal("the journal did not open again")
 			}
-			b.memory.Fail(3, journaltest.Fault{Kind: journal.Unavailable})
+			b.memory.Fail(3, testkit.Fault{Kind: journal.Unavailable})
 			if a := <-b.ask(t.Context(), failure(claim(opened), int64(opened)))[0]; a.err == nil {
 				t.Fatal("the commit that should fail did not")
 			}

@@ -12,18 +12,18 @@ import (
 	"retry-worker/internal/decision"
 	"retry-worker/internal/decision/decisiontest"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/journal/journaltest"
+	"retry-worker/internal/testkit"
 )
 
 // summing is a store that adds up what a journal has it save.
 type summing struct {
-	*journaltest.Memory
+	*testkit.Memory
 	figures map[journal.Figure]int64 // by the figure without its value
 	causes  map[string]journal.Fingerprint
 }
 
 func newSumming() *summing {
-	return &summing{journaltest.New(), map[journal.Figure]int64{}, map[string]journal.Fingerprint{}}
+	return &summing{testkit.NewMemory(), map[journal.Figure]int64{}, map[string]journal.Fingerprint{}}
 }
 
 func (s *summing) Transact(ctx context.Context, lookups []journal.Lookup, decide func(journal.Head, []journal.History) *journal.Changes) error {
@@ -69,7 +69,7 @@ type clinic struct {
 
 func openClinic(t *testing.T) *clinic {
 	c := &clinic{t: t, store: newSumming(), now: time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)}
-	c.j = journaltest.Start(t, c.store, func() time.Time { return c.now })
+	c.j = testkit.StartJournal(t, c.store, func() time.Time { return c.now })
 	return c
 }
 

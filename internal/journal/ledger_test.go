@@ -5,11 +5,11 @@ import (
 	"fmt"
 
 	"retry-worker/internal/journal"
-	"retry-worker/internal/journal/journaltest"
+	"retry-worker/internal/testkit"
 )
 
 // verifyLedger holds every link against the one before it and every digest against its record.
-func verifyLedger(m *journaltest.Memory) error {
+func verifyLedger(m *testkit.Memory) error {
 	digests, err := recordDigests(m)
 	if err != nil {
 		return err
@@ -34,7 +34,7 @@ func verifyLedger(m *journaltest.Memory) error {
 }
 
 // recordDigests of everything that is kept, by record.
-func recordDigests(m *journaltest.Memory) (map[int64]journal.Digest, error) {
+func recordDigests(m *testkit.Memory) (map[int64]journal.Digest, error) {
 	digests := map[int64]journal.Digest{}
 	for _, e := range m.Entries() {
 		digests[e.Record] = journal.DigestEntry(&e)

@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"retry-worker/internal/journal"
-	"retry-worker/internal/journal/journaltest"
+	"retry-worker/internal/testkit"
 )
 
 // TestRulesEqualOracle on generated lives of three subjects.
@@ -110,7 +110,7 @@ func TestInvariants(t *testing.T) {
 }
 
 // eventsOf are the messages that are no answers.
-func eventsOf(m *journaltest.Memory) []journal.Message {
+func eventsOf(m *testkit.Memory) []journal.Message {
 	return slices.DeleteFunc(m.Outbox(), func(o journal.Message) bool { return o.Queue == journal.ReviewQueue })
 }
 
@@ -226,7 +226,7 @@ func lettersFit(t *rapid.T, s *journal.Story) {
 }
 
 // faults that leave a transaction its third try.
-var faults = rapid.SampledFrom([]journaltest.Fault{
+var faults = rapid.SampledFrom([]testkit.Fault{
 	{Kind: journal.Unavailable}, {Kind: journal.Ambiguous}, {Kind: journal.Ambiguous, After: true},
 	{Kind: journal.Unavailable, Hang: true}, {Kind: journal.Ambiguous, After: true, Hang: true}, {Twice: true},
 })
@@ -297,7 +297,7 @@ func (w *world) see(group []call, other *world) []call {
 }
 
 // countsOf are the numbers of dead letters, held against the figures.
-func countsOf(t *rapid.T, m *journaltest.Memory) []journal.DeadLetterCount {
+func countsOf(t *rapid.T, m *testkit.Memory) []journal.DeadLetterCount {
 	counts, err := m.DeadLetterCounts(context.Background())
 	figures, err2 := m.Figures(context.Background(), 0)
 	if err != nil || err2 != nil {

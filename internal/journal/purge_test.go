@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"retry-worker/internal/journal"
-	"retry-worker/internal/journal/journaltest"
+	"retry-worker/internal/testkit"
 )
 
 // TestPurge: bodies older than that go, the audit knows up to where, and what is newer stays; a second purge with
@@ -54,7 +54,7 @@ func TestPurgeOfNothing(t *testing.T) {
 
 // interrupted is a store whose purge is cut off after the first batch.
 type interrupted struct {
-	*journaltest.Memory
+	*testkit.Memory
 	cancel context.CancelFunc
 }
 

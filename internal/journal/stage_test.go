@@ -13,14 +13,14 @@ import (
 	"retry-worker/internal/decision"
 	"retry-worker/internal/decision/decisiontest"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/journal/journaltest"
 	"retry-worker/internal/redact"
+	"retry-worker/internal/testkit"
 )
 
 // stage plays a scenario on a journal that keeps in memory. It belongs in a bubble of testing/synctest.
 type stage struct {
 	t       *testing.T
-	memory  *journaltest.Memory
+	memory  *testkit.Memory
 	journal *journal.Journal
 	now     time.Time
 	last    journal.Recorded         // what the last analysis came to
@@ -30,7 +30,7 @@ type stage struct {
 
 func newStage(t *testing.T) *stage {
 	s := &stage{
-		t: t, memory: journaltest.New(), now: time.Date(2025, 1, 12, 10, 0, 0, 0, time.UTC),
+		t: t, memory: testkit.NewMemory(), now: time.Date(2025, 1, 12, 10, 0, 0, 0, time.UTC),
 		letters: map[string]string{}, stories: map[string]journal.Story{},
 	}
 	s.journal = journal.New(s.memory, func() time.Time { return s.now }, nil, journal.NoHooks())
@@ -228,7 +228,7 @@ func (s *stage) review(a *arguments) (string, error) {
 
 // fault makes the next transaction fail: unavailable, or ambiguous before or after it was done.
 func (s *stage) fault(a *arguments) (string, error) {
-	f := journaltest.Fault{After: a.words["after"]}
+	f := testkit.Fault{After: a.words["after"]}
 	if a.words["ambiguous"] {
 		f.Kind = journal.Ambiguous
 	}

@@ -9,7 +9,7 @@ import (
 
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/journal/journaltest"
+	"retry-worker/internal/testkit"
 )
 
 func TestStopFlushes(t *testing.T) {
@@ -53,7 +53,7 @@ func TestStopWhileDown(t *testing.T) {
 // TestStopWithHangingStore: three tries, and then nobody waits for three more.
 func TestStopWithHangingStore(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
-		b.memory.Fail(1000, journaltest.Fault{Hang: true})
+		b.memory.Fail(1000, testkit.Fault{Hang: true})
 		answers := b.ask(t.Context(), failures(0, 300)...)
 		b.stop()
 		for i, c := range answers {
@@ -67,7 +67,7 @@ func TestStopWithHangingStore(t *testing.T) {
 
 func TestKillReturnsAtOnce(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
-		b.memory.Fail(1, journaltest.Fault{Hang: true})
+		b.memory.Fail(1, testkit.Fault{Hang: true})
 		answers := b.ask(t.Context(), failures(1, 300)...)
 		began := time.Now()
 		b.kill()
@@ -117,7 +117,7 @@ func TestCallersLeave(t *testing.T) {
 // TestLateCallersAreToldTheEnd: nobody waits for a journal that has ended, wherever he stands.
 func TestLateCallersAreToldTheEnd(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
-		b.memory.Fail(1, journaltest.Fault{Hang: true})
+		b.memory.Fail(1, testkit.Fault{Hang: true})
 		answers := b.ask(t.Context(), failures(0, 1100)...)
 		b.kill()
 		for i, c := range answers {

@@ -14,7 +14,7 @@ import (
 	"retry-worker/internal/decision"
 	"retry-worker/internal/decision/decisiontest"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/journal/journaltest"
+	"retry-worker/internal/testkit"
 )
 
 // ids of the generated subjects; few, so that they meet.
@@ -88,14 +88,14 @@ func lives(least, most int) *rapid.Generator[[]call] {
 
 // world is a journal on a Memory, in a bubble, with a clock of its own for decisions.
 type world struct {
-	memory  *journaltest.Memory
+	memory  *testkit.Memory
 	journal *journal.Journal
 	now     time.Time
 	end     func()
 }
 
 func newWorld() *world {
-	w := &world{memory: journaltest.New(), now: time.Date(2025, 1, 12, 10, 0, 0, 0, time.UTC)}
+	w := &world{memory: testkit.NewMemory(), now: time.Date(2025, 1, 12, 10, 0, 0, 0, time.UTC)}
 	w.journal = journal.New(w.memory, func() time.Time { return w.now }, func(h *journal.Happening) []journal.Message {
 		if h.Attempt == nil {
 			return nil

@@ -19,10 +19,10 @@ import (
 	"retry-worker/internal/clock"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/journal/journaltest"
 	"retry-worker/internal/notify"
 	"retry-worker/internal/outbox"
 	"retry-worker/internal/store/sqlite"
+	"retry-worker/internal/testkit"
 )
 
 // office is a journal in a file, with a Sink and a relay over it, and real receivers. It lives in real time.
@@ -48,7 +48,7 @@ func openOffice(t *testing.T, c *catalogue.Catalogue, m *notify.Mailer) *office 
 	core, logs := observer.New(zap.DebugLevel)
 	o := &office{DB: db, t: t, logs: logs}
 	o.inForce.Store(c)
-	o.journal = journaltest.Start(t, db, time.Now)
+	o.journal = testkit.StartJournal(t, db, time.Now)
 	o.sink = &notify.Sink{Catalogue: o.inForce.Load, Mailer: m, Poster: notify.NewPoster(loopback, "test"), Clock: clock.Machine{}, Log: zap.New(core),
 		Tried: func(team decision.Team, c notify.Channel, r notify.Result) {
 			o.mu.Lock()

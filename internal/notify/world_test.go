@@ -19,9 +19,9 @@ import (
 	"retry-worker/internal/clock"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/journal/journaltest"
 	"retry-worker/internal/notify"
 	"retry-worker/internal/redact"
+	"retry-worker/internal/testkit"
 )
 
 const secretText = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYqrTwjU"
@@ -56,7 +56,7 @@ func secretFile(t testing.TB, text string) string {
 
 // world is a journal in memory and a Gatherer over it, in a bubble of testing/synctest.
 type world struct {
-	*journaltest.Memory
+	*testkit.Memory
 	t       *testing.T
 	journal *journal.Journal
 	logs    *observer.ObservedLogs
@@ -75,8 +75,8 @@ func play(t *testing.T, lines map[string]string, test func(w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		core, logs := observer.New(zap.DebugLevel)
-		w := &world{Memory: journaltest.New(), t: t, catalogue: teams(t, lines), logs: logs, log: zap.New(core)}
-		w.journal = journaltest.Start(t, w.Memory, time.Now)
+		w := &world{Memory: testkit.NewMemory(), t: t, catalogue: teams(t, lines), logs: logs, log: zap.New(core)}
+		w.journal = testkit.StartJournal(t, w.Memory, time.Now)
 		w.options = notify.Options{Store: w.Memory, Catalogue: w.inForce, Clock: clock.Machine{}, Interval: 15 * time.Minute, DigestHour: 7,
 			Zone: time.FixedZone("-03", -3*3600), PublicURL: "https://retry.hospital.example", Mail: true, Made: func() {}, Log: w.log}
 		defer func() {

@@ -16,15 +16,15 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"retry-worker/internal/journal"
-	"retry-worker/internal/journal/journaltest"
 	"retry-worker/internal/outbox"
+	"retry-worker/internal/testkit"
 )
 
 const queue = "events"
 
 // stage is an outbox in memory, a sink, and relays between them, in a bubble of testing/synctest.
 type stage struct {
-	*journaltest.Memory
+	*testkit.Memory
 	t    *testing.T
 	sink *sink
 	logs *observer.ObservedLogs
@@ -44,7 +44,7 @@ type stage struct {
 
 func newStage(t *testing.T) *stage {
 	core, logs := observer.New(zap.DebugLevel)
-	return &stage{Memory: journaltest.New(), t: t, sink: newSink(t), logs: logs, log: zap.New(core), hidden: map[int64]bool{}, leases: map[string]time.Time{}}
+	return &stage{Memory: testkit.NewMemory(), t: t, sink: newSink(t), logs: logs, log: zap.New(core), hidden: map[int64]bool{}, leases: map[string]time.Time{}}
 }
 
 // bubble runs a test where time is fake.

@@ -12,8 +12,8 @@ import (
 	"retry-worker/internal/catalogue"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/journal/journaltest"
 	"retry-worker/internal/review"
+	"retry-worker/internal/testkit"
 )
 
 const (
@@ -274,7 +274,7 @@ func TestRetryNeedsAProcess(t *testing.T) {
 func TestJournalDown(t *testing.T) {
 	play(t, func(w *world) {
 		id := w.dead(tiss, claim, 1, "DUPLICATE_CLAIM")
-		w.Fail(3, journaltest.Fault{})
+		w.Fail(3, testkit.Fault{})
 		if _, err := w.retry(review.Command{ID: id}); !errors.Is(err, journal.ErrUnavailable) || review.Refused(err) != nil {
 			t.Errorf("while it cannot be written: %v", err)
 		}

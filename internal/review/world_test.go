@@ -12,13 +12,13 @@ import (
 	"retry-worker/internal/catalogue"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/journal/journaltest"
 	"retry-worker/internal/review"
+	"retry-worker/internal/testkit"
 )
 
 // world is a journal in memory and the service over it, in a bubble of testing/synctest.
 type world struct {
-	*journaltest.Memory
+	*testkit.Memory
 	*review.Service
 	t       *testing.T
 	journal *journal.Journal
@@ -33,8 +33,8 @@ type world struct {
 func play(t *testing.T, test func(w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{Memory: journaltest.New(), t: t, policies: catalogue.Default().Policies, up: time.Now()}
-		w.journal = journaltest.Start(t, w.Memory, time.Now)
+		w := &world{Memory: testkit.NewMemory(), t: t, policies: catalogue.Default().Policies, up: time.Now()}
+		w.journal = testkit.StartJournal(t, w.Memory, time.Now)
 		w.Service = review.New(w.Memory, w.journal, w.inForce, time.Now, w.engineUp)
 		test(w)
 	})

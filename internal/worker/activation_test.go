@@ -12,7 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"retry-worker/internal/decision"
-	"retry-worker/internal/journal/journaltest"
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/worker"
 )
 
@@ -56,7 +56,7 @@ func ofQuick(jobType string) worker.Job {
 
 // begins are the ways that an activation begins, by job type.
 func begins(t *testing.T, f *inForce, hooks worker.Hooks) map[string]func() worker.Activation {
-	memory := journaltest.Start(t, journaltest.New(), time.Now)
+	memory := testkit.StartJournal(t, testkit.NewMemory(), time.Now)
 	return map[string]func() worker.Activation{
 		worker.AnalyzeRetry:           worker.NewAnalyzer(f.policies, decision.RNBIL005, memory, time.Now, hooks, nopLog).Begin,
 		worker.RetrySubmissionBackoff: worker.NewAnalyzer(f.policies, decision.RNBIL004, memory, time.Now, hooks, nopLog).Begin,
@@ -189,7 +189,7 @@ func fetched(j worker.Job, names []string) worker.Job {
 // onOne is a worker of analyses alone, with policies that a test changes.
 func onOne(t *testing.T, e *engine, f *inForce) *running {
 	told := newTally()
-	memory := journaltest.Start(t, journaltest.New(), time.Now)
+	memory := testkit.StartJournal(t, testkit.NewMemory(), time.Now)
 	analyzer := worker.NewAnalyzer(f.policies, decision.RNBIL005, memory, time.Now, told.hooks(), zap.NewNop())
 	return startTelling(t, told, e, config(), []worker.Subscription{{JobType: worker.AnalyzeRetry, Begin: analyzer.Begin}})
 }
@@ -254,7 +254,7 @@ func TestReloadBetweenPollAndHandling(t *testing.T) {
 		}
 		e.offers(first, second)
 		told := newTally()
-		memory := journaltest.Start(t, journaltest.New(), time.Now)
+		memory := testkit.StartJournal(t, testkit.NewMemory(), time.Now)
 		analyzer := worker.NewAnalyzer(f.policies, decision.RNBIL005, memory, time.Now, told.hooks(), zap.NewNop())
 		slow := func() worker.Activation {
 			a := analyzer.Begin()

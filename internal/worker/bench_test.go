@@ -8,7 +8,7 @@ import (
 
 	"go.uber.org/zap"
 
-	"retry-worker/internal/journal/journaltest"
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/worker"
 )
 
@@ -22,7 +22,7 @@ func BenchmarkHandle(b *testing.B) {
 		b.Run(e.name, func(b *testing.B) {
 			j := job(worker.AnalyzeRetry, e.headers, e.variables)
 			clock := func() time.Time { return analysed }
-			memory := journaltest.Start(b, journaltest.New(), clock)
+			memory := testkit.StartJournal(b, testkit.NewMemory(), clock)
 			h := handlerOf(j.Type, memory, analysed, worker.NoHooks(), zap.NewNop())
 			b.ReportAllocs()
 			for b.Loop() {

@@ -12,7 +12,7 @@ import (
 
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/journal/journaltest"
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/worker"
 )
 
@@ -21,7 +21,7 @@ const transient = `"retryCount":1,"submissionError":"TIMEOUT CPF 529.982.247-25"
 // TestSameJobSameAnswer: a job delivered again before its answer was taken gets that answer, word for word.
 func TestSameJobSameAnswer(t *testing.T) {
 	for _, variables := range []string{transient, `"submissionError":"DUPLICATE_CLAIM"`, `"retryCount":5,"submissionError":"TIMEOUT"`} {
-		store := journaltest.New()
+		store := testkit.NewMemory()
 		j := job(worker.AnalyzeRetry, "{}", claim(variables))
 		first := handleUnanswered(t, store, j, analysed)
 		again := handleUnanswered(t, store, j, analysed.Add(time.Minute))
@@ -35,13 +35,13 @@ func TestSameJobSameAnswer(t *testing.T) {
 func handleUnanswered(t *testing.T, store journal.Store, j worker.Job, now time.Time) worker.Reply {
 	t.Helper()
 	clock := func() time.Time { return now }
-	h := handlerOf(j.Type, journaltest.Start(t, store, clock), now, worker.NoHooks(), zap.NewNop())
+	h := handlerOf(j.Type, testkit.StartJournal(t, store, clock), now, worker.NoHooks(), zap.NewNop())
 	return h(context.Background(), &j)
 }
 
 // TestReplayIsCountedAndLoggedAsOne: counters count fresh decisions; a replay has its own counter and event.
 func TestReplayIsCountedAndLoggedAsOne(t *testing.T) {
-	store := journaltest.New()
+	store := testkit.NewMemory()
 	j := job(worker.AnalyzeRetry, "{}", claim(transient))
 	handleUnanswered(t, store, j, analysed)
 	h := handleRemembering(store, j, analysed.Add(time.Minute), zapcore.DebugLevel)
@@ -52,7 +52,7 @@ func TestReplayIsCountedAndLoggedAsOne(t *testing.T) {
 	if line["event"] != "decision_replayed" || line["rebased"] != nil {
 		t.Errorf("logged %v", line)
 	}
-	store = journaltest.New()
+	store = testkit.NewMemory()
 	handleUnanswered(t, store, j, analysed)
 	late := handleRemembering(store, j, analysed.Add(time.Hour), zapcore.DebugLevel)
 	if line := late.logs.All()[0].ContextMap(); line["event"] != "decision_replayed" || line["rebased"] != true || line["nextRetryTime"] == h.logs.All()[0].ContextMap()["nextRetryTime"] {
@@ -63,7 +63,7 @@ func TestReplayIsCountedAndLoggedAsOne(t *testing.T) {
 // TestRetryThatCameTooLateIsCountedAsExceeded: asked again when its time can no longer be kept within 48 h, the retry
 // that was scheduled is given up, once (R20).
 func TestRetryThatCameTooLateIsCountedAsExceeded(t *testing.T) {
-	store := journaltest.New()
+	store := testkit.NewMemory()
 	j := job(worker.AnalyzeRetry, "{}", claim(transient))
 	handleUnanswered(t, store, j, analysed)
 	late := handleRemembering(store, j, analysed.Add(48*time.Hour), zapcore.DebugLevel)
@@ -82,7 +82,7 @@ func TestRetryThatCameTooLateIsCountedAsExceeded(t *testing.T) {
 
 // TestForgottenCountIsRaised: a model that does not carry retryCount on must not retry for ever.
 func TestForgottenCountIsRaised(t *testing.T) {
-	store := journaltest.New()
+	store := testkit.NewMemory()
 	var reasons []string
 	now := analysed
 	for key := range int64(6) {
@@ -115,7 +115,7 @@ func TestJournalDown(t *testing.T) {
 	for _, jobType := range []string{worker.AnalyzeRetry, worker.RetrySubmissionBackoff, worker.RecordRetryOutcome} {
 		for _, variables := range []string{claim(transient), `{"claimId":7}`} {
 			bubble(t, func(t *testing.T) {
-				store := journaltest.New()
+				store := testkit.NewMemory()
 				store.SetDown(true)
 				h := handleRemembering(store, job(jobType, "{}", variables), analysed, zapcore.DebugLevel)
 				if h.reply.Action != worker.Released || h.reply.Failure.Retries != 3 || h.reply.Failure.Backoff != 0 ||
@@ -132,7 +132,7 @@ func TestJournalDown(t *testing.T) {
 
 // TestUnstorable: what the store refuses, while it takes others, is rejected alone.
 func TestUnstorable(t *testing.T) {
-	j := job(worker.AnalyzeRetry, "{}", `{"claimId":"CLM-`+journaltest.Unstorable+`-1",`+transient+`}`)
+	j := job(worker.AnalyzeRetry, "{}", `{"claimId":"CLM-`+testkit.Unstorable+`-1",`+transient+`}`)
 	h := handle(j)
 	if h.reply.Action != worker.Failed || len(h.rejected) != 1 || h.rejected[0] != decision.InvalidVariables {
 		t.Errorf("got %+v and %v, want a rejection", h.reply, h.rejected)
@@ -142,7 +142,7 @@ func TestUnstorable(t *testing.T) {
 
 // TestOutcomeEndsTheEpisode: what a process reports is remembered, and a later failure begins anew.
 func TestOutcomeEndsTheEpisode(t *testing.T) {
-	store := journaltest.New()
+	store := testkit.NewMemory()
 	failed := job(worker.AnalyzeRetry, "{}", claim(`"retryCount":1,"submissionError":"TIMEOUT"`))
 	handleRemembering(store, failed, analysed, zapcore.DebugLevel)
 	told := job(worker.RecordRetryOutcome, "{}", `{"claimId":"CLM-001-123"}`)
@@ -220,7 +220,7 @@ func timesTaken(t *testing.T, verdict error) int {
 
 // TestReportedFailure: a process that gave up by itself leaves a dead letter to the team of the limit (R21).
 func TestReportedFailure(t *testing.T) {
-	store := journaltest.New()
+	store := testkit.NewMemory()
 	handleRemembering(store, job(worker.AnalyzeRetry, "{}", claim(`"submissionError":"TIMEOUT"`)), analysed, zapcore.DebugLevel)
 	told := job(worker.RecordRetryOutcome, "{}", `{"claimId":"CLM-001-123","retryOutcome":"failure"}`)
 	handleRemembering(store, told, analysed.Add(time.Minute), zapcore.DebugLevel) // its retry lies ahead

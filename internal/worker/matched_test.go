@@ -12,7 +12,7 @@ import (
 
 	"retry-worker/internal/decision"
 	"retry-worker/internal/decision/decisiontest"
-	"retry-worker/internal/journal/journaltest"
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/worker"
 )
 
@@ -83,7 +83,7 @@ func analyzedByTalkative(t *testing.T, variables string) map[string]any {
 	clock := func() time.Time { return analysed }
 	p := talkative()
 	f := newInForce(decision.Policies{p.Name: p})
-	a := worker.NewAnalyzer(f.policies, decision.RNBIL005, journaltest.Start(t, journaltest.New(), clock), clock, worker.NoHooks(), zap.New(core))
+	a := worker.NewAnalyzer(f.policies, decision.RNBIL005, testkit.StartJournal(t, testkit.NewMemory(), clock), clock, worker.NoHooks(), zap.New(core))
 	j := job(worker.AnalyzeRetry, `{"retryPolicy":"talkative"}`, `{"jobId":"j-1",`+variables+`}`)
 	a.Begin().Handler(t.Context(), &j)
 	if logs.Len() != 1 {
@@ -134,7 +134,7 @@ func TestLineNamesTheSubjectAsItsPolicyDoes(t *testing.T) {
 		p := talkative()
 		p.IDVariable = variable
 		f := newInForce(decision.Policies{p.Name: p})
-		memory := journaltest.Start(t, journaltest.New(), clock)
+		memory := testkit.StartJournal(t, testkit.NewMemory(), clock)
 		for _, step := range []struct {
 			jobType, variables, event string
 			begin                     func() worker.Activation

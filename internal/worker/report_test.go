@@ -11,7 +11,7 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"retry-worker/internal/decision"
-	"retry-worker/internal/journal/journaltest"
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/worker"
 )
 
@@ -211,7 +211,7 @@ func TestDecisionTime(t *testing.T) {
 	}
 	j := job(worker.AnalyzeRetry, "{}", claim(`"submissionError":"TIMEOUT"`))
 	began := time.Now()
-	h := handlerOf(j.Type, journaltest.Start(t, journaltest.New(), time.Now), analysed, hooks, nopLog)
+	h := handlerOf(j.Type, testkit.StartJournal(t, testkit.NewMemory(), time.Now), analysed, hooks, nopLog)
 	h(t.Context(), &j)
 	if len(took) != 1 || took[0] <= 0 || took[0] > time.Since(began) {
 		t.Errorf("the analysis took %v, between 0 and %s", took, time.Since(began))

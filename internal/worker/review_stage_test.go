@@ -16,9 +16,9 @@ import (
 
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/journal/journaltest"
 	"retry-worker/internal/outbox"
 	"retry-worker/internal/review"
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/worker"
 )
 
@@ -206,7 +206,7 @@ type desk struct {
 	*reviewEngine
 	*tally
 	t       *testing.T
-	store   *journaltest.Memory
+	store   *testkit.Memory
 	service *review.Service
 	people  *journal.Journal // by which people decide
 	logs    *observer.ObservedLogs
@@ -219,8 +219,8 @@ func atDesk(t *testing.T, test func(d *desk)) {
 	t.Helper()
 	bubble(t, func(t *testing.T) {
 		core, logs := observer.New(zapcore.DebugLevel)
-		d := &desk{reviewEngine: &reviewEngine{ended: map[int64]bool{}}, tally: newTally(), t: t, store: journaltest.New(), logs: logs, log: zap.New(core)}
-		d.people = journaltest.Start(t, d.store, time.Now)
+		d := &desk{reviewEngine: &reviewEngine{ended: map[int64]bool{}}, tally: newTally(), t: t, store: testkit.NewMemory(), logs: logs, log: zap.New(core)}
+		d.people = testkit.StartJournal(t, d.store, time.Now)
 		began := time.Now()
 		d.service = review.New(d.store, d.people, policies, time.Now, func() time.Time { return began })
 		test(d)

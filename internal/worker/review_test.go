@@ -11,8 +11,8 @@ import (
 
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/journal/journaltest"
 	"retry-worker/internal/review"
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/worker"
 )
 
@@ -181,7 +181,7 @@ func TestReviewJobsWhileTheJournalIsDown(t *testing.T) {
 func (d *desk) readOnly(on bool) {
 	d.store.Heal()
 	if on {
-		d.store.Fail(1<<16, journaltest.Fault{})
+		d.store.Fail(1<<16, testkit.Fault{})
 	}
 }
 

@@ -20,7 +20,7 @@ import (
 	"retry-worker/internal/decision"
 	"retry-worker/internal/decision/decisiontest"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/journal/journaltest"
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/worker"
 )
 
@@ -81,7 +81,7 @@ func handlerOf(jobType string, memory *journal.Journal, now time.Time, hooks wor
 func handle(j worker.Job) handled { return handleAt(j, analysed, zapcore.DebugLevel) }
 
 func handleAt(j worker.Job, now time.Time, level zapcore.Level) handled {
-	return handleRemembering(journaltest.New(), j, now, level)
+	return handleRemembering(testkit.NewMemory(), j, now, level)
 }
 
 // handleRemembering is handleAt with what store remembers.

@@ -15,9 +15,9 @@ import (
 	"go.uber.org/zap"
 
 	"retry-worker/internal/app"
-	"retry-worker/internal/clock/clocktest"
 	"retry-worker/internal/config"
 	"retry-worker/internal/metrics"
+	"retry-worker/internal/testkit"
 )
 
 // Environment of the clock: the instant at which it was right, in nanoseconds since 1970, and how many times as fast it goes.
@@ -54,14 +54,14 @@ func serve() error {
 }
 
 // fastClock is the one that the environment asks for.
-func fastClock() (clocktest.Faster, error) {
+func fastClock() (testkit.FastClock, error) {
 	origin, err := strconv.ParseInt(os.Getenv(Origin), 10, 64)
 	if err != nil {
-		return clocktest.Faster{}, fmt.Errorf("%s: %w", Origin, err)
+		return testkit.FastClock{}, fmt.Errorf("%s: %w", Origin, err)
 	}
 	times, err := strconv.ParseFloat(os.Getenv(Times), 64)
 	if err != nil {
-		return clocktest.Faster{}, fmt.Errorf("%s: %w", Times, err)
+		return testkit.FastClock{}, fmt.Errorf("%s: %w", Times, err)
 	}
-	return clocktest.Faster{Origin: time.Unix(0, origin), Times: times}, nil
+	return testkit.FastClock{Origin: time.Unix(0, origin), Times: times}, nil
 }

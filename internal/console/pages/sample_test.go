@@ -10,13 +10,13 @@ import (
 	"retry-worker/internal/catalogue"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/journal/journaltest"
 	"retry-worker/internal/review"
+	"retry-worker/internal/testkit"
 )
 
 // world is a journal with a clock of its own, and people who decide on what it gives up.
 type world struct {
-	*journaltest.Memory
+	*testkit.Memory
 	t       *testing.T
 	journal *journal.Journal
 
@@ -28,8 +28,8 @@ type world struct {
 }
 
 func newWorld(t *testing.T, at time.Time) *world {
-	w := &world{Memory: journaltest.New(), t: t, at: at, keys: 2251799813685300, engineUp: at}
-	w.journal = journaltest.Start(t, w.Memory, w.now)
+	w := &world{Memory: testkit.NewMemory(), t: t, at: at, keys: 2251799813685300, engineUp: at}
+	w.journal = testkit.StartJournal(t, w.Memory, w.now)
 	return w
 }
 

@@ -9,7 +9,7 @@ import (
 	"retry-worker/internal/decision"
 	"retry-worker/internal/decision/decisiontest"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/journal/journaltest"
+	"retry-worker/internal/testkit"
 )
 
 // TestAnUpgradeHoldsNobodyUp: while a backup reads the attempts the change cannot be made; it is given up at once, and
@@ -102,7 +102,7 @@ func bury(t *testing.T, db *DB, id string) {
 	a := &journal.Analysis{Subject: subject(id), JobKey: 1, ElementInstanceKey: 2, ProcessInstanceKey: 3, Rule: decision.RNBIL005, Policy: p, Failure: &f,
 		Error: "DUPLICATE_CLAIM", ReceivedAt: time.Now()}
 	a.Identity = journal.IdentityOf(a)
-	if _, err := journaltest.Start(t, db, time.Now).Analyze(within(t), a); err != nil {
+	if _, err := testkit.StartJournal(t, db, time.Now).Analyze(within(t), a); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"retry-worker/internal/decision"
 	"retry-worker/internal/decision/decisiontest"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/journal/journaltest"
+	"retry-worker/internal/testkit"
 )
 
 // bulkWorld is a journal over a store, with claims that have died, and bulk runs.
@@ -28,7 +28,7 @@ type bulkWorld struct {
 
 func newBulkWorld(t *testing.T, s Store) *bulkWorld {
 	w := &bulkWorld{t: t, s: s, now: at(0)}
-	w.j = journaltest.Start(t, s, func() time.Time {
+	w.j = testkit.StartJournal(t, s, func() time.Time {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.now = w.now.Add(time.Second)

@@ -11,13 +11,13 @@ import (
 
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/journal/journaltest"
+	"retry-worker/internal/testkit"
 )
 
 // testOracle runs the same transactions on the store and on a naive one; whatever either tells must be the same.
 // Each check has subjects and a policy of its own.
 func testOracle(t *testing.T, s Store) {
-	o := &oracle{store: s, memory: journaltest.New(), answered: map[int64]bool{}}
+	o := &oracle{store: s, memory: testkit.NewMemory(), answered: map[int64]bool{}}
 	rapid.Check(t, func(r *rapid.T) {
 		o.checks++
 		o.policy = fmt.Sprintf("policy-%d", o.checks)
@@ -44,7 +44,7 @@ func testOracle(t *testing.T, s Store) {
 // oracle is the store and what it is held against.
 type oracle struct {
 	store    Store
-	memory   *journaltest.Memory
+	memory   *testkit.Memory
 	checks   int
 	policy   string
 	subjects []journal.Subject

@@ -1,6 +1,6 @@
-// Package journaltest is a journal's store that is nothing but maps and slices: the oracle that real stores are
-// held against, and the double that tests of other packages give to a journal.
-package journaltest
+// Package testkit has what tests of several packages share: a journal's store in memory, which is the oracle that
+// real stores are held against, and a clock that goes fast.
+package testkit
 
 import (
 	"cmp"
@@ -56,8 +56,8 @@ type Transaction struct {
 	Err error
 }
 
-// New is an empty Memory.
-func New() *Memory {
+// NewMemory returns an empty Memory.
+func NewMemory() *Memory {
 	return &Memory{answered: map[int64]bool{}, figures: map[journal.Figure]int64{},
 		fingerprints: map[string]journal.Fingerprint{}, leases: map[string]lease{}, runs: map[string]*run{}, marks: map[markKey]journal.NoticeMark{}}
 }

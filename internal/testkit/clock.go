@@ -1,5 +1,4 @@
-// Package clocktest has clocks for tests that cannot wait as long as a hospital does.
-package clocktest
+package testkit
 
 import (
 	"context"
@@ -8,21 +7,21 @@ import (
 	"retry-worker/internal/clock"
 )
 
-// Faster is a clock that was right at Origin and goes Times as fast as this machine's since then. A process that is started
+// FastClock is a clock that was right at Origin and goes Times as fast as this machine's since then. A process that is started
 // again with the same two goes on where it was. Times must be above 0.
-type Faster struct {
+type FastClock struct {
 	Origin time.Time
 	Times  float64
 }
 
-var _ clock.Clock = Faster{}
+var _ clock.Clock = FastClock{}
 
 // Now implements clock.Clock.
-func (f Faster) Now() time.Time {
+func (f FastClock) Now() time.Time {
 	return f.Origin.Add(time.Duration(float64(time.Since(f.Origin)) * f.Times))
 }
 
 // Rest implements clock.Clock.
-func (f Faster) Rest(ctx context.Context, d time.Duration) {
+func (f FastClock) Rest(ctx context.Context, d time.Duration) {
 	clock.Machine{}.Rest(ctx, time.Duration(float64(d)/f.Times))
 }

@@ -1,4 +1,4 @@
-package journaltest
+package testkit
 
 import (
 	"context"
@@ -8,8 +8,8 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// Start runs a journal over store until the test ends. now gives the instants of its decisions.
-func Start(t testing.TB, store journal.Store, now func() time.Time) *journal.Journal {
+// StartJournal runs a journal over store until the test ends. now gives the instants of its decisions.
+func StartJournal(t testing.TB, store journal.Store, now func() time.Time) *journal.Journal {
 	t.Helper()
 	j := journal.New(store, now, nil, journal.NoHooks())
 	stop, cancel := context.WithCancel(context.Background())

@@ -1,14 +1,14 @@
-package journaltest_test
+package testkit_test
 
 import (
 	"testing"
 
-	"retry-worker/internal/journal/journaltest"
 	"retry-worker/internal/store/storetest"
+	"retry-worker/internal/testkit"
 )
 
 // closing is a Memory that can be closed, as the stores can that it stands for.
-type closing struct{ *journaltest.Memory }
+type closing struct{ *testkit.Memory }
 
 func (c closing) Close() error {
 	c.SetDown(true)
@@ -17,5 +17,5 @@ func (c closing) Close() error {
 
 // TestOracle holds the oracle to what real stores pass; Store and Reader, it is what they are held against.
 func TestOracle(t *testing.T) {
-	storetest.RunArchive(t, func(*testing.T) storetest.Store { return closing{journaltest.New()} })
+	storetest.RunArchive(t, func(*testing.T) storetest.Store { return closing{testkit.NewMemory()} })
 }

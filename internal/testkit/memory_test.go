@@ -1,4 +1,4 @@
-package journaltest_test
+package testkit_test
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 	"retry-worker/internal/decision"
 	"retry-worker/internal/decision/decisiontest"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/journal/journaltest"
+	"retry-worker/internal/testkit"
 )
 
 var (
@@ -39,7 +39,7 @@ func first(s journal.Subject) func(journal.Head, []journal.History) *journal.Cha
 	}
 }
 
-func save(t *testing.T, m *journaltest.Memory, decide func(journal.Head, []journal.History) *journal.Changes, lookups ...journal.Lookup) error {
+func save(t *testing.T, m *testkit.Memory, decide func(journal.Head, []journal.History) *journal.Changes, lookups ...journal.Lookup) error {
 	t.Helper()
 	return m.Transact(t.Context(), lookups, decide)
 }
@@ -68,9 +68,9 @@ func TestRefusesWhatDoesNotFit(t *testing.T) {
 			c.DeadLetters = append(c.DeadLetters, journal.KeyedDeadLetter{Key: 9})
 		},
 		"an attempt that is there": func(c *journal.Changes) { c.Attempts[0].Key = 1 },
-		"a marked subject":         func(c *journal.Changes) { c.Subjects[0].Subject.ID = "CLM-" + journaltest.Unstorable + "-1" },
+		"a marked subject":         func(c *journal.Changes) { c.Subjects[0].Subject.ID = "CLM-" + testkit.Unstorable + "-1" },
 	} {
-		m := journaltest.New()
+		m := testkit.NewMemory()
 		if err := save(t, m, first(claim)); err != nil {
 			t.Fatal(err)
 		}
@@ -84,13 +84,13 @@ func TestRefusesWhatDoesNotFit(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	m := journaltest.New()
+	m := testkit.NewMemory()
 	err := save(t, m, first(claim), journal.Lookup{Subject: claim}, journal.Lookup{Subject: claim})
 	if err == nil || kind(t, err) != journal.Invalid {
 		t.Errorf("a subject that is looked up twice: %v", err)
 	}
 	marked := func(head journal.Head, _ []journal.History) *journal.Changes {
-		e := journal.Entry{Record: 1, Subject: journal.Subject{ID: journaltest.Unstorable}}
+		e := journal.Entry{Record: 1, Subject: journal.Subject{ID: testkit.Unstorable}}
 		return &journal.Changes{Entries: []journal.Entry{e}, Link: journal.Link{Digests: []journal.Digest{journal.DigestEntry(&e)}}.After(head)}
 	}
 	if err := save(t, m, marked); err == nil || kind(t, err) != journal.Invalid {
@@ -99,7 +99,7 @@ func TestRefusesWhatDoesNotFit(t *testing.T) {
 }
 
 func TestCopiesInAndOut(t *testing.T) {
-	m := journaltest.New()
+	m := testkit.NewMemory()
 	var c *journal.Changes
 	if err := save(t, m, func(h journal.Head, hs []journal.History) *journal.Changes { c = first(claim)(h, hs); return c }); err != nil {
 		t.Fatal(err)
@@ -124,7 +124,7 @@ func TestCopiesInAndOut(t *testing.T) {
 // TestHistoryOfRevisions: the latest attempt is the one with the highest number, in its latest revision; an
 // attempt is answered where any of its revisions is.
 func TestHistoryOfRevisions(t *testing.T) {
-	m := journaltest.New()
+	m := testkit.NewMemory()
 	add := func(number, revision int64, answered ...journal.Run) {
 		t.Helper()
 		err := save(t, m, func(head journal.Head, _ []journal.History) *journal.Changes {
@@ -169,7 +169,7 @@ func TestHistoryOfRevisions(t *testing.T) {
 }
 
 func TestReader(t *testing.T) {
-	m := journaltest.New()
+	m := testkit.NewMemory()
 	if _, known, err := m.Story(t.Context(), claim); known || err != nil {
 		t.Error("an empty store tells a story")
 	}
@@ -197,12 +197,12 @@ func TestReader(t *testing.T) {
 
 func TestFaults(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := journaltest.New()
+		m := testkit.NewMemory()
 		short, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		m.Fail(1, journaltest.Fault{})
-		m.Fail(1, journaltest.Fault{Kind: journal.Ambiguous, After: true})
-		m.Fail(1, journaltest.Fault{Hang: true})
+		m.Fail(1, testkit.Fault{})
+		m.Fail(1, testkit.Fault{Kind: journal.Ambiguous, After: true})
+		m.Fail(1, testkit.Fault{Hang: true})
 		if err := save(t, m, first(claim)); kind(t, err) != journal.Unavailable || m.End().Record != 0 || err.Error() == "" {
 			t.Error("the first is to fail before saving")
 		}
@@ -230,7 +230,7 @@ func TestFaults(t *testing.T) {
 			t.Error("a probe outlives its context")
 		}
 		m.Delay(time.Minute)
-		m.Fail(1, journaltest.Fault{Twice: true})
+		m.Fail(1, testkit.Fault{Twice: true})
 		calls := 0
 		began = time.Now()
 		if err := save(t, m, func(journal.Head, []journal.History) *journal.Changes { calls++; return nil }); err != nil || calls != 2 || time.Since(began) != time.Minute {
@@ -243,10 +243,10 @@ func TestFaults(t *testing.T) {
 }
 
 func TestStart(t *testing.T) {
-	m := journaltest.New()
+	m := testkit.NewMemory()
 	p := decisiontest.TISSSubmission()
 	f, _ := p.Read(decision.Variables{ID: `"CLM-1-1"`, Error: `"TIMEOUT"`})
-	j := journaltest.Start(t, m, func() time.Time { return at })
+	j := testkit.StartJournal(t, m, func() time.Time { return at })
 	r, err := j.Analyze(t.Context(), &journal.Analysis{Subject: claim, Policy: p, Failure: &f, ReceivedAt: at})
 	if err != nil || r.How != journal.Fresh {
 		t.Errorf("%s, %v", r.How, err)

@@ -1,6 +1,8 @@
 package review_test
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -43,15 +45,15 @@ func TestManualRetry(t *testing.T) {
 		{name: "from the beginning, not forced", retries: 5, text: "TIMEOUT", fresh: true, refused: review.ForceRequired},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			play(t, func(w *world) {
-				id := w.dead(tiss, claim, test.retries, test.text)
+			testkit.Bubble(t, func(t *testing.T, w *testkit.Fixture) {
+				id := w.DieWaiting(tiss, claim, test.text, test.retries)
 				time.Sleep(time.Hour)
-				before := w.item(id)
-				done, err := w.retry(review.Command{ID: id, Force: test.force, Fresh: test.fresh})
+				before := w.Item(id)
+				done, err := retry(w, review.Command{ID: id, Force: test.force, Fresh: test.fresh})
 				if test.refused != "" {
 					wantRefusal(t, test.name, err, test.refused)
-					want(t, "the dead letter", w.item(id), before)
-					want(t, "answers", len(w.answers()), 0)
+					want(t, "the dead letter", w.Item(id), before)
+					want(t, "answers", len(w.Answers()), 0)
 					return
 				}
 				if err != nil {
@@ -60,14 +62,14 @@ func TestManualRetry(t *testing.T) {
 				want(t, "retryCount", done.RetryCount, test.count)
 				want(t, "episode", done.Episode, test.episode)
 				want(t, "nextRetryTime", done.NextRetryTime, time.Now().UTC().Truncate(time.Second).Add(done.Backoff))
-				rung := w.policies[tiss].Backoff.Raw(before.RetryCount)
+				rung := w.Policies()[tiss].Backoff.Raw(before.RetryCount)
 				if test.fresh {
-					rung = w.policies[tiss].Backoff.Raw(0)
+					rung = w.Policies()[tiss].Backoff.Raw(0)
 				}
 				if done.Backoff < rung*4/5 || done.Backoff > rung*6/5 || done.Backoff%time.Minute != 0 {
 					t.Errorf("waits %v, want whole minutes within 20 %% of %v", done.Backoff, rung)
 				}
-				want(t, "the item given back", done.Item, w.item(id))
+				want(t, "the item given back", done.Item, w.Item(id))
 				want(t, "state", done.Item.State, journal.DeadLetterReprocessing)
 				want(t, "by", done.Item.Review.By, "maria")
 				want(t, "process", done.Item.Process, review.Waiting)
@@ -93,9 +95,9 @@ func TestRetryByTheLadderOfEachPolicy(t *testing.T) {
 		{"no-retry", 0, "exit status 1", true, time.Second},
 	} {
 		t.Run(fmt.Sprint(test.policy, test.retries), func(t *testing.T) {
-			play(t, func(w *world) {
-				id := w.dead(test.policy, "job-1", test.retries, test.text)
-				done, err := w.retry(review.Command{ID: id, Force: test.force, When: review.Backoff})
+			testkit.Bubble(t, func(t *testing.T, w *testkit.Fixture) {
+				id := w.DieWaiting(test.policy, "job-1", test.text, test.retries)
+				done, err := retry(w, review.Command{ID: id, Force: test.force, When: review.Backoff})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -108,15 +110,11 @@ func TestRetryByTheLadderOfEachPolicy(t *testing.T) {
 
 // TestRetryWaitsAsTheJobAskedFor: a job of job-queue brought its own delay (R15), which a person's retry keeps to.
 func TestRetryWaitsAsTheJobAskedFor(t *testing.T) {
-	play(t, func(w *world) {
-		own := decision.Variables{Error: decision.Text("exit status 1"), MaxAttempts: "2", Delay: `"PT42S"`}
-		own.RetryCount = "0"
-		w.fail("job-queue", "job-1", own)
+	testkit.Bubble(t, func(t *testing.T, w *testkit.Fixture) {
+		w.Fail("job-queue", "job-1", "exit status 1", 1)
 		time.Sleep(time.Minute)
-		own.RetryCount = "1"
-		id := w.fail("job-queue", "job-1", own).Attempt.DeadLetter
-		w.wait(id)
-		done, err := w.retry(review.Command{ID: id, Force: true})
+		id := w.DieWaiting("job-queue", "job-1", "exit status 1", 2)
+		done, err := retry(w, review.Command{ID: id, Force: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -126,9 +124,9 @@ func TestRetryWaitsAsTheJobAskedFor(t *testing.T) {
 
 // TestRetryNow is made at once, and the process is told so.
 func TestRetryNow(t *testing.T) {
-	play(t, func(w *world) {
-		id := w.dead(tiss, claim, 1, "DUPLICATE_CLAIM")
-		done, err := w.retry(review.Command{ID: id, When: review.Now})
+	testkit.Bubble(t, func(t *testing.T, w *testkit.Fixture) {
+		id := w.DieWaiting(tiss, claim, "DUPLICATE_CLAIM", 1)
+		done, err := retry(w, review.Command{ID: id, When: review.Now})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -139,28 +137,28 @@ func TestRetryNow(t *testing.T) {
 
 // TestPolicyThatIsGone: nobody knows its backoff any more; at once it can be retried all the same.
 func TestPolicyThatIsGone(t *testing.T) {
-	play(t, func(w *world) {
-		id := w.dead(tiss, claim, 1, "DUPLICATE_CLAIM")
-		w.set(func() { w.policies = decision.Policies{} })
-		_, err := w.retry(review.Command{ID: id})
+	testkit.Bubble(t, func(t *testing.T, w *testkit.Fixture) {
+		id := w.DieWaiting(tiss, claim, "DUPLICATE_CLAIM", 1)
+		w.SetPolicies(decision.Policies{})
+		_, err := retry(w, review.Command{ID: id})
 		if r := wantRefusal(t, "backoff", err, review.PolicyNotFound); !strings.Contains(r.Message, "now") {
 			t.Errorf("the message does not say what works: %q", r.Message)
 		}
-		if _, err := w.retry(review.Command{ID: id, When: review.Now}); err != nil {
+		if _, err := retry(w, review.Command{ID: id, When: review.Now}); err != nil {
 			t.Errorf("now: %v", err)
 		}
-		w.set(func() { w.policies = catalogue.Default().Policies })
-		lonely := w.die(tiss, "CLM-2-1", 1, "DUPLICATE_CLAIM")
-		w.set(func() { w.policies = decision.Policies{} })
-		_, err = w.retry(review.Command{ID: lonely})
+		w.SetPolicies(catalogue.Default().Policies)
+		lonely := w.Die(tiss, "CLM-2-1", "DUPLICATE_CLAIM", 1)
+		w.SetPolicies(decision.Policies{})
+		_, err = retry(w, review.Command{ID: lonely})
 		wantRefusal(t, "no process either, so now does not work", err, review.InvalidRetryState)
 	})
 }
 
 // TestRefusedCommands change nothing, whatever is wrong with them.
 func TestRefusedCommands(t *testing.T) {
-	play(t, func(w *world) {
-		id := w.dead(tiss, claim, 1, "DUPLICATE_CLAIM")
+	testkit.Bubble(t, func(t *testing.T, w *testkit.Fixture) {
+		id := w.DieWaiting(tiss, claim, "DUPLICATE_CLAIM", 1)
 		for what, test := range map[string]struct {
 			command review.Command
 			code    review.Code
@@ -173,36 +171,36 @@ func TestRefusedCommands(t *testing.T) {
 			"another when":      {review.Command{ID: id, When: "tomorrow"}, review.InvalidWhen, nil},
 			"fresh alone":       {review.Command{ID: id, Fresh: true}, review.ForceRequired, journal.ErrInvalidReview},
 		} {
-			_, err := w.retry(test.command)
+			_, err := retry(w, test.command)
 			wantRefusal(t, what, err, test.code)
 			if test.cause != nil && !errors.Is(err, test.cause) {
 				t.Errorf("%s: %v does not hold %v", what, err, test.cause)
 			}
 		}
-		_, err := w.Discard(w.t.Context(), review.Command{ID: id, By: "maria"})
+		_, err := w.Reviews.Discard(t.Context(), review.Command{ID: id, By: "maria"})
 		wantRefusal(t, "discard without a reason", err, review.ReasonRequired)
-		want(t, "state", w.item(id).State, journal.DeadLetterOpen)
-		if _, err := w.retry(review.Command{ID: " " + strings.ToUpper(id) + "\n", Reason: strings.Repeat("ã", review.MaxReason)}); err != nil {
+		want(t, "state", w.Item(id).State, journal.DeadLetterOpen)
+		if _, err := retry(w, review.Command{ID: " " + strings.ToUpper(id) + "\n", Reason: strings.Repeat("ã", review.MaxReason)}); err != nil {
 			t.Errorf("an id in capitals with white space about it: %v", err)
 		}
-		want(t, "the reason that is kept", w.item(id).Review.Reason, strings.Repeat("ã", review.MaxReason))
+		want(t, "the reason that is kept", w.Item(id).Review.Reason, strings.Repeat("ã", review.MaxReason))
 	})
 }
 
 // TestTwoOperatorsAtOnce: one wins, the other is told who did what, and when; whatever they decide.
 func TestTwoOperatorsAtOnce(t *testing.T) {
-	play(t, func(w *world) {
+	testkit.Bubble(t, func(t *testing.T, w *testkit.Fixture) {
 		for n, discards := range [][2]bool{{false, false}, {false, true}, {true, true}} {
-			id := w.dead(tiss, fmt.Sprintf("CLM-%d-1", n+1), 1, "DUPLICATE_CLAIM")
+			id := w.DieWaiting(tiss, fmt.Sprintf("CLM-%d-1", n+1), "DUPLICATE_CLAIM", 1)
 			var errs [2]error
 			var both sync.WaitGroup
 			for i, name := range []string{"maria", "joão"} {
 				both.Go(func() {
 					c := review.Command{ID: id, Reason: "r", By: name}
 					if discards[i] {
-						_, errs[i] = w.Discard(w.t.Context(), c)
+						_, errs[i] = w.Reviews.Discard(t.Context(), c)
 					} else {
-						_, errs[i] = w.Service.Retry(w.t.Context(), c)
+						_, errs[i] = w.Reviews.Retry(t.Context(), c)
 					}
 				})
 			}
@@ -215,53 +213,53 @@ func TestTwoOperatorsAtOnce(t *testing.T) {
 				t.Fatalf("both won: %v", discards)
 			}
 			r := wantRefusal(t, "the slower one", loser, review.InvalidRetryState)
-			d := w.item(id)
+			d := w.Item(id)
 			want(t, "who was faster", r.By, winner)
 			want(t, "when", r.At, d.Review.At)
 			want(t, "state", r.State, d.State)
 			if !strings.Contains(r.Message, winner) {
 				t.Errorf("the message does not say who: %q", r.Message)
 			}
-			want(t, "answers", len(w.answers()), n+1)
+			want(t, "answers", len(w.Answers()), n+1)
 		}
 	})
 }
 
 // TestDecidedOnce: what was decided, or has ended otherwise, is not decided on again.
 func TestDecidedOnce(t *testing.T) {
-	play(t, func(w *world) {
-		discarded := w.dead(tiss, "CLM-1-1", 1, "DUPLICATE_CLAIM")
-		if _, err := w.Discard(w.t.Context(), review.Command{ID: discarded, Reason: "duplicada", By: "ana"}); err != nil {
+	testkit.Bubble(t, func(t *testing.T, w *testkit.Fixture) {
+		discarded := w.DieWaiting(tiss, "CLM-1-1", "DUPLICATE_CLAIM", 1)
+		if _, err := w.Reviews.Discard(t.Context(), review.Command{ID: discarded, Reason: "duplicada", By: "ana"}); err != nil {
 			t.Fatal(err)
 		}
-		recovered := w.dead(tiss, "CLM-2-1", 1, "DUPLICATE_CLAIM")
-		if _, err := w.journal.Conclude(w.t.Context(), &journal.Outcome{Subject: w.item(recovered).Subject, Success: true}); err != nil {
+		recovered := w.DieWaiting(tiss, "CLM-2-1", "DUPLICATE_CLAIM", 1)
+		if _, err := w.Journal.Conclude(t.Context(), &journal.Outcome{Subject: w.Item(recovered).Subject, Success: true}); err != nil {
 			t.Fatal(err)
 		}
 		for id, by := range map[string]string{discarded: "ana", recovered: ""} {
-			_, err := w.retry(review.Command{ID: id, Force: true, Fresh: true})
+			_, err := retry(w, review.Command{ID: id, Force: true, Fresh: true})
 			r := wantRefusal(t, "retry", err, review.InvalidRetryState)
 			want(t, "by", r.By, by)
-			_, err = w.Discard(w.t.Context(), review.Command{ID: id, Reason: "r", By: "maria"})
-			want(t, "state", wantRefusal(t, "discard", err, review.InvalidRetryState).State, w.item(id).State)
+			_, err = w.Reviews.Discard(t.Context(), review.Command{ID: id, Reason: "r", By: "maria"})
+			want(t, "state", wantRefusal(t, "discard", err, review.InvalidRetryState).State, w.Item(id).State)
 		}
 	})
 }
 
 // TestRetryNeedsAProcess: without one nothing would carry the retry out; letting go needs none.
 func TestRetryNeedsAProcess(t *testing.T) {
-	play(t, func(w *world) {
-		id := w.die(tiss, claim, 1, "DUPLICATE_CLAIM")
-		_, err := w.retry(review.Command{ID: id})
+	testkit.Bubble(t, func(t *testing.T, w *testkit.Fixture) {
+		id := w.Die(tiss, claim, "DUPLICATE_CLAIM", 1)
+		_, err := retry(w, review.Command{ID: id})
 		if r := wantRefusal(t, "at once", err, review.InvalidRetryState); !strings.Contains(r.Message, "yet") || !errors.Is(err, journal.ErrNobodyWaits) {
 			t.Errorf("a process that may still come: %q", r.Message)
 		}
 		time.Sleep(time.Minute)
-		_, err = w.retry(review.Command{ID: id})
+		_, err = retry(w, review.Command{ID: id})
 		if r := wantRefusal(t, "later", err, review.InvalidRetryState); strings.Contains(r.Message, "yet") || r.By != "" {
 			t.Errorf("nobody came: %q", r.Message)
 		}
-		done, err := w.Discard(w.t.Context(), review.Command{ID: id, Reason: "r", By: "maria"})
+		done, err := w.Reviews.Discard(t.Context(), review.Command{ID: id, Reason: "r", By: "maria"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -272,47 +270,73 @@ func TestRetryNeedsAProcess(t *testing.T) {
 
 // TestJournalDown: nothing is decided, and that is said as what it is.
 func TestJournalDown(t *testing.T) {
-	play(t, func(w *world) {
-		id := w.dead(tiss, claim, 1, "DUPLICATE_CLAIM")
-		w.Fail(3, testkit.Fault{})
-		if _, err := w.retry(review.Command{ID: id}); !errors.Is(err, journal.ErrUnavailable) || review.Refused(err) != nil {
+	testkit.Bubble(t, func(t *testing.T, w *testkit.Fixture) {
+		id := w.DieWaiting(tiss, claim, "DUPLICATE_CLAIM", 1)
+		w.Memory.Fail(3, testkit.Fault{})
+		if _, err := retry(w, review.Command{ID: id}); !errors.Is(err, journal.ErrUnavailable) || review.Refused(err) != nil {
 			t.Errorf("while it cannot be written: %v", err)
 		}
-		w.SetDown(true)
+		w.Memory.SetDown(true)
 		for what, err := range map[string]error{
-			"show": second(w.Show(w.t.Context(), id)), "counts": second(w.Counts(w.t.Context())), "retry": second(w.retry(review.Command{ID: id})),
+			"show": second(w.Reviews.Show(t.Context(), id)), "counts": second(w.Reviews.Counts(t.Context())), "retry": second(retry(w, review.Command{ID: id})),
 		} {
 			if failed, ok := errors.AsType[*journal.StoreError](err); !ok || review.Refused(err) != nil {
 				t.Errorf("%s: %v (%v), want the store's error", what, err, failed)
 			}
 		}
-		w.SetDown(false)
+		w.Memory.SetDown(false)
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		want(t, "state", w.item(id).State, journal.DeadLetterOpen)
-		if _, err := w.retry(review.Command{ID: id}); err != nil {
+		want(t, "state", w.Item(id).State, journal.DeadLetterOpen)
+		if _, err := retry(w, review.Command{ID: id}); err != nil {
 			t.Errorf("once it can be written again: %v", err)
 		}
 	})
+}
+
+// retry decides as maria, for a reason that most tests do not look at.
+func retry(f *testkit.Fixture, c review.Command) (review.Decided, error) {
+	c.Reason, c.By = cmp.Or(c.Reason, "portal de volta"), "maria"
+	return f.Reviews.Retry(context.Background(), c)
+}
+
+// wantRefusal fails unless err is a refusal with that code.
+func wantRefusal(t *testing.T, what string, err error, code review.Code) *review.Refusal {
+	t.Helper()
+	r := review.Refused(err)
+	if r == nil {
+		t.Fatalf("%s: %v, want the refusal %s", what, err, code)
+	}
+	if r.Code != code || r.Message == "" {
+		t.Errorf("%s: refused as %s (%q), want %s", what, r.Code, r.Message, code)
+	}
+	return r
+}
+
+func want[T comparable](t *testing.T, what string, got, want T) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: got %v, want %v", what, got, want)
+	}
 }
 
 func second[T any](_ T, err error) error { return err }
 
 // TestList pages through what a filter lets through, and says of each whether a process waits.
 func TestList(t *testing.T) {
-	play(t, func(w *world) {
+	testkit.Bubble(t, func(t *testing.T, w *testkit.Fixture) {
 		const letters = 120
 		for n := range letters {
-			id := w.die(tiss, fmt.Sprintf("CLM-%d-1", n), 1, "DUPLICATE_CLAIM")
+			id := w.Die(tiss, fmt.Sprintf("CLM-%d-1", n), "DUPLICATE_CLAIM", 1)
 			if n%2 == 0 {
-				w.wait(id)
+				w.Await(id)
 			}
 			time.Sleep(time.Second)
 		}
 		seen, cursor := map[string]review.Process{}, ""
 		sizes := []int{}
 		for {
-			items, next, err := w.List(w.t.Context(), journal.DeadLetterFilter{Policy: tiss}, cursor, 0)
+			items, next, err := w.Reviews.List(t.Context(), journal.DeadLetterFilter{Policy: tiss}, cursor, 0)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -329,31 +353,9 @@ func TestList(t *testing.T) {
 		want(t, "one whose job came", seen["CLM-0-1"], review.Waiting)
 		want(t, "an old one whose job did not", seen["CLM-1-1"], review.Nobody)
 		want(t, "a young one whose job did not yet", seen["CLM-119-1"], review.Expected)
-		counts, err := w.Counts(w.t.Context())
+		counts, err := w.Reviews.Counts(t.Context())
 		if err != nil || len(counts) != 1 || counts[0].N != letters {
 			t.Errorf("counts %+v, %v", counts, err)
-		}
-	})
-}
-
-// TestListRefuses what it cannot answer.
-func TestListRefuses(t *testing.T) {
-	play(t, func(w *world) {
-		for what, test := range map[string]struct {
-			filter journal.DeadLetterFilter
-			cursor string
-			limit  int
-			code   review.Code
-		}{
-			"a state":      {journal.DeadLetterFilter{State: "superseded"}, "", 0, review.InvalidState},
-			"a reason":     {journal.DeadLetterFilter{Reason: "timeout"}, "", 0, review.InvalidReason},
-			"a long query": {journal.DeadLetterFilter{Query: strings.Repeat("x", 201)}, "", 0, review.InvalidQuery},
-			"limit −1":     {journal.DeadLetterFilter{}, "", -1, review.InvalidLimit},
-			"limit 201":    {journal.DeadLetterFilter{}, "", 201, review.InvalidLimit},
-			"a cursor":     {journal.DeadLetterFilter{}, "never given", 0, review.InvalidCursor},
-		} {
-			_, _, err := w.List(w.t.Context(), test.filter, test.cursor, test.limit)
-			wantRefusal(t, what, err, test.code)
 		}
 	})
 }

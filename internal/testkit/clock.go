@@ -2,10 +2,47 @@ package testkit
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"retry-worker/internal/clock"
 )
+
+// Clock is a clock that a test moves, safe for concurrent use. The zero value goes as this machine's does.
+type Clock struct {
+	clock.Machine // rests
+
+	mu     sync.Mutex
+	stands time.Time
+	ahead  time.Duration
+}
+
+// NewClock returns a clock that stands at that instant until it is moved.
+func NewClock(instant time.Time) *Clock { return &Clock{stands: instant} }
+
+// Now implements clock.Clock.
+func (c *Clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.stands.IsZero() {
+		return time.Now().Add(c.ahead)
+	}
+	return c.stands
+}
+
+// Advance moves the clock by d.
+func (c *Clock) Advance(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.stands.IsZero() {
+		c.ahead += d
+		return
+	}
+	c.stands = c.stands.Add(d)
+}
+
+// Set moves the clock to an instant.
+func (c *Clock) Set(instant time.Time) { c.Advance(instant.Sub(c.Now())) }
 
 // FastClock is a clock that was right at Origin and goes Times as fast as this machine's since then. A process that is started
 // again with the same two goes on where it was. Times must be above 0.
@@ -14,7 +51,10 @@ type FastClock struct {
 	Times  float64
 }
 
-var _ clock.Clock = FastClock{}
+var (
+	_ clock.Clock = (*Clock)(nil)
+	_ clock.Clock = FastClock{}
+)
 
 // Now implements clock.Clock.
 func (f FastClock) Now() time.Time {

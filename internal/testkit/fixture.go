@@ -1,0 +1,263 @@
+package testkit
+
+import (
+	"context"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/zap"
+
+	"retry-worker/internal/bulk"
+	"retry-worker/internal/catalogue"
+	"retry-worker/internal/decision"
+	"retry-worker/internal/journal"
+	"retry-worker/internal/review"
+)
+
+// Store is what a journal and the services over it need.
+type Store interface {
+	journal.Store
+	journal.Reader
+	journal.DeadLetterReader
+	journal.BulkStore
+	journal.Outbox
+	journal.Statistics
+	journal.Archive
+}
+
+// firstKey is the first key that an engine gives: a consumer that keeps keys as floating-point numbers loses it.
+const firstKey = 1<<53 + 1
+
+// Fixture is a journal with the services that people use over it, and what happens there. Its methods fail the test
+// where something goes wrong, and are safe for concurrent use.
+type Fixture struct {
+	*Clock
+	// Memory is the store; nil where the test brought its own (Over).
+	Memory  *Memory
+	Store   Store
+	Journal *journal.Journal
+	Reviews *review.Service
+	Bulk    *bulk.Service
+	Tokens  *Tokens
+
+	t        testing.TB
+	mu       sync.Mutex
+	policies decision.Policies
+	engineUp time.Time
+	key      int64
+	process  map[journal.Subject]int64
+}
+
+// Option changes a Fixture before it begins.
+type Option func(*Fixture)
+
+// Over keeps the journal in s.
+func Over(s Store) Option { return func(f *Fixture) { f.Store, f.Memory = s, nil } }
+
+// At has the clock stand at that instant until the test moves it; otherwise it is this machine's.
+func At(instant time.Time) Option { return func(f *Fixture) { f.Clock = NewClock(instant) } }
+
+// By decides by those policies instead of the shipped ones.
+func By(p decision.Policies) Option { return func(f *Fixture) { f.policies = p } }
+
+// New starts a Fixture that ends with the test. Its engine has answered for an hour.
+func New(t testing.TB, options ...Option) *Fixture {
+	t.Helper()
+	m := NewMemory()
+	f := &Fixture{Clock: &Clock{}, Memory: m, Store: m, Tokens: NewTokens(t), t: t, policies: catalogue.Default().Policies, key: firstKey,
+		process: map[journal.Subject]int64{}}
+	for _, change := range options {
+		change(f)
+	}
+	f.engineUp = f.Now().Add(-time.Hour)
+	f.Journal = StartJournal(t, f.Store, f.Now)
+	f.Reviews = review.New(f.Store, f.Journal, f.Policies, f.Now, f.EngineUp)
+	f.Bulk = bulk.New(f.Store, f.Journal, f.Policies, f.Now, f.EngineUp)
+	return f
+}
+
+// Policies returns those in force.
+func (f *Fixture) Policies() decision.Policies {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.policies
+}
+
+// SetPolicies puts others in force.
+func (f *Fixture) SetPolicies(p decision.Policies) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.policies = p
+}
+
+// EngineUp returns since when the engine answers; the zero time where it does not.
+func (f *Fixture) EngineUp() time.Time {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.engineUp
+}
+
+// SetEngineUp has the engine answer since then; the zero time: not at all.
+func (f *Fixture) SetEngineUp(since time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.engineUp = since
+}
+
+// Subject returns that of a policy and an id.
+func Subject(policy, id string) journal.Subject {
+	return journal.Subject{Tenant: journal.DefaultTenant, Policy: policy, ID: id}
+}
+
+// keys returns a new key of the engine, and that of the process instance of s.
+func (f *Fixture) keys(s journal.Subject) (key, process int64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.key++
+	if f.process[s] == 0 {
+		f.process[s] = f.key + 1_000_000
+	}
+	return f.key, f.process[s]
+}
+
+// Analysis prepares the analysis of a failure of a subject, after so many retries; below 0: the process does not say.
+func (f *Fixture) Analysis(policy, id, text string, retries int) *journal.Analysis {
+	f.t.Helper()
+	p := f.Policies()[policy]
+	v := decision.Variables{ID: decision.Text(id), Error: decision.Text(text)}
+	if retries >= 0 {
+		v.RetryCount = decision.Value(strconv.Itoa(retries))
+	}
+	if p.Own != nil {
+		v.MaxAttempts, v.Delay = "3", decision.Text("PT42S")
+	}
+	failure, rejection := p.Read(v)
+	if rejection != nil {
+		f.t.Fatal(rejection)
+	}
+	s := Subject(policy, id)
+	key, process := f.keys(s)
+	a := &journal.Analysis{Subject: s, JobKey: key, ElementInstanceKey: key, ProcessInstanceKey: process, Rule: decision.RNBIL005,
+		Policy: p, Failure: &failure, Error: failure.Error, ReceivedAt: f.Now()}
+	a.Identity = journal.IdentityOf(a)
+	return a
+}
+
+// Fail has a subject fail, and the engine take the answer.
+func (f *Fixture) Fail(policy, id, text string, retries int) *journal.Attempt {
+	f.t.Helper()
+	r, err := f.Journal.Analyze(f.t.Context(), f.Analysis(policy, id, text, retries))
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.Journal.Answered(&r)
+	return r.Attempt
+}
+
+// Die has a subject fail for good and returns its dead letter, for which no process waits.
+func (f *Fixture) Die(policy, id, text string, retries int) (deadLetter string) {
+	f.t.Helper()
+	a := f.Fail(policy, id, text, retries)
+	if a == nil || a.DeadLetter == "" {
+		f.t.Fatalf("%s of %s is no dead letter: %+v", id, policy, a)
+	}
+	return a.DeadLetter
+}
+
+// DieWaiting is Die, and the process comes to its review task.
+func (f *Fixture) DieWaiting(policy, id, text string, retries int) (deadLetter string) {
+	f.t.Helper()
+	deadLetter = f.Die(policy, id, text, retries)
+	f.Await(deadLetter)
+	return deadLetter
+}
+
+// Await has the process of a dead letter come to its review task.
+func (f *Fixture) Await(deadLetter string) {
+	f.t.Helper()
+	item := f.Item(deadLetter)
+	key, _ := f.keys(item.Subject)
+	if _, err := f.Journal.ReviewSeen(f.t.Context(), &journal.ReviewJob{Subject: item.Subject, DeadLetter: deadLetter, JobKey: key}); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// Item returns a dead letter.
+func (f *Fixture) Item(deadLetter string) review.Item {
+	f.t.Helper()
+	item, err := f.Reviews.Show(f.t.Context(), deadLetter)
+	if err != nil {
+		f.t.Fatalf("dead letter %s: %v", deadLetter, err)
+	}
+	return item
+}
+
+// Succeed has a subject go through.
+func (f *Fixture) Succeed(policy, id string) {
+	f.t.Helper()
+	o := &journal.Outcome{Subject: Subject(policy, id), Success: true, At: f.Now()}
+	if _, err := f.Journal.Conclude(f.t.Context(), o); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// Answers returns the decisions that are on their way to processes.
+func (f *Fixture) Answers() (all []*journal.Answer) {
+	f.t.Helper()
+	messages, err := f.Store.Pending(f.t.Context(), journal.ReviewQueue, 0, 100_000)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	for i := range messages {
+		a, err := journal.ReadAnswer(&messages[i])
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		all = append(all, a)
+	}
+	return all
+}
+
+// Deliver has the processes take those decisions, or nobody.
+func (f *Fixture) Deliver(taken bool) {
+	f.t.Helper()
+	for _, a := range f.Answers() {
+		if err := f.Journal.Delivered(f.t.Context(), a, taken); err != nil {
+			f.t.Fatal(err)
+		}
+	}
+}
+
+// StartBulk plans a bulk run and starts it.
+func (f *Fixture) StartBulk(c bulk.Command) (run string) {
+	f.t.Helper()
+	p, err := f.Bulk.Plan(f.t.Context(), c)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	r, err := f.Bulk.Start(f.t.Context(), c, p.Token)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return r.ID
+}
+
+// RunBulk carries bulk runs out until the test ends, or the function it returns is called.
+func (f *Fixture) RunBulk() (kill func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	r := bulk.NewRunner(f.Store, f.Reviews, f.Journal, f.Clock, f.EngineUp, bulk.NoHooks(), zap.NewNop())
+	var running sync.WaitGroup
+	running.Go(func() { r.Run(ctx, ctx) })
+	kill = func() { cancel(); running.Wait() }
+	f.t.Cleanup(kill)
+	return kill
+}
+
+// Bubble runs a test of a Fixture where time is fake (testing/synctest).
+func Bubble(t *testing.T, test func(t *testing.T, f *Fixture), options ...Option) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { test(t, New(t, options...)) })
+}

@@ -1,0 +1,31 @@
+// Package golden holds what tests print against files.
+package golden
+
+import (
+	"flag"
+	"os"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// Updating reports whether the golden files are rewritten.
+func Updating() bool { return *update }
+
+// Check fails the test where got differs from the file; `go test -update` rewrites it.
+func Check(t testing.TB, file, got string) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("differs from %s (`go test -update` rewrites it); got:\n%s", file, got)
+	}
+}

@@ -1,0 +1,51 @@
+package testkit
+
+import (
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"retry-worker/internal/access"
+)
+
+// Tokens is a tokens file that a test publishes.
+type Tokens struct {
+	t       testing.TB
+	current atomic.Pointer[access.Tokens]
+	secrets map[string]string
+}
+
+// People are those whose tokens are in force from the beginning: each may what the one before may, and more.
+var People = map[string]access.Role{"vera": access.Viewer, "otto": access.Operator, "ada": access.Admin}
+
+// NewTokens publishes tokens for People, which do not expire.
+func NewTokens(t testing.TB) *Tokens {
+	tokens := &Tokens{t: t, secrets: map[string]string{}}
+	tokens.Publish(People, time.Time{})
+	return tokens
+}
+
+// Publish puts new tokens for those people in force, and no others.
+func (k *Tokens) Publish(roles map[string]access.Role, expires time.Time) {
+	k.t.Helper()
+	lines := ""
+	for name, role := range roles {
+		secret, token, err := access.NewToken(name, role, expires)
+		if err != nil {
+			k.t.Fatal(err)
+		}
+		k.secrets[name] = secret
+		lines += token.Line() + "\n"
+	}
+	tokens, err := access.Parse("tokens", []byte(lines))
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	k.current.Store(tokens)
+}
+
+// Load returns those in force.
+func (k *Tokens) Load() *access.Tokens { return k.current.Load() }
+
+// Secret returns what somebody shows, by the name of the token.
+func (k *Tokens) Secret(name string) string { return k.secrets[name] }

@@ -77,6 +77,16 @@ type Decision struct {
 // any (R7).
 func Instant(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.999Z07:00") }
 
+// ISODuration formats d as ISO 8601: PT12M where it is whole minutes, otherwise seconds down to the millisecond: PT5S,
+// PT0.25S. Nothing, and less, is PT0S.
+func ISODuration(d time.Duration) string {
+	d = max(d, 0).Truncate(time.Millisecond)
+	if d > 0 && d%time.Minute == 0 {
+		return "PT" + strconv.FormatInt(int64(d/time.Minute), 10) + "M"
+	}
+	return "PT" + strconv.FormatFloat(d.Seconds(), 'f', -1, 64) + "S"
+}
+
 // ShouldRetry tells whether another try is scheduled.
 func (d *Decision) ShouldRetry() bool { return d.Outcome == Retry }
 

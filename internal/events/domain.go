@@ -1,9 +1,6 @@
 package events
 
 import (
-	"strconv"
-	"strings"
-	"time"
 
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
@@ -48,7 +45,7 @@ func decided(o object, event decision.Event) object {
 			number("version", e.Version)
 	case decision.MaxRetriesExceededEvent:
 		o = o.text("claimId", e.ClaimID).text("finalError", e.FinalError).number("totalAttempts", e.TotalAttempts).
-			text("totalDuration", isoDuration(e.TotalDuration)).text("exceededAt", decision.Instant(e.ExceededAt)).
+			text("totalDuration", decision.ISODuration(e.TotalDuration)).text("exceededAt", decision.Instant(e.ExceededAt)).
 			text("severity", string(e.Severity))
 	case decision.PermanentErrorDetected:
 		o = o.text("claimId", e.ClaimID).text("errorType", string(e.ErrorType)).text("errorMessage", e.ErrorMessage).
@@ -70,7 +67,7 @@ func recovered(o object, h *journal.Happening) object {
 	e := &h.Episode
 	return append(append(o, '{').text("claimId", h.Subject.ID).number("episode", e.Number).number("retryCount", e.Retries).
 		text("firstFailure", decision.Instant(e.FirstFailure)).text("recoveredAt", decision.Instant(e.ClosedAt)).
-		text("duration", isoDuration(e.ClosedAt.Sub(e.FirstFailure))), '}')
+		text("duration", decision.ISODuration(e.ClosedAt.Sub(e.FirstFailure))), '}')
 }
 
 // reviewed tells what a person decided, in the words that the process gets; nextRetryTime is null where the dead
@@ -93,24 +90,3 @@ const maxTextBytes = 1000
 
 // clean is a person's text with nothing personal of others in it.
 func clean(s string) string { return redact.Line(s, maxTextBytes) }
-
-// isoDuration is d in ISO 8601, in hours, minutes and seconds down to the millisecond: PT2H35M, PT0.25S, PT0S.
-// A negative one is PT0S: clocks may differ.
-func isoDuration(d time.Duration) string {
-	d = max(d, 0).Truncate(time.Millisecond)
-	if d == 0 {
-		return "PT0S"
-	}
-	b := []byte("PT")
-	if hours := int64(d / time.Hour); hours > 0 {
-		b = append(strconv.AppendInt(b, hours, 10), 'H')
-	}
-	if minutes := int64(d % time.Hour / time.Minute); minutes > 0 {
-		b = append(strconv.AppendInt(b, minutes, 10), 'M')
-	}
-	if rest := d % time.Minute; rest > 0 {
-		seconds := strconv.FormatFloat(rest.Seconds(), 'f', 3, 64)
-		b = append(append(b, strings.TrimRight(strings.TrimRight(seconds, "0"), ".")...), 'S')
-	}
-	return string(b)
-}

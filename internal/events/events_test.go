@@ -275,19 +275,6 @@ func TestRejectedAttemptHasNoDomainEvent(t *testing.T) {
 	}
 }
 
-func TestDurationsInISO8601(t *testing.T) {
-	for d, want := range map[time.Duration]string{
-		0: "PT0S", -time.Second: "PT0S", 999 * time.Microsecond: "PT0S", 250 * time.Millisecond: "PT0.25S", 90 * time.Second: "PT1M30S",
-		2 * time.Hour: "PT2H", 49*time.Hour + 1*time.Second: "PT49H1S", time.Hour + time.Minute + 1500*time.Millisecond: "PT1H1M1.5S",
-	} {
-		h := recovered()
-		h.Episode.FirstFailure = h.Episode.ClosedAt.Add(-d)
-		if body := publish(h)[0].Body; !strings.Contains(body, `"duration":"`+want+`"`) {
-			t.Errorf("%s is told as %s, want %s", d, body, want)
-		}
-	}
-}
-
 func TestBodyThatIsNoObject(t *testing.T) {
 	for _, body := range []string{"", "[1]", "{", `"x"`} {
 		m := publish(ofEntry(claim, journal.ReviewEntry, body))

@@ -102,7 +102,7 @@ func (d *DeadLetter) variables(delay time.Duration) variables {
 	case DeadLetterReprocessing:
 		v.Decision = answerReprocess
 		v.resumption = &resumption{ShouldRetry: true, RetryCount: d.retries(note.Fresh), NextRetryTime: decision.Instant(note.NextRetryTime),
-			BackoffMinutes: decision.Backoff{Delay: delay}.Minutes(), BackoffDuration: isoDuration(delay)}
+			BackoffMinutes: decision.Backoff{Delay: delay}.Minutes(), BackoffDuration: decision.ISODuration(delay)}
 	}
 	return v
 }
@@ -245,13 +245,4 @@ func (b *batch) reopen(h *History, d *DeadLetter, e *Episode) {
 	b.move(h, d, DeadLetterOpen)
 	e.State, e.Retries, e.NextRetryTime = Dead, d.RetryCount, time.Time{}
 	b.changes.Episodes = append(b.changes.Episodes, KeyedEpisode{h.Key, *e})
-}
-
-// isoDuration is d in ISO 8601: PT12M where it is whole minutes, otherwise in seconds: PT5S, PT1.5S, PT0S.
-func isoDuration(d time.Duration) string {
-	if d > 0 && d%time.Minute == 0 {
-		return "PT" + strconv.FormatInt(int64(d/time.Minute), 10) + "M"
-	}
-	seconds := strconv.FormatFloat(d.Seconds(), 'f', 3, 64)
-	return "PT" + strings.TrimRight(strings.TrimRight(seconds, "0"), ".") + "S"
 }

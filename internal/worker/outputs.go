@@ -3,7 +3,6 @@ package worker
 import (
 	"encoding/json"
 	"strconv"
-	"strings"
 	"time"
 
 	"retry-worker/internal/decision"
@@ -68,17 +67,8 @@ func appendOutputs(o object, d *decision.Decision, f *decision.Failure) object {
 		return o.text("responsibleTeam", string(d.Team))
 	}
 	return o.number("backoffMinutes", d.Backoff.Minutes()).
-		text("backoffDuration", isoDuration(d.Backoff.Delay)).
+		text("backoffDuration", decision.ISODuration(d.Backoff.Delay)).
 		text("nextRetryTime", decision.Instant(d.NextRetryTime))
-}
-
-// isoDuration is d in ISO 8601, minutes where they are whole: PT12M, PT5S, PT0.25S.
-func isoDuration(d time.Duration) string {
-	if d%time.Minute == 0 {
-		return "PT" + strconv.FormatInt(int64(d/time.Minute), 10) + "M"
-	}
-	s := strconv.FormatFloat(d.Seconds(), 'f', 3, 64)
-	return "PT" + strings.TrimRight(strings.TrimRight(s, "0"), ".") + "S"
 }
 
 // DryRun decides without engine and memory and returns the flat object that `decide` prints. Of v, what the policy does

@@ -9,10 +9,11 @@ import (
 
 // OwnVariables name the variables in which a job brings its own RetryPolicy (UC-004, R15).
 type OwnVariables struct {
-	// MaxAttempts is a whole number from 1: the first try and the retries. Absent: no RetryPolicy, the first failure
+	// MaxAttempts is a whole number from 1 to 1000: the first try and the retries. Absent: no RetryPolicy, the first failure
 	// is final (FA-004.1).
 	MaxAttempts string
-	// Delay between two attempts: an ISO 8601 duration, or a number of milliseconds. Absent: the policy's backoff.
+	// Delay between two attempts: an ISO 8601 duration, or a number of milliseconds; 0 is taken as 1 s. Absent: the
+	// policy's backoff.
 	Delay string
 	// NonRetryable is true where the error is final whatever the count says (FA-004.2).
 	NonRetryable string
@@ -32,8 +33,14 @@ type OwnPolicy struct {
 // NonRetryableRule is the matched rule of an error that the job itself calls final.
 const NonRetryableRule = "nonRetryable"
 
-// longestDelay that a job may ask for.
-const longestDelay = 366 * 24 * time.Hour
+const (
+	// maxAttempts that a job may ask for: as many retries as a policy may have, at most.
+	maxAttempts = 1000
+	// longestDelay that a job may ask for.
+	longestDelay = 366 * 24 * time.Hour
+	// leastDelay stands for a delay of 0, by which a process would do nothing but fail.
+	leastDelay = time.Second
+)
 
 // readOwn reads what a job says of its own retries.
 func (p *Policy) readOwn(v Variables) (own OwnPolicy, r *Rejection) {
@@ -42,8 +49,8 @@ func (p *Policy) readOwn(v Variables) (own OwnPolicy, r *Rejection) {
 	}
 	var ok bool
 	if v.MaxAttempts.given() {
-		if own.MaxAttempts, ok = v.MaxAttempts.whole(); !ok || own.MaxAttempts < 1 {
-			return own, &Rejection{InvalidRetryPolicy, p.Own.MaxAttempts, v.MaxAttempts.describe(), "a whole number from 1, or none (no retry policy)"}
+		if own.MaxAttempts, ok = v.MaxAttempts.whole(); !ok || own.MaxAttempts < 1 || own.MaxAttempts > maxAttempts {
+			return own, &Rejection{InvalidRetryPolicy, p.Own.MaxAttempts, v.MaxAttempts.describe(), "a whole number from 1 to 1000, or none (no retry policy)"}
 		}
 	}
 	if v.Delay.given() {
@@ -65,10 +72,17 @@ func (p *Policy) Limits(own OwnPolicy) (maxRetries int64, backoff BackoffRule) {
 		maxRetries = own.MaxAttempts - 1 // R15
 	}
 	if own.HasDelay {
-		backoff = BackoffRule{Base: own.Delay, Max: own.Delay, Factor: 1, Rounding: time.Millisecond}
+		delay := own.Delay
+		if own.NoDelay() {
+			delay = leastDelay
+		}
+		backoff = BackoffRule{Base: delay, Max: delay, Factor: 1, Rounding: time.Millisecond}
 	}
 	return maxRetries, backoff
 }
+
+// NoDelay reports whether the job asks for retries without a delay. It gets one second.
+func (own OwnPolicy) NoDelay() bool { return own.HasDelay && own.Delay == 0 }
 
 // boolean is what v holds; nothing is false.
 func (v Value) boolean() (is, ok bool) {

@@ -168,7 +168,7 @@ func TestReadJob(t *testing.T) {
 		{"2", "", 1, time.Minute, ""}, // the policy's own
 		{"1", "1500", 0, 0, ""},
 		{"", "1500", 0, 0, ""}, // FA-004.1
-		{"0", "", 0, 0, "INVALID_RETRY_POLICY: maxAttempts is 0, expected a whole number from 1, or none (no retry policy)"},
+		{"0", "", 0, 0, "INVALID_RETRY_POLICY: maxAttempts is 0, expected a whole number from 1 to 1000, or none (no retry policy)"},
 		{"2", `"soon"`, 0, 0, `INVALID_RETRY_POLICY: delayBetweenAttempts is "soon" (text), expected an ISO 8601 duration such as PT30S, or milliseconds as a whole number, at most 366 days, or none`},
 	} {
 		own, rejection := plan.ReadJob(queue(), tt.maxAttempts, tt.delay)

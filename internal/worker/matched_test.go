@@ -92,6 +92,16 @@ func analyzedByTalkative(t *testing.T, variables string) map[string]any {
 	return logs.All()[0].ContextMap()
 }
 
+// TestDelayOfNothing: a job that asks for retries without a delay gets a second, and the log says so.
+func TestDelayOfNothing(t *testing.T) {
+	for delay, want := range map[string]any{"0": "delayBetweenAttempts is 0 and was raised to 1s", "1": nil} {
+		line := analyzedByTalkative(t, `"jobError":"TIMEOUT","maxAttempts":3,"delayBetweenAttempts":`+delay)
+		if line["warning"] != want {
+			t.Errorf("a delay of %s: logged %v", delay, line)
+		}
+	}
+}
+
 // TestWhatOnlySomePoliciesRead: the status and a job's own retry policy reach the decision; what the policy does not
 // read does not.
 func TestWhatOnlySomePoliciesRead(t *testing.T) {

@@ -96,6 +96,8 @@ func (a *Analyzer) warning(n *journal.Analysis, r *journal.Recorded) string {
 		return "retryCount " + strconv.FormatInt(r.RaisedFrom, 10) + " is below the journal's and was raised to it; the model does not carry retryCount on"
 	case n.Failure.LastSubmission.After(n.ReceivedAt): // R23
 		return "lastSubmissionTime lies in the future and is ignored"
+	case n.Failure.Own.NoDelay() && r.Decision.ShouldRetry():
+		return n.Policy.Own.Delay + " is 0 and was raised to 1s"
 	default:
 		return ""
 	}

@@ -47,7 +47,7 @@ func (p *Policy) variableNames() []string {
 type Failure struct {
 	// ID of the subject: matches the policy's pattern.
 	ID string
-	// Error text; empty where there is none or nothing but white space (R11).
+	// Error text; empty where there is none or nothing but white space and characters of no width (R11).
 	Error string
 	// OriginalError is the error as it came; the process gets it back so.
 	OriginalError Value
@@ -118,12 +118,15 @@ func (p *Policy) Read(v Variables) (Failure, *Rejection) {
 	if f.Own, rejection = p.readOwn(v); rejection != nil {
 		return f, rejection
 	}
-	if text, ok := v.Error.text(); ok && strings.TrimSpace(text) != "" {
+	if text, ok := v.Error.text(); ok && strings.TrimFunc(text, isBlank) != "" {
 		f.Error = text
 	}
 	f.Match = p.classify(&f, status)
 	return f, nil
 }
+
+// isBlank reports whether r is white space or of no width, such as U+200B and U+FEFF.
+func isBlank(r rune) bool { return unicode.IsSpace(r) || unicode.Is(unicode.Cf, r) }
 
 // readStatus is the HTTP status that v holds; 0 where there is none, which is also what clients say that got no answer.
 func (p *Policy) readStatus(v Value) (int, *Rejection) {

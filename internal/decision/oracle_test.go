@@ -115,6 +115,9 @@ func oracleText(v decision.Value) (string, bool) {
 	return s, err == nil
 }
 
+// visible is what is neither white space nor of no width (R11).
+var visible = regexp.MustCompile(`[^\p{Cf}\pZ\t-\r\x{85}]`)
+
 var instant = regexp.MustCompile(
 	`^([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2})(?::([0-9]{2})(\.[0-9]+)?(Z|[+-]([0-9]{2}):([0-9]{2}))?)?$`)
 
@@ -184,7 +187,7 @@ func oracle(v decision.Variables, past decision.Past, at time.Time) answer {
 		a.first = past.FirstFailure
 	}
 	text, ok := oracleText(v.Error)
-	if !ok || strings.TrimSpace(text) == "" {
+	if !ok || !visible.MatchString(text) {
 		text = ""
 	}
 	a.class, a.code = oracleClass(text)

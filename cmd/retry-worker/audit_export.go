@@ -85,10 +85,12 @@ func boundFlag(name, s string) (time.Time, error) {
 	if s == "" {
 		return time.Time{}, nil
 	}
-	for _, layout := range []string{time.DateOnly, time.RFC3339} {
-		if t, err := time.Parse(layout, s); err == nil && t.UTC().Year() >= 1 && t.UTC().Year() <= 9998 {
-			return t.UTC(), nil
-		}
+	t, ok := decision.ParseInstant(s)
+	if day, err := time.Parse(time.DateOnly, s); err == nil {
+		t, ok = day, true
+	}
+	if ok && t.Year() >= 1 && t.Year() <= 9998 {
+		return t, nil
 	}
 	return time.Time{}, &usageError{fmt.Errorf("--%s is %q, expected a date such as 2026-03-01 (midnight UTC) or an instant such as 2026-03-01T08:00:00-03:00", name, s)}
 }

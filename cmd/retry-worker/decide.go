@@ -40,7 +40,7 @@ func (c *cli) decideCommand() *cobra.Command {
 	cmd.Flags().StringVar(&f.lastSubmission, "last-submission-time", "", "instant of the last submission, RFC 3339 or without a zone (UTC); left out: none")
 	cmd.Flags().StringVar(&f.httpStatus, "http-status", "", "HTTP status of the failure, where the policy reads one; left out: none")
 	cmd.Flags().StringArrayVar(&f.vars, "var", nil, "NAME=VALUE of a variable that only some policies read, such as maxAttempts=3; may be given again")
-	cmd.Flags().StringVar(&f.now, "now", "", "instant of the analysis, RFC 3339; left out: now")
+	cmd.Flags().StringVar(&f.now, "now", "", "instant of the analysis, RFC 3339 or without a zone (UTC); left out: now")
 	policiesFileFlag(cmd, &f.policiesFile)
 	return cmd
 }
@@ -112,8 +112,8 @@ func (c *cli) printDecision(from *catalogue.Catalogue, d *decision.Decision, fla
 
 // instantFlag reads --now. Years of four digits only: later ones have no RFC 3339 form.
 func instantFlag(s string) (time.Time, error) {
-	t, err := time.Parse(time.RFC3339, s)
-	if err != nil || t.UTC().Year() < 1 || t.UTC().Year() > 9998 {
+	t, ok := decision.ParseInstant(s)
+	if !ok || t.Year() < 1 || t.Year() > 9998 {
 		return t, &usageError{fmt.Errorf("--now is %q, expected an instant such as 2025-01-12T10:40:00Z", s)}
 	}
 	return t, nil

@@ -132,8 +132,8 @@ func (f fields) instant(name string) (time.Time, *refusal) {
 
 // parseInstant reads what a field or parameter of that name holds.
 func parseInstant(name, s string) (time.Time, *refusal) {
-	t, err := time.Parse(time.RFC3339, s)
-	if err != nil || t.UTC().Year() < 1 || t.UTC().Year() > 9998 {
+	t, ok := decision.ParseInstant(s)
+	if !ok || t.Year() < 1 || t.Year() > 9998 {
 		return time.Time{}, invalid("invalid_"+name, "%s is %.60q, expected an instant such as 2026-03-01T08:00:00-03:00, or none", name, s)
 	}
 	return t, nil

@@ -188,10 +188,14 @@ var instantLayouts = [...]string{time.RFC3339Nano, "2006-01-02T15:04:05.99999999
 
 // instant is the point in time that v holds, in UTC.
 func (v Value) instant() (time.Time, bool) {
-	s, ok := v.text()
-	if !ok {
-		return time.Time{}, false
+	if s, ok := v.text(); ok {
+		return ParseInstant(s)
 	}
+	return time.Time{}, false
+}
+
+// ParseInstant reads a point in time: RFC 3339, or the same without a zone, which means UTC (R7).
+func ParseInstant(s string) (time.Time, bool) {
 	s = strings.ToUpper(s) // RFC 3339 lets t and z stand for T and Z
 	for _, layout := range instantLayouts {
 		if t, err := time.Parse(layout, s); err == nil {

@@ -1,7 +1,6 @@
 package events
 
 import (
-
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/redact"

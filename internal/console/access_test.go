@@ -9,13 +9,14 @@ import (
 
 	"retry-worker/internal/access"
 	"retry-worker/internal/console"
+	"retry-worker/internal/testkit"
 )
 
 // Nobody reads or changes anything without a token; who has one, what his role allows.
 func TestRoles(t *testing.T) {
-	c := openClinic(t)
-	id := c.permanent("CLM-001-1")
-	for name, l := range calls(id) {
+	c := open(t)
+	k := c.prepare()
+	for name, l := range calls(k) {
 		a := l.to(t, c.url)
 		a.refused(t, "nobody: "+name, http.StatusUnauthorized, "login_required")
 		if !l.reads(name) {
@@ -25,14 +26,14 @@ func TestRoles(t *testing.T) {
 			t.Errorf("a viewer: %s is answered with %d %s", name, a.status, a.text)
 		}
 	}
-	if a := c.get("vera", "/dead-letters/"+id); a.body["state"] != "open" {
+	if a := c.get("vera", "/dead-letters/"+k.dead); a.body["state"] != "open" {
 		t.Errorf("the dead letter is then %v", a.body["state"])
 	}
 }
 
 // Tokens that have expired, are forged, were taken out or lost their role, at the next request.
 func TestTokensThatDoNotHold(t *testing.T) {
-	c := openClinic(t)
+	c := open(t)
 	id := c.permanent("CLM-001-1")
 	tryAs := func(what, bearer string, status int, code string) {
 		t.Helper()
@@ -41,7 +42,7 @@ func TestTokensThatDoNotHold(t *testing.T) {
 			a.refused(t, what, status, code)
 		}
 	}
-	otto := c.secrets["otto"]
+	otto := c.Tokens.Secret("otto")
 	last := otto[len(otto)-1:]
 	other := "a"
 	if last == other {
@@ -50,23 +51,23 @@ func TestTokensThatDoNotHold(t *testing.T) {
 	tryAs("one letter changed", "Bearer "+otto[:len(otto)-1]+other, 401, "token_unknown")
 	tryAs("a name for a token", "Bearer otto", 401, "token_unknown")
 	tryAs("another scheme", "Basic "+otto, 400, "invalid_authorization")
-	c.publish(map[string]access.Role{"otto": access.Viewer}, time.Time{})
+	c.Tokens.Publish(map[string]access.Role{"otto": access.Viewer}, time.Time{})
 	tryAs("a token that was replaced", "Bearer "+otto, 401, "token_unknown")
-	tryAs("downgraded", "Bearer "+c.secrets["otto"], 403, "forbidden_role")
-	c.publish(map[string]access.Role{"otto": access.Operator}, now.AddDate(0, 0, -1))
-	c.now = now.Add(time.Hour) // the wrong ones are forgiven
-	tryAs("expired", "Bearer "+c.secrets["otto"], 401, "token_expired")
-	c.publish(people, time.Time{})
+	tryAs("downgraded", "Bearer "+c.Tokens.Secret("otto"), 403, "forbidden_role")
+	c.Tokens.Publish(map[string]access.Role{"otto": access.Operator}, now.AddDate(0, 0, -1))
+	c.Set(now.Add(time.Hour)) // the wrong ones are forgiven
+	tryAs("expired", "Bearer "+c.Tokens.Secret("otto"), 401, "token_expired")
+	c.Tokens.Publish(testkit.People, time.Time{})
 	if a := c.get("vera", "/dead-letters/"+id); a.body["state"] != "open" {
 		t.Errorf("the dead letter is then %v", a.body["state"])
 	}
 }
 
 // logIn is the cookie of a browser's session.
-func (c *clinic) logIn(name string) func(*http.Request) {
+func (c *fixture) logIn(name string) func(*http.Request) {
 	c.t.Helper()
 	root := strings.TrimSuffix(c.url, "/api/v1")
-	a := ask(c.t, http.MethodPost, root+"/login", url.Values{"token": {c.secrets[name]}}.Encode(),
+	a := ask(c.t, http.MethodPost, root+"/login", url.Values{"token": {c.Tokens.Secret(name)}}.Encode(),
 		header("Content-Type", "application/x-www-form-urlencoded"), header("Sec-Fetch-Site", "same-origin"))
 	if a.status != http.StatusSeeOther {
 		c.t.Fatalf("the log-in is answered with %d %s", a.status, a.text)
@@ -77,7 +78,7 @@ func (c *clinic) logIn(name string) func(*http.Request) {
 
 // A browser's session is taken by the API, from the console's own pages only, and ends with its token.
 func TestSessions(t *testing.T) {
-	c := openClinic(t)
+	c := open(t)
 	id := c.permanent("CLM-001-1")
 	session := c.logIn("otto")
 	retry := call{http.MethodPost, "/dead-letters/" + id + "/retry", `{"reason":"x"}`}
@@ -99,18 +100,18 @@ func TestSessions(t *testing.T) {
 	if a := retry.to(t, c.url, session, header("Sec-Fetch-Site", "same-origin")); a.status != http.StatusOK || a.body["review"].(map[string]any)["by"] != "otto" {
 		t.Errorf("the console's own page: got %d %s", a.status, a.text)
 	}
-	c.now = now.Add(13 * time.Hour)
+	c.Set(now.Add(13 * time.Hour))
 	over := retry.to(t, c.url, session)
 	over.refused(t, "a session of yesterday", http.StatusUnauthorized, "login_required")
-	c.now = now
-	c.publish(map[string]access.Role{"vera": access.Viewer}, time.Time{})
+	c.Set(now)
+	c.Tokens.Publish(map[string]access.Role{"vera": access.Viewer}, time.Time{})
 	gone := retry.to(t, c.url, session)
 	gone.refused(t, "whose token was taken out", http.StatusUnauthorized, "login_required")
 }
 
 // Without tokens any web page could reach this machine: what it sends is refused all the same.
 func TestCrossSiteWithoutTokens(t *testing.T) {
-	c := openClinic(t, func(o *console.Options, _ *console.Journal) { o.Tokens = nil })
+	c := open(t, func(o *console.Options, _ *console.Journal) { o.Tokens = nil })
 	id := c.exhausted("CLM-001-1")
 	retry := call{http.MethodPost, "/dead-letters/" + id + "/retry", `{"reason":"x","forceRetry":true}`}
 	cross := retry.to(t, c.url, header("Sec-Fetch-Site", "cross-site"))
@@ -127,7 +128,7 @@ func TestCrossSiteWithoutTokens(t *testing.T) {
 // What the gate takes for a page never reaches the API, nor the other way round.
 func TestPagesAndAPIAreApart(t *testing.T) {
 	var seen []string
-	c := openClinic(t, func(o *console.Options, _ *console.Journal) {
+	c := open(t, func(o *console.Options, _ *console.Journal) {
 		o.Pages = console.Site{
 			Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				seen = append(seen, r.Method+" "+r.URL.EscapedPath()+" by "+access.From(r.Context()).Name)

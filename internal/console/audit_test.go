@@ -26,7 +26,7 @@ func TestAudit(t *testing.T) {
 	for name, want := range map[string]any{
 		"record": 1.0, "kind": "attempt", "timestamp": "2026-03-02T10:00:00Z", "claimId": claim, "submissionError": "TIMEOUT",
 		"errorClassification": "TRANSIENT", "retryCount": 1.0, "maxRetries": 5.0, "shouldRetry": true, "retryReason": "Transient error, retry 1 of 5",
-		"jobKey": "1", "outcome": "RETRY",
+		"jobKey": "9007199254740994", "outcome": "RETRY",
 	} {
 		if first[name] != want {
 			t.Errorf("%s is %v, want %v", name, first[name], want)
@@ -42,17 +42,15 @@ func TestAudit(t *testing.T) {
 
 func TestAuditPages(t *testing.T) {
 	const claim, all = "CLM-001-1", 205
-	store := testkit.NewMemory()
-	at := now
-	j := testkit.StartJournal(t, store, func() time.Time { return at })
+	f := testkit.New(t, testkit.At(now), testkit.By(decisiontest.Policies()))
 	for n := range all {
 		id := claim
 		if n%40 == 3 {
 			id = "CLM-002-1" // somebody else's between them
 		}
-		analyze(t, j, id, int64(n+1))
+		f.Fail(decision.DefaultPolicy, id, "TIMEOUT", -1)
 	}
-	url := serve(t, store, now) + "/api/v1/subjects/tiss-submission/" + claim + "/audit"
+	url := serve(t, f.Memory, now) + "/api/v1/subjects/tiss-submission/" + claim + "/audit"
 	var sizes []int
 	last, cursor := 0.0, ""
 	for cursor != "end" {
@@ -76,24 +74,6 @@ func TestAuditPages(t *testing.T) {
 	}
 	if a := get(t, url+fmt.Sprintf("?cursor=%d", all+1)); a.status != http.StatusOK || len(a.body["items"].([]any)) != 0 || a.body["next"] != nil {
 		t.Errorf("behind the last: got %d %v", a.status, a.body)
-	}
-}
-
-// analyze has a failure of a claim decided, each by another job of the same process.
-func analyze(t *testing.T, j *journal.Journal, id string, job int64) {
-	t.Helper()
-	p := decisiontest.TISSSubmission()
-	f, rejection := p.Read(decision.Variables{ID: decision.Text(id), Error: decision.Text("TIMEOUT")})
-	if rejection != nil {
-		t.Fatal(rejection)
-	}
-	a := &journal.Analysis{
-		Subject: journal.Subject{Tenant: journal.DefaultTenant, Policy: p.Name, ID: id}, JobKey: job, ElementInstanceKey: job,
-		ProcessInstanceKey: 3, Rule: decision.RNBIL005, Policy: p, Failure: &f, Error: "TIMEOUT", ReceivedAt: now,
-	}
-	a.Identity = journal.IdentityOf(a)
-	if _, err := j.Analyze(t.Context(), a); err != nil {
-		t.Fatal(err)
 	}
 }
 

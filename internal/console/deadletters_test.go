@@ -14,14 +14,14 @@ import (
 )
 
 func TestDeadLetter(t *testing.T) {
-	c := openClinic(t)
+	c := open(t)
 	id := c.permanent("CLM-001-1")
 	a := c.get("vera", "/dead-letters/"+id)
 	for name, want := range map[string]any{
 		"id": id, "state": "open", "outcome": "PERMANENT_ERROR", "reason": "DUPLICATE_CLAIM", "responsibleTeam": "faturamento",
 		"errorClassification": "PERMANENT", "matchedRule": "DUPLICATE_CLAIM", "error": "DUPLICATE_CLAIM", "retryCount": 2.0, "maxRetries": 5.0,
-		"forceNeeded": false, "process": "waiting", "delivery": "none", "review": nil, "reviewJobKey": "2", "reviewSeen": "2026-03-02T10:00:00Z", "createdAt": "2026-03-02T10:00:00Z",
-		"firstFailure": "2026-03-02T10:00:00Z", "processInstanceKey": "2251799813685001",
+		"forceNeeded": false, "process": "waiting", "delivery": "none", "review": nil, "reviewJobKey": "9007199254740995", "reviewSeen": "2026-03-02T10:00:00Z", "createdAt": "2026-03-02T10:00:00Z",
+		"firstFailure": "2026-03-02T10:00:00Z", "processInstanceKey": "9007199255740994",
 	} {
 		if got, there := a.body[name]; a.status != http.StatusOK || !there || got != want {
 			t.Errorf("%d: %s is %v, want %v", a.status, name, got, want)
@@ -57,7 +57,7 @@ func TestDecide(t *testing.T) {
 		{"retry-failed-job.md, forced", "ada", "/jobs/retry", `{"jobId":"ID","reason":"x","forceRetry":true}`, true, "reprocessing", "reprocess", "reenviando", "later", 6},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			c := openClinic(t)
+			c := open(t)
 			id := c.permanent("CLM-001-1")
 			if tt.exhausted {
 				id = c.exhausted("CLM-002-1")
@@ -66,7 +66,7 @@ func TestDecide(t *testing.T) {
 			if strings.HasPrefix(tt.path, "/jobs") {
 				path = tt.path
 			}
-			c.now = now.Add(time.Minute)
+			c.Set(now.Add(time.Minute))
 			a := c.post(tt.who, path, strings.ReplaceAll(tt.body, "ID", id))
 			r, _ := a.body["review"].(map[string]any)
 			if a.status != http.StatusOK || a.body["id"] != id || a.body["state"] != tt.state || r["by"] != tt.who || r["decision"] != tt.decision || r["at"] != "2026-03-02T10:01:00Z" {
@@ -91,7 +91,7 @@ func TestDecide(t *testing.T) {
 }
 
 // letters of the state, as many as the pages have, by ids.
-func (c *clinic) list(query string) (ids []string) {
+func (c *fixture) list(query string) (ids []string) {
 	c.t.Helper()
 	cursor := ""
 	for {
@@ -111,7 +111,7 @@ func (c *clinic) list(query string) (ids []string) {
 }
 
 func TestDeadLetterList(t *testing.T) {
-	c := openClinic(t)
+	c := open(t)
 	if a := c.get("vera", "/dead-letters"); a.text != `{"items":[],"next":null}`+"\n" {
 		t.Errorf("an empty list is %s", a.text)
 	}
@@ -143,7 +143,7 @@ func TestDeadLetterList(t *testing.T) {
 
 // A list is bounded whatever is asked for.
 func TestDeadLetterListIsBounded(t *testing.T) {
-	c := openClinic(t)
+	c := open(t)
 	for n := range 205 {
 		c.permanent(fmt.Sprintf("CLM-%03d-1", n))
 	}
@@ -160,9 +160,9 @@ func TestDeadLetterListIsBounded(t *testing.T) {
 
 // TestDeadLettersRefused is everything that the API must refuse, with the exact codes.
 func TestDeadLettersRefused(t *testing.T) {
-	c := openClinic(t)
+	c := open(t)
 	permanent, exhausted, gone, going := c.permanent("CLM-001-1"), c.exhausted("CLM-002-1"), c.permanent("CLM-003-1"), c.permanent("CLM-004-1")
-	c.now = now.Add(time.Minute)
+	c.Set(now.Add(time.Minute))
 	c.post("otto", "/dead-letters/"+gone+"/discard", `{"reason":"x"}`)
 	c.post("ada", "/dead-letters/"+going+"/retry", `{"reason":"x"}`)
 	foreign := strings.TrimSuffix(strings.SplitAfter(c.get("vera", "/dead-letters?state=all&limit=1").text, `"next":"`)[1], "\"}\n")
@@ -250,12 +250,7 @@ func TestDeadLettersRefused(t *testing.T) {
 		{"otto", "/dead-letters/" + exhausted + "/retry", `{"reason":"x","fresh":true}`, 403, "forbidden_role"},
 		{"otto", "/jobs/retry", `{"jobId":"` + exhausted + `","reason":"x","forceRetry":true}`, 403, "forbidden_role"},
 	} {
-		ask := func() answer { return c.post(tt.who, tt.path, tt.body) }
-		if tt.body == "" {
-			ask = func() answer { return c.get(tt.who, strings.ReplaceAll(tt.path, " ", "%20")) }
-		}
-		a := ask()
-		a.refused(t, tt.who+" "+short(tt.path)+" "+short(tt.body), tt.status, tt.code)
+		c.refuses(tt.who, tt.path, tt.body, tt.status, tt.code)
 	}
 	for id, want := range map[string]string{permanent: "open", exhausted: "open", gone: "discarded", going: "reprocessing"} {
 		if a := c.get("vera", "/dead-letters/"+id); a.body["state"] != want {
@@ -269,12 +264,12 @@ func TestDeadLettersRefused(t *testing.T) {
 }
 
 func TestRetryWhereNothingCouldCarryItOut(t *testing.T) {
-	c := openClinic(t)
-	id := c.unattended("CLM-001-1", "DUPLICATE_CLAIM", 2)
+	c := open(t)
+	id := c.Die(decision.DefaultPolicy, "CLM-001-1", "DUPLICATE_CLAIM", 2)
 	if a := c.get("vera", "/dead-letters/"+id); a.body["process"] != "expected" || a.body["reviewSeen"] != nil {
 		t.Errorf("at first the process is %v", a.body["process"])
 	}
-	c.engineUp, c.now = now, now.Add(2*time.Minute)
+	c.Set(now.Add(2 * time.Minute))
 	if a := c.get("vera", "/dead-letters/"+id); a.body["process"] != "nobody" {
 		t.Errorf("the process is %v", a.body["process"])
 	}
@@ -286,9 +281,9 @@ func TestRetryWhereNothingCouldCarryItOut(t *testing.T) {
 }
 
 func TestRetryOfAPolicyThatIsGone(t *testing.T) {
-	c := openClinic(t)
+	c := open(t)
 	id := c.permanent("CLM-001-1")
-	c.policies = decision.Policies{}
+	c.SetPolicies(decision.Policies{})
 	a := c.post("otto", "/dead-letters/"+id+"/retry", `{"reason":"x"}`)
 	a.refused(t, "without a backoff", http.StatusConflict, "policy_not_found")
 	if a := c.post("otto", "/dead-letters/"+id+"/retry", `{"reason":"x","when":"now"}`); a.status != http.StatusOK {
@@ -298,7 +293,7 @@ func TestRetryOfAPolicyThatIsGone(t *testing.T) {
 
 // Two operators at once: one wins, the other is told who and when.
 func TestTwoOperatorsAtOnce(t *testing.T) {
-	c := openClinic(t)
+	c := open(t)
 	id := c.permanent("CLM-001-1")
 	const tries = 8
 	answers := make(chan answer, tries)

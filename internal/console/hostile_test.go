@@ -41,7 +41,7 @@ func TestDeadLettersUnavailable(t *testing.T) {
 		"store": &journal.StoreError{Kind: journal.Unavailable, Err: errSecret}, "journal": fmt.Errorf("%w: %w", journal.ErrUnavailable, errSecret),
 		"time": context.DeadlineExceeded, "never": fmt.Errorf("%w: %w", journal.ErrInvalid, errSecret),
 	} {
-		c := openClinic(t, func(_ *console.Options, m *console.Journal) { m.DeadLetters = broken{err: err} })
+		c := open(t, func(_ *console.Options, m *console.Journal) { m.DeadLetters = broken{err: err} })
 		status, code := 503, "journal_unavailable"
 		if errors.Is(err, journal.ErrInvalid) {
 			status, code = 422, "unrecordable"
@@ -83,7 +83,7 @@ func TestHostileTextIsInert(t *testing.T) {
 	item.Error, item.MatchedRule, item.Fingerprint = hostile+strings.Repeat("x", 1<<20), hostile, "f"
 	item.Subject = journal.Subject{Tenant: "<default>", Policy: "p", ID: hostile}
 	item.Review = journal.ReviewNote{Discard: true, Reason: hostile, By: hostile, At: now}
-	c := openClinic(t, func(_ *console.Options, m *console.Journal) { m.DeadLetters = shows{item: item} })
+	c := open(t, func(_ *console.Options, m *console.Journal) { m.DeadLetters = shows{item: item} })
 	for _, a := range []answer{c.get("vera", "/dead-letters/"+anID), c.get("vera", "/dead-letters")} {
 		if a.status != http.StatusOK || a.header.Get("X-Content-Type-Options") != "nosniff" || !strings.HasPrefix(a.header.Get("Content-Type"), "application/json") {
 			t.Fatalf("got %d %v", a.status, a.header)

@@ -55,21 +55,9 @@ func listen(t *testing.T, api *console.API) string {
 // remembering is a store that knows one failure of a claim with that id.
 func remembering(t *testing.T, id, text string) *testkit.Memory {
 	t.Helper()
-	store := testkit.NewMemory()
-	p := decisiontest.TISSSubmission()
-	f, rejection := p.Read(decision.Variables{ID: decision.Text(id), Error: decision.Text(text)})
-	if rejection != nil {
-		t.Fatal(rejection)
-	}
-	a := &journal.Analysis{
-		Subject: journal.Subject{Tenant: journal.DefaultTenant, Policy: p.Name, ID: id}, JobKey: 1, ElementInstanceKey: 2,
-		ProcessInstanceKey: 3, Rule: decision.RNBIL005, Policy: p, Failure: &f, Error: text, ReceivedAt: now,
-	}
-	a.Identity = journal.IdentityOf(a)
-	if _, err := testkit.StartJournal(t, store, func() time.Time { return now }).Analyze(t.Context(), a); err != nil {
-		t.Fatal(err)
-	}
-	return store
+	f := testkit.New(t, testkit.At(now), testkit.By(decisiontest.Policies()))
+	f.Fail(decision.DefaultPolicy, id, text, -1)
+	return f.Memory
 }
 
 // refused checks that an answer is an error with that code, which says something.

@@ -7,10 +7,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"retry-worker/internal/access"
 	"retry-worker/internal/console"
+	"retry-worker/internal/decision"
+	"retry-worker/internal/decision/decisiontest"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/review"
 	"retry-worker/internal/testkit"
@@ -19,8 +20,21 @@ import (
 // call is one request of an operation.
 type call struct{ method, path, body string }
 
-// calls are, by operation, one that is carried out on a journal with a dead letter of CLM-001-1 by that id.
-func calls(id string) map[string]call {
+// known is what calls ask for: an open dead letter of CLM-001-1, two bulk runs, and the token of a plan for all that is open.
+type known struct{ dead, running, paused, token string }
+
+// prepare has all of it there.
+func (c *fixture) prepare() known {
+	c.t.Helper()
+	k := known{running: c.run("INSURANCE_EXPIRED"), paused: c.run("AUTHORIZATION_DENIED"), dead: c.permanent("CLM-001-1")}
+	c.post("ada", "/bulk-runs/"+k.paused+"/pause", "{}")
+	k.token = c.plan(retryAll)
+	return k
+}
+
+// calls are, by operation, one that is carried out.
+func calls(k known) map[string]call {
+	id, aRun, aPaused := k.dead, k.running, k.paused
 	return map[string]call{
 		"GET /api/v1/openapi.yaml":                 {"GET", "/openapi.yaml", ""},
 		"POST /api/v1/decisions":                   {"POST", "/decisions", `{"id":"CLM-001-1","error":"TIMEOUT"}`},
@@ -35,7 +49,7 @@ func calls(id string) map[string]call {
 		"POST /api/v1/jobs/retry":                  {"POST", "/jobs/retry", `{"jobId":"` + id + `","reason":"x"}`},
 		"GET /api/v1/dead-letters/groups":          {"GET", "/dead-letters/groups", ""},
 		"POST /api/v1/bulk-runs/plan":              {"POST", "/bulk-runs/plan", `{"action":"retry","filter":{}}`},
-		"POST /api/v1/bulk-runs":                   {"POST", "/bulk-runs", `{"action":"retry","filter":{},"reason":"x","token":"` + herdToken + `"}`},
+		"POST /api/v1/bulk-runs":                   {"POST", "/bulk-runs", `{"action":"retry","filter":{},"reason":"x","token":"` + k.token + `"}`},
 		"GET /api/v1/bulk-runs":                    {"GET", "/bulk-runs", ""},
 		"GET /api/v1/bulk-runs/{id}":               {"GET", "/bulk-runs/" + aRun, ""},
 		"GET /api/v1/bulk-runs/{id}/items":         {"GET", "/bulk-runs/" + aRun + "/items", ""},
@@ -55,8 +69,8 @@ func (l call) to(t *testing.T, url string, change ...func(*http.Request)) answer
 }
 
 // unknownIDs is the same request about what is not there.
-func (l call) unknownIDs(id string) call {
-	swap := strings.NewReplacer(id, anID, aRun, anID, aPaused, anID, "CLM-001-1", "CLM-009-9")
+func (l call) unknownIDs(k known) call {
+	swap := strings.NewReplacer(k.dead, anID, k.running, anID, k.paused, anID, "CLM-001-1", "CLM-009-9")
 	return call{l.method, swap.Replace(l.path), swap.Replace(l.body)}
 }
 
@@ -81,14 +95,14 @@ func TestEveryDescribedStatus(t *testing.T) {
 	clear(d.produced)
 	d.mu.Unlock()
 	for name := range d.operations {
-		if _, known := calls("")[name]; !known {
+		if _, there := calls(known{})[name]; !there {
 			t.Fatalf("no call of %s", name)
 		}
 	}
-	c := openClinic(t)
-	id := c.permanent("CLM-001-1")
-	for _, name := range slices.Sorted(maps.Keys(calls(id))) {
-		l := calls(id)[name]
+	c := open(t)
+	k := c.prepare()
+	for _, name := range slices.Sorted(maps.Keys(calls(k))) {
+		l := calls(k)[name]
 		if l.method == http.MethodPost {
 			long := l
 			long.body = strings.Repeat(" ", 1<<17)
@@ -102,18 +116,20 @@ func TestEveryDescribedStatus(t *testing.T) {
 		}
 		l.to(t, c.url)
 		l.wrong().to(t, c.url, c.as("ada"))
-		l.unknownIDs(id).to(t, c.url, c.as("ada"))
+		l.unknownIDs(k).to(t, c.url, c.as("ada"))
 	}
-	for name, l := range calls(id) {
+	for name, l := range calls(k) {
 		if l.reads(name) {
 			l.to(t, c.url, c.as("ada"))
 		}
 	}
-	for name, l := range calls("") {
+	for name, l := range calls(known{}) {
 		if l.method == http.MethodPost {
-			fresh := openClinic(t)
-			l = calls(fresh.permanent("CLM-001-1"))[name]
+			fresh := open(t)
+			k := fresh.prepare()
+			l = calls(k)[name]
 			l.to(t, fresh.url, fresh.as("ada"))
+			fresh.post("ada", "/dead-letters/"+k.dead+"/discard", `{"reason":"x"}`)
 			l.to(t, fresh.url, fresh.as("ada")) // too late
 		}
 	}
@@ -131,14 +147,14 @@ func TestEveryDescribedStatus(t *testing.T) {
 func statusesOfOtherServers(t *testing.T) {
 	t.Helper()
 	local := serve(t, nil, now) + "/api/v1"
-	broken := openClinic(t, func(o *console.Options, _ *console.Journal) {
+	broken := open(t, func(o *console.Options, _ *console.Journal) {
 		o.Tokens = func() *access.Tokens { panic("a mistake of ours") }
 	})
-	guessed := openClinic(t)
+	guessed := open(t)
 	for range 10 {
 		get(t, guessed.url+"/kpis", header("Authorization", "Bearer rwt_wrong"))
 	}
-	for _, l := range calls(anID) {
+	for _, l := range calls(known{anID, anID, anID, "x"}) {
 		l.to(t, local) // 503, where it needs the journal
 		l.to(t, local, func(r *http.Request) { r.Host = "evil.example" })
 		if a := l.to(t, broken.url, broken.as("ada")); a.status != http.StatusInternalServerError {
@@ -158,14 +174,12 @@ func statusesOfOtherServers(t *testing.T) {
 
 // A subject's answer is bounded: the latest attempts and episodes are shown, the audit has the others.
 func TestSubjectIsBounded(t *testing.T) {
-	store := testkit.NewMemory()
-	at := now
-	j := testkit.StartJournal(t, store, func() time.Time { return at })
+	f := testkit.New(t, testkit.At(now), testkit.By(decisiontest.Policies()))
 	const all = 520
-	for n := range all {
-		analyze(t, j, "CLM-001-1", int64(n+1))
+	for range all {
+		f.Fail(decision.DefaultPolicy, "CLM-001-1", "TIMEOUT", -1)
 	}
-	a := get(t, serve(t, store, now)+"/api/v1/subjects/tiss-submission/CLM-001-1")
+	a := get(t, serve(t, f.Memory, now)+"/api/v1/subjects/tiss-submission/CLM-001-1")
 	attempts := a.body["attempts"].([]any)
 	omitted := a.body["omitted"].(map[string]any)
 	if last := attempts[len(attempts)-1].(map[string]any)["attemptNumber"]; len(attempts) != 500 || omitted["attempts"] != 20.0 || last != float64(all) {

@@ -245,6 +245,17 @@ func (f *Fixture) StartBulk(c bulk.Command) (run string) {
 	return r.ID
 }
 
+// Gather puts into a bulk run what it is to decide on, as whoever carries it out does first.
+func (f *Fixture) Gather(run string) {
+	f.t.Helper()
+	for done := false; !done; {
+		var err error
+		if done, err = f.Store.GatherBulkItems(f.t.Context(), run, 1000, string(bulk.InOtherRun), f.Now()); err != nil {
+			f.t.Fatal(err)
+		}
+	}
+}
+
 // RunBulk carries bulk runs out until the test ends, or the function it returns is called.
 func (f *Fixture) RunBulk() (kill func()) {
 	ctx, cancel := context.WithCancel(context.Background())

@@ -80,7 +80,7 @@ func (b *batch) decided(a *Analysis, h *History, r *ruling) Recorded {
 	took := h.reported(a.ProcessInstanceKey)
 	if r.opens {
 		b.end(key, h, r.ends)
-		e = Episode{Number: h.Episode.Number + 1, OpenedAt: b.milli()}
+		e = Episode{Number: h.Episode.Number + 1, OpenedAt: b.milli(), Scheduled: analysedCount(&r.decision)}
 	} else if e.DeadLetter != "" && (h.DeadLetter.State == DeadLetterOpen || !r.decision.ShouldRetry()) {
 		b.settle(h, DeadLetterSuperseded) // one that is reprocessed waits for how its retries end
 		e.DeadLetter = ""

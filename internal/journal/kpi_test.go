@@ -158,13 +158,19 @@ func TestSuccessRate(t *testing.T) {
 	c.exhausts("CLM-b-1")
 	c.exhausts("CLM-b-2")
 	c.fails("CLM-c-1", "DUPLICATE_CLAIM", 0) // permanent: not by the limit
-	c.fails("CLM-c-2", "TIMEOUT", 5)         // by the limit, without a retry of ours
 	c.fails("CLM-c-3", "TIMEOUT", 0)         // still under way
 	c.now = c.now.Add(2 * time.Hour)
 	k := c.wantKPI("success_rate", 0.8)
 	if met := goals(k, journal.Target); !maps.Equal(met, map[decision.BusinessRule]bool{decision.RNBIL005: true, decision.RNBIL004: false}) {
 		t.Errorf("targets met: %v, want 0.80 (005) and not 0.85 (004)", met)
 	}
+	for i := range 6 { // retried before the journal began: lost at the limit, or with a permanent error after all
+		c.fails("CLM-d-"+strconv.Itoa(i), "TIMEOUT", 5)
+		c.fails("CLM-e-"+strconv.Itoa(i), "DUPLICATE_CLAIM", 2)
+	}
+	c.wantKPI("success_rate", 0.5)
+	c.succeeds("CLM-d-0") // by hand
+	c.wantKPI("success_rate", 9.0/17)
 	c.now = c.now.Add(25 * time.Hour)
 	c.wantKPI("success_rate", math.NaN()) // the window of a day is over
 }

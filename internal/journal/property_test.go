@@ -176,6 +176,9 @@ func attemptsFit(t *rapid.T, s *journal.Story) {
 			if a.AnalysedCount < counts[a.Episode] {
 				t.Fatalf("attempt %d goes back from count %d to %d", a.Number, counts[a.Episode], a.AnalysedCount)
 			}
+			if _, known := counts[a.Episode]; !known {
+				scheduled[a.Episode] = a.AnalysedCount // made before
+			}
 			counts[a.Episode] = a.AnalysedCount
 			if d.ShouldRetry() {
 				scheduled[a.Episode]++

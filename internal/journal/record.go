@@ -84,7 +84,8 @@ type Episode struct {
 	ProcessInstanceKey int64
 	// Retries made once the last decision is carried out (R12).
 	Retries int64
-	// Scheduled is how many retries this worker scheduled in it: it has retries where that is above 0 (R19).
+	// Scheduled is how many retries this worker scheduled in it, and how many had been made when it was first analysed:
+	// a journal begun late must not lose them. The episode has retries where that is above 0 (R19).
 	Scheduled int64
 	// FirstFailure starts its clock (R23); OpenedAt and ClosedAt are the journal's own instants.
 	FirstFailure, OpenedAt, ClosedAt time.Time

@@ -84,7 +84,8 @@ func ISODuration(d time.Duration) string {
 	if d > 0 && d%time.Minute == 0 {
 		return "PT" + strconv.FormatInt(int64(d/time.Minute), 10) + "M"
 	}
-	return "PT" + strconv.FormatFloat(d.Seconds(), 'f', -1, 64) + "S"
+	seconds := strconv.FormatFloat(d.Seconds(), 'f', 3, 64)
+	return "PT" + strings.TrimRight(strings.TrimRight(seconds, "0"), ".") + "S"
 }
 
 // ShouldRetry tells whether another try is scheduled.

@@ -54,7 +54,7 @@ type Metrics struct {
 	jobsInFlight                      prometheus.Gauge
 	rejectedInputs                    *prometheus.CounterVec
 	panics                            *prometheus.CounterVec
-	oversized                         *prometheus.CounterVec
+	oversized, timeouts               *prometheus.CounterVec
 	jitterRatio                       *prometheus.HistogramVec
 	engineUp                          prometheus.Gauge
 	replayed                          prometheus.Counter
@@ -112,6 +112,7 @@ func (m *Metrics) registerWorker(b Build) {
 	m.rejectedInputs = m.counter("retry_worker_rejected_inputs_total", "Jobs whose input was refused.", "job_type", "reason")
 	m.panics = m.counter("retry_worker_panics_total", "Jobs that broke their handler.", "job_type")
 	m.oversized = m.counter("retry_worker_oversized_total", "Jobs, or activations, too large to be read.", "job_type")
+	m.timeouts = m.counter("retry_worker_analysis_timeouts_total", "Analyses that took longer than the rules allow; their jobs went back.", "job_type")
 	m.engineUp = m.gauge("retry_worker_engine_up", "1 while the engine answers polls.", nil)
 	m.replayed = prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "retry_worker_decisions_replayed_total", Help: "Recorded decisions given again, with a new time or without."})
@@ -188,6 +189,7 @@ func (m *Metrics) Hooks() worker.Hooks {
 		InFlight:  func(delta int) { m.jobsInFlight.Add(float64(delta)) },
 		EngineUp:  func(up bool) { m.engineUp.Set(truth(up)) },
 		Panicked:  func(jobType string) { m.panics.WithLabelValues(jobType).Inc() },
+		TimedOut:  func(jobType string) { m.timeouts.WithLabelValues(jobType).Inc() },
 		Oversized: func(jobType string) { m.oversized.WithLabelValues(jobType).Inc() },
 	}
 }
@@ -256,6 +258,7 @@ func (m *Metrics) StartJobType(jobType string) {
 	}
 	m.panics.WithLabelValues(jobType)
 	m.oversized.WithLabelValues(jobType)
+	m.timeouts.WithLabelValues(jobType)
 }
 
 func (m *Metrics) counter(name, help string, labels ...string) *prometheus.CounterVec {

@@ -44,6 +44,7 @@ func feed(t *testing.T, m *metrics.Metrics) {
 	hooks.EngineUp(true)
 	hooks.Panicked(worker.RetrySubmissionBackoff)
 	hooks.Oversized(worker.RecordRetryOutcome)
+	hooks.TimedOut(worker.AnalyzeRetry)
 }
 
 func TestEngineUpFollowsTheEngine(t *testing.T) {

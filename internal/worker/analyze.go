@@ -55,6 +55,8 @@ func (a *Analyzer) Begin() Activation {
 
 // handle is one job's way: parse, then recall, decide and record in one step of the journal, then reply.
 func (a *Analyzer) handle(ctx context.Context, j *Job, begun *activated) Reply {
+	ctx, cancel := context.WithTimeout(ctx, analysisTime[a.rule])
+	defer cancel()
 	received, started := a.now(), time.Now()
 	policy, failure, rejection := a.parse(j, begun)
 	switch {
@@ -69,7 +71,7 @@ func (a *Analyzer) handle(ctx context.Context, j *Job, begun *activated) Reply {
 	case errors.Is(err, journal.ErrInvalid):
 		return a.refuse(ctx, j, unrecordable(err))
 	case err != nil:
-		return release(j, notRecorded)
+		return unrecorded(ctx, j, a.hooks)
 	case recorded.Decision.Rejection != nil: // which the journal has recorded
 		return rejectJob(j, recorded.Decision.Rejection, a.hooks, a.log)
 	}
@@ -79,8 +81,24 @@ func (a *Analyzer) handle(ctx context.Context, j *Job, begun *activated) Reply {
 	return reply
 }
 
-// notRecorded is why a job goes back unanswered, its retries unchanged.
-const notRecorded = "handed back: the worker's journal cannot be written now; its log and /readyz say why"
+// analysisTime bounds one analysis, the journal included (R30).
+var analysisTime = map[decision.BusinessRule]time.Duration{decision.RNBIL005: 5 * time.Second, decision.RNBIL004: 2 * time.Second}
+
+// Why a job goes back unanswered, its retries unchanged.
+const (
+	notRecorded = "handed back: the worker's journal cannot be written now; its log and /readyz say why"
+	tooSlow     = "handed back: the worker's journal took too long to record the analysis; its log and /readyz say whether it can be written"
+)
+
+// unrecorded gives a job back of which the journal recorded nothing, or not before ctx's time was over. It may record it
+// still: the job gets what was recorded when it comes again.
+func unrecorded(ctx context.Context, j *Job, hooks Hooks) Reply {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		hooks.TimedOut(j.Type)
+		return release(j, tooSlow)
+	}
+	return release(j, notRecorded)
+}
 
 // unrecordable is an analysis that the store refuses for what it holds, while it takes others.
 func unrecordable(err error) *decision.Rejection {

@@ -213,6 +213,7 @@ type tally struct {
 	ups       []bool
 	panicked  int
 	oversized int
+	timedOut  []string // by job type
 
 	onAnswered func(jobType string) // told too, where there is one
 }
@@ -235,6 +236,7 @@ func (c *tally) hooks() worker.Hooks {
 		InFlight: func(n int) { note(func() { c.inFlight += n; c.highest = max(c.highest, c.inFlight) }) },
 		EngineUp: func(up bool) { note(func() { c.ups = append(c.ups, up) }) },
 		Panicked: func(string) { note(func() { c.panicked++ }) },
+		TimedOut: func(jobType string) { note(func() { c.timedOut = append(c.timedOut, jobType) }) },
 		Oversized: func(string) {
 			note(func() { c.oversized++ })
 		},

@@ -25,6 +25,8 @@ type Hooks struct {
 	EngineUp func(up bool)
 	// Panicked is called when a handler panicked.
 	Panicked func(jobType string)
+	// TimedOut is called for an analysis that took longer than it may (R30).
+	TimedOut func(jobType string)
 	// Oversized is called for a job, or an activation, too large to be read.
 	Oversized func(jobType string)
 }
@@ -40,6 +42,7 @@ func NoHooks() Hooks {
 		InFlight:  func(int) {},
 		EngineUp:  func(bool) {},
 		Panicked:  func(string) {},
+		TimedOut:  func(string) {},
 		Oversized: func(string) {},
 	}
 }

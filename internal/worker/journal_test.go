@@ -130,6 +130,35 @@ func TestJournalDown(t *testing.T) {
 	}
 }
 
+// TestSlowJournal: an analysis that the journal does not record in time goes back with its retries unchanged, and is counted
+// (R30). What the journal recorded all the same is what the job is told when it comes again.
+func TestSlowJournal(t *testing.T) {
+	for jobType, bound := range map[string]time.Duration{worker.AnalyzeRetry: 5 * time.Second, worker.RetrySubmissionBackoff: 2 * time.Second} {
+		for variables, action := range map[string]worker.Action{
+			claim(transient): worker.Completed, claim(`"submissionError":"DUPLICATE_CLAIM"`): worker.Thrown, `{"claimId":7}`: worker.Failed,
+		} {
+			bubble(t, func(t *testing.T) {
+				store, told := testkit.NewMemory(), newTally()
+				store.Fail(2, testkit.Fault{Kind: journal.Unavailable, Hang: true}) // 2.5 s each; the third try succeeds
+				handle := handlerOf(jobType, testkit.StartJournal(t, store, time.Now), time.Now(), told.hooks(), zap.NewNop())
+				j, began := job(jobType, "{}", variables), time.Now()
+				reply := handle(t.Context(), &j)
+				if took := time.Since(began); took != bound || reply.Action != worker.Released || reply.Failure.Retries != 3 || reply.Failure.Backoff != 0 {
+					t.Errorf("%s %s: after %s %+v, want it back with its 3 retries after %s", jobType, variables, took, reply, bound)
+				}
+				if !slices.Equal(told.timedOut, []string{jobType}) || len(told.decided)+len(told.rejected) != 0 {
+					t.Errorf("%s %s: %v timed out; told of %v and %v", jobType, variables, told.timedOut, told.decided, told.rejected)
+				}
+				time.Sleep(time.Minute)
+				again := handle(t.Context(), &j)
+				if again.Action != action || action != worker.Failed && (told.replayed != 1 || store.End().Record != 1) {
+					t.Errorf("%s %s: told %+v at last; %d replays and %d records, want 1 and 1", jobType, variables, again, told.replayed, store.End().Record)
+				}
+			})
+		}
+	}
+}
+
 // TestUnstorable: what the store refuses, while it takes others, is rejected alone.
 func TestUnstorable(t *testing.T) {
 	j := job(worker.AnalyzeRetry, "{}", `{"claimId":"CLM-`+testkit.Unstorable+`-1",`+transient+`}`)

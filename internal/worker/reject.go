@@ -18,7 +18,7 @@ func refuse(ctx context.Context, memory *journal.Journal, j *Job, rule decision.
 		JobKey: j.Key, ProcessInstanceKey: j.ProcessInstanceKey, Rejection: r,
 	}
 	if err := memory.Reject(ctx, &refusal); err != nil {
-		return release(j, notRecorded)
+		return unrecorded(ctx, j, hooks)
 	}
 	return rejectJob(j, r, hooks, log)
 }

@@ -11,8 +11,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"retry-worker/e2e/engine/fetch"
-	"retry-worker/e2e/postgres"
+	"retry-worker/e2e/harness"
+	"retry-worker/e2e/harness/postgres"
 )
 
 // shelf keeps journals of one kind.
@@ -47,7 +47,7 @@ func openKinds(ctx context.Context, names []string) (all []*kind, missing []stri
 		default:
 			err = fmt.Errorf("store %q: expected sqlite or postgres", name)
 		}
-		if install, ok := errors.AsType[fetch.Missing](err); ok {
+		if install, ok := errors.AsType[harness.Missing](err); ok {
 			missing = append(missing, fmt.Sprintf("NOT RUN: PostgreSQL (%v) — install with: apt-get install -y postgresql", install))
 			continue
 		}

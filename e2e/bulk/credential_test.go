@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"retry-worker/e2e/serving"
+	"retry-worker/e2e/harness"
 )
 
 const (
@@ -153,7 +153,7 @@ func (s *site) leaves(d desk, id string) {
 // changeCatalogue in the midst of runs: the version is another, the decisions go on.
 func (s *site) changeCatalogue() {
 	s.t.Helper()
-	serving.Replace(s.t, s.path("policies.yaml"), strings.Replace(s.policies(), "totalLimit: 48h", "totalLimit: 47h", 1))
+	harness.Replace(s.t, s.path("policies.yaml"), strings.Replace(s.policies(), "totalLimit: 48h", "totalLimit: 47h", 1))
 	s.worker.Log.AwaitEvent(s.t, "catalogue_changed")
 }
 

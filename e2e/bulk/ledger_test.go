@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"slices"
 
-	"retry-worker/e2e/serving"
+	"retry-worker/e2e/harness"
 	"retry-worker/internal/audit"
 	"retry-worker/internal/store"
 )
@@ -26,7 +26,7 @@ type review struct{ Decision, DeadLetterID, Reason, By, BulkRun string }
 // ledger verifies the audit and reads its decisions and the steps of a run.
 func (s *site) ledger(run string) ledger {
 	s.t.Helper()
-	reader, err := store.OpenReader(s.t.Context(), serving.Database(s.folder))
+	reader, err := store.OpenReader(s.t.Context(), harness.Database(s.folder))
 	s.must(err)
 	defer reader.Close()
 	l := ledger{reviews: make(map[string]review)}

@@ -12,9 +12,9 @@ import (
 
 	"go.uber.org/zap"
 
-	"retry-worker/e2e/engine"
+	"retry-worker/e2e/harness/zeebe"
 	"retry-worker/internal/worker"
-	"retry-worker/internal/zeebe"
+	engine "retry-worker/internal/zeebe"
 )
 
 // portal plays the insurers' TISS portals. What it says to a claim follows from the claim's id, "CLM-KIND-number", and from
@@ -44,9 +44,9 @@ const (
 )
 
 // openPortal serves the submissions of SUB_06 until the test ends.
-func openPortal(t *testing.T, b *engine.Broker) *portal {
+func openPortal(t *testing.T, b *zeebe.Broker) *portal {
 	t.Helper()
-	client, err := zeebe.Dial(zeebe.Options{Address: b.GatewayAddress(), Plaintext: true, PlainErrors: true}, zap.NewNop())
+	client, err := engine.Dial(engine.Options{Address: b.GatewayAddress(), Plaintext: true, PlainErrors: true}, zap.NewNop())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 
-	"retry-worker/e2e/serving"
+	"retry-worker/e2e/harness"
 )
 
 // exporter makes the broker print every record that it commits, one JSON object a line.
@@ -32,7 +32,7 @@ type record struct {
 
 // history is what the broker says that it did, over all its restarts. It takes the broker's output.
 type history struct {
-	serving.Board
+	harness.Board
 	pending   []byte
 	last      int64                    // position of the newest record: a restart prints old ones again
 	instances map[int64]*instance      // by their keys

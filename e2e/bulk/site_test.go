@@ -16,9 +16,9 @@ import (
 	"google.golang.org/grpc/status"
 
 	"retry-worker/bpmn"
-	"retry-worker/e2e/engine"
-	"retry-worker/e2e/mail"
-	"retry-worker/e2e/serving"
+	"retry-worker/e2e/harness"
+	"retry-worker/e2e/harness/mail"
+	"retry-worker/e2e/harness/zeebe"
 	"retry-worker/internal/access"
 	"retry-worker/internal/catalogue"
 	"retry-worker/internal/testkit"
@@ -39,14 +39,14 @@ const (
 // site is a hospital on one day: a broker, the portals, a mail server, and the lives of one worker on one journal.
 type site struct {
 	t       *testing.T
-	broker  *engine.Broker
+	broker  *zeebe.Broker
 	gateway pb.GatewayClient
 	history *history
 	portal  *portal
 	mail    *mail.Server
 	clock   testkit.FastClock
 	folder  string
-	worker  *serving.Worker
+	worker  *harness.Worker
 	secrets map[string]string // tokens by the names of who has them
 }
 
@@ -78,10 +78,10 @@ func openSite(t *testing.T) *site {
 	s.must(s.startBroker())
 	s.must(s.deploy())
 	s.portal = openPortal(t, s.broker)
-	s.secrets = serving.Issue(t, s.path("tokens"), people)
-	serving.Replace(t, s.path("policies.yaml"), s.policies())
+	s.secrets = harness.Issue(t, s.path("tokens"), people)
+	harness.Replace(t, s.path("policies.yaml"), s.policies())
 	s.must(os.WriteFile(s.path("password"), []byte(s.mail.Password()), 0o600))
-	s.clock = serving.ClockAt(time.Now().Add(-behind), slowly)
+	s.clock = harness.ClockAt(time.Now().Add(-behind), slowly)
 	t.Cleanup(func() {
 		if t.Failed() {
 			s.explain()
@@ -100,7 +100,7 @@ func (s *site) must(err error) {
 func (s *site) path(name string) string { return filepath.Join(s.folder, name) }
 
 func (s *site) startMail() (err error) {
-	if s.mail, err = mail.Start(s.t.Context(), exim, mail.Settings{}); err != nil {
+	if s.mail, err = mail.Start(s.t.Context(), mail.Require(s.t), mail.Settings{}); err != nil {
 		return err
 	}
 	s.t.Cleanup(func() {
@@ -112,8 +112,9 @@ func (s *site) startMail() (err error) {
 }
 
 func (s *site) startBroker() (err error) {
-	s.broker, err = engine.Start(s.t.Context(), engine.Options{
-		Version: version, Env: exporter, Output: s.history, Progress: func(p engine.Progress) { s.t.Log(p) },
+	zeebe.Require(s.t, version)
+	s.broker, err = zeebe.Start(s.t.Context(), zeebe.Options{
+		Version: version, Env: exporter, Output: s.history, Progress: func(p zeebe.Progress) { s.t.Log(p) },
 	})
 	if err != nil {
 		return err
@@ -142,12 +143,12 @@ func (s *site) deploy() error {
 }
 
 // hurry makes the next lives' clock go faster, from what it shows now.
-func (s *site) hurry() { s.clock = serving.ClockAt(s.clock.Now(), times) }
+func (s *site) hurry() { s.clock = harness.ClockAt(s.clock.Now(), times) }
 
 // begin a life of the worker, which ends with the test at the latest.
 func (s *site) begin() {
 	s.t.Helper()
-	s.worker = serving.Start(s.t, binary, serving.Settings(s.broker.GatewayAddress(), s.folder, append(serving.Clock(s.clock),
+	s.worker = harness.StartWorker(s.t, harness.BinaryWithClock(s.t), harness.Settings(s.broker.GatewayAddress(), s.folder, append(harness.Clock(s.clock),
 		"RETRY_WORKER_AUTH_TOKENS_FILE="+s.path("tokens"), "RETRY_WORKER_POLICIES_FILE="+s.path("policies.yaml"),
 		"RETRY_WORKER_SMTP_URL="+s.mail.URL(), "RETRY_WORKER_SMTP_PASSWORD_FILE="+s.path("password"), "RETRY_WORKER_SMTP_CA_FILE="+s.mail.CertificateFile(),
 		"RETRY_WORKER_MAIL_FROM=retry-worker@hospital.example", "RETRY_WORKER_PUBLIC_URL=https://retry.hospital.example",
@@ -157,7 +158,7 @@ func (s *site) begin() {
 // policies are the default ones, with where each team is told.
 func (s *site) policies() string {
 	s.t.Helper()
-	return serving.Teams(s.t, string(catalogue.Default().YAML()), map[string][]string{
+	return harness.Teams(s.t, string(catalogue.Default().YAML()), map[string][]string{
 		"ti": {"email: [ti@hospital.example]"}, "cadastro": {"email: [cadastro@hospital.example]"}, "faturamento": {"email: [faturamento@hospital.example]"},
 	})
 }

@@ -66,7 +66,7 @@ func TestKilledUnderLoadOnABroker(t *testing.T) {
 	})
 	now, err := b.Counters(t.Context())
 	must(t, err)
-	report.add(t, "killed under load, real broker, SQLite", "%d kills; %d processes ended once each as the journal says, %d attempts, %d jobs timed out and were given again; seed %d, %.1f s",
+	report(t, "killed under load, real broker, SQLite", "%d kills; %d processes ended once each as the journal says, %d attempts, %d jobs timed out and were given again; seed %d, %.1f s",
 		kills, len(all), attempts, counted(now, "timed out")-counted(before, "timed out"), seed, time.Since(begun).Seconds())
 }
 

@@ -17,7 +17,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	"retry-worker/bpmn"
-	"retry-worker/e2e/engine"
+	"retry-worker/e2e/harness"
+	"retry-worker/e2e/harness/zeebe"
 	"retry-worker/internal/worker"
 )
 
@@ -26,7 +27,7 @@ const brokerVersion = "8.5.8"
 
 // broker is the real Zeebe of this test process, with the processes deployed.
 type broker struct {
-	*engine.Broker
+	*zeebe.Broker
 	pb.GatewayClient
 	conn *grpc.ClientConn
 }
@@ -38,35 +39,25 @@ var realBroker struct {
 	err   error
 }
 
-// openBroker starts it at first use, its clock right. Where Zeebe or Java must be installed first, the test prints
-// NOT RUN and is skipped, or fails where CI=true.
+// openBroker starts it at first use, its clock right.
 func openBroker(t *testing.T) *broker {
 	t.Helper()
+	zeebe.Require(t, brokerVersion)
 	realBroker.Lock()
 	defer realBroker.Unlock()
 	if !realBroker.tried {
 		realBroker.tried = true
 		realBroker.b, realBroker.err = startBroker()
 	}
-	if err := realBroker.err; err != nil {
-		missing, ok := errors.AsType[engine.Missing](err)
-		if !ok {
-			t.Fatal(err)
-		}
-		fmt.Printf("NOT RUN: the fault tests on a real Zeebe (%v) — install with: apt-get install -y maven openjdk-21-jre-headless\n", missing)
-		if os.Getenv("CI") == "true" {
-			t.Fatal(missing)
-		}
-		t.Skip(missing)
-	}
+	must(t, realBroker.err)
 	must(t, realBroker.b.ResetTime(within(t)))
 	return realBroker.b
 }
 
 func startBroker() (*broker, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	started, err := engine.Start(ctx, engine.Options{Version: brokerVersion})
+	started, err := zeebe.Start(ctx, zeebe.Options{Version: brokerVersion})
 	if err != nil {
 		return nil, err
 	}
@@ -79,6 +70,7 @@ func startBroker() (*broker, error) {
 	if err != nil {
 		return nil, errors.Join(err, started.Stop(ctx))
 	}
+	harness.AtEnd(func() error { return errors.Join(b.conn.Close(), b.Stop(context.Background())) })
 	return b, nil
 }
 
@@ -94,16 +86,6 @@ func (b *broker) deploy(ctx context.Context) error {
 	}
 	_, err = b.DeployResource(ctx, &pb.DeployResourceRequest{Resources: resources})
 	return err
-}
-
-// closeBroker ends it, where there is one; TestMain calls it.
-func closeBroker() error {
-	realBroker.Lock()
-	defer realBroker.Unlock()
-	if realBroker.b == nil {
-		return nil
-	}
-	return errors.Join(realBroker.b.conn.Close(), realBroker.b.Stop(context.Background()))
 }
 
 // variables of a process, as JSON.
@@ -158,7 +140,7 @@ func (b *broker) ends(ctx context.Context, r *pb.CreateProcessInstanceRequest) (
 }
 
 // counters of the broker, which lag a moment behind: they are waited for until they are as wanted.
-func (b *broker) expectCounters(t *testing.T, before engine.Counters, want map[string]int) {
+func (b *broker) expectCounters(t *testing.T, before zeebe.Counters, want map[string]int) {
 	t.Helper()
 	var got map[string]int
 	eventually(t, fmt.Sprintf("the broker's counters to be %v", want), func() bool {
@@ -172,7 +154,7 @@ func (b *broker) expectCounters(t *testing.T, before engine.Counters, want map[s
 	})
 }
 
-func counted(c engine.Counters, name string) int {
+func counted(c zeebe.Counters, name string) int {
 	switch name {
 	case "processes completed":
 		return c.Elements("PROCESS", "completed")

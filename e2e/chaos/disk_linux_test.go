@@ -38,7 +38,7 @@ func TestDiskFull(t *testing.T) {
 	t.Run("small file system", func(t *testing.T) {
 		d, err := mounted(t)
 		if err != nil {
-			report.add(t, "SQLite, small file system", "mounting is not allowed here (%v): the file size limit alone was tried", err)
+			report(t, "SQLite, small file system", "mounting is not allowed here (%v): the file size limit alone was tried", err)
 			return
 		}
 		playFullDisk(t, d)
@@ -72,7 +72,7 @@ func playFullDisk(t *testing.T, d place) {
 	a := look(t, "sqlite:"+path)
 	found, returned := s.holdAgainst(a), s.handedBack()
 	a.oneAttemptPerCount(false)
-	report.add(t, "SQLite, "+t.Name()[len("TestDiskFull/"):], "full for %.0f s under load; %d jobs, %d attempts, one answer each, %d given back with their retries; %.1f s; /readyz: %s",
+	report(t, "SQLite, "+t.Name()[len("TestDiskFull/"):], "full for %.0f s under load; %d jobs, %d attempts, one answer each, %d given back with their retries; %.1f s; /readyz: %s",
 		fullFor.Seconds(), len(s.jobs), found.attempts, returned, time.Since(begun).Seconds(), reason)
 }
 

@@ -111,7 +111,7 @@ func playHistory(t *testing.T, name string) {
 	if len(a.entries) != rejected+1 {
 		t.Errorf("the audit has %d entries, want %d rejections and an outcome", len(a.entries), rejected)
 	}
-	report.add(t, "history and redaction, real broker, "+name, "4 analyses, an outcome, %d rejections: `history` as text and JSON beside the worker and after it, and the API, say what the processes got; %d canaries in %d sinks (%d KiB): none; %.1f s",
+	report(t, "history and redaction, real broker, "+name, "4 analyses, an outcome, %d rejections: `history` as text and JSON beside the worker and after it, and the API, say what the processes got; %d canaries in %d sinks (%d KiB): none; %.1f s",
 		rejected, len(canaries()), len(r.sinks), found>>10, time.Since(begun).Seconds())
 }
 

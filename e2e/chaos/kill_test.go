@@ -218,7 +218,7 @@ func (k *killing) judge(a *audit, name string, seed int, took time.Duration) {
 	if recalled == 0 || unheard == 0 || found.outcomes == 0 {
 		k.t.Errorf("%d decisions were recorded in one life and answered in a later one, %d answers taken and not heard of: the kills show nothing", recalled, unheard)
 	}
-	report.add(k.t, "killed under load, "+name, "%d kills (%s), %d idle; %d jobs, %d attempts, %d rejections, %d outcomes, one answer each; %d answered in a later life word for word, %d answers taken and never heard of, %d commits half written; seed %d, %.1f s",
+	report(k.t, "killed under load, "+name, "%d kills (%s), %d idle; %d jobs, %d attempts, %d rejections, %d outcomes, one answer each; %d answered in a later life word for word, %d answers taken and never heard of, %d commits half written; seed %d, %.1f s",
 		k.total(), k.each(), k.idle, len(k.jobs), found.attempts, found.rejections, found.outcomes, recalled, unheard, k.torn, seed, took.Seconds())
 }
 

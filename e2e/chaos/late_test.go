@@ -8,7 +8,7 @@ import (
 
 	"github.com/camunda/zeebe/clients/go/v8/pkg/pb"
 
-	"retry-worker/e2e/engine"
+	"retry-worker/e2e/harness/zeebe"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/worker"
 )
@@ -50,7 +50,7 @@ func playLate(t *testing.T, name string) {
 	}
 	a.expectLate(first, begun)
 	b.expectTimersAt(t, a, before, append(again, waiting...))
-	report.add(t, "delivered an hour late, real broker, "+name, "%d decisions came again after their time and were re-based, one attempt and a revision each; %d decided an hour late, one attempt each; the timers fired at the new time, not before; %.1f s",
+	report(t, "delivered an hour late, real broker, "+name, "%d decisions came again after their time and were re-based, one attempt and a revision each; %d decided an hour late, one attempt each; the timers fired at the new time, not before; %.1f s",
 		lateClaims, lateClaims, time.Since(begun).Seconds())
 }
 
@@ -123,7 +123,7 @@ func (a *audit) expectLate(first *audit, begun time.Time) {
 
 // expectTimersAt moves the broker's clock to the last of the journal's new times, and sees that the claims are then
 // submitted again, and that none was before.
-func (b *broker) expectTimersAt(t *testing.T, a *audit, before engine.Counters, claims []string) {
+func (b *broker) expectTimersAt(t *testing.T, a *audit, before zeebe.Counters, claims []string) {
 	t.Helper()
 	var earliest, last time.Time
 	for i := range a.stories {

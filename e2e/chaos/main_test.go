@@ -2,17 +2,11 @@ package chaos_test
 
 import (
 	"context"
-	"errors"
-	"flag"
 	"fmt"
-	"os"
-	"slices"
-	"sync"
 	"testing"
 	"time"
 
-	"retry-worker/e2e/build"
-	"retry-worker/e2e/postgres"
+	"retry-worker/e2e/harness"
 )
 
 const (
@@ -22,65 +16,11 @@ const (
 	jobTimeout = 10 * time.Second
 )
 
-// workerPath is the program under test, in a folder that everybody may enter.
-var workerPath string
+func TestMain(m *testing.M) { harness.Main(m) }
 
-func TestMain(m *testing.M) {
-	flag.Parse()
-	if testing.Short() {
-		fmt.Println("the fault tests on real stores are left out: -short")
-		os.Exit(0)
-	}
-	os.Exit(run(m))
-}
-
-// run builds the program as `make build` does, so that their caches are one, and runs the tests.
-func run(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "chaos-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "a place for the binary:", err)
-		return 1
-	}
-	defer os.RemoveAll(dir)
-	if err := os.Chmod(dir, 0o755); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	if workerPath, err = build.Worker(dir); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	code := m.Run()
-	if err := errors.Join(postgres.CloseShared(), closeBroker()); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	report.print()
-	return code
-}
-
-// report is what the tests have to say when all of them have ended.
-var report results
-
-type results struct {
-	mu    sync.Mutex
-	lines []string
-}
-
-func (r *results) add(t *testing.T, what, figures string, args ...any) {
-	if t.Failed() {
-		return
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.lines = append(r.lines, fmt.Sprintf("PRINT chaos %-44s %s", what, fmt.Sprintf(figures, args...)))
-}
-
-func (r *results) print() {
-	slices.Sort(r.lines)
-	for _, line := range r.lines {
-		fmt.Println(line)
-	}
+// report adds a test's line.
+func report(t *testing.T, what, figures string, args ...any) {
+	harness.Report(t, "chaos %-44s %s", what, fmt.Sprintf(figures, args...))
 }
 
 func within(t *testing.T) context.Context {

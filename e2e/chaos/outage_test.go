@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"retry-worker/e2e/postgres"
+	"retry-worker/e2e/harness/postgres"
 	"retry-worker/internal/gatewaytest"
 )
 
@@ -64,7 +64,7 @@ func TestPostgreSQLAway(t *testing.T) {
 			a := look(t, url)
 			found, returned := s.holdAgainst(a), s.handedBack()
 			a.oneAttemptPerCount(false)
-			report.add(t, "PostgreSQL "+name, "%.0f s under load; %d jobs, %d attempts, one answer each; %d given back with their retries, %d waited, no poll while it was away; open again %.1f s after it was back; /readyz: %.110s…",
+			report(t, "PostgreSQL "+name, "%.0f s under load; %d jobs, %d attempts, one answer each; %d given back with their retries, %d waited, no poll while it was away; open again %.1f s after it was back; /readyz: %.110s…",
 				gone.Seconds(), len(s.jobs), found.attempts, returned, waiting, back.Seconds(), reason)
 		})
 	}
@@ -74,14 +74,8 @@ func TestPostgreSQLAway(t *testing.T) {
 func ownServer(t *testing.T) *postgres.Server {
 	t.Helper()
 	ctx := within(t)
-	install, err := postgres.Provide(ctx, nil)
-	if err != nil {
-		postgres.GiveUp(t, err)
-	}
-	server, err := postgres.Start(ctx, install, postgres.Options{})
-	if err != nil {
-		postgres.GiveUp(t, err)
-	}
+	server, err := postgres.Start(ctx, postgres.Require(t), postgres.Options{})
+	must(t, err)
 	t.Cleanup(func() {
 		if err := server.Remove(); err != nil {
 			t.Error(err)

@@ -14,8 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"retry-worker/e2e/engine/child"
-	"retry-worker/e2e/engine/loopback"
+	"retry-worker/e2e/harness"
 )
 
 // settings of one worker process.
@@ -29,7 +28,7 @@ type settings struct {
 
 // program is the built worker as a process of its own.
 type program struct {
-	*child.Process
+	*harness.Process
 	t         *testing.T
 	name      string
 	out       *transcript
@@ -39,11 +38,11 @@ type program struct {
 // launch starts a worker with nothing in its environment but what it is given; it may refuse.
 func launch(t *testing.T, s settings) *program {
 	t.Helper()
-	ports, err := loopback.FreePorts(1) // the address of the API is in no log
+	ports, err := harness.FreePorts(1) // the address of the API is in no log
 	must(t, err)
-	p := &program{t: t, name: s.name, out: &transcript{}, http: loopback.Address(ports[0])}
-	p.Process, err = child.Start(child.Command{
-		Path: workerPath, Args: []string{"serve"}, Screen: p.out, Output: p.out, User: s.user,
+	p := &program{t: t, name: s.name, out: &transcript{}, http: harness.Address(ports[0])}
+	p.Process, err = harness.Start(harness.Command{
+		Path: harness.Binary(t), Args: []string{"serve"}, Screen: p.out, Output: p.out, User: s.user,
 		Env: append([]string{
 			"ZEEBE_ADDRESS=" + s.gateway, "ZEEBE_INSECURE_CONNECTION=true", "RETRY_WORKER_WORKER_NAME=" + s.name,
 			"RETRY_WORKER_OPS_ADDR=127.0.0.1:0", "RETRY_WORKER_HTTP_ADDR=" + p.http, "RETRY_WORKER_DATABASE_URL=" + s.url,
@@ -171,7 +170,7 @@ func (p *program) ready() {
 func once(t *testing.T, url string, args ...string) (output string, code int) {
 	t.Helper()
 	out := &transcript{}
-	p, err := child.Start(child.Command{Path: workerPath, Args: args, Screen: out, Output: out, Env: []string{"RETRY_WORKER_DATABASE_URL=" + url}})
+	p, err := harness.Start(harness.Command{Path: harness.Binary(t), Args: args, Screen: out, Output: out, Env: []string{"RETRY_WORKER_DATABASE_URL=" + url}})
 	must(t, err)
 	t.Cleanup(p.Kill)
 	select {

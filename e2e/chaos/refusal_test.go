@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"retry-worker/e2e/engine/child"
+	"retry-worker/e2e/harness"
 	"retry-worker/internal/store"
 )
 
@@ -17,7 +17,7 @@ import (
 func give(t *testing.T, paths ...string) {
 	t.Helper()
 	for _, path := range paths {
-		if u := child.Nobody(); u != nil {
+		if u := harness.Nobody(); u != nil {
 			must(t, os.Chown(path, int(u.Uid), int(u.Gid)))
 		}
 	}
@@ -73,14 +73,14 @@ func TestReadOnlySQLite(t *testing.T) {
 			must(t, os.Chmod(dir, c.folder))
 			t.Cleanup(func() { _ = os.Chmod(dir, 0o755) }) // so that it can be removed
 			before := readable(t, path, c.file)
-			line := launch(t, settings{name: "worker", gateway: s.Addr(), url: "sqlite:" + path, user: child.Nobody()}).refuses()
+			line := launch(t, settings{name: "worker", gateway: s.Addr(), url: "sqlite:" + path, user: harness.Nobody()}).refuses()
 			if !strings.Contains(line, path) || !strings.Contains(line, c.says) {
 				t.Errorf("it said %q, want %s and %q in it", line, path, c.says)
 			}
 			if !equalFiles(before, readable(t, path, c.file)) {
 				t.Error("the file was changed")
 			}
-			report.add(t, "SQLite, read-only "+c.name, "refused: %s", strings.ReplaceAll(line, dir, "…"))
+			report(t, "SQLite, read-only "+c.name, "refused: %s", strings.ReplaceAll(line, dir, "…"))
 		})
 	}
 }
@@ -171,7 +171,7 @@ func TestDamagedSQLite(t *testing.T) {
 		t.Errorf("%d polls by workers that refused to start", len(polls))
 	}
 	undamaged(t, original, content)
-	report.add(t, "SQLite, damaged file", "10 damages refused with exit status 1, file and log as they were; the undamaged pair is taken")
+	report(t, "SQLite, damaged file", "10 damages refused with exit status 1, file and log as they were; the undamaged pair is taken")
 }
 
 // undamaged sees that the very files that were damaged are taken as they are, so that no refusal was for another
@@ -216,5 +216,5 @@ func TestSecondWorkerOnOneFile(t *testing.T) {
 	s.answered(30)
 	second.stop()
 	s.holdAgainst(look(t, "sqlite:"+path))
-	report.add(t, "SQLite, a second worker", "refused: %s", strings.ReplaceAll(line, filepath.Dir(path), "…"))
+	report(t, "SQLite, a second worker", "refused: %s", strings.ReplaceAll(line, filepath.Dir(path), "…"))
 }

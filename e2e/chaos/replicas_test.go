@@ -11,7 +11,7 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/grpc/codes"
 
-	"retry-worker/e2e/postgres"
+	"retry-worker/e2e/harness/postgres"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/decision/decisiontest"
 	"retry-worker/internal/gatewaytest"
@@ -48,7 +48,7 @@ func TestTwoReplicasOnePostgreSQL(t *testing.T) {
 	if both < len(s.jobs)*9/10 || replayed < both/2 {
 		t.Errorf("%d of %d jobs were given to both replicas and %d decisions replayed: the test shows little", both, len(s.jobs), replayed)
 	}
-	report.add(t, "two replicas, one PostgreSQL", "%d jobs, %d given to both; %d attempts, one answer each, the same from both; %d replayed; %.1f s",
+	report(t, "two replicas, one PostgreSQL", "%d jobs, %d given to both; %d attempts, one answer each, the same from both; %d replayed; %.1f s",
 		len(s.jobs), both, found.attempts, replayed, time.Since(begun).Seconds())
 }
 
@@ -201,7 +201,7 @@ func TestClocksApart(t *testing.T) {
 	if len(fast.behind) > 0 {
 		t.Errorf("the replica ahead was told that it is behind by %v", fast.behind)
 	}
-	report.add(t, "clocks 5 min apart, one PostgreSQL", "%d jobs, %d given to both; %d attempts, one answer each, %d re-based by the clock ahead; the one behind was told %v; %.1f s",
+	report(t, "clocks 5 min apart, one PostgreSQL", "%d jobs, %d given to both; %d attempts, one answer each, %d re-based by the clock ahead; the one behind was told %v; %.1f s",
 		len(s.jobs), both, attempts, a.revisions(), slow.behind[0].Round(time.Second), time.Since(begun).Seconds())
 }
 

@@ -13,7 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"retry-worker/e2e/engine/fetch"
+	"retry-worker/e2e/harness"
+	"retry-worker/e2e/harness/fetch"
 )
 
 // axeLock names the rules' version; npm fetches it, once, into the user's cache.
@@ -56,7 +57,7 @@ func fillAxe(ctx context.Context, dir string) error {
 	}
 	npm, err := exec.LookPath("npm")
 	if err != nil {
-		return fetch.Missing("npm is not on the PATH")
+		return harness.Missing("npm is not on the PATH")
 	}
 	cmd := exec.CommandContext(ctx, npm, "ci", "--no-progress", "--ignore-scripts")
 	cmd.Dir, cmd.WaitDelay = dir, time.Second
@@ -66,7 +67,7 @@ func fillAxe(ctx context.Context, dir string) error {
 	}
 	for _, far := range []string{"ENOTFOUND", "EAI_AGAIN", "ECONNREFUSED", "ECONNRESET", "ETIMEDOUT", "ENETUNREACH", "ENOTCACHED"} {
 		if strings.Contains(string(out), far) {
-			return fetch.Missing("the npm registry is out of reach: " + far)
+			return harness.Missing("the npm registry is out of reach: " + far)
 		}
 	}
 	return fmt.Errorf("npm ci: %w: %s", err, out)
@@ -109,7 +110,7 @@ func (b *tab) accessible(where string) {
 
 func TestEveryPageIsAccessible(t *testing.T) {
 	if _, err := axe(); err != nil {
-		if missing, ok := errors.AsType[fetch.Missing](err); ok {
+		if missing, ok := errors.AsType[harness.Missing](err); ok {
 			t.Skipf("NOT RUN: the accessibility rules of axe-core on the console (%v) — install with: apt-get install -y npm", missing)
 		}
 		t.Fatal(err)
@@ -149,7 +150,7 @@ func (b *tab) unfold() {
 func TestRulesThatCannotBeHadAreSaid(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	err := fillAxe(t.Context(), t.TempDir())
-	if missing, ok := errors.AsType[fetch.Missing](err); !ok || !strings.Contains(missing.Error(), "npm is not on the PATH") {
+	if missing, ok := errors.AsType[harness.Missing](err); !ok || !strings.Contains(missing.Error(), "npm is not on the PATH") {
 		t.Errorf("without npm: %v, expected what is missing", err)
 	}
 }

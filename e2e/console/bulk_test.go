@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"retry-worker/e2e/engine/fetch"
+	"retry-worker/e2e/harness"
 )
 
 // TestManyAreReleasedAtOnceFromTheirCause is a person's way from one cause to claims that have all gone through: the plan,
@@ -103,7 +103,7 @@ func outcomeOf(outcome string) string {
 func (b *tab) accessibleRun(t *testing.T) {
 	t.Helper()
 	if _, err := axe(); err != nil {
-		if _, ok := errors.AsType[fetch.Missing](err); ok {
+		if _, ok := errors.AsType[harness.Missing](err); ok {
 			return // TestEveryPageIsAccessible says so
 		}
 		t.Fatal(err)

@@ -9,9 +9,9 @@ import (
 
 	"go.uber.org/zap"
 
-	"retry-worker/e2e/engine"
+	"retry-worker/e2e/harness/zeebe"
 	"retry-worker/internal/worker"
-	"retry-worker/internal/zeebe"
+	engine "retry-worker/internal/zeebe"
 )
 
 // hospital plays the portal that SUB_06 submits claims to: each claim brings what its submissions fail with.
@@ -24,8 +24,8 @@ type hospital struct {
 	visits map[string]int // submissions, by claim
 }
 
-func openHospital(b *engine.Broker) (*hospital, error) {
-	client, err := zeebe.Dial(zeebe.Options{Address: b.GatewayAddress(), Plaintext: true, PlainErrors: true}, zap.NewNop())
+func openHospital(b *zeebe.Broker) (*hospital, error) {
+	client, err := engine.Dial(engine.Options{Address: b.GatewayAddress(), Plaintext: true, PlainErrors: true}, zap.NewNop())
 	if err != nil {
 		return nil, err
 	}

@@ -22,29 +22,26 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"retry-worker/bpmn"
-	"retry-worker/e2e/build"
-	"retry-worker/e2e/chromium"
-	"retry-worker/e2e/engine"
-	"retry-worker/e2e/engine/child"
+	"retry-worker/e2e/harness"
+	"retry-worker/e2e/harness/chromium"
+	"retry-worker/e2e/harness/zeebe"
 )
 
 // site is what all tests share: a broker with the bundled models, the worker with its journal, the hospital's portal,
 // and a browser. Each is started when it is first asked for.
 type site struct {
-	install chromium.Install
-	dir     string // the journal's and the tokens'
-	binary  string
+	dir string // the journal's and the tokens'
 
 	browser *chromium.Browser
 	root    context.Context // chromedp's, of the browser
 	drop    context.CancelFunc
 
-	broker *engine.Broker
+	broker *zeebe.Broker
 	conn   *grpc.ClientConn
 	pb.GatewayClient
 	hospital *hospital
 
-	worker  *child.Process
+	worker  *harness.Process
 	guarded bool
 	address string // of API and pages
 	tokens  map[string]string
@@ -87,7 +84,8 @@ func (s *site) startBrowser(t *testing.T) {
 	if s.browser != nil {
 		return
 	}
-	b, err := chromium.Start(t.Context(), s.install, chromium.Options{Timezone: "America/Sao_Paulo"})
+	harness.AtEnd(s.close)
+	b, err := chromium.Start(t.Context(), chromium.Require(t), chromium.Options{Timezone: "America/Sao_Paulo"})
 	must(t, err)
 	s.browser = b
 	if why := b.Unguarded(); why != "" {
@@ -105,8 +103,9 @@ func (s *site) startBroker(t *testing.T) {
 	if s.broker != nil {
 		return
 	}
+	zeebe.Require(t, version)
 	var err error
-	s.broker, err = engine.Start(t.Context(), engine.Options{Version: version, Progress: func(p engine.Progress) { t.Log(p) }})
+	s.broker, err = zeebe.Start(t.Context(), zeebe.Options{Version: version, Progress: func(p zeebe.Progress) { t.Log(p) }})
 	must(t, err)
 	s.conn, err = grpc.NewClient(s.broker.GatewayAddress(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	must(t, err)
@@ -121,7 +120,7 @@ func (s *site) startBroker(t *testing.T) {
 	must(t, err)
 }
 
-// folder for the journal and the program under test, made once.
+// folder for the journal, made once.
 func (s *site) folder(t *testing.T) {
 	t.Helper()
 	if s.dir != "" {
@@ -129,8 +128,6 @@ func (s *site) folder(t *testing.T) {
 	}
 	var err error
 	s.dir, err = os.MkdirTemp("", "console-e2e-")
-	must(t, err)
-	s.binary, err = build.Worker(s.dir)
 	must(t, err)
 }
 
@@ -146,7 +143,7 @@ func (s *site) serve(t *testing.T, guarded bool) {
 		s.makeTokens(t)
 		env = append(env, "RETRY_WORKER_AUTH_TOKENS_FILE="+s.tokensFile())
 	}
-	p, err := child.Start(child.Command{Path: s.binary, Args: []string{"serve"}, Env: env, Dir: s.dir})
+	p, err := harness.Start(harness.Command{Path: harness.Binary(t), Args: []string{"serve"}, Env: env, Dir: s.dir})
 	must(t, err)
 	s.worker, s.guarded, s.address = p, guarded, ""
 	var ops string
@@ -176,7 +173,7 @@ func (s *site) tokensFile() string { return filepath.Join(s.dir, "tokens") }
 func (s *site) run(t *testing.T, args ...string) []byte {
 	t.Helper()
 	s.folder(t)
-	cmd := exec.Command(s.binary, args...)
+	cmd := exec.Command(harness.Binary(t), args...)
 	cmd.Env, cmd.Dir = []string{"RETRY_WORKER_DATABASE_URL=" + s.database()}, s.dir
 	out, err := cmd.Output()
 	if failed, ok := errors.AsType[*exec.ExitError](err); ok && len(out) == 0 {

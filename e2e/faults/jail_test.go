@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"retry-worker/e2e/engine/child"
+	"retry-worker/e2e/harness"
 )
 
 // jail is a root directory that holds the program and a folder for its journal, and that it cannot write to but
@@ -35,7 +35,7 @@ var jails = []struct{ how, unshare, script string }{
 func newJail(t *testing.T) *jail {
 	t.Helper()
 	j := &jail{t: t, root: t.TempDir()}
-	content, err := os.ReadFile(binary)
+	content, err := os.ReadFile(harness.Binary(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,12 +72,12 @@ const program0 = "retry-worker"
 const jailJournal = "RETRY_WORKER_DATABASE_URL=sqlite:data/journal.db"
 
 // command starts the program there, with no more environment than the caller gives it.
-func (j *jail) command() child.Command {
+func (j *jail) command() harness.Command {
 	path, err := exec.LookPath(j.ways[0])
 	if err != nil {
 		j.t.Fatal(err)
 	}
-	return child.Command{Path: path, Args: j.ways[1:]}
+	return harness.Command{Path: path, Args: j.ways[1:]}
 }
 
 // unchanged fails where the program left anything behind.

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"retry-worker/e2e/engine/child"
+	"retry-worker/e2e/harness"
 )
 
 // soonGone bounds a stop that nothing holds up: polls under way take two seconds, a SHUTDOWN_TIMEOUT 25.
@@ -22,7 +22,7 @@ const soonGone = 15 * time.Second
 
 // program is the built worker as a process of its own.
 type program struct {
-	*child.Process
+	*harness.Process
 	t   *testing.T
 	out *transcript
 	ops string // address of metrics and probes
@@ -32,11 +32,11 @@ type program struct {
 // given, and waits until it serves.
 func (s *scene) program(name string, env ...string) *program {
 	s.t.Helper()
-	return s.programBy(name, child.Command{Path: binary}, env...)
+	return s.programBy(name, harness.Command{Path: harness.Binary(s.t)}, env...)
 }
 
 // programBy is program where another command starts the worker.
-func (s *scene) programBy(name string, c child.Command, env ...string) *program {
+func (s *scene) programBy(name string, c harness.Command, env ...string) *program {
 	s.t.Helper()
 	p := &program{t: s.t, out: newTranscript()}
 	c.Screen = p.out
@@ -46,7 +46,7 @@ func (s *scene) programBy(name string, c child.Command, env ...string) *program 
 		"RETRY_WORKER_DATABASE_URL=sqlite:" + filepath.Join(s.t.TempDir(), "journal.db"),
 	}, env...)
 	var err error
-	if p.Process, err = child.Start(c); err != nil {
+	if p.Process, err = harness.Start(c); err != nil {
 		s.t.Fatal(err)
 	}
 	s.t.Cleanup(func() {

@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"retry-worker/e2e/engine"
+	"retry-worker/e2e/harness/zeebe"
 	"retry-worker/internal/gatewaytest"
 )
 
@@ -19,7 +19,7 @@ type gateway struct {
 }
 
 // serveGateway at 127.0.0.1:26500 of the pod.
-func serveGateway(t *testing.T, n *network, broker *engine.Broker, idp *gatewaytest.IDP, certificate tls.Certificate) *gateway {
+func serveGateway(t *testing.T, n *network, broker *zeebe.Broker, idp *gatewaytest.IDP, certificate tls.Certificate) *gateway {
 	t.Helper()
 	g := &gateway{}
 	protocols := new(http.Protocols)

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"retry-worker/e2e/engine/child"
+	"retry-worker/e2e/harness"
 )
 
 // kubelet does with a rendered pod what Kubernetes would: puts the image's files, secrets and volumes together, and runs the
@@ -152,7 +152,7 @@ mount -o remount,ro,bind "$root" || exit 125
 shift; exec "$@"`
 
 // command runs the program inside; args replace the container's where there are any.
-func (c *podContainer) command(t *testing.T, args ...string) child.Command {
+func (c *podContainer) command(t *testing.T, args ...string) harness.Command {
 	t.Helper()
 	if len(args) == 0 {
 		args = c.args
@@ -160,7 +160,7 @@ func (c *podContainer) command(t *testing.T, args ...string) child.Command {
 	whole := []string{"--net=" + c.network.path, tool(t, "unshare"), "-m", tool(t, "sh"), "-c", jail, "sh", c.root}
 	whole = append(append(whole, c.writable...), "--", tool(t, "setpriv"), "--no-new-privs", tool(t, "env"), "-i")
 	whole = append(append(whole, c.env...), tool(t, "chroot"), "--userspec="+c.user+":"+c.user, "--groups="+c.group, c.root, "/retry-worker")
-	return child.Command{Path: tool(t, "nsenter"), Args: append(whole, args...)}
+	return harness.Command{Path: tool(t, "nsenter"), Args: append(whole, args...)}
 }
 
 func tool(t *testing.T, name string) string {

@@ -21,9 +21,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"retry-worker/e2e/build"
-	"retry-worker/e2e/engine"
-	"retry-worker/e2e/engine/child"
+	"retry-worker/e2e/harness"
+	"retry-worker/e2e/harness/zeebe"
 	"retry-worker/internal/gatewaytest"
 )
 
@@ -52,10 +51,10 @@ type runningPod struct {
 	kubelet   *kubelet
 	container *podContainer
 	before    []string // the root's files
-	process   *child.Process
+	process   *harness.Process
 	log       *lines
 	http      *http.Client
-	broker    *engine.Broker
+	broker    *zeebe.Broker
 	gateway   *gateway
 	idp       *gatewaytest.IDP
 	token     string // of the console
@@ -72,11 +71,9 @@ func startPod(t *testing.T) *runningPod {
 	network := provide(t)
 	p := &runningPod{log: &lines{}, http: network.client()}
 	dir := t.TempDir()
-	binary, err := build.Worker(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if p.broker, err = engine.Start(t.Context(), engine.Options{}); err != nil {
+	binary := harness.Binary(t)
+	var err error
+	if p.broker, err = zeebe.Start(t.Context(), zeebe.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = p.broker.Stop(context.Background()) })
@@ -102,33 +99,19 @@ func startPod(t *testing.T) *runningPod {
 	return p
 }
 
-// provide fetches Zeebe and Java, and makes a network; what a person must install is said, and the test left out.
+// provide fetches Zeebe and Java, and makes a network.
 func provide(t *testing.T) *network {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
-	defer cancel()
-	_, err := engine.Fetch(ctx, engine.Versions[0], nil)
-	if err == nil {
-		_, err = engine.ProvideJava(ctx, nil)
-	}
-	if missing, ok := errors.AsType[engine.Missing](err); ok {
-		leaveOut(t, fmt.Sprintf("the Helm chart's pod on a real Zeebe (%v) — install with: apt-get install -y maven openjdk-21-jre-headless", missing))
-	}
+	zeebe.Require(t, zeebe.Versions[0])
 	network, err := newNetwork(t)
 	for _, name := range []string{"unshare", "nsenter", "setpriv", "chroot", "mount"} {
 		_, missing := exec.LookPath(name)
 		err = cmp.Or(err, missing)
 	}
 	if err != nil {
-		leaveOut(t, fmt.Sprintf("the Helm chart's pod (%v) — run as root, who may make name spaces; install with: apt-get install -y util-linux coreutils", err))
+		harness.LeaveOut(t, fmt.Sprintf("the Helm chart's pod (%v) — run as root, who may make name spaces; install with: apt-get install -y util-linux coreutils", err))
 	}
 	return network
-}
-
-func leaveOut(t *testing.T, what string) {
-	t.Helper()
-	fmt.Println("NOT RUN: " + what)
-	t.SkipNow()
 }
 
 // policies in force, as `retry-worker policies show` prints them for a catalogue of one's own.
@@ -178,7 +161,7 @@ func (p *runningPod) start(t *testing.T) {
 	command := p.container.command(t)
 	command.Output = p.log
 	var err error
-	if p.process, err = child.Start(command); err != nil {
+	if p.process, err = harness.Start(command); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { p.process.Kill() })
@@ -316,11 +299,11 @@ func (p *runningPod) run(t *testing.T, code int, args ...string) string {
 	return run(t, p.container.command(t, args...), code)
 }
 
-func run(t *testing.T, command child.Command, code int) string {
+func run(t *testing.T, command harness.Command, code int) string {
 	t.Helper()
 	out := &lines{}
 	command.Output = out
-	process, err := child.Start(command)
+	process, err := harness.Start(command)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"retry-worker/e2e/engine"
+	"retry-worker/e2e/harness/zeebe"
 )
 
 // Exit codes, as those of retry-worker.
@@ -64,7 +64,7 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	flags := flag.NewFlagSet("local", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.StringVar(&o.binary, "bin", filepath.Join("bin", "retry-worker"), "the worker, as `make build` makes it")
-	flags.StringVar(&o.zeebe, "zeebe", engine.Versions[0], "version of Zeebe: "+strings.Join(engine.Versions, " or "))
+	flags.StringVar(&o.zeebe, "zeebe", zeebe.Versions[0], "version of Zeebe: "+strings.Join(zeebe.Versions, " or "))
 	flags.BoolVar(&o.once, "once", false, "end after the demo")
 	if err := flags.Parse(args); err != nil {
 		return o, err

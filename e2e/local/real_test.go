@@ -14,7 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"retry-worker/e2e/engine"
+	"retry-worker/e2e/harness"
+	"retry-worker/e2e/harness/zeebe"
 )
 
 // firstDecision notes when the first decision is on the screen.
@@ -90,11 +91,11 @@ func TestRealRun(t *testing.T) {
 // fetch has what the run needs there, so that its time is that of a second start.
 func fetch(t *testing.T) {
 	t.Helper()
-	_, err := engine.ProvideJava(t.Context(), nil)
+	_, err := zeebe.ProvideJava(t.Context(), nil)
 	if err == nil {
-		_, err = engine.Fetch(t.Context(), engine.Versions[0], nil)
+		_, err = zeebe.Fetch(t.Context(), zeebe.Versions[0], nil)
 	}
-	if missing, ok := errors.AsType[engine.Missing](err); ok {
+	if missing, ok := errors.AsType[harness.Missing](err); ok {
 		t.Skipf("NOT RUN: `make run` on a real broker: %v", missing)
 	}
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"retry-worker/e2e/engine"
+	"retry-worker/e2e/harness/zeebe"
 )
 
 // progressEvery is the time between two lines about progress where one cannot be written over.
@@ -48,7 +48,7 @@ func (s *screen) row(label, format string, args ...any) {
 }
 
 // progress writes over the last progress on a terminal, and now and then a line elsewhere.
-func (s *screen) progress(p engine.Progress) {
+func (s *screen) progress(p zeebe.Progress) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.terminal {

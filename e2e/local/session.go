@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"retry-worker/e2e/engine"
-	"retry-worker/e2e/engine/child"
+	"retry-worker/e2e/harness"
+	"retry-worker/e2e/harness/zeebe"
 )
 
 const (
@@ -30,7 +30,7 @@ type session struct {
 	hard   context.Context // its end ends everything at once
 
 	folder   string // logs and the worker's files
-	broker   *engine.Broker
+	broker   *zeebe.Broker
 	httpAddr string
 	opsAddr  string
 	fail     context.CancelCauseFunc // called when something that must run has ended
@@ -120,12 +120,12 @@ func (s *session) prepare(context.Context) (err error) {
 
 // startZeebe finds Java, fetches Zeebe where it is not there, and starts it.
 func (s *session) startZeebe(ctx context.Context) error {
-	java, err := engine.ProvideJava(ctx, s.screen.progress)
+	java, err := zeebe.ProvideJava(ctx, s.screen.progress)
 	if err != nil {
 		return err
 	}
 	s.screen.row("Java", "%s", java)
-	home, err := engine.Fetch(ctx, s.zeebe, s.screen.progress)
+	home, err := zeebe.Fetch(ctx, s.zeebe, s.screen.progress)
 	if err != nil {
 		return err
 	}
@@ -135,7 +135,7 @@ func (s *session) startZeebe(ctx context.Context) error {
 		return err
 	}
 	begun := time.Now()
-	if s.broker, err = engine.Start(ctx, engine.Options{Version: s.zeebe, Output: log}); err != nil {
+	if s.broker, err = zeebe.Start(ctx, zeebe.Options{Version: s.zeebe, Output: log}); err != nil {
 		return fmt.Errorf("%w; a machine with 1 GB of memory and 2 GB of disk to spare should do; all it said is in %s", err, log.Name())
 	}
 	s.onClose("Zeebe", s.broker.Stop)
@@ -178,7 +178,7 @@ func (s *session) log(name string) (*os.File, error) {
 }
 
 // finish waits for a program that ends by itself; when ctx ends it is ended.
-func (s *session) finish(ctx context.Context, p *child.Process) error {
+func (s *session) finish(ctx context.Context, p *harness.Process) error {
 	select {
 	case <-p.Done():
 		return p.Err()

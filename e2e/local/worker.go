@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"retry-worker/e2e/engine/child"
+	"retry-worker/e2e/harness"
 	"retry-worker/internal/demo"
 )
 
@@ -52,7 +52,7 @@ func (s *session) address(what string, usual int) (string, error) {
 
 // command is the worker's program with the session's settings. Whatever the caller's environment says
 // for another engine or worker is left out: a demo must not touch somebody's database.
-func (s *session) command(args ...string) child.Command {
+func (s *session) command(args ...string) harness.Command {
 	var env []string
 	for _, pair := range os.Environ() {
 		if !strings.HasPrefix(pair, "ZEEBE_") && !strings.HasPrefix(pair, "RETRY_WORKER_") {
@@ -63,7 +63,7 @@ func (s *session) command(args ...string) child.Command {
 		"ZEEBE_ADDRESS="+s.broker.GatewayAddress(), "ZEEBE_INSECURE_CONNECTION=true",
 		"RETRY_WORKER_HTTP_ADDR="+s.httpAddr, "RETRY_WORKER_OPS_ADDR="+s.opsAddr,
 		"RETRY_WORKER_DATABASE_URL="+s.database(), "RETRY_WORKER_SHUTDOWN_TIMEOUT=10s")
-	return child.Command{Path: s.binary, Args: args, Env: env, Dir: s.folder}
+	return harness.Command{Path: s.binary, Args: args, Env: env, Dir: s.folder}
 }
 
 // database is the run's own journal; it goes with the run.
@@ -71,7 +71,7 @@ func (s *session) database() string { return "sqlite:" + filepath.Join(s.folder,
 
 // deploy gives Zeebe the bundled models.
 func (s *session) deploy(ctx context.Context) error {
-	p, err := child.Start(s.command("deploy"))
+	p, err := harness.Start(s.command("deploy"))
 	if err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func (s *session) startWorker(ctx context.Context) error {
 		return err
 	}
 	begun := time.Now()
-	var p *child.Process
+	var p *harness.Process
 	for range startTries {
 		if p, err = s.tryWorker(ctx, log); err == nil || !strings.Contains(err.Error(), "already in use") {
 			break
@@ -108,7 +108,7 @@ func (s *session) startWorker(ctx context.Context) error {
 }
 
 // tryWorker leaves nothing running when it fails.
-func (s *session) tryWorker(ctx context.Context, log io.Writer) (p *child.Process, err error) {
+func (s *session) tryWorker(ctx context.Context, log io.Writer) (p *harness.Process, err error) {
 	if s.httpAddr, err = s.address("API", httpPort); err != nil {
 		return nil, err
 	}
@@ -117,7 +117,7 @@ func (s *session) tryWorker(ctx context.Context, log io.Writer) (p *child.Proces
 	}
 	command := s.command("serve")
 	command.Output = log
-	if p, err = child.Start(command); err != nil {
+	if p, err = harness.Start(command); err != nil {
 		return nil, err
 	}
 	if err := s.ready(ctx, p); err != nil {
@@ -129,7 +129,7 @@ func (s *session) tryWorker(ctx context.Context, log io.Writer) (p *child.Proces
 func (s *session) workerLog() string { return filepath.Join(s.folder, "worker.log") }
 
 // ready waits until the worker says that it is.
-func (s *session) ready(ctx context.Context, p *child.Process) error {
+func (s *session) ready(ctx context.Context, p *harness.Process) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTime)
 	defer cancel()
 	ticker := time.NewTicker(readyEvery)
@@ -153,7 +153,7 @@ var probeClient = &http.Client{Timeout: 3 * time.Second, Transport: &http.Transp
 
 // probe tells whether the worker is ready. Only its log says that the port is its own: another program
 // may answer there.
-func (s *session) probe(ctx context.Context, p *child.Process) error {
+func (s *session) probe(ctx context.Context, p *harness.Process) error {
 	if !slices.ContainsFunc(p.Lines(), func(l string) bool { return strings.Contains(l, `"`+s.opsAddr+`"`) }) {
 		return errors.New("it does not serve at " + s.opsAddr)
 	}
@@ -178,12 +178,12 @@ func (s *session) probe(ctx context.Context, p *child.Process) error {
 // something is left to the viewer.
 func (s *session) demo(ctx context.Context) error {
 	command := s.command("demo", "--api-url", s.console(), "--clock-url", s.broker.ActuatorURL(), "--worker-log", s.workerLog())
-	told := child.NewTail(s.screen)
+	told := harness.NewTail(s.screen)
 	command.Screen = told
 	if !s.once {
 		command.Args = append(command.Args, "--stay")
 	}
-	p, err := child.Start(command)
+	p, err := harness.Start(command)
 	if err != nil {
 		return err
 	}
@@ -199,7 +199,7 @@ func (s *session) demo(ctx context.Context) error {
 }
 
 // stays waits until the demo has nothing more to do but to wait for the viewer. From then on it must run until the end.
-func (s *session) stays(ctx context.Context, p *child.Process, told *child.Tail) error {
+func (s *session) stays(ctx context.Context, p *harness.Process, told *harness.Tail) error {
 	ticker := time.NewTicker(readyEvery)
 	defer ticker.Stop()
 	for !slices.ContainsFunc(told.Lines(), func(l string) bool { return strings.Contains(l, demo.Staying) }) {

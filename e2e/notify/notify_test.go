@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"retry-worker/e2e/mail"
-	"retry-worker/e2e/serving"
+	"retry-worker/e2e/harness"
+	"retry-worker/e2e/harness/mail"
 )
 
 // brasilia is the zone of the hospital. A Monday's digests are due at seven there.
@@ -117,7 +117,7 @@ func (s *scene) mailServerIsDown() (late time.Duration) {
 // awaitOverview waits until the console's first page says all of this.
 func (s *scene) awaitOverview(want ...string) {
 	s.t.Helper()
-	for deadline := time.Now().Add(serving.Enough); ; s.rest(time.Minute) {
+	for deadline := time.Now().Add(harness.Enough); ; s.rest(time.Minute) {
 		page := s.overview()
 		if !slices.ContainsFunc(want, func(text string) bool { return !strings.Contains(page, text) }) {
 			return
@@ -153,7 +153,7 @@ func (s *scene) awaitDeferred() {
 	s.t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	for deadline := time.After(serving.Enough); !strings.Contains(s.mail.Log(), "temporarily rejected MAIL"); {
+	for deadline := time.After(harness.Enough); !strings.Contains(s.mail.Log(), "temporarily rejected MAIL"); {
 		select {
 		case <-tick.C:
 		case <-deadline:
@@ -194,7 +194,7 @@ func (s *scene) webhookFails() (tries int) {
 // restartTellsNothingTwice of what was told before.
 func (s *scene) restartTellsNothingTwice() {
 	s.t.Helper()
-	if err := s.worker.Stop(s.t.Context(), serving.Enough); err != nil {
+	if err := s.worker.Stop(s.t.Context(), harness.Enough); err != nil {
 		s.t.Fatal(err)
 	}
 	s.begin()

@@ -10,12 +10,12 @@ import (
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
-	"retry-worker/e2e/serving"
+	"retry-worker/e2e/harness"
 )
 
 // receiver takes webhooks, as a team's own system would.
 type receiver struct {
-	serving.Board
+	harness.Board
 	*httptest.Server
 	status int // what it answers; 0: 204
 	calls  []call

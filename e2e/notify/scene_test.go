@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"retry-worker/e2e/mail"
-	"retry-worker/e2e/serving"
+	"retry-worker/e2e/harness"
+	"retry-worker/e2e/harness/mail"
 	"retry-worker/internal/catalogue"
 	"retry-worker/internal/gatewaytest"
 	"retry-worker/internal/testkit"
@@ -36,7 +36,7 @@ type scene struct {
 	mail     *mail.Server
 	receiver *receiver
 	clock    testkit.FastClock
-	worker   *serving.Worker
+	worker   *harness.Worker
 	claims   int // that died so far
 }
 
@@ -46,7 +46,7 @@ func open(t *testing.T, at time.Time) *scene {
 	s := &scene{t: t, folder: t.TempDir(), gateway: gatewaytest.Start(gatewaytest.Options{}), receiver: openReceiver(t, secret)}
 	t.Cleanup(s.gateway.Close)
 	var err error
-	if s.mail, err = mail.Start(t.Context(), exim, mail.Settings{}); err != nil {
+	if s.mail, err = mail.Start(t.Context(), mail.Require(t), mail.Settings{}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -59,7 +59,7 @@ func open(t *testing.T, at time.Time) *scene {
 	})
 	s.write("secret", secret)
 	s.write("password", s.mail.Password())
-	serving.Replace(t, s.path("policies.yaml"), serving.Teams(t, string(catalogue.Default().YAML()), map[string][]string{
+	harness.Replace(t, s.path("policies.yaml"), harness.Teams(t, string(catalogue.Default().YAML()), map[string][]string{
 		"ti": {
 			"email: [ti@hospital.example, plantao-ti@hospital.example]",
 			"webhook: {url: " + s.receiver.URL + "/ti, secretFile: " + s.path("secret") + "}",
@@ -67,7 +67,7 @@ func open(t *testing.T, at time.Time) *scene {
 		},
 		"cadastro": {"email: [cadastro@hospital.example]"},
 	}))
-	s.clock = serving.ClockAt(at, times)
+	s.clock = harness.ClockAt(at, times)
 	s.begin()
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -80,7 +80,7 @@ func open(t *testing.T, at time.Time) *scene {
 // begin a life of the worker.
 func (s *scene) begin() {
 	s.t.Helper()
-	s.worker = serving.Start(s.t, binary, serving.Settings(s.gateway.Addr(), s.folder, append(serving.Clock(s.clock),
+	s.worker = harness.StartWorker(s.t, harness.BinaryWithClock(s.t), harness.Settings(s.gateway.Addr(), s.folder, append(harness.Clock(s.clock),
 		"RETRY_WORKER_POLICIES_FILE="+s.path("policies.yaml"), "RETRY_WORKER_NOTIFY_INTERVAL="+interval.String(),
 		"RETRY_WORKER_SMTP_URL="+s.mail.URL(), "RETRY_WORKER_SMTP_PASSWORD_FILE="+s.path("password"), "RETRY_WORKER_SMTP_CA_FILE="+s.mail.CertificateFile(),
 		"RETRY_WORKER_MAIL_FROM=retry-worker@hospital.example", "RETRY_WORKER_PUBLIC_URL=https://retry.hospital.example",
@@ -106,7 +106,7 @@ func (s *scene) die(text string, n int) {
 			claimsBegin, s.claims, fmt.Sprintf("%s, paciente %s, CPF %s, guia %d", text, patient, cpf, 1000+s.claims))})
 	}
 	for _, key := range s.gateway.AddJobs(jobs...) {
-		ctx, cancel := context.WithTimeout(context.Background(), serving.Enough)
+		ctx, cancel := context.WithTimeout(context.Background(), harness.Enough)
 		err := s.gateway.WaitFor(ctx, func(v gatewaytest.View) bool {
 			j, there := v.Job(key)
 			return !there || j.State == gatewaytest.ErrorThrown
@@ -145,7 +145,7 @@ func (s *scene) awaitMails(to string, n int) (found []mail.Message) {
 	s.t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	for deadline := time.After(serving.Enough); ; {
+	for deadline := time.After(harness.Enough); ; {
 		if found = s.mails(to); len(found) >= n {
 			return found
 		}

@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"retry-worker/e2e/prometheus"
-	"retry-worker/e2e/prometheus/picture"
+	"retry-worker/e2e/harness/prometheus"
+	"retry-worker/e2e/harness/prometheus/picture"
 )
 
 const dashboardsDir = "../../deploy/grafana/dashboards"

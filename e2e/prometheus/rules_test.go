@@ -13,6 +13,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"retry-worker/e2e/harness/prometheus"
 	"retry-worker/internal/journal"
 )
 
@@ -82,7 +83,7 @@ func TestPromtoolAcceptsTheRules(t *testing.T) {
 
 func promtool(t *testing.T, args ...string) {
 	t.Helper()
-	command := exec.CommandContext(t.Context(), tools.Promtool, args...)
+	command := exec.CommandContext(t.Context(), prometheus.Require(t).Promtool, args...)
 	command.Dir = rulesDir
 	if out, err := command.CombinedOutput(); err != nil {
 		t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, out)

@@ -21,11 +21,10 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"retry-worker/e2e/build"
-	"retry-worker/e2e/engine"
-	"retry-worker/e2e/engine/child"
-	"retry-worker/e2e/nats"
-	"retry-worker/e2e/prometheus"
+	"retry-worker/e2e/harness"
+	"retry-worker/e2e/harness/nats"
+	"retry-worker/e2e/harness/prometheus"
+	"retry-worker/e2e/harness/zeebe"
 	"retry-worker/internal/journal"
 )
 
@@ -39,9 +38,9 @@ const workerJob, engineJob = "retry-worker", "zeebe"
 // scrapes them every second while the demo plays and a thousand more failures are analysed.
 type scene struct {
 	dir                string
-	broker             *engine.Broker
+	broker             *zeebe.Broker
 	nats               *nats.Server
-	worker             *child.Process
+	worker             *harness.Process
 	httpAddr, opsAddr  string
 	*prometheus.Server // nil until it runs
 	begun, ended       time.Time
@@ -82,7 +81,7 @@ func played(t *testing.T) *scene {
 	}
 	demonstrated := time.Now()
 	s.settle(t)
-	fmt.Printf("PRINT e2e  Prometheus %s: start %.0f s, run %.0f s, until the figures stand still %.0f s\n", tools.Version,
+	fmt.Printf("PRINT e2e  Prometheus %s: start %.0f s, run %.0f s, until the figures stand still %.0f s\n", prometheus.Require(t).Version,
 		s.begun.Sub(started).Seconds(), demonstrated.Sub(s.begun).Seconds(), s.ended.Sub(demonstrated).Seconds())
 	return s
 }
@@ -93,16 +92,19 @@ func (s *scene) open(t *testing.T) {
 	var err error
 	s.dir, err = os.MkdirTemp("", "prometheus-e2e-")
 	must(t, err)
+	harness.AtEnd(s.close)
+	zeebe.Require(t, version)
+	prometheus.Require(t)
 	var starts errgroup.Group // the broker takes its time, the binary too
 	starts.Go(func() (err error) {
-		s.broker, err = engine.Start(t.Context(), engine.Options{Version: version})
+		s.broker, err = zeebe.Start(t.Context(), zeebe.Options{Version: version})
 		return err
 	})
-	starts.Go(func() (err error) { s.binary, err = build.Worker(s.dir); return err })
 	starts.Go(func() (err error) {
 		s.nats, err = nats.Start(t.Context(), nats.Settings{Dir: filepath.Join(s.dir, "nats")})
 		return err
 	})
+	s.binary = harness.Binary(t)
 	must(t, starts.Wait())
 	s.environment = []string{
 		"ZEEBE_ADDRESS=" + s.broker.GatewayAddress(), "ZEEBE_INSECURE_CONNECTION=true", "PATH=" + os.Getenv("PATH"),
@@ -136,9 +138,9 @@ func (s *scene) policies(t *testing.T) (path string) {
 	return path
 }
 
-func (s *scene) start(t *testing.T, args ...string) *child.Process {
+func (s *scene) start(t *testing.T, args ...string) *harness.Process {
 	t.Helper()
-	p, err := child.Start(child.Command{Path: s.binary, Args: args, Env: s.environment, Dir: s.dir})
+	p, err := harness.Start(harness.Command{Path: s.binary, Args: args, Env: s.environment, Dir: s.dir})
 	must(t, err)
 	return p
 }
@@ -165,7 +167,7 @@ func (s *scene) watch(t *testing.T) {
 	must(t, err)
 	dir := filepath.Join(s.dir, "prometheus")
 	must(t, os.Mkdir(dir, 0o700))
-	server, err := prometheus.Start(t.Context(), tools, prometheus.Settings{Dir: dir, Config: fmt.Sprintf(`
+	server, err := prometheus.Start(t.Context(), prometheus.Require(t), prometheus.Settings{Dir: dir, Config: fmt.Sprintf(`
 global: {scrape_interval: 1s, evaluation_interval: 1s}
 rule_files: [%q]
 scrape_configs:
@@ -263,7 +265,7 @@ func (s *scene) settle(t *testing.T) {
 func (s *scene) differences(t *testing.T) (found []string, compared int) {
 	t.Helper()
 	var out bytes.Buffer
-	p, err := child.Start(child.Command{Path: s.binary, Args: []string{"kpi", "-o", "json"}, Env: s.environment, Dir: s.dir, Screen: &out})
+	p, err := harness.Start(harness.Command{Path: s.binary, Args: []string{"kpi", "-o", "json"}, Env: s.environment, Dir: s.dir, Screen: &out})
 	must(t, err)
 	must(t, p.Err())
 	var answer struct{ KPIs []journal.KPI }

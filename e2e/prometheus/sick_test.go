@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"retry-worker/e2e/engine/child"
+	"retry-worker/e2e/harness"
 )
 
 // sickJob is the name that Prometheus scrapes the sick worker under.
@@ -20,7 +20,7 @@ const sickJob = "sick"
 // sick is a second worker, whose engine nobody has started, and whose policies, tokens and certificate go bad after its
 // start: the alerts on that are seen on a real one too.
 type sick struct {
-	process *child.Process
+	process *harness.Process
 	opsAddr string
 	files   []string
 }
@@ -39,11 +39,11 @@ func startSick(t *testing.T, binary, dir string) *sick {
 	must(t, err)
 	certificate, key := pair(t)
 	tokens := filepath.Join(dir, "tokens")
-	made, err := child.Start(child.Command{Path: binary, Args: []string{"token", "new", "--name", "a.viewer", "--role", "viewer", "--file", tokens}, Dir: dir})
+	made, err := harness.Start(harness.Command{Path: binary, Args: []string{"token", "new", "--name", "a.viewer", "--role", "viewer", "--file", tokens}, Dir: dir})
 	must(t, err)
 	must(t, made.Err())
 	s.files = append(s.files, tokens)
-	s.process, err = child.Start(child.Command{Path: binary, Args: []string{"serve"}, Dir: dir, Env: []string{
+	s.process, err = harness.Start(harness.Command{Path: binary, Args: []string{"serve"}, Dir: dir, Env: []string{
 		"ZEEBE_ADDRESS=127.0.0.1:1", "ZEEBE_INSECURE_CONNECTION=true", "PATH=" + os.Getenv("PATH"),
 		"RETRY_WORKER_HTTP_ADDR=127.0.0.1:0", "RETRY_WORKER_OPS_ADDR=127.0.0.1:0", "RETRY_WORKER_DATABASE_URL=sqlite:" + filepath.Join(dir, "journal.db"),
 		"RETRY_WORKER_POLICIES_FILE=" + file("policies.yaml", policies), "RETRY_WORKER_AUTH_TOKENS_FILE=" + tokens,
@@ -75,7 +75,7 @@ func pair(t *testing.T) (certificate, key []byte) {
 }
 
 // addresses that a worker says it serves at; empty before.
-func addresses(p *child.Process) (api, ops string) {
+func addresses(p *harness.Process) (api, ops string) {
 	for _, line := range p.Lines() {
 		var l struct{ Message, Ops, API string }
 		if strings.HasPrefix(line, "{") && json.Unmarshal([]byte(line), &l) == nil && l.Message == "serving" {

@@ -17,8 +17,8 @@ import (
 	natsgo "github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"retry-worker/e2e/engine/child"
-	"retry-worker/e2e/nats"
+	"retry-worker/e2e/harness"
+	"retry-worker/e2e/harness/nats"
 )
 
 const (
@@ -121,7 +121,7 @@ func (s *scene) expectHistories(w *process, each int) {
 func (s *scene) run(database string, args ...string) string {
 	s.t.Helper()
 	var out strings.Builder
-	p, err := child.Start(child.Command{Path: binary, Args: args, Env: []string{"RETRY_WORKER_DATABASE_URL=" + database}, Output: &out})
+	p, err := harness.Start(harness.Command{Path: harness.Binary(s.t), Args: args, Env: []string{"RETRY_WORKER_DATABASE_URL=" + database}, Output: &out})
 	s.must(err)
 	s.t.Cleanup(p.Kill)
 	select {

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"retry-worker/e2e/engine"
+	"retry-worker/e2e/harness/zeebe"
 	"retry-worker/internal/worker"
 )
 
@@ -29,7 +29,7 @@ const (
 	askFor = 10 * time.Second
 )
 
-func (s *scene) counters() engine.Counters {
+func (s *scene) counters() zeebe.Counters {
 	s.t.Helper()
 	c, err := s.Counters(s.t.Context())
 	s.must(err)
@@ -37,7 +37,7 @@ func (s *scene) counters() engine.Counters {
 }
 
 // since are the counts from one look to another.
-func since(before, now engine.Counters) counts {
+func since(before, now zeebe.Counters) counts {
 	c := counts{
 		// Messages that came are counted with them.
 		"timers triggered":    now.Elements("INTERMEDIATE_CATCH_EVENT", "completed") - before.Elements("INTERMEDIATE_CATCH_EVENT", "completed"),

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"retry-worker/e2e/engine"
-	"retry-worker/e2e/postgres"
+	"retry-worker/e2e/harness/postgres"
+	"retry-worker/e2e/harness/zeebe"
 	"retry-worker/internal/worker"
 )
 
@@ -259,7 +259,7 @@ func (s *scene) expectCountersAgree(l load, dead time.Time) {
 	s.history.mu.Unlock()
 	var got counts
 	s.eventually(func() bool {
-		got = since(engine.Counters{}, s.counters())
+		got = since(zeebe.Counters{}, s.counters())
 		maps.DeleteFunc(got, func(_ string, n int) bool { return n == 0 })
 		return maps.Equal(got, want)
 	})

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"retry-worker/e2e/engine"
+	"retry-worker/e2e/harness/zeebe"
 	"retry-worker/internal/decision"
 )
 
@@ -15,7 +15,7 @@ const demoTime = 3 * time.Minute
 
 // What somebody does who has just found the worker, on a broker that has nothing yet.
 func TestNewcomerSeesDecisions(t *testing.T) {
-	for _, version := range engine.Versions {
+	for _, version := range zeebe.Versions {
 		t.Run(version, func(t *testing.T) {
 			site := startSite(t, version)
 			t.Cleanup(func() {

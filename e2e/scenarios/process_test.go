@@ -16,16 +16,13 @@ import (
 	"testing"
 	"time"
 
-	"retry-worker/e2e/engine"
-	"retry-worker/e2e/engine/child"
+	"retry-worker/e2e/harness"
+	"retry-worker/e2e/harness/zeebe"
 )
-
-// binary is the program under test, built by TestMain.
-var binary string
 
 // process is a running `retry-worker serve`.
 type process struct {
-	*child.Process
+	*harness.Process
 	name string
 	log  *logFile
 	ops  string // address of metrics and probes
@@ -37,9 +34,9 @@ const loops = 4
 
 // serve starts a worker against a broker and returns when each of its loops is served. settings are
 // NAME=value over the defaults. It is stopped at the latest when the test ends.
-func serve(t *testing.T, b *engine.Broker, name string, settings ...string) *process {
+func serve(t *testing.T, b *zeebe.Broker, name string, settings ...string) *process {
 	t.Helper()
-	p, err := startWorker(t.TempDir(), b, name, settings...)
+	p, err := startWorker(t, t.TempDir(), b, name, settings...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,19 +45,19 @@ func serve(t *testing.T, b *engine.Broker, name string, settings ...string) *pro
 	return p
 }
 
-func startWorker(dir string, b *engine.Broker, name string, settings ...string) (*process, error) {
+func startWorker(t *testing.T, dir string, b *zeebe.Broker, name string, settings ...string) (*process, error) {
 	file, err := newLogFile(filepath.Join(dir, name+".log"))
 	if err != nil {
 		return nil, err
 	}
 	env := append(environment(b), "RETRY_WORKER_OPS_ADDR=127.0.0.1:0", "RETRY_WORKER_HTTP_ADDR=127.0.0.1:0",
 		"RETRY_WORKER_WORKER_NAME="+name, "RETRY_WORKER_DATABASE_URL=sqlite:"+filepath.Join(dir, name+".db"))
-	p, err := child.Start(child.Command{Path: binary, Args: []string{"serve"}, Env: append(env, settings...), Output: file})
+	p, err := harness.Start(harness.Command{Path: harness.Binary(t), Args: []string{"serve"}, Env: append(env, settings...), Output: file})
 	return &process{Process: p, name: name, log: file}, err
 }
 
 // environment of the program under test: nothing of this one's.
-func environment(b *engine.Broker) []string {
+func environment(b *zeebe.Broker) []string {
 	return []string{"ZEEBE_ADDRESS=" + b.GatewayAddress(), "ZEEBE_INSECURE_CONNECTION=true"}
 }
 
@@ -224,10 +221,10 @@ func (l *logFile) count(message string) int {
 }
 
 // once runs a command of the program under test to its end.
-func once(t *testing.T, b *engine.Broker, limit time.Duration, args ...string) (output string, code int) {
+func once(t *testing.T, b *zeebe.Broker, limit time.Duration, args ...string) (output string, code int) {
 	t.Helper()
 	var out strings.Builder
-	p, err := child.Start(child.Command{Path: binary, Args: args, Env: environment(b), Output: &out})
+	p, err := harness.Start(harness.Command{Path: harness.Binary(t), Args: args, Env: environment(b), Output: &out})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,8 +19,9 @@ import (
 	"google.golang.org/grpc/status"
 
 	"retry-worker/bpmn"
-	"retry-worker/e2e/engine"
-	"retry-worker/e2e/nats"
+	"retry-worker/e2e/harness"
+	"retry-worker/e2e/harness/nats"
+	"retry-worker/e2e/harness/zeebe"
 )
 
 //go:embed testdata
@@ -28,7 +29,7 @@ var testdata embed.FS
 
 // site is a broker that scenarios share, one after the other, with what they need to look at it.
 type site struct {
-	*engine.Broker
+	*zeebe.Broker
 	pb.GatewayClient
 	version string
 	history *history
@@ -54,6 +55,7 @@ func openSite(t *testing.T, name, version string, withWorker bool) *site {
 	s := startSite(t, version)
 	if sites.open == nil {
 		sites.open = make(map[string]*site)
+		harness.AtEnd(closeSites)
 	}
 	sites.open[name] = s
 	s.deploy(t)
@@ -62,7 +64,7 @@ func openSite(t *testing.T, name, version string, withWorker bool) *site {
 		if s.queue, err = nats.Start(t.Context(), nats.Settings{Dir: filepath.Join(s.dir, "queue")}); err != nil {
 			t.Fatal(err)
 		}
-		if s.worker, err = startWorker(s.dir, s.Broker, "worker-"+version, "RETRY_WORKER_EVENTS_URL="+s.queue.URL()); err != nil {
+		if s.worker, err = startWorker(t, s.dir, s.Broker, "worker-"+version, "RETRY_WORKER_EVENTS_URL="+s.queue.URL()); err != nil {
 			t.Fatal(err)
 		}
 		s.worker.awaitReady(t)
@@ -73,14 +75,15 @@ func openSite(t *testing.T, name, version string, withWorker bool) *site {
 // startSite starts a broker with nothing deployed.
 func startSite(t *testing.T, version string) *site {
 	t.Helper()
+	zeebe.Require(t, version)
 	s := &site{version: version, history: newHistory()}
 	var err error
 	if s.dir, err = os.MkdirTemp("", "scenarios-"); err != nil {
 		t.Fatal(err)
 	}
-	s.Broker, err = engine.Start(t.Context(), engine.Options{
+	s.Broker, err = zeebe.Start(t.Context(), zeebe.Options{
 		Version: version, Env: exporter, Output: s.history,
-		Progress: func(p engine.Progress) { t.Log(p) },
+		Progress: func(p zeebe.Progress) { t.Log(p) },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -138,14 +141,14 @@ type scene struct {
 	*site
 	t        *testing.T
 	hospital *hospital
-	before   engine.Counters
+	before   zeebe.Counters
 	begun    time.Time
 	first    int64 // position of the last record before it
 }
 
 // eachVersion plays a scenario on the shared broker of each version.
 func eachVersion(t *testing.T, play func(*scene)) {
-	for _, version := range engine.Versions {
+	for _, version := range zeebe.Versions {
 		t.Run(version, func(t *testing.T) {
 			play(begin(t, openSite(t, version, version, true)))
 		})
@@ -339,6 +342,6 @@ func (s *scene) advanceTo(instant time.Time) {
 // done adds the scenario's line to what is printed at the end.
 func (s *scene) done(scenario, figures string, args ...any) {
 	if !s.t.Failed() {
-		report.add(s.version, scenario, fmt.Sprintf(figures, args...)+fmt.Sprintf(", %.1f s", time.Since(s.begun).Seconds()))
+		harness.Report(s.t, "e2e  %-6s %-34s %s, %.1f s", s.version, scenario, fmt.Sprintf(figures, args...), time.Since(s.begun).Seconds())
 	}
 }

@@ -15,6 +15,7 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib"
 	_ "modernc.org/sqlite"
 
+	"retry-worker/e2e/harness"
 	"retry-worker/internal/audit"
 	"retry-worker/internal/gatewaytest"
 	"retry-worker/internal/store"
@@ -120,15 +121,15 @@ func firstLine(text string) string {
 // agree holds that both versions find the audit in order, and read out of it the same.
 func (s *site) agree(claims ...string) string {
 	s.t.Helper()
-	said := s.verifies(after)
-	if by := s.verifies(before); by != said {
+	said := s.verifies(harness.Binary(s.t))
+	if by := s.verifies(binaryBefore(s.t)); by != said {
 		s.t.Errorf("of the audit the version before says %q, this one %q", by, said)
 	}
 	s.same("kpi", "-o", "json")
 	for _, id := range claims {
 		s.same("history", id, "-o", "json")
 	}
-	old, now := s.prints(before, "audit", "export", "--format", "jsonl"), s.prints(after, "audit", "export", "--format", "jsonl")
+	old, now := s.prints(binaryBefore(s.t), "audit", "export", "--format", "jsonl"), s.prints(harness.Binary(s.t), "audit", "export", "--format", "jsonl")
 	if old != now || old == "" {
 		s.t.Errorf("both versions export the audit, and differently: %d bytes and %d", len(old), len(now))
 	}
@@ -139,8 +140,8 @@ func (s *site) agree(claims ...string) string {
 func (s *site) same(args ...string) {
 	s.t.Helper()
 	var old, now any
-	must(s.t, json.Unmarshal([]byte(s.prints(before, args...)), &old))
-	must(s.t, json.Unmarshal([]byte(s.prints(after, args...)), &now))
+	must(s.t, json.Unmarshal([]byte(s.prints(binaryBefore(s.t), args...)), &old))
+	must(s.t, json.Unmarshal([]byte(s.prints(harness.Binary(s.t), args...)), &now))
 	if !covers(now, old) {
 		s.t.Errorf("%v: the version before says %v, this one %v", args, old, now)
 	}

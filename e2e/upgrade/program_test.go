@@ -12,8 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"retry-worker/e2e/engine/child"
-	"retry-worker/e2e/serving"
+	"retry-worker/e2e/harness"
 	"retry-worker/internal/catalogue"
 )
 
@@ -37,7 +36,7 @@ func openSite(t *testing.T, url string) *site {
 	t.Helper()
 	s := &site{t: t, url: url, folder: t.TempDir(), hospital: openHospital(t), receiver: openReceiver(t)}
 	must(t, os.WriteFile(s.path("secret"), []byte(secret), 0o600))
-	must(t, os.WriteFile(s.path("policies.yaml"), []byte(serving.Teams(t, string(catalogue.Default().YAML()), map[string][]string{
+	must(t, os.WriteFile(s.path("policies.yaml"), []byte(harness.Teams(t, string(catalogue.Default().YAML()), map[string][]string{
 		teamOfStays: {"webhook: {url: " + s.receiver.URL + ", secretFile: " + s.path("secret") + "}"},
 	})), 0o600))
 	return s
@@ -47,7 +46,7 @@ func (s *site) path(name string) string { return filepath.Join(s.folder, name) }
 
 // program is one life of one version.
 type program struct {
-	*serving.Worker
+	*harness.Worker
 	s    *site
 	name string
 	path string
@@ -57,16 +56,24 @@ type program struct {
 var ordinary = []string{"review_waiting", "permanent_error_detected", "retry_scheduled", "retry_outcome_recorded", "input_rejected", "review_delivered",
 	"decision_replayed"}
 
+// binary returns the path of a version's program.
+func (s *site) binary(name string) string {
+	s.t.Helper()
+	if name == nameAfter {
+		return harness.Binary(s.t)
+	}
+	return binaryBefore(s.t)
+}
+
 // begin a life of a version.
 func (s *site) begin(name string) *program {
 	s.t.Helper()
-	p := &program{s: s, name: name, path: before}
-	settings := serving.Settings(s.hospital.Addr(), s.folder, "RETRY_WORKER_WORKER_NAME="+name, "RETRY_WORKER_DATABASE_URL="+s.url)
+	p := &program{s: s, name: name, path: s.binary(name)}
+	settings := harness.Settings(s.hospital.Addr(), s.folder, "RETRY_WORKER_WORKER_NAME="+name, "RETRY_WORKER_DATABASE_URL="+s.url)
 	if name == nameAfter {
-		p.path = after
 		settings = append(settings, "RETRY_WORKER_POLICIES_FILE="+s.path("policies.yaml"), "RETRY_WORKER_WEBHOOK_ALLOW=127.0.0.1", "RETRY_WORKER_NOTIFY_INTERVAL=1s")
 	}
-	p.Worker = serving.Start(s.t, p.path, settings)
+	p.Worker = harness.StartWorker(s.t, p.path, settings)
 	s.programs = append(s.programs, p)
 	s.t.Cleanup(func() {
 		if s.t.Failed() {
@@ -103,7 +110,7 @@ func (s *site) quiet(p *program) {
 func (s *site) once(path string, args ...string) (output string, err error) {
 	s.t.Helper()
 	var out bytes.Buffer
-	p, err := child.Start(child.Command{Path: path, Args: args, Output: &out, Env: []string{"RETRY_WORKER_DATABASE_URL=" + s.url}})
+	p, err := harness.Start(harness.Command{Path: path, Args: args, Output: &out, Env: []string{"RETRY_WORKER_DATABASE_URL=" + s.url}})
 	must(s.t, err)
 	select {
 	case <-p.Done():

@@ -19,7 +19,7 @@ import (
 
 	"github.com/pressly/goose/v3"
 
-	"retry-worker/e2e/postgres"
+	"retry-worker/e2e/harness/postgres"
 	"retry-worker/internal/audit"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/store"
@@ -196,7 +196,7 @@ func wantRecorded(t *testing.T, s store.Store) {
 
 // recordRows makes rows.sql of what the version before does alone.
 func recordRows(t *testing.T) {
-	both(t)
+	binaryBefore(t)
 	file := filepath.Join(t.TempDir(), "journal.db")
 	s := openSite(t, "sqlite:"+file)
 	s.alone().end()

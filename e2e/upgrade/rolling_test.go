@@ -8,7 +8,8 @@ import (
 
 	"google.golang.org/grpc/codes"
 
-	"retry-worker/e2e/postgres"
+	"retry-worker/e2e/harness"
+	"retry-worker/e2e/harness/postgres"
 	"retry-worker/internal/gatewaytest"
 	"retry-worker/internal/worker"
 )
@@ -27,7 +28,7 @@ const (
 // TestARollingUpgrade: the version before works on one PostgreSQL under load; this one comes, brings the schema up to date and
 // works beside it; the one before goes; it comes back alone on the schema of this one; and this one comes again.
 func TestARollingUpgrade(t *testing.T) {
-	both(t)
+	binaryBefore(t)
 	t.Parallel() // most of it is waiting
 	begun := time.Now()
 	s := openSite(t, postgres.Database(t))
@@ -92,12 +93,12 @@ func (s *site) alone() *program {
 	h.ends("recovered", first[0], first[1], first[2], first[3])
 	h.ends("discarded", first[2+flowing])
 	p.shows()
-	s.verifies(before)
+	s.verifies(binaryBefore(s.t))
 	s.counted()
 	if v := s.schema(); v != schemaBefore(s.t) {
 		s.t.Fatalf("the version before made the schema %s", v)
 	}
-	if said, err := s.once(after, "audit", "verify"); err == nil || !strings.Contains(said, "retry-worker serve") || strings.Count(said, "\n") != 1 {
+	if said, err := s.once(harness.Binary(s.t), "audit", "verify"); err == nil || !strings.Contains(said, "retry-worker serve") || strings.Count(said, "\n") != 1 {
 		s.t.Errorf("of a journal that is not up to date, this version says (%v): %s", err, said)
 	}
 	return p

@@ -12,9 +12,10 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
-	"retry-worker/e2e/serving"
+	"retry-worker/e2e/harness"
 	"retry-worker/internal/catalogue"
 )
 
@@ -52,15 +53,43 @@ func schemaBefore(t *testing.T) string {
 	return strconv.FormatInt(v.schema, 10)
 }
 
-// buildPrevious builds the version before into dir as `make build` does, so that their caches are one. absent says why its
-// source cannot be had, which is no error.
-func buildPrevious(dir string) (program string, absent, err error) {
+// binaryBefore returns the path of the program of the version before. The test is left out, and a line says so, where its source
+// cannot be had.
+func binaryBefore(t *testing.T) string {
+	t.Helper()
+	harness.SkipIfShort(t)
+	previous.once.Do(func() { previous.path, previous.absent, previous.err = buildPrevious() })
+	must(t, previous.err)
+	if previous.absent != nil {
+		t.Skip(previous.absent)
+	}
+	return previous.path
+}
+
+var previous struct {
+	once        sync.Once
+	path        string
+	absent, err error
+}
+
+// buildPrevious builds the version before as `make build` does, so that their caches are one. absent says why its source cannot
+// be had, which is no error.
+func buildPrevious() (program string, absent, err error) {
 	v, err := readPrevious()
 	if err != nil {
 		return "", nil, err
 	}
+	dir, err := os.MkdirTemp("", "upgrade-")
+	if err != nil {
+		return "", nil, fmt.Errorf("make a folder for the version before: %w", err)
+	}
+	harness.AtEnd(func() error { return os.RemoveAll(dir) })
 	source := filepath.Join(dir, "source")
 	absent, err = extract(v.commit, source)
+	if absent != nil {
+		fmt.Printf("PRINT upgrade  LEFT OUT: both programs on one journal, because %v. Held all the same: its recorded schema and rows. "+
+			"In a whole clone (git fetch --unshallow) all of it runs.\n", absent)
+	}
 	if absent != nil || err != nil {
 		return "", absent, err
 	}
@@ -136,15 +165,15 @@ func TestASourceThatIsAbsent(t *testing.T) {
 // TestWhatTheVersionBeforeDoesNotKnow: a setting, and a key in the policies file, that came with this version are refused by the
 // one before, in a line that names them. So they go back with the program (docs/operations.md, "Upgrade").
 func TestWhatTheVersionBeforeDoesNotKnow(t *testing.T) {
-	both(t)
+	binaryBefore(t)
 	file := filepath.Join(t.TempDir(), "policies.yaml")
-	must(t, os.WriteFile(file, []byte(serving.Teams(t, string(catalogue.Default().YAML()), map[string][]string{"ti": {"email: [ti@hospital.example]"}})), 0o600))
+	must(t, os.WriteFile(file, []byte(harness.Teams(t, string(catalogue.Default().YAML()), map[string][]string{"ti": {"email: [ti@hospital.example]"}})), 0o600))
 	for name, c := range map[string]struct{ setting, says string }{
 		"setting":       {"RETRY_WORKER_NOTIFY_INTERVAL=15m", "RETRY_WORKER_NOTIFY_INTERVAL"},
 		"policies file": {"RETRY_WORKER_POLICIES_FILE=" + file, "email"},
 	} {
-		command := exec.Command(before, "serve")
-		command.Env = serving.Settings("127.0.0.1:1", t.TempDir(), c.setting)
+		command := exec.Command(binaryBefore(t), "serve")
+		command.Env = harness.Settings("127.0.0.1:1", t.TempDir(), c.setting)
 		out, err := command.CombinedOutput()
 		if err == nil || command.ProcessState.ExitCode() != 2 || !strings.Contains(string(out), c.says) || strings.Count(string(out), "\n") != 1 {
 			t.Errorf("of a %s of this version, the one before says (%v): %s", name, err, out)

@@ -8,7 +8,7 @@ import (
 
 // TestOneAfterTheOtherOnSQLite: one process at a time may use a file; the versions take turns, there and back.
 func TestOneAfterTheOtherOnSQLite(t *testing.T) {
-	both(t)
+	binaryBefore(t)
 	t.Parallel() // most of it is waiting
 	begun := time.Now()
 	s := openSite(t, "sqlite:"+filepath.Join(t.TempDir(), "journal.db"))

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -12,15 +11,10 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	server "retry-worker/e2e/nats"
+	server "retry-worker/e2e/harness/nats"
 	"retry-worker/internal/events"
 	"retry-worker/internal/journal"
 )
-
-func TestMain(m *testing.M) {
-	server.ServeIfAsked()
-	os.Exit(m.Run())
-}
 
 // start a real server with JetStream.
 func start(t testing.TB, s server.Settings) *server.Server {

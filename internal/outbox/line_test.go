@@ -15,8 +15,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/zap"
 
-	server "retry-worker/e2e/nats"
-	"retry-worker/e2e/postgres"
+	"retry-worker/e2e/harness"
+	server "retry-worker/e2e/harness/nats"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/decision/decisiontest"
 	"retry-worker/internal/events"
@@ -32,16 +32,10 @@ const shortLease = 3 * time.Second
 const playRelay = "RETRY_WORKER_TEST_RELAY"
 
 func TestMain(m *testing.M) {
-	server.ServeIfAsked()
 	if asked := os.Getenv(playRelay); asked != "" {
 		relayUntilKilled(asked)
 	}
-	code := m.Run()
-	if err := postgres.CloseShared(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
+	harness.Main(m)
 }
 
 // line is a store, its journal, and a relay to a real server.

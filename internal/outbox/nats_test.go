@@ -13,9 +13,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/zap"
 
-	"retry-worker/e2e/engine/child"
-	server "retry-worker/e2e/nats"
-	"retry-worker/e2e/postgres"
+	"retry-worker/e2e/harness"
+	server "retry-worker/e2e/harness/nats"
+	"retry-worker/e2e/harness/postgres"
 	"retry-worker/internal/events"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/outbox"
@@ -141,7 +141,7 @@ func TestRelayIsKilledInMidPublish(t *testing.T) {
 	draw := newDraw(2)
 	var killedWith []uint64
 	for len(killedWith) < 3 {
-		p, err := child.Start(child.Command{Path: program, Env: append(os.Environ(), playRelay+"="+string(asked))})
+		p, err := harness.Start(harness.Command{Path: program, Env: append(os.Environ(), playRelay+"="+string(asked))})
 		if err != nil {
 			t.Fatal(err)
 		}

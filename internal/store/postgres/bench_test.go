@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
-	realserver "retry-worker/e2e/postgres"
+	realserver "retry-worker/e2e/harness/postgres"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/store/storetest"
 )

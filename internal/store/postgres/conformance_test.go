@@ -6,7 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	realserver "retry-worker/e2e/postgres"
+	realserver "retry-worker/e2e/harness/postgres"
 	"retry-worker/internal/store/storetest"
 )
 

@@ -10,18 +10,14 @@ import (
 	"testing"
 	"time"
 
-	realserver "retry-worker/e2e/postgres"
+	realserver "retry-worker/e2e/harness/postgres"
 	"retry-worker/internal/journal"
 )
 
 // ownServer is one that the test may stop.
 func ownServer(t *testing.T) (*realserver.Server, string) {
 	t.Helper()
-	realserver.Shared(t) // skips, or fails, where there is no PostgreSQL
-	i, err := realserver.Provide(within(t), nil)
-	if err != nil {
-		realserver.GiveUp(t, err)
-	}
+	i := realserver.Require(t)
 	s, err := realserver.Start(within(t), i, realserver.Options{Output: io.Discard})
 	if err != nil {
 		t.Fatal(err)

@@ -2,28 +2,19 @@ package postgres
 
 import (
 	"context"
-	"fmt"
-	"os"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
-	realserver "retry-worker/e2e/postgres"
+	"retry-worker/e2e/harness"
 	"retry-worker/internal/journal"
 )
 
 // enough for anything that is expected to happen soon, on a busy machine too.
 const enough = time.Minute
 
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if err := realserver.CloseShared(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { harness.Main(m) }
 
 // within is a context that ends when something takes too long.
 func within(t testing.TB) context.Context {

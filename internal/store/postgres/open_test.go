@@ -14,7 +14,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	realserver "retry-worker/e2e/postgres"
+	realserver "retry-worker/e2e/harness/postgres"
 	"retry-worker/internal/journal"
 )
 
@@ -87,10 +87,7 @@ func TestAServerThatIsNotThereMayCome(t *testing.T) {
 }
 
 func TestAnAccountThatIsWrongIsRefused(t *testing.T) {
-	i, err := realserver.Provide(within(t), nil)
-	if err != nil {
-		realserver.GiveUp(t, err)
-	}
+	i := realserver.Require(t)
 	s, err := realserver.Start(within(t), i, realserver.Options{Password: password})
 	if err != nil {
 		t.Fatal(err)
@@ -198,10 +195,7 @@ func TestAStandbyIsToBeReadAlone(t *testing.T) {
 // serverInFolder is a server whose data the test can reach.
 func serverInFolder(t *testing.T) (*realserver.Server, string, string) {
 	t.Helper()
-	i, err := realserver.Provide(within(t), nil)
-	if err != nil {
-		realserver.GiveUp(t, err)
-	}
+	i := realserver.Require(t)
 	dir, err := os.MkdirTemp("/tmp", "store-postgres-")
 	if err != nil {
 		t.Fatal(err)

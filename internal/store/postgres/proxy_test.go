@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	realserver "retry-worker/e2e/postgres"
+	realserver "retry-worker/e2e/harness/postgres"
 	"retry-worker/internal/journal"
 )
 

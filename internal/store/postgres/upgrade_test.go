@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	realserver "retry-worker/e2e/postgres"
+	realserver "retry-worker/e2e/harness/postgres"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/decision/decisiontest"
 	"retry-worker/internal/journal"

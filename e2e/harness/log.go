@@ -1,0 +1,135 @@
+package harness
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Board lets others wait for a change of what it guards. Its zero value is ready.
+type Board struct {
+	mu      sync.Mutex
+	changed chan struct{}
+}
+
+// Change what the board guards, and wake who waits.
+func (b *Board) Change(change func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	change()
+	if b.changed != nil {
+		close(b.changed)
+		b.changed = nil
+	}
+}
+
+// Look at what the board guards.
+func (b *Board) Look(look func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	look()
+}
+
+// Await waits until met, which is called as Look calls, or fails the test.
+func (b *Board) Await(t *testing.T, what string, met func() bool) {
+	t.Helper()
+	deadline := time.NewTimer(Enough)
+	defer deadline.Stop()
+	for {
+		holds := false
+		var changed chan struct{}
+		b.Look(func() {
+			holds = met()
+			if b.changed == nil {
+				b.changed = make(chan struct{})
+			}
+			changed = b.changed
+		})
+		if holds {
+			return
+		}
+		select {
+		case <-changed:
+		case <-deadline.C:
+			t.Fatalf("waited %v for %s", Enough, what)
+		}
+	}
+}
+
+// Line of a worker's log, by its fields.
+type Line map[string]any
+
+// Text of a field; empty where it has none.
+func (l Line) Text(field string) string {
+	s, _ := l[field].(string)
+	return s
+}
+
+// Log takes a worker's output. Safe for concurrent use.
+type Log struct {
+	board   Board
+	pending []byte
+	lines   []Line
+	all     bytes.Buffer
+}
+
+// Write takes a part of the output.
+func (l *Log) Write(b []byte) (int, error) {
+	l.board.Change(func() {
+		l.all.Write(b)
+		l.pending = append(l.pending, b...)
+		for {
+			line, rest, found := bytes.Cut(l.pending, []byte("\n"))
+			if !found {
+				return
+			}
+			l.pending = rest
+			fields := make(Line)
+			if json.Unmarshal(line, &fields) == nil { // what is no JSON is in Text
+				l.lines = append(l.lines, fields)
+			}
+		}
+	})
+	return len(b), nil
+}
+
+// Await waits until met, which gets all lines so far, or fails the test.
+func (l *Log) Await(t *testing.T, what string, met func([]Line) bool) {
+	t.Helper()
+	l.board.Await(t, what, func() bool { return met(l.lines) })
+}
+
+// AwaitEvent waits for a line of an event.
+func (l *Log) AwaitEvent(t *testing.T, event string) {
+	t.Helper()
+	l.Await(t, "the log to tell of "+event, func(lines []Line) bool {
+		for _, line := range lines {
+			if line.Text("event") == event {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// Text is all of the output.
+func (l *Log) Text() (text string) {
+	l.board.Look(func() { text = l.all.String() })
+	return text
+}
+
+// Without is the output but for lines of these events, of which there is one for each case.
+func (l *Log) Without(events ...string) string {
+	var kept strings.Builder
+	for line := range strings.Lines(l.Text()) {
+		var fields Line
+		if json.Unmarshal([]byte(line), &fields) != nil || !slices.Contains(events, fields.Text("event")) {
+			kept.WriteString(line)
+		}
+	}
+	return kept.String()
+}

@@ -1,0 +1,95 @@
+// Package harness is what tests with real servers share: it starts processes that end with the tests, builds and runs the
+// program under test, and has the TestMain of all their packages. The servers are in packages below it.
+package harness
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+)
+
+// FetchTime bounds what is fetched or installed the first time, and built.
+const FetchTime = 15 * time.Minute
+
+// atEnd is what is left to do when all tests of a package have ended.
+var atEnd struct {
+	mu     sync.Mutex
+	report []string
+	stops  []func() error
+}
+
+// Main runs a package's tests, stops what they share, prints their report, and exits. It is the whole of a TestMain.
+func Main(m *testing.M) {
+	code := m.Run()
+	atEnd.mu.Lock()
+	defer atEnd.mu.Unlock()
+	for _, stop := range slices.Backward(atEnd.stops) {
+		if err := stop(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+	}
+	slices.Sort(atEnd.report)
+	for _, line := range atEnd.report {
+		fmt.Println("PRINT " + line)
+	}
+	os.Exit(code)
+}
+
+// AtEnd has Main call stop when all tests have ended, what was registered last first. An error fails the package.
+func AtEnd(stop func() error) {
+	atEnd.mu.Lock()
+	defer atEnd.mu.Unlock()
+	atEnd.stops = append(atEnd.stops, stop)
+}
+
+// Report adds a line to what Main prints, which `make test` shows. That of a test that failed is dropped.
+func Report(t testing.TB, format string, args ...any) {
+	if t.Failed() {
+		return
+	}
+	atEnd.mu.Lock()
+	defer atEnd.mu.Unlock()
+	atEnd.report = append(atEnd.report, fmt.Sprintf(format, args...))
+}
+
+// SkipIfShort leaves a test out with -short.
+func SkipIfShort(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("-short: needs real servers or the built program")
+	}
+}
+
+// Missing is what a person must install, as an error of one line that says how.
+type Missing string
+
+func (m Missing) Error() string { return string(m) }
+
+// Require ends the test for the error of what provides a server, if there is one. Where a person must install it, by that
+// command, the test is left out, and `make test` says so in its last lines; where CI=true it fails.
+func Require(t testing.TB, server string, err error, install string) {
+	t.Helper()
+	if err == nil {
+		return
+	}
+	missing, ok := errors.AsType[Missing](err)
+	if !ok {
+		t.Fatal(err)
+	}
+	LeaveOut(t, fmt.Sprintf("the tests on a real %s (%v) — install with: %s", server, missing, install))
+}
+
+// LeaveOut skips a test for what is missing here, and has `make test` say so in its last lines; where CI=true the test fails.
+func LeaveOut(t testing.TB, what string) {
+	t.Helper()
+	fmt.Println("NOT RUN: " + what)
+	if os.Getenv("CI") == "true" {
+		t.Fatal(what)
+	}
+	t.Skip(what)
+}

@@ -1,0 +1,46 @@
+package harness
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"slices"
+	"strconv"
+)
+
+// Ports are sought below those that systems give to outgoing connections, so that a broker that is
+// down for a moment finds its own free again.
+const (
+	firstPort = 15_000
+	lastPort  = 32_000
+	portTries = 1_000
+)
+
+// FreePorts are n different ports on 127.0.0.1 that nothing listens on now, chosen at random so that
+// test runs beside one another seldom meet.
+func FreePorts(n int) ([]int, error) {
+	var ports []int
+	for range portTries {
+		if len(ports) == n {
+			return ports, nil
+		}
+		port := firstPort + rand.IntN(lastPort-firstPort)
+		if !slices.Contains(ports, port) && free(port) {
+			ports = append(ports, port)
+		}
+	}
+	return nil, errors.New("find free ports on 127.0.0.1: there are none between " +
+		strconv.Itoa(firstPort) + " and " + strconv.Itoa(lastPort))
+}
+
+func free(port int) bool {
+	l, err := net.Listen("tcp", Address(port))
+	if err != nil {
+		return false
+	}
+	return l.Close() == nil
+}
+
+// Address is host:port of a port on 127.0.0.1.
+func Address(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }

@@ -1,0 +1,58 @@
+package harness
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+)
+
+// Binary returns the path of the program under test, retry-worker, which is built once a test process. It leaves the test out
+// with -short.
+func Binary(t testing.TB) string {
+	t.Helper()
+	return built(t, retryWorker)
+}
+
+// BinaryWithClock returns the path of the program whose clock goes faster than the machine's (see [Clock]), built as Binary's.
+func BinaryWithClock(t testing.TB) string {
+	t.Helper()
+	return built(t, withClock)
+}
+
+var (
+	retryWorker = sync.OnceValues(func() (string, error) { return build("retry-worker", "retry-worker/cmd/retry-worker") })
+	withClock   = sync.OnceValues(func() (string, error) { return build("fast", "retry-worker/e2e/harness/fast") })
+)
+
+func built(t testing.TB, binary func() (string, error)) string {
+	t.Helper()
+	SkipIfShort(t)
+	path, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// build builds a package of this module as `make build` does, so that their caches are one, into a folder that everybody may
+// enter and that is removed at the end.
+func build(name, source string) (path string, err error) {
+	dir, err := os.MkdirTemp("", "retry-worker-program-")
+	if err != nil {
+		return "", fmt.Errorf("make a folder for %s: %w", name, err)
+	}
+	AtEnd(func() error { return os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o755); err != nil {
+		return "", err
+	}
+	path = filepath.Join(dir, name)
+	command := exec.Command("go", "build", "-trimpath", "-o", path, source)
+	command.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := command.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build the program under test: %w\n%s", err, out)
+	}
+	return path, nil
+}

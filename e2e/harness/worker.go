@@ -1,0 +1,130 @@
+package harness
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"retry-worker/internal/access"
+	"retry-worker/internal/testkit"
+)
+
+const (
+	// Enough for anything that is expected to happen soon, on a busy machine too.
+	Enough = time.Minute
+	// stopTime bounds the stop of a worker.
+	stopTime = 30 * time.Second
+	// loops of one worker, each of which says when the engine answers it.
+	loops = 4
+)
+
+// Clock is the environment by which the worker of BinaryWithClock, in all its lives, goes by that clock.
+func Clock(c testkit.FastClock) []string {
+	return []string{
+		"FAST_CLOCK_ORIGIN=" + strconv.FormatInt(c.Origin.UnixNano(), 10), "FAST_CLOCK_TIMES=" + strconv.FormatFloat(c.Times, 'g', -1, 64),
+	}
+}
+
+// ClockAt shows an instant now and goes times as fast as this machine's, which is not 1.
+func ClockAt(instant time.Time, times float64) testkit.FastClock {
+	now := time.Now()
+	return testkit.FastClock{Origin: now.Add(-time.Duration(float64(instant.Sub(now)) / (times - 1))), Times: times}
+}
+
+// Settings of a worker that a test starts: its engine, its journal in that folder, ports that are free, and nothing of this
+// process's environment. Later settings of the same name go before earlier ones.
+func Settings(engine, folder string, more ...string) []string {
+	return append([]string{
+		"ZEEBE_ADDRESS=" + engine, "ZEEBE_INSECURE_CONNECTION=true",
+		"RETRY_WORKER_OPS_ADDR=127.0.0.1:0", "RETRY_WORKER_HTTP_ADDR=127.0.0.1:0", "RETRY_WORKER_WORKER_NAME=e2e",
+		"RETRY_WORKER_DATABASE_URL=" + Database(folder),
+	}, more...)
+}
+
+// Database is the address of a worker's journal in a folder.
+func Database(folder string) string { return "sqlite:" + filepath.Join(folder, "journal.db") }
+
+// Worker is one life of a worker's process.
+type Worker struct {
+	*Process
+	Log *Log
+	// API and Ops are the addresses of its API and pages, and of its metrics and probes.
+	API, Ops string
+}
+
+// StartWorker starts one, and return when each of its loops is served by the engine. It is stopped at the latest when the test ends.
+func StartWorker(t *testing.T, binary string, settings []string) *Worker {
+	t.Helper()
+	log := &Log{}
+	p, err := Start(Command{Path: binary, Env: settings, Output: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.Stop(context.Background(), stopTime) }) // one that a test has ended is not stopped again
+	w := &Worker{Process: p, Log: log}
+	log.Await(t, "the worker to be served by the engine", func(lines []Line) bool {
+		select {
+		case <-p.Done():
+			t.Fatalf("the worker ended: %q", p.Lines())
+		default:
+		}
+		served := 0
+		for _, l := range lines {
+			switch l.Text("message") {
+			case "serving":
+				w.API, w.Ops = l.Text("api"), l.Text("ops")
+			case "engine answers polls":
+				served++
+			}
+		}
+		return served >= loops
+	})
+	return w
+}
+
+// Issue tokens to people with those roles, in a tokens file that is made, and return them by the names.
+func Issue(t *testing.T, file string, people map[string]access.Role) map[string]string {
+	t.Helper()
+	secrets := make(map[string]string)
+	for name, role := range people {
+		secret, token, err := access.NewToken(name, role, time.Time{})
+		if err == nil {
+			err = access.Append(file, &token)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		secrets[name] = secret
+	}
+	return secrets
+}
+
+// Replace a file that a worker watches, whole.
+func Replace(t *testing.T, file, content string) {
+	t.Helper()
+	fresh := file + ".new"
+	err := os.WriteFile(fresh, []byte(content), 0o600)
+	if err == nil {
+		err = os.Rename(fresh, file)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Teams puts further fields into a catalogue's teams, which has them in YAML by the teams' names: "email: [a@b.example]".
+func Teams(t *testing.T, catalogue string, fields map[string][]string) string {
+	t.Helper()
+	for team, lines := range fields {
+		head := "\n  " + team + ":\n"
+		if strings.Count(catalogue, head) != 1 {
+			t.Fatalf("the catalogue has no team %s, or more than one", team)
+		}
+		catalogue = strings.Replace(catalogue, head, head+"    "+strings.Join(lines, "\n    ")+"\n", 1)
+	}
+	return catalogue
+}

@@ -19,6 +19,7 @@ import (
 	"retry-worker/internal/journal"
 	"retry-worker/internal/store"
 	"retry-worker/internal/testkit"
+	"retry-worker/internal/testkit/golden"
 )
 
 // auditBegin is when the audit of these tests begins.
@@ -88,7 +89,7 @@ func (r result) done(t *testing.T) result {
 
 func TestAuditHelp(t *testing.T) {
 	for _, command := range []string{"verify", "export"} {
-		golden(t, "testdata/help/audit-"+command+".txt", retryWorker("audit", command, "--help").done(t).stdout)
+		golden.Check(t, "testdata/help/audit-"+command+".txt", retryWorker("audit", command, "--help").done(t).stdout)
 	}
 }
 
@@ -141,8 +142,8 @@ func TestAuditWithoutAJournal(t *testing.T) {
 func TestAuditVerify(t *testing.T) {
 	path := audited(t)
 	text := retryWorker("audit", "verify").done(t).stdout
-	golden(t, "testdata/audit/verify.txt", text)
-	golden(t, "testdata/audit/verify.json", retryWorker("audit", "verify", "-o", "json").done(t).stdout)
+	golden.Check(t, "testdata/audit/verify.txt", text)
+	golden.Check(t, "testdata/audit/verify.json", retryWorker("audit", "verify", "-o", "json").done(t).stdout)
 	_, head, _ := strings.Cut(strings.TrimSpace(text), "head: ")
 	retryWorker("audit", "verify", "--head", head).done(t)
 
@@ -152,9 +153,9 @@ func TestAuditVerify(t *testing.T) {
 		if r.code != exitFailed {
 			t.Errorf("%s: exit %d, want 1", format, r.code)
 		}
-		golden(t, "testdata/audit/broken.stderr", r.stderr)
+		golden.Check(t, "testdata/audit/broken.stderr", r.stderr)
 		if format == "json" {
-			golden(t, "testdata/audit/broken.json", r.stdout)
+			golden.Check(t, "testdata/audit/broken.json", r.stdout)
 		} else if r.stdout != "" {
 			t.Errorf("standard output: %q, want nothing", r.stdout)
 		}
@@ -190,8 +191,8 @@ func alter(t *testing.T, path string, statements ...string) {
 
 func TestAuditExport(t *testing.T) {
 	audited(t)
-	golden(t, "testdata/audit/all.jsonl", retryWorker("audit", "export").done(t).stdout)
-	golden(t, "testdata/audit/all.csv", retryWorker("audit", "export", "--format", "csv", "-o", "json").done(t).stdout)
+	golden.Check(t, "testdata/audit/all.jsonl", retryWorker("audit", "export").done(t).stdout)
+	golden.Check(t, "testdata/audit/all.csv", retryWorker("audit", "export", "--format", "csv", "-o", "json").done(t).stdout)
 	for command, want := range map[string]string{
 		"--subject CLM-001-1":                                            "1 2 3",
 		"--subject CLM-001-1 --since 2026-03-02T10:06:00Z":               "2 3",

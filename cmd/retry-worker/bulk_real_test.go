@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"path/filepath"
@@ -9,10 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/zap"
-
 	"retry-worker/internal/bulk"
-	"retry-worker/internal/clock"
 	"retry-worker/internal/console"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/decision/decisiontest"
@@ -21,31 +17,17 @@ import (
 	"retry-worker/internal/testkit"
 )
 
-// openRealWard is a ward over a real SQLite store, with the real bulk runs, which are carried out.
-func openRealWard(t *testing.T) *ward {
+// openRunning is an admin's API over a SQLite store, whose bulk runs are carried out.
+func openRunning(t *testing.T) *fixture {
 	t.Helper()
 	db, err := store.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "journal.db"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = db.Close() })
-	w := &ward{t: t, clock: time.Now, store: db}
-	w.journal = testkit.StartJournal(t, w.store, w.clock)
-	up := time.Now()
-	engineUp := func() time.Time { return up }
-	letters := w.review(up)
-	w.serve(console.Journal{Groups: letters, Bulk: bulk.New(db, w.journal, decisiontest.Policies, w.clock, engineUp)}, letters)
-	t.Setenv(tokenVariable, w.secrets["ada"])
-	stop, cancel := context.WithCancel(context.Background())
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		bulk.NewRunner(db, letters, w.journal, clock.Machine{}, engineUp, bulk.NoHooks(), zap.NewNop()).Run(stop, context.Background())
-	}()
-	t.Cleanup(func() {
-		cancel()
-		<-ended
-	})
+	w := open(t, testkit.Over(db), testkit.By(decisiontest.Policies()), testkit.At(time.Time{}))
+	w.as("ada")
+	w.RunBulk()
 	return w
 }
 
@@ -66,19 +48,10 @@ func deadLettersJSON[T any](t *testing.T, command string) (all []T) {
 	return all
 }
 
-// conclude tells how a claim's retry ended.
-func (w *ward) conclude(claim string, success bool) {
-	w.t.Helper()
-	o := &journal.Outcome{Subject: journal.Subject{Tenant: journal.DefaultTenant, Policy: decision.DefaultPolicy, ID: claim}, Success: success, At: w.clock()}
-	if _, err := w.journal.Conclude(w.t.Context(), o); err != nil {
-		w.t.Fatal(err)
-	}
-}
-
 // Claims that died of one credential are one group; they are planned, sent again at a pace, and each ends in the run as it
 // ends in truth. Others are left alone.
 func TestBulkFromEndToEnd(t *testing.T) {
-	w := openRealWard(t)
+	w := openRunning(t)
 	const one, atLimit, others = 20, 3, 4
 	for n := range one {
 		w.letter(fmt.Sprintf("CLM-%03d-1", n), fmt.Sprintf("DUPLICATE_CLAIM: guia %d de 2026-03-%02d", 5000+n, n+1), 1)
@@ -117,8 +90,8 @@ func TestBulkFromEndToEnd(t *testing.T) {
 		t.Errorf("one of them is %+v", shown)
 	}
 
-	w.conclude("CLM-000-1", true)
-	w.conclude("CLM-001-1", true)
+	w.Succeed(decision.DefaultPolicy, "CLM-000-1")
+	w.Succeed(decision.DefaultPolicy, "CLM-001-1")
 	w.letter("CLM-002-1", "DUPLICATE_CLAIM: guia 5002 de 2026-03-03", 2)
 	run = deadLettersJSON[console.BulkRun](t, "runs show "+run.ID)[0]
 	if run.Counts[journal.BulkRecovered] != 2 || run.Counts[journal.BulkDeadAgain] != 1 {
@@ -134,7 +107,7 @@ func TestBulkFromEndToEnd(t *testing.T) {
 
 // Two people: what one run has planned is refused in the other's plan, until that run is cancelled; a discard lets go.
 func TestOverlappingRuns(t *testing.T) {
-	w := openRealWard(t)
+	w := openRunning(t)
 	for n := range 6 {
 		w.letter(fmt.Sprintf("CLM-%03d-1", n), "DUPLICATE_CLAIM", 1)
 	}

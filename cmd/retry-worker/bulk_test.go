@@ -8,36 +8,27 @@ import (
 	"testing"
 	"time"
 
-	"retry-worker/internal/bulk"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/review"
 )
 
-// What is planned is what is started, whatever was said about it.
+// What was said is what is started.
 func TestBulkAsksFor(t *testing.T) {
-	w := openWard(t)
-	t.Setenv(tokenVariable, w.secrets["ada"])
+	w := openCauses(t)
 	before := time.Now()
 	r := retryWorker("dead-letters", "retry", "--filter", "team=ti", "--filter", "older-than=2h", "--filter", "q=senha expirada", "--force", "--fresh", "--when", "now", "--per-minute", "6000",
 		"--reason", "senha corrigida", "--yes", "--detach")
-	if r.code != exitDone || len(w.flock.asked) != 2 {
-		t.Fatalf("exit %d, asked for %v: %s", r.code, w.flock.asked, r.stderr)
+	if r.code != exitDone || len(w.runs()) != 2 {
+		t.Fatalf("exit %d, %d runs: %s", r.code, len(w.runs()), r.stderr)
 	}
-	planned, started := w.flock.asked[0], w.flock.asked[1]
-	if started.Reason != "senha corrigida" || started.By != "ada" || planned.Reason != "" {
-		t.Errorf("started as %+v", started)
-	}
-	started.Reason, started.By, planned.By = "", "", ""
-	if started != planned {
-		t.Errorf("planned\n%+v, started\n%+v", planned, started)
-	}
-	if until := planned.Filter.Until; until.Before(before.Add(-2*time.Hour-time.Second)) || until.After(time.Now().Add(-2*time.Hour)) {
+	got := w.runs()[0]
+	if until := got.Filter.Until; until.Before(before.Add(-2*time.Hour-time.Second)) || until.After(time.Now().Add(-2*time.Hour)) {
 		t.Errorf("older than two hours is before %s", until)
 	}
-	planned.Filter.Until = time.Time{}
-	want := bulk.Command{Action: journal.BulkRetry, Filter: journal.DeadLetterFilter{Team: "ti", Query: "senha expirada"}, Force: true, Fresh: true, When: review.Now, PerMinute: 6000}
-	if planned != want {
-		t.Errorf("asked for\n%+v, want\n%+v", planned, want)
+	want := journal.BulkRun{ID: got.ID, Action: journal.BulkRetry, Filter: journal.DeadLetterFilter{Team: "ti", Query: "senha expirada", Until: got.Filter.Until}, Through: got.Through,
+		Reason: "senha corrigida", By: "ada", Force: true, Fresh: true, Now: true, PerMinute: 6000, State: journal.BulkPreparing, CreatedAt: got.CreatedAt, Counts: got.Counts}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("asked for\n%+v, want\n%+v", got, want)
 	}
 }
 
@@ -47,27 +38,26 @@ func TestBulkAsks(t *testing.T) {
 		action, answer string
 		starts         bool
 	}{
-		{"retry", "y\n", true}, {"retry", "YES\r\n", true}, {"retry", "n\n", false}, {"retry", "\n", false}, {"retry", "", false}, {"retry", "y", false}, {"retry", "398\n", false},
-		{"discard", "398\n", true}, {"discard", "y\n", false}, {"discard", "412\n", false}, {"discard", "", false},
+		{"retry", "y\n", true}, {"retry", "YES\r\n", true}, {"retry", "n\n", false}, {"retry", "\n", false}, {"retry", "", false}, {"retry", "y", false}, {"retry", "11\n", false},
+		{"discard", "13\n", true}, {"discard", "y\n", false}, {"discard", "11\n", false}, {"discard", "", false},
 	} {
-		w := openWard(t)
-		t.Setenv(tokenVariable, w.secrets["ada"])
+		w := openCauses(t)
 		var out, errOut bytes.Buffer
 		checked := &checkedWriter{w: &out}
 		c := &cli{in: strings.NewReader(tt.answer), out: checked, errOut: &errOut, asks: true}
 		code := c.run([]string{"dead-letters", tt.action, "--filter", "all", "--reason", "x", "--detach"}, checked)
-		if (w.flock.started == 1) != tt.starts || (code == exitDone) != tt.starts || code == exitUsage {
-			t.Errorf("%s, %q: %d started, exit %d", tt.action, tt.answer, w.flock.started, code)
+		if (len(w.runs()) == 2) != tt.starts || (code == exitDone) != tt.starts || code == exitUsage {
+			t.Errorf("%s, %q: %d runs, exit %d", tt.action, tt.answer, len(w.runs()), code)
 		}
-		question := "\nSend 398 dead letters again? [y/N] "
+		question, chosen := "\nSend 11 dead letters again? [y/N] ", "11 of 13"
 		if tt.action == "discard" {
-			question = "\nLet 398 dead letters go for good? Type 398 to do it: "
+			question, chosen = "\nLet 13 dead letters go for good? Type 13 to do it: ", "let go: 13\n"
 		}
 		refusal := "retry-worker: nothing was started\n"
 		if tt.starts {
 			refusal = ""
 		}
-		if errOut.String() != question+refusal || !strings.Contains(out.String(), "398 of 412") {
+		if errOut.String() != question+refusal || !strings.Contains(out.String(), chosen) {
 			t.Errorf("%s, %q: it says %q behind\n%s", tt.action, tt.answer, errOut.String(), out.String())
 		}
 	}
@@ -75,8 +65,7 @@ func TestBulkAsks(t *testing.T) {
 
 // -o json prints an object for each answer: the plan, then the run at its end.
 func TestBulkAsJSON(t *testing.T) {
-	w := openWard(t)
-	t.Setenv(tokenVariable, w.secrets["ada"])
+	w := openCauses(t)
 	type line struct {
 		ID, State, Token string
 		Ready, Total     int64
@@ -97,29 +86,30 @@ func TestBulkAsJSON(t *testing.T) {
 		}
 		return lines
 	}
-	lines := read("retry", "--filter", "team=ti", "--reason", "x", "--yes")
-	if len(lines) != 2 || lines[0].Token == "" || lines[0].Ready != 398 || lines[1].State != "done" || lines[1].Counts["recovered"] != 300 {
-		t.Errorf("a run prints %+v", lines)
-	}
-	if lines := read("retry", "--filter", "team=ti", "--plan"); len(lines) != 1 || lines[0].Total != 412 {
+	if lines := read("retry", "--filter", "all", "--plan"); len(lines) != 1 || lines[0].Total != 13 {
 		t.Errorf("a plan prints %+v", lines)
 	}
-	if lines := read("discard", "--filter", "team=ti", "--reason", "x", "--yes", "--detach"); len(lines) != 2 || lines[1].State != "preparing" {
+	lines := read("retry", "--filter", "team=ti", "--reason", "x", "--yes")
+	if len(lines) != 2 || lines[0].Token == "" || lines[0].Ready != 10 || lines[1].State != "done" || lines[1].Counts["recovered"] != 2 {
+		t.Errorf("a run prints %+v", lines)
+	}
+	lines = read("discard", "--filter", "team=cadastro", "--reason", "x", "--yes", "--detach")
+	if len(lines) != 2 || lines[1].State != "preparing" {
 		t.Errorf("a detached run prints %+v", lines)
 	}
+	id := lines[1].ID
 	for _, args := range []string{"runs show", "runs pause", "runs resume", "runs cancel"} {
-		if lines := read(append(strings.Fields(args), startedRun)...); len(lines) != 1 || lines[0].ID != startedRun {
+		if lines := read(append(strings.Fields(args), id)...); len(lines) != 1 || lines[0].ID != id {
 			t.Errorf("%s prints %+v", args, lines)
 		}
 	}
-	if o := retryWorker("dead-letters", "runs", "items", endedRun, "-o", "json").object(t); len(o["items"].([]any)) != 3 {
-		t.Errorf("items are %v", o)
-	}
-	if o := retryWorker("dead-letters", "groups", "-o", "json").object(t); len(o["items"].([]any)) != 2 {
-		t.Errorf("groups are %v", o)
-	}
-	if o := retryWorker("dead-letters", "runs", "list", "-o", "json").object(t); len(o["items"].([]any)) != 2 {
-		t.Errorf("runs are %v", o)
+	for _, tt := range []struct {
+		args  string
+		items int
+	}{{"runs items " + w.runs()[2].ID, 3}, {"groups", 3}, {"runs list", 3}} {
+		if o := retryWorker(append([]string{"dead-letters", "-o", "json"}, strings.Fields(tt.args)...)...).object(t); len(o["items"].([]any)) != tt.items {
+			t.Errorf("%s prints %v", tt.args, o)
+		}
 	}
 }
 
@@ -180,7 +170,9 @@ func TestBulkWrongUse(t *testing.T) {
 
 // Exit 1 for what the API refuses, in one line; a viewer and an operator may plan, and start nothing.
 func TestBulkRefused(t *testing.T) {
-	w := openWard(t)
+	w := openCauses(t)
+	ended := w.runs()[0].ID
+	w.as("otto")
 	if r := retryWorker("dead-letters", "retry", "--filter", "all", "--plan"); r.code != exitDone {
 		t.Errorf("an operator's plan: exit %d, %s", r.code, r.stderr)
 	}
@@ -189,16 +181,15 @@ func TestBulkRefused(t *testing.T) {
 		{"vera", start, "forbidden_role: vera is viewer and may not retry beyond the limit or in bulk, which takes the role admin"},
 		{"otto", start, "forbidden_role: otto is operator and may not retry beyond the limit or in bulk, which takes the role admin"},
 		{"otto", "discard --filter team=ti --reason x --yes", "forbidden_role: otto is operator"},
-		{"otto", "runs cancel " + endedRun, "forbidden_role: otto is operator"},
-		{"ada", "runs cancel " + endedRun, "invalid_run_state: the run is done"},
+		{"otto", "runs cancel " + ended, "forbidden_role: otto is operator"},
+		{"ada", "runs cancel " + ended, "invalid_run_state: the run is done"},
 		{"ada", "runs show " + someID, "run_not_found: "},
 		{"ada", "runs watch " + someID, "run_not_found: there is no bulk run of this id; the list has their ids\n"},
-		{"ada", "retry --filter q=novo --reason x --yes", "plan_outdated: 412 dead letters were planned, 409 of those are open now, and 7 came since; plan again\n"},
 		{"ada", "retry --filter team=nobody --reason x --yes", "nothing was started: no open dead letter fits the filter\n"},
-		{"ada", "retry --filter team=limite --reason x --yes", "nothing was started: all of them would be refused, for what the plan says\n"},
+		{"ada", "retry --filter reason=MAX_RETRIES --reason x --yes", "nothing was started: all of them would be refused, for what the plan says\n"},
 		{"", "groups", "login_required: "},
 	} {
-		t.Setenv(tokenVariable, w.secrets[tt.who])
+		w.as(tt.who)
 		for _, format := range []string{"text", "json"} {
 			r := retryWorker(words(t, "dead-letters -o "+format+" "+tt.command)...)
 			if r.code != exitFailed || !strings.HasPrefix(r.stderr, "retry-worker: "+tt.want) || strings.Count(r.stderr, "\n") != 1 {
@@ -206,17 +197,31 @@ func TestBulkRefused(t *testing.T) {
 			}
 		}
 	}
-	if w.flock.started != 0 {
-		t.Errorf("%d were started", w.flock.started)
+	w.as("ada")
+	w.beforeStart = func() {
+		items, _, err := w.Reviews.List(t.Context(), journal.DeadLetterFilter{Team: "ti"}, "", 1)
+		if err == nil {
+			_, err = w.Reviews.Discard(t.Context(), review.Command{ID: items[0].ID, Reason: "x", By: "bia"})
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	r := retryWorker(words(t, "dead-letters "+start)...)
+	if want := "retry-worker: plan_outdated: 10 dead letters were planned, 9 of those are open now, and 0 came since; plan again\n"; r.code != exitFailed || r.stderr != want {
+		t.Errorf("exit %d, %s", r.code, r.stderr)
+	}
+	if n := len(w.runs()); n != 1 {
+		t.Errorf("%d were started", n-1)
 	}
 }
 
 // Pages of groups, runs and items go on where they ended; items by their number.
 func TestBulkPages(t *testing.T) {
-	w := openWard(t)
-	t.Setenv(tokenVariable, w.secrets["ada"])
+	w := openCauses(t)
+	ended := w.runs()[0].ID
 	retryWorker("dead-letters", "retry", "--filter", "team=ti", "--reason", "x", "--yes", "--detach")
-	for command, want := range map[string]int{"groups": 2, "runs list": 2, "runs items " + endedRun: 3} {
+	for command, want := range map[string]int{"groups": 2, "runs list": 2, "runs items " + ended: 3} {
 		args := append([]string{"dead-letters"}, strings.Fields(command)...)
 		one := retryWorker(append(args, "--limit", "1")...)
 		if strings.Count(one.stdout, "\n") != 4 || !strings.Contains(one.stdout, "More follow: --all lists them all, --cursor ") {
@@ -231,8 +236,5 @@ func TestBulkPages(t *testing.T) {
 		if rest := retryWorker(append(args, "--cursor", cursor)...); strings.Count(rest.stdout, "\n") != want {
 			t.Errorf("%s: behind %s there is\n%s%s", command, cursor, rest.stdout, rest.stderr)
 		}
-	}
-	if fmt.Sprint(w.flock.started) != "1" {
-		t.Errorf("%d were started", w.flock.started)
 	}
 }

@@ -18,12 +18,11 @@ import (
 
 // A journal that cannot be read for a while ends no watching.
 func TestWatchingSurvives(t *testing.T) {
-	w := openWard(t)
-	t.Setenv(tokenVariable, w.secrets["ada"])
-	gone := &journal.StoreError{Kind: journal.Unavailable, Err: os.ErrDeadlineExceeded}
-	w.flock.failing = []error{gone, gone, gone}
+	w := openCauses(t)
+	gone := func(string) error { return &journal.StoreError{Kind: journal.Unavailable, Err: os.ErrDeadlineExceeded} }
+	w.steps = append([]func(string) error{gone, gone, gone}, w.steps...)
 	r := retryWorker("dead-letters", "retry", "--filter", "team=ti", "--reason", "x", "--yes")
-	if r.code != exitDone || !strings.Contains(r.stdout, "300    recovered") {
+	if r.code != exitDone || !strings.Contains(r.stdout, "2      recovered") {
 		t.Errorf("exit %d, %s\n%s", r.code, r.stderr, r.stdout)
 	}
 }
@@ -31,15 +30,15 @@ func TestWatchingSurvives(t *testing.T) {
 // Ctrl-C ends the watching, not the run; it says how to end that.
 func TestWatchingInterrupted(t *testing.T) {
 	for _, format := range []string{"text", "json"} {
-		w := openWard(t)
-		t.Setenv(tokenVariable, w.secrets["ada"])
-		w.flock.scenes, w.flock.looked = nil, make(chan struct{}, 1)
+		w := openCauses(t)
+		looked := make(chan struct{})
+		w.steps = []func(string) error{func(string) error { close(looked); return nil }}
 		done := make(chan result, 1)
 		go func() {
 			done <- retryWorker("dead-letters", "retry", "--filter", "team=ti", "--reason", "x", "--yes", "-o", format)
 		}()
 		select {
-		case <-w.flock.looked:
+		case <-looked:
 		case <-within(t).Done():
 			t.Fatal("the run is not watched")
 		}
@@ -50,9 +49,9 @@ func TestWatchingInterrupted(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := <-done
-		says := "retry-worker: no longer watched, the run goes on; `retry-worker dead-letters runs cancel " + startedRun + "` ends it, `retry-worker dead-letters runs watch " + startedRun + "` watches it again\n"
-		if r.code != exitDone || !strings.HasSuffix(r.stderr, says) || w.flock.runs[startedRun].State != journal.BulkPreparing {
+		r, run := <-done, w.runs()[0]
+		says := "retry-worker: no longer watched, the run goes on; `retry-worker dead-letters runs cancel " + run.ID + "` ends it, `retry-worker dead-letters runs watch " + run.ID + "` watches it again\n"
+		if r.code != exitDone || !strings.HasSuffix(r.stderr, says) || run.State != journal.BulkPreparing {
 			t.Errorf("%s: exit %d, %s", format, r.code, r.stderr)
 		}
 		if format == "json" && strings.Count(r.stdout, "\n") != 2 {
@@ -63,14 +62,14 @@ func TestWatchingInterrupted(t *testing.T) {
 
 // Somebody else's cancelling is a failure of what was asked for.
 func TestWatchedRunIsCancelled(t *testing.T) {
-	w := openWard(t)
-	t.Setenv(tokenVariable, w.secrets["ada"])
-	w.flock.scenes = append(w.flock.scenes[:2:2], func(r *journal.BulkRun) {
-		r.State, r.ChangedBy, r.ChangedAt, r.EndedAt = journal.BulkCancelled, "bia", w.now, w.now
+	w := openCauses(t)
+	w.steps = append(w.steps[:3:3], func(run string) error {
+		_, err := w.Bulk.Cancel(t.Context(), run, "bia")
+		return err
 	})
 	r := retryWorker("dead-letters", "retry", "--filter", "team=ti", "--reason", "x", "--yes")
-	if r.code != exitFailed || !strings.HasSuffix(r.stderr, "retry-worker: the run was cancelled by bia: 410 of 412 dead letters were not decided\n") ||
-		!strings.Contains(r.stdout, "410    planned  left as they were: the run was cancelled before their turn") {
+	if r.code != exitFailed || !strings.HasSuffix(r.stderr, "retry-worker: the run was cancelled by bia: 5 of 10 dead letters were not decided\n") ||
+		!strings.Contains(r.stdout, "5      planned    left as they were: the run was cancelled before their turn") {
 		t.Errorf("exit %d, %s\n%s", r.code, r.stderr, r.stdout)
 	}
 }
@@ -88,9 +87,9 @@ func TestProgressOfARun(t *testing.T) {
 		change func()
 		want   string
 	}{
-		{func() { run.Counts = counts(journal.BulkPlanned, 400) }, "[..............................]   0 %  preparing, 400 dead letters …"},
+		{func() { run.Counts = map[journal.BulkOutcome]int64{journal.BulkPlanned: 400} }, "[..............................]   0 %  preparing, 400 dead letters …"},
 		{func() {
-			run.State, run.Counts = journal.BulkRunning, counts(journal.BulkPlanned, 300, journal.BulkRecovered, 90, journal.BulkRefused, 10)
+			run.State, run.Counts = journal.BulkRunning, map[journal.BulkOutcome]int64{journal.BulkPlanned: 300, journal.BulkRecovered: 90, journal.BulkRefused: 10}
 		},
 			"[#######.......................]  25 %  100 of 400, 90 recovered, 10…"},
 		{func() { t.Setenv("COLUMNS", "120") }, "[#######.......................]  25 %  100 of 400, 90 recovered, 10 refused, 5m0s left"},

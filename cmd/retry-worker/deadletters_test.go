@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"retry-worker/internal/console"
+	"retry-worker/internal/testkit/golden"
 )
 
 // TestDeadLetterSessions plays the sessions in testdata/deadletters as an operator, like TestSessions: what ends
@@ -25,28 +26,31 @@ func TestDeadLetterSessions(t *testing.T) {
 	}
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
-			w := openWard(t)
-			ids := []string{
-				"00000000-0000-0000-0000-000PERMANENT", w.letter("CLM-001-1234567890", "glosa: DUPLICATE_CLAIM, protocolo já recebido", 2),
-				"00000000-0000-0000-0000-000EXHAUSTED", w.letter("CLM-002-1234567890", "HTTP 503 Service Unavailable", 5),
+			w, names := open(t), []string{}
+			if strings.HasPrefix(filepath.Base(file), "bulk") {
+				w = openCauses(t)
+			} else {
+				names = []string{
+					"00000000-0000-0000-0000-000PERMANENT", w.letter("CLM-001-1234567890", "glosa: DUPLICATE_CLAIM, protocolo já recebido", 2),
+					"00000000-0000-0000-0000-000EXHAUSTED", w.letter("CLM-002-1234567890", "HTTP 503 Service Unavailable", 5),
+				}
+				w.Advance(90 * time.Minute)
 			}
-			w.now = w.now.Add(90 * time.Minute)
 			if strings.HasSuffix(file, "admin.txt") {
-				t.Setenv(tokenVariable, w.secrets["ada"])
+				w.as("ada")
 			}
 			script, err := os.ReadFile(file)
 			if err != nil {
 				t.Fatal(err)
 			}
-			played := play(t, strings.NewReplacer(ids...).Replace(string(script)))
-			golden(t, file, strings.NewReplacer(ids[1], ids[0], ids[3], ids[2], w.addr, "ADDR").Replace(played))
+			golden.Check(t, file, play(t, string(script), func() []string { return append(w.names(), names...) }))
 		})
 	}
 }
 
 // A table fits the terminal, and ids are always whole: they are what the other commands take.
 func TestDeadLetterTableFits(t *testing.T) {
-	w := openWard(t)
+	w := open(t)
 	ids := []string{w.letter("CLM-001-"+strings.Repeat("9", 60), "DUPLICATE_CLAIM "+strings.Repeat("palavras ", 60), 2), w.letter("CLM-002-1", "INVALID_PROCEDURE_CODE", 0)}
 	wide := 0
 	for _, columns := range []int{1, 36, 40, 79, 80, 100, 120, 140, 150, 160, 170, 180, 200, 1000} {
@@ -80,7 +84,7 @@ func TestDeadLetterTableFits(t *testing.T) {
 }
 
 func TestDeadLetterPages(t *testing.T) {
-	w := openWard(t)
+	w := open(t)
 	for n := range 7 {
 		w.letter(fmt.Sprintf("CLM-%03d-1", n), "DUPLICATE_CLAIM", 0)
 	}
@@ -114,7 +118,7 @@ func TestDeadLetterPages(t *testing.T) {
 
 // -o json prints the API's body.
 func TestDeadLettersAsJSON(t *testing.T) {
-	w := openWard(t)
+	w := open(t)
 	id := w.letter("CLM-001-1", "DUPLICATE_CLAIM", 2)
 	for _, args := range [][]string{{"show", id}, {"list"}, {"retry", id, "--reason", "x"}} {
 		o := retryWorker(append([]string{"dead-letters", "-o", "json"}, args...)...).object(t)
@@ -165,7 +169,7 @@ func TestDeadLettersWrongUse(t *testing.T) {
 
 // Exit 1 for what the API refuses, and where none answers, in one line that says what to do.
 func TestDeadLettersRefused(t *testing.T) {
-	w := openWard(t)
+	w := open(t)
 	gone, exhausted := w.letter("CLM-001-1", "DUPLICATE_CLAIM", 2), w.letter("CLM-002-1", "TIMEOUT", 5)
 	if r := retryWorker("dead-letters", "discard", gone, "--reason", "x"); r.code != exitDone {
 		t.Fatalf("exit %d: %s", r.code, r.stderr)
@@ -181,7 +185,7 @@ func TestDeadLettersRefused(t *testing.T) {
 		{"nobody", "list", "token_unknown: "},
 		{"otto", "list --server " + nowhere(t), "no console answers at http://127.0.0.1:"},
 	} {
-		secret := w.secrets[tt.who]
+		secret := w.Tokens.Secret(tt.who)
 		if tt.who == "nobody" {
 			secret = "rwt_of-nobody"
 		}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"flag"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,8 +12,6 @@ import (
 
 	"retry-worker/internal/gatewaytest"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 // result is what one run of the program left behind.
 type result struct {
@@ -81,23 +78,6 @@ func environment(t *testing.T, vars map[string]string) {
 	}
 	for name, value := range vars {
 		t.Setenv(name, value)
-	}
-}
-
-func golden(t *testing.T, file, got string) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("differs from %s (`go test -update` rewrites it); got:\n%s", file, got)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
+	"retry-worker/internal/testkit/golden"
 )
 
 // kpiAt runs the command at an instant.
@@ -24,9 +25,9 @@ func kpiAt(t *testing.T, format string, now time.Time) string {
 func TestKPI(t *testing.T) {
 	audited(t)
 	later := auditBegin.Add(15 * time.Hour)
-	golden(t, "testdata/audit/kpi.txt", kpiAt(t, "text", later))
-	golden(t, "testdata/audit/kpi.json", kpiAt(t, "json", later))
-	golden(t, "testdata/audit/kpi-long-after.txt", kpiAt(t, "text", later.AddDate(1, 0, 0)))
+	golden.Check(t, "testdata/audit/kpi.txt", kpiAt(t, "text", later))
+	golden.Check(t, "testdata/audit/kpi.json", kpiAt(t, "json", later))
+	golden.Check(t, "testdata/audit/kpi-long-after.txt", kpiAt(t, "text", later.AddDate(1, 0, 0)))
 }
 
 // What the command prints can be read as what the journal computes.

@@ -5,6 +5,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"retry-worker/internal/testkit/golden"
 )
 
 func TestHelp(t *testing.T) {
@@ -22,7 +24,7 @@ func TestHelp(t *testing.T) {
 			if r.code != exitDone || r.stderr != "" {
 				t.Errorf("exit %d, standard error %q, want 0 and nothing", r.code, r.stderr)
 			}
-			golden(t, "testdata/help/"+strings.ReplaceAll(command, " ", "-")+".txt", r.stdout)
+			golden.Check(t, "testdata/help/"+strings.ReplaceAll(command, " ", "-")+".txt", r.stdout)
 		})
 	}
 }

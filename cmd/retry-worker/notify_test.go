@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"retry-worker/internal/catalogue"
+	"retry-worker/internal/testkit/golden"
 )
 
 func TestNotifyHelp(t *testing.T) {
@@ -19,7 +20,7 @@ func TestNotifyHelp(t *testing.T) {
 		if r.code != exitDone || r.stderr != "" {
 			t.Errorf("%s: exit %d, standard error %q, want 0 and nothing", file, r.code, r.stderr)
 		}
-		golden(t, "testdata/help/"+file+".txt", r.stdout)
+		golden.Check(t, "testdata/help/"+file+".txt", r.stdout)
 	}
 }
 

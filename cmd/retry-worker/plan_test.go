@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"retry-worker/internal/catalogue"
+	"retry-worker/internal/testkit/golden"
 )
 
 // Each policy's picture is one file that stands for itself.
@@ -23,7 +24,7 @@ func TestPlanAsPicture(t *testing.T) {
 		if err := xml.Unmarshal([]byte(r.stdout), new(struct{})); err != nil || !strings.HasPrefix(r.stdout, "<svg ") {
 			t.Errorf("%s: no picture: %v", policy, err)
 		}
-		golden(t, "testdata/plan/"+policy+".svg", r.stdout)
+		golden.Check(t, "testdata/plan/"+policy+".svg", r.stdout)
 	}
 }
 

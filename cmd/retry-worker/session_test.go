@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"retry-worker/internal/catalogue"
+	"retry-worker/internal/testkit/golden"
 )
 
 // TestSessions plays the sessions in testdata/sessions: each line that begins with "$ retry-worker" is
@@ -25,13 +27,14 @@ func TestSessions(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			golden(t, file, play(t, string(script)))
+			golden.Check(t, file, play(t, string(script), func() []string { return nil }))
 		})
 	}
 }
 
-// play runs a session and returns it with what is printed now.
-func play(t *testing.T, script string) string {
+// play runs a session and returns it with what is printed now. names are what stands in it for what differs each time, each
+// followed by that.
+func play(t *testing.T, script string, names func() []string) string {
 	var played strings.Builder
 	for line := range strings.Lines(script) {
 		command, found := strings.CutPrefix(line, "$ retry-worker ")
@@ -41,7 +44,11 @@ func play(t *testing.T, script string) string {
 			}
 			continue
 		}
-		r := retryWorker(words(t, strings.TrimSuffix(command, "\n"))...)
+		r := retryWorker(words(t, strings.NewReplacer(names()...).Replace(strings.TrimSuffix(command, "\n")))...)
+		named := names()
+		slices.Reverse(named)
+		shown := strings.NewReplacer(named...)
+		r.stdout, r.stderr = shown.Replace(r.stdout), shown.Replace(r.stderr)
 		played.WriteString(line + anyVersion(r.stdout))
 		for problem := range strings.Lines(r.stderr) {
 			played.WriteString("! " + problem)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"retry-worker/internal/access"
+	"retry-worker/internal/testkit/golden"
 )
 
 func TestTokenHelp(t *testing.T) {
@@ -19,7 +20,7 @@ func TestTokenHelp(t *testing.T) {
 		if r.code != exitDone || r.stderr != "" {
 			t.Errorf("%s: exit %d, standard error %q, want 0 and nothing", file, r.code, r.stderr)
 		}
-		golden(t, "testdata/help/"+file+".txt", r.stdout)
+		golden.Check(t, "testdata/help/"+file+".txt", r.stdout)
 	}
 }
 

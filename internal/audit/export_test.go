@@ -16,6 +16,7 @@ import (
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/testkit"
+	"retry-worker/internal/testkit/golden"
 )
 
 // told is a journal with a record of every kind: retries, a limit, a permanent error, a rejection, outcomes, a review and its
@@ -88,7 +89,7 @@ func TestExport(t *testing.T) {
 		if n != 9 {
 			t.Errorf("%s: %d records, want 9", f, n)
 		}
-		golden(t, "testdata/export."+string(f), text)
+		golden.Check(t, "testdata/export."+string(f), text)
 	}
 }
 

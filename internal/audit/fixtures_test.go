@@ -2,9 +2,7 @@ package audit_test
 
 import (
 	"context"
-	"flag"
 	"fmt"
-	"os"
 	"slices"
 	"sync"
 	"testing"
@@ -15,8 +13,6 @@ import (
 	"retry-worker/internal/journal"
 	"retry-worker/internal/testkit"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 // clock of a journal; the test moves it on.
 type clock struct {
@@ -192,22 +188,4 @@ func (l *ledger) at(n int64) *journal.Record {
 		}
 	}
 	return nil
-}
-
-// golden holds got against a file.
-func golden(t *testing.T, file, got string) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("differs from %s (`go test -update` rewrites it); got:\n%s", file, got)
-	}
 }

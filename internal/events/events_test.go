@@ -2,9 +2,7 @@ package events_test
 
 import (
 	"encoding/json"
-	"flag"
 	"fmt"
-	"os"
 	"path/filepath"
 	"reflect"
 	"regexp"
@@ -16,9 +14,8 @@ import (
 	"retry-worker/internal/decision"
 	"retry-worker/internal/events"
 	"retry-worker/internal/journal"
+	"retry-worker/internal/testkit/golden"
 )
-
-var rewrite = flag.Bool("rewrite", false, "write testdata anew")
 
 var (
 	claim   = journal.Subject{Tenant: journal.DefaultTenant, Policy: "tiss-submission", ID: "CLM-001-1234567890"}
@@ -140,25 +137,8 @@ func TestEventsAsTheyAreSent(t *testing.T) {
 			if fmt.Sprint(types) != fmt.Sprint(test.types) {
 				t.Errorf("the events are %s, want %s", types, test.types)
 			}
-			golden(t, name, text.String())
+			golden.Check(t, filepath.Join("testdata", name+".txt"), text.String())
 		})
-	}
-}
-
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name+".txt")
-	if *rewrite {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("is\n%s\nshould be\n%s", got, want)
 	}
 }
 

@@ -2,10 +2,8 @@ package metrics_test
 
 import (
 	"context"
-	"flag"
 	"io"
 	"net/http"
-	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -21,8 +19,6 @@ import (
 	"retry-worker/internal/webserver"
 	"retry-worker/internal/worker"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 // canary stands where a claim's id and error text hold something of a person.
 const canary = "529.982.247-25"
@@ -124,21 +120,4 @@ func families(t *testing.T, exposition string) map[string]*dto.MetricFamily {
 		t.Fatal(err)
 	}
 	return all
-}
-
-func golden(t *testing.T, file, got string) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("differs from %s (`go test -update` rewrites it); got:\n%s", file, got)
-	}
 }

@@ -12,20 +12,21 @@ import (
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/metrics"
+	"retry-worker/internal/testkit/golden"
 	"retry-worker/internal/worker"
 )
 
 // A rate needs a first sample: every series is there, at 0, before anything happens.
 func TestExpositionAtTheStart(t *testing.T) {
 	_, _, url := served(t)
-	golden(t, "testdata/start.txt", scrape(t, url))
+	golden.Check(t, "testdata/start.txt", scrape(t, url))
 }
 
 // One decision of each kind in the job types of both rules, one job of each kind of end.
 func TestExposition(t *testing.T) {
 	m, _, url := served(t)
 	feed(t, m)
-	golden(t, "testdata/fed.txt", scrape(t, url))
+	golden.Check(t, "testdata/fed.txt", scrape(t, url))
 }
 
 func feed(t *testing.T, m *metrics.Metrics) {

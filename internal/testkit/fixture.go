@@ -256,6 +256,44 @@ func (f *Fixture) Gather(run string) {
 	}
 }
 
+// DecideBulk decides on the next n planned dead letters of a bulk run as whoever carries it out does, and returns them.
+func (f *Fixture) DecideBulk(run string, n int) []journal.BulkItem {
+	f.t.Helper()
+	r, err := f.Bulk.Run(f.t.Context(), run)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	items, err := f.Store.BulkItems(f.t.Context(), run, journal.BulkPlanned, 0, n)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	decide, when := f.Reviews.Retry, review.Backoff
+	if r.Action == journal.BulkDiscard {
+		decide = f.Reviews.Discard
+	}
+	if r.Now {
+		when = review.Now
+	}
+	for _, i := range items {
+		_, err := decide(f.t.Context(), review.Command{ID: i.DeadLetter, Reason: r.Reason, By: r.By, Run: run, Force: r.Force, Fresh: r.Fresh, When: when})
+		if refusal := review.Refused(err); refusal != nil {
+			err = f.Store.RefuseBulkItem(f.t.Context(), run, i.Number, string(refusal.Code), f.Now())
+		}
+		if err != nil {
+			f.t.Fatal(err)
+		}
+	}
+	return items
+}
+
+// FinishBulk ends a bulk run of which nothing is planned any more.
+func (f *Fixture) FinishBulk(run string) {
+	f.t.Helper()
+	if _, err := f.Journal.Bulk(f.t.Context(), &journal.BulkStep{Verb: journal.BulkFinish, Run: journal.BulkRun{ID: run}}); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
 // RunBulk carries bulk runs out until the test ends, or the function it returns is called.
 func (f *Fixture) RunBulk() (kill func()) {
 	ctx, cancel := context.WithCancel(context.Background())

@@ -1,0 +1,159 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+
+	"retry-worker/internal/bulk"
+	"retry-worker/internal/console"
+	"retry-worker/internal/decision"
+	"retry-worker/internal/journal"
+	"retry-worker/internal/testkit"
+)
+
+// fixture is a worker's API with tokens over a journal and its services, which the commands find, as an operator.
+type fixture struct {
+	*testkit.Fixture
+	t    *testing.T
+	addr string
+
+	mu          sync.Mutex
+	steps       []func(run string) error // one is done whenever a bulk run is looked at; its error is the answer
+	beforeStart func()
+}
+
+// bulkRuns is the service of bulk runs, which go on as the fixture's steps say.
+type bulkRuns struct {
+	*bulk.Service
+	*fixture
+}
+
+func (b bulkRuns) Run(ctx context.Context, id string) (journal.BulkRun, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	run, err := b.Service.Run(ctx, id)
+	if err == nil && !run.State.Ended() && len(b.steps) > 0 {
+		step := b.steps[0]
+		b.steps = b.steps[1:]
+		if err := step(id); err != nil {
+			return journal.BulkRun{}, err
+		}
+		return b.Service.Run(ctx, id)
+	}
+	return run, err
+}
+
+func (b bulkRuns) Start(ctx context.Context, c bulk.Command, token string) (journal.BulkRun, error) {
+	if b.beforeStart != nil {
+		b.beforeStart()
+	}
+	return b.Service.Start(ctx, c, token)
+}
+
+// open serves the API. Its instants stand still unless options say otherwise.
+func open(t *testing.T, options ...testkit.Option) *fixture {
+	t.Helper()
+	options = append([]testkit.Option{testkit.At(time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC))}, options...)
+	w := &fixture{Fixture: testkit.New(t, options...), t: t}
+	api := console.New(console.Options{Now: w.Now, Policies: w.Policies, Tokens: w.Tokens.Load, Log: zap.NewNop()})
+	api.Open(console.Journal{Reader: w.Store, Recorder: w.Journal, DeadLetters: w.Reviews, Groups: w.Reviews, Bulk: bulkRuns{w.Bulk, w}})
+	server, err := api.Listen("127.0.0.1:0", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close(context.Background()) })
+	w.addr = server.Addr()
+	environment(t, map[string]string{"RETRY_WORKER_HTTP_ADDR": w.addr, "COLUMNS": ""})
+	w.as("otto")
+	return w
+}
+
+// as has the commands show somebody's token.
+func (w *fixture) as(name string) { w.t.Setenv(tokenVariable, w.Tokens.Secret(name)) }
+
+// letter is a new dead letter's id; the process waits for a decision.
+func (w *fixture) letter(claim, text string, retries int) string {
+	w.t.Helper()
+	return w.DieWaiting(decision.DefaultPolicy, claim, text, retries)
+}
+
+// openCauses is an admin's API with an ended run that discarded three, ten dead letters of one cause, two more of it that are
+// at their limit, and one of another cause.
+func openCauses(t *testing.T) *fixture {
+	t.Helper()
+	w := open(t)
+	w.as("ada")
+	for n := range 3 {
+		w.DieWaiting("no-retry", fmt.Sprintf("lote-%d", n), "exit status 1", 0)
+	}
+	old := w.StartBulk(bulk.Command{Action: journal.BulkDiscard, Filter: journal.DeadLetterFilter{Policy: "no-retry"}, Reason: "lote antigo", By: "ada", PerMinute: 600})
+	w.Gather(old)
+	w.DecideBulk(old, 3)
+	w.Deliver(true)
+	w.FinishBulk(old)
+	for n := range 12 {
+		w.letter(fmt.Sprintf("CLM-%03d-1", n), fmt.Sprintf("401 Unauthorized: senha expirada em 2026-02-%02d", n+1), 1+n/10*4)
+	}
+	w.letter("CLM-900-1", "INVALID_PATIENT_DATA: sem nome", 0)
+	w.Advance(90 * time.Minute)
+	w.steps = w.course()
+	return w
+}
+
+// course is how a run of openCauses goes from look to look: it is gathered, half decided, held, and ends.
+func (w *fixture) course() []func(run string) error {
+	return []func(string) error{
+		func(string) error { return nil },
+		func(run string) error { w.Gather(run); return nil },
+		func(run string) error {
+			items := w.DecideBulk(run, 5)
+			w.Deliver(true)
+			w.Succeed(decision.DefaultPolicy, items[0].Subject.ID)
+			return nil
+		},
+		func(run string) error {
+			return w.Store.HoldBulkRun(context.Background(), run, bulk.HoldEngine, w.Now())
+		},
+		func(run string) error {
+			items := w.DecideBulk(run, 100)
+			w.Deliver(true)
+			w.Succeed(decision.DefaultPolicy, items[0].Subject.ID)
+			w.Fail(decision.DefaultPolicy, items[1].Subject.ID, "401 Unauthorized", 2)
+			w.FinishBulk(run)
+			return nil
+		},
+	}
+}
+
+// names are what stands in golden files for the ids of bulk runs, the oldest first, each followed by its id.
+func (w *fixture) names() []string {
+	runs, _, err := w.Bulk.Runs(context.Background(), "", 100)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	slices.Reverse(runs)
+	var names []string
+	for n, run := range runs {
+		names = append(names, runName(n+1), run.ID)
+	}
+	return append(names, "ADDR", w.addr)
+}
+
+// runName stands for the id of the nth bulk run.
+func runName(n int) string { return fmt.Sprintf("0198a0c0-0000-7000-8000-%012d", n) }
+
+// runs are all of them, the newest first.
+func (w *fixture) runs() []journal.BulkRun {
+	w.t.Helper()
+	runs, _, err := w.Bulk.Runs(w.t.Context(), "", 100)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return runs
+}

@@ -3,7 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
-	"syscall"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,92 +12,72 @@ import (
 	"retry-worker/internal/decision/decisiontest"
 )
 
-// decisionCase is one analysis without engine: variables read, error classified, backoff drawn. No rule matches, or one of
-// the last, which is the longest way.
+// decisionCase is one analysis without engine: variables read, error classified, backoff drawn. No rule matches, or one
+// of the last, which is the longest way.
 type decisionCase struct {
 	name, goal string
 	error      string
 	rules      *decision.Classifier
 	matched    string // the rule that matches; empty for none
-
-	// Measured: CPU time, because the machine's other work must not count, and allocations.
-	cpu         time.Duration
-	allocations float64
 }
 
-func decisionCases() []*decisionCase {
-	rules := func(n int) *decision.Classifier { return decisiontest.Rules(decisiontest.Many(n)...) }
-	ten, thousand, messages := rules(10), rules(1000), decisiontest.Messages()
-	cases := []*decisionCase{{
-		name: "the longest way", goal: "< 2 µs, ≤ 5", rules: decisiontest.TISSSubmission().Rules,
-		error: "java.net.ConnectException: the portal of the operator refused the connection",
-	}}
-	for _, message := range []string{"stack trace", "Portuguese"} {
-		cases = append(cases,
-			&decisionCase{name: "2 kB of " + message + ", 10 rules", goal: "< 5 µs, ≤ 5", rules: ten, error: messages[message]},
-			&decisionCase{name: "2 kB of " + message + ", 1,000 rules", goal: "< 5 µs and 1.3 times 10 rules, ≤ 5", rules: thousand, error: messages[message]})
-	}
+func decisionCases() []decisionCase {
+	few, many := decisiontest.Rules(decisiontest.Many(10)...), decisiontest.Rules(decisiontest.Many(1000)...)
 	whole := catalogue.Default().Policies[decision.DefaultPolicy].Rules
-	return append(cases,
-		&decisionCase{name: "2 kB of stack trace, the whole built-in catalogue", goal: "< 5 µs, ≤ 5", rules: whole, error: messages["stack trace"]},
-		&decisionCase{name: "2 kB of Portuguese, the whole built-in catalogue", goal: "< 5 µs, ≤ 5", rules: whole, error: messages["Portuguese"], matched: "general-refusal"})
+	cases := []decisionCase{{"the longest way", "< 2 µs, ≤ 5",
+		"java.net.ConnectException: the portal of the operator refused the connection", policy().Rules, ""}}
+	for _, m := range []struct{ message, matched string }{{"stack trace", ""}, {"Portuguese", "general-refusal"}} {
+		text := decisiontest.Messages()[m.message]
+		cases = append(cases,
+			decisionCase{"2 kB of " + m.message + ", 10 rules", "< 5 µs, ≤ 5", text, few, ""},
+			decisionCase{"2 kB of " + m.message + ", 1,000 rules", "< 5 µs and 1.3 times 10 rules, ≤ 5", text, many, ""},
+			decisionCase{"2 kB of " + m.message + ", the whole built-in catalogue", "< 5 µs, ≤ 5", text, whole, m.matched})
+	}
+	return cases
 }
 
-// decisionCosts measures the cases in alternation, a few times, and writes the rows of a table.
-func decisionCosts(out io.Writer) error {
+// decisionCosts measures the cases in alternation, a few times, and prints the rows of a table.
+func decisionCosts(out io.Writer, rounds int) error {
 	cases := decisionCases()
-	samples := make([][]time.Duration, len(cases))
-	const rounds = 9
-	for range rounds {
-		for i, c := range cases {
-			cpu, err := c.measure()
+	samples, allocations := make([][]float64, len(cases)), make([]float64, len(cases))
+	for range 3 * rounds {
+		for i := range cases {
+			cost, allocated, err := cases[i].measure()
 			if err != nil {
 				return err
 			}
-			samples[i] = append(samples[i], cpu)
+			samples[i], allocations[i] = append(samples[i], cost), allocated
 		}
 	}
 	for i, c := range cases {
-		c.cpu = median(samples[i])
-		ratio := ""
-		if i > 0 && c.error == cases[i-1].error {
-			ratio = fmt.Sprintf(" (%.2f times)", float64(c.cpu)/float64(cases[i-1].cpu))
+		cost := fmt.Sprintf("%.0f ns, %.0f allocations", median(samples[i]), allocations[i])
+		if strings.HasSuffix(c.name, "1,000 rules") {
+			cost += fmt.Sprintf(" (%.2f times 10 rules)", median(samples[i])/median(samples[i-1]))
 		}
-		fmt.Fprintf(out, "| one decision, %s | %d ns%s, %d allocations | %s |\n", c.name, c.cpu.Nanoseconds(), ratio, int(c.allocations), c.goal)
+		row(out, "one decision, "+c.name, cost, c.goal)
 	}
 	return nil
 }
 
-// measure is the CPU time of one decision.
-func (c *decisionCase) measure() (cpu time.Duration, err error) {
+// measure returns the CPU time of one decision in ns, because the machine's other work must not count, and its
+// allocations.
+func (c *decisionCase) measure() (cost, allocations float64, err error) {
 	policy := decisiontest.TISSSubmission()
 	policy.Rules = c.rules
-	variables := decision.Variables{ID: decision.Text("CLM-001-1234567890"), RetryCount: "1", Error: decision.Text(c.error)}
+	id := decision.Text("CLM-001-1234567890")
+	variables := decision.Variables{ID: id, RetryCount: "1", Error: decision.Text(c.error)}
 	now := time.Now()
 	decide := func() {
 		failure, rejection := policy.Read(variables)
-		if rejection != nil {
-			err = fmt.Errorf("the benchmark's own failure is refused: %w", rejection)
-			return
-		}
-		if d := decision.Decide(&failure, policy, decision.Past{}, now); d.MatchedRule != c.matched {
-			err = fmt.Errorf("the benchmark's own failure is matched by %q, not by %q; the figures would mean nothing", d.MatchedRule, c.matched)
+		if d := decision.Decide(&failure, policy, decision.Past{}, now); rejection != nil || d.MatchedRule != c.matched {
+			err = fmt.Errorf("the failure is matched by %q (%+v), want %q", d.MatchedRule, rejection, c.matched)
 		}
 	}
-	const times = 10_000
+	const times = 3000
 	began := ownCPU()
 	for range times {
 		decide()
 	}
-	cpu = (ownCPU() - began) / times
-	c.allocations = testing.AllocsPerRun(100, decide)
-	return cpu, err
-}
-
-func ownCPU() time.Duration {
-	var used syscall.Rusage
-	if syscall.Getrusage(syscall.RUSAGE_SELF, &used) != nil { // cannot fail for oneself
-		return 0
-	}
-	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
+	cost = float64((ownCPU() - began).Nanoseconds()) / times
+	return cost, testing.AllocsPerRun(100, decide), err
 }

@@ -1,20 +1,18 @@
-// Command bare is the yardstick of `make bench`: the least that a worker for analyze-retry can be. It
-// activates, decides by hand and completes over plain gRPC; no log, no metrics, no retries, no stop.
+// Command bare is the yardstick of `make bench`: the least that a worker for analyze-retry can be. It activates, decides
+// by hand and completes over plain gRPC; no log, no metrics, no retries, no stop. Its argument is the gateway's address.
 package main
 
 import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"log"
 	"math/rand/v2"
 	"os"
-	"os/signal"
+	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/camunda/zeebe/clients/go/v8/pkg/pb"
@@ -22,11 +20,8 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 )
 
-type input struct {
-	ClaimID         string `json:"claimId"`
-	SubmissionError string `json:"submissionError"`
-	RetryCount      int    `json:"retryCount"`
-}
+// active jobs are asked for, and answered, at once.
+const active = 50
 
 type output struct {
 	ShouldRetry         bool      `json:"shouldRetry"`
@@ -42,35 +37,30 @@ type output struct {
 }
 
 var (
-	permanent = []string{"INVALID_PATIENT_DATA", "INSURANCE_EXPIRED", "AUTHORIZATION_DENIED", "DUPLICATE_CLAIM", "INVALID_PROCEDURE_CODE"}
-	transient = []string{"TIMEOUT", "CONNECTION_ERROR", "SERVICE_UNAVAILABLE", "NETWORK_ERROR", "TEMPORARY_ERROR", "RATE_LIMIT", "SERVER_ERROR", "503", "504"}
+	permanent = []string{"INVALID_PATIENT_DATA", "INSURANCE_EXPIRED", "AUTHORIZATION_DENIED", "DUPLICATE_CLAIM",
+		"INVALID_PROCEDURE_CODE"}
+	transient = []string{"TIMEOUT", "CONNECTION_ERROR", "SERVICE_UNAVAILABLE", "NETWORK_ERROR", "TEMPORARY_ERROR",
+		"RATE_LIMIT", "SERVER_ERROR", "503", "504"}
 )
 
 func main() {
-	address := flag.String("addr", "127.0.0.1:26500", "gateway")
-	active := flag.Int("active", 50, "jobs asked for at once")
-	workers := flag.Int("workers", 50, "jobs answered at once")
-	flag.Parse()
-	conn, err := grpc.NewClient(*address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	conn, err := grpc.NewClient(os.Args[1], grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		log.Fatal(err)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
-	defer stop()
-	gateway := pb.NewGatewayClient(conn)
-	jobs := make(chan *pb.ActivatedJob, *active)
-	for range *workers {
-		go answerAll(ctx, gateway, jobs)
+	gateway, jobs := pb.NewGatewayClient(conn), make(chan *pb.ActivatedJob, active)
+	for range active {
+		go answerAll(gateway, jobs)
 	}
-	for ctx.Err() == nil {
-		if err := activate(ctx, gateway, *active, jobs); err != nil && ctx.Err() == nil {
+	for {
+		if err := activate(gateway, jobs); err != nil {
 			log.Fatal(err)
 		}
 	}
 }
 
-func activate(ctx context.Context, gateway pb.GatewayClient, active int, jobs chan<- *pb.ActivatedJob) error {
-	stream, err := gateway.ActivateJobs(ctx, &pb.ActivateJobsRequest{
+func activate(gateway pb.GatewayClient, jobs chan<- *pb.ActivatedJob) error {
+	stream, err := gateway.ActivateJobs(context.Background(), &pb.ActivateJobsRequest{
 		Type: "analyze-retry", Worker: "bare", Timeout: 10_000, RequestTimeout: 2_000,
 		MaxJobsToActivate: int32(max(active-len(jobs), 1)),
 		FetchVariable:     []string{"claimId", "submissionError", "retryCount", "lastSubmissionTime"},
@@ -89,40 +79,45 @@ func activate(ctx context.Context, gateway pb.GatewayClient, active int, jobs ch
 	return err
 }
 
-func answerAll(ctx context.Context, gateway pb.GatewayClient, jobs <-chan *pb.ActivatedJob) {
+func answerAll(gateway pb.GatewayClient, jobs <-chan *pb.ActivatedJob) {
 	for j := range jobs {
-		var in input
-		if err := json.Unmarshal([]byte(j.Variables), &in); err != nil {
-			log.Fatal(err)
-		}
-		out, code := decide(in)
-		variables, err := json.Marshal(out)
-		if err != nil {
-			log.Fatal(err)
-		}
-		if err := answer(ctx, gateway, j, code, string(variables)); err != nil && ctx.Err() == nil {
+		if err := answer(context.Background(), gateway, j); err != nil {
 			log.Fatal(err)
 		}
 	}
 }
 
-func answer(ctx context.Context, gateway pb.GatewayClient, j *pb.ActivatedJob, code, variables string) error {
+func answer(ctx context.Context, gateway pb.GatewayClient, j *pb.ActivatedJob) error {
+	var in struct {
+		SubmissionError string
+		RetryCount      int
+	}
+	if err := json.Unmarshal([]byte(j.Variables), &in); err != nil {
+		return err
+	}
+	out, code := decide(in.SubmissionError, in.RetryCount)
+	text, err := json.Marshal(out)
+	if err != nil {
+		return err
+	}
+	variables := string(text)
 	if code == "" {
 		_, err := gateway.CompleteJob(ctx, &pb.CompleteJobRequest{JobKey: j.Key, Variables: variables})
 		return err
 	}
-	_, err := gateway.SetVariables(ctx, &pb.SetVariablesRequest{ElementInstanceKey: j.ElementInstanceKey, Variables: variables})
-	if err == nil {
-		_, err = gateway.ThrowError(ctx, &pb.ThrowErrorRequest{JobKey: j.Key, ErrorCode: code, Variables: variables})
+	set := &pb.SetVariablesRequest{ElementInstanceKey: j.ElementInstanceKey, Variables: variables}
+	if _, err := gateway.SetVariables(ctx, set); err != nil {
+		return err
 	}
+	_, err = gateway.ThrowError(ctx, &pb.ThrowErrorRequest{JobKey: j.Key, ErrorCode: code, Variables: variables})
 	return err
 }
 
-func decide(in input) (output, string) {
-	out := output{RetryCount: in.RetryCount, MaxRetries: 5, OriginalError: in.SubmissionError, RetryPolicy: "tiss-submission"}
-	text := strings.ToUpper(in.SubmissionError)
+func decide(failure string, retries int) (output, string) {
+	out := output{RetryCount: retries, MaxRetries: 5, OriginalError: failure, RetryPolicy: "tiss-submission"}
+	text := strings.ToUpper(failure)
 	switch {
-	case in.RetryCount >= out.MaxRetries:
+	case retries >= out.MaxRetries:
 		return out, "MAX_RETRIES_EXCEEDED"
 	case contains(text, permanent):
 		out.ErrorClassification = "PERMANENT"
@@ -132,7 +127,7 @@ func decide(in input) (output, string) {
 	default:
 		out.ErrorClassification = "UNKNOWN"
 	}
-	minutes := min(5<<in.RetryCount, 240)
+	minutes := min(5<<retries, 240)
 	out.BackoffMinutes = max(int(float64(minutes)*(0.8+0.4*rand.Float64())), 5)
 	out.ShouldRetry = true
 	out.RetryCount++
@@ -143,10 +138,5 @@ func decide(in input) (output, string) {
 }
 
 func contains(text string, codes []string) bool {
-	for _, code := range codes {
-		if strings.Contains(text, code) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(codes, func(code string) bool { return strings.Contains(text, code) })
 }

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"retry-worker/e2e/harness/postgres"
+)
+
+// place keeps journals of one kind of store.
+type place struct {
+	name   string
+	fresh  func(ctx context.Context) (url string, err error) // of a journal that does not exist yet
+	size   func(ctx context.Context, url string) (bytes int64, err error)
+	cpu    func() time.Duration // used by its server so far
+	warmUp int                  // decisions
+	rate   float64              // decisions a second, once measured
+}
+
+// places returns those that can be measured here; end removes them.
+func (b *bench) places(ctx context.Context, out io.Writer) (all []*place, end func()) {
+	all, end = []*place{b.sqlite()}, func() {}
+	var server *postgres.Server
+	install, err := postgres.Provide(ctx, nil)
+	if err == nil {
+		server, err = postgres.Start(ctx, install, postgres.Options{})
+	}
+	if err != nil {
+		fmt.Fprintf(out, "\nNOT RUN: PostgreSQL (%v)\n", err)
+		return all, end
+	}
+	return append(all, b.postgres(server)), func() { _ = server.Remove() }
+}
+
+func (b *bench) sqlite() *place {
+	return &place{
+		name: "SQLite", warmUp: min(5000, b.attempts), cpu: func() time.Duration { return 0 },
+		fresh: func(context.Context) (string, error) { return "sqlite:" + b.freshDatabase(), nil },
+		size: func(_ context.Context, url string) (int64, error) {
+			info, err := os.Stat(strings.TrimPrefix(url, "sqlite:"))
+			if err != nil {
+				return 0, err
+			}
+			return info.Size(), nil
+		},
+	}
+}
+
+func (b *bench) postgres(s *postgres.Server) *place {
+	return &place{
+		name: "PostgreSQL", warmUp: min(5000, b.attempts), cpu: func() time.Duration { return cpuTime(s.PID()) },
+		fresh: func(ctx context.Context) (string, error) {
+			b.journals++
+			return s.CreateDatabase(ctx, "bench"+strconv.Itoa(b.journals))
+		},
+		size: func(ctx context.Context, url string) (size int64, err error) {
+			c, err := pgx.Connect(ctx, url)
+			if err != nil {
+				return 0, err
+			}
+			defer c.Close(ctx)
+			return size, c.QueryRow(ctx, "SELECT pg_database_size(current_database())").Scan(&size)
+		},
+	}
+}
+
+// ownCPU returns the CPU time of this process so far.
+func ownCPU() time.Duration {
+	var used syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &used) != nil { // cannot fail for oneself
+		return 0
+	}
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
+}
+
+// cpuTime returns the CPU time of a process and its children so far, ended ones included.
+func cpuTime(pid int) time.Duration {
+	const tick = 10 * time.Millisecond // USER_HZ is 100 on every Linux Go runs on
+	files, _ := filepath.Glob("/proc/[0-9]*/stat")
+	var used time.Duration
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		_, rest, _ := strings.Cut(string(text), ") ") // behind the name, which may hold anything
+		fields := strings.Fields(rest)
+		own := file == fmt.Sprintf("/proc/%d/stat", pid)
+		if err != nil || len(fields) < 15 || !own && fields[1] != strconv.Itoa(pid) {
+			continue
+		}
+		times := fields[11:13] // user, system
+		if own {
+			times = fields[11:15] // and those of children that have ended
+		}
+		for _, f := range times {
+			n, _ := strconv.ParseInt(f, 10, 64) // the system's own numbers
+			used += time.Duration(n) * tick
+		}
+	}
+	return used
+}
+
+// table and row print Markdown; the first column is text.
+func table(out io.Writer, head ...string) {
+	fmt.Fprintf(out, "\n| %s |\n| ---%s |\n", strings.Join(head, " | "), strings.Repeat(" | ---:", len(head)-1))
+}
+
+func row(out io.Writer, cells ...string) { fmt.Fprintf(out, "| %s |\n", strings.Join(cells, " | ")) }
+
+// repeat measures so many times.
+func repeat(rounds int, measure func() sample) (all []sample) {
+	for range rounds {
+		all = append(all, measure())
+	}
+	return all
+}
+
+func each(all []sample, value func(sample) float64) (values []float64) {
+	for _, one := range all {
+		values = append(values, value(one))
+	}
+	return values
+}
+
+func median(all []float64) float64 {
+	sorted := slices.Sorted(slices.Values(all))
+	return sorted[len(sorted)/2]
+}
+
+// spread returns the median and what the rounds lie between.
+func spread(all []float64, decimals int) string {
+	least, most := slices.Min(all), slices.Max(all)
+	return fmt.Sprintf("%.*f (%.*f–%.*f)", decimals, median(all), decimals, least, decimals, most)
+}
+
+// ratio returns the spread of of ÷ to in each round, whose figures were measured one right after the other.
+func ratio(of, to []float64) string {
+	ratios := make([]float64, len(of))
+	for i := range of {
+		ratios[i] = of[i] / to[i]
+	}
+	return spread(ratios, 2)
+}

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/net/html"
 
 	"retry-worker/internal/access"
+	"retry-worker/internal/journal"
 )
 
 // link whose text begins with words; nil where there is none.
@@ -27,7 +28,7 @@ func (d *doc) rowLinks() []*html.Node {
 
 func TestOneCauseIsOneRow(t *testing.T) {
 	w := newWorld(t, now)
-	locked(w, 60)
+	w.locked(60)
 	s := open(t, w)
 	d := s.page("/dead-letters/groups")
 	checkPage(t, d, "groups", "en")
@@ -62,14 +63,14 @@ func TestOneCauseIsOneRow(t *testing.T) {
 
 func TestCausesThatAreNotGroupedAreSaid(t *testing.T) {
 	s := open(t, sampleDead(t, now))
-	s.pages.Open(s.world, failing{}, nil)
+	s.pages.Open(s.world.Memory, failing{}, nil)
 	for _, address := range []string{"/bulk-runs", "/bulk-runs/new", "/bulk-runs/x"} {
 		checkPage(t, s.doc(s.get(address), http.StatusServiceUnavailable), address, "en")
 	}
 	if d := s.doc(s.get("/bulk-runs"), http.StatusServiceUnavailable); !d.says("Bulk runs are not available yet") {
 		t.Error("it does not say so")
 	}
-	s.pages.Open(s.world, s.world.reviewer(), nil)
+	s.pages.Open(s.world.Memory, s.world.Reviews, nil)
 	if d := s.page("/dead-letters?team=ti"); d.link("Act on") != nil {
 		t.Error("the list offers what is not there")
 	}
@@ -78,9 +79,9 @@ func TestCausesThatAreNotGroupedAreSaid(t *testing.T) {
 func TestTheListIsFilteredByTime(t *testing.T) {
 	w := newWorld(t, now.Add(-10*time.Hour))
 	w.fails("tiss-submission", "CLM-T-1", "INSURANCE_EXPIRED")
-	w.goTo(now.Add(-time.Hour))
+	w.Set(now.Add(-time.Hour))
 	w.fails("tiss-submission", "CLM-T-2", "INSURANCE_EXPIRED")
-	w.goTo(now)
+	w.Set(now)
 	s := open(t, w)
 	// 12:00 UTC is 09:00 in the reader's zone.
 	for address, want := range map[string]string{
@@ -122,7 +123,7 @@ func TestAnUnknownCauseIsNobodys(t *testing.T) {
 
 func TestTheOverviewNamesTheBiggestCausesAndWhatRuns(t *testing.T) {
 	w := newWorld(t, now)
-	locked(w, 12)
+	w.locked(12)
 	s := open(t, w)
 	d := s.page("/")
 	if !strings.Contains(text(d.id("overview")), "Biggest causes of what is open Invalid credentials logininvalido: usuário # bloqueado 12 open, the oldest") {
@@ -131,18 +132,20 @@ func TestTheOverviewNamesTheBiggestCausesAndWhatRuns(t *testing.T) {
 	if d.says("Retry of") {
 		t.Error("there is a run that nobody began")
 	}
-	run := s.many.begin(groupFilter(s), 60, "Senha trocada.")
-	s.many.becomes(5, "taken")
+	run := s.world.begin(groupFilter(s), 60, "Senha trocada.")
+	s.world.becomes(t, run, 5, journal.BulkTaken)
 	d = s.as(access.Viewer).page("/")
 	checkPage(t, d, "overview", "en")
-	if link := d.link("Retry of 12 dead letters"); link == nil || attr(link, "href") != "/bulk-runs/"+run.ID || !d.says("5 of 12 are through") || !d.says("running") {
+	if link := d.link("Retry of 12 dead letters"); link == nil || attr(link, "href") != "/bulk-runs/"+run || !d.says("5 of 12 are through") || !d.says("running") {
 		t.Errorf("the run is not named: %s", text(d.id("overview")))
 	}
-	run.Hold, run.HeldAt = "engine_down", s.world.now()
+	if err := w.Memory.HoldBulkRun(t.Context(), run, "engine_down", w.Now()); err != nil {
+		t.Fatal(err)
+	}
 	if !s.page("/").says("on hold, goes on by itself") {
 		t.Error("that it is held is not said")
 	}
-	s.many.becomes(7, "taken")
+	s.world.becomes(t, run, 7, journal.BulkTaken)
 	if s.page("/").says("Retry of") {
 		t.Error("a run that is done is still named")
 	}

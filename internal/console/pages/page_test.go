@@ -20,8 +20,7 @@ import (
 // site is the pages over a world, as one reader sees them.
 type site struct {
 	t      *testing.T
-	world  *world
-	many   *many
+	world  world
 	pages  *pages.Pages
 	who    access.Identity
 	lang   string
@@ -30,14 +29,14 @@ type site struct {
 	untold []pages.Notice
 }
 
-func open(t *testing.T, w *world) *site {
+func open(t *testing.T, w world) *site {
 	t.Helper()
-	since := w.now()
-	s := &site{t: t, world: w, many: newMany(w), who: access.Identity{Name: "ana.souza", Role: access.Admin}, lang: "en", header: http.Header{}}
-	s.pages = pages.New(pages.Options{Now: w.now, Catalogue: catalogue.Default, Log: zap.NewNop(), Health: func() pages.Health {
+	since := w.Now()
+	s := &site{t: t, world: w, who: access.Identity{Name: "ana.souza", Role: access.Admin}, lang: "en", header: http.Header{}}
+	s.pages = pages.New(pages.Options{Now: w.Now, Catalogue: catalogue.Default, Log: zap.NewNop(), Health: func() pages.Health {
 		return pages.Health{Journal: pages.Signal{Known: true, Up: true}, Engine: pages.Signal{Known: true, Up: true, Since: since}, Notices: s.untold}
 	}})
-	s.pages.Open(w, w.reviewer(), s.many)
+	s.pages.Open(w.Memory, w.Reviews, w.Bulk)
 	return s
 }
 

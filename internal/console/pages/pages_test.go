@@ -105,7 +105,11 @@ func TestHostileTextsAreShownInert(t *testing.T) {
 	for _, address := range []string{subjectAddress("whatsapp-message", hostileID), "/dead-letters?q=alert", subjectAddress("no-retry", hostileID), "/audit",
 		"/dead-letters?q=" + url.QueryEscape(hostile), "/audit?policy=failed-job&id=" + url.QueryEscape("\"><script>alert(3)</script>"), "/dead-letters?state=all&team=" + url.QueryEscape("<b>"),
 		"/dead-letters/groups", "/dead-letters/groups?reason=" + url.QueryEscape("<b>"), "/bulk-runs/new", "/bulk-runs/new?fingerprint=" + url.QueryEscape("<b>"), "/bulk-runs/new?q=" + url.QueryEscape(hostile)} {
-		d := s.page(address)
+		status := http.StatusOK
+		if strings.HasPrefix(address, "/bulk-runs/new?fingerprint=") { // of which there is none
+			status = http.StatusUnprocessableEntity
+		}
+		d := s.doc(s.get(address), status)
 		checkPage(t, d, address, "en")
 		if n := len(d.tags("script")); n != 1 {
 			t.Errorf("%s has %d scripts", address, n)
@@ -212,7 +216,7 @@ func TestMoreThanAHundredIsAnAlert(t *testing.T) {
 func TestFiltersOutlivePaging(t *testing.T) {
 	w := newWorld(t, now)
 	for i := range 130 {
-		w.pass(time.Second)
+		w.Advance(time.Second)
 		w.fails("tiss-submission", "CLM-T-"+strconv.Itoa(i), []string{"INSURANCE_EXPIRED", "INVALID_PATIENT_DATA"}[i%2])
 	}
 	s := open(t, w)
@@ -301,7 +305,7 @@ func TestAPermanentErrorSaysWhatToDo(t *testing.T) {
 func TestTimesAreInTheReadersZone(t *testing.T) {
 	s := open(t, sampleDead(t, now))
 	address := subjectAddress("tiss-submission", longStoryID)
-	story, _, _ := s.world.Story(t.Context(), journal.Subject{Tenant: journal.DefaultTenant, Policy: "tiss-submission", ID: longStoryID})
+	story, _, _ := s.world.Memory.Story(t.Context(), journal.Subject{Tenant: journal.DefaultTenant, Policy: "tiss-submission", ID: longStoryID})
 	first := story.Attempts[0].Decision.AnalysedAt
 	for zone, cookie := range map[string]string{"America/Sao_Paulo": "", "Asia/Tokyo": "tz=Asia/Tokyo", "America/Sao_Paulo ": "tz=../../etc/passwd"} {
 		location, _ := time.LoadLocation(strings.TrimSpace(zone))
@@ -338,7 +342,7 @@ func TestAPageIsSentAgainOnlyWhenItChanged(t *testing.T) {
 		s.header.Del("If-None-Match")
 		tag := s.get(address).Header().Get("ETag")
 		s.header.Set("If-None-Match", tag)
-		s.world.pass(7 * time.Second) // ages change
+		s.world.Advance(7 * time.Second) // ages change
 		if w := s.get(address); tag == "" || w.Code != http.StatusNotModified || w.Body.Len() > 0 {
 			t.Errorf("%s is sent again (%d)", address, w.Code)
 		}
@@ -378,7 +382,7 @@ func TestAssetsAreKeptForGood(t *testing.T) {
 func TestALongStoryIsBounded(t *testing.T) {
 	w := newWorld(t, now)
 	for range 230 {
-		w.pass(50 * time.Hour) // each begins anew
+		w.Advance(50 * time.Hour) // each begins anew
 		w.fails("tiss-submission", "CLM-T-1", "HTTP 503")
 	}
 	d := open(t, w).page(subjectAddress("tiss-submission", "CLM-T-1"))

@@ -1,7 +1,6 @@
 package pages_test
 
 import (
-	"errors"
 	"net/http"
 	"net/url"
 	"strings"
@@ -17,7 +16,7 @@ import (
 
 // groupFilter chooses the biggest cause of a site.
 func groupFilter(s *site) journal.DeadLetterFilter {
-	groups, _, err := s.world.DeadLetterGroups(s.t.Context(), journal.DeadLetterFilter{}, "", 1)
+	groups, _, err := s.world.Memory.DeadLetterGroups(s.t.Context(), journal.DeadLetterFilter{}, "", 1)
 	if err != nil || len(groups) != 1 {
 		s.t.Fatal("no group ", err)
 	}
@@ -58,7 +57,7 @@ func with(form url.Values, pairs ...string) url.Values {
 // planned is a site with a cause of 40 claims, of which two cannot be retried, and its plan.
 func planned(t *testing.T) (s *site, at string, d *doc) {
 	w := newWorld(t, now)
-	locked(w, 38)
+	w.locked(38)
 	for _, id := range []string{"CLM-T-LATE-1", "CLM-T-LATE-2"} { // no process has come for them
 		w.fails("tiss-submission", id, "LoginInvalido: usuário 7 bloqueado")
 	}
@@ -81,7 +80,7 @@ func TestAPlanSaysWhatWouldHappen(t *testing.T) {
 			t.Errorf("the plan does not say %q: %s", words, got)
 		}
 	}
-	if len(s.many.runs) > 0 {
+	if len(s.world.runs(t)) > 0 {
 		t.Error("a plan began a run")
 	}
 	// Other settings are another plan, by the form's own address.
@@ -100,13 +99,14 @@ func TestAPlanSaysWhatWouldHappen(t *testing.T) {
 func TestAPlanIsStarted(t *testing.T) {
 	s, _, d := planned(t)
 	w := s.post("/bulk-runs", with(d.form("start"), "why", "Senha trocada com a operadora."))
-	if w.Code != http.StatusSeeOther || w.Header().Get("Location") != "/bulk-runs/"+s.many.newest().ID+"?done=start#result" {
+	if w.Code != http.StatusSeeOther || w.Header().Get("Location") != "/bulk-runs/"+s.world.runs(t)[0].ID+"?done=start#result" {
 		t.Fatalf("got %d to %q", w.Code, w.Header().Get("Location"))
 	}
-	c := s.many.asked[0]
-	if c.Reason != "Senha trocada com a operadora." || c.By != "ana.souza" || c.Action != journal.BulkRetry || c.PerMinute != 60 || c.Force || c.Fresh || c.When != review.Backoff || c.Filter != groupFilter(s) {
+	c := s.world.runs(t)[0]
+	if c.Reason != "Senha trocada com a operadora." || c.By != "ana.souza" || c.Action != journal.BulkRetry || c.PerMinute != 60 || c.Force || c.Fresh || c.Now || c.Filter != groupFilter(s) {
 		t.Errorf("what was started is %+v", c)
 	}
+	s.world.Gather(c.ID)
 	to, _, _ := strings.Cut(w.Header().Get("Location"), "#")
 	if d := s.page(to); !d.says("Done: the run has begun.") {
 		t.Error("it does not say so")
@@ -120,8 +120,8 @@ func TestAPlanIsStarted(t *testing.T) {
 func TestAPlanThatNoLongerHoldsSaysWhatChanged(t *testing.T) {
 	s, _, d := planned(t)
 	first := d.form("start")
-	item := s.world.letterOf("CLM-T-0003")
-	if _, err := s.world.reviewer().Discard(t.Context(), review.Command{ID: item.ID, Reason: "paga", By: "marta.lima"}); err != nil {
+	item := s.world.letterOf(t, "CLM-T-0003")
+	if _, err := s.world.Reviews.Discard(t.Context(), review.Command{ID: item.ID, Reason: "paga", By: "marta.lima"}); err != nil {
 		t.Fatal(err)
 	}
 	d = s.doc(s.post("/bulk-runs", with(first, "why", "Senha trocada.")), http.StatusConflict)
@@ -130,7 +130,7 @@ func TestAPlanThatNoLongerHoldsSaysWhatChanged(t *testing.T) {
 		t.Errorf("it says %q", got)
 	}
 	second := d.form("start")
-	if len(s.many.runs) > 0 || second.Get("why") != "Senha trocada." || second.Get("token") == first.Get("token") {
+	if len(s.world.runs(t)) > 0 || second.Get("why") != "Senha trocada." || second.Get("token") == first.Get("token") {
 		t.Error("something was started, or what was written is lost")
 	}
 	if w := s.post("/bulk-runs", second); w.Code != http.StatusSeeOther {
@@ -154,8 +154,8 @@ func TestWhatIsWrongStandsBesideThePlan(t *testing.T) {
 			t.Errorf("a pace of %s is planned, or not said to be wrong", pace)
 		}
 	}
-	s.many.fails = errors.New("the journal cannot be written: secret detail")
-	if d := s.doc(s.post("/bulk-runs", with(d.form("start"), "why", "x")), http.StatusServiceUnavailable); !d.says("The run may not have begun") || strings.Contains(d.raw, "secret") {
+	s.world.Memory.SetDown(true)
+	if d := s.doc(s.post("/bulk-runs", with(d.form("start"), "why", "x")), http.StatusServiceUnavailable); !d.says("The run may not have begun") || strings.Contains(d.raw, "the store is down") {
 		t.Error("it does not say that it is not known")
 	}
 	if d := s.doc(s.get(at), http.StatusServiceUnavailable); !d.says("The journal cannot be read now") {
@@ -176,7 +176,7 @@ func TestNothingAndEverythingAreSaid(t *testing.T) {
 		}
 		form := with(d.form("start"), "why", "Tudo corrigido.")
 		d = s.doc(s.post("/bulk-runs", form), http.StatusUnprocessableEntity)
-		if !strings.Contains(text(d.id("wrong")), "tick the confirmation") || len(s.many.runs) > 0 {
+		if !strings.Contains(text(d.id("wrong")), "tick the confirmation") || len(s.world.runs(t)) > 0 {
 			t.Errorf("%s was started without being confirmed", address)
 		}
 	}
@@ -201,7 +201,7 @@ func TestOnlyAnAdminStarts(t *testing.T) {
 			}
 		}
 	}
-	if len(s.many.runs) > 0 {
+	if len(s.world.runs(t)) > 0 {
 		t.Error("something was started")
 	}
 }
@@ -217,11 +217,15 @@ func TestForgedFormsAreRefused(t *testing.T) {
 			t.Errorf("%s: got %d", what, w.Code)
 		}
 	}
-	if len(s.many.runs) > 0 || len(good) == 0 {
+	if len(s.world.runs(t)) > 0 || len(good) == 0 {
 		t.Error("something was started")
 	}
-	s.many.fails = &review.Refusal{Code: bulk.NothingToDo, Message: "nothing"}
-	if d := s.doc(s.post("/bulk-runs", with(good, "why", "x")), 422); !d.says("none is left that would be decided") {
+	nothing, err := s.world.Bulk.Plan(t.Context(), bulk.Command{Action: journal.BulkRetry, Filter: journal.DeadLetterFilter{Query: "nothing-is-called-so"}, PerMinute: 60})
+	if err != nil {
+		t.Fatal(err)
+	}
+	good.Del("fingerprint")
+	if d := s.doc(s.post("/bulk-runs", with(good, "why", "x", "q", "nothing-is-called-so", "token", nothing.Token)), 422); !d.says("none is left that would be decided") {
 		t.Error("that nothing is left is not said")
 	}
 }

@@ -16,7 +16,7 @@ import (
 func TestProblemsSayWhatToDo(t *testing.T) {
 	w := sampleDead(t, now)
 	s := open(t, w)
-	closed := &site{t: t, world: w, pages: pages.New(pages.Options{Now: w.now, Catalogue: catalogue.Default, Log: zap.NewNop()}), who: s.who, lang: "en", header: http.Header{}}
+	closed := &site{t: t, world: w, pages: pages.New(pages.Options{Now: w.Now, Catalogue: catalogue.Default, Log: zap.NewNop()}), who: s.who, lang: "en", header: http.Header{}}
 	for _, c := range []struct {
 		what   string
 		from   *httptest.ResponseRecorder
@@ -45,7 +45,7 @@ func TestProblemsSayWhatToDo(t *testing.T) {
 	if d := closed.page("/policies"); !d.says("tiss-submission") {
 		t.Error("policies need no journal")
 	}
-	w.SetDown(true)
+	w.Memory.SetDown(true)
 	for _, address := range []string{"/", "/dead-letters", subjectAddress("tiss-submission", deadID)} {
 		from := s.get(address)
 		if d := s.doc(from, 503); !d.says("The journal cannot be read now") || from.Header().Get("Retry-After") == "" {

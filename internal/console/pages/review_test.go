@@ -16,13 +16,13 @@ import (
 )
 
 // letterOf is a subject's latest dead letter.
-func (w *world) letterOf(id string) journal.DeadLetterItem {
+func (w world) letterOf(t *testing.T, id string) journal.DeadLetterItem {
 	for _, item := range w.items() {
 		if item.Subject.ID == id {
 			return item
 		}
 	}
-	w.t.Fatal("no dead letter of ", id)
+	t.Fatal("no dead letter of ", id)
 	return journal.DeadLetterItem{}
 }
 
@@ -31,10 +31,10 @@ func reviewing(t *testing.T) (s *site, below, at journal.DeadLetterItem) {
 	w := newWorld(t, now)
 	w.fails("tiss-submission", "CLM-T-1", "INVALID_PATIENT_DATA: carteira")
 	w.failsUntilDead("tiss-submission", "CLM-T-2", "HTTP 503")
-	below, at = w.letterOf("CLM-T-1"), w.letterOf("CLM-T-2")
-	w.awaits(below.ID)
-	w.awaits(at.ID)
-	return open(t, w), w.letterOf("CLM-T-1"), w.letterOf("CLM-T-2")
+	below, at = w.letterOf(t, "CLM-T-1"), w.letterOf(t, "CLM-T-2")
+	w.Await(below.ID)
+	w.Await(at.ID)
+	return open(t, w), w.letterOf(t, "CLM-T-1"), w.letterOf(t, "CLM-T-2")
 }
 
 func words(reason, how, when string) url.Values {
@@ -65,11 +65,11 @@ func TestAPersonRetriesAndSeesWhatComesNext(t *testing.T) {
 	if d.id("retry") != nil {
 		t.Error("the form is still there")
 	}
-	s.world.deliver(true)
+	s.world.Deliver(true)
 	if d := s.page(subjectAddress("tiss-submission", "CLM-T-1")); !d.says("the process took it") || d.says("Done:") {
 		t.Error("what became of it is not said")
 	}
-	s.world.succeeds("tiss-submission", "CLM-T-1")
+	s.world.Succeed("tiss-submission", "CLM-T-1")
 	if d := s.page(subjectAddress("tiss-submission", "CLM-T-1")); !d.says("It went through after that") || !d.says("delivered") {
 		t.Error("that it recovered is not said")
 	}
@@ -81,7 +81,7 @@ func TestAPersonDiscards(t *testing.T) {
 	if got := text(d.id("decision")); !strings.Contains(got, "Done: discarded.") || !strings.Contains(got, "paciente particular") {
 		t.Errorf("it says %s", got)
 	}
-	if s.world.letterOf("CLM-T-1").State != journal.DeadLetterDiscarded {
+	if s.world.letterOf(t, "CLM-T-1").State != journal.DeadLetterDiscarded {
 		t.Error("it was not discarded")
 	}
 }
@@ -145,7 +145,7 @@ func TestWhatIsWrongIsSaidAndNothingIsDone(t *testing.T) {
 		}
 	}
 	for _, id := range []string{"CLM-T-1", "CLM-T-2"} {
-		if s.world.letterOf(id).State != journal.DeadLetterOpen {
+		if s.world.letterOf(t, id).State != journal.DeadLetterOpen {
 			t.Errorf("%s was decided on", id)
 		}
 	}
@@ -168,7 +168,7 @@ func TestTheSecondOfTwoIsToldWhoWasFirst(t *testing.T) {
 	if got := text(d.id("wrong")); !strings.Contains(got, "ana.souza has sent it again already (today 14:") && !strings.Contains(got, "ana.souza has sent it again already") {
 		t.Errorf("it says %q", got)
 	}
-	if s.world.letterOf("CLM-T-1").State != journal.DeadLetterReprocessing {
+	if s.world.letterOf(t, "CLM-T-1").State != journal.DeadLetterReprocessing {
 		t.Error("the second one won")
 	}
 }
@@ -176,12 +176,12 @@ func TestTheSecondOfTwoIsToldWhoWasFirst(t *testing.T) {
 func TestWithoutAProcessItCanOnlyBeDiscarded(t *testing.T) {
 	w := newWorld(t, now)
 	w.fails("tiss-submission", "CLM-T-1", "INVALID_PATIENT_DATA")
-	id := w.letterOf("CLM-T-1").ID
+	id := w.letterOf(t, "CLM-T-1").ID
 	s := open(t, w)
 	if d := s.page(subjectAddress("tiss-submission", "CLM-T-1")); !d.says("the process should come") || d.id("retry") == nil {
 		t.Error("within a minute the process may come")
 	}
-	w.pass(2 * 60e9)
+	w.Advance(2 * 60e9)
 	d := s.page(subjectAddress("tiss-submission", "CLM-T-1"))
 	checkPage(t, d, "nobody waits", "en")
 	if !d.says("no process waits") || d.id("retry") != nil || d.id("discard") == nil {
@@ -195,7 +195,7 @@ func TestWithoutAProcessItCanOnlyBeDiscarded(t *testing.T) {
 func TestARetryThatFoundNobodyIsOpenAgain(t *testing.T) {
 	s, below, _ := reviewing(t)
 	s.follow("/dead-letters/"+below.ID+"/retry", words("tentativa", "next", "now"))
-	s.world.deliver(false)
+	s.world.Deliver(false)
 	d := s.page(subjectAddress("tiss-submission", "CLM-T-1"))
 	checkPage(t, d, "found nobody", "en")
 	if !d.says("nothing was sent again") || !d.says("tentativa") || d.id("discard") == nil || d.id("retry") != nil {
@@ -212,7 +212,7 @@ func (failing) Retry(context.Context, review.Command) (review.Decided, error) {
 
 func TestADecisionThatMayNotBeRecordedSaysSo(t *testing.T) {
 	s, below, _ := reviewing(t)
-	s.pages.Open(s.world, failing{s.world.reviewer()}, nil)
+	s.pages.Open(s.world.Memory, failing{s.world.Reviews}, nil)
 	d := s.doc(s.post("/dead-letters/"+below.ID+"/retry", words("x", "next", "now")), http.StatusServiceUnavailable)
 	checkPage(t, d, "not recorded", "en")
 	if !d.says("The decision may not be recorded") || strings.Contains(d.raw, "secret detail") {

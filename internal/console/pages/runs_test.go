@@ -11,15 +11,21 @@ import (
 	"golang.org/x/net/html"
 
 	"retry-worker/internal/access"
+	"retry-worker/internal/bulk"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/review"
 )
 
-// running is a site with a run over 40 claims at 10 a minute.
-func running(t *testing.T) (s *site, at string, run *journal.BulkRun) {
+// running is a site with a run over 40 claims at 10 a minute, of which the last two were refused.
+func running(t *testing.T) (s *site, at, run string) {
 	s, _, _ = planned(t)
-	run = s.many.begin(groupFilter(s), 10, "Senha trocada; combinado com a operadora.")
-	return s, "/bulk-runs/" + run.ID, run
+	run = s.world.begin(groupFilter(s), 10, "Senha trocada; combinado com a operadora.")
+	for _, number := range []int64{39, 40} {
+		if err := s.world.Memory.RefuseBulkItem(t.Context(), run, number, string(review.InvalidRetryState), s.world.Now()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s, "/bulk-runs/" + run, run
 }
 
 // outcome of a run's page: how many, by what they are called.
@@ -40,12 +46,11 @@ func (d *doc) outcome(name string) string {
 
 func TestARunSaysWhatBecameOfEach(t *testing.T) {
 	s, at, run := running(t)
-	s.many.becomes(6, journal.BulkTaken)
-	s.many.becomes(9, journal.BulkRecovered)
-	s.many.becomes(3, journal.BulkDeadAgain)
-	s.many.becomes(1, journal.BulkNobody)
-	s.many.becomes(2, journal.BulkDecided)
-	s.many.becomes(1, journal.BulkSuperseded)
+	s.world.becomes(t, run, 6, journal.BulkTaken)
+	s.world.becomes(t, run, 9, journal.BulkRecovered)
+	s.world.becomes(t, run, 3, journal.BulkDeadAgain)
+	s.world.becomes(t, run, 1, journal.BulkNobody)
+	s.world.becomes(t, run, 2, journal.BulkDecided)
 	for _, lang := range []string{"pt-BR", "en"} {
 		s.lang = lang
 		checkPage(t, s.page(at), at, lang)
@@ -54,13 +59,13 @@ func TestARunSaysWhatBecameOfEach(t *testing.T) {
 	}
 	d := s.as(access.Viewer).page(at)
 	for name, n := range map[string]string{
-		"taken by the process": "6", "recovered": "9", "dead again": "3", "no process": "1", "on their way to the process": "2", "superseded": "1", "refused": "2", "waiting their turn": "16",
+		"taken by the process": "6", "recovered": "9", "dead again": "3", "no process": "1", "on their way to the process": "2", "refused": "2", "waiting their turn": "17",
 	} {
 		if got := d.outcome(name); got != n {
 			t.Errorf("%s: %s, want %s", name, got, n)
 		}
 	}
-	for _, words := range []string{"Retry of 40 dead letters", "24 of 40 are through", "About 1 min 36 s left", "marta.lima", "Senha trocada; combinado com a operadora.", "logininvalido: usuário # bloqueado", "CLM-T-0007"} {
+	for _, words := range []string{"Retry of 40 dead letters", "23 of 40 are through", "About 1 min 42 s left", "marta.lima", "Senha trocada; combinado com a operadora.", "logininvalido: usuário # bloqueado", "CLM-T-0007"} {
 		if !d.says(words) {
 			t.Errorf("the run does not say %q", words)
 		}
@@ -84,7 +89,7 @@ func TestARunSaysWhatBecameOfEach(t *testing.T) {
 	if x < 999.9 || x > 1000.1 {
 		t.Errorf("the picture ends at %f", x)
 	}
-	if title := d.id("bar-" + run.ID); !strings.Contains(text(title), "recovered: 9") {
+	if title := d.id("bar-" + run); !strings.Contains(text(title), "recovered: 9") {
 		t.Errorf("the picture says %s", text(title))
 	}
 }
@@ -103,10 +108,11 @@ func (d *doc) share(class string) string {
 
 func TestTheItemsAreFilteredAndPaged(t *testing.T) {
 	w := newWorld(t, now)
-	locked(w, 130)
+	w.locked(130)
 	s := open(t, w)
-	at := "/bulk-runs/" + s.many.begin(groupFilter(s), 60, "x").ID
-	s.many.becomes(70, journal.BulkRecovered)
+	run := s.world.begin(groupFilter(s), 60, "x")
+	at := "/bulk-runs/" + run
+	s.world.becomes(t, run, 70, journal.BulkRecovered)
 	for address, want := range map[string]int{at: 130, at + "?outcome=recovered": 70, at + "?outcome=planned": 60, at + "?outcome=refused": 0, at + "?outcome=forged": 130, at + "?after=-7": 130, at + "?after=x": 130} {
 		seen := map[string]bool{}
 		for next := address; next != ""; {
@@ -161,7 +167,7 @@ func TestARunIsPausedResumedAndCancelled(t *testing.T) {
 		}
 		return d
 	}
-	s.many.becomes(10, journal.BulkTaken)
+	s.world.becomes(t, run, 10, journal.BulkTaken)
 	d := press("pause", "Paused by ana.souza")
 	if !d.says("Done: the run is paused.") || !d.says("28 are left, about 2 min 48 s at the pace") || d.id("pause") != nil || d.id("resume") == nil {
 		t.Errorf("a paused run says %s", text(d.tags("main")[0]))
@@ -185,19 +191,21 @@ func TestARunIsPausedResumedAndCancelled(t *testing.T) {
 	if d := s.page(at + "?done=pause"); d.says("Done: the run is paused.") {
 		t.Error("an old address says what is no longer so")
 	}
-	if run.State != journal.BulkCancelled {
-		t.Errorf("the run is %s", run.State)
+	if state := s.world.run(t, run).State; state != journal.BulkCancelled {
+		t.Errorf("the run is %s", state)
 	}
-	s.many.fails = errors.New("secret detail")
-	if d := s.doc(s.post(at+"/pause", nil), http.StatusServiceUnavailable); !d.says("The run may not have changed") || strings.Contains(d.raw, "secret") {
+	s.world.Memory.SetDown(true)
+	if d := s.doc(s.post(at+"/pause", nil), http.StatusServiceUnavailable); !d.says("The run may not have changed") || strings.Contains(d.raw, "the store is down") {
 		t.Error("it does not say that it is not known")
 	}
 }
 
 func TestAHeldRunSaysThatItGoesOnByItself(t *testing.T) {
 	s, at, run := running(t)
-	s.many.becomes(5, journal.BulkDecided)
-	run.Hold, run.HeldAt = "engine_down", s.world.now().Add(-time.Hour)
+	s.world.becomes(t, run, 5, journal.BulkDecided)
+	if err := s.world.Memory.HoldBulkRun(t.Context(), run, "engine_down", s.world.Now().Add(-time.Hour)); err != nil {
+		t.Fatal(err)
+	}
 	d := s.as(access.Viewer).page(at)
 	checkPage(t, d, at, "en")
 	if got := text(d.id("held")); !strings.Contains(got, "The Zeebe engine does not answer since 1 h ago") || !strings.Contains(got, "goes on by itself") {
@@ -209,9 +217,8 @@ func TestAHeldRunSaysThatItGoesOnByItself(t *testing.T) {
 }
 
 func TestARunThatIsBeingPreparedPromisesNoNumbers(t *testing.T) {
-	s, at, run := running(t)
-	*run = journal.BulkRun{ID: run.ID, Action: run.Action, Filter: run.Filter, Reason: run.Reason, By: run.By, PerMinute: 60, State: journal.BulkPreparing, CreatedAt: run.CreatedAt}
-	s.many.items[run.ID] = nil
+	s, _, _ := planned(t)
+	at := "/bulk-runs/" + s.world.StartBulk(bulk.Command{Action: journal.BulkRetry, Filter: groupFilter(s), Reason: "Senha trocada.", By: "marta.lima"})
 	for _, address := range []string{at, "/bulk-runs", "/"} {
 		d := s.page(address)
 		checkPage(t, d, address, "en")
@@ -225,11 +232,13 @@ func TestARunThatIsBeingPreparedPromisesNoNumbers(t *testing.T) {
 }
 
 func TestRunsAreListed(t *testing.T) {
-	s, _, _ := running(t)
-	s.many.becomes(38, journal.BulkRecovered)
+	s, _, run := running(t)
+	s.world.becomes(t, run, 38, journal.BulkRecovered)
 	for i := range 30 {
-		s.many.begin(journal.DeadLetterFilter{Reason: "INVALID_PATIENT_DATA"}, 60, "lote "+strconv.Itoa(i))
-		s.many.newest().State = journal.BulkCancelled
+		other := s.world.begin(journal.DeadLetterFilter{Reason: "INVALID_PATIENT_DATA"}, 60, "lote "+strconv.Itoa(i))
+		if _, err := s.world.Bulk.Cancel(t.Context(), other, "marta.lima"); err != nil {
+			t.Fatal(err)
+		}
 	}
 	seen, pages := 0, 0
 	for next := "/bulk-runs"; next != ""; pages++ {
@@ -264,13 +273,13 @@ func TestAnUnknownRunIsSaid(t *testing.T) {
 }
 
 func TestARunIsLive(t *testing.T) {
-	s, at, _ := running(t)
+	s, at, run := running(t)
 	tag := s.get(at).Header().Get("ETag")
 	s.header.Set("If-None-Match", tag)
 	if w := s.get(at); tag == "" || w.Code != http.StatusNotModified {
 		t.Errorf("a run that stands still is sent again: %d", w.Code)
 	}
-	s.many.becomes(1, journal.BulkDecided)
+	s.world.becomes(t, run, 1, journal.BulkDecided)
 	if w := s.get(at); w.Code != http.StatusOK {
 		t.Errorf("a run that goes on is not sent: %d", w.Code)
 	}
@@ -282,14 +291,22 @@ func TestARunIsLive(t *testing.T) {
 
 func TestHostileTextsOfARunAreInert(t *testing.T) {
 	w := newWorld(t, now)
-	w.fails("no-retry", hostileID, hostile)
-	w.awaits(w.items()[0].ID)
+	w.DieWaiting("no-retry", hostileID, hostile, -1)
 	s := open(t, w)
-	run := s.many.begin(journal.DeadLetterFilter{Query: hostileID}, 60, hostile)
-	run.Filter = journal.DeadLetterFilter{Query: hostile, Policy: "<b>", Team: "<b>", Reason: "<b>", Fingerprint: "<b>"}
-	run.By, run.ChangedBy, run.Hold = hostile, hostile, "<b>"
-	s.many.items[run.ID][0].Code = "<b>"
-	for _, address := range []string{"/bulk-runs", "/bulk-runs/" + run.ID, "/"} {
+	run := "019c0000-0000-7000-8000-00000000000b"
+	hostileRun := journal.BulkRun{ID: run, Action: journal.BulkRetry, Through: 1 << 40, PerMinute: 60, Reason: hostile, By: hostile,
+		Filter: journal.DeadLetterFilter{Policy: "<b>", Team: "<b>", Reason: "<b>", Query: hostile}}
+	if _, err := w.Journal.Bulk(t.Context(), &journal.BulkStep{Verb: journal.BulkStart, By: hostile, Run: hostileRun}); err != nil {
+		t.Fatal(err)
+	}
+	w.Gather(run)
+	refused := w.StartBulk(bulk.Command{Action: journal.BulkDiscard, Filter: journal.DeadLetterFilter{Query: hostileID}, Reason: "x", By: "marta.lima"})
+	w.Gather(refused)
+	err := errors.Join(w.Memory.HoldBulkRun(t.Context(), run, "<b>", now), w.Memory.RefuseBulkItem(t.Context(), refused, 1, "<b>", now))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, address := range []string{"/bulk-runs", "/bulk-runs/" + run, "/bulk-runs/" + refused, "/"} {
 		d := s.page(address)
 		checkPage(t, d, address, "en")
 		if len(d.tags("script")) != 1 || len(d.tags("b", "img")) > 0 {
@@ -307,20 +324,20 @@ func TestHostileTextsOfARunAreInert(t *testing.T) {
 // TestTheStoryAndTheAuditNameTheRun: with the journal's own words on a run, and on a decision that is part of it.
 func TestTheStoryAndTheAuditNameTheRun(t *testing.T) {
 	w := newWorld(t, now)
-	locked(w, 1)
+	w.locked(1)
 	id := "019c0000-0000-7000-8000-00000000000a"
 	step := func(verb journal.BulkVerb, by string) {
 		t.Helper()
-		if _, err := w.journal.Bulk(t.Context(), &journal.BulkStep{Verb: verb, By: by, Run: journal.BulkRun{ID: id, Action: journal.BulkRetry, Through: 9, PerMinute: 60, Reason: "Senha trocada.", By: by}}); err != nil {
+		if _, err := w.Journal.Bulk(t.Context(), &journal.BulkStep{Verb: verb, By: by, Run: journal.BulkRun{ID: id, Action: journal.BulkRetry, Through: 9, PerMinute: 60, Reason: "Senha trocada.", By: by}}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	step(journal.BulkStart, "marta.lima")
-	if _, err := w.GatherBulkItems(t.Context(), id, 10, "in_other_run", now); err != nil {
+	if _, err := w.Memory.GatherBulkItems(t.Context(), id, 10, "in_other_run", now); err != nil {
 		t.Fatal(err)
 	}
-	letter := w.letterOf("CLM-T-0000")
-	if _, err := w.reviewer().Retry(t.Context(), review.Command{ID: letter.ID, Reason: "Senha trocada.", By: "marta.lima", When: review.Now, Run: id}); err != nil {
+	letter := w.letterOf(t, "CLM-T-0000")
+	if _, err := w.Reviews.Retry(t.Context(), review.Command{ID: letter.ID, Reason: "Senha trocada.", By: "marta.lima", When: review.Now, Run: id}); err != nil {
 		t.Fatal(err)
 	}
 	step(journal.BulkCancel, "ana.souza")

@@ -10,6 +10,7 @@ import (
 
 	"retry-worker/internal/journal"
 	"retry-worker/internal/review"
+	"retry-worker/internal/testkit/gateway"
 )
 
 // What was said is what is started.
@@ -115,7 +116,7 @@ func TestBulkAsJSON(t *testing.T) {
 
 // Exit 2 for wrong use, all of it at once, before anybody is asked.
 func TestBulkWrongUse(t *testing.T) {
-	environment(t, map[string]string{"RETRY_WORKER_HTTP_ADDR": nowhere(t)})
+	environment(t, map[string]string{"RETRY_WORKER_HTTP_ADDR": gateway.Nowhere(t)})
 	nothing := "nothing is chosen, expected the id of one dead letter, or --filter key=value for many (--filter all for every open one); `retry-worker dead-letters "
 	for command, want := range map[string][]string{
 		"retry":                    {nothing + "retry --help` says more"},

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"retry-worker/bpmn"
-	"retry-worker/internal/gatewaytest"
+	"retry-worker/internal/testkit/gateway"
 )
 
 const toMend = "the check found something to mend (see above)"
@@ -59,8 +59,8 @@ func whole(line string) [2]string { return [2]string{line, line} }
 
 // asKnown answers what a real engine answers to the check's question for a process that it has; the
 // stub would start an instance.
-func asKnown(g *gatewaytest.Gateway) *gatewaytest.Rule {
-	return g.Inject(gatewaytest.Fault{Method: gatewaytest.CreateProcessInstance, Code: codes.InvalidArgument,
+func asKnown(g *gateway.Gateway) *gateway.Rule {
+	return g.Inject(gateway.Fault{Method: gateway.CreateProcessInstance, Code: codes.InvalidArgument,
 		Message: "no element found with id 'retry-worker-check'"})
 }
 
@@ -73,7 +73,7 @@ var (
 	notDeployed = whole("FAIL not deployed; run `retry-worker deploy`, or leave it if you use a model of your own")
 )
 
-func takesConnections(g *gatewaytest.Gateway) [2]string {
+func takesConnections(g *gateway.Gateway) [2]string {
 	return whole("ok " + g.Addr() + " takes connections")
 }
 
@@ -86,7 +86,7 @@ func withProcesses(want map[string][2]string, line [2]string) map[string][2]stri
 }
 
 func TestCheckPlaintext(t *testing.T) {
-	g := gateway(t, gatewaytest.Options{})
+	g := gateway.New(t, gateway.Options{})
 	environment(t, map[string]string{"ZEEBE_ADDRESS": g.Addr(), "ZEEBE_INSECURE_CONNECTION": "true"})
 	reachable := func(process [2]string) map[string][2]string {
 		return withProcesses(map[string][2]string{
@@ -105,7 +105,7 @@ func TestCheckPlaintext(t *testing.T) {
 }
 
 func TestCheckJSON(t *testing.T) {
-	g := gateway(t, gatewaytest.Options{})
+	g := gateway.New(t, gateway.Options{})
 	environment(t, map[string]string{"ZEEBE_ADDRESS": g.Addr(), "ZEEBE_INSECURE_CONNECTION": "true"})
 	asKnown(g)
 	steps := []string{"settings", "address", "tls", "token", "cluster", "tenants"}
@@ -151,7 +151,7 @@ func TestCheckBadSettings(t *testing.T) {
 }
 
 func TestCheckNobodyThere(t *testing.T) {
-	addr := nowhere(t)
+	addr := gateway.Nowhere(t)
 	environment(t, map[string]string{"ZEEBE_ADDRESS": addr, "ZEEBE_INSECURE_CONNECTION": "true"})
 	expectSteps(t, retryWorker("check"), map[string][2]string{
 		"settings": settingsOK,
@@ -160,7 +160,7 @@ func TestCheckNobodyThere(t *testing.T) {
 }
 
 func TestCheckTLS(t *testing.T) {
-	g := gateway(t, gatewaytest.Options{TLS: true})
+	g := gateway.New(t, gateway.Options{TLS: true})
 	authority := write(t, "authority.pem", g.CAPEM())
 	agreed := [2]string{"ok TLS 1.3, certificate valid until ", time.Now().Add(12 * time.Hour).UTC().Format("2006-01-02")}
 	for _, c := range []struct {
@@ -188,7 +188,7 @@ func TestCheckTLS(t *testing.T) {
 }
 
 func TestCheckTLSWhereThereIsNone(t *testing.T) {
-	g := gateway(t, gatewaytest.Options{})
+	g := gateway.New(t, gateway.Options{})
 	environment(t, map[string]string{"ZEEBE_ADDRESS": g.Addr()})
 	expectSteps(t, retryWorker("check"), map[string][2]string{
 		"settings": settingsOK, "address": takesConnections(g),
@@ -197,9 +197,8 @@ func TestCheckTLSWhereThereIsNone(t *testing.T) {
 }
 
 func TestCheckToken(t *testing.T) {
-	g := gateway(t, gatewaytest.Options{})
-	idp := gatewaytest.StartIDP(gatewaytest.IDPOptions{ClientID: "worker", ClientSecret: "canary-secret", Audience: "zeebe-api"})
-	t.Cleanup(idp.Close)
+	g := gateway.New(t, gateway.Options{})
+	idp := gateway.NewIDP(t, "worker", "canary-secret", "zeebe-api")
 	g.RequireToken(idp.Accepts)
 	oauth := func(id, secret, audience string) map[string]string {
 		return map[string]string{
@@ -248,11 +247,11 @@ func TestCheckToken(t *testing.T) {
 
 func TestCheckTenantsRefused(t *testing.T) {
 	const advice = "; check RETRY_WORKER_TENANT_IDS: with multi-tenancy on it must name tenants the engine knows, with it off it must be empty"
-	off := gateway(t, gatewaytest.Options{})
-	on := gateway(t, gatewaytest.Options{EngineOptions: gatewaytest.EngineOptions{MultiTenancy: true, Tenants: []string{"clinic-a"}}})
+	off := gateway.New(t, gateway.Options{})
+	on := gateway.New(t, gateway.Options{MultiTenancy: true, Tenants: []string{"clinic-a"}})
 	for _, c := range []struct {
 		name, tenants string
-		g             *gatewaytest.Gateway
+		g             *gateway.Gateway
 		tenantsLine   [2]string
 	}{
 		{"multi-tenancy off", "clinic-a", off, [2]string{"FAIL ask for jobs: ", advice}},
@@ -273,7 +272,7 @@ func TestCheckTenantsRefused(t *testing.T) {
 }
 
 func TestCheckTenantsTaken(t *testing.T) {
-	g := gateway(t, gatewaytest.Options{EngineOptions: gatewaytest.EngineOptions{MultiTenancy: true}})
+	g := gateway.New(t, gateway.Options{MultiTenancy: true})
 	environment(t, map[string]string{
 		"ZEEBE_ADDRESS": g.Addr(), "ZEEBE_INSECURE_CONNECTION": "true", "RETRY_WORKER_TENANT_IDS": "clinic-a,clinic-b",
 	})
@@ -297,8 +296,8 @@ func TestCheckAdvice(t *testing.T) {
 		codes.Internal:         "see the gateway's log",
 	} {
 		t.Run(code.String(), func(t *testing.T) {
-			g := gateway(t, gatewaytest.Options{})
-			g.Inject(gatewaytest.Fault{Method: gatewaytest.Topology, Code: code})
+			g := gateway.New(t, gateway.Options{})
+			g.Inject(gateway.Fault{Method: gateway.Topology, Code: code})
 			environment(t, map[string]string{"ZEEBE_ADDRESS": g.Addr(), "ZEEBE_INSECURE_CONNECTION": "true"})
 			expectSteps(t, retryWorker("check"), map[string][2]string{
 				"settings": settingsOK, "address": takesConnections(g), "tls": tlsOff, "token": noToken,

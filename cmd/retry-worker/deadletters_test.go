@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"retry-worker/internal/console"
+	"retry-worker/internal/testkit/gateway"
 	"retry-worker/internal/testkit/golden"
 )
 
@@ -135,7 +136,7 @@ const someID = "3fa85f64-5717-5562-b3fc-2c963f66afa6"
 
 // Exit 2 for wrong use, before anybody is asked.
 func TestDeadLettersWrongUse(t *testing.T) {
-	environment(t, map[string]string{"RETRY_WORKER_HTTP_ADDR": nowhere(t)})
+	environment(t, map[string]string{"RETRY_WORKER_HTTP_ADDR": gateway.Nowhere(t)})
 	noID := "retry-worker: 0 ids given, expected one as `retry-worker dead-letters list` prints them; `retry-worker dead-letters show --help` says more\n"
 	for command, want := range map[string]string{
 		"":                "retry-worker: expected a command behind dead-letters: list, groups, show, retry, discard or runs; `retry-worker dead-letters --help` says more\n",
@@ -183,7 +184,7 @@ func TestDeadLettersRefused(t *testing.T) {
 		{"vera", "list --cursor nonsense", "invalid_cursor: "},
 		{"", "list", "login_required: "},
 		{"nobody", "list", "token_unknown: "},
-		{"otto", "list --server " + nowhere(t), "no console answers at http://127.0.0.1:"},
+		{"otto", "list --server " + gateway.Nowhere(t), "no console answers at http://127.0.0.1:"},
 	} {
 		secret := w.Tokens.Secret(tt.who)
 		if tt.who == "nobody" {

@@ -9,11 +9,11 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"retry-worker/bpmn"
-	"retry-worker/internal/gatewaytest"
+	"retry-worker/internal/testkit/gateway"
 )
 
 func TestDeploy(t *testing.T) {
-	g := gateway(t, gatewaytest.Options{})
+	g := gateway.New(t, gateway.Options{})
 	environment(t, map[string]string{"ZEEBE_ADDRESS": g.Addr(), "ZEEBE_INSECURE_CONNECTION": "true"})
 	var want strings.Builder
 	for _, m := range bpmn.Models() {
@@ -30,7 +30,7 @@ func TestDeploy(t *testing.T) {
 }
 
 func TestDeployJSON(t *testing.T) {
-	g := gateway(t, gatewaytest.Options{EngineOptions: gatewaytest.EngineOptions{MultiTenancy: true}})
+	g := gateway.New(t, gateway.Options{MultiTenancy: true})
 	environment(t, map[string]string{
 		"ZEEBE_ADDRESS": g.Addr(), "ZEEBE_INSECURE_CONNECTION": "true", "RETRY_WORKER_TENANT_IDS": "clinic-a,clinic-b",
 	})
@@ -56,8 +56,8 @@ func TestDeployJSON(t *testing.T) {
 }
 
 func TestDeployRefused(t *testing.T) {
-	g := gateway(t, gatewaytest.Options{})
-	g.Inject(gatewaytest.Fault{Method: gatewaytest.DeployResource, Code: codes.InvalidArgument, Message: "the model is wrong:\nno start event"})
+	g := gateway.New(t, gateway.Options{})
+	g.Inject(gateway.Fault{Method: gateway.DeployResource, Code: codes.InvalidArgument, Message: "the model is wrong:\nno start event"})
 	environment(t, map[string]string{"ZEEBE_ADDRESS": g.Addr(), "ZEEBE_INSECURE_CONNECTION": "true"})
 	for _, format := range []string{"text", "json"} {
 		r := retryWorker("deploy", "-o", format)
@@ -69,7 +69,7 @@ func TestDeployRefused(t *testing.T) {
 }
 
 func TestDeployWithNobodyThere(t *testing.T) {
-	environment(t, map[string]string{"ZEEBE_ADDRESS": nowhere(t), "ZEEBE_INSECURE_CONNECTION": "true"})
+	environment(t, map[string]string{"ZEEBE_ADDRESS": gateway.Nowhere(t), "ZEEBE_INSECURE_CONNECTION": "true"})
 	r := retryWorker("deploy")
 	if r.code != exitFailed || r.stdout != "" || strings.Count(r.stderr, "\n") != 1 ||
 		!strings.HasSuffix(r.stderr, "connection refused\"; `retry-worker check` says what is wrong with the connection\n") {

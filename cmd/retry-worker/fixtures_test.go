@@ -9,8 +9,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"retry-worker/internal/gatewaytest"
 )
 
 // result is what one run of the program left behind.
@@ -79,23 +77,6 @@ func environment(t *testing.T, vars map[string]string) {
 	for name, value := range vars {
 		t.Setenv(name, value)
 	}
-}
-
-// gateway is a stub that is closed with the test.
-func gateway(t *testing.T, o gatewaytest.Options) *gatewaytest.Gateway {
-	t.Helper()
-	g := gatewaytest.Start(o)
-	t.Cleanup(g.Close)
-	return g
-}
-
-// nowhere is an address where nobody listens.
-func nowhere(t *testing.T) string {
-	t.Helper()
-	g := gatewaytest.Start(gatewaytest.Options{}) // keeps the port from others while it is down
-	g.Down()
-	t.Cleanup(g.Close)
-	return g.Addr()
 }
 
 func write(t *testing.T, name string, content []byte) string {

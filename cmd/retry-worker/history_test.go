@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"retry-worker/internal/gatewaytest"
+	"retry-worker/internal/testkit/gateway"
 )
 
 // remembered is a journal in which the worker recorded what each of these jobs was answered, and the worker,
@@ -15,7 +15,7 @@ import (
 func remembered(t *testing.T, variables ...string) (url string, p *process) {
 	t.Helper()
 	url = "sqlite:" + filepath.Join(t.TempDir(), "journal.db")
-	g := gateway(t, gatewaytest.Options{})
+	g := gateway.New(t, gateway.Options{})
 	p = serve(t, map[string]string{"ZEEBE_ADDRESS": g.Addr(), "RETRY_WORKER_DATABASE_URL": url}, "serve")
 	for _, v := range variables {
 		key := g.AddJob(analyze(v))

@@ -9,6 +9,7 @@ import (
 
 	"retry-worker/internal/decision/decisiontest"
 	"retry-worker/internal/metrics"
+	"retry-worker/internal/testkit/gateway"
 )
 
 // probes are a real server's, on a free port of host.
@@ -73,7 +74,7 @@ func TestReadyOfAWorkerThatListensEverywhere(t *testing.T) {
 func TestReadyUsesNoProxy(t *testing.T) {
 	readiness, addr := probes(t, ownAddress(t))
 	readiness.Ready("engine")
-	proxy := "http://" + nowhere(t)
+	proxy := "http://" + gateway.Nowhere(t)
 	environment(t, map[string]string{
 		"RETRY_WORKER_OPS_ADDR": addr, "HTTP_PROXY": proxy, "http_proxy": proxy, "NO_PROXY": "", "no_proxy": "",
 	})
@@ -100,7 +101,7 @@ func ownAddress(t *testing.T) string {
 }
 
 func TestReadyWithNobodyThere(t *testing.T) {
-	addr := nowhere(t)
+	addr := gateway.Nowhere(t)
 	environment(t, map[string]string{"RETRY_WORKER_OPS_ADDR": addr})
 	retryWorker("ready").fails(t, exitFailed, "no worker answers at "+addr+`: Get "http://`+addr+`/readyz": dial tcp `+addr+
 		": connect: connection refused; start `retry-worker serve`, or set RETRY_WORKER_OPS_ADDR")

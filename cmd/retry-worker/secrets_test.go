@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"retry-worker/internal/gatewaytest"
+	"retry-worker/internal/testkit/gateway"
 	"retry-worker/internal/webserver/webservertest"
 )
 
@@ -39,18 +39,17 @@ type vault struct {
 	secrets   secrets
 	env       map[string]string
 	authority *webservertest.Authority
-	idp       *gatewaytest.IDP
+	idp       *gateway.IDP
 }
 
-func newVault(t *testing.T, g *gatewaytest.Gateway) *vault {
+func newVault(t *testing.T, g *gateway.Gateway) *vault {
 	t.Helper()
 	v := &vault{authority: webservertest.NewAuthority(t), secrets: secrets{
 		"RETRY_WORKER_EVENTS_URL": "canary-of+the.events", "ZEEBE_CLIENT_SECRET": "canary-of+the.client", "RETRY_WORKER_SMTP_PASSWORD_FILE": "canary-of+the.mail",
 		"OTEL_EXPORTER_OTLP_HEADERS": "canary-of+the.traces", "RETRY_WORKER_DATABASE_URL": "canary-of+the.database", "a wrong token": "rwt_canaryofawrongtoken",
 		"a webhook's secretFile": "c2VncmVkbyBkZSB1bSBob3NwaXRhbCBpbWFnaW5hcmlv",
 	}}
-	v.idp = gatewaytest.StartIDP(gatewaytest.IDPOptions{ClientID: "worker", ClientSecret: v.secrets["ZEEBE_CLIENT_SECRET"]})
-	t.Cleanup(v.idp.Close)
+	v.idp = gateway.NewIDP(t, "worker", v.secrets["ZEEBE_CLIENT_SECRET"], "")
 	g.RequireToken(v.idp.Accepts)
 	dir := t.TempDir()
 	tokens, cert, key := filepath.Join(dir, "tokens"), filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
@@ -65,14 +64,14 @@ func newVault(t *testing.T, g *gatewaytest.Gateway) *vault {
 	v.env = map[string]string{
 		"ZEEBE_ADDRESS": g.Addr(), "ZEEBE_CLIENT_ID": "worker", "ZEEBE_AUTHORIZATION_SERVER_URL": v.idp.URL(),
 		"ZEEBE_CLIENT_SECRET_FILE":        write(t, "client", []byte(v.secrets["ZEEBE_CLIENT_SECRET"]+"\n")),
-		"RETRY_WORKER_EVENTS_URL":         "nats://worker:" + v.secrets["RETRY_WORKER_EVENTS_URL"] + "@" + nowhere(t),
+		"RETRY_WORKER_EVENTS_URL":         "nats://worker:" + v.secrets["RETRY_WORKER_EVENTS_URL"] + "@" + gateway.Nowhere(t),
 		"RETRY_WORKER_SMTP_URL":           fmt.Sprintf("smtp://worker@127.0.0.1:%d", closedPort(t)),
 		"RETRY_WORKER_SMTP_PASSWORD_FILE": write(t, "mail", []byte(v.secrets["RETRY_WORKER_SMTP_PASSWORD_FILE"]+"\n")),
 		"RETRY_WORKER_MAIL_FROM":          "retry-worker@hospital.example", "RETRY_WORKER_NOTIFY_INTERVAL": "1s", "RETRY_WORKER_WEBHOOK_ALLOW": "127.0.0.1",
 		"RETRY_WORKER_POLICIES_FILE":    toldTeam(t, fmt.Sprintf("email: [ti@hospital.example]\nwebhook: {url: 'http://127.0.0.1:%d/hook', secretFile: %s}", closedPort(t), webhook)),
 		"RETRY_WORKER_AUTH_TOKENS_FILE": tokens, "RETRY_WORKER_TLS_CERT_FILE": cert, "RETRY_WORKER_TLS_KEY_FILE": key,
 		"RETRY_WORKER_TOKEN": v.secrets["RETRY_WORKER_TOKEN"], "RETRY_WORKER_PPROF": "true", "RETRY_WORKER_LOG_LEVEL": "debug",
-		"OTEL_EXPORTER_OTLP_ENDPOINT": "http://" + nowhere(t), "OTEL_EXPORTER_OTLP_TIMEOUT": "300", "OTEL_BSP_SCHEDULE_DELAY": "50",
+		"OTEL_EXPORTER_OTLP_ENDPOINT": "http://" + gateway.Nowhere(t), "OTEL_EXPORTER_OTLP_TIMEOUT": "300", "OTEL_BSP_SCHEDULE_DELAY": "50",
 		"OTEL_EXPORTER_OTLP_HEADERS": "authorization=" + v.secrets["OTEL_EXPORTER_OTLP_HEADERS"],
 	}
 	return v
@@ -119,13 +118,13 @@ func (v *visitor) ask(t *testing.T, method, path, body string, headers ...string
 // TestSecretsAreNeverSeen: with every secret set, and everything they are for away or refusing, none stands in log, metrics,
 // probes, profiles, pages, API answers, what the commands print, or error lines.
 func TestSecretsAreNeverSeen(t *testing.T) {
-	g := gateway(t, gatewaytest.Options{})
+	g := gateway.New(t, gateway.Options{})
 	v := newVault(t, g)
 	for n, e := range []string{"INVALID_CREDENTIALS", "TIMEOUT", "DUPLICATE_CLAIM"} {
-		g.AddJob(gatewaytest.Job{Type: "analyze-retry", Variables: variables(t, map[string]any{"claimId": fmt.Sprintf("CLM-1-%d", n), "submissionError": e})})
+		g.AddJob(gateway.Job{Type: "analyze-retry", Variables: variables(t, map[string]any{"claimId": fmt.Sprintf("CLM-1-%d", n), "submissionError": e})})
 	}
 	p := serve(t, v.env, "serve")
-	if err := g.WaitFor(within(t), func(seen gatewaytest.View) bool { return seen.Settled() == 3 }); err != nil {
+	if err := g.WaitFor(within(t), func(c gateway.Counts) bool { return c.Settled == 3 }); err != nil {
 		t.Fatal(err)
 	}
 	addr := p.apiAddr(t)
@@ -170,7 +169,7 @@ func TestSecretsAreNeverSeen(t *testing.T) {
 // commands prints what they do, in the worker's own environment, while the identity provider answers with what it was sent.
 func (v *vault) commands(t *testing.T) {
 	t.Helper()
-	v.idp.SetFault(&gatewaytest.IDPFault{Status: http.StatusUnauthorized, Body: `{"error":"invalid_client","error_description":"` + v.secrets["ZEEBE_CLIENT_SECRET"] + `"}`})
+	v.idp.SetFault(gateway.IDPFault{Status: http.StatusUnauthorized, Body: `{"error":"invalid_client","error_description":"` + v.secrets["ZEEBE_CLIENT_SECRET"] + `"}`})
 	for _, command := range []string{"check", "check -o json", "serve --help", "serve", "dead-letters list", "dead-letters list --server https://127.0.0.1:1", "ready", "kpi",
 		"history CLM-1-0", "audit verify", "policies show", "policies check nowhere", "notify test --team ti", "notify test --team ti -o json", "deploy", "version", "nonsense"} {
 		r := retryWorker(strings.Fields(command)...)
@@ -184,9 +183,9 @@ func (v *vault) commands(t *testing.T) {
 // TestDatabasePasswordIsNeverSeen while the server is away and the worker says so everywhere.
 func TestDatabasePasswordIsNeverSeen(t *testing.T) {
 	s := secrets{"RETRY_WORKER_DATABASE_URL": "canary-of+the.database"}
-	address := "postgres://journal:" + url.QueryEscape(s["RETRY_WORKER_DATABASE_URL"]) + "@" + nowhere(t) + "/journal"
+	address := "postgres://journal:" + url.QueryEscape(s["RETRY_WORKER_DATABASE_URL"]) + "@" + gateway.Nowhere(t) + "/journal"
 	environment(t, nil)
-	p := prepare(t, map[string]string{"ZEEBE_ADDRESS": nowhere(t), "RETRY_WORKER_LOG_LEVEL": "debug"}, "serve")
+	p := prepare(t, map[string]string{"ZEEBE_ADDRESS": gateway.Nowhere(t), "RETRY_WORKER_LOG_LEVEL": "debug"}, "serve")
 	if err := os.Unsetenv("RETRY_WORKER_DATABASE_URL"); err != nil { // put back with the test
 		t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"retry-worker/internal/gatewaytest"
+	"retry-worker/internal/testkit/gateway"
 )
 
 // process is the built program serving in a process of its own.
@@ -158,8 +158,8 @@ func (p *process) get(t *testing.T, path string) (status int, body string) {
 	return response.StatusCode, string(content)
 }
 
-func analyze(variables string) gatewaytest.Job {
-	return gatewaytest.Job{Type: "analyze-retry", Variables: variables}
+func analyze(variables string) gateway.Job {
+	return gateway.Job{Type: "analyze-retry", Variables: variables}
 }
 
 func TestServeRefusesBadSettings(t *testing.T) {
@@ -196,18 +196,18 @@ func TestServeRefusesATakenPort(t *testing.T) {
 func TestServeStopsAtASignal(t *testing.T) {
 	for args, sent := range map[string]os.Signal{"serve": syscall.SIGTERM, "": syscall.SIGINT} {
 		t.Run(fmt.Sprintf("%q %v", args, sent), func(t *testing.T) {
-			g := gateway(t, gatewaytest.Options{})
-			slow := g.Inject(gatewaytest.Fault{Method: gatewaytest.CompleteJob, Delay: 300 * time.Millisecond})
+			g := gateway.New(t, gateway.Options{})
+			slow := g.Inject(gateway.Fault{Method: gateway.CompleteJob, Delay: 300 * time.Millisecond})
 			key := g.AddJob(analyze(`{"claimId":"CLM-1-1","submissionError":"TIMEOUT"}`))
 			p := serve(t, map[string]string{"ZEEBE_ADDRESS": g.Addr()}, strings.Fields(args)...)
-			if err := g.WaitFor(within(t), func(gatewaytest.View) bool { return slow.Fired() > 0 }); err != nil {
+			if err := g.WaitFor(within(t), func(gateway.Counts) bool { return slow.Fired() > 0 }); err != nil {
 				t.Fatal(err)
 			}
 			p.signal(t, sent)
 			if code := p.ends(t, 10*time.Second); code != exitDone { // a poll takes 2 s, a stop may take 25 s
 				t.Errorf("exit %d, want 0: %s", code, p.stderr.String())
 			}
-			if job, _ := g.Job(key); job.State != gatewaytest.Completed {
+			if job, _ := g.Job(key); job.State != gateway.Completed {
 				t.Errorf("the job that had begun is %v, want it completed", job.State)
 			}
 			if p.stderr.Len() > 0 {
@@ -223,11 +223,11 @@ func TestServeStopsAtASignal(t *testing.T) {
 }
 
 func TestServeEndsHardAtTheSecondSignal(t *testing.T) {
-	g := gateway(t, gatewaytest.Options{})
-	hanging := g.Inject(gatewaytest.Fault{Method: gatewaytest.CompleteJob, Hang: true})
+	g := gateway.New(t, gateway.Options{})
+	hanging := g.Inject(gateway.Fault{Method: gateway.CompleteJob, Hang: true})
 	g.AddJob(analyze(`{"claimId":"CLM-1-1","submissionError":"TIMEOUT"}`))
 	p := serve(t, map[string]string{"ZEEBE_ADDRESS": g.Addr(), "RETRY_WORKER_JOB_TIMEOUT": "1h", "RETRY_WORKER_SHUTDOWN_TIMEOUT": "1h"}, "serve")
-	if err := g.WaitFor(within(t), func(gatewaytest.View) bool { return hanging.Fired() > 0 }); err != nil {
+	if err := g.WaitFor(within(t), func(gateway.Counts) bool { return hanging.Fired() > 0 }); err != nil {
 		t.Fatal(err)
 	}
 	p.signal(t, syscall.SIGTERM)
@@ -240,7 +240,7 @@ func TestServeEndsHardAtTheSecondSignal(t *testing.T) {
 }
 
 func TestServeIsReadyWhenTheEngineAnswers(t *testing.T) {
-	g := gateway(t, gatewaytest.Options{})
+	g := gateway.New(t, gateway.Options{})
 	g.Down()
 	p := serve(t, map[string]string{"ZEEBE_ADDRESS": g.Addr()}, "serve")
 	t.Setenv("RETRY_WORKER_OPS_ADDR", strings.TrimPrefix(p.opsURL, "http://"))
@@ -251,7 +251,7 @@ func TestServeIsReadyWhenTheEngineAnswers(t *testing.T) {
 }
 
 func TestServeOnTheConsole(t *testing.T) {
-	p := prepare(t, map[string]string{"ZEEBE_ADDRESS": nowhere(t), "RETRY_WORKER_LOG_FORMAT": "console"}, "serve")
+	p := prepare(t, map[string]string{"ZEEBE_ADDRESS": gateway.Nowhere(t), "RETRY_WORKER_LOG_FORMAT": "console"}, "serve")
 	p.start(t)
 	p.waitFor(t, "\tinfo\tserving\t")
 }
@@ -266,11 +266,11 @@ var canaries = map[string]string{
 
 // Nothing personal in output, metrics or incidents, wherever in a job it stands.
 func TestServePrintsNothingPersonal(t *testing.T) {
-	g := gateway(t, gatewaytest.Options{})
+	g := gateway.New(t, gateway.Options{})
 	jobs := 0
 	add := func(jobType, variables, headers string) {
 		jobs++
-		g.AddJob(gatewaytest.Job{Type: jobType, Variables: variables, CustomHeaders: headers})
+		g.AddJob(gateway.Job{Type: jobType, Variables: variables, CustomHeaders: headers})
 	}
 	for kind, canary := range canaries {
 		text := "of " + kind + " " + canary
@@ -293,7 +293,7 @@ func TestServePrintsNothingPersonal(t *testing.T) {
 		add("record-retry-outcome", variables(t, map[string]any{"claimId": "CLM-1-1", "retryOutcome": text}), "")
 	}
 	p := serve(t, map[string]string{"ZEEBE_ADDRESS": g.Addr(), "RETRY_WORKER_LOG_LEVEL": "debug"}, "serve")
-	if err := g.WaitFor(within(t), func(v gatewaytest.View) bool { return v.Settled() == jobs }); err != nil {
+	if err := g.WaitFor(within(t), func(c gateway.Counts) bool { return c.Settled == jobs }); err != nil {
 		t.Fatal(err)
 	}
 	_, seen := p.get(t, "/metrics")

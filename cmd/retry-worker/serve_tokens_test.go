@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"retry-worker/internal/testkit/gateway"
 )
 
 // apiAddr is where the process says that its API listens.
@@ -30,7 +32,7 @@ func TestServeBehindTokens(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "tokens")
 	made := retryWorker("token", "new", "--name", "maria.silva", "--role", "viewer", "--file", file, "-o", "json").object(t)
 	secret := made["token"].(string)
-	p := serve(t, map[string]string{"ZEEBE_ADDRESS": nowhere(t), "RETRY_WORKER_AUTH_TOKENS_FILE": file}, "serve")
+	p := serve(t, map[string]string{"ZEEBE_ADDRESS": gateway.Nowhere(t), "RETRY_WORKER_AUTH_TOKENS_FILE": file}, "serve")
 	addr := p.apiAddr(t)
 	t.Setenv("RETRY_WORKER_HTTP_ADDR", addr)
 	retryWorker("dead-letters", "list").fails(t, exitFailed,

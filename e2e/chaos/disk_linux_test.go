@@ -11,7 +11,7 @@ import (
 	"time"
 	"unsafe"
 
-	"retry-worker/internal/gatewaytest"
+	"retry-worker/internal/testkit/gateway"
 )
 
 // A place where a worker's SQLite file soon has no room left, and later has some again.
@@ -65,7 +65,7 @@ func playFullDisk(t *testing.T, d place) {
 	s.expectHistory("sqlite:" + path)
 	d.free(p)
 	p.ready()
-	s.answered(s.Counts().Settled() + 20)
+	s.answered(s.Counts().Settled + 20)
 	end()
 	s.settle()
 	p.stop()
@@ -85,7 +85,7 @@ func (s *stub) expectHistory(url string) {
 	if out, code := once(s.t, url, "history", first.claim); code != 0 || !strings.Contains(out, first.claim) {
 		s.t.Errorf("`history %s` beside the worker: exit status %d, %q", first.claim, code, out)
 	}
-	if record, _ := s.Job(first.key); record.State != gatewaytest.Completed {
+	if record, _ := s.Job(first.key); record.State != gateway.Completed {
 		s.t.Errorf("the first job is %v, want it completed before the disk was full", record.State)
 	}
 }

@@ -12,14 +12,14 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"retry-worker/internal/decision"
-	"retry-worker/internal/gatewaytest"
 	"retry-worker/internal/journal"
+	"retry-worker/internal/testkit/gateway"
 	"retry-worker/internal/worker"
 )
 
 // stub is the stub gateway with the claims that were put into it.
 type stub struct {
-	*gatewaytest.Gateway
+	*gateway.Gateway
 	t    *testing.T
 	name string // of its claims
 	// outcomes are reported of the claims that have used up the retries they are to have.
@@ -43,14 +43,14 @@ type job struct {
 }
 
 // values of the job as the gateway takes it.
-func (j *job) values() gatewaytest.Job {
+func (j *job) values() gateway.Job {
 	if j.outcome {
-		return gatewaytest.Job{
+		return gateway.Job{
 			Type: worker.RecordRetryOutcome, ProcessInstanceKey: j.instance,
 			Variables: fmt.Sprintf(`{"claimId":%q,"retryOutcome":"success"}`, j.claim),
 		}
 	}
-	return gatewaytest.Job{
+	return gateway.Job{
 		Type: worker.AnalyzeRetry, ProcessInstanceKey: j.instance,
 		Variables: fmt.Sprintf(`{"claimId":%q,"submissionError":%q,"retryCount":%d}`, j.claim, j.problem, j.count),
 	}
@@ -58,8 +58,7 @@ func (j *job) values() gatewaytest.Job {
 
 func newStub(t *testing.T, name string) *stub {
 	t.Helper()
-	s := &stub{Gateway: gatewaytest.Start(gatewaytest.Options{}), t: t, name: name}
-	t.Cleanup(s.Close)
+	s := &stub{Gateway: gateway.New(t, gateway.Options{}), t: t, name: name}
 	return s
 }
 
@@ -107,7 +106,7 @@ func (s *stub) fresh(n int) []job {
 
 // put puts jobs in at one instant; mu is held.
 func (s *stub) put(fresh []job) {
-	values := make([]gatewaytest.Job, len(fresh))
+	values := make([]gateway.Job, len(fresh))
 	for i := range fresh {
 		values[i] = fresh[i].values()
 	}
@@ -149,7 +148,7 @@ func (s *stub) failAgain(most int64, limit int) []job {
 		switch {
 		case !record.State.Settled(), len(again) == limit:
 			still = append(still, i)
-		case j.outcome || record.State != gatewaytest.Completed:
+		case j.outcome || record.State != gateway.Completed:
 		case j.count >= most && s.outcomes:
 			again = append(again, job{claim: j.claim, number: j.number, instance: j.instance, outcome: true})
 		case j.count < most:
@@ -172,8 +171,8 @@ func (s *stub) asked() int {
 func (s *stub) settle() {
 	s.t.Helper()
 	before, deadline := -1, time.Now().Add(patience)
-	for s.soon(time.Second, func(v gatewaytest.View) bool { return v.Settled() >= s.asked() }) != nil {
-		now := s.Counts().Settled()
+	for s.soon(time.Second, func(c gateway.Counts) bool { return c.Settled >= s.asked() }) != nil {
+		now := s.Counts().Settled
 		if time.Now().After(deadline) {
 			s.t.Fatalf("jobs are stuck: %s", s)
 		}
@@ -185,7 +184,7 @@ func (s *stub) settle() {
 }
 
 // soon waits for something a short while only.
-func (s *stub) soon(d time.Duration, met func(gatewaytest.View) bool) error {
+func (s *stub) soon(d time.Duration, met func(gateway.Counts) bool) error {
 	ctx, cancel := context.WithTimeout(context.Background(), d)
 	defer cancel()
 	return s.WaitFor(ctx, met)
@@ -193,7 +192,7 @@ func (s *stub) soon(d time.Duration, met func(gatewaytest.View) bool) error {
 
 // said are the different answers of one kind that the gateway received for a job, whether or not they took
 // effect.
-func said(record gatewaytest.JobRecord, of gatewaytest.Method) (different []string) {
+func said(record gateway.Record, of gateway.Method) (different []string) {
 	for _, a := range record.Answers {
 		if a.Method != of {
 			continue
@@ -213,13 +212,18 @@ type answers struct{ attempts, rejections, outcomes int }
 // that it took, and every other one that was sent for it the same word for word, the time of the retry included.
 func (s *stub) holdAgainst(a *audit) (found answers) {
 	s.t.Helper()
-	report := s.Report()
-	for _, r := range report.Jobs {
-		if r.Settling != 1 {
-			s.t.Errorf("job %d is %v and was settled by %d answers, want one", r.Key, r.State, r.Settling)
+	for _, r := range s.Journal() {
+		settling := 0
+		for _, a := range r.Answers {
+			if a.Settled {
+				settling++
+			}
+		}
+		if settling != 1 {
+			s.t.Errorf("job %d is %v and was settled by %d answers, want one", r.Key, r.State, settling)
 		}
 	}
-	if c := s.Counts(); c.Held > 0 || c.Settled() != len(s.jobs) {
+	if c := s.Counts(); c.Held > 0 || c.Settled != len(s.jobs) {
 		s.t.Errorf("jobs are stuck: %s", s)
 	}
 	for i := range s.jobs {
@@ -237,14 +241,14 @@ func (s *stub) holdJob(a *audit, j *job, found *answers) {
 	attempts := a.attempts[j.key]
 	if j.outcome {
 		found.outcomes++
-		if n := a.outcomes[j.claim]; n != 1 || len(attempts) != 0 || record.State != gatewaytest.Completed {
+		if n := a.outcomes[j.claim]; n != 1 || len(attempts) != 0 || record.State != gateway.Completed {
 			s.t.Errorf("the outcome of %s was recorded %d times, with %d attempts; its job %d is %v", j.claim, n, len(attempts), j.key, record.State)
 		}
 		return
 	}
 	if j.problem == refused {
 		found.rejections++
-		if len(attempts) != 0 || record.State != gatewaytest.Incident {
+		if len(attempts) != 0 || record.State != gateway.Incident {
 			s.t.Errorf("the refused job %d of %s has %d attempts and is %v", j.key, j.claim, len(attempts), record.State)
 		}
 		return
@@ -254,7 +258,7 @@ func (s *stub) holdJob(a *audit, j *job, found *answers) {
 		return
 	}
 	found.attempts++
-	for _, of := range []gatewaytest.Method{gatewaytest.CompleteJob, gatewaytest.ThrowError, gatewaytest.SetVariables} {
+	for _, of := range []gateway.Method{gateway.CompleteJob, gateway.ThrowError, gateway.SetVariables} {
 		if different := said(record, of); len(different) > 1 {
 			s.t.Errorf("the job %d of %s was answered differently by %v: %q", j.key, j.claim, of, different)
 		}
@@ -278,7 +282,7 @@ func outputsOf(t *testing.T, variables string) (o outputs) {
 }
 
 // holdOutputs compares the answer with the attempt.
-func (s *stub) holdOutputs(j *job, record *gatewaytest.JobRecord, at *journal.Attempt) {
+func (s *stub) holdOutputs(j *job, record *gateway.Record, at *journal.Attempt) {
 	s.t.Helper()
 	var got outputs
 	for _, answer := range record.Answers {
@@ -302,7 +306,7 @@ func (s *stub) handedBack() (n int) {
 	s.t.Helper()
 	for _, record := range s.Journal() {
 		for _, a := range record.Answers {
-			if a.Method != gatewaytest.FailJob || a.Settled || a.Code != codes.OK {
+			if a.Method != gateway.FailJob || a.Settled || a.Code != codes.OK {
 				continue
 			}
 			n++

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"retry-worker/internal/gatewaytest"
+	"retry-worker/internal/testkit/gateway"
 )
 
 const (
@@ -115,7 +115,7 @@ func (k *killing) life() {
 	want := len(k.jobs)
 	done := make(chan error, 1)
 	go func() {
-		done <- k.WaitFor(within(k.t), func(v gatewaytest.View) bool { return v.Settled() >= want || aim.hit() })
+		done <- k.WaitFor(within(k.t), func(c gateway.Counts) bool { return c.Settled >= want || aim.hit() })
 	}()
 	select {
 	case <-aim.shot:
@@ -176,8 +176,8 @@ func (a *aim) hit() bool {
 	}
 }
 
-func isAnswer(c gatewaytest.Call) bool {
-	return c.Method == gatewaytest.CompleteJob || c.Method == gatewaytest.ThrowError || c.Method == gatewaytest.FailJob
+func isAnswer(c gateway.Call) bool {
+	return c.Method == gateway.CompleteJob || c.Method == gateway.ThrowError || c.Method == gateway.FailJob
 }
 
 // arm lets what the manner waits for happen to the aim.
@@ -185,9 +185,9 @@ func (k *killing) arm(m manner, a *aim) (disarm func()) {
 	k.t.Helper()
 	switch m {
 	case beforeAnswer:
-		return k.Inject(gatewaytest.Fault{Hang: true, Match: func(c gatewaytest.Call) bool { return isAnswer(c) && a.event() }}).Remove
+		return k.Inject(gateway.Fault{Hang: true, Match: func(c gateway.Call) bool { return isAnswer(c) && a.event() }}).Remove
 	case afterAnswer:
-		return k.Inject(gatewaytest.Fault{DropAck: true, Hang: true, Match: func(c gatewaytest.Call) bool { return isAnswer(c) && a.event() }}).Remove
+		return k.Inject(gateway.Fault{DropAck: true, Hang: true, Match: func(c gateway.Call) bool { return isAnswer(c) && a.event() }}).Remove
 	case midCommit:
 		a.left = 1 + a.left/10 // commits are shared
 		if k.proxy != nil {
@@ -200,7 +200,7 @@ func (k *killing) arm(m manner, a *aim) (disarm func()) {
 		var answers atomic.Int64
 		wanted := int64(a.left)
 		a.left = 1
-		return k.Inject(gatewaytest.Fault{SlowReply: time.Nanosecond, Match: func(c gatewaytest.Call) bool {
+		return k.Inject(gateway.Fault{SlowReply: time.Nanosecond, Match: func(c gateway.Call) bool {
 			if isAnswer(c) && answers.Add(1) == wanted {
 				time.AfterFunc(a.pause, func() { a.event() })
 			}

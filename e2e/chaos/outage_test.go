@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"retry-worker/e2e/harness/postgres"
-	"retry-worker/internal/gatewaytest"
+	"retry-worker/internal/testkit/gateway"
 )
 
 const (
@@ -52,12 +52,12 @@ func TestPostgreSQLAway(t *testing.T) {
 			s.expectHandedBack()
 			wait(t, outage-time.Since(left))
 			s.expectNoPolls(noticed)
-			waiting := s.asked() - s.Counts().Settled()
+			waiting := s.asked() - s.Counts().Settled
 			must(t, away.comeUp(server))
 			gone := time.Since(left)
 			p.ready()
 			back := time.Since(left) - gone
-			s.answered(s.Counts().Settled() + 20)
+			s.answered(s.Counts().Settled + 20)
 			end()
 			s.settle()
 			p.stop()
@@ -111,7 +111,7 @@ func (s *stub) feed() (end func()) {
 // answered waits until so many jobs are settled.
 func (s *stub) answered(n int) {
 	s.t.Helper()
-	must(s.t, s.WaitFor(within(s.t), func(v gatewaytest.View) bool { return v.Settled() >= n }))
+	must(s.t, s.WaitFor(within(s.t), func(c gateway.Counts) bool { return c.Settled >= n }))
 }
 
 // wait lets a time pass that is itself what is tested.
@@ -126,10 +126,10 @@ func wait(t *testing.T, d time.Duration) {
 // expectHandedBack waits until at least one job came back for the journal's sake.
 func (s *stub) expectHandedBack() {
 	s.t.Helper()
-	must(s.t, s.WaitFor(within(s.t), func(v gatewaytest.View) bool { return v.HandedBack > 0 }))
+	must(s.t, s.WaitFor(within(s.t), func(c gateway.Counts) bool { return c.HandedBack > 0 }))
 	for _, record := range s.Journal() {
 		for _, a := range record.Answers {
-			if a.Method == gatewaytest.FailJob && a.Retries > 0 && !strings.Contains(a.Message, "journal cannot be written") {
+			if a.Method == gateway.FailJob && a.Retries > 0 && !strings.Contains(a.Message, "journal cannot be written") {
 				s.t.Errorf("job %d came back with %q, want the reason", record.Key, a.Message)
 			}
 		}
@@ -155,7 +155,7 @@ func (s *stub) expectNoPolls(since time.Time) {
 			}
 		}
 		for _, a := range record.Answers {
-			if a.Settled && a.At.After(since) && a.Method != gatewaytest.FailJob {
+			if a.Settled && a.At.After(since) && a.Method != gateway.FailJob {
 				s.t.Errorf("job %d was answered %v after the journal was down", record.Key, a.At.Sub(since))
 			}
 		}

@@ -14,9 +14,9 @@ import (
 	"retry-worker/e2e/harness/postgres"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/decision/decisiontest"
-	"retry-worker/internal/gatewaytest"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/store"
+	"retry-worker/internal/testkit/gateway"
 	"retry-worker/internal/worker"
 	"retry-worker/internal/zeebe"
 )
@@ -58,20 +58,20 @@ func (s *stub) giveToBoth() {
 	s.t.Helper()
 	total := 0
 	for round := range rounds {
-		slow := s.Inject(gatewaytest.Fault{Method: gatewaytest.ActivateJobs, SlowReply: time.Duration(round%2) * pollDelay, Delay: time.Nanosecond})
+		slow := s.Inject(gateway.Fault{Method: gateway.ActivateJobs, SlowReply: time.Duration(round%2) * pollDelay, Delay: time.Nanosecond})
 		s.bothAsk(s.Now()) // nothing is left of the round before
-		unheard := s.Inject(gatewaytest.Fault{Code: codes.Unavailable, Match: func(c gatewaytest.Call) bool {
-			return isAnswer(c) || c.Method == gatewaytest.SetVariables
+		unheard := s.Inject(gateway.Fault{Code: codes.Unavailable, Match: func(c gateway.Call) bool {
+			return isAnswer(c) || c.Method == gateway.SetVariables
 		}})
 		s.portion(portion)
 		total += portion
-		must(s.t, s.WaitFor(within(s.t), func(v gatewaytest.View) bool { return v.Held == portion }))
+		must(s.t, s.WaitFor(within(s.t), func(c gateway.Counts) bool { return c.Held == portion }))
 		if round%2 == 0 { // the first has decided
-			must(s.t, s.WaitFor(within(s.t), func(gatewaytest.View) bool { return unheard.Fired() >= portion }))
+			must(s.t, s.WaitFor(within(s.t), func(gateway.Counts) bool { return unheard.Fired() >= portion }))
 		}
 		handed := s.Counts().HandedOut
 		s.Advance(jobTimeout)
-		must(s.t, s.WaitFor(within(s.t), func(v gatewaytest.View) bool { return v.HandedOut >= handed+portion }))
+		must(s.t, s.WaitFor(within(s.t), func(c gateway.Counts) bool { return c.HandedOut >= handed+portion }))
 		wait(s.t, 2*pollDelay) // both decide
 		slow.Remove()
 		unheard.Remove()
@@ -82,10 +82,10 @@ func (s *stub) giveToBoth() {
 // bothAsk waits until two workers with nothing in hand wait for jobs, by polls that began after an instant.
 func (s *stub) bothAsk(since time.Time) {
 	s.t.Helper()
-	must(s.t, s.WaitFor(within(s.t), func(v gatewaytest.View) bool {
+	must(s.t, s.WaitFor(within(s.t), func(c gateway.Counts) bool {
 		free := map[string]bool{}
-		for _, p := range v.Polls(worker.AnalyzeRetry) {
-			if p.At.After(since) && p.Ended.IsZero() && p.MaxJobs == portion {
+		for _, p := range s.Polls(worker.AnalyzeRetry) {
+			if p.At.After(since) && p.Ended.IsZero() && p.MaxJobsToActivate == portion {
 				free[p.Worker] = true
 			}
 		}
@@ -213,7 +213,7 @@ func (s *stub) holdApart(a *audit, begun time.Time) {
 		j := &s.jobs[i]
 		record, _ := s.Job(j.key)
 		all := a.attempts[j.key]
-		if record.State == gatewaytest.Incident && j.problem == refused && len(all) == 0 {
+		if record.State == gateway.Incident && j.problem == refused && len(all) == 0 {
 			continue
 		}
 		if len(all) == 0 {
@@ -239,7 +239,7 @@ func (s *stub) holdApart(a *audit, begun time.Time) {
 }
 
 // holdSettled holds the answer that the engine took against the times an attempt had.
-func (s *stub) holdSettled(record *gatewaytest.JobRecord, at *journal.Attempt, times map[string]bool) {
+func (s *stub) holdSettled(record *gateway.Record, at *journal.Attempt, times map[string]bool) {
 	s.t.Helper()
 	settled := 0
 	for _, answer := range record.Answers {

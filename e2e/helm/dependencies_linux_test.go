@@ -10,18 +10,18 @@ import (
 	"testing"
 
 	"retry-worker/e2e/harness/zeebe"
-	"retry-worker/internal/gatewaytest"
+	"retry-worker/internal/testkit/gateway"
 )
 
-// gateway is Zeebe's, behind TLS and a check of tokens as Camunda Identity makes it.
-type gateway struct {
+// guarded is Zeebe's gateway, behind TLS and a check of tokens as Camunda Identity makes it.
+type guarded struct {
 	passed, refused atomic.Int64
 }
 
 // serveGateway at 127.0.0.1:26500 of the pod.
-func serveGateway(t *testing.T, n *network, broker *zeebe.Broker, idp *gatewaytest.IDP, certificate tls.Certificate) *gateway {
+func serveGateway(t *testing.T, n *network, broker *zeebe.Broker, idp *gateway.IDP, certificate tls.Certificate) *guarded {
 	t.Helper()
-	g := &gateway{}
+	g := &guarded{}
 	protocols := new(http.Protocols)
 	protocols.SetUnencryptedHTTP2(true)
 	forward := proxy(t, "http://"+broker.GatewayAddress())
@@ -41,7 +41,7 @@ func serveGateway(t *testing.T, n *network, broker *zeebe.Broker, idp *gatewayte
 }
 
 // serveIDP at https://keycloak of the pod.
-func serveIDP(t *testing.T, n *network, idp *gatewaytest.IDP, certificate tls.Certificate) {
+func serveIDP(t *testing.T, n *network, idp *gateway.IDP, certificate tls.Certificate) {
 	t.Helper()
 	serve(t, n, "127.0.0.1:443", certificate, proxy(t, idp.URL()[:len(idp.URL())-len("/oauth/token")]))
 }

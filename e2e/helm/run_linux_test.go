@@ -23,7 +23,7 @@ import (
 
 	"retry-worker/e2e/harness"
 	"retry-worker/e2e/harness/zeebe"
-	"retry-worker/internal/gatewaytest"
+	"retry-worker/internal/testkit/gateway"
 )
 
 // enough for anything that is expected to happen soon, on a busy machine too.
@@ -55,8 +55,8 @@ type runningPod struct {
 	log       *lines
 	http      *http.Client
 	broker    *zeebe.Broker
-	gateway   *gateway
-	idp       *gatewaytest.IDP
+	gateway   *guarded
+	idp       *gateway.IDP
 	token     string // of the console
 }
 
@@ -78,8 +78,7 @@ func startPod(t *testing.T) *runningPod {
 	}
 	t.Cleanup(func() { _ = p.broker.Stop(context.Background()) })
 	zeebe, hospital := newAuthority(t, "Zeebe's authority"), newAuthority(t, "the hospital's authority")
-	p.idp = gatewaytest.StartIDP(gatewaytest.IDPOptions{ClientID: "retry-worker", ClientSecret: "s3cret", Audience: "zeebe-api"})
-	t.Cleanup(p.idp.Close)
+	p.idp = gateway.NewIDP(t, "retry-worker", "s3cret", "zeebe-api")
 	p.gateway = serveGateway(t, network, p.broker, p.idp, zeebe.server(t, "zeebe-gateway"))
 	serveIDP(t, network, p.idp, hospital.server(t, "keycloak"))
 

@@ -12,8 +12,8 @@ import (
 	"retry-worker/e2e/harness"
 	"retry-worker/e2e/harness/mail"
 	"retry-worker/internal/catalogue"
-	"retry-worker/internal/gatewaytest"
 	"retry-worker/internal/testkit"
+	"retry-worker/internal/testkit/gateway"
 	"retry-worker/internal/worker"
 )
 
@@ -32,7 +32,7 @@ const (
 type scene struct {
 	t        *testing.T
 	folder   string
-	gateway  *gatewaytest.Gateway
+	gateway  *gateway.Gateway
 	mail     *mail.Server
 	receiver *receiver
 	clock    testkit.FastClock
@@ -43,8 +43,7 @@ type scene struct {
 // open a scene whose clock is at an instant now.
 func open(t *testing.T, at time.Time) *scene {
 	t.Helper()
-	s := &scene{t: t, folder: t.TempDir(), gateway: gatewaytest.Start(gatewaytest.Options{}), receiver: openReceiver(t, secret)}
-	t.Cleanup(s.gateway.Close)
+	s := &scene{t: t, folder: t.TempDir(), gateway: gateway.New(t, gateway.Options{}), receiver: openReceiver(t, secret)}
 	var err error
 	if s.mail, err = mail.Start(t.Context(), mail.Require(t), mail.Settings{}); err != nil {
 		t.Fatal(err)
@@ -99,17 +98,17 @@ func (s *scene) write(name, content string) {
 // die makes n dead letters of a team's, one cause each call, and waits until the worker has answered.
 func (s *scene) die(text string, n int) {
 	s.t.Helper()
-	var jobs []gatewaytest.Job
+	var jobs []gateway.Job
 	for range n {
 		s.claims++
-		jobs = append(jobs, gatewaytest.Job{Type: worker.AnalyzeRetry, Variables: fmt.Sprintf(`{"claimId":"%s%d","submissionError":%q,"retryCount":0}`,
+		jobs = append(jobs, gateway.Job{Type: worker.AnalyzeRetry, Variables: fmt.Sprintf(`{"claimId":"%s%d","submissionError":%q,"retryCount":0}`,
 			claimsBegin, s.claims, fmt.Sprintf("%s, paciente %s, CPF %s, guia %d", text, patient, cpf, 1000+s.claims))})
 	}
 	for _, key := range s.gateway.AddJobs(jobs...) {
 		ctx, cancel := context.WithTimeout(context.Background(), harness.Enough)
-		err := s.gateway.WaitFor(ctx, func(v gatewaytest.View) bool {
-			j, there := v.Job(key)
-			return !there || j.State == gatewaytest.ErrorThrown
+		err := s.gateway.WaitFor(ctx, func(gateway.Counts) bool {
+			j, there := s.gateway.Job(key)
+			return !there || j.State == gateway.ErrorThrown
 		})
 		cancel()
 		if err != nil {

@@ -17,8 +17,8 @@ import (
 
 	"retry-worker/e2e/harness"
 	"retry-worker/internal/audit"
-	"retry-worker/internal/gatewaytest"
 	"retry-worker/internal/store"
+	"retry-worker/internal/testkit/gateway"
 )
 
 // database opens the journal's tables beside the programs.
@@ -243,7 +243,7 @@ func (s *site) hold() (found held) {
 	return found
 }
 
-func answeredByBoth(job *gatewaytest.JobRecord) bool {
+func answeredByBoth(job *gateway.Record) bool {
 	var by []string
 	for _, a := range job.Answers {
 		if !slices.Contains(by, a.Worker) {
@@ -253,15 +253,15 @@ func answeredByBoth(job *gatewaytest.JobRecord) bool {
 	return slices.Contains(by, nameBefore) && slices.Contains(by, nameAfter)
 }
 
-func (s *site) holdAnalysis(a analysis, job *gatewaytest.JobRecord, attempts []record) {
+func (s *site) holdAnalysis(a analysis, job *gateway.Record, attempts []record) {
 	s.t.Helper()
-	settling, said := 0, map[gatewaytest.Method]string{}
+	settling, said := 0, map[gateway.Method]string{}
 	for _, answer := range job.Answers {
 		if answer.Settled {
 			settling++
 		}
 		text := answer.ErrorCode + answer.Message + answer.Variables
-		if was, known := said[answer.Method]; known && was != text && answer.Method != gatewaytest.FailJob {
+		if was, known := said[answer.Method]; known && was != text && answer.Method != gateway.FailJob {
 			s.t.Errorf("the job %d of %s was answered differently: %s and %s", a.key, a.claim, was, text)
 		}
 		said[answer.Method] = text
@@ -270,7 +270,7 @@ func (s *site) holdAnalysis(a analysis, job *gatewaytest.JobRecord, attempts []r
 		s.t.Errorf("the job %d of %s is %v and was settled by %d answers, want one", a.key, a.claim, job.State, settling)
 	}
 	if a.problem == unreadable {
-		if len(attempts) != 0 || job.State != gatewaytest.Incident {
+		if len(attempts) != 0 || job.State != gateway.Incident {
 			s.t.Errorf("the job %d of %s, which cannot be read, is %v with %d attempts", a.key, a.claim, job.State, len(attempts))
 		}
 		return

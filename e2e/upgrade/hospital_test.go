@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"retry-worker/internal/gatewaytest"
+	"retry-worker/internal/testkit/gateway"
 	"retry-worker/internal/worker"
 )
 
@@ -62,7 +62,7 @@ type analysis struct {
 
 // hospital has claims, whose processes it plays on the stub gateway.
 type hospital struct {
-	*gatewaytest.Gateway
+	*gateway.Gateway
 	t *testing.T
 
 	mu       sync.Mutex
@@ -83,12 +83,11 @@ const (
 
 func openHospital(t *testing.T) *hospital {
 	t.Helper()
-	h := &hospital{Gateway: gatewaytest.Start(gatewaytest.Options{}), t: t, byID: map[string]*claim{}, stop: make(chan struct{}), ended: make(chan struct{})}
+	h := &hospital{Gateway: gateway.New(t, gateway.Options{}), t: t, byID: map[string]*claim{}, stop: make(chan struct{}), ended: make(chan struct{})}
 	go h.run()
 	t.Cleanup(func() {
 		close(h.stop)
 		<-h.ended
-		h.Close()
 	})
 	return h
 }
@@ -144,7 +143,7 @@ func (h *hospital) admit(wave string, n int, kinds ...kind) (ids []string) {
 
 // fail asks what follows from the claims' failures; mu is held.
 func (h *hospital) fail(claims ...*claim) {
-	jobs := make([]gatewaytest.Job, len(claims))
+	jobs := make([]gateway.Job, len(claims))
 	for i, c := range claims {
 		jobs[i] = c.asking(worker.AnalyzeRetry, map[string]any{"submissionError": c.problem(), "retryCount": c.count})
 	}
@@ -176,14 +175,14 @@ func (c *claim) problem() string {
 }
 
 // asking makes the job by which the claim's process asks for something.
-func (c *claim) asking(jobType string, variables map[string]any) gatewaytest.Job {
+func (c *claim) asking(jobType string, variables map[string]any) gateway.Job {
 	variables["claimId"] = c.id
 	text, err := json.Marshal(variables)
 	if err != nil {
 		panic(err) // texts and numbers
 	}
 	c.asks = jobType
-	return gatewaytest.Job{Type: jobType, ProcessInstanceKey: c.instance, Variables: string(text)}
+	return gateway.Job{Type: jobType, ProcessInstanceKey: c.instance, Variables: string(text)}
 }
 
 // ask has the claim's process wait for a job; mu is held.
@@ -199,8 +198,8 @@ type answer struct {
 }
 
 // settled is the answer that ended a job.
-func settled(record *gatewaytest.JobRecord) (a answer) {
-	i := slices.IndexFunc(record.Answers, func(a gatewaytest.Answer) bool { return a.Settled })
+func settled(record *gateway.Record) (a answer) {
+	i := slices.IndexFunc(record.Answers, func(a gateway.Answer) bool { return a.Settled })
 	if i >= 0 && record.Answers[i].Variables != "" {
 		_ = json.Unmarshal([]byte(record.Answers[i].Variables), &a) // what is no object is held against the journal later
 	}
@@ -215,13 +214,13 @@ func (h *hospital) step(c *claim) {
 	}
 	told := settled(&record)
 	switch {
-	case record.State == gatewaytest.Incident:
+	case record.State == gateway.Incident:
 		c.end = "incident"
-	case record.State == gatewaytest.Cancelled:
+	case record.State == gateway.Cancelled:
 		c.end = "cancelled"
 	case c.asks == worker.RecordRetryOutcome:
 		c.end = "recovered"
-	case record.State == gatewaytest.ErrorThrown:
+	case record.State == gateway.ErrorThrown:
 		c.letters = append(c.letters, told.DeadLetterID)
 		h.ask(c, worker.RetryReview, map[string]any{worker.DeadLetterVariable: told.DeadLetterID})
 	case c.asks == worker.RetryReview && told.ReviewDecision != "reprocess":
@@ -250,7 +249,7 @@ func (h *hospital) rest(c *claim) bool {
 		return c.end != ""
 	}
 	record, _ := h.Job(c.job) // it is held for a day once it is recorded
-	return slices.ContainsFunc(record.Answers, func(a gatewaytest.Answer) bool { return a.Method == gatewaytest.UpdateJobTimeout && a.Accepted() })
+	return slices.ContainsFunc(record.Answers, func(a gateway.Answer) bool { return a.Method == gateway.UpdateJobTimeout && a.Accepted() })
 }
 
 // settle waits until every claim has ended, or waits for somebody's decision.
@@ -308,7 +307,7 @@ func (h *hospital) letter(id string) string {
 // answeredBy is how many jobs of a type ended by an answer of that worker.
 func (h *hospital) answeredBy(name, jobType string) (n int) {
 	for _, record := range h.Journal() {
-		if record.Type == jobType && slices.ContainsFunc(record.Answers, func(a gatewaytest.Answer) bool { return a.Settled && a.Worker == name }) {
+		if record.Type == jobType && slices.ContainsFunc(record.Answers, func(a gateway.Answer) bool { return a.Settled && a.Worker == name }) {
 			n++
 		}
 	}

@@ -10,7 +10,7 @@ import (
 
 	"retry-worker/e2e/harness"
 	"retry-worker/e2e/harness/postgres"
-	"retry-worker/internal/gatewaytest"
+	"retry-worker/internal/testkit/gateway"
 	"retry-worker/internal/worker"
 )
 
@@ -119,15 +119,15 @@ func (s *site) contest() {
 	s.t.Helper()
 	h := s.hospital
 	s.bothAsk()
-	unheard := h.Inject(gatewaytest.Fault{Code: codes.Unavailable, Match: func(c gatewaytest.Call) bool {
-		return c.Method == gatewaytest.CompleteJob || c.Method == gatewaytest.ThrowError || c.Method == gatewaytest.FailJob
+	unheard := h.Inject(gateway.Fault{Code: codes.Unavailable, Match: func(c gateway.Call) bool {
+		return c.Method == gateway.CompleteJob || c.Method == gateway.ThrowError || c.Method == gateway.FailJob
 	}})
 	h.mu.Lock()
 	first := len(h.analyses)
 	h.admit("BOTH", portion, recovers, dies, recoversAt2, diesLater)
 	jobs := h.analyses[first:]
 	h.mu.Unlock()
-	all := func(what string, so func(*gatewaytest.JobRecord) bool) {
+	all := func(what string, so func(*gateway.Record) bool) {
 		n := 0
 		eventually(s.t, func() string { return fmt.Sprintf("%d jobs %s; %d are", portion, what, n) }, func() bool {
 			n = 0
@@ -139,7 +139,7 @@ func (s *site) contest() {
 			return n == portion
 		})
 	}
-	all("to be answered by one", func(r *gatewaytest.JobRecord) bool { return len(r.Answers) > 0 })
+	all("to be answered by one", func(r *gateway.Record) bool { return len(r.Answers) > 0 })
 	h.Advance(jobTimeout)
 	all("to be answered by both", answeredByBoth)
 	unheard.Remove()
@@ -150,10 +150,10 @@ func (s *site) contest() {
 func (s *site) bothAsk() {
 	s.t.Helper()
 	since := s.hospital.Now()
-	must(s.t, s.hospital.WaitFor(within(s.t), func(v gatewaytest.View) bool {
+	must(s.t, s.hospital.WaitFor(within(s.t), func(gateway.Counts) bool {
 		free := map[string]bool{}
-		for _, p := range v.Polls(worker.AnalyzeRetry) {
-			if p.At.After(since) && p.Ended.IsZero() && p.MaxJobs == portion {
+		for _, p := range s.hospital.Polls(worker.AnalyzeRetry) {
+			if p.At.After(since) && p.Ended.IsZero() && p.MaxJobsToActivate == portion {
 				free[p.Worker] = true
 			}
 		}
@@ -210,7 +210,7 @@ func (s *site) beginRun(now *program) (r bulkRun, claims []string) {
 	h.wave("BACK", inRun-1, dies)
 	h.settle()
 	now.plans("BACK", inRun)
-	must(s.t, h.Cancel(within(s.t), "a person", h.claim(first[0]).instance))
+	h.Cancel(h.claim(first[0]).instance)
 	r = now.starts("BACK", inRun)
 	var items []bulkItem
 	eventually(s.t, func() string { return fmt.Sprintf("nobody to take the first decision: %+v", items) }, func() bool {

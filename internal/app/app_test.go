@@ -13,7 +13,7 @@ import (
 
 	"retry-worker/internal/app"
 	"retry-worker/internal/config"
-	"retry-worker/internal/gatewaytest"
+	"retry-worker/internal/testkit/gateway"
 )
 
 const notSeen = "the engine has not been seen yet; `retry-worker check` says why\n"
@@ -41,7 +41,7 @@ func TestPortInUseStopsTheStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer taken.Close()
-	s := settings(t, nowhere(t))
+	s := settings(t, gateway.Nowhere(t))
 	s.OpsAddr = taken.Addr().String()
 	_, err = app.New(s, buildInfo, log)
 	want := "listen for metrics and probes: listen tcp " + s.OpsAddr + ": bind: address already in use; choose another RETRY_WORKER_OPS_ADDR"
@@ -52,7 +52,7 @@ func TestPortInUseStopsTheStart(t *testing.T) {
 
 func TestStopWithoutAnEngineIsQuick(t *testing.T) {
 	leavesNothing(t)
-	r := serve(t, settings(t, nowhere(t)))
+	r := serve(t, settings(t, gateway.Nowhere(t)))
 	eventually(t, "the missing engine is in the log", func() bool { return strings.Contains(logged.String(), "engine does not answer polls") })
 	if r.ready(t) {
 		t.Error("ready without an engine")
@@ -64,11 +64,11 @@ func TestStopWithoutAnEngineIsQuick(t *testing.T) {
 // An engine that takes connections and answers nothing must not hold a stop beyond its time.
 func TestStopWithAFrozenEngineKeepsTheShutdownTimeout(t *testing.T) {
 	leavesNothing(t)
-	g := gateway(t, gatewaytest.Options{})
+	g := gateway.New(t, gateway.Options{})
 	s := settings(t, g.Addr())
 	s.ShutdownTimeout = 3 * time.Second
 	r := serve(t, s)
-	if err := g.WaitFor(within(t), func(v gatewaytest.View) bool { return v.Waiting() == 4 }); err != nil {
+	if err := g.WaitFor(within(t), func(c gateway.Counts) bool { return c.Waiting == 4 }); err != nil {
 		t.Fatal(err)
 	}
 	g.Freeze()
@@ -79,13 +79,13 @@ func TestStopWithAFrozenEngineKeepsTheShutdownTimeout(t *testing.T) {
 // Nor must a job that could be answered for an hour yet.
 func TestStopWithAnAnswerThatHangsKeepsTheShutdownTimeout(t *testing.T) {
 	leavesNothing(t)
-	g := gateway(t, gatewaytest.Options{})
-	hanging := g.Inject(gatewaytest.Fault{Method: gatewaytest.CompleteJob, Hang: true})
+	g := gateway.New(t, gateway.Options{})
+	hanging := g.Inject(gateway.Fault{Method: gateway.CompleteJob, Hang: true})
 	g.AddJob(analyze("CLM-1-1", "TIMEOUT", 0))
 	s := settings(t, g.Addr())
 	s.JobTimeout, s.ShutdownTimeout = time.Hour, 2*time.Second
 	r := serve(t, s)
-	if err := g.WaitFor(within(t), func(gatewaytest.View) bool { return hanging.Fired() > 0 }); err != nil {
+	if err := g.WaitFor(within(t), func(gateway.Counts) bool { return hanging.Fired() > 0 }); err != nil {
 		t.Fatal(err)
 	}
 	r.stop()
@@ -101,11 +101,11 @@ func TestKillReturnsAtOnce(t *testing.T) {
 	for _, name := range []string{"after a stop", "without a stop"} {
 		t.Run(name, func(t *testing.T) {
 			leavesNothing(t)
-			g := gateway(t, gatewaytest.Options{})
-			hanging := g.Inject(gatewaytest.Fault{Method: gatewaytest.CompleteJob, Hang: true})
+			g := gateway.New(t, gateway.Options{})
+			hanging := g.Inject(gateway.Fault{Method: gateway.CompleteJob, Hang: true})
 			g.AddJob(analyze("CLM-1-1", "TIMEOUT", 0))
 			r := serve(t, settings(t, g.Addr()))
-			if err := g.WaitFor(within(t), func(gatewaytest.View) bool { return hanging.Fired() > 0 }); err != nil {
+			if err := g.WaitFor(within(t), func(gateway.Counts) bool { return hanging.Fired() > 0 }); err != nil {
 				t.Fatal(err)
 			}
 			if name == "after a stop" {
@@ -118,7 +118,7 @@ func TestKillReturnsAtOnce(t *testing.T) {
 }
 
 func TestReadyFromTheFirstAnsweredPollOn(t *testing.T) {
-	g := gateway(t, gatewaytest.Options{})
+	g := gateway.New(t, gateway.Options{})
 	answerAtOnce(g)
 	g.Down()
 	r := serve(t, settings(t, g.Addr()))
@@ -147,11 +147,11 @@ func TestReadyFromTheFirstAnsweredPollOn(t *testing.T) {
 
 // An engine that answers, but only with refusals, has not been seen.
 func TestNotReadyWhileTheEngineRefuses(t *testing.T) {
-	g := gateway(t, gatewaytest.Options{})
+	g := gateway.New(t, gateway.Options{})
 	answerAtOnce(g)
-	denied := g.Inject(gatewaytest.Fault{Method: gatewaytest.ActivateJobs, Code: codes.PermissionDenied})
+	denied := g.Inject(gateway.Fault{Method: gateway.ActivateJobs, Code: codes.PermissionDenied})
 	r := serve(t, settings(t, g.Addr()))
-	if err := g.WaitFor(within(t), func(gatewaytest.View) bool { return denied.Fired() >= 6 }); err != nil {
+	if err := g.WaitFor(within(t), func(gateway.Counts) bool { return denied.Fired() >= 6 }); err != nil {
 		t.Fatal(err)
 	}
 	if r.ready(t) {
@@ -163,11 +163,11 @@ func TestNotReadyWhileTheEngineRefuses(t *testing.T) {
 
 func TestStopFinishesWhatHasBegun(t *testing.T) {
 	leavesNothing(t)
-	g := gateway(t, gatewaytest.Options{})
-	slow := g.Inject(gatewaytest.Fault{Method: gatewaytest.CompleteJob, Delay: 500 * time.Millisecond})
+	g := gateway.New(t, gateway.Options{})
+	slow := g.Inject(gateway.Fault{Method: gateway.CompleteJob, Delay: 500 * time.Millisecond})
 	key := g.AddJob(analyze("CLM-1-1", "TIMEOUT", 0))
 	r := serve(t, settings(t, g.Addr()))
-	if err := g.WaitFor(within(t), func(gatewaytest.View) bool { return slow.Fired() > 0 }); err != nil {
+	if err := g.WaitFor(within(t), func(gateway.Counts) bool { return slow.Fired() > 0 }); err != nil {
 		t.Fatal(err)
 	}
 	r.stop()
@@ -177,7 +177,7 @@ func TestStopFinishesWhatHasBegun(t *testing.T) {
 	})
 	r.returned(t, 10*time.Second)
 	job, _ := g.Job(key)
-	if job.State != gatewaytest.Completed || !job.Answers[len(job.Answers)-1].Acked {
+	if job.State != gateway.Completed || !job.Answers[len(job.Answers)-1].Acked {
 		t.Errorf("the job that had begun: %v, want it completed and acknowledged", job.State)
 	}
 	if len(logged.with(t, "message", "stopping: no new jobs, those begun are finished, the others handed back")) != 1 {
@@ -186,7 +186,7 @@ func TestStopFinishesWhatHasBegun(t *testing.T) {
 }
 
 func TestSettingsReachTheEngine(t *testing.T) {
-	g := gateway(t, gatewaytest.Options{EngineOptions: gatewaytest.EngineOptions{MultiTenancy: true}})
+	g := gateway.New(t, gateway.Options{MultiTenancy: true})
 	s := settings(t, g.Addr())
 	s.TenantIDs = []string{"clinic-a", "clinic-b"}
 	serve(t, s)
@@ -197,19 +197,19 @@ func TestSettingsReachTheEngine(t *testing.T) {
 		"record-retry-outcome":     "claimId jobId messageId retryOutcome",
 		"retry-review":             "claimId jobId messageId deadLetterId",
 	}
-	if err := g.WaitFor(within(t), func(v gatewaytest.View) bool { return v.Waiting() == len(want) }); err != nil {
+	if err := g.WaitFor(within(t), func(c gateway.Counts) bool { return c.Waiting == len(want) }); err != nil {
 		t.Fatal(err)
 	}
 	for _, p := range g.Polls("") {
-		if got := strings.Join(p.FetchVariables, " "); got != want[p.Type] || got == "" {
+		if got := strings.Join(p.FetchVariable, " "); got != want[p.Type] || got == "" {
 			t.Errorf("%s fetches %q, want %q", p.Type, got, want[p.Type])
 		}
 		places, timeout := s.MaxJobsActive, s.JobTimeout
 		if p.Type == "retry-review" { // people's jobs count against nobody's capacity
 			places, timeout = 64, 30*time.Second // until one is recorded; then it is kept for a day
 		}
-		if p.Worker != s.WorkerName || p.MaxJobs != places || p.Timeout != timeout ||
-			strings.Join(p.TenantIDs, " ") != "clinic-a clinic-b" || p.RequestTimeout <= 0 || p.RequestTimeout > 2*time.Second { // short: a stop waits for it
+		if p.Worker != s.WorkerName || int(p.MaxJobsToActivate) != places || p.Timeout != timeout.Milliseconds() ||
+			strings.Join(p.TenantIds, " ") != "clinic-a clinic-b" || p.RequestTimeout <= 0 || p.RequestTimeout > 2000 { // short: a stop waits for it
 			t.Errorf("%s: asked with %+v", p.Type, p)
 		}
 	}
@@ -217,10 +217,9 @@ func TestSettingsReachTheEngine(t *testing.T) {
 
 func TestTLSAndToken(t *testing.T) {
 	leavesNothing(t)
-	g := gateway(t, gatewaytest.Options{TLS: true})
+	g := gateway.New(t, gateway.Options{TLS: true})
 	answerAtOnce(g)
-	idp := gatewaytest.StartIDP(gatewaytest.IDPOptions{ClientID: "worker", ClientSecret: "canary-secret", Audience: "zeebe-api"})
-	t.Cleanup(idp.Close)
+	idp := gateway.NewIDP(t, "worker", "canary-secret", "zeebe-api")
 	g.RequireToken(idp.Accepts)
 	authority := filepath.Join(t.TempDir(), "authority.pem")
 	if err := os.WriteFile(authority, g.CAPEM(), 0o600); err != nil {

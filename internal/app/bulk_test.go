@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"retry-worker/internal/gatewaytest"
+	"retry-worker/internal/testkit/gateway"
 )
 
 // run asks the API about a bulk run and gives back what it answers.
@@ -30,7 +30,7 @@ func (r *service) run(t *testing.T, method, path, body string) (answer struct {
 // waited for.
 func TestBulkRunOverHTTP(t *testing.T) {
 	leavesNothing(t)
-	g := gateway(t, gatewaytest.Options{})
+	g := gateway.New(t, gateway.Options{})
 	s := settings(t, g.Addr())
 	r := serve(t, s)
 	var reviews []int64
@@ -58,7 +58,7 @@ func TestBulkRunOverHTTP(t *testing.T) {
 	eventually(t, "it is done", func() bool { return r.run(t, http.MethodGet, "/"+id, "").State == "done" })
 	eventually(t, "each process has it", func() bool {
 		for _, review := range reviews {
-			if j, _ := g.Job(review); j.State != gatewaytest.Completed {
+			if j, _ := g.Job(review); j.State != gateway.Completed {
 				return false
 			}
 		}

@@ -16,7 +16,7 @@ import (
 	"retry-worker/internal/app"
 	"retry-worker/internal/catalogue"
 	"retry-worker/internal/config"
-	"retry-worker/internal/gatewaytest"
+	"retry-worker/internal/testkit/gateway"
 )
 
 // policiesFile is a policies file that a test changes as an editor does: whole, by a rename.
@@ -70,7 +70,7 @@ func TestPoliciesFileIsRefusedAtTheStart(t *testing.T) {
 		{broken, []string{":25: policies.tiss-submission.maxRetries: found ", ": policies.tiss-submission.totalLimit: found "}},
 	} {
 		leavesNothing(t)
-		s := settings(t, nowhere(t))
+		s := settings(t, gateway.Nowhere(t))
 		s.PoliciesFile = string(tt.file)
 		_, err := app.New(s, buildInfo, log)
 		problems, ok := errors.AsType[config.Problems](err)
@@ -89,7 +89,7 @@ func TestPoliciesFileIsRefusedAtTheStart(t *testing.T) {
 }
 
 func TestBuiltInCatalogue(t *testing.T) {
-	g := gateway(t, gatewaytest.Options{})
+	g := gateway.New(t, gateway.Options{})
 	r := serve(t, settings(t, g.Addr()))
 	if !r.metric(t, `retry_worker_catalogue_info{version="`+catalogue.Default().Version+`"} 1`) || !r.metric(t, "retry_worker_catalogue_rejected 0") {
 		t.Error("the metrics do not name the built-in catalogue")
@@ -109,7 +109,7 @@ func TestBuiltInCatalogue(t *testing.T) {
 // tests run side by side.
 type reloading struct {
 	*service
-	*gatewaytest.Gateway
+	*gateway.Gateway
 	file policiesFile
 	log  *sink
 }
@@ -120,7 +120,7 @@ func serveReloading(t *testing.T) *reloading {
 		t.Skip("waits for the policies file to be looked at, every 10 s")
 	}
 	t.Parallel()
-	r := &reloading{Gateway: gateway(t, gatewaytest.Options{}), file: newPoliciesFile(t, catalogue.Default().YAML()), log: &sink{}}
+	r := &reloading{Gateway: gateway.New(t, gateway.Options{}), file: newPoliciesFile(t, catalogue.Default().YAML()), log: &sink{}}
 	s := settings(t, r.Addr())
 	s.PoliciesFile = string(r.file)
 	encoder := zapcore.NewJSONEncoder(zapcore.EncoderConfig{LevelKey: "level", MessageKey: "message", EncodeLevel: zapcore.LowercaseLevelEncoder})

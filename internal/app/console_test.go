@@ -16,7 +16,7 @@ import (
 	"retry-worker/internal/access"
 	"retry-worker/internal/app"
 	"retry-worker/internal/config"
-	"retry-worker/internal/gatewaytest"
+	"retry-worker/internal/testkit/gateway"
 	"retry-worker/internal/webserver/webservertest"
 )
 
@@ -82,7 +82,7 @@ func guarded(t *testing.T, a *webservertest.Authority) (s config.Settings, secre
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	s = settings(t, gateway(t, gatewaytest.Options{}).Addr())
+	s = settings(t, gateway.New(t, gateway.Options{}).Addr())
 	s.AuthTokensFile, s.TLSCertFile, s.TLSKeyFile = filepath.Join(dir, "tokens"), filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
 	if err := access.Append(s.AuthTokensFile, &made); err != nil {
 		t.Fatal(err)
@@ -177,7 +177,7 @@ func TestBadCertificateIsRefusedAtTheStart(t *testing.T) {
 
 // TestForbiddenIsLogged: who may not do what he asked for stands in the log, and a flood of it does not fill the disk.
 func TestForbiddenIsLogged(t *testing.T) {
-	r := serve(t, settings(t, nowhere(t)))
+	r := serve(t, settings(t, gateway.Nowhere(t)))
 	ask := func() {
 		request, err := http.NewRequestWithContext(within(t), http.MethodGet, "http://"+r.HTTPAddr()+"/", nil)
 		if err != nil {

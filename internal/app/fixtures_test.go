@@ -22,7 +22,6 @@ import (
 
 	"retry-worker/internal/app"
 	"retry-worker/internal/config"
-	"retry-worker/internal/gatewaytest"
 	"retry-worker/internal/metrics"
 )
 
@@ -192,23 +191,6 @@ func (r *service) metric(t *testing.T, line string) bool {
 	t.Helper()
 	_, text := r.get(t, "/metrics")
 	return strings.Contains(text, "\n"+line+"\n")
-}
-
-// gateway is a stub that is closed with the test.
-func gateway(t *testing.T, o gatewaytest.Options) *gatewaytest.Gateway {
-	t.Helper()
-	g := gatewaytest.Start(o)
-	t.Cleanup(g.Close)
-	return g
-}
-
-// nowhere is an address where nobody listens.
-func nowhere(t *testing.T) string {
-	t.Helper()
-	g := gatewaytest.Start(gatewaytest.Options{}) // keeps the port from others while it is down
-	g.Down()
-	t.Cleanup(g.Close)
-	return g.Addr()
 }
 
 // freePort was free a moment ago.

@@ -9,16 +9,16 @@ import (
 	"time"
 
 	"retry-worker/internal/app"
-	"retry-worker/internal/gatewaytest"
+	"retry-worker/internal/testkit/gateway"
 )
 
 // A database server that is not there yet is waited for: nothing is taken from the engine meanwhile.
 func TestDatabaseServerThatIsNotThereYet(t *testing.T) {
 	leavesNothing(t)
-	g := gateway(t, gatewaytest.Options{})
+	g := gateway.New(t, gateway.Options{})
 	g.AddJob(analyze("CLM-1-1", "TIMEOUT", 0))
 	s := settings(t, g.Addr())
-	s.DatabaseURL = "postgres://worker:canary-secret@" + nowhere(t) + "/retries"
+	s.DatabaseURL = "postgres://worker:canary-secret@" + gateway.Nowhere(t) + "/retries"
 	r := serve(t, s)
 	eventually(t, "tried again", func() bool {
 		status, body := r.get(t, "/readyz")
@@ -46,7 +46,7 @@ func TestJournalFileThatCannotBe(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			leavesNothing(t)
-			s := settings(t, nowhere(t))
+			s := settings(t, gateway.Nowhere(t))
 			s.DatabaseURL = "sqlite:" + path
 			_, err := app.New(s, buildInfo, log)
 			if err == nil || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), path) {
@@ -68,13 +68,13 @@ func textFile(t *testing.T) string {
 // The API answers from what the worker recorded, while it runs.
 func TestSubjectOverHTTP(t *testing.T) {
 	leavesNothing(t)
-	g := gateway(t, gatewaytest.Options{})
+	g := gateway.New(t, gateway.Options{})
 	answerAtOnce(g)
 	key := g.AddJob(analyze("CLM-1-1", "TIMEOUT", 0))
 	r := serve(t, settings(t, g.Addr()))
 	eventually(t, "answered", func() bool {
 		j, _ := g.Job(key)
-		return j.State == gatewaytest.Completed
+		return j.State == gateway.Completed
 	})
 	client := http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	response, err := client.Get("http://" + r.HTTPAddr() + "/api/v1/subjects/tiss-submission/CLM-1-1")

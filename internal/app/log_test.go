@@ -11,12 +11,12 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/grpc/grpclog"
 
-	"retry-worker/internal/gatewaytest"
+	"retry-worker/internal/testkit/gateway"
 	"retry-worker/internal/worker"
 )
 
-func analyze(claim, text string, count int) gatewaytest.Job {
-	return gatewaytest.Job{Type: worker.AnalyzeRetry, Variables: variables(claim, text, count)}
+func analyze(claim, text string, count int) gateway.Job {
+	return gateway.Job{Type: worker.AnalyzeRetry, Variables: variables(claim, text, count)}
 }
 
 func variables(claim, text string, count int) string {
@@ -24,9 +24,9 @@ func variables(claim, text string, count int) string {
 }
 
 // answerAtOnce gives every loop a job: the first poll is answered now and not after its time-out.
-func answerAtOnce(g *gatewaytest.Gateway) {
+func answerAtOnce(g *gateway.Gateway) {
 	for _, jobType := range []string{worker.AnalyzeRetry, worker.RetrySubmissionBackoff, worker.RecordRetryOutcome} {
-		g.AddJob(gatewaytest.Job{Type: jobType, Variables: variables("CLM-1-1", "TIMEOUT", 0)})
+		g.AddJob(gateway.Job{Type: jobType, Variables: variables("CLM-1-1", "TIMEOUT", 0)})
 	}
 }
 
@@ -66,11 +66,11 @@ func expectations() (all []expectation) {
 
 // RN-BIL-005 §13.4: one line a decision, with these fields.
 func TestDecisionsAreLogged(t *testing.T) {
-	g := gateway(t, gatewaytest.Options{})
+	g := gateway.New(t, gateway.Options{})
 	wanted := expectations()
 	for i := range wanted {
 		w := &wanted[i]
-		key := g.AddJob(gatewaytest.Job{Type: w.jobType, Variables: variables(w.claim, w.text, w.count)})
+		key := g.AddJob(gateway.Job{Type: w.jobType, Variables: variables(w.claim, w.text, w.count)})
 		w.fields["jobKey"], w.fields["claimId"], w.fields["submissionError"] = float64(key), w.claim, w.text
 		w.fields["maxRetries"], w.fields["retryPolicy"] = 5.0, "tiss-submission"
 	}
@@ -121,16 +121,16 @@ func checkTimes(t *testing.T, line map[string]any) {
 }
 
 // settled waits until n jobs are answered.
-func settled(t *testing.T, g *gatewaytest.Gateway, n int) {
+func settled(t *testing.T, g *gateway.Gateway, n int) {
 	t.Helper()
-	if err := g.WaitFor(within(t), func(v gatewaytest.View) bool { return v.Settled() == n }); err != nil {
+	if err := g.WaitFor(within(t), func(c gateway.Counts) bool { return c.Settled == n }); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func TestRejectionsAreLogged(t *testing.T) {
-	g := gateway(t, gatewaytest.Options{})
-	key := g.AddJob(gatewaytest.Job{Type: worker.AnalyzeRetry, Variables: `{"claimId":"CLM-1-1","retryCount":2.5,"submissionError":"TIMEOUT"}`})
+	g := gateway.New(t, gateway.Options{})
+	key := g.AddJob(gateway.Job{Type: worker.AnalyzeRetry, Variables: `{"claimId":"CLM-1-1","retryCount":2.5,"submissionError":"TIMEOUT"}`})
 	r := serve(t, settings(t, g.Addr()))
 	settled(t, g, 1)
 	lines := logged.with(t, "event", "input_rejected")
@@ -147,7 +147,7 @@ func TestRejectionsAreLogged(t *testing.T) {
 		}
 	}
 	job, _ := g.Job(key)
-	if job.State != gatewaytest.Incident || job.Answers[0].Message != detail {
+	if job.State != gateway.Incident || job.Answers[0].Message != detail {
 		t.Errorf("the job is %v with %q, want an incident that says the same", job.State, job.Answers[0].Message)
 	}
 	line := `retry_worker_rejected_inputs_total{job_type="analyze-retry",reason="INVALID_RETRY_COUNT"} 1`
@@ -156,7 +156,7 @@ func TestRejectionsAreLogged(t *testing.T) {
 
 // A line for each change of what the engine does, not for each poll.
 func TestLossOfTheEngineIsLoggedOnce(t *testing.T) {
-	g := gateway(t, gatewaytest.Options{})
+	g := gateway.New(t, gateway.Options{})
 	answerAtOnce(g)
 	r := serve(t, settings(t, g.Addr()))
 	eventually(t, "ready", func() bool { return r.ready(t) && len(logged.with(t, "message", "engine answers polls")) == 4 })

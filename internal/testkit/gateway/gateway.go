@@ -1,0 +1,282 @@
+// Package gateway provides a scripted Zeebe gateway for tests: a real gRPC server that hands out the jobs a test
+// puts in, plays the faults a test asks for, and remembers who was given what and answered how.
+//
+// Its answers follow what the project saw on real brokers 8.5.8 and 8.6.0. It is no engine: processes do not run,
+// a job ends where a worker's answer ends it.
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/camunda/zeebe/clients/go/v8/pkg/pb"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/keepalive"
+)
+
+// Options say how a gateway behaves. The zero value listens in plaintext on a loopback port, without tenants.
+type Options struct {
+	// TLS serves by a certificate for localhost and 127.0.0.1; see [Gateway.CAPEM].
+	TLS bool
+	// InMemory takes connections by [Gateway.Dial] only: no socket, so it serves within a testing/synctest bubble.
+	InMemory bool
+	// MultiTenancy demands tenant ids on every poll; those not in Tenants are refused, unless that is nil.
+	MultiTenancy bool
+	Tenants      []string
+	// MaxInFlight is how many commands may be under way before the next is answered RESOURCE_EXHAUSTED; 0: any number.
+	MaxInFlight int
+	// Latency passes between a command's effect and its answer.
+	Latency time.Duration
+	// MaxBatch bounds the variables of one poll's jobs, in bytes; 0: 4 MB. The first job comes whatever its size.
+	MaxBatch int
+	// JobsPerMessage splits a poll's answer into messages; 0: one message.
+	JobsPerMessage int
+}
+
+// Version is what the topology tells of the gateway.
+const Version = "8.5.8"
+
+// minPing is the shortest interval of pings that a client may use.
+const minPing = 10 * time.Second
+
+// Gateway is a running gateway. Its methods may be called from any goroutine.
+type Gateway struct {
+	pb.UnimplementedGatewayServer
+	options     Options
+	network     *network
+	certificate *certificate // nil without TLS
+	faults      faults
+
+	serving sync.Mutex
+	server  *grpc.Server // nil while down
+	served  chan struct{}
+
+	mu        sync.Mutex
+	changed   chan struct{} // closed and replaced at every change
+	offset    time.Duration // of the clock
+	accepts   func(token string) bool
+	leaving   bool // polls do not wait
+	lastKey   int64
+	jobs      map[int64]*job
+	ready     map[string][]*job // by type, in the order of keys
+	timed     map[*job]bool     // activated, or backing off
+	instances map[int64]bool    // whether each process instance runs
+	deployed  map[string]deployment
+	polls     []*Poll
+	workers   map[string]string // connection to the name that polled by it last
+	calls     map[outcome]int
+	underWay  map[Method]int
+	counts    Counts
+}
+
+// outcome is how a call ended.
+type outcome struct {
+	method Method
+	code   codes.Code
+}
+
+// New starts a gateway that is closed with the test.
+func New(tb testing.TB, o Options) *Gateway {
+	tb.Helper()
+	if o.MaxBatch == 0 {
+		o.MaxBatch = 4 << 20
+	}
+	g := &Gateway{
+		options: o, changed: make(chan struct{}), lastKey: 1 << 51, jobs: map[int64]*job{}, ready: map[string][]*job{},
+		timed: map[*job]bool{}, instances: map[int64]bool{}, deployed: map[string]deployment{}, workers: map[string]string{},
+		calls: map[outcome]int{}, underWay: map[Method]int{},
+	}
+	var err error
+	if g.network, err = newNetwork(o.InMemory); err != nil {
+		tb.Fatal(err)
+	}
+	if o.TLS {
+		if g.certificate, err = newCertificate(); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	g.Up()
+	tb.Cleanup(func() {
+		g.Thaw()
+		g.Down()
+		g.network.release()
+	})
+	return g
+}
+
+// Nowhere returns an address where nobody listens for the time of the test.
+func Nowhere(tb testing.TB) string {
+	tb.Helper()
+	g := New(tb, Options{})
+	g.Down()
+	return g.Addr()
+}
+
+// Addr returns the gateway's host:port.
+func (g *Gateway) Addr() string { return g.network.addr }
+
+// Dial connects to an InMemory gateway, whatever the address.
+func (g *Gateway) Dial(context.Context, string) (net.Conn, error) { return g.network.dial() }
+
+// CAPEM returns the authority that a client must trust, PEM-encoded.
+func (g *Gateway) CAPEM() []byte { return g.certificate.pem }
+
+// Up listens again at the same address, with the jobs as they were left. It panics where that fails.
+func (g *Gateway) Up() {
+	g.serving.Lock()
+	defer g.serving.Unlock()
+	if g.server != nil {
+		return
+	}
+	listener, err := g.network.listen()
+	if err != nil {
+		panic(fmt.Errorf("listen: %w", err))
+	}
+	options := []grpc.ServerOption{
+		grpc.WaitForHandlers(true), grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPing}),
+	}
+	if g.certificate != nil {
+		options = append(options, grpc.Creds(credentials.NewServerTLSFromCert(&g.certificate.tls)))
+	}
+	g.server = grpc.NewServer(options...)
+	pb.RegisterGatewayServer(g.server, g)
+	server, served := g.server, make(chan struct{})
+	g.served = served
+	go func() {
+		defer close(served)
+		_ = server.Serve(listener) // ends with the server's stop
+	}()
+}
+
+// Down cuts all connections and refuses new ones until Up. Time-outs go on running.
+func (g *Gateway) Down() {
+	g.serving.Lock()
+	defer g.serving.Unlock()
+	if g.server == nil {
+		return
+	}
+	g.DropConnections()
+	g.server.Stop()
+	<-g.served
+	g.server = nil
+}
+
+// Leave goes down as a gateway that is replaced does: clients are told to go away, and calls under way are answered,
+// polls that wait at once. What is left after patience is cut off.
+func (g *Gateway) Leave(patience time.Duration) {
+	g.change(func() { g.leaving = true })
+	cut := time.AfterFunc(patience, g.DropConnections)
+	defer cut.Stop()
+	g.server.GracefulStop()
+	g.Down()
+	g.change(func() { g.leaving = false })
+}
+
+// Freeze makes the gateway stand still as a stopped process does: connections are accepted and stay open, nothing is
+// read or answered until Thaw.
+func (g *Gateway) Freeze() { g.network.freeze() }
+
+// Thaw ends Freeze.
+func (g *Gateway) Thaw() { g.network.thaw() }
+
+// DropConnections cuts all connections. What was acknowledged by them may not have arrived.
+func (g *Gateway) DropConnections() {
+	for _, c := range g.network.connections() {
+		g.cut(c)
+	}
+}
+
+func (g *Gateway) cut(c *conn) {
+	_ = c.Close()
+	g.change(func() {
+		for _, j := range g.jobs {
+			for i := range j.answers {
+				j.answers[i].Acked = j.answers[i].Acked && j.answers[i].caller != c.name
+			}
+		}
+	})
+}
+
+// Accepted returns how many connections there ever were.
+func (g *Gateway) Accepted() int { return int(g.network.accepted.Load()) }
+
+// RequireToken makes every call need a bearer token that accepts takes; others are answered UNAUTHENTICATED.
+func (g *Gateway) RequireToken(accepts func(token string) bool) {
+	g.change(func() { g.accepts = accepts })
+}
+
+// SetLatency changes [Options].Latency.
+func (g *Gateway) SetLatency(d time.Duration) { g.change(func() { g.options.Latency = d }) }
+
+// Now returns the time on the gateway's clock: this machine's, and what Advance added.
+func (g *Gateway) Now() time.Time {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.now()
+}
+
+func (g *Gateway) now() time.Time { return time.Now().Add(g.offset) }
+
+// Advance moves the gateway's clock by d, and does what has become due.
+func (g *Gateway) Advance(d time.Duration) { g.change(func() { g.offset += d }) }
+
+// change does what has become due, then applies f, then tells all who wait.
+func (g *Gateway) change(f func()) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.expire()
+	f()
+	g.expire()
+	close(g.changed)
+	g.changed = make(chan struct{})
+}
+
+// wait returns when changed is closed, or the next job is due; it reports false where limit or ctx ended first.
+func (g *Gateway) wait(ctx context.Context, changed chan struct{}, limit <-chan time.Time) bool {
+	g.mu.Lock()
+	due := time.NewTimer(g.untilDue())
+	g.mu.Unlock()
+	defer due.Stop()
+	select {
+	case <-changed:
+	case <-due.C:
+	case <-limit:
+		return false
+	case <-ctx.Done():
+		return false
+	}
+	return true
+}
+
+// look returns the counts, and what is closed when they may have changed.
+func (g *Gateway) look() (Counts, chan struct{}) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.expire()
+	return g.counts, g.changed
+}
+
+// Counts returns the totals at this instant.
+func (g *Gateway) Counts() Counts {
+	counts, _ := g.look()
+	return counts
+}
+
+// WaitFor returns when met first holds; it looks whenever a call came or ended, or a job changed.
+func (g *Gateway) WaitFor(ctx context.Context, met func(Counts) bool) error {
+	for {
+		counts, changed := g.look()
+		if met(counts) {
+			return nil
+		}
+		if !g.wait(ctx, changed, nil) {
+			return fmt.Errorf("wait for the gateway: %w; it has %+v", context.Cause(ctx), counts)
+		}
+	}
+}

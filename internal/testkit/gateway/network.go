@@ -1,0 +1,179 @@
+package gateway
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
+// network is what a gateway's connections have in common: they can be frozen and cut.
+type network struct {
+	addr     string
+	release  func()
+	accepted atomic.Int64
+
+	mu     sync.Mutex
+	open   map[*conn]bool
+	frozen chan struct{} // closed at the thaw; nil while nothing is frozen
+	memory chan net.Conn // to the listener in memory; nil while it is closed
+	listen func() (net.Listener, error)
+}
+
+func newNetwork(inMemory bool) (*network, error) {
+	n := &network{open: map[*conn]bool{}, addr: "passthrough:///memory", release: func() {}}
+	n.listen = func() (net.Listener, error) { return n.listenInMemory(), nil }
+	if inMemory {
+		return n, nil
+	}
+	port, err := reservePort()
+	if err != nil {
+		return nil, fmt.Errorf("reserve a port: %w", err)
+	}
+	n.addr, n.release = port.addr, port.release
+	n.listen = func() (net.Listener, error) {
+		l, err := net.Listen("tcp", n.addr)
+		return &listener{Listener: l, network: n}, err
+	}
+	return n, nil
+}
+
+// listener accepts a network's connections.
+type listener struct {
+	net.Listener
+	network *network
+}
+
+func (l *listener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return l.network.wrap(c), nil
+}
+
+// memoryListener accepts what dial connects.
+type memoryListener struct {
+	conns  chan net.Conn
+	closed chan struct{}
+	close  func()
+}
+
+func (n *network) listenInMemory() net.Listener {
+	conns, closed := make(chan net.Conn), make(chan struct{})
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.memory = conns
+	return &listener{network: n, Listener: &memoryListener{conns, closed, sync.OnceFunc(func() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.memory = nil
+		close(closed)
+	})}}
+}
+
+func (l *memoryListener) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.conns:
+		return c, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l *memoryListener) Close() error   { l.close(); return nil }
+func (l *memoryListener) Addr() net.Addr { return &net.UnixAddr{Name: "memory"} }
+
+func (n *network) dial() (net.Conn, error) {
+	n.mu.Lock()
+	conns := n.memory
+	n.mu.Unlock()
+	if conns == nil {
+		return nil, errors.New("connection refused")
+	}
+	client, server := net.Pipe()
+	conns <- server
+	return client, nil
+}
+
+// conn is a connection that stands still while its network is frozen. It is its own remote address, by which gRPC
+// tells a call where it came from.
+type conn struct {
+	net.Conn
+	network *network
+	name    string
+	closed  chan struct{}
+	close   func()
+}
+
+func (n *network) wrap(accepted net.Conn) *conn {
+	c := &conn{Conn: accepted, network: n, name: fmt.Sprintf("connection %d", n.accepted.Add(1)), closed: make(chan struct{})}
+	c.close = sync.OnceFunc(func() {
+		close(c.closed)
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		delete(n.open, c)
+	})
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.open[c] = true
+	return c
+}
+
+func (c *conn) RemoteAddr() net.Addr { return c }
+func (c *conn) Network() string      { return "tcp" }
+func (c *conn) String() string       { return c.name }
+
+func (c *conn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	c.thawed()
+	return n, err
+}
+
+func (c *conn) Write(b []byte) (int, error) {
+	c.thawed()
+	return c.Conn.Write(b)
+}
+
+func (c *conn) Close() error {
+	c.close()
+	return c.Conn.Close()
+}
+
+// thawed waits while the network is frozen.
+func (c *conn) thawed() {
+	c.network.mu.Lock()
+	frozen := c.network.frozen
+	c.network.mu.Unlock()
+	if frozen == nil {
+		return
+	}
+	select {
+	case <-frozen:
+	case <-c.closed:
+	}
+}
+
+func (n *network) freeze() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.frozen = make(chan struct{})
+}
+
+func (n *network) thaw() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.frozen != nil {
+		close(n.frozen)
+		n.frozen = nil
+	}
+}
+
+func (n *network) connections() []*conn {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Collect(maps.Keys(n.open))
+}

@@ -1,6 +1,6 @@
-// Package faults holds the loop against everything a gateway can do to it: the tests play the faults on
-// the stub gateway, over real gRPC on loopback, and print what became of the jobs as one table.
+// Package faults holds the worker against everything a gateway can do to it: the tests play the faults on a scripted
+// gateway, over real gRPC, and print what became of the jobs as one table.
 //
-// The worker is the real one: its loop and its adapter inside the test process where its hooks are
-// looked at, the built binary where signals and the file system matter. Only tests are here.
+// Where the loop and its adapter are enough they run in a testing/synctest bubble, connected in memory: time passes at
+// once and bounds are exact. The built program plays where signals, settings and the file system matter.
 package faults

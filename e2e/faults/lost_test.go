@@ -1,12 +1,11 @@
 package faults_test
 
 import (
-	"testing"
 	"time"
 
 	"google.golang.org/grpc/codes"
 
-	"retry-worker/internal/gatewaytest"
+	"retry-worker/internal/testkit/gateway"
 	"retry-worker/internal/worker"
 )
 
@@ -17,177 +16,185 @@ func short(c *setup) { c.JobTimeout = shortTimeout }
 
 // lostRows: calls that hang, answers that get lost, come late or come in part.
 func lostRows() []row {
-	drop := func(f gatewaytest.Fault) func(*testing.T) result {
-		return func(t *testing.T) result { return playLostAcknowledgement(t, f) }
+	rows := []row{
+		{fault: "an answer hangs", play: playHangingAnswers},
+		{fault: "acknowledgement dropped: UNAVAILABLE", play: playLostAcknowledgement(gateway.Fault{DropAck: true})},
+		{fault: "acknowledgement dropped: UNKNOWN", play: playLostAcknowledgement(gateway.Fault{DropAck: true, Code: codes.Unknown})},
+		{fault: "acknowledgement dropped: silence", play: playLostAcknowledgement(gateway.Fault{DropAck: true, Hang: true})},
+		{fault: "acknowledgement dropped with the connection", play: playLostAcknowledgement(gateway.Fault{DropAck: true, DropConnection: true})},
+		{fault: "acknowledgement later than the deadline", play: playLostAcknowledgement(gateway.Fault{SlowReply: 2 * shortTimeout})},
+		{fault: "SetVariables took effect, acknowledgement dropped", play: playLostPreparation},
+		{fault: "every call hangs for a minute", play: playPaused},
+		{fault: "a poll hangs", play: playHangingPoll},
+		{fault: "a poll's answer is lost", play: playLostActivation},
+		{fault: "a poll's answer comes late, answers are refused then", play: playLateActivation(60)},
+		{fault: "a poll's answer comes later than the time-out", play: playLateActivation(105)},
+		{fault: "a poll's stream is cut: jobs and error together", play: playCutStream, options: gateway.Options{JobsPerMessage: 5}},
 	}
-	until := playRefusedUntilTheDeadline
-	return []row{
-		{"an answer hangs", playHangingAnswers},
-		{"acknowledgement dropped: UNAVAILABLE", drop(gatewaytest.Fault{DropAck: true})},
-		{"acknowledgement dropped: UNKNOWN", drop(gatewaytest.Fault{DropAck: true, Code: codes.Unknown})},
-		{"acknowledgement dropped: silence", drop(gatewaytest.Fault{DropAck: true, Hang: true})},
-		{"acknowledgement dropped with the connection", drop(gatewaytest.Fault{DropAck: true, DropConnection: true})},
-		{"acknowledgement later than the deadline", drop(gatewaytest.Fault{SlowReply: 2 * shortTimeout})},
-		{"SetVariables took effect, acknowledgement dropped", playLostPreparation},
-		{"answers RESOURCE_EXHAUSTED until the deadline", until(codes.ResourceExhausted, 0)},
-		// SetVariables is no answer: those jobs were surely not answered.
-		{"answers UNAVAILABLE until the deadline", until(codes.Unavailable, 2*perKind)},
-		{"a poll hangs", playHangingPoll},
-		{"a poll's answer is lost", playLostActivation},
-		{"a poll's answer comes late, answers are refused then", playLateActivation(60)},
-		{"a poll's answer comes later than the time-out", playLateActivation(105)},
-		{"a poll's stream is cut: jobs and error together", playCutStream},
+	for _, code := range []codes.Code{codes.ResourceExhausted, codes.Unauthenticated, codes.PermissionDenied} {
+		rows = append(rows, row{fault: "answers " + codeName(code) + " until the deadline", play: playRefusedUntilTheDeadline(code, 0)})
 	}
+	for _, code := range []codes.Code{codes.Unavailable, codes.Internal} { // SetVariables is no answer: those jobs were surely not answered
+		rows = append(rows, row{fault: "answers " + codeName(code) + " until the deadline", play: playRefusedUntilTheDeadline(code, 2*perKind)})
+	}
+	return rows
 }
 
-// playHangingAnswers: the first call for each job is never answered and has no effect. Half of the time
-// is left for another.
-func playHangingAnswers(t *testing.T) result {
-	s := newScene(t, gatewaytest.Options{})
-	s.Inject(gatewaytest.Fault{Hang: true, Match: s.oncePerJob()})
-	w := s.worker("w1", short)
-	s.kinds()
-	s.settled(3 * perKind)
+// playHangingAnswers: the first call for each job is never answered and has no effect. Half of the time is left for
+// another.
+func playHangingAnswers(f *fixture) result {
+	f.Inject(gateway.Fault{Hang: true, Match: oncePerJob()})
+	w := f.worker("w1", short)
+	f.kinds()
+	f.settled(3 * perKind)
 	w.leave()
 	w.wantActions(allWays())
-	return s.result(0).soon(t, shortTimeout)
+	return f.result(0).soon(f.t, shortTimeout)
 }
 
-// playLostAcknowledgement: the answer took effect, and the worker does not hear of it. It asks again, and
-// says what it knows: unconfirmed.
-func playLostAcknowledgement(t *testing.T, f gatewaytest.Fault) result {
-	s := newScene(t, gatewaytest.Options{})
-	once := s.oncePerJob()
-	f.Match = func(c gatewaytest.Call) bool { return c.Method != gatewaytest.SetVariables && once(c) }
-	s.Inject(f)
-	w := s.worker("w1", short)
-	s.kinds()
-	w.until("all jobs reported", func(f figures) bool { return f.answered() == 3*perKind })
-	w.leave()
-	w.wantActions(map[worker.Action]int{worker.Unconfirmed: 3 * perKind})
-	return s.result(0).soon(t, shortTimeout)
+// playLostAcknowledgement: the answer took effect, and the worker does not hear of it. It asks again, and says what
+// it knows: unconfirmed.
+func playLostAcknowledgement(fault gateway.Fault) func(*fixture) result {
+	return func(f *fixture) result {
+		once := oncePerJob()
+		fault.Match = func(c gateway.Call) bool { return c.Method != gateway.SetVariables && once(c) }
+		f.Inject(fault)
+		w := f.worker("w1", short)
+		f.kinds()
+		w.allReported(3 * perKind)
+		w.leave()
+		w.wantActions(map[worker.Action]int{worker.Unconfirmed: 3 * perKind})
+		return f.result(0).soon(f.t, shortTimeout)
+	}
 }
 
 // playLostPreparation: what stands before the BPMN error is done again, and then the error is thrown.
-func playLostPreparation(t *testing.T) result {
-	s := newScene(t, gatewaytest.Options{})
-	s.Inject(gatewaytest.Fault{Method: gatewaytest.SetVariables, DropAck: true, Times: perKind})
-	w := s.worker("w1", short)
-	s.same(perKind, permanent)
-	s.settled(perKind)
+func playLostPreparation(f *fixture) result {
+	f.Inject(gateway.Fault{Method: gateway.SetVariables, DropAck: true, Times: perKind})
+	w := f.worker("w1", short)
+	f.same(perKind, permanent)
+	f.settled(perKind)
 	w.leave()
 	w.wantActions(map[worker.Action]int{worker.Thrown: perKind})
-	s.wantVariables()
-	return s.result(0).soon(t, shortTimeout)
+	f.wantOutputs()
+	return f.result(0).soon(f.t, shortTimeout)
 }
 
-// playRefusedUntilTheDeadline: the engine takes no answer as long as the jobs are ours. Not one more is
-// sent then, and all are answered when they come again. (The worker stops meanwhile; what it has begun it
-// ends all the same.)
-func playRefusedUntilTheDeadline(code codes.Code, unconfirmed int) func(*testing.T) result {
-	return func(t *testing.T) result {
-		s := newScene(t, gatewaytest.Options{})
-		first := s.firstCall()
-		begun := s.Inject(gatewaytest.Fault{Code: code, Match: first})
-		rule := s.Inject(gatewaytest.Fault{Code: code, Match: func(c gatewaytest.Call) bool { return c.Method != gatewaytest.ActivateJobs }})
-		w := s.worker("w1", func(c *setup) { c.JobTimeout = 2 * time.Second })
-		s.kinds()
-		s.fired(begun, 3*perKind)
-		w.leave()
+// playRefusedUntilTheDeadline: the engine takes no answer as long as the jobs are ours. What is known of them then
+// depends on what was said; not one more is sent, and all are answered when they come again.
+func playRefusedUntilTheDeadline(code codes.Code, unconfirmed int) func(*fixture) result {
+	return func(f *fixture) result {
+		begun := f.Inject(gateway.Fault{Code: code, Match: firstCall()})
+		rule := f.Inject(gateway.Fault{Code: code, Match: isAnswer})
+		w := f.worker("w1", func(c *setup) { c.JobTimeout = 2 * time.Second })
+		f.kinds()
+		f.fired(begun, 3*perKind)
+		w.leave() // what it has begun it ends all the same
 		rule.Remove()
-		// A last try that the deadline cut off is unconfirmed whatever was said before.
-		if f := w.figures().actions; f[worker.Released]+f[worker.Unconfirmed] != 3*perKind || f[worker.Unconfirmed] < unconfirmed {
-			t.Errorf("the jobs became %v, want at least %d unconfirmed and the others released", f, unconfirmed)
+		if got := w.seen().actions; got[worker.Released] != 3*perKind-unconfirmed || got[worker.Unconfirmed] != unconfirmed {
+			f.t.Errorf("the jobs became %v, want %d unconfirmed and the others released", got, unconfirmed)
 		}
-		// Pauses from 20 ms, doubled up to 500 ms: about nine tries in two seconds.
-		if n := rule.Fired(); n > 15*3*perKind {
-			t.Errorf("%d tries for %d jobs, want growing pauses", n, 3*perKind)
+		// Pauses from 20 ms, doubled up to 500 ms, each drawn from its upper half: at most 13 tries in two seconds.
+		if n := rule.Fired(); n > 13*3*perKind {
+			f.t.Errorf("%d tries for %d jobs, want growing pauses", n, 3*perKind)
 		}
-		next := s.worker("next")
-		s.settled(3 * perKind)
+		next := f.worker("next")
+		f.settled(3 * perKind)
 		next.leave()
 		w.saidNothingTooLate()
-		r := s.result(3*perKind).soon(t, shortTimeout+recovery)
-		r.remark = "a time-out of 2 s among it: nothing was taken until then"
-		return r
+		return f.result(3*perKind).soon(f.t, 2*time.Second+soon).with("a time-out of 2 s among it: nothing was taken until then")
 	}
+}
+
+// playPaused: no call is answered, with jobs in hand and others coming. When it goes on, the jobs that were in hand
+// have run out, and all are answered.
+func playPaused(f *fixture) result {
+	const more = 60
+	answers := f.Inject(gateway.Fault{Hang: true, Match: isAnswer})
+	w := f.worker("w1", short)
+	f.same(inHand, passing)
+	f.fired(answers, inHand)
+	all := f.Inject(gateway.Fault{Hang: true})
+	for n := range more {
+		f.AddJob(claim(inHand+n, passing))
+		time.Sleep(time.Second)
+	}
+	answers.Remove()
+	all.Remove()
+	began := f.Now()
+	f.settled(inHand + more)
+	if took := f.Now().Sub(began); took > shortTimeout+soon {
+		f.t.Errorf("all is answered %s after the pause, want with the polls that hang", took)
+	}
+	w.leave()
+	return f.result(inHand + more).with("time-outs of 8 s among it")
 }
 
 // playHangingPoll: a poll that is never answered is given up, and the next brings the jobs.
-func playHangingPoll(t *testing.T) result {
+func playHangingPoll(f *fixture) result {
 	const jobs = 40
-	s := newScene(t, gatewaytest.Options{})
-	rule := s.Inject(gatewaytest.Fault{Method: gatewaytest.ActivateJobs, Hang: true, Times: 1})
-	w := s.worker("w1", short)
-	s.fired(rule, 1)
-	s.claims(jobs)
-	s.settled(jobs)
+	rule := f.Inject(gateway.Fault{Method: gateway.ActivateJobs, Hang: true, Times: 1})
+	w := f.worker("w1", short)
+	f.fired(rule, 1)
+	f.claims(jobs)
+	f.settled(jobs)
 	w.leave()
-	return s.result(0).soon(t, shortTimeout+recovery)
+	return f.result(0).soon(f.t, shortTimeout+soon)
 }
 
-// playLostActivation: the engine gave jobs away and the worker never heard of them. Nobody can help
-// before their time-out; what comes meanwhile is served.
-func playLostActivation(t *testing.T) result {
+// playLostActivation: the engine gave jobs away and the worker never heard of them. Nobody can help before their
+// time-out; what comes meanwhile is served.
+func playLostActivation(f *fixture) result {
 	const lost, later = 20, 20
-	s := newScene(t, gatewaytest.Options{})
-	s.claims(lost)
-	s.Inject(gatewaytest.Fault{Method: gatewaytest.ActivateJobs, DropAck: true, Times: 1})
-	w := s.worker("w1")
-	s.until("the jobs are lost", func(v gatewaytest.View) bool { return v.Undelivered == lost })
-	s.claims(later)
-	s.settled(later)
-	if n := s.Counts().TimedOut; n > 0 {
-		t.Errorf("the jobs that came later had to wait for the lost ones")
+	f.claims(lost)
+	f.Inject(gateway.Fault{Method: gateway.ActivateJobs, DropAck: true, Times: 1})
+	w := f.worker("w1")
+	f.until("the jobs are lost", func(c gateway.Counts) bool { return c.Undelivered == lost })
+	f.claims(later)
+	f.settled(later)
+	if n := f.Counts().TimedOut; n > 0 {
+		f.t.Errorf("the jobs that came later had to wait for the lost ones")
 	}
-	s.settledAfterLoss(lost+later, w)
+	f.settled(lost + later)
 	w.leave()
-	r := s.result(s.lost(w)).soon(t, jobTimeout+recovery)
-	r.remark = "20 locked by the engine alone; the time-out passed on its clock (+1 min)"
-	return r
+	return f.result(f.lost(w)).soon(f.t, jobTimeout+soon).with("20 locked by the engine alone, till their time-out of 1 min")
 }
 
-// playLateActivation: the poll's answer arrives late, in one row when the jobs have run out already, in the
-// other shortly before that, and with a gateway that takes no answers for a while. Nothing is said about
-// them when they are no longer ours; whoever gets them next answers.
-func playLateActivation(share time.Duration) func(*testing.T) result {
-	return func(t *testing.T) result {
+// playLateActivation: the poll's answer arrives late, in one row when the jobs have run out already, in the other
+// shortly before that, and with a gateway that takes no answers for a while. Nothing is said about them when they are
+// no longer ours; whoever gets them next answers.
+func playLateActivation(share time.Duration) func(*fixture) result {
+	return func(f *fixture) result {
 		const jobs, timeout = 20, 2 * time.Second
-		s := newScene(t, gatewaytest.Options{})
-		w := s.worker("w1", func(c *setup) { c.JobTimeout = timeout })
-		s.until("a poll that found nothing", func(v gatewaytest.View) bool { return v.Calls(gatewaytest.ActivateJobs) > 0 })
-		rule := s.Inject(gatewaytest.Fault{Method: gatewaytest.ActivateJobs, SlowReply: timeout * share / 100, Times: 1})
-		answers := s.Inject(gatewaytest.Fault{Code: codes.ResourceExhausted, Match: func(c gatewaytest.Call) bool { return c.Method != gatewaytest.ActivateJobs }})
-		s.fired(rule, 1)
-		s.claims(jobs)
+		w := f.worker("w1", func(c *setup) { c.JobTimeout = timeout })
+		f.until("a poll that found nothing", func(gateway.Counts) bool { return f.Calls(gateway.ActivateJobs) > 0 })
+		rule := f.Inject(gateway.Fault{Method: gateway.ActivateJobs, SlowReply: timeout * share / 100, Times: 1})
+		answers := f.Inject(gateway.Fault{Code: codes.ResourceExhausted, Match: isAnswer})
+		f.fired(rule, 1)
+		f.claims(jobs)
 		w.stop() // the poll that runs is its last
-		s.until("the jobs have run out", func(v gatewaytest.View) bool { return v.TimedOut == jobs })
+		f.until("the jobs have run out", func(c gateway.Counts) bool { return c.TimedOut == jobs })
 		w.leave()
 		answers.Remove()
-		next := s.worker("next")
-		s.settled(jobs)
+		next := f.worker("next")
+		f.settled(jobs)
 		next.leave()
 		w.saidNothingTooLate()
-		r := s.result(jobs).soon(t, timeout+recovery)
-		r.remark = "a time-out of 2 s among it"
-		return r
+		return f.result(jobs).soon(f.t, timeout+soon).with("a time-out of 2 s among it")
 	}
 }
 
 // playCutStream: what came before the error is answered at once, the rest when the engine lets it go.
-func playCutStream(t *testing.T) result {
+func playCutStream(f *fixture) result {
 	const jobs, arrive = 40, 25
-	s := newScene(t, gatewaytest.Options{JobsPerMessage: 5})
-	s.claims(jobs)
-	s.Inject(gatewaytest.Fault{Method: gatewaytest.ActivateJobs, CutStream: true, CutAfter: arrive, Times: 1})
-	w := s.worker("w1")
-	s.settled(arrive)
-	if c := s.Counts(); c.TimedOut > 0 {
-		t.Error("the jobs that came with the error waited for their time-out")
+	f.claims(jobs)
+	f.Inject(gateway.Fault{Method: gateway.ActivateJobs, CutStream: true, CutAfter: arrive, Times: 1})
+	w := f.worker("w1")
+	f.settled(arrive)
+	if f.Counts().TimedOut > 0 {
+		f.t.Error("the jobs that came with the error waited for their time-out")
 	}
-	s.settledAfterLoss(jobs, w)
+	f.settled(jobs)
 	w.leave()
-	r := s.result(jobs-arrive).soon(t, jobTimeout+recovery)
-	r.remark = "15 locked by the engine alone; the time-out passed on its clock (+1 min)"
-	return r
+	return f.result(jobs-arrive).soon(f.t, jobTimeout+soon).with("15 locked by the engine alone, till their time-out of 1 min")
 }

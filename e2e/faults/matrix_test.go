@@ -6,16 +6,19 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"text/tabwriter"
 	"time"
 
-	"retry-worker/internal/gatewaytest"
+	"retry-worker/internal/testkit/gateway"
 )
 
 // row is one fault, played; it returns what became of the jobs.
 type row struct {
-	fault string
-	play  func(t *testing.T) result
+	fault   string
+	play    func(*fixture) result
+	options gateway.Options
+	real    bool // over a socket, by this machine's clock
 }
 
 // result is a row's part of the table.
@@ -25,16 +28,23 @@ type result struct {
 	remark             string
 }
 
-// TestMatrix plays every fault and prints the table of issue 4.
+// TestMatrix plays every fault and prints the table.
 func TestMatrix(t *testing.T) {
-	rows := slices.Concat(pollRows(), answerRows(), lostRows(), loadRows(), networkRows(), sizeRows(), tokenRows(),
-		tenantRows(), panicRows(), stopRows(), freezeRows())
+	rows := slices.Concat(pollRows(), answerRows(), lostRows(), loadRows(), networkRows(), jobRows(), tokenRows(),
+		tenantRows(), stopRows(), freezeRows())
 	results := make([]result, len(rows))
 	t.Run("fault", func(t *testing.T) {
 		for i, r := range rows {
 			t.Run(r.fault, func(t *testing.T) {
 				t.Parallel()
-				results[i] = r.play(t)
+				if r.real {
+					results[i] = r.play(newFixture(t, r.options))
+					return
+				}
+				synctest.Test(t, func(t *testing.T) {
+					r.options.InMemory = true
+					results[i] = r.play(newFixture(t, r.options))
+				})
 			})
 		}
 	})
@@ -48,7 +58,8 @@ func printTable(rows []row, results []result) {
 	fmt.Fprintln(table, "fault\tjobs\tanswered once\tlocked\tlongest wait\t")
 	for i, r := range rows {
 		if got := results[i]; got.jobs > 0 { // others were not selected, or failed half-way
-			fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%s\t%s\n", r.fault, got.jobs, got.once, got.locked, got.wait.Round(10*time.Millisecond), got.remark)
+			fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%s\t%s\n",
+				r.fault, got.jobs, got.once, got.locked, got.wait.Round(10*time.Millisecond), got.remark)
 		}
 	}
 	_ = table.Flush()
@@ -57,30 +68,72 @@ func printTable(rows []row, results []result) {
 	}
 }
 
-// result holds the run against what is true of every fault: each job settled by one answer and no worker
-// repeating itself, nothing left behind by the workers, which must all have gone; and no time-outs but
-// those the fault itself explains: of answers that never reached the worker, of a worker stopped dead.
-func (s *scene) result(timeouts int) result {
-	s.t.Helper()
-	return s.judged(s.Report(), timeouts)
+// count sums up what became of the jobs, and how many waited for their time-out. A job counts as answered once where
+// one answer settled it, and no worker repeated one that it knew to be taken.
+func (f *fixture) count() (r result, timedOut int) {
+	for _, j := range f.Journal() {
+		r.jobs++
+		settling, wait := 0, f.Now().Sub(j.Added)
+		for _, a := range j.Answers {
+			if a.Settled {
+				settling++
+				wait = a.At.Sub(j.Added)
+			}
+		}
+		if settling == 1 && !repeated(&j) {
+			r.once++
+		}
+		if j.State == gateway.Activated {
+			r.locked++
+		}
+		for _, given := range j.Activations {
+			if given.TimedOut {
+				timedOut++
+			}
+		}
+		r.wait = max(r.wait, wait)
+	}
+	return r, timedOut
 }
 
-func (s *scene) judged(r gatewaytest.Report, timeouts int) result {
-	s.t.Helper()
-	if r.AnsweredMore > 0 || r.Unanswered > 0 {
-		s.t.Errorf("%v; want each answered once", r)
+// repeated reports whether a worker answered a job again although it had been told, since it was last given the job,
+// that an answer of its own was taken.
+func repeated(j *gateway.Record) bool {
+	for i, a := range j.Answers {
+		var given time.Time
+		for _, activation := range j.Activations {
+			if activation.Worker == a.Worker && !activation.At.After(a.At) {
+				given = activation.At
+			}
+		}
+		if answersJob(a) && slices.ContainsFunc(j.Answers[:i], func(b gateway.Answer) bool {
+			return answersJob(b) && b.Acked && b.Worker == a.Worker && b.Worker != "" && !b.At.Before(given)
+		}) {
+			return true
+		}
 	}
-	if r.Locked > 0 {
-		s.t.Errorf("%d jobs are left locked, %d of them by the engine alone; want none", r.Locked, r.EngineLocked)
-	}
-	if r.TimedOut > timeouts {
-		s.t.Errorf("%d jobs waited for their time-out, want at most %d", r.TimedOut, timeouts)
-	}
-	return s.counted(r)
+	return false
 }
 
-func (s *scene) counted(r gatewaytest.Report) result {
-	return result{jobs: len(r.Jobs), once: r.AnsweredOnce, locked: r.Locked, wait: r.WaitAnswered}
+func answersJob(a gateway.Answer) bool {
+	return a.Method == gateway.CompleteJob || a.Method == gateway.FailJob || a.Method == gateway.ThrowError
+}
+
+// result holds the row against what is true of every fault: each job answered once, nothing left behind by the
+// workers, which must all have gone; and no time-outs but those the fault explains.
+func (f *fixture) result(timeouts int) result {
+	f.t.Helper()
+	r, timedOut := f.count()
+	if r.once != r.jobs {
+		f.t.Errorf("%d of %d jobs were answered once, want all", r.once, r.jobs)
+	}
+	if r.locked > 0 {
+		f.t.Errorf("%d jobs are left locked, want none", r.locked)
+	}
+	if timedOut > timeouts {
+		f.t.Errorf("%d jobs waited for their time-out, want at most %d", timedOut, timeouts)
+	}
+	return r
 }
 
 // soon fails where the longest wait is beyond bound.
@@ -89,5 +142,11 @@ func (r result) soon(t *testing.T, bound time.Duration) result {
 	if r.wait > bound {
 		t.Errorf("a job waited %s, want at most %s", r.wait, bound)
 	}
+	return r
+}
+
+// with adds a remark.
+func (r result) with(format string, args ...any) result {
+	r.remark = fmt.Sprintf(format, args...)
 	return r
 }

@@ -3,66 +3,60 @@ package faults_test
 import (
 	"regexp"
 	"strings"
-	"testing"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc/codes"
 
-	"retry-worker/internal/gatewaytest"
+	"retry-worker/internal/testkit/gateway"
 	"retry-worker/internal/worker"
 )
 
-const (
-	// refusedPolls are looked at. Pauses of 25 to 50 ms, doubled up to 1 to 2 s, lie between them: leastTime
-	// at least. A loop without back-off needs milliseconds.
-	refusedPolls = 7
-	leastTime    = 1500 * time.Millisecond
-	// recovery is far below what a job waits that is let down, and above the longest pause between two
-	// polls by what a machine may need that has much else to do; TestRecovery is exact.
-	recovery = jobTimeout / 2
-)
+// firstPause lies between two polls, the first of them refused.
+const firstPause = 50 * time.Millisecond
 
 // pollRows: every status code of ActivateJobs; OK at once and empty is the seventeenth.
 func pollRows() []row {
-	rows := []row{{"ActivateJobs is answered OK, empty, at once", func(t *testing.T) result {
-		return playPolls(t, gatewaytest.Fault{Empty: true})
-	}}}
-	for _, code := range the16() {
-		rows = append(rows, row{"ActivateJobs is answered " + codeName(code), func(t *testing.T) result {
-			return playPolls(t, gatewaytest.Fault{Code: code})
-		}})
+	rows := []row{{fault: "ActivateJobs is answered OK, empty, at once", play: playPolls(gateway.Fault{Empty: true})}}
+	for code := codes.Canceled; code <= codes.Unauthenticated; code++ {
+		rows = append(rows, row{fault: "ActivateJobs is answered " + codeName(code), play: playPolls(gateway.Fault{Code: code})})
 	}
 	return rows
 }
 
-func playPolls(t *testing.T, f gatewaytest.Fault) result {
-	const jobs = 40
-	s := newScene(t, gatewaytest.Options{})
-	f.Method = gatewaytest.ActivateJobs
-	rule := s.Inject(f)
-	w := s.worker("w1")
-	s.fired(rule, refusedPolls)
-	s.wantPauses(worker.AnalyzeRetry)
-	s.claims(jobs)
-	rule.Remove()
-	s.settled(jobs)
-	w.until("all jobs reported", func(f figures) bool { return f.answered() == jobs })
-	w.leave()
-	if n := w.logs.FilterMessageSnippet("does not answer polls").Len(); f.Code != codes.OK && n != 1 {
-		t.Errorf("%d log lines tell of the fault, want one", n)
-	}
-	if got := w.figures(); got.actions[worker.Released] > 0 || !got.ups[len(got.ups)-1] {
-		t.Errorf("after the fault: %+v; want an engine that is up and no job released", got)
-	}
-	return s.result(0).soon(t, recovery)
-}
-
-// wantPauses fails where the polls for a type came without growing pauses from the first on.
-func (s *scene) wantPauses(jobType string) {
-	s.t.Helper()
-	polls := s.Polls(jobType)
-	if took := polls[refusedPolls-1].At.Sub(polls[0].At); took < leastTime {
-		s.t.Errorf("%d refused polls within %s, want growing pauses, %s in all", refusedPolls, took, leastTime)
+// playPolls: ten minutes of it, then none. The polls stay few, what waits is answered with the next one, and after a
+// success a refusal costs a short pause again.
+func playPolls(fault gateway.Fault) func(*fixture) result {
+	return func(f *fixture) result {
+		const jobs = 40
+		fault.Method = gateway.ActivateJobs
+		rule := f.Inject(fault)
+		w := f.worker("w1")
+		time.Sleep(10 * time.Minute)
+		if n := rule.Fired(); n < 300 || n > 610 {
+			f.t.Errorf("%d polls in ten minutes, want one every second or two", n)
+		}
+		f.claims(jobs)
+		rule.Remove()
+		f.settled(jobs)
+		w.allReported(jobs)
+		if n := w.logs.FilterMessageSnippet("does not answer polls").Len(); fault.Code != codes.OK && n != 1 {
+			f.t.Errorf("%d log lines tell of the fault, want one", n)
+		}
+		if got := w.seen(); got.actions[worker.Released] > 0 || got.down() {
+			f.t.Errorf("after the fault: %+v; want an engine that is up and no job released", got)
+		}
+		f.until("a poll", func(c gateway.Counts) bool { return c.Waiting == 1 })
+		f.Inject(gateway.Fault{Method: gateway.ActivateJobs, Code: codes.Unavailable, Times: 1})
+		f.AddJob(claim(jobs, passing)) // goes to the poll that waits; the next is refused
+		synctest.Wait()
+		late := f.AddJob(claim(jobs+1, passing))
+		f.settled(jobs + 2)
+		if j, _ := f.Job(late); j.Activations[0].Waited > firstPause {
+			f.t.Errorf("after a success a refusal costs %s, want a short pause again", j.Activations[0].Waited)
+		}
+		w.leave()
+		return f.result(0).soon(f.t, longestPause)
 	}
 }
 

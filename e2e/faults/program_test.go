@@ -2,14 +2,11 @@ package faults_test
 
 import (
 	"bytes"
-	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -24,50 +21,50 @@ const soonGone = 15 * time.Second
 type program struct {
 	*harness.Process
 	t   *testing.T
-	out *transcript
-	ops string // address of metrics and probes
+	log *harness.Log
 }
 
-// program starts the built worker on the scene's gateway, with nothing in its environment but what it is
+// program starts the built worker on the fixture's gateway, with nothing in its environment but what it is
 // given, and waits until it serves.
-func (s *scene) program(name string, env ...string) *program {
-	s.t.Helper()
-	return s.programBy(name, harness.Command{Path: harness.Binary(s.t)}, env...)
+func (f *fixture) program(name string, env ...string) *program {
+	f.t.Helper()
+	return f.programBy(name, harness.Command{Path: harness.Binary(f.t)}, env...)
 }
 
 // programBy is program where another command starts the worker.
-func (s *scene) programBy(name string, c harness.Command, env ...string) *program {
-	s.t.Helper()
-	p := &program{t: s.t, out: newTranscript()}
-	c.Screen = p.out
+func (f *fixture) programBy(name string, c harness.Command, env ...string) *program {
+	f.t.Helper()
+	p := &program{t: f.t, log: &harness.Log{}}
+	c.Screen = p.log
 	c.Env = append([]string{
-		"ZEEBE_ADDRESS=" + s.Addr(), "ZEEBE_INSECURE_CONNECTION=true",
+		"ZEEBE_ADDRESS=" + f.Addr(), "ZEEBE_INSECURE_CONNECTION=true",
 		"RETRY_WORKER_OPS_ADDR=127.0.0.1:0", "RETRY_WORKER_HTTP_ADDR=127.0.0.1:0", "RETRY_WORKER_WORKER_NAME=" + name,
-		"RETRY_WORKER_DATABASE_URL=sqlite:" + filepath.Join(s.t.TempDir(), "journal.db"),
+		"RETRY_WORKER_DATABASE_URL=sqlite:" + filepath.Join(f.t.TempDir(), "journal.db"),
 	}, env...)
 	var err error
 	if p.Process, err = harness.Start(c); err != nil {
-		s.t.Fatal(err)
+		f.t.Fatal(err)
 	}
-	s.t.Cleanup(func() {
+	f.t.Cleanup(func() {
 		p.Kill()
-		if s.t.Failed() {
-			s.t.Logf("what %s printed:\n%s", name, strings.Join(p.Lines(), "\n"))
+		if f.t.Failed() {
+			f.t.Logf("what %s printed:\n%s", name, strings.Join(p.Lines(), "\n"))
 		}
 	})
-	line := p.logged("serving")
-	p.ops, _ = line["ops"].(string)
+	p.logged("serving", 1)
 	return p
 }
 
-// logged waits for a log line with that message.
-func (p *program) logged(message string) map[string]any {
+// logged waits for n log lines with that message, and returns them.
+func (p *program) logged(message string, n int) (found []harness.Line) {
 	p.t.Helper()
-	line, err := p.out.waitFor(within(p.t), message)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	return line
+	p.log.Await(p.t, "the log to say: "+message, func(lines []harness.Line) bool {
+		found = slices.DeleteFunc(slices.Clone(lines), func(l harness.Line) bool {
+			return !strings.Contains(l.Text("message"), message)
+		})
+		return len(found) >= n
+	})
+	return found
 }
 
 func (p *program) signal(s syscall.Signal) {
@@ -122,7 +119,7 @@ func (p *program) endsHard(atMost time.Duration) time.Duration {
 	if err := p.Err(); err == nil || err.Error() != "exit status 1" {
 		p.t.Errorf("the worker ended with %v, want exit status 1", err)
 	}
-	p.logged("stopped hard")
+	p.logged("stopped hard", 1)
 	return took
 }
 
@@ -131,7 +128,7 @@ func (p *program) endsAnyhow(atMost time.Duration) time.Duration {
 	p.t.Helper()
 	took := p.gone(atMost)
 	if err := p.Err(); err != nil {
-		p.logged("stopped hard")
+		p.logged("stopped hard", 1)
 	}
 	return took
 }
@@ -145,63 +142,4 @@ func (p *program) gone(atMost time.Duration) time.Duration {
 		p.t.Fatalf("the worker has not ended after %s", atMost)
 	}
 	return time.Since(began)
-}
-
-// transcript keeps what a program prints and lets tests wait for it.
-type transcript struct {
-	mu      sync.Mutex
-	text    []byte
-	changed chan struct{}
-}
-
-func newTranscript() *transcript { return &transcript{changed: make(chan struct{})} }
-
-func (o *transcript) Write(b []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.text = append(o.text, b...)
-	close(o.changed)
-	o.changed = make(chan struct{})
-	return len(b), nil
-}
-
-func (o *transcript) all() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return string(o.text)
-}
-
-// lines are the log lines with that message; each line must be a JSON object.
-func (o *transcript) lines(message string) (found []map[string]any, changed chan struct{}, err error) {
-	o.mu.Lock()
-	text, changed := slices.Clone(o.text), o.changed
-	o.mu.Unlock()
-	whole := text[:bytes.LastIndexByte(text, '\n')+1]
-	for raw := range bytes.Lines(whole) {
-		var line map[string]any
-		if err := json.Unmarshal(raw, &line); err != nil {
-			return nil, nil, fmt.Errorf("the worker printed %q, want JSON log lines only", raw)
-		}
-		if strings.Contains(fmt.Sprint(line["message"]), message) {
-			found = append(found, line)
-		}
-	}
-	return found, changed, nil
-}
-
-func (o *transcript) waitFor(ctx context.Context, message string) (map[string]any, error) {
-	for {
-		found, changed, err := o.lines(message)
-		if err != nil {
-			return nil, err
-		}
-		if len(found) > 0 {
-			return found[0], nil
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return nil, fmt.Errorf("not in the log: %q; %w", message, ctx.Err())
-		}
-	}
 }

@@ -143,6 +143,19 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
+// isClosed reports whether the connection was cut; none, as of a call that the test makes itself, never is.
+func (c *conn) isClosed() bool {
+	if c == nil {
+		return false
+	}
+	select {
+	case <-c.closed:
+		return true
+	default:
+		return false
+	}
+}
+
 // thawed waits while the network is frozen.
 func (c *conn) thawed() {
 	c.network.mu.Lock()

@@ -296,7 +296,7 @@ func (g *Gateway) command(ctx context.Context, key int64, a *Answer, effect func
 		if !a.Reached {
 			g.note(g.jobs[key], a, err)
 		}
-		a.Acked = a.Accepted() && err == nil && ctx.Err() == nil
+		a.Acked = a.Accepted() && err == nil && ctx.Err() == nil && !connOf(ctx).isClosed()
 	})
 	return err
 }

@@ -10,9 +10,9 @@ import (
 	"retry-worker/e2e/harness"
 )
 
-// jail is a root directory that holds the program and a folder for its journal, and that it cannot write to but
+// readOnlyRoot is a root directory that holds the program and a folder for its journal, and that it cannot write to but
 // for that folder.
-type jail struct {
+type readOnlyRoot struct {
 	t         *testing.T
 	root, how string
 	ways      []string // the command's arguments
@@ -20,7 +20,7 @@ type jail struct {
 
 // The ways to a read-only root, the strictest first. Each runs in a shell with the directory as $1 and
 // the program inside it as $2.
-var jails = []struct{ how, unshare, script string }{
+var roots = []struct{ how, unshare, script string }{
 	{"root file system mounted read-only, chroot", "-m",
 		`mount --bind "$1" "$1" && mount --bind "$1/data" "$1/data" && mount -o remount,ro,bind "$1" && ! touch "$1/x" 2>/dev/null && exec chroot "$1" "$2" $3`},
 	{"the same in a user name space", "-rm",
@@ -31,35 +31,35 @@ var jails = []struct{ how, unshare, script string }{
 		`cd "$1" && ! touch x 2>/dev/null && exec "./$2" $3`},
 }
 
-// newJail finds the strictest way that works here.
-func newJail(t *testing.T) *jail {
+// newReadOnlyRoot finds the strictest way that works here.
+func newReadOnlyRoot(t *testing.T) *readOnlyRoot {
 	t.Helper()
-	j := &jail{t: t, root: t.TempDir()}
+	r := &readOnlyRoot{t: t, root: t.TempDir()}
 	content, err := os.ReadFile(harness.Binary(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(j.root, program0), content, 0o755); err != nil {
+	if err := os.WriteFile(filepath.Join(r.root, program0), content, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	data := filepath.Join(j.root, "data")
+	data := filepath.Join(r.root, "data")
 	if err := errors.Join(os.Mkdir(data, 0o777), os.Chmod(data, 0o777)); err != nil { // whoever the program runs as
 		t.Fatal(err)
 	}
-	if err := os.Chmod(j.root, 0o555); err != nil {
+	if err := os.Chmod(r.root, 0o555); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = os.Chmod(j.root, 0o755) }) // so that it can be removed
-	for _, way := range jails {
-		j.how, j.ways = way.how, []string{"sh", "-c", way.script, "sh", j.root, "/" + program0}
+	t.Cleanup(func() { _ = os.Chmod(r.root, 0o755) }) // so that it can be removed
+	for _, way := range roots {
+		r.how, r.ways = way.how, []string{"sh", "-c", way.script, "sh", r.root, "/" + program0}
 		if way.unshare != "" {
-			j.ways = append([]string{"unshare", way.unshare}, j.ways...)
+			r.ways = append([]string{"unshare", way.unshare}, r.ways...)
 		}
-		if out, err := exec.Command(j.ways[0], append(j.ways[1:], "version")...).CombinedOutput(); err == nil {
-			t.Logf("the program runs with: %s", j.how)
-			return j
+		if out, err := exec.Command(r.ways[0], append(r.ways[1:], "version")...).CombinedOutput(); err == nil {
+			t.Logf("the program runs with: %s", r.how)
+			return r
 		} else {
-			t.Logf("not possible here: %s: %v %s", j.how, err, out)
+			t.Logf("not possible here: %s: %v %s", r.how, err, out)
 		}
 	}
 	t.Fatal("no way to run the program read-only")
@@ -68,26 +68,26 @@ func newJail(t *testing.T) *jail {
 
 const program0 = "retry-worker"
 
-// jailJournal is where the program keeps its journal there.
-const jailJournal = "RETRY_WORKER_DATABASE_URL=sqlite:data/journal.db"
+// rootJournal is where the program keeps its journal there.
+const rootJournal = "RETRY_WORKER_DATABASE_URL=sqlite:data/journal.db"
 
 // command starts the program there, with no more environment than the caller gives it.
-func (j *jail) command() harness.Command {
-	path, err := exec.LookPath(j.ways[0])
+func (r *readOnlyRoot) command() harness.Command {
+	path, err := exec.LookPath(r.ways[0])
 	if err != nil {
-		j.t.Fatal(err)
+		r.t.Fatal(err)
 	}
-	return harness.Command{Path: path, Args: j.ways[1:]}
+	return harness.Command{Path: path, Args: r.ways[1:]}
 }
 
 // unchanged fails where the program left anything behind.
-func (j *jail) unchanged() {
-	j.t.Helper()
-	entries, err := os.ReadDir(j.root)
+func (r *readOnlyRoot) unchanged() {
+	r.t.Helper()
+	entries, err := os.ReadDir(r.root)
 	if err != nil {
-		j.t.Fatal(err)
+		r.t.Fatal(err)
 	}
 	if len(entries) != 2 {
-		j.t.Errorf("the root holds %v, want the program and its data only", entries)
+		r.t.Errorf("the root holds %v, want the program and its data only", entries)
 	}
 }

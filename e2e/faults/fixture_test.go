@@ -1,0 +1,365 @@
+package faults_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+
+	"retry-worker/internal/decision"
+	"retry-worker/internal/decision/decisiontest"
+	"retry-worker/internal/testkit"
+	"retry-worker/internal/testkit/gateway"
+	"retry-worker/internal/worker"
+	"retry-worker/internal/zeebe"
+)
+
+const (
+	// patience bounds what a test waits for; it is reached only where the test fails.
+	patience = 10 * time.Minute
+	// jobTimeout is six times the default: a job that is let down stands out from one that waited for a busy machine.
+	jobTimeout = time.Minute
+	// penaltyBackoff is the worker's own.
+	penaltyBackoff = 10 * time.Second
+	// longestPause lies between two polls, or two connections.
+	longestPause = 2 * time.Second
+	// longestRetry lies between two tries of an answer.
+	longestRetry = 500 * time.Millisecond
+	// soon is when a job is answered that waited for nothing but pauses.
+	soon = 2*longestPause + longestRetry
+)
+
+// fixture is one gateway, and the workers that come and go on it.
+type fixture struct {
+	*gateway.Gateway
+	t       *testing.T
+	options gateway.Options
+	memory  *testkit.Memory // that its workers share, as replicas do
+}
+
+func newFixture(t *testing.T, o gateway.Options) *fixture {
+	t.Helper()
+	return &fixture{gateway.New(t, o), t, o, testkit.NewMemory()}
+}
+
+func within(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// until waits for something to hold of the gateway.
+func (f *fixture) until(what string, met func(gateway.Counts) bool) {
+	f.t.Helper()
+	if err := f.WaitFor(within(f.t), met); err != nil {
+		f.t.Fatalf("not seen: %s: %v", what, err)
+	}
+}
+
+// settled waits until nobody has anything more to do with n jobs.
+func (f *fixture) settled(n int) {
+	f.t.Helper()
+	f.until(fmt.Sprintf("%d jobs settled", n), func(c gateway.Counts) bool { return c.Settled >= n })
+}
+
+// fired waits until a fault has happened n times.
+func (f *fixture) fired(r *gateway.Rule, n int) {
+	f.t.Helper()
+	f.until(fmt.Sprintf("the fault %d times", n), func(gateway.Counts) bool { return r.Fired() >= n })
+}
+
+// The errors by which a claim's job ends in one way or another.
+const (
+	passing   = "TIMEOUT - no answer" // completes
+	permanent = "INVALID_PATIENT_DATA"
+	rejected  = " " // fails with retries 0 (R11)
+)
+
+func claim(n int, problem string) gateway.Job {
+	return gateway.Job{
+		Type:      worker.AnalyzeRetry,
+		Variables: fmt.Sprintf(`{"claimId":"CLM-FAULT-%d","submissionError":%q,"retryCount":0}`, n+1, problem),
+	}
+}
+
+// claims puts in n jobs of an ordinary day: one of five is permanent, one of fifty no input at all.
+func (f *fixture) claims(n int) []int64 {
+	jobs := make([]gateway.Job, n)
+	for i := range jobs {
+		switch {
+		case i%50 == 49:
+			jobs[i] = claim(i, rejected)
+		case i%5 == 4:
+			jobs[i] = claim(i, permanent)
+		default:
+			jobs[i] = claim(i, passing)
+		}
+	}
+	return f.AddJobs(jobs...)
+}
+
+// same puts in n jobs that end alike.
+func (f *fixture) same(n int, problem string) []int64 {
+	jobs := make([]gateway.Job, n)
+	for i := range jobs {
+		jobs[i] = claim(i, problem)
+	}
+	return f.AddJobs(jobs...)
+}
+
+// isAnswer reports whether a call is one by which a worker answers a job, or prepares that.
+func isAnswer(c gateway.Call) bool { return c.Method != gateway.ActivateJobs }
+
+// setup is how a worker in this process is made.
+type setup struct {
+	worker.Config
+	zeebe.Options
+	handler worker.Handler // nil: the real one
+	types   []string       // of jobs
+}
+
+// local is a worker in this process.
+type local struct {
+	*events
+	*fixture
+	name   string
+	client *zeebe.Client
+	sent   *sentAnswers
+	logs   *observer.ObservedLogs
+	stop   context.CancelFunc
+	ended  chan struct{}
+}
+
+// worker starts one; change may alter how it is made.
+func (f *fixture) worker(name string, change ...func(*setup)) *local {
+	f.t.Helper()
+	c := setup{
+		Config: worker.Config{
+			Name: name, JobTimeout: jobTimeout, PollTimeout: 500 * time.Millisecond, MaxJobsActive: 50, Concurrency: 50,
+		},
+		Options: zeebe.Options{Address: f.Addr(), Plaintext: true, KeepAlive: 45 * time.Second},
+		types:   []string{worker.AnalyzeRetry},
+	}
+	if f.options.InMemory {
+		c.Dialer = f.Dial
+	}
+	for _, alter := range change {
+		alter(&c)
+	}
+	core, logs := observer.New(zapcore.InfoLevel)
+	log := zap.New(core)
+	client, err := zeebe.Dial(c.Options, log)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	w := &local{events: newEvents(), fixture: f, name: name, client: client, logs: logs, ended: make(chan struct{})}
+	w.run(c, log)
+	return w
+}
+
+func (w *local) run(c setup, log *zap.Logger) {
+	hooks := w.hooks()
+	if c.handler == nil {
+		c.handler = handler(w.t, w.memory, hooks)
+	}
+	var subs []worker.Subscription
+	for _, name := range c.types {
+		subs = append(subs, worker.Subscription{
+			JobType: name, Begin: worker.Always(c.handler, decisiontest.Policies().Variables()...),
+		})
+	}
+	stop, stopNow := context.WithCancel(context.Background())
+	kill, killNow := context.WithCancel(context.Background())
+	w.stop = stopNow
+	w.sent = &sentAnswers{Engine: w.client, last: map[int64]time.Time{}}
+	loop := worker.New(w.sent, c.Config, subs, hooks, log)
+	go func() {
+		defer close(w.ended)
+		loop.Run(stop, kill)
+	}()
+	w.t.Cleanup(func() { // of a test that fails half-way too
+		stopNow()
+		killNow()
+		<-w.ended
+		_ = w.client.Close()
+	})
+}
+
+// handler is the worker's own, over a journal in memory.
+func handler(t *testing.T, memory *testkit.Memory, hooks worker.Hooks) worker.Handler {
+	j := testkit.StartJournal(t, memory, time.Now)
+	return worker.NewAnalyzer(decisiontest.Policies, decision.RNBIL005, j, time.Now, hooks, zap.NewNop()).Begin().Handler
+}
+
+// leave stops the worker and waits until it is gone.
+func (w *local) leave() {
+	w.t.Helper()
+	w.stop()
+	select {
+	case <-w.ended:
+	case <-within(w.t).Done():
+		w.t.Fatal("the worker does not stop")
+	}
+	if seen := w.seen(); seen.inFlight != 0 {
+		w.t.Errorf("%d jobs are in flight after the end, want none", seen.inFlight)
+	}
+}
+
+// wantActions fails unless exactly these things became of the jobs.
+func (w *local) wantActions(want map[worker.Action]int) {
+	w.t.Helper()
+	if got := w.seen().actions; !maps.Equal(got, want) {
+		w.t.Errorf("the jobs became %v, want %v", got, want)
+	}
+}
+
+// lost is how many jobs the gateway gave away that none of the workers ever got: those alone may wait for their
+// time-out.
+func (f *fixture) lost(workers ...*local) int {
+	n := f.Counts().HandedOut
+	for _, w := range workers {
+		n -= w.seen().received
+	}
+	return n
+}
+
+// sentAnswers is the engine's port, with a note of when each job's last answer was sent: when it arrives is not the
+// worker's doing.
+type sentAnswers struct {
+	worker.Engine
+
+	mu   sync.Mutex
+	last map[int64]time.Time
+}
+
+func (s *sentAnswers) note(key int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last[key] = time.Now()
+}
+
+func (s *sentAnswers) Complete(ctx context.Context, j *worker.Job, variables string) error {
+	s.note(j.Key)
+	return s.Engine.Complete(ctx, j, variables)
+}
+
+func (s *sentAnswers) Throw(ctx context.Context, j *worker.Job, e worker.BPMNError) error {
+	s.note(j.Key)
+	return s.Engine.Throw(ctx, j, e)
+}
+
+func (s *sentAnswers) Fail(ctx context.Context, j *worker.Job, failure worker.Failure) error {
+	s.note(j.Key)
+	return s.Engine.Fail(ctx, j, failure)
+}
+
+// deadline is when a job ran out on a worker for the last time.
+func deadline(r *gateway.Record, name string) (until time.Time) {
+	for _, given := range r.Activations {
+		if given.Worker == name {
+			until = given.Deadline
+		}
+	}
+	return until
+}
+
+// saidNothingTooLate fails where the worker, which has left, sent an answer after the job had run out on it.
+func (w *local) saidNothingTooLate() {
+	w.t.Helper()
+	for _, j := range w.Journal() {
+		if at := w.sent.last[j.Key]; at.After(deadline(&j, w.name)) {
+			w.t.Errorf("job %d: an answer was sent %s after its time-out", j.Key, at.Sub(deadline(&j, w.name)))
+		}
+	}
+}
+
+// events counts what a worker's hooks are told. Safe for concurrent use.
+type events struct {
+	mu      sync.Mutex
+	counts  eventCounts
+	changed chan struct{} // closed and replaced at every change
+}
+
+type eventCounts struct {
+	actions             map[worker.Action]int
+	inFlight, received  int    // jobs in hand, and ever in hand
+	ups                 []bool // whether the engine answered, at every change
+	panicked, oversized int
+}
+
+// answered is the number of jobs that were reported, whatever became of them.
+func (c eventCounts) answered() (n int) {
+	for _, k := range c.actions {
+		n += k
+	}
+	return n
+}
+
+// down reports whether the engine was last said to be down.
+func (c eventCounts) down() bool { return len(c.ups) > 0 && !c.ups[len(c.ups)-1] }
+
+func newEvents() *events {
+	return &events{counts: eventCounts{actions: map[worker.Action]int{}}, changed: make(chan struct{})}
+}
+
+func (e *events) note(change func(*eventCounts)) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	change(&e.counts)
+	close(e.changed)
+	e.changed = make(chan struct{})
+}
+
+func (e *events) hooks() worker.Hooks {
+	h := worker.NoHooks()
+	h.Answered = func(_ string, a worker.Action) { e.note(func(c *eventCounts) { c.actions[a]++ }) }
+	h.InFlight = func(n int) {
+		e.note(func(c *eventCounts) { c.inFlight += n; c.received += max(n, 0) })
+	}
+	h.EngineUp = func(up bool) { e.note(func(c *eventCounts) { c.ups = append(c.ups, up) }) }
+	h.Panicked = func(string) { e.note(func(c *eventCounts) { c.panicked++ }) }
+	h.Oversized = func(string) { e.note(func(c *eventCounts) { c.oversized++ }) }
+	return h
+}
+
+func (e *events) seen() eventCounts {
+	c, _ := e.look()
+	return c
+}
+
+func (e *events) look() (eventCounts, chan struct{}) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	c := e.counts
+	c.actions = maps.Clone(c.actions)
+	return c, e.changed
+}
+
+// untilTold waits for something to hold of what the hooks were told.
+func (w *local) untilTold(what string, met func(eventCounts) bool) {
+	w.t.Helper()
+	for ctx := within(w.t); ; {
+		c, changed := w.look()
+		if met(c) {
+			return
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			w.t.Fatalf("not seen: %s; the hooks were told %+v", what, c)
+		}
+	}
+}
+
+// allReported waits until the worker has reported n jobs.
+func (w *local) allReported(n int) {
+	w.t.Helper()
+	w.untilTold("all jobs reported", func(c eventCounts) bool { return c.answered() == n })
+}

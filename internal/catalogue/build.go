@@ -16,8 +16,9 @@ import (
 type builder struct {
 	*reader
 	catalogue *Catalogue
-	// teams by name.
+	// teams by name; named are those that a policy names.
 	teams []string
+	named map[string]bool
 	// patterns of all policies so far.
 	patterns int
 }
@@ -45,6 +46,7 @@ func (b *builder) build(doc *document) {
 		b.teams = append(b.teams, name)
 	}
 	slices.Sort(b.teams)
+	b.named = make(map[string]bool)
 	b.catalogue.Policies = make(decision.Policies, len(doc.Policies))
 	if len(doc.Policies) > maxPolicies {
 		b.problem("policies", fmt.Sprintf("%d policies", len(doc.Policies)), fmt.Sprintf("at most %d", maxPolicies))
@@ -54,6 +56,7 @@ func (b *builder) build(doc *document) {
 		p := doc.Policies[name]
 		b.catalogue.Policies[name] = b.policy(name, &p)
 	}
+	b.refuseIdleTeams(doc)
 	if path := join("policies", decision.DefaultPolicy); b.has("policies") && !b.has(path) {
 		b.problem(path, "nothing", "the policy "+decision.DefaultPolicy+", which decides for tasks that name none")
 	}
@@ -156,6 +159,7 @@ func orElse[T ~string](value, other T) T {
 
 // team reports a name that is none of the catalogue's teams.
 func (b *builder) team(path, name string) {
+	b.named[name] = true
 	if _, ok := b.catalogue.Teams[decision.Team(name)]; !ok && name != "" {
 		b.mismatch(path, "one of the teams "+oneOf(name, b.teams))
 	}

@@ -20,7 +20,7 @@ import (
 
 // Catalogue is a set of policies and the teams that they name. It is a value: never changed once it is made.
 type Catalogue struct {
-	// Version is the first 12 hex digits of the content's SHA-256; every decision records it.
+	// Version is the first 12 hex digits of the SHA-256 of Effective; every decision records it.
 	Version string
 	// Source is the file it was read from; "default" for the embedded one.
 	Source string
@@ -29,7 +29,7 @@ type Catalogue struct {
 	// Teams by their names.
 	Teams map[decision.Team]Team
 
-	content []byte
+	content, effective []byte
 }
 
 // Team is one of the catalogue's teams, and how it is told of its dead letters (R21).
@@ -85,13 +85,21 @@ func Schema() []byte { return bytes.Clone(schema) }
 // YAML is the content that c was made of.
 func (c *Catalogue) YAML() []byte { return bytes.Clone(c.content) }
 
+// Effective returns the whole catalogue: the content, or, where that extends the built-in one, both in one.
+func (c *Catalogue) Effective() []byte { return bytes.Clone(c.effective) }
+
 // Parse makes a catalogue of content, at most 1 MiB of YAML in UTF-8. source stands in front of every line of the
 // error, which is an *Error where the content is wrong. It does not keep content.
 func Parse(source string, content []byte) (*Catalogue, error) {
 	r := &reader{source: source, places: make(map[string]place), reported: make(map[string]bool)}
-	c := &Catalogue{Version: versionOf(content), Source: source, content: bytes.Clone(content)}
+	c := &Catalogue{Source: source, content: bytes.Clone(content)}
+	c.effective = c.content
 	var doc document
 	if r.document(content, &doc) {
+		if r.effective != nil {
+			c.effective = r.effective
+		}
+		c.Version = versionOf(c.effective)
 		(&builder{reader: r, catalogue: c}).build(&doc)
 	}
 	if err := r.err(); err != nil {

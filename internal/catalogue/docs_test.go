@@ -54,7 +54,8 @@ func exampleFile(t *testing.T) *Catalogue {
 
 // TestExampleStandsInTheDocument as it stands in the file.
 func TestExampleStandsInTheDocument(t *testing.T) {
-	_, block, found := strings.Cut(readDocs(t), "```yaml\n")
+	_, block, found := strings.Cut(readDocs(t), "## A worked example\n")
+	_, block, _ = strings.Cut(block, "```yaml\n")
 	block, _, closed := strings.Cut(block, "```")
 	if !found || !closed || len(block) < 1000 || !strings.Contains(string(exampleFile(t).YAML()), block) {
 		t.Errorf("the example's policy in the document is not that of the file:\n%s", block)
@@ -117,6 +118,21 @@ func TestDocumentNamesEverything(t *testing.T) {
 		if !slices.Contains(words, string(r)) {
 			t.Errorf("the reason %s is not listed", r)
 		}
+	}
+}
+
+// TestDocumentShowsWhatDiffers: the file of the document holds, and changes what the document says.
+func TestDocumentShowsWhatDiffers(t *testing.T) {
+	_, text, _ := strings.Cut(readDocs(t), "```yaml\nextends: built-in\n")
+	file, text, _ := strings.Cut(text, "```\n")
+	_, text, _ = strings.Cut(text, "```\n")
+	block, _, _ := strings.Cut(text, "```")
+	var got strings.Builder
+	for _, change := range Changes(Default(), overlay(t, file)) {
+		got.WriteString(change.String() + "\n")
+	}
+	if got.String() != block {
+		t.Errorf("the document shows\n%swhere the program says\n%s", block, got.String())
 	}
 }
 

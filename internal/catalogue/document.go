@@ -8,6 +8,8 @@ import "retry-worker/internal/decision"
 
 // A catalogue of retry policies.
 type document struct {
+	// built-in: the file holds only what differs from the program's own catalogue, and the rest follows that at each upgrade. Its rules go before the built-in ones, of which one with the same name is replaced; other lists, and a backoff of another kind, are replaced whole. Without it the file is the whole catalogue.
+	Extends string `json:"extends,omitempty" jsonschema:"enum=built-in"`
 	// Version of the format; 1.
 	Version int64 `json:"version" jsonschema:"enum=1"`
 	// Teams that act on what is not retried any more, by name. Policies may name these and no others.

@@ -18,8 +18,14 @@ var slips = rapid.SampledFrom([]string{
 // TestMutatedCatalogues: a sound catalogue with some slips in it is sound still, or its problems say where; it never
 // becomes policies that cannot decide.
 func TestMutatedCatalogues(t *testing.T) {
-	content, err := os.ReadFile("testdata/every-key.yaml")
-	mustDo(t, err)
+	for _, file := range []string{"testdata/every-key.yaml", "testdata/extends.yaml"} {
+		content, err := os.ReadFile(file)
+		mustDo(t, err)
+		t.Run(file, func(t *testing.T) { mutated(t, content) })
+	}
+}
+
+func mutated(t *testing.T, content []byte) {
 	sound, refused := 0, 0
 	rapid.Check(t, func(rt *rapid.T) {
 		var doc yaml.Node

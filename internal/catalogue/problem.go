@@ -57,6 +57,9 @@ type place struct {
 
 // problem reports what is wrong with the field at path, or where it is missing.
 func (r *reader) problem(path, found, expected string) {
+	if r.ofBuiltInRule(path) {
+		return
+	}
 	r.problemAt(r.line(path), path, found, expected)
 }
 
@@ -80,14 +83,15 @@ func (r *reader) problemAt(line int, path, found, expected string) {
 }
 
 // line of the field at path, or of what it would stand in.
-func (r *reader) line(path string) int {
+func (r *reader) line(path string) int { return max(r.nearest(path).line, 1) }
+
+// nearest is the place of the field at path, or of what it would stand in.
+func (r *reader) nearest(path string) place {
 	for {
-		if at, ok := r.places[path]; ok {
-			return at.line
-		}
+		at, ok := r.places[path]
 		end := strings.LastIndexAny(path, ".[")
-		if end < 0 {
-			return 1
+		if ok || end < 0 {
+			return at
 		}
 		path = path[:end]
 	}

@@ -28,6 +28,9 @@ type reader struct {
 	// reported are the lines and paths of problems.
 	reported map[string]bool
 	more     int
+	// base are the parts of the built-in catalogue in a file that extends it, effective both in one; nil otherwise.
+	base      map[*yaml.Node]bool
+	effective []byte
 }
 
 // maxText is the characters of one text.
@@ -48,6 +51,9 @@ func (r *reader) document(content []byte, doc *document) bool {
 		return false
 	}
 	root, ok := r.parse(content)
+	if ok {
+		root, ok = r.extended(root)
+	}
 	if ok {
 		r.value(root, "", reflect.ValueOf(doc).Elem())
 	}

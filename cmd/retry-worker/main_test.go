@@ -11,7 +11,7 @@ import (
 
 func TestHelp(t *testing.T) {
 	environment(t, nil)
-	for _, command := range []string{"retry-worker", "serve", "deploy", "demo", "decide", "plan", "policies", "policies check", "policies show", "policies schema",
+	for _, command := range []string{"retry-worker", "serve", "deploy", "demo", "decide", "plan", "policies", "policies check", "policies show", "policies diff", "policies schema",
 		"history", "audit", "kpi", "dead-letters", "dead-letters list", "dead-letters groups", "dead-letters show", "dead-letters retry", "dead-letters discard",
 		"dead-letters runs", "dead-letters runs list", "dead-letters runs show", "dead-letters runs items", "dead-letters runs watch", "dead-letters runs pause",
 		"dead-letters runs resume", "dead-letters runs cancel", "ready", "check", "version"} {

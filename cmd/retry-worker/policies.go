@@ -13,18 +13,19 @@ import (
 func (c *cli) policiesCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "policies",
-		Short: "Check a policy catalogue, show the one in force, or print the format's schema",
-		Long: "Checks a policy catalogue before it goes live, shows the one in force, and prints the JSON Schema of the format.\n" +
+		Short: "Check a policy catalogue, show the one in force, say what a file changes, or print the format's schema",
+		Long: "Checks a policy catalogue before it goes live, shows the one in force, says what a file changes, and prints the JSON\n" +
+			"Schema of the format.\n" +
 			"In force is the file that " + policiesFileVariable + " names, or else the built-in catalogue.",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return fmt.Errorf("unknown command %q; `%s --help` lists the commands", args[0], cmd.CommandPath())
 			}
-			return fmt.Errorf("expected a command behind policies: check, show or schema; `%s --help` says more", cmd.CommandPath())
+			return fmt.Errorf("expected a command behind policies: check, show, diff or schema; `%s --help` says more", cmd.CommandPath())
 		},
 		RunE: func(*cobra.Command, []string) error { return nil },
 	}
-	cmd.AddCommand(c.policiesCheckCommand(), c.policiesShowCommand(), c.policiesSchemaCommand())
+	cmd.AddCommand(c.policiesCheckCommand(), c.policiesShowCommand(), c.policiesDiffCommand(), c.policiesSchemaCommand())
 	return cmd
 }
 

@@ -18,12 +18,13 @@ import (
 
 func (c *cli) policiesShowCommand() *cobra.Command {
 	var file string
+	var effective bool
 	cmd := &cobra.Command{
 		Use:   "show [NAME]",
 		Short: "Show the catalogue in force, or what one of its policies says",
-		Long: "Shows the catalogue in force as it was written, its version and source in the first line; a copy of it is a good\n" +
-			"begin for a catalogue of your own. With a policy's name, what that policy says, in words.",
-		Example: `  retry-worker policies show > policies.yaml
+		Long: "Shows the catalogue in force as it was written, its version and source in the first line. With --effective the whole,\n" +
+			"where the file extends the built-in one. With a policy's name, what that policy says, in words.",
+		Example: `  retry-worker policies show --effective
   retry-worker policies show tiss-submission`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
@@ -37,12 +38,17 @@ func (c *cli) policiesShowCommand() *cobra.Command {
 				return err
 			}
 			if len(args) == 0 {
-				return c.showCatalogue(from)
+				content := from.YAML()
+				if effective {
+					content = from.Effective()
+				}
+				return c.showCatalogue(from, content)
 			}
 			return c.showPolicy(from, args[0])
 		},
 	}
 	policiesFileFlag(cmd, &file)
+	cmd.Flags().BoolVar(&effective, "effective", false, "show the whole, where the file extends the built-in catalogue")
 	return cmd
 }
 
@@ -55,23 +61,23 @@ type shownCatalogue struct {
 	Policy    json.RawMessage `json:"policy,omitempty"`
 }
 
-func (c *cli) showCatalogue(from *catalogue.Catalogue) error {
+func (c *cli) showCatalogue(from *catalogue.Catalogue, content []byte) error {
 	if !c.json() {
 		fmt.Fprintf(c.out, "# version %s, source %s\n", from.Version, strconv.Quote(from.Source))
-		_, err := c.out.Write(bytes.TrimPrefix(from.YAML(), []byte("\uFEFF")))
+		_, err := c.out.Write(bytes.TrimPrefix(content, []byte("\uFEFF")))
 		return err
 	}
-	document, _, err := asJSON(from, "")
+	document, _, err := asJSON(content, "")
 	if err != nil {
 		return err
 	}
 	return c.printJSON(shownCatalogue{Version: from.Version, Source: from.Source, Catalogue: document})
 }
 
-// asJSON is the catalogue's YAML as JSON, and the part of it that is the named policy.
-func asJSON(from *catalogue.Catalogue, name string) (document, policy json.RawMessage, err error) {
+// asJSON is a catalogue's YAML as JSON, and the part of it that is the named policy.
+func asJSON(text []byte, name string) (document, policy json.RawMessage, err error) {
 	var content map[string]any
-	if err := yaml.Unmarshal(from.YAML(), &content); err != nil {
+	if err := yaml.Unmarshal(text, &content); err != nil {
 		return nil, nil, fmt.Errorf("turn the catalogue into JSON: %w", err)
 	}
 	if document, err = json.Marshal(content); err != nil {
@@ -88,7 +94,7 @@ func (c *cli) showPolicy(from *catalogue.Catalogue, name string) error {
 		return &usageError{fmt.Errorf("the policy is %q, expected one of %s", name, strings.Join(from.Policies.Names(), ", "))}
 	}
 	if c.json() {
-		_, policy, err := asJSON(from, name)
+		_, policy, err := asJSON(from.Effective(), name)
 		if err != nil {
 			return err
 		}

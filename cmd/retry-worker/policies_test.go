@@ -42,6 +42,28 @@ func TestPoliciesShowIsTheFile(t *testing.T) {
 	}
 }
 
+// TestPoliciesEffective: a file that extends the built-in catalogue is shown as it is written, or whole, with one version;
+// the whole is a file that changes the same.
+func TestPoliciesEffective(t *testing.T) {
+	const file = "testdata/policies/extends.yaml"
+	written := retryWorker("policies", "show", "--policies-file", file).stdout
+	effective := retryWorker("policies", "show", "--effective", "--policies-file", file).stdout
+	first, _, _ := strings.Cut(effective, "\n")
+	if !strings.HasPrefix(written, first+"\n# A hospital's own") || strings.Contains(effective, "extends:") || !strings.Contains(effective, "whatsapp-message:") {
+		t.Errorf("shown as written\n%s\nand whole\n%s", written, effective)
+	}
+	whole := write(t, "whole.yaml", []byte(effective))
+	of, again := retryWorker("policies", "diff", file), retryWorker("policies", "diff", whole)
+	if of != again || of.stdout == "" {
+		t.Errorf("the file changes\n%s\nthe whole of it\n%s%s", of.stdout, again.stdout, again.stderr)
+	}
+	var printed changedCatalogue
+	if r := retryWorker("policies", "diff", file, "-o", "json"); json.Unmarshal([]byte(r.stdout), &printed) != nil || len(printed.Changes) != 3 ||
+		printed.BuiltIn != catalogue.Default().Version || !strings.Contains(first, printed.Version) {
+		t.Errorf("as JSON %s", r.stdout)
+	}
+}
+
 func TestPoliciesSchema(t *testing.T) {
 	r := retryWorker("policies", "schema")
 	if r.stdout != string(catalogue.Schema()) || !json.Valid([]byte(r.stdout)) || r.code != exitDone {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -15,19 +16,19 @@ import (
 	"retry-worker/internal/review"
 )
 
-// TestPace: ten thousand take as long as they should within 5 %, however long each decision takes, and no second and no
+// TestPace: many take as long as they should within 5 %, however long each decision takes, and no second and no
 // minute sees more than its share.
 func TestPace(t *testing.T) {
 	for _, perMinute := range []int64{1, 7, 60, 600, 6000} {
 		t.Run(fmt.Sprint(perMinute), func(t *testing.T) {
-			play(t, func(d *desk) {
-				n := min(10_000, 40*perMinute+160)
+			bubble(t, func(d *fixture) {
+				n := min(500, 40*perMinute+160)
 				interval := time.Minute / time.Duration(perMinute)
 				draw := newDraw(1, uint64(perMinute))
 				d.takes = func() time.Duration { return time.Duration(draw(int64(200 * time.Millisecond))) }
-				d.run("a", int(n), perMinute)
+				run := d.begin(int(n), perMinute)
 				d.runner()
-				d.within(time.Duration(n+60)*2*interval+time.Minute, "done", d.ended("a"))
+				d.within(time.Duration(n+60)*2*interval+time.Minute, "done", d.done(run))
 				all := d.decisions()
 				want(t, "decided", int64(len(all)), n)
 				took, should := all[n-1].at.Sub(all[0].at), time.Duration(n-1)*interval
@@ -48,33 +49,42 @@ func TestPace(t *testing.T) {
 
 // TestCommand: what was asked for is what each is decided by.
 func TestCommand(t *testing.T) {
-	play(t, func(d *desk) {
-		for _, id := range []string{"retry", "now", "discard"} {
-			d.run(id, 2, 6000)
+	bubble(t, func(d *fixture) {
+		runs := map[string]string{}
+		for n, name := range []string{"retry", "now", "discard"} {
+			c := retry(journal.DeadLetterFilter{})
+			switch name {
+			case "now":
+				c.Force, c.Fresh, c.When = true, true, review.Now
+			case "discard":
+				c.Action = journal.BulkDiscard
+			}
+			c.Filter.Query, c.PerMinute = claim(n), 6000
+			d.die(n, 1, badPassword, 0)
+			runs[d.StartBulk(c)] = name
 		}
-		d.runs["now"].Force, d.runs["now"].Fresh, d.runs["now"].Now = true, true, true
-		d.runs["discard"].Action = journal.BulkDiscard
 		d.runner()
-		for _, id := range []string{"retry", "now", "discard"} {
-			d.within(time.Minute, id, d.ended(id))
+		for run := range runs {
+			d.within(time.Minute, runs[run], d.done(run))
 		}
+		want(t, "decided", len(d.decisions()), 3)
 		for _, m := range d.decisions() {
-			c := review.Command{ID: m.id, Reason: "senha corrigida", By: "maria", Run: m.run}
-			switch m.run {
+			c := review.Command{ID: m.command.ID, Reason: "senha corrigida", By: "maria", Run: m.command.Run}
+			switch runs[m.command.Run] {
 			case "retry":
 				c.When = review.Backoff
 			case "now":
 				c.Force, c.Fresh, c.When = true, true, review.Now
 			}
-			want(t, m.id, m.command, c)
-			want(t, m.id+" is let go", m.discards, m.run == "discard")
+			want(t, runs[c.Run], m.command, c)
+			want(t, runs[c.Run]+" lets go", m.discards, runs[c.Run] == "discard")
 		}
 	})
 }
 
-// TestStallMakesNoHerd: half a minute in which every decision hangs is not made up for.
-func TestStallMakesNoHerd(t *testing.T) {
-	play(t, func(d *desk) {
+// TestStallIsNotMadeUpFor: half a minute in which every decision hangs is not made up for.
+func TestStallIsNotMadeUpFor(t *testing.T) {
+	bubble(t, func(d *fixture) {
 		from := time.Now().Add(10 * time.Second)
 		d.takes = func() time.Duration {
 			if in := time.Since(from); in >= 0 && in < 30*time.Second {
@@ -82,9 +92,9 @@ func TestStallMakesNoHerd(t *testing.T) {
 			}
 			return time.Millisecond
 		}
-		d.run("a", 1000, 600)
+		run := d.begin(1000, 600)
 		d.runner()
-		d.within(time.Hour, "done", d.ended("a"))
+		d.within(time.Hour, "done", d.done(run))
 		all := d.decisions()
 		if got := most(all, time.Second); got > 21 {
 			t.Errorf("%d in a second after a stall, expected 10, and 10 more to catch up at most", got)
@@ -97,51 +107,41 @@ func TestStallMakesNoHerd(t *testing.T) {
 
 // TestEngineDown: nothing is decided for an hour, the run says why, and goes on by itself at its pace.
 func TestEngineDown(t *testing.T) {
-	play(t, func(d *desk) {
-		d.run("a", 400, 60)
+	bubble(t, func(d *fixture) {
+		run := d.begin(400, 60)
 		d.runner()
 		d.within(3*time.Minute, "a hundred", func() bool { return len(d.decisions()) >= 100 })
-		d.set(func() { d.up = time.Time{} })
-		d.within(3*time.Second, "held", func() bool { return d.state("a").Hold == bulk.HoldEngine })
-		before, since := len(d.decisions()), d.state("a").HeldAt
+		d.SetEngineUp(time.Time{})
+		d.within(3*time.Second, "held", func() bool { return d.state(run).Hold == bulk.HoldEngine })
+		before, since := len(d.decisions()), d.state(run).HeldAt
 		time.Sleep(time.Hour)
 		want(t, "decided without an engine", len(d.decisions())-before, 0)
-		want(t, "held since", d.state("a").HeldAt, since)
-		d.set(func() { d.up = time.Now() })
-		d.within(3*time.Second, "goes on", func() bool { return d.state("a").Hold == "" })
-		d.within(6*time.Minute, "done", d.ended("a"))
+		want(t, "held since", d.state(run).HeldAt, since)
+		d.SetEngineUp(time.Now())
+		d.within(3*time.Second, "goes on", func() bool { return d.state(run).Hold == "" })
+		d.within(6*time.Minute, "done", d.done(run))
 		time.Sleep(time.Second) // and told
 		all := d.decisions()
 		want(t, "decided", len(all), 400)
 		if got := most(all, time.Minute); got > 61 {
 			t.Errorf("%d in a minute, expected 60", got)
 		}
-		want(t, "holds", fmt.Sprint(d.holds), fmt.Sprint([]string{bulk.HoldEngine, ""}))
 		for event, n := range map[string]int{"bulk_run_started": 1, "bulk_run_held": 1, "bulk_run_goes_on": 1, "bulk_run_done": 1} {
 			want(t, event, d.said(event), n)
 		}
 	})
 }
 
-func (d *desk) said(event string) (n int) {
-	for _, l := range d.logs.All() {
-		if l.ContextMap()["event"] == event {
-			n++
-		}
-	}
-	return n
-}
-
 // TestEngineNotSeenYet: a worker that has just begun says nothing of an engine that answers a moment later.
 func TestEngineNotSeenYet(t *testing.T) {
-	play(t, func(d *desk) {
-		d.up = time.Time{}
-		d.run("a", 3, 6000)
+	bubble(t, func(d *fixture) {
+		d.SetEngineUp(time.Time{})
+		run := d.begin(3, 6000)
 		d.runner()
 		time.Sleep(3 * time.Second)
 		want(t, "decided", len(d.decisions()), 0)
-		d.set(func() { d.up = time.Now() })
-		d.within(3*time.Second, "done", d.ended("a"))
+		d.SetEngineUp(time.Now())
+		d.within(3*time.Second, "done", d.done(run))
 		want(t, "held", d.said("bulk_run_held"), 0)
 	})
 }
@@ -151,29 +151,33 @@ func TestEngineNotSeenYet(t *testing.T) {
 func TestJournalDown(t *testing.T) {
 	for _, recorded := range []bool{false, true} {
 		t.Run(fmt.Sprintf("recorded %v", recorded), func(t *testing.T) {
-			play(t, func(d *desk) {
-				d.run("a", 600, 600)
+			bubble(t, func(d *fixture) {
+				run := d.begin(600, 600)
 				d.fault = func(string) fault {
-					if len(d.made) == 49 && !d.noStore { // once: with the next the store is gone
-						d.noStore = !recorded
-						d.fault = nil
-						return fault{fmt.Errorf("record the decision: %w", journal.ErrUnavailable), recorded}
+					if len(d.made) < 49 {
+						return fault{}
 					}
-					return fault{}
+					d.fault = nil // once: with the next the store is gone
+					d.Memory.SetDown(!recorded)
+					return fault{fmt.Errorf("record the decision: %w", journal.ErrUnavailable), recorded}
 				}
 				d.runner()
 				if !recorded {
 					d.within(time.Minute, "held", func() bool { return d.said("bulk_run_held") == 1 })
 					time.Sleep(10 * time.Minute)
 					want(t, "decided", len(d.decisions()), 49)
-					d.set(func() { d.noStore = false })
+					d.Memory.SetDown(false)
 				}
-				d.within(5*time.Minute, "done", d.ended("a"))
+				d.within(5*time.Minute, "done", d.done(run))
 				want(t, "decided", len(d.decisions()), 600)
-				want(t, "counted as decided", d.state("a").Counts[journal.BulkDecided], 600)
-				want(t, "held in the end", d.state("a").Hold, "")
+				want(t, "counted as decided", d.state(run).Counts[journal.BulkDecided], 600)
+				want(t, "held in the end", d.state(run).Hold, "")
 				want(t, "told", d.said("bulk_run_held"), 1)
-				next := slices.IndexFunc(d.decisions(), func(m made) bool { return m.id == "a/00050" })
+				items, err := d.Bulk.Items(d.t.Context(), run, "", 49, 1)
+				if err != nil {
+					t.Fatal(err)
+				}
+				next := slices.IndexFunc(d.decisions(), func(m made) bool { return m.command.ID == items[0].DeadLetter })
 				if next > 60 {
 					t.Errorf("what was on its way when the store failed is decided as number %d", next+1)
 				}
@@ -185,72 +189,75 @@ func TestJournalDown(t *testing.T) {
 
 // TestStoreDownWhileGathering: the run begins when the store is back.
 func TestStoreDownWhileGathering(t *testing.T) {
-	play(t, func(d *desk) {
-		d.run("a", 1200, 6000)
+	bubble(t, func(d *fixture) {
+		run := d.begin(1200, 6000)
 		d.runner()
-		d.within(time.Minute, "some are gathered", func() bool { return d.state("a").Total > 0 })
-		d.set(func() { d.noStore = true })
+		d.within(time.Minute, "some are gathered", func() bool { return d.state(run).Total > 0 })
+		d.Memory.SetDown(true)
 		time.Sleep(time.Minute)
-		d.set(func() { d.noStore = false })
-		d.within(time.Minute, "done", d.ended("a"))
+		d.Memory.SetDown(false)
+		d.within(time.Minute, "done", d.done(run))
 		want(t, "decided", len(d.decisions()), 1200)
 	})
 }
 
 // TestSteering: a run that somebody pauses or cancels, by whichever replica, decides nothing more from that moment on.
 func TestSteering(t *testing.T) {
-	play(t, func(d *desk) {
-		d.run("a", 300, 60)
+	bubble(t, func(d *fixture) {
+		run := d.begin(300, 60)
 		d.runner()
 		d.within(2*time.Minute, "some", func() bool { return len(d.decisions()) >= 20 })
-		d.set(func() { d.runs["a"].State = journal.BulkPaused })
+		d.steer(d.Bulk.Pause, run)
+		synctest.Wait()
 		paused := len(d.decisions())
 		time.Sleep(time.Hour)
 		want(t, "decided while paused", len(d.decisions())-paused, 0)
 		want(t, "told", d.said("bulk_run_stopped"), 1)
-		d.set(func() { d.runs["a"].State = journal.BulkRunning })
+		d.steer(d.Bulk.Resume, run)
 		d.within(3*time.Second, "goes on", func() bool { return len(d.decisions()) > paused })
 		time.Sleep(time.Minute)
 		if got := most(d.decisions(), time.Minute); got > 61 {
 			t.Errorf("%d in a minute after a pause, expected 60", got)
 		}
-		d.set(func() { d.runs["a"].State = journal.BulkCancelled })
+		d.steer(d.Bulk.Cancel, run)
+		synctest.Wait()
 		cancelled := len(d.decisions())
 		time.Sleep(time.Hour)
 		want(t, "decided after the end", len(d.decisions())-cancelled, 0)
-		want(t, "left as they are", d.state("a").Counts[journal.BulkPlanned], 300-int64(cancelled))
+		want(t, "left as they are", d.state(run).Counts[journal.BulkPlanned], 300-int64(cancelled))
 	})
 }
 
 // TestStopOfAFastRunIsToldOnce: many decisions are on their way then.
 func TestStopOfAFastRunIsToldOnce(t *testing.T) {
-	play(t, func(d *desk) {
+	bubble(t, func(d *fixture) {
 		d.takes = func() time.Duration { return 150 * time.Millisecond }
-		d.run("a", 3000, 6000)
+		run := d.begin(900, 6000)
 		d.runner()
-		d.within(time.Minute, "some", func() bool { return len(d.decisions()) >= 500 })
-		d.set(func() { d.runs["a"].State = journal.BulkPaused })
+		d.within(time.Minute, "some", func() bool { return len(d.decisions()) >= 300 })
+		d.steer(d.Bulk.Pause, run)
+		synctest.Wait()
 		paused := len(d.decisions())
 		time.Sleep(time.Minute)
 		want(t, "decided while paused", len(d.decisions())-paused, 0)
 		want(t, "told", d.said("bulk_run_stopped"), 1)
-		d.set(func() { d.runs["a"].State = journal.BulkRunning })
-		d.within(time.Minute, "done", d.ended("a"))
-		want(t, "decided", len(d.decisions()), 3000)
+		d.steer(d.Bulk.Resume, run)
+		d.within(time.Minute, "done", d.done(run))
+		want(t, "decided", len(d.decisions()), 900)
 		d.once()
 	})
 }
 
 // TestPauseAndResumeDoNotHurry: whoever presses both again and again gets nothing faster.
 func TestPauseAndResumeDoNotHurry(t *testing.T) {
-	play(t, func(d *desk) {
-		d.run("a", 100, 2)
+	bubble(t, func(d *fixture) {
+		run := d.begin(100, 2)
 		d.runner()
 		for range 100 {
 			time.Sleep(2 * time.Second)
-			d.set(func() { d.runs["a"].State = journal.BulkPaused })
+			d.steer(d.Bulk.Pause, run)
 			time.Sleep(2 * time.Second)
-			d.set(func() { d.runs["a"].State = journal.BulkRunning })
+			d.steer(d.Bulk.Resume, run)
 		}
 		if got := most(d.decisions(), time.Minute-time.Millisecond); got > 2 || len(d.decisions()) < 5 {
 			t.Errorf("%d in a minute, of %d, expected 2", got, len(d.decisions()))
@@ -260,68 +267,91 @@ func TestPauseAndResumeDoNotHurry(t *testing.T) {
 
 // TestPausedWhileGathering: it is gathered to the end and waits.
 func TestPausedWhileGathering(t *testing.T) {
-	play(t, func(d *desk) {
-		d.run("a", 20_000, 6000)
+	bubble(t, func(d *fixture) {
+		run := d.begin(1100, 6000)
 		d.runner()
-		d.within(time.Minute, "some are gathered", func() bool { return d.state("a").Total > 0 })
-		d.set(func() { d.runs["a"].State = journal.BulkPaused })
+		for d.state(run).Total == 0 {
+			time.Sleep(time.Millisecond)
+		}
+		d.steer(d.Bulk.Pause, run)
 		time.Sleep(time.Minute)
-		want(t, "gathered", d.state("a").Total, 20_000)
+		want(t, "gathered", d.state(run).Total, 1100)
 		want(t, "decided", len(d.decisions()), 0)
-		d.set(func() { d.runs["a"].State = journal.BulkRunning })
-		d.within(4*time.Minute, "done", d.ended("a"))
+		d.steer(d.Bulk.Resume, run)
+		d.within(4*time.Minute, "done", d.done(run))
 	})
 }
 
 // TestDecidedByOthers: what somebody decided meanwhile is refused, with the code, and takes no turn.
 func TestDecidedByOthers(t *testing.T) {
-	play(t, func(d *desk) {
-		d.run("a", 400, 60)
-		for n := range 400 {
+	bubble(t, func(d *fixture) {
+		run := d.begin(200, 60)
+		d.Gather(run)
+		items, err := d.Bulk.Items(d.t.Context(), run, "", 0, 200)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for n, i := range items {
 			if n%4 > 0 {
-				d.others[fmt.Sprintf("a/%05d", n+1)] = true
+				if _, err := d.Reviews.Discard(d.t.Context(), review.Command{ID: i.DeadLetter, Reason: "paga em mãos", By: "jose"}); err != nil {
+					t.Fatal(err)
+				}
 			}
 		}
 		d.fault = func(id string) fault {
-			if id == "a/00001" {
+			if id == items[0].DeadLetter {
 				return fault{err: fmt.Errorf("record the decision: %w", journal.ErrInvalid)}
 			}
 			return fault{}
 		}
 		d.runner()
-		took := d.within(5*time.Minute, "done", d.ended("a"))
-		counts := d.state("a").Counts
-		want(t, "decided", counts[journal.BulkDecided], 99)
-		want(t, "refused", counts[journal.BulkRefused], 301)
-		want(t, "counted", d.counted, struct{ decided, refused int }{99, 301})
-		want(t, "why", d.items["a"][1].Code, string(review.InvalidRetryState))
-		want(t, "why", d.items["a"][0].Code, string(bulk.NotRecordable))
-		if took > 105*time.Second {
-			t.Errorf("took %s for 99 at 60 a minute: refusals took turns", took)
+		took := d.within(5*time.Minute, "done", d.done(run))
+		counts := d.state(run).Counts
+		want(t, "decided", counts[journal.BulkDecided], 49)
+		want(t, "refused", counts[journal.BulkRefused], 151)
+		want(t, "counted", d.counted, struct{ decided, refused int }{49, 151})
+		if items, err = d.Bulk.Items(d.t.Context(), run, "", 0, 2); err != nil {
+			t.Fatal(err)
+		}
+		want(t, "why", items[1].Code, string(review.InvalidRetryState))
+		want(t, "why", items[0].Code, string(bulk.NotRecordable))
+		if took > 55*time.Second {
+			t.Errorf("took %s for 49 at 60 a minute: refusals took turns", took)
 		}
 	})
 }
 
 // TestSeveralRuns: each at its own pace, beside the others.
 func TestSeveralRuns(t *testing.T) {
-	play(t, func(d *desk) {
-		for id, perMinute := range map[string]int64{"slow": 6, "normal": 60, "fast": 6000} {
-			d.run(id, int(perMinute)*3, perMinute)
+	bubble(t, func(d *fixture) {
+		runs, n := map[string]int64{}, 0
+		for portal, perMinute := range map[string]int64{"norte": 6, "sul": 60, "leste": 300} {
+			text := "Senha incorreta no portal " + portal
+			d.die(n, int(perMinute)*3, text, 0)
+			n += int(perMinute) * 3
+			c := retry(journal.DeadLetterFilter{})
+			for _, cause := range d.plan(c).Causes {
+				if strings.HasSuffix(cause.Sample.Error, text) {
+					c.Filter.Fingerprint = cause.Cause.ID
+				}
+			}
+			c.PerMinute = perMinute
+			runs[d.StartBulk(c)] = perMinute
 		}
 		d.runner()
-		for _, id := range []string{"slow", "normal", "fast"} {
-			d.within(4*time.Minute, id, d.ended(id))
+		for run, perMinute := range runs {
+			d.within(4*time.Minute, fmt.Sprint(perMinute), d.done(run))
 		}
-		for id, perMinute := range map[string]int64{"slow": 6, "normal": 60, "fast": 6000} {
+		for run, perMinute := range runs {
 			var own []made
 			for _, m := range d.decisions() {
-				if m.run == id {
+				if m.command.Run == run {
 					own = append(own, m)
 				}
 			}
-			took, should := own[len(own)-1].at.Sub(own[0].at), time.Duration(3*perMinute-1)*time.Minute/time.Duration(perMinute)
+			took, should := own[len(own)-1].at.Sub(own[0].at), time.Duration(len(own)-1)*time.Minute/time.Duration(perMinute)
 			if off := took - should; off < -should/20 || off > should/20 {
-				t.Errorf("%s took %s, should take %s", id, took, should)
+				t.Errorf("%d at %d a minute took %s, should take %s", len(own), perMinute, took, should)
 			}
 		}
 	})
@@ -340,8 +370,8 @@ func newDraw(seed, stream uint64) func(n int64) int64 {
 
 // TestKilledAtAnyMoment: whatever was on its way, nothing is decided twice, nothing is forgotten, and nothing hurried.
 func TestKilledAtAnyMoment(t *testing.T) {
-	for seed := range uint64(20) {
-		play(t, func(d *desk) {
+	for seed := range uint64(8) {
+		bubble(t, func(d *fixture) {
 			draw := newDraw(seed, 2)
 			d.takes = func() time.Duration { return time.Duration(1+draw(400)) * time.Millisecond }
 			d.fault = func(string) fault {
@@ -350,7 +380,7 @@ func TestKilledAtAnyMoment(t *testing.T) {
 				}
 				return fault{}
 			}
-			d.run("a", 700, 120)
+			run := d.begin(400, 120)
 			own := rand.New(rand.NewPCG(seed, 3)) // the other is the runner's
 			for range 30 {
 				r := d.runner()
@@ -362,9 +392,9 @@ func TestKilledAtAnyMoment(t *testing.T) {
 				<-r.done
 			}
 			d.runner()
-			d.within(time.Hour, "done", d.ended("a"))
-			want(t, "decided", len(d.decisions()), 700)
-			want(t, "counted as decided", d.state("a").Counts[journal.BulkDecided], 700)
+			d.within(time.Hour, "done", d.done(run))
+			want(t, "decided", len(d.decisions()), 400)
+			want(t, "counted as decided", d.state(run).Counts[journal.BulkDecided], 400)
 			if got := most(d.decisions(), time.Minute); got > 122 {
 				t.Errorf("seed %d: %d in a minute, expected 120", seed, got)
 			}
@@ -375,9 +405,9 @@ func TestKilledAtAnyMoment(t *testing.T) {
 
 // TestStopAwaitsWhatHasBegun: and begins nothing more.
 func TestStopAwaitsWhatHasBegun(t *testing.T) {
-	play(t, func(d *desk) {
+	bubble(t, func(d *fixture) {
 		d.takes = func() time.Duration { return 3 * time.Second }
-		d.run("a", 100, 1200) // 20 are on their way at once
+		d.begin(100, 1200) // 20 are on their way at once
 		r := d.runner()
 		time.Sleep(2500 * time.Millisecond)
 		synctest.Wait()
@@ -394,13 +424,13 @@ func TestStopAwaitsWhatHasBegun(t *testing.T) {
 
 // TestSecondRunner: two at once, as after a machine that stood still, decide nothing twice and keep each outcome.
 func TestSecondRunner(t *testing.T) {
-	play(t, func(d *desk) {
+	bubble(t, func(d *fixture) {
 		d.takes = func() time.Duration { return 5 * time.Millisecond }
-		d.run("a", 1000, 6000)
+		run := d.begin(1000, 6000)
 		d.runner()
 		d.runner()
-		d.within(time.Minute, "done", d.ended("a"))
+		d.within(time.Minute, "done", d.done(run))
 		want(t, "decided", len(d.decisions()), 1000)
-		want(t, "counted as decided", d.state("a").Counts[journal.BulkDecided], 1000)
+		want(t, "counted as decided", d.state(run).Counts[journal.BulkDecided], 1000)
 	})
 }

@@ -13,52 +13,49 @@ import (
 
 // TestFourHundredClaims: one cause, one decision, one by one; paused, resumed, killed in between; each verified in the end.
 func TestFourHundredClaims(t *testing.T) {
-	visit(t, func(c *clinic) {
+	visit(t, func(c *fixture) {
 		t := c.t
 		c.die(0, 400, badPassword, 0)
 		c.die(400, 30, "DUPLICATE_CLAIM", 0)
-		groups, _, err := c.review.Groups(t.Context(), journal.DeadLetterFilter{}, "", 0)
+		groups, _, err := c.Reviews.Groups(t.Context(), journal.DeadLetterFilter{}, "", 0)
 		if err != nil || len(groups) != 2 || groups[0].N != 400 {
 			t.Fatalf("%d groups (%v): %+v", len(groups), err, groups)
 		}
 		command := retry(journal.DeadLetterFilter{Fingerprint: groups[0].Cause.ID})
 		p := c.plan(command)
 		want(t, "planned", fmt.Sprint(p.Total, p.Ready, len(p.Refused), p.Takes), fmt.Sprint(400, 400, 0, 400*time.Second))
-		id := c.start(command)
-		kill := c.runner()
-		c.until("fifty", func() bool { return c.decided(id) >= 50 })
-		if _, err := c.bulk.Pause(t.Context(), id, "jose"); err != nil {
+		id := c.StartBulk(command)
+		w := c.runner()
+		c.within(2*time.Hour, "fifty", func() bool { return c.decided(id) >= 50 })
+		if _, err := c.Bulk.Pause(t.Context(), id, "jose"); err != nil {
 			t.Fatal(err)
 		}
 		paused := c.decided(id)
 		time.Sleep(10 * time.Minute)
 		want(t, "decided while paused", c.decided(id)-paused, 0)
-		kill()
-		if _, err := c.bulk.Resume(t.Context(), id, "maria"); err != nil {
+		w.killed()
+		if _, err := c.Bulk.Resume(t.Context(), id, "maria"); err != nil {
 			t.Fatal(err)
 		}
 		began := time.Now()
 		for range 10 {
-			kill = c.runner()
+			w := c.runner()
 			time.Sleep(3700 * time.Millisecond)
-			kill()
+			w.killed()
 		}
 		c.runner()
-		c.until("done", c.done(id))
+		c.within(2*time.Hour, "done", c.done(id))
 		if took, should := time.Since(began), time.Duration(400-paused)*time.Second; took < should-2*time.Second || took > should*11/10 {
 			t.Errorf("the rest took %s, expected about %s", took, should)
 		}
 		want(t, "counts", c.counts(id), "done: decided 400 ")
-		c.deliver()
+		c.Deliver(true)
 		want(t, "counts", c.counts(id), "done: taken 400 ")
 		for i := range 300 {
-			o := &journal.Outcome{Subject: journal.Subject{Tenant: journal.DefaultTenant, Policy: tiss, ID: claim(i)}, Success: true, At: time.Now()}
-			if _, err := c.journal.Conclude(t.Context(), o); err != nil {
-				t.Fatal(err)
-			}
+			c.Succeed(tiss, claim(i))
 		}
 		for i := 300; i < 400; i++ {
-			c.fail(tiss, claim(i), badPassword, 1)
+			c.Fail(tiss, claim(i), badPassword, 1)
 		}
 		want(t, "counts", c.counts(id), "done: recovered 300 dead_again 100 ")
 	})
@@ -66,7 +63,7 @@ func TestFourHundredClaims(t *testing.T) {
 
 // TestOverlappingRuns: two people, one filter in another; each dead letter is decided on once.
 func TestOverlappingRuns(t *testing.T) {
-	visit(t, func(c *clinic) {
+	visit(t, func(c *fixture) {
 		t := c.t
 		c.die(0, 60, badPassword, 0)
 		c.die(60, 40, "DUPLICATE_CLAIM", 0)
@@ -74,22 +71,22 @@ func TestOverlappingRuns(t *testing.T) {
 		wide := retry(journal.DeadLetterFilter{})
 		wide.By, wide.PerMinute, narrow.PerMinute = "jose", 600, 600
 		p, q := c.plan(narrow), c.plan(wide)
-		first, err := c.bulk.Start(t.Context(), narrow, p.Token)
+		first, err := c.Bulk.Start(t.Context(), narrow, p.Token)
 		if err != nil {
 			t.Fatal(err)
 		}
-		second, err := c.bulk.Start(t.Context(), wide, q.Token)
+		second, err := c.Bulk.Start(t.Context(), wide, q.Token)
 		if err != nil {
 			t.Fatal(err)
 		}
 		c.runner()
-		c.until("both are done", func() bool { return c.done(first.ID)() && c.done(second.ID)() })
-		one, two := c.show(first.ID), c.show(second.ID)
+		c.within(2*time.Hour, "both are done", func() bool { return c.done(first.ID)() && c.done(second.ID)() })
+		one, two := c.state(first.ID), c.state(second.ID)
 		want(t, "decided", one.Counts[journal.BulkDecided]+two.Counts[journal.BulkDecided], 100)
 		want(t, "refused, or decided before they were gathered", one.Counts[journal.BulkRefused]+two.Counts[journal.BulkRefused], one.Total+two.Total-100)
 		codes := map[string]int{}
 		for _, id := range []string{first.ID, second.ID} {
-			refused, err := c.bulk.Items(t.Context(), id, journal.BulkRefused, 0, 200)
+			refused, err := c.Bulk.Items(t.Context(), id, journal.BulkRefused, 0, 200)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -100,23 +97,23 @@ func TestOverlappingRuns(t *testing.T) {
 		if n := codes[string(bulk.InOtherRun)]; n < 40 || len(codes) > 2 || int64(n+codes[string(review.InvalidRetryState)]) != one.Total+two.Total-100 {
 			t.Errorf("refused with %v, want most of 60 because they are in the other run", codes)
 		}
-		_, err = c.bulk.Start(t.Context(), narrow, p.Token)
+		_, err = c.Bulk.Start(t.Context(), narrow, p.Token)
 		refused(t, "once more", err, bulk.PlanOutdated)
 	})
 }
 
 // TestPlanOfABusyRun: what another run will come to is told, and is no work.
 func TestPlanOfABusyRun(t *testing.T) {
-	visit(t, func(c *clinic) {
+	visit(t, func(c *fixture) {
 		t := c.t
 		c.die(0, 50, badPassword, 0)
-		id := c.start(retry(journal.DeadLetterFilter{}))
+		id := c.StartBulk(retry(journal.DeadLetterFilter{}))
 		c.runner()
-		c.until("ten", func() bool { return c.decided(id) >= 10 })
+		c.within(2*time.Hour, "ten", func() bool { return c.decided(id) >= 10 })
 		p := c.plan(retry(journal.DeadLetterFilter{}))
 		want(t, "ready", p.Ready, 0)
 		want(t, "refused", fmt.Sprintf("%s %d", p.Refused[0].Code, p.Refused[0].N), fmt.Sprintf("in_other_run %d", p.Total))
-		_, err := c.bulk.Start(t.Context(), retry(journal.DeadLetterFilter{}), p.Token)
+		_, err := c.Bulk.Start(t.Context(), retry(journal.DeadLetterFilter{}), p.Token)
 		if r := review.Refused(err); r == nil || r.Code != bulk.NothingToDo && r.Code != bulk.PlanOutdated {
 			t.Errorf("a second run: %v", err)
 		}
@@ -125,28 +122,28 @@ func TestPlanOfABusyRun(t *testing.T) {
 
 // TestOthersDecideMeanwhile: what a person does alone is kept, and the run says so.
 func TestOthersDecideMeanwhile(t *testing.T) {
-	visit(t, func(c *clinic) {
+	visit(t, func(c *fixture) {
 		t := c.t
 		letters := c.die(0, 40, badPassword, 0)
-		id := c.start(retry(journal.DeadLetterFilter{}))
+		id := c.StartBulk(retry(journal.DeadLetterFilter{}))
 		c.runner()
-		c.until("ten", func() bool { return c.decided(id) >= 10 })
+		c.within(2*time.Hour, "ten", func() bool { return c.decided(id) >= 10 })
 		for _, letter := range letters[30:35] {
-			if _, err := c.review.Discard(t.Context(), review.Command{ID: letter, Reason: "paga em mãos", By: "jose"}); err != nil {
+			if _, err := c.Reviews.Discard(t.Context(), review.Command{ID: letter, Reason: "paga em mãos", By: "jose"}); err != nil {
 				t.Fatal(err)
 			}
 		}
-		c.until("done", c.done(id))
+		c.within(2*time.Hour, "done", c.done(id))
 		want(t, "counts", c.counts(id), "done: refused 5 decided 35 ")
-		items, err := c.bulk.Items(t.Context(), id, journal.BulkRefused, 0, 10)
+		items, err := c.Bulk.Items(t.Context(), id, journal.BulkRefused, 0, 10)
 		if err != nil || len(items) != 5 || items[0].Code != string(review.InvalidRetryState) || items[0].Number != 31 {
 			t.Errorf("refused are %+v (%v)", items, err)
 		}
-		d, err := c.review.Show(t.Context(), letters[30])
+		d, err := c.Reviews.Show(t.Context(), letters[30])
 		if err != nil || d.Review.By != "jose" || d.Run != "" {
 			t.Errorf("what jose decided is %+v (%v)", d.Review, err)
 		}
-		if d, err = c.review.Show(t.Context(), letters[36]); err != nil || d.Review.By != "maria" || d.Run != id {
+		if d, err = c.Reviews.Show(t.Context(), letters[36]); err != nil || d.Review.By != "maria" || d.Run != id {
 			t.Errorf("what the run decided is %+v of %q (%v)", d.Review, d.Run, err)
 		}
 	})
@@ -154,18 +151,18 @@ func TestOthersDecideMeanwhile(t *testing.T) {
 
 // TestCatalogueChangesMeanwhile: a policy that is gone has no ladder to wait by; the others go on.
 func TestCatalogueChangesMeanwhile(t *testing.T) {
-	visit(t, func(c *clinic) {
+	visit(t, func(c *fixture) {
 		t := c.t
 		c.die(0, 20, badPassword, 0)
-		id := c.start(retry(journal.DeadLetterFilter{}))
+		id := c.StartBulk(retry(journal.DeadLetterFilter{}))
 		c.runner()
-		c.until("ten", func() bool { return c.decided(id) >= 10 })
+		c.within(2*time.Hour, "ten", func() bool { return c.decided(id) >= 10 })
 		time.Sleep(500 * time.Millisecond) // between two decisions
-		c.set(func() { c.policies = decision.Policies{} })
+		c.SetPolicies(decision.Policies{})
 		before := c.decided(id)
-		c.until("done", c.done(id))
+		c.within(2*time.Hour, "done", c.done(id))
 		want(t, "decided after it", c.decided(id)-before, 0)
-		items, err := c.bulk.Items(t.Context(), id, journal.BulkRefused, 0, 200)
+		items, err := c.Bulk.Items(t.Context(), id, journal.BulkRefused, 0, 200)
 		if err != nil || int64(len(items)) != 20-before || items[0].Code != string(review.PolicyNotFound) {
 			t.Errorf("refused are %+v (%v)", items, err)
 		}
@@ -174,39 +171,39 @@ func TestCatalogueChangesMeanwhile(t *testing.T) {
 
 // TestRefusedInAdvance: the plan's numbers are the run's.
 func TestRefusedInAdvance(t *testing.T) {
-	visit(t, func(c *clinic) {
+	visit(t, func(c *fixture) {
 		t := c.t
 		c.die(0, 10, badPassword, 0)
 		c.die(10, 7, "TIMEOUT", 5)
 		for i := 17; i < 20; i++ {
-			c.fail(tiss, claim(i), badPassword, 0) // no process comes
+			c.Fail(tiss, claim(i), badPassword, 0) // no process comes
 		}
 		time.Sleep(2 * time.Minute)
 		command := retry(journal.DeadLetterFilter{})
 		p := c.plan(command)
 		want(t, "planned", fmt.Sprintf("%d %d %s %d %s %d", p.Total, p.Ready, p.Refused[0].Code, p.Refused[0].N, p.Refused[1].Code, p.Refused[1].N),
 			"20 10 max_retries_exceeded 7 invalid_retry_state 3")
-		id := c.start(command)
+		id := c.StartBulk(command)
 		c.runner()
-		c.until("done", c.done(id))
+		c.within(2*time.Hour, "done", c.done(id))
 		want(t, "counts", c.counts(id), "done: refused 10 decided 10 ")
 		discard := bulk.Command{Action: journal.BulkDiscard, Reason: "prescritas", By: "maria", PerMinute: 6000}
-		id = c.start(discard)
-		c.until("done", c.done(id))
-		c.deliver()
+		id = c.StartBulk(discard)
+		c.within(2*time.Hour, "done", c.done(id))
+		c.Deliver(true)
 		want(t, "counts", c.counts(id), "done: discarded 10 ")
 	})
 }
 
 // TestCancel: what is not decided stays as it was, and is free for another run.
 func TestCancel(t *testing.T) {
-	visit(t, func(c *clinic) {
+	visit(t, func(c *fixture) {
 		t := c.t
 		c.die(0, 30, badPassword, 0)
-		id := c.start(retry(journal.DeadLetterFilter{}))
+		id := c.StartBulk(retry(journal.DeadLetterFilter{}))
 		c.runner()
-		c.until("ten", func() bool { return c.decided(id) >= 10 })
-		if _, err := c.bulk.Cancel(t.Context(), id, "maria"); err != nil {
+		c.within(2*time.Hour, "ten", func() bool { return c.decided(id) >= 10 })
+		if _, err := c.Bulk.Cancel(t.Context(), id, "maria"); err != nil {
 			t.Fatal(err)
 		}
 		decided := c.decided(id)
@@ -214,34 +211,34 @@ func TestCancel(t *testing.T) {
 		want(t, "counts", c.counts(id), fmt.Sprintf("cancelled: planned %d decided %d ", 30-decided, decided))
 		p := c.plan(retry(journal.DeadLetterFilter{}))
 		want(t, "free again", p.Ready, 30-decided)
-		_, err := c.bulk.Resume(t.Context(), id, "maria")
+		_, err := c.Bulk.Resume(t.Context(), id, "maria")
 		refused(t, "resume", err, bulk.InvalidRunState)
 	})
 }
 
 // TestPlanIsOfWhatIsThere: what dies later is not part of it; what is decided since makes it outdated.
 func TestPlanIsOfWhatIsThere(t *testing.T) {
-	visit(t, func(c *clinic) {
+	visit(t, func(c *fixture) {
 		t := c.t
 		c.die(0, 10, badPassword, 0)
 		command := retry(journal.DeadLetterFilter{})
 		p := c.plan(command)
-		c.die(10, 5, badPassword, 0)
-		run, err := c.bulk.Start(t.Context(), command, p.Token)
+		late := c.die(10, 5, badPassword, 0)
+		run, err := c.Bulk.Start(t.Context(), command, p.Token)
 		if err != nil {
 			t.Fatal(err)
 		}
 		c.runner()
-		c.until("done", c.done(run.ID))
-		want(t, "in it", c.show(run.ID).Total, 10)
+		c.within(2*time.Hour, "done", c.done(run.ID))
+		want(t, "in it", c.state(run.ID).Total, 10)
 		p = c.plan(command)
 		want(t, "left", p.Total, 5)
-		c.deliver()
-		c.fail(tiss, claim(0), badPassword, 1)
-		if _, err := c.review.Discard(t.Context(), review.Command{ID: c.open(11), Reason: "r", By: "jose"}); err != nil {
+		c.Deliver(true)
+		c.Fail(tiss, claim(0), badPassword, 1)
+		if _, err := c.Reviews.Discard(t.Context(), review.Command{ID: late[1], Reason: "r", By: "jose"}); err != nil {
 			t.Fatal(err)
 		}
-		_, err = c.bulk.Start(t.Context(), command, p.Token)
+		_, err = c.Bulk.Start(t.Context(), command, p.Token)
 		want(t, "message", refused(t, "start", err, bulk.PlanOutdated), "5 dead letters were planned, 4 of those are open now, and 1 came since; plan again")
 	})
 }

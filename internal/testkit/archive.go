@@ -128,6 +128,7 @@ func (m *Memory) forget(key int64, s *subject) {
 	if len(s.attempts) == 0 && !slices.ContainsFunc(m.entries, func(e journal.Entry) bool { return e.Subject == s.name }) {
 		m.uncount(s, s.deadLetters)
 		m.subjects[key-1] = nil
+		delete(m.keys, s.name)
 		return
 	}
 	if len(s.attempts) > 0 {

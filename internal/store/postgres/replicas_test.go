@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	realserver "retry-worker/e2e/harness/postgres"
 	"retry-worker/internal/journal"
+	"retry-worker/internal/store/storetest"
+	"retry-worker/internal/testkit/wait"
 )
 
 // replica decides on the same jobs as others do, in an order of its own, until all are decided. It tries again
@@ -88,59 +88,18 @@ func verify(t *testing.T, url string, subjects, jobs int) {
 	if first, last := one[int64](t, c, "SELECT min(record) FROM attempts"), one[int64](t, c, "SELECT max(record) FROM attempts"); first != 1 || last != total {
 		t.Errorf("the records are %d to %d, expected 1 to %d", first, last, total)
 	}
-	verifyChain(t, c)
+	verifyChain(t, url)
 }
 
-// verifyChain walks the ledger from its first link to its head, and holds the digests against the attempts.
-func verifyChain(t *testing.T, c *pgx.Conn) {
+// verifyChain holds the ledger against its own hashes and against every record.
+func verifyChain(t *testing.T, url string) {
 	t.Helper()
-	rows, err := c.Query(within(t), "SELECT number, at, first, digests, hash FROM ledger ORDER BY number")
+	r, err := OpenReader(within(t), url)
 	if err != nil {
 		t.Fatal(err)
 	}
-	head := journal.Head{}
-	var digests []journal.Digest
-	var at int64
-	var packed, hash []byte
-	l := journal.Link{}
-	_, err = pgx.ForEachRow(rows, []any{&l.Number, &at, &l.First, &packed, &hash}, func() error {
-		l.At, l.Digests = journal.FromMilli(at), nil
-		for ; len(packed) >= 32; packed = packed[32:] {
-			l.Digests = append(l.Digests, journal.Digest(packed[:32]))
-		}
-		if l.Number != head.Link+1 || l.First != head.Record+1 || l.HashAfter(head.Hash) != journal.Digest(hash) {
-			t.Errorf("link %d does not follow the one before it", l.Number)
-		}
-		head = journal.Head{Link: l.Number, Record: head.Record + int64(len(l.Digests)), Hash: journal.Digest(hash)}
-		digests = append(digests, l.Digests...)
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if kept := one[int64](t, c, "SELECT record FROM ledger_head WHERE link = $1 AND hash = $2", head.Link, head.Hash[:]); kept != head.Record {
-		t.Errorf("the head is at record %d, the ledger ends at %d", kept, head.Record)
-	}
-	verifyDigests(t, c, digests)
-}
-
-func verifyDigests(t *testing.T, c *pgx.Conn, digests []journal.Digest) {
-	t.Helper()
-	subjects := map[int64]journal.Subject{}
-	err := each(within(t), c, subjectsTable, func(s *journal.KeyedSubject) { subjects[s.Key] = s.Subject }, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	wrong := 0
-	err = each(within(t), c, attemptsTable, func(a *journal.KeyedAttempt) {
-		r := a.Attempt.Record
-		if r > int64(len(digests)) || journal.DigestAttempt(subjects[a.Key], a.Attempt) != digests[r-1] {
-			wrong++
-		}
-	}, "")
-	if err != nil || wrong > 0 {
-		t.Errorf("%d attempts are not what their digests say (%v)", wrong, err)
-	}
+	defer r.Close()
+	storetest.Verify(t, r)
 }
 
 // run runs replicas side by side on the same jobs and counts in own what each decided itself.
@@ -158,7 +117,7 @@ func run(ctx context.Context, t *testing.T, subjects, jobs int, own *atomic.Int6
 }
 
 func TestReplicasWithTheSameJobsDecideEachOnce(t *testing.T) {
-	const subjects, jobs = 60, 20
+	const subjects, jobs = 40, 10
 	url := realserver.Database(t)
 	ctx := within(t)
 	var own atomic.Int64
@@ -186,7 +145,7 @@ func TestAWaitingReplicaSeesWhatItWaitedFor(t *testing.T) {
 			}
 			fresh <- err != nil || f[0]
 		}()
-		eventually(t, "the second replica waits for the head", func() bool {
+		wait.Until(t, "the second replica waits for the head", func() bool {
 			return one[int64](t, watch, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'") == 1
 		})
 		c, _ := decide(head, []journal.Lookup{job}, histories)
@@ -199,14 +158,4 @@ func TestAWaitingReplicaSeesWhatItWaitedFor(t *testing.T) {
 		t.Error("the second replica did not see the decision that it had waited for")
 	}
 	verify(t, url, 1, 1)
-}
-
-// eventually polls until something is so.
-func eventually(t testing.TB, what string, so func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(enough); !so(); pause(t.Context(), 5*time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("never: " + what)
-		}
-	}
 }

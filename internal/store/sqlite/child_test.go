@@ -133,7 +133,7 @@ func commitForEver(ctx context.Context, path string) error {
 		return err
 	}
 	for next := 0; ; {
-		err := decideBatch(ctx, db, 1+next%40, &next, 500)
+		err := fail(ctx, db, 1+next%40, &next)
 		if err != nil {
 			return err
 		}
@@ -181,7 +181,7 @@ func meetLimit(ctx context.Context, path string) error {
 	}
 	next := 0
 	for deadline := time.Now().Add(20 * time.Second); err == nil && time.Now().Before(deadline); {
-		err = decideBatch(ctx, db, 20, &next, 0)
+		err = fail(ctx, db, 20, &next)
 	}
 	fmt.Println("met:", kindName(err), err)
 	fmt.Println("probe:", kindName(db.Probe(ctx)))
@@ -189,7 +189,7 @@ func meetLimit(ctx context.Context, path string) error {
 		return err
 	}
 	fmt.Println("probe with room:", kindName(db.Probe(ctx)))
-	fmt.Println("decided with room:", kindName(decideBatch(ctx, db, 20, &next, 0)))
+	fmt.Println("decided with room:", kindName(fail(ctx, db, 20, &next)))
 	return db.Close()
 }
 

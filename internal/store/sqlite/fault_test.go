@@ -13,13 +13,14 @@ import (
 	"time"
 
 	"retry-worker/internal/journal"
+	"retry-worker/internal/store/storetest"
 )
 
 // TestDiskFull lets the database grow no further, which is what SQLite says of a full disk, and then again.
 func TestDiskFull(t *testing.T) {
 	db := opened(t, filepath.Join(t.TempDir(), "journal.db"))
 	next := 0
-	if err := decideBatch(t.Context(), db, 50, &next, 0); err != nil {
+	if err := fail(t.Context(), db, 50, &next); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := db.writer.row("PRAGMA max_page_count = 40"); err != nil {
@@ -29,7 +30,7 @@ func TestDiskFull(t *testing.T) {
 	head := headOf(t, db)
 	for deadline := time.Now().Add(20 * time.Second); err == nil && time.Now().Before(deadline); {
 		head = headOf(t, db)
-		err = decideBatch(t.Context(), db, 50, &next, 0)
+		err = fail(t.Context(), db, 50, &next)
 	}
 	var e *journal.StoreError
 	if !errors.As(err, &e) || e.Kind != journal.Unavailable || !strings.Contains(err.Error(), "no room is left") {
@@ -41,10 +42,10 @@ func TestDiskFull(t *testing.T) {
 	if _, err := db.writer.row("PRAGMA max_page_count = 1000000"); err != nil {
 		t.Fatal(err)
 	}
-	if err := decideBatch(t.Context(), db, 50, &next, 0); err != nil {
+	if err := fail(t.Context(), db, 50, &next); err != nil {
 		t.Errorf("with room again: %v", err)
 	}
-	verify(t, db)
+	storetest.Verify(t, db)
 }
 
 // TestWriteFails has the system refuse every write beyond a file's size, in a process of its own.
@@ -64,18 +65,14 @@ func TestWriteFails(t *testing.T) {
 	if err := c.Wait(); err != nil {
 		t.Errorf("it ended with %v", err)
 	}
-	verify(t, opened(t, path))
+	storetest.Verify(t, opened(t, path))
 }
 
 // TestKilledWhileCommitting kills the process that writes, at random moments: what it had said to be committed
 // is there, and the chain holds.
 func TestKilledWhileCommitting(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal.db")
-	kills := 20
-	if testing.Short() {
-		kills = 5
-	}
-	for n := range kills {
+	for n := range 8 {
 		c := start(t, "commit", path, nil)
 		acknowledged := int64(0)
 		timer := time.AfterFunc(time.Duration(20+rand.IntN(150))*time.Millisecond, func() { _ = c.Process.Kill() })
@@ -95,7 +92,7 @@ func TestKilledWhileCommitting(t *testing.T) {
 		if head := headOf(t, db); head.Record < acknowledged {
 			t.Fatalf("after kill %d the journal ends at record %d; %d was acknowledged", n+1, head.Record, acknowledged)
 		}
-		verify(t, db)
+		storetest.Verify(t, db)
 		if err := db.Close(); err != nil {
 			t.Fatal(err)
 		}
@@ -104,7 +101,7 @@ func TestKilledWhileCommitting(t *testing.T) {
 
 // TestKilledWhileMade kills the process that makes a new database, at random moments: the next one opens it.
 func TestKilledWhileMade(t *testing.T) {
-	for range 15 {
+	for range 8 {
 		path := filepath.Join(t.TempDir(), "journal.db")
 		c := start(t, "hold", path, nil)
 		deadline := time.Now().Add(10 * time.Second)
@@ -114,10 +111,10 @@ func TestKilledWhileMade(t *testing.T) {
 		<-time.After(time.Duration(rand.IntN(20_000)) * time.Microsecond)
 		c.kill()
 		db, next := opened(t, path), 0
-		if err := decideBatch(t.Context(), db, 10, &next, 0); err != nil {
+		if err := fail(t.Context(), db, 10, &next); err != nil {
 			t.Fatal(err)
 		}
-		verify(t, db)
+		storetest.Verify(t, db)
 	}
 }
 
@@ -135,14 +132,14 @@ func TestAnotherProgramHoldsIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	next := 0
-	err = decideBatch(t.Context(), db, 10, &next, 0)
+	err = fail(t.Context(), db, 10, &next)
 	if kindName(err) != "unavailable" || !strings.Contains(err.Error(), "another program holds the database") {
 		t.Errorf("it is told as %v", err)
 	}
 	if err := other.exec(rollback); err != nil {
 		t.Fatal(err)
 	}
-	if err := decideBatch(t.Context(), db, 10, &next, 0); err != nil {
+	if err := fail(t.Context(), db, 10, &next); err != nil {
 		t.Errorf("once it is free: %v", err)
 	}
 }
@@ -166,7 +163,7 @@ func TestDecideThatPanics(t *testing.T) {
 		_ = db.Transact(t.Context(), nil, func(journal.Head, []journal.History) *journal.Changes { panic("a defect") })
 	}()
 	next := 0
-	if err := decideBatch(t.Context(), db, 10, &next, 0); err != nil {
+	if err := fail(t.Context(), db, 10, &next); err != nil {
 		t.Error(err)
 	}
 }
@@ -181,73 +178,4 @@ func headOf(t *testing.T, db *DB) (head journal.Head) {
 		t.Fatal(err)
 	}
 	return head
-}
-
-// verify holds the ledger against its own hashes and against every record.
-func verify(t *testing.T, db *DB) {
-	t.Helper()
-	digests := recordedDigests(t, db)
-	rows, err := db.pool.QueryContext(t.Context(), "SELECT number, at, first, digests, hash FROM ledger ORDER BY number")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer rows.Close()
-	var prev journal.Head
-	for rows.Next() {
-		var l journal.Link
-		var at int64
-		var packed, hash []byte
-		if err := rows.Scan(&l.Number, &at, &l.First, &packed, &hash); err != nil {
-			t.Fatal(err)
-		}
-		l.At = journal.FromMilli(at)
-		for ; len(packed) > 0; packed = packed[32:] {
-			l.Digests = append(l.Digests, journal.Digest(packed[:32]))
-		}
-		l.Hash = journal.Digest(hash)
-		if l.Number != prev.Link+1 || l.First != prev.Record+1 || l.Hash != l.HashAfter(prev.Hash) {
-			t.Fatalf("the chain breaks at link %d", l.Number)
-		}
-		for i, d := range l.Digests {
-			if record := l.First + int64(i); digests[record] != d {
-				t.Fatalf("record %d is not what its digest says", record)
-			}
-		}
-		prev = journal.Head{Link: l.Number, Record: prev.Record + int64(len(l.Digests)), Hash: l.Hash}
-	}
-	if head := headOf(t, db); head.Link != prev.Link || head.Record != prev.Record || head.Hash != prev.Hash {
-		t.Fatalf("the head is %+v, the chain ends at %+v", head, prev)
-	}
-	if len(digests) != int(prev.Record) {
-		t.Fatalf("%d records are there, the ledger knows %d", len(digests), prev.Record)
-	}
-}
-
-// recordedDigests are those of every attempt that is there, by its record.
-func recordedDigests(t *testing.T, db *DB) map[int64]journal.Digest {
-	t.Helper()
-	digests := map[int64]journal.Digest{}
-	rows, err := db.pool.QueryContext(t.Context(), "SELECT tenant, policy, id FROM subjects")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all []journal.Subject
-	for rows.Next() {
-		var s journal.Subject
-		if err := rows.Scan(&s.Tenant, &s.Policy, &s.ID); err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, s)
-	}
-	rows.Close()
-	for _, s := range all {
-		st, _, err := db.Story(t.Context(), s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i := range st.Attempts {
-			digests[st.Attempts[i].Record] = journal.DigestAttempt(s, &st.Attempts[i])
-		}
-	}
-	return digests
 }

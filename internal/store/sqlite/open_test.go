@@ -58,7 +58,7 @@ func (c *asked) Done() <-chan struct{} {
 // TestInterruptedOpening is a Ctrl-C at each moment of it: nothing is wrong with the file, and nobody is told so.
 func TestInterruptedOpening(t *testing.T) {
 	interrupted := 0
-	for n := int64(0); ; n += 5 {
+	for n := int64(0); ; n += 20 {
 		path := filepath.Join(t.TempDir(), "journal.db")
 		ctx, end := context.WithCancel(t.Context())
 		c := &asked{Context: ctx, end: end}
@@ -79,7 +79,7 @@ func TestInterruptedOpening(t *testing.T) {
 		}
 		opened(t, path)
 	}
-	if interrupted < 20 {
+	if interrupted < 5 {
 		t.Errorf("it was interrupted at %d moments, expected more", interrupted)
 	}
 }
@@ -126,7 +126,7 @@ func makeSamples(t *testing.T) map[bool]map[string]string {
 	next, all := 0, map[bool]map[string]string{}
 	for _, log := range []bool{false, true} {
 		for range 20 {
-			if err := decideBatch(t.Context(), db, 50, &next, 0); err != nil {
+			if err := fail(t.Context(), db, 50, &next); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -222,7 +222,7 @@ func TestSoundIsOpened(t *testing.T) {
 				t.Fatal(err)
 			}
 			next := 0
-			if err := decideBatch(t.Context(), opened(t, path), 10, &next, 0); err != nil {
+			if err := fail(t.Context(), opened(t, path), 10, &next); err != nil {
 				t.Error(err)
 			}
 		})

@@ -13,7 +13,7 @@ func TestKilledWhilePurging(t *testing.T) {
 	path := filled(t, false)
 	const records, ahead = 1000, 4
 	gone := int64(0)
-	for kill := range 8 {
+	for kill := range 4 {
 		c := start(t, "purge", path, nil)
 		if _, err := io.WriteString(c.in, strings.Repeat("\n", 3+kill+ahead)); err != nil {
 			t.Fatal(err)

@@ -28,36 +28,13 @@ func TestReaderMakesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantAttempts(t, r, benchSubject(7), 1)
+	wantAttempts(t, r, claim(7), 1)
 	if err := r.Close(); err != nil {
 		t.Error(err)
 	}
 	if !maps.Equal(before, folder(t, path)) {
 		t.Error("reading changed the folder")
 	}
-}
-
-// TestReaderSeesWhoComesLater begins to read when nobody writes.
-func TestReaderSeesWhoComesLater(t *testing.T) {
-	path := filled(t, false)
-	r, err := OpenReader(t.Context(), path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	wantAttempts(t, r, benchSubject(7), 1)
-	db := opened(t, path)
-	for round := range 3 {
-		next := 0
-		if err := decideBatch(t.Context(), db, 50, &next, 0); err != nil {
-			t.Fatal(err)
-		}
-		wantAttempts(t, r, benchSubject(7), int64(round)+2)
-	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
-	wantAttempts(t, r, benchSubject(7), 4)
 }
 
 // TestReaderAfterCrash reads what lies in the write-ahead log alone, and leaves it there.
@@ -68,8 +45,8 @@ func TestReaderAfterCrash(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantAttempts(t, r, benchSubject(7), 1)
-	wantAttempts(t, r, benchSubject(1999), 1)
+	wantAttempts(t, r, claim(7), 1)
+	wantAttempts(t, r, claim(1999), 1)
 	if err := r.Close(); err != nil {
 		t.Error(err)
 	}

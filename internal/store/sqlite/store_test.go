@@ -2,11 +2,13 @@ package sqlite
 
 import (
 	"context"
+	"fmt"
 	"io/fs"
 	"path/filepath"
 	"testing"
 	"testing/fstest"
 
+	"retry-worker/internal/journal"
 	"retry-worker/internal/store/storetest"
 )
 
@@ -75,4 +77,21 @@ func opened(t testing.TB, path string) *DB {
 		}
 	})
 	return db
+}
+
+// fail records a failure each of that many claims, from the next one on, as the journal does.
+func fail(ctx context.Context, db *DB, claims int, next *int) error {
+	lookups := make([]journal.Lookup, claims)
+	for i := range lookups {
+		*next++
+		id := journal.Identity{byte(*next), byte(*next >> 8), byte(*next >> 16)}
+		lookups[i] = journal.Lookup{Subject: claim(*next - 1), Identity: id}
+	}
+	_, err := storetest.Record(ctx, db, lookups...)
+	return err
+}
+
+// claim returns the subject with that number; they come round.
+func claim(n int) journal.Subject {
+	return journal.Subject{Tenant: "<default>", Policy: "tiss-submission", ID: fmt.Sprintf("CLM-%d", n%2000)}
 }

@@ -218,41 +218,6 @@ func testBulkOutcomes(t *testing.T, s Store) {
 	w.want("where the process took that", "run-3", journal.BulkDiscarded, journal.BulkDiscarded)
 }
 
-// testBulkPaused pauses a run while it is gathered: it is gathered all the same, and stays paused.
-func testBulkPaused(t *testing.T, s Store) {
-	w := newBulkWorld(t, s)
-	for i := range 5 {
-		w.die(fmt.Sprintf("CLM-%d-1", i), int64(i+1))
-	}
-	w.step(journal.BulkStart, journal.BulkRun{ID: "run-1", Action: journal.BulkDiscard, Through: 1 << 40, Reason: "x", PerMinute: 1})
-	if done, err := s.GatherBulkItems(t.Context(), "run-1", 2, "", at(0)); err != nil || done {
-		t.Fatal(done, err)
-	}
-	w.step(journal.BulkPause, journal.BulkRun{ID: "run-1"})
-	if r := w.step(journal.BulkResume, journal.BulkRun{ID: "run-1"}); r.State != journal.BulkPreparing || r.Total != 2 {
-		t.Errorf("it is resumed as %+v", r)
-	}
-	w.step(journal.BulkPause, journal.BulkRun{ID: "run-1"})
-	w.gather("run-1", 2)
-	if r, _, err := s.BulkRun(t.Context(), "run-1"); err != nil || r.State != journal.BulkPaused || r.Total != 5 || !r.StartedAt.Equal(at(5)) {
-		t.Errorf("it is gathered to %+v (%v)", r, err)
-	}
-	if r := w.step(journal.BulkResume, journal.BulkRun{ID: "run-1"}); r.State != journal.BulkRunning {
-		t.Errorf("it is resumed as %+v", r)
-	}
-	if _, err := w.j.Bulk(t.Context(), &journal.BulkStep{Verb: journal.BulkFinish, Run: journal.BulkRun{ID: "run-1"}}); !errors.Is(err, journal.ErrInvalidRunState) {
-		t.Errorf("it ends with something planned: %v", err)
-	}
-	for _, why := range []string{"engine_down", "engine_down", ""} {
-		if err := s.HoldBulkRun(t.Context(), "run-1", why, at(9)); err != nil {
-			t.Fatal(err)
-		}
-		if r, _, err := s.BulkRun(t.Context(), "run-1"); err != nil || r.Hold != why || r.HeldAt.IsZero() != (why == "") {
-			t.Errorf("held for %q, it is %+v (%v)", why, r, err)
-		}
-	}
-}
-
 // testBulkAtOnce gathers runs that overlap at once, while others decide: no dead letter is planned twice.
 func testBulkAtOnce(t *testing.T, s Store) {
 	const letters, runs = 60, 3
@@ -324,52 +289,5 @@ func gatherAll(ctx context.Context, s Store, run string) error {
 		if done, err := s.GatherBulkItems(ctx, run, 7, "busy", at(1)); err != nil || done {
 			return err
 		}
-	}
-}
-
-// testBulkPurge: items go with their dead letters, and are counted still; a run goes with its last one once it has ended.
-func testBulkPurge(t *testing.T, s Store) {
-	w := newBulkWorld(t, s)
-	first, _ := w.die("CLM-1-1", 1), w.die("CLM-2-1", 2)
-	w.begin("run-1", journal.BulkDiscard)
-	w.begin("run-2", journal.BulkDiscard)
-	w.die("CLM-3-1", 3)
-	if err := w.decide("run-1", "CLM-1-1", first, true); err != nil {
-		t.Fatal(err)
-	}
-	purge(t, s, 2, 9, 2)
-	wantRun := func(id string, state journal.BulkState, items int, counts map[journal.BulkOutcome]int64) {
-		t.Helper()
-		r, found, err := s.BulkRun(t.Context(), id)
-		if err != nil || !found || r.State != state {
-			t.Fatalf("%s is %+v (%v)", id, r, err)
-		}
-		wantSame(t, "the counts of "+id, r.Counts, counts)
-		if all, err := s.BulkItems(t.Context(), id, "", 0, 9); err != nil || len(all) != items {
-			t.Errorf("%s has %+v (%v), want %d", id, all, err, items)
-		}
-	}
-	wantRun("run-1", journal.BulkRunning, 0, map[journal.BulkOutcome]int64{journal.BulkDiscarded: 1, journal.BulkRefused: 1})
-	wantRun("run-2", journal.BulkRunning, 0, map[journal.BulkOutcome]int64{journal.BulkRefused: 2})
-	w.step(journal.BulkFinish, journal.BulkRun{ID: "run-1"})
-	head, err := s.Head(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for done := false; !done; {
-		n, err := s.Purge(t.Context(), head.Record, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
-		done = n == 0
-	}
-	if _, found, err := s.BulkRun(t.Context(), "run-1"); found || err != nil {
-		t.Errorf("a run that has ended is there after everything is purged (%v)", err)
-	}
-	wantRun("run-2", journal.BulkRunning, 0, map[journal.BulkOutcome]int64{journal.BulkRefused: 2})
-	w.step(journal.BulkFinish, journal.BulkRun{ID: "run-2"})
-	purge(t, s, 1<<40, 9, 1)
-	if all, _, err := s.BulkRuns(t.Context(), "", 9); len(all) != 0 || err != nil {
-		t.Errorf("the runs %+v are left (%v)", all, err)
 	}
 }

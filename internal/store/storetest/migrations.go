@@ -113,7 +113,7 @@ func testTooOld(t *testing.T, d Database) {
 	wantOneLine(t, err)
 }
 
-func wantOneLine(t *testing.T, err error) {
+func wantOneLine(t testing.TB, err error) {
 	t.Helper()
 	if strings.ContainsAny(err.Error(), "\r\n") {
 		t.Errorf("the error is more than one line: %q", err)

@@ -21,7 +21,7 @@ func testApart(t *testing.T, s Store) {
 	ids := make([]journal.Identity, len(all))
 	for i, of := range all {
 		ids[i] = identity()
-		for range i + 1 {
+		for range i%3 + 1 {
 			failure(t, s, of, ids[i])
 		}
 		must(t, s, nil, func(x *transaction) {
@@ -30,15 +30,15 @@ func testApart(t *testing.T, s Store) {
 	}
 	for i, of := range all {
 		st := story(t, s, of)
-		if len(st.Attempts) != i+1 || len(st.Entries) != 1 || st.Entries[0].Body != fmt.Sprintf(`{"i":%d}`, i) || st.Entries[0].Subject != of {
-			t.Errorf("%q has %d attempts and the entries %v, want %d attempts and its own entry", of, len(st.Attempts), st.Entries, i+1)
+		if len(st.Attempts) != i%3+1 || len(st.Entries) != 1 || st.Entries[0].Body != fmt.Sprintf(`{"i":%d}`, i) || st.Entries[0].Subject != of {
+			t.Errorf("%q has %d attempts and the entries %v, want %d attempts and its own entry", of, len(st.Attempts), st.Entries, i%3+1)
 		}
-		if n, err := s.CountAttempts(t.Context(), of); err != nil || n != int64(i)+1 {
-			t.Errorf("%q has %d attempts (%v), want %d", of, n, err, i+1)
+		if n, err := s.CountAttempts(t.Context(), of); err != nil || n != int64(i%3)+1 {
+			t.Errorf("%q has %d attempts (%v), want %d", of, n, err, i%3+1)
 		}
 		_, h := recall(t, s, journal.Lookup{Subject: of, Identity: ids[(i+1)%len(ids)]})
-		if h[0].Attempts != int64(i)+1 || h[0].Same != nil {
-			t.Errorf("%q has %d attempts and the same %v, want %d and none", of, h[0].Attempts, h[0].Same, i+1)
+		if h[0].Attempts != int64(i%3)+1 || h[0].Same != nil {
+			t.Errorf("%q has %d attempts and the same %v, want %d and none", of, h[0].Attempts, h[0].Same, i%3+1)
 		}
 	}
 }

@@ -1,89 +1,32 @@
 package storetest
 
 import (
-	"cmp"
-	"slices"
+	"fmt"
 	"sync"
 	"testing"
 
-	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
+	"retry-worker/internal/testkit"
 )
 
-// letterCauses sums up the suite's dead letters with those numbers, each of its own subject, as a store should.
-func letterCauses(numbers []int, of decision.Team, after map[int]bool) journal.NoticeCount {
-	type cause struct {
-		reason      decision.Reason
-		fingerprint string
-	}
-	causes := map[cause]*journal.NoticeCause{}
-	var sum journal.NoticeCount
-	for _, n := range numbers {
-		name, a, d := letterNumber(n, n)
-		if d.State != journal.DeadLetterOpen || d.Team != of || after != nil && !after[n] {
-			continue
-		}
-		f := journal.FingerprintOf(name.Policy, &a)
-		c := causes[cause{d.Reason, f.ID}]
-		if c == nil {
-			c = &journal.NoticeCause{Reason: d.Reason, Oldest: d.CreatedAt,
-				Cause: journal.Fingerprint{ID: f.ID, Policy: name.Policy, Reason: f.Reason, Classification: f.Classification, Pattern: f.Pattern}}
-			causes[cause{d.Reason, f.ID}] = c
-		}
-		c.N++
-		sum.N++
-		if sum.Oldest.IsZero() {
-			sum.Oldest = d.CreatedAt
-		}
-	}
-	for _, c := range causes {
-		sum.Top = append(sum.Top, *c)
-	}
-	slices.SortFunc(sum.Top, func(a, b journal.NoticeCause) int {
-		return cmp.Or(cmp.Compare(b.N, a.N), a.Oldest.Compare(b.Oldest))
-	})
-	sum.Causes = int64(len(causes))
-	return sum
-}
-
 func testNoticeCounts(t *testing.T, s Store) {
-	const all, half = 700, 300
+	const all, half = 400, 150
+	d := doubled{s, testkit.NewMemory()}
 	own := func(n int) int { return n }
-	none, err := s.OpenDeadLetters(t.Context(), "ti", 5, at(0))
-	mustNot(t, err)
-	wantSame(t, "what is open in an empty journal", none, journal.NoticeCount{Older: []int64{0}})
-	mustNot(t, bury(t.Context(), s, own, upTo(half)...))
-	early, err := s.OpenDeadLetters(t.Context(), "ti", 1000)
-	mustNot(t, err)
-	later := map[int]bool{}
-	for n := half; n < all; n++ {
-		later[n] = true
-	}
-	mustNot(t, bury(t.Context(), s, own, upTo(all)[half:]...))
-	for _, team := range append(letterTeams, "nobody") {
-		want := letterCauses(upTo(all), team, nil)
-		want.Through = all
-		got, err := s.OpenDeadLetters(t.Context(), team, 1000)
-		mustNot(t, err)
-		wantSame(t, "what is open of "+string(team), got, want)
-		if team != "nobody" && (want.N < 20 || want.Causes < 3) {
-			t.Fatalf("the suite has %d dead letters of %s of %d causes: too few to tell", want.N, team, want.Causes)
+	for _, numbers := range [][]int{nil, upTo(half), upTo(all)[half:]} {
+		mustNot(t, bury(t.Context(), d, own, numbers...))
+		for _, team := range append(letterTeams, "nobody") {
+			got, err := s.OpenDeadLetters(t.Context(), team, 1000)
+			mustNot(t, err)
+			want, _ := d.memory.OpenDeadLetters(t.Context(), team, 1000)
+			wantSame(t, "what is open of "+string(team), got, want)
+			for after, top := range map[int64]int{0: 1000, half: 2, half + 1: 1000, all: 2} {
+				got, err := s.NewDeadLetters(t.Context(), team, after, top)
+				mustNot(t, err)
+				want, _ := d.memory.NewDeadLetters(t.Context(), team, after, top)
+				wantSame(t, fmt.Sprint("what is new of ", team, " after ", after), got, want)
+			}
 		}
-		news, err := s.NewDeadLetters(t.Context(), team, 0, 1000)
-		mustNot(t, err)
-		wantSame(t, "what is new of "+string(team)+" from the first on", news, want)
-		want = letterCauses(upTo(all), team, later)
-		want.Through = all
-		news, err = s.NewDeadLetters(t.Context(), team, early.Through, 1000)
-		mustNot(t, err)
-		wantSame(t, "what is new of "+string(team), news, want)
-		some, err := s.NewDeadLetters(t.Context(), team, early.Through, 2)
-		mustNot(t, err)
-		want.Top = want.Top[:min(2, len(want.Top))]
-		wantSame(t, "the largest causes of "+string(team), some, want)
-		nothing, err := s.NewDeadLetters(t.Context(), team, all, 2)
-		mustNot(t, err)
-		wantSame(t, "what is new behind all", nothing, journal.NoticeCount{Through: all})
 	}
 }
 
@@ -110,25 +53,23 @@ func testNoticeAges(t *testing.T, s Store) {
 func testNoticeSettled(t *testing.T, s Store) {
 	mustNot(t, bury(t.Context(), s, func(n int) int { return n }, 0)) // open, of cadastro
 	of, _, d := letterNumber(0, 0)
-	for _, count := range []func() (journal.NoticeCount, error){
-		func() (journal.NoticeCount, error) { return s.NewDeadLetters(t.Context(), d.Team, 0, 5) },
-		func() (journal.NoticeCount, error) { return s.OpenDeadLetters(t.Context(), d.Team, 5) },
-	} {
-		if got, err := count(); err != nil || got.N != 1 || len(got.Top) != 1 {
-			t.Fatalf("%+v is counted (%v), want the one that is open", got, err)
+	for _, state := range []journal.DeadLetterState{journal.DeadLetterOpen, journal.DeadLetterRecovered} {
+		must(t, s, []journal.Lookup{{Subject: of, DeadLetter: d.ID}}, func(x *transaction) {
+			d := *x.histories[0].DeadLetter
+			d.State = state
+			key := x.histories[0].Key
+			x.DeadLetters = append(x.DeadLetters, journal.KeyedDeadLetter{Key: key, Policy: of.Policy, DeadLetter: d})
+		})
+		news, err := s.NewDeadLetters(t.Context(), d.Team, 0, 5)
+		mustNot(t, err)
+		open, err := s.OpenDeadLetters(t.Context(), d.Team, 5, at(5000))
+		mustNot(t, err)
+		want := 0
+		if state == journal.DeadLetterOpen {
+			want = 1
 		}
-	}
-	must(t, s, []journal.Lookup{{Subject: of, DeadLetter: d.ID}}, func(x *transaction) {
-		settled := *x.histories[0].DeadLetter
-		settled.State = journal.DeadLetterRecovered
-		x.DeadLetters = append(x.DeadLetters, journal.KeyedDeadLetter{Key: x.histories[0].Key, Policy: of.Policy, DeadLetter: settled})
-	})
-	for _, count := range []func() (journal.NoticeCount, error){
-		func() (journal.NoticeCount, error) { return s.NewDeadLetters(t.Context(), d.Team, 0, 5) },
-		func() (journal.NoticeCount, error) { return s.OpenDeadLetters(t.Context(), d.Team, 5, at(5000)) },
-	} {
-		if got, err := count(); err != nil || got.N != 0 || len(got.Top) != 0 || slices.Contains(got.Older, 1) {
-			t.Errorf("%+v is counted (%v), want nothing: it has recovered", got, err)
+		if int(news.N) != want || len(news.Top) != want || int(open.N) != want || int(open.Older[0]) != want {
+			t.Errorf("where it is %s, %+v is new and %+v open, want %d", state, news, open, want)
 		}
 	}
 }

@@ -2,31 +2,11 @@ package storetest
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
 	"testing"
 
-	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 )
-
-func asStoreError(err error, e **journal.StoreError) bool { return errors.As(err, e) }
-
-func testEmpty(t *testing.T, s Store) {
-	head, histories := recall(t, s, journal.Lookup{Subject: subject("CLM-0-1"), Identity: identity(), DeadLetter: "none"})
-	wantSame(t, "the head of an empty journal", head, journal.Head{})
-	wantSame(t, "the history of a subject that is not known", histories, make([]journal.History, 1))
-	if st, found, err := s.Story(t.Context(), subject("CLM-0-1")); err != nil || found {
-		t.Errorf("a subject that is not known has the story %+v (%v)", st, err)
-	}
-	if n, err := s.CountAttempts(t.Context(), subject("CLM-0-1")); err != nil || n != 0 {
-		t.Errorf("a subject that is not known has %d attempts (%v)", n, err)
-	}
-	if p, err := s.PendingRetries(t.Context(), "", nil, 10); err != nil || len(p) != 0 {
-		t.Errorf("an empty journal has the pending retries %v (%v)", p, err)
-	}
-}
 
 // testInvalid breaks every rule that a store watches over, beside rows that are sound.
 func testInvalid(t *testing.T, s Store) {
@@ -72,16 +52,6 @@ func testInvalid(t *testing.T, s Store) {
 	}
 }
 
-func testNoChanges(t *testing.T, s Store) {
-	failure(t, s, subject("CLM-2-1"), identity())
-	before, _ := recall(t, s)
-	if err := s.Transact(t.Context(), nil, func(journal.Head, []journal.History) *journal.Changes { return nil }); err != nil {
-		t.Fatal(err)
-	}
-	after, _ := recall(t, s)
-	wantSame(t, "the head", after, before)
-}
-
 func testCancelled(t *testing.T, s Store) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -111,7 +81,7 @@ func testCancelled(t *testing.T, s Store) {
 // testSame looks for each of many attempts of one subject by its identity.
 func testSame(t *testing.T, s Store) {
 	of := subject("CLM-4-1")
-	const attempts = 300
+	const attempts = 60
 	ids := make([]journal.Identity, attempts)
 	for i := range ids {
 		ids[i] = identity()
@@ -144,197 +114,6 @@ func testSame(t *testing.T, s Store) {
 	}
 	if n, err := s.CountAttempts(t.Context(), of); err != nil || n != attempts {
 		t.Errorf("counted %d attempts (%v), want %d: revisions are none", n, err, attempts)
-	}
-}
-
-// testAgain runs a transaction again as the journal does after a commit of which nobody knows.
-func testAgain(t *testing.T, s Store) {
-	lookups := make([]journal.Lookup, 40)
-	for i := range lookups {
-		lookups[i] = journal.Lookup{Subject: subject(named(i)), Identity: identity()}
-	}
-	for range 3 {
-		must(t, s, lookups, func(x *transaction) {
-			for i := range lookups {
-				if x.histories[i].Same == nil {
-					x.fail(i, lookups[i].Subject, lookups[i].Identity)
-				}
-			}
-		})
-	}
-	if head, _ := recall(t, s); head.Record != 40 || head.Link != 1 || head.Subject != 40 {
-		t.Errorf("the head is at link %d, record %d, subject %d; want 1, 40, 40", head.Link, head.Record, head.Subject)
-	}
-	for _, l := range lookups {
-		if st := story(t, s, l.Subject); len(st.Attempts) != 1 || len(st.Episodes) != 1 {
-			t.Fatalf("%s has %d attempts and %d episodes, want 1 and 1", l.Subject.ID, len(st.Attempts), len(st.Episodes))
-		}
-	}
-}
-
-// testAnswered marks runs, and marks them again as the journal does after an ambiguous commit.
-func testAnswered(t *testing.T, s Store) {
-	of := subject("CLM-5-1")
-	ids := make([]journal.Identity, 12)
-	for i := range ids {
-		ids[i] = identity()
-		failure(t, s, of, ids[i])
-	}
-	runs := []journal.Run{{First: 2, Last: 4}, {First: 7, Last: 7}, {First: 10, Last: 11}}
-	for range 2 {
-		must(t, s, nil, func(x *transaction) { x.Answered = runs })
-	}
-	for i, id := range ids {
-		record := int64(i) + 1
-		want := slices.ContainsFunc(runs, func(r journal.Run) bool { return r.First <= record && record <= r.Last })
-		if _, h := recall(t, s, journal.Lookup{Subject: of, Identity: id}); h[0].Same == nil || h[0].SameAnswered != want {
-			t.Errorf("record %d is answered: %t, want %t", record, h[0].SameAnswered, want)
-		}
-	}
-	if head, _ := recall(t, s); head.Link != int64(len(ids)) {
-		t.Errorf("the ledger has %d links, want %d: marks are no link", head.Link, len(ids))
-	}
-}
-
-// testAnsweredEarlier marks the first revision only: its late answer was taken when another worker had made
-// the second.
-func testAnsweredEarlier(t *testing.T, s Store) {
-	of, id := subject("CLM-6-1"), identity()
-	failure(t, s, of, id)
-	must(t, s, []journal.Lookup{{Subject: of}}, func(x *transaction) {
-		x.attempt(x.histories[0].Key, of, journal.Attempt{Number: 1, Revision: 1, Episode: 1, Identity: id})
-	})
-	must(t, s, nil, func(x *transaction) { x.Answered = []journal.Run{{First: 1, Last: 1}} })
-	_, h := recall(t, s, journal.Lookup{Subject: of, Identity: id})
-	if h[0].Same == nil || h[0].Same.Revision != 1 || !h[0].SameAnswered {
-		t.Errorf("the attempt was found in %+v, answered %t; want revision 1, answered", h[0].Same, h[0].SameAnswered)
-	}
-}
-
-func testDeadLetters(t *testing.T, s Store) {
-	of, other := subject("CLM-7-1"), subject("CLM-7-2")
-	id := identity()
-	letter := func(key int64, name string, state journal.DeadLetterState) journal.KeyedDeadLetter {
-		return journal.KeyedDeadLetter{Key: key, DeadLetter: journal.DeadLetter{ID: name, State: state, Episode: 1, Record: 1, Outcome: decision.PermanentError, CreatedAt: at(0), ChangedAt: at(1)}}
-	}
-	must(t, s, []journal.Lookup{{Subject: of}, {Subject: other}}, func(x *transaction) {
-		mine, theirs := x.key(0, of), x.key(1, other)
-		x.attempt(mine, of, journal.Attempt{Number: 1, Episode: 1, Identity: id, DeadLetter: "old"})
-		x.Episodes = append(x.Episodes,
-			journal.KeyedEpisode{Key: mine, Episode: journal.Episode{Number: 1, State: journal.Superseded}},
-			journal.KeyedEpisode{Key: mine, Episode: journal.Episode{Number: 2, State: journal.Dead, DeadLetter: "new"}},
-			journal.KeyedEpisode{Key: theirs, Episode: journal.Episode{Number: 1, State: journal.Recovered}})
-		x.DeadLetters = append(x.DeadLetters, letter(mine, "old", journal.DeadLetterOpen), letter(mine, "new", journal.DeadLetterOpen), letter(theirs, "theirs", journal.DeadLetterOpen))
-	})
-	must(t, s, []journal.Lookup{{Subject: of}}, func(x *transaction) {
-		x.DeadLetters = append(x.DeadLetters, letter(x.histories[0].Key, "old", journal.DeadLetterDiscarded))
-		x.entry(journal.Entry{Kind: journal.ReviewEntry, Subject: of, At: at(2), Body: "{}"})
-	})
-	for _, tt := range []struct {
-		of          journal.Subject
-		asked, want string
-	}{{of, "", "new"}, {of, "new", "new"}, {of, "old", "old"}, {of, "theirs", ""}, {of, "nobody's", ""}, {other, "", ""}, {other, "theirs", "theirs"}, {other, "old", ""}} {
-		_, h := recall(t, s, journal.Lookup{Subject: tt.of, Identity: id, DeadLetter: tt.asked})
-		got := ""
-		if d := h[0].DeadLetter; d != nil {
-			got = d.ID
-		}
-		if got != tt.want {
-			t.Errorf("%s was asked for dead letter %q and told %q, want %q", tt.of.ID, tt.asked, got, tt.want)
-		}
-		if tt.of == of && h[0].SameDeadLetter != journal.DeadLetterDiscarded {
-			t.Errorf("the same attempt's dead letter is %q, want discarded", h[0].SameDeadLetter)
-		}
-	}
-}
-
-func testPending(t *testing.T, s Store) {
-	type row struct {
-		policy string
-		at     int64
-		state  journal.State
-	}
-	rows := []row{{"a", 50, journal.Scheduled}, {"b", 10, journal.Reprocessing}, {"a", 10, journal.Scheduled}, {"a", 10, journal.Recovered},
-		{"b", 10, journal.Scheduled}, {"a", -5, journal.Scheduled}, {"a", 99, journal.Dead}, {"b", 30, journal.Discarded}}
-	for i, r := range rows {
-		of := journal.Subject{Tenant: "t", Policy: r.policy, ID: named(i)}
-		must(t, s, []journal.Lookup{{Subject: of}}, func(x *transaction) {
-			x.fail(0, of, identity())
-			x.Episodes[0].Episode.State, x.Episodes[0].Episode.NextRetryTime, x.Episodes[0].Episode.Retries = r.state, at(r.at), int64(i)
-		})
-	}
-	for _, tt := range []struct {
-		policy string
-		want   []int64
-	}{{"", []int64{5, 1, 2, 4, 0}}, {"a", []int64{5, 2, 0}}, {"b", []int64{1, 4}}, {"c", nil}} {
-		for limit := 1; limit <= 6; limit++ {
-			var got []int64
-			var after *journal.PendingRetry
-			for {
-				page, err := s.PendingRetries(t.Context(), tt.policy, after, limit)
-				if err != nil {
-					t.Fatal(err)
-				}
-				for _, p := range page {
-					got = append(got, p.RetryCount)
-					if r := rows[p.RetryCount]; p.Subject.ID != named(int(p.RetryCount)) || !p.NextRetryTime.Equal(at(r.at)) || p.State != r.state || p.Key == 0 {
-						t.Errorf("found %+v of %+v", p, r)
-					}
-				}
-				if len(page) < limit {
-					break
-				}
-				after = &page[limit-1]
-			}
-			wantSame(t, fmt.Sprintf("the order of policy %q in pages of %d", tt.policy, limit), got, tt.want)
-		}
-	}
-}
-
-func testStory(t *testing.T, s Store) {
-	of := subject("CLM-10-1")
-	for n := range 3 {
-		must(t, s, []journal.Lookup{{Subject: of}}, func(x *transaction) {
-			a := x.fail(0, of, identity())
-			x.Episodes[0].Episode.Number = int64(n) + 1
-			x.DeadLetters = append(x.DeadLetters, journal.KeyedDeadLetter{Key: x.histories[0].Key, DeadLetter: journal.DeadLetter{ID: fmt.Sprint(9 - n), Record: a.Record, State: journal.DeadLetterOpen}})
-			x.entry(journal.Entry{Kind: journal.OutcomeEntry, Subject: of, At: at(int64(-n)), Body: "{}"})
-		})
-	}
-	must(t, s, []journal.Lookup{{Subject: of}}, func(x *transaction) {
-		x.attempt(x.histories[0].Key, of, journal.Attempt{Number: 1, Revision: 1, Episode: 1, Identity: identity()})
-	})
-	st := story(t, s, of)
-	var got []string
-	for _, e := range st.Episodes {
-		got = append(got, fmt.Sprint("episode ", e.Number))
-	}
-	for _, a := range st.Attempts {
-		got = append(got, fmt.Sprint("attempt ", a.Record, " ", a.Number, ".", a.Revision))
-	}
-	for _, d := range st.DeadLetters {
-		got = append(got, "letter "+d.ID)
-	}
-	for _, e := range st.Entries {
-		got = append(got, fmt.Sprint("entry ", e.Record))
-	}
-	wantSame(t, "the story", got, []string{"episode 1", "episode 2", "episode 3", "attempt 1 1.0", "attempt 3 2.0", "attempt 5 3.0", "attempt 7 1.1",
-		"letter 9", "letter 8", "letter 7", "entry 2", "entry 4", "entry 6"})
-}
-
-func testNobody(t *testing.T, s Store) {
-	must(t, s, nil, func(x *transaction) {
-		for range 3 {
-			x.entry(journal.Entry{Kind: journal.RejectionEntry, At: at(0), Body: "{}"})
-		}
-		x.entry(journal.Entry{Kind: journal.RejectionEntry, At: at(0), Subject: subject("CLM-11-1"), Body: `{"rejection":"INVALID_RETRY_COUNT"}`})
-	})
-	st, found, err := s.Story(t.Context(), subject("CLM-11-1"))
-	if err != nil || !found || len(st.Entries) != 1 || len(st.Attempts) != 0 {
-		t.Errorf("a subject that was only rejected has the story %+v (%v)", st, err)
-	}
-	if head, _ := recall(t, s); head.Record != 4 || head.Subject != 0 {
-		t.Errorf("the head is at record %d, subject %d, want 4, 0", head.Record, head.Subject)
 	}
 }
 

@@ -32,50 +32,9 @@ func wantFigures(t *testing.T, s journal.Statistics, from int64, want ...journal
 	wantSame(t, "the figures", got, want)
 }
 
-func testFigures(t *testing.T, s Store) {
-	wantFigures(t, s, 0)
-	add(t, s, func(x *transaction) {
-		x.Figures = []journal.Figure{figure("a", 7, "took", 100, 1), figure("a", 7, "took", 250, 2), figure("b", 7, "took", 100, 4), figure("a", 8, "took", 100, 8),
-			figure("a", 0, "dead_letters_open", 0, 3), figure("a", 7, "took", 100, 16)}
-	})
-	add(t, s, func(x *transaction) {
-		x.Figures = []journal.Figure{figure("a", 7, "took", 100, 32), figure("a", 0, "dead_letters_open", 0, -3), figure("a", 9, "decisions", 0, 1<<40)}
-	})
-	open, last := figure("a", 0, "dead_letters_open", 0, 0), []journal.Figure{figure("a", 8, "took", 100, 8), figure("a", 9, "decisions", 0, 1<<40)}
-	all := []journal.Figure{figure("a", 7, "took", 100, 49), figure("a", 7, "took", 250, 2), figure("b", 7, "took", 100, 4), last[0], last[1]}
-	for from, want := range map[int64][]journal.Figure{-1: all, 0: all, 7: all, 8: last, 9: last[1:], 10: nil} {
-		wantFigures(t, s, from, append([]journal.Figure{open}, want...)...)
-	}
-}
-
 func cause(id, policy string, first, last, failures int64) journal.Fingerprint {
 	return journal.Fingerprint{ID: id, Policy: policy, Reason: "TIMEOUT", Classification: decision.Transient, Pattern: "timeout after #",
 		FirstSeen: at(first), LastSeen: at(last), Failures: failures, Retried: 2 * failures, Exhausted: 3 * failures, Permanent: 4 * failures, Recovered: 5 * failures}
-}
-
-func testFingerprints(t *testing.T, s Store) {
-	add(t, s, func(x *transaction) {
-		x.Fingerprints = []journal.Fingerprint{cause("1", "a", 10, 20, 1), cause("2", "b", 10, 10, 2), cause("3", "a", 10, 10, 1), cause("1", "a", 15, 15, 1)}
-	})
-	add(t, s, func(x *transaction) { x.Fingerprints = []journal.Fingerprint{cause("1", "a", 5, 15, 4)} }) // a clock that lags behind
-	add(t, s, func(x *transaction) {
-		later := cause("2", "b", 30, 40, 4)
-		later.Pattern = "what is there stays"
-		x.Fingerprints = []journal.Fingerprint{later, cause("3", "a", 12, 30, 0)}
-	})
-	first, second, third := cause("1", "a", 5, 20, 6), cause("2", "b", 10, 40, 6), cause("3", "a", 10, 30, 1)
-	for _, tt := range []struct {
-		policy string
-		limit  int
-		want   []journal.Fingerprint
-	}{{"", 9, []journal.Fingerprint{first, second, third}}, {"a", 9, []journal.Fingerprint{first, third}}, {"b", 9, []journal.Fingerprint{second}},
-		{"", 1, []journal.Fingerprint{first}}, {"", 0, nil}, {"c", 9, nil}} {
-		got, err := s.Fingerprints(t.Context(), tt.policy, tt.limit)
-		if err != nil {
-			t.Fatal(err)
-		}
-		wantSame(t, "the fingerprints of policy "+tt.policy, got, tt.want)
-	}
 }
 
 // testOpenersAdd has two openers add to the same sums and the same outbox: at once where that may be, otherwise

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"sort"
 	"strconv"
 	"sync"
 	"time"
@@ -127,12 +128,8 @@ func (s *source) give(c claim) {
 // latest returns a source of the last n claims, which s hands out no longer.
 func (s *source) latest(n int64) *source {
 	own := &source{claims: s.claims + 1<<28}
-	s.waiting = slices.DeleteFunc(s.waiting, func(c claim) bool {
-		if c.number > s.claims-n {
-			own.waiting = append(own.waiting, c)
-		}
-		return c.number > s.claims-n
-	})
-	s.reserve = 0
+	slices.SortFunc(s.waiting, func(a, b claim) int { return int(a.number - b.number) })
+	older := sort.Search(len(s.waiting), func(i int) bool { return s.waiting[i].number > s.claims-n })
+	s.waiting, own.waiting, s.reserve = s.waiting[:older:older], s.waiting[older:], 0
 	return own
 }

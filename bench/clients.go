@@ -49,6 +49,7 @@ func (b *bench) measure(ctx context.Context, g *gateway, client func(address str
 	}
 	defer stop()
 	cmd, began := client(address), time.Now()
+	cmd.Stderr = new(bytes.Buffer)
 	if err := cmd.Start(); err != nil {
 		return r, fmt.Errorf("start %s: %w", cmd.Path, err)
 	}
@@ -76,15 +77,10 @@ func (b *bench) measure(ctx context.Context, g *gateway, client func(address str
 	return r, err
 }
 
-func (b *bench) bareCommand(address string) *exec.Cmd {
-	cmd := exec.Command(b.bare, address)
-	cmd.Stderr = new(bytes.Buffer)
-	return cmd
-}
+func (b *bench) bareCommand(address string) *exec.Cmd { return exec.Command(b.bare, address) }
 
 func (b *bench) workerCommand(address string) *exec.Cmd {
 	cmd := exec.Command(b.worker, "serve") // its log goes to the null device: written, not kept
-	cmd.Stderr = new(bytes.Buffer)
 	cmd.Env = append(os.Environ(), "ZEEBE_ADDRESS="+address, "ZEEBE_INSECURE_CONNECTION=true",
 		"RETRY_WORKER_OPS_ADDR=127.0.0.1:0", "RETRY_WORKER_HTTP_ADDR=127.0.0.1:0",
 		"RETRY_WORKER_DATABASE_URL=sqlite:"+b.freshDatabase())

@@ -119,7 +119,6 @@ func (g *gateway) SetVariables(context.Context, *pb.SetVariablesRequest) (*pb.Se
 }
 
 func (g *gateway) Topology(context.Context, *pb.TopologyRequest) (*pb.TopologyResponse, error) {
-	leader := []*pb.Partition{{PartitionId: 1, Role: pb.Partition_LEADER, Health: pb.Partition_HEALTHY}}
-	return &pb.TopologyResponse{GatewayVersion: "8.5.8", Brokers: []*pb.BrokerInfo{{Version: "8.5.8", Partitions: leader}},
-		ClusterSize: 1, PartitionsCount: 1, ReplicationFactor: 1}, nil
+	leader := &pb.Partition{PartitionId: 1, Role: pb.Partition_LEADER, Health: pb.Partition_HEALTHY}
+	return &pb.TopologyResponse{Brokers: []*pb.BrokerInfo{{Partitions: []*pb.Partition{leader}}}}, nil
 }

@@ -17,7 +17,7 @@ const (
 	kpiShare = 100
 	// headPause between two log lines of the ledger's head: a cut tail or a rewrite shows against any of them.
 	headPause = time.Hour
-	// purgePause between two purges.
+	// purgePause between two purges, and two log lines of the teams that nobody is told for.
 	purgePause = 24 * time.Hour
 	// upkeepTime bounds one reading.
 	upkeepTime = 30 * time.Second
@@ -42,6 +42,7 @@ func (a *App) upkeep(ctx context.Context, memory *journal.Journal) {
 	read()
 	a.logHead(ctx)
 	a.purge(ctx, memory)
+	a.logUntold()
 	for {
 		select {
 		case <-gauges.C:
@@ -50,6 +51,7 @@ func (a *App) upkeep(ctx context.Context, memory *journal.Journal) {
 			a.logHead(ctx)
 		case <-purges.C:
 			a.purge(ctx, memory)
+			a.logUntold()
 		case <-ctx.Done():
 			return
 		}
@@ -90,6 +92,14 @@ func (a *App) logHead(ctx context.Context) {
 	}
 	a.log.Info("ledger head, for `retry-worker audit verify --head`", zap.String("event", "ledger_head"),
 		zap.Stringer("head", head), zap.Int64("records", head.Record))
+}
+
+// logUntold says whose dead letters nobody is told of.
+func (a *App) logUntold() {
+	if teams := a.catalogue().Untold(); len(teams) > 0 {
+		a.log.Warn("nobody is told of the dead letters of some teams: give them an address in the policies file",
+			zap.String("event", "nobody_told"), zap.Any("teams", teams))
+	}
 }
 
 // purge forgets what is older than RETENTION.

@@ -12,7 +12,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
 	"sync"
 
 	"retry-worker/internal/decision"
@@ -78,6 +80,12 @@ var parseDefault = sync.OnceValue(func() *Catalogue {
 	}
 	return c
 })
+
+// Untold returns the teams that nobody is told for, by e-mail or webhook, in alphabetical order.
+func (c *Catalogue) Untold() []decision.Team {
+	untold := slices.Sorted(maps.Keys(c.Teams))
+	return slices.DeleteFunc(untold, func(name decision.Team) bool { return len(c.Teams[name].Email) > 0 || c.Teams[name].Webhook != nil })
+}
 
 // Schema is the JSON Schema of the format, for editors.
 func Schema() []byte { return bytes.Clone(schema) }

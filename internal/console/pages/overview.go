@@ -38,6 +38,8 @@ type overviewData struct {
 	Causes []causeRow
 	// Groups is the page of all causes; empty where nobody groups.
 	Groups string
+	// Untold names the teams that are told by no way; empty where there are none.
+	Untold string
 }
 
 // teamRow is what waits for one team.
@@ -101,6 +103,7 @@ func (p *Pages) overview(v *visit, o *open) (*page, error) {
 	}
 	d := &overviewData{AlertAbove: review.AlertAbove}
 	v.waiting(d, counts, c)
+	d.Untold = v.teams(c.Untold())
 	d.KPIs = v.kpiTable(sums.kpis)
 	d.Success = d.KPIs.success
 	d.Movement = v.movement(sums.moved)
@@ -162,6 +165,15 @@ func (v *visit) waiting(d *overviewData, counts []journal.DeadLetterCount, c *ca
 		d.Teams = append(d.Teams, *t)
 	}
 	slices.SortFunc(d.Teams, func(a, b teamRow) int { return cmp.Or(cmp.Compare(b.N, a.N), cmp.Compare(a.Name, b.Name)) })
+}
+
+// teams names all of them.
+func (v *visit) teams(teams []decision.Team) string {
+	names := make([]string, 0, len(teams))
+	for _, team := range teams {
+		names = append(names, v.lang.team(team))
+	}
+	return strings.Join(names, ", ")
 }
 
 // older of two instants; the zero time is none.

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/zap"
 	"golang.org/x/net/html"
 
 	"retry-worker/internal/access"
@@ -175,6 +176,29 @@ func TestTheOverviewSaysWhoShouldAct(t *testing.T) {
 	rows := s.page(attr(links[0], "href")).all(func(n *html.Node) bool { return attr(n, "class") == "row-link" })
 	if len(rows) != 3 {
 		t.Errorf("they are %d dead letters, want 3", len(rows))
+	}
+}
+
+// TestTheOverviewSaysForWhomNobodyIsTold: teams that have neither an address nor a webhook, in the reader's language.
+func TestTheOverviewSaysForWhomNobodyIsTold(t *testing.T) {
+	const some = "extends: built-in\nteams: {ti: {email: [ti@h.example]}, atendimento: {webhook: {url: https://h.example, secretFile: /s}}"
+	for _, tt := range []struct{ file, lang, want string }{
+		{some + "}", "en", "Nobody is told when a dead letter comes for: Registration (cadastro), Billing (faturamento)."},
+		{some + "}", "pt-BR", "Ninguém é avisado quando surge uma pendência para: "},
+		{some + ", cadastro: {email: [c@h.example]}, faturamento: {email: [f@h.example]}}", "en", ""},
+	} {
+		c, err := catalogue.Parse("policies.yaml", []byte(tt.file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := newWorld(t, now)
+		s := open(t, w)
+		s.lang = tt.lang
+		s.pages = pages.New(pages.Options{Now: w.Now, Catalogue: func() *catalogue.Catalogue { return c }, Log: zap.NewNop()})
+		s.pages.Open(w.Memory, w.Reviews, w.Bulk)
+		if notice := s.page("/").id("untold"); (notice == nil) != (tt.want == "") || notice != nil && !strings.Contains(text(notice), tt.want) {
+			t.Errorf("by %s the overview says %v, want %q", tt.file, notice, tt.want)
+		}
 	}
 }
 

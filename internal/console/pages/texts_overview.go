@@ -6,6 +6,8 @@ var overviewTexts = []text{
 	{"overview.alert", "%s pendências abertas, acima do alerta de %s.", "%s open dead letters, above the alert of %s."},
 	{"overview.alert.do", "Comece pela equipe e pelo motivo que mais se repetem: uma causa só costuma explicar muitas.", "Begin with the team and reason that come most often: one cause mostly explains many."},
 	{"overview.alert.link", "Ver as pendências", "See the dead letters"},
+	{"overview.untold", "Ninguém é avisado quando surge uma pendência para: %s.", "Nobody is told when a dead letter comes for: %s."},
+	{"overview.untold.do", "Peça à TI que cadastre o e-mail dessas equipes no arquivo de políticas. Até lá, só quem abre esta página fica sabendo.", "Ask IT to enter an e-mail address of these teams in the policies file. Until then only who opens this page knows."},
 	{"overview.open", "Pendências abertas", "Open dead letters"},
 	{"overview.oldest", "A mais antiga chegou", "The oldest came"},
 	{"overview.none_waits", "Nada espera por uma pessoa.", "Nothing waits for a person."},

@@ -103,6 +103,10 @@ func TestBuiltInCatalogue(t *testing.T) {
 		lines := logged.with(t, "message", "policy catalogue in force")
 		return len(lines) == 1 && lines[0]["catalogue"] == catalogue.Default().Version && lines[0]["source"] == catalogue.DefaultSource
 	})
+	eventually(t, "the log names the teams that nobody is told for", func() bool {
+		lines := logged.with(t, "event", "nobody_told")
+		return len(lines) == 1 && fmt.Sprint(lines[0]["teams"]) == "[atendimento cadastro faturamento ti]"
+	})
 }
 
 // reloading is a service with a policies file, and a log of its own: the file is looked at every 10 s, so that these

@@ -34,6 +34,7 @@ var sound = []helmCase{
 	{Name: "ingress", Set: []string{"auth.existingSecret=tokens", "ingress.enabled=true", "ingress.host=reenvio.example", "ingress.className=nginx", "ingress.tls.existingSecret=reenvio-tls"}},
 	{Name: "ingress without a certificate of its own", Set: []string{"auth.existingSecret=tokens", "ingress.enabled=true", "ingress.host=reenvio.example"}},
 	{Name: "policies as text", Values: map[string]any{"policies": map[string]any{"catalogue": "version: 1\npolicies: {}\n"}}},
+	{Name: "teams that are told", Values: map[string]any{"policies": map[string]any{"teams": map[string]any{"ti": map[string]any{"email": []any{"ti@hospital.example"}}}}}},
 	{Name: "policies of a ConfigMap", Set: []string{"policies.existingConfigMap=policies", "policies.existingConfigMapKey=catalogue.yaml"}},
 	{Name: "events", Set: []string{"events.url=nats://nats.messaging:4222"}},
 	{Name: "events with a password", Set: []string{"events.existingSecret=nats-user"}},

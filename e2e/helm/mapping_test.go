@@ -48,6 +48,7 @@ func TestEachSetting(t *testing.T) {
 		{"notify.smtp.url=smtp://a;notify.smtp.from=b@c", "RETRY_WORKER_MAIL_FROM", "b@c"},
 		{"notify.webhooks.enabled=true;notify.publicUrl=https://a", "RETRY_WORKER_PUBLIC_URL", "https://a"},
 		{"notify.webhooks.enabled=true;auth.existingSecret=a;ingress.enabled=true;ingress.host=b;ingress.tls.enabled=false", "RETRY_WORKER_PUBLIC_URL", "http://b"},
+		{"policies.teams.ti.email={ti@hospital.example}", "RETRY_WORKER_POLICIES_FILE", "/etc/retry-worker/policies/policies.yaml"},
 		{"policies.existingConfigMap=a;policies.existingConfigMapKey=b", "RETRY_WORKER_POLICIES_FILE", "/etc/retry-worker/policies/b"},
 		{"tls.existingSecret=a;auth.existingSecret=b", "RETRY_WORKER_TLS_CERT_FILE", "/etc/retry-worker/tls/tls.crt"},
 		{"tls.existingSecret=a;auth.existingSecret=b", "RETRY_WORKER_TLS_KEY_FILE", "/etc/retry-worker/tls/tls.key"},

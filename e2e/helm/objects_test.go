@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"retry-worker/internal/catalogue"
 )
 
 func TestKinds(t *testing.T) {
@@ -17,6 +19,7 @@ func TestKinds(t *testing.T) {
 		"persistence.enabled=false":                                 "Deployment NetworkPolicy Pod Service ServiceAccount",
 		"persistence.existingClaim=a":                               "Deployment NetworkPolicy Pod Service ServiceAccount",
 		"policies.catalogue=a":                                      "ConfigMap Deployment NetworkPolicy PersistentVolumeClaim Pod Service ServiceAccount",
+		"policies.teams.ti.email={ti@hospital.example}":             "ConfigMap Deployment NetworkPolicy PersistentVolumeClaim Pod Service ServiceAccount",
 		"policies.existingConfigMap=a":                              "Deployment NetworkPolicy PersistentVolumeClaim Pod Service ServiceAccount",
 		"networkPolicy.enabled=false":                               "Deployment PersistentVolumeClaim Pod Service ServiceAccount",
 		"serviceAccount.create=false":                               "Deployment NetworkPolicy PersistentVolumeClaim Pod Service",
@@ -118,6 +121,18 @@ func TestDatabaseSecretRolls(t *testing.T) {
 	}
 	if template("policies.catalogue=a") != template("policies.catalogue=b") {
 		t.Error("a new catalogue restarts the pods, which would take it up by themselves")
+	}
+}
+
+// TestTeamsAreTold: the addresses of the values reach the catalogue, and nothing else changes.
+func TestTeamsAreTold(t *testing.T) {
+	file := text(renderOne(t, "policies.teams.ti.email={ti@hospital.example}", "policies.teams.ti.digests={weekly}").one(t, "ConfigMap"), "data", "policies.yaml")
+	c, err := catalogue.Parse("policies.yaml", []byte(file))
+	if err != nil {
+		t.Fatalf("%s\n%v", file, err)
+	}
+	if ti := c.Teams["ti"]; !slices.Equal(ti.Email, []string{"ti@hospital.example"}) || len(catalogue.Changes(catalogue.Default(), c)) != 2 {
+		t.Errorf("%s\nchanges %v", file, catalogue.Changes(catalogue.Default(), c))
 	}
 }
 

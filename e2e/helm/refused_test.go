@@ -45,6 +45,7 @@ func TestRefusedValues(t *testing.T) {
 		{"service.type=LoadBalancer", "service.type is LoadBalancer, but auth.existingSecret is not set"},
 		{"tls.existingSecret=a", "tls.existingSecret is set, but auth.existingSecret is not"},
 		{"service.httpPort=9095", "service.httpPort and service.opsPort are both 9095"},
+		{"policies.teams.ti.email={a@b.example};policies.catalogue=a", "policies.teams is set beside policies.catalogue or policies.existingConfigMap"},
 		{"policies.catalogue=a;policies.existingConfigMap=b", "policies.catalogue and policies.existingConfigMap are both set"},
 		{"events.url=http://nats:4222", "events.url is no nats://HOST:PORT"},
 		{"events.url=nats://retry:canary@nats:4222", "events.url is no nats://HOST:PORT; a URL with a password belongs into events.existingSecret"},

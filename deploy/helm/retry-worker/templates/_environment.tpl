@@ -97,7 +97,7 @@ the container from starting, and the pod's events name it. */}}
 {{- include "retry-worker.variable" (list "RETRY_WORKER_RETENTION" .retention) }}
 {{- include "retry-worker.variable" (list "RETRY_WORKER_PPROF" (ternary "true" "" .pprof)) }}
 {{- end }}
-{{- with .Values.policies }}{{ if or .catalogue .existingConfigMap }}
+{{- with .Values.policies }}{{ if or .teams .catalogue .existingConfigMap }}
 {{- include "retry-worker.variable" (list "RETRY_WORKER_POLICIES_FILE" (printf "/etc/retry-worker/policies/%s" (ternary "policies.yaml" .existingConfigMapKey (empty .existingConfigMap)))) }}
 {{- end }}{{ end }}
 {{- end -}}

@@ -72,6 +72,9 @@
 {{- if and .Values.policies.catalogue .Values.policies.existingConfigMap }}
 {{- fail "policies.catalogue and policies.existingConfigMap are both set, expected one of them" }}
 {{- end }}
+{{- if and .Values.policies.teams (or .Values.policies.catalogue .Values.policies.existingConfigMap) }}
+{{- fail "policies.teams is set beside policies.catalogue or policies.existingConfigMap, expected one of them: a catalogue says itself how teams are told" }}
+{{- end }}
 {{- end -}}
 
 {{- define "retry-worker.validate.notify" -}}

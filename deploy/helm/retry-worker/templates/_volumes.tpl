@@ -26,7 +26,7 @@ starting, and its events name it. */}}
 {{- with $values.database.tls.existingSecret }}
 - {name: database-authority, secret: {{ . | quote }}}
 {{- end }}
-{{- if or $values.policies.catalogue $values.policies.existingConfigMap }}
+{{- if or $values.policies.teams $values.policies.catalogue $values.policies.existingConfigMap }}
 - {name: policies, configMap: {{ $values.policies.existingConfigMap | default (printf "%s-policies" (include "retry-worker.fullname" .)) | quote }}}
 {{- end }}
 {{- with $values.events.existingSecret }}

@@ -31,7 +31,7 @@ type place struct {
 func (b *bench) places(ctx context.Context, out io.Writer) (all []*place, end func()) {
 	all, end = []*place{b.sqlite()}, func() {}
 	var server *postgres.Server
-	install, err := postgres.Provide(ctx, nil)
+	install, err := postgres.Provide(ctx)
 	if err == nil {
 		server, err = postgres.Start(ctx, install, postgres.Options{})
 	}
@@ -61,7 +61,7 @@ func (b *bench) postgres(s *postgres.Server) *place {
 		name: "PostgreSQL", warmUp: min(5000, b.attempts), cpu: func() time.Duration { return cpuTime(s.PID()) },
 		fresh: func(ctx context.Context) (string, error) {
 			b.journals++
-			return s.CreateDatabase(ctx, "bench"+strconv.Itoa(b.journals))
+			return s.CreateDatabase(ctx)
 		},
 		size: func(ctx context.Context, url string) (size int64, err error) {
 			c, err := pgx.Connect(ctx, url)

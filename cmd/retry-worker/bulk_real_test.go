@@ -15,6 +15,7 @@ import (
 	"retry-worker/internal/journal"
 	"retry-worker/internal/store"
 	"retry-worker/internal/testkit"
+	"retry-worker/internal/testkit/wait"
 )
 
 // openRunning is an admin's API over a SQLite store, whose bulk runs are carried out.
@@ -116,7 +117,7 @@ func TestOverlappingRuns(t *testing.T) {
 		t.Fatalf("exit %d, %s", r.code, r.stderr)
 	}
 	run := func() console.BulkRun { return deadLettersJSON[console.BulkRunPage](t, "runs list")[0].Items[0] }
-	eventually(t, "the first is decided", func() bool { return run().Counts[journal.BulkPlanned] == 5 })
+	wait.Until(t, "the first is decided", func() bool { return run().Counts[journal.BulkPlanned] == 5 })
 	id := run().ID
 	plan := deadLettersJSON[console.BulkPlan](t, "discard --filter all --plan")[0]
 	if plan.Ready != 0 || len(plan.Refused) != 1 || plan.Refused[0].Code != bulk.InOtherRun || plan.Refused[0].Count != 5 {

@@ -14,6 +14,7 @@ import (
 	"retry-worker/internal/console"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/review"
+	"retry-worker/internal/testkit/wait"
 )
 
 // A journal that cannot be read for a while ends no watching.
@@ -39,7 +40,7 @@ func TestWatchingInterrupted(t *testing.T) {
 		}()
 		select {
 		case <-looked:
-		case <-within(t).Done():
+		case <-wait.Context(t).Done():
 			t.Fatal("the run is not watched")
 		}
 		self, err := os.FindProcess(os.Getpid())

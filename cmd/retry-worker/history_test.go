@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"retry-worker/internal/testkit/gateway"
+	"retry-worker/internal/testkit/wait"
 )
 
 // remembered is a journal in which the worker recorded what each of these jobs was answered, and the worker,
@@ -19,7 +20,7 @@ func remembered(t *testing.T, variables ...string) (url string, p *process) {
 	p = serve(t, map[string]string{"ZEEBE_ADDRESS": g.Addr(), "RETRY_WORKER_DATABASE_URL": url}, "serve")
 	for _, v := range variables {
 		key := g.AddJob(analyze(v))
-		eventually(t, "an answer", func() bool {
+		wait.Until(t, "an answer", func() bool {
 			j, ok := g.Job(key)
 			return ok && len(j.Answers) > 0
 		})

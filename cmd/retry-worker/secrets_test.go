@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"retry-worker/internal/testkit/gateway"
+	"retry-worker/internal/testkit/wait"
 	"retry-worker/internal/webserver/webservertest"
 )
 
@@ -124,7 +125,7 @@ func TestSecretsAreNeverSeen(t *testing.T) {
 		g.AddJob(gateway.Job{Type: "analyze-retry", Variables: variables(t, map[string]any{"claimId": fmt.Sprintf("CLM-1-%d", n), "submissionError": e})})
 	}
 	p := serve(t, v.env, "serve")
-	if err := g.WaitFor(within(t), func(c gateway.Counts) bool { return c.Settled == 3 }); err != nil {
+	if err := g.WaitFor(wait.Context(t), func(c gateway.Counts) bool { return c.Settled == 3 }); err != nil {
 		t.Fatal(err)
 	}
 	addr := p.apiAddr(t)
@@ -145,9 +146,9 @@ func TestSecretsAreNeverSeen(t *testing.T) {
 	v.secrets.spill(t, "a wrong bearer", b.ask(t, http.MethodGet, "/api/v1/kpis", "", "Authorization", "Bearer "+v.secrets["a wrong token"]))
 	v.secrets.spill(t, "a wrong body", b.ask(t, http.MethodPost, "/api/v1/decisions", `{"policy":`, "Content-Type", "application/json"))
 	for _, event := range []string{"traces_dropped", "token_refused", "logged_in"} {
-		eventually(t, event+" is in the log", func() bool { return strings.Contains(p.output(), `"event":"`+event+`"`) })
+		wait.Until(t, event+" is in the log", func() bool { return strings.Contains(p.output(), `"event":"`+event+`"`) })
 	}
-	eventually(t, "the team could not be told by either way", func() bool {
+	wait.Until(t, "the team could not be told by either way", func() bool {
 		_, text := p.get(t, "/metrics")
 		return strings.Count(text, `result="failed",team="ti"} `)-strings.Count(text, `result="failed",team="ti"} 0`) == 2
 	})

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"retry-worker/internal/testkit/gateway"
+	"retry-worker/internal/testkit/wait"
 )
 
 // process is the built program serving in a process of its own.
@@ -200,7 +201,7 @@ func TestServeStopsAtASignal(t *testing.T) {
 			slow := g.Inject(gateway.Fault{Method: gateway.CompleteJob, Delay: 300 * time.Millisecond})
 			key := g.AddJob(analyze(`{"claimId":"CLM-1-1","submissionError":"TIMEOUT"}`))
 			p := serve(t, map[string]string{"ZEEBE_ADDRESS": g.Addr()}, strings.Fields(args)...)
-			if err := g.WaitFor(within(t), func(gateway.Counts) bool { return slow.Fired() > 0 }); err != nil {
+			if err := g.WaitFor(wait.Context(t), func(gateway.Counts) bool { return slow.Fired() > 0 }); err != nil {
 				t.Fatal(err)
 			}
 			p.signal(t, sent)
@@ -227,7 +228,7 @@ func TestServeEndsHardAtTheSecondSignal(t *testing.T) {
 	hanging := g.Inject(gateway.Fault{Method: gateway.CompleteJob, Hang: true})
 	g.AddJob(analyze(`{"claimId":"CLM-1-1","submissionError":"TIMEOUT"}`))
 	p := serve(t, map[string]string{"ZEEBE_ADDRESS": g.Addr(), "RETRY_WORKER_JOB_TIMEOUT": "1h", "RETRY_WORKER_SHUTDOWN_TIMEOUT": "1h"}, "serve")
-	if err := g.WaitFor(within(t), func(gateway.Counts) bool { return hanging.Fired() > 0 }); err != nil {
+	if err := g.WaitFor(wait.Context(t), func(gateway.Counts) bool { return hanging.Fired() > 0 }); err != nil {
 		t.Fatal(err)
 	}
 	p.signal(t, syscall.SIGTERM)
@@ -247,7 +248,7 @@ func TestServeIsReadyWhenTheEngineAnswers(t *testing.T) {
 	retryWorker("ready").fails(t, exitFailed, "not ready: the engine has not been seen yet; `retry-worker check` says why")
 	g.AddJob(analyze(`{"claimId":"CLM-1-1","submissionError":"TIMEOUT"}`))
 	g.Up()
-	eventually(t, "ready", func() bool { return retryWorker("ready").code == exitDone })
+	wait.Until(t, "ready", func() bool { return retryWorker("ready").code == exitDone })
 }
 
 func TestServeOnTheConsole(t *testing.T) {
@@ -293,7 +294,7 @@ func TestServePrintsNothingPersonal(t *testing.T) {
 		add("record-retry-outcome", variables(t, map[string]any{"claimId": "CLM-1-1", "retryOutcome": text}), "")
 	}
 	p := serve(t, map[string]string{"ZEEBE_ADDRESS": g.Addr(), "RETRY_WORKER_LOG_LEVEL": "debug"}, "serve")
-	if err := g.WaitFor(within(t), func(c gateway.Counts) bool { return c.Settled == jobs }); err != nil {
+	if err := g.WaitFor(wait.Context(t), func(c gateway.Counts) bool { return c.Settled == jobs }); err != nil {
 		t.Fatal(err)
 	}
 	_, seen := p.get(t, "/metrics")

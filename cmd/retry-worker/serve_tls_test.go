@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"retry-worker/internal/testkit/gateway"
+	"retry-worker/internal/testkit/wait"
 	"retry-worker/internal/webserver/webservertest"
 )
 
@@ -26,7 +27,7 @@ func TestDeadLettersOverTLS(t *testing.T) {
 	t.Setenv("RETRY_WORKER_HTTP_ADDR", addr) // the other settings are the worker's own
 	t.Setenv(tokenVariable, secret)
 	list := func(args ...string) result { return retryWorker(append([]string{"dead-letters", "list"}, args...)...) }
-	eventually(t, "the journal is open", func() bool { return list("--ca-file", authority.File).code == exitDone })
+	wait.Until(t, "the journal is open", func() bool { return list("--ca-file", authority.File).code == exitDone })
 	if r := list("--ca-file", authority.File); r.stdout != "No dead letter is open.\n" || r.stderr != "" {
 		t.Errorf("by the settings: %q %q", r.stdout, r.stderr)
 	}

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"retry-worker/internal/testkit/gateway"
+	"retry-worker/internal/testkit/wait"
 )
 
 // apiAddr is where the process says that its API listens.
@@ -38,7 +39,7 @@ func TestServeBehindTokens(t *testing.T) {
 	retryWorker("dead-letters", "list").fails(t, exitFailed,
 		"login_required: nobody is logged in; send `Authorization: Bearer TOKEN`, or log in at /login (the token comes from RETRY_WORKER_TOKEN or --token-file)")
 	withToken := []string{"dead-letters", "list", "--token-file", write(t, "token", []byte(secret+"\n"))}
-	eventually(t, "the journal is open", func() bool { return retryWorker(withToken...).code == exitDone })
+	wait.Until(t, "the journal is open", func() bool { return retryWorker(withToken...).code == exitDone })
 	if r := retryWorker(withToken...); r.stdout != "No dead letter is open.\n" || r.stderr != "" {
 		t.Errorf("with a token: %q %q", r.stdout, r.stderr)
 	}

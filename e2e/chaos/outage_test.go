@@ -38,8 +38,8 @@ func TestPostgreSQLAway(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // half a minute of waiting once
-			server := ownServer(t)
-			url, err := server.CreateDatabase(within(t), "")
+			server := postgres.New(t, postgres.Options{})
+			url, err := server.CreateDatabase(within(t))
 			must(t, err)
 			s := newStub(t, "AWAY")
 			p := serve(t, settings{name: "worker", gateway: s.Addr(), url: url})
@@ -68,20 +68,6 @@ func TestPostgreSQLAway(t *testing.T) {
 				gone.Seconds(), len(s.jobs), found.attempts, returned, waiting, back.Seconds(), reason)
 		})
 	}
-}
-
-// ownServer is a PostgreSQL that the test may end.
-func ownServer(t *testing.T) *postgres.Server {
-	t.Helper()
-	ctx := within(t)
-	server, err := postgres.Start(ctx, postgres.Require(t), postgres.Options{})
-	must(t, err)
-	t.Cleanup(func() {
-		if err := server.Remove(); err != nil {
-			t.Error(err)
-		}
-	})
-	return server
 }
 
 // feed puts in new claims until end is called.

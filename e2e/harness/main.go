@@ -57,6 +57,9 @@ func Report(t testing.TB, format string, args ...any) {
 	atEnd.report = append(atEnd.report, fmt.Sprintf(format, args...))
 }
 
+// Say prints what takes a while.
+func Say[T ~string](line T) { fmt.Println(line) }
+
 // SkipIfShort leaves a test out with -short.
 func SkipIfShort(t testing.TB) {
 	t.Helper()

@@ -1,7 +1,6 @@
 package harness
 
 import (
-	"errors"
 	"os"
 	"os/user"
 	"strconv"
@@ -17,13 +16,19 @@ var Nobody = sync.OnceValue(func() *syscall.Credential {
 	if os.Geteuid() != 0 {
 		return nil
 	}
-	credential := &syscall.Credential{Uid: noUser, Gid: noUser}
-	if u, err := user.Lookup("nobody"); err == nil {
-		uid, errUID := strconv.ParseUint(u.Uid, 10, 32)
-		gid, errGID := strconv.ParseUint(u.Gid, 10, 32)
-		if errors.Join(errUID, errGID) == nil {
-			credential.Uid, credential.Gid = uint32(uid), uint32(gid)
-		}
+	u, err := user.Lookup("nobody")
+	if err != nil {
+		return &syscall.Credential{Uid: noUser, Gid: noUser}
 	}
-	return credential
+	uid, _ := strconv.ParseUint(u.Uid, 10, 32) // numbers on every system that this runs on
+	gid, _ := strconv.ParseUint(u.Gid, 10, 32)
+	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
 })
+
+// GiveToNobody makes a file or folder nobody's, where this process is root.
+func GiveToNobody(path string) error {
+	if u := Nobody(); u != nil {
+		return os.Chown(path, int(u.Uid), int(u.Gid))
+	}
+	return nil
+}

@@ -7,15 +7,19 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
-	"runtime"
 	"sync"
 	"syscall"
 	"time"
 )
 
-// leftoverTime is how long output is still read after the program's end, should something that it
-// started hold its pipes open.
-const leftoverTime = 2 * time.Second
+const (
+	// leftoverTime is how long output is still read after the program's end, should something that it started hold its pipes open.
+	leftoverTime = 2 * time.Second
+	// stopTime is what a program that must end with its context may take before it is killed.
+	stopTime = 10 * time.Second
+	// lookEvery is how often a program's state is looked at.
+	lookEvery = 10 * time.Millisecond
+)
 
 // Command is a program to run.
 type Command struct {
@@ -27,14 +31,13 @@ type Command struct {
 	User *syscall.Credential
 	// StopSignal is what Stop asks it with; 0: SIGTERM.
 	StopSignal syscall.Signal
-	// Output takes what the program prints on both streams, and nothing at the same time from
-	// both; nil drops it.
+	// Output takes what the program prints on both streams, and nothing at the same time from both; nil drops it.
 	Output io.Writer
 	// Screen takes its standard output instead, where set.
 	Screen io.Writer
 }
 
-// Process is a started program. Its methods may be called by several goroutines.
+// Process is a started program in a process group of its own. Its methods may be called by several goroutines.
 type Process struct {
 	cmd  *exec.Cmd
 	stop syscall.Signal
@@ -46,8 +49,7 @@ type Process struct {
 	ended bool // no signal after it: the number may be another's by then
 }
 
-// Start runs the program. On Linux the kernel kills it when this process ends in whatever way;
-// elsewhere only Stop and Kill end it.
+// Start runs the program. It does not outlive this process, nor does what it started in its group: see guard.
 func Start(c Command) (*Process, error) {
 	p := &Process{stop: cmp.Or(c.StopSignal, syscall.SIGTERM), tail: NewTail(c.Output), done: make(chan struct{})}
 	p.cmd = exec.Command(c.Path, c.Args...)
@@ -56,32 +58,85 @@ func Start(c Command) (*Process, error) {
 	if c.Screen != nil {
 		p.cmd.Stdout = c.Screen
 	}
-	p.cmd.SysProcAttr = attributes()
-	p.cmd.SysProcAttr.Credential = c.User
-	started := make(chan error)
-	go p.run(started)
-	if err := <-started; err != nil {
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: c.User} // a terminal's Ctrl-C does not reach it
+	g, err := newGuard()
+	if err != nil {
+		return nil, fmt.Errorf("guard %s: %w", c.Path, err)
+	}
+	if err := p.cmd.Start(); err != nil {
+		g.end()
 		return nil, fmt.Errorf("start %s: %w", c.Path, err)
+	}
+	g.watch(p.PID())
+	go p.wait(g)
+	return p, nil
+}
+
+// guard is a process that kills a group when this process ends without having said that the group has: by a signal or a panic.
+type guard struct {
+	cmd  *exec.Cmd
+	pipe io.WriteCloser
+}
+
+func newGuard() (*guard, error) {
+	cmd := exec.Command("/bin/sh", "-c", `read group; read ended || kill -9 -"$group"`)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	pipe, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	return &guard{cmd, pipe}, cmd.Start()
+}
+
+func (g *guard) watch(group int) { _, _ = fmt.Fprintln(g.pipe, group) }
+
+func (g *guard) end() {
+	_, _ = fmt.Fprint(g.pipe, "\nended\n")
+	_ = g.cmd.Wait() // it has nothing to say
+}
+
+// Run starts the program and waits for its end, or stops it when ctx ends. The error ends with what the program said last.
+func Run(ctx context.Context, c Command) (*Process, error) {
+	p, err := Start(c)
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case <-p.done:
+	case <-ctx.Done():
+		return p, errors.Join(ctx.Err(), p.Stop(context.WithoutCancel(ctx), stopTime))
+	}
+	if p.err != nil {
+		return p, fmt.Errorf("%s: %w; it said last: %s", c.Path, p.err, p.LastLine())
 	}
 	return p, nil
 }
 
-// run starts the program and waits for it on one thread, which therefore lives as long as the program:
-// the kernel ties the death signal to the thread that started it.
-func (p *Process) run(started chan<- error) {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	err := p.cmd.Start()
-	started <- err
-	if err != nil {
-		return
-	}
+func (p *Process) wait(g *guard) {
 	p.err = p.cmd.Wait()
 	p.mu.Lock()
 	p.ended = true
 	_ = syscall.Kill(-p.PID(), syscall.SIGKILL) // what it left in its group
 	p.mu.Unlock()
+	g.end()
 	close(p.done)
+}
+
+// AwaitReady returns when ready reports true. It kills the program, and says what that said last, where it ends before or ctx does.
+func (p *Process) AwaitReady(ctx context.Context, ready func() bool) error {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for !ready() {
+		select {
+		case <-tick.C:
+			continue
+		case <-p.done:
+		case <-ctx.Done():
+			p.Kill()
+		}
+		return fmt.Errorf("%w; it said last: %s", cmp.Or(ctx.Err(), p.err, errors.New("it ended at once")), p.LastLine())
+	}
+	return nil
 }
 
 // PID is the program's process id, and its group's.
@@ -115,11 +170,17 @@ func (p *Process) Signal(s syscall.Signal) error {
 	return nil
 }
 
-// Stop asks the program to end, and kills it when it has not within grace, or when ctx ends. It
-// returns when it is dead; the error says that it had to be killed.
+// Pause stops the whole group in its tracks; connections stay open and nobody answers.
+func (p *Process) Pause() error { return p.Signal(syscall.SIGSTOP) }
+
+// Resume lets a paused group go on.
+func (p *Process) Resume() error { return p.Signal(syscall.SIGCONT) }
+
+// Stop asks the program to end, and kills it when it has not within grace, or when ctx ends. It returns when it is dead; the error
+// says that it had to be killed.
 func (p *Process) Stop(ctx context.Context, grace time.Duration) error {
 	_ = p.Signal(p.stop)
-	_ = p.Signal(syscall.SIGCONT) // one that is paused would not hear it
+	_ = p.Resume() // one that is paused would not hear it
 	ctx, cancel := context.WithTimeout(ctx, grace)
 	defer cancel()
 	select {

@@ -1,246 +1,123 @@
 package harness
 
 import (
-	"bufio"
-	"bytes"
-	"errors"
+	"context"
 	"fmt"
-	"io/fs"
-	"os/exec"
+	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
-	"sync"
-	"syscall"
 	"testing"
 	"time"
+
+	"retry-worker/internal/testkit/wait"
 )
 
-const enough = 20 * time.Second
+func TestMain(m *testing.M) { Main(m) }
 
-// lines hands out what a program prints, a line at a time.
-type lines struct {
-	mu      sync.Mutex
-	pending []byte
-	ready   chan string
-}
-
-func newLines() *lines { return &lines{ready: make(chan string, 100)} }
-
-func (l *lines) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.pending = append(l.pending, b...)
-	for {
-		line, rest, found := bytes.Cut(l.pending, []byte("\n"))
-		if !found {
-			return len(b), nil
-		}
-		l.ready <- string(line)
-		l.pending = rest
-	}
-}
-
-func (l *lines) next(t *testing.T) string {
+// family is a program that hears no SIGTERM and starts another.
+func family(t *testing.T) (*Folder, *Process) {
 	t.Helper()
-	select {
-	case line := <-l.ready:
-		return line
-	case <-time.After(enough):
-		t.Fatal("the program printed nothing")
-		return ""
-	}
-}
-
-// sh runs a script until the test ends, and hands out what it prints.
-func sh(t *testing.T, script string) (*Process, *lines) {
-	t.Helper()
-	out := newLines()
-	p, err := Start(Command{Path: "/bin/sh", Args: []string{"-c", script}, Output: out})
+	f, err := NewFolder("test")
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(p.Kill)
-	return p, out
-}
-
-func gone(t *testing.T, pid int) {
-	t.Helper()
-	for deadline := time.Now().Add(enough); running(pid); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("process %d lives", pid)
-		}
-	}
-}
-
-// running tells whether a process lives; one that waits for a parent to take note of its death does not.
-func running(pid int) bool {
-	if syscall.Kill(pid, 0) != nil {
-		return false
-	}
-	state, err := exec.Command("ps", "-o", "stat=", "-p", strconv.Itoa(pid)).Output()
-	if _, unknown := errors.AsType[*exec.ExitError](err); unknown {
-		return false
-	}
-	return err != nil || !strings.HasPrefix(strings.TrimSpace(string(state)), "Z")
-}
-
-func number(t *testing.T, line string) int {
-	t.Helper()
-	n, err := strconv.Atoi(strings.TrimSpace(line))
-	if err != nil {
-		t.Fatalf("%q, expected a process id", line)
-	}
-	return n
-}
-
-func TestStopLetsAProgramEndInOrder(t *testing.T) {
-	p, out := sh(t, `trap 'echo bye; exit 0' TERM; echo ready; while :; do sleep 0.01; done`)
-	out.next(t)
-	if err := p.Stop(t.Context(), enough); err != nil {
-		t.Fatal(err)
-	}
-	if got := p.LastLine(); got != "bye" || p.Err() != nil {
-		t.Errorf("it said %q and ended with %v, expected bye and nothing wrong", got, p.Err())
-	}
-	if err := p.Stop(t.Context(), enough); err != nil {
-		t.Errorf("the second stop: %v", err)
-	}
-}
-
-func TestStopEndsAPausedProgram(t *testing.T) {
-	p, out := sh(t, `trap 'exit 0' TERM; echo ready; while :; do sleep 0.01; done`)
-	out.next(t)
-	if err := p.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
-	if err := p.Stop(t.Context(), enough); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func TestStopKillsAProgramThatDoesNotListenWithAllItStarted(t *testing.T) {
-	p, out := sh(t, `trap '' TERM; sh -c "trap '' TERM; while :; do sleep 0.01; done" & echo $!; wait`)
-	grandchild := number(t, out.next(t))
-	if err := p.Stop(t.Context(), 10*time.Millisecond); err == nil || !strings.Contains(err.Error(), "was killed") {
-		t.Errorf("got %v, expected that it was killed", err)
-	}
-	gone(t, grandchild)
-	if err := p.Signal(syscall.SIGTERM); err == nil {
-		t.Error("a signal to a dead process was sent")
-	}
-}
-
-func TestLeftoversOfAnEndedProgramAreKilled(t *testing.T) {
-	p, out := sh(t, `sleep 600 >/dev/null 2>&1 & echo $!`)
-	grandchild := number(t, out.next(t))
-	if err := p.Err(); err != nil {
-		t.Fatal(err)
-	}
-	gone(t, grandchild)
-}
-
-func TestAProgramThatIsNotThereIsNamed(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "nothing")
-	if _, err := Start(Command{Path: path}); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), path) {
-		t.Errorf("got %v, expected that %s does not exist", err, path)
-	}
-}
-
-func TestScreenTakesTheStandardOutputOnly(t *testing.T) {
-	var screen, output bytes.Buffer
-	p, err := Start(Command{
-		Path: "/bin/sh", Args: []string{"-c", "echo shown; echo logged >&2"}, Output: &output, Screen: &screen,
-	})
+	p, err := Start(Command{Path: "/bin/sh", Args: []string{"-c", "trap '' TERM; sleep 600 & sleep 600"}, Dir: f.Path})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.Err(); err != nil {
+	wait.Until(t, "two programs that sleep", func() bool { return len(RunningIn(f.Path)) == 3 })
+	return f, p
+}
+
+func TestStopKillsAProgramWithAllItStarted(t *testing.T) {
+	f, p := family(t)
+	if err := p.Pause(); err != nil {
 		t.Fatal(err)
 	}
-	if screen.String() != "shown\n" || output.String() != "logged\n" {
-		t.Errorf("screen %q, output %q", screen.String(), output.String())
+	if err := p.Stop(t.Context(), 100*time.Millisecond); err == nil || !strings.Contains(err.Error(), "was killed") {
+		t.Errorf("stop says %v", err)
+	}
+	wait.Until(t, "all of them to end", func() bool { return len(RunningIn(f.Path)) == 0 })
+	if err := f.Remove(); err != nil {
+		t.Error(err)
 	}
 }
 
-func TestLastLineTellsWhy(t *testing.T) {
-	for name, c := range map[string]struct{ output, want string }{
-		"nothing":       {"", ""},
-		"no error":      {"one\ntwo\n\n", "two"},
-		"unfinished":    {"one\ntwo", "two"},
-		"error":         {"10:00 ERROR Broker - no disk\n10:01 INFO Broker - stopped\n", "10:00 ERROR Broker - no disk"},
-		"cause":         {"Exception in thread main\n\tat a.b.C\nCaused by: no memory\n\t... 5 more\n10:01 ERROR x\n", "Caused by: no memory"},
-		"frames":        {"it broke\n\tat a.b.C\n\tat d.e.F\n", "it broke"},
-		"Java's option": {"Invalid heap size\nError: Could not create the Java Virtual Machine.\n", "Invalid heap size"},
-		"JSON log":      {`{"level":"error","msg":"no port"}` + "\n" + `{"level":"info","msg":"bye"}` + "\n", `{"level":"error","msg":"no port"}`},
-	} {
-		t.Run(name, func(t *testing.T) {
-			tail := NewTail(nil)
-			fmt.Fprint(tail, c.output)
-			if got := tail.LastLine(); got != c.want {
-				t.Errorf("got %q, expected %q", got, c.want)
-			}
-		})
+// TestNothingOutlivesAKilledProcess: its programs end at once, and its folders go when the next one makes its own.
+func TestNothingOutlivesAKilledProcess(t *testing.T) {
+	const victim = "RETRY_WORKER_TEST_VICTIM"
+	if os.Getenv(victim) != "" {
+		f, p := family(t)
+		fmt.Println("folder", f.Path)
+		<-p.Done()
 	}
-}
-
-func TestTailKeepsTheLastLinesOfAnyOutput(t *testing.T) {
-	var all bytes.Buffer
-	tail := NewTail(&all)
-	for i := range 10_000 {
-		fmt.Fprintf(tail, "line %d\n", i)
-	}
-	fmt.Fprint(tail, strings.Repeat("x", 1_000_000))
-	kept := tail.Lines()
-	if len(kept) > 500 || kept[len(kept)-2] != "line 9999" {
-		t.Errorf("%d lines kept, the last but one %q, expected few with line 9999", len(kept), kept[len(kept)-2])
-	}
-	if n := len(kept[len(kept)-1]); n > 10_000 {
-		t.Errorf("a line of %d bytes was kept", n)
-	}
-	passed := 0
-	for s := bufio.NewScanner(&all); s.Scan() && strings.HasPrefix(s.Text(), "line"); passed++ {
-	}
-	if passed != 10_000 {
-		t.Errorf("%d lines passed on, expected all of 10000", passed)
-	}
-}
-
-func TestStopAsksInTheWayTheProgramWants(t *testing.T) {
-	out := newLines()
-	p, err := Start(Command{
-		Path: "/bin/sh", Args: []string{"-c", `trap 'echo terminated' TERM; trap 'echo interrupted; exit 0' INT; echo ready; while :; do sleep 0.01; done`},
-		StopSignal: syscall.SIGINT, Output: out,
-	})
+	p, err := Start(Command{Path: os.Args[0], Args: []string{"-test.run=^" + t.Name() + "$"}, Env: append(os.Environ(), victim+"=1")})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(p.Kill)
-	out.next(t)
-	if err := p.Stop(t.Context(), enough); err != nil {
-		t.Fatal(err)
-	}
-	if got := out.next(t); got != "interrupted" {
-		t.Errorf("it said %q, expected interrupted", got)
-	}
-}
-
-func TestRootRunsAProgramAsSomebodyElse(t *testing.T) {
-	if syscall.Geteuid() != 0 {
-		t.Skip("only root may")
-	}
-	out := newLines()
-	p, err := Start(Command{
-		Path: "/bin/sh", Args: []string{"-c", "id -u; exec sleep 600"}, Dir: "/", Output: out,
-		User: &syscall.Credential{Uid: 65534, Gid: 65534},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(p.Kill)
-	if got := number(t, out.next(t)); got != 65534 {
-		t.Errorf("it runs as %d, expected 65534", got)
-	}
+	var folder string
+	wait.Until(t, "the victim's folder", func() (found bool) {
+		_, folder, found = strings.Cut(strings.Join(p.Lines(), "\n"), "folder ")
+		return found
+	}, p.LastLine)
 	p.Kill()
-	gone(t, p.PID())
+	wait.Until(t, "its programs to end", func() bool { return len(RunningIn(folder)) == 0 })
+	old := time.Now().Add(-2 * youngest)
+	if err := os.Chtimes(filepath.Join(folder, ownerLock), old, old); err != nil {
+		t.Fatal(err)
+	}
+	mine, err := NewFolder("test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(folder); !os.IsNotExist(err) {
+		t.Errorf("the killed one's folder: %v, want that it is gone", err)
+	}
+	if err := mine.Remove(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestRunSaysWhyAProgramFailed(t *testing.T) {
+	_, err := Run(t.Context(), Command{Path: "/bin/sh", Args: []string{"-c", "echo 'Error: no disk'; echo '  at Main.java'; exit 3"}})
+	if err == nil || !strings.Contains(err.Error(), "exit status 3; it said last: Error: no disk") {
+		t.Errorf("got %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Run(ctx, Command{Path: "/bin/sleep", Args: []string{"600"}}); err == nil {
+		t.Error("a program outlived its context")
+	}
+}
+
+func TestPortsAreTriedAgain(t *testing.T) {
+	tries := 0
+	err := OnFreePorts(2, func(ports []int) error {
+		if tries++; tries == 1 {
+			return fmt.Errorf("%d is already in use", ports[1])
+		}
+		return nil
+	})
+	if tries != 2 || err != nil {
+		t.Errorf("%d tries, %v", tries, err)
+	}
+}
+
+// TestTemporaryFilesOfNobody: what root gives away can be written by the user nobody.
+func TestTemporaryFilesOfNobody(t *testing.T) {
+	f, err := NewFolder("test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Remove()
+	if err := GiveToNobody(f.Path); err != nil {
+		t.Fatal(err)
+	}
+	p, err := Run(t.Context(), Command{Path: "/bin/sh", Args: []string{"-c", "touch x && id -u"}, Dir: f.Path, User: Nobody()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.LastLine() == "0" {
+		t.Error("it ran as root")
+	}
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"sync"
 	"testing"
 )
@@ -40,15 +39,12 @@ func built(t testing.TB, binary func() (string, error)) string {
 // build builds a package of this module as `make build` does, so that their caches are one, into a folder that everybody may
 // enter and that is removed at the end.
 func build(name, source string) (path string, err error) {
-	dir, err := os.MkdirTemp("", "retry-worker-program-")
+	folder, err := NewFolder(name)
 	if err != nil {
-		return "", fmt.Errorf("make a folder for %s: %w", name, err)
-	}
-	AtEnd(func() error { return os.RemoveAll(dir) })
-	if err := os.Chmod(dir, 0o755); err != nil {
 		return "", err
 	}
-	path = filepath.Join(dir, name)
+	AtEnd(folder.Remove)
+	path = folder.Join(name)
 	command := exec.Command("go", "build", "-trimpath", "-o", path, source)
 	command.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := command.CombinedOutput(); err != nil {

@@ -22,7 +22,7 @@ type Tail struct {
 	pending []byte
 }
 
-// NewTail is a Tail that passes on to a writer; nil keeps only.
+// NewTail returns a Tail that passes on to a writer; nil keeps only.
 func NewTail(to io.Writer) *Tail { return &Tail{to: to} }
 
 // Write never fails: a program must not die of its reader. What cannot be passed on is only kept.
@@ -38,20 +38,20 @@ func (t *Tail) Write(b []byte) (int, error) {
 		if !found {
 			break
 		}
-		t.keep(string(line))
+		t.keep(line)
 		t.pending = rest
 	}
 	if len(t.pending) > maxLine {
-		t.keep(string(t.pending))
+		t.keep(t.pending)
 		t.pending = nil
 	}
 	return len(b), nil
 }
 
-func (t *Tail) keep(line string) {
-	t.lines = append(t.lines, strings.TrimRight(line[:min(len(line), maxLine)], " \t\r"))
+func (t *Tail) keep(line []byte) {
+	t.lines = append(t.lines, strings.TrimRight(string(line[:min(len(line), maxLine)]), " \t\r"))
 	if len(t.lines) > 2*tailLines {
-		t.lines = append(t.lines[:0:0], t.lines[len(t.lines)-tailLines:]...)
+		t.lines = slices.Clone(t.lines[len(t.lines)-tailLines:])
 	}
 }
 
@@ -59,37 +59,29 @@ func (t *Tail) keep(line string) {
 func (t *Tail) Lines() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	lines := append([]string(nil), t.lines...)
+	lines := slices.Clone(t.lines)
 	if len(t.pending) > 0 {
 		lines = append(lines, string(t.pending))
 	}
 	return lines
 }
 
-// telling mark the lines that say why a program ended, the best first.
-var telling = []string{"Caused by:", "already in use", "[ERROR]", " ERROR ", `"level":"error"`, "Error:", "panic:", "Exception"}
+// telling mark the lines that say why a program ended, the best first; every line has the last.
+var telling = []string{"Caused by:", "lready in use", "FATAL:", "[ERROR]", " ERROR ", `"level":"error"`, "Error:", "panic:", "Exception", ""}
 
 // empty are lines that say nothing, by their beginning: stack frames, and Java's last words.
 var empty = []string{"at ", "... ", "Error: Could not create the Java Virtual Machine", "Error: A fatal exception has occurred"}
 
-// LastLine is the last line that tells of an error; without one the last that says anything; empty
-// where nothing was written.
+// LastLine is the last line that tells of an error; without one the last that says anything; empty where nothing was written.
 func (t *Tail) LastLine() string {
 	lines := t.Lines()
 	for _, mark := range telling {
-		if line := last(lines, func(l string) bool { return strings.Contains(l, mark) }); line != "" {
-			return line
-		}
-	}
-	return last(lines, func(string) bool { return true })
-}
-
-func last(lines []string, wanted func(string) bool) string {
-	for _, line := range slices.Backward(lines) {
-		line = strings.TrimSpace(line)
-		says := !slices.ContainsFunc(empty, func(s string) bool { return strings.HasPrefix(line, s) })
-		if line != "" && says && wanted(line) {
-			return line
+		for _, line := range slices.Backward(lines) {
+			line = strings.TrimSpace(line)
+			says := !slices.ContainsFunc(empty, func(s string) bool { return strings.HasPrefix(line, s) })
+			if line != "" && says && strings.Contains(line, mark) {
+				return line
+			}
 		}
 	}
 	return ""

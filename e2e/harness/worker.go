@@ -16,8 +16,8 @@ import (
 const (
 	// Enough for anything that is expected to happen soon, on a busy machine too.
 	Enough = time.Minute
-	// stopTime bounds the stop of a worker.
-	stopTime = 30 * time.Second
+	// workerStopTime bounds the stop of a worker.
+	workerStopTime = 30 * time.Second
 	// loops of one worker, each of which says when the engine answers it.
 	loops = 4
 )
@@ -64,7 +64,7 @@ func StartWorker(t *testing.T, binary string, settings []string) *Worker {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = p.Stop(context.Background(), stopTime) }) // one that a test has ended is not stopped again
+	t.Cleanup(func() { _ = p.Stop(context.Background(), workerStopTime) }) // one that a test has ended is not stopped again
 	w := &Worker{Process: p, Log: log}
 	log.Await(t, "the worker to be served by the engine", func(lines []Line) bool {
 		select {

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"retry-worker/e2e/harness/prometheus"
-	"retry-worker/e2e/harness/prometheus/picture"
 )
 
 const dashboardsDir = "../../deploy/grafana/dashboards"
@@ -87,19 +86,19 @@ var quiet = []string{
 func TestEveryQueryHasData(t *testing.T) {
 	s := played(t)
 	for _, d := range dashboards(t) {
-		var drawn []picture.Panel
+		var drawn []Panel
 		for i := range d.All {
 			drawn = append(drawn, s.show(t, &d, &d.All[i]))
 		}
-		svg := picture.SVG(d.Title, drawn)
+		svg := SVG(d.Title, drawn)
 		checkPicture(t, &d, svg)
 	}
 }
 
 // show runs a panel's queries.
-func (s *scene) show(t *testing.T, d *dashboard, p *panel) picture.Panel {
+func (s *scene) show(t *testing.T, d *dashboard, p *panel) Panel {
 	t.Helper()
-	shown := picture.Panel{
+	shown := Panel{
 		Kind: p.Type, Title: p.Title, X: p.GridPos.X, Y: p.GridPos.Y, W: p.GridPos.W, H: p.GridPos.H, Unit: p.FieldConfig.Defaults.Unit,
 		None: p.FieldConfig.Defaults.NoValue, Names: p.Options.TextMode == "name", Stacked: p.FieldConfig.Defaults.Custom.Stacking.Mode == "normal",
 		Mappings: map[string]string{}, Whole: p.FieldConfig.Defaults.Decimals != nil,
@@ -109,7 +108,7 @@ func (s *scene) show(t *testing.T, d *dashboard, p *panel) picture.Panel {
 		if step.Value != nil {
 			from = *step.Value
 		}
-		shown.Thresholds = append(shown.Thresholds, picture.Threshold{Color: step.Color, From: from})
+		shown.Thresholds = append(shown.Thresholds, Threshold{Color: step.Color, From: from})
 	}
 	for _, m := range p.FieldConfig.Defaults.Mappings {
 		for value, word := range m.Options {
@@ -130,12 +129,12 @@ func (s *scene) show(t *testing.T, d *dashboard, p *panel) picture.Panel {
 	return shown
 }
 
-func moves(l picture.Line) bool {
-	return slices.ContainsFunc(l.Points, func(q picture.Point) bool { return q.Value != 0 })
+func moves(l Line) bool {
+	return slices.ContainsFunc(l.Points, func(q Point) bool { return q.Value != 0 })
 }
 
 // lines are a query's series that have a number, in the order of their bounds or names.
-func (s *scene) lines(t *testing.T, where, expr, legend string, instant bool) (lines []picture.Line) {
+func (s *scene) lines(t *testing.T, where, expr, legend string, instant bool) (lines []Line) {
 	t.Helper()
 	expr = s.substitute(expr)
 	var series []prometheus.Series
@@ -156,10 +155,10 @@ func (s *scene) lines(t *testing.T, where, expr, legend string, instant bool) (l
 		if instant {
 			points = []prometheus.Sample{one.Value}
 		}
-		l := picture.Line{Name: named(legend, one.Metric)}
+		l := Line{Name: named(legend, one.Metric)}
 		for _, v := range points {
 			if !math.IsNaN(v.Value) {
-				l.Points = append(l.Points, picture.Point{At: v.At, Value: v.Value})
+				l.Points = append(l.Points, Point{At: v.At, Value: v.Value})
 			}
 		}
 		if len(l.Points) > 0 {

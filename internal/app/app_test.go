@@ -14,6 +14,7 @@ import (
 	"retry-worker/internal/app"
 	"retry-worker/internal/config"
 	"retry-worker/internal/testkit/gateway"
+	"retry-worker/internal/testkit/wait"
 )
 
 const notSeen = "the engine has not been seen yet; `retry-worker check` says why\n"
@@ -53,7 +54,7 @@ func TestPortInUseStopsTheStart(t *testing.T) {
 func TestStopWithoutAnEngineIsQuick(t *testing.T) {
 	leavesNothing(t)
 	r := serve(t, settings(t, gateway.Nowhere(t)))
-	eventually(t, "the missing engine is in the log", func() bool { return strings.Contains(logged.String(), "engine does not answer polls") })
+	wait.Until(t, "the missing engine is in the log", func() bool { return strings.Contains(logged.String(), "engine does not answer polls") })
 	if r.ready(t) {
 		t.Error("ready without an engine")
 	}
@@ -68,7 +69,7 @@ func TestStopWithAFrozenEngineKeepsTheShutdownTimeout(t *testing.T) {
 	s := settings(t, g.Addr())
 	s.ShutdownTimeout = 3 * time.Second
 	r := serve(t, s)
-	if err := g.WaitFor(within(t), func(c gateway.Counts) bool { return c.Waiting == 4 }); err != nil {
+	if err := g.WaitFor(wait.Context(t), func(c gateway.Counts) bool { return c.Waiting == 4 }); err != nil {
 		t.Fatal(err)
 	}
 	g.Freeze()
@@ -85,7 +86,7 @@ func TestStopWithAnAnswerThatHangsKeepsTheShutdownTimeout(t *testing.T) {
 	s := settings(t, g.Addr())
 	s.JobTimeout, s.ShutdownTimeout = time.Hour, 2*time.Second
 	r := serve(t, s)
-	if err := g.WaitFor(within(t), func(gateway.Counts) bool { return hanging.Fired() > 0 }); err != nil {
+	if err := g.WaitFor(wait.Context(t), func(gateway.Counts) bool { return hanging.Fired() > 0 }); err != nil {
 		t.Fatal(err)
 	}
 	r.stop()
@@ -105,7 +106,7 @@ func TestKillReturnsAtOnce(t *testing.T) {
 			hanging := g.Inject(gateway.Fault{Method: gateway.CompleteJob, Hang: true})
 			g.AddJob(analyze("CLM-1-1", "TIMEOUT", 0))
 			r := serve(t, settings(t, g.Addr()))
-			if err := g.WaitFor(within(t), func(gateway.Counts) bool { return hanging.Fired() > 0 }); err != nil {
+			if err := g.WaitFor(wait.Context(t), func(gateway.Counts) bool { return hanging.Fired() > 0 }); err != nil {
 				t.Fatal(err)
 			}
 			if name == "after a stop" {
@@ -132,17 +133,17 @@ func TestReadyFromTheFirstAnsweredPollOn(t *testing.T) {
 		t.Error("without an engine: retry_worker_engine_up is not 0")
 	}
 	g.Up()
-	eventually(t, "ready", func() bool { return r.ready(t) })
+	wait.Until(t, "ready", func() bool { return r.ready(t) })
 	if !r.metric(t, "retry_worker_engine_up 1") {
 		t.Error("with an engine: retry_worker_engine_up is not 1")
 	}
 	g.Down()
-	eventually(t, "the loss is counted", func() bool { return r.metric(t, "retry_worker_engine_up 0") })
+	wait.Until(t, "the loss is counted", func() bool { return r.metric(t, "retry_worker_engine_up 0") })
 	if !r.ready(t) {
 		t.Error("a later loss of the engine made the service unready")
 	}
 	g.Up()
-	eventually(t, "the engine is back", func() bool { return r.metric(t, "retry_worker_engine_up 1") })
+	wait.Until(t, "the engine is back", func() bool { return r.metric(t, "retry_worker_engine_up 1") })
 }
 
 // An engine that answers, but only with refusals, has not been seen.
@@ -151,14 +152,14 @@ func TestNotReadyWhileTheEngineRefuses(t *testing.T) {
 	answerAtOnce(g)
 	denied := g.Inject(gateway.Fault{Method: gateway.ActivateJobs, Code: codes.PermissionDenied})
 	r := serve(t, settings(t, g.Addr()))
-	if err := g.WaitFor(within(t), func(gateway.Counts) bool { return denied.Fired() >= 6 }); err != nil {
+	if err := g.WaitFor(wait.Context(t), func(gateway.Counts) bool { return denied.Fired() >= 6 }); err != nil {
 		t.Fatal(err)
 	}
 	if r.ready(t) {
 		t.Error("ready although every poll is refused")
 	}
 	denied.Remove()
-	eventually(t, "ready", func() bool { return r.ready(t) })
+	wait.Until(t, "ready", func() bool { return r.ready(t) })
 }
 
 func TestStopFinishesWhatHasBegun(t *testing.T) {
@@ -167,11 +168,11 @@ func TestStopFinishesWhatHasBegun(t *testing.T) {
 	slow := g.Inject(gateway.Fault{Method: gateway.CompleteJob, Delay: 500 * time.Millisecond})
 	key := g.AddJob(analyze("CLM-1-1", "TIMEOUT", 0))
 	r := serve(t, settings(t, g.Addr()))
-	if err := g.WaitFor(within(t), func(gateway.Counts) bool { return slow.Fired() > 0 }); err != nil {
+	if err := g.WaitFor(wait.Context(t), func(gateway.Counts) bool { return slow.Fired() > 0 }); err != nil {
 		t.Fatal(err)
 	}
 	r.stop()
-	eventually(t, "unready while stopping", func() bool {
+	wait.Until(t, "unready while stopping", func() bool {
 		status, body := r.get(t, "/readyz")
 		return status == http.StatusServiceUnavailable && body == "stopping\n"
 	})
@@ -197,7 +198,7 @@ func TestSettingsReachTheEngine(t *testing.T) {
 		"record-retry-outcome":     "claimId jobId messageId retryOutcome",
 		"retry-review":             "claimId jobId messageId deadLetterId",
 	}
-	if err := g.WaitFor(within(t), func(c gateway.Counts) bool { return c.Waiting == len(want) }); err != nil {
+	if err := g.WaitFor(wait.Context(t), func(c gateway.Counts) bool { return c.Waiting == len(want) }); err != nil {
 		t.Fatal(err)
 	}
 	for _, p := range g.Polls("") {
@@ -231,7 +232,7 @@ func TestTLSAndToken(t *testing.T) {
 		ClientID: "worker", ClientSecret: "canary-secret", Audience: "zeebe-api", URL: idp.URL(), RequestTimeout: 5 * time.Second,
 	}
 	r := serve(t, s)
-	eventually(t, "ready", func() bool { return r.ready(t) })
+	wait.Until(t, "ready", func() bool { return r.ready(t) })
 	if n := idp.Counts().Requests; n != 1 {
 		t.Errorf("%d token requests for four loops, want 1", n)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"retry-worker/internal/testkit/gateway"
+	"retry-worker/internal/testkit/wait"
 )
 
 // run asks the API about a bulk run and gives back what it answers.
@@ -44,9 +45,9 @@ func TestBulkRunOverHTTP(t *testing.T) {
 		t.Fatalf("the plan is %+v", plan)
 	}
 	id := r.run(t, http.MethodPost, "", fmt.Sprintf(`{%s,"reason":"senha corrigida","token":%q}`, command, plan.Token)).ID
-	eventually(t, "one is decided", func() bool { return r.run(t, http.MethodGet, "/"+id, "").Counts["planned"] < 6 })
+	wait.Until(t, "one is decided", func() bool { return r.run(t, http.MethodGet, "/"+id, "").Counts["planned"] < 6 })
 	g.Down()
-	eventually(t, "it is held", func() bool {
+	wait.Until(t, "it is held", func() bool {
 		held := r.run(t, http.MethodGet, "/"+id, "")
 		return held.State == "running" && held.Hold != nil && *held.Hold == "engine_down"
 	})
@@ -55,8 +56,8 @@ func TestBulkRunOverHTTP(t *testing.T) {
 	r.returned(t, 5*time.Second)
 	g.Up()
 	r = serve(t, s)
-	eventually(t, "it is done", func() bool { return r.run(t, http.MethodGet, "/"+id, "").State == "done" })
-	eventually(t, "each process has it", func() bool {
+	wait.Until(t, "it is done", func() bool { return r.run(t, http.MethodGet, "/"+id, "").State == "done" })
+	wait.Until(t, "each process has it", func() bool {
 		for _, review := range reviews {
 			if j, _ := g.Job(review); j.State != gateway.Completed {
 				return false
@@ -64,7 +65,7 @@ func TestBulkRunOverHTTP(t *testing.T) {
 		}
 		return true
 	})
-	eventually(t, "and the run says so", func() bool { return r.run(t, http.MethodGet, "/"+id, "").Counts["taken"] == 6 })
+	wait.Until(t, "and the run says so", func() bool { return r.run(t, http.MethodGet, "/"+id, "").Counts["taken"] == 6 })
 	if left == 0 || !r.metric(t, fmt.Sprintf(`retry_worker_bulk_items_total{action="retry",outcome="decided"} %d`, left)) {
 		t.Errorf("%d were left, and are not what this worker has decided on", left)
 	}

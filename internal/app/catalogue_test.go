@@ -17,6 +17,7 @@ import (
 	"retry-worker/internal/catalogue"
 	"retry-worker/internal/config"
 	"retry-worker/internal/testkit/gateway"
+	"retry-worker/internal/testkit/wait"
 )
 
 // policiesFile is a policies file that a test changes as an editor does: whole, by a rename.
@@ -99,11 +100,11 @@ func TestBuiltInCatalogue(t *testing.T) {
 			t.Errorf("no series of the policy %s", p)
 		}
 	}
-	eventually(t, "the log names the catalogue", func() bool {
+	wait.Until(t, "the log names the catalogue", func() bool {
 		lines := logged.with(t, "message", "policy catalogue in force")
 		return len(lines) == 1 && lines[0]["catalogue"] == catalogue.Default().Version && lines[0]["source"] == catalogue.DefaultSource
 	})
-	eventually(t, "the log names the teams that nobody is told for", func() bool {
+	wait.Until(t, "the log names the teams that nobody is told for", func() bool {
 		lines := logged.with(t, "event", "nobody_told")
 		return len(lines) == 1 && fmt.Sprint(lines[0]["teams"]) == "[atendimento cadastro faturamento ti]"
 	})
@@ -135,7 +136,7 @@ func serveReloading(t *testing.T) *reloading {
 // told waits for the one line of an event.
 func (r *reloading) told(t *testing.T, event string) map[string]any {
 	t.Helper()
-	eventually(t, "the log has "+event, func() bool { return len(r.log.with(t, "event", event)) > 0 })
+	wait.Until(t, "the log has "+event, func() bool { return len(r.log.with(t, "event", event)) > 0 })
 	lines := r.log.with(t, "event", event)
 	if len(lines) != 1 {
 		t.Errorf("%d lines of %s, want 1", len(lines), event)
@@ -147,7 +148,7 @@ func (r *reloading) told(t *testing.T, event string) map[string]any {
 func (r *reloading) decided(t *testing.T, claim string) map[string]any {
 	t.Helper()
 	r.AddJob(analyze(claim, "TIMEOUT", 3))
-	eventually(t, claim+" is decided", func() bool { return len(r.log.with(t, "claimId", claim)) > 0 })
+	wait.Until(t, claim+" is decided", func() bool { return len(r.log.with(t, "claimId", claim)) > 0 })
 	return r.log.with(t, "claimId", claim)[0]
 }
 
@@ -209,7 +210,7 @@ func TestBrokenPoliciesFileWhileServing(t *testing.T) {
 		!strings.Contains(fmt.Sprint(problems...), string(r.file)+":2: policies") {
 		t.Errorf("the log says %v", told)
 	}
-	eventually(t, "ready", func() bool { return r.ready(t) })
+	wait.Until(t, "ready", func() bool { return r.ready(t) })
 	status, body := r.get(t, "/readyz")
 	if status != http.StatusOK || !strings.HasPrefix(body, "ok\ncatalogue rejected: "+string(r.file)+":") || !strings.HasSuffix(body, "; version "+version+" stays in force\n") {
 		t.Errorf("/readyz with a broken file: %d %q", status, body)

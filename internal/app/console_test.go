@@ -17,6 +17,7 @@ import (
 	"retry-worker/internal/app"
 	"retry-worker/internal/config"
 	"retry-worker/internal/testkit/gateway"
+	"retry-worker/internal/testkit/wait"
 	"retry-worker/internal/webserver/webservertest"
 )
 
@@ -53,7 +54,7 @@ func (b *browser) visit(t *testing.T, path string, form url.Values) seen {
 	if form != nil {
 		method = http.MethodPost
 	}
-	request, err := http.NewRequestWithContext(within(t), method, b.root+path, strings.NewReader(form.Encode()))
+	request, err := http.NewRequestWithContext(wait.Context(t), method, b.root+path, strings.NewReader(form.Encode()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,12 +118,12 @@ func TestConsoleOverTLS(t *testing.T) {
 		t.Error("another certificate is shown than that of the file")
 	}
 	authority.Issue(t, s.TLSCertFile, s.TLSKeyFile, "second")
-	eventually(t, "the renewed certificate is shown", func() bool { return shows("second") })
+	wait.Until(t, "the renewed certificate is shown", func() bool { return shows("second") })
 
 	if err := os.WriteFile(s.TLSKeyFile, []byte("canary"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "a broken key is told", func() bool {
+	wait.Until(t, "a broken key is told", func() bool {
 		_, body := r.get(t, "/readyz")
 		return strings.Contains(body, "certificate rejected: ") && strings.Contains(body, "the one before stays in force")
 	})
@@ -146,7 +147,7 @@ func TestConsoleOverTLS(t *testing.T) {
 func TestPlainHTTPToTLS(t *testing.T) {
 	s, secret := guarded(t, webservertest.NewAuthority(t))
 	r := serve(t, s)
-	request, err := http.NewRequestWithContext(within(t), http.MethodGet, "http://"+r.HTTPAddr()+"/api/v1/kpis", nil)
+	request, err := http.NewRequestWithContext(wait.Context(t), http.MethodGet, "http://"+r.HTTPAddr()+"/api/v1/kpis", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +180,7 @@ func TestBadCertificateIsRefusedAtTheStart(t *testing.T) {
 func TestForbiddenIsLogged(t *testing.T) {
 	r := serve(t, settings(t, gateway.Nowhere(t)))
 	ask := func() {
-		request, err := http.NewRequestWithContext(within(t), http.MethodGet, "http://"+r.HTTPAddr()+"/", nil)
+		request, err := http.NewRequestWithContext(wait.Context(t), http.MethodGet, "http://"+r.HTTPAddr()+"/", nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -207,24 +207,6 @@ func freePort(t *testing.T) string {
 // patience with what must happen; nothing takes it unless something is wrong.
 const patience = 20 * time.Second
 
-func within(t *testing.T) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	t.Cleanup(cancel)
-	return ctx
-}
-
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.Now().Add(patience); !holds(); <-tick.C {
-		if time.Now().After(deadline) {
-			t.Fatalf("after %v still not: %s", patience, what)
-		}
-	}
-}
-
 // leavesNothing fails the test where more goroutines run in the end than now. Call it first: what is
 // registered after it is cleaned up before it looks.
 func leavesNothing(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 
 	"retry-worker/internal/app"
 	"retry-worker/internal/testkit/gateway"
+	"retry-worker/internal/testkit/wait"
 )
 
 // A database server that is not there yet is waited for: nothing is taken from the engine meanwhile.
@@ -20,7 +21,7 @@ func TestDatabaseServerThatIsNotThereYet(t *testing.T) {
 	s := settings(t, g.Addr())
 	s.DatabaseURL = "postgres://worker:canary-secret@" + gateway.Nowhere(t) + "/retries"
 	r := serve(t, s)
-	eventually(t, "tried again", func() bool {
+	wait.Until(t, "tried again", func() bool {
 		status, body := r.get(t, "/readyz")
 		return status == http.StatusServiceUnavailable && strings.Contains(body, "the journal is not open: ")
 	})
@@ -72,7 +73,7 @@ func TestSubjectOverHTTP(t *testing.T) {
 	answerAtOnce(g)
 	key := g.AddJob(analyze("CLM-1-1", "TIMEOUT", 0))
 	r := serve(t, settings(t, g.Addr()))
-	eventually(t, "answered", func() bool {
+	wait.Until(t, "answered", func() bool {
 		j, _ := g.Job(key)
 		return j.State == gateway.Completed
 	})

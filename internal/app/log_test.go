@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/grpclog"
 
 	"retry-worker/internal/testkit/gateway"
+	"retry-worker/internal/testkit/wait"
 	"retry-worker/internal/worker"
 )
 
@@ -92,7 +93,7 @@ func TestDecisionsAreLogged(t *testing.T) {
 	for _, jobType := range []string{worker.AnalyzeRetry, worker.RetrySubmissionBackoff} {
 		for action, n := range map[string]int{"completed": 2, "bpmn_error": 2, "failed": 0} {
 			line := fmt.Sprintf(`retry_worker_jobs_total{action=%q,job_type=%q} %d`, action, jobType, n)
-			eventually(t, line, func() bool { return r.metric(t, line) })
+			wait.Until(t, line, func() bool { return r.metric(t, line) })
 		}
 	}
 }
@@ -123,7 +124,7 @@ func checkTimes(t *testing.T, line map[string]any) {
 // settled waits until n jobs are answered.
 func settled(t *testing.T, g *gateway.Gateway, n int) {
 	t.Helper()
-	if err := g.WaitFor(within(t), func(c gateway.Counts) bool { return c.Settled == n }); err != nil {
+	if err := g.WaitFor(wait.Context(t), func(c gateway.Counts) bool { return c.Settled == n }); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -151,7 +152,7 @@ func TestRejectionsAreLogged(t *testing.T) {
 		t.Errorf("the job is %v with %q, want an incident that says the same", job.State, job.Answers[0].Message)
 	}
 	line := `retry_worker_rejected_inputs_total{job_type="analyze-retry",reason="INVALID_RETRY_COUNT"} 1`
-	eventually(t, line, func() bool { return r.metric(t, line) })
+	wait.Until(t, line, func() bool { return r.metric(t, line) })
 }
 
 // A line for each change of what the engine does, not for each poll.
@@ -159,13 +160,13 @@ func TestLossOfTheEngineIsLoggedOnce(t *testing.T) {
 	g := gateway.New(t, gateway.Options{})
 	answerAtOnce(g)
 	r := serve(t, settings(t, g.Addr()))
-	eventually(t, "ready", func() bool { return r.ready(t) && len(logged.with(t, "message", "engine answers polls")) == 4 })
+	wait.Until(t, "ready", func() bool { return r.ready(t) && len(logged.with(t, "message", "engine answers polls")) == 4 })
 	g.Down()
-	eventually(t, "every loop has said so", func() bool {
+	wait.Until(t, "every loop has said so", func() bool {
 		return len(logged.with(t, "level", "warn")) == 4
 	})
 	g.Up()
-	eventually(t, "every loop is back", func() bool {
+	wait.Until(t, "every loop is back", func() bool {
 		return len(logged.with(t, "message", "engine answers polls")) == 8
 	})
 	if n := len(logged.with(t, "level", "warn")); n != 4 {

@@ -15,6 +15,7 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"retry-worker/internal/testkit/gateway"
+	"retry-worker/internal/testkit/wait"
 )
 
 // TestATeamIsTold: a dead letter becomes a webhook, and a stop while the receiver hangs is as quick as any.
@@ -59,7 +60,7 @@ func TestATeamIsTold(t *testing.T) {
 	case <-time.After(patience):
 		t.Fatal("nobody was told")
 	}
-	eventually(t, "it is counted", func() bool {
+	wait.Until(t, "it is counted", func() bool {
 		return r.metric(t, `retry_worker_notices_total{channel="webhook",result="sent",team="faturamento"} 1`)
 	})
 	if lines := logged.with(t, "event", "notice_problem"); len(lines) != 1 || !strings.Contains(fmt.Sprint(lines[0]), "the team faturamento is to be told by e-mail, and there is no mail server") {

@@ -15,13 +15,14 @@ import (
 	"retry-worker/internal/app"
 	"retry-worker/internal/config"
 	"retry-worker/internal/testkit/gateway"
+	"retry-worker/internal/testkit/wait"
 	"retry-worker/internal/worker"
 )
 
 // ask asks the API and gives back status and body.
 func (r *service) ask(t *testing.T, method, path, body string) (int, string) {
 	t.Helper()
-	request, err := http.NewRequestWithContext(within(t), method, "http://"+r.HTTPAddr()+path, strings.NewReader(body))
+	request, err := http.NewRequestWithContext(wait.Context(t), method, "http://"+r.HTTPAddr()+path, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +46,7 @@ func (r *service) ask(t *testing.T, method, path, body string) (int, string) {
 func (r *service) dead(t *testing.T, g *gateway.Gateway, claim string) (letter string, review int64) {
 	t.Helper()
 	failed := g.AddJob(analyze(claim, "DUPLICATE_CLAIM", 2))
-	eventually(t, "an end", func() bool {
+	wait.Until(t, "an end", func() bool {
 		j, _ := g.Job(failed)
 		return j.State == gateway.ErrorThrown
 	})
@@ -56,7 +57,7 @@ func (r *service) dead(t *testing.T, g *gateway.Gateway, claim string) (letter s
 	}
 	review = g.AddJob(gateway.Job{Type: worker.RetryReview, ProcessInstanceKey: j.ProcessInstanceKey,
 		Variables: fmt.Sprintf(`{"claimId":%q,"deadLetterId":%q}`, claim, thrown.DeadLetterID)})
-	eventually(t, "its process waits", func() bool {
+	wait.Until(t, "its process waits", func() bool {
 		return strings.Contains(second(r.ask(t, http.MethodGet, "/api/v1/dead-letters/"+thrown.DeadLetterID, "")), `"process":"waiting"`)
 	})
 	return thrown.DeadLetterID, review
@@ -71,7 +72,7 @@ func TestReviewOverHTTP(t *testing.T) {
 	s := settings(t, g.Addr())
 	r := serve(t, s)
 	letter, review := r.dead(t, g, "CLM-1-1")
-	eventually(t, "the gauges", func() bool {
+	wait.Until(t, "the gauges", func() bool {
 		return r.metric(t, `retry_worker_dead_letters{policy="tiss-submission",state="open"} 0`) // read every 15 s
 	})
 	r.stop()
@@ -80,7 +81,7 @@ func TestReviewOverHTTP(t *testing.T) {
 		t.Fatalf("after a stop the review job is %+v, want it kept for a day", j)
 	}
 	r = serve(t, s)
-	eventually(t, "the gauges", func() bool {
+	wait.Until(t, "the gauges", func() bool {
 		return r.metric(t, `retry_worker_dead_letters{policy="tiss-submission",state="open"} 1`)
 	})
 	if _, text := r.get(t, "/metrics"); !strings.Contains(text, `retry_worker_dead_letters_oldest_seconds{policy="tiss-submission"} `) {
@@ -90,7 +91,7 @@ func TestReviewOverHTTP(t *testing.T) {
 	if status >= 300 {
 		t.Fatalf("retry: %d %s", status, body)
 	}
-	eventually(t, "the process has it", func() bool {
+	wait.Until(t, "the process has it", func() bool {
 		j, _ := g.Job(review)
 		return j.State == gateway.Completed
 	})
@@ -99,7 +100,7 @@ func TestReviewOverHTTP(t *testing.T) {
 	if err := json.Unmarshal([]byte(j.Answers[len(j.Answers)-1].Variables), &got); err != nil || got["reviewDecision"] != "reprocess" || got["reviewedBy"] != "local" || got["retryCount"] != 3.0 {
 		t.Errorf("completed with %v (%v)", got, err)
 	}
-	eventually(t, "it is recorded", func() bool {
+	wait.Until(t, "it is recorded", func() bool {
 		return strings.Contains(second(r.ask(t, http.MethodGet, "/api/v1/dead-letters/"+letter, "")), `"delivery":"taken"`)
 	})
 	status, body = r.ask(t, http.MethodPost, "/api/v1/dead-letters/"+letter+"/discard", `{"reason":"outra vez"}`)
@@ -125,14 +126,14 @@ func TestReviewWhileTheEngineIsDown(t *testing.T) {
 			t.Fatalf("%s: %d %s", path, status, answer)
 		}
 	}
-	eventually(t, "two wait", func() bool { return r.metric(t, "retry_worker_outbox_pending 2") })
+	wait.Until(t, "two wait", func() bool { return r.metric(t, "retry_worker_outbox_pending 2") })
 	g.Up()
-	eventually(t, "both have arrived", func() bool {
+	wait.Until(t, "both have arrived", func() bool {
 		one, _ := g.Job(first)
 		other, _ := g.Job(second)
 		return one.State == gateway.Completed && other.State == gateway.Completed
 	})
-	eventually(t, "none waits", func() bool { return r.metric(t, "retry_worker_outbox_pending 0") })
+	wait.Until(t, "none waits", func() bool { return r.metric(t, "retry_worker_outbox_pending 0") })
 }
 
 // An instance that was cancelled takes nothing: its dead letter is open again, and says that nobody waits.
@@ -145,7 +146,7 @@ func TestReviewOfACancelledInstance(t *testing.T) {
 	if status, body := r.ask(t, http.MethodPost, "/api/v1/dead-letters/"+letter+"/retry", `{"reason":"r"}`); status >= 300 {
 		t.Fatalf("retry: %d %s", status, body)
 	}
-	eventually(t, "it says so", func() bool {
+	wait.Until(t, "it says so", func() bool {
 		_, body := r.ask(t, http.MethodGet, "/api/v1/dead-letters/"+letter, "")
 		return strings.Contains(body, `"state":"open"`) && strings.Contains(body, `"process":"nobody"`)
 	})
@@ -155,7 +156,7 @@ func TestReviewOfACancelledInstance(t *testing.T) {
 func TestPagesAreServed(t *testing.T) {
 	g := gateway.New(t, gateway.Options{})
 	r := serve(t, settings(t, g.Addr()))
-	eventually(t, "the overview", func() bool {
+	wait.Until(t, "the overview", func() bool {
 		status, body := r.ask(t, http.MethodGet, "/", "")
 		return status == http.StatusOK && strings.Contains(body, "<html")
 	})

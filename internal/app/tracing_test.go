@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"retry-worker/internal/testkit/gateway"
+	"retry-worker/internal/testkit/wait"
 	"retry-worker/internal/tracing"
 	"retry-worker/internal/tracing/tracingtest"
 	"retry-worker/internal/worker"
@@ -98,7 +99,7 @@ func TestTracesThatNobodyTakes(t *testing.T) {
 	s.TraceProtocol = tracing.HTTP
 	r := serve(t, s)
 	settled(t, g, 1)
-	eventually(t, "the log to say that spans are lost", func() bool { return len(logged.with(t, "event", "traces_dropped")) > 0 })
+	wait.Until(t, "the log to say that spans are lost", func() bool { return len(logged.with(t, "event", "traces_dropped")) > 0 })
 	r.stop()
 	if took := r.returned(t, patience); took > 10*time.Second {
 		t.Errorf("the stop took %v", took)

@@ -23,6 +23,7 @@ import (
 	"retry-worker/internal/outbox"
 	"retry-worker/internal/store/sqlite"
 	"retry-worker/internal/testkit"
+	"retry-worker/internal/testkit/wait"
 )
 
 // office is a journal in a file, with a Sink and a relay over it, and real receivers. It lives in real time.
@@ -93,20 +94,6 @@ func (o *office) waiting() []notify.Waiting {
 	return w
 }
 
-// eventually polls until so is true.
-func eventually(t *testing.T, what string, so func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for !so() {
-		if time.Now().After(deadline) {
-			t.Fatalf("not in 20 s: %s", what)
-		}
-		<-tick.C
-	}
-}
-
 // TestMailServerDown delays and loses nothing, and holds no other receiver up; it is told once, and shown.
 func TestMailServerDown(t *testing.T) {
 	var posted atomic.Int32
@@ -116,16 +103,16 @@ func TestMailServerDown(t *testing.T) {
 	b.set(func() { b.onMail = func() error { return says(421, "down for maintenance") } })
 	o := openOffice(t, teams(t, map[string]string{"ti": mailed, "cadastro": "webhook: {url: '" + receiver.URL + "', secretFile: " + secretFile(t, secretText) + "}"}), b.mailer(notify.Plaintext))
 	o.put("first", "ti/email")
-	eventually(t, "it was tried three times", func() bool { return len(o.tried()) >= 3 })
+	wait.Until(t, "it was tried three times", func() bool { return len(o.tried()) >= 3 })
 	o.put("second", "cadastro/webhook")
-	eventually(t, "the webhook is posted", func() bool { return posted.Load() == 1 && len(o.waiting()) == 1 })
+	wait.Until(t, "the webhook is posted", func() bool { return posted.Load() == 1 && len(o.waiting()) == 1 })
 	w := o.waiting()
 	if len(w) != 1 || w[0].Team != "ti" || w[0].Channel != notify.Email || w[0].Type != notify.TypeNew || !strings.Contains(w[0].Failure, "421") || time.Since(w[0].Since) > time.Minute {
 		t.Errorf("%+v waits", w)
 	}
 	b.set(func() { b.onMail = nil })
-	eventually(t, "the mail is delivered", func() bool { return len(b.deliveries()) == 1 })
-	eventually(t, "nothing waits", func() bool { return len(o.waiting()) == 0 })
+	wait.Until(t, "the mail is delivered", func() bool { return len(b.deliveries()) == 1 })
+	wait.Until(t, "nothing waits", func() bool { return len(o.waiting()) == 0 })
 	if got := b.deliveries(); len(got) != 1 || !strings.Contains(string(got[0].message), "<first@hospital.example>") {
 		t.Errorf("%d mails", len(got))
 	}
@@ -156,9 +143,9 @@ func TestEachAddressGetsItOnce(t *testing.T) {
 	})
 	o := openOffice(t, teams(t, map[string]string{"ti": "email: [a@hospital.example, gone@hospital.example, full@hospital.example]"}), b.mailer(notify.Plaintext))
 	o.put("first", "ti/email")
-	eventually(t, "it was tried twice", func() bool { return len(o.tried()) >= 3 })
+	wait.Until(t, "it was tried twice", func() bool { return len(o.tried()) >= 3 })
 	full.Store(false)
-	eventually(t, "nothing waits", func() bool { return len(o.waiting()) == 0 })
+	wait.Until(t, "nothing waits", func() bool { return len(o.waiting()) == 0 })
 	var to []string
 	for _, d := range b.deliveries() {
 		to = append(to, d.to...)
@@ -190,12 +177,12 @@ func TestAllRefused(t *testing.T) {
 	})
 	o := openOffice(t, teams(t, map[string]string{"ti": mailed}), b.mailer(notify.Plaintext))
 	o.put("first", "ti/email")
-	eventually(t, "it is refused", func() bool { return slices.Contains(o.tried(), "ti/email refused") })
+	wait.Until(t, "it is refused", func() bool { return slices.Contains(o.tried(), "ti/email refused") })
 	if w := o.waiting(); len(w) != 1 || !strings.Contains(w[0].Failure, "550") {
 		t.Errorf("%+v waits", w)
 	}
 	o.inForce.Store(teams(t, map[string]string{"ti": "email: [suporte@hospital.example]"}))
-	eventually(t, "nothing waits", func() bool { return len(o.waiting()) == 0 })
+	wait.Until(t, "nothing waits", func() bool { return len(o.waiting()) == 0 })
 	if got := b.deliveries(); len(got) != 1 || got[0].to[0] != "suporte@hospital.example" {
 		t.Errorf("%+v", got)
 	}
@@ -207,7 +194,7 @@ func TestDropped(t *testing.T) {
 	o := openOffice(t, teams(t, map[string]string{"ti": mailed}), b.mailer(notify.Plaintext))
 	o.put("first", "ti/webhook")
 	o.put("second", "nobody/email")
-	eventually(t, "nothing waits", func() bool { return len(o.waiting()) == 0 })
+	wait.Until(t, "nothing waits", func() bool { return len(o.waiting()) == 0 })
 	if n := o.logs.FilterMessage("a notice is not sent").Len(); n != 2 {
 		t.Errorf("told %d times", n)
 	}

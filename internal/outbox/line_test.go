@@ -23,6 +23,7 @@ import (
 	"retry-worker/internal/journal"
 	"retry-worker/internal/outbox"
 	"retry-worker/internal/store"
+	"retry-worker/internal/testkit/wait"
 )
 
 // shortLease of relays, so that tests do not wait long for a dead one's.
@@ -157,25 +158,10 @@ func (l *line) decide(t testing.TB, claims, each int) {
 // awaitEmpty until nothing waits in the outbox.
 func (l *line) awaitEmpty(t testing.TB) {
 	t.Helper()
-	until(t, "the outbox is empty", func() bool {
+	wait.Until(t, "the outbox is empty", func() bool {
 		waiting, err := l.store.Backlog(context.Background())
 		return err == nil && waiting[events.Queue] == 0
 	})
-}
-
-// until something is so, within a minute and a half: leases have to end.
-func until(t testing.TB, what string, so func() bool) {
-	t.Helper()
-	look := time.NewTicker(10 * time.Millisecond)
-	defer look.Stop()
-	deadline := time.After(90 * time.Second)
-	for !so() {
-		select {
-		case <-look.C:
-		case <-deadline:
-			t.Fatalf("not so in time: %s", what)
-		}
-	}
 }
 
 func stream(t testing.TB, n *server.Server) jetstream.Stream {

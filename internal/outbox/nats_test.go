@@ -19,6 +19,7 @@ import (
 	"retry-worker/internal/events"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/outbox"
+	"retry-worker/internal/testkit/wait"
 )
 
 func TestRealServerGetsEverything(t *testing.T) {
@@ -46,7 +47,7 @@ func TestServerIsKilledInMidPublish(t *testing.T) {
 	draw := newDraw(1)
 	for range 6 {
 		before := l.sent.Load()
-		until(t, "some events are sent", func() bool { return l.sent.Load() > before })
+		wait.Until(t, "some events are sent", func() bool { return l.sent.Load() > before })
 		time.Sleep(time.Duration(draw(30)) * time.Millisecond) // a random moment of the sending
 		n.Kill()
 		if err := n.Restart(t.Context()); err != nil {
@@ -147,7 +148,7 @@ func TestRelayIsKilledInMidPublish(t *testing.T) {
 		}
 		t.Cleanup(p.Kill)
 		before := messages(n)
-		until(t, "it sends", func() bool { return messages(n) > before || messages(n) == 6000 })
+		wait.Until(t, "it sends", func() bool { return messages(n) > before || messages(n) == 6000 })
 		time.Sleep(time.Duration(draw(20)) * time.Millisecond) // a random moment of the sending
 		p.Kill()
 		killedWith = append(killedWith, messages(n))
@@ -208,7 +209,7 @@ func TestTwoRelaysOfOneStore(t *testing.T) {
 	for c := 100; c < 104; c++ { // new claims: the attempts of the others have their numbers
 		l.decide(t, c, 1)
 	}
-	until(t, "the second goes on", func() bool { return sent.Load() > 0 })
+	wait.Until(t, "the second goes on", func() bool { return sent.Load() > 0 })
 	l.awaitEmpty(t)
 	if i, err := stream(t, n).Info(t.Context()); err != nil || i.State.Msgs != uint64(2*(10+500+100+101+102+103)) {
 		t.Errorf("the stream has %d events, %v", i.State.Msgs, err)
@@ -226,7 +227,7 @@ func TestTwoReplicasOnPostgreSQL(t *testing.T) {
 	for _, l := range []*line{one, other} {
 		deciding.Go(func() { l.decide(t, 200, 5) })
 	}
-	until(t, "the first is in mid-publish", func() bool { return one.sent.Load() > 100 })
+	wait.Until(t, "the first is in mid-publish", func() bool { return one.sent.Load() > 100 })
 	if other.sent.Load() != 0 {
 		t.Errorf("the other sent %d beside it", other.sent.Load())
 	}
@@ -252,7 +253,7 @@ func BenchmarkRelay(b *testing.B) {
 		b.StartTimer()
 		began := time.Now()
 		relay.Go(func() { l.relay.Run(stop, stop) })
-		until(b, "all is sent", func() bool { return l.sent.Load() == 2*decisions })
+		wait.Until(b, "all is sent", func() bool { return l.sent.Load() == 2*decisions })
 		b.ReportMetric(2*decisions/time.Since(began).Seconds(), "events/s")
 		b.StopTimer()
 		halt()

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
 
+	"retry-worker/internal/testkit/wait"
 	"retry-worker/internal/tracing"
 	"retry-worker/internal/tracing/tracingtest"
 )
@@ -31,7 +32,7 @@ func TestSpansArrive(t *testing.T) {
 			headers := callEngine(ctx, t, tr, "/gateway_protocol.Gateway/CompleteJob")
 			callEngine(context.Background(), t, tr, "/gateway_protocol.Gateway/ActivateJobs")
 			span.End()
-			if err := tr.Close(within(t)); err != nil {
+			if err := tr.Close(wait.Context(t)); err != nil {
 				t.Fatal(err)
 			}
 			spans := collector.Spans()
@@ -68,7 +69,7 @@ func TestCollectorThatIsAway(t *testing.T) {
 			if err == nil {
 				select {
 				case err = <-told:
-				case <-within(t).Done():
+				case <-wait.Context(t).Done():
 				}
 			}
 			if err == nil {
@@ -91,13 +92,6 @@ func open(t *testing.T, protocol string, failed func(error)) *tracing.Tracing {
 		t.Fatal(err)
 	}
 	return tr
-}
-
-func within(t *testing.T) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	t.Cleanup(cancel)
-	return ctx
 }
 
 // deaf is an address that takes connections and answers nothing.

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"retry-worker/internal/testkit/gateway"
+	"retry-worker/internal/testkit/wait"
 	"retry-worker/internal/worker"
 	"retry-worker/internal/zeebe"
 )
@@ -41,12 +42,12 @@ func TestTLS(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			o := tt.options
 			o.Address, o.KeepAlive = tt.gateway.Addr(), 45*time.Second
-			found, err := zeebe.CheckTLS(within(t), o)
+			found, err := zeebe.CheckTLS(wait.Context(t), o)
 			wantAdvice(t, "CheckTLS", err, tt.advice)
 			if tt.advice == "" && (!strings.HasPrefix(found, "TLS 1.3, certificate valid until ") || strings.Contains(found, "\n")) {
 				t.Errorf("the check found %q", found)
 			}
-			_, err = dial(t, o).Topology(within(t))
+			_, err = dial(t, o).Topology(wait.Context(t))
 			if (err == nil) != (tt.advice == "") {
 				t.Errorf("a call ended with %v", err)
 			}
@@ -70,7 +71,7 @@ func wantAdvice(t *testing.T, what string, err error, advice string) {
 // TestPlaintextToTLS is the other way round.
 func TestPlaintextToTLS(t *testing.T) {
 	g := gateway.New(t, gateway.Options{TLS: true})
-	_, err := dial(t, plain(g)).Topology(within(t))
+	_, err := dial(t, plain(g)).Topology(wait.Context(t))
 	if err == nil || zeebe.Advice(err) != "the gateway may speak TLS: unset ZEEBE_INSECURE_CONNECTION" {
 		t.Errorf("to %v the advice is %q", err, zeebe.Advice(err))
 	}
@@ -101,7 +102,7 @@ func TestOptionsThatCannotWork(t *testing.T) {
 			}
 		})
 	}
-	if _, err := zeebe.CheckTLS(within(t), zeebe.Options{Address: "127.0.0.1:1", CACertificatePath: "missing.pem"}); err == nil {
+	if _, err := zeebe.CheckTLS(wait.Context(t), zeebe.Options{Address: "127.0.0.1:1", CACertificatePath: "missing.pem"}); err == nil {
 		t.Error("CheckTLS takes a file that is not there")
 	}
 }
@@ -122,11 +123,11 @@ func TestAdvice(t *testing.T) {
 func TestGatewayGone(t *testing.T) {
 	g, c := connected(t, gateway.Options{})
 	g.Down()
-	_, err := c.Topology(within(t))
+	_, err := c.Topology(wait.Context(t))
 	if err == nil || !strings.Contains(err.Error(), g.Addr()) || zeebe.Advice(err) != "is the engine running, and is ZEEBE_ADDRESS right?" {
 		t.Errorf("got %v and the advice %q", err, zeebe.Advice(err))
 	}
-	_, err = c.Activate(within(t), poll(1, time.Second))
+	_, err = c.Activate(wait.Context(t), poll(1, time.Second))
 	wantKind(t, "a poll without a gateway", err, worker.Ambiguous)
 }
 
@@ -136,7 +137,7 @@ func TestOneConnection(t *testing.T) {
 	var all sync.WaitGroup
 	for range 20 {
 		all.Go(func() {
-			if _, err := c.Activate(within(t), poll(1, 10*time.Millisecond)); err != nil {
+			if _, err := c.Activate(wait.Context(t), poll(1, 10*time.Millisecond)); err != nil {
 				t.Error(err)
 			}
 		})

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"retry-worker/internal/testkit/gateway"
+	"retry-worker/internal/testkit/wait"
 	"retry-worker/internal/worker"
 )
 
@@ -23,7 +24,7 @@ func TestPollAsItIsMeant(t *testing.T) {
 	key := g.AddJob(given)
 	r := poll(7, 3*time.Second)
 	r.TenantIDs = []string{"hospital-a", "hospital-b"}
-	jobs, err := c.Activate(within(t), r)
+	jobs, err := c.Activate(wait.Context(t), r)
 	if err != nil || len(jobs) != 1 {
 		t.Fatalf("activated %d jobs with %v, want one", len(jobs), err)
 	}
@@ -45,7 +46,7 @@ func TestPollAsItIsMeant(t *testing.T) {
 // TestPollThatFindsNothing ends without jobs and without an error.
 func TestPollThatFindsNothing(t *testing.T) {
 	_, c := connected(t, gateway.Options{})
-	if jobs, err := c.Activate(within(t), poll(1, 10*time.Millisecond)); err != nil || len(jobs) != 0 {
+	if jobs, err := c.Activate(wait.Context(t), poll(1, 10*time.Millisecond)); err != nil || len(jobs) != 0 {
 		t.Errorf("got %d jobs and %v, want nothing", len(jobs), err)
 	}
 }
@@ -56,7 +57,7 @@ func TestManyMessages(t *testing.T) {
 	for range 10 {
 		g.AddJob(work())
 	}
-	if jobs, err := c.Activate(within(t), poll(20, time.Second)); err != nil || len(jobs) != 10 {
+	if jobs, err := c.Activate(wait.Context(t), poll(20, time.Second)); err != nil || len(jobs) != 10 {
 		t.Errorf("got %d jobs and %v, want 10", len(jobs), err)
 	}
 }
@@ -68,7 +69,7 @@ func TestJobsAndErrorTogether(t *testing.T) {
 		g.AddJob(work())
 	}
 	g.Inject(gateway.Fault{Method: gateway.ActivateJobs, CutStream: true, CutAfter: 6})
-	jobs, err := c.Activate(within(t), poll(20, time.Second))
+	jobs, err := c.Activate(wait.Context(t), poll(20, time.Second))
 	if len(jobs) != 6 {
 		t.Errorf("got %d jobs, want the 6 that came", len(jobs))
 	}
@@ -83,15 +84,15 @@ func TestActivationTooLarge(t *testing.T) {
 	large.Variables = `{"claimId":"` + strings.Repeat("x", 17<<20) + `"}`
 	g.AddJob(large)
 	busy := g.Inject(gateway.Fault{Method: gateway.ActivateJobs, Code: codes.ResourceExhausted, Times: 1})
-	_, err := c.Activate(within(t), poll(2, time.Second))
+	_, err := c.Activate(wait.Context(t), poll(2, time.Second))
 	wantKind(t, "a busy gateway", err, worker.NotTaken)
 	if busy.Fired() != 1 {
 		t.Error("the call was made again behind the loop's back")
 	}
-	if jobs, err := c.Activate(within(t), poll(1, time.Second)); err != nil || len(jobs) != 1 || jobs[0].Key != small {
+	if jobs, err := c.Activate(wait.Context(t), poll(1, time.Second)); err != nil || len(jobs) != 1 || jobs[0].Key != small {
 		t.Fatalf("got %d jobs and %v, want the small one", len(jobs), err)
 	}
-	_, err = c.Activate(within(t), poll(1, time.Second))
+	_, err = c.Activate(wait.Context(t), poll(1, time.Second))
 	wantKind(t, "a job above the receive limit", err, worker.TooLarge)
 }
 
@@ -109,7 +110,7 @@ func TestLargeJobIsRead(t *testing.T) {
 func TestComplete(t *testing.T) {
 	g, c := connected(t, gateway.Options{})
 	key := g.AddJob(work())
-	if err := c.Complete(within(t), take(t, c), `{"shouldRetry":true}`); err != nil {
+	if err := c.Complete(wait.Context(t), take(t, c), `{"shouldRetry":true}`); err != nil {
 		t.Fatal(err)
 	}
 	j := record(t, g, key)
@@ -121,7 +122,7 @@ func TestComplete(t *testing.T) {
 func TestFail(t *testing.T) {
 	g, c := connected(t, gateway.Options{})
 	key := g.AddJob(work())
-	if err := c.Fail(within(t), take(t, c), worker.Failure{Retries: 2, Backoff: 10 * time.Second, Message: "why"}); err != nil {
+	if err := c.Fail(wait.Context(t), take(t, c), worker.Failure{Retries: 2, Backoff: 10 * time.Second, Message: "why"}); err != nil {
 		t.Fatal(err)
 	}
 	a := record(t, g, key).Answers[0]
@@ -141,7 +142,7 @@ func TestThrow(t *testing.T) {
 			c := dial(t, o)
 			key := g.AddJob(work())
 			thrown := worker.BPMNError{Code: "PERMANENT_ERROR", Message: "why", Variables: `{"shouldRetry":false}`}
-			if err := c.Throw(within(t), take(t, c), thrown); err != nil {
+			if err := c.Throw(wait.Context(t), take(t, c), thrown); err != nil {
 				t.Fatal(err)
 			}
 			j := record(t, g, key)
@@ -169,7 +170,7 @@ func TestThrowThatIsNotPrepared(t *testing.T) {
 		g, c := connected(t, gateway.Options{})
 		key := g.AddJob(work())
 		g.Inject(gateway.Fault{Method: gateway.SetVariables, Code: code})
-		err := c.Throw(within(t), take(t, c), worker.BPMNError{Code: "E", Variables: "{}"})
+		err := c.Throw(wait.Context(t), take(t, c), worker.BPMNError{Code: "E", Variables: "{}"})
 		wantKind(t, code.String(), err, want)
 		if j := record(t, g, key); j.State != gateway.Activated || g.Calls(gateway.ThrowError) > 0 {
 			t.Errorf("%v: the job is %v, want it untouched", code, j.State)
@@ -186,10 +187,10 @@ func TestAnswersOverTheWire(t *testing.T) {
 		g.AddJob(work())
 		j := take(t, c)
 		rule := g.Inject(gateway.Fault{Code: code, Match: func(call gateway.Call) bool { return call.Method != gateway.SetVariables }})
-		wantKind(t, "Complete", c.Complete(within(t), j, "{}"), want)
-		wantKind(t, "Throw", c.Throw(within(t), j, worker.BPMNError{Code: "E", Variables: "{}"}), want)
-		wantKind(t, "Fail", c.Fail(within(t), j, worker.Failure{}), want)
-		_, err := c.Activate(within(t), poll(1, time.Second))
+		wantKind(t, "Complete", c.Complete(wait.Context(t), j, "{}"), want)
+		wantKind(t, "Throw", c.Throw(wait.Context(t), j, worker.BPMNError{Code: "E", Variables: "{}"}), want)
+		wantKind(t, "Fail", c.Fail(wait.Context(t), j, worker.Failure{}), want)
+		_, err := c.Activate(wait.Context(t), poll(1, time.Second))
 		wantKind(t, "Activate", err, want)
 		if rule.Fired() != 4 {
 			t.Errorf("%v: %d calls, want four: nothing is made again here", code, rule.Fired())
@@ -209,7 +210,7 @@ func TestContextIsObeyed(t *testing.T) {
 		"Activate": func(ctx context.Context) error { _, err := c.Activate(ctx, poll(1, time.Hour)); return err },
 	}
 	for name, call := range calls {
-		ctx, cancel := context.WithTimeout(within(t), 20*time.Millisecond)
+		ctx, cancel := context.WithTimeout(wait.Context(t), 20*time.Millisecond)
 		wantKind(t, name+" past its deadline", call(ctx), worker.Ambiguous)
 		cancel()
 		wantKind(t, name+" cancelled", call(ctx), worker.Ambiguous)
@@ -221,10 +222,10 @@ func TestCloseEndsCalls(t *testing.T) {
 	g, c := connected(t, gateway.Options{})
 	ended := make(chan error, 1)
 	go func() {
-		_, err := c.Activate(within(t), poll(1, time.Hour))
+		_, err := c.Activate(wait.Context(t), poll(1, time.Hour))
 		ended <- err
 	}()
-	if err := g.WaitFor(within(t), func(c gateway.Counts) bool { return c.Waiting == 1 }); err != nil {
+	if err := g.WaitFor(wait.Context(t), func(c gateway.Counts) bool { return c.Waiting == 1 }); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.Close(); err != nil {
@@ -235,7 +236,7 @@ func TestCloseEndsCalls(t *testing.T) {
 		if _, ok := errors.AsType[*worker.EngineError](err); !ok {
 			t.Errorf("the poll ended with %v", err)
 		}
-	case <-within(t).Done():
+	case <-wait.Context(t).Done():
 		t.Error("the poll goes on")
 	}
 }
@@ -247,7 +248,7 @@ func TestGatewayComesBack(t *testing.T) {
 		o := plain(g)
 		o.Dialer = g.Dial
 		c := dial(t, o)
-		asking := func() error { _, err := c.Topology(within(t)); return err }
+		asking := func() error { _, err := c.Topology(wait.Context(t)); return err }
 		if err := asking(); err != nil {
 			t.Fatal(err)
 		}

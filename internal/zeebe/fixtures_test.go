@@ -1,7 +1,6 @@
 package zeebe_test
 
 import (
-	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -11,19 +10,13 @@ import (
 	"go.uber.org/zap"
 
 	"retry-worker/internal/testkit/gateway"
+	"retry-worker/internal/testkit/wait"
 	"retry-worker/internal/worker"
 	"retry-worker/internal/zeebe"
 )
 
 // patience bounds what a test waits for; it is reached only where the test fails.
 const patience = 30 * time.Second
-
-func within(t *testing.T) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	t.Cleanup(cancel)
-	return ctx
-}
 
 // plain are the options for a gateway without TLS.
 func plain(g *gateway.Gateway) zeebe.Options {
@@ -72,7 +65,7 @@ func poll(n int, wait time.Duration) worker.ActivateRequest {
 // take activates exactly one job, or fails the test.
 func take(t *testing.T, c *zeebe.Client) *worker.Job {
 	t.Helper()
-	jobs, err := c.Activate(within(t), poll(1, time.Second))
+	jobs, err := c.Activate(wait.Context(t), poll(1, time.Second))
 	if err != nil || len(jobs) != 1 {
 		t.Fatalf("activated %d jobs with %v, want one", len(jobs), err)
 	}

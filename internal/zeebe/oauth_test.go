@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"retry-worker/internal/testkit/gateway"
+	"retry-worker/internal/testkit/wait"
 	"retry-worker/internal/worker"
 	"retry-worker/internal/zeebe"
 )
@@ -42,12 +43,12 @@ func TestOneTokenForCallsAndStreams(t *testing.T) {
 	var all sync.WaitGroup
 	for range 20 {
 		all.Go(func() {
-			if _, err := c.Topology(within(t)); err != nil {
+			if _, err := c.Topology(wait.Context(t)); err != nil {
 				t.Error(err)
 			}
 		})
 		all.Go(func() {
-			if _, err := c.Activate(within(t), poll(1, 10*time.Millisecond)); err != nil {
+			if _, err := c.Activate(wait.Context(t), poll(1, 10*time.Millisecond)); err != nil {
 				t.Error(err)
 			}
 		})
@@ -74,16 +75,16 @@ func TestUnauthenticated(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			_, idp, o := withOAuth(t)
 			c := dial(t, o)
-			if err := call(within(t), c); err != nil {
+			if err := call(wait.Context(t), c); err != nil {
 				t.Fatal(err)
 			}
 			idp.Revoke()
-			if err := call(within(t), c); err == nil {
+			if err := call(wait.Context(t), c); err == nil {
 				t.Fatal("the gateway took a token that was revoked")
 			}
 			tick := time.NewTicker(10 * time.Millisecond)
 			defer tick.Stop()
-			for deadline := time.Now().Add(patience); call(within(t), c) != nil; <-tick.C {
+			for deadline := time.Now().Add(patience); call(wait.Context(t), c) != nil; <-tick.C {
 				if time.Now().After(deadline) {
 					t.Fatal("no new token")
 				}
@@ -97,21 +98,21 @@ func TestUnauthenticated(t *testing.T) {
 
 func TestCheckToken(t *testing.T) {
 	_, idp, o := withOAuth(t)
-	if err := dial(t, o).CheckToken(within(t)); err != nil {
+	if err := dial(t, o).CheckToken(wait.Context(t)); err != nil {
 		t.Error(err)
 	}
 	o.OAuth = &zeebe.OAuth{ClientID: "worker", ClientSecret: "wrong-" + secret, URL: idp.URL(), RequestTimeout: patience}
-	err := dial(t, o).CheckToken(within(t))
+	err := dial(t, o).CheckToken(wait.Context(t))
 	if err == nil || !strings.Contains(err.Error(), "401") || !strings.Contains(err.Error(), "ZEEBE_CLIENT_SECRET") || strings.Contains(err.Error(), secret) {
 		t.Errorf("with a wrong secret: %v", err)
 	}
 	idp.Down()
-	err = dial(t, o).CheckToken(within(t))
+	err = dial(t, o).CheckToken(wait.Context(t))
 	if err == nil || !strings.Contains(err.Error(), "check ZEEBE_AUTHORIZATION_SERVER_URL") {
 		t.Errorf("without a provider: %v", err)
 	}
 	o.OAuth = nil
-	if err := dial(t, o).CheckToken(within(t)); err != nil {
+	if err := dial(t, o).CheckToken(wait.Context(t)); err != nil {
 		t.Errorf("without OAuth there is nothing to check: %v", err)
 	}
 }
@@ -126,7 +127,7 @@ func TestProviderThatRedirects(t *testing.T) {
 	provider := httptest.NewServer(http.RedirectHandler(elsewhere.URL, http.StatusTemporaryRedirect))
 	defer provider.Close()
 	o.OAuth.URL = provider.URL
-	if err := dial(t, o).CheckToken(within(t)); err == nil || !strings.Contains(err.Error(), "307") || strings.Contains(err.Error(), secret) {
+	if err := dial(t, o).CheckToken(wait.Context(t)); err == nil || !strings.Contains(err.Error(), "307") || strings.Contains(err.Error(), secret) {
 		t.Errorf("it says %v, expected what the provider answered", err)
 	}
 }
@@ -137,10 +138,10 @@ func TestNoTokenNothingSent(t *testing.T) {
 	idp.Down()
 	c := dial(t, o)
 	j := &worker.Job{Key: 1}
-	wantKind(t, "Complete", c.Complete(within(t), j, "{}"), worker.NotTaken)
-	wantKind(t, "Throw", c.Throw(within(t), j, worker.BPMNError{}), worker.NotTaken)
-	wantKind(t, "Fail", c.Fail(within(t), j, worker.Failure{}), worker.NotTaken)
-	_, err := c.Activate(within(t), poll(1, time.Second))
+	wantKind(t, "Complete", c.Complete(wait.Context(t), j, "{}"), worker.NotTaken)
+	wantKind(t, "Throw", c.Throw(wait.Context(t), j, worker.BPMNError{}), worker.NotTaken)
+	wantKind(t, "Fail", c.Fail(wait.Context(t), j, worker.Failure{}), worker.NotTaken)
+	_, err := c.Activate(wait.Context(t), poll(1, time.Second))
 	wantKind(t, "Activate", err, worker.NotTaken)
 	for _, m := range []gateway.Method{gateway.ActivateJobs, gateway.CompleteJob, gateway.SetVariables, gateway.ThrowError, gateway.FailJob} {
 		if n := g.Calls(m); n > 0 {

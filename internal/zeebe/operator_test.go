@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"retry-worker/internal/testkit/gateway"
+	"retry-worker/internal/testkit/wait"
 	"retry-worker/internal/zeebe"
 )
 
@@ -16,13 +17,13 @@ const model = `<?xml version="1.0"?><definitions xmlns="http://www.omg.org/spec/
 
 func TestTopology(t *testing.T) {
 	g, c := connected(t, gateway.Options{})
-	got, err := c.Topology(within(t))
+	got, err := c.Topology(wait.Context(t))
 	want := zeebe.Topology{GatewayVersion: gateway.Version, Brokers: 1, Partitions: 1, ReplicationFactor: 1, Leaders: 1}
 	if err != nil || got != want {
 		t.Errorf("got %+v with %v, want %+v", got, err, want)
 	}
 	g.Inject(gateway.Fault{Method: gateway.Topology, Code: codes.PermissionDenied})
-	_, err = c.Topology(within(t))
+	_, err = c.Topology(wait.Context(t))
 	wantRefusal(t, err, "ask for the topology: ", codes.PermissionDenied)
 }
 
@@ -41,19 +42,19 @@ func TestDeployAndStart(t *testing.T) {
 		content string
 		version int32
 	}{{model, 1}, {model, 1}, {model + " ", 2}} {
-		all, err := c.Deploy(within(t), "sub.bpmn", []byte(step.content), "")
+		all, err := c.Deploy(wait.Context(t), "sub.bpmn", []byte(step.content), "")
 		if err != nil || len(all) != 1 || all[0].ProcessID != "SUB_06" || all[0].Version != step.version || all[0].Key == 0 {
 			t.Errorf("deployed %+v with %v, want version %d", all, err, step.version)
 		}
 	}
-	one, err := c.Create(within(t), "SUB_06", `{"claimId":"CLM-T-1"}`)
-	other, err2 := c.Create(within(t), "SUB_06", "{}")
+	one, err := c.Create(wait.Context(t), "SUB_06", `{"claimId":"CLM-T-1"}`)
+	other, err2 := c.Create(wait.Context(t), "SUB_06", "{}")
 	if err != nil || err2 != nil || one == 0 || one == other {
 		t.Errorf("started %d and %d with %v, %v", one, other, err, err2)
 	}
-	_, err = c.Create(within(t), "MISSING", "{}")
+	_, err = c.Create(wait.Context(t), "MISSING", "{}")
 	wantRefusal(t, err, "start an instance of MISSING: ", codes.NotFound)
-	_, err = c.Deploy(within(t), "broken.bpmn", []byte("<definitions"), "")
+	_, err = c.Deploy(wait.Context(t), "broken.bpmn", []byte("<definitions"), "")
 	wantRefusal(t, err, "deploy broken.bpmn: ", codes.InvalidArgument)
 }
 
@@ -62,12 +63,12 @@ func TestHasProcess(t *testing.T) {
 	g, c := connected(t, gateway.Options{})
 	ask := func(want bool) {
 		t.Helper()
-		if got, err := c.HasProcess(within(t), "SUB_06", ""); err != nil || got != want {
+		if got, err := c.HasProcess(wait.Context(t), "SUB_06", ""); err != nil || got != want {
 			t.Errorf("got %t with %v, want %t", got, err, want)
 		}
 	}
 	ask(false)
-	if _, err := c.Deploy(within(t), "sub.bpmn", []byte(model), ""); err != nil {
+	if _, err := c.Deploy(wait.Context(t), "sub.bpmn", []byte(model), ""); err != nil {
 		t.Fatal(err)
 	}
 	ask(true)
@@ -75,11 +76,11 @@ func TestHasProcess(t *testing.T) {
 		t.Errorf("%d instances were started", n)
 	}
 	denied := g.Inject(gateway.Fault{Method: gateway.CreateProcessInstance, Code: codes.PermissionDenied})
-	_, err := c.HasProcess(within(t), "SUB_06", "")
+	_, err := c.HasProcess(wait.Context(t), "SUB_06", "")
 	wantRefusal(t, err, "look for the process SUB_06: ", codes.PermissionDenied)
 	denied.Remove()
 	g.Inject(gateway.Fault{Method: gateway.CreateProcessInstance, Empty: true})
-	if _, err := c.HasProcess(within(t), "SUB_06", ""); err == nil || !strings.Contains(err.Error(), "started one") {
+	if _, err := c.HasProcess(wait.Context(t), "SUB_06", ""); err == nil || !strings.Contains(err.Error(), "started one") {
 		t.Errorf("a gateway that starts an instance all the same: %v", err)
 	}
 }

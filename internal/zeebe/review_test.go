@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"retry-worker/internal/testkit/gateway"
+	"retry-worker/internal/testkit/wait"
 	"retry-worker/internal/worker"
 )
 
@@ -13,16 +14,16 @@ func TestHold(t *testing.T) {
 	g, c := connected(t, gateway.Options{})
 	key := g.AddJob(work())
 	j := take(t, c)
-	if err := c.Hold(within(t), j, 24*time.Hour); err != nil {
+	if err := c.Hold(wait.Context(t), j, 24*time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	r := record(t, g, key)
 	if left := time.Until(r.Activations[0].Deadline); left < 23*time.Hour || left > 24*time.Hour {
 		t.Errorf("it is locked for another %v, want a day", left)
 	}
-	wantKind(t, "no such job", c.Hold(within(t), &worker.Job{Key: 1}, time.Hour), worker.Gone)
+	wantKind(t, "no such job", c.Hold(wait.Context(t), &worker.Job{Key: 1}, time.Hour), worker.Gone)
 	g.Down()
-	wantKind(t, "no gateway", c.Hold(within(t), j, time.Hour), worker.Ambiguous)
+	wantKind(t, "no gateway", c.Hold(wait.Context(t), j, time.Hour), worker.Ambiguous)
 }
 
 // TestRuns: a process instance runs until it has ended, whatever became of its jobs, and asking changes nothing.
@@ -32,7 +33,7 @@ func TestRuns(t *testing.T) {
 	j := take(t, c)
 	runs := func() bool {
 		t.Helper()
-		runs, err := c.Runs(within(t), j.ProcessInstanceKey)
+		runs, err := c.Runs(wait.Context(t), j.ProcessInstanceKey)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -41,7 +42,7 @@ func TestRuns(t *testing.T) {
 	if !runs() {
 		t.Error("it waits at a job, and is said to have ended")
 	}
-	if err := c.Complete(within(t), j, "{}"); err != nil {
+	if err := c.Complete(wait.Context(t), j, "{}"); err != nil {
 		t.Fatal(err)
 	}
 	if !runs() {
@@ -55,6 +56,6 @@ func TestRuns(t *testing.T) {
 		t.Error("it is cancelled, and said to run")
 	}
 	g.Down()
-	_, err := c.Runs(within(t), j.ProcessInstanceKey)
+	_, err := c.Runs(wait.Context(t), j.ProcessInstanceKey)
 	wantKind(t, "no gateway", err, worker.Ambiguous)
 }

@@ -1,12 +1,11 @@
 package chromium
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -14,9 +13,8 @@ import (
 )
 
 const (
-	// startTime bounds a start, which takes 0.3 s on an idle machine; pollEvery is how often it is looked at.
+	// startTime bounds a start, which takes 0.3 s on an idle machine.
 	startTime = 60 * time.Second
-	pollEvery = 10 * time.Millisecond
 	// stopTime is what a stop may take before the browser is killed.
 	stopTime = 5 * time.Second
 )
@@ -25,22 +23,20 @@ const (
 type Options struct {
 	// Timezone by its IANA name; empty: UTC, whatever the machine's is.
 	Timezone string
-	// Output takes what the browser prints; nil drops it.
-	Output io.Writer
 }
 
 // Browser is a running Chromium without a window, with a profile of its own that goes with it. It reaches
 // 127.0.0.1 only. Its methods may be called by several goroutines.
 type Browser struct {
 	process *harness.Process
-	profile *profile
+	folder  *harness.Folder
 	url     string
 	open    string // why there is no sandbox
 }
 
 // Start runs a browser and returns when it can be driven. Where this process is root it runs as the user
 // nobody. Its sandbox is left out only where the system does not let it have one, as some containers do not;
-// Unguarded says so. No browser outlives this process on Linux. ctx bounds the start only. The error is one
+// Unguarded says so. No browser outlives this process. ctx bounds the start only. The error is one
 // line that ends with what the browser said last; nothing is left then.
 func Start(ctx context.Context, i Install, o Options) (*Browser, error) {
 	b := &Browser{}
@@ -55,43 +51,43 @@ func Start(ctx context.Context, i Install, o Options) (*Browser, error) {
 	return b, nil
 }
 
-// needsNoSandbox tells whether a browser ended for want of a sandbox.
+// needsNoSandbox reports whether a browser ended for want of a sandbox.
 func needsNoSandbox(lines []string) bool {
-	for _, line := range lines {
-		for _, said := range []string{"No usable sandbox", "without --no-sandbox", "Failed to move to new namespace", "sandbox_host_linux", "credentials.cc"} {
-			if strings.Contains(line, said) {
-				return true
-			}
+	said := strings.Join(lines, "\n")
+	for _, why := range []string{"No usable sandbox", "without --no-sandbox", "Failed to move to new namespace", "sandbox_host_linux", "credentials.cc"} {
+		if strings.Contains(said, why) {
+			return true
 		}
 	}
 	return false
 }
 
 // run leaves nothing when it fails, but the process's last words.
-func (b *Browser) run(ctx context.Context, i Install, o Options) error {
+func (b *Browser) run(ctx context.Context, i Install, o Options) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, startTime)
 	defer cancel()
-	var err error
-	if b.profile, err = newProfile(); err != nil {
+	if b.folder, err = harness.NewFolder("chromium"); err != nil {
 		return err
 	}
-	b.process, err = harness.Start(harness.Command{
-		Path: i.Path, Args: b.arguments(), Env: b.environment(o), Dir: b.profile.path, User: harness.Nobody(), Output: o.Output,
-	})
-	if err == nil {
-		if b.url, err = b.address(ctx); err == nil {
-			return nil
-		}
-		b.process.Kill()
+	if err = errors.Join(os.Mkdir(b.folder.Join("tmp"), 0o700), harness.GiveToNobody(b.folder.Join("tmp")), harness.GiveToNobody(b.folder.Path)); err == nil {
+		b.process, err = harness.Start(harness.Command{
+			Path: i.Path, Args: b.arguments(), Env: b.environment(o), Dir: b.folder.Path, User: harness.Nobody(),
+		})
 	}
-	return errors.Join(err, b.profile.remove())
+	if err == nil {
+		err = b.process.AwaitReady(ctx, b.listens)
+	}
+	if err != nil {
+		return errors.Join(err, b.folder.Remove())
+	}
+	return nil
 }
 
 // arguments keep it from all that a browser does by itself, and from every address but this machine's own.
 func (b *Browser) arguments() []string {
 	args := []string{
 		"--headless=new", "--remote-debugging-port=0", "--remote-debugging-address=127.0.0.1",
-		"--user-data-dir=" + filepath.Join(b.profile.path, "profile"),
+		"--user-data-dir=" + b.folder.Join("profile"),
 		"--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1", "--no-proxy-server",
 		"--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-default-apps", "--disable-extensions",
 		"--disable-domain-reliability", "--disable-client-side-phishing-detection", "--no-pings", "--no-first-run", "--no-default-browser-check",
@@ -109,34 +105,20 @@ func (b *Browser) arguments() []string {
 
 // environment has nothing of this process's but where programs are: no proxy, no session bus, no home.
 func (b *Browser) environment(o Options) []string {
-	zone := o.Timezone
-	if zone == "" {
-		zone = "UTC"
-	}
 	return []string{
-		"PATH=" + os.Getenv("PATH"), "HOME=" + b.profile.path, "TMPDIR=" + b.profile.temporary(), "TZ=" + zone, "LANG=C.UTF-8",
-		"XDG_CONFIG_HOME=" + b.profile.path, "XDG_CACHE_HOME=" + b.profile.path, "XDG_RUNTIME_DIR=" + b.profile.temporary(),
+		"PATH=" + os.Getenv("PATH"), "HOME=" + b.folder.Path, "TMPDIR=" + b.folder.Join("tmp"), "TZ=" + cmp.Or(o.Timezone, "UTC"), "LANG=C.UTF-8",
+		"XDG_CONFIG_HOME=" + b.folder.Path, "XDG_CACHE_HOME=" + b.folder.Path, "XDG_RUNTIME_DIR=" + b.folder.Join("tmp"),
 	}
 }
 
-// address waits until the browser says where it is driven from.
-func (b *Browser) address(ctx context.Context) (string, error) {
-	tick := time.NewTicker(pollEvery)
-	defer tick.Stop()
-	for {
-		for _, line := range b.process.Lines() {
-			if url, found := strings.CutPrefix(line, "DevTools listening on "); found {
-				return url, nil
-			}
-		}
-		select {
-		case <-tick.C:
-		case <-b.process.Done():
-			return "", errors.New("it ended at once; it said last: " + b.process.LastLine())
-		case <-ctx.Done():
-			return "", fmt.Errorf("it cannot be driven: %w; it said last: %s", ctx.Err(), b.process.LastLine())
+// listens reports whether the browser says where it is driven from.
+func (b *Browser) listens() bool {
+	for _, line := range b.process.Lines() {
+		if url, found := strings.CutPrefix(line, "DevTools listening on "); found {
+			b.url = url
 		}
 	}
+	return b.url != ""
 }
 
 // URL is where the browser is driven from by the DevTools protocol: "ws://127.0.0.1:…". Everybody on this
@@ -146,11 +128,8 @@ func (b *Browser) URL() string { return b.url }
 // Unguarded is why the browser runs without its sandbox; empty where it has one.
 func (b *Browser) Unguarded() string { return b.open }
 
-// PID is the browser's process id, and its group's.
-func (b *Browser) PID() int { return b.process.PID() }
-
 // Stop ends the browser, kills it where it does not end in 5 s or ctx ends, and removes its profile. It
 // returns when nothing is left.
 func (b *Browser) Stop(ctx context.Context) error {
-	return errors.Join(b.process.Stop(ctx, stopTime), b.profile.remove())
+	return errors.Join(b.process.Stop(ctx, stopTime), b.folder.Remove())
 }

@@ -3,17 +3,17 @@ package fetch
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
 	"syscall"
 	"time"
+
+	"retry-worker/e2e/harness"
 )
 
-// CacheDir is the folder for what is fetched once. Without a usable home it is one in the temporary
-// folder, of this user alone.
+// CacheDir returns the folder for what is fetched once. Without a usable home it is one in the temporary folder, of this user alone.
 func CacheDir() (string, error) {
 	if base, err := os.UserCacheDir(); err == nil {
 		dir := filepath.Join(base, "retry-worker")
@@ -30,81 +30,57 @@ func CacheDir() (string, error) {
 		return "", fmt.Errorf("look at the cache folder: %w", err)
 	}
 	if owner, ok := info.Sys().(*syscall.Stat_t); !info.IsDir() || !ok || int(owner.Uid) != os.Getuid() {
-		return "", fmt.Errorf("the cache folder %s belongs to somebody else; set HOME or XDG_CACHE_HOME to a folder of yours", dir)
+		return "", fmt.Errorf("the cache folder %s is somebody else's; set HOME or XDG_CACHE_HOME to a folder of yours", dir)
 	}
 	return dir, nil
 }
 
-// TryLock takes the lock on a file, made if need be; nil where another process has it. The system lets
-// go of it when the process ends. A child does not inherit it.
-func TryLock(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|syscall.O_CLOEXEC, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("open the lock: %w", err)
-	}
-	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-	if err == nil {
-		return f, nil
-	}
-	_ = f.Close()
-	if errors.Is(err, syscall.EWOULDBLOCK) {
-		return nil, nil
-	}
-	return nil, fmt.Errorf("lock %s: %w", path, err)
-}
-
-// lockRetry is how often a taken lock is tried again.
-const lockRetry = 100 * time.Millisecond
-
-// lock waits for the lock on a file; close the file to let go of it.
-func lock(ctx context.Context, path string) (*os.File, error) {
-	ticker := time.NewTicker(lockRetry)
-	defer ticker.Stop()
-	for {
-		f, err := TryLock(path)
-		if f != nil || err != nil {
-			return f, err
-		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return nil, fmt.Errorf("wait for the lock %s: %w", path, ctx.Err())
-		}
-	}
-}
+// Progress is a line on what is being fetched.
+type Progress string
 
 // Item is a folder of the cache that is there whole or not at all.
 type Item struct {
-	Dir   string
-	Proof string // a file that is in it, relative to Dir
+	Name  string // of the folder
+	Proof string // a file that is in it, relative to the folder
 	Fill  func(ctx context.Context, dir string) error
 }
 
-func (i Item) there() bool {
-	_, err := os.Stat(filepath.Join(i.Dir, i.Proof))
+// Provide makes the item unless it is there, and returns its folder: filled in a folder beside it, then renamed. Of several
+// processes one does the work and the others wait. say hears that it takes a while, and may be nil.
+func (i Item) Provide(ctx context.Context, say func(Progress)) (dir string, err error) {
+	cache, err := CacheDir()
+	if err != nil {
+		return "", err
+	}
+	dir = filepath.Join(cache, i.Name)
+	if i.in(dir) {
+		return dir, nil
+	}
+	if say != nil {
+		say(Progress("fetch " + i.Name + ", once; this may take minutes"))
+	}
+	held, err := lock(ctx, dir+".lock")
+	if err != nil {
+		return "", err
+	}
+	defer held.Close()
+	if i.in(dir) {
+		return dir, nil
+	}
+	return dir, i.make(ctx, dir)
+}
+
+func (i Item) in(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, i.Proof))
 	return err == nil
 }
 
-// Provide makes the item unless it is there: filled in a folder beside it, then renamed. Of several
-// processes one does the work and the others wait.
-func (i Item) Provide(ctx context.Context, r *Reporter) error {
-	if i.there() {
-		return nil
-	}
-	var held *os.File
-	if err := r.During(Waiting, func() (err error) {
-		held, err = lock(ctx, i.Dir+".lock")
-		return err
-	}); err != nil {
-		return err
-	}
-	defer held.Close()
-	if i.there() {
-		return nil
-	}
-	temporary := i.Dir + ".partial" // a killed process may have left one
-	if err := os.RemoveAll(temporary); err != nil {
-		return fmt.Errorf("clear the cache: %w", err)
+func (i Item) make(ctx context.Context, dir string) error {
+	temporary := dir + ".partial"
+	for _, left := range []string{temporary, dir} { // by a killed process; without its proof
+		if err := os.RemoveAll(left); err != nil {
+			return fmt.Errorf("clear the cache: %w", err)
+		}
 	}
 	defer os.RemoveAll(temporary)
 	if err := os.MkdirAll(temporary, 0o755); err != nil {
@@ -113,14 +89,28 @@ func (i Item) Provide(ctx context.Context, r *Reporter) error {
 	if err := i.Fill(ctx, temporary); err != nil {
 		return err
 	}
-	if !(Item{Dir: temporary, Proof: i.Proof}).there() {
+	if !i.in(temporary) {
 		return fmt.Errorf("what was fetched has no %s in it", i.Proof)
 	}
-	if err := os.RemoveAll(i.Dir); err != nil { // one without its proof
-		return fmt.Errorf("clear the cache: %w", err)
-	}
-	if err := os.Rename(temporary, i.Dir); err != nil {
+	if err := os.Rename(temporary, dir); err != nil {
 		return fmt.Errorf("put what was fetched into place: %w", err)
 	}
 	return nil
+}
+
+// lockRetry is how often a taken lock is tried again.
+const lockRetry = 100 * time.Millisecond
+
+// lock waits for the lock on a file; close the file to let go of it.
+func lock(ctx context.Context, path string) (*os.File, error) {
+	for {
+		if f, err := harness.TryLock(path); f != nil || err != nil {
+			return f, err
+		}
+		select {
+		case <-time.After(lockRetry):
+		case <-ctx.Done():
+			return nil, fmt.Errorf("wait for the lock %s: %w", path, ctx.Err())
+		}
+	}
 }

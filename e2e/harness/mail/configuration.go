@@ -3,11 +3,8 @@ package mail
 import (
 	"fmt"
 	"os"
-	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"text/template"
 
 	"retry-worker/e2e/harness"
@@ -104,14 +101,11 @@ func (s *Server) configure() error {
 	uid, gid := account()
 	var text strings.Builder
 	err := settings.Execute(&text, map[string]string{
-		"Dir": s.dir, "User": strconv.Itoa(uid), "Group": strconv.Itoa(gid), "Name": s.settings.User, "Password": s.settings.Password,
+		"Dir": s.folder.Path, "User": strconv.Itoa(uid), "Group": strconv.Itoa(gid), "Name": s.settings.User, "Password": s.settings.Password,
 		"Port": strconv.Itoa(s.ports[0]), "SecurePort": strconv.Itoa(s.ports[1]),
 	})
 	if err != nil {
 		return fmt.Errorf("write Exim's settings: %w", err)
-	}
-	if err := s.certify(); err != nil {
-		return fmt.Errorf("make Exim's certificate: %w", err)
 	}
 	return s.give(configuration, text.String(), 0o600)
 }
@@ -122,11 +116,8 @@ func (s *Server) give(name, content string, mode os.FileMode) error {
 	if err := os.WriteFile(temporary, []byte(content), mode); err != nil {
 		return err
 	}
-	if harness.Nobody() != nil {
-		uid, gid := account()
-		if err := os.Chown(temporary, uid, gid); err != nil {
-			return err
-		}
+	if err := harness.GiveToNobody(temporary); err != nil {
+		return err
 	}
 	return os.Rename(temporary, s.path(name))
 }
@@ -137,42 +128,4 @@ func account() (uid, gid int) {
 		return int(u.Uid), int(u.Gid)
 	}
 	return os.Getuid(), os.Getgid()
-}
-
-// attributes of a command that runs as the server does.
-func attributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Credential: harness.Nobody()} }
-
-// newFolder makes one that the server's user owns and can get to.
-func newFolder() (string, error) {
-	places := []string{os.TempDir(), "/var/tmp", "/tmp"}
-	i := slices.IndexFunc(places, func(dir string) bool { return harness.Nobody() == nil || enterable(dir) })
-	if i < 0 {
-		return "", fmt.Errorf("none of %v can be entered by the user nobody, whom it runs as in place of root", places)
-	}
-	place, err := filepath.EvalSymlinks(places[i])
-	if err != nil {
-		return "", err
-	}
-	dir, err := os.MkdirTemp(place, "retry-worker-exim-")
-	if err == nil && harness.Nobody() != nil {
-		uid, gid := account()
-		err = os.Chown(dir, uid, gid)
-	}
-	return dir, err
-}
-
-// enterable is whether everybody may go through a folder and those above it.
-func enterable(dir string) bool {
-	resolved, err := filepath.EvalSymlinks(dir)
-	for err == nil {
-		info, statErr := os.Stat(resolved)
-		if statErr != nil || info.Mode().Perm()&0o001 == 0 {
-			return false
-		}
-		if resolved == filepath.Dir(resolved) {
-			return true
-		}
-		resolved = filepath.Dir(resolved)
-	}
-	return false
 }

@@ -37,7 +37,7 @@ type Message struct {
 
 // Messages of the inbox, the oldest first.
 func (s *Server) Messages() ([]Message, error) {
-	files, err := filepath.Glob(filepath.Join(s.dir, inbox, "new", "*"))
+	files, err := filepath.Glob(s.folder.Join(inbox, "new", "*"))
 	if err != nil {
 		return nil, err
 	}

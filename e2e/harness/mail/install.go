@@ -9,21 +9,16 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
-	"time"
+	"strings"
+	"sync"
+	"testing"
 
 	"retry-worker/e2e/harness"
 	"retry-worker/e2e/harness/fetch"
 )
 
-const (
-	// InstallCommand is what a person types where this package may not.
-	InstallCommand = "apt-get install -y exim4-daemon-light"
-	// toolTime bounds one `exim4 -bV`.
-	toolTime = 10 * time.Second
-)
-
 // commands are the names and places that Exim goes by, the first choice first.
-var commands = []string{"exim4", "exim", "/usr/sbin/exim4", "/usr/sbin/exim", "/usr/exim/bin/exim", "/opt/homebrew/bin/exim", "/usr/local/bin/exim"}
+var commands = []string{"exim4", "exim", "/usr/sbin/exim4", "/usr/sbin/exim", "/opt/homebrew/bin/exim"}
 
 // others are commands of any mail server: where one is, or where installing Exim would start it as a service, nothing is
 // installed, for that would change what the machine does with its mail.
@@ -35,10 +30,19 @@ type Install struct {
 	Version string // "4.96"
 }
 
-// Provide returns an installed Exim, or else Debian's, which is installed by apt-get where this process is root on a machine
-// that has no mail server and starts no services; say hears of it before, and may be nil. The error is one line; it wraps
-// harness.Missing where a person must install something.
-func Provide(ctx context.Context, say func(string)) (Install, error) {
+// Require returns an installed Exim, or else Debian's, which is installed by apt-get where this process is root on a machine that has
+// no mail server and starts no services. Where there is none to be had, the test ends as [harness.Require] says.
+func Require(t testing.TB) Install {
+	t.Helper()
+	harness.SkipIfShort(t)
+	i, err := provided()
+	harness.Require(t, "Exim", err, "apt-get install -y exim4-daemon-light")
+	return i
+}
+
+var provided = sync.OnceValues(func() (Install, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), harness.FetchTime)
+	defer cancel()
 	i, err := find(ctx)
 	if _, missing := errors.AsType[harness.Missing](err); !missing {
 		return i, err
@@ -48,41 +52,33 @@ func Provide(ctx context.Context, say func(string)) (Install, error) {
 			return Install{}, harness.Missing(fmt.Sprintf("%v; it is not installed by itself where %s is", err, path))
 		}
 	}
-	if errApt := fetch.Debian(ctx, "Exim", say, "exim4-daemon-light"); errApt != nil {
+	if errApt := fetch.Debian(ctx, "Exim", harness.Say, "exim4-daemon-light"); errApt != nil {
 		return Install{}, harness.Missing(fmt.Sprintf("%v; %v", err, errApt))
 	}
 	return find(ctx)
-}
+})
 
-var versionLine = regexp.MustCompile(`^Exim version (\d[\w.]*)`)
+var (
+	versionLine = regexp.MustCompile(`(?m)^Exim version (\d[\w.]*)`)
+	hasTLS      = regexp.MustCompile(`Support for:.* (GnuTLS|OpenSSL)`)
+)
 
-// find is the first installed Exim that runs and has TLS; Missing where there is none.
+// find is the first installed Exim that runs and has TLS, by what it says with no settings of the machine's; Missing where there is
+// none.
 func find(ctx context.Context) (Install, error) {
 	for _, name := range commands {
 		path, err := exec.LookPath(name)
 		if err != nil {
 			continue
 		}
-		out, err := describe(ctx, path)
-		if ctx.Err() != nil {
-			return Install{}, fmt.Errorf("find Exim: %w", ctx.Err())
+		p, err := harness.Run(ctx, harness.Command{Path: path, Args: []string{"-C", os.DevNull, "-bV"}, Dir: "/", User: harness.Nobody()})
+		if err != nil {
+			continue
 		}
-		m := versionLine.FindSubmatch(out)
-		if err == nil && m != nil && hasTLS.Match(out) {
-			return Install{Path: path, Version: string(m[1])}, nil
+		said := strings.Join(p.Lines(), "\n")
+		if m := versionLine.FindStringSubmatch(said); m != nil && hasTLS.MatchString(said) {
+			return Install{Path: path, Version: m[1]}, nil
 		}
 	}
 	return Install{}, harness.Missing("no Exim with TLS")
-}
-
-var hasTLS = regexp.MustCompile(`Support for:.* (GnuTLS|OpenSSL)`)
-
-// describe is what an Exim says of itself, read with no settings of the machine's.
-func describe(ctx context.Context, path string) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, toolTime)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, path, "-C", os.DevNull, "-bV")
-	cmd.Dir, cmd.WaitDelay = "/", time.Second
-	cmd.SysProcAttr = attributes()
-	return cmd.Output()
 }

@@ -6,24 +6,20 @@ import (
 	"fmt"
 	"net"
 	"net/url"
-	"os"
-	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
-	"syscall"
 	"time"
 
 	"retry-worker/e2e/harness"
 )
 
 const (
-	// startTime bounds a start, which takes 30 ms on an idle machine; pollEvery is how often it, and the inbox, is looked at.
+	// startTime bounds a start, which takes 30 ms on an idle machine; pollEvery is how often the inbox is looked at.
 	startTime = 30 * time.Second
 	pollEvery = 10 * time.Millisecond
 	// stopTime is what a stop may take before the server is killed.
 	stopTime = 5 * time.Second
-	// startTries is how often a start is tried with other ports, when somebody took one meanwhile.
-	startTries = 3
 )
 
 // Settings of a server. The zero value is a good one.
@@ -37,14 +33,14 @@ type Settings struct {
 type Server struct {
 	install  Install
 	settings Settings
-	dir      string
+	folder   *harness.Folder
 	ports    []int // STARTTLS, implicit TLS
 
 	change  sync.Mutex // held while it is started or ended
 	process *harness.Process
 }
 
-// Start runs a server and returns when clients can connect. No server outlives this process on Linux. ctx bounds the start
+// Start runs a server and returns when clients can connect. No server outlives this process. ctx bounds the start
 // only. The error is one line that ends with what the server said last; nothing is left then.
 func Start(ctx context.Context, i Install, settings Settings) (*Server, error) {
 	if settings.User == "" {
@@ -52,22 +48,19 @@ func Start(ctx context.Context, i Install, settings Settings) (*Server, error) {
 	}
 	s := &Server{install: i, settings: settings}
 	var err error
-	if s.dir, err = newFolder(); err != nil {
-		return nil, fmt.Errorf("make a folder for Exim: %w", err)
+	if s.folder, err = harness.NewFolder("exim"); err != nil {
+		return nil, err
 	}
-	for try := 1; ; try++ {
-		if s.ports, err = harness.FreePorts(2); err == nil {
-			if err = s.configure(); err == nil {
-				err = s.Restart(ctx)
-			}
-		}
-		if err == nil {
-			return s, nil
-		}
-		if try == startTries || ctx.Err() != nil {
-			return nil, errors.Join(err, os.RemoveAll(s.dir))
-		}
+	if err = errors.Join(harness.GiveToNobody(s.folder.Path), s.certify()); err == nil {
+		err = harness.OnFreePorts(2, func(ports []int) error {
+			s.ports = ports
+			return errors.Join(s.configure(), s.Restart(ctx))
+		})
 	}
+	if err != nil {
+		return nil, errors.Join(err, s.folder.Remove())
+	}
+	return s, nil
 }
 
 // Restart starts a server that was stopped or killed: with the same ports, inbox and queue.
@@ -76,40 +69,26 @@ func (s *Server) Restart(ctx context.Context) error {
 	defer s.change.Unlock()
 	p, err := harness.Start(harness.Command{
 		Path: s.install.Path, Args: []string{"-C", s.path(configuration), "-bdf", "-q1m"},
-		Env: []string{"PATH=/usr/bin:/bin", "TZ=UTC"}, Dir: s.dir, User: harness.Nobody(),
+		Env: []string{"PATH=/usr/bin:/bin", "TZ=UTC"}, Dir: s.folder.Path, User: harness.Nobody(),
 	})
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, startTime)
 	defer cancel()
-	if err := s.listens(ctx, p); err != nil {
-		p.Kill()
-		return fmt.Errorf("start Exim %s: %w; it said last: %s", s.install.Version, err, p.LastLine())
+	if err := p.AwaitReady(ctx, s.listens); err != nil {
+		return fmt.Errorf("start Exim %s: %w", s.install.Version, err)
 	}
 	s.process = p
 	return nil
 }
 
-// listens waits until both ports can be connected to.
-func (s *Server) listens(ctx context.Context, p *harness.Process) error {
-	tick := time.NewTicker(pollEvery)
-	defer tick.Stop()
-	for next := 0; next < len(s.ports); {
-		if c, err := net.DialTimeout("tcp", harness.Address(s.ports[next]), startTime); err == nil {
-			next++
-			_ = c.Close()
-			continue
-		}
-		select {
-		case <-tick.C:
-		case <-p.Done():
-			return errors.New("it ended at once")
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-	return nil
+// listens reports whether both ports can be connected to.
+func (s *Server) listens() bool {
+	return !slices.ContainsFunc(s.ports, func(port int) bool {
+		c, err := net.DialTimeout("tcp", harness.Address(port), startTime)
+		return err != nil || c.Close() != nil
+	})
 }
 
 // URL is where clients send by STARTTLS, without the password: "smtp://user@127.0.0.1:…".
@@ -133,16 +112,16 @@ func (s *Server) CertificateFile() string { return s.path(authorityFile) }
 func (s *Server) Kill() { s.process.Kill() }
 
 // Pause makes it stand still: connections are taken by the system, and nobody answers.
-func (s *Server) Pause() error { return s.process.Signal(syscall.SIGSTOP) }
+func (s *Server) Pause() error { return s.process.Pause() }
 
 // Resume after Pause.
-func (s *Server) Resume() error { return s.process.Signal(syscall.SIGCONT) }
+func (s *Server) Resume() error { return s.process.Resume() }
 
 // Stop ends the server and removes all it has. It returns when nothing is left.
 func (s *Server) Stop(ctx context.Context) error {
 	s.change.Lock()
 	defer s.change.Unlock()
-	return errors.Join(s.process.Stop(ctx, stopTime), os.RemoveAll(s.dir))
+	return errors.Join(s.process.Stop(ctx, stopTime), s.folder.Remove())
 }
 
-func (s *Server) path(name string) string { return filepath.Join(s.dir, name) }
+func (s *Server) path(name string) string { return s.folder.Join(name) }

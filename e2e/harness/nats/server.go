@@ -1,20 +1,17 @@
-// Package nats runs a real NATS server with JetStream for tests, in a process of its own that can be stopped, paused
-// and killed.
+// Package nats runs a real NATS server with JetStream for tests, in a process of its own that can be stopped, paused and killed.
 //
 // The process is the test binary itself, which has the server linked in.
 package nats
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
 	"os"
+	"slices"
 	"strconv"
-	"sync"
-	"syscall"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -38,8 +35,6 @@ type Settings struct {
 	Port int
 	// User and Password; empty: anybody may connect.
 	User, Password string
-	// MaxStore bounds all that it keeps, in bytes; 0: no bound.
-	MaxStore int64
 	// MaxPayload of one message, in bytes; 0: the server's own, 1 MB.
 	MaxPayload int32
 	// NoJetStream leaves JetStream out.
@@ -48,22 +43,22 @@ type Settings struct {
 
 // Server is a running server. Its methods are not for concurrent use.
 type Server struct {
+	*harness.Process
 	settings Settings
-	process  *harness.Process
 }
 
-// In a process that Start made, this package is a server, and the program's main never runs.
+// A process that Start made is a server, and its main never runs.
 func init() {
 	asked := os.Getenv(play)
 	if asked == "" {
 		return
 	}
 	var s Settings
-	if err := json.Unmarshal([]byte(asked), &s); err != nil {
-		fmt.Fprintln(os.Stderr, "Error: read the settings:", err)
-		os.Exit(1)
+	err := json.Unmarshal([]byte(asked), &s)
+	if err == nil {
+		err = serve(&s)
 	}
-	if err := serve(&s); err != nil {
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "Error:", err)
 		os.Exit(1)
 	}
@@ -71,37 +66,35 @@ func init() {
 }
 
 func serve(s *Settings) error {
-	port := s.Port
-	if port == 0 {
-		port = server.RANDOM_PORT
-	}
 	n, err := server.NewServer(&server.Options{
-		Host: "127.0.0.1", Port: port, NoLog: true, JetStream: !s.NoJetStream, StoreDir: s.Dir,
-		Username: s.User, Password: s.Password, MaxPayload: s.MaxPayload, JetStreamMaxStore: s.MaxStore, JetStreamMaxMemory: 16 << 20,
+		Host: "127.0.0.1", Port: s.Port, NoLog: true, JetStream: !s.NoJetStream, StoreDir: s.Dir,
+		Username: s.User, Password: s.Password, MaxPayload: s.MaxPayload, JetStreamMaxMemory: 16 << 20,
 	})
 	if err != nil {
 		return fmt.Errorf("configure the server: %w", err)
 	}
 	n.Start()
 	if !n.ReadyForConnections(startTime) {
-		return errors.New("the server is not ready")
+		return errors.New("the server is not ready; its port may be already in use")
 	}
-	u, err := url.Parse(n.ClientURL())
-	if err != nil {
-		return fmt.Errorf("find the server's port: %w", err)
-	}
-	fmt.Println(u.Port())
+	fmt.Println("ready")
 	n.WaitForShutdown() // which SIGTERM brings about
 	return nil
 }
 
-// Start a server and wait until clients can connect.
+// Start starts a server and waits until clients can connect.
 func Start(ctx context.Context, s Settings) (*Server, error) {
 	n := &Server{settings: s}
-	return n, n.Restart(ctx)
+	if s.Port != 0 {
+		return n, n.Restart(ctx)
+	}
+	return n, harness.OnFreePorts(1, func(ports []int) error {
+		n.settings.Port = ports[0]
+		return n.Restart(ctx)
+	})
 }
 
-// Restart a server that was stopped or killed: the same data and port.
+// Restart starts a server that was stopped or killed: the same data and port.
 func (n *Server) Restart(ctx context.Context) error {
 	program, err := os.Executable()
 	if err != nil {
@@ -111,23 +104,16 @@ func (n *Server) Restart(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("write the settings: %w", err)
 	}
-	ready := &firstLine{line: make(chan string, 1)}
-	n.process, err = harness.Start(harness.Command{Path: program, Env: append(os.Environ(), play+"="+string(settings)), Screen: ready})
+	n.Process, err = harness.Start(harness.Command{Path: program, Env: append(os.Environ(), play+"="+string(settings))})
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, startTime)
 	defer cancel()
-	select {
-	case line := <-ready.line:
-		n.settings.Port, err = strconv.Atoi(line)
-		return err
-	case <-n.process.Done():
-		return fmt.Errorf("the NATS server ended: %q", n.process.Lines())
-	case <-ctx.Done():
-		n.process.Kill()
-		return fmt.Errorf("the NATS server did not start: %w", ctx.Err())
+	if err := n.AwaitReady(ctx, func() bool { return slices.Contains(n.Lines(), "ready") }); err != nil {
+		return fmt.Errorf("start NATS: %w", err)
 	}
+	return nil
 }
 
 // URL to connect with, user and password included.
@@ -139,32 +125,5 @@ func (n *Server) URL() string {
 	return u.String()
 }
 
-// Stop it as an operator would.
-func (n *Server) Stop(ctx context.Context) error { return n.process.Stop(ctx, stopTime) }
-
-// Kill it at once.
-func (n *Server) Kill() { n.process.Kill() }
-
-// Pause makes it stand still; its connections stay.
-func (n *Server) Pause() error { return n.process.Signal(syscall.SIGSTOP) }
-
-// Resume after Pause.
-func (n *Server) Resume() error { return n.process.Signal(syscall.SIGCONT) }
-
-// firstLine gives the first line written to it.
-type firstLine struct {
-	mu   sync.Mutex
-	text []byte
-	line chan string
-}
-
-func (f *firstLine) Write(b []byte) (int, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	before := bytes.IndexByte(f.text, '\n')
-	f.text = append(f.text, b...)
-	if end := bytes.IndexByte(f.text, '\n'); before < 0 && end >= 0 {
-		f.line <- string(f.text[:end])
-	}
-	return len(b), nil
-}
+// Stop ends it as an operator would.
+func (n *Server) Stop(ctx context.Context) error { return n.Process.Stop(ctx, stopTime) }

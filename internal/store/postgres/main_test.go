@@ -9,6 +9,7 @@ import (
 
 	"retry-worker/e2e/harness"
 	"retry-worker/internal/journal"
+	"retry-worker/internal/testkit/wait"
 )
 
 // enough for anything that is expected to happen soon, on a busy machine too.
@@ -16,18 +17,10 @@ const enough = time.Minute
 
 func TestMain(m *testing.M) { harness.Main(m) }
 
-// within is a context that ends when something takes too long.
-func within(t testing.TB) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), enough)
-	t.Cleanup(cancel)
-	return ctx
-}
-
 // open opens the journal in a database until the test ends.
 func open(t testing.TB, url string) *DB {
 	t.Helper()
-	db, err := Open(within(t), url)
+	db, err := Open(wait.Context(t), url)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +31,7 @@ func open(t testing.TB, url string) *DB {
 // connect is a connection of the test's own.
 func connect(t testing.TB, url string) *pgx.Conn {
 	t.Helper()
-	c, err := pgx.Connect(within(t), url)
+	c, err := pgx.Connect(wait.Context(t), url)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +45,7 @@ func connect(t testing.TB, url string) *pgx.Conn {
 
 func do(t testing.TB, c *pgx.Conn, statement string, arguments ...any) {
 	t.Helper()
-	if _, err := c.Exec(within(t), statement, arguments...); err != nil {
+	if _, err := c.Exec(wait.Context(t), statement, arguments...); err != nil {
 		t.Fatalf("%s: %v", statement, err)
 	}
 }
@@ -60,7 +53,7 @@ func do(t testing.TB, c *pgx.Conn, statement string, arguments ...any) {
 // one is the single value that a query gives.
 func one[T any](t testing.TB, c *pgx.Conn, query string, arguments ...any) (value T) {
 	t.Helper()
-	if err := c.QueryRow(within(t), query, arguments...).Scan(&value); err != nil {
+	if err := c.QueryRow(wait.Context(t), query, arguments...).Scan(&value); err != nil {
 		t.Fatalf("%s: %v", query, err)
 	}
 	return value

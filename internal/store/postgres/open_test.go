@@ -15,6 +15,7 @@ import (
 
 	realserver "retry-worker/e2e/harness/postgres"
 	"retry-worker/internal/journal"
+	"retry-worker/internal/testkit/wait"
 )
 
 const password = "s3cr3t:de/Maria"
@@ -40,12 +41,12 @@ func with(t *testing.T, address, user string, settings ...string) string {
 // wantRefusal has Open and OpenReader fail alike.
 func wantRefusal(t *testing.T, address string, kind journal.Kind, says string) {
 	t.Helper()
-	db, err := Open(within(t), address)
+	db, err := Open(wait.Context(t), address)
 	if err == nil {
 		_ = db.Close()
 	}
 	wantKind(t, err, kind, says)
-	r, errReader := OpenReader(within(t), address)
+	r, errReader := OpenReader(wait.Context(t), address)
 	if errReader == nil {
 		_ = r.Close()
 	}
@@ -86,19 +87,14 @@ func TestAServerThatIsNotThereMayCome(t *testing.T) {
 }
 
 func TestAnAccountThatIsWrongIsRefused(t *testing.T) {
-	i := realserver.Require(t)
-	s, err := realserver.Start(within(t), i, realserver.Options{Password: password})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Remove() })
-	good, err := s.CreateDatabase(within(t), "journal")
+	s := realserver.New(t, realserver.Options{Password: password})
+	good, err := s.CreateDatabase(wait.Context(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	wantRefusal(t, with(t, good, "stranger"), journal.Invalid, "check the user and the password")
 	wantRefusal(t, strings.Replace(good, "s3cr3t", "S3cr3t", 1), journal.Invalid, "check the user and the password")
-	wantRefusal(t, strings.Replace(good, "/journal", "/other", 1), journal.Invalid, "create the database")
+	wantRefusal(t, strings.Replace(good, "/test_", "/other_", 1), journal.Invalid, "create the database")
 	open(t, good)
 }
 
@@ -113,14 +109,14 @@ func TestAUserWhoMayNotCreateTablesIsToldSo(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	db, err := Open(within(t), with(t, address, "limited"))
+	db, err := Open(wait.Context(t), with(t, address, "limited"))
 	if err == nil {
 		_ = db.Close()
 	}
 	wantKind(t, err, journal.Invalid, "GRANT CREATE, USAGE ON SCHEMA public")
 	open(t, address)
 	do(t, admin, "GRANT SELECT, INSERT, UPDATE ON ALL TABLES IN SCHEMA public TO limited")
-	if _, err := record(within(t), open(t, with(t, address, "limited")), ask("CLM-GRANT-1", "job")); err != nil {
+	if _, err := record(wait.Context(t), open(t, with(t, address, "limited")), ask("CLM-GRANT-1", "job")); err != nil {
 		t.Errorf("with tables that are there and rights on them: %v", err)
 	}
 }
@@ -142,77 +138,58 @@ func TestAServerThatIsNotFitIsRefused(t *testing.T) {
 	admin := connect(t, address)
 	do(t, admin, "CREATE DATABASE latin ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0")
 	defer do(t, admin, "DROP DATABASE latin WITH (FORCE)")
-	wantRefusal(t, realserver.Shared(t).URL("latin"), journal.Invalid, "encoding is LATIN1")
+	latin, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	latin.Path = "/latin"
+	wantRefusal(t, latin.String(), journal.Invalid, "encoding is LATIN1")
 }
 
 func TestADatabaseThatIsReadOnlyIsToBeReadAlone(t *testing.T) {
 	address := realserver.Database(t)
-	if _, err := record(within(t), open(t, address), ask("CLM-RO-1", "job")); err != nil {
+	if _, err := record(wait.Context(t), open(t, address), ask("CLM-RO-1", "job")); err != nil {
 		t.Fatal(err)
 	}
 	readOnly := with(t, address, "", "default_transaction_read_only", "on")
-	_, err := Open(within(t), readOnly)
+	_, err := Open(wait.Context(t), readOnly)
 	wantKind(t, err, journal.Invalid, "default_transaction_read_only")
-	r, err := OpenReader(within(t), readOnly)
+	r, err := OpenReader(wait.Context(t), readOnly)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	if n, err := r.CountAttempts(within(t), subject("CLM-RO-1")); n != 1 || err != nil {
+	if n, err := r.CountAttempts(wait.Context(t), subject("CLM-RO-1")); n != 1 || err != nil {
 		t.Errorf("%d attempts, error %v; expected 1", n, err)
 	}
 }
 
 // TestAStandbyIsToBeReadAlone turns a server into a standby, by the file that makes it one, and back.
 func TestAStandbyIsToBeReadAlone(t *testing.T) {
-	s, address, dir := serverInFolder(t)
-	if _, err := record(within(t), open(t, address), ask("CLM-STANDBY-1", "job")); err != nil {
+	s, address := ownServer(t)
+	if _, err := record(wait.Context(t), open(t, address), ask("CLM-STANDBY-1", "job")); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Stop(within(t)); err != nil {
+	if err := s.Stop(wait.Context(t)); err != nil {
 		t.Fatal(err)
 	}
-	signal := filepath.Join(dir, "data", "standby.signal")
+	signal := filepath.Join(s.DataDir(), "standby.signal")
 	if err := os.WriteFile(signal, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Restart(within(t)); err != nil {
+	if err := s.Restart(wait.Context(t)); err != nil {
 		t.Fatal(err)
 	}
-	_, err := Open(within(t), address)
+	_, err := Open(wait.Context(t), address)
 	wantKind(t, err, journal.Unavailable, "standby")
-	r, err := OpenReader(within(t), address)
+	r, err := OpenReader(wait.Context(t), address)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	if n, err := r.CountAttempts(within(t), subject("CLM-STANDBY-1")); n != 1 || err != nil {
+	if n, err := r.CountAttempts(wait.Context(t), subject("CLM-STANDBY-1")); n != 1 || err != nil {
 		t.Errorf("%d attempts, error %v; expected 1", n, err)
 	}
-}
-
-// serverInFolder is a server whose data the test can reach.
-func serverInFolder(t *testing.T) (*realserver.Server, string, string) {
-	t.Helper()
-	i := realserver.Require(t)
-	dir, err := os.MkdirTemp("/tmp", "store-postgres-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	s, err := realserver.Start(within(t), i, realserver.Options{Dir: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Remove() })
-	address, err := s.CreateDatabase(within(t), "journal")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s, address, dir
 }
 
 // next is what a newer program may bring: the migrations of today, and one that expands the tables.
@@ -250,7 +227,7 @@ func migrateTo(t *testing.T, address string, files fs.FS) error {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return migrate(within(t), c, files)
+	return migrate(wait.Context(t), c, files)
 }
 
 func TestAMigrationThatFailsLeavesWhatWas(t *testing.T) {
@@ -261,7 +238,7 @@ func TestAMigrationThatFailsLeavesWhatWas(t *testing.T) {
 		t.Fatal("it did not fail")
 	}
 	wantKind(t, err, journal.Invalid, "up to date: PostgreSQL: ")
-	if _, err := record(within(t), db, ask("CLM-OLD-1", "job")); err != nil {
+	if _, err := record(wait.Context(t), db, ask("CLM-OLD-1", "job")); err != nil {
 		t.Error(err)
 	}
 	if n := one[int64](t, connect(t, address), "SELECT count(*) FROM information_schema.columns WHERE table_name = 'attempts' AND column_name = 'next'"); n != 0 {
@@ -271,24 +248,24 @@ func TestAMigrationThatFailsLeavesWhatWas(t *testing.T) {
 
 func TestAReaderMakesNothingAndChangesNothing(t *testing.T) {
 	address := realserver.Database(t)
-	_, err := OpenReader(within(t), address)
+	_, err := OpenReader(wait.Context(t), address)
 	wantKind(t, err, journal.Invalid, "no journal in it yet")
 	watch := connect(t, address)
 	if n := one[int64](t, watch, "SELECT count(*) FROM information_schema.tables WHERE table_schema = 'public'"); n != 0 {
 		t.Errorf("%d tables were made", n)
 	}
 	open(t, address)
-	r, err := OpenReader(within(t), address)
+	r, err := OpenReader(wait.Context(t), address)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	if _, err := r.pool.Exec(within(t), "UPDATE ledger_head SET link = 1"); err == nil {
+	if _, err := r.pool.Exec(wait.Context(t), "UPDATE ledger_head SET link = 1"); err == nil {
 		t.Error("a reader's connection could write")
 	}
 	do(t, watch, "DELETE FROM schema_migrations WHERE version_id > 0")
 	do(t, watch, "INSERT INTO schema_migrations (version_id, is_applied) VALUES (0, true)")
-	_, err = OpenReader(within(t), address)
+	_, err = OpenReader(wait.Context(t), address)
 	wantKind(t, err, journal.Invalid, "no journal in it yet")
 }
 
@@ -299,7 +276,7 @@ func TestACommitIsOnDiskWhateverTheDatabaseIsSetTo(t *testing.T) {
 	do(t, admin, "ALTER DATABASE "+name+" SET synchronous_commit = off")
 	db := open(t, address)
 	var set string
-	if err := db.writer.QueryRow(within(t), "SHOW synchronous_commit").Scan(&set); err != nil || set != "on" {
+	if err := db.writer.QueryRow(wait.Context(t), "SHOW synchronous_commit").Scan(&set); err != nil || set != "on" {
 		t.Errorf("synchronous_commit is %q, error %v; expected on", set, err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	realserver "retry-worker/e2e/harness/postgres"
 	"retry-worker/internal/journal"
+	"retry-worker/internal/testkit/wait"
 )
 
 // cut says where a wire breaks.
@@ -119,10 +120,10 @@ func TestACommitWhoseAnswerIsLostIsAmbiguous(t *testing.T) {
 			w, through := newWire(t, address)
 			db, job := open(t, through), ask("CLM-LOST-1", "job")
 			w.cut.Store(int32(lost.at))
-			_, err := record(within(t), db, job)
+			_, err := record(wait.Context(t), db, job)
 			wantKind(t, err, journal.Ambiguous, "record decisions")
 			w.cut.Store(int32(whole))
-			fresh, err := record(within(t), db, job)
+			fresh, err := record(wait.Context(t), db, job)
 			if err != nil || fresh[0] == lost.saved {
 				t.Errorf("the next try: fresh %v, error %v", fresh, err)
 			}
@@ -136,11 +137,11 @@ func TestACommitThatWasAnsweredIsDone(t *testing.T) {
 	w, through := newWire(t, address)
 	db, job := open(t, through), ask("CLM-DONE-1", "job")
 	w.cut.Store(int32(afterAnswer))
-	if fresh, err := record(within(t), db, job); err != nil || !fresh[0] {
+	if fresh, err := record(wait.Context(t), db, job); err != nil || !fresh[0] {
 		t.Errorf("fresh %v, error %v", fresh, err)
 	}
 	w.cut.Store(int32(whole))
-	if fresh, err := record(within(t), db, job); err != nil || fresh[0] {
+	if fresh, err := record(wait.Context(t), db, job); err != nil || fresh[0] {
 		t.Errorf("the next: fresh %v, error %v", fresh, err)
 	}
 }
@@ -151,6 +152,6 @@ func TestAConnectionThatBreaksWhileItLoadsIsUnavailable(t *testing.T) {
 	db := open(t, through)
 	w.target = "127.0.0.1:1" // nobody
 	do(t, connect(t, address), "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'retry-worker'")
-	_, err := record(within(t), db, ask("CLM-BREAK-1", "job"))
+	_, err := record(wait.Context(t), db, ask("CLM-BREAK-1", "job"))
 	wantKind(t, err, journal.Unavailable, "record decisions")
 }

@@ -94,7 +94,7 @@ func verify(t *testing.T, url string, subjects, jobs int) {
 // verifyChain holds the ledger against its own hashes and against every record.
 func verifyChain(t *testing.T, url string) {
 	t.Helper()
-	r, err := OpenReader(within(t), url)
+	r, err := OpenReader(wait.Context(t), url)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +119,7 @@ func run(ctx context.Context, t *testing.T, subjects, jobs int, own *atomic.Int6
 func TestReplicasWithTheSameJobsDecideEachOnce(t *testing.T) {
 	const subjects, jobs = 40, 10
 	url := realserver.Database(t)
-	ctx := within(t)
+	ctx := wait.Context(t)
 	var own atomic.Int64
 	run(ctx, t, subjects, jobs, &own, open(t, url), open(t, url), open(t, url))
 	if own.Load() != subjects*jobs {
@@ -135,7 +135,7 @@ func TestAWaitingReplicaSeesWhatItWaitedFor(t *testing.T) {
 	watch := connect(t, url)
 	do(t, watch, "ALTER DATABASE "+one[string](t, watch, "SELECT current_database()")+" SET default_transaction_isolation = serializable")
 	first, second := open(t, url), open(t, url)
-	ctx, job := within(t), ask("CLM-WAIT-1", "job")
+	ctx, job := wait.Context(t), ask("CLM-WAIT-1", "job")
 	fresh := make(chan bool, 1)
 	err := first.Transact(ctx, []journal.Lookup{job}, func(head journal.Head, histories []journal.History) *journal.Changes {
 		go func() {

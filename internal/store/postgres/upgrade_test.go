@@ -10,6 +10,7 @@ import (
 	"retry-worker/internal/decision/decisiontest"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/testkit"
+	"retry-worker/internal/testkit/wait"
 )
 
 // TestAnUpgradeHoldsNobodyUp: while a backup reads the attempts the change cannot be made; it is given up at once, and
@@ -22,7 +23,7 @@ func TestAnUpgradeHoldsNobodyUp(t *testing.T) {
 	backup, worker := connect(t, address), connect(t, address)
 	do(t, backup, "BEGIN")
 	do(t, backup, "LOCK TABLE attempts IN ACCESS SHARE MODE")
-	ctx, opened := within(t), make(chan error, 1)
+	ctx, opened := wait.Context(t), make(chan error, 1)
 	go func() {
 		db, err := Open(ctx, address)
 		if err == nil {
@@ -63,24 +64,24 @@ func TestTheOwnerAloneBringsTablesUpToDate(t *testing.T) {
 	})
 	do(t, admin, "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO writer")
 	limited := with(t, address, "writer")
-	_, err := Open(within(t), limited)
+	_, err := Open(wait.Context(t), limited)
 	wantKind(t, err, journal.Invalid, "as the tables' owner")
 	open(t, address)
 	writer := open(t, limited)
-	if _, err := record(within(t), writer, ask("CLM-WRITER-1", "job")); err != nil {
+	if _, err := record(wait.Context(t), writer, ask("CLM-WRITER-1", "job")); err != nil {
 		t.Errorf("once they are up to date: %v", err)
 	}
 	bury(t, writer, "CLM-WRITER-2")
-	counts, err := writer.DeadLetterCounts(within(t))
+	counts, err := writer.DeadLetterCounts(wait.Context(t))
 	if err != nil || len(counts) != 1 || counts[0].N != 1 || counts[0].Policy != "tiss-submission" {
 		t.Errorf("the dead letters of who may only write are counted as %+v (%v)", counts, err)
 	}
-	if head, err := writer.Head(within(t)); err != nil || head.Record == 0 {
+	if head, err := writer.Head(wait.Context(t)); err != nil || head.Record == 0 {
 		t.Errorf("the head is %+v (%v)", head, err)
-	} else if n, err := writer.Purge(within(t), head.Record, 10); err != nil || n != int(head.Record) {
+	} else if n, err := writer.Purge(wait.Context(t), head.Record, 10); err != nil || n != int(head.Record) {
 		t.Errorf("%d records are purged (%v)", n, err)
 	}
-	if counts, err = writer.DeadLetterCounts(within(t)); err != nil || len(counts) != 0 {
+	if counts, err = writer.DeadLetterCounts(wait.Context(t)); err != nil || len(counts) != 0 {
 		t.Errorf("after a purge they are counted as %+v (%v)", counts, err)
 	}
 }
@@ -96,7 +97,7 @@ func bury(t *testing.T, db *DB, id string) {
 	a := &journal.Analysis{Subject: subject(id), JobKey: 1, ElementInstanceKey: 2, ProcessInstanceKey: 3, Rule: decision.RNBIL005, Policy: p, Failure: &f,
 		Error: "DUPLICATE_CLAIM", ReceivedAt: time.Now()}
 	a.Identity = journal.IdentityOf(a)
-	if _, err := testkit.StartJournal(t, db, time.Now).Analyze(within(t), a); err != nil {
+	if _, err := testkit.StartJournal(t, db, time.Now).Analyze(wait.Context(t), a); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -17,9 +17,9 @@ const (
 	longest    = 50 * time.Millisecond
 )
 
-// Until returns when holds reports true. It fails the test where that does not come within Limit: what is that which is waited
-// for, and last, where given, tells what there was instead.
-func Until(t testing.TB, what string, holds func() bool, last ...func() any) {
+// Until returns when holds reports true. It fails the test where that does not come within Limit, and says what was waited for and,
+// by last, what there was instead.
+func Until(t testing.TB, what string, holds func() bool, last ...func() string) {
 	t.Helper()
 	deadline := time.Now().Add(Limit)
 	for pause := firstPause; !holds(); pause = min(2*pause, longest) {
@@ -30,9 +30,9 @@ func Until(t testing.TB, what string, holds func() bool, last ...func() any) {
 	}
 }
 
-func said(last []func() any) (text string) {
+func said(last []func() string) (text string) {
 	for _, tell := range last {
-		text += fmt.Sprintf("; there was: %v", tell())
+		text += fmt.Sprintf("; there was: %s", tell())
 	}
 	return text
 }

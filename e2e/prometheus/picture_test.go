@@ -1,5 +1,4 @@
-// Package picture draws a dashboard's panels as an SVG, from what Prometheus answered to their queries.
-package picture
+package prometheus_test
 
 import (
 	"fmt"

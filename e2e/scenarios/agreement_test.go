@@ -44,7 +44,7 @@ func TestEverybodyTellsTheSame(t *testing.T) {
 	s.expectCounts(loadCountsOf(agreementSize))
 
 	const each = agreementSize / 4
-	s.expectMetrics(w, map[string]int{
+	s.expectMetrics(w, map[string]float64{
 		`retry_scheduled_total{classification="TRANSIENT",policy="tiss-submission"}`:                     each,
 		`submission_retry_total{policy="tiss-submission"}`:                                               each,
 		`max_retries_exceeded_total{policy="tiss-submission"}`:                                           each,
@@ -58,8 +58,8 @@ func TestEverybodyTellsTheSame(t *testing.T) {
 		`retry_worker_dead_letters{policy="tiss-submission",state="open"}`:                               0,
 		`retry_worker_dead_letters{policy="tiss-submission",state="discarded"}`:                          each,
 		`retry_worker_dead_letters{policy="tiss-submission",state="recovered"}`:                          2 * each,
-		`retry_worker_recovery_attempts_count{policy="tiss-submission"}`:                                 each,
-		`retry_success_rate{policy="tiss-submission"}`:                                                   1,
+		`retry_worker_recovery_attempts_count{policy="tiss-submission"}`:                                 2 * each,
+		`retry_success_rate{policy="tiss-submission"}`:                                                   2.0 / 3,
 		`retry_worker_outbox_pending`:                                                                    0,
 		`error_classification_distribution{classification="PERMANENT",policy="tiss-submission"}`:         2 * each,
 		`error_classification_distribution{classification="TRANSIENT",policy="tiss-submission"}`:         2 * each,
@@ -73,7 +73,7 @@ func TestEverybodyTellsTheSame(t *testing.T) {
 }
 
 // expectMetrics waits until the worker's metrics say this.
-func (s *scene) expectMetrics(w *process, want map[string]int) {
+func (s *scene) expectMetrics(w *process, want map[string]float64) {
 	s.t.Helper()
 	wrong := ""
 	s.eventuallyWithin(agreementTime, func() bool {
@@ -81,8 +81,8 @@ func (s *scene) expectMetrics(w *process, want map[string]int) {
 		text := w.metrics(s.t)
 		for series, n := range want {
 			line := regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(series) + ` (\S+)$`).FindStringSubmatch(text)
-			if line == nil || line[1] != strconv.Itoa(n) {
-				wrong += fmt.Sprintf("%s: got %v, want %d\n", series, line, n)
+			if line == nil || line[1] != strconv.FormatFloat(n, 'g', -1, 64) {
+				wrong += fmt.Sprintf("%s: got %v, want %v\n", series, line, n)
 			}
 		}
 		return wrong == ""
@@ -149,7 +149,7 @@ func (s *scene) expectKPIs(database string, each int) {
 		value   float64
 		samples int
 	}{
-		"success_rate": {1, each}, "retries_to_success": {1, each}, "permanent_rate": {0.5, 4 * each},
+		"success_rate": {2.0 / 3, 3 * each}, "retries_to_success": {3.5, 2 * each}, "permanent_rate": {0.5, 4 * each},
 		"exhausted_rate": {0.25, 4 * each}, "at_maximum_rate": {0, each},
 	}
 	for _, k := range all.KPIs {

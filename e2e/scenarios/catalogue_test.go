@@ -127,14 +127,14 @@ func TestCatalogueIsTakenUpWhileRunning(t *testing.T) {
 	s.expectDecided(w, under, 1, "", 1, second) // the second failure is beyond the new limit
 
 	m.put(strings.Replace(edited(s, "5s", 7), "maxRetries: 7", "maxRetries: -7", 1))
-	s.expectMetrics(w, map[string]int{"retry_worker_catalogue_rejected": 1})
+	s.expectMetrics(w, map[string]float64{"retry_worker_catalogue_rejected": 1})
 	s.expectBrokenIsTold(w, m.file())
 	kept := s.play(failedJob, s.id("JOB", 3), c, nil)
 	s.expectDecided(w, kept, 0, "PT40S", 1, second)
 
 	m.put(edited(s, "5s", 7))
 	third := s.awaitCatalogue(w, second, 2)
-	s.expectMetrics(w, map[string]int{"retry_worker_catalogue_rejected": 0})
+	s.expectMetrics(w, map[string]float64{"retry_worker_catalogue_rejected": 0})
 	last := s.play(failedJob, s.id("JOB", 4), c, nil)
 	s.expectDecided(w, last, 0, "PT5S", 7, third)
 

@@ -7,7 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
+
+	"retry-worker/internal/testkit/wait"
 )
 
 // result is what one run of the program left behind.
@@ -88,4 +89,4 @@ func write(t *testing.T, name string, content []byte) string {
 }
 
 // patience with what must happen; nothing takes it unless something is wrong.
-const patience = 20 * time.Second
+const patience = wait.Limit

@@ -23,6 +23,7 @@ import (
 	"retry-worker/internal/app"
 	"retry-worker/internal/config"
 	"retry-worker/internal/metrics"
+	"retry-worker/internal/testkit/wait"
 )
 
 var (
@@ -205,7 +206,7 @@ func freePort(t *testing.T) string {
 }
 
 // patience with what must happen; nothing takes it unless something is wrong.
-const patience = 20 * time.Second
+const patience = wait.Limit
 
 // leavesNothing fails the test where more goroutines run in the end than now. Call it first: what is
 // registered after it is cleaned up before it looks.

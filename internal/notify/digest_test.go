@@ -7,6 +7,7 @@ import (
 
 	"retry-worker/internal/journal"
 	"retry-worker/internal/notify"
+	"retry-worker/internal/testkit"
 )
 
 const everyDigest = mailed + "\ndigests: [daily, weekly]"
@@ -102,7 +103,7 @@ func TestLateDigest(t *testing.T) {
 // TestClockPutBack: a day whose digest was sent has no other, and news go on.
 func TestClockPutBack(t *testing.T) {
 	play(t, map[string]string{"ti": everyDigest}, func(w *world) {
-		c := &setClock{}
+		c := &testkit.Clock{}
 		w.options.Clock = c
 		w.gather()
 		time.Sleep(26 * time.Hour)
@@ -110,13 +111,13 @@ func TestClockPutBack(t *testing.T) {
 			t.Fatalf("%s waits", n.Type)
 		}
 		time.Sleep(time.Minute)
-		c.set(-12 * time.Hour)
+		c.Advance(-12 * time.Hour)
 		time.Sleep(3 * time.Hour)
 		w.none(tiByMail, "the day's digest was sent")
 		w.die(1, credentials)
 		time.Sleep(time.Minute)
 		w.send(tiByMail)
-		c.set(-24 * time.Hour)
+		c.Advance(-12 * time.Hour)
 		w.die(1, credentials)
 		time.Sleep(time.Minute)
 		w.send(tiByMail)

@@ -100,7 +100,7 @@ func TestTeamsAreToldOfTheirOwn(t *testing.T) {
 		w.gather()
 		w.die(3, credentials)
 		w.die(2, patientData)
-		w.fail("tiss-submission", "CLM-1-1", 5, "TIMEOUT") // faturamento, which is told by no way
+		w.Fail("tiss-submission", "CLM-1-1", "TIMEOUT", 5) // faturamento, which is told by no way
 		time.Sleep(30 * time.Second)
 		if n := w.send(tiByMail); n.Data.New.Count != 3 {
 			t.Errorf("ti is told of %d, want 3", n.Data.New.Count)
@@ -108,7 +108,7 @@ func TestTeamsAreToldOfTheirOwn(t *testing.T) {
 		if n := w.send("cadastro/webhook"); n.Data.New.Count != 2 || n.Data.Open.Count != 2 {
 			t.Errorf("cadastro is told of %d, want 2", n.Data.New.Count)
 		}
-		if left := len(w.Outbox()); left != 0 {
+		if left := len(w.Memory.Outbox()); left != 0 {
 			t.Errorf("%d messages more wait", left)
 		}
 	})
@@ -118,11 +118,11 @@ func TestTeamsAreToldOfTheirOwn(t *testing.T) {
 func TestSettledNewsAreNoNews(t *testing.T) {
 	play(t, map[string]string{"ti": mailed}, func(w *world) {
 		w.die(1, credentials)
-		item, _, err := w.DeadLetterPage(w.t.Context(), journal.DeadLetterFilter{}, "", 1)
+		item, _, err := w.Memory.DeadLetterPage(w.t.Context(), journal.DeadLetterFilter{}, "", 1)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := w.journal.Review(w.t.Context(), &journal.Review{Subject: item[0].Subject, DeadLetter: item[0].ID, Discard: true, Reason: "x", By: "ana"}); err != nil {
+		if _, err := w.Journal.Review(w.t.Context(), &journal.Review{Subject: item[0].Subject, DeadLetter: item[0].ID, Discard: true, Reason: "x", By: "ana"}); err != nil {
 			t.Fatal(err)
 		}
 		w.gather()
@@ -204,13 +204,13 @@ func TestRestartsAndReplicas(t *testing.T) {
 func TestStoreDown(t *testing.T) {
 	play(t, map[string]string{"ti": mailed}, func(w *world) {
 		w.die(2, credentials)
-		w.SetDown(true)
+		w.Memory.SetDown(true)
 		w.gather()
 		time.Sleep(10 * time.Minute)
 		if n := w.logs.FilterMessageSnippet("cannot be read").Len(); n != 1 {
 			t.Errorf("it was told %d times", n)
 		}
-		w.SetDown(false)
+		w.Memory.SetDown(false)
 		time.Sleep(time.Minute)
 		if n := w.send(tiByMail); n.Data.New.Count != 2 {
 			t.Errorf("told of %d, want 2", n.Data.New.Count)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -17,7 +16,6 @@ import (
 
 	"retry-worker/internal/catalogue"
 	"retry-worker/internal/clock"
-	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/notify"
 	"retry-worker/internal/redact"
@@ -56,16 +54,14 @@ func secretFile(t testing.TB, text string) string {
 
 // world is a journal in memory and a Gatherer over it, in a bubble of testing/synctest.
 type world struct {
-	*testkit.Memory
+	*testkit.Fixture
 	t       *testing.T
-	journal *journal.Journal
 	logs    *observer.ObservedLogs
 	log     *zap.Logger
 	options notify.Options
 
 	mu        sync.Mutex
 	catalogue *catalogue.Catalogue
-	jobs      int64
 	died      int
 	ends      []func()
 }
@@ -75,8 +71,7 @@ func play(t *testing.T, lines map[string]string, test func(w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		core, logs := observer.New(zap.DebugLevel)
-		w := &world{Memory: testkit.NewMemory(), t: t, catalogue: teams(t, lines), logs: logs, log: zap.New(core)}
-		w.journal = testkit.StartJournal(t, w.Memory, time.Now)
+		w := &world{Fixture: testkit.New(t), t: t, catalogue: teams(t, lines), logs: logs, log: zap.New(core)}
 		w.options = notify.Options{Store: w.Memory, Catalogue: w.inForce, Clock: clock.Machine{}, Interval: 15 * time.Minute, DigestHour: 7,
 			Zone: time.FixedZone("-03", -3*3600), PublicURL: "https://retry.hospital.example", Mail: true, Made: func() {}, Log: w.log}
 		defer func() {
@@ -112,32 +107,15 @@ func (w *world) gather() (g *notify.Gatherer, end func()) {
 	return g, end
 }
 
-// fail analyses one failure of a subject, as a worker does.
-func (w *world) fail(policy, id string, retries int, text string) journal.Recorded {
-	w.t.Helper()
-	p := w.inForce().Policies[policy]
-	f, rejection := p.Read(decision.Variables{ID: decision.Text(id), RetryCount: decision.Value(strconv.Itoa(retries)), Error: decision.Text(text)})
-	if rejection != nil {
-		w.t.Fatal(rejection)
-	}
-	w.jobs++
-	a := &journal.Analysis{Subject: journal.Subject{Tenant: journal.DefaultTenant, Policy: policy, ID: id}, JobKey: w.jobs, ElementInstanceKey: w.jobs,
-		ProcessInstanceKey: 7, Rule: decision.RNBIL005, Policy: p, Failure: &f, Error: redact.Line(f.Error, 1000), ReceivedAt: time.Now()}
-	a.Identity = journal.IdentityOf(a)
-	r, err := w.journal.Analyze(w.t.Context(), a)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return r
-}
-
-// die has so many claims given up at once by that error.
+// die has so many claims given up at once by that error, as a worker records it.
 func (w *world) die(n int, text string) {
 	w.t.Helper()
 	for range n {
 		w.died++
-		if r := w.fail("tiss-submission", fmt.Sprintf("CLM-777-%d", w.died), 0, text); r.Attempt == nil || r.Attempt.DeadLetter == "" {
-			w.t.Fatalf("the claim lives on: %+v", r.Decision)
+		a := w.Analysis("tiss-submission", fmt.Sprintf("CLM-777-%d", w.died), text, 0)
+		a.Error = redact.Line(a.Error, 1000)
+		if r, err := w.Journal.Analyze(w.t.Context(), a); err != nil || r.Attempt.DeadLetter == "" {
+			w.t.Fatalf("the claim lives on: %+v, %v", r.Decision, err)
 		}
 	}
 }
@@ -151,7 +129,7 @@ const (
 func (w *world) messages(key string) []journal.Message {
 	w.t.Helper()
 	var all []journal.Message
-	for _, m := range w.Outbox() {
+	for _, m := range w.Memory.Outbox() {
 		if m.Queue == journal.NoticeQueue && m.Key == key {
 			all = append(all, m)
 		}
@@ -166,7 +144,7 @@ func (w *world) send(key string) *notify.Notice {
 	if len(m) != 1 {
 		w.t.Fatalf("%d messages of %s wait, want one", len(m), key)
 	}
-	if err := w.journal.Published(w.t.Context(), []int64{m[0].Sequence}); err != nil {
+	if err := w.Journal.Published(w.t.Context(), []int64{m[0].Sequence}); err != nil {
 		w.t.Fatal(err)
 	}
 	return parse(w.t, m[0].Body)
@@ -178,25 +156,6 @@ func (w *world) none(key, when string) {
 	if m := w.messages(key); len(m) != 0 {
 		w.t.Fatalf("%s: %d messages of %s wait: %s", when, len(m), key, m[0].Body)
 	}
-}
-
-// setClock is this machine's, put forward or back.
-type setClock struct {
-	clock.Machine
-	mu sync.Mutex
-	by time.Duration
-}
-
-func (c *setClock) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return time.Now().Add(c.by)
-}
-
-func (c *setClock) set(by time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.by = by
 }
 
 // contextWithin is the test's context, for a while.

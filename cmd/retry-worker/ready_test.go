@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"retry-worker/e2e/harness"
 	"retry-worker/internal/decision/decisiontest"
 	"retry-worker/internal/metrics"
 	"retry-worker/internal/testkit/gateway"
@@ -79,7 +80,7 @@ func TestReadyUsesNoProxy(t *testing.T) {
 		"RETRY_WORKER_OPS_ADDR": addr, "HTTP_PROXY": proxy, "http_proxy": proxy, "NO_PROXY": "", "no_proxy": "",
 	})
 	// A process of its own, because Go reads the proxy's name once.
-	if out, err := exec.Command(binary(t), "ready").CombinedOutput(); err != nil {
+	if out, err := exec.Command(harness.Binary(t), "ready").CombinedOutput(); err != nil {
 		t.Errorf("%v: %s", err, out)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"retry-worker/e2e/harness"
 	"retry-worker/internal/testkit/gateway"
 	"retry-worker/internal/testkit/wait"
 )
@@ -61,7 +62,7 @@ func prepare(t *testing.T, vars map[string]string, args ...string) *process {
 	for name, value := range vars {
 		t.Setenv(name, value)
 	}
-	p := &process{Cmd: exec.Command(binary(t), args...), done: make(chan struct{}), news: make(chan struct{}, 1)}
+	p := &process{Cmd: exec.Command(harness.Binary(t), args...), done: make(chan struct{}), news: make(chan struct{}, 1)}
 	p.Stderr = &p.stderr
 	return p
 }

@@ -8,7 +8,7 @@ LDFLAGS  := -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT) -X main.da
 TOOL     := $(GO) tool -modfile=tools/go.mod
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test verify format lint vet race generated vulnerabilities cover bench fuzz chaos chart picture release outdated clean
+.PHONY: help build run test verify format lint vet race generated vulnerabilities cover bench fuzz chaos picture release outdated clean
 
 help: ## Print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -16,8 +16,8 @@ help: ## Print this help
 build: ## Build bin/retry-worker (static, no cgo)
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/retry-worker ./cmd/retry-worker
 
-run: build ## Run the worker on a real Zeebe with fifty samples of four processes; Ctrl-C ends it
-	@$(GO) build -o bin/local ./e2e/local && exec bin/local
+run: ## Run the worker on a real Zeebe with seventy samples of four processes; Ctrl-C ends it
+	@GO='$(GO)' exec scripts/run
 
 test: build ## Run every test, the end-to-end scenarios on a real broker included
 	@GO='$(GO)' scripts/test
@@ -35,9 +35,6 @@ vet: ## go vet
 	$(GO) vet ./...
 	$(GO) -C tools vet ./release
 	$(GO) -C deploy/helm/check vet ./...
-
-chart: ## Every test of the Helm chart, the dry runs on a real API server included
-	CHART_APISERVER=1 $(GO) test -count=1 ./e2e/helm
 
 race: ## The unit tests under the race detector
 	$(GO) test -short -race ./internal/... ./cmd/... ./bpmn/...

@@ -22,7 +22,7 @@ func (c *cli) demoCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Start sample claims and play the portal and the people around the worker",
-		Long: "Starts fifty samples of the four bundled processes and plays the outside systems that fail (TISS portal,\n" +
+		Long: "Starts seventy samples of the four bundled processes and plays the outside systems that fail (TISS portal,\n" +
 			"Evolution API, jobs, a job queue), and the people who decide on dead letters, through the worker's API. Run it\n" +
 			"beside `retry-worker serve`, on an engine for trying things out: it takes the outside systems' jobs there.\n" +
 			"Where the API wants a token, an admin's in RETRY_WORKER_TOKEN is shown.",
@@ -91,10 +91,13 @@ func (c *cli) demo(ctx context.Context, f demoFlags) error {
 	defer cancel()
 	o := demo.Options{
 		Engine: client, Out: c.out, JSON: c.json(), WorkerLog: f.workerLog, Run: time.Now().Unix() % 1_000_000,
-		Ask: ask, Console: api.base + "/dead-letters", Stay: f.stay,
+		Ask: ask,
+	}
+	if f.stay {
+		o.Invitation = "Open " + api.base + "/dead-letters and choose one: read why it failed, retry it with a reason, and see here how the process goes on."
 	}
 	if f.clockURL != "" {
-		o.Clock = &demo.Clock{ActuatorURL: f.clockURL}
+		o.Clock = demo.EngineClock{ActuatorURL: f.clockURL}
 	}
 	if err := demo.Run(ctx, o); !errors.Is(err, context.Canceled) {
 		return err

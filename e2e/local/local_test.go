@@ -1,229 +1,158 @@
 package main
 
 import (
-	"bytes"
-	"fmt"
-	"io"
-	"net"
+	"context"
 	"net/http"
+	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"retry-worker/e2e/harness"
+	"retry-worker/e2e/harness/zeebe"
+	"retry-worker/internal/demo"
 )
 
-func TestCtrlCAtAnyMomentLeavesNothing(t *testing.T) {
+// asLocal makes the test binary the program.
+const asLocal = "LOCAL_TEST_IS_LOCAL"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asLocal) != "" {
+		main()
+	}
+	harness.Main(m)
+}
+
+// Programs that play Maven and Zeebe.
+const (
+	hangs = "echo $$ >\"$TMPDIR/hangs\"; exec sleep 600"
+	fails = "echo '10:00 INFO all is well'; echo \"10:01 ERROR ${0##*/} - out of luck\" >&2; exit 3"
+)
+
+// begin starts the program on a machine with Java, and with Maven and Zeebe as those scripts play them; empty: there is none.
+func begin(t *testing.T, maven, broker string) *local {
+	t.Helper()
+	dir, temporary := t.TempDir(), t.TempDir()
+	cache := filepath.Join(dir, "cache", "retry-worker", "zeebe-"+zeebe.Versions[0], "bin", "broker")
+	for path, script := range map[string]string{
+		filepath.Join(dir, "bin", "java"): `echo 'openjdk version "21.0.2"' >&2`, filepath.Join(dir, "bin", "mvn"): maven, cache: broker,
+	} {
+		if script == "" {
+			continue
+		}
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte("#!/bin/sh\n"+script+"\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	path := dir + "/bin"
+	if maven != "" {
+		path += ":/bin:/usr/bin"
+	}
+	folder := filepath.Join(temporary, "run")
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(os.Args[0], "-folder", folder)
+	cmd.Env = []string{
+		asLocal + "=1", "PATH=" + path, "JAVA_HOME=" + dir, "HOME=" + dir, "XDG_CACHE_HOME=" + filepath.Join(dir, "cache"),
+	}
+	return start(t, cmd, temporary)
+}
+
+// TestItEndsWithAllThatItStarted whatever ends it.
+func TestItEndsWithAllThatItStarted(t *testing.T) {
 	for name, c := range map[string]struct {
-		trouble string
-		without string // what is not in the cache
-		moment  func(l *local) bool
-		signal  os.Signal
+		maven, zeebe string
+		signal       syscall.Signal
+		code         int
 	}{
-		"while Zeebe is fetched":           {trouble: "maven:hangs", without: "bin", moment: func(l *local) bool { return l.runs("maven") }},
-		"while Zeebe starts":               {trouble: "broker:hangs", moment: func(l *local) bool { return l.runs("broker") }},
-		"while the models go in":           {trouble: "deploy:hangs", moment: func(l *local) bool { return l.runs("deploy") }},
-		"while the worker starts":          {trouble: "serve:hangs", moment: func(l *local) bool { return l.runs("serve") }},
-		"in the demo":                      {trouble: "demo:hangs", moment: func(l *local) bool { return l.runs("demo") }},
-		"in the demo, by SIGTERM":          {trouble: "demo:hangs", moment: func(l *local) bool { return l.runs("demo") }, signal: syscall.SIGTERM},
-		"in the demo, the terminal closed": {trouble: "demo:hangs", moment: func(l *local) bool { return l.runs("demo") }, signal: syscall.SIGHUP},
-		"after the demo":                   {moment: func(l *local) bool { return l.printed("it removes the logs")() }},
+		"Ctrl-C while Zeebe is fetched":        {maven: hangs, signal: syscall.SIGINT},
+		"Ctrl-C while Zeebe starts":            {zeebe: "PATH=/bin:/usr/bin; " + hangs, signal: syscall.SIGINT},
+		"terminal closed while Zeebe starts":   {zeebe: "PATH=/bin:/usr/bin; " + hangs, signal: syscall.SIGHUP},
+		"asked to terminate while it starts":   {zeebe: "PATH=/bin:/usr/bin; " + hangs, signal: syscall.SIGTERM},
+		"killed, or panicked, while it starts": {zeebe: "PATH=/bin:/usr/bin; " + hangs, signal: syscall.SIGKILL, code: -1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := prepare(t, c.trouble)
-			if c.without != "" {
-				if err := os.RemoveAll(filepath.Join(l.zeebe, c.without)); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if c.signal == nil {
-				c.signal = os.Interrupt
-			}
-			l.start()
-			l.until("the moment", func() bool { return c.moment(l) })
+			l := begin(t, c.maven, c.zeebe)
+			l.until("started", enough, func() bool { _, err := os.Stat(filepath.Join(l.temporary, "hangs")); return err == nil })
 			l.signal(c.signal)
-			code, took := l.exit()
-			if code != 0 {
-				t.Errorf("exit code %d, expected 0; it printed:\n%s", code, &l.out)
+			if code := l.exit(); code != c.code {
+				t.Errorf("exit code %d, expected %d; it printed:\n%s", code, c.code, &l.out)
 			}
-			l.nothingRuns()
-			l.nothingLeft()
-			t.Logf("ended in %v", took)
+			l.until("gone", enough, func() bool { return len(l.processes()) == 0 })
+			if _, err := os.Stat(filepath.Join(l.temporary, "run")); c.code == 0 && err == nil {
+				t.Error("its folder is left")
+			}
 		})
 	}
-}
-
-func TestStopAsksInReverseOrder(t *testing.T) {
-	t.Parallel()
-	l := prepare(t, "")
-	l.start()
-	l.until("over", l.printed("it removes the logs"))
-	l.signal(os.Interrupt)
-	l.exit()
-	if got, err := os.ReadFile(filepath.Join(l.pids, asked)); err != nil || string(got) != "demo serve broker " {
-		t.Errorf("asked to end: %q (%v), expected the demo, the worker, then Zeebe", got, err)
-	}
-}
-
-func TestSecondCtrlCEndsItHard(t *testing.T) {
-	for _, role := range []string{"demo", "serve", "broker"} {
-		t.Run(role, func(t *testing.T) {
-			t.Parallel()
-			l := prepare(t, role+":"+deaf)
-			l.start()
-			l.until("over", l.printed("it removes the logs"))
-			l.signal(os.Interrupt)
-			l.until("stopping", l.printed("Stopping the worker and Zeebe"))
-			l.signal(os.Interrupt)
-			code, took := l.exit()
-			if took > 8*time.Second { // the first waits for 12
-				t.Errorf("it took %v to end hard", took)
-			}
-			if code != exitKilled {
-				t.Errorf("exit code %d, expected %d", code, exitKilled)
-			}
-			l.nothingRuns()
-			l.nothingLeft()
-		})
-	}
-}
-
-func TestItEndsWithWhoStartedIt(t *testing.T) {
-	t.Parallel()
-	l := prepare(t, "")
-	local := l.cmd.Args
-	l.cmd.Path, l.cmd.Args = "/bin/sh", append([]string{"sh", "-c", `"$@" & echo $! > "$` + pidsName + `/local"; wait`, "sh"}, local...)
-	l.start()
-	l.until("over", l.printed("it removes the logs"))
-	l.signal(os.Kill)
-	l.until("stopped", l.printed("Stopped."))
-	l.exit()
-	l.nothingLeft()
-	l.until("gone", func() bool { return !l.alive("local") })
-	l.nothingRuns()
 }
 
 func TestWhatFailsIsSaidOnOneLine(t *testing.T) {
 	for name, c := range map[string]struct {
-		trouble string
-		dies    bool
-		harm    func(l *local)
-		want    []string
+		maven, zeebe string
+		want         []string
 	}{
-		"the worker is not built": {harm: func(l *local) { l.remove("bin", "retry-worker") }, want: []string{"there is no ", "run `make build`"}},
-		"no Maven":                {harm: func(l *local) { l.remove("path", "mvn"); l.remove("cache") }, want: []string{"mvn is not on the PATH; install Maven"}},
-		"Maven fails":             {trouble: "maven:fails", harm: func(l *local) { l.remove("cache") }, want: []string{"fetch Zeebe 8.5.8", "maven - out of luck", "check the network"}},
-		"Zeebe does not start":    {trouble: "broker:fails", want: []string{"start Zeebe 8.5.8", "exit status 3", "broker - out of luck", "zeebe.log"}},
-		"the models are refused":  {trouble: "deploy:fails", want: []string{"`retry-worker deploy` failed", "deploy - out of luck"}},
-		"the worker fails":        {trouble: "serve:fails", want: []string{"the worker ended too early", "serve - out of luck", "worker.log"}},
-		"the demo fails":          {trouble: "demo:fails", want: []string{"`retry-worker demo` failed", "demo - out of luck", "worker.log"}},
-		"Zeebe dies":              {trouble: "broker:dies", dies: true, want: []string{"Zeebe ended too early", "broker - out of luck", "zeebe.log", "run it again"}},
-		"the demo dies":           {trouble: "demo:dies", dies: true, want: []string{"the demo ended too early", "demo - out of luck", "worker.log", "run it again"}},
-		"the worker dies":         {trouble: "serve:dies", dies: true, want: []string{"the worker ended too early", "serve - out of luck", "worker.log", "run it again"}},
+		"no Maven":             {want: []string{"mvn is not on the PATH; install Maven"}},
+		"Maven fails":          {maven: fails, want: []string{"fetch Zeebe 8.5.8", "mvn - out of luck", "check the network"}},
+		"Zeebe does not start": {zeebe: fails, want: []string{"start Zeebe 8.5.8", "exit status 3", "broker - out of luck", "zeebe.log"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := prepare(t, c.trouble)
-			if c.harm != nil {
-				c.harm(l)
-			}
-			l.start()
-			if c.dies {
-				l.until("over", l.printed("it removes the logs"))
-				if err := os.WriteFile(filepath.Join(l.pids, "die"), nil, 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-			code, _ := l.exit()
-			lines := strings.Split(strings.TrimSpace(l.out.String()), "\n")
-			last := lines[len(lines)-1]
-			if code != exitFailed {
+			l := begin(t, c.maven, c.zeebe)
+			if code := l.exit(); code != exitFailed {
 				t.Errorf("exit code %d, expected %d", code, exitFailed)
 			}
+			lines := strings.Split(strings.TrimSpace(l.out.String()), "\n")
 			for _, want := range c.want {
-				if !strings.Contains(last, want) {
+				if last := lines[len(lines)-1]; !strings.Contains(last, want) {
 					t.Errorf("the last line has no %q; it printed:\n%s", want, &l.out)
 				}
 			}
-			l.nothingRuns()
-			if left, _ := filepath.Glob(filepath.Join(l.temporary, "retry-worker-zeebe-*")); len(left) > 0 {
-				t.Errorf("Zeebe's data are left: %v", left)
+			if _, err := os.Stat(filepath.Join(l.temporary, "run", "zeebe.log")); err != nil {
+				t.Errorf("the log is not there: %v", err)
 			}
-			if at := strings.Index(last, l.temporary); at >= 0 && !exists(strings.TrimRight(strings.Fields(last[at:])[0], ",;")) {
-				t.Errorf("a log is named that is not there: %s", last)
+			if _, err := os.Stat(filepath.Join(l.temporary, "run", "zeebe")); err == nil {
+				t.Error("Zeebe's data are left")
 			}
 		})
 	}
 }
 
-func TestOnceEndsAfterTheDemo(t *testing.T) {
-	t.Parallel()
-	l := prepare(t, "", "-once")
-	l.start()
-	if code, _ := l.exit(); code != 0 {
-		t.Errorf("exit code %d, expected 0", code)
-	}
-	for _, want := range []string{"SUB_06 version 1 deployed", "CLM-1 decided (--api-url http://127.0.0.1:", "--clock-url http://127.0.0.1:", "--worker-log " + l.temporary, "Nothing is left"} {
-		if !l.printed(want)() {
-			t.Errorf("%q is missing in:\n%s", want, &l.out)
+// TestMovableClock: a move wakes who rests past it, and no one else; the broker is moved as far.
+func TestMovableClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &movableClock{broker: demo.EngineClock{ActuatorURL: "://"}}
+		began := c.Now()
+		go func() { // without a broker: the worker's clock is what is looked at
+			_ = c.Add(t.Context(), time.Hour)
+			_ = c.Add(t.Context(), time.Hour)
+		}()
+		c.Rest(t.Context(), 90*time.Minute)
+		if now := c.Now().Sub(began); now != 2*time.Hour {
+			t.Errorf("the clock went %v, want 2 h", now)
 		}
-	}
-	l.nothingRuns()
-	l.nothingLeft()
-}
-
-// The worker must meet the broker of this run, whatever the environment says, and the log must be where
-// the viewer is sent.
-func TestWorkerMeetsThisRunsBroker(t *testing.T) {
-	t.Parallel()
-	l := prepare(t, "")
-	l.start()
-	l.until("over", l.printed("it removes the logs"))
-	_, gateway, _ := strings.Cut(l.out.String(), "gateway at ")
-	gateway, _, _ = strings.Cut(gateway, ",")
-	_, path, _ := strings.Cut(l.out.String(), "its log: ")
-	path, _, _ = strings.Cut(path, "\n")
-	log, err := os.ReadFile(path)
-	if err != nil || !strings.Contains(string(log), `"engine":"`+gateway+`"`) {
-		t.Errorf("the log at %q is %q (%v), expected the gateway %s", path, log, err, gateway)
-	}
-	_, metrics, _ := strings.Cut(l.out.String(), "Ready     ")
-	metrics, _, _ = strings.Cut(metrics, "\n")
-	response, err := http.Get(metrics)
-	if err != nil || response.StatusCode != http.StatusOK {
-		t.Fatalf("%s: %v", metrics, err)
-	}
-	_, _ = io.Copy(io.Discard, response.Body)
-	_ = response.Body.Close()
-	l.signal(os.Interrupt)
-	l.exit()
-}
-
-func TestTakenPortsAreReplacedAndSaid(t *testing.T) {
-	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer taken.Close()
-	port := taken.Addr().(*net.TCPAddr).Port
-	var said bytes.Buffer
-	s := &session{screen: newScreen(&said)}
-	address, err := s.address("metrics", port)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if address == taken.Addr().String() || !strings.Contains(said.String(), fmt.Sprintf("%d is taken; metrics: ", port)) {
-		t.Errorf("address %s, said %q", address, &said)
-	}
-}
-
-func TestWrongUse(t *testing.T) {
-	for _, args := range [][]string{{"-nonsense"}, {"more"}} {
-		var out bytes.Buffer
-		if code := run(t.Context(), t.Context(), args, io.Discard, &out); code != exitUsage || out.Len() == 0 {
-			t.Errorf("%v: exit code %d, %q", args, code, &out)
+		c.Rest(t.Context(), time.Second)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		c.Rest(ctx, time.Hour)
+		if now := c.Now().Sub(began); now != 2*time.Hour+time.Second {
+			t.Errorf("the clock went %v, want 2 h and a second", now)
 		}
+	})
+	var moved string
+	broker := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { moved = r.URL.Path }))
+	defer broker.Close()
+	c := &movableClock{broker: demo.EngineClock{ActuatorURL: broker.URL}}
+	if err := c.Add(t.Context(), time.Hour); err != nil || moved != "/actuator/clock/add" {
+		t.Errorf("the broker was asked for %q (%v)", moved, err)
 	}
 }

@@ -1,15 +1,16 @@
-// Command local runs the worker on a real Zeebe on this machine and shows what it decides; it is `make run`.
+// Command local shows the worker at work on a real Zeebe on this machine; scripts/run, which is `make run`, starts it.
 package main
 
 import (
 	"context"
 	"errors"
 	"flag"
-	"fmt"
-	"io"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
+	"syscall"
+	"time"
 
 	"retry-worker/e2e/harness/zeebe"
 )
@@ -22,58 +23,66 @@ const (
 	exitKilled = 130 // as a shell reports a Ctrl-C
 )
 
+// errAsked is the cause of a stop that somebody asked for.
+var errAsked = errors.New("asked to stop")
+
 func main() {
-	stop, hard := signals()
-	os.Exit(run(stop, hard, os.Args[1:], os.Stdout, os.Stderr))
+	s := session{screen: newScreen(os.Stdout)}
+	flag.StringVar(&s.folder, "folder", "", "for logs, journal and Zeebe's data; removed at the end, but for the logs after a failure")
+	flag.StringVar(&s.version, "zeebe", zeebe.Versions[0], "version of Zeebe: "+strings.Join(zeebe.Versions, " or "))
+	flag.IntVar(&s.port, "port", 8095, "of the console; where it is taken, the next that is free")
+	owner := flag.Int("owner", os.Getppid(), "`process` whose end ends the run")
+	flag.Parse()
+	if s.folder == "" || flag.NArg() > 0 {
+		flag.Usage()
+		os.Exit(exitUsage)
+	}
+	stop, hard := signals(*owner)
+	s.hard = hard
+	os.Exit(s.main(stop))
 }
 
-// run is the whole program but for the process around it: until stop ends, or the demo where it is asked
-// to end then; hard ends it at once.
-func run(stop, hard context.Context, args []string, stdout, stderr io.Writer) int {
-	o, err := parse(args, stderr)
-	if errors.Is(err, flag.ErrHelp) {
-		return exitDone
-	}
-	if err != nil {
-		fmt.Fprintln(stderr, err)
-		return exitUsage
-	}
-	s := &session{options: o, screen: newScreen(stdout), hard: hard}
-	err = s.run(stop)
-	if errors.Is(err, errAsked) {
-		err = nil
-	}
-	s.close(err != nil)
-	if err != nil {
-		fmt.Fprintln(stderr, "\n"+strings.ReplaceAll(err.Error(), "\n", " "))
+// signals returns two contexts: stop ends at the first Ctrl-C, SIGTERM or closed terminal, or when the owner or who
+// started this process is gone; hard ends at the second signal.
+func signals(owner int) (stop, hard context.Context) {
+	stop, stopNow := context.WithCancelCause(context.Background())
+	hard, hardNow := context.WithCancel(context.Background())
+	asked := make(chan os.Signal, 1)
+	signal.Notify(asked, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
+	parent, look := os.Getppid(), time.NewTicker(time.Second)
+	go func() {
+		for owned := true; owned; {
+			select {
+			case <-asked:
+				owned = false
+			case <-look.C:
+				owned = os.Getppid() == parent && !errors.Is(syscall.Kill(owner, 0), syscall.ESRCH)
+			}
+		}
+		stopNow(errAsked)
+		<-asked
+		hardNow()
+	}()
+	return stop, hard
+}
+
+// main runs the session until stop ends or something fails, and returns the exit code.
+func (s *session) main(stop context.Context) int {
+	err := s.run(stop)
+	switch {
+	case err != nil && !errors.Is(err, errAsked):
+		text := strings.ReplaceAll(err.Error(), "\n", " ")
+		_ = os.RemoveAll(s.data())
+		_ = os.WriteFile(filepath.Join(s.folder, "error"), []byte(text+"\n"), 0o600) // scripts/run keeps the folder then
+		s.screen.say("Stopped; the logs are in %s.\n\n%s", s.folder, text)
 		return exitFailed
-	}
-	if hard.Err() != nil {
+	case s.hard.Err() != nil:
 		return exitKilled
 	}
+	if err := os.RemoveAll(s.folder); err != nil {
+		s.screen.say("%v", err)
+		return exitFailed
+	}
+	s.screen.say("Stopped. Nothing is left but what was fetched for the next time.")
 	return exitDone
-}
-
-type options struct {
-	binary string // retry-worker
-	zeebe  string // version
-	once   bool   // end after the demo
-}
-
-func parse(args []string, stderr io.Writer) (o options, err error) {
-	flags := flag.NewFlagSet("local", flag.ContinueOnError)
-	flags.SetOutput(stderr)
-	flags.StringVar(&o.binary, "bin", filepath.Join("bin", "retry-worker"), "the worker, as `make build` makes it")
-	flags.StringVar(&o.zeebe, "zeebe", zeebe.Versions[0], "version of Zeebe: "+strings.Join(zeebe.Versions, " or "))
-	flags.BoolVar(&o.once, "once", false, "end after the demo")
-	if err := flags.Parse(args); err != nil {
-		return o, err
-	}
-	if flags.NArg() > 0 {
-		return o, fmt.Errorf("unknown argument %q; `-help` lists the flags", flags.Arg(0))
-	}
-	if o.binary, err = filepath.Abs(o.binary); err != nil {
-		return o, fmt.Errorf("find the worker: %w", err)
-	}
-	return o, nil
 }

@@ -42,9 +42,11 @@ func (s *screen) Write(b []byte) (int, error) {
 
 func (s *screen) say(format string, args ...any) { fmt.Fprintf(s, format+"\n", args...) }
 
-// row is one line of a table.
+// rowFormat is one line of a table: a label and its text.
+const rowFormat = "  %-9s %s\n"
+
 func (s *screen) row(label, format string, args ...any) {
-	s.say("  %-9s %s", label, fmt.Sprintf(format, args...))
+	fmt.Fprintf(s, rowFormat, label, fmt.Sprintf(format, args...))
 }
 
 // progress writes over the last progress on a terminal, and now and then a line elsewhere.
@@ -54,7 +56,7 @@ func (s *screen) progress(p zeebe.Progress) {
 	if !s.terminal {
 		if time.Since(s.reported) >= progressEvery {
 			s.reported = time.Now()
-			fmt.Fprintf(s.out, "  %-9s %s\n", "", p)
+			fmt.Fprintf(s.out, rowFormat, "", p)
 		}
 		return
 	}

@@ -43,7 +43,7 @@ func TestNewcomerSeesDecisions(t *testing.T) {
 				t.Fatalf("demo: exit %d, expected 0:\n%s", code, out)
 			}
 			s.expectDemo(out)
-			s.done("a newcomer: check, deploy, demo", "4 processes, 50 samples, 45 ended, 5 incidents")
+			s.done("a newcomer: check, deploy, demo", "4 processes, 70 samples, 65 ended, 5 incidents")
 		})
 	}
 }
@@ -58,13 +58,13 @@ func (s *scene) expectDemo(out string) {
 		s.t.Errorf("the demo sums up\n%s\nexpected\n%s", summary, want)
 	}
 	for _, want := range []string{
-		"SUB_06: 30 claims; the demo plays ", "WHATSAPP_MESSAGE: 7 messages; the demo plays ", "FAILED_JOB: 5 jobs; the demo plays ", "JOB_QUEUE: 8 jobs ",
+		"SUB_06: 50 claims; the demo plays ", "WHATSAPP_MESSAGE: 7 messages; the demo plays ", "FAILED_JOB: 5 jobs; the demo plays ", "JOB_QUEUE: 8 jobs ",
 		"decided: Transient error, retry 1 of 5, in ", "decided: Unknown error, retry 1 of 5, in ", "decided: Transient error, retry 5 of 5, in ",
 		"decided: Permanent error, not retried; goes to cadastro", "decided: Permanent error, not retried; goes to faturamento",
 		"decided: Maximum of 5 retries reached; goes to faturamento",
 		"rejected: " + string(decision.InvalidClaimID), "rejected: " + string(decision.InvalidRetryCount),
 		"rejected: " + string(decision.InvalidLastSubmissionTime), "rejected: " + string(decision.InvalidErrorMessage),
-		"review by cadastro (dead letter ", "discarded", "accepted by the portal", "moves the broker's own clock 5 s ahead", "moves the broker's own clock 48 min ahead",
+		"review by cadastro (dead letter ", "discarded", "accepted by the portal", "moves the clock 5 s ahead", "moves the clock 96 min ahead",
 		"decided: Transient error, retry 1 of 3, in ", "decided: Transient error, retry 2 of 3, in ", "decided: Transient error, retry 3 of 3, in 5 min, ", // TRD-0003
 		"decided: Maximum of 3 retries reached; goes to atendimento", "decided: Permanent error, not retried; goes to atendimento",
 		"decided: Unknown error, retry 3 of 3, in ", "decided: Maximum of 3 retries reached; goes to ti", // Retry Failed Job
@@ -75,7 +75,7 @@ func (s *scene) expectDemo(out string) {
 			s.t.Errorf("the demo did not tell %q:\n%s", want, told)
 		}
 	}
-	const rejected, completed = 5, 45
+	const rejected, completed = 5, 65
 	s.eventually(func() bool {
 		c := since(s.before, s.counters())
 		return c["incidents pending"] == rejected && c["processes completed"] == completed

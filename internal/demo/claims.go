@@ -4,19 +4,20 @@ package demo
 func claims() Process {
 	const down = "Portal TISS não respondeu em 30s: TIMEOUT"
 	const (
-		accepted  = "accepted at once"
-		transient = "the portal stumbles, then accepts"
-		unknown   = "an error that nobody knows, retried to be safe"
-		permanent = "a person must act"
-		exhausted = "the portal stays down through the whole ladder"
-		rejected  = "the process holds nonsense: an incident"
+		accepted   = "accepted at once"
+		transient  = "the portal stumbles, then accepts"
+		unknown    = "an error that nobody knows, retried to be safe"
+		permanent  = "a person must act"
+		credential = "many of one cause: the portal's credential has expired"
+		exhausted  = "the portal stays down through the whole ladder"
+		rejected   = "the process holds nonsense: an incident"
 	)
 	always := times(6, Failure{Text: down})
 	return Process{
 		ID: "SUB_06", Subjects: "claims", System: "the insurers' TISS portal",
 		IDVariable: "claimId", ErrorVariable: "submissionError",
 		Work: Work{JobType: "submit-claim", ErrorCode: "SUBMISSION_FAILED", Try: "submission", Done: "accepted by the portal"},
-		Samples: called("CLM-DEMO-%d", []Sample{
+		Samples: called("CLM-DEMO-%d", append([]Sample{
 			{Shows: accepted},
 			{Shows: accepted},
 			{Shows: accepted},
@@ -47,6 +48,6 @@ func claims() Process {
 			{Shows: rejected, Incident: true, Variables: map[string]any{"retryCount": 2.5}, Failures: texts(down)},
 			{Shows: rejected, Incident: true, Variables: map[string]any{"lastSubmissionTime": "ontem"}, Failures: texts(down)},
 			{Shows: rejected, Incident: true, Failures: texts("   ")},
-		}),
+		}, times(20, Sample{Shows: credential, Failures: texts("AUTHORIZATION_DENIED: credencial do portal vencida"), Left: true})...)),
 	}
 }

@@ -9,15 +9,26 @@ import (
 	"time"
 )
 
-// Clock is the engine's own clock where it may be moved (ZEEBE_CLOCK_CONTROLLED): a broker for trying
-// things out, never one at work.
-type Clock struct {
+// Clock is the time that the demo may move.
+type Clock interface {
+	// Now returns the worker's time.
+	Now() time.Time
+	// Add moves the engine's time ahead, and the worker's where that can be moved.
+	Add(ctx context.Context, d time.Duration) error
+}
+
+// EngineClock moves the engine's own clock, where it may be moved (ZEEBE_CLOCK_CONTROLLED): a broker for trying
+// things out, never one at work. The worker's stays.
+type EngineClock struct {
 	// ActuatorURL of the broker, such as http://127.0.0.1:9600.
 	ActuatorURL string
 }
 
-// Add moves the clock ahead.
-func (c Clock) Add(ctx context.Context, d time.Duration) error {
+// Now implements Clock.
+func (EngineClock) Now() time.Time { return time.Now() }
+
+// Add implements Clock.
+func (c EngineClock) Add(ctx context.Context, d time.Duration) error {
 	url := strings.TrimSuffix(c.ActuatorURL, "/") + "/actuator/clock/add"
 	body := fmt.Sprintf(`{"offsetMilli":%d}`, d.Milliseconds())
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(body))

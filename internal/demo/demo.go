@@ -21,13 +21,13 @@ const (
 	patience = 30 * time.Second
 )
 
-// clockSteps move the engine's clock over all ladders. The first ones suit timers that wait for a duration: the 1, 5 and
+// clockSteps move the clock over all ladders. The first ones suit timers that wait for a duration: the 1, 5 and
 // 25 s of a failed job, a queued job's own, the minute after which it looks for its dependencies, and a message's 5 s,
-// 30 s and 5 min. SUB_06's timers wait for an instant, 6, 12, 24, 48 and 96 minutes from now at most: the steps add up to each of them,
-// from the fourth on.
+// 30 s and 5 min. SUB_06's timers wait for an instant, 6, 12, 24, 48 and 96 minutes after the decision at most: where the
+// worker's clock moves too, after the step before, and else from the start.
 var clockSteps = []time.Duration{
 	5 * time.Second, 30 * time.Second, time.Minute, 5 * time.Minute,
-	6 * time.Minute, 12 * time.Minute, 24 * time.Minute, 48 * time.Minute,
+	12 * time.Minute, 24 * time.Minute, 48 * time.Minute, 96 * time.Minute,
 }
 
 // Engine is what the demo needs of the process engine. Its BPMN errors must carry their variables to
@@ -53,12 +53,11 @@ type Options struct {
 	JSON bool
 	// Ask the worker's API, through which the people decide; nil: nobody does.
 	Ask Ask
-	// Console is where a person finds what waits for a review, such as http://127.0.0.1:8095/dead-letters.
-	Console string
-	// Stay leaves some dead letters to the person who looks at the screen, and goes on playing until ctx ends.
-	Stay bool
-	// Clock of the engine; nil: the timers take the time they take.
-	Clock *Clock
+	// Invitation leaves some dead letters to the person who looks at the screen, says where that person finds them, and has
+	// the demo go on playing until ctx ends; empty: it ends when every sample has.
+	Invitation string
+	// Clock to move; nil: the timers take the time they take.
+	Clock Clock
 	// WorkerLog is the file that the worker's log goes to; empty: its decisions are not shown.
 	WorkerLog string
 	// Run makes ids differ between two runs on one engine.
@@ -96,7 +95,7 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	s.summarize()
-	if o.Stay && ctx.Err() == nil {
+	if o.Invitation != "" && ctx.Err() == nil {
 		d.stay(ctx)
 	}
 	return ctx.Err()
@@ -104,21 +103,12 @@ func Run(ctx context.Context, o Options) error {
 
 // stay until ctx ends, and tell what becomes of the samples that were left.
 func (d *director) stay(ctx context.Context) {
-	d.story.note("%s", d.invitation())
-	d.story.follow(ctx.Done())
-}
-
-// Staying is in the last line that a demo which stays prints before it waits for somebody to act.
-const Staying = "The demo stays to play the outside systems"
-
-func (d *director) invitation() string {
-	counts := d.story.leftOver()
-	if counts == "" {
-		return "Nothing waits for your review. " + Staying + " until Ctrl-C."
+	left := "Nothing waits for your review."
+	if counts := d.story.leftOver(); counts != "" {
+		left = "Waiting for your review: " + counts + ". (One at its limit has to be forced.)"
 	}
-	return "Waiting for your review: " + counts + ".\n" +
-		"Open " + d.Console + " and choose one: read why it failed, retry it with a reason, and see here how the process goes on.\n" +
-		"(One at its limit has to be forced.) " + Staying + " until Ctrl-C."
+	d.story.note("%s The demo plays the outside systems until Ctrl-C.\n%s", left, d.Invitation)
+	d.story.follow(ctx.Done())
 }
 
 // director knows which instance belongs to which sample, and moves time.
@@ -158,17 +148,19 @@ func (d *director) create(ctx context.Context, p *Process, x *Sample) error {
 	return nil
 }
 
-// passTime waits for the samples to end. Where it may, it moves the engine's clock whenever nothing else happens.
+// passTime waits for the samples to end. Where it may, it moves the clock whenever nothing else happens.
 func (d *director) passTime(ctx context.Context) error {
 	if d.Clock == nil {
 		d.waitInRealTime(ctx)
 		return nil
 	}
-	for _, step := range clockSteps {
+	// On a busy machine a step may be over before all of its timers have fired: the last one is repeated.
+	for i := 0; i < len(clockSteps) || i < 2*len(clockSteps) && d.story.waiting() > 0; i++ {
 		if !d.story.quiet(ctx.Done(), calm) {
 			return nil
 		}
-		d.story.note("--- Everybody waits for a timer. The demo moves the broker's own clock %s ahead. ---", told(step))
+		step := clockSteps[min(i, len(clockSteps)-1)]
+		d.story.note("--- Everybody waits for a timer. The demo moves the clock %s ahead. ---", told(step))
 		if err := d.Clock.Add(ctx, step); err != nil {
 			return err
 		}

@@ -47,8 +47,8 @@ type verdict struct {
 type people struct {
 	*players
 	ask   Ask
-	clock *Clock // nil: time cannot be moved
-	stay  bool   // what is to be left is left
+	clock Clock // nil: time cannot be moved
+	stay  bool  // what is to be left is left
 
 	left    []*progress
 	refused map[string]bool // dead letters of which a refusal was told
@@ -59,7 +59,7 @@ type people struct {
 }
 
 func newPeople(p *players, o *Options) *people {
-	return &people{players: p, ask: o.Ask, clock: o.Clock, stay: o.Stay, refused: make(map[string]bool)}
+	return &people{players: p, ask: o.Ask, clock: o.Clock, stay: o.Invitation != "", refused: make(map[string]bool)}
 }
 
 // work until ctx ends.
@@ -177,19 +177,27 @@ func (p *people) lookAgain(ctx context.Context, g *progress) error {
 		return err
 	}
 	g.verdict, g.triesBefore = l.Review, g.tries
-	p.story.judged(g)
+	p.story.judged(g, p.waits(g))
 	return nil
 }
 
-// passTime moves the engine's clock to the next try where that has to wait.
+// waits returns how long it is, by the worker's clock, until the next try of what a person has decided on.
+func (p *people) waits(g *progress) time.Duration {
+	if p.clock == nil {
+		return time.Until(g.verdict.NextRetryTime)
+	}
+	return g.verdict.NextRetryTime.Sub(p.clock.Now())
+}
+
+// passTime moves the clock to the next try where that has to wait.
 func (p *people) passTime(ctx context.Context, g *progress) {
-	wait := time.Until(g.verdict.NextRetryTime)
+	wait := p.waits(g)
 	if p.clock == nil || g.moved || g.tries > g.triesBefore || wait < time.Second {
 		return
 	}
 	g.moved = true
 	wait = wait.Truncate(time.Second) + time.Second
-	p.story.note("--- %s waits for its next %s. The demo moves the broker's own clock %s ahead. ---", g.ID, g.process.Work.Try, told(wait))
+	p.story.note("--- %s waits for its next %s. The demo moves the clock %s ahead. ---", g.ID, g.process.Work.Try, told(wait))
 	if err := p.clock.Add(ctx, wait); err != nil {
 		p.story.note("%v", err)
 	}

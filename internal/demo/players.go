@@ -38,7 +38,7 @@ type progress struct {
 	letter      string   // its id
 	verdict     *verdict // that was told; nil: none yet
 	triesBefore int      // it
-	moved       bool     // the engine's clock, for its sake
+	moved       bool     // the clock, for its sake
 }
 
 // corrected lets the next try succeed.

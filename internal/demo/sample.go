@@ -3,6 +3,7 @@ package demo
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"retry-worker/internal/worker"
 )
@@ -100,14 +101,8 @@ func texts(all ...string) []Failure {
 	return failures
 }
 
-// times is the same failure again and again.
-func times(n int, f Failure) []Failure {
-	failures := make([]Failure, n)
-	for i := range failures {
-		failures[i] = f
-	}
-	return failures
-}
+// times returns n of the same.
+func times[T any](n int, x T) []T { return slices.Repeat([]T{x}, n) }
 
 // start is the JSON that an instance starts with.
 func (p *Process) start(s *Sample) (string, error) {

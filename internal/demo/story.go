@@ -124,12 +124,12 @@ func (s *story) left(g *progress, l *letter) {
 }
 
 // judged is told of what that person has decided.
-func (s *story) judged(g *progress) {
+func (s *story) judged(g *progress, waits time.Duration) {
 	v := g.verdict
 	switch {
 	case v.Decision == "discard":
 		s.say(g.Sample, "reviewed by %s: %q; let go, and the process ends", v.By, v.Reason)
-	case time.Until(v.NextRetryTime) < time.Second:
+	case waits < time.Second:
 		s.say(g.Sample, "reviewed by %s: %q; the process goes on at once", v.By, v.Reason)
 	default:
 		s.say(g.Sample, "reviewed by %s: %q; the process goes on at %s", v.By, v.Reason, v.NextRetryTime.UTC().Format(time.RFC3339))

@@ -1,0 +1,289 @@
+package main
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/json"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"retry-worker/e2e/harness/zeebe"
+)
+
+const (
+	// enough for one thing to happen, and runTime for a whole run, on a busy machine too.
+	enough  = time.Minute
+	runTime = 5 * time.Minute
+)
+
+// output collects what a program prints. Safe for concurrent use.
+type output struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (o *output) Write(b []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(b)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
+
+// local is a program in a process group of its own, as a terminal starts one; temporary is its TMPDIR, and all that it
+// starts has mark in its environment.
+type local struct {
+	t         *testing.T
+	cmd       *exec.Cmd
+	out       output
+	temporary string
+	mark      string
+	ended     chan struct{}
+}
+
+func start(t *testing.T, cmd *exec.Cmd, temporary string) *local {
+	t.Helper()
+	l := &local{t: t, cmd: cmd, temporary: temporary, mark: "LOCAL_TEST_RUN=" + rand.Text(), ended: make(chan struct{})}
+	cmd.Env = append(cmd.Env, "TMPDIR="+temporary, l.mark)
+	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &l.out, &l.out, time.Second
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		_ = cmd.Wait()
+		close(l.ended)
+	}()
+	t.Cleanup(func() { // ended long ago, unless the test failed
+		l.signal(syscall.SIGINT)
+		l.exit()
+	})
+	return l
+}
+
+// signal reaches the whole group, as a terminal's does.
+func (l *local) signal(s syscall.Signal) { _ = syscall.Kill(-l.cmd.Process.Pid, s) }
+
+func (l *local) exit() int {
+	select {
+	case <-l.ended:
+	case <-time.After(enough):
+		l.t.Errorf("it did not end within %v; it printed:\n%s", enough, &l.out)
+		l.signal(syscall.SIGKILL)
+		<-l.ended
+	}
+	return l.cmd.ProcessState.ExitCode()
+}
+
+// until polls for something to happen.
+func (l *local) until(what string, within time.Duration, met func() bool) {
+	l.t.Helper()
+	for deadline := time.Now().Add(within); !met(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			l.t.Fatalf("after %v still not %s; it printed:\n%s", within, what, &l.out)
+		}
+	}
+}
+
+// sees waits for what is printed to hold some words, and returns what it matched.
+func (l *local) sees(words string) (m []string) {
+	l.t.Helper()
+	pattern := regexp.MustCompile(words)
+	l.until("seen: "+words, runTime, func() bool {
+		m = pattern.FindStringSubmatch(l.out.String())
+		select {
+		case <-l.ended:
+			if m == nil {
+				l.t.Fatalf("it ended without %q; it printed:\n%s", words, &l.out)
+			}
+		default:
+		}
+		return m != nil
+	})
+	return m
+}
+
+// processes returns those of this run, by their programs' names; Linux only.
+func (l *local) processes() map[string]int {
+	all := make(map[string]int)
+	paths, _ := filepath.Glob("/proc/[0-9]*/environ")
+	for _, path := range paths {
+		environ, err := os.ReadFile(path)
+		if err != nil || !bytes.Contains(environ, []byte(l.mark)) {
+			continue
+		}
+		if program, err := os.Readlink(filepath.Join(filepath.Dir(path), "exe")); err == nil {
+			all[filepath.Base(program)], _ = strconv.Atoi(filepath.Base(filepath.Dir(path)))
+		}
+	}
+	return all
+}
+
+// nothingLeft waits until no process of the run is there, and in the temporary folder only what others still use.
+func (l *local) nothingLeft(others int) {
+	l.t.Helper()
+	l.until("gone", enough, func() bool {
+		files, _ := filepath.Glob(filepath.Join(l.temporary, "*"))
+		return len(l.processes()) == 0 && len(files) == others
+	})
+}
+
+// TestRealRun is `make run` as a newcomer meets it, twice at a time: what the first and the last line say, the pages, what a
+// person does there, and what is left of a run that Ctrl-C ends, and of one that is killed.
+func TestRealRun(t *testing.T) {
+	zeebe.Require(t, zeebe.Versions[0])
+	temporary := t.TempDir()
+	first, second := makeRun(t, temporary), makeRun(t, temporary)
+	console := first.sees(`^[^\n]*(http://127\.0\.0\.1:\d+)/dead-letters; `)[1]
+	if other := second.sees(`^[^\n]*(http://127\.0\.0\.1:\d+)/dead-letters; `)[1]; other == console {
+		t.Errorf("both consoles are at %s", console)
+	}
+	second.sees("gateway at")
+	if err := syscall.Kill(second.processes()["local"], syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if second.exit() == 0 {
+		t.Error("a run that was killed has exit code 0")
+	}
+	second.nothingLeft(1)
+	v := viewer{first, console}
+	v.sees(`Console +` + regexp.QuoteMeta(console) + `/dead-letters: [^\n]*\n$`)
+	v.waitsAreMinutes()
+	v.reviews()
+	v.signal(syscall.SIGINT)
+	v.exit()
+	v.nothingLeft(0)
+	wanted := []string{"Compiling;", "retry 1 of 5", "retry 1 of 3", "WAITING", "moves the clock", "What became of them:", "Nothing is left",
+		"Waiting for your review: 23 of SUB_06, 1 of WHATSAPP_MESSAGE."}
+	for process, samples := range map[string]string{"SUB_06": "50 claims", "WHATSAPP_MESSAGE": "7 messages", "FAILED_JOB": "5 jobs", "JOB_QUEUE": "8 jobs"} {
+		wanted = append(wanted, process+" version 1 deployed", "\n"+process+": "+samples)
+	}
+	for _, want := range wanted {
+		if !strings.Contains(v.out.String(), want) {
+			t.Errorf("%q is missing in:\n%s", want, &v.out)
+		}
+	}
+	if strings.Contains(v.out.String(), "has not ended") {
+		t.Errorf("samples have not ended:\n%s", &v.out)
+	}
+}
+
+func makeRun(t *testing.T, temporary string) *local {
+	t.Helper()
+	cmd := exec.Command("make", "--no-print-directory", "-C", "../..", "run")
+	cmd.Env = os.Environ()
+	return start(t, cmd, temporary)
+}
+
+// viewer reads what `make run` prints, and does what it asks for.
+type viewer struct {
+	*local
+	console string
+}
+
+// asks the API behind the console; body empty: by GET.
+func (v *viewer) asks(path, body string, answer any) (status int) {
+	v.t.Helper()
+	method := http.MethodGet
+	if body != "" {
+		method = http.MethodPost
+	}
+	request, err := http.NewRequestWithContext(v.t.Context(), method, v.console+"/api/v1"+path, strings.NewReader(body))
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	request.Header.Set("Content-Type", "application/json")
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if err := json.NewDecoder(response.Body).Decode(answer); err != nil {
+		v.t.Fatalf("%s %s: %s, %v", method, path, response.Status, err)
+	}
+	return response.StatusCode
+}
+
+type deadLetter struct {
+	ID, State               string
+	Subject                 struct{ ID, Policy string }
+	Error, Process          string
+	ForceNeeded             bool
+	RetryCount              int
+	FirstFailure, CreatedAt time.Time
+}
+
+func (v *viewer) deadLetters() []deadLetter {
+	v.t.Helper()
+	var list struct{ Items []deadLetter }
+	if v.asks("/dead-letters", "", &list); len(list.Items) != 24 {
+		v.t.Fatalf("%d dead letters are open, expected 24: %+v", len(list.Items), list.Items)
+	}
+	return list.Items
+}
+
+// waitsAreMinutes: a claim that went through the whole ladder took its 5, 10, 20, 40 and 80 minutes by the worker's clock.
+func (v *viewer) waitsAreMinutes() {
+	v.t.Helper()
+	for _, d := range v.deadLetters() {
+		if took := d.CreatedAt.Sub(d.FirstFailure); d.RetryCount == 5 && took < 155*time.Minute {
+			v.t.Errorf("%s went through the ladder in %v, want at least 155 min", d.Subject.ID, took)
+		}
+	}
+}
+
+// reviews reads what is left, of which 20 have one cause, and decides on one of each other cause: all are sent again but one,
+// which is let go. What follows shows.
+func (v *viewer) reviews() {
+	v.t.Helper()
+	page, err := http.Get(v.console + "/dead-letters")
+	if err != nil || page.StatusCode != http.StatusOK {
+		v.t.Fatalf("the console's page: %v, %v", page, err)
+	}
+	_ = page.Body.Close()
+	var groups struct{ Items []struct{ Count int } }
+	if v.asks("/dead-letters/groups", "", &groups); len(groups.Items) == 0 || groups.Items[0].Count != 20 {
+		v.t.Errorf("the causes are %+v, expected one with 20 dead letters first", groups.Items)
+	}
+	discarded := false
+	for _, d := range v.deadLetters() {
+		path, body := "/dead-letters/"+d.ID+"/retry", `{"reason":"dados corrigidos"}`
+		switch {
+		case strings.Contains(d.Error, "credencial"):
+			continue
+		case d.ForceNeeded:
+			var refused struct{ Error string }
+			if status := v.asks(path, body, &refused); status != http.StatusConflict || refused.Error != "max_retries_exceeded" {
+				v.t.Errorf("%s at its limit: %d %s, expected 409 max_retries_exceeded", d.Subject.ID, status, refused.Error)
+			}
+			body = `{"reason":"dados corrigidos","forceRetry":true}`
+		case !discarded:
+			discarded, path, body = true, "/dead-letters/"+d.ID+"/discard", `{"reason":"não vale a pena"}`
+		}
+		var after deadLetter
+		if status := v.asks(path, body, &after); status != http.StatusOK || d.Process != "waiting" {
+			v.t.Errorf("%s, for which %s waits: %d", d.Subject.ID, d.Process, status)
+		}
+		if strings.HasSuffix(path, "discard") {
+			v.sees(`reviewed by local: "não vale a pena"; let go, and the process ends`)
+			continue
+		}
+		v.sees(`(?s)` + d.Subject.ID + ` +reviewed by local: "dados corrigidos"; the process goes on .*` + "accepted by [^\n]* after your review")
+		v.until("recovered: "+d.Subject.ID, enough, func() bool {
+			return v.asks("/dead-letters/"+d.ID, "", &d) == http.StatusOK && d.State == "recovered"
+		})
+	}
+}

@@ -1,8 +1,11 @@
-package grafana
+package main
 
 import (
 	"fmt"
+	"time"
 
+	"retry-worker/internal/decision"
+	"retry-worker/internal/journal"
 	"retry-worker/internal/review"
 )
 
@@ -10,7 +13,7 @@ import (
 func business() *dashboard {
 	d := newDashboard("retry-worker: business", "retry-worker-business",
 		"Are failed submissions saved by retries, what fails and why, and who must act: RN-BIL-005 §6 and RN-BIL-004 §6.")
-	d.Templating.List = append(d.Templating.List, labelValues("policy", "Policy", `error_classification_distribution{job=~"$job"}`, "policy"))
+	d.variables = append(d.variables, labelValues("policy", "Policy", `error_classification_distribution{job=~"$job"}`, "policy"))
 	d.targets()
 	d.failures()
 	d.recovery()
@@ -45,13 +48,11 @@ func (d *dashboard) targets() {
 }
 
 // perMinute is how often something happened, over time.
-func perMinute(by, series string) string {
-	return fmt.Sprintf("60 * sum by (%s) (rate(%s[$__rate_interval]))", by, series)
-}
+func perMinute(by, series string) string { return "60 * " + perSecond(by, series) }
 
 // within is how often something happened in the time range that is shown.
 func within(by, series string) string {
-	return fmt.Sprintf("sum by (%s) (increase(%s[$__range]))", by, series)
+	return "sum by (" + by + ") (increase(" + series + "[$__range]))"
 }
 
 func (d *dashboard) failures() {
@@ -84,14 +85,12 @@ func (d *dashboard) failures() {
 	d.graph(figure{title: "Permanent and exhausted share against their limits", unit: "percentunit", width: 12,
 		description: "The shares of 7 days. Permanent: alert above 10 % and 15 %; exhausted: above 3 % and 5 %. The lines are those of the exhausted.",
 		steps:       atMostTwo(target004("exhausted_rate"), alert005("exhausted_rate")),
-		queries:     []query{named(kpi("permanent_rate"), "permanent {{policy}}"), named(kpi("exhausted_rate"), "exhausted {{policy}}")}})
+		queries:     []query{{kpi("permanent_rate").expr, "permanent {{policy}}"}, {kpi("exhausted_rate").expr, "exhausted {{policy}}"}}})
 }
-
-func named(q query, legend string) query { return query{q.expr, legend} }
 
 func (d *dashboard) recovery() {
 	d.row("Recovery")
-	d.graph(figure{title: "Success rate against the targets", unit: "percentunit", max: value(1),
+	d.graph(figure{title: "Success rate against the targets", unit: "percentunit", max: new(1.0),
 		description: "retry_success_rate, of the last 24 hours at every moment. The lines are the targets, 80 % (RN-BIL-005) and 85 % (RN-BIL-004).",
 		steps:       atLeastTwo(target005("success_rate"), target004("success_rate")),
 		queries:     []query{{"max by (policy) (" + of("retry_success_rate", chosen) + ")", "{{policy}}"}}})
@@ -112,13 +111,13 @@ func (d *dashboard) recovery() {
 // rung is a step of tiss-submission's ladder: 5 min × 2^n ± 20 %, rounded and held in its bounds (R5). R19's buckets lie at
 // its ends.
 type rung struct {
-	name     string
-	from, to int // minutes; a delay is above from, up to to
+	name string
+	upTo int // minutes
 }
 
 var ladder = []rung{
-	{"1st retry: 5 to 6 min", 0, 6}, {"2nd: 8 to 12 min", 6, 12}, {"3rd: 16 to 24 min", 12, 24},
-	{"4th: 32 to 48 min", 24, 48}, {"5th: 64 to 96 min", 48, 96}, {"forced ones, beyond", 96, 240},
+	{"1st retry: 5 to 6 min", 6}, {"2nd: 8 to 12 min", 12}, {"3rd: 16 to 24 min", 24},
+	{"4th: 32 to 48 min", 48}, {"5th: 64 to 96 min", 96}, {"forced ones, beyond", 240},
 }
 
 // upTo is how many retries of tiss-submission wait that long at most, in the time shown. From Prometheus 3 on a bound is
@@ -131,12 +130,10 @@ func upTo(minutes int) string {
 func (d *dashboard) backoff() {
 	d.row("Backoff")
 	var rungs []query
+	below := ""
 	for _, r := range ladder {
-		expr := upTo(r.to)
-		if r.from > 0 {
-			expr += " - " + upTo(r.from)
-		}
-		rungs = append(rungs, query{expr, r.name})
+		rungs = append(rungs, query{upTo(r.upTo) + below, r.name})
+		below = " - " + upTo(r.upTo)
 	}
 	d.bars(figure{title: "Backoff against the ladder of tiss-submission", unit: "short", width: 12, queries: rungs,
 		description: "Retries scheduled in the time shown, by the rung of the ladder they stand on (R5). It falls from rung to rung while retries help."})
@@ -169,4 +166,26 @@ func (d *dashboard) deadLetters() {
 		description: "Who must act.", queries: []query{{"sum by (team) (" + open + ")", "{{team}}"}}})
 	d.bars(figure{title: "Open dead letters by reason", unit: "short",
 		description: "Why they are there, at this moment.", queries: []query{{"sum by (reason) (" + open + ") > 0", "{{reason}}"}}})
+}
+
+// goal is what a rule wants of a figure, or raises an alert at (R19).
+func goal(kpi string, rule decision.BusinessRule, kind string) float64 {
+	for _, k := range journal.KPIs(nil, []string{decision.DefaultPolicy}, time.Time{}) {
+		for _, g := range k.Goals {
+			if k.Name == kpi && g.Rule == rule && g.Kind == kind {
+				return g.Limit
+			}
+		}
+	}
+	panic(fmt.Sprintf("%s has no %s of %s", kpi, kind, rule)) // a slip in this package, which its test finds
+}
+
+func target005(kpi string) float64 { return goal(kpi, decision.RNBIL005, journal.Target) }
+func target004(kpi string) float64 { return goal(kpi, decision.RNBIL004, journal.Target) }
+func alert005(kpi string) float64  { return goal(kpi, decision.RNBIL005, journal.Alert) }
+func alert004(kpi string) float64  { return goal(kpi, decision.RNBIL004, journal.Alert) }
+
+// kpi reads a figure from the database, which is the same in every replica.
+func kpi(name string) query {
+	return query{fmt.Sprintf("max by (policy) (%s)", of("retry_worker_kpi", fmt.Sprintf(`kpi=%q`, name), chosen)), "{{policy}}"}
 }

@@ -1,4 +1,4 @@
-package grafana
+package main
 
 import "fmt"
 
@@ -6,7 +6,7 @@ import "fmt"
 func operations() *dashboard {
 	d := newDashboard("retry-worker: operations", "retry-worker-operations",
 		"Is the service well: its jobs, how long they take, the engine, the journal, the outbox, and its own processes.")
-	d.Templating.List = append(d.Templating.List, labelValues("engine", "Engine's job", "zeebe_job_events_total", "job"))
+	d.variables = append(d.variables, labelValues("engine", "Engine's job", "zeebe_job_events_total", "job"))
 	d.health()
 	d.jobs()
 	d.journal()
@@ -18,14 +18,14 @@ func operations() *dashboard {
 
 // yesNo are the words for a figure that is 1 or 0.
 func yesNo(yes, no string) []any {
-	word := func(text, color string) map[string]any { return map[string]any{"text": text, "color": color} }
-	return []any{map[string]any{"type": "value", "options": map[string]any{"1": word(yes, "green"), "0": word(no, "red")}}}
+	word := func(text, color string) object { return object{"text": text, "color": color} }
+	return []any{object{"type": "value", "options": object{"1": word(yes, "green"), "0": word(no, "red")}}}
 }
 
 func (d *dashboard) health() {
 	d.row("Health")
 	least := func(metric string) []query { return []query{{"min(" + of(metric) + ")", ""}} }
-	broken := []step{{Color: "red"}, {"green", value(1)}}
+	broken := []object{from(nil, "red"), from(1, "green")}
 	d.stat(figure{title: "Replicas", unit: "none", steps: broken, width: 4, none: "none",
 		description: "Replicas that Prometheus sees.", queries: []query{{"count(" + of("retry_worker_build_info") + ")", "replicas"}}})
 	d.stat(figure{title: "Engine", unit: "none", steps: broken, width: 4, mappings: yesNo("reached by all", "not reached"),
@@ -50,8 +50,8 @@ func perSecond(by, series string) string {
 }
 
 // quantile of a histogram, over time.
-func quantile(q string, by, series string) string {
-	return fmt.Sprintf("histogram_quantile(%s, %s)", q, perSecond(by, series))
+func quantile(q, by, series string) string {
+	return "histogram_quantile(" + q + ", " + perSecond(by, series) + ")"
 }
 
 func (d *dashboard) jobs() {
@@ -99,7 +99,7 @@ func (d *dashboard) journal() {
 	d.graph(figure{title: "Events published", unit: "ops",
 		description: "Events that NATS took a second, by replica: one at a time publishes.",
 		queries:     []query{{perSecond("instance", of("retry_worker_outbox_published_total")), "{{instance}}"}}})
-	d.graph(figure{title: "Journal and engine, by replica", unit: "none", max: value(1), width: 16,
+	d.graph(figure{title: "Journal and engine, by replica", unit: "none", max: new(1.0), width: 16,
 		description: "1 while a replica can write the journal, and while it reaches the engine.",
 		queries: []query{
 			{"min by (instance) (" + of("retry_worker_journal_up") + ")", "journal {{instance}}"},

@@ -8,19 +8,18 @@ package main
 import (
 	"bufio"
 	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
+	"log"
 	"os"
 	"strings"
 )
 
 // Case is one set of values, as `helm install NAME CHART --set … --values FILE` takes them.
 type Case struct {
-	Name        string
-	Release     string
-	Namespace   string
+	Release, Namespace string
+
 	Set         []string       // KEY=VALUE, after Values
 	Values      map[string]any // a values file
 	KubeVersion string         // of the cluster; empty: Helm's default
@@ -29,7 +28,6 @@ type Case struct {
 
 // Result is what became of a Case.
 type Result struct {
-	Name     string
 	Error    string           `json:",omitempty"` // Helm's, where it does not render
 	Objects  []map[string]any `json:",omitempty"` // in the order of installation, hooks last
 	Notes    string           `json:",omitempty"`
@@ -48,81 +46,59 @@ func run() error {
 	kubernetes := flag.String("kubernetes", "", "folders with the API's description in OpenAPI 3, one per version to check against, separated by commas")
 	crds := flag.String("crds", "", "folder with custom resource definitions (YAML)")
 	flag.Parse()
+	log.SetOutput(io.Discard) // Helm tells of every link that it follows
 	dir, err := os.MkdirTemp("", "chart-schemas-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	judges, err := newJudges(strings.Split(*kubernetes, ","), *crds, dir)
+	pods, err := restricted()
 	if err != nil {
 		return err
 	}
-	return answer(*chart, judges)
-}
-
-// answer cases until there are no more.
-func answer(chart string, judges []judge) error {
+	judges := []judge{pods}
+	for i, openAPI := range strings.Split(*kubernetes, ",") {
+		schemas := schemaDir(fmt.Sprintf("%s/%d", dir, i))
+		if err := schemas.write(openAPI, *crds); err != nil {
+			return err
+		}
+		objects, err := conform(schemas)
+		if err != nil {
+			return err
+		}
+		judges = append(judges, objects)
+	}
 	in, out := json.NewDecoder(bufio.NewReader(os.Stdin)), json.NewEncoder(os.Stdout)
-	for {
+	for in.More() {
 		var c Case
-		if err := in.Decode(&c); errors.Is(err, io.EOF) {
-			return nil
-		} else if err != nil {
+		if err := in.Decode(&c); err != nil {
 			return fmt.Errorf("read a case: %w", err)
 		}
-		if err := out.Encode(try(chart, c, judges)); err != nil {
+		if err := out.Encode(try(*chart, c, judges)); err != nil {
 			return fmt.Errorf("write a result: %w", err)
 		}
 	}
+	return nil
 }
 
 // try renders one case and has each object judged.
 func try(chart string, c Case, judges []judge) Result {
-	r := Result{Name: c.Name}
-	rendered, err := render(chart, c)
+	var r Result
+	values, err := r.render(chart, c)
 	if err != nil {
-		r.Error = err.Error()
-		return r
+		return Result{Error: err.Error()}
 	}
-	r.Objects, r.Notes = rendered.objects, rendered.notes
 	if !c.Judge {
 		return r
 	}
-	r.Problems = lint(chart, c, rendered.values)
+	r.Problems = lint(chart, c, values)
 	for _, object := range r.Objects {
 		for _, judge := range judges {
 			for _, problem := range judge(object) {
-				r.Problems = append(r.Problems, fmt.Sprintf("%s: %s", nameOf(object), problem))
+				metadata, _ := object["metadata"].(map[string]any)
+				r.Problems = append(r.Problems, fmt.Sprintf("%v %v: %s", object["kind"], metadata["name"], problem))
 			}
 		}
 	}
 	return r
-}
-
-// judge says what is wrong with an object.
-type judge func(object map[string]any) []string
-
-func newJudges(kubernetes []string, crds, dir string) ([]judge, error) {
-	restricted, err := newRestricted()
-	if err != nil {
-		return nil, err
-	}
-	judges := []judge{restricted.judge}
-	for i, openAPI := range kubernetes {
-		schemas := schemaDir{path: fmt.Sprintf("%s/%d", dir, i)}
-		if err := schemas.write(openAPI, crds); err != nil {
-			return nil, err
-		}
-		conform, err := newConform(schemas.path)
-		if err != nil {
-			return nil, err
-		}
-		judges = append(judges, conform.judge)
-	}
-	return judges, nil
-}
-
-func nameOf(object map[string]any) string {
-	metadata, _ := object["metadata"].(map[string]any)
-	return fmt.Sprintf("%v %v", object["kind"], metadata["name"])
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -19,25 +20,17 @@ import (
 // kubeVersion that is rendered for unless a case says another.
 const kubeVersion = "v1.36.3"
 
-// rendered is a chart with values filled in.
-type rendered struct {
-	values  map[string]any // of the user
-	objects []map[string]any
-	notes   string
-}
-
-// render does what `helm template` does: checks the values by the schema, then fills the templates in.
-func render(path string, c Case) (*rendered, error) {
+// render does what `helm template` does: checks the values by the schema, then fills the templates in. It returns the
+// user's values.
+func (r *Result) render(path string, c Case) (map[string]any, error) {
 	chart, err := loader.Load(path)
 	if err != nil {
 		return nil, fmt.Errorf("load the chart: %w", err)
 	}
-	r := &rendered{values: map[string]any{}}
-	if c.Values != nil {
-		r.values = c.Values
-	}
+	given := map[string]any{}
+	maps.Copy(given, c.Values)
 	for _, set := range c.Set {
-		if err := strvals.ParseInto(set, r.values); err != nil {
+		if err := strvals.ParseInto(set, given); err != nil {
 			return nil, fmt.Errorf("read --set %s: %w", set, err)
 		}
 	}
@@ -51,7 +44,7 @@ func render(path string, c Case) (*rendered, error) {
 		return nil, fmt.Errorf("chart requires kubeVersion: %s which is incompatible with Kubernetes %s", chart.Metadata.KubeVersion, version)
 	}
 	release := chartutil.ReleaseOptions{Name: c.Release, Namespace: c.Namespace, Revision: 1, IsInstall: true}
-	values, err := chartutil.ToRenderValues(chart, r.values, release, capabilities)
+	values, err := chartutil.ToRenderValues(chart, given, release, capabilities)
 	if err != nil {
 		return nil, err
 	}
@@ -59,14 +52,14 @@ func render(path string, c Case) (*rendered, error) {
 	if err != nil {
 		return nil, err
 	}
-	return r, r.take(files)
+	return given, r.take(files)
 }
 
 // take sorts the files that came out of the templates as Helm does.
-func (r *rendered) take(files map[string]string) error {
+func (r *Result) take(files map[string]string) error {
 	for path, text := range files {
 		if strings.HasSuffix(path, "NOTES.txt") {
-			r.notes = text
+			r.Notes = text
 			delete(files, path)
 		}
 	}
@@ -74,7 +67,7 @@ func (r *rendered) take(files map[string]string) error {
 	if err != nil {
 		return err
 	}
-	texts := make([]string, 0, len(manifests)+len(hooks))
+	var texts []string
 	for _, m := range manifests {
 		texts = append(texts, m.Content)
 	}
@@ -86,7 +79,7 @@ func (r *rendered) take(files map[string]string) error {
 		if err := yaml.UnmarshalStrict([]byte(text), &object); err != nil { // a key that stands twice is a mistake
 			return fmt.Errorf("parse what was rendered: %w\n%s", err, text)
 		}
-		r.objects = append(r.objects, object)
+		r.Objects = append(r.Objects, object)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,11 +12,11 @@ import (
 )
 
 // schemaDir is a folder of JSON schemas, one per kind, named as kubeconform asks for them.
-type schemaDir struct{ path string }
+type schemaDir string
 
 // write makes strict schemas of an API's description and of custom resource definitions: what they do not know is refused.
 func (d schemaDir) write(openAPI string, crds string) error {
-	if err := os.MkdirAll(d.path, 0o755); err != nil {
+	if err := os.MkdirAll(string(d), 0o755); err != nil {
 		return err
 	}
 	for _, group := range []string{"api__v1", "apis__apps__v1", "apis__networking.k8s.io__v1", "apis__policy__v1"} {
@@ -23,14 +24,20 @@ func (d schemaDir) write(openAPI string, crds string) error {
 			return err
 		}
 	}
-	return d.writeDefinitions(crds)
+	paths, err := filepath.Glob(filepath.Join(crds, "*.yaml"))
+	if err != nil || len(paths) == 0 {
+		return fmt.Errorf("no custom resource definitions in %s (%v)", crds, err)
+	}
+	for _, path := range paths {
+		if err := d.writeDefinition(path); err != nil {
+			return fmt.Errorf("read the custom resource definition %s: %w", path, err)
+		}
+	}
+	return nil
 }
 
 // kinds that the chart may render; making schemas of all would take seconds.
-var kinds = map[string]bool{
-	"Deployment": true, "Service": true, "ServiceAccount": true, "ConfigMap": true, "Secret": true, "Pod": true, "PersistentVolumeClaim": true,
-	"Ingress": true, "NetworkPolicy": true, "PodDisruptionBudget": true,
-}
+const kinds = " Deployment Service ServiceAccount ConfigMap Secret Pod PersistentVolumeClaim Ingress NetworkPolicy PodDisruptionBudget "
 
 type groupVersionKind struct{ Group, Version, Kind string }
 
@@ -41,48 +48,29 @@ func (d schemaDir) writeGroup(path string) error {
 	}
 	var document struct {
 		Components struct {
-			Schemas map[string]map[string]any `json:"schemas"`
+			Schemas map[string]any `json:"schemas"`
 		} `json:"components"`
 	}
-	if err := json.Unmarshal(content, &document); err != nil {
+	var named struct {
+		Components struct {
+			Schemas map[string]struct {
+				Kinds []groupVersionKind `json:"x-kubernetes-group-version-kind"`
+			}
+		}
+	}
+	if err := errors.Join(json.Unmarshal(content, &document), json.Unmarshal(content, &named)); err != nil {
 		return fmt.Errorf("read the API's description %s: %w", path, err)
 	}
-	for _, schema := range document.Components.Schemas {
-		closeObjects(schema)
-	}
-	for name, schema := range document.Components.Schemas {
-		for _, gvk := range gvksOf(schema) {
-			if !kinds[gvk.Kind] {
+	closeObjects(document.Components.Schemas)
+	for name, schema := range named.Components.Schemas {
+		for _, gvk := range schema.Kinds {
+			if !strings.Contains(kinds, " "+gvk.Kind+" ") {
 				continue
 			}
 			root := map[string]any{"$ref": "#/components/schemas/" + name, "components": document.Components}
 			if err := d.writeSchema(gvk, root); err != nil {
 				return err
 			}
-		}
-	}
-	return nil
-}
-
-func gvksOf(schema map[string]any) []groupVersionKind {
-	var gvks []groupVersionKind
-	list, _ := schema["x-kubernetes-group-version-kind"].([]any)
-	for _, item := range list {
-		m, _ := item.(map[string]any)
-		text := func(key string) string { s, _ := m[key].(string); return s }
-		gvks = append(gvks, groupVersionKind{text("group"), text("version"), text("kind")})
-	}
-	return gvks
-}
-
-func (d schemaDir) writeDefinitions(dir string) error {
-	paths, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
-	if err != nil || len(paths) == 0 {
-		return fmt.Errorf("no custom resource definitions in %s (%v)", dir, err)
-	}
-	for _, path := range paths {
-		if err := d.writeDefinition(path); err != nil {
-			return fmt.Errorf("read the custom resource definition %s: %w", path, err)
 		}
 	}
 	return nil
@@ -123,16 +111,15 @@ func (d schemaDir) writeDefinition(path string) error {
 
 // writeSchema under the name that kubeconform makes of a kind: deployment-apps-v1.json, service-v1.json.
 func (d schemaDir) writeSchema(gvk groupVersionKind, schema map[string]any) error {
-	group, _, _ := strings.Cut(gvk.Group, ".")
-	name := strings.ToLower(gvk.Kind)
-	if group != "" {
-		name += "-" + strings.ToLower(group)
+	name := gvk.Kind + "-"
+	if group, _, _ := strings.Cut(gvk.Group, "."); group != "" {
+		name += group + "-"
 	}
 	content, err := json.Marshal(schema)
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(d.path, name+"-"+strings.ToLower(gvk.Version)+".json"), content, 0o600)
+	return os.WriteFile(filepath.Join(string(d), strings.ToLower(name+gvk.Version)+".json"), content, 0o600)
 }
 
 // closeObjects refuses properties that an object's schema does not name, all the way down, and takes a number or a text

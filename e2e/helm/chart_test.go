@@ -13,11 +13,12 @@ import (
 
 // helmCase and result are what deploy/helm/check reads and writes.
 type helmCase struct {
-	Name, Release, Namespace string
-	Set                      []string       `json:",omitempty"`
-	Values                   map[string]any `json:",omitempty"`
-	KubeVersion              string         `json:",omitempty"`
-	Judge                    bool           // lint it and check its objects too, which takes longer
+	Name               string `json:"-"`
+	Release, Namespace string
+	Set                []string       `json:",omitempty"`
+	Values             map[string]any `json:",omitempty"`
+	KubeVersion        string         `json:",omitempty"`
+	Judge              bool           // lint it and check its objects too, which takes longer
 }
 
 type result struct {
@@ -67,6 +68,7 @@ func render(t *testing.T, cases ...helmCase) []result {
 		if err := check.out.Decode(&results[i]); err != nil {
 			t.Fatal("deploy/helm/check answers:", err)
 		}
+		results[i].Name = question.Name
 	}
 	return results
 }

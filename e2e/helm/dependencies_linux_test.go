@@ -11,6 +11,7 @@ import (
 
 	"retry-worker/e2e/harness/zeebe"
 	"retry-worker/internal/testkit/gateway"
+	"retry-worker/internal/webserver/webservertest"
 )
 
 // guarded is Zeebe's gateway, behind TLS and a check of tokens as Camunda Identity makes it.
@@ -68,4 +69,16 @@ func serve(t *testing.T, n *network, addr string, certificate tls.Certificate, h
 		_ = server.Close()
 		<-served
 	})
+}
+
+// certificate of an authority for a name.
+func certificate(t *testing.T, a *webservertest.Authority, name string) tls.Certificate {
+	t.Helper()
+	dir := t.TempDir()
+	a.Issue(t, dir+"/crt", dir+"/key", name)
+	c, err := tls.LoadX509KeyPair(dir+"/crt", dir+"/key")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
 }

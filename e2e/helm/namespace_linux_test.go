@@ -1,7 +1,9 @@
 package helm
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
 	"fmt"
 	"net"
 	"net/http"
@@ -9,7 +11,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -51,19 +52,30 @@ func (n *network) live(made chan<- error) {
 	}
 }
 
+// raiseLoopback asks the kernel, by netlink, to switch interface 1 on.
 func raiseLoopback() error {
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM, 0)
+	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_ROUTE)
 	if err != nil {
 		return err
 	}
 	defer unix.Close(fd)
-	request, err := unix.NewIfreq("lo")
-	if err != nil {
+	header := unix.NlMsghdr{Len: unix.SizeofNlMsghdr + unix.SizeofIfInfomsg, Type: unix.RTM_NEWLINK, Flags: unix.NLM_F_REQUEST | unix.NLM_F_ACK}
+	var request bytes.Buffer
+	for _, part := range []any{header, unix.IfInfomsg{Index: 1, Flags: unix.IFF_UP, Change: unix.IFF_UP}} {
+		if err := binary.Write(&request, binary.NativeEndian, part); err != nil {
+			return err
+		}
+	}
+	if err := unix.Sendto(fd, request.Bytes(), 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
 		return err
 	}
-	request.SetUint16(unix.IFF_UP | unix.IFF_RUNNING)
-	if _, _, failed := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SIOCSIFFLAGS, uintptr(unsafe.Pointer(request))); failed != 0 {
-		return fmt.Errorf("raise the loopback: %w", failed)
+	answer := make([]byte, 1024)
+	n, _, err := unix.Recvfrom(fd, answer, 0)
+	if err != nil || n < unix.SizeofNlMsghdr+4 {
+		return fmt.Errorf("raise the loopback: an answer of %d bytes (%w)", n, err)
+	}
+	if failed := int32(binary.NativeEndian.Uint32(answer[unix.SizeofNlMsghdr:])); failed != 0 {
+		return fmt.Errorf("raise the loopback: %w", syscall.Errno(-failed))
 	}
 	return nil
 }

@@ -3,7 +3,6 @@ package helm
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -23,7 +22,9 @@ import (
 
 	"retry-worker/e2e/harness"
 	"retry-worker/e2e/harness/zeebe"
+	"retry-worker/internal/access"
 	"retry-worker/internal/testkit/gateway"
+	"retry-worker/internal/webserver/webservertest"
 )
 
 // enough for anything that is expected to happen soon, on a busy machine too.
@@ -52,7 +53,7 @@ type runningPod struct {
 	container *podContainer
 	before    []string // the root's files
 	process   *harness.Process
-	log       *lines
+	log       *harness.Log
 	http      *http.Client
 	broker    *zeebe.Broker
 	gateway   *guarded
@@ -69,27 +70,28 @@ var podValues = []string{
 func startPod(t *testing.T) *runningPod {
 	t.Helper()
 	network := provide(t)
-	p := &runningPod{log: &lines{}, http: network.client()}
-	dir := t.TempDir()
+	p := &runningPod{log: &harness.Log{}, http: network.client()}
+	tokens := filepath.Join(t.TempDir(), "tokens")
+	p.token = harness.Issue(t, tokens, map[string]access.Role{"maria": access.Viewer})["maria"]
 	binary := harness.Binary(t)
 	var err error
 	if p.broker, err = zeebe.Start(t.Context(), zeebe.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = p.broker.Stop(context.Background()) })
-	zeebe, hospital := newAuthority(t, "Zeebe's authority"), newAuthority(t, "the hospital's authority")
+	zeebe, hospital := webservertest.NewAuthority(t), webservertest.NewAuthority(t)
 	p.idp = gateway.NewIDP(t, "retry-worker", "s3cret", "zeebe-api")
-	p.gateway = serveGateway(t, network, p.broker, p.idp, zeebe.server(t, "zeebe-gateway"))
-	serveIDP(t, network, p.idp, hospital.server(t, "keycloak"))
+	p.gateway = serveGateway(t, network, p.broker, p.idp, certificate(t, zeebe, "zeebe-gateway"))
+	serveIDP(t, network, p.idp, certificate(t, hospital, "keycloak"))
 
-	p.chart = render(t, helmCase{Name: "pod", Set: podValues, Values: map[string]any{"policies": map[string]any{"catalogue": policies(t, binary)}}})[0]
+	p.chart = render(t, helmCase{Name: "pod", Set: podValues, Values: map[string]any{"policies": map[string]any{"catalogue": read(t, "../../internal/catalogue/default.yaml")}}})[0]
 	if p.chart.Error != "" {
 		t.Fatal(p.chart.Error)
 	}
 	p.kubelet = &kubelet{binary: binary, network: network, hosts: []string{"zeebe-gateway", "keycloak", text(p.chart.one(t, "Service"), "metadata", "name")}}
 	p.kubelet.secrets = map[string]map[string]string{
-		"zeebe-ca": {"ca.crt": string(zeebe.pem)}, "hospital-ca": {"root.pem": string(hospital.pem)},
-		"identity": {"client-id": "retry-worker", "client-secret": "s3cret\n"}, "tokens": {"tokens": p.makeToken(t, binary, dir)},
+		"zeebe-ca": {"ca.crt": read(t, zeebe.File)}, "hospital-ca": {"root.pem": read(t, hospital.File)},
+		"identity": {"client-id": "retry-worker", "client-secret": "s3cret\n"}, "tokens": {"tokens": read(t, tokens)},
 	}
 	p.kubelet.maps = configMaps(p.chart)
 	p.container = p.kubelet.prepare(t, p.chart.pod(t))
@@ -113,41 +115,11 @@ func provide(t *testing.T) *network {
 	return network
 }
 
-// policies in force, as `retry-worker policies show` prints them for a catalogue of one's own.
-func policies(t *testing.T, binary string) string {
-	t.Helper()
-	out, err := exec.Command(binary, "policies", "show").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(out)
-}
-
-func (p *runningPod) makeToken(t *testing.T, binary, dir string) (file string) {
-	t.Helper()
-	path := filepath.Join(dir, "tokens")
-	out, err := exec.Command(binary, "token", "new", "--name", "maria", "--role", "viewer", "--file", path, "-o", "json").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var made struct{ Token string }
-	if err := json.Unmarshal(out, &made); err != nil {
-		t.Fatal(err)
-	}
-	content, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.token = made.Token
-	return string(content)
-}
-
 func configMaps(r result) map[string]map[string]string {
 	maps := map[string]map[string]string{}
 	for _, o := range r.kind("ConfigMap") {
-		keys := map[string]string{}
-		data, _ := o["data"].(map[string]any)
-		for key := range data {
+		keys, data := map[string]string{}, at(o, "data")
+		for key := range data.(map[string]any) {
 			keys[key] = text(data, key)
 		}
 		maps[text(o, "metadata", "name")] = keys
@@ -174,9 +146,9 @@ func (p *runningPod) await(t *testing.T, what string, met func() bool) {
 	for !met() {
 		select {
 		case <-p.process.Done():
-			t.Fatalf("%s: the worker ended: %v\n%s", what, p.process.Err(), p.log.text())
+			t.Fatalf("%s: the worker ended: %v\n%s", what, p.process.Err(), p.log.Text())
 		case <-ctx.Done():
-			t.Fatalf("%s: not within %s\n%s", what, enough, p.log.text())
+			t.Fatalf("%s: not within %s\n%s", what, enough, p.log.Text())
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
@@ -300,7 +272,7 @@ func (p *runningPod) run(t *testing.T, code int, args ...string) string {
 
 func run(t *testing.T, command harness.Command, code int) string {
 	t.Helper()
-	out := &lines{}
+	out := &harness.Log{}
 	command.Output = out
 	process, err := harness.Start(command)
 	if err != nil {
@@ -310,7 +282,7 @@ func run(t *testing.T, command harness.Command, code int) string {
 	select {
 	case <-process.Done():
 	case <-time.After(enough):
-		t.Fatalf("it does not end: %s", out.text())
+		t.Fatalf("it does not end: %s", out.Text())
 	}
 	got := 0
 	if failed, ok := errors.AsType[*exec.ExitError](process.Err()); ok {
@@ -319,9 +291,9 @@ func run(t *testing.T, command harness.Command, code int) string {
 		t.Fatal(process.Err())
 	}
 	if got != code {
-		t.Fatalf("exit %d, expected %d: %s", got, code, out.text())
+		t.Fatalf("exit %d, expected %d: %s", got, code, out.Text())
 	}
-	return out.text()
+	return out.Text()
 }
 
 // checkTest runs the pod of `helm test`.
@@ -338,7 +310,7 @@ func (p *runningPod) checkStop(t *testing.T) {
 	t.Helper()
 	grace := time.Duration(number(t, text(p.chart.pod(t), "terminationGracePeriodSeconds"))) * time.Second
 	if err := cmp.Or(p.process.Stop(t.Context(), grace), p.process.Err()); err != nil {
-		t.Errorf("%v\n%s", err, p.log.text())
+		t.Errorf("%v\n%s", err, p.log.Text())
 	}
 	if after := p.container.files(t); !slices.Equal(after, p.before) {
 		t.Errorf("before %q, after %q", p.before, after)
@@ -346,7 +318,7 @@ func (p *runningPod) checkStop(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(p.container.root, "data", "retry-worker.db")); err != nil {
 		t.Errorf("the journal is not on the volume: %v", err)
 	}
-	if log := p.log.text(); strings.Contains(log, "s3cret") || strings.Contains(log, p.token) {
+	if log := p.log.Text(); strings.Contains(log, "s3cret") || strings.Contains(log, p.token) {
 		t.Error("a secret stands in the log")
 	}
 }

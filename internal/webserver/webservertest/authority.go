@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// Authority is a throw-away one; what it issues is for localhost and 127.0.0.1. For one goroutine at a time.
+// Authority is a throw-away one; what it issues is for localhost, 127.0.0.1 and its name. For one goroutine at a time.
 type Authority struct {
 	// File holds its certificate, for who is to trust it; Pool is the same.
 	File string
@@ -50,7 +50,7 @@ func (a *Authority) IssueUntil(t testing.TB, certFile, keyFile, name string, unt
 	key := newKey(t)
 	template := named(name)
 	template.NotAfter = until
-	template.DNSNames, template.IPAddresses = []string{"localhost"}, []net.IP{net.IPv4(127, 0, 0, 1)}
+	template.DNSNames, template.IPAddresses = []string{"localhost", name}, []net.IP{net.IPv4(127, 0, 0, 1)}
 	template.KeyUsage, template.ExtKeyUsage = x509.KeyUsageDigitalSignature, []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
 	private, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {

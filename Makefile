@@ -8,7 +8,7 @@ LDFLAGS  := -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT) -X main.da
 TOOL     := $(GO) tool -modfile=tools/go.mod
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test verify format lint vet race generated vulnerabilities cover bench fuzz chaos picture release outdated clean
+.PHONY: help build run test verify format lint vet race generated vulnerabilities cover bench fuzz chaos chart picture release outdated clean
 
 help: ## Print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,6 +35,9 @@ vet: ## go vet
 	$(GO) vet ./...
 	$(GO) -C tools vet ./release
 	$(GO) -C deploy/helm/check vet ./...
+
+chart: ## Every test of the Helm chart, the dry runs on a real API server included
+	CHART_APISERVER=1 $(GO) test -count=1 ./e2e/helm
 
 race: ## The unit tests under the race detector
 	$(GO) test -short -race ./internal/... ./cmd/... ./bpmn/...

@@ -28,7 +28,7 @@ var errAsked = errors.New("asked to stop")
 
 func main() {
 	s := session{screen: newScreen(os.Stdout)}
-	flag.StringVar(&s.folder, "folder", "", "for logs, journal and Zeebe's data; removed at the end, but for the logs after a failure")
+	flag.StringVar(&s.folder, "folder", "", "for logs and journal; removed at the end, but for the logs after a failure")
 	flag.StringVar(&s.version, "zeebe", zeebe.Versions[0], "version of Zeebe: "+strings.Join(zeebe.Versions, " or "))
 	flag.IntVar(&s.port, "port", 8095, "of the console; where it is taken, the next that is free")
 	owner := flag.Int("owner", os.Getppid(), "`process` whose end ends the run")
@@ -72,7 +72,6 @@ func (s *session) main(stop context.Context) int {
 	switch {
 	case err != nil && !errors.Is(err, errAsked):
 		text := strings.ReplaceAll(err.Error(), "\n", " ")
-		_ = os.RemoveAll(s.data())
 		_ = os.WriteFile(filepath.Join(s.folder, "error"), []byte(text+"\n"), 0o600) // scripts/run keeps the folder then
 		s.screen.say("Stopped; the logs are in %s.\n\n%s", s.folder, text)
 		return exitFailed

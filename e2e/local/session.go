@@ -84,7 +84,7 @@ func (s *session) startZeebe(ctx context.Context, fail context.CancelCauseFunc) 
 		return nil, err
 	}
 	s.screen.row("Zeebe", "%s, in %s; starting it takes some 10 s", s.version, home)
-	broker, err := zeebe.Start(ctx, zeebe.Options{Version: s.version, Output: log, Dir: s.data()})
+	broker, err := zeebe.Start(ctx, zeebe.Options{Version: s.version, Output: log})
 	if err != nil {
 		return nil, fmt.Errorf("%w; a machine with 1 GB of memory and 2 GB of disk to spare should do; all it said is in %s", err, log.Name())
 	}
@@ -130,9 +130,6 @@ func (s *session) whereToLook(w *worker, gateway string) string {
 	}
 	return strings.TrimRight(text.String(), "\n")
 }
-
-// data is Zeebe's folder.
-func (s *session) data() string { return filepath.Join(s.folder, "zeebe") }
 
 // database is the run's own journal; it goes with the run.
 func (s *session) database() string { return "sqlite:" + filepath.Join(s.folder, "retry-worker.db") }

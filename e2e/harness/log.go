@@ -2,24 +2,24 @@ package harness
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 )
 
-// Board lets others wait for a change of what it guards. Its zero value is ready.
+// Board lets others wait for a change of what it guards, which its lock is held for. Its zero value is ready.
 type Board struct {
-	mu      sync.Mutex
+	sync.Mutex
 	changed chan struct{}
 }
 
 // Change what the board guards, and wake who waits.
 func (b *Board) Change(change func()) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	b.Lock()
+	defer b.Unlock()
 	change()
 	if b.changed != nil {
 		close(b.changed)
@@ -29,16 +29,23 @@ func (b *Board) Change(change func()) {
 
 // Look at what the board guards.
 func (b *Board) Look(look func()) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	b.Lock()
+	defer b.Unlock()
 	look()
 }
 
 // Await waits until met, which is called as Look calls, or fails the test.
 func (b *Board) Await(t *testing.T, what string, met func() bool) {
 	t.Helper()
-	deadline := time.NewTimer(Enough)
-	defer deadline.Stop()
+	ctx, cancel := context.WithTimeout(t.Context(), Enough)
+	defer cancel()
+	if !b.Until(ctx, met) {
+		t.Fatalf("waited %v for %s", Enough, what)
+	}
+}
+
+// Until waits until met, which is called as Look calls, and reports whether it was before ctx ended.
+func (b *Board) Until(ctx context.Context, met func() bool) bool {
 	for {
 		holds := false
 		var changed chan struct{}
@@ -50,12 +57,12 @@ func (b *Board) Await(t *testing.T, what string, met func() bool) {
 			changed = b.changed
 		})
 		if holds {
-			return
+			return true
 		}
 		select {
 		case <-changed:
-		case <-deadline.C:
-			t.Fatalf("waited %v for %s", Enough, what)
+		case <-ctx.Done():
+			return false
 		}
 	}
 }
@@ -114,6 +121,21 @@ func (l *Log) AwaitEvent(t *testing.T, event string) {
 		}
 		return false
 	})
+}
+
+// About waits until there are n events of an instance, and returns all that there are. The worker writes its log with a delay.
+func (l *Log) About(t *testing.T, instance int64, n int) (found []Line) {
+	t.Helper()
+	l.Await(t, "the worker's log", func(lines []Line) bool {
+		found = nil
+		for _, line := range lines {
+			if of, _ := line["processInstanceKey"].(float64); int64(of) == instance && line.Text("event") != "" {
+				found = append(found, line)
+			}
+		}
+		return len(found) >= n
+	})
+	return found
 }
 
 // Text is all of the output.

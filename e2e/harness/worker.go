@@ -2,6 +2,7 @@ package harness
 
 import (
 	"context"
+	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -16,8 +17,8 @@ import (
 const (
 	// Enough for anything that is expected to happen soon, on a busy machine too.
 	Enough = time.Minute
-	// workerStopTime bounds the stop of a worker.
-	workerStopTime = 30 * time.Second
+	// StopTime bounds the stop of a worker.
+	StopTime = 30 * time.Second
 	// loops of one worker, each of which says when the engine answers it.
 	loops = 4
 )
@@ -56,15 +57,28 @@ type Worker struct {
 	API, Ops string
 }
 
-// StartWorker starts one, and return when each of its loops is served by the engine. It is stopped at the latest when the test ends.
+// StartWorker starts one, and returns when each of its loops is served by the engine. It is stopped at the latest when the
+// test ends.
 func StartWorker(t *testing.T, binary string, settings []string) *Worker {
 	t.Helper()
+	w := RunWorker(t, binary, settings, nil)
+	t.Cleanup(func() { _ = w.Stop(context.Background(), StopTime) }) // one that a test has ended is not stopped again
+	return w
+}
+
+// RunWorker is StartWorker for one that outlives the test: who starts it stops it. output, which may be nil, takes what it
+// prints too.
+func RunWorker(t *testing.T, binary string, settings []string, output io.Writer) *Worker {
+	t.Helper()
 	log := &Log{}
-	p, err := Start(Command{Path: binary, Env: settings, Output: log})
+	c := Command{Path: binary, Env: settings, Output: log}
+	if output != nil {
+		c.Output = io.MultiWriter(log, output)
+	}
+	p, err := Start(c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = p.Stop(context.Background(), workerStopTime) }) // one that a test has ended is not stopped again
 	w := &Worker{Process: p, Log: log}
 	log.Await(t, "the worker to be served by the engine", func(lines []Line) bool {
 		select {

@@ -24,21 +24,18 @@ import (
 const (
 	// agreementSize is how many claims the figures are compared over.
 	agreementSize = 1000
-	// agreementTime bounds what follows at the end: gauges are read every 15 s, events relayed as they come.
-	agreementTime = 90 * time.Second
 )
 
 // TestEverybodyTellsTheSame: a run of 1,000 claims of four kinds, and the worker's metrics, its KPIs, the claims'
 // histories, the audit, the events in NATS and the broker's own counters agree to the last one.
 func TestEverybodyTellsTheSame(t *testing.T) {
-	s := beginHeavy(t)
-	s.setClockRight()
+	s := beginAlone(t, "load")
 	queue, err := nats.Start(t.Context(), nats.Settings{Dir: t.TempDir()})
 	s.must(err)
 	t.Cleanup(func() { _ = queue.Stop(context.Background()) })
 	database := "sqlite:" + filepath.Join(t.TempDir(), "journal.db")
-	w := serve(t, s.Broker, "teller", "RETRY_WORKER_EVENTS_URL="+queue.URL(), "RETRY_WORKER_DATABASE_URL="+database)
-	s.openHospital(w)
+	w := s.serve("worker", "RETRY_WORKER_EVENTS_URL="+queue.URL(), "RETRY_WORKER_DATABASE_URL="+database)
+	s.startPortal(w)
 	l := s.startLoadOf(agreementSize)
 	s.finish(l)
 	s.expectCounts(loadCountsOf(agreementSize))
@@ -73,12 +70,12 @@ func TestEverybodyTellsTheSame(t *testing.T) {
 }
 
 // expectMetrics waits until the worker's metrics say this.
-func (s *scene) expectMetrics(w *process, want map[string]float64) {
+func (s *scenario) expectMetrics(w *process, want map[string]int) {
 	s.t.Helper()
 	wrong := ""
-	s.eventuallyWithin(agreementTime, func() bool {
+	s.eventually(func() bool {
 		wrong = ""
-		text := w.metrics(s.t)
+		text := get(s.t, w.Ops+"/metrics")
 		for series, n := range want {
 			line := regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(series) + ` (\S+)$`).FindStringSubmatch(text)
 			if line == nil || line[1] != strconv.FormatFloat(n, 'g', -1, 64) {
@@ -93,7 +90,7 @@ func (s *scene) expectMetrics(w *process, want map[string]float64) {
 }
 
 // expectHistories asks the API for each claim.
-func (s *scene) expectHistories(w *process, each int) {
+func (s *scenario) expectHistories(w *process, each int) {
 	s.t.Helper()
 	got := make(map[string]int)
 	for n := range agreementSize {
@@ -101,11 +98,7 @@ func (s *scene) expectHistories(w *process, each int) {
 			State    string
 			Attempts []struct{ Outcome string }
 		}
-		response, err := http.Get("http://" + w.api + "/api/v1/subjects/tiss-submission/" + s.claimID(n))
-		s.must(err)
-		err = json.NewDecoder(response.Body).Decode(&subject)
-		_ = response.Body.Close()
-		s.must(err)
+		s.must(json.Unmarshal([]byte(get(s.t, w.API+"/api/v1/subjects/tiss-submission/"+s.claimID(n))), &subject))
 		got[fmt.Sprintf("kind %d: %s %v", n%4, subject.State, subject.Attempts)]++
 	}
 	want := map[string]int{
@@ -117,25 +110,7 @@ func (s *scene) expectHistories(w *process, each int) {
 	}
 }
 
-// run runs a command that reads the journal, and fails where it does not end well.
-func (s *scene) run(database string, args ...string) string {
-	s.t.Helper()
-	var out strings.Builder
-	p, err := harness.Start(harness.Command{Path: harness.Binary(s.t), Args: args, Env: []string{"RETRY_WORKER_DATABASE_URL=" + database}, Output: &out})
-	s.must(err)
-	s.t.Cleanup(p.Kill)
-	select {
-	case <-p.Done():
-	case <-time.After(enough):
-		s.t.Fatalf("retry-worker %v does not end; it printed\n%s", args, out.String())
-	}
-	if p.Err() != nil {
-		s.t.Fatalf("retry-worker %v: %v\n%s", args, p.Err(), out.String())
-	}
-	return out.String()
-}
-
-func (s *scene) expectKPIs(database string, each int) {
+func (s *scenario) expectKPIs(database string, each int) {
 	s.t.Helper()
 	var all struct {
 		KPIs []struct {
@@ -168,7 +143,7 @@ func (s *scene) expectKPIs(database string, each int) {
 }
 
 // expectAudit verifies the chain and counts what is exported.
-func (s *scene) expectAudit(database string, each int) (records int) {
+func (s *scenario) expectAudit(database string, each int) (records int) {
 	s.t.Helper()
 	s.run(database, "audit", "verify")
 	got := make(map[string]int)
@@ -192,7 +167,7 @@ func (s *scene) expectAudit(database string, each int) (records int) {
 }
 
 // expectEvents reads all that is in the stream.
-func (s *scene) expectEvents(queue *nats.Server, each int) int {
+func (s *scenario) expectEvents(queue *nats.Server, each int) int {
 	s.t.Helper()
 	want := map[string]int{
 		"RetryScheduled": each, "PermanentErrorDetected": 2 * each, "MaxRetriesExceeded": each, "RetryRecovered": 3 * each, "DeadLetterReviewed": 3 * each,
@@ -213,7 +188,7 @@ func (s *scene) expectEvents(queue *nats.Server, each int) int {
 }
 
 // events are all that the queue holds.
-func (s *scene) events(queue *nats.Server) []string {
+func (s *scenario) events(queue *nats.Server) []string {
 	s.t.Helper()
 	conn, err := natsgo.Connect(queue.URL())
 	s.must(err)

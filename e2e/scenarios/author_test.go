@@ -65,7 +65,7 @@ func analysisCounts() counts {
 
 // A model whose task has no header and no mapping, and whose boundary events map nothing.
 func TestProcessOfAnotherAuthorSeesAllOutputs(t *testing.T) {
-	eachVersion(t, func(s *scene) {
+	eachVersion(t, func(s *scenario) {
 		for n, analysis := range analyses {
 			for _, e := range ends {
 				claimID := s.claimID(n)
@@ -89,7 +89,7 @@ func TestProcessOfAnotherAuthorSeesAllOutputs(t *testing.T) {
 }
 
 // expectNames holds the names of a process's variables against what they should be.
-func (s *scene) expectNames(i instance, want []string) {
+func (s *scenario) expectNames(i instance, want []string) {
 	s.t.Helper()
 	slices.Sort(want)
 	if got := slices.Sorted(maps.Keys(i.variables)); !slices.Equal(got, want) {
@@ -98,14 +98,14 @@ func (s *scene) expectNames(i instance, want []string) {
 }
 
 // expectEvent holds the worker's log against R16.
-func (s *scene) expectEvent(key int64, analysis string, e end) {
+func (s *scenario) expectEvent(key int64, analysis string, e end) {
 	s.t.Helper()
 	want := map[string]string{"completed": "retry_scheduled", "limit": "max_retries_exceeded", "permanent": "permanent_error_detected"}[e.name]
 	if analysis == worker.RetrySubmissionBackoff && e.name == "completed" {
 		want = "submission_retry_scheduled"
 	}
-	lines := s.worker.log.about(s.t, key, 1)
-	if len(lines) != 1 || lines[0].text("event") != want {
+	lines := s.worker.Log.About(s.t, key, 1)
+	if len(lines) != 1 || lines[0].Text("event") != want {
 		s.t.Errorf("%s %s: the worker's log has %v, expected one line with the event %s", analysis, e.name, lines, want)
 	}
 }
@@ -118,7 +118,7 @@ func TestNewRetryCountStaysInATaskThatTakesItAsInput(t *testing.T) {
 	uncounted := ends[2]
 	uncounted.name, uncounted.made = "permanent, no count before", -1 // the task's null becomes its 0
 	stays := map[string]bool{"completed": true, uncounted.name: true}
-	eachVersion(t, func(s *scene) {
+	eachVersion(t, func(s *scenario) {
 		for n, analysis := range analyses {
 			for _, e := range append(slices.Clone(ends), uncounted) {
 				variables := map[string]any{"analysis": analysis, "claimId": s.claimID(n), "submissionError": e.text}
@@ -150,7 +150,7 @@ func TestNewRetryCountStaysInATaskThatTakesItAsInput(t *testing.T) {
 // A loop whose task is mapped as the element template maps it, inputs included, ends: the count leaves
 // the task every time.
 func TestElementTemplateLetsTheCountOut(t *testing.T) {
-	eachVersion(t, func(s *scene) {
+	eachVersion(t, func(s *scenario) {
 		for n, analysis := range analyses {
 			processID := "LOOP_" + strings.ReplaceAll(analysis, "-", "_")
 			model := loopModel(s.t, processID, "../../bpmn/element-templates/"+analysis+".json")
@@ -245,7 +245,7 @@ func apply(properties []binding, chosen map[string]string) (m mappings) {
 }
 
 func TestUnknownPolicyIsAnIncidentThatListsTheNames(t *testing.T) {
-	eachVersion(t, func(s *scene) {
+	eachVersion(t, func(s *scenario) {
 		var keys []int64
 		for n, analysis := range analyses {
 			keys = append(keys, s.create("UNKNOWN_POLICY", map[string]any{"analysis": analysis, "claimId": s.claimID(n), "submissionError": "TIMEOUT"}))

@@ -19,7 +19,7 @@ const taken = 30 * time.Second
 // configMap is a folder as Kubernetes mounts a ConfigMap: the file is a link through a link, and a change swaps the
 // latter.
 type configMap struct {
-	s        *scene
+	s        *scenario
 	dir      string
 	contents int
 }
@@ -41,7 +41,7 @@ func (m *configMap) put(content string) {
 }
 
 // edited is the default catalogue with another base and limit for failed-job.
-func edited(s *scene, base string, maxRetries int) string {
+func edited(s *scenario, base string, maxRetries int) string {
 	s.t.Helper()
 	text, err := os.ReadFile("../../internal/catalogue/default.yaml")
 	s.must(err)
@@ -67,7 +67,7 @@ var catalogueInfo = regexp.MustCompile(`(?m)^retry_worker_catalogue_info\{.*vers
 // catalogue is the version of the one in force, as the metrics say.
 func (p *process) catalogue(t *testing.T) string {
 	t.Helper()
-	m := catalogueInfo.FindStringSubmatch(p.metrics(t))
+	m := catalogueInfo.FindStringSubmatch(get(t, p.Ops+"/metrics"))
 	if m == nil {
 		t.Fatalf("the metrics do not tell the catalogue's version")
 	}
@@ -76,9 +76,9 @@ func (p *process) catalogue(t *testing.T) string {
 
 // awaitCatalogue waits until another one than before is in force, and until no poll that began before brings a job any
 // more: what a poll brings is decided by the catalogue that it began with. The n-th claim ends that poll.
-func (s *scene) awaitCatalogue(w *process, before string, n int) (now string) {
+func (s *scenario) awaitCatalogue(w *process, before string, n int) (now string) {
 	s.t.Helper()
-	s.eventuallyWithin(taken, func() bool { now = w.catalogue(s.t); return now != before })
+	s.eventually(func() bool { now = w.catalogue(s.t); return now != before })
 	if now == before {
 		s.t.Fatalf("the catalogue %s is still in force %v after it was changed", before, taken)
 	}
@@ -90,7 +90,7 @@ func (s *scene) awaitCatalogue(w *process, before string, n int) (now string) {
 
 // expectDecided waits for the next decision on an instance: scheduled after wait, by a catalogue; or dead where wait is
 // empty.
-func (s *scene) expectDecided(w *process, key int64, made int, wait string, of int, catalogue string) {
+func (s *scenario) expectDecided(w *process, key int64, made int, wait string, of int, catalogue string) {
 	s.t.Helper()
 	s.awaitAll([]int64{key}, "the decision", func(i *instance) bool {
 		return len(i.of("analyze-retry")) == made+1 && (i.waiting() || len(i.of("retry-review")) > 0)
@@ -100,19 +100,19 @@ func (s *scene) expectDecided(w *process, key int64, made int, wait string, of i
 		want["shouldRetry"], want["backoffDuration"] = "true", jsonOf(wait)
 	}
 	s.expectVariables(s.instance(key), want)
-	if line := w.log.about(s.t, key, made+1)[made]; line.text("catalogue") != catalogue {
-		s.t.Errorf("the decision was made by the catalogue %q, expected %s: %v", line.text("catalogue"), catalogue, line)
+	if line := w.Log.About(s.t, key, made+1)[made]; line.Text("catalogue") != catalogue {
+		s.t.Errorf("the decision was made by the catalogue %q, expected %s: %v", line.Text("catalogue"), catalogue, line)
 	}
 }
 
 // TestCatalogueIsTakenUpWhileRunning: a swapped file changes the next decision, of instances under way too; a broken one
 // changes nothing and is told of; the mended one is taken up.
 func TestCatalogueIsTakenUpWhileRunning(t *testing.T) {
-	s := beginHeavy(t)
+	s := beginAlone(t, "load")
 	m := &configMap{s: s, dir: t.TempDir()}
 	m.put(edited(s, "20s", 3))
-	w := serve(t, s.Broker, "reader", "RETRY_WORKER_POLICIES_FILE="+m.file())
-	s.openHospital(w, runJob)
+	w := s.serve("reader", "RETRY_WORKER_POLICIES_FILE="+m.file())
+	s.startPortal(w, runJob)
 	c := failedJob.fails(repeat(jobFailure, 2)...)
 	c.Review.Discard = true
 	first := w.catalogue(t)
@@ -156,18 +156,13 @@ func TestCatalogueIsTakenUpWhileRunning(t *testing.T) {
 }
 
 // expectBrokenIsTold holds that the log and /readyz name the file, the line and what is wrong with it.
-func (s *scene) expectBrokenIsTold(w *process, file string) {
+func (s *scenario) expectBrokenIsTold(w *process, file string) {
 	s.t.Helper()
-	response, err := http.Get("http://" + w.ops + "/readyz")
-	s.must(err)
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	s.must(err)
-	if response.StatusCode != http.StatusOK || !strings.Contains(string(text), "maxRetries") {
-		s.t.Errorf("/readyz answers %s with %q, expected 200 and what is wrong with the catalogue", response.Status, text)
+	if text := get(s.t, w.Ops+"/readyz"); !strings.Contains(text, "maxRetries") {
+		s.t.Errorf("/readyz answers %q, expected what is wrong with the catalogue", text)
 	}
-	w.log.await(s.t, enough, "the worker's log to tell of the broken catalogue", func() bool {
-		for _, l := range w.log.lines {
+	w.Log.Await(s.t, "the worker's log to tell of the broken catalogue", func(lines []harness.Line) bool {
+		for _, l := range lines {
 			if told := jsonOf(l); strings.Contains(told, filepath.Base(file)) && strings.Contains(told, "maxRetries") {
 				return true
 			}

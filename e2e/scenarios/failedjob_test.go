@@ -15,7 +15,7 @@ const (
 
 // Retry Failed Job: none, one, two or three retries after 1, 5 and 25 s, without jitter, until the job succeeds.
 func TestFailedJobSucceedsAfterRetries(t *testing.T) {
-	s := beginLight(t)
+	s := begin(t)
 	var keys []int64
 	for failures := range 4 {
 		keys = append(keys, s.play(failedJob, s.id("JOB", failures), failedJob.fails(repeat(jobFailure, failures)...), nil))
@@ -42,7 +42,7 @@ func TestFailedJobSucceedsAfterRetries(t *testing.T) {
 // Retry Failed Job: three retries are the most. Beyond them only a person runs the job again, as often as that person
 // says so: each failure is dead at once.
 func TestFailedJobBeyondThreeRetries(t *testing.T) {
-	s := beginLight(t)
+	s := begin(t)
 	letGo := failedJob.fails(repeat(jobFailure, 4)...)
 	letGo.Review.Discard = true
 	ids := []string{s.id("JOB", 1), s.id("JOB", 2)}
@@ -58,11 +58,11 @@ func TestFailedJobBeyondThreeRetries(t *testing.T) {
 	}
 	s.awaitEnded(keys...)
 	const limit = "MAX_RETRIES_EXCEEDED"
-	s.expectLetter(failedJob, keys[0], 0, letter{3, 3, "UNKNOWN", "Maximum of 3 retries reached", jobFailure, jobTeam})
-	s.expectLetter(failedJob, keys[0], 1, letter{4, 3, "UNKNOWN", "Maximum of 3 retries reached", jobFailure, jobTeam})
+	s.expectDeadLetter(failedJob, keys[0], 0, wantDead{3, 3, "UNKNOWN", "Maximum of 3 retries reached", jobFailure, jobTeam})
+	s.expectDeadLetter(failedJob, keys[0], 1, wantDead{4, 3, "UNKNOWN", "Maximum of 3 retries reached", jobFailure, jobTeam})
 	s.expectEnd(failedJob, keys[0], failedJob.recorded, 6)
 	s.expectRemembered(failedJob, ids[0], "recovered", "entregue", "RETRY", "RETRY", "RETRY", limit, limit)
-	s.expectLetter(failedJob, keys[1], 0, letter{3, 3, "UNKNOWN", "Maximum of 3 retries reached", jobFailure, jobTeam})
+	s.expectDeadLetter(failedJob, keys[1], 0, wantDead{3, 3, "UNKNOWN", "Maximum of 3 retries reached", jobFailure, jobTeam})
 	s.expectEnd(failedJob, keys[1], "discarded", 4)
 	s.expectRemembered(failedJob, ids[1], "discarded", "descartada", "RETRY", "RETRY", "RETRY", limit)
 	s.expectCounts(counts{

@@ -16,7 +16,7 @@ const (
 )
 
 // expectStates holds the states that a job of the queue went through, in the words of UC-004.
-func (s *scene) expectStates(key int64, want string) {
+func (s *scenario) expectStates(key int64, want string) {
 	s.t.Helper()
 	if got := slices.Compact(s.instance(key).states); strings.Join(got, " ") != want {
 		s.t.Errorf("the job's states were %v, expected %s", got, want)
@@ -33,7 +33,7 @@ const (
 // UC-004: maxAttempts and delayBetweenAttempts are the job's own, the delay as ISO 8601 or in milliseconds; when they are
 // used up the job is FAILED.
 func TestQueuedJobBringsItsOwnPolicy(t *testing.T) {
-	s := beginLight(t)
+	s := begin(t)
 	policies := []struct {
 		attempts int
 		delay    any
@@ -66,11 +66,11 @@ func TestQueuedJobBringsItsOwnPolicy(t *testing.T) {
 	s.expectRemembered(jobQueue, s.id("QUEUE", 0), "recovered", "entregue", "RETRY", "RETRY")
 	s.expectEnd(jobQueue, keys[2], jobQueue.recorded, 2)
 
-	s.expectLetter(jobQueue, keys[1], 0, letter{2, 2, "UNKNOWN", "Maximum of 2 retries reached", queueFailure, jobTeam})
+	s.expectDeadLetter(jobQueue, keys[1], 0, wantDead{2, 2, "UNKNOWN", "Maximum of 2 retries reached", queueFailure, jobTeam})
 	s.expectEnd(jobQueue, keys[1], jobQueue.recorded, 4) // the review ran it once more
 	s.expectStates(keys[1], runs+again+runs+again+runs+failed+again+runs+" COMPLETED")
 	s.expectRemembered(jobQueue, s.id("QUEUE", 1), "recovered", "entregue", "RETRY", "RETRY", "MAX_RETRIES_EXCEEDED")
-	s.expectLetter(jobQueue, keys[3], 0, letter{0, 0, "UNKNOWN", "Maximum of 0 retries reached", queueFailure, jobTeam})
+	s.expectDeadLetter(jobQueue, keys[3], 0, wantDead{0, 0, "UNKNOWN", "Maximum of 0 retries reached", queueFailure, jobTeam})
 	s.expectCounts(counts{
 		"check-dependencies completed": 3 + 4 + 2 + 2, "run-queued-job error thrown": 2 + 3 + 1 + 1, "run-queued-job completed": 4,
 		"analyze-retry completed": 2 + 2 + 1, "analyze-retry error thrown": 2, "retry-review completed": 2,
@@ -82,7 +82,7 @@ func TestQueuedJobBringsItsOwnPolicy(t *testing.T) {
 // UC-004 FA-004.1 and FA-004.2: without a policy, or where the error says that it is not retryable, the first failure is
 // final.
 func TestQueuedJobFailsAtOnce(t *testing.T) {
-	s := beginLight(t)
+	s := begin(t)
 	none := jobQueue.fails(queueFailure)
 	none.Review.Discard = true
 	final := jobQueue.fails(queueFailure)
@@ -100,14 +100,14 @@ func TestQueuedJobFailsAtOnce(t *testing.T) {
 	s.fire(keys[2])
 	s.awaitEnded(keys...)
 	const permanent = "Permanent error, not retried"
-	s.expectLetter(jobQueue, keys[0], 0, letter{0, 0, "UNKNOWN", "Maximum of 0 retries reached", queueFailure, jobTeam})
+	s.expectDeadLetter(jobQueue, keys[0], 0, wantDead{0, 0, "UNKNOWN", "Maximum of 0 retries reached", queueFailure, jobTeam})
 	s.expectEnd(jobQueue, keys[0], "discarded", 1)
 	s.expectStates(keys[0], runs+failed)
 	s.expectRemembered(jobQueue, s.id("QUEUE", 0), "discarded", "descartada", "MAX_RETRIES_EXCEEDED")
-	s.expectLetter(jobQueue, keys[1], 0, letter{0, 8, "PERMANENT", permanent, queueFailure, jobTeam})
+	s.expectDeadLetter(jobQueue, keys[1], 0, wantDead{0, 8, "PERMANENT", permanent, queueFailure, jobTeam})
 	s.expectEnd(jobQueue, keys[1], jobQueue.recorded, 2)
 	s.expectStates(keys[1], runs+failed+again+runs+" COMPLETED")
-	s.expectLetter(jobQueue, keys[2], 0, letter{1, 8, "PERMANENT", permanent, queueFailure, jobTeam})
+	s.expectDeadLetter(jobQueue, keys[2], 0, wantDead{1, 8, "PERMANENT", permanent, queueFailure, jobTeam})
 	s.expectRemembered(jobQueue, s.id("QUEUE", 2), "recovered", "entregue", "RETRY", "PERMANENT_ERROR")
 	s.expectEnd(jobQueue, keys[3], jobQueue.atOnce, 1)
 	s.expectStates(keys[3], runs+" COMPLETED")
@@ -121,7 +121,7 @@ func TestQueuedJobFailsAtOnce(t *testing.T) {
 
 // UC-004 FA-004.1 for work of other authors: the policy no-retry.
 func TestNoRetryIsFinalAtOnce(t *testing.T) {
-	s := beginLight(t)
+	s := begin(t)
 	for n, analysis := range analyses {
 		key := s.create("NO_RETRY", map[string]any{"analysis": analysis, "jobId": s.id("ONCE", n), "jobError": "TIMEOUT"})
 		s.awaitEnded(key)
@@ -142,7 +142,7 @@ func TestNoRetryIsFinalAtOnce(t *testing.T) {
 // UC-004 step 7: a job is WAITING while dependencies are open, before its first run and before a retry, and looks again
 // when the message comes or, where none does, after a minute.
 func TestQueuedJobWaitsForItsDependencies(t *testing.T) {
-	s := beginLight(t)
+	s := begin(t)
 	c := jobQueue.fails(queueFailure)
 	c.Open = []int{2, 1} // before the first run, before the retry
 	id := s.id("QUEUE", 0)
@@ -174,7 +174,7 @@ func TestQueuedJobWaitsForItsDependencies(t *testing.T) {
 }
 
 // awaitLooks waits until the job has looked for its dependencies so often, found so many open, and waits.
-func (s *scene) awaitLooks(key int64, looks int, open string) {
+func (s *scenario) awaitLooks(key int64, looks int, open string) {
 	s.t.Helper()
 	s.awaitAll([]int64{key}, "the job to wait for its dependencies", func(i *instance) bool {
 		return i.waiting() && len(i.of(checkDependencies)) == looks && i.variables["openDependencies"] == open
@@ -182,7 +182,7 @@ func (s *scene) awaitLooks(key int64, looks int, open string) {
 	s.expectVariables(s.instance(key), map[string]string{"jobStatus": `"WAITING"`})
 }
 
-func (s *scene) publishResolved(id string) {
+func (s *scenario) publishResolved(id string) {
 	s.t.Helper()
 	_, err := s.PublishMessage(s.t.Context(), &pb.PublishMessageRequest{
 		Name: "dependency-resolved", CorrelationKey: id, TimeToLive: messageLife.Milliseconds(),

@@ -28,27 +28,23 @@ type load struct {
 	scheduled []int64 // of the first kind
 }
 
-func (s *scene) startLoad() load { return s.startLoadOf(loadSize) }
+func (s *scenario) startLoad() load { return s.startLoadOf(loadSize) }
 
-func (s *scene) startLoadOf(size int) (l load) {
+func (s *scenario) startLoadOf(size int) (l load) {
 	s.t.Helper()
 	discarded, corrected, exhausted := failing("INSURANCE_EXPIRED"), failing("INVALID_PATIENT_DATA"), failing("HTTP 503")
 	discarded.Review.Discard = true
 	exhausted.Retried = 5
-	for n := range size {
-		var key int64
-		switch n % 4 {
-		case 0:
-			key = s.submit(s.claimID(n), failing("TIMEOUT"), nil)
-			l.scheduled = append(l.scheduled, key)
-		case 1:
-			key = s.submit(s.claimID(n), discarded, nil)
-		case 2:
-			key = s.submit(s.claimID(n), corrected, nil)
-		case 3:
-			key = s.submit(s.claimID(n), exhausted, map[string]any{"retryCount": exhausted.Retried})
-		}
-		l.keys = append(l.keys, key)
+	kinds := []struct {
+		claim
+		extra map[string]any
+	}{{failing("TIMEOUT"), nil}, {discarded, nil}, {corrected, nil}, {exhausted, map[string]any{"retryCount": exhausted.Retried}}}
+	l.keys = s.createAll("SUB_06", size, func(n int) map[string]any {
+		kind := kinds[n%len(kinds)]
+		return submission(s.claimID(n), kind.claim, kind.extra)
+	})
+	for n := 0; n < size; n += len(kinds) {
+		l.scheduled = append(l.scheduled, l.keys[n])
 	}
 	return l
 }
@@ -66,9 +62,8 @@ func loadCountsOf(size int) counts {
 	}
 }
 
-// finish waits until nothing is left but the timers of the first kind, lets them fire (where an earlier
-// scenario moved the broker's clock they have done so), and waits for the end of all.
-func (s *scene) finish(l load) {
+// finish waits until nothing is left but the timers of the first kind, lets them fire, and waits for the end of all.
+func (s *scenario) finish(l load) {
 	s.t.Helper()
 	s.awaitAll(l.keys, "the load to end or to wait for its timers", func(i *instance) bool {
 		return i.over() || slices.Contains(l.scheduled, i.key) && len(i.timers) > 0
@@ -78,7 +73,7 @@ func (s *scene) finish(l load) {
 }
 
 // awaitAnswers waits until so many analyses of the scenario have been answered.
-func (s *scene) awaitAnswers(n int) {
+func (s *scenario) awaitAnswers(n int) {
 	s.t.Helper()
 	s.await(fmt.Sprintf("%d analyses to be answered", n), func() bool {
 		answered := 0
@@ -102,10 +97,10 @@ type outcome struct {
 }
 
 // look holds each job of the instances against the rule that it is answered once, and gathers the rest.
-func (s *scene) look(keys []int64) outcome {
+func (s *scenario) look(keys []int64) outcome {
 	s.t.Helper()
-	s.history.mu.Lock()
-	defer s.history.mu.Unlock()
+	s.history.Lock()
+	defer s.history.Unlock()
 	o := outcome{byWorker: make(map[string]int)}
 	for _, key := range keys {
 		for _, j := range s.history.instances[key].jobs {
@@ -140,7 +135,7 @@ func (s *scene) look(keys []int64) outcome {
 
 // expectGivenOutOnce holds that each job was in one worker's hands only, which answered it or gave it back:
 // none waited for its time-out.
-func (s *scene) expectGivenOutOnce(o outcome) {
+func (s *scenario) expectGivenOutOnce(o outcome) {
 	s.t.Helper()
 	for _, j := range o.timedOut {
 		s.t.Errorf("the job %d (%s), created at %s, waited for its time-out at %s", j.key, j.kind, clock(j.created), clock(j.timeouts[0]))
@@ -150,7 +145,7 @@ func (s *scene) expectGivenOutOnce(o outcome) {
 	}
 }
 
-func (s *scene) expectBothTookPart(o outcome, workers ...*process) {
+func (s *scenario) expectBothTookPart(o outcome, workers ...*process) {
 	s.t.Helper()
 	total := 0
 	for _, w := range workers {
@@ -168,16 +163,15 @@ func (s *scene) expectBothTookPart(o outcome, workers ...*process) {
 // before it died: whoever asked lost the connection and was never told of the job, or was told and answers
 // when the broker is back. A job that was asked for after the crash must not wait for its time-out.
 func TestBrokerKilledUnderLoad(t *testing.T) {
-	s := beginHeavy(t)
-	s.setClockRight()
+	s := beginAlone(t, "faults")
 	l := s.startLoad()
-	w := serve(t, s.Broker, "worker", "RETRY_WORKER_CONCURRENCY=8")
-	s.openHospital(w)
+	w := s.serve("worker", "RETRY_WORKER_CONCURRENCY=8")
+	p := s.startPortal(w)
 	s.awaitAnswers(60)
 	s.Kill()
-	killed := time.Now()
-	s.must(s.Restart(t.Context()))
-	down := time.Since(killed)
+	killed := s.clock.Now()
+	s.must(s.restart(t.Context()))
+	down := s.clock.Now().Sub(killed)
 	s.finish(l)
 
 	o := s.look(l.keys)
@@ -186,16 +180,15 @@ func TestBrokerKilledUnderLoad(t *testing.T) {
 			t.Errorf("the job %d (%s), asked for at %v after the crash at %v, waited for its time-out", j.key, j.kind, last, killed)
 		}
 	}
-	s.expectCountersAgree(l, killed)
 	s.done("broker killed under load", "%d instances, %d jobs, each answered once, broker away %.1f s, %d waited for the time-out, all locked by the crash, %d given out and forgotten; worker: %v",
-		len(l.keys), o.jobs, down.Seconds(), len(o.timedOut), s.hospital.forgotten(s), w.actions(t))
+		len(l.keys), o.jobs, down.Seconds(), len(o.timedOut), p.forgotten(s), w.actions(t))
 }
 
 func TestTwoWorkersAnswerEachJobOnce(t *testing.T) {
-	s := beginHeavy(t)
+	s := beginAlone(t, "load")
 	shared := "RETRY_WORKER_DATABASE_URL=" + postgres.Database(t)
-	first, second := serve(t, s.Broker, "first", shared), serve(t, s.Broker, "second", shared)
-	s.openHospital(first)
+	first, second := s.serve("first", shared), s.serve("second", shared)
+	s.startPortal(first)
 	l := s.startLoad()
 	s.finish(l)
 	s.expectCounts(loadCounts())
@@ -207,14 +200,19 @@ func TestTwoWorkersAnswerEachJobOnce(t *testing.T) {
 }
 
 func TestStoppedWorkerLeavesNothingToATimeOut(t *testing.T) {
-	s := beginHeavy(t)
+	s := beginAlone(t, "load")
 	l := s.startLoad()
 	// Two at a time: when the first one stops, it holds jobs that it has not begun.
 	settings := []string{"RETRY_WORKER_CONCURRENCY=2", "RETRY_WORKER_DATABASE_URL=" + postgres.Database(t)}
-	first, second := serve(t, s.Broker, "first", settings...), serve(t, s.Broker, "second", settings...)
-	s.openHospital(second)
+	first, second := s.serve("first", settings...), s.serve("second", settings...)
+	s.startPortal(second)
 	s.awaitAnswers(40)
-	took := first.terminate(t)
+	begun := time.Now()
+	s.must(first.Stop(t.Context(), enough))
+	took := time.Since(begun)
+	if err := first.Err(); err != nil {
+		t.Errorf("the worker ended with %v after SIGTERM, expected exit status 0", err)
+	}
 	s.finish(l)
 	s.expectCounts(loadCounts())
 	o := s.look(l.keys)
@@ -234,58 +232,4 @@ func (j *job) lastAsked() (asked time.Time) {
 		}
 	}
 	return asked
-}
-
-// expectCountersAgree holds the counters of a broker that was restarted, which begin anew, against its
-// record of what it did since the instant of its death.
-func (s *scene) expectCountersAgree(l load, dead time.Time) {
-	s.t.Helper()
-	s.history.mu.Lock()
-	want := make(counts)
-	for _, key := range l.keys {
-		i := s.history.instances[key]
-		if i.ended.After(dead) {
-			want["processes completed"]++
-		}
-		for _, x := range i.timers {
-			if x.triggered.After(dead) {
-				want["timers triggered"]++
-			}
-		}
-		for _, j := range i.jobs {
-			j.countSince(dead, want)
-		}
-	}
-	s.history.mu.Unlock()
-	var got counts
-	s.eventually(func() bool {
-		got = since(zeebe.Counters{}, s.counters())
-		maps.DeleteFunc(got, func(_ string, n int) bool { return n == 0 })
-		return maps.Equal(got, want)
-	})
-	if !maps.Equal(got, want) {
-		s.t.Errorf("since the restart the broker's counters say %v, its record %v", got, want)
-	}
-}
-
-func (j *job) countSince(dead time.Time, c counts) {
-	if j.created.After(dead) {
-		c[j.kind+" created"]++
-	}
-	for _, a := range j.answers {
-		if a.at.After(dead) {
-			c[j.kind+" "+map[string]string{"COMPLETED": "completed", "ERROR_THROWN": "error thrown", "CANCELED": "canceled"}[a.intent]]++
-		}
-	}
-	for _, f := range j.failures {
-		if f.at.After(dead) {
-			c[j.kind+" failed"]++
-		}
-	}
-	for _, at := range j.timeouts {
-		if at.After(dead) {
-			c[j.kind+" timed out"]++
-			c["timed out"]++
-		}
-	}
 }

@@ -1,6 +1,7 @@
 package scenarios
 
 import (
+	"flag"
 	"testing"
 	"time"
 
@@ -9,9 +10,16 @@ import (
 
 const (
 	// enough for anything that is expected to happen soon, on a busy machine too.
-	enough = 60 * time.Second
-	// stopTime bounds the stop of a process.
-	stopTime = 30 * time.Second
+	enough = 2 * time.Minute
+	// askEvery is the pause between two looks at what nobody tells of.
+	askEvery = 50 * time.Millisecond
+	// sideBySide is how many scenarios run at once: they mostly wait.
+	sideBySide = "8"
 )
 
-func TestMain(m *testing.M) { harness.Main(m) }
+func TestMain(m *testing.M) {
+	if err := flag.Set("test.parallel", sideBySide); err != nil {
+		panic(err) // the flag is there
+	}
+	harness.Main(m)
+}

@@ -22,21 +22,21 @@ func left(c claim) claim {
 	return c
 }
 
-// letterOf waits until a process waits for its n-th review (from 0) and the worker knows, and returns the dead letter's id.
-func (s *scene) letterOf(d desk, key int64, n int) string {
+// deadLetterOf waits until a process waits for its n-th review (from 0) and the worker knows, and returns the dead letter's id.
+func (s *scenario) deadLetterOf(d api, key int64, n int) string {
 	s.t.Helper()
 	s.awaitAll([]int64{key}, "the review", func(i *instance) bool { return len(i.reviews) > n })
 	id := strings.Trim(s.instance(key).reviews[n]["deadLetterId"], `"`)
-	s.awaitLetter(d, id, "to be waited for", func(l *deadLetter) bool { return l.Process == "waiting" })
+	s.awaitDeadLetter(d, id, "to be waited for", func(l *deadLetter) bool { return l.Process == "waiting" })
 	return id
 }
 
-// awaitLetter waits until the API says something of a dead letter.
-func (s *scene) awaitLetter(d desk, id, what string, met func(*deadLetter) bool) (l deadLetter) {
+// awaitDeadLetter waits until the API says something of a dead letter.
+func (s *scenario) awaitDeadLetter(d api, id, what string, met func(*deadLetter) bool) (l deadLetter) {
 	s.t.Helper()
 	done := false
-	s.eventuallyWithin(nobodyTime, func() bool {
-		a, err := d.letter(s.t.Context(), id, "", nil)
+	s.eventually(func() bool {
+		a, err := d.deadLetter(s.t.Context(), id, "", nil)
 		l = a.deadLetter
 		done = err == nil && a.status == http.StatusOK && met(&l)
 		return done
@@ -48,9 +48,9 @@ func (s *scene) awaitLetter(d desk, id, what string, met func(*deadLetter) bool)
 }
 
 // orders a retry or a discard that is to be recorded.
-func (s *scene) orders(d desk, id, how string, body request) deadLetter {
+func (s *scenario) orders(d api, id, how string, body request) deadLetter {
 	s.t.Helper()
-	a, err := d.letter(s.t.Context(), id, how, body)
+	a, err := d.deadLetter(s.t.Context(), id, how, body)
 	if err != nil || a.status != http.StatusOK {
 		s.t.Fatalf("%s %s %+v: %d %s: %s (%v), expected 200", how, id, body, a.status, a.Error, a.Message, err)
 	}
@@ -58,16 +58,16 @@ func (s *scene) orders(d desk, id, how string, body request) deadLetter {
 }
 
 // refused is a retry or a discard that changes nothing; the message holds says.
-func (s *scene) refused(d desk, id, how string, body request, status int, code, says string) {
+func (s *scenario) refused(d api, id, how string, body request, status int, code, says string) {
 	s.t.Helper()
-	before, err := d.letter(s.t.Context(), id, "", nil)
+	before, err := d.deadLetter(s.t.Context(), id, "", nil)
 	s.must(err)
-	a, err := d.letter(s.t.Context(), id, how, body)
+	a, err := d.deadLetter(s.t.Context(), id, how, body)
 	s.must(err)
 	if a.status != status || a.Error != code || !strings.Contains(a.Message, says) {
 		s.t.Errorf("%s %s %+v: %d %s: %s, expected %d %s: … %s …", how, id, body, a.status, a.Error, a.Message, status, code, says)
 	}
-	after, err := d.letter(s.t.Context(), id, "", nil)
+	after, err := d.deadLetter(s.t.Context(), id, "", nil)
 	s.must(err)
 	if jsonOf(before.deadLetter) != jsonOf(after.deadLetter) {
 		s.t.Errorf("%s %s %+v was refused and changed %+v to %+v", how, id, body, before.deadLetter, after.deadLetter)
@@ -75,17 +75,17 @@ func (s *scene) refused(d desk, id, how string, body request, status int, code, 
 }
 
 // expectSettled holds how a dead letter ended, and that its process was told.
-func (s *scene) expectSettled(d desk, id, state string) {
+func (s *scenario) expectSettled(d api, id, state string) {
 	s.t.Helper()
-	s.awaitLetter(d, id, state+", and taken by the process", func(l *deadLetter) bool { return l.State == state && l.Delivery == "taken" })
+	s.awaitDeadLetter(d, id, state+", and taken by the process", func(l *deadLetter) bool { return l.State == state && l.Delivery == "taken" })
 }
 
 const corrected = "cadastro corrigido"
 
 // R17 below the limit: one retry more, after the policy's delay or at once, or nothing more; a reason is needed for all.
 func TestPersonDecidesBelowTheLimit(t *testing.T) {
-	s := beginLight(t)
-	d := desk{worker: s.worker}
+	s := begin(t)
+	d := api{worker: s.worker}
 	var ids []string
 	var keys []int64
 	for n := range 4 {
@@ -93,7 +93,7 @@ func TestPersonDecidesBelowTheLimit(t *testing.T) {
 		keys = append(keys, s.play(whatsapp, s.id("MSG", n), c, nil))
 	}
 	for _, key := range keys {
-		ids = append(ids, s.letterOf(d, key, 0))
+		ids = append(ids, s.deadLetterOf(d, key, 0))
 	}
 	s.expectRefusals(d, ids[0])
 
@@ -141,7 +141,7 @@ func TestPersonDecidesBelowTheLimit(t *testing.T) {
 }
 
 // expectRefusals of an open dead letter: each says what is wrong, and changes nothing.
-func (s *scene) expectRefusals(d desk, id string) {
+func (s *scenario) expectRefusals(d api, id string) {
 	s.t.Helper()
 	const unprocessable = http.StatusUnprocessableEntity
 	for _, how := range []string{"retry", "discard"} {
@@ -157,7 +157,7 @@ func (s *scene) expectRefusals(d desk, id string) {
 			if how != "" {
 				body = request{Reason: corrected}
 			}
-			a, err := d.letter(s.t.Context(), unknown, how, body)
+			a, err := d.deadLetter(s.t.Context(), unknown, how, body)
 			if s.must(err); a.status != http.StatusNotFound || a.Error != "job_not_found" {
 				s.t.Errorf("%q of the unknown %s: %d %s, expected 404 job_not_found", how, unknown, a.status, a.Error)
 			}
@@ -167,8 +167,8 @@ func (s *scene) expectRefusals(d desk, id string) {
 
 // R17 at the limit: a retry has to be forced: one more, or the whole ladder again in a new episode.
 func TestPersonDecidesAtTheLimit(t *testing.T) {
-	s := beginLight(t)
-	d := desk{worker: s.worker}
+	s := begin(t)
+	d := api{worker: s.worker}
 	dead := left(failedJob.fails(repeat(jobFailure, 4)...))
 	ids := []string{s.id("JOB", 0), s.id("JOB", 1)}
 	keys := []int64{s.play(failedJob, ids[0], dead, nil), s.play(failedJob, ids[1], dead, nil)}
@@ -178,7 +178,7 @@ func TestPersonDecidesAtTheLimit(t *testing.T) {
 		}
 		s.fire(keys...)
 	}
-	once, fresh := s.letterOf(d, keys[0], 0), s.letterOf(d, keys[1], 0)
+	once, fresh := s.deadLetterOf(d, keys[0], 0), s.deadLetterOf(d, keys[1], 0)
 	for _, id := range []string{once, fresh} {
 		s.refused(d, id, "retry", request{Reason: corrected}, http.StatusConflict, "max_retries_exceeded", "3 of 3")
 	}
@@ -206,8 +206,8 @@ func TestPersonDecidesAtTheLimit(t *testing.T) {
 		})
 		s.fire(keys[1])
 	}
-	again := s.letterOf(d, keys[1], 1)
-	l := s.awaitLetter(d, again, "open", func(l *deadLetter) bool { return l.State == "open" })
+	again := s.deadLetterOf(d, keys[1], 1)
+	l := s.awaitDeadLetter(d, again, "open", func(l *deadLetter) bool { return l.State == "open" })
 	if l.Episode != 2 || l.RetryCount != 3 {
 		t.Errorf("dead again it is %+v, expected 3 retries in episode 2", l)
 	}
@@ -227,11 +227,11 @@ func TestPersonDecidesAtTheLimit(t *testing.T) {
 // A process without a review task, and one that is cancelled while it waits: the dead letter says that nobody waits, and it
 // is never taken for done.
 func TestDeadLetterForWhichNobodyWaits(t *testing.T) {
-	s := beginLight(t)
-	d := desk{worker: s.worker}
+	s := begin(t)
+	d := api{worker: s.worker}
 	without := s.create("UNMAPPED", map[string]any{"analysis": worker.AnalyzeRetry, "claimId": s.claimID(1), "submissionError": "INSURANCE_EXPIRED"})
 	cancelled := s.submit(s.claimID(2), left(failing("INVALID_PATIENT_DATA")), nil)
-	id := s.letterOf(d, cancelled, 0)
+	id := s.deadLetterOf(d, cancelled, 0)
 	_, err := s.CancelProcessInstance(t.Context(), &pb.CancelProcessInstanceRequest{ProcessInstanceKey: cancelled})
 	s.must(err)
 	s.awaitEnded(cancelled)
@@ -241,7 +241,7 @@ func TestDeadLetterForWhichNobodyWaits(t *testing.T) {
 	s.awaitEnded(without)
 	early := strings.Trim(s.instance(without).variables["deadLetterId"], `"`)
 	s.refused(d, early, "retry", request{Reason: corrected}, http.StatusConflict, "invalid_retry_state", "not come to its review task yet")
-	s.awaitLetter(d, early, "waited for by nobody", func(l *deadLetter) bool { return l.Process == "nobody" && l.State == "open" })
+	s.awaitDeadLetter(d, early, "waited for by nobody", func(l *deadLetter) bool { return l.Process == "nobody" && l.State == "open" })
 	s.expectNobody(d, early)
 	s.expectCounts(counts{
 		"submit-claim error thrown": 1, "analyze-retry error thrown": 2, "retry-review canceled": 1, "processes completed": 1,
@@ -250,10 +250,10 @@ func TestDeadLetterForWhichNobodyWaits(t *testing.T) {
 }
 
 // expectNobody holds that a dead letter is open, that nobody waits for it, and that it can only be discarded.
-func (s *scene) expectNobody(d desk, id string) {
+func (s *scenario) expectNobody(d api, id string) {
 	s.t.Helper()
-	s.awaitLetter(d, id, "open, with nobody who waits", func(l *deadLetter) bool { return l.State == "open" && l.Process == "nobody" })
+	s.awaitDeadLetter(d, id, "open, with nobody who waits", func(l *deadLetter) bool { return l.State == "open" && l.Process == "nobody" })
 	s.refused(d, id, "retry", request{Reason: corrected}, http.StatusConflict, "invalid_retry_state", "no process waits")
 	s.orders(d, id, "discard", request{Reason: "encerrada por fora"})
-	s.awaitLetter(d, id, "discarded, to nobody", func(l *deadLetter) bool { return l.State == "discarded" && l.Delivery == "nobody" })
+	s.awaitDeadLetter(d, id, "discarded, to nobody", func(l *deadLetter) bool { return l.State == "discarded" && l.Delivery == "nobody" })
 }

@@ -1,11 +1,13 @@
 package scenarios
 
 import (
+	"context"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
 
+	"retry-worker/e2e/harness"
 	"retry-worker/e2e/harness/zeebe"
 	"retry-worker/internal/decision"
 )
@@ -13,43 +15,43 @@ import (
 // demoTime bounds the demo, which takes some 20 s.
 const demoTime = 3 * time.Minute
 
-// What somebody does who has just found the worker, on a broker that has nothing yet.
+// What somebody does who has just found the worker, on a broker that has nothing yet: other scenarios come later, for they run
+// side by side.
 func TestNewcomerSeesDecisions(t *testing.T) {
 	for _, version := range zeebe.Versions {
 		t.Run(version, func(t *testing.T) {
-			site := startSite(t, version)
-			t.Cleanup(func() {
-				if err := site.close(); err != nil {
-					t.Error(err)
-				}
-			})
-			s := begin(t, site)
-			site.worker = serve(t, s.Broker, "newcomer")
+			t.Parallel()
+			f := openFixture(t, version, version)
+			s := newScenario(t, f)
+			log := logFile(t)
+			w := harness.RunWorker(t, harness.Binary(t), harness.Settings(s.GatewayAddress(), t.TempDir()), log)
+			t.Cleanup(func() { _ = w.Stop(context.Background(), harness.StopTime) })
 			undeployed := regexp.MustCompile("(?m)^FAIL +process (SUB_06|WHATSAPP_MESSAGE|FAILED_JOB|JOB_QUEUE) +not deployed; run `retry-worker deploy`")
-			if out, code := once(t, s.Broker, enough, "check"); code != 1 || len(undeployed.FindAllString(out, -1)) != 4 {
+			if out, code := once(t, at(s.Broker), enough, "check"); code != 1 || len(undeployed.FindAllString(out, -1)) != 4 {
 				t.Errorf("check before deploy: exit %d, expected 1 with four lines %s:\n%s", code, undeployed, out)
 			}
-			out, code := once(t, s.Broker, enough, "deploy")
+			out, code := once(t, at(s.Broker), enough, "deploy")
 			for _, process := range []string{"SUB_06", "WHATSAPP_MESSAGE", "FAILED_JOB", "JOB_QUEUE"} {
 				if code != 0 || !strings.Contains(out, process+" version 1 deployed (") {
 					t.Errorf("deploy: exit %d, expected 0 and %s version 1:\n%s", code, process, out)
 				}
 			}
-			if out, code := once(t, s.Broker, enough, "check"); code != 0 || strings.Contains("\n"+out, "\nFAIL ") || !strings.Contains(out, "gateway "+version) {
+			if out, code := once(t, at(s.Broker), enough, "check"); code != 0 || strings.Contains("\n"+out, "\nFAIL ") || !strings.Contains(out, "gateway "+version) {
 				t.Errorf("check after deploy: exit %d, expected 0, no line FAIL and the gateway's version:\n%s", code, out)
 			}
-			out, code = once(t, s.Broker, demoTime, "demo", "--api-url", "http://"+s.worker.api, "--clock-url", s.ActuatorURL(), "--worker-log", s.worker.log.path)
+			out, code = once(t, at(s.Broker), demoTime, "demo", "--api-url", "http://"+w.API, "--clock-url", s.ActuatorURL(), "--worker-log", log.Name())
 			if code != 0 {
 				t.Fatalf("demo: exit %d, expected 0:\n%s", code, out)
 			}
 			s.expectDemo(out)
-			s.done("a newcomer: check, deploy, demo", "4 processes, 70 samples, 65 ended, 5 incidents")
+			s.must(s.clock.Follow(t.Context()))
+			s.done("a newcomer: check, deploy, demo", "4 processes, 50 samples, 45 ended, 5 incidents")
 		})
 	}
 }
 
 // expectDemo holds what the demo printed, and what the broker counted, against what the demo is to show.
-func (s *scene) expectDemo(out string) {
+func (s *scenario) expectDemo(out string) {
 	s.t.Helper()
 	told, summary, found := strings.Cut(out, "\nWhat became of them:\n")
 	want, err := testdata.ReadFile("testdata/demo.txt")
@@ -75,12 +77,14 @@ func (s *scene) expectDemo(out string) {
 			s.t.Errorf("the demo did not tell %q:\n%s", want, told)
 		}
 	}
-	const rejected, completed = 5, 65
-	s.eventually(func() bool {
-		c := since(s.before, s.counters())
+	const rejected, completed = 5, 45
+	var c counts
+	if !s.eventually(func() bool {
+		all, err := s.Counters(s.t.Context())
+		s.must(err)
+		c = countsOf(all)
 		return c["incidents pending"] == rejected && c["processes completed"] == completed
-	})
-	if c := since(s.before, s.counters()); c["incidents pending"] != rejected || c["processes completed"] != completed {
+	}) {
 		s.t.Errorf("the broker has %d incidents and %d ended processes, expected %d and %d", c["incidents pending"], c["processes completed"], rejected, completed)
 	}
 }

@@ -7,10 +7,9 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
-	"testing"
 	"time"
 
+	"retry-worker/e2e/harness"
 	"retry-worker/internal/worker"
 )
 
@@ -83,8 +82,9 @@ func (j *job) open() bool {
 
 type timer struct {
 	key                     int64
-	due, created, triggered time.Time // on the broker's clock
-	canceled                bool      // what it waited with came first
+	due, created, triggered time.Time         // on the broker's clock
+	canceled                bool              // what it waited with came first
+	known                   map[string]string // the process's variables when it was made
 }
 
 type incident struct {
@@ -98,7 +98,9 @@ type instance struct {
 	key       int64
 	process   string
 	ended     time.Time // zero while it runs
+	completed bool      // it was not cancelled
 	endedBy   string    // the id of the last end event
+	caught    int       // timers that fired, and messages that came
 	variables map[string]string
 	states    []string            // the values of jobStatus (UC-004), one after the other
 	reviews   []map[string]string // what the job of each review was to know
@@ -151,49 +153,30 @@ func (i *instance) of(jobType string) []*job {
 	})
 }
 
-// board lets others wait for a change of what it guards.
-type board struct {
-	mu      sync.Mutex
-	changed chan struct{}
-}
-
-// announce wakes who waits; mu is held.
-func (b *board) announce() {
-	if b.changed != nil {
-		close(b.changed)
-		b.changed = nil
+// clone is the instance as it stands.
+func (i *instance) clone() instance {
+	c := *i
+	c.variables = maps.Clone(i.variables)
+	c.states, c.reviews, c.timers, c.incidents, c.jobs = slices.Clone(i.states), slices.Clone(i.reviews), nil, nil, nil
+	for _, x := range i.timers {
+		now := *x
+		c.timers = append(c.timers, &now)
 	}
-}
-
-// await waits until met, which is called with the board held, or fails the test.
-func (b *board) await(t *testing.T, limit time.Duration, what string, met func() bool) {
-	t.Helper()
-	deadline := time.NewTimer(limit)
-	defer deadline.Stop()
-	for {
-		b.mu.Lock()
-		done := met()
-		if b.changed == nil {
-			b.changed = make(chan struct{})
-		}
-		changed := b.changed
-		b.mu.Unlock()
-		if done {
-			return
-		}
-		select {
-		case <-changed:
-		case <-deadline.C:
-			t.Fatalf("waited %v for %s", limit, what)
-		case <-t.Context().Done():
-			t.Fatalf("waited for %s: the test was ended", what)
-		}
+	for _, x := range i.incidents {
+		now := *x
+		c.incidents = append(c.incidents, &now)
 	}
+	for _, j := range i.jobs {
+		now := *j
+		now.activations, now.timeouts, now.failures, now.answers = slices.Clone(j.activations), slices.Clone(j.timeouts), slices.Clone(j.failures), slices.Clone(j.answers)
+		c.jobs = append(c.jobs, &now)
+	}
+	return c
 }
 
 // history is what the broker said it did, over all its restarts. It takes the broker's output.
 type history struct {
-	board
+	harness.Board
 	pending    []byte
 	last       int64 // position of the newest record: a restart prints old ones again
 	instances  map[int64]*instance
@@ -209,31 +192,27 @@ func newHistory() *history {
 
 // Write takes a part of the broker's output.
 func (h *history) Write(b []byte) (int, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.pending = append(h.pending, b...)
-	news := false
-	for {
-		line, rest, found := bytes.Cut(h.pending, []byte("\n"))
-		if !found {
-			break
+	h.Change(func() {
+		h.pending = append(h.pending, b...)
+		for {
+			line, rest, found := bytes.Cut(h.pending, []byte("\n"))
+			if !found {
+				return
+			}
+			h.pending = rest
+			if mark := bytes.Index(line, []byte(recordMark)); mark >= 0 {
+				h.read(line[mark+len(recordMark)-1:])
+			}
 		}
-		h.pending = rest
-		if mark := bytes.Index(line, []byte(recordMark)); mark >= 0 {
-			news = h.read(line[mark+len(recordMark)-1:]) || news
-		}
-	}
-	if news {
-		h.announce()
-	}
+	})
 	return len(b), nil
 }
 
 // read takes one record. One that is no JSON was cut by a kill: the broker prints it again.
-func (h *history) read(line []byte) bool {
+func (h *history) read(line []byte) {
 	var r record
 	if json.Unmarshal(line, &r) != nil || r.Position <= h.last {
-		return false
+		return
 	}
 	h.last = r.Position
 	switch {
@@ -242,7 +221,6 @@ func (h *history) read(line []byte) bool {
 	case r.RecordType == "COMMAND" && r.ValueType == "JOB_BATCH":
 		h.asked[r.Position] = r.at()
 	case r.RecordType != "EVENT":
-		return false
 	case r.ValueType == "PROCESS_INSTANCE":
 		h.element(&r)
 	case r.ValueType == "VARIABLE" && r.Value.ScopeKey == r.Value.ProcessInstanceKey:
@@ -265,7 +243,6 @@ func (h *history) read(line []byte) bool {
 	case r.ValueType == "INCIDENT":
 		h.incident(&r)
 	}
-	return true
 }
 
 // of is the instance that a record is about.
@@ -290,7 +267,9 @@ func (h *history) element(r *record) {
 	case over && r.Value.BpmnElementType == "END_EVENT":
 		i.endedBy = r.Value.ElementID
 	case over && r.Value.BpmnElementType == "PROCESS":
-		i.ended = r.at()
+		i.ended, i.completed = r.at(), r.Intent == "ELEMENT_COMPLETED"
+	case r.Intent == "ELEMENT_COMPLETED" && r.Value.BpmnElementType == "INTERMEDIATE_CATCH_EVENT":
+		i.caught++
 	}
 }
 
@@ -325,7 +304,7 @@ func (h *history) timer(r *record) {
 	i := h.of(r)
 	switch r.Intent {
 	case "CREATED":
-		i.timers = append(i.timers, &timer{key: r.Key, due: time.UnixMilli(r.Value.DueDate), created: r.at()})
+		i.timers = append(i.timers, &timer{key: r.Key, due: time.UnixMilli(r.Value.DueDate), created: r.at(), known: maps.Clone(i.variables)})
 	case "TRIGGERED", "CANCELED":
 		for _, x := range i.timers {
 			switch {

@@ -21,7 +21,7 @@ var personal = []string{"111.444.777-35", "52998224725", "898001234567808", "mar
 // log nor its metrics, nor the message of an error or an incident.
 func TestPersonalDataStayInTheProcess(t *testing.T) {
 	data := strings.Join(personal, ", ")
-	eachVersion(t, func(s *scene) {
+	eachVersion(t, func(s *scenario) {
 		texts := []string{"TIMEOUT ao enviar a conta do beneficiário " + data, "INVALID_PATIENT_DATA: beneficiário " + data}
 		lines := make(map[int64]bool)
 		for _, text := range texts {
@@ -51,10 +51,10 @@ func TestPersonalDataStayInTheProcess(t *testing.T) {
 			s.must(err)
 		}
 		for key := range lines {
-			s.worker.log.about(s.t, key, 1)
+			s.worker.Log.About(s.t, key, 1)
 		}
-		s.expectNothingPersonal("the worker's log", s.worker.log.text())
-		s.expectNothingPersonal("the worker's metrics", s.worker.metrics(s.t))
+		s.expectNothingPersonal("the worker's log", s.worker.Log.Text())
+		s.expectNothingPersonal("the worker's metrics", get(s.t, s.worker.Ops+"/metrics"))
 		s.expectNothingPersonalKept()
 		s.done("personal data stay in the process", "%d instances", len(lines))
 	})
@@ -62,15 +62,15 @@ func TestPersonalDataStayInTheProcess(t *testing.T) {
 
 // expectNothingPersonalKept searches what the worker keeps and tells others: the files of its journal, what the
 // commands print of them, the API and the events.
-func (s *scene) expectNothingPersonalKept() {
+func (s *scenario) expectNothingPersonalKept() {
 	s.t.Helper()
-	file := filepath.Join(s.dir, s.worker.name+".db")
+	database := harness.Database(s.dir)
+	file := strings.TrimPrefix(database, "sqlite:")
 	for _, name := range []string{file, file + "-wal"} {
 		content, err := os.ReadFile(name)
 		s.must(err)
 		s.expectNothingPersonal(name, string(content))
 	}
-	database := "sqlite:" + file
 	for _, args := range [][]string{
 		{"audit", "export", "--format", "jsonl"}, {"audit", "export", "--format", "csv"}, {"audit", "verify"}, {"kpi"},
 		{"history", s.claimID(0)}, {"history", s.claimID(0), "-o", "json"},
@@ -81,7 +81,7 @@ func (s *scene) expectNothingPersonalKept() {
 		s.expectNothingPersonal("the API's answer", s.ask("/api/v1/subjects/tiss-submission/"+s.claimID(0)+path))
 	}
 	var told []string
-	s.eventuallyWithin(agreementTime, func() bool {
+	s.eventually(func() bool {
 		told = s.events(s.queue)
 		return slices.ContainsFunc(told, func(e string) bool { return strings.Contains(e, s.claimID(1)) })
 	})
@@ -89,20 +89,12 @@ func (s *scene) expectNothingPersonalKept() {
 }
 
 // ask is the API's answer.
-func (s *scene) ask(path string) string {
+func (s *scenario) ask(path string) string {
 	s.t.Helper()
-	response, err := http.Get("http://" + s.worker.api + path)
-	s.must(err)
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	s.must(err)
-	if response.StatusCode != http.StatusOK {
-		s.t.Errorf("GET %s: %s", path, response.Status)
-	}
-	return string(text)
+	return get(s.t, s.worker.API+path)
 }
 
-func (s *scene) expectNothingPersonal(where, text string) {
+func (s *scenario) expectNothingPersonal(where, text string) {
 	s.t.Helper()
 	if text == "" {
 		s.t.Errorf("%s is empty", where)

@@ -25,50 +25,37 @@ const (
 
 // flood starts n instances that each have one job for the worker, which every other one ends with an error:
 // Zeebe 8.5.8 refuses completions and errors, 8.6.0 the errors (and the variables set before) only.
-func (s *scene) flood(n int) []int64 {
+func (s *scenario) flood(n int) []int64 {
 	s.t.Helper()
-	keys := make([]int64, n)
-	var creating sync.WaitGroup
-	const hands = 8
-	for hand := range hands {
-		creating.Go(func() {
-			for i := hand; i < n; i += hands {
-				keys[i] = s.create("UNMAPPED", map[string]any{
-					"analysis": worker.AnalyzeRetry, "claimId": s.claimID(i), "submissionError": []string{"HTTP 503", "INSURANCE_EXPIRED"}[i%2],
-				})
-			}
-		})
-	}
-	creating.Wait()
-	return keys
+	return s.createAll("UNMAPPED", n, func(i int) map[string]any {
+		return map[string]any{
+			"analysis": worker.AnalyzeRetry, "claimId": s.claimID(i), "submissionError": []string{"HTTP 503", "INSURANCE_EXPIRED"}[i%2],
+		}
+	})
 }
 
 var droppedRequests = regexp.MustCompile(`(?m)^zeebe_dropped_request_count_total\{[^}]*\} (\S+)$`)
 
 // refusals is how many commands the broker has refused for being busy, which clients see as
 // RESOURCE_EXHAUSTED; it is the broker's own counter.
-func (s *scene) refusals() int {
+func (s *scenario) refusals() int {
 	s.t.Helper()
-	response, err := http.Get(s.ActuatorURL() + "/actuator/prometheus")
-	s.must(err)
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	s.must(err)
-	m := droppedRequests.FindSubmatch(text)
+	text := get(s.t, strings.TrimPrefix(s.ActuatorURL(), "http://")+"/actuator/prometheus")
+	m := droppedRequests.FindStringSubmatch(text)
 	if m == nil { // 8.5.8 shows it from the first one on
 		return 0
 	}
-	n, err := strconv.ParseFloat(string(m[1]), 64)
+	n, err := strconv.ParseFloat(m[1], 64)
 	s.must(err)
 	return int(n)
 }
 
 func TestRefusedAnswersAreSentAgain(t *testing.T) {
-	s := beginHeavy(t)
+	s := beginAlone(t, "load")
 	keys := s.flood(floodSize)
 	before := s.refusals() // creating was refused too
 	// With a longer time-out a busy machine alone cannot use it up; a job lost to a refusal still would.
-	w := serve(t, s.Broker, "flooded", "RETRY_WORKER_JOB_TIMEOUT=30s", "RETRY_WORKER_CONCURRENCY="+inFlight, "RETRY_WORKER_MAX_JOBS_ACTIVE="+inFlight)
+	w := s.serve("flooded", "RETRY_WORKER_JOB_TIMEOUT=30s", "RETRY_WORKER_CONCURRENCY="+inFlight, "RETRY_WORKER_MAX_JOBS_ACTIVE="+inFlight)
 	s.awaitEnded(keys...)
 	refused := s.refusals() - before
 	if refused < fewestRefusals {
@@ -86,11 +73,10 @@ func TestRefusedAnswersAreSentAgain(t *testing.T) {
 // polls that the worker has given up are served when it goes on: their jobs are lost to a time-out, which no
 // worker can prevent. No other job may be.
 func TestBrokerPausedUnderLoad(t *testing.T) {
-	s := beginHeavy(t)
-	s.setClockRight()
+	s := beginAlone(t, "faults")
 	l := s.startLoad()
-	w := serve(t, s.Broker, "worker", "RETRY_WORKER_CONCURRENCY=8")
-	s.openHospital(w)
+	w := s.serve("worker", "RETRY_WORKER_CONCURRENCY=8")
+	s.startPortal(w)
 	s.awaitAnswers(60)
 	s.must(s.Pause())
 	paused := time.NewTimer(pause)
@@ -103,13 +89,13 @@ func TestBrokerPausedUnderLoad(t *testing.T) {
 	case <-w.Done():
 		t.Fatal("the worker ended while the broker was paused")
 	}
-	if w.log.count("engine does not answer polls; asking on with growing pauses (`retry-worker check` says more)") == 0 {
+	if !w.said("engine does not answer polls; asking on with growing pauses (`retry-worker check` says more)") {
 		t.Error("the worker's log does not say that the engine is gone")
 	}
 	s.must(s.Resume())
-	resumed := time.Now()
+	resumed := s.clock.Now()
 	s.finish(l)
-	back := time.Since(resumed)
+	back := s.clock.Now().Sub(resumed)
 
 	s.expectCounts(s.withTimeOuts(loadCounts(), l.keys))
 	o := s.look(l.keys)
@@ -124,9 +110,9 @@ func TestBrokerPausedUnderLoad(t *testing.T) {
 }
 
 // withTimeOuts adds the time-outs of the broker's record to what its counters should say.
-func (s *scene) withTimeOuts(c counts, keys []int64) counts {
-	s.history.mu.Lock()
-	defer s.history.mu.Unlock()
+func (s *scenario) withTimeOuts(c counts, keys []int64) counts {
+	s.history.Lock()
+	defer s.history.Unlock()
 	for _, key := range keys {
 		for _, j := range s.history.instances[key].jobs {
 			c[j.kind+" timed out"] += len(j.timeouts)

@@ -43,8 +43,7 @@ func TestRejectedInputIsAnIncidentThatACorrectionEnds(t *testing.T) {
 	corrected := map[string]any{
 		"retryCount": 0, "lastSubmissionTime": time.Now().Add(-time.Hour).Format(time.RFC3339), "submissionError": "TIMEOUT",
 	}
-	eachVersion(t, func(s *scene) {
-		s.openHospital(s.worker)
+	eachVersion(t, func(s *scenario) {
 		var keys []int64
 		for n, w := range wrongInputs {
 			keys = append(keys, s.submitWrong(n, w))
@@ -80,7 +79,7 @@ func TestRejectedInputIsAnIncidentThatACorrectionEnds(t *testing.T) {
 	})
 }
 
-func (s *scene) submitWrong(n int, w wrong) int64 {
+func (s *scenario) submitWrong(n int, w wrong) int64 {
 	s.t.Helper()
 	c := claim{Failures: []map[string]any{w.failure}}
 	if w.failure == nil {
@@ -97,7 +96,7 @@ func (s *scene) submitWrong(n int, w wrong) int64 {
 }
 
 // expectRejected holds the incident, the job and the worker's log against R11.
-func (s *scene) expectRejected(key int64, w wrong) {
+func (s *scenario) expectRejected(key int64, w wrong) {
 	s.t.Helper()
 	i := s.instance(key)
 	jobs := i.of("analyze-retry")
@@ -112,15 +111,15 @@ func (s *scene) expectRejected(key int64, w wrong) {
 	if f := jobs[0].failures; x.kind != "JOB_NO_RETRIES" || x.jobKey != jobs[0].key || f[len(f)-1].retries != 0 {
 		s.t.Errorf("%s: incident %+v of a job that failed %+v, expected JOB_NO_RETRIES of a job with 0 retries", w.name, *x, f)
 	}
-	lines := s.worker.log.about(s.t, key, 1)
-	if len(lines) != 1 || lines[0].text("event") != "input_rejected" || lines[0].text("rejection") != w.code {
+	lines := s.worker.Log.About(s.t, key, 1)
+	if len(lines) != 1 || lines[0].Text("event") != "input_rejected" || lines[0].Text("rejection") != w.code {
 		s.t.Errorf("%s: the worker's log has %v, expected one line input_rejected, %s", w.name, lines, w.code)
 	}
 }
 
 // correct does what a person does in Operate: sets the variable, gives the job a retry, resolves the
 // incident. The incident's key is known from the broker's own record; gRPC has no query for it.
-func (s *scene) correct(key int64, variable string, value any) {
+func (s *scenario) correct(key int64, variable string, value any) {
 	s.t.Helper()
 	_, err := s.SetVariables(s.t.Context(), &pb.SetVariablesRequest{ElementInstanceKey: key, Variables: jsonOf(map[string]any{variable: value})})
 	s.must(err)

@@ -39,7 +39,7 @@ var misreadInputs = []misread{
 // R11 for the variables of the other policies: an incident that says what is wrong, and the process goes on once it is
 // corrected.
 func TestRejectedInputOfTheOtherPolicies(t *testing.T) {
-	s := beginLight(t)
+	s := begin(t)
 	var keys []int64
 	for n, m := range misreadInputs {
 		keys = append(keys, s.playMisread(n, m))
@@ -66,7 +66,7 @@ func TestRejectedInputOfTheOtherPolicies(t *testing.T) {
 	s.done("other policies: rejected, corrected", "%d instances, %d incidents, %d retries", len(keys), len(keys), len(keys))
 }
 
-func (s *scene) playMisread(n int, m misread) int64 {
+func (s *scenario) playMisread(n int, m misread) int64 {
 	s.t.Helper()
 	c := m.system.fails(jobFailure)
 	if m.failure != nil {

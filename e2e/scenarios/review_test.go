@@ -22,8 +22,7 @@ func TestPermanentErrorIsReviewedAndDiscarded(t *testing.T) {
 		"DUPLICATE_CLAIM (answered after a TIMEOUT)": "faturamento", // R2
 		"INVALID_PROCEDURE_CODE 99999999":            "faturamento",
 	}
-	eachVersion(t, func(s *scene) {
-		s.openHospital(s.worker)
+	eachVersion(t, func(s *scenario) {
 		keys := make(map[string]int64)
 		var all []int64
 		for text := range teams {
@@ -42,11 +41,7 @@ func TestPermanentErrorIsReviewedAndDiscarded(t *testing.T) {
 			}
 			i := s.instance(key)
 			review := i.reviews[len(i.reviews)-1]
-			for name, value := range want {
-				if review[name] != value {
-					s.t.Errorf("%s: the review sees %s %s, expected %s", text, name, review[name], value)
-				}
-			}
+			s.expectKnown(text+": the review", review, want)
 			s.expectVariables(i, want)
 			s.expectVariables(i, map[string]string{"reviewDecision": `"discard"`, "submissionError": jsonOf(text)})
 			expectUUID(s.t, i.variables["deadLetterId"])

@@ -1,7 +1,6 @@
 package scenarios
 
 import (
-	"encoding/json"
 	"math/rand/v2"
 	"net/http"
 	"path/filepath"
@@ -10,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"retry-worker/e2e/harness"
+	"retry-worker/internal/access"
 	"retry-worker/internal/worker"
 )
 
@@ -26,19 +27,19 @@ const (
 )
 
 // dead starts n claims that a person must decide on, and waits until each can be. It returns their dead letters' ids.
-func (s *scene) dead(d desk, first, n int) (keys []int64, ids []string) {
+func (s *scenario) dead(d api, first, n int) (keys []int64, ids []string) {
 	s.t.Helper()
-	for i := range n {
-		keys = append(keys, s.submit(s.claimID(first+i), left(failing("INVALID_PATIENT_DATA")), nil))
-	}
+	keys = s.createAll("SUB_06", n, func(i int) map[string]any {
+		return submission(s.claimID(first+i), left(failing("INVALID_PATIENT_DATA")), nil)
+	})
 	for _, key := range keys {
-		ids = append(ids, s.letterOf(d, key, 0))
+		ids = append(ids, s.deadLetterOf(d, key, 0))
 	}
 	return keys, ids
 }
 
 // expectAnsweredOnce holds that each review of the instances was answered once, by completing its job.
-func (s *scene) expectAnsweredOnce(keys []int64) {
+func (s *scenario) expectAnsweredOnce(keys []int64) {
 	s.t.Helper()
 	for _, key := range keys {
 		i := s.instance(key)
@@ -52,11 +53,10 @@ func (s *scene) expectAnsweredOnce(keys []int64) {
 
 // The engine is down while people decide: what they decide is recorded at once, waits, and none of it is lost.
 func TestEngineDownWhileRetriesAreDecided(t *testing.T) {
-	s := beginHeavy(t)
-	s.setClockRight()
-	w := serve(t, s.Broker, "outage")
-	s.openHospital(w)
-	d := desk{worker: w}
+	s := beginAlone(t, "faults")
+	w := s.serve("outage")
+	s.startPortal(w)
+	d := api{worker: w}
 	keys, ids := s.dead(d, 0, outageSize)
 	s.Kill()
 	begun := time.Now()
@@ -67,7 +67,7 @@ func TestEngineDownWhileRetriesAreDecided(t *testing.T) {
 	}
 	took := time.Since(begun)
 	s.refused(d, ids[0], "retry", request{Reason: corrected}, http.StatusConflict, "invalid_retry_state", "reprocessing since")
-	s.must(s.Restart(t.Context()))
+	s.must(s.restart(t.Context()))
 	back := time.Now()
 	s.awaitEnded(keys...)
 	delivered := time.Since(back)
@@ -84,25 +84,25 @@ func TestEngineDownWhileRetriesAreDecided(t *testing.T) {
 
 // lives of one worker on one journal, each of which begins where the one before was killed.
 type lives struct {
-	s        *scene
+	s        *scenario
 	settings []string
-	desk     desk
+	api     api
 	keys     []int64
 	ids      []string
 	discard  map[string]bool // how each dead letter is decided on
 }
 
-func (s *scene) newLives() *lives {
+func (s *scenario) newLives() *lives {
 	s.t.Helper()
 	l := &lives{s: s, settings: []string{"RETRY_WORKER_DATABASE_URL=sqlite:" + filepath.Join(s.t.TempDir(), "journal.db")}, discard: make(map[string]bool)}
 	l.begin()
 	return l
 }
 
-func (l *lives) begin() { l.desk.worker = serve(l.s.t, l.s.Broker, "life", l.settings...) }
+func (l *lives) begin() { l.api.worker = l.s.serve("life", l.settings...) }
 
 // end by SIGKILL.
-func (l *lives) end() { l.desk.worker.Kill() }
+func (l *lives) end() { l.api.worker.Kill() }
 
 // decide on further dead letters, every third of which is let go, while the engine stands still; then it goes on.
 func (l *lives) decide() {
@@ -111,17 +111,17 @@ func (l *lives) decide() {
 	defer func() { l.s.must(l.s.Resume()) }()
 	for n, id := range l.ids[len(l.ids)-killBatch:] {
 		if l.discard[id] = n%3 == 0; l.discard[id] {
-			l.s.orders(l.desk, id, "discard", request{Reason: "sem conserto"})
+			l.s.orders(l.api, id, "discard", request{Reason: "sem conserto"})
 			continue
 		}
-		l.s.orders(l.desk, id, "retry", request{Reason: corrected, When: "now"})
+		l.s.orders(l.api, id, "retry", request{Reason: corrected, When: "now"})
 	}
 }
 
 // die starts further claims that a person must decide on.
 func (l *lives) die() {
 	l.s.t.Helper()
-	keys, ids := l.s.dead(l.desk, len(l.keys), killBatch)
+	keys, ids := l.s.dead(l.api, len(l.keys), killBatch)
 	l.keys, l.ids = append(l.keys, keys...), append(l.ids, ids...)
 }
 
@@ -138,10 +138,9 @@ func (l *lives) taken() (n int) {
 // The worker is killed when it has stored decisions and the engine has none of them, and again and again while it carries
 // them there: between the record and the answer, and between the answer and its record. Each is taken, once.
 func TestWorkerKilledBetweenDecisionAndDelivery(t *testing.T) {
-	s := beginHeavy(t)
-	s.setClockRight()
+	s := beginAlone(t, "faults")
 	l := s.newLives()
-	s.openHospital(l.desk.worker)
+	s.startPortal(l.api.worker)
 	random, cut := rand.New(rand.NewPCG(killSeed, 0)), 0
 	for life := range killLives {
 		l.die()
@@ -152,9 +151,9 @@ func TestWorkerKilledBetweenDecisionAndDelivery(t *testing.T) {
 		}
 		s.await("some decisions to be taken", func() bool { return l.taken() >= least })
 		l.end()
-		s.history.mu.Lock()
+		s.history.Lock()
 		cut += len(l.keys) - l.taken()
-		s.history.mu.Unlock()
+		s.history.Unlock()
 		l.begin()
 		s.awaitEnded(l.keys...) // what was cut off is carried on, once the dead one's lease is over
 	}
@@ -180,7 +179,7 @@ func (l *lives) expectCarriedOut() (unheard int) {
 		if l.discard[id] {
 			state, end = "discarded", "discarded"
 		}
-		after := l.s.awaitLetter(l.desk, id, state, func(x *deadLetter) bool { return x.State == state && x.Delivery != "pending" })
+		after := l.s.awaitDeadLetter(l.api, id, state, func(x *deadLetter) bool { return x.State == state && x.Delivery != "pending" })
 		if after.Delivery == "nobody" {
 			unheard++
 		}
@@ -191,33 +190,21 @@ func (l *lives) expectCarriedOut() (unheard int) {
 	return unheard
 }
 
-// operator makes a token and the desk of who holds it.
-func (s *scene) operator(file, name, role string) (token string) {
-	s.t.Helper()
-	out, code := once(s.t, s.Broker, enough, "token", "new", "--name", name, "--role", role, "--file", file, "-o", "json")
-	var made struct{ Token string }
-	if err := json.Unmarshal([]byte(out), &made); err != nil || code != 0 {
-		s.t.Fatalf("token new: exit %d, %v:\n%s", code, err, out)
-	}
-	return made.Token
-}
-
 // Two operators decide at once: one is told that it is done, the other who was faster; the process does what the former
 // said. Whoever says the same twice is told so.
 func TestTwoOperatorsAtOnce(t *testing.T) {
-	s := beginHeavy(t)
-	s.setClockRight()
+	s := beginAlone(t, "load")
 	file := filepath.Join(t.TempDir(), "tokens")
-	ana, bia, vera := s.operator(file, "ana", "operator"), s.operator(file, "bia", "operator"), s.operator(file, "vera", "viewer")
-	w := serve(t, s.Broker, "rivals", "RETRY_WORKER_AUTH_TOKENS_FILE="+file)
-	s.openHospital(w)
-	desks := map[string]desk{"ana": {w, ana}, "bia": {w, bia}}
-	keys, ids := s.dead(desks["ana"], 0, rivalries)
-	s.refused(desk{w, vera}, ids[0], "retry", request{Reason: corrected}, http.StatusForbidden, "forbidden_role", "")
-	s.refused(desks["ana"], ids[0], "retry", request{Reason: corrected, ForceRetry: true}, http.StatusForbidden, "forbidden_role", "")
+	tokens := harness.Issue(t, file, map[string]access.Role{"ana": access.Operator, "bia": access.Operator, "vera": access.Viewer})
+	w := s.serve("rivals", "RETRY_WORKER_AUTH_TOKENS_FILE="+file)
+	s.startPortal(w)
+	apis := map[string]api{"ana": {w, tokens["ana"]}, "bia": {w, tokens["bia"]}}
+	keys, ids := s.dead(apis["ana"], 0, rivalries)
+	s.refused(api{w, tokens["vera"]}, ids[0], "retry", request{Reason: corrected}, http.StatusForbidden, "forbidden_role", "")
+	s.refused(apis["ana"], ids[0], "retry", request{Reason: corrected, ForceRetry: true}, http.StatusForbidden, "forbidden_role", "")
 	wins := make(map[string]int)
 	for n, id := range ids {
-		winner, discarded := s.rival(desks, id)
+		winner, discarded := s.rival(apis, id)
 		wins[winner]++
 		how, state, end := "retry", "recovered", "resubmission_recorded"
 		if discarded {
@@ -227,19 +214,19 @@ func TestTwoOperatorsAtOnce(t *testing.T) {
 		if i := s.instance(keys[n]); i.endedBy != end {
 			t.Errorf("%s decided to %s, the process ended at %s", winner, how, i.endedBy)
 		}
-		s.expectSettled(desks[winner], id, state)
-		l := s.awaitLetter(desks[winner], id, "reviewed", func(l *deadLetter) bool { return l.Review != nil })
+		s.expectSettled(apis[winner], id, state)
+		l := s.awaitDeadLetter(apis[winner], id, "reviewed", func(l *deadLetter) bool { return l.Review != nil })
 		if l.Review.By != winner {
 			t.Errorf("the review is by %s, expected %s", l.Review.By, winner)
 		}
-		s.refused(desks[winner], id, how, request{Reason: corrected}, http.StatusConflict, "invalid_retry_state", state+" since")
+		s.refused(apis[winner], id, how, request{Reason: corrected}, http.StatusConflict, "invalid_retry_state", state+" since")
 	}
 	s.expectAnsweredOnce(keys)
 	s.done("two operators at once", "%d dead letters, one 200 and one 409 with the other's name each; ana was faster %d times, bia %d", len(ids), wins["ana"], wins["bia"])
 }
 
 // rival has ana retry and bia discard a dead letter at once.
-func (s *scene) rival(desks map[string]desk, id string) (winner string, discarded bool) {
+func (s *scenario) rival(apis map[string]api, id string) (winner string, discarded bool) {
 	s.t.Helper()
 	orders := map[string]struct {
 		how  string
@@ -252,7 +239,7 @@ func (s *scene) rival(desks map[string]desk, id string) (winner string, discarde
 	for name, order := range orders {
 		running.Go(func() {
 			<-start
-			v, err := desks[name].letter(s.t.Context(), id, order.how, order.body)
+			v, err := apis[name].deadLetter(s.t.Context(), id, order.how, order.body)
 			if err != nil {
 				s.t.Error(err)
 			}

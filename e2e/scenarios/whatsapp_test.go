@@ -19,7 +19,7 @@ func answered(status int, text string) map[string]any {
 // TRD-0003: attempt 1 at once, 2 to 4 after 5 s, 30 s and 5 min; after the fourth a dead letter, which a person sends
 // again or lets go.
 func TestMessageIsTriedFourTimesThenDead(t *testing.T) {
-	s := beginLight(t)
+	s := begin(t)
 	down := answered(503, "Service Unavailable")
 	again := claim{Failures: []map[string]any{down, down, down, down}}
 	letGo := again
@@ -34,7 +34,7 @@ func TestMessageIsTriedFourTimesThenDead(t *testing.T) {
 	}
 	s.awaitEnded(keys...)
 	for _, key := range keys {
-		s.expectLetter(whatsapp, key, 0, letter{3, 3, "TRANSIENT", "Maximum of 3 retries reached", "Service Unavailable", messageTeam})
+		s.expectDeadLetter(whatsapp, key, 0, wantDead{3, 3, "TRANSIENT", "Maximum of 3 retries reached", "Service Unavailable", messageTeam})
 	}
 	s.expectEnd(whatsapp, keys[0], whatsapp.recorded, 5)
 	s.expectVariables(s.instance(keys[0]), map[string]string{"reviewDecision": `"reprocess"`, "retryCount": "4", "sendError": "null", "httpStatus": "null"})
@@ -50,7 +50,7 @@ func TestMessageIsTriedFourTimesThenDead(t *testing.T) {
 
 // R13: 400 and 404 are permanent; 429, 500, 502, 503, 504 and a timeout transient; anything else is unknown and retried.
 func TestMessageErrorsAreClassified(t *testing.T) {
-	s := beginLight(t)
+	s := begin(t)
 	type sent struct {
 		key     int64
 		id      string
@@ -95,7 +95,7 @@ func TestMessageErrorsAreClassified(t *testing.T) {
 			continue
 		}
 		s.expectEnd(whatsapp, m.key, "discarded", 1)
-		s.expectLetter(whatsapp, m.key, 0, letter{0, 3, "PERMANENT", "Permanent error, not retried", text, messageTeam})
+		s.expectDeadLetter(whatsapp, m.key, 0, wantDead{0, 3, "PERMANENT", "Permanent error, not retried", text, messageTeam})
 		s.expectRemembered(whatsapp, m.id, "discarded", "descartada", "PERMANENT_ERROR")
 	}
 	n, dead := len(all), len(all)-len(retried)
@@ -108,7 +108,7 @@ func TestMessageErrorsAreClassified(t *testing.T) {
 }
 
 func TestMessageIsSentAtOnce(t *testing.T) {
-	s := beginLight(t)
+	s := begin(t)
 	key := s.play(whatsapp, s.id("MSG", 1), claim{}, nil)
 	s.awaitEnded(key)
 	s.expectEnd(whatsapp, key, whatsapp.atOnce, 1)

@@ -1,4 +1,4 @@
-// Command fast is `retry-worker serve` with a clock that goes faster than the machine's: tests cannot wait
+// Command fast is `retry-worker serve` with a clock that goes faster than the machine's, or that tests move: they cannot wait
 // as long as a hospital does. Nothing else differs.
 package main
 
@@ -14,13 +14,18 @@ import (
 
 	"go.uber.org/zap"
 
+	"retry-worker/e2e/harness"
 	"retry-worker/internal/app"
+	"retry-worker/internal/clock"
 	"retry-worker/internal/config"
 	"retry-worker/internal/metrics"
 	"retry-worker/internal/testkit"
 )
 
-// Environment of the clock: the instant at which it was right, in nanoseconds since 1970, and how many times as fast it goes.
+// Shared names, in the environment, the file of a clock that tests move; see harness.SharedClock.
+const Shared = "SHARED_CLOCK"
+
+// Environment of a clock that goes faster: the instant at which it was right, in nanoseconds since 1970, and how many times as fast it goes.
 const (
 	Origin = "FAST_CLOCK_ORIGIN"
 	Times  = "FAST_CLOCK_TIMES"
@@ -34,16 +39,22 @@ func main() {
 }
 
 func serve() error {
-	fast, err := fastClock()
-	if err != nil {
-		return err
-	}
 	settings, err := config.Load()
 	if err != nil {
 		return err
 	}
 	log := app.NewLogger(os.Stdout, settings.LogLevel, settings.LogFormat)
-	a, err := app.New(settings, metrics.Build{Version: "test", Commit: "unknown", GoVersion: runtime.Version()}, log, app.WithClock(fast))
+	var c clock.Clock
+	if file := os.Getenv(Shared); file != "" {
+		shared, err := harness.OpenSharedClock(file)
+		if err != nil {
+			return err
+		}
+		c, log = shared, log.WithOptions(zap.WithClock(shared))
+	} else if c, err = fastClock(); err != nil {
+		return err
+	}
+	a, err := app.New(settings, metrics.Build{Version: "test", Commit: "unknown", GoVersion: runtime.Version()}, log, app.WithClock(c))
 	if err != nil {
 		return err
 	}

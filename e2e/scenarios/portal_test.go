@@ -3,9 +3,10 @@ package scenarios
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"io"
 	"strconv"
 	"sync"
-	"testing"
 	"time"
 
 	"go.uber.org/zap"
@@ -14,7 +15,7 @@ import (
 	"retry-worker/internal/zeebe"
 )
 
-// The job types of the hospital's own workers.
+// The job types of the portal's own workers.
 const (
 	submitClaim       = "submit-claim"          // SUB_06
 	sendMessage       = "send-whatsapp-message" // WHATSAPP_MESSAGE
@@ -59,39 +60,57 @@ var seen = []string{
 	"messageId", "sendError", "httpStatus", "jobId", "jobError", "maxAttempts", "delayBetweenAttempts", "nonRetryable", "jobStatus", "openDependencies",
 }
 
-// hospital plays the outside systems and the people. It throws plain BPMN errors, whose variables only the
+// portal plays the outside systems and the people. It throws plain BPMN errors, whose variables only the
 // boundary event maps, as other clients do. What it says follows from the process's variables alone: a broker
 // that was killed may forget an answer that it had taken, and give the next job another's key.
-type hospital struct {
-	t *testing.T
+type portal struct {
+	stop    context.CancelFunc
+	running sync.WaitGroup
+	client  io.Closer
 
 	mu     sync.Mutex
 	claims map[string]claim // of the jobs that came, by the subject's id
 	given  map[int64]int64  // the instance of each job that came, by the job's key
+	wrong  []error          // what people were told that they should not be
 }
 
-// openHospital plays the portal, further job types, and the people, who decide by that worker's API, until the test ends.
-func (s *scene) openHospital(by *process, also ...string) {
-	s.t.Helper()
-	client, err := zeebe.Dial(zeebe.Options{Address: s.GatewayAddress(), Plaintext: true, PlainErrors: true}, zap.NewNop())
-	s.must(err)
-	h := &hospital{t: s.t, claims: make(map[string]claim), given: make(map[int64]int64)}
+// startPortal plays the workers of these job types, and the people, who decide by that worker's API.
+func (f *fixture) startPortal(by *process, jobTypes ...string) (*portal, error) {
+	client, err := zeebe.Dial(zeebe.Options{Address: f.GatewayAddress(), Plaintext: true, PlainErrors: true}, zap.NewNop())
+	if err != nil {
+		return nil, err
+	}
+	stop, cancel := context.WithCancel(context.Background())
+	h := &portal{stop: cancel, client: client, claims: make(map[string]claim), given: make(map[int64]int64)}
 	w := worker.New(client, worker.Config{
-		Name: "hospital", JobTimeout: 10 * time.Second, PollTimeout: 500 * time.Millisecond, MaxJobsActive: 32, Concurrency: 8,
-	}, h.subscriptions(append(also, submitClaim)), worker.NoHooks(), zap.NewNop())
-	stop, close := context.WithCancel(context.Background())
-	var running sync.WaitGroup
-	running.Go(func() { w.Run(stop, context.Background()) })
-	running.Go(func() { h.decide(stop, desk{worker: by}, s.begun) })
-	s.t.Cleanup(func() {
-		close()
-		running.Wait()
-		_ = client.Close()
-	})
-	s.hospital = h
+		Name: "portal", JobTimeout: 10 * time.Second, PollTimeout: 500 * time.Millisecond, MaxJobsActive: 32, Concurrency: 8,
+	}, h.subscriptions(jobTypes), worker.NoHooks(), zap.NewNop())
+	since := f.clock.Now()
+	h.running.Go(func() { w.Run(stop, context.Background()) })
+	h.running.Go(func() { h.decide(stop, api{worker: by}, since) })
+	return h, nil
 }
 
-func (h *hospital) subscriptions(jobTypes []string) []worker.Subscription {
+// startPortal plays submissions and further job types until the test ends.
+func (s *scenario) startPortal(by *process, also ...string) *portal {
+	s.t.Helper()
+	h, err := s.fixture.startPortal(by, append(also, submitClaim)...)
+	s.must(err)
+	s.t.Cleanup(func() {
+		if err := h.close(); err != nil {
+			s.t.Error(err)
+		}
+	})
+	return h
+}
+
+func (h *portal) close() error {
+	h.stop()
+	h.running.Wait()
+	return errors.Join(append(h.wrong, h.client.Close())...)
+}
+
+func (h *portal) subscriptions(jobTypes []string) []worker.Subscription {
 	always := func(say func(context.Context, *worker.Job, claim, int) worker.Reply) func() worker.Activation {
 		return worker.Always(h.answer(say), seen...)
 	}
@@ -107,7 +126,7 @@ func (h *hospital) subscriptions(jobTypes []string) []worker.Subscription {
 }
 
 // answer makes a handler of what is to be said to a claim after so many retries.
-func (h *hospital) answer(say func(context.Context, *worker.Job, claim, int) worker.Reply) worker.Handler {
+func (h *portal) answer(say func(context.Context, *worker.Job, claim, int) worker.Reply) worker.Handler {
 	return func(ctx context.Context, j *worker.Job) worker.Reply {
 		raw := make(map[string]json.RawMessage)
 		var c claim
@@ -139,7 +158,7 @@ func (h *hospital) answer(say func(context.Context, *worker.Job, claim, int) wor
 }
 
 // check says how many dependencies are open: as many as the scenario wants before this run, then one less each time.
-func (h *hospital) check(_ context.Context, j *worker.Job, c claim, retries int) worker.Reply {
+func (h *portal) check(_ context.Context, j *worker.Job, c claim, retries int) worker.Reply {
 	var known struct{ OpenDependencies *int }
 	if err := json.Unmarshal([]byte(j.Variables), &known); err != nil {
 		panic(err)
@@ -155,7 +174,7 @@ func (h *hospital) check(_ context.Context, j *worker.Job, c claim, retries int)
 }
 
 // work fails as the scenario wants, or succeeds.
-func (h *hospital) work(_ context.Context, j *worker.Job, c claim, retries int) worker.Reply {
+func (h *portal) work(_ context.Context, j *worker.Job, c claim, retries int) worker.Reply {
 	n := max(retries-c.Retried, 0)
 	if n >= len(c.Failures) {
 		return worker.Reply{Action: worker.Completed, Variables: "{}"}
@@ -167,9 +186,9 @@ func (h *hospital) work(_ context.Context, j *worker.Job, c claim, retries int) 
 
 // forgotten is how many jobs came that the broker knows nothing of, or knows as another instance's: it gives
 // jobs out before they are safe from a crash.
-func (h *hospital) forgotten(s *scene) int {
-	s.history.mu.Lock()
-	defer s.history.mu.Unlock()
+func (h *portal) forgotten(s *scenario) int {
+	s.history.Lock()
+	defer s.history.Unlock()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	n := 0

@@ -19,8 +19,8 @@ type review struct {
 	Left bool `json:"left"`
 }
 
-// desk is where people decide on dead letters: a worker's API.
-type desk struct {
+// api is where people decide on dead letters: a worker's API.
+type api struct {
 	worker *process
 	token  string // shown, where there is one
 }
@@ -63,18 +63,18 @@ type request struct {
 	JobID      string `json:"jobId,omitempty"` // of POST /jobs/retry
 }
 
-// deskTime bounds a request.
-const deskTime = 10 * time.Second
+// apiTime bounds a request.
+const apiTime = 10 * time.Second
 
 // ask sends a request, to be answered into answer; body nil asks by GET. The status is 0 where nobody answers.
-func (d desk) ask(ctx context.Context, path string, body, answer any) (status int, err error) {
-	ctx, cancel := context.WithTimeout(ctx, deskTime)
+func (d api) ask(ctx context.Context, path string, body, answer any) (status int, err error) {
+	ctx, cancel := context.WithTimeout(ctx, apiTime)
 	defer cancel()
 	method, content := http.MethodGet, ""
 	if body != nil {
 		method, content = http.MethodPost, jsonOf(body)
 	}
-	r, err := http.NewRequestWithContext(ctx, method, "http://"+d.worker.api+"/api/v1"+path, bytes.NewBufferString(content))
+	r, err := http.NewRequestWithContext(ctx, method, "http://"+d.worker.API+"/api/v1"+path, bytes.NewBufferString(content))
 	if err != nil {
 		return 0, err
 	}
@@ -93,8 +93,8 @@ func (d desk) ask(ctx context.Context, path string, body, answer any) (status in
 	return response.StatusCode, nil
 }
 
-// letter asks for a dead letter, or sends a decision on it where how is "retry" or "discard".
-func (d desk) letter(ctx context.Context, id, how string, body any) (a verdict, err error) {
+// deadLetter asks for a dead letter, or sends a decision on it where how is "retry" or "discard".
+func (d api) deadLetter(ctx context.Context, id, how string, body any) (a verdict, err error) {
 	path := "/dead-letters/" + id
 	if how != "" {
 		path += "/" + how
@@ -103,7 +103,7 @@ func (d desk) letter(ctx context.Context, id, how string, body any) (a verdict, 
 }
 
 // answers is what the API says about a dead letter.
-func (d desk) answers(ctx context.Context, path string, body any) (a verdict, err error) {
+func (d api) answers(ctx context.Context, path string, body any) (a verdict, err error) {
 	var raw json.RawMessage
 	if a.status, err = d.ask(ctx, path, body, &raw); err != nil {
 		return a, err
@@ -115,7 +115,7 @@ func (d desk) answers(ctx context.Context, path string, body any) (a verdict, er
 }
 
 // each open dead letter born since an instant, the newest first. Within the list others may decide meanwhile.
-func (d desk) each(ctx context.Context, since time.Time, look func(*deadLetter)) error {
+func (d api) each(ctx context.Context, since time.Time, look func(*deadLetter)) error {
 	for cursor := ""; ; {
 		var page struct {
 			Items []deadLetter
@@ -150,9 +150,9 @@ func (r review) decides(l *deadLetter) (how string, d request) {
 	}
 }
 
-// decide on the dead letters of the claims that the hospital knows, until ctx ends. Nobody is asked twice what was decided;
+// decide on the dead letters of the claims that the portal knows, until ctx ends. Nobody is asked twice what was decided;
 // what could not be recorded, or whose process has not come yet, is decided at the next look.
-func (h *hospital) decide(ctx context.Context, d desk, since time.Time) {
+func (h *portal) decide(ctx context.Context, d api, since time.Time) {
 	ticker := time.NewTicker(askEvery)
 	defer ticker.Stop()
 	for {
@@ -167,16 +167,18 @@ func (h *hospital) decide(ctx context.Context, d desk, since time.Time) {
 				return
 			}
 			how, body := c.Review.decides(l)
-			a, err := d.letter(ctx, l.ID, how, body)
+			a, err := d.deadLetter(ctx, l.ID, how, body)
 			if err == nil && a.status != http.StatusOK && a.status != http.StatusConflict && a.status != http.StatusServiceUnavailable {
-				h.t.Errorf("%s %s of %s: %d %s: %s", how, l.ID, l.Subject.ID, a.status, a.Error, a.Message)
+				h.mu.Lock()
+				h.wrong = append(h.wrong, fmt.Errorf("%s %s of %s: %d %s: %s", how, l.ID, l.Subject.ID, a.status, a.Error, a.Message))
+				h.mu.Unlock()
 			}
 		})
 	}
 }
 
 // claim is what will be said to the subject of a dead letter, as far as one of its jobs has come.
-func (h *hospital) claim(l *deadLetter) (claim, bool) {
+func (h *portal) claim(l *deadLetter) (claim, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	c, known := h.claims[l.Subject.ID]

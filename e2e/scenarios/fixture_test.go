@@ -1,0 +1,241 @@
+package scenarios
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/camunda/zeebe/clients/go/v8/pkg/pb"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"retry-worker/bpmn"
+	"retry-worker/e2e/harness"
+	"retry-worker/e2e/harness/nats"
+	"retry-worker/e2e/harness/zeebe"
+)
+
+//go:embed testdata
+var testdata embed.FS
+
+// fixture is a broker that scenarios share until all have ended, with what they need to look at it.
+type fixture struct {
+	*zeebe.Broker
+	pb.GatewayClient
+	version string
+	dir     string
+	history *history
+	clock   *zeebe.Clock // the broker's, and its workers'
+	conn    *grpc.ClientConn
+	timeline
+
+	prepare sync.Mutex // held while what follows is made
+	// Of the scenarios that run side by side:
+	worker *process
+	queue  *nats.Server // where its events go
+	portal *portal
+
+	alone     sync.Mutex // held by a scenario with a worker of its own
+	restarted bool       // the broker was, and counts anew
+}
+
+// fixtures by their names, each started once.
+var fixtures sync.Map
+
+// openFixture starts a broker, once for each name, with nothing deployed.
+func openFixture(t *testing.T, name, version string) *fixture {
+	t.Helper()
+	zeebe.Require(t, version)
+	start, _ := fixtures.LoadOrStore(name, sync.OnceValues(func() (*fixture, error) { return startFixture(version) }))
+	f, err := start.(func() (*fixture, error))()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func startFixture(version string) (*fixture, error) {
+	f := &fixture{version: version, history: newHistory()}
+	ctx, err := context.Background(), error(nil)
+	if f.dir, err = os.MkdirTemp("", "scenarios-"); err != nil {
+		return nil, err
+	}
+	if f.Broker, err = zeebe.Start(ctx, zeebe.Options{Version: version, Env: exporter, Output: f.history}); err != nil {
+		return nil, err
+	}
+	harness.AtEnd(f.close)
+	f.timeline.move = f.moveTo
+	if f.conn, err = grpc.NewClient(f.GatewayAddress(), grpc.WithTransportCredentials(insecure.NewCredentials())); err != nil {
+		return nil, err
+	}
+	f.GatewayClient = pb.NewGatewayClient(f.conn)
+	f.clock, err = f.ShareClock(ctx, filepath.Join(f.dir, "clock"))
+	return f, err
+}
+
+// provide deploys the models and, where withWorker, starts the worker, portal and people of scenarios that run side by side.
+func (f *fixture) provide(t *testing.T, withWorker bool) {
+	t.Helper()
+	f.prepare.Lock()
+	defer f.prepare.Unlock()
+	f.deploy(t)
+	if !withWorker || f.portal != nil {
+		return
+	}
+	var err error
+	if f.queue, err = nats.Start(context.Background(), nats.Settings{Dir: filepath.Join(f.dir, "queue")}); err != nil {
+		t.Fatal(err)
+	}
+	name := "worker-" + f.version
+	settings := f.settings(name, "RETRY_WORKER_EVENTS_URL="+f.queue.URL(), "RETRY_WORKER_DATABASE_URL="+harness.Database(f.dir))
+	f.worker = &process{harness.RunWorker(t, harness.BinaryWithClock(t), settings, nil), name}
+	if f.portal, err = f.startPortal(f.worker, submitClaim, sendMessage, runJob, checkDependencies, runQueuedJob); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (f *fixture) deploy(t *testing.T) {
+	t.Helper()
+	var resources []*pb.Resource
+	for _, m := range bpmn.Models() {
+		resources = append(resources, &pb.Resource{Name: m.Name, Content: m.Content})
+	}
+	for _, name := range []string{"witness.bpmn", "unmapped.bpmn", "input_mapped.bpmn", "unknown_policy.bpmn", "no_retry.bpmn"} {
+		content, err := testdata.ReadFile("testdata/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resources = append(resources, &pb.Resource{Name: name, Content: content})
+	}
+	if _, err := f.DeployResource(t.Context(), &pb.DeployResourceRequest{Resources: resources}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// restart the broker, with its clock where it was.
+func (f *fixture) restart(ctx context.Context) error {
+	f.restarted = true
+	return f.clock.Restart(ctx)
+}
+
+// close ends everything, and holds the broker's own counters against its record before.
+func (f *fixture) close() error {
+	ctx := context.Background()
+	var all error
+	if f.portal != nil {
+		all = errors.Join(f.portal.close(), f.worker.Stop(ctx, harness.StopTime), f.queue.Stop(ctx))
+	}
+	return errors.Join(all, f.expectCounters(ctx), f.conn.Close(), f.Stop(ctx), f.clock.Close(), os.RemoveAll(f.dir))
+}
+
+// expectCounters holds the broker's own counters against its record of all scenarios.
+func (f *fixture) expectCounters(ctx context.Context) error {
+	if f.restarted {
+		return nil
+	}
+	want, got := make(counts), make(counts)
+	f.history.Lock()
+	for _, i := range f.history.instances {
+		i.countInto(want, true)
+	}
+	f.history.Unlock()
+	for deadline := time.Now().Add(enough); ; time.Sleep(askEvery) { // they lag a moment behind
+		c, err := f.Counters(ctx)
+		if err != nil {
+			return err
+		}
+		got = countsOf(c)
+		if got.equal(want) {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("the counters of the broker %s: %s", f.version, got.differences(want))
+		}
+	}
+}
+
+// timeline moves a clock that scenarios share. It is moved when all of them wait for an instant, to the earliest.
+type timeline struct {
+	move func(time.Time) error
+
+	mu      sync.Mutex
+	running int // scenarios
+	waiting []waiter
+}
+
+type waiter struct {
+	instant time.Time
+	reached chan error
+}
+
+// join counts a scenario, until leave.
+func (l *timeline) join() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.running++
+}
+
+func (l *timeline) leave() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.running--
+	l.turn()
+}
+
+// wait returns when the clock was moved to an instant, or could not be.
+func (l *timeline) wait(instant time.Time) error {
+	w := waiter{instant, make(chan error, 1)}
+	l.mu.Lock()
+	l.waiting = append(l.waiting, w)
+	l.turn()
+	l.mu.Unlock()
+	return <-w.reached
+}
+
+// turn moves the clock where all scenarios wait; mu is held.
+func (l *timeline) turn() {
+	if len(l.waiting) == 0 || len(l.waiting) < l.running {
+		return
+	}
+	earliest := l.waiting[0].instant
+	for _, w := range l.waiting {
+		if w.instant.Before(earliest) {
+			earliest = w.instant
+		}
+	}
+	err := l.move(earliest)
+	var later []waiter
+	for _, w := range l.waiting {
+		if w.instant.After(earliest) && err == nil {
+			later = append(later, w)
+		} else {
+			w.reached <- err
+		}
+	}
+	l.waiting = later
+}
+
+// moveTo moves the clock when everybody is at rest: a job in somebody's hands would time out.
+func (f *fixture) moveTo(instant time.Time) error {
+	ctx, cancel := context.WithTimeout(context.Background(), enough)
+	defer cancel()
+	busy := ""
+	if !f.history.Until(ctx, func() bool {
+		for _, i := range f.history.instances {
+			if !i.over() && !i.atRest() {
+				busy = i.describe()
+				return false
+			}
+		}
+		return true
+	}) {
+		return fmt.Errorf("waited %v for all processes to be at rest; one is not: %s", enough, busy)
+	}
+	return f.clock.MoveTo(ctx, instant)
+}

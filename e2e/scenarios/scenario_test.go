@@ -1,0 +1,287 @@
+package scenarios
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/camunda/zeebe/clients/go/v8/pkg/pb"
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"retry-worker/e2e/harness"
+	"retry-worker/e2e/harness/zeebe"
+)
+
+// latest is the version that the scenarios under load run on, and those of the processes beside SUB_06.
+const latest = "8.6.0"
+
+// scenario is one on a fixture.
+type scenario struct {
+	*fixture
+	t     *testing.T
+	begun time.Time // by the fixture's clock
+	real  time.Time // the same by this machine's
+	first int64     // position of the last record before it
+	keys  []int64   // of its instances
+}
+
+// eachVersion plays a scenario on the broker of each version, beside others.
+func eachVersion(t *testing.T, play func(*scenario)) {
+	t.Parallel()
+	for _, version := range zeebe.Versions {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			play(beginShared(t, version))
+		})
+	}
+}
+
+// begin begins a scenario on the broker of the latest version, beside others.
+func begin(t *testing.T) *scenario {
+	t.Parallel()
+	return beginShared(t, latest)
+}
+
+func beginShared(t *testing.T, version string) *scenario {
+	f := openFixture(t, version, version)
+	f.provide(t, true)
+	return newScenario(t, f)
+}
+
+// beginAlone begins a scenario with workers of its own, on a broker without any that it has to itself meanwhile.
+func beginAlone(t *testing.T, broker string) *scenario {
+	t.Parallel()
+	f := openFixture(t, broker, latest)
+	f.alone.Lock()
+	t.Cleanup(f.alone.Unlock)
+	f.provide(t, false)
+	return newScenario(t, f)
+}
+
+func newScenario(t *testing.T, f *fixture) *scenario {
+	t.Helper()
+	s := &scenario{fixture: f, t: t, begun: f.clock.Now(), real: time.Now()}
+	f.history.Lock()
+	s.first = f.history.last
+	f.history.Unlock()
+	f.join()
+	t.Cleanup(func() {
+		if t.Failed() {
+			s.explain()
+		}
+		f.leave()
+	})
+	return s
+}
+
+// explain shows what became of the instances that have not ended, and ends them for the sake of the others.
+func (s *scenario) explain() {
+	s.t.Logf("the broker said last: %s", s.LastLine())
+	if s.worker != nil {
+		s.t.Logf("the worker said last: %s", s.worker.LastLine())
+	}
+	const most = 10
+	var left []int64
+	s.history.Lock()
+	for _, key := range s.keys {
+		if i := s.history.instances[key]; i != nil && !i.over() {
+			if left = append(left, key); len(left) <= most {
+				s.t.Log(i.describe())
+			}
+		}
+	}
+	s.history.Unlock()
+	for _, key := range left { // one may have ended meanwhile
+		_, _ = s.CancelProcessInstance(context.Background(), &pb.CancelProcessInstanceRequest{ProcessInstanceKey: key})
+	}
+}
+
+func (s *scenario) must(err error) {
+	s.t.Helper()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// create starts an instance.
+func (s *scenario) create(processID string, variables map[string]any) int64 {
+	s.t.Helper()
+	key, err := s.start(processID, variables)
+	s.must(err)
+	s.keys = append(s.keys, key)
+	return key
+}
+
+// start starts an instance, also while the broker is too busy to take it.
+func (s *scenario) start(processID string, variables map[string]any) (key int64, err error) {
+	for deadline := time.Now().Add(enough); ; {
+		r, err := s.CreateProcessInstance(s.t.Context(), &pb.CreateProcessInstanceRequest{
+			BpmnProcessId: processID, Version: -1, Variables: jsonOf(variables),
+		}, grpc.WaitForReady(true))
+		if status.Code(err) != codes.ResourceExhausted || time.Now().After(deadline) {
+			return r.GetProcessInstanceKey(), err
+		}
+	}
+}
+
+// createAll starts n instances, several at a time.
+func (s *scenario) createAll(processID string, n int, variables func(n int) map[string]any) []int64 {
+	s.t.Helper()
+	keys := make([]int64, n)
+	var running errgroup.Group
+	running.SetLimit(8)
+	for i := range n {
+		running.Go(func() (err error) {
+			keys[i], err = s.start(processID, variables(i))
+			return err
+		})
+	}
+	s.must(running.Wait())
+	s.keys = append(s.keys, keys...)
+	return keys
+}
+
+// submit starts SUB_06 for a claim. extra are further variables.
+func (s *scenario) submit(claimID any, c claim, extra map[string]any) int64 {
+	s.t.Helper()
+	return s.create("SUB_06", submission(claimID, c, extra))
+}
+
+func submission(claimID any, c claim, extra map[string]any) map[string]any {
+	variables := map[string]any{"claimId": claimID, "scenario": c}
+	for name, value := range extra {
+		variables[name] = value
+	}
+	if claimID == nil {
+		delete(variables, "claimId")
+	}
+	return variables
+}
+
+// claimID is an id that no other scenario has.
+func (s *scenario) claimID(n int) string { return s.id("CLM", n) }
+
+func (s *scenario) id(kind string, n int) string {
+	return fmt.Sprintf("%s-%s-%d%03d", kind, strings.ReplaceAll(s.t.Name(), "/", "-"), s.begun.Unix(), n)
+}
+
+// await waits until the broker has done something.
+func (s *scenario) await(what string, met func() bool) {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), enough)
+	defer cancel()
+	if !s.history.Until(ctx, met) {
+		s.t.Fatalf("waited %v for %s", enough, what)
+	}
+}
+
+// all reports whether something is true of each instance; the history is held.
+func (s *scenario) all(keys []int64, met func(*instance) bool) bool {
+	for _, key := range keys {
+		i := s.history.instances[key]
+		if i == nil || !met(i) {
+			return false
+		}
+	}
+	return true
+}
+
+func (s *scenario) awaitAll(keys []int64, what string, met func(*instance) bool) {
+	s.t.Helper()
+	s.await(what, func() bool { return s.all(keys, met) })
+}
+
+func (s *scenario) awaitEnded(keys ...int64) {
+	s.t.Helper()
+	s.awaitAll(keys, "the instances to end", (*instance).over)
+}
+
+// instance is how the broker has an instance now.
+func (s *scenario) instance(key int64) instance {
+	s.t.Helper()
+	s.history.Lock()
+	defer s.history.Unlock()
+	i := s.history.instances[key]
+	if i == nil {
+		s.t.Fatalf("the broker has no instance %d", key)
+	}
+	return i.clone()
+}
+
+// advanceTo moves the clock to an instant, when all scenarios beside this one wait for theirs.
+func (s *scenario) advanceTo(instant time.Time) {
+	s.t.Helper()
+	s.must(s.timeline.wait(instant))
+}
+
+// climb moves the clock to where the n-th timer (from 0) of each instance fires, and waits until it has, not before its time.
+func (s *scenario) climb(keys []int64, n int) {
+	s.t.Helper()
+	s.fires(keys, func(*instance) int { return n })
+}
+
+// fire is climb for the newest timer of each instance.
+func (s *scenario) fire(keys ...int64) {
+	s.t.Helper()
+	s.fires(keys, func(i *instance) int { return len(i.timers) - 1 })
+}
+
+func (s *scenario) fires(keys []int64, which func(*instance) int) {
+	s.t.Helper()
+	var last time.Time
+	timers := make(map[int64]int)
+	for _, key := range keys {
+		i := s.instance(key)
+		timers[key] = which(&i)
+		if due := i.timers[timers[key]].due; due.After(last) {
+			last = due
+		}
+	}
+	s.advanceTo(last)
+	s.awaitAll(keys, "the timer to fire", func(i *instance) bool { return !i.timers[timers[i.key]].triggered.IsZero() })
+	for _, key := range keys {
+		if x := s.instance(key).timers[timers[key]]; x.triggered.Before(x.due) {
+			s.t.Errorf("the timer due at %v fired at %v", x.due, x.triggered)
+		}
+	}
+}
+
+// expectVariables holds variables, as JSON, against what they should be.
+func (s *scenario) expectVariables(i instance, want map[string]string) {
+	s.t.Helper()
+	s.expectKnown(fmt.Sprintf("the process %d", i.key), i.variables, want)
+}
+
+func (s *scenario) expectKnown(whose string, variables, want map[string]string) {
+	s.t.Helper()
+	for name, value := range want {
+		if got, there := variables[name]; !there || got != value {
+			s.t.Errorf("%s has %s %q (there: %v), expected %s", whose, name, got, there, value)
+		}
+	}
+}
+
+// done adds the scenario's line to what is printed at the end.
+func (s *scenario) done(what, figures string, args ...any) {
+	harness.Report(s.t, "e2e  %-6s %-34s %s, %.1f s", s.version, what, fmt.Sprintf(figures, args...), time.Since(s.real).Seconds())
+}
+
+// eventually asks until met, for a while, and reports whether it was.
+func (s *scenario) eventually(met func() bool) bool {
+	s.t.Helper()
+	ticker := time.NewTicker(askEvery)
+	defer ticker.Stop()
+	for deadline := time.After(enough); !met(); {
+		select {
+		case <-ticker.C:
+		case <-deadline:
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,124 @@
+package scenarios
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"retry-worker/e2e/harness"
+	"retry-worker/e2e/harness/zeebe"
+)
+
+// process is a running worker.
+type process struct {
+	*harness.Worker
+	name string
+}
+
+// settings of a worker that goes by the fixture's clock; what follows goes before them.
+func (f *fixture) settings(name string, more ...string) []string {
+	return harness.Settings(f.GatewayAddress(), f.dir, append([]string{"RETRY_WORKER_WORKER_NAME=" + name, f.clock.Environment()}, more...)...)
+}
+
+// serve starts a worker with a journal of its own. It is stopped at the latest when the test ends.
+func (s *scenario) serve(name string, settings ...string) *process {
+	s.t.Helper()
+	own := "RETRY_WORKER_DATABASE_URL=" + harness.Database(s.t.TempDir())
+	return &process{harness.StartWorker(s.t, harness.BinaryWithClock(s.t), s.settings(name, append([]string{own}, settings...)...)), name}
+}
+
+// get is what a URL of the worker says.
+func get(t *testing.T, url string) string {
+	t.Helper()
+	response, err := http.Get("http://" + url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil || response.StatusCode != http.StatusOK {
+		t.Fatalf("GET %s: %s, %v", url, response.Status, err)
+	}
+	return string(text)
+}
+
+var jobsTotal = regexp.MustCompile(`(?m)^retry_worker_jobs_total\{action="(\w+)",job_type="[\w-]+"\} (\d+)$`)
+
+// actions are what became of the worker's jobs, all types together.
+func (p *process) actions(t *testing.T) map[string]int {
+	t.Helper()
+	all := make(map[string]int)
+	for _, m := range jobsTotal.FindAllStringSubmatch(get(t, p.Ops+"/metrics"), -1) {
+		n, _ := strconv.Atoi(m[2]) // digits only
+		if n > 0 {
+			all[m[1]] += n
+		}
+	}
+	return all
+}
+
+// said reports whether the worker's log has a message.
+func (p *process) said(message string) bool {
+	found := false
+	for line := range strings.Lines(p.Log.Text()) {
+		var l struct{ Message string }
+		found = found || json.Unmarshal([]byte(line), &l) == nil && l.Message == message
+	}
+	return found
+}
+
+// once runs a command of the program under test to its end.
+func once(t *testing.T, environment []string, limit time.Duration, args ...string) (output string, code int) {
+	t.Helper()
+	var out strings.Builder
+	p, err := harness.Start(harness.Command{Path: harness.Binary(t), Args: args, Env: environment, Output: &out})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Kill)
+	select {
+	case <-p.Done():
+	case <-time.After(limit):
+		p.Kill()
+		t.Fatalf("retry-worker %s did not end in %v; it printed\n%s", strings.Join(args, " "), limit, out.String())
+	}
+	if err := p.Err(); err != nil {
+		if _, scanErr := fmt.Sscanf(err.Error(), "exit status %d", &code); scanErr != nil {
+			t.Fatalf("retry-worker %s: %v", strings.Join(args, " "), err)
+		}
+	}
+	return out.String(), code
+}
+
+// at is the environment of a command that asks a broker.
+func at(b *zeebe.Broker) []string {
+	return []string{"ZEEBE_ADDRESS=" + b.GatewayAddress(), "ZEEBE_INSECURE_CONNECTION=true"}
+}
+
+// run runs a command that reads a journal, and fails where it does not end well.
+func (s *scenario) run(database string, args ...string) string {
+	s.t.Helper()
+	out, code := once(s.t, []string{"RETRY_WORKER_DATABASE_URL=" + database}, enough, args...)
+	if code != 0 {
+		s.t.Fatalf("retry-worker %v: exit status %d\n%s", args, code, out)
+	}
+	return out
+}
+
+// logFile is a file that takes a worker's output, for the demo to follow.
+func logFile(t *testing.T) *os.File {
+	t.Helper()
+	file, err := os.Create(t.TempDir() + "/worker.log")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = file.Close() })
+	return file
+}

@@ -112,12 +112,12 @@ func TestEveryPageIsAccessible(t *testing.T) {
 	s := open(t)
 	const claimID = "CLM-E2E-AXE-1020"
 	s.submit(t, claimID, 5, "HTTP 504 Gateway Timeout")
-	s.letter(t, claimID)
+	s.deadLetter(t, claimID)
 	b := s.visit(t, "pt-BR")
 	for _, look := range []struct {
 		width int64
 		dark  bool
-	}{{1280, false}, {1280, true}, {360, true}} {
+	}{{1280, false}, {360, true}} {
 		b.dark(look.dark)
 		b.sized(look.width)
 		for _, path := range append(pagesOf(claimID), "/nowhere", "/dead-letters?state=discarded&q=nothing") {

@@ -21,9 +21,9 @@ func TestManyAreReleasedAtOnceFromTheirCause(t *testing.T) {
 		processes = append(processes, s.submit(t, fmt.Sprintf("CLM-E2E-MANY-11%02d", i), 0, fmt.Sprintf("LoginInvalido: prestador %d bloqueado no portal", 4100+i)))
 	}
 	s.submit(t, "CLM-E2E-MANY-1199", 0, denied) // which is none of theirs
-	s.letter(t, "CLM-E2E-MANY-1199")
+	s.deadLetter(t, "CLM-E2E-MANY-1199")
 	for i := range n {
-		s.letter(t, fmt.Sprintf("CLM-E2E-MANY-11%02d", i))
+		s.deadLetter(t, fmt.Sprintf("CLM-E2E-MANY-11%02d", i))
 	}
 	b := s.visit(t, "pt-BR")
 	b.open("/dead-letters")

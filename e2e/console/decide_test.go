@@ -10,21 +10,21 @@ import (
 const denied = "AUTHORIZATION_DENIED: senha de autorização vencida"
 
 // reach opens a claim's page once its process waits for a decision.
-func (b *tab) reach(s *site, claimID string) *letter {
+func (b *tab) reach(s *fixture, claimID string) *deadLetter {
 	b.t.Helper()
-	l := s.letter(b.t, claimID)
+	l := s.deadLetter(b.t, claimID)
 	b.open(subject(claimID))
 	return l
 }
 
 // The way of a person from the overview to a claim that goes on and recovers, on a page that is never loaded anew.
 func TestAPersonRetriesADeadLetterAndSeesItRecover(t *testing.T) {
-	s := open(t)
+	s := openAlone(t) // it moves the broker's clock
 	const claimID, reason = "CLM-E2E-RETRY-1001", "Senha nova pedida à operadora e gravada na conta."
 	process := s.submit(t, claimID, 0, denied)
 	s.submit(t, "CLM-E2E-OTHER-1002", 0, "INVALID_PATIENT_DATA: carteira não confere")
-	s.letter(t, "CLM-E2E-OTHER-1002")
-	l := s.letter(t, claimID)
+	s.deadLetter(t, "CLM-E2E-OTHER-1002")
+	l := s.deadLetter(t, claimID)
 
 	b := s.visit(t, "pt-BR")
 	b.open("/")
@@ -72,7 +72,7 @@ func TestAPersonRetriesADeadLetterAndSeesItRecover(t *testing.T) {
 			t.Errorf("the process ended with %s %v, expected %v", name, result[name], want)
 		}
 	}
-	if n := s.hospital.submissions(claimID); n != 2 {
+	if n := s.portal.submissions(claimID); n != 2 {
 		t.Errorf("the claim was submitted %d times, expected twice", n)
 	}
 	b.open("/dead-letters?state=recovered&q=" + claimID)
@@ -80,7 +80,7 @@ func TestAPersonRetriesADeadLetterAndSeesItRecover(t *testing.T) {
 }
 
 // passUntil moves the broker's clock to an instant.
-func (s *site) passUntil(t *testing.T, instant time.Time) {
+func (s *fixture) passUntil(t *testing.T, instant time.Time) {
 	t.Helper()
 	now, err := s.broker.Time(t.Context())
 	must(t, err)
@@ -147,7 +147,7 @@ func TestTheSecondOperatorIsToldWhoWasFirst(t *testing.T) {
 	second.await("the refusal", `document.querySelector("#wrong")`)
 	second.says("#wrong", "Nothing was done", "local", "sent it again already")
 	second.says("#decision", "Corrigido.")
-	if n := s.hospital.submissions(claimID); n > 2 {
+	if n := s.portal.submissions(claimID); n > 2 {
 		t.Errorf("the claim was submitted %d times", n)
 	}
 }
@@ -156,7 +156,7 @@ func TestWithoutJavaScriptAllIsReadableAndARetryWorks(t *testing.T) {
 	s := open(t)
 	const claimID = "CLM-E2E-PLAIN-1005"
 	process := s.submit(t, claimID, 5, "TIMEOUT", "HTTP 503")
-	s.letter(t, claimID)
+	s.deadLetter(t, claimID)
 	b := s.visit(t, "pt-BR")
 	b.withoutScript()
 	for path, wants := range map[string][]string{
@@ -167,8 +167,8 @@ func TestWithoutJavaScriptAllIsReadableAndARetryWorks(t *testing.T) {
 		"/bulk-runs/new?q=" + claimID: {"Plano de uma operação em lote", "Passam pelo filtro"},
 		"/bulk-runs":                  {"Operações em lote"},
 		"/policies":                   {"tiss-submission", "whatsapp-message", "failed-job", "job-queue", "no-retry"},
-		"/audit":                      {"Auditoria", claimID, "CSV"},
-		"/subjects/tiss-submission/x": {"Nada se sabe deste assunto"},
+		"/audit?policy=tiss-submission&id=" + claimID: {"Auditoria", claimID, "CSV"},
+		"/subjects/tiss-submission/x":                 {"Nada se sabe deste assunto"},
 	} {
 		b.open(path)
 		b.says("main", wants...)
@@ -186,7 +186,7 @@ func TestWithoutJavaScriptAllIsReadableAndARetryWorks(t *testing.T) {
 	// Its one try fails too, and it is a dead letter again; fresh gives it the whole ladder, and it goes through.
 	eventually(t, "a dead letter again", func() (bool, any) {
 		l := s.find(t, claimID)
-		return s.hospital.submissions(claimID) == 2 && l.State == "open" && l.Process == "waiting", fmt.Sprintf("%+v", l)
+		return s.portal.submissions(claimID) == 2 && l.State == "open" && l.Process == "waiting", fmt.Sprintf("%+v", l)
 	})
 	b.open(subject(claimID))
 	b.write("#retry-reason", "De novo, desde o começo.")
@@ -204,7 +204,7 @@ func TestTheBrowserChoosesTheLanguage(t *testing.T) {
 	s := open(t)
 	const claimID = "CLM-E2E-WORDS-1006"
 	s.submit(t, claimID, 0, denied)
-	s.letter(t, claimID)
+	s.deadLetter(t, claimID)
 	for language, words := range map[string]struct{ lang, overview, list, decision, policies, audit, other string }{
 		"pt-BR,pt;q=0.9,en;q=0.8": {"pt-BR", "Visão geral", "Quem age", "Justificativa", "O que aconteceria com este erro?", "Auditoria", "English"},
 		"en-GB,en;q=0.9":          {"en", "Overview", "Who acts", "Reason", "What would happen to this error?", "Audit", "Português"},

@@ -15,8 +15,8 @@ func TestHostileTextsAreInert(t *testing.T) {
 	const largeID = "CLM-E2E-LARGE-1041"
 	s.submit(t, hostileID, 0, acts)
 	s.submit(t, largeID, 0, large)
-	s.letter(t, hostileID)
-	s.letter(t, largeID)
+	s.deadLetter(t, hostileID)
+	s.deadLetter(t, largeID)
 
 	b := s.visit(t, "pt-BR")
 	for _, path := range []string{"/", "/dead-letters", "/dead-letters?q=" + "CLM-%22", subject(hostileID), "/audit", "/audit?policy=tiss-submission&id=CLM-%22%3E%3Cimg%20src%3Dx%20onerror%3Dalert(1)%3E-1040"} {

@@ -29,8 +29,8 @@ func TestEachRoleMayWhatItMay(t *testing.T) {
 	const below, limit = "CLM-E2E-ROLE-1010", "CLM-E2E-ROLE-1011"
 	s.submit(t, below, 0, denied)
 	exhausted := s.submit(t, limit, 5, "HTTP 503 Service Unavailable")
-	s.letter(t, below)
-	l := s.letter(t, limit)
+	s.deadLetter(t, below)
+	l := s.deadLetter(t, limit)
 
 	t.Run("a viewer reads, and sees no form", func(t *testing.T) {
 		b := s.visit(t, "pt-BR")

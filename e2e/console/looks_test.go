@@ -47,7 +47,7 @@ func TestEveryPageFitsAPhone(t *testing.T) {
 	s := open(t)
 	const claimID = "CLM-E2E-A-RATHER-LONG-IDENTIFIER-OF-A-CLAIM-THAT-SOME-SYSTEM-MAKES-1030"
 	s.submit(t, claimID, 5, "HTTP 503 Service Unavailable em https://portal.example.org/tiss/lotes/"+fmt.Sprintf("%0200d", 7))
-	s.letter(t, claimID)
+	s.deadLetter(t, claimID)
 	b := s.visit(t, "pt-BR")
 	b.sized(360)
 	for _, path := range append(pagesOf(claimID), "/nowhere") {
@@ -115,7 +115,7 @@ func TestTheKeyboardAloneDoes(t *testing.T) {
 	s := open(t)
 	const claimID = "CLM-E2E-KEYS-1031"
 	process := s.submit(t, claimID, 0, denied)
-	s.letter(t, claimID)
+	s.deadLetter(t, claimID)
 	b := s.visit(t, "pt-BR")
 	b.open("/")
 	b.do(chromedp.KeyEvent(kb.Tab))
@@ -153,7 +153,7 @@ func TestArrowsMoveBetweenTheRowsOfAList(t *testing.T) {
 	s := open(t)
 	for _, id := range []string{"CLM-E2E-ARROW-1032", "CLM-E2E-ARROW-1033"} {
 		s.submit(t, id, 0, denied)
-		s.letter(t, id)
+		s.deadLetter(t, id)
 	}
 	b := s.visit(t, "pt-BR")
 	b.open("/dead-letters?q=CLM-E2E-ARROW")

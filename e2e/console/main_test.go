@@ -8,12 +8,8 @@ import (
 	"retry-worker/e2e/harness"
 )
 
-const (
-	// patience bounds what a test waits for; it is reached only where the test fails.
-	patience = 60 * time.Second
-	// stopTime bounds the stop of one process.
-	stopTime = 30 * time.Second
-)
+// patience bounds what a test waits for; it is reached only where the test fails.
+const patience = 2 * time.Minute
 
 var update = flag.Bool("update", false, "draw the README's pictures anew")
 

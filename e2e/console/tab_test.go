@@ -31,13 +31,13 @@ type tab struct {
 	sent     []string // requests, "POST /dead-letters/…" say
 }
 
-// visit opens a window on the site; language is the browser's, as Accept-Language has it.
-func (s *site) visit(t *testing.T, language string) *tab {
+// visit opens a window on the worker; language is the browser's, as Accept-Language has it.
+func (s *fixture) visit(t *testing.T, language string) *tab {
 	t.Helper()
-	return s.visitAt(t, "http://"+s.address, language)
+	return s.visitAt(t, "http://"+s.worker.API, language)
 }
 
-func (s *site) visitAt(t *testing.T, base, language string) *tab {
+func (s *fixture) visitAt(t *testing.T, base, language string) *tab {
 	t.Helper()
 	b := &tab{t: t, base: base}
 	ctx, cancel := chromedp.NewContext(s.root, chromedp.WithNewBrowserContext(), chromedp.WithListener(b.hear))
@@ -47,6 +47,7 @@ func (s *site) visitAt(t *testing.T, base, language string) *tab {
 	b.do(chromedp.EmulateViewport(1280, 900))
 	version := call(b, browser.GetVersion, cdp.Empty{})
 	call(b, emulation.SetUserAgentOverride, emulation.SetUserAgentOverrideParams{UserAgent: version.UserAgent, AcceptLanguage: language})
+	call(b, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true}) // others have windows too
 	t.Cleanup(b.judge)
 	return b
 }
@@ -160,7 +161,7 @@ func (b *tab) where() string {
 	return text
 }
 
-// open goes to a path of the site.
+// open goes to a path of the worker.
 func (b *tab) open(path string) {
 	b.t.Helper()
 	b.do(chromedp.Navigate(b.base + path))

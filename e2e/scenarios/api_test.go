@@ -30,6 +30,7 @@ type deadLetter struct {
 	ID, State           string
 	Subject             struct{ Policy, ID string }
 	Outcome, Reason     string
+	Fingerprint         string
 	ResponsibleTeam     string
 	ErrorClassification *string
 	Error               string

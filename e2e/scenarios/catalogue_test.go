@@ -2,19 +2,15 @@ package scenarios
 
 import (
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
-)
 
-// taken is how long a changed catalogue may take to be in force: it is looked at every 10 s.
-const taken = 30 * time.Second
+	"retry-worker/e2e/harness"
+)
 
 // configMap is a folder as Kubernetes mounts a ConfigMap: the file is a link through a link, and a change swaps the
 // latter.
@@ -80,7 +76,7 @@ func (s *scenario) awaitCatalogue(w *process, before string, n int) (now string)
 	s.t.Helper()
 	s.eventually(func() bool { now = w.catalogue(s.t); return now != before })
 	if now == before {
-		s.t.Fatalf("the catalogue %s is still in force %v after it was changed", before, taken)
+		s.t.Fatalf("the catalogue %s is still in force %v after it was changed", before, enough)
 	}
 	c := failing("INSURANCE_EXPIRED")
 	c.Review.Discard = true
@@ -108,41 +104,41 @@ func (s *scenario) expectDecided(w *process, key int64, made int, wait string, o
 // TestCatalogueIsTakenUpWhileRunning: a swapped file changes the next decision, of instances under way too; a broken one
 // changes nothing and is told of; the mended one is taken up.
 func TestCatalogueIsTakenUpWhileRunning(t *testing.T) {
-	s := beginAlone(t, "load")
+	s := beginAlone(t, "waits")
 	m := &configMap{s: s, dir: t.TempDir()}
-	m.put(edited(s, "20s", 3))
+	m.put(edited(s, "20m", 3))
 	w := s.serve("reader", "RETRY_WORKER_POLICIES_FILE="+m.file())
 	s.startPortal(w, runJob)
 	c := failedJob.fails(repeat(jobFailure, 2)...)
 	c.Review.Discard = true
 	first := w.catalogue(t)
 	under := s.play(failedJob, s.id("JOB", 1), c, nil)
-	s.expectDecided(w, under, 0, "PT20S", 3, first)
+	s.expectDecided(w, under, 0, "PT20M", 3, first)
 
-	m.put(edited(s, "40s", 1))
+	m.put(edited(s, "40m", 1))
 	second := s.awaitCatalogue(w, first, 1)
 	fresh := s.play(failedJob, s.id("JOB", 2), c, nil)
-	s.expectDecided(w, fresh, 0, "PT40S", 1, second)
+	s.expectDecided(w, fresh, 0, "PT40M", 1, second)
 	s.fire(under)
 	s.expectDecided(w, under, 1, "", 1, second) // the second failure is beyond the new limit
 
-	m.put(strings.Replace(edited(s, "5s", 7), "maxRetries: 7", "maxRetries: -7", 1))
+	m.put(strings.Replace(edited(s, "5m", 7), "maxRetries: 7", "maxRetries: -7", 1))
 	s.expectMetrics(w, map[string]float64{"retry_worker_catalogue_rejected": 1})
 	s.expectBrokenIsTold(w, m.file())
 	kept := s.play(failedJob, s.id("JOB", 3), c, nil)
-	s.expectDecided(w, kept, 0, "PT40S", 1, second)
+	s.expectDecided(w, kept, 0, "PT40M", 1, second)
 
-	m.put(edited(s, "5s", 7))
+	m.put(edited(s, "5m", 7))
 	third := s.awaitCatalogue(w, second, 2)
 	s.expectMetrics(w, map[string]float64{"retry_worker_catalogue_rejected": 0})
 	last := s.play(failedJob, s.id("JOB", 4), c, nil)
-	s.expectDecided(w, last, 0, "PT5S", 7, third)
+	s.expectDecided(w, last, 0, "PT5M", 7, third)
 
 	keys := []int64{under, fresh, kept, last}
 	s.fire(keys[1:]...)
-	s.expectDecided(w, fresh, 1, "PT5S", 7, third) // the limit was raised meanwhile
-	s.expectDecided(w, kept, 1, "PT5S", 7, third)
-	s.expectDecided(w, last, 1, "PT5S", 7, third)
+	s.expectDecided(w, fresh, 1, "PT5M", 7, third) // the limit was raised meanwhile
+	s.expectDecided(w, kept, 1, "PT5M", 7, third)
+	s.expectDecided(w, last, 1, "PT5M", 7, third)
 	s.fire(keys[1:]...)
 	s.awaitEnded(keys...)
 	s.expectEnd(failedJob, under, "discarded", 2)

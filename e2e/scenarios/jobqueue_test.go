@@ -146,7 +146,7 @@ func TestQueuedJobWaitsForItsDependencies(t *testing.T) {
 	c := jobQueue.fails(queueFailure)
 	c.Open = []int{2, 1} // before the first run, before the retry
 	id := s.id("QUEUE", 0)
-	key := s.play(jobQueue, id, c, map[string]any{"maxAttempts": 2, "delayBetweenAttempts": "PT10S"})
+	key := s.play(jobQueue, id, c, map[string]any{"maxAttempts": 2, "delayBetweenAttempts": "PT10M"})
 	s.awaitLooks(key, 1, "2")
 	s.publishResolved(id)
 	s.awaitLooks(key, 2, "1")
@@ -156,7 +156,7 @@ func TestQueuedJobWaitsForItsDependencies(t *testing.T) {
 	timers := s.instance(key).timers
 	s.expectWait(timers[len(timers)-1], time.Minute)
 	s.fire(key) // nobody tells of the second one
-	s.expectRung(jobQueue, key, 0, 1, rung{10 * time.Second, "PT10S", 1}, "UNKNOWN", queueFailure)
+	s.expectRung(jobQueue, key, 0, 1, rung{10 * time.Minute, "PT10M", 10}, "UNKNOWN", queueFailure)
 	s.expectStates(key, runs+again[:len(again)-1])
 	s.fire(key)
 	s.awaitLooks(key, 4, "1")

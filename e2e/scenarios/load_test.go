@@ -2,14 +2,12 @@ package scenarios
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"retry-worker/e2e/harness/postgres"
-	"retry-worker/e2e/harness/zeebe"
 	"retry-worker/internal/worker"
 )
 
@@ -163,7 +161,7 @@ func (s *scenario) expectBothTookPart(o outcome, workers ...*process) {
 // before it died: whoever asked lost the connection and was never told of the job, or was told and answers
 // when the broker is back. A job that was asked for after the crash must not wait for its time-out.
 func TestBrokerKilledUnderLoad(t *testing.T) {
-	s := beginAlone(t, "faults")
+	s := beginAlone(t, "kills")
 	l := s.startLoad()
 	w := s.serve("worker", "RETRY_WORKER_CONCURRENCY=8")
 	p := s.startPortal(w)

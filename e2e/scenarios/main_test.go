@@ -14,7 +14,7 @@ const (
 	// askEvery is the pause between two looks at what nobody tells of.
 	askEvery = 50 * time.Millisecond
 	// sideBySide is how many scenarios run at once: they mostly wait.
-	sideBySide = "8"
+	sideBySide = "24"
 )
 
 func TestMain(m *testing.M) {

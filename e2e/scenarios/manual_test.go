@@ -13,7 +13,7 @@ import (
 	"retry-worker/internal/worker"
 )
 
-// nobodyTime is how long after its birth a dead letter's process may take to come to its review task, and more.
+// nobodyTime is longer than a dead letter's process may take to come to its review task.
 const nobodyTime = 90 * time.Second
 
 // left makes the reviews of a claim the test's own.
@@ -34,15 +34,12 @@ func (s *scenario) deadLetterOf(d api, key int64, n int) string {
 // awaitDeadLetter waits until the API says something of a dead letter.
 func (s *scenario) awaitDeadLetter(d api, id, what string, met func(*deadLetter) bool) (l deadLetter) {
 	s.t.Helper()
-	done := false
-	s.eventually(func() bool {
+	if !s.eventually(func() bool {
 		a, err := d.deadLetter(s.t.Context(), id, "", nil)
 		l = a.deadLetter
-		done = err == nil && a.status == http.StatusOK && met(&l)
-		return done
-	})
-	if !done {
-		s.t.Fatalf("the dead letter %s is %+v after %v, expected it %s", id, l, nobodyTime, what)
+		return err == nil && a.status == http.StatusOK && met(&l)
+	}) {
+		s.t.Fatalf("the dead letter %s is %+v after %v, expected it %s", id, l, enough, what)
 	}
 	return l
 }
@@ -101,6 +98,7 @@ func TestPersonDecidesBelowTheLimit(t *testing.T) {
 	if after.State != "reprocessing" || after.Review == nil || after.Review.By != "local" || after.Review.Reason != corrected {
 		t.Errorf("the answer to the retry is %+v, expected it reprocessing, as local said", after)
 	}
+	s.refused(d, ids[0], "retry", request{Reason: corrected}, http.StatusConflict, "invalid_retry_state", "reprocessing since")
 	s.orders(d, ids[1], "retry", request{Reason: corrected, When: "now"})
 	s.orders(d, ids[2], "discard", request{Reason: "o número não existe"})
 	a, err := d.answers(t.Context(), "/jobs/retry", request{JobID: ids[3], Reason: corrected}) // retry-failed-job.md
@@ -109,15 +107,14 @@ func TestPersonDecidesBelowTheLimit(t *testing.T) {
 	}
 	s.awaitEnded(keys[1:3]...)
 	for _, n := range []int{0, 3} {
-		s.awaitAll(keys[n:n+1], "the timer", (*instance).waiting)
-		i := s.instance(keys[n])
-		s.expectVariables(i, map[string]string{
+		s.awaitAll(keys[n:n+1], "the timer", func(i *instance) bool { return len(i.timers) > 0 })
+		x := s.instance(keys[n]).timers[0]
+		s.expectKnown("the process", x.known, map[string]string{
 			"reviewDecision": `"reprocess"`, "reviewReason": jsonOf(corrected), "reviewedBy": `"local"`, "shouldRetry": "true",
 			"retryCount": "1", "backoffDuration": `"PT5S"`, "backoffMinutes": "1",
 		})
-		s.expectWait(i.timers[len(i.timers)-1], 5*time.Second)
+		s.expectWait(x, 5*time.Second)
 	}
-	s.refused(d, ids[0], "retry", request{Reason: corrected}, http.StatusConflict, "invalid_retry_state", "reprocessing since")
 	s.fire(keys[0], keys[3])
 	s.awaitEnded(keys...)
 	for _, n := range []int{0, 1, 3} {
@@ -183,18 +180,19 @@ func TestPersonDecidesAtTheLimit(t *testing.T) {
 		s.refused(d, id, "retry", request{Reason: corrected}, http.StatusConflict, "max_retries_exceeded", "3 of 3")
 	}
 	s.orders(d, once, "retry", request{Reason: corrected, ForceRetry: true})
-	s.awaitAll(keys[:1], "the forced retry's timer", (*instance).waiting)
-	i := s.instance(keys[0])
-	s.expectVariables(i, map[string]string{"retryCount": "4", "backoffDuration": `"PT30S"`, "reviewDecision": `"reprocess"`}) // R14
-	s.expectWait(i.timers[len(i.timers)-1], 30*time.Second)
+	n := len(jobRungs)
+	s.awaitAll(keys[:1], "the forced retry's timer", func(i *instance) bool { return len(i.timers) > n })
+	x := s.instance(keys[0]).timers[n]
+	s.expectKnown("the process", x.known, map[string]string{"retryCount": "4", "backoffDuration": `"PT30S"`, "reviewDecision": `"reprocess"`}) // R14
+	s.expectWait(x, 30*time.Second)
 
 	after := s.orders(d, fresh, "retry", request{Reason: corrected, ForceRetry: true, Fresh: true})
 	if after.Review == nil || !after.Review.Fresh || !after.Review.ForceRetry {
 		t.Errorf("the answer to the fresh retry is %+v, expected it to say so", after)
 	}
-	s.awaitAll(keys[1:], "the fresh retry's timer", (*instance).waiting)
-	s.expectVariables(s.instance(keys[1]), map[string]string{"retryCount": "0", "backoffDuration": `"PT1S"`})
-	s.fire(keys...)
+	s.awaitAll(keys[1:], "the fresh retry's timer", func(i *instance) bool { return len(i.timers) > n })
+	s.expectKnown("the process", s.instance(keys[1]).timers[n].known, map[string]string{"retryCount": "0", "backoffDuration": `"PT1S"`})
+	s.climb(keys, n)
 	s.awaitEnded(keys[0])
 	s.expectEnd(failedJob, keys[0], failedJob.recorded, 5)
 	s.expectRemembered(failedJob, ids[0], "recovered", "entregue", "RETRY", "RETRY", "RETRY", "MAX_RETRIES_EXCEEDED")
@@ -202,9 +200,9 @@ func TestPersonDecidesAtTheLimit(t *testing.T) {
 
 	for made := range jobRungs { // the whole ladder again
 		s.awaitAll(keys[1:], fmt.Sprintf("the timer of the fresh retry %d", made+1), func(i *instance) bool {
-			return i.waiting() && i.variables["retryCount"] == strconv.Itoa(made+1)
+			return len(i.timers) > n+1+made && i.timers[n+1+made].known["retryCount"] == strconv.Itoa(made+1)
 		})
-		s.fire(keys[1])
+		s.climb(keys[1:], n+1+made)
 	}
 	again := s.deadLetterOf(d, keys[1], 1)
 	l := s.awaitDeadLetter(d, again, "open", func(l *deadLetter) bool { return l.State == "open" })
@@ -241,6 +239,7 @@ func TestDeadLetterForWhichNobodyWaits(t *testing.T) {
 	s.awaitEnded(without)
 	early := strings.Trim(s.instance(without).variables["deadLetterId"], `"`)
 	s.refused(d, early, "retry", request{Reason: corrected}, http.StatusConflict, "invalid_retry_state", "not come to its review task yet")
+	s.advanceTo(s.clock.Now().Add(nobodyTime))
 	s.awaitDeadLetter(d, early, "waited for by nobody", func(l *deadLetter) bool { return l.Process == "nobody" && l.State == "open" })
 	s.expectNobody(d, early)
 	s.expectCounts(counts{

@@ -74,7 +74,7 @@ type portal struct {
 	wrong  []error          // what people were told that they should not be
 }
 
-// startPortal plays the workers of these job types, and the people, who decide by that worker's API.
+// startPortal plays the workers of these job types, and the people, who decide by that worker's API; nil: they do not.
 func (f *fixture) startPortal(by *process, jobTypes ...string) (*portal, error) {
 	client, err := zeebe.Dial(zeebe.Options{Address: f.GatewayAddress(), Plaintext: true, PlainErrors: true}, zap.NewNop())
 	if err != nil {
@@ -87,7 +87,9 @@ func (f *fixture) startPortal(by *process, jobTypes ...string) (*portal, error) 
 	}, h.subscriptions(jobTypes), worker.NoHooks(), zap.NewNop())
 	since := f.clock.Now()
 	h.running.Go(func() { w.Run(stop, context.Background()) })
-	h.running.Go(func() { h.decide(stop, api{worker: by}, since) })
+	if by != nil {
+		h.running.Go(func() { h.decide(stop, api{worker: by}, since) })
+	}
 	return h, nil
 }
 

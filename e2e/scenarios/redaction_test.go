@@ -1,16 +1,14 @@
 package scenarios
 
 import (
-	"io"
-	"net/http"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/camunda/zeebe/clients/go/v8/pkg/pb"
 
+	"retry-worker/e2e/harness"
 	"retry-worker/internal/worker"
 )
 

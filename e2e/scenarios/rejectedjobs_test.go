@@ -56,7 +56,7 @@ func TestRejectedInputOfTheOtherPolicies(t *testing.T) {
 		}
 		s.correct(keys[n], m.variable, m.correct)
 	}
-	s.awaitAll(keys, "the processes to go on to their timers", (*instance).waiting)
+	s.awaitAll(keys, "the processes to go on to their timers", func(i *instance) bool { return len(i.timers) > 0 })
 	s.fire(keys...)
 	s.awaitEnded(keys...)
 	for n, m := range misreadInputs {

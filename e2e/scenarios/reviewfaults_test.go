@@ -18,7 +18,7 @@ const (
 	// outageSize is how many retries are decided while the engine is down: issue 8's.
 	outageSize = 200
 	// killLives is how often the worker is killed while it delivers decisions, of killBatch in each life.
-	killLives = 4
+	killLives = 2
 	killBatch = 12
 	// killSeed makes the moments of the kills the same in each run, as far as the machine lets them be.
 	killSeed = 8
@@ -53,7 +53,7 @@ func (s *scenario) expectAnsweredOnce(keys []int64) {
 
 // The engine is down while people decide: what they decide is recorded at once, waits, and none of it is lost.
 func TestEngineDownWhileRetriesAreDecided(t *testing.T) {
-	s := beginAlone(t, "faults")
+	s := beginAlone(t, "kills")
 	w := s.serve("outage")
 	s.startPortal(w)
 	d := api{worker: w}
@@ -86,7 +86,7 @@ func TestEngineDownWhileRetriesAreDecided(t *testing.T) {
 type lives struct {
 	s        *scenario
 	settings []string
-	api     api
+	api      api
 	keys     []int64
 	ids      []string
 	discard  map[string]bool // how each dead letter is decided on
@@ -138,7 +138,7 @@ func (l *lives) taken() (n int) {
 // The worker is killed when it has stored decisions and the engine has none of them, and again and again while it carries
 // them there: between the record and the answer, and between the answer and its record. Each is taken, once.
 func TestWorkerKilledBetweenDecisionAndDelivery(t *testing.T) {
-	s := beginAlone(t, "faults")
+	s := beginAlone(t, "kills")
 	l := s.newLives()
 	s.startPortal(l.api.worker)
 	random, cut := rand.New(rand.NewPCG(killSeed, 0)), 0

@@ -71,26 +71,26 @@ func newScenario(t *testing.T, f *fixture) *scenario {
 	f.history.Unlock()
 	f.join()
 	t.Cleanup(func() {
-		if t.Failed() {
-			s.explain()
-		}
+		s.clear()
 		f.leave()
 	})
 	return s
 }
 
-// explain shows what became of the instances that have not ended, and ends them for the sake of the others.
-func (s *scenario) explain() {
-	s.t.Logf("the broker said last: %s", s.LastLine())
-	if s.worker != nil {
-		s.t.Logf("the worker said last: %s", s.worker.LastLine())
+// clear ends the instances that have not ended, and shows what became of them where the scenario failed.
+func (s *scenario) clear() {
+	if s.t.Failed() {
+		s.t.Logf("the broker said last: %s", s.LastLine())
+		if s.worker != nil {
+			s.t.Logf("the worker said last: %s", s.worker.LastLine())
+		}
 	}
 	const most = 10
 	var left []int64
 	s.history.Lock()
 	for _, key := range s.keys {
 		if i := s.history.instances[key]; i != nil && !i.over() {
-			if left = append(left, key); len(left) <= most {
+			if left = append(left, key); len(left) <= most && s.t.Failed() {
 				s.t.Log(i.describe())
 			}
 		}
@@ -284,4 +284,12 @@ func (s *scenario) eventually(met func() bool) bool {
 		}
 	}
 	return true
+}
+
+// until is eventually for what must be; what says what is waited for.
+func (s *scenario) until(what func() string, met func() bool) {
+	s.t.Helper()
+	if !s.eventually(met) {
+		s.t.Fatalf("waited %v for %s", enough, what())
+	}
 }

@@ -1,22 +1,38 @@
-package bulk
+package scenarios
 
 import (
 	"context"
 	"fmt"
-	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"testing"
 	"time"
 
 	"retry-worker/e2e/harness"
+	"retry-worker/e2e/harness/mail"
+	"retry-worker/internal/access"
+	"retry-worker/internal/catalogue"
+	"retry-worker/internal/testkit"
+	"retry-worker/internal/worker"
 )
 
 const (
 	// claims die of one credential; others of something else.
 	claims = 400
 	others = 5
+	// stubborn is of how many one belongs to an insurer whose log-in is still wrong.
+	stubborn = 20
+	// times is how much faster the worker's clock goes where runs are carried out: 60 a minute are 30 in a second.
+	times = 30
+	// slowly is how fast it goes before.
+	slowly = 1.01
+	// behind is how far the worker's clock is behind the broker's, which is the machine's: no timer of a retry that is to be
+	// made at once lies in the broker's future, however fast the worker's goes for half an hour.
+	behind = 24 * time.Hour
 	// pace of the run, a minute.
 	pace = 60
 	// paused and away are how long people hold the run up, and the engine is down, by the worker's clock.
@@ -24,31 +40,115 @@ const (
 	away   = time.Minute // beside what a broker's start takes
 )
 
+// bulkRuns are played on one journal, one after the other, by people at the API of one worker after another.
+type bulkRuns struct {
+	*scenario
+	clock  testkit.FastClock // the worker's
+	folder string
+	mail   *mail.Server
+	tokens map[string]string // by the names of who has them
+	life   *harness.Worker
+}
+
+// TestADayOfBulkRuns plays one credential of four hundred claims, and two people who decide on the same dead letters.
+func TestADayOfBulkRuns(t *testing.T) {
+	exim := mail.Require(t)
+	s := &bulkRuns{scenario: beginAlone(t, "waits"), folder: t.TempDir()}
+	var err error
+	if s.mail, err = mail.Start(t.Context(), exim, mail.Settings{}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log(s.mail.Log())
+		}
+		if err := s.mail.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	s.startPortal(nil)
+	s.tokens = harness.Issue(t, s.path("tokens"), map[string]access.Role{"ana": access.Admin, "bruno": access.Admin, "vera": access.Viewer})
+	harness.Replace(t, s.path("policies.yaml"), s.policies())
+	s.must(os.WriteFile(s.path("password"), []byte(s.mail.Password()), 0o600))
+	s.clock = harness.ClockAt(time.Now().Add(-behind), slowly)
+	s.playCredential()
+	s.playPeople()
+}
+
+func (s *bulkRuns) path(name string) string { return filepath.Join(s.folder, name) }
+
+// begin a life of the worker, which ends with the test at the latest.
+func (s *bulkRuns) begin() {
+	s.t.Helper()
+	s.life = harness.StartWorker(s.t, harness.BinaryWithClock(s.t), harness.Settings(s.GatewayAddress(), s.folder, append(harness.Clock(s.clock),
+		"RETRY_WORKER_AUTH_TOKENS_FILE="+s.path("tokens"), "RETRY_WORKER_POLICIES_FILE="+s.path("policies.yaml"),
+		"RETRY_WORKER_SMTP_URL="+s.mail.URL(), "RETRY_WORKER_SMTP_PASSWORD_FILE="+s.path("password"), "RETRY_WORKER_SMTP_CA_FILE="+s.mail.CertificateFile(),
+		"RETRY_WORKER_MAIL_FROM=retry-worker@hospital.example", "RETRY_WORKER_PUBLIC_URL=https://retry.hospital.example",
+		"RETRY_WORKER_NOTIFY_INTERVAL=24h", "RETRY_WORKER_JOB_TIMEOUT=5s")...))
+}
+
+// policies are the default ones, with where each team is told.
+func (s *bulkRuns) policies() string {
+	s.t.Helper()
+	return harness.Teams(s.t, string(catalogue.Default().YAML()), map[string][]string{
+		"ti": {"email: [ti@hospital.example]"}, "cadastro": {"email: [cadastro@hospital.example]"}, "faturamento": {"email: [faturamento@hospital.example]"},
+	})
+}
+
+// The kinds of claims, by what they die of.
+const (
+	// credential: a wrong log-in, once; every stubborn one of them for ever.
+	credential = "LOGIN"
+	// authorization: the want of one, once.
+	authorization = "AUTORIZA"
+	// patient: the patient's data.
+	patient = "PACIENTE"
+)
+
+// dying starts n claims of a kind, numbered from first on, and returns their instances.
+func (s *bulkRuns) dying(kind string, first, n int) []int64 {
+	s.t.Helper()
+	return s.createAll("SUB_06", n, func(i int) map[string]any { return submission(claimOf(kind, first+i), failingAs(kind, first+i), nil) })
+}
+
+func claimOf(kind string, n int) string { return fmt.Sprintf("CLM-%s-%d", kind, n) }
+
+func failingAs(kind string, n int) claim {
+	text := map[string]string{
+		patient:       fmt.Sprintf("INVALID_PATIENT_DATA: guia %d, campo dataNascimento", n),
+		authorization: fmt.Sprintf("AUTHORIZATION_DENIED: guia %d sem senha de autorização", n),
+		credential: fmt.Sprintf("SOAP Fault ans:LoginInvalido: acesso negado ao lote %d, protocolo %08d, em 21/11/2026 08:%02d:%02d",
+			7000+n, 31*n, n/60%60, n%60),
+	}[kind]
+	if kind == credential && n%stubborn == 0 {
+		return left(failing(text, text))
+	}
+	return left(failing(text))
+}
+
 // Four hundred claims die of one credential. They are one cause, one plan and one run at sixty a minute, which is paused,
 // killed, goes on by another catalogue, and is left alone by its engine; each ends as recovered or dead again, once. One mail told the team, not four hundred.
-func (s *site) playCredential() {
-	begun := time.Now()
-	s.submit(patient, 1, others)
-	s.submit(credential, 1, claims)
+func (s *bulkRuns) playCredential() {
+	s.dying(patient, 1, others)
+	keys := s.dying(credential, 1, claims)
 	s.begin() // when all of them have failed already: they die at once
-	ana, bruno := s.desk("ana"), s.desk("bruno")
+	ana, bruno := s.by("ana"), s.by("bruno")
 	cause := s.awaitCause(claims)
 	s.expectOneMail()
-	s.must(s.worker.Stop(s.t.Context(), enough))
-	s.hurry()
+	s.must(s.life.Stop(s.t.Context(), enough))
+	s.clock = harness.ClockAt(s.clock.Now(), times)
 	s.begin()
 	c := command{Action: "retry", Filter: filter{Fingerprint: cause.Fingerprint}, When: "now", PerMinute: pace, Reason: "senha da operadora corrigida"}
 	p := s.expectPlan(ana.plan(c))
 	s.mayNotStart("vera", c, p)
 
-	s.portal.correct(credential)
 	r := ana.start(c, p)
 	ana.awaitRun(r.ID, "a minute's worth of decisions", func(r *run) bool { return r.decided() >= pace })
 	from, until := s.pauses(bruno, r.ID)
 
 	ana.awaitRun(r.ID, "more decisions after the pause", func(r *run) bool { return r.decided() >= 2*pace })
 	dead := ana.run(r.ID).decided()
-	s.worker.Kill()
+	s.life.Kill()
 	killed := s.clock.Now()
 	s.begin()
 	s.changeCatalogue()
@@ -66,18 +166,18 @@ func (s *site) playCredential() {
 	s.expectOutcomes(items)
 	l := s.expectDecidedOnce(r.ID, "ana", items, "start by ana", "pause by bruno", "resume by bruno", "finish")
 	s.expectPage(ana, &r)
-	s.expectEngine()
+	s.expectEngine(keys)
 	mails := s.expectMails()
-	done(s.t, "400 claims of one credential", "one cause, %d recovered, %d dead again; at most %d in a minute; paused, killed at %d (on again %.0f s later by its clock), another catalogue, engine away; %s; %s; %.0f s",
-		r.Counts["recovered"], r.Counts["dead_again"], fastest, dead, s.firstAfter(items, killed).Sub(killed).Seconds(), mails, l.String(), time.Since(begun).Seconds())
+	s.done("400 claims of one credential", "one cause, %d recovered, %d dead again; at most %d in a minute; paused, killed at %d (on again %.0f s later by its clock), another catalogue, engine away; %s; %s",
+		r.Counts["recovered"], r.Counts["dead_again"], fastest, dead, s.firstAfter(items, killed).Sub(killed).Seconds(), mails, l.String())
 }
 
 // awaitCause waits until n claims of the credential are dead letters on which somebody can decide, and returns their cause.
-func (s *site) awaitCause(n int) group {
+func (s *bulkRuns) awaitCause(n int) group {
 	s.t.Helper()
 	var all []group
-	eventually(s.t, func() string { return fmt.Sprintf("%d dead letters of one cause; there are %+v", n, all) }, func() bool {
-		all = s.desk("vera").groups()
+	s.until(func() string { return fmt.Sprintf("%d dead letters of one cause; there are %+v", n, all) }, func() bool {
+		all = s.by("vera").groups()
 		return len(all) == 2 && all[0].Count == n
 	})
 	g := all[0]
@@ -85,16 +185,14 @@ func (s *site) awaitCause(n int) group {
 		!strings.HasPrefix(g.Sample.Subject.ID, "CLM-"+credential+"-") || g.Sample.Fingerprint != g.Fingerprint {
 		s.t.Errorf("the cause is %+v", g)
 	}
-	s.history.Await(s.t, "every process to wait for people", func() bool {
-		return s.history.waiting()[1] == n+others
-	})
+	s.awaitAll(s.keys, "every process to wait for people", func(i *instance) bool { return len(i.reviews) == 1 })
 	c := command{Action: "retry", Filter: filter{Fingerprint: g.Fingerprint}}
-	eventually(s.t, func() string { return "the worker to know that every process waits" }, func() bool { return s.desk("vera").plan(c).Ready == n })
+	s.until(func() string { return "the worker to know that every process waits" }, func() bool { return s.by("vera").plan(c).Ready == n })
 	return g
 }
 
 // expectPlan holds what the plan says before anything happens.
-func (s *site) expectPlan(p plan) plan {
+func (s *bulkRuns) expectPlan(p plan) plan {
 	s.t.Helper()
 	if p.Total != claims || p.Ready != claims || len(p.Refused) > 0 || p.Token == "" || len(p.Causes) != 1 || p.Causes[0].Count != claims {
 		s.t.Errorf("the plan is %+v", p)
@@ -109,14 +207,14 @@ func (s *site) expectPlan(p plan) plan {
 }
 
 // mayNotStart holds that who may only look can start nothing.
-func (s *site) mayNotStart(name string, c command, p plan) {
+func (s *bulkRuns) mayNotStart(name string, c command, p plan) {
 	s.t.Helper()
 	c.Token = p.Token
-	s.desk(name).refuses("/bulk-runs", c, http.StatusForbidden, "forbidden_role")
+	s.by(name).refuses("/bulk-runs", c, http.StatusForbidden, "forbidden_role")
 }
 
 // pauses the run for a while, in which nothing is decided, and returns from when to when.
-func (s *site) pauses(d desk, id string) (from, until time.Time) {
+func (s *bulkRuns) pauses(d person, id string) (from, until time.Time) {
 	s.t.Helper()
 	r := d.step(id, "pause")
 	from = s.clock.Now()
@@ -135,9 +233,9 @@ func (s *site) pauses(d desk, id string) (from, until time.Time) {
 }
 
 // leaves the run without its engine, until it has said so and nothing was decided for a while.
-func (s *site) leaves(d desk, id string) {
+func (s *bulkRuns) leaves(d person, id string) {
 	s.t.Helper()
-	s.broker.Kill()
+	s.Kill()
 	held := d.awaitRun(id, "the run to hold because its engine is down", func(r *run) bool { return r.Hold == "engine_down" })
 	if held.State != "running" || held.HeldAt == nil {
 		s.t.Errorf("without its engine the run is %+v", held)
@@ -146,15 +244,15 @@ func (s *site) leaves(d desk, id string) {
 	if after := d.run(id); after.decided() > held.decided()+1 || after.Hold != "engine_down" {
 		s.t.Errorf("held at %d decisions, the run has %d and holds because of %q", held.decided(), after.decided(), after.Hold)
 	}
-	s.must(s.broker.Restart(s.t.Context()))
+	s.must(s.restart(s.t.Context()))
 	d.awaitRun(id, "the run to go on by itself", func(r *run) bool { return r.Hold == "" && r.decided() > held.decided()+1 })
 }
 
 // changeCatalogue in the midst of runs: the version is another, the decisions go on.
-func (s *site) changeCatalogue() {
+func (s *bulkRuns) changeCatalogue() {
 	s.t.Helper()
 	harness.Replace(s.t, s.path("policies.yaml"), strings.Replace(s.policies(), "totalLimit: 48h", "totalLimit: 47h", 1))
-	s.worker.Log.AwaitEvent(s.t, "catalogue_changed")
+	s.life.Log.AwaitEvent(s.t, "catalogue_changed")
 }
 
 // instants at which the items were decided, in order.
@@ -170,7 +268,7 @@ func instants(items []item) []time.Time {
 }
 
 // firstAfter is when the first was decided after an instant.
-func (s *site) firstAfter(items []item, instant time.Time) time.Time {
+func (s *bulkRuns) firstAfter(items []item, instant time.Time) time.Time {
 	s.t.Helper()
 	all := instants(items)
 	n := slices.IndexFunc(all, instant.Before)
@@ -182,7 +280,7 @@ func (s *site) firstAfter(items []item, instant time.Time) time.Time {
 
 // expectPace holds that no minute had more decisions than the pace, with a second's worth for the last that was late, and
 // that none fell into the pause. It returns the most of a minute.
-func (s *site) expectPace(items []item, from, until time.Time) (most int) {
+func (s *bulkRuns) expectPace(items []item, from, until time.Time) (most int) {
 	s.t.Helper()
 	all := instants(items)
 	if len(all) != claims {
@@ -206,13 +304,13 @@ func (s *site) expectPace(items []item, from, until time.Time) (most int) {
 }
 
 // expectOutcomes holds what became of each item against what the portals said.
-func (s *site) expectOutcomes(items []item) {
+func (s *bulkRuns) expectOutcomes(items []item) {
 	s.t.Helper()
 	want := make(map[string]string)
 	for n := 1; n <= claims; n++ {
-		want[claimID(credential, n)] = "recovered"
+		want[claimOf(credential, n)] = "recovered"
 		if n%stubborn == 0 {
-			want[claimID(credential, n)] = "dead_again"
+			want[claimOf(credential, n)] = "dead_again"
 		}
 	}
 	for _, i := range items {
@@ -227,54 +325,43 @@ func (s *site) expectOutcomes(items []item) {
 }
 
 // expectEngine holds what the engine saw: each review answered once, and each process where it should be.
-func (s *site) expectEngine() {
+func (s *bulkRuns) expectEngine(keys []int64) {
 	s.t.Helper()
-	again := claims / stubborn
-	s.history.Await(s.t, "the engine to have done all", func() bool {
-		return s.history.ends()["resubmission_recorded"] == claims-again && s.history.waiting()[2] == again
-	})
-	s.history.Look(func() {
-		for key, times := range s.history.completed["retry-review"] {
-			if times != 1 {
-				s.t.Errorf("the review %d was answered %d times", key, times)
-			}
+	s.awaitAll(keys, "the engine to have done all", func(i *instance) bool { return i.over() || len(i.reviews) == 2 })
+	again := 0
+	for _, key := range keys {
+		i := s.instance(key)
+		if review := i.of(worker.RetryReview)[0]; len(review.answers) != 1 || review.answers[0].intent != "COMPLETED" {
+			s.t.Errorf("the review %d was answered %d times", review.key, len(review.answers))
 		}
-		if n := len(s.history.completed["retry-review"]); n != claims {
-			s.t.Errorf("%d reviews were answered, expected %d", n, claims)
+		if !i.over() {
+			again++
+		} else if i.endedBy != "resubmission_recorded" {
+			s.t.Errorf("the process %d ended at %s", key, i.endedBy)
 		}
-		if ends, waiting := s.history.ends(), s.history.waiting(); len(ends) != 1 || len(waiting) != 2 || waiting[1] != others {
-			s.t.Errorf("the processes ended at %v, or wait for their nth review: %v", ends, waiting)
-		}
-	})
+	}
+	if again != claims/stubborn {
+		s.t.Errorf("%d processes wait for people again, expected %d", again, claims/stubborn)
+	}
 }
 
 // expectPage holds that the run's own page says what became of its items.
-func (s *site) expectPage(d desk, r *run) {
+func (s *bulkRuns) expectPage(d person, r *run) {
 	s.t.Helper()
-	request, err := http.NewRequest(http.MethodGet, "http://"+s.worker.API+"/bulk-runs/"+r.ID, nil)
-	s.must(err)
-	request.Header.Set("Authorization", "Bearer "+s.secrets[d.name])
-	response, err := client.Do(request)
-	s.must(err)
-	defer response.Body.Close()
-	page, err := io.ReadAll(response.Body)
-	s.must(err)
-	if response.StatusCode != http.StatusOK {
-		s.t.Fatalf("the run's page: %s", response.Status)
-	}
+	page := d.page("/bulk-runs/" + r.ID)
 	for outcome, n := range r.Counts {
 		row := regexp.MustCompile(fmt.Sprintf(`class="o-%s".*<td class="num"><strong>%d</strong>`, outcome, n))
-		if n > 0 && !row.Match(page) {
+		if n > 0 && !row.MatchString(page) {
 			s.t.Errorf("the run's page does not say that %d are %s", n, outcome)
 		}
 	}
-	if !strings.Contains(string(page), "ana") || !strings.Contains(string(page), r.Reason) {
+	if !strings.Contains(page, "ana") || !strings.Contains(page, r.Reason) {
 		s.t.Error("the run's page does not say who started it, and why")
 	}
 }
 
 // expectOneMail holds that the team was told of all of them in one mail, and the team of the others of those.
-func (s *site) expectOneMail() {
+func (s *bulkRuns) expectOneMail() {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), enough)
 	defer cancel()
@@ -292,7 +379,7 @@ func (s *site) expectOneMail() {
 }
 
 // expectMails holds that nobody was told anything else: the next would come after the interval.
-func (s *site) expectMails() string {
+func (s *bulkRuns) expectMails() string {
 	s.t.Helper()
 	all, err := s.mail.Messages()
 	s.must(err)

@@ -1,11 +1,10 @@
-package bulk
+package scenarios
 
 import (
 	"fmt"
 	"net/http"
 	"strings"
 	"sync"
-	"time"
 )
 
 // denied is how many claims die for want of an authorization.
@@ -13,31 +12,29 @@ const denied = 60
 
 // playPeople has two people decide on the same dead letters: with plans that no longer match, runs that overlap, and single
 // decisions in the midst of them. None is decided on twice, and every sum is right.
-func (s *site) playPeople() {
-	begun := time.Now()
-	s.begin()
-	ana := s.desk("ana")
+func (s *bulkRuns) playPeople() {
+	ana := s.by("ana")
 	before := len(ana.letters("open"))
-	s.submit(authorization, 1, denied)
+	s.dying(authorization, 1, denied)
 	c := command{Action: "retry", Filter: filter{Reason: "AUTHORIZATION_DENIED"}, When: "now", PerMinute: pace, Reason: "autorizações obtidas"}
 	var p plan
-	eventually(s.t, func() string { return fmt.Sprintf("the claims to be ready; the plan is %+v", p) }, func() bool {
+	s.until(func() string { return fmt.Sprintf("the claims to be ready; the plan is %+v", p) }, func() bool {
 		p = ana.plan(c)
 		return p.Ready == denied
 	})
 	s.expectExtremes(c, before+denied)
 	p = s.outdates(c, p)
-	s.portal.correct(authorization)
 	first, second := s.overlap(c, p)
 	alone := s.interferes(first, second)
 	s.expectShared(first.ID, second.ID, alone)
-	done(s.t, "two people, overlapping bulk runs", "%d claims, %s; %.1f s", denied, s.verified(), time.Since(begun).Seconds())
+	l := s.ledger("")
+	s.done("two people, overlapping bulk runs", "%d claims, %s", denied, l.String())
 }
 
 // expectExtremes holds what plans of nothing and of everything say.
-func (s *site) expectExtremes(c command, open int) {
+func (s *bulkRuns) expectExtremes(c command, open int) {
 	s.t.Helper()
-	ana := s.desk("ana")
+	ana := s.by("ana")
 	c.Filter = filter{Query: "nada disso existe"}
 	p := ana.plan(c)
 	if p.Total != 0 || p.Ready != 0 || p.Oldest != nil {
@@ -53,9 +50,9 @@ func (s *site) expectExtremes(c command, open int) {
 
 // outdates a plan by a decision on one of its dead letters, which the start is told; what dies later than a plan is made is no
 // reason to refuse. It returns a plan that holds.
-func (s *site) outdates(c command, p plan) plan {
+func (s *bulkRuns) outdates(c command, p plan) plan {
 	s.t.Helper()
-	ana, bruno := s.desk("ana"), s.desk("bruno")
+	ana, bruno := s.by("ana"), s.by("bruno")
 	var letters struct{ Items []deadLetter }
 	ana.get("/dead-letters?limit=1&reason=AUTHORIZATION_DENIED", &letters)
 	var discarded deadLetter
@@ -68,26 +65,26 @@ func (s *site) outdates(c command, p plan) plan {
 		s.t.Errorf("of a plan of %d that is one of %d now, this is said: %s", denied, denied-1, said)
 	}
 	p = ana.plan(c)
-	s.submit(authorization, denied+1, 1)
-	eventually(s.t, func() string { return "the claim that comes later" }, func() bool { return ana.plan(c).Ready == denied })
+	s.dying(authorization, denied+1, 1)
+	s.until(func() string { return "the claim that comes later" }, func() bool { return ana.plan(c).Ready == denied })
 	return p
 }
 
 // overlap starts two runs at once whose dead letters are the same, and one more in the second.
-func (s *site) overlap(c command, p plan) (first, second run) {
+func (s *bulkRuns) overlap(c command, p plan) (first, second run) {
 	s.t.Helper()
 	wider := c
 	wider.Filter = filter{Team: "faturamento"}
-	of := s.desk("bruno").plan(wider)
+	of := s.by("bruno").plan(wider)
 	var running sync.WaitGroup
 	var errFirst, errSecond error
 	running.Go(func() {
 		c.Token = p.Token
-		_, errFirst = s.desk("ana").ask("/bulk-runs", c, http.StatusCreated, &first)
+		_, errFirst = s.by("ana").ask("/bulk-runs", c, http.StatusCreated, &first)
 	})
 	running.Go(func() {
 		wider.Token = of.Token
-		_, errSecond = s.desk("bruno").ask("/bulk-runs", wider, http.StatusCreated, &second)
+		_, errSecond = s.by("bruno").ask("/bulk-runs", wider, http.StatusCreated, &second)
 	})
 	running.Wait()
 	if errFirst != nil || errSecond != nil {
@@ -98,9 +95,9 @@ func (s *site) overlap(c command, p plan) (first, second run) {
 
 // interferes in the run that was faster to have the dead letters, by decisions on single ones that it has not come to yet, the
 // last of them. It returns which.
-func (s *site) interferes(runs ...run) (alone map[string]bool) {
+func (s *bulkRuns) interferes(runs ...run) (alone map[string]bool) {
 	s.t.Helper()
-	bruno := s.desk("bruno")
+	bruno := s.by("bruno")
 	faster := ""
 	for _, r := range runs {
 		r = bruno.awaitRun(r.ID, "the run to begin", func(r *run) bool { return r.State != "preparing" })
@@ -124,9 +121,9 @@ func (s *site) interferes(runs ...run) (alone map[string]bool) {
 }
 
 // expectShared holds that two overlapping runs decided on each dead letter once, and left those alone that somebody else did.
-func (s *site) expectShared(first, second string, alone map[string]bool) {
+func (s *bulkRuns) expectShared(first, second string, alone map[string]bool) {
 	s.t.Helper()
-	bruno := s.desk("bruno")
+	bruno := s.by("bruno")
 	by := make(map[string]string)
 	for _, id := range []string{first, second} {
 		r := bruno.awaitRun(id, "the end of both runs", func(r *run) bool {
@@ -160,9 +157,4 @@ func (s *site) expectShared(first, second string, alone map[string]bool) {
 	if want := denied - len(alone); len(by) != want { // one was discarded before, one came later
 		s.t.Errorf("%d were decided on by the runs, expected %d", len(by), want)
 	}
-}
-
-func (s *site) verified() string {
-	l := s.ledger("")
-	return l.String()
 }

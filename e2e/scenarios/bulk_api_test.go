@@ -1,28 +1,25 @@
-package bulk
+package scenarios
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"net/url"
-	"testing"
 	"time"
 )
 
-// desk is where one of the people works: the worker's API.
-type desk struct {
-	s    *site
+// person works at the API of the worker that lives now.
+type person struct {
+	s    *bulkRuns
 	name string
 }
 
-func (s *site) desk(name string) desk { return desk{s, name} }
+func (s *bulkRuns) by(name string) person { return person{s, name} }
 
-// deskTime bounds a request.
-const deskTime = 20 * time.Second
-
-var client = &http.Client{Timeout: deskTime}
+// api is the API of the worker that lives now, with the person's token.
+func (d person) api() api { return api{&process{d.s.life, ""}, d.s.tokens[d.name]} }
 
 // What the API shows, as far as the tests look at it.
 type (
@@ -40,11 +37,6 @@ type (
 		PerMinute int    `json:"perMinute,omitempty"`
 		Reason    string `json:"reason,omitempty"`
 		Token     string `json:"token,omitempty"`
-	}
-	deadLetter struct {
-		ID, State, Process, Delivery, BulkRun, Fingerprint, Reason string
-		Subject                                                    struct{ ID string }
-		Review                                                     *struct{ Decision, Reason, By string }
 	}
 	group struct {
 		Fingerprint, Policy, Reason, MatchedRule, Pattern string
@@ -90,32 +82,38 @@ type (
 
 // ask sends a request, and reads the answer into answer where it has that status; it returns what was said otherwise. body
 // nil asks by GET.
-func (d desk) ask(path string, body any, status int, answer any) (refusal, error) {
-	method, content := http.MethodGet, ""
-	if body != nil {
-		method, content = http.MethodPost, jsonOf(body)
-	}
-	r, err := http.NewRequest(method, "http://"+d.s.worker.API+"/api/v1"+path, bytes.NewBufferString(content))
+func (d person) ask(path string, body any, status int, answer any) (refusal, error) {
+	var raw json.RawMessage
+	got, err := d.api().ask(d.s.t.Context(), path, body, &raw)
 	if err != nil {
 		return refusal{}, err
 	}
-	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("Authorization", "Bearer "+d.s.secrets[d.name])
-	response, err := client.Do(r)
-	if err != nil {
-		return refusal{}, err
-	}
-	defer response.Body.Close()
-	if response.StatusCode == status {
-		return refusal{}, json.NewDecoder(response.Body).Decode(answer)
+	if got == status {
+		return refusal{}, json.Unmarshal(raw, answer)
 	}
 	said := refusal{}
-	_ = json.NewDecoder(response.Body).Decode(&said) // a status says enough
-	return said, fmt.Errorf("%s %s: %s, %s: %s; expected %d", method, path, response.Status, said.Error, said.Message, status)
+	_ = json.Unmarshal(raw, &said) // a status says enough
+	return said, fmt.Errorf("%s: %d, %s: %s; expected %d", path, got, said.Error, said.Message, status)
+}
+
+// page is a page of the console.
+func (d person) page(path string) string {
+	d.s.t.Helper()
+	request, err := http.NewRequest(http.MethodGet, "http://"+d.s.life.API+path, nil)
+	d.s.must(err)
+	request.Header.Set("Authorization", "Bearer "+d.s.tokens[d.name])
+	response, err := http.DefaultClient.Do(request)
+	d.s.must(err)
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil || response.StatusCode != http.StatusOK {
+		d.s.t.Fatalf("GET %s: %s, %v", path, response.Status, err)
+	}
+	return string(text)
 }
 
 // get reads what must be there.
-func (d desk) get(path string, answer any) {
+func (d person) get(path string, answer any) {
 	d.s.t.Helper()
 	if _, err := d.ask(path, nil, http.StatusOK, answer); err != nil {
 		d.s.t.Fatal(err)
@@ -123,7 +121,7 @@ func (d desk) get(path string, answer any) {
 }
 
 // groups of the open dead letters.
-func (d desk) groups() []group {
+func (d person) groups() []group {
 	d.s.t.Helper()
 	var page struct{ Items []group }
 	d.get("/dead-letters/groups?limit=200", &page)
@@ -131,7 +129,7 @@ func (d desk) groups() []group {
 }
 
 // plan says what a command would do.
-func (d desk) plan(c command) (p plan) {
+func (d person) plan(c command) (p plan) {
 	d.s.t.Helper()
 	c.Reason, c.Token = "", "" // which a plan has not
 	if _, err := d.ask("/bulk-runs/plan", c, http.StatusOK, &p); err != nil {
@@ -141,7 +139,7 @@ func (d desk) plan(c command) (p plan) {
 }
 
 // start a run of a plan.
-func (d desk) start(c command, p plan) (r run) {
+func (d person) start(c command, p plan) (r run) {
 	d.s.t.Helper()
 	c.Token = p.Token
 	if _, err := d.ask("/bulk-runs", c, http.StatusCreated, &r); err != nil {
@@ -151,7 +149,7 @@ func (d desk) start(c command, p plan) (r run) {
 }
 
 // step is pause, resume or cancel.
-func (d desk) step(id, verb string) (r run) {
+func (d person) step(id, verb string) (r run) {
 	d.s.t.Helper()
 	if _, err := d.ask("/bulk-runs/"+id+"/"+verb, struct{}{}, http.StatusOK, &r); err != nil {
 		d.s.t.Fatal(err)
@@ -160,7 +158,7 @@ func (d desk) step(id, verb string) (r run) {
 }
 
 // refuses holds that a command is refused with a code, and returns what is said.
-func (d desk) refuses(path string, body any, status int, code string) string {
+func (d person) refuses(path string, body any, status int, code string) string {
 	d.s.t.Helper()
 	var whatever json.RawMessage
 	said, err := d.ask(path, body, status, &whatever)
@@ -174,20 +172,17 @@ func (d desk) refuses(path string, body any, status int, code string) string {
 }
 
 // run as it stands now.
-func (d desk) run(id string) (r run) {
+func (d person) run(id string) (r run) {
 	d.s.t.Helper()
 	d.get("/bulk-runs/"+id, &r)
 	return r
 }
 
-// lookEvery is how often a run is looked at.
-const lookEvery = 20 * time.Millisecond
-
 // awaitRun waits until a run is as it should be.
-func (d desk) awaitRun(id, what string, so func(*run) bool) run {
+func (d person) awaitRun(id, what string, so func(*run) bool) run {
 	d.s.t.Helper()
 	var r run
-	eventually(d.s.t, func() string { return fmt.Sprintf("%s; the run is %+v", what, r) }, func() bool {
+	d.s.until(func() string { return fmt.Sprintf("%s; the run is %+v", what, r) }, func() bool {
 		r = d.run(id)
 		return so(&r)
 	})
@@ -195,7 +190,7 @@ func (d desk) awaitRun(id, what string, so func(*run) bool) run {
 }
 
 // items of a run, all of them.
-func (d desk) items(id string) []item {
+func (d person) items(id string) []item {
 	d.s.t.Helper()
 	var all []item
 	for after := 0; ; {
@@ -213,7 +208,7 @@ func (d desk) items(id string) []item {
 }
 
 // letters are all dead letters of a state.
-func (d desk) letters(state string) []deadLetter {
+func (d person) letters(state string) []deadLetter {
 	d.s.t.Helper()
 	var all []deadLetter
 	for cursor := ""; ; {
@@ -227,20 +222,6 @@ func (d desk) letters(state string) []deadLetter {
 			return all
 		}
 		cursor = "&cursor=" + url.QueryEscape(page.Next)
-	}
-}
-
-// eventually waits until something is so; what says what is waited for.
-func eventually(t *testing.T, what func() string, so func() bool) {
-	t.Helper()
-	tick := time.NewTicker(lookEvery)
-	defer tick.Stop()
-	for deadline := time.After(enough); !so(); {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Fatalf("waited %v for %s", enough, what())
-		}
 	}
 }
 

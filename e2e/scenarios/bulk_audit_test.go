@@ -1,4 +1,4 @@
-package bulk
+package scenarios
 
 import (
 	"bytes"
@@ -15,21 +15,21 @@ import (
 // ledger is what the audit says, read beside the running worker as `audit verify` and `audit export` do.
 type ledger struct {
 	report  audit.Report
-	steps   []string          // what was done with whole runs: "start by ana"
-	reviews map[string]review // the decisions, by the dead letter
-	twice   []string          // dead letters on which there is more than one
+	steps   []string           // what was done with whole runs: "start by ana"
+	reviews map[string]decided // the decisions, by the dead letter
+	twice   []string           // dead letters on which there is more than one
 }
 
-// review is what the audit has of a decision.
-type review struct{ Decision, DeadLetterID, Reason, By, BulkRun string }
+// decided is what the audit has of a decision.
+type decided struct{ Decision, DeadLetterID, Reason, By, BulkRun string }
 
 // ledger verifies the audit and reads its decisions and the steps of a run.
-func (s *site) ledger(run string) ledger {
+func (s *bulkRuns) ledger(run string) ledger {
 	s.t.Helper()
 	reader, err := store.OpenReader(s.t.Context(), harness.Database(s.folder))
 	s.must(err)
 	defer reader.Close()
-	l := ledger{reviews: make(map[string]review)}
+	l := ledger{reviews: make(map[string]decided)}
 	l.report, err = audit.Verify(context.Background(), reader, audit.VerifyOptions{}, func(_, _, _ int64) {})
 	s.must(err)
 	var text bytes.Buffer
@@ -43,7 +43,7 @@ func (s *site) ledger(run string) ledger {
 		s.must(json.Unmarshal(line, &r))
 		switch r.Kind {
 		case "review":
-			var body review
+			var body decided
 			s.must(json.Unmarshal(r.Body, &body))
 			if _, seen := l.reviews[body.DeadLetterID]; seen {
 				l.twice = append(l.twice, body.DeadLetterID)
@@ -64,7 +64,7 @@ func (s *site) ledger(run string) ledger {
 
 // expectDecidedOnce holds that the audit has one decision on each item of a run that was decided, by whom it was started,
 // and these steps of the run.
-func (s *site) expectDecidedOnce(id, by string, items []item, steps ...string) ledger {
+func (s *bulkRuns) expectDecidedOnce(id, by string, items []item, steps ...string) ledger {
 	s.t.Helper()
 	l := s.ledger(id)
 	if len(l.twice) > 0 {

@@ -25,12 +25,14 @@ import (
 	"retry-worker/e2e/harness"
 	"retry-worker/e2e/harness/chromium"
 	"retry-worker/e2e/harness/zeebe"
+	"retry-worker/internal/access"
 )
 
-// site is what all tests share: a broker with the bundled models, the worker with its journal, the hospital's portal,
-// and a browser. Each is started when it is first asked for.
-type site struct {
-	dir string // the journal's and the tokens'
+// fixture is what all tests share: a broker with the bundled models, a portal, the worker with its journal, and a browser.
+// Each is started when it is first asked for.
+type fixture struct {
+	mu  sync.Mutex // held while something is started
+	dir string     // the journal's and the tokens'
 
 	browser *chromium.Browser
 	root    context.Context // chromedp's, of the browser
@@ -39,47 +41,58 @@ type site struct {
 	broker *zeebe.Broker
 	conn   *grpc.ClientConn
 	pb.GatewayClient
-	hospital *hospital
+	portal *portal
 
-	worker  *harness.Process
+	worker  *harness.Worker
 	guarded bool
-	address string // of API and pages
-	tokens  map[string]string
+	tokens  map[string]string // by the roles of who has them
 }
 
-// shared is the site.
-var shared site
+// shared is the fixture.
+var shared fixture
 
-// open is the site with a worker that needs no token, as `make run` starts it.
-func open(t *testing.T) *site {
+// open returns the fixture with a worker that needs no token, as `make run` starts it. The test runs beside others.
+func open(t *testing.T) *fixture {
 	t.Helper()
-	return serving(t, false)
+	t.Parallel()
+	return shared.serving(t, false)
 }
 
-// guarded is the site with a worker that asks for tokens: viewer, operator and admin.
-func guarded(t *testing.T) *site {
+// openAlone is open for a test that nothing may run beside.
+func openAlone(t *testing.T) *fixture {
 	t.Helper()
-	return serving(t, true)
+	return shared.serving(t, false)
 }
 
-func serving(t *testing.T, guarded bool) *site {
+// guarded returns the fixture with a worker that asks for tokens: viewer, operator and admin. Nothing runs beside the test.
+func guarded(t *testing.T) *fixture {
 	t.Helper()
-	s := &shared
+	return shared.serving(t, true)
+}
+
+func (s *fixture) serving(t *testing.T, guarded bool) *fixture {
+	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.startBrowser(t)
 	s.startBroker(t)
 	if s.worker != nil && s.guarded == guarded {
 		return s
 	}
 	if s.worker != nil {
-		must(t, s.worker.Stop(context.Background(), stopTime))
+		must(t, s.worker.Stop(context.Background(), harness.StopTime))
 		s.worker = nil
 	}
-	s.serve(t, guarded)
+	settings := harness.Settings(s.broker.GatewayAddress(), s.dir)
+	if guarded {
+		settings = append(settings, "RETRY_WORKER_AUTH_TOKENS_FILE="+filepath.Join(s.dir, "tokens"))
+	}
+	s.worker, s.guarded = harness.RunWorker(t, harness.Binary(t), settings, nil), guarded
 	return s
 }
 
 // startBrowser runs Chromium, once.
-func (s *site) startBrowser(t *testing.T) {
+func (s *fixture) startBrowser(t *testing.T) {
 	t.Helper()
 	if s.browser != nil {
 		return
@@ -97,8 +110,8 @@ func (s *site) startBrowser(t *testing.T) {
 	must(t, chromedp.Do(root))
 }
 
-// startBroker runs Zeebe with the bundled models and the hospital's portal, once.
-func (s *site) startBroker(t *testing.T) {
+// startBroker runs Zeebe with the bundled models and the portal, once.
+func (s *fixture) startBroker(t *testing.T) {
 	t.Helper()
 	if s.broker != nil {
 		return
@@ -116,65 +129,23 @@ func (s *site) startBroker(t *testing.T) {
 	}
 	_, err = s.DeployResource(t.Context(), &pb.DeployResourceRequest{Resources: resources})
 	must(t, err)
-	s.hospital, err = openHospital(s.broker)
+	s.portal, err = startPortal(s.broker)
 	must(t, err)
-}
-
-// folder for the journal, made once.
-func (s *site) folder(t *testing.T) {
-	t.Helper()
-	if s.dir != "" {
-		return
-	}
-	var err error
 	s.dir, err = os.MkdirTemp("", "console-e2e-")
 	must(t, err)
+	s.tokens = map[string]string{}
+	for name, token := range harness.Issue(t, filepath.Join(s.dir, "tokens"), map[string]access.Role{
+		"test.viewer": access.Viewer, "test.operator": access.Operator, "test.admin": access.Admin,
+	}) {
+		s.tokens[strings.TrimPrefix(name, "test.")] = token
+	}
 }
 
-// serve starts the worker on the journal that all tests share, and returns when it is ready.
-func (s *site) serve(t *testing.T, guarded bool) {
+// run is a command of the program under test, on the fixture's journal.
+func (s *fixture) run(t *testing.T, args ...string) []byte {
 	t.Helper()
-	s.folder(t)
-	env := []string{
-		"ZEEBE_ADDRESS=" + s.broker.GatewayAddress(), "ZEEBE_INSECURE_CONNECTION=true", "PATH=" + os.Getenv("PATH"),
-		"RETRY_WORKER_HTTP_ADDR=127.0.0.1:0", "RETRY_WORKER_OPS_ADDR=127.0.0.1:0", "RETRY_WORKER_DATABASE_URL=" + s.database(),
-	}
-	if guarded {
-		s.makeTokens(t)
-		env = append(env, "RETRY_WORKER_AUTH_TOKENS_FILE="+s.tokensFile())
-	}
-	p, err := harness.Start(harness.Command{Path: harness.Binary(t), Args: []string{"serve"}, Env: env, Dir: s.dir})
-	must(t, err)
-	s.worker, s.guarded, s.address = p, guarded, ""
-	var ops string
-	eventually(t, "the worker serving", func() (bool, any) {
-		for _, line := range p.Lines() {
-			var l struct{ Message, Ops, API string }
-			if json.Unmarshal([]byte(line), &l) == nil && l.Message == "serving" {
-				s.address, ops = l.API, l.Ops
-			}
-		}
-		return s.address != "", p.LastLine()
-	})
-	eventually(t, "the worker ready", func() (bool, any) {
-		answer, err := http.Get("http://" + ops + "/readyz")
-		if err != nil {
-			return false, err
-		}
-		_ = answer.Body.Close() // read only
-		return answer.StatusCode == http.StatusOK, p.LastLine()
-	})
-}
-
-func (s *site) database() string   { return "sqlite:" + filepath.Join(s.dir, "journal.db") }
-func (s *site) tokensFile() string { return filepath.Join(s.dir, "tokens") }
-
-// run is a command of the program under test, on the site's journal.
-func (s *site) run(t *testing.T, args ...string) []byte {
-	t.Helper()
-	s.folder(t)
 	cmd := exec.Command(harness.Binary(t), args...)
-	cmd.Env, cmd.Dir = []string{"RETRY_WORKER_DATABASE_URL=" + s.database()}, s.dir
+	cmd.Env, cmd.Dir = []string{"RETRY_WORKER_DATABASE_URL=" + harness.Database(s.dir)}, s.dir
 	out, err := cmd.Output()
 	if failed, ok := errors.AsType[*exec.ExitError](err); ok && len(out) == 0 {
 		t.Fatalf("retry-worker %s: %v: %s", strings.Join(args, " "), err, failed.Stderr)
@@ -182,29 +153,14 @@ func (s *site) run(t *testing.T, args ...string) []byte {
 	return out
 }
 
-// makeTokens makes one for each role, by the program's own command.
-func (s *site) makeTokens(t *testing.T) {
-	t.Helper()
-	if s.tokens != nil {
-		return
-	}
-	tokens := map[string]string{}
-	for _, role := range []string{"viewer", "operator", "admin"} {
-		var made struct{ Token string }
-		must(t, json.Unmarshal(s.run(t, "token", "new", "--name", "test."+role, "--role", role, "--file", s.tokensFile(), "-o", "json"), &made))
-		tokens[role] = made.Token
-	}
-	s.tokens = tokens
-}
-
-func (s *site) close() error {
+func (s *fixture) close() error {
 	ctx := context.Background()
 	var all error
 	if s.worker != nil {
-		all = errors.Join(all, s.worker.Stop(ctx, stopTime))
+		all = errors.Join(all, s.worker.Stop(ctx, harness.StopTime))
 	}
-	if s.hospital != nil {
-		all = errors.Join(all, s.hospital.close())
+	if s.portal != nil {
+		all = errors.Join(all, s.portal.close())
 	}
 	if s.conn != nil {
 		all = errors.Join(all, s.conn.Close())
@@ -231,7 +187,7 @@ type instance struct {
 
 // submit starts SUB_06 for a claim whose submissions fail with texts, one after the other, and then succeed.
 // retried is how many retries were made before.
-func (s *site) submit(t *testing.T, claimID string, retried int, failures ...string) *instance {
+func (s *fixture) submit(t *testing.T, claimID string, retried int, failures ...string) *instance {
 	t.Helper()
 	variables, err := json.Marshal(map[string]any{"claimId": claimID, "failures": failures, "retryCount": retried})
 	must(t, err)
@@ -267,16 +223,16 @@ func (i *instance) ended(t *testing.T) map[string]any {
 	return i.variables
 }
 
-// letter is a dead letter, as the API has it.
-type letter struct {
+// deadLetter is one as the API has it.
+type deadLetter struct {
 	ID, State, Process, Delivery, Reason, ResponsibleTeam, Error string
 	Subject                                                      struct{ ID string }
 }
 
 // find is the claim's dead letter by the API; nil where there is none.
-func (s *site) find(t *testing.T, claimID string) *letter {
+func (s *fixture) find(t *testing.T, claimID string) *deadLetter {
 	t.Helper()
-	request, err := http.NewRequest(http.MethodGet, "http://"+s.address+"/api/v1/dead-letters?state=all&q="+url.QueryEscape(claimID), nil)
+	request, err := http.NewRequest(http.MethodGet, "http://"+s.worker.API+"/api/v1/dead-letters?state=all&q="+url.QueryEscape(claimID), nil)
 	must(t, err)
 	if s.guarded {
 		request.Header.Set("Authorization", "Bearer "+s.tokens["viewer"])
@@ -284,7 +240,7 @@ func (s *site) find(t *testing.T, claimID string) *letter {
 	answer, err := http.DefaultClient.Do(request)
 	must(t, err)
 	defer answer.Body.Close()
-	var page struct{ Items []letter }
+	var page struct{ Items []deadLetter }
 	must(t, json.NewDecoder(answer.Body).Decode(&page))
 	for i := range page.Items {
 		if page.Items[i].Subject.ID == claimID {
@@ -294,10 +250,10 @@ func (s *site) find(t *testing.T, claimID string) *letter {
 	return nil
 }
 
-// letter waits until the claim is a dead letter that its process waits for.
-func (s *site) letter(t *testing.T, claimID string) *letter {
+// deadLetter waits until the claim is a dead letter that its process waits for.
+func (s *fixture) deadLetter(t *testing.T, claimID string) *deadLetter {
 	t.Helper()
-	var found *letter
+	var found *deadLetter
 	eventually(t, "the dead letter of "+claimID+", with its process waiting", func() (bool, any) {
 		found = s.find(t, claimID)
 		return found != nil && found.State == "open" && found.Process == "waiting", fmt.Sprintf("%+v; the worker said last: %s", found, s.worker.LastLine())

@@ -14,8 +14,8 @@ import (
 	engine "retry-worker/internal/zeebe"
 )
 
-// hospital plays the portal that SUB_06 submits claims to: each claim brings what its submissions fail with.
-type hospital struct {
+// portal plays the one that SUB_06 submits claims to: each claim brings what its submissions fail with.
+type portal struct {
 	stop   context.CancelFunc
 	client interface{ Close() error }
 	ends   sync.WaitGroup
@@ -24,14 +24,14 @@ type hospital struct {
 	visits map[string]int // submissions, by claim
 }
 
-func openHospital(b *zeebe.Broker) (*hospital, error) {
+func startPortal(b *zeebe.Broker) (*portal, error) {
 	client, err := engine.Dial(engine.Options{Address: b.GatewayAddress(), Plaintext: true, PlainErrors: true}, zap.NewNop())
 	if err != nil {
 		return nil, err
 	}
-	h := &hospital{client: client, visits: map[string]int{}}
+	h := &portal{client: client, visits: map[string]int{}}
 	w := worker.New(client, worker.Config{
-		Name: "hospital", JobTimeout: 10 * time.Second, PollTimeout: 500 * time.Millisecond, MaxJobsActive: 32, Concurrency: 8,
+		Name: "portal", JobTimeout: 10 * time.Second, PollTimeout: 500 * time.Millisecond, MaxJobsActive: 32, Concurrency: 8,
 	}, []worker.Subscription{{JobType: "submit-claim", Begin: worker.Always(h.submit, "claimId", "failures")}}, worker.NoHooks(), zap.NewNop())
 	stop, cancel := context.WithCancel(context.Background())
 	h.stop = cancel
@@ -43,7 +43,7 @@ func openHospital(b *zeebe.Broker) (*hospital, error) {
 const large = "1 MB"
 
 // submit fails as the claim wants, or succeeds.
-func (h *hospital) submit(_ context.Context, j *worker.Job) worker.Reply {
+func (h *portal) submit(_ context.Context, j *worker.Job) worker.Reply {
 	var claim struct {
 		ClaimID  string
 		Failures []string
@@ -70,13 +70,13 @@ func (h *hospital) submit(_ context.Context, j *worker.Job) worker.Reply {
 }
 
 // submissions of a claim so far.
-func (h *hospital) submissions(claimID string) int {
+func (h *portal) submissions(claimID string) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.visits[claimID]
 }
 
-func (h *hospital) close() error {
+func (h *portal) close() error {
 	h.stop()
 	h.ends.Wait()
 	return h.client.Close()

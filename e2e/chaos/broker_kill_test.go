@@ -20,6 +20,7 @@ const (
 // The same on a real broker, whose own time-outs bring the jobs back: each process ends once, with the very answer
 // that the journal holds.
 func TestKilledUnderLoadOnABroker(t *testing.T) {
+	t.Parallel()
 	begun, b := time.Now(), openBroker(t)
 	kills, seed := max(setting(t, "CHAOS_KILLS", 10*brokerKills)/10, 1), setting(t, "CHAOS_SEED", shortSeed)
 	random := rand.New(rand.NewPCG(uint64(seed), 6))

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -29,30 +30,23 @@ const brokerVersion = "8.5.8"
 type broker struct {
 	*zeebe.Broker
 	pb.GatewayClient
-	conn *grpc.ClientConn
+	conn  *grpc.ClientConn
+	clock *zeebe.Clock // the broker's, and that of workers which go by it
+	alone sync.Mutex   // held by the test that uses it
 }
 
-var realBroker struct {
-	sync.Mutex
-	tried bool
-	b     *broker
-	err   error
-}
-
-// openBroker starts it at first use, its clock right.
+// openBroker starts it at first use. The test has it to itself.
 func openBroker(t *testing.T) *broker {
 	t.Helper()
 	zeebe.Require(t, brokerVersion)
-	realBroker.Lock()
-	defer realBroker.Unlock()
-	if !realBroker.tried {
-		realBroker.tried = true
-		realBroker.b, realBroker.err = startBroker()
-	}
-	must(t, realBroker.err)
-	must(t, realBroker.b.ResetTime(within(t)))
-	return realBroker.b
+	b, err := startedBroker()
+	must(t, err)
+	b.alone.Lock()
+	t.Cleanup(b.alone.Unlock)
+	return b
 }
+
+var startedBroker = sync.OnceValues(startBroker)
 
 func startBroker() (*broker, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -67,10 +61,16 @@ func startBroker() (*broker, error) {
 		b.GatewayClient = pb.NewGatewayClient(b.conn)
 		err = b.deploy(ctx)
 	}
+	file := filepath.Join(os.TempDir(), fmt.Sprintf("chaos-clock-%d", os.Getpid()))
+	if err == nil {
+		b.clock, err = b.ShareClock(ctx, file)
+	}
 	if err != nil {
 		return nil, errors.Join(err, started.Stop(ctx))
 	}
-	harness.AtEnd(func() error { return errors.Join(b.conn.Close(), b.Stop(context.Background())) })
+	harness.AtEnd(func() error {
+		return errors.Join(b.conn.Close(), b.clock.Close(), os.Remove(file), b.Stop(context.Background()))
+	})
 	return b, nil
 }
 

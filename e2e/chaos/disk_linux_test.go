@@ -34,6 +34,7 @@ const (
 // A full disk: jobs go back as they came, the reason is told, and the worker goes on by itself when there is room.
 // Everywhere the limit of a file's size stands for the disk; a small file system is tried where mounting is allowed.
 func TestDiskFull(t *testing.T) {
+	t.Parallel()
 	t.Run("file size limit", func(t *testing.T) { playFullDisk(t, limited(t)) })
 	t.Run("small file system", func(t *testing.T) {
 		d, err := mounted(t)

@@ -63,6 +63,7 @@ type view struct {
 // What was decided on a real broker can be read: by `history`, beside the running worker and after it, and by the
 // API, which say what the process got. And nothing personal is in any of it, nor in what the store keeps.
 func TestHistoryOfARealRun(t *testing.T) {
+	t.Parallel()
 	for _, name := range stores {
 		t.Run(name, func(t *testing.T) { playHistory(t, name) })
 	}

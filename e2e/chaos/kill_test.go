@@ -72,9 +72,11 @@ type killing struct {
 // The worker is killed again and again under load and started again. Nothing may be decided twice, answered
 // twice or otherwise, or left undone, and the chain must hold.
 func TestKilledUnderLoad(t *testing.T) {
+	t.Parallel()
 	kills, seed := setting(t, "CHAOS_KILLS", shortKills), setting(t, "CHAOS_SEED", shortSeed)
 	for _, name := range stores {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			begun := time.Now()
 			t.Logf("CHAOS_KILLS=%d CHAOS_SEED=%d replays this", kills, seed)
 			k := &killing{stub: newStub(t, "KILL"), random: rand.New(rand.NewPCG(uint64(seed), 5)), url: newURL[name](t)}

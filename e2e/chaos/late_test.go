@@ -21,16 +21,18 @@ const (
 )
 
 // A decision is recorded and its worker killed before the engine heard of it; the job comes again an hour later, when
-// the retry's time has passed. And a job that nobody took for an hour is taken. The engine's clock is moved; so is
-// that of the second worker, which therefore runs in this process. The retry's timer must wait for the new time.
+// the retry's time has passed. And a job that nobody took for an hour is taken. The engine's clock is moved, and
+// that of the workers with it. The retry's timer must wait for the new time.
 func TestDeliveredAnHourLate(t *testing.T) {
+	t.Parallel()
 	for _, name := range stores {
 		t.Run(name, func(t *testing.T) { playLate(t, name) })
 	}
 }
 
 func playLate(t *testing.T, name string) {
-	begun, b, url := time.Now(), openBroker(t), newURL[name](t)
+	began, b, url := time.Now(), openBroker(t), newURL[name](t)
+	begun := b.clock.Now()
 	again := b.failed(t, "AGAIN-"+name, lateClaims)
 	b.recordedAndKilled(t, url)
 	waiting := b.failed(t, "WAITING-"+name, lateClaims)
@@ -40,10 +42,10 @@ func playLate(t *testing.T, name string) {
 	}
 	before, err := b.Counters(t.Context())
 	must(t, err)
-	must(t, b.AddTime(t.Context(), late))
-	_, end := startReplica(t, "later", b.GatewayAddress(), url, clockAhead(late))
+	must(t, b.clock.MoveTo(t.Context(), b.clock.Now().Add(late)))
+	later := serve(t, settings{name: "later", gateway: b.GatewayAddress(), url: url, clock: b.clock.SharedClock})
 	b.expectCounters(t, before, map[string]int{"completed": 2 * lateClaims, "timers triggered": 0, "incidents pending": 0})
-	end()
+	later.stop()
 	a := look(t, url)
 	if n := a.oneAttemptPerCount(true); n != 2*lateClaims || a.revisions() != lateClaims {
 		t.Errorf("%d attempts and %d revisions, want %d and %d", n, a.revisions(), 2*lateClaims, lateClaims)
@@ -51,7 +53,7 @@ func playLate(t *testing.T, name string) {
 	a.expectLate(first, begun)
 	b.expectTimersAt(t, a, before, append(again, waiting...))
 	report(t, "delivered an hour late, real broker, "+name, "%d decisions came again after their time and were re-based, one attempt and a revision each; %d decided an hour late, one attempt each; the timers fired at the new time, not before; %.1f s",
-		lateClaims, lateClaims, time.Since(begun).Seconds())
+		lateClaims, lateClaims, time.Since(began).Seconds())
 }
 
 // failed starts SUB_06 for claims, and lets their submission fail.
@@ -96,7 +98,7 @@ func (b *broker) take(t *testing.T, jobType string, n int, answer func(key int64
 func (b *broker) recordedAndKilled(t *testing.T, url string) {
 	t.Helper()
 	deaf := newDeaf(t, b.GatewayAddress())
-	p := launch(t, settings{name: "killed", gateway: deaf.address, url: url})
+	p := launch(t, settings{name: "killed", gateway: deaf.address, url: url, clock: b.clock.SharedClock})
 	eventually(t, "the answers to be on their way", func() bool { return deaf.kept() == lateClaims })
 	p.Kill()
 }
@@ -142,7 +144,7 @@ func (b *broker) expectTimersAt(t *testing.T, a *audit, before zeebe.Counters, c
 		t.Fatalf("the broker's clock is at %v, the first timer at %s", now, decision.Instant(earliest))
 	}
 	b.expectCounters(t, before, map[string]int{"timers triggered": 0})
-	must(t, b.AddTime(t.Context(), last.Sub(now)+time.Second))
+	must(t, b.clock.MoveTo(t.Context(), last.Add(time.Second)))
 	complete := func(key int64) {
 		_, err := b.CompleteJob(t.Context(), &pb.CompleteJobRequest{JobKey: key})
 		must(t, err)

@@ -2,6 +2,7 @@ package chaos_test
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"testing"
 	"time"
@@ -14,9 +15,16 @@ const (
 	patience = 2 * time.Minute
 	// jobTimeout is the default of RETRY_WORKER_JOB_TIMEOUT.
 	jobTimeout = 10 * time.Second
+	// sideBySide is how many tests run at once: they mostly wait.
+	sideBySide = "4"
 )
 
-func TestMain(m *testing.M) { harness.Main(m) }
+func TestMain(m *testing.M) {
+	if err := flag.Set("test.parallel", sideBySide); err != nil {
+		panic(err) // the flag is there
+	}
+	harness.Main(m)
+}
 
 // report adds a test's line.
 func report(t *testing.T, what, figures string, args ...any) {

@@ -23,7 +23,8 @@ type settings struct {
 	gateway string // host:port
 	url     string // of the database
 	env     []string
-	user    *syscall.Credential // nil: this process's
+	clock   *harness.SharedClock // nil: this machine's
+	user    *syscall.Credential  // nil: this process's
 }
 
 // program is the built worker as a process of its own.
@@ -41,8 +42,12 @@ func launch(t *testing.T, s settings) *program {
 	ports, err := harness.FreePorts(1) // the address of the API is in no log
 	must(t, err)
 	p := &program{t: t, name: s.name, out: &transcript{}, http: harness.Address(ports[0])}
+	binary := harness.Binary
+	if s.clock != nil {
+		binary, s.env = harness.BinaryWithClock, append(s.env, s.clock.Environment())
+	}
 	p.Process, err = harness.Start(harness.Command{
-		Path: harness.Binary(t), Args: []string{"serve"}, Screen: p.out, Output: p.out, User: s.user,
+		Path: binary(t), Args: []string{"serve"}, Screen: p.out, Output: p.out, User: s.user,
 		Env: append([]string{
 			"ZEEBE_ADDRESS=" + s.gateway, "ZEEBE_INSECURE_CONNECTION=true", "RETRY_WORKER_WORKER_NAME=" + s.name,
 			"RETRY_WORKER_OPS_ADDR=127.0.0.1:0", "RETRY_WORKER_HTTP_ADDR=" + p.http, "RETRY_WORKER_DATABASE_URL=" + s.url,

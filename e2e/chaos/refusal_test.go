@@ -48,6 +48,7 @@ func emptyJournal(t *testing.T, path string) {
 
 // What the worker may not write it refuses at the start: one line, exit status 1, nothing changed.
 func TestReadOnlySQLite(t *testing.T) {
+	t.Parallel()
 	s := newStub(t, "RO")
 	for _, c := range []struct {
 		name         string
@@ -127,6 +128,7 @@ func overwrite(t *testing.T, path string, at, n int64) {
 
 // A damaged database: the worker refuses to start, says what to do, and touches nothing.
 func TestDamagedSQLite(t *testing.T) {
+	t.Parallel()
 	original := filepath.Join(folder(t), "journal.db")
 	usedJournal(t, original)
 	content := files(t, original)
@@ -197,6 +199,7 @@ func undamaged(t *testing.T, path string, content map[string][]byte) {
 
 // One SQLite file is for one worker: the second is told so, and the first goes on.
 func TestSecondWorkerOnOneFile(t *testing.T) {
+	t.Parallel()
 	s := newStub(t, "SECOND")
 	path := filepath.Join(folder(t), "journal.db")
 	first := serve(t, settings{name: "first", gateway: s.Addr(), url: "sqlite:" + path})

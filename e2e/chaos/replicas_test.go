@@ -1,24 +1,19 @@
 package chaos_test
 
 import (
-	"context"
+	"path/filepath"
 	"regexp"
 	"strconv"
-	"sync"
 	"testing"
 	"time"
 
-	"go.uber.org/zap"
 	"google.golang.org/grpc/codes"
 
+	"retry-worker/e2e/harness"
 	"retry-worker/e2e/harness/postgres"
-	"retry-worker/internal/decision"
-	"retry-worker/internal/decision/decisiontest"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/store"
 	"retry-worker/internal/testkit/gateway"
 	"retry-worker/internal/worker"
-	"retry-worker/internal/zeebe"
 )
 
 const (
@@ -33,6 +28,7 @@ const (
 // Two replicas have the same jobs, now one after the other and now at the same moment: each is decided once, and
 // both give the same answer.
 func TestTwoReplicasOnePostgreSQL(t *testing.T) {
+	t.Parallel()
 	begun, url := time.Now(), postgres.Database(t)
 	s := newStub(t, "TWICE")
 	one := serve(t, settings{name: "one", gateway: s.Addr(), url: url})
@@ -63,6 +59,7 @@ func (s *stub) giveToBoth() {
 		unheard := s.Inject(gateway.Fault{Code: codes.Unavailable, Match: func(c gateway.Call) bool {
 			return isAnswer(c) || c.Method == gateway.SetVariables
 		}})
+		first := s.asked()
 		s.portion(portion)
 		total += portion
 		must(s.t, s.WaitFor(within(s.t), func(c gateway.Counts) bool { return c.Held == portion }))
@@ -72,11 +69,33 @@ func (s *stub) giveToBoth() {
 		handed := s.Counts().HandedOut
 		s.Advance(jobTimeout)
 		must(s.t, s.WaitFor(within(s.t), func(c gateway.Counts) bool { return c.HandedOut >= handed+portion }))
-		wait(s.t, 2*pollDelay) // both decide
+		s.answeredByBoth(first)
 		slow.Remove()
 		unheard.Remove()
 		s.answered(total)
 	}
+}
+
+// answeredByBoth waits until both replicas have decided nearly all jobs from the first one on, and said so.
+func (s *stub) answeredByBoth(first int) {
+	s.t.Helper()
+	s.mu.Lock()
+	jobs := s.jobs[first:]
+	s.mu.Unlock()
+	eventually(s.t, "the answers of both replicas", func() bool {
+		n := 0
+		for i := range jobs {
+			record, _ := s.Job(jobs[i].key)
+			by := map[string]bool{}
+			for _, a := range record.Answers {
+				by[a.Worker] = true
+			}
+			if len(by) == 2 {
+				n++
+			}
+		}
+		return n >= portion*9/10
+	})
 }
 
 // bothAsk waits until two workers with nothing in hand wait for jobs, by polls that began after an instant.
@@ -119,90 +138,42 @@ func (p *program) counted(name string) (sum int) {
 	return sum
 }
 
-// replica is a worker in this process, put together as the program puts it together, but with a clock of its own.
-type replica struct {
-	mu     sync.Mutex
-	behind []time.Duration // what its journal's hook was told
-}
-
-// clockAhead is this machine's clock, moved.
-func clockAhead(by time.Duration) func() time.Time {
-	return func() time.Time { return time.Now().Add(by) }
-}
-
-// startReplica starts one on the gateway and the store, until end is called.
-func startReplica(t *testing.T, name, gateway, url string, now func() time.Time) (r *replica, end func()) {
-	t.Helper()
-	r = &replica{}
-	kept, err := store.Open(within(t), url)
-	must(t, err)
-	client, err := zeebe.Dial(zeebe.Options{Address: gateway, Plaintext: true, KeepAlive: 45 * time.Second}, zap.NewNop())
-	must(t, err)
-	hooks := journal.NoHooks()
-	hooks.Behind = func(by time.Duration) {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.behind = append(r.behind, by)
-	}
-	memory := journal.New(kept, now, nil, hooks)
-	quiet := worker.NoHooks()
-	var all []worker.Subscription
-	for jobType, rule := range map[string]decision.BusinessRule{worker.AnalyzeRetry: decision.RNBIL005, worker.RetrySubmissionBackoff: decision.RNBIL004} {
-		all = append(all, worker.Subscription{
-			JobType: jobType, Begin: worker.NewAnalyzer(decisiontest.Policies, rule, memory, now, quiet, zap.NewNop()).Begin,
-		})
-	}
-	all = append(all, worker.Subscription{
-		JobType: worker.RecordRetryOutcome, Begin: worker.NewOutcomeRecorder(decisiontest.Policies, memory, quiet, zap.NewNop()).Begin,
-	})
-	loop := worker.New(client, worker.Config{
-		Name: name, JobTimeout: jobTimeout, PollTimeout: pollTime, MaxJobsActive: portion, Concurrency: portion, Await: memory.Await,
-	}, all, quiet, zap.NewNop())
-	stop, leave := context.WithCancel(context.Background())
-	over, close := context.WithCancel(context.Background())
-	var deciding, recording sync.WaitGroup
-	recording.Go(func() { memory.Run(over, context.Background()) })
-	deciding.Go(func() { loop.Run(stop, context.Background()) })
-	end = sync.OnceFunc(func() {
-		leave()
-		deciding.Wait()
-		close()
-		recording.Wait()
-		_ = client.Close()
-		_ = kept.Close()
-	})
-	t.Cleanup(end)
-	return r, end
-}
-
 // apart is how far the replicas' clocks are.
 const apart = 5 * time.Minute
 
 // Two replicas whose clocks are five minutes apart have the same jobs. Each is decided once; the one that is behind
 // is told; what comes to the one ahead when its time has come by that clock is re-based, no more.
 func TestClocksApart(t *testing.T) {
+	t.Parallel()
 	begun, url := time.Now(), postgres.Database(t)
 	s := newStub(t, "APART")
-	slow, endSlow := startReplica(t, "slow", s.Addr(), url, clockAhead(0))
-	fast, endFast := startReplica(t, "fast", s.Addr(), url, clockAhead(apart))
+	ahead, err := harness.OpenSharedClock(filepath.Join(t.TempDir(), "clock"))
+	must(t, err)
+	t.Cleanup(func() { _ = ahead.Close() })
+	must(t, ahead.SetAhead(apart))
+	slow := serve(t, settings{name: "slow", gateway: s.Addr(), url: url})
+	fast := serve(t, settings{name: "fast", gateway: s.Addr(), url: url, clock: ahead})
 	s.giveToBoth()
 	s.settle()
-	endSlow()
-	endFast()
+	slow.stop()
+	fast.stop()
 	a := look(t, url)
 	attempts, both := a.oneAttemptPerCount(true), s.givenToBoth()
 	s.holdApart(a, begun)
 	if both < len(s.jobs)*9/10 {
 		t.Errorf("%d of %d jobs were given to both replicas: the test shows little", both, len(s.jobs))
 	}
-	if len(slow.behind) == 0 || (slow.behind[0]-apart).Abs() > 30*time.Second {
-		t.Errorf("the replica that is behind was told %v, want about %v", slow.behind, apart)
+	const told = "this machine's clock is behind that of another replica"
+	line := slow.out.line(told)
+	by, _ := line["by"].(string)
+	if off, err := time.ParseDuration(by); err != nil || (off-apart).Abs() > time.Minute {
+		t.Errorf("the replica that is behind said %v, want that it is so by about %v", line, apart)
 	}
-	if len(fast.behind) > 0 {
-		t.Errorf("the replica ahead was told that it is behind by %v", fast.behind)
+	if line := fast.out.line(told); line != nil {
+		t.Errorf("the replica ahead said %v", line)
 	}
-	report(t, "clocks 5 min apart, one PostgreSQL", "%d jobs, %d given to both; %d attempts, one answer each, %d re-based by the clock ahead; the one behind was told %v; %.1f s",
-		len(s.jobs), both, attempts, a.revisions(), slow.behind[0].Round(time.Second), time.Since(begun).Seconds())
+	report(t, "clocks 5 min apart, one PostgreSQL", "%d jobs, %d given to both; %d attempts, one answer each, %d re-based by the clock ahead; the one behind was told; %.1f s",
+		len(s.jobs), both, attempts, a.revisions(), time.Since(begun).Seconds())
 }
 
 // holdApart compares the answers with the attempts where a decision may have been re-based: what the engine took is

@@ -28,8 +28,8 @@ const (
 	stubborn = 20
 	// times is how much faster the worker's clock goes where runs are carried out: 60 a minute are 30 in a second.
 	times = 30
-	// slowly is how fast it goes before.
-	slowly = 1.01
+	// slowly is how fast it goes before: what dies within 10 s of it is told together, on a busy machine too.
+	slowly = 0.25
 	// behind is how far the worker's clock is behind the broker's, which is the machine's: no timer of a retry that is to be
 	// made at once lies in the broker's future, however fast the worker's goes for half an hour.
 	behind = 24 * time.Hour
@@ -131,7 +131,8 @@ func failingAs(kind string, n int) claim {
 func (s *bulkRuns) playCredential() {
 	s.dying(patient, 1, others)
 	keys := s.dying(credential, 1, claims)
-	s.begin() // when all of them have failed already: they die at once
+	s.awaitAll(s.keys, "every submission to fail", func(i *instance) bool { return len(i.of(worker.AnalyzeRetry)) == 1 })
+	s.begin() // they die at once
 	ana, bruno := s.by("ana"), s.by("bruno")
 	cause := s.awaitCause(claims)
 	s.expectOneMail()

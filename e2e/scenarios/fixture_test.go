@@ -48,6 +48,9 @@ type fixture struct {
 // fixtures by their names, each started once.
 var fixtures sync.Map
 
+// starting is held while a broker is started: several at once take longer than one after the other.
+var starting sync.Mutex
+
 // openFixture starts a broker, once for each name, with nothing deployed.
 func openFixture(t *testing.T, name, version string) *fixture {
 	t.Helper()
@@ -66,7 +69,10 @@ func startFixture(version string) (*fixture, error) {
 	if f.dir, err = os.MkdirTemp("", "scenarios-"); err != nil {
 		return nil, err
 	}
-	if f.Broker, err = zeebe.Start(ctx, zeebe.Options{Version: version, Env: exporter, Output: f.history}); err != nil {
+	starting.Lock()
+	f.Broker, err = zeebe.Start(ctx, zeebe.Options{Version: version, Env: exporter, Output: f.history})
+	starting.Unlock()
+	if err != nil {
 		return nil, err
 	}
 	harness.AtEnd(f.close)

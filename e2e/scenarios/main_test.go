@@ -10,11 +10,11 @@ import (
 
 const (
 	// enough for anything that is expected to happen soon, on a busy machine too.
-	enough = 2 * time.Minute
+	enough = harness.Enough
 	// askEvery is the pause between two looks at what nobody tells of.
 	askEvery = 50 * time.Millisecond
 	// sideBySide is how many scenarios run at once: they mostly wait.
-	sideBySide = "24"
+	sideBySide = "14"
 )
 
 func TestMain(m *testing.M) {

@@ -38,8 +38,7 @@ func countsOf(c zeebe.Counters) counts {
 	return all
 }
 
-func (c counts) equal(want counts) bool { return c.differences(want) == "" }
-
+// differences from other counts, in words; empty where there are none.
 func (c counts) differences(want counts) string {
 	all := maps.Clone(c)
 	maps.Copy(all, want)

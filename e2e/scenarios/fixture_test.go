@@ -145,7 +145,7 @@ func (f *fixture) expectCounters(ctx context.Context) error {
 	if f.restarted {
 		return nil
 	}
-	want, got := make(counts), make(counts)
+	want := make(counts)
 	f.history.Lock()
 	for _, i := range f.history.instances {
 		i.countInto(want, true)
@@ -156,12 +156,12 @@ func (f *fixture) expectCounters(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		got = countsOf(c)
-		if got.equal(want) {
+		wrong := countsOf(c).differences(want)
+		if wrong == "" {
 			return nil
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("the counters of the broker %s: %s", f.version, got.differences(want))
+			return fmt.Errorf("the counters of the broker %s: %s", f.version, wrong)
 		}
 	}
 }

@@ -31,7 +31,7 @@ func TestEverybodyTellsTheSame(t *testing.T) {
 	s.must(err)
 	t.Cleanup(func() { _ = queue.Stop(context.Background()) })
 	database := "sqlite:" + filepath.Join(t.TempDir(), "journal.db")
-	w := s.serve("worker", "RETRY_WORKER_EVENTS_URL="+queue.URL(), "RETRY_WORKER_DATABASE_URL="+database)
+	w := s.serve("worker", "RETRY_WORKER_JOB_TIMEOUT=1m", "RETRY_WORKER_EVENTS_URL="+queue.URL(), "RETRY_WORKER_DATABASE_URL="+database)
 	s.startPortal(w)
 	l := s.startLoadOf(agreementSize)
 	s.finish(l)

@@ -53,7 +53,7 @@ type bulkRuns struct {
 // TestADayOfBulkRuns plays one credential of four hundred claims, and two people who decide on the same dead letters.
 func TestADayOfBulkRuns(t *testing.T) {
 	exim := mail.Require(t)
-	s := &bulkRuns{scenario: beginAlone(t, "waits"), folder: t.TempDir()}
+	s := &bulkRuns{scenario: beginFaults(t, "waits"), folder: t.TempDir()}
 	var err error
 	if s.mail, err = mail.Start(t.Context(), exim, mail.Settings{}); err != nil {
 		t.Fatal(err)

@@ -41,6 +41,8 @@ type fixture struct {
 	queue  *nats.Server // where its events go
 	portal *portal
 
+	jobTimeout time.Duration // of the portal's jobs
+
 	alone     sync.Mutex // held by a scenario with a worker of its own
 	restarted bool       // the broker was, and counts anew
 }
@@ -64,7 +66,7 @@ func openFixture(t *testing.T, name, version string) *fixture {
 }
 
 func startFixture(version string) (*fixture, error) {
-	f := &fixture{version: version, history: newHistory()}
+	f := &fixture{version: version, history: newHistory(), jobTimeout: time.Minute}
 	ctx, err := context.Background(), error(nil)
 	if f.dir, err = os.MkdirTemp("", "scenarios-"); err != nil {
 		return nil, err
@@ -99,7 +101,7 @@ func (f *fixture) provide(t *testing.T, withWorker bool) {
 		t.Fatal(err)
 	}
 	name := "worker-" + f.version
-	settings := f.settings(name, "RETRY_WORKER_EVENTS_URL="+f.queue.URL(), "RETRY_WORKER_DATABASE_URL="+harness.Database(f.dir))
+	settings := f.settings(name, "RETRY_WORKER_EVENTS_URL="+f.queue.URL(), "RETRY_WORKER_JOB_TIMEOUT="+f.jobTimeout.String())
 	f.worker = &process{harness.RunWorker(t, harness.BinaryWithClock(t), settings, nil), name}
 	if f.portal, err = f.startPortal(f.worker, submitClaim, sendMessage, runJob, checkDependencies, runQueuedJob); err != nil {
 		t.Fatal(err)

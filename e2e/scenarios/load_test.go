@@ -161,7 +161,7 @@ func (s *scenario) expectBothTookPart(o outcome, workers ...*process) {
 // before it died: whoever asked lost the connection and was never told of the job, or was told and answers
 // when the broker is back. A job that was asked for after the crash must not wait for its time-out.
 func TestBrokerKilledUnderLoad(t *testing.T) {
-	s := beginAlone(t, "kills")
+	s := beginFaults(t, "kills")
 	l := s.startLoad()
 	w := s.serve("worker", "RETRY_WORKER_CONCURRENCY=8")
 	p := s.startPortal(w)
@@ -184,8 +184,8 @@ func TestBrokerKilledUnderLoad(t *testing.T) {
 
 func TestTwoWorkersAnswerEachJobOnce(t *testing.T) {
 	s := beginAlone(t, "load")
-	shared := "RETRY_WORKER_DATABASE_URL=" + postgres.Database(t)
-	first, second := s.serve("first", shared), s.serve("second", shared)
+	settings := []string{"RETRY_WORKER_JOB_TIMEOUT=1m", "RETRY_WORKER_DATABASE_URL=" + postgres.Database(t)}
+	first, second := s.serve("first", settings...), s.serve("second", settings...)
 	s.startPortal(first)
 	l := s.startLoad()
 	s.finish(l)
@@ -201,7 +201,7 @@ func TestStoppedWorkerLeavesNothingToATimeOut(t *testing.T) {
 	s := beginAlone(t, "load")
 	l := s.startLoad()
 	// Two at a time: when the first one stops, it holds jobs that it has not begun.
-	settings := []string{"RETRY_WORKER_CONCURRENCY=2", "RETRY_WORKER_DATABASE_URL=" + postgres.Database(t)}
+	settings := []string{"RETRY_WORKER_CONCURRENCY=2", "RETRY_WORKER_JOB_TIMEOUT=1m", "RETRY_WORKER_DATABASE_URL=" + postgres.Database(t)}
 	first, second := s.serve("first", settings...), s.serve("second", settings...)
 	s.startPortal(second)
 	s.awaitAnswers(40)

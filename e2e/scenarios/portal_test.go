@@ -83,7 +83,7 @@ func (f *fixture) startPortal(by *process, jobTypes ...string) (*portal, error) 
 	stop, cancel := context.WithCancel(context.Background())
 	h := &portal{stop: cancel, client: client, claims: make(map[string]claim), given: make(map[int64]int64)}
 	w := worker.New(client, worker.Config{
-		Name: "portal", JobTimeout: 10 * time.Second, PollTimeout: 500 * time.Millisecond, MaxJobsActive: 32, Concurrency: 8,
+		Name: "portal", JobTimeout: f.jobTimeout, PollTimeout: 500 * time.Millisecond, MaxJobsActive: 32, Concurrency: 8,
 	}, h.subscriptions(jobTypes), worker.NoHooks(), zap.NewNop())
 	since := f.clock.Now()
 	h.running.Go(func() { w.Run(stop, context.Background()) })

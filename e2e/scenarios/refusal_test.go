@@ -71,7 +71,7 @@ func TestRefusedAnswersAreSentAgain(t *testing.T) {
 // polls that the worker has given up are served when it goes on: their jobs are lost to a time-out, which no
 // worker can prevent. No other job may be.
 func TestBrokerPausedUnderLoad(t *testing.T) {
-	s := beginAlone(t, "waits")
+	s := beginFaults(t, "waits")
 	l := s.startLoad()
 	w := s.serve("worker", "RETRY_WORKER_CONCURRENCY=8")
 	s.startPortal(w)

@@ -53,7 +53,7 @@ func (s *scenario) expectAnsweredOnce(keys []int64) {
 
 // The engine is down while people decide: what they decide is recorded at once, waits, and none of it is lost.
 func TestEngineDownWhileRetriesAreDecided(t *testing.T) {
-	s := beginAlone(t, "kills")
+	s := beginFaults(t, "kills")
 	w := s.serve("outage")
 	s.startPortal(w)
 	d := api{worker: w}
@@ -138,7 +138,7 @@ func (l *lives) taken() (n int) {
 // The worker is killed when it has stored decisions and the engine has none of them, and again and again while it carries
 // them there: between the record and the answer, and between the answer and its record. Each is taken, once.
 func TestWorkerKilledBetweenDecisionAndDelivery(t *testing.T) {
-	s := beginAlone(t, "kills")
+	s := beginFaults(t, "kills")
 	l := s.newLives()
 	s.startPortal(l.api.worker)
 	random, cut := rand.New(rand.NewPCG(killSeed, 0)), 0

@@ -63,6 +63,13 @@ func beginAlone(t *testing.T, broker string) *scenario {
 	return newScenario(t, f)
 }
 
+// beginFaults is beginAlone for a scenario in which jobs are lost to their time-outs, which are short therefore.
+func beginFaults(t *testing.T, broker string) *scenario {
+	s := beginAlone(t, broker)
+	s.jobTimeout = 10 * time.Second
+	return s
+}
+
 func newScenario(t *testing.T, f *fixture) *scenario {
 	t.Helper()
 	s := &scenario{fixture: f, t: t, begun: f.clock.Now(), real: time.Now()}

@@ -73,12 +73,12 @@ func (b *broker) failed(t *testing.T, name string, n int) (claims []string) {
 	return claims
 }
 
-// take takes n jobs of a type, one after the other, as the hospital's own worker.
+// take takes n jobs of a type, one after the other, as the portal.
 func (b *broker) take(t *testing.T, jobType string, n int, answer func(key int64)) {
 	t.Helper()
 	for done := 0; done < n; {
 		stream, err := b.ActivateJobs(within(t), &pb.ActivateJobsRequest{
-			Type: jobType, Worker: "hospital", Timeout: patience.Milliseconds(), MaxJobsToActivate: int32(n - done), RequestTimeout: patience.Milliseconds(),
+			Type: jobType, Worker: "portal", Timeout: patience.Milliseconds(), MaxJobsToActivate: int32(n - done), RequestTimeout: patience.Milliseconds(),
 		})
 		must(t, err)
 		for {

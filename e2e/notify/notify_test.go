@@ -38,7 +38,7 @@ func TestTeamsAreTold(t *testing.T) {
 }
 
 // tellsAtOnce of the first dead letter: its team, by each of its ways, and nobody else. It returns when that was.
-func (s *scene) tellsAtOnce() time.Time {
+func (s *fixture) tellsAtOnce() time.Time {
 	s.t.Helper()
 	s.die(ofIT, 1)
 	died := s.clock.Now()
@@ -59,7 +59,7 @@ func (s *scene) tellsAtOnce() time.Time {
 }
 
 // expectMail holds that a mail says these, in its subject or its text.
-func (s *scene) expectMail(m mail.Message, want ...string) {
+func (s *fixture) expectMail(m mail.Message, want ...string) {
 	s.t.Helper()
 	for _, text := range want {
 		if !strings.Contains(m.Subject+"\n"+m.Text, text) {
@@ -69,7 +69,7 @@ func (s *scene) expectMail(m mail.Message, want ...string) {
 }
 
 // gathers what dies within the interval: each team has one message of it, one that has had none at once.
-func (s *scene) gathers(first time.Time) {
+func (s *fixture) gathers(first time.Time) {
 	s.t.Helper()
 	s.die(ofIT, 40)
 	s.die(ofRegistry, 3)
@@ -90,7 +90,7 @@ func (s *scene) gathers(first time.Time) {
 
 // mailServerIsDown while dead letters come, and then takes nothing for a while: the webhook is not held up, and the mail comes
 // when the server does take mail, once.
-func (s *scene) mailServerIsDown() (late time.Duration) {
+func (s *fixture) mailServerIsDown() (late time.Duration) {
 	s.t.Helper()
 	s.mail.Kill()
 	s.die(ofIT, 5)
@@ -115,7 +115,7 @@ func (s *scene) mailServerIsDown() (late time.Duration) {
 }
 
 // awaitOverview waits until the console's first page says all of this.
-func (s *scene) awaitOverview(want ...string) {
+func (s *fixture) awaitOverview(want ...string) {
 	s.t.Helper()
 	for deadline := time.Now().Add(harness.Enough); ; s.rest(time.Minute) {
 		page := s.overview()
@@ -129,7 +129,7 @@ func (s *scene) awaitOverview(want ...string) {
 }
 
 // overview is the console's first page.
-func (s *scene) overview() string {
+func (s *fixture) overview() string {
 	s.t.Helper()
 	r, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, "http://"+s.worker.API+"/", nil)
 	if err != nil {
@@ -149,7 +149,7 @@ func (s *scene) overview() string {
 }
 
 // awaitDeferred waits until the mail server has put off a mail.
-func (s *scene) awaitDeferred() {
+func (s *fixture) awaitDeferred() {
 	s.t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
@@ -163,7 +163,7 @@ func (s *scene) awaitDeferred() {
 }
 
 // webhookFails with 500 for a while: the same message is sent again until it is taken, and the mail is not held up.
-func (s *scene) webhookFails() (tries int) {
+func (s *fixture) webhookFails() (tries int) {
 	s.t.Helper()
 	s.receiver.answer(http.StatusInternalServerError)
 	s.die(ofIT, 2)
@@ -192,7 +192,7 @@ func (s *scene) webhookFails() (tries int) {
 }
 
 // restartTellsNothingTwice of what was told before.
-func (s *scene) restartTellsNothingTwice() {
+func (s *fixture) restartTellsNothingTwice() {
 	s.t.Helper()
 	if err := s.worker.Stop(s.t.Context(), harness.Enough); err != nil {
 		s.t.Fatal(err)

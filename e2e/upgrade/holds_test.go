@@ -22,7 +22,7 @@ import (
 )
 
 // database opens the journal's tables beside the programs.
-func (s *site) database() *sql.DB {
+func (s *fixture) database() *sql.DB {
 	s.t.Helper()
 	driver, source := "pgx", s.url
 	if path, ok := strings.CutPrefix(s.url, "sqlite:"); ok {
@@ -34,7 +34,7 @@ func (s *site) database() *sql.DB {
 }
 
 // rows of a query as texts, in any order.
-func (s *site) rows(query string) map[string]int {
+func (s *fixture) rows(query string) map[string]int {
 	s.t.Helper()
 	db := s.database()
 	defer db.Close()
@@ -73,7 +73,7 @@ func readRows(ctx context.Context, db *sql.DB, query string) (map[string]int, er
 }
 
 // schema that the journal is of.
-func (s *site) schema() string {
+func (s *fixture) schema() string {
 	s.t.Helper()
 	for v := range s.rows("SELECT max(version_id) FROM schema_migrations") {
 		return strings.TrimSuffix(v, "|")
@@ -93,7 +93,7 @@ var sumsOfRuns = map[string]string{
 }
 
 // counted holds that everything that is kept counted is right.
-func (s *site) counted() {
+func (s *fixture) counted() {
 	s.t.Helper()
 	all := maps.Clone(sums)
 	if s.schema() != schemaBefore(s.t) {
@@ -107,7 +107,7 @@ func (s *site) counted() {
 }
 
 // verifies has a version verify the audit, and returns what it says.
-func (s *site) verifies(path string) string {
+func (s *fixture) verifies(path string) string {
 	s.t.Helper()
 	return strings.TrimSpace(s.prints(path, "audit", "verify"))
 }
@@ -119,7 +119,7 @@ func firstLine(text string) string {
 }
 
 // agree holds that both versions find the audit in order, and read out of it the same.
-func (s *site) agree(claims ...string) string {
+func (s *fixture) agree(claims ...string) string {
 	s.t.Helper()
 	said := s.verifies(harness.Binary(s.t))
 	if by := s.verifies(binaryBefore(s.t)); by != said {
@@ -137,7 +137,7 @@ func (s *site) agree(claims ...string) string {
 }
 
 // same holds that a command of both versions says the same, but for what this one adds.
-func (s *site) same(args ...string) {
+func (s *fixture) same(args ...string) {
 	s.t.Helper()
 	var old, now any
 	must(s.t, json.Unmarshal([]byte(s.prints(binaryBefore(s.t), args...)), &old))
@@ -179,7 +179,7 @@ type record struct {
 }
 
 // records of the audit, all of them.
-func (s *site) records() (all []record) {
+func (s *fixture) records() (all []record) {
 	s.t.Helper()
 	reader, err := store.OpenReader(within(s.t), s.url)
 	must(s.t, err)
@@ -200,7 +200,7 @@ type held struct{ attempts, outcomes, shared int }
 
 // hold compares what the processes were told with what the journal has: one attempt for each analysis that was asked for, one
 // answer to it, whoever gave it and however often, and one outcome for each that was reported.
-func (s *site) hold() (found held) {
+func (s *fixture) hold() (found held) {
 	s.t.Helper()
 	attempts, decided := map[int64][]record{}, map[string]int{}
 	for _, r := range s.records() {
@@ -218,7 +218,7 @@ func (s *site) hold() (found held) {
 			}
 		}
 	}
-	h := s.hospital
+	h := s.processes
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	wanted := 0
@@ -253,7 +253,7 @@ func answeredByBoth(job *gateway.Record) bool {
 	return slices.Contains(by, nameBefore) && slices.Contains(by, nameAfter)
 }
 
-func (s *site) holdAnalysis(a analysis, job *gateway.Record, attempts []record) {
+func (s *fixture) holdAnalysis(a analysis, job *gateway.Record, attempts []record) {
 	s.t.Helper()
 	settling, said := 0, map[gateway.Method]string{}
 	for _, answer := range job.Answers {
@@ -286,11 +286,11 @@ func (s *site) holdAnalysis(a analysis, job *gateway.Record, attempts []record) 
 	}
 }
 
-// shows holds that a program shows every dead letter that the hospital knows of, each in its state, and its pages too.
+// shows holds that a program shows every dead letter that the processes got, each in its state, and its pages too.
 func (p *program) shows() {
 	p.s.t.Helper()
 	letters := p.letters()
-	h := p.s.hospital
+	h := p.s.processes
 	h.mu.Lock()
 	known := map[string]string{}
 	for _, c := range h.claims {

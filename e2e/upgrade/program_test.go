@@ -22,19 +22,19 @@ const (
 	nameAfter  = "after"
 )
 
-// site is one journal with the programs that come and go on it.
-type site struct {
-	t        *testing.T
-	url      string // of the journal
-	folder   string
-	hospital *hospital
-	receiver *receiver
-	programs []*program
+// fixture is one journal with the programs that come and go on it.
+type fixture struct {
+	t         *testing.T
+	url       string // of the journal
+	folder    string
+	processes *processes
+	receiver  *receiver
+	programs  []*program
 }
 
-func openSite(t *testing.T, url string) *site {
+func newFixture(t *testing.T, url string) *fixture {
 	t.Helper()
-	s := &site{t: t, url: url, folder: t.TempDir(), hospital: openHospital(t), receiver: openReceiver(t)}
+	s := &fixture{t: t, url: url, folder: t.TempDir(), processes: startProcesses(t), receiver: openReceiver(t)}
 	must(t, os.WriteFile(s.path("secret"), []byte(secret), 0o600))
 	must(t, os.WriteFile(s.path("policies.yaml"), []byte(harness.Teams(t, string(catalogue.Default().YAML()), map[string][]string{
 		teamOfStays: {"webhook: {url: " + s.receiver.URL + ", secretFile: " + s.path("secret") + "}"},
@@ -42,12 +42,12 @@ func openSite(t *testing.T, url string) *site {
 	return s
 }
 
-func (s *site) path(name string) string { return filepath.Join(s.folder, name) }
+func (s *fixture) path(name string) string { return filepath.Join(s.folder, name) }
 
 // program is one life of one version.
 type program struct {
 	*harness.Worker
-	s    *site
+	s    *fixture
 	name string
 	path string
 }
@@ -57,7 +57,7 @@ var ordinary = []string{"review_waiting", "permanent_error_detected", "retry_sch
 	"decision_replayed"}
 
 // binary returns the path of a version's program.
-func (s *site) binary(name string) string {
+func (s *fixture) binary(name string) string {
 	s.t.Helper()
 	if name == nameAfter {
 		return harness.Binary(s.t)
@@ -66,10 +66,10 @@ func (s *site) binary(name string) string {
 }
 
 // begin a life of a version.
-func (s *site) begin(name string) *program {
+func (s *fixture) begin(name string) *program {
 	s.t.Helper()
 	p := &program{s: s, name: name, path: s.binary(name)}
-	settings := harness.Settings(s.hospital.Addr(), s.folder, "RETRY_WORKER_WORKER_NAME="+name, "RETRY_WORKER_DATABASE_URL="+s.url)
+	settings := harness.Settings(s.processes.Addr(), s.folder, "RETRY_WORKER_WORKER_NAME="+name, "RETRY_WORKER_DATABASE_URL="+s.url)
 	if name == nameAfter {
 		settings = append(settings, "RETRY_WORKER_POLICIES_FILE="+s.path("policies.yaml"), "RETRY_WORKER_WEBHOOK_ALLOW=127.0.0.1", "RETRY_WORKER_NOTIFY_INTERVAL=1s")
 	}
@@ -96,7 +96,7 @@ func (p *program) end() {
 }
 
 // quiet holds that a program complained of nothing.
-func (s *site) quiet(p *program) {
+func (s *fixture) quiet(p *program) {
 	s.t.Helper()
 	for line := range bytes.Lines([]byte(p.Log.Text())) {
 		var l struct{ Level, Event string }
@@ -107,7 +107,7 @@ func (s *site) quiet(p *program) {
 }
 
 // once runs a command of a version on the journal, and returns what it prints.
-func (s *site) once(path string, args ...string) (output string, err error) {
+func (s *fixture) once(path string, args ...string) (output string, err error) {
 	s.t.Helper()
 	var out bytes.Buffer
 	p, err := harness.Start(harness.Command{Path: path, Args: args, Output: &out, Env: []string{"RETRY_WORKER_DATABASE_URL=" + s.url}})
@@ -122,7 +122,7 @@ func (s *site) once(path string, args ...string) (output string, err error) {
 }
 
 // prints is once for a command that has to succeed.
-func (s *site) prints(path string, args ...string) string {
+func (s *fixture) prints(path string, args ...string) string {
 	s.t.Helper()
 	out, err := s.once(path, args...)
 	if err != nil {
@@ -208,7 +208,7 @@ func (p *program) asks(path string, body, into any) {
 func (p *program) decide(what string, claims ...string) {
 	p.s.t.Helper()
 	for _, id := range claims {
-		p.asks("/api/v1/dead-letters/"+p.s.hospital.letter(id)+"/"+what, map[string]string{"reason": "decidido por uma pessoa"}, nil)
+		p.asks("/api/v1/dead-letters/"+p.s.processes.letter(id)+"/"+what, map[string]string{"reason": "decidido por uma pessoa"}, nil)
 	}
 }
 

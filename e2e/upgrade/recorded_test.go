@@ -130,7 +130,7 @@ func TestRecordedRows(t *testing.T) {
 				url, source = "sqlite:"+file, file
 			}
 			makeBefore(t, driver, source)
-			s := &site{t: t, url: url}
+			s := &fixture{t: t, url: url}
 			s.counted()
 			rows := map[string]map[string]int{}
 			for _, table := range keptTables {
@@ -198,7 +198,7 @@ func wantRecorded(t *testing.T, s store.Store) {
 func recordRows(t *testing.T) {
 	binaryBefore(t)
 	file := filepath.Join(t.TempDir(), "journal.db")
-	s := openSite(t, "sqlite:"+file)
+	s := newFixture(t, "sqlite:"+file)
 	s.alone().end()
 	db := s.database()
 	defer db.Close()

@@ -31,8 +31,8 @@ func TestARollingUpgrade(t *testing.T) {
 	binaryBefore(t)
 	t.Parallel() // most of it is waiting
 	begun := time.Now()
-	s := openSite(t, postgres.Database(t))
-	h := s.hospital
+	s := newFixture(t, postgres.Database(t))
+	h := s.processes
 	old := s.alone()
 	half := h.wave("RUN", 10, dies, diesAgain)
 
@@ -82,9 +82,9 @@ func TestARollingUpgrade(t *testing.T) {
 }
 
 // alone has the version before do everything it can, on a journal of its own.
-func (s *site) alone() *program {
+func (s *fixture) alone() *program {
 	s.t.Helper()
-	p, h := s.begin(nameBefore), s.hospital
+	p, h := s.begin(nameBefore), s.processes
 	first := h.wave("FIRST", 3*flowing, recovers, recoversAt2, diesLater, dies, diesAgain, senseless)
 	h.wave("STAY", each, stays)
 	h.settle()
@@ -105,19 +105,19 @@ func (s *site) alone() *program {
 }
 
 // busy waits until a version has answered n more jobs of the flow.
-func busy(s *site, name string, n int) {
+func busy(s *fixture, name string, n int) {
 	s.t.Helper()
-	begin := s.hospital.answeredBy(name, worker.AnalyzeRetry)
+	begin := s.processes.answeredBy(name, worker.AnalyzeRetry)
 	eventually(s.t, func() string { return fmt.Sprintf("%s to answer %d jobs", name, n) }, func() bool {
-		return s.hospital.answeredBy(name, worker.AnalyzeRetry) >= begin+n
+		return s.processes.answeredBy(name, worker.AnalyzeRetry) >= begin+n
 	})
 }
 
 // contest has both versions decide the same jobs: who gets them cannot answer, and has no place left when they run out, so that
 // the other gets all of them.
-func (s *site) contest() {
+func (s *fixture) contest() {
 	s.t.Helper()
-	h := s.hospital
+	h := s.processes
 	s.bothAsk()
 	unheard := h.Inject(gateway.Fault{Code: codes.Unavailable, Match: func(c gateway.Call) bool {
 		return c.Method == gateway.CompleteJob || c.Method == gateway.ThrowError || c.Method == gateway.FailJob
@@ -147,12 +147,12 @@ func (s *site) contest() {
 }
 
 // bothAsk waits until both versions, with nothing in hand, wait for jobs.
-func (s *site) bothAsk() {
+func (s *fixture) bothAsk() {
 	s.t.Helper()
-	since := s.hospital.Now()
-	must(s.t, s.hospital.WaitFor(within(s.t), func(gateway.Counts) bool {
+	since := s.processes.Now()
+	must(s.t, s.processes.WaitFor(within(s.t), func(gateway.Counts) bool {
 		free := map[string]bool{}
-		for _, p := range s.hospital.Polls(worker.AnalyzeRetry) {
+		for _, p := range s.processes.Polls(worker.AnalyzeRetry) {
 			if p.At.After(since) && p.Ended.IsZero() && p.MaxJobsToActivate == portion {
 				free[p.Worker] = true
 			}
@@ -163,9 +163,9 @@ func (s *site) bothAsk() {
 
 // shareRun has this version run a bulk run, whose decisions both deliver and follow up, and whose last dead letters people decide
 // on at the version before.
-func (s *site) shareRun(old, now *program, claims []string) {
+func (s *fixture) shareRun(old, now *program, claims []string) {
 	s.t.Helper()
-	h := s.hospital
+	h := s.processes
 	h.settle()
 	delivered := h.answeredBy(nameBefore, worker.RetryReview)
 	r := now.starts("RUN", len(claims))
@@ -202,9 +202,9 @@ const inRun = 16
 
 // beginRun starts a run that cannot end before its program does, and returns its claims in their order. For the first of them
 // no process waits any more.
-func (s *site) beginRun(now *program) (r bulkRun, claims []string) {
+func (s *fixture) beginRun(now *program) (r bulkRun, claims []string) {
 	s.t.Helper()
-	h := s.hospital
+	h := s.processes
 	first := h.wave("BACK", 1, dies)
 	h.settle()
 	h.wave("BACK", inRun-1, dies)
@@ -227,9 +227,9 @@ func (s *site) beginRun(now *program) (r bulkRun, claims []string) {
 }
 
 // goBack has the version before work alone on this one's schema and records, while a run of this one is not done.
-func (s *site) goBack(old *program, claims []string) {
+func (s *fixture) goBack(old *program, claims []string) {
 	s.t.Helper()
-	h := s.hospital
+	h := s.processes
 	again := h.wave("AGAIN", 2*flowing, recovers, recoversAt2, diesLater, dies, diesAgain, senseless)
 	h.wave("STAY", each, stays)
 	h.settle()
@@ -249,7 +249,7 @@ func (s *site) goBack(old *program, claims []string) {
 }
 
 // endRun has this version go on with the run that was interrupted.
-func (s *site) endRun(now *program, r bulkRun, claims []string) {
+func (s *fixture) endRun(now *program, r bulkRun, claims []string) {
 	s.t.Helper()
 	want := map[string]string{}
 	for _, id := range claims {
@@ -260,7 +260,7 @@ func (s *site) endRun(now *program, r bulkRun, claims []string) {
 	now.finished(r.ID, want)
 	letters := now.letters()
 	for _, id := range claims {
-		of := letters[s.hospital.letter(id)].BulkRun
+		of := letters[s.processes.letter(id)].BulkRun
 		if mine := of != nil && *of == r.ID; mine != (want[id] == "recovered") {
 			s.t.Errorf("the dead letter of %s, which is %s, is of the run %v", id, want[id], of)
 		}

@@ -28,8 +28,8 @@ const (
 	cpf, patient, claimsBegin = "529.982.247-25", "Joana Imaginária", "CLM-SIGILO-"
 )
 
-// scene is a worker with what it tells teams by.
-type scene struct {
+// fixture is a worker with what it tells teams by.
+type fixture struct {
 	t        *testing.T
 	folder   string
 	gateway  *gateway.Gateway
@@ -40,10 +40,10 @@ type scene struct {
 	claims   int // that died so far
 }
 
-// open a scene whose clock is at an instant now.
-func open(t *testing.T, at time.Time) *scene {
+// open a fixture whose clock is at an instant now.
+func open(t *testing.T, at time.Time) *fixture {
 	t.Helper()
-	s := &scene{t: t, folder: t.TempDir(), gateway: gateway.New(t, gateway.Options{}), receiver: openReceiver(t, secret)}
+	s := &fixture{t: t, folder: t.TempDir(), gateway: gateway.New(t, gateway.Options{}), receiver: openReceiver(t, secret)}
 	var err error
 	if s.mail, err = mail.Start(t.Context(), mail.Require(t), mail.Settings{}); err != nil {
 		t.Fatal(err)
@@ -77,7 +77,7 @@ func open(t *testing.T, at time.Time) *scene {
 }
 
 // begin a life of the worker.
-func (s *scene) begin() {
+func (s *fixture) begin() {
 	s.t.Helper()
 	s.worker = harness.StartWorker(s.t, harness.BinaryWithClock(s.t), harness.Settings(s.gateway.Addr(), s.folder, append(harness.Clock(s.clock),
 		"RETRY_WORKER_POLICIES_FILE="+s.path("policies.yaml"), "RETRY_WORKER_NOTIFY_INTERVAL="+interval.String(),
@@ -86,9 +86,9 @@ func (s *scene) begin() {
 		"RETRY_WORKER_WEBHOOK_ALLOW=127.0.0.1")...))
 }
 
-func (s *scene) path(name string) string { return filepath.Join(s.folder, name) }
+func (s *fixture) path(name string) string { return filepath.Join(s.folder, name) }
 
-func (s *scene) write(name, content string) {
+func (s *fixture) write(name, content string) {
 	s.t.Helper()
 	if err := os.WriteFile(s.path(name), []byte(content), 0o600); err != nil {
 		s.t.Fatal(err)
@@ -96,7 +96,7 @@ func (s *scene) write(name, content string) {
 }
 
 // die makes n dead letters of a team's, one cause each call, and waits until the worker has answered.
-func (s *scene) die(text string, n int) {
+func (s *fixture) die(text string, n int) {
 	s.t.Helper()
 	var jobs []gateway.Job
 	for range n {
@@ -124,7 +124,7 @@ const (
 )
 
 // mails to an address, the oldest first.
-func (s *scene) mails(to string) []mail.Message {
+func (s *fixture) mails(to string) []mail.Message {
 	s.t.Helper()
 	all, err := s.mail.Messages()
 	if err != nil {
@@ -140,7 +140,7 @@ func (s *scene) mails(to string) []mail.Message {
 }
 
 // awaitMails waits until n mails have come to an address, and returns them.
-func (s *scene) awaitMails(to string, n int) (found []mail.Message) {
+func (s *fixture) awaitMails(to string, n int) (found []mail.Message) {
 	s.t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
@@ -157,10 +157,10 @@ func (s *scene) awaitMails(to string, n int) (found []mail.Message) {
 }
 
 // rest by the worker's clock.
-func (s *scene) rest(d time.Duration) { s.clock.Rest(s.t.Context(), d) }
+func (s *fixture) rest(d time.Duration) { s.clock.Rest(s.t.Context(), d) }
 
 // expectNothingPersonal holds that nothing which was told has what is a patient's.
-func (s *scene) expectNothingPersonal() (mails, webhooks int) {
+func (s *fixture) expectNothingPersonal() (mails, webhooks int) {
 	s.t.Helper()
 	all, err := s.mail.Messages()
 	if err != nil {

@@ -60,8 +60,8 @@ type analysis struct {
 	problem string
 }
 
-// hospital has claims, whose processes it plays on the stub gateway.
-type hospital struct {
+// processes are those of claims, played on the scripted gateway.
+type processes struct {
 	*gateway.Gateway
 	t *testing.T
 
@@ -81,9 +81,9 @@ const (
 	flowEvery = 4 // steps
 )
 
-func openHospital(t *testing.T) *hospital {
+func startProcesses(t *testing.T) *processes {
 	t.Helper()
-	h := &hospital{Gateway: gateway.New(t, gateway.Options{}), t: t, byID: map[string]*claim{}, stop: make(chan struct{}), ended: make(chan struct{})}
+	h := &processes{Gateway: gateway.New(t, gateway.Options{}), t: t, byID: map[string]*claim{}, stop: make(chan struct{}), ended: make(chan struct{})}
 	go h.run()
 	t.Cleanup(func() {
 		close(h.stop)
@@ -92,7 +92,7 @@ func openHospital(t *testing.T) *hospital {
 	return h
 }
 
-func (h *hospital) run() {
+func (h *processes) run() {
 	defer close(h.ended)
 	tick := time.NewTicker(stepEvery)
 	defer tick.Stop()
@@ -116,21 +116,21 @@ func (h *hospital) run() {
 }
 
 // flows lets claims come all the time, or no longer.
-func (h *hospital) flows(on bool) {
+func (h *processes) flows(on bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.flow = on
 }
 
 // wave has n claims come at one instant, of these kinds in turn.
-func (h *hospital) wave(name string, n int, kinds ...kind) (claims []string) {
+func (h *processes) wave(name string, n int, kinds ...kind) (claims []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.admit(name, n, kinds...)
 }
 
 // admit n claims, which fail for the first time; mu is held.
-func (h *hospital) admit(wave string, n int, kinds ...kind) (ids []string) {
+func (h *processes) admit(wave string, n int, kinds ...kind) (ids []string) {
 	come := make([]*claim, n)
 	for i := range come {
 		c := &claim{id: fmt.Sprintf("CLM-%s-%d", wave, len(h.claims)+1), kind: kinds[i%len(kinds)]}
@@ -142,7 +142,7 @@ func (h *hospital) admit(wave string, n int, kinds ...kind) (ids []string) {
 }
 
 // fail asks what follows from the claims' failures; mu is held.
-func (h *hospital) fail(claims ...*claim) {
+func (h *processes) fail(claims ...*claim) {
 	jobs := make([]gateway.Job, len(claims))
 	for i, c := range claims {
 		jobs[i] = c.asking(worker.AnalyzeRetry, map[string]any{"submissionError": c.problem(), "retryCount": c.count})
@@ -186,7 +186,7 @@ func (c *claim) asking(jobType string, variables map[string]any) gateway.Job {
 }
 
 // ask has the claim's process wait for a job; mu is held.
-func (h *hospital) ask(c *claim, jobType string, variables map[string]any) {
+func (h *processes) ask(c *claim, jobType string, variables map[string]any) {
 	c.job = h.AddJob(c.asking(jobType, variables))
 }
 
@@ -207,7 +207,7 @@ func settled(record *gateway.Record) (a answer) {
 }
 
 // step goes on with a claim whose job is done; mu is held.
-func (h *hospital) step(c *claim) {
+func (h *processes) step(c *claim) {
 	record, _ := h.Job(c.job)
 	if !record.State.Settled() {
 		return
@@ -232,7 +232,7 @@ func (h *hospital) step(c *claim) {
 }
 
 // again tries the claim once more; mu is held.
-func (h *hospital) again(c *claim) {
+func (h *processes) again(c *claim) {
 	reviewed := c.asks == worker.RetryReview
 	switch {
 	case c.kind == recoversAt2 && c.failures == 1, c.kind == diesLater && !reviewed, c.kind == diesAgain && len(c.letters) == 1:
@@ -244,7 +244,7 @@ func (h *hospital) again(c *claim) {
 }
 
 // rest tells whether a claim has ended, or waits for somebody's decision; mu is held.
-func (h *hospital) rest(c *claim) bool {
+func (h *processes) rest(c *claim) bool {
 	if c.end != "" || c.asks != worker.RetryReview {
 		return c.end != ""
 	}
@@ -253,7 +253,7 @@ func (h *hospital) rest(c *claim) bool {
 }
 
 // settle waits until every claim has ended, or waits for somebody's decision.
-func (h *hospital) settle() {
+func (h *processes) settle() {
 	h.t.Helper()
 	restless := ""
 	eventually(h.t, func() string { return "the claims to rest; " + restless + "; " + h.String() }, func() bool {
@@ -270,7 +270,7 @@ func (h *hospital) settle() {
 }
 
 // ends waits until these claims have ended so.
-func (h *hospital) ends(how string, claims ...string) {
+func (h *processes) ends(how string, claims ...string) {
 	h.t.Helper()
 	var c claim
 	eventually(h.t, func() string { return fmt.Sprintf("%+v to be %s", c, how) }, func() bool {
@@ -282,21 +282,21 @@ func (h *hospital) ends(how string, claims ...string) {
 }
 
 // discarded notes that a person let go of a claim for which no process waits.
-func (h *hospital) discarded(id string) {
+func (h *processes) discarded(id string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.byID[id].end = "discarded"
 }
 
 // claim as it stands.
-func (h *hospital) claim(id string) claim {
+func (h *processes) claim(id string) claim {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return *h.byID[id]
 }
 
 // letter of a claim, the last.
-func (h *hospital) letter(id string) string {
+func (h *processes) letter(id string) string {
 	c := h.claim(id)
 	if len(c.letters) == 0 {
 		h.t.Fatalf("%s has no dead letter: %+v", id, c)
@@ -305,7 +305,7 @@ func (h *hospital) letter(id string) string {
 }
 
 // answeredBy is how many jobs of a type ended by an answer of that worker.
-func (h *hospital) answeredBy(name, jobType string) (n int) {
+func (h *processes) answeredBy(name, jobType string) (n int) {
 	for _, record := range h.Journal() {
 		if record.Type == jobType && slices.ContainsFunc(record.Answers, func(a gateway.Answer) bool { return a.Settled && a.Worker == name }) {
 			n++

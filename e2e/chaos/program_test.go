@@ -171,24 +171,10 @@ func (p *program) ready() {
 	}
 }
 
-// once runs a command of the program to its end.
+// once runs a command on a journal to its end.
 func once(t *testing.T, url string, args ...string) (output string, code int) {
 	t.Helper()
-	out := &transcript{}
-	p, err := harness.Start(harness.Command{Path: harness.Binary(t), Args: args, Screen: out, Output: out, Env: []string{"RETRY_WORKER_DATABASE_URL=" + url}})
-	must(t, err)
-	t.Cleanup(p.Kill)
-	select {
-	case <-p.Done():
-	case <-within(t).Done():
-		t.Fatalf("retry-worker %v has not ended", args)
-	}
-	if err := p.Err(); err != nil {
-		if _, scanErr := fmt.Sscanf(err.Error(), "exit status %d", &code); scanErr != nil {
-			t.Fatalf("retry-worker %v: %v", args, err)
-		}
-	}
-	return out.all(), code
+	return harness.Run(t, harness.Binary(t), []string{"RETRY_WORKER_DATABASE_URL=" + url}, args...)
 }
 
 // transcript keeps what a program prints.

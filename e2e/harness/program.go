@@ -1,11 +1,14 @@
 package harness
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 // Binary returns the path of the program under test, retry-worker, which is built once a test process. It leaves the test out
@@ -51,4 +54,29 @@ func build(name, source string) (path string, err error) {
 		return "", fmt.Errorf("build the program under test: %w\n%s", err, out)
 	}
 	return path, nil
+}
+
+// runTime bounds a command of the program.
+const runTime = 5 * time.Minute
+
+// Run runs a command of a program to its end, with that environment, and returns what it printed and its exit status.
+func Run(t testing.TB, binary string, environment []string, args ...string) (output string, code int) {
+	t.Helper()
+	var out strings.Builder
+	p, err := Start(Command{Path: binary, Args: args, Env: environment, Output: &out})
+	if err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-p.Done():
+	case <-time.After(runTime):
+		p.Kill()
+		t.Fatalf("retry-worker %s did not end in %v; it printed\n%s", strings.Join(args, " "), runTime, out.String())
+	}
+	if exit, ok := errors.AsType[*exec.ExitError](p.Err()); ok {
+		return out.String(), exit.ExitCode()
+	} else if p.Err() != nil {
+		t.Fatalf("retry-worker %s: %v", strings.Join(args, " "), p.Err())
+	}
+	return out.String(), 0
 }

@@ -5,15 +5,11 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"retry-worker/e2e/harness"
 	"retry-worker/e2e/harness/zeebe"
 	"retry-worker/internal/decision"
 )
-
-// demoTime bounds the demo, which takes some 20 s.
-const demoTime = 3 * time.Minute
 
 // What somebody does who has just found the worker, on a broker that has nothing yet: other scenarios come later, for they run
 // side by side.
@@ -26,20 +22,21 @@ func TestNewcomerSeesDecisions(t *testing.T) {
 			log := logFile(t)
 			w := harness.RunWorker(t, harness.Binary(t), harness.Settings(s.GatewayAddress(), t.TempDir()), log)
 			t.Cleanup(func() { _ = w.Stop(context.Background(), harness.StopTime) })
+			run := func(args ...string) (string, int) { return harness.Run(t, harness.Binary(t), at(s.Broker), args...) }
 			undeployed := regexp.MustCompile("(?m)^FAIL +process (SUB_06|WHATSAPP_MESSAGE|FAILED_JOB|JOB_QUEUE) +not deployed; run `retry-worker deploy`")
-			if out, code := once(t, at(s.Broker), enough, "check"); code != 1 || len(undeployed.FindAllString(out, -1)) != 4 {
+			if out, code := run("check"); code != 1 || len(undeployed.FindAllString(out, -1)) != 4 {
 				t.Errorf("check before deploy: exit %d, expected 1 with four lines %s:\n%s", code, undeployed, out)
 			}
-			out, code := once(t, at(s.Broker), enough, "deploy")
+			out, code := run("deploy")
 			for _, process := range []string{"SUB_06", "WHATSAPP_MESSAGE", "FAILED_JOB", "JOB_QUEUE"} {
 				if code != 0 || !strings.Contains(out, process+" version 1 deployed (") {
 					t.Errorf("deploy: exit %d, expected 0 and %s version 1:\n%s", code, process, out)
 				}
 			}
-			if out, code := once(t, at(s.Broker), enough, "check"); code != 0 || strings.Contains("\n"+out, "\nFAIL ") || !strings.Contains(out, "gateway "+version) {
+			if out, code := run("check"); code != 0 || strings.Contains("\n"+out, "\nFAIL ") || !strings.Contains(out, "gateway "+version) {
 				t.Errorf("check after deploy: exit %d, expected 0, no line FAIL and the gateway's version:\n%s", code, out)
 			}
-			out, code = once(t, at(s.Broker), demoTime, "demo", "--api-url", "http://"+w.API, "--clock-url", s.ActuatorURL(), "--worker-log", log.Name())
+			out, code = run("demo", "--api-url", "http://"+w.API, "--clock-url", s.ActuatorURL(), "--worker-log", log.Name())
 			if code != 0 {
 				t.Fatalf("demo: exit %d, expected 0:\n%s", code, out)
 			}

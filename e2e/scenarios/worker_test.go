@@ -2,7 +2,6 @@ package scenarios
 
 import (
 	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -10,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"retry-worker/e2e/harness"
 	"retry-worker/e2e/harness/zeebe"
@@ -74,29 +72,6 @@ func (p *process) said(message string) bool {
 	return found
 }
 
-// once runs a command of the program under test to its end.
-func once(t *testing.T, environment []string, limit time.Duration, args ...string) (output string, code int) {
-	t.Helper()
-	var out strings.Builder
-	p, err := harness.Start(harness.Command{Path: harness.Binary(t), Args: args, Env: environment, Output: &out})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(p.Kill)
-	select {
-	case <-p.Done():
-	case <-time.After(limit):
-		p.Kill()
-		t.Fatalf("retry-worker %s did not end in %v; it printed\n%s", strings.Join(args, " "), limit, out.String())
-	}
-	if err := p.Err(); err != nil {
-		if _, scanErr := fmt.Sscanf(err.Error(), "exit status %d", &code); scanErr != nil {
-			t.Fatalf("retry-worker %s: %v", strings.Join(args, " "), err)
-		}
-	}
-	return out.String(), code
-}
-
 // at is the environment of a command that asks a broker.
 func at(b *zeebe.Broker) []string {
 	return []string{"ZEEBE_ADDRESS=" + b.GatewayAddress(), "ZEEBE_INSECURE_CONNECTION=true"}
@@ -105,7 +80,7 @@ func at(b *zeebe.Broker) []string {
 // run runs a command that reads a journal, and fails where it does not end well.
 func (s *scenario) run(database string, args ...string) string {
 	s.t.Helper()
-	out, code := once(s.t, []string{"RETRY_WORKER_DATABASE_URL=" + database}, enough, args...)
+	out, code := harness.Run(s.t, harness.Binary(s.t), []string{"RETRY_WORKER_DATABASE_URL=" + database}, args...)
 	if code != 0 {
 		s.t.Fatalf("retry-worker %v: exit status %d\n%s", args, code, out)
 	}

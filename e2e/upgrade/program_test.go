@@ -107,26 +107,17 @@ func (s *fixture) quiet(p *program) {
 }
 
 // once runs a command of a version on the journal, and returns what it prints.
-func (s *fixture) once(path string, args ...string) (output string, err error) {
+func (s *fixture) once(path string, args ...string) (output string, code int) {
 	s.t.Helper()
-	var out bytes.Buffer
-	p, err := harness.Start(harness.Command{Path: path, Args: args, Output: &out, Env: []string{"RETRY_WORKER_DATABASE_URL=" + s.url}})
-	must(s.t, err)
-	select {
-	case <-p.Done():
-	case <-time.After(enough):
-		p.Kill()
-		s.t.Fatalf("%v has not ended", args)
-	}
-	return out.String(), p.Err()
+	return harness.Run(s.t, path, []string{"RETRY_WORKER_DATABASE_URL=" + s.url}, args...)
 }
 
 // prints is once for a command that has to succeed.
 func (s *fixture) prints(path string, args ...string) string {
 	s.t.Helper()
-	out, err := s.once(path, args...)
-	if err != nil {
-		s.t.Errorf("%s %v: %v: %s", filepath.Base(path), args, err, out)
+	out, code := s.once(path, args...)
+	if code != 0 {
+		s.t.Errorf("%s %v: exit status %d: %s", filepath.Base(path), args, code, out)
 	}
 	return out
 }

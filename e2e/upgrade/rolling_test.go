@@ -98,8 +98,8 @@ func (s *fixture) alone() *program {
 	if v := s.schema(); v != schemaBefore(s.t) {
 		s.t.Fatalf("the version before made the schema %s", v)
 	}
-	if said, err := s.once(harness.Binary(s.t), "audit", "verify"); err == nil || !strings.Contains(said, "retry-worker serve") || strings.Count(said, "\n") != 1 {
-		s.t.Errorf("of a journal that is not up to date, this version says (%v): %s", err, said)
+	if said, code := s.once(harness.Binary(s.t), "audit", "verify"); code == 0 || !strings.Contains(said, "retry-worker serve") || strings.Count(said, "\n") != 1 {
+		s.t.Errorf("of a journal that is not up to date, this version says (exit status %d): %s", code, said)
 	}
 	return p
 }

@@ -174,7 +174,7 @@ func (p *program) ready() {
 // once runs a command on a journal to its end.
 func once(t *testing.T, url string, args ...string) (output string, code int) {
 	t.Helper()
-	return harness.Run(t, harness.Binary(t), []string{"RETRY_WORKER_DATABASE_URL=" + url}, args...)
+	return harness.RunCommand(t, harness.Binary(t), []string{"RETRY_WORKER_DATABASE_URL=" + url}, args...)
 }
 
 // transcript keeps what a program prints.

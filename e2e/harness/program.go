@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -56,27 +57,18 @@ func build(name, source string) (path string, err error) {
 	return path, nil
 }
 
-// runTime bounds a command of the program.
-const runTime = 5 * time.Minute
-
-// Run runs a command of a program to its end, with that environment, and returns what it printed and its exit status.
-func Run(t testing.TB, binary string, environment []string, args ...string) (output string, code int) {
+// RunCommand runs a command of a program to its end, with that environment, and returns what it printed and its exit status.
+func RunCommand(t testing.TB, binary string, environment []string, args ...string) (output string, code int) {
 	t.Helper()
+	const most = 5 * time.Minute
+	ctx, cancel := context.WithTimeout(t.Context(), most)
+	defer cancel()
 	var out strings.Builder
-	p, err := Start(Command{Path: binary, Args: args, Env: environment, Output: &out})
-	if err != nil {
-		t.Fatal(err)
-	}
-	select {
-	case <-p.Done():
-	case <-time.After(runTime):
-		p.Kill()
-		t.Fatalf("retry-worker %s did not end in %v; it printed\n%s", strings.Join(args, " "), runTime, out.String())
-	}
-	if exit, ok := errors.AsType[*exec.ExitError](p.Err()); ok {
+	_, err := Run(ctx, Command{Path: binary, Args: args, Env: environment, Output: &out})
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok && ctx.Err() == nil {
 		return out.String(), exit.ExitCode()
-	} else if p.Err() != nil {
-		t.Fatalf("retry-worker %s: %v", strings.Join(args, " "), p.Err())
+	} else if err != nil {
+		t.Fatalf("retry-worker %s: %v; it printed\n%s", strings.Join(args, " "), err, out.String())
 	}
 	return out.String(), 0
 }

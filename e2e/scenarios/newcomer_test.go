@@ -22,7 +22,9 @@ func TestNewcomerSeesDecisions(t *testing.T) {
 			log := logFile(t)
 			w := harness.RunWorker(t, harness.Binary(t), harness.Settings(s.GatewayAddress(), t.TempDir()), log)
 			t.Cleanup(func() { _ = w.Stop(context.Background(), harness.StopTime) })
-			run := func(args ...string) (string, int) { return harness.Run(t, harness.Binary(t), at(s.Broker), args...) }
+			run := func(args ...string) (string, int) {
+				return harness.RunCommand(t, harness.Binary(t), at(s.Broker), args...)
+			}
 			undeployed := regexp.MustCompile("(?m)^FAIL +process (SUB_06|WHATSAPP_MESSAGE|FAILED_JOB|JOB_QUEUE) +not deployed; run `retry-worker deploy`")
 			if out, code := run("check"); code != 1 || len(undeployed.FindAllString(out, -1)) != 4 {
 				t.Errorf("check before deploy: exit %d, expected 1 with four lines %s:\n%s", code, undeployed, out)

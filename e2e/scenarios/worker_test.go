@@ -80,7 +80,7 @@ func at(b *zeebe.Broker) []string {
 // run runs a command that reads a journal, and fails where it does not end well.
 func (s *scenario) run(database string, args ...string) string {
 	s.t.Helper()
-	out, code := harness.Run(s.t, harness.Binary(s.t), []string{"RETRY_WORKER_DATABASE_URL=" + database}, args...)
+	out, code := harness.RunCommand(s.t, harness.Binary(s.t), []string{"RETRY_WORKER_DATABASE_URL=" + database}, args...)
 	if code != 0 {
 		s.t.Fatalf("retry-worker %v: exit status %d\n%s", args, code, out)
 	}

@@ -109,7 +109,7 @@ func (s *fixture) quiet(p *program) {
 // once runs a command of a version on the journal, and returns what it prints.
 func (s *fixture) once(path string, args ...string) (output string, code int) {
 	s.t.Helper()
-	return harness.Run(s.t, path, []string{"RETRY_WORKER_DATABASE_URL=" + s.url}, args...)
+	return harness.RunCommand(s.t, path, []string{"RETRY_WORKER_DATABASE_URL=" + s.url}, args...)
 }
 
 // prints is once for a command that has to succeed.

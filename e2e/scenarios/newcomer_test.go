@@ -44,7 +44,7 @@ func TestNewcomerSeesDecisions(t *testing.T) {
 			}
 			s.expectDemo(out)
 			s.must(s.clock.Follow(t.Context()))
-			s.done("a newcomer: check, deploy, demo", "4 processes, 50 samples, 45 ended, 5 incidents")
+			s.done("a newcomer: check, deploy, demo", "4 processes, 70 samples, 65 ended, 5 incidents")
 		})
 	}
 }
@@ -76,7 +76,7 @@ func (s *scenario) expectDemo(out string) {
 			s.t.Errorf("the demo did not tell %q:\n%s", want, told)
 		}
 	}
-	const rejected, completed = 5, 45
+	const rejected, completed = 5, 65
 	var c counts
 	if !s.eventually(func() bool {
 		all, err := s.Counters(s.t.Context())

@@ -8,7 +8,7 @@ LDFLAGS  := -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT) -X main.da
 TOOL     := $(GO) tool -modfile=tools/go.mod
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test verify format lint vet race generated vulnerabilities cover bench fuzz chaos chart picture release outdated clean
+.PHONY: help build run test check proof verify format lint vet race generated vulnerabilities cover bench fuzz chaos chart picture release outdated clean
 
 help: ## Print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -21,6 +21,15 @@ run: ## Run the worker on a real Zeebe with seventy samples of four processes; C
 
 test: build ## Run every test, the end-to-end scenarios on a real broker included
 	@GO='$(GO)' scripts/test
+
+check: ## Unit tests, vet and lint, a minute at most: the loop while writing
+	$(GO) vet ./...
+	$(GO) test -short ./internal/... ./cmd/... ./bpmn/... ./docs/...
+	$(TOOL) golangci-lint run
+
+proof: build ## The longer versions of the tests, an hour: PROOF_KILLS (1000) kills a store, PROOF_FUZZ (60s) a fuzz target
+	CHAOS_KILLS=$${PROOF_KILLS:-1000} CHAOS_SEED=$${CHAOS_SEED:-$$(date +%s)} $(GO) test -count=1 -timeout 60m -v ./e2e/chaos
+	FUZZTIME=$${PROOF_FUZZ:-60s} scripts/fuzz
 
 verify: format lint vet race generated vulnerabilities ## Format, lint, vet, race detector, generated files, known vulnerabilities
 

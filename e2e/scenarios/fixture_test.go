@@ -35,7 +35,8 @@ type fixture struct {
 	conn    *grpc.ClientConn
 	timeline
 
-	prepare sync.Mutex // held while what follows is made
+	prepare  sync.Mutex // held while what follows is made
+	deployed bool       // the models
 	// Of the scenarios that run side by side:
 	worker *process
 	queue  *nats.Server // where its events go
@@ -92,7 +93,10 @@ func (f *fixture) provide(t *testing.T, withWorker bool) {
 	t.Helper()
 	f.prepare.Lock()
 	defer f.prepare.Unlock()
-	f.deploy(t)
+	if !f.deployed {
+		f.deploy(t)
+		f.deployed = true
+	}
 	if !withWorker || f.portal != nil {
 		return
 	}

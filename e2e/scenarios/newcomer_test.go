@@ -65,7 +65,7 @@ func (s *scenario) expectDemo(out string) {
 		"decided: Maximum of 5 retries reached; goes to faturamento",
 		"rejected: " + string(decision.InvalidClaimID), "rejected: " + string(decision.InvalidRetryCount),
 		"rejected: " + string(decision.InvalidLastSubmissionTime), "rejected: " + string(decision.InvalidErrorMessage),
-		"review by cadastro (dead letter ", "discarded", "accepted by the portal", "moves the clock 5 s ahead", "moves the clock 5 min ahead",
+		"review by cadastro (dead letter ", "discarded", "accepted by the portal", "moves the clock 5 s ahead", " min ahead. ---",
 		"decided: Transient error, retry 1 of 3, in ", "decided: Transient error, retry 2 of 3, in ", "decided: Transient error, retry 3 of 3, in 5 min, ", // TRD-0003
 		"decided: Maximum of 3 retries reached; goes to atendimento", "decided: Permanent error, not retried; goes to atendimento",
 		"decided: Unknown error, retry 3 of 3, in ", "decided: Maximum of 3 retries reached; goes to ti", // Retry Failed Job

@@ -163,7 +163,7 @@ func (s *scenario) expectBothTookPart(o outcome, workers ...*process) {
 func TestBrokerKilledUnderLoad(t *testing.T) {
 	s := beginFaults(t, "kills")
 	l := s.startLoad()
-	w := s.serve("worker", "RETRY_WORKER_CONCURRENCY=8", "RETRY_WORKER_JOB_TIMEOUT=20s")
+	w := s.serve("worker", "RETRY_WORKER_CONCURRENCY=8", "RETRY_WORKER_JOB_TIMEOUT=45s")
 	p := s.startPortal(w)
 	s.awaitAnswers(60)
 	s.Kill()

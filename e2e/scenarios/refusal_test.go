@@ -73,7 +73,7 @@ func TestRefusedAnswersAreSentAgain(t *testing.T) {
 func TestBrokerPausedUnderLoad(t *testing.T) {
 	s := beginFaults(t, "waits")
 	l := s.startLoad()
-	w := s.serve("worker", "RETRY_WORKER_CONCURRENCY=8", "RETRY_WORKER_JOB_TIMEOUT=20s")
+	w := s.serve("worker", "RETRY_WORKER_CONCURRENCY=8", "RETRY_WORKER_JOB_TIMEOUT=45s")
 	s.startPortal(w)
 	s.awaitAnswers(60)
 	s.must(s.Pause())

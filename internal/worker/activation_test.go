@@ -2,7 +2,6 @@ package worker_test
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -139,110 +138,8 @@ func TestNewerPolicyThanTheActivation(t *testing.T) {
 	}
 }
 
-// waiting is an engine where one job waits, from since on and until it is answered for good; who gives it back gets it again.
-func waiting(e *engine, since time.Duration, j worker.Job) {
-	taken, over := false, false
-	e.onPoll = func(ctx context.Context, r worker.ActivateRequest) ([]worker.Job, error) {
-		ends := time.Now().Add(r.PollTimeout)
-		for time.Now().Before(ends) {
-			e.mu.Lock()
-			offer := !taken && !over && time.Since(e.began) >= since
-			taken = taken || offer
-			e.mu.Unlock()
-			if offer {
-				return []worker.Job{fetched(j, r.Variables)}, nil
-			}
-			if err := sleep(ctx, 10*time.Millisecond); err != nil {
-				return nil, err
-			}
-		}
-		return nil, nil
-	}
-	e.onAnswer = func(_ context.Context, a answer) error {
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		taken = false
-		over = a.verb != "fail" || a.fail.Retries == 0
-		return nil
-	}
-}
-
-// fetched is j with those of its variables alone that were asked for.
-func fetched(j worker.Job, names []string) worker.Job {
-	var all map[string]json.RawMessage
-	if err := json.Unmarshal([]byte(j.Variables), &all); err != nil {
-		panic(err)
-	}
-	for name := range all {
-		if !slices.Contains(names, name) {
-			delete(all, name)
-		}
-	}
-	text, err := json.Marshal(all)
-	if err != nil {
-		panic(err)
-	}
-	j.Variables = string(text)
-	return j
-}
-
-// onOne is a worker of analyses alone, with policies that a test changes.
-func onOne(t *testing.T, e *engine, f *inForce) *running {
-	told := newTally()
-	memory := testkit.StartJournal(t, testkit.NewMemory(), time.Now)
-	analyzer := worker.NewAnalyzer(f.policies, decision.RNBIL005, memory, time.Now, told.hooks(), zap.NewNop())
-	return startTelling(t, told, e, config(), []worker.Subscription{{JobType: worker.AnalyzeRetry, Begin: analyzer.Begin}})
-}
-
-// TestPolicyAddedWhileAPollIsOpen: the job that this poll brings goes back and is decided with the next, which asks for
-// the new policy's variables. Nobody sees an incident, and the job loses no retry.
-func TestPolicyAddedWhileAPollIsOpen(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		e, f := newEngine(), newInForce(versioned(older, tiss))
-		waiting(e, 1500*time.Millisecond, ofQuick(worker.AnalyzeRetry)) // while the second poll is open, of 2 s from 0.2 s on
-		r := onOne(t, e, f)
-		time.Sleep(time.Second)
-		f.reload(versioned(newer, tiss, quick))
-		time.Sleep(5 * time.Second)
-		answers := e.told()
-		if len(answers) != 2 || answers[0].verb != "fail" || answers[0].fail.Retries != 3 || answers[0].fail.Backoff != 0 || answers[1].verb != "complete" {
-			t.Fatalf("answered %+v, want it handed back as it was and then completed", answers)
-		}
-		if answers[1].at-answers[0].at > pollTimeout {
-			t.Errorf("decided %s after it was handed back", answers[1].at-answers[0].at)
-		}
-		polls := e.asked()
-		if slices.Contains(polls[1].Variables, "messageId") || !slices.Contains(polls[2].Variables, "messageId") || !slices.Contains(polls[2].Variables, "sendError") {
-			t.Errorf("asked for %v, then for %v", polls[1].Variables, polls[2].Variables)
-		}
-		r.finish(t)
-		r.wantActions(t, map[worker.Action]int{worker.Released: 1, worker.Completed: 1})
-		if len(r.rejected) != 0 || len(r.decided) != 1 || r.decided[0].Catalogue != newer {
-			t.Errorf("rejected %v and decided %+v, want one decision by the newer catalogue", r.rejected, r.decided)
-		}
-	})
-}
-
-// TestPolicyRemovedWhileAJobWaits: the job that comes behind the reload is an incident that names the policies in force.
-func TestPolicyRemovedWhileAJobWaits(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		e, f := newEngine(), newInForce(versioned(older, tiss, quick))
-		waiting(e, 3*time.Second, ofQuick(worker.AnalyzeRetry))
-		r := onOne(t, e, f)
-		time.Sleep(time.Second)
-		f.reload(versioned(newer, tiss)) // the poll from 2.2 s on has these
-		time.Sleep(5 * time.Second)
-		answers := e.told()
-		want := `UNKNOWN_POLICY: retryPolicy is "quick" (text), expected one of tiss-submission` + headerAdvice
-		if len(answers) != 1 || answers[0].verb != "fail" || answers[0].fail.Retries != 0 || answers[0].fail.Message != want {
-			t.Fatalf("answered %+v, want an incident: %s", answers, want)
-		}
-		r.finish(t)
-	})
-}
-
 // TestReloadBetweenPollAndHandling: jobs that wait in the worker's own queue while a reload comes are decided by the
-// catalogue whose variables they were fetched with; those of the next poll by the new one.
+// catalogue whose variables they were fetched with; the next poll asks by the new one.
 func TestReloadBetweenPollAndHandling(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e, f := newEngine(), newInForce(versioned(older, tiss, quick))
@@ -276,6 +173,9 @@ func TestReloadBetweenPollAndHandling(t *testing.T) {
 		}
 		if want := []string{"CLM-1-1 " + older, "CLM-1-2 " + older, "CLM-1-3 " + newer}; !slices.Equal(got, want) {
 			t.Errorf("decided %v, want %v", got, want)
+		}
+		if polls := e.asked(); !slices.Contains(polls[0].Variables, "messageId") || slices.Contains(polls[1].Variables, "messageId") {
+			t.Errorf("asked for %v, then for %v", polls[0].Variables, polls[1].Variables)
 		}
 	})
 }

@@ -2,7 +2,6 @@ package worker_test
 
 import (
 	"context"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -32,40 +31,4 @@ func BenchmarkHandle(b *testing.B) {
 			}
 		})
 	}
-}
-
-// bareEngine has always jobs and takes every answer; it ends the run with the last of them.
-type bareEngine struct {
-	left atomic.Int64
-	over context.CancelFunc
-}
-
-func (e *bareEngine) Activate(ctx context.Context, r worker.ActivateRequest) ([]worker.Job, error) {
-	if ctx.Err() != nil || e.left.Load() <= 0 {
-		return nil, refusal(worker.NotTaken)
-	}
-	return jobs(r.JobType, 1, r.MaxJobs), nil
-}
-
-func (e *bareEngine) Complete(context.Context, *worker.Job, string) error {
-	if e.left.Add(-1) == 0 {
-		e.over()
-	}
-	return nil
-}
-
-func (e *bareEngine) Throw(context.Context, *worker.Job, worker.BPMNError) error { return nil }
-
-func (e *bareEngine) Fail(context.Context, *worker.Job, worker.Failure) error { return nil }
-
-// BenchmarkLoop is what the loop adds to a job: its activation, its way through the queue, its answer.
-func BenchmarkLoop(b *testing.B) {
-	stop, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	e := &bareEngine{over: cancel}
-	e.left.Store(int64(b.N))
-	w := worker.New(e, config(), one(completing), worker.NoHooks(), zap.NewNop())
-	b.ReportAllocs()
-	b.ResetTimer()
-	w.Run(stop, context.Background())
 }

@@ -21,88 +21,44 @@ func deadLetterAt(t *testing.T, j worker.Job, now time.Time) string {
 	return outputs.DeadLetterID
 }
 
-// TestDeadLetterID: the id is the analysis's identity: job, element instance, process instance,
-// subject, and the redacted inputs as they came. Nothing else moves it.
+// TestDeadLetterID: an id that was given out is found again by any later version, and whenever the job comes again. It is
+// made of the job and its inputs (journal.IdentityOf).
 func TestDeadLetterID(t *testing.T) {
-	const inputs = `"retryCount":5,"submissionError":"TIMEOUT","lastSubmissionTime":"2025-01-12T10:00:00Z"`
-	base := func() worker.Job { return job(worker.AnalyzeRetry, "{}", claim(inputs)) }
-	want := deadLetterAt(t, base(), analysed)
-	tests := []struct {
-		name   string
+	const inputs = `"submissionError":"TIMEOUT","retryCount":5`
+	seen := map[string]string{}
+	for name, tt := range map[string]struct {
 		same   bool
 		change func(j *worker.Job)
 	}{
-		{"the same again", true, func(*worker.Job) {}},
-		{"delivered again after a lost retry", true, func(j *worker.Job) { j.Retries = 1 }},
-		{"delivered again with another deadline", true, func(j *worker.Job) { j.Deadline = analysed }},
-		{"the default policy named", true, func(j *worker.Job) { j.Headers = `{"retryPolicy":"tiss-submission"}` }},
-		{"another header", true, func(j *worker.Job) { j.Headers = `{"x":"y"}` }},
-		{"a variable that is not read", true, func(j *worker.Job) { j.Variables = claim(inputs + `,"other":1`) }},
-		{"other order and white space", true, func(j *worker.Job) {
-			j.Variables = ` { "submissionError" : "TIMEOUT" ,"lastSubmissionTime":"2025-01-12T10:00:00Z", "claimId":"CLM-001-123", "retryCount":5}`
+		"the first":                 {true, func(*worker.Job) {}},
+		"again, after a lost retry": {true, func(j *worker.Job) { j.Retries, j.Deadline = 1, analysed }},
+		"the default policy named":  {true, func(j *worker.Job) { j.Headers = `{"retryPolicy":"tiss-submission","x":"y"}` }},
+		"another variable, more space": {true, func(j *worker.Job) {
+			j.Variables = `{ "x":1 , "retryCount" : 5,"claimId":"CLM-001-123",` + inputs + `}`
 		}},
-
-		{"another job", false, func(j *worker.Job) { j.Key++ }},
-		{"another element instance", false, func(j *worker.Job) { j.ElementInstanceKey++ }},
-		{"another process instance", false, func(j *worker.Job) { j.ProcessInstanceKey++ }},
-		{"another tenant", false, func(j *worker.Job) { j.TenantID = "hospital-b" }},
-		{"another claim", false, func(j *worker.Job) { j.Variables = `{"claimId":"CLM-001-124",` + inputs + `}` }},
-		{"another error", false, func(j *worker.Job) {
-			j.Variables = claim(`"retryCount":5,"submissionError":"HTTP 503","lastSubmissionTime":"2025-01-12T10:00:00Z"`)
+		"another job":              {false, func(j *worker.Job) { j.Key++ }},
+		"another element instance": {false, func(j *worker.Job) { j.ElementInstanceKey++ }},
+		"another process instance": {false, func(j *worker.Job) { j.ProcessInstanceKey++ }},
+		"another tenant":           {false, func(j *worker.Job) { j.TenantID = "hospital-b" }},
+		"another claim":            {false, func(j *worker.Job) { j.Variables = `{"claimId":"CLM-001-124",` + inputs + `}` }},
+		"another error":            {false, func(j *worker.Job) { j.Variables = claim(`"submissionError":"HTTP 503","retryCount":5`) }},
+		"another count":            {false, func(j *worker.Job) { j.Variables = claim(`"submissionError":"TIMEOUT","retryCount":6`) }},
+		"a submission time": {false, func(j *worker.Job) {
+			j.Variables = claim(inputs + `,"lastSubmissionTime":"2025-01-12T10:00:00Z"`)
 		}},
-		{"another count", false, func(j *worker.Job) {
-			j.Variables = claim(`"retryCount":6,"submissionError":"TIMEOUT","lastSubmissionTime":"2025-01-12T10:00:00Z"`)
+		"another policy": {false, func(j *worker.Job) {
+			j.Headers, j.Variables = `{"retryPolicy":"quick"}`, `{"messageId":"CLM-001-123","retryCount":5,"sendError":"TIMEOUT"}`
 		}},
-		{"the same count as it came otherwise", false, func(j *worker.Job) {
-			j.Variables = claim(`"retryCount":5.0,"submissionError":"TIMEOUT","lastSubmissionTime":"2025-01-12T10:00:00Z"`)
-		}},
-		{"another submission time", false, func(j *worker.Job) {
-			j.Variables = claim(`"retryCount":5,"submissionError":"TIMEOUT","lastSubmissionTime":"2025-01-12T10:00:01Z"`)
-		}},
-		{"no submission time", false, func(j *worker.Job) { j.Variables = claim(`"retryCount":5,"submissionError":"TIMEOUT"`) }},
-		{"another policy", false, func(j *worker.Job) {
-			j.Headers = `{"retryPolicy":"quick"}`
-			j.Variables = `{"messageId":"CLM-001-123","retryCount":5,"sendError":"TIMEOUT","lastSubmissionTime":"2025-01-12T10:00:00Z"}`
-		}},
-	}
-	seen := map[string]string{want: "the first"}
-	for _, tt := range tests {
-		j := base()
+	} {
+		j := job(worker.AnalyzeRetry, "{}", claim(inputs))
 		tt.change(&j)
-		got := deadLetterAt(t, j, analysed)
-		if tt.same && got != want {
-			t.Errorf("%s: the id is %s, want %s as before", tt.name, got, want)
+		got := deadLetterAt(t, j, analysed.Add(26*time.Hour))
+		if tt.same != (got == "33d3604d-23e7-5b99-b49a-9876b6a5a245") {
+			t.Errorf("%s: the id is %s; a change here orphans every dead letter there is", name, got)
 		}
-		if !tt.same {
-			if other, double := seen[got]; double {
-				t.Errorf("%s has the id of %s", tt.name, other)
-			}
-			seen[got] = tt.name
+		if other, known := seen[got]; known && !tt.same {
+			t.Errorf("%s has the id of %s", name, other)
 		}
-	}
-	if later := deadLetterAt(t, base(), analysed.Add(26*time.Hour)); later != want {
-		t.Errorf("analysed a day later, the id is %s, want %s", later, want)
-	}
-}
-
-// TestDeadLetterIDOfPeople: the id is made of redacted inputs, so that it cannot be used to try out
-// whose number it was; the same error about another person is the same input.
-func TestDeadLetterIDOfPeople(t *testing.T) {
-	of := func(text string) string {
-		return deadLetterAt(t, job(worker.AnalyzeRetry, "{}", claim(`"submissionError":"`+text+`"`)), analysed)
-	}
-	if of("INVALID_PATIENT_DATA CPF 529.982.247-25") != of("INVALID_PATIENT_DATA CPF 111.444.777-35") {
-		t.Error("the id tells two CPFs apart")
-	}
-	if of("INVALID_PATIENT_DATA CPF 529.982.247-25") == of("DUPLICATE_CLAIM CPF 529.982.247-25") {
-		t.Error("the id does not tell two errors apart")
-	}
-}
-
-// TestDeadLetterIDIsFixed: an id that was given out is found again by any later version.
-func TestDeadLetterIDIsFixed(t *testing.T) {
-	got := deadLetterAt(t, job(worker.AnalyzeRetry, "{}", claim(`"submissionError":"TIMEOUT","retryCount":5`)), analysed)
-	if want := "33d3604d-23e7-5b99-b49a-9876b6a5a245"; got != want {
-		t.Errorf("the id is %s, want %s: a change here orphans every dead letter there is", got, want)
+		seen[got] = name
 	}
 }

@@ -34,7 +34,8 @@ var (
 	completion = worker.Reply{Action: worker.Completed, Variables: `{"shouldRetry":true}`}
 	bpmnError  = worker.Reply{Action: worker.Thrown, Error: worker.BPMNError{
 		Code: "PERMANENT_ERROR", Message: "Permanent error, not retried", Variables: `{"shouldRetry":false}`}}
-	rejection = worker.Reply{Action: worker.Failed, Failure: worker.Failure{Message: "INVALID_CLAIM_ID: …"}}
+	handedBack = worker.Reply{Action: worker.Released, Failure: worker.Failure{Retries: 3, Message: "handed back: …"}}
+	rejection  = worker.Reply{Action: worker.Failed, Failure: worker.Failure{Message: "INVALID_CLAIM_ID: …"}}
 )
 
 func replying(r worker.Reply) worker.Handler {
@@ -72,27 +73,31 @@ func TestDelivery(t *testing.T) {
 		{"never takes it, penalty lost, then gone", completion, []error{refused, ambiguous, gone}, worker.Unconfirmed, "cff"},
 		{"takes neither answer nor penalty", completion, []error{refused, refused}, worker.Released, "cf"},
 		{"never takes the rejection", rejection, []error{refused}, worker.Released, "f"},
+		{"handed back", handedBack, []error{notTaken, taken}, worker.Released, "ff"},
+		{"handed back: never taken", handedBack, []error{refused}, worker.Released, "f"},
 		{"the rejection lost, then refused", rejection, []error{ambiguous, refused}, worker.Unconfirmed, "ff"},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				e := newEngine()
-				e.offers(jobs(jobType, 1, 1))
-				e.onAnswer = says(tt.script...)
-				r := start(t, e, config(), one(replying(tt.reply)))
-				time.Sleep(jobTimeout)
-				r.finish(t)
-				r.wantActions(t, map[worker.Action]int{tt.want: 1})
-				verbs := ""
-				for _, a := range e.told() {
-					verbs += a.verb[:1]
-					wantPayload(t, a, tt.reply)
-				}
-				if verbs != tt.verbs {
-					t.Errorf("the engine was told %s, want %s", verbs, tt.verbs)
-				}
-			})
+		each(t, tt.name, func(t *testing.T, e *engine) {
+			e.offers(jobs(jobType, 1, 1))
+			e.onAnswer = says(tt.script...)
+			reply, acknowledged := tt.reply, 0
+			reply.Taken = func() { acknowledged++ }
+			r := start(t, e, config(), one(replying(reply)))
+			time.Sleep(jobTimeout)
+			r.finish(t)
+			r.wantActions(t, map[worker.Action]int{tt.want: 1})
+			verbs := ""
+			for _, a := range e.told() {
+				verbs += a.verb[:1]
+				wantPayload(t, a, tt.reply)
+			}
+			if verbs != tt.verbs {
+				t.Errorf("the engine was told %s, want %s", verbs, tt.verbs)
+			}
+			if own := tt.want == tt.reply.Action && tt.script[len(tt.script)-1] == taken; acknowledged > 1 || own != (acknowledged == 1) {
+				t.Errorf("the journal was told %d times that this answer was taken", acknowledged)
+			}
 		})
 	}
 }
@@ -126,36 +131,33 @@ func TestDeliveryUntilTheDeadline(t *testing.T) {
 		{"unclassified all the time", errUnclassified, worker.Unconfirmed},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				e := newEngine()
-				e.offers(jobs(jobType, 1, 1))
-				e.onAnswer = says(tt.says)
-				r := start(t, e, config(), one(replying(completion)))
-				time.Sleep(jobTimeout - margin - time.Millisecond)
-				if len(r.actions()) > 0 {
-					t.Error("given up before the deadline")
+		each(t, tt.name, func(t *testing.T, e *engine) {
+			e.offers(jobs(jobType, 1, 1))
+			e.onAnswer = says(tt.says)
+			r := start(t, e, config(), one(replying(completion)))
+			time.Sleep(jobTimeout - margin - time.Millisecond)
+			if len(r.actions()) > 0 {
+				t.Error("given up before the deadline")
+			}
+			time.Sleep(2 * time.Millisecond)
+			synctest.Wait()
+			r.wantActions(t, map[worker.Action]int{tt.want: 1})
+			r.finish(t)
+			told := e.told()
+			for i := range len(told) - 1 {
+				bound := min(20*time.Millisecond<<min(i, 10), 500*time.Millisecond)
+				if gap := told[i+1].at - told[i].at; gap < bound/2 || gap >= bound {
+					t.Errorf("pause %d is %s, want %s to %s", i+1, gap, bound/2, bound)
 				}
-				time.Sleep(2 * time.Millisecond)
-				synctest.Wait()
-				r.wantActions(t, map[worker.Action]int{tt.want: 1})
-				r.finish(t)
-				told := e.told()
-				for i := range len(told) - 1 {
-					bound := min(20*time.Millisecond<<min(i, 10), 500*time.Millisecond)
-					if gap := told[i+1].at - told[i].at; gap < bound/2 || gap >= bound {
-						t.Errorf("pause %d is %s, want %s to %s", i+1, gap, bound/2, bound)
-					}
-				}
-				last := told[len(told)-1].at
-				if last < jobTimeout-margin-500*time.Millisecond || last >= jobTimeout-margin {
-					t.Errorf("the last try was at %s, want it near the deadline %s", last, jobTimeout-margin)
-				}
-				line := r.logs.FilterMessageSnippet("not answered in time")
-				if line.Len() != 1 || line.All()[0].Level != zapcore.WarnLevel || line.All()[0].ContextMap()["jobKey"] != int64(1) {
-					t.Errorf("logged %v, want one warning that names the job", line.All())
-				}
-			})
+			}
+			last := told[len(told)-1].at
+			if last < jobTimeout-margin-500*time.Millisecond || last >= jobTimeout-margin {
+				t.Errorf("the last try was at %s, want it near the deadline %s", last, jobTimeout-margin)
+			}
+			line := r.logs.FilterMessageSnippet("not answered in time")
+			if line.Len() != 1 || line.All()[0].Level != zapcore.WarnLevel || line.All()[0].ContextMap()["jobKey"] != int64(1) {
+				t.Errorf("logged %v, want one warning that names the job", line.All())
+			}
 		})
 	}
 }
@@ -178,33 +180,30 @@ func TestDeadline(t *testing.T) {
 		{"a time-out so short that margin and polls shrink", time.Second, 500 * time.Millisecond, 300 * time.Millisecond, 900 * time.Millisecond},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				e := newEngine()
-				e.onPoll = late(tt.poll, tt.arrives, jobs(jobType, 1, 1))
-				e.onAnswer = says(notTaken)
-				cfg := config()
-				cfg.JobTimeout = tt.jobTimeout
-				deadlines := make(chan time.Time, 1)
-				r := start(t, e, cfg, one(func(_ context.Context, j *worker.Job) worker.Reply {
-					deadlines <- j.Deadline
-					return completion
-				}))
-				deadline := <-deadlines
-				began := e.asked()[0].at
-				if tt.poll != firstPoll {
-					began = e.asked()[1].at
-				}
-				if got := deadline.Sub(e.began) - began; got != tt.deadline {
-					t.Errorf("the deadline is %s after the poll, want %s", got, tt.deadline)
-				}
-				time.Sleep(20 * time.Second)
-				r.finish(t)
-				told := e.told()
-				if last := told[len(told)-1].at - began; last >= tt.deadline || last < tt.deadline-500*time.Millisecond {
-					t.Errorf("the last try was at %s, want it just before %s", last, tt.deadline)
-				}
-			})
+		each(t, tt.name, func(t *testing.T, e *engine) {
+			e.onPoll = late(tt.poll, tt.arrives, jobs(jobType, 1, 1))
+			e.onAnswer = says(notTaken)
+			cfg := config()
+			cfg.JobTimeout = tt.jobTimeout
+			deadlines := make(chan time.Time, 1)
+			r := start(t, e, cfg, one(func(_ context.Context, j *worker.Job) worker.Reply {
+				deadlines <- j.Deadline
+				return completion
+			}))
+			deadline := <-deadlines
+			began := e.asked()[0].at
+			if tt.poll != firstPoll {
+				began = e.asked()[1].at
+			}
+			if got := deadline.Sub(e.began) - began; got != tt.deadline {
+				t.Errorf("the deadline is %s after the poll, want %s", got, tt.deadline)
+			}
+			time.Sleep(20 * time.Second)
+			r.finish(t)
+			told := e.told()
+			if last := told[len(told)-1].at - began; last >= tt.deadline || last < tt.deadline-500*time.Millisecond {
+				t.Errorf("the last try was at %s, want it just before %s", last, tt.deadline)
+			}
 		})
 	}
 }
@@ -240,69 +239,57 @@ func TestNoAnswerPastTheDeadline(t *testing.T) {
 		{"the poll's reply came a minute late", time.Minute, 0, map[worker.Action]int{worker.Released: 2}, 0},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				e := newEngine()
-				e.onPoll = late(pollTimeout, tt.arrives, jobs(jobType, 1, 2))
-				cfg := config()
-				cfg.Concurrency = 1 // the second job waits for the first
-				begun := 0
-				r := start(t, e, cfg, one(func(context.Context, *worker.Job) worker.Reply {
-					begun++
-					time.Sleep(tt.handler) // deaf to its context, as a frozen process is
-					return completion
-				}))
-				time.Sleep(5 * time.Minute)
-				r.finish(t)
-				r.wantActions(t, tt.want)
-				if begun != tt.begun {
-					t.Errorf("%d jobs were begun, want %d", begun, tt.begun)
-				}
-				if n := len(e.told()); n != tt.want[worker.Completed] {
-					t.Errorf("%d answers were sent, want %d", n, tt.want[worker.Completed])
-				}
-				if n := r.logs.FilterMessageSnippet("not answered in time").Len(); n != tt.want[worker.Released] {
-					t.Errorf("%d log lines tell of jobs left to their time-out, want %d", n, tt.want[worker.Released])
-				}
-			})
+		each(t, tt.name, func(t *testing.T, e *engine) {
+			e.onPoll = late(pollTimeout, tt.arrives, jobs(jobType, 1, 2))
+			cfg := config()
+			cfg.Concurrency = 1 // the second job waits for the first
+			begun := 0
+			r := start(t, e, cfg, one(func(context.Context, *worker.Job) worker.Reply {
+				begun++
+				time.Sleep(tt.handler) // deaf to its context, as a frozen process is
+				return completion
+			}))
+			time.Sleep(5 * time.Minute)
+			r.finish(t)
+			r.wantActions(t, tt.want)
+			if begun != tt.begun {
+				t.Errorf("%d jobs were begun, want %d", begun, tt.begun)
+			}
+			if n := len(e.told()); n != tt.want[worker.Completed] {
+				t.Errorf("%d answers were sent, want %d", n, tt.want[worker.Completed])
+			}
+			if n := r.logs.FilterMessageSnippet("not answered in time").Len(); n != tt.want[worker.Released] {
+				t.Errorf("%d log lines tell of jobs left to their time-out, want %d", n, tt.want[worker.Released])
+			}
 		})
 	}
 }
 
 // TestCallThatHangs: one hanging call leaves time for another, and so does that one.
 func TestCallThatHangs(t *testing.T) {
-	hang := func(ctx context.Context, a answer) error {
-		<-ctx.Done()
-		return ambiguous
-	}
-	t.Run("once", func(t *testing.T) {
-		bubble(t, func(t *testing.T) {
-			e := newEngine()
+	for name, tt := range map[string]struct {
+		hang        int // so many tries
+		want        worker.Action
+		least, most int // tries
+	}{
+		"once": {1, worker.Completed, 2, 2}, "for ever": {1000, worker.Unconfirmed, 5, 20},
+	} {
+		each(t, name, func(t *testing.T, e *engine) {
 			e.offers(jobs(jobType, 1, 1))
 			e.onAnswer = func(ctx context.Context, a answer) error {
-				if a.try == 1 {
-					return hang(ctx, a)
+				if a.try > tt.hang {
+					return nil
 				}
-				return nil
+				<-ctx.Done()
+				return ambiguous
 			}
-			r := start(t, e, config(), one(replying(completion)))
-			time.Sleep(5 * time.Second)
-			r.wantActions(t, map[worker.Action]int{worker.Completed: 1})
-			r.finish(t)
-		})
-	})
-	t.Run("for ever", func(t *testing.T) {
-		bubble(t, func(t *testing.T) {
-			e := newEngine()
-			e.offers(jobs(jobType, 1, 1))
-			e.onAnswer = hang
 			r := start(t, e, config(), one(replying(completion)))
 			time.Sleep(jobTimeout)
-			r.wantActions(t, map[worker.Action]int{worker.Unconfirmed: 1})
 			r.finish(t)
-			if n := len(e.told()); n < 5 || n > 20 {
-				t.Errorf("%d tries within the deadline, want several, none short", n)
+			r.wantActions(t, map[worker.Action]int{tt.want: 1})
+			if n := len(e.told()); n < tt.least || n > tt.most {
+				t.Errorf("%d tries within the deadline, want %d to %d", n, tt.least, tt.most)
 			}
 		})
-	})
+	}
 }

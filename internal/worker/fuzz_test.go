@@ -35,6 +35,14 @@ func seed(f *testing.F) {
 		f.Add("{}", v)
 		f.Add(v, `{"claimId":"CLM-1-1","messageId":"m","submissionError":"TIMEOUT"}`)
 	}
+	for _, value := range []string{ // errors, which come back to the byte
+		`"\u0054IMEOUT \u00E9\u00e9 \uD83D\uDE00 \/ \b\f\t \u0000"`, `"é 😀 \u2028  <script>&'"`, `""`, `"   "`, `null`, `true`, `0`, `-0`, `1e400`,
+		`1.0000000000000000000001`, `[1, 2 ,{"a":"]}"}]`, `{ "b" : 1, "a" : { } , "b" : 2 }`, `"CPF 529.982.247-25"`,
+	} {
+		for _, count := range []string{"0", "5"} {
+			f.Add("{}", claim(`"retryCount":`+count+`,"submissionError" : `+value+`  `))
+		}
+	}
 	for _, e := range append(append([]example{}, failures...), outcomes...) {
 		if len(e.variables) < 4096 {
 			f.Add(e.headers, e.variables)

@@ -204,6 +204,7 @@ func jobs(jobType string, first int64, n int) []worker.Job {
 type tally struct {
 	mu        sync.Mutex
 	decided   []decision.Decision
+	took      time.Duration // the last decision
 	replayed  int
 	ended     []decision.Decision
 	rejected  []decision.RejectionCode
@@ -221,8 +222,8 @@ type tally struct {
 func (c *tally) hooks() worker.Hooks {
 	note := func(f func()) { c.mu.Lock(); defer c.mu.Unlock(); f() }
 	return worker.Hooks{
-		Decided: func(_ string, d *decision.Decision, _ time.Duration) {
-			note(func() { c.decided = append(c.decided, *d) })
+		Decided: func(_ string, d *decision.Decision, took time.Duration) {
+			note(func() { c.decided, c.took = append(c.decided, *d), took })
 		},
 		Ended:    func(d *decision.Decision) { note(func() { c.ended = append(c.ended, *d) }) },
 		Replayed: func() { note(func() { c.replayed++ }) },
@@ -233,13 +234,11 @@ func (c *tally) hooks() worker.Hooks {
 				c.onAnswered(jobType)
 			}
 		},
-		InFlight: func(n int) { note(func() { c.inFlight += n; c.highest = max(c.highest, c.inFlight) }) },
-		EngineUp: func(up bool) { note(func() { c.ups = append(c.ups, up) }) },
-		Panicked: func(string) { note(func() { c.panicked++ }) },
-		TimedOut: func(jobType string) { note(func() { c.timedOut = append(c.timedOut, jobType) }) },
-		Oversized: func(string) {
-			note(func() { c.oversized++ })
-		},
+		InFlight:  func(n int) { note(func() { c.inFlight += n; c.highest = max(c.highest, c.inFlight) }) },
+		EngineUp:  func(up bool) { note(func() { c.ups = append(c.ups, up) }) },
+		Panicked:  func(string) { note(func() { c.panicked++ }) },
+		TimedOut:  func(jobType string) { note(func() { c.timedOut = append(c.timedOut, jobType) }) },
+		Oversized: func(string) { note(func() { c.oversized++ }) },
 	}
 }
 
@@ -362,4 +361,15 @@ func (r *running) wantActions(t reporter, want map[worker.Action]int) {
 func bubble(t *testing.T, f func(t *testing.T)) {
 	t.Helper()
 	synctest.Test(t, f)
+}
+
+// onEngine runs f on fake time, with an engine of its own.
+func onEngine(t *testing.T, f func(t *testing.T, e *engine)) {
+	t.Helper()
+	bubble(t, func(t *testing.T) { f(t, newEngine()) })
+}
+
+// each is onEngine as a subtest.
+func each(t *testing.T, name string, f func(t *testing.T, e *engine)) {
+	t.Run(name, func(t *testing.T) { onEngine(t, f) })
 }

@@ -3,7 +3,6 @@ package worker_test
 import (
 	"context"
 	"slices"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,37 +12,19 @@ import (
 	"retry-worker/internal/worker"
 )
 
-// weather says which job types the engine serves now.
-type weather struct {
-	mu   sync.Mutex
-	down map[string]bool
-}
-
-func (w *weather) set(jobType string, down bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.down[jobType] = down
-}
-
-func (w *weather) isDown(jobType string) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.down[jobType]
-}
-
-func (w *weather) onPoll(ctx context.Context, r worker.ActivateRequest) ([]worker.Job, error) {
-	if w.isDown(r.JobType) {
-		return nil, refusal(worker.Ambiguous)
-	}
-	return idle(ctx, r)
-}
-
 // TestEngineUpAndDown: the engine is up as long as one loop is served, and only changes are told.
 func TestEngineUpAndDown(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		e := newEngine()
-		w := &weather{down: map[string]bool{"one": true, "two": true}}
-		e.onPoll = w.onPoll
+	onEngine(t, func(t *testing.T, e *engine) {
+		down := map[string]bool{"one": true, "two": true} // e.mu is held
+		e.onPoll = func(ctx context.Context, r worker.ActivateRequest) ([]worker.Job, error) {
+			e.mu.Lock()
+			refused := down[r.JobType]
+			e.mu.Unlock()
+			if refused {
+				return nil, ambiguous
+			}
+			return idle(ctx, r)
+		}
 		r := start(t, e, config(), []worker.Subscription{
 			{JobType: "one", Begin: worker.Always(completing, "a")},
 			{JobType: "two", Begin: worker.Always(completing, "a")},
@@ -64,7 +45,9 @@ func TestEngineUpAndDown(t *testing.T) {
 			{"the other is served again", "two", false, []bool{false, true, false, true}, 7, zapcore.InfoLevel},
 		}
 		for _, s := range steps {
-			w.set(s.jobType, s.down)
+			e.mu.Lock()
+			down[s.jobType] = s.down
+			e.mu.Unlock()
 			time.Sleep(time.Minute) // many polls, of which one changes something
 			synctest.Wait()
 			if ups := r.upDown(); !slices.Equal(ups, s.ups) {
@@ -82,30 +65,6 @@ func TestEngineUpAndDown(t *testing.T) {
 		if line.ContextMap()["jobType"] != "one" {
 			t.Errorf("the line of the loop that fails names %v", line.ContextMap())
 		}
-		r.finish(t)
-	})
-}
-
-// TestRecovery: once the engine is back, its jobs are taken within the longest pause.
-func TestRecovery(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		e := newEngine()
-		w := &weather{down: map[string]bool{jobType: true}}
-		e.onPoll = func(ctx context.Context, r worker.ActivateRequest) ([]worker.Job, error) {
-			if w.isDown(jobType) {
-				return nil, refusal(worker.NotTaken)
-			}
-			if e.activated() == 0 {
-				return jobs(r.JobType, 1, 10), nil
-			}
-			return idle(ctx, r)
-		}
-		r := start(t, e, config(), one(completing))
-		time.Sleep(10 * time.Minute)
-		w.set(jobType, false)
-		time.Sleep(2 * time.Second)
-		synctest.Wait()
-		r.wantActions(t, map[worker.Action]int{worker.Completed: 10})
 		r.finish(t)
 	})
 }

@@ -2,6 +2,7 @@ package worker_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -90,7 +91,7 @@ func TestForgottenCountIsRaised(t *testing.T) {
 		j.Key += key
 		h := handleRemembering(store, j, now, zapcore.DebugLevel)
 		line := h.logs.All()[0]
-		if warned := strings.Contains(line.ContextMap()["event"].(string)+toText(line.ContextMap()["warning"]), "raised"); warned != (key > 0) {
+		if warned := strings.Contains(fmt.Sprint(line.ContextMap()["warning"]), "raised"); warned != (key > 0) {
 			t.Errorf("failure %d: logged %v", key+1, line.ContextMap())
 		}
 		reasons = append(reasons, line.Message)
@@ -103,11 +104,6 @@ func TestForgottenCountIsRaised(t *testing.T) {
 	if !slices.Equal(reasons, want) {
 		t.Errorf("decided %q, want %q", reasons, want)
 	}
-}
-
-func toText(v any) string {
-	s, _ := v.(string)
-	return s
 }
 
 // TestJournalDown: a job goes back as it came, and nothing is said of a decision that was not recorded.
@@ -213,38 +209,6 @@ func TestGate(t *testing.T) {
 		}
 		r.finish(t)
 	})
-}
-
-// TestTakenOnlyWhenAcknowledged: the journal is told of an answer that the engine took, and of no other.
-func TestTakenOnlyWhenAcknowledged(t *testing.T) {
-	for kind, want := range map[worker.ErrorKind]int{worker.Gone: 0, worker.Ambiguous: 0, worker.Refused: 0} {
-		if n := timesTaken(t, refusal(kind)); n != want {
-			t.Errorf("kind %v: told %d times, want %d", kind, n, want)
-		}
-	}
-	if n := timesTaken(t, nil); n != 1 {
-		t.Errorf("acknowledged: told %d times, want 1", n)
-	}
-}
-
-func timesTaken(t *testing.T, verdict error) int {
-	taken := 0
-	bubble(t, func(t *testing.T) {
-		e := newEngine()
-		e.onAnswer = func(_ context.Context, a answer) error {
-			if a.verb == "complete" {
-				return verdict
-			}
-			return nil
-		}
-		e.offers(jobs(jobType, 1, 1))
-		r := start(t, e, config(), one(func(context.Context, *worker.Job) worker.Reply {
-			return worker.Reply{Action: worker.Completed, Variables: "{}", Taken: func() { taken++ }}
-		}))
-		time.Sleep(time.Minute)
-		r.finish(t)
-	})
-	return taken
 }
 
 // TestReportedFailure: a process that gave up by itself leaves a dead letter to the team of the limit (R21).

@@ -15,8 +15,7 @@ import (
 )
 
 func TestActivationRequest(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		e := newEngine()
+	onEngine(t, func(t *testing.T, e *engine) {
 		cfg := config()
 		cfg.TenantIDs = []string{"hospital-a", "hospital-b"}
 		r := start(t, e, cfg, []worker.Subscription{
@@ -47,93 +46,44 @@ func TestActivationRequest(t *testing.T) {
 // places are taken, not before, and for no more than are free.
 func TestAsksBelowSeventyPercent(t *testing.T) {
 	for _, most := range []int{1, 2, 3, 7, 10, 50, 90, 100} {
-		t.Run(strconv.Itoa(most), func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				e := newEngine()
-				e.endless()
-				cfg := config()
-				cfg.MaxJobsActive, cfg.Concurrency = most, most
-				answers := make(chan struct{})
-				all := sync.OnceFunc(func() { close(answers) })
-				defer all()
-				r := start(t, e, cfg, one(func(context.Context, *worker.Job) worker.Reply {
-					<-answers
-					return worker.Reply{Action: worker.Completed, Variables: "{}"}
-				}))
+		each(t, strconv.Itoa(most), func(t *testing.T, e *engine) {
+			e.endless()
+			cfg := config()
+			cfg.MaxJobsActive, cfg.Concurrency = most, most
+			answers := make(chan struct{})
+			all := sync.OnceFunc(func() { close(answers) })
+			defer all()
+			r := start(t, e, cfg, one(func(context.Context, *worker.Job) worker.Reply {
+				<-answers
+				return completion
+			}))
+			synctest.Wait()
+			for held := most; held*10 >= most*7; held-- {
+				if n := len(e.asked()); n != 1 {
+					t.Fatalf("%d polls while %d of %d places are taken, want the first one only", n, held, most)
+				}
+				answers <- struct{}{}
 				synctest.Wait()
-				for held := most; held*10 >= most*7; held-- {
-					if n := len(e.asked()); n != 1 {
-						t.Fatalf("%d polls while %d of %d places are taken, want the first one only", n, held, most)
-					}
-					answers <- struct{}{}
-					synctest.Wait()
-				}
-				asked := e.asked()
-				if len(asked) != 2 {
-					t.Fatalf("%d polls below 70 %%, want a second one", len(asked))
-				}
-				if free := len(e.told()); asked[1].MaxJobs != free {
-					t.Errorf("asked for %d jobs with %d places free", asked[1].MaxJobs, free)
-				}
-				all()
-				r.finish(t)
-				if r.highest > most {
-					t.Errorf("held %d jobs, want at most %d", r.highest, most)
-				}
-			})
+			}
+			asked := e.asked()
+			if len(asked) != 2 {
+				t.Fatalf("%d polls below 70 %%, want a second one", len(asked))
+			}
+			if free := len(e.told()); asked[1].MaxJobs != free {
+				t.Errorf("asked for %d jobs with %d places free", asked[1].MaxJobs, free)
+			}
+			all()
+			r.finish(t)
+			if r.highest > most {
+				t.Errorf("held %d jobs, want at most %d", r.highest, most)
+			}
 		})
 	}
 }
 
-// TestBursts lets the engine give all that is asked for, all the time, and more than the handlers can do.
-func TestBursts(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		e := newEngine()
-		e.endless()
-		r := start(t, e, config(), one(func(context.Context, *worker.Job) worker.Reply {
-			time.Sleep(7 * time.Millisecond)
-			return worker.Reply{Action: worker.Completed, Variables: "{}"}
-		}))
-		time.Sleep(time.Minute)
-		r.finish(t)
-		if r.highest > 50 {
-			t.Errorf("held %d jobs at once, want at most 50", r.highest)
-		}
-		// 8 handlers at 7 ms each are never without work.
-		if n := r.actions()[worker.Completed]; n < 8*60_000/7-50 {
-			t.Errorf("%d jobs in a minute: the handlers had to wait for jobs", n)
-		}
-		for _, p := range e.asked() {
-			if p.MaxJobs < 1 || p.MaxJobs > 50 {
-				t.Fatalf("asked for %d jobs, want 1 to 50", p.MaxJobs)
-			}
-		}
-	})
-}
-
-// TestEngineThatGivesTooMuch: what was activated is answered even if it was not asked for.
-func TestEngineThatGivesTooMuch(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		e := newEngine()
-		first := true
-		e.onPoll = func(ctx context.Context, r worker.ActivateRequest) ([]worker.Job, error) {
-			if first {
-				first = false
-				return jobs(r.JobType, 1, 5*r.MaxJobs), nil
-			}
-			return idle(ctx, r)
-		}
-		r := start(t, e, config(), one(completing))
-		time.Sleep(time.Second)
-		r.finish(t)
-		r.wantActions(t, map[worker.Action]int{worker.Completed: 250})
-	})
-}
-
 // TestOneLoopPerType: a type whose places are all taken keeps no other from being served.
 func TestOneLoopPerType(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		e := newEngine()
+	onEngine(t, func(t *testing.T, e *engine) {
 		e.endless()
 		cfg := config()
 		cfg.MaxJobsActive, cfg.Concurrency = 5, 6
@@ -147,7 +97,7 @@ func TestOneLoopPerType(t *testing.T) {
 			}, "a")},
 			{JobType: "lively", Begin: worker.Always(func(context.Context, *worker.Job) worker.Reply {
 				time.Sleep(10 * time.Millisecond)
-				return worker.Reply{Action: worker.Completed, Variables: "{}"}
+				return completion
 			}, "a")},
 		})
 		time.Sleep(time.Second)
@@ -167,8 +117,7 @@ func TestOneLoopPerType(t *testing.T) {
 }
 
 func TestGlobalConcurrency(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		e := newEngine()
+	onEngine(t, func(t *testing.T, e *engine) {
 		e.endless()
 		cfg := config()
 		cfg.Concurrency = 4
@@ -212,23 +161,20 @@ func TestLongPolls(t *testing.T) {
 		{"nothing", 0, 300, 620},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				e := newEngine()
-				e.onPoll = func(ctx context.Context, _ worker.ActivateRequest) ([]worker.Job, error) {
-					return nil, sleep(ctx, tt.takes)
-				}
-				r := start(t, e, config(), one(completing))
-				time.Sleep(10*time.Minute - time.Millisecond)
-				n := len(e.asked())
-				r.finish(t)
-				if n < tt.least || n > tt.most {
-					t.Errorf("%d polls in ten minutes, want %d to %d", n, tt.least, tt.most)
-				}
-				if ups := r.upDown(); !slices.Equal(ups, []bool{true}) {
-					t.Errorf("an engine without jobs was said to be %v, want up once", ups)
-				}
-			})
+		each(t, tt.name, func(t *testing.T, e *engine) {
+			e.onPoll = func(ctx context.Context, _ worker.ActivateRequest) ([]worker.Job, error) {
+				return nil, sleep(ctx, tt.takes)
+			}
+			r := start(t, e, config(), one(completing))
+			time.Sleep(10*time.Minute - time.Millisecond)
+			n := len(e.asked())
+			r.finish(t)
+			if n < tt.least || n > tt.most {
+				t.Errorf("%d polls in ten minutes, want %d to %d", n, tt.least, tt.most)
+			}
+			if ups := r.upDown(); !slices.Equal(ups, []bool{true}) {
+				t.Errorf("an engine without jobs was said to be %v, want up once", ups)
+			}
 		})
 	}
 }
@@ -246,81 +192,68 @@ var everyKind = map[string]error{
 // TestPollsThatFail: the pauses double from 50 ms to 2 s, drawn from their upper half, and are forgotten
 // with the first success.
 func TestPollsThatFail(t *testing.T) {
+	const failures = 20
 	for name, failure := range everyKind {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				e := newEngine()
-				const failures = 60
-				polls := 0
-				e.onPoll = func(ctx context.Context, r worker.ActivateRequest) ([]worker.Job, error) {
-					polls++
-					switch {
-					case polls <= failures || polls == failures+2 || polls == failures+4:
-						return nil, failure
-					case polls == failures+1: // a success with jobs
-						return jobs(r.JobType, 1, 1), nil
-					default: // a success without
-						return idle(ctx, r)
+		each(t, name, func(t *testing.T, e *engine) {
+			e.onPoll = func(ctx context.Context, r worker.ActivateRequest) ([]worker.Job, error) {
+				switch n := len(e.asked()); {
+				case n <= failures || n == failures+2 || n == failures+4:
+					return nil, failure
+				case n == failures+1: // a success with jobs
+					return jobs(r.JobType, 1, 1), nil
+				default: // a success without
+					return idle(ctx, r)
+				}
+			}
+			r := start(t, e, config(), one(completing))
+			time.Sleep(time.Minute)
+			r.finish(t)
+			asked, longest := e.asked(), map[time.Duration]bool{}
+			for i := range failures + 4 {
+				least, most := 25*time.Millisecond, 50*time.Millisecond
+				gap := asked[i+1].at - asked[i].at
+				switch {
+				case i < failures:
+					most = min(50*time.Millisecond<<i, 2*time.Second)
+					least = most / 2
+					if most == 2*time.Second {
+						longest[gap] = true
 					}
+				case i == failures: // after jobs: at once
+					least, most = 0, 1
+				case i == failures+2: // an empty long poll
+					least, most = pollTimeout, pollTimeout+1
 				}
-				r := start(t, e, config(), one(completing))
-				time.Sleep(5 * time.Minute)
-				asked := e.asked()
-				r.finish(t)
-				if len(asked) < failures+6 {
-					t.Fatalf("%d polls in five minutes", len(asked))
+				if gap < least || gap >= most {
+					t.Errorf("the poll after poll %d comes %s later, want %s to %s", i+1, gap, least, most)
 				}
-				distinct := map[time.Duration]bool{}
-				for i := range failures {
-					bound := min(50*time.Millisecond<<min(i, 10), 2*time.Second)
-					gap := asked[i+1].at - asked[i].at
-					if gap < bound/2 || gap >= bound {
-						t.Errorf("pause %d is %s, want %s to %s", i+1, gap, bound/2, bound)
-					}
-					distinct[gap] = true
-				}
-				if len(distinct) < failures*9/10 {
-					t.Errorf("%d different pauses of %d: they are not spread", len(distinct), failures)
-				}
-				if gap := asked[failures+1].at - asked[failures].at; gap != 0 {
-					t.Errorf("the poll after jobs comes %s later, want at once", gap)
-				}
-				for _, i := range []int{failures + 1, failures + 3} { // after jobs; after an empty long poll
-					if gap := asked[i+1].at - asked[i].at; gap < 25*time.Millisecond || gap >= 50*time.Millisecond {
-						t.Errorf("the first pause after a success is %s, want 25 to 50 ms", gap)
-					}
-				}
-			})
+			}
+			if len(longest) == 1 {
+				t.Errorf("all the longest pauses are %v: they are not spread", longest)
+			}
 		})
 	}
 }
 
-// TestJobsAndErrorTogether: a poll may lock jobs and fail all the same.
-func TestJobsAndErrorTogether(t *testing.T) {
+// TestEngineThatGivesTooMuch: what was activated is answered even if it was not asked for, and if the poll failed all
+// the same.
+func TestEngineThatGivesTooMuch(t *testing.T) {
 	for name, failure := range everyKind {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				e := newEngine()
-				first := true
-				e.onPoll = func(ctx context.Context, r worker.ActivateRequest) ([]worker.Job, error) {
-					if first {
-						first = false
-						return jobs(r.JobType, 1, 3), failure
-					}
-					return idle(ctx, r)
+		each(t, name, func(t *testing.T, e *engine) {
+			e.onPoll = func(ctx context.Context, r worker.ActivateRequest) ([]worker.Job, error) {
+				if len(e.asked()) == 1 {
+					return jobs(r.JobType, 1, 5*r.MaxJobs), failure
 				}
-				r := start(t, e, config(), one(completing))
-				time.Sleep(time.Second)
-				r.wantActions(t, map[worker.Action]int{worker.Completed: 3})
-				asked := e.asked()
-				r.finish(t)
-				if len(asked) != 2 {
-					t.Fatalf("%d polls in a second, want the one that failed and the next", len(asked))
-				}
-				if gap := asked[1].at - asked[0].at; gap < 25*time.Millisecond {
-					t.Errorf("the poll after the error came %s later, want a pause", gap)
-				}
-			})
+				return idle(ctx, r)
+			}
+			r := start(t, e, config(), one(completing))
+			time.Sleep(time.Second)
+			asked := e.asked()
+			r.finish(t)
+			r.wantActions(t, map[worker.Action]int{worker.Completed: 250})
+			if len(asked) != 2 || asked[1].at-asked[0].at < 25*time.Millisecond {
+				t.Errorf("polled at %v, want the one that failed, a pause and the next", asked)
+			}
 		})
 	}
 }
@@ -329,44 +262,31 @@ func TestJobsAndErrorTogether(t *testing.T) {
 // grows again with each batch that arrives, but not before the large jobs have come back: they would not
 // fit again. The engine is there all the time.
 func TestJobsTooLargeForOneMessage(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		e := newEngine()
-		const failures, batchEvery = 7, 5 * time.Second
-		var last time.Duration // when the last failure was
-		e.onPoll = func(ctx context.Context, r worker.ActivateRequest) ([]worker.Job, error) {
-			asked := e.asked()
-			if len(asked) <= failures {
-				last = asked[len(asked)-1].at
-				return nil, refusal(worker.TooLarge)
+	onEngine(t, func(t *testing.T, e *engine) {
+		e.onPoll = func(_ context.Context, r worker.ActivateRequest) ([]worker.Job, error) {
+			n := len(e.asked())
+			if n <= 7 {
+				return nil, tooLarge
 			}
-			time.Sleep(batchEvery)
-			return jobs(r.JobType, int64(len(asked)), 1), nil
+			time.Sleep(jobTimeout / 2)
+			return jobs(r.JobType, int64(n), 1), nil
 		}
 		r := start(t, e, config(), one(completing))
 		time.Sleep(90 * time.Second)
 		r.finish(t)
-		grown := 1
-		for i, p := range e.asked() {
-			want := []int{50, 25, 12, 6, 3, 1, 1, 1}[min(i, failures)]
-			if i > failures && p.at > last+2*jobTimeout {
-				grown = min(2*grown, 50)
-			}
-			want = max(want, grown)
-			if p.MaxJobs > want || p.MaxJobs < min(want, 49) { // one job may still be in hand
-				t.Errorf("poll %d, %s after the last failure, asks for %d jobs, want %d", i+1, p.at-last, p.MaxJobs, want)
-			}
+		var asks []int
+		for _, p := range e.asked() {
+			asks = append(asks, p.MaxJobs)
 		}
-		if grown != 50 {
-			t.Errorf("the ask has grown to %d in the end, want all of 50 again", grown)
+		want := []int{50, 25, 12, 6, 3, 1, 1, 1, 1, 1, 1, 2, 4, 8, 16, 32}
+		if !slices.Equal(asks[:len(want)], want) || asks[len(want)] < 49 { // one job may still be in hand
+			t.Errorf("asked for %v jobs, want %v and then 50", asks, want)
 		}
-		if r.oversized != failures {
-			t.Errorf("%d oversized activations were counted, want %d", r.oversized, failures)
+		if r.oversized != 7 || r.logs.FilterMessageSnippet("too large").Len() != 7 {
+			t.Errorf("%d oversized activations were counted, and logged: %v; want 7", r.oversized, r.logs.All())
 		}
 		if ups := r.upDown(); !slices.Equal(ups, []bool{true}) {
 			t.Errorf("the engine was said to be %v, want up once: it did answer", ups)
-		}
-		if n := r.logs.FilterMessageSnippet("too large").Len(); n == 0 {
-			t.Error("no log line says that jobs are too large")
 		}
 	})
 }

@@ -17,28 +17,25 @@ import (
 // TestPenalty: an answer that the engine never takes costs one retry, never more than there are.
 func TestPenalty(t *testing.T) {
 	for before, after := range map[int32]int32{3: 2, 1: 0, 0: 0} {
-		t.Run(fmt.Sprintf("%d retries", before), func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				e := newEngine()
-				batch := jobs(jobType, 1, 1)
-				batch[0].Retries = before
-				e.offers(batch)
-				e.onAnswer = says(&worker.EngineError{Kind: worker.Refused,
-					Err: errors.New("bad document:\n{\"patient\":\"529.982.247-25\"} at column 1")}, taken)
-				r := start(t, e, config(), one(replying(bpmnError)))
-				time.Sleep(time.Second)
-				r.finish(t)
-				told := e.told()
-				fail := told[len(told)-1].fail
-				if fail.Retries != after || fail.Backoff != 10*time.Second {
-					t.Errorf("given back with %d retries after %s, want %d after 10s", fail.Retries, fail.Backoff, after)
-				}
-				wantLine(t, fail.Message, "refused the worker's answer", "bad document", "at column 1")
-				wantNoPersonalData(t, r, fail.Message, "529.982.247-25")
-				if n := r.logs.FilterLevelExact(zapcore.ErrorLevel).Len(); n != 1 {
-					t.Errorf("%d errors logged, want one", n)
-				}
-			})
+		each(t, fmt.Sprintf("%d retries", before), func(t *testing.T, e *engine) {
+			batch := jobs(jobType, 1, 1)
+			batch[0].Retries = before
+			e.offers(batch)
+			e.onAnswer = says(&worker.EngineError{Kind: worker.Refused,
+				Err: errors.New("bad document:\n{\"patient\":\"529.982.247-25\"} at column 1")}, taken)
+			r := start(t, e, config(), one(replying(bpmnError)))
+			time.Sleep(time.Second)
+			r.finish(t)
+			told := e.told()
+			fail := told[len(told)-1].fail
+			if fail.Retries != after || fail.Backoff != 10*time.Second {
+				t.Errorf("given back with %d retries after %s, want %d after 10s", fail.Retries, fail.Backoff, after)
+			}
+			wantLine(t, fail.Message, "refused the worker's answer", "bad document", "at column 1")
+			wantNoPersonalData(t, r, fail.Message, "529.982.247-25")
+			if n := r.logs.FilterLevelExact(zapcore.ErrorLevel).Len(); n != 1 {
+				t.Errorf("%d errors logged, want one", n)
+			}
 		})
 	}
 }
@@ -53,40 +50,37 @@ func TestPanic(t *testing.T) {
 		"nil":           func() { panic(nil) },
 	}
 	for name, broken := range panics {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				e := newEngine()
-				batch := jobs(jobType, 1, 20)
-				batch[6].Variables = `{"submissionError":"` + cpf + `"}`
-				e.offers(batch)
-				cfg := config()
-				cfg.Concurrency = 1
-				r := start(t, e, cfg, one(func(_ context.Context, j *worker.Job) worker.Reply {
-					if j.Key == 7 {
-						broken()
-					}
-					return completion
-				}))
-				time.Sleep(time.Second)
-				r.finish(t)
-				r.wantActions(t, map[worker.Action]int{worker.Completed: 19, worker.Failed: 1})
-				told := e.toldOf(7)
-				if len(told) != 1 || told[0].fail.Retries != 2 || told[0].fail.Backoff != 10*time.Second {
-					t.Fatalf("the job was answered by %+v, want one retry less and a back-off", told)
+		each(t, name, func(t *testing.T, e *engine) {
+			batch := jobs(jobType, 1, 20)
+			batch[6].Variables = `{"submissionError":"` + cpf + `"}`
+			e.offers(batch)
+			cfg := config()
+			cfg.Concurrency = 1
+			r := start(t, e, cfg, one(func(_ context.Context, j *worker.Job) worker.Reply {
+				if j.Key == 7 {
+					broken()
 				}
-				wantLine(t, told[0].fail.Message, "failed on this job")
-				if r.panicked != 1 {
-					t.Errorf("%d panics were counted, want 1", r.panicked)
-				}
-				lines := r.logs.FilterMessageSnippet("panicked").All()
-				if len(lines) != 1 || lines[0].Level != zapcore.ErrorLevel || lines[0].ContextMap()["jobKey"] != int64(7) {
-					t.Fatalf("logged %v, want one error that names the job", lines)
-				}
-				if stack := fmt.Sprint(lines[0].ContextMap()["stack"]); !strings.Contains(stack, "TestPanic") {
-					t.Errorf("the log does not show where it panicked: %s", stack)
-				}
-				wantNoPersonalData(t, r, told[0].fail.Message, cpf)
-			})
+				return completion
+			}))
+			time.Sleep(time.Second)
+			r.finish(t)
+			r.wantActions(t, map[worker.Action]int{worker.Completed: 19, worker.Failed: 1})
+			told := e.toldOf(7)
+			if len(told) != 1 || told[0].fail.Retries != 2 || told[0].fail.Backoff != 10*time.Second {
+				t.Fatalf("the job was answered by %+v, want one retry less and a back-off", told)
+			}
+			wantLine(t, told[0].fail.Message, "failed on this job")
+			if r.panicked != 1 {
+				t.Errorf("%d panics were counted, want 1", r.panicked)
+			}
+			lines := r.logs.FilterMessageSnippet("panicked").All()
+			if len(lines) != 1 || lines[0].Level != zapcore.ErrorLevel || lines[0].ContextMap()["jobKey"] != int64(7) {
+				t.Fatalf("logged %v, want one error that names the job", lines)
+			}
+			if stack := fmt.Sprint(lines[0].ContextMap()["stack"]); !strings.Contains(stack, "TestPanic") {
+				t.Errorf("the log does not show where it panicked: %s", stack)
+			}
+			wantNoPersonalData(t, r, told[0].fail.Message, cpf)
 		})
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"testing"
 
 	"retry-worker/internal/worker"
@@ -15,13 +14,5 @@ func TestEngineErrorShowsItsCause(t *testing.T) {
 	err := fmt.Errorf("poll: %w", &worker.EngineError{Kind: worker.NotTaken, Err: io.ErrUnexpectedEOF})
 	if !errors.Is(err, io.ErrUnexpectedEOF) || err.Error() != "poll: unexpected EOF" {
 		t.Errorf("the cause is lost: %v", err)
-	}
-}
-
-// TestActions holds the label's values to the contract.
-func TestActions(t *testing.T) {
-	want := []worker.Action{"completed", "bpmn_error", "failed", "superseded", "released", "unconfirmed"}
-	if got := worker.Actions(); !slices.Equal(got, want) {
-		t.Errorf("the actions are %v, want %v", got, want)
 	}
 }

@@ -2,8 +2,6 @@ package worker_test
 
 import (
 	"context"
-	"encoding/json"
-	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -12,8 +10,6 @@ import (
 
 	"pgregory.net/rapid"
 
-	"retry-worker/internal/decision"
-	"retry-worker/internal/decision/decisiontest"
 	"retry-worker/internal/worker"
 )
 
@@ -268,51 +264,6 @@ func TestAnyStory(t *testing.T) {
 		}
 		if r.highest > s.most*s.types {
 			rt.Errorf("%d jobs were held, want at most %d", r.highest, s.most*s.types)
-		}
-	})
-}
-
-// TestDurationsAndInstants: for any policy and any instant, nextRetryTime is the instant of analysis in
-// the policy's precision plus the delay, backoffDuration is that delay, and backoffMinutes is it rounded up (R7).
-func TestDurationsAndInstants(t *testing.T) {
-	iso := regexp.MustCompile(`^PT(\d+)M$|^PT(\d+(?:\.\d{1,3})?)S$`)
-	rapid.Check(t, func(t *rapid.T) {
-		delay := time.Duration(rapid.Int64Range(1, 48*3600*1000).Draw(t, "ms")) * time.Millisecond
-		if rapid.Bool().Draw(t, "whole minutes") {
-			delay = delay.Truncate(time.Minute) + time.Minute
-		}
-		zone := time.FixedZone("somewhere", rapid.IntRange(-12*3600, 14*3600).Draw(t, "zone"))
-		now := time.UnixMicro(rapid.Int64Range(0, 4e15).Draw(t, "µs")).In(zone)
-		policy := decisiontest.TISSSubmission()
-		policy.TotalLimit = 0 // which the longest delays would reach (R20)
-		policy.Backoff = decision.BackoffRule{Base: delay, Min: delay, Max: delay, Factor: 1, Rounding: time.Millisecond}
-		_, flat := worker.DryRun(decision.Policies{policy.Name: policy}, "", decision.Variables{
-			ID: decision.Text("CLM-1-1"), Error: decision.Text("TIMEOUT"),
-		}, now)
-		var got struct {
-			BackoffMinutes                 int64
-			BackoffDuration, NextRetryTime string
-		}
-		if err := json.Unmarshal(flat, &got); err != nil {
-			t.Fatal(err)
-		}
-		precision := time.Second
-		if delay < time.Minute {
-			precision = time.Millisecond
-		}
-		next, err := time.Parse(time.RFC3339, got.NextRetryTime)
-		if err != nil || !next.Equal(now.Truncate(precision).Add(delay)) || !strings.HasSuffix(got.NextRetryTime, "Z") {
-			t.Errorf("%s after %s is %s (%v)", delay, now, got.NextRetryTime, err)
-		}
-		m := iso.FindStringSubmatch(got.BackoffDuration)
-		if m == nil {
-			t.Fatalf("%s is written %s", delay, got.BackoffDuration)
-		}
-		if back, err := time.ParseDuration(m[1] + m[2] + map[bool]string{true: "m", false: "s"}[m[1] != ""]); err != nil || back != delay {
-			t.Errorf("%s is written %s, which is %s (%v)", delay, got.BackoffDuration, back, err)
-		}
-		if want := int64((delay + time.Minute - 1) / time.Minute); got.BackoffMinutes != want {
-			t.Errorf("%s is %d minutes, want %d", delay, got.BackoffMinutes, want)
 		}
 	})
 }

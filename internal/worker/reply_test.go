@@ -5,12 +5,13 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
-	"reflect"
 	"strings"
 	"testing"
-	"time"
+
+	"go.uber.org/zap/zapcore"
 
 	"retry-worker/internal/decision"
 	"retry-worker/internal/worker"
@@ -97,37 +98,6 @@ var outcomes = []example{
 	{"variables that are no object", `{}`, `"CLM-001-123"`},
 }
 
-// TestReplies holds every example's reply to the golden file, to the last byte. The two rules differ in
-// what they report, not in what they answer.
-func TestReplies(t *testing.T) {
-	tests := []struct {
-		golden   string
-		jobType  string
-		examples []example
-	}{
-		{"analysis", worker.AnalyzeRetry, failures},
-		{"analysis", worker.RetrySubmissionBackoff, failures},
-		{"outcome", worker.RecordRetryOutcome, outcomes},
-	}
-	for _, tt := range tests {
-		t.Run(tt.jobType, func(t *testing.T) {
-			var got bytes.Buffer
-			for _, e := range tt.examples {
-				h := handle(job(tt.jobType, e.headers, e.variables))
-				if tt.golden == "outcome" && h.reply.Action == worker.Completed {
-					if h.reply.Variables != "{}" {
-						t.Errorf("%s: an outcome changes variables: %s", e.name, h.reply.Variables)
-					}
-				} else {
-					wantContract(t, h.reply)
-				}
-				render(&got, e, h.reply)
-			}
-			wantGolden(t, tt.golden, got.Bytes())
-		})
-	}
-}
-
 // render writes an example and its reply so that a person can judge it.
 func render(b *bytes.Buffer, e example, r worker.Reply) {
 	fmt.Fprintf(b, "=== %s\n", e.name)
@@ -187,65 +157,6 @@ func part(parts []string, i int) string {
 	return "(nothing)"
 }
 
-// TestOriginalErrorAsItCame: to the byte, whatever it is.
-func TestOriginalErrorAsItCame(t *testing.T) {
-	for _, value := range []string{
-		`"TIMEOUT"`, `"\u0054IMEOUT \u00E9\u00e9 \uD83D\uDE00 \/ \b\f\t \u0000"`, `"é 😀 \u2028  <script>&'"`,
-		`""`, `"   "`, `null`, `true`, `0`, `-0`, `1e400`, `1.0000000000000000000001`, `[1, 2 ,{"a":"]}"}]`,
-		`{ "b" : 1, "a" : { } , "b" : 2 }`,
-		`"CPF 529.982.247-25"`, // redacted before every sink, but the process has it already
-	} {
-		for _, count := range []string{"0", "5"} {
-			h := handle(job(worker.AnalyzeRetry, "{}", claim(`"retryCount":`+count+`,"submissionError" : `+value+`  `)))
-			wantContract(t, h.reply)
-			variables := h.reply.Variables + h.reply.Error.Variables
-			if h.reply.Action == worker.Failed {
-				continue
-			}
-			if !strings.Contains(variables, `"originalError":`+value+`,`) {
-				t.Errorf("the error %s came back in %s", value, variables)
-			}
-		}
-	}
-}
-
-// TestReplyIsTheDecision: the outputs say what the core decided, for every count and kind of error.
-func TestReplyIsTheDecision(t *testing.T) {
-	for _, text := range []string{"TIMEOUT", "INSURANCE_EXPIRED", "outra coisa"} {
-		for count := range 8 {
-			j := job(worker.AnalyzeRetry, "{}", claim(fmt.Sprintf(`"submissionError":%q,"retryCount":%d`, text, count)))
-			h := handle(j)
-			if len(h.decided) != 1 {
-				t.Fatalf("%d decisions for one job", len(h.decided))
-			}
-			d := h.decided[0]
-			want := map[string]any{
-				"shouldRetry": d.ShouldRetry(), "retryCount": float64(d.RetryCount), "maxRetries": float64(5),
-				"retryReason": d.RetryReason, "errorClassification": string(d.ErrorClassification),
-				"originalError": text, "retryPolicy": "tiss-submission",
-			}
-			if d.ShouldRetry() {
-				want["backoffMinutes"] = d.Backoff.Delay.Minutes()
-				want["backoffDuration"] = fmt.Sprintf("PT%.0fM", d.Backoff.Delay.Minutes())
-				want["nextRetryTime"] = analysed.Truncate(time.Second).Add(d.Backoff.Delay).Format(time.RFC3339)
-			} else {
-				want["responsibleTeam"] = string(d.Team)
-			}
-			var got map[string]any
-			if err := json.Unmarshal([]byte(h.reply.Variables+h.reply.Error.Variables), &got); err != nil {
-				t.Fatal(err)
-			}
-			delete(got, "deadLetterId")
-			if !reflect.DeepEqual(got, want) {
-				t.Errorf("%s at %d: outputs %v, want %v", text, count, got, want)
-			}
-			if h.reply.Action == worker.Thrown && h.reply.Error.Code != string(d.Outcome) {
-				t.Errorf("%s at %d: BPMN error %s, want %s", text, count, h.reply.Error.Code, d.Outcome)
-			}
-		}
-	}
-}
-
 // TestDryRun holds what `decide` prints to a golden file.
 func TestDryRun(t *testing.T) {
 	id, text := decision.Text("CLM-001-123"), decision.Text
@@ -264,6 +175,7 @@ func TestDryRun(t *testing.T) {
 		{"rejected by what was read", "tiss-submission", decision.Variables{ID: id, RetryCount: "2.5"}, decision.Rejected},
 		{"rejected by the decision", "tiss-submission", decision.Variables{ID: id}, decision.Rejected},
 		{"a policy that does not exist", "x", decision.Variables{ID: id}, decision.Rejected},
+		{"rejected, with nothing personal shown", "", decision.Variables{ID: text("paciente 529.982.247-25")}, decision.Rejected},
 	}
 	var got bytes.Buffer
 	for _, tt := range tests {
@@ -276,10 +188,54 @@ func TestDryRun(t *testing.T) {
 	wantGolden(t, "decide", got.Bytes())
 }
 
-// TestDryRunShowsNothingPersonal: a refused value is redacted in what `decide` prints too.
-func TestDryRunShowsNothingPersonal(t *testing.T) {
-	_, flat := worker.DryRun(policies(), "", decision.Variables{ID: decision.Text("paciente 529.982.247-25")}, analysed)
-	if s := string(flat); strings.Contains(s, "247-25") || !strings.Contains(s, "INVALID_CLAIM_ID: claimId is ") {
-		t.Errorf("decide prints %s", s)
+// TestReplies holds every example's reply to the golden file, to the last byte. The two rules differ in
+// what they report, not in what they answer.
+func TestReplies(t *testing.T) {
+	for jobType, examples := range map[string][]example{
+		worker.AnalyzeRetry: failures, worker.RetrySubmissionBackoff: failures, worker.RecordRetryOutcome: outcomes,
+	} {
+		t.Run(jobType, func(t *testing.T) {
+			golden := map[bool]string{true: "outcome", false: "analysis"}[jobType == worker.RecordRetryOutcome]
+			var got bytes.Buffer
+			for _, e := range examples {
+				h := handle(job(jobType, e.headers, e.variables))
+				if golden == "analysis" || h.reply.Action == worker.Failed {
+					wantContract(t, h.reply)
+				}
+				h.wantReported(t, jobType, e)
+				render(&got, e, h.reply)
+			}
+			wantGolden(t, golden, got.Bytes())
+		})
+	}
+}
+
+// wantReported fails unless a job is one fresh decision or one rejection, by its own type, and what the log is to say.
+func (h *handled) wantReported(t *testing.T, jobType string, e example) {
+	t.Helper()
+	decided, rejected, lines := 1, 0, 1
+	switch {
+	case h.reply.Action == worker.Failed:
+		decided, rejected = 0, 1
+	case jobType == worker.RecordRetryOutcome:
+		decided, lines = 0, 0
+	}
+	if len(h.decided) != decided || len(h.rejected) != rejected || h.logs.Len() != lines {
+		t.Fatalf("%s: %d decisions, %d rejections and %d lines were reported, want %d, %d, %d",
+			e.name, len(h.decided), len(h.rejected), h.logs.Len(), decided, rejected, lines)
+	}
+	if large := len(e.variables) > 1<<20; large != (h.oversized == 1) {
+		t.Errorf("%s: %d oversized jobs were counted", e.name, h.oversized)
+	}
+	if rejected == 0 {
+		return
+	}
+	line, code := h.logs.All()[0], string(h.rejected[0])
+	want := map[string]any{
+		"event": "input_rejected", "rejection": code, "detail": h.reply.Failure.Message, "jobType": jobType,
+		"jobKey": int64(2251799813685301), "processInstanceKey": int64(2251799813685200), "tenantId": "<default>",
+	}
+	if got := line.ContextMap(); line.Level != zapcore.WarnLevel || !maps.Equal(got, want) || !strings.HasPrefix(h.reply.Failure.Message, code+": ") {
+		t.Errorf("%s: logged as %s %v, want a warning %v", e.name, line.Level, got, want)
 	}
 }

@@ -1,7 +1,6 @@
 package worker_test
 
 import (
-	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -14,38 +13,38 @@ import (
 // TestEngineDownWhilePeopleDecide: 200 decisions wait for it, and each arrives once.
 func TestEngineDownWhilePeopleDecide(t *testing.T) {
 	const decisions = 200
-	atDesk(t, func(d *desk) {
+	withReviews(t, func(f *reviewFixture) {
 		var ids []string
 		for range decisions {
-			id, _ := d.waiting()
+			id, _ := f.waiting()
 			ids = append(ids, id)
 		}
-		d.begin("a")
+		f.begin("a")
 		time.Sleep(time.Minute)
-		d.set(func() { d.down = true })
+		f.set(func() { f.down = true })
 		for i, id := range ids {
 			if i%2 == 0 {
-				d.retry(id)
+				f.retry(id)
 			} else {
-				d.discard(id)
+				f.discard(id)
 			}
 		}
-		before := d.calls()
+		before := f.calls()
 		time.Sleep(time.Hour)
-		if n := len(d.store.Outbox()); n != decisions {
+		if n := len(f.Memory.Outbox()); n != decisions {
 			t.Errorf("%d decisions wait for the engine, want %d", n, decisions)
 		}
-		d.wantItem(ids[0], journal.DeadLetterReprocessing, journal.DeliveryPending, review.Waiting)
-		d.set(func() { d.down = false })
-		d.within(2*time.Minute, "all is delivered", d.delivered)
+		f.wantItem(ids[0], journal.DeadLetterReprocessing, journal.DeliveryPending, review.Waiting)
+		f.set(func() { f.down = false })
+		f.within(2*time.Minute, "all is delivered", f.delivered)
 		for i, id := range ids {
 			state := journal.DeadLetterReprocessing
 			if i%2 == 1 {
 				state = journal.DeadLetterDiscarded
 			}
-			d.wantItem(id, state, journal.DeliveryTaken, review.Answered)
+			f.wantItem(id, state, journal.DeliveryTaken, review.Answered)
 		}
-		if n := d.calls() - before; n != decisions {
+		if n := f.calls() - before; n != decisions {
 			t.Errorf("the engine was asked %d times for %d decisions", n, decisions)
 		}
 	})
@@ -53,118 +52,25 @@ func TestEngineDownWhilePeopleDecide(t *testing.T) {
 
 // TestInstanceCancelled: nobody takes the decision, and that is what the item says; what was sent again is open again.
 func TestInstanceCancelled(t *testing.T) {
-	atDesk(t, func(d *desk) {
-		again, first := d.waiting()
-		away, second := d.waiting()
-		d.begin("a")
+	withReviews(t, func(f *reviewFixture) {
+		again, first := f.waiting()
+		away, second := f.waiting()
+		f.begin("a")
 		time.Sleep(time.Minute)
-		d.cancel(first)
-		d.cancel(second)
-		d.retry(again)
-		d.discard(away)
-		d.within(time.Minute, "both are settled", d.delivered)
-		d.wantItem(again, journal.DeadLetterOpen, journal.DeliveryNobody, review.Nobody)
-		d.wantItem(away, journal.DeadLetterDiscarded, journal.DeliveryNobody, review.Nobody)
-		if n := d.actions(); !maps.Equal(n, map[worker.Action]int{worker.Superseded: 2}) {
-			t.Errorf("counted as %v", n)
-		}
-		_, err := d.service.Retry(d.t.Context(), review.Command{ID: again, Reason: "r", By: "maria"})
+		f.cancel(first)
+		f.cancel(second)
+		f.retry(again)
+		f.discard(away)
+		f.within(time.Minute, "both are settled", f.delivered)
+		f.wantItem(again, journal.DeadLetterOpen, journal.DeliveryNobody, review.Nobody)
+		f.wantItem(away, journal.DeadLetterDiscarded, journal.DeliveryNobody, review.Nobody)
+		f.wantActions(map[worker.Action]int{worker.Superseded: 2})
+		_, err := f.Reviews.Retry(f.t.Context(), review.Command{ID: again, Reason: "r", By: "maria"})
 		if r := review.Refused(err); r == nil || r.Code != review.InvalidRetryState {
 			t.Errorf("retried once more: %v", err)
 		}
-		if got := d.deliveries(again); !slices.Equal(got, []string{"nobody"}) {
+		if got := f.deliveries(again); !slices.Equal(got, []string{"nobody"}) {
 			t.Errorf("the audit has %v of its delivery", got)
-		}
-	})
-}
-
-// TestLostAnswer: a try whose answer was lost, and then the job is gone. Where the process runs on it has the decision;
-// where it was cancelled meanwhile, nobody has.
-func TestLostAnswer(t *testing.T) {
-	for name, test := range map[string]struct {
-		cancelled bool
-		action    worker.Action
-		state     journal.DeadLetterState
-		delivery  journal.Delivery
-	}{
-		"it runs on":    {false, worker.Unconfirmed, journal.DeadLetterReprocessing, journal.DeliveryTaken},
-		"it was ended":  {true, worker.Superseded, journal.DeadLetterOpen, journal.DeliveryNobody},
-		"never arrived": {true, worker.Superseded, journal.DeadLetterOpen, journal.DeliveryNobody},
-	} {
-		t.Run(name, func(t *testing.T) {
-			atDesk(t, func(d *desk) {
-				id, job := d.waiting()
-				d.begin("a")
-				time.Sleep(time.Minute)
-				if name == "never arrived" {
-					d.set(func() { d.down = true })
-				} else {
-					d.set(func() { d.deaf = 1 })
-				}
-				d.retry(id)
-				d.within(time.Minute, "the first try", func() bool { return d.of(job).taken != "" || name == "never arrived" })
-				if test.cancelled {
-					d.cancel(job)
-				}
-				time.Sleep(time.Minute)
-				d.set(func() { d.down = false })
-				d.within(time.Minute, "it is settled", d.delivered)
-				if i := d.item(id); i.State != test.state || i.Delivery != test.delivery {
-					t.Errorf("it is %s, its answer %q; want %s, %q", i.State, i.Delivery, test.state, test.delivery)
-				}
-				if n := d.actions(); !maps.Equal(n, map[worker.Action]int{test.action: 1}) {
-					t.Errorf("counted as %v, want one %s", n, test.action)
-				}
-			})
-		})
-	}
-}
-
-// TestLostAnswerOfADoneProcess: its answer was lost, and by the next try the process has ended. It had reported how.
-func TestLostAnswerOfADoneProcess(t *testing.T) {
-	for name, success := range map[string]bool{"well": true, "dead again": false} {
-		t.Run(name, func(t *testing.T) {
-			atDesk(t, func(d *desk) {
-				id, job := d.waiting()
-				d.begin("a")
-				time.Sleep(time.Minute)
-				d.set(func() { d.deaf = 1 })
-				d.retry(id)
-				d.within(time.Minute, "the first try", func() bool { return d.of(job).taken != "" })
-				if success {
-					d.reports(id)
-				} else {
-					d.fails(job.ProcessInstanceKey)
-				}
-				d.cancel(job)
-				d.within(time.Minute, "it is settled", d.delivered)
-				state := map[bool]journal.DeadLetterState{true: journal.DeadLetterRecovered, false: journal.DeadLetterSuperseded}[success]
-				d.wantItem(id, state, journal.DeliveryTaken, review.Answered)
-				if got := d.deliveries(id); !slices.Equal(got, []string{"taken"}) {
-					t.Errorf("the audit has %v of its delivery", got)
-				}
-				if n := d.actions(); !maps.Equal(n, map[worker.Action]int{worker.Unconfirmed: 1}) {
-					t.Errorf("counted as %v", n)
-				}
-			})
-		})
-	}
-}
-
-// TestKilledBeforeTheEngineIsAsked: the decision is durable, and whoever starts next delivers it.
-func TestKilledBeforeTheEngineIsAsked(t *testing.T) {
-	atDesk(t, func(d *desk) {
-		id, job := d.waiting()
-		r := d.begin("a")
-		time.Sleep(time.Minute)
-		r.die()
-		d.retry(id) // by another replica, killed too
-		time.Sleep(time.Hour)
-		d.begin("b")
-		d.within(time.Minute, "it is delivered", d.delivered)
-		d.wantItem(id, journal.DeadLetterReprocessing, journal.DeliveryTaken, review.Answered)
-		if d.of(job).taken == "" {
-			t.Error("the process has not got it")
 		}
 	})
 }
@@ -172,155 +78,190 @@ func TestKilledBeforeTheEngineIsAsked(t *testing.T) {
 // TestKilledBeforeItIsRecorded: the engine took decisions and their worker could not record it any more. Whoever starts
 // next finds the jobs gone, and their processes running: they have them.
 func TestKilledBeforeItIsRecorded(t *testing.T) {
-	atDesk(t, func(d *desk) {
-		taken, first := d.waiting()
-		cancelled, second := d.waiting()
-		r := d.begin("a")
+	withReviews(t, func(f *reviewFixture) {
+		taken, first := f.waiting()
+		cancelled, second := f.waiting()
+		r := f.begin("a")
 		time.Sleep(time.Minute)
-		d.readOnlyFor(r, func() {
-			d.retry(taken)
-			d.retry(cancelled)
+		f.readOnlyFor(r, func() {
+			f.retry(taken)
+			f.retry(cancelled)
 		})
-		if d.of(first).taken == "" || d.of(second).taken == "" || d.delivered() {
+		if f.of(first).taken == "" || f.of(second).taken == "" || f.delivered() {
 			t.Fatal("the engine has not taken both, or that is recorded")
 		}
-		d.cancel(second)
-		d.begin("b")
-		d.within(time.Minute, "both are settled", d.delivered)
-		d.wantItem(taken, journal.DeadLetterReprocessing, journal.DeliveryTaken, review.Answered)
-		d.wantItem(cancelled, journal.DeadLetterOpen, journal.DeliveryNobody, review.Nobody)
+		f.cancel(second)
+		f.begin("b")
+		f.within(time.Minute, "both are settled", f.delivered)
+		f.wantItem(taken, journal.DeadLetterReprocessing, journal.DeliveryTaken, review.Answered)
+		f.wantItem(cancelled, journal.DeadLetterOpen, journal.DeliveryNobody, review.Nobody)
 	})
 }
 
 // readOnlyFor lets people decide and kills a replica that can deliver that, but record nothing.
-func (d *desk) readOnlyFor(r *replica, decide func()) {
+func (f *reviewFixture) readOnlyFor(r *replica, decide func()) {
 	decide()
-	d.store.Delay(time.Second) // what is recorded from now on comes too late
+	f.Memory.Delay(time.Second) // what is recorded from now on comes too late
 	time.Sleep(600 * time.Millisecond)
 	r.die()
-	d.store.Delay(0)
+	f.Memory.Delay(0)
 }
 
 // TestUnrecordedEnd: what the engine said is not asked again, however long it takes to record it.
 func TestUnrecordedEnd(t *testing.T) {
-	atDesk(t, func(d *desk) {
-		id, _ := d.waiting()
-		d.begin("a")
+	withReviews(t, func(f *reviewFixture) {
+		id, _ := f.waiting()
+		f.begin("a")
 		time.Sleep(time.Minute)
-		d.retry(id)
-		d.readOnly(true)
-		before := d.calls()
+		f.retry(id)
+		f.readOnly(true)
+		before := f.calls()
 		time.Sleep(10 * time.Minute)
-		if n := d.calls() - before; n != 1 || d.delivered() {
+		if n := f.calls() - before; n != 1 || f.delivered() {
 			t.Errorf("the engine was asked %d times while its word could not be recorded, want once", n)
 		}
-		d.readOnly(false)
-		d.within(time.Minute, "it is recorded", d.delivered)
-		d.wantItem(id, journal.DeadLetterReprocessing, journal.DeliveryTaken, review.Answered)
-		if n := d.actions(); !maps.Equal(n, map[worker.Action]int{worker.Completed: 1}) {
-			t.Errorf("counted as %v", n)
-		}
+		f.readOnly(false)
+		f.within(time.Minute, "it is recorded", f.delivered)
+		f.wantItem(id, journal.DeadLetterReprocessing, journal.DeliveryTaken, review.Answered)
+		f.wantActions(map[worker.Action]int{worker.Completed: 1})
 	})
 }
 
 // TestRefusedDecision: an engine that will never take it is not asked for ever, and the item says that nobody has it.
 func TestRefusedDecision(t *testing.T) {
-	atDesk(t, func(d *desk) {
-		d.set(func() { d.refuse = true })
-		id, _ := d.waiting()
-		d.begin("a")
+	withReviews(t, func(f *reviewFixture) {
+		f.set(func() { f.refuse = true })
+		id, _ := f.waiting()
+		f.begin("a")
 		time.Sleep(time.Minute)
-		d.retry(id)
-		d.within(time.Minute, "it is settled", d.delivered)
-		d.wantItem(id, journal.DeadLetterOpen, journal.DeliveryNobody, review.Nobody)
-		if n := d.logs.FilterMessageSnippet("refuses a person's decision").Len(); n != 1 {
+		f.retry(id)
+		f.within(time.Minute, "it is settled", f.delivered)
+		f.wantItem(id, journal.DeadLetterOpen, journal.DeliveryNobody, review.Nobody)
+		if n := f.logs.FilterMessageSnippet("refuses a person's decision").Len(); n != 1 {
 			t.Errorf("said %d times", n)
 		}
-		if n := d.actions(); !maps.Equal(n, map[worker.Action]int{worker.Failed: 1}) {
-			t.Errorf("counted as %v", n)
-		}
+		f.wantActions(map[worker.Action]int{worker.Failed: 1})
 	})
 }
 
 // TestReplicasDeliverOnce: of two one carries, both take jobs, and when one goes the other goes on.
 func TestReplicasDeliverOnce(t *testing.T) {
 	const decisions = 100
-	atDesk(t, func(d *desk) {
+	withReviews(t, func(f *reviewFixture) {
 		var ids []string
 		for range decisions {
-			id, _ := d.waiting()
+			id, _ := f.waiting()
 			ids = append(ids, id)
 		}
-		a, b := d.begin("a"), d.begin("b")
+		a, b := f.begin("a"), f.begin("b")
 		time.Sleep(time.Minute)
 		for i, id := range ids {
 			if i == decisions/2 {
 				a.stop()
 			}
-			d.retry(id)
+			f.retry(id)
 		}
-		d.within(time.Minute, "all is delivered", d.delivered)
+		f.within(time.Minute, "all is delivered", f.delivered)
 		b.stop()
 		for _, id := range ids {
-			d.wantItem(id, journal.DeadLetterReprocessing, journal.DeliveryTaken, review.Answered)
+			f.wantItem(id, journal.DeadLetterReprocessing, journal.DeliveryTaken, review.Answered)
 		}
-		if n := d.actions(); !maps.Equal(n, map[worker.Action]int{worker.Completed: decisions}) {
-			t.Errorf("counted as %v", n)
-		}
+		f.wantActions(map[worker.Action]int{worker.Completed: decisions})
 	})
 }
 
 // TestStopWhileDelivering: what is on its way arrives and is recorded; the rest waits for the next.
 func TestStopWhileDelivering(t *testing.T) {
 	const decisions = 300
-	atDesk(t, func(d *desk) {
+	withReviews(t, func(f *reviewFixture) {
 		for range decisions {
-			d.waiting()
+			f.waiting()
 		}
-		r := d.begin("a")
+		r := f.begin("a")
 		time.Sleep(time.Minute)
-		d.store.Delay(20 * time.Millisecond)
-		page, _, err := d.service.List(d.t.Context(), journal.DeadLetterFilter{}, "", 200)
+		f.Memory.Delay(20 * time.Millisecond)
+		page, _, err := f.Reviews.List(f.t.Context(), journal.DeadLetterFilter{}, "", 200)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, item := range page {
-			d.discard(item.ID)
+			f.discard(item.ID)
 		}
 		r.stop()
 		taken := 0
-		jobs, _ := d.all()
+		jobs, _ := f.all()
 		for _, j := range jobs {
 			if j.taken != "" {
 				taken++
 			}
 		}
-		if left := len(d.store.Outbox()); taken+left != len(page) || taken == 0 {
+		if left := len(f.Memory.Outbox()); taken+left != len(page) || taken == 0 {
 			t.Errorf("%d were taken and %d wait, of %d", taken, left, len(page))
 		}
-		d.store.Delay(0)
-		d.begin("b")
-		d.within(time.Minute, "all is delivered", d.delivered)
-		if n := d.actions(); !maps.Equal(n, map[worker.Action]int{worker.Completed: len(page)}) {
-			t.Errorf("counted as %v", n)
-		}
+		f.Memory.Delay(0)
+		f.begin("b")
+		f.within(time.Minute, "all is delivered", f.delivered)
+		f.wantActions(map[worker.Action]int{worker.Completed: len(page)})
 	})
 }
 
 // TestWhatNobodyDecides: a process that waits for a dead letter which settled otherwise gets an answer: it must not wait
 // for ever.
 func TestWhatNobodyDecides(t *testing.T) {
-	atDesk(t, func(d *desk) {
-		id, job := d.waiting()
-		d.begin("a")
+	withReviews(t, func(f *reviewFixture) {
+		id, job := f.waiting()
+		f.begin("a")
 		time.Sleep(time.Minute)
-		d.reports(id)
-		d.within(time.Minute, "it is delivered", d.delivered)
-		if d.of(job).taken == "" {
+		f.reports(id)
+		f.within(time.Minute, "it is delivered", f.delivered)
+		if f.of(job).taken == "" {
 			t.Error("the process still waits")
 		}
 		// And one that comes to its review task only then.
-		late := d.waits(job.ProcessInstanceKey, job.Variables)
-		d.within(time.Minute, "the late one has its answer", func() bool { return d.of(late).taken != "" && d.delivered() })
+		late := f.waits(job.ProcessInstanceKey, job.Variables)
+		f.within(time.Minute, "the late one has its answer", func() bool { return f.of(late).taken != "" && f.delivered() })
 	})
+}
+
+// TestLostAnswer: a try whose answer was lost, and then the job is gone. Where the process runs on, or has reported since
+// how it went, it has the decision; where it was cancelled meanwhile, nobody has.
+func TestLostAnswer(t *testing.T) {
+	cancelled := func(*reviewFixture, string) {}
+	for name, tt := range map[string]struct {
+		arrives  bool                         // the first try does
+		ends     func(*reviewFixture, string) // the process, before the next one; nil: it runs on
+		action   worker.Action
+		state    journal.DeadLetterState
+		delivery journal.Delivery
+		process  review.Process
+	}{
+		"it runs on":      {true, nil, worker.Unconfirmed, journal.DeadLetterReprocessing, journal.DeliveryTaken, review.Answered},
+		"it went through": {true, (*reviewFixture).reports, worker.Unconfirmed, journal.DeadLetterRecovered, journal.DeliveryTaken, review.Answered},
+		"it died again":   {true, (*reviewFixture).fails, worker.Unconfirmed, journal.DeadLetterSuperseded, journal.DeliveryTaken, review.Answered},
+		"it was ended":    {true, cancelled, worker.Superseded, journal.DeadLetterOpen, journal.DeliveryNobody, review.Nobody},
+		"never arrived":   {false, cancelled, worker.Superseded, journal.DeadLetterOpen, journal.DeliveryNobody, review.Nobody},
+	} {
+		t.Run(name, func(t *testing.T) {
+			withReviews(t, func(f *reviewFixture) {
+				id, job := f.waiting()
+				f.begin("a")
+				time.Sleep(time.Minute)
+				f.set(func() { f.down, f.deaf = !tt.arrives, 1 })
+				f.retry(id)
+				f.within(time.Minute, "the first try", func() bool { return !tt.arrives || f.of(job).taken != "" })
+				if tt.ends != nil {
+					tt.ends(f, id)
+					f.cancel(job)
+				}
+				time.Sleep(30 * time.Second)
+				f.set(func() { f.down = false })
+				f.within(time.Minute, "it is settled", f.delivered)
+				f.wantItem(id, tt.state, tt.delivery, tt.process)
+				if got := f.deliveries(id); !slices.Equal(got, []string{string(tt.delivery)}) {
+					t.Errorf("the audit has %v of its delivery", got)
+				}
+				f.wantActions(map[worker.Action]int{tt.action: 1})
+			})
+		})
+	}
 }

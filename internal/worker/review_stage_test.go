@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -14,7 +15,6 @@ import (
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
-	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/outbox"
 	"retry-worker/internal/review"
@@ -201,30 +201,22 @@ func (e *reviewEngine) all() (jobs []reviewJob, most int) {
 	return jobs, e.most
 }
 
-// desk is a store, an engine, and whoever decides, in a bubble.
-type desk struct {
+// reviewFixture is a journal with dead letters, an engine, and whoever decides, in a bubble.
+type reviewFixture struct {
+	*testkit.Fixture
 	*reviewEngine
 	*tally
-	t       *testing.T
-	store   *testkit.Memory
-	service *review.Service
-	people  *journal.Journal // by which people decide
-	logs    *observer.ObservedLogs
-	log     *zap.Logger
-	deaths  int64 // process instances
-	jobs    int64
+	t    *testing.T
+	logs *observer.ObservedLogs
+	log  *zap.Logger
 }
 
-func atDesk(t *testing.T, test func(d *desk)) {
+func withReviews(t *testing.T, test func(f *reviewFixture)) {
 	t.Helper()
-	bubble(t, func(t *testing.T) {
+	testkit.Bubble(t, func(t *testing.T, f *testkit.Fixture) {
 		core, logs := observer.New(zapcore.DebugLevel)
-		d := &desk{reviewEngine: &reviewEngine{ended: map[int64]bool{}}, tally: newTally(), t: t, store: testkit.NewMemory(), logs: logs, log: zap.New(core)}
-		d.people = testkit.StartJournal(t, d.store, time.Now)
-		began := time.Now()
-		d.service = review.New(d.store, d.people, policies, time.Now, func() time.Time { return began })
-		test(d)
-	})
+		test(&reviewFixture{f, &reviewEngine{ended: map[int64]bool{}}, newTally(), t, logs, zap.New(core)})
+	}, testkit.By(policies()))
 }
 
 // replica is one process: it takes review jobs and delivers answers.
@@ -240,19 +232,19 @@ func (r *replica) stop() { r.halt(); <-r.ended; r.kill() }
 func (r *replica) die() { r.kill(); r.halt(); <-r.ended }
 
 // begin starts a replica.
-func (d *desk) begin(name string) *replica {
+func (f *reviewFixture) begin(name string) *replica {
 	stop, halt := context.WithCancel(context.Background())
 	kill, killNow := context.WithCancel(context.Background())
 	r := &replica{halt, killNow, make(chan struct{})}
 	var relay *outbox.Relay
 	hooks := journal.NoHooks()
 	hooks.Committed = func(int, time.Duration) { relay.Nudge() }
-	memory := journal.New(d.store, time.Now, nil, hooks)
-	sink := worker.NewReviewSink(d, d.store, memory, time.Now, d.hooks(), d.log)
+	memory := journal.New(f.Memory, time.Now, nil, hooks)
+	sink := worker.NewReviewSink(f.reviewEngine, f.Memory, memory, time.Now, f.hooks(), f.log)
 	relays := outbox.NoHooks()
 	relays.Leading = sink.Leading
-	relay = outbox.New(journal.ReviewQueue, name, d.store, func(context.Context, []int64) error { return nil }, sink, relays, d.log)
-	reviews := worker.NewReviews(d, policies, d.store, memory, relay.Nudge, d.hooks(), d.log)
+	relay = outbox.New(journal.ReviewQueue, name, f.Memory, func(context.Context, []int64) error { return nil }, sink, relays, f.log)
+	reviews := worker.NewReviews(f.reviewEngine, policies, f.Memory, memory, relay.Nudge, f.hooks(), f.log)
 	taking := reviews.Worker(worker.Config{Name: name, PollTimeout: pollTimeout, Await: memory.Await})
 	ends, end := context.WithCancel(context.Background())
 	var writing, working sync.WaitGroup
@@ -265,104 +257,79 @@ func (d *desk) begin(name string) *replica {
 		end()
 		writing.Wait()
 	}()
-	d.t.Cleanup(r.die)
+	f.t.Cleanup(r.die)
 	return r
 }
 
 // dead makes a dead letter below the limit, by the process instance that is given with it.
-func (d *desk) dead() (id string, instance int64) {
-	d.t.Helper()
-	d.deaths++
-	return d.fails(d.deaths), d.deaths
+func (f *reviewFixture) dead() (id, subject string, instance int64) {
+	f.t.Helper()
+	subject = fmt.Sprintf("CLM-%d-1", len(f.Memory.Subjects()))
+	id = f.Die(tiss, subject, "DUPLICATE_CLAIM", 2)
+	return id, subject, f.Item(id).ProcessInstanceKey
 }
 
-// fails is a process instance whose claim is refused for good; its dead letter's id.
-func (d *desk) fails(instance int64) string {
-	d.t.Helper()
-	d.jobs++
-	p := policies()["tiss-submission"]
-	f, rejection := p.Read(decision.Variables{ID: decision.Text(fmt.Sprintf("CLM-%d-1", instance)), Error: `"DUPLICATE_CLAIM"`, RetryCount: "2"})
-	if rejection != nil {
-		d.t.Fatal(rejection)
-	}
-	a := &journal.Analysis{Subject: journal.Subject{Tenant: journal.DefaultTenant, Policy: p.Name, ID: f.ID}, JobKey: d.jobs, ElementInstanceKey: d.jobs,
-		ProcessInstanceKey: instance, Rule: decision.RNBIL005, Policy: p, Failure: &f, Error: f.Error, ReceivedAt: time.Now()}
-	a.Identity = journal.IdentityOf(a)
-	r, err := d.people.Analyze(context.Background(), a)
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	return r.Attempt.DeadLetter
-}
+// fails has the process of a dead letter be refused for good once more.
+func (f *reviewFixture) fails(id string) { f.Die(tiss, f.Item(id).Subject.ID, "DUPLICATE_CLAIM", 2) }
 
-// reports that the process of a dead letter succeeded after all.
-func (d *desk) reports(id string) {
-	d.t.Helper()
-	i := d.item(id)
-	if _, err := d.people.Conclude(context.Background(), &journal.Outcome{Subject: i.Subject, Success: true, ProcessInstanceKey: i.ProcessInstanceKey}); err != nil {
-		d.t.Fatal(err)
+// reports has the process of a dead letter succeed after all.
+func (f *reviewFixture) reports(id string) {
+	f.t.Helper()
+	i := f.Item(id)
+	if _, err := f.Journal.Conclude(f.t.Context(), &journal.Outcome{Subject: i.Subject, Success: true, ProcessInstanceKey: i.ProcessInstanceKey}); err != nil {
+		f.t.Fatal(err)
 	}
 }
 
 // waiting is a dead letter whose process came to its review task.
-func (d *desk) waiting() (string, *reviewJob) {
-	d.t.Helper()
-	id, instance := d.dead()
-	j := d.waits(instance, fmt.Sprintf(`{"deadLetterId":%q,"claimId":"CLM-%d-1"}`, id, instance))
-	return id, j
+func (f *reviewFixture) waiting() (string, *reviewJob) {
+	f.t.Helper()
+	id, subject, instance := f.dead()
+	return id, f.waits(instance, fmt.Sprintf(`{"deadLetterId":%q,"claimId":%q}`, id, subject))
 }
 
-func (d *desk) item(id string) review.Item {
-	d.t.Helper()
-	item, err := d.service.Show(context.Background(), id)
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	return item
-}
-
-func (d *desk) retry(id string) {
-	d.t.Helper()
-	if _, err := d.service.Retry(context.Background(), review.Command{ID: id, Reason: "portal de volta", By: "maria"}); err != nil {
-		d.t.Fatal(err)
+func (f *reviewFixture) retry(id string) {
+	f.t.Helper()
+	if _, err := f.Reviews.Retry(context.Background(), review.Command{ID: id, Reason: "portal de volta", By: "maria"}); err != nil {
+		f.t.Fatal(err)
 	}
 }
 
-func (d *desk) discard(id string) {
-	d.t.Helper()
-	if _, err := d.service.Discard(context.Background(), review.Command{ID: id, Reason: "duplicada", By: "maria"}); err != nil {
-		d.t.Fatal(err)
+func (f *reviewFixture) discard(id string) {
+	f.t.Helper()
+	if _, err := f.Reviews.Discard(context.Background(), review.Command{ID: id, Reason: "duplicada", By: "maria"}); err != nil {
+		f.t.Fatal(err)
 	}
 }
 
 // within waits until something holds.
-func (d *desk) within(long time.Duration, what string, holds func() bool) {
-	d.t.Helper()
+func (f *reviewFixture) within(long time.Duration, what string, holds func() bool) {
+	f.t.Helper()
 	for ends := time.Now().Add(long); !holds(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(ends) {
-			d.t.Fatalf("after %v still not: %s", long, what)
+			f.t.Fatalf("after %v still not: %s", long, what)
 		}
 	}
 	synctest.Wait()
 }
 
 // delivered tells whether nothing is on its way.
-func (d *desk) delivered() bool { return len(d.store.Outbox()) == 0 }
+func (f *reviewFixture) delivered() bool { return len(f.Memory.Outbox()) == 0 }
 
 // wantItem fails unless a dead letter stands like this.
-func (d *desk) wantItem(id string, state journal.DeadLetterState, as journal.Delivery, process review.Process) {
-	d.t.Helper()
-	if i := d.item(id); i.State != state || i.Delivery != as || i.Process != process {
-		d.t.Errorf("the dead letter is %s, its answer %q, its process %q; want %s, %q, %q", i.State, i.Delivery, i.Process, state, as, process)
+func (f *reviewFixture) wantItem(id string, state journal.DeadLetterState, as journal.Delivery, process review.Process) {
+	f.t.Helper()
+	if i := f.Item(id); i.State != state || i.Delivery != as || i.Process != process {
+		f.t.Errorf("the dead letter is %s, its answer %q, its process %q; want %s, %q, %q", i.State, i.Delivery, i.Process, state, as, process)
 	}
 }
 
 // deliveries are what the audit has of answers about a subject.
-func (d *desk) deliveries(id string) []string {
-	d.t.Helper()
-	story, _, err := d.store.Story(context.Background(), d.item(id).Subject)
+func (f *reviewFixture) deliveries(id string) []string {
+	f.t.Helper()
+	story, _, err := f.Memory.Story(f.t.Context(), f.Item(id).Subject)
 	if err != nil {
-		d.t.Fatal(err)
+		f.t.Fatal(err)
 	}
 	var all []string
 	for _, e := range story.Entries {
@@ -372,4 +339,12 @@ func (d *desk) deliveries(id string) []string {
 		}
 	}
 	return all
+}
+
+// wantActions fails unless exactly these things became of the review jobs.
+func (f *reviewFixture) wantActions(want map[worker.Action]int) {
+	f.t.Helper()
+	if got := f.actions(); !maps.Equal(got, want) {
+		f.t.Errorf("counted as %v, want %v", got, want)
+	}
 }

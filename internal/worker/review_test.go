@@ -18,22 +18,22 @@ import (
 
 // TestReviewJobWaits: it is recorded, kept for a day, and not answered; a stop does not hand it back.
 func TestReviewJobWaits(t *testing.T) {
-	atDesk(t, func(d *desk) {
-		id, job := d.waiting()
-		r := d.begin("a")
-		d.within(time.Second, "its process waits", func() bool { return d.item(id).Process == review.Waiting })
-		if got := d.item(id).ReviewJobKey; got != job.Key {
+	withReviews(t, func(f *reviewFixture) {
+		id, job := f.waiting()
+		r := f.begin("a")
+		f.within(time.Second, "its process waits", func() bool { return f.Item(id).Process == review.Waiting })
+		if got := f.Item(id).ReviewJobKey; got != job.Key {
 			t.Errorf("the job's key is recorded as %d, want %d", got, job.Key)
 		}
 		time.Sleep(10 * time.Minute)
 		r.stop()
-		if j := d.of(job); j.gone || len(j.given) != 1 || j.Retries != 3 || time.Until(j.lockedUntil) < 23*time.Hour || time.Until(j.lockedUntil) > 24*time.Hour {
+		if j := f.of(job); j.gone || len(j.given) != 1 || j.Retries != 3 || time.Until(j.lockedUntil) < 23*time.Hour || time.Until(j.lockedUntil) > 24*time.Hour {
 			t.Errorf("after ten minutes and a stop: %+v, want it locked for a day, as it was", j)
 		}
-		if n := d.actions(); len(n) != 0 || d.highest != 0 {
-			t.Errorf("counted as %v with %d in flight, want nothing: it is not answered, and takes nobody's place", n, d.highest)
+		if n := f.actions(); len(n) != 0 || f.highest != 0 {
+			t.Errorf("counted as %v with %d in flight, want nothing: it is not answered, and takes nobody's place", n, f.highest)
 		}
-		p := d.polls[0]
+		p := f.polls[0]
 		if !slices.Contains(p.Variables, worker.DeadLetterVariable) || !slices.Contains(p.Variables, "claimId") || p.JobType != worker.RetryReview {
 			t.Errorf("asked with %+v", p)
 		}
@@ -42,28 +42,28 @@ func TestReviewJobWaits(t *testing.T) {
 
 // TestReviewJobThatComesAgain is a heartbeat: another look, and no other record.
 func TestReviewJobThatComesAgain(t *testing.T) {
-	atDesk(t, func(d *desk) {
-		id, job := d.waiting()
-		d.begin("a")
+	withReviews(t, func(f *reviewFixture) {
+		id, job := f.waiting()
+		f.begin("a")
 		time.Sleep(time.Minute)
-		first, head := d.item(id), headOf(d)
-		d.set(func() { job.lockedUntil = time.Now() }) // the day is over
+		first, head := f.Item(id), headOf(f)
+		f.set(func() { job.lockedUntil = time.Now() }) // the day is over
 		time.Sleep(time.Minute)
-		again := d.item(id)
-		if n := len(d.of(job).given); n != 2 {
+		again := f.Item(id)
+		if n := len(f.of(job).given); n != 2 {
 			t.Errorf("handed out %d times, want 2", n)
 		}
-		if !again.ReviewSeen.After(first.ReviewSeen.Add(50*time.Second)) || again.ReviewJobKey != job.Key || headOf(d) != head {
-			t.Errorf("seen %v, then %v; head %v, then %v", first.ReviewSeen, again.ReviewSeen, head, headOf(d))
+		if !again.ReviewSeen.After(first.ReviewSeen.Add(50*time.Second)) || again.ReviewJobKey != job.Key || headOf(f) != head {
+			t.Errorf("seen %v, then %v; head %v, then %v", first.ReviewSeen, again.ReviewSeen, head, headOf(f))
 		}
 	})
 }
 
-func headOf(d *desk) journal.Head {
-	d.t.Helper()
-	head, err := d.store.Head(d.t.Context())
+func headOf(f *reviewFixture) journal.Head {
+	f.t.Helper()
+	head, err := f.Memory.Head(f.t.Context())
 	if err != nil {
-		d.t.Fatal(err)
+		f.t.Fatal(err)
 	}
 	return head
 }
@@ -71,59 +71,59 @@ func headOf(d *desk) journal.Head {
 // TestLostReviewJobComesSoon: what was activated for a process that died before it could record it is back while it is
 // still expected, and not the day after.
 func TestLostReviewJobComesSoon(t *testing.T) {
-	atDesk(t, func(d *desk) {
-		id, job := d.waiting()
-		d.store.Delay(time.Second)
-		r := d.begin("a")
-		d.within(10*time.Second, "it is handed out", func() bool { return len(d.of(job).given) == 1 })
+	withReviews(t, func(f *reviewFixture) {
+		id, job := f.waiting()
+		f.Memory.Delay(time.Second)
+		r := f.begin("a")
+		f.within(10*time.Second, "it is handed out", func() bool { return len(f.of(job).given) == 1 })
 		r.die()
-		d.store.Delay(0)
-		d.begin("b")
-		d.within(40*time.Second, "its process waits", func() bool { return d.item(id).Process == review.Waiting })
+		f.Memory.Delay(0)
+		f.begin("b")
+		f.within(40*time.Second, "its process waits", func() bool { return f.Item(id).Process == review.Waiting })
 	})
 }
 
 // TestReviewJobsOfAnEngineThatCannotKeepThem come every half minute; that is said once.
 func TestReviewJobsOfAnEngineThatCannotKeepThem(t *testing.T) {
-	atDesk(t, func(d *desk) {
-		d.noHold = true
-		id, job := d.waiting()
-		d.waiting()
-		d.begin("a")
+	withReviews(t, func(f *reviewFixture) {
+		f.noHold = true
+		id, job := f.waiting()
+		f.waiting()
+		f.begin("a")
 		time.Sleep(10 * time.Minute)
-		if n := len(d.of(job).given); n < 18 || n > 21 {
+		if n := len(f.of(job).given); n < 18 || n > 21 {
 			t.Errorf("handed out %d times in 10 minutes, want every 30 s", n)
 		}
-		if n := d.logs.FilterMessageSnippet("does not keep review jobs").Len(); n != 1 {
+		if n := f.logs.FilterMessageSnippet("does not keep review jobs").Len(); n != 1 {
 			t.Errorf("said %d times", n)
 		}
-		d.retry(id)
-		d.within(time.Minute, "it is delivered", d.delivered)
-		d.wantItem(id, journal.DeadLetterReprocessing, journal.DeliveryTaken, review.Answered)
+		f.retry(id)
+		f.within(time.Minute, "it is delivered", f.delivered)
+		f.wantItem(id, journal.DeadLetterReprocessing, journal.DeliveryTaken, review.Answered)
 	})
 }
 
 // TestReviewJobsThatNameNothing become incidents that say what was expected (R11).
 func TestReviewJobsThatNameNothing(t *testing.T) {
 	const unknown = "11111111-2222-3333-4444-555555555555"
-	atDesk(t, func(d *desk) {
-		id, _ := d.dead()
+	withReviews(t, func(f *reviewFixture) {
+		id, _, _ := f.dead()
 		for name, variables := range map[string]string{
 			"none": `{}`, "null": `{"deadLetterId":null}`, "a number": `{"deadLetterId":7}`, "an object": `{"deadLetterId":{}}`,
 			"no id": `{"deadLetterId":"CLM-1-1"}`, "a hostile one": `{"deadLetterId":"x\u0000' or 1=1"}`, "unknown": `{"deadLetterId":"` + unknown + `"}`,
 			"capitals": `{"deadLetterId":"` + strings.ToUpper(id) + `"}`, "another claim's": `{"claimId":"CLM-9-9","deadLetterId":"` + id + `"}`,
 			"no claim's": `{"claimId":7,"deadLetterId":"` + id + `"}`, "no JSON": `{`, "too much": `{"x":"` + strings.Repeat("x", 1<<20) + `"}`,
 		} {
-			job := d.waits(1, variables)
-			r := d.begin("a")
-			d.within(10*time.Second, name, func() bool { return d.of(job).incident != "" })
+			job := f.waits(1, variables)
+			r := f.begin("a")
+			f.within(10*time.Second, name, func() bool { return f.of(job).incident != "" })
 			r.stop()
-			message := d.of(job).incident
+			message := f.of(job).incident
 			if code, _, _ := strings.Cut(message, ":"); !slices.Contains(decision.RejectionCodes(), decision.RejectionCode(code)) || !strings.Contains(message, "expected") {
 				t.Errorf("%s: the incident says %q", name, message)
 			}
 		}
-		if d.item(id).ReviewJobKey != 0 {
+		if f.Item(id).ReviewJobKey != 0 {
 			t.Error("one of them waits for the dead letter all the same")
 		}
 	})
@@ -131,12 +131,12 @@ func TestReviewJobsThatNameNothing(t *testing.T) {
 
 // TestReviewJobOfAnotherTenant knows nothing of this one's dead letter.
 func TestReviewJobOfAnotherTenant(t *testing.T) {
-	atDesk(t, func(d *desk) {
-		id, job := d.waiting()
-		d.set(func() { job.TenantID = "hospital-b" })
-		d.begin("a")
-		d.within(10*time.Second, "an incident", func() bool { return d.of(job).incident != "" })
-		if d.item(id).ReviewJobKey != 0 {
+	withReviews(t, func(f *reviewFixture) {
+		id, job := f.waiting()
+		f.set(func() { job.TenantID = "hospital-b" })
+		f.begin("a")
+		f.within(10*time.Second, "an incident", func() bool { return f.of(job).incident != "" })
+		if f.Item(id).ReviewJobKey != 0 {
 			t.Error("another tenant's process waits for it")
 		}
 	})
@@ -144,33 +144,33 @@ func TestReviewJobOfAnotherTenant(t *testing.T) {
 
 // TestReviewJobWithoutItsClaim: the dead letter's id says it all.
 func TestReviewJobWithoutItsClaim(t *testing.T) {
-	atDesk(t, func(d *desk) {
-		id, instance := d.dead()
-		d.waits(instance, `{"deadLetterId":"`+id+`"}`)
-		d.begin("a")
-		d.within(10*time.Second, "its process waits", func() bool { return d.item(id).Process == review.Waiting })
+	withReviews(t, func(f *reviewFixture) {
+		id, _, instance := f.dead()
+		f.waits(instance, `{"deadLetterId":"`+id+`"}`)
+		f.begin("a")
+		f.within(10*time.Second, "its process waits", func() bool { return f.Item(id).Process == review.Waiting })
 	})
 }
 
 // TestReviewJobsWhileTheJournalIsDown go back as they came, neither in a circle nor for good.
 func TestReviewJobsWhileTheJournalIsDown(t *testing.T) {
-	for name, fault := range map[string]func(d *desk, down bool){
-		"down":      func(d *desk, down bool) { d.store.SetDown(down) },
-		"read only": func(d *desk, down bool) { d.readOnly(down) },
+	for name, fault := range map[string]func(f *reviewFixture, down bool){
+		"down":      func(f *reviewFixture, down bool) { f.Memory.SetDown(down) },
+		"read only": func(f *reviewFixture, down bool) { f.readOnly(down) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			atDesk(t, func(d *desk) {
-				id, job := d.waiting()
-				fault(d, true)
-				d.begin("a")
+			withReviews(t, func(f *reviewFixture) {
+				id, job := f.waiting()
+				fault(f, true)
+				f.begin("a")
 				time.Sleep(10 * time.Minute)
-				if n := len(d.of(job).given); n > 10*60/2+5 {
+				if n := len(f.of(job).given); n > 10*60/2+5 {
 					t.Errorf("handed out %d times in 10 minutes", n)
 				}
-				fault(d, false)
-				d.within(time.Minute, "its process waits", func() bool { return d.item(id).Process == review.Waiting })
-				if d.of(job).Retries != 3 {
-					t.Errorf("%d retries are left, want all 3", d.of(job).Retries)
+				fault(f, false)
+				f.within(time.Minute, "its process waits", func() bool { return f.Item(id).Process == review.Waiting })
+				if f.of(job).Retries != 3 {
+					t.Errorf("%d retries are left, want all 3", f.of(job).Retries)
 				}
 			})
 		})
@@ -178,28 +178,28 @@ func TestReviewJobsWhileTheJournalIsDown(t *testing.T) {
 }
 
 // readOnly makes every transaction fail while reading works.
-func (d *desk) readOnly(on bool) {
-	d.store.Heal()
+func (f *reviewFixture) readOnly(on bool) {
+	f.Memory.Heal()
 	if on {
-		d.store.Fail(1<<16, testkit.Fault{})
+		f.Memory.Fail(1<<16, testkit.Fault{})
 	}
 }
 
 // TestManyReviewJobs are taken in small numbers, however many wait: none stays in the worker.
 func TestManyReviewJobs(t *testing.T) {
 	const many = 500
-	atDesk(t, func(d *desk) {
+	withReviews(t, func(f *reviewFixture) {
 		var ids []string
 		for range many {
-			id, _ := d.waiting()
+			id, _ := f.waiting()
 			ids = append(ids, id)
 		}
-		d.begin("a")
+		f.begin("a")
 		time.Sleep(time.Minute)
-		if i := slices.IndexFunc(ids, func(id string) bool { return d.item(id).ReviewJobKey == 0 }); i >= 0 {
+		if i := slices.IndexFunc(ids, func(id string) bool { return f.Item(id).ReviewJobKey == 0 }); i >= 0 {
 			t.Errorf("after a minute the process of dead letter %d is not known to wait", i)
 		}
-		jobs, most := d.all()
+		jobs, most := f.all()
 		if most > 64 {
 			t.Errorf("%d were taken at once", most)
 		}
@@ -213,24 +213,22 @@ func TestManyReviewJobs(t *testing.T) {
 
 // TestDecisionReachesTheProcess with exactly the contract's variables; the job leaves as completed.
 func TestDecisionReachesTheProcess(t *testing.T) {
-	atDesk(t, func(d *desk) {
-		again, first := d.waiting()
-		away, second := d.waiting()
-		d.begin("a")
+	withReviews(t, func(f *reviewFixture) {
+		again, first := f.waiting()
+		away, second := f.waiting()
+		f.begin("a")
 		time.Sleep(time.Second)
-		d.retry(again)
-		d.discard(away)
-		next := d.item(again).Review.NextRetryTime
-		d.within(time.Second, "both are delivered", d.delivered)
-		wantVariables(t, d.of(first).taken, map[string]any{"reviewDecision": "reprocess", "reviewReason": "portal de volta", "reviewedBy": "maria", "shouldRetry": true,
+		f.retry(again)
+		f.discard(away)
+		next := f.Item(again).Review.NextRetryTime
+		f.within(time.Second, "both are delivered", f.delivered)
+		wantVariables(t, f.of(first).taken, map[string]any{"reviewDecision": "reprocess", "reviewReason": "portal de volta", "reviewedBy": "maria", "shouldRetry": true,
 			"retryCount": 3.0, "nextRetryTime": decision.Instant(next), "backoffMinutes": minutes(next), "backoffDuration": fmt.Sprintf("PT%vM", minutes(next))})
-		wantVariables(t, d.of(second).taken, map[string]any{"reviewDecision": "discard", "reviewReason": "duplicada", "reviewedBy": "maria"})
-		d.wantItem(again, journal.DeadLetterReprocessing, journal.DeliveryTaken, review.Answered)
-		d.wantItem(away, journal.DeadLetterDiscarded, journal.DeliveryTaken, review.Answered)
-		if n := d.actions(); !maps.Equal(n, map[worker.Action]int{worker.Completed: 2}) {
-			t.Errorf("counted as %v", n)
-		}
-		if got := d.deliveries(again); !slices.Equal(got, []string{"taken"}) {
+		wantVariables(t, f.of(second).taken, map[string]any{"reviewDecision": "discard", "reviewReason": "duplicada", "reviewedBy": "maria"})
+		f.wantItem(again, journal.DeadLetterReprocessing, journal.DeliveryTaken, review.Answered)
+		f.wantItem(away, journal.DeadLetterDiscarded, journal.DeliveryTaken, review.Answered)
+		f.wantActions(map[worker.Action]int{worker.Completed: 2})
+		if got := f.deliveries(again); !slices.Equal(got, []string{"taken"}) {
 			t.Errorf("the audit has %v of its delivery", got)
 		}
 	})

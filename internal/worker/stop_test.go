@@ -36,8 +36,7 @@ func wantHandedBack(t *testing.T, a answer) {
 // TestStopHandsBack: what runs is finished, what waits is handed back at once, though every handler is
 // busy; nothing is activated any more.
 func TestStopHandsBack(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		e := newEngine()
+	onEngine(t, func(t *testing.T, e *engine) {
 		e.offers(jobs(jobType, 1, 30))
 		cfg := config()
 		cfg.Concurrency = 4
@@ -66,209 +65,121 @@ func TestStopHandsBack(t *testing.T) {
 	})
 }
 
-// TestStopWaitsForTheAnswer: an answer that the engine does not take yet is still delivered.
-func TestStopWaitsForTheAnswer(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		e := newEngine()
-		e.offers(jobs(jobType, 1, 1))
-		e.onAnswer = func(_ context.Context, a answer) error {
-			if a.at < 6*time.Second {
-				return notTaken
-			}
-			return nil
-		}
-		r := start(t, e, config(), one(completing))
-		time.Sleep(time.Second)
-		r.finish(t)
-		r.wantActions(t, map[worker.Action]int{worker.Completed: 1})
-	})
-}
-
-// TestStopDuringPoll: the poll that runs is let end, and its jobs are handed back.
-func TestStopDuringPoll(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		e := newEngine()
-		e.onPoll = late(pollTimeout, 1900*time.Millisecond, jobs(jobType, 1, 20))
-		r := start(t, e, config(), one(completing))
-		time.Sleep(firstPoll + 10*time.Millisecond)
-		r.finish(t)
-		r.wantActions(t, map[worker.Action]int{worker.Released: 20})
-		for _, a := range e.told() {
-			wantHandedBack(t, a)
-		}
-		if n := len(e.asked()); n != 2 {
-			t.Errorf("%d polls, want none after the stop", n)
-		}
-		if took := time.Since(e.began); took != firstPoll+1900*time.Millisecond {
-			t.Errorf("ended after %s, want with the poll", took)
-		}
-	})
-}
-
-// TestHandingBack: the engine's answers count as for any other reply; the deadline holds here too.
-func TestHandingBack(t *testing.T) {
-	tests := []struct {
-		name   string
-		script []error
-		want   worker.Action
-	}{
-		{"busy, then taken", []error{notTaken, taken}, worker.Released},
-		{"busy all the time", []error{notTaken}, worker.Released},
-		{"somebody else has it", []error{gone}, worker.Superseded},
-		{"lost, then gone", []error{ambiguous, gone}, worker.Unconfirmed},
-		{"lost all the time", []error{ambiguous}, worker.Unconfirmed},
-		{"never taken", []error{refused}, worker.Released},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				e := newEngine()
-				e.onPoll = late(pollTimeout, time.Second, jobs(jobType, 1, 3))
-				e.onAnswer = says(tt.script...)
-				r := start(t, e, config(), one(completing))
-				time.Sleep(firstPoll + 500*time.Millisecond)
-				r.finish(t)
-				r.wantActions(t, map[worker.Action]int{tt.want: 3})
-				if took := time.Since(e.began); took > firstPoll+time.Second+jobTimeout {
-					t.Errorf("ended after %s: beyond the jobs' time-out", took)
-				}
-			})
-		})
-	}
-}
-
-// TestStopWithHangingPoll: a poll that does not end in time is cancelled.
-func TestStopWithHangingPoll(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		e := newEngine()
-		e.onPoll = func(ctx context.Context, _ worker.ActivateRequest) ([]worker.Job, error) {
-			<-ctx.Done()
-			return jobs(jobType, 1, 2), ambiguous // a cancelled poll may bring jobs all the same
-		}
-		r := start(t, e, config(), one(completing))
-		time.Sleep(firstPoll / 2)
-		stopped := time.Now()
-		r.finish(t)
-		if took := time.Since(stopped); took != firstPoll+time.Second {
-			t.Errorf("the poll was given %s after the stop, want its time and a second", took)
-		}
-		if ups := r.upDown(); len(ups) > 0 {
-			t.Errorf("the engine was said to be %v, because of a poll that we cut off", ups)
-		}
-		r.wantActions(t, map[worker.Action]int{worker.Released: 2})
-		for _, a := range e.told() {
-			wantHandedBack(t, a)
-		}
-	})
-}
-
 // TestPollThatHangs: without a stop, the poll is given up after a while, at the latest when jobs it might
 // bring could not be answered any more.
 func TestPollThatHangs(t *testing.T) {
 	for timeout, givenUp := range map[time.Duration]time.Duration{
 		3 * time.Second: 3 * time.Second, jobTimeout: 10 * time.Second, time.Hour: 32 * time.Second,
 	} {
-		t.Run(timeout.String(), func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				e := newEngine()
-				e.onPoll = func(ctx context.Context, r worker.ActivateRequest) ([]worker.Job, error) {
-					if r.PollTimeout == firstPoll {
-						return idle(ctx, r)
-					}
-					<-ctx.Done()
-					return nil, ambiguous
+		each(t, timeout.String(), func(t *testing.T, e *engine) {
+			e.onPoll = func(ctx context.Context, r worker.ActivateRequest) ([]worker.Job, error) {
+				if r.PollTimeout == firstPoll {
+					return idle(ctx, r)
 				}
-				cfg := config()
-				cfg.JobTimeout = timeout
-				r := start(t, e, cfg, one(completing))
-				time.Sleep(time.Minute)
-				asked := e.asked()
-				r.finish(t)
-				pause := asked[2].at - asked[1].at - givenUp
-				if pause < 25*time.Millisecond || pause > 50*time.Millisecond {
-					t.Errorf("the poll after the one that hung came %s after it, want %s and a pause", pause+givenUp, givenUp)
-				}
-			})
+				<-ctx.Done()
+				return nil, ambiguous
+			}
+			cfg := config()
+			cfg.JobTimeout = timeout
+			r := start(t, e, cfg, one(completing))
+			time.Sleep(time.Minute)
+			asked := e.asked()
+			r.finish(t)
+			pause := asked[2].at - asked[1].at - givenUp
+			if pause < 25*time.Millisecond || pause > 50*time.Millisecond {
+				t.Errorf("the poll after the one that hung came %s after it, want %s and a pause", pause+givenUp, givenUp)
+			}
 		})
 	}
 }
 
-// TestStopWhileWaiting: a stop is obeyed at once wherever a loop waits.
-func TestStopWhileWaiting(t *testing.T) {
-	t.Run("for room", func(t *testing.T) {
-		bubble(t, func(t *testing.T) {
-			e := newEngine()
-			e.offers(jobs(jobType, 1, 50))
-			cfg := config()
-			cfg.Concurrency = 50
-			r := start(t, e, cfg, one(stopping(9*time.Second)))
-			time.Sleep(time.Second)
-			r.finish(t)
-			r.wantActions(t, map[worker.Action]int{worker.Completed: 50})
-			if n := len(e.asked()); n != 1 {
-				t.Errorf("%d polls, want 1", n)
-			}
-		})
-	})
-	t.Run("in a pause", func(t *testing.T) {
-		bubble(t, func(t *testing.T) {
-			e := newEngine()
-			e.onPoll = func(context.Context, worker.ActivateRequest) ([]worker.Job, error) { return nil, refused }
-			r := start(t, e, config(), one(completing))
-			time.Sleep(time.Minute)
-			stopped, polls := time.Now(), len(e.asked())
-			r.finish(t)
-			if took := time.Since(stopped); took != 0 || len(e.asked()) != polls {
-				t.Errorf("ended %s after the stop, with %d polls more; want at once", took, len(e.asked())-polls)
-			}
-		})
+// TestStopInAPause: a stop is obeyed at once.
+func TestStopInAPause(t *testing.T) {
+	onEngine(t, func(t *testing.T, e *engine) {
+		e.onPoll = func(context.Context, worker.ActivateRequest) ([]worker.Job, error) { return nil, refused }
+		r := start(t, e, config(), one(completing))
+		time.Sleep(time.Minute)
+		stopped, polls := time.Now(), len(e.asked())
+		r.finish(t)
+		if took := time.Since(stopped); took != 0 || len(e.asked()) != polls {
+			t.Errorf("ended %s after the stop, with %d polls more; want at once", took, len(e.asked())-polls)
+		}
 	})
 }
 
 // TestKill: the hard end waits for no poll, handler, delivery or queue; with a stop before it or none.
 func TestKill(t *testing.T) {
 	for name, before := range map[string]time.Duration{"after a stop": time.Second, "without a stop": 0} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				e := newEngine()
-				batch := jobs("busy", 1, 50)
-				e.onPoll = func(ctx context.Context, r worker.ActivateRequest) ([]worker.Job, error) {
-					if r.JobType == "busy" && e.activated() == 0 {
-						return batch, nil
+		each(t, name, func(t *testing.T, e *engine) {
+			batch := jobs("busy", 1, 50)
+			e.onPoll = func(ctx context.Context, r worker.ActivateRequest) ([]worker.Job, error) {
+				if r.JobType == "busy" && e.activated() == 0 {
+					return batch, nil
+				}
+				return nil, sleep(ctx, time.Hour)
+			}
+			e.onAnswer = func(ctx context.Context, _ answer) error {
+				<-ctx.Done()
+				return ambiguous
+			}
+			cfg := config()
+			cfg.Concurrency = 2
+			r := start(t, e, cfg, []worker.Subscription{
+				{JobType: "busy", Begin: worker.Always(func(ctx context.Context, j *worker.Job) worker.Reply {
+					if j.Key == 1 {
+						<-ctx.Done() // a handler at work; job 2 hangs in its delivery
 					}
-					return nil, sleep(ctx, time.Hour)
-				}
-				e.onAnswer = func(ctx context.Context, _ answer) error {
-					<-ctx.Done()
-					return ambiguous
-				}
-				cfg := config()
-				cfg.Concurrency = 2
-				r := start(t, e, cfg, []worker.Subscription{
-					{JobType: "busy", Begin: worker.Always(func(ctx context.Context, j *worker.Job) worker.Reply {
-						if j.Key == 1 {
-							<-ctx.Done() // a handler at work; job 2 hangs in its delivery
-						}
-						return completion
-					}, "a")},
-					{JobType: "idle", Begin: worker.Always(completing, "a")},
-				})
-				time.Sleep(time.Second)
-				if before > 0 {
-					r.stop()
-					time.Sleep(before)
-				}
-				killed, told := time.Now(), len(e.told())
-				r.kill()
-				<-r.ended
-				if took := time.Since(killed); took != 0 {
-					t.Errorf("ended %s after the hard end, want at once", took)
-				}
-				if n := len(e.told()); n != told {
-					t.Errorf("%d answers were begun after the hard end", n-told)
-				}
-				r.sound(t)
+					return completion
+				}, "a")},
+				{JobType: "idle", Begin: worker.Always(completing, "a")},
 			})
+			time.Sleep(time.Second)
+			if before > 0 {
+				r.stop()
+				time.Sleep(before)
+			}
+			killed, told := time.Now(), len(e.told())
+			r.kill()
+			<-r.ended
+			if took := time.Since(killed); took != 0 {
+				t.Errorf("ended %s after the hard end, want at once", took)
+			}
+			if n := len(e.told()); n != told {
+				t.Errorf("%d answers were begun after the hard end", n-told)
+			}
+			r.sound(t)
+		})
+	}
+}
+
+// TestStopDuringPoll: the poll that runs is let end, or is cut off a second past its time, and its jobs are handed back.
+func TestStopDuringPoll(t *testing.T) {
+	hangs := func(ctx context.Context, _ worker.ActivateRequest) ([]worker.Job, error) {
+		<-ctx.Done()
+		return jobs(jobType, 1, 2), ambiguous // a cancelled poll may bring jobs all the same
+	}
+	for name, tt := range map[string]struct {
+		poll func(context.Context, worker.ActivateRequest) ([]worker.Job, error)
+		ends time.Duration
+	}{
+		"that ends":  {late(firstPoll, firstPoll*3/4, jobs(jobType, 1, 2)), firstPoll * 3 / 4},
+		"that hangs": {hangs, firstPoll/2 + firstPoll + time.Second},
+	} {
+		each(t, name, func(t *testing.T, e *engine) {
+			e.onPoll = tt.poll
+			r := start(t, e, config(), one(completing))
+			time.Sleep(firstPoll / 2)
+			r.finish(t)
+			r.wantActions(t, map[worker.Action]int{worker.Released: 2})
+			for _, a := range e.told() {
+				wantHandedBack(t, a)
+			}
+			if took := time.Since(e.began); took != tt.ends || len(e.asked()) != 1 {
+				t.Errorf("ended after %s and %d polls, want after %s and one", took, len(e.asked()), tt.ends)
+			}
+			if ups := r.upDown(); len(ups) > 0 {
+				t.Errorf("the engine was said to be %v, because of a poll during a stop", ups)
+			}
 		})
 	}
 }

@@ -114,12 +114,6 @@ func claim(members string) string {
 	return `{"claimId":"CLM-001-123",` + members + `}`
 }
 
-// codes are the closed set of rejections.
-var codes = []decision.RejectionCode{
-	decision.UnknownPolicy, decision.InvalidClaimID, decision.InvalidID, decision.InvalidRetryCount,
-	decision.InvalidLastSubmissionTime, decision.InvalidErrorMessage, decision.InvalidOutcome, decision.InvalidVariables,
-}
-
 // The contract's outputs: name → what its JSON must look like.
 var (
 	always = map[string]string{
@@ -197,7 +191,7 @@ func wantOutputs(t testing.TB, variables string, want map[string]string) {
 func wantRejection(t testing.TB, f worker.Failure) {
 	t.Helper()
 	code, _, _ := strings.Cut(f.Message, ": ")
-	if !slices.Contains(codes, decision.RejectionCode(code)) {
+	if !slices.Contains(decision.RejectionCodes(), decision.RejectionCode(code)) {
 		t.Errorf("the message does not begin with a rejection's code: %q", f.Message)
 	}
 	if strings.ContainsFunc(f.Message, func(r rune) bool { return r < ' ' || r == 0x7f || r == 0x85 || r == 0x2028 || r == 0x2029 }) {

@@ -10,6 +10,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"retry-worker/e2e/harness"
 	"retry-worker/internal/testkit/gateway"
 )
 
@@ -38,6 +39,7 @@ func TestMatrix(t *testing.T) {
 			t.Run(r.fault, func(t *testing.T) {
 				t.Parallel()
 				if r.real {
+					harness.Binary(t) // built before a job waits for it
 					results[i] = r.play(newFixture(t, r.options))
 					return
 				}

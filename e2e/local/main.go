@@ -48,7 +48,7 @@ func signals(owner int) (stop, hard context.Context) {
 	stop, stopNow := context.WithCancelCause(context.Background())
 	hard, hardNow := context.WithCancel(context.Background())
 	asked := make(chan os.Signal, 1)
-	signal.Notify(asked, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
+	signal.Notify(asked, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	parent, look := os.Getppid(), time.NewTicker(time.Second)
 	go func() {
 		for owned := true; owned; {

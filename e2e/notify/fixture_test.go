@@ -66,6 +66,7 @@ func open(t *testing.T, at time.Time) *fixture {
 		},
 		"cadastro": {"email: [cadastro@hospital.example]"},
 	}))
+	harness.BinaryWithClock(t) // built before the clock begins
 	s.clock = harness.ClockAt(at, times)
 	s.begin()
 	t.Cleanup(func() {

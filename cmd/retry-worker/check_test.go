@@ -161,8 +161,8 @@ func TestCheckNobodyThere(t *testing.T) {
 
 func TestCheckTLS(t *testing.T) {
 	g := gateway.New(t, gateway.Options{TLS: true})
-	authority := write(t, "authority.pem", g.CAPEM())
-	agreed := [2]string{"ok TLS 1.3, certificate valid until ", time.Now().Add(12 * time.Hour).UTC().Format("2006-01-02")}
+	authority := g.CAFile()
+	agreed := [2]string{"ok TLS 1.3, certificate valid until ", time.Now().Add(24 * time.Hour).UTC().Format("2006-01-02")}
 	for _, c := range []struct {
 		name string
 		vars map[string]string

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"retry-worker/internal/testkit/gateway"
+	"retry-worker/internal/testkit/wait"
 	"retry-worker/internal/zeebe"
 )
 
@@ -46,9 +47,7 @@ func byToken(p *gateway.IDP) func(*setup) {
 
 func untilProvider(t *testing.T, p *gateway.IDP, what string, met func(gateway.IDPCounts) bool) {
 	t.Helper()
-	if err := p.WaitFor(within(t), met); err != nil {
-		t.Fatalf("not seen: %s: %v", what, err)
-	}
+	wait.Until(t, what, func() bool { return met(p.Counts()) })
 }
 
 // playColdStart: however many calls wait, one token is asked for.

@@ -3,7 +3,6 @@ package app_test
 import (
 	"net"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -222,12 +221,8 @@ func TestTLSAndToken(t *testing.T) {
 	answerAtOnce(g)
 	idp := gateway.NewIDP(t, "worker", "canary-secret", "zeebe-api")
 	g.RequireToken(idp.Accepts)
-	authority := filepath.Join(t.TempDir(), "authority.pem")
-	if err := os.WriteFile(authority, g.CAPEM(), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	s := settings(t, g.Addr())
-	s.Engine.Plaintext, s.Engine.CACertificatePath = false, authority
+	s.Engine.Plaintext, s.Engine.CACertificatePath = false, g.CAFile()
 	s.Engine.OAuth = &config.OAuth{
 		ClientID: "worker", ClientSecret: "canary-secret", Audience: "zeebe-api", URL: idp.URL(), RequestTimeout: 5 * time.Second,
 	}

@@ -40,12 +40,6 @@ func connected(t *testing.T, o gateway.Options) (*gateway.Gateway, *zeebe.Client
 	return g, dial(t, plain(g))
 }
 
-// authority writes the certificate authority of a gateway with TLS to a file.
-func authority(t *testing.T, g *gateway.Gateway) string {
-	t.Helper()
-	return file(t, "authority.pem", g.CAPEM())
-}
-
 func file(t *testing.T, name string, content []byte) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)

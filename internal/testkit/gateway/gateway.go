@@ -9,6 +9,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -18,11 +19,13 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/keepalive"
+
+	"retry-worker/internal/webserver/webservertest"
 )
 
 // Options say how a gateway behaves. The zero value listens in plaintext on a loopback port, without tenants.
 type Options struct {
-	// TLS serves by a certificate for localhost and 127.0.0.1; see [Gateway.CAPEM].
+	// TLS serves by a certificate for localhost and 127.0.0.1; see [Gateway.CAFile].
 	TLS bool
 	// InMemory takes connections by [Gateway.Dial] only: no socket, so it serves within a testing/synctest bubble.
 	InMemory bool
@@ -48,10 +51,12 @@ const minPing = 10 * time.Second
 // Gateway is a running gateway. Its methods may be called from any goroutine.
 type Gateway struct {
 	pb.UnimplementedGatewayServer
-	options     Options
-	network     *network
-	certificate *certificate // nil without TLS
-	faults      faults
+	options   Options
+	network   *network
+	authority *webservertest.Authority // nil without TLS
+	faults    faults
+
+	serverOptions []grpc.ServerOption
 
 	serving sync.Mutex
 	server  *grpc.Server // nil while down
@@ -64,10 +69,10 @@ type Gateway struct {
 	leaving   bool // polls do not wait
 	lastKey   int64
 	jobs      map[int64]*job
-	ready     map[string][]*job // by type, in the order of keys
-	timed     map[*job]bool     // activated, or backing off
-	instances map[int64]bool    // whether each process instance runs
-	deployed  map[string]deployment
+	ready     map[string][]*job   // by type, in the order of keys
+	timed     map[*job]bool       // activated, or backing off
+	instances map[int64]bool      // whether each process instance runs
+	deployed  map[string][]string // the contents of a process, by version
 	polls     []*Poll
 	workers   map[string]string // connection to the name that polled by it last
 	calls     map[outcome]int
@@ -89,17 +94,25 @@ func New(tb testing.TB, o Options) *Gateway {
 	}
 	g := &Gateway{
 		options: o, changed: make(chan struct{}), lastKey: 1 << 51, jobs: map[int64]*job{}, ready: map[string][]*job{},
-		timed: map[*job]bool{}, instances: map[int64]bool{}, deployed: map[string]deployment{}, workers: map[string]string{},
+		timed: map[*job]bool{}, instances: map[int64]bool{}, deployed: map[string][]string{}, workers: map[string]string{},
 		calls: map[outcome]int{}, underWay: map[Method]int{},
+		serverOptions: []grpc.ServerOption{
+			grpc.WaitForHandlers(true), grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPing}),
+		},
 	}
 	var err error
 	if g.network, err = newNetwork(o.InMemory); err != nil {
 		tb.Fatal(err)
 	}
 	if o.TLS {
-		if g.certificate, err = newCertificate(); err != nil {
+		cert, key := filepath.Join(tb.TempDir(), "cert.pem"), filepath.Join(tb.TempDir(), "key.pem")
+		g.authority = webservertest.NewAuthority(tb)
+		g.authority.Issue(tb, cert, key, "gateway")
+		creds, err := credentials.NewServerTLSFromFile(cert, key)
+		if err != nil {
 			tb.Fatal(err)
 		}
+		g.serverOptions = append(g.serverOptions, grpc.Creds(creds))
 	}
 	g.Up()
 	tb.Cleanup(func() {
@@ -122,10 +135,10 @@ func Nowhere(tb testing.TB) string {
 func (g *Gateway) Addr() string { return g.network.addr }
 
 // Dial connects to an InMemory gateway, whatever the address.
-func (g *Gateway) Dial(context.Context, string) (net.Conn, error) { return g.network.dial() }
+func (g *Gateway) Dial(ctx context.Context, _ string) (net.Conn, error) { return g.network.dial(ctx) }
 
-// CAPEM returns the authority that a client must trust, PEM-encoded.
-func (g *Gateway) CAPEM() []byte { return g.certificate.pem }
+// CAFile returns the file that holds the authority a client must trust.
+func (g *Gateway) CAFile() string { return g.authority.File }
 
 // Up listens again at the same address, with the jobs as they were left. It panics where that fails.
 func (g *Gateway) Up() {
@@ -138,13 +151,7 @@ func (g *Gateway) Up() {
 	if err != nil {
 		panic(fmt.Errorf("listen: %w", err))
 	}
-	options := []grpc.ServerOption{
-		grpc.WaitForHandlers(true), grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPing}),
-	}
-	if g.certificate != nil {
-		options = append(options, grpc.Creds(credentials.NewServerTLSFromCert(&g.certificate.tls)))
-	}
-	g.server = grpc.NewServer(options...)
+	g.server = grpc.NewServer(g.serverOptions...)
 	pb.RegisterGatewayServer(g.server, g)
 	server, served := g.server, make(chan struct{})
 	g.served = served

@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -22,7 +21,6 @@ type IDP struct {
 	fault    IDPFault
 	counts   IDPCounts
 	tokens   map[string]bool // whether each is valid
-	changed  chan struct{}   // closed and replaced at every change
 }
 
 // IDPFault is something that goes wrong with token requests.
@@ -45,7 +43,7 @@ func NewIDP(tb testing.TB, client, secret, audience string) *IDP {
 	tb.Helper()
 	p := &IDP{
 		client: client, secret: secret, audience: audience, lifetime: 5 * time.Minute,
-		tokens: map[string]bool{}, changed: make(chan struct{}),
+		tokens: map[string]bool{},
 	}
 	var err error
 	if p.port, err = reservePort(); err != nil {
@@ -94,42 +92,21 @@ func (p *IDP) SetLifetime(d time.Duration) { p.change(func() { p.lifetime = d })
 func (p *IDP) Revoke() { p.change(func() { clear(p.tokens) }) }
 
 // Accepts reports whether a token was issued here and is valid.
-func (p *IDP) Accepts(token string) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.tokens[token]
+func (p *IDP) Accepts(token string) (valid bool) {
+	p.change(func() { valid = p.tokens[token] })
+	return valid
 }
 
 // Counts returns the totals at this instant.
-func (p *IDP) Counts() IDPCounts {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.counts
-}
-
-// WaitFor returns when met first holds of the counts.
-func (p *IDP) WaitFor(ctx context.Context, met func(IDPCounts) bool) error {
-	for {
-		p.mu.Lock()
-		counts, changed := p.counts, p.changed
-		p.mu.Unlock()
-		if met(counts) {
-			return nil
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return fmt.Errorf("wait for the identity provider: %w; it has %+v", context.Cause(ctx), counts)
-		}
-	}
+func (p *IDP) Counts() (c IDPCounts) {
+	p.change(func() { c = p.counts })
+	return c
 }
 
 func (p *IDP) change(f func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	f()
-	close(p.changed)
-	p.changed = make(chan struct{})
 }
 
 func (p *IDP) serve(w http.ResponseWriter, r *http.Request) {

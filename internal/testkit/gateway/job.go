@@ -63,7 +63,6 @@ type Activation struct {
 	At, Deadline time.Time
 	Worker       string
 	Waited       time.Duration // since the job was activatable
-	Delivered    bool          // as far as the gateway knows
 	TimedOut     bool          // nobody answered until the deadline
 }
 
@@ -109,17 +108,14 @@ type Counts struct {
 
 // job is a job with its history; the gateway's mutex guards it.
 type job struct {
-	Job
-	state       State
-	since, due  time.Time // activatable since; end of the activation, or of the back-off
-	added       time.Time
-	output      string
-	activations []Activation
-	answers     []*Answer
+	Record
+	since, due time.Time // activatable since; end of the activation, or of the back-off
+	answers    []*Answer
 }
 
 func (j *job) record() Record {
-	r := Record{Job: j.Job, State: j.state, Added: j.added, Output: j.output, Activations: slices.Clone(j.activations)}
+	r := j.Record
+	r.Activations = slices.Clone(r.Activations)
 	for _, a := range j.answers {
 		r.Answers = append(r.Answers, *a)
 	}
@@ -141,7 +137,7 @@ func (g *Gateway) AddJobs(jobs ...Job) (keys []int64) {
 
 func (g *Gateway) add(values Job) int64 {
 	g.lastKey += 3 // of an instance, its element and the element's job
-	j := &job{Job: values, added: g.now()}
+	j := &job{Record: Record{Job: values, Added: g.now()}}
 	j.Key, j.ElementInstanceKey = g.lastKey, g.lastKey-1
 	j.ProcessInstanceKey = cmp.Or(j.ProcessInstanceKey, g.lastKey-2)
 	j.Variables, j.CustomHeaders = cmp.Or(j.Variables, "{}"), cmp.Or(j.CustomHeaders, "{}")
@@ -157,12 +153,12 @@ func (g *Gateway) add(values Job) int64 {
 
 // move changes a job's state, and keeps what is derived from it in step.
 func (g *Gateway) move(j *job, to State) {
-	if j.state == Activatable {
+	if j.State == Activatable {
 		g.ready[j.Type] = slices.DeleteFunc(g.ready[j.Type], func(other *job) bool { return other == j })
 	}
-	g.counts.Held += boolToInt(to == Activated) - boolToInt(j.state == Activated)
-	g.counts.Settled += boolToInt(to.Settled()) - boolToInt(j.state.Settled())
-	j.state = to
+	g.counts.Held += boolToInt(to == Activated) - boolToInt(j.State == Activated)
+	g.counts.Settled += boolToInt(to.Settled()) - boolToInt(j.State.Settled())
+	j.State = to
 	if to == Activated || to == BackingOff {
 		g.timed[j] = true
 		return
@@ -188,9 +184,9 @@ func (g *Gateway) expire() {
 		if j.due.After(g.now()) {
 			continue
 		}
-		if j.state == Activated {
+		if j.State == Activated {
 			g.counts.TimedOut++
-			j.activations[len(j.activations)-1].TimedOut = true
+			j.Activations[len(j.Activations)-1].TimedOut = true
 		}
 		g.move(j, Activatable)
 	}
@@ -246,7 +242,7 @@ func (g *Gateway) Cancel(instance int64) {
 	g.change(func() {
 		g.instances[instance] = false
 		for _, j := range g.jobs {
-			if j.ProcessInstanceKey == instance && !j.state.gone() {
+			if j.ProcessInstanceKey == instance && !j.State.gone() {
 				g.move(j, Cancelled)
 			}
 		}

@@ -1,13 +1,15 @@
 package gateway
 
 import (
-	"errors"
+	"context"
 	"fmt"
 	"maps"
 	"net"
 	"slices"
 	"sync"
 	"sync/atomic"
+
+	"google.golang.org/grpc/test/bufconn"
 )
 
 // network is what a gateway's connections have in common: they can be frozen and cut.
@@ -19,13 +21,19 @@ type network struct {
 	mu     sync.Mutex
 	open   map[*conn]bool
 	frozen chan struct{} // closed at the thaw; nil while nothing is frozen
-	memory chan net.Conn // to the listener in memory; nil while it is closed
+	memory *bufconn.Listener
 	listen func() (net.Listener, error)
 }
 
 func newNetwork(inMemory bool) (*network, error) {
 	n := &network{open: map[*conn]bool{}, addr: "passthrough:///memory", release: func() {}}
-	n.listen = func() (net.Listener, error) { return n.listenInMemory(), nil }
+	n.listen = func() (net.Listener, error) {
+		memory := bufconn.Listen(1 << 16)
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.memory = memory
+		return &listener{Listener: memory, network: n}, nil
+	}
 	if inMemory {
 		return n, nil
 	}
@@ -55,48 +63,11 @@ func (l *listener) Accept() (net.Conn, error) {
 	return l.network.wrap(c), nil
 }
 
-// memoryListener accepts what dial connects.
-type memoryListener struct {
-	conns  chan net.Conn
-	closed chan struct{}
-	close  func()
-}
-
-func (n *network) listenInMemory() net.Listener {
-	conns, closed := make(chan net.Conn), make(chan struct{})
+func (n *network) dial(ctx context.Context) (net.Conn, error) {
 	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.memory = conns
-	return &listener{network: n, Listener: &memoryListener{conns, closed, sync.OnceFunc(func() {
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		n.memory = nil
-		close(closed)
-	})}}
-}
-
-func (l *memoryListener) Accept() (net.Conn, error) {
-	select {
-	case c := <-l.conns:
-		return c, nil
-	case <-l.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-func (l *memoryListener) Close() error   { l.close(); return nil }
-func (l *memoryListener) Addr() net.Addr { return &net.UnixAddr{Name: "memory"} }
-
-func (n *network) dial() (net.Conn, error) {
-	n.mu.Lock()
-	conns := n.memory
+	memory := n.memory
 	n.mu.Unlock()
-	if conns == nil {
-		return nil, errors.New("connection refused")
-	}
-	client, server := net.Pipe()
-	conns <- server
-	return client, nil
+	return memory.DialContext(ctx)
 }
 
 // conn is a connection that stands still while its network is frozen. It is its own remote address, by which gRPC

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"regexp"
@@ -34,8 +35,8 @@ func (g *Gateway) caller(ctx context.Context, j *job) (connection, worker string
 	if c == nil {
 		return "", ""
 	}
-	if worker = g.workers[c.name]; worker == "" && j != nil && len(j.activations) > 0 {
-		worker = j.activations[len(j.activations)-1].Worker
+	if worker = g.workers[c.name]; worker == "" && j != nil && len(j.Activations) > 0 {
+		worker = j.Activations[len(j.Activations)-1].Worker
 	}
 	return c.name, worker
 }
@@ -43,7 +44,14 @@ func (g *Gateway) caller(ctx context.Context, j *job) (connection, worker string
 // ActivateJobs implements pb.GatewayServer.
 func (g *Gateway) ActivateJobs(in *pb.ActivateJobsRequest, stream pb.Gateway_ActivateJobsServer) error {
 	ctx := stream.Context()
-	p := g.polled(ctx, in)
+	p := &Poll{ActivateJobsRequest: in}
+	g.change(func() {
+		p.At = g.now()
+		g.polls = append(g.polls, p)
+		if c := connOf(ctx); c != nil {
+			g.workers[c.name] = in.Worker
+		}
+	})
 	var jobs []*job
 	cut, err := g.call(ctx, Call{Method: ActivateJobs, Worker: in.Worker}, func() (err error) {
 		jobs, err = g.activate(ctx, in)
@@ -62,28 +70,14 @@ func (g *Gateway) ActivateJobs(in *pb.ActivateJobsRequest, stream pb.Gateway_Act
 	}
 	g.change(func() {
 		p.Ended = g.now()
-		for _, j := range jobs[sent:] {
-			g.counts.Undelivered++
-			j.activations[len(j.activations)-1].Delivered = false
-		}
+		g.counts.Undelivered += len(jobs) - sent
 	})
 	return err
 }
 
-func (g *Gateway) polled(ctx context.Context, in *pb.ActivateJobsRequest) (p *Poll) {
-	g.change(func() {
-		p = &Poll{ActivateJobsRequest: in, At: g.now()}
-		g.polls = append(g.polls, p)
-		if c := connOf(ctx); c != nil {
-			g.workers[c.name] = in.Worker
-		}
-	})
-	return p
-}
-
 // send streams jobs, and returns how many of them.
 func (g *Gateway) send(jobs []*job, in *pb.ActivateJobsRequest, stream pb.Gateway_ActivateJobsServer) (sent int, err error) {
-	for part := range slices.Chunk(jobs, max(1, cmpOr(g.options.JobsPerMessage, len(jobs)))) {
+	for part := range slices.Chunk(jobs, max(1, cmp.Or(g.options.JobsPerMessage, len(jobs)))) {
 		out := &pb.ActivateJobsResponse{}
 		g.change(func() {
 			for _, j := range part {
@@ -104,15 +98,8 @@ func (g *Gateway) send(jobs []*job, in *pb.ActivateJobsRequest, stream pb.Gatewa
 	return sent, nil
 }
 
-func cmpOr(n, otherwise int) int {
-	if n == 0 {
-		return otherwise
-	}
-	return n
-}
-
 func (j *job) activated() *pb.ActivatedJob {
-	last := j.activations[len(j.activations)-1]
+	last := j.Activations[len(j.Activations)-1]
 	return &pb.ActivatedJob{
 		Key: j.Key, Type: j.Type, ProcessInstanceKey: j.ProcessInstanceKey, ElementInstanceKey: j.ElementInstanceKey,
 		BpmnProcessId: "process", ElementId: "task", CustomHeaders: j.CustomHeaders, Variables: j.Variables,
@@ -185,8 +172,8 @@ func (g *Gateway) take(in *pb.ActivateJobsRequest, tenants []string) (jobs []*jo
 	}
 	for _, j := range jobs {
 		j.due = g.now().Add(millis(in.Timeout))
-		j.activations = append(j.activations, Activation{
-			At: g.now(), Deadline: j.due, Worker: in.Worker, Waited: g.now().Sub(j.since), Delivered: true,
+		j.Activations = append(j.Activations, Activation{
+			At: g.now(), Deadline: j.due, Worker: in.Worker, Waited: g.now().Sub(j.since),
 		})
 		g.counts.HandedOut++
 		g.move(j, Activated)
@@ -199,8 +186,8 @@ func (g *Gateway) take(in *pb.ActivateJobsRequest, tenants []string) (jobs []*jo
 func (g *Gateway) CompleteJob(ctx context.Context, in *pb.CompleteJobRequest) (*pb.CompleteJobResponse, error) {
 	a := &Answer{Method: CompleteJob, Variables: in.Variables}
 	return &pb.CompleteJobResponse{}, g.command(ctx, in.JobKey, a, func(j *job) error {
-		j.output = a.Variables
-		g.settle(j, a, Completed)
+		j.Output = a.Variables
+		g.move(j, Completed)
 		return nil
 	})
 }
@@ -214,7 +201,7 @@ func (g *Gateway) FailJob(ctx context.Context, in *pb.FailJobRequest) (*pb.FailJ
 	return &pb.FailJobResponse{}, g.command(ctx, in.JobKey, a, func(j *job) error {
 		j.Retries = a.Retries
 		if a.Retries <= 0 {
-			g.settle(j, a, Incident)
+			g.move(j, Incident)
 			return nil
 		}
 		g.counts.HandedBack++
@@ -232,25 +219,20 @@ func (g *Gateway) ThrowError(ctx context.Context, in *pb.ThrowErrorRequest) (*pb
 		Message: in.ErrorMessage[:min(len(in.ErrorMessage), messageLimit)],
 	}
 	return &pb.ThrowErrorResponse{}, g.command(ctx, in.JobKey, a, func(j *job) error {
-		g.settle(j, a, ErrorThrown)
+		g.move(j, ErrorThrown)
 		return nil
 	})
-}
-
-func (g *Gateway) settle(j *job, a *Answer, to State) {
-	a.Settled = true
-	g.move(j, to)
 }
 
 // UpdateJobTimeout implements pb.GatewayServer.
 func (g *Gateway) UpdateJobTimeout(ctx context.Context, in *pb.UpdateJobTimeoutRequest) (*pb.UpdateJobTimeoutResponse, error) {
 	a := &Answer{Method: UpdateJobTimeout}
 	return &pb.UpdateJobTimeoutResponse{}, g.command(ctx, in.JobKey, a, func(j *job) error {
-		if j.state != Activated {
-			return status.Errorf(codes.FailedPrecondition, "job %d is %s", j.Key, j.state)
+		if j.State != Activated {
+			return status.Errorf(codes.FailedPrecondition, "job %d is %s", j.Key, j.State)
 		}
 		j.due = g.now().Add(millis(in.Timeout))
-		j.activations[len(j.activations)-1].Deadline = j.due
+		j.Activations[len(j.Activations)-1].Deadline = j.due
 		return nil
 	})
 }
@@ -272,7 +254,7 @@ func (g *Gateway) SetVariables(ctx context.Context, in *pb.SetVariablesRequest) 
 	a := &Answer{Method: SetVariables, Variables: in.Variables, Local: in.Local}
 	return &pb.SetVariablesResponse{}, g.command(ctx, in.ElementInstanceKey+1, a, func(j *job) error {
 		if !a.Local {
-			j.output = a.Variables
+			j.Output = a.Variables
 		}
 		return nil
 	})
@@ -286,6 +268,7 @@ func (g *Gateway) command(ctx context.Context, key int64, a *Answer, effect func
 			j := g.jobs[key]
 			if err = a.refusal(key, j); err == nil {
 				err = effect(j)
+				a.Settled = err == nil && j.State.Settled()
 			}
 			a.Reached = true
 			g.note(j, a, err)
@@ -311,36 +294,32 @@ func (g *Gateway) note(j *job, a *Answer, err error) {
 // refusal returns why the gateway does not take a command, or nil.
 func (a *Answer) refusal(key int64, j *job) error {
 	switch {
-	case j == nil || j.state.gone():
+	case j == nil || j.State.gone():
 		return status.Errorf(codes.NotFound, "%s: no job with key %d", a.Method, key)
-	case j.state.Settled() || j.state == BackingOff:
-		return status.Errorf(codes.FailedPrecondition, "%s: job %d is %s", a.Method, key, j.state)
+	case j.State.Settled() || j.State == BackingOff:
+		return status.Errorf(codes.FailedPrecondition, "%s: job %d is %s", a.Method, key, j.State)
 	case a.Variables != "" && !json.Valid([]byte(a.Variables)):
 		return status.Errorf(codes.InvalidArgument, "%s: variables are no JSON: %.60q", a.Method, a.Variables)
 	}
 	return nil
 }
 
-// deployment is a process that was deployed.
-type deployment struct {
-	version int32
-	key     int64
-	content string
-}
-
 var processID = regexp.MustCompile(`<(?:\w+:)?process\s[^>]*?\bid="([^"]+)"`)
 
-// DeployResource implements pb.GatewayServer: a process with new content gets the next version.
+// DeployResource implements pb.GatewayServer: a process with new content gets the next version, which is its key too.
 func (g *Gateway) DeployResource(ctx context.Context, in *pb.DeployResourceRequest) (*pb.DeployResourceResponse, error) {
 	out := &pb.DeployResourceResponse{TenantId: in.GetTenantId()}
 	_, err := g.call(ctx, Call{Method: DeployResource}, func() error {
 		for _, r := range in.Resources {
-			ids := processID.FindAllSubmatch(r.Content, -1)
+			ids := processID.FindAllStringSubmatch(string(r.Content), -1)
 			if len(ids) == 0 {
 				return status.Errorf(codes.InvalidArgument, "resource %q: no process in it", r.Name)
 			}
 			for _, id := range ids {
-				out.Deployments = append(out.Deployments, g.deploy(string(id[1]), r))
+				version := g.deploy(id[1], string(r.Content))
+				out.Deployments = append(out.Deployments, &pb.Deployment{Metadata: &pb.Deployment_Process{Process: &pb.ProcessMetadata{
+					BpmnProcessId: id[1], Version: int32(version), ProcessDefinitionKey: int64(version), ResourceName: r.Name, TenantId: DefaultTenant,
+				}}})
 			}
 		}
 		return nil
@@ -348,18 +327,14 @@ func (g *Gateway) DeployResource(ctx context.Context, in *pb.DeployResourceReque
 	return out, err
 }
 
-func (g *Gateway) deploy(id string, r *pb.Resource) *pb.Deployment {
-	var d deployment
+func (g *Gateway) deploy(id, content string) (version int) {
 	g.change(func() {
-		if d = g.deployed[id]; d.content != string(r.Content) {
-			g.lastKey++
-			d = deployment{version: d.version + 1, key: g.lastKey, content: string(r.Content)}
-			g.deployed[id] = d
+		if all := g.deployed[id]; len(all) == 0 || all[len(all)-1] != content {
+			g.deployed[id] = append(all, content)
 		}
+		version = len(g.deployed[id])
 	})
-	return &pb.Deployment{Metadata: &pb.Deployment_Process{Process: &pb.ProcessMetadata{
-		BpmnProcessId: id, Version: d.version, ProcessDefinitionKey: d.key, ResourceName: r.Name, TenantId: DefaultTenant,
-	}}}
+	return version
 }
 
 // CreateProcessInstance implements pb.GatewayServer. No element of a process is known to it to start at.
@@ -367,16 +342,15 @@ func (g *Gateway) CreateProcessInstance(ctx context.Context, in *pb.CreateProces
 	out := &pb.CreateProcessInstanceResponse{}
 	_, err := g.call(ctx, Call{Method: CreateProcessInstance}, func() (err error) {
 		g.change(func() {
-			switch _, known := g.deployed[in.BpmnProcessId]; {
-			case !known:
-				err = status.Errorf(codes.NotFound, "no process %q", in.BpmnProcessId)
-			case len(in.StartInstructions) > 0:
+			g.lastKey++
+			out.ProcessInstanceKey = g.lastKey
+			if len(in.StartInstructions) > 0 {
 				err = status.Errorf(codes.InvalidArgument, "no element found with id %q", in.StartInstructions[0].ElementId)
-			default:
-				g.lastKey++
-				out.ProcessInstanceKey = g.lastKey
-				g.instances[out.ProcessInstanceKey] = true
 			}
+			if len(g.deployed[in.BpmnProcessId]) == 0 {
+				err = status.Errorf(codes.NotFound, "no process %q", in.BpmnProcessId)
+			}
+			g.instances[g.lastKey] = err == nil
 		})
 		return err
 	})

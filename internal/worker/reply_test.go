@@ -235,7 +235,8 @@ func (h *handled) wantReported(t *testing.T, jobType string, e example) {
 		"event": "input_rejected", "rejection": code, "detail": h.reply.Failure.Message, "jobType": jobType,
 		"jobKey": int64(2251799813685301), "processInstanceKey": int64(2251799813685200), "tenantId": "<default>",
 	}
-	if got := line.ContextMap(); line.Level != zapcore.WarnLevel || !maps.Equal(got, want) || !strings.HasPrefix(h.reply.Failure.Message, code+": ") {
+	got, named := line.ContextMap(), strings.HasPrefix(h.reply.Failure.Message, code+": ")
+	if line.Level != zapcore.WarnLevel || !maps.Equal(got, want) || !named {
 		t.Errorf("%s: logged as %s %v, want a warning %v", e.name, line.Level, got, want)
 	}
 }

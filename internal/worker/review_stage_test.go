@@ -276,7 +276,8 @@ func (f *reviewFixture) fails(id string) { f.Die(tiss, f.Item(id).Subject.ID, "D
 func (f *reviewFixture) reports(id string) {
 	f.t.Helper()
 	i := f.Item(id)
-	if _, err := f.Journal.Conclude(f.t.Context(), &journal.Outcome{Subject: i.Subject, Success: true, ProcessInstanceKey: i.ProcessInstanceKey}); err != nil {
+	o := &journal.Outcome{Subject: i.Subject, Success: true, ProcessInstanceKey: i.ProcessInstanceKey}
+	if _, err := f.Journal.Conclude(f.t.Context(), o); err != nil {
 		f.t.Fatal(err)
 	}
 }

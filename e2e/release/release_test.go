@@ -301,7 +301,7 @@ func sendContext(t *testing.T) string {
 
 func copyFile(t *testing.T, from, to string) {
 	t.Helper()
-	info, err := os.Stat(from)
+	info, err := os.Lstat(from)
 	if os.IsNotExist(err) { // deleted, and not committed yet
 		return
 	}
@@ -310,6 +310,16 @@ func copyFile(t *testing.T, from, to string) {
 	}
 	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
 		t.Fatal(err)
+	}
+	if info.Mode()&os.ModeSymlink != 0 {
+		target, err := os.Readlink(from)
+		if err == nil {
+			err = os.Symlink(target, to)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return
 	}
 	if err := os.WriteFile(to, read(t, from), info.Mode().Perm()); err != nil {
 		t.Fatal(err)

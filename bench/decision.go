@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"retry-worker/internal/catalogue"
+	"retry-worker/internal/classify"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/decision/decisiontest"
 )
@@ -17,7 +18,7 @@ import (
 type decisionCase struct {
 	name, goal string
 	error      string
-	rules      *decision.Classifier
+	rules      *classify.Classifier
 	matched    string // the rule that matches; empty for none
 }
 

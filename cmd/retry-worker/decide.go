@@ -18,6 +18,7 @@ import (
 type decideFlags struct {
 	policy, policiesFile, id, errorText, retryCount, lastSubmission, httpStatus, now string
 	vars                                                                             []string
+	explain                                                                          bool
 }
 
 func (c *cli) decideCommand() *cobra.Command {
@@ -41,6 +42,7 @@ func (c *cli) decideCommand() *cobra.Command {
 	cmd.Flags().StringVar(&f.httpStatus, "http-status", "", "HTTP status of the failure, where the policy reads one; left out: none")
 	cmd.Flags().StringArrayVar(&f.vars, "var", nil, "NAME=VALUE of a variable that only some policies read, such as maxAttempts=3; may be given again")
 	cmd.Flags().StringVar(&f.now, "now", "", "instant of the analysis, RFC 3339 or without a zone (UTC); left out: now")
+	cmd.Flags().BoolVar(&f.explain, "explain", false, "say what else was found in the error, and why it lost")
 	policiesFileFlag(cmd, &f.policiesFile)
 	return cmd
 }
@@ -64,13 +66,21 @@ func (c *cli) decide(cmd *cobra.Command, f decideFlags) error {
 		}
 	}
 	d, flat := worker.DryRun(from.Policies, f.policy, v, now)
+	var evidence []worker.Evidence
+	if f.explain {
+		evidence = worker.Explain(from.Policies, f.policy, v)
+	}
 	switch {
 	case c.json():
+		if flat, err = worker.WithEvidence(flat, evidence); err != nil {
+			return fmt.Errorf("explain the decision: %w", err)
+		}
 		fmt.Fprintln(c.out, string(flat))
 	case d.Rejection == nil:
 		if err := c.printDecision(from, &d, flat); err != nil {
 			return err
 		}
+		c.printEvidence(evidence)
 	}
 	if d.Rejection != nil {
 		return &usageError{errors.New(journal.RejectionMessage(d.Rejection))}
@@ -95,6 +105,9 @@ func (c *cli) printDecision(from *catalogue.Catalogue, d *decision.Decision, fla
 		rule = "no rule matched"
 	}
 	row("classification", string(d.ErrorClassification)+" ("+rule+")")
+	if d.Presumes() {
+		row("looks like", string(d.Reason)+", retried once to be sure")
+	}
 	if said.MatchedText != "" {
 		row("matched text", strconv.Quote(said.MatchedText))
 	}
@@ -108,6 +121,20 @@ func (c *cli) printDecision(from *catalogue.Catalogue, d *decision.Decision, fla
 	row("hint", said.Hint)
 	row("policy", d.Policy)
 	return nil
+}
+
+// printEvidence says what was found in the error, the winner first.
+func (c *cli) printEvidence(all []worker.Evidence) {
+	for i, e := range all {
+		head, lost := "", ""
+		if i == 0 {
+			head = "evidence"
+		}
+		if e.Lost != "" {
+			lost = ": " + e.Lost
+		}
+		fmt.Fprintf(c.out, "%-15s rank %d, %s %q%s\n", head, e.Rank, e.Rule, e.Text, lost)
+	}
 }
 
 // instantFlag reads --now. Years of four digits only: later ones have no RFC 3339 form.

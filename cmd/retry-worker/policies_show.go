@@ -12,6 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"retry-worker/internal/catalogue"
+	"retry-worker/internal/classify"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/plan"
 )
@@ -171,7 +172,7 @@ func who(from *catalogue.Catalogue, team decision.Team) string {
 }
 
 // printRules in the order they are tried (R2).
-func (c *cli) printRules(rules []decision.Rule) {
+func (c *cli) printRules(rules []classify.Rule) {
 	if len(rules) == 0 {
 		fmt.Fprintln(c.out, "\nno rules: every error is unknown")
 		return
@@ -182,9 +183,9 @@ func (c *cli) printRules(rules []decision.Rule) {
 	}
 }
 
-func (c *cli) printRule(r *decision.Rule) {
+func (c *cli) printRule(r *classify.Rule) {
 	head := string(r.Class) + "  " + r.Name
-	if r.Presumed {
+	if r.Presumed() {
 		head += ", presumed where no rule above matches"
 	}
 	if r.Reason != "" && string(r.Reason) != r.Name {
@@ -198,7 +199,7 @@ func (c *cli) printRule(r *decision.Rule) {
 		what  string
 		items []string
 	}{
-		{"codes", r.Codes}, {"HTTP statuses", r.Statuses}, {"TISS faults", r.TISSFaults}, {"TISS codes", r.TISSCodes}, {"phrases", r.Phrases}, {"words", r.Words}, {"patterns", r.Patterns},
+		{"codes", r.Codes}, {"HTTP statuses", r.Statuses}, {"TISS faults", r.TISSFaults}, {"TISS codes", r.TISSCodes}, {"phrases", r.Phrases}, {"refusals", r.Refusals}, {"approvals", r.Approvals}, {"things", r.Things}, {"patterns", r.Patterns},
 	} {
 		if len(finds.items) > 0 && !slices.Equal(finds.items, []string{r.Name}) {
 			fmt.Fprintf(c.out, "           %s: %s\n", finds.what, strings.Join(finds.items, ", "))

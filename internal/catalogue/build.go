@@ -147,6 +147,12 @@ func (b *builder) policy(name string, doc *policy) *decision.Policy {
 		b.mismatch(path+".totalLimit", fmt.Sprintf("at least backoff.min (%s), or no retry is ever scheduled", duration(shortest)))
 	}
 	p.Rules = b.rules(path, doc)
+	if p.PresumedRetries = doc.PresumedRetries; !b.has(path + ".presumedRetries") {
+		p.PresumedRetries = min(1, p.MaxRetries)
+	}
+	if p.PresumedRetries < 0 || p.PresumedRetries > p.MaxRetries {
+		b.mismatch(path+".presumedRetries", fmt.Sprintf("a whole number from 0 to maxRetries (%d)", p.MaxRetries))
+	}
 	return p
 }
 

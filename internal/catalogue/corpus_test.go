@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"retry-worker/internal/classify"
 	"retry-worker/internal/decision"
 )
 
@@ -100,7 +101,7 @@ func TestCorpus(t *testing.T) {
 	}
 }
 
-func checkCorpus(t *testing.T, rules *decision.Classifier, file string) {
+func checkCorpus(t *testing.T, rules *classify.Classifier, file string) {
 	counts, right := make(confusion), 0
 	reasons, reasonsRight := make(map[decision.ErrorClassification]int), make(map[decision.ErrorClassification]int)
 	cases := readCorpus(t, file)
@@ -136,7 +137,7 @@ func checkCorpus(t *testing.T, rules *decision.Classifier, file string) {
 
 // missed reports a wrong class in one line. To retry what is permanent, or to give up what is transient, is no matter
 // of degree.
-func (c *corpusCase) missed(t *testing.T, file string, m decision.Match) {
+func (c *corpusCase) missed(t *testing.T, file string, m classify.Match) {
 	t.Helper()
 	message := c.message
 	if len(message) > 160 {

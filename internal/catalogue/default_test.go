@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"retry-worker/internal/classify"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/decision/decisiontest"
 )
@@ -67,8 +68,8 @@ func TestDefaultTISSIsTheRules(t *testing.T) {
 	}
 }
 
-func rulesOf(rules []decision.Rule, class decision.ErrorClassification) []decision.Rule {
-	return slices.DeleteFunc(slices.Clone(rules), func(r decision.Rule) bool { return r.Class != class })
+func rulesOf(rules []classify.Rule, class decision.ErrorClassification) []classify.Rule {
+	return slices.DeleteFunc(slices.Clone(rules), func(r classify.Rule) bool { return r.Class != class })
 }
 
 // TestDefaultNeverOverrulesTheCodes on texts of codes, of the default's own phrases, and of noise: what the codes call

@@ -62,6 +62,10 @@ type policy struct {
 	EmptyError decision.EmptyError `json:"emptyError,omitempty"`
 	// What an error that no rule knows does: retry (the default) or give-up (to the limitTeam).
 	UnknownError decision.UnknownError `json:"unknownError,omitempty"`
+	// How often an error is tried again that only words of refusal speak for (presumedPermanent), 0 to maxRetries. Without it once.
+	PresumedRetries int64 `json:"presumedRetries,omitempty" jsonschema:"minimum=0,maximum=1000"`
+	// What the words of refusal are, for the rules that have things.
+	Vocabulary *vocabulary `json:"vocabulary,omitempty"`
 	// The team that acts when the retries, or the time, are used up.
 	LimitTeam string `json:"limitTeam"`
 	// Errors that no retry can heal, the first rule that matches first. They are tried before the transient ones.
@@ -70,6 +74,16 @@ type policy struct {
 	Transient []transientRule `json:"transient,omitempty"`
 	// Errors that are held for permanent where no rule above says otherwise: for words that are weak evidence.
 	PresumedPermanent []permanentRule `json:"presumedPermanent,omitempty"`
+}
+
+// Words of refusal. A refusal speaks of the nearest thing in its clause.
+type vocabulary struct {
+	// Words such as invalido, which refuse a thing.
+	Refusals []string `json:"refusals,omitempty" jsonschema:"minItems=1"`
+	// Words such as encontrado, which refuse a thing behind a negation.
+	Approvals []string `json:"approvals,omitempty" jsonschema:"minItems=1"`
+	// Things such as a connection: that one is refused says nothing of what was sent.
+	Bystanders []string `json:"bystanders,omitempty" jsonschema:"minItems=1"`
 }
 
 // The variable that identifies what is retried.
@@ -140,6 +154,8 @@ type transientRule struct {
 
 // What a rule matches; one of the lists is enough.
 type matchers struct {
+	// Rank of the evidence, 1 to 6, the strongest first; without it 4, and in presumedPermanent 5.
+	Rank int64 `json:"rank,omitempty" jsonschema:"minimum=1,maximum=6"`
 	// Name that decisions and the audit show. Only a rule of nothing but codes may go without: its codes are their own names.
 	Name string `json:"name,omitempty"`
 	// Codes as R3 has them, upper-case letters, digits and single underscores. They match anywhere in the text, whatever its case and separators; a code of digits matches whole numbers.
@@ -152,10 +168,18 @@ type matchers struct {
 	TISSCodes []tissCode `json:"tissCodes,omitempty" jsonschema:"minItems=1"`
 	// Phrases that match without case, accents and punctuation, as whole words; the last may end in * for any ending.
 	Phrases []string `json:"phrases,omitempty" jsonschema:"minItems=1"`
-	// Groups of words, such as ja | already + recebid* | received: a word of each group stands near the others, at most 8 words away, in any order. One group has words of at least 4 letters only.
-	Words []string `json:"words,omitempty" jsonschema:"minItems=1"`
-	// Regular expressions (RE2) on the text in lower case without accents, with single spaces: bounded ({0,40}, not * or +), with a fixed word in every alternative.
+	// Words such as duplicado that mean this rule, whatever thing they are said of.
+	Refusals []string `json:"refusals,omitempty" jsonschema:"minItems=1"`
+	// Words such as autorizado that are a refusal behind a negation, whatever they are said of.
+	Approvals []string `json:"approvals,omitempty" jsonschema:"minItems=1"`
+	// What may be refused, such as carteira: the rule matches where one of the policy's words of refusal speaks of it.
+	Things []string `json:"things,omitempty" jsonschema:"minItems=1"`
+	// Regular expressions (RE2) on the text in lower case without accents, with single spaces: bounded ({0,40}, not * or +).
 	Patterns []string `json:"patterns,omitempty" jsonschema:"minItems=1"`
 	// Reason in metrics, audit and console. Only codes that are reasons themselves may go without.
 	Reason decision.Reason `json:"reason,omitempty"`
+	// Texts that the rule must match, and none before it. The check of the catalogue tries them.
+	Matches []string `json:"matches,omitempty" jsonschema:"minItems=1"`
+	// Texts that are near and that it must not match.
+	Not []string `json:"not,omitempty" jsonschema:"minItems=1"`
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"retry-worker/internal/classify"
 	"retry-worker/internal/decision"
 )
 
@@ -82,7 +83,7 @@ func TestEveryKey(t *testing.T) {
 	if diff := cmp.Diff(want, got, same); diff != "" {
 		t.Errorf("the policy differs (-want +got):\n%s", diff)
 	}
-	wantRules := []decision.Rule{
+	wantRules := []classify.Rule{
 		{
 			Name: "everything", Class: decision.Permanent, Reason: "CLAIM_DENIED", Team: "faturamento", Hint: "Confira a guia.",
 			Codes: []string{"DUPLICATE_CLAIM", "1234"}, Statuses: []string{"404", "410", "422"}, TISSFaults: []string{"LoginInvalido"},
@@ -108,8 +109,8 @@ func TestEveryKey(t *testing.T) {
 	}
 }
 
-func codeRule(class decision.ErrorClassification, code string, reason decision.Reason, team decision.Team) decision.Rule {
-	return decision.Rule{Name: code, Class: class, Reason: reason, Team: team, Codes: []string{code}}
+func codeRule(class decision.ErrorClassification, code string, reason decision.Reason, team decision.Team) classify.Rule {
+	return classify.Rule{Name: code, Class: class, Reason: reason, Team: team, Codes: []string{code}}
 }
 
 // TestBackoffDefaults: what a backoff is that does not say everything.

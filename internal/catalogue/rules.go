@@ -11,19 +11,22 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"retry-worker/internal/classify"
 	"retry-worker/internal/decision"
 )
 
 // ruleSet are the rules of one policy on their way to a classifier.
 type ruleSet struct {
 	*builder
-	rules []decision.Rule
+	rules []classify.Rule
 	// origins of the rules in the file.
 	origins []origin
 	// names of rules, to their paths.
 	names map[string]string
 	// texts that rules match, each behind its list's key, to where they stand.
 	texts map[string]standing
+	// examples of the rules.
+	cases []examples
 	// items that rules match so far.
 	items int
 }
@@ -32,6 +35,13 @@ type ruleSet struct {
 type origin struct {
 	path string
 	code int
+}
+
+// examples are texts that rules of these names must match, and some that they must not.
+type examples struct {
+	path         string
+	names        []string
+	matches, not []string
 }
 
 // allCodes is an origin's code where the rule has its lists whole.
@@ -51,52 +61,60 @@ type matcherList struct {
 func (m *matchers) lists() []matcherList {
 	return []matcherList{
 		{"codes", textsOf(m.Codes)}, {"httpStatuses", textsOf(m.HTTPStatuses)}, {"tissFaults", m.TISSFaults},
-		{"tissCodes", textsOf(m.TISSCodes)}, {"phrases", m.Phrases}, {"words", m.Words}, {"patterns", m.Patterns},
+		{"tissCodes", textsOf(m.TISSCodes)}, {"phrases", m.Phrases}, {"refusals", m.Refusals}, {"approvals", m.Approvals}, {"things", m.Things}, {"patterns", m.Patterns},
 	}
 }
 
 // rules compiles a policy's rules.
-func (b *builder) rules(path string, doc *policy) *decision.Classifier {
+func (b *builder) rules(path string, doc *policy) *classify.Classifier {
 	s := &ruleSet{builder: b, names: make(map[string]string), texts: make(map[string]standing)}
 	for i := range doc.Permanent {
 		r, at := &doc.Permanent[i], itemOf(path+".permanent", i)
 		b.team(at+".team", r.Team)
-		s.add(at, &r.matchers, decision.Rule{Class: decision.Permanent, Team: decision.Team(r.Team), Hint: r.Hint})
+		s.add(at, &r.matchers, classify.Rule{Class: decision.Permanent, Team: decision.Team(r.Team), Hint: r.Hint})
 	}
 	for i := range doc.Transient {
 		r := &doc.Transient[i]
-		s.add(itemOf(path+".transient", i), &r.matchers, decision.Rule{Class: decision.Transient, Hint: r.Hint})
+		s.add(itemOf(path+".transient", i), &r.matchers, classify.Rule{Class: decision.Transient, Hint: r.Hint})
 	}
 	for i := range doc.PresumedPermanent {
 		r, at := &doc.PresumedPermanent[i], itemOf(path+".presumedPermanent", i)
 		b.team(at+".team", r.Team)
-		s.add(at, &r.matchers, decision.Rule{Class: decision.Permanent, Presumed: true, Team: decision.Team(r.Team), Hint: r.Hint})
+		s.add(at, &r.matchers, classify.Rule{Class: decision.Permanent, Rank: classify.Refusal, Team: decision.Team(r.Team), Hint: r.Hint})
 	}
 	if b.patterns > maxPatterns || s.items > maxItems {
 		b.problem(path, fmt.Sprintf("%d codes, phrases and the like, and with the policies before it %d patterns", s.items, b.patterns),
 			fmt.Sprintf("at most %d of a policy and %d of a catalogue", maxItems, maxPatterns))
 		return nil
 	}
-	classifier, err := decision.NewClassifier(s.rules)
+	words := classify.Vocabulary{}
+	if v := doc.Vocabulary; v != nil {
+		words = classify.Vocabulary(*v)
+	}
+	classifier, err := classify.New(s.rules, words)
 	if err != nil {
-		s.eachError()
+		s.eachError(err)
 		return nil
 	}
-	s.unreached(classifier)
+	s.checkExamples(classifier)
 	return classifier
 }
 
 // add makes rules of what a document's rule matches: one, or, where it has nothing but codes and no name, one for
 // each code.
-func (s *ruleSet) add(path string, m *matchers, r decision.Rule) {
+func (s *ruleSet) add(path string, m *matchers, r classify.Rule) {
 	runtime.Gosched() // see yieldingReader
 	s.patterns += len(m.Patterns)
+	if m.Rank != 0 {
+		r.Rank = classify.Rank(m.Rank)
+	}
 	lists := m.lists()
 	codesOnly := !slices.ContainsFunc(lists[1:], func(l matcherList) bool { return s.has(path + "." + l.key) })
 	if codesOnly && !s.has(path+".codes") && s.isKind(path, yaml.MappingNode) {
-		s.problem(path, "a rule that matches nothing", "at least one of codes, httpStatuses, tissFaults, tissCodes, phrases, words, patterns")
+		s.problem(path, "a rule that matches nothing", "at least one of codes, httpStatuses, tissFaults, tissCodes, phrases, refusals, approvals, things, patterns")
 	}
 	s.name(path, m.Name)
+	s.cases = append(s.cases, examples{path, append(textsOf(m.Codes), m.Name), m.Matches, m.Not})
 	for _, l := range lists {
 		s.list(path+"."+l.key, l, r.Class)
 	}
@@ -109,9 +127,9 @@ func (s *ruleSet) add(path string, m *matchers, r decision.Rule) {
 			s.problem(at, "nothing", "this key, as the rule is more than codes that are reasons themselves")
 		}
 	}
-	r.Name, r.Reason = m.Name, m.Reason
-	r.Codes, r.Statuses, r.TISSFaults, r.TISSCodes, r.Phrases, r.Words, r.Patterns =
-		lists[0].items, lists[1].items, lists[2].items, lists[3].items, lists[4].items, lists[5].items, lists[6].items
+	r.Name, r.Reason, r.Matches, r.Not = m.Name, m.Reason, m.Matches, m.Not
+	r.Codes, r.Statuses, r.TISSFaults, r.TISSCodes, r.Phrases, r.Refusals, r.Approvals, r.Things, r.Patterns =
+		lists[0].items, lists[1].items, lists[2].items, lists[3].items, lists[4].items, lists[5].items, lists[6].items, lists[7].items, lists[8].items
 	s.rules, s.origins = append(s.rules, r), append(s.origins, origin{path, allCodes})
 }
 
@@ -122,7 +140,7 @@ func (s *ruleSet) isKind(path string, kind yaml.Kind) bool {
 }
 
 // addCodes makes a rule of each code, which is its own name and, unless there is another, its reason.
-func (s *ruleSet) addCodes(path string, m *matchers, r decision.Rule) {
+func (s *ruleSet) addCodes(path string, m *matchers, r classify.Rule) {
 	for i, c := range m.Codes {
 		reason := orElse(m.Reason, decision.Reason(c))
 		if c == "" {
@@ -176,7 +194,7 @@ func (s *ruleSet) list(path string, l matcherList, class decision.ErrorClassific
 }
 
 var singular = map[string]string{
-	"codes": "a code", "httpStatuses": "a status", "tissFaults": "a fault", "tissCodes": "a code", "phrases": "a phrase", "words": "an entry", "patterns": "a pattern",
+	"codes": "a code", "httpStatuses": "a status", "tissFaults": "a fault", "tissCodes": "a code", "phrases": "a phrase", "refusals": "a word", "approvals": "a word", "things": "a thing", "patterns": "a pattern",
 }
 
 // taken tells where all that item matches is matched already.
@@ -209,36 +227,37 @@ func keysOf(list, item string) []string {
 	return []string{list + " " + item}
 }
 
-// unreached reports what is called transient and matched by a permanent rule, which comes first (R2).
-func (s *ruleSet) unreached(c *decision.Classifier) {
-	for i := range s.rules {
-		r := &s.rules[i]
-		if r.Class != decision.Transient {
-			continue
+// checkExamples reports texts that a rule must match and does not, or the other way round.
+func (s *ruleSet) checkExamples(c *classify.Classifier) {
+	for _, rule := range s.cases {
+		for j, text := range rule.matches {
+			if m := c.Classify(text, 0); m.Name == "" || !slices.Contains(rule.names, m.Name) {
+				s.mismatch(itemOf(rule.path+".matches", j), "a text that the rule matches ("+orElse(m.Name, "no rule")+" does)")
+			}
 		}
-		s.eachItem(i, func(list, at, item string) {
-			if list == "words" || list == "patterns" || list == "httpStatuses" || list == "tissCodes" {
-				return
+		for j, text := range rule.not {
+			if m := c.Classify(text, 0); m.Name != "" && slices.Contains(rule.names, m.Name) {
+				s.mismatch(itemOf(rule.path+".not", j), "a text that the rule does not match ("+quote(m.Text)+" does)")
 			}
-			match := c.Classify(strings.TrimSuffix(item, "*"), 0)
-			if first, same := s.texts[keysOf(list, item)[0]]; match.Classification == decision.Permanent && (!same || first.path == at) {
-				s.mismatch(at, "a transient text that no permanent rule matches ("+match.Name+" does, and comes first)")
-			}
-		})
+		}
 	}
 }
 
-// eachError reports every item that cannot be compiled.
-func (s *ruleSet) eachError() {
+// eachError reports every item that cannot be compiled; first is what the classifier found first.
+func (s *ruleSet) eachError(first error) {
+	var wrong *classify.RuleError
+	if errors.As(first, &wrong) && wrong.Field == "Rank" {
+		s.problem(s.origins[wrong.Rule].path+".rank", wrong.Found, wrong.Expected)
+	}
 	for i := range s.rules {
 		s.eachItem(i, func(list, at, item string) {
-			one := decision.Rule{Class: decision.Transient}
+			one := classify.Rule{Class: decision.Transient}
 			*map[string]*[]string{
 				"codes": &one.Codes, "httpStatuses": &one.Statuses, "tissFaults": &one.TISSFaults,
-				"tissCodes": &one.TISSCodes, "phrases": &one.Phrases, "words": &one.Words, "patterns": &one.Patterns,
+				"tissCodes": &one.TISSCodes, "phrases": &one.Phrases, "refusals": &one.Refusals, "approvals": &one.Approvals, "things": &one.Things, "patterns": &one.Patterns,
 			}[list] = []string{item}
-			var wrong *decision.RuleError
-			if _, err := decision.NewClassifier([]decision.Rule{one}); item != "" && errors.As(err, &wrong) {
+			var wrong *classify.RuleError
+			if _, err := classify.New([]classify.Rule{one}, classify.Vocabulary{}); item != "" && errors.As(err, &wrong) {
 				s.problem(at, quote(item), wrong.Expected)
 			}
 		})
@@ -251,7 +270,7 @@ func (s *ruleSet) eachItem(i int, do func(list, path, item string)) {
 	r, from := &s.rules[i], s.origins[i]
 	for _, l := range []matcherList{
 		{"codes", r.Codes}, {"httpStatuses", r.Statuses}, {"tissFaults", r.TISSFaults},
-		{"tissCodes", r.TISSCodes}, {"phrases", r.Phrases}, {"words", r.Words}, {"patterns", r.Patterns},
+		{"tissCodes", r.TISSCodes}, {"phrases", r.Phrases}, {"refusals", r.Refusals}, {"approvals", r.Approvals}, {"things", r.Things}, {"patterns", r.Patterns},
 	} {
 		for j, item := range l.items {
 			if from.code != allCodes {

@@ -11,6 +11,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"retry-worker/internal/classify"
 	"retry-worker/internal/console"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/decision/decisiontest"
@@ -70,7 +71,7 @@ func jobQueue() *decision.Policy {
 	p.IDPattern, p.InvalidID, p.Catalogue = regexp.MustCompile(`^\S+$`), decision.InvalidID, "0123456789ab"
 	p.Own = &decision.OwnVariables{MaxAttempts: "maxAttempts", Delay: "delayBetweenAttempts", NonRetryable: "nonRetryable"}
 	p.Rules = decisiontest.Rules(
-		decision.Rule{Name: "missing", Class: decision.Permanent, Reason: "NOT_FOUND", Team: "ti", Hint: "o destino mudou", Statuses: []string{"404"}},
+		classify.Rule{Name: "missing", Class: decision.Permanent, Reason: "NOT_FOUND", Team: "ti", Hint: "o destino mudou", Statuses: []string{"404"}},
 		decisiontest.Transient("TIMEOUT"))
 	return p
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"retry-worker/internal/classify"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/decision/decisiontest"
 )
@@ -18,7 +19,7 @@ var hostile = map[string]string{
 }
 
 // busy has no code of digits, so that numbers go the long way.
-func busy() *decision.Classifier {
+func busy() *classify.Classifier {
 	return decisiontest.Rules(decisiontest.Transient("SERVICE_UNAVAILABLE"), byPhrase("phrase", "conexao recusada"), byStatus("statuses", "5xx"),
 		byTISSCode("denials", "1308"), byPattern("patterns", `connection (?:was )?refused by [0-9]{1,40}`, `lote [0-9]{1,9} (?:nao|ja) processado`, `refused by [A-F0-9]{1,90}x`))
 }
@@ -42,7 +43,7 @@ func TestHostileMessagesCostLinearMemory(t *testing.T) {
 	}
 }
 
-func allocated(c *decision.Classifier, message string) uint64 {
+func allocated(c *classify.Classifier, message string) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	c.Classify(message, 0)

@@ -31,6 +31,10 @@ type Past struct {
 	Retries int64
 	// FirstFailure of the open episode; zero when there is none.
 	FirstFailure time.Time
+	// Presumed failures of the open episode, meaningful if Remembers: without a memory the count of retries stands in
+	// for it.
+	Presumed  int64
+	Remembers bool
 }
 
 // Decision is the outcome of one analysis: the aggregate SubmissionRetryAttempt of RN-BIL-005 §12.2.
@@ -91,6 +95,9 @@ func ISODuration(d time.Duration) string {
 // ShouldRetry tells whether another try is scheduled.
 func (d *Decision) ShouldRetry() bool { return d.Outcome == Retry }
 
+// Presumes reports whether the error looks permanent, by its Reason and MatchedRule, and is tried again to be sure (R25).
+func (d *Decision) Presumes() bool { return d.ErrorClassification == Unknown && d.MatchedRule != "" }
+
 // Decide applies policy p to failure f at instant now, in R1's order: the limit, an empty error,
 // a permanent error, a transient one, anything else. What Read rejected never gets here. It does
 // not change its arguments and may be called concurrently.
@@ -110,26 +117,37 @@ func Decide(f *Failure, p *Policy, past Past, now time.Time) Decision {
 	}
 	d.FirstFailure = firstFailure(f, past, d.AnalysedAt)
 	match := &f.Match
-	d.ErrorClassification, d.Reason, d.MatchedRule, d.MatchedText = match.Classification, match.Reason, match.Name, match.Text
+	d.ErrorClassification, d.Reason, d.MatchedRule, d.MatchedText = match.Class, match.Reason, match.Name, match.Text
+	if match.Presumed() && past.presumed(d.RetryCount) < p.PresumedRetries {
+		d.ErrorClassification = Unknown
+	}
 
 	switch {
 	case d.RetryCount >= maxRetries: // BIL-005-V1, R10
 		d.giveUp(MaxRetriesExceeded, ReasonMaxRetries, p.LimitTeam, "Maximum of "+strconv.FormatInt(maxRetries, 10)+" retries reached")
 	case f.Error == "" && p.EmptyError == RejectEmptyError: // BIL-005-V4, BIL-004-V6, R11
 		return reject(d, f.errorRejection(p))
-	case match.Classification == Permanent: // BIL-005-V2, R2
+	case d.ErrorClassification == Permanent: // BIL-005-V2, R2
 		d.giveUp(PermanentError, match.Reason, match.Team, "Permanent error, not retried")
-	case match.Classification == Transient:
+	case match.Class == Transient:
 		d.schedule(p, &backoff, "Transient")
 	case f.Error == "":
 		d.ErrorClassification, d.Reason = Transient, ReasonEmptyError
 		d.schedule(p, &backoff, "Transient")
-	case p.UnknownError == GiveUpUnknown:
+	case p.UnknownError == GiveUpUnknown && !d.Presumes():
 		d.giveUp(PermanentError, match.Reason, p.LimitTeam, "Unknown error, not retried")
 	default:
 		d.schedule(p, &backoff, "Unknown")
 	}
 	return d
+}
+
+// presumed returns how often the error was presumed permanent before.
+func (p *Past) presumed(retries int64) int64 {
+	if p.Remembers {
+		return p.Presumed
+	}
+	return retries
 }
 
 // Rebase is d as if it were made at now: the same answer with the same backoff, from then on, or the end where that is

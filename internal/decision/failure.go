@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 	"unicode"
+
+	"retry-worker/internal/classify"
 )
 
 // Variables are the ones a failure is read from, each as the JSON it came as; those that the policy does not read
@@ -59,7 +61,7 @@ type Failure struct {
 	// Own retry policy that the job brought (R15).
 	Own OwnPolicy
 	// Match is what the policy's rules say of the error, whatever the count is.
-	Match  Match
+	Match  classify.Match
 	inputs Variables
 }
 
@@ -141,15 +143,21 @@ func (p *Policy) readStatus(v Value) (int, *Rejection) {
 }
 
 // classify is what p says of an error, which may be empty where a status tells what failed.
-func (p *Policy) classify(f *Failure, status int) Match {
-	match := unknownError
+func (p *Policy) classify(f *Failure, status int) classify.Match {
+	match := classify.NoMatch
 	if f.Error != "" || status != 0 {
 		match = p.Rules.Classify(f.Error, status)
 	}
-	if f.Own.NonRetryable && match.Classification != Permanent {
-		return Match{Classification: Permanent, Name: NonRetryableRule, Reason: ReasonNonRetryable, Team: p.LimitTeam}
+	if f.Own.NonRetryable && (match.Class != Permanent || match.Presumed()) {
+		return classify.Match{Class: Permanent, Rank: classify.SpecifiedPermanent, Name: NonRetryableRule, Reason: ReasonNonRetryable, Team: p.LimitTeam}
 	}
 	return match
+}
+
+// Evidence returns all that the rules found in a failure, what decided first.
+func (p *Policy) Evidence(f *Failure) []classify.Found {
+	status, _ := p.readStatus(f.inputs.HTTPStatus) // it was read before
+	return p.Rules.Explain(f.Error, status)
 }
 
 // isKey tells whether an id can be a database key and stand in a log line.

@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"retry-worker/internal/classify"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/decision/decisiontest"
 )
@@ -219,7 +220,7 @@ func TestR07OwnDelayInMilliseconds(t *testing.T) {
 func TestHTTPStatusBeside(t *testing.T) {
 	p := jobQueue()
 	p.MaxRetries = 3
-	p.Rules = decisiontest.Rules(byStatus("5xx", "5xx"), decision.Rule{Name: "404", Class: decision.Permanent, Reason: "NOT_FOUND", Team: "ti", Statuses: []string{"404"}})
+	p.Rules = decisiontest.Rules(byStatus("5xx", "5xx"), classify.Rule{Name: "404", Class: decision.Permanent, Reason: "NOT_FOUND", Team: "ti", Statuses: []string{"404"}})
 	rejecting := *p
 	rejecting.EmptyError = decision.RejectEmptyError
 	tests := []struct {

@@ -3,6 +3,8 @@ package decision
 import (
 	"regexp"
 	"time"
+
+	"retry-worker/internal/classify"
 )
 
 // Policy says how the failures of one kind of work are retried. It is a value: build it once, share
@@ -35,7 +37,10 @@ type Policy struct {
 	// Salt makes this policy's jitter differ from that of one with the same name elsewhere (R6).
 	Salt string
 	// Rules classify the error.
-	Rules *Classifier
+	Rules *classify.Classifier
+	// PresumedRetries is how often an error is tried again that only words of refusal speak for, before it is given up
+	// (R25).
+	PresumedRetries int64
 	// EmptyError says what an error without text does (R11).
 	EmptyError EmptyError
 	// UnknownError says what an error that no rule knows does (R1.6).
@@ -61,9 +66,6 @@ const (
 	RetryUnknown  UnknownError = "retry"
 	GiveUpUnknown UnknownError = "give-up"
 )
-
-// Team is who must act on a dead letter (R21). The catalogue names them; the set is closed within it.
-type Team string
 
 // Precision of the instants that p computes with: whole seconds, or milliseconds where its delays are below a
 // minute (R7).

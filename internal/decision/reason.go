@@ -2,9 +2,6 @@ package decision
 
 import "slices"
 
-// Reason is the cause of a decision. The set is closed, so it may label a metric.
-type Reason string
-
 // The reasons that the specification's own codes do not give.
 const (
 	ReasonMaxRetries Reason = "MAX_RETRIES"

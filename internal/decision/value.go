@@ -2,11 +2,9 @@ package decision
 
 import (
 	"encoding/json"
-	"math/bits"
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -45,95 +43,17 @@ func (v Value) text() (string, bool) {
 	if last < 1 || v[0] != '"' || v[last] != '"' {
 		return "", false
 	}
-	if s, ok := unescaped(string(v[1:last])); ok {
-		return s, true
+	if inner := string(v[1:last]); meansItself(inner) {
+		return inner, true
 	}
 	var s string
 	err := json.Unmarshal([]byte(v), &s)
 	return s, err == nil
 }
 
-// escapes are what stands behind a backslash in JSON, but for u.
-var escapes = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
-
-// unescaped is what stands between the quotes of a JSON string; false where encoding/json must look at it: half of a
-// character, bytes that are no UTF-8, something that is no JSON.
-func unescaped(s string) (string, bool) {
-	if !isUTF8(s) {
-		return "", false
-	}
-	mark := nextMark(s, 0)
-	if mark == len(s) {
-		return s, true
-	}
-	var text strings.Builder
-	text.Grow(len(s))
-	from := 0
-	for ; mark < len(s); mark = nextMark(s, from) {
-		r, size := readJSONEscape(s[mark:])
-		if size == 0 {
-			return "", false
-		}
-		text.WriteString(s[from:mark])
-		text.WriteRune(r)
-		from = mark + size
-	}
-	text.WriteString(s[from:])
-	return text.String(), true
-}
-
-// readJSONEscape reads the escape that s begins with; its size is 0 where that is none, or half of a pair.
-func readJSONEscape(s string) (r rune, size int) {
-	kind := at(s, 1)
-	if s[0] != '\\' {
-		return 0, 0
-	}
-	if kind != 'u' || len(s) < 6 {
-		if escapes[kind] == 0 {
-			return 0, 0
-		}
-		return rune(escapes[kind]), 2
-	}
-	n, err := strconv.ParseUint(s[2:6], 16, 16)
-	if err != nil || utf16.IsSurrogate(rune(n)) {
-		return 0, 0
-	}
-	return rune(n), 6
-}
-
-// meansItself tells whether s stands in a JSON string as it is: nothing to escape, decode or refuse.
-func meansItself(s string) bool { return nextMark(s, 0) == len(s) && isUTF8(s) }
-
-// isUTF8 is utf8.ValidString, in a hurry as long as the accented letters are those of Portuguese.
-func isUTF8(s string) bool {
-	i, open := 0, uint64(0)
-	for i+32 <= len(s) && (eight(s[i:])|eight(s[i+8:])|eight(s[i+16:])|eight(s[i+24:]))&highs == 0 {
-		i += 32
-	}
-	for i+8 <= len(s) {
-		next, ok := latinIn(eight(s[i:]), open)
-		if !ok {
-			break
-		}
-		i, open = i+8, next
-	}
-	if open != 0 {
-		i-- // the letter's beginning
-	}
-	return utf8.ValidString(s[i:])
-}
-
-// nextMark is where the first control character, quote or backslash stands from i on; len(s) where none does.
-func nextMark(s string, i int) int {
-	for ; i+8 <= len(s); i += 8 {
-		if marks := marksIn(eight(s[i:])); marks != 0 {
-			return i + bits.TrailingZeros64(marks)/8
-		}
-	}
-	for i < len(s) && s[i] >= ' ' && s[i] != '"' && s[i] != '\\' {
-		i++
-	}
-	return i
+// meansItself reports whether s stands in a JSON string as it is: nothing to escape, decode or refuse.
+func meansItself(s string) bool {
+	return utf8.ValidString(s) && strings.IndexFunc(s, func(r rune) bool { return r < ' ' || r == '"' || r == '\\' }) < 0
 }
 
 // whole is the number that v holds if it is whole, at least 0 and an int64: 2, 2.0 and 2e0 are (R9).
@@ -233,3 +153,5 @@ func (v Value) describe() string {
 		return strings.TrimSpace(string(v))
 	}
 }
+
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }

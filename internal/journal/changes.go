@@ -94,6 +94,9 @@ func (b *batch) decided(a *Analysis, h *History, r *ruling) Recorded {
 	if d.ShouldRetry() {
 		e.State = Scheduled
 		e.Scheduled++
+		if d.Presumes() {
+			e.Presumed++
+		}
 	} else {
 		e.State, e.DeadLetter = Dead, deadLetterID(a, r.again...)
 		at.Attempt.DeadLetter = e.DeadLetter

@@ -87,6 +87,8 @@ type Episode struct {
 	// Scheduled is how many retries this worker scheduled in it, and how many had been made when it was first analysed:
 	// a journal begun late must not lose them. The episode has retries where that is above 0 (R19).
 	Scheduled int64
+	// Presumed is how many of its failures were presumed permanent (R25).
+	Presumed int64
 	// FirstFailure starts its clock (R23); OpenedAt and ClosedAt are the journal's own instants.
 	FirstFailure, OpenedAt, ClosedAt time.Time
 	// NextRetryTime of the last decision; zero where none is scheduled.

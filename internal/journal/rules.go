@@ -97,7 +97,7 @@ func join(a *Analysis, h *History, now time.Time) ruling {
 	if f.HasRetryCount && f.RetryCount < floor {
 		f.RetryCount, raised = floor, floor
 	}
-	d := decision.Decide(&f, a.Policy, decision.Past{Retries: floor, FirstFailure: e.FirstFailure}, now)
+	d := decision.Decide(&f, a.Policy, decision.Past{Retries: floor, FirstFailure: e.FirstFailure, Presumed: e.Presumed, Remembers: true}, now)
 	return ruling{how: Fresh, decision: d, floor: raised}
 }
 
@@ -110,7 +110,7 @@ func another(a *Analysis, h *History, now time.Time) ruling {
 		given = e.Retries // R9
 	}
 	if e.State != Dead && given == e.Retries {
-		d := decision.Decide(a.Failure, a.Policy, decision.Past{Retries: e.Retries, FirstFailure: e.FirstFailure}, now)
+		d := decision.Decide(a.Failure, a.Policy, decision.Past{Retries: e.Retries, FirstFailure: e.FirstFailure, Presumed: e.Presumed, Remembers: true}, now)
 		return ruling{how: Fresh, decision: d, floor: -1}
 	}
 	own := begin(a, h, now, Superseded)
@@ -123,7 +123,7 @@ func another(a *Analysis, h *History, now time.Time) ruling {
 
 // begin opens an episode; ends is what becomes of the one that is open.
 func begin(a *Analysis, h *History, now time.Time, ends State) ruling {
-	past := decision.Past{}
+	past := decision.Past{Remembers: true}
 	if ends == Superseded && !a.Failure.HasRetryCount {
 		past.Retries = h.Episode.Retries // R9: what the open episode holds
 	}

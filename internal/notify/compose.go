@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"retry-worker/internal/classify"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/redact"
@@ -75,7 +76,7 @@ func (g *Gatherer) digest(ctx context.Context, kind string, team decision.Team, 
 func policiesOf(all decision.Policies, team decision.Team) []string {
 	return slices.DeleteFunc(all.Names(), func(name string) bool {
 		p := all[name]
-		return p.LimitTeam != team && !slices.ContainsFunc(p.Rules.Rules(), func(r decision.Rule) bool { return r.Team == team })
+		return p.LimitTeam != team && !slices.ContainsFunc(p.Rules.Rules(), func(r classify.Rule) bool { return r.Team == team })
 	})
 }
 

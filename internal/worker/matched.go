@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"encoding/json"
 	"strings"
 
 	"retry-worker/internal/decision"
@@ -16,10 +17,12 @@ const (
 	harmless = 3
 )
 
-// matchedText is what f's rule matched, as a sink may have it. line is f's error, redacted: what is not found there as
-// it is was part of something personal (an e-mail address holds many a word), and is left out.
-func matchedText(f *decision.Failure, line string) string {
-	matched := f.Match.Text
+// matchedText returns what f's rule matched, as a sink may have it; line is f's error, redacted.
+func matchedText(f *decision.Failure, line string) string { return shownText(f, f.Match.Text, line) }
+
+// shownText returns a part of f's error as a sink may have it: what is not found in line as it is was part of something
+// personal (an e-mail address holds many a word), and is left out.
+func shownText(f *decision.Failure, matched, line string) string {
 	if len(matched) <= harmless {
 		return matched
 	}
@@ -32,4 +35,43 @@ func matchedText(f *decision.Failure, line string) string {
 		return text // behind the cut
 	}
 	return ""
+}
+
+// Evidence is a piece of evidence in an error, as people may see it.
+type Evidence struct {
+	Rank int    `json:"rank"`
+	Rule string `json:"rule"`
+	Text string `json:"text"`
+	// Lost says why it does not count; empty for what decided.
+	Lost string `json:"lost"`
+}
+
+// Explain returns what speaks for a dry run's decision, what decided first; nothing for what is rejected.
+func Explain(policies decision.Policies, policy string, v decision.Variables) []Evidence {
+	p, rejection := policies.Find(policy)
+	if rejection != nil {
+		return nil
+	}
+	f, rejection := p.Read(asRead(p, v))
+	if rejection != nil {
+		return nil
+	}
+	line := redact.Line(f.Error, maxErrorBytes)
+	all := []Evidence{}
+	for _, e := range p.Evidence(&f) {
+		all = append(all, Evidence{int(e.Rank), e.Name, shownText(&f, e.Text, line), e.Lost})
+	}
+	return all
+}
+
+// WithEvidence returns a dry run's flat object with the evidence in it; as it is where there is none.
+func WithEvidence(flat json.RawMessage, all []Evidence) (json.RawMessage, error) {
+	if all == nil {
+		return flat, nil
+	}
+	list, err := json.Marshal(all)
+	if err != nil {
+		return nil, err
+	}
+	return object(flat[:len(flat)-1]).raw("evidence", string(list)).end(), nil
 }

@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
+	"retry-worker/internal/classify"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/decision/decisiontest"
 	"retry-worker/internal/testkit"
@@ -24,9 +25,9 @@ func talkative() *decision.Policy {
 	p.Own = &decision.OwnVariables{MaxAttempts: "maxAttempts", Delay: "delayBetweenAttempts", NonRetryable: "nonRetryable"}
 	p.MaxRetries = 0 // without a retry policy of the job's own (R15)
 	p.Rules = decisiontest.Rules(
-		decision.Rule{Name: "patient", Class: decision.Permanent, Reason: "INVALID_PATIENT_DATA", Team: "cadastro", Hint: "corrija o cadastro",
+		classify.Rule{Name: "patient", Class: decision.Permanent, Reason: "INVALID_PATIENT_DATA", Team: "cadastro", Hint: "corrija o cadastro",
 			Patterns: []string{`paciente .{0,200} .{0,100}recusado`}},
-		decision.Rule{Name: "missing", Class: decision.Permanent, Reason: "NOT_FOUND", Team: "ti", Statuses: []string{"404"}},
+		classify.Rule{Name: "missing", Class: decision.Permanent, Reason: "NOT_FOUND", Team: "ti", Statuses: []string{"404"}},
 		decisiontest.Transient("TIMEOUT"),
 	)
 	return p

@@ -98,6 +98,8 @@ func (a *Analyzer) warning(n *journal.Analysis, r *journal.Recorded) string {
 		return "lastSubmissionTime lies in the future and is ignored"
 	case n.Failure.Own.NoDelay() && r.Decision.ShouldRetry():
 		return n.Policy.Own.Delay + " is 0 and was raised to 1s"
+	case r.Decision.Presumes() && r.Decision.ShouldRetry():
+		return "looks like " + string(r.Decision.Reason) + ", retried to be sure"
 	default:
 		return ""
 	}

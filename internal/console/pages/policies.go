@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"retry-worker/internal/access"
+	"retry-worker/internal/classify"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/plan"
 	"retry-worker/internal/worker"
@@ -83,6 +84,8 @@ type tryResult struct {
 	Wait     string
 	Next     Moment
 	Why      why
+	// Evidence in the error, what decided first.
+	Evidence []worker.Evidence
 }
 
 func (p *Pages) policies(v *visit) (*page, error) {
@@ -257,9 +260,9 @@ func (v *visit) between(r plan.Range) string {
 // mostItems of one kind that a rule's row shows.
 const mostItems = 12
 
-func (v *visit) rule(r *decision.Rule) ruleRow {
+func (v *visit) rule(r *classify.Rule) ruleRow {
 	row := ruleRow{Name: r.Name, Class: v.class(r.Class), Reason: r.Reason, Hint: r.Hint}
-	if r.Presumed {
+	if r.Presumed() {
 		row.Class.Word = v.lang.T("class.presumed")
 	}
 	if r.Class == decision.Permanent {
@@ -270,7 +273,7 @@ func (v *visit) rule(r *decision.Rule) ruleRow {
 		items []string
 	}{
 		{"rule.codes", r.Codes}, {"rule.statuses", r.Statuses}, {"rule.faults", r.TISSFaults}, {"rule.tiss", r.TISSCodes},
-		{"rule.phrases", r.Phrases}, {"rule.words", r.Words}, {"rule.patterns", r.Patterns},
+		{"rule.phrases", r.Phrases}, {"rule.refusals", r.Refusals}, {"rule.approvals", r.Approvals}, {"rule.things", r.Things}, {"rule.patterns", r.Patterns},
 	} {
 		if n := len(list.items); n > 0 {
 			shown := min(n, mostItems)
@@ -298,6 +301,7 @@ func (p *Pages) try(v *visit) (*page, error) {
 	}
 	decided, flat := worker.DryRun(p.Catalogue().Policies, get("policy"), d.Try.variables(), v.now)
 	d.Result = v.result(&decided, flat)
+	d.Result.Evidence = worker.Explain(p.Catalogue().Policies, get("policy"), d.Try.variables())
 	pg := v.policiesPage(d, true)
 	if d.Result.Rejected != "" {
 		pg.status = http.StatusUnprocessableEntity
@@ -331,7 +335,7 @@ func (v *visit) result(d *decision.Decision, flat json.RawMessage) *tryResult {
 		return &tryResult{Rejected: also.Message}
 	}
 	r := &tryResult{Retry: d.ShouldRetry(), Why: why{
-		Class: v.class(d.ErrorClassification), Reason: d.Reason, Rule: d.MatchedRule, Matched: also.MatchedText, Hint: also.Hint,
+		Class: v.presumed(d), Reason: d.Reason, Rule: d.MatchedRule, Matched: also.MatchedText, Hint: also.Hint,
 	}}
 	if r.Retry {
 		r.Text = v.lang.T("event.retry", v.lang.Number(d.RetryCount), v.lang.Number(d.MaxRetries))
@@ -340,6 +344,15 @@ func (v *visit) result(d *decision.Decision, flat json.RawMessage) *tryResult {
 	}
 	r.Text, r.Why.Team = v.lang.T("event.final."+finalKind(d), v.lang.Number(d.MaxRetries)), v.lang.team(d.Team)
 	return r
+}
+
+// presumed returns the badge of d's class, and of a presumption what that means.
+func (v *visit) presumed(d *decision.Decision) Badge {
+	b := v.class(d.ErrorClassification)
+	if d.Presumes() {
+		b.Word = v.lang.T("class.presumed")
+	}
+	return b
 }
 
 // picture is a policy's ladder as a file of its own. It brings its style with it, and nothing that acts.

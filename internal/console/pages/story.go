@@ -128,7 +128,7 @@ func (v *visit) attempt(policy string, a *journal.Attempt, c *catalogue.Catalogu
 		e.Title = v.lang.T("event.revision", v.lang.Number(a.Number))
 	}
 	e.Why = &why{
-		Class: v.class(d.ErrorClassification), Reason: d.Reason, Rule: d.MatchedRule, Matched: d.MatchedText,
+		Class: v.presumed(d), Reason: d.Reason, Rule: d.MatchedRule, Matched: d.MatchedText,
 		Hint: hint(c, policy, d.MatchedRule),
 	}
 	if d.Outcome == decision.MaxRetriesExceeded {

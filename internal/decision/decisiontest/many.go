@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"retry-worker/internal/classify"
 	"retry-worker/internal/decision"
 )
 
@@ -17,17 +18,17 @@ var words = strings.Fields(`abono acordo aliquota ambulatorio anestesia auditori
 
 // Many is that many rules of every kind, as different from each other as a catalogue's are. None matches one of
 // Messages.
-func Many(n int) []decision.Rule {
-	rules := make([]decision.Rule, n)
+func Many(n int) []classify.Rule {
+	rules := make([]classify.Rule, n)
 	for i := range rules {
 		rules[i] = numbered(i)
 	}
 	return rules
 }
 
-func numbered(i int) decision.Rule {
+func numbered(i int) classify.Rule {
 	word := func(step int) string { return words[(i*step+i/len(words))%len(words)] }
-	r := decision.Rule{
+	r := classify.Rule{
 		Name: fmt.Sprintf("rule-%d", i), Class: decision.Permanent, Reason: "INVALID_REQUEST", Team: "ti",
 		Codes:   []string{strings.ToUpper(word(7) + "_" + word(11) + "_" + word(5))},
 		Phrases: []string{word(13) + " " + word(3) + " sem " + word(17), word(19) + " da " + word(23) + " invalid*"},

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"time"
 
+	"retry-worker/internal/classify"
 	"retry-worker/internal/decision"
 )
 
@@ -35,8 +36,8 @@ func Policies() decision.Policies {
 	return decision.Policies{p.Name: p}
 }
 
-func tissRules() []decision.Rule {
-	var rules []decision.Rule
+func tissRules() []classify.Rule {
+	var rules []classify.Rule
 	for _, code := range []string{"INVALID_PATIENT_DATA", "INSURANCE_EXPIRED"} {
 		rules = append(rules, Permanent(code, "cadastro"))
 	}
@@ -51,18 +52,18 @@ func tissRules() []decision.Rule {
 }
 
 // Permanent is a rule for one code, which is its reason.
-func Permanent(code string, team decision.Team) decision.Rule {
-	return decision.Rule{Name: code, Class: decision.Permanent, Reason: decision.Reason(code), Team: team, Codes: []string{code}}
+func Permanent(code string, team decision.Team) classify.Rule {
+	return classify.Rule{Name: code, Class: decision.Permanent, Reason: decision.Reason(code), Team: team, Codes: []string{code}}
 }
 
 // Transient is a rule for one code, which is its reason.
-func Transient(code string) decision.Rule {
-	return decision.Rule{Name: code, Class: decision.Transient, Reason: decision.Reason(code), Codes: []string{code}}
+func Transient(code string) classify.Rule {
+	return classify.Rule{Name: code, Class: decision.Transient, Reason: decision.Reason(code), Codes: []string{code}}
 }
 
 // Rules compiles rules that are known to be sound.
-func Rules(rules ...decision.Rule) *decision.Classifier {
-	c, err := decision.NewClassifier(rules)
+func Rules(rules ...classify.Rule) *classify.Classifier {
+	c, err := classify.New(rules, classify.Vocabulary{})
 	if err != nil {
 		panic(err) // a test's own mistake
 	}

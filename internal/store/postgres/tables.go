@@ -50,6 +50,7 @@ func episodeFields(f fields, k *journal.KeyedEpisode) {
 	f.number("process_instance_key", &e.ProcessInstanceKey)
 	f.number("retries", &e.Retries)
 	f.number("scheduled", &e.Scheduled)
+	f.number("presumed", &e.Presumed)
 	f.instant("first_failure", &e.FirstFailure)
 	f.instant("opened_at", &e.OpenedAt)
 	f.instant("closed_at", &e.ClosedAt)

@@ -1,22 +1,17 @@
-package decision
+package classify
 
 import (
-	"cmp"
 	"fmt"
 	"regexp"
 	"regexp/syntax"
-	"slices"
 	"strconv"
 	"strings"
-	"sync"
 )
 
-// pattern is a bounded regular expression. It is tried only on texts whose folded form holds its literals: of each list
-// at least one.
+// pattern is a bounded regular expression, tried where nothing stronger was found.
 type pattern struct {
-	expression func() *regexp.Regexp // compiled when it is tried first: most never are
-	place      int
-	literals   [][]int // by their numbers, the shortest list first
+	matcher int
+	*regexp.Regexp
 }
 
 const (
@@ -25,14 +20,13 @@ const (
 	maxProgram = 4000
 )
 
-// compilePattern refuses what is unbounded, or can only be tried on every text. The literals are those it requires.
-func compilePattern(s string) (p *pattern, literals [][]string, err *RuleError) {
-	wrong := func(found, expected string) (*pattern, [][]string, *RuleError) {
-		return nil, nil, refused(s, expected).because(found)
+func (c *compiler) addPattern(r *Rule, s string) *RuleError {
+	wrong := func(found, expected string) *RuleError {
+		return &RuleError{Found: strconv.Quote(s) + " " + found, Expected: expected}
 	}
-	tree, e := syntax.Parse(s, syntax.Perl)
-	if e != nil {
-		return wrong("is none: "+e.Error(), "a regular expression as RE2 reads them")
+	tree, err := syntax.Parse(s, syntax.Perl)
+	if err != nil {
+		return wrong("is none: "+err.Error(), "a regular expression as RE2 reads them")
 	}
 	if found, expected := unsound(tree); found != "" {
 		return wrong(found, expected)
@@ -40,14 +34,11 @@ func compilePattern(s string) (p *pattern, literals [][]string, err *RuleError) 
 	if steps(tree) > maxProgram {
 		return wrong("is too long", "one of at most "+strconv.Itoa(maxProgram)+" steps")
 	}
-	if literals = required(tree).all(); literals == nil {
-		return wrong("would have to be tried on every message", "a fixed word of at least 4 letters or digits in every alternative")
-	}
-	slices.SortStableFunc(literals, func(a, b []string) int { return cmp.Compare(len(a), len(b)) })
-	return &pattern{expression: sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(s) })}, literals, nil
+	c.patterns = append(c.patterns, pattern{c.matcher(r, r.Name, r.Rank), regexp.MustCompile(s)})
+	return nil
 }
 
-// steps is about how many instructions re is compiled to; what is above the most allowed need not be exact.
+// steps returns about how many instructions re is compiled to; what is above the most allowed need not be exact.
 func steps(re *syntax.Regexp) int {
 	n := 1 + len(re.Rune)/2
 	for _, sub := range re.Sub {
@@ -69,6 +60,8 @@ func unsound(re *syntax.Regexp) (found, expected string) {
 		if re.Max < 0 || re.Max > maxRepeat {
 			return fmt.Sprintf("repeats without end or more than %d times at %s", maxRepeat, re), bound
 		}
+	case syntax.OpEmptyMatch:
+		return "matches every message", "a pattern that matches some text"
 	case syntax.OpLiteral:
 		if text := string(re.Rune); strings.ContainsFunc(text, func(r rune) bool { return isForeign(r, re.Flags) }) {
 			return fmt.Sprintf("holds %q", text), "lower case without accents, as messages are compared with it"
@@ -82,7 +75,7 @@ func unsound(re *syntax.Regexp) (found, expected string) {
 	return "", ""
 }
 
-// isForeign tells whether no plain text holds r.
+// isForeign reports whether no plain text holds r.
 func isForeign(r rune, flags syntax.Flags) bool {
 	if flags&syntax.FoldCase != 0 {
 		return r > 0x7e

@@ -1,4 +1,4 @@
-package decision
+package text
 
 import (
 	"html"
@@ -9,9 +9,9 @@ import (
 	"unicode/utf8"
 )
 
-// readRune is the first character of s, which is not empty, and how many bytes stand for it: an HTML entity, an escape
+// Rune is the first character of s, which is not empty, and how many bytes stand for it: an HTML entity, an escape
 // of JSON, and UTF-8 that was taken for Latin-1 or Windows-1252 are one character.
-func readRune(s string) (rune, int) {
+func Rune(s string) (rune, int) {
 	switch c := s[0]; {
 	case c == '&':
 		return readEntity(s)
@@ -42,15 +42,12 @@ func readEntity(s string) (rune, int) {
 	return r, end + 1
 }
 
-// hasEscapes tells that some entity or escape may stand in s.
-func hasEscapes(s string) bool {
-	return strings.IndexByte(s, '&') >= 0 || strings.IndexByte(s, '\\') >= 0
-}
-
 func readEscape(s string) (rune, int) {
 	switch at(s, 1) {
-	case 'n', 'r', 't':
-		return ' ', 2
+	case 'n', 'r':
+		return '\n', 2
+	case 't':
+		return '\t', 2
 	case 'u':
 		if n, err := strconv.ParseUint(s[2:min(len(s), 6)], 16, 16); err == nil && len(s) >= 6 {
 			return rune(n), 6
@@ -107,9 +104,9 @@ func readMojibake(s string) (rune, int) {
 // latin folds U+00C0 to U+00FF.
 const latin = "aaaaaaaceeeeiiiidnooooo ouuuuytsaaaaaaaceeeeiiiidnooooo ouuuuyty"
 
-// fold is the lower-case ASCII character that r is without its accent, ' ' for white space and for what has none, and
+// Fold is the lower-case ASCII character that r is without its accent, ' ' for white space and for what has none, and
 // 0 for an accent that stands by itself.
-func fold(r rune) byte {
+func Fold(r rune) byte {
 	switch {
 	case 'A' <= r && r <= 'Z':
 		return byte(r) + 'a' - 'A'
@@ -117,7 +114,7 @@ func fold(r rune) byte {
 		return byte(r)
 	case 0xc0 <= r && r <= 0xff:
 		return latin[r-0xc0]
-	case 0x300 <= r && r <= 0x36f:
+	case 0x300 <= r && r <= 0x36f, unicode.Is(unicode.Cf, r):
 		return 0
 	}
 	// ı and ſ have an ASCII upper case only, K (kelvin) a lower one.
@@ -127,4 +124,12 @@ func fold(r rune) byte {
 		}
 	}
 	return ' '
+}
+
+// at returns the byte at i, 0 outside s.
+func at(s string, i int) byte {
+	if i < 0 || i >= len(s) {
+		return 0
+	}
+	return s[i]
 }

@@ -1,0 +1,190 @@
+// Package classify says what an error text is evidence of. It is pure.
+//
+// Evidence has a rank (R25), and the strongest decides: a code that the specification names, TISS in its own place, a
+// transient code, a signature of known software, words of refusal, words of a passing fault. A negation before a
+// phrase takes it away. A refusal needs the thing that is refused, in the same clause.
+package classify
+
+import "slices"
+
+// Class is what becomes of an error (R4).
+type Class string
+
+// The classes.
+const (
+	Transient Class = "TRANSIENT"
+	Permanent Class = "PERMANENT"
+	Unknown   Class = "UNKNOWN"
+)
+
+// Rank of evidence, the strongest first (R25). The zero value is a rule's way to say Signature.
+type Rank int
+
+// The ranks.
+const (
+	SpecifiedPermanent Rank = 1 + iota
+	TISS
+	SpecifiedTransient
+	Signature
+	Refusal
+	PassingFault
+	Nothing
+)
+
+type (
+	// Reason is the cause of a decision, from a closed set.
+	Reason string
+	// Team is who must act on a dead letter (R21).
+	Team string
+)
+
+// Rule says what a piece of evidence means, and who must do what about it.
+type Rule struct {
+	// Name stands in matchedRule, but for codes, which stand there themselves.
+	Name  string
+	Class Class
+	// Rank of the evidence. A permanent rule of rank Refusal presumes.
+	Rank   Rank
+	Reason Reason
+	// Team that must act; empty where the class is Transient.
+	Team Team
+	// Hint tells people what to correct; may be empty.
+	Hint string
+
+	// Codes are upper-case letters, digits and single underscores. One of digits only matches whole numbers of the
+	// message as it came, any other its normal form (R3).
+	Codes []string
+	// Statuses are HTTP statuses, "404", or a hundred of them, "5xx". They match the status that came beside the
+	// text; without one, a number in the text that stands where a status stands.
+	Statuses []string
+	// TISSFaults are names of st_tissFault, such as LoginInvalido, as whole words.
+	TISSFaults []string
+	// TISSCodes are messages and denials of table 38, "1308", or a group of them, "10xx". They match where the text
+	// marks a number as one.
+	TISSCodes []string
+	// Phrases match without case, accents and punctuation, as whole words; a word may end in * for any ending.
+	Phrases []string
+	// Refusals are words such as duplicado that mean this rule, whatever thing they are said of.
+	Refusals []string
+	// Approvals are words such as autorizado that are a refusal behind a negation, whatever they are said of.
+	Approvals []string
+	// Things are what may be refused. The rule matches where a refusal speaks of one.
+	Things []string
+	// Patterns are bounded regular expressions (RE2) on the text in lower case without accents, with single spaces.
+	Patterns []string
+
+	// Examples it must match, and some that are near and that it must not.
+	Matches, Not []string
+}
+
+// Vocabulary is what words of refusal are made of, whatever they are said of.
+type Vocabulary struct {
+	// Refusals are words such as invalido, which need the thing that is refused.
+	Refusals []string
+	// Approvals are words such as encontrado, which are refusals behind a negation.
+	Approvals []string
+	// Bystanders are things such as a connection: that one is refused says nothing of the claim.
+	Bystanders []string
+}
+
+// Presumed reports whether a match by the rule is a presumption, to be tried again before it is believed.
+func (r *Rule) Presumed() bool { return r.Class == Permanent && r.Rank == Refusal }
+
+// Match is what classification found: the rule, or Unknown with an empty Name.
+type Match struct {
+	Class Class
+	Rank  Rank
+	// Name is the code, or the name of the rule, that matched.
+	Name   string
+	Reason Reason
+	Team   Team
+	Hint   string
+	// Text is what matched, as it stands in the message; it may hold personal data.
+	Text string
+}
+
+// Presumed reports whether the match is a presumption.
+func (m *Match) Presumed() bool { return m.Class == Permanent && m.Rank == Refusal }
+
+// Found is a piece of evidence, for people.
+type Found struct {
+	Match
+	// Lost says why it does not count; empty for what decided.
+	Lost string
+}
+
+// NoMatch is the Match of what no rule knows.
+var NoMatch = Match{Class: Unknown, Rank: Nothing, Reason: "UNKNOWN"}
+
+// Classifier weighs the evidence in error texts. Safe for concurrent use; a nil one knows no rule.
+type Classifier struct {
+	rules []Rule
+	// matchers in the order of their strength.
+	matchers []matcher
+	words    automaton
+	numbers  map[string]numberRules
+	patterns []pattern
+}
+
+// matcher is one of a rule's ways to match.
+type matcher struct {
+	rule *Rule
+	// name that stands in matchedRule.
+	name string
+	rank Rank
+}
+
+// Rules returns those it was made of, the strongest first.
+func (c *Classifier) Rules() []Rule {
+	if c == nil {
+		return nil
+	}
+	return slices.Clone(c.rules)
+}
+
+// Classify is analyzeError of RN-BIL-005 §12.4. message is taken as it came; status is the HTTP status that came beside
+// it, 0 for none.
+func (c *Classifier) Classify(message string, status int) Match {
+	if c == nil || len(c.matchers) == 0 {
+		return NoMatch
+	}
+	s := c.search(message, status, false)
+	if s.best < 0 {
+		return NoMatch
+	}
+	return s.match(s.best, s.where)
+}
+
+// Explain returns all the evidence in a message, what decided first, each with why it lost.
+func (c *Classifier) Explain(message string, status int) []Found {
+	if c == nil || len(c.matchers) == 0 {
+		return nil
+	}
+	s := c.search(message, status, true)
+	all := make([]Found, 0, len(s.found))
+	for _, f := range s.found {
+		e := Found{s.match(f.matcher, f.span), f.lost}
+		switch {
+		case f.matcher == s.best && f.span == s.where && f.lost == "":
+			all = append([]Found{e}, all...)
+			continue
+		case f.lost == "" && s.matchers[f.matcher].rank > s.matchers[s.best].rank:
+			e.Lost = "weaker than " + s.matchers[s.best].rank.String()
+		case f.lost == "":
+			e.Lost = "an earlier rule of the same rank matched"
+		}
+		all = append(all, e)
+	}
+	return all
+}
+
+var rankNames = [...]string{"", "a specified permanent code", "TISS in its own place", "a specified transient code",
+	"a signature of known software", "words of refusal", "words of a passing fault", "nothing known"}
+
+func (r Rank) String() string { return rankNames[r] }
+
+// match is what a matcher found at a span.
+func (s *search) match(number int, where span) Match {
+	m := &s.matchers[number]
+	return Match{m.rule.Class, m.rank, m.name, m.rule.Reason, m.rule.Team, m.rule.Hint, s.text(where)}
+}

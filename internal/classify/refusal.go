@@ -1,0 +1,225 @@
+package classify
+
+import (
+	"strings"
+
+	"retry-worker/internal/text"
+)
+
+// A refusal speaks of the nearest thing in its clause: "conexão recusada ao enviar o lote" refuses the connection.
+
+const (
+	// maxDistance between a refusal and the thing that it speaks of, in words.
+	maxDistance = 8
+	// complement is the distance that a preposition behind the refusal adds: "não apresentado na conexão".
+	complement = 2
+	// maxFillers that may stand between a negation and what it negates, beside one other word.
+	maxFillers = 6
+)
+
+// contrasts are words that begin a clause.
+var contrasts = []string{"mas", "porem", "contudo", "entretanto", "enquanto", "embora", "but", "however", "although", "while"}
+
+func set(words string) map[string]bool {
+	all := make(map[string]bool)
+	for _, word := range strings.Fields(words) {
+		all[word] = true
+	}
+	return all
+}
+
+var (
+	negators = set(`nao nem sem nunca jamais nenhum nenhuma tampouco ausencia falta impossivel
+		not no never without nor neither cannot unable lack`)
+	// fillers stand between a negation and what it negates, and change nothing.
+	fillers = set(`foi foram esta estao era ser sido estar estava estavam mais ainda se o a os as um uma de do da dos das
+		ha houve havia tem possui possuem teve possivel conseguiu consegue trata que
+		qualquer nenhum nenhuma devidamente corretamente previamente atualmente indicio indicios registro sinal
+		is are was were be been being has have had does do did longer yet any a an the to of it could able
+		currently properly such valid active matching correctly previously prior previa previo evidence sign that`)
+	modals = set("pode podem poder deve devem can may must")
+)
+
+// negated reports whether a negation stands before the words that begin at from, with at most so many other words
+// between, or "false" or 0 behind them. modal reports that it says what may not be: "não pode ser negativo".
+func negated(words []byte, from, to, others int) (denied, modal bool) {
+	for i := range maxFillers {
+		gap := from - 1
+		if gap < 1 || words[gap] != text.Space {
+			break
+		}
+		from = wordStart(words, gap)
+		word := string(words[from:gap])
+		switch {
+		case i == 0 && word == "0", negators[word] && (word != "no" || i == 0), word == "t" && words[from-2] == 'n':
+			return true, modal || word == "cannot"
+		case modals[word]:
+			modal = true
+		case word == "no": // "hash no XML inválido"
+			return isFalse(words, to), false
+		case fillers[word] || word == "e" && isNegator(words, from): // não é
+		case others == 0 || isInfinitive(word):
+			return isFalse(words, to), false
+		default:
+			others--
+		}
+	}
+	return isFalse(words, to), false
+}
+
+// isNegator reports whether a negation stands right before from.
+func isNegator(words []byte, from int) bool {
+	return from > 1 && negators[string(words[wordStart(words, from-1):from-1])]
+}
+
+// isFalse reports whether what ends at to is called false: valid=false, recusadas: 0.
+func isFalse(words []byte, to int) bool {
+	if to >= len(words) || words[to] != text.Pause {
+		return false
+	}
+	word := string(words[to+1 : wordEnd(words, to+1)])
+	return word == "false" || word == "0" || word == "falso"
+}
+
+var (
+	lacks      = set("sem without lacks lacking")
+	possession = set("possui possuem tem ha has have")
+)
+
+// isLacking reports whether the thing that begins at from is said not to be there: sem vínculo, não possui cadastro.
+func isLacking(words []byte, from int) bool {
+	if words[from-1] != text.Space {
+		return false
+	}
+	start := wordStart(words, from-1)
+	word := string(words[start : from-1])
+	return lacks[word] || (possession[word] || word == "such") && isNegator(words, start)
+}
+
+// isInfinitive reports whether a Portuguese word is a verb that a negation stops at: "não foi possível enviar a guia".
+func isInfinitive(word string) bool {
+	n := len(word)
+	return n > 3 && word[n-1] == 'r' && (word[n-2] == 'a' || word[n-2] == 'e' || word[n-2] == 'i')
+}
+
+// wordStart returns where the word begins that ends at the gap.
+func wordStart(words []byte, gap int) int {
+	for gap > 0 && words[gap-1] > text.Clause {
+		gap--
+	}
+	return gap
+}
+
+// wordEnd returns where the word ends that goes on at i.
+func wordEnd(words []byte, i int) int {
+	for i < len(words) && words[i] > text.Clause {
+		i++
+	}
+	return i
+}
+
+// refuse finds out what each refusal speaks of.
+func (s *search) refuse() {
+	for i := range s.hits {
+		h := &s.hits[i]
+		if h.role == thingRole && h.matcher != none && isLacking(s.words, h.from) {
+			s.add(h.matcher, span{h.from, h.to, inWords}, "")
+		}
+		if h.role != refusalRole && h.role != approvalRole {
+			continue
+		}
+		denied, modal := negated(s.words, h.from, h.to, 1)
+		isRefusal := denied == (h.role == approvalRole) || modal
+		if isRefusal && h.matcher != none && h.role == approvalRole {
+			s.add(h.matcher, span{from: h.from, to: h.to, in: inWords}, "")
+			continue
+		}
+		thing := s.thingOf(i)
+		switch {
+		case thing == nil || thing.matcher == none:
+		case isRefusal:
+			matcher := thing.matcher
+			if h.matcher != none {
+				matcher = h.matcher
+			}
+			s.add(matcher, span{from: min(h.from, thing.from), to: max(h.to, thing.to), in: inWords}, "")
+		case h.role == refusalRole:
+			s.add(thing.matcher, span{from: h.from, to: h.to, in: inWords}, "negated")
+		}
+	}
+}
+
+// thingOf returns the thing that the refusal i speaks of: the nearest in its clause, the one before it of two; nil for
+// none.
+func (s *search) thingOf(i int) *hit {
+	refusal := &s.hits[i]
+	nearest := none
+	distance := maxDistance + 1
+	for j := i - 1; j >= 0; j-- {
+		if s.isNearer(&s.hits[j], refusal, &distance) {
+			nearest = j
+		} else if s.hits[j].to < refusal.from && s.distance(s.hits[j].to, refusal.from) > maxDistance {
+			break
+		}
+	}
+	for j := i + 1; j < len(s.hits); j++ {
+		if s.isNearer(&s.hits[j], refusal, &distance) {
+			nearest = j
+		} else if s.hits[j].from > refusal.to && s.distance(refusal.to, s.hits[j].from) > maxDistance {
+			break
+		}
+	}
+	if nearest == none {
+		return nil
+	}
+	return s.head(nearest)
+}
+
+// prepositions join a thing to what it is of: "senha do webservice".
+var prepositions = set("de do da dos das ao aos no na nos nas a as para of for to")
+
+// head returns the thing that the thing i is of, unless that is the more telling one: "número da carteira".
+func (s *search) head(i int) *hit {
+	t := &s.hits[i]
+	gap := t.from - 1
+	start := wordStart(s.words, gap)
+	for j := i - 1; j >= max(0, i-maxDistance) && prepositions[string(s.words[start:gap])]; j-- {
+		of := &s.hits[j]
+		if of.role == thingRole && of.to == start-1 && (of.matcher <= t.matcher || t.matcher == none) {
+			return s.head(j)
+		}
+	}
+	return t
+}
+
+// isNearer reports whether h is a thing nearer to a refusal than at distance, which it then corrects.
+func (s *search) isNearer(h, refusal *hit, distance *int) bool {
+	if h.role != thingRole || h.from < refusal.to && refusal.from < h.to {
+		return false
+	}
+	d := s.distance(min(h.to, refusal.to), max(h.from, refusal.from))
+	if h.from > refusal.to && prepositions[string(s.words[wordStart(s.words, h.from-1):h.from-1])] {
+		d += complement
+	}
+	if d >= *distance {
+		return false
+	}
+	*distance = d
+	return true
+}
+
+// distance returns how many words stand between two places, more than maxDistance where a clause ends between them.
+func (s *search) distance(from, to int) int {
+	n := -1
+	for _, c := range s.words[from:to] {
+		switch c {
+		case text.Clause:
+			return maxDistance + 1
+		case text.Space, text.Pause:
+			if n++; n > maxDistance {
+				return n
+			}
+		}
+	}
+	return n
+}

@@ -1,0 +1,224 @@
+package classify
+
+import (
+	"strconv"
+
+	"retry-worker/internal/text"
+)
+
+// search is one message on its way through a classifier.
+type search struct {
+	*Classifier
+	message string
+	status  int
+	// words of the message, folded, and what was found in them.
+	words []byte
+	hits  []hit
+	// best is the strongest matcher that was found, below 0 for none, and where.
+	best  int
+	where span
+	// explains tells that all that was found is kept.
+	explains bool
+	found    []finding
+	// last is the search of the last of several tries.
+	last *search
+}
+
+// role is what a needle is for.
+type role uint8
+
+const (
+	codeRole     role = iota // matches anywhere in the normal form (R3)
+	nameRole                 // matches as a word, negated or not
+	phraseRole               // matches unless negated
+	refusalRole              // refuses a thing
+	approvalRole             // refuses a thing where negated
+	thingRole                // may be refused
+	contrastRole             // begins a clause
+)
+
+// none is the matcher of what belongs to no rule.
+const none = -1
+
+// hit is a needle that was found in the words.
+type hit struct {
+	use
+	from, to int
+}
+
+// finding is a piece of evidence.
+type finding struct {
+	matcher int
+	span    span
+	lost    string
+}
+
+// form is what a span counts the bytes of.
+type form uint8
+
+const (
+	inMessage form = iota
+	inWords
+	inNormal
+	inPlain
+	beside // the status that came beside the message
+)
+
+// span is a part of the message.
+type span struct {
+	from, to int
+	in       form
+}
+
+const (
+	usualMessage = 2304     // bytes of a message up to which a search allocates nothing
+	patternReach = 64 << 10 // bytes of a message that patterns are compared with
+)
+
+// search weighs the evidence. Where the message tells of several tries, only ranks 1 and 2 count of the earlier ones.
+func (c *Classifier) search(message string, status int, explains bool) *search {
+	s := &search{Classifier: c, message: message, status: status, best: none, explains: explains}
+	if start := c.lastTry(message); start > 0 {
+		last := &search{Classifier: c, message: message[start:], status: status, best: none, explains: explains}
+		last.run()
+		if last.best >= 0 {
+			s.last = last
+		}
+	}
+	s.run()
+	if s.last == nil || s.best >= 0 && s.matchers[s.best].rank <= TISS {
+		return s
+	}
+	return s.last
+}
+
+func (s *search) run() {
+	var room [usualMessage]byte
+	var hits [64]hit
+	s.hits = hits[:0]
+	buffer := room[:0]
+	if len(s.message)+2 > usualMessage {
+		buffer = make([]byte, 0, len(s.message)+2)
+	}
+	words, plain := text.Words(buffer, s.message, nil)
+	s.words = words
+	s.readWords(plain)
+	s.refuse()
+	s.readStatus()
+	s.readNumbers()
+	s.readPatterns()
+}
+
+// readWords looks for codes and words. plain tells that the words are the message's normal form too.
+func (s *search) readWords(plain bool) {
+	s.automaton().find(s.words, func(uses []use, end int) {
+		for i := range uses {
+			s.read(&uses[i], end, plain)
+		}
+	})
+	if plain {
+		return
+	}
+	normal := text.Normal(make([]byte, 0, len(s.message)), s.message, nil)
+	s.automaton().find(normal, func(uses []use, end int) {
+		for _, u := range uses {
+			if u.role == codeRole {
+				s.add(u.matcher, span{end - u.length, end, inNormal}, "")
+			}
+		}
+	})
+}
+
+func (s *search) automaton() *automaton { return &s.Classifier.words }
+
+// read takes up a needle that ends at end.
+func (s *search) read(u *use, end int, plain bool) {
+	if u.role == codeRole {
+		if plain {
+			s.add(u.matcher, span{end - u.length, end, inWords}, "")
+		}
+		return
+	}
+	from, to := end-u.length+1, end-1
+	if u.open {
+		to = wordEnd(s.words, end)
+	}
+	switch u.role {
+	case nameRole:
+		s.add(u.matcher, span{from, to, inWords}, "")
+	case phraseRole:
+		lost := ""
+		if denied, _ := negated(s.words, from, to, 0); denied {
+			lost = "negated"
+		}
+		s.add(u.matcher, span{from, to, inWords}, lost)
+	case contrastRole:
+		s.words[from-1] = text.Clause
+	case thingRole: // the longest wins: "service code" is no service
+		for n := len(s.hits); n > 0 && s.hits[n-1].role == thingRole && s.hits[n-1].from >= from; n-- {
+			s.hits = s.hits[:n-1]
+		}
+		s.hits = append(s.hits, hit{*u, from, to})
+	default:
+		s.hits = append(s.hits, hit{*u, from, to})
+	}
+}
+
+// add takes up a piece of evidence, which may be lost.
+func (s *search) add(matcher int, where span, lost string) {
+	if s.explains {
+		s.found = append(s.found, finding{matcher, where, lost})
+	}
+	if lost == "" && (s.best < 0 || matcher < s.best) {
+		s.best, s.where = matcher, where
+	}
+}
+
+// readStatus looks at the status that came beside the message.
+func (s *search) readStatus() {
+	if s.status == 0 {
+		return
+	}
+	if n, known := s.numbers[strconv.Itoa(s.status)]; known && n.beside >= 0 {
+		s.add(n.beside, span{in: beside}, "")
+	}
+}
+
+// readPatterns tries the patterns that are stronger than what was found.
+func (s *search) readPatterns() {
+	var plain string
+	for _, p := range s.patterns {
+		if s.best >= 0 && p.matcher > s.best && !s.explains {
+			continue
+		}
+		if plain == "" {
+			plain = text.Plain(s.message[:min(len(s.message), patternReach)], nil)
+		}
+		if at := p.FindStringIndex(plain); at != nil {
+			s.add(p.matcher, span{at[0], at[1], inPlain}, "")
+		}
+	}
+}
+
+// text returns a span as it stands in the message.
+func (s *search) text(where span) string {
+	if where.in == inMessage {
+		return s.message[where.from:where.to]
+	}
+	var offsets []int32
+	switch where.in {
+	case inWords:
+		text.Words(nil, s.message, &offsets)
+	case inNormal:
+		text.Normal(nil, s.message, &offsets)
+	case inPlain:
+		text.Plain(s.message[:min(len(s.message), patternReach)], &offsets)
+	default:
+		return strconv.Itoa(s.status)
+	}
+	to := len(s.message)
+	if where.to < len(offsets) {
+		to = int(offsets[where.to])
+	}
+	return s.message[offsets[where.from]:to]
+}

@@ -61,8 +61,11 @@ func (c *Classifier) lastTry(message string) int {
 			last = from
 		}
 	})
-	if previous < 0 {
+	if last < 0 {
 		return 0
+	}
+	if previous < 0 {
+		return secondTry(message[:last])
 	}
 	return tryBetween(message, previous+len("503"), last)
 }
@@ -74,6 +77,20 @@ var (
 		"now", "->", "=>"}
 	listWords = []string{"tentativas", "attempts", "tries", "retries"}
 )
+
+// secondTry returns where the last try begins in what stands before a status; 0 where that tells of one.
+func secondTry(before string) int {
+	lower, last, first := strings.ToLower(before), -1, len(before)
+	for _, word := range []string{"tentativa", "attempt"} {
+		if at := strings.LastIndex(lower, word); at >= 0 {
+			last, first = max(last, at), min(first, strings.Index(lower, word))
+		}
+	}
+	if first >= last || len(lower) != len(before) {
+		return 0
+	}
+	return last
+}
 
 // tryBetween returns where the last try begins whose status stands at last, after one that ends at previous.
 func tryBetween(message string, previous, last int) int {

@@ -1,7 +1,6 @@
 package decision_test
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
@@ -30,17 +29,6 @@ func BenchmarkReadAndDecide(b *testing.B) {
 	}
 }
 
-// BenchmarkRules is one decision on 2 kB that no rule knows, by how many rules there are.
-func BenchmarkRules(b *testing.B) {
-	for name, message := range decisiontest.Messages() {
-		for _, n := range []int{10, 100, 1000} {
-			p := decisiontest.TISSSubmission()
-			p.Rules = decisiontest.Rules(decisiontest.Many(n)...)
-			b.Run(fmt.Sprintf("%s/%d", name, n), func(b *testing.B) { benchmark(b, p, claim("1", message), decision.Retry) })
-		}
-	}
-}
-
 func benchmark(b *testing.B, p *decision.Policy, v decision.Variables, want decision.Outcome) {
 	b.ReportAllocs()
 	for b.Loop() {
@@ -50,33 +38,6 @@ func benchmark(b *testing.B, p *decision.Policy, v decision.Variables, want deci
 		}
 		if d := decision.Decide(&f, p, decision.Past{}, analysed); d.Outcome != want {
 			b.Fatal(d.Outcome, d.MatchedRule, d.MatchedText)
-		}
-	}
-}
-
-// TestMessagesMatchNothing of many rules, or the benchmark would measure something else.
-func TestMessagesMatchNothing(t *testing.T) {
-	c := decisiontest.Rules(decisiontest.Many(1000)...)
-	for name, message := range decisiontest.Messages() {
-		if m := c.Classify(message, 0); m.Name != "" || len(message) < 1900 || len(message) > 2200 {
-			t.Errorf("%s, %d bytes: matched by %q at %q", name, len(message), m.Name, m.Text)
-		}
-	}
-	for _, r := range decisiontest.Many(1000) {
-		if m := c.Classify("erro: "+r.Phrases[0]+".", 0); m.Text != r.Phrases[0] {
-			t.Errorf("%s: %q is matched by %q at %q", r.Name, r.Phrases[0], m.Name, m.Text)
-		}
-	}
-}
-
-// TestAllocationsOfManyRules: those of one text with escapes, however many rules there are.
-func TestAllocationsOfManyRules(t *testing.T) {
-	p := decisiontest.TISSSubmission()
-	p.Rules = decisiontest.Rules(decisiontest.Many(1000)...)
-	for name, message := range decisiontest.Messages() {
-		v := claim("1", message)
-		if got := testing.AllocsPerRun(100, func() { decide(p, v) }); got > 5 {
-			t.Errorf("%s: %v allocations, want 5 at most", name, got)
 		}
 	}
 }

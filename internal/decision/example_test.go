@@ -62,7 +62,7 @@ func ExampleClassifier_Classify() {
 	policy := decisiontest.TISSSubmission()
 	for _, text := range []string{"HTTP 503", "protocol 15037", "timeout, then duplicate claim"} {
 		m := policy.Rules.Classify(text, 0)
-		fmt.Printf("%-9s %-18q%s\n", m.Classification, m.Name, text)
+		fmt.Printf("%-9s %-18q%s\n", m.Class, m.Name, text)
 	}
 	// Output:
 	// TRANSIENT "503"             HTTP 503

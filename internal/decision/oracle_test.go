@@ -34,7 +34,7 @@ var (
 	clinging = regexp.MustCompile(`[0-9]+([.,-][0-9]+)*`)
 )
 
-// oracleClass is R2, R3 and R4.
+// oracleClass is R2, R3, R4 and of R25 the names of exceptions.
 func oracleClass(text string) (class decision.ErrorClassification, code string) {
 	normalised := outsideAZ09.ReplaceAllString(strings.ToUpper(text), "_")
 	numbers := clinging.FindAllString(text, -1)
@@ -42,7 +42,9 @@ func oracleClass(text string) (class decision.ErrorClassification, code string) 
 		if strings.Trim(code, "0123456789") == "" {
 			return slices.Contains(numbers, code)
 		}
-		return strings.Contains(normalised, code)
+		exception := strings.ReplaceAll(code, "_", "") + "(EXCEPTION|ERROR|FAULT)"
+		return strings.Contains(normalised, code) || slices.Contains(permanentCodes, code) &&
+			regexp.MustCompile(`(^|_)`+exception+`(_|$)`).MatchString(normalised)
 	}
 	for _, code := range permanentCodes {
 		if holds(code) {

@@ -89,7 +89,7 @@ func TestR04Labels(t *testing.T) {
 	for text, want := range map[string]string{
 		"TIMEOUT": "TRANSIENT", "DUPLICATE_CLAIM": "PERMANENT", "UNKNOWN_TRANSIENT": "UNKNOWN", "PERMANENT": "UNKNOWN", "": "UNKNOWN",
 	} {
-		if got := p.Rules.Classify(text, 0).Classification; string(got) != want {
+		if got := p.Rules.Classify(text, 0).Class; string(got) != want {
 			t.Errorf("%q is %s, want %s", text, got, want)
 		}
 	}

@@ -14,6 +14,8 @@ import (
 	"retry-worker/internal/decision/decisiontest"
 )
 
+var serverError = classify.Rule{Name: "5xx", Class: decision.Transient, Reason: "503", Statuses: []string{"5xx"}}
+
 // jobQueue is UC-004's policy (R15): no retries but those a job brings itself.
 func jobQueue() *decision.Policy {
 	return &decision.Policy{
@@ -21,7 +23,7 @@ func jobQueue() *decision.Policy {
 		Own:       &decision.OwnVariables{MaxAttempts: "maxAttempts", Delay: "delayBetweenAttempts", NonRetryable: "nonRetryable"},
 		IDPattern: regexp.MustCompile(`^.+$`), InvalidID: decision.InvalidID,
 		Backoff:    decision.BackoffRule{Base: time.Second, Min: time.Second, Max: 30 * time.Second, Factor: 5, Rounding: time.Millisecond},
-		Rules:      decisiontest.Rules(decisiontest.Permanent("BAD_INPUT", "ti"), decisiontest.Transient("TIMEOUT"), byStatus("5xx", "5xx")),
+		Rules:      decisiontest.Rules(decisiontest.Permanent("BAD_INPUT", "ti"), decisiontest.Transient("TIMEOUT"), serverError),
 		EmptyError: decision.AssumeTransient, LimitTeam: "ti",
 	}
 }
@@ -220,7 +222,7 @@ func TestR07OwnDelayInMilliseconds(t *testing.T) {
 func TestHTTPStatusBeside(t *testing.T) {
 	p := jobQueue()
 	p.MaxRetries = 3
-	p.Rules = decisiontest.Rules(byStatus("5xx", "5xx"), classify.Rule{Name: "404", Class: decision.Permanent, Reason: "NOT_FOUND", Team: "ti", Statuses: []string{"404"}})
+	p.Rules = decisiontest.Rules(serverError, classify.Rule{Name: "404", Class: decision.Permanent, Reason: "NOT_FOUND", Team: "ti", Statuses: []string{"404"}})
 	rejecting := *p
 	rejecting.EmptyError = decision.RejectEmptyError
 	tests := []struct {

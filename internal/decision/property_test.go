@@ -59,8 +59,8 @@ func TestClassifyEqualsOracle(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		for _, text := range rapid.SliceOfN(message, 1, 40).Draw(t, "messages") {
 			class, code := oracleClass(text)
-			if m := p.Rules.Classify(text, 0); m.Classification != class || m.Name != code {
-				t.Fatalf("%q is %s by %q, want %s by %q", text, m.Classification, m.Name, class, code)
+			if m := p.Rules.Classify(text, 0); m.Class != class || m.Name != code {
+				t.Fatalf("%q is %s by %q, want %s by %q", text, m.Class, m.Name, class, code)
 			}
 			seen[class]++
 		}
@@ -77,8 +77,8 @@ func TestPermanentBeatsTransientAlways(t *testing.T) {
 	p := decisiontest.TISSSubmission()
 	rapid.Check(t, func(t *rapid.T) {
 		text := message.Draw(t, "before") + rapid.SampledFrom(permanentCodes).Draw(t, "code") + message.Draw(t, "after")
-		if m := p.Rules.Classify(text, 0); m.Classification != decision.Permanent {
-			t.Fatalf("%q is %s", text, m.Classification)
+		if m := p.Rules.Classify(text, 0); m.Class != decision.Permanent {
+			t.Fatalf("%q is %s", text, m.Class)
 		}
 	})
 }

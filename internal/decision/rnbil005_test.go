@@ -53,12 +53,12 @@ func TestRNBIL005Scenarios(t *testing.T) {
 	})
 	t.Run("RN-BIL-005 §13.5.6 Classificação de erros conhecidos", func(t *testing.T) {
 		for _, code := range permanentCodes {
-			if m := p.Rules.Classify(code+" - detalhe", 0); m.Classification != decision.Permanent || m.Name != code {
+			if m := p.Rules.Classify(code+" - detalhe", 0); m.Class != decision.Permanent || m.Name != code {
 				t.Errorf("%s is %+v", code, m)
 			}
 		}
 		for _, code := range transientCodes {
-			if m := p.Rules.Classify(code+" - detalhe", 0); m.Classification != decision.Transient || m.Name != code {
+			if m := p.Rules.Classify(code+" - detalhe", 0); m.Class != decision.Transient || m.Name != code {
 				t.Errorf("%s is %+v", code, m)
 			}
 		}

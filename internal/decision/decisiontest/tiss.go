@@ -53,12 +53,13 @@ func tissRules() []classify.Rule {
 
 // Permanent is a rule for one code, which is its reason.
 func Permanent(code string, team decision.Team) classify.Rule {
-	return classify.Rule{Name: code, Class: decision.Permanent, Reason: decision.Reason(code), Team: team, Codes: []string{code}}
+	return classify.Rule{Name: code, Class: decision.Permanent, Rank: classify.SpecifiedPermanent, Reason: decision.Reason(code), Team: team,
+		Codes: []string{code}}
 }
 
 // Transient is a rule for one code, which is its reason.
 func Transient(code string) classify.Rule {
-	return classify.Rule{Name: code, Class: decision.Transient, Reason: decision.Reason(code), Codes: []string{code}}
+	return classify.Rule{Name: code, Class: decision.Transient, Rank: classify.SpecifiedTransient, Reason: decision.Reason(code), Codes: []string{code}}
 }
 
 // Rules compiles rules that are known to be sound.

@@ -42,9 +42,7 @@ func oracleClass(text string) (class decision.ErrorClassification, code string) 
 		if strings.Trim(code, "0123456789") == "" {
 			return slices.Contains(numbers, code)
 		}
-		exception := strings.ReplaceAll(code, "_", "") + "(EXCEPTION|ERROR|FAULT)"
-		return strings.Contains(normalised, code) || slices.Contains(permanentCodes, code) &&
-			regexp.MustCompile(`(^|_)`+exception+`(_|$)`).MatchString(normalised)
+		return strings.Contains(normalised, code) || slices.Contains(permanentCodes, code) && isException(normalised, code)
 	}
 	for _, code := range permanentCodes {
 		if holds(code) {
@@ -57,6 +55,14 @@ func oracleClass(text string) (class decision.ErrorClassification, code string) 
 		}
 	}
 	return "UNKNOWN", ""
+}
+
+// isException reports whether a word of the text is the name of the code's exception (R25).
+func isException(normalised, code string) bool {
+	name := strings.ReplaceAll(code, "_", "")
+	return slices.ContainsFunc(strings.Split(normalised, "_"), func(word string) bool {
+		return word == name+"EXCEPTION" || word == name+"ERROR" || word == name+"FAULT"
+	})
 }
 
 // oracleMinutes is R5: the shortest and the longest backoff at a retryCount, in minutes.

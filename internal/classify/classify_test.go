@@ -1,0 +1,269 @@
+package classify_test
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"retry-worker/internal/classify"
+)
+
+// byKind has a rule of each kind of matcher, in the order of their strength, with a message that it matches.
+var byKind = []struct {
+	message string
+	rule    classify.Rule
+}{
+	{"DUPLICATE-claim", classify.Rule{Class: classify.Permanent, Rank: classify.SpecifiedPermanent, Codes: []string{"DUPLICATE_CLAIM"}}},
+	{"glosa 1308", classify.Rule{Class: classify.Permanent, Rank: classify.Refusal, TISSCodes: []string{"1308", "50xx"}}},
+	{"LoginInvalido", classify.Rule{Class: classify.Permanent, Rank: classify.Refusal, TISSFaults: []string{"LoginInvalido"}}},
+	{"SocketTimeoutException", classify.Rule{Class: classify.Transient, Rank: classify.SpecifiedTransient, Codes: []string{"TIMEOUT", "503"}}},
+	{"PKIX path building failed", classify.Rule{Class: classify.Permanent, Phrases: []string{"pkix path building failed"}}},
+	{"connection was refused by a.b", classify.Rule{Class: classify.Transient, Patterns: []string{`connection was refused by [a-z.]{1,40}`}}},
+	{"HTTP 418", classify.Rule{Class: classify.Transient, Statuses: []string{"418"}}},
+	{"não autorizada", classify.Rule{Class: classify.Permanent, Rank: classify.Refusal, Approvals: []string{"autorizad*"}}},
+	{"CPF inválido", classify.Rule{Class: classify.Permanent, Rank: classify.Refusal, Things: []string{"cpf"}}},
+	{"portal fora do ar", classify.Rule{Class: classify.Transient, Rank: classify.PassingFault, Phrases: []string{"fora do ar"}, Statuses: []string{"5xx"}}},
+}
+
+var words = classify.Vocabulary{Refusals: []string{"invalid*", "recusad*"}, Approvals: []string{"encontrad*"}, Bystanders: []string{"conexao", "host"}}
+
+// everything returns a classifier of all kinds, not given in the order of their strength. A rule's name is its message.
+func everything(t testing.TB) *classify.Classifier {
+	t.Helper()
+	var rules []classify.Rule
+	for _, k := range byKind {
+		k.rule.Name, k.rule.Reason = k.message, "UNKNOWN"
+		rules = append(rules, k.rule)
+	}
+	rules[0], rules[3] = rules[3], rules[0] // only those of one rank count in their order
+	c, err := classify.New(rules, words)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// winner returns the name of the kind that a message is matched by.
+func winner(c *classify.Classifier, message string) string {
+	m := c.Classify(message, 0)
+	for _, k := range byKind {
+		if slices.Contains(k.rule.Codes, m.Name) {
+			return k.message
+		}
+	}
+	return m.Name
+}
+
+// TestStrongestEvidenceDecides: of two kinds in one text the one of the stronger rank, whichever stands first; and the
+// text that is told is the message's own.
+func TestStrongestEvidenceDecides(t *testing.T) {
+	c := everything(t)
+	for i, strong := range byKind {
+		if got := winner(c, strong.message); got != strong.message {
+			t.Errorf("%q alone is matched by %q", strong.message, got)
+		}
+		for _, weak := range byKind[i+1:] {
+			for _, message := range []string{strong.message + "; " + weak.message, weak.message + "; " + strong.message} {
+				if got := winner(c, message); got != strong.message {
+					t.Errorf("%q is matched by %q, want %q", message, got, strong.message)
+				}
+			}
+		}
+	}
+}
+
+// TestWhatIsSaid: negation, the thing that is refused, the last of several tries, numbers in their context.
+func TestWhatIsSaid(t *testing.T) {
+	c := everything(t)
+	for _, tt := range []struct{ message, rule, text string }{
+		{"CPF do beneficiário INVÁLIDO.", "CPF inválido", "CPF do beneficiário INVÁLIDO"},
+		{"cpf inv&aacute;lido", "CPF inválido", "cpf inv&aacute;lido"},
+		{`CPF inv\u00e1lido`, "CPF inválido", `CPF inv\u00e1lido`},
+		{"CPF não encontrado", "CPF inválido", ""},
+		{"não foi autorizada", "não autorizada", "autorizada"},
+		{"autorizada", "", ""},
+		{"o CPF não é inválido", "", ""},
+		{"nenhum CPF inválido", "", ""},
+		{"cpf encontrado", "", ""},
+		{"CPF. Argumento inválido", "", ""},          // another sentence
+		{"conexão recusada ao enviar o CPF", "", ""}, // the nearest thing is a bystander
+		{"inválido", "", ""},                         // one word alone
+		{"o portal não está fora do ar", "", ""},     // negated
+		{"o portal não está fora do ar: TIMEOUT", "SocketTimeoutException", "TIMEOUT"},
+		{"não houve TIMEOUT", "SocketTimeoutException", "TIMEOUT"}, // R3 knows no negation
+		{"tentativa 1: HTTP 418; tentativa 2: HTTP 500", "portal fora do ar", "500"},
+		{"tentativa 1: HTTP 500; tentativa 2: HTTP 418", "HTTP 418", "418"},
+		{"attempt 1: HTTP 503; attempt 2: DUPLICATE_CLAIM", "DUPLICATE-claim", "DUPLICATE_CLAIM"},
+		{"DuplicateClaimException", "DUPLICATE-claim", "DuplicateClaimException"},
+		{"DuplicateClaimFilter", "", ""},
+		{"glosas 9999 e 1308", "glosa 1308", "1308"},
+		{"<ans:codigoGlosa>5014</ans:codigoGlosa>", "glosa 1308", "5014"},
+		{"valor da glosa: 1308", "", ""},
+		{"fila 1308", "", ""},
+		{"LoginInvalidoFilter", "", ""},
+		{"lote 418", "", ""},
+		{"418 guias", "", ""},
+	} {
+		m := c.Classify(tt.message, 0)
+		if got := winner(c, tt.message); got != tt.rule || tt.text != "" && m.Text != tt.text {
+			t.Errorf("%q is matched by %q at %q, want %q at %q", tt.message, got, m.Text, tt.rule, tt.text)
+		}
+	}
+}
+
+// TestStatusBesideTheText is believed, and a number in the text then is none.
+func TestStatusBesideTheText(t *testing.T) {
+	c := everything(t)
+	for _, tt := range []struct {
+		message string
+		status  int
+		rule    string
+	}{
+		{"", 418, "HTTP 418"}, {"HTTP 418", 502, "portal fora do ar"}, {"HTTP 418", 404, ""}, {"CPF inválido", 418, "HTTP 418"}, {"DUPLICATE_CLAIM", 418, "DUPLICATE-claim"},
+	} {
+		if m := c.Classify(tt.message, tt.status); m.Name != tt.rule && m.Name != "DUPLICATE_CLAIM" {
+			t.Errorf("%q with %d is matched by %q, want %q", tt.message, tt.status, m.Name, tt.rule)
+		}
+	}
+}
+
+// TestExplain: all that was found, what decided first, the others each with why it lost.
+func TestExplain(t *testing.T) {
+	var got []string
+	for _, f := range everything(t).Explain("Portal fora do ar; o CPF não é inválido; TIMEOUT", 0) {
+		got = append(got, fmt.Sprintf("%d %q %s", f.Rank, f.Text, f.Lost))
+	}
+	want := []string{`3 "TIMEOUT" `, `6 "fora do ar" weaker than a specified transient code`, `5 "inválido" negated`}
+	if !slices.Equal(got, want) {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+}
+
+// TestNoRules: what knows nothing says so.
+func TestNoRules(t *testing.T) {
+	empty, err := classify.New(nil, classify.Vocabulary{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]*classify.Classifier{"nil": nil, "zero": {}, "empty": empty} {
+		if m := c.Classify("TIMEOUT 503", 503); m != classify.NoMatch || len(c.Rules())+len(c.Explain("TIMEOUT", 0)) != 0 {
+			t.Errorf("%s: %+v", name, m)
+		}
+	}
+}
+
+// TestRulesThatAreRefused: each by its rule, its field, its place, what was found and what was expected.
+func TestRulesThatAreRefused(t *testing.T) {
+	const (
+		code    = "at least 4 upper-case letters, digits and single underscores, or digits only (R3)"
+		status  = "an HTTP status from 100 to 599, or a hundred of them such as 5xx"
+		tiss    = "a code of four digits of table 38, or a hundred of them such as 10xx"
+		phrase  = "words of together at least 2 letters; only the last may end in *"
+		bound   = "a bound such as {0,40}"
+		foreign = "lower case without accents, as messages are compared with it"
+		re2     = "a regular expression as RE2 reads them"
+	)
+	good := classify.Rule{Name: "good", Class: classify.Transient, Codes: []string{"TIMEOUT"}}
+	for field, items := range map[string]map[string]string{ // the item, and what is expected
+		"Codes":      {"": code, "ABC": code, "timeout": code, "A__B": code, "A B C": code, "É_ERRO": code, "____": code, "50.3": code},
+		"Statuses":   {"": status, "99": status, "600": status, "4x": status, "xxx": status, "6xx": status, "40x": status, "0404": status, "-404": status},
+		"TISSCodes":  {"": tiss, "130": tiss, "13088": tiss, "0130": tiss, "1xx": tiss, "xx": tiss, "13x": tiss, "100xx": tiss, "+130": tiss},
+		"TISSFaults": {"": phrase, "!!!!": phrase},
+		"Phrases":    {"": phrase, "*": phrase, "a*b cdef": phrase, "tempo**": phrase, "- . -": phrase},
+		"Things":     {"*": phrase}, "Refusals": {"*": phrase}, "Approvals": {"*": phrase},
+		"Patterns": {
+			`erro.*fatal`: bound, `erro+ fatal`: bound, `erro{2,} fatal`: bound, `(?:erro ){1,201}fatal`: bound, `fatal (?:a(?:b*)c)`: bound,
+			`Fatal`: foreign, `não foi`: foreign, "fatal\n": foreign, `fatal(`: re2, `(?=fatal)`: re2, `\1fatal`: re2,
+			`fatal (?:[a-z]{1,200} [a-z]{1,200}){1,5}`: "one of at most 4000 steps",
+		},
+	} {
+		for item, expected := range items {
+			bad := classify.Rule{Name: "bad", Class: classify.Transient}
+			reflect.ValueOf(&bad).Elem().FieldByName(field).Set(reflect.ValueOf([]string{item}))
+			_, err := classify.New([]classify.Rule{good, bad}, classify.Vocabulary{})
+			var wrong *classify.RuleError
+			if !errors.As(err, &wrong) || wrong.Rule != 1 || wrong.Field != field || wrong.Item != 0 || wrong.Expected != expected {
+				t.Errorf("%s %q: %+v, want rule 1, item 0, expected %s", field, item, wrong, expected)
+			} else if message := err.Error(); !strings.HasPrefix(message, fmt.Sprintf("%q", item)) || strings.Contains(message, "\n") {
+				t.Errorf("%s %q: message %s", field, item, message)
+			}
+		}
+	}
+	for _, bad := range []classify.Rule{{Class: "transient"}, {Class: classify.Unknown}, {Class: classify.Transient, Rank: classify.Refusal},
+		{Class: classify.Permanent, Rank: classify.SpecifiedTransient}, {Class: classify.Permanent, Rank: 7}} {
+		_, err := classify.New([]classify.Rule{good, bad}, classify.Vocabulary{})
+		var wrong *classify.RuleError
+		if !errors.As(err, &wrong) || wrong.Rule != 1 || wrong.Item >= 0 {
+			t.Errorf("%+v: %v", bad, err)
+		}
+	}
+}
+
+// TestFarBehind: codes and words are found wherever they stand, patterns in the first 64 kB.
+func TestFarBehind(t *testing.T) {
+	c := everything(t)
+	for _, filler := range []string{"x ", "ã ", "&amp; "} {
+		far := strings.Repeat(filler, 40_000)
+		for _, k := range byKind {
+			want := k.message
+			if k.rule.Patterns != nil {
+				want = ""
+			}
+			if got := winner(c, far+"; "+k.message); got != want {
+				t.Errorf("%q behind 80 kB of %q is matched by %q, want %q", k.message, filler, got, want)
+			}
+		}
+	}
+}
+
+// hostile are pieces of which a message may be made to keep the classifier busy: nothing of it is ever matched.
+var hostile = []string{"&", "&#x;&a;", `\u`, "Ã", "\u0301", "\xff", "501 ", "503-", "(501 ", "guia 1308 ", "9999, ", "<a>1308", "DUPLICATE_CLAI ",
+	"pkix path building ", "cpf ", "invalido ", "conexao recusada ", "cpf conexao invalido ", "nao ", "connection was refused by "}
+
+// TestHostileMessagesCostLinearMemory: four times the message allocates about four times as much.
+func TestHostileMessagesCostLinearMemory(t *testing.T) {
+	c := everything(t)
+	for _, piece := range hostile {
+		short, long := strings.Repeat(piece, 1<<16/len(piece)), strings.Repeat(piece, 1<<18/len(piece))
+		small, large := allocated(c, short), allocated(c, long)
+		if large > 6*small+1<<17 {
+			t.Errorf("%q: %d bytes for 64 kB, %d for 256 kB", piece, small, large)
+		}
+	}
+}
+
+func allocated(c *classify.Classifier, message string) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	c.Classify(message, 0)
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
+}
+
+// FuzzClassify: no text brings it down, what matched stands in the text, and the explanation has the same winner.
+func FuzzClassify(f *testing.F) {
+	for _, text := range []string{
+		"conex&atilde;o recusada", `cpf\u00e9\nrecusado`, "conexÃ£o recusada", "<codigoGlosa>1308</", "HTTP/1.1 503", "&&&amp;#&#;&#x;&#xffffffff;", `\\u\u0\u00\u000\n\`, "ÃÂÃ\u0080Â",
+		"\xc3\xc3\xa7", "\u0301\u0301", "[404](404)", " <>1308", "nº 1308 <", "ſerver error é", "tentativa 418 tentativa", "not valid=false 0", "n't", "t", "não cpf",
+	} {
+		f.Add(text, 0)
+	}
+	f.Add("", 418)
+	c := everything(f)
+	for _, k := range byKind {
+		f.Add(k.message, -1)
+	}
+	f.Fuzz(func(t *testing.T, text string, status int) {
+		m := c.Classify(text, status)
+		if !strings.Contains(text, m.Text) && m.Text != fmt.Sprint(status) || (m.Text == "") != (m.Class == classify.Unknown) {
+			t.Fatalf("%q is %s by %q at %q", text, m.Class, m.Name, m.Text)
+		}
+		if all := c.Explain(text, status); m.Name != "" && (len(all) == 0 || all[0].Match != m) {
+			t.Fatalf("%q is %+v, explained by %+v", text, m, all)
+		}
+	})
+}

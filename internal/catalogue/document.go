@@ -8,7 +8,7 @@ import "retry-worker/internal/decision"
 
 // A catalogue of retry policies.
 type document struct {
-	// built-in: the file holds only what differs from the program's own catalogue, and the rest follows that at each upgrade. Its rules go before the built-in ones, of which one with the same name is replaced; other lists, and a backoff of another kind, are replaced whole. Without it the file is the whole catalogue.
+	// built-in: the file holds only what differs from the program's own catalogue, and the rest follows that at each upgrade. Its rules go before the built-in ones of the same rank, of which one with the same name is replaced; other lists, and a backoff of another kind, are replaced whole. Without it the file is the whole catalogue.
 	Extends string `json:"extends,omitempty" jsonschema:"enum=built-in"`
 	// Version of the format; 1.
 	Version int64 `json:"version" jsonschema:"enum=1"`
@@ -68,11 +68,11 @@ type policy struct {
 	Vocabulary *vocabulary `json:"vocabulary,omitempty"`
 	// The team that acts when the retries, or the time, are used up.
 	LimitTeam string `json:"limitTeam"`
-	// Errors that no retry can heal, the first rule that matches first. They are tried before the transient ones.
+	// Errors that no retry can heal. Of one rank they go before the transient ones, and the first before the others.
 	Permanent []permanentRule `json:"permanent,omitempty"`
 	// Errors that pass by themselves.
 	Transient []transientRule `json:"transient,omitempty"`
-	// Errors that are held for permanent where no rule above says otherwise: for words that are weak evidence.
+	// Errors that words of refusal speak for: tried again presumedRetries times, permanent then.
 	PresumedPermanent []permanentRule `json:"presumedPermanent,omitempty"`
 }
 

@@ -46,7 +46,10 @@ func TestExtends(t *testing.T) {
 			[]string{"policies.tiss-submission.permanent[our-audit]: nothing, now {name: our-audit, phrases: [glosa interna], reason: CLAIM_DENIED, team: auditoria}",
 				"teams.auditoria: nothing, now {description: Auditoria}"}},
 		{"a code to another team", "policies:\n  tiss-submission:\n    permanent: [{codes: [DUPLICATE_CLAIM], team: ti}]\n", []string{
-			"policies.tiss-submission.permanent[DUPLICATE_CLAIM].hint: A cobrança já consta na operadora. Confira o protocolo anterior antes de qualquer novo envio., now nothing",
+			"policies.tiss-submission.permanent[DUPLICATE_CLAIM].hint: A cobrança já consta na operadora; confira o protocolo anterior., now nothing",
+			"policies.tiss-submission.permanent[DUPLICATE_CLAIM].matches: [duplicate-claim], now nothing",
+			"policies.tiss-submission.permanent[DUPLICATE_CLAIM].not: [DuplicateClaimFilter], now nothing",
+			"policies.tiss-submission.permanent[DUPLICATE_CLAIM].rank: 1, now nothing",
 			"policies.tiss-submission.permanent[DUPLICATE_CLAIM].team: faturamento, now ti",
 			"policies.tiss-submission.permanent (order): [INVALID_PATIENT_DATA, INSURANCE_EXPIRED, AUTHORIZATION_DENIED, DUPLICATE_CLAIM], " +
 				"now [DUPLICATE_CLAIM, INVALID_PATIENT_DATA, INSURANCE_EXPIRED, AUTHORIZATION_DENIED]"}},
@@ -69,14 +72,15 @@ func TestExtends(t *testing.T) {
 func TestRulesOfAFileComeFirst(t *testing.T) {
 	name := Default().Policies[decision.DefaultPolicy].Rules.Classify("LoginInvalido", 0).Name
 	c, err := Parse("policies.yaml", []byte("extends: built-in\npolicies:\n  tiss-submission:\n    permanent:\n"+
-		"      - {name: everything, codes: [TIMEOUT, GATEWAY], reason: DEFERRED, team: ti}\n"+
-		"    transient: [{name: "+name+", phrases: [so isto], reason: DEFERRED}]\n"))
+		"      - {name: everything, codes: [TIMEOUT, GATEWAY], rank: 1, reason: DEFERRED, team: ti}\n"+
+		"    transient: [{name: "+name+", phrases: [so isto, our proxy], reason: DEFERRED}]\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	rules := c.Policies[decision.DefaultPolicy].Rules
 	for text, want := range map[string]decision.Reason{
 		"TIMEOUT": "DEFERRED", "BAD GATEWAY": "DEFERRED", "só isto": "DEFERRED", "DUPLICATE_CLAIM": "DUPLICATE_CLAIM", "SERVICE_UNAVAILABLE": "SERVICE_UNAVAILABLE",
+		"PKIX path building failed at our proxy": "DEFERRED", "Service unavailable at our proxy": "SERVICE_UNAVAILABLE", "our proxy: CPF inválido": "DEFERRED",
 	} {
 		if got := rules.Classify(text, 0).Reason; got != want {
 			t.Errorf("%s is %s, want %s", text, got, want)

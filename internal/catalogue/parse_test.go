@@ -78,6 +78,7 @@ func TestEveryKey(t *testing.T) {
 		Backoff: decision.BackoffRule{
 			Base: 90 * time.Second, Factor: 1.5, Min: time.Minute, Max: 48 * time.Hour, Jitter: 0.125, Rounding: 30 * time.Second},
 		TotalLimit: 366 * 24 * time.Hour, Salt: "sal", EmptyError: decision.AssumeTransient, UnknownError: decision.GiveUpUnknown, LimitTeam: "ti",
+		PresumedRetries: 2,
 	}
 	same := cmp.Comparer(func(a, b *regexp.Regexp) bool { return a.String() == b.String() })
 	if diff := cmp.Diff(want, got, same); diff != "" {
@@ -85,16 +86,21 @@ func TestEveryKey(t *testing.T) {
 	}
 	wantRules := []classify.Rule{
 		{
-			Name: "everything", Class: decision.Permanent, Reason: "CLAIM_DENIED", Team: "faturamento", Hint: "Confira a guia.",
+			Name: "everything", Class: decision.Permanent, Rank: classify.TISS, Reason: "CLAIM_DENIED", Team: "faturamento", Hint: "Confira a guia.",
 			Codes: []string{"DUPLICATE_CLAIM", "1234"}, Statuses: []string{"404", "410", "422"}, TISSFaults: []string{"LoginInvalido"},
 			TISSCodes: []string{"1308", "10xx"}, Phrases: []string{"guia recusad*"}, Patterns: []string{"guia [0-9]{1,9} (negada|recusada)"},
+			Matches: []string{"guia 1 negada"}, Not: []string{"guia 1 paga"},
 		},
 		codeRule(decision.Permanent, "INSURANCE_EXPIRED", "INSURANCE_EXPIRED", "ti"),
 		codeRule(decision.Permanent, "OUR_CODE", "DEFERRED", "ti"),
 		codeRule(decision.Permanent, "OTHER_CODE", "DEFERRED", "ti"),
 		codeRule(decision.Transient, "TIMEOUT", "TIMEOUT", ""),
 		codeRule(decision.Transient, "503", "503", ""),
-		{Name: "busy", Class: decision.Transient, Reason: "503", Hint: "Aguarde.", Codes: []string{"BUSY_NOW"}, Statuses: []string{"5xx"}},
+		{Name: "busy", Class: decision.Transient, Rank: classify.Signature, Reason: "503", Hint: "Aguarde.", Codes: []string{"BUSY_NOW"}, Statuses: []string{"5xx"}},
+		{
+			Name: "patient", Class: decision.Permanent, Rank: classify.Refusal, Reason: "INVALID_PATIENT_DATA", Team: "ti",
+			Refusals: []string{"duplicad*"}, Approvals: []string{"autorizad*"}, Things: []string{"cpf"},
+		},
 	}
 	empty := cmp.FilterValues(func(a, b []string) bool { return len(a) == 0 && len(b) == 0 }, cmp.Ignore())
 	if diff := cmp.Diff(wantRules, p.Rules.Rules(), empty); diff != "" {
@@ -110,7 +116,7 @@ func TestEveryKey(t *testing.T) {
 }
 
 func codeRule(class decision.ErrorClassification, code string, reason decision.Reason, team decision.Team) classify.Rule {
-	return classify.Rule{Name: code, Class: class, Reason: reason, Team: team, Codes: []string{code}}
+	return classify.Rule{Name: code, Class: class, Rank: classify.Signature, Reason: reason, Team: team, Codes: []string{code}}
 }
 
 // TestBackoffDefaults: what a backoff is that does not say everything.
@@ -170,8 +176,8 @@ func TestSmallestCatalogue(t *testing.T) {
 	if len(c.Policies) != 1 || c.Source != path {
 		t.Errorf("%q of %s", c.Policies.Names(), c.Source)
 	}
-	if m := c.Policies["tiss-submission"].Rules.Classify("DUPLICATE_CLAIM", 0); m.Classification != decision.Unknown {
-		t.Errorf("without rules, a code is %s", m.Classification)
+	if m := c.Policies["tiss-submission"].Rules.Classify("DUPLICATE_CLAIM", 0); m.Class != decision.Unknown {
+		t.Errorf("without rules, a code is %s", m.Class)
 	}
 }
 

@@ -61,27 +61,16 @@ type matcherList struct {
 func (m *matchers) lists() []matcherList {
 	return []matcherList{
 		{"codes", textsOf(m.Codes)}, {"httpStatuses", textsOf(m.HTTPStatuses)}, {"tissFaults", m.TISSFaults},
-		{"tissCodes", textsOf(m.TISSCodes)}, {"phrases", m.Phrases}, {"refusals", m.Refusals}, {"approvals", m.Approvals}, {"things", m.Things}, {"patterns", m.Patterns},
+		{"tissCodes", textsOf(m.TISSCodes)}, {"phrases", m.Phrases}, {"refusals", m.Refusals}, {"approvals", m.Approvals},
+		{"things", m.Things}, {"patterns", m.Patterns},
 	}
 }
 
 // rules compiles a policy's rules.
 func (b *builder) rules(path string, doc *policy) *classify.Classifier {
 	s := &ruleSet{builder: b, names: make(map[string]string), texts: make(map[string]standing)}
-	for i := range doc.Permanent {
-		r, at := &doc.Permanent[i], itemOf(path+".permanent", i)
-		b.team(at+".team", r.Team)
-		s.add(at, &r.matchers, classify.Rule{Class: decision.Permanent, Team: decision.Team(r.Team), Hint: r.Hint})
-	}
-	for i := range doc.Transient {
-		r := &doc.Transient[i]
-		s.add(itemOf(path+".transient", i), &r.matchers, classify.Rule{Class: decision.Transient, Hint: r.Hint})
-	}
-	for i := range doc.PresumedPermanent {
-		r, at := &doc.PresumedPermanent[i], itemOf(path+".presumedPermanent", i)
-		b.team(at+".team", r.Team)
-		s.add(at, &r.matchers, classify.Rule{Class: decision.Permanent, Rank: classify.Refusal, Team: decision.Team(r.Team), Hint: r.Hint})
-	}
+	s.addAll(path, doc, false)
+	s.addAll(path, doc, true)
 	if b.patterns > maxPatterns || s.items > maxItems {
 		b.problem(path, fmt.Sprintf("%d codes, phrases and the like, and with the policies before it %d patterns", s.items, b.patterns),
 			fmt.Sprintf("at most %d of a policy and %d of a catalogue", maxItems, maxPatterns))
@@ -98,6 +87,29 @@ func (b *builder) rules(path string, doc *policy) *classify.Classifier {
 	}
 	s.checkExamples(classifier)
 	return classifier
+}
+
+// addAll adds the rules of a policy: first those of the file, then those that it extends, so that of one rank its own win.
+func (s *ruleSet) addAll(path string, doc *policy, builtIn bool) {
+	for i := range doc.Permanent {
+		s.addPermanent(itemOf(path+".permanent", i), &doc.Permanent[i], classify.Signature, builtIn)
+	}
+	for i := range doc.Transient {
+		r, at := &doc.Transient[i], itemOf(path+".transient", i)
+		if s.ofBuiltInRule(at) == builtIn {
+			s.add(at, &r.matchers, classify.Rule{Class: decision.Transient, Hint: r.Hint})
+		}
+	}
+	for i := range doc.PresumedPermanent {
+		s.addPermanent(itemOf(path+".presumedPermanent", i), &doc.PresumedPermanent[i], classify.Refusal, builtIn)
+	}
+}
+
+func (s *ruleSet) addPermanent(path string, r *permanentRule, rank classify.Rank, builtIn bool) {
+	if s.ofBuiltInRule(path) == builtIn {
+		s.team(path+".team", r.Team)
+		s.add(path, &r.matchers, classify.Rule{Class: decision.Permanent, Rank: rank, Team: decision.Team(r.Team), Hint: r.Hint})
+	}
 }
 
 // add makes rules of what a document's rule matches: one, or, where it has nothing but codes and no name, one for

@@ -98,7 +98,7 @@ func classifyAlong(b *testing.B, current *atomic.Pointer[Catalogue]) (took []tim
 	for b.Loop() {
 		ready := worked()
 		runtime.Gosched()
-		if m := current.Load().Policies["tiss-submission"].Rules.Classify(message, 0); m.Classification != decision.Permanent {
+		if m := current.Load().Policies["tiss-submission"].Rules.Classify(message, 0); m.Class != decision.Permanent {
 			b.Fatal(m)
 		}
 		took = append(took, worked()-ready)

@@ -23,10 +23,11 @@ func TISSSubmission() *decision.Policy {
 			Base: 5 * time.Minute, Factor: 2, Min: 5 * time.Minute, Max: 240 * time.Minute,
 			Jitter: 0.20, Rounding: time.Minute,
 		},
-		TotalLimit: 48 * time.Hour, // ANS IN 41/2018
-		Rules:      Rules(tissRules()...),
-		EmptyError: decision.RejectEmptyError,
-		LimitTeam:  "faturamento",
+		TotalLimit:      48 * time.Hour, // ANS IN 41/2018
+		Rules:           Rules(tissRules()...),
+		EmptyError:      decision.RejectEmptyError,
+		LimitTeam:       "faturamento",
+		PresumedRetries: 1,
 	}
 }
 

@@ -149,10 +149,8 @@ func (c *Classifier) Classify(message string, status int) Match {
 		return NoMatch
 	}
 	s := c.search(message, status, false)
-	if s.best < 0 {
-		return NoMatch
-	}
-	return s.match(s.best, s.where)
+	defer s.free()
+	return s.result()
 }
 
 // Explain returns all the evidence in a message, what decided first, each with why it lost.
@@ -161,11 +159,13 @@ func (c *Classifier) Explain(message string, status int) []Found {
 		return nil
 	}
 	s := c.search(message, status, true)
+	defer s.free()
 	all := make([]Found, 0, len(s.found))
 	for _, f := range s.found {
 		e := Found{s.match(f.matcher, f.span), f.lost}
 		switch {
 		case f.matcher == s.best && f.span == s.where && f.lost == "":
+			e.Match = s.result()
 			all = append([]Found{e}, all...)
 			continue
 		case f.lost == "" && s.matchers[f.matcher].rank > s.matchers[s.best].rank:
@@ -182,6 +182,18 @@ var rankNames = [...]string{"", "a specified permanent code", "TISS in its own p
 	"a signature of known software", "words of refusal", "words of a passing fault", "nothing known"}
 
 func (r Rank) String() string { return rankNames[r] }
+
+// result returns what decided. A marked code that a later sentence casts doubt on is presumed.
+func (s *search) result() Match {
+	if s.best < 0 {
+		return NoMatch
+	}
+	m := s.match(s.best, s.where)
+	if m.Class == Permanent && m.Rank == TISS && s.isOvertaken() {
+		m.Rank = Refusal
+	}
+	return m
+}
 
 // match is what a matcher found at a span.
 func (s *search) match(number int, where span) Match {

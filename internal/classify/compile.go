@@ -133,7 +133,7 @@ func (c *compiler) addCode(r *Rule, code string) *RuleError {
 		return refused(code, "at least 4 upper-case letters, digits and single underscores, or digits only (R3)")
 	}
 	c.trie.add(normal, use{role: codeRole, matcher: number})
-	for _, kind := range []string{"exception", "error", "fault"} {
+	for _, kind := range []string{"", "exception", "error", "fault"} {
 		if r.Rank == SpecifiedPermanent {
 			c.trie.add(" "+strings.ReplaceAll(normal, " ", "")+kind+" ", use{role: nameRole, matcher: number})
 		}
@@ -227,7 +227,7 @@ func (c *compiler) addVocabulary(v Vocabulary) *RuleError {
 		role  role
 	}{
 		{"Refusals", v.Refusals, refusalRole}, {"Approvals", v.Approvals, approvalRole}, {"Bystanders", v.Bystanders, thingRole},
-		{"", contrasts, contrastRole},
+		{"", contrasts, contrastRole}, {"", laterTries(), tryRole},
 	} {
 		for j, item := range list.items {
 			if wrong := c.addWords(item, use{role: list.role, matcher: none}); wrong != nil {

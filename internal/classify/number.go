@@ -28,10 +28,17 @@ func (s *search) readNumbers() {
 			return
 		}
 		where := span{from: from, to: to}
-		if n.code >= 0 {
+		isStatus := (n.code >= 0 || n.status >= 0) && isStatus(s.message, from, to)
+		if isStatus {
+			if s.latest.to > 0 && s.text(s.latest) != s.text(where) {
+				s.earlier = s.latest
+			}
+			s.latest = where
+		}
+		if n.code >= 0 && (isStatus || !isCounted(s.message, from, to)) {
 			s.add(n.code, where, "")
 		}
-		if n.status >= 0 && s.status == 0 && isStatus(s.message, from, to) {
+		if n.status >= 0 && s.status == 0 && isStatus {
 			s.addStatus(n.status, where)
 		}
 		if n.tiss >= 0 && isTISSCode(s.message, from, to, n.group) {
@@ -47,66 +54,6 @@ func (s *search) addStatus(number int, where span) {
 		lost = "a status is a refusal only where it stands alone"
 	}
 	s.add(number, where, lost)
-}
-
-// lastTry returns where the last of several tries begins that the message tells of; 0 where it tells of one.
-func (c *Classifier) lastTry(message string) int {
-	previous, last := -1, -1
-	eachNumber(message, func(from, to int) {
-		n, known := c.numbers[message[from:to]]
-		if known && (n.code >= 0 || n.status >= 0) && isStatus(message, from, to) {
-			if last >= 0 && message[from:to] != message[last:last+3] {
-				previous = last
-			}
-			last = from
-		}
-	})
-	if last < 0 {
-		return 0
-	}
-	if previous < 0 {
-		return secondTry(message[:last])
-	}
-	return tryBetween(message, previous+len("503"), last)
-}
-
-var (
-	// tryWords between two statuses tell that they are those of two tries, listWords before the first one that several
-	// follow.
-	tryWords = []string{"tentativa", "attempt", "try", "retr", "depois", "em seguida", "por fim", "ultim", "then", "finally", "last", "agora",
-		"now", "->", "=>"}
-	listWords = []string{"tentativas", "attempts", "tries", "retries"}
-)
-
-// secondTry returns where the last try begins in what stands before a status; 0 where that tells of one.
-func secondTry(before string) int {
-	lower, last, first := strings.ToLower(before), -1, len(before)
-	for _, word := range []string{"tentativa", "attempt"} {
-		if at := strings.LastIndex(lower, word); at >= 0 {
-			last, first = max(last, at), min(first, strings.Index(lower, word))
-		}
-	}
-	if first >= last || len(lower) != len(before) {
-		return 0
-	}
-	return last
-}
-
-// tryBetween returns where the last try begins whose status stands at last, after one that ends at previous.
-func tryBetween(message string, previous, last int) int {
-	between := strings.ToLower(message[previous:last])
-	start := -1
-	for _, word := range tryWords {
-		start = max(start, strings.LastIndex(between, word))
-	}
-	if start >= 0 && len(between) == last-previous {
-		return previous + start
-	}
-	before := strings.ToLower(message[:previous])
-	if start >= 0 || slices.ContainsFunc(listWords, func(word string) bool { return strings.Contains(before, word) }) {
-		return previous
-	}
-	return 0
 }
 
 // eachNumber calls found for every whole number in s, with where it stands: digits with no digit beside them, nor
@@ -178,9 +125,13 @@ var (
 		responded got received answered answer`)
 	// statusFillers may stand between one of them and the status.
 	statusFillers = set("com with was is of de o a um the an")
-	// counted are what a number counts or measures that is no status.
-	counted = set(`bytes kb mb ms milliseconds milissegundos s seconds segundos min minutes minutos record records registros
-		rows linhas items itens guias lotes contas files arquivos times vezes attempts tentativas reais`)
+	// units stand behind what a number counts or measures that is no status.
+	units = set(`b bytes kb mb gb kib mib ms msec millis milliseconds milissegundos s sec secs seg segs seconds second segundos segundo
+		min mins minutes minutos h hours horas days dias record records registros rows row linhas lines items itens guias lotes contas
+		claims batches files arquivos paginas pages times vezes attempts tentativas reais brl usd mil caracteres characters chars`)
+	// counters stand before a number that is none either.
+	counters = set(`line linha ln row col coluna column port porta pid thread size tamanho length len bytes tempo time elapsed
+		duration duracao took levou valor total amount quantidade qtd qtde count lote guia fila posicao position pagina page item`)
 	httpVersions = []string{"http/1.0", "http/1.1", "http/2", "http/2.0", "http/3"}
 )
 
@@ -221,8 +172,30 @@ func isStatus(s string, from, to int) bool {
 	if strings.Trim(rest, " ") == "" {
 		return next == "" || next[0] == ':' || next[0] == '-'
 	}
-	noun, _, _ := strings.Cut(next, " ")
-	return isAnnounced(rest) && !counted[strings.TrimRight(noun, ".,;:)")]
+	return isAnnounced(rest) && !units[firstWord(next)]
+}
+
+// isCounted reports whether s[from:to], a whole number, counts or measures something, or is the number of a line or of a
+// port: 504 ms, R$ 504, line 504, Client.java:504.
+func isCounted(s string, from, to int) bool {
+	next := behind(s, to)
+	if units[firstWord(strings.TrimLeft(next, " "))] || strings.HasPrefix(next, "%") {
+		return true
+	}
+	rest := before(s, from)
+	if bare := strings.TrimRight(rest, " "); strings.HasSuffix(bare, "$") || strings.HasSuffix(bare, "€") {
+		return true
+	}
+	outer, word, gap := lastWord(rest)
+	if gap == ":" && (strings.HasSuffix(outer, ".") && !statusWords[word] || word == "localhost" || isNumber(word)) {
+		return true
+	}
+	return near(gap) && counters[word]
+}
+
+// firstWord returns the word that s begins with.
+func firstWord(s string) string {
+	return s[:len(s)-len(strings.TrimLeftFunc(s, isWord))]
 }
 
 // isBracketed reports whether a number is alone in brackets that are not those of a call or an index: (404), but not

@@ -14,7 +14,9 @@ const (
 	// complement is the distance that a preposition behind the refusal adds: "não apresentado na conexão".
 	complement = 2
 	// maxFillers that may stand between a negation and what it negates, beside one other word.
-	maxFillers = 6
+	maxFillers = 8
+	// subject is how many words more may stand between a quantifier and what is said of its noun.
+	subject = 2
 )
 
 // contrasts are words that begin a clause.
@@ -29,15 +31,18 @@ func set(words string) map[string]bool {
 }
 
 var (
-	negators = set(`nao nem sem nunca jamais nenhum nenhuma tampouco ausencia falta impossivel
+	negators = set(`nao nem sem nunca jamais tampouco ausencia falta impossivel
 		not no never without nor neither cannot unable lack`)
 	// fillers stand between a negation and what it negates, and change nothing.
 	fillers = set(`foi foram esta estao era ser sido estar estava estavam mais ainda se o a os as um uma de do da dos das
 		ha houve havia tem possui possuem teve possivel conseguiu consegue trata que
-		qualquer nenhum nenhuma devidamente corretamente previamente atualmente indicio indicios registro sinal
+		deste desta desse dessa qualquer devidamente corretamente previamente atualmente indicio indicios registro sinal
 		is are was were be been being has have had does do did longer yet any a an the to of it could able
 		currently properly such valid active matching correctly previously prior previa previo evidence sign that`)
-	modals = set("pode podem poder deve devem can may must")
+	// quantifiers deny what is said of their noun, too: nenhuma guia deste lote foi recusada.
+	quantifiers  = set("nenhum nenhuma none")
+	alternatives = set("ou or")
+	modals       = set("pode podem poder deve devem can may must")
 )
 
 // negated reports whether a negation stands before the words that begin at from, with at most so many other words
@@ -51,20 +56,48 @@ func negated(words []byte, from, to, others int) (denied, modal bool) {
 		from = wordStart(words, gap)
 		word := string(words[from:gap])
 		switch {
+		case quantifiers[word]:
+			return true, modal
 		case i == 0 && word == "0", negators[word] && (word != "no" || i == 0), word == "t" && words[from-2] == 'n':
-			return true, modal || word == "cannot"
+			return others >= 0 || isFalse(words, to), modal || word == "cannot"
 		case modals[word]:
 			modal = true
 		case word == "no": // "hash no XML inválido"
 			return isFalse(words, to), false
 		case fillers[word] || word == "e" && isNegator(words, from): // não é
-		case others == 0 || isInfinitive(word):
+		case alternatives[word]: // não recusada ou glosada
+			from = wordStart(words, max(0, from-1))
+		case others == -subject || isInfinitive(word):
 			return isFalse(words, to), false
 		default:
 			others--
 		}
 	}
 	return isFalse(words, to), false
+}
+
+// conditions begin what may be so, after a gap in the sentence: "se o CPF estiver incorreto".
+var conditions = set("se caso if when quando whether")
+
+// isDoubted reports whether the words that begin at from are said of a case that may be: "verificar se a senha é
+// inválida".
+func isDoubted(words []byte, from int) bool {
+	for range maxDistance {
+		gap := from - 1
+		if gap < 1 || words[gap] != text.Space {
+			return false
+		}
+		from = wordStart(words, gap)
+		word := string(words[from:gap])
+		switch {
+		case word == "whether" || word == "if":
+			return true
+		case !conditions[word]:
+		case words[from-1] != text.Space || isInfinitive(string(words[wordStart(words, from-1):from-1])):
+			return true
+		}
+	}
+	return false
 }
 
 // isNegator reports whether a negation stands right before from.
@@ -126,6 +159,9 @@ func (s *search) refuse() {
 			s.add(h.matcher, span{h.from, h.to, inWords}, "")
 		}
 		if h.role != refusalRole && h.role != approvalRole {
+			continue
+		}
+		if isDoubted(s.words, h.from) {
 			continue
 		}
 		denied, modal := negated(s.words, h.from, h.to, 1)
@@ -215,10 +251,13 @@ func (s *search) distance(from, to int) int {
 		switch c {
 		case text.Clause:
 			return maxDistance + 1
-		case text.Space, text.Pause:
-			if n++; n > maxDistance {
-				return n
-			}
+		case text.Pause:
+			n += 2
+		case text.Space:
+			n++
+		}
+		if n > maxDistance {
+			break
 		}
 	}
 	return n

@@ -2,6 +2,7 @@ package classify
 
 import (
 	"strconv"
+	"sync"
 
 	"retry-worker/internal/text"
 )
@@ -17,11 +18,13 @@ type search struct {
 	// best is the strongest matcher that was found, below 0 for none, and where.
 	best  int
 	where span
+	// laterTry is where in words the last try begins that the message numbers; 0 where it numbers none.
+	laterTry int
+	// earlier and latest are the last two statuses in the message that differ; their to is 0 where there are none.
+	earlier, latest span
 	// explains tells that all that was found is kept.
 	explains bool
 	found    []finding
-	// last is the search of the last of several tries.
-	last *search
 }
 
 // role is what a needle is for.
@@ -35,6 +38,7 @@ const (
 	approvalRole             // refuses a thing where negated
 	thingRole                // may be refused
 	contrastRole             // begins a clause
+	tryRole                  // begins a try after the first
 )
 
 // none is the matcher of what belongs to no rule.
@@ -70,43 +74,54 @@ type span struct {
 	in       form
 }
 
-const (
-	usualMessage = 2304     // bytes of a message up to which a search allocates nothing
-	patternReach = 64 << 10 // bytes of a message that patterns are compared with
-)
+// patternReach is how many bytes of a message patterns are compared with.
+const patternReach = 64 << 10
+
+// searches keeps the memory of finished ones.
+var searches = sync.Pool{New: func() any { return new(search) }}
 
 // search weighs the evidence. Where the message tells of several tries, only ranks 1 and 2 count of the earlier ones.
+// The caller frees it.
 func (c *Classifier) search(message string, status int, explains bool) *search {
-	s := &search{Classifier: c, message: message, status: status, best: none, explains: explains}
-	if start := c.lastTry(message); start > 0 {
-		last := &search{Classifier: c, message: message[start:], status: status, best: none, explains: explains}
-		last.run()
-		if last.best >= 0 {
-			s.last = last
-		}
-	}
-	s.run()
-	if s.last == nil || s.best >= 0 && s.matchers[s.best].rank <= TISS {
+	s := c.weigh(message, status, explains)
+	if s.best >= 0 && s.matchers[s.best].rank <= TISS {
 		return s
 	}
-	return s.last
+	start := s.lastTry()
+	if start == 0 {
+		return s
+	}
+	last := c.weigh(message[start:], status, explains)
+	if last.best < 0 {
+		last.free()
+		return s
+	}
+	s.free()
+	return last
 }
 
-func (s *search) run() {
-	var room [usualMessage]byte
-	var hits [64]hit
-	s.hits = hits[:0]
-	buffer := room[:0]
-	if len(s.message)+2 > usualMessage {
-		buffer = make([]byte, 0, len(s.message)+2)
+// weigh searches one try.
+func (c *Classifier) weigh(message string, status int, explains bool) *search {
+	s := searches.Get().(*search)
+	*s = search{
+		Classifier: c, message: message, status: status, best: none, explains: explains, words: s.words[:0], hits: s.hits[:0],
 	}
-	words, plain := text.Words(buffer, s.message, nil)
-	s.words = words
+	var plain bool
+	s.words, plain = text.Words(s.words, message, nil)
 	s.readWords(plain)
 	s.refuse()
 	s.readStatus()
 	s.readNumbers()
 	s.readPatterns()
+	return s
+}
+
+// free gives the memory back.
+func (s *search) free() {
+	s.Classifier, s.message, s.found = nil, "", nil
+	if cap(s.words) <= patternReach {
+		searches.Put(s)
+	}
 }
 
 // readWords looks for codes and words. plain tells that the words are the message's normal form too.
@@ -150,8 +165,12 @@ func (s *search) read(u *use, end int, plain bool) {
 		lost := ""
 		if denied, _ := negated(s.words, from, to, 0); denied {
 			lost = "negated"
+		} else if s.matchers[u.matcher].rank == Refusal && isDoubted(s.words, from) {
+			lost = "said of a case that may be"
 		}
 		s.add(u.matcher, span{from, to, inWords}, lost)
+	case tryRole:
+		s.laterTry = from
 	case contrastRole:
 		s.words[from-1] = text.Clause
 	case thingRole: // the longest wins: "service code" is no service

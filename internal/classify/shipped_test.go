@@ -1,0 +1,58 @@
+package classify_test
+
+import (
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	"retry-worker/internal/catalogue"
+	"retry-worker/internal/classify"
+)
+
+// shipped returns what tiss-submission of the built-in catalogue classifies with.
+func shipped() *classify.Classifier { return catalogue.Default().Policies["tiss-submission"].Rules }
+
+// sample is a text and what it is evidence of.
+type sample struct {
+	line int
+	rank classify.Rank
+	name string
+	text string
+}
+
+// samples reads testdata/texts.txt.
+func samples(tb testing.TB) []sample {
+	tb.Helper()
+	content, err := os.ReadFile("testdata/texts.txt")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	var all []sample
+	for i, line := range strings.Split(string(content), "\n") {
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		parts := strings.SplitN(line, " ", 3)
+		rank, err := strconv.Atoi(parts[0])
+		if err != nil || len(parts) < 3 {
+			tb.Fatalf("texts.txt:%d: expected a rank, a name and a text", i+1)
+		}
+		s := sample{i + 1, classify.Rank(rank), strings.TrimPrefix(parts[1], "-"), parts[2]}
+		if unquoted, err := strconv.Unquote(s.text); err == nil {
+			s.text = unquoted
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+func TestTexts(t *testing.T) {
+	c := shipped()
+	for _, s := range samples(t) {
+		m := c.Classify(s.text, 0)
+		if m.Rank != s.rank || m.Name != s.name {
+			t.Errorf("texts.txt:%d: rank %d %s, expected rank %d %s: %q, matched at %q", s.line, m.Rank, m.Name, s.rank, s.name, s.text, m.Text)
+		}
+	}
+}

@@ -1,0 +1,91 @@
+package classify
+
+import (
+	"slices"
+	"strings"
+
+	"retry-worker/internal/text"
+)
+
+// This file reads which part of a message tells what happened last.
+
+var (
+	// statusTries between two statuses tell that they are those of two tries, tryLists before the first one that several
+	// follow.
+	statusTries = []string{"tentativa", "attempt", "try", "retr", "depois", "em seguida", "por fim", "ultim", "then", "finally", "last",
+		"agora", "now", "->", "=>"}
+	tryLists = []string{"tentativas", "attempts", "tries", "retries"}
+)
+
+// laterTries lists the words that begin a try after the first: tentativa 2, second attempt.
+func laterTries() []string {
+	var all []string
+	for _, try := range []string{"tentativa", "attempt", "try", "retry"} {
+		for _, number := range strings.Fields("2 3 4 5 6 7 8 9") {
+			all = append(all, try+" "+number, number+" "+try)
+		}
+		for _, ordinal := range strings.Fields("segunda terceira quarta quinta ultima second third last final") {
+			all = append(all, ordinal+" "+try)
+		}
+	}
+	return all
+}
+
+// lastTry returns where in the message the last of several tries begins; 0 where it tells of one.
+func (s *search) lastTry() int {
+	start := 0
+	if s.laterTry > 0 {
+		var offsets []int32
+		text.Words(nil, s.message, &offsets)
+		start = int(offsets[s.laterTry])
+	}
+	if s.earlier.to == 0 {
+		return start
+	}
+	return max(start, tryBetween(s.message, s.earlier.to, s.latest.from))
+}
+
+// tryBetween returns where the last try begins whose status stands at last, after one that ends at previous.
+func tryBetween(message string, previous, last int) int {
+	between := strings.ToLower(message[previous:last])
+	start := -1
+	for _, word := range statusTries {
+		start = max(start, strings.LastIndex(between, word))
+	}
+	if start >= 0 && len(between) == last-previous {
+		return previous + start
+	}
+	before := strings.ToLower(message[:previous])
+	if start >= 0 || slices.ContainsFunc(tryLists, func(word string) bool { return strings.Contains(before, word) }) {
+		return previous
+	}
+	return 0
+}
+
+// courtesies begin phrases that say nothing of what happened: tente novamente, mais tarde.
+var courtesies = set("tente try mais aguarde")
+
+// isOvertaken reports whether a sentence behind the marked code that decided tells of a passing fault: what was denied
+// may be another batch.
+func (s *search) isOvertaken() bool {
+	if s.where.in != inMessage {
+		return false
+	}
+	rest := s.message[s.where.to:]
+	end := strings.IndexAny(rest, "\n;|!?")
+	if stop := strings.Index(rest, ". "); end < 0 || stop >= 0 && stop < end {
+		end = stop
+	}
+	if end < 0 {
+		return false
+	}
+	rest, _, _ = strings.Cut(rest[end:], "\tat ") // a stack trace
+	later := s.weigh(rest, 0, false)
+	defer later.free()
+	if later.best < 0 {
+		return false
+	}
+	m := later.match(later.best, later.where)
+	first, _, _ := strings.Cut(strings.ToLower(m.Text), " ")
+	return m.Class == Transient && !courtesies[first]
+}

@@ -130,8 +130,8 @@ var (
 		min mins minutes minutos h hours horas days dias record records registros rows row linhas lines items itens guias lotes contas
 		claims batches files arquivos paginas pages times vezes attempts tentativas reais brl usd mil caracteres characters chars`)
 	// counters stand before a number that is none either.
-	counters = set(`line linha ln row col coluna column port porta pid thread size tamanho length len bytes tempo time elapsed
-		duration duracao took levou valor total amount quantidade qtd qtde count lote guia fila posicao position pagina page item`)
+	counters = set(`line linenumber linha ln row col coluna column port porta pid thread size tamanho length len bytes tempo time elapsed duration
+		duracao contrato took levou valor total amount quantidade qtd qtde count lote guia fila posicao position pagina page item`)
 	httpVersions = []string{"http/1.0", "http/1.1", "http/2", "http/2.0", "http/3"}
 )
 

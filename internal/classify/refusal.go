@@ -35,7 +35,7 @@ var (
 		not no never without nor neither cannot unable lack`)
 	// fillers stand between a negation and what it negates, and change nothing.
 	fillers = set(`foi foram esta estao era ser sido estar estava estavam mais ainda se o a os as um uma de do da dos das
-		ha houve havia tem possui possuem teve possivel conseguiu consegue trata que
+		ha houve havia tem possui possuem teve possivel conseguiu consegue trata que verificar consultar
 		deste desta desse dessa qualquer devidamente corretamente previamente atualmente indicio indicios registro sinal
 		is are was were be been being has have had does do did longer yet any a an the to of it could able
 		currently properly such valid active matching correctly previously prior previa previo evidence sign that`)

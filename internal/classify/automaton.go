@@ -3,7 +3,7 @@ package classify
 // automaton finds every needle in a text in one pass (Aho and Corasick, 1975). It works on the symbols of folded text:
 // letters, digits, and one symbol for every kind of gap.
 type automaton struct {
-	// next state by state and symbol; negative where needles end in that state.
+	// next row by row and symbol, negative where needles end in its state. A row is a state's place in next.
 	next []int32
 	// ends are the uses of the needles that end in a state.
 	ends [][]use
@@ -91,10 +91,11 @@ func (t *trie) build() automaton {
 	a := automaton{next: make([]int32, 0, len(t.children)*symbolCount), ends: t.ends}
 	for _, row := range t.children {
 		for _, child := range row {
+			next := child * symbolCount
 			if len(t.ends[child]) > 0 {
-				child = -child
+				next = -next
 			}
-			a.next = append(a.next, child)
+			a.next = append(a.next, next)
 		}
 	}
 	return a
@@ -105,12 +106,12 @@ func (a *automaton) find(text []byte, found func(uses []use, end int)) {
 	if len(a.next) == 0 {
 		return
 	}
-	state := int32(0)
+	row := int32(0)
 	for i, c := range text {
-		state = a.next[int(state)*symbolCount+int(symbols[c])]
-		if state < 0 {
-			state = -state
-			found(a.ends[state], i+1)
+		row = a.next[row+int32(symbols[c])]
+		if row < 0 {
+			row = -row
+			found(a.ends[row/symbolCount], i+1)
 		}
 	}
 }

@@ -15,6 +15,9 @@ type search struct {
 	// words of the message, folded, and what was found in them.
 	words []byte
 	hits  []hit
+	// spare and offsets are room to find the place in the message of what was found.
+	spare   []byte
+	offsets []int32
 	// best is the strongest matcher that was found, below 0 for none, and where.
 	best  int
 	where span
@@ -105,6 +108,7 @@ func (c *Classifier) weigh(message string, status int, explains bool) *search {
 	s := searches.Get().(*search)
 	*s = search{
 		Classifier: c, message: message, status: status, best: none, explains: explains, words: s.words[:0], hits: s.hits[:0],
+		spare: s.spare, offsets: s.offsets,
 	}
 	var plain bool
 	s.words, plain = text.Words(s.words, message, nil)
@@ -126,7 +130,7 @@ func (s *search) free() {
 
 // readWords looks for codes and words. plain tells that the words are the message's normal form too.
 func (s *search) readWords(plain bool) {
-	s.automaton().find(s.words, func(uses []use, end int) {
+	s.Classifier.words.find(s.words, func(uses []use, end int) {
 		for i := range uses {
 			s.read(&uses[i], end, plain)
 		}
@@ -134,8 +138,8 @@ func (s *search) readWords(plain bool) {
 	if plain {
 		return
 	}
-	normal := text.Normal(make([]byte, 0, len(s.message)), s.message, nil)
-	s.automaton().find(normal, func(uses []use, end int) {
+	s.spare = text.Normal(s.spare[:0], s.message, nil)
+	s.Classifier.words.find(s.spare, func(uses []use, end int) {
 		for _, u := range uses {
 			if u.role == codeRole {
 				s.add(u.matcher, span{end - u.length, end, inNormal}, "")
@@ -143,8 +147,6 @@ func (s *search) readWords(plain bool) {
 		}
 	})
 }
-
-func (s *search) automaton() *automaton { return &s.Classifier.words }
 
 // read takes up a needle that ends at end.
 func (s *search) read(u *use, end int, plain bool) {
@@ -221,23 +223,29 @@ func (s *search) readPatterns() {
 
 // text returns a span as it stands in the message.
 func (s *search) text(where span) string {
-	if where.in == inMessage {
-		return s.message[where.from:where.to]
+	if where.in == beside {
+		return strconv.Itoa(s.status)
 	}
-	var offsets []int32
+	from, to := s.place(where)
+	return s.message[from:to]
+}
+
+// place returns where in the message a span is.
+func (s *search) place(where span) (from, to int) {
+	offsets := s.offsets[:0]
 	switch where.in {
 	case inWords:
-		text.Words(nil, s.message, &offsets)
+		s.spare, _ = text.Words(s.spare[:0], s.message, &offsets)
 	case inNormal:
-		text.Normal(nil, s.message, &offsets)
+		s.spare = text.Normal(s.spare[:0], s.message, &offsets)
 	case inPlain:
 		text.Plain(s.message[:min(len(s.message), patternReach)], &offsets)
 	default:
-		return strconv.Itoa(s.status)
+		return where.from, where.to
 	}
-	to := len(s.message)
+	s.offsets, to = offsets, len(s.message)
 	if where.to < len(offsets) {
 		to = int(offsets[where.to])
 	}
-	return s.message[offsets[where.from]:to]
+	return int(offsets[where.from]), to
 }

@@ -3,8 +3,6 @@ package classify
 import (
 	"slices"
 	"strings"
-
-	"retry-worker/internal/text"
 )
 
 // This file reads which part of a message tells what happened last.
@@ -35,9 +33,7 @@ func laterTries() []string {
 func (s *search) lastTry() int {
 	start := 0
 	if s.laterTry > 0 {
-		var offsets []int32
-		text.Words(nil, s.message, &offsets)
-		start = int(offsets[s.laterTry])
+		start, _ = s.place(span{from: s.laterTry, to: s.laterTry, in: inWords})
 	}
 	if s.earlier.to == 0 {
 		return start

@@ -1,6 +1,7 @@
 package text
 
 import (
+	"slices"
 	"unicode"
 	"unicode/utf8"
 )
@@ -56,7 +57,7 @@ func wordByte(c byte) byte {
 // between two of them and a Clause at either end. Where offsets is not nil, it gets the place in s of each byte of dst.
 // plain reports whether s holds nothing but ASCII characters that stand for themselves.
 func Words(dst []byte, s string, offsets *[]int32) (words []byte, plain bool) {
-	dst, plain = append(dst, Clause), true
+	dst, plain = append(slices.Grow(dst, len(s)+2), Clause), true
 	mark := func(i int) {
 		if offsets != nil {
 			*offsets = append(*offsets, int32(i))
@@ -66,31 +67,20 @@ func Words(dst []byte, s string, offsets *[]int32) (words []byte, plain bool) {
 	for i := 0; i < len(s); {
 		c, size := wordBytes[s[i]], 1
 		if c == special {
-			var r rune
-			r, size = Rune(s[i:])
-			plain = plain && size == 1 && s[i] < utf8.RuneSelf
-			if c = Fold(r); c == 0 { // an accent that stands by itself
-				i += size
-				continue
-			}
-			c = wordByte(c)
-			if r == '\n' {
-				c = Clause
+			if c, size = wordRune(s[i:]); size > 1 || s[i] >= utf8.RuneSelf {
+				plain = false
 			}
 		}
-		if c > Clause {
+		switch last := len(dst) - 1; {
+		case c > Clause:
 			dst = append(dst, c)
 			mark(i)
-		} else {
-			if s[i] == '.' && (i+1 == len(s) || s[i+1] <= ' ' || s[i+1] == '"' || s[i+1] == '<') {
-				c = Clause
-			}
-			if last := len(dst) - 1; dst[last] > Clause {
-				dst = append(dst, c)
-				mark(i)
-			} else if c > dst[last] {
-				dst[last] = c
-			}
+		case c == 0: // an accent that stands by itself
+		case dst[last] > Clause:
+			dst = append(dst, sentenceEnd(c, s, i))
+			mark(i)
+		default:
+			dst[last] = max(dst[last], sentenceEnd(c, s, i))
 		}
 		i += size
 	}
@@ -100,6 +90,27 @@ func Words(dst []byte, s string, offsets *[]int32) (words []byte, plain bool) {
 	}
 	mark(len(s))
 	return append(dst, Clause), plain
+}
+
+// wordRune is wordByte of the first character of s, 0 for none, and how many bytes stand for it.
+func wordRune(s string) (byte, int) {
+	r, size := Rune(s)
+	if r == '\n' {
+		return Clause, size
+	}
+	c := Fold(r)
+	if c == 0 {
+		return 0, size
+	}
+	return wordByte(c), size
+}
+
+// sentenceEnd returns the gap c, a Clause where s[i] is a full stop that ends a sentence.
+func sentenceEnd(c byte, s string, i int) byte {
+	if s[i] == '.' && (i+1 == len(s) || s[i+1] <= ' ' || s[i+1] == '"' || s[i+1] == '<') {
+		return Clause
+	}
+	return c
 }
 
 // Normal appends R3's normal form of s to dst, in lower case: every run of what is in upper case neither A–Z nor 0–9 is

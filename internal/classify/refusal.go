@@ -56,9 +56,9 @@ func negated(words []byte, from, to, others int) (denied, modal bool) {
 		from = wordStart(words, gap)
 		word := string(words[from:gap])
 		switch {
-		case quantifiers[word]:
+		case quantifiers[word] || word == "longer" && isNegator(words, from):
 			return true, modal
-		case i == 0 && word == "0", negators[word] && (word != "no" || i == 0), word == "t" && words[from-2] == 'n':
+		case i == 0 && word == "0", negators[word] && (word != "no" || i == 0), word == "t" && from > 1 && words[from-2] == 'n':
 			return others >= 0 || isFalse(words, to), modal || word == "cannot"
 		case modals[word]:
 			modal = true
@@ -161,7 +161,7 @@ func (s *search) refuse() {
 		if h.role != refusalRole && h.role != approvalRole {
 			continue
 		}
-		if isDoubted(s.words, h.from) {
+		if isDoubted(s.words, h.from) || s.negatesNext(i) {
 			continue
 		}
 		denied, modal := negated(s.words, h.from, h.to, 1)
@@ -183,6 +183,15 @@ func (s *search) refuse() {
 			s.add(thing.matcher, span{from: h.from, to: h.to, in: inWords}, "negated")
 		}
 	}
+}
+
+// negatesNext reports whether the refusal i is but the negation of the one behind it: "no longer rejected".
+func (s *search) negatesNext(i int) bool {
+	h := &s.hits[i]
+	if i+1 == len(s.hits) || s.hits[i+1].role != refusalRole || s.hits[i+1].from != h.to+1 {
+		return false
+	}
+	return negators[string(s.words[h.from:wordEnd(s.words, h.from)])]
 }
 
 // thingOf returns the thing that the refusal i speaks of: the nearest in its clause, the one before it of two; nil for

@@ -1,0 +1,196 @@
+package classify_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"retry-worker/internal/classify"
+)
+
+var specified = []string{
+	"INVALID_PATIENT_DATA", "INSURANCE_EXPIRED", "AUTHORIZATION_DENIED", "DUPLICATE_CLAIM", "INVALID_PROCEDURE_CODE",
+}
+
+func TestSpecifiedCodesAlwaysWin(t *testing.T) {
+	c := shipped()
+	for _, s := range samples(t) {
+		for _, code := range specified {
+			for _, text := range []string{code + ": " + s.text, s.text + "\n" + strings.ToLower(code)} {
+				if m := c.Classify(text, 0); m.Rank != classify.SpecifiedPermanent {
+					t.Errorf("rank %d %s, expected a specified code: %q", m.Rank, m.Name, text)
+				}
+			}
+		}
+	}
+}
+
+// A prefix of courtesy changes nothing, and neither does one that says that nothing is known.
+func TestCourtesyChangesNothing(t *testing.T) {
+	c := shipped()
+	for _, s := range samples(t) {
+		if strings.HasPrefix(s.text, "50") {
+			continue // a status alone is no longer alone
+		}
+		for _, prefix := range []string{"Prezado prestador, bom dia.\n", "Dear partner, thank you. ", "Atenção!\n"} {
+			if m := c.Classify(prefix+s.text, 0); m.Rank != s.rank || m.Name != s.name {
+				t.Errorf("rank %d %s, expected rank %d %s: %q", m.Rank, m.Name, s.rank, s.name, prefix+s.text)
+			}
+		}
+	}
+}
+
+func TestNegationTakesRefusalAway(t *testing.T) {
+	c := shipped()
+	for _, refusal := range []string{
+		"%s recusada a guia", "a guia %s devolvida", "o CPF %s inválido", "o lote %s rejeitado", "a cobrança %s duplicada",
+		"o plano %s suspenso", "a senha %s incorreta", "the claim %s rejected", "the member %s unknown",
+	} {
+		negations, plain := []string{"não foi", "ainda não foi", "nunca foi"}, "foi"
+		if strings.HasPrefix(refusal, "the") {
+			negations, plain = []string{"was not", "has never been", "was no longer"}, "was"
+		}
+		text := strings.Replace(refusal, "%s", plain, 1)
+		if m := c.Classify(text, 0); !m.Presumed() {
+			t.Errorf("rank %d %s, expected a presumption: %q", m.Rank, m.Name, text)
+		}
+		for _, negation := range negations {
+			text := strings.Replace(refusal, "%s", negation, 1)
+			if m := c.Classify(text, 0); m.Class == classify.Permanent {
+				t.Errorf("%s at %q, expected nothing: %q", m.Name, m.Text, text)
+			}
+		}
+	}
+}
+
+// How a text is written does not change what it says.
+func TestFormChangesNothing(t *testing.T) {
+	c := shipped()
+	forms := map[string]func(string) string{
+		"upper case":   strings.ToUpper,
+		"line breaks":  func(s string) string { return "\n" + s + "\n" },
+		"entities":     strings.NewReplacer("ã", "&atilde;", "á", "&#225;", "ç", "&ccedil;", "é", "&#xe9;", "í", "&iacute;").Replace,
+		"JSON escapes": strings.NewReplacer("ã", `\u00e3`, "á", `\u00e1`, "ç", `\u00e7`, "é", `\u00e9`, "í", `\u00ed`).Replace,
+		"no accents":   strings.NewReplacer("ã", "a", "á", "a", "ç", "c", "é", "e", "í", "i").Replace,
+		"double UTF-8": strings.NewReplacer("ã", "Ã£", "á", "Ã¡", "ç", "Ã§", "é", "Ã©", "í", "Ã\u00ad").Replace,
+	}
+	for _, s := range samples(t) {
+		for name, form := range forms {
+			if name == "upper case" && strings.ContainsAny(s.text, `&\\`) {
+				continue // no entity is called ATILDE
+			}
+			if m := c.Classify(form(s.text), 0); m.Rank != s.rank || m.Name != s.name {
+				t.Errorf("%s: rank %d %s, expected rank %d %s: %q", name, m.Rank, m.Name, s.rank, s.name, form(s.text))
+			}
+		}
+	}
+}
+
+// What decided stands first, and stands in the message; all else says why it lost.
+func TestExplain(t *testing.T) {
+	c := shipped()
+	for _, s := range samples(t) {
+		all := c.Explain(s.text, 0)
+		if s.rank == classify.Nothing {
+			for _, f := range all {
+				if f.Lost == "" {
+					t.Errorf("%q: %s decided, expected nothing to", s.text, f.Name)
+				}
+			}
+			continue
+		}
+		if len(all) == 0 || all[0].Lost != "" || all[0].Match != c.Classify(s.text, 0) || !strings.Contains(s.text, all[0].Text) {
+			t.Fatalf("%q: %+v, expected what Classify says", s.text, all)
+		}
+		for _, f := range all[1:] {
+			if f.Lost == "" {
+				t.Errorf("%q: %s at %q does not say why it lost", s.text, f.Name, f.Text)
+			}
+		}
+	}
+}
+
+// A status beside the message is evidence where a rule reads one, and then no number in the text is a status.
+func TestStatusBeside(t *testing.T) {
+	rules := []classify.Rule{
+		{Name: "http-400", Class: classify.Permanent, Rank: classify.SpecifiedPermanent, Statuses: []string{"400"}},
+		{Name: "http-5xx", Class: classify.Transient, Statuses: []string{"5xx"}},
+	}
+	c, err := classify.New(rules, classify.Vocabulary{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		text   string
+		status int
+		name   string
+	}{
+		{"", 400, "http-400"}, {"", 502, "http-5xx"}, {"", 404, ""}, {"HTTP 400", 0, "http-400"}, {"HTTP 400", 502, "http-5xx"}, {"lote 400", 0, ""},
+	} {
+		if m := c.Classify(test.text, test.status); m.Name != test.name {
+			t.Errorf("%q beside %d: %q, expected %q", test.text, test.status, m.Name, test.name)
+		}
+	}
+}
+
+// An error names the rule, its field and the item.
+func TestNewRefuses(t *testing.T) {
+	good := classify.Rule{Name: "good", Class: classify.Permanent, Phrases: []string{"ok then"}}
+	for _, test := range []struct {
+		field string
+		item  int
+		rule  classify.Rule
+	}{
+		{"Class", -1, classify.Rule{Class: classify.Unknown}},
+		{"Rank", -1, classify.Rule{Class: classify.Permanent, Rank: classify.PassingFault}},
+		{"Rank", -1, classify.Rule{Class: classify.Transient, Rank: classify.SpecifiedPermanent}},
+		{"Codes", 1, classify.Rule{Class: classify.Permanent, Codes: []string{"GOOD_ONE", "bad one"}}},
+		{"Statuses", 0, classify.Rule{Class: classify.Permanent, Statuses: []string{"6xx"}}},
+		{"TISSCodes", 0, classify.Rule{Class: classify.Permanent, TISSCodes: []string{"13"}}},
+		{"Phrases", 0, classify.Rule{Class: classify.Permanent, Phrases: []string{"a"}}},
+		{"Phrases", 0, classify.Rule{Class: classify.Permanent, Phrases: []string{"st*r"}}},
+		{"Patterns", 0, classify.Rule{Class: classify.Permanent, Patterns: []string{"(a"}}},
+		{"Patterns", 0, classify.Rule{Class: classify.Permanent, Patterns: []string{"a+b"}}},
+		{"Patterns", 0, classify.Rule{Class: classify.Permanent, Patterns: []string{"não"}}},
+		{"Patterns", 0, classify.Rule{Class: classify.Permanent, Patterns: []string{"(?:(?:ab){200}){200}"}}},
+	} {
+		_, err := classify.New([]classify.Rule{good, test.rule}, classify.Vocabulary{})
+		var wrong *classify.RuleError
+		if !errors.As(err, &wrong) || wrong.Rule != 1 || wrong.Field != test.field || wrong.Item != test.item {
+			t.Errorf("%+v: %+v, expected an error at %s %d", test.rule, err, test.field, test.item)
+		}
+	}
+}
+
+func TestNilKnowsNothing(t *testing.T) {
+	var c *classify.Classifier
+	if m := c.Classify("HTTP 503", 503); m != classify.NoMatch || c.Explain("HTTP 503", 0) != nil || c.Rules() != nil {
+		t.Errorf("%+v, expected no match", m)
+	}
+}
+
+// No text makes classification fail, what matched stands in it, and a specified code in front always wins.
+func FuzzClassify(f *testing.F) {
+	c := shipped()
+	for _, s := range samples(f) {
+		f.Add(s.text, 0)
+	}
+	f.Add("T aguarde", 0)
+	f.Add("\xff\xfe&#x;\\u12", 503)
+	f.Fuzz(func(t *testing.T, text string, status int) {
+		m := c.Classify(text, status)
+		if status == 0 && !strings.Contains(text, m.Text) {
+			t.Errorf("%q is not in %q", m.Text, text)
+		}
+		if utf8.ValidString(text) && !utf8.ValidString(m.Text) {
+			t.Errorf("%q cuts a character of %q", m.Text, text)
+		}
+		if all := c.Explain(text, status); m.Rank != classify.Nothing && all[0].Match != m {
+			t.Errorf("%q: Explain says %+v, Classify %+v", text, all[0].Match, m)
+		}
+		if m := c.Classify("DUPLICATE_CLAIM "+text, status); m.Rank != classify.SpecifiedPermanent {
+			t.Errorf("%q: rank %d, expected the specified code", text, m.Rank)
+		}
+	})
+}

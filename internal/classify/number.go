@@ -35,7 +35,7 @@ func (s *search) readNumbers() {
 			}
 			s.latest = where
 		}
-		if n.code >= 0 && (isStatus || !isCounted(s.message, from, to)) {
+		if n.code >= 0 {
 			s.add(n.code, where, "")
 		}
 		if n.status >= 0 && s.status == 0 && isStatus {
@@ -129,9 +129,6 @@ var (
 	units = set(`b bytes kb mb gb kib mib ms msec millis milliseconds milissegundos s sec secs seg segs seconds second segundos segundo
 		min mins minutes minutos h hours horas days dias record records registros rows row linhas lines items itens guias lotes contas
 		claims batches files arquivos paginas pages times vezes attempts tentativas reais brl usd mil caracteres characters chars`)
-	// counters stand before a number that is none either.
-	counters = set(`line linenumber linha ln row col coluna column port porta pid thread size tamanho length len bytes tempo time elapsed duration
-		duracao contrato took levou valor total amount quantidade qtd qtde count lote guia fila posicao position pagina page item`)
 	httpVersions = []string{"http/1.0", "http/1.1", "http/2", "http/2.0", "http/3"}
 )
 
@@ -173,24 +170,6 @@ func isStatus(s string, from, to int) bool {
 		return next == "" || next[0] == ':' || next[0] == '-'
 	}
 	return isAnnounced(rest) && !units[firstWord(next)]
-}
-
-// isCounted reports whether s[from:to], a whole number, counts or measures something, or is the number of a line or of a
-// port: 504 ms, R$ 504, line 504, Client.java:504.
-func isCounted(s string, from, to int) bool {
-	next := behind(s, to)
-	if units[firstWord(strings.TrimLeft(next, " "))] || strings.HasPrefix(next, "%") {
-		return true
-	}
-	rest := before(s, from)
-	if bare := strings.TrimRight(rest, " "); strings.HasSuffix(bare, "$") || strings.HasSuffix(bare, "€") {
-		return true
-	}
-	outer, word, gap := lastWord(rest)
-	if gap == ":" && (strings.HasSuffix(outer, ".") && !statusWords[word] || word == "localhost" || isNumber(word)) {
-		return true
-	}
-	return near(gap) && counters[word]
 }
 
 // firstWord returns the word that s begins with.

@@ -1,7 +1,6 @@
 package classify_test
 
 import (
-	"errors"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -84,89 +83,6 @@ func TestFormChangesNothing(t *testing.T) {
 				t.Errorf("%s: rank %d %s, expected rank %d %s: %q", name, m.Rank, m.Name, s.rank, s.name, form(s.text))
 			}
 		}
-	}
-}
-
-// What decided stands first, and stands in the message; all else says why it lost.
-func TestExplain(t *testing.T) {
-	c := shipped()
-	for _, s := range samples(t) {
-		all := c.Explain(s.text, 0)
-		if s.rank == classify.Nothing {
-			for _, f := range all {
-				if f.Lost == "" {
-					t.Errorf("%q: %s decided, expected nothing to", s.text, f.Name)
-				}
-			}
-			continue
-		}
-		if len(all) == 0 || all[0].Lost != "" || all[0].Match != c.Classify(s.text, 0) || !strings.Contains(s.text, all[0].Text) {
-			t.Fatalf("%q: %+v, expected what Classify says", s.text, all)
-		}
-		for _, f := range all[1:] {
-			if f.Lost == "" {
-				t.Errorf("%q: %s at %q does not say why it lost", s.text, f.Name, f.Text)
-			}
-		}
-	}
-}
-
-// A status beside the message is evidence where a rule reads one, and then no number in the text is a status.
-func TestStatusBeside(t *testing.T) {
-	rules := []classify.Rule{
-		{Name: "http-400", Class: classify.Permanent, Rank: classify.SpecifiedPermanent, Statuses: []string{"400"}},
-		{Name: "http-5xx", Class: classify.Transient, Statuses: []string{"5xx"}},
-	}
-	c, err := classify.New(rules, classify.Vocabulary{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, test := range []struct {
-		text   string
-		status int
-		name   string
-	}{
-		{"", 400, "http-400"}, {"", 502, "http-5xx"}, {"", 404, ""}, {"HTTP 400", 0, "http-400"}, {"HTTP 400", 502, "http-5xx"}, {"lote 400", 0, ""},
-	} {
-		if m := c.Classify(test.text, test.status); m.Name != test.name {
-			t.Errorf("%q beside %d: %q, expected %q", test.text, test.status, m.Name, test.name)
-		}
-	}
-}
-
-// An error names the rule, its field and the item.
-func TestNewRefuses(t *testing.T) {
-	good := classify.Rule{Name: "good", Class: classify.Permanent, Phrases: []string{"ok then"}}
-	for _, test := range []struct {
-		field string
-		item  int
-		rule  classify.Rule
-	}{
-		{"Class", -1, classify.Rule{Class: classify.Unknown}},
-		{"Rank", -1, classify.Rule{Class: classify.Permanent, Rank: classify.PassingFault}},
-		{"Rank", -1, classify.Rule{Class: classify.Transient, Rank: classify.SpecifiedPermanent}},
-		{"Codes", 1, classify.Rule{Class: classify.Permanent, Codes: []string{"GOOD_ONE", "bad one"}}},
-		{"Statuses", 0, classify.Rule{Class: classify.Permanent, Statuses: []string{"6xx"}}},
-		{"TISSCodes", 0, classify.Rule{Class: classify.Permanent, TISSCodes: []string{"13"}}},
-		{"Phrases", 0, classify.Rule{Class: classify.Permanent, Phrases: []string{"a"}}},
-		{"Phrases", 0, classify.Rule{Class: classify.Permanent, Phrases: []string{"st*r"}}},
-		{"Patterns", 0, classify.Rule{Class: classify.Permanent, Patterns: []string{"(a"}}},
-		{"Patterns", 0, classify.Rule{Class: classify.Permanent, Patterns: []string{"a+b"}}},
-		{"Patterns", 0, classify.Rule{Class: classify.Permanent, Patterns: []string{"não"}}},
-		{"Patterns", 0, classify.Rule{Class: classify.Permanent, Patterns: []string{"(?:(?:ab){200}){200}"}}},
-	} {
-		_, err := classify.New([]classify.Rule{good, test.rule}, classify.Vocabulary{})
-		var wrong *classify.RuleError
-		if !errors.As(err, &wrong) || wrong.Rule != 1 || wrong.Field != test.field || wrong.Item != test.item {
-			t.Errorf("%+v: %+v, expected an error at %s %d", test.rule, err, test.field, test.item)
-		}
-	}
-}
-
-func TestNilKnowsNothing(t *testing.T) {
-	var c *classify.Classifier
-	if m := c.Classify("HTTP 503", 503); m != classify.NoMatch || c.Explain("HTTP 503", 0) != nil || c.Rules() != nil {
-		t.Errorf("%+v, expected no match", m)
 	}
 }
 

@@ -57,11 +57,11 @@ func oracleClass(text string) (class decision.ErrorClassification, code string) 
 	return "UNKNOWN", ""
 }
 
-// isException reports whether a word of the text is the name of the code's exception (R25).
+// isException reports whether a word of the text is the name of the code's exception, or the code in one word (R25).
 func isException(normalised, code string) bool {
 	name := strings.ReplaceAll(code, "_", "")
 	return slices.ContainsFunc(strings.Split(normalised, "_"), func(word string) bool {
-		return word == name+"EXCEPTION" || word == name+"ERROR" || word == name+"FAULT"
+		return word == name || word == name+"EXCEPTION" || word == name+"ERROR" || word == name+"FAULT"
 	})
 }
 

@@ -72,10 +72,7 @@ func (c *cli) decide(cmd *cobra.Command, f decideFlags) error {
 	}
 	switch {
 	case c.json():
-		if flat, err = worker.WithEvidence(flat, evidence); err != nil {
-			return fmt.Errorf("explain the decision: %w", err)
-		}
-		fmt.Fprintln(c.out, string(flat))
+		fmt.Fprintln(c.out, string(worker.WithEvidence(flat, evidence)))
 	case d.Rejection == nil:
 		if err := c.printDecision(from, &d, flat); err != nil {
 			return err

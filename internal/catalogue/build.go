@@ -148,9 +148,9 @@ func (b *builder) policy(name string, doc *policy) *decision.Policy {
 	}
 	p.Rules = b.rules(path, doc)
 	if p.PresumedRetries = doc.PresumedRetries; !b.has(path + ".presumedRetries") {
-		p.PresumedRetries = min(1, p.MaxRetries)
+		p.PresumedRetries = min(1, max(0, p.MaxRetries))
 	}
-	if p.PresumedRetries < 0 || p.PresumedRetries > p.MaxRetries {
+	if p.PresumedRetries < 0 || p.PresumedRetries > max(0, p.MaxRetries) {
 		b.mismatch(path+".presumedRetries", fmt.Sprintf("a whole number from 0 to maxRetries (%d)", p.MaxRetries))
 	}
 	return p

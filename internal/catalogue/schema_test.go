@@ -318,12 +318,12 @@ func TestSchemaRefusesEach(t *testing.T) {
 		"status out of range":     {"httpStatuses: [429]", "httpStatuses: [700]"},
 		"empty error":             {"emptyError: reject", "emptyError: ignore"},
 		"variable name":           {"variable: claimId", "variable: claim-id"},
-		"address with a name":     {"  ti: {", "  ti: {email: [\"TI <ti@hospital.example>\"], "},
-		"no addresses":            {"  ti: {", "  ti: {email: [], "},
-		"address twice":           {"  ti: {", "  ti: {email: [ti@hospital.example, ti@hospital.example], "},
-		"webhook with a password": {"  ti: {", "  ti: {webhook: {url: \"https://u:p@hospital.example/\", secretFile: /s}, "},
-		"webhook without secret":  {"  ti: {", "  ti: {webhook: {url: \"https://hospital.example/\"}, "},
-		"unknown digest":          {"  ti: {", "  ti: {email: [ti@hospital.example]\n    digests: [monthly], "},
+		"address with a name":     {"  ti:\n", "  ti:\n    email: [\"TI <ti@hospital.example>\"]\n"},
+		"no addresses":            {"  ti:\n", "  ti:\n    email: []\n"},
+		"address twice":           {"  ti:\n", "  ti:\n    email: [ti@hospital.example, ti@hospital.example]\n"},
+		"webhook with a password": {"  ti:\n", "  ti:\n    webhook: {url: \"https://u:p@hospital.example/\", secretFile: /s}\n"},
+		"webhook without secret":  {"  ti:\n", "  ti:\n    webhook: {url: \"https://hospital.example/\"}\n"},
+		"unknown digest":          {"  ti:\n", "  ti:\n    email: [ti@hospital.example]\n    digests: [monthly]\n"},
 	} {
 		changed := bytes.Replace(defaultYAML, []byte(change[0]), []byte(change[1]), 1)
 		if bytes.Equal(changed, defaultYAML) {

@@ -33,8 +33,8 @@ func (s *API) decide(w http.ResponseWriter, r *http.Request) {
 	status := http.StatusOK
 	if d.Rejection != nil {
 		status = http.StatusUnprocessableEntity
-	} else if whole, err := worker.WithEvidence(flat, worker.Explain(policies, policy, v)); err == nil {
-		flat = whole
+	} else {
+		flat = worker.WithEvidence(flat, worker.Explain(policies, policy, v))
 	}
 	s.write(w, status, flat)
 }

@@ -42,6 +42,9 @@ func TestDecisions(t *testing.T) {
 	} {
 		a := post(t, url, tt.body)
 		_, flat := worker.DryRun(decisiontest.Policies(), "", tt.variables, now)
+		if tt.status == http.StatusOK {
+			flat = worker.WithEvidence(flat, worker.Explain(decisiontest.Policies(), "", tt.variables))
+		}
 		var want map[string]any
 		if err := json.Unmarshal(flat, &want); err != nil {
 			t.Fatal(err)

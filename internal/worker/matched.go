@@ -2,6 +2,7 @@ package worker
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"retry-worker/internal/decision"
@@ -65,13 +66,13 @@ func Explain(policies decision.Policies, policy string, v decision.Variables) []
 }
 
 // WithEvidence returns a dry run's flat object with the evidence in it; as it is where there is none.
-func WithEvidence(flat json.RawMessage, all []Evidence) (json.RawMessage, error) {
+func WithEvidence(flat json.RawMessage, all []Evidence) json.RawMessage {
 	if all == nil {
-		return flat, nil
+		return flat
 	}
 	list, err := json.Marshal(all)
 	if err != nil {
-		return nil, err
+		panic(err) // cannot be: it holds numbers and texts only
 	}
-	return object(flat[:len(flat)-1]).raw("evidence", string(list)).end(), nil
+	return object(slices.Clone(flat[:len(flat)-1])).raw("evidence", string(list)).end()
 }

@@ -78,7 +78,7 @@ func TestAnErrorIsTriedOut(t *testing.T) {
 		words  string
 	}{
 		{form(), 200, "Retry 1 of 5."},
-		{form("error", "INVALID_PATIENT_DATA"), 200, "Confira e corrija os dados do paciente"},
+		{form("error", "INVALID_PATIENT_DATA"), 200, "Corrija os dados do paciente"},
 		{form("retryCount", "5"), 200, "Retry limit reached (5)"},
 		{form("error", "what is this"), 200, "no rule knows this error"},
 		{form("retryCount", "2.5"), 422, "INVALID_RETRY_COUNT"},

@@ -319,7 +319,7 @@ func TestTheStoryTellsAll(t *testing.T) {
 
 func TestAPermanentErrorSaysWhatToDo(t *testing.T) {
 	d := open(t, sampleDead(t, now)).page(subjectAddress("tiss-submission", permanentID))
-	for _, words := range []string{"Confira e corrija os dados do paciente", "Registration (cadastro)", "INVALID_PATIENT_DATA"} {
+	for _, words := range []string{"Corrija os dados do paciente", "Registration (cadastro)", "INVALID_PATIENT_DATA"} {
 		if !d.says(words) {
 			t.Errorf("it does not say %q", words)
 		}

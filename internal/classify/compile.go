@@ -67,13 +67,18 @@ func (r *Rule) check() *RuleError {
 		r.Rank = Signature
 	}
 	allowed := map[Class][]Rank{
-		Permanent: {SpecifiedPermanent, TISS, Signature, Refusal}, Transient: {TISS, SpecifiedTransient, Signature, PassingFault},
+		Permanent: {SpecifiedPermanent, TISS, Signature, Refusal},
+		Transient: {TISS, SpecifiedTransient, Signature, PassingFault},
 	}[r.Class]
+	wrong := func(field, found, expected string) *RuleError {
+		return &RuleError{Field: field, Item: -1, Found: found, Expected: expected}
+	}
 	switch {
 	case allowed == nil:
-		return &RuleError{Field: "Class", Item: -1, Found: strconv.Quote(string(r.Class)), Expected: "PERMANENT or TRANSIENT"}
+		return wrong("Class", strconv.Quote(string(r.Class)), "PERMANENT or TRANSIENT")
 	case !slices.Contains(allowed, r.Rank):
-		return &RuleError{Field: "Rank", Item: -1, Found: strconv.Itoa(int(r.Rank)), Expected: "1, 2, 4 or 5 of a permanent rule, 2, 3, 4 or 6 of a transient one"}
+		expected := "1, 2, 4 or 5 of a permanent rule, 2, 3, 4 or 6 of a transient one"
+		return wrong("Rank", strconv.Itoa(int(r.Rank)), expected)
 	}
 	return nil
 }
@@ -226,8 +231,8 @@ func (c *compiler) addVocabulary(v Vocabulary) *RuleError {
 		items []string
 		role  role
 	}{
-		{"Refusals", v.Refusals, refusalRole}, {"Approvals", v.Approvals, approvalRole}, {"Bystanders", v.Bystanders, thingRole},
-		{"", contrasts, contrastRole}, {"", laterTries(), tryRole},
+		{"Refusals", v.Refusals, refusalRole}, {"Approvals", v.Approvals, approvalRole},
+		{"Bystanders", v.Bystanders, thingRole}, {"", contrasts, contrastRole}, {"", laterTries(), tryRole},
 	} {
 		for j, item := range list.items {
 			if wrong := c.addWords(item, use{role: list.role, matcher: none}); wrong != nil {

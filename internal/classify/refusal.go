@@ -20,7 +20,7 @@ const (
 )
 
 // contrasts are words that begin a clause.
-var contrasts = []string{"mas", "porem", "contudo", "entretanto", "enquanto", "embora", "but", "however", "although", "while"}
+var contrasts = strings.Fields("mas porem contudo entretanto enquanto embora but however although while")
 
 func set(words string) map[string]bool {
 	all := make(map[string]bool)
@@ -58,7 +58,8 @@ func negated(words []byte, from, to, others int) (denied, modal bool) {
 		switch {
 		case quantifiers[word] || word == "longer" && isNegator(words, from):
 			return true, modal
-		case i == 0 && word == "0", negators[word] && (word != "no" || i == 0), word == "t" && from > 1 && words[from-2] == 'n':
+		case i == 0 && word == "0", negators[word] && (word != "no" || i == 0),
+			word == "t" && from > 1 && words[from-2] == 'n': // isn't
 			return others >= 0 || isFalse(words, to), modal || word == "cannot"
 		case modals[word]:
 			modal = true

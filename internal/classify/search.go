@@ -107,8 +107,8 @@ func (c *Classifier) search(message string, status int, explains bool) *search {
 func (c *Classifier) weigh(message string, status int, explains bool) *search {
 	s := searches.Get().(*search)
 	*s = search{
-		Classifier: c, message: message, status: status, best: none, explains: explains, words: s.words[:0], hits: s.hits[:0],
-		spare: s.spare, offsets: s.offsets,
+		Classifier: c, message: message, status: status, best: none, explains: explains,
+		words: s.words[:0], hits: s.hits[:0], spare: s.spare, offsets: s.offsets,
 	}
 	var plain bool
 	s.words, plain = text.Words(s.words, message, nil)

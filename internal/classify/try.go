@@ -10,8 +10,8 @@ import (
 var (
 	// statusTries between two statuses tell that they are those of two tries, tryLists before the first one that several
 	// follow.
-	statusTries = []string{"tentativa", "attempt", "try", "retr", "depois", "em seguida", "por fim", "ultim", "then", "finally", "last",
-		"agora", "now", "->", "=>"}
+	statusTries = []string{"tentativa", "attempt", "try", "retr", "depois", "em seguida", "por fim", "ultim", "then",
+		"finally", "last", "agora", "now", "->", "=>"}
 	tryLists = []string{"tentativas", "attempts", "tries", "retries"}
 )
 

@@ -59,9 +59,9 @@ func readEscape(s string) (rune, int) {
 // windows1252 are the characters that Windows-1252 has where Latin-1 has controls, from 0x80 on.
 var windows1252 = []rune("€\u0081‚ƒ„…†‡ˆ‰Š‹Œ\u008dŽ\u008f\u0090‘’“”•–—˜™š›œ\u009džŸ")
 
-// readDamaged guesses the letter that U+FFFD took the place of: the accented ones that Portuguese has most of, ã and á, or
-// the ç before another one (autoriza��o). A byte that is no UTF-8 is a letter of Latin-1, in which TISS messages are.
-// Only before a letter there was one.
+// readDamaged guesses the letter that U+FFFD took the place of: the accented ones that Portuguese has most of, ã and á,
+// or the ç before another one (autoriza��o). A byte that is no UTF-8 is a letter of Latin-1, in which TISS messages
+// are. Only before a letter there was one.
 func readDamaged(s string, size int) (rune, int) {
 	next := at(s, size)
 	switch {

@@ -68,7 +68,7 @@ func TestPoliciesFileIsRefusedAtTheStart(t *testing.T) {
 		want []string // in each line, after the setting and the file
 	}{
 		{missing, []string{": the catalogue cannot be read: no such file"}},
-		{broken, []string{":25: policies.tiss-submission.maxRetries: found ", ": policies.tiss-submission.totalLimit: found "}},
+		{broken, []string{": policies.tiss-submission.maxRetries: found ", ": policies.tiss-submission.totalLimit: found "}},
 	} {
 		leavesNothing(t)
 		s := settings(t, gateway.Nowhere(t))

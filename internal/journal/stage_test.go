@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"retry-worker/internal/classify"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/decision/decisiontest"
 	"retry-worker/internal/journal"
@@ -40,10 +41,14 @@ func newStage(t *testing.T) *stage {
 	return s
 }
 
-// policies of the scenarios: what ships, and a second one that decides alike for ids of its own.
+// policies of the scenarios: the specification's with one rule that presumes, and a second one that decides alike for ids of its own.
 var policies = func() map[string]*decision.Policy {
 	tiss, other := decisiontest.TISSSubmission(), decisiontest.TISSSubmission()
 	other.Name = "other-policy"
+	tiss.Rules = decisiontest.Rules(append(tiss.Rules.Rules(), classify.Rule{
+		Name: "patient", Class: decision.Permanent, Rank: classify.Refusal, Reason: "INVALID_PATIENT_DATA", Team: "cadastro",
+		Phrases: []string{"cpf invalido"},
+	})...)
 	return map[string]*decision.Policy{tiss.Name: tiss, other.Name: other}
 }()
 

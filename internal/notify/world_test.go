@@ -121,7 +121,7 @@ func (w *world) die(n int, text string) {
 }
 
 const (
-	credentials = "INVALID_CREDENTIALS: a senha do prestador expirou"
+	credentials = "LoginInvalido: a senha do prestador expirou"
 	patientData = "INVALID_PATIENT_DATA - carteira 998877 não confere"
 )
 

@@ -196,7 +196,7 @@ func (o *oracle) drawEpisode(r *rapid.T, x *transaction, i int) {
 		n++
 	}
 	h.Episode = journal.Episode{
-		Number: n, ProcessInstanceKey: whole(r), Retries: whole(r), Scheduled: whole(r), DeadLetter: o.letter(r),
+		Number: n, ProcessInstanceKey: whole(r), Retries: whole(r), Scheduled: whole(r), Presumed: whole(r), DeadLetter: o.letter(r),
 		State: rapid.SampledFrom([]journal.State{journal.Scheduled, journal.Dead, journal.Reprocessing, journal.Recovered,
 			journal.Discarded, journal.Superseded, journal.Abandoned}).Draw(r, "state"),
 		FirstFailure: instant().Draw(r, "first"), OpenedAt: instant().Draw(r, "opened"), ClosedAt: instant().Draw(r, "closed"),

@@ -13,10 +13,12 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib"
 	_ "modernc.org/sqlite"
 
+	"retry-worker/e2e/harness"
 	"retry-worker/e2e/harness/postgres"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/store"
+	"retry-worker/internal/testkit/wait"
 )
 
 // newURL gives each test a database of its own, by the name of the kind of store.
@@ -36,7 +38,7 @@ func database(t *testing.T, url string) *sql.DB {
 		driver, source = "sqlite", "file:"+path+"?mode=ro"
 	}
 	db, err := sql.Open(driver, source)
-	must(t, err)
+	harness.Must(t, err)
 	t.Cleanup(func() { _ = db.Close() })
 	return db
 }
@@ -59,7 +61,7 @@ type audit struct {
 // the chain does not hold, where records have gaps, or where a record is not the one that the ledger vouches for.
 func look(t *testing.T, url string) *audit {
 	t.Helper()
-	ctx := within(t)
+	ctx := wait.Context(t)
 	db := database(t, url)
 	a := &audit{t: t, attempts: map[int64][]journal.Attempt{}, outcomes: map[string]int{}, records: map[int64]journal.Digest{}}
 	a.readLedger(ctx, db)
@@ -91,7 +93,7 @@ func (a *audit) readLedger(ctx context.Context, db *sql.DB) {
 	})
 	var hash []byte
 	var at int64
-	must(a.t, db.QueryRowContext(ctx, "SELECT link, record, subject, hash, at FROM ledger_head").
+	harness.Must(a.t, db.QueryRowContext(ctx, "SELECT link, record, subject, hash, at FROM ledger_head").
 		Scan(&a.head.Link, &a.head.Record, &a.head.Subject, &hash, &at))
 	copy(a.head.Hash[:], hash)
 	a.head.At = journal.FromMilli(at)
@@ -101,7 +103,7 @@ func (a *audit) readLedger(ctx context.Context, db *sql.DB) {
 func (a *audit) readRecords(ctx context.Context, db *sql.DB, url string) {
 	a.t.Helper()
 	reader, err := store.OpenReader(ctx, url)
-	must(a.t, err)
+	harness.Must(a.t, err)
 	defer func() { _ = reader.Close() }()
 	var subjects []journal.Subject
 	each(ctx, a.t, db, "SELECT tenant, policy, id FROM subjects ORDER BY key", func(scan func(...any) error) error {
@@ -147,12 +149,12 @@ func (a *audit) add(record int64, d journal.Digest) {
 func each(ctx context.Context, t *testing.T, db *sql.DB, query string, row func(scan func(...any) error) error) {
 	t.Helper()
 	rows, err := db.QueryContext(ctx, query)
-	must(t, err)
+	harness.Must(t, err)
 	defer rows.Close()
 	for rows.Next() {
-		must(t, row(rows.Scan))
+		harness.Must(t, row(rows.Scan))
 	}
-	must(t, rows.Err())
+	harness.Must(t, rows.Err())
 }
 
 // verifyChain: links from 1 on without a gap, each hashed over the one before, the last one in the head.

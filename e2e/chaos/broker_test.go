@@ -20,6 +20,7 @@ import (
 	"retry-worker/bpmn"
 	"retry-worker/e2e/harness"
 	"retry-worker/e2e/harness/zeebe"
+	"retry-worker/internal/testkit/wait"
 	"retry-worker/internal/worker"
 )
 
@@ -40,7 +41,7 @@ func openBroker(t *testing.T) *broker {
 	t.Helper()
 	zeebe.Require(t, brokerVersion)
 	b, err := startedBroker()
-	must(t, err)
+	harness.Must(t, err)
 	b.alone.Lock()
 	t.Cleanup(b.alone.Unlock)
 	return b
@@ -49,7 +50,7 @@ func openBroker(t *testing.T) *broker {
 var startedBroker = sync.OnceValues(startBroker)
 
 func startBroker() (*broker, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), wait.Limit)
 	defer cancel()
 	started, err := zeebe.Start(ctx, zeebe.Options{Version: brokerVersion})
 	if err != nil {
@@ -113,7 +114,7 @@ func jsonOf(v any) string {
 // start starts a process, also while the broker is too busy to take it.
 func (b *broker) start(t *testing.T, r *pb.CreateProcessInstanceRequest) int64 {
 	t.Helper()
-	for deadline := time.Now().Add(patience); ; {
+	for deadline := time.Now().Add(wait.Limit); ; {
 		started, err := b.CreateProcessInstance(t.Context(), r, grpc.WaitForReady(true))
 		if err == nil {
 			return started.ProcessInstanceKey
@@ -128,7 +129,7 @@ func (b *broker) start(t *testing.T, r *pb.CreateProcessInstanceRequest) int64 {
 func (b *broker) ends(ctx context.Context, r *pb.CreateProcessInstanceRequest) (instance int64, ended variables, err error) {
 	for {
 		result, err := b.CreateProcessInstanceWithResult(ctx, &pb.CreateProcessInstanceWithResultRequest{
-			Request: r, RequestTimeout: patience.Milliseconds(),
+			Request: r, RequestTimeout: wait.Limit.Milliseconds(),
 		}, grpc.WaitForReady(true))
 		switch {
 		case err == nil:
@@ -143,9 +144,9 @@ func (b *broker) ends(ctx context.Context, r *pb.CreateProcessInstanceRequest) (
 func (b *broker) expectCounters(t *testing.T, before zeebe.Counters, want map[string]int) {
 	t.Helper()
 	var got map[string]int
-	eventually(t, fmt.Sprintf("the broker's counters to be %v", want), func() bool {
+	wait.Until(t, fmt.Sprintf("the broker's counters to be %v", want), func() bool {
 		now, err := b.Counters(t.Context())
-		must(t, err)
+		harness.Must(t, err)
 		got = map[string]int{}
 		for name := range want {
 			got[name] = counted(now, name) - counted(before, name)

@@ -11,6 +11,7 @@ import (
 	"time"
 	"unsafe"
 
+	"retry-worker/e2e/harness"
 	"retry-worker/internal/testkit/gateway"
 )
 
@@ -61,7 +62,7 @@ func playFullDisk(t *testing.T, d place) {
 	}
 	p.logged("the journal cannot be written")
 	s.expectHandedBack()
-	wait(t, fullFor)
+	pass(t, fullFor)
 	s.expectNoPolls(noticed)
 	s.expectHistory("sqlite:" + path)
 	d.free(p)
@@ -98,10 +99,10 @@ func limited(t *testing.T) place {
 		// No more than it has: unlike a disk's, the room up to a limit cannot be asked for, so that one page may
 		// still be written, which reopens the journal, where a batch may not.
 		info, err := os.Stat(filepath.Join(d.dir, "journal.db-wal"))
-		must(t, err)
-		must(t, limitFiles(p.PID(), uint64(info.Size())))
+		harness.Must(t, err)
+		harness.Must(t, limitFiles(p.PID(), uint64(info.Size())))
 	}
-	d.free = func(p *program) { must(t, limitFiles(p.PID(), math.MaxUint64)) }
+	d.free = func(p *program) { harness.Must(t, limitFiles(p.PID(), math.MaxUint64)) }
 	return d
 }
 
@@ -129,10 +130,10 @@ func mounted(t *testing.T) (place, error) {
 	filler := filepath.Join(d.dir, "filler")
 	d.fill = func(*program) {
 		var disk syscall.Statfs_t
-		must(t, syscall.Statfs(d.dir, &disk))
+		harness.Must(t, syscall.Statfs(d.dir, &disk))
 		free := int64(disk.Bavail) * disk.Bsize
-		must(t, os.WriteFile(filler, make([]byte, max(free-leftRoom, 0)), 0o600))
+		harness.Must(t, os.WriteFile(filler, make([]byte, max(free-leftRoom, 0)), 0o600))
 	}
-	d.free = func(*program) { must(t, os.Remove(filler)) }
+	d.free = func(*program) { harness.Must(t, os.Remove(filler)) }
 	return d, nil
 }

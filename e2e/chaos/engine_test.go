@@ -14,6 +14,7 @@ import (
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/testkit/gateway"
+	"retry-worker/internal/testkit/wait"
 	"retry-worker/internal/worker"
 )
 
@@ -170,7 +171,7 @@ func (s *stub) asked() int {
 // back by the engine's clock, which is moved where nothing else happens.
 func (s *stub) settle() {
 	s.t.Helper()
-	before, deadline := -1, time.Now().Add(patience)
+	before, deadline := -1, time.Now().Add(wait.Limit)
 	for s.soon(time.Second, func(c gateway.Counts) bool { return c.Settled >= s.asked() }) != nil {
 		now := s.Counts().Settled
 		if time.Now().After(deadline) {

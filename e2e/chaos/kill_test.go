@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"retry-worker/internal/testkit/gateway"
+	"retry-worker/internal/testkit/wait"
 )
 
 const (
@@ -117,7 +118,7 @@ func (k *killing) life() {
 	want := len(k.jobs)
 	done := make(chan error, 1)
 	go func() {
-		done <- k.WaitFor(within(k.t), func(c gateway.Counts) bool { return c.Settled >= want || aim.hit() })
+		done <- k.WaitFor(wait.Context(k.t), func(c gateway.Counts) bool { return c.Settled >= want || aim.hit() })
 	}()
 	select {
 	case <-aim.shot:

@@ -8,8 +8,10 @@ import (
 
 	"github.com/camunda/zeebe/clients/go/v8/pkg/pb"
 
+	"retry-worker/e2e/harness"
 	"retry-worker/e2e/harness/zeebe"
 	"retry-worker/internal/decision"
+	"retry-worker/internal/testkit/wait"
 	"retry-worker/internal/worker"
 )
 
@@ -41,8 +43,8 @@ func playLate(t *testing.T, name string) {
 		t.Fatalf("%d decisions were recorded before the kill, want %d", n, lateClaims)
 	}
 	before, err := b.Counters(t.Context())
-	must(t, err)
-	must(t, b.clock.MoveTo(t.Context(), b.clock.Now().Add(late)))
+	harness.Must(t, err)
+	harness.Must(t, b.clock.MoveTo(t.Context(), b.clock.Now().Add(late)))
 	later := serve(t, settings{name: "later", gateway: b.GatewayAddress(), url: url, clock: b.clock.SharedClock})
 	b.expectCounters(t, before, map[string]int{"completed": 2 * lateClaims, "timers triggered": 0, "incidents pending": 0})
 	later.stop()
@@ -68,7 +70,7 @@ func (b *broker) failed(t *testing.T, name string, n int) (claims []string) {
 		_, err := b.ThrowError(t.Context(), &pb.ThrowErrorRequest{
 			JobKey: key, ErrorCode: "SUBMISSION_FAILED", Variables: jsonOf(map[string]any{"submissionError": passing}),
 		})
-		must(t, err)
+		harness.Must(t, err)
 	})
 	return claims
 }
@@ -77,10 +79,10 @@ func (b *broker) failed(t *testing.T, name string, n int) (claims []string) {
 func (b *broker) take(t *testing.T, jobType string, n int, answer func(key int64)) {
 	t.Helper()
 	for done := 0; done < n; {
-		stream, err := b.ActivateJobs(within(t), &pb.ActivateJobsRequest{
-			Type: jobType, Worker: "portal", Timeout: patience.Milliseconds(), MaxJobsToActivate: int32(n - done), RequestTimeout: patience.Milliseconds(),
+		stream, err := b.ActivateJobs(wait.Context(t), &pb.ActivateJobsRequest{
+			Type: jobType, Worker: "portal", Timeout: wait.Limit.Milliseconds(), MaxJobsToActivate: int32(n - done), RequestTimeout: wait.Limit.Milliseconds(),
 		})
-		must(t, err)
+		harness.Must(t, err)
 		for {
 			response, err := stream.Recv()
 			if err != nil {
@@ -99,7 +101,7 @@ func (b *broker) recordedAndKilled(t *testing.T, url string) {
 	t.Helper()
 	deaf := newDeaf(t, b.GatewayAddress())
 	p := launch(t, settings{name: "killed", gateway: deaf.address, url: url, clock: b.clock.SharedClock})
-	eventually(t, "the answers to be on their way", func() bool { return deaf.kept() == lateClaims })
+	wait.Until(t, "the answers to be on their way", func() bool { return deaf.kept() == lateClaims })
 	p.Kill()
 }
 
@@ -109,7 +111,7 @@ func (a *audit) expectLate(first *audit, begun time.Time) {
 	for i := range a.stories {
 		s := &a.stories[i]
 		at := &s.Attempts[len(s.Attempts)-1]
-		if since := at.Decision.AnalysedAt.Sub(begun); since < late-time.Second || since > late+patience {
+		if since := at.Decision.AnalysedAt.Sub(begun); since < late-time.Second || since > late+wait.Limit {
 			a.t.Errorf("%s: decided %v after the beginning, want an hour later", s.Subject.ID, since)
 		}
 		if !strings.HasPrefix(s.Subject.ID, "CLM-AGAIN") {
@@ -139,15 +141,15 @@ func (b *broker) expectTimersAt(t *testing.T, a *audit, before zeebe.Counters, c
 		}
 	}
 	now, err := b.Time(t.Context())
-	must(t, err)
+	harness.Must(t, err)
 	if !now.Before(earliest) {
 		t.Fatalf("the broker's clock is at %v, the first timer at %s", now, decision.Instant(earliest))
 	}
 	b.expectCounters(t, before, map[string]int{"timers triggered": 0})
-	must(t, b.clock.MoveTo(t.Context(), last.Add(time.Second)))
+	harness.Must(t, b.clock.MoveTo(t.Context(), last.Add(time.Second)))
 	complete := func(key int64) {
 		_, err := b.CompleteJob(t.Context(), &pb.CompleteJobRequest{JobKey: key})
-		must(t, err)
+		harness.Must(t, err)
 	}
 	b.take(t, "submit-claim", len(claims), complete)
 	b.take(t, worker.RecordRetryOutcome, len(claims), complete) // nothing is left for the next test's worker

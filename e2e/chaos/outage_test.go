@@ -7,8 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"retry-worker/e2e/harness"
 	"retry-worker/e2e/harness/postgres"
 	"retry-worker/internal/testkit/gateway"
+	"retry-worker/internal/testkit/wait"
 )
 
 const (
@@ -40,21 +42,21 @@ func TestPostgreSQLAway(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // half a minute of waiting once
 			server := postgres.New(t, postgres.Options{})
-			url, err := server.CreateDatabase(within(t))
-			must(t, err)
+			url, err := server.CreateDatabase(wait.Context(t))
+			harness.Must(t, err)
 			s := newStub(t, "AWAY")
 			p := serve(t, settings{name: "worker", gateway: s.Addr(), url: url})
 			end := s.feed()
 			s.answered(20)
-			must(t, away.leave(server))
+			harness.Must(t, away.leave(server))
 			left := time.Now()
 			reason := p.unready()
 			noticed := s.Now()
 			s.expectHandedBack()
-			wait(t, outage-time.Since(left))
+			pass(t, outage-time.Since(left))
 			s.expectNoPolls(noticed)
 			waiting := s.asked() - s.Counts().Settled
-			must(t, away.comeUp(server))
+			harness.Must(t, away.comeUp(server))
 			gone := time.Since(left)
 			p.ready()
 			back := time.Since(left) - gone
@@ -98,11 +100,11 @@ func (s *stub) feed() (end func()) {
 // answered waits until so many jobs are settled.
 func (s *stub) answered(n int) {
 	s.t.Helper()
-	must(s.t, s.WaitFor(within(s.t), func(c gateway.Counts) bool { return c.Settled >= n }))
+	harness.Must(s.t, s.WaitFor(wait.Context(s.t), func(c gateway.Counts) bool { return c.Settled >= n }))
 }
 
-// wait lets a time pass that is itself what is tested.
-func wait(t *testing.T, d time.Duration) {
+// pass lets a time pass that is itself what is tested.
+func pass(t *testing.T, d time.Duration) {
 	t.Helper()
 	select {
 	case <-time.After(d):
@@ -113,7 +115,7 @@ func wait(t *testing.T, d time.Duration) {
 // expectHandedBack waits until at least one job came back for the journal's sake.
 func (s *stub) expectHandedBack() {
 	s.t.Helper()
-	must(s.t, s.WaitFor(within(s.t), func(c gateway.Counts) bool { return c.HandedBack > 0 }))
+	harness.Must(s.t, s.WaitFor(wait.Context(s.t), func(c gateway.Counts) bool { return c.HandedBack > 0 }))
 	for _, record := range s.Journal() {
 		for _, a := range record.Answers {
 			if a.Method == gateway.FailJob && a.Retries > 0 && !strings.Contains(a.Message, "journal cannot be written") && !strings.Contains(a.Message, "journal took too long") {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"retry-worker/e2e/harness"
+	"retry-worker/internal/testkit/wait"
 )
 
 // settings of one worker process.
@@ -40,7 +41,7 @@ type program struct {
 func launch(t *testing.T, s settings) *program {
 	t.Helper()
 	ports, err := harness.FreePorts(1) // the address of the API is in no log
-	must(t, err)
+	harness.Must(t, err)
 	p := &program{t: t, name: s.name, out: &transcript{}, http: harness.Address(ports[0])}
 	binary := harness.Binary
 	if s.clock != nil {
@@ -53,7 +54,7 @@ func launch(t *testing.T, s settings) *program {
 			"RETRY_WORKER_OPS_ADDR=127.0.0.1:0", "RETRY_WORKER_HTTP_ADDR=" + p.http, "RETRY_WORKER_DATABASE_URL=" + s.url,
 		}, s.env...),
 	})
-	must(t, err)
+	harness.Must(t, err)
 	t.Cleanup(func() {
 		p.Kill()
 		if t.Failed() {
@@ -76,7 +77,7 @@ func serve(t *testing.T, s settings) *program {
 func (p *program) logged(message string) map[string]any {
 	p.t.Helper()
 	var found map[string]any
-	eventually(p.t, fmt.Sprintf("%q in the log of %s", message, p.name), func() bool {
+	wait.Until(p.t, fmt.Sprintf("%q in the log of %s", message, p.name), func() bool {
 		if found = p.out.line(message); found != nil {
 			return true
 		}
@@ -99,7 +100,7 @@ func (p *program) refuses() string {
 	p.t.Helper()
 	select {
 	case <-p.Done():
-	case <-within(p.t).Done():
+	case <-wait.Context(p.t).Done():
 		p.t.Fatalf("%s has not ended", p.name)
 	}
 	if err := p.Err(); err == nil || err.Error() != "exit status 1" {
@@ -127,10 +128,10 @@ func (p *program) stop() {
 func get(t *testing.T, url string) (status int, body string) {
 	t.Helper()
 	response, err := http.Get(url)
-	must(t, err)
+	harness.Must(t, err)
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
-	must(t, err)
+	harness.Must(t, err)
 	return response.StatusCode, string(text)
 }
 
@@ -145,7 +146,7 @@ func (p *program) metrics() string {
 // unready waits until /readyz says why the journal cannot be written, and holds what goes with it.
 func (p *program) unready() (reason string) {
 	p.t.Helper()
-	eventually(p.t, "/readyz of "+p.name+" answers 503", func() bool {
+	wait.Until(p.t, "/readyz of "+p.name+" answers 503", func() bool {
 		var status int
 		status, reason = p.readyz()
 		return status == http.StatusServiceUnavailable
@@ -162,7 +163,7 @@ func (p *program) unready() (reason string) {
 // ready waits until the journal can be written again.
 func (p *program) ready() {
 	p.t.Helper()
-	eventually(p.t, "/readyz of "+p.name+" answers 200", func() bool {
+	wait.Until(p.t, "/readyz of "+p.name+" answers 200", func() bool {
 		status, _ := p.readyz()
 		return status == http.StatusOK
 	})
@@ -232,8 +233,8 @@ func (o *transcript) plain() (lines []string) {
 func folder(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "chaos-")
-	must(t, err)
+	harness.Must(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	must(t, os.Chmod(dir, 0o755))
+	harness.Must(t, os.Chmod(dir, 0o755))
 	return dir
 }

@@ -9,6 +9,8 @@ import (
 	"net/url"
 	"sync"
 	"testing"
+
+	"retry-worker/e2e/harness"
 )
 
 // proxy stands between a worker and PostgreSQL and sees each COMMIT before the server does.
@@ -26,10 +28,10 @@ type proxy struct {
 func newProxy(t *testing.T, database string) (p *proxy, through string) {
 	t.Helper()
 	u, err := url.Parse(database)
-	must(t, err)
+	harness.Must(t, err)
 	p = &proxy{server: u.Host, open: map[net.Conn]struct{}{}}
 	p.listener, err = net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	harness.Must(t, err)
 	p.running.Go(p.accept)
 	t.Cleanup(func() {
 		_ = p.listener.Close()

@@ -13,6 +13,7 @@ import (
 	"retry-worker/e2e/harness/postgres"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/testkit/gateway"
+	"retry-worker/internal/testkit/wait"
 	"retry-worker/internal/worker"
 )
 
@@ -62,13 +63,13 @@ func (s *stub) giveToBoth() {
 		first := s.asked()
 		s.portion(portion)
 		total += portion
-		must(s.t, s.WaitFor(within(s.t), func(c gateway.Counts) bool { return c.Held == portion }))
+		harness.Must(s.t, s.WaitFor(wait.Context(s.t), func(c gateway.Counts) bool { return c.Held == portion }))
 		if round%2 == 0 { // the first has decided
-			must(s.t, s.WaitFor(within(s.t), func(gateway.Counts) bool { return unheard.Fired() >= portion }))
+			harness.Must(s.t, s.WaitFor(wait.Context(s.t), func(gateway.Counts) bool { return unheard.Fired() >= portion }))
 		}
 		handed := s.Counts().HandedOut
 		s.Advance(jobTimeout)
-		must(s.t, s.WaitFor(within(s.t), func(c gateway.Counts) bool { return c.HandedOut >= handed+portion }))
+		harness.Must(s.t, s.WaitFor(wait.Context(s.t), func(c gateway.Counts) bool { return c.HandedOut >= handed+portion }))
 		s.answeredByBoth(first)
 		slow.Remove()
 		unheard.Remove()
@@ -82,7 +83,7 @@ func (s *stub) answeredByBoth(first int) {
 	s.mu.Lock()
 	jobs := s.jobs[first:]
 	s.mu.Unlock()
-	eventually(s.t, "the answers of both replicas", func() bool {
+	wait.Until(s.t, "the answers of both replicas", func() bool {
 		n := 0
 		for i := range jobs {
 			record, _ := s.Job(jobs[i].key)
@@ -101,7 +102,7 @@ func (s *stub) answeredByBoth(first int) {
 // bothAsk waits until two workers with nothing in hand wait for jobs, by polls that began after an instant.
 func (s *stub) bothAsk(since time.Time) {
 	s.t.Helper()
-	must(s.t, s.WaitFor(within(s.t), func(c gateway.Counts) bool {
+	harness.Must(s.t, s.WaitFor(wait.Context(s.t), func(c gateway.Counts) bool {
 		free := map[string]bool{}
 		for _, p := range s.Polls(worker.AnalyzeRetry) {
 			if p.At.After(since) && p.Ended.IsZero() && p.MaxJobsToActivate == portion {
@@ -132,7 +133,7 @@ func (p *program) counted(name string) (sum int) {
 	p.t.Helper()
 	for _, m := range regexp.MustCompile(`(?m)^`+name+`(?:\{[^}]*\})? (\d+)$`).FindAllStringSubmatch(p.metrics(), -1) {
 		n, err := strconv.Atoi(m[1])
-		must(p.t, err)
+		harness.Must(p.t, err)
 		sum += n
 	}
 	return sum
@@ -148,9 +149,9 @@ func TestClocksApart(t *testing.T) {
 	begun, url := time.Now(), postgres.Database(t)
 	s := newStub(t, "APART")
 	ahead, err := harness.OpenSharedClock(filepath.Join(t.TempDir(), "clock"))
-	must(t, err)
+	harness.Must(t, err)
 	t.Cleanup(func() { _ = ahead.Close() })
-	must(t, ahead.SetAhead(apart))
+	harness.Must(t, ahead.SetAhead(apart))
 	slow := serve(t, settings{name: "slow", gateway: s.Addr(), url: url})
 	fast := serve(t, settings{name: "fast", gateway: s.Addr(), url: url, clock: ahead})
 	s.giveToBoth()

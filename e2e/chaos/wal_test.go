@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"testing"
+
+	"retry-worker/e2e/harness"
 )
 
 // tornTail tells whether a write-ahead log of SQLite ends with pages of a transaction that was not committed: its
@@ -17,7 +19,7 @@ func tornTail(t *testing.T, path string) bool {
 	if errors.Is(err, fs.ErrNotExist) {
 		return false
 	}
-	must(t, err)
+	harness.Must(t, err)
 	defer log.Close()
 	var head [headBytes]byte
 	if _, err := log.ReadAt(head[:], 0); err != nil {

@@ -7,15 +7,17 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+
+	"retry-worker/e2e/harness"
 )
 
 // watchWrites calls wrote at each write to a file, which need not be there yet, until the test or its own end.
 func watchWrites(t *testing.T, path string, wrote func()) (end func()) {
 	t.Helper()
 	fd, err := syscall.InotifyInit1(syscall.IN_CLOEXEC | syscall.IN_NONBLOCK)
-	must(t, err)
+	harness.Must(t, err)
 	_, err = syscall.InotifyAddWatch(fd, filepath.Dir(path), syscall.IN_MODIFY)
-	must(t, err)
+	harness.Must(t, err)
 	events := os.NewFile(uintptr(fd), "inotify")
 	name, done := []byte(filepath.Base(path)), make(chan struct{})
 	go func() {

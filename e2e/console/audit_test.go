@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"retry-worker/e2e/harness"
 )
 
 func TestTheAuditIsSearchedAndExported(t *testing.T) {
@@ -50,7 +52,7 @@ func TestTheAuditIsSearchedAndExported(t *testing.T) {
 	b.await("the claim's page", `location.pathname.startsWith("/subjects/")`)
 
 	var chain struct{ Records int }
-	must(t, json.Unmarshal(s.run(t, "audit", "verify", "-o", "json"), &chain))
+	harness.Must(t, json.Unmarshal(s.run(t, "audit", "verify", "-o", "json"), &chain))
 	if chain.Records < 4 {
 		t.Errorf("the chain has %d records", chain.Records)
 	}

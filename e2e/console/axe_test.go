@@ -86,7 +86,7 @@ const axeRun = `axe.run(document, {runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wc
 func (b *tab) accessible(where string) {
 	b.t.Helper()
 	source, err := axe()
-	must(b.t, err)
+	harness.Must(b.t, err)
 	eval[bool](b, source+"\n;true")
 	for _, v := range eval[[]violation](b, axeRun) {
 		text := fmt.Sprintf("%s: %s (%s): %s", where, v.ID, v.Impact, v.Help)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"retry-worker/e2e/harness"
+	"retry-worker/internal/testkit/wait"
 )
 
 // TestManyAreReleasedAtOnceFromTheirCause is a person's way from one cause to claims that have all gone through: the plan,
@@ -80,18 +81,18 @@ func TestManyAreReleasedAtOnceFromTheirCause(t *testing.T) {
 func (b *tab) begun(all int) {
 	b.t.Helper()
 	id := eval[string](b, `location.pathname.split("/").pop()`)
-	eventually(b.t, "the run's first decision", func() (bool, any) {
+	var run struct {
+		State  string
+		Total  int
+		Counts map[string]int
+	}
+	wait.Until(b.t, "the run's first decision", func() bool {
 		answer, err := http.Get(b.base + "/api/v1/bulk-runs/" + id)
-		must(b.t, err)
+		harness.Must(b.t, err)
 		defer answer.Body.Close()
-		var run struct {
-			State  string
-			Total  int
-			Counts map[string]int
-		}
-		must(b.t, json.NewDecoder(answer.Body).Decode(&run))
-		return run.State == "running" && run.Total == all && run.Counts["planned"] < all, run
-	})
+		harness.Must(b.t, json.NewDecoder(answer.Body).Decode(&run))
+		return run.State == "running" && run.Total == all && run.Counts["planned"] < all
+	}, func() string { return fmt.Sprint(run) })
 }
 
 // outcomeOf is how many of a run came to an outcome, on its page.

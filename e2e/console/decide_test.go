@@ -5,6 +5,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"retry-worker/e2e/harness"
+	"retry-worker/internal/testkit/wait"
 )
 
 const denied = "AUTHORIZATION_DENIED: senha de autorização vencida"
@@ -55,7 +58,7 @@ func TestAPersonRetriesADeadLetterAndSeesItRecover(t *testing.T) {
 
 	eval[int](b, `(window.notLoadedAnew = 1)`)
 	next, err := time.Parse(time.RFC3339, eval[string](b, `document.querySelector("#decision .notice strong time").dateTime`))
-	must(t, err)
+	harness.Must(t, err)
 	if wait := time.Until(next); wait < 4*time.Minute || wait > 6*time.Minute {
 		t.Errorf("the retry comes in %v, expected the policy's 4 to 6 minutes", wait)
 	}
@@ -83,9 +86,9 @@ func TestAPersonRetriesADeadLetterAndSeesItRecover(t *testing.T) {
 func (s *fixture) passUntil(t *testing.T, instant time.Time) {
 	t.Helper()
 	now, err := s.broker.Time(t.Context())
-	must(t, err)
+	harness.Must(t, err)
 	if d := instant.Sub(now); d > 0 {
-		must(t, s.broker.AddTime(t.Context(), d.Truncate(time.Millisecond)+time.Second))
+		harness.Must(t, s.broker.AddTime(t.Context(), d.Truncate(time.Millisecond)+time.Second))
 	}
 }
 
@@ -184,10 +187,11 @@ func TestWithoutJavaScriptAllIsReadableAndARetryWorks(t *testing.T) {
 	b.await("the result", `document.querySelector("#decision .notice.ok")`)
 	b.says("#decision .notice.ok", "Feito: será enviado de novo", "tentativa 6 de 5")
 	// Its one try fails too, and it is a dead letter again; fresh gives it the whole ladder, and it goes through.
-	eventually(t, "a dead letter again", func() (bool, any) {
-		l := s.find(t, claimID)
-		return s.portal.submissions(claimID) == 2 && l.State == "open" && l.Process == "waiting", fmt.Sprintf("%+v", l)
-	})
+	var l *deadLetter
+	wait.Until(t, "a dead letter again", func() bool {
+		l = s.find(t, claimID)
+		return s.portal.submissions(claimID) == 2 && l.State == "open" && l.Process == "waiting"
+	}, func() string { return fmt.Sprintf("%+v", l) })
 	b.open(subject(claimID))
 	b.write("#retry-reason", "De novo, desde o começo.")
 	b.click(`#retry input[name=how][value=fresh]`)

@@ -26,6 +26,7 @@ import (
 	"retry-worker/e2e/harness/chromium"
 	"retry-worker/e2e/harness/zeebe"
 	"retry-worker/internal/access"
+	"retry-worker/internal/testkit/wait"
 )
 
 // fixture is what all tests share: a broker with the bundled models, a portal, the worker with its journal, and a browser.
@@ -80,7 +81,7 @@ func (s *fixture) serving(t *testing.T, guarded bool) *fixture {
 		return s
 	}
 	if s.worker != nil {
-		must(t, s.worker.Stop(context.Background(), harness.StopTime))
+		harness.Must(t, s.worker.Stop(context.Background(), harness.StopTime))
 		s.worker = nil
 	}
 	settings := harness.Settings(s.broker.GatewayAddress(), s.dir)
@@ -99,7 +100,7 @@ func (s *fixture) startBrowser(t *testing.T) {
 	}
 	harness.AtEnd(s.close)
 	b, err := chromium.Start(t.Context(), chromium.Require(t), chromium.Options{Timezone: "America/Sao_Paulo"})
-	must(t, err)
+	harness.Must(t, err)
 	s.browser = b
 	if why := b.Unguarded(); why != "" {
 		t.Log("Chromium runs without its sandbox: ", why)
@@ -107,7 +108,7 @@ func (s *fixture) startBrowser(t *testing.T) {
 	allocator, cancelAllocator := remote.NewAllocator(context.Background(), b.URL(), remote.NoModifyURL)
 	root, cancelRoot := chromedp.NewContext(allocator)
 	s.root, s.drop = root, func() { cancelRoot(); cancelAllocator() }
-	must(t, chromedp.Do(root))
+	harness.Must(t, chromedp.Do(root))
 }
 
 // startBroker runs Zeebe with the bundled models and the portal, once.
@@ -119,20 +120,20 @@ func (s *fixture) startBroker(t *testing.T) {
 	zeebe.Require(t, version)
 	var err error
 	s.broker, err = zeebe.Start(t.Context(), zeebe.Options{Version: version, Progress: func(p zeebe.Progress) { t.Log(p) }})
-	must(t, err)
+	harness.Must(t, err)
 	s.conn, err = grpc.NewClient(s.broker.GatewayAddress(), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	must(t, err)
+	harness.Must(t, err)
 	s.GatewayClient = pb.NewGatewayClient(s.conn)
 	var resources []*pb.Resource
 	for _, m := range bpmn.Models() {
 		resources = append(resources, &pb.Resource{Name: m.Name, Content: m.Content})
 	}
 	_, err = s.DeployResource(t.Context(), &pb.DeployResourceRequest{Resources: resources})
-	must(t, err)
+	harness.Must(t, err)
 	s.portal, err = startPortal(s.broker)
-	must(t, err)
+	harness.Must(t, err)
 	s.dir, err = os.MkdirTemp("", "console-e2e-")
-	must(t, err)
+	harness.Must(t, err)
 	s.tokens = map[string]string{}
 	for name, token := range harness.Issue(t, filepath.Join(s.dir, "tokens"), map[string]access.Role{
 		"test.viewer": access.Viewer, "test.operator": access.Operator, "test.admin": access.Admin,
@@ -190,7 +191,7 @@ type instance struct {
 func (s *fixture) submit(t *testing.T, claimID string, retried int, failures ...string) *instance {
 	t.Helper()
 	variables, err := json.Marshal(map[string]any{"claimId": claimID, "failures": failures, "retryCount": retried})
-	must(t, err)
+	harness.Must(t, err)
 	i := &instance{}
 	var running sync.WaitGroup
 	ctx, cancel := context.WithCancel(context.Background())
@@ -215,11 +216,11 @@ func (s *fixture) submit(t *testing.T, claimID string, retried int, failures ...
 // ended waits until the broker says that the process has ended, and returns its variables.
 func (i *instance) ended(t *testing.T) map[string]any {
 	t.Helper()
-	eventually(t, "the process's end on the broker", func() (bool, any) {
+	wait.Until(t, "the process's end on the broker", func() bool {
 		i.mu.Lock()
 		defer i.mu.Unlock()
-		return i.variables != nil, i.err
-	})
+		return i.variables != nil
+	}, func() string { return fmt.Sprint(i.err) })
 	return i.variables
 }
 
@@ -233,15 +234,15 @@ type deadLetter struct {
 func (s *fixture) find(t *testing.T, claimID string) *deadLetter {
 	t.Helper()
 	request, err := http.NewRequest(http.MethodGet, "http://"+s.worker.API+"/api/v1/dead-letters?state=all&q="+url.QueryEscape(claimID), nil)
-	must(t, err)
+	harness.Must(t, err)
 	if s.guarded {
 		request.Header.Set("Authorization", "Bearer "+s.tokens["viewer"])
 	}
 	answer, err := http.DefaultClient.Do(request)
-	must(t, err)
+	harness.Must(t, err)
 	defer answer.Body.Close()
 	var page struct{ Items []deadLetter }
-	must(t, json.NewDecoder(answer.Body).Decode(&page))
+	harness.Must(t, json.NewDecoder(answer.Body).Decode(&page))
 	for i := range page.Items {
 		if page.Items[i].Subject.ID == claimID {
 			return &page.Items[i]
@@ -254,10 +255,10 @@ func (s *fixture) find(t *testing.T, claimID string) *deadLetter {
 func (s *fixture) deadLetter(t *testing.T, claimID string) *deadLetter {
 	t.Helper()
 	var found *deadLetter
-	eventually(t, "the dead letter of "+claimID+", with its process waiting", func() (bool, any) {
+	wait.Until(t, "the dead letter of "+claimID+", with its process waiting", func() bool {
 		found = s.find(t, claimID)
-		return found != nil && found.State == "open" && found.Process == "waiting", fmt.Sprintf("%+v; the worker said last: %s", found, s.worker.LastLine())
-	})
+		return found != nil && found.State == "open" && found.Process == "waiting"
+	}, func() string { return fmt.Sprintf("%+v; the worker said last: %s", found, s.worker.LastLine()) })
 	return found
 }
 

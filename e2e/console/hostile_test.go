@@ -1,6 +1,8 @@
 package console_test
 
-import "testing"
+import (
+	"testing"
+)
 
 // hostileID is one that the policy's pattern lets through.
 const hostileID = `CLM-"><img src=x onerror=alert(1)>-1040`

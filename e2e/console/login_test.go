@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"retry-worker/internal/testkit/wait"
 )
 
 // logIn with a token, wherever the tab is sent to for that.
@@ -126,8 +128,8 @@ func TestWrongTokensAreSlowed(t *testing.T) {
 			t.Fatal("twelve wrong tokens are not slowed")
 		}
 	}
-	eventually(t, "the right token is taken, when the wait is over", func() (bool, any) {
+	wait.Until(t, "the right token is taken, when the wait is over", func() bool {
 		b.logIn(s.tokens["viewer"])
-		return b.count("#wrong") == 0, stringer(b.where)
-	})
+		return b.count("#wrong") == 0
+	}, b.where)
 }

@@ -13,6 +13,8 @@ import (
 
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
+
+	"retry-worker/e2e/harness"
 )
 
 const (
@@ -66,7 +68,7 @@ func TestPicturesShowThePagesAsTheyAre(t *testing.T) {
 	}
 	sum := hex.EncodeToString(words.Sum(nil)) + "\n"
 	if *update {
-		must(t, os.WriteFile(shownFile, []byte(sum), 0o644))
+		harness.Must(t, os.WriteFile(shownFile, []byte(sum), 0o644))
 	}
 	if kept, err := os.ReadFile(shownFile); err != nil || string(kept) != sum {
 		t.Errorf("docs/pictures/console-*.png show older pages (%v); draw them anew and look at them: go test ./e2e/console -run Pictures -update", err)
@@ -76,21 +78,21 @@ func TestPicturesShowThePagesAsTheyAre(t *testing.T) {
 func (p *picture) draw(t *testing.T, b *tab) {
 	t.Helper()
 	content := call(b, page.CaptureScreenshot, page.CaptureScreenshotParams{Format: page.CaptureScreenshotFormatPng})
-	must(t, os.WriteFile(filepath.Join(pictureFolder, p.name), content.Data, 0o644))
+	harness.Must(t, os.WriteFile(filepath.Join(pictureFolder, p.name), content.Data, 0o644))
 }
 
 // check that the picture is there, of its size, not too heavy, and in the README.
 func (p *picture) check(t *testing.T) {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join(pictureFolder, p.name))
-	must(t, err)
+	harness.Must(t, err)
 	size, err := png.DecodeConfig(bytes.NewReader(content))
-	must(t, err)
+	harness.Must(t, err)
 	if int64(size.Width) != p.width || int64(size.Height) != p.height || len(content) > maxPictureBytes {
 		t.Errorf("%s is %d × %d in %d bytes, expected %d × %d in at most %d", p.name, size.Width, size.Height, len(content), p.width, p.height, maxPictureBytes)
 	}
 	readme, err := os.ReadFile("../../README.md")
-	must(t, err)
+	harness.Must(t, err)
 	if !strings.Contains(string(readme), "docs/pictures/"+p.name) {
 		t.Errorf("README.md does not show %s", p.name)
 	}

@@ -6,6 +6,8 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+
+	"retry-worker/e2e/harness"
 )
 
 func urlQuery(s string) string { return url.QueryEscape(s) }
@@ -38,7 +40,7 @@ func TestThePoliciesPageSaysWhatDecideSays(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var want decided
-			must(t, json.Unmarshal(s.run(t, "decide", "--policy", c.policy, "--id", c.id, "--error", c.err, "--retry-count", c.count, "-o", "json"), &want))
+			harness.Must(t, json.Unmarshal(s.run(t, "decide", "--policy", c.policy, "--id", c.id, "--error", c.err, "--retry-count", c.count, "-o", "json"), &want))
 			b := s.visit(t, "pt-BR")
 			b.open("/policies")
 			b.choose("#try-policy", c.policy)

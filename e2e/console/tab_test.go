@@ -17,6 +17,9 @@ import (
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+
+	"retry-worker/e2e/harness"
+	"retry-worker/internal/testkit/wait"
 )
 
 // tab is one visitor's browser window, with cookies of its own. Whatever a page does that it must not, fails the test:
@@ -43,7 +46,7 @@ func (s *fixture) visitAt(t *testing.T, base, language string) *tab {
 	ctx, cancel := chromedp.NewContext(s.root, chromedp.WithNewBrowserContext(), chromedp.WithListener(b.hear))
 	t.Cleanup(cancel)
 	b.ctx = ctx
-	must(t, chromedp.Do(ctx)) // the tab lives as long as the context of its first action
+	harness.Must(t, chromedp.Do(ctx)) // the tab lives as long as the context of its first action
 	b.do(chromedp.EmulateViewport(1280, 900))
 	version := call(b, browser.GetVersion, cdp.Empty{})
 	call(b, emulation.SetUserAgentOverride, emulation.SetUserAgentOverrideParams{UserAgent: version.UserAgent, AcceptLanguage: language})
@@ -55,7 +58,7 @@ func (s *fixture) visitAt(t *testing.T, base, language string) *tab {
 // call sends one command of the protocol to the tab.
 func call[P, R any](b *tab, command cdp.Command[P, R], params P) R {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	ctx, cancel := context.WithTimeout(b.ctx, wait.Limit)
 	defer cancel()
 	result, err := chromedp.Call(ctx, command, params)
 	if err != nil {
@@ -143,7 +146,7 @@ func shown(v any) string {
 
 func (b *tab) do(steps ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	ctx, cancel := context.WithTimeout(b.ctx, wait.Limit)
 	defer cancel()
 	if err := chromedp.Do(ctx, steps...); err != nil {
 		b.t.Fatalf("the browser: %v; the page is %s", err, b.where())
@@ -152,7 +155,7 @@ func (b *tab) do(steps ...chromedp.Action[chromedp.Void]) {
 
 // where the tab is, and what it shows.
 func (b *tab) where() string {
-	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	ctx, cancel := context.WithTimeout(b.ctx, wait.Limit)
 	defer cancel()
 	text, err := chromedp.Run(ctx, chromedp.Evaluate[string](`location.href + "\n" + document.body.innerText.slice(0, 3000)`))
 	if err != nil {
@@ -188,7 +191,7 @@ func (b *tab) choose(selector, value string) {
 // eval is the value of an expression on the page.
 func eval[T any](b *tab, expression string) T {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	ctx, cancel := context.WithTimeout(b.ctx, wait.Limit)
 	defer cancel()
 	v, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
 	if err != nil {
@@ -212,21 +215,14 @@ func (b *tab) count(selector string) int {
 // await waits until an expression is true on the page, across navigations.
 func (b *tab) await(what, expression string) {
 	b.t.Helper()
-	eventually(b.t, what, func() (bool, any) {
-		ctx, cancel := context.WithTimeout(b.ctx, patience)
+	var err error
+	wait.Until(b.t, what, func() (ok bool) {
+		ctx, cancel := context.WithTimeout(b.ctx, wait.Limit)
 		defer cancel()
-		ok, err := chromedp.Run(ctx, chromedp.Evaluate[bool]("!!("+expression+")"))
-		if err != nil { // a page that is just being left
-			return false, err
-		}
-		return ok, stringer(b.where)
-	})
+		ok, err = chromedp.Run(ctx, chromedp.Evaluate[bool]("!!("+expression+")"))
+		return err == nil && ok // not while a page is just being left
+	}, b.where, func() string { return fmt.Sprint(err) })
 }
-
-// stringer is asked only when it is printed.
-type stringer func() string
-
-func (s stringer) String() string { return s() }
 
 // quoted is a text as JavaScript has it.
 func quoted(s string) string {

@@ -4,9 +4,11 @@ package harness
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -22,8 +24,12 @@ var atEnd struct {
 	stops  []func() error
 }
 
-// Main runs a package's tests, stops what they share, prints their report, and exits. It is the whole of a TestMain.
-func Main(m *testing.M) {
+// Main calls first, runs a package's tests, stops what they share, prints their report, and exits. It is the whole of a
+// TestMain.
+func Main(m *testing.M, first ...func()) {
+	for _, do := range first {
+		do()
+	}
 	code := m.Run()
 	atEnd.mu.Lock()
 	defer atEnd.mu.Unlock()
@@ -38,6 +44,31 @@ func Main(m *testing.M) {
 		fmt.Println("PRINT " + line)
 	}
 	os.Exit(code)
+}
+
+// Parallel has Main run that many tests at once, unless the command line says otherwise: tests with servers mostly wait.
+func Parallel(n int) func() {
+	return func() {
+		if err := flag.Set("test.parallel", strconv.Itoa(n)); err != nil {
+			panic(err) // the flag is there
+		}
+	}
+}
+
+// Child has a test's process be a program instead, where the one that started it set that variable; the program gets its
+// value and exit status 1 with an error.
+func Child(variable string, program func(value string) error) func() {
+	return func() {
+		value := os.Getenv(variable)
+		if value == "" {
+			return
+		}
+		if err := program(value); err != nil {
+			fmt.Println("error:", err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 }
 
 // AtEnd has Main call stop when all tests have ended, what was registered last first. An error fails the package.
@@ -59,6 +90,14 @@ func Report(t testing.TB, format string, args ...any) {
 
 // Say prints what takes a while.
 func Say[T ~string](line T) { fmt.Println(line) }
+
+// Must ends the test for an error.
+func Must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
 
 // SkipIfShort leaves a test out with -short.
 func SkipIfShort(t testing.TB) {

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"retry-worker/e2e/harness"
 )
 
 // compose is what a test reads of docker-compose.yml.
@@ -119,7 +121,7 @@ func TestComposeGrafana(t *testing.T) {
 		t.Fatalf("the data sources are %+v", sources.Datasources)
 	}
 	address, err := url.Parse(sources.Datasources[0].URL)
-	must(t, err)
+	harness.Must(t, err)
 	if ports := c.Services[address.Hostname()].Ports; len(ports) == 0 || !strings.HasSuffix(ports[0], ":"+address.Port()) {
 		t.Errorf("the data source is at %s, which no service has", address)
 	}

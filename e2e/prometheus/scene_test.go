@@ -26,6 +26,7 @@ import (
 	"retry-worker/e2e/harness/prometheus"
 	"retry-worker/e2e/harness/zeebe"
 	"retry-worker/internal/journal"
+	"retry-worker/internal/testkit/wait"
 )
 
 // version of the broker.
@@ -66,10 +67,10 @@ func played(t *testing.T) *scene {
 	started := time.Now()
 	s.open(t)
 	s.begun = time.Now()
-	must(t, s.nats.Pause()) // so that events pile up
-	s.analyse(t)            // first: the demo moves the broker's clock, which ends what waits for an answer
+	harness.Must(t, s.nats.Pause()) // so that events pile up
+	s.analyse(t)                    // first: the demo moves the broker's clock, which ends what waits for an answer
 	s.holds(t, "retry_worker_outbox_pending > 100")
-	must(t, s.nats.Resume())
+	harness.Must(t, s.nats.Resume())
 	bulk := s.start(t, "dead-letters", "discard", "--filter", "q=vencida", "--reason", "prova do painel", "--yes", "--per-minute", "300",
 		"--server", s.httpAddr)
 	demo := s.start(t, "demo", "--api-url", "http://"+s.httpAddr, "--clock-url", s.broker.ActuatorURL())
@@ -91,7 +92,7 @@ func (s *scene) open(t *testing.T) {
 	t.Helper()
 	var err error
 	s.dir, err = os.MkdirTemp("", "prometheus-e2e-")
-	must(t, err)
+	harness.Must(t, err)
 	harness.AtEnd(s.close)
 	zeebe.Require(t, version)
 	prometheus.Require(t)
@@ -105,7 +106,7 @@ func (s *scene) open(t *testing.T) {
 		return err
 	})
 	s.binary = harness.Binary(t)
-	must(t, starts.Wait())
+	harness.Must(t, starts.Wait())
 	s.environment = []string{
 		"ZEEBE_ADDRESS=" + s.broker.GatewayAddress(), "ZEEBE_INSECURE_CONNECTION=true", "PATH=" + os.Getenv("PATH"),
 		"RETRY_WORKER_HTTP_ADDR=127.0.0.1:0", "RETRY_WORKER_OPS_ADDR=127.0.0.1:0", "RETRY_WORKER_EVENTS_URL=" + s.nats.URL(),
@@ -124,9 +125,9 @@ func (s *scene) open(t *testing.T) {
 func (s *scene) policies(t *testing.T) (path string) {
 	t.Helper()
 	text, err := os.ReadFile(root + "/internal/catalogue/default.yaml")
-	must(t, err)
+	harness.Must(t, err)
 	secret := filepath.Join(s.dir, "secret")
-	must(t, os.WriteFile(secret, []byte("whsec_"+base64.StdEncoding.EncodeToString(bytes.Repeat([]byte("k"), 32))), 0o600))
+	harness.Must(t, os.WriteFile(secret, []byte("whsec_"+base64.StdEncoding.EncodeToString(bytes.Repeat([]byte("k"), 32))), 0o600))
 	catalogue := string(text)
 	for team, status := range map[string]int{"cadastro": http.StatusNoContent, "faturamento": http.StatusServiceUnavailable} {
 		receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))
@@ -134,14 +135,14 @@ func (s *scene) policies(t *testing.T) (path string) {
 		catalogue = strings.Replace(catalogue, "\n  "+team+":\n", fmt.Sprintf("\n  %s:\n    webhook: {url: %q, secretFile: %q}\n", team, receiver.URL, secret), 1)
 	}
 	path = filepath.Join(s.dir, "policies.yaml")
-	must(t, os.WriteFile(path, []byte(catalogue), 0o600))
+	harness.Must(t, os.WriteFile(path, []byte(catalogue), 0o600))
 	return path
 }
 
 func (s *scene) start(t *testing.T, args ...string) *harness.Process {
 	t.Helper()
 	p, err := harness.Start(harness.Command{Path: s.binary, Args: args, Env: s.environment, Dir: s.dir})
-	must(t, err)
+	harness.Must(t, err)
 	return p
 }
 
@@ -149,24 +150,24 @@ func (s *scene) start(t *testing.T, args ...string) *harness.Process {
 func (s *scene) serve(t *testing.T) {
 	t.Helper()
 	s.worker = s.start(t, "serve")
-	eventually(t, "the worker ready", func() (bool, any) {
+	wait.Until(t, "the worker ready", func() bool {
 		s.httpAddr, s.opsAddr = addresses(s.worker)
 		answer, err := http.Get("http://" + s.opsAddr + "/readyz")
 		if err != nil {
-			return false, s.worker.LastLine()
+			return false
 		}
 		_ = answer.Body.Close() // only the status is looked at
-		return answer.StatusCode == http.StatusOK, s.worker.LastLine()
-	})
+		return answer.StatusCode == http.StatusOK
+	}, s.worker.LastLine)
 }
 
 // watch starts Prometheus with the shipped rules.
 func (s *scene) watch(t *testing.T) {
 	t.Helper()
 	rules, err := filepath.Abs(rulesDir)
-	must(t, err)
+	harness.Must(t, err)
 	dir := filepath.Join(s.dir, "prometheus")
-	must(t, os.Mkdir(dir, 0o700))
+	harness.Must(t, os.Mkdir(dir, 0o700))
 	server, err := prometheus.Start(t.Context(), prometheus.Require(t), prometheus.Settings{Dir: dir, Config: fmt.Sprintf(`
 global: {scrape_interval: 1s, evaluation_interval: 1s}
 rule_files: [%q]
@@ -179,7 +180,7 @@ scrape_configs:
   - job_name: %s
     static_configs: [{targets: [%q]}]
 `, rules+"/*.rules.yaml", workerJob, s.opsAddr, engineJob, strings.TrimPrefix(s.broker.ActuatorURL(), "http://"), sickJob, s.sick.opsAddr)})
-	must(t, err)
+	harness.Must(t, err)
 	s.Server = server
 	for _, seen := range []string{`retry_worker_engine_up == 1`, `up{job="zeebe"} == 1`} { // counters need a first sample before they move
 		s.holds(t, seen)
@@ -189,10 +190,12 @@ scrape_configs:
 // holds waits until an expression has a value.
 func (s *scene) holds(t *testing.T, expr string) {
 	t.Helper()
-	eventually(t, expr, func() (bool, any) {
-		series, err := s.Query(t.Context(), expr, time.Now())
-		return err == nil && len(series) > 0, fmt.Sprint(series, err, " the worker said last: ", s.worker.LastLine())
-	})
+	var series []prometheus.Series
+	var err error
+	wait.Until(t, expr, func() bool {
+		series, err = s.Query(t.Context(), expr, time.Now())
+		return err == nil && len(series) > 0
+	}, func() string { return fmt.Sprint(series, err, " the worker said last: ", s.worker.LastLine()) })
 }
 
 // failures of a thousand claims and more, each analysed once at some count: R19's jitter wants 1,000 draws. Twelve in a hundred
@@ -223,20 +226,20 @@ func failure(i int) (id, text string, count int) {
 func (s *scene) analyse(t *testing.T) {
 	t.Helper()
 	conn, err := grpc.NewClient(s.broker.GatewayAddress(), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	must(t, err)
+	harness.Must(t, err)
 	defer conn.Close()
 	gateway := pb.NewGatewayClient(conn)
 	model, err := os.ReadFile("testdata/analyse.bpmn")
-	must(t, err)
+	harness.Must(t, err)
 	_, err = gateway.DeployResource(t.Context(), &pb.DeployResourceRequest{Resources: []*pb.Resource{{Name: "analyse.bpmn", Content: model}}})
-	must(t, err)
+	harness.Must(t, err)
 	var calls errgroup.Group
 	calls.SetLimit(8)
 	for i := range failures {
 		id, text, count := failure(i)
 		calls.Go(func() error { return create(t.Context(), gateway, id, text, count) })
 	}
-	must(t, calls.Wait())
+	harness.Must(t, calls.Wait())
 	s.holds(t, `sum(retry_worker_jobs_total{job_type="analyze-retry"}) >= `+fmt.Sprint(failures))
 }
 
@@ -254,10 +257,11 @@ func (s *scene) settle(t *testing.T) {
 	t.Helper()
 	s.holds(t, `sum(max by (policy, team, reason) (retry_worker_dead_letters_open)) >= 150 and on () (max(retry_worker_outbox_pending) < 10)`)
 	s.holds(t, `retry_worker_kpi{kpi="success_rate", policy="tiss-submission"}`)
-	eventually(t, "the figures of the database", func() (bool, any) {
-		differences, _ := s.differences(t)
-		return len(differences) == 0, differences
-	})
+	var differences []string
+	wait.Until(t, "the figures of the database", func() bool {
+		differences, _ = s.differences(t)
+		return len(differences) == 0
+	}, func() string { return fmt.Sprint(differences) })
 	s.ended = time.Now()
 }
 
@@ -266,14 +270,14 @@ func (s *scene) differences(t *testing.T) (found []string, compared int) {
 	t.Helper()
 	var out bytes.Buffer
 	p, err := harness.Start(harness.Command{Path: s.binary, Args: []string{"kpi", "-o", "json"}, Env: s.environment, Dir: s.dir, Screen: &out})
-	must(t, err)
-	must(t, p.Err())
+	harness.Must(t, err)
+	harness.Must(t, p.Err())
 	var answer struct{ KPIs []journal.KPI }
-	must(t, json.Unmarshal(out.Bytes(), &answer))
+	harness.Must(t, json.Unmarshal(out.Bytes(), &answer))
 	for i := range answer.KPIs {
 		k := &answer.KPIs[i]
 		series, err := s.Query(t.Context(), fmt.Sprintf(`policy:retry_worker_kpi:max{policy=%q, kpi=%q}`, k.Policy, k.Name), time.Now())
-		must(t, err)
+		harness.Must(t, err)
 		switch {
 		case k.Value == nil && len(series) == 0:
 		case k.Value == nil || len(series) != 1 || math.Abs(series[0].Value.Value-*k.Value) > 1e-9:

@@ -19,6 +19,7 @@ import (
 	"retry-worker/internal/audit"
 	"retry-worker/internal/store"
 	"retry-worker/internal/testkit/gateway"
+	"retry-worker/internal/testkit/wait"
 )
 
 // database opens the journal's tables beside the programs.
@@ -29,7 +30,7 @@ func (s *fixture) database() *sql.DB {
 		driver, source = "sqlite", "file:"+path+"?mode=ro"
 	}
 	db, err := sql.Open(driver, source)
-	must(s.t, err)
+	harness.Must(s.t, err)
 	return db
 }
 
@@ -38,8 +39,8 @@ func (s *fixture) rows(query string) map[string]int {
 	s.t.Helper()
 	db := s.database()
 	defer db.Close()
-	found, err := readRows(within(s.t), db, query)
-	must(s.t, err)
+	found, err := readRows(wait.Context(s.t), db, query)
+	harness.Must(s.t, err)
 	return found
 }
 
@@ -140,8 +141,8 @@ func (s *fixture) agree(claims ...string) string {
 func (s *fixture) same(args ...string) {
 	s.t.Helper()
 	var old, now any
-	must(s.t, json.Unmarshal([]byte(s.prints(binaryBefore(s.t), args...)), &old))
-	must(s.t, json.Unmarshal([]byte(s.prints(harness.Binary(s.t), args...)), &now))
+	harness.Must(s.t, json.Unmarshal([]byte(s.prints(binaryBefore(s.t), args...)), &old))
+	harness.Must(s.t, json.Unmarshal([]byte(s.prints(harness.Binary(s.t), args...)), &now))
 	if !covers(now, old) {
 		s.t.Errorf("%v: the version before says %v, this one %v", args, old, now)
 	}
@@ -181,15 +182,15 @@ type record struct {
 // records of the audit, all of them.
 func (s *fixture) records() (all []record) {
 	s.t.Helper()
-	reader, err := store.OpenReader(within(s.t), s.url)
-	must(s.t, err)
+	reader, err := store.OpenReader(wait.Context(s.t), s.url)
+	harness.Must(s.t, err)
 	defer reader.Close()
 	var text bytes.Buffer
-	_, err = audit.Export(within(s.t), reader, &text, audit.Selection{}, audit.JSONLines, func(_, _, _ int64) {})
-	must(s.t, err)
+	_, err = audit.Export(wait.Context(s.t), reader, &text, audit.Selection{}, audit.JSONLines, func(_, _, _ int64) {})
+	harness.Must(s.t, err)
 	for line := range bytes.Lines(text.Bytes()) {
 		var r record
-		must(s.t, json.Unmarshal(line, &r))
+		harness.Must(s.t, json.Unmarshal(line, &r))
 		all = append(all, r)
 	}
 	return all
@@ -328,8 +329,8 @@ func TestCovers(t *testing.T) {
 		{`[1,2]`, `[1]`, false}, {`[{"a":2}]`, `[{"a":1}]`, false}, {`1`, `{"a":1}`, false}, {`{}`, `[1]`, false},
 	} {
 		var now, old any
-		must(t, json.Unmarshal([]byte(c.now), &now))
-		must(t, json.Unmarshal([]byte(c.old), &old))
+		harness.Must(t, json.Unmarshal([]byte(c.now), &now))
+		harness.Must(t, json.Unmarshal([]byte(c.old), &old))
 		if got := covers(now, old); got != c.want {
 			t.Errorf("%s in %s: %v", c.old, c.now, got)
 		}

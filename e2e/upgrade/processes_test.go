@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"retry-worker/internal/testkit/gateway"
+	"retry-worker/internal/testkit/wait"
 	"retry-worker/internal/worker"
 )
 
@@ -256,7 +257,7 @@ func (h *processes) rest(c *claim) bool {
 func (h *processes) settle() {
 	h.t.Helper()
 	restless := ""
-	eventually(h.t, func() string { return "the claims to rest; " + restless + "; " + h.String() }, func() bool {
+	wait.Until(h.t, "the claims to rest", func() bool {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		for _, c := range h.claims {
@@ -266,19 +267,19 @@ func (h *processes) settle() {
 			}
 		}
 		return true
-	})
+	}, func() string { return restless + "; " + h.String() })
 }
 
 // ends waits until these claims have ended so.
 func (h *processes) ends(how string, claims ...string) {
 	h.t.Helper()
 	var c claim
-	eventually(h.t, func() string { return fmt.Sprintf("%+v to be %s", c, how) }, func() bool {
+	wait.Until(h.t, "claims to be "+string(how), func() bool {
 		return !slices.ContainsFunc(claims, func(id string) bool {
 			c = h.claim(id)
 			return c.end != how
 		})
-	})
+	}, func() string { return fmt.Sprintf("%+v", c) })
 }
 
 // discarded notes that a person let go of a claim for which no process waits.

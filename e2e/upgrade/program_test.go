@@ -14,6 +14,7 @@ import (
 
 	"retry-worker/e2e/harness"
 	"retry-worker/internal/catalogue"
+	"retry-worker/internal/testkit/wait"
 )
 
 // The names under which the engine knows the two versions.
@@ -35,8 +36,8 @@ type fixture struct {
 func newFixture(t *testing.T, url string) *fixture {
 	t.Helper()
 	s := &fixture{t: t, url: url, folder: t.TempDir(), processes: startProcesses(t), receiver: openReceiver(t)}
-	must(t, os.WriteFile(s.path("secret"), []byte(secret), 0o600))
-	must(t, os.WriteFile(s.path("policies.yaml"), []byte(harness.Teams(t, string(catalogue.Default().YAML()), map[string][]string{
+	harness.Must(t, os.WriteFile(s.path("secret"), []byte(secret), 0o600))
+	harness.Must(t, os.WriteFile(s.path("policies.yaml"), []byte(harness.Teams(t, string(catalogue.Default().YAML()), map[string][]string{
 		teamOfStays: {"webhook: {url: " + s.receiver.URL + ", secretFile: " + s.path("secret") + "}"},
 	})), 0o600))
 	return s
@@ -86,7 +87,7 @@ func (s *fixture) begin(name string) *program {
 // end the program in order, and hold that it had nothing to complain of in all its life.
 func (p *program) end() {
 	p.s.t.Helper()
-	if err := p.Stop(context.Background(), enough); err != nil {
+	if err := p.Stop(context.Background(), wait.Limit); err != nil {
 		p.s.t.Fatal(err)
 	}
 	if err := p.Err(); err != nil {
@@ -192,7 +193,7 @@ func (p *program) ask(path string, body, into any) error {
 // asks is ask for what has to be answered well.
 func (p *program) asks(path string, body, into any) {
 	p.s.t.Helper()
-	must(p.s.t, p.ask(path, body, into))
+	harness.Must(p.s.t, p.ask(path, body, into))
 }
 
 // decide on a claim's dead letter: retry or discard.
@@ -230,10 +231,10 @@ const perMinute = 240
 func (p *program) plans(wave string, n int) (command, plan) {
 	p.s.t.Helper()
 	c, planned := command{Action: "retry", Filter: filter{Query: "CLM-" + wave + "-"}, When: "now", PerMinute: perMinute}, plan{}
-	eventually(p.s.t, func() string { return fmt.Sprintf("%d of %s to be ready: %+v", n, wave, planned) }, func() bool {
+	wait.Until(p.s.t, fmt.Sprintf("%d of %s to be ready", n, wave), func() bool {
 		p.asks("/api/v1/bulk-runs/plan", c, &planned)
 		return planned.Ready == n
-	})
+	}, func() string { return fmt.Sprintf("%+v", planned) })
 	return c, planned
 }
 
@@ -252,11 +253,11 @@ func (r *bulkRun) decided() int { return r.Total - r.Counts["planned"] - r.Count
 // awaits a run to be as it should.
 func (p *program) awaits(id, what string, so func(*bulkRun) bool) (r bulkRun) {
 	p.s.t.Helper()
-	eventually(p.s.t, func() string { return fmt.Sprintf("%s; the run is %+v", what, r) }, func() bool {
+	wait.Until(p.s.t, what, func() bool {
 		r = bulkRun{}
 		p.asks("/api/v1/bulk-runs/"+id, nil, &r)
 		return so(&r)
-	})
+	}, func() string { return fmt.Sprintf("%+v", r) })
 	return r
 }
 

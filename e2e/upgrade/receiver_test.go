@@ -5,8 +5,11 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"sync"
 	"testing"
+
+	"retry-worker/internal/testkit/wait"
 )
 
 // secret of the webhooks, as the standard writes them.
@@ -57,12 +60,12 @@ func (r *receiver) take(w http.ResponseWriter, request *http.Request) {
 func (r *receiver) heard(t *testing.T, n int) {
 	t.Helper()
 	told := 0
-	eventually(t, func() string { return fmt.Sprintf("the team to be told of %d dead letters; it was of %d", n, told) }, func() bool {
+	wait.Until(t, fmt.Sprintf("the team to be told of %d dead letters", n), func() bool {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		told = r.told
 		return told >= n
-	})
+	}, func() string { return strconv.Itoa(told) })
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.told != n || len(r.twice) > 0 || len(r.wrong) > 0 {

@@ -19,10 +19,12 @@ import (
 
 	"github.com/pressly/goose/v3"
 
+	"retry-worker/e2e/harness"
 	"retry-worker/e2e/harness/postgres"
 	"retry-worker/internal/audit"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/store"
+	"retry-worker/internal/testkit/wait"
 )
 
 // recordAnew makes testdata from what the version before does: to be done once, when another version takes its place.
@@ -42,20 +44,20 @@ var migrationFolders = map[string]string{"sqlite": "../../internal/store/sqlite/
 // TestReleasedMigrationsStay: those that the version before knows are the ones that its databases were made by, for ever.
 func TestReleasedMigrationsStay(t *testing.T) {
 	v, err := readPrevious()
-	must(t, err)
+	harness.Must(t, err)
 	sums := ""
 	for _, driver := range []string{"pgx", "sqlite"} {
 		files, err := migrationsUpTo(migrationFolders[driver], v.schema)
-		must(t, err)
+		harness.Must(t, err)
 		for _, name := range files {
 			content, err := os.ReadFile(filepath.Join(migrationFolders[driver], name))
-			must(t, err)
+			harness.Must(t, err)
 			sum := sha256.Sum256(content)
 			sums += hex.EncodeToString(sum[:]) + "  " + path.Base(path.Dir(filepath.ToSlash(migrationFolders[driver]))) + "/" + name + "\n"
 		}
 	}
 	if *recordAnew {
-		must(t, os.WriteFile("testdata/migrations.sha256", []byte(sums), 0o600))
+		harness.Must(t, os.WriteFile("testdata/migrations.sha256", []byte(sums), 0o600))
 		return
 	}
 	if sums != migrationSums {
@@ -87,30 +89,30 @@ var hexBytes = regexp.MustCompile(`\bx'([0-9a-f]*)'`)
 func makeBefore(t *testing.T, driver, source string) {
 	t.Helper()
 	v, err := readPrevious()
-	must(t, err)
+	harness.Must(t, err)
 	db, err := sql.Open(driver, source)
-	must(t, err)
+	harness.Must(t, err)
 	defer db.Close()
 	dialect := map[string]goose.Dialect{"sqlite": goose.DialectSQLite3, "pgx": goose.DialectPostgres}[driver]
 	p, err := goose.NewProvider(dialect, db, os.DirFS(migrationFolders[driver]), goose.WithTableName("schema_migrations"), goose.WithDisableGlobalRegistry(true))
-	must(t, err)
-	_, err = p.UpTo(within(t), v.schema)
-	must(t, err)
+	harness.Must(t, err)
+	_, err = p.UpTo(wait.Context(t), v.schema)
+	harness.Must(t, err)
 	if driver == "sqlite" { // whose it is, as every version writes it
-		_, err = db.ExecContext(within(t), "PRAGMA application_id = 0x52657457")
-		must(t, err)
+		_, err = db.ExecContext(wait.Context(t), "PRAGMA application_id = 0x52657457")
+		harness.Must(t, err)
 	}
-	tx, err := db.BeginTx(within(t), nil)
-	must(t, err)
+	tx, err := db.BeginTx(wait.Context(t), nil)
+	harness.Must(t, err)
 	for statement := range strings.Lines(rowsBefore) {
 		if driver == "pgx" {
 			statement = hexBytes.ReplaceAllString(statement, `'\x$1'::bytea`)
 		}
-		if _, err := tx.ExecContext(within(t), statement); err != nil {
+		if _, err := tx.ExecContext(wait.Context(t), statement); err != nil {
 			t.Fatalf("%s: %v", statement, err)
 		}
 	}
-	must(t, tx.Commit())
+	harness.Must(t, tx.Commit())
 }
 
 // TestRecordedRows: a journal of the version before, as it is recorded, is brought up to date with every row in its place.
@@ -136,10 +138,10 @@ func TestRecordedRows(t *testing.T) {
 			for _, table := range keptTables {
 				rows[table] = s.rows("SELECT record FROM " + table)
 			}
-			opened, err := store.Open(within(t), url)
-			must(t, err)
+			opened, err := store.Open(wait.Context(t), url)
+			harness.Must(t, err)
 			wantRecorded(t, opened)
-			must(t, opened.Close())
+			harness.Must(t, opened.Close())
 			for _, table := range keptTables {
 				if now := s.rows("SELECT record FROM " + table); len(now) != len(rows[table]) || len(now) == 0 {
 					t.Errorf("%s had %d rows, and has %d", table, len(rows[table]), len(now))
@@ -156,21 +158,21 @@ var keptTables = []string{"attempts", "entries", "dead_letters"}
 // wantRecorded holds that what was recorded is read as what it is, in all that this version adds.
 func wantRecorded(t *testing.T, s store.Store) {
 	t.Helper()
-	report, err := audit.Verify(within(t), s, audit.VerifyOptions{}, nil)
+	report, err := audit.Verify(wait.Context(t), s, audit.VerifyOptions{}, nil)
 	if err != nil || report.Records < 30 {
 		t.Errorf("the audit finds %d records in order (%v)", report.Records, err)
 	}
 	states := map[journal.DeadLetterState]int64{}
-	counts, err := s.DeadLetterCounts(within(t))
-	must(t, err)
+	counts, err := s.DeadLetterCounts(wait.Context(t))
+	harness.Must(t, err)
 	for _, c := range counts {
 		states[c.State] += c.N
 	}
 	if states[journal.DeadLetterOpen] == 0 || states[journal.DeadLetterRecovered] == 0 || states[journal.DeadLetterDiscarded] == 0 {
 		t.Errorf("the dead letters are %v, want open, recovered and discarded ones", states)
 	}
-	groups, next, err := s.DeadLetterGroups(within(t), journal.DeadLetterFilter{State: "open"}, "", 100)
-	must(t, err)
+	groups, next, err := s.DeadLetterGroups(wait.Context(t), journal.DeadLetterFilter{State: "open"}, "", 100)
+	harness.Must(t, err)
 	grouped := int64(0)
 	for i := range groups {
 		grouped += groups[i].N
@@ -178,17 +180,17 @@ func wantRecorded(t *testing.T, s store.Store) {
 	if next != "" || grouped != states[journal.DeadLetterOpen] {
 		t.Errorf("%d open dead letters are in groups, want %d", grouped, states[journal.DeadLetterOpen])
 	}
-	page, _, err := s.DeadLetterPage(within(t), journal.DeadLetterFilter{State: "all"}, "", 100)
-	must(t, err)
+	page, _, err := s.DeadLetterPage(wait.Context(t), journal.DeadLetterFilter{State: "all"}, "", 100)
+	harness.Must(t, err)
 	for i := range page {
 		if page[i].Run != "" || page[i].Fingerprint == "" || page[i].Subject.Policy == "" {
 			t.Errorf("a dead letter of the version before is %+v", page[i])
 		}
 	}
-	if runs, err := s.ActiveBulkRuns(within(t)); err != nil || len(runs) != 0 {
+	if runs, err := s.ActiveBulkRuns(wait.Context(t)); err != nil || len(runs) != 0 {
 		t.Errorf("bulk runs are under way: %+v (%v)", runs, err)
 	}
-	told, err := s.NewDeadLetters(within(t), teamOfStays, 0, 10)
+	told, err := s.NewDeadLetters(wait.Context(t), teamOfStays, 0, 10)
 	if err != nil || told.N != each {
 		t.Errorf("a team is to be told of %d dead letters (%v), want %d", told.N, err, each)
 	}
@@ -206,7 +208,7 @@ func recordRows(t *testing.T) {
 	for _, table := range recordedTables {
 		text += dump(t, db, table)
 	}
-	must(t, os.WriteFile("testdata/rows.sql", []byte(text), 0o600))
+	harness.Must(t, os.WriteFile("testdata/rows.sql", []byte(text), 0o600))
 }
 
 // recordedTables are those whose rows no trigger makes, in an order in which they can be made.
@@ -219,16 +221,16 @@ var truths = []string{"at_maximum", "count_assumed", "review_discard", "review_f
 func dump(t *testing.T, db *sql.DB, table string) (text string) {
 	t.Helper()
 	rows, err := db.QueryContext(context.Background(), "SELECT * FROM "+table)
-	must(t, err)
+	harness.Must(t, err)
 	defer rows.Close()
 	names, err := rows.Columns()
-	must(t, err)
+	harness.Must(t, err)
 	for rows.Next() {
 		values, into, texts := make([]any, len(names)), make([]any, len(names)), make([]string, len(names))
 		for i := range values {
 			into[i] = &values[i]
 		}
-		must(t, rows.Scan(into...))
+		harness.Must(t, rows.Scan(into...))
 		for i, v := range values {
 			texts[i] = literal(t, names[i], v)
 		}
@@ -237,7 +239,7 @@ func dump(t *testing.T, db *sql.DB, table string) (text string) {
 		}
 		text += "INSERT INTO " + table + " (" + strings.Join(names, ", ") + ") VALUES (" + strings.Join(texts, ", ") + ")\n"
 	}
-	must(t, rows.Err())
+	harness.Must(t, rows.Err())
 	return text
 }
 

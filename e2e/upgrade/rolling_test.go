@@ -2,6 +2,7 @@ package upgrade
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"retry-worker/e2e/harness"
 	"retry-worker/e2e/harness/postgres"
 	"retry-worker/internal/testkit/gateway"
+	"retry-worker/internal/testkit/wait"
 	"retry-worker/internal/worker"
 )
 
@@ -108,7 +110,7 @@ func (s *fixture) alone() *program {
 func busy(s *fixture, name string, n int) {
 	s.t.Helper()
 	begin := s.processes.answeredBy(name, worker.AnalyzeRetry)
-	eventually(s.t, func() string { return fmt.Sprintf("%s to answer %d jobs", name, n) }, func() bool {
+	wait.Until(s.t, fmt.Sprintf("%s to answer %d jobs", name, n), func() bool {
 		return s.processes.answeredBy(name, worker.AnalyzeRetry) >= begin+n
 	})
 }
@@ -129,7 +131,7 @@ func (s *fixture) contest() {
 	h.mu.Unlock()
 	all := func(what string, so func(*gateway.Record) bool) {
 		n := 0
-		eventually(s.t, func() string { return fmt.Sprintf("%d jobs %s; %d are", portion, what, n) }, func() bool {
+		wait.Until(s.t, fmt.Sprintf("%d jobs %s", portion, what), func() bool {
 			n = 0
 			for _, a := range jobs {
 				if record, _ := h.Job(a.key); so(&record) {
@@ -137,7 +139,7 @@ func (s *fixture) contest() {
 				}
 			}
 			return n == portion
-		})
+		}, func() string { return strconv.Itoa(n) })
 	}
 	all("to be answered by one", func(r *gateway.Record) bool { return len(r.Answers) > 0 })
 	h.Advance(jobTimeout)
@@ -150,7 +152,7 @@ func (s *fixture) contest() {
 func (s *fixture) bothAsk() {
 	s.t.Helper()
 	since := s.processes.Now()
-	must(s.t, s.processes.WaitFor(within(s.t), func(gateway.Counts) bool {
+	harness.Must(s.t, s.processes.WaitFor(wait.Context(s.t), func(gateway.Counts) bool {
 		free := map[string]bool{}
 		for _, p := range s.processes.Polls(worker.AnalyzeRetry) {
 			if p.At.After(since) && p.Ended.IsZero() && p.MaxJobsToActivate == portion {
@@ -213,10 +215,10 @@ func (s *fixture) beginRun(now *program) (r bulkRun, claims []string) {
 	h.Cancel(h.claim(first[0]).instance)
 	r = now.starts("BACK", inRun)
 	var items []bulkItem
-	eventually(s.t, func() string { return fmt.Sprintf("nobody to take the first decision: %+v", items) }, func() bool {
+	wait.Until(s.t, "nobody to take the first decision", func() bool {
 		items = now.items(r.ID)
 		return len(items) == inRun && items[0].Outcome == "nobody"
-	})
+	}, func() string { return fmt.Sprintf("%+v", items) })
 	for _, i := range items {
 		claims = append(claims, i.Subject.ID)
 	}

@@ -49,7 +49,7 @@ func readPrevious() (v version, err error) {
 func schemaBefore(t *testing.T) string {
 	t.Helper()
 	v, err := readPrevious()
-	must(t, err)
+	harness.Must(t, err)
 	return strconv.FormatInt(v.schema, 10)
 }
 
@@ -59,7 +59,7 @@ func binaryBefore(t *testing.T) string {
 	t.Helper()
 	harness.SkipIfShort(t)
 	previous.once.Do(func() { previous.path, previous.absent, previous.err = buildPrevious() })
-	must(t, previous.err)
+	harness.Must(t, previous.err)
 	if previous.absent != nil {
 		t.Skip(previous.absent)
 	}
@@ -167,7 +167,7 @@ func TestASourceThatIsAbsent(t *testing.T) {
 func TestWhatTheVersionBeforeDoesNotKnow(t *testing.T) {
 	binaryBefore(t)
 	file := filepath.Join(t.TempDir(), "policies.yaml")
-	must(t, os.WriteFile(file, []byte(harness.Teams(t, string(catalogue.Default().YAML()), map[string][]string{"ti": {"email: [ti@hospital.example]"}})), 0o600))
+	harness.Must(t, os.WriteFile(file, []byte(harness.Teams(t, string(catalogue.Default().YAML()), map[string][]string{"ti": {"email: [ti@hospital.example]"}})), 0o600))
 	for name, c := range map[string]struct{ setting, says string }{
 		"setting":       {"RETRY_WORKER_NOTIFY_INTERVAL=15m", "RETRY_WORKER_NOTIFY_INTERVAL"},
 		"policies file": {"RETRY_WORKER_POLICIES_FILE=" + file, "email"},

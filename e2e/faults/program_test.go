@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"retry-worker/e2e/harness"
+	"retry-worker/internal/testkit/wait"
 )
 
 // soonGone bounds a stop that nothing holds up: polls under way take two seconds, a SHUTDOWN_TIMEOUT 25.
@@ -78,7 +79,7 @@ func (p *program) signal(s syscall.Signal) {
 func (p *program) stopped() {
 	p.t.Helper()
 	p.signal(syscall.SIGSTOP)
-	p.eventually("the process stands still", func() bool {
+	wait.Until(p.t, "the process stands still", func() bool {
 		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.PID()))
 		if err != nil {
 			p.t.Fatal(err)
@@ -86,19 +87,6 @@ func (p *program) stopped() {
 		after := text[bytes.LastIndexByte(text, ')')+1:] // behind the program's name
 		return len(after) > 1 && after[1] == 'T'
 	})
-}
-
-func (p *program) eventually(what string, holds func() bool) {
-	p.t.Helper()
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for ctx := within(p.t); !holds(); {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			p.t.Fatalf("not seen: %s", what)
-		}
-	}
 }
 
 // ends waits for the process to end by itself, all done, and says how long that took; it fails the test

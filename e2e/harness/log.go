@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"retry-worker/internal/testkit/wait"
 )
 
 // Board lets others wait for a change of what it guards, which its lock is held for. Its zero value is ready.
@@ -37,10 +39,8 @@ func (b *Board) Look(look func()) {
 // Await waits until met, which is called as Look calls, or fails the test.
 func (b *Board) Await(t *testing.T, what string, met func() bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), Enough)
-	defer cancel()
-	if !b.Until(ctx, met) {
-		t.Fatalf("waited %v for %s", Enough, what)
+	if !b.Until(wait.Context(t), met) {
+		t.Fatalf("waited %v for %s", wait.Limit, what)
 	}
 }
 

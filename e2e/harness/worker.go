@@ -15,8 +15,6 @@ import (
 )
 
 const (
-	// Enough for anything that is expected to happen soon, on a busy machine too.
-	Enough = 2 * time.Minute
 	// StopTime bounds the stop of a worker.
 	StopTime = 30 * time.Second
 	// loops of one worker, each of which says when the engine answers it.

@@ -1,6 +1,8 @@
 package helm
 
-import "testing"
+import (
+	"testing"
+)
 
 // The combinations of values that matter. Each is linted, checked against the API's schemas and the restricted profile,
 // wired up soundly, and understood by the worker.

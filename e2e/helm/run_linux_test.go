@@ -24,11 +24,9 @@ import (
 	"retry-worker/e2e/harness/zeebe"
 	"retry-worker/internal/access"
 	"retry-worker/internal/testkit/gateway"
+	"retry-worker/internal/testkit/wait"
 	"retry-worker/internal/webserver/webservertest"
 )
-
-// enough for anything that is expected to happen soon, on a busy machine too.
-const enough = 60 * time.Second
 
 // TestPod runs the pod that the chart renders: on a real Zeebe, which is reached over TLS by an authority of one's own and
 // with tokens of an identity provider that has another, with tokens for the console and policies from a ConfigMap.
@@ -138,20 +136,17 @@ func (p *runningPod) start(t *testing.T) {
 	t.Cleanup(func() { p.process.Kill() })
 }
 
-// await polls until met, the worker's end, or too long.
+// await waits until met; the worker must not end before.
 func (p *runningPod) await(t *testing.T, what string, met func() bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), enough)
-	defer cancel()
-	for !met() {
+	wait.Until(t, what, func() bool {
 		select {
 		case <-p.process.Done():
 			t.Fatalf("%s: the worker ended: %v\n%s", what, p.process.Err(), p.log.Text())
-		case <-ctx.Done():
-			t.Fatalf("%s: not within %s\n%s", what, enough, p.log.Text())
-		case <-time.After(50 * time.Millisecond):
+		default:
 		}
-	}
+		return met()
+	}, p.log.Text)
 }
 
 func (p *runningPod) awaitReady(t *testing.T) {
@@ -222,8 +217,7 @@ func (p *runningPod) checkDecision(t *testing.T) {
 	}
 	defer conn.Close()
 	zeebe := pb.NewGatewayClient(conn)
-	ctx, cancel := context.WithTimeout(t.Context(), enough)
-	defer cancel()
+	ctx := wait.Context(t)
 	if _, err := zeebe.CreateProcessInstance(ctx, &pb.CreateProcessInstanceRequest{
 		BpmnProcessId: "SUB_06", Version: -1, Variables: `{"claimId":"CLM-001-1234567890"}`,
 	}); err != nil {
@@ -249,7 +243,7 @@ func activate(ctx context.Context, t *testing.T, zeebe pb.GatewayClient, jobType
 	t.Helper()
 	for {
 		stream, err := zeebe.ActivateJobs(ctx, &pb.ActivateJobsRequest{
-			Type: jobType, Worker: "portal", Timeout: enough.Milliseconds(), MaxJobsToActivate: 1, RequestTimeout: 5000,
+			Type: jobType, Worker: "portal", Timeout: wait.Limit.Milliseconds(), MaxJobsToActivate: 1, RequestTimeout: 5000,
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -281,7 +275,7 @@ func run(t *testing.T, command harness.Command, code int) string {
 	defer process.Kill()
 	select {
 	case <-process.Done():
-	case <-time.After(enough):
+	case <-wait.Context(t).Done():
 		t.Fatalf("it does not end: %s", out.Text())
 	}
 	got := 0

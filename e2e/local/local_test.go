@@ -16,16 +16,14 @@ import (
 	"retry-worker/e2e/harness"
 	"retry-worker/e2e/harness/zeebe"
 	"retry-worker/internal/demo"
+	"retry-worker/internal/testkit/wait"
 )
 
 // asLocal makes the test binary the program.
 const asLocal = "LOCAL_TEST_IS_LOCAL"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(asLocal) != "" {
-		main()
-	}
-	harness.Main(m)
+	harness.Main(m, harness.Child(asLocal, func(string) error { main(); return nil }))
 }
 
 // Programs that play Maven and Zeebe.
@@ -83,12 +81,12 @@ func TestItEndsWithAllThatItStarted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := begin(t, c.maven, c.zeebe)
-			l.until("started", enough, func() bool { _, err := os.Stat(filepath.Join(l.temporary, "hangs")); return err == nil })
+			wait.Until(t, "a start", func() bool { _, err := os.Stat(filepath.Join(l.temporary, "hangs")); return err == nil })
 			l.signal(c.signal)
 			if code := l.exit(); code != c.code {
-				t.Errorf("exit code %d, expected %d; it printed:\n%s", code, c.code, &l.out)
+				t.Errorf("exit code %d, expected %d; it printed:\n%s", code, c.code, l.out.Text())
 			}
-			l.until("gone", enough, func() bool { return len(l.processes()) == 0 })
+			wait.Until(t, "an end of all it started", func() bool { return len(l.processes()) == 0 })
 			if _, err := os.Stat(filepath.Join(l.temporary, "run")); c.code == 0 && err == nil {
 				t.Error("its folder is left")
 			}
@@ -111,10 +109,10 @@ func TestWhatFailsIsSaidOnOneLine(t *testing.T) {
 			if code := l.exit(); code != exitFailed {
 				t.Errorf("exit code %d, expected %d", code, exitFailed)
 			}
-			lines := strings.Split(strings.TrimSpace(l.out.String()), "\n")
+			lines := strings.Split(strings.TrimSpace(l.out.Text()), "\n")
 			for _, want := range c.want {
 				if last := lines[len(lines)-1]; !strings.Contains(last, want) {
-					t.Errorf("the last line has no %q; it printed:\n%s", want, &l.out)
+					t.Errorf("the last line has no %q; it printed:\n%s", want, l.out.Text())
 				}
 			}
 			if _, err := os.Stat(filepath.Join(l.temporary, "run", "zeebe.log")); err != nil {

@@ -11,44 +11,21 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"retry-worker/e2e/harness"
 	"retry-worker/e2e/harness/zeebe"
+	"retry-worker/internal/testkit/wait"
 )
-
-const (
-	// enough for one thing to happen, and runTime for a whole run, on a busy machine too.
-	enough  = time.Minute
-	runTime = 5 * time.Minute
-)
-
-// output collects what a program prints. Safe for concurrent use.
-type output struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (o *output) Write(b []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.Write(b)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.String()
-}
 
 // local is a program in a process group of its own, as a terminal starts one; temporary is its TMPDIR, and all that it
 // starts has mark in its environment.
 type local struct {
 	t         *testing.T
 	cmd       *exec.Cmd
-	out       output
+	out       harness.Log
 	temporary string
 	mark      string
 	ended     chan struct{}
@@ -80,39 +57,32 @@ func (l *local) signal(s syscall.Signal) { _ = syscall.Kill(-l.cmd.Process.Pid, 
 func (l *local) exit() int {
 	select {
 	case <-l.ended:
-	case <-time.After(enough):
-		l.t.Errorf("it did not end within %v; it printed:\n%s", enough, &l.out)
+	case <-wait.Context(l.t).Done():
+		l.t.Errorf("it did not end within %v; it printed:\n%s", wait.Limit, l.out.Text())
 		l.signal(syscall.SIGKILL)
 		<-l.ended
 	}
 	return l.cmd.ProcessState.ExitCode()
 }
 
-// until polls for something to happen.
-func (l *local) until(what string, within time.Duration, met func() bool) {
-	l.t.Helper()
-	for deadline := time.Now().Add(within); !met(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			l.t.Fatalf("after %v still not %s; it printed:\n%s", within, what, &l.out)
-		}
-	}
-}
-
-// sees waits for what is printed to hold some words, and returns what it matched.
+// sees waits for what is printed to hold some words, and returns what it matched. A whole run takes longer than what
+// other tests wait for.
 func (l *local) sees(words string) (m []string) {
 	l.t.Helper()
-	pattern := regexp.MustCompile(words)
-	l.until("seen: "+words, runTime, func() bool {
-		m = pattern.FindStringSubmatch(l.out.String())
+	pattern, tooLate := regexp.MustCompile(words), time.After(5*time.Minute)
+	for m == nil {
+		ended := false
 		select {
 		case <-l.ended:
-			if m == nil {
-				l.t.Fatalf("it ended without %q; it printed:\n%s", words, &l.out)
-			}
-		default:
+			ended = true
+		case <-tooLate:
+			ended = true
+		case <-time.After(20 * time.Millisecond):
 		}
-		return m != nil
-	})
+		if m = pattern.FindStringSubmatch(l.out.Text()); m == nil && ended {
+			l.t.Fatalf("%q was not seen; it printed:\n%s", words, l.out.Text())
+		}
+	}
 	return m
 }
 
@@ -135,7 +105,7 @@ func (l *local) processes() map[string]int {
 // nothingLeft waits until no process of the run is there, and in the temporary folder only what others still use.
 func (l *local) nothingLeft(others int) {
 	l.t.Helper()
-	l.until("gone", enough, func() bool {
+	wait.Until(l.t, "an end of all it started", func() bool {
 		files, _ := filepath.Glob(filepath.Join(l.temporary, "*"))
 		return len(l.processes()) == 0 && len(files) == others
 	})
@@ -172,12 +142,12 @@ func TestRealRun(t *testing.T) {
 		wanted = append(wanted, process+" version 1 deployed", "\n"+process+": "+samples)
 	}
 	for _, want := range wanted {
-		if !strings.Contains(v.out.String(), want) {
-			t.Errorf("%q is missing in:\n%s", want, &v.out)
+		if !strings.Contains(v.out.Text(), want) {
+			t.Errorf("%q is missing in:\n%s", want, v.out.Text())
 		}
 	}
-	if strings.Contains(v.out.String(), "has not ended") {
-		t.Errorf("samples have not ended:\n%s", &v.out)
+	if strings.Contains(v.out.Text(), "has not ended") {
+		t.Errorf("samples have not ended:\n%s", v.out.Text())
 	}
 }
 
@@ -282,7 +252,7 @@ func (v *viewer) reviews() {
 			continue
 		}
 		v.sees(`(?s)` + d.Subject.ID + ` +reviewed by local: "dados corrigidos"; the process goes on .*` + "accepted by [^\n]* after your review")
-		v.until("recovered: "+d.Subject.ID, enough, func() bool {
+		wait.Until(v.t, "recovered: "+d.Subject.ID, func() bool {
 			return v.asks("/dead-letters/"+d.ID, "", &d) == http.StatusOK && d.State == "recovered"
 		})
 	}

@@ -14,6 +14,7 @@ import (
 	"retry-worker/internal/catalogue"
 	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/gateway"
+	"retry-worker/internal/testkit/wait"
 	"retry-worker/internal/worker"
 )
 
@@ -106,15 +107,10 @@ func (s *fixture) die(text string, n int) {
 			claimsBegin, s.claims, fmt.Sprintf("%s, paciente %s, CPF %s, guia %d", text, patient, cpf, 1000+s.claims))})
 	}
 	for _, key := range s.gateway.AddJobs(jobs...) {
-		ctx, cancel := context.WithTimeout(context.Background(), harness.Enough)
-		err := s.gateway.WaitFor(ctx, func(gateway.Counts) bool {
+		harness.Must(s.t, s.gateway.WaitFor(wait.Context(s.t), func(gateway.Counts) bool {
 			j, there := s.gateway.Job(key)
 			return !there || j.State == gateway.ErrorThrown
-		})
-		cancel()
-		if err != nil {
-			s.t.Fatal(err)
-		}
+		}))
 	}
 }
 
@@ -143,18 +139,11 @@ func (s *fixture) mails(to string) []mail.Message {
 // awaitMails waits until n mails have come to an address, and returns them.
 func (s *fixture) awaitMails(to string, n int) (found []mail.Message) {
 	s.t.Helper()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.After(harness.Enough); ; {
-		if found = s.mails(to); len(found) >= n {
-			return found
-		}
-		select {
-		case <-tick.C:
-		case <-deadline:
-			s.t.Fatalf("%d mails came to %s, expected %d", len(found), to, n)
-		}
-	}
+	wait.Until(s.t, fmt.Sprintf("%d mails to %s", n, to), func() bool {
+		found = s.mails(to)
+		return len(found) >= n
+	}, func() string { return fmt.Sprint(len(found)) })
+	return found
 }
 
 // rest by the worker's clock.

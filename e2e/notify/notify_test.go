@@ -11,6 +11,7 @@ import (
 
 	"retry-worker/e2e/harness"
 	"retry-worker/e2e/harness/mail"
+	"retry-worker/internal/testkit/wait"
 )
 
 // brasilia is the zone of the hospital. A Monday's digests are due at seven there.
@@ -99,15 +100,10 @@ func (s *fixture) mailServerIsDown() (late time.Duration) {
 	}
 	s.rest(interval)
 	s.awaitOverview("<dt>Message to team: IT (ti)</dt>", "not delivered yet", "connection refused")
-	must := func(err error) {
-		if err != nil {
-			s.t.Fatal(err)
-		}
-	}
-	must(s.mail.Behave(mail.Behaviour{Defer: true}))
-	must(s.mail.Restart(s.t.Context()))
+	harness.Must(s.t, s.mail.Behave(mail.Behaviour{Defer: true}))
+	harness.Must(s.t, s.mail.Restart(s.t.Context()))
 	s.awaitDeferred()
-	must(s.mail.Behave(mail.Behaviour{}))
+	harness.Must(s.t, s.mail.Behave(mail.Behaviour{}))
 	back := s.clock.Now()
 	m := s.awaitMails(it, 3)[2]
 	s.expectMail(m, "5", "46")
@@ -117,15 +113,11 @@ func (s *fixture) mailServerIsDown() (late time.Duration) {
 // awaitOverview waits until the console's first page says all of this.
 func (s *fixture) awaitOverview(want ...string) {
 	s.t.Helper()
-	for deadline := time.Now().Add(harness.Enough); ; s.rest(time.Minute) {
-		page := s.overview()
-		if !slices.ContainsFunc(want, func(text string) bool { return !strings.Contains(page, text) }) {
-			return
-		}
-		if time.Now().After(deadline) {
-			s.t.Fatalf("the overview does not say %q:\n%s", want, page)
-		}
-	}
+	var page string
+	wait.Until(s.t, fmt.Sprintf("%q in the overview", want), func() bool {
+		page = s.overview()
+		return !slices.ContainsFunc(want, func(text string) bool { return !strings.Contains(page, text) })
+	}, func() string { return page })
 }
 
 // overview is the console's first page.
@@ -151,15 +143,7 @@ func (s *fixture) overview() string {
 // awaitDeferred waits until the mail server has put off a mail.
 func (s *fixture) awaitDeferred() {
 	s.t.Helper()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.After(harness.Enough); !strings.Contains(s.mail.Log(), "temporarily rejected MAIL"); {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			s.t.Fatal("the mail server was asked for nothing")
-		}
-	}
+	wait.Until(s.t, "a mail put off", func() bool { return strings.Contains(s.mail.Log(), "temporarily rejected MAIL") })
 }
 
 // webhookFails with 500 for a while: the same message is sent again until it is taken, and the mail is not held up.
@@ -194,7 +178,7 @@ func (s *fixture) webhookFails() (tries int) {
 // restartTellsNothingTwice of what was told before.
 func (s *fixture) restartTellsNothingTwice() {
 	s.t.Helper()
-	if err := s.worker.Stop(s.t.Context(), harness.Enough); err != nil {
+	if err := s.worker.Stop(s.t.Context(), wait.Limit); err != nil {
 		s.t.Fatal(err)
 	}
 	s.begin()

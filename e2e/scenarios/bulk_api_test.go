@@ -8,6 +8,9 @@ import (
 	"net/http"
 	"net/url"
 	"time"
+
+	"retry-worker/e2e/harness"
+	"retry-worker/internal/testkit/wait"
 )
 
 // person works at the API of the worker that lives now.
@@ -100,10 +103,10 @@ func (d person) ask(path string, body any, status int, answer any) (refusal, err
 func (d person) page(path string) string {
 	d.s.t.Helper()
 	request, err := http.NewRequest(http.MethodGet, "http://"+d.s.life.API+path, nil)
-	d.s.must(err)
+	harness.Must(d.s.t, err)
 	request.Header.Set("Authorization", "Bearer "+d.s.tokens[d.name])
 	response, err := http.DefaultClient.Do(request)
-	d.s.must(err)
+	harness.Must(d.s.t, err)
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
 	if err != nil || response.StatusCode != http.StatusOK {
@@ -182,10 +185,10 @@ func (d person) run(id string) (r run) {
 func (d person) awaitRun(id, what string, so func(*run) bool) run {
 	d.s.t.Helper()
 	var r run
-	d.s.until(func() string { return fmt.Sprintf("%s; the run is %+v", what, r) }, func() bool {
+	wait.Until(d.s.t, what, func() bool {
 		r = d.run(id)
 		return so(&r)
-	})
+	}, func() string { return fmt.Sprintf("%+v", r) })
 	return r
 }
 

@@ -27,31 +27,31 @@ type decided struct{ Decision, DeadLetterID, Reason, By, BulkRun string }
 func (s *bulkRuns) ledger(run string) ledger {
 	s.t.Helper()
 	reader, err := store.OpenReader(s.t.Context(), harness.Database(s.folder))
-	s.must(err)
+	harness.Must(s.t, err)
 	defer reader.Close()
 	l := ledger{reviews: make(map[string]decided)}
 	l.report, err = audit.Verify(context.Background(), reader, audit.VerifyOptions{}, func(_, _, _ int64) {})
-	s.must(err)
+	harness.Must(s.t, err)
 	var text bytes.Buffer
 	_, err = audit.Export(context.Background(), reader, &text, audit.Selection{}, audit.JSONLines, func(_, _, _ int64) {})
-	s.must(err)
+	harness.Must(s.t, err)
 	for line := range bytes.Lines(text.Bytes()) {
 		var r struct {
 			Kind string
 			Body json.RawMessage
 		}
-		s.must(json.Unmarshal(line, &r))
+		harness.Must(s.t, json.Unmarshal(line, &r))
 		switch r.Kind {
 		case "review":
 			var body decided
-			s.must(json.Unmarshal(r.Body, &body))
+			harness.Must(s.t, json.Unmarshal(r.Body, &body))
 			if _, seen := l.reviews[body.DeadLetterID]; seen {
 				l.twice = append(l.twice, body.DeadLetterID)
 			}
 			l.reviews[body.DeadLetterID] = body
 		case "bulk":
 			var body struct{ Verb, By, BulkRun string }
-			s.must(json.Unmarshal(r.Body, &body))
+			harness.Must(s.t, json.Unmarshal(r.Body, &body))
 			if body.BulkRun == run && body.By == "" { // the worker itself
 				l.steps = append(l.steps, body.Verb)
 			} else if body.BulkRun == run {

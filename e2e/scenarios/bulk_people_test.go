@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+
+	"retry-worker/internal/testkit/wait"
 )
 
 // denied is how many claims die for want of an authorization.
@@ -18,10 +20,10 @@ func (s *bulkRuns) playPeople() {
 	s.dying(authorization, 1, denied)
 	c := command{Action: "retry", Filter: filter{Reason: "AUTHORIZATION_DENIED"}, When: "now", PerMinute: pace, Reason: "autorizações obtidas"}
 	var p plan
-	s.until(func() string { return fmt.Sprintf("the claims to be ready; the plan is %+v", p) }, func() bool {
+	wait.Until(s.t, "the claims to be ready", func() bool {
 		p = ana.plan(c)
 		return p.Ready == denied
-	})
+	}, func() string { return fmt.Sprintf("%+v", p) })
 	s.expectExtremes(c, before+denied)
 	p = s.outdates(c, p)
 	first, second := s.overlap(c, p)
@@ -66,7 +68,7 @@ func (s *bulkRuns) outdates(c command, p plan) plan {
 	}
 	p = ana.plan(c)
 	s.dying(authorization, denied+1, 1)
-	s.until(func() string { return "the claim that comes later" }, func() bool { return ana.plan(c).Ready == denied })
+	wait.Until(s.t, "the claim that comes later", func() bool { return ana.plan(c).Ready == denied })
 	return p
 }
 

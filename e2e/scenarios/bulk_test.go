@@ -17,6 +17,7 @@ import (
 	"retry-worker/internal/access"
 	"retry-worker/internal/catalogue"
 	"retry-worker/internal/testkit"
+	"retry-worker/internal/testkit/wait"
 	"retry-worker/internal/worker"
 )
 
@@ -69,7 +70,7 @@ func TestADayOfBulkRuns(t *testing.T) {
 	s.startPortal(nil)
 	s.tokens = harness.Issue(t, s.path("tokens"), map[string]access.Role{"ana": access.Admin, "bruno": access.Admin, "vera": access.Viewer})
 	harness.Replace(t, s.path("policies.yaml"), s.policies())
-	s.must(os.WriteFile(s.path("password"), []byte(s.mail.Password()), 0o600))
+	harness.Must(s.t, os.WriteFile(s.path("password"), []byte(s.mail.Password()), 0o600))
 	s.clock = harness.ClockAt(time.Now().Add(-behind), slowly)
 	s.playCredential()
 	s.playPeople()
@@ -136,7 +137,7 @@ func (s *bulkRuns) playCredential() {
 	ana, bruno := s.by("ana"), s.by("bruno")
 	cause := s.awaitCause(claims)
 	s.expectOneMail()
-	s.must(s.life.Stop(s.t.Context(), enough))
+	harness.Must(s.t, s.life.Stop(s.t.Context(), wait.Limit))
 	s.clock = harness.ClockAt(s.clock.Now(), times)
 	s.begin()
 	c := command{Action: "retry", Filter: filter{Fingerprint: cause.Fingerprint}, When: "now", PerMinute: pace, Reason: "senha da operadora corrigida"}
@@ -177,10 +178,10 @@ func (s *bulkRuns) playCredential() {
 func (s *bulkRuns) awaitCause(n int) group {
 	s.t.Helper()
 	var all []group
-	s.until(func() string { return fmt.Sprintf("%d dead letters of one cause; there are %+v", n, all) }, func() bool {
+	wait.Until(s.t, fmt.Sprintf("%d dead letters of one cause", n), func() bool {
 		all = s.by("vera").groups()
 		return len(all) == 2 && all[0].Count == n
-	})
+	}, func() string { return fmt.Sprintf("%+v", all) })
 	g := all[0]
 	if g.Reason != "INVALID_CREDENTIALS" || g.MatchedRule != "tiss-fault-login" || g.Sample.Reason != g.Reason || g.Policy != "tiss-submission" || !slices.Equal(g.Teams, []string{"ti"}) || g.FirstSeen.After(g.LastSeen) ||
 		!strings.HasPrefix(g.Sample.Subject.ID, "CLM-"+credential+"-") || g.Sample.Fingerprint != g.Fingerprint {
@@ -188,7 +189,7 @@ func (s *bulkRuns) awaitCause(n int) group {
 	}
 	s.awaitAll(s.keys, "every process to wait for people", func(i *instance) bool { return len(i.reviews) == 1 })
 	c := command{Action: "retry", Filter: filter{Fingerprint: g.Fingerprint}}
-	s.until(func() string { return "the worker to know that every process waits" }, func() bool { return s.by("vera").plan(c).Ready == n })
+	wait.Until(s.t, "the worker to know that every process waits", func() bool { return s.by("vera").plan(c).Ready == n })
 	return g
 }
 
@@ -245,7 +246,7 @@ func (s *bulkRuns) leaves(d person, id string) {
 	if after := d.run(id); after.decided() > held.decided()+1 || after.Hold != "engine_down" {
 		s.t.Errorf("held at %d decisions, the run has %d and holds because of %q", held.decided(), after.decided(), after.Hold)
 	}
-	s.must(s.restart(s.t.Context()))
+	harness.Must(s.t, s.restart(s.t.Context()))
 	d.awaitRun(id, "the run to go on by itself", func(r *run) bool { return r.Hold == "" && r.decided() > held.decided()+1 })
 }
 
@@ -364,10 +365,8 @@ func (s *bulkRuns) expectPage(d person, r *run) {
 // expectOneMail holds that the team was told of all of them in one mail, and the team of the others of those.
 func (s *bulkRuns) expectOneMail() {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(s.t.Context(), enough)
-	defer cancel()
-	all, err := s.mail.Await(ctx, 2)
-	s.must(err)
+	all, err := s.mail.Await(wait.Context(s.t), 2)
+	harness.Must(s.t, err)
 	for _, m := range all {
 		want := map[string]string{"ti@hospital.example": fmt.Sprint(claims), "cadastro@hospital.example": fmt.Sprint(others)}[m.To[0]]
 		if want == "" || !strings.Contains(m.Subject+"\n"+m.Text, want) || !strings.Contains(m.Text, "https://retry.hospital.example/dead-letters") {
@@ -383,7 +382,7 @@ func (s *bulkRuns) expectOneMail() {
 func (s *bulkRuns) expectMails() string {
 	s.t.Helper()
 	all, err := s.mail.Messages()
-	s.must(err)
+	harness.Must(s.t, err)
 	to := make(map[string]int)
 	for _, m := range all {
 		to[m.To[0]]++

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"retry-worker/e2e/harness"
+	"retry-worker/internal/testkit/wait"
 )
 
 // configMap is a folder as Kubernetes mounts a ConfigMap: the file is a link through a link, and a change swaps the
@@ -27,12 +28,12 @@ func (m *configMap) put(content string) {
 	m.s.t.Helper()
 	m.contents++
 	data, next := "..content-"+strconv.Itoa(m.contents), filepath.Join(m.dir, "..data_tmp")
-	m.s.must(os.Mkdir(filepath.Join(m.dir, data), 0o700))
-	m.s.must(os.WriteFile(filepath.Join(m.dir, data, "policies.yaml"), []byte(content), 0o600))
-	m.s.must(os.Symlink(data, next))
-	m.s.must(os.Rename(next, filepath.Join(m.dir, "..data")))
+	harness.Must(m.s.t, os.Mkdir(filepath.Join(m.dir, data), 0o700))
+	harness.Must(m.s.t, os.WriteFile(filepath.Join(m.dir, data, "policies.yaml"), []byte(content), 0o600))
+	harness.Must(m.s.t, os.Symlink(data, next))
+	harness.Must(m.s.t, os.Rename(next, filepath.Join(m.dir, "..data")))
 	if m.contents == 1 {
-		m.s.must(os.Symlink(filepath.Join("..data", "policies.yaml"), m.file()))
+		harness.Must(m.s.t, os.Symlink(filepath.Join("..data", "policies.yaml"), m.file()))
 	}
 }
 
@@ -40,7 +41,7 @@ func (m *configMap) put(content string) {
 func edited(s *scenario, base string, maxRetries int) string {
 	s.t.Helper()
 	text, err := os.ReadFile("../../internal/catalogue/default.yaml")
-	s.must(err)
+	harness.Must(s.t, err)
 	before, policy, found := strings.Cut(string(text), "\n  failed-job:\n")
 	_, after, both := strings.Cut(policy, "\n  job-queue:\n")
 	if !found || !both {
@@ -74,10 +75,7 @@ func (p *process) catalogue(t *testing.T) string {
 // more: what a poll brings is decided by the catalogue that it began with. The n-th claim ends that poll.
 func (s *scenario) awaitCatalogue(w *process, before string, n int) (now string) {
 	s.t.Helper()
-	s.eventually(func() bool { now = w.catalogue(s.t); return now != before })
-	if now == before {
-		s.t.Fatalf("the catalogue %s is still in force %v after it was changed", before, enough)
-	}
+	wait.Until(s.t, "a catalogue other than "+before, func() bool { now = w.catalogue(s.t); return now != before })
 	c := failing("INSURANCE_EXPIRED")
 	c.Review.Discard = true
 	s.awaitEnded(s.submit(s.claimID(n), c, nil))

@@ -19,6 +19,7 @@ import (
 	"retry-worker/e2e/harness"
 	"retry-worker/e2e/harness/nats"
 	"retry-worker/e2e/harness/zeebe"
+	"retry-worker/internal/testkit/wait"
 )
 
 //go:embed testdata
@@ -157,7 +158,7 @@ func (f *fixture) expectCounters(ctx context.Context) error {
 		i.countInto(want, true)
 	}
 	f.history.Unlock()
-	for deadline := time.Now().Add(enough); ; time.Sleep(askEvery) { // they lag a moment behind
+	for deadline := time.Now().Add(wait.Limit); ; time.Sleep(askEvery) { // they lag a moment behind
 		c, err := f.Counters(ctx)
 		if err != nil {
 			return err
@@ -235,7 +236,7 @@ func (l *timeline) turn() {
 
 // moveTo moves the clock when everybody is at rest: a job in somebody's hands would time out.
 func (f *fixture) moveTo(instant time.Time) error {
-	ctx, cancel := context.WithTimeout(context.Background(), enough)
+	ctx, cancel := context.WithTimeout(context.Background(), wait.Limit)
 	defer cancel()
 	busy := ""
 	if !f.history.Until(ctx, func() bool {
@@ -247,7 +248,7 @@ func (f *fixture) moveTo(instant time.Time) error {
 		}
 		return true
 	}) {
-		return fmt.Errorf("waited %v for all processes to be at rest; one is not: %s", enough, busy)
+		return fmt.Errorf("waited %v for all processes to be at rest; one is not: %s", wait.Limit, busy)
 	}
 	return f.clock.MoveTo(ctx, instant)
 }

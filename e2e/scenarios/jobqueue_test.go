@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/camunda/zeebe/clients/go/v8/pkg/pb"
+
+	"retry-worker/e2e/harness"
 )
 
 const (
@@ -187,5 +189,5 @@ func (s *scenario) publishResolved(id string) {
 	_, err := s.PublishMessage(s.t.Context(), &pb.PublishMessageRequest{
 		Name: "dependency-resolved", CorrelationKey: id, TimeToLive: messageLife.Milliseconds(),
 	})
-	s.must(err)
+	harness.Must(s.t, err)
 }

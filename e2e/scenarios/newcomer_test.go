@@ -2,6 +2,7 @@ package scenarios
 
 import (
 	"context"
+	"fmt"
 	"regexp"
 	"strings"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	"retry-worker/e2e/harness"
 	"retry-worker/e2e/harness/zeebe"
 	"retry-worker/internal/decision"
+	"retry-worker/internal/testkit/wait"
 )
 
 // What somebody does who has just found the worker, on a broker that has nothing yet: other scenarios come later, for they run
@@ -43,7 +45,7 @@ func TestNewcomerSeesDecisions(t *testing.T) {
 				t.Fatalf("demo: exit %d, expected 0:\n%s", code, out)
 			}
 			s.expectDemo(out)
-			s.must(s.clock.Follow(t.Context()))
+			harness.Must(s.t, s.clock.Follow(t.Context()))
 			s.done("a newcomer: check, deploy, demo", "4 processes, 70 samples, 65 ended, 5 incidents")
 		})
 	}
@@ -54,7 +56,7 @@ func (s *scenario) expectDemo(out string) {
 	s.t.Helper()
 	told, summary, found := strings.Cut(out, "\nWhat became of them:\n")
 	want, err := testdata.ReadFile("testdata/demo.txt")
-	s.must(err)
+	harness.Must(s.t, err)
 	if !found || strings.TrimSpace(summary) != strings.TrimSpace(string(want)) {
 		s.t.Errorf("the demo sums up\n%s\nexpected\n%s", summary, want)
 	}
@@ -78,12 +80,10 @@ func (s *scenario) expectDemo(out string) {
 	}
 	const rejected, completed = 5, 65
 	var c counts
-	if !s.eventually(func() bool {
+	wait.Until(s.t, fmt.Sprintf("%d incidents and %d ended processes", rejected, completed), func() bool {
 		all, err := s.Counters(s.t.Context())
-		s.must(err)
+		harness.Must(s.t, err)
 		c = countsOf(all)
 		return c["incidents pending"] == rejected && c["processes completed"] == completed
-	}) {
-		s.t.Errorf("the broker has %d incidents and %d ended processes, expected %d and %d", c["incidents pending"], c["processes completed"], rejected, completed)
-	}
+	}, func() string { return fmt.Sprint(c) })
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/camunda/zeebe/clients/go/v8/pkg/pb"
 
 	"retry-worker/e2e/harness"
+	"retry-worker/internal/testkit/wait"
 	"retry-worker/internal/worker"
 )
 
@@ -46,7 +47,7 @@ func TestPersonalDataStayInTheProcess(t *testing.T) {
 			s.expectNothingPersonal("the incident's message", i.incidents[0].message)
 			s.expectNothingPersonal("the failed job's message", i.jobs[0].failures[0].message)
 			_, err := s.CancelProcessInstance(s.t.Context(), &pb.CancelProcessInstanceRequest{ProcessInstanceKey: key})
-			s.must(err)
+			harness.Must(s.t, err)
 		}
 		for key := range lines {
 			s.worker.Log.About(s.t, key, 1)
@@ -66,7 +67,7 @@ func (s *scenario) expectNothingPersonalKept() {
 	file := strings.TrimPrefix(database, "sqlite:")
 	for _, name := range []string{file, file + "-wal"} {
 		content, err := os.ReadFile(name)
-		s.must(err)
+		harness.Must(s.t, err)
 		s.expectNothingPersonal(name, string(content))
 	}
 	for _, args := range [][]string{
@@ -79,7 +80,7 @@ func (s *scenario) expectNothingPersonalKept() {
 		s.expectNothingPersonal("the API's answer", s.ask("/api/v1/subjects/tiss-submission/"+s.claimID(0)+path))
 	}
 	var told []string
-	s.eventually(func() bool {
+	wait.Until(s.t, "the event of a claim", func() bool {
 		told = s.events(s.queue)
 		return slices.ContainsFunc(told, func(e string) bool { return strings.Contains(e, s.claimID(1)) })
 	})

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/camunda/zeebe/clients/go/v8/pkg/pb"
+
+	"retry-worker/e2e/harness"
 )
 
 // wrong is an input that R11 rejects, in a claim whose submission fails once.
@@ -122,10 +124,10 @@ func (s *scenario) expectRejected(key int64, w wrong) {
 func (s *scenario) correct(key int64, variable string, value any) {
 	s.t.Helper()
 	_, err := s.SetVariables(s.t.Context(), &pb.SetVariablesRequest{ElementInstanceKey: key, Variables: jsonOf(map[string]any{variable: value})})
-	s.must(err)
+	harness.Must(s.t, err)
 	x := s.instance(key).incidents[0]
 	_, err = s.UpdateJobRetries(s.t.Context(), &pb.UpdateJobRetriesRequest{JobKey: x.jobKey, Retries: 3})
-	s.must(err)
+	harness.Must(s.t, err)
 	_, err = s.ResolveIncident(s.t.Context(), &pb.ResolveIncidentRequest{IncidentKey: x.key})
-	s.must(err)
+	harness.Must(s.t, err)
 }

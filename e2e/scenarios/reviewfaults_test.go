@@ -67,7 +67,7 @@ func TestEngineDownWhileRetriesAreDecided(t *testing.T) {
 	}
 	took := time.Since(begun)
 	s.refused(d, ids[0], "retry", request{Reason: corrected}, http.StatusConflict, "invalid_retry_state", "reprocessing since")
-	s.must(s.restart(t.Context()))
+	harness.Must(s.t, s.restart(t.Context()))
 	back := time.Now()
 	s.awaitEnded(keys...)
 	delivered := time.Since(back)
@@ -107,8 +107,8 @@ func (l *lives) end() { l.api.worker.Kill() }
 // decide on further dead letters, every third of which is let go, while the engine stands still; then it goes on.
 func (l *lives) decide() {
 	l.s.t.Helper()
-	l.s.must(l.s.Pause())
-	defer func() { l.s.must(l.s.Resume()) }()
+	harness.Must(l.s.t, l.s.Pause())
+	defer func() { harness.Must(l.s.t, l.s.Resume()) }()
 	for n, id := range l.ids[len(l.ids)-killBatch:] {
 		if l.discard[id] = n%3 == 0; l.discard[id] {
 			l.s.orders(l.api, id, "discard", request{Reason: "sem conserto"})

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"retry-worker/e2e/harness"
 )
 
 // system is one of the processes beside SUB_06, whose timers wait for a duration.
@@ -125,7 +127,7 @@ func (s *scenario) expectDeadLetter(y system, key int64, n int, want wantDead) {
 func (s *scenario) expectListed(y system, id string, want wantDead) {
 	s.t.Helper()
 	a, err := api{worker: s.worker}.deadLetter(s.t.Context(), id, "", nil)
-	s.must(err)
+	harness.Must(s.t, err)
 	l := a.deadLetter
 	class := ""
 	if l.ErrorClassification != nil {
@@ -154,7 +156,7 @@ func (s *scenario) expectRemembered(y system, id, state, status string, outcomes
 		State, Status string
 		Attempts      []struct{ Outcome string }
 	}
-	s.must(json.Unmarshal([]byte(s.ask("/api/v1/subjects/"+y.policy+"/"+id)), &subject))
+	harness.Must(s.t, json.Unmarshal([]byte(s.ask("/api/v1/subjects/"+y.policy+"/"+id)), &subject))
 	var got []string
 	for _, a := range subject.Attempts {
 		got = append(got, a.Outcome)

@@ -15,6 +15,7 @@ import (
 
 	"retry-worker/e2e/harness"
 	"retry-worker/e2e/harness/zeebe"
+	"retry-worker/internal/testkit/wait"
 )
 
 // latest is the version that the scenarios under load run on, and those of the processes beside SUB_06.
@@ -108,25 +109,18 @@ func (s *scenario) clear() {
 	}
 }
 
-func (s *scenario) must(err error) {
-	s.t.Helper()
-	if err != nil {
-		s.t.Fatal(err)
-	}
-}
-
 // create starts an instance.
 func (s *scenario) create(processID string, variables map[string]any) int64 {
 	s.t.Helper()
 	key, err := s.start(processID, variables)
-	s.must(err)
+	harness.Must(s.t, err)
 	s.keys = append(s.keys, key)
 	return key
 }
 
 // start starts an instance, also while the broker is too busy to take it.
 func (s *scenario) start(processID string, variables map[string]any) (key int64, err error) {
-	for deadline := time.Now().Add(enough); ; {
+	for deadline := time.Now().Add(wait.Limit); ; {
 		r, err := s.CreateProcessInstance(s.t.Context(), &pb.CreateProcessInstanceRequest{
 			BpmnProcessId: processID, Version: -1, Variables: jsonOf(variables),
 		}, grpc.WaitForReady(true))
@@ -148,7 +142,7 @@ func (s *scenario) createAll(processID string, n int, variables func(n int) map[
 			return err
 		})
 	}
-	s.must(running.Wait())
+	harness.Must(s.t, running.Wait())
 	s.keys = append(s.keys, keys...)
 	return keys
 }
@@ -180,11 +174,7 @@ func (s *scenario) id(kind string, n int) string {
 // await waits until the broker has done something.
 func (s *scenario) await(what string, met func() bool) {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(s.t.Context(), enough)
-	defer cancel()
-	if !s.history.Until(ctx, met) {
-		s.t.Fatalf("waited %v for %s", enough, what)
-	}
+	s.history.Await(s.t, what, met)
 }
 
 // all reports whether something is true of each instance; the history is held.
@@ -223,7 +213,7 @@ func (s *scenario) instance(key int64) instance {
 // advanceTo moves the clock to an instant, when all scenarios beside this one wait for theirs.
 func (s *scenario) advanceTo(instant time.Time) {
 	s.t.Helper()
-	s.must(s.timeline.wait(instant))
+	harness.Must(s.t, s.timeline.wait(instant))
 }
 
 // climb moves the clock to where the n-th timer (from 0) of each instance fires, and waits until it has, not before its time.
@@ -276,27 +266,4 @@ func (s *scenario) expectKnown(whose string, variables, want map[string]string) 
 // done adds the scenario's line to what is printed at the end.
 func (s *scenario) done(what, figures string, args ...any) {
 	harness.Report(s.t, "e2e  %-6s %-34s %s, %.1f s", s.version, what, fmt.Sprintf(figures, args...), time.Since(s.real).Seconds())
-}
-
-// eventually asks until met, for a while, and reports whether it was.
-func (s *scenario) eventually(met func() bool) bool {
-	s.t.Helper()
-	ticker := time.NewTicker(askEvery)
-	defer ticker.Stop()
-	for deadline := time.After(enough); !met(); {
-		select {
-		case <-ticker.C:
-		case <-deadline:
-			return false
-		}
-	}
-	return true
-}
-
-// until is eventually for what must be; what says what is waited for.
-func (s *scenario) until(what func() string, met func() bool) {
-	s.t.Helper()
-	if !s.eventually(met) {
-		s.t.Fatalf("waited %v for %s", enough, what())
-	}
 }

@@ -3,12 +3,16 @@ package helm
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"testing"
+
+	"retry-worker/e2e/harness"
 )
 
 // helmCase and result are what deploy/helm/check reads and writes.
@@ -27,38 +31,53 @@ type result struct {
 	Problems           []string
 }
 
-// check is deploy/helm/check while it runs: it answers one case after another.
-var check checker
-
+// checker is deploy/helm/check while it runs: it answers one case after another.
 type checker struct {
-	command *exec.Cmd
-	in      io.WriteCloser
-	out     *json.Decoder
+	in  io.WriteCloser
+	out *json.Decoder
 }
 
-func (c *checker) start(program string, args ...string) error {
-	c.command = exec.Command(program, args...)
-	c.command.Stderr = os.Stderr
-	out, err := c.command.StdoutPipe()
+// startChecker builds the program, which Go caches, fetches the descriptions, which it keeps, and starts it.
+var startChecker = sync.OnceValues(func() (*checker, error) {
+	folder, err := harness.NewFolder("helm")
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if c.in, err = c.command.StdinPipe(); err != nil {
-		return err
+	harness.AtEnd(folder.Remove)
+	program := folder.Join("check")
+	if _, err := inCheck("go", "build", "-o", program, "."); err != nil {
+		return nil, err
 	}
-	c.out = json.NewDecoder(out)
-	return c.command.Start()
-}
-
-// close ends it: it has no more to read.
-func (c *checker) close() {
-	_ = c.in.Close()
-	_ = c.command.Wait()
-}
+	folders, err := download(oldestKubernetes, newKubernetes, prometheus)
+	if err != nil {
+		return nil, err
+	}
+	chart, err := filepath.Abs(chartDir)
+	if err != nil {
+		return nil, err
+	}
+	const api = "api/openapi-spec/v3"
+	command := exec.Command(program, "-chart", chart, "-crds", filepath.Join(folders[2], "example/prometheus-operator-crd"),
+		"-kubernetes", filepath.Join(folders[0], api)+","+filepath.Join(folders[1], api))
+	command.Stderr = os.Stderr
+	in, err := command.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := command.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	harness.AtEnd(func() error { return errors.Join(in.Close(), command.Wait()) }) // it ends when it has no more to read
+	return &checker{in, json.NewDecoder(out)}, command.Start()
+})
 
 // render has cases rendered and judged; release and namespace are filled in.
 func render(t *testing.T, cases ...helmCase) []result {
 	t.Helper()
+	harness.SkipIfShort(t)
+	check, err := startChecker()
+	harness.Must(t, err)
 	results := make([]result, len(cases))
 	for i, question := range cases {
 		question.Release, question.Namespace = cmp.Or(question.Release, "rw"), "camunda"

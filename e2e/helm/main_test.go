@@ -3,13 +3,12 @@ package helm
 import (
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
+
+	"retry-worker/e2e/harness"
 )
 
 const (
@@ -25,44 +24,7 @@ const (
 	prometheus       = "github.com/prometheus-operator/prometheus-operator@v0.85.0"
 )
 
-func TestMain(m *testing.M) {
-	flag.Parse()
-	if testing.Short() {
-		fmt.Println("the Helm chart's tests are left out: -short")
-		os.Exit(0)
-	}
-	dir, err := os.MkdirTemp("", "helm-")
-	if err == nil {
-		err = prepare(dir)
-	}
-	if err != nil {
-		os.RemoveAll(dir)
-		fmt.Fprintln(os.Stderr, "prepare the Helm chart's tests:", err)
-		os.Exit(1)
-	}
-	code := m.Run()
-	check.close()
-	os.RemoveAll(dir)
-	os.Exit(code)
-}
-
-// prepare builds the program in deploy/helm/check, which Go caches, fetches the descriptions, which it keeps, and starts it.
-func prepare(dir string) error {
-	program := filepath.Join(dir, "check")
-	if _, err := inCheck("go", "build", "-o", program, "."); err != nil {
-		return err
-	}
-	folders, err := download(oldestKubernetes, newKubernetes, prometheus)
-	if err != nil {
-		return err
-	}
-	chart, err := filepath.Abs(chartDir)
-	if err != nil {
-		return err
-	}
-	return check.start(program, "-chart", chart, "-crds", filepath.Join(folders[2], "example/prometheus-operator-crd"),
-		"-kubernetes", filepath.Join(folders[0], "api/openapi-spec/v3")+","+filepath.Join(folders[1], "api/openapi-spec/v3"))
-}
+func TestMain(m *testing.M) { harness.Main(m) }
 
 func inCheck(name string, args ...string) ([]byte, error) {
 	command := exec.Command(name, args...)

@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"path/filepath"
 	"runtime"
 	"runtime/pprof"
@@ -26,21 +25,15 @@ import (
 	"retry-worker/internal/testkit/wait"
 )
 
+// Loggers are made before any gRPC connection: each takes over gRPC's, of which there is one per process.
 var (
-	// logged is where log writes; a test begins with it empty.
-	logged = &sink{}
-	log    *zap.Logger
 	// console is where sparse writes, in the other format.
 	console = &sink{}
-	sparse  *zap.Logger
+	sparse  = app.NewLogger(console, zapcore.WarnLevel, "console")
+	// logged is where log writes; a test begins with it empty.
+	logged = &sink{}
+	log    = app.NewLogger(logged, zapcore.InfoLevel, "json")
 )
-
-// Loggers are made before any gRPC connection: each takes over gRPC's, of which there is one per process.
-func TestMain(m *testing.M) {
-	sparse = app.NewLogger(console, zapcore.WarnLevel, "console")
-	log = app.NewLogger(logged, zapcore.InfoLevel, "json")
-	os.Exit(m.Run())
-}
 
 // sink keeps what was logged. Safe for concurrent use.
 type sink struct {

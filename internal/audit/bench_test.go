@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"retry-worker/e2e/harness"
 	"retry-worker/internal/audit"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
@@ -22,9 +23,16 @@ const (
 	benchBatch   = 50
 )
 
+func TestMain(m *testing.M) { harness.Main(m) }
+
 // grown is a SQLite file of that many decisions, made once.
 var grown = sync.OnceValues(func() (string, error) {
-	path := filepath.Join(benchFolder, "journal.db")
+	folder, err := harness.NewFolder("audit")
+	if err != nil {
+		return "", err
+	}
+	harness.AtEnd(folder.Remove)
+	path := folder.Join("journal.db")
 	db, err := sqlite.Open(context.Background(), path)
 	if err != nil {
 		return "", err

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -17,6 +16,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.yaml.in/yaml/v3"
 
+	"retry-worker/e2e/harness"
 	"retry-worker/internal/console"
 )
 
@@ -37,7 +37,13 @@ type operation struct {
 	answers map[int]*jsonschema.Schema // nil: no JSON
 }
 
-var load = sync.OnceValues(loadDescription)
+var load = sync.OnceValues(func() (*description, error) {
+	d, err := loadDescription()
+	if err == nil && flag.Lookup("test.run").Value.String() == "" {
+		harness.AtEnd(d.allSaid) // every test runs
+	}
+	return d, err
+})
 
 func described(t *testing.T) *description {
 	t.Helper()
@@ -206,18 +212,14 @@ func holds(t *testing.T, what string, schema *jsonschema.Schema, text string) {
 	}
 }
 
-// TestMain checks, where every test ran, that each code of an error that is described was said.
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if d, err := load(); err == nil && code == 0 && flag.Lookup("test.run").Value.String() == "" && flag.Lookup("test.list").Value.String() == "" {
-		for _, c := range d.codes {
-			if !d.said[c] {
-				fmt.Fprintf(os.Stderr, "the error code %s is described, but no test had the API say it\n", c)
-				code = 1
-			}
-		}
+func TestMain(m *testing.M) { harness.Main(m) }
+
+// allSaid is an error for codes of errors that are described and that no test had the API say.
+func (d *description) allSaid() error {
+	if left := slices.DeleteFunc(d.codes, func(c string) bool { return d.said[c] }); len(left) > 0 {
+		return fmt.Errorf("the error codes %v are described, but no test had the API say them", left)
 	}
-	os.Exit(code)
+	return nil
 }
 
 // Every address of the server is described, and every one described is served.

@@ -11,11 +11,14 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"retry-worker/e2e/harness"
 	server "retry-worker/e2e/harness/nats"
 	"retry-worker/internal/events"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/testkit/wait"
 )
+
+func TestMain(m *testing.M) { harness.Main(m) }
 
 // start a real server with JetStream.
 func start(t testing.TB, s server.Settings) *server.Server {

@@ -32,12 +32,7 @@ const shortLease = 3 * time.Second
 // playRelay makes the test binary a relay: its value is the store's URL, then the server's.
 const playRelay = "RETRY_WORKER_TEST_RELAY"
 
-func TestMain(m *testing.M) {
-	if asked := os.Getenv(playRelay); asked != "" {
-		relayUntilKilled(asked)
-	}
-	harness.Main(m)
-}
+func TestMain(m *testing.M) { harness.Main(m, harness.Child(playRelay, relayUntilKilled)) }
 
 // line is a store, its journal, and a relay to a real server.
 type line struct {
@@ -92,16 +87,14 @@ func (l *line) run(relay bool) {
 	})
 }
 
-func relayUntilKilled(asked string) {
+func relayUntilKilled(asked string) error {
 	var urls [2]string
 	if err := json.Unmarshal([]byte(asked), &urls); err != nil {
-		fmt.Fprintln(os.Stderr, "Error:", err)
-		os.Exit(1)
+		return err
 	}
 	l, err := open(urls[0], urls[1], fmt.Sprint("relay-", os.Getpid()))
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "Error:", err)
-		os.Exit(1)
+		return err
 	}
 	l.run(true)
 	select {}

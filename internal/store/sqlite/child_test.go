@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"retry-worker/e2e/harness"
 	"retry-worker/internal/journal"
 )
 
@@ -31,18 +32,9 @@ var children = map[string]func(ctx context.Context, path string) error{
 }
 
 func TestMain(m *testing.M) {
-	if do := children[os.Getenv(childMode)]; do != nil {
-		if err := do(context.Background(), os.Args[len(os.Args)-1]); err != nil {
-			fmt.Println("error:", err)
-			os.Exit(1)
-		}
-		os.Exit(0)
-	}
-	result := m.Run()
-	if everybodys.folder != "" {
-		_ = os.RemoveAll(everybodys.folder)
-	}
-	os.Exit(result)
+	harness.Main(m, harness.Child(childMode, func(mode string) error {
+		return children[mode](context.Background(), os.Args[len(os.Args)-1])
+	}))
 }
 
 // child is a started one.
@@ -55,7 +47,9 @@ type child struct {
 // start starts a child, which is killed when the test ends.
 func start(t *testing.T, mode, path string, attributes *syscall.SysProcAttr) *child {
 	t.Helper()
-	c := &child{Cmd: exec.Command(executable(t), path)}
+	binary, err := executable()
+	harness.Must(t, err)
+	c := &child{Cmd: exec.Command(binary, path)}
 	c.Env = append(os.Environ(), childMode+"="+mode)
 	c.Stderr, c.SysProcAttr = os.Stderr, attributes
 	out, err := c.StdoutPipe()
@@ -73,34 +67,17 @@ func start(t *testing.T, mode, path string, attributes *syscall.SysProcAttr) *ch
 	return c
 }
 
-// everybodys is this test's binary where every user may run it; empty until it is asked for.
-var everybodys struct {
-	sync.Mutex
-	folder string
-}
-
-func executable(t *testing.T) string {
-	t.Helper()
-	if os.Getuid() != 0 {
-		return os.Args[0]
-	}
-	everybodys.Lock()
-	defer everybodys.Unlock()
-	path := filepath.Join(everybodys.folder, "child")
-	if everybodys.folder != "" {
-		return path
-	}
-	folder, err := os.MkdirTemp("", "retry-worker-sqlite-")
+// executable is this test's binary where every user may run it.
+var executable = sync.OnceValues(func() (string, error) {
+	folder, err := harness.NewFolder("sqlite")
 	if err != nil {
-		t.Fatal(err)
+		return "", err
 	}
-	everybodys.folder, path = folder, filepath.Join(folder, "child")
+	harness.AtEnd(folder.Remove)
+	path := folder.Join("child")
 	b, err := os.ReadFile(os.Args[0])
-	if err := errors.Join(err, os.Chmod(folder, 0o755), os.WriteFile(path, b, 0o755)); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
+	return path, errors.Join(err, os.WriteFile(path, b, 0o755))
+})
 
 func (c *child) kill() {
 	_ = c.Process.Kill()

@@ -98,7 +98,7 @@ func openCauses(t *testing.T) *fixture {
 	w.Deliver(true)
 	w.FinishBulk(old)
 	for n := range 12 {
-		w.letter(fmt.Sprintf("CLM-%03d-1", n), fmt.Sprintf("401 Unauthorized: senha expirada em 2026-02-%02d", n+1), 1+n/10*4)
+		w.letter(fmt.Sprintf("CLM-%03d-1", n), fmt.Sprintf("LoginInvalido: senha expirada em 2026-02-%02d", n+1), 1+n/10*4)
 	}
 	w.letter("CLM-900-1", "INVALID_PATIENT_DATA: sem nome", 0)
 	w.Advance(90 * time.Minute)
@@ -124,7 +124,7 @@ func (w *fixture) course() []func(run string) error {
 			items := w.DecideBulk(run, 100)
 			w.Deliver(true)
 			w.Succeed(decision.DefaultPolicy, items[0].Subject.ID)
-			w.Fail(decision.DefaultPolicy, items[1].Subject.ID, "401 Unauthorized", 2)
+			w.Fail(decision.DefaultPolicy, items[1].Subject.ID, "LoginInvalido", 2)
 			w.FinishBulk(run)
 			return nil
 		},

@@ -121,7 +121,7 @@ func (v *visitor) ask(t *testing.T, method, path, body string, headers ...string
 func TestSecretsAreNeverSeen(t *testing.T) {
 	g := gateway.New(t, gateway.Options{})
 	v := newVault(t, g)
-	for n, e := range []string{"INVALID_CREDENTIALS", "TIMEOUT", "DUPLICATE_CLAIM"} {
+	for n, e := range []string{"LoginInvalido", "TIMEOUT", "DUPLICATE_CLAIM"} {
 		g.AddJob(gateway.Job{Type: "analyze-retry", Variables: variables(t, map[string]any{"claimId": fmt.Sprintf("CLM-1-%d", n), "submissionError": e})})
 	}
 	p := serve(t, v.env, "serve")

@@ -3,6 +3,8 @@ package redact
 import (
 	"unicode"
 	"unicode/utf8"
+
+	"retry-worker/internal/text"
 )
 
 // The text is read by logical characters: what a person means by one sign, however it was written.
@@ -158,22 +160,16 @@ func isLetter(r rune) bool {
 // isCapital reports whether a name may begin with r; a script without cases has capitals only.
 func isCapital(r rune) bool { return !unicode.IsLower(r) }
 
-// plain holds the base letters of U+00C0 to U+017F.
-const plain = "aaaaaaaceeeeiiii" + "dnooooo*ouuuuyts" + "aaaaaaaceeeeiiii" + "dnooooo*ouuuuyty" +
-	"aaaaaaccccccccdd" + "ddeeeeeeeeeegggg" + "gggghhhhiiiiiiii" + "iiiijjkkklllllll" +
-	"lllnnnnnnnnnoooo" + "oooorrrrrrssssss" + "ssttttttuuuuuuuu" + "uuuuwwyyyzzzzzzs"
-
 // fold is the letter without case and accent; 0xff where no ASCII letter stands for it.
 func fold(r rune) byte {
-	switch {
-	case r < 0x80:
-		return byte(r) | 0x20
-	case 0xc0 <= r && r < 0x180:
-		return plain[r-0xc0]
-	case r == 'º':
+	switch r {
+	case 'º':
 		return 'o'
-	case r == 'ª':
+	case 'ª':
 		return 'a'
+	}
+	if folded := text.Fold(r); 'a' <= folded && folded <= 'z' {
+		return folded
 	}
 	return 0xff
 }

@@ -3,6 +3,8 @@ package redact
 import (
 	"strings"
 	"unicode/utf8"
+
+	"retry-worker/internal/text"
 )
 
 const (
@@ -91,54 +93,10 @@ func entity(s string, i int) (rune, int) {
 		j += len("amp;")
 	}
 	name, _, found := strings.Cut(s[j:min(j+10, len(s))], ";")
-	if r := named(name); found && r != 0 {
-		return r, j + len(name) + 1 - i
+	if r := text.Entity(name); found && r != 0 {
+		return logical(r), j + len(name) + 1 - i
 	}
 	return '&', j - i
-}
-
-var entities = map[string]rune{
-	"quot": '"', "apos": '\'', "lt": '<', "gt": '>', "nbsp": ' ', "shy": unseen, "zwnj": unseen, "zwj": unseen,
-	"ordm": 'º', "ordf": 'ª', "ndash": '-', "mdash": '-', "commat": '@', "period": '.', "lpar": '(', "rpar": ')',
-	"plus": '+', "colon": ':', "equals": '=', "sol": '/', "Tab": '\n', "NewLine": '\n',
-}
-
-// named is what the entity called name stands for; 0 where there is none such.
-func named(name string) rune {
-	if len(name) < 2 {
-		return 0
-	}
-	if name[0] == '#' {
-		return numbered(name[1:])
-	}
-	if r, ok := entities[name]; ok {
-		return r
-	}
-	switch name[1:] {
-	case "acute", "grave", "circ", "tilde", "uml", "cedil", "ring":
-		return rune(name[0])
-	}
-	return 0
-}
-
-// numbered reads "64" or "x40".
-func numbered(digits string) rune {
-	base := rune(10)
-	if digits[0]|0x20 == 'x' {
-		base, digits = 16, digits[1:]
-	}
-	if digits == "" {
-		return 0
-	}
-	var r rune
-	for k := range len(digits) {
-		v := hexValue(digits[k])
-		if v >= base || r > utf8.MaxRune {
-			return 0
-		}
-		r = r*base + v
-	}
-	return logical(r)
 }
 
 // ansi is the length of the ANSI sequence that begins with s[i], an ESC.

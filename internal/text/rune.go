@@ -30,16 +30,21 @@ func Rune(s string) (rune, int) {
 const longestEntity = 12
 
 func readEntity(s string) (rune, int) {
-	end := strings.IndexByte(s[:min(len(s), longestEntity)], ';')
-	if end < 0 {
-		return '&', 1
+	name, _, found := strings.Cut(s[1:min(len(s), longestEntity)], ";")
+	if r := Entity(name); found && r != 0 {
+		return r, len(name) + 2
 	}
-	decoded := html.UnescapeString(s[:end+1])
+	return '&', 1
+}
+
+// Entity returns the character that an HTML entity of that name stands for, "eacute" or "#64"; 0 for none.
+func Entity(name string) rune {
+	decoded := html.UnescapeString("&" + name + ";")
 	r, size := utf8.DecodeRuneInString(decoded)
 	if size != len(decoded) { // none, or one without its semicolon and more behind it
-		return '&', 1
+		return 0
 	}
-	return r, end + 1
+	return r
 }
 
 func readEscape(s string) (rune, int) {
@@ -101,8 +106,10 @@ func readMojibake(s string) (rune, int) {
 	return second, size + more
 }
 
-// latin folds U+00C0 to U+00FF.
-const latin = "aaaaaaaceeeeiiiidnooooo ouuuuytsaaaaaaaceeeeiiiidnooooo ouuuuyty"
+// latin folds U+00C0 to U+017F.
+const latin = "aaaaaaaceeeeiiii" + "dnooooo ouuuuyts" + "aaaaaaaceeeeiiii" + "dnooooo ouuuuyty" +
+	"aaaaaaccccccccdd" + "ddeeeeeeeeeegggg" + "gggghhhhiiiiiiii" + "iiiijjkkklllllll" +
+	"lllnnnnnnnnnoooo" + "oooorrrrrrssssss" + "ssttttttuuuuuuuu" + "uuuuwwyyyzzzzzzs"
 
 // Fold is the lower-case ASCII character that r is without its accent, ' ' for white space and for what has none, and
 // 0 for an accent that stands by itself.
@@ -112,16 +119,12 @@ func Fold(r rune) byte {
 		return byte(r) + 'a' - 'A'
 	case r > ' ' && r < 0x7f:
 		return byte(r)
-	case 0xc0 <= r && r <= 0xff:
+	case 0xc0 <= r && r < 0xc0+rune(len(latin)):
 		return latin[r-0xc0]
 	case 0x300 <= r && r <= 0x36f, unicode.Is(unicode.Cf, r):
 		return 0
-	}
-	// ı and ſ have an ASCII upper case only, K (kelvin) a lower one.
-	for _, l := range [...]rune{unicode.ToLower(r), unicode.ToLower(unicode.ToUpper(r))} {
-		if l > ' ' && l < 0x7f {
-			return byte(l)
-		}
+	case r == '\u212a': // the sign for kelvin
+		return 'k'
 	}
 	return ' '
 }

@@ -2,7 +2,7 @@ package decision
 
 import "retry-worker/internal/classify"
 
-// The vocabulary of classification, under the names that the business rules have for it: ErrorClassification is the value
+// ErrorClassification and the rest are classify's, under the names that the business rules have for them. It is the value
 // object of RN-BIL-005 §12.2.
 type (
 	ErrorClassification = classify.Class

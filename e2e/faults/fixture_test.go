@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	// patience bounds what a test waits for; it is reached only where the test fails.
+	// patience bounds what a test waits for, by the clock of its bubble where it has one.
 	patience = 10 * time.Minute
 	// jobTimeout is six times the default: a job that is let down stands out from one that waited for a busy machine.
 	jobTimeout = time.Minute

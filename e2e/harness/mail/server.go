@@ -92,13 +92,8 @@ func (s *Server) listens() bool {
 }
 
 // URL is where clients send by STARTTLS, without the password: "smtp://user@127.0.0.1:…".
-func (s *Server) URL() string { return s.url("smtp", s.ports[0]) }
-
-// SecureURL is where they send by implicit TLS: "smtps://user@127.0.0.1:…".
-func (s *Server) SecureURL() string { return s.url("smtps", s.ports[1]) }
-
-func (s *Server) url(scheme string, port int) string {
-	u := url.URL{Scheme: scheme, User: url.User(s.settings.User), Host: net.JoinHostPort("127.0.0.1", strconv.Itoa(port))}
+func (s *Server) URL() string {
+	u := url.URL{Scheme: "smtp", User: url.User(s.settings.User), Host: net.JoinHostPort("127.0.0.1", strconv.Itoa(s.ports[0]))}
 	return u.String()
 }
 
@@ -110,12 +105,6 @@ func (s *Server) CertificateFile() string { return s.path(authorityFile) }
 
 // Kill ends the server at once. Its inbox and queue stay for Restart.
 func (s *Server) Kill() { s.process.Kill() }
-
-// Pause makes it stand still: connections are taken by the system, and nobody answers.
-func (s *Server) Pause() error { return s.process.Pause() }
-
-// Resume after Pause.
-func (s *Server) Resume() error { return s.process.Resume() }
 
 // Stop ends the server and removes all it has. It returns when nothing is left.
 func (s *Server) Stop(ctx context.Context) error {

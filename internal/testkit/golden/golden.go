@@ -9,9 +9,6 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// Updating reports whether the golden files are rewritten.
-func Updating() bool { return *update }
-
 // Check fails the test where got differs from the file; `go test -update` rewrites it.
 func Check(t testing.TB, file, got string) {
 	t.Helper()

@@ -13,11 +13,11 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib"
 	_ "modernc.org/sqlite"
 
-	"retry-worker/e2e/harness"
 	"retry-worker/e2e/harness/postgres"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/store"
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/wait"
 )
 
@@ -38,7 +38,7 @@ func database(t *testing.T, url string) *sql.DB {
 		driver, source = "sqlite", "file:"+path+"?mode=ro"
 	}
 	db, err := sql.Open(driver, source)
-	harness.Must(t, err)
+	testkit.Must(t, err)
 	t.Cleanup(func() { _ = db.Close() })
 	return db
 }
@@ -93,7 +93,7 @@ func (a *audit) readLedger(ctx context.Context, db *sql.DB) {
 	})
 	var hash []byte
 	var at int64
-	harness.Must(a.t, db.QueryRowContext(ctx, "SELECT link, record, subject, hash, at FROM ledger_head").
+	testkit.Must(a.t, db.QueryRowContext(ctx, "SELECT link, record, subject, hash, at FROM ledger_head").
 		Scan(&a.head.Link, &a.head.Record, &a.head.Subject, &hash, &at))
 	copy(a.head.Hash[:], hash)
 	a.head.At = journal.FromMilli(at)
@@ -103,7 +103,7 @@ func (a *audit) readLedger(ctx context.Context, db *sql.DB) {
 func (a *audit) readRecords(ctx context.Context, db *sql.DB, url string) {
 	a.t.Helper()
 	reader, err := store.OpenReader(ctx, url)
-	harness.Must(a.t, err)
+	testkit.Must(a.t, err)
 	defer func() { _ = reader.Close() }()
 	var subjects []journal.Subject
 	each(ctx, a.t, db, "SELECT tenant, policy, id FROM subjects ORDER BY key", func(scan func(...any) error) error {
@@ -149,12 +149,12 @@ func (a *audit) add(record int64, d journal.Digest) {
 func each(ctx context.Context, t *testing.T, db *sql.DB, query string, row func(scan func(...any) error) error) {
 	t.Helper()
 	rows, err := db.QueryContext(ctx, query)
-	harness.Must(t, err)
+	testkit.Must(t, err)
 	defer rows.Close()
 	for rows.Next() {
-		harness.Must(t, row(rows.Scan))
+		testkit.Must(t, row(rows.Scan))
 	}
-	harness.Must(t, rows.Err())
+	testkit.Must(t, rows.Err())
 }
 
 // verifyChain: links from 1 on without a gap, each hashed over the one before, the last one in the head.

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"retry-worker/e2e/harness"
 	"retry-worker/internal/decision"
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/wait"
 )
 
@@ -27,7 +27,7 @@ func TestKilledUnderLoadOnABroker(t *testing.T) {
 	kills, seed := max(setting(t, "CHAOS_KILLS", 10*brokerKills)/10, 1), setting(t, "CHAOS_SEED", shortSeed)
 	random := rand.New(rand.NewPCG(uint64(seed), 6))
 	before, err := b.Counters(t.Context())
-	harness.Must(t, err)
+	testkit.Must(t, err)
 	url := newURL["SQLite"](t)
 	start := func(n int) *program {
 		return serve(t, settings{name: fmt.Sprintf("life-%d", n), gateway: b.GatewayAddress(), url: url, env: []string{"RETRY_WORKER_JOB_TIMEOUT=1s"}})
@@ -68,7 +68,7 @@ func TestKilledUnderLoadOnABroker(t *testing.T) {
 		"created": len(all), "completed": len(all) - thrown, "error thrown": thrown, "canceled": 0, "processes completed": len(all), "incidents pending": 0,
 	})
 	now, err := b.Counters(t.Context())
-	harness.Must(t, err)
+	testkit.Must(t, err)
 	report(t, "killed under load, real broker, SQLite", "%d kills; %d processes ended once each as the journal says, %d attempts, %d jobs timed out and were given again; seed %d, %.1f s",
 		kills, len(all), attempts, counted(now, "timed out")-counted(before, "timed out"), seed, time.Since(begun).Seconds())
 }

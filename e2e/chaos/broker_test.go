@@ -20,6 +20,7 @@ import (
 	"retry-worker/bpmn"
 	"retry-worker/e2e/harness"
 	"retry-worker/e2e/harness/zeebe"
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/wait"
 	"retry-worker/internal/worker"
 )
@@ -41,7 +42,7 @@ func openBroker(t *testing.T) *broker {
 	t.Helper()
 	zeebe.Require(t, brokerVersion)
 	b, err := startedBroker()
-	harness.Must(t, err)
+	testkit.Must(t, err)
 	b.alone.Lock()
 	t.Cleanup(b.alone.Unlock)
 	return b
@@ -146,7 +147,7 @@ func (b *broker) expectCounters(t *testing.T, before zeebe.Counters, want map[st
 	var got map[string]int
 	wait.Until(t, fmt.Sprintf("the broker's counters to be %v", want), func() bool {
 		now, err := b.Counters(t.Context())
-		harness.Must(t, err)
+		testkit.Must(t, err)
 		got = map[string]int{}
 		for name := range want {
 			got[name] = counted(now, name) - counted(before, name)

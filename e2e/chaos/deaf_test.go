@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"retry-worker/e2e/harness"
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/worker"
 )
 
@@ -39,9 +39,9 @@ func (d *deaf) kept() (n int) {
 func newDeaf(t *testing.T, gateway string) *deaf {
 	t.Helper()
 	conn, err := grpc.NewClient(gateway, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	harness.Must(t, err)
+	testkit.Must(t, err)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	harness.Must(t, err)
+	testkit.Must(t, err)
 	d := &deaf{engine: pb.NewGatewayClient(conn), address: listener.Addr().String(), analyses: map[int64]bool{}}
 	server := grpc.NewServer()
 	pb.RegisterGatewayServer(server, d)

@@ -11,7 +11,7 @@ import (
 	"time"
 	"unsafe"
 
-	"retry-worker/e2e/harness"
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/gateway"
 )
 
@@ -99,10 +99,10 @@ func limited(t *testing.T) place {
 		// No more than it has: unlike a disk's, the room up to a limit cannot be asked for, so that one page may
 		// still be written, which reopens the journal, where a batch may not.
 		info, err := os.Stat(filepath.Join(d.dir, "journal.db-wal"))
-		harness.Must(t, err)
-		harness.Must(t, limitFiles(p.PID(), uint64(info.Size())))
+		testkit.Must(t, err)
+		testkit.Must(t, limitFiles(p.PID(), uint64(info.Size())))
 	}
-	d.free = func(p *program) { harness.Must(t, limitFiles(p.PID(), math.MaxUint64)) }
+	d.free = func(p *program) { testkit.Must(t, limitFiles(p.PID(), math.MaxUint64)) }
 	return d
 }
 
@@ -130,10 +130,10 @@ func mounted(t *testing.T) (place, error) {
 	filler := filepath.Join(d.dir, "filler")
 	d.fill = func(*program) {
 		var disk syscall.Statfs_t
-		harness.Must(t, syscall.Statfs(d.dir, &disk))
+		testkit.Must(t, syscall.Statfs(d.dir, &disk))
 		free := int64(disk.Bavail) * disk.Bsize
-		harness.Must(t, os.WriteFile(filler, make([]byte, max(free-leftRoom, 0)), 0o600))
+		testkit.Must(t, os.WriteFile(filler, make([]byte, max(free-leftRoom, 0)), 0o600))
 	}
-	d.free = func(*program) { harness.Must(t, os.Remove(filler)) }
+	d.free = func(*program) { testkit.Must(t, os.Remove(filler)) }
 	return d, nil
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/camunda/zeebe/clients/go/v8/pkg/pb"
 
-	"retry-worker/e2e/harness"
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/wait"
 	"retry-worker/internal/worker"
 )
@@ -124,7 +124,7 @@ func (r *told) claim(n int) string { return fmt.Sprintf("CLM-HISTORY-%s-%d", r.n
 func (r *told) passes(claim, problem string, count int64, status string) {
 	r.t.Helper()
 	instance, got, err := r.ends(wait.Context(r.t), analysis(claim, problem, count))
-	harness.Must(r.t, err)
+	testkit.Must(r.t, err)
 	if got.text("originalError") != problem {
 		r.t.Errorf("%s: the process has originalError %s, want it as it came", claim, got["originalError"])
 	}
@@ -195,7 +195,7 @@ func (r *told) recovers(claim string) {
 	_, _, err := r.ends(wait.Context(r.t), &pb.CreateProcessInstanceRequest{BpmnProcessId: "UNMAPPED", Version: -1, Variables: jsonOf(map[string]any{
 		"analysis": worker.RecordRetryOutcome, "claimId": claim, "retryOutcome": "success",
 	})})
-	harness.Must(r.t, err)
+	testkit.Must(r.t, err)
 }
 
 // rejections puts personal data where the worker refuses what it finds, and returns how many there were.
@@ -203,7 +203,7 @@ func (r *told) rejections() int {
 	r.t.Helper()
 	data := aboutPersonal("TIMEOUT")
 	before, err := r.Counters(r.t.Context())
-	harness.Must(r.t, err)
+	testkit.Must(r.t, err)
 	all := []map[string]any{
 		{"claimId": data, "submissionError": passing},
 		{"claimId": r.claim(4), "submissionError": passing, "retryCount": data},
@@ -220,7 +220,7 @@ func (r *told) rejections() int {
 	r.expectCounters(r.t, before, map[string]int{"incidents pending": len(all)})
 	for _, instance := range instances {
 		_, err := r.CancelProcessInstance(r.t.Context(), &pb.CancelProcessInstanceRequest{ProcessInstanceKey: instance})
-		harness.Must(r.t, err)
+		testkit.Must(r.t, err)
 	}
 	r.expectCounters(r.t, before, map[string]int{"incidents pending": 0})
 	return len(all)

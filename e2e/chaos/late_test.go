@@ -8,9 +8,9 @@ import (
 
 	"github.com/camunda/zeebe/clients/go/v8/pkg/pb"
 
-	"retry-worker/e2e/harness"
 	"retry-worker/e2e/harness/zeebe"
 	"retry-worker/internal/decision"
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/wait"
 	"retry-worker/internal/worker"
 )
@@ -43,8 +43,8 @@ func playLate(t *testing.T, name string) {
 		t.Fatalf("%d decisions were recorded before the kill, want %d", n, lateClaims)
 	}
 	before, err := b.Counters(t.Context())
-	harness.Must(t, err)
-	harness.Must(t, b.clock.MoveTo(t.Context(), b.clock.Now().Add(late)))
+	testkit.Must(t, err)
+	testkit.Must(t, b.clock.MoveTo(t.Context(), b.clock.Now().Add(late)))
 	later := serve(t, settings{name: "later", gateway: b.GatewayAddress(), url: url, clock: b.clock.SharedClock})
 	b.expectCounters(t, before, map[string]int{"completed": 2 * lateClaims, "timers triggered": 0, "incidents pending": 0})
 	later.stop()
@@ -70,7 +70,7 @@ func (b *broker) failed(t *testing.T, name string, n int) (claims []string) {
 		_, err := b.ThrowError(t.Context(), &pb.ThrowErrorRequest{
 			JobKey: key, ErrorCode: "SUBMISSION_FAILED", Variables: jsonOf(map[string]any{"submissionError": passing}),
 		})
-		harness.Must(t, err)
+		testkit.Must(t, err)
 	})
 	return claims
 }
@@ -82,7 +82,7 @@ func (b *broker) take(t *testing.T, jobType string, n int, answer func(key int64
 		stream, err := b.ActivateJobs(wait.Context(t), &pb.ActivateJobsRequest{
 			Type: jobType, Worker: "portal", Timeout: wait.Limit.Milliseconds(), MaxJobsToActivate: int32(n - done), RequestTimeout: wait.Limit.Milliseconds(),
 		})
-		harness.Must(t, err)
+		testkit.Must(t, err)
 		for {
 			response, err := stream.Recv()
 			if err != nil {
@@ -141,15 +141,15 @@ func (b *broker) expectTimersAt(t *testing.T, a *audit, before zeebe.Counters, c
 		}
 	}
 	now, err := b.Time(t.Context())
-	harness.Must(t, err)
+	testkit.Must(t, err)
 	if !now.Before(earliest) {
 		t.Fatalf("the broker's clock is at %v, the first timer at %s", now, decision.Instant(earliest))
 	}
 	b.expectCounters(t, before, map[string]int{"timers triggered": 0})
-	harness.Must(t, b.clock.MoveTo(t.Context(), last.Add(time.Second)))
+	testkit.Must(t, b.clock.MoveTo(t.Context(), last.Add(time.Second)))
 	complete := func(key int64) {
 		_, err := b.CompleteJob(t.Context(), &pb.CompleteJobRequest{JobKey: key})
-		harness.Must(t, err)
+		testkit.Must(t, err)
 	}
 	b.take(t, "submit-claim", len(claims), complete)
 	b.take(t, worker.RecordRetryOutcome, len(claims), complete) // nothing is left for the next test's worker

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"retry-worker/e2e/harness"
 	"retry-worker/e2e/harness/postgres"
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/gateway"
 	"retry-worker/internal/testkit/wait"
 )
@@ -43,12 +43,12 @@ func TestPostgreSQLAway(t *testing.T) {
 			t.Parallel() // half a minute of waiting once
 			server := postgres.New(t, postgres.Options{})
 			url, err := server.CreateDatabase(wait.Context(t))
-			harness.Must(t, err)
+			testkit.Must(t, err)
 			s := newStub(t, "AWAY")
 			p := serve(t, settings{name: "worker", gateway: s.Addr(), url: url})
 			end := s.feed()
 			s.answered(20)
-			harness.Must(t, away.leave(server))
+			testkit.Must(t, away.leave(server))
 			left := time.Now()
 			reason := p.unready()
 			noticed := s.Now()
@@ -56,7 +56,7 @@ func TestPostgreSQLAway(t *testing.T) {
 			pass(t, outage-time.Since(left))
 			s.expectNoPolls(noticed)
 			waiting := s.asked() - s.Counts().Settled
-			harness.Must(t, away.comeUp(server))
+			testkit.Must(t, away.comeUp(server))
 			gone := time.Since(left)
 			p.ready()
 			back := time.Since(left) - gone
@@ -100,7 +100,7 @@ func (s *stub) feed() (end func()) {
 // answered waits until so many jobs are settled.
 func (s *stub) answered(n int) {
 	s.t.Helper()
-	harness.Must(s.t, s.WaitFor(wait.Context(s.t), func(c gateway.Counts) bool { return c.Settled >= n }))
+	testkit.Must(s.t, s.WaitFor(wait.Context(s.t), func(c gateway.Counts) bool { return c.Settled >= n }))
 }
 
 // pass lets a time pass that is itself what is tested.
@@ -115,7 +115,7 @@ func pass(t *testing.T, d time.Duration) {
 // expectHandedBack waits until at least one job came back for the journal's sake.
 func (s *stub) expectHandedBack() {
 	s.t.Helper()
-	harness.Must(s.t, s.WaitFor(wait.Context(s.t), func(c gateway.Counts) bool { return c.HandedBack > 0 }))
+	testkit.Must(s.t, s.WaitFor(wait.Context(s.t), func(c gateway.Counts) bool { return c.HandedBack > 0 }))
 	for _, record := range s.Journal() {
 		for _, a := range record.Answers {
 			if a.Method == gateway.FailJob && a.Retries > 0 && !strings.Contains(a.Message, "journal cannot be written") && !strings.Contains(a.Message, "journal took too long") {

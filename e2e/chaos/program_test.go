@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"retry-worker/e2e/harness"
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/wait"
 )
 
@@ -41,7 +42,7 @@ type program struct {
 func launch(t *testing.T, s settings) *program {
 	t.Helper()
 	ports, err := harness.FreePorts(1) // the address of the API is in no log
-	harness.Must(t, err)
+	testkit.Must(t, err)
 	p := &program{t: t, name: s.name, out: &transcript{}, http: harness.Address(ports[0])}
 	binary := harness.Binary
 	if s.clock != nil {
@@ -54,7 +55,7 @@ func launch(t *testing.T, s settings) *program {
 			"RETRY_WORKER_OPS_ADDR=127.0.0.1:0", "RETRY_WORKER_HTTP_ADDR=" + p.http, "RETRY_WORKER_DATABASE_URL=" + s.url,
 		}, s.env...),
 	})
-	harness.Must(t, err)
+	testkit.Must(t, err)
 	t.Cleanup(func() {
 		p.Kill()
 		if t.Failed() {
@@ -128,10 +129,10 @@ func (p *program) stop() {
 func get(t *testing.T, url string) (status int, body string) {
 	t.Helper()
 	response, err := http.Get(url)
-	harness.Must(t, err)
+	testkit.Must(t, err)
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
-	harness.Must(t, err)
+	testkit.Must(t, err)
 	return response.StatusCode, string(text)
 }
 
@@ -233,8 +234,8 @@ func (o *transcript) plain() (lines []string) {
 func folder(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "chaos-")
-	harness.Must(t, err)
+	testkit.Must(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	harness.Must(t, os.Chmod(dir, 0o755))
+	testkit.Must(t, os.Chmod(dir, 0o755))
 	return dir
 }

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"testing"
 
-	"retry-worker/e2e/harness"
+	"retry-worker/internal/testkit"
 )
 
 // proxy stands between a worker and PostgreSQL and sees each COMMIT before the server does.
@@ -28,10 +28,10 @@ type proxy struct {
 func newProxy(t *testing.T, database string) (p *proxy, through string) {
 	t.Helper()
 	u, err := url.Parse(database)
-	harness.Must(t, err)
+	testkit.Must(t, err)
 	p = &proxy{server: u.Host, open: map[net.Conn]struct{}{}}
 	p.listener, err = net.Listen("tcp", "127.0.0.1:0")
-	harness.Must(t, err)
+	testkit.Must(t, err)
 	p.running.Go(p.accept)
 	t.Cleanup(func() {
 		_ = p.listener.Close()

@@ -11,6 +11,7 @@ import (
 
 	"retry-worker/e2e/harness"
 	"retry-worker/internal/store"
+	"retry-worker/internal/testkit"
 )
 
 // give lets nobody own a file.
@@ -18,7 +19,7 @@ func give(t *testing.T, paths ...string) {
 	t.Helper()
 	for _, path := range paths {
 		if u := harness.Nobody(); u != nil {
-			harness.Must(t, os.Chown(path, int(u.Uid), int(u.Gid)))
+			testkit.Must(t, os.Chown(path, int(u.Uid), int(u.Gid)))
 		}
 	}
 }
@@ -42,8 +43,8 @@ func files(t *testing.T, path string) map[string][]byte {
 func emptyJournal(t *testing.T, path string) {
 	t.Helper()
 	s, err := store.Open(context.Background(), "sqlite:"+path)
-	harness.Must(t, err)
-	harness.Must(t, s.Close())
+	testkit.Must(t, err)
+	testkit.Must(t, s.Close())
 }
 
 // What the worker may not write it refuses at the start: one line, exit status 1, nothing changed.
@@ -66,12 +67,12 @@ func TestReadOnlySQLite(t *testing.T) {
 			path := filepath.Join(dir, "journal.db")
 			if c.make {
 				emptyJournal(t, path)
-				harness.Must(t, os.Remove(path+".lock"))
-				harness.Must(t, os.Chmod(path, c.file))
+				testkit.Must(t, os.Remove(path+".lock"))
+				testkit.Must(t, os.Chmod(path, c.file))
 				give(t, path)
 			}
 			give(t, dir)
-			harness.Must(t, os.Chmod(dir, c.folder))
+			testkit.Must(t, os.Chmod(dir, c.folder))
 			t.Cleanup(func() { _ = os.Chmod(dir, 0o755) }) // so that it can be removed
 			before := readable(t, path, c.file)
 			line := launch(t, settings{name: "worker", gateway: s.Addr(), url: "sqlite:" + path, user: harness.Nobody()}).refuses()
@@ -120,10 +121,10 @@ func usedJournal(t *testing.T, path string) {
 func overwrite(t *testing.T, path string, at, n int64) {
 	t.Helper()
 	f, err := os.OpenFile(path, os.O_WRONLY, 0)
-	harness.Must(t, err)
+	testkit.Must(t, err)
 	_, err = f.WriteAt([]byte(strings.Repeat("damaged ", int(n/8)+1))[:n], at)
-	harness.Must(t, err)
-	harness.Must(t, f.Close())
+	testkit.Must(t, err)
+	testkit.Must(t, f.Close())
 }
 
 // A damaged database: the worker refuses to start, says what to do, and touches nothing.
@@ -144,17 +145,17 @@ func TestDamagedSQLite(t *testing.T) {
 		{"schema page", false, func(t *testing.T, path string) { overwrite(t, path, 100, 3000) }},
 		{"middle", false, func(t *testing.T, path string) { overwrite(t, path, size/3, size/3) }},
 		{"middle, log beside it", true, func(t *testing.T, path string) { overwrite(t, path, size/3, size/3) }},
-		{"cut in half", false, func(t *testing.T, path string) { harness.Must(t, os.Truncate(path, size/2)) }},
-		{"cut in the head", false, func(t *testing.T, path string) { harness.Must(t, os.Truncate(path, 50)) }},
-		{"emptied, log beside it", true, func(t *testing.T, path string) { harness.Must(t, os.Truncate(path, 0)) }},
+		{"cut in half", false, func(t *testing.T, path string) { testkit.Must(t, os.Truncate(path, size/2)) }},
+		{"cut in the head", false, func(t *testing.T, path string) { testkit.Must(t, os.Truncate(path, 50)) }},
+		{"emptied, log beside it", true, func(t *testing.T, path string) { testkit.Must(t, os.Truncate(path, 0)) }},
 		{"the log's head", true, func(t *testing.T, path string) { overwrite(t, path+"-wal", 0, 32) }},
-		{"a text", false, func(t *testing.T, path string) { harness.Must(t, os.WriteFile(path, []byte("no database\n"), 0o600)) }},
+		{"a text", false, func(t *testing.T, path string) { testkit.Must(t, os.WriteFile(path, []byte("no database\n"), 0o600)) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			path := filepath.Join(folder(t), "journal.db")
-			harness.Must(t, os.WriteFile(path, content["journal.db"], 0o600))
+			testkit.Must(t, os.WriteFile(path, content["journal.db"], 0o600))
 			if c.log {
-				harness.Must(t, os.WriteFile(path+"-wal", content["journal.db-wal"], 0o600))
+				testkit.Must(t, os.WriteFile(path+"-wal", content["journal.db-wal"], 0o600))
 			}
 			c.damage(t, path)
 			before := files(t, path)

@@ -12,6 +12,7 @@ import (
 	"retry-worker/e2e/harness"
 	"retry-worker/e2e/harness/postgres"
 	"retry-worker/internal/journal"
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/gateway"
 	"retry-worker/internal/testkit/wait"
 	"retry-worker/internal/worker"
@@ -63,13 +64,13 @@ func (s *stub) giveToBoth() {
 		first := s.asked()
 		s.portion(portion)
 		total += portion
-		harness.Must(s.t, s.WaitFor(wait.Context(s.t), func(c gateway.Counts) bool { return c.Held == portion }))
+		testkit.Must(s.t, s.WaitFor(wait.Context(s.t), func(c gateway.Counts) bool { return c.Held == portion }))
 		if round%2 == 0 { // the first has decided
-			harness.Must(s.t, s.WaitFor(wait.Context(s.t), func(gateway.Counts) bool { return unheard.Fired() >= portion }))
+			testkit.Must(s.t, s.WaitFor(wait.Context(s.t), func(gateway.Counts) bool { return unheard.Fired() >= portion }))
 		}
 		handed := s.Counts().HandedOut
 		s.Advance(jobTimeout)
-		harness.Must(s.t, s.WaitFor(wait.Context(s.t), func(c gateway.Counts) bool { return c.HandedOut >= handed+portion }))
+		testkit.Must(s.t, s.WaitFor(wait.Context(s.t), func(c gateway.Counts) bool { return c.HandedOut >= handed+portion }))
 		s.answeredByBoth(first)
 		slow.Remove()
 		unheard.Remove()
@@ -102,7 +103,7 @@ func (s *stub) answeredByBoth(first int) {
 // bothAsk waits until two workers with nothing in hand wait for jobs, by polls that began after an instant.
 func (s *stub) bothAsk(since time.Time) {
 	s.t.Helper()
-	harness.Must(s.t, s.WaitFor(wait.Context(s.t), func(c gateway.Counts) bool {
+	testkit.Must(s.t, s.WaitFor(wait.Context(s.t), func(c gateway.Counts) bool {
 		free := map[string]bool{}
 		for _, p := range s.Polls(worker.AnalyzeRetry) {
 			if p.At.After(since) && p.Ended.IsZero() && p.MaxJobsToActivate == portion {
@@ -133,7 +134,7 @@ func (p *program) counted(name string) (sum int) {
 	p.t.Helper()
 	for _, m := range regexp.MustCompile(`(?m)^`+name+`(?:\{[^}]*\})? (\d+)$`).FindAllStringSubmatch(p.metrics(), -1) {
 		n, err := strconv.Atoi(m[1])
-		harness.Must(p.t, err)
+		testkit.Must(p.t, err)
 		sum += n
 	}
 	return sum
@@ -149,9 +150,9 @@ func TestClocksApart(t *testing.T) {
 	begun, url := time.Now(), postgres.Database(t)
 	s := newStub(t, "APART")
 	ahead, err := harness.OpenSharedClock(filepath.Join(t.TempDir(), "clock"))
-	harness.Must(t, err)
+	testkit.Must(t, err)
 	t.Cleanup(func() { _ = ahead.Close() })
-	harness.Must(t, ahead.SetAhead(apart))
+	testkit.Must(t, ahead.SetAhead(apart))
 	slow := serve(t, settings{name: "slow", gateway: s.Addr(), url: url})
 	fast := serve(t, settings{name: "fast", gateway: s.Addr(), url: url, clock: ahead})
 	s.giveToBoth()

@@ -7,7 +7,7 @@ import (
 	"os"
 	"testing"
 
-	"retry-worker/e2e/harness"
+	"retry-worker/internal/testkit"
 )
 
 // tornTail tells whether a write-ahead log of SQLite ends with pages of a transaction that was not committed: its
@@ -19,7 +19,7 @@ func tornTail(t *testing.T, path string) bool {
 	if errors.Is(err, fs.ErrNotExist) {
 		return false
 	}
-	harness.Must(t, err)
+	testkit.Must(t, err)
 	defer log.Close()
 	var head [headBytes]byte
 	if _, err := log.ReadAt(head[:], 0); err != nil {

@@ -8,16 +8,16 @@ import (
 	"syscall"
 	"testing"
 
-	"retry-worker/e2e/harness"
+	"retry-worker/internal/testkit"
 )
 
 // watchWrites calls wrote at each write to a file, which need not be there yet, until the test or its own end.
 func watchWrites(t *testing.T, path string, wrote func()) (end func()) {
 	t.Helper()
 	fd, err := syscall.InotifyInit1(syscall.IN_CLOEXEC | syscall.IN_NONBLOCK)
-	harness.Must(t, err)
+	testkit.Must(t, err)
 	_, err = syscall.InotifyAddWatch(fd, filepath.Dir(path), syscall.IN_MODIFY)
-	harness.Must(t, err)
+	testkit.Must(t, err)
 	events := os.NewFile(uintptr(fd), "inotify")
 	name, done := []byte(filepath.Base(path)), make(chan struct{})
 	go func() {

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"retry-worker/e2e/harness"
+	"retry-worker/internal/testkit"
 )
 
 func TestTheAuditIsSearchedAndExported(t *testing.T) {
@@ -52,7 +52,7 @@ func TestTheAuditIsSearchedAndExported(t *testing.T) {
 	b.await("the claim's page", `location.pathname.startsWith("/subjects/")`)
 
 	var chain struct{ Records int }
-	harness.Must(t, json.Unmarshal(s.run(t, "audit", "verify", "-o", "json"), &chain))
+	testkit.Must(t, json.Unmarshal(s.run(t, "audit", "verify", "-o", "json"), &chain))
 	if chain.Records < 4 {
 		t.Errorf("the chain has %d records", chain.Records)
 	}

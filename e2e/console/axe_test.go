@@ -15,6 +15,7 @@ import (
 
 	"retry-worker/e2e/harness"
 	"retry-worker/e2e/harness/fetch"
+	"retry-worker/internal/testkit"
 )
 
 // axeLock names the rules' version; npm fetches it, once, into the user's cache.
@@ -86,7 +87,7 @@ const axeRun = `axe.run(document, {runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wc
 func (b *tab) accessible(where string) {
 	b.t.Helper()
 	source, err := axe()
-	harness.Must(b.t, err)
+	testkit.Must(b.t, err)
 	eval[bool](b, source+"\n;true")
 	for _, v := range eval[[]violation](b, axeRun) {
 		text := fmt.Sprintf("%s: %s (%s): %s", where, v.ID, v.Impact, v.Help)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"retry-worker/e2e/harness"
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/wait"
 )
 
@@ -88,9 +89,9 @@ func (b *tab) begun(all int) {
 	}
 	wait.Until(b.t, "the run's first decision", func() bool {
 		answer, err := http.Get(b.base + "/api/v1/bulk-runs/" + id)
-		harness.Must(b.t, err)
+		testkit.Must(b.t, err)
 		defer answer.Body.Close()
-		harness.Must(b.t, json.NewDecoder(answer.Body).Decode(&run))
+		testkit.Must(b.t, json.NewDecoder(answer.Body).Decode(&run))
 		return run.State == "running" && run.Total == all && run.Counts["planned"] < all
 	}, func() string { return fmt.Sprint(run) })
 }

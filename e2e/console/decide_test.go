@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"retry-worker/e2e/harness"
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/wait"
 )
 
@@ -58,7 +58,7 @@ func TestAPersonRetriesADeadLetterAndSeesItRecover(t *testing.T) {
 
 	eval[int](b, `(window.notLoadedAnew = 1)`)
 	next, err := time.Parse(time.RFC3339, eval[string](b, `document.querySelector("#decision .notice strong time").dateTime`))
-	harness.Must(t, err)
+	testkit.Must(t, err)
 	if wait := time.Until(next); wait < 4*time.Minute || wait > 6*time.Minute {
 		t.Errorf("the retry comes in %v, expected the policy's 4 to 6 minutes", wait)
 	}
@@ -86,9 +86,9 @@ func TestAPersonRetriesADeadLetterAndSeesItRecover(t *testing.T) {
 func (s *fixture) passUntil(t *testing.T, instant time.Time) {
 	t.Helper()
 	now, err := s.broker.Time(t.Context())
-	harness.Must(t, err)
+	testkit.Must(t, err)
 	if d := instant.Sub(now); d > 0 {
-		harness.Must(t, s.broker.AddTime(t.Context(), d.Truncate(time.Millisecond)+time.Second))
+		testkit.Must(t, s.broker.AddTime(t.Context(), d.Truncate(time.Millisecond)+time.Second))
 	}
 }
 

@@ -26,6 +26,7 @@ import (
 	"retry-worker/e2e/harness/chromium"
 	"retry-worker/e2e/harness/zeebe"
 	"retry-worker/internal/access"
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/wait"
 )
 
@@ -81,7 +82,7 @@ func (s *fixture) serving(t *testing.T, guarded bool) *fixture {
 		return s
 	}
 	if s.worker != nil {
-		harness.Must(t, s.worker.Stop(context.Background(), harness.StopTime))
+		testkit.Must(t, s.worker.Stop(context.Background(), harness.StopTime))
 		s.worker = nil
 	}
 	settings := harness.Settings(s.broker.GatewayAddress(), s.dir)
@@ -100,7 +101,7 @@ func (s *fixture) startBrowser(t *testing.T) {
 	}
 	harness.AtEnd(s.close)
 	b, err := chromium.Start(t.Context(), chromium.Require(t), chromium.Options{Timezone: "America/Sao_Paulo"})
-	harness.Must(t, err)
+	testkit.Must(t, err)
 	s.browser = b
 	if why := b.Unguarded(); why != "" {
 		t.Log("Chromium runs without its sandbox: ", why)
@@ -108,7 +109,7 @@ func (s *fixture) startBrowser(t *testing.T) {
 	allocator, cancelAllocator := remote.NewAllocator(context.Background(), b.URL(), remote.NoModifyURL)
 	root, cancelRoot := chromedp.NewContext(allocator)
 	s.root, s.drop = root, func() { cancelRoot(); cancelAllocator() }
-	harness.Must(t, chromedp.Do(root))
+	testkit.Must(t, chromedp.Do(root))
 }
 
 // startBroker runs Zeebe with the bundled models and the portal, once.
@@ -120,20 +121,20 @@ func (s *fixture) startBroker(t *testing.T) {
 	zeebe.Require(t, version)
 	var err error
 	s.broker, err = zeebe.Start(t.Context(), zeebe.Options{Version: version, Progress: func(p zeebe.Progress) { t.Log(p) }})
-	harness.Must(t, err)
+	testkit.Must(t, err)
 	s.conn, err = grpc.NewClient(s.broker.GatewayAddress(), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	harness.Must(t, err)
+	testkit.Must(t, err)
 	s.GatewayClient = pb.NewGatewayClient(s.conn)
 	var resources []*pb.Resource
 	for _, m := range bpmn.Models() {
 		resources = append(resources, &pb.Resource{Name: m.Name, Content: m.Content})
 	}
 	_, err = s.DeployResource(t.Context(), &pb.DeployResourceRequest{Resources: resources})
-	harness.Must(t, err)
+	testkit.Must(t, err)
 	s.portal, err = startPortal(s.broker)
-	harness.Must(t, err)
+	testkit.Must(t, err)
 	s.dir, err = os.MkdirTemp("", "console-e2e-")
-	harness.Must(t, err)
+	testkit.Must(t, err)
 	s.tokens = map[string]string{}
 	for name, token := range harness.Issue(t, filepath.Join(s.dir, "tokens"), map[string]access.Role{
 		"test.viewer": access.Viewer, "test.operator": access.Operator, "test.admin": access.Admin,
@@ -191,7 +192,7 @@ type instance struct {
 func (s *fixture) submit(t *testing.T, claimID string, retried int, failures ...string) *instance {
 	t.Helper()
 	variables, err := json.Marshal(map[string]any{"claimId": claimID, "failures": failures, "retryCount": retried})
-	harness.Must(t, err)
+	testkit.Must(t, err)
 	i := &instance{}
 	var running sync.WaitGroup
 	ctx, cancel := context.WithCancel(context.Background())
@@ -234,15 +235,15 @@ type deadLetter struct {
 func (s *fixture) find(t *testing.T, claimID string) *deadLetter {
 	t.Helper()
 	request, err := http.NewRequest(http.MethodGet, "http://"+s.worker.API+"/api/v1/dead-letters?state=all&q="+url.QueryEscape(claimID), nil)
-	harness.Must(t, err)
+	testkit.Must(t, err)
 	if s.guarded {
 		request.Header.Set("Authorization", "Bearer "+s.tokens["viewer"])
 	}
 	answer, err := http.DefaultClient.Do(request)
-	harness.Must(t, err)
+	testkit.Must(t, err)
 	defer answer.Body.Close()
 	var page struct{ Items []deadLetter }
-	harness.Must(t, json.NewDecoder(answer.Body).Decode(&page))
+	testkit.Must(t, json.NewDecoder(answer.Body).Decode(&page))
 	for i := range page.Items {
 		if page.Items[i].Subject.ID == claimID {
 			return &page.Items[i]

@@ -14,7 +14,7 @@ import (
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 
-	"retry-worker/e2e/harness"
+	"retry-worker/internal/testkit"
 )
 
 const (
@@ -68,7 +68,7 @@ func TestPicturesShowThePagesAsTheyAre(t *testing.T) {
 	}
 	sum := hex.EncodeToString(words.Sum(nil)) + "\n"
 	if *update {
-		harness.Must(t, os.WriteFile(shownFile, []byte(sum), 0o644))
+		testkit.Must(t, os.WriteFile(shownFile, []byte(sum), 0o644))
 	}
 	if kept, err := os.ReadFile(shownFile); err != nil || string(kept) != sum {
 		t.Errorf("docs/pictures/console-*.png show older pages (%v); draw them anew and look at them: go test ./e2e/console -run Pictures -update", err)
@@ -78,21 +78,21 @@ func TestPicturesShowThePagesAsTheyAre(t *testing.T) {
 func (p *picture) draw(t *testing.T, b *tab) {
 	t.Helper()
 	content := call(b, page.CaptureScreenshot, page.CaptureScreenshotParams{Format: page.CaptureScreenshotFormatPng})
-	harness.Must(t, os.WriteFile(filepath.Join(pictureFolder, p.name), content.Data, 0o644))
+	testkit.Must(t, os.WriteFile(filepath.Join(pictureFolder, p.name), content.Data, 0o644))
 }
 
 // check that the picture is there, of its size, not too heavy, and in the README.
 func (p *picture) check(t *testing.T) {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join(pictureFolder, p.name))
-	harness.Must(t, err)
+	testkit.Must(t, err)
 	size, err := png.DecodeConfig(bytes.NewReader(content))
-	harness.Must(t, err)
+	testkit.Must(t, err)
 	if int64(size.Width) != p.width || int64(size.Height) != p.height || len(content) > maxPictureBytes {
 		t.Errorf("%s is %d × %d in %d bytes, expected %d × %d in at most %d", p.name, size.Width, size.Height, len(content), p.width, p.height, maxPictureBytes)
 	}
 	readme, err := os.ReadFile("../../README.md")
-	harness.Must(t, err)
+	testkit.Must(t, err)
 	if !strings.Contains(string(readme), "docs/pictures/"+p.name) {
 		t.Errorf("README.md does not show %s", p.name)
 	}

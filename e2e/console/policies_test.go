@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"retry-worker/e2e/harness"
+	"retry-worker/internal/testkit"
 )
 
 func urlQuery(s string) string { return url.QueryEscape(s) }
@@ -40,7 +40,7 @@ func TestThePoliciesPageSaysWhatDecideSays(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var want decided
-			harness.Must(t, json.Unmarshal(s.run(t, "decide", "--policy", c.policy, "--id", c.id, "--error", c.err, "--retry-count", c.count, "-o", "json"), &want))
+			testkit.Must(t, json.Unmarshal(s.run(t, "decide", "--policy", c.policy, "--id", c.id, "--error", c.err, "--retry-count", c.count, "-o", "json"), &want))
 			b := s.visit(t, "pt-BR")
 			b.open("/policies")
 			b.choose("#try-policy", c.policy)

@@ -12,7 +12,6 @@ import (
 
 	"go.uber.org/zap"
 
-	"retry-worker/e2e/harness"
 	"retry-worker/internal/access"
 	"retry-worker/internal/bulk"
 	"retry-worker/internal/catalogue"
@@ -21,6 +20,7 @@ import (
 	"retry-worker/internal/journal"
 	"retry-worker/internal/review"
 	"retry-worker/internal/store"
+	"retry-worker/internal/testkit"
 )
 
 // sampleNow is when the README's pictures are taken: a Thursday afternoon at the portal.
@@ -46,7 +46,7 @@ func newSample(t *testing.T, at time.Time) *sample {
 	s := &sample{t: t, at: at, keys: 2251799813685300}
 	var err error
 	s.store, err = store.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "sample.db"))
-	harness.Must(t, err)
+	testkit.Must(t, err)
 	s.journal = journal.New(s.store, s.now, nil, journal.NoHooks())
 	stop, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
@@ -54,7 +54,7 @@ func newSample(t *testing.T, at time.Time) *sample {
 	t.Cleanup(func() {
 		cancel()
 		running.Wait()
-		harness.Must(t, s.store.Close())
+		testkit.Must(t, s.store.Close())
 	})
 	policies := func() decision.Policies { return catalogue.Default().Policies }
 	s.review = review.New(s.store, s.journal, policies, s.now, func() time.Time { return sampleNow.Add(-engineUp) })
@@ -93,7 +93,7 @@ func (s *sample) fails(policy, id, text string) *journal.Attempt {
 		ProcessInstanceKey: process, Rule: decision.RNBIL005, Policy: p, Failure: &f, Error: text, ReceivedAt: s.now().Add(-3 * time.Millisecond)}
 	a.Identity = journal.IdentityOf(a)
 	r, err := s.journal.Analyze(s.t.Context(), a)
-	harness.Must(s.t, err)
+	testkit.Must(s.t, err)
 	s.journal.Answered(&r)
 	return r.Attempt
 }
@@ -113,14 +113,14 @@ func (s *sample) failsUntilDead(policy, id, text string) {
 func (s *sample) succeeds(policy, id string) {
 	s.t.Helper()
 	_, err := s.journal.Conclude(s.t.Context(), &journal.Outcome{Subject: journal.Subject{Tenant: journal.DefaultTenant, Policy: policy, ID: id}, Success: true})
-	harness.Must(s.t, err)
+	testkit.Must(s.t, err)
 }
 
 // open is the dead letter of a subject that is open.
 func (s *sample) open(id string) *review.Item {
 	s.t.Helper()
 	items, _, err := s.review.List(s.t.Context(), journal.DeadLetterFilter{Query: id}, "", 1)
-	harness.Must(s.t, err)
+	testkit.Must(s.t, err)
 	if len(items) != 1 {
 		s.t.Fatalf("%d dead letters of %s, expected one", len(items), id)
 	}
@@ -133,7 +133,7 @@ func (s *sample) awaits(id string) string {
 	item := s.open(id)
 	s.keys++
 	_, err := s.journal.ReviewSeen(s.t.Context(), &journal.ReviewJob{Subject: item.Subject, DeadLetter: item.ID, JobKey: s.keys})
-	harness.Must(s.t, err)
+	testkit.Must(s.t, err)
 	return item.ID
 }
 
@@ -141,11 +141,11 @@ func (s *sample) awaits(id string) string {
 func (s *sample) deliver() {
 	s.t.Helper()
 	messages, err := s.store.Pending(s.t.Context(), journal.ReviewQueue, 0, 10)
-	harness.Must(s.t, err)
+	testkit.Must(s.t, err)
 	for i := range messages {
 		answer, err := journal.ReadAnswer(&messages[i])
-		harness.Must(s.t, err)
-		harness.Must(s.t, s.journal.Delivered(s.t.Context(), answer, true))
+		testkit.Must(s.t, err)
+		testkit.Must(s.t, s.journal.Delivered(s.t.Context(), answer, true))
 	}
 }
 
@@ -200,7 +200,7 @@ func (s *sample) peopleDecide() {
 	s.succeeds("tiss-submission", "CLM-2026-004821")
 	s.before(14 * time.Minute)
 	_, err := s.review.Discard(s.t.Context(), review.Command{ID: s.open("CLM-2026-004851").ID, By: "marta.lima", Reason: "Já paga no lote de fevereiro."})
-	harness.Must(s.t, err)
+	testkit.Must(s.t, err)
 	s.deliver()
 	s.before(9 * time.Minute)
 	s.retries(review.Command{ID: s.open("CLM-2026-004812").ID, By: "marta.lima", Reason: "Senha de autorização renovada.", When: review.Now})
@@ -210,7 +210,7 @@ func (s *sample) peopleDecide() {
 func (s *sample) retries(c review.Command) {
 	s.t.Helper()
 	_, err := s.review.Retry(s.t.Context(), c)
-	harness.Must(s.t, err)
+	testkit.Must(s.t, err)
 	s.pass(2 * time.Second)
 	s.deliver()
 }

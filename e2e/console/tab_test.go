@@ -18,7 +18,7 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 
-	"retry-worker/e2e/harness"
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/wait"
 )
 
@@ -46,7 +46,7 @@ func (s *fixture) visitAt(t *testing.T, base, language string) *tab {
 	ctx, cancel := chromedp.NewContext(s.root, chromedp.WithNewBrowserContext(), chromedp.WithListener(b.hear))
 	t.Cleanup(cancel)
 	b.ctx = ctx
-	harness.Must(t, chromedp.Do(ctx)) // the tab lives as long as the context of its first action
+	testkit.Must(t, chromedp.Do(ctx)) // the tab lives as long as the context of its first action
 	b.do(chromedp.EmulateViewport(1280, 900))
 	version := call(b, browser.GetVersion, cdp.Empty{})
 	call(b, emulation.SetUserAgentOverride, emulation.SetUserAgentOverrideParams{UserAgent: version.UserAgent, AcceptLanguage: language})

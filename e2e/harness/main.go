@@ -91,14 +91,6 @@ func Report(t testing.TB, format string, args ...any) {
 // Say prints what takes a while.
 func Say[T ~string](line T) { fmt.Println(line) }
 
-// Must ends the test for an error.
-func Must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // SkipIfShort leaves a test out with -short.
 func SkipIfShort(t testing.TB) {
 	t.Helper()

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"retry-worker/internal/testkit"
 )
 
 // Binary returns the path of the program under test, retry-worker, which is built once a test process. It leaves the test out
@@ -34,9 +36,7 @@ func built(t testing.TB, binary func() (string, error)) string {
 	t.Helper()
 	SkipIfShort(t)
 	path, err := binary()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return path
 }
 

@@ -74,9 +74,7 @@ func RunWorker(t *testing.T, binary string, settings []string, output io.Writer)
 		c.Output = io.MultiWriter(log, output)
 	}
 	p, err := Start(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	w := &Worker{Process: p, Log: log}
 	log.Await(t, "the worker to be served by the engine", func(lines []Line) bool {
 		select {
@@ -107,9 +105,7 @@ func Issue(t *testing.T, file string, people map[string]access.Role) map[string]
 		if err == nil {
 			err = access.Append(file, &token)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		secrets[name] = secret
 	}
 	return secrets
@@ -123,9 +119,7 @@ func Replace(t *testing.T, file, content string) {
 	if err == nil {
 		err = os.Rename(fresh, file)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 }
 
 // Teams puts further fields into a catalogue's teams, which has them in YAML by the teams' names: "email: [a@b.example]".

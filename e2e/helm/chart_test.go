@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"retry-worker/e2e/harness"
+	"retry-worker/internal/testkit"
 )
 
 // helmCase and result are what deploy/helm/check reads and writes.
@@ -77,7 +78,7 @@ func render(t *testing.T, cases ...helmCase) []result {
 	t.Helper()
 	harness.SkipIfShort(t)
 	check, err := startChecker()
-	harness.Must(t, err)
+	testkit.Must(t, err)
 	results := make([]result, len(cases))
 	for i, question := range cases {
 		question.Release, question.Namespace = cmp.Or(question.Release, "rw"), "camunda"

@@ -107,7 +107,7 @@ func (s *fixture) die(text string, n int) {
 			claimsBegin, s.claims, fmt.Sprintf("%s, paciente %s, CPF %s, guia %d", text, patient, cpf, 1000+s.claims))})
 	}
 	for _, key := range s.gateway.AddJobs(jobs...) {
-		harness.Must(s.t, s.gateway.WaitFor(wait.Context(s.t), func(gateway.Counts) bool {
+		testkit.Must(s.t, s.gateway.WaitFor(wait.Context(s.t), func(gateway.Counts) bool {
 			j, there := s.gateway.Job(key)
 			return !there || j.State == gateway.ErrorThrown
 		}))

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"retry-worker/e2e/harness"
 	"retry-worker/e2e/harness/mail"
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/wait"
 )
 
@@ -100,10 +100,10 @@ func (s *fixture) mailServerIsDown() (late time.Duration) {
 	}
 	s.rest(interval)
 	s.awaitOverview("<dt>Message to team: IT (ti)</dt>", "not delivered yet", "connection refused")
-	harness.Must(s.t, s.mail.Behave(mail.Behaviour{Defer: true}))
-	harness.Must(s.t, s.mail.Restart(s.t.Context()))
+	testkit.Must(s.t, s.mail.Behave(mail.Behaviour{Defer: true}))
+	testkit.Must(s.t, s.mail.Restart(s.t.Context()))
 	s.awaitDeferred()
-	harness.Must(s.t, s.mail.Behave(mail.Behaviour{}))
+	testkit.Must(s.t, s.mail.Behave(mail.Behaviour{}))
 	back := s.clock.Now()
 	m := s.awaitMails(it, 3)[2]
 	s.expectMail(m, "5", "46")

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"retry-worker/e2e/harness"
+	"retry-worker/internal/testkit"
 )
 
 // compose is what a test reads of docker-compose.yml.
@@ -121,7 +121,7 @@ func TestComposeGrafana(t *testing.T) {
 		t.Fatalf("the data sources are %+v", sources.Datasources)
 	}
 	address, err := url.Parse(sources.Datasources[0].URL)
-	harness.Must(t, err)
+	testkit.Must(t, err)
 	if ports := c.Services[address.Hostname()].Ports; len(ports) == 0 || !strings.HasSuffix(ports[0], ":"+address.Port()) {
 		t.Errorf("the data source is at %s, which no service has", address)
 	}

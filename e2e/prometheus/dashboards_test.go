@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"retry-worker/e2e/harness"
 	"retry-worker/e2e/harness/prometheus"
+	"retry-worker/internal/testkit"
 )
 
 const dashboardsDir = "../../deploy/grafana/dashboards"
@@ -55,16 +55,16 @@ type panel struct {
 func dashboards(t *testing.T) []dashboard {
 	t.Helper()
 	paths, err := filepath.Glob(dashboardsDir + "/*.json")
-	harness.Must(t, err)
+	testkit.Must(t, err)
 	if len(paths) == 0 {
 		t.Fatalf("no dashboard in %s", dashboardsDir)
 	}
 	var all []dashboard
 	for _, path := range paths {
 		text, err := os.ReadFile(path)
-		harness.Must(t, err)
+		testkit.Must(t, err)
 		d := dashboard{name: strings.TrimSuffix(filepath.Base(path), ".json")}
-		harness.Must(t, json.Unmarshal(text, &d))
+		testkit.Must(t, json.Unmarshal(text, &d))
 		all = append(all, d)
 	}
 	return all
@@ -196,10 +196,10 @@ func checkPicture(t *testing.T, d *dashboard, svg string) {
 	t.Helper()
 	path := filepath.Join(root, "docs/pictures", d.name+".svg")
 	if *update {
-		harness.Must(t, os.WriteFile(path, []byte(svg), 0o644))
+		testkit.Must(t, os.WriteFile(path, []byte(svg), 0o644))
 	}
 	there, err := os.ReadFile(path)
-	harness.Must(t, err)
+	testkit.Must(t, err)
 	if got, want := titles(string(there)), titles(svg); !slices.Equal(got, want) {
 		t.Errorf("%s shows the panels\n%q, expected\n%q\nDraw it anew: go test ./e2e/prometheus -run TestEveryQueryHasData -update", path, got, want)
 	}
@@ -239,7 +239,7 @@ func TestRulesOnARealRun(t *testing.T) {
 			Rules      []struct{ Name, Health, LastError, State string }
 		}
 	}
-	harness.Must(t, s.Ask(t.Context(), "/api/v1/rules", nil, &answer))
+	testkit.Must(t, s.Ask(t.Context(), "/api/v1/rules", nil, &answer))
 	states, recorded := map[string]string{}, 0
 	for _, g := range answer.Groups {
 		for _, r := range g.Rules {

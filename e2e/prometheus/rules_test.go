@@ -13,9 +13,9 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"retry-worker/e2e/harness"
 	"retry-worker/e2e/harness/prometheus"
 	"retry-worker/internal/journal"
+	"retry-worker/internal/testkit"
 )
 
 const (
@@ -33,7 +33,7 @@ type rule struct {
 func ruleFiles(t *testing.T) []string {
 	t.Helper()
 	files, err := filepath.Glob(rulesDir + "/*.rules.yaml")
-	harness.Must(t, err)
+	testkit.Must(t, err)
 	if len(files) < 4 {
 		t.Fatalf("%d rule files in %s; this test looks in the wrong place", len(files), rulesDir)
 	}
@@ -43,8 +43,8 @@ func ruleFiles(t *testing.T) []string {
 func readYAML(t *testing.T, path string, to any) {
 	t.Helper()
 	text, err := os.ReadFile(path)
-	harness.Must(t, err)
-	harness.Must(t, yaml.Unmarshal(text, to))
+	testkit.Must(t, err)
+	testkit.Must(t, yaml.Unmarshal(text, to))
 }
 
 func rulesOf(t *testing.T, path string) []rule {
@@ -140,7 +140,7 @@ func TestAlertsSayWhatAPersonNeeds(t *testing.T) {
 			t.Errorf("%s: the runbook is %q, expected %s", name, a.Annotations["runbook_url"], page)
 		}
 		text, err := os.ReadFile(filepath.Join(root, page))
-		harness.Must(t, err)
+		testkit.Must(t, err)
 		for _, heading := range []string{"# " + name + "\n", "\n## What it means\n", "\n## How to look\n", "\n## What to do\n"} {
 			if !strings.Contains(string(text), heading) {
 				t.Errorf("%s has no %q", page, strings.TrimSpace(heading))
@@ -153,7 +153,7 @@ func TestAlertsSayWhatAPersonNeeds(t *testing.T) {
 		}
 	}
 	pages, err := filepath.Glob(root + "/docs/runbooks/Retry*.md")
-	harness.Must(t, err)
+	testkit.Must(t, err)
 	for _, page := range pages {
 		if name := strings.TrimSuffix(filepath.Base(page), ".md"); all[name].Alert == "" {
 			t.Errorf("%s is the page of no alert", page)
@@ -165,7 +165,7 @@ func TestAlertsSayWhatAPersonNeeds(t *testing.T) {
 func TestRunbooksShowTheCondition(t *testing.T) {
 	for name, a := range alerts(t) {
 		text, err := os.ReadFile(filepath.Join(root, "docs/runbooks", name+".md"))
-		harness.Must(t, err)
+		testkit.Must(t, err)
 		if !strings.Contains(words(string(text)), words(a.Expr)) {
 			t.Errorf("the page of %s does not show its condition: %s", name, a.Expr)
 		}
@@ -196,7 +196,7 @@ func TestTargetsAreTheJournals(t *testing.T) {
 	watched := regexp.MustCompile(`retry_worker_kpi\{kpi="(\w+)"\}\) > ([\d.]+)$`)
 	number := func(s string) float64 {
 		n, err := strconv.ParseFloat(s, 64)
-		harness.Must(t, err)
+		testkit.Must(t, err)
 		return n
 	}
 	for _, path := range ruleFiles(t) {

@@ -26,6 +26,7 @@ import (
 	"retry-worker/e2e/harness/prometheus"
 	"retry-worker/e2e/harness/zeebe"
 	"retry-worker/internal/journal"
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/wait"
 )
 
@@ -67,10 +68,10 @@ func played(t *testing.T) *scene {
 	started := time.Now()
 	s.open(t)
 	s.begun = time.Now()
-	harness.Must(t, s.nats.Pause()) // so that events pile up
+	testkit.Must(t, s.nats.Pause()) // so that events pile up
 	s.analyse(t)                    // first: the demo moves the broker's clock, which ends what waits for an answer
 	s.holds(t, "retry_worker_outbox_pending > 100")
-	harness.Must(t, s.nats.Resume())
+	testkit.Must(t, s.nats.Resume())
 	bulk := s.start(t, "dead-letters", "discard", "--filter", "q=vencida", "--reason", "prova do painel", "--yes", "--per-minute", "300",
 		"--server", s.httpAddr)
 	demo := s.start(t, "demo", "--api-url", "http://"+s.httpAddr, "--clock-url", s.broker.ActuatorURL())
@@ -92,7 +93,7 @@ func (s *scene) open(t *testing.T) {
 	t.Helper()
 	var err error
 	s.dir, err = os.MkdirTemp("", "prometheus-e2e-")
-	harness.Must(t, err)
+	testkit.Must(t, err)
 	harness.AtEnd(s.close)
 	zeebe.Require(t, version)
 	prometheus.Require(t)
@@ -106,7 +107,7 @@ func (s *scene) open(t *testing.T) {
 		return err
 	})
 	s.binary = harness.Binary(t)
-	harness.Must(t, starts.Wait())
+	testkit.Must(t, starts.Wait())
 	s.environment = []string{
 		"ZEEBE_ADDRESS=" + s.broker.GatewayAddress(), "ZEEBE_INSECURE_CONNECTION=true", "PATH=" + os.Getenv("PATH"),
 		"RETRY_WORKER_HTTP_ADDR=127.0.0.1:0", "RETRY_WORKER_OPS_ADDR=127.0.0.1:0", "RETRY_WORKER_EVENTS_URL=" + s.nats.URL(),
@@ -125,9 +126,9 @@ func (s *scene) open(t *testing.T) {
 func (s *scene) policies(t *testing.T) (path string) {
 	t.Helper()
 	text, err := os.ReadFile(root + "/internal/catalogue/default.yaml")
-	harness.Must(t, err)
+	testkit.Must(t, err)
 	secret := filepath.Join(s.dir, "secret")
-	harness.Must(t, os.WriteFile(secret, []byte("whsec_"+base64.StdEncoding.EncodeToString(bytes.Repeat([]byte("k"), 32))), 0o600))
+	testkit.Must(t, os.WriteFile(secret, []byte("whsec_"+base64.StdEncoding.EncodeToString(bytes.Repeat([]byte("k"), 32))), 0o600))
 	catalogue := string(text)
 	for team, status := range map[string]int{"cadastro": http.StatusNoContent, "faturamento": http.StatusServiceUnavailable} {
 		receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))
@@ -135,14 +136,14 @@ func (s *scene) policies(t *testing.T) (path string) {
 		catalogue = strings.Replace(catalogue, "\n  "+team+":\n", fmt.Sprintf("\n  %s:\n    webhook: {url: %q, secretFile: %q}\n", team, receiver.URL, secret), 1)
 	}
 	path = filepath.Join(s.dir, "policies.yaml")
-	harness.Must(t, os.WriteFile(path, []byte(catalogue), 0o600))
+	testkit.Must(t, os.WriteFile(path, []byte(catalogue), 0o600))
 	return path
 }
 
 func (s *scene) start(t *testing.T, args ...string) *harness.Process {
 	t.Helper()
 	p, err := harness.Start(harness.Command{Path: s.binary, Args: args, Env: s.environment, Dir: s.dir})
-	harness.Must(t, err)
+	testkit.Must(t, err)
 	return p
 }
 
@@ -165,9 +166,9 @@ func (s *scene) serve(t *testing.T) {
 func (s *scene) watch(t *testing.T) {
 	t.Helper()
 	rules, err := filepath.Abs(rulesDir)
-	harness.Must(t, err)
+	testkit.Must(t, err)
 	dir := filepath.Join(s.dir, "prometheus")
-	harness.Must(t, os.Mkdir(dir, 0o700))
+	testkit.Must(t, os.Mkdir(dir, 0o700))
 	server, err := prometheus.Start(t.Context(), prometheus.Require(t), prometheus.Settings{Dir: dir, Config: fmt.Sprintf(`
 global: {scrape_interval: 1s, evaluation_interval: 1s}
 rule_files: [%q]
@@ -180,7 +181,7 @@ scrape_configs:
   - job_name: %s
     static_configs: [{targets: [%q]}]
 `, rules+"/*.rules.yaml", workerJob, s.opsAddr, engineJob, strings.TrimPrefix(s.broker.ActuatorURL(), "http://"), sickJob, s.sick.opsAddr)})
-	harness.Must(t, err)
+	testkit.Must(t, err)
 	s.Server = server
 	for _, seen := range []string{`retry_worker_engine_up == 1`, `up{job="zeebe"} == 1`} { // counters need a first sample before they move
 		s.holds(t, seen)
@@ -226,20 +227,20 @@ func failure(i int) (id, text string, count int) {
 func (s *scene) analyse(t *testing.T) {
 	t.Helper()
 	conn, err := grpc.NewClient(s.broker.GatewayAddress(), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	harness.Must(t, err)
+	testkit.Must(t, err)
 	defer conn.Close()
 	gateway := pb.NewGatewayClient(conn)
 	model, err := os.ReadFile("testdata/analyse.bpmn")
-	harness.Must(t, err)
+	testkit.Must(t, err)
 	_, err = gateway.DeployResource(t.Context(), &pb.DeployResourceRequest{Resources: []*pb.Resource{{Name: "analyse.bpmn", Content: model}}})
-	harness.Must(t, err)
+	testkit.Must(t, err)
 	var calls errgroup.Group
 	calls.SetLimit(8)
 	for i := range failures {
 		id, text, count := failure(i)
 		calls.Go(func() error { return create(t.Context(), gateway, id, text, count) })
 	}
-	harness.Must(t, calls.Wait())
+	testkit.Must(t, calls.Wait())
 	s.holds(t, `sum(retry_worker_jobs_total{job_type="analyze-retry"}) >= `+fmt.Sprint(failures))
 }
 
@@ -270,14 +271,14 @@ func (s *scene) differences(t *testing.T) (found []string, compared int) {
 	t.Helper()
 	var out bytes.Buffer
 	p, err := harness.Start(harness.Command{Path: s.binary, Args: []string{"kpi", "-o", "json"}, Env: s.environment, Dir: s.dir, Screen: &out})
-	harness.Must(t, err)
-	harness.Must(t, p.Err())
+	testkit.Must(t, err)
+	testkit.Must(t, p.Err())
 	var answer struct{ KPIs []journal.KPI }
-	harness.Must(t, json.Unmarshal(out.Bytes(), &answer))
+	testkit.Must(t, json.Unmarshal(out.Bytes(), &answer))
 	for i := range answer.KPIs {
 		k := &answer.KPIs[i]
 		series, err := s.Query(t.Context(), fmt.Sprintf(`policy:retry_worker_kpi:max{policy=%q, kpi=%q}`, k.Policy, k.Name), time.Now())
-		harness.Must(t, err)
+		testkit.Must(t, err)
 		switch {
 		case k.Value == nil && len(series) == 0:
 		case k.Value == nil || len(series) != 1 || math.Abs(series[0].Value.Value-*k.Value) > 1e-9:

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"retry-worker/e2e/harness"
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/wait"
 )
 
@@ -28,21 +29,21 @@ type sick struct {
 
 func startSick(t *testing.T, binary, dir string) *sick {
 	t.Helper()
-	harness.Must(t, os.Mkdir(dir, 0o700))
+	testkit.Must(t, os.Mkdir(dir, 0o700))
 	s := &sick{}
 	file := func(name string, content []byte) string {
 		path := filepath.Join(dir, name)
-		harness.Must(t, os.WriteFile(path, content, 0o600))
+		testkit.Must(t, os.WriteFile(path, content, 0o600))
 		s.files = append(s.files, path)
 		return path
 	}
 	policies, err := os.ReadFile(root + "/internal/catalogue/default.yaml")
-	harness.Must(t, err)
+	testkit.Must(t, err)
 	certificate, key := pair(t)
 	tokens := filepath.Join(dir, "tokens")
 	made, err := harness.Start(harness.Command{Path: binary, Args: []string{"token", "new", "--name", "a.viewer", "--role", "viewer", "--file", tokens}, Dir: dir})
-	harness.Must(t, err)
-	harness.Must(t, made.Err())
+	testkit.Must(t, err)
+	testkit.Must(t, made.Err())
 	s.files = append(s.files, tokens)
 	s.process, err = harness.Start(harness.Command{Path: binary, Args: []string{"serve"}, Dir: dir, Env: []string{
 		"ZEEBE_ADDRESS=127.0.0.1:1", "ZEEBE_INSECURE_CONNECTION=true", "PATH=" + os.Getenv("PATH"),
@@ -50,13 +51,13 @@ func startSick(t *testing.T, binary, dir string) *sick {
 		"RETRY_WORKER_POLICIES_FILE=" + file("policies.yaml", policies), "RETRY_WORKER_AUTH_TOKENS_FILE=" + tokens,
 		"RETRY_WORKER_TLS_CERT_FILE=" + file("tls.crt", certificate), "RETRY_WORKER_TLS_KEY_FILE=" + file("tls.key", key),
 	}})
-	harness.Must(t, err)
+	testkit.Must(t, err)
 	wait.Until(t, "the sick worker serving", func() bool {
 		_, s.opsAddr = addresses(s.process)
 		return s.opsAddr != ""
 	}, s.process.LastLine)
 	for _, path := range s.files {
-		harness.Must(t, os.WriteFile(path, []byte("neither this nor that"), 0o600))
+		testkit.Must(t, os.WriteFile(path, []byte("neither this nor that"), 0o600))
 	}
 	return s
 }
@@ -68,10 +69,10 @@ func pair(t *testing.T) (certificate, key []byte) {
 	defer server.Close()
 	known := server.TLS.Certificates[0]
 	secret, err := x509.MarshalPKCS8PrivateKey(known.PrivateKey)
-	harness.Must(t, err)
+	testkit.Must(t, err)
 	var c, k bytes.Buffer
-	harness.Must(t, pem.Encode(&c, &pem.Block{Type: "CERTIFICATE", Bytes: known.Certificate[0]}))
-	harness.Must(t, pem.Encode(&k, &pem.Block{Type: "PRIVATE KEY", Bytes: secret}))
+	testkit.Must(t, pem.Encode(&c, &pem.Block{Type: "CERTIFICATE", Bytes: known.Certificate[0]}))
+	testkit.Must(t, pem.Encode(&k, &pem.Block{Type: "PRIVATE KEY", Bytes: secret}))
 	return c.Bytes(), k.Bytes()
 }
 

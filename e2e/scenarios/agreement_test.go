@@ -15,8 +15,8 @@ import (
 	natsgo "github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"retry-worker/e2e/harness"
 	"retry-worker/e2e/harness/nats"
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/wait"
 )
 
@@ -30,7 +30,7 @@ const (
 func TestEverybodyTellsTheSame(t *testing.T) {
 	s := beginAlone(t, "load")
 	queue, err := nats.Start(t.Context(), nats.Settings{Dir: t.TempDir()})
-	harness.Must(s.t, err)
+	testkit.Must(s.t, err)
 	t.Cleanup(func() { _ = queue.Stop(context.Background()) })
 	database := "sqlite:" + filepath.Join(t.TempDir(), "journal.db")
 	w := s.serve("worker", "RETRY_WORKER_JOB_TIMEOUT=1m", "RETRY_WORKER_EVENTS_URL="+queue.URL(), "RETRY_WORKER_DATABASE_URL="+database)
@@ -94,7 +94,7 @@ func (s *scenario) expectHistories(w *process, each int) {
 			State    string
 			Attempts []struct{ Outcome string }
 		}
-		harness.Must(s.t, json.Unmarshal([]byte(get(s.t, w.API+"/api/v1/subjects/tiss-submission/"+s.claimID(n))), &subject))
+		testkit.Must(s.t, json.Unmarshal([]byte(get(s.t, w.API+"/api/v1/subjects/tiss-submission/"+s.claimID(n))), &subject))
 		got[fmt.Sprintf("kind %d: %s %v", n%4, subject.State, subject.Attempts)]++
 	}
 	want := map[string]int{
@@ -115,7 +115,7 @@ func (s *scenario) expectKPIs(database string, each int) {
 			Samples int
 		}
 	}
-	harness.Must(s.t, json.Unmarshal([]byte(s.run(database, "kpi", "--policy", "tiss-submission", "-o", "json")), &all))
+	testkit.Must(s.t, json.Unmarshal([]byte(s.run(database, "kpi", "--policy", "tiss-submission", "-o", "json")), &all))
 	want := map[string]struct {
 		value   float64
 		samples int
@@ -153,7 +153,7 @@ func (s *scenario) expectAudit(database string, each int) (records int) {
 		records++
 		got[strings.TrimSpace(r.Kind+" "+r.Outcome)]++
 	}
-	harness.Must(s.t, lines.Err())
+	testkit.Must(s.t, lines.Err())
 	// An attempt each, the outcomes of those that ended well, the reviews, and that their processes took them.
 	want := 4*each + 3*each + 3*each + 3*each
 	if records != want {
@@ -173,7 +173,7 @@ func (s *scenario) expectEvents(queue *nats.Server, each int) int {
 	got, ids := make(map[string]int), make(map[string]bool)
 	for _, text := range all {
 		var e struct{ ID, Type string }
-		harness.Must(s.t, json.Unmarshal([]byte(text), &e))
+		testkit.Must(s.t, json.Unmarshal([]byte(text), &e))
 		got[e.Type]++
 		ids[e.ID] = true
 	}
@@ -187,18 +187,18 @@ func (s *scenario) expectEvents(queue *nats.Server, each int) int {
 func (s *scenario) events(queue *nats.Server) []string {
 	s.t.Helper()
 	conn, err := natsgo.Connect(queue.URL())
-	harness.Must(s.t, err)
+	testkit.Must(s.t, err)
 	defer conn.Close()
 	js, err := jetstream.New(conn)
-	harness.Must(s.t, err)
+	testkit.Must(s.t, err)
 	stream, err := js.Stream(s.t.Context(), "RETRY")
-	harness.Must(s.t, err)
+	testkit.Must(s.t, err)
 	info, err := stream.Info(s.t.Context())
-	harness.Must(s.t, err)
+	testkit.Must(s.t, err)
 	consumer, err := stream.OrderedConsumer(s.t.Context(), jetstream.OrderedConsumerConfig{})
-	harness.Must(s.t, err)
+	testkit.Must(s.t, err)
 	batch, err := consumer.Fetch(int(info.State.Msgs), jetstream.FetchMaxWait(wait.Limit))
-	harness.Must(s.t, err)
+	testkit.Must(s.t, err)
 	var all []string
 	for m := range batch.Messages() {
 		all = append(all, string(m.Data()))

@@ -13,7 +13,7 @@ import (
 
 	"github.com/camunda/zeebe/clients/go/v8/pkg/pb"
 
-	"retry-worker/e2e/harness"
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/worker"
 )
 
@@ -156,7 +156,7 @@ func TestElementTemplateLetsTheCountOut(t *testing.T) {
 			processID := "LOOP_" + strings.ReplaceAll(analysis, "-", "_")
 			model := loopModel(s.t, processID, "../../bpmn/element-templates/"+analysis+".json")
 			_, err := s.DeployResource(s.t.Context(), &pb.DeployResourceRequest{Resources: []*pb.Resource{{Name: processID + ".bpmn", Content: model}}})
-			harness.Must(s.t, err)
+			testkit.Must(s.t, err)
 			key := s.create(processID, map[string]any{"claimId": s.claimID(n), "submissionError": "TIMEOUT"})
 			s.awaitEnded(key)
 			i := s.instance(key)
@@ -265,7 +265,7 @@ func TestUnknownPolicyIsAnIncidentThatListsTheNames(t *testing.T) {
 				s.t.Errorf("got the incidents %+v, expected one, JOB_NO_RETRIES, that says %s", *x[0], want)
 			}
 			_, err := s.CancelProcessInstance(s.t.Context(), &pb.CancelProcessInstanceRequest{ProcessInstanceKey: key})
-			harness.Must(s.t, err)
+			testkit.Must(s.t, err)
 		}
 		s.awaitEnded(keys...)
 		s.done("unknown policy", "2 instances, 2 incidents")

@@ -9,7 +9,7 @@ import (
 	"net/url"
 	"time"
 
-	"retry-worker/e2e/harness"
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/wait"
 )
 
@@ -103,10 +103,10 @@ func (d person) ask(path string, body any, status int, answer any) (refusal, err
 func (d person) page(path string) string {
 	d.s.t.Helper()
 	request, err := http.NewRequest(http.MethodGet, "http://"+d.s.life.API+path, nil)
-	harness.Must(d.s.t, err)
+	testkit.Must(d.s.t, err)
 	request.Header.Set("Authorization", "Bearer "+d.s.tokens[d.name])
 	response, err := http.DefaultClient.Do(request)
-	harness.Must(d.s.t, err)
+	testkit.Must(d.s.t, err)
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
 	if err != nil || response.StatusCode != http.StatusOK {

@@ -10,6 +10,7 @@ import (
 	"retry-worker/e2e/harness"
 	"retry-worker/internal/audit"
 	"retry-worker/internal/store"
+	"retry-worker/internal/testkit"
 )
 
 // ledger is what the audit says, read beside the running worker as `audit verify` and `audit export` do.
@@ -27,31 +28,31 @@ type decided struct{ Decision, DeadLetterID, Reason, By, BulkRun string }
 func (s *bulkRuns) ledger(run string) ledger {
 	s.t.Helper()
 	reader, err := store.OpenReader(s.t.Context(), harness.Database(s.folder))
-	harness.Must(s.t, err)
+	testkit.Must(s.t, err)
 	defer reader.Close()
 	l := ledger{reviews: make(map[string]decided)}
 	l.report, err = audit.Verify(context.Background(), reader, audit.VerifyOptions{}, func(_, _, _ int64) {})
-	harness.Must(s.t, err)
+	testkit.Must(s.t, err)
 	var text bytes.Buffer
 	_, err = audit.Export(context.Background(), reader, &text, audit.Selection{}, audit.JSONLines, func(_, _, _ int64) {})
-	harness.Must(s.t, err)
+	testkit.Must(s.t, err)
 	for line := range bytes.Lines(text.Bytes()) {
 		var r struct {
 			Kind string
 			Body json.RawMessage
 		}
-		harness.Must(s.t, json.Unmarshal(line, &r))
+		testkit.Must(s.t, json.Unmarshal(line, &r))
 		switch r.Kind {
 		case "review":
 			var body decided
-			harness.Must(s.t, json.Unmarshal(r.Body, &body))
+			testkit.Must(s.t, json.Unmarshal(r.Body, &body))
 			if _, seen := l.reviews[body.DeadLetterID]; seen {
 				l.twice = append(l.twice, body.DeadLetterID)
 			}
 			l.reviews[body.DeadLetterID] = body
 		case "bulk":
 			var body struct{ Verb, By, BulkRun string }
-			harness.Must(s.t, json.Unmarshal(r.Body, &body))
+			testkit.Must(s.t, json.Unmarshal(r.Body, &body))
 			if body.BulkRun == run && body.By == "" { // the worker itself
 				l.steps = append(l.steps, body.Verb)
 			} else if body.BulkRun == run {

@@ -70,7 +70,7 @@ func TestADayOfBulkRuns(t *testing.T) {
 	s.startPortal(nil)
 	s.tokens = harness.Issue(t, s.path("tokens"), map[string]access.Role{"ana": access.Admin, "bruno": access.Admin, "vera": access.Viewer})
 	harness.Replace(t, s.path("policies.yaml"), s.policies())
-	harness.Must(s.t, os.WriteFile(s.path("password"), []byte(s.mail.Password()), 0o600))
+	testkit.Must(s.t, os.WriteFile(s.path("password"), []byte(s.mail.Password()), 0o600))
 	s.clock = harness.ClockAt(time.Now().Add(-behind), slowly)
 	s.playCredential()
 	s.playPeople()
@@ -137,7 +137,7 @@ func (s *bulkRuns) playCredential() {
 	ana, bruno := s.by("ana"), s.by("bruno")
 	cause := s.awaitCause(claims)
 	s.expectOneMail()
-	harness.Must(s.t, s.life.Stop(s.t.Context(), wait.Limit))
+	testkit.Must(s.t, s.life.Stop(s.t.Context(), wait.Limit))
 	s.clock = harness.ClockAt(s.clock.Now(), times)
 	s.begin()
 	c := command{Action: "retry", Filter: filter{Fingerprint: cause.Fingerprint}, When: "now", PerMinute: pace, Reason: "senha da operadora corrigida"}
@@ -246,7 +246,7 @@ func (s *bulkRuns) leaves(d person, id string) {
 	if after := d.run(id); after.decided() > held.decided()+1 || after.Hold != "engine_down" {
 		s.t.Errorf("held at %d decisions, the run has %d and holds because of %q", held.decided(), after.decided(), after.Hold)
 	}
-	harness.Must(s.t, s.restart(s.t.Context()))
+	testkit.Must(s.t, s.restart(s.t.Context()))
 	d.awaitRun(id, "the run to go on by itself", func(r *run) bool { return r.Hold == "" && r.decided() > held.decided()+1 })
 }
 
@@ -366,7 +366,7 @@ func (s *bulkRuns) expectPage(d person, r *run) {
 func (s *bulkRuns) expectOneMail() {
 	s.t.Helper()
 	all, err := s.mail.Await(wait.Context(s.t), 2)
-	harness.Must(s.t, err)
+	testkit.Must(s.t, err)
 	for _, m := range all {
 		want := map[string]string{"ti@hospital.example": fmt.Sprint(claims), "cadastro@hospital.example": fmt.Sprint(others)}[m.To[0]]
 		if want == "" || !strings.Contains(m.Subject+"\n"+m.Text, want) || !strings.Contains(m.Text, "https://retry.hospital.example/dead-letters") {
@@ -382,7 +382,7 @@ func (s *bulkRuns) expectOneMail() {
 func (s *bulkRuns) expectMails() string {
 	s.t.Helper()
 	all, err := s.mail.Messages()
-	harness.Must(s.t, err)
+	testkit.Must(s.t, err)
 	to := make(map[string]int)
 	for _, m := range all {
 		to[m.To[0]]++

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"retry-worker/e2e/harness"
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/wait"
 )
 
@@ -28,12 +29,12 @@ func (m *configMap) put(content string) {
 	m.s.t.Helper()
 	m.contents++
 	data, next := "..content-"+strconv.Itoa(m.contents), filepath.Join(m.dir, "..data_tmp")
-	harness.Must(m.s.t, os.Mkdir(filepath.Join(m.dir, data), 0o700))
-	harness.Must(m.s.t, os.WriteFile(filepath.Join(m.dir, data, "policies.yaml"), []byte(content), 0o600))
-	harness.Must(m.s.t, os.Symlink(data, next))
-	harness.Must(m.s.t, os.Rename(next, filepath.Join(m.dir, "..data")))
+	testkit.Must(m.s.t, os.Mkdir(filepath.Join(m.dir, data), 0o700))
+	testkit.Must(m.s.t, os.WriteFile(filepath.Join(m.dir, data, "policies.yaml"), []byte(content), 0o600))
+	testkit.Must(m.s.t, os.Symlink(data, next))
+	testkit.Must(m.s.t, os.Rename(next, filepath.Join(m.dir, "..data")))
 	if m.contents == 1 {
-		harness.Must(m.s.t, os.Symlink(filepath.Join("..data", "policies.yaml"), m.file()))
+		testkit.Must(m.s.t, os.Symlink(filepath.Join("..data", "policies.yaml"), m.file()))
 	}
 }
 
@@ -41,7 +42,7 @@ func (m *configMap) put(content string) {
 func edited(s *scenario, base string, maxRetries int) string {
 	s.t.Helper()
 	text, err := os.ReadFile("../../internal/catalogue/default.yaml")
-	harness.Must(s.t, err)
+	testkit.Must(s.t, err)
 	before, policy, found := strings.Cut(string(text), "\n  failed-job:\n")
 	_, after, both := strings.Cut(policy, "\n  job-queue:\n")
 	if !found || !both {

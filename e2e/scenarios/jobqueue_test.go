@@ -8,7 +8,7 @@ import (
 
 	"github.com/camunda/zeebe/clients/go/v8/pkg/pb"
 
-	"retry-worker/e2e/harness"
+	"retry-worker/internal/testkit"
 )
 
 const (
@@ -189,5 +189,5 @@ func (s *scenario) publishResolved(id string) {
 	_, err := s.PublishMessage(s.t.Context(), &pb.PublishMessageRequest{
 		Name: "dependency-resolved", CorrelationKey: id, TimeToLive: messageLife.Milliseconds(),
 	})
-	harness.Must(s.t, err)
+	testkit.Must(s.t, err)
 }

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"retry-worker/e2e/harness"
 	"retry-worker/e2e/harness/postgres"
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/wait"
 	"retry-worker/internal/worker"
 )
@@ -170,7 +170,7 @@ func TestBrokerKilledUnderLoad(t *testing.T) {
 	s.awaitAnswers(60)
 	s.Kill()
 	killed := s.clock.Now()
-	harness.Must(s.t, s.restart(t.Context()))
+	testkit.Must(s.t, s.restart(t.Context()))
 	down := s.clock.Now().Sub(killed)
 	s.finish(l)
 
@@ -208,7 +208,7 @@ func TestStoppedWorkerLeavesNothingToATimeOut(t *testing.T) {
 	s.startPortal(second)
 	s.awaitAnswers(40)
 	begun := time.Now()
-	harness.Must(s.t, first.Stop(t.Context(), wait.Limit))
+	testkit.Must(s.t, first.Stop(t.Context(), wait.Limit))
 	took := time.Since(begun)
 	if err := first.Err(); err != nil {
 		t.Errorf("the worker ended with %v after SIGTERM, expected exit status 0", err)

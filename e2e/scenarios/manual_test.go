@@ -10,7 +10,7 @@ import (
 
 	"github.com/camunda/zeebe/clients/go/v8/pkg/pb"
 
-	"retry-worker/e2e/harness"
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/wait"
 	"retry-worker/internal/worker"
 )
@@ -58,14 +58,14 @@ func (s *scenario) orders(d api, id, how string, body request) deadLetter {
 func (s *scenario) refused(d api, id, how string, body request, status int, code, says string) {
 	s.t.Helper()
 	before, err := d.deadLetter(s.t.Context(), id, "", nil)
-	harness.Must(s.t, err)
+	testkit.Must(s.t, err)
 	a, err := d.deadLetter(s.t.Context(), id, how, body)
-	harness.Must(s.t, err)
+	testkit.Must(s.t, err)
 	if a.status != status || a.Error != code || !strings.Contains(a.Message, says) {
 		s.t.Errorf("%s %s %+v: %d %s: %s, expected %d %s: … %s …", how, id, body, a.status, a.Error, a.Message, status, code, says)
 	}
 	after, err := d.deadLetter(s.t.Context(), id, "", nil)
-	harness.Must(s.t, err)
+	testkit.Must(s.t, err)
 	if jsonOf(before.deadLetter) != jsonOf(after.deadLetter) {
 		s.t.Errorf("%s %s %+v was refused and changed %+v to %+v", how, id, body, before.deadLetter, after.deadLetter)
 	}
@@ -102,7 +102,7 @@ func TestPersonDecidesBelowTheLimit(t *testing.T) {
 	s.orders(d, ids[1], "retry", request{Reason: corrected, When: "now"})
 	s.orders(d, ids[2], "discard", request{Reason: "o número não existe"})
 	a, err := d.answers(t.Context(), "/jobs/retry", request{JobID: ids[3], Reason: corrected}) // retry-failed-job.md
-	if harness.Must(s.t, err); a.status != http.StatusOK {
+	if testkit.Must(s.t, err); a.status != http.StatusOK {
 		t.Errorf("POST /jobs/retry: %d %s: %s", a.status, a.Error, a.Message)
 	}
 	s.awaitEnded(keys[1:3]...)
@@ -155,7 +155,7 @@ func (s *scenario) expectRefusals(d api, id string) {
 				body = request{Reason: corrected}
 			}
 			a, err := d.deadLetter(s.t.Context(), unknown, how, body)
-			if harness.Must(s.t, err); a.status != http.StatusNotFound || a.Error != "job_not_found" {
+			if testkit.Must(s.t, err); a.status != http.StatusNotFound || a.Error != "job_not_found" {
 				s.t.Errorf("%q of the unknown %s: %d %s, expected 404 job_not_found", how, unknown, a.status, a.Error)
 			}
 		}
@@ -231,7 +231,7 @@ func TestDeadLetterForWhichNobodyWaits(t *testing.T) {
 	cancelled := s.submit(s.claimID(2), left(failing("INVALID_PATIENT_DATA")), nil)
 	id := s.deadLetterOf(d, cancelled, 0)
 	_, err := s.CancelProcessInstance(t.Context(), &pb.CancelProcessInstanceRequest{ProcessInstanceKey: cancelled})
-	harness.Must(s.t, err)
+	testkit.Must(s.t, err)
 	s.awaitEnded(cancelled)
 	s.orders(d, id, "retry", request{Reason: corrected, When: "now"}) // nobody knows yet
 	s.expectNobody(d, id)

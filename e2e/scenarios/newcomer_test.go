@@ -10,6 +10,7 @@ import (
 	"retry-worker/e2e/harness"
 	"retry-worker/e2e/harness/zeebe"
 	"retry-worker/internal/decision"
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/wait"
 )
 
@@ -45,7 +46,7 @@ func TestNewcomerSeesDecisions(t *testing.T) {
 				t.Fatalf("demo: exit %d, expected 0:\n%s", code, out)
 			}
 			s.expectDemo(out)
-			harness.Must(s.t, s.clock.Follow(t.Context()))
+			testkit.Must(s.t, s.clock.Follow(t.Context()))
 			s.done("a newcomer: check, deploy, demo", "4 processes, 70 samples, 65 ended, 5 incidents")
 		})
 	}
@@ -56,7 +57,7 @@ func (s *scenario) expectDemo(out string) {
 	s.t.Helper()
 	told, summary, found := strings.Cut(out, "\nWhat became of them:\n")
 	want, err := testdata.ReadFile("testdata/demo.txt")
-	harness.Must(s.t, err)
+	testkit.Must(s.t, err)
 	if !found || strings.TrimSpace(summary) != strings.TrimSpace(string(want)) {
 		s.t.Errorf("the demo sums up\n%s\nexpected\n%s", summary, want)
 	}
@@ -82,7 +83,7 @@ func (s *scenario) expectDemo(out string) {
 	var c counts
 	wait.Until(s.t, fmt.Sprintf("%d incidents and %d ended processes", rejected, completed), func() bool {
 		all, err := s.Counters(s.t.Context())
-		harness.Must(s.t, err)
+		testkit.Must(s.t, err)
 		c = countsOf(all)
 		return c["incidents pending"] == rejected && c["processes completed"] == completed
 	}, func() string { return fmt.Sprint(c) })

@@ -11,7 +11,7 @@ import (
 
 	"go.uber.org/zap"
 
-	"retry-worker/e2e/harness"
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/worker"
 	"retry-worker/internal/zeebe"
 )
@@ -98,7 +98,7 @@ func (f *fixture) startPortal(by *process, jobTypes ...string) (*portal, error) 
 func (s *scenario) startPortal(by *process, also ...string) *portal {
 	s.t.Helper()
 	h, err := s.fixture.startPortal(by, append(also, submitClaim)...)
-	harness.Must(s.t, err)
+	testkit.Must(s.t, err)
 	s.t.Cleanup(func() {
 		if err := h.close(); err != nil {
 			s.t.Error(err)

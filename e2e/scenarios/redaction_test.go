@@ -9,6 +9,7 @@ import (
 	"github.com/camunda/zeebe/clients/go/v8/pkg/pb"
 
 	"retry-worker/e2e/harness"
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/wait"
 	"retry-worker/internal/worker"
 )
@@ -47,7 +48,7 @@ func TestPersonalDataStayInTheProcess(t *testing.T) {
 			s.expectNothingPersonal("the incident's message", i.incidents[0].message)
 			s.expectNothingPersonal("the failed job's message", i.jobs[0].failures[0].message)
 			_, err := s.CancelProcessInstance(s.t.Context(), &pb.CancelProcessInstanceRequest{ProcessInstanceKey: key})
-			harness.Must(s.t, err)
+			testkit.Must(s.t, err)
 		}
 		for key := range lines {
 			s.worker.Log.About(s.t, key, 1)
@@ -67,7 +68,7 @@ func (s *scenario) expectNothingPersonalKept() {
 	file := strings.TrimPrefix(database, "sqlite:")
 	for _, name := range []string{file, file + "-wal"} {
 		content, err := os.ReadFile(name)
-		harness.Must(s.t, err)
+		testkit.Must(s.t, err)
 		s.expectNothingPersonal(name, string(content))
 	}
 	for _, args := range [][]string{

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"retry-worker/e2e/harness"
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/worker"
 )
 
@@ -45,7 +45,7 @@ func (s *scenario) refusals() int {
 		return 0
 	}
 	n, err := strconv.ParseFloat(m[1], 64)
-	harness.Must(s.t, err)
+	testkit.Must(s.t, err)
 	return int(n)
 }
 
@@ -77,7 +77,7 @@ func TestBrokerPausedUnderLoad(t *testing.T) {
 	w := s.serve("worker", "RETRY_WORKER_CONCURRENCY=8", "RETRY_WORKER_JOB_TIMEOUT=45s")
 	s.startPortal(w)
 	s.awaitAnswers(60)
-	harness.Must(s.t, s.Pause())
+	testkit.Must(s.t, s.Pause())
 	paused := time.NewTimer(pause)
 	defer paused.Stop()
 	defer s.Resume() // whatever happens
@@ -91,7 +91,7 @@ func TestBrokerPausedUnderLoad(t *testing.T) {
 	if !w.said("engine does not answer polls; asking on with growing pauses (`retry-worker check` says more)") {
 		t.Error("the worker's log does not say that the engine is gone")
 	}
-	harness.Must(s.t, s.Resume())
+	testkit.Must(s.t, s.Resume())
 	resumed := s.clock.Now()
 	s.finish(l)
 	back := s.clock.Now().Sub(resumed)

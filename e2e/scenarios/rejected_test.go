@@ -7,7 +7,7 @@ import (
 
 	"github.com/camunda/zeebe/clients/go/v8/pkg/pb"
 
-	"retry-worker/e2e/harness"
+	"retry-worker/internal/testkit"
 )
 
 // wrong is an input that R11 rejects, in a claim whose submission fails once.
@@ -124,10 +124,10 @@ func (s *scenario) expectRejected(key int64, w wrong) {
 func (s *scenario) correct(key int64, variable string, value any) {
 	s.t.Helper()
 	_, err := s.SetVariables(s.t.Context(), &pb.SetVariablesRequest{ElementInstanceKey: key, Variables: jsonOf(map[string]any{variable: value})})
-	harness.Must(s.t, err)
+	testkit.Must(s.t, err)
 	x := s.instance(key).incidents[0]
 	_, err = s.UpdateJobRetries(s.t.Context(), &pb.UpdateJobRetriesRequest{JobKey: x.jobKey, Retries: 3})
-	harness.Must(s.t, err)
+	testkit.Must(s.t, err)
 	_, err = s.ResolveIncident(s.t.Context(), &pb.ResolveIncidentRequest{IncidentKey: x.key})
-	harness.Must(s.t, err)
+	testkit.Must(s.t, err)
 }

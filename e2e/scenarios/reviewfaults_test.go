@@ -11,6 +11,7 @@ import (
 
 	"retry-worker/e2e/harness"
 	"retry-worker/internal/access"
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/worker"
 )
 
@@ -67,7 +68,7 @@ func TestEngineDownWhileRetriesAreDecided(t *testing.T) {
 	}
 	took := time.Since(begun)
 	s.refused(d, ids[0], "retry", request{Reason: corrected}, http.StatusConflict, "invalid_retry_state", "reprocessing since")
-	harness.Must(s.t, s.restart(t.Context()))
+	testkit.Must(s.t, s.restart(t.Context()))
 	back := time.Now()
 	s.awaitEnded(keys...)
 	delivered := time.Since(back)
@@ -107,8 +108,8 @@ func (l *lives) end() { l.api.worker.Kill() }
 // decide on further dead letters, every third of which is let go, while the engine stands still; then it goes on.
 func (l *lives) decide() {
 	l.s.t.Helper()
-	harness.Must(l.s.t, l.s.Pause())
-	defer func() { harness.Must(l.s.t, l.s.Resume()) }()
+	testkit.Must(l.s.t, l.s.Pause())
+	defer func() { testkit.Must(l.s.t, l.s.Resume()) }()
 	for n, id := range l.ids[len(l.ids)-killBatch:] {
 		if l.discard[id] = n%3 == 0; l.discard[id] {
 			l.s.orders(l.api, id, "discard", request{Reason: "sem conserto"})

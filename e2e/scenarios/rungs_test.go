@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"retry-worker/e2e/harness"
+	"retry-worker/internal/testkit"
 )
 
 // system is one of the processes beside SUB_06, whose timers wait for a duration.
@@ -127,7 +127,7 @@ func (s *scenario) expectDeadLetter(y system, key int64, n int, want wantDead) {
 func (s *scenario) expectListed(y system, id string, want wantDead) {
 	s.t.Helper()
 	a, err := api{worker: s.worker}.deadLetter(s.t.Context(), id, "", nil)
-	harness.Must(s.t, err)
+	testkit.Must(s.t, err)
 	l := a.deadLetter
 	class := ""
 	if l.ErrorClassification != nil {
@@ -156,7 +156,7 @@ func (s *scenario) expectRemembered(y system, id, state, status string, outcomes
 		State, Status string
 		Attempts      []struct{ Outcome string }
 	}
-	harness.Must(s.t, json.Unmarshal([]byte(s.ask("/api/v1/subjects/"+y.policy+"/"+id)), &subject))
+	testkit.Must(s.t, json.Unmarshal([]byte(s.ask("/api/v1/subjects/"+y.policy+"/"+id)), &subject))
 	var got []string
 	for _, a := range subject.Attempts {
 		got = append(got, a.Outcome)

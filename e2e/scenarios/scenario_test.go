@@ -15,6 +15,7 @@ import (
 
 	"retry-worker/e2e/harness"
 	"retry-worker/e2e/harness/zeebe"
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/wait"
 )
 
@@ -113,7 +114,7 @@ func (s *scenario) clear() {
 func (s *scenario) create(processID string, variables map[string]any) int64 {
 	s.t.Helper()
 	key, err := s.start(processID, variables)
-	harness.Must(s.t, err)
+	testkit.Must(s.t, err)
 	s.keys = append(s.keys, key)
 	return key
 }
@@ -142,7 +143,7 @@ func (s *scenario) createAll(processID string, n int, variables func(n int) map[
 			return err
 		})
 	}
-	harness.Must(s.t, running.Wait())
+	testkit.Must(s.t, running.Wait())
 	s.keys = append(s.keys, keys...)
 	return keys
 }
@@ -213,7 +214,7 @@ func (s *scenario) instance(key int64) instance {
 // advanceTo moves the clock to an instant, when all scenarios beside this one wait for theirs.
 func (s *scenario) advanceTo(instant time.Time) {
 	s.t.Helper()
-	harness.Must(s.t, s.timeline.wait(instant))
+	testkit.Must(s.t, s.timeline.wait(instant))
 }
 
 // climb moves the clock to where the n-th timer (from 0) of each instance fires, and waits until it has, not before its time.

@@ -18,6 +18,7 @@ import (
 	"retry-worker/e2e/harness"
 	"retry-worker/internal/audit"
 	"retry-worker/internal/store"
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/gateway"
 	"retry-worker/internal/testkit/wait"
 )
@@ -30,7 +31,7 @@ func (s *fixture) database() *sql.DB {
 		driver, source = "sqlite", "file:"+path+"?mode=ro"
 	}
 	db, err := sql.Open(driver, source)
-	harness.Must(s.t, err)
+	testkit.Must(s.t, err)
 	return db
 }
 
@@ -40,7 +41,7 @@ func (s *fixture) rows(query string) map[string]int {
 	db := s.database()
 	defer db.Close()
 	found, err := readRows(wait.Context(s.t), db, query)
-	harness.Must(s.t, err)
+	testkit.Must(s.t, err)
 	return found
 }
 
@@ -141,8 +142,8 @@ func (s *fixture) agree(claims ...string) string {
 func (s *fixture) same(args ...string) {
 	s.t.Helper()
 	var old, now any
-	harness.Must(s.t, json.Unmarshal([]byte(s.prints(binaryBefore(s.t), args...)), &old))
-	harness.Must(s.t, json.Unmarshal([]byte(s.prints(harness.Binary(s.t), args...)), &now))
+	testkit.Must(s.t, json.Unmarshal([]byte(s.prints(binaryBefore(s.t), args...)), &old))
+	testkit.Must(s.t, json.Unmarshal([]byte(s.prints(harness.Binary(s.t), args...)), &now))
 	if !covers(now, old) {
 		s.t.Errorf("%v: the version before says %v, this one %v", args, old, now)
 	}
@@ -183,14 +184,14 @@ type record struct {
 func (s *fixture) records() (all []record) {
 	s.t.Helper()
 	reader, err := store.OpenReader(wait.Context(s.t), s.url)
-	harness.Must(s.t, err)
+	testkit.Must(s.t, err)
 	defer reader.Close()
 	var text bytes.Buffer
 	_, err = audit.Export(wait.Context(s.t), reader, &text, audit.Selection{}, audit.JSONLines, func(_, _, _ int64) {})
-	harness.Must(s.t, err)
+	testkit.Must(s.t, err)
 	for line := range bytes.Lines(text.Bytes()) {
 		var r record
-		harness.Must(s.t, json.Unmarshal(line, &r))
+		testkit.Must(s.t, json.Unmarshal(line, &r))
 		all = append(all, r)
 	}
 	return all
@@ -329,8 +330,8 @@ func TestCovers(t *testing.T) {
 		{`[1,2]`, `[1]`, false}, {`[{"a":2}]`, `[{"a":1}]`, false}, {`1`, `{"a":1}`, false}, {`{}`, `[1]`, false},
 	} {
 		var now, old any
-		harness.Must(t, json.Unmarshal([]byte(c.now), &now))
-		harness.Must(t, json.Unmarshal([]byte(c.old), &old))
+		testkit.Must(t, json.Unmarshal([]byte(c.now), &now))
+		testkit.Must(t, json.Unmarshal([]byte(c.old), &old))
 		if got := covers(now, old); got != c.want {
 			t.Errorf("%s in %s: %v", c.old, c.now, got)
 		}

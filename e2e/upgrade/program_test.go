@@ -14,6 +14,7 @@ import (
 
 	"retry-worker/e2e/harness"
 	"retry-worker/internal/catalogue"
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/wait"
 )
 
@@ -36,8 +37,8 @@ type fixture struct {
 func newFixture(t *testing.T, url string) *fixture {
 	t.Helper()
 	s := &fixture{t: t, url: url, folder: t.TempDir(), processes: startProcesses(t), receiver: openReceiver(t)}
-	harness.Must(t, os.WriteFile(s.path("secret"), []byte(secret), 0o600))
-	harness.Must(t, os.WriteFile(s.path("policies.yaml"), []byte(harness.Teams(t, string(catalogue.Default().YAML()), map[string][]string{
+	testkit.Must(t, os.WriteFile(s.path("secret"), []byte(secret), 0o600))
+	testkit.Must(t, os.WriteFile(s.path("policies.yaml"), []byte(harness.Teams(t, string(catalogue.Default().YAML()), map[string][]string{
 		teamOfStays: {"webhook: {url: " + s.receiver.URL + ", secretFile: " + s.path("secret") + "}"},
 	})), 0o600))
 	return s
@@ -193,7 +194,7 @@ func (p *program) ask(path string, body, into any) error {
 // asks is ask for what has to be answered well.
 func (p *program) asks(path string, body, into any) {
 	p.s.t.Helper()
-	harness.Must(p.s.t, p.ask(path, body, into))
+	testkit.Must(p.s.t, p.ask(path, body, into))
 }
 
 // decide on a claim's dead letter: retry or discard.

@@ -19,11 +19,11 @@ import (
 
 	"github.com/pressly/goose/v3"
 
-	"retry-worker/e2e/harness"
 	"retry-worker/e2e/harness/postgres"
 	"retry-worker/internal/audit"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/store"
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/wait"
 )
 
@@ -44,20 +44,20 @@ var migrationFolders = map[string]string{"sqlite": "../../internal/store/sqlite/
 // TestReleasedMigrationsStay: those that the version before knows are the ones that its databases were made by, for ever.
 func TestReleasedMigrationsStay(t *testing.T) {
 	v, err := readPrevious()
-	harness.Must(t, err)
+	testkit.Must(t, err)
 	sums := ""
 	for _, driver := range []string{"pgx", "sqlite"} {
 		files, err := migrationsUpTo(migrationFolders[driver], v.schema)
-		harness.Must(t, err)
+		testkit.Must(t, err)
 		for _, name := range files {
 			content, err := os.ReadFile(filepath.Join(migrationFolders[driver], name))
-			harness.Must(t, err)
+			testkit.Must(t, err)
 			sum := sha256.Sum256(content)
 			sums += hex.EncodeToString(sum[:]) + "  " + path.Base(path.Dir(filepath.ToSlash(migrationFolders[driver]))) + "/" + name + "\n"
 		}
 	}
 	if *recordAnew {
-		harness.Must(t, os.WriteFile("testdata/migrations.sha256", []byte(sums), 0o600))
+		testkit.Must(t, os.WriteFile("testdata/migrations.sha256", []byte(sums), 0o600))
 		return
 	}
 	if sums != migrationSums {
@@ -89,21 +89,21 @@ var hexBytes = regexp.MustCompile(`\bx'([0-9a-f]*)'`)
 func makeBefore(t *testing.T, driver, source string) {
 	t.Helper()
 	v, err := readPrevious()
-	harness.Must(t, err)
+	testkit.Must(t, err)
 	db, err := sql.Open(driver, source)
-	harness.Must(t, err)
+	testkit.Must(t, err)
 	defer db.Close()
 	dialect := map[string]goose.Dialect{"sqlite": goose.DialectSQLite3, "pgx": goose.DialectPostgres}[driver]
 	p, err := goose.NewProvider(dialect, db, os.DirFS(migrationFolders[driver]), goose.WithTableName("schema_migrations"), goose.WithDisableGlobalRegistry(true))
-	harness.Must(t, err)
+	testkit.Must(t, err)
 	_, err = p.UpTo(wait.Context(t), v.schema)
-	harness.Must(t, err)
+	testkit.Must(t, err)
 	if driver == "sqlite" { // whose it is, as every version writes it
 		_, err = db.ExecContext(wait.Context(t), "PRAGMA application_id = 0x52657457")
-		harness.Must(t, err)
+		testkit.Must(t, err)
 	}
 	tx, err := db.BeginTx(wait.Context(t), nil)
-	harness.Must(t, err)
+	testkit.Must(t, err)
 	for statement := range strings.Lines(rowsBefore) {
 		if driver == "pgx" {
 			statement = hexBytes.ReplaceAllString(statement, `'\x$1'::bytea`)
@@ -112,7 +112,7 @@ func makeBefore(t *testing.T, driver, source string) {
 			t.Fatalf("%s: %v", statement, err)
 		}
 	}
-	harness.Must(t, tx.Commit())
+	testkit.Must(t, tx.Commit())
 }
 
 // TestRecordedRows: a journal of the version before, as it is recorded, is brought up to date with every row in its place.
@@ -139,9 +139,9 @@ func TestRecordedRows(t *testing.T) {
 				rows[table] = s.rows("SELECT record FROM " + table)
 			}
 			opened, err := store.Open(wait.Context(t), url)
-			harness.Must(t, err)
+			testkit.Must(t, err)
 			wantRecorded(t, opened)
-			harness.Must(t, opened.Close())
+			testkit.Must(t, opened.Close())
 			for _, table := range keptTables {
 				if now := s.rows("SELECT record FROM " + table); len(now) != len(rows[table]) || len(now) == 0 {
 					t.Errorf("%s had %d rows, and has %d", table, len(rows[table]), len(now))
@@ -164,7 +164,7 @@ func wantRecorded(t *testing.T, s store.Store) {
 	}
 	states := map[journal.DeadLetterState]int64{}
 	counts, err := s.DeadLetterCounts(wait.Context(t))
-	harness.Must(t, err)
+	testkit.Must(t, err)
 	for _, c := range counts {
 		states[c.State] += c.N
 	}
@@ -172,7 +172,7 @@ func wantRecorded(t *testing.T, s store.Store) {
 		t.Errorf("the dead letters are %v, want open, recovered and discarded ones", states)
 	}
 	groups, next, err := s.DeadLetterGroups(wait.Context(t), journal.DeadLetterFilter{State: "open"}, "", 100)
-	harness.Must(t, err)
+	testkit.Must(t, err)
 	grouped := int64(0)
 	for i := range groups {
 		grouped += groups[i].N
@@ -181,7 +181,7 @@ func wantRecorded(t *testing.T, s store.Store) {
 		t.Errorf("%d open dead letters are in groups, want %d", grouped, states[journal.DeadLetterOpen])
 	}
 	page, _, err := s.DeadLetterPage(wait.Context(t), journal.DeadLetterFilter{State: "all"}, "", 100)
-	harness.Must(t, err)
+	testkit.Must(t, err)
 	for i := range page {
 		if page[i].Run != "" || page[i].Fingerprint == "" || page[i].Subject.Policy == "" {
 			t.Errorf("a dead letter of the version before is %+v", page[i])
@@ -208,7 +208,7 @@ func recordRows(t *testing.T) {
 	for _, table := range recordedTables {
 		text += dump(t, db, table)
 	}
-	harness.Must(t, os.WriteFile("testdata/rows.sql", []byte(text), 0o600))
+	testkit.Must(t, os.WriteFile("testdata/rows.sql", []byte(text), 0o600))
 }
 
 // recordedTables are those whose rows no trigger makes, in an order in which they can be made.
@@ -221,16 +221,16 @@ var truths = []string{"at_maximum", "count_assumed", "review_discard", "review_f
 func dump(t *testing.T, db *sql.DB, table string) (text string) {
 	t.Helper()
 	rows, err := db.QueryContext(context.Background(), "SELECT * FROM "+table)
-	harness.Must(t, err)
+	testkit.Must(t, err)
 	defer rows.Close()
 	names, err := rows.Columns()
-	harness.Must(t, err)
+	testkit.Must(t, err)
 	for rows.Next() {
 		values, into, texts := make([]any, len(names)), make([]any, len(names)), make([]string, len(names))
 		for i := range values {
 			into[i] = &values[i]
 		}
-		harness.Must(t, rows.Scan(into...))
+		testkit.Must(t, rows.Scan(into...))
 		for i, v := range values {
 			texts[i] = literal(t, names[i], v)
 		}
@@ -239,7 +239,7 @@ func dump(t *testing.T, db *sql.DB, table string) (text string) {
 		}
 		text += "INSERT INTO " + table + " (" + strings.Join(names, ", ") + ") VALUES (" + strings.Join(texts, ", ") + ")\n"
 	}
-	harness.Must(t, rows.Err())
+	testkit.Must(t, rows.Err())
 	return text
 }
 

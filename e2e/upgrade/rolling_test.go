@@ -11,6 +11,7 @@ import (
 
 	"retry-worker/e2e/harness"
 	"retry-worker/e2e/harness/postgres"
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/gateway"
 	"retry-worker/internal/testkit/wait"
 	"retry-worker/internal/worker"
@@ -152,7 +153,7 @@ func (s *fixture) contest() {
 func (s *fixture) bothAsk() {
 	s.t.Helper()
 	since := s.processes.Now()
-	harness.Must(s.t, s.processes.WaitFor(wait.Context(s.t), func(gateway.Counts) bool {
+	testkit.Must(s.t, s.processes.WaitFor(wait.Context(s.t), func(gateway.Counts) bool {
 		free := map[string]bool{}
 		for _, p := range s.processes.Polls(worker.AnalyzeRetry) {
 			if p.At.After(since) && p.Ended.IsZero() && p.MaxJobsToActivate == portion {

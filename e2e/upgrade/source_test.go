@@ -17,6 +17,7 @@ import (
 
 	"retry-worker/e2e/harness"
 	"retry-worker/internal/catalogue"
+	"retry-worker/internal/testkit"
 )
 
 //go:embed previous
@@ -49,7 +50,7 @@ func readPrevious() (v version, err error) {
 func schemaBefore(t *testing.T) string {
 	t.Helper()
 	v, err := readPrevious()
-	harness.Must(t, err)
+	testkit.Must(t, err)
 	return strconv.FormatInt(v.schema, 10)
 }
 
@@ -59,7 +60,7 @@ func binaryBefore(t *testing.T) string {
 	t.Helper()
 	harness.SkipIfShort(t)
 	previous.once.Do(func() { previous.path, previous.absent, previous.err = buildPrevious() })
-	harness.Must(t, previous.err)
+	testkit.Must(t, previous.err)
 	if previous.absent != nil {
 		t.Skip(previous.absent)
 	}
@@ -167,7 +168,7 @@ func TestASourceThatIsAbsent(t *testing.T) {
 func TestWhatTheVersionBeforeDoesNotKnow(t *testing.T) {
 	binaryBefore(t)
 	file := filepath.Join(t.TempDir(), "policies.yaml")
-	harness.Must(t, os.WriteFile(file, []byte(harness.Teams(t, string(catalogue.Default().YAML()), map[string][]string{"ti": {"email: [ti@hospital.example]"}})), 0o600))
+	testkit.Must(t, os.WriteFile(file, []byte(harness.Teams(t, string(catalogue.Default().YAML()), map[string][]string{"ti": {"email: [ti@hospital.example]"}})), 0o600))
 	for name, c := range map[string]struct{ setting, says string }{
 		"setting":       {"RETRY_WORKER_NOTIFY_INTERVAL=15m", "RETRY_WORKER_NOTIFY_INTERVAL"},
 		"policies file": {"RETRY_WORKER_POLICIES_FILE=" + file, "email"},

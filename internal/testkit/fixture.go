@@ -150,9 +150,7 @@ func (f *Fixture) Analysis(policy, id, text string, retries int) *journal.Analys
 func (f *Fixture) Fail(policy, id, text string, retries int) *journal.Attempt {
 	f.t.Helper()
 	r, err := f.Journal.Analyze(f.t.Context(), f.Analysis(policy, id, text, retries))
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	Must(f.t, err)
 	f.Journal.Answered(&r)
 	return r.Attempt
 }
@@ -208,14 +206,10 @@ func (f *Fixture) Succeed(policy, id string) {
 func (f *Fixture) Answers() (all []*journal.Answer) {
 	f.t.Helper()
 	messages, err := f.Store.Pending(f.t.Context(), journal.ReviewQueue, 0, 100_000)
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	Must(f.t, err)
 	for i := range messages {
 		a, err := journal.ReadAnswer(&messages[i])
-		if err != nil {
-			f.t.Fatal(err)
-		}
+		Must(f.t, err)
 		all = append(all, a)
 	}
 	return all
@@ -225,9 +219,7 @@ func (f *Fixture) Answers() (all []*journal.Answer) {
 func (f *Fixture) Deliver(taken bool) {
 	f.t.Helper()
 	for _, a := range f.Answers() {
-		if err := f.Journal.Delivered(f.t.Context(), a, taken); err != nil {
-			f.t.Fatal(err)
-		}
+		Must(f.t, f.Journal.Delivered(f.t.Context(), a, taken))
 	}
 }
 
@@ -235,13 +227,9 @@ func (f *Fixture) Deliver(taken bool) {
 func (f *Fixture) StartBulk(c bulk.Command) (run string) {
 	f.t.Helper()
 	p, err := f.Bulk.Plan(f.t.Context(), c)
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	Must(f.t, err)
 	r, err := f.Bulk.Start(f.t.Context(), c, p.Token)
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	Must(f.t, err)
 	return r.ID
 }
 
@@ -260,13 +248,9 @@ func (f *Fixture) Gather(run string) {
 func (f *Fixture) DecideBulk(run string, n int) []journal.BulkItem {
 	f.t.Helper()
 	r, err := f.Bulk.Run(f.t.Context(), run)
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	Must(f.t, err)
 	items, err := f.Store.BulkItems(f.t.Context(), run, journal.BulkPlanned, 0, n)
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	Must(f.t, err)
 	decide, when := f.Reviews.Retry, review.Backoff
 	if r.Action == journal.BulkDiscard {
 		decide = f.Reviews.Discard
@@ -279,9 +263,7 @@ func (f *Fixture) DecideBulk(run string, n int) []journal.BulkItem {
 		if refusal := review.Refused(err); refusal != nil {
 			err = f.Store.RefuseBulkItem(f.t.Context(), run, i.Number, string(refusal.Code), f.Now())
 		}
-		if err != nil {
-			f.t.Fatal(err)
-		}
+		Must(f.t, err)
 	}
 	return items
 }
@@ -309,4 +291,12 @@ func (f *Fixture) RunBulk() (kill func()) {
 func Bubble(t *testing.T, test func(t *testing.T, f *Fixture), options ...Option) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) { test(t, New(t, options...)) })
+}
+
+// Must ends the test for an error.
+func Must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

@@ -31,16 +31,12 @@ func (k *Tokens) Publish(roles map[string]access.Role, expires time.Time) {
 	lines := ""
 	for name, role := range roles {
 		secret, token, err := access.NewToken(name, role, expires)
-		if err != nil {
-			k.t.Fatal(err)
-		}
+		Must(k.t, err)
 		k.secrets[name] = secret
 		lines += token.Line() + "\n"
 	}
 	tokens, err := access.Parse("tokens", []byte(lines))
-	if err != nil {
-		k.t.Fatal(err)
-	}
+	Must(k.t, err)
 	k.current.Store(tokens)
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"retry-worker/e2e/harness"
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/wait"
 )
 
@@ -14,9 +15,7 @@ import (
 func New(t testing.TB, o Options) *Server {
 	t.Helper()
 	s, err := start(t, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() {
 		if err := s.Remove(); err != nil {
 			t.Error(err)
@@ -46,9 +45,7 @@ func Database(t testing.TB) (url string) {
 	t.Helper()
 	s := sharedServer(t)
 	name, err := s.newDatabase(wait.Context(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), stopTime)
 		defer cancel()

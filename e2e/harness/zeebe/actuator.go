@@ -72,36 +72,18 @@ func (b *Broker) healthy(ctx context.Context) bool {
 	return false
 }
 
-// AddTime moves the broker's clock forward by d, in milliseconds, on top of earlier moves: timers that are due by then fire within
-// about a second, and so do time-outs and back-offs of jobs. To go back there is ResetTime only. The clock of this machine, and so a
-// worker's, stays: an absolute time that a worker computes lies in the broker's future only where it is further ahead than the
+// AddTime moves the broker's clock forward by d, in milliseconds, on top of earlier moves: timers that are due by then
+// fire within about a second, and so do time-outs and back-offs of jobs. The clock of this machine, and so a worker's,
+// stays: an absolute time that a worker computes lies in the broker's future only where it is further ahead than the
 // broker's clock is.
 func (b *Broker) AddTime(ctx context.Context, d time.Duration) error {
 	if d < 0 {
-		return fmt.Errorf("the broker's clock cannot be moved by %v: ResetTime goes back", d)
+		return fmt.Errorf("the broker's clock cannot be moved by %v", d)
 	}
 	b.change.Lock()
 	defer b.change.Unlock()
-	b.moved = true
 	_, err := b.clock(ctx, http.MethodPost, "/add", fmt.Sprintf(`{"offsetMilli":%d}`, d.Milliseconds()))
 	return err
-}
-
-// ResetTime sets the broker's clock to the real time again, by a restart where it has been moved, which takes 4 to 10 s. A living
-// broker that is set back (the actuator can do that) waits with timers (8.6.0) and with time-outs of jobs (8.5.8 too) until its clock
-// is again where it had been; after the restart all of them run. What was made while the clock was ahead keeps its time: a job
-// activated then stays locked until the real clock has come that far.
-func (b *Broker) ResetTime(ctx context.Context) error {
-	now, err := b.Time(ctx)
-	if err != nil {
-		return err
-	}
-	b.change.Lock()
-	defer b.change.Unlock()
-	if !b.moved && time.Since(now).Abs() < askTimeout { // it may have been moved from outside
-		return nil
-	}
-	return b.restart(ctx)
 }
 
 // Time is the broker's clock.

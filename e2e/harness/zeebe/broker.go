@@ -44,7 +44,6 @@ type Broker struct {
 	mu      sync.Mutex
 	process *harness.Process
 	stopped bool
-	moved   bool // its clock is not the real one
 }
 
 // Start runs a broker and returns when its partition has a leader and its gateway takes calls, which is 4 to 10 s when Zeebe and Java
@@ -160,17 +159,12 @@ func (b *Broker) Kill() { b.current().Kill() }
 func (b *Broker) Restart(ctx context.Context) error {
 	b.change.Lock()
 	defer b.change.Unlock()
-	return b.restart(ctx)
-}
-
-func (b *Broker) restart(ctx context.Context) error {
 	if b.stopped {
 		return errors.New("restart Zeebe: it was stopped for good")
 	}
 	if err := b.current().Stop(ctx, stopTime); err != nil {
 		return err
 	}
-	b.moved = false
 	return b.run(ctx)
 }
 

@@ -18,6 +18,7 @@ import (
 
 	"retry-worker/e2e/harness"
 	"retry-worker/internal/journal"
+	"retry-worker/internal/testkit"
 )
 
 // childMode names what a child process does, which is this test's binary started again.
@@ -48,7 +49,7 @@ type child struct {
 func start(t *testing.T, mode, path string, attributes *syscall.SysProcAttr) *child {
 	t.Helper()
 	binary, err := executable()
-	harness.Must(t, err)
+	testkit.Must(t, err)
 	c := &child{Cmd: exec.Command(binary, path)}
 	c.Env = append(os.Environ(), childMode+"="+mode)
 	c.Stderr, c.SysProcAttr = os.Stderr, attributes

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"retry-worker/internal/journal"
+	"retry-worker/internal/testkit"
 )
 
 // pages reads records page by page, and fails where a page is too long or a record out of order.
@@ -49,9 +50,7 @@ func numbersOf(records []journal.Record) (all []int64) {
 func wantDigests(t *testing.T, s journal.Archive, records []journal.Record) {
 	t.Helper()
 	links, err := s.Links(t.Context(), 0, 1<<30)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	vouched := map[int64]journal.Digest{}
 	for _, l := range links {
 		for i, d := range l.Digests {

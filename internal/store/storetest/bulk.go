@@ -76,9 +76,7 @@ func (w *bulkWorld) step(verb journal.BulkVerb, r journal.BulkRun) journal.BulkR
 func (w *bulkWorld) begin(id string, action journal.BulkAction) {
 	w.t.Helper()
 	head, err := w.s.Head(w.t.Context())
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	testkit.Must(w.t, err)
 	r := journal.BulkRun{ID: id, Action: action, Through: head.Record, Reason: "corrigido", PerMinute: 60, Force: action == journal.BulkRetry}
 	w.step(journal.BulkStart, r)
 	w.gather(id, 2)
@@ -103,17 +101,13 @@ func (w *bulkWorld) decide(run, id, letter string, discard bool) error {
 func (w *bulkWorld) deliver(taken bool) {
 	w.t.Helper()
 	all, err := w.s.Pending(w.t.Context(), journal.ReviewQueue, 0, 100)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	testkit.Must(w.t, err)
 	for i := range all {
 		a, err := journal.ReadAnswer(&all[i])
 		if err == nil {
 			err = w.j.Delivered(w.t.Context(), a, taken)
 		}
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		testkit.Must(w.t, err)
 	}
 }
 
@@ -121,9 +115,7 @@ func (w *bulkWorld) deliver(taken bool) {
 func (w *bulkWorld) want(when, run string, outcomes ...journal.BulkOutcome) {
 	w.t.Helper()
 	items, err := w.s.BulkItems(w.t.Context(), run, "", 0, 100)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	testkit.Must(w.t, err)
 	counts, got := map[journal.BulkOutcome]int64{}, []journal.BulkOutcome{}
 	for _, i := range items {
 		got = append(got, i.Outcome)
@@ -150,9 +142,7 @@ func testBulkOutcomes(t *testing.T, s Store) {
 	p, d, n := journal.BulkPlanned, journal.BulkDecided, journal.BulkNobody
 	w.want("before anything", "run-1", p, p, p, p, p, p)
 	for i := range ids[:5] {
-		if err := w.decide("run-1", ids[i], letters[i], false); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, w.decide("run-1", ids[i], letters[i], false))
 	}
 	w.want("once five are decided", "run-1", d, d, d, d, d, p)
 	item, _, err := s.DeadLetter(t.Context(), letters[0])
@@ -165,12 +155,8 @@ func testBulkOutcomes(t *testing.T, s Store) {
 	}
 	w.deliver(true)
 	w.want("once they are taken", "run-1", journal.BulkTaken, journal.BulkTaken, journal.BulkTaken, journal.BulkTaken, journal.BulkTaken, p)
-	if err := s.RefuseBulkItem(t.Context(), "run-1", 6, "max_retries_exceeded", at(7)); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.RefuseBulkItem(t.Context(), "run-1", 5, "max_retries_exceeded", at(7)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, s.RefuseBulkItem(t.Context(), "run-1", 6, "max_retries_exceeded", at(7)))
+	testkit.Must(t, s.RefuseBulkItem(t.Context(), "run-1", 5, "max_retries_exceeded", at(7)))
 	for i, want := range []bool{true, false} { // the audit tells who decided
 		st := story(t, s, subject(ids[5*i]))
 		if got := slices.ContainsFunc(st.Entries, func(e journal.Entry) bool { return strings.Contains(e.Body, `"bulkRun":"run-1"`) }); got != want {
@@ -191,14 +177,10 @@ func testBulkOutcomes(t *testing.T, s Store) {
 	if err != nil || len(again) != 3 || again[0].DeadLetter != letters[5] {
 		t.Fatalf("the second run has %+v (%v)", again, err)
 	}
-	if err := w.decide("run-2", ids[5], letters[5], false); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, w.decide("run-2", ids[5], letters[5], false))
 	w.deliver(false)
 	w.want("where nobody waits", "run-2", n, p, p)
-	if err := w.decide("", ids[5], letters[5], true); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, w.decide("", ids[5], letters[5], true))
 	w.want("where a person decides anew", "run-2", n, p, p)
 	w.step(journal.BulkCancel, journal.BulkRun{ID: "run-2"})
 	var state *journal.BulkStateError
@@ -210,9 +192,7 @@ func testBulkOutcomes(t *testing.T, s Store) {
 		t.Fatal(err)
 	}
 	w.wait(ids[2], again[2].DeadLetter)
-	if err := w.decide("run-3", ids[2], again[2].DeadLetter, true); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, w.decide("run-3", ids[2], again[2].DeadLetter, true))
 	w.want("where they are discarded", "run-3", journal.BulkDiscarded, d)
 	w.deliver(true)
 	w.want("where the process took that", "run-3", journal.BulkDiscarded, journal.BulkDiscarded)

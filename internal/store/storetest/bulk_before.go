@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"retry-worker/internal/journal"
+	"retry-worker/internal/testkit"
 )
 
 // columnsBefore are those of dead letters that the version before bulk runs knows.
@@ -50,9 +51,7 @@ func testBulkBefore(t *testing.T, d Database) {
 		}
 		w.begin("run-1", journal.BulkRetry)
 		for i := range ids[:5] {
-			if err := w.decide("run-1", ids[i], letters[i], false); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, w.decide("run-1", ids[i], letters[i], false))
 		}
 		w.want("once they are decided", "run-1", journal.BulkDecided, journal.BulkDecided, journal.BulkDecided, journal.BulkDecided, journal.BulkDecided, journal.BulkPlanned)
 	})

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"retry-worker/internal/journal"
+	"retry-worker/internal/testkit"
 )
 
 const (
@@ -19,9 +20,7 @@ const (
 // must be one sequence, and what was refused must leave no gap.
 func testConcurrent(t *testing.T, s Store) {
 	links, err := race(t, s, func(w, round int) bool { return (w+round)%5 == 0 })
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	head, _ := recall(t, s)
 	chain(t, links, head)
 	shared, want := story(t, s, subject("CLM-SHARED-1")), writers*rounds*4/5

@@ -83,9 +83,7 @@ func upTo(n int) []int {
 
 func buried(t *testing.T, s journal.Store, of func(n int) int, n int) {
 	t.Helper()
-	if err := bury(t.Context(), s, of, upTo(n)...); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, bury(t.Context(), s, of, upTo(n)...))
 }
 
 func testLetterPages(t *testing.T, s Store) {
@@ -140,9 +138,7 @@ func testGroupCursors(t *testing.T, s Store) {
 		t.Fatal(next, err)
 	}
 	_, letters, err := s.DeadLetterPage(t.Context(), f, "", 2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, bad := range []string{"x", letters, next[1:], next + "A", next + "\n", "\x00"} {
 		if _, _, err := s.DeadLetterGroups(t.Context(), f, bad, 2); !errors.Is(err, journal.ErrBadCursor) {
 			t.Errorf("the cursor %.40q is answered with %v", bad, err)
@@ -180,9 +176,7 @@ func testLetterPagesBeside(t *testing.T, s Store) {
 	for walks := 0; walks < 3 || len(done) == 0; walks++ {
 		for _, f := range []journal.DeadLetterFilter{{State: "all"}, {State: "all", Team: "ti"}, {State: "all", Query: "gateway"}, {State: "all", Query: "CLM-00"}} {
 			all, err := walk(t.Context(), s, f, 17)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			last, old := int64(1<<62), 0
 			for i := range all {
 				if all[i].Record >= last {
@@ -197,9 +191,7 @@ func testLetterPagesBeside(t *testing.T, s Store) {
 			}
 		}
 	}
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, <-done)
 }
 
 // count is how many of the first dead letters have the team and the error that the filter asks for.
@@ -221,13 +213,9 @@ func testLetterSearchWide(t *testing.T, s Store) {
 	for _, f := range []journal.DeadLetterFilter{{State: "all", Query: "CLM-"}, {Query: "CLM-"},
 		{State: "all", Policy: "failed-job", Query: "clm-"}, {State: "all", Query: "CLM-2"}} {
 		want, err := walk(t.Context(), d.memory, f, 200)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		got, err := walk(t.Context(), s, f, 200)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		wantSame(t, fmt.Sprintf("the dead letters under %+v", f), got, want)
 	}
 }

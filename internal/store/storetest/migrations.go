@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"retry-worker/internal/journal"
+	"retry-worker/internal/testkit"
 )
 
 // Database is a place for a store, empty at first.
@@ -59,9 +60,7 @@ func upgrade(t *testing.T, d Database, minCompatible string) {
 func (d *Database) open(t *testing.T) Store {
 	t.Helper()
 	s, err := d.Open(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return s
 }
 
@@ -89,9 +88,7 @@ func testNextVersion(t *testing.T, d Database) {
 	failure(t, s, subject("CLM-20-2"), identity())
 	closed(t, s)
 	r, err := d.OpenReader(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer closed(t, r)
 	if n := len(story(t, r, subject("CLM-20-1")).Attempts); n != 2 {
 		t.Errorf("a reader sees %d attempts under the next version, want 2", n)

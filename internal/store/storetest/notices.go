@@ -76,9 +76,7 @@ func testNoticeSettled(t *testing.T, s Store) {
 
 func mustNot(t *testing.T, err error) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 }
 
 // notice is a message of the suite's.

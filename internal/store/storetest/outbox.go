@@ -5,14 +5,13 @@ import (
 	"time"
 
 	"retry-worker/internal/journal"
+	"retry-worker/internal/testkit"
 )
 
 func pending(t *testing.T, s journal.Outbox, queue string, after int64, limit int) []journal.Message {
 	t.Helper()
 	m, err := s.Pending(t.Context(), queue, after, limit)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return m
 }
 

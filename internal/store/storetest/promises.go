@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"retry-worker/internal/journal"
+	"retry-worker/internal/testkit"
 )
 
 // testInvalid breaks every rule that a store watches over, beside rows that are sound.
@@ -121,9 +122,7 @@ func testProbe(t *testing.T, s Store) {
 	failure(t, s, subject("CLM-12-1"), identity())
 	before, _ := recall(t, s)
 	for range 3 {
-		if err := s.Probe(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, s.Probe(t.Context()))
 	}
 	after, _ := recall(t, s)
 	wantSame(t, "the head", after, before)

@@ -309,9 +309,7 @@ func wantKind(t testing.TB, err error, kind journal.Kind) {
 func Verify(t testing.TB, s journal.Archive) int64 {
 	t.Helper()
 	report, err := audit.Verify(t.Context(), s, audit.VerifyOptions{}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return report.Records
 }
 

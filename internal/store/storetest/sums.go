@@ -8,6 +8,7 @@ import (
 
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
+	"retry-worker/internal/testkit"
 )
 
 func figure(policy string, slot int64, name journal.FigureName, bucket, value int64) journal.Figure {
@@ -26,9 +27,7 @@ func add(t *testing.T, s journal.Store, build func(x *transaction)) {
 func wantFigures(t *testing.T, s journal.Statistics, from int64, want ...journal.Figure) {
 	t.Helper()
 	got, err := s.Figures(t.Context(), from)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	wantSame(t, "the figures", got, want)
 }
 
@@ -72,9 +71,7 @@ func testOpenersAdd(t *testing.T, d Database) {
 	s := open[0]
 	wantFigures(t, s, 1, figure("a", 0, "dead_letters_open", 0, openers*rounds), figure("a", 1, "decisions", 0, openers*rounds/2), figure("a", 1, "decisions", 1, openers*rounds/2))
 	got, err := s.Fingerprints(t.Context(), "", 9)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	wantSame(t, "the fingerprint", got, []journal.Fingerprint{cause("1", "a", 99, 101, openers*rounds)})
 	messages, err := s.Pending(t.Context(), "q", 0, 1000)
 	if err != nil || len(messages) != openers*rounds || !slices.IsSortedFunc(messages, bySequence) {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"retry-worker/internal/journal"
+	"retry-worker/internal/testkit"
 )
 
 // version1 is what a worker of the first version wrote, a statement a line: 11 records of 5 claims, among them a
@@ -33,9 +34,7 @@ func (d *Database) fill(t *testing.T) {
 
 // testFirstVersion opens a journal that is of the first version and has records in it, and goes on with it.
 func testFirstVersion(t *testing.T, d Database) {
-	if err := d.First(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, d.First(t.Context()))
 	d.fill(t)
 	if r, err := d.OpenReader(t.Context()); err == nil {
 		closed(t, r)
@@ -82,9 +81,7 @@ func testFirstVersion(t *testing.T, d Database) {
 	closed(t, s)
 
 	r, err := d.OpenReader(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer closed(t, r)
 	wantRecords(t, r, version1Records+3)
 	wantLast(r)

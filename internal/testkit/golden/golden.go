@@ -5,6 +5,8 @@ import (
 	"flag"
 	"os"
 	"testing"
+
+	"retry-worker/internal/testkit"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -13,15 +15,11 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 func Check(t testing.TB, file, got string) {
 	t.Helper()
 	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(file, []byte(got), 0o644))
 		return
 	}
 	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if got != string(want) {
 		t.Errorf("differs from %s (`go test -update` rewrites it); got:\n%s", file, got)
 	}

@@ -56,7 +56,7 @@ type program struct {
 
 // ordinary events, of which there is one for each case.
 var ordinary = []string{"review_waiting", "permanent_error_detected", "retry_scheduled", "retry_outcome_recorded", "input_rejected", "review_delivered",
-	"decision_replayed"}
+	"decision_replayed", "nobody_told"}
 
 // binary returns the path of a version's program.
 func (s *fixture) binary(name string) string {

@@ -183,7 +183,7 @@ func (s *bulkRuns) awaitCause(n int) group {
 		return len(all) == 2 && all[0].Count == n
 	}, func() string { return fmt.Sprintf("%+v", all) })
 	g := all[0]
-	if g.Reason != "INVALID_CREDENTIALS" || g.MatchedRule != "tiss-fault-login" || g.Sample.Reason != g.Reason || g.Policy != "tiss-submission" || !slices.Equal(g.Teams, []string{"ti"}) || g.FirstSeen.After(g.LastSeen) ||
+	if g.Reason != "INVALID_CREDENTIALS" || g.MatchedRule != "credentials" || g.Sample.Reason != g.Reason || g.Policy != "tiss-submission" || !slices.Equal(g.Teams, []string{"ti"}) || g.FirstSeen.After(g.LastSeen) ||
 		!strings.HasPrefix(g.Sample.Subject.ID, "CLM-"+credential+"-") || g.Sample.Fingerprint != g.Fingerprint {
 		s.t.Errorf("the cause is %+v", g)
 	}

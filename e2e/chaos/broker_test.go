@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/camunda/zeebe/clients/go/v8/pkg/pb"
 	"google.golang.org/grpc"
@@ -115,15 +114,9 @@ func jsonOf(v any) string {
 // start starts a process, also while the broker is too busy to take it.
 func (b *broker) start(t *testing.T, r *pb.CreateProcessInstanceRequest) int64 {
 	t.Helper()
-	for deadline := time.Now().Add(wait.Limit); ; {
-		started, err := b.CreateProcessInstance(t.Context(), r, grpc.WaitForReady(true))
-		if err == nil {
-			return started.ProcessInstanceKey
-		}
-		if status.Code(err) != codes.ResourceExhausted || time.Now().After(deadline) {
-			t.Fatal(err)
-		}
-	}
+	key, err := zeebe.CreateInstance(t.Context(), b, r)
+	testkit.Must(t, err)
+	return key
 }
 
 // ends starts a process and returns the variables that it ends with.

@@ -249,7 +249,7 @@ func create(ctx context.Context, gateway pb.GatewayClient, id, text string, coun
 	if err != nil {
 		return err
 	}
-	_, err = gateway.CreateProcessInstance(ctx, &pb.CreateProcessInstanceRequest{BpmnProcessId: "ANALYSE", Version: -1, Variables: string(variables)})
+	_, err = zeebe.CreateInstance(ctx, gateway, &pb.CreateProcessInstanceRequest{BpmnProcessId: "ANALYSE", Version: -1, Variables: string(variables)})
 	return err
 }
 

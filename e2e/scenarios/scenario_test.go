@@ -9,14 +9,10 @@ import (
 
 	"github.com/camunda/zeebe/clients/go/v8/pkg/pb"
 	"golang.org/x/sync/errgroup"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	"retry-worker/e2e/harness"
 	"retry-worker/e2e/harness/zeebe"
 	"retry-worker/internal/testkit"
-	"retry-worker/internal/testkit/wait"
 )
 
 // latest is the version that the scenarios under load run on, and those of the processes beside SUB_06.
@@ -121,14 +117,7 @@ func (s *scenario) create(processID string, variables map[string]any) int64 {
 
 // start starts an instance, also while the broker is too busy to take it.
 func (s *scenario) start(processID string, variables map[string]any) (key int64, err error) {
-	for deadline := time.Now().Add(wait.Limit); ; {
-		r, err := s.CreateProcessInstance(s.t.Context(), &pb.CreateProcessInstanceRequest{
-			BpmnProcessId: processID, Version: -1, Variables: jsonOf(variables),
-		}, grpc.WaitForReady(true))
-		if status.Code(err) != codes.ResourceExhausted || time.Now().After(deadline) {
-			return r.GetProcessInstanceKey(), err
-		}
-	}
+	return zeebe.CreateInstance(s.t.Context(), s, &pb.CreateProcessInstanceRequest{BpmnProcessId: processID, Version: -1, Variables: jsonOf(variables)})
 }
 
 // createAll starts n instances, several at a time.

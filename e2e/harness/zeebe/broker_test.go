@@ -110,6 +110,7 @@ func (g gateway) must(err error) {
 func TestBroker(t *testing.T) {
 	for _, version := range zeebe.Versions {
 		t.Run(version, func(t *testing.T) {
+			t.Parallel()
 			g := start(t, version)
 			topology, err := g.Topology(t.Context(), &pb.TopologyRequest{})
 			g.must(err)

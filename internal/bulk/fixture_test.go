@@ -24,7 +24,7 @@ import (
 
 const (
 	tiss        = "tiss-submission"
-	badPassword = "Senha incorreta para o usuario 4711"
+	badPassword = "LoginInvalido: senha incorreta para o usuario 4711"
 )
 
 func claim(n int) string { return fmt.Sprintf("CLM-%03d-%d", n%7, n) }

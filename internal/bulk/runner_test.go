@@ -326,7 +326,7 @@ func TestSeveralRuns(t *testing.T) {
 	bubble(t, func(d *fixture) {
 		runs, n := map[string]int64{}, 0
 		for portal, perMinute := range map[string]int64{"norte": 6, "sul": 60, "leste": 300} {
-			text := "Senha incorreta no portal " + portal
+			text := "LoginInvalido: senha incorreta no portal " + portal
 			d.die(n, int(perMinute)*3, text, 0)
 			n += int(perMinute) * 3
 			c := retry(journal.DeadLetterFilter{})

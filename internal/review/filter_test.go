@@ -14,7 +14,7 @@ import (
 func TestGroups(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T, w *testkit.Fixture) {
 		for _, claim := range []string{"CLM-1-1", "CLM-1-2", "CLM-1-3"} {
-			w.DieWaiting(tiss, claim, "Senha incorreta para o usuario "+claim, 0)
+			w.DieWaiting(tiss, claim, "LoginInvalido: usuario "+claim, 0)
 		}
 		w.DieWaiting(tiss, "CLM-2-1", "DUPLICATE_CLAIM", 0)
 		groups, next, err := w.Reviews.Groups(t.Context(), journal.DeadLetterFilter{}, "", 0)

@@ -25,6 +25,7 @@ const (
 // group is a run of digits, unseen characters within it included.
 type group struct {
 	start, end int
+	size       int        // digits, maxRun for more
 	before     separators // between the group before and this one
 	gap        int        // how many they are
 }
@@ -32,44 +33,36 @@ type group struct {
 // cluster is digits that may be one number: groups with separators between them, as far as one
 // number may reach.
 type cluster struct {
-	groups  [maxGroups]group
-	n       int
-	lengths uint64               // of the groups, five bits each, the first lowest
-	sum     [maxGroups + 1]uint8 // digits before each group
-	digits  [maxDigits]byte
-	whole   bool // nothing follows that may belong to it
+	groups [maxGroups]group
+	n      int
+	sum    [maxGroups + 1]int // digits before each group
+	digits [maxDigits]byte
+	whole  bool // nothing follows that may belong to it
 }
 
 // read takes the digits at s[i:] as a cluster.
 func (c *cluster) read(s string, i int) {
 	g := group{start: i}
-	for c.n < maxGroups && int(c.sum[c.n]) < maxRead {
-		size := c.run(s, &g)
+	for c.n < maxGroups && c.sum[c.n] < maxRead {
+		c.run(s, &g)
 		c.groups[c.n] = g
-		c.lengths |= uint64(size) << (5 * c.n)
 		c.n++
-		c.sum[c.n] = c.sum[c.n-1] + uint8(min(size, maxRun-1))
-		if size == maxRun {
+		c.sum[c.n] = c.sum[c.n-1] + min(g.size, maxRun-1)
+		if g.size == maxRun {
 			return
 		}
-		next := gapAt(s, g.end)
-		if next.gap == 0 {
+		if g = gapAt(s, g.end); g.gap == 0 {
 			c.whole = true
 			return
 		}
-		g = next
 	}
 }
 
-// run reads the digits of a group, and says how many there are; maxRun stands for more.
-func (c *cluster) run(s string, g *group) int {
+// run reads the digits of a group.
+func (c *cluster) run(s string, g *group) {
 	d := c.digits[c.sum[c.n]:]
-	size := 0
 	for i := g.start; i < len(s); {
-		r, w := rune(s[i]), 1
-		if classes[s[i]] == escape {
-			r, w = charAt(s, i)
-		}
+		r, w := charAt(s, i)
 		i += w
 		if r == unseen {
 			continue
@@ -77,26 +70,19 @@ func (c *cluster) run(s string, g *group) int {
 		if !isDigit(r) {
 			break
 		}
-		if size < maxRun-1 {
-			d[size] = byte(r - '0')
+		if g.size < maxRun-1 {
+			d[g.size] = byte(r - '0')
 		}
-		size++
+		g.size = min(g.size+1, maxRun)
 		g.end = i
 	}
-	return min(size, maxRun)
 }
 
 // gapAt is the group that begins behind the separators at s[i:]; its gap is 0 where none does.
 func gapAt(s string, i int) group {
 	g := group{}
 	for {
-		var r rune
-		w := 1
-		if i < len(s) && classes[s[i]] != escape {
-			r = rune(s[i])
-		} else {
-			r, w = seenAt(s, i)
-		}
+		r, w := seenAt(s, i)
 		if w > 0 && isDigit(r) {
 			g.start = i
 			return g
@@ -137,7 +123,7 @@ func separator(r rune) separators {
 func (c *cluster) span(from, to int) []byte { return c.digits[c.sum[from]:c.sum[to]] }
 
 // count is how many digits the first n groups have.
-func (c *cluster) count(n int) int { return int(c.sum[n]) }
+func (c *cluster) count(n int) int { return c.sum[n] }
 
 // between is the separators between the groups from … to−1.
 func (c *cluster) between(from, to int) separators {
@@ -150,5 +136,13 @@ func (c *cluster) between(from, to int) separators {
 
 // fit reports whether the groups from `from` on are as long as those of f.
 func (c *cluster) fit(f *form, from int) bool {
-	return from+f.groups <= c.n && (c.lengths>>(5*from)^f.lengths)<<(64-5*f.groups) == 0
+	if from+len(f.lengths) > c.n {
+		return false
+	}
+	for i, n := range f.lengths {
+		if c.groups[from+i].size != n {
+			return false
+		}
+	}
+	return true
 }

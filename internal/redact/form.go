@@ -1,5 +1,11 @@
 package redact
 
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
 // proof is what makes a form a datum.
 type proof uint8
 
@@ -15,19 +21,10 @@ const (
 
 // form is a way to write a number: how long its groups are and what may stand between them.
 type form struct {
-	lengths uint64
-	groups  int
-	between separators
 	kind    kind
 	proof   proof
-}
-
-func newForm(k kind, p proof, between separators, lengths ...int) form {
-	f := form{groups: len(lengths), between: between, kind: k, proof: p}
-	for i, n := range lengths {
-		f.lengths |= uint64(n) << (5 * i)
-	}
-	return f
+	between separators
+	lengths []int
 }
 
 const (
@@ -36,104 +33,54 @@ const (
 	dialed = blank | dot | dash | paren | plus
 )
 
-// forms are ways to write numbers by the length of the first group, in the order they are tried.
-type forms [maxRun + 1][]form
-
-func newForms(all ...form) *forms {
-	var t forms
-	for _, f := range all {
-		first := f.lengths & 31
-		t[first] = append(t[first], f)
+// ways returns the forms of a kind that are listed by the lengths of their groups.
+func ways(k kind, p proof, between separators, list string) []form {
+	var all []form
+	for _, way := range strings.Fields(list) {
+		f := form{kind: k, proof: p, between: between}
+		for _, length := range strings.Split(way, "-") {
+			n, _ := strconv.Atoi(length)
+			f.lengths = append(f.lengths, n)
+		}
+		all = append(all, f)
 	}
-	return &t
+	return all
 }
 
-// of is the forms whose first group is as long as the group `from` of c.
-func (t *forms) of(c *cluster, from int) []form { return t[c.lengths>>(5*from)&31] }
-
 // grouped is a CPF as it is printed on the card, with any separators.
-var grouped = newForm(cpf, byForm, odd, 3, 3, 3, 2)
+var grouped = &certain[0]
 
-// certain are the forms that check digits prove or that are nobody else's; longer before shorter.
-var certain = newForms(
-	grouped,
-	newForm(cpf, byForm, dash, 9, 2),
-	newForm(id, byHyphen, dot|dash, 2, 3, 3, 1), // RG
-	newForm(cpf, byDigits, odd, 11),
-	newForm(cpf, byDigits, odd, 9, 2),
-	newForm(cpf, byDigits, odd, 3, 3, 5),
-	newForm(cpf, byDigits, odd, 3, 6, 2),
-	newForm(cpf, byDigits, odd, 3, 8),
-	newForm(cpf, byDigits, odd, 6, 3, 2),
-	newForm(cpf, byDigits, odd, 6, 5),
-	newForm(cpf, byDigits, odd, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1),
-	newForm(cns, byDigits, odd, 15),
-	newForm(cns, byDigits, odd, 3, 4, 4, 4),
-	newForm(cns, byDigits, odd, 3, 12),
-	newForm(cns, byDigits, odd, 11, 4),
-	newForm(card, byDigits, spaced, 4, 4, 4, 4, 3),
-	newForm(card, byDigits, spaced, 4, 4, 4, 4, 2),
-	newForm(card, byDigits, spaced, 4, 4, 4, 4, 1),
-	newForm(card, byDigits, spaced, 4, 4, 4, 7),
-	newForm(card, byDigits, spaced, 4, 4, 4, 6),
-	newForm(card, byDigits, spaced, 4, 4, 4, 5),
-	newForm(card, byDigits, spaced, 4, 4, 4, 4),
-	newForm(card, byDigits, spaced, 4, 4, 4, 3),
-	newForm(card, byDigits, spaced, 4, 4, 4, 2),
-	newForm(card, byDigits, spaced, 4, 4, 4, 1),
-	newForm(card, byDigits, spaced, 4, 6, 5),
-	newForm(card, byDigits, spaced, 4, 6, 4),
-	newForm(card, byDigits, odd, 13),
-	newForm(card, byDigits, odd, 14),
-	newForm(card, byDigits, odd, 15),
-	newForm(card, byDigits, odd, 16),
-	newForm(card, byDigits, odd, 17),
-	newForm(card, byDigits, odd, 18),
-	newForm(card, byDigits, odd, 19),
+// certain are the forms that check digits prove or that are nobody else's, in the order they are tried; longer before
+// shorter.
+var certain = slices.Concat(
+	ways(cpf, byForm, odd, "3-3-3-2"),
+	ways(cpf, byForm, dash, "9-2"),
+	ways(id, byHyphen, dot|dash, "2-3-3-1"), // RG
+	ways(cpf, byDigits, odd, "11 9-2 3-3-5 3-6-2 3-8 6-3-2 6-5 1-1-1-1-1-1-1-1-1-1-1"),
+	ways(cns, byDigits, odd, "15 3-4-4-4 3-12 11-4"),
+	ways(card, byDigits, spaced, "4-4-4-4-3 4-4-4-4-2 4-4-4-4-1 4-4-4-7 4-4-4-6 4-4-4-5 4-4-4-4 4-4-4-3 4-4-4-2 4-4-4-1 4-6-5 4-6-4"),
+	ways(card, byDigits, odd, "13 14 15 16 17 18 19"),
 )
 
 // likely are the forms that look like a datum.
-var likely = newForms(
-	newForm(cns, byForm, spaced, 3, 4, 4, 4),
-	newForm(phone, byPhone, dialed, 2, 2, 1, 4, 4),
-	newForm(phone, byPhone, dialed, 2, 2, 5, 4),
-	newForm(phone, byPhoneMark, dialed, 2, 2, 4, 4),
-	newForm(phone, byPhone, dialed, 2, 2, 9),
-	newForm(phone, byPhoneMark, dialed, 2, 2, 8),
-	newForm(phone, byPhone, dialed, 2, 7, 4),
-	newForm(phone, byPhoneMark, dialed, 2, 6, 4),
-	newForm(phone, byPhone, dialed, 2, 11),
-	newForm(phone, byPhone, dialed, 2, 10),
-	newForm(phone, byPhone, dialed, 4, 5, 4),
-	newForm(phone, byPhone, dialed, 4, 9),
-	newForm(phone, byPhone, dialed, 9, 4),
-	newForm(phone, byPhoneMark, dialed, 4, 4, 4),
-	newForm(phone, byPhone, dialed, 2, 1, 4, 4),
-	newForm(phone, byPhone, dialed, 3, 1, 4, 4),
-	newForm(phone, byPhone, dialed, 2, 5, 4),
-	newForm(phone, byPhone, dialed, 3, 5, 4),
-	newForm(phone, byPhoneMark, dialed, 2, 4, 4),
-	newForm(phone, byPhoneMark, dialed, 3, 4, 4),
-	newForm(phone, byPhone, blank|dash|paren|plus, 2, 9),
-	newForm(phone, byPhone, blank|dash|paren|plus, 3, 9),
-	newForm(phone, byPhoneMark, blank|dash|paren, 2, 8),
-	newForm(phone, byPhone, dialed, 7, 4),
-	newForm(phone, byPhoneMark, dash, 6, 4),
-	newForm(phone, byPhone, dialed, 11),
-	newForm(phone, byPhone, dialed, 12),
-	newForm(phone, byPhone, dialed, 13),
-	newForm(phone, byAmerican, dialed, 3, 3, 4),
-	newForm(phone, byAmerican, blank|dash|dot|paren, 3, 7),
-	newForm(phone, byNine, dash, 5, 4),
+var likely = slices.Concat(
+	ways(cns, byForm, spaced, "3-4-4-4"),
+	ways(phone, byPhone, dialed, "2-2-1-4-4 2-2-5-4 2-2-9 2-7-4 2-11 2-10 4-5-4 4-9 9-4 2-1-4-4 3-1-4-4 2-5-4 3-5-4 7-4 11 12 13"),
+	ways(phone, byPhoneMark, dialed, "2-2-4-4 2-2-8 2-6-4 4-4-4 2-4-4 3-4-4"),
+	ways(phone, byPhone, blank|dash|paren|plus, "2-9 3-9"),
+	ways(phone, byPhoneMark, blank|dash|paren, "2-8"),
+	ways(phone, byPhoneMark, dash, "6-4"),
+	ways(phone, byAmerican, dialed, "3-3-4"),
+	ways(phone, byAmerican, blank|dash|dot|paren, "3-7"),
+	ways(phone, byNine, dash, "5-4"),
 )
 
 // certainAt is the certain form that begins with the group `from`: its kind and its last group's end.
 func (c *cluster) certainAt(from int) (kind, int) {
-	set := certain.of(c, from)
-	for i := range set {
-		f := &set[i]
+	for i := range certain {
+		f := &certain[i]
 		if c.fit(f, from) && c.allows(f, from) && c.proves(f, from) {
-			return f.kind, from + f.groups
+			return f.kind, from + len(f.lengths)
 		}
 	}
 	return none, 0
@@ -143,17 +90,16 @@ func (c *cluster) certainAt(from int) (kind, int) {
 // a certain form begins is none: what is left of the certain one would stay.
 func (c *cluster) likelyAtFirst(opened bool) (kind, int) {
 	limit := 0
-	set := likely.of(c, 0)
-	for i := range set {
-		f := &set[i]
+	for i := range likely {
+		f := &likely[i]
 		if !c.fit(f, 0) || !c.allows(f, 0) || !c.looks(f, opened) {
 			continue
 		}
 		if limit == 0 {
 			limit = c.untilCertain()
 		}
-		if f.groups <= limit {
-			return f.kind, f.groups
+		if len(f.lengths) <= limit {
+			return f.kind, len(f.lengths)
 		}
 	}
 	return none, 0
@@ -171,11 +117,11 @@ func (c *cluster) untilCertain() int {
 
 // allows checks the separators. A comma is the decimal sign unless a hyphen follows it.
 func (c *cluster) allows(f *form, from int) bool {
-	between := c.between(from, from+f.groups)
+	between := c.between(from, from+len(f.lengths))
 	if between&^f.between != 0 {
 		return false
 	}
-	last := c.groups[from+f.groups-1].before
+	last := c.groups[from+len(f.lengths)-1].before
 	return between&comma == 0 || last&(dash|slash) != 0
 }
 
@@ -184,14 +130,14 @@ func (c *cluster) proves(f *form, from int) bool {
 	case byForm:
 		return true
 	case byHyphen:
-		return c.groups[from+f.groups-1].before == dash
+		return c.groups[from+len(f.lengths)-1].before == dash
 	}
-	return verified(c.span(from, from+f.groups)) == f.kind
+	return verified(c.span(from, from+len(f.lengths))) == f.kind
 }
 
 func (c *cluster) looks(f *form, opened bool) bool {
-	d := c.span(0, f.groups)
-	switch between := c.between(0, f.groups); f.proof {
+	d := c.span(0, len(f.lengths))
+	switch between := c.between(0, len(f.lengths)); f.proof {
 	case byPhone:
 		return isBrazilian(d)
 	case byPhoneMark:
@@ -199,7 +145,7 @@ func (c *cluster) looks(f *form, opened bool) bool {
 	case byNine:
 		return d[0] == 9
 	case byAmerican:
-		return d[0] >= 2 && d[3] >= 2 && (opened || f.groups == 3 && (between == dash || between == dot))
+		return d[0] >= 2 && d[3] >= 2 && (opened || len(f.lengths) == 3 && (between == dash || between == dot))
 	}
 	return startsCNS(d)
 }

@@ -23,7 +23,7 @@ func isPunctuated(s string) bool {
 
 // isPunctuated is the same of a cluster, in whatever characters.
 func (c *cluster) isPunctuated() bool {
-	return c.fit(&grouped, 0) && c.between(0, 3) == dot && c.groups[3].before == dash &&
+	return c.fit(grouped, 0) && c.between(0, 3) == dot && c.groups[3].before == dash &&
 		c.groups[1].gap+c.groups[2].gap+c.groups[3].gap == 3
 }
 
@@ -59,16 +59,14 @@ func isOctet(d []byte) bool {
 	return len(d) <= 3 && value(d) <= 255 && (len(d) == 1 || d[0] != 0)
 }
 
-var (
-	wholeCNPJ = newForm(none, byForm, odd, 2, 3, 3, 4, 2)
-	shortCNPJ = newForm(none, byForm, odd, 8, 4, 2)
-)
+var cnpjForms = ways(none, byForm, odd, "2-3-3-4-2 8-4-2")
 
 // company is how many groups the CNPJ has that begins the cluster, a company's number.
 func (c *cluster) company() int {
-	for _, f := range [...]*form{&wholeCNPJ, &shortCNPJ} {
-		if c.fit(f, 0) && (c.groups[f.groups-2].before == slash || isCNPJ(c.span(0, f.groups))) {
-			return f.groups
+	for _, f := range cnpjForms {
+		n := len(f.lengths)
+		if c.fit(&f, 0) && (c.groups[n-2].before == slash || isCNPJ(c.span(0, n))) {
+			return n
 		}
 	}
 	return 0

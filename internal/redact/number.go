@@ -6,11 +6,6 @@ const enough = 8
 // number takes the digits at pos.
 func (s *scanner) number() {
 	s.begin()
-	if end := s.fewDigits(); end > 0 {
-		s.state.number()
-		s.pos = end
-		return
-	}
 	if end := instantEnd(s.in, s.pos); end > 0 {
 		s.date(end)
 		return
@@ -75,30 +70,6 @@ func (s *scanner) pass(end int) {
 	}
 }
 
-// fewDigits is the end of the number at pos if it is too short to be anything, at a glance; else 0.
-func (s *scanner) fewDigits() int {
-	if s.state.direct || s.state.money || s.state.keep != keepNone {
-		return 0
-	}
-	i := s.pos
-	for i < len(s.in) && classes[s.in[i]] == digit {
-		i++
-	}
-	if i == s.pos || i-s.pos >= enough {
-		return 0
-	}
-	for j := i; ; j++ {
-		switch {
-		case j == len(s.in) || classes[s.in[j]] == letter:
-			return i
-		case classes[s.in[j]] == digit || classes[s.in[j]] == escape || j == i+maxGap:
-			return 0
-		case separator(rune(s.in[j])) == 0 && s.in[j] != ':':
-			return i
-		}
-	}
-}
-
 // takeProtocol passes over a protocol number, however long. A CPF with its punctuation is none.
 func (s *scanner) takeProtocol(c *cluster) bool {
 	if s.state.keep != keepOne && s.state.keep != keepList || c.isPunctuated() {
@@ -141,7 +112,7 @@ func (s *scanner) judge(c *cluster) (kind, int) {
 	case t.keep == keepKey && c.isKey(), t.keep == keepRegistry && c.count(1) == 6, t.keep == keepCompany && c.count(1) == 14:
 		return none, 1
 	}
-	if n := c.address(0); n > 0 && !(s.isPersons() && c.fit(&grouped, 0)) {
+	if n := c.address(0); n > 0 && !(s.isPersons() && c.fit(grouped, 0)) {
 		return none, n
 	}
 	if n := c.company(); n > 0 {

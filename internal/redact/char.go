@@ -131,18 +131,11 @@ func lookalike(r rune) rune {
 }
 
 // decimal is the value of a Unicode decimal digit; its blocks hold tens of them from zero.
-func decimal(r rune) rune {
-	for _, t := range unicode.Nd.R16 {
-		if rune(t.Lo) <= r && r <= rune(t.Hi) {
-			return (r - rune(t.Lo)) % 10
-		}
+func decimal(r rune) (value rune) {
+	for unicode.IsDigit(r - value - 1) {
+		value++
 	}
-	for _, t := range unicode.Nd.R32 {
-		if rune(t.Lo) <= r && r <= rune(t.Hi) {
-			return (r - rune(t.Lo)) % 10
-		}
-	}
-	return 0
+	return value % 10
 }
 
 func isDigit(r rune) bool { return '0' <= r && r <= '9' }
@@ -162,10 +155,12 @@ func isCapital(r rune) bool { return !unicode.IsLower(r) }
 
 // fold is the letter without case and accent; 0xff where no ASCII letter stands for it.
 func fold(r rune) byte {
-	switch r {
-	case 'º':
+	switch {
+	case r < 0x80:
+		return byte(r) | 0x20
+	case r == 'º':
 		return 'o'
-	case 'ª':
+	case r == 'ª':
 		return 'a'
 	}
 	if folded := text.Fold(r); 'a' <= folded && folded <= 'z' {

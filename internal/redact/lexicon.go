@@ -1,6 +1,9 @@
 package redact
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // role says what a word does to the text behind it.
 type role uint32
@@ -117,57 +120,35 @@ var lexicon = []struct {
 		number integer object array boolean property namespace node version system user username password`},
 }
 
-// dictionary finds a word by its hash. Open addressing; at most half full.
-const dictionarySize = 1 << 11
-
+// dictionary has the lexicon's words by their hash; two words of different meaning with one hash are not to be met.
 var dictionary = buildDictionary()
 
-type slot struct {
-	hash uint64
-	entry
-}
-
-func buildDictionary() *[dictionarySize]slot {
-	var t [dictionarySize]slot
-	for _, line := range lexicon {
+func buildDictionary() map[uint64]entry {
+	words := make(map[uint64]entry)
+	for _, line := range slices.Backward(lexicon) { // the first line that has a word rules
 		for _, word := range strings.Fields(line.words) {
 			stem, inflected := strings.CutSuffix(word, "*")
 			if !inflected {
-				insert(&t, stem, line.entry)
+				words[hash(word)] = line.entry
 				continue
 			}
-			for _, ending := range [...]string{"o", "a", "os", "as"} {
-				insert(&t, stem+ending, line.entry)
+			for _, ending := range []string{"o", "a", "os", "as"} {
+				words[hash(stem+ending)] = line.entry
 			}
 		}
 	}
-	return &t
+	return words
 }
 
-func insert(t *[dictionarySize]slot, word string, e entry) {
+func hash(word string) uint64 {
 	h := hashSeed
 	for i := range len(word) {
 		h = hashByte(h, word[i])
 	}
-	i := h % dictionarySize
-	for t[i].hash != 0 && t[i].hash != h {
-		i = (i + 1) % dictionarySize
-	}
-	if t[i].hash == 0 { // the first line that has a word rules
-		t[i] = slot{h, e}
-	}
+	return h
 }
 
-// FNV-1a, 64 bits: two words of different meaning with one hash are not to be met.
+// FNV-1a, 64 bits.
 const hashSeed uint64 = 14695981039346656037
 
 func hashByte(h uint64, c byte) uint64 { return (h ^ uint64(c)) * 1099511628211 }
-
-// lookUp is the entry of the word with that hash; the zero entry for an unknown one.
-func lookUp(h uint64) entry {
-	for i := h % dictionarySize; ; i = (i + 1) % dictionarySize {
-		if s := &dictionary[i]; s.hash == h || s.hash == 0 {
-			return s.entry
-		}
-	}
-}

@@ -27,7 +27,7 @@ func wordAt(s string, i int) word {
 	if i < len(s) && classes[s[i]] == escape {
 		h, humps = w.more(s, h, last, humps)
 	}
-	w.entry = lookUp(h)
+	w.entry = dictionary[h]
 	w.camel = humps&smallBit != 0 || w.end-w.start > 2 && s[w.start+1]&smallBit == 0 && last&smallBit != 0
 	return w
 }
@@ -55,36 +55,27 @@ func (w *word) more(s string, h uint64, last, humps byte) (uint64, byte) {
 	return h, humps
 }
 
-// humpAt is the first of the words that s[i:end] is made of: it ends before a capital that follows a
-// small letter or that a small letter follows, as in numero|CPF|Beneficiario.
+// humpAt is the first of the words that s[i:end] is made of: it ends before a capital that follows a small letter or
+// that a small letter follows, as in numero|CPF|Beneficiario.
 func humpAt(s string, i, end int) word {
-	w := word{start: i, end: end}
-	h, before := hashSeed, hashSeed // before: without the last letter
-	lastAt, capitals, small := i, 0, false
+	start, last, capitals, small := i, i, 0, false
 	for i < end {
 		r, size := charAt(s, i)
-		if r == unseen {
+		switch capital := isCapital(r); {
+		case r == unseen:
 			i += size
 			continue
-		}
-		switch capital := isCapital(r); {
 		case capital && small:
-			w.end = i
-			w.entry = lookUp(h)
-			return w
+			end = i
 		case !capital && capitals > 1:
-			w.end = lastAt
-			w.entry = lookUp(before)
-			return w
+			end = last
 		case capital:
 			capitals++
 		default:
 			capitals, small = 0, true
 		}
-		before, lastAt = h, i
-		h = hashByte(h, fold(r))
+		last = i
 		i += size
 	}
-	w.entry = lookUp(h)
-	return w
+	return word{start: start, end: end, entry: wordAt(s[:end], start).entry}
 }

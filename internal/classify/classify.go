@@ -122,7 +122,7 @@ type Classifier struct {
 	// matchers in the order of their strength.
 	matchers []matcher
 	words    automaton
-	numbers  map[string]numberRules
+	numbers  map[string]*numberRules
 	patterns []pattern
 }
 

@@ -36,7 +36,7 @@ type compiler struct {
 
 // New compiles rules, in their order within each rank. Its error is a *RuleError.
 func New(rules []Rule, vocabulary Vocabulary) (*Classifier, error) {
-	c := compiler{Classifier: &Classifier{numbers: make(map[string]numberRules)}}
+	c := compiler{Classifier: &Classifier{numbers: make(map[string]*numberRules)}}
 	rules = slices.Clone(rules)
 	for i := range rules {
 		if err := rules[i].check(); err != nil {
@@ -85,32 +85,29 @@ func (r *Rule) check() *RuleError {
 
 // add compiles what of one rule is evidence of that rank.
 func (c *compiler) add(r *Rule, rank Rank) *RuleError {
-	if rank == min(r.Rank, TISS) { // beside the text a status is in its own place
-		if err := c.addStatuses(r, rank); err != nil {
-			return err
-		}
-	}
+	own, marked := r.Rank, min(r.Rank, TISS)
 	for _, list := range []struct {
 		field string
 		items []string
 		rank  Rank
-		add   func(*Rule, string) *RuleError
+		add   func(s string, r *Rule, rank Rank) *RuleError
 	}{
-		{"Codes", r.Codes, r.Rank, c.addCode},
-		{"Statuses", r.Statuses, r.Rank, c.addStatusInText},
-		{"TISSFaults", r.TISSFaults, min(r.Rank, TISS), c.addFault},
-		{"TISSCodes", r.TISSCodes, min(r.Rank, TISS), c.addTISSCode},
-		{"Phrases", r.Phrases, r.Rank, c.addPhrase},
-		{"Refusals", r.Refusals, r.Rank, c.addRefusal},
-		{"Approvals", r.Approvals, r.Rank, c.addApproval},
-		{"Things", r.Things, r.Rank, c.addThing},
-		{"Patterns", r.Patterns, r.Rank, c.addPattern},
+		{"Statuses", r.Statuses, marked, c.addStatusBeside},
+		{"Codes", r.Codes, own, c.addCode},
+		{"Statuses", r.Statuses, own, c.addStatus},
+		{"TISSFaults", r.TISSFaults, marked, c.addAs(nameRole)},
+		{"TISSCodes", r.TISSCodes, marked, c.addTISSCode},
+		{"Phrases", r.Phrases, own, c.addAs(phraseRole)},
+		{"Refusals", r.Refusals, own, c.addAs(refusalRole)},
+		{"Approvals", r.Approvals, own, c.addAs(approvalRole)},
+		{"Things", r.Things, own, c.addAs(thingRole)},
+		{"Patterns", r.Patterns, own, c.addPattern},
 	} {
 		if list.rank != rank {
 			continue
 		}
 		for j, item := range list.items {
-			if wrong := list.add(r, item); wrong != nil {
+			if wrong := list.add(item, r, rank); wrong != nil {
 				wrong.Field, wrong.Item = list.field, j
 				return wrong
 			}
@@ -125,12 +122,10 @@ func (c *compiler) matcher(r *Rule, name string, rank Rank) int {
 	return len(c.matchers) - 1
 }
 
-func (c *compiler) addCode(r *Rule, code string) *RuleError {
-	number := c.matcher(r, code, r.Rank)
+func (c *compiler) addCode(code string, r *Rule, rank Rank) *RuleError {
+	number := c.matcher(r, code, rank)
 	if isNumber(code) {
-		n := c.number(code)
-		setFirst(&n.code, number)
-		c.numbers[code] = n
+		setFirst(&c.number(code).code, number)
 		return nil
 	}
 	normal := string(text.Normal(nil, code, nil))
@@ -146,56 +141,47 @@ func (c *compiler) addCode(r *Rule, code string) *RuleError {
 	return nil
 }
 
-func (c *compiler) addStatuses(r *Rule, rank Rank) *RuleError {
-	for j, s := range r.Statuses {
-		statuses := spread(s, 100, 599)
-		if statuses == nil {
-			wrong := refused(s, "an HTTP status from 100 to 599, or a hundred of them such as 5xx")
-			wrong.Field, wrong.Item = "Statuses", j
-			return wrong
-		}
-		number := c.matcher(r, r.Name, rank)
-		for _, status := range statuses {
-			n := c.number(status)
-			setFirst(&n.beside, number)
-			c.numbers[status] = n
-		}
+// addStatusBeside takes the status that comes beside the text, where it is in its own place.
+func (c *compiler) addStatusBeside(s string, r *Rule, rank Rank) *RuleError {
+	statuses := spread(s, 100, 599)
+	if statuses == nil {
+		return refused(s, "an HTTP status from 100 to 599, or a hundred of them such as 5xx")
+	}
+	number := c.matcher(r, r.Name, rank)
+	for _, status := range statuses {
+		setFirst(&c.number(status).beside, number)
 	}
 	return nil
 }
 
-func (c *compiler) addStatusInText(r *Rule, s string) *RuleError {
-	number := c.matcher(r, r.Name, r.Rank)
+func (c *compiler) addStatus(s string, r *Rule, rank Rank) *RuleError {
+	number := c.matcher(r, r.Name, rank)
 	for _, status := range spread(s, 100, 599) {
-		n := c.number(status)
-		setFirst(&n.status, number)
-		c.numbers[status] = n
+		setFirst(&c.number(status).status, number)
 	}
 	return nil
 }
 
-func (c *compiler) addTISSCode(r *Rule, s string) *RuleError {
+func (c *compiler) addTISSCode(s string, r *Rule, rank Rank) *RuleError {
 	codes := spread(s, 1000, 9999)
 	if codes == nil {
 		return refused(s, "a code of four digits of table 38, or a hundred of them such as 10xx")
 	}
-	number := c.matcher(r, r.Name, min(r.Rank, TISS))
+	number := c.matcher(r, r.Name, rank)
 	for _, code := range codes {
-		n := c.number(code)
-		if n.tiss < 0 {
+		if n := c.number(code); n.tiss < 0 {
 			n.tiss, n.group = number, len(codes) > 1
 		}
-		c.numbers[code] = n
 	}
 	return nil
 }
 
 // number returns the matchers of a number so far.
-func (c *compiler) number(code string) numberRules {
-	if n, known := c.numbers[code]; known {
-		return n
+func (c *compiler) number(code string) *numberRules {
+	if c.numbers[code] == nil {
+		c.numbers[code] = &numberRules{none, none, none, none, false}
 	}
-	return numberRules{code: -1, beside: -1, status: -1, tiss: -1}
+	return c.numbers[code]
 }
 
 // setFirst leaves an earlier matcher as it is.
@@ -205,24 +191,11 @@ func setFirst(slot *int, number int) {
 	}
 }
 
-func (c *compiler) addFault(r *Rule, fault string) *RuleError {
-	return c.addWords(fault, use{role: nameRole, matcher: c.matcher(r, r.Name, min(r.Rank, TISS))})
-}
-
-func (c *compiler) addPhrase(r *Rule, s string) *RuleError {
-	return c.addWords(s, use{role: phraseRole, matcher: c.matcher(r, r.Name, r.Rank)})
-}
-
-func (c *compiler) addRefusal(r *Rule, s string) *RuleError {
-	return c.addWords(s, use{role: refusalRole, matcher: c.matcher(r, r.Name, r.Rank)})
-}
-
-func (c *compiler) addApproval(r *Rule, s string) *RuleError {
-	return c.addWords(s, use{role: approvalRole, matcher: c.matcher(r, r.Name, r.Rank)})
-}
-
-func (c *compiler) addThing(r *Rule, s string) *RuleError {
-	return c.addWords(s, use{role: thingRole, matcher: c.matcher(r, r.Name, r.Rank)})
+// addAs returns what adds words for a role.
+func (c *compiler) addAs(as role) func(string, *Rule, Rank) *RuleError {
+	return func(s string, r *Rule, rank Rank) *RuleError {
+		return c.addWords(s, use{role: as, matcher: c.matcher(r, r.Name, rank)})
+	}
 }
 
 func (c *compiler) addVocabulary(v Vocabulary) *RuleError {

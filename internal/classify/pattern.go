@@ -20,7 +20,7 @@ const (
 	maxProgram = 4000
 )
 
-func (c *compiler) addPattern(r *Rule, s string) *RuleError {
+func (c *compiler) addPattern(s string, r *Rule, rank Rank) *RuleError {
 	wrong := func(found, expected string) *RuleError {
 		return &RuleError{Found: strconv.Quote(s) + " " + found, Expected: expected}
 	}
@@ -34,7 +34,7 @@ func (c *compiler) addPattern(r *Rule, s string) *RuleError {
 	if steps(tree) > maxProgram {
 		return wrong("is too long", "one of at most "+strconv.Itoa(maxProgram)+" steps")
 	}
-	c.patterns = append(c.patterns, pattern{c.matcher(r, r.Name, r.Rank), regexp.MustCompile(s)})
+	c.patterns = append(c.patterns, pattern{c.matcher(r, r.Name, rank), regexp.MustCompile(s)})
 	return nil
 }
 

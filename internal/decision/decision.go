@@ -77,8 +77,7 @@ type Decision struct {
 	Rejection *Rejection
 }
 
-// Instant is t as processes, people and machines get it: RFC 3339 in UTC, with milliseconds where there are
-// any (R7).
+// Instant is t as processes, people and machines get it: RFC 3339 in UTC, with milliseconds where there are any (R7).
 func Instant(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.999Z07:00") }
 
 // ISODuration formats d as ISO 8601: PT12M where it is whole minutes, otherwise seconds down to the millisecond: PT5S,
@@ -213,8 +212,7 @@ func RejectedBy(policy string, r *Rejection) Decision {
 	return Decision{Outcome: Rejected, Policy: policy, Rejection: r}
 }
 
-// firstFailure is the earliest known instant of the episode; a submission time in the future says
-// nothing (R23).
+// firstFailure is the earliest known instant of the episode; a submission time in the future says nothing (R23).
 func firstFailure(f *Failure, past Past, now time.Time) time.Time {
 	first := now
 	for _, t := range []time.Time{past.FirstFailure, f.LastSubmission} {

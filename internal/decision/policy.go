@@ -16,8 +16,7 @@ type Policy struct {
 	Description string
 	// Catalogue is the version of the catalogue that it comes from; every decision carries it.
 	Catalogue string
-	// IDVariable and ErrorVariable are the names under which the process holds the subject's id and
-	// the error text.
+	// IDVariable and ErrorVariable are the names under which the process holds the subject's id and the error text.
 	IDVariable, ErrorVariable string
 	// HTTPStatusVariable holds the HTTP status of the failure; empty where the policy reads none (R13).
 	HTTPStatusVariable string

@@ -15,8 +15,7 @@ const (
 	ReasonNonRetryable Reason = "NON_RETRYABLE"
 )
 
-// ruleReasons are those a rule may give: the codes of RN-BIL-005 and RN-BIL-004, then what they have no
-// code for.
+// ruleReasons are those a rule may give: the codes of RN-BIL-005 and RN-BIL-004, then what they have no code for.
 var ruleReasons = []Reason{
 	"INVALID_PATIENT_DATA", "INSURANCE_EXPIRED", "AUTHORIZATION_DENIED", "DUPLICATE_CLAIM", "INVALID_PROCEDURE_CODE",
 	"TIMEOUT", "CONNECTION_ERROR", "SERVICE_UNAVAILABLE", "NETWORK_ERROR", "TEMPORARY_ERROR", "RATE_LIMIT", "SERVER_ERROR", "503", "504",

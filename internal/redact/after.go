@@ -26,8 +26,7 @@ func (c *cluster) labelledAfter(s string) (kind, int) {
 	return none, 0
 }
 
-// isLabelAfter reports whether one of the next few words labels a number as a k, but not a number
-// behind it.
+// isLabelAfter reports whether one of the next few words labels a number as a k, but not a number behind it.
 func isLabelAfter(s string, i int, k kind) bool {
 	for words := 0; i < len(s) && words < near; {
 		r, size := charAt(s, i)

@@ -30,8 +30,7 @@ type group struct {
 	gap        int        // how many they are
 }
 
-// cluster is digits that may be one number: groups with separators between them, as far as one
-// number may reach.
+// cluster is digits that may be one number: groups with separators between them, as far as one number may reach.
 type cluster struct {
 	groups [maxGroups]group
 	n      int
@@ -97,27 +96,12 @@ func gapAt(s string, i int) group {
 	}
 }
 
-func separator(r rune) separators {
-	switch r {
-	case ' ', '\n', '\t', '\r':
-		return blank
-	case '.':
-		return dot
-	case '-':
-		return dash
-	case '/':
-		return slash
-	case ',':
-		return comma
-	case '(', ')':
-		return paren
-	case '+':
-		return plus
-	case '_', '*', '|', '~':
-		return low
-	}
-	return 0
+var separatorSets = [256]separators{
+	' ': blank, '\n': blank, '\t': blank, '\r': blank, '.': dot, '-': dash, '/': slash, ',': comma, '(': paren, ')': paren,
+	'+': plus, '_': low, '*': low, '|': low, '~': low,
 }
+
+func separator(r rune) separators { return separatorSets[max(0, min(r, 255))] }
 
 // span is the digits of the groups from and up to, but without, to.
 func (c *cluster) span(from, to int) []byte { return c.digits[c.sum[from]:c.sum[to]] }

@@ -2,8 +2,7 @@ package redact
 
 import "strings"
 
-// instantEnd is the end of the date, the time or both at s[i:], RFC 3339 among them; 0 where there is
-// none.
+// instantEnd is the end of the date, the time or both at s[i:], RFC 3339 among them; 0 where there is none.
 func instantEnd(s string, i int) int {
 	end := dateEnd(s, i)
 	if end == 0 {

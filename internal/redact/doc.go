@@ -7,13 +7,12 @@
 //
 // # How a text is read
 //
-// By logical characters. Decimal digits of every script, full-width characters, all kinds of spaces,
-// hyphens and quotation marks count as the ASCII ones; zero-width characters, bidi and other controls,
-// combining marks and ANSI sequences between two characters do not count. Escapes count as what they
-// stand for, nested ones too: JSON (\", \\\", \u00e3), XML and HTML (&quot;, &#64;, &atilde;, &amp;quot;),
-// percent-encoding (%22, %40, %C3%A3, %2522; not of letters and digits). Bytes that are no UTF-8 count as
-// ISO-8859-1, the encoding of TISS messages. Words are known without case and accents, alone, in camel
-// case and in snake case (numeroCarteira, NR_CPF).
+// By logical characters. Decimal digits of every script, full-width characters, all kinds of spaces, hyphens and
+// quotation marks count as the ASCII ones; zero-width characters, bidi and other controls, combining marks and ANSI
+// sequences between two characters do not count. Escapes count as what they stand for, nested ones too: JSON (\",
+// \\\", \u00e3), XML and HTML (&quot;, &#64;, &atilde;, &amp;quot;), percent-encoding (%22, %40, %C3%A3, %2522; not of
+// letters and digits). Bytes that are no UTF-8 count as ISO-8859-1, the encoding of TISS messages. Words are known
+// without case and accents, alone, in camel case and in snake case (numeroCarteira, NR_CPF).
 //
 // A number is groups of digits with up to three separators between two: blank, "." "-" "/" "," "+" "_" "*"
 // "|" "~" and parentheses. A label stands *right before* a number if only punctuation and connecting
@@ -21,11 +20,10 @@
 //
 // # What is taken
 //
-//   - CPF: 3-3-3-2 digits with any separators, and 9-2 with a hyphen, whatever the check digits; 11 digits
-//     bare, spelled singly or cut at the printed places, by their check digits; near a label (before it, or
-//     as in "… não é um CPF válido"), 11 digits whatever they are; right behind a label, 8 to 14 digits
-//     (zeros lost, digits too many; dates stay). A comma is a decimal sign unless a hyphen follows:
-//     123.456.789,09 is an amount.
+//   - CPF: 3-3-3-2 digits with any separators, and 9-2 with a hyphen, whatever the check digits; 11 digits bare,
+//     spelled singly or cut at the printed places, by their check digits; near a label (before it, or as in "… não é
+//     um CPF válido"), 11 digits whatever they are; right behind a label, 8 to 14 digits (zeros lost, digits too many;
+//     dates stay). A comma is a decimal sign unless a hyphen follows: 123.456.789,09 is an amount.
 //   - CNS: 15 digits that begin with 1, 2, 7, 8 or 9 and pass modulo 11, bare or as 3-4-4-4, 3-12, 11-4;
 //     3-4-4-4 whatever the check; labelled as a CPF is, 11 to 16 digits right behind the label.
 //   - Cards: 13 to 19 digits that pass Luhn, bare or in fours, 4-6-5, 4-6-4; right behind a label

@@ -18,15 +18,15 @@ const (
 func percent(s string, i int) (rune, int) {
 	j := i + 1
 	for range maxNesting {
-		if !strings.HasPrefix(s[j:], "25") || !isHex(s, j+2, 2) {
+		if _, ok := hexAt(s, j+2, 2); !ok || !strings.HasPrefix(s[j:], "25") {
 			break
 		}
 		j += 2
 	}
-	if !isHex(s, j, 2) {
+	b, ok := hexAt(s, j, 2)
+	if !ok {
 		return '%', 1
 	}
-	b := rune(hex(s, j, 2))
 	j += 2
 	switch {
 	case b >= utf8.RuneSelf:
@@ -43,8 +43,12 @@ func percent(s string, i int) (rune, int) {
 func percentRune(s string, i, j int, b rune) (rune, int) {
 	raw := [utf8.UTFMax]byte{byte(b)}
 	n, end := 1, j
-	for ; n < len(raw) && end+2 < len(s) && s[end] == '%' && isHex(s, end+1, 2); n++ {
-		raw[n] = byte(hex(s, end+1, 2))
+	for ; n < len(raw) && end < len(s) && s[end] == '%'; n++ {
+		v, ok := hexAt(s, end+1, 2)
+		if !ok {
+			break
+		}
+		raw[n] = byte(v)
 		end += 3
 	}
 	r, w := utf8.DecodeRune(raw[:n])
@@ -77,10 +81,11 @@ func backslash(s string, i int) (rune, int) {
 }
 
 func escaped(s string, i, j, digits int) (rune, int) {
-	if !isHex(s, j, digits) || isSign(s, j-1, j+digits) {
+	v, ok := hexAt(s, j, digits)
+	if !ok || isSign(s, j-1, j+digits) {
 		return '\\', j - 1 - i
 	}
-	return logical(rune(hex(s, j, digits))), j + digits - i
+	return logical(v), j + digits - i
 }
 
 // entity reads an entity of XML or HTML.
@@ -134,24 +139,19 @@ func bareNumber(s string) (kind, int) {
 	return verified(d[:n]), n
 }
 
-func isHex(s string, i, n int) bool {
+// hexAt is the value of the n hexadecimal digits at s[i:], and whether there are so many.
+func hexAt(s string, i, n int) (v rune, ok bool) {
 	if i+n > len(s) {
-		return false
+		return 0, false
 	}
-	for k := i; k < i+n; k++ {
-		if hexValue(s[k]) > 15 {
-			return false
+	for _, c := range []byte(s[i : i+n]) {
+		d := hexValue(c)
+		if d > 15 {
+			return 0, false
 		}
+		v = v<<4 | d
 	}
-	return true
-}
-
-func hex(s string, i, n int) int {
-	v := 0
-	for k := i; k < i+n; k++ {
-		v = v<<4 | int(hexValue(s[k]))
-	}
-	return v
+	return v, true
 }
 
 // hexValue is above 15 where c is no hexadecimal digit.

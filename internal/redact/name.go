@@ -7,7 +7,9 @@ const maxNameWords = 12
 
 // takeName redacts the name that begins with w, if one is expected.
 func (s *scanner) takeName(w *word) bool {
-	if s.state.name == noName || s.pos < s.pathEnd || w.role&^stops != 0 && !isInitial(s.in, w) || s.isContinued(w) {
+	if s.state.name == noName || s.pos < s.pathEnd || w.role&^stops != 0 && !isInitial(s.in, w) ||
+		w.inner || s.in[w.start-1] == '_' { // nomeArquivo, nome_arquivo
+
 		return false
 	}
 	end := s.nameEnd(w.start)
@@ -18,16 +20,10 @@ func (s *scanner) takeName(w *word) bool {
 	return true
 }
 
-// isContinued reports whether w, which is not the first word, goes on an identifier: nomeArquivo,
-// nome_arquivo.
-func (s *scanner) isContinued(w *word) bool {
-	return w.inner || s.in[w.start-1] == '_'
-}
-
 // nameEnd is where the name that begins at i ends; 0 where none does. Small letters will do behind a
 // sign that assigns.
 func (s *scanner) nameEnd(i int) int {
-	listed := isDelimited(s.in, i)
+	listed := opener(s.in[:i]) != 0
 	end, words, need := 0, 0, int(s.state.name)
 	for range maxNameWords {
 		p := partAt(s.in, i)
@@ -138,11 +134,6 @@ func nextPart(s string, p part, listed bool) int {
 		i += w
 	}
 	return 0
-}
-
-// isDelimited reports whether s[i:] is what a quotation mark or a tag has opened.
-func isDelimited(s string, i int) bool {
-	return opener(s[:i]) != 0
 }
 
 // opener is the sign that ends s and opens a value; 0 for another.

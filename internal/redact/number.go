@@ -11,11 +11,17 @@ func (s *scanner) number() {
 		s.pos = end
 		return
 	}
-	if end := instantEnd(s.in, s.pos); end > 0 {
-		s.date(end)
-		return
+	isBirth := s.state.label == birth && s.state.direct
+	end := instantEnd(s.in, s.pos)
+	if end == 0 && isBirth {
+		end = writtenDateEnd(s.in, s.pos)
 	}
-	if s.takeWritten() {
+	switch {
+	case end > 0 && isBirth:
+		s.redact(s.pos, end, birth)
+		return
+	case end > 0:
+		s.pass(end)
 		return
 	}
 	var c cluster
@@ -45,7 +51,7 @@ func (s *scanner) number() {
 
 // replace redacts the first n groups of c, unless a UUID, a hash, an IP address or a date is among them.
 func (s *scanner) replace(c *cluster, k kind, n int) {
-	from := s.edits.end()
+	from := s.lastEnd()
 	for i, g := range c.groups[:n] {
 		if i > 0 && (c.address(i) > 0 || !s.state.direct && dateEnd(s.in, g.start) > 0) {
 			s.pass(c.groups[0].end)
@@ -93,7 +99,7 @@ func (s *scanner) fewDigits() int {
 			return i
 		case classes[s.in[j]] == digit || classes[s.in[j]] == escape || j == i+maxGap:
 			return 0
-		case separator(rune(s.in[j])) == 0 && s.in[j] != ':':
+		case separatorSets[s.in[j]] == 0 && s.in[j] != ':':
 			return i
 		}
 	}
@@ -105,28 +111,6 @@ func (s *scanner) takeProtocol(c *cluster) bool {
 		return false
 	}
 	s.pass(max(keptEnd(s.in, s.pos), c.groups[0].end))
-	return true
-}
-
-// date takes the date or time that ends at end. It stays, unless it is somebody's birth's.
-func (s *scanner) date(end int) {
-	if s.state.label == birth && s.state.direct {
-		s.redact(s.pos, end, birth)
-		return
-	}
-	s.pass(end)
-}
-
-// takeWritten redacts "12 de março de 1980" behind the label of a birth.
-func (s *scanner) takeWritten() bool {
-	if s.state.label != birth || !s.state.direct {
-		return false
-	}
-	end := writtenDateEnd(s.in, s.pos)
-	if end == 0 {
-		return false
-	}
-	s.redact(s.pos, end, birth)
 	return true
 }
 

@@ -1,13 +1,25 @@
 package redact
 
-import "strings"
+import (
+	"strings"
+	"sync"
+)
+
+// edit is a datum: in[start:end] becomes its kind's mark.
+type edit struct {
+	start, end int
+	kind       kind
+}
+
+func (e edit) saves() int { return e.end - e.start - len(marks[e.kind]) }
 
 // scanner goes through a text once.
 type scanner struct {
 	in    string
 	pos   int
-	stop  int // bytes of output that are enough, once no e-mail address may be under way
-	edits edits
+	stop  int    // bytes of output that are enough, once no e-mail address may be under way
+	edits []edit // in the order of the text
+	saved int    // bytes that they save
 	state state
 
 	local   int   // where the run of characters of an e-mail's local part began; noLocal outside one
@@ -17,10 +29,22 @@ type scanner struct {
 
 const noLocal = -1
 
+// scanners keeps the room for edits of finished ones.
+var scanners = sync.Pool{New: func() any { return new(scanner) }}
+
+// redacted is in with its edits made, as far as stop asks for.
+func redacted(in string, stop int) string {
+	s := scanners.Get().(*scanner)
+	defer scanners.Put(s)
+	*s = scanner{in: in, stop: stop, edits: s.edits[:0], local: noLocal}
+	s.scan()
+	s.in = ""
+	return s.apply(in[:s.pos])
+}
+
 // scan finds the edits.
 func (s *scanner) scan() {
-	s.local = noLocal
-	for s.pos < len(s.in) && (s.pos-s.edits.saved < s.stop || s.local != noLocal) {
+	for s.pos < len(s.in) && (s.pos-s.saved < s.stop || s.local != noLocal) {
 		switch c := s.in[s.pos]; classes[c] {
 		case letter:
 			s.word()
@@ -71,7 +95,7 @@ func (s *scanner) char(r rune, w int) {
 // isBehindLetter reports whether a letter that stays stands before pos. An apostrophe there opens no
 // value: the patient's, 'nome' ausente.
 func (s *scanner) isBehindLetter() bool {
-	return s.pos > s.edits.end() && classes[s.in[s.pos-1]] == letter
+	return s.pos > s.lastEnd() && classes[s.in[s.pos-1]] == letter
 }
 
 // separator takes a character that ends an e-mail's local part.
@@ -91,7 +115,9 @@ func (s *scanner) begin() {
 // redact replaces in[start:end], which ends the text read so far.
 func (s *scanner) redact(start, end int, k kind) {
 	k = k.plain()
-	s.edits.add(edit{start, end, k})
+	e := edit{start, end, k}
+	s.edits = append(s.edits, e)
+	s.saved += e.saves()
 	s.pos = end
 	if !isJoined(s.in[start:end]) {
 		s.local = noLocal
@@ -139,4 +165,37 @@ func (s *scanner) tag(w int) {
 		s.pos += w
 		r, w = seenAt(s.in, s.pos)
 	}
+}
+
+// undo takes back the edits from start on.
+func (s *scanner) undo(start int) {
+	for n := len(s.edits); n > 0 && s.edits[n-1].start >= start; n-- {
+		s.saved -= s.edits[n-1].saves()
+		s.edits = s.edits[:n-1]
+	}
+}
+
+// lastEnd is where the last edit ends; 0 where there is none.
+func (s *scanner) lastEnd() int {
+	if len(s.edits) == 0 {
+		return 0
+	}
+	return s.edits[len(s.edits)-1].end
+}
+
+// apply is text with the edits made; text itself where there are none.
+func (s *scanner) apply(text string) string {
+	if len(s.edits) == 0 {
+		return text
+	}
+	var b strings.Builder
+	b.Grow(len(text) - s.saved)
+	from := 0
+	for _, e := range s.edits {
+		b.WriteString(text[from:e.start])
+		b.WriteString(marks[e.kind])
+		from = e.end
+	}
+	b.WriteString(text[from:])
+	return b.String()
 }

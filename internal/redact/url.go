@@ -1,5 +1,81 @@
 package redact
 
+import "strings"
+
+// at takes an '@', which with the local part before it may be an e-mail address.
+func (s *scanner) at(w int) {
+	start := s.localStart()
+	end := domainEnd(s.in, s.pos+w, s.before.label == mail && s.before.direct)
+	if start == s.pos || end == 0 {
+		s.separator('@', w)
+		return
+	}
+	k := mail
+	if domain := s.in[s.pos+w : end]; strings.HasSuffix(domain, "whatsapp.net") || domain == "c.us" {
+		k = phone // a WhatsApp account is a telephone number
+	}
+	s.undo(s.local)
+	s.state = s.before
+	s.redact(start, end, k)
+	s.local = noLocal
+}
+
+// localStart is where the local part before pos begins; pos where there is none.
+func (s *scanner) localStart() int {
+	if s.local == noLocal {
+		return s.pos
+	}
+	i := s.local
+	for i < s.pos && strings.IndexByte(".'-+", s.in[i]) >= 0 {
+		i++
+	}
+	return i
+}
+
+// domainEnd is the end of the longest domain at s[i:] whose last label begins with two letters; 0 for
+// none. A single label will do where simple.
+func domainEnd(s string, i int, simple bool) int {
+	best := 0
+	for labels := 0; ; labels++ {
+		end, lettered := labelEnd(s, i)
+		if end == 0 {
+			return best
+		}
+		if lettered && (labels > 0 || simple) {
+			best = end
+		}
+		r, w := seenAt(s, end)
+		if r != '.' {
+			return best
+		}
+		i = end + w
+	}
+}
+
+// labelEnd is the end of the domain label at s[i:], and whether it begins with two letters; 0 for none.
+func labelEnd(s string, i int) (end int, lettered bool) {
+	letters, size := 0, 0
+	for i < len(s) {
+		r, w := charAt(s, i)
+		i += w
+		switch {
+		case r == unseen:
+			continue
+		case isLetter(r):
+			if letters == size {
+				letters++
+			}
+			end = i
+		case isDigit(r):
+			end = i
+		case r != '-' || size == 0:
+			return end, letters > 1
+		}
+		size++
+	}
+	return end, letters > 1
+}
+
 // colon takes a ':', which with "//" behind it opens a URL's authority. Hosts and paths stay as they
 // are; the query is text like any other.
 func (s *scanner) colon(w int) {

@@ -47,9 +47,6 @@ type trie struct {
 
 // add puts in a needle with its use.
 func (t *trie) add(needle string, u use) {
-	if t.children == nil {
-		t.children, t.ends = make([][symbolCount]int32, 1), make([][]use, 1)
-	}
 	state := int32(0)
 	for i := range len(needle) {
 		s := symbols[needle[i]]
@@ -65,9 +62,6 @@ func (t *trie) add(needle string, u use) {
 
 // build completes the transitions: where a state has no child, it goes on as its longest proper suffix does.
 func (t *trie) build() automaton {
-	if t.children == nil {
-		return automaton{}
-	}
 	suffix := make([]int32, len(t.children))
 	queue := make([]int32, 0, len(t.children))
 	for _, child := range t.children[0] {
@@ -103,9 +97,6 @@ func (t *trie) build() automaton {
 
 // find calls found for each state in which needles end, with the place behind their last symbol.
 func (a *automaton) find(text []byte, found func(uses []use, end int)) {
-	if len(a.next) == 0 {
-		return
-	}
 	row := int32(0)
 	for i, c := range text {
 		row = a.next[row+int32(symbols[c])]

@@ -1,6 +1,10 @@
 package decision
 
-import "slices"
+import (
+	"slices"
+
+	"retry-worker/internal/classify"
+)
 
 // The reasons that the specification's own codes do not give.
 const (
@@ -40,3 +44,18 @@ func RuleReasons() []Reason { return slices.Clone(ruleReasons) }
 func Reasons() []Reason {
 	return append([]Reason{ReasonMaxRetries, ReasonTimeLimit, ReasonUnknown, ReasonEmptyError, ReasonReported, ReasonNonRetryable}, ruleReasons...)
 }
+
+// ErrorClassification and the rest are classify's, under the names that the business rules have for them. It is the value
+// object of RN-BIL-005 §12.2.
+type (
+	ErrorClassification = classify.Class
+	Reason              = classify.Reason
+	Team                = classify.Team
+)
+
+// The classifications (R4).
+const (
+	Transient = classify.Transient
+	Permanent = classify.Permanent
+	Unknown   = classify.Unknown
+)

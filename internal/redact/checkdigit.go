@@ -102,13 +102,8 @@ func isBrazilian(d []byte) bool {
 	case n >= 11 && d[0] == 0:
 		d = d[1:]
 	}
-	switch {
-	case len(d) == 11:
-		return isArea(d) && d[2] == 9
-	case len(d) == 10:
-		return isArea(d) && d[2] >= 2
-	}
-	return false
+	n := len(d)
+	return n == 11 && isArea(d) && d[2] == 9 || n == 10 && isArea(d) && d[2] >= 2
 }
 
 // areas has a bit for each second digit of the area codes (DDD) in use, by the first.

@@ -3,8 +3,8 @@ package classify
 // automaton finds every needle in a text in one pass (Aho and Corasick, 1975). It works on the symbols of folded text:
 // letters, digits, and one symbol for every kind of gap.
 type automaton struct {
-	// next row by row and symbol, negative where needles end in its state. A row is a state's place in next.
-	next []int32
+	// next state by state and symbol.
+	next [][symbolCount]int32
 	// ends are the uses of the needles that end in a state.
 	ends [][]use
 }
@@ -82,27 +82,16 @@ func (t *trie) build() automaton {
 			queue = append(queue, child)
 		}
 	}
-	a := automaton{next: make([]int32, 0, len(t.children)*symbolCount), ends: t.ends}
-	for _, row := range t.children {
-		for _, child := range row {
-			next := child * symbolCount
-			if len(t.ends[child]) > 0 {
-				next = -next
-			}
-			a.next = append(a.next, next)
-		}
-	}
-	return a
+	return automaton{t.children, t.ends}
 }
 
 // find calls found for each state in which needles end, with the place behind their last symbol.
 func (a *automaton) find(text []byte, found func(uses []use, end int)) {
-	row := int32(0)
+	state := int32(0)
 	for i, c := range text {
-		row = a.next[row+int32(symbols[c])]
-		if row < 0 {
-			row = -row
-			found(a.ends[row/symbolCount], i+1)
+		state = a.next[state][symbols[c]]
+		if uses := a.ends[state]; len(uses) > 0 {
+			found(uses, i+1)
 		}
 	}
 }

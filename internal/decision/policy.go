@@ -1,6 +1,7 @@
 package decision
 
 import (
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -97,12 +98,7 @@ func (ps Policies) Find(name string) (*Policy, *Rejection) {
 
 // Names in alphabetical order.
 func (ps Policies) Names() []string {
-	names := make([]string, 0, len(ps))
-	for name := range ps {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
+	return slices.Sorted(maps.Keys(ps))
 }
 
 // IDVariables lists the names under which processes hold a subject's id.

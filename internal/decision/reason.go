@@ -45,12 +45,14 @@ func Reasons() []Reason {
 	return append([]Reason{ReasonMaxRetries, ReasonTimeLimit, ReasonUnknown, ReasonEmptyError, ReasonReported, ReasonNonRetryable}, ruleReasons...)
 }
 
-// ErrorClassification and the rest are classify's, under the names that the business rules have for them. It is the value
-// object of RN-BIL-005 §12.2.
+// What is classify's, under the names that the business rules have for it.
 type (
+	// ErrorClassification is the value object of RN-BIL-005 §12.2.
 	ErrorClassification = classify.Class
-	Reason              = classify.Reason
-	Team                = classify.Team
+	// Reason is the cause of a decision, from a closed set.
+	Reason = classify.Reason
+	// Team is who must act on a dead letter (R21).
+	Team = classify.Team
 )
 
 // The classifications (R4).

@@ -58,11 +58,6 @@ func meansItself(s string) bool {
 
 // whole is the number that v holds if it is whole, at least 0 and an int64: 2, 2.0 and 2e0 are (R9).
 func (v Value) whole() (int64, bool) {
-	if '1' <= v[0] && v[0] <= '9' || v == "0" { // ParseInt takes "+2" and "007" too, which are no JSON
-		if n, err := strconv.ParseInt(string(v), 10, 64); err == nil {
-			return n, true
-		}
-	}
 	digits, exponent, ok := v.decimal()
 	if !ok {
 		return 0, false

@@ -104,23 +104,8 @@ func logical(r rune) rune {
 	case unicode.In(r, unicode.Cf, unicode.Cc, unicode.Mn, unicode.Me):
 		return unseen
 	}
-	return lookalike(r)
-}
-
-func lookalike(r rune) rune {
-	switch r {
-	case '“', '”', '„', '«', '»', '″':
-		return '"'
-	case '‘', '’', '´', '′':
-		return '\''
-	case '·', '•', '․', '‧', '∙', '。', '｡':
-		return '.'
-	case '⁄', '∕':
-		return '/'
-	case '−', '﹣':
-		return '-'
-	case '﹫':
-		return '@'
+	if ascii, known := lookalikes[r]; known {
+		return ascii
 	}
 	switch {
 	case unicode.Is(unicode.Zs, r):
@@ -129,6 +114,12 @@ func lookalike(r rune) rune {
 		return '-'
 	}
 	return r
+}
+
+// lookalikes are read as the ASCII character that they look like.
+var lookalikes = map[rune]rune{
+	'“': '"', '”': '"', '„': '"', '«': '"', '»': '"', '″': '"', '‘': '\'', '’': '\'', '´': '\'', '′': '\'',
+	'·': '.', '•': '.', '․': '.', '‧': '.', '∙': '.', '。': '.', '｡': '.', '⁄': '/', '∕': '/', '−': '-', '﹣': '-', '﹫': '@',
 }
 
 // decimal is the value of a Unicode decimal digit; its blocks hold tens of them from zero.

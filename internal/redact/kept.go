@@ -165,19 +165,14 @@ func hashEnd(s string, start, end int) int {
 	for end < len(s) && end-start <= maxHash && hexValue(s[end]) < 16 {
 		end++
 	}
-	switch end - start {
+	run := s[start:end]
+	switch len(run) {
 	case 16, 24, 32, 40, 48, 56, 64, 96, maxHash:
 	default:
 		return 0
 	}
-	lettered := false
-	for _, c := range []byte(s[start:end]) {
-		if hexValue(c) > 15 {
-			return 0
-		}
-		lettered = lettered || classes[c] == letter
-	}
-	if !lettered || goesOn(s[end:]) || precedes(s[:start]) {
+	if strings.Trim(run, "0123456789abcdefABCDEF") != "" || !strings.ContainsAny(run, "abcdefABCDEF") ||
+		goesOn(s[end:]) || precedes(s[:start]) {
 		return 0
 	}
 	return end

@@ -159,12 +159,7 @@ func (s *scanner) judgePersonal(c *cluster) (kind, int) {
 	if k, n := c.likelyAtFirst(false); k != none {
 		return k, n
 	}
-	if t.label != none {
-		if n := c.labelled(t.label, t.direct); n > 0 {
-			return t.label, n
-		}
-	}
-	return none, 0
+	return t.label, c.labelled(t.label, t.direct)
 }
 
 // judgePath takes from a URL's path what a label stands before: /cpf/123…, and nothing else.

@@ -22,23 +22,20 @@ func isCPF(d []byte) bool {
 
 // check11 weighs d from first downwards; the check digit is 11 less the remainder, 0 above 9.
 func check11(d []byte, first int) byte {
-	sum := 0
+	return byte(weighed(d, func(i int) int { return first - i }) * 10 % 11 % 10)
+}
+
+// weighed sums the digits up, each times its weight.
+func weighed(d []byte, weight func(i int) int) (sum int) {
 	for i, v := range d {
-		sum += int(v) * (first - i)
+		sum += int(v) * weight(i)
 	}
-	return byte(sum * 10 % 11 % 10)
+	return sum
 }
 
 // isCNS checks 15 digits of a Cartão Nacional de Saúde: 1 and 2 are definitive, 7, 8, 9 provisional.
 func isCNS(d []byte) bool {
-	if !startsCNS(d) {
-		return false
-	}
-	sum := 0
-	for i, v := range d {
-		sum += int(v) * (15 - i)
-	}
-	return sum%11 == 0
+	return startsCNS(d) && weighed(d, func(i int) int { return 15 - i })%11 == 0
 }
 
 func startsCNS(d []byte) bool { return d[0] == 1 || d[0] == 2 || d[0] >= 7 }
@@ -50,11 +47,8 @@ func isCNPJ(d []byte) bool {
 
 // weigh is the check digit of a CNPJ: weights 2 to 9 from the right, over and over.
 func weigh(d []byte) byte {
-	sum := 0
-	for i, v := range d {
-		sum += int(v) * (2 + (len(d)-1-i)%8)
-	}
-	if r := sum % 11; r > 1 {
+	r := weighed(d, func(i int) int { return 2 + (len(d)-1-i)%8 }) % 11
+	if r > 1 {
 		return byte(11 - r)
 	}
 	return 0

@@ -7,8 +7,7 @@ const enough = 8
 func (s *scanner) number() {
 	s.begin()
 	if end := s.fewDigits(); end > 0 {
-		s.state.number()
-		s.pos = end
+		s.pass(end)
 		return
 	}
 	isBirth := s.state.label == birth && s.state.direct

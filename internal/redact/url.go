@@ -79,15 +79,16 @@ func labelEnd(s string, i int) (end int, lettered bool) {
 // colon takes a ':', which with "//" behind it opens a URL's authority. Hosts and paths stay as they
 // are; the query is text like any other.
 func (s *scanner) colon(w int) {
-	start := s.authority(s.pos + w)
-	if start == 0 {
+	first, w1 := seenAt(s.in, s.pos+w)
+	second, w2 := seenAt(s.in, s.pos+w+w1)
+	if first != '/' || second != '/' {
 		s.separator(':', w)
 		return
 	}
 	s.local = noLocal
 	s.state.separate(':')
-	s.pos = start
-	at, end := start, start
+	s.pos += w + w1 + w2
+	start, at, end := s.pos, s.pos, s.pos
 	for end < len(s.in) {
 		r, w := charAt(s.in, end)
 		if r == '/' || endsPath(r) {
@@ -107,18 +108,6 @@ func (s *scanner) colon(w int) {
 	if end >= s.pathEnd {
 		s.pathEnd = pathEnd(s.in, end)
 	}
-}
-
-// authority is where the authority begins if "//" is at i; else 0.
-func (s *scanner) authority(i int) int {
-	for range 2 {
-		r, w := seenAt(s.in, i)
-		if r != '/' {
-			return 0
-		}
-		i += w
-	}
-	return i
 }
 
 // pathEnd is where the URL's path that begins at i ends.

@@ -141,9 +141,11 @@ func TestStreamOfAnOwner(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.config.Name = events.Stream
-			if _, err := js.CreateStream(t.Context(), test.config); err != nil {
-				t.Fatal(err)
-			}
+			var refused error
+			wait.Until(t, "the stream to be made", func() bool { // the server may still remove the last one's files
+				_, refused = js.CreateStream(t.Context(), test.config)
+				return refused == nil
+			}, func() string { return fmt.Sprint(refused) })
 			before := info(t, js).Config
 			err := send(newSink(t, n.URL()), event("1", "RetryScheduled"))
 			switch {

@@ -83,16 +83,15 @@ type Hooks struct {
 type Gate struct {
 	Options
 	crossOrigin *http.CrossOriginProtection
-	// logins and bearers are apart, so that a program with a stale token keeps nobody from logging in.
-	logins, bearers *throttle
-	ended           ended
+	wrong       *throttle
+	ended       ended
 	// localKey signs the forms where there are no tokens; a restart makes open ones stale.
 	localKey [32]byte
 }
 
 // New makes a Gate.
 func New(o Options) *Gate {
-	g := &Gate{Options: o, crossOrigin: http.NewCrossOriginProtection(), logins: newThrottle(), bearers: newThrottle()}
+	g := &Gate{Options: o, crossOrigin: http.NewCrossOriginProtection(), wrong: newThrottle()}
 	_, _ = rand.Read(g.localKey[:]) // never fails
 	return g
 }
@@ -253,7 +252,7 @@ func (s *session) identity() Identity {
 
 func (t *Token) identity() Identity { return Identity{t.Name, t.Role} }
 
-// bearer is the program whose token the header shows. A right token is never kept waiting, whoever else guesses.
+// bearer is the program whose token the header shows.
 func (g *Gate) bearer(w http.ResponseWriter, r *http.Request, headers []string) (*asker, *Refusal) {
 	scheme, secret, _ := strings.Cut(headers[0], " ")
 	if len(headers) > 1 || !strings.EqualFold(scheme, "Bearer") {
@@ -261,21 +260,34 @@ func (g *Gate) bearer(w http.ResponseWriter, r *http.Request, headers []string) 
 			Message: "Authorization is not understood; send it once, as `Authorization: Bearer TOKEN`"}
 	}
 	secret = strings.TrimSpace(secret)
-	find := func() (*Token, error) { return g.Tokens().find(secret, g.Now()) }
-	t, err := find()
-	if err == nil {
-		return &asker{Identity: t.identity(), again: func() Identity {
-			if t, err := find(); err == nil {
-				return t.identity()
-			}
-			return Identity{}
-		}}, nil
+	t, refusal := g.tokenOf(r, secret)
+	if refusal != nil {
+		if refusal.Status == http.StatusUnauthorized {
+			w.Header().Set("WWW-Authenticate", `Bearer realm="retry-worker", error="invalid_token"`)
+		}
+		return nil, refusal
 	}
-	if wait := g.bearers.fail(network(peer(r)), g.Now()); wait > 0 {
+	return &asker{Identity: t.identity(), again: func() Identity {
+		if t, err := g.Tokens().find(secret, g.Now()); err == nil {
+			return t.identity()
+		}
+		return Identity{}
+	}}, nil
+}
+
+// tokenOf returns the token that the secret is. It is looked up first, in constant time, so that a right one never waits,
+// whoever guesses; wrong ones that come too fast get no answer but to wait.
+func (g *Gate) tokenOf(r *http.Request, secret string) (*Token, *Refusal) {
+	t, err := g.Tokens().find(secret, g.Now())
+	if err == nil {
+		return t, nil
+	}
+	if wait := g.wrong.fail(network(peer(r)), g.Now()); wait > 0 {
 		return nil, g.slowed(r, wait)
 	}
-	g.tokenRefused(r)
-	w.Header().Set("WWW-Authenticate", `Bearer realm="retry-worker", error="invalid_token"`)
+	if g.Hooks.TokenRefused != nil {
+		g.Hooks.TokenRefused(peer(r))
+	}
 	return nil, wrongToken(t, err)
 }
 
@@ -295,12 +307,6 @@ func (g *Gate) slowed(r *http.Request, wait time.Duration) *Refusal {
 	}
 	return &Refusal{Status: http.StatusTooManyRequests, Code: CodeTooManyAttempts, RetryAfter: wait,
 		Message: fmt.Sprintf("too many wrong tokens; try again in %d s", seconds(wait))}
-}
-
-func (g *Gate) tokenRefused(r *http.Request) {
-	if g.Hooks.TokenRefused != nil {
-		g.Hooks.TokenRefused(peer(r))
-	}
 }
 
 // seconds, rounded up.

@@ -127,7 +127,7 @@ func TestBearer(t *testing.T) {
 	}
 }
 
-// Guesses by the header are slowed too, but a right token never waits, and neither do log-ins.
+// Guesses by the header are slowed too; a right token never waits.
 func TestBearerGuesses(t *testing.T) {
 	secret, maria := token(t, "maria", access.Operator)
 	stranger, _ := token(t, "x", access.Viewer)

@@ -51,7 +51,7 @@ func (g *Gate) logIn(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	next := safeNext(r.PostForm.Get("next"))
-	t, refusal := g.tryToken(r, strings.TrimSpace(r.PostForm.Get("token")))
+	t, refusal := g.tokenOf(r, strings.TrimSpace(r.PostForm.Get("token")))
 	if refusal != nil {
 		retryAfter(w, refusal)
 		g.LoginPage(w, r, Login{Next: next, Refusal: refusal})
@@ -64,24 +64,6 @@ func (g *Gate) logIn(w http.ResponseWriter, r *http.Request) {
 		g.Hooks.LoggedIn(t.identity())
 	}
 	http.Redirect(w, r, next, http.StatusSeeOther)
-}
-
-// tryToken is the token that the secret is, unless it is wrong or comes too soon after wrong ones.
-func (g *Gate) tryToken(r *http.Request, secret string) (t *Token, refusal *Refusal) {
-	var err error
-	now := g.Now()
-	ok, wait := g.logins.try(network(peer(r)), now, func() bool {
-		t, err = g.Tokens().find(secret, now)
-		return err == nil
-	})
-	switch {
-	case wait > 0:
-		return nil, g.slowed(r, wait)
-	case !ok:
-		g.tokenRefused(r)
-		return nil, wrongToken(t, err)
-	}
-	return t, nil
 }
 
 // logout ends the browser's session: its cookie is taken away, and a copy of it holds here no longer.

@@ -40,16 +40,9 @@ func (r *recent[T]) use(of netip.Prefix, fresh func() T) *T {
 	}
 	r.order.MoveToFront(e)
 	if r.order.Len() > maxAddresses {
-		r.forget(r.order.Back().Value.(*kept[T]).of)
+		delete(r.each, r.order.Remove(r.order.Back()).(*kept[T]).of)
 	}
 	return &e.Value.(*kept[T]).value
-}
-
-func (r *recent[T]) forget(of netip.Prefix) {
-	if e := r.each[of]; e != nil {
-		r.order.Remove(e)
-		delete(r.each, of)
-	}
 }
 
 // peer is where a request comes from. Headers that name another address are not believed: anybody can send them.

@@ -16,8 +16,7 @@ type pace struct {
 var (
 	// perAddress is for one guesser, or one person with a bad copy of a token.
 	perAddress = pace{free: 5, most: 30 * time.Second, forgiven: time.Minute}
-	// inAll is for many addresses that guess together. Its wait is short, since it is everybody's: tokens of 256 random
-	// bits are not guessed, and nobody must be able to shut the others out for long.
+	// inAll is for many addresses that guess together.
 	inAll = pace{free: 30, most: 4 * time.Second, forgiven: 5 * time.Second}
 )
 
@@ -56,8 +55,8 @@ func (f *failures) add(p pace, now time.Time) {
 	}
 }
 
-// throttle slows those who show wrong tokens, by address (an IPv6 network of 64 bits counts as one) and in all. Safe for
-// concurrent use.
+// throttle slows wrong tokens, by address (an IPv6 network of 64 bits counts as one) and in all. A right token is never
+// asked about here: whoever guesses, and from wherever, keeps nobody out. Safe for concurrent use.
 type throttle struct {
 	mu               sync.Mutex
 	all              failures
@@ -66,26 +65,19 @@ type throttle struct {
 
 func newThrottle() *throttle { return &throttle{recent: newRecent[failures]()} }
 
-// try calls right, unless from must wait: then it returns for how long, and right is not called. What is not right
-// counts. The check is made under the lock, so that many at once are no way around the wait.
-func (t *throttle) try(from netip.Prefix, now time.Time, right func() bool) (ok bool, wait time.Duration) {
+// fail counts a wrong token, unless from must wait: then it returns for how long.
+func (t *throttle) fail(from netip.Prefix, now time.Time) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if wait := t.wait(from, now); wait > 0 {
-		return false, wait
+		return wait
 	}
-	if right() {
-		t.forget(from)
-		return true, 0
-	}
-	t.failed(from, now)
-	return false, 0
-}
-
-// fail counts a failure of what was checked already, unless from must wait: then it returns for how long.
-func (t *throttle) fail(from netip.Prefix, now time.Time) time.Duration {
-	_, wait := t.try(from, now, func() bool { return false })
-	return wait
+	t.all.forgive(inAll, now)
+	t.all.add(inAll, now)
+	f := t.use(from, func() failures { return failures{} })
+	f.forgive(perAddress, now)
+	f.add(perAddress, now)
+	return 0
 }
 
 func (t *throttle) wait(from netip.Prefix, now time.Time) time.Duration {
@@ -94,12 +86,4 @@ func (t *throttle) wait(from netip.Prefix, now time.Time) time.Duration {
 		wait = max(wait, f.wait(perAddress, now))
 	}
 	return wait
-}
-
-func (t *throttle) failed(from netip.Prefix, now time.Time) {
-	t.all.forgive(inAll, now)
-	t.all.add(inAll, now)
-	f := t.use(from, func() failures { return failures{} })
-	f.forgive(perAddress, now)
-	f.add(perAddress, now)
 }

@@ -25,11 +25,12 @@ func (c *cli) demoCommand() *cobra.Command {
 		Long: "Starts seventy samples of the four bundled processes and plays the outside systems that fail (TISS portal,\n" +
 			"Evolution API, jobs, a job queue), and the people who decide on dead letters, through the worker's API. Run it\n" +
 			"beside `retry-worker serve`, on an engine for trying things out: it takes the outside systems' jobs there.\n" +
-			"Where the API wants a token, an admin's in RETRY_WORKER_TOKEN is shown.",
+			"Where the API wants a token, an admin's in RETRY_WORKER_TOKEN or --token-file is shown.",
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.demo(cmd.Context(), f) },
 	}
 	cmd.Flags().StringVar(&f.apiURL, "api-url", "", "where the worker's API and console listen; left out: http:// and RETRY_WORKER_HTTP_ADDR")
+	cmd.Flags().StringVar(&f.tokenFile, "token-file", "", "file that holds the token to show to the API")
 	cmd.Flags().StringVar(&f.clockURL, "clock-url", "", "actuator of a broker with ZEEBE_CLOCK_CONTROLLED=true whose clock may be moved, such as http://127.0.0.1:9600")
 	cmd.Flags().BoolVar(&f.stay, "stay", false, "leave some dead letters to you, and play on until Ctrl-C")
 	cmd.Flags().StringVar(&f.workerLog, "worker-log", "", "file that the worker's log goes to: shows its decisions as they are made")
@@ -37,8 +38,8 @@ func (c *cli) demoCommand() *cobra.Command {
 }
 
 type demoFlags struct {
-	apiURL, clockURL, workerLog string
-	stay                        bool
+	apiURL, tokenFile, clockURL, workerLog string
+	stay                                   bool
 }
 
 // desk is the API that the demo's people decide through.
@@ -49,7 +50,7 @@ func (f *demoFlags) desk() (*apiClient, demo.Ask, error) {
 		}
 		return err
 	}
-	client, err := (&serverFlags{server: f.apiURL}).client()
+	client, err := (&serverFlags{server: f.apiURL, tokenFile: f.tokenFile}).client()
 	if err != nil {
 		return nil, nil, named(err)
 	}

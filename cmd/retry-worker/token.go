@@ -3,6 +3,8 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -32,7 +34,7 @@ func (c *cli) tokenCommand() *cobra.Command {
 	return cmd
 }
 
-type tokenFlags struct{ name, role, expires, file string }
+type tokenFlags struct{ name, role, expires, file, tokenFile string }
 
 func (c *cli) tokenNewCommand() *cobra.Command {
 	var f tokenFlags
@@ -40,7 +42,9 @@ func (c *cli) tokenNewCommand() *cobra.Command {
 		Use:   "new",
 		Short: "Make a token; print it, once, and its line for the tokens file",
 		Long: "Makes a token and prints it, this once, with its line for the tokens file, which holds its SHA-256 only. With --file\n" +
-			"the line is added to that file; a new file is readable by its owner only. It needs no running worker.",
+			"the line is added to that file; a new file is readable by its owner only. With --token-file the\n" +
+			"token is written there in place of being printed; where that file exists nothing is made, so that a container may\n" +
+			"run it at each start. It needs no running worker.",
 		Example: `  retry-worker token new --name maria.silva --role operator --file /etc/retry-worker/tokens
   retry-worker token new --name crm --role viewer --expires never -o json`,
 		Args: noArgs,
@@ -51,6 +55,7 @@ func (c *cli) tokenNewCommand() *cobra.Command {
 	flags.StringVar(&f.role, "role", "", "what it allows: viewer, operator or admin")
 	flags.StringVar(&f.expires, "expires", "90d", "how long it holds: days such as 90d, a last day (UTC) such as 2027-01-31, or never")
 	flags.StringVar(&f.file, "file", "", "tokens file to add it to; left out: none")
+	flags.StringVar(&f.tokenFile, "token-file", "", "new file to write the token to, readable by its owner only; left out: it is printed")
 	return cmd
 }
 
@@ -60,7 +65,8 @@ type madeToken struct {
 	Role access.Role `json:"role"`
 	// Expires is the last day (UTC) on which it holds; null: it never ends.
 	Expires *string `json:"expires"`
-	Token   string  `json:"token"`
+	// Token is empty where --token-file has it.
+	Token string `json:"token"`
 	// Line is the token's in the tokens file.
 	Line string `json:"line"`
 	// File it was added to; null: none.
@@ -72,11 +78,22 @@ func (c *cli) tokenNew(f tokenFlags, now time.Time) error {
 	if err != nil {
 		return &usageError{err}
 	}
-	made := madeToken{Name: t.Name, Role: t.Role, Token: secret, Line: t.Line()}
+	if err := f.store(secret, &t); errors.Is(err, fs.ErrExist) {
+		fmt.Fprintf(c.errOut, "retry-worker: %s exists, no token was made\n", f.tokenFile)
+		return nil
+	} else if err != nil {
+		return err
+	}
+	return c.printToken(f, &t, secret)
+}
+
+// printToken says what was made. The token itself stands in --token-file, where there is one, and nowhere else.
+func (c *cli) printToken(f tokenFlags, t *access.Token, secret string) error {
+	made := madeToken{Name: t.Name, Role: t.Role, Line: t.Line()}
+	if f.tokenFile == "" {
+		made.Token = secret
+	}
 	if f.file != "" {
-		if err := addToken(f.file, &t); err != nil {
-			return err
-		}
 		made.File = &f.file
 	}
 	until := "until it is taken out"
@@ -87,7 +104,11 @@ func (c *cli) tokenNew(f tokenFlags, now time.Time) error {
 	if c.json() {
 		return c.printJSON(made)
 	}
-	fmt.Fprintf(c.out, "%s\n\nGive it to %s, who is %s by it %s. It is not shown again.\n", secret, t.Name, t.Role, until)
+	if f.tokenFile != "" {
+		fmt.Fprintf(c.out, "%s holds the token of %s, who is %s by it %s.\n", f.tokenFile, t.Name, t.Role, until)
+	} else {
+		fmt.Fprintf(c.out, "%s\n\nGive it to %s, who is %s by it %s. It is not shown again.\n", secret, t.Name, t.Role, until)
+	}
 	if f.file != "" {
 		fmt.Fprintf(c.out, "Added to %s; a worker that reads it takes it up within 11 seconds.\n", f.file)
 		return nil
@@ -116,6 +137,36 @@ func (f *tokenFlags) make(now time.Time) (string, access.Token, error) {
 		return "", access.Token{}, errors.Join(wrong...)
 	}
 	return access.NewToken(f.name, role, expires)
+}
+
+// store writes the token to --token-file, which must not exist, and its line to --file: both or neither.
+func (f *tokenFlags) store(secret string, t *access.Token) error {
+	if f.tokenFile != "" {
+		if err := writeToken(f.tokenFile, secret); err != nil {
+			return err
+		}
+	}
+	if f.file == "" {
+		return nil
+	}
+	err := addToken(f.file, t)
+	if err != nil && f.tokenFile != "" {
+		err = errors.Join(err, os.Remove(f.tokenFile))
+	}
+	return err
+}
+
+// writeToken writes a token to a new file, for its owner only. The error is fs.ErrExist where the file exists.
+func writeToken(path, secret string) error {
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return fmt.Errorf("write --token-file: %w", err)
+	}
+	_, err = file.WriteString(secret + "\n")
+	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
+		return fmt.Errorf("write --token-file: %w", errors.Join(err, os.Remove(path)))
+	}
+	return nil
 }
 
 // addToken adds a token to a file. A name that is taken, and a file that is wrong, are wrong input.

@@ -91,6 +91,37 @@ func TestTokenNewAddsToAFile(t *testing.T) {
 	}
 }
 
+// TestTokenNewOnce: the token goes to a file of its owner's and nowhere else, once however often a container starts, and to
+// no file where the tokens file cannot take it.
+func TestTokenNewOnce(t *testing.T) {
+	dir := t.TempDir()
+	tokens, file := filepath.Join(dir, "tokens"), filepath.Join(dir, "token")
+	run := func(tokens string) result {
+		return retryWorker("token", "new", "--name", "admin", "--role", "admin", "--expires", "never", "--file", tokens, "--token-file", file)
+	}
+	run(filepath.Join(dir, "no", "tokens")).fails(t, exitFailed, "tokens file "+filepath.Join(dir, "no", "tokens")+
+		" cannot be written: no such file or directory; name a file in a directory that is there and that you may write")
+	made := run(tokens)
+	want := file + " holds the token of admin, who is admin by it until it is taken out.\nAdded to " + tokens +
+		"; a worker that reads it takes it up within 11 seconds.\n"
+	if made.code != exitDone || made.stdout != want || made.stderr != "" {
+		t.Fatalf("exit %d, %q %q, want %q", made.code, made.stdout, made.stderr, want)
+	}
+	secret, err := readToken(file)
+	info, _ := os.Stat(file)
+	list, _ := os.ReadFile(tokens)
+	sum := sha256.Sum256([]byte(secret))
+	if err != nil || info.Mode().Perm() != 0o600 || !strings.Contains(string(list), "\nadmin admin - "+hex.EncodeToString(sum[:])+"\n") {
+		t.Errorf("the token's file has mode %v (%v) and the tokens file\n%s", info.Mode(), err, list)
+	}
+	if again := run(tokens); again.code != exitDone || again.stdout != "" || again.stderr != "retry-worker: "+file+" exists, no token was made\n" {
+		t.Errorf("the second time: exit %d, %q %q", again.code, again.stdout, again.stderr)
+	}
+	if after, err := readToken(file); err != nil || after != secret {
+		t.Errorf("the token's file was written anew: %v", err)
+	}
+}
+
 func TestTokenNewRefuses(t *testing.T) {
 	wrong := write(t, "tokens", []byte("nonsense\n# fine\nana boss - x\n"))
 	shared := write(t, "shared", nil)

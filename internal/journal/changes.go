@@ -80,7 +80,7 @@ func (b *batch) decided(a *Analysis, h *History, r *ruling) Recorded {
 	took := h.reported(a.ProcessInstanceKey)
 	if r.opens {
 		b.end(key, h, r.ends)
-		e = Episode{Number: h.Episode.Number + 1, OpenedAt: b.milli(), Scheduled: analysedCount(&r.decision)}
+		e = Episode{Number: h.Episode.Number + 1, OpenedAt: b.milli()}
 	} else if e.DeadLetter != "" && (h.DeadLetter.State == DeadLetterOpen || !r.decision.ShouldRetry()) {
 		b.settle(h, DeadLetterSuperseded) // one that is reprocessed waits for how its retries end
 		e.DeadLetter = ""
@@ -88,6 +88,9 @@ func (b *batch) decided(a *Analysis, h *History, r *ruling) Recorded {
 		b.keep(h, *h.DeadLetter)
 	}
 	d := &r.decision
+	if h.Last == nil || h.Last.Episode != e.Number { // the first analysis in an episode, which a person may have begun
+		e.Scheduled += analysedCount(d)
+	}
 	e.ProcessInstanceKey, e.Retries, e.NextRetryTime, e.FirstFailure = a.ProcessInstanceKey, d.RetryCount, d.NextRetryTime, d.FirstFailure
 	at := b.attempt(a, h.Attempts+1, 0, e.Number, d)
 	at.Attempt.AnalysedCount = analysedCount(d)

@@ -1,51 +1,61 @@
 package access
 
 import (
-	"maps"
-	"sync"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"net/http"
 	"time"
 )
 
-// mostEnded sessions that are remembered; only who had one can add to them.
-const mostEnded = 10_000
-
-// ended are the sessions that were logged out of before their time, so that a copy of the cookie is of no use. Each process
-// knows its own: at another replica, and after a restart, such a copy holds until the session's end. Safe for concurrent use.
-type ended struct {
-	mu    sync.Mutex
-	until map[string]time.Time // by the payload: when it would have ended by itself
+// EndedSessions keeps which sessions ended before their time, for every replica and across restarts. It knows a session
+// by a hash, which lets nobody in. Safe for concurrent use.
+type EndedSessions interface {
+	// EndSession keeps that a session has ended, and forgets those whose time was over at now.
+	EndSession(ctx context.Context, id [sha256.Size]byte, until, now time.Time) error
+	// SessionEnded reports whether EndSession was called for the session.
+	SessionEnded(ctx context.Context, id [sha256.Size]byte) (bool, error)
 }
 
-// add ends a session. Where too many are remembered, the one that would have ended first is forgotten.
-func (e *ended) add(s *session, now time.Time) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.until == nil {
-		e.until = make(map[string]time.Time)
+// storeTime bounds one call of EndedSessions.
+const storeTime = 3 * time.Second
+
+func (s *session) id() [sha256.Size]byte { return sha256.Sum256([]byte(s.payload)) }
+
+// hasEnded reports whether a session was ended before its time. Before the journal is open none is known to be; nothing
+// of what the journal holds is served then.
+func (g *Gate) hasEnded(ctx context.Context, s *session) (bool, error) {
+	store := g.Ended()
+	if store == nil {
+		return false, nil
 	}
-	if len(e.until) >= mostEnded {
-		e.makeRoom(now)
-	}
-	e.until[s.payload] = s.ends
+	ctx, cancel := context.WithTimeout(ctx, storeTime)
+	defer cancel()
+	return store.SessionEnded(ctx, s.id())
 }
 
-func (e *ended) makeRoom(now time.Time) {
-	maps.DeleteFunc(e.until, func(_ string, ends time.Time) bool { return !now.Before(ends) })
-	if len(e.until) < mostEnded {
-		return
+var errNotOpen = errors.New("the journal is not open")
+
+// end makes every copy of the session's cookie useless; nil is no session.
+func (g *Gate) end(ctx context.Context, s *session) error {
+	if s == nil {
+		return nil
 	}
-	first, soonest := "", time.Time{}
-	for payload, ends := range e.until {
-		if first == "" || ends.Before(soonest) {
-			first, soonest = payload, ends
-		}
+	store := g.Ended()
+	if store == nil {
+		return errNotOpen
 	}
-	delete(e.until, first)
+	ctx, cancel := context.WithTimeout(ctx, storeTime)
+	defer cancel()
+	return store.EndSession(ctx, s.id(), s.ends.Add(skew), g.Now())
 }
 
-func (e *ended) has(s *session) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	_, has := e.until[s.payload]
-	return has
+// unkept is the refusal where EndedSessions cannot be asked, or told; what is what that means for who asks.
+func (g *Gate) unkept(err error, what string) *Refusal {
+	if g.Hooks.Unkept != nil {
+		g.Hooks.Unkept(err)
+	}
+	return &Refusal{Status: http.StatusServiceUnavailable, Code: CodeSessionsUnavailable, RetryAfter: 5 * time.Second,
+		Message: fmt.Sprintf("the journal cannot be reached now, %s; try again in a moment", what)}
 }

@@ -38,6 +38,7 @@ const (
 	CodeLoginRequired        = "login_required"
 	CodeMethodNotAllowed     = "method_not_allowed"
 	CodeBodyTooLarge         = "body_too_large"
+	CodeSessionsUnavailable  = "sessions_unavailable"
 	CodeTokenExpired         = "token_expired"
 	CodeTokenUnknown         = "token_unknown"
 	CodeTooManyAttempts      = "too_many_attempts"
@@ -51,6 +52,8 @@ type Options struct {
 	Tokens func() *Tokens
 	// Now is the clock by which tokens and sessions end.
 	Now func() time.Time
+	// Ended keeps the sessions that ended before their time; nil until the journal is open. Needed with Tokens.
+	Ended func() EndedSessions
 	// Public are path prefixes that everybody may read, such as /assets/; each ends with a slash.
 	Public []string
 	// LoginPage writes the page with the log-in form, status and all; needed with Tokens. The form posts `token` and
@@ -75,6 +78,8 @@ type Hooks struct {
 	// Forbidden is called for what somebody asked for and may not: the code is CodeForbiddenHost, CodeForbiddenOrigin,
 	// CodeForbiddenRole or CodeFormExpired; the identity is nobody's where it is not known.
 	Forbidden func(netip.Addr, Identity, string)
+	// Unkept is called where Ended fails: a session is not let in, or not ended for sure.
+	Unkept func(error)
 	// Limited is called for a request that Limited refuses.
 	Limited func(netip.Addr)
 }
@@ -84,7 +89,6 @@ type Gate struct {
 	Options
 	crossOrigin *http.CrossOriginProtection
 	wrong       *throttle
-	ended       ended
 	// localKey signs the forms where there are no tokens; a restart makes open ones stale.
 	localKey [32]byte
 }
@@ -226,20 +230,32 @@ func (g *Gate) identify(w http.ResponseWriter, r *http.Request) (*asker, *Refusa
 		return g.bearer(w, r, headers)
 	}
 	value := cookieValue(r)
-	s := g.session(value)
-	if s == nil {
+	s, err := g.session(r.Context(), value)
+	switch {
+	case err != nil:
+		return nil, g.unkept(err, "so it is not known whether this log-in still holds")
+	case s == nil:
 		return &asker{}, nil
 	}
-	return &asker{Identity: s.identity(), session: s, form: s.formToken(), again: func() Identity { return g.session(value).identity() }}, nil
+	return &asker{Identity: s.identity(), session: s, form: s.formToken(), again: func() Identity {
+		s, err := g.session(r.Context(), value)
+		if err != nil {
+			s = nil
+		}
+		return s.identity()
+	}}, nil
 }
 
 // session that a cookie's value stands for, nil if it is none, or has ended.
-func (g *Gate) session(value string) *session {
+func (g *Gate) session(ctx context.Context, value string) (*session, error) {
 	s := g.Tokens().session(value, g.Now())
-	if s == nil || g.ended.has(s) {
-		return nil
+	if s == nil {
+		return nil, nil
 	}
-	return s
+	if ended, err := g.hasEnded(ctx, s); ended || err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
 // identity is whose log-in it is, with the role it has now; nobody's for no session.

@@ -57,6 +57,10 @@ func (g *Gate) logIn(w http.ResponseWriter, r *http.Request) {
 		g.LoginPage(w, r, Login{Next: next, Refusal: refusal})
 		return
 	}
+	if err := g.end(r.Context(), askerIn(r.Context()).session); err != nil {
+		g.refuse(w, r, *g.unkept(err, "so the log-in before this one could not be ended"))
+		return
+	}
 	now := g.Now()
 	s := newSession(t, now)
 	http.SetCookie(w, sessionCookie(r, s.value(), s.ends.Sub(now)))
@@ -66,17 +70,18 @@ func (g *Gate) logIn(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, next, http.StatusSeeOther)
 }
 
-// logout ends the browser's session: its cookie is taken away, and a copy of it holds here no longer.
+// logout ends the browser's session: its cookie is taken away, and a copy of it holds nowhere.
 func (g *Gate) logout(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
 		g.refuse(w, r, Refusal{Status: http.StatusMethodNotAllowed, Code: CodeMethodNotAllowed, Message: "this address does not take that method; use POST"})
 		return
 	}
-	if s := askerIn(r.Context()).session; s != nil {
-		g.ended.add(s, g.Now())
-	}
 	http.SetCookie(w, sessionCookie(r, "", 0))
+	if err := g.end(r.Context(), askerIn(r.Context()).session); err != nil {
+		g.refuse(w, r, *g.unkept(err, "so only this browser was logged out, and a copy of its cookie would still hold"))
+		return
+	}
 	http.Redirect(w, r, "/login", http.StatusSeeOther)
 }
 

@@ -1,8 +1,11 @@
 package access_test
 
 import (
+	"crypto/sha256"
 	"encoding/base64"
+	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -108,8 +111,8 @@ func TestLogOut(t *testing.T) {
 	}
 }
 
-// A copy of the cookie is of no use after a log-out, and the other sessions of the token go on. Another replica does not
-// know of it: there it holds until the session ends.
+// A copy of the cookie is of no use after a log-out, at another replica and after a restart too; the other sessions of the
+// token go on.
 func TestLogOutEndsTheSession(t *testing.T) {
 	secret, maria := token(t, "maria", access.Operator)
 	w := newWorld(t, maria)
@@ -119,7 +122,50 @@ func TestLogOutEndsTheSession(t *testing.T) {
 	w.get("/", cookie(c), browser).sentToLogIn(t, "a copy of the cookie")
 	w.postForm("/dead-letters/retry", url.Values{"form_token": {form}}, cookie(c)).refused(t, "a form with it", http.StatusUnauthorized, "login_required")
 	w.get("/", cookie(other)).is(t, "another session", "maria", "operator")
-	w.replica().get("/", cookie(c)).is(t, "another replica", "maria", "operator")
+	w.replica().get("/", cookie(c), browser).sentToLogIn(t, "another replica")
+	if want := map[[sha256.Size]byte]time.Time{sha256.Sum256([]byte(payloadOf(c))): start.Add(12*time.Hour + time.Minute)}; !maps.EqualFunc(w.ended.until, want, time.Time.Equal) {
+		t.Errorf("kept %v, want %v: no more than a hash, until no replica's clock would take it", w.ended.until, want)
+	}
+}
+
+func payloadOf(c *http.Cookie) string {
+	payload, _, _ := strings.Cut(c.Value, ".")
+	return payload
+}
+
+// Who logs in again leaves no session behind.
+func TestLogInEndsTheSessionBefore(t *testing.T) {
+	secret, maria := token(t, "maria", access.Operator)
+	w := newWorld(t, maria)
+	first, other := w.session(secret), w.session(secret)
+	second := w.session(secret, cookie(first))
+	w.get("/", cookie(first), browser).sentToLogIn(t, "the one before")
+	w.get("/", cookie(second)).is(t, "the new one", "maria", "operator")
+	w.get("/", cookie(other)).is(t, "another browser's", "maria", "operator")
+}
+
+// Where it is not known whether a session has ended, it lets nobody in; where an end cannot be kept, that is said, and a
+// session before it is not left behind.
+func TestSessionsWithoutAStore(t *testing.T) {
+	secret, maria := token(t, "maria", access.Operator)
+	w := newWorld(t, maria)
+	c := w.session(secret)
+	form, _ := w.get("/", cookie(c)).body["form"].(string)
+	w.ended.readOnly = errors.New("no room")
+	a := w.postForm("/logout", url.Values{"form_token": {form}}, cookie(c))
+	a.refused(t, "log-out", http.StatusServiceUnavailable, "sessions_unavailable")
+	if a.cookie(t).MaxAge != -1 {
+		t.Error("this browser is not logged out")
+	}
+	w.logIn(secret, cookie(c)).refused(t, "log-in beside a session", http.StatusServiceUnavailable, "sessions_unavailable")
+	w.session(secret)
+	w.ended.down = errors.New("no answer")
+	w.get("/", cookie(c)).refused(t, "a session", http.StatusServiceUnavailable, "sessions_unavailable")
+	w.get("/", bearer(secret)).is(t, "a token", "maria", "operator")
+	w.get("/", cookie(&http.Cookie{Name: c.Name, Value: "forged"}), browser).sentToLogIn(t, "a forged cookie, which costs no question")
+	if want := []string{"unkept: no room", "unkept: no room", "unkept: no answer"}; !slices.Equal(slices.DeleteFunc(w.told, func(s string) bool { return s == "logged in maria" }), want) {
+		t.Errorf("told %q, want %q", w.told, want)
+	}
 }
 
 // Over TLS, to the worker or to a proxy that says so, the cookie is for this host and for TLS only, and no other counts.
@@ -199,7 +245,7 @@ func TestStill(t *testing.T) {
 	for what, credential := range map[string]option{"session": cookie(w.session(secret)), "bearer": bearer(secret)} {
 		w.publish(maria, ana)
 		inner := w.handler
-		gate := access.New(access.Options{Tokens: func() *access.Tokens { return w.tokens }, Now: func() time.Time { return w.now }})
+		gate := access.New(access.Options{Tokens: func() *access.Tokens { return w.tokens }, Ended: w.endedSessions, Now: func() time.Time { return w.now }})
 		w.handler = gate.Middleware(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			if !access.Still(r.Context(), access.Read) || access.Still(r.Context(), access.Force) {
 				t.Errorf("%s: at first it may not read, or may force", what)

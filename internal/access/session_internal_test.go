@@ -2,7 +2,6 @@ package access
 
 import (
 	"crypto/sha256"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -87,23 +86,5 @@ func TestPurposesAreApart(t *testing.T) {
 			}
 			seen[signed] = true
 		}
-	}
-}
-
-// What is remembered of log-outs is bounded: what has ended by itself goes first, then what would end next.
-func TestEndedSessionsAreBounded(t *testing.T) {
-	var e ended
-	now := time.Unix(1_700_000_000, 0)
-	at := func(i int, ends time.Time) *session { return &session{payload: "s" + strconv.Itoa(i), ends: ends} }
-	for i := range mostEnded {
-		e.add(at(i, now.Add(time.Duration(i+1)*time.Second)), now)
-	}
-	e.add(at(mostEnded, now.Add(sessionLife)), now)
-	if len(e.until) != mostEnded || e.has(at(0, now)) || !e.has(at(1, now)) || !e.has(at(mostEnded, now)) {
-		t.Errorf("%d are remembered; expected %d, without the first", len(e.until), mostEnded)
-	}
-	e.add(at(mostEnded+1, now.Add(sessionLife)), now.Add(time.Hour))
-	if n := mostEnded - 3600 + 1; len(e.until) > n+1 || !e.has(at(mostEnded, now)) {
-		t.Errorf("%d are remembered an hour later, expected about %d", len(e.until), n)
 	}
 }

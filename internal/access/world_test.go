@@ -1,6 +1,9 @@
 package access_test
 
 import (
+	"cmp"
+	"context"
+	"crypto/sha256"
 	"crypto/tls"
 	"encoding/json"
 	"fmt"
@@ -23,12 +26,34 @@ type world struct {
 	tokens  *access.Tokens // nil: none are used
 	handler http.Handler
 	told    []string
+	ended   *fakeEnded
 }
+
+// fakeEnded keeps ended sessions until it cannot be written, or reached.
+type fakeEnded struct {
+	until          map[[sha256.Size]byte]time.Time
+	readOnly, down error
+}
+
+func (f *fakeEnded) EndSession(_ context.Context, id [sha256.Size]byte, until, _ time.Time) error {
+	if err := cmp.Or(f.down, f.readOnly); err != nil {
+		return err
+	}
+	f.until[id] = until
+	return nil
+}
+
+func (f *fakeEnded) SessionEnded(_ context.Context, id [sha256.Size]byte) (bool, error) {
+	_, ended := f.until[id]
+	return ended, f.down
+}
+
+func (w *world) endedSessions() access.EndedSessions { return w.ended }
 
 // newWorld is one with those tokens.
 func newWorld(t *testing.T, tokens ...access.Token) *world {
 	t.Helper()
-	w := &world{t: t, now: start}
+	w := &world{t: t, now: start, ended: &fakeEnded{until: map[[sha256.Size]byte]time.Time{}}}
 	w.publish(tokens...)
 	w.open(func() *access.Tokens { return w.tokens })
 	return w
@@ -54,9 +79,9 @@ func (w *world) publish(tokens ...access.Token) {
 	w.tokens = parsed
 }
 
-// replica is another worker with the same tokens file.
+// replica is another worker with the same tokens file and store.
 func (w *world) replica() *world {
-	other := &world{t: w.t, now: w.now, tokens: w.tokens}
+	other := &world{t: w.t, now: w.now, tokens: w.tokens, ended: w.ended}
 	other.open(func() *access.Tokens { return other.tokens })
 	return other
 }
@@ -65,6 +90,7 @@ func (w *world) open(tokens func() *access.Tokens) {
 	gate := access.New(access.Options{
 		Tokens: tokens,
 		Now:    func() time.Time { return w.now },
+		Ended:  w.endedSessions,
 		Public: []string{"/assets/"},
 		LoginPage: func(rw http.ResponseWriter, _ *http.Request, login access.Login) {
 			if login.Refusal != nil {
@@ -77,6 +103,7 @@ func (w *world) open(tokens func() *access.Tokens) {
 			LoggedIn:     func(id access.Identity) { w.told = append(w.told, "logged in "+id.Name) },
 			TokenRefused: func(from netip.Addr) { w.told = append(w.told, "refused "+from.String()) },
 			Slowed:       func(from netip.Addr) { w.told = append(w.told, "slowed "+from.String()) },
+			Unkept:       func(err error) { w.told = append(w.told, "unkept: "+err.Error()) },
 			Forbidden: func(from netip.Addr, who access.Identity, code string) {
 				w.told = append(w.told, strings.TrimSpace(code+" "+from.String()+" "+who.Name))
 			},

@@ -146,6 +146,10 @@ func (a *App) accessHooks() access.Hooks {
 			log().Warn("a request was refused: it may not do that", zap.String("event", "request_forbidden"), zap.String("code", code),
 				zap.String("token", who.Name), zap.Stringer("role", who.Role), zap.Stringer("from", from))
 		},
+		Unkept: func(err error) {
+			log().Error("it cannot be told whether a session has ended, or kept that it has; nobody is let in by one until it can",
+				zap.String("event", "sessions_unavailable"), zap.Error(err))
+		},
 		Limited: func(from netip.Addr) {
 			log().Warn("an address asks too much, or with too many headers, and is refused", zap.String("event", "requests_limited"), zap.Stringer("from", from))
 		},

@@ -42,6 +42,8 @@ type Journal struct {
 	// Groups and Bulk may be nil where there are none: what needs them is answered with 503.
 	Groups Groups
 	Bulk   Bulk
+	// Sessions keeps those that ended before their time; needed where there are tokens.
+	Sessions access.EndedSessions
 }
 
 // Site is what people see in a browser; its zero value is nothing.
@@ -86,9 +88,16 @@ func New(o Options) *API {
 		login = plainLogin
 	}
 	s.gate = access.New(access.Options{
-		Tokens: o.Tokens, Now: o.Now, Public: o.Pages.Public, LoginPage: login, Refuse: o.Pages.Refuse, Hooks: o.Hooks,
+		Tokens: o.Tokens, Ended: s.endedSessions, Now: o.Now, Public: o.Pages.Public, LoginPage: login, Refuse: o.Pages.Refuse, Hooks: o.Hooks,
 	})
 	return s
+}
+
+func (s *API) endedSessions() access.EndedSessions {
+	if m := s.journal.Load(); m != nil {
+		return m.Sessions
+	}
+	return nil
 }
 
 // Open gives the API what it answers from and what it records with.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"retry-worker/internal/access"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/store/postgres"
 	"retry-worker/internal/store/sqlite"
@@ -19,6 +20,7 @@ type Store interface {
 	journal.Outbox
 	journal.BulkStore
 	journal.NoticeStore
+	access.EndedSessions
 }
 
 // Reader reads the journal until it is closed.

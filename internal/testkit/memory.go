@@ -33,6 +33,7 @@ type Memory struct {
 	leases       map[string]lease
 	runs         map[string]*run
 	marks        map[markKey]journal.NoticeMark
+	ended        map[[32]byte]time.Time // sessions
 
 	faults       faults
 	transactions []Transaction
@@ -60,7 +61,8 @@ type Transaction struct {
 // NewMemory returns an empty Memory.
 func NewMemory() *Memory {
 	return &Memory{keys: map[journal.Subject]int64{}, answered: map[int64]bool{}, figures: map[journal.Figure]int64{},
-		fingerprints: map[string]journal.Fingerprint{}, leases: map[string]lease{}, runs: map[string]*run{}, marks: map[markKey]journal.NoticeMark{}}
+		fingerprints: map[string]journal.Fingerprint{}, leases: map[string]lease{}, runs: map[string]*run{}, marks: map[markKey]journal.NoticeMark{},
+		ended: map[[32]byte]time.Time{}}
 }
 
 // Transact implements journal.Store.

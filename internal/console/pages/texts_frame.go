@@ -57,6 +57,8 @@ var problemTexts = []text{
 	{"problem.refused.forbidden_host.text", "Sem tokens, o console só responde nesta máquina. Use 127.0.0.1 ou localhost.", "Without tokens the console answers on this machine only. Use 127.0.0.1 or localhost."},
 	{"problem.refused.forbidden_origin.title", "O pedido veio de outro site", "The request came from another site"},
 	{"problem.refused.forbidden_origin.text", "Nada foi mudado. Decisões só valem a partir das páginas do próprio console.", "Nothing was changed. Decisions count from the console's own pages only."},
+	{"problem.refused.sessions_unavailable.title", "O registro não responde", "The journal does not answer"},
+	{"problem.refused.sessions_unavailable.text", "Sem ele não dá para saber se o seu acesso ainda vale, nem encerrá-lo com segurança. Espere um momento e tente de novo.", "Without it there is no telling whether this log-in still holds, nor a safe way to end it. Wait a moment and try again."},
 	{"problem.refused.form_expired.title", "O formulário venceu", "The form has expired"},
 	{"problem.refused.form_expired.text", "Nada foi mudado. A página é de outro acesso ou de antes de um reinício: volte, carregue-a de novo e repita.", "Nothing was changed. The page is of another log-in, or of before a restart: go back, load it again and repeat."},
 	{"problem.refused.invalid_form.title", "O formulário não pôde ser lido", "The form could not be read"},

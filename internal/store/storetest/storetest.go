@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"retry-worker/internal/access"
 	"retry-worker/internal/audit"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
@@ -25,6 +26,7 @@ type Store interface {
 	journal.Outbox
 	journal.BulkStore
 	journal.NoticeStore
+	access.EndedSessions
 	Reader
 }
 
@@ -84,6 +86,7 @@ var (
 		{"what teams need not be told of", testNoticeSettled},
 		{"how far teams were told", testNoticeMarks},
 		{"teams are told once", testNoticeOnce},
+		{"sessions that have ended", testSessions},
 		{"messages are numbered for good", testSequence},
 		{"leases", testLeases},
 		{"a lease ends by itself", testLeaseEnds},

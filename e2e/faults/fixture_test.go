@@ -85,7 +85,7 @@ const (
 func claim(n int, problem string) gateway.Job {
 	return gateway.Job{
 		Type:      worker.AnalyzeRetry,
-		Variables: fmt.Sprintf(`{"claimId":"CLM-FAULT-%d","submissionError":%q,"retryCount":0}`, n+1, problem),
+		Variables: fmt.Sprintf(`{"claimId":"CLM-FAULT-%d","submissionError":%q}`, n+1, problem),
 	}
 }
 

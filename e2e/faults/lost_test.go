@@ -1,6 +1,7 @@
 package faults_test
 
 import (
+	"strings"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -24,6 +25,7 @@ func lostRows() []row {
 		{fault: "acknowledgement dropped with the connection", play: playLostAcknowledgement(gateway.Fault{DropAck: true, DropConnection: true})},
 		{fault: "acknowledgement later than the deadline", play: playLostAcknowledgement(gateway.Fault{SlowReply: 2 * shortTimeout})},
 		{fault: "SetVariables took effect, acknowledgement dropped", play: playLostPreparation},
+		{fault: "SetVariables took effect, ThrowError never", play: playLostError},
 		{fault: "every call hangs for a minute", play: playPaused},
 		{fault: "a poll hangs", play: playHangingPoll},
 		{fault: "a poll's answer is lost", play: playLostActivation},
@@ -78,6 +80,32 @@ func playLostPreparation(f *fixture) result {
 	w.wantActions(map[worker.Action]int{worker.Thrown: perKind})
 	f.wantOutputs()
 	return f.result(0).soon(f.t, shortTimeout)
+}
+
+// playLostError: the retryCount that the answer wrote into the process does not make the job another one when it comes
+// again.
+func playLostError(f *fixture) result {
+	rule := f.Inject(gateway.Fault{Method: gateway.ThrowError, Hang: true})
+	w := f.worker("w1", short)
+	keys := f.same(perKind, permanent)
+	f.fired(rule, perKind)
+	w.leave()
+	rule.Remove()
+	next := f.worker("next")
+	f.settled(perKind)
+	next.leave()
+	for _, key := range keys {
+		if j, _ := f.Job(key); !strings.Contains(j.Variables, `"retryCount":0`) {
+			f.t.Errorf("the job came again with %s, want its retryCount", j.Variables)
+		}
+	}
+	for _, s := range f.memory.Subjects() {
+		story, _, err := f.memory.Story(f.t.Context(), s)
+		if err != nil || len(story.Attempts) != 1 || len(story.DeadLetters) != 1 {
+			f.t.Errorf("%s: %d attempts and %d dead letters (%v), want one", s.ID, len(story.Attempts), len(story.DeadLetters), err)
+		}
+	}
+	return f.result(perKind).soon(f.t, shortTimeout+soon)
 }
 
 // playRefusedUntilTheDeadline: the engine takes no answer as long as the jobs are ours. What is known of them then

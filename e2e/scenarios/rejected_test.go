@@ -8,6 +8,7 @@ import (
 	"github.com/camunda/zeebe/clients/go/v8/pkg/pb"
 
 	"retry-worker/internal/testkit"
+	"retry-worker/internal/worker"
 )
 
 // wrong is an input that R11 rejects, in a claim whose submission fails once.
@@ -125,9 +126,37 @@ func (s *scenario) correct(key int64, variable string, value any) {
 	s.t.Helper()
 	_, err := s.SetVariables(s.t.Context(), &pb.SetVariablesRequest{ElementInstanceKey: key, Variables: jsonOf(map[string]any{variable: value})})
 	testkit.Must(s.t, err)
-	x := s.instance(key).incidents[0]
+	incidents := s.instance(key).incidents
+	x := incidents[len(incidents)-1]
 	_, err = s.UpdateJobRetries(s.t.Context(), &pb.UpdateJobRetriesRequest{JobKey: x.jobKey, Retries: 3})
 	testkit.Must(s.t, err)
 	_, err = s.ResolveIncident(s.t.Context(), &pb.ResolveIncidentRequest{IncidentKey: x.key})
 	testkit.Must(s.t, err)
+}
+
+// An error that the process does not catch is an incident. Resolved as it is, the job comes again with the retryCount that the
+// answer wrote: the same attempt, the same dead letter. Resolved with a correction it is another.
+func TestUncaughtErrorIsOneAttempt(t *testing.T) {
+	eachVersion(t, func(s *scenario) {
+		key := s.create("UNCAUGHT", map[string]any{"analysis": worker.AnalyzeRetry, "claimId": s.claimID(0), "submissionError": "DUPLICATE_CLAIM"})
+		for n := range 3 {
+			s.awaitAll([]int64{key}, "the incident", func(i *instance) bool { return len(i.incidents) == n+1 })
+			s.expectVariables(s.instance(key), map[string]string{"retryCount": "0"})
+			if n == 2 {
+				s.correct(key, "submissionError", "TIMEOUT")
+				break
+			}
+			_, err := s.ResolveIncident(t.Context(), &pb.ResolveIncidentRequest{IncidentKey: s.instance(key).incidents[n].key})
+			testkit.Must(s.t, err)
+		}
+		s.awaitEnded(key)
+		var story struct {
+			Attempts []struct{ Outcome string }
+		}
+		_, err := api{worker: s.worker}.ask(t.Context(), "/subjects/tiss-submission/"+s.claimID(0), nil, &story)
+		if err != nil || len(story.Attempts) != 2 || story.Attempts[0].Outcome != "PERMANENT_ERROR" || story.Attempts[1].Outcome != "RETRY" {
+			s.t.Errorf("remembered %+v (%v), expected one attempt that was given up and one that is retried", story, err)
+		}
+		s.done("error that nobody catches", "3 incidents, 1 attempt; corrected, 1 more")
+	})
 }

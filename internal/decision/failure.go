@@ -67,9 +67,12 @@ type Failure struct {
 
 // Inputs are the variables as they came: the four that every policy reads in the contract's order, then, where they
 // came, those that only some read, each behind what it is.
-func (f *Failure) Inputs() []Value {
+func (f *Failure) Inputs() []Value { return f.InputsWith(f.inputs.RetryCount) }
+
+// InputsWith returns the Inputs with another retryCount.
+func (f *Failure) InputsWith(retryCount Value) []Value {
 	v := &f.inputs
-	inputs := append(make([]Value, 0, 12), v.ID, v.RetryCount, v.LastSubmissionTime, v.Error)
+	inputs := append(make([]Value, 0, 12), v.ID, retryCount, v.LastSubmissionTime, v.Error)
 	for _, other := range [...]struct {
 		what  Value
 		value Value

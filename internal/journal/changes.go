@@ -60,6 +60,7 @@ func (b *batch) seal() *Changes {
 
 // analyze decides on a, adds what that changes, and says what to answer.
 func (b *batch) analyze(a *Analysis, h *History) Recorded {
+	h.recallWritten(a)
 	r := rule(a, h, b.now)
 	switch {
 	case r.how == Replayed:

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"strconv"
 
 	"github.com/google/uuid"
 
@@ -18,30 +19,57 @@ func (i Identity) String() string { return hex.EncodeToString(i[:]) }
 
 // IdentityOf is the identity of a: a digest over its job, element instance, process instance, subject and
 // the redacted inputs as they came, an absent retryCount not filled in.
-func IdentityOf(a *Analysis) Identity {
-	sum := sha256.Sum256(identityName(a))
+func IdentityOf(a *Analysis) Identity { return identityWith(a, a.Failure.Inputs()) }
+
+func identityWith(a *Analysis, inputs []decision.Value) Identity {
+	sum := sha256.Sum256(identityName(a, inputs))
 	return Identity(sum[:len(Identity{})])
 }
 
+// recallWritten makes the last attempt the Same of a where a differs from it in nothing but the retryCount that the
+// attempt's own answer wrote: a final answer sets the variables and then throws the error, so that the job brings them
+// along when the worker was killed in between, or when nobody caught the error. Whether the engine took the answer
+// matters only once a person decided on the dead letter; it is assumed then.
+func (h *History) recallWritten(a *Analysis) {
+	l, f := h.Last, a.Failure
+	if h.Same != nil || l == nil || l.JobKey != a.JobKey || l.Decision.ShouldRetry() ||
+		!f.HasRetryCount || f.RetryCount != l.Decision.RetryCount {
+		return
+	}
+	given := []decision.Value{"", "null"}
+	if l.GivenCount >= 0 {
+		given = []decision.Value{decision.Value(strconv.FormatInt(l.GivenCount, 10))}
+	}
+	for _, count := range given {
+		if identityWith(a, f.InputsWith(count)) == l.Identity {
+			h.Same = l
+		}
+	}
+	if d := h.DeadLetter; h.Same != nil && d != nil && d.ID == l.DeadLetter {
+		h.SameDeadLetter = d.State
+	}
+	h.SameAnswered = h.Same != nil && h.SameDeadLetter != DeadLetterOpen
+}
+
 // identityName is what an identity is made of; changing it changes every identity and every dead letter's id.
-func identityName(a *Analysis) []byte {
+func identityName(a *Analysis, inputs []decision.Value) []byte {
 	name := make([]byte, 0, 192)
 	for _, key := range [...]int64{a.JobKey, a.ElementInstanceKey, a.ProcessInstanceKey} {
 		name = binary.BigEndian.AppendUint64(name, uint64(key))
 	}
-	for _, part := range [...]string{a.Subject.Tenant, a.Subject.Policy, a.Subject.ID, inputDigest(a.Failure)} {
+	for _, part := range [...]string{a.Subject.Tenant, a.Subject.Policy, a.Subject.ID, inputDigest(inputs)} {
 		name = appendText(name, part)
 	}
 	return name
 }
 
 // inputDigest is a digest over the inputs with nothing personal in them.
-func inputDigest(f *decision.Failure) string {
-	inputs := make([]byte, 0, 512)
-	for _, v := range f.Inputs() {
-		inputs = appendText(inputs, redact.Text(string(v)))
+func inputDigest(inputs []decision.Value) string {
+	text := make([]byte, 0, 512)
+	for _, v := range inputs {
+		text = appendText(text, redact.Text(string(v)))
 	}
-	sum := sha256.Sum256(inputs)
+	sum := sha256.Sum256(text)
 	return string(sum[:])
 }
 
@@ -57,7 +85,7 @@ var deadLetterSpace = uuid.MustParse("5f0c6f0e-8f0b-4a53-9f55-4d2f5b9f0c1a")
 // identity had before: an engine that lost its data hands out its keys again, and an outcome that no job
 // reports has the same identity each time.
 func deadLetterID(a *Analysis, again ...int64) string {
-	name := identityName(a)
+	name := identityName(a, a.Failure.Inputs())
 	for _, n := range again {
 		name = binary.AppendVarint(name, n)
 	}

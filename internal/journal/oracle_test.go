@@ -36,6 +36,7 @@ type notice struct {
 // told is what was told to a job.
 type told struct {
 	identity     string
+	uncounted    string // identity without the count
 	job, element int64
 	answered     bool
 	count        int64 // analysed
@@ -134,6 +135,14 @@ func (o *oracle) analyze(c *call, now time.Time) string {
 			same = i
 		}
 	}
+	uncounted := fmt.Sprint(c.Job, c.Element, c.Instance, c.Submitted, c.Error)
+	if n := len(o.attempts); same < 0 && n > 0 {
+		// "the count that the answer wrote before the error was thrown: the same, while its dead letter is open"
+		if a := &o.attempts[n-1]; !a.retry && a.uncounted == uncounted && a.count == int64(c.Count) {
+			same = n - 1
+			a.answered = a.answered || o.letters[a.letter] != "open"
+		}
+	}
 	// "Same identity → the recorded decision … an answered identity replays only while its dead letter is open"
 	if same >= 0 {
 		a := &o.attempts[same]
@@ -226,7 +235,7 @@ func (o *oracle) end(a *told, follows bool, instance int64) {
 
 // decide is R1 on a count, and what it leaves behind.
 func (o *oracle) decide(c *call, identity string, count, raised int64, joins, gone bool, now time.Time) string {
-	a := told{identity: identity, job: c.Job, element: c.Element, count: count, class: verdict(c), letter: -1, first: since(c, now, now)}
+	a := told{identity: identity, uncounted: fmt.Sprint(c.Job, c.Element, c.Instance, c.Submitted, c.Error), job: c.Job, element: c.Element, count: count, class: verdict(c), letter: -1, first: since(c, now, now)}
 	if joins {
 		a.first = since(c, o.open().first, now)
 	}

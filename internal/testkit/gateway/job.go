@@ -263,3 +263,13 @@ func fetched(doc string, names []string) string {
 	text, _ := json.Marshal(all) // cannot fail: it was read from JSON
 	return string(text)
 }
+
+// merged returns a JSON object with the members of another added.
+func merged(doc, more string) string {
+	all := map[string]json.RawMessage{}
+	if json.Unmarshal([]byte(doc), &all) != nil || json.Unmarshal([]byte(more), &all) != nil {
+		return doc
+	}
+	text, _ := json.Marshal(all) // cannot fail: it was read from JSON
+	return string(text)
+}

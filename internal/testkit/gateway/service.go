@@ -254,7 +254,7 @@ func (g *Gateway) SetVariables(ctx context.Context, in *pb.SetVariablesRequest) 
 	a := &Answer{Method: SetVariables, Variables: in.Variables, Local: in.Local}
 	return &pb.SetVariablesResponse{}, g.command(ctx, in.ElementInstanceKey+1, a, func(j *job) error {
 		if !a.Local {
-			j.Output = a.Variables
+			j.Output, j.Variables = a.Variables, merged(j.Variables, a.Variables)
 		}
 		return nil
 	})

@@ -8,12 +8,13 @@ import (
 	"time"
 
 	"retry-worker/internal/testkit"
+	"retry-worker/internal/testkit/wait"
 	"retry-worker/internal/worker"
 )
 
 const (
 	// floodSize is how many jobs wait when the worker starts.
-	floodSize = 1000
+	floodSize = 600
 	// inFlight is how many answers a worker may have under way: several times what the broker takes at once.
 	inFlight = "400"
 	// fewestRefusals prove that answers were refused, and not only polls, of which there are some dozens.
@@ -53,8 +54,8 @@ func TestRefusedAnswersAreSentAgain(t *testing.T) {
 	s := beginAlone(t, "load")
 	keys := s.flood(floodSize)
 	before := s.refusals() // creating was refused too
-	// With a longer time-out a busy machine alone cannot use it up; a job lost to a refusal still would.
-	w := s.serve("flooded", "RETRY_WORKER_JOB_TIMEOUT=30s", "RETRY_WORKER_CONCURRENCY="+inFlight, "RETRY_WORKER_MAX_JOBS_ACTIVE="+inFlight)
+	// A time-out as long as the test waits: a busy machine alone cannot use it up, and a job lost to a refusal is missed.
+	w := s.serve("flooded", "RETRY_WORKER_JOB_TIMEOUT="+wait.Limit.String(), "RETRY_WORKER_CONCURRENCY="+inFlight, "RETRY_WORKER_MAX_JOBS_ACTIVE="+inFlight)
 	s.awaitEnded(keys...)
 	refused := s.refusals() - before
 	if refused < fewestRefusals {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 )
@@ -39,7 +40,7 @@ func (e *FileError) Error() string {
 }
 
 // Load reads the tokens file at path. Its error is a *FileError where the content is wrong, and otherwise one line: the
-// file cannot be read, others can read it, or it has more than 256 KiB.
+// file cannot be read, others can read or replace it, or it has more than 256 KiB.
 //
 // Whoever can read the file can sign sessions by what it holds (see session), so it is as secret as the tokens.
 func Load(path string) (*Tokens, error) {
@@ -63,6 +64,9 @@ func readFile(path string) ([]byte, error) {
 	}
 	defer func() { _ = f.Close() }() // read only
 	if err := checkMode(path, f); err != nil {
+		return nil, err
+	}
+	if err := checkFolders(path); err != nil {
 		return nil, err
 	}
 	content, err := io.ReadAll(io.LimitReader(f, maxFileBytes+1))
@@ -90,6 +94,26 @@ func checkMode(path string, f *os.File) error {
 	if mode := info.Mode().Perm(); mode&exposed != 0 {
 		return fmt.Errorf("tokens file %s has mode %04o, expected 0600: others than its owner can read or change it, and it lets in whoever can; "+
 			"`chmod 600` it (a Kubernetes Secret: defaultMode 0440), and make new tokens if others may have read it", path, mode)
+	}
+	return nil
+}
+
+// checkFolders refuses a file in whose place everybody could put another: where it stands, and where a link leads. In a
+// folder with the sticky bit, such as that of a Kubernetes Secret, nobody takes away what is another's.
+func checkFolders(path string) error {
+	target, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return unreadable(path, err)
+	}
+	for _, folder := range []string{filepath.Dir(path), filepath.Dir(target)} {
+		info, err := os.Stat(folder)
+		if err != nil {
+			return unreadable(path, err)
+		}
+		if mode := info.Mode(); mode&0o002 != 0 && mode&fs.ModeSticky == 0 {
+			return fmt.Errorf("tokens file %s stands in the folder %s, which has mode %04o: everybody may write there and could put another in its place; "+
+				"`chmod o-w` that folder, and look at who is in the file", path, folder, mode.Perm())
+		}
 	}
 	return nil
 }

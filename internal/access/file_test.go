@@ -159,6 +159,31 @@ func TestLoadRefusesWhatOthersReach(t *testing.T) {
 	}
 }
 
+// Who may write in its folder could put another file in its place, by a link too.
+func TestLoadRefusesAFolderOfEverybody(t *testing.T) {
+	own, open := t.TempDir(), filepath.Join(t.TempDir(), "open")
+	must(t, os.Mkdir(open, 0o700))
+	line := []byte("maria operator - " + hashes[0])
+	must(t, os.WriteFile(filepath.Join(own, "tokens"), line, 0o600))
+	must(t, os.WriteFile(filepath.Join(open, "tokens"), line, 0o600))
+	must(t, os.Symlink(filepath.Join(open, "tokens"), filepath.Join(own, "link")))
+	for mode, refused := range map[os.FileMode]bool{
+		0o755: false, 0o775: false, 0o777 | os.ModeSticky: false, // a Kubernetes Secret's
+		0o777: true, 0o757: true, 0o703: true,
+	} {
+		must(t, os.Chmod(open, mode))
+		for _, path := range []string{filepath.Join(open, "tokens"), filepath.Join(own, "link")} {
+			_, err := access.Load(path)
+			if refused != (err != nil) || err != nil && !strings.Contains(err.Error(), fmt.Sprintf("stands in the folder %s, which has mode %04o", open, mode)) {
+				t.Errorf("%v, %s: got %v, expected that it is refused: %t", mode, filepath.Base(path), err, refused)
+			}
+		}
+		if _, err := access.Load(filepath.Join(own, "tokens")); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestLoadSaysWhyItCannotRead(t *testing.T) {
 	dir := t.TempDir()
 	large := tokensFile(t, 0o600, strings.Repeat("#", 256<<10))

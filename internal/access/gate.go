@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"retry-worker/internal/webserver"
 )
 
 // Refusal is why a request is not carried out.
@@ -298,7 +300,7 @@ func (g *Gate) tokenOf(r *http.Request, secret string) (*Token, *Refusal) {
 	if err == nil {
 		return t, nil
 	}
-	if wait := g.wrong.fail(network(peer(r)), g.Now()); wait > 0 {
+	if wait := g.wrong.fail(webserver.Network(peer(r)), g.Now()); wait > 0 {
 		return nil, g.slowed(r, wait)
 	}
 	if g.Hooks.TokenRefused != nil {

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+
+	"retry-worker/internal/webserver"
 )
 
 const (
@@ -30,7 +32,7 @@ func Limited(next http.Handler, now func() time.Time, hooks Hooks) http.Handler 
 		switch {
 		case headers > mostHeaders:
 			hooks.limit(w, r, http.StatusRequestHeaderFieldsTooLarge, "too many headers: expected at most 100")
-		case !l.allows(network(peer(r))):
+		case !l.allows(webserver.Network(peer(r))):
 			w.Header().Set("Retry-After", "1")
 			hooks.limit(w, r, http.StatusTooManyRequests, "too many requests from this address: wait a second")
 		default:

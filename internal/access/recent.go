@@ -4,6 +4,8 @@ import (
 	"container/list"
 	"net/http"
 	"net/netip"
+
+	"retry-worker/internal/webserver"
 )
 
 // maxAddresses that are kept apart; beyond that the one that was used longest ago is forgotten.
@@ -45,18 +47,5 @@ func (r *recent[T]) use(of netip.Prefix, fresh func() T) *T {
 	return &e.Value.(*kept[T]).value
 }
 
-// peer is where a request comes from. Headers that name another address are not believed: anybody can send them.
-func peer(r *http.Request) netip.Addr {
-	at, _ := netip.ParseAddrPort(r.RemoteAddr) // what is no address is the zero one
-	return at.Addr().Unmap().WithZone("")
-}
-
-// network that counts as one address: who has one IPv6 address has 2⁶⁴.
-func network(a netip.Addr) netip.Prefix {
-	bits := 32
-	if a.Is6() {
-		bits = 64
-	}
-	p, _ := a.Prefix(bits) // the zero prefix for the zero address
-	return p
-}
+// peer is where a request comes from: of what headers say, webserver.Listen believes a proxy's alone.
+func peer(r *http.Request) netip.Addr { return webserver.Address(r.RemoteAddr) }

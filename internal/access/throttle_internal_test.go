@@ -11,11 +11,13 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"retry-worker/internal/webserver"
 )
 
 func at(t *testing.T, address string) netip.Prefix {
 	t.Helper()
-	return network(netip.MustParseAddr(address))
+	return webserver.Network(netip.MustParseAddr(address))
 }
 
 // The waits that one address is given when it comes again as soon as it may: six in all for nothing, then doubling.
@@ -71,15 +73,6 @@ func TestThrottleInAll(t *testing.T) {
 			t.Errorf("everybody waits %v, want at most %v", wait, inAll.most)
 		}
 	})
-}
-
-func TestThrottleCountsAnIPv6NetworkAsOne(t *testing.T) {
-	if at(t, "2001:db8::1") != at(t, "2001:db8::ffff:1:2:3") || at(t, "2001:db8::1") == at(t, "2001:db8:0:1::1") || at(t, "10.0.0.1") == at(t, "10.0.0.2") {
-		t.Error("addresses are not told apart as they must be")
-	}
-	if network(netip.Addr{}) != (netip.Prefix{}) {
-		t.Error("no address is not the same as no address")
-	}
 }
 
 func TestThrottleMemoryIsBounded(t *testing.T) {

@@ -34,7 +34,7 @@ func (a *App) openConsole() (err error) {
 		options.Tokens = a.tokens.Current
 	}
 	a.api = console.New(options)
-	if a.http, err = a.api.Listen(a.settings.HTTPAddr, a.cert); err != nil {
+	if a.http, err = a.api.Listen(a.settings.HTTPAddr, a.cert, a.settings.Proxies...); err != nil {
 		return err
 	}
 	a.cleanups = append(a.cleanups, cleanup{"API and pages", a.http.Close})

@@ -108,6 +108,27 @@ func (c *checker) list(name, value string) []string {
 	return items
 }
 
+func (c *checker) networks(name, value string) (all []netip.Prefix) {
+	for _, item := range c.list(name, value) {
+		p, ok := network(item)
+		if !ok {
+			c.add(name, strconv.Quote(item), "networks such as 10.0.8.0/24, or addresses such as 10.0.8.7")
+		}
+		all = append(all, p)
+	}
+	return all
+}
+
+// network reads one, or an address, which is one of its own.
+func network(text string) (netip.Prefix, bool) {
+	if p, err := netip.ParsePrefix(text); err == nil {
+		return p.Masked(), true
+	}
+	a, err := netip.ParseAddr(strings.Trim(text, "[]"))
+	a = a.Unmap().WithZone("")
+	return netip.PrefixFrom(a, a.BitLen()), err == nil
+}
+
 func (c *checker) level(name, value string) zapcore.Level {
 	c.oneOf(name, value, "debug", "info", "warn", "error")
 	level, _ := zapcore.ParseLevel(value)

@@ -4,6 +4,7 @@ package config
 
 import (
 	"cmp"
+	"net/netip"
 	"os"
 	"slices"
 	"strings"
@@ -31,8 +32,9 @@ type Settings struct {
 	LogFormat       string // json or console
 	TLSCertFile     string // of the console and API; empty: no TLS
 	TLSKeyFile      string
-	Profiles        bool   // served at OpsAddr
-	TraceProtocol   string // by which traces are sent (tracing.Open); empty: none are
+	Proxies         []netip.Prefix // before console and API
+	Profiles        bool           // served at OpsAddr
+	TraceProtocol   string         // by which traces are sent (tracing.Open); empty: none are
 	Engine          Engine
 	Notify          Notify
 }
@@ -87,6 +89,7 @@ func Load() (Settings, error) {
 	}
 	s.Profiles = c.truth("RETRY_WORKER_PPROF", w.Pprof)
 	s.TLSCertFile, s.TLSKeyFile = c.certificate(&w)
+	s.Proxies = c.networks("RETRY_WORKER_PROXIES", w.Proxies)
 	s.TraceProtocol = c.tracing()
 	s.Engine = c.engine()
 	s.Notify = c.notify(&w)

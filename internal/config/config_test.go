@@ -2,6 +2,7 @@ package config_test
 
 import (
 	"errors"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -164,6 +165,13 @@ func settings(t *testing.T) []setting {
 		{name: "ZEEBE_CLIENT_SECRET_FILE"},
 		{name: "RETRY_WORKER_TLS_CERT_FILE"}, // these two go together: TestSecretFilesThatCannotBe
 		{name: "RETRY_WORKER_TLS_KEY_FILE"},
+		{name: "RETRY_WORKER_PROXIES", read: func(s *config.Settings) any { return s.Proxies },
+			preset: []netip.Prefix(nil), good: "10.0.8.7/24, ::ffff:10.0.9.1, [::1]",
+			want: []netip.Prefix{netip.MustParsePrefix("10.0.8.0/24"), netip.MustParsePrefix("10.0.9.1/32"), netip.MustParsePrefix("::1/128")},
+			bad: map[string]string{
+				"10.0.8.0/33": `"10.0.8.0/33", expected networks such as 10.0.8.0/24, or addresses such as 10.0.8.7`,
+				"proxy":       `"proxy", expected networks such as 10.0.8.0/24, or addresses such as 10.0.8.7`,
+			}},
 		{name: "RETRY_WORKER_PPROF", read: func(s *config.Settings) any { return s.Profiles }, preset: false, good: "true", want: true},
 		{name: "OTEL_SDK_DISABLED"}, // what they come to together: TestWhenTracesAreSent
 		{name: "OTEL_TRACES_EXPORTER"},

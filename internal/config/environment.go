@@ -46,6 +46,7 @@ type workerEnv struct {
 	EventsURLFile    string `split_words:"true" desc:"file with RETRY_WORKER_EVENTS_URL, which may hold a password"`
 	TlsCertFile      string `split_words:"true" desc:"PEM file with the certificate of console and API, taken up again when it changes; empty: no TLS"` //nolint:revive // envconfig makes TLS_… of it
 	TlsKeyFile       string `split_words:"true" desc:"PEM file with the certificate's key"`                                                             //nolint:revive // envconfig makes TLS_… of it
+	Proxies          string `split_words:"true" desc:"reverse proxies before console and API, networks or addresses, comma-separated: their X-Forwarded-For is believed"`
 	Pprof            string `split_words:"true" default:"false" desc:"true: profiles of the process under /debug/pprof/ of RETRY_WORKER_OPS_ADDR"`
 	Token            string `split_words:"true" desc:"token that retry-worker dead-letters shows to the API; serve does not read it"`
 }

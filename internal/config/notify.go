@@ -215,10 +215,8 @@ var hostForm = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])
 // destinations are networks and names of hosts.
 func (c *checker) destinations(name, value string) (networks []netip.Prefix, hosts []string) {
 	for _, item := range c.list(name, value) {
-		if p, err := netip.ParsePrefix(item); err == nil {
-			networks = append(networks, p.Masked())
-		} else if ip, err := netip.ParseAddr(strings.Trim(item, "[]")); err == nil {
-			networks = append(networks, netip.PrefixFrom(ip.Unmap().WithZone(""), ip.Unmap().BitLen()))
+		if p, ok := network(item); ok {
+			networks = append(networks, p)
 		} else if hostForm.MatchString(item) && net.ParseIP(item) == nil && strings.ContainsFunc(item, isLetter) {
 			hosts = append(hosts, strings.ToLower(item))
 		} else {

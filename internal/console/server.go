@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"net/netip"
 	"path"
 	"runtime"
 	"slices"
@@ -104,14 +105,15 @@ func (s *API) endedSessions() access.EndedSessions {
 func (s *API) Open(m Journal) { s.journal.Store(&m) }
 
 // Listen opens addr (host:port; port 0 picks one) and serves API and pages in the background until the server is closed.
-// Without tokens it refuses an address that other machines reach. It speaks TLS where there is a certificate (c is not nil).
-func (s *API) Listen(addr string, c *webserver.Certificate) (*webserver.Server, error) {
+// Without tokens it refuses an address that other machines reach. It speaks TLS where there is a certificate (c is not nil),
+// and believes proxies as webserver.Listen does.
+func (s *API) Listen(addr string, c *webserver.Certificate, proxies ...netip.Prefix) (*webserver.Server, error) {
 	if !s.guarded {
 		if err := access.MayServeWithoutTokens(addr); err != nil {
 			return nil, err
 		}
 	}
-	return webserver.Listen(addr, "the API", "RETRY_WORKER_HTTP_ADDR", access.Limited(s.Handler(), time.Now, s.gate.Hooks), c)
+	return webserver.Listen(addr, "the API", "RETRY_WORKER_HTTP_ADDR", access.Limited(s.Handler(), time.Now, s.gate.Hooks), c, proxies...)
 }
 
 // Handler is everything that is served, behind the gate.

@@ -59,10 +59,18 @@ func (c *Certificate) Names() []string {
 // Until is the last moment at which the certificate in force holds.
 func (c *Certificate) Until() time.Time { return c.watcher.Current().Leaf.NotAfter }
 
+// authenticated are the suites of TLS 1.2 that encrypt and authenticate in one (AEAD), with forward secrecy; those of
+// TLS 1.3 are no other.
+var authenticated = []uint16{
+	tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384, tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256,
+	tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384, tls.TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256,
+}
+
 // config of a server that shows the certificate in force.
 func (c *Certificate) config() *tls.Config {
 	return &tls.Config{
 		MinVersion:     tls.VersionTLS12,
+		CipherSuites:   authenticated,
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c.watcher.Current(), nil },
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -103,6 +104,18 @@ func TestServesTLS(t *testing.T) {
 	}
 	if _, err := tls.Dial("tcp", s.Addr(), &tls.Config{RootCAs: roots, MaxVersion: tls.VersionTLS11}); err == nil { //nolint:gosec // what is refused
 		t.Error("TLS 1.1 is spoken, expected 1.2 or newer")
+	}
+	for _, suite := range tls.CipherSuites() {
+		if !slices.Contains(suite.SupportedVersions, tls.VersionTLS12) || strings.Contains(suite.Name, "_RSA_") { // the key is no RSA key
+			continue
+		}
+		c, err := tls.Dial("tcp", s.Addr(), &tls.Config{RootCAs: roots, MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{suite.ID}})
+		if err == nil {
+			c.Close()
+		}
+		if spoken := err == nil; spoken == strings.Contains(suite.Name, "CBC") {
+			t.Errorf("%s is spoken: %t, expected those that authenticate alone", suite.Name, spoken)
+		}
 	}
 	if plain, err := http.Get("http://" + s.Addr()); err == nil {
 		plain.Body.Close()

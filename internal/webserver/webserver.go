@@ -8,14 +8,9 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"net/netip"
 	"time"
-
-	"golang.org/x/net/netutil"
 )
-
-// mostConnections of one port at once; others wait until one ends. So whoever opens many takes no file from the rest of the
-// process, and none from another port: the probes answer while the console is flooded.
-const mostConnections = 1000
 
 // Server serves one handler on one port.
 type Server struct {
@@ -27,15 +22,19 @@ type Server struct {
 
 // Listen opens addr (host:port; port 0 picks one) and serves handler in the background until Close: by TLS with that
 // certificate, in plaintext where it is nil. what is served and the setting that names its address stand in the errors.
-func Listen(addr, what, setting string, handler http.Handler, c *Certificate) (*Server, error) {
+// Networks of proxies have no share of their own of the connections, and are believed whom they ask for: their requests'
+// RemoteAddr is that client's.
+func Listen(addr, what, setting string, handler http.Handler, c *Certificate, proxies ...netip.Prefix) (*Server, error) {
 	listener, err := net.Listen("tcp", addr)
 	if err != nil {
 		return nil, fmt.Errorf("listen for %s: %w; choose another %s", what, err, setting)
 	}
-	s := &Server{what: what, listener: netutil.LimitListener(listener, mostConnections), served: make(chan struct{}), http: &http.Server{
+	guarded := &guard{Listener: listener, proxies: proxies, of: map[netip.Prefix]int{}}
+	s := &Server{what: what, listener: guarded, served: make(chan struct{}), http: &http.Server{
 		Handler: handler, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
 		WriteTimeout: 30 * time.Second, MaxHeaderBytes: 16 << 10,
 	}}
+	guarded.watch(s.http)
 	serve := s.http.Serve
 	if c != nil {
 		s.http.TLSConfig = c.config()

@@ -1,0 +1,190 @@
+package webserver
+
+import (
+	"container/list"
+	"context"
+	"crypto/tls"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+)
+
+const (
+	// mostConnections of one port at once: who opens many takes no file from the rest of the process, and none from
+	// another port.
+	mostConnections = 1000
+	// mostOfOneAddress are a house's behind one address: browsers open six each, and idle ones make room.
+	mostOfOneAddress = 100
+)
+
+// guard is a listener of which no peer gets all. Where it is full, or a network has its share, the connection that has
+// waited longest for a request is closed for the new one; where none waits, the new one is. Safe for concurrent use.
+type guard struct {
+	net.Listener
+	proxies []netip.Prefix // which have no share of their own
+
+	mu      sync.Mutex
+	count   int
+	of      map[netip.Prefix]int // each network's part of count
+	waiting list.List            // of *conn, the one that has waited longest in front
+}
+
+// conn is a connection that the guard let in.
+type conn struct {
+	net.Conn
+	guard   *guard
+	from    netip.Prefix
+	waiting *list.Element // nil while a request is handled, and at the end
+	closed  bool
+}
+
+// Accept returns the next connection that there is room for.
+func (g *guard) Accept() (net.Conn, error) {
+	for {
+		c, err := g.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		if t := g.admit(c); t != nil {
+			return t, nil
+		}
+		_ = c.Close() // nothing was said yet
+	}
+}
+
+// admit returns nil where there is no room.
+func (g *guard) admit(c net.Conn) *conn {
+	peer := Address(c.RemoteAddr().String())
+	t := &conn{Conn: c, guard: g, from: Network(peer)}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	own := func(o *conn) bool { return o.from == t.from }
+	if g.of[t.from] >= mostOfOneAddress && !within(g.proxies, peer) && !g.makeRoom(own) {
+		return nil
+	}
+	if g.count >= mostConnections && !g.makeRoom(func(*conn) bool { return true }) {
+		return nil
+	}
+	g.count++
+	g.of[t.from]++
+	t.waiting = g.waiting.PushBack(t)
+	return t
+}
+
+// makeRoom closes the connection that has waited longest of those, and reports whether there was one.
+func (g *guard) makeRoom(those func(*conn) bool) bool {
+	for e := g.waiting.Front(); e != nil; e = e.Next() {
+		if t := e.Value.(*conn); those(t) {
+			g.drop(t)
+			_ = t.Conn.Close() // nobody waits for an answer
+			return true
+		}
+	}
+	return false
+}
+
+// drop counts a connection no longer.
+func (g *guard) drop(t *conn) {
+	if t.closed {
+		return
+	}
+	t.closed = true
+	t.unqueue()
+	g.count--
+	if g.of[t.from]--; g.of[t.from] == 0 {
+		delete(g.of, t.from)
+	}
+}
+
+func (t *conn) unqueue() {
+	if t.waiting != nil {
+		t.guard.waiting.Remove(t.waiting)
+		t.waiting = nil
+	}
+}
+
+// Close closes the connection and frees its place. Idempotent.
+func (t *conn) Close() error {
+	t.guard.mu.Lock()
+	t.guard.drop(t)
+	t.guard.mu.Unlock()
+	return t.Conn.Close()
+}
+
+// setWaiting notes whether a connection waits for a request.
+func (t *conn) setWaiting(waits bool) {
+	t.guard.mu.Lock()
+	defer t.guard.mu.Unlock()
+	t.unqueue()
+	if waits && !t.closed {
+		t.waiting = t.guard.waiting.PushBack(t)
+	}
+}
+
+type connKey struct{}
+
+// admitted is the connection that a server speaks to, by TLS or without.
+func admitted(c net.Conn) *conn {
+	if t, ok := c.(*tls.Conn); ok {
+		c = t.NetConn()
+	}
+	return c.(*conn)
+}
+
+// watch has a server say which connections wait for a request, and whose requests they are.
+func (g *guard) watch(s *http.Server) {
+	s.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
+		return context.WithValue(ctx, connKey{}, admitted(c))
+	}
+	s.ConnState = func(c net.Conn, state http.ConnState) {
+		if state == http.StateIdle { // what was answered has been sent
+			admitted(c).setWaiting(true)
+		}
+	}
+	next := s.Handler
+	s.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.Context().Value(connKey{}).(*conn).setWaiting(false)
+		if len(r.TransferEncoding) > 0 {
+			// A Content-Length may have stood beside it, which net/http takes out: what follows may be smuggled.
+			w.Header().Set("Connection", "close")
+		}
+		if from := g.client(r); from.IsValid() {
+			r.RemoteAddr = netip.AddrPortFrom(from, 0).String()
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// client returns whom a proxy asks for: the last address of X-Forwarded-For that is no proxy's. It is the zero one where
+// that is not known, and where the peer is no proxy, since anybody can send that header.
+func (g *guard) client(r *http.Request) netip.Addr {
+	if !within(g.proxies, Address(r.RemoteAddr)) {
+		return netip.Addr{}
+	}
+	for _, hop := range slices.Backward(strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")) {
+		if a, _ := netip.ParseAddr(strings.TrimSpace(hop)); !within(g.proxies, a.Unmap()) {
+			return a
+		}
+	}
+	return netip.Addr{}
+}
+
+func within(networks []netip.Prefix, a netip.Addr) bool {
+	return slices.ContainsFunc(networks, func(p netip.Prefix) bool { return p.Contains(a) })
+}
+
+// Address returns the one of a request's RemoteAddr; the zero one for what is no address and port.
+func Address(remoteAddr string) netip.Addr {
+	at, _ := netip.ParseAddrPort(remoteAddr)
+	return at.Addr().Unmap().WithZone("")
+}
+
+// Network returns what counts as one peer: an IPv4 address, or the network of 64 bits of which a machine has all IPv6
+// addresses; the zero one for the zero address.
+func Network(a netip.Addr) netip.Prefix {
+	p, _ := a.Prefix(min(64, a.BitLen()))
+	return p
+}

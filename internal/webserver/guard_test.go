@@ -1,0 +1,182 @@
+package webserver_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"retry-worker/internal/testkit/wait"
+	"retry-worker/internal/webserver"
+)
+
+const (
+	most, mostOfOne = 1000, 100
+	held            = "GET /held HTTP/1.1\r\nHost: localhost\r\n\r\n"
+	kept            = "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
+)
+
+// crowd is a server whose requests for /held are answered at the end.
+type crowd struct {
+	*webserver.Server
+	t       *testing.T
+	held    atomic.Int64
+	release chan struct{}
+}
+
+func newCrowd(t *testing.T, proxies ...netip.Prefix) *crowd {
+	c := &crowd{t: t, release: make(chan struct{})}
+	c.Server = listen(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/held" {
+			c.held.Add(1)
+			<-c.release
+		}
+		_, _ = io.WriteString(w, r.RemoteAddr)
+	}, proxies...)
+	t.Cleanup(func() { close(c.release) })
+	return c
+}
+
+// connect from an address of this machine, and send that; what the server does not take shows when it is read.
+func (c *crowd) connect(from, send string) net.Conn {
+	c.t.Helper()
+	d := net.Dialer{Timeout: patience, LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
+	conn, err := d.Dial("tcp", c.Addr())
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.t.Cleanup(func() { conn.Close() })
+	_ = conn.SetDeadline(time.Now().Add(patience))
+	_, _ = io.WriteString(conn, send)
+	return conn
+}
+
+// hold n connections from an address in the midst of a request.
+func (c *crowd) hold(from string, n int) {
+	c.t.Helper()
+	want := c.held.Load() + int64(n)
+	for range n {
+		c.connect(from, held)
+	}
+	wait.Until(c.t, fmt.Sprintf("%d requests are under way", want), func() bool { return c.held.Load() == want })
+}
+
+// answered returns the body of the next answer; false where the connection was closed instead.
+func answered(conn net.Conn) (string, bool) {
+	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		return "", false
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	return string(body), err == nil
+}
+
+func (c *crowd) expect(what, from string, served bool) {
+	c.t.Helper()
+	if _, ok := answered(c.connect(from, kept)); ok != served {
+		c.t.Errorf("%s is served: %t, expected %t", what, ok, served)
+	}
+}
+
+// One address gets a tenth of a port at once, and however many it opens others are served.
+func TestConnectionsOfOneAddress(t *testing.T) {
+	c := newCrowd(t)
+	c.hold("127.0.0.2", mostOfOne)
+	c.expect("one more of that address", "127.0.0.2", false)
+	c.expect("another address", "127.0.0.3", true)
+}
+
+// What no request is handled on makes room, what has waited longest first: kept alive, silent, or slow to ask.
+func TestWaitingConnectionsMakeRoom(t *testing.T) {
+	for what, send := range map[string]string{"kept alive": kept, "silent": "", "slow": "GET / HTTP/1.1\r\nX-Slow: "} {
+		t.Run(what, func(t *testing.T) {
+			c := newCrowd(t)
+			other := c.connect("127.0.0.3", kept)
+			if _, ok := answered(other); !ok {
+				t.Fatal("the first one is not served")
+			}
+			var all []net.Conn
+			for range mostOfOne {
+				all = append(all, c.connect("127.0.0.2", send))
+				if send == kept {
+					answered(all[len(all)-1])
+				}
+			}
+			c.expect("one more of that address", "127.0.0.2", true)
+			if n, err := all[0].Read(make([]byte, 1)); n != 0 || err == nil {
+				t.Errorf("the oldest reads %d bytes, %v, expected its end", n, err)
+			}
+			still := []net.Conn{other}
+			if send == kept { // the others are about to be cut off for what they are
+				still = append(still, all[1])
+			}
+			for _, conn := range still {
+				_, _ = io.WriteString(conn, kept)
+				if _, ok := answered(conn); !ok {
+					t.Error("one that is younger, or of another address, has made room too")
+				}
+			}
+		})
+	}
+}
+
+func TestConnectionsOfAPort(t *testing.T) {
+	c := newCrowd(t)
+	for i := range most / mostOfOne {
+		c.hold(fmt.Sprintf("127.0.1.%d", i+1), mostOfOne)
+	}
+	c.expect("one more than all", "127.0.0.2", false)
+}
+
+// A proxy has no share of its own, and is believed whom it asks for; nobody else is.
+func TestProxies(t *testing.T) {
+	c := newCrowd(t, netip.MustParsePrefix("127.0.0.2/32"), netip.MustParsePrefix("10.0.0.0/8"))
+	c.hold("127.0.0.2", mostOfOne)
+	for header, want := range map[string]string{
+		"":                          "127.0.0.2:",
+		"203.0.113.7":               "203.0.113.7:0",
+		"198.51.100.1, 203.0.113.7": "203.0.113.7:0",
+		"203.0.113.7, 10.0.0.9":     "203.0.113.7:0",
+		"10.0.0.8, 10.0.0.9":        "127.0.0.2:",
+		"203.0.113.7, unknown":      "127.0.0.2:",
+		"::ffff:10.0.0.9":           "127.0.0.2:",
+		"2001:db8::1,10.0.0.9":      "[2001:db8::1]:0",
+		"1.2.3.4\r\nX-Forwarded-For: 203.0.113.7": "203.0.113.7:0",
+	} {
+		got, _ := answered(c.connect("127.0.0.2", "GET / HTTP/1.1\r\nHost: localhost\r\nX-Forwarded-For: "+header+"\r\n\r\n"))
+		if !strings.HasPrefix(got, want) {
+			t.Errorf("asked for %q: it is %q, expected %q", header, got, want)
+		}
+	}
+	if got, _ := answered(c.connect("127.0.0.3", "GET / HTTP/1.1\r\nHost: localhost\r\nX-Forwarded-For: 203.0.113.7\r\n\r\n")); !strings.HasPrefix(got, "127.0.0.3:") {
+		t.Errorf("who is no proxy is %q, expected its own address", got)
+	}
+}
+
+// After a request of which two could make different bodies, nothing is read any more.
+func TestAmbiguousLengthEndsTheConnection(t *testing.T) {
+	c := newCrowd(t)
+	conn := c.connect("127.0.0.2", "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"+kept)
+	all, _ := io.ReadAll(conn)
+	if n := strings.Count(string(all), "HTTP/1.1 200 OK"); n != 1 || !strings.Contains(string(all), "Connection: close") {
+		t.Errorf("%d answers, expected one, and that the connection is closed: %s", n, all)
+	}
+}
+
+func TestNetworks(t *testing.T) {
+	for remote, want := range map[string]string{
+		"10.0.0.1:9": "10.0.0.1/32", "[::ffff:10.0.0.1]:9": "10.0.0.1/32", "[2001:db8::1]:9": "2001:db8::/64", "[2001:db8:0:0:ffff:1:2:3]:9": "2001:db8::/64",
+		"[2001:db8:0:1::1]:9": "2001:db8:0:1::/64", "[fe80::1%eth0]:9": "fe80::/64", "10.0.0.1": "invalid Prefix", "": "invalid Prefix",
+	} {
+		if got := webserver.Network(webserver.Address(remote)).String(); got != want {
+			t.Errorf("%q is of %s, expected %s", remote, got, want)
+		}
+	}
+}

@@ -139,7 +139,8 @@ func Still(ctx context.Context, action Action) bool {
 //   - without tokens: requests under another name than this machine's own;
 //   - changes that another site's page asks for (http.CrossOriginProtection), without tokens too;
 //   - changes under /api/ that are not application/json, and others that are no form, or one without its form token.
-//     A form has then been parsed (r.PostForm, up to 64 KiB).
+//     A form has then been parsed (r.PostForm, up to 64 KiB);
+//   - fields that a form or a page's address has twice.
 //
 // Nobody's request for a page is sent to the log-in form, any other is answered 401.
 func (g *Gate) Middleware(next http.Handler) http.Handler {
@@ -175,6 +176,9 @@ func (g *Gate) admit(w http.ResponseWriter, r *http.Request) (*asker, *Refusal) 
 	if g.crossOrigin.Check(r) != nil {
 		return nil, &Refusal{Status: http.StatusForbidden, Code: CodeForbiddenOrigin,
 			Message: "a page of another site asks for a change; send it from the console's own pages or a program"}
+	}
+	if refusal := once(r.URL.Query()); refusal != nil && !isAPI(r) { // the API says which parameters it knows
+		return nil, refusal
 	}
 	return g.identify(w, r)
 }

@@ -218,6 +218,14 @@ func TestFormTokens(t *testing.T) {
 	w.postForm("/dead-letters/retry", url.Values{"reason": {strings.Repeat("x", 64<<10)}}, cookie(session)).refused(t, "too large", http.StatusRequestEntityTooLarge, "body_too_large")
 	w.ask(http.MethodPost, "/dead-letters/retry", "a=%zz", cookie(session), header("Content-Type", "application/x-www-form-urlencoded")).
 		refused(t, "no form", http.StatusBadRequest, "invalid_form")
+	for path, fields := range map[string]url.Values{
+		"/dead-letters/retry":          {"form_token": {own, own}},
+		"/dead-letters/retry?reason=a": {"form_token": {own}, "reason": {"b"}},
+		"/login":                       {"token": {secret, secret}},
+	} {
+		w.postForm(path, fields, cookie(session)).refused(t, path+" with a field twice", http.StatusBadRequest, "invalid_form")
+	}
+	w.get("/dead-letters?state=open&state=all", cookie(session)).refused(t, "an address with a field twice", http.StatusBadRequest, "invalid_form")
 
 	local := newLocalWorld(t)
 	own = form(local)

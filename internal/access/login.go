@@ -151,5 +151,15 @@ func parseForm(w http.ResponseWriter, r *http.Request) *Refusal {
 	if err != nil {
 		return &Refusal{Status: http.StatusBadRequest, Code: CodeInvalidForm, Message: "the form cannot be read; send it again"}
 	}
+	return once(r.Form)
+}
+
+// once refuses fields that are given twice, in the body or the address: of two values, readers take different ones.
+func once(fields url.Values) *Refusal {
+	for name, values := range fields {
+		if len(values) > 1 {
+			return &Refusal{Status: http.StatusBadRequest, Code: CodeInvalidForm, Message: fmt.Sprintf("the field %.60q is given %d times, expected once", name, len(values))}
+		}
+	}
 	return nil
 }

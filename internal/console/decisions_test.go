@@ -158,15 +158,17 @@ func TestDecisionsRefused(t *testing.T) {
 		status int
 		code   string
 	}{
-		`{"id":"CLM-001-1","error":"x","now":"yesterday"}`:                {422, "invalid_now"},
-		`{"id":"CLM-001-1","error":"x","now":"9999-12-31T00:00:00Z"}`:     {422, "invalid_now"},
-		`{"id":"CLM-001-1","error":"x","httpStatus":"503"}`:               {422, "invalid_http_status"},
-		`{"id":"CLM-001-1","error":"x","httpStatus":503.5}`:               {422, "invalid_http_status"},
-		`{"id":"CLM-001-1","error":"x","httpStatus":42}`:                  {422, "invalid_http_status"},
-		`{"id":"CLM-001-1","error":"x","policy":{}}`:                      {422, "invalid_policy"},
-		`{"id":"CLM-001-1","error":"x","retry_count":1}`:                  {422, "unknown_field"},
-		`{"id":"CLM-001-1","error":"x"`:                                   {400, "invalid_json"},
-		`{"id":"CLM-001-1","error":"` + strings.Repeat("x", 1<<16) + `"}`: {413, "body_too_large"},
+		`{"id":"CLM-001-1","error":"x","now":"yesterday"}`:                   {422, "invalid_now"},
+		`{"id":"CLM-001-1","error":"x","now":"9999-12-31T00:00:00Z"}`:        {422, "invalid_now"},
+		`{"id":"CLM-001-1","error":"x","httpStatus":"503"}`:                  {422, "invalid_http_status"},
+		`{"id":"CLM-001-1","error":"x","httpStatus":503.5}`:                  {422, "invalid_http_status"},
+		`{"id":"CLM-001-1","error":"x","httpStatus":42}`:                     {422, "invalid_http_status"},
+		`{"id":"CLM-001-1","error":"x","policy":{}}`:                         {422, "invalid_policy"},
+		`{"id":"CLM-001-1","error":"x","retry_count":1}`:                     {422, "unknown_field"},
+		`{"id":"CLM-001-1","error":"x","id":"CLM-001-2"}`:                    {422, "duplicate_field"},
+		`{"id":"CLM-001-1","error":"x","variables":[{},{"a":1,"\u0061":2}]}`: {422, "duplicate_field"},
+		`{"id":"CLM-001-1","error":"x"`:                                      {400, "invalid_json"},
+		`{"id":"CLM-001-1","error":"` + strings.Repeat("x", 1<<16) + `"}`:    {413, "body_too_large"},
 	} {
 		a := post(t, url, body)
 		a.refused(t, short(body), want.status, want.code)

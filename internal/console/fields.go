@@ -1,6 +1,7 @@
 package console
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -42,7 +43,34 @@ func readFields(w http.ResponseWriter, r *http.Request, known ...string) (fields
 	if err != nil || json.Unmarshal(body, &f) != nil || f == nil {
 		return nil, &refusal{http.StatusBadRequest, "invalid_json", "the body is no JSON object, expected " + objectOf(known)}
 	}
+	if name, is := twice(json.NewDecoder(bytes.NewReader(body))); is {
+		return nil, invalid("duplicate_field", "the field %.60q is given twice in one object, expected once", name)
+	}
 	return f, f.only("", known)
+}
+
+// twice reports whether an object in the next value, which is valid JSON, has a field twice, and which: of two values,
+// readers take different ones.
+func twice(d *json.Decoder) (name string, is bool) {
+	begin, _ := d.Token()
+	if _, nested := begin.(json.Delim); !nested {
+		return "", false
+	}
+	seen := map[json.Token]bool{}
+	for d.More() {
+		if begin == json.Delim('{') {
+			field, _ := d.Token()
+			if seen[field] {
+				return fmt.Sprint(field), true
+			}
+			seen[field] = true
+		}
+		if name, is = twice(d); is {
+			return name, true
+		}
+	}
+	_, _ = d.Token() // its end
+	return "", false
 }
 
 // only refuses fields that are not known; in is the object that they stand in.

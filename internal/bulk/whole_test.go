@@ -191,7 +191,7 @@ func TestRefusedInAdvance(t *testing.T) {
 		id = c.StartBulk(discard)
 		c.within(2*time.Hour, "done", c.done(id))
 		c.Deliver(true)
-		want(t, "counts", c.counts(id), "done: discarded 10 ")
+		want(t, "counts", c.counts(id), "done: nobody 3 discarded 7 ")
 	})
 }
 

@@ -53,7 +53,7 @@ const (
 	BulkDeadAgain BulkOutcome = "dead_again"
 	// BulkSuperseded: something newer of the subject took its place, before it was known how the retry ends.
 	BulkSuperseded BulkOutcome = "superseded"
-	// BulkDiscarded: it was let go, and the process took that or there was none.
+	// BulkDiscarded: it was let go, and the process took that.
 	BulkDiscarded BulkOutcome = "discarded"
 )
 

@@ -96,12 +96,10 @@ func outcome(s *subject, d *journal.DeadLetter) journal.BulkOutcome {
 			}
 		}
 		return journal.BulkSuperseded
-	case d.State == journal.DeadLetterDiscarded && d.Delivery != journal.DeliveryPending:
-		return journal.BulkDiscarded
-	case d.State == journal.DeadLetterDiscarded:
-		return journal.BulkDecided
 	case d.State == journal.DeadLetterOpen, d.Delivery == journal.DeliveryNobody:
 		return journal.BulkNobody
+	case d.State == journal.DeadLetterDiscarded && d.Delivery != journal.DeliveryPending:
+		return journal.BulkDiscarded
 	case d.Delivery == journal.DeliveryTaken:
 		return journal.BulkTaken
 	default:

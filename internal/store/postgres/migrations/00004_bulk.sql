@@ -119,7 +119,7 @@ BEGIN
         WHEN NEW.state = 'recovered' THEN 'recovered'
         WHEN NEW.state = 'superseded' THEN CASE WHEN (SELECT e.dead_letter FROM episodes e WHERE e.subject = NEW.subject
             ORDER BY e.number DESC LIMIT 1) NOT IN ('', NEW.id) THEN 'dead_again' ELSE 'superseded' END
-        WHEN NEW.state = 'discarded' THEN CASE NEW.delivery WHEN 'pending' THEN 'decided' ELSE 'discarded' END
+        WHEN NEW.state = 'discarded' THEN CASE NEW.delivery WHEN 'pending' THEN 'decided' WHEN 'nobody' THEN 'nobody' ELSE 'discarded' END
         WHEN NEW.state = 'open' OR NEW.delivery = 'nobody' THEN 'nobody'
         WHEN NEW.delivery = 'taken' THEN 'taken'
         ELSE 'decided' END;

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"retry-worker/internal/decision"
+	"retry-worker/internal/redact"
 )
 
 // Fingerprint is what is known of all errors with one cause. It outlives the purge: it says nothing personal
@@ -18,7 +19,8 @@ type Fingerprint struct {
 	// Reason is the cause: the code or rule that matched, otherwise why nothing did.
 	Reason         decision.Reason
 	Classification decision.ErrorClassification
-	// Pattern is the redacted error without what differs from case to case: numbers, ids, dates.
+	// Pattern is the redacted error without what differs from case to case: numbers, ids, dates, and of which kind a
+	// personal datum is, which its digits may decide.
 	Pattern             string
 	FirstSeen, LastSeen time.Time
 	// Failures that were decided on; of them retried, given up by the limit, given up as permanent.
@@ -55,11 +57,18 @@ func causeOf(a *Attempt) decision.Reason {
 	}
 }
 
-// pattern is s in lower case with every word that holds a digit as one #, cut to maxPatternBytes.
+// pattern is s in lower case with every word that holds a digit or a redaction's mark as one #, and so those that name a
+// month, a day of the week or a half of the day beside a number; cut to maxPatternBytes.
 func pattern(s string) string {
+	words := strings.FieldsFunc(strings.ToLower(redact.WithoutKinds(s, "#")), separates)
+	for i, word := range words {
+		if strings.ContainsAny(word, "#0123456789") {
+			words[i] = "#"
+		}
+	}
 	var b strings.Builder
-	for word := range strings.FieldsFuncSeq(strings.ToLower(s), separates) {
-		if strings.ContainsAny(word, "0123456789") {
+	for i, word := range words {
+		if isOfDate(words, i) {
 			word = "#"
 		}
 		if b.Len()+1+len(word) > maxPatternBytes {
@@ -72,6 +81,34 @@ func pattern(s string) string {
 	}
 	return b.String()
 }
+
+// isOfDate reports whether words[i] is a word of a date or time: a number is next to it, or next to "de" or to another such
+// word beside it.
+func isOfDate(words []string, i int) bool {
+	if !dateWords[words[i]] {
+		return false
+	}
+	near := func(at, step int) bool {
+		if at += step; at >= 0 && at < len(words) && (words[at] == "de" || dateWords[words[at]]) {
+			at += step
+		}
+		return at >= 0 && at < len(words) && words[at] == "#"
+	}
+	return near(i, -1) || near(i, 1)
+}
+
+var dateWords = func() map[string]bool {
+	words := make(map[string]bool)
+	for _, word := range strings.Fields(`janeiro fevereiro março marco abril maio junho julho agosto setembro outubro novembro dezembro
+		jan fev mar abr mai jun jul ago set out nov dez
+		january february march april may june july august september october november december feb apr aug sep sept oct dec
+		segunda segunda-feira terça terça-feira terca terca-feira quarta quarta-feira quinta quinta-feira sexta sexta-feira
+		sábado sabado domingo seg ter qua qui sex sab sáb dom
+		monday tuesday wednesday thursday friday saturday sunday mon tue wed thu fri sat sun am pm a.m. p.m.`) {
+		words[word], words[word+"."] = true, true
+	}
+	return words
+}()
 
 // separates tells what stands between words: a date, an address and an id are one word each.
 func separates(r rune) bool {

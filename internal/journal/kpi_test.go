@@ -12,6 +12,7 @@ import (
 	"retry-worker/internal/decision"
 	"retry-worker/internal/decision/decisiontest"
 	"retry-worker/internal/journal"
+	"retry-worker/internal/redact"
 	"retry-worker/internal/testkit"
 )
 
@@ -374,6 +375,28 @@ func TestFingerprints(t *testing.T) {
 		}
 	}
 	t.Errorf("no cause without the numbers: %v", c.store.causes)
+}
+
+// TestOneCauseOnePattern: what differs from case to case is no part of a cause.
+func TestOneCauseOnePattern(t *testing.T) {
+	for want, texts := range map[string][]string{
+		// Of these telephones one passes for a card by its check digit.
+		"recusada para recipient #":        {"Recusada para recipient 5511912345678", "Recusada para recipient 5511912345601", "Recusada para recipient 12345"},
+		"documento # inválido":             {"Documento 529.982.247-25 inválido", "Documento 4111111111111111 inválido", "Documento 12345 inválido"},
+		"parado desde # de # de # às #":    {"Parado desde 3 de fevereiro de 2026 às 10:00", "Parado desde 21 de março de 2025 às 9h"},
+		"parado desde # # de # de #":       {"Parado desde segunda-feira, 2 de fevereiro de 2026", "Parado desde ter., 12 de mar. de 2024"},
+		"down since # # # # # gmt":         {"Down since Mon, 02 Feb 2026 10:00:00 GMT", "Down since Tue, 13 May 2025 09:59:59 GMT"},
+		"down since # # # # #":             {"Down since Mon Feb  2 10:00:00 2026", "Down since Fri Dec 31 09:59:59 2027"},
+		"down since # #":                   {"Down since 10:00 AM", "Down since 1:07 pm"},
+		"you may retry de segunda a sexta": {"You may retry, de segunda a sexta"},
+	} {
+		for _, text := range texts {
+			got := journal.FingerprintOf("p", &journal.Attempt{Error: redact.Line(text, 1000)}).Pattern
+			if got != want {
+				t.Errorf("%q has the pattern %q, want %q", text, got, want)
+			}
+		}
+	}
 }
 
 // TestOutcomeOfAnEarlierTry: a success from before the failure that was decided on says nothing about its retry.

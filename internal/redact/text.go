@@ -35,6 +35,18 @@ func Line(s string, max int) string {
 	return cut(inert(redacted(s, stop)), max)
 }
 
+// WithoutKinds is s, which Text or Line made, with one mark in place of those that name a kind.
+func WithoutKinds(s, mark string) string {
+	if strings.IndexByte(s, '[') < 0 {
+		return s
+	}
+	var pairs []string
+	for _, m := range marks[cpf:] {
+		pairs = append(pairs, m, mark)
+	}
+	return strings.NewReplacer(pairs...).Replace(s)
+}
+
 // inert makes every character of s printable.
 func inert(s string) string {
 	return strings.Map(func(r rune) rune {

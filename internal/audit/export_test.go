@@ -98,10 +98,7 @@ func TestExportsAgree(t *testing.T) {
 	store := told(t)
 	lines, _ := export(t, store, audit.Selection{}, audit.JSONLines)
 	text, _ := export(t, store, audit.Selection{}, audit.CSV)
-	rows, err := csv.NewReader(strings.NewReader(text)).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
+	rows := cells(t, text)
 	header := rows[0]
 	n := 0
 	for line := range strings.Lines(lines) {
@@ -120,7 +117,11 @@ func TestExportsAgree(t *testing.T) {
 			if r[name] != nil {
 				want = fmt.Sprint(r[name])
 			}
-			if got := strings.TrimPrefix(rows[n][i], "'"); got != want {
+			got := strings.ReplaceAll(rows[n][i], "'", "")
+			if name == "executionTimeMs" {
+				got = strings.Replace(got, ",", ".", 1)
+			}
+			if got != want {
 				t.Errorf("record %s: %s is %q in CSV, %q in JSON", rows[n][0], name, got, want)
 			}
 		}
@@ -232,24 +233,61 @@ func TestExportFails(t *testing.T) {
 // A spreadsheet runs what begins like a formula; RFC 4180 says how the rest is quoted.
 func TestCSVIsInert(t *testing.T) {
 	for text, want := range map[string]string{
-		"=1+1": "'=1+1", "+1": "'+1", "-1": "'-1", "@SUM(A1)": "'@SUM(A1)", "\tx": "'\tx", "  =1": "'  =1", "\u00a0=1": "'\u00a0=1",
+		"=1+1": "'=1+1", "+1": "'+1", "-1": "'-1", "@SUM(A1)": "'@SUM(A1)", "\tx": "'\tx", "  =1": "  '=1", "\u00a0=1": "\u00a0'=1",
 		"＝1": "'＝1", "a=1": "a=1", "HTTP 503": "HTTP 503", "": "", "'=1": "'=1", "a,b": "a,b", `a"b`: `a"b`, "a\nb": "a\nb",
+		"INSURANCE_EXPIRED;=cmd|' /C calc'!A0": "INSURANCE_EXPIRED;'=cmd|' /C calc'!A0", `a, "=1"`: `a, "'=1"`, `a,"";@x`: `a,"";'@x`,
+		"a|-1\n+2": "a|'-1\n'+2", "não\t＋1": "não\t'＋1", ";;-1": ";;'-1", "a - b": "a - b",
 	} {
 		l := filled(t)
 		l.at(1).Attempt.Error = text
 		csvText, _ := export(t, l, audit.Selection{}, audit.CSV)
-		rows, err := csv.NewReader(strings.NewReader(csvText)).ReadAll()
-		if err != nil {
-			t.Fatalf("%q: %v", text, err)
-		}
+		rows := cells(t, csvText)
 		if got := rows[1][6]; rows[0][6] != "submissionError" || got != want {
 			t.Errorf("%q is written as %q, want %q", text, got, want)
 		}
+		for _, separator := range ";,\t|" {
+			for _, cell := range spreadsheet(csvText, separator) {
+				if begin := strings.TrimLeft(cell, " \u00a0\ufeff"); strings.IndexAny(begin, "=+-@\t＝＋－＠") == 0 {
+					t.Errorf("%q: read with %q a cell is %q", text, separator, cell)
+				}
+			}
+		}
 	}
 	empty, n := export(t, &ledger{}, audit.Selection{}, audit.CSV)
-	if n != 0 || !strings.HasPrefix(empty, "record,kind,timestamp,") || strings.Count(empty, "\r\n") != 1 {
+	if n != 0 || !strings.HasPrefix(empty, "\ufeffrecord;kind;timestamp;") || strings.Count(empty, "\r\n") != 1 {
 		t.Errorf("nothing is written as %q", empty)
 	}
+}
+
+// cells of an export as Excel shows them in Brazil: the separator there is a semicolon, and the byte order mark tells the
+// encoding.
+func cells(t *testing.T, text string) [][]string {
+	t.Helper()
+	text, marked := strings.CutPrefix(text, "\ufeff")
+	from := csv.NewReader(strings.NewReader(text))
+	from.Comma = ';'
+	rows, err := from.ReadAll()
+	if err != nil || !marked {
+		t.Fatalf("marked as UTF-8: %t; %v", marked, err)
+	}
+	return rows
+}
+
+// spreadsheet is all cells of a text as Excel finds them where such a separator is set: a quotation mark quotes at the
+// beginning of a cell, and is a character like another anywhere else.
+func spreadsheet(text string, separator rune) (cells []string) {
+	cell, quoted, begins := "", false, true
+	for _, r := range strings.TrimPrefix(text, "\ufeff") {
+		switch {
+		case r == '"' && (quoted || begins):
+			quoted, begins = !quoted, false
+		case !quoted && (r == separator || r == '\r' || r == '\n'):
+			cells, cell, begins = append(cells, cell), "", true
+		default:
+			cell, begins = cell+string(r), false
+		}
+	}
+	return append(cells, cell)
 }
 
 // An entry that somebody made no JSON is shown all the same.

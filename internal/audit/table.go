@@ -3,9 +3,9 @@ package audit
 import (
 	"encoding/csv"
 	"io"
+	"regexp"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 )
 
 // column of the table.
@@ -38,7 +38,9 @@ var columns = []column{
 	}},
 	{name: "nextRetryTime", in: func(a *Analysis) string { return given(a.NextRetryTime) }},
 	{name: "retryReason", in: func(a *Analysis) string { return inert(a.RetryReason) }},
-	{name: "executionTimeMs", in: func(a *Analysis) string { return strconv.FormatFloat(a.ExecutionTimeMs, 'f', -1, 64) }},
+	{name: "executionTimeMs", in: func(a *Analysis) string {
+		return strings.Replace(strconv.FormatFloat(a.ExecutionTimeMs, 'f', -1, 64), ".", ",", 1) // a point groups thousands there
+	}},
 	{name: "rule", in: func(a *Analysis) string { return string(a.Rule) }},
 	{name: "reason", in: func(a *Analysis) string { return inert(string(a.Reason)) }},
 	{name: "matchedRule", in: func(a *Analysis) string { return inert(given(a.MatchedRule)) }},
@@ -84,29 +86,37 @@ func given(s *string) string {
 	return *s
 }
 
-// inert is s as no spreadsheet takes it for a formula: one that begins as they do gets an apostrophe before it. What
-// comes from outside (an error, an id, a name in a catalogue) may begin with anything.
+// opensFormula matches where a spreadsheet may see a formula begin: at the beginning of a cell, or behind whatever may
+// separate cells where the file is opened, with blanks and quotation marks between them.
+var opensFormula = regexp.MustCompile(`(^|[;,\t|\r\n])([ "\x{a0}\x{feff}]*)([=+\-@＝＋－＠])`)
+
+// inert is s as no spreadsheet takes it, or a part of it, for a formula: an apostrophe stands before what would open one.
+// What comes from outside (an error, an id, a name in a catalogue) may hold anything.
 func inert(s string) string {
-	first, _ := utf8.DecodeRuneInString(strings.TrimLeft(s, " \u00a0\ufeff"))
-	if strings.ContainsRune("=+-@\t\r\n＝＋－＠", first) && s != "" {
-		return "'" + s
+	if s != "" && strings.IndexByte("\t\r\n", s[0]) >= 0 {
+		s = "'" + s
 	}
-	return s
+	return opensFormula.ReplaceAllString(s, "$1$2'$3")
 }
 
-// table writes RFC 4180: commas, CRLF, quotes where they are needed, a header even where nothing follows.
+// table writes RFC 4180 as Excel opens it in Brazil: semicolons, decimal commas, and a byte order mark, which tells that it
+// is UTF-8. A line "sep=;" would tell the separator to an Excel of elsewhere, and make it forget the byte order mark. CRLF,
+// quotes where they are needed, a header even where nothing follows.
 type table struct {
 	csv *csv.Writer
 	row []string
 }
 
+const byteOrderMark = "\ufeff"
+
 func newTable(w io.Writer) *table {
+	_, _ = io.WriteString(w, byteOrderMark) // flush tells what went wrong
 	t := &table{csv.NewWriter(w), make([]string, len(columns))}
-	t.csv.UseCRLF = true
+	t.csv.Comma, t.csv.UseCRLF = ';', true
 	for i := range columns {
 		t.row[i] = columns[i].name
 	}
-	_ = t.csv.Write(t.row) // flush tells what went wrong
+	_ = t.csv.Write(t.row)
 	return t
 }
 

@@ -49,7 +49,7 @@ func (b bulkRuns) Run(ctx context.Context, id string) (journal.BulkRun, error) {
 	return run, err
 }
 
-func (b bulkRuns) Start(ctx context.Context, c bulk.Command, token string) (journal.BulkRun, error) {
+func (b bulkRuns) Start(ctx context.Context, c bulk.Command, token string) (journal.BulkRun, bool, error) {
 	if b.beforeStart != nil {
 		b.beforeStart()
 	}

@@ -70,6 +70,10 @@ func (s *Service) Plan(ctx context.Context, c Command) (Plan, error) {
 
 // plan sums up what c finds up to the record through; 0 is the newest.
 func (s *Service) plan(ctx context.Context, c Command, through int64) (*planner, error) {
+	run, err := uuid.NewV7()
+	if err != nil {
+		return nil, fmt.Errorf("name a bulk run: %w", err)
+	}
 	now, up := s.now(), s.engineUp()
 	tallies, upTo, err := s.store.DeadLetterTallies(ctx, c.Filter, through, now.Add(-review.ExpectedFor))
 	switch {
@@ -79,43 +83,47 @@ func (s *Service) plan(ctx context.Context, c Command, through int64) (*planner,
 		return nil, fmt.Errorf("sum up dead letters: %w", err)
 	}
 	p := &planner{Plan: Plan{Command: c}, policies: s.policies(), early: up.IsZero() || now.Sub(up) < review.ExpectedFor,
-		refused: map[Refused]int64{}, ready: map[Tally]int64{}, seen: seen{through: upTo}}
+		refused: map[Refused]int64{}, ready: map[Tally]int64{}, seen: seen{through: upTo, run: run}}
 	for i := range tallies {
 		p.add(&tallies[i])
 	}
 	return p, nil
 }
 
-// Start records the run that token's plan was made for; a runner carries it out. It is refused where the dead letters that
-// were planned are not the same any more. c is the planned one, with reason and name.
-func (s *Service) Start(ctx context.Context, c Command, token string) (journal.BulkRun, error) {
-	c, err := c.checked()
-	if err != nil {
-		return journal.BulkRun{}, err
+// Start records the run that token's plan was made for; a runner carries it out. started is false where the token was used
+// before: the run is then the one that it began. It is refused where the dead letters that were planned are not the same
+// any more. c is the planned one, with reason and name.
+func (s *Service) Start(ctx context.Context, c Command, token string) (run journal.BulkRun, started bool, err error) {
+	if c, err = c.checked(); err != nil {
+		return journal.BulkRun{}, false, err
 	}
 	if c.Reason, err = review.CheckReason(c.Reason); err != nil {
-		return journal.BulkRun{}, err
+		return journal.BulkRun{}, false, err
 	}
 	planned, err := readToken(token, &c)
 	if err != nil {
-		return journal.BulkRun{}, err
+		return journal.BulkRun{}, false, err
+	}
+	id := planned.run.String()
+	if run, found, err := s.store.BulkRun(ctx, id); found || err != nil {
+		return run, false, err
 	}
 	if err := s.startable(ctx, c, planned); err != nil {
-		return journal.BulkRun{}, err
+		return journal.BulkRun{}, false, err
 	}
-	id, err := uuid.NewV7()
-	if err != nil {
-		return journal.BulkRun{}, fmt.Errorf("name a bulk run: %w", err)
-	}
-	run := journal.BulkRun{
-		ID: id.String(), Action: c.Action, Filter: c.Filter, Through: planned.through, Reason: c.Reason, By: c.By,
+	run = journal.BulkRun{
+		ID: id, Action: c.Action, Filter: c.Filter, Through: planned.through, Reason: c.Reason, By: c.By,
 		Force: c.Force, Fresh: c.Fresh, Now: c.When == review.Now, PerMinute: c.PerMinute,
 	}
 	run, err = s.memory.Bulk(ctx, &journal.BulkStep{Verb: journal.BulkStart, Run: run, By: c.By})
-	if err != nil {
-		return journal.BulkRun{}, fmt.Errorf("record a bulk run: %w", err)
+	switch {
+	case errors.Is(err, journal.ErrInvalidRunState): // the token's other use was faster
+		run, err = s.Run(ctx, id)
+		return run, false, err
+	case err != nil:
+		return journal.BulkRun{}, false, fmt.Errorf("record a bulk run: %w", err)
 	}
-	return run, nil
+	return run, true, nil
 }
 
 // startable refuses a plan that no longer matches what is there, and one of which nothing would be decided.

@@ -136,7 +136,7 @@ func TestBadCommands(t *testing.T) {
 			wrong(&c)
 			_, err := f.Bulk.Plan(t.Context(), c)
 			refused(t, "plan", err, code)
-			_, err = f.Bulk.Start(t.Context(), c, "")
+			_, _, err = f.Bulk.Start(t.Context(), c, "")
 			refused(t, "start", err, code)
 		}
 	}
@@ -152,15 +152,15 @@ func TestStart(t *testing.T) {
 		p, through := f.plan(c), f.Memory.End().Record
 		f.die(5, 3, badPassword, 0)
 		c.Reason = "  senha corrigida\n"
-		run, err := f.Bulk.Start(t.Context(), c, p.Token)
-		if err != nil || !review.IsID(run.ID) {
+		run, started, err := f.Bulk.Start(t.Context(), c, p.Token)
+		if err != nil || !started || !review.IsID(run.ID) {
 			t.Fatalf("the run is %q (%v)", run.ID, err)
 		}
 		want(t, "run", fmt.Sprintf("%+v", run), fmt.Sprintf("%+v", journal.BulkRun{ID: run.ID, Action: journal.BulkRetry, Filter: c.Filter, Through: through,
 			Reason: "senha corrigida", By: "maria", Force: true, Fresh: true, Now: true, PerMinute: 120, State: journal.BulkPreparing, CreatedAt: run.CreatedAt}))
-		again, err := f.Bulk.Start(t.Context(), c, p.Token)
-		if err != nil || again.ID <= run.ID {
-			t.Errorf("another run is %q (%v), want an id that sorts behind %q", again.ID, err, run.ID)
+		other, _, err := f.Bulk.Start(t.Context(), c, f.plan(c).Token)
+		if err != nil || other.ID <= run.ID {
+			t.Errorf("another run is %q (%v), want an id that sorts behind %q", other.ID, err, run.ID)
 		}
 	})
 }
@@ -188,15 +188,15 @@ func TestTokenIsOfItsCommand(t *testing.T) {
 		} {
 			c := planned
 			change(&c)
-			_, err := f.Bulk.Start(t.Context(), c, p.Token)
+			_, _, err := f.Bulk.Start(t.Context(), c, p.Token)
 			refused(t, fmt.Sprintf("%+v", c), err, bulk.InvalidPlan)
 		}
 		for _, token := range []string{"", "x", p.Token + "A", p.Token[:len(p.Token)-1], strings.ToLower(p.Token), "\n" + p.Token} {
-			_, err := f.Bulk.Start(t.Context(), planned, token)
+			_, _, err := f.Bulk.Start(t.Context(), planned, token)
 			refused(t, token, err, bulk.InvalidPlan)
 		}
 		planned.Reason, planned.By, planned.PerMinute, planned.When = "outra", "jose", bulk.DefaultPerMinute, review.Backoff // the same, said otherwise
-		if _, err := f.Bulk.Start(t.Context(), planned, p.Token); err != nil {
+		if _, _, err := f.Bulk.Start(t.Context(), planned, p.Token); err != nil {
 			t.Error(err)
 		}
 	})
@@ -236,7 +236,7 @@ func TestStartIsRefused(t *testing.T) {
 				if test.change != nil {
 					test.change(f, &c)
 				}
-				_, err := f.Bulk.Start(f.t.Context(), c, p.Token)
+				_, _, err := f.Bulk.Start(f.t.Context(), c, p.Token)
 				if message := refused(f.t, "start", err, test.code); !strings.Contains(message, test.message) {
 					t.Errorf("refused with %q, want %q in it", message, test.message)
 				}
@@ -315,7 +315,7 @@ func TestStoreErrorsAreNoRefusals(t *testing.T) {
 		for what, ask := range map[string]func() error{
 			"plan": func() error { _, err := f.Bulk.Plan(t.Context(), retry(journal.DeadLetterFilter{})); return err },
 			"start": func() error {
-				_, err := f.Bulk.Start(t.Context(), retry(journal.DeadLetterFilter{}), p.Token)
+				_, _, err := f.Bulk.Start(t.Context(), retry(journal.DeadLetterFilter{}), p.Token)
 				return err
 			},
 			"run":   func() error { _, err := f.Bulk.Run(t.Context(), run); return err },

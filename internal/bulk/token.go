@@ -5,13 +5,19 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
+
+	"github.com/google/uuid"
 )
 
-// seen is what a plan found: so many open dead letters with a record of at most through, and the sum of their records.
-type seen struct{ through, n, sum int64 }
+// seen is what a plan found: so many open dead letters with a record of at most through, and the sum of their records. A
+// run that is started by it has the id run, so a second start finds the first.
+type seen struct {
+	through, n, sum int64
+	run             uuid.UUID
+}
 
 const (
-	seenBytes  = 3 * 8
+	seenBytes  = 3*8 + len(uuid.UUID{})
 	tokenBytes = seenBytes + 16
 )
 
@@ -21,6 +27,7 @@ func (s seen) token(c *Command) string {
 	for _, n := range [...]int64{s.through, s.n, s.sum} {
 		b = binary.BigEndian.AppendUint64(b, uint64(n))
 	}
+	b = append(b, s.run[:]...)
 	return base64.RawURLEncoding.EncodeToString(append(b, seal(b, c)...))
 }
 
@@ -28,7 +35,7 @@ func (s seen) token(c *Command) string {
 func seal(seen []byte, c *Command) []byte {
 	f := &c.Filter
 	named, _ := json.Marshal([]any{ // of strings, numbers and truths, which cannot fail
-		"bulk plan 1", seen, c.Action, f.Policy, f.Team, f.Reason, f.Fingerprint, f.Query, f.Since.UnixMilli(), f.Until.UnixMilli(),
+		"bulk plan 2", seen, c.Action, f.Policy, f.Team, f.Reason, f.Fingerprint, f.Query, f.Since.UnixMilli(), f.Until.UnixMilli(),
 		c.Force, c.Fresh, c.When, c.PerMinute,
 	})
 	sum := sha256.Sum256(named)
@@ -45,5 +52,5 @@ func readToken(token string, c *Command) (seen, error) {
 		return seen{}, refuse(InvalidPlan, "the token is of another plan: action, filter, forceRetry, fresh, when and perMinute must be those that were planned")
 	}
 	at := func(i int) int64 { return int64(binary.BigEndian.Uint64(b[8*i:])) }
-	return seen{at(0), at(1), at(2)}, nil
+	return seen{at(0), at(1), at(2), uuid.UUID(b[3*8 : seenBytes])}, nil
 }

@@ -71,11 +71,11 @@ func TestOverlappingRuns(t *testing.T) {
 		wide := retry(journal.DeadLetterFilter{})
 		wide.By, wide.PerMinute, narrow.PerMinute = "jose", 600, 600
 		p, q := c.plan(narrow), c.plan(wide)
-		first, err := c.Bulk.Start(t.Context(), narrow, p.Token)
+		first, _, err := c.Bulk.Start(t.Context(), narrow, p.Token)
 		if err != nil {
 			t.Fatal(err)
 		}
-		second, err := c.Bulk.Start(t.Context(), wide, q.Token)
+		second, _, err := c.Bulk.Start(t.Context(), wide, q.Token)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -97,8 +97,10 @@ func TestOverlappingRuns(t *testing.T) {
 		if n := codes[string(bulk.InOtherRun)]; n < 40 || len(codes) > 2 || int64(n+codes[string(review.InvalidRetryState)]) != one.Total+two.Total-100 {
 			t.Errorf("refused with %v, want most of 60 because they are in the other run", codes)
 		}
-		_, err = c.Bulk.Start(t.Context(), narrow, p.Token)
-		refused(t, "once more", err, bulk.PlanOutdated)
+		again, started, err := c.Bulk.Start(t.Context(), narrow, p.Token)
+		if err != nil || started || again.ID != first.ID || again.State != journal.BulkDone {
+			t.Errorf("once more: run %s, %s, started %t (%v), want %s as it ended", again.ID, again.State, started, err, first.ID)
+		}
 	})
 }
 
@@ -113,7 +115,7 @@ func TestPlanOfABusyRun(t *testing.T) {
 		p := c.plan(retry(journal.DeadLetterFilter{}))
 		want(t, "ready", p.Ready, 0)
 		want(t, "refused", fmt.Sprintf("%s %d", p.Refused[0].Code, p.Refused[0].N), fmt.Sprintf("in_other_run %d", p.Total))
-		_, err := c.Bulk.Start(t.Context(), retry(journal.DeadLetterFilter{}), p.Token)
+		_, _, err := c.Bulk.Start(t.Context(), retry(journal.DeadLetterFilter{}), p.Token)
 		if r := review.Refused(err); r == nil || r.Code != bulk.NothingToDo && r.Code != bulk.PlanOutdated {
 			t.Errorf("a second run: %v", err)
 		}
@@ -224,7 +226,7 @@ func TestPlanIsOfWhatIsThere(t *testing.T) {
 		command := retry(journal.DeadLetterFilter{})
 		p := c.plan(command)
 		late := c.die(10, 5, badPassword, 0)
-		run, err := c.Bulk.Start(t.Context(), command, p.Token)
+		run, _, err := c.Bulk.Start(t.Context(), command, p.Token)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -238,7 +240,7 @@ func TestPlanIsOfWhatIsThere(t *testing.T) {
 		if _, err := c.Reviews.Discard(t.Context(), review.Command{ID: late[1], Reason: "r", By: "jose"}); err != nil {
 			t.Fatal(err)
 		}
-		_, err = c.Bulk.Start(t.Context(), command, p.Token)
+		_, _, err = c.Bulk.Start(t.Context(), command, p.Token)
 		want(t, "message", refused(t, "start", err, bulk.PlanOutdated), "5 dead letters were planned, 4 of those are open now, and 1 came since; plan again")
 	})
 }

@@ -16,8 +16,8 @@ import (
 type Bulk interface {
 	// Plan says what a command would do, and changes nothing.
 	Plan(ctx context.Context, c bulk.Command) (bulk.Plan, error)
-	// Start records the run that token's plan was made for.
-	Start(ctx context.Context, c bulk.Command, token string) (journal.BulkRun, error)
+	// Start records the run that token's plan was made for, unless the token was used before.
+	Start(ctx context.Context, c bulk.Command, token string) (run journal.BulkRun, started bool, err error)
 	Pause(ctx context.Context, id, by string) (journal.BulkRun, error)
 	Resume(ctx context.Context, id, by string) (journal.BulkRun, error)
 	Cancel(ctx context.Context, id, by string) (journal.BulkRun, error)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -261,6 +262,37 @@ func TestPlanTokens(t *testing.T) {
 	}
 	if a := c.start(command, token); a.status != http.StatusCreated || a.body["state"] != "preparing" || a.body["by"] != "ada" {
 		t.Errorf("the very command: got %d %s", a.status, a.text)
+	}
+}
+
+// A plan's token starts one run, however often and fast it is used, and answers with that run from then on.
+func TestPlanStartsOnce(t *testing.T) {
+	c := open(t)
+	c.permanent("CLM-001-1")
+	token := c.plan(retryAll)
+	answers := make([]answer, 9)
+	var all sync.WaitGroup
+	for i := range answers {
+		all.Go(func() { answers[i] = c.start(retryAll, token) })
+	}
+	all.Wait()
+	c.post("ada", "/bulk-runs/"+answers[0].body["id"].(string)+"/cancel", "{}")
+	answers = append(answers, c.start(retryAll, token))
+	statuses := map[int]int{}
+	for _, a := range answers {
+		statuses[a.status]++
+		if a.body["id"] != answers[0].body["id"] || a.header.Get("Location") != "/api/v1/bulk-runs/"+a.body["id"].(string) {
+			t.Errorf("got %d %s", a.status, a.text)
+		}
+	}
+	if statuses[http.StatusCreated] != 1 || statuses[http.StatusOK] != 9 {
+		t.Errorf("statuses %v, want 201 once and 200 nine times", statuses)
+	}
+	if a := c.get("vera", "/bulk-runs"); len(a.body["items"].([]any)) != 1 || answers[9].body["state"] != "cancelled" {
+		t.Errorf("runs: %s; the last answer is %s", a.text, answers[9].text)
+	}
+	if n := c.lines.FilterField(zap.String("event", "bulk_run_started")).Len(); n != 1 {
+		t.Errorf("the log says %d times that a run was started", n)
 	}
 }
 

@@ -70,14 +70,18 @@ func (s *API) startBulk(w http.ResponseWriter, r *http.Request, m *Journal) {
 	ctx, cancel := context.WithTimeout(r.Context(), recordTime)
 	defer cancel()
 	c.Reason, c.By = reason, access.From(ctx).Name
-	run, err := m.Bulk.Start(ctx, c, token)
+	run, started, err := m.Bulk.Start(ctx, c, token)
 	if err != nil {
-		s.undecided(w, r, err, "the run was not started for sure; the list of runs says whether it was")
+		s.undecided(w, r, err, "the run was not started for sure; send it again: if it was, the answer is that run")
+		return
+	}
+	w.Header().Set("Location", "/api/v1/bulk-runs/"+run.ID)
+	if !started {
+		s.write(w, http.StatusOK, bulkRunOf(&run))
 		return
 	}
 	s.log.Info("a bulk run was started", zap.String("event", "bulk_run_started"), zap.String("runId", run.ID), zap.String("action", string(run.Action)),
 		zap.String("by", c.By), zap.Int64("perMinute", run.PerMinute), zap.Bool("forceRetry", run.Force), zap.Bool("fresh", run.Fresh))
-	w.Header().Set("Location", "/api/v1/bulk-runs/"+run.ID)
 	s.write(w, http.StatusCreated, bulkRunOf(&run))
 }
 

@@ -133,6 +133,10 @@ func TestEveryDescribedStatus(t *testing.T) {
 			l.to(t, fresh.url, fresh.as("ada")) // too late
 		}
 	}
+	late := open(t)
+	k = late.prepare()
+	late.post("ada", "/dead-letters/"+k.dead+"/discard", `{"reason":"x"}`)
+	calls(k)["POST /api/v1/bulk-runs"].to(t, late.url, late.as("ada")) // a plan that is outdated
 	statusesOfOtherServers(t)
 	for name, o := range d.operations {
 		for status := range o.answers {

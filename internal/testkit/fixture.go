@@ -228,7 +228,7 @@ func (f *Fixture) StartBulk(c bulk.Command) (run string) {
 	f.t.Helper()
 	p, err := f.Bulk.Plan(f.t.Context(), c)
 	Must(f.t, err)
-	r, err := f.Bulk.Start(f.t.Context(), c, p.Token)
+	r, _, err := f.Bulk.Start(f.t.Context(), c, p.Token)
 	Must(f.t, err)
 	return r.ID
 }

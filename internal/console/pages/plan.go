@@ -231,7 +231,7 @@ func (p *Pages) startRun(v *visit, o *open) (*page, error) {
 	if (f.Asked || !narrowed(f.filter)) && !f.Ticked {
 		return v.replanned(o, f, v.lang.T("plan.wrong.everything"), "everything", http.StatusUnprocessableEntity)
 	}
-	run, err := o.bulk.Start(v.r.Context(), f.command(v.who.Name), f.Sealed)
+	run, _, err := o.bulk.Start(v.r.Context(), f.command(v.who.Name), f.Sealed)
 	if err == nil {
 		return &page{redirect: runURL(run.ID) + "?done=start#result"}, nil
 	}

@@ -41,7 +41,7 @@ type Causes interface {
 // *review.Refusal where nothing was done; any other of Start's means that the run may be there all the same.
 type Planner interface {
 	Plan(ctx context.Context, c bulk.Command) (bulk.Plan, error)
-	Start(ctx context.Context, c bulk.Command, token string) (journal.BulkRun, error)
+	Start(ctx context.Context, c bulk.Command, token string) (run journal.BulkRun, started bool, err error)
 }
 
 // BulkReader reads bulk runs and what became of each dead letter.

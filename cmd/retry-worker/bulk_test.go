@@ -179,8 +179,8 @@ func TestBulkRefused(t *testing.T) {
 	}
 	const start = "retry --filter team=ti --reason x --yes"
 	for _, tt := range []struct{ who, command, want string }{
-		{"vera", start, "forbidden_role: vera is viewer and may not retry beyond the limit or in bulk, which takes the role admin"},
-		{"otto", start, "forbidden_role: otto is operator and may not retry beyond the limit or in bulk, which takes the role admin"},
+		{"vera", start, "forbidden_role: vera is viewer and may not retry or discard many at once, which takes the role operator"},
+		{"otto", start, "forbidden_role: otto is operator of no team and may not retry or discard many at once, which takes the role admin, or a token that names its teams"},
 		{"otto", "discard --filter team=ti --reason x --yes", "forbidden_role: otto is operator"},
 		{"otto", "runs cancel " + ended, "forbidden_role: otto is operator"},
 		{"ada", "runs cancel " + ended, "invalid_run_state: the run is done"},

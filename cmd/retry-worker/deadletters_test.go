@@ -179,7 +179,7 @@ func TestDeadLettersRefused(t *testing.T) {
 		{"vera", "show " + someID, "job_not_found: there is no dead letter of this id"},
 		{"otto", "retry " + exhausted + " --reason x", "max_retries_exceeded: "},
 		{"otto", "retry " + gone + " --reason x", "invalid_retry_state: "},
-		{"otto", "retry " + exhausted + " --reason x --force", "forbidden_role: otto is operator and may not retry beyond the limit or in bulk, which takes the role admin"},
+		{"otto", "retry " + exhausted + " --reason x --force --fresh", "forbidden_role: otto is operator and may not begin the whole ladder again, which takes the role admin"},
 		{"vera", "discard " + exhausted + " --reason x", "forbidden_role: vera is viewer and may not retry or discard, which takes the role operator"},
 		{"vera", "list --cursor nonsense", "invalid_cursor: "},
 		{"", "list", "login_required: "},

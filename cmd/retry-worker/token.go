@@ -21,7 +21,8 @@ func (c *cli) tokenCommand() *cobra.Command {
 		Short: "Make a token that lets somebody use the console and the API",
 		Long: "Makes tokens for the console and the API. The worker reads them from the file that " + tokensFileVariable + "\n" +
 			"names, and looks every 10 seconds whether it has changed; a line taken out ends that token and its sessions.\n" +
-			"Roles: viewer reads; operator retries and discards too; admin also beyond the limit and in bulk.",
+			"Roles: viewer reads; operator retries and discards too, once more at the limit, and in bulk for the teams that the\n" +
+			"token is bound to; admin also begins the whole ladder again, and in bulk for all.",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return fmt.Errorf("unknown command %q; `%s --help` lists the commands", args[0], cmd.CommandPath())
@@ -34,7 +35,7 @@ func (c *cli) tokenCommand() *cobra.Command {
 	return cmd
 }
 
-type tokenFlags struct{ name, role, expires, file, tokenFile string }
+type tokenFlags struct{ name, role, teams, expires, file, tokenFile string }
 
 func (c *cli) tokenNewCommand() *cobra.Command {
 	var f tokenFlags
@@ -46,6 +47,7 @@ func (c *cli) tokenNewCommand() *cobra.Command {
 			"token is written there in place of being printed; where that file exists nothing is made, so that a container may\n" +
 			"run it at each start. It needs no running worker.",
 		Example: `  retry-worker token new --name maria.silva --role operator --file /etc/retry-worker/tokens
+  retry-worker token new --name ana.souza --role operator --teams faturamento,cadastro
   retry-worker token new --name crm --role viewer --expires never -o json`,
 		Args: noArgs,
 		RunE: func(*cobra.Command, []string) error { return c.tokenNew(f, time.Now()) },
@@ -53,6 +55,7 @@ func (c *cli) tokenNewCommand() *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&f.name, "name", "", "person or program that it is for; stands in the audit with all that is done by it")
 	flags.StringVar(&f.role, "role", "", "what it allows: viewer, operator or admin")
+	flags.StringVar(&f.teams, "teams", "", "teams that it is bound to, such as faturamento,ti: it decides for no other; left out: bound to none")
 	flags.StringVar(&f.expires, "expires", "90d", "how long it holds: days such as 90d, a last day (UTC) such as 2027-01-31, or never")
 	flags.StringVar(&f.file, "file", "", "tokens file to add it to; left out: none")
 	flags.StringVar(&f.tokenFile, "token-file", "", "new file to write the token to, readable by its owner only; left out: it is printed")
@@ -63,6 +66,8 @@ func (c *cli) tokenNewCommand() *cobra.Command {
 type madeToken struct {
 	Name string      `json:"name"`
 	Role access.Role `json:"role"`
+	// Teams that it is bound to; null: none.
+	Teams *string `json:"teams"`
 	// Expires is the last day (UTC) on which it holds; null: it never ends.
 	Expires *string `json:"expires"`
 	// Token is empty where --token-file has it.
@@ -96,6 +101,11 @@ func (c *cli) printToken(f tokenFlags, t *access.Token, secret string) error {
 	if f.file != "" {
 		made.File = &f.file
 	}
+	role := t.Role.String()
+	if f.teams != "" {
+		made.Teams = &f.teams
+		role += " of " + f.teams
+	}
 	until := "until it is taken out"
 	if !t.Expires.IsZero() {
 		day := t.Until()
@@ -105,9 +115,9 @@ func (c *cli) printToken(f tokenFlags, t *access.Token, secret string) error {
 		return c.printJSON(made)
 	}
 	if f.tokenFile != "" {
-		fmt.Fprintf(c.out, "%s holds the token of %s, who is %s by it %s.\n", f.tokenFile, t.Name, t.Role, until)
+		fmt.Fprintf(c.out, "%s holds the token of %s, who is %s by it %s.\n", f.tokenFile, t.Name, role, until)
 	} else {
-		fmt.Fprintf(c.out, "%s\n\nGive it to %s, who is %s by it %s. It is not shown again.\n", secret, t.Name, t.Role, until)
+		fmt.Fprintf(c.out, "%s\n\nGive it to %s, who is %s by it %s. It is not shown again.\n", secret, t.Name, role, until)
 	}
 	if f.file != "" {
 		fmt.Fprintf(c.out, "Added to %s; a worker that reads it takes it up within 11 seconds.\n", f.file)
@@ -133,10 +143,18 @@ func (f *tokenFlags) make(now time.Time) (string, access.Token, error) {
 	if err != nil {
 		wrong = append(wrong, fmt.Errorf("--expires is %w", err))
 	}
+	var teams access.Teams
+	if f.teams != "" {
+		if teams, err = access.ParseTeams(f.teams); err != nil {
+			wrong = append(wrong, fmt.Errorf("--teams are %w", err))
+		}
+	}
 	if len(wrong) > 0 {
 		return "", access.Token{}, errors.Join(wrong...)
 	}
-	return access.NewToken(f.name, role, expires)
+	secret, t, err := access.NewToken(f.name, role, expires)
+	t.Teams = teams
+	return secret, t, err
 }
 
 // store writes the token to --token-file, which must not exist, and its line to --file: both or neither.

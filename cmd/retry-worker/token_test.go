@@ -48,8 +48,12 @@ func TestTokenNew(t *testing.T) {
 func TestTokenNewJSON(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "tokens")
 	o := retryWorker("token", "new", "--name", "crm", "--role", "viewer", "--expires", "never", "-o", "json").object(t)
-	if line, _ := o["line"].(string); o["name"] != "crm" || o["role"] != "viewer" || o["expires"] != nil || o["file"] != nil || !strings.HasPrefix(line, "crm viewer - ") || len(o) != 6 {
+	if line, _ := o["line"].(string); o["name"] != "crm" || o["role"] != "viewer" || o["expires"] != nil || o["file"] != nil || o["teams"] != nil || !strings.HasPrefix(line, "crm viewer - ") || len(o) != 7 {
 		t.Errorf("got %v", o)
+	}
+	o = retryWorker("token", "new", "--name", "ana", "--role", "operator", "--teams", "faturamento,ti", "--expires", "never", "-o", "json").object(t)
+	if line, _ := o["line"].(string); o["teams"] != "faturamento,ti" || !strings.HasSuffix(line, " faturamento,ti") {
+		t.Errorf("bound to teams: got %v", o)
 	}
 	before := time.Now().UTC().AddDate(0, 0, 90).Format(time.DateOnly)
 	o = retryWorker("token", "new", "--name", "crm", "--role", "viewer", "--file", file, "-o", "json").object(t)
@@ -144,7 +148,7 @@ func TestTokenNewRefuses(t *testing.T) {
 			"--name is missing, expected the person or program that the token is for", `--role is "", expected viewer, operator or admin`,
 		}},
 		{[]string{"--name", "ana", "--role", "viewer", "--file", wrong}, exitUsage, []string{
-			wrong + ":1: found one field, expected four: name, role, last day (or -) and SHA-256 of the token; `retry-worker token new` prints such a line",
+			wrong + ":1: found one field, expected four, name, role, last day (or -) and SHA-256 of the token, and the teams it is bound to if any; `retry-worker token new` prints such a line",
 			wrong + `:3: role is "boss", expected viewer, operator or admin`,
 			wrong + ":3: hash of length 1, expected the SHA-256 of the token: 64 of 0-9 and a-f; copy the whole line that `retry-worker token new` printed",
 		}},

@@ -26,11 +26,13 @@ func (b *tab) enter(path, token string) {
 
 func TestEachRoleMayWhatItMay(t *testing.T) {
 	s := guarded(t)
-	const below, limit = "CLM-E2E-ROLE-1010", "CLM-E2E-ROLE-1011"
+	const below, limit, once = "CLM-E2E-ROLE-1010", "CLM-E2E-ROLE-1011", "CLM-E2E-ROLE-1012"
 	s.submit(t, below, 0, denied)
 	exhausted := s.submit(t, limit, 5, "HTTP 503 Service Unavailable")
 	s.deadLetter(t, below)
 	l := s.deadLetter(t, limit)
+	s.submit(t, once, 5, "HTTP 503 Service Unavailable")
+	s.deadLetter(t, once)
 
 	t.Run("a viewer reads, and sees no form", func(t *testing.T) {
 		b := s.visit(t, "pt-BR")
@@ -52,28 +54,29 @@ func TestEachRoleMayWhatItMay(t *testing.T) {
 			t.Errorf("a viewer's discard is answered %d, expected 403", status)
 		}
 	})
-	t.Run("an operator retries below the limit, and may not force", func(t *testing.T) {
+	t.Run("an operator tries once more at the limit, and may not begin anew", func(t *testing.T) {
 		b := s.visit(t, "pt-BR")
 		b.enter(subject(limit), s.tokens["operator"])
-		b.says("#decision", "pede acesso de administração")
-		if b.count("#retry") != 0 || b.count("#discard") != 1 {
-			t.Error("at the limit an operator has not just the form to discard")
+		b.says("#retry button", "Tentar mais uma vez")
+		if b.count("#discard") != 1 {
+			t.Error("at the limit an operator cannot discard")
 		}
-		status := eval[int](b, `fetch("/dead-letters/`+l.ID+`/retry", {method: "POST", body: new URLSearchParams({reason: "x", how: "force", when: "now", form_token: document.querySelector("[name=form_token]").value})}).then(r => r.status)`)
-		if status != http.StatusForbidden && status != http.StatusUnprocessableEntity {
-			t.Errorf("an operator's forced retry is answered %d, expected a refusal", status)
+		status := eval[int](b, `fetch("/dead-letters/`+l.ID+`/retry", {method: "POST", body: new URLSearchParams({reason: "x", how: "fresh", when: "now", form_token: document.querySelector("[name=form_token]").value})}).then(r => r.status)`)
+		if status != http.StatusForbidden {
+			t.Errorf("an operator's fresh retry is answered %d, expected 403", status)
 		}
 		if now := s.find(t, limit); now.State != "open" {
-			t.Errorf("it is %s after an operator's forced retry, expected open", now.State)
+			t.Errorf("it is %s after an operator's fresh retry, expected open", now.State)
 		}
 		b.open(subject(below))
 		if b.count("#retry input[name=how][type=radio]") != 0 {
 			t.Error("an operator is offered to begin anew")
 		}
-		b.write("#retry-reason", "Senha renovada.")
+		b.open(subject(once))
+		b.write("#retry-reason", "O portal voltou.")
 		b.click("#retry button[type=submit]")
 		b.await("the result", `document.querySelector("#decision .notice.ok")`)
-		b.says("#decision .notice.ok", "test.operator")
+		b.says("#decision .notice.ok", "6 de 5", "test.operator")
 	})
 	t.Run("an admin forces", func(t *testing.T) {
 		b := s.visit(t, "en")

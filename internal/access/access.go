@@ -4,17 +4,19 @@ package access
 import (
 	"context"
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 )
 
 // Role is what somebody may do; each may what the one before it may. The zero value is nobody's, and may nothing.
 type Role int8
 
-// The roles, from the least on.
+// The roles, from the least on; permissions says what each may.
 const (
-	Viewer   Role = iota + 1 // reads
-	Operator                 // retries and discards
-	Admin                    // retries beyond the limit, and in bulk
+	Viewer Role = iota + 1
+	Operator
+	Admin
 )
 
 var roleNames = [...]string{"nobody", "viewer", "operator", "admin"}
@@ -40,62 +42,108 @@ func ParseRole(name string) (Role, error) {
 // MarshalText is String.
 func (r Role) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
-// May tells whether the role allows an action; an action that does not exist is allowed to nobody.
-func (r Role) May(a Action) bool {
-	need := a.needs()
-	return need != 0 && r >= need && r <= Admin
-}
-
 // Action is what somebody wants to do.
 type Action int8
 
 // The actions.
 const (
-	Read   Action = iota + 1 // look at anything
-	Review                   // retry or discard a dead letter within the rules
-	Force                    // retry beyond the limit or from the beginning (forceRetry, fresh), and many at once
+	Read    Action = iota + 1 // look at anything
+	Report                    // tell how a retried claim ended
+	Review                    // retry one dead letter, once more at the limit too, or discard it
+	Bulk                      // retry or discard many at once
+	Restart                   // begin the whole ladder again (fresh), of one or of many
 )
 
-// needs is the least role for the action; 0 if there is no such action.
-func (a Action) needs() Role {
-	switch a {
-	case Read:
-		return Viewer
-	case Review:
-		return Operator
-	case Force:
-		return Admin
-	default:
-		return 0
+// Anew returns a, or Restart where the whole ladder is to begin again.
+func (a Action) Anew(fresh bool) Action {
+	if fresh {
+		return Restart
 	}
+	return a
+}
+
+// reach is whose dead letters a permission is about.
+type reach int8
+
+const (
+	everybodys reach = iota // a token that is bound to teams reads the others' too
+	unbound                 // of the teams that the token is bound to, or of all where it is bound to none
+	named                   // of the teams that the token is bound to; of all for an admin whom nothing binds
+)
+
+// permissions is who may what (R31), whole.
+var permissions = map[Action]struct {
+	words string // that follow "may not"
+	least Role
+	reach reach
+}{
+	Read:    {"read", Viewer, everybodys},
+	Report:  {"tell how a claim ended", Operator, everybodys},
+	Review:  {"retry or discard", Operator, unbound},
+	Bulk:    {"retry or discard many at once", Operator, named},
+	Restart: {"begin the whole ladder again", Admin, unbound},
+}
+
+// May reports whether the role allows an action, of some team at least; nobody may what is no action.
+func (r Role) May(a Action) bool {
+	p, known := permissions[a]
+	return known && r >= p.least && r <= Admin
 }
 
 // String says the action in words that follow "may not".
 func (a Action) String() string {
-	switch a {
-	case Read:
-		return "read"
-	case Review:
-		return "retry or discard"
-	case Force:
-		return "retry beyond the limit or in bulk"
-	default:
-		return fmt.Sprintf("Action(%d)", int8(a))
+	if p, known := permissions[a]; known {
+		return p.words
 	}
+	return fmt.Sprintf("Action(%d)", int8(a))
+}
+
+// Teams that somebody is bound to, as the tokens file has them: a,b. Empty is bound to none, which reaches all.
+type Teams string
+
+// NoTeam is Teams of somebody who reaches no team.
+const NoTeam Teams = "-"
+
+var teamsForm = regexp.MustCompile(`^[^\s,#"]{1,64}(,[^\s,#"]{1,64})*$`)
+
+// ParseTeams returns the teams of a text such as faturamento,ti.
+func ParseTeams(text string) (Teams, error) {
+	if !teamsForm.MatchString(text) || strings.Contains(strings.ToLower(text), tokenPrefix) {
+		return "", fmt.Errorf("%s, expected the catalogue's teams such as faturamento,ti, without blanks", shown(text))
+	}
+	return Teams(text), nil
+}
+
+// names reports whether the team is one of them.
+func (t Teams) names(team string) bool {
+	return slices.Contains(strings.Split(string(t), ","), team) && team != ""
 }
 
 // Identity is who asks.
 type Identity struct {
 	// Name of the token, or LocalName; empty for nobody.
-	Name string
-	Role Role
+	Name  string
+	Role  Role
+	Teams Teams
+}
+
+// May reports whether somebody may do that to dead letters of the team; of no team is of any.
+func (id Identity) May(a Action, team string) bool {
+	switch p := permissions[a]; {
+	case !id.Role.May(a):
+		return false
+	case p.reach == everybodys, id.Teams == "" && (p.reach == unbound || id.Role == Admin):
+		return true
+	default:
+		return id.Teams.names(team)
+	}
 }
 
 // LocalName is everybody's name where there are no tokens. No token can have it.
 const LocalName = "local"
 
 // Local is everybody on this machine, where there are no tokens.
-func Local() Identity { return Identity{LocalName, Admin} }
+func Local() Identity { return Identity{Name: LocalName, Role: Admin} }
 
 type contextKey struct{}
 

@@ -2,6 +2,7 @@ package access_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"retry-worker/internal/access"
@@ -13,8 +14,8 @@ func TestRoles(t *testing.T) {
 		may  map[access.Action]bool
 	}{
 		{"viewer", map[access.Action]bool{access.Read: true}},
-		{"operator", map[access.Action]bool{access.Read: true, access.Review: true}},
-		{"admin", map[access.Action]bool{access.Read: true, access.Review: true, access.Force: true}},
+		{"operator", map[access.Action]bool{access.Read: true, access.Report: true, access.Review: true, access.Bulk: true}},
+		{"admin", map[access.Action]bool{access.Read: true, access.Report: true, access.Review: true, access.Bulk: true, access.Restart: true}},
 	} {
 		role, err := access.ParseRole(tt.name)
 		if err != nil || role.String() != tt.name {
@@ -38,16 +39,51 @@ func TestRoles(t *testing.T) {
 	}
 }
 
+// Whose dead letters somebody may act on: yes, or no.
+func TestTeams(t *testing.T) {
+	const (
+		free  = access.Teams("")
+		bound = access.Teams("ti,faturamento")
+	)
+	for _, tt := range []struct {
+		role  access.Role
+		teams access.Teams
+		// of the team ti, of another, of none in particular (which is of all)
+		read, review, bulk, restart string
+	}{
+		{access.Viewer, free, "yes yes yes", "no no no", "no no no", "no no no"},
+		{access.Viewer, bound, "yes yes yes", "no no no", "no no no", "no no no"},
+		{access.Operator, free, "yes yes yes", "yes yes yes", "no no no", "no no no"},
+		{access.Operator, bound, "yes yes yes", "yes no no", "yes no no", "no no no"},
+		{access.Operator, access.NoTeam, "yes yes yes", "no no no", "no no no", "no no no"},
+		{access.Admin, free, "yes yes yes", "yes yes yes", "yes yes yes", "yes yes yes"},
+		{access.Admin, bound, "yes yes yes", "yes no no", "yes no no", "yes no no"},
+		{0, free, "no no no", "no no no", "no no no", "no no no"},
+		{0, bound, "no no no", "no no no", "no no no", "no no no"},
+	} {
+		who := access.Identity{Name: "maria", Role: tt.role, Teams: tt.teams}
+		for action, want := range map[access.Action]string{access.Read: tt.read, access.Review: tt.review, access.Bulk: tt.bulk, access.Restart: tt.restart} {
+			var got []string
+			for _, team := range []string{"ti", "cadastro", ""} {
+				got = append(got, map[bool]string{true: "yes", false: "no"}[who.May(action, team)])
+			}
+			if strings.Join(got, " ") != want {
+				t.Errorf("%v of %q: %v is %s, want %s", who.Role, who.Teams, action, got, want)
+			}
+		}
+	}
+}
+
 func TestIdentity(t *testing.T) {
 	if id := access.From(context.Background()); id != (access.Identity{}) || id.Role.May(access.Read) {
 		t.Errorf("without a gate it is %+v", id)
 	}
 	maria := access.Identity{Name: "maria", Role: access.Operator}
 	ctx := access.Within(context.Background(), maria)
-	if access.From(ctx) != maria || !access.Still(ctx, access.Review) || access.Still(ctx, access.Force) {
+	if access.From(ctx) != maria || !access.Still(ctx, access.Review) || access.Still(ctx, access.Restart) {
 		t.Errorf("got %+v", access.From(ctx))
 	}
-	if id := access.Local(); id.Name != "local" || !id.Role.May(access.Force) {
+	if id := access.Local(); id.Name != "local" || !id.May(access.Restart, "ti") {
 		t.Errorf("local is %+v", id)
 	}
 }

@@ -118,8 +118,9 @@ func checkFolders(path string) error {
 	return nil
 }
 
-// Parse reads a tokens file's content: a line each with name, role, last day (2027-01-31, by UTC; or -) and the SHA-256
-// of the token in lower-case hex, separated by white space; what follows a # is a comment. source names the file in the
+// Parse reads a tokens file's content: a line each with name, role, last day (2027-01-31, by UTC; or -), the SHA-256 of
+// the token in lower-case hex and, where it is bound to any, its teams (faturamento,ti), separated by white space; what
+// follows a # is a comment. source names the file in the
 // problems. Its error is a *FileError with all of them. A file without tokens is one: nobody could log in.
 func Parse(source string, content []byte) (*Tokens, error) {
 	p := parser{source: source, names: map[string]int{}, hashes: map[[sha256.Size]byte]int{}}
@@ -167,10 +168,10 @@ func (p *parser) lines(content []byte) {
 		}
 		switch len(fields) {
 		case 0:
-		case 4:
+		case 4, 5:
 			p.entry(fields)
 		default:
-			p.problem("found %s, expected four: name, role, last day (or -) and SHA-256 of the token; `retry-worker token new` prints such a line", counted(len(fields)))
+			p.problem("found %s, expected four, name, role, last day (or -) and SHA-256 of the token, and the teams it is bound to if any; `retry-worker token new` prints such a line", counted(len(fields)))
 		}
 	}
 }
@@ -205,6 +206,11 @@ func (p *parser) entry(fields []string) {
 		t.Expires = endOfDay(day)
 	}
 	p.hash(&t, fields[3])
+	if len(fields) == 5 {
+		if t.Teams, err = ParseTeams(fields[4]); err != nil {
+			p.problem("teams are %v", err)
+		}
+	}
 	if len(p.wrong.Problems)+p.wrong.More == before {
 		p.tokens = append(p.tokens, t)
 	}
@@ -260,7 +266,7 @@ func Append(path string, t *Token) error {
 	return appendTo(path, line)
 }
 
-const fileHead = "# Who may use retry-worker's console and API, a token each: name, role (viewer, operator, admin), last day, SHA-256.\n" +
+const fileHead = "# Who may use retry-worker's console and API, a token each: name, role (viewer, operator, admin), last day, SHA-256, teams.\n" +
 	"# `retry-worker token new --file` adds one; a line taken out ends that token and its sessions.\n"
 
 // holdsTokens tells whether anything but comments stands in a file.

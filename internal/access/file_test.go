@@ -35,7 +35,7 @@ func TestParseSaysAllThatIsWrong(t *testing.T) {
 		name = "expected 1 to 64 letters (without accents), digits and . _ @ -, a letter or digit first"
 		last = "expected a day such as 2027-01-31, or - for never"
 		hash = "expected the SHA-256 of the token: 64 of 0-9 and a-f; copy the whole line that `retry-worker token new` printed"
-		four = "expected four: name, role, last day (or -) and SHA-256 of the token; `retry-worker token new` prints such a line"
+		four = "expected four, name, role, last day (or -) and SHA-256 of the token, and the teams it is bound to if any; `retry-worker token new` prints such a line"
 		none = "there is no token, expected at least one, or nobody could log in; `retry-worker token new --file tokens` adds one"
 	)
 	secret, _ := token(t, "x", access.Viewer)
@@ -43,7 +43,9 @@ func TestParseSaysAllThatIsWrong(t *testing.T) {
 		"":              {"1: " + none},
 		"\n# nothing\n": {"2: " + none},
 		"maria":         {"1: found one field, " + four},
-		"maria operator - " + hashes[0] + " night":                     {"1: found 5 fields, " + four},
+		"maria operator - " + hashes[0] + " ti night":                  {"1: found 6 fields, " + four},
+		"maria operator - " + hashes[0] + " ti,":                       {`1: teams are "ti,", expected the catalogue's teams such as faturamento,ti, without blanks`},
+		"maria operator - " + hashes[0] + " " + secret:                 {"1: teams are a token (not shown), expected the catalogue's teams such as faturamento,ti, without blanks"},
 		"joão operator - " + hashes[0]:                                 {`1: name is "joão", ` + name},
 		"local admin - " + hashes[0]:                                   {`1: name is "local", which everybody is called where there are no tokens, expected another`},
 		"maria Operator - " + hashes[0]:                                {`1: role is "Operator", expected viewer, operator or admin`},

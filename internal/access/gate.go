@@ -34,6 +34,7 @@ const (
 	CodeForbiddenHost        = "forbidden_host"
 	CodeForbiddenOrigin      = "forbidden_origin"
 	CodeForbiddenRole        = "forbidden_role"
+	CodeForbiddenTeam        = "forbidden_team"
 	CodeFormExpired          = "form_expired"
 	CodeInvalidAuthorization = "invalid_authorization"
 	CodeInvalidForm          = "invalid_form"
@@ -78,7 +79,7 @@ type Hooks struct {
 	// Slowed is called for an attempt that came too soon after wrong ones.
 	Slowed func(netip.Addr)
 	// Forbidden is called for what somebody asked for and may not: the code is CodeForbiddenHost, CodeForbiddenOrigin,
-	// CodeForbiddenRole or CodeFormExpired; the identity is nobody's where it is not known.
+	// CodeForbiddenRole, CodeForbiddenTeam or CodeFormExpired; the identity is nobody's where it is not known.
 	Forbidden func(netip.Addr, Identity, string)
 	// Unkept is called where Ended fails: a session is not let in, or not ended for sure.
 	Unkept func(error)
@@ -206,14 +207,15 @@ func (g *Gate) changes(w http.ResponseWriter, r *http.Request, next http.Handler
 // which requires Read of everything that is not public.
 func (g *Gate) Require(action Action, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if g.Allowed(w, r, action) {
+		if g.RoleAllows(w, r, action) {
 			next.ServeHTTP(w, r)
 		}
 	})
 }
 
-// Allowed tells whether who asks may do that, and answers the request if not: for what only its body tells (forceRetry).
-func (g *Gate) Allowed(w http.ResponseWriter, r *http.Request, action Action) bool {
+// RoleAllows reports whether the role of who asks allows the action, and answers the request if not: for what only its body
+// tells (fresh).
+func (g *Gate) RoleAllows(w http.ResponseWriter, r *http.Request, action Action) bool {
 	id := From(r.Context())
 	switch {
 	case id.Role.May(action):
@@ -222,8 +224,31 @@ func (g *Gate) Allowed(w http.ResponseWriter, r *http.Request, action Action) bo
 		g.askToLogIn(w, r)
 	default:
 		g.refuse(w, r, Refusal{Status: http.StatusForbidden, Code: CodeForbiddenRole,
-			Message: fmt.Sprintf("%s is %s and may not %s, which takes the role %s", id.Name, id.Role, action, action.needs())})
+			Message: fmt.Sprintf("%s is %s and may not %s, which takes the role %s", id.Name, id.Role, action, permissions[action].least)})
 	}
+	return false
+}
+
+// Allowed is RoleAllows, and that who asks may do it to dead letters of the team.
+func (g *Gate) Allowed(w http.ResponseWriter, r *http.Request, action Action, team string) bool {
+	if !g.RoleAllows(w, r, action) {
+		return false
+	}
+	id := From(r.Context())
+	if id.May(action, team) {
+		return true
+	}
+	refusal := Refusal{Status: http.StatusForbidden, Code: CodeForbiddenTeam}
+	switch {
+	case id.Teams == "":
+		refusal.Code = CodeForbiddenRole
+		refusal.Message = fmt.Sprintf("%s is %s of no team and may not %s, which takes the role admin, or a token that names its teams", id.Name, id.Role, action)
+	case team == "":
+		refusal.Message = fmt.Sprintf("%s may %s of its own teams alone; name one of them in the filter: %s", id.Name, action, id.Teams)
+	default:
+		refusal.Message = fmt.Sprintf("%s is bound to %s and may not %s for another team; ask somebody of %.60q, or an admin", id.Name, id.Teams, action, team)
+	}
+	g.refuse(w, r, refusal)
 	return false
 }
 
@@ -272,7 +297,7 @@ func (s *session) identity() Identity {
 	return s.token.identity()
 }
 
-func (t *Token) identity() Identity { return Identity{t.Name, t.Role} }
+func (t *Token) identity() Identity { return Identity{t.Name, t.Role, t.Teams} }
 
 // bearer is the program whose token the header shows.
 func (g *Gate) bearer(w http.ResponseWriter, r *http.Request, headers []string) (*asker, *Refusal) {
@@ -366,7 +391,7 @@ func checkJSON(_ http.ResponseWriter, r *http.Request) *Refusal {
 
 func (g *Gate) forbidden(r *http.Request, code string) {
 	switch code {
-	case CodeForbiddenHost, CodeForbiddenOrigin, CodeForbiddenRole, CodeFormExpired:
+	case CodeForbiddenHost, CodeForbiddenOrigin, CodeForbiddenRole, CodeForbiddenTeam, CodeFormExpired:
 		if g.Hooks.Forbidden != nil {
 			g.Hooks.Forbidden(peer(r), From(r.Context()), code)
 		}

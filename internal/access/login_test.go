@@ -247,7 +247,7 @@ func TestStill(t *testing.T) {
 		inner := w.handler
 		gate := access.New(access.Options{Tokens: func() *access.Tokens { return w.tokens }, Ended: w.endedSessions, Now: func() time.Time { return w.now }})
 		w.handler = gate.Middleware(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-			if !access.Still(r.Context(), access.Read) || access.Still(r.Context(), access.Force) {
+			if !access.Still(r.Context(), access.Read) || access.Still(r.Context(), access.Restart) {
 				t.Errorf("%s: at first it may not read, or may force", what)
 			}
 			w.publish(ana)

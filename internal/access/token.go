@@ -38,6 +38,8 @@ const nameWords = "1 to 64 letters (without accents), digits and . _ @ -, a lett
 type Token struct {
 	Name string
 	Role Role
+	// Teams that it is bound to; empty is none.
+	Teams Teams
 	// Expires is the first moment at which it does not hold any more; the zero time: never.
 	Expires time.Time
 
@@ -85,7 +87,7 @@ func (t *Token) Until() string {
 
 // Line is the token as the file has it, without a line break.
 func (t *Token) Line() string {
-	return t.Name + " " + t.Role.String() + " " + t.Until() + " " + hex.EncodeToString(t.hash[:])
+	return strings.TrimSpace(strings.Join([]string{t.Name, t.Role.String(), t.Until(), hex.EncodeToString(t.hash[:]), string(t.Teams)}, " "))
 }
 
 // ParseExpiry is when a token made at now no longer holds: after a number of days (90d, up to 3650d), after a day

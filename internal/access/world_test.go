@@ -121,7 +121,7 @@ func (w *world) open(tokens func() *access.Tokens) {
 	mux.Handle("POST /dead-letters/retry", gate.Require(access.Review, who))
 	mux.Handle("POST /api/v1/retry", gate.Require(access.Review, who))
 	mux.HandleFunc("POST /api/v1/force", func(rw http.ResponseWriter, r *http.Request) {
-		if gate.Allowed(rw, r, access.Force) {
+		if gate.RoleAllows(rw, r, access.Restart) {
 			who(rw, r)
 		}
 	})

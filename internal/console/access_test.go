@@ -31,6 +31,20 @@ func TestRoles(t *testing.T) {
 	}
 }
 
+// A token that is bound to teams decides for them alone.
+func TestTeams(t *testing.T) {
+	c := open(t)
+	ours, theirs := c.exhausted("CLM-001-1"), c.exhausted("CLM-002-1")
+	c.Tokens.Teams = map[string]access.Teams{"otto": "ti,faturamento", "vera": "cadastro"}
+	c.Tokens.Publish(map[string]access.Role{"otto": access.Operator, "vera": access.Operator}, time.Time{})
+	if a := c.post("otto", "/dead-letters/"+ours+"/retry", `{"reason":"x","forceRetry":true}`); a.status != http.StatusOK {
+		t.Errorf("of the team, at the limit: got %d %s", a.status, a.text)
+	}
+	c.refuses("vera", "/dead-letters/"+theirs+"/retry", `{"reason":"x","forceRetry":true}`, http.StatusForbidden, "forbidden_team")
+	c.refuses("vera", "/bulk-runs", `{"action":"retry","filter":{},"reason":"x","token":"x"}`, http.StatusForbidden, "forbidden_team")
+	c.refuses("otto", "/dead-letters/"+theirs+"/retry", `{"reason":"x","forceRetry":true,"fresh":true}`, http.StatusForbidden, "forbidden_role")
+}
+
 // Tokens that have expired, are forged, were taken out or lost their role, at the next request.
 func TestTokensThatDoNotHold(t *testing.T) {
 	c := open(t)
@@ -100,6 +114,10 @@ func TestSessions(t *testing.T) {
 	if a := retry.to(t, c.url, session, header("Sec-Fetch-Site", "same-origin")); a.status != http.StatusOK || a.body["review"].(map[string]any)["by"] != "otto" {
 		t.Errorf("the console's own page: got %d %s", a.status, a.text)
 	}
+	c.Memory.SetDown(true)
+	unknown := retry.to(t, c.url, session)
+	unknown.refused(t, "of which nobody can tell whether it has ended", http.StatusServiceUnavailable, "sessions_unavailable")
+	c.Memory.SetDown(false)
 	c.Set(now.Add(13 * time.Hour))
 	over := retry.to(t, c.url, session)
 	over.refused(t, "a session of yesterday", http.StatusUnauthorized, "login_required")

@@ -67,6 +67,9 @@ func (s *API) startBulk(w http.ResponseWriter, r *http.Request, m *Journal) {
 		s.refuse(w, bad)
 		return
 	}
+	if !s.gate.Allowed(w, r, access.Bulk.Anew(c.Fresh), string(c.Filter.Team)) {
+		return
+	}
 	ctx, cancel := context.WithTimeout(r.Context(), recordTime)
 	defer cancel()
 	c.Reason, c.By = reason, access.From(ctx).Name
@@ -155,10 +158,18 @@ func (s *API) stepBulk(step func(m Bulk, ctx context.Context, id, by string) (jo
 			s.refuse(w, bad)
 			return
 		}
+		run, err := m.Bulk.Run(r.Context(), runID(r))
+		if err != nil {
+			s.undecided(w, r, err, cannotRead)
+			return
+		}
+		if !s.gate.Allowed(w, r, access.Bulk.Anew(run.Fresh), string(run.Filter.Team)) {
+			return
+		}
 		ctx, cancel := context.WithTimeout(r.Context(), recordTime)
 		defer cancel()
 		by := access.From(ctx).Name
-		run, err := step(m.Bulk, ctx, runID(r), by)
+		run, err = step(m.Bulk, ctx, runID(r), by)
 		if err != nil {
 			s.undecided(w, r, err, "that was not recorded for sure; the run says in which state it is")
 			return

@@ -139,10 +139,23 @@ func (s *API) carryOutRetry(w http.ResponseWriter, r *http.Request, m *Journal, 
 		s.refuse(w, bad)
 		return
 	}
-	if (force || fresh) && !s.gate.Allowed(w, r, access.Force) {
-		return
+	if s.mayReview(w, r, m, id, access.Review.Anew(fresh)) {
+		s.carryOut(w, r, m.Retry, review.Command{ID: id, Reason: reason, Force: force, Fresh: fresh, When: review.When(when)}, "reprocess")
 	}
-	s.carryOut(w, r, m.Retry, review.Command{ID: id, Reason: reason, Force: force, Fresh: fresh, When: review.When(when)}, "reprocess")
+}
+
+// mayReview reports whether who asks may do that to the dead letter, and answers the request if not. The role goes first,
+// whatever state the dead letter is in; its team never changes.
+func (s *API) mayReview(w http.ResponseWriter, r *http.Request, m *Journal, id string, action access.Action) bool {
+	if !s.gate.RoleAllows(w, r, action) {
+		return false
+	}
+	item, err := m.Show(r.Context(), id)
+	if err != nil {
+		s.undecided(w, r, err, cannotRead)
+		return false
+	}
+	return s.gate.Allowed(w, r, action, string(item.Team))
 }
 
 // discard answers POST /api/v1/dead-letters/{id}/discard.
@@ -157,7 +170,9 @@ func (s *API) discard(w http.ResponseWriter, r *http.Request, m *Journal) {
 		s.refuse(w, bad)
 		return
 	}
-	s.carryOut(w, r, m.Discard, review.Command{ID: r.PathValue("id"), Reason: reason}, "discard")
+	if s.mayReview(w, r, m, r.PathValue("id"), access.Review) {
+		s.carryOut(w, r, m.Discard, review.Command{ID: r.PathValue("id"), Reason: reason}, "discard")
+	}
 }
 
 // carryOut has a decision recorded, under the name that was logged in with, and answers with the dead letter as it stands

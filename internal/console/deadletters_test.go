@@ -246,9 +246,7 @@ func TestDeadLettersRefused(t *testing.T) {
 		{"vera", "/dead-letters/" + permanent + "/discard", `{"reason":"x"}`, 403, "forbidden_role"},
 		{"vera", "/jobs/retry", `{"jobId":"` + permanent + `","reason":"x"}`, 403, "forbidden_role"},
 		{"vera", "/outcomes", `{"id":"CLM-001-1"}`, 403, "forbidden_role"},
-		{"otto", "/dead-letters/" + exhausted + "/retry", `{"reason":"x","forceRetry":true}`, 403, "forbidden_role"},
 		{"otto", "/dead-letters/" + exhausted + "/retry", `{"reason":"x","fresh":true}`, 403, "forbidden_role"},
-		{"otto", "/jobs/retry", `{"jobId":"` + exhausted + `","reason":"x","forceRetry":true}`, 403, "forbidden_role"},
 	} {
 		c.refuses(tt.who, tt.path, tt.body, tt.status, tt.code)
 	}

@@ -142,7 +142,7 @@ func (s *API) table() []route {
 		{http.MethodPost, "/api/v1/decisions", access.Read, s.decide},
 		{http.MethodGet, "/api/v1/subjects/{policy}/{id}", access.Read, s.withJournal(s.subject)},
 		{http.MethodGet, "/api/v1/subjects/{policy}/{id}/audit", access.Read, s.withJournal(s.audit)},
-		{http.MethodPost, "/api/v1/outcomes", access.Review, s.withJournal(s.conclude)},
+		{http.MethodPost, "/api/v1/outcomes", access.Report, s.withJournal(s.conclude)},
 		{http.MethodGet, "/api/v1/kpis", access.Read, s.withJournal(s.kpis)},
 		{http.MethodGet, "/api/v1/dead-letters", access.Read, s.withJournal(s.deadLetters)},
 		{http.MethodGet, "/api/v1/dead-letters/groups", access.Read, s.withJournal(s.groups)},
@@ -151,13 +151,13 @@ func (s *API) table() []route {
 		{http.MethodPost, "/api/v1/dead-letters/{id}/discard", access.Review, s.withJournal(s.discard)},
 		{http.MethodPost, "/api/v1/jobs/retry", access.Review, s.withJournal(s.retryJob)},
 		{http.MethodPost, "/api/v1/bulk-runs/plan", access.Read, s.withBulk(s.planBulk)},
-		{http.MethodPost, "/api/v1/bulk-runs", access.Force, s.withBulk(s.startBulk)},
+		{http.MethodPost, "/api/v1/bulk-runs", access.Bulk, s.withBulk(s.startBulk)},
 		{http.MethodGet, "/api/v1/bulk-runs", access.Read, s.withBulk(s.bulkRuns)},
 		{http.MethodGet, "/api/v1/bulk-runs/{id}", access.Read, s.withBulk(s.bulkRun)},
 		{http.MethodGet, "/api/v1/bulk-runs/{id}/items", access.Read, s.withBulk(s.bulkItems)},
-		{http.MethodPost, "/api/v1/bulk-runs/{id}/pause", access.Force, s.withBulk(s.stepBulk(Bulk.Pause, journal.BulkPause))},
-		{http.MethodPost, "/api/v1/bulk-runs/{id}/resume", access.Force, s.withBulk(s.stepBulk(Bulk.Resume, journal.BulkResume))},
-		{http.MethodPost, "/api/v1/bulk-runs/{id}/cancel", access.Force, s.withBulk(s.stepBulk(Bulk.Cancel, journal.BulkCancel))},
+		{http.MethodPost, "/api/v1/bulk-runs/{id}/pause", access.Bulk, s.withBulk(s.stepBulk(Bulk.Pause, journal.BulkPause))},
+		{http.MethodPost, "/api/v1/bulk-runs/{id}/resume", access.Bulk, s.withBulk(s.stepBulk(Bulk.Resume, journal.BulkResume))},
+		{http.MethodPost, "/api/v1/bulk-runs/{id}/cancel", access.Bulk, s.withBulk(s.stepBulk(Bulk.Cancel, journal.BulkCancel))},
 	}
 }
 

@@ -13,6 +13,8 @@ type Tokens struct {
 	t       testing.TB
 	current atomic.Pointer[access.Tokens]
 	secrets map[string]string
+	// Teams that those of these names are bound to, when they are published next.
+	Teams map[string]access.Teams
 }
 
 // People are those whose tokens are in force from the beginning: each may what the one before may, and more.
@@ -32,7 +34,7 @@ func (k *Tokens) Publish(roles map[string]access.Role, expires time.Time) {
 	for name, role := range roles {
 		secret, token, err := access.NewToken(name, role, expires)
 		Must(k.t, err)
-		k.secrets[name] = secret
+		k.secrets[name], token.Teams = secret, k.Teams[name]
 		lines += token.Line() + "\n"
 	}
 	tokens, err := access.Parse("tokens", []byte(lines))

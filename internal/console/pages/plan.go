@@ -26,10 +26,10 @@ type planData struct {
 	Plan       *planShown
 	// Wrong is why nothing was done, or planned; Changed is what is no longer as it was planned.
 	Wrong, WrongField, Changed string
-	May                        bool
-	Role, Token                string
-	At                         Moment
-	MostPerMinute              int64
+	// MayNot says why the reader may not start it; empty where he may.
+	MayNot, Token string
+	At            Moment
+	MostPerMinute int64
 }
 
 // planForm is what a person asks for, as it was written.
@@ -138,10 +138,25 @@ func (f *planForm) command(by string) bulk.Command {
 	return c
 }
 
+// needs is what it takes to start what the form asks for.
+func (f *planForm) needs() access.Action { return access.Bulk.Anew(!f.Discards() && f.How == "fresh") }
+
+// mayNotStart says why the reader may not start what a form asks for; empty where he may.
+func (v *visit) mayNotStart(f *planForm) string {
+	switch {
+	case v.who.May(f.needs(), string(f.filter.Team)):
+		return ""
+	case !v.who.Role.May(f.needs()), v.who.Teams == "", v.who.Teams == access.NoTeam:
+		return v.lang.T("plan.may_not", v.role())
+	default:
+		return v.lang.T("plan.may_not.team", v.ownTeams())
+	}
+}
+
 // planPage makes the plan that a form asks for, and its page.
 func (v *visit) planPage(o *open, f *planForm) (*planData, error) {
 	d := &planData{planForm: *f, Fields: fieldsOf(&f.filter), Change: listURL(f.filter, ""), At: v.at(v.now), MostPerMinute: bulk.MostPerMinute,
-		May: v.who.Role.May(access.Force), Role: v.lang.Or("role."+v.who.Role.String(), v.who.Role.String()), Token: access.FormToken(v.r.Context())}
+		MayNot: v.mayNotStart(f), Token: access.FormToken(v.r.Context())}
 	pattern, err := v.pattern(o, f.filter.Fingerprint)
 	if err != nil {
 		return nil, err
@@ -218,8 +233,8 @@ func (v *visit) bulkRefusal(r *review.Refusal) (text, at string) {
 
 // startRun answers POST /bulk-runs: it begins what was planned, or says what is wrong on a new plan.
 func (p *Pages) startRun(v *visit, o *open) (*page, error) {
-	if !v.who.Role.May(access.Force) {
-		return nil, &problem{status: http.StatusForbidden, key: "refused.forbidden_role"}
+	if !v.who.Role.May(access.Bulk) {
+		return nil, v.forbidden(access.Bulk, "")
 	}
 	if v.r.ParseForm() != nil {
 		return nil, &problem{status: http.StatusBadRequest, key: "refused.invalid_form"}
@@ -227,6 +242,9 @@ func (p *Pages) startRun(v *visit, o *open) (*page, error) {
 	f, wrong := v.planForm(v.r.PostForm)
 	if wrong != "" {
 		return nil, &problem{status: http.StatusBadRequest, key: "refused.invalid_form"}
+	}
+	if err := v.forbidden(f.needs(), f.filter.Team); err != nil {
+		return nil, err
 	}
 	if (f.Asked || !narrowed(f.filter)) && !f.Ticked {
 		return v.replanned(o, f, v.lang.T("plan.wrong.everything"), "everything", http.StatusUnprocessableEntity)

@@ -2,6 +2,7 @@ package pages_test
 
 import (
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
@@ -185,24 +186,55 @@ func TestNothingAndEverythingAreSaid(t *testing.T) {
 	}
 }
 
-func TestOnlyAnAdminStarts(t *testing.T) {
-	s, at, d := planned(t)
-	for _, role := range []access.Role{access.Viewer, access.Operator} {
-		other := s.as(role)
-		page := other.page(at)
-		if page.id("start") != nil || page.id("settings") == nil || !page.says("that takes the role admin") {
-			t.Errorf("%s may start, or is not told who may", role)
-		}
-		for _, address := range []string{"/bulk-runs", "/bulk-runs/x/pause", "/bulk-runs/x/resume", "/bulk-runs/x/cancel"} {
-			page = other.doc(other.post(address, with(d.form("start"), "why", "x")), http.StatusForbidden)
-			checkPage(t, page, address, "en")
-			if !page.says("bulk runs, admin") {
-				t.Errorf("%s by %s does not say who may", address, role)
+// Who may start a run, and steer it: the page says who else where the reader may not.
+func TestWhoStartsAndSteers(t *testing.T) {
+	s, at, _ := planned(t)
+	run := s.world.StartBulk(bulk.Command{Action: journal.BulkRetry, Filter: journal.DeadLetterFilter{Team: "ti"}, Reason: "x", By: "ada"})
+	for _, c := range []struct {
+		role              access.Role
+		teams             access.Teams
+		filter            string
+		status            int
+		words, wordsAfter string
+	}{
+		{access.Viewer, "", "&team=ti", 403, "plans but does not start", "bulk runs, one that is bound to the team"},
+		{access.Operator, "", "&team=ti", 403, "plans but does not start", "bulk runs, one that is bound to the team"},
+		{access.Operator, "faturamento", "&team=ti", 403, "Your token starts for its own team only: choose it in the filter (Billing (faturamento))", "another team's"},
+		{access.Operator, "ti", "", 403, "Your token starts for its own team only", "another team's"},
+		{access.Operator, "ti", "&team=ti&how=fresh", 403, "plans but does not start", "to begin anew, admin"},
+		{access.Operator, "ti,faturamento", "&team=ti&how=force", 303, "", ""},
+		{access.Admin, "", "&how=fresh", 303, "", ""},
+		{access.Admin, "faturamento", "&team=ti", 403, "Your token starts for its own team only", "another team's"},
+	} {
+		t.Run(c.role.String()+" "+string(c.teams)+c.filter, func(t *testing.T) {
+			other := s.as(c.role)
+			other.who.Teams = c.teams
+			page := other.page(at + c.filter)
+			if (page.id("start") != nil) != (c.status == 303) || page.id("settings") == nil || !page.says(c.words) {
+				t.Errorf("the plan: start %t, or it does not say %q", page.id("start") != nil, c.words)
 			}
-		}
+			query, _ := url.ParseQuery(strings.SplitN(at+c.filter, "?", 2)[1])
+			query.Set("why", "x")
+			answers := map[string]*httptest.ResponseRecorder{"start": other.post("/bulk-runs", query)}
+			if c.status == 403 && c.filter != "" && !strings.Contains(c.filter, "fresh") {
+				answers["steer"] = other.post("/bulk-runs/"+run+"/pause", nil)
+			}
+			for what, a := range answers {
+				if c.status == 303 && a.Code == http.StatusForbidden {
+					t.Errorf("%s is refused", what)
+				}
+				if c.status == 403 {
+					page := other.doc(a, http.StatusForbidden)
+					checkPage(t, page, what, "en")
+					if !page.says(c.wordsAfter) {
+						t.Errorf("%s: it does not say %q", what, c.wordsAfter)
+					}
+				}
+			}
+		})
 	}
-	if len(s.world.runs(t)) > 0 {
-		t.Error("something was started")
+	if state := s.world.run(t, run).State; state != journal.BulkPreparing {
+		t.Errorf("the run is %s", state)
 	}
 }
 

@@ -19,11 +19,13 @@ func (p *Pages) discard(v *visit, o *open) (*page, error) { return p.decide(v, o
 // decide carries out a person's decision. It leads to the subject's page, which says what was done and what comes next;
 // what is wrong stands beside the form, with what was written.
 func (p *Pages) decide(v *visit, o *open, discard bool) (*page, error) {
-	if !v.who.Role.May(access.Review) {
-		return nil, &problem{status: http.StatusForbidden, key: "refused.forbidden_role"}
-	}
 	if v.r.ParseForm() != nil {
 		return nil, &problem{status: http.StatusBadRequest, key: "refused.invalid_form"}
+	}
+	f := sentForm(v.r.PostForm, discard)
+	action := access.Review.Anew(!discard && f.How == "fresh")
+	if !v.who.Role.May(action) { // first, whatever state the dead letter is in, or may come to
+		return nil, v.forbidden(action, "")
 	}
 	item, found, err := o.DeadLetter(v.r.Context(), v.r.PathValue("id"))
 	if err != nil {
@@ -32,7 +34,9 @@ func (p *Pages) decide(v *visit, o *open, discard bool) (*page, error) {
 	if !found {
 		return nil, &problem{status: http.StatusNotFound, key: "letter_unknown"}
 	}
-	f := sentForm(v.r.PostForm, discard)
+	if err := v.forbidden(action, item.Team); err != nil {
+		return nil, err
+	}
 	if f.Wrong = v.wrong(f, &item); f.Wrong != "" {
 		return p.subjectPage(v, o, item.Subject, f)
 	}
@@ -40,7 +44,7 @@ func (p *Pages) decide(v *visit, o *open, discard bool) (*page, error) {
 	if discard {
 		_, err = o.Discard(v.r.Context(), c)
 	} else {
-		c.Force, c.Fresh, c.When = f.How != "next", f.How == "fresh", review.When(f.When)
+		c.Force, c.Fresh, c.When = f.How == "force" || f.How == "fresh", f.How == "fresh", review.When(f.When)
 		_, err = o.Retry(v.r.Context(), c)
 	}
 	return p.decided(v, o, &item, f, err)
@@ -53,7 +57,7 @@ func sentForm(from url.Values, discard bool) *reviewForm {
 	}
 }
 
-// wrong says what the form lacks that only a page asks for, or that the role does not allow; empty if nothing is.
+// wrong says what the form lacks that only a page asks for; empty if nothing is.
 func (v *visit) wrong(f *reviewForm, item *journal.DeadLetterItem) string {
 	atLimit := item.RetryCount >= item.MaxRetries
 	switch {
@@ -61,8 +65,6 @@ func (v *visit) wrong(f *reviewForm, item *journal.DeadLetterItem) string {
 		return ""
 	case f.How != "next" && f.How != "force" && f.How != "fresh", atLimit && f.How == "next":
 		return v.lang.T("form.wrong.how")
-	case f.How != "next" && !v.who.Role.May(access.Force):
-		return v.lang.T("form.wrong.force")
 	case f.When != string(review.Backoff) && f.When != string(review.Now):
 		return v.lang.T("form.wrong.when")
 	}

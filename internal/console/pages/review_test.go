@@ -91,17 +91,22 @@ func TestTheFormIsWhatTheRoleMay(t *testing.T) {
 	for _, c := range []struct {
 		id             string
 		role           access.Role
+		teams          access.Teams
 		retry, discard bool
 		hows           []string
 		words          string
 	}{
-		{"CLM-T-1", access.Viewer, false, false, nil, "only reads"},
-		{"CLM-T-1", access.Operator, true, true, []string{"next"}, "Go on: retry 1 of 5"},
-		{"CLM-T-1", access.Admin, true, true, []string{"next", "fresh"}, "Begin anew"},
-		{"CLM-T-2", access.Viewer, false, false, nil, "only reads"},
-		{"CLM-T-2", access.Operator, false, true, nil, "takes the role admin"},
-		{"CLM-T-2", access.Admin, true, true, []string{"force", "fresh"}, "beyond the limit (6 of 5)"},
+		{"CLM-T-1", access.Viewer, "", false, false, nil, "only reads"},
+		{"CLM-T-1", access.Operator, "", true, true, []string{"next"}, "Go on: retry 1 of 5"},
+		{"CLM-T-1", access.Operator, "ti", false, false, nil, "Your token is of the team IT (ti)"},
+		{"CLM-T-1", access.Operator, "ti,cadastro", true, true, []string{"next"}, "Try again"},
+		{"CLM-T-1", access.Admin, "", true, true, []string{"next", "fresh"}, "Begin anew"},
+		{"CLM-T-1", access.Admin, "ti", false, false, nil, "Your token is of the team IT (ti)"},
+		{"CLM-T-2", access.Viewer, "", false, false, nil, "only reads"},
+		{"CLM-T-2", access.Operator, "", true, true, []string{"force"}, "Try once more"},
+		{"CLM-T-2", access.Admin, "", true, true, []string{"force", "fresh"}, "beyond the limit (6 of 5)"},
 	} {
+		s.who.Teams = c.teams
 		d := s.as(c.role).page(subjectAddress("tiss-submission", c.id))
 		checkPage(t, d, c.id+" "+c.role.String(), "en")
 		if (d.id("retry") != nil) != c.retry || (d.id("discard") != nil) != c.discard || !d.says(c.words) {
@@ -130,8 +135,6 @@ func TestWhatIsWrongIsSaidAndNothingIsDone(t *testing.T) {
 		{"a long reason", access.Admin, below.ID, words(strings.Repeat("é", 501), "next", "now"), "up to 500"},
 		{"no way beyond the limit", access.Admin, at.ID, words("keep this", "", "now"), "choose how to go beyond it"},
 		{"the limit", access.Admin, at.ID, words("keep this", "next", "now"), "choose how to go beyond it"},
-		{"force by an operator", access.Operator, at.ID, words("keep this", "force", "now"), "takes the role admin"},
-		{"fresh by an operator", access.Operator, below.ID, words("keep this", "fresh", "now"), "takes the role admin"},
 		{"no time", access.Admin, below.ID, words("keep this", "next", "later"), "choose when"},
 	} {
 		d := s.as(c.role).doc(s.as(c.role).post("/dead-letters/"+c.id+"/retry", c.form), http.StatusUnprocessableEntity)

@@ -36,7 +36,7 @@ type runData struct {
 	// Outcome that the items are filtered by, in words; empty for all.
 	Outcome          string
 	All, Next, First string
-	// May tells what the role lets do, the others what the state lets.
+	// May tells whether the reader may steer it, the others what the state lets.
 	May, CanPause, CanResume, CanCancel bool
 	Role, Token                         string
 	Done, Wrong                         string
@@ -86,8 +86,8 @@ func (p *Pages) runPage(v *visit, o *open, wrong string, status int) (*page, err
 	if err != nil {
 		return nil, err
 	}
-	d := &runData{runRow: row, Wrong: wrong, May: v.who.Role.May(access.Force), Token: access.FormToken(v.r.Context()),
-		Role: v.lang.Or("role."+v.who.Role.String(), v.who.Role.String())}
+	d := &runData{runRow: row, Wrong: wrong, May: v.forbidden(access.Bulk.Anew(r.Fresh), r.Filter.Team) == nil, Token: access.FormToken(v.r.Context()),
+		Role: v.role()}
 	if err := v.runFacts(o, d, r); err != nil {
 		return nil, err
 	}
@@ -278,11 +278,18 @@ func (p *Pages) cancelRun(v *visit, o *open) (*page, error) {
 
 // steer changes a run as a whole, and leads back to its page.
 func (p *Pages) steer(v *visit, o *open, verb string, do func(ctx context.Context, id, by string) (journal.BulkRun, error)) (*page, error) {
-	if !v.who.Role.May(access.Force) {
-		return nil, &problem{status: http.StatusForbidden, key: "refused.forbidden_role"}
+	if !v.who.Role.May(access.Bulk) {
+		return nil, v.forbidden(access.Bulk, "")
+	}
+	run, err := v.readRun(o)
+	if err != nil {
+		return nil, err
+	}
+	if err := v.forbidden(access.Bulk.Anew(run.Fresh), run.Filter.Team); err != nil {
+		return nil, err
 	}
 	id := v.r.PathValue("id")
-	_, err := do(v.r.Context(), id, v.who.Name)
+	_, err = do(v.r.Context(), id, v.who.Name)
 	if err == nil {
 		return &page{redirect: address(runURL(id), field{"done", verb}) + "#result"}, nil
 	}

@@ -1,6 +1,7 @@
 package pages_test
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"strconv"
@@ -194,10 +195,17 @@ func TestARunIsPausedResumedAndCancelled(t *testing.T) {
 	if state := s.world.run(t, run).State; state != journal.BulkCancelled {
 		t.Errorf("the run is %s", state)
 	}
-	s.world.Memory.SetDown(true)
-	if d := s.doc(s.post(at+"/pause", nil), http.StatusServiceUnavailable); !d.says("The run may not have changed") || strings.Contains(d.raw, "the store is down") {
+	s.pages.Open(s.world.Memory, s.world.Reviews, lostStep{s.world.Bulk})
+	if d := s.doc(s.post(at+"/pause", nil), http.StatusServiceUnavailable); !d.says("The run may not have changed") || strings.Contains(d.raw, "secret detail") {
 		t.Error("it does not say that it is not known")
 	}
+}
+
+// lostStep are bulk runs of which it is not known whether they changed.
+type lostStep struct{ *bulk.Service }
+
+func (lostStep) Pause(context.Context, string, string) (journal.BulkRun, error) {
+	return journal.BulkRun{}, errors.New("the journal cannot be written: secret detail")
 }
 
 func TestAHeldRunSaysThatItGoesOnByItself(t *testing.T) {

@@ -75,10 +75,11 @@ type reviewData struct {
 // reviewForm is what the reader may do about an open dead letter.
 type reviewForm struct {
 	ID string
-	// May, and MayForce, tell what the role lets do; AtLimit that a retry is beyond the limit.
-	May, MayForce, AtLimit bool
-	Role                   string
-	NextRetry, MaxRetries  string
+	// MayNot says why the reader may do nothing, empty where he may; MayRestart that the whole ladder may begin again, and
+	// AtLimit that a retry is beyond the limit.
+	MayNot                string
+	MayRestart, AtLimit   bool
+	NextRetry, MaxRetries string
 	// Wait is the policy's backoff in words; empty where the catalogue no longer has the policy.
 	Wait string
 	Back string
@@ -290,8 +291,13 @@ func (v *visit) form(l *letterData, p *decision.Policy, back string, sent *revie
 	}
 	f.ID, f.Back, f.Token = l.ID, back, access.FormToken(v.r.Context())
 	f.Unattended = l.unattended
-	f.May, f.MayForce = v.who.Role.May(access.Review), v.who.Role.May(access.Force)
-	f.Role = v.lang.Or("role."+v.who.Role.String(), v.who.Role.String())
+	f.MayRestart = v.who.May(access.Restart, string(l.DeadLetter.Team))
+	switch {
+	case !v.who.Role.May(access.Review):
+		f.MayNot = v.lang.T("form.may_not", v.role())
+	case !v.who.May(access.Review, string(l.DeadLetter.Team)):
+		f.MayNot = v.lang.T("form.other_team", l.Team, v.ownTeams())
+	}
 	f.NextRetry, f.MaxRetries = v.lang.Number(l.RetryCount+1), v.lang.Number(l.MaxRetries)
 	if p != nil {
 		f.Wait = v.lang.wait(&p.Backoff, l.RetryCount)

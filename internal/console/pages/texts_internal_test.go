@@ -120,7 +120,7 @@ func TestClosedSetsHaveNames(t *testing.T) {
 	for team := range catalogue.Default().Teams {
 		keys = append(keys, "team."+string(team))
 	}
-	for _, c := range []string{access.CodeForbiddenHost, access.CodeForbiddenOrigin, access.CodeForbiddenRole, access.CodeFormExpired, access.CodeInvalidForm,
+	for _, c := range []string{access.CodeForbiddenHost, access.CodeForbiddenOrigin, access.CodeForbiddenRole, access.CodeForbiddenTeam, access.CodeSessionsUnavailable, access.CodeFormExpired, access.CodeInvalidForm,
 		access.CodeLoginRequired, access.CodeBodyTooLarge, access.CodeTooManyAttempts} {
 		keys = append(keys, "problem.refused."+c+".title", "problem.refused."+c+".text")
 	}

@@ -17,6 +17,7 @@ import (
 	"go.uber.org/zap"
 
 	"retry-worker/internal/access"
+	"retry-worker/internal/decision"
 )
 
 // visit is one request with who reads, in which language and zone, and when.
@@ -37,6 +38,29 @@ func (p *Pages) visit(w http.ResponseWriter, r *http.Request) *visit {
 		http.SetCookie(w, &http.Cookie{Name: langCookie, Value: string(lang), Path: "/", MaxAge: 365 * 24 * 3600, SameSite: http.SameSiteLaxMode, HttpOnly: true, Secure: access.OverTLS(r)})
 	}
 	return &visit{w: w, r: r, who: access.From(r.Context()), lang: lang, zone: zoneOf(r), now: p.Now().UTC(), patterns: map[string]string{}}
+}
+
+// role of the reader, in words.
+func (v *visit) role() string { return v.lang.Or("role."+v.who.Role.String(), v.who.Role.String()) }
+
+// ownTeams are those that the reader is bound to, in words.
+func (v *visit) ownTeams() string {
+	names := strings.Split(string(v.who.Teams), ",")
+	for i := range names {
+		names[i] = v.lang.team(decision.Team(names[i]))
+	}
+	return strings.Join(names, ", ")
+}
+
+// forbidden is the problem of what the reader may not do to dead letters of the team; nil where he may.
+func (v *visit) forbidden(a access.Action, team decision.Team) error {
+	switch {
+	case !v.who.Role.May(a), v.who.Teams == "" && !v.who.May(a, string(team)):
+		return &problem{status: http.StatusForbidden, key: "refused.forbidden_role"}
+	case !v.who.May(a, string(team)):
+		return &problem{status: http.StatusForbidden, key: "refused.forbidden_team"}
+	}
+	return nil
 }
 
 // page is what an address answers with.
@@ -149,7 +173,7 @@ func (v *visit) frame(pg *page, body []byte) *frame {
 		Who: v.who.Name, FormToken: access.FormToken(v.r.Context()), CanLogOut: !access.SessionEnds(v.r.Context()).IsZero(), Bare: v.who.Role == 0,
 	}
 	if !f.Bare {
-		f.Role = v.lang.Or("role."+v.who.Role.String(), v.who.Role.String())
+		f.Role = v.role()
 	}
 	f.OtherLang = English
 	if v.lang == English {

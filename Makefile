@@ -63,7 +63,7 @@ cover: ## Statement coverage of the decision core (at least 96 %)
 bench: build ## Measure the worker against a bare gRPC loop; prints a table with the ratio
 	$(GO) run ./bench
 
-fuzz: ## Fuzz each target for FUZZTIME (default 30s)
+fuzz: ## Fuzz each target for FUZZTIME (default 60s)
 	@scripts/fuzz
 
 chaos: build ## Kill, starve and mislead the worker: CHAOS_KILLS (300) a store, CHAOS_SEED (printed; replays a run)

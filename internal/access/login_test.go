@@ -339,3 +339,31 @@ func FuzzNext(f *testing.F) {
 		}
 	})
 }
+
+// FuzzForm: a form is taken if it can be read and has each field once, and refused in words otherwise.
+func FuzzForm(f *testing.F) {
+	secret, maria, err := access.NewToken("maria", access.Operator, time.Time{})
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, seed := range []string{"", "reason=a", "reason=a&reason=b", "reason=a&%72eason=b", "a=%zz", "a;b=c", "&&=&=", "reason[]=a&reason[]=b", "a=1&A=2", "reason=\x00\xff"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, body string) {
+		w := newWorld(t, maria)
+		a := w.ask(http.MethodPost, "/dead-letters/retry", body, bearer(secret), header("Content-Type", "application/x-www-form-urlencoded"))
+		fields, err := url.ParseQuery(body)
+		once := err == nil
+		for _, values := range fields {
+			once = once && len(values) == 1
+		}
+		switch {
+		case len(body) > 64<<10:
+			a.refused(t, "too large", http.StatusRequestEntityTooLarge, "body_too_large")
+		case !once:
+			a.refused(t, body, http.StatusBadRequest, "invalid_form")
+		case a.status != http.StatusOK:
+			t.Errorf("%q: got %d %s", body, a.status, a.text)
+		}
+	})
+}

@@ -19,7 +19,7 @@ import (
 
 // site is the pages over a world, as one reader sees them.
 type site struct {
-	t      *testing.T
+	t      testing.TB
 	world  world
 	pages  *pages.Pages
 	who    access.Identity
@@ -29,7 +29,7 @@ type site struct {
 	untold []pages.Notice
 }
 
-func open(t *testing.T, w world) *site {
+func open(t testing.TB, w world) *site {
 	t.Helper()
 	since := w.Now()
 	s := &site{t: t, world: w, who: access.Identity{Name: "ana.souza", Role: access.Admin}, lang: "en", header: http.Header{}}
@@ -90,7 +90,7 @@ func (s *site) page(address string) *doc {
 
 // doc is a parsed page.
 type doc struct {
-	t    *testing.T
+	t    testing.TB
 	root *html.Node
 	raw  string
 }
@@ -164,7 +164,7 @@ func inside(n *html.Node, tag string) bool {
 }
 
 // checkPage holds what every page must be, whatever is on it.
-func checkPage(t *testing.T, d *doc, address, lang string) {
+func checkPage(t testing.TB, d *doc, address, lang string) {
 	t.Helper()
 	bad := func(format string, args ...any) {
 		t.Helper()

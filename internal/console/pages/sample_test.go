@@ -16,7 +16,7 @@ import (
 // world is a journal with a clock of its own, and people who decide on what it gives up.
 type world struct{ *testkit.Fixture }
 
-func newWorld(t *testing.T, at time.Time) world { return world{testkit.New(t, testkit.At(at))} }
+func newWorld(t testing.TB, at time.Time) world { return world{testkit.New(t, testkit.At(at))} }
 
 // fails has a subject fail once, in the same process.
 func (w world) fails(policy, id, text string) *journal.Attempt {

@@ -1,0 +1,167 @@
+package attacks_test
+
+import (
+	"bufio"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"retry-worker/e2e/harness"
+	"retry-worker/internal/access"
+	"retry-worker/internal/testkit"
+	"retry-worker/internal/webserver/webservertest"
+)
+
+// Whoever tries wrong tokens, a hundred a second from one address or from fifty, keeps nobody out, at his own address neither.
+func TestNobodyIsLockedOut(t *testing.T) {
+	for _, addresses := range []int{1, 50} {
+		t.Run(fmt.Sprint(addresses), func(t *testing.T) {
+			w := start(t)
+			var attackers []*http.Client
+			for i := range addresses {
+				attackers = append(attackers, w.client(fmt.Sprintf("127.0.2.%d", i+1)))
+			}
+			people := []*http.Client{attackers[0], w.client(other)}
+			wrong := "rwt_" + strings.Repeat("wrong", 8)
+			every := time.NewTicker(10 * time.Millisecond)
+			defer every.Stop()
+			slowed, in, slowest := 0, 0, time.Duration(0)
+			for i := 0; in < 100; i++ {
+				<-every.C
+				if w.logIn(attackers[i%addresses], wrong) == http.StatusTooManyRequests {
+					slowed++
+				}
+				if slowed == 0 {
+					continue
+				}
+				began := time.Now()
+				if status := w.logIn(people[i%2], w.secret); status != http.StatusSeeOther {
+					t.Fatalf("a right token is answered %d, after %d right ones, while wrong ones are slowed", status, in)
+				}
+				slowest = max(slowest, time.Since(began))
+				in++
+			}
+			harness.Report(t, "wrong tokens, 100 a second from %d address(es): %d of them slowed; right ones let in: %d of 100, the slowest in %v",
+				addresses, slowed, in, slowest.Round(time.Millisecond))
+		})
+	}
+}
+
+// Two thousand connections of one address, silent, slow and kept alive, shut neither probes nor console, to that address neither.
+func TestFlood(t *testing.T) {
+	w := start(t)
+	for what, target := range map[string]string{"probes": w.Ops + "/livez", "console": w.API + "/login"} {
+		t.Run(what, func(t *testing.T) {
+			w := &worker{w.Worker, t, w.secret}
+			addr, path, _ := strings.Cut(target, "/")
+			whole := "GET /" + path + " HTTP/1.1\r\nHost: localhost\r\n\r\n"
+			for i := range 2000 {
+				c := w.connect(attacker, addr, []string{"", whole[:len(whole)-2], whole}[i%3])
+				if i%3 == 2 {
+					if line, err := bufio.NewReader(c).ReadString('\n'); line != "HTTP/1.1 200 OK\r\n" {
+						t.Fatalf("connection %d gets %q, %v", i, line, err)
+					}
+				}
+			}
+			slowest := time.Duration(0)
+			for range 100 {
+				for url, from := range map[string]string{"http://" + w.Ops + "/livez": attacker, "http://" + w.API + "/login": other} {
+					began := time.Now()
+					r := w.request(http.MethodGet, url, "", "")
+					r.Close = true // each by a connection of its own
+					if status, _ := w.send(w.client(from), r); status != http.StatusOK {
+						t.Fatalf("%s answers %d", url, status)
+					}
+					slowest = max(slowest, time.Since(began))
+				}
+			}
+			harness.Report(t, "2,000 connections of one address to the %s: /livez and /login answered 100 of 100 times, the slowest in %v", what, slowest.Round(time.Millisecond))
+		})
+	}
+}
+
+// No address takes a field that is given twice, in whatever it reads.
+func TestFieldsGivenTwice(t *testing.T) {
+	w := start(t)
+	c := w.client(other)
+	var api struct {
+		Paths map[string]map[string]any
+	}
+	_, described := w.ask(c, http.MethodGet, "/api/v1/openapi.yaml", "", "")
+	testkit.Must(t, yaml.Unmarshal([]byte(described), &api))
+	taking := 0
+	for path, methods := range api.Paths {
+		if methods["post"] == nil {
+			continue
+		}
+		taking++
+		path = strings.NewReplacer("{", "", "}", "").Replace(path)
+		for _, body := range []string{`{"reason":"a","reason":"b"}`, `{"reason":{"a":1,"\u0061":2}}`} {
+			if status, text := w.ask(c, http.MethodPost, path, "application/json", body); status != http.StatusUnprocessableEntity || !strings.Contains(text, `"duplicate_field"`) {
+				t.Errorf("POST %s with %s is answered %d %.200s", path, body, status, text)
+			}
+		}
+	}
+	if taking < 8 {
+		t.Errorf("%d addresses take JSON; this test looks for the wrong thing", taking)
+	}
+	for path, body := range map[string]string{
+		"/login": "token=a&token=" + w.secret, "/policies": "id=a&id=b",
+		"/dead-letters/x/retry": "reason=a&reason=b", "/bulk-runs?token=a": "token=b",
+	} {
+		if status, text := w.ask(c, http.MethodPost, path, form, body); status != http.StatusBadRequest {
+			t.Errorf("the form %s with %s is answered %d %.200s", path, body, status, text)
+		}
+	}
+	if status, _ := w.ask(c, http.MethodGet, "/dead-letters?state=open&state=all", "", ""); status != http.StatusBadRequest {
+		t.Errorf("a page's address with a field twice is answered %d", status)
+	}
+}
+
+// Of a request with two lengths nobody reads the second one's rest as a request.
+func TestTwoLengthsEndTheConnection(t *testing.T) {
+	w := start(t)
+	for what, addr := range map[string]string{"console": w.API, "probes": w.Ops} {
+		const smuggled = "GET /login HTTP/1.1\r\nHost: localhost\r\n\r\n"
+		all, _ := io.ReadAll(w.connect(attacker, addr, "POST /login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"+smuggled))
+		if n := strings.Count(string(all), "HTTP/1.1 "); n != 1 || !strings.Contains(string(all), "\r\nConnection: close\r\n") {
+			t.Errorf("%s: %d answers, expected one and the end: %q", what, n, all)
+		}
+	}
+}
+
+func TestSuitesThatAuthenticate(t *testing.T) {
+	authority, dir := webservertest.NewAuthority(t), t.TempDir()
+	cert, key := filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
+	authority.Issue(t, cert, key, "console")
+	w := start(t, "RETRY_WORKER_TLS_CERT_FILE="+cert, "RETRY_WORKER_TLS_KEY_FILE="+key)
+	for _, suite := range append(tls.CipherSuites(), tls.InsecureCipherSuites()...) {
+		c, err := tls.Dial("tcp", w.API, &tls.Config{RootCAs: authority.Pool, MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{suite.ID}}) //nolint:gosec // what is refused
+		if err == nil {
+			c.Close()
+		}
+		suits := strings.HasPrefix(suite.Name, "TLS_ECDHE_ECDSA") && (strings.Contains(suite.Name, "_GCM_") || strings.Contains(suite.Name, "_POLY1305_"))
+		if suits != (err == nil) {
+			t.Errorf("%s: %v, expected that it is spoken: %t", suite.Name, err, suits)
+		}
+	}
+}
+
+func TestTokensFileWhereEverybodyWrites(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "tokens")
+	harness.Issue(t, file, map[string]access.Role{"ada": access.Admin})
+	testkit.Must(t, os.Chmod(dir, 0o777)) //nolint:gosec // what is refused
+	out, code := harness.RunCommand(t, harness.Binary(t), harness.Settings("127.0.0.1:1", dir, "RETRY_WORKER_AUTH_TOKENS_FILE="+file), "serve")
+	if code != 2 || !strings.Contains(out, "everybody may write there and could put another in its place") {
+		t.Errorf("exit %d, %s", code, out)
+	}
+}

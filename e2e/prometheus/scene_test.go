@@ -72,8 +72,9 @@ func played(t *testing.T) *scene {
 	s.analyse(t)                    // first: the demo moves the broker's clock, which ends what waits for an answer
 	s.holds(t, "retry_worker_outbox_pending > 100")
 	testkit.Must(t, s.nats.Resume())
-	bulk := s.start(t, "dead-letters", "discard", "--filter", "q=vencida", "--reason", "prova do painel", "--yes", "--per-minute", "300",
+	bulk := s.start(t, "dead-letters", "discard", "--filter", "q=vencida", "--reason", "prova do painel", "--yes", "--per-minute", "100",
 		"--server", s.httpAddr)
+	s.holds(t, "max(retry_worker_bulk_runs) > 0")
 	demo := s.start(t, "demo", "--api-url", "http://"+s.httpAddr, "--clock-url", s.broker.ActuatorURL())
 	if err := demo.Err(); err != nil { // a machine with much else to do is too slow for its clock; most of its samples have ended all the same
 		t.Logf("the demo: %v; it said:\n%s", err, strings.Join(demo.Lines(), "\n"))

@@ -83,7 +83,7 @@ type Hooks struct {
 	Forbidden func(netip.Addr, Identity, string)
 	// Unkept is called where Ended fails: a session is not let in, or not ended for sure.
 	Unkept func(error)
-	// Limited is called for a request that Limited refuses.
+	// Limited is called for a request that Limited refuses, and for a connection where its address has its share.
 	Limited func(netip.Addr)
 }
 

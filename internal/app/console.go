@@ -151,7 +151,7 @@ func (a *App) accessHooks() access.Hooks {
 				zap.String("event", "sessions_unavailable"), zap.Error(err))
 		},
 		Limited: func(from netip.Addr) {
-			log().Warn("an address asks too much, or with too many headers, and is refused", zap.String("event", "requests_limited"), zap.Stringer("from", from))
+			log().Warn("an address asks too much, with too many headers, or by too many connections", zap.String("event", "requests_limited"), zap.Stringer("from", from))
 		},
 	}
 }

@@ -113,7 +113,8 @@ func (s *API) Listen(addr string, c *webserver.Certificate, proxies ...netip.Pre
 			return nil, err
 		}
 	}
-	return webserver.Listen(addr, "the API", "RETRY_WORKER_HTTP_ADDR", access.Limited(s.Handler(), time.Now, s.gate.Hooks), c, proxies...)
+	return webserver.Listen(addr, "the API", "RETRY_WORKER_HTTP_ADDR", access.Limited(s.Handler(), time.Now, s.gate.Hooks), c,
+		webserver.Peers{Proxies: proxies, Crowded: s.gate.Hooks.Limited})
 }
 
 // Handler is everything that is served, behind the gate.

@@ -81,7 +81,7 @@ func TestServesTLS(t *testing.T) {
 	cert := p.issue(t, "console")
 	s, err := Listen("127.0.0.1:0", "the console", "ADDR", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, r.Proto)
-	}), load(t, p, CertificateHooks{}))
+	}), load(t, p, CertificateHooks{}), Peers{})
 	if err != nil {
 		t.Fatal(err)
 	}

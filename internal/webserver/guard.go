@@ -16,15 +16,24 @@ const (
 	// mostConnections of one port at once: who opens many takes no file from the rest of the process, and none from
 	// another port.
 	mostConnections = 1000
-	// mostOfOneAddress are a house's behind one address: browsers open six each, and idle ones make room.
+	// mostOfOneAddress are enough for many people behind one: a browser opens six, and idle ones make room.
 	mostOfOneAddress = 100
 )
+
+// Peers are who may connect. The zero value trusts nobody and tells nobody.
+type Peers struct {
+	// Proxies have no share of their own of the connections, and are believed whom they ask for: their requests' RemoteAddr
+	// is that client's.
+	Proxies []netip.Prefix
+	// Crowded is called for a connection that comes where there is no place left; nil: nothing is. It must not block.
+	Crowded func(netip.Addr)
+}
 
 // guard is a listener of which no peer gets all. Where it is full, or a network has its share, the connection that has
 // waited longest for a request is closed for the new one; where none waits, the new one is. Safe for concurrent use.
 type guard struct {
 	net.Listener
-	proxies []netip.Prefix // which have no share of their own
+	peers Peers
 
 	mu      sync.Mutex
 	count   int
@@ -48,33 +57,40 @@ func (g *guard) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		if t := g.admit(c); t != nil {
+		peer := Address(c.RemoteAddr().String())
+		t := &conn{Conn: c, guard: g, from: Network(peer)}
+		admitted, crowded := g.admit(t, within(g.peers.Proxies, peer))
+		if crowded && g.peers.Crowded != nil {
+			g.peers.Crowded(peer)
+		}
+		if admitted {
 			return t, nil
 		}
 		_ = c.Close() // nothing was said yet
 	}
 }
 
-// admit returns nil where there is no room.
-func (g *guard) admit(c net.Conn) *conn {
-	peer := Address(c.RemoteAddr().String())
-	t := &conn{Conn: c, guard: g, from: Network(peer)}
+// admit counts a connection where there is room; crowded reports whether room had to be made.
+func (g *guard) admit(t *conn, proxy bool) (admitted, crowded bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	own := func(o *conn) bool { return o.from == t.from }
-	if g.of[t.from] >= mostOfOneAddress && !within(g.proxies, peer) && !g.makeRoom(own) {
-		return nil
+	if g.of[t.from] >= mostOfOneAddress && !proxy {
+		if crowded = true; !g.makeRoom(func(o *conn) bool { return o.from == t.from }) {
+			return false, true
+		}
 	}
-	if g.count >= mostConnections && !g.makeRoom(func(*conn) bool { return true }) {
-		return nil
+	if g.count >= mostConnections {
+		if crowded = true; !g.makeRoom(func(*conn) bool { return true }) {
+			return false, true
+		}
 	}
 	g.count++
 	g.of[t.from]++
 	t.waiting = g.waiting.PushBack(t)
-	return t
+	return true, crowded
 }
 
-// makeRoom closes the connection that has waited longest of those, and reports whether there was one.
+// makeRoom closes that of those connections which has waited longest, and reports whether there was one.
 func (g *guard) makeRoom(those func(*conn) bool) bool {
 	for e := g.waiting.Front(); e != nil; e = e.Next() {
 		if t := e.Value.(*conn); those(t) {
@@ -126,8 +142,8 @@ func (t *conn) setWaiting(waits bool) {
 
 type connKey struct{}
 
-// admitted is the connection that a server speaks to, by TLS or without.
-func admitted(c net.Conn) *conn {
+// connOf returns the guard's connection that a server speaks to, by TLS or without.
+func connOf(c net.Conn) *conn {
 	if t, ok := c.(*tls.Conn); ok {
 		c = t.NetConn()
 	}
@@ -137,11 +153,11 @@ func admitted(c net.Conn) *conn {
 // watch has a server say which connections wait for a request, and whose requests they are.
 func (g *guard) watch(s *http.Server) {
 	s.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
-		return context.WithValue(ctx, connKey{}, admitted(c))
+		return context.WithValue(ctx, connKey{}, connOf(c))
 	}
 	s.ConnState = func(c net.Conn, state http.ConnState) {
 		if state == http.StateIdle { // what was answered has been sent
-			admitted(c).setWaiting(true)
+			connOf(c).setWaiting(true)
 		}
 	}
 	next := s.Handler
@@ -161,11 +177,11 @@ func (g *guard) watch(s *http.Server) {
 // client returns whom a proxy asks for: the last address of X-Forwarded-For that is no proxy's. It is the zero one where
 // that is not known, and where the peer is no proxy, since anybody can send that header.
 func (g *guard) client(r *http.Request) netip.Addr {
-	if !within(g.proxies, Address(r.RemoteAddr)) {
+	if !within(g.peers.Proxies, Address(r.RemoteAddr)) {
 		return netip.Addr{}
 	}
 	for _, hop := range slices.Backward(strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")) {
-		if a, _ := netip.ParseAddr(strings.TrimSpace(hop)); !within(g.proxies, a.Unmap()) {
+		if a, _ := netip.ParseAddr(strings.TrimSpace(hop)); !within(g.peers.Proxies, a.Unmap()) {
 			return a
 		}
 	}

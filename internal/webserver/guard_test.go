@@ -28,17 +28,18 @@ type crowd struct {
 	t       *testing.T
 	held    atomic.Int64
 	release chan struct{}
+	told    chan netip.Addr // for whom there was no place left
 }
 
 func newCrowd(t *testing.T, proxies ...netip.Prefix) *crowd {
-	c := &crowd{t: t, release: make(chan struct{})}
-	c.Server = listen(t, func(w http.ResponseWriter, r *http.Request) {
+	c := &crowd{t: t, release: make(chan struct{}), told: make(chan netip.Addr, most)}
+	c.Server = listenTo(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/held" {
 			c.held.Add(1)
 			<-c.release
 		}
 		_, _ = io.WriteString(w, r.RemoteAddr)
-	}, proxies...)
+	}, webserver.Peers{Proxies: proxies, Crowded: func(a netip.Addr) { c.told <- a }})
 	t.Cleanup(func() { close(c.release) })
 	return c
 }
@@ -91,6 +92,9 @@ func TestConnectionsOfOneAddress(t *testing.T) {
 	c.hold("127.0.0.2", mostOfOne)
 	c.expect("one more of that address", "127.0.0.2", false)
 	c.expect("another address", "127.0.0.3", true)
+	if n := len(c.told); n != 1 || (<-c.told).String() != "127.0.0.2" {
+		t.Errorf("%d were told of, expected the one that was closed", n)
+	}
 }
 
 // What no request is handled on makes room, what has waited longest first: kept alive, silent, or slow to ask.

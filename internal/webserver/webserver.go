@@ -22,14 +22,12 @@ type Server struct {
 
 // Listen opens addr (host:port; port 0 picks one) and serves handler in the background until Close: by TLS with that
 // certificate, in plaintext where it is nil. what is served and the setting that names its address stand in the errors.
-// Networks of proxies have no share of their own of the connections, and are believed whom they ask for: their requests'
-// RemoteAddr is that client's.
-func Listen(addr, what, setting string, handler http.Handler, c *Certificate, proxies ...netip.Prefix) (*Server, error) {
+func Listen(addr, what, setting string, handler http.Handler, c *Certificate, peers Peers) (*Server, error) {
 	listener, err := net.Listen("tcp", addr)
 	if err != nil {
 		return nil, fmt.Errorf("listen for %s: %w; choose another %s", what, err, setting)
 	}
-	guarded := &guard{Listener: listener, proxies: proxies, of: map[netip.Prefix]int{}}
+	guarded := &guard{Listener: listener, peers: peers, of: map[netip.Prefix]int{}}
 	s := &Server{what: what, listener: guarded, served: make(chan struct{}), http: &http.Server{
 		Handler: handler, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
 		WriteTimeout: 30 * time.Second, MaxHeaderBytes: 16 << 10,

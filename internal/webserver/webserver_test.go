@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/netip"
 	"os"
 	"strings"
 	"testing"
@@ -19,9 +18,14 @@ import (
 // patience with what must happen; nothing takes it unless something is wrong.
 const patience = 20 * time.Second
 
-func listen(t *testing.T, h http.HandlerFunc, proxies ...netip.Prefix) *webserver.Server {
+func listen(t *testing.T, h http.HandlerFunc) *webserver.Server {
 	t.Helper()
-	s, err := webserver.Listen("127.0.0.1:0", "the console", "ADDR", h, nil, proxies...)
+	return listenTo(t, h, webserver.Peers{})
+}
+
+func listenTo(t *testing.T, h http.HandlerFunc, peers webserver.Peers) *webserver.Server {
+	t.Helper()
+	s, err := webserver.Listen("127.0.0.1:0", "the console", "ADDR", h, nil, peers)
 	if err != nil {
 		t.Fatal(err)
 	}

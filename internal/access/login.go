@@ -118,6 +118,7 @@ func safeNext(next string) string {
 	u, err := url.Parse(next) // refuses control characters, which browsers skip
 	switch {
 	case err != nil, len(next) > most, !strings.HasPrefix(next, "/"), strings.HasPrefix(next, "//"), strings.Contains(next, `\`),
+		strings.HasPrefix(u.Path, "//"), // /%2fevil, which is written anew where something else in it is no URL's
 		u.Path == "/login", u.Path == "/logout":
 		return "/"
 	}

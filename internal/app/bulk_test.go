@@ -30,6 +30,7 @@ func (r *service) run(t *testing.T, method, path, body string) (answer struct {
 // A bulk run is planned, started, carried out and verified; a stop in between loses nothing, and an engine that is away is
 // waited for.
 func TestBulkRunOverHTTP(t *testing.T) {
+	skipIfShort(t, "waits for what a run does each few seconds")
 	leavesNothing(t)
 	g := gateway.New(t, gateway.Options{})
 	s := settings(t, g.Addr())

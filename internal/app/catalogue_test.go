@@ -119,11 +119,17 @@ type reloading struct {
 	log  *sink
 }
 
-func serveReloading(t *testing.T) *reloading {
+// skipIfShort leaves out with -short what waits for seconds.
+func skipIfShort(t *testing.T, why string) {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("waits for the policies file to be looked at, every 10 s")
+		t.Skip(why)
 	}
+}
+
+func serveReloading(t *testing.T) *reloading {
+	t.Helper()
+	skipIfShort(t, "waits for the policies file to be looked at, every 10 s")
 	t.Parallel()
 	r := &reloading{Gateway: gateway.New(t, gateway.Options{}), file: newPoliciesFile(t, catalogue.Default().YAML()), log: &sink{}}
 	s := settings(t, r.Addr())

@@ -95,6 +95,7 @@ func guarded(t *testing.T, a *webservertest.Authority) (s config.Settings, secre
 // TestConsoleOverTLS: a person logs in over TLS, gets a cookie that never leaves it, stays logged in while the certificate
 // is renewed, and logs out. A broken renewal changes nothing, and is told.
 func TestConsoleOverTLS(t *testing.T) {
+	skipIfShort(t, "waits for the certificate to be looked at")
 	authority := webservertest.NewAuthority(t)
 	s, secret := guarded(t, authority)
 	r := serve(t, s)

@@ -114,6 +114,7 @@ func TestReviewOverHTTP(t *testing.T) {
 
 // What is decided while the engine is away arrives when it is back; the outbox's gauge says what waits.
 func TestReviewWhileTheEngineIsDown(t *testing.T) {
+	skipIfShort(t, "waits for an engine that is away")
 	g := gateway.New(t, gateway.Options{})
 	r := serve(t, settings(t, g.Addr()))
 	again, first := r.dead(t, g, "CLM-1-1")

@@ -114,6 +114,7 @@ func startLine(t testing.TB, storeURL, natsURL, holder string, relay bool) *line
 
 func startServer(t testing.TB, s server.Settings) *server.Server {
 	t.Helper()
+	harness.SkipIfShort(t)
 	s.Dir = t.TempDir()
 	n, err := server.Start(context.Background(), s)
 	if err != nil {

@@ -26,6 +26,7 @@ func TestEachSetting(t *testing.T) {
 		{"notify.interval=7m", "RETRY_WORKER_NOTIFY_INTERVAL", "7m"},
 		{"notify.digestTime=06:30", "RETRY_WORKER_DIGEST_TIME", "06:30"},
 		{"notify.timeZone=America/Manaus", "RETRY_WORKER_TIME_ZONE", "America/Manaus"},
+		{"ingress.proxies={10.0.0.0/8,10.96.0.1}", "RETRY_WORKER_PROXIES", "10.0.0.0/8,10.96.0.1"},
 		{"notify.webhooks.allow={10.0.0.0/8}", "RETRY_WORKER_WEBHOOK_ALLOW", "10.0.0.0/8"},
 	} {
 		want := map[string]string{}

@@ -49,7 +49,7 @@ func documented(t *testing.T, mapping *yaml.Node, prefix string) {
 
 // scalars are lists of plain texts; opaque are objects that are Kubernetes' own.
 var (
-	scalars = map[string]bool{"image.pullSecrets": true, "zeebe.tenantIds": true, "notify.webhooks.allow": true}
+	scalars = map[string]bool{"image.pullSecrets": true, "zeebe.tenantIds": true, "notify.webhooks.allow": true, "ingress.proxies": true}
 	opaque  = map[string]bool{"resources": true, "podSecurityContext": true, "containerSecurityContext": true, "dashboards.labels": true}
 )
 

@@ -48,6 +48,7 @@ the container from starting, and the pod's events name it. */}}
 {{- include "retry-worker.variable" (list "RETRY_WORKER_TLS_CERT_FILE" (printf "/etc/retry-worker/tls/%s" .existingSecretCertificateKey)) }}
 {{- include "retry-worker.variable" (list "RETRY_WORKER_TLS_KEY_FILE" (printf "/etc/retry-worker/tls/%s" .existingSecretPrivateKey)) }}
 {{- end }}{{ end }}
+{{- include "retry-worker.variable" (list "RETRY_WORKER_PROXIES" (join "," .Values.ingress.proxies)) }}
 {{- end -}}
 
 {{- define "retry-worker.environment.journal" -}}

@@ -3,12 +3,10 @@ package chromium
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os/exec"
 	"regexp"
 	"strconv"
-	"sync"
 	"testing"
 
 	"retry-worker/e2e/harness"
@@ -40,17 +38,8 @@ func Require(t testing.TB) Install {
 	return i
 }
 
-var provided = sync.OnceValues(func() (Install, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), harness.FetchTime)
-	defer cancel()
-	i, err := find(ctx)
-	if _, missing := errors.AsType[harness.Missing](err); !missing {
-		return i, err
-	}
-	if errApt := fetch.Debian(ctx, "Chromium or Chrome", harness.Say, "chromium", "fonts-dejavu-core"); errApt != nil {
-		return Install{}, harness.Missing(fmt.Sprintf("%v; %v", err, errApt))
-	}
-	return find(ctx)
+var provided = fetch.Once(find, func(ctx context.Context) error {
+	return fetch.Debian(ctx, "Chromium or Chrome", harness.Say, "chromium", "fonts-dejavu-core")
 })
 
 var versionLine = regexp.MustCompile(`(?:Chromium|Chrome)\D* ((\d+)(?:\.\d+)+)`)

@@ -3,12 +3,31 @@ package fetch
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 
 	"retry-worker/e2e/harness"
 )
+
+// Once returns a function that finds a program, and where it is Missing installs it and looks again; whatever comes of the first call
+// is what all get.
+func Once[T any](find func(context.Context) (T, error), install func(context.Context) error) func() (T, error) {
+	return sync.OnceValues(func() (T, error) {
+		ctx, cancel := context.WithTimeout(context.Background(), harness.FetchTime)
+		defer cancel()
+		found, err := find(ctx)
+		if _, missing := errors.AsType[harness.Missing](err); !missing {
+			return found, err
+		}
+		if errInstall := install(ctx); errInstall != nil {
+			return found, harness.Missing(fmt.Sprintf("%v; %v", err, errInstall))
+		}
+		return find(ctx)
+	})
+}
 
 // Debian installs packages by apt-get, without what they merely recommend, where this process is root; say hears the command
 // before, and may be nil. Several processes may call it at a time: apt-get has a lock of its own, for which it waits. The error is

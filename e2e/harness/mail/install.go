@@ -4,13 +4,11 @@ package mail
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 
 	"retry-worker/e2e/harness"
@@ -40,22 +38,13 @@ func Require(t testing.TB) Install {
 	return i
 }
 
-var provided = sync.OnceValues(func() (Install, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), harness.FetchTime)
-	defer cancel()
-	i, err := find(ctx)
-	if _, missing := errors.AsType[harness.Missing](err); !missing {
-		return i, err
-	}
+var provided = fetch.Once(find, func(ctx context.Context) error {
 	for _, path := range others {
 		if _, there := os.Stat(path); there == nil {
-			return Install{}, harness.Missing(fmt.Sprintf("%v; it is not installed by itself where %s is", err, path))
+			return fmt.Errorf("it is not installed by itself where %s is", path)
 		}
 	}
-	if errApt := fetch.Debian(ctx, "Exim", harness.Say, "exim4-daemon-light"); errApt != nil {
-		return Install{}, harness.Missing(fmt.Sprintf("%v; %v", err, errApt))
-	}
-	return find(ctx)
+	return fetch.Debian(ctx, "Exim", harness.Say, "exim4-daemon-light")
 })
 
 var (

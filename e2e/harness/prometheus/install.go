@@ -3,14 +3,12 @@ package prometheus
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
-	"sync"
 	"testing"
 
 	"retry-worker/e2e/harness"
@@ -37,38 +35,33 @@ func Require(t testing.TB) Install {
 	return i
 }
 
-var provided = sync.OnceValues(func() (Install, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), harness.FetchTime)
-	defer cancel()
-	i, err := find(ctx, "")
-	if err == nil {
-		return i, nil
-	}
+// folder of the programs, once they were fetched; empty before.
+var folder string
+
+var provided = fetch.Once(find, func(ctx context.Context) error {
 	item := fetch.Item{Name: "prometheus", Proof: "usr/bin/promtool", Fill: download}
-	dir, errFetch := item.Provide(ctx, harness.Say)
-	if errFetch != nil {
-		return Install{}, harness.Missing(fmt.Sprintf("%v; %v", err, errFetch))
-	}
-	return find(ctx, filepath.Join(dir, "usr/bin"))
+	dir, err := item.Provide(ctx, harness.Say)
+	folder = filepath.Join(dir, "usr/bin")
+	return err
 })
 
 var versionLine = regexp.MustCompile(`(?m)^\w+, version ((\d+)\.(\d+)\S*)`)
 
-// find is the Prometheus in a folder, or on the PATH where it is empty.
-func find(ctx context.Context, dir string) (i Install, err error) {
+// find is the Prometheus in the folder, or on the PATH where there is none; Missing where it is too old, too.
+func find(ctx context.Context) (i Install, err error) {
 	for name, path := range map[string]*string{"prometheus": &i.Server, "promtool": &i.Promtool} {
-		if *path, err = exec.LookPath(filepath.Join(dir, name)); err != nil {
-			return Install{}, errors.New("no " + name + " on the PATH")
+		if *path, err = exec.LookPath(filepath.Join(folder, name)); err != nil {
+			return Install{}, harness.Missing("no " + name + " on the PATH")
 		}
 		out, err := exec.CommandContext(ctx, *path, "--version").CombinedOutput()
 		m := versionLine.FindSubmatch(out)
 		if err != nil || m == nil {
-			return Install{}, fmt.Errorf("%s is not Prometheus's", *path)
+			return Install{}, harness.Missing(*path + " is not Prometheus's")
 		}
 		major, _ := strconv.Atoi(string(m[2]))
 		minor, _ := strconv.Atoi(string(m[3]))
 		if major < minMajor || major == minMajor && minor < minMinor {
-			return Install{}, fmt.Errorf("no Prometheus %d.%d or newer (found: %s at %s)", minMajor, minMinor, m[1], *path)
+			return Install{}, harness.Missing(fmt.Sprintf("no Prometheus %d.%d or newer (found: %s at %s)", minMajor, minMinor, m[1], *path))
 		}
 		i.Version = string(m[1])
 	}

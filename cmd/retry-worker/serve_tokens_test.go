@@ -102,8 +102,8 @@ func TestServeRefusesToBeOpen(t *testing.T) {
 	p := map[string]string{"RETRY_WORKER_OPS_ADDR": "127.0.0.1:0", "RETRY_WORKER_HTTP_ADDR": "0.0.0.0:0"}
 	environment(t, p)
 	retryWorker("serve").fails(t, exitUsage,
-		`RETRY_WORKER_HTTP_ADDR is "0.0.0.0:0", expected a loopback address such as 127.0.0.1:8095 as long as RETRY_WORKER_AUTH_TOKENS_FILE is not set: `+
-			"other machines reach this one, patients' claims are served there, and without tokens nobody has to log in; "+
+		`RETRY_WORKER_HTTP_ADDR is "0.0.0.0:0", expected a loopback address such as 127.0.0.1:8095 as long as neither RETRY_WORKER_AUTH_TOKENS_FILE nor RETRY_WORKER_OIDC_ISSUER is set: `+
+			"other machines reach this one, patients' claims are served there, and nobody has to log in; "+
 			"`retry-worker token new --name NAME --role admin --file FILE` makes the first")
 	for name, content := range map[string]string{"empty": "", "wrong": "maria boss - x\n"} {
 		file := write(t, name, []byte(content))

@@ -42,6 +42,12 @@ func ParseRole(name string) (Role, error) {
 // MarshalText is String.
 func (r Role) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
+// UnmarshalText is ParseRole.
+func (r *Role) UnmarshalText(text []byte) (err error) {
+	*r, err = ParseRole(string(text))
+	return err
+}
+
 // Action is what somebody wants to do.
 type Action int8
 

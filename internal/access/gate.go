@@ -39,8 +39,11 @@ const (
 	CodeInvalidAuthorization = "invalid_authorization"
 	CodeInvalidForm          = "invalid_form"
 	CodeLoginRequired        = "login_required"
+	CodeLoginRefused         = "login_refused"
+	CodeLoginStale           = "login_stale"
 	CodeMethodNotAllowed     = "method_not_allowed"
 	CodeBodyTooLarge         = "body_too_large"
+	CodeProviderUnavailable  = "provider_unavailable"
 	CodeSessionsUnavailable  = "sessions_unavailable"
 	CodeTokenExpired         = "token_expired"
 	CodeTokenUnknown         = "token_unknown"
@@ -53,6 +56,8 @@ type Options struct {
 	// Tokens in force; nil where there are none: then everybody is Local, and only requests under a loopback name are
 	// answered. Safe for concurrent use (Watcher.Current).
 	Tokens func() *Tokens
+	// Provider that people log in by too; nil: none.
+	Provider *Provider
 	// Now is the clock by which tokens and sessions end.
 	Now func() time.Time
 	// Ended keeps the sessions that ended before their time; nil until the journal is open. Needed with Tokens.
@@ -81,6 +86,10 @@ type Hooks struct {
 	// Forbidden is called for what somebody asked for and may not: the code is CodeForbiddenHost, CodeForbiddenOrigin,
 	// CodeForbiddenRole, CodeForbiddenTeam or CodeFormExpired; the identity is nobody's where it is not known.
 	Forbidden func(netip.Addr, Identity, string)
+	// LoginFailed is called for a log-in, or a program's token, that the provider's answer does not let in.
+	LoginFailed func(netip.Addr, error)
+	// ProviderFailed is called where the provider cannot be reached.
+	ProviderFailed func(error)
 	// Unkept is called where Ended fails: a session is not let in, or not ended for sure.
 	Unkept func(error)
 	// Limited is called for a request that Limited refuses, and for a connection where its address has its share.
@@ -92,6 +101,7 @@ type Gate struct {
 	Options
 	crossOrigin *http.CrossOriginProtection
 	wrong       *throttle
+	openID      *openID // nil where there is no provider
 	// localKey signs the forms where there are no tokens; a restart makes open ones stale.
 	localKey [32]byte
 }
@@ -100,6 +110,16 @@ type Gate struct {
 func New(o Options) *Gate {
 	g := &Gate{Options: o, crossOrigin: http.NewCrossOriginProtection(), wrong: newThrottle()}
 	_, _ = rand.Read(g.localKey[:]) // never fails
+	if o.Provider != nil {
+		g.openID = newOpenID(*o.Provider, o.Now, func(err error) {
+			if o.Hooks.ProviderFailed != nil {
+				o.Hooks.ProviderFailed(err)
+			}
+		})
+		if g.Tokens == nil {
+			g.Tokens = func() *Tokens { return &Tokens{} }
+		}
+	}
 	return g
 }
 
@@ -158,6 +178,8 @@ func (g *Gate) Middleware(next http.Handler) http.Handler {
 		switch {
 		case r.URL.Path == "/login":
 			g.login(w, r)
+		case g.openID != nil && (r.URL.Path == beginPath || r.URL.Path == callbackPath):
+			g.providerLogin(w, r)
 		case r.URL.Path == "/logout" && a.session == nil: // it has ended already
 			g.logout(w, r)
 		case a.Role == 0 && !g.public(r):
@@ -263,10 +285,14 @@ func (g *Gate) identify(w http.ResponseWriter, r *http.Request) (*asker, *Refusa
 	value := cookieValue(r)
 	s, err := g.session(r.Context(), value)
 	switch {
+	case errors.Is(err, errAway):
+		return nil, providerAway()
 	case err != nil:
 		return nil, g.unkept(err, "so it is not known whether this log-in still holds")
 	case s == nil:
 		return &asker{}, nil
+	case s.grant != nil && s.sealed != value:
+		http.SetCookie(w, sessionCookie(r, s.sealed, s.ends.Sub(g.Now())))
 	}
 	return &asker{Identity: s.identity(), session: s, form: s.formToken(), again: func() Identity {
 		s, err := g.session(r.Context(), value)
@@ -280,11 +306,17 @@ func (g *Gate) identify(w http.ResponseWriter, r *http.Request) (*asker, *Refusa
 // session that a cookie's value stands for, nil if it is none, or has ended.
 func (g *Gate) session(ctx context.Context, value string) (*session, error) {
 	s := g.Tokens().session(value, g.Now())
+	if s == nil && g.openID != nil {
+		s = g.openID.session(value)
+	}
 	if s == nil {
 		return nil, nil
 	}
 	if ended, err := g.hasEnded(ctx, s); ended || err != nil {
 		return nil, err
+	}
+	if s.grant != nil {
+		return g.openID.current(ctx, s)
 	}
 	return s, nil
 }
@@ -307,7 +339,11 @@ func (g *Gate) bearer(w http.ResponseWriter, r *http.Request, headers []string) 
 			Message: "Authorization is not understood; send it once, as `Authorization: Bearer TOKEN`"}
 	}
 	secret = strings.TrimSpace(secret)
-	t, refusal := g.tokenOf(r, secret)
+	find := func(*http.Request) (*Token, error) { return g.Tokens().find(secret, g.Now()) }
+	if g.openID != nil && strings.Count(secret, ".") == 2 { // which no token of the file has
+		find = func(r *http.Request) (*Token, error) { return g.openID.program(r.Context(), secret) }
+	}
+	t, refusal := g.tokenBy(r, find)
 	if refusal != nil {
 		if refusal.Status == http.StatusUnauthorized {
 			w.Header().Set("WWW-Authenticate", `Bearer realm="retry-worker", error="invalid_token"`)
@@ -315,7 +351,7 @@ func (g *Gate) bearer(w http.ResponseWriter, r *http.Request, headers []string) 
 		return nil, refusal
 	}
 	return &asker{Identity: t.identity(), again: func() Identity {
-		if t, err := g.Tokens().find(secret, g.Now()); err == nil {
+		if t, err := find(r); err == nil {
 			return t.identity()
 		}
 		return Identity{}
@@ -325,15 +361,26 @@ func (g *Gate) bearer(w http.ResponseWriter, r *http.Request, headers []string) 
 // tokenOf returns the token that the secret is. It is looked up first, in constant time, so that a right one never waits,
 // whoever guesses; wrong ones that come too fast get no answer but to wait.
 func (g *Gate) tokenOf(r *http.Request, secret string) (*Token, *Refusal) {
-	t, err := g.Tokens().find(secret, g.Now())
-	if err == nil {
+	return g.tokenBy(r, func(*http.Request) (*Token, error) { return g.Tokens().find(secret, g.Now()) })
+}
+
+// tokenBy is tokenOf for what finds the token.
+func (g *Gate) tokenBy(r *http.Request, find func(*http.Request) (*Token, error)) (*Token, *Refusal) {
+	t, err := find(r)
+	switch {
+	case err == nil:
 		return t, nil
+	case errors.Is(err, errAway):
+		return nil, providerAway()
 	}
 	if wait := g.wrong.fail(webserver.Network(peer(r)), g.Now()); wait > 0 {
 		return nil, g.slowed(r, wait)
 	}
 	if g.Hooks.TokenRefused != nil {
 		g.Hooks.TokenRefused(peer(r))
+	}
+	if !errors.Is(err, errUnknown) && !errors.Is(err, errExpired) && g.Hooks.LoginFailed != nil {
+		g.Hooks.LoginFailed(peer(r), err)
 	}
 	return nil, wrongToken(t, err)
 }

@@ -22,6 +22,8 @@ const FormTokenField = "form_token"
 type Login struct {
 	// Next is the path to go on to, on this server; the form posts it as `next`.
 	Next string
+	// Provider tells that there is one to log in by, at /login/oidc?next=…; Tokens that there are tokens.
+	Provider, Tokens bool
 	// Refusal is why the attempt before did not succeed, nil before the first. The page answers with its Status, or 200.
 	Refusal *Refusal
 }
@@ -39,7 +41,7 @@ func (g *Gate) login(w http.ResponseWriter, r *http.Request) {
 	case From(r.Context()).Role != 0:
 		http.Redirect(w, r, safeNext(r.URL.Query().Get("next")), http.StatusSeeOther)
 	default:
-		g.LoginPage(w, r, Login{Next: safeNext(r.URL.Query().Get("next"))})
+		g.LoginPage(w, r, g.loginOf(safeNext(r.URL.Query().Get("next")), nil))
 	}
 }
 
@@ -54,20 +56,24 @@ func (g *Gate) logIn(w http.ResponseWriter, r *http.Request) {
 	t, refusal := g.tokenOf(r, strings.TrimSpace(r.PostForm.Get("token")))
 	if refusal != nil {
 		retryAfter(w, refusal)
-		g.LoginPage(w, r, Login{Next: next, Refusal: refusal})
+		g.LoginPage(w, r, g.loginOf(next, refusal))
 		return
 	}
 	if err := g.end(r.Context(), askerIn(r.Context()).session); err != nil {
 		g.refuse(w, r, *g.unkept(err, "so the log-in before this one could not be ended"))
 		return
 	}
-	now := g.Now()
-	s := newSession(t, now)
-	http.SetCookie(w, sessionCookie(r, s.value(), s.ends.Sub(now)))
-	if g.Hooks.LoggedIn != nil {
-		g.Hooks.LoggedIn(t.identity())
-	}
+	s := newSession(t, g.Now())
+	g.welcome(w, r, &s)
 	http.Redirect(w, r, next, http.StatusSeeOther)
+}
+
+// welcome gives the browser a session that begins.
+func (g *Gate) welcome(w http.ResponseWriter, r *http.Request, s *session) {
+	http.SetCookie(w, sessionCookie(r, s.value(), s.ends.Sub(g.Now())))
+	if g.Hooks.LoggedIn != nil {
+		g.Hooks.LoggedIn(s.identity())
+	}
 }
 
 // logout ends the browser's session: its cookie is taken away, and a copy of it holds nowhere.
@@ -119,7 +125,7 @@ func safeNext(next string) string {
 	switch {
 	case err != nil, len(next) > most, !strings.HasPrefix(next, "/"), strings.HasPrefix(next, "//"), strings.Contains(next, `\`),
 		strings.HasPrefix(u.Path, "//"), // /%2fevil, which is written anew where something else in it is no URL's
-		u.Path == "/login", u.Path == "/logout":
+		u.Path == "/login", strings.HasPrefix(u.Path, "/login/"), u.Path == "/logout":
 		return "/"
 	}
 	return u.RequestURI()

@@ -33,6 +33,9 @@ type session struct {
 	token   *Token
 	payload string
 	ends    time.Time
+	// grant of an OpenID provider, and the cookie's value with it; nil for a session of a token.
+	grant  *grant
+	sealed string
 }
 
 var sessionText = base64.RawURLEncoding
@@ -43,7 +46,7 @@ func newSession(t *Token, now time.Time) session {
 	_, _ = rand.Read(b) // never fails
 	b = binary.BigEndian.AppendUint64(b, uint64(now.Unix()))
 	b = append(b, t.Name...)
-	return session{t, sessionText.EncodeToString(b), sessionEnd(t, now)}
+	return session{token: t, payload: sessionText.EncodeToString(b), ends: sessionEnd(t, now)}
 }
 
 // sessionEnd is when a log-in of that second ends: with the token if that comes first.
@@ -56,7 +59,12 @@ func sessionEnd(t *Token, began time.Time) time.Time {
 }
 
 // value is what the cookie holds.
-func (s *session) value() string { return s.payload + "." + s.token.sign("session", s.payload) }
+func (s *session) value() string {
+	if s.grant != nil {
+		return s.sealed
+	}
+	return s.payload + "." + s.token.sign("session", s.payload)
+}
 
 // formToken is what the session's forms carry, so that no other page can fill them in.
 func (s *session) formToken() string { return s.token.sign("form", s.payload) }
@@ -92,7 +100,7 @@ func (t *Tokens) session(value string, now time.Time) *session {
 	if subtle.ConstantTimeCompare([]byte(signature), []byte(token.sign("session", payload))) != 1 {
 		return nil
 	}
-	s := &session{token, payload, sessionEnd(token, began)}
+	s := &session{token: token, payload: payload, ends: sessionEnd(token, began)}
 	if began.After(now.Add(skew)) || !now.Before(s.ends) {
 		return nil
 	}

@@ -27,6 +27,8 @@ type world struct {
 	handler http.Handler
 	told    []string
 	ended   *fakeEnded
+	// provider that people log in by too; nil: none.
+	provider *access.Provider
 }
 
 // fakeEnded keeps ended sessions until it cannot be written, or reached.
@@ -88,10 +90,11 @@ func (w *world) replica() *world {
 
 func (w *world) open(tokens func() *access.Tokens) {
 	gate := access.New(access.Options{
-		Tokens: tokens,
-		Now:    func() time.Time { return w.now },
-		Ended:  w.endedSessions,
-		Public: []string{"/assets/"},
+		Tokens:   tokens,
+		Provider: w.provider,
+		Now:      func() time.Time { return w.now },
+		Ended:    w.endedSessions,
+		Public:   []string{"/assets/"},
 		LoginPage: func(rw http.ResponseWriter, _ *http.Request, login access.Login) {
 			if login.Refusal != nil {
 				rw.WriteHeader(login.Refusal.Status)
@@ -100,10 +103,12 @@ func (w *world) open(tokens func() *access.Tokens) {
 			fmt.Fprintf(rw, "next=%s", login.Next)
 		},
 		Hooks: access.Hooks{
-			LoggedIn:     func(id access.Identity) { w.told = append(w.told, "logged in "+id.Name) },
-			TokenRefused: func(from netip.Addr) { w.told = append(w.told, "refused "+from.String()) },
-			Slowed:       func(from netip.Addr) { w.told = append(w.told, "slowed "+from.String()) },
-			Unkept:       func(err error) { w.told = append(w.told, "unkept: "+err.Error()) },
+			LoggedIn:       func(id access.Identity) { w.told = append(w.told, "logged in "+id.Name) },
+			TokenRefused:   func(from netip.Addr) { w.told = append(w.told, "refused "+from.String()) },
+			Slowed:         func(from netip.Addr) { w.told = append(w.told, "slowed "+from.String()) },
+			LoginFailed:    func(_ netip.Addr, err error) { w.told = append(w.told, "log-in failed: "+err.Error()) },
+			ProviderFailed: func(error) { w.told = append(w.told, "provider failed") },
+			Unkept:         func(err error) { w.told = append(w.told, "unkept: "+err.Error()) },
 			Forbidden: func(from netip.Addr, who access.Identity, code string) {
 				w.told = append(w.told, strings.TrimSpace(code+" "+from.String()+" "+who.Name))
 			},
@@ -113,7 +118,7 @@ func (w *world) open(tokens func() *access.Tokens) {
 	who := http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		id := access.From(r.Context())
 		_ = json.NewEncoder(rw).Encode(map[string]any{
-			"name": id.Name, "role": id.Role, "form": access.FormToken(r.Context()), "nonce": access.Nonce(r.Context()),
+			"name": id.Name, "role": id.Role, "teams": id.Teams, "form": access.FormToken(r.Context()), "nonce": access.Nonce(r.Context()),
 			"ends": access.SessionEnds(r.Context()), "reason": r.PostForm.Get("reason"),
 		})
 	})

@@ -27,7 +27,7 @@ func (a *App) openConsole() (err error) {
 	}
 	a.pages = pages.New(pages.Options{Now: a.clock.Now, Catalogue: a.catalogue, Health: a.health.told, Log: a.log})
 	options := console.Options{
-		Now: a.clock.Now, Policies: a.policies, Hooks: a.accessHooks(), Log: a.log,
+		Now: a.clock.Now, Policies: a.policies, Provider: a.settings.Provider, Hooks: a.accessHooks(), Log: a.log,
 		Pages: console.Site{Handler: a.pages, Public: []string{pages.AssetsPrefix}, Login: a.pages.Login, Refuse: a.pages.Refuse},
 	}
 	if a.tokens != nil {
@@ -145,6 +145,13 @@ func (a *App) accessHooks() access.Hooks {
 		Forbidden: func(from netip.Addr, who access.Identity, code string) {
 			log().Warn("a request was refused: it may not do that", zap.String("event", "request_forbidden"), zap.String("code", code),
 				zap.String("token", who.Name), zap.Stringer("role", who.Role), zap.Stringer("from", from))
+		},
+		LoginFailed: func(from netip.Addr, err error) {
+			log().Warn("the OpenID provider's answer lets somebody not in", zap.String("event", "oidc_refused"), zap.Stringer("from", from), zap.Error(err))
+		},
+		ProviderFailed: func(err error) {
+			log().Error("the OpenID provider cannot be reached; who is logged in stays so for 15 minutes at most, and nobody else comes in by it",
+				zap.String("event", "oidc_unavailable"), zap.Error(err))
 		},
 		Unkept: func(err error) {
 			log().Error("it cannot be told whether a session has ended, or kept that it has; nobody is let in by one until it can",

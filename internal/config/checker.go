@@ -81,16 +81,36 @@ func (c *checker) address(name, value, example string) string {
 }
 
 // consoleAddress is one that only this machine can reach as long as there are no tokens: nobody has to log in then.
-func (c *checker) consoleAddress(name, value, tokensFile string) string {
+func (c *checker) consoleAddress(name, value, guard string) string {
 	before := len(c.problems)
 	c.address(name, value, "127.0.0.1:8095")
-	if len(c.problems) > before || tokensFile != "" {
+	if len(c.problems) > before || guard != "" {
 		return value
 	}
 	if err := access.MayServeWithoutTokens(value); err != nil {
 		c.problems = append(c.problems, err.Error())
 	}
 	return value
+}
+
+// provider is the OpenID provider; nil where none is named.
+func (c *checker) provider(w *workerEnv) *access.Provider {
+	p := &access.Provider{Issuer: w.OidcIssuer, ClientID: w.OidcClientID, RoleClaim: w.OidcRoleClaim, TeamClaim: w.OidcTeamClaim}
+	if p.Issuer == "" && p.ClientID == "" && w.OidcClientSecretFile == "" && p.TeamClaim == "" {
+		return nil
+	}
+	c.url("RETRY_WORKER_OIDC_ISSUER", p.Issuer, "https://…, or http://… on this machine", "https", "http")
+	if u, err := url.Parse(p.Issuer); err == nil && strings.EqualFold(u.Scheme, "http") && !access.IsLoopback(u.Hostname()) {
+		c.add("RETRY_WORKER_OIDC_ISSUER", "a URL that begins with http://", "https://…, since who plays the provider's part lets in whom he likes")
+	}
+	if p.ClientID == "" {
+		c.problems = append(c.problems, "RETRY_WORKER_OIDC_CLIENT_ID is missing, expected the id of the provider's client")
+	}
+	if w.OidcClientSecretFile == "" {
+		c.problems = append(c.problems, "RETRY_WORKER_OIDC_CLIENT_SECRET_FILE is missing, expected the file with the client's secret")
+	}
+	p.ClientSecret = c.secret("RETRY_WORKER_OIDC_CLIENT_SECRET", "", "", w.OidcClientSecretFile)
+	return p
 }
 
 func (c *checker) list(name, value string) []string {

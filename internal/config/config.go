@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"go.uber.org/zap/zapcore"
+
+	"retry-worker/internal/access"
 )
 
 // Settings of one process, validated.
@@ -18,10 +20,11 @@ type Settings struct {
 	HTTPAddr        string
 	OpsAddr         string
 	DatabaseURL     string
-	PoliciesFile    string        // empty: the built-in catalogue
-	AuthTokensFile  string        // empty: no tokens; then HTTPAddr is a loopback address
-	EventsURL       string        // empty: off
-	Retention       time.Duration // of what the journal keeps
+	PoliciesFile    string           // empty: the built-in catalogue
+	AuthTokensFile  string           // empty: no tokens; then HTTPAddr is a loopback address, unless there is a Provider
+	Provider        *access.Provider // that people log in by; nil: none
+	EventsURL       string           // empty: off
+	Retention       time.Duration    // of what the journal keeps
 	MaxJobsActive   int
 	JobTimeout      time.Duration
 	Concurrency     int
@@ -68,7 +71,7 @@ func Load() (Settings, error) {
 		return Settings{}, Problems{err.Error()}
 	}
 	s := Settings{
-		HTTPAddr:        c.consoleAddress("RETRY_WORKER_HTTP_ADDR", w.HTTPAddr, w.AuthTokensFile),
+		HTTPAddr:        c.consoleAddress("RETRY_WORKER_HTTP_ADDR", w.HTTPAddr, w.AuthTokensFile+w.OidcIssuer),
 		DatabaseURL:     c.journal(&w),
 		PoliciesFile:    w.PoliciesFile,
 		AuthTokensFile:  w.AuthTokensFile,
@@ -88,6 +91,7 @@ func Load() (Settings, error) {
 		c.url("RETRY_WORKER_EVENTS_URL", s.EventsURL, "nats://…", "nats", "tls")
 	}
 	s.Profiles = c.truth("RETRY_WORKER_PPROF", w.Pprof)
+	s.Provider = c.provider(&w)
 	s.TLSCertFile, s.TLSKeyFile = c.certificate(&w)
 	s.Proxies = c.networks("RETRY_WORKER_PROXIES", w.Proxies)
 	s.TraceProtocol = c.tracing()

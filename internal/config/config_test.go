@@ -29,8 +29,8 @@ type setting struct {
 
 const (
 	hostPort    = ", expected host:port, such as "
-	notLoopback = ", expected a loopback address such as 127.0.0.1:8095 as long as RETRY_WORKER_AUTH_TOKENS_FILE is not set: " +
-		"other machines reach this one, patients' claims are served there, and without tokens nobody has to log in; " +
+	notLoopback = ", expected a loopback address such as 127.0.0.1:8095 as long as neither RETRY_WORKER_AUTH_TOKENS_FILE nor RETRY_WORKER_OIDC_ISSUER is set: " +
+		"other machines reach this one, patients' claims are served there, and nobody has to log in; " +
 		"`retry-worker token new --name NAME --role admin --file FILE` makes the first"
 	upTo10k  = ", expected a whole number from 1 to 10000"
 	upToHour = ", expected a duration from 1s to 1h0m0s, such as 10s"
@@ -114,6 +114,11 @@ func settings(t *testing.T) []setting {
 			}},
 		{name: "RETRY_WORKER_AUTH_TOKENS_FILE", read: func(s *config.Settings) any { return s.AuthTokensFile },
 			preset: "", good: "/run/secrets/tokens", want: "/run/secrets/tokens"}, // what is in it, access says
+		{name: "RETRY_WORKER_OIDC_ISSUER"}, // these go together: TestProvider
+		{name: "RETRY_WORKER_OIDC_CLIENT_ID"},
+		{name: "RETRY_WORKER_OIDC_CLIENT_SECRET_FILE"},
+		{name: "RETRY_WORKER_OIDC_ROLE_CLAIM"},
+		{name: "RETRY_WORKER_OIDC_TEAM_CLAIM"},
 		{name: "RETRY_WORKER_TOKEN"}, // of the commands that speak to the API: TestClient
 		{name: "ZEEBE_ADDRESS", read: func(s *config.Settings) any { return s.Engine.Address },
 			preset: "127.0.0.1:26500", good: "zeebe-gateway:26500", want: "zeebe-gateway:26500", bad: map[string]string{
@@ -298,6 +303,8 @@ var contractNames = []string{
 	"RETRY_WORKER_MAX_JOBS_ACTIVE", "RETRY_WORKER_JOB_TIMEOUT", "RETRY_WORKER_CONCURRENCY", "RETRY_WORKER_TENANT_IDS",
 	"RETRY_WORKER_WORKER_NAME", "RETRY_WORKER_SHUTDOWN_TIMEOUT", "RETRY_WORKER_LOG_LEVEL", "RETRY_WORKER_LOG_FORMAT",
 	"RETRY_WORKER_EVENTS_URL", "RETRY_WORKER_RETENTION", "RETRY_WORKER_AUTH_TOKENS_FILE",
+	"RETRY_WORKER_OIDC_ISSUER", "RETRY_WORKER_OIDC_CLIENT_ID", "RETRY_WORKER_OIDC_CLIENT_SECRET_FILE", "RETRY_WORKER_OIDC_ROLE_CLAIM",
+	"RETRY_WORKER_OIDC_TEAM_CLAIM",
 	"ZEEBE_ADDRESS", "ZEEBE_INSECURE_CONNECTION", "ZEEBE_CLIENT_ID",
 }
 

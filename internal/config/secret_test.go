@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"retry-worker/internal/access"
 	"retry-worker/internal/config"
 )
 
@@ -41,6 +42,10 @@ func TestSecretFilesThatCannotBe(t *testing.T) {
 		"a secret alone":     {map[string]string{"ZEEBE_CLIENT_SECRET_FILE": write(t, "secret", "canary")}, "ZEEBE_CLIENT_ID is missing, expected"},
 		"no key":             {map[string]string{"RETRY_WORKER_TLS_CERT_FILE": gone}, "RETRY_WORKER_TLS_KEY_FILE is missing, expected"},
 		"no certificate":     {map[string]string{"RETRY_WORKER_TLS_KEY_FILE": gone}, "RETRY_WORKER_TLS_CERT_FILE is missing, expected"},
+		"no client":          {map[string]string{"RETRY_WORKER_OIDC_ISSUER": "https://canary", "RETRY_WORKER_OIDC_CLIENT_SECRET_FILE": write(t, "client", "canary")}, "RETRY_WORKER_OIDC_CLIENT_ID is missing, expected"},
+		"no client's secret": {map[string]string{"RETRY_WORKER_OIDC_ISSUER": "https://canary", "RETRY_WORKER_OIDC_CLIENT_ID": "a"}, "RETRY_WORKER_OIDC_CLIENT_SECRET_FILE is missing, expected"},
+		"no provider":        {map[string]string{"RETRY_WORKER_OIDC_CLIENT_ID": "a", "RETRY_WORKER_OIDC_CLIENT_SECRET_FILE": write(t, "client2", "canary")}, "RETRY_WORKER_OIDC_ISSUER is no URL, expected https://…"},
+		"a plain provider":   {map[string]string{"RETRY_WORKER_OIDC_ISSUER": "http://login.canary", "RETRY_WORKER_OIDC_CLIENT_ID": "a", "RETRY_WORKER_OIDC_CLIENT_SECRET_FILE": write(t, "client3", "canary")}, "RETRY_WORKER_OIDC_ISSUER is a URL that begins with http://, expected https://…"},
 		"a switch":           {map[string]string{"RETRY_WORKER_PPROF": "on"}, `RETRY_WORKER_PPROF is "on", expected true or false`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -50,5 +55,18 @@ func TestSecretFilesThatCannotBe(t *testing.T) {
 				t.Errorf("it said %q, expected one line with %q and nothing secret", found, c.want)
 			}
 		})
+	}
+}
+
+// With a provider console and API may be served to other machines.
+func TestProvider(t *testing.T) {
+	environment(t, map[string]string{
+		"RETRY_WORKER_OIDC_ISSUER": "http://127.0.0.1:5556/dex", "RETRY_WORKER_OIDC_CLIENT_ID": "retry-worker", "RETRY_WORKER_OIDC_TEAM_CLAIM": "groups",
+		"RETRY_WORKER_OIDC_CLIENT_SECRET_FILE": write(t, "client", "senha\n"), "RETRY_WORKER_HTTP_ADDR": "0.0.0.0:8095",
+	})
+	s, err := config.Load()
+	want := access.Provider{Issuer: "http://127.0.0.1:5556/dex", ClientID: "retry-worker", ClientSecret: "senha", RoleClaim: "roles", TeamClaim: "groups"}
+	if err != nil || s.Provider == nil || *s.Provider != want {
+		t.Errorf("got %+v (%v), want %+v", s.Provider, err, want)
 	}
 }

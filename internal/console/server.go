@@ -65,9 +65,11 @@ type Options struct {
 	Policies func() decision.Policies
 	// Tokens in force; nil where there are none: then it listens on loopback only, and everybody there is access.Local.
 	Tokens func() *access.Tokens
-	Hooks  access.Hooks
-	Pages  Site
-	Log    *zap.Logger
+	// Provider that people log in by too; nil: none.
+	Provider *access.Provider
+	Hooks    access.Hooks
+	Pages    Site
+	Log      *zap.Logger
 }
 
 // API answers what is asked of the journal, and records outcomes and people's decisions in it. Safe for concurrent use.
@@ -76,20 +78,20 @@ type API struct {
 	policies func() decision.Policies
 	log      *zap.Logger
 	gate     *access.Gate
-	guarded  bool // by tokens
+	guarded  bool // by tokens, or a provider
 	pages    http.Handler
 	journal  atomic.Pointer[Journal]
 }
 
 // New is an API that answers 503 where it needs the journal, until Open is called.
 func New(o Options) *API {
-	s := &API{now: o.Now, policies: o.Policies, log: o.Log, guarded: o.Tokens != nil, pages: o.Pages.Handler}
+	s := &API{now: o.Now, policies: o.Policies, log: o.Log, guarded: o.Tokens != nil || o.Provider != nil, pages: o.Pages.Handler}
 	login := o.Pages.Login
 	if login == nil {
 		login = plainLogin
 	}
 	s.gate = access.New(access.Options{
-		Tokens: o.Tokens, Ended: s.endedSessions, Now: o.Now, Public: o.Pages.Public, LoginPage: login, Refuse: o.Pages.Refuse, Hooks: o.Hooks,
+		Tokens: o.Tokens, Provider: o.Provider, Ended: s.endedSessions, Now: o.Now, Public: o.Pages.Public, LoginPage: login, Refuse: o.Pages.Refuse, Hooks: o.Hooks,
 	})
 	return s
 }

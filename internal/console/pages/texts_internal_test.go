@@ -120,11 +120,11 @@ func TestClosedSetsHaveNames(t *testing.T) {
 	for team := range catalogue.Default().Teams {
 		keys = append(keys, "team."+string(team))
 	}
-	for _, c := range []string{access.CodeForbiddenHost, access.CodeForbiddenOrigin, access.CodeForbiddenRole, access.CodeForbiddenTeam, access.CodeSessionsUnavailable, access.CodeFormExpired, access.CodeInvalidForm,
+	for _, c := range []string{access.CodeForbiddenHost, access.CodeForbiddenOrigin, access.CodeForbiddenRole, access.CodeForbiddenTeam, access.CodeSessionsUnavailable, access.CodeProviderUnavailable, access.CodeFormExpired, access.CodeInvalidForm,
 		access.CodeLoginRequired, access.CodeBodyTooLarge, access.CodeTooManyAttempts} {
 		keys = append(keys, "problem.refused."+c+".title", "problem.refused."+c+".text")
 	}
-	for _, c := range []string{access.CodeTokenExpired, access.CodeTokenUnknown, access.CodeTooManyAttempts} {
+	for _, c := range []string{access.CodeTokenExpired, access.CodeTokenUnknown, access.CodeTooManyAttempts, access.CodeLoginRefused, access.CodeLoginStale, access.CodeProviderUnavailable} {
 		keys = append(keys, "login."+c)
 	}
 	for _, c := range []review.Code{review.MaxRetriesExceeded, review.InvalidRetryState, review.ReasonRequired, review.ReasonTooLong, review.PolicyNotFound} {

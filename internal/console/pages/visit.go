@@ -272,6 +272,9 @@ func (p *Pages) Refuse(w http.ResponseWriter, r *http.Request, refusal access.Re
 // loginData is what the log-in page shows.
 type loginData struct {
 	Next string
+	// Provider is where to log in by the hospital's account; empty where that is not possible. Tokens tells that tokens are.
+	Provider string
+	Tokens   bool
 	// Wrong is why the attempt before did not succeed; empty before the first.
 	Wrong string
 }
@@ -279,11 +282,14 @@ type loginData struct {
 // Login writes the page with the log-in form.
 func (p *Pages) Login(w http.ResponseWriter, r *http.Request, l access.Login) {
 	v := p.visit(w, r)
-	d, status := &loginData{Next: l.Next}, http.StatusOK
+	d, status := &loginData{Next: l.Next, Tokens: l.Tokens || !l.Provider}, http.StatusOK
+	if l.Provider {
+		d.Provider = address("/login/oidc", field{"next", l.Next})
+	}
 	if l.Refusal != nil {
 		status = l.Refusal.Status
 		d.Wrong = v.lang.Or("login."+l.Refusal.Code, l.Refusal.Message)
-		if l.Refusal.RetryAfter > 0 {
+		if l.Refusal.Code == access.CodeTooManyAttempts {
 			d.Wrong = v.lang.T("login.too_many_attempts", v.lang.span(l.Refusal.RetryAfter.Round(time.Second)))
 		}
 	}

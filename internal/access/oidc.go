@@ -1,0 +1,360 @@
+package access
+
+import (
+	"context"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hkdf"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	"golang.org/x/oauth2"
+)
+
+const (
+	// askAgain is how long what the provider said holds at most: who left there is out here by then.
+	askAgain = 15 * time.Minute
+	// providerTime bounds one request to the provider, providerRest is rested after one that failed.
+	providerTime = 5 * time.Second
+	providerRest = 5 * time.Second
+	// maxSealedBytes of a cookie: browsers keep 4096 with its name.
+	maxSealedBytes = 3800
+)
+
+// errAway says that the provider cannot be asked.
+var errAway = errors.New("the OpenID provider cannot be reached")
+
+// Provider is an OpenID provider that knows people, their roles and their teams.
+type Provider struct {
+	Issuer, ClientID, ClientSecret string
+	// RoleClaim holds viewer, operator or admin, or a list with some of them; TeamClaim a team or a list of them, empty:
+	// the provider binds nobody to teams. Dots lead into objects: realm_access.roles.
+	RoleClaim, TeamClaim string
+}
+
+// openID logs people in by a provider, and takes its tokens from programs. Safe for concurrent use.
+type openID struct {
+	Provider
+	now    func() time.Time
+	failed func(error)
+	// key of the sessions, which every replica has that has the client's secret.
+	key    [sha256.Size]byte
+	seals  cipher.AEAD
+	client *http.Client
+	// failures of the way to the provider so far, which no answer of its own is.
+	failures atomic.Int64
+
+	mu       sync.Mutex
+	provider *oidc.Provider // nil until it has answered
+	rest     time.Time      // nothing is asked before
+	newest   map[string]*renewal
+}
+
+// renewal is the newest grant of a session that this process knows. Its lock is held while the provider is asked.
+type renewal struct {
+	mu    sync.Mutex
+	grant grant
+	rest  time.Time // nothing is asked before
+	err   error     // what came of asking last
+}
+
+// grant is what the provider said of somebody, as the browser keeps it, sealed.
+type grant struct {
+	ID, Subject, Name string
+	Role              Role
+	Teams             Teams
+	// Refresh asks the provider again; empty where it gave none: then the grant ends for good.
+	Refresh string
+	// Began is when the person logged in, Asked when the provider was asked last, and Until how long what it said holds.
+	Began, Asked, Until time.Time
+}
+
+func newOpenID(p Provider, now func() time.Time, failed func(error)) *openID {
+	o := &openID{Provider: p, now: now, failed: failed, newest: map[string]*renewal{}}
+	key, err := hkdf.Key(sha256.New, []byte(p.ClientSecret), []byte(p.Issuer+" "+p.ClientID), "retry-worker oidc v1", sha256.Size)
+	if err == nil {
+		o.key = [sha256.Size]byte(key)
+		var block cipher.Block
+		if block, err = aes.NewCipher(key); err == nil {
+			o.seals, err = cipher.NewGCMWithRandomNonce(block)
+		}
+	}
+	if err != nil {
+		panic("access: " + err.Error()) // only for lengths that are none
+	}
+	o.client = &http.Client{Timeout: providerTime, Transport: o}
+	return o
+}
+
+// RoundTrip counts the requests that did not reach the provider, or broke it.
+func (o *openID) RoundTrip(r *http.Request) (*http.Response, error) {
+	response, err := http.DefaultTransport.RoundTrip(r)
+	if err != nil || response.StatusCode >= http.StatusInternalServerError {
+		o.failures.Add(1)
+	}
+	return response, err
+}
+
+// ask runs f with the provider. Its error is errAway where that cannot be reached, and otherwise f's.
+func (o *openID) ask(ctx context.Context, f func(ctx context.Context, p *oidc.Provider) error) error {
+	p, err := o.connected()
+	if err != nil {
+		return err
+	}
+	before := o.failures.Load()
+	if err = f(oidc.ClientContext(ctx, o.client), p); err != nil && o.failures.Load() != before {
+		o.failed(err)
+		return errAway
+	}
+	return err
+}
+
+// connected returns the provider, whose description is read when it is asked for first.
+func (o *openID) connected() (*oidc.Provider, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.provider != nil {
+		return o.provider, nil
+	}
+	if o.now().Before(o.rest) {
+		return nil, errAway
+	}
+	// Not a request's context: the provider's keys are fetched with it for as long as it is used.
+	p, err := oidc.NewProvider(oidc.ClientContext(context.Background(), o.client), o.Issuer)
+	if err != nil {
+		o.rest = o.now().Add(providerRest)
+		o.failed(err)
+		return nil, errAway
+	}
+	o.provider = p
+	return p, nil
+}
+
+// oauth is how to speak to the provider for a browser that asks us under that address.
+func (o *openID) oauth(p *oidc.Provider, redirect string) *oauth2.Config {
+	c := &oauth2.Config{ClientID: o.ClientID, ClientSecret: o.ClientSecret, Endpoint: p.Endpoint(), RedirectURL: redirect,
+		Scopes: []string{oidc.ScopeOpenID, "profile", "email"}}
+	var known struct {
+		Scopes []string `json:"scopes_supported"`
+	}
+	if p.Claims(&known) == nil && slices.Contains(known.Scopes, oidc.ScopeOfflineAccess) {
+		c.Scopes = append(c.Scopes, oidc.ScopeOfflineAccess)
+	}
+	return c
+}
+
+// verified returns a token of the provider's for us, and its claims.
+func (o *openID) verified(ctx context.Context, p *oidc.Provider, raw string) (*oidc.IDToken, map[string]any, error) {
+	t, err := p.Verifier(&oidc.Config{ClientID: o.ClientID, Now: o.now}).Verify(ctx, raw)
+	if err != nil {
+		return nil, nil, fmt.Errorf("verify the token: %w", err)
+	}
+	claims := map[string]any{}
+	if err := t.Claims(&claims); err != nil {
+		return nil, nil, fmt.Errorf("read the token's claims: %w", err)
+	}
+	return t, claims, nil
+}
+
+// granted is what a verified token says of a person.
+func (o *openID) granted(t *oidc.IDToken, claims map[string]any, refresh string) (grant, error) {
+	g := grant{Subject: t.Subject, Refresh: refresh, Asked: o.now(), Until: o.now().Add(askAgain)}
+	if t.Expiry.Before(g.Until) {
+		g.Until = t.Expiry
+	}
+	for _, name := range []any{claims["preferred_username"], claims["email"], t.Subject} {
+		if text, _ := name.(string); CheckName(text) == nil {
+			g.Name = text
+			break
+		}
+	}
+	if g.Name == "" {
+		return grant{}, fmt.Errorf("neither preferred_username nor email nor sub is a name: expected %s", nameWords)
+	}
+	for _, name := range claimed(claims, o.RoleClaim) {
+		if role, err := ParseRole(name); err == nil {
+			g.Role = max(g.Role, role)
+		}
+	}
+	if g.Role == 0 {
+		return grant{}, fmt.Errorf("%s has no role: the claim %s holds none of viewer, operator and admin", g.Name, o.RoleClaim)
+	}
+	if o.TeamClaim == "" {
+		return g, nil
+	}
+	teams, err := ParseTeams(strings.Join(claimed(claims, o.TeamClaim), ","))
+	if err == nil {
+		g.Teams = teams
+	} else if g.Role != Admin {
+		g.Teams = NoTeam
+	}
+	return g, nil
+}
+
+// claimed are the texts of a claim, which dots in its path lead to; none where it is not there, or something else.
+func claimed(claims map[string]any, path string) (texts []string) {
+	var value any = claims
+	for part := range strings.SplitSeq(path, ".") {
+		object, _ := value.(map[string]any)
+		value = object[part]
+	}
+	list, is := value.([]any)
+	if !is {
+		list = []any{value}
+	}
+	for _, item := range list {
+		if text, is := item.(string); is {
+			texts = append(texts, text)
+		}
+	}
+	return texts
+}
+
+// session of a cookie's value, nil if it is none of ours or has ended for good. The provider is asked by current.
+func (o *openID) session(value string) *session {
+	var g grant
+	if !o.open("session", value, &g) || !o.now().Before(g.Began.Add(sessionLife)) || g.Began.After(o.now().Add(skew)) {
+		return nil
+	}
+	return o.sessionOf(g, value)
+}
+
+func (o *openID) sessionOf(g grant, sealed string) *session {
+	t := &Token{Name: g.Name, Role: g.Role, Teams: g.Teams, hash: o.key}
+	return &session{token: t, payload: g.ID, ends: g.Began.Add(sessionLife), sealed: sealed, grant: &g}
+}
+
+// begin is the session of a grant that a person has just got.
+func (o *openID) begin(g grant) *session {
+	g.ID, g.Began = rand.Text(), o.now()
+	return o.sessionOf(g, o.seal("session", g))
+}
+
+// current is the session with what the provider says of its person now, asked anew where half of the time is over that its
+// last word holds; nil where it says nothing for him any more. What it refuses before that time is over may be a refresh
+// token that another replica has used, whose answer the browser has: it is let be. The error is errAway.
+func (o *openID) current(ctx context.Context, s *session) (*session, error) {
+	r := o.renewal(s.grant)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.grant.Asked.Before(s.grant.Asked) {
+		r.grant = *s.grant
+	}
+	now := o.now()
+	if due := r.grant.Asked.Add(r.grant.Until.Sub(r.grant.Asked) / 2); !now.Before(due) && r.grant.Refresh != "" && !now.Before(r.rest) {
+		var fresh grant
+		if fresh, r.err = o.renew(ctx, r.grant); r.err == nil {
+			r.grant = fresh
+		} else {
+			r.rest = now.Add(providerRest)
+		}
+	}
+	switch g := r.grant; {
+	case now.Before(g.Until) && g.Asked.Equal(s.grant.Asked):
+		return s, nil
+	case now.Before(g.Until):
+		return o.sessionOf(g, o.seal("session", g)), nil
+	case errors.Is(r.err, errAway):
+		return nil, errAway
+	default:
+		return nil, nil
+	}
+}
+
+// renewal of a grant's session; those of sessions that have ended are forgotten.
+func (o *openID) renewal(g *grant) *renewal {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if r := o.newest[g.ID]; r != nil {
+		return r
+	}
+	for id, r := range o.newest {
+		if r.mu.TryLock() {
+			if !o.now().Before(r.grant.Began.Add(sessionLife)) {
+				delete(o.newest, id)
+			}
+			r.mu.Unlock()
+		}
+	}
+	r := &renewal{grant: *g}
+	o.newest[g.ID] = r
+	return r
+}
+
+// renew asks the provider for the person again.
+func (o *openID) renew(ctx context.Context, old grant) (fresh grant, err error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*providerTime) // its answer is for later requests too
+	defer cancel()
+	err = o.ask(ctx, func(ctx context.Context, p *oidc.Provider) error {
+		t, err := o.oauth(p, "").TokenSource(ctx, &oauth2.Token{RefreshToken: old.Refresh}).Token()
+		if err != nil {
+			return fmt.Errorf("renew the log-in: %w", err)
+		}
+		raw, _ := t.Extra("id_token").(string)
+		verified, claims, err := o.verified(ctx, p, raw)
+		if err != nil {
+			return err
+		}
+		if verified.Subject != old.Subject {
+			return errors.New("renew the log-in: the provider names another person")
+		}
+		fresh, err = o.granted(verified, claims, t.RefreshToken)
+		fresh.ID, fresh.Began = old.ID, old.Began
+		return err
+	})
+	return fresh, err
+}
+
+// program returns whose token of the provider's a program shows. It is taken for askAgain from when it was issued.
+func (o *openID) program(ctx context.Context, raw string) (who *Token, err error) {
+	err = o.ask(ctx, func(ctx context.Context, p *oidc.Provider) error {
+		t, claims, err := o.verified(ctx, p, raw)
+		switch {
+		case err != nil:
+			return err
+		case t.Nonce != "":
+			return errors.New("the token has a nonce: it is the proof of a browser's log-in, and none for programs")
+		}
+		if age := o.now().Sub(t.IssuedAt); age > askAgain || age < -skew {
+			return fmt.Errorf("the token was issued at %s, expected within the last %s", t.IssuedAt.UTC().Format(time.RFC3339), askAgain)
+		}
+		g, err := o.granted(t, claims, "")
+		who = &Token{Name: g.Name, Role: g.Role, Teams: g.Teams}
+		return err
+	})
+	return who, err
+}
+
+// seal is a value as a browser keeps it, which only replicas with the client's secret read or write.
+func (o *openID) seal(purpose string, v any) string {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic("access: " + err.Error()) // of texts and instants, which cannot fail
+	}
+	sealed := sessionText.EncodeToString(o.seals.Seal(nil, nil, text, []byte(purpose)))
+	if g, is := v.(grant); is && len(sealed) > maxSealedBytes && g.Refresh != "" {
+		g.Refresh = "" // too long for a cookie: the person is sent to the provider again when the grant ends
+		return o.seal(purpose, g)
+	}
+	return sealed
+}
+
+// open reads what was sealed for the purpose into v, and reports whether it was.
+func (o *openID) open(purpose, sealed string, v any) bool {
+	b, err := sessionText.DecodeString(sealed)
+	if err != nil {
+		return false
+	}
+	text, err := o.seals.Open(nil, nil, b, []byte(purpose))
+	return err == nil && json.Unmarshal(text, v) == nil
+}

@@ -1,0 +1,438 @@
+package access_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+	"github.com/zitadel/oidc/v3/example/server/exampleop"
+	"github.com/zitadel/oidc/v3/example/server/storage"
+	"github.com/zitadel/oidc/v3/pkg/oidc"
+	"github.com/zitadel/oidc/v3/pkg/op"
+
+	"retry-worker/internal/access"
+)
+
+const (
+	console      = "https://retry.hospital.example"
+	clientSecret = "a secret of the client"
+)
+
+// hospital is an OpenID provider with one person, maria, whose claims the test sets.
+type hospital struct {
+	*storage.Storage
+	*httptest.Server
+	t      *testing.T
+	claims map[string]any
+	// away answers everything with 503; forged is the next ID token in place of the provider's own.
+	away   bool
+	forged string
+}
+
+func newHospital(t *testing.T, claims map[string]any) *hospital {
+	t.Helper()
+	h := &hospital{t: t, claims: claims}
+	var provider http.Handler
+	h.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case h.away:
+			http.Error(w, "away", http.StatusServiceUnavailable)
+		case h.forged != "" && strings.HasSuffix(r.URL.Path, "/token"):
+			w.Header().Set("Content-Type", "application/json")
+			_ = json.NewEncoder(w).Encode(map[string]any{"access_token": "x", "token_type": "Bearer", "expires_in": 300, "id_token": h.forged})
+		default:
+			provider.ServeHTTP(w, r)
+		}
+	}))
+	t.Cleanup(h.Close)
+	h.Storage = storage.NewStorageWithClients(h, map[string]*storage.Client{
+		"retry-worker": storage.WebClient("retry-worker", clientSecret, console+"/login/callback"),
+	})
+	provider = exampleop.SetupServer(h.URL, h, slog.New(slog.DiscardHandler), false)
+	return h
+}
+
+func (h *hospital) GetUserByID(string) *storage.User {
+	return &storage.User{ID: "f:1:maria", Username: "maria", Password: "senha"}
+}
+func (h *hospital) GetUserByUsername(string) *storage.User { return h.GetUserByID("") }
+func (h *hospital) ExampleClientID() string                { return "service" }
+
+func (h *hospital) SetUserinfoFromRequest(ctx context.Context, info *oidc.UserInfo, token op.IDTokenRequest, scopes []string) error {
+	for name, value := range h.claims {
+		info.AppendClaims(name, value)
+	}
+	return h.Storage.SetUserinfoFromRequest(ctx, info, token, scopes)
+}
+
+// leaves takes the person's tokens away, as a provider does whose person was let go.
+func (h *hospital) leaves() {
+	h.t.Helper()
+	must(h.t, h.TerminateSession(h.t.Context(), "f:1:maria", "retry-worker"))
+}
+
+// signed is a token of those claims beside or in place of good ones; nil takes one out.
+func (h *hospital) signed(now time.Time, changes map[string]any) string {
+	h.t.Helper()
+	own, err := h.SigningKey(h.t.Context())
+	must(h.t, err)
+	return sign(h.t, jose.SigningKey{Algorithm: own.SignatureAlgorithm(), Key: jose.JSONWebKey{Key: own.Key(), KeyID: own.ID()}}, h.good(now, changes))
+}
+
+func (h *hospital) good(now time.Time, changes map[string]any) map[string]any {
+	claims := map[string]any{"iss": h.URL, "aud": "retry-worker", "sub": "f:1:maria", "iat": now.Unix(), "exp": now.Add(time.Hour).Unix(),
+		"preferred_username": "maria", "roles": []string{"operator"}}
+	maps.Copy(claims, changes)
+	maps.DeleteFunc(claims, func(_ string, v any) bool { return v == nil })
+	return claims
+}
+
+func sign(t *testing.T, key jose.SigningKey, claims map[string]any) string {
+	t.Helper()
+	signer, err := jose.NewSigner(key, nil)
+	must(t, err)
+	text, err := json.Marshal(claims)
+	must(t, err)
+	signed, err := signer.Sign(text)
+	must(t, err)
+	token, err := signed.CompactSerialize()
+	must(t, err)
+	return token
+}
+
+// browser of a person, who reaches the console over TLS, and the provider.
+type person struct {
+	*http.Client
+	t *testing.T
+	w *world
+}
+
+func newPerson(w *world) *person {
+	jar, _ := cookiejar.New(nil) // never fails
+	return &person{&http.Client{Jar: jar, Transport: w}, w.t, w}
+}
+
+// RoundTrip answers what is asked of the console.
+func (w *world) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.URL.Host != strings.TrimPrefix(console, "https://") {
+		return http.DefaultTransport.RoundTrip(r)
+	}
+	r.TLS, r.RemoteAddr, r.Host = &tls.ConnectionState{}, "10.0.0.9:1", r.URL.Host
+	if r.Body == nil {
+		r.Body = http.NoBody
+	}
+	recorder := httptest.NewRecorder()
+	w.handler.ServeHTTP(recorder, r)
+	return recorder.Result(), nil
+}
+
+func (p *person) get(address string) (status int, text string) {
+	p.t.Helper()
+	r, err := http.NewRequestWithContext(p.t.Context(), http.MethodGet, address, nil)
+	must(p.t, err)
+	r.Header.Set("Accept", "text/html")
+	response, err := p.Do(r)
+	must(p.t, err)
+	body, err := io.ReadAll(response.Body)
+	must(p.t, err)
+	must(p.t, response.Body.Close())
+	return response.StatusCode, string(body)
+}
+
+var requestID = regexp.MustCompile(`name="id" value="([^"]+)"`)
+
+// logIn goes to the provider and back, and returns what the console says then. change, which may be nil, changes the
+// address that the provider sends the browser back to.
+func (p *person) logIn(change func(url.Values)) (status int, text string) {
+	p.t.Helper()
+	status, form := p.get(console + "/login/oidc?next=%2Fdead-letters")
+	id := requestID.FindStringSubmatch(form)
+	if id == nil {
+		return status, form
+	}
+	p.CheckRedirect = func(r *http.Request, _ []*http.Request) error {
+		if strings.HasPrefix(r.URL.String(), console) {
+			return http.ErrUseLastResponse
+		}
+		return nil
+	}
+	response, err := p.PostForm(p.w.provider.Issuer+"/login/username", url.Values{"id": {id[1]}, "username": {"maria"}, "password": {"senha"}})
+	p.CheckRedirect = nil
+	must(p.t, err)
+	must(p.t, response.Body.Close())
+	back, err := response.Location()
+	must(p.t, err)
+	q := back.Query()
+	if change != nil {
+		change(q)
+	}
+	back.RawQuery = q.Encode()
+	return p.get(back.String())
+}
+
+// who is by whom the console is asked.
+func (p *person) who() string {
+	p.t.Helper()
+	status, text := p.get(console + "/")
+	var id map[string]any
+	if json.Unmarshal([]byte(text), &id) != nil || status != http.StatusOK || id["error"] != nil {
+		return fmt.Sprint(status, " ", text)
+	}
+	return strings.TrimSpace(fmt.Sprint(id["name"], " ", id["role"], " ", id["teams"]))
+}
+
+// openedTo is a console whose people log in by that provider, and one of its browsers.
+func openedTo(t *testing.T, h *hospital) (*world, *person) {
+	t.Helper()
+	_, file := token(t, "crm", access.Viewer)
+	w := newWorld(t, file)
+	w.now = time.Now()
+	w.provider = &access.Provider{Issuer: h.URL, ClientID: "retry-worker", ClientSecret: clientSecret, RoleClaim: "roles", TeamClaim: "hospital.teams"}
+	w.open(func() *access.Tokens { return w.tokens })
+	return w, newPerson(w)
+}
+
+func (p *person) is(t *testing.T, what, want string) {
+	t.Helper()
+	if got := p.who(); got != want {
+		t.Errorf("%s: it is %q, want %q", what, got, want)
+	}
+}
+
+// Roles and teams are the provider's, asked again in time; a restart and another replica end nothing, a log-out does.
+func TestProviderLogIn(t *testing.T) {
+	h := newHospital(t, map[string]any{"preferred_username": "maria", "roles": []string{"offline_access", "viewer", "operator"},
+		"hospital": map[string]any{"teams": []string{"faturamento", "ti"}}})
+	w, p := openedTo(t, h)
+	if status, text := p.logIn(nil); status != http.StatusOK || !strings.Contains(text, `content="0; url=/dead-letters"`) {
+		t.Fatalf("back from the provider: %d %s", status, text)
+	}
+	p.is(t, "at first", "maria operator faturamento,ti")
+	other := w.replica()
+	other.provider = w.provider
+	other.open(func() *access.Tokens { return other.tokens })
+	p.Transport = other
+	p.is(t, "at another replica", "maria operator faturamento,ti")
+	p.Transport = w
+
+	h.claims["roles"], h.claims["hospital"] = "viewer", nil
+	w.now = w.now.Add(7 * time.Minute)
+	p.is(t, "before it is asked again", "maria operator faturamento,ti")
+	old := *p // a copy of the cookie
+	w.now = w.now.Add(time.Minute)
+	p.is(t, "when it is asked again", "maria viewer -")
+	old.is(t, "by a copy of the old cookie", "maria viewer -")
+
+	var form map[string]any
+	_, text := p.get(console + "/")
+	must(t, json.Unmarshal([]byte(text), &form))
+	cookies := p.Jar.Cookies(&url.URL{Scheme: "https", Host: strings.TrimPrefix(console, "https://"), Path: "/"})
+	response, err := p.PostForm(console+"/logout", url.Values{"form_token": {fmt.Sprint(form["form"])}})
+	must(t, err)
+	must(t, response.Body.Close())
+	p.Jar.SetCookies(&url.URL{Scheme: "https", Host: strings.TrimPrefix(console, "https://"), Path: "/"}, cookies)
+	p.is(t, "a copy of the cookie after the log-out", "200 next=/")
+	if want := "logged in maria"; strings.Join(w.told, "; ") != want {
+		t.Errorf("told %q, want %q", w.told, want)
+	}
+}
+
+// Who left is out when what the provider said last holds no longer; while it cannot be asked nobody is let in then, and
+// all are again once it can.
+func TestProviderIsAskedAgain(t *testing.T) {
+	t.Run("who left", func(t *testing.T) {
+		h := newHospital(t, map[string]any{"preferred_username": "maria", "roles": "admin"})
+		w, p := openedTo(t, h)
+		p.logIn(nil)
+		h.leaves()
+		w.now = w.now.Add(15*time.Minute - time.Second)
+		p.is(t, "within 15 minutes", "maria admin")
+		w.now = w.now.Add(time.Second)
+		p.is(t, "after 15 minutes", "200 next=/")
+	})
+	t.Run("away", func(t *testing.T) {
+		h := newHospital(t, map[string]any{"preferred_username": "maria", "roles": "admin"})
+		h.away = true
+		w, p := openedTo(t, h)
+		if status, text := p.logIn(nil); status != http.StatusServiceUnavailable || text != "log-in page: provider_unavailable; next=/" {
+			t.Errorf("at the start: %d %s", status, text)
+		}
+		h.away = false
+		w.now = w.now.Add(5 * time.Second)
+		p.logIn(nil)
+		h.away = true
+		w.now = w.now.Add(14 * time.Minute)
+		p.is(t, "later", "maria admin")
+		w.now = w.now.Add(time.Minute)
+		if status, text := p.get(console + "/"); status != http.StatusServiceUnavailable || !strings.Contains(text, `"error":"provider_unavailable"`) {
+			t.Errorf("after 15 minutes: %d %s", status, text)
+		}
+		h.away = false
+		w.now = w.now.Add(5 * time.Second)
+		p.is(t, "when it is back", "maria admin")
+	})
+}
+
+// What a provider's answer, or somebody who plays its part, cannot get in by.
+func TestProviderLogInRefused(t *testing.T) {
+	h := newHospital(t, map[string]any{"preferred_username": "maria", "roles": "admin"})
+	w, _ := openedTo(t, h)
+	own, err := h.SigningKey(t.Context())
+	must(t, err)
+	hmac := jose.SigningKey{Algorithm: jose.HS256, Key: []byte(clientSecret + clientSecret)}
+	stranger := newHospital(t, nil)
+	for what, c := range map[string]struct {
+		change func(url.Values)
+		token  func() string
+		code   string
+		told   string
+	}{
+		"another state":   {change: func(q url.Values) { q.Set("state", "x") }, code: "login_stale"},
+		"no state":        {change: func(q url.Values) { q.Del("state") }, code: "login_stale"},
+		"another code":    {change: func(q url.Values) { q.Set("code", "x") }, code: "login_refused", told: "exchange the code: "},
+		"no code":         {change: func(q url.Values) { q.Del("code"); q.Set("error", "access_denied") }, code: "login_refused", told: `the provider answers "access_denied"`},
+		"too late":        {change: func(url.Values) { w.now = w.now.Add(10 * time.Minute) }, code: "login_stale"},
+		"another nonce":   {token: func() string { return h.signed(w.now, map[string]any{"nonce": "x"}) }, code: "login_refused", told: "its nonce is not the one that was sent"},
+		"no nonce":        {token: func() string { return h.signed(w.now, nil) }, code: "login_refused", told: "its nonce is not the one that was sent"},
+		"another issuer":  {token: func() string { return h.signed(w.now, map[string]any{"iss": "https://evil.example"}) }, code: "login_refused", told: "issued by a different provider"},
+		"another's token": {token: func() string { return h.signed(w.now, map[string]any{"aud": "crm"}) }, code: "login_refused", told: "expected audience"},
+		"an expired one":  {token: func() string { return h.signed(w.now.Add(-2*time.Hour), nil) }, code: "login_refused", told: "token is expired"},
+		"another key": {token: func() string {
+			return sign(t, jose.SigningKey{Algorithm: own.SignatureAlgorithm(), Key: jose.JSONWebKey{Key: must1(t, stranger), KeyID: own.ID()}}, h.good(w.now, nil))
+		}, code: "login_refused", told: "failed to verify"},
+		"the client's secret as key": {token: func() string { return sign(t, hmac, h.good(w.now, nil)) }, code: "login_refused", told: "unexpected signature algorithm"},
+		"no signature":               {token: func() string { return unsigned(t, h.good(w.now, nil)) }, code: "login_refused", told: "unexpected signature algorithm"},
+		"no token":                   {token: func() string { return "x" }, code: "login_refused", told: "malformed jwt"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			began := w.now
+			w.told, w.now = nil, time.Now()
+			p := newPerson(w)
+			p.t = t
+			if c.token != nil {
+				h.forged = c.token()
+			}
+			status, text := p.logIn(c.change)
+			h.forged, w.now = "", began
+			if text != "log-in page: "+c.code+"; next=/" || status < 400 {
+				t.Errorf("got %d %s", status, text)
+			}
+			if told := strings.Join(w.told, "; "); !strings.Contains(told, c.told) || strings.ContainsAny(told, "\n\r") || c.told == "" && told != "" {
+				t.Errorf("told %q, want one line with %q", told, c.told)
+			}
+			p.is(t, "then", "200 next=/")
+		})
+	}
+	for what, claims := range map[string]map[string]any{
+		"no role": {"roles": []string{"Administrators", "root"}}, "a number": {"roles": 3}, "a name too many": {"roles": map[string]any{"admin": true}},
+	} {
+		h.claims = claims
+		if status, text := newPerson(w).logIn(nil); status != http.StatusUnauthorized || text != "log-in page: login_refused; next=/" {
+			t.Errorf("%s: got %d %s", what, status, text)
+		}
+	}
+	if status, text := newPerson(w).get(console + "/login/callback?state=x&code=y"); status != http.StatusBadRequest || text != "log-in page: login_stale; next=/" {
+		t.Errorf("a log-in that nobody began: got %d %s", status, text)
+	}
+}
+
+func must1(t *testing.T, h *hospital) any {
+	t.Helper()
+	key, err := h.SigningKey(t.Context())
+	must(t, err)
+	return key.Key()
+}
+
+// unsigned is a token by alg none.
+func unsigned(t *testing.T, claims map[string]any) string {
+	t.Helper()
+	text, err := json.Marshal(claims)
+	must(t, err)
+	return "eyJhbGciOiJub25lIn0." + base64.RawURLEncoding.EncodeToString(text) + "."
+}
+
+// Programs show the provider's tokens, of the last 15 minutes.
+func TestProviderTokensOfPrograms(t *testing.T) {
+	h := newHospital(t, nil)
+	w, _ := openedTo(t, h)
+	for what, c := range map[string]struct {
+		token string
+		want  string
+	}{
+		"good":              {h.signed(w.now, nil), "maria operator"},
+		"by its id":         {h.signed(w.now, map[string]any{"preferred_username": "joão", "sub": "crm-bot", "roles": "viewer"}), "crm-bot viewer"},
+		"several audiences": {h.signed(w.now, map[string]any{"aud": []string{"crm", "retry-worker"}}), "maria operator"},
+		"14 minutes old":    {h.signed(w.now.Add(-14*time.Minute), nil), "maria operator"},
+		"16 minutes old":    {h.signed(w.now.Add(-16*time.Minute), nil), "token_unknown"},
+		"of the future":     {h.signed(w.now.Add(time.Hour), nil), "token_unknown"},
+		"expired":           {h.signed(w.now.Add(-2*time.Hour), map[string]any{"iat": w.now.Unix()}), "token_unknown"},
+		"another issuer":    {h.signed(w.now, map[string]any{"iss": "https://evil.example"}), "token_unknown"},
+		"another audience":  {h.signed(w.now, map[string]any{"aud": "account"}), "token_unknown"},
+		"no audience":       {h.signed(w.now, map[string]any{"aud": nil}), "token_unknown"},
+		"of a log-in":       {h.signed(w.now, map[string]any{"nonce": "x"}), "token_unknown"},
+		"no role":           {h.signed(w.now, map[string]any{"roles": nil}), "token_unknown"},
+		"no name":           {h.signed(w.now, map[string]any{"preferred_username": "local", "sub": "local"}), "token_unknown"},
+		"no signature":      {unsigned(t, h.good(w.now, nil)), "token_unknown"},
+		"changed":           {h.signed(w.now, nil) + "A", "token_unknown"},
+		"dots":              {"..", "token_unknown"},
+	} {
+		w.now = w.now.Add(time.Nanosecond)
+		a := w.get("/api/v1/kpis", bearer(c.token), from(fmt.Sprintf("10.9.%d.1:1", len(what))))
+		if got := strings.TrimSpace(fmt.Sprint(a.body["name"], " ", a.body["role"])); a.body["error"] != c.want && got != c.want {
+			t.Errorf("%s: got %d %s, want %s", what, a.status, a.text, c.want)
+		}
+	}
+	h.away = true
+	other, _ := openedTo(t, h)
+	other.get("/api/v1/kpis", bearer(h.signed(w.now, nil))).refused(t, "away", http.StatusServiceUnavailable, "provider_unavailable")
+}
+
+// No cookie but a session of this provider's client lets anybody in.
+func TestProviderSessionsAreSealed(t *testing.T) {
+	h := newHospital(t, map[string]any{"preferred_username": "maria", "roles": "admin"})
+	w, p := openedTo(t, h)
+	_, form := p.get(console + "/login/oidc")
+	at := &url.URL{Scheme: "https", Host: strings.TrimPrefix(console, "https://"), Path: "/"}
+	pending := p.Jar.Cookies(at)
+	if requestID.FindString(form) == "" || len(pending) != 1 || pending[0].Name != "__Host-retry-worker-login" {
+		t.Fatalf("cookies %v", pending)
+	}
+	p.logIn(nil)
+	session := p.Jar.Cookies(at)[0]
+	other, _ := openedTo(t, h)
+	other.provider.ClientSecret = "another"
+	other.open(func() *access.Tokens { return other.tokens })
+	for what, value := range map[string]string{
+		"a log-in that is begun": pending[0].Value, "cut off": session.Value[1:], "changed": flipped(session.Value), "empty": "", "short": "AAAA",
+	} {
+		w.get("/", browser, overTLS, cookie(&http.Cookie{Name: session.Name, Value: value})).sentToLogIn(t, what)
+	}
+	w.get("/", overTLS, cookie(session)).is(t, "the session", "maria", "admin")
+	other.get("/", browser, overTLS, cookie(session)).sentToLogIn(t, "another client's")
+	w.now = w.now.Add(12 * time.Hour)
+	w.get("/", browser, overTLS, cookie(session)).sentToLogIn(t, "after 12 hours")
+	if bytes.Contains([]byte(session.Value), []byte("maria")) || len(session.Value) > 3900 {
+		t.Error("the cookie can be read, or is too long")
+	}
+}
+
+func flipped(text string) string {
+	b := []byte(text)
+	b[len(b)/2] ^= 1
+	return string(b)
+}

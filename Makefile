@@ -8,7 +8,7 @@ LDFLAGS  := -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT) -X main.da
 TOOL     := $(GO) tool -modfile=tools/go.mod
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test check proof verify format lint vet race generated vulnerabilities cover bench fuzz chaos chart picture release outdated clean
+.PHONY: help build run test check proof verify format lint vet race generated vulnerabilities cover bench fuzz chaos chart image compose picture release outdated clean
 
 help: ## Print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -47,6 +47,12 @@ vet: ## go vet
 
 chart: ## Every test of the Helm chart, the dry runs on a real API server included
 	CHART_APISERVER=1 $(GO) test -count=1 ./e2e/helm
+
+image: ## Build the Dockerfile twice, check what it makes and run it hardened, by Docker or else Podman, which root installs
+	CONTAINERS=1 $(GO) test -count=1 -timeout 60m -v -run TestImage ./e2e/image
+
+compose: ## Start docker-compose.yml, kill its broker, play the demo, take it down: by Docker or else Podman
+	CONTAINERS=1 $(GO) test -count=1 -timeout 60m -v -run TestCompose ./e2e/image
 
 race: ## The unit tests under the race detector
 	$(GO) test -short -race ./internal/... ./cmd/... ./bpmn/...

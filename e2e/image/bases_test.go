@@ -1,0 +1,87 @@
+package image
+
+import (
+	"context"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"retry-worker/e2e/harness"
+	"retry-worker/e2e/harness/fetch"
+	"retry-worker/e2e/harness/prometheus"
+	"retry-worker/e2e/harness/zeebe"
+	"retry-worker/internal/testkit"
+)
+
+// provide has the engine hold an image: pulled, or else, where no registry answers, a stand-in of that name. It is
+// made of Debian's packages and of what the other tests run.
+func (e *engine) provide(t *testing.T, image string) {
+	t.Helper()
+	if e.command(t, "image", "inspect", image).Run() == nil || e.command(t, "pull", "--quiet", image).Run() == nil {
+		return
+	}
+	repository, tag, _ := strings.Cut(image, ":")
+	program := path.Base(repository)
+	harness.Say("making " + image + ", which cannot be pulled, from testdata/" + program + ".Containerfile")
+	e.debian(t)
+	args := []string{"build", "--quiet", "--pull=never", "--tag", image}
+	args = append(args, "--file", "testdata/"+program+".Containerfile")
+	for name, folder := range parts(t, program, tag) {
+		args = append(args, "--build-context", name+"="+folder)
+	}
+	e.do(t, append(args, "testdata")...)
+}
+
+// parts are the folders that a stand-in is made of.
+func parts(t *testing.T, program, tag string) map[string]string {
+	t.Helper()
+	switch program {
+	case "golang":
+		if version, _, _ := strings.Cut(tag, "-"); goEnv(t, "GOVERSION") != "go"+version {
+			harness.LeaveOut(t, "the image is built by Go "+version+", and here is "+goEnv(t, "GOVERSION"))
+		}
+		return map[string]string{"go": goEnv(t, "GOROOT")}
+	case "zeebe":
+		zeebe.Require(t, tag)
+		java, err := zeebe.ProvideJava(t.Context(), harness.Say)
+		testkit.Must(t, err)
+		java, err = filepath.EvalSymlinks(java)
+		testkit.Must(t, err)
+		home, err := zeebe.Fetch(t.Context(), tag, nil)
+		testkit.Must(t, err)
+		return map[string]string{"java": filepath.Dir(filepath.Dir(java)), "zeebe": home}
+	case "prometheus":
+		return map[string]string{"prometheus": filepath.Dir(prometheus.Require(t).Server)}
+	default:
+		harness.LeaveOut(t, "no registry has "+program+", and nothing here can stand in for it")
+		return nil
+	}
+}
+
+func goEnv(t *testing.T, variable string) string {
+	t.Helper()
+	out, err := exec.Command("go", "env", variable).Output()
+	testkit.Must(t, err)
+	return strings.TrimSpace(string(out))
+}
+
+// debian has the engine hold a small Debian, which is kept in the user's cache.
+func (e *engine) debian(t *testing.T) {
+	t.Helper()
+	const image, file = "localhost/debian", "debian.tar"
+	if e.command(t, "image", "inspect", image).Run() == nil {
+		return
+	}
+	item := fetch.Item{Name: "debian-bookworm", Proof: file, Fill: func(ctx context.Context, dir string) error {
+		_, err := harness.Run(ctx, harness.Command{
+			Path: "/usr/bin/mmdebstrap", Dir: dir,
+			Args: []string{"--variant=minbase", "--include=ca-certificates", "bookworm", file},
+		})
+		return err
+	}}
+	dir, err := item.Provide(t.Context(), harness.Say)
+	testkit.Must(t, err)
+	e.do(t, "import", filepath.Join(dir, file), image)
+}

@@ -1,0 +1,318 @@
+package image
+
+import (
+	"archive/tar"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/camunda/zeebe/clients/go/v8/pkg/pb"
+	"go.yaml.in/yaml/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"retry-worker/e2e/harness"
+	"retry-worker/e2e/harness/fetch"
+	"retry-worker/e2e/harness/zeebe"
+	"retry-worker/internal/testkit"
+	"retry-worker/internal/testkit/wait"
+)
+
+// TestCompose starts docker-compose.yml, all but Grafana, and does with it what the README says.
+func TestCompose(t *testing.T) {
+	begun := time.Now()
+	c := openCompose(t)
+	c.run(t, "build", "token", "deploy", "retry-worker", "demo")
+	c.up(t, "retry-worker")
+	c.awaitHealthy(t, c.container("retry-worker"))
+	c.up(t, "prometheus")
+	token := c.token(t)
+	logIn(t, token)
+	c.expectSilence(t, token)
+	c.testRestarts(t)
+	if again := c.token(t); again != token {
+		t.Error("after down and up the token is another")
+	}
+	c.up(t, "prometheus")
+	c.up(t, "demo")
+	c.ends(t, "demo")
+	expectDemo(t, c.said(t, c.container("demo")))
+	expectPrometheus(t)
+	c.expectSilence(t, token)
+	c.do(t, "exec", c.container("retry-worker"), "/retry-worker", "audit", "verify")
+	c.run(t, "down", "--volumes")
+	harness.Report(t, "image  docker-compose.yml up, its broker killed, down and up, the demo played, by %s in %v; "+
+		"Grafana was not started: e2e/prometheus checks its provisioning", c.program, time.Since(begun).Round(time.Second))
+}
+
+// compose is docker-compose.yml and what runs of it.
+type compose struct {
+	*engine
+	command   []string
+	separator string // in a container's name
+	started   map[string]bool
+
+	Services map[string]struct {
+		Image     string
+		DependsOn map[string]struct{ Condition string } `yaml:"depends_on"`
+	}
+}
+
+func openCompose(t *testing.T) *compose {
+	t.Helper()
+	c := &compose{engine: containers(t), command: []string{"docker", "compose"}, separator: "-"}
+	c.started = map[string]bool{}
+	text, err := os.ReadFile(root + "/docker-compose.yml")
+	testkit.Must(t, err)
+	testkit.Must(t, yaml.Unmarshal(text, c))
+	for _, image := range []string{builder(t), c.Services["zeebe"].Image, c.Services["prometheus"].Image} {
+		c.provide(t, image)
+	}
+	if c.program == "podman" {
+		dir := podmanCompose(t)
+		c.separator, c.env = "_", append(c.env, "PYTHONPATH="+dir)
+		c.command = []string{filepath.Join(dir, composeProgram), "--podman-build-args=--pull=never",
+			"--podman-build-args=--volume=" + modules(t), "--podman-build-args=--volume=" + compiled(t)}
+	}
+	c.command = append(c.command, "--project-name", name, "--profile", "demo")
+	return c
+}
+
+const (
+	composeProgram = "bin/podman-compose"
+	required       = "podman-compose>=1.6"
+)
+
+// podmanCompose fetches podman-compose, once, by pip, and returns its folder: Debian's knows no profiles.
+func podmanCompose(t *testing.T) string {
+	t.Helper()
+	item := fetch.Item{Name: "podman-compose", Proof: composeProgram, Fill: func(ctx context.Context, dir string) error {
+		_, err := harness.Run(ctx, harness.Command{
+			Path: "/usr/bin/env", Dir: dir,
+			Args: strings.Fields("python3 -m pip install --quiet --no-input --disable-pip-version-check --target . " + required),
+		})
+		return err
+	}}
+	dir, err := item.Provide(t.Context(), harness.Say)
+	testkit.Must(t, err)
+	return dir
+}
+
+func (c *compose) container(service string) string {
+	return name + c.separator + service + c.separator + "1"
+}
+
+// run runs a command of compose.
+func (c *compose) run(t *testing.T, args ...string) {
+	t.Helper()
+	args = append(slices.Clone(c.command), args...)
+	command := exec.CommandContext(t.Context(), args[0], args[1:]...)
+	command.Dir, command.Env = root, c.env
+	if out, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+}
+
+// up starts a service once what it depends on is as the file says. Compose would, but not with a Podman older than 4.6.
+func (c *compose) up(t *testing.T, service string) {
+	t.Helper()
+	if c.started[service] {
+		return
+	}
+	for other, dependency := range c.Services[service].DependsOn {
+		c.up(t, other)
+		switch dependency.Condition {
+		case "service_healthy":
+			c.awaitHealthy(t, c.container(other))
+		case "service_completed_successfully":
+			c.ends(t, other)
+		}
+	}
+	c.run(t, "up", "--detach", "--no-deps", "--no-build", service)
+	c.started[service] = true
+}
+
+// ends waits for a service that ends by itself, and holds that it did what it should.
+func (c *compose) ends(t *testing.T, service string) {
+	t.Helper()
+	if code := c.do(t, "wait", c.container(service)); code != "0" {
+		t.Fatalf("%s ends with %s:\n%s", service, code, c.said(t, c.container(service)))
+	}
+}
+
+// token reads the console's token as the README says, and holds that nobody else can.
+func (c *compose) token(t *testing.T) string {
+	t.Helper()
+	archive := tar.NewReader(strings.NewReader(c.do(t, "cp", c.container("retry-worker")+":/data/admin-token", "-")))
+	header, err := archive.Next()
+	testkit.Must(t, err)
+	if mode := header.FileInfo().Mode(); mode != 0o600 || header.Uid != 65532 {
+		t.Errorf("the token's file has mode %v and is user %d's, expected 0600 and 65532", mode, header.Uid)
+	}
+	text, err := io.ReadAll(archive)
+	testkit.Must(t, err)
+	return strings.TrimSpace(string(text))
+}
+
+// expectSilence holds that the token stands in no log.
+func (c *compose) expectSilence(t *testing.T, token string) {
+	t.Helper()
+	for service := range c.started {
+		if strings.Contains(c.said(t, c.container(service)), token) {
+			t.Errorf("the token stands in the log of %s", service)
+		}
+	}
+}
+
+// logIn opens the console from outside of the containers, as a browser does.
+func logIn(t *testing.T, token string) {
+	t.Helper()
+	jar, err := cookiejar.New(nil)
+	testkit.Must(t, err)
+	form := url.Values{"token": {token}, "next": {"/dead-letters"}}
+	const address = "http://127.0.0.1:8095/login"
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, address, strings.NewReader(form.Encode()))
+	testkit.Must(t, err)
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	r.Header.Set("Accept", "text/html")
+	answer, err := (&http.Client{Jar: jar}).Do(r)
+	testkit.Must(t, err)
+	defer answer.Body.Close()
+	page, err := io.ReadAll(answer.Body)
+	if at := answer.Request.URL.Path; err != nil || at != "/dead-letters" || !strings.Contains(string(page), "admin") {
+		t.Errorf("the token leads to %s: %s, %v\n%s", at, answer.Status, err, page)
+	}
+}
+
+// testRestarts: the broker is killed and started anew, and all goes down and up, with claims under way: none is lost,
+// and none decided twice.
+func (c *compose) testRestarts(t *testing.T) {
+	const each = 30
+	model, err := os.ReadFile("testdata/restarts.bpmn")
+	testkit.Must(t, err)
+	connection, err := grpc.NewClient("127.0.0.1:26500", grpc.WithTransportCredentials(insecure.NewCredentials()))
+	testkit.Must(t, err)
+	defer connection.Close()
+	gateway := pb.NewGatewayClient(connection)
+	_, err = gateway.DeployResource(wait.Context(t), &pb.DeployResourceRequest{
+		Resources: []*pb.Resource{{Name: "restarts.bpmn", Content: model}},
+	})
+	testkit.Must(t, err)
+	claims := 0
+	create := func() {
+		for range each {
+			claims++
+			_, err := zeebe.CreateInstance(wait.Context(t), gateway, &pb.CreateProcessInstanceRequest{
+				BpmnProcessId: "RESTARTS", Version: -1,
+				Variables: fmt.Sprintf(`{"claimId":"CLM-RESTARTS-%d","submissionError":"TIMEOUT"}`, claims),
+			})
+			testkit.Must(t, err)
+		}
+	}
+	create()
+	c.do(t, "kill", c.container("zeebe"))
+	c.do(t, "start", c.container("zeebe"))
+	c.awaitHealthy(t, c.container("zeebe"))
+	create()
+	c.run(t, "down")
+	clear(c.started)
+	c.up(t, "retry-worker")
+	seen := map[string]int{}
+	wait.Until(t, "every claim analysed", func() bool {
+		take(t, gateway, seen)
+		return len(seen) == claims
+	}, func() string { return fmt.Sprintf("%d of %d", len(seen), claims) })
+	for claim, times := range seen {
+		history := c.do(t, "exec", c.container("retry-worker"), "/retry-worker", "history", claim, "-o", "json")
+		if attempts := strings.Count(history, `"attemptNumber"`); times != 1 || attempts != 1 {
+			t.Errorf("%s came %d times with %d attempts, expected one of each", claim, times, attempts)
+		}
+	}
+}
+
+// take takes claims that were analysed, and counts how often each came. A broker that is not ready yet has none.
+func take(t *testing.T, gateway pb.GatewayClient, seen map[string]int) {
+	t.Helper()
+	const most, long = 100, 600_000
+	stream, err := gateway.ActivateJobs(wait.Context(t), &pb.ActivateJobsRequest{
+		Type: "take", Worker: "test", MaxJobsToActivate: most, Timeout: long, RequestTimeout: 1000,
+	})
+	for err == nil {
+		var batch *pb.ActivateJobsResponse
+		batch, err = stream.Recv()
+		for _, job := range batch.GetJobs() {
+			var claim struct {
+				ClaimID    string `json:"claimId"`
+				RetryCount int
+			}
+			testkit.Must(t, json.Unmarshal([]byte(job.GetVariables()), &claim))
+			if seen[claim.ClaimID]++; claim.RetryCount != 1 {
+				t.Errorf("%s has the count %d, expected 1", claim.ClaimID, claim.RetryCount)
+			}
+		}
+	}
+}
+
+// expectDemo holds what the demo says became of its samples. Without the worker's log it knows of no incidents: five
+// samples have not ended.
+func expectDemo(t *testing.T, said string) {
+	t.Helper()
+	want, err := os.ReadFile("../scenarios/testdata/demo.txt")
+	testkit.Must(t, err)
+	_, summary, _ := strings.Cut(said, "\nWhat became of them:\n")
+	summary = regexp.MustCompile(`(?:   1  (the process holds nonsense: an incident {17})\S+ has not ended\n){5}`).
+		ReplaceAllString(summary, "   5  ${1}an incident, waiting for a correction\n")
+	if strings.TrimSpace(summary) != strings.TrimSpace(string(want)) {
+		t.Errorf("the demo sums up\n%s\nexpected\n%s", summary, want)
+	}
+}
+
+// expectPrometheus waits until every target is scraped and every rule of every file is evaluated.
+func expectPrometheus(t *testing.T) {
+	t.Helper()
+	files, err := filepath.Glob(root + "/deploy/prometheus/*.rules.yaml")
+	testkit.Must(t, err)
+	var answer struct {
+		Data struct {
+			ActiveTargets []struct{ ScrapePool, Health, LastError string }
+			Groups        []struct {
+				Rules []struct{ Name, Health, LastError string }
+			}
+		}
+	}
+	good := func() bool {
+		for _, path := range []string{"targets", "rules"} {
+			response, err := http.Get("http://127.0.0.1:9090/api/v1/" + path)
+			if err != nil {
+				return false
+			}
+			err = json.NewDecoder(response.Body).Decode(&answer)
+			_ = response.Body.Close()
+			testkit.Must(t, err)
+		}
+		ok := len(answer.Data.ActiveTargets) == 2 && len(answer.Data.Groups) == len(files)
+		for _, target := range answer.Data.ActiveTargets {
+			ok = ok && target.Health == "up"
+		}
+		for _, group := range answer.Data.Groups {
+			for _, rule := range group.Rules {
+				ok = ok && rule.Health == "ok"
+			}
+		}
+		return ok
+	}
+	got := func() string { return fmt.Sprintf("%+v", answer.Data) }
+	wait.Until(t, "two targets up and the rules of all files", good, got)
+}

@@ -1,0 +1,214 @@
+package image
+
+import (
+	"archive/tar"
+	"crypto/x509"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"retry-worker/e2e/harness"
+	"retry-worker/internal/testkit"
+	"retry-worker/internal/testkit/gateway"
+	"retry-worker/internal/testkit/wait"
+)
+
+// mostBytes is how large the image may be on disk.
+const mostBytes = 35 << 20
+
+// TestImage builds the Dockerfile and runs what it makes.
+func TestImage(t *testing.T) {
+	e := containers(t)
+	e.provide(t, builder(t))
+	harness.Say("building the image, which compiles the whole program: some minutes")
+	begun := time.Now()
+	fresh := e.build(t)
+	took := time.Since(begun).Round(time.Second)
+	if again := e.build(t, compiled(t)); again != fresh {
+		t.Errorf("built anew, with what was compiled before, the image is %s, expected the same again: %s", again, fresh)
+	}
+	var bytes int
+	_, err := fmt.Sscan(e.do(t, "image", "inspect", "--format", "{{.Size}}", name), &bytes)
+	if err != nil || bytes > mostBytes {
+		t.Errorf("the image has %d bytes (%v), expected at most %d", bytes, err, mostBytes)
+	}
+	if user := e.do(t, "image", "inspect", "--format", "{{.Config.User}}", name); user != "65532:65532" {
+		t.Errorf("its user is %s, expected 65532:65532", user)
+	}
+	t.Run("files", func(t *testing.T) { testFiles(t, e) })
+	t.Run("run", func(t *testing.T) { testRun(t, e) })
+	t.Run("refuse", func(t *testing.T) { testRefuse(t, e) })
+	t.Run("wait", func(t *testing.T) { testWait(t, e) })
+	harness.Report(t, "image  %.1f MB, built in %v, and again to the same digest; run hardened by %s",
+		float64(bytes)/1e6, took, e.program)
+}
+
+// builder is the image that the program is compiled in.
+func builder(t *testing.T) string {
+	t.Helper()
+	dockerfile, err := os.ReadFile(root + "/Dockerfile")
+	testkit.Must(t, err)
+	return regexp.MustCompile(`(?m)^FROM .* ?(golang:\S+)`).FindStringSubmatch(string(dockerfile))[1]
+}
+
+// build builds the image anew, and returns its digest. Podman's build gets Go's module cache, and more folders.
+func (e *engine) build(t *testing.T, volumes ...string) string {
+	t.Helper()
+	const epoch = "1764000000" // of its files' times, in seconds
+	args := []string{"buildx", "build", "--output", "type=docker,rewrite-timestamp=true"}
+	args = append(args, "--build-arg", "SOURCE_DATE_EPOCH="+epoch)
+	if e.program == "podman" {
+		args = strings.Fields("build --quiet --pull=never --layers=false --timestamp " + epoch + " --volume " + modules(t))
+		for _, v := range volumes {
+			args = append(args, "--volume", v)
+		}
+	}
+	e.do(t, append(args, "--no-cache", "--tag", name, "--build-arg", "VERSION=v0.0.0-e2e", root)...)
+	if e.program == "docker" {
+		return e.do(t, "image", "inspect", "--format", "{{.Id}}", name)
+	}
+	// Podman's own form of the image names the container that it was built in; the one that registries take does not.
+	dir := t.TempDir()
+	e.do(t, "push", "--quiet", "--format", "oci", "--digestfile", dir+"/digest", name, "dir:"+dir+"/image")
+	digest, err := os.ReadFile(dir + "/digest")
+	testkit.Must(t, err)
+	return string(digest)
+}
+
+// modules and compiled are this machine's caches of Go, as volumes of a build.
+func modules(t *testing.T) string  { return goEnv(t, "GOMODCACHE") + ":/go/pkg/mod" }
+func compiled(t *testing.T) string { return goEnv(t, "GOCACHE") + ":/root/.cache/go-build" }
+
+// testFiles holds that the image has these files and no other, and authorities to trust.
+func testFiles(t *testing.T, e *engine) {
+	const certificates = "etc/ssl/certs/ca-certificates.crt"
+	e.do(t, "create", "--name", name+"-files", name)
+	docker := regexp.MustCompile(`^(dev/|proc/|sys/|run/|\.dockerenv$|etc/(hostname|hosts|resolv\.conf|mtab)$)`) // its own
+	var got []string
+	for archive := tar.NewReader(strings.NewReader(e.do(t, "export", name+"-files"))); ; {
+		header, err := archive.Next()
+		if err == io.EOF {
+			break
+		}
+		testkit.Must(t, err)
+		if docker.MatchString(header.Name) {
+			continue
+		}
+		got = append(got, fmt.Sprintf("%s %v %d", header.Name, header.FileInfo().Mode(), header.Uid))
+		if header.Name == certificates {
+			text, err := io.ReadAll(archive)
+			if pool := x509.NewCertPool(); err != nil || !pool.AppendCertsFromPEM(text) {
+				t.Errorf("%s holds no certificate: %v", certificates, err)
+			}
+		}
+	}
+	want := []string{
+		"LICENCES.txt -rw-r--r-- 0", "data/ drwxr-xr-x 65532",
+		"etc/ drwxr-xr-x 0", "etc/ssl/ drwxr-xr-x 0", "etc/ssl/certs/ drwxr-xr-x 0", certificates + " -rw-r--r-- 0",
+		"retry-worker -rwxr-xr-x 0", "retry-worker.cdx.json -rw-r--r-- 0",
+	}
+	if slices.Sort(got); !slices.Equal(got, want) {
+		t.Errorf("it holds\n%s\nexpected\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// run returns the arguments that run a container hardened.
+func run(container string, more ...string) []string {
+	const hardened = "run --read-only --cap-drop all --security-opt no-new-privileges --name " + name + "-"
+	return append(strings.Fields(hardened+container), more...)
+}
+
+// testRun: the engine is away at the start, comes, and has a job that is under way at SIGTERM; the next container has
+// the journal.
+func testRun(t *testing.T, e *engine) {
+	g := gateway.New(t, gateway.Options{})
+	g.Down()
+	ports, err := harness.FreePorts(2)
+	testkit.Must(t, err)
+	const worker, volume = name + "-worker", name + "-journal:/data"
+	e.do(t, run("worker", "--volume", volume, "--detach", "--network", "host",
+		"--env", "ZEEBE_ADDRESS="+g.Addr(), "--env", "ZEEBE_INSECURE_CONNECTION=true",
+		"--env", "RETRY_WORKER_OPS_ADDR="+harness.Address(ports[0]),
+		"--env", "RETRY_WORKER_HTTP_ADDR="+harness.Address(ports[1]),
+		"--env", "RETRY_WORKER_TIME_ZONE=America/Manaus", name)...) // a zone that the image must have
+	e.awaitMissing(t, worker, "connection refused")
+	g.Up()
+	e.awaitHealthy(t, worker)
+	slow := g.Inject(gateway.Fault{Method: gateway.CompleteJob, Delay: time.Second})
+	key := g.AddJob(gateway.Job{Type: "analyze-retry", Variables: `{"claimId":"CLM-1-1","submissionError":"TIMEOUT"}`})
+	testkit.Must(t, g.WaitFor(wait.Context(t), func(gateway.Counts) bool { return slow.Fired() > 0 }))
+	e.stop(t, worker)
+	if job, _ := g.Job(key); job.State != gateway.Completed {
+		t.Errorf("the job that had begun is %v, expected it completed", job.State)
+	}
+	out := e.do(t, run("history", "--rm", "--volume", volume, name, "history", "CLM-1-1")...)
+	if !strings.Contains(out, "TIMEOUT") {
+		t.Errorf("the next container's journal does not know the claim: %s", out)
+	}
+}
+
+// awaitMissing waits for a worker to say why it has no engine, and holds that it is not healthy and asks on.
+func (e *engine) awaitMissing(t *testing.T, container, why string) {
+	t.Helper()
+	wait.Until(t, "the worker to miss the engine", func() bool {
+		said := e.said(t, container)
+		return strings.Contains(said, "engine does not answer polls; asking on") && strings.Contains(said, why)
+	}, func() string { return e.said(t, container) })
+	if e.healthy(t, container) || e.inspect(t, container, ".State.Running") != "true" {
+		t.Errorf("a worker without an engine is healthy, or has ended:\n%s", e.said(t, container))
+	}
+}
+
+// testRefuse: what cannot work ends at once, and says why and what to do.
+func testRefuse(t *testing.T, e *engine) {
+	const open, volume = "RETRY_WORKER_HTTP_ADDR=0.0.0.0:8095", name + "-refused:/data"
+	for _, tt := range []struct {
+		name string
+		args []string
+		code int
+		says string
+	}{
+		{
+			"read-only volume", []string{"--volume", volume + ":ro"}, 1,
+			"/data/retry-worker.db: its disk is mounted read-only: mount it for writing, or name another place",
+		},
+		{
+			"outside of the volume", []string{"--env", "RETRY_WORKER_DATABASE_URL=sqlite:/retry-worker.db"}, 1,
+			"database /retry-worker.db: its disk is mounted read-only: mount it for writing, or name another place",
+		},
+		{
+			"another user", []string{"--volume", volume, "--user", "1000:1000"}, 1,
+			"this user cannot write in its folder: give it write access to /data",
+		},
+		{
+			"open without tokens", []string{"--volume", volume, "--env", open}, 2,
+			"expected a loopback address such as 127.0.0.1:8095 as long as RETRY_WORKER_AUTH_TOKENS_FILE is not set",
+		},
+		{
+			"no token made",
+			[]string{"--volume", volume, "--env", open, "--env", "RETRY_WORKER_AUTH_TOKENS_FILE=/data/tokens"}, 2,
+			"tokens file /data/tokens cannot be read: no such file or directory; name a readable file, " +
+				"`retry-worker token new --file` makes one",
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			refused := e.command(t, run("refused", append(tt.args, "--rm", name)...)...)
+			out, _ := refused.CombinedOutput() // its exit code is looked at
+			if code := refused.ProcessState.ExitCode(); code != tt.code || !strings.Contains(string(out), tt.says) {
+				t.Errorf("it ends with %d, expected %d and %q:\n%s", code, tt.code, tt.says, out)
+			}
+		})
+	}
+}
+
+// testWait: without a volume it works, as long as its container is there; without names it asks on for the engine's.
+func testWait(t *testing.T, e *engine) {
+	e.do(t, run("alone", "--detach", "--network", "none", "--env", "ZEEBE_ADDRESS=zeebe:26500", name)...)
+	e.awaitMissing(t, name+"-alone", "lookup zeebe")
+	e.stop(t, name+"-alone")
+}

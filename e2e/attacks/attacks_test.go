@@ -60,7 +60,7 @@ func TestFlood(t *testing.T) {
 	w := start(t)
 	for what, target := range map[string]string{"probes": w.Ops + "/livez", "console": w.API + "/login"} {
 		t.Run(what, func(t *testing.T) {
-			w := &worker{w.Worker, t, w.secret}
+			w := &worker{Worker: w.Worker, t: t, secret: w.secret}
 			addr, path, _ := strings.Cut(target, "/")
 			whole := "GET /" + path + " HTTP/1.1\r\nHost: localhost\r\n\r\n"
 			for i := range 2000 {

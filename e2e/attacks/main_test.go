@@ -31,18 +31,27 @@ const (
 // worker is one with a tokens file that nothing else is done to.
 type worker struct {
 	*harness.Worker
-	t      *testing.T
-	secret string // of an admin
+	t        *testing.T
+	engine   *gateway.Gateway
+	settings []string
+	secret   string // of an admin
 }
 
 func start(t *testing.T, more ...string) *worker {
 	t.Helper()
 	binary, dir := harness.Binary(t), t.TempDir()
 	secret := harness.Issue(t, filepath.Join(dir, "tokens"), map[string]access.Role{"ada": access.Admin})["ada"]
-	settings := harness.Settings(gateway.New(t, gateway.Options{}).Addr(), dir, "RETRY_WORKER_AUTH_TOKENS_FILE="+filepath.Join(dir, "tokens"))
-	w := harness.StartWorker(t, binary, append(settings, more...))
-	t.Cleanup(w.Kill) // nothing is left that a stop would wait for
-	return &worker{w, t, secret}
+	w := &worker{t: t, engine: gateway.New(t, gateway.Options{}), secret: secret}
+	w.settings = append(harness.Settings(w.engine.Addr(), dir, "RETRY_WORKER_AUTH_TOKENS_FILE="+filepath.Join(dir, "tokens")), more...)
+	w.begin(binary)
+	return w
+}
+
+// begin a life of the worker's process, on the journal of the one before.
+func (w *worker) begin(binary string) {
+	w.t.Helper()
+	w.Worker = harness.StartWorker(w.t, binary, w.settings)
+	w.t.Cleanup(w.Kill) // nothing is left that a stop would wait for
 }
 
 // dialer connects from an address of this machine.

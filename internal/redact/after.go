@@ -151,6 +151,8 @@ func fieldKind(called string) kind {
 		}
 		i = w.end
 		switch {
+		case w.role&secrets != 0:
+			return secret
 		case w.role&(labels|names) != 0:
 			return w.kind
 		case w.role&(keeps|keepsLong|registry) != 0:
@@ -167,6 +169,8 @@ func fits(value string, k kind) bool {
 	switch k {
 	case none:
 		return false
+	case secret:
+		return !isNothing(value)
 	case name, mail, address:
 		i := strings.IndexFunc(value, unicode.IsLetter)
 		return i >= 0 && (k == mail || !partAt(value, i).bad)

@@ -14,7 +14,8 @@ var hard = []string{
 	"a@", "@", "a.", "a@a.", "a'", "a+", "\\", "\\\"", "%", "%25", "%20", "&", "&amp;", "&#", "x://", "x://a@", "://", ":", "<", "</a", "[", "[CPF", "\"", "'",
 	"nome: Maria ", "nome: a b c ", "nome A.", "nome:a.", "nome ", "Maria ", "abcDef", "ABc", "cpf ", "cpf: 123 ", "\"cpf\":", "cpf %22", "protocolo 1-", "guias 1,",
 	"CLM-", "CLM-1-", "value 'a", "value '", "valor '1' ", "type '", "endereco=\"a ", "deadbeef0-", "12345678-1234-1234-", "\u200b", "\x1b[", "ã", "é1", "\xe3", "0x1", "R$ 1.",
-	"12345678900 a ", "é um 12345678900 ", "nascimento 1 de ", "1 de ", "carteira 12 ", "11 91234-", "_", "a_", "1_", ",", "paciente ",
+	"12345678900 a ", "é um 12345678900 ", "nascimento 1 de ", "1 de ", "carteira 12 ", "11 91234-", "senha ", "senha", "senha=", "senha='", "senha \"", "<senha ", "<senha>", "senha=a,", "token:", "cookie: a=b; ", "Bearer ", "eyJ",
+	"-----BEGIN PRIVATE KEY-----", "-----BEGIN ", "x://a:b/", "senha a ", "senha_", "a (at) ", "(at)", "\"a", "key ", "api key ", "_", "a_", "1_", ",", "paciente ",
 }
 
 var typical = []struct {

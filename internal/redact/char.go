@@ -26,7 +26,7 @@ const (
 	joint               // . - _ ' : may stand within an e-mail address
 	lead                // + and ( : may open a telephone number
 	escape              // may begin a logical character of several bytes
-	active              // : < [ $ @ : begins something of its own
+	active              // : < [ $ @ " : begins something of its own
 )
 
 var classes = buildClasses()
@@ -42,7 +42,7 @@ func buildClasses() (t [256]class) {
 			t[c] = digit
 		}
 	}
-	for c, class := range map[string]class{".-_'": joint, "+(": lead, `%&\`: escape, ":<[$@": active} {
+	for c, class := range map[string]class{".-_'": joint, "+(": lead, `%&\`: escape, `:<[$@"`: active} {
 		for _, b := range []byte(c) {
 			t[b] = class
 		}
@@ -99,6 +99,8 @@ func logical(r rune) rune {
 		return r - 0xfee0
 	case unicode.IsDigit(r):
 		return '0' + decimal(r)
+	case unicode.Is(unicode.No, r):
+		return ringed(r)
 	case r == 0x85 || r == 0x2028 || r == 0x2029:
 		return '\n'
 	case unicode.In(r, unicode.Cf, unicode.Cc, unicode.Mn, unicode.Me):
@@ -112,6 +114,26 @@ func logical(r rune) rune {
 		return ' '
 	case unicode.Is(unicode.Pd, r):
 		return '-'
+	}
+	return r
+}
+
+// ringed is the digit that r is with a ring, parentheses or a period about it, or above or below the line; else r.
+func ringed(r rune) rune {
+	for _, one := range [...]rune{'①', '⑴', '⒈', '⓵', '❶', '➀', '➊', '₁'} {
+		if one <= r && r < one+9 {
+			return '1' + r - one
+		}
+	}
+	switch r {
+	case '⓪', '⓿', '⁰', '₀', '🄋', '🄌':
+		return '0'
+	case '¹':
+		return '1'
+	case '²', '³':
+		return '2' + r - '²'
+	case '⁴', '⁵', '⁶', '⁷', '⁸', '⁹':
+		return '4' + r - '⁴'
 	}
 	return r
 }

@@ -15,7 +15,7 @@ const (
 )
 
 // separators is a set of them.
-type separators uint8
+type separators uint16
 
 const (
 	blank separators = 1 << iota
@@ -26,6 +26,7 @@ const (
 	paren
 	plus
 	low // underscore, asterisk and the like
+	colon
 )
 
 // group is a run of digits, unseen characters within it included.
@@ -104,7 +105,7 @@ func gapAt(s string, i int) group {
 
 var separatorSets = [256]separators{
 	' ': blank, '\n': blank, '\t': blank, '\r': blank, '.': dot, '-': dash, '/': slash, ',': comma, '(': paren, ')': paren,
-	'+': plus, '_': low, '*': low, '|': low, '~': low,
+	'+': plus, ':': colon, '_': low, '*': low, '|': low, '~': low,
 }
 
 func separator(r rune) separators { return separatorSets[max(0, min(r, 255))] }
@@ -195,7 +196,7 @@ var grouped = &certain[3][0]
 // certain are the forms that check digits prove or that are nobody else's, in the order they are tried; longer before
 // shorter.
 var certain = newForms(
-	ways(cpf, byForm, odd, "3-3-3-2"),
+	ways(cpf, byForm, odd|colon, "3-3-3-2"),
 	ways(cpf, byForm, dash, "9-2"),
 	ways(id, byHyphen, dot|dash, "2-3-3-1"), // RG
 	ways(cpf, byDigits, odd, "11 9-2 3-3-5 3-6-2 3-8 6-3-2 6-5 1-1-1-1-1-1-1-1-1-1-1"),

@@ -16,6 +16,8 @@ var fragments = []string{
 	" ", " ", " ", ".", "-", "/", ",", ":", "=", "\"", "'", "<", ">", "</", "(", ")", "+", "@", "_", ";", "&", "%", "?", "#", "[", "]", "{", "}", "$", "*", "|",
 	"%20", "%40", "%22", "%25", "%C3%A3", "&quot;", "&amp;", "&#64;", "&atilde;", `\"`, `\u0022`, `\`, "\n", "\u200b", "\u00a0", "\x1b[31m", "\xe3", "１", "٣",
 	"[CPF]", "[NAME]", "[E-MAIL]", "[CARD]", "[PHONE]", "[BIRTHDATE]", "x.com", "com", "br", "whatsapp.net", "://", "http", "http://h/", "T", "Z",
+	"senha", "password", "token", "Authorization", "Bearer ", "Basic ", "cookie", "api", "key", "secret", "chave", "eyJhbGciOi", "ghp_", "AKIA", "[SECRET]",
+	"-----BEGIN ", "PRIVATE KEY-----", "-----END", "Abc123!", "valor=", "Path=/", "u:p", "; ", ": ", "null", "&lt;", "&gt;", "(at)", "①",
 	"deadbeef", "a1b2c3d4", "-e89b-12d3-a456-", "426614174000", "CDATA[", "<![CDATA[",
 }
 
@@ -54,6 +56,9 @@ func FuzzText(f *testing.F) {
 		f.Add(fill(c.text))
 	}
 	for _, c := range kept {
+		f.Add(fill(c.text))
+	}
+	for _, c := range secrets {
 		f.Add(fill(c.text))
 	}
 	f.Fuzz(func(t *testing.T, s string) { holds(t, s) })

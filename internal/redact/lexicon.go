@@ -29,6 +29,13 @@ const (
 	health                     // makes "cartão" a CNS
 	claim                      // begins a claim's id
 	brief                      // an abbreviation: a period behind it ends no sentence
+	secrets                    // a password or key follows
+	tokens                     // one follows, if it looks like one
+	needsSign                  // secrets: but only behind a sign that assigns it
+	cookies                    // secrets: in pairs
+	schemes                    // credentials follow: Bearer, Basic
+	keyOwners                  // makes "key" a secret's
+	vendors                    // begins a vendor's token: ghp_…
 )
 
 // entry is what the lexicon knows of a word.
@@ -41,7 +48,8 @@ const (
 	message = stops | connects // of an error text; it may stand between a label and its number
 	article = particle | connects
 	// begins is what means something where nothing came before.
-	begins = labels | persons | names | vague | keeps | keepsLong | registry | companies | quotes | currency | claim
+	begins = labels | persons | names | vague | keeps | keepsLong | registry | companies | quotes | currency | claim |
+		secrets | tokens | schemes | vendors
 )
 
 // lexicon holds words without case and accents, singular and plural; "*" stands for -o, -a, -os, -as.
@@ -49,6 +57,15 @@ var lexicon = []struct {
 	entry
 	words string
 }{
+	{entry{secrets | stops, none}, `senha senhas password passwords passwd passphrase passcode pwd psw secret secrets segredo clientsecret
+		apikey apikeys xapikey apisecret secretkey privatekey accesskey authtoken accesstoken refreshtoken idtoken sessiontoken
+		jsessionid phpsessid sessionid csrftoken xsrftoken`},
+	{entry{secrets | needsSign | stops, none}, `authorization credential credentials credencial credenciais`},
+	{entry{secrets | needsSign | cookies | stops, none}, `cookie cookies setcookie`},
+	{entry{tokens | stops, none}, `token tokens jwt chave chaves sessao session assinatura signature sig pass auth sid csrf pin otp cvv`},
+	{entry{schemes | stops, none}, `bearer basic digest negotiate ntlm`},
+	{entry{keyOwners | stops, none}, `api access secret private subscription signing encryption functions account shared master`},
+	{entry{vendors, none}, `ghp gho ghs ghu glpat xoxb xoxp xoxa xoxs sk rk hvs`},
 	{entry{labels, cpf}, `cpf cpfs cic numerocpf nrcpf numcpf cpfbeneficiario cpfpaciente cpftitular cpfresponsavel cpfcontratado`},
 	{entry{labels, taxpayer}, `cpfcnpj cnpjcpf documento documentos`},
 	{entry{labels, cns}, `cns numerocns cnsbeneficiario cnspaciente nrcns cartaosus cartaonacionalsaude`},
@@ -58,7 +75,7 @@ var lexicon = []struct {
 		whatsapp zap fax numerotelefone telefonecontato telefonepaciente telefonebeneficiario msisdn jid`},
 	{entry{labels, mail}, `email emails mail mails emailbeneficiario emailpaciente mailto`},
 	{entry{labels, record}, `rg passaporte prontuario prontuarios pis pasep nis nit cnh matricula matriculas`},
-	{entry{labels, birth}, `nascimento nasc datanascimento dtnascimento dtnasc datanasc nascid* birth birthdate birthday dob dateofbirth`},
+	{entry{labels, birth}, `nascimento nasc datanascimento dtnascimento dtnasc datanasc nascid* birth birthdate birthday dob dateofbirth dn`},
 	{entry{labels, address}, `endereco enderecos logradouro bairro cep enderecopaciente enderecobeneficiario`},
 
 	{entry{persons, id}, `paciente pacientes patient patients beneficiari* beneficiary beneficiaries titular titulares segurad* associad*
@@ -168,6 +185,7 @@ const (
 	id
 	address
 	user
+	secret
 	// record is a label only, of a number that may be short: a medical record, an identity card.
 	record
 	// taxpayer is a label only, "CPF/CNPJ": a company's number stays, a person's goes.
@@ -179,6 +197,7 @@ const (
 var marks = [...]string{
 	cpf: "[CPF]", cns: "[CNS]", card: "[CARD]", phone: "[PHONE]", mail: "[E-MAIL]", name: "[NAME]",
 	birth: "[BIRTHDATE]", id: "[ID]", address: "[ADDRESS]", user: "[USER]",
+	secret: "[SECRET]",
 }
 
 // plain is the kind whose mark stands for a datum that was labelled as k.

@@ -98,7 +98,7 @@ func (s *scanner) fewDigits() int {
 			return i
 		case classes[s.in[j]] == digit || classes[s.in[j]] == escape || j == i+maxGap:
 			return 0
-		case separatorSets[s.in[j]] == 0 && s.in[j] != ':':
+		case separatorSets[s.in[j]] == 0:
 			return i
 		}
 	}

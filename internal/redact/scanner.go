@@ -22,8 +22,10 @@ type scanner struct {
 	saved int    // bytes that they save
 	state state
 
+	due     edit  // a secret that lies ahead
 	local   int   // where the run of characters of an e-mail's local part began; noLocal outside one
 	before  state // at local
+	spelled bool  // an '@' is spelled out somewhere
 	pathEnd int   // of the URL whose path this is
 }
 
@@ -36,7 +38,7 @@ var scanners = sync.Pool{New: func() any { return new(scanner) }}
 func redacted(in string, stop int) string {
 	s := scanners.Get().(*scanner)
 	defer scanners.Put(s)
-	*s = scanner{in: in, stop: stop, edits: s.edits[:0], local: noLocal}
+	*s = scanner{in: in, stop: stop, edits: s.edits[:0], local: noLocal, spelled: spellsAt(in)}
 	s.scan()
 	s.in = ""
 	return s.apply(in[:s.pos])
@@ -45,6 +47,10 @@ func redacted(in string, stop int) string {
 // scan finds the edits.
 func (s *scanner) scan() {
 	for s.pos < len(s.in) && (s.pos-s.saved < s.stop || s.local != noLocal) {
+		if s.due.end > 0 && s.pos >= s.due.start {
+			s.takeDue()
+			continue
+		}
 		switch c := s.in[s.pos]; classes[c] {
 		case letter:
 			s.word()
@@ -70,6 +76,8 @@ func (s *scanner) char(r rune, w int) {
 		s.word()
 	case r == '@':
 		s.at(w)
+	case r == '"':
+		s.quote(w)
 	case r == '[':
 		s.bracket(w)
 	case r == '<':
@@ -119,7 +127,7 @@ func (s *scanner) redact(start, end int, k kind) {
 	s.edits = append(s.edits, e)
 	s.saved += e.saves()
 	s.pos = end
-	if !isJoined(s.in[start:end]) {
+	if k == secret || !isJoined(s.in[start:end]) {
 		s.local = noLocal
 	}
 	s.state.datum(k)

@@ -179,6 +179,8 @@ func (t *state) datum(k kind) {
 		t.label, t.direct, t.words = k, true, 0
 	case id, user, address:
 		t.label, t.direct = none, false
+	case secret:
+		*t = state{}
 	}
 }
 

@@ -55,6 +55,8 @@ var taken = []struct{ why, text, want string }{
 	{"the second number", "protocolo 123, {cpf}", "protocolo 123, [CPF]"},
 	{"behind a list's end", "protocolos {prot}; {cpf}", "protocolos {prot}; [CPF]"},
 	{"after a percent sign, a backslash", "100%{cpf}, 50%" + cpfOf("223456789") + `, C:\u{cpf}`, "100%[CPF], 50%[CPF], C:\\u[CPF]"},
+	{"colons", "111:444:777:35 às 10:40:00", "[CPF] às 10:40:00"},
+	{"digits with a ring, in parentheses, above the line", "①②③.④⑤⑥.⑦⑧⑨-⓪①, ⑴⑵⑶⑷⑸⑹⑺⑻⓪" + cpf[9:] + ", CPF ¹²³⁴⁵⁶⁷⁸⁰" + cpf[9:], "[CPF], [CPF], CPF [CPF]"},
 	{"zeros, so no IPv4 address", "000.000.000.00", "[CPF]"},
 
 	// JSON, XML, HTML, forms, URLs
@@ -148,6 +150,8 @@ var taken = []struct{ why, text, want string }{
 	{"no top-level domain, labelled", "e-mail: ana@hospital inválido", "e-mail: [E-MAIL] inválido"},
 	{"a user's name beside it", "nome: Ana ana.souza@exemplo.com", "nome: [NAME] [E-MAIL]"},
 	{"unseen characters in it", "a\u200bna@ex\u200bemplo.com", "[E-MAIL]"},
+	{"quoted local part", `x "maria silva"@x, &quot;a b&quot;@exemplo.com "ok"`, `x [E-MAIL], [E-MAIL] "ok"`},
+	{"spelled sign", "maria (at) x; Maria.Silva[at]exemplo.com.br, ana arroba, ana (ARROBA) exemplo (ponto) com", "[E-MAIL]; [E-MAIL], ana arroba, [E-MAIL]"},
 	{"digits behind the domain", "ana@exemplo.com.br.{cpf}", "[E-MAIL].[CPF]"},
 
 	// names
@@ -169,6 +173,7 @@ var taken = []struct{ why, text, want string }{
 
 	// birth dates, other labelled fields
 	{"dates", "data de nascimento 12/03/1980; nascida em 1980-03-12; Nasc.: 12.03.80; dt_nascimento=12031980", "data de nascimento [BIRTHDATE]; nascida em [BIRTHDATE]; Nasc.: [BIRTHDATE]; dt_nascimento=[BIRTHDATE]"},
+	{"DN", "DN: 01/02/1980, dn 01.02.80", "DN: [BIRTHDATE], dn [BIRTHDATE]"},
 	{"written out", "nascido em 12 de março de 1980, birth date 12-Mar-1980", "nascido em [BIRTHDATE], birth date [BIRTHDATE]"},
 	{"with a time", `"dataNascimento":"1980-03-12T00:00:00-03:00"`, `"dataNascimento":"[BIRTHDATE]"`},
 	{"with a name before it", "nascimento do paciente Ana (12/03/1980)", "nascimento do paciente [NAME] ([BIRTHDATE])"},

@@ -1,6 +1,9 @@
 package redact
 
-import "strings"
+import (
+	"regexp"
+	"strings"
+)
 
 // at takes an '@', which with the local part before it may be an e-mail address.
 func (s *scanner) at(w int) {
@@ -18,6 +21,63 @@ func (s *scanner) at(w int) {
 	s.state = s.before
 	s.redact(start, end, k)
 	s.local = noLocal
+}
+
+const maxLocal = 64 // bytes of an e-mail address's local part
+
+// quote takes a '"', which may open the local part of an e-mail address: "maria silva"@x.
+func (s *scanner) quote(w int) {
+	for i := s.pos + w; i < len(s.in) && i-s.pos <= maxLocal; {
+		r, size := charAt(s.in, i)
+		i += size
+		if r == '\n' || r == '[' {
+			break
+		}
+		if r != '"' || size != w {
+			continue
+		}
+		if sign, n := seenAt(s.in, i); sign == '@' {
+			if end := hostEnd(s.in, i+n); end > 0 {
+				s.redact(s.pos, end, mail)
+				return
+			}
+		}
+		break
+	}
+	s.separator('"', w)
+}
+
+// hostEnd is the end of the domain or of the single label at s[i:]; 0 for none.
+func hostEnd(s string, i int) int {
+	end, _ := labelEnd(s, i)
+	return max(end, domainEnd(s, i, true))
+}
+
+var spelledMail = regexp.MustCompile(`(?i)^[\pL\d._+-]{1,64} {0,2}[(\[{](?:at|arroba)[)\]}] {0,2}\pL[\pL\d-]{0,62}` +
+	`(?:(?: ?[(\[{](?:dot|ponto)[)\]}] ?|\.)[\pL\d][\pL\d-]{0,62}){0,5}`)
+
+// spellsAt reports whether an '@' is spelled out in s.
+func spellsAt(s string) bool {
+	for _, sign := range [...]string{"(at)", "[at]", "{at}", "(AT)", "[AT]", "{AT}", "(arroba)", "[arroba]", "(ARROBA)", "[ARROBA]"} {
+		if strings.Contains(s, sign) {
+			return true
+		}
+	}
+	return false
+}
+
+// takeSpelled redacts the e-mail address at pos whose '@' is spelled out: maria (at) x.
+func (s *scanner) takeSpelled() bool {
+	if s.pos > 0 && strings.IndexByte(" \t\n\"'<(,;:=", s.in[s.pos-1]) < 0 {
+		return false
+	}
+	end := len(spelledMail.FindString(s.in[s.pos:min(len(s.in), s.pos+8*maxLocal)]))
+	if end == 0 {
+		return false
+	}
+	s.redact(s.pos, s.pos+end, mail)
+	s.local = noLocal
+	return true
 }
 
 // localStart is where the local part before pos begins; pos where there is none.
@@ -99,8 +159,12 @@ func (s *scanner) colon(w int) {
 		}
 		end += w
 	}
+	if at == start {
+		at = passwordEnd(s.in, start, end)
+	}
 	if at > start {
 		s.redact(start, at, user)
+		end = max(end, at)
 	}
 	s.state.number()
 	s.local = noLocal
@@ -108,6 +172,23 @@ func (s *scanner) colon(w int) {
 	if end >= s.pathEnd {
 		s.pathEnd = pathEnd(s.in, end)
 	}
+}
+
+// maxPassword bytes behind the slash in a URL's password.
+const maxPassword = 64
+
+// passwordEnd is where user and password end that begin the authority s[start:end], which a slash in the password ends;
+// start where there are none.
+func passwordEnd(s string, start, end int) int {
+	_, port, found := strings.Cut(s[start:end], ":")
+	if !found || strings.Trim(port, "0123456789]:") == "" || strings.Contains(s[start:end], "[") {
+		return start
+	}
+	path := s[end:pathEnd(s[:min(len(s), end+maxPassword)], end)]
+	if i := strings.LastIndexByte(path, '@'); i >= 0 && !strings.Contains(path, "[") {
+		return end + i
+	}
+	return start
 }
 
 // pathEnd is where the URL's path that begins at i ends.

@@ -89,6 +89,9 @@ const (
 
 // word takes the letters at pos; an identifier of several words one by one.
 func (s *scanner) word() {
+	if s.takeOpenSecret() || s.spelled && s.takeSpelled() {
+		return
+	}
 	s.begin()
 	w := wordAt(s.in, s.pos)
 	if w.role != 0 || !w.camel {
@@ -108,7 +111,7 @@ func (s *scanner) take(w *word) {
 		s.pos = w.end
 		return
 	}
-	if s.takeClaim(w) || s.takeKept(w) || s.takeAddress(w) || s.takeName(w) || s.takeQuoted(w) {
+	if s.takeSecret(w) || s.takeClaim(w) || s.takeKept(w) || s.takeAddress(w) || s.takeName(w) || s.takeQuoted(w) {
 		return
 	}
 	direct := s.state.direct && s.isPrefix(w)

@@ -1,0 +1,67 @@
+package redact_test
+
+import (
+	"testing"
+
+	"retry-worker/internal/redact"
+)
+
+// Nobody's: made up for these tests.
+const (
+	webToken  = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJvcGVyYWRvcmEifQ.c2lnbmF0dXJlLW9mLW5vYm9keQ"
+	basicAuth = "cG9ydGFsOm5pbmd1ZW0="
+)
+
+// secrets says what becomes of what (R32).
+var secrets = []struct{ why, text, want string }{
+	{"XML", "<ans:senhaPrestador>abc</ans:senhaPrestador><ans:loginPrestador>x</ans:loginPrestador>", "<ans:senhaPrestador>[SECRET]</ans:senhaPrestador><ans:loginPrestador>x</ans:loginPrestador>"},
+	{"XML over lines, with attributes, CDATA, escaped", "<senha>\n  a b\n</senha><wsse:Password Type=\"x#PasswordText\">a&amp;b</wsse:Password><senha><![CDATA[abc]]></senha> &lt;senha&gt;abc&lt;/senha&gt;",
+		"<senha>\n  [SECRET]\n</senha><wsse:Password Type=\"x#PasswordText\">[SECRET]</wsse:Password><senha><![CDATA[[SECRET]]]></senha> &lt;senha&gt;[SECRET]&lt;/senha&gt;"},
+	{"XML, nothing in it", "<senha></senha><senha/><token/> <ans:senhaPrestador xsi:nil=\"true\"/>", "<senha></senha><senha/><token/> <ans:senhaPrestador xsi:nil=\"true\"/>"},
+	{"headers", "Authorization: Basic " + basicAuth + "\nAuthorization: Bearer abc.def\nX-Api-Key: 0a1b2c\nx-auth-token: abcdef1234", "Authorization: Basic [SECRET]\nAuthorization: Bearer [SECRET]\nX-Api-Key: [SECRET]\nx-auth-token: [SECRET]"},
+	{"headers quoted", `curl -H "Authorization: Bearer abc" -H 'apikey: abc' https://h/x`, `curl -H "Authorization: Bearer [SECRET]" -H 'apikey: [SECRET]' https://h/x`},
+	{"credentials alone", "recusado: Bearer abc123def456 por Basic " + basicAuth, "recusado: Bearer [SECRET] por Basic [SECRET]"},
+	{"JSON", `{"client_secret":"a,b;c","grant_type":"client_credentials","access_token": "abc","expires_in":3600,"senha":"x y z"}`,
+		`{"client_secret":"[SECRET]","grant_type":"client_credentials","access_token": "[SECRET]","expires_in":3600,"senha":"[SECRET]"}`},
+	{"JSON in JSON", `{\"senha\":\"abc\",\"clientSecret\":\"abc\"}`, `{\"senha\":\"[SECRET]\",\"clientSecret\":\"[SECRET]\"}`},
+	{"name and value", `{"name":"password","value":"abc"} <param name="senha" value="abc"/>`, `{"name":"password","value":"[SECRET]"} <param name="senha" value="[SECRET]"/>`},
+	{"forms, query strings", "grant_type=password&username=x&password=a%26b&client_secret=abc https://h/x?token=abc&x=1 senha%3Dabc%26x", "grant_type=password&username=x&password=[SECRET]&client_secret=[SECRET] https://h/x?token=[SECRET]&x=1 senha%3D[SECRET]%26x"},
+	{"connection strings", "Server=db;User Id=sa;Password=a;b!c;Timeout=3 jdbc:postgresql://h/x?user=u&password=abc DB_PASSWORD=abc", "Server=db;User Id=sa;Password=[SECRET];Timeout=3 jdbc:postgresql://h/x?user=u&password=[SECRET] DB_PASSWORD=[SECRET]"},
+	{"texts", "senha: abc, senha = abc; senha=abc. Senha do prestador: Abc123; senha 'abc' recusada", "senha: [SECRET], senha = [SECRET]; senha=[SECRET] Senha do prestador: [SECRET]; senha '[SECRET]' recusada"},
+	{"without a sign", "falha com a senha Hosp@2024 no portal, password s3cr3t, senha 123456 inválida", "falha com a senha [SECRET] no portal, password [SECRET], senha [SECRET] inválida"},
+	{"words between", "senha inválida: abc123; senha informada (Abc12345) não confere; token inválido: a1b2c3d4e5f6a7b8", "senha inválida: [SECRET]; senha informada ([SECRET]) não confere; token inválido: [SECRET]"},
+	{"web tokens", "x " + webToken + " y, jwt=" + webToken, "x [SECRET] y, jwt=[SECRET]"},
+	{"keys of vendors", "AKIAIOSFODNN7EXAMPLE ghp_0123456789abcdefghij xoxb-123456789012-abcdef", "[SECRET] [SECRET] [SECRET]"},
+	{"keys of APIs", "api_key=abc; API key: 0a1b2c3d; secret-key: abc; Ocp-Apim-Subscription-Key: abc", "api_key=[SECRET]; API key: [SECRET]; secret-key: [SECRET]; Ocp-Apim-Subscription-Key: [SECRET]"},
+	{"private key", "a -----BEGIN RSA PRIVATE KEY-----\nMIIEabcdefghijklmnop\n-----END RSA PRIVATE KEY----- b", "a -----BEGIN RSA PRIVATE KEY-----[SECRET]-----END RSA PRIVATE KEY----- b"},
+	{"cookies", "Cookie: rw_session=abc.def; x=1; HttpOnly\nSet-Cookie: sid=abc; Path=/; Secure; HTTP 401, JSESSIONID=0A1B", "Cookie: [SECRET]\nSet-Cookie: [SECRET]; HTTP 401, JSESSIONID=[SECRET]"},
+	{"validators", "The value 'abc' of element 'ans:senhaPrestador' is not valid", "The value '[SECRET]' of element 'ans:senhaPrestador' is not valid"},
+	{"users of URLs", "https://ana:a/b@h.com/x amqp://u:p@h", "https://[USER]@h.com/x amqp://[USER]@h"},
+	{"personal data beside it", "senha=abc CPF {bad} nome: Ana senha: {cpf}", "senha=[SECRET] CPF [CPF] nome: [NAME] senha: [SECRET]"},
+}
+
+func TestSecretsAreTaken(t *testing.T) {
+	for _, c := range secrets {
+		if got := redact.Text(fill(c.text)); got != fill(c.want) {
+			t.Errorf("%s:\n text %q\n got  %q\n want %q", c.why, fill(c.text), got, fill(c.want))
+		}
+	}
+}
+
+// TestWordsOfSecretsAreKept: what tells that a secret is wrong, and not what it is.
+func TestWordsOfSecretsAreKept(t *testing.T) {
+	for _, text := range []string{
+		"Senha inválida. Senha expirada para o usuário. usuário ou senha incorretos; LoginInvalido SenhaInvalida: Unimed",
+		"AUTHORIZATION_DENIED: Unimed recusou a guia 123; PASSWORD_EXPIRED: trocar; WRONG_PASSWORD: x",
+		"senha: inválida; password: must not be blank; token: expired; Authorization: missing; senha=null; \"senha\":\"\"; senha: ****",
+		`{"password":["must not be blank"]}`, `Unexpected token < in JSON at position 0; Unexpected token: "}"; Unexpected token 'o', "portal fora" is not valid JSON`,
+		"Bearer token inválido; Basic authentication failed; WWW-Authenticate: Basic realm=\"tiss\"; the bearer of this",
+		"chave de acesso inválida; chave primária duplicada: 12345; chave: 35200114200166000187550010000000046550010018; sessão expirada; assinatura inválida",
+		"cookies are disabled; Cookie: ausente; Set-Cookie missing", "value 'null' of element 'senha'", "token=; senha=; password:",
+		"HTTP 401 Unauthorized: invalid_client; grant_type=client_credentials; token_type: bearer", "the secret is out, API key not found",
+	} {
+		if got := redact.Text(text); got != text {
+			t.Errorf("%q\n became %q", text, got)
+		}
+	}
+}

@@ -34,6 +34,8 @@ const (
 	needsSign                  // secrets: but only behind a sign that assigns it
 	cookies                    // secrets: in pairs
 	schemes                    // credentials follow: Bearer, Basic
+	pairs                      // schemes: whose credentials are pairs
+	logons                     // user and password follow: scott/tiger@
 	keyOwners                  // makes "key" a secret's
 	vendors                    // begins a vendor's token: ghp_…
 )
@@ -49,7 +51,7 @@ const (
 	article = particle | connects
 	// begins is what means something where nothing came before.
 	begins = labels | persons | names | vague | keeps | keepsLong | registry | companies | quotes | currency | claim |
-		secrets | tokens | schemes | vendors
+		secrets | tokens | schemes | vendors | logons
 )
 
 // lexicon holds words without case and accents, singular and plural; "*" stands for -o, -a, -os, -as.
@@ -63,7 +65,9 @@ var lexicon = []struct {
 	{entry{secrets | needsSign | stops, none}, `authorization credential credentials credencial credenciais`},
 	{entry{secrets | needsSign | cookies | stops, none}, `cookie cookies setcookie`},
 	{entry{tokens | stops, none}, `token tokens jwt chave chaves sessao session assinatura signature sig pass auth sid csrf pin otp cvv`},
-	{entry{schemes | stops, none}, `bearer basic digest negotiate ntlm`},
+	{entry{schemes | stops, none}, `bearer basic negotiate ntlm`},
+	{entry{schemes | pairs | stops, none}, `digest`},
+	{entry{logons | stops, none}, `thin sqlplus`},
 	{entry{keyOwners | stops, none}, `api access secret private subscription signing encryption functions account shared master`},
 	{entry{vendors, none}, `ghp gho ghs ghu glpat xoxb xoxp xoxa xoxs sk rk hvs`},
 	{entry{labels, cpf}, `cpf cpfs cic numerocpf nrcpf numcpf cpfbeneficiario cpfpaciente cpftitular cpfresponsavel cpfcontratado`},

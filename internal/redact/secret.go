@@ -13,6 +13,7 @@ import (
 const (
 	maxToSecret  = 60 // characters between a word and its secret
 	maxTag       = 300
+	maxDigest    = 600
 	shortSecret  = 3 // characters of one that a sign assigns
 	likelySecret = 8 // of one that a vague word stands before
 	longSecret   = 16
@@ -30,6 +31,51 @@ func (s *scanner) takeSecret(w *word) bool {
 	}
 	s.redact(start, end, secret)
 	return true
+}
+
+// takeLogon redacts user and password where w is an option or a word that they stand behind: curl -u ana:abc,
+// jdbc:oracle:thin:ana/abc@host.
+func (s *scanner) takeLogon(w *word) bool {
+	from, joint := pastBlanks(s.in, w.end), ":"
+	switch option := s.in[w.start:w.end]; {
+	case w.role&logons != 0:
+		from, joint = pastBlanks(s.in, w.end+len(s.in[w.end:])-len(strings.TrimPrefix(s.in[w.end:], ":"))), "/"
+	case from > w.end && (option == "p" || option == "w") && strings.HasSuffix(s.in[:w.start], " -"):
+		text := strings.Trim(s.in[from:s.secretEnd(from+opened(s.in[from:]), &way{}, w)], `"'`)
+		if strings.Contains(text, "{") || !looksSecret(text, false, false) {
+			return false
+		}
+		from += opened(s.in[from:])
+		s.redact(from, from+len(text), secret)
+		return true
+	case from == w.end || option != "u" && option != "user" || !strings.HasSuffix(s.in[:w.start], "-"):
+		return false
+	}
+	quoted := 0
+	end := from
+	for ; end < len(s.in) && end-from < maxTag; end++ {
+		c := s.in[end]
+		if c == '\n' || c == '[' || c == ' ' && quoted%2 == 0 || c == '@' && joint == "/" {
+			break
+		}
+		if c == '"' || c == '\'' {
+			quoted++
+		}
+	}
+	text := s.in[from:end]
+	if i := strings.Index(text, joint); i < 1 || i == len(text)-1 || joint == "/" && !strings.HasPrefix(s.in[end:], "@") || quoted%2 != 0 {
+		return false
+	}
+	s.redact(from, end, user)
+	return true
+}
+
+// opened is 1 where s begins with a quotation mark.
+func opened(s string) int {
+	if s != "" && (s[0] == '"' || s[0] == '\'') {
+		return 1
+	}
+	return 0
 }
 
 // takeDue redacts the text of an element that is a secret, once its attributes are read.
@@ -95,6 +141,7 @@ type way struct {
 	size   int  // of the quotation mark
 	quoted bool // the word itself is quoted: a key of JSON
 	comma  bool // behind the word
+	line   bool // the secret is all of a line
 }
 
 // secretAt is the secret that w says follows; end is 0 where there is none.
@@ -117,6 +164,11 @@ func (s *scanner) secretAt(w *word) (start, end int) {
 		return 0, 0
 	}
 	r, _ := seenAt(s.in, from)
+	if strings.HasPrefix(s.in[nameStart(s.in, w):w.start], "--") && strings.HasPrefix(s.in[from:], " ") {
+		from, w.role = from+1, w.role&^needsSign
+		end = s.secretEnd(from, &way{}, w)
+		return from, end
+	}
 	p := way{quoted: (r == '"' || r == '\'') && opener(s.in[:nameStart(s.in, w)]) == r}
 	if start = s.follow(&p, w, from); start == 0 {
 		return 0, 0
@@ -125,10 +177,14 @@ func (s *scanner) secretAt(w *word) (start, end int) {
 		return 0, 0
 	}
 	if v := letterWord(s.in, start); v.role&schemes != 0 {
+		if v.role&pairs != 0 {
+			return s.credentials(&v)
+		}
 		if i := pastBlanks(s.in, v.end); i > v.end {
 			start = i
 		}
 	}
+	p.line = p.line || p.quote == 0 && p.tight && w.role&(needsSign|tokens) == 0 && ownLine(s.in, start)
 	end = s.secretEnd(start, &p, w)
 	if !s.isSecret(s.in[start:end], &p, w) {
 		return 0, 0
@@ -139,6 +195,15 @@ func (s *scanner) secretAt(w *word) (start, end int) {
 // credentials are what stands right behind the name of a scheme: Bearer eyJ…, Basic dXNlcjpzZW5oYQ==.
 func (s *scanner) credentials(w *word) (start, end int) {
 	start = pastBlanks(s.in, w.end)
+	if w.role&pairs != 0 {
+		const response = `response="`
+		line, _, _ := strings.Cut(s.in[start:min(len(s.in), start+maxDigest)], "\n")
+		if i := strings.Index(line, response); i >= 0 {
+			start += i + len(response)
+			end = start + strings.IndexByte(s.in[start:]+`"`, '"')
+		}
+		return start, end
+	}
 	end = start + webTokenEnd(s.in[start:])
 	if t := s.in[start:end]; start == w.end || len(t) < likelySecret || !mixes(t) {
 		return 0, 0
@@ -164,13 +229,18 @@ func (s *scanner) nameEnds(w *word) (end int, ok bool) {
 			if v.role&connects != 0 {
 				return 0, false
 			}
+			if i == w.end && w.role&tokens != 0 { // TokenStore, AuthFilter
+				return 0, false
+			}
 			i = v.end
 			continue
 		case isDigit(r):
-			if digits++; digits > 2 {
+			if digits++; digits > 3 {
 				return 0, false
 			}
-		case (r == '_' || r == '-') && i+1 < len(s.in) && classes[s.in[i+1]] == letter:
+		case (r == '_' || r == '-') && i+1 < len(s.in) && (classes[s.in[i+1]] == letter || classes[s.in[i+1]] == digit):
+		case r == '[' && markAt(s.in[i:]) != none:
+			return 0, false
 		default:
 			capitals := s.in[w.start:i]
 			joined := w.start > 0 && s.in[w.start-1] == '_' || strings.Contains(capitals, "_")
@@ -208,6 +278,9 @@ func (s *scanner) tagEnd(w *word, i int) int {
 
 // textEnd is where the text of an element ends that begins at i.
 func textEnd(s string, i int) int {
+	if end := strings.Index(s[i:], "]]>"); end >= 0 && strings.HasSuffix(s[:i], "CDATA[") {
+		return i + end
+	}
 	for i < len(s) {
 		r, size := charAt(s, i)
 		if r == '<' {
@@ -220,7 +293,7 @@ func textEnd(s string, i int) int {
 
 // trimmed is s[start:end] without blanks at its ends and without the end of CDATA.
 func trimmed(s string, start, end int) (int, int) {
-	text := strings.TrimSuffix(strings.TrimRight(s[start:end], " \t\r\n"), "]]>")
+	text := strings.TrimRight(s[start:end], " \t\r\n")
 	left := strings.TrimLeft(text, " \t\r\n")
 	if markAt(left) != none || isNothing(left) {
 		return 0, 0
@@ -237,6 +310,13 @@ func (s *scanner) follow(p *way, w *word, i int) int {
 		r, size := charAt(s.in, i)
 		switch {
 		case r == unseen, r == ' ':
+		case r == '\r' || r == '\n':
+			blank := strings.TrimLeft(s.in[i:], "\r\n")
+			if !p.quoted || p.sign != 0 || strings.Count(s.in[i:len(s.in)-len(blank)], "\n") < 2 {
+				return 0
+			}
+			p.sign, p.line = ':', true // a part of a form, and its value behind an empty line
+			return len(s.in) - len(blank)
 		case r == '"' || r == '\'':
 			if p.sign != 0 || s.in[i-1] == ' ' && !p.comma {
 				p.quote, p.size = r, size
@@ -249,7 +329,10 @@ func (s *scanner) follow(p *way, w *word, i int) int {
 			if v.role&(stops|connects) == 0 || v.role&begins&^quotes != 0 || p.words == near || looksMixed(s.in[i:]) {
 				return s.unsigned(p, i)
 			}
-			if v.role&quotes == 0 {
+			switch text := s.in[v.start:v.end]; {
+			case text == "é" || text == "is" || text == "foi" || text == "era" || text == "was":
+				p.words, p.far = p.words+1, false
+			case v.role&quotes == 0:
 				p.words++
 				p.far = p.far || v.role&connects == 0
 			}
@@ -259,7 +342,7 @@ func (s *scanner) follow(p *way, w *word, i int) int {
 		case r == ',' && p.sign == 0 && p.quoted:
 			p.comma = true
 		case r == '[' && markAt(s.in[i:]) == none && p.sign != 0:
-		case r == '[' || r == '\n' || strings.ContainsRune("<>;,)]}|", r):
+		case r == '[' || strings.ContainsRune("<>;,)]}|", r):
 			return 0
 		default:
 			return s.unsigned(p, i)
@@ -271,7 +354,10 @@ func (s *scanner) follow(p *way, w *word, i int) int {
 
 // unsigned is i where a secret may begin there without a sign before it.
 func (s *scanner) unsigned(p *way, i int) int {
-	if p.sign == 0 && (p.far || p.words > maxGap) {
+	if p.sign != 0 {
+		return i
+	}
+	if r, _ := charAt(s.in, i); p.far || !isLetter(r) && !isDigit(r) || i == 0 || s.in[i-1] != ' ' && s.in[i-1] != '(' {
 		return 0
 	}
 	return i
@@ -291,11 +377,21 @@ func (s *scanner) secretEnd(i int, p *way, w *word) int {
 		case p.quote != 0 && r == p.quote && size == p.size:
 			return j
 		case r == '[' && markAt(s.in[j:]) != none:
+			if p.line {
+				return firstOf(blank, i)
+			}
 			return i
-		case r == '\n':
+		case r == '\n' || r == '\r':
+			if p.line {
+				return j
+			}
 			return firstOf(blank, j)
 		case r == ' ' && blank == 0:
 			blank = j
+		}
+		if p.line {
+			j += size
+			continue
 		}
 		if p.quote == 0 && (blank != 0 || strings.ContainsRune(`"'<>|`, r) || strings.ContainsRune(",;&)]}", r) && !s.goesOn(j+size)) {
 			switch {
@@ -308,7 +404,21 @@ func (s *scanner) secretEnd(i int, p *way, w *word) int {
 		}
 		j += size
 	}
+	if p.line {
+		return len(s.in)
+	}
 	return firstOf(blank, len(s.in))
+}
+
+// ownLine reports whether nothing but a key and its sign stands before s[i:] on a line that is not the first: a part of a
+// settings file, whose values need no quotation marks.
+func ownLine(s string, i int) bool {
+	line := strings.LastIndexByte(s[max(0, i-maxToSecret):i], '\n')
+	if line < 0 {
+		return false
+	}
+	key := strings.Trim(s[max(0, i-maxToSecret)+line+1:i], " \t-:=")
+	return !strings.ContainsFunc(key, func(r rune) bool { return !isLetter(r) && !isDigit(r) && !strings.ContainsRune("_.-", r) })
 }
 
 func firstOf(blank, end int) int {
@@ -341,7 +451,8 @@ func (s *scanner) cookieEnd(i int) int {
 		for end < len(s.in) && !strings.ContainsRune("; ,\n\"'[", rune(s.in[end])) {
 			end++
 		}
-		if pair := s.in[from:end]; !strings.Contains(pair, "=") && !strings.EqualFold(pair, "HttpOnly") && !strings.EqualFold(pair, "Secure") {
+		name, _, isPair := strings.Cut(strings.ToLower(s.in[from:end]), "=")
+		if !isPair || strings.Contains(" path domain expires max-age samesite ", " "+name+" ") {
 			return i
 		}
 		i = end

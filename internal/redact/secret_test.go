@@ -15,7 +15,7 @@ const (
 // secrets says what becomes of what (R32).
 var secrets = []struct{ why, text, want string }{
 	{"XML", "<ans:senhaPrestador>abc</ans:senhaPrestador><ans:loginPrestador>x</ans:loginPrestador>", "<ans:senhaPrestador>[SECRET]</ans:senhaPrestador><ans:loginPrestador>x</ans:loginPrestador>"},
-	{"XML over lines, with attributes, CDATA, escaped", "<senha>\n  a b\n</senha><wsse:Password Type=\"x#PasswordText\">a&amp;b</wsse:Password><senha><![CDATA[abc]]></senha> &lt;senha&gt;abc&lt;/senha&gt;",
+	{"XML over lines, with attributes, CDATA, escaped", "<senha>\n  a b\n</senha><wsse:Password Type=\"x#PasswordText\">a&amp;b</wsse:Password><senha><![CDATA[a<b&c]]></senha> &lt;senha&gt;abc&lt;/senha&gt;",
 		"<senha>\n  [SECRET]\n</senha><wsse:Password Type=\"x#PasswordText\">[SECRET]</wsse:Password><senha><![CDATA[[SECRET]]]></senha> &lt;senha&gt;[SECRET]&lt;/senha&gt;"},
 	{"XML, nothing in it", "<senha></senha><senha/><token/> <ans:senhaPrestador xsi:nil=\"true\"/>", "<senha></senha><senha/><token/> <ans:senhaPrestador xsi:nil=\"true\"/>"},
 	{"headers", "Authorization: Basic " + basicAuth + "\nAuthorization: Bearer abc.def\nX-Api-Key: 0a1b2c\nx-auth-token: abcdef1234", "Authorization: Basic [SECRET]\nAuthorization: Bearer [SECRET]\nX-Api-Key: [SECRET]\nx-auth-token: [SECRET]"},
@@ -34,9 +34,17 @@ var secrets = []struct{ why, text, want string }{
 	{"keys of vendors", "AKIAIOSFODNN7EXAMPLE ghp_0123456789abcdefghij xoxb-123456789012-abcdef", "[SECRET] [SECRET] [SECRET]"},
 	{"keys of APIs", "api_key=abc; API key: 0a1b2c3d; secret-key: abc; Ocp-Apim-Subscription-Key: abc", "api_key=[SECRET]; API key: [SECRET]; secret-key: [SECRET]; Ocp-Apim-Subscription-Key: [SECRET]"},
 	{"private key", "a -----BEGIN RSA PRIVATE KEY-----\nMIIEabcdefghijklmnop\n-----END RSA PRIVATE KEY----- b", "a -----BEGIN RSA PRIVATE KEY-----[SECRET]-----END RSA PRIVATE KEY----- b"},
-	{"cookies", "Cookie: rw_session=abc.def; x=1; HttpOnly\nSet-Cookie: sid=abc; Path=/; Secure; HTTP 401, JSESSIONID=0A1B", "Cookie: [SECRET]\nSet-Cookie: [SECRET]; HTTP 401, JSESSIONID=[SECRET]"},
+	{"cookies", "Cookie: rw_session=abc.def; x=1; HttpOnly\nSet-Cookie: sid=abc; Path=/; Secure; HTTP 401, JSESSIONID=0A1B", "Cookie: [SECRET]; HttpOnly\nSet-Cookie: [SECRET]; Path=/; Secure; HTTP 401, JSESSIONID=[SECRET]"},
+	{"options", `curl -u ana:abc https://h --user 'ana:a b' x --password abc --token abc -p "A1b2c3" -w 'x!Y2'; -p 8080 -u ana -w '%{http_code}'`,
+		`curl -u [USER] https://h --user [USER] x --password [SECRET] --token [SECRET] -p "[SECRET]" -w '[SECRET]'; -p 8080 -u ana -w '%{http_code}'`},
+	{"a log-on of Oracle", "jdbc:oracle:thin:ana/abc@//h:1521/x, sqlplus ana/abc@x", "jdbc:oracle:thin:[USER]@//h:1521/x, sqlplus [USER]@x"},
+	{"a form's part", "form-data; name=\"senha\"\r\n\r\nxa b c\r\n--x", "form-data; name=\"senha\"\r\n\r\n[SECRET]\r\n--x"},
+	{"a settings file's line", "line 2:\n  url: x\n  senha: xa b c\n  timeout: 3", "line 2:\n  url: x\n  senha: [SECRET]\n  timeout: 3"},
+	{"a sentence", "a senha do portal é Abc-1 e não entra", "a senha do portal é [SECRET] e não entra"},
+	{"digest, signatures", `Authorization: Digest username="x", realm="tiss", response="0a1b", qop=auth; X-Hub-Signature-256: sha256=0a1b2c3d; AWS4-HMAC-SHA256 Signature=0a1b`,
+		`Authorization: Digest username="x", realm="tiss", response="[SECRET]", qop=auth; X-Hub-Signature-256: [SECRET]; AWS4-HMAC-SHA256 Signature=[SECRET]`},
 	{"validators", "The value 'abc' of element 'ans:senhaPrestador' is not valid", "The value '[SECRET]' of element 'ans:senhaPrestador' is not valid"},
-	{"users of URLs", "https://ana:a/b@h.com/x amqp://u:p@h", "https://[USER]@h.com/x amqp://[USER]@h"},
+	{"users of URLs", "https://ana:a/b@h.com/x amqp://u:p@h sftp://u:a%23b%2Fc@h:22/x", "https://[USER]@h.com/x amqp://[USER]@h sftp://[USER]@h:22/x"},
 	{"personal data beside it", "senha=abc CPF {bad} nome: Ana senha: {cpf}", "senha=[SECRET] CPF [CPF] nome: [NAME] senha: [SECRET]"},
 }
 
@@ -58,6 +66,7 @@ func TestWordsOfSecretsAreKept(t *testing.T) {
 		"Bearer token inválido; Basic authentication failed; WWW-Authenticate: Basic realm=\"tiss\"; the bearer of this",
 		"chave de acesso inválida; chave primária duplicada: 12345; chave: 35200114200166000187550010000000046550010018; sessão expirada; assinatura inválida",
 		"cookies are disabled; Cookie: ausente; Set-Cookie missing", "value 'null' of element 'senha'", "token=; senha=; password:",
+		"Bad credentials at br.hosp.AuthFilter.doFilter(AuthFilter.java:39) TokenStore.java:1234567890",
 		"HTTP 401 Unauthorized: invalid_client; grant_type=client_credentials; token_type: bearer", "the secret is out, API key not found",
 	} {
 		if got := redact.Text(text); got != text {

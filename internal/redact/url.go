@@ -151,7 +151,7 @@ func (s *scanner) colon(w int) {
 	start, at, end := s.pos, s.pos, s.pos
 	for end < len(s.in) {
 		r, w := charAt(s.in, end)
-		if r == '/' || endsPath(r) {
+		if (r == '/' || endsPath(r)) && s.in[end] != '%' {
 			break
 		}
 		if r == '@' {

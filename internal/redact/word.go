@@ -106,6 +106,9 @@ func (s *scanner) word() {
 }
 
 func (s *scanner) take(w *word) {
+	if (w.role&logons != 0 || w.start > 0 && s.in[w.start-1] == '-') && s.takeLogon(w) {
+		return
+	}
 	if s.state.idle() && w.role&begins == 0 {
 		s.state.short, s.state.ended = w.end-w.start <= maxShort, false
 		s.pos = w.end

@@ -9,20 +9,54 @@ import (
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zapgrpc"
 	"google.golang.org/grpc/grpclog"
+
+	"retry-worker/internal/redact"
 )
 
 // NewLogger writes lines in format (json or console) to out, instants in UTC. The standard library's
-// logger and gRPC's go the same way from then on.
+// logger and gRPC's go the same way from then on. Messages and errors, which hold the words of others, lose what is personal
+// or secret.
 func NewLogger(out io.Writer, level zapcore.Level, format string) *zap.Logger {
 	encoder := zapcore.NewJSONEncoder(encoderConfig())
 	if format == "console" {
 		encoder = zapcore.NewConsoleEncoder(encoderConfig())
 	}
-	log := zap.New(zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(out)), level))
+	log := zap.New(redacting{zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(out)), level)})
 	zap.RedirectStdLog(log)
 	quiet := log.WithOptions(zap.IncreaseLevel(zapcore.ErrorLevel)) // gRPC reports each failed connection; the worker says it once
 	grpcLog.to(quiet.Core())
 	return log
+}
+
+// redacting writes to another core what redact leaves of messages, errors and paths.
+type redacting struct{ zapcore.Core }
+
+func (r redacting) With(fields []zapcore.Field) zapcore.Core {
+	return redacting{r.Core.With(redacted(fields))}
+}
+
+func (r redacting) Check(e zapcore.Entry, c *zapcore.CheckedEntry) *zapcore.CheckedEntry {
+	if r.Enabled(e.Level) {
+		return c.AddCore(e, r)
+	}
+	return c
+}
+
+func (r redacting) Write(e zapcore.Entry, fields []zapcore.Field) error {
+	e.Message = redact.Text(e.Message)
+	return r.Core.Write(e, redacted(fields))
+}
+
+func redacted(fields []zapcore.Field) []zapcore.Field {
+	for i, f := range fields {
+		switch err, _ := f.Interface.(error); {
+		case f.Type == zapcore.ErrorType && err != nil:
+			fields[i] = zap.String(f.Key, redact.Text(err.Error()))
+		case f.Type == zapcore.StringType && f.Key == "path":
+			fields[i].String = redact.Text(f.String)
+		}
+	}
+	return fields
 }
 
 // grpcLog is gRPC's from the program's start on: once that runs it must not be given another one.

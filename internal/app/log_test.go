@@ -2,7 +2,9 @@ package app_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	stdlog "log"
 	"strings"
 	"testing"
@@ -11,6 +13,7 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/grpc/grpclog"
 
+	"retry-worker/internal/app"
 	"retry-worker/internal/testkit/gateway"
 	"retry-worker/internal/testkit/wait"
 	"retry-worker/internal/worker"
@@ -208,5 +211,17 @@ func TestLevelAndFormat(t *testing.T) {
 	}
 	if !strings.HasSuffix(fields[0], "Z") {
 		t.Errorf("time: got %q, want UTC", fields[0])
+	}
+}
+
+// TestLogHasNoSecrets: neither in errors and messages of others, nor in the paths of requests.
+func TestLogHasNoSecrets(t *testing.T) {
+	var out strings.Builder
+	log := app.NewLogger(&out, zap.InfoLevel, "json").With(zap.NamedError("with", errors.New("senha=Abc1")))
+	t.Cleanup(func() { app.NewLogger(io.Discard, zap.InfoLevel, "json") })
+	log.Warn("not sent", zap.Error(errors.New("Post https://ana:Abc2@h/x: Authorization: Bearer Abc3")), zap.String("path", "/subjects/p/CLM-ana@h.com-Abc4"))
+	stdlog.Print("client_secret=Abc5")
+	if got := out.String(); strings.Contains(got, "Abc") || strings.Count(got, "[SECRET]") != 3 || strings.Count(got, "\n") != 2 {
+		t.Errorf("logged %s", got)
 	}
 }

@@ -46,14 +46,30 @@ func Subject(eventType string) string {
 // the retry can no longer be made in time (R20).
 func Publisher(source string) journal.Publisher {
 	return func(h *journal.Happening) []journal.Message {
-		at := instantOf(h)
-		e := envelope{source: source, h: h, at: at, time: decision.Instant(at), key: keyOf(h.Subject), room: make(object, 0, roomFor)}
+		at, key := instantOf(h), keyOf(h.Subject)
+		h = withCleanID(h)
+		e := envelope{source: source, h: h, at: at, time: decision.Instant(at), key: key, room: make(object, 0, roomFor)}
 		messages := make([]journal.Message, 0, 2)
 		if name, data := domainEvent(h); data != nil {
 			messages = append(messages, e.message(name, data))
 		}
 		return append(messages, e.message(AuditRecorded, auditRecord))
 	}
+}
+
+// withCleanID is h, or a copy of it where its subject's id holds something personal, which a policy's pattern may let in.
+func withCleanID(h *journal.Happening) *journal.Happening {
+	id := clean(h.Subject.ID)
+	if id == h.Subject.ID {
+		return h
+	}
+	copied := *h
+	copied.Subject.ID = id
+	if h.Attempt != nil {
+		copied.Attempt = new(*h.Attempt)
+		copied.Attempt.Decision.SubjectID = id
+	}
+	return &copied
 }
 
 // instantOf what happened: of the decision, or of the entry.

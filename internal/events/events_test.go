@@ -228,6 +228,21 @@ func TestAuditRecordIsTheExportsOwn(t *testing.T) {
 	}
 }
 
+// TestIDsThatHoldPersonalData: an id in which redaction finds something goes out redacted; the order goes by the whole one.
+func TestIDsThatHoldPersonalData(t *testing.T) {
+	s := journal.Subject{Tenant: journal.DefaultTenant, Policy: "tiss-submission", ID: "CLM-ana@exemplo.com-1"}
+	a := attempt(decision.RNBIL005, decision.PermanentError)
+	a.Decision.SubjectID = s.ID
+	for _, m := range events.Publisher("/test")(&journal.Happening{Subject: s, Attempt: a, Digest: journal.DigestAttempt(s, a)}) {
+		if strings.Contains(m.Body, "ana@") || strings.Count(m.Body, "[E-MAIL]") != 2 || !strings.HasSuffix(m.Key, s.ID) {
+			t.Errorf("%s by %q says %s", m.Type, m.Key, m.Body)
+		}
+	}
+	if a.Decision.SubjectID != s.ID {
+		t.Errorf("the attempt's own id became %q", a.Decision.SubjectID)
+	}
+}
+
 func TestIDsAreOfTheRecord(t *testing.T) {
 	first := happenings["rnbil005-retry"].h
 	a := attempt(decision.RNBIL005, decision.Retry)

@@ -1,9 +1,9 @@
-// Package redact takes personal data out of error text.
+// Package redact takes personal data and secrets out of error text.
 //
 // It stands before every sink: log, incident message, metric, store, audit, event, page (LGPD art. 6, VIII;
 // RN-BIL-005 §10.1, RN-BIL-004 §10.2). It is pure and bounded: no state, no clock, no I/O, time in
 // proportion to the text, safe for concurrent use. A mark names the kind of what it replaces: [CPF], [CNS],
-// [E-MAIL], [PHONE], [CARD], [NAME], [BIRTHDATE], [ID], [ADDRESS], [USER].
+// [E-MAIL], [PHONE], [CARD], [NAME], [BIRTHDATE], [ID], [ADDRESS], [USER], [SECRET].
 //
 // # How a text is read
 //
@@ -31,8 +31,9 @@
 //   - Telephones: Brazilian ones with their area code (it must exist), bare mobiles too, with 55 or 0
 //     before; land lines with a hyphen or parentheses; 9dddd-dddd; "+" and 8 to 15 digits; 415-555-2671,
 //     (415) 555-2671; right behind a label 7 to 15 digits, near one 10 to 13. WhatsApp accounts.
-//   - E-mail: a local part, "@" and a domain that ends in a label of letters; behind a label any domain.
-//     In a URL's authority all before "@" is the [USER].
+//   - E-mail: a local part, "@" and a domain that ends in a label of letters; behind a label any domain. A quoted
+//     local part ("maria silva"@x), a sign that is spelled out (maria (at) x). In a URL's authority all before "@" is
+//     the [USER], and so what stands behind curl -u and jdbc:oracle:thin.
 //   - Names behind nome, name, patientName, paciente, beneficiário, titular, Dr., Sra. and the like: words
 //     that begin with a capital, with the particles between them; behind ":", "=", ">" or a quotation mark
 //     small letters too. The name ends before a word of messages (não, inválido, timeout, …) or another
@@ -41,6 +42,11 @@
 //     month's name. RG (12.345.678-9). Behind prontuário, RG, matrícula, passaporte, PIS, CNH: 3 to 15
 //     digits; behind paciente, beneficiário, …: 6 to 20. Quoted or tagged endereço, logradouro; CEP.
 //   - What a schema validator quotes: The value 'MARIA' of element 'ans:nomeBeneficiario'.
+//   - Secrets: what is assigned to senha, password, client_secret, x-api-key and the like (senha=…, "senha":"…",
+//     <senhaPrestador>…, --password …), up to where the value ends as its notation ends it; without a sign between them
+//     what looks like no word (senha Abc1 recusada). Behind vague names (token, chave, sessão, assinatura) what is long
+//     or mixed. Credentials of Authorization, Basic and Bearer; values of cookies; JSON web tokens, private keys and
+//     vendors' tokens wherever they stand. Words that tell what is wrong stay: "senha: inválida", SenhaInvalida.
 //
 // # What stays
 //
@@ -63,7 +69,7 @@
 //
 // Names without a label, in small letters behind a label without a sign, or after a line break within the
 // name; invalid CPFs of eleven bare digits without a label; data in base64, quoted-printable or compressed
-// form, or spelled in words; health data (CID, procedure); passwords and tokens.
+// form, or spelled in words; health data (CID, procedure); passwords that look like words without a sign before them.
 //
 // # Reading twice
 //

@@ -229,9 +229,6 @@ func (s *scanner) nameEnds(w *word) (end int, ok bool) {
 			if v.role&connects != 0 {
 				return 0, false
 			}
-			if i == w.end && w.role&tokens != 0 { // TokenStore, AuthFilter
-				return 0, false
-			}
 			i = v.end
 			continue
 		case isDigit(r):

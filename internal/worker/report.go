@@ -10,6 +10,7 @@ import (
 
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
+	"retry-worker/internal/redact"
 )
 
 // report feeds the metrics and writes the decision's one log line (RN-BIL-005 §13.4).
@@ -65,8 +66,9 @@ func (a *Analyzer) report(ctx context.Context, j *Job, n *journal.Analysis, r *j
 }
 
 // SubjectField names a subject in a log line as its policy does: claimId (RN-BIL-005 §13.4), messageId, jobId.
-// An id variable that is called as another field is (message, event) would make a line with two of that name.
+// What is personal in an id is redacted. An id variable that is called as another field is (message, event) would make a line with two of that name.
 func SubjectField(p *decision.Policy, id string) zap.Field {
+	id = redact.Line(id, maxErrorBytes)
 	switch p.IDVariable {
 	case "timestamp", "level", "message", "logger", "event", "submissionError", "errorClassification", "matchedRule", "matchedText",
 		"retryCount", "maxRetries", "retryPolicy", "catalogue", "executionTimeMs", "jobKey", "processInstanceKey", "backoffMinutes",

@@ -149,3 +149,11 @@ func TestNothingPersonal(t *testing.T) {
 		}
 	}
 }
+
+// TestIDInALogLine: what redaction finds in an id is in no line.
+func TestIDInALogLine(t *testing.T) {
+	h := handle(job(worker.AnalyzeRetry, "{}", `{"claimId":"CLM-ana@exemplo.com-1","submissionError":"TIMEOUT"}`))
+	if got := h.logs.All()[0].ContextMap()["claimId"]; got != "[E-MAIL]" {
+		t.Errorf("the line names %q", got)
+	}
+}

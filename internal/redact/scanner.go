@@ -25,6 +25,7 @@ type scanner struct {
 	due     edit  // a secret that lies ahead
 	local   int   // where the run of characters of an e-mail's local part began; noLocal outside one
 	before  state // at local
+	mails   bool  // an '@' is somewhere
 	spelled bool  // an '@' is spelled out somewhere
 	pathEnd int   // of the URL whose path this is
 }
@@ -38,7 +39,7 @@ var scanners = sync.Pool{New: func() any { return new(scanner) }}
 func redacted(in string, stop int) string {
 	s := scanners.Get().(*scanner)
 	defer scanners.Put(s)
-	*s = scanner{in: in, stop: stop, edits: s.edits[:0], local: noLocal, spelled: spellsAt(in)}
+	*s = scanner{in: in, stop: stop, edits: s.edits[:0], local: noLocal, mails: strings.IndexByte(in, '@') >= 0, spelled: spellsAt(in)}
 	s.scan()
 	s.in = ""
 	return s.apply(in[:s.pos])

@@ -33,51 +33,6 @@ func (s *scanner) takeSecret(w *word) bool {
 	return true
 }
 
-// takeLogon redacts user and password where w is an option or a word that they stand behind: curl -u ana:abc,
-// jdbc:oracle:thin:ana/abc@host.
-func (s *scanner) takeLogon(w *word) bool {
-	from, joint := pastBlanks(s.in, w.end), ":"
-	switch option := s.in[w.start:w.end]; {
-	case w.role&logons != 0:
-		from, joint = pastBlanks(s.in, w.end+len(s.in[w.end:])-len(strings.TrimPrefix(s.in[w.end:], ":"))), "/"
-	case from > w.end && (option == "p" || option == "w") && strings.HasSuffix(s.in[:w.start], " -"):
-		text := strings.Trim(s.in[from:s.secretEnd(from+opened(s.in[from:]), &way{}, w)], `"'`)
-		if strings.Contains(text, "{") || !looksSecret(text, false, false) {
-			return false
-		}
-		from += opened(s.in[from:])
-		s.redact(from, from+len(text), secret)
-		return true
-	case from == w.end || option != "u" && option != "user" || !strings.HasSuffix(s.in[:w.start], "-"):
-		return false
-	}
-	quoted := 0
-	end := from
-	for ; end < len(s.in) && end-from < maxTag; end++ {
-		c := s.in[end]
-		if c == '\n' || c == '[' || c == ' ' && quoted%2 == 0 || c == '@' && joint == "/" {
-			break
-		}
-		if c == '"' || c == '\'' {
-			quoted++
-		}
-	}
-	text := s.in[from:end]
-	if i := strings.Index(text, joint); i < 1 || i == len(text)-1 || joint == "/" && !strings.HasPrefix(s.in[end:], "@") || quoted%2 != 0 {
-		return false
-	}
-	s.redact(from, end, user)
-	return true
-}
-
-// opened is 1 where s begins with a quotation mark.
-func opened(s string) int {
-	if s != "" && (s[0] == '"' || s[0] == '\'') {
-		return 1
-	}
-	return 0
-}
-
 // takeDue redacts the text of an element that is a secret, once its attributes are read.
 func (s *scanner) takeDue() {
 	if start := max(s.pos, s.due.start); start < s.due.end {
@@ -97,40 +52,6 @@ func (s *scanner) isKey(w *word) bool {
 	return name != "" && wordAt(name, 0).role&keyOwners != 0
 }
 
-// takeOpenSecret redacts the secret at pos that needs no word before it.
-func (s *scanner) takeOpenSecret() bool {
-	rest := s.in[s.pos:]
-	start, end := 0, 0
-	switch {
-	case strings.HasPrefix(rest, "eyJ"), strings.HasPrefix(rest, "AIza"), strings.HasPrefix(rest, "AKIA"), strings.HasPrefix(rest, "ASIA"):
-		end = webTokenEnd(rest)
-	case strings.HasPrefix(rest, "BEGIN ") && strings.HasSuffix(s.in[:s.pos], "-----"):
-		const key = "PRIVATE KEY-----"
-		start = strings.Index(rest[:min(len(rest), 60)], key)
-		if start < 0 || strings.ContainsFunc(rest[:start], func(r rune) bool { return r != ' ' && !isLetter(r) }) {
-			return false
-		}
-		if start, end = start+len(key), strings.Index(rest, "-----END"); end < start {
-			end = len(rest)
-		}
-	}
-	if end-start < maxWebToken || markAt(rest[start:]) != none {
-		return false
-	}
-	s.redact(s.pos+start, s.pos+end, secret)
-	return true
-}
-
-// webTokenEnd is the end of the letters, digits and signs that tokens for the web are made of.
-func webTokenEnd(s string) int {
-	if i := strings.IndexFunc(s, func(r rune) bool {
-		return r >= 0x80 || classes[r] != letter && classes[r] != digit && !strings.ContainsRune("-_.=~+/", r)
-	}); i >= 0 {
-		return i
-	}
-	return len(s)
-}
-
 // way is what stands between a word and its secret.
 type way struct {
 	sign   rune // ':', '=' or '>', which assigns it; 0 for none
@@ -147,7 +68,8 @@ type way struct {
 // secretAt is the secret that w says follows; end is 0 where there is none.
 func (s *scanner) secretAt(w *word) (start, end int) {
 	if w.role&vendors != 0 {
-		if end = w.start + webTokenEnd(s.in[w.start:]); w.end < end && strings.IndexByte("-_.", s.in[w.end]) >= 0 && end-w.start >= maxWebToken {
+		end = w.start + webTokenEnd(s.in[w.start:])
+		if w.end < end && strings.IndexByte("-_.", s.in[w.end]) >= 0 && end-w.start >= maxWebToken {
 			return w.start, end
 		}
 		return 0, 0
@@ -170,7 +92,7 @@ func (s *scanner) secretAt(w *word) (start, end int) {
 		return from, end
 	}
 	p := way{quoted: (r == '"' || r == '\'') && opener(s.in[:nameStart(s.in, w)]) == r}
-	if start = s.follow(&p, w, from); start == 0 {
+	if start = s.follow(&p, from); start == 0 {
 		return 0, 0
 	}
 	if p.sign == 0 && w.role&needsSign != 0 {
@@ -187,25 +109,6 @@ func (s *scanner) secretAt(w *word) (start, end int) {
 	p.line = p.line || p.quote == 0 && p.tight && w.role&(needsSign|tokens) == 0 && ownLine(s.in, start)
 	end = s.secretEnd(start, &p, w)
 	if !s.isSecret(s.in[start:end], &p, w) {
-		return 0, 0
-	}
-	return start, end
-}
-
-// credentials are what stands right behind the name of a scheme: Bearer eyJ…, Basic dXNlcjpzZW5oYQ==.
-func (s *scanner) credentials(w *word) (start, end int) {
-	start = pastBlanks(s.in, w.end)
-	if w.role&pairs != 0 {
-		const response = `response="`
-		line, _, _ := strings.Cut(s.in[start:min(len(s.in), start+maxDigest)], "\n")
-		if i := strings.Index(line, response); i >= 0 {
-			start += i + len(response)
-			end = start + strings.IndexByte(s.in[start:]+`"`, '"')
-		}
-		return start, end
-	}
-	end = start + webTokenEnd(s.in[start:])
-	if t := s.in[start:end]; start == w.end || len(t) < likelySecret || !mixes(t) {
 		return 0, 0
 	}
 	return start, end
@@ -251,7 +154,9 @@ func (s *scanner) nameEnds(w *word) (end int, ok bool) {
 // nameStart is where the identifier begins that w is a part of.
 func nameStart(s string, w *word) int {
 	from := max(0, w.start-maxToSecret)
-	return from + len(strings.TrimRightFunc(s[from:w.start], func(r rune) bool { return isLetter(r) || strings.ContainsRune(":_-", r) }))
+	return from + len(strings.TrimRightFunc(s[from:w.start], func(r rune) bool {
+		return isLetter(r) || strings.ContainsRune(":_-", r)
+	}))
 }
 
 // tagEnd is where the text begins of the element that w names, whose name ends at i; 0 where it names none.
@@ -299,7 +204,7 @@ func trimmed(s string, start, end int) (int, int) {
 }
 
 // follow goes from the name that ends at i to where its secret would begin; 0 where it cannot be.
-func (s *scanner) follow(p *way, w *word, i int) int {
+func (s *scanner) follow(p *way, i int) int {
 	for range maxToSecret {
 		if i >= len(s.in) {
 			return 0
@@ -390,7 +295,8 @@ func (s *scanner) secretEnd(i int, p *way, w *word) int {
 			j += size
 			continue
 		}
-		if p.quote == 0 && (blank != 0 || strings.ContainsRune(`"'<>|`, r) || strings.ContainsRune(",;&)]}", r) && !s.goesOn(j+size)) {
+		if p.quote == 0 && (blank != 0 || strings.ContainsRune(`"'<>|`, r) ||
+			strings.ContainsRune(",;&)]}", r) && !s.goesOn(j+size)) {
 			switch {
 			case strings.HasPrefix(s.in[j+size:], "["):
 				return i
@@ -415,7 +321,9 @@ func ownLine(s string, i int) bool {
 		return false
 	}
 	key := strings.Trim(s[max(0, i-maxToSecret)+line+1:i], " \t-:=")
-	return !strings.ContainsFunc(key, func(r rune) bool { return !isLetter(r) && !isDigit(r) && !strings.ContainsRune("_.-", r) })
+	return !strings.ContainsFunc(key, func(r rune) bool {
+		return !isLetter(r) && !isDigit(r) && !strings.ContainsRune("_.-", r)
+	})
 }
 
 func firstOf(blank, end int) int {
@@ -438,23 +346,6 @@ func (s *scanner) goesOn(i int) bool {
 	})
 	r, size := seenAt(name, 0)
 	return size > 0 && r != '=' && r != ':' && r != '"' && r != '\''
-}
-
-// cookieEnd is the end of the cookies that go on with the ';' at i.
-func (s *scanner) cookieEnd(i int) int {
-	for i < len(s.in) && s.in[i] == ';' {
-		from := pastBlanks(s.in, i+1)
-		end := from
-		for end < len(s.in) && !strings.ContainsRune("; ,\n\"'[", rune(s.in[end])) {
-			end++
-		}
-		name, _, isPair := strings.Cut(strings.ToLower(s.in[from:end]), "=")
-		if !isPair || strings.Contains(" path domain expires max-age samesite ", " "+name+" ") {
-			return i
-		}
-		i = end
-	}
-	return i
 }
 
 // isSecret reports whether text, behind w on the way p, is a secret and no word of a message.

@@ -27,7 +27,7 @@ const maxLocal = 64 // bytes of an e-mail address's local part
 
 // quote takes a '"', which may open the local part of an e-mail address: "maria silva"@x.
 func (s *scanner) quote(w int) {
-	for i := s.pos + w; i < len(s.in) && i-s.pos <= maxLocal; {
+	for i := s.pos + w; s.mails && i < len(s.in) && i-s.pos <= maxLocal; {
 		r, size := charAt(s.in, i)
 		i += size
 		if r == '\n' || r == '[' {
@@ -58,9 +58,16 @@ var spelledMail = regexp.MustCompile(`(?i)^[\pL\d._+-]{1,64} {0,2}[(\[{](?:at|ar
 
 // spellsAt reports whether an '@' is spelled out in s.
 func spellsAt(s string) bool {
-	for _, sign := range [...]string{"(at)", "[at]", "{at}", "(AT)", "[AT]", "{AT}", "(arroba)", "[arroba]", "(ARROBA)", "[ARROBA]"} {
-		if strings.Contains(s, sign) {
-			return true
+	for _, closer := range []byte(")]}") {
+		for rest := s; ; {
+			i := strings.IndexByte(rest, closer)
+			if i < 0 {
+				break
+			}
+			if i > 2 && strings.EqualFold(rest[i-2:i], "at") || i > 6 && strings.EqualFold(rest[i-6:i], "arroba") {
+				return true
+			}
+			rest = rest[i+1:]
 		}
 	}
 	return false

@@ -28,6 +28,7 @@ func TestNetworkPolicy(t *testing.T) {
 		{"notify.webhooks.enabled=true", names + " 26500/TCP 443/TCP", "ops"},
 		{"tracing.endpoint=http://collector:4318", names + " 26500/TCP 4318/TCP", "ops"},
 		{"auth.existingSecret=a", names + " 26500/TCP", "ops http"},
+		{"auth.oidc.issuer=https://login:8443/realm;auth.oidc.existingSecret=a", names + " 26500/TCP 8443/TCP", "ops http"},
 		{"networkPolicy.dnsPorts={5353}", "5353/UDP 5353/TCP 26500/TCP", "ops"},
 	} {
 		policy := renderOne(t, split(row.set)...).one(t, "NetworkPolicy")

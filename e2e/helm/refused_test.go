@@ -43,6 +43,8 @@ func TestRefusedValues(t *testing.T) {
 		{"ingress.enabled=true;auth.existingSecret=t", "ingress.host is empty"},
 		{"ingress.enabled=yes", "'/ingress/enabled': got string, want boolean"},
 		{"service.type=LoadBalancer", "service.type is LoadBalancer, but auth.existingSecret is not set"},
+		{"auth.oidc.issuer=https://a", "auth.oidc.issuer is set, but auth.oidc.existingSecret is not"},
+		{"auth.oidc.issuer=http://a;auth.oidc.existingSecret=b", "'/auth/oidc/issuer'"},
 		{"tls.existingSecret=a", "tls.existingSecret is set, but auth.existingSecret is not"},
 		{"service.httpPort=9095", "service.httpPort and service.opsPort are both 9095"},
 		{"policies.teams.ti.email={a@b.example};policies.catalogue=a", "policies.teams is set beside policies.catalogue or policies.existingConfigMap"},

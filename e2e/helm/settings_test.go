@@ -49,10 +49,11 @@ func knownSettings(t *testing.T) []string {
 // held is what secrets hold, by the variable that takes it or names its file. All others are certificates, or are not read
 // with the settings.
 var held = map[string]string{
-	"RETRY_WORKER_DATABASE_URL_FILE": "postgres://retry:secret@pg.example/retry",
-	"RETRY_WORKER_EVENTS_URL_FILE":   "nats://retry:secret@nats.example:4222",
-	"ZEEBE_CLIENT_ID":                "retry-worker",
-	"ZEEBE_CLIENT_SECRET_FILE":       "secret",
+	"RETRY_WORKER_DATABASE_URL_FILE":       "postgres://retry:secret@pg.example/retry",
+	"RETRY_WORKER_EVENTS_URL_FILE":         "nats://retry:secret@nats.example:4222",
+	"RETRY_WORKER_OIDC_CLIENT_SECRET_FILE": "secret",
+	"ZEEBE_CLIENT_ID":                      "retry-worker",
+	"ZEEBE_CLIENT_SECRET_FILE":             "secret",
 }
 
 // load reads the environment as the worker does at its start. Mounted folders lie in a temporary one.

@@ -37,13 +37,25 @@ the container from starting, and the pod's events name it. */}}
 {{- end }}
 {{- end -}}
 
+{{/* Says that people must log in. */}}
+{{- define "retry-worker.guarded" -}}
+{{- if or .Values.auth.existingSecret .Values.auth.oidc.issuer }}true{{ end }}
+{{- end -}}
+
 {{/* Without tokens the console is for the pod's own loopback, where `kubectl port-forward` reaches it. */}}
 {{- define "retry-worker.environment.ports" -}}
 {{- include "retry-worker.variable" (list "RETRY_WORKER_OPS_ADDR" ":9095") }}
-{{- include "retry-worker.variable" (list "RETRY_WORKER_HTTP_ADDR" (ternary ":8095" "127.0.0.1:8095" (not (empty .Values.auth.existingSecret)))) }}
+{{- include "retry-worker.variable" (list "RETRY_WORKER_HTTP_ADDR" (ternary ":8095" "127.0.0.1:8095" (not (empty (include "retry-worker.guarded" .))))) }}
 {{- if .Values.auth.existingSecret }}
 {{- include "retry-worker.variable" (list "RETRY_WORKER_AUTH_TOKENS_FILE" (printf "/etc/retry-worker/auth/%s" .Values.auth.existingSecretKey)) }}
 {{- end }}
+{{- with .Values.auth.oidc }}{{ if .issuer }}
+{{- include "retry-worker.variable" (list "RETRY_WORKER_OIDC_ISSUER" .issuer) }}
+{{- include "retry-worker.variable" (list "RETRY_WORKER_OIDC_CLIENT_ID" .clientId) }}
+{{- include "retry-worker.variable" (list "RETRY_WORKER_OIDC_CLIENT_SECRET_FILE" (printf "/etc/retry-worker/oidc/%s" .existingSecretKey)) }}
+{{- include "retry-worker.variable" (list "RETRY_WORKER_OIDC_ROLE_CLAIM" .roleClaim) }}
+{{- include "retry-worker.variable" (list "RETRY_WORKER_OIDC_TEAM_CLAIM" .teamClaim) }}
+{{- end }}{{ end }}
 {{- with .Values.tls }}{{ if .existingSecret }}
 {{- include "retry-worker.variable" (list "RETRY_WORKER_TLS_CERT_FILE" (printf "/etc/retry-worker/tls/%s" .existingSecretCertificateKey)) }}
 {{- include "retry-worker.variable" (list "RETRY_WORKER_TLS_KEY_FILE" (printf "/etc/retry-worker/tls/%s" .existingSecretPrivateKey)) }}

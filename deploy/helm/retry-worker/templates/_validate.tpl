@@ -53,17 +53,20 @@
 
 {{- define "retry-worker.validate.console" -}}
 {{- if .Values.ingress.enabled }}
-{{- if not .Values.auth.existingSecret }}
+{{- if not (include "retry-worker.guarded" .) }}
 {{- fail "ingress.enabled is true, but auth.existingSecret is not set: patients' claims would be served to everybody; put a tokens file (retry-worker token new) into a secret" }}
 {{- end }}
 {{- if not .Values.ingress.host }}
 {{- fail "ingress.host is empty, expected the name that people type" }}
 {{- end }}
 {{- end }}
-{{- if and .Values.tls.existingSecret (not .Values.auth.existingSecret) }}
+{{- if and .Values.auth.oidc.issuer (not .Values.auth.oidc.existingSecret) }}
+{{- fail "auth.oidc.issuer is set, but auth.oidc.existingSecret is not, expected the secret that holds the client's secret" }}
+{{- end }}
+{{- if and .Values.tls.existingSecret (not (include "retry-worker.guarded" .)) }}
 {{- fail "tls.existingSecret is set, but auth.existingSecret is not: without tokens console and API listen inside the pod only" }}
 {{- end }}
-{{- if and (ne .Values.service.type "ClusterIP") (not .Values.auth.existingSecret) }}
+{{- if and (ne .Values.service.type "ClusterIP") (not (include "retry-worker.guarded" .)) }}
 {{- fail (printf "service.type is %s, but auth.existingSecret is not set: only metrics and probes would be reached from outside the cluster" .Values.service.type) }}
 {{- end }}
 {{- if eq (int .Values.service.httpPort) (int .Values.service.opsPort) }}

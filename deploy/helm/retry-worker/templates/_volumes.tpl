@@ -8,6 +8,9 @@ starting, and its events name it. */}}
 {{- with $values.auth.existingSecret }}
 - {name: auth, secret: {{ . | quote }}}
 {{- end }}
+{{- if $values.auth.oidc.issuer }}
+- {name: oidc, secret: {{ $values.auth.oidc.existingSecret | quote }}}
+{{- end }}
 {{- with $values.tls.existingSecret }}
 - {name: tls, secret: {{ . | quote }}}
 {{- end }}

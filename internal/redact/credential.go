@@ -15,8 +15,7 @@ func (s *scanner) takeOpenSecret() bool {
 		return false
 	}
 	switch {
-	case strings.HasPrefix(rest, "eyJ"), strings.HasPrefix(rest, "AIza"), strings.HasPrefix(rest, "AKIA"),
-		strings.HasPrefix(rest, "ASIA"):
+	case opensSecret(rest):
 		end = webTokenEnd(rest)
 	case strings.HasPrefix(rest, "BEGIN ") && strings.HasSuffix(s.in[:s.pos], "-----"):
 		const key = "PRIVATE KEY-----"
@@ -33,6 +32,11 @@ func (s *scanner) takeOpenSecret() bool {
 	}
 	s.redact(s.pos+start, s.pos+end, secret)
 	return true
+}
+
+// opensSecret reports whether s begins as web tokens and some vendors' keys do.
+func opensSecret(s string) bool {
+	return strings.HasPrefix(s, "eyJ") || strings.HasPrefix(s, "AIza") || strings.HasPrefix(s, "AKIA") || strings.HasPrefix(s, "ASIA")
 }
 
 // webTokenEnd is the end of the letters, digits and signs that tokens for the web are made of.

@@ -129,7 +129,7 @@ func (s *scanner) nameEnds(w *word) (end int, ok bool) {
 			if v.camel {
 				v = humpAt(s.in, i, v.end)
 			}
-			if v.role&connects != 0 {
+			if v.role&connects != 0 || digits > 0 || opensSecret(s.in[i:]) {
 				return 0, false
 			}
 			i = v.end

@@ -131,3 +131,20 @@ func TestFormulasInErrors(t *testing.T) {
 		}
 	}
 }
+
+// No secret that an error holds is told, to whoever asks and in the log.
+func TestSecretsInErrors(t *testing.T) {
+	w := start(t)
+	c := w.client(other)
+	w.fail(c, "<senhaPrestador>canary-a</senhaPrestador>", "Authorization: Basic Y2FuYXJ5LWI6Y2FuYXJ5LWI=", "Authorization: Bearer canary-c",
+		"client_secret=canary-d", "x-api-key: canary-e", "senha=canary-f", "https://user:canary-h@portal.example/x",
+		"token eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.canaryGZ1bWFBc3NpbmF0dXJhUXVlTmFvVmFsZQ")
+	_, list := w.ask(c, http.MethodGet, "/api/v1/dead-letters?limit=200", "", "")
+	_, page := w.ask(c, http.MethodGet, "/dead-letters", "", "")
+	_, export := w.ask(c, http.MethodGet, "/audit/export?format=csv", "", "")
+	for what, text := range map[string]string{"the API": list, "a page": page, "the export": export, "the log": w.Log.Text()} {
+		if found := regexp.MustCompile(`canary-?\w|Y2FuYXJ5`).FindAllString(text, -1); found != nil || text == "" {
+			t.Errorf("%s tells the secrets %q, in %d bytes", what, found, len(text))
+		}
+	}
+}

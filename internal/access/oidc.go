@@ -92,7 +92,9 @@ func newOpenID(p Provider, now func() time.Time, failed func(error)) *openID {
 	if err != nil {
 		panic("access: " + err.Error()) // only for lengths that are none
 	}
-	o.client = &http.Client{Timeout: providerTime, Transport: o}
+	o.client = &http.Client{Timeout: providerTime, Transport: o, CheckRedirect: func(*http.Request, []*http.Request) error {
+		return http.ErrUseLastResponse // the client's secret goes to the provider alone
+	}}
 	return o
 }
 

@@ -39,9 +39,10 @@ type hospital struct {
 	*httptest.Server
 	t      *testing.T
 	claims map[string]any
-	// away answers everything with 503; forged is the next ID token in place of the provider's own.
-	away   bool
-	forged string
+	// away answers everything with 503; forged is the next ID token in place of the provider's own; moved is where tokens
+	// are given out instead.
+	away          bool
+	forged, moved string
 }
 
 func newHospital(t *testing.T, claims map[string]any) *hospital {
@@ -52,6 +53,8 @@ func newHospital(t *testing.T, claims map[string]any) *hospital {
 		switch {
 		case h.away:
 			http.Error(w, "away", http.StatusServiceUnavailable)
+		case h.moved != "" && strings.HasSuffix(r.URL.Path, "/token"):
+			http.Redirect(w, r, h.moved, http.StatusTemporaryRedirect)
 		case h.forged != "" && strings.HasSuffix(r.URL.Path, "/token"):
 			w.Header().Set("Content-Type", "application/json")
 			_ = json.NewEncoder(w).Encode(map[string]any{"access_token": "x", "token_type": "Bearer", "expires_in": 300, "id_token": h.forged})
@@ -345,6 +348,11 @@ func TestProviderLogInRefused(t *testing.T) {
 		if status, text := newPerson(w).logIn(nil); status != http.StatusUnauthorized || text != "log-in page: login_refused; next=/" {
 			t.Errorf("%s: got %d %s", what, status, text)
 		}
+	}
+	h.moved = stranger.URL + "/token"
+	stranger.forged = h.signed(w.now, nil)
+	if status, text := newPerson(w).logIn(nil); status < 400 || text != "log-in page: login_refused; next=/" || !strings.Contains(strings.Join(w.told, "; "), "307") {
+		t.Errorf("tokens are given out elsewhere: got %d %s, told %q", status, text, w.told)
 	}
 	if status, text := newPerson(w).get(console + "/login/callback?state=x&code=y"); status != http.StatusBadRequest || text != "log-in page: login_stale; next=/" {
 		t.Errorf("a log-in that nobody began: got %d %s", status, text)

@@ -123,18 +123,25 @@ func (p *part) read(dir string, know *classifier.Classifier) error {
 	return nil
 }
 
-// notices are the licences of all parts, first as a list, then in full.
+// notices are the licences of all parts, first as a list, then in full: a text that many have stands once, below their names.
 func notices(parts []part) []byte {
 	var b bytes.Buffer
 	b.WriteString("What retry-worker is made of, and under which licences.\n\n")
+	var texts []string
+	of := map[string][]string{}
 	for i := range parts {
-		fmt.Fprintf(&b, "%-56s %-44s %s\n", parts[i].Path, parts[i].Version, strings.Join(parts[i].Licences, " AND "))
-	}
-	for i := range parts {
-		fmt.Fprintf(&b, "\n%s\n%s %s\n%[1]s\n", strings.Repeat("=", 78), parts[i].Path, parts[i].Version)
-		for _, text := range parts[i].Texts {
-			b.WriteString("\n" + strings.TrimSpace(text) + "\n")
+		p := &parts[i]
+		fmt.Fprintf(&b, "%-56s %-44s %s\n", p.Path, p.Version, strings.Join(p.Licences, " AND "))
+		for _, text := range p.Texts {
+			text = strings.TrimSpace(text)
+			if of[text] == nil {
+				texts = append(texts, text)
+			}
+			of[text] = append(of[text], p.Path+" "+p.Version)
 		}
+	}
+	for _, text := range texts {
+		fmt.Fprintf(&b, "\n%[1]s\n%[2]s\n%[1]s\n\n%[3]s\n", strings.Repeat("=", 78), strings.Join(of[text], "\n"), text)
 	}
 	return b.Bytes()
 }

@@ -202,7 +202,7 @@ func TestTwoOperatorsAtOnce(t *testing.T) {
 	apis := map[string]api{"ana": {w, tokens["ana"]}, "bia": {w, tokens["bia"]}}
 	keys, ids := s.dead(apis["ana"], 0, rivalries)
 	s.refused(api{w, tokens["vera"]}, ids[0], "retry", request{Reason: corrected}, http.StatusForbidden, "forbidden_role", "")
-	s.refused(apis["ana"], ids[0], "retry", request{Reason: corrected, ForceRetry: true}, http.StatusForbidden, "forbidden_role", "")
+	s.refused(apis["ana"], ids[0], "retry", request{Reason: corrected, ForceRetry: true, Fresh: true}, http.StatusForbidden, "forbidden_role", "")
 	wins := make(map[string]int)
 	for n, id := range ids {
 		winner, discarded := s.rival(apis, id)

@@ -69,8 +69,11 @@ func (c *decisionCase) measure() (cost, allocations float64, err error) {
 	now := time.Now()
 	decide := func() {
 		failure, rejection := policy.Read(variables)
-		if d := decision.Decide(&failure, policy, decision.Past{}, now); rejection != nil || d.MatchedRule != "" {
-			err = fmt.Errorf("the failure is matched by %q (%+v), want nothing", d.MatchedRule, rejection)
+		if rejection != nil {
+			err = fmt.Errorf("read the failure: %w", rejection)
+		}
+		if d := decision.Decide(&failure, policy, decision.Past{}, now); d.MatchedRule != "" {
+			err = fmt.Errorf("the failure is matched by %q, want nothing", d.MatchedRule)
 		}
 	}
 	const times = 3000

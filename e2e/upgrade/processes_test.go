@@ -274,7 +274,7 @@ func (h *processes) settle() {
 func (h *processes) ends(how string, claims ...string) {
 	h.t.Helper()
 	var c claim
-	wait.Until(h.t, "claims to be "+string(how), func() bool {
+	wait.Until(h.t, "claims to be "+how, func() bool {
 		return !slices.ContainsFunc(claims, func(id string) bool {
 			c = h.claim(id)
 			return c.end != how

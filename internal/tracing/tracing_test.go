@@ -19,8 +19,6 @@ import (
 	"retry-worker/internal/tracing/tracingtest"
 )
 
-const patience = 20 * time.Second
-
 func TestSpansArrive(t *testing.T) {
 	for _, protocol := range []string{tracing.GRPC, tracing.HTTP} {
 		t.Run(protocol, func(t *testing.T) {

@@ -60,7 +60,7 @@ func causeOf(a *Attempt) decision.Reason {
 // pattern is s in lower case with every word that holds a digit or a redaction's mark as one #, and so those that name a
 // month, a day of the week or a half of the day beside a number; cut to maxPatternBytes.
 func pattern(s string) string {
-	words := strings.FieldsFunc(strings.ToLower(redact.WithoutKinds(s, "#")), separates)
+	words := strings.FieldsFunc(strings.ToLower(redact.WithoutKinds(s)), separates)
 	for i, word := range words {
 		if strings.ContainsAny(word, "#0123456789") {
 			words[i] = "#"

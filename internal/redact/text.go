@@ -35,17 +35,16 @@ func Line(s string, max int) string {
 	return cut(inert(redacted(s, stop)), max)
 }
 
-// WithoutKinds is s, which Text or Line made, with one mark in place of those that name a kind.
-func WithoutKinds(s, mark string) string {
-	if strings.IndexByte(s, '[') < 0 {
-		return s
-	}
+// WithoutKinds is s, which Text or Line made, with # in place of each mark: a datum's kind may be a matter of its digits.
+func WithoutKinds(s string) string { return kinds.Replace(s) }
+
+var kinds = func() *strings.Replacer {
 	var pairs []string
 	for _, m := range marks[cpf:] {
-		pairs = append(pairs, m, mark)
+		pairs = append(pairs, m, "#")
 	}
-	return strings.NewReplacer(pairs...).Replace(s)
-}
+	return strings.NewReplacer(pairs...)
+}()
 
 // inert makes every character of s printable.
 func inert(s string) string {

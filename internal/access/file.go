@@ -120,8 +120,8 @@ func checkFolders(path string) error {
 
 // Parse reads a tokens file's content: a line each with name, role, last day (2027-01-31, by UTC; or -), the SHA-256 of
 // the token in lower-case hex and, where it is bound to any, its teams (faturamento,ti), separated by white space; what
-// follows a # is a comment. source names the file in the
-// problems. Its error is a *FileError with all of them. A file without tokens is one: nobody could log in.
+// follows a # is a comment. source names the file in the problems. Its error is a *FileError with all of them. A file
+// without tokens is one: nobody could log in.
 func Parse(source string, content []byte) (*Tokens, error) {
 	p := parser{source: source, names: map[string]int{}, hashes: map[[sha256.Size]byte]int{}}
 	if len(content) > maxFileBytes {

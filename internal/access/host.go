@@ -20,7 +20,7 @@ func MayServeWithoutTokens(addr string) error {
 		"`retry-worker token new --name NAME --role admin --file FILE` makes the first", addr)
 }
 
-// IsLoopback tells whether a host, without its port, names this machine to itself. No other name is looked up: what it
+// IsLoopback reports whether a host, without its port, names this machine to itself. No other name is looked up: what it
 // resolves to is somebody else's to say.
 func IsLoopback(host string) bool {
 	ip, err := netip.ParseAddr(host)

@@ -244,7 +244,7 @@ func (o *openID) begin(g grant) *session {
 
 // current is the session with what the provider says of its person now, asked anew where half of the time is over that its
 // last word holds; nil where it says nothing for him any more. What it refuses before that time is over may be a refresh
-// token that another replica has used, whose answer the browser has: it is let be. The error is errAway.
+// token that another replica has used, whose answer the browser has: the session goes on until then. The error is errAway.
 func (o *openID) current(ctx context.Context, s *session) (*session, error) {
 	r := o.renewal(s.grant)
 	r.mu.Lock()

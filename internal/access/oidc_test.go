@@ -255,7 +255,7 @@ func TestProviderLogIn(t *testing.T) {
 	}
 }
 
-// Who left is out when what the provider said last holds no longer; while it cannot be asked nobody is let in then, and
+// Who left is let in no more once what the provider said last has ended; while it cannot be asked nobody is let in then, and
 // all are again once it can.
 func TestProviderIsAskedAgain(t *testing.T) {
 	t.Run("who left", func(t *testing.T) {

@@ -20,7 +20,7 @@ import (
 	"retry-worker/internal/review"
 )
 
-// whoMay is R31, whole: what each request takes, and who is let in (in), or refused for nobody's name (login), the role or
+// whoMay is all of R31: what each request takes, and who is allowed (in), or refused for nobody's name (login), the role or
 // the team. own and other are bound to the team that it is about, or to another; free and none are bound to no team, and
 // none does it without naming a team. Where a request has no team, own is bound to the one of its filter.
 const whoMay = `

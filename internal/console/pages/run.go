@@ -36,7 +36,7 @@ type runData struct {
 	// Outcome that the items are filtered by, in words; empty for all.
 	Outcome          string
 	All, Next, First string
-	// May tells whether the reader may steer it, the others what the state lets.
+	// May reports whether the reader may steer it; the others, whether its state allows the step.
 	May, CanPause, CanResume, CanCancel bool
 	Role, Token                         string
 	Done, Wrong                         string

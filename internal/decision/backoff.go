@@ -25,13 +25,13 @@ type BackoffRule struct {
 // Backoff is the value object BackoffCalculation of RN-BIL-005 §12.2.
 type Backoff struct {
 	// Delay to wait: rounded and held in the rule's bounds.
-	Delay time.Duration
+	Delay time.Duration `json:"delay"`
 	// Raw delay before jitter.
-	Raw time.Duration
+	Raw time.Duration `json:"raw"`
 	// JitterRatio is the drawn deviation from Raw, in [−Jitter, +Jitter), before rounding and bounds (R19).
-	JitterRatio float64
+	JitterRatio float64 `json:"jitterRatio"`
 	// AtMaximum tells that Raw, which grows, reached the rule's Max (R19).
-	AtMaximum bool
+	AtMaximum bool `json:"atMaximum,omitempty"`
 }
 
 // Minutes is the delay in whole minutes; a part of a minute counts as one.

@@ -37,44 +37,46 @@ type Past struct {
 	Remembers bool
 }
 
-// Decision is the outcome of one analysis: the aggregate SubmissionRetryAttempt of RN-BIL-005 §12.2.
+// Decision is the outcome of one analysis: the aggregate SubmissionRetryAttempt of RN-BIL-005 §12.2. Its tags are the
+// names that the journal's records have; policy and subject are told beside it there.
 type Decision struct {
-	Outcome Outcome
+	Outcome Outcome `json:"outcome"`
 	// Policy that decided, by name.
-	Policy string
+	Policy string `json:"-"`
 	// SubjectID is the claim, message or job the failure belongs to (§12.2 ClaimId).
-	SubjectID string
+	SubjectID string `json:"-"`
 	// ErrorClassification of the error text; UNKNOWN where the limit was reached and the text is empty.
-	ErrorClassification ErrorClassification
+	ErrorClassification ErrorClassification `json:"errorClassification"`
 	// Reason is the closed-set cause: feeds metric labels, audit, console and command line alike.
-	Reason Reason
+	Reason Reason `json:"reason"`
 	// MatchedRule is the code or rule that classified the error; empty when none did. MatchedText is what it
 	// matched, as the failure's Match has it.
-	MatchedRule, MatchedText string
+	MatchedRule string `json:"matchedRule,omitempty"`
+	MatchedText string `json:"matchedText,omitempty"`
 	// Catalogue is the version of the catalogue that the policy came from.
-	Catalogue string
+	Catalogue string `json:"catalogue,omitempty"`
 	// RetryCount is the number of retries made once this decision is carried out: one more than the
 	// analysed count on Retry, the analysed count otherwise (R12).
-	RetryCount int64
+	RetryCount int64 `json:"retryCount"`
 	// MaxRetries the policy allows.
-	MaxRetries int64
+	MaxRetries int64 `json:"maxRetries"`
 	// Backoff until the next try, with the raw delay and the jitter it came from; zero unless Retry.
-	Backoff Backoff
+	Backoff Backoff `json:"backoff,omitzero"`
 	// NextRetryTime is AnalysedAt plus Backoff.Delay, in UTC; zero unless Retry (R7).
-	NextRetryTime time.Time
+	NextRetryTime time.Time `json:"nextRetryTime,omitzero"`
 	// RetryReason is the sentence of R8.
-	RetryReason string
+	RetryReason string `json:"retryReason"`
 	// Team that must act; empty on Retry (R21).
-	Team Team
+	Team Team `json:"responsibleTeam,omitempty"`
 	// CountAssumed tells that retryCount was absent and Past.Retries was used (R9).
-	CountAssumed bool
+	CountAssumed bool `json:"countAssumed,omitempty"`
 	// AnalysedAt is the instant of the analysis in UTC, truncated to the policy's precision (R7).
-	AnalysedAt time.Time
+	AnalysedAt time.Time `json:"analysedAt,omitzero"`
 	// FirstFailure starts the episode's clock: the earliest of Past.FirstFailure, lastSubmissionTime
 	// and the analysis (R23).
-	FirstFailure time.Time
+	FirstFailure time.Time `json:"firstFailure,omitzero"`
 	// Rejection says what is wrong with the input; nil unless Outcome is Rejected.
-	Rejection *Rejection
+	Rejection *Rejection `json:"-"`
 }
 
 // Instant is t as processes, people and machines get it: RFC 3339 in UTC, with milliseconds where there are any (R7).

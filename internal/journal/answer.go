@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strconv"
-	"strings"
 	"time"
 
 	"retry-worker/internal/decision"
@@ -107,20 +105,6 @@ func (d *DeadLetter) variables(delay time.Duration) variables {
 	return v
 }
 
-// answer sends what became of d to the process that waits for it. The record that comes next is written with it. delay
-// is how long the retry lies ahead, where one does.
-func (b *batch) answer(s Subject, d *DeadLetter, delay time.Duration) {
-	d.Answer = b.record()
-	if d.Delivery != DeliveryTaken {
-		d.Delivery = DeliveryPending
-	}
-	v := d.variables(delay)
-	a := Answer{Record: d.Answer, Tenant: s.Tenant, Policy: s.Policy, SubjectID: s.ID, DeadLetter: d.ID, JobKey: d.ReviewJobKey,
-		Decision: v.Decision, Variables: encoded(v)}
-	b.changes.Outbox = append(b.changes.Outbox, Message{ID: d.ID + "/" + strconv.FormatInt(d.Answer, 10), Queue: ReviewQueue,
-		Key: strings.Join([]string{s.Tenant, s.Policy, s.ID}, "/"), Type: answerType, Body: string(encoded(a)), At: b.milli()})
-}
-
 // encoded is v as JSON.
 func encoded(v any) json.RawMessage {
 	text, err := json.Marshal(v)
@@ -153,38 +137,42 @@ func (b *batch) seen(r *ReviewJob, h *History) (DeadLetter, error) {
 	if h.DeadLetter == nil || h.DeadLetter.ID != r.DeadLetter {
 		return DeadLetter{}, ErrDeadLetterUnknown
 	}
-	d := *h.DeadLetter
-	d.ReviewJobKey, d.ReviewSeen = r.JobKey, b.milli()
+	d := h.DeadLetter
+	body := &deliveryBody{Delivery: deliveryWaiting, DeadLetter: d.ID, State: d.State, Episode: d.Episode, JobKey: r.JobKey}
 	switch {
-	case d.State == DeadLetterOpen:
-		d.Delivery = DeliveryNone // where nobody waited, somebody does now
-	case d.Answer == 0: // otherwise one is on its way
-		b.answerAgain(h, &d)
+	case d.State != DeadLetterOpen && d.Answer == 0: // otherwise one is on its way
+		b.answerAgain(r.Subject, h, body)
+	case d.ReviewJobKey != r.JobKey, d.State == DeadLetterOpen && d.Delivery != DeliveryNone: // somebody waits who did not
+		b.entry(h, r.Subject, DeliveryEntry, body, Happening{}, 0)
+	default: // a heartbeat
+		b.key(h)
 	}
-	b.keep(h, d)
-	return d, nil
+	d.ReviewSeen = b.milli()
+	b.letters[d.ID] = KeyedDeadLetter{h.Key, r.Subject, *d}
+	return *d, nil
 }
 
 // answerAgain sends the answer to the job that is known now. That it is sent is a record of its own.
-func (b *batch) answerAgain(h *History, d *DeadLetter) {
+func (b *batch) answerAgain(s Subject, h *History, body *deliveryBody) {
+	d := h.DeadLetter
 	delay := max(d.Review.NextRetryTime.Sub(b.now), 0)
-	b.answer(h.subject, d, (delay + time.Second - 1).Truncate(time.Second))
-	b.delivery(h, d, &h.Episode, d.variables(0).Decision, DeliveryPending)
+	body.Delivery, body.Decision = DeliveryPending, d.variables(0).Decision
+	b.entry(h, s, DeliveryEntry, body, Happening{}, (delay + time.Second - 1).Truncate(time.Second))
 }
 
+// deliveryWaiting is the Delivery of a record that tells that a process waits, with a job that was not known.
+const deliveryWaiting Delivery = "waiting"
+
+// deliveryBody is what is known of the process that waits, and of the answer to it.
 type deliveryBody struct {
 	Delivery   Delivery        `json:"delivery"`
 	DeadLetter string          `json:"deadLetterId"`
-	Decision   string          `json:"decision"`
+	Decision   string          `json:"decision,omitempty"`
 	State      DeadLetterState `json:"state"`
 	Episode    int64           `json:"episode"`
 	JobKey     int64           `json:"jobKey,string"`
-}
-
-// delivery records what became of an answer.
-func (b *batch) delivery(h *History, d *DeadLetter, e *Episode, decided string, as Delivery) {
-	body := deliveryBody{as, d.ID, decided, d.State, d.Episode, d.ReviewJobKey}
-	b.entry(DeliveryEntry, body, Happening{Subject: h.subject, Episode: *e})
+	// Taken tells that the answer before, which goes to another job, was taken.
+	Taken bool `json:"taken,omitempty"`
 }
 
 // Delivered records that the process took an answer, or that the engine knows no process that waits for it, and lets go
@@ -204,45 +192,19 @@ func (j *Journal) Delivered(ctx context.Context, a *Answer, taken bool) error {
 }
 
 func (b *batch) delivered(a *Answer, h *History, taken bool) {
-	d, e := *h.DeadLetter, h.Episode
+	d := h.DeadLetter
+	body := &deliveryBody{Delivery: DeliveryTaken, DeadLetter: d.ID, Decision: a.Decision, State: d.State, Episode: d.Episode, JobKey: d.ReviewJobKey}
 	answered := d.Delivery == DeliveryTaken // before: whoever asked again may be gone
-	d.Answer = 0
-	if taken {
-		d.Delivery = DeliveryTaken
-	}
 	switch {
 	case d.ReviewJobKey != a.JobKey: // another job came meanwhile, and waits still
-		b.answerAgain(h, &d)
-	case taken:
-		b.delivery(h, &d, &e, a.Decision, DeliveryTaken)
-	case !answered:
-		d.Delivery = DeliveryNobody
-		b.reopen(h, &d, &e)
-		b.delivery(h, &d, &e, a.Decision, DeliveryNobody)
-	}
-	b.keep(h, d)
-}
-
-// reported notes that a process instance says how its work went on: whoever waited there for a person's retry has taken it,
-// even where the engine's own word for that was lost. It tells whether that is news, to be kept.
-func (h *History) reported(processInstanceKey int64) bool {
-	d := h.DeadLetter
-	if d == nil || d.State != DeadLetterReprocessing || d.Delivery != DeliveryPending || processInstanceKey == 0 || processInstanceKey != d.ProcessInstanceKey {
-		return false
-	}
-	took := *d
-	took.Delivery = DeliveryTaken
-	h.DeadLetter = &took
-	return true
-}
-
-// reopen gives a dead letter back to people that was sent again to nobody, unless its episode has gone on all the same.
-// No episode ends by that: it has died before (R19).
-func (b *batch) reopen(h *History, d *DeadLetter, e *Episode) {
-	if d.State != DeadLetterReprocessing || e.State != Reprocessing || e.DeadLetter != d.ID {
+		body.Taken = taken
+		b.answerAgain(a.Subject(), h, body)
 		return
+	case !taken && !answered:
+		body.Delivery = DeliveryNobody
+		if d.State == DeadLetterReprocessing && h.Episode.State == Reprocessing && h.Episode.DeadLetter == d.ID {
+			body.State = DeadLetterOpen // again
+		}
 	}
-	b.move(h, d, DeadLetterOpen)
-	e.State, e.Retries, e.NextRetryTime = Dead, d.RetryCount, time.Time{}
-	b.changes.Episodes = append(b.changes.Episodes, KeyedEpisode{h.Key, *e})
+	b.entry(h, a.Subject(), DeliveryEntry, body, Happening{}, 0)
 }

@@ -173,8 +173,8 @@ func TestLateAnswersChangeNothing(t *testing.T) {
 		if err := verifyLedger(b.memory); err != nil {
 			t.Error(err)
 		}
-		if n := b.memory.End().Record; n != 5 { // the failure, two reviews, two deliveries
-			t.Errorf("%d records, want 5", n)
+		if n := b.memory.End().Record; n != 7 { // the failure, two review jobs, two reviews, two deliveries
+			t.Errorf("%d records, want 7", n)
 		}
 	})
 }

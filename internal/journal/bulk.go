@@ -65,45 +65,67 @@ func BulkOutcomes() []BulkOutcome {
 // BulkRun is one decision on many dead letters, carried out one by one at a pace.
 type BulkRun struct {
 	// ID is a UUID; ids that are made later sort later.
-	ID     string
-	Action BulkAction
+	ID     string     `json:"bulkRun"`
+	Action BulkAction `json:"action"`
 	// Filter chose the dead letters among those that were open and had a record of at most Through.
-	Filter  DeadLetterFilter
-	Through int64
+	Filter  DeadLetterFilter `json:"filter"`
+	Through int64            `json:"through"`
 	// Reason and By are a person's words and name; Force, Fresh and Now are those of each retry (R17).
-	Reason, By        string
-	Force, Fresh, Now bool
+	Reason string `json:"reason"`
+	By     string `json:"by"`
+	Force  bool   `json:"forceRetry,omitempty"`
+	Fresh  bool   `json:"fresh,omitempty"`
+	Now    bool   `json:"now,omitempty"`
 	// PerMinute is how many are decided in a minute at most, 1 to 6000.
-	PerMinute int64
-	State     BulkState
+	PerMinute int64     `json:"perMinute"`
+	State     BulkState `json:"state"`
 	// Hold is why a running run decides nothing for the moment, since HeldAt: a word of bulk's closed set; empty where it
 	// does.
-	Hold   string
-	HeldAt time.Time
+	Hold   string    `json:"hold,omitempty"`
+	HeldAt time.Time `json:"heldAt,omitzero"`
 	// ChangedBy is who paused, resumed or cancelled it last, at ChangedAt; empty where nobody did.
-	ChangedBy string
-	CreatedAt time.Time
+	ChangedBy string    `json:"changedBy,omitempty"`
+	ChangedAt time.Time `json:"changedAt,omitzero"`
+	CreatedAt time.Time `json:"createdAt,omitzero"`
 	// StartedAt is when all of its dead letters were in it, so that the first could be decided; EndedAt when nothing was left
 	// to decide; the zero time before.
-	StartedAt, ChangedAt, EndedAt time.Time
+	StartedAt time.Time `json:"startedAt,omitzero"`
+	EndedAt   time.Time `json:"endedAt,omitzero"`
+	// Begun is the record of its start, Gathered the one up to which dead letters are in it.
+	Begun    int64 `json:"begun"`
+	Gathered int64 `json:"gathered,omitempty"`
 	// Total dead letters in it; grows until StartedAt.
-	Total int64
-	// Counts of them by outcome, which add up to Total; kept up to date with each of them, and kept when their dead letters
-	// are purged: one that was still planned counts as refused then. Those that are 0 are absent.
-	Counts map[BulkOutcome]int64
+	Total int64 `json:"-"`
+	// Counts of them by outcome, which add up to Total; kept up to date with each of them. Those that are 0 are absent.
+	Counts map[BulkOutcome]int64 `json:"-"`
 }
 
-// BulkItem is one dead letter of a bulk run. It goes with its dead letter when that is purged; a run that has ended goes with
-// its last item, once the record of its start is purged.
+// BulkItem is one dead letter of a bulk run. It goes with its run: when that has ended, and the record of its start is purged.
 type BulkItem struct {
 	// Number in the run, from 1 on, the oldest dead letter first.
-	Number     int64
-	DeadLetter string
-	Subject    Subject
-	Outcome    BulkOutcome
+	Number     int64       `json:"number"`
+	DeadLetter string      `json:"deadLetterId"`
+	Subject    Subject     `json:"subject"`
+	Outcome    BulkOutcome `json:"outcome"`
 	// Code of a refusal (review.Code); empty otherwise.
-	Code string
+	Code string `json:"code,omitempty"`
 	// ChangedAt is when Outcome was last changed; DecidedAt the decision's instant, the zero time where there is none.
+	ChangedAt time.Time `json:"changedAt,omitzero"`
+	DecidedAt time.Time `json:"decidedAt,omitzero"`
+}
+
+// RunItem is an item and its run.
+type RunItem struct {
+	Run  string
+	Item BulkItem
+}
+
+// BulkItemChange is what became of a run's dead letter.
+type BulkItemChange struct {
+	Run, DeadLetter string
+	From, To        BulkOutcome
+	Code            string
+	// ChangedAt is now, DecidedAt when it was decided on.
 	ChangedAt, DecidedAt time.Time
 }
 
@@ -116,8 +138,12 @@ const (
 	BulkPause  BulkVerb = "pause"
 	BulkResume BulkVerb = "resume"
 	BulkCancel BulkVerb = "cancel"
-	// BulkFinish is the worker's own: nothing is left to decide.
+	// BulkFinish is the worker's own: nothing is left to decide. So are the others: dead letters are added, one is refused,
+	// the run rests.
 	BulkFinish BulkVerb = "finish"
+	bulkGather BulkVerb = "gather"
+	bulkRefuse BulkVerb = "refuse"
+	bulkHold   BulkVerb = "hold"
 )
 
 // BulkStep changes a bulk run as a whole; it is a record of the audit (EntryKind BulkEntry).
@@ -166,9 +192,8 @@ type DeadLetterTally struct {
 	Sum int64
 }
 
-// BulkStore keeps bulk runs, beside whoever else uses the store. What it does is in no ledger: steps of whole runs go
-// through Journal.Bulk, decisions through Journal.Review. Its errors hold a *StoreError. Every method is safe for
-// concurrent use.
+// BulkStore keeps bulk runs, beside whoever else uses the store. What it changes is a record, as are steps of whole runs
+// (Journal.Bulk) and decisions (Journal.Review). Its errors hold a *StoreError. Every method is safe for concurrent use.
 type BulkStore interface {
 	// DeadLetterTallies sums up the open dead letters that f lets through (its State is not looked at) with a record of at
 	// most through (0: the newest there is), and says up to which record it looked.

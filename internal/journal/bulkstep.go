@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -95,13 +96,15 @@ func (s *BulkStep) check() error {
 
 // bulk applies a step; known is the run as it stands, nil where there is none.
 func (b *batch) bulk(s *BulkStep, known *BulkRun) (BulkRun, error) {
+	by := bounded(storable(cmp.Or(s.By, s.Run.By)), maxNameBytes)
 	switch {
 	case s.Verb == BulkStart && known != nil:
 		return BulkRun{}, &BulkStateError{known.State}
 	case s.Verb == BulkStart:
 		r := s.started()
-		r.State, r.CreatedAt = BulkPreparing, b.milli()
-		return b.stepped(s, r), nil
+		body := startBody(&r)
+		body.By = by
+		return b.stepped(&BulkRun{Filter: r.Filter}, body), nil
 	case known == nil:
 		return BulkRun{}, ErrBulkRunUnknown
 	}
@@ -109,15 +112,7 @@ func (b *batch) bulk(s *BulkStep, known *BulkRun) (BulkRun, error) {
 	if !ok {
 		return BulkRun{}, &BulkStateError{known.State}
 	}
-	r := *known
-	r.State, r.Hold, r.HeldAt = to, "", time.Time{}
-	if s.Verb != BulkFinish {
-		r.ChangedBy, r.ChangedAt = bounded(storable(s.By), maxNameBytes), b.milli()
-	}
-	if to.Ended() {
-		r.EndedAt = b.milli()
-	}
-	return b.stepped(s, r), nil
+	return b.stepped(known, &bulkBody{Run: known.ID, Verb: s.Verb, By: by, State: to, Action: known.Action, Total: known.Total, Counts: known.Counts}), nil
 }
 
 // after is the state that a step leads to; false where the run does not allow it. One that was paused before all of its dead
@@ -150,14 +145,15 @@ func (s *BulkStep) started() BulkRun {
 }
 
 // bulkBody is the audit's word on a step. What the filter chose by is told once, with the start; its words are redacted, as
-// they may be of a person's name.
+// they may be of a person's name, and Query is a digest of them as they are.
 type bulkBody struct {
 	Run       string                `json:"bulkRun"`
 	Verb      BulkVerb              `json:"verb"`
 	By        string                `json:"by"`
-	State     BulkState             `json:"state"`
-	Action    BulkAction            `json:"action"`
-	Filter    *bulkFilter           `json:"filter,omitempty"`
+	State     BulkState             `json:"state,omitempty"`
+	Action    BulkAction            `json:"action,omitempty"`
+	Filter    *DeadLetterFilter     `json:"filter,omitempty"`
+	Query     string                `json:"querySha256,omitempty"`
 	Through   int64                 `json:"through,omitempty"`
 	Reason    string                `json:"reason,omitempty"`
 	Force     bool                  `json:"forceRetry,omitempty"`
@@ -166,31 +162,116 @@ type bulkBody struct {
 	PerMinute int64                 `json:"perMinute,omitempty"`
 	Total     int64                 `json:"total,omitempty"`
 	Counts    map[BulkOutcome]int64 `json:"counts,omitempty"`
+	// Items that are added, Gathered up to which record all are, Last that none follow.
+	Items    []BulkItem `json:"items,omitempty"`
+	Gathered int64      `json:"gathered,omitempty"`
+	Last     bool       `json:"last,omitempty"`
+	// DeadLetter that is refused, for the reason in Code; Hold is why the run rests.
+	DeadLetter string `json:"deadLetterId,omitempty"`
+	Code       string `json:"code,omitempty"`
+	Hold       string `json:"hold,omitempty"`
 }
 
-type bulkFilter struct {
-	Policy      string  `json:"policy,omitempty"`
-	Team        string  `json:"team,omitempty"`
-	Reason      string  `json:"reason,omitempty"`
-	Fingerprint string  `json:"fingerprint,omitempty"`
-	Query       string  `json:"q,omitempty"`
-	Since       *string `json:"since,omitempty"`
-	Until       *string `json:"until,omitempty"`
+func startBody(r *BulkRun) *bulkBody {
+	f := r.Filter
+	f.Query = redact.Line(f.Query, maxQueryBytes)
+	return &bulkBody{Run: r.ID, Verb: BulkStart, State: BulkPreparing, Action: r.Action, Filter: &f, Query: querySum(r.Filter.Query),
+		Through: r.Through, Reason: r.Reason, Force: r.Force, Fresh: r.Fresh, Now: r.Now, PerMinute: r.PerMinute}
 }
 
-// stepped saves the run and tells the audit.
-func (b *batch) stepped(s *BulkStep, r BulkRun) BulkRun {
-	body := bulkBody{Run: r.ID, Verb: s.Verb, By: bounded(storable(cmp.Or(s.By, s.Run.By)), maxNameBytes), State: r.State, Action: r.Action,
-		Total: r.Total, Counts: r.Counts}
-	if s.Verb == BulkStart {
-		f := &r.Filter
-		body.Filter = &bulkFilter{f.Policy, string(f.Team), string(f.Reason), f.Fingerprint, redact.Line(f.Query, maxQueryBytes),
-			InstantOrNull(f.Since), InstantOrNull(f.Until)}
-		body.Through, body.Reason, body.Force, body.Fresh, body.Now, body.PerMinute = r.Through, r.Reason, r.Force, r.Fresh, r.Now, r.PerMinute
+// querySum returns a digest of a filter's words; empty where there are none.
+func querySum(words string) string {
+	if words == "" {
+		return ""
 	}
-	b.changes.Runs = append(b.changes.Runs, r)
-	b.entry(BulkEntry, body, Happening{})
-	return r
+	sum := sha256.Sum256([]byte(words))
+	return hex.EncodeToString(sum[:])
+}
+
+// stepped records a step, and returns the run as it stands then.
+func (b *batch) stepped(r *BulkRun, body *bulkBody) BulkRun {
+	next, words := *r, r.Filter.Query
+	next.fold(b.next(), b.milli(), body)
+	next.Filter.Query = words
+	b.changes.Runs = append(b.changes.Runs, next)
+	b.entry(nil, Subject{}, BulkEntry, body, Happening{}, 0)
+	return next
+}
+
+// fold folds a record of a bulk run: what becomes of the run itself.
+func (r *BulkRun) fold(record int64, at time.Time, b *bulkBody) {
+	switch b.Verb {
+	case BulkStart:
+		*r = BulkRun{ID: b.Run, Action: b.Action, Filter: *b.Filter, Through: b.Through, Reason: b.Reason, By: b.By, Force: b.Force,
+			Fresh: b.Fresh, Now: b.Now, PerMinute: b.PerMinute, State: BulkPreparing, CreatedAt: at, Begun: record}
+		return
+	case bulkGather:
+		if r.Gathered = b.Gathered; b.Last {
+			if r.StartedAt = at; r.State == BulkPreparing {
+				r.State = BulkRunning
+			}
+		}
+		return
+	case bulkHold:
+		if r.Hold, r.HeldAt = b.Hold, at; b.Hold == "" {
+			r.HeldAt = time.Time{}
+		}
+		return
+	case bulkRefuse:
+		return
+	}
+	r.State, r.Hold, r.HeldAt = b.State, "", time.Time{}
+	if b.Verb != BulkFinish {
+		r.ChangedBy, r.ChangedAt = b.By, at
+	}
+	if b.State.Ended() {
+		r.EndedAt = at
+	}
+}
+
+// GatherStep returns the changes that add dead letters to a run: those that are open, in the order of their records; one
+// that is Busy is added as refused with busyCode. last tells that none follow those; through is the record they go up to.
+func GatherStep(head Head, at time.Time, r *BulkRun, found []Candidate, through int64, last bool, busyCode string) *Changes {
+	b := newBatch(at, head, nil)
+	body := &bulkBody{Run: r.ID, Verb: bulkGather, Gathered: through, Last: last}
+	number := r.Total
+	for i := range found {
+		number++
+		item := BulkItem{Number: number, DeadLetter: found[i].DeadLetter, Subject: found[i].Subject, Outcome: BulkPlanned, ChangedAt: b.milli()}
+		if found[i].Busy {
+			item.Outcome, item.Code = BulkRefused, busyCode
+		}
+		body.Items = append(body.Items, item)
+		b.changes.NewItems = append(b.changes.NewItems, RunItem{r.ID, item})
+	}
+	b.stepped(r, body)
+	return b.seal()
+}
+
+// Candidate is a dead letter that may be added to a bulk run. Busy tells that another has planned it.
+type Candidate struct {
+	Record     int64
+	DeadLetter string
+	Subject    Subject
+	Busy       bool
+}
+
+// RefuseStep returns the changes that note that nothing was done with a planned item.
+func RefuseStep(head Head, at time.Time, r *BulkRun, deadLetter, code string) *Changes {
+	b := newBatch(at, head, nil)
+	b.items = append(b.items, BulkItemChange{Run: r.ID, DeadLetter: deadLetter, From: BulkPlanned, To: BulkRefused, Code: code, ChangedAt: b.milli()})
+	b.stepped(r, &bulkBody{Run: r.ID, Verb: bulkRefuse, DeadLetter: deadLetter, Code: code})
+	return b.seal()
+}
+
+// HoldStep returns the changes that note why a running run decides nothing for the moment; nil where that is known.
+func HoldStep(head Head, at time.Time, r *BulkRun, why string) *Changes {
+	if r.State != BulkRunning || r.Hold == why {
+		return nil
+	}
+	b := newBatch(at, head, nil)
+	b.stepped(r, &bulkBody{Run: r.ID, Verb: bulkHold, Hold: why})
+	return b.seal()
 }
 
 // BulkCursor goes on behind the bulk run with that id.

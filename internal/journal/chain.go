@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
-	"math"
 	"sync"
 	"time"
 )
@@ -24,6 +23,8 @@ type Link struct {
 	// First is the number of its first record; there are as many as Digests.
 	First   int64
 	Digests []Digest
+	// Answered are runs of records of attempts whose answer the engine took.
+	Answered []Run
 	// Hash of the whole link and of the Hash before it.
 	Hash Digest
 }
@@ -45,29 +46,19 @@ func (l *Link) HashAfter(prev Digest) Digest {
 	for i := range l.Digests {
 		b = append(b, l.Digests[i][:]...)
 	}
+	for _, r := range l.Answered {
+		b = binary.AppendVarint(binary.AppendVarint(b, r.First), r.Last)
+	}
 	return sha256.Sum256(b)
 }
 
-// DigestAttempt is the digest of everything an attempt says about its subject. One that names no catalogue and no
-// matched text is of the first version of the schema, and keeps the digest it got then.
+// DigestAttempt returns the digest of an attempt's record.
 func DigestAttempt(s Subject, a *Attempt) Digest {
-	d := &a.Decision
-	later := d.Catalogue != "" || d.MatchedText != ""
-	e := newEncoder('a', 1+byte(truth(later)))
-	e.numbers(a.Record, a.Number, a.Revision, a.Episode, a.JobKey, a.ElementInstanceKey, a.ProcessInstanceKey,
-		a.AnalysedCount, a.GivenCount, int64(a.Took/time.Microsecond),
-		d.RetryCount, d.MaxRetries, int64(d.Backoff.Delay), int64(d.Backoff.Raw), int64(math.Float64bits(d.Backoff.JitterRatio)),
-		truth(d.Backoff.AtMaximum), truth(d.CountAssumed))
-	e.times(a.ReceivedAt, d.AnalysedAt, d.NextRetryTime, d.FirstFailure)
-	e.texts(s.Tenant, s.Policy, s.ID, string(a.Identity[:]), string(a.Rule), a.Error, a.DeadLetter, string(d.Outcome),
-		string(d.ErrorClassification), string(d.Reason), d.MatchedRule, d.RetryReason, string(d.Team))
-	if later {
-		e.texts(d.Catalogue, d.MatchedText)
-	}
-	return e.digest()
+	e := EntryOf(s, a)
+	return DigestEntry(&e)
 }
 
-// DigestEntry is the digest of everything an entry says.
+// DigestEntry returns the digest of everything a record says.
 func DigestEntry(n *Entry) Digest {
 	e := newEncoder('e', 1)
 	e.numbers(n.Record)

@@ -17,8 +17,8 @@ var someSubject = journal.Subject{Tenant: "<default>", Policy: "tiss-submission"
 func fullAttempt() journal.Attempt {
 	at := time.Date(2025, 1, 12, 10, 0, 0, 123e6, time.UTC)
 	return journal.Attempt{
-		Record: 1, Number: 2, Revision: 3, Episode: 4, Identity: journal.Identity{5}, JobKey: 6, ElementInstanceKey: 7, ProcessInstanceKey: 8,
-		Rule: decision.RNBIL005, Error: "TIMEOUT", AnalysedCount: 9, GivenCount: 10, ReceivedAt: at, Took: 11 * time.Microsecond, DeadLetter: "D",
+		Record: 1, At: at, Number: 2, Revision: 3, Episode: 4, Ends: journal.Superseded, Identity: journal.Identity{5}, JobKey: 6, ElementInstanceKey: 7, ProcessInstanceKey: 8,
+		Rule: decision.RNBIL005, Error: "TIMEOUT", Fingerprint: "f", JitterBin: 3, AnalysedCount: 9, GivenCount: 10, ReceivedAt: at, Took: 11 * time.Microsecond, DeadLetter: "D",
 		Decision: decision.Decision{
 			Outcome: decision.Retry, Policy: "tiss-submission", SubjectID: "CLM-1-1", ErrorClassification: decision.Transient, Reason: "TIMEOUT",
 			MatchedRule: "TIMEOUT", MatchedText: "Timeout", Catalogue: "0123456789ab", RetryCount: 12, MaxRetries: 13, Backoff: decision.Backoff{Delay: 14, Raw: 15, JitterRatio: 0.16, AtMaximum: true},
@@ -51,35 +51,6 @@ func TestDigestsTellEveryField(t *testing.T) {
 	})
 	if journal.DigestAttempt(subject, &a) != want || journal.DigestEntry(&e) != wantEntry {
 		t.Error("the same record has two digests")
-	}
-}
-
-// TestDigestsOfTheVersions: records of workers that kept neither catalogue nor matched text verify as they did.
-// Whoever fills in such a record, or empties another, is found out.
-func TestDigestsOfTheVersions(t *testing.T) {
-	first, catalogue, text, both := fullAttempt(), fullAttempt(), fullAttempt(), fullAttempt()
-	first.Decision.Catalogue, first.Decision.MatchedText = "", ""
-	catalogue.Decision.MatchedText = ""
-	text.Decision.Catalogue = ""
-	moved, swapped := fullAttempt(), fullAttempt()
-	moved.Decision.Catalogue, moved.Decision.MatchedText = both.Decision.Catalogue+both.Decision.MatchedText, ""
-	swapped.Decision.Catalogue, swapped.Decision.MatchedText = both.Decision.MatchedText, both.Decision.Catalogue
-	const want = "d145cd58569dc6104eb14b3ea9bd27316c588d813e0c60ad926e93da619a4570" // as a worker of that version had it
-	if got := journal.DigestAttempt(someSubject, &first).String(); got != want {
-		t.Errorf("a record of the first version has the digest %s, want %s", got, want)
-	}
-	const wantBoth = "41ac202158c89ee6475b0c3a1ee0f66e5a9c94d99633cdc35fa1e5dff9ebf688"
-	if got := journal.DigestAttempt(someSubject, &both).String(); got != wantBoth {
-		t.Errorf("a record of the second version has the digest %s, want %s", got, wantBoth)
-	}
-	seen := map[journal.Digest]string{}
-	for name, a := range map[string]*journal.Attempt{"neither": &first, "the catalogue alone": &catalogue, "the text alone": &text, "both": &both,
-		"both swapped": &swapped, "both in the first": &moved} {
-		d := journal.DigestAttempt(someSubject, a)
-		if seen[d] != "" {
-			t.Errorf("with %s and with %s a record has the same digest", name, seen[d])
-		}
-		seen[d] = name
 	}
 }
 
@@ -142,13 +113,14 @@ func TestLinkVouchesForEverything(t *testing.T) {
 		t.Fatalf("the link after link 4, record 9 is number %d from record %d on", link.Number, link.First)
 	}
 	for name, change := range map[string]func(l *journal.Link){
-		"number":  func(l *journal.Link) { l.Number++ },
-		"time":    func(l *journal.Link) { l.At = l.At.Add(time.Millisecond) },
-		"first":   func(l *journal.Link) { l.First++ },
-		"digest":  func(l *journal.Link) { l.Digests[1][31]++ },
-		"order":   func(l *journal.Link) { l.Digests[0], l.Digests[1] = l.Digests[1], l.Digests[0] },
-		"missing": func(l *journal.Link) { l.Digests = l.Digests[:1] },
-		"added":   func(l *journal.Link) { l.Digests = append(l.Digests, journal.Digest{4}) },
+		"number":   func(l *journal.Link) { l.Number++ },
+		"time":     func(l *journal.Link) { l.At = l.At.Add(time.Millisecond) },
+		"first":    func(l *journal.Link) { l.First++ },
+		"digest":   func(l *journal.Link) { l.Digests[1][31]++ },
+		"order":    func(l *journal.Link) { l.Digests[0], l.Digests[1] = l.Digests[1], l.Digests[0] },
+		"missing":  func(l *journal.Link) { l.Digests = l.Digests[:1] },
+		"answered": func(l *journal.Link) { l.Answered = []journal.Run{{First: 1, Last: 2}} },
+		"added":    func(l *journal.Link) { l.Digests = append(l.Digests, journal.Digest{4}) },
 	} {
 		changed := link
 		changed.Digests = slices.Clone(link.Digests)

@@ -3,7 +3,6 @@ package journal
 import (
 	"context"
 	"fmt"
-	"runtime"
 	"slices"
 	"time"
 )
@@ -68,7 +67,6 @@ func (j *Journal) Run(stop, kill context.Context) {
 		select {
 		case i := <-j.queue:
 			c.carry = append(c.carry, i)
-			runtime.Gosched() // who is ready to hand something in does so now; nobody is waited for
 			c.commit(stop, kill, c.gather())
 		case <-marks.C:
 			c.mark(kill)
@@ -173,14 +171,13 @@ func (c *committer) transact(kill context.Context, items []*item) error {
 	began := time.Now()
 	var saved *Changes
 	err := c.store.Transact(ctx, lookups, func(head Head, histories []History) *Changes {
-		b := &batch{now: c.now(), head: head, publish: c.publish, tally: make(tally)}
-		b.changes.Answered = marks
+		b := newBatch(c.now(), head, c.publish)
+		b.changes.Link.Answered = marks
 		for _, i := range items {
 			h := &History{}
 			if (i.lookup != Lookup{}) {
 				h, histories = &histories[0], histories[1:]
 			}
-			h.subject = i.lookup.Subject
 			i.refused = i.apply(b, h)
 		}
 		c.compareClocks(b.now, head.At)

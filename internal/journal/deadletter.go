@@ -15,10 +15,6 @@ type DeadLetterItem struct {
 	Error          string
 	Classification decision.ErrorClassification
 	MatchedRule    string
-	// Fingerprint groups the dead letters of one cause (Fingerprint.ID).
-	Fingerprint string
-	// FirstFailure of its episode; the zero time where that is purged.
-	FirstFailure time.Time
 }
 
 // Delivery is what became of the answer to the process that waits for a review. The set is closed.
@@ -39,12 +35,15 @@ const (
 // ReviewNote is what a person decided on a dead letter. Its zero value is nothing.
 type ReviewNote struct {
 	// Discard lets it go; otherwise it was sent again.
-	Discard, Force, Fresh bool
+	Discard bool `json:"discard,omitempty"`
+	Force   bool `json:"forceRetry,omitempty"`
+	Fresh   bool `json:"fresh,omitempty"`
 	// Reason and By are a person's words, redacted, and name.
-	Reason, By string
-	At         time.Time
+	Reason string    `json:"reason"`
+	By     string    `json:"by"`
+	At     time.Time `json:"at,omitzero"`
 	// NextRetryTime of what was sent again.
-	NextRetryTime time.Time
+	NextRetryTime time.Time `json:"nextRetryTime,omitzero"`
 }
 
 // DeadLetterCount is how many dead letters share policy, state, team and reason, kept up to date with each of them.

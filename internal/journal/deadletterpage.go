@@ -20,18 +20,19 @@ import (
 // DeadLetterFilter chooses dead letters. Its zero value lets the open ones through.
 type DeadLetterFilter struct {
 	// State of the contract: open (also where empty), reprocessing, discarded, recovered, or all; also superseded.
-	State  string
-	Policy string
-	Team   decision.Team
-	Reason decision.Reason
+	State  string          `json:"state,omitempty"`
+	Policy string          `json:"policy,omitempty"`
+	Team   decision.Team   `json:"team,omitempty"`
+	Reason decision.Reason `json:"reason,omitempty"`
 	// Fingerprint of the cause (Fingerprint.ID); empty for any.
-	Fingerprint string
+	Fingerprint string `json:"fingerprint,omitempty"`
 	// Since and Until bound the instant of birth (CreatedAt): Since is included, Until is not; the zero time is no bound.
-	Since, Until time.Time
+	Since time.Time `json:"since,omitzero"`
+	Until time.Time `json:"until,omitzero"`
 	// Query is a dead letter's id, the beginning of a subject's id, or words of the error: all of them, in any order, each
 	// in the error without what differs from case to case (Fingerprint.Pattern), or in the code or rule that matched. What
 	// any of the three finds is let through. At most 200 bytes and 8 words count.
-	Query string
+	Query string `json:"q,omitempty"`
 }
 
 // What a page is refused with.
@@ -149,13 +150,12 @@ func (p *DeadLetterPlan) Finds(f *Fingerprint) bool {
 	return len(p.Words) > 0
 }
 
-// Passes tells whether the filter lets a dead letter of a policy and a cause through; what is searched for is looked at
-// elsewhere.
-func (p *DeadLetterPlan) Passes(d *DeadLetter, policy, fingerprint string) bool {
+// Passes reports whether the filter lets a dead letter of a policy through; what is searched for is looked at elsewhere.
+func (p *DeadLetterPlan) Passes(d *DeadLetter, policy string) bool {
 	f, born := &p.Filter, Milli(d.CreatedAt)
 	return slices.Contains(p.States, d.State) && d.Record < p.Before && (f.Policy == "" || f.Policy == policy) &&
 		(f.Team == "" || f.Team == d.Team) && (f.Reason == "" || f.Reason == d.Reason) &&
-		(f.Fingerprint == "" || f.Fingerprint == fingerprint) && born >= p.Since && born < p.Until
+		(f.Fingerprint == "" || f.Fingerprint == d.Fingerprint) && born >= p.Since && born < p.Until
 }
 
 // Cursor goes on behind the dead letter with that record. It is of this filter alone.

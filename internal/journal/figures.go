@@ -45,12 +45,12 @@ func FirstSlot(now time.Time, window time.Duration) int64 {
 
 // Figure is one sum, or what is to be added to it.
 type Figure struct {
-	Policy string
-	Slot   int64
-	Name   FigureName
+	Policy string     `json:"policy"`
+	Slot   int64      `json:"slot,omitempty"`
+	Name   FigureName `json:"name"`
 	// Bucket tells the parts of a distribution apart; 0 where there is none.
-	Bucket int64
-	Value  int64
+	Bucket int64 `json:"bucket,omitempty"`
+	Value  int64 `json:"value"`
 }
 
 // figureKey is what a figure is added up by.
@@ -139,11 +139,11 @@ func jitterBin(b decision.Backoff, j float64) int64 {
 }
 
 // countDecision adds a fresh decision on an analysis.
-func (b *batch) countDecision(of *Analysis, a *Attempt) {
-	p, d := of.Policy, &a.Decision
-	add := func(name FigureName, value int64) { b.tally.add(p.Name, b.now, name, value) }
+func (p *projection) countDecision(policy string, a *Attempt) {
+	d := &a.Decision
+	add := func(name FigureName, value int64) { p.tally.add(policy, p.at, name, value) }
 	add(FigureDecisions, 1)
-	b.tally.addTo(p.Name, b.now, FigureTook, tookBucket(a.Took))
+	p.tally.addTo(policy, p.at, FigureTook, tookBucket(a.Took))
 	if d.ErrorClassification == decision.Permanent {
 		add(FigurePermanent, 1)
 	}
@@ -155,16 +155,15 @@ func (b *batch) countDecision(of *Analysis, a *Attempt) {
 	if d.Backoff.AtMaximum {
 		add(FigureAtMaximum, 1)
 	}
-	_, rule := p.Limits(of.Failure.Own)
-	if bin := jitterBin(d.Backoff, rule.Jitter); bin >= 0 {
-		b.tally.addTo(p.Name, b.now, FigureJitter, bin)
+	if a.JitterBin > 0 {
+		p.tally.addTo(policy, p.at, FigureJitter, a.JitterBin-1)
 	}
 }
 
 // countEnd adds an episode that ended, or died, at the moment it did (R19). first tells that it had not died
 // before: an episode is closed once, whatever people make of it afterwards.
-func (b *batch) countEnd(policy string, e *Episode, first, byLimit bool) {
-	add := func(name FigureName, value int64) { b.tally.add(policy, b.now, name, value) }
+func (p *projection) countEnd(policy string, e *Episode, first, byLimit bool) {
+	add := func(name FigureName, value int64) { p.tally.add(policy, p.at, name, value) }
 	retried := e.Scheduled > 0
 	if first {
 		add(FigureClosed, 1)
@@ -181,7 +180,7 @@ func (b *batch) countEnd(policy string, e *Episode, first, byLimit bool) {
 		took := max(e.ClosedAt.Sub(e.FirstFailure), 0)
 		add(FigureRecoveredRetried, 1)
 		add(FigureRecoveryTime, took.Milliseconds())
-		b.tally.addTo(policy, b.now, FigureRecoveryTimeBucket, recoveryBucket(took))
+		p.tally.addTo(policy, p.at, FigureRecoveryTimeBucket, recoveryBucket(took))
 		add(FigureRecoveryRetries, e.Retries)
 	}
 }
@@ -200,16 +199,6 @@ func DeadLetters(figures []Figure) map[string]map[DeadLetterState]int64 {
 		all[figures[i].Policy][DeadLetterState(state)] += figures[i].Value
 	}
 	return all
-}
-
-// countDeadLetter moves a dead letter from one state to another; an empty one is none.
-func (b *batch) countDeadLetter(policy string, from, to DeadLetterState) {
-	if from != "" {
-		b.tally.addTotal(policy, FigureDeadLetters+FigureName(from), -1)
-	}
-	if to != "" {
-		b.tally.addTotal(policy, FigureDeadLetters+FigureName(to), 1)
-	}
 }
 
 func compareFigures(a, b Figure) int {

@@ -14,19 +14,23 @@ import (
 // (R24, RN-BIL-004 §10.2).
 type Fingerprint struct {
 	// ID is a digest over policy, reason and pattern.
-	ID     string
-	Policy string
+	ID     string `json:"id"`
+	Policy string `json:"policy"`
 	// Reason is the cause: the code or rule that matched, otherwise why nothing did.
-	Reason         decision.Reason
-	Classification decision.ErrorClassification
+	Reason         decision.Reason              `json:"reason"`
+	Classification decision.ErrorClassification `json:"errorClassification"`
 	// Pattern is the redacted error without what differs from case to case: numbers, ids, dates, and of which kind a
 	// personal datum is, which its digits may decide.
-	Pattern             string
-	FirstSeen, LastSeen time.Time
+	Pattern   string    `json:"pattern"`
+	FirstSeen time.Time `json:"firstSeen,omitzero"`
+	LastSeen  time.Time `json:"lastSeen,omitzero"`
 	// Failures that were decided on; of them retried, given up by the limit, given up as permanent.
-	Failures, Retried, Exhausted, Permanent int64
+	Failures  int64 `json:"failures,omitempty"`
+	Retried   int64 `json:"retried,omitempty"`
+	Exhausted int64 `json:"exhausted,omitempty"`
+	Permanent int64 `json:"permanent,omitempty"`
 	// Recovered counts the episodes that ended well after a failure of this cause.
-	Recovered int64
+	Recovered int64 `json:"recovered,omitempty"`
 }
 
 // maxPatternBytes of a fingerprint: what is behind it does not tell causes apart.
@@ -35,10 +39,26 @@ const maxPatternBytes = 200
 // FingerprintOf is the fingerprint of an attempt, with nothing counted.
 func FingerprintOf(policy string, a *Attempt) Fingerprint {
 	f := Fingerprint{Policy: policy, Reason: causeOf(a), Classification: a.Decision.ErrorClassification, Pattern: pattern(a.Error)}
-	name := appendText(appendText(appendText(nil, f.Policy), string(f.Reason)), f.Pattern)
-	sum := sha256.Sum256(name)
-	f.ID = hex.EncodeToString(sum[:8])
+	f.ID = f.name()
 	return f
+}
+
+// name returns the ID that the fingerprint must have.
+func (f *Fingerprint) name() string {
+	sum := sha256.Sum256(appendText(appendText(appendText(nil, f.Policy), string(f.Reason)), f.Pattern))
+	return hex.EncodeToString(sum[:8])
+}
+
+// add takes over what another count of the same cause says.
+func (f *Fingerprint) add(o *Fingerprint) {
+	if Milli(o.FirstSeen) < Milli(f.FirstSeen) {
+		f.FirstSeen = o.FirstSeen
+	}
+	if Milli(o.LastSeen) > Milli(f.LastSeen) {
+		f.LastSeen = o.LastSeen
+	}
+	f.Failures, f.Retried, f.Exhausted = f.Failures+o.Failures, f.Retried+o.Retried, f.Exhausted+o.Exhausted
+	f.Permanent, f.Recovered = f.Permanent+o.Permanent, f.Recovered+o.Recovered
 }
 
 // causeOf an attempt: the rule that matched; where none did, why. At a limit it is what failed, not the limit, so that
@@ -113,38 +133,4 @@ var dateWords = func() map[string]bool {
 // separates tells what stands between words: a date, an address and an id are one word each.
 func separates(r rune) bool {
 	return r <= ' ' || strings.ContainsRune(`"'(),;=<>[]{}|`, r)
-}
-
-// countFingerprint adds one failure to its cause.
-func (b *batch) countFingerprint(policy string, a *Attempt) {
-	f := b.fingerprint(policy, a)
-	f.Failures++
-	switch a.Decision.Outcome {
-	case decision.Retry:
-		f.Retried++
-	case decision.PermanentError:
-		f.Permanent++
-	default:
-		f.Exhausted++
-	}
-}
-
-// recountFingerprint is for a failure that was counted as retried, and is given up by the limit after all.
-func (b *batch) recountFingerprint(policy string, a *Attempt) {
-	f := b.fingerprint(policy, a)
-	f.Retried--
-	f.Exhausted++
-}
-
-// fingerprint is the batch's own count of a's cause.
-func (b *batch) fingerprint(policy string, a *Attempt) *Fingerprint {
-	f := FingerprintOf(policy, a)
-	f.FirstSeen, f.LastSeen = b.milli(), b.milli()
-	for i := range b.changes.Fingerprints {
-		if b.changes.Fingerprints[i].ID == f.ID {
-			return &b.changes.Fingerprints[i]
-		}
-	}
-	b.changes.Fingerprints = append(b.changes.Fingerprints, f)
-	return &b.changes.Fingerprints[len(b.changes.Fingerprints)-1]
 }

@@ -17,12 +17,3 @@ type Happening struct {
 
 // Publisher makes the outbox's messages of what was recorded. It is pure.
 type Publisher func(h *Happening) []Message
-
-// tell adds the messages of what was recorded last.
-func (b *batch) tell(h *Happening) {
-	if b.publish == nil {
-		return
-	}
-	h.Digest = b.changes.Link.Digests[len(b.changes.Link.Digests)-1]
-	b.changes.Outbox = append(b.changes.Outbox, b.publish(h)...)
-}

@@ -17,6 +17,18 @@ type Identity [16]byte
 
 func (i Identity) String() string { return hex.EncodeToString(i[:]) }
 
+// MarshalText returns the identity in hexadecimal.
+func (i Identity) MarshalText() ([]byte, error) { return []byte(i.String()), nil }
+
+// UnmarshalText reads what MarshalText wrote.
+func (i *Identity) UnmarshalText(text []byte) error {
+	if len(text) != hex.EncodedLen(len(i)) {
+		return hex.ErrLength
+	}
+	_, err := hex.Decode(i[:], text)
+	return err
+}
+
 // IdentityOf is the identity of a: a digest over its job, element instance, process instance, subject and
 // the redacted inputs as they came, an absent retryCount not filled in.
 func IdentityOf(a *Analysis) Identity { return identityWith(a, a.Failure.Inputs()) }

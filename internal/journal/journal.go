@@ -89,7 +89,10 @@ func (j *Journal) Analyze(ctx context.Context, a *Analysis) (Recorded, error) {
 
 // Reject records that an input was refused. It returns as Analyze does.
 func (j *Journal) Reject(ctx context.Context, r *Refusal) error {
-	return j.submit(ctx, &item{apply: func(b *batch, _ *History) error { b.reject(r); return nil }})
+	return j.submit(ctx, &item{
+		lookup: Lookup{Subject: r.Subject},
+		apply:  func(b *batch, h *History) error { b.reject(r, h); return nil },
+	})
 }
 
 // Conclude records how a subject's work ended. It returns as Analyze does.

@@ -32,63 +32,45 @@ type outcomeBody struct {
 	Episode            int64  `json:"episode"`
 	State              State  `json:"state"`
 	At                 string `json:"at"`
-	ProcessInstanceKey int64  `json:"processInstanceKey,omitempty"`
+	ProcessInstanceKey int64  `json:"processInstanceKey,omitempty,string"`
+	// DeadLetter is the id of the one that is born where a failure ends the episode, Team who must act on it.
+	DeadLetter string        `json:"deadLetterId,omitempty"`
+	Team       decision.Team `json:"responsibleTeam,omitempty"`
 }
 
-// conclude applies an outcome. One for a subject without an open episode, or one told twice, changes nothing.
+// at is when it happened, which is not after it was recorded.
+func (o *outcomeBody) at(recorded time.Time) time.Time {
+	if at, err := time.Parse(time.RFC3339Nano, o.At); err == nil {
+		return at
+	}
+	return recorded
+}
+
+const (
+	outcomeSuccess = "success"
+	outcomeFailure = "failure"
+)
+
+// conclude records an outcome. One for a subject without an open episode, or one told twice, changes nothing.
 func (b *batch) conclude(o *Outcome, h *History) Concluded {
-	e := h.Episode
+	e := &h.Episode
 	at := o.At.UTC().Truncate(time.Millisecond)
 	if o.At.IsZero() || at.After(b.milli()) {
 		at = b.milli()
 	}
-	h.reported(o.ProcessInstanceKey)
+	body := &outcomeBody{Outcome: outcomeSuccess, Episode: e.Number, State: Recovered, At: decision.Instant(at), ProcessInstanceKey: o.ProcessInstanceKey}
 	switch {
 	case !e.State.Open(), !o.At.IsZero() && h.Last != nil && at.Before(h.Last.Decision.AnalysedAt): // of an earlier try
-		return Concluded{Episode: e}
+		return Concluded{Episode: *e}
 	case o.Success:
-		if e.DeadLetter != "" {
-			b.settle(h, DeadLetterRecovered)
-		}
-		e.State, e.ClosedAt, e.DeadLetter, e.NextRetryTime = Recovered, at, "", time.Time{}
-		b.countEnd(o.Subject.Policy, &e, h.Episode.DeadLetter == "", false)
-		if h.Last != nil {
-			b.fingerprint(o.Subject.Policy, h.Last).Recovered++
-		}
 	case e.State == Dead, e.NextRetryTime.After(b.now):
-		return Concluded{Episode: e}
-	default:
-		b.fail(o, h, &e)
+		return Concluded{Episode: *e}
+	default: // the process gave up by itself
+		asked := Analysis{Subject: o.Subject, JobKey: o.JobKey, ElementInstanceKey: o.ElementInstanceKey,
+			ProcessInstanceKey: o.ProcessInstanceKey, Failure: &decision.Failure{}}
+		body.Outcome, body.State, body.Team = outcomeFailure, Dead, o.Team
+		body.DeadLetter = deadLetterID(&asked, e.Number, e.Retries, h.Attempts)
 	}
-	b.changes.Episodes = append(b.changes.Episodes, KeyedEpisode{h.Key, e})
-	body := outcomeBody{outcomeWord(o.Success), e.Number, e.State, decision.Instant(at), o.ProcessInstanceKey}
-	b.entry(OutcomeEntry, body, Happening{Subject: o.Subject, Episode: e, Outcome: o})
-	return Concluded{Episode: e, Changed: true}
-}
-
-// fail ends the episode dead: the process gave up by itself.
-func (b *batch) fail(o *Outcome, h *History, e *Episode) {
-	asked := Analysis{Subject: o.Subject, JobKey: o.JobKey, ElementInstanceKey: o.ElementInstanceKey,
-		ProcessInstanceKey: o.ProcessInstanceKey, Failure: &decision.Failure{}}
-	if e.DeadLetter != "" {
-		b.settle(h, DeadLetterSuperseded)
-	}
-	d := DeadLetter{
-		ID: deadLetterID(&asked, e.Number, e.Retries, h.Attempts), State: DeadLetterOpen, Episode: e.Number, Record: b.record(),
-		Outcome: decision.MaxRetriesExceeded, Reason: decision.ReasonReported, Team: o.Team, RetryCount: e.Retries,
-		ProcessInstanceKey: e.ProcessInstanceKey, CreatedAt: b.milli(), ChangedAt: b.milli(),
-	}
-	if l := h.Last; l != nil {
-		d.MaxRetries = l.Decision.MaxRetries
-	}
-	e.State, e.DeadLetter, e.NextRetryTime = Dead, d.ID, time.Time{}
-	b.bear(h.Key, o.Subject, d, h.Last)
-	b.countEnd(o.Subject.Policy, e, h.Episode.DeadLetter == "", false)
-}
-
-func outcomeWord(success bool) string {
-	if success {
-		return "success"
-	}
-	return "failure"
+	b.entry(h, o.Subject, OutcomeEntry, body, Happening{Outcome: o}, 0)
+	return Concluded{Episode: h.life.episode, Changed: true}
 }

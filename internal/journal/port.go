@@ -3,9 +3,10 @@ package journal
 import (
 	"context"
 	"errors"
-	"math"
 	"strconv"
 	"time"
+
+	"retry-worker/internal/decision"
 )
 
 // Store is where the journal is kept. Its errors hold a *StoreError. Every method is safe for concurrent
@@ -45,7 +46,7 @@ type Archive interface {
 	Records(ctx context.Context, f RecordFilter, after int64, limit int) ([]Record, error)
 }
 
-// Record is one record of the audit: an attempt or an entry, the other is nil.
+// Record is one record of the audit: an attempt, or an entry that is none; the other is nil.
 type Record struct {
 	Subject Subject
 	Attempt *Attempt
@@ -77,10 +78,10 @@ type Purger interface {
 	// LastRecordBefore is the last record of the ledger's links that, from the first on, were all written before
 	// t; 0 where there is none.
 	LastRecordBefore(ctx context.Context, t time.Time) (int64, error)
-	// Purge deletes at most limit records (attempts and entries) up to the given one, in one short transaction,
-	// with the dead letters, episodes and subjects of which nothing else is left. It returns how many records
-	// it deleted: fewer than limit when there are no more.
-	Purge(ctx context.Context, through int64, limit int) (int, error)
+	// Purge deletes at most limit records up to the given one, in one short transaction, with the dead letters and
+	// subjects of which nothing else is left, and records that at the given instant (PurgeEntry). It returns how many
+	// records it deleted: fewer than limit when there are no more.
+	Purge(ctx context.Context, through int64, limit int, at time.Time) (int, error)
 }
 
 // Outbox reads the messages on their way. Journal.Published lets go of them. Its errors hold a *StoreError.
@@ -127,8 +128,8 @@ type History struct {
 	DeadLetter *DeadLetter
 	// Run is the bulk run that was asked for; nil where there is none.
 	Run *BulkRun
-	// subject that it is the history of.
-	subject Subject
+	// life is what the fold makes of it.
+	life *life
 }
 
 // Story is what is remembered of one subject, all in the order it happened.
@@ -151,6 +152,21 @@ type PendingRetry struct {
 	State         State
 }
 
+// SubjectState is the projection of a subject's records that the next decision needs: its row in a store.
+type SubjectState struct {
+	// Attempts made, revisions not counted.
+	Attempts int64 `json:"attempts,omitempty"`
+	// Last is the record of the latest attempt, in its latest revision; 0 where there is none.
+	Last int64 `json:"last,omitempty"`
+	// Episode is the latest.
+	Episode Episode `json:"episode,omitzero"`
+}
+
+// Pending returns when the retry that is waited for is made, and reports whether one is.
+func (s *SubjectState) Pending() (time.Time, bool) {
+	return s.Episode.NextRetryTime, s.Episode.State == Scheduled || s.Episode.State == Reprocessing
+}
+
 // Head is the ledger's end: what the next link continues.
 type Head struct {
 	// Link is the number of the last link, Record that of the last record, Subject the last subject's key;
@@ -168,85 +184,63 @@ func (h Head) String() string { return strconv.FormatInt(h.Link, 10) + ":" + h.H
 // Changes are what one transaction saves: all of them or none.
 type Changes struct {
 	// Link to append to the ledger. Its Records are numbered from the head's on.
-	Link Link
-	// Subjects that were not known yet.
-	Subjects []KeyedSubject
-	// Episodes that are new or changed.
-	Episodes []KeyedEpisode
-	Attempts []KeyedAttempt
+	Link    Link
+	Records []KeyedRecord
+	// Subjects that are new or changed. A new one's key is the next behind the head's.
+	Subjects []KeyedState
 	// DeadLetters that are new or changed.
 	DeadLetters []KeyedDeadLetter
-	// Runs are bulk runs that are new or changed. Of one that is there, what it is stays: its states, instants and ChangedBy
-	// are saved. Total and Counts are the store's own.
-	Runs    []BulkRun
-	Entries []Entry
-	// Figures are what the sums grow by; Fingerprints too, but for FirstSeen, of which the earlier stays, and
-	// LastSeen, of which the later does.
+	// Runs are bulk runs that are new or changed, each whole but for Total and Counts; NewItems are gathered into them.
+	Runs     []BulkRun
+	NewItems []RunItem
+	// Items are bulk runs' items whose outcome changed.
+	Items []BulkItemChange
+	// Counts, Figures and Fingerprints are what the sums grow by; of fingerprints' FirstSeen the earlier stays, of their
+	// LastSeen the later.
+	Counts       []CauseCount
 	Figures      []Figure
 	Fingerprints []Fingerprint
 	Outbox       []Message
 	// Published are the sequences of the outbox's messages that need not be kept any longer.
 	Published []int64
-	// Answered are the records of the attempts whose answer the engine took.
-	Answered []Run
+	// Forgotten is what a purge takes; nil where nothing is purged.
+	Forgotten *Forgotten
 }
 
-// Instants are the earliest and the latest of the records', in milliseconds. There must be a record.
-func (c *Changes) Instants() (earliest, latest int64) {
-	earliest, latest = math.MaxInt64, math.MinInt64
-	for i := range c.Attempts {
-		at := Milli(c.Attempts[i].Attempt.Decision.AnalysedAt)
-		earliest, latest = min(earliest, at), max(latest, at)
-	}
-	for i := range c.Entries {
-		at := Milli(c.Entries[i].At)
-		earliest, latest = min(earliest, at), max(latest, at)
-	}
-	return earliest, latest
+// KeyedRecord is a record of the subject with that key in the store; 0 where it is of none.
+type KeyedRecord struct {
+	Key   int64
+	Entry Entry
 }
 
-// MergeRecords puts attempts and entries, each in order, in the order of their records.
-func MergeRecords(attempts, entries []Record) []Record {
-	all := make([]Record, 0, len(attempts)+len(entries))
-	for len(attempts) > 0 && len(entries) > 0 {
-		if attempts[0].Attempt.Record < entries[0].Entry.Record {
-			all, attempts = append(all, attempts[0]), attempts[1:]
-		} else {
-			all, entries = append(all, entries[0]), entries[1:]
-		}
-	}
-	return append(append(all, attempts...), entries...)
+// KeyedState is the state of a subject and its key in the store.
+type KeyedState struct {
+	Key     int64
+	Subject Subject
+	State   SubjectState
 }
 
-// Keyed rows belong to the subject with this key in the store.
-type (
-	// KeyedSubject is a subject and its key.
-	KeyedSubject struct {
-		Key     int64
-		Subject Subject
-	}
-	// KeyedEpisode is an episode of a subject.
-	KeyedEpisode struct {
-		Key     int64
-		Episode Episode
-	}
-	// KeyedAttempt is an attempt of a subject.
-	KeyedAttempt struct {
-		Key     int64
-		Attempt *Attempt
-	}
-	// KeyedDeadLetter is a dead letter of a subject. Policy is the subject's; Fingerprint that of its cause
-	// (Fingerprint.ID), empty where nothing is known of it. It is saved with a dead letter that is new, and stays.
-	KeyedDeadLetter struct {
-		Key         int64
-		Policy      string
-		DeadLetter  DeadLetter
-		Fingerprint string
-	}
-)
+// KeyedDeadLetter is a dead letter of the subject with that key in the store, and its name.
+type KeyedDeadLetter struct {
+	Key        int64
+	Subject    Subject
+	DeadLetter DeadLetter
+}
+
+// CauseCount is how many dead letters share cause, policy, state, team and reason.
+type CauseCount struct {
+	Fingerprint, Policy string
+	State               DeadLetterState
+	Team                decision.Team
+	Reason              decision.Reason
+	N                   int64
+}
 
 // Run is a run of records without a gap, both ends included.
-type Run struct{ First, Last int64 }
+type Run struct {
+	First int64 `json:"first"`
+	Last  int64 `json:"last"`
+}
 
 // Kind is what a store's error means to who asked. The set is closed.
 type Kind int

@@ -1,7 +1,13 @@
 package journal
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
 	"time"
 )
 
@@ -18,34 +24,29 @@ type PurgeStore interface {
 	Purger
 }
 
-// purgeBody is the audit's word on records that are rightly gone.
-type purgeBody struct {
-	// Through is the last record that was purged.
-	Through int64 `json:"through"`
-}
+// ErrClockAhead is why nothing is purged: this machine's clock stands so far past the last link that one of them is wrong.
+var ErrClockAhead = errors.New("nothing is purged: the clock stands too far past the journal's last commit; check it, and confirm the purge")
 
-// Purge deletes what was recorded before that instant, in bounded batches, after it has told the audit up to
-// where: records are missing rightly only below that. It returns how many were deleted. It may be ended at any
-// time and goes on when it is called again. One process at a time should call it.
-func (j *Journal) Purge(ctx context.Context, store PurgeStore, before time.Time) (int, error) {
-	through, err := store.LastRecordBefore(ctx, before)
+// Purge deletes what was recorded before now by more than the retention, in bounded batches, each of which is a record. It
+// returns how many were deleted. Where the clock stands further past the last link than a tenth of the retention, and a
+// day, it returns ErrClockAhead unless that is confirmed. It may be ended at any time and goes on when it is called again.
+// One process at a time should call it.
+func (j *Journal) Purge(ctx context.Context, store PurgeStore, retention time.Duration, confirmed bool) (int, error) {
+	now := j.now()
+	head, err := store.Head(ctx)
+	if err != nil || head.Link == 0 {
+		return 0, err
+	}
+	if !confirmed && now.Sub(head.At) > max(retention/10, 24*time.Hour) {
+		return 0, ErrClockAhead
+	}
+	through, err := store.LastRecordBefore(ctx, now.Add(-retention))
 	if err != nil || through == 0 {
-		return 0, err
-	}
-	oldest, err := store.Records(ctx, RecordFilter{}, 0, 1)
-	if err != nil || len(oldest) == 0 || oldest[0].number() > through {
-		return 0, err
-	}
-	err = j.submit(ctx, &item{apply: func(b *batch, _ *History) error {
-		b.entry(PurgeEntry, purgeBody{through}, Happening{})
-		return nil
-	}})
-	if err != nil {
 		return 0, err
 	}
 	deleted := 0
 	for ctx.Err() == nil {
-		n, err := store.Purge(ctx, through, purgeBatch)
+		n, err := store.Purge(ctx, through, purgeBatch, j.now())
 		deleted += n
 		if err != nil || n < purgeBatch {
 			return deleted, err
@@ -53,6 +54,288 @@ func (j *Journal) Purge(ctx context.Context, store PurgeStore, before time.Time)
 		sleep(ctx, purgePause)
 	}
 	return deleted, ctx.Err()
+}
+
+// purgeBody is the audit's word on records that are rightly gone, and where the fold starts from then: the sums that those
+// records contributed, less what went with them, and the subjects and bulk runs that go on, as those records left them.
+type purgeBody struct {
+	// Through is the last record that was purged.
+	Through  int64            `json:"through"`
+	Figures  []Figure         `json:"figures,omitempty"`
+	Causes   []Fingerprint    `json:"causes,omitempty"`
+	Subjects []carriedSubject `json:"subjects,omitempty"`
+	Runs     []carriedRun     `json:"bulkRuns,omitempty"`
+}
+
+type carriedSubject struct {
+	Subject
+	State   SubjectState `json:"state"`
+	Last    *Entry       `json:"last,omitempty"`
+	Letters []DeadLetter `json:"deadLetters,omitempty"`
+}
+
+type carriedRun struct {
+	Run   BulkRun    `json:"bulkRun"`
+	Query string     `json:"querySha256,omitempty"`
+	Items []BulkItem `json:"items,omitempty"`
+}
+
+// carried returns what a purge's record carries; the zero value where there is none.
+func carried(base *Entry) (purgeBody, error) {
+	var b purgeBody
+	if base == nil {
+		return b, nil
+	}
+	if err := json.Unmarshal([]byte(base.Body), &b); err != nil {
+		return b, fmt.Errorf("read record %d: %w", base.Record, err)
+	}
+	return b, nil
+}
+
+// carriedLife returns a subject as the last purge left it.
+func carriedLife(s Subject, base *Entry) (*life, error) {
+	b, err := carried(base)
+	for i := range b.Subjects {
+		if b.Subjects[i].Subject == s {
+			return b.Subjects[i].life()
+		}
+	}
+	return newLife(s), err
+}
+
+func newLife(s Subject) *life { return &life{subject: s, letters: map[string]*DeadLetter{}} }
+
+func (c *carriedSubject) life() (*life, error) {
+	l := newLife(c.Subject)
+	l.attempts, l.episode = c.State.Attempts, c.State.Episode
+	for i := range c.Letters {
+		l.letters[c.Letters[i].ID] = &c.Letters[i]
+	}
+	if c.Last != nil {
+		r, err := c.Last.Decode()
+		if err != nil {
+			return nil, err
+		}
+		l.last = r.Attempt
+	}
+	return l, nil
+}
+
+// carry is what the fold starts from where earlier records are purged.
+func (l *life) carry() carriedSubject {
+	c := carriedSubject{Subject: l.subject, State: l.state()}
+	if l.last != nil {
+		e := EntryOf(l.subject, l.last)
+		c.Last = &e
+	}
+	for _, id := range slices.Sorted(maps.Keys(l.letters)) {
+		c.Letters = append(c.Letters, *l.letters[id])
+	}
+	return c
+}
+
+// Fold folds the records of many subjects, in their order.
+type Fold struct {
+	*projection
+	lives map[Subject]*life
+	runs  map[string]*foldedRun
+	// through is the last record that was purged.
+	through int64
+}
+
+type foldedRun struct {
+	BulkRun
+	query string
+	items map[string]*BulkItem // by their dead letters
+}
+
+// NewFold returns a fold that starts from what the last purge carried; nil where nothing was purged.
+func NewFold(base *Entry) (*Fold, error) {
+	f := &Fold{projection: newProjection(), lives: map[Subject]*life{}, runs: map[string]*foldedRun{}}
+	b, err := carried(base)
+	if err != nil {
+		return nil, err
+	}
+	f.through = b.Through
+	for i := range b.Subjects {
+		if f.lives[b.Subjects[i].Subject], err = b.Subjects[i].life(); err != nil {
+			return nil, err
+		}
+	}
+	for _, r := range b.Runs {
+		run := &foldedRun{BulkRun: r.Run, query: r.Query, items: map[string]*BulkItem{}}
+		for i := range r.Items {
+			run.items[r.Items[i].DeadLetter] = &r.Items[i]
+		}
+		f.runs[r.Run.ID] = run
+	}
+	return f, nil
+}
+
+// Record folds one record.
+func (f *Fold) Record(e *Entry) error {
+	body, err := decodeBody(e)
+	switch b := body.(type) {
+	case nil:
+		if err == nil && e.Subject != (Subject{}) {
+			f.life(e.Subject)
+		}
+		return err
+	case *bulkBody:
+		f.step(e, b)
+	case *purgeBody:
+		f.purged(b)
+	default:
+		f.apply(f.life(e.Subject), e, body)
+		f.settleItems()
+	}
+	return err
+}
+
+func (f *Fold) life(s Subject) *life {
+	if f.lives[s] == nil {
+		f.lives[s] = newLife(s)
+	}
+	return f.lives[s]
+}
+
+// purged adds the sums that purged records contributed.
+func (f *Fold) purged(b *purgeBody) {
+	f.through = max(f.through, b.Through)
+	for _, g := range b.Figures {
+		f.tally[figureKey{g.Policy, g.Slot, g.Name, g.Bucket}] += g.Value
+	}
+	for i := range b.Causes {
+		if c := f.causes[b.Causes[i].ID]; c != nil {
+			c.add(&b.Causes[i])
+		} else {
+			f.causes[b.Causes[i].ID] = new(b.Causes[i])
+		}
+	}
+}
+
+// step folds a record of a bulk run.
+func (f *Fold) step(e *Entry, b *bulkBody) {
+	r := f.runs[b.Run]
+	if r == nil {
+		r = &foldedRun{items: map[string]*BulkItem{}}
+		f.runs[b.Run] = r
+	}
+	if r.fold(e.Record, e.At, b); b.Verb == BulkStart {
+		r.query = b.Query
+	}
+	for i := range b.Items {
+		r.items[b.Items[i].DeadLetter] = &b.Items[i]
+	}
+	if i := r.items[b.DeadLetter]; i != nil && b.Verb == bulkRefuse {
+		i.Outcome, i.Code, i.ChangedAt = BulkRefused, b.Code, e.At
+	}
+}
+
+// settleItems takes over what became of runs' dead letters.
+func (f *Fold) settleItems() {
+	for _, c := range f.items {
+		if r := f.runs[c.Run]; r != nil && r.items[c.DeadLetter] != nil {
+			i := r.items[c.DeadLetter]
+			i.Outcome, i.ChangedAt, i.DecidedAt = c.To, c.ChangedAt, c.DecidedAt
+		}
+	}
+	f.items = nil
+}
+
+// Forgotten is what a purge takes.
+type Forgotten struct {
+	// Through is the last record of those that go.
+	Through int64
+	// Subjects by their keys, DeadLetters by their records, Runs by their ids.
+	Subjects, DeadLetters []int64
+	Runs                  []string
+}
+
+// Purging is what a store shows of what is to be purged.
+type Purging struct {
+	// Base is the record of the last purge; nil where there was none.
+	Base *Entry
+	// Records that go, in order, without a gap from the first that is there, and their Digests by the ledger.
+	Records []KeyedRecord
+	Digests []Digest
+	// Stays are the states of the subjects that records behind those are of, by their keys.
+	Stays map[int64]SubjectState
+	// Letters that were born up to the last of the records, as they stand.
+	Letters []KeyedDeadLetter
+	// Runs that have ended, by the records of their starts.
+	Ended map[string]int64
+}
+
+// Step returns the changes of the purge. Its error tells which record is not what was signed: none goes then.
+func (p *Purging) Step(head Head, at time.Time) (*Changes, error) {
+	b, forgotten := newBatch(at, head, nil), &Forgotten{}
+	f, err := NewFold(p.Base)
+	if err != nil {
+		return nil, err
+	}
+	keys := map[Subject]int64{}
+	for i := range p.Records {
+		r := &p.Records[i]
+		if DigestEntry(&r.Entry) != p.Digests[i] {
+			return nil, fmt.Errorf("nothing is purged: record %d is not what was signed; `audit verify` says more", r.Entry.Record)
+		}
+		if err := f.Record(&r.Entry); err != nil {
+			return nil, err
+		}
+		forgotten.Through = r.Entry.Record
+		if r.Key != 0 {
+			keys[r.Entry.Subject] = r.Key
+		}
+	}
+	body := &purgeBody{Through: forgotten.Through}
+	for _, s := range slices.SortedFunc(maps.Keys(f.lives), compareSubjects) {
+		if _, stays := p.Stays[keys[s]]; stays || keys[s] == 0 { // those without a record here were carried, and may have more
+			body.Subjects = append(body.Subjects, f.lives[s].carry())
+		} else {
+			forgotten.Subjects = append(forgotten.Subjects, keys[s])
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(f.runs)) {
+		if begun, ended := p.Ended[id]; ended && begun <= forgotten.Through {
+			forgotten.Runs = append(forgotten.Runs, id)
+			continue
+		}
+		body.Runs = append(body.Runs, f.runs[id].carry())
+	}
+	gone := newProjection()
+	for i := range p.Letters {
+		d := &p.Letters[i]
+		if state, stays := p.Stays[d.Key]; stays && state.Episode.DeadLetter == d.DeadLetter.ID {
+			continue
+		}
+		forgotten.DeadLetters = append(forgotten.DeadLetters, d.DeadLetter.Record)
+		gone.counts[d.DeadLetter.kind(d.Subject.Policy)]--
+		gone.tally.addTotal(d.Subject.Policy, FigureDeadLetters+FigureName(d.DeadLetter.State), -1)
+	}
+	for key, n := range gone.tally {
+		f.tally[key] += n
+	}
+	sums := &Changes{}
+	f.sums(sums)
+	body.Figures, body.Causes = sums.Figures, sums.Fingerprints
+	b.tally, b.counts = gone.tally, gone.counts
+	b.changes.Forgotten = forgotten
+	b.entry(nil, Subject{}, PurgeEntry, body, Happening{}, 0)
+	return b.seal(), nil
+}
+
+func (r *foldedRun) carry() carriedRun {
+	c := carriedRun{Run: r.BulkRun, Query: r.query}
+	for _, i := range r.items {
+		c.Items = append(c.Items, *i)
+	}
+	slices.SortFunc(c.Items, func(a, b BulkItem) int { return cmp.Compare(a.Number, b.Number) })
+	return c
+}
+
+func compareSubjects(a, b Subject) int {
+	return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.Policy, b.Policy), cmp.Compare(a.ID, b.ID))
 }
 
 // number of the record.

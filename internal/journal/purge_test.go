@@ -2,6 +2,7 @@ package journal_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -18,8 +19,7 @@ func TestPurge(t *testing.T) {
 	c.fails("CLM-old-2", "DUPLICATE_CLAIM", 0)
 	c.now = c.now.Add(48 * time.Hour)
 	c.fails("CLM-new-1", "TIMEOUT", 0)
-	before := c.now.Add(-time.Hour)
-	deleted, err := c.j.Purge(t.Context(), c.store, before)
+	deleted, err := c.j.Purge(t.Context(), c.store, time.Hour, false)
 	if err != nil || deleted != 2 {
 		t.Fatalf("deleted %d (%v), want 2", deleted, err)
 	}
@@ -34,7 +34,7 @@ func TestPurge(t *testing.T) {
 		!strings.Contains(records[1].Entry.Body, `"through":2`) {
 		t.Errorf("the records are %+v (%v), want the new attempt and the word on the purge", records, err)
 	}
-	if deleted, err := c.j.Purge(t.Context(), c.store, before); err != nil || deleted != 0 {
+	if deleted, err := c.j.Purge(t.Context(), c.store, time.Hour, false); err != nil || deleted != 0 {
 		t.Errorf("again: deleted %d (%v)", deleted, err)
 	}
 	if records, _ := c.store.Records(t.Context(), journal.RecordFilter{}, 0, 10); len(records) != 2 {
@@ -45,9 +45,31 @@ func TestPurge(t *testing.T) {
 	}
 }
 
+// TestPurgeByAWrongClock: nothing goes while the clock stands far past the last commit, until a person says that it is right.
+func TestPurgeByAWrongClock(t *testing.T) {
+	for _, far := range []struct {
+		ahead, retention time.Duration
+		refused          bool
+	}{{25 * time.Hour, 20 * time.Hour, true}, {23 * time.Hour, 20 * time.Hour, false}, {25 * time.Hour, 24 * time.Hour * 20, false}, {5 * 365 * 24 * time.Hour, 24 * time.Hour * 1000, true}} {
+		c := openClinic(t)
+		c.fails("CLM-1-1", "TIMEOUT", 0)
+		c.now = c.now.Add(far.ahead)
+		if _, err := c.j.Purge(t.Context(), c.store, far.retention, false); errors.Is(err, journal.ErrClockAhead) != far.refused {
+			t.Errorf("%s past the last commit a purge of what is older than %s ends with %v", far.ahead, far.retention, err)
+		}
+		want := 0
+		if far.ahead > far.retention {
+			want = 1
+		}
+		if n, err := c.j.Purge(t.Context(), c.store, far.retention, true); err != nil || far.refused && n != want {
+			t.Errorf("%s past the last commit, confirmed: %d purged (%v), want %d", far.ahead, n, err, want)
+		}
+	}
+}
+
 func TestPurgeOfNothing(t *testing.T) {
 	c := openClinic(t)
-	if deleted, err := c.j.Purge(t.Context(), c.store, c.now); err != nil || deleted != 0 || len(c.store.Ledger()) != 0 {
+	if deleted, err := c.j.Purge(t.Context(), c.store, 0, false); err != nil || deleted != 0 || len(c.store.Ledger()) != 0 {
 		t.Errorf("deleted %d (%v), %d links", deleted, err, len(c.store.Ledger()))
 	}
 }
@@ -58,9 +80,9 @@ type interrupted struct {
 	cancel context.CancelFunc
 }
 
-func (i *interrupted) Purge(ctx context.Context, through int64, _ int) (int, error) {
+func (i *interrupted) Purge(ctx context.Context, through int64, _ int, at time.Time) (int, error) {
 	i.cancel()
-	n, err := i.Memory.Purge(context.WithoutCancel(ctx), through, 1)
+	n, err := i.Memory.Purge(context.WithoutCancel(ctx), through, 1, at)
 	if n > 0 {
 		return 500, err // as if a whole batch were done and more to do
 	}
@@ -75,14 +97,14 @@ func TestPurgeInterrupted(t *testing.T) {
 	}
 	c.now = c.now.Add(time.Hour)
 	ctx, cancel := context.WithCancel(t.Context())
-	if _, err := c.j.Purge(ctx, &interrupted{c.store.Memory, cancel}, c.now); err == nil {
+	if _, err := c.j.Purge(ctx, &interrupted{c.store.Memory, cancel}, 0, false); err == nil {
 		t.Error("no error from a purge that was ended")
 	}
 	left, err := c.store.Records(t.Context(), journal.RecordFilter{}, 0, 10)
 	if err != nil || len(left) != 3 { // two old ones and the word on the purge
 		t.Fatalf("%d records are left (%v)", len(left), err)
 	}
-	if deleted, err := c.j.Purge(t.Context(), c.store, c.now); err != nil || deleted != 2 {
+	if deleted, err := c.j.Purge(t.Context(), c.store, 0, false); err != nil || deleted != 2 {
 		t.Errorf("then deleted %d (%v), want 2", deleted, err)
 	}
 }

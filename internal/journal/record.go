@@ -1,6 +1,8 @@
 package journal
 
 import (
+	"encoding/json"
+	"fmt"
 	"time"
 
 	"retry-worker/internal/decision"
@@ -29,31 +31,42 @@ type Analysis struct {
 	Identity Identity
 }
 
-// Attempt is one recorded decision: RetryAttempt of RN-BIL-005 §12.2 and the audit record of its §7.1.
-// It is never changed; a decision that had to be re-based is followed by a revision of itself.
+// Attempt is one recorded decision: RetryAttempt of RN-BIL-005 §12.2 and the audit record of its §7.1. Its JSON is the body
+// of its record. It is never changed; a decision that had to be re-based is followed by a revision of itself.
 type Attempt struct {
 	// Record numbers everything the ledger vouches for, from 1 and without a gap.
-	Record int64
+	Record int64 `json:"-"`
+	// At is the instant of its record.
+	At time.Time `json:"-"`
 	// Number of the attempt among its subject's, from 1; a revision keeps it.
-	Number int64
+	Number int64 `json:"number"`
 	// Revision is 0, and one more each time the decision was re-based.
-	Revision int64
-	// Episode of the subject, from 1.
-	Episode                                        int64
-	Identity                                       Identity
-	JobKey, ElementInstanceKey, ProcessInstanceKey int64
-	Rule                                           decision.BusinessRule
-	// Error is the failure's text with nothing personal in it.
-	Error string
+	Revision int64 `json:"revision,omitempty"`
+	// Episode of the subject, from 1. Ends is what became of the open one before it, where it begins another.
+	Episode int64 `json:"episode"`
+	Ends    State `json:"ends,omitempty"`
+
+	Identity           Identity              `json:"identity"`
+	JobKey             int64                 `json:"jobKey,string"`
+	ElementInstanceKey int64                 `json:"elementInstanceKey,string"`
+	ProcessInstanceKey int64                 `json:"processInstanceKey,string"`
+	Rule               decision.BusinessRule `json:"rule"`
+	// Error is the failure's text with nothing personal in it, Fingerprint that of its cause (Fingerprint.ID).
+	Error       string `json:"error"`
+	Fingerprint string `json:"fingerprint,omitempty"`
 	// AnalysedCount is the retryCount that was decided on; GivenCount the one that came, below 0 where none did.
-	AnalysedCount, GivenCount int64
+	AnalysedCount int64 `json:"analysedCount"`
+	GivenCount    int64 `json:"givenCount"`
 	// ReceivedAt is when the job came, in milliseconds.
-	ReceivedAt time.Time
+	ReceivedAt time.Time `json:"receivedAt,omitzero"`
 	// Took is how long the analysis needed up to its record, in microseconds.
-	Took time.Duration
+	Took time.Duration `json:"took"`
+	// JitterBin is the jitter's place among those of the policy's range, from 1; 0 where there is no jitter.
+	JitterBin int64 `json:"jitterBin,omitempty"`
 	// DeadLetter is the id of the dead letter that was born with it; empty where another retry follows.
-	DeadLetter string
-	Decision   decision.Decision
+	DeadLetter string `json:"deadLetterId,omitempty"`
+
+	decision.Decision
 }
 
 // State of an episode. The set is closed.
@@ -78,23 +91,25 @@ func (s State) Open() bool { return s == Scheduled || s == Dead || s == Reproces
 // Episode is one stretch of a subject's history, from a first failure to its end.
 type Episode struct {
 	// Number among its subject's, from 1; 0 where the subject has none.
-	Number int64
-	State  State
+	Number int64 `json:"number,omitempty"`
+	State  State `json:"state,omitempty"`
 	// ProcessInstanceKey of who asked last.
-	ProcessInstanceKey int64
+	ProcessInstanceKey int64 `json:"processInstanceKey,string"`
 	// Retries made once the last decision is carried out (R12).
-	Retries int64
+	Retries int64 `json:"retries,omitempty"`
 	// Scheduled is how many retries this worker scheduled in it, and how many had been made when it was first analysed:
 	// a journal begun late must not lose them. The episode has retries where that is above 0 (R19).
-	Scheduled int64
+	Scheduled int64 `json:"scheduled,omitempty"`
 	// Presumed is how many of its failures were presumed permanent (R25).
-	Presumed int64
+	Presumed int64 `json:"presumed,omitempty"`
 	// FirstFailure starts its clock (R23); OpenedAt and ClosedAt are the journal's own instants.
-	FirstFailure, OpenedAt, ClosedAt time.Time
+	FirstFailure time.Time `json:"firstFailure,omitzero"`
+	OpenedAt     time.Time `json:"openedAt,omitzero"`
+	ClosedAt     time.Time `json:"closedAt,omitzero"`
 	// NextRetryTime of the last decision; zero where none is scheduled.
-	NextRetryTime time.Time
+	NextRetryTime time.Time `json:"nextRetryTime,omitzero"`
 	// DeadLetter is the id of the open one; empty where there is none.
-	DeadLetter string
+	DeadLetter string `json:"deadLetterId,omitempty"`
 }
 
 // DeadLetterState is what became of a dead letter. The set is closed.
@@ -117,35 +132,44 @@ func DeadLetterStates() []DeadLetterState {
 // DeadLetter is what the worker gave up on and hands to people.
 type DeadLetter struct {
 	// ID is a name-based UUID over the analysis's identity.
-	ID    string
-	State DeadLetterState
+	ID    string          `json:"id"`
+	State DeadLetterState `json:"state"`
 	// Episode of the subject, and the Record of the attempt, or of the outcome, that it was born with.
-	Episode, Record int64
-	Outcome         decision.Outcome
-	Reason          decision.Reason
-	Team            decision.Team
+	Episode int64            `json:"episode"`
+	Record  int64            `json:"record"`
+	Outcome decision.Outcome `json:"outcome"`
+	Reason  decision.Reason  `json:"reason"`
+	Team    decision.Team    `json:"responsibleTeam"`
+	// Fingerprint groups the dead letters of one cause (Fingerprint.ID); empty where nothing is known of it.
+	Fingerprint string `json:"fingerprint,omitempty"`
 	// RetryCount and MaxRetries of the decision.
-	RetryCount, MaxRetries int64
+	RetryCount int64 `json:"retryCount"`
+	MaxRetries int64 `json:"maxRetries"`
 	// ProcessInstanceKey of the process that was told.
-	ProcessInstanceKey   int64
-	CreatedAt, ChangedAt time.Time
-	// ReviewJobKey of the job by which the process waits for a review, and when it was last seen; 0 where none was.
-	ReviewJobKey int64
-	ReviewSeen   time.Time
+	ProcessInstanceKey int64 `json:"processInstanceKey,string"`
+	// FirstFailure of its episode.
+	FirstFailure time.Time `json:"firstFailure,omitzero"`
+	CreatedAt    time.Time `json:"createdAt,omitzero"`
+	ChangedAt    time.Time `json:"changedAt,omitzero"`
+	// ReviewJobKey of the job by which the process waits for a review, and when it was last seen; 0 where none was. That it
+	// was seen again is no record.
+	ReviewJobKey int64     `json:"reviewJobKey,string"`
+	ReviewSeen   time.Time `json:"-"`
 	// Review that decided on it, and whether the process took the answer.
-	Review   ReviewNote
-	Delivery Delivery
+	Review   ReviewNote `json:"review,omitzero"`
+	Delivery Delivery   `json:"delivery,omitempty"`
 	// Answer is the Record of the answer that is on its way to the process (Answer.Record); 0 where none is.
-	Answer int64
+	Answer int64 `json:"answer,omitempty"`
 	// Run is the bulk run that Review belongs to; empty where a person decided on this one alone.
-	Run string
+	Run string `json:"bulkRun,omitempty"`
 }
 
-// EntryKind is what an entry of the audit tells that is no attempt. The set is closed.
+// EntryKind is what a record of the audit tells. The set is closed.
 type EntryKind string
 
-// The kinds of entries.
+// The kinds.
 const (
+	AttemptEntry   EntryKind = "attempt"
 	RejectionEntry EntryKind = "rejection"
 	OutcomeEntry   EntryKind = "outcome"
 	ReviewEntry    EntryKind = "review"
@@ -154,15 +178,34 @@ const (
 	BulkEntry      EntryKind = "bulk"
 )
 
-// Entry is a record of the audit that is no attempt.
+// Entry is a record of the audit as it is kept and signed.
 type Entry struct {
 	Record int64
 	Kind   EntryKind
 	// Subject is the zero value where a rejected job named none that can be told.
 	Subject Subject
 	At      time.Time
-	// Body is a JSON object with nothing personal in it.
+	// Body is a JSON object with nothing personal in it. Of an attempt it is the Attempt.
 	Body string
+}
+
+// EntryOf returns the record of an attempt.
+func EntryOf(s Subject, a *Attempt) Entry {
+	return Entry{Record: a.Record, Kind: AttemptEntry, Subject: s, At: a.At, Body: string(encoded(a))}
+}
+
+// Decode returns the record with its attempt read, where it is one.
+func (e *Entry) Decode() (Record, error) {
+	if e.Kind != AttemptEntry {
+		return Record{Subject: e.Subject, Entry: e}, nil
+	}
+	a := &Attempt{}
+	err := json.Unmarshal([]byte(e.Body), a)
+	if err != nil {
+		return Record{}, fmt.Errorf("read attempt %d: %w", e.Record, err)
+	}
+	a.Record, a.At, a.Decision.Policy, a.Decision.SubjectID = e.Record, e.At, e.Subject.Policy, e.Subject.ID
+	return Record{Subject: e.Subject, Attempt: a}, nil
 }
 
 // Message is one row of the outbox: an event on its way to a destination.

@@ -19,13 +19,13 @@ type refusal struct {
 	Code               decision.RejectionCode `json:"rejection"`
 	Message            string                 `json:"message"`
 	Rule               decision.BusinessRule  `json:"rule,omitempty"`
-	JobKey             int64                  `json:"jobKey"`
-	ProcessInstanceKey int64                  `json:"processInstanceKey"`
+	JobKey             int64                  `json:"jobKey,string"`
+	ProcessInstanceKey int64                  `json:"processInstanceKey,string"`
 }
 
-func (b *batch) reject(r *Refusal) {
+func (b *batch) reject(r *Refusal, h *History) {
 	body := refusal{r.Rejection.Code, storable(RejectionMessage(r.Rejection)), r.Rule, r.JobKey, r.ProcessInstanceKey}
-	b.entry(RejectionEntry, body, Happening{Subject: r.Subject})
+	b.entry(h, r.Subject, RejectionEntry, body, Happening{}, 0)
 }
 
 // maxFoundBytes of a refused value in a message: what was expected is to be read behind it.

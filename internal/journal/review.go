@@ -107,7 +107,7 @@ type reviewBody struct {
 	RetryCount    int64           `json:"retryCount"`
 	Force         bool            `json:"forceRetry,omitempty"`
 	Fresh         bool            `json:"fresh,omitempty"`
-	NextRetryTime string          `json:"nextRetryTime,omitempty"`
+	NextRetryTime time.Time       `json:"nextRetryTime,omitzero"`
 	Delivery      Delivery        `json:"delivery"`
 	JobKey        int64           `json:"jobKey,omitempty,string"`
 	Run           string          `json:"bulkRun,omitempty"`
@@ -135,22 +135,14 @@ func (b *batch) review(r *Review, h *History) (Reviewed, error) {
 	case d.State != DeadLetterOpen || h.Episode.DeadLetter != d.ID:
 		return Reviewed{}, d.decided()
 	case r.Discard:
-		return b.discard(r, h), nil
+		return b.reviewed(r, h, DeadLetterDiscarded, time.Time{}, 0), nil
 	case !d.waits():
 		return Reviewed{}, ErrNobodyWaits
 	case d.RetryCount >= d.MaxRetries && !r.Force:
 		return Reviewed{}, ErrMaxRetriesExceeded
 	}
-	e := h.Episode
 	next, delay := r.next(b.now)
-	if r.Fresh {
-		e.State, e.ClosedAt, e.DeadLetter = Superseded, b.milli(), ""
-		b.changes.Episodes = append(b.changes.Episodes, KeyedEpisode{h.Key, e})
-		e = Episode{Number: e.Number + 1, OpenedAt: b.milli(), FirstFailure: b.milli(), ProcessInstanceKey: e.ProcessInstanceKey}
-	}
-	e.State, e.DeadLetter, e.NextRetryTime = Reprocessing, d.ID, next
-	e.Retries = d.retries(r.Fresh)
-	return b.reviewed(r, h, e, DeadLetterReprocessing, delay), nil
+	return b.reviewed(r, h, DeadLetterReprocessing, next, delay), nil
 }
 
 // retries that the process goes on with when it is sent again. The largest count there is has none above it.
@@ -173,31 +165,24 @@ func (d *DeadLetter) decided() error {
 	return e
 }
 
-func (b *batch) discard(r *Review, h *History) Reviewed {
-	e := h.Episode
-	e.State, e.ClosedAt, e.DeadLetter, e.NextRetryTime = Discarded, b.milli(), "", time.Time{}
-	return b.reviewed(r, h, e, DeadLetterDiscarded, 0)
-}
-
-// reviewed notes the decision and sends it to the process that waits.
-func (b *batch) reviewed(r *Review, h *History, e Episode, as DeadLetterState, delay time.Duration) Reviewed {
-	d := *h.DeadLetter
-	b.move(h, &d, as)
-	d.Review = ReviewNote{Discard: r.Discard, Force: r.Force, Fresh: r.Fresh, Reason: storable(redact.Line(r.Reason, maxReasonBytes)),
-		By: bounded(storable(r.By), maxNameBytes), At: b.milli(), NextRetryTime: e.NextRetryTime}
-	d.Run = r.Run
+// reviewed records the decision, and sends it to the process that waits.
+func (b *batch) reviewed(r *Review, h *History, as DeadLetterState, next time.Time, delay time.Duration) Reviewed {
+	d := h.DeadLetter
+	body := &reviewBody{Decision: as, DeadLetter: d.ID, Reason: storable(redact.Line(r.Reason, maxReasonBytes)),
+		By: bounded(storable(r.By), maxNameBytes), Episode: h.Episode.Number, RetryCount: h.Episode.Retries, Force: r.Force, Fresh: r.Fresh,
+		NextRetryTime: next, Delivery: DeliveryNobody, JobKey: d.ReviewJobKey, Run: r.Run}
+	if as == DeadLetterReprocessing {
+		body.RetryCount = d.retries(r.Fresh)
+	}
+	if r.Fresh {
+		body.Episode++
+	}
 	if d.waits() {
-		b.answer(h.subject, &d, delay)
-	} else {
-		d.Delivery = DeliveryNobody
+		body.Delivery = DeliveryPending
+		if d.Delivery == DeliveryTaken {
+			body.Delivery = DeliveryTaken
+		}
 	}
-	b.keep(h, d)
-	b.changes.Episodes = append(b.changes.Episodes, KeyedEpisode{h.Key, e})
-	body := reviewBody{Decision: as, DeadLetter: d.ID, Reason: d.Review.Reason, By: d.Review.By, Episode: e.Number, RetryCount: e.Retries,
-		Force: r.Force, Fresh: r.Fresh, Delivery: d.Delivery, JobKey: d.ReviewJobKey, Run: r.Run}
-	if !e.NextRetryTime.IsZero() {
-		body.NextRetryTime = decision.Instant(e.NextRetryTime)
-	}
-	b.entry(ReviewEntry, body, Happening{Subject: r.Subject, Episode: e, Review: r})
-	return Reviewed{e, e.Retries, d}
+	b.entry(h, r.Subject, ReviewEntry, body, Happening{Review: r}, delay)
+	return Reviewed{h.life.episode, h.life.episode.Retries, *d}
 }

@@ -1,7 +1,6 @@
 package testkit
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -33,28 +32,22 @@ func (m *Memory) Records(ctx context.Context, f journal.RecordFilter, after int6
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	all := slices.DeleteFunc(m.records(), func(r journal.Record) bool { return number(&r) <= after || !passes(&f, &r) })
-	return first(all, limit), nil
-}
-
-// records are all of them, in order.
-func (m *Memory) records() []journal.Record {
 	var all []journal.Record
-	for _, s := range m.subjects {
-		if s == nil {
+	for i := range m.records {
+		e := m.records[i].Entry
+		if e.Record <= after || len(all) >= limit || !passes(&f, &e) {
 			continue
 		}
-		for _, a := range s.attempts {
-			all = append(all, journal.Record{Subject: s.name, Attempt: &a})
+		r, err := e.Decode()
+		if err != nil {
+			return nil, err
 		}
+		all = append(all, r)
 	}
-	for _, e := range m.entries {
-		all = append(all, journal.Record{Subject: e.Subject, Entry: &e})
-	}
-	slices.SortFunc(all, func(a, b journal.Record) int { return cmp.Compare(number(&a), number(&b)) })
-	return all
+	return all, nil
 }
 
+// number of a record.
 func number(r *journal.Record) int64 {
 	if r.Attempt != nil {
 		return r.Attempt.Record
@@ -62,17 +55,11 @@ func number(r *journal.Record) int64 {
 	return r.Entry.Record
 }
 
-// passes tells whether the filter lets r through. Bounds are compared as instants are stored.
-func passes(f *journal.RecordFilter, r *journal.Record) bool {
-	var at time.Time
-	if r.Attempt != nil {
-		at = r.Attempt.Decision.AnalysedAt
-	} else {
-		at = r.Entry.At
-	}
-	at = time.UnixMilli(journal.Milli(at))
+// passes reports whether the filter lets a record through. Bounds are compared as instants are stored.
+func passes(f *journal.RecordFilter, e *journal.Entry) bool {
+	at := time.UnixMilli(journal.Milli(e.At))
 	switch {
-	case f.Subject != (journal.Subject{}) && r.Subject != f.Subject:
+	case f.Subject != (journal.Subject{}) && e.Subject != f.Subject:
 		return false
 	case !f.Since.IsZero() && at.Before(f.Since):
 		return false
@@ -88,72 +75,91 @@ func (m *Memory) LastRecordBefore(ctx context.Context, t time.Time) (int64, erro
 	if err := m.readable(ctx); err != nil {
 		return 0, err
 	}
-	last := int64(0)
-	for _, l := range m.Ledger() {
-		if !l.At.Before(t) {
-			break
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for i := range m.records {
+		if !m.records[i].Entry.At.Before(t) {
+			return m.records[i].Entry.Record - 1, nil
 		}
-		last = l.First + int64(len(l.Digests)) - 1
 	}
-	return last, nil
+	return m.head.Record, nil
 }
 
-// Purge implements journal.Purger, straight from what journal.Purger says: a subject goes with its last record;
-// before that, the episodes before the first that still has an attempt, and the dead letters of purged records
-// that no episode names.
-func (m *Memory) Purge(ctx context.Context, through int64, limit int) (int, error) {
+// lastPurge is the record of the last purge; nil where there was none.
+func (m *Memory) lastPurge() *journal.Entry {
+	for i := len(m.records) - 1; i >= 0; i-- {
+		if e := m.records[i].Entry; e.Kind == journal.PurgeEntry {
+			return &e
+		}
+	}
+	return nil
+}
+
+// Purge implements journal.Purger.
+func (m *Memory) Purge(ctx context.Context, through int64, limit int, at time.Time) (int, error) {
 	if err := m.readable(ctx); err != nil {
 		return 0, err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	victims := first(slices.DeleteFunc(m.records(), func(r journal.Record) bool { return number(&r) > through }), limit)
-	if len(victims) == 0 {
+	p := m.purging(through, limit)
+	if len(p.Records) == 0 {
 		return 0, nil
 	}
-	m.purged = number(&victims[len(victims)-1])
-	m.entries = slices.DeleteFunc(m.entries, func(e journal.Entry) bool { return e.Record <= m.purged })
-	for i := range victims {
-		if key, s := m.find(victims[i].Subject); s != nil {
-			m.forget(key, s)
-		}
+	c, err := p.Step(m.head, at)
+	if err != nil {
+		return 0, err
 	}
-	m.forgetRuns()
-	return len(victims), nil
+	m.keep(c)
+	return len(p.Records), nil
 }
 
-// forget takes what is purged from a subject, of which a record was.
-func (m *Memory) forget(key int64, s *subject) {
-	s.attempts = slices.DeleteFunc(s.attempts, func(a journal.Attempt) bool { return a.Record <= m.purged })
-	if len(s.attempts) == 0 && !slices.ContainsFunc(m.entries, func(e journal.Entry) bool { return e.Subject == s.name }) {
-		m.uncount(s, s.deadLetters)
-		m.subjects[key-1] = nil
-		delete(m.keys, s.name)
-		return
-	}
-	if len(s.attempts) > 0 {
-		earliest := slices.MinFunc(s.attempts, func(a, b journal.Attempt) int { return cmp.Compare(a.Episode, b.Episode) }).Episode
-		s.episodes = slices.DeleteFunc(s.episodes, func(e journal.Episode) bool { return e.Number < earliest })
-	}
-	gone := func(d journal.DeadLetter) bool {
-		named := slices.ContainsFunc(s.episodes, func(e journal.Episode) bool { return e.DeadLetter == d.ID })
-		return d.Record <= m.purged && !named
-	}
-	for _, d := range s.deadLetters {
-		if gone(d) {
-			m.uncount(s, []journal.DeadLetter{d})
-			delete(s.causes, d.ID)
+func (m *Memory) purging(through int64, limit int) *journal.Purging {
+	p := &journal.Purging{Base: m.lastPurge(), Stays: map[int64]journal.SubjectState{}, Ended: map[string]int64{}}
+	cut := int64(0)
+	for _, r := range m.records {
+		if r.Entry.Record <= through && len(p.Records) < limit {
+			p.Records, cut = append(p.Records, r), r.Entry.Record
+			p.Digests = append(p.Digests, m.digest(cut))
+		} else if s := m.subjects[r.Key]; s != nil {
+			p.Stays[r.Key] = s.State
 		}
 	}
-	s.deadLetters = slices.DeleteFunc(s.deadLetters, gone)
+	for _, d := range m.letters {
+		if d.DeadLetter.Record <= cut {
+			p.Letters = append(p.Letters, *d)
+		}
+	}
+	for id, r := range m.runs {
+		if r.State.Ended() {
+			p.Ended[id] = r.Begun
+		}
+	}
+	return p
 }
 
-// uncount lowers the running totals by dead letters that are purged.
-func (m *Memory) uncount(s *subject, all []journal.DeadLetter) {
-	for _, d := range all {
-		total := journal.Figure{Policy: s.name.Policy, Name: journal.FigureDeadLetters + journal.FigureName(d.State)}
-		if _, known := m.figures[total]; known {
-			m.figures[total]--
+// digest of a record, as the ledger has it.
+func (m *Memory) digest(record int64) journal.Digest {
+	for i := range m.links {
+		if l := &m.links[i]; record >= l.First && record < l.First+int64(len(l.Digests)) {
+			return l.Digests[record-l.First]
 		}
+	}
+	return journal.Digest{}
+}
+
+// forget takes what is purged.
+func (m *Memory) forget(f *journal.Forgotten) {
+	m.purged = f.Through
+	m.records = slices.DeleteFunc(m.records, func(r journal.KeyedRecord) bool { return r.Entry.Record <= f.Through })
+	for _, key := range f.Subjects {
+		delete(m.keys, m.subjects[key].Subject)
+		delete(m.subjects, key)
+	}
+	for _, record := range f.DeadLetters {
+		delete(m.letters, record)
+	}
+	for _, id := range f.Runs {
+		delete(m.runs, id)
 	}
 }

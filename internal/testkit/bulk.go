@@ -14,126 +14,39 @@ import (
 type run struct {
 	journal.BulkRun
 	items []journal.BulkItem
-	// lost are those that were purged, by their outcomes.
-	lost map[journal.BulkOutcome]int64
-	// begun is the last record of the commit it was begun in, gathered the one up to which dead letters are in it.
-	begun, gathered, numbered int64
 }
 
 // told is the run as a store tells it.
 func (r *run) told() journal.BulkRun {
 	all := r.BulkRun
-	all.Counts = maps.Clone(r.lost)
+	all.Counts, all.Total = map[journal.BulkOutcome]int64{}, int64(len(r.items))
 	for _, i := range r.items {
 		all.Counts[i.Outcome]++
-	}
-	maps.DeleteFunc(all.Counts, func(_ journal.BulkOutcome, n int64) bool { return n == 0 })
-	all.Total = 0
-	for _, n := range all.Counts {
-		all.Total += n
 	}
 	return all
 }
 
-// keepRuns saves bulk runs that are new or changed.
+// keepRuns saves bulk runs that are new or changed, and what became of their dead letters.
 func (m *Memory) keepRuns(c *journal.Changes) {
 	for _, n := range c.Runs {
-		for _, t := range []*time.Time{&n.Filter.Since, &n.Filter.Until, &n.HeldAt, &n.ChangedAt, &n.CreatedAt, &n.StartedAt, &n.EndedAt} {
-			*t = stored(*t)
-		}
-		n.Total, n.Counts, n.Filter.State = 0, nil, ""
-		old := m.runs[n.ID]
-		if old == nil {
-			m.runs[n.ID] = &run{BulkRun: n, lost: map[journal.BulkOutcome]int64{}, begun: m.head.Record + int64(len(c.Link.Digests))}
-			continue
-		}
-		old.State, old.Hold, old.HeldAt, old.ChangedBy, old.ChangedAt = n.State, n.Hold, n.HeldAt, n.ChangedBy, n.ChangedAt
-		old.StartedAt, old.EndedAt = n.StartedAt, n.EndedAt
-	}
-}
-
-// verified is a dead letter as it is kept, once the bulk run that decided on it has noted what became of it.
-func (m *Memory) verified(s *subject, d journal.DeadLetter, now time.Time) journal.DeadLetter {
-	old := s.deadLetter(d.ID)
-	if old == nil || d.Run == "" {
-		return d
-	}
-	if d.Run == old.Run && journal.Milli(d.Review.At) != journal.Milli(old.Review.At) { // decided anew by who knows of no runs
-		d.Run = ""
-		return d
-	}
-	r := m.runs[d.Run]
-	if r == nil || d.Run == old.Run && d.State == old.State && d.Delivery == old.Delivery {
-		return d
-	}
-	for i := range r.items {
-		n := &r.items[i]
-		going := n.Outcome == journal.BulkPlanned || n.Outcome == journal.BulkDecided || n.Outcome == journal.BulkTaken
-		if to := outcome(s, &d); n.DeadLetter == d.ID && going && n.Outcome != to {
-			n.Outcome, n.DecidedAt, n.ChangedAt = to, stored(d.Review.At), stored(m.writtenAt(now))
+		n.Total, n.Counts = 0, nil
+		if old := m.runs[n.ID]; old != nil {
+			old.BulkRun = n
+		} else {
+			m.runs[n.ID] = &run{BulkRun: n}
 		}
 	}
-	return d
-}
-
-// writtenAt is the instant of the ledger's head once the commit of that instant is in it.
-func (m *Memory) writtenAt(now time.Time) time.Time {
-	if now.IsZero() {
-		return m.head.At
+	for _, i := range c.NewItems {
+		m.runs[i.Run].items = append(m.runs[i.Run].items, i.Item)
 	}
-	return now
-}
-
-// outcome of a dead letter that a bulk run decided on.
-func outcome(s *subject, d *journal.DeadLetter) journal.BulkOutcome {
-	switch {
-	case d.State == journal.DeadLetterRecovered:
-		return journal.BulkRecovered
-	case d.State == journal.DeadLetterSuperseded:
-		if n := len(s.episodes); n > 0 {
-			if next := slices.MaxFunc(s.episodes, func(a, b journal.Episode) int { return cmp.Compare(a.Number, b.Number) }).DeadLetter; next != "" && next != d.ID {
-				return journal.BulkDeadAgain
+	for _, change := range c.Items {
+		r := m.runs[change.Run]
+		for i := 0; r != nil && i < len(r.items); i++ {
+			if n := &r.items[i]; n.DeadLetter == change.DeadLetter {
+				n.Outcome, n.Code, n.ChangedAt, n.DecidedAt = change.To, change.Code, change.ChangedAt, change.DecidedAt
 			}
 		}
-		return journal.BulkSuperseded
-	case d.State == journal.DeadLetterOpen, d.Delivery == journal.DeliveryNobody:
-		return journal.BulkNobody
-	case d.State == journal.DeadLetterDiscarded && d.Delivery != journal.DeliveryPending:
-		return journal.BulkDiscarded
-	case d.Delivery == journal.DeliveryTaken:
-		return journal.BulkTaken
-	default:
-		return journal.BulkDecided
 	}
-}
-
-// forgetRuns takes from bulk runs what is purged: items of dead letters that are gone, and runs that have ended and have none.
-func (m *Memory) forgetRuns() {
-	for id, r := range m.runs {
-		r.items = slices.DeleteFunc(r.items, func(i journal.BulkItem) bool {
-			if m.letter(i.DeadLetter) != nil {
-				return false
-			}
-			if i.Outcome == journal.BulkPlanned {
-				i.Outcome = journal.BulkRefused
-			}
-			r.lost[i.Outcome]++
-			return true
-		})
-		if len(r.items) == 0 && r.State.Ended() && r.begun <= m.purged {
-			delete(m.runs, id)
-		}
-	}
-}
-
-// letter is the dead letter with that id; nil where there is none.
-func (m *Memory) letter(id string) *journal.DeadLetter {
-	for _, s := range m.subjects {
-		if d := s.known(id); d != nil {
-			return d
-		}
-	}
-	return nil
 }
 
 // chosen are the open dead letters with a record of at most through that the filter lets through, the oldest first.
@@ -143,14 +56,9 @@ func (m *Memory) chosen(f journal.DeadLetterFilter, through int64) (all []journa
 	if err != nil {
 		return nil, err
 	}
-	for _, s := range m.subjects {
-		if s == nil {
-			continue
-		}
-		for i := range s.deadLetters {
-			if d := &s.deadLetters[i]; d.Record <= through && p.Passes(d, s.name.Policy, s.causes[d.ID]) && m.found(p, s, d) {
-				all = append(all, m.item(s, d))
-			}
+	for _, d := range m.letters {
+		if d.DeadLetter.Record <= through && p.Passes(&d.DeadLetter, d.Subject.Policy) && m.found(p, d) {
+			all = append(all, m.item(d))
 		}
 	}
 	slices.SortFunc(all, func(a, b journal.DeadLetterItem) int { return cmp.Compare(a.Record, b.Record) })
@@ -274,24 +182,18 @@ func (m *Memory) GatherBulkItems(ctx context.Context, id string, limit int, busy
 	if err != nil {
 		return false, err
 	}
-	all = slices.DeleteFunc(all, func(d journal.DeadLetterItem) bool { return d.Record <= r.gathered })
+	all = slices.DeleteFunc(all, func(d journal.DeadLetterItem) bool { return d.Record <= r.Gathered })
 	limit = min(max(limit, 1), 1000)
+	through, found := r.Through, []journal.Candidate{}
 	for _, d := range first(all, limit) {
-		r.numbered++
-		i := journal.BulkItem{Number: r.numbered, DeadLetter: d.ID, Subject: d.Subject, Outcome: journal.BulkPlanned, ChangedAt: stored(at)}
-		if m.busy(d.ID) {
-			i.Outcome, i.Code = journal.BulkRefused, busyCode
-		}
-		r.items, r.gathered = append(r.items, i), d.Record
+		found = append(found, journal.Candidate{Record: d.Record, DeadLetter: d.ID, Subject: d.Subject, Busy: m.busy(d.ID)})
 	}
 	if len(all) >= limit {
-		return false, nil
+		through = found[len(found)-1].Record
 	}
-	r.StartedAt = stored(at)
-	if r.State == journal.BulkPreparing {
-		r.State = journal.BulkRunning
-	}
-	return true, nil
+	told := r.told()
+	m.keep(journal.GatherStep(m.head, at, &told, found, through, len(all) < limit, busyCode))
+	return len(all) < limit, nil
 }
 
 // RefuseBulkItem implements journal.BulkStore.
@@ -304,7 +206,7 @@ func (m *Memory) RefuseBulkItem(ctx context.Context, id string, number int64, co
 	if r := m.runs[id]; r != nil {
 		for i := range r.items {
 			if n := &r.items[i]; n.Number == number && n.Outcome == journal.BulkPlanned {
-				n.Outcome, n.Code, n.ChangedAt = journal.BulkRefused, code, stored(at)
+				m.keep(journal.RefuseStep(m.head, at, &r.BulkRun, n.DeadLetter, code))
 			}
 		}
 	}
@@ -318,9 +220,9 @@ func (m *Memory) HoldBulkRun(ctx context.Context, id, why string, at time.Time) 
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if r := m.runs[id]; r != nil && r.State == journal.BulkRunning && r.Hold != why {
-		if r.Hold, r.HeldAt = why, stored(at); why == "" {
-			r.HeldAt = time.Time{}
+	if r := m.runs[id]; r != nil {
+		if c := journal.HoldStep(m.head, at, &r.BulkRun, why); c != nil {
+			m.keep(c)
 		}
 	}
 	return nil

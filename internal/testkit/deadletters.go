@@ -16,33 +16,20 @@ func (m *Memory) DeadLetter(ctx context.Context, id string) (journal.DeadLetterI
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, s := range m.subjects {
-		if d := s.known(id); d != nil {
-			return m.item(s, d), true, nil
+	for _, d := range m.letters {
+		if d.DeadLetter.ID == id {
+			return m.item(d), true, nil
 		}
 	}
 	return journal.DeadLetterItem{}, false, nil
 }
 
-// known is the dead letter with that id; nil where there is none.
-func (s *subject) known(id string) *journal.DeadLetter {
-	if s == nil {
-		return nil
-	}
-	return s.deadLetter(id)
-}
-
 // item is a dead letter with what is known of its subject.
-func (m *Memory) item(s *subject, d *journal.DeadLetter) journal.DeadLetterItem {
-	i := journal.DeadLetterItem{DeadLetter: *d, Subject: s.name, Fingerprint: s.causes[d.ID]}
-	for _, a := range s.attempts {
-		if a.Record == d.Record {
+func (m *Memory) item(d *journal.KeyedDeadLetter) journal.DeadLetterItem {
+	i := journal.DeadLetterItem{DeadLetter: d.DeadLetter, Subject: d.Subject}
+	for _, a := range m.attempts(d.Subject) {
+		if a.Record == d.DeadLetter.Record {
 			i.Error, i.Classification, i.MatchedRule = a.Error, a.Decision.ErrorClassification, a.Decision.MatchedRule
-		}
-	}
-	for _, e := range s.episodes {
-		if e.Number == d.Episode {
-			i.FirstFailure = e.FirstFailure
 		}
 	}
 	return i
@@ -60,14 +47,9 @@ func (m *Memory) DeadLetterPage(ctx context.Context, f journal.DeadLetterFilter,
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var all []journal.DeadLetterItem
-	for _, s := range m.subjects {
-		if s == nil {
-			continue
-		}
-		for i := range s.deadLetters {
-			if d := &s.deadLetters[i]; p.Passes(d, s.name.Policy, s.causes[d.ID]) && m.found(p, s, d) {
-				all = append(all, m.item(s, d))
-			}
+	for _, d := range m.letters {
+		if p.Passes(&d.DeadLetter, d.Subject.Policy) && m.found(p, d) {
+			all = append(all, m.item(d))
 		}
 	}
 	slices.SortFunc(all, func(a, b journal.DeadLetterItem) int { return cmp.Compare(b.Record, a.Record) })
@@ -78,10 +60,10 @@ func (m *Memory) DeadLetterPage(ctx context.Context, f journal.DeadLetterFilter,
 }
 
 // found tells whether the query finds a dead letter.
-func (m *Memory) found(p *journal.DeadLetterPlan, s *subject, d *journal.DeadLetter) bool {
-	cause := m.fingerprints[s.causes[d.ID]]
-	return !p.Searches || d.ID == p.ID || p.Finds(&cause) ||
-		slices.ContainsFunc(p.Prefixes, func(prefix string) bool { return strings.HasPrefix(s.name.ID, prefix) })
+func (m *Memory) found(p *journal.DeadLetterPlan, d *journal.KeyedDeadLetter) bool {
+	cause := m.fingerprints[d.DeadLetter.Fingerprint]
+	return !p.Searches || d.DeadLetter.ID == p.ID || p.Finds(&cause) ||
+		slices.ContainsFunc(p.Prefixes, func(prefix string) bool { return strings.HasPrefix(d.Subject.ID, prefix) })
 }
 
 // DeadLetterCounts implements journal.DeadLetterReader.
@@ -93,21 +75,17 @@ func (m *Memory) DeadLetterCounts(ctx context.Context) ([]journal.DeadLetterCoun
 	defer m.mu.Unlock()
 	first := map[journal.DeadLetterCount]int64{} // record of the oldest
 	counts := map[journal.DeadLetterCount]journal.DeadLetterCount{}
-	for _, s := range m.subjects {
-		if s == nil {
-			continue
+	for _, l := range m.letters {
+		d := &l.DeadLetter
+		key := journal.DeadLetterCount{Policy: l.Subject.Policy, State: d.State, Team: d.Team, Reason: d.Reason}
+		c, known := counts[key]
+		if !known {
+			c = key
 		}
-		for _, d := range s.deadLetters {
-			key := journal.DeadLetterCount{Policy: s.name.Policy, State: d.State, Team: d.Team, Reason: d.Reason}
-			c, known := counts[key]
-			if !known {
-				c = key
-			}
-			if c.N++; d.State == journal.DeadLetterOpen && (!known || d.Record < first[key]) {
-				c.Oldest, first[key] = d.CreatedAt, d.Record
-			}
-			counts[key] = c
+		if c.N++; d.State == journal.DeadLetterOpen && (!known || d.Record < first[key]) {
+			c.Oldest, first[key] = d.CreatedAt, d.Record
 		}
+		counts[key] = c
 	}
 	all := make([]journal.DeadLetterCount, 0, len(counts))
 	for _, c := range counts {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -127,7 +128,7 @@ func (f *Fault) strike(ctx context.Context) error {
 
 // refuse tells why the changes cannot be saved, as the constraints of a real store would.
 func (m *Memory) refuse(c *journal.Changes) error {
-	for _, check := range []func(*journal.Changes) error{m.refuseLink, m.refuseSubjects, m.refuseKeys, m.refuseAttempts} {
+	for _, check := range []func(*journal.Changes) error{m.refuseLink, m.refuseSubjects, m.refuseKeys} {
 		if err := check(c); err != nil {
 			return err
 		}
@@ -137,42 +138,35 @@ func (m *Memory) refuse(c *journal.Changes) error {
 
 // refuseLink holds the link against the ledger's head: records and links have no gap.
 func (m *Memory) refuseLink(c *journal.Changes) error {
-	l, records := &c.Link, len(c.Attempts)+len(c.Entries)
+	l := &c.Link
 	switch {
-	case len(l.Digests) != records:
-		return invalid("%d records have %d digests", records, len(l.Digests))
-	case records == 0:
+	case len(l.Digests) != len(c.Records):
+		return invalid("%d records have %d digests", len(c.Records), len(l.Digests))
+	case len(c.Records)+len(l.Answered) == 0:
 		return nil
 	case l.Number != m.head.Link+1 || l.First != m.head.Record+1 || l.Hash != l.HashAfter(m.head.Hash):
 		return invalid("link %d from record %d on does not follow link %d, record %d", l.Number, l.First, m.head.Link, m.head.Record)
 	}
-	seen := map[int64]bool{}
-	for _, a := range c.Attempts {
-		seen[a.Attempt.Record] = true
-	}
-	for _, e := range c.Entries {
-		seen[e.Record] = true
-	}
-	for r := l.First; r < l.First+int64(records); r++ {
-		if !seen[r] {
-			return invalid("record %d is missing", r)
+	for i := range c.Records {
+		if c.Records[i].Entry.Record != l.First+int64(i) {
+			return invalid("record %d is missing", l.First+int64(i))
 		}
 	}
 	return nil
 }
 
 func (m *Memory) refuseSubjects(c *journal.Changes) error {
-	for i, s := range c.Subjects {
-		if _, known := m.find(s.Subject); known != nil || s.Key != m.head.Subject+int64(i)+1 {
-			return invalid("a new subject's key %d is not the next, or the subject is known", s.Key)
+	next := m.head.Subject
+	for _, s := range c.Subjects {
+		if known := m.keys[s.Subject]; s.Key > m.head.Subject {
+			if next++; known != 0 || s.Key != next {
+				return invalid("a new subject's key %d is not the next, or the subject is known", s.Key)
+			}
+		} else if known != s.Key {
+			return invalid("no such subject has the key %d", s.Key)
 		}
 		if strings.Contains(s.Subject.ID, Unstorable) {
 			return invalid("a subject's id is marked %s", Unstorable)
-		}
-	}
-	for _, e := range c.Entries {
-		if strings.Contains(e.Subject.ID, Unstorable) {
-			return invalid("an entry's subject is marked %s", Unstorable)
 		}
 	}
 	return nil
@@ -181,34 +175,17 @@ func (m *Memory) refuseSubjects(c *journal.Changes) error {
 // refuseKeys finds rows that belong to nobody.
 func (m *Memory) refuseKeys(c *journal.Changes) error {
 	var keys []int64
-	for _, e := range c.Episodes {
-		keys = append(keys, e.Key)
-	}
-	for _, a := range c.Attempts {
-		keys = append(keys, a.Key)
+	for _, r := range c.Records {
+		if r.Entry.Subject != (journal.Subject{}) {
+			keys = append(keys, r.Key)
+		}
 	}
 	for _, d := range c.DeadLetters {
 		keys = append(keys, d.Key)
 	}
 	for _, key := range keys {
-		known := key <= m.head.Subject && key >= 1 && m.subjects[key-1] != nil
-		if !known && (key <= m.head.Subject || key > m.head.Subject+int64(len(c.Subjects))) {
+		if m.subjects[key] == nil && !slices.ContainsFunc(c.Subjects, func(s journal.KeyedState) bool { return s.Key == key }) {
 			return invalid("no subject has the key %d", key)
-		}
-	}
-	return nil
-}
-
-// refuseAttempts finds attempts that are there already: they are append-only.
-func (m *Memory) refuseAttempts(c *journal.Changes) error {
-	for _, a := range c.Attempts {
-		if a.Key > int64(len(m.subjects)) {
-			continue
-		}
-		for _, kept := range m.subjects[a.Key-1].attempts {
-			if kept.Number == a.Attempt.Number && kept.Revision == a.Attempt.Revision {
-				return invalid("attempt %d, revision %d is there already", kept.Number, kept.Revision)
-			}
 		}
 	}
 	return nil

@@ -46,17 +46,11 @@ func (m *Memory) DeadLetterGroups(ctx context.Context, f journal.DeadLetterFilte
 // byCause are the dead letters that the plan lets through, by their causes.
 func (m *Memory) byCause(p *journal.DeadLetterGroupPlan) map[string][]journal.DeadLetterItem {
 	all := map[string][]journal.DeadLetterItem{}
-	for _, s := range m.subjects {
-		if s == nil {
-			continue
-		}
-		for i := range s.deadLetters {
-			d := &s.deadLetters[i]
-			id := s.causes[d.ID]
-			cause := m.fingerprints[id]
-			if id != "" && p.Passes(d, s.name.Policy, id) && (!p.Searches || p.Finds(&cause)) {
-				all[id] = append(all[id], m.item(s, d))
-			}
+	for _, d := range m.letters {
+		id := d.DeadLetter.Fingerprint
+		cause := m.fingerprints[id]
+		if id != "" && p.Passes(&d.DeadLetter, d.Subject.Policy) && (!p.Searches || p.Finds(&cause)) {
+			all[id] = append(all[id], m.item(d))
 		}
 	}
 	return all

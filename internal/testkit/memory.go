@@ -5,6 +5,7 @@ package testkit
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -18,11 +19,12 @@ import (
 // Fail, Heal, SetDown and Delay play faults; Unstorable marks what it refuses.
 type Memory struct {
 	mu       sync.Mutex
-	subjects []*subject // the one with key k at k−1, nil once it is purged
+	subjects map[int64]*journal.KeyedState
 	keys     map[journal.Subject]int64
 	head     journal.Head
 	links    []journal.Link
-	entries  []journal.Entry
+	records  []journal.KeyedRecord
+	letters  map[int64]*journal.KeyedDeadLetter // by their records
 	outbox   []journal.Message
 	answered map[int64]bool
 	// sequence is the last that was given, purged the record up to which all are purged.
@@ -39,15 +41,6 @@ type Memory struct {
 	transactions []Transaction
 }
 
-// subject is everything that is kept of one.
-type subject struct {
-	name        journal.Subject
-	episodes    []journal.Episode
-	attempts    []journal.Attempt
-	deadLetters []journal.DeadLetter
-	causes      map[string]string // fingerprints of dead letters by their ids
-}
-
 // Transaction is one call of Transact, as it went.
 type Transaction struct {
 	// Subjects that were looked up, in their order.
@@ -60,7 +53,8 @@ type Transaction struct {
 
 // NewMemory returns an empty Memory.
 func NewMemory() *Memory {
-	return &Memory{keys: map[journal.Subject]int64{}, answered: map[int64]bool{}, figures: map[journal.Figure]int64{},
+	return &Memory{subjects: map[int64]*journal.KeyedState{}, keys: map[journal.Subject]int64{},
+		letters: map[int64]*journal.KeyedDeadLetter{}, answered: map[int64]bool{}, figures: map[journal.Figure]int64{},
 		fingerprints: map[string]journal.Fingerprint{}, leases: map[string]lease{}, runs: map[string]*run{}, marks: map[markKey]journal.NoticeMark{},
 		ended: map[[32]byte]time.Time{}}
 }
@@ -107,66 +101,46 @@ func (m *Memory) save(lookups []journal.Lookup, decide func(journal.Head, []jour
 		return err
 	}
 	m.keep(c)
-	t.Records, t.Answered = len(c.Link.Digests), len(c.Answered)
+	t.Records, t.Answered = len(c.Link.Digests), len(c.Link.Answered)
 	return nil
 }
 
 // keep saves what was checked.
 func (m *Memory) keep(c *journal.Changes) {
 	for _, s := range c.Subjects {
-		m.subjects = append(m.subjects, &subject{name: s.Subject, causes: map[string]string{}})
-		m.head.Subject, m.keys[s.Subject] = s.Key, s.Key
+		m.subjects[s.Key], m.keys[s.Subject] = &s, s.Key
+		m.head.Subject = max(m.head.Subject, s.Key)
 	}
-	for _, e := range c.Episodes {
-		s := m.subjects[e.Key-1]
-		s.episodes = put(s.episodes, storedEpisode(e.Episode), func(o journal.Episode) bool { return o.Number == e.Episode.Number })
-	}
-	for _, a := range c.Attempts {
-		s := m.subjects[a.Key-1]
-		s.attempts = append(s.attempts, storedAttempt(a.Attempt))
-	}
+	m.records = append(m.records, c.Records...)
 	for _, d := range c.DeadLetters {
-		s := m.subjects[d.Key-1]
-		d.DeadLetter = m.verified(s, d.DeadLetter, c.Link.At)
-		s.deadLetters = put(s.deadLetters, storedDeadLetter(d.DeadLetter), func(o journal.DeadLetter) bool { return o.ID == d.DeadLetter.ID })
-		if _, known := s.causes[d.DeadLetter.ID]; !known {
-			s.causes[d.DeadLetter.ID] = d.Fingerprint
-		}
-	}
-	for _, e := range c.Entries {
-		e.At = stored(e.At)
-		m.entries = append(m.entries, e)
+		m.letters[d.DeadLetter.Record] = &d
 	}
 	m.keepRuns(c)
 	m.keepOutbox(c)
 	m.keepSums(c)
-	for _, r := range c.Answered {
+	for _, r := range c.Link.Answered {
 		for record := r.First; record <= r.Last; record++ {
 			m.answered[record] = true
 		}
 	}
-	if n := int64(len(c.Link.Digests)); n > 0 {
+	if n := int64(len(c.Link.Digests)); n > 0 || len(c.Link.Answered) > 0 {
 		l := copyLink(c.Link)
 		m.links = append(m.links, l)
 		m.head.Link, m.head.Record, m.head.Hash, m.head.At = l.Number, m.head.Record+n, l.Hash, l.At
 	}
+	if c.Forgotten != nil {
+		m.forget(c.Forgotten)
+	}
 }
 
-// put replaces the row that is the same, or appends.
-func put[T any](rows []T, row T, same func(T) bool) []T {
-	if i := slices.IndexFunc(rows, same); i >= 0 {
-		rows[i] = row
-		return rows
+// of are the records of a subject, in order.
+func (m *Memory) of(s journal.Subject) (all []journal.Entry) {
+	for i := range m.records {
+		if m.records[i].Entry.Subject == s {
+			all = append(all, m.records[i].Entry)
+		}
 	}
-	return append(rows, row)
-}
-
-// find is what is kept of s; nil where that is nothing.
-func (m *Memory) find(s journal.Subject) (int64, *subject) {
-	if key := m.keys[s]; key > 0 {
-		return key, m.subjects[key-1]
-	}
-	return 0, nil
+	return all
 }
 
 func (m *Memory) histories(lookups []journal.Lookup) []journal.History {
@@ -182,35 +156,41 @@ func (m *Memory) histories(lookups []journal.Lookup) []journal.History {
 
 // history answers a lookup, straight from what journal.History says of each field.
 func (m *Memory) history(l *journal.Lookup) journal.History {
-	key, s := m.find(l.Subject)
-	if s == nil {
+	key := m.keys[l.Subject]
+	if key == 0 {
 		return journal.History{}
 	}
-	h := journal.History{Key: key}
-	for i := range s.attempts {
-		a := &s.attempts[i]
-		if h.Last == nil || later(a, h.Last) {
-			h.Last, h.Attempts = new(*a), a.Number
+	state := &m.subjects[key].State
+	h := journal.History{Key: key, Attempts: state.Attempts, Episode: state.Episode}
+	attempts := m.attempts(l.Subject)
+	for _, a := range attempts {
+		if a.Record == state.Last {
+			h.Last = a
 		}
 		if l.Identity != (journal.Identity{}) && a.Identity == l.Identity && (h.Same == nil || later(a, h.Same)) {
 			h.Same = new(*a)
 		}
 	}
-	if n := len(s.episodes); n > 0 {
-		h.Episode = s.episodes[n-1]
-	}
 	if h.Same != nil {
-		h.SameAnswered = m.tookAnswer(s, h.Same.Number)
-		if d := s.deadLetter(h.Same.DeadLetter); d != nil {
+		h.SameAnswered = slices.ContainsFunc(attempts, func(a *journal.Attempt) bool { return a.Number == h.Same.Number && m.answered[a.Record] })
+		if d := m.letterOf(key, h.Same.DeadLetter); d != nil {
 			h.SameDeadLetter = d.State
 		}
 	}
-	if l.DeadLetter != "" {
-		h.DeadLetter = s.deadLetter(l.DeadLetter)
-	} else {
-		h.DeadLetter = s.deadLetter(h.Episode.DeadLetter)
+	if h.DeadLetter = m.letterOf(key, h.Episode.DeadLetter); l.DeadLetter != "" {
+		h.DeadLetter = m.letterOf(key, l.DeadLetter)
 	}
 	return h
+}
+
+// attempts of a subject, in order.
+func (m *Memory) attempts(s journal.Subject) (all []*journal.Attempt) {
+	for _, e := range m.of(s) {
+		if r, err := e.Decode(); err == nil && r.Attempt != nil {
+			all = append(all, r.Attempt)
+		}
+	}
+	return all
 }
 
 // later tells whether a is a later attempt than b, or a later revision of the same.
@@ -218,17 +198,11 @@ func later(a, b *journal.Attempt) bool {
 	return cmp.Or(cmp.Compare(a.Number, b.Number), cmp.Compare(a.Revision, b.Revision)) > 0
 }
 
-// tookAnswer tells whether the engine took an answer to an attempt, in whatever revision: a late answer of
-// the first may be taken when another worker has made a second.
-func (m *Memory) tookAnswer(s *subject, number int64) bool {
-	return slices.ContainsFunc(s.attempts, func(a journal.Attempt) bool { return a.Number == number && m.answered[a.Record] })
-}
-
-// deadLetter is a copy of the one with that id; nil where there is none.
-func (s *subject) deadLetter(id string) *journal.DeadLetter {
-	for _, d := range s.deadLetters {
-		if d.ID == id {
-			return &d
+// letterOf is a copy of the subject's dead letter with that id; nil where there is none.
+func (m *Memory) letterOf(key int64, id string) *journal.DeadLetter {
+	for _, d := range m.letters {
+		if d.Key == key && d.DeadLetter.ID == id {
+			return new(d.DeadLetter)
 		}
 	}
 	return nil
@@ -241,18 +215,14 @@ func (m *Memory) Story(ctx context.Context, s journal.Subject) (journal.Story, b
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	story := journal.Story{Subject: s}
-	for _, e := range m.entries {
-		if e.Subject == s {
-			story.Entries = append(story.Entries, e)
+	records := m.of(s)
+	story, err := journal.Tell(s, m.lastPurge(), records)
+	for i := range story.DeadLetters {
+		if d := &story.DeadLetters[i]; m.letters[d.Record] != nil {
+			d.ReviewSeen = m.letters[d.Record].DeadLetter.ReviewSeen
 		}
 	}
-	_, kept := m.find(s)
-	if kept != nil {
-		story.Episodes, story.Attempts = slices.Clone(kept.episodes), slices.Clone(kept.attempts)
-		story.DeadLetters = slices.Clone(kept.deadLetters)
-	}
-	return story, kept != nil || len(story.Entries) > 0, nil
+	return story, m.keys[s] != 0 || len(records) > 0, err
 }
 
 // CountAttempts implements journal.Reader.
@@ -273,16 +243,11 @@ func (m *Memory) PendingRetries(ctx context.Context, policy string, after *journ
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var all []journal.PendingRetry
-	for i, s := range m.subjects {
-		if s == nil {
-			continue
-		}
-		for _, e := range s.episodes {
-			waits := e.State == journal.Scheduled || e.State == journal.Reprocessing
-			p := journal.PendingRetry{Subject: s.name, Key: int64(i) + 1, NextRetryTime: e.NextRetryTime, RetryCount: e.Retries, State: e.State}
-			if waits && (policy == "" || s.name.Policy == policy) && (after == nil || byTime(p, *after) > 0) {
-				all = append(all, p)
-			}
+	for key, s := range m.subjects {
+		at, waits := s.State.Pending()
+		p := journal.PendingRetry{Subject: s.Subject, Key: key, NextRetryTime: at, RetryCount: s.State.Episode.Retries, State: s.State.Episode.State}
+		if waits && (policy == "" || s.Subject.Policy == policy) && (after == nil || byTime(p, *after) > 0) {
+			all = append(all, p)
 		}
 	}
 	slices.SortFunc(all, byTime)
@@ -323,8 +288,8 @@ func (m *Memory) Subjects() []journal.Subject {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var names []journal.Subject
-	for _, s := range m.subjects {
-		names = append(names, s.name)
+	for _, key := range slices.Sorted(maps.Keys(m.subjects)) {
+		names = append(names, m.subjects[key].Subject)
 	}
 	return names
 }
@@ -333,7 +298,13 @@ func (m *Memory) Subjects() []journal.Subject {
 func (m *Memory) Entries() []journal.Entry {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return slices.Clone(m.entries)
+	var all []journal.Entry
+	for i := range m.records {
+		if e := m.records[i].Entry; e.Kind != journal.AttemptEntry {
+			all = append(all, e)
+		}
+	}
+	return all
 }
 
 // Outbox holds the messages in the order they came.
@@ -353,26 +324,8 @@ func (m *Memory) Answered(record int64) bool {
 // stored is t as it comes back from a store.
 func stored(t time.Time) time.Time { return journal.FromMilli(journal.Milli(t)) }
 
-func storedEpisode(e journal.Episode) journal.Episode {
-	e.FirstFailure, e.OpenedAt, e.ClosedAt, e.NextRetryTime = stored(e.FirstFailure), stored(e.OpenedAt), stored(e.ClosedAt), stored(e.NextRetryTime)
-	return e
-}
-
-func storedAttempt(from *journal.Attempt) journal.Attempt {
-	a := *from
-	d := &a.Decision // its Rejection is nil: a rejection is no attempt
-	a.ReceivedAt, d.AnalysedAt, d.NextRetryTime, d.FirstFailure = stored(a.ReceivedAt), stored(d.AnalysedAt), stored(d.NextRetryTime), stored(d.FirstFailure)
-	return a
-}
-
-func storedDeadLetter(d journal.DeadLetter) journal.DeadLetter {
-	d.CreatedAt, d.ChangedAt, d.ReviewSeen = stored(d.CreatedAt), stored(d.ChangedAt), stored(d.ReviewSeen)
-	d.Review.At, d.Review.NextRetryTime = stored(d.Review.At), stored(d.Review.NextRetryTime)
-	return d
-}
-
 func copyLink(l journal.Link) journal.Link {
-	l.At, l.Digests = stored(l.At), slices.Clone(l.Digests)
+	l.At, l.Digests, l.Answered = stored(l.At), slices.Clone(l.Digests), slices.Clone(l.Answered)
 	return l
 }
 

@@ -58,15 +58,13 @@ func (m *Memory) count(ctx context.Context, team decision.Team, after int64, top
 	if older != nil {
 		sum.Older = make([]int64, len(older))
 	}
-	var all []letter
-	for _, s := range m.subjects {
-		for i := 0; s != nil && i < len(s.deadLetters); i++ {
-			if d := &s.deadLetters[i]; d.State == journal.DeadLetterOpen && d.Team == team && d.Record > after {
-				all = append(all, letter{d, s})
-			}
+	var all []*journal.KeyedDeadLetter
+	for _, l := range m.letters {
+		if d := &l.DeadLetter; d.State == journal.DeadLetterOpen && d.Team == team && d.Record > after {
+			all = append(all, l)
 		}
 	}
-	slices.SortFunc(all, func(a, b letter) int { return cmp.Compare(a.Record, b.Record) })
+	slices.SortFunc(all, func(a, b *journal.KeyedDeadLetter) int { return cmp.Compare(a.DeadLetter.Record, b.DeadLetter.Record) })
 	causes := map[[2]string]*journal.NoticeCause{}
 	for _, l := range all {
 		m.add(&sum, causes, l, older)
@@ -79,25 +77,20 @@ func (m *Memory) count(ctx context.Context, team decision.Team, after int64, top
 	return sum, nil
 }
 
-// letter is a dead letter of a subject.
-type letter struct {
-	*journal.DeadLetter
-	of *subject
-}
-
-func (m *Memory) add(sum *journal.NoticeCount, causes map[[2]string]*journal.NoticeCause, l letter, older []time.Time) {
+func (m *Memory) add(sum *journal.NoticeCount, causes map[[2]string]*journal.NoticeCause, l *journal.KeyedDeadLetter, older []time.Time) {
+	d := &l.DeadLetter
 	if sum.N++; sum.N == 1 {
-		sum.Oldest = l.CreatedAt
+		sum.Oldest = d.CreatedAt
 	}
 	for i, t := range older {
-		if l.CreatedAt.Before(t) {
+		if d.CreatedAt.Before(t) {
 			sum.Older[i]++
 		}
 	}
-	key := [2]string{l.of.causes[l.ID], string(l.Reason)}
+	key := [2]string{d.Fingerprint, string(d.Reason)}
 	c := causes[key]
 	if c == nil {
-		c = &journal.NoticeCause{Reason: l.Reason, Oldest: l.CreatedAt, Cause: journal.Fingerprint{Policy: l.of.name.Policy}}
+		c = &journal.NoticeCause{Reason: d.Reason, Oldest: d.CreatedAt, Cause: journal.Fingerprint{Policy: l.Subject.Policy}}
 		if f, known := m.fingerprints[key[0]]; known {
 			c.Cause = journal.Fingerprint{ID: f.ID, Policy: f.Policy, Reason: f.Reason, Classification: f.Classification, Pattern: f.Pattern}
 		}

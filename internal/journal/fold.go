@@ -1,0 +1,489 @@
+package journal
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"retry-worker/internal/decision"
+)
+
+// The fold makes the projections from records, and nothing else does: the committer folds what it writes, and whoever
+// verifies, rebuilds or purges folds what was written. It is pure.
+
+// life is what the fold knows of one subject.
+type life struct {
+	subject  Subject
+	attempts int64
+	last     *Attempt
+	episode  Episode
+	// ended are the episodes before it, letters the dead letters that are known, by their ids.
+	ended   []Episode
+	letters map[string]*DeadLetter
+}
+
+// fold returns what the fold makes of the history of a subject.
+func (h *History) fold(s Subject) *life {
+	if h.life == nil {
+		h.life = &life{subject: s, attempts: h.Attempts, last: h.Last, episode: h.Episode, letters: map[string]*DeadLetter{}}
+		if h.DeadLetter != nil {
+			h.life.letters[h.DeadLetter.ID] = h.DeadLetter
+		}
+	}
+	return h.life
+}
+
+// state is the projection of the subject itself.
+func (l *life) state() SubjectState {
+	s := SubjectState{Attempts: l.attempts, Episode: l.episode}
+	if l.last != nil {
+		s.Last = l.last.Record
+	}
+	return s
+}
+
+// letter of the latest episode; nil where it has none.
+func (l *life) letter() *DeadLetter { return l.letters[l.episode.DeadLetter] }
+
+// projection gathers what records change.
+type projection struct {
+	// at and record are those of the record that is being folded.
+	at     time.Time
+	record int64
+	tally  tally
+	causes map[string]*Fingerprint
+	counts map[CauseCount]int64
+	items  []BulkItemChange
+	// touched are dead letters that the record changes, as they were before.
+	touched []touched
+	// answers are the dead letters whose process gets an answer by the record.
+	answers []*DeadLetter
+}
+
+type touched struct {
+	letter *DeadLetter
+	before DeadLetter
+}
+
+func newProjection() *projection {
+	return &projection{tally: tally{}, causes: map[string]*Fingerprint{}, counts: map[CauseCount]int64{}}
+}
+
+// apply folds a record of a subject. body is what was decoded from it.
+func (p *projection) apply(l *life, e *Entry, body any) {
+	p.at, p.record, p.touched, p.answers = e.At, e.Record, p.touched[:0], p.answers[:0]
+	switch b := body.(type) {
+	case *Attempt:
+		if b.Revision == 0 {
+			p.attempt(l, b)
+		} else {
+			p.revision(l, b)
+		}
+	case *outcomeBody:
+		p.outcome(l, b)
+	case *reviewBody:
+		p.review(l, b)
+	case *deliveryBody:
+		p.delivery(l, b)
+	}
+	for i := range p.touched {
+		p.move(l, &p.touched[i])
+	}
+}
+
+// decodeBody returns what apply takes; nil of kinds that change no subject.
+func decodeBody(e *Entry) (any, error) {
+	var body any
+	switch e.Kind {
+	case AttemptEntry:
+		r, err := e.Decode()
+		return r.Attempt, err
+	case OutcomeEntry:
+		body = &outcomeBody{}
+	case ReviewEntry:
+		body = &reviewBody{}
+	case DeliveryEntry:
+		body = &deliveryBody{}
+	case BulkEntry:
+		body = &bulkBody{}
+	case PurgeEntry:
+		body = &purgeBody{}
+	case RejectionEntry:
+		return nil, nil
+	default:
+		return nil, fmt.Errorf("record %d is of the kind %q, which this version does not know", e.Record, e.Kind)
+	}
+	if err := json.Unmarshal([]byte(e.Body), body); err != nil {
+		return nil, fmt.Errorf("read record %d: %w", e.Record, err)
+	}
+	return body, nil
+}
+
+// touch notes that the record changes d.
+func (p *projection) touch(d *DeadLetter) {
+	if !slices.ContainsFunc(p.touched, func(t touched) bool { return t.letter == d }) {
+		p.touched = append(p.touched, touched{d, *d})
+	}
+}
+
+// bear adds a dead letter that is new.
+func (p *projection) bear(l *life, d DeadLetter) {
+	d.Record, d.CreatedAt, d.ChangedAt = p.record, p.at, p.at
+	l.letters[d.ID] = &d
+	p.touched = append(p.touched, touched{letter: &d})
+}
+
+// move counts what became of a dead letter.
+func (p *projection) move(l *life, t *touched) {
+	d, before := t.letter, &t.before
+	if before.ID != "" {
+		p.counts[before.kind(l.subject.Policy)]--
+		p.tally.addTotal(l.subject.Policy, FigureDeadLetters+FigureName(before.State), -1)
+	}
+	p.counts[d.kind(l.subject.Policy)]++
+	p.tally.addTotal(l.subject.Policy, FigureDeadLetters+FigureName(d.State), 1)
+	if d.Run == "" || before.ID == "" {
+		return
+	}
+	from := BulkPlanned
+	if before.Run == d.Run {
+		from = before.outcome(l)
+	}
+	if to := d.outcome(l); from.going() && from != to {
+		p.items = append(p.items, BulkItemChange{Run: d.Run, DeadLetter: d.ID, From: from, To: to, ChangedAt: p.at, DecidedAt: d.Review.At})
+	}
+}
+
+// kind is what the dead letter is counted by.
+func (d *DeadLetter) kind(policy string) CauseCount {
+	return CauseCount{Fingerprint: d.Fingerprint, Policy: policy, State: d.State, Team: d.Team, Reason: d.Reason}
+}
+
+// going reports whether the outcome may change by itself.
+func (o BulkOutcome) going() bool { return o == BulkPlanned || o == BulkDecided || o == BulkTaken }
+
+// outcome of a dead letter that a bulk run decided on.
+func (d *DeadLetter) outcome(l *life) BulkOutcome {
+	switch {
+	case d.State == DeadLetterRecovered:
+		return BulkRecovered
+	case d.State == DeadLetterSuperseded:
+		if next := l.episode.DeadLetter; next != "" && next != d.ID {
+			return BulkDeadAgain
+		}
+		return BulkSuperseded
+	case d.State == DeadLetterOpen, d.Delivery == DeliveryNobody:
+		return BulkNobody
+	case d.State == DeadLetterDiscarded && d.Delivery != DeliveryPending:
+		return BulkDiscarded
+	case d.Delivery == DeliveryTaken:
+		return BulkTaken
+	default:
+		return BulkDecided
+	}
+}
+
+// attempt folds a fresh decision: the episode, its dead letter, the sums.
+func (p *projection) attempt(l *life, a *Attempt) {
+	d, e, before := &a.Decision, &l.episode, l.episode
+	took, letter, opens := p.reported(l, a.ProcessInstanceKey), l.letter(), a.Episode > l.episode.Number
+	switch {
+	case opens:
+		p.end(l, a.Ends)
+		if e.Number > 0 {
+			l.ended = append(l.ended, *e)
+		}
+		*e = Episode{Number: a.Episode, OpenedAt: p.at}
+	case letter != nil && (letter.State == DeadLetterOpen || !d.ShouldRetry()):
+		p.settle(letter, DeadLetterSuperseded) // one that is reprocessed waits for how its retries end
+		e.DeadLetter = ""
+	case took:
+	}
+	if l.last == nil || l.last.Episode != e.Number { // the first analysis in an episode, which a person may have begun
+		e.Scheduled += a.AnalysedCount
+	}
+	e.ProcessInstanceKey, e.Retries, e.NextRetryTime, e.FirstFailure = a.ProcessInstanceKey, d.RetryCount, d.NextRetryTime, d.FirstFailure
+	if d.ShouldRetry() {
+		e.State = Scheduled
+		e.Scheduled++
+		if d.Presumes() {
+			e.Presumed++
+		}
+	} else {
+		e.State, e.DeadLetter = Dead, a.DeadLetter
+		p.bear(l, a.letter())
+	}
+	l.attempts, l.last = a.Number, a
+	p.countDecision(l.subject.Policy, a)
+	p.countFailure(l.subject.Policy, a)
+	if e.State == Dead && (opens || before.State != Dead) {
+		p.countEnd(l.subject.Policy, e, opens || before.DeadLetter == "", d.Outcome == decision.MaxRetriesExceeded)
+	}
+}
+
+// letter is the dead letter that is born with the attempt.
+func (a *Attempt) letter() DeadLetter {
+	d := &a.Decision
+	return DeadLetter{ID: a.DeadLetter, State: DeadLetterOpen, Episode: a.Episode, Outcome: d.Outcome, Reason: d.Reason, Team: d.Team,
+		Fingerprint: a.Fingerprint, RetryCount: d.RetryCount, MaxRetries: d.MaxRetries, ProcessInstanceKey: a.ProcessInstanceKey,
+		FirstFailure: d.FirstFailure}
+}
+
+// revision folds a retry at a later time, or the end where that is too late. The episode follows where it is still about
+// that attempt.
+func (p *projection) revision(l *life, a *Attempt) {
+	e := &l.episode
+	follows := e.Number == a.Episode && e.State == Scheduled && l.attempts == a.Number
+	switch {
+	case !a.Decision.ShouldRetry():
+		p.endByTime(l, a, follows)
+	case follows:
+		e.NextRetryTime = a.Decision.NextRetryTime
+	}
+	if l.last == nil || cmp.Or(cmp.Compare(a.Number, l.last.Number), cmp.Compare(a.Revision, l.last.Revision)) > 0 {
+		l.last = a
+	}
+}
+
+// endByTime gives up the retry that a is a revision of: it can no longer be made within the total limit (R20). Where the
+// episode went on meanwhile, nobody is to act on its dead letter: it is superseded from the start.
+func (p *projection) endByTime(l *life, a *Attempt, follows bool) {
+	letter := a.letter()
+	if !follows {
+		letter.State = DeadLetterSuperseded
+		p.bear(l, letter)
+		return
+	}
+	e, old := &l.episode, l.letter()
+	if old != nil {
+		p.settle(old, DeadLetterSuperseded)
+	}
+	e.State, e.Retries, e.NextRetryTime, e.DeadLetter = Dead, a.Decision.RetryCount, time.Time{}, a.DeadLetter
+	p.bear(l, letter)
+	p.countEnd(l.subject.Policy, e, old == nil, true)
+	f := p.cause(l.subject.Policy, a)
+	f.Retried--
+	f.Exhausted++
+}
+
+// end closes the subject's open episode, because another begins.
+func (p *projection) end(l *life, as State) {
+	if as == "" {
+		return
+	}
+	e, alive := &l.episode, l.episode.State != Dead
+	e.State, e.ClosedAt = as, p.at
+	if alive {
+		p.countEnd(l.subject.Policy, e, e.DeadLetter == "", false)
+	}
+	if d := l.letter(); d != nil {
+		p.settle(d, DeadLetterSuperseded)
+	}
+	e.DeadLetter, e.NextRetryTime = "", time.Time{}
+}
+
+// settle changes what is said of a dead letter, because something newer happened. A process that waits for a person's
+// decision on it gets its answer: nobody makes one any more.
+func (p *projection) settle(d *DeadLetter, as DeadLetterState) {
+	p.touch(d)
+	tell := d.State == DeadLetterOpen && d.waits()
+	d.State, d.ChangedAt = as, p.at
+	if tell {
+		p.answer(d)
+	}
+}
+
+// answer notes that the process that waits gets an answer by this record.
+func (p *projection) answer(d *DeadLetter) {
+	d.Answer = p.record
+	if d.Delivery != DeliveryTaken {
+		d.Delivery = DeliveryPending
+	}
+	p.answers = append(p.answers, d)
+}
+
+// reported notes that a process instance says how its work went on: whoever waited there for a person's retry has taken
+// it, even where the engine's own word for that was lost. It reports whether that is news.
+func (p *projection) reported(l *life, processInstanceKey int64) bool {
+	d := l.letter()
+	if d == nil || d.State != DeadLetterReprocessing || d.Delivery != DeliveryPending || processInstanceKey == 0 ||
+		processInstanceKey != d.ProcessInstanceKey {
+		return false
+	}
+	p.touch(d)
+	d.Delivery = DeliveryTaken
+	return true
+}
+
+// outcome folds how the work of a subject ended.
+func (p *projection) outcome(l *life, b *outcomeBody) {
+	p.reported(l, b.ProcessInstanceKey)
+	e, d := &l.episode, l.letter()
+	if b.Outcome == outcomeSuccess {
+		if d != nil {
+			p.settle(d, DeadLetterRecovered)
+		}
+		e.State, e.ClosedAt, e.DeadLetter, e.NextRetryTime = Recovered, b.at(p.at), "", time.Time{}
+		p.countEnd(l.subject.Policy, e, d == nil, false)
+		if l.last != nil {
+			p.cause(l.subject.Policy, l.last).Recovered++
+		}
+		return
+	}
+	if d != nil {
+		p.settle(d, DeadLetterSuperseded)
+	}
+	born := DeadLetter{ID: b.DeadLetter, State: DeadLetterOpen, Episode: e.Number, Outcome: decision.MaxRetriesExceeded,
+		Reason: decision.ReasonReported, Team: b.Team, RetryCount: e.Retries, ProcessInstanceKey: e.ProcessInstanceKey, FirstFailure: e.FirstFailure}
+	if a := l.last; a != nil {
+		born.MaxRetries, born.Fingerprint = a.Decision.MaxRetries, a.Fingerprint
+	}
+	e.State, e.DeadLetter, e.NextRetryTime = Dead, b.DeadLetter, time.Time{}
+	p.bear(l, born)
+	p.countEnd(l.subject.Policy, e, d == nil, false)
+}
+
+// review folds a person's decision. The episode goes on one retry further, or a fresh one begins at 0.
+func (p *projection) review(l *life, b *reviewBody) {
+	d, e := l.letters[b.DeadLetter], &l.episode
+	if d == nil {
+		return // purged
+	}
+	p.touch(d)
+	if b.Decision == DeadLetterDiscarded {
+		e.State, e.ClosedAt, e.DeadLetter, e.NextRetryTime = Discarded, p.at, "", time.Time{}
+	} else {
+		if b.Fresh {
+			old := *e
+			old.State, old.ClosedAt, old.DeadLetter = Superseded, p.at, ""
+			l.ended = append(l.ended, old)
+			*e = Episode{Number: e.Number + 1, OpenedAt: p.at, FirstFailure: p.at, ProcessInstanceKey: e.ProcessInstanceKey}
+		}
+		e.State, e.DeadLetter, e.NextRetryTime, e.Retries = Reprocessing, d.ID, b.NextRetryTime, b.RetryCount
+	}
+	d.State, d.ChangedAt, d.Run = b.Decision, p.at, b.Run
+	d.Review = ReviewNote{Discard: b.Decision == DeadLetterDiscarded, Force: b.Force, Fresh: b.Fresh, Reason: b.Reason, By: b.By, At: p.at,
+		NextRetryTime: b.NextRetryTime}
+	if d.waits() {
+		p.answer(d)
+	} else {
+		d.Delivery = DeliveryNobody
+	}
+}
+
+// delivery folds what is known of the process that waits, and of the answer to it.
+func (p *projection) delivery(l *life, b *deliveryBody) {
+	d := l.letters[b.DeadLetter]
+	if d == nil {
+		return // purged
+	}
+	p.touch(d)
+	switch b.Delivery {
+	case deliveryWaiting:
+		d.ReviewJobKey, d.ReviewSeen = b.JobKey, p.at
+		if d.State == DeadLetterOpen {
+			d.Delivery = DeliveryNone
+		}
+	case DeliveryPending:
+		if d.ReviewJobKey, d.ReviewSeen = b.JobKey, p.at; b.Taken {
+			d.Delivery = DeliveryTaken
+		}
+		p.answer(d)
+	case DeliveryTaken:
+		d.Answer, d.Delivery = 0, DeliveryTaken
+	case DeliveryNobody:
+		d.Answer, d.Delivery = 0, DeliveryNobody
+		p.reopen(l, d)
+	}
+}
+
+// reopen gives a dead letter back to people that was sent again to nobody, unless its episode has gone on all the same.
+// No episode ends by that: it has died before (R19).
+func (p *projection) reopen(l *life, d *DeadLetter) {
+	e := &l.episode
+	if d.State != DeadLetterReprocessing || e.State != Reprocessing || e.DeadLetter != d.ID {
+		return
+	}
+	d.State, d.ChangedAt = DeadLetterOpen, p.at
+	e.State, e.Retries, e.NextRetryTime = Dead, d.RetryCount, time.Time{}
+}
+
+// countFailure adds one failure to its cause.
+func (p *projection) countFailure(policy string, a *Attempt) {
+	f := p.cause(policy, a)
+	f.Failures++
+	switch a.Decision.Outcome {
+	case decision.Retry:
+		f.Retried++
+	case decision.PermanentError:
+		f.Permanent++
+	default:
+		f.Exhausted++
+	}
+}
+
+// cause is the projection's own count of a's cause. Where a's Fingerprint is not what this version makes of it, an older
+// one made it, and it stays.
+func (p *projection) cause(policy string, a *Attempt) *Fingerprint {
+	f := p.causes[a.Fingerprint]
+	if f == nil {
+		f = new(FingerprintOf(policy, a))
+		f.ID, f.FirstSeen, f.LastSeen = a.Fingerprint, p.at, p.at
+		p.causes[f.ID] = f
+	}
+	f.add(&Fingerprint{FirstSeen: p.at, LastSeen: p.at})
+	return f
+}
+
+// sums gives the changes what the sums grow by.
+func (p *projection) sums(c *Changes) {
+	c.Figures = p.tally.figures()
+	for _, id := range slices.Sorted(maps.Keys(p.causes)) {
+		c.Fingerprints = append(c.Fingerprints, *p.causes[id])
+	}
+	for kind, n := range p.counts {
+		if kind.N = n; n != 0 {
+			c.Counts = append(c.Counts, kind)
+		}
+	}
+	slices.SortFunc(c.Counts, compareCounts)
+	c.Items = p.items
+}
+
+func compareCounts(a, b CauseCount) int {
+	return cmp.Or(cmp.Compare(a.Fingerprint, b.Fingerprint), cmp.Compare(a.Policy, b.Policy), cmp.Compare(a.State, b.State),
+		cmp.Compare(a.Team, b.Team), cmp.Compare(a.Reason, b.Reason))
+}
+
+// Tell folds the records of a subject, in their order, to its story. base is what the last purge carried of it.
+func Tell(s Subject, base *Entry, records []Entry) (Story, error) {
+	story, p := Story{Subject: s}, newProjection()
+	l, err := carriedLife(s, base)
+	for i := range records {
+		e := &records[i]
+		var body any
+		if err == nil {
+			body, err = decodeBody(e)
+		}
+		if err != nil {
+			return story, err
+		}
+		if a, ok := body.(*Attempt); ok {
+			story.Attempts = append(story.Attempts, *a)
+		} else {
+			story.Entries = append(story.Entries, *e)
+		}
+		p.apply(l, e, body)
+	}
+	if story.Episodes = l.ended; l.episode.Number > 0 {
+		story.Episodes = append(story.Episodes, l.episode)
+	}
+	for _, d := range l.letters {
+		story.DeadLetters = append(story.DeadLetters, *d)
+	}
+	slices.SortFunc(story.DeadLetters, func(a, b DeadLetter) int { return cmp.Compare(a.Record, b.Record) })
+	return story, err
+}

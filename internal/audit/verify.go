@@ -1,13 +1,19 @@
 package audit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"math"
+	"slices"
 
 	"retry-worker/internal/journal"
 )
+
+// Journal is what is verified: Moment shows it as it is at one moment, whatever is written meanwhile.
+type Journal interface {
+	Moment(ctx context.Context, do func(journal.Moment) error) error
+}
 
 // VerifyOptions say what is known from elsewhere.
 type VerifyOptions struct {
@@ -27,16 +33,21 @@ type Report struct {
 	Head Mark `json:"head"`
 }
 
-// Broken is the first record, or link, that is not as it was written.
+// Broken is the first thing that is not as it was written and signed.
 type Broken struct {
-	// What is broken, "record" or "link", and its number.
+	// What is broken: "record" or "link", and its number; otherwise a row of a projection by its table and key, or the schema.
 	What   string `json:"what"`
-	Number int64  `json:"number"`
+	Number int64  `json:"number,omitempty"`
 	// Problem says what is wrong with it and what was expected, in one line.
 	Problem string `json:"problem"`
 }
 
-func (b *Broken) Error() string { return fmt.Sprintf("%s %d %s", b.What, b.Number, b.Problem) }
+func (b *Broken) Error() string {
+	if b.Number == 0 {
+		return b.What + " " + b.Problem
+	}
+	return fmt.Sprintf("%s %d %s", b.What, b.Number, b.Problem)
+}
 
 func brokenRecord(n int64, format string, args ...any) error {
 	return &Broken{"record", n, fmt.Sprintf(format, args...)}
@@ -46,100 +57,97 @@ func brokenLink(n int64, format string, args ...any) error {
 	return &Broken{"link", n, fmt.Sprintf(format, args...)}
 }
 
-// Verify holds every record against its digest in the ledger and every link against the one before it, up to the
-// head as it is at the beginning; a worker may write meanwhile. Its memory does not grow with the ledger. Its error
-// is the first *Broken, or tells what could not be read; the report then says what holds before it. progress may
-// be nil.
-func Verify(ctx context.Context, a journal.Archive, o VerifyOptions, progress Progress) (Report, error) {
-	v := &verifier{archive: a, mark: o.Head, progress: progress}
-	head, err := a.Head(ctx)
-	if err != nil {
-		return v.report, fmt.Errorf("read the ledger's head: %w", err)
+const (
+	// recordPage, linkPage and subjectPage are how many are read at a time; a link has up to 8 KB.
+	recordPage  = 5000
+	linkPage    = 500
+	subjectPage = 1000
+)
+
+// Verify holds every record against its digest in the ledger, every link against the one before it, and everything that is
+// derived from records against what they say, the schema too. It looks at one moment of the journal; a worker may write
+// meanwhile. Its memory does not grow with the records. Its error is the first *Broken, or tells what could not be read; the
+// report then says what holds before it. progress may be nil.
+func Verify(ctx context.Context, j Journal, o VerifyOptions, progress Progress) (report Report, err error) {
+	if progress == nil {
+		progress = func(int64, int64, int64) {}
 	}
-	err = v.begin(ctx)
-	if err == nil {
-		err = v.walk(ctx, head)
-	}
-	if err == nil {
-		err = v.end(ctx, head)
-	}
-	if _, is := errors.AsType[*Broken](err); is {
-		err = v.earliest(ctx, err)
-	}
-	return v.report, err
+	err = j.Moment(ctx, func(m journal.Moment) error {
+		v := &verifier{Moment: m, ctx: ctx, mark: o.Head, progress: progress}
+		err := v.verify()
+		report = v.report
+		if d, ok := errors.AsType[*journal.Difference](err); ok {
+			return &Broken{What: d.Where, Problem: d.Problem}
+		}
+		return err
+	})
+	return report, err
 }
 
-// verifier walks over the links and the records at the same pace.
+// verifier walks over the links and the records at the same pace, and over the subjects afterwards.
 type verifier struct {
-	archive  journal.Archive
+	journal.Moment
+	ctx      context.Context
 	mark     Mark
 	progress Progress
 	report   Report
-	// first record that is there, above all others where none is; 0 where that is not known. before is why not.
-	first  int64
-	before error
-	// record is the last one that was gone past.
-	record int64
-	// missing records, and up to which of them they may be: what the last purge that was gone past says.
-	missing gaps
-	through int64
-	// allowed is what purges say that were not gone past yet.
-	allowed int64
+	head     journal.Head
+	fold     *journal.Refold
+	answered journal.Runs
+	// purged is the last record that was purged, purge the record that says so.
+	purged, purge int64
+	record        int64 // the last one that was gone past
+	page          []journal.KeyedRecord
 }
 
-// begin looks at what lies before the ledger's begin, and before what is left after a purge.
-func (v *verifier) begin(ctx context.Context) error {
-	links, err := v.archive.Links(ctx, math.MinInt64, 1)
-	first, err2 := v.archive.Records(ctx, journal.RecordFilter{}, 0, 1)
-	lowest, err3 := v.archive.Records(ctx, journal.RecordFilter{}, math.MinInt64, 2) // after the first: a purge only deletes
-	if v.before = errors.Join(err, err2, err3); v.before == nil {
-		v.first = math.MaxInt64
+func (v *verifier) verify() (err error) {
+	if problem, err := v.Schema(); err != nil {
+		return fmt.Errorf("read the schema: %w", err)
+	} else if problem != "" {
+		return &Broken{What: "schema", Problem: problem}
 	}
-	least := int64(1)
-	if len(first) > 0 {
-		least = number(&first[0])
-		v.first = least
+	if v.head, err = v.Head(); err != nil {
+		return fmt.Errorf("read the ledger's head: %w", err)
 	}
-	switch {
-	case len(links) > 0 && links[0].Number < 1:
-		return brokenLink(links[0].Number, "was put in: numbers begin at 1")
-	case len(lowest) > 0 && number(&lowest[0]) < least:
-		return brokenRecord(number(&lowest[0]), "was put in: the first record there can be is %d", least)
+	base, err := v.LastPurge()
+	if err != nil {
+		return fmt.Errorf("read the last purge: %w", err)
+	}
+	if v.fold, err = journal.NewRefold(base); err != nil {
+		return &Broken{What: "record", Number: base.Record, Problem: err.Error()}
+	}
+	if base != nil {
+		v.purge, v.purged = base.Record, v.fold.Through()
+	}
+	for _, step := range []func() error{v.walk, v.ends, v.subjects, v.sums} {
+		if err := cmp.Or(step(), v.ctx.Err()); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-// walk goes on to head.
-func (v *verifier) walk(ctx context.Context, head journal.Head) error {
-	records := v.open(ctx, head.Record)
-	defer records.close()
-	pieces := spans(v.report.Head.Link+1, head.Link, linkPage)
-	for page, err := range readAhead(ctx, pieces, ahead, v.fetchLinks) {
+// walk goes over the links, and over the records that they vouch for.
+func (v *verifier) walk() error {
+	for {
+		links, err := v.Links(v.report.Head.Link, linkPage)
 		if err != nil {
-			return err
+			return fmt.Errorf("read the links after %d: %w", v.report.Head.Link, err)
 		}
-		for i := range page.items {
-			if err := v.link(ctx, &page.items[i], records); err != nil {
+		for i := range links {
+			if err := v.link(&links[i]); err != nil {
 				return err
 			}
 		}
-		if page.err != nil {
-			return page.err
-		}
-		if v.report.Head.Link != page.last {
-			return brokenLink(v.report.Head.Link+1, "is missing: the head says that there are %d", head.Link)
+		v.progress(v.record, v.head.Record, v.report.Records)
+		if len(links) == 0 || v.ctx.Err() != nil {
+			return nil
 		}
 	}
-	if v.record != head.Record || v.report.Head.Hash != head.Hash {
-		return brokenLink(head.Link, "is not what the head says: it ends at record %d with the hash %s, expected record %d and %s",
-			v.record, v.report.Head.Hash, head.Record, head.Hash)
-	}
-	records.read(head.Record)
-	return nil
 }
 
 // link holds one link against the one before it and its digests against their records.
-func (v *verifier) link(ctx context.Context, l *journal.Link, records *cursor) error {
+func (v *verifier) link(l *journal.Link) error {
 	prev := v.report.Head
 	switch {
 	case l.Number != prev.Link+1:
@@ -153,109 +161,135 @@ func (v *verifier) link(ctx context.Context, l *journal.Link, records *cursor) e
 		return brokenLink(l.Number, "has the hash %s, expected %s as in the given head: the ledger was written anew", l.Hash, v.mark.Hash)
 	}
 	for i := range l.Digests {
-		if err := v.hold(ctx, l, l.Digests[i], records); err != nil {
+		if err := v.hold(l, l.Digests[i]); err != nil {
 			return err
 		}
+	}
+	for _, r := range l.Answered {
+		v.answered.Add(r)
 	}
 	v.report.Links++
 	v.report.Head = Mark{l.Number, l.Hash}
+	if l.Number == v.head.Link && !l.At.Equal(v.head.At) {
+		return brokenLink(l.Number, "was written at %s, the head says %s", l.At, v.head.At)
+	}
 	return nil
 }
 
-// hold the next record against its digest.
-func (v *verifier) hold(ctx context.Context, l *journal.Link, want journal.Digest, records *cursor) error {
-	n := v.record + 1
-	got, err := records.at(n)
+// hold the next record against its digest, and fold it where it is of no subject.
+func (v *verifier) hold(l *journal.Link, want journal.Digest) error {
+	v.record++
+	r, err := v.at(v.record)
 	switch {
 	case err != nil:
 		return err
-	case got == nil:
-		if err := v.miss(ctx, n); err != nil {
-			return err
-		}
-	case got.digest != want:
-		return brokenRecord(n, "was changed: its digest is %s, expected %s as in link %d", got.digest, want, l.Number)
-	default:
-		v.report.Records++
-		v.through = max(v.through, got.through)
-	}
-	v.record = n
-	return nil
-}
-
-// miss remembers a record that is missing. Where that makes too many gaps, a later purge must allow all of them: it is
-// held against the ledger when the walk comes to it.
-func (v *verifier) miss(ctx context.Context, n int64) error {
-	if v.missing.add(n); !v.missing.full() {
+	case r == nil && v.record <= v.purged:
+		v.report.Purged++
 		return nil
+	case r == nil:
+		return brokenRecord(v.record, "is missing: the ledger has its digest, and what was purged ends at record %d", v.purged)
+	case v.record <= v.purged:
+		return brokenRecord(v.record, "was put in: what was purged ends at record %d", v.purged)
+	case journal.DigestEntry(&r.Entry) != want:
+		return brokenRecord(v.record, "was changed: its digest is %s, expected %s as in link %d", journal.DigestEntry(&r.Entry), want, l.Number)
 	}
-	if _, is := v.missing.above(v.allowed); is {
-		through, err := v.laterPurges(ctx)
-		if err != nil {
-			return fmt.Errorf("look for a purge: %w", err)
-		}
-		v.allowed = through
+	v.report.Records++
+	if r.Entry.Kind == journal.PurgeEntry && r.Entry.Record > v.purge {
+		return brokenRecord(v.record, "is a purge, which the head does not know: it says that record %d is the last", v.purge)
 	}
-	if n, is := v.missing.above(v.allowed); is {
-		return v.lost(n, v.allowed)
+	if err := v.fold.Entry(&r.Entry); err != nil {
+		return brokenRecord(v.record, "cannot be read: %v", err)
 	}
-	v.missing.merge()
 	return nil
 }
 
-// end looks at what lies behind the ledger's end, and whether what is missing was purged.
-func (v *verifier) end(ctx context.Context, head journal.Head) error {
-	if _, is := v.missing.above(v.through); is { // a purge that began meanwhile recorded that first
-		now, err := v.archive.Head(ctx)
-		if err != nil {
-			return fmt.Errorf("read the ledger's head: %w", err)
+// at is the record with that number; nil where it is not there. It is asked for one after the other.
+func (v *verifier) at(n int64) (*journal.KeyedRecord, error) {
+	if len(v.page) == 0 {
+		var err error
+		if v.page, err = v.Entries(n-1, recordPage); err != nil {
+			return nil, fmt.Errorf("read the records from %d on: %w", n, err)
 		}
-		if err := v.walk(ctx, now); err != nil {
+	}
+	if len(v.page) == 0 || v.page[0].Entry.Record != n {
+		return nil, nil
+	}
+	r := &v.page[0]
+	v.page = v.page[1:]
+	return r, nil
+}
+
+// ends looks at where the ledger ends.
+func (v *verifier) ends() error {
+	if v.report.Head.Link != v.head.Link || v.report.Head.Hash != v.head.Hash || v.record != v.head.Record {
+		return brokenLink(max(v.head.Link, 1), "is not what the head says: the ledger ends at link %d, record %d with the hash %s, expected link %d, record %d and %s",
+			v.report.Head.Link, v.record, v.report.Head.Hash, v.head.Link, v.head.Record, v.head.Hash)
+	}
+	if v.mark.Link > v.head.Link {
+		return brokenLink(v.head.Link+1, "is missing: the ledger ends at link %d, the given head is link %d: its tail was cut off", v.head.Link, v.mark.Link)
+	}
+	for _, after := range []int64{-1 << 62, v.head.Record} {
+		records, err := v.Entries(after, 1)
+		if err != nil {
+			return fmt.Errorf("read what lies beside the ledger: %w", err)
+		}
+		if len(records) > 0 && (records[0].Entry.Record < 1 || after > 0 || v.head.Record == 0) {
+			return brokenRecord(records[0].Entry.Record, "was put in: no link vouches for it, the last record is %d", v.head.Record)
+		}
+	}
+	links, err := v.Links(-1<<62, 1)
+	if err == nil && len(links) > 0 && links[0].Number < 1 {
+		return brokenLink(links[0].Number, "was put in: numbers begin at 1")
+	}
+	return err
+}
+
+// subjects hold each subject, and its dead letters, against its records.
+func (v *verifier) subjects() error {
+	for after := int64(-1 << 62); v.ctx.Err() == nil; {
+		page, err := v.Subjects(after, subjectPage)
+		if err != nil {
+			return fmt.Errorf("read the subjects behind %d: %w", after, err)
+		}
+		if err := v.fold.Page(&page); err != nil {
 			return err
 		}
-		head = now
-	}
-	if n, is := v.missing.above(v.through); is {
-		return v.lost(n, v.through)
-	}
-	v.report.Purged = v.missing.total
-	if v.before != nil {
-		return fmt.Errorf("read what lies before record 1: %w", v.before)
-	}
-	if v.mark.Link > head.Link {
-		return brokenLink(head.Link+1, "is missing: the ledger ends at link %d, the given head is link %d: its tail was cut off", head.Link, v.mark.Link)
-	}
-	return v.behind(ctx, head)
-}
-
-func (v *verifier) lost(n, through int64) error {
-	return brokenRecord(n, "is missing: the ledger has its digest, and what was purged ends at record %d", through)
-}
-
-// behind finds what no link vouches for. What a worker writes meanwhile, a later head does.
-func (v *verifier) behind(ctx context.Context, head journal.Head) error {
-	records, err := v.archive.Records(ctx, journal.RecordFilter{}, head.Record, 1)
-	links, err2 := v.archive.Links(ctx, head.Link, 1)
-	now, err3 := v.archive.Head(ctx)
-	switch err := errors.Join(err, err2, err3); {
-	case err != nil:
-		return fmt.Errorf("read what lies behind the ledger's head: %w", err)
-	case len(records) > 0 && number(&records[0]) > now.Record:
-		return brokenRecord(number(&records[0]), "was put in: no link vouches for it, the last record is %d", now.Record)
-	case len(links) > 0 && links[0].Number > now.Link:
-		return brokenLink(links[0].Number, "lies behind the head, which says that link %d is the last", now.Link)
+		if len(page.Subjects) == 0 {
+			break
+		}
+		if after = page.Through; after > v.head.Subject {
+			return &Broken{What: "ledger_head", Problem: fmt.Sprintf("says that subject %d is the last, there is subject %d", v.head.Subject, after)}
+		}
 	}
 	return nil
 }
 
-// earliest is err, or a record that is missing before it: which of them were purged, a later entry may say.
-func (v *verifier) earliest(ctx context.Context, err error) error {
-	if v.missing.total == 0 {
-		return err
+// sums hold what is of no subject against the records.
+func (v *verifier) sums() error {
+	answered, err := v.Answered()
+	if err != nil {
+		return fmt.Errorf("read what was answered: %w", err)
 	}
-	through, failed := v.laterPurges(ctx)
-	if n, is := v.missing.above(through); is && failed == nil {
-		return v.lost(n, through)
+	got, want := journal.After(answered, v.purged), journal.After(v.answered.All(), v.purged)
+	if !slices.Equal(got, want) {
+		i := 0
+		for i < min(len(got), len(want)) && got[i] == want[i] {
+			i++
+		}
+		return &Broken{What: "answered", Problem: fmt.Sprintf("says %v, signed was %v", got[i:min(i+1, len(got))], want[i:min(i+1, len(want))])}
+	}
+	for _, t := range []*journal.Table{journal.CountsTable, journal.FiguresTable, journal.FingerprintsTable, journal.RunsTable, journal.ItemsTable, journal.RunCountsTable} {
+		rows, err := v.Rows(t)
+		if err != nil {
+			return fmt.Errorf("read %s: %w", t.Name, err)
+		}
+		if err := v.fold.Compare(t, rows); err != nil {
+			return err
+		}
+	}
+	count, err := v.Letters()
+	if err == nil && count != v.fold.Letters() {
+		err = &Broken{What: "dead_letters", Problem: fmt.Sprintf("are %d, of which %d are of a subject", count, v.fold.Letters())}
 	}
 	return err
 }

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -178,6 +179,9 @@ func startBody(r *BulkRun) *bulkBody {
 	return &bulkBody{Run: r.ID, Verb: BulkStart, State: BulkPreparing, Action: r.Action, Filter: &f, Query: querySum(r.Filter.Query),
 		Through: r.Through, Reason: r.Reason, Force: r.Force, Fresh: r.Fresh, Now: r.Now, PerMinute: r.PerMinute}
 }
+
+// readRun reads the body of a bulk run's row.
+func readRun(body string) (r BulkRun, err error) { return r, json.Unmarshal([]byte(body), &r) }
 
 // querySum returns a digest of a filter's words; empty where there are none.
 func querySum(words string) string {

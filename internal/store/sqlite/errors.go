@@ -18,29 +18,21 @@ func code(err error) int {
 	return 0
 }
 
-// failed is the store's error for err, which came while doing what doing says.
-func failed(doing string, err error) error {
+// failed is the store's error for err, which came while doing what doing says, or of COMMIT. Where the disk was full, or the
+// file could not be written at all, the last page of a transaction is not there; otherwise a crash may still bring it back.
+func failed(doing string, err error, committing bool) error {
+	if e, ok := errors.AsType[*journal.StoreError](err); ok {
+		return &journal.StoreError{Kind: e.Kind, Err: fmt.Errorf("%s: %w", doing, e.Err)}
+	}
 	kind := journal.Unavailable
 	switch code(err) {
 	case sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_RANGE:
 		kind = journal.Invalid
-	}
-	return storeError(kind, doing, err)
-}
-
-// uncommitted is the store's error for a COMMIT that failed. Where the disk was full, or the file could not be
-// written at all, the last page of the transaction is not there; otherwise a crash may still bring it back.
-func uncommitted(err error) error {
-	switch code(err) {
 	case sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_BUSY:
-		return storeError(journal.Unavailable, "commit", err)
-	}
-	return storeError(journal.Ambiguous, "commit", err)
-}
-
-func storeError(kind journal.Kind, doing string, err error) error {
-	if e, ok := errors.AsType[*journal.StoreError](err); ok {
-		return &journal.StoreError{Kind: e.Kind, Err: fmt.Errorf("%s: %w", doing, e.Err)}
+	default:
+		if committing {
+			kind = journal.Ambiguous
+		}
 	}
 	return &journal.StoreError{Kind: kind, Err: fmt.Errorf("%s: %s%w", doing, meaning(code(err)), err)}
 }

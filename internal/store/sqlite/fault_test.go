@@ -23,9 +23,7 @@ func TestDiskFull(t *testing.T) {
 	if err := fail(t.Context(), db, 50, &next); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := db.writer.row("PRAGMA max_page_count = 40"); err != nil {
-		t.Fatal(err)
-	}
+	onWriter(t, db, "PRAGMA max_page_count = 40")
 	var err error
 	head := headOf(t, db)
 	for deadline := time.Now().Add(20 * time.Second); err == nil && time.Now().Before(deadline); {
@@ -39,9 +37,7 @@ func TestDiskFull(t *testing.T) {
 	if now := headOf(t, db); now != head {
 		t.Errorf("the head moved to %+v from %+v", now, head)
 	}
-	if _, err := db.writer.row("PRAGMA max_page_count = 1000000"); err != nil {
-		t.Fatal(err)
-	}
+	onWriter(t, db, "PRAGMA max_page_count = 1000000")
 	if err := fail(t.Context(), db, 50, &next); err != nil {
 		t.Errorf("with room again: %v", err)
 	}
@@ -123,12 +119,13 @@ func TestAnotherProgramHoldsIt(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "journal.db")
 	db := opened(t, path)
-	other, err := connect(t.Context(), db.file.dsn(forWriting))
+	other, err := db.file.pool(forWriting, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer other.close()
-	if err := other.exec(begin); err != nil {
+	defer other.Close()
+	tx, err := other.BeginTx(t.Context(), nil)
+	if err != nil {
 		t.Fatal(err)
 	}
 	next := 0
@@ -136,7 +133,7 @@ func TestAnotherProgramHoldsIt(t *testing.T) {
 	if kindName(err) != "unavailable" || !strings.Contains(err.Error(), "another program holds the database") {
 		t.Errorf("it is told as %v", err)
 	}
-	if err := other.exec(rollback); err != nil {
+	if err := tx.Rollback(); err != nil {
 		t.Fatal(err)
 	}
 	if err := fail(t.Context(), db, 10, &next); err != nil {
@@ -148,9 +145,9 @@ func TestAnotherProgramHoldsIt(t *testing.T) {
 func TestCommitsAreDurable(t *testing.T) {
 	db := opened(t, filepath.Join(t.TempDir(), "journal.db"))
 	for pragma, want := range map[string]any{"synchronous": int64(2), "journal_mode": "wal"} {
-		row, err := db.writer.row("PRAGMA " + pragma)
-		if err != nil || row[0] != want {
-			t.Errorf("%s is %v (%v), want %v", pragma, row, err, want)
+		var got any
+		if err := db.writer.QueryRowContext(t.Context(), "PRAGMA "+pragma).Scan(&got); err != nil || got != want {
+			t.Errorf("%s is %v (%v), want %v", pragma, got, err, want)
 		}
 	}
 }
@@ -178,4 +175,18 @@ func headOf(t *testing.T, db *DB) (head journal.Head) {
 		t.Fatal(err)
 	}
 	return head
+}
+
+// onWriter runs a statement on the connection that writes.
+func onWriter(t *testing.T, db *DB, statement string) {
+	t.Helper()
+	rows, err := db.writer.QueryContext(t.Context(), statement)
+	if err == nil {
+		for rows.Next() {
+		}
+		err = errors.Join(rows.Err(), rows.Close())
+	}
+	if err != nil {
+		t.Fatalf("%s: %v", statement, err)
+	}
 }

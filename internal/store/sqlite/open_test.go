@@ -131,9 +131,7 @@ func makeSamples(t *testing.T) map[bool]map[string]string {
 			}
 		}
 		if !log {
-			if err := db.writer.exec("PRAGMA wal_checkpoint(TRUNCATE)"); err != nil {
-				t.Fatal(err)
-			}
+			onWriter(t, db, "PRAGMA wal_checkpoint(TRUNCATE)")
 		}
 		all[log] = folder(t, path)
 		maps.DeleteFunc(all[log], func(name, content string) bool { return strings.HasSuffix(name, "-shm") || content == "" })

@@ -3,19 +3,19 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
 	"errors"
-	"fmt"
 	"io/fs"
 	"net/url"
 	"os"
 	"sync"
 	"time"
+
+	"retry-worker/internal/store/sqlstore"
 )
 
-// Reader reads the journal in a file, beside the process that writes it. It implements journal.Reader,
-// journal.DeadLetterReader, journal.Archive and journal.Statistics; its methods are safe for concurrent use.
+// Reader reads the journal in a file, beside the process that writes it. Its methods are safe for concurrent use.
 type Reader struct {
+	sqlstore.Reader
 	file *file
 
 	mu   sync.Mutex
@@ -54,39 +54,27 @@ func OpenReader(ctx context.Context, path string) (*Reader, error) {
 	if err != nil {
 		return nil, f.explain(err)
 	}
-	if err := r.inTransaction(ctx, isJournal(ctx)); err != nil {
+	if err := r.inTransaction(ctx, func(tx sqlstore.Querier) error { return isJournal(ctx, tx) }); err != nil {
 		return nil, errors.Join(f.unreadable(err), r.Close())
 	}
 	return r, nil
 }
 
 // isJournal fails where the tables are not as this binary reads them.
-func isJournal(ctx context.Context) func(tx *snapshot) error {
-	return func(tx *snapshot) error {
-		var application int64
-		if err := tx.QueryRowContext(ctx, "SELECT application_id FROM pragma_application_id").Scan(&application); err != nil {
-			return err
-		}
-		known, err := latest(embedded)
-		if err != nil {
-			return err
-		}
-		s, err := compatible(ctx, tx, known)
-		switch {
-		case err != nil:
-			return err
-		case application != applicationID || s == (schema{}):
-			return errors.New("found no journal in it: name the file that the worker writes")
-		case s.version < known:
-			return fmt.Errorf("its schema has version %d, this retry-worker reads version %d: let `retry-worker serve` of this "+
-				"version open it once", s.version, known)
-		}
-		return nil
+func isJournal(ctx context.Context, tx sqlstore.Querier) error {
+	var application int64
+	if err := tx.QueryRowContext(ctx, "SELECT application_id FROM pragma_application_id").Scan(&application); err != nil {
+		return err
 	}
+	if application != applicationID {
+		return errors.New("found no journal in it: name the file that the worker writes")
+	}
+	return compatible(ctx, tx)
 }
 
 func (f *file) reader(way url.Values) (*Reader, error) {
 	r := &Reader{file: f}
+	r.Reader = sqlstore.Reader{Dialect: &dialect, Snapshot: r.inTransaction, Free: r.free}
 	return r, r.reopen(way)
 }
 
@@ -110,8 +98,7 @@ func (f *file) stamp() stamp {
 	return s
 }
 
-// Close ends the reader; its methods fail afterwards.
-func (r *Reader) Close() error {
+func (r *Reader) free() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.pool.Close()
@@ -128,16 +115,9 @@ func (r *Reader) current() (*sql.DB, stamp, error) {
 	return r.pool, r.still, r.reopen(forReading)
 }
 
-// read runs do in a transaction that sees one state of the journal, and again where the file was taken for
+// inTransaction runs do in a transaction that sees one state of the journal, and again where the file was taken for
 // one that nobody writes, and somebody did.
-func (r *Reader) read(ctx context.Context, doing string, do func(tx *snapshot) error) error {
-	if err := r.inTransaction(ctx, do); err != nil {
-		return failed(doing, err)
-	}
-	return nil
-}
-
-func (r *Reader) inTransaction(ctx context.Context, do func(tx *snapshot) error) error {
+func (r *Reader) inTransaction(ctx context.Context, do func(tx sqlstore.Querier) error) error {
 	for {
 		pool, still, err := r.current()
 		if err == nil {
@@ -149,61 +129,11 @@ func (r *Reader) inTransaction(ctx context.Context, do func(tx *snapshot) error)
 	}
 }
 
-// snapshot is a transaction that sees one state of the journal.
-type snapshot struct {
-	*sql.Tx
-	conn *sql.Conn
-}
-
-func inTransaction(ctx context.Context, pool *sql.DB, do func(tx *snapshot) error) error {
-	conn, err := pool.Conn(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = conn.Close() }() // it goes back to the pool
-	tx, err := conn.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+func inTransaction(ctx context.Context, pool *sql.DB, do func(tx sqlstore.Querier) error) error {
+	tx, err := pool.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {
 		return err
 	}
 	defer func() { _ = tx.Rollback() }() // nothing was written
-	return do(&snapshot{tx, conn})
-}
-
-// scan calls read with the values of each row, which are the callee's until it returns.
-func scan(ctx context.Context, tx *snapshot, query string, read func(values []driver.Value) error, args ...any) error {
-	return prepare(ctx, tx, query, func(ask asking) error { return ask(read, args...) })
-}
-
-// asking runs a prepared query: read is called with the values of each row.
-type asking func(read func(values []driver.Value) error, args ...any) error
-
-// prepare has do ask a query, as often as it likes. It goes below database/sql, which takes as long again for rows of
-// many columns.
-func prepare(ctx context.Context, tx *snapshot, query string, do func(ask asking) error) error {
-	return tx.conn.Raw(func(raw any) (err error) {
-		c, ok := raw.(driver.ConnPrepareContext)
-		if !ok {
-			return fmt.Errorf("the driver's %T lacks a method", raw)
-		}
-		p, err := c.PrepareContext(ctx, query)
-		if err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, p.Close()) }()
-		s := &statement{}
-		if s.raw, ok = p.(prepared); !ok {
-			return fmt.Errorf("the driver's %T lacks a method", p)
-		}
-		return do(func(read func(values []driver.Value) error, args ...any) error {
-			s.with()
-			for _, a := range args {
-				v, err := driver.DefaultParameterConverter.ConvertValue(a)
-				if err != nil {
-					return err
-				}
-				s.add(v)
-			}
-			return s.query(ctx, read)
-		})
-	})
+	return do(tx)
 }

@@ -6,10 +6,13 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net/url"
 	"strings"
 	"time"
+
+	_ "modernc.org/sqlite" // the driver
+
+	"retry-worker/internal/store/sqlstore"
 )
 
 const (
@@ -17,40 +20,38 @@ const (
 	busyTime = 2 * time.Second
 	// readers at the same time; others wait.
 	readers = 4
-	// pageCache of the writer in KiB: the upper levels of the indexes. More was measured to cost more (`make bench`), of
-	// memory as of time.
+	// pageCache of the writer in KiB: the upper levels of the indexes.
 	pageCache = 4 << 10
-	// checkpointPages of the write-ahead log, after which it is copied into the database.
-	checkpointPages = 1000
+	// checkpointPages of the write-ahead log, after which it is copied into the database: the larger, the fewer pages are
+	// written twice.
+	checkpointPages = 4000
+	// applicationID tells a journal from other programs' SQLite files: "RetW" in the file's header.
+	applicationID = 0x52657457
 )
+
+var dialect = sqlstore.Dialect{
+	Types: map[string]string{"INT": "INTEGER", "TEXT": "TEXT", "BLOB": "BLOB", "JSON": "TEXT", "SEQUENCE": "INTEGER PRIMARY KEY AUTOINCREMENT",
+		")STRICT;": ") STRICT", ")KEYED;": ") STRICT, WITHOUT ROWID", "zero hash": "zeroblob(32)"},
+	Now:  "CAST(unixepoch('subsec') * 1000 AS INTEGER)",
+	Rows: []int{1, 16}, Begin: "BEGIN IMMEDIATE", Detached: true,
+	Failed: failed, Usable: func(error) bool { return true }, CheckSchema: checkSchema,
+}
 
 // DB is the journal in a file. It implements all ports of a journal's store; its methods are safe for
 // concurrent use.
 type DB struct {
-	*Reader
+	sqlstore.Store
+	file *file
 	// turn is held by who uses writer, which is nil once the database is closed.
 	turn   chan struct{}
-	writer *connection
+	pool   *sql.DB
+	writer *sqlstore.Conn
 	lock   *lock
 }
 
-// Open opens the journal in the file at path for this process alone, makes it where there is none, and
-// brings its schema up to date. Its errors are one line that names the file and says what to do. A file that
-// is damaged, or none of ours, is left as it is.
+// Open opens the journal in the file at path for this process alone, and makes it where there is none. Its errors are one
+// line that names the file and says what to do. A file that is damaged, or none of ours, is left as it is.
 func Open(ctx context.Context, path string) (*DB, error) {
-	db, err := open(ctx, path, embedded)
-	if err != nil {
-		return nil, err
-	}
-	if err := db.nameCauses(ctx); err != nil {
-		_ = db.Close() // the first error is the one that tells
-		return nil, db.file.interrupted(ctx, db.file.explain(err))
-	}
-	return db, nil
-}
-
-// open is Open with the migrations given.
-func open(ctx context.Context, path string, migrations fs.FS) (*DB, error) {
 	f, err := locate(path)
 	if err != nil {
 		return nil, err
@@ -59,7 +60,7 @@ func open(ctx context.Context, path string, migrations fs.FS) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	db, err := openLocked(ctx, f, migrations)
+	db, err := openLocked(ctx, f)
 	if err != nil {
 		_ = l.release() // the first error is the one that tells
 		return nil, f.interrupted(ctx, err)
@@ -68,33 +69,58 @@ func open(ctx context.Context, path string, migrations fs.FS) (*DB, error) {
 	return db, nil
 }
 
-func openLocked(ctx context.Context, f *file, migrations fs.FS) (*DB, error) {
-	err := firstError(
-		func() error { return f.check(ctx) },
-		f.room,
-		f.secure)
-	if err != nil {
-		return nil, err
+func openLocked(ctx context.Context, f *file) (*DB, error) {
+	for _, step := range []func() error{func() error { return f.check(ctx) }, f.room, f.secure} {
+		if err := step(); err != nil {
+			return nil, err
+		}
 	}
-	if err := f.migrate(ctx, migrations); err != nil {
-		return nil, f.explain(err)
-	}
-	writer, err := connect(ctx, f.dsn(forWriting))
+	pool, err := f.pool(forWriting, 1)
 	if err != nil {
 		return nil, f.explain(err)
 	}
-	r, err := f.reader(forReading)
-	if err != nil {
-		_ = writer.close()
-		return nil, f.explain(err)
-	}
-	db := &DB{Reader: r, turn: make(chan struct{}, 1), writer: writer}
-	if err := db.Probe(ctx); err != nil {
-		_ = db.Reader.Close() // the first error is the one that tells
-		_ = writer.close()
+	db := &DB{file: f, turn: make(chan struct{}, 1), pool: pool}
+	if err := db.begin(ctx); err != nil {
+		_ = pool.Close() // the first error is the one that tells
 		return nil, f.explain(err)
 	}
 	return db, nil
+}
+
+// begin makes the tables where there are none, and tries whether they can be written.
+func (db *DB) begin(ctx context.Context) error {
+	if err := create(ctx, db.pool); err != nil {
+		return err
+	}
+	conn, err := db.pool.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	db.writer = &sqlstore.Conn{Conn: conn, Prepared: map[string]*sql.Stmt{}}
+	r, err := db.file.reader(forReading)
+	if err != nil {
+		return err
+	}
+	db.Store = sqlstore.Store{Reader: r.Reader, Acquire: db.acquire, Room: db.file.room}
+	if err := db.Probe(ctx); err != nil {
+		_ = db.Free() // the first error is the one that tells
+		return err
+	}
+	return nil
+}
+
+// acquire waits for the writer's turn.
+func (db *DB) acquire(ctx context.Context) (*sqlstore.Conn, func(bool), error) {
+	select {
+	case db.turn <- struct{}{}:
+	case <-ctx.Done():
+		return nil, nil, fmt.Errorf("wait for the database: %w", ctx.Err())
+	}
+	if db.writer == nil {
+		<-db.turn
+		return nil, nil, errors.New("the database is closed")
+	}
+	return db.writer, func(bool) { <-db.turn }, nil
 }
 
 // Close ends the transaction that runs, copies the write-ahead log into the database and lets another
@@ -105,16 +131,56 @@ func (db *DB) Close() error {
 	if db.writer == nil {
 		return nil
 	}
-	err := errors.Join(
-		db.Reader.Close(), // first: who closes last copies the log
-		db.writer.exec("PRAGMA wal_checkpoint(TRUNCATE)"),
-		db.writer.close(),
-		db.lock.release())
+	err := db.Free() // first: who closes last copies the log
+	_, copied := db.writer.ExecContext(context.Background(), "PRAGMA wal_checkpoint(TRUNCATE)")
+	for _, s := range db.writer.Prepared {
+		err = errors.Join(err, s.Close())
+	}
+	err = errors.Join(err, copied, db.writer.Close(), db.pool.Close(), db.lock.release())
 	db.writer = nil
 	if err != nil {
-		return failed("close "+db.file.path+"; what it holds is safe", errors.New(oneLine(err.Error())))
+		return failed("close "+db.file.path+"; what it holds is safe", errors.New(oneLine(err.Error())), false)
 	}
 	return nil
+}
+
+// create makes the tables in an empty database, and refuses another version's.
+func create(ctx context.Context, pool *sql.DB) error {
+	tx, err := pool.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }() // once it is committed that does nothing
+	var objects int
+	if err := tx.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_schema").Scan(&objects); err != nil {
+		return err
+	}
+	if objects > 0 {
+		return compatible(ctx, tx)
+	}
+	for _, statement := range append(dialect.Schema(), fmt.Sprintf("PRAGMA application_id = %d", applicationID)) {
+		if _, err := tx.ExecContext(ctx, statement); err != nil {
+			return fmt.Errorf("make the tables: %w", err)
+		}
+	}
+	return tx.Commit()
+}
+
+// compatible fails where the tables are not of this version.
+func compatible(ctx context.Context, tx sqlstore.Querier) error {
+	var tables int
+	var version int64
+	err := tx.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_schema WHERE name = 'journal_schema'").Scan(&tables)
+	if err == nil && tables == 0 {
+		return errors.New(sqlstore.FirstEdition)
+	}
+	if err == nil {
+		err = tx.QueryRowContext(ctx, "SELECT coalesce(max(version), 0) FROM journal_schema").Scan(&version)
+	}
+	if err == nil {
+		err = sqlstore.Known(version)
+	}
+	return err
 }
 
 // The ways a database is connected to.
@@ -131,18 +197,12 @@ var (
 	frozen = url.Values{"mode": {"ro"}, "immutable": {"1"}, "_pragma": {"query_only(1)", "trusted_schema(0)"}}
 )
 
-// dsn is the driver's name for the file, opened in one of the ways.
-func (f *file) dsn(way url.Values) string {
-	u := url.URL{Scheme: "file", Path: f.path, RawQuery: way.Encode()}
-	return u.String()
-}
-
 func (f *file) pool(way url.Values, connections int) (*sql.DB, error) {
-	c, err := connector(f.dsn(way))
+	u := url.URL{Scheme: "file", Path: f.path, RawQuery: way.Encode()}
+	pool, err := sql.Open("sqlite", u.String())
 	if err != nil {
 		return nil, err
 	}
-	pool := sql.OpenDB(c)
 	pool.SetMaxOpenConns(connections)
 	pool.SetMaxIdleConns(connections)
 	return pool, nil

@@ -2,11 +2,10 @@ package sqlite
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"io/fs"
 	"path/filepath"
 	"testing"
-	"testing/fstest"
 
 	"retry-worker/internal/journal"
 	"retry-worker/internal/store/storetest"
@@ -34,34 +33,20 @@ func TestMigrations(t *testing.T) {
 				}
 				return r, nil
 			},
-			First: func(ctx context.Context) error {
-				text, err := fs.ReadFile(embedded, firstMigration)
-				if err != nil {
-					return err
-				}
-				db, err := open(ctx, path, fstest.MapFS{firstMigration: {Data: text}})
-				if err != nil {
-					return err
-				}
-				return db.Close()
-			},
 			Exec:      func(ctx context.Context, statement string) error { return execute(ctx, path, statement) },
-			Bytes:     func(hex string) string { return "x'" + hex + "'" },
 			Exclusive: true,
 		}
 	})
 }
 
-const firstMigration = "00001_journal.sql"
-
 // execute runs a statement on the database while nobody has it open.
 func execute(ctx context.Context, path, statement string) error {
-	c, err := connect(ctx, (&file{path}).dsn(forWriting))
+	pool, err := (&file{path}).pool(forWriting, 1)
 	if err != nil {
 		return err
 	}
-	defer c.close()
-	return c.exec(statement)
+	_, err = pool.ExecContext(ctx, statement)
+	return errors.Join(err, pool.Close())
 }
 
 // opened is the database at path, until the test ends.

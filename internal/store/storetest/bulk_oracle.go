@@ -24,9 +24,10 @@ func (o *oracle) drawRuns(r *rapid.T, x *transaction) {
 	for i := range x.histories {
 		if old := x.histories[i].Run; old != nil && len(x.Runs) == 0 && rapid.Bool().Draw(r, "changed") {
 			n := *old
+			n.Total, n.Counts = 0, nil
 			n.State = rapid.SampledFrom([]journal.BulkState{journal.BulkPreparing, journal.BulkRunning, journal.BulkPaused, journal.BulkCancelled, journal.BulkDone}).Draw(r, "state")
 			n.Hold, n.HeldAt, n.ChangedBy, n.ChangedAt = text().Draw(r, "hold"), instant().Draw(r, "held"), text().Draw(r, "by"), instant().Draw(r, "changed")
-			n.EndedAt, n.Reason, n.Through = instant().Draw(r, "ended"), "what it is stays", 7
+			n.EndedAt = instant().Draw(r, "ended")
 			x.Runs = append(x.Runs, n)
 		}
 	}

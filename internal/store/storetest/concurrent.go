@@ -63,12 +63,11 @@ func raceOnce(ctx context.Context, s Store, w int, spoil bool) (*journal.Changes
 	mine := subject(named(w))
 	lookups := []journal.Lookup{{Subject: mine, Identity: identity()}, {Subject: subject("CLM-SHARED-1"), Identity: identity()}}
 	c, err := transact(ctx, s, lookups, func(x *transaction) {
-		x.fail(0, mine, lookups[0].Identity)
-		x.fail(1, lookups[1].Subject, lookups[1].Identity)
+		x.fail(0, lookups[0].Identity)
+		x.fail(1, lookups[1].Identity)
 		if spoil {
 			x.changes()
-			x.Attempts[1].Attempt.Record, x.sealed = 1, true
-			x.Attempts[0].Attempt.Record = 1
+			x.Records[0].Entry.Record, x.Records[1].Entry.Record = 1, 1
 		}
 	})
 	if !spoil {
@@ -116,8 +115,8 @@ func testReaders(t *testing.T, s Store) {
 			if n, err := s.CountAttempts(t.Context(), of); err != nil || n != before {
 				t.Errorf("a reader counts %d attempts within the transaction (%v), want %d", n, err, before)
 			}
-			x.fail(0, of, identity())
-			x.entry(journal.Entry{Kind: journal.OutcomeEntry, Subject: of, At: at(0), Body: "{}"})
+			x.fail(0, identity())
+			x.entry(journal.Entry{Kind: journal.RejectionEntry, Subject: of, At: at(0), Body: "{}"})
 		})
 	}
 	close(done)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
@@ -48,7 +49,7 @@ func bury(ctx context.Context, s journal.Store, of func(n int) int, numbers ...i
 		_, err := transact(ctx, s, lookups, func(x *transaction) {
 			for _, n := range chunk {
 				name, a, d := letterNumber(n, of(n))
-				x.bury(at[name], name, a, d)
+				x.bury(at[name], a, d)
 			}
 		})
 		if err != nil {
@@ -59,18 +60,31 @@ func bury(ctx context.Context, s journal.Store, of func(n int) int, numbers ...i
 }
 
 // bury records a failure that is given up.
-func (x *transaction) bury(i int, of journal.Subject, a journal.Attempt, d journal.DeadLetter) {
-	key, h := x.key(i, of), &x.histories[i]
-	h.Attempts++
-	a.Number = h.Attempts
-	saved := x.attempt(key, of, a)
-	d.Record = saved.Record
-	x.Episodes = append(x.Episodes, journal.KeyedEpisode{Key: key, Episode: journal.Episode{Number: 1, State: journal.Dead, DeadLetter: d.ID,
-		FirstFailure: a.Decision.FirstFailure, OpenedAt: a.Decision.FirstFailure}})
-	f := journal.FingerprintOf(of.Policy, saved)
+func (x *transaction) bury(i int, a journal.Attempt, d journal.DeadLetter) {
+	h, policy := &x.histories[i], x.lookups[i].Subject.Policy
+	f := journal.FingerprintOf(policy, &a)
+	a.At, a.Number, a.Fingerprint, d.Fingerprint = d.CreatedAt, h.Attempts+1, f.ID, f.ID
+	saved := x.attempt(i, a)
+	d.Record, d.FirstFailure = saved.Record, a.Decision.FirstFailure
+	h.Episode = journal.Episode{Number: 1, State: journal.Dead, DeadLetter: d.ID,
+		FirstFailure: a.Decision.FirstFailure, OpenedAt: a.Decision.FirstFailure}
 	f.FirstSeen, f.LastSeen, f.Failures = a.Decision.AnalysedAt, a.Decision.AnalysedAt, 1
+	x.cause(f)
+	x.letter(i, d, nil)
+}
+
+// cause adds to a fingerprint, each of which is told once.
+func (x *transaction) cause(f journal.Fingerprint) {
+	for i := range x.Fingerprints {
+		if o := &x.Fingerprints[i]; o.ID == f.ID {
+			o.FirstSeen = slices.MinFunc([]time.Time{o.FirstSeen, f.FirstSeen}, time.Time.Compare)
+			o.LastSeen = slices.MaxFunc([]time.Time{o.LastSeen, f.LastSeen}, time.Time.Compare)
+			o.Failures, o.Retried, o.Exhausted = o.Failures+f.Failures, o.Retried+f.Retried, o.Exhausted+f.Exhausted
+			o.Permanent, o.Recovered = o.Permanent+f.Permanent, o.Recovered+f.Recovered
+			return
+		}
+	}
 	x.Fingerprints = append(x.Fingerprints, f)
-	x.DeadLetters = append(x.DeadLetters, journal.KeyedDeadLetter{Key: key, Policy: of.Policy, DeadLetter: d, Fingerprint: f.ID})
 }
 
 func upTo(n int) []int {

@@ -14,23 +14,21 @@ import (
 // patterns of the oracle's causes, by their numbers.
 var patterns = []string{"timeout after #", "o guia já existe", "time-out: portal's 'gateway' 100% ocupado"}
 
-// drawKind of a dead letter: few, so that filters meet them, and now and then any.
-func (o *oracle) drawKind(r *rapid.T) (journal.DeadLetterState, decision.Reason, decision.Team) {
-	if rapid.IntRange(0, 9).Draw(r, "odd") == 0 {
-		return word[journal.DeadLetterState](r), word[decision.Reason](r), word[decision.Team](r)
-	}
-	return rapid.SampledFrom(journal.DeadLetterStates()).Draw(r, "state"), rapid.SampledFrom([]decision.Reason{"A", "B"}).Draw(r, "reason"),
-		rapid.SampledFrom([]decision.Team{"", "ti", "cadastro"}).Draw(r, "team")
+// drawState and drawCause of a dead letter: few, so that filters meet them, and now and then any.
+func (o *oracle) drawState(r *rapid.T) journal.DeadLetterState {
+	return rapid.SampledFrom(journal.DeadLetterStates()).Draw(r, "state")
 }
 
-// drawNote is a note of a review, often at an instant that is known.
-func drawNote(r *rapid.T, at time.Time) journal.ReviewNote {
-	n := journal.ReviewNote{Discard: rapid.Bool().Draw(r, "discard"), Force: rapid.Bool().Draw(r, "force"), Fresh: rapid.Bool().Draw(r, "fresh"),
-		Reason: text().Draw(r, "reason"), By: text().Draw(r, "by"), At: at, NextRetryTime: instant().Draw(r, "next")}
-	if rapid.IntRange(0, 2).Draw(r, "anew") == 0 {
-		n.At = instant().Draw(r, "at")
+func (o *oracle) drawCause(r *rapid.T) (decision.Reason, decision.Team) {
+	if rapid.IntRange(0, 9).Draw(r, "odd") == 0 {
+		return word[decision.Reason](r), word[decision.Team](r)
 	}
-	return n
+	return rapid.SampledFrom([]decision.Reason{"A", "B"}).Draw(r, "reason"), rapid.SampledFrom([]decision.Team{"", "ti", "cadastro"}).Draw(r, "team")
+}
+
+func drawNote(r *rapid.T) journal.ReviewNote {
+	return journal.ReviewNote{Discard: rapid.Bool().Draw(r, "discard"), Force: rapid.Bool().Draw(r, "force"), Fresh: rapid.Bool().Draw(r, "fresh"),
+		Reason: text().Draw(r, "reason"), By: text().Draw(r, "by"), At: instant().Draw(r, "at"), NextRetryTime: instant().Draw(r, "next")}
 }
 
 func drawDelivery(r *rapid.T) journal.Delivery {
@@ -40,19 +38,13 @@ func drawDelivery(r *rapid.T) journal.Delivery {
 	return rapid.SampledFrom([]journal.Delivery{journal.DeliveryNone, journal.DeliveryPending, journal.DeliveryTaken, journal.DeliveryNobody}).Draw(r, "delivery")
 }
 
-// drawKeyedLetter is a dead letter with a record of its own. Workers of versions before do not say of which policy it is.
-func (o *oracle) drawKeyedLetter(r *rapid.T, x *transaction, i int) journal.KeyedDeadLetter {
-	k := journal.KeyedDeadLetter{Key: x.histories[i].Key, DeadLetter: o.drawDeadLetter(r, x, i)}
-	if rapid.Bool().Draw(r, "policy") {
-		k.Policy = o.policy
+// drawLetter adds a dead letter with a record of its own, or changes one.
+func (o *oracle) drawLetter(r *rapid.T, x *transaction, i int) {
+	d, before := o.drawDeadLetter(r, x, i)
+	if before == nil {
+		x.entry(journal.Entry{Kind: journal.RejectionEntry, Subject: x.lookups[i].Subject, At: d.CreatedAt, Body: "{}"})
 	}
-	if rapid.IntRange(0, 3).Draw(r, "cause") > 0 {
-		k.Fingerprint = fmt.Sprint(o.checks, "-", rapid.IntRange(0, 2).Draw(r, "cause"))
-	}
-	if k.DeadLetter.Record == x.record() {
-		x.entry(journal.Entry{Kind: journal.OutcomeEntry, At: k.DeadLetter.CreatedAt, Body: "{}"})
-	}
-	return k
+	x.letter(i, d, before)
 }
 
 // compareLetters holds lists of dead letters, each of them, and their counts against the oracle's.

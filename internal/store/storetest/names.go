@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -24,8 +25,8 @@ func testApart(t *testing.T, s Store) {
 		for range i%3 + 1 {
 			failure(t, s, of, ids[i])
 		}
-		must(t, s, nil, func(x *transaction) {
-			x.entry(journal.Entry{Kind: journal.OutcomeEntry, Subject: of, At: at(0), Body: fmt.Sprintf(`{"i":%d}`, i)})
+		must(t, s, []journal.Lookup{{Subject: of}}, func(x *transaction) {
+			x.entry(journal.Entry{Kind: journal.RejectionEntry, Subject: of, At: at(0), Body: fmt.Sprintf(`{"i":%d}`, i)})
 		})
 	}
 	for i, of := range all {
@@ -66,13 +67,22 @@ func testNames(t *testing.T, s Store) {
 	}
 	of := subject("CLM-9-1")
 	must(t, s, []journal.Lookup{{Subject: of}}, func(x *transaction) {
-		x.attempt(x.key(0, of), of, journal.Attempt{Number: 1, Episode: 1, Identity: identity(), Error: all.String(),
+		x.attempt(0, journal.Attempt{At: at(0), Number: 1, Episode: 1, Identity: identity(), Error: all.String(),
 			Decision: decision.Decision{MatchedText: all.String(), Catalogue: all.String()}})
-		x.entry(journal.Entry{Kind: journal.OutcomeEntry, Subject: of, At: at(0), Body: all.String()})
+		x.entry(journal.Entry{Kind: journal.RejectionEntry, Subject: of, At: at(0), Body: quoted(all.String())})
 	})
 	st := story(t, s, of)
 	if d := &st.Attempts[0].Decision; st.Attempts[0].Error != all.String() || d.MatchedText != all.String() || d.Catalogue != all.String() ||
-		st.Entries[0].Body != all.String() {
+		st.Entries[0].Body != quoted(all.String()) {
 		t.Error("not every code point came back")
 	}
+}
+
+// quoted is a text as JSON.
+func quoted(s string) string {
+	b, err := json.Marshal(s)
+	if err != nil {
+		panic(err)
+	}
+	return string(b)
 }

@@ -57,8 +57,7 @@ func testNoticeSettled(t *testing.T, s Store) {
 		must(t, s, []journal.Lookup{{Subject: of, DeadLetter: d.ID}}, func(x *transaction) {
 			d := *x.histories[0].DeadLetter
 			d.State = state
-			key := x.histories[0].Key
-			x.DeadLetters = append(x.DeadLetters, journal.KeyedDeadLetter{Key: key, Policy: of.Policy, DeadLetter: d})
+			x.letter(0, d, x.histories[0].DeadLetter)
 		})
 		news, err := s.NewDeadLetters(t.Context(), d.Team, 0, 5)
 		mustNot(t, err)

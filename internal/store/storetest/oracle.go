@@ -79,7 +79,7 @@ func (o *oracle) transact(ctx context.Context, r *rapid.T) {
 	var want, got seen
 	decide := func(head journal.Head, histories []journal.History) *journal.Changes {
 		want = seen{head, clone(histories)}
-		if saved = o.draw(r, &transaction{head: head, histories: histories}, lookups); rapid.IntRange(0, 9).Draw(r, "nothing") == 0 {
+		if saved = o.draw(r, begin(head, lookups, histories), lookups); rapid.IntRange(0, 9).Draw(r, "nothing") == 0 {
 			saved = nil
 		}
 		return saved
@@ -98,8 +98,8 @@ func (o *oracle) transact(ctx context.Context, r *rapid.T) {
 		r.Fatalf("head or histories differ (- want, + got):\n%s", d)
 	}
 	if saved != nil {
-		o.last = saved.Answered
-		for _, run := range saved.Answered {
+		o.last = saved.Link.Answered
+		for _, run := range saved.Link.Answered {
 			o.answered[run.First] = true
 		}
 		for _, d := range saved.DeadLetters {
@@ -136,16 +136,16 @@ func (o *oracle) draw(r *rapid.T, x *transaction, lookups []journal.Lookup) *jou
 			continue
 		}
 		for range rapid.IntRange(0, 2).Draw(r, "attempts") {
-			o.drawAttempt(r, x, i, of)
+			o.drawAttempt(r, x, i)
 		}
 		if x.histories[i].Key != 0 && rapid.Bool().Draw(r, "episode") {
 			o.drawEpisode(r, x, i)
 		}
 		if x.histories[i].Key != 0 && rapid.Bool().Draw(r, "dead letter") {
-			x.DeadLetters = append(x.DeadLetters, o.drawKeyedLetter(r, x, i))
+			o.drawLetter(r, x, i)
 		}
 		if rapid.IntRange(0, 3).Draw(r, "entry") == 0 {
-			x.entry(journal.Entry{Kind: journal.OutcomeEntry, Subject: of, At: o.instant().Draw(r, "at"), Body: text().Draw(r, "body")})
+			x.entry(journal.Entry{Kind: journal.RejectionEntry, Subject: of, At: o.instant().Draw(r, "at"), Body: quoted(text().Draw(r, "body"))})
 		}
 	}
 	for range rapid.IntRange(0, 2).Draw(r, "messages") {
@@ -155,7 +155,9 @@ func (o *oracle) draw(r *rapid.T, x *transaction, lookups []journal.Lookup) *jou
 	o.drawAnswered(r, x)
 	o.drawRuns(r, x)
 	o.drawSums(r, x)
-	if len(x.Link.Digests) > 0 {
+	x.sums()
+	x.states()
+	if x.sealed = true; len(x.Link.Digests)+len(x.Link.Answered) > 0 {
 		x.Link.At = o.drawWritten(r)
 		x.Link = x.Link.After(x.head)
 	}
@@ -163,8 +165,8 @@ func (o *oracle) draw(r *rapid.T, x *transaction, lookups []journal.Lookup) *jou
 }
 
 // drawAttempt adds an attempt, or a revision of the last one.
-func (o *oracle) drawAttempt(r *rapid.T, x *transaction, i int, of journal.Subject) {
-	key, h := x.key(i, of), &x.histories[i]
+func (o *oracle) drawAttempt(r *rapid.T, x *transaction, i int) {
+	h := &x.histories[i]
 	number, revision := h.Attempts+1, int64(0)
 	if h.Last != nil && rapid.IntRange(0, 2).Draw(r, "revision") == 0 {
 		number, revision = h.Last.Number, h.Last.Revision+1
@@ -178,14 +180,14 @@ func (o *oracle) drawAttempt(r *rapid.T, x *transaction, i int, of journal.Subje
 		NextRetryTime: instant().Draw(r, "next"), RetryReason: text().Draw(r, "why"), Team: word[decision.Team](r),
 		CountAssumed: rapid.Bool().Draw(r, "assumed"), AnalysedAt: o.instant().Draw(r, "analysed"), FirstFailure: instant().Draw(r, "first"),
 	}
-	a := x.attempt(key, of, journal.Attempt{
+	x.attempt(i, journal.Attempt{
+		At: o.instant().Draw(r, "at"), Fingerprint: text().Draw(r, "fingerprint"), Ends: word[journal.State](r),
 		Number: number, Revision: revision, Episode: rapid.OneOf(rapid.Int64Range(1, 3), rapid.Int64()).Draw(r, "episode"), Identity: rapid.SampledFrom(o.ids).Draw(r, "identity"),
 		JobKey: whole(r), ElementInstanceKey: whole(r), ProcessInstanceKey: whole(r), Rule: word[decision.BusinessRule](r),
 		Error: text().Draw(r, "error"), AnalysedCount: whole(r), GivenCount: whole(r), ReceivedAt: instant().Draw(r, "received"),
 		Took:       time.Duration(rapid.Int64Range(0, math.MaxInt64/1000).Draw(r, "took")) * time.Microsecond,
 		DeadLetter: o.letter(r), Decision: d,
 	})
-	h.Attempts, h.Last = a.Number, a
 }
 
 // drawEpisode adds an episode, or changes the latest.
@@ -202,36 +204,39 @@ func (o *oracle) drawEpisode(r *rapid.T, x *transaction, i int) {
 		FirstFailure: instant().Draw(r, "first"), OpenedAt: instant().Draw(r, "opened"), ClosedAt: instant().Draw(r, "closed"),
 		NextRetryTime: soon().Draw(r, "next"),
 	}
-	x.Episodes = append(x.Episodes, journal.KeyedEpisode{Key: h.Key, Episode: h.Episode})
+	x.key(i)
 }
 
-// drawDeadLetter is a new one, or what became of one of the subject.
-func (o *oracle) drawDeadLetter(r *rapid.T, x *transaction, i int) journal.DeadLetter {
-	d := journal.DeadLetter{ID: identity().String(), Record: x.record(), CreatedAt: o.instant().Draw(r, "created")}
-	if old := x.histories[i].DeadLetter; old != nil && rapid.Bool().Draw(r, "settled") {
-		d.ID, d.Record, d.CreatedAt, d.Run = old.ID, old.Record, old.CreatedAt, old.Run
-		if d.Review.At = old.Review.At; len(o.runs) > 0 && rapid.Bool().Draw(r, "by a run") {
-			d.Run = rapid.SampledFrom(o.runs).Draw(r, "run")
-		}
-		x.histories[i].DeadLetter = nil // each is in a transaction once
+// drawDeadLetter is a new one, or what became of one of the subject, which is returned too.
+func (o *oracle) drawDeadLetter(r *rapid.T, x *transaction, i int) (d journal.DeadLetter, before *journal.DeadLetter) {
+	d = journal.DeadLetter{ID: identity().String(), Record: x.record(), CreatedAt: o.instant().Draw(r, "created")}
+	if rapid.IntRange(0, 3).Draw(r, "cause") > 0 {
+		d.Fingerprint = fmt.Sprint(o.checks, "-", rapid.IntRange(0, 2).Draw(r, "cause"))
 	}
-	d.State, d.Reason, d.Team = o.drawKind(r)
+	if before = x.histories[i].DeadLetter; before != nil && rapid.Bool().Draw(r, "settled") {
+		d = *before
+		x.histories[i].DeadLetter = nil // each is in a transaction once
+	} else {
+		before = nil
+		d.Reason, d.Team = o.drawCause(r)
+	}
+	d.State = o.drawState(r)
 	d.Outcome, d.Delivery, d.Answer = word[decision.Outcome](r), drawDelivery(r), whole(r)
-	d.ReviewJobKey, d.ReviewSeen, d.Review = whole(r), instant().Draw(r, "seen"), drawNote(r, d.Review.At)
+	d.ReviewJobKey, d.ReviewSeen, d.Review = whole(r), instant().Draw(r, "seen"), drawNote(r)
 	d.Episode, d.RetryCount, d.MaxRetries, d.ProcessInstanceKey = whole(r), whole(r), whole(r), whole(r)
 	d.ChangedAt = instant().Draw(r, "changed")
-	return d
+	return d, before
 }
 
 // drawAnswered marks a few of the last records, or marks again what the last transaction did.
 func (o *oracle) drawAnswered(r *rapid.T, x *transaction) {
 	if rapid.IntRange(0, 3).Draw(r, "marked again") == 0 {
-		x.Answered = append(x.Answered, o.last...)
+		x.Link.Answered = append(x.Link.Answered, o.last...)
 		return
 	}
 	for record := max(1, x.head.Record-5); record <= x.head.Record; record++ {
 		if !o.answered[record] && rapid.IntRange(0, 3).Draw(r, "answered") == 0 {
-			x.Answered = append(x.Answered, journal.Run{First: record, Last: record})
+			x.Link.Answered = append(x.Link.Answered, journal.Run{First: record, Last: record})
 		}
 	}
 }
@@ -294,12 +299,12 @@ func whole(r *rapid.T) int64 {
 
 // ratio is any number but NaN, which no decision has, and −0, which is 0 in a database.
 func ratio() *rapid.Generator[float64] {
-	return rapid.Float64().Filter(func(f float64) bool { return !math.IsNaN(f) && (f != 0 || !math.Signbit(f)) })
+	return rapid.Float64().Filter(func(f float64) bool { return !math.IsNaN(f) && !math.IsInf(f, 0) && (f != 0 || !math.Signbit(f)) })
 }
 
 // instant is any that can be stored; 0 is none.
 func instant() *rapid.Generator[time.Time] {
-	return rapid.Custom(func(r *rapid.T) time.Time { return journal.FromMilli(rapid.Int64Range(-1<<52, 1<<52).Draw(r, "ms")) })
+	return rapid.Custom(func(r *rapid.T) time.Time { return journal.FromMilli(rapid.Int64Range(-1<<45, 1<<47).Draw(r, "ms")) })
 }
 
 // soon are instants that often coincide.

@@ -17,25 +17,23 @@ func testInvalid(t *testing.T, s Store) {
 	head, _ := recall(t, s)
 	before := story(t, s, known)
 	for name, spoil := range map[string]func(c *journal.Changes){
-		"an attempt that is there":           func(c *journal.Changes) { c.Attempts[0].Attempt.Number, c.Attempts[0].Attempt.Identity = 1, first },
-		"a record that is there":             func(c *journal.Changes) { c.Attempts[0].Attempt.Record = 1 },
-		"a subject that is known":            func(c *journal.Changes) { c.Subjects[0].Subject = known },
-		"a key that is taken":                func(c *journal.Changes) { c.Subjects[0].Key = 1 },
-		"a link that leaves a gap":           func(c *journal.Changes) { c.Link.Number++ },
-		"a link that is there":               func(c *journal.Changes) { c.Link.Number-- },
-		"a link whose records leave a gap":   func(c *journal.Changes) { c.Link.First++ },
-		"a link with a digest too many":      func(c *journal.Changes) { c.Link.Digests = append(c.Link.Digests, journal.Digest{}) },
-		"a link with another hash":           func(c *journal.Changes) { c.Link.Hash[0]++ },
-		"an entry whose record is there too": func(c *journal.Changes) { c.Entries = append(c.Entries, c.Entries[0]) },
+		"a record that is there":              func(c *journal.Changes) { c.Records[0].Entry.Record = 1 },
+		"a record of a subject without a key": func(c *journal.Changes) { c.Records[0].Key = 0 },
+		"a subject that is known":             func(c *journal.Changes) { c.Subjects[1].Subject = known },
+		"a link that leaves a gap":            func(c *journal.Changes) { c.Link.Number++ },
+		"a link that is there":                func(c *journal.Changes) { c.Link.Number-- },
+		"a link whose records leave a gap":    func(c *journal.Changes) { c.Link.First++ },
+		"a link with a digest too many":       func(c *journal.Changes) { c.Link.Digests = append(c.Link.Digests, journal.Digest{}) },
+		"a link with another hash":            func(c *journal.Changes) { c.Link.Hash[0]++ },
+		"a record that is there twice":        func(c *journal.Changes) { c.Records[2].Entry.Record = c.Records[1].Entry.Record },
 	} {
 		_, err := transact(t.Context(), s, []journal.Lookup{{Subject: known}, {Subject: sound}}, func(x *transaction) {
-			x.fail(0, known, identity())
-			x.fail(1, sound, identity())
-			x.entry(journal.Entry{Kind: journal.ReviewEntry, Subject: sound, At: at(1), Body: "{}"})
+			x.fail(0, identity())
+			x.fail(1, identity())
+			x.entry(journal.Entry{Kind: journal.RejectionEntry, Subject: sound, At: at(1), Body: "{}"})
 			x.Outbox = append(x.Outbox, journal.Message{ID: "1", Queue: "q", At: at(1)})
-			x.changes()
-			spoil(&x.Changes)
-			x.Answered, x.sealed = []journal.Run{{First: 1, Last: 1}}, true
+			x.Link.Answered = []journal.Run{{First: 1, Last: 1}}
+			spoil(x.changes())
 		})
 		if err == nil {
 			t.Fatalf("%s was saved", name)
@@ -56,7 +54,7 @@ func testInvalid(t *testing.T, s Store) {
 func testCancelled(t *testing.T, s Store) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := transact(ctx, s, []journal.Lookup{{Subject: subject("CLM-3-1")}}, func(x *transaction) { x.fail(0, subject("CLM-3-1"), identity()) })
+	_, err := transact(ctx, s, []journal.Lookup{{Subject: subject("CLM-3-1")}}, func(x *transaction) { x.fail(0, identity()) })
 	if err == nil {
 		t.Fatal("a transaction was saved after its context had ended")
 	}
@@ -67,7 +65,7 @@ func testCancelled(t *testing.T, s Store) {
 	// One that ends while the transaction is decided saves nothing either, and holds nobody up.
 	during, cancel := context.WithCancel(t.Context())
 	_, err = transact(during, s, []journal.Lookup{{Subject: subject("CLM-3-1")}}, func(x *transaction) {
-		x.fail(0, subject("CLM-3-1"), identity())
+		x.fail(0, identity())
 		cancel()
 	})
 	if err == nil {
@@ -90,7 +88,7 @@ func testSame(t *testing.T, s Store) {
 	}
 	must(t, s, []journal.Lookup{{Subject: of}}, func(x *transaction) { // revisions of the eighth, the ninth's first
 		for revision := int64(1); revision <= 2; revision++ {
-			x.attempt(x.histories[0].Key, of, journal.Attempt{Number: 8, Revision: revision, Episode: 1, Identity: ids[7], Error: fmt.Sprint("revision ", revision)})
+			x.attempt(0, journal.Attempt{At: at(0), Number: 8, Revision: revision, Episode: 1, Identity: ids[7], Error: fmt.Sprint("revision ", revision)})
 		}
 	})
 	for i, id := range ids {
@@ -137,7 +135,7 @@ func testLarge(t *testing.T, s Store) {
 		}
 		must(t, s, lookups, func(x *transaction) {
 			for i := range lookups {
-				x.fail(i, lookups[i].Subject, lookups[i].Identity)
+				x.fail(i, lookups[i].Identity)
 			}
 		})
 		_, histories := recall(t, s, lookups...)

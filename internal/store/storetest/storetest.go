@@ -2,9 +2,11 @@
 package storetest
 
 import (
+	cmp2 "cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -36,6 +38,7 @@ type Reader interface {
 	journal.DeadLetterReader
 	journal.Archive
 	journal.Statistics
+	audit.Journal
 	Close() error
 }
 
@@ -117,43 +120,81 @@ func identity() journal.Identity {
 // transaction gathers changes as the journal does.
 type transaction struct {
 	head      journal.Head
+	lookups   []journal.Lookup
 	histories []journal.History
 	journal.Changes
+	// touched histories are saved as states.
+	touched map[int]bool
 	// sealed changes stay as they are.
 	sealed bool
+}
+
+func begin(head journal.Head, lookups []journal.Lookup, histories []journal.History) *transaction {
+	return &transaction{head: head, lookups: lookups, histories: histories, touched: map[int]bool{}}
 }
 
 func (x *transaction) record() int64 { return x.head.Record + int64(len(x.Link.Digests)) + 1 }
 
 // key of the i-th subject that was looked up, which becomes known where it is not.
-func (x *transaction) key(i int, s journal.Subject) int64 {
+func (x *transaction) key(i int) int64 {
 	h := &x.histories[i]
 	if h.Key == 0 {
-		h.Key = x.head.Subject + int64(len(x.Subjects)) + 1
-		x.Subjects = append(x.Subjects, journal.KeyedSubject{Key: h.Key, Subject: s})
+		h.Key = x.head.Subject + 1
+		for j := range x.histories {
+			if x.histories[j].Key >= h.Key && j != i {
+				h.Key = x.histories[j].Key + 1
+			}
+		}
 	}
+	x.touched[i] = true
 	return h.Key
 }
 
-func (x *transaction) attempt(key int64, s journal.Subject, a journal.Attempt) *journal.Attempt {
-	a.Record = x.record()
-	a.Decision.Policy, a.Decision.SubjectID = s.Policy, s.ID
-	x.Attempts = append(x.Attempts, journal.KeyedAttempt{Key: key, Attempt: &a})
-	x.Link.Digests = append(x.Link.Digests, journal.DigestAttempt(s, &a))
+func (x *transaction) attempt(i int, a journal.Attempt) *journal.Attempt {
+	s := x.lookups[i].Subject
+	a.Record, a.Decision.Policy, a.Decision.SubjectID = x.record(), s.Policy, s.ID
+	x.append(journal.EntryOf(s, &a))
+	h := &x.histories[i]
+	if h.Last == nil || a.Number >= h.Last.Number {
+		h.Attempts, h.Last = a.Number, &a
+	}
 	return &a
 }
 
+// entry adds a record that is no attempt; its subject, where it has one, is among those that were looked up.
 func (x *transaction) entry(e journal.Entry) {
 	e.Record = x.record()
-	x.Entries = append(x.Entries, e)
+	x.append(e)
+}
+
+func (x *transaction) append(e journal.Entry) {
+	r := journal.KeyedRecord{Entry: e}
+	for i := range x.lookups {
+		if e.Subject != (journal.Subject{}) && x.lookups[i].Subject == e.Subject {
+			r.Key = x.key(i)
+		}
+	}
+	x.Records = append(x.Records, r)
 	x.Link.Digests = append(x.Link.Digests, journal.DigestEntry(&e))
 }
 
+// letter adds a dead letter of the i-th subject, which was as before says; nil where it is new.
+func (x *transaction) letter(i int, d journal.DeadLetter, before *journal.DeadLetter) {
+	k := journal.KeyedDeadLetter{Key: x.key(i), Subject: x.lookups[i].Subject, DeadLetter: d}
+	x.DeadLetters = append(x.DeadLetters, k)
+	count := func(d *journal.DeadLetter, n int64) {
+		x.Counts = append(x.Counts, journal.CauseCount{Fingerprint: d.Fingerprint, Policy: k.Subject.Policy, State: d.State, Team: d.Team, Reason: d.Reason, N: n})
+	}
+	if count(&d, 1); before != nil {
+		count(before, -1)
+	}
+}
+
 // fail records the next failure of the i-th subject: an attempt and its episode.
-func (x *transaction) fail(i int, s journal.Subject, id journal.Identity) *journal.Attempt {
-	key, h := x.key(i, s), &x.histories[i]
-	a := x.attempt(key, s, journal.Attempt{
-		Number: h.Attempts + 1, Episode: 1, Identity: id, JobKey: 7, ElementInstanceKey: 8, ProcessInstanceKey: 9,
+func (x *transaction) fail(i int, id journal.Identity) *journal.Attempt {
+	h := &x.histories[i]
+	a := x.attempt(i, journal.Attempt{
+		At: at(0), Number: h.Attempts + 1, Episode: 1, Identity: id, JobKey: 7, ElementInstanceKey: 8, ProcessInstanceKey: 9,
 		Rule: decision.RNBIL005, Error: "SocketTimeoutException: connect timed out after 30000 ms at gateway",
 		ReceivedAt: at(0), Took: time.Millisecond,
 		Decision: decision.Decision{
@@ -162,20 +203,53 @@ func (x *transaction) fail(i int, s journal.Subject, id journal.Identity) *journ
 			NextRetryTime: at(60_000), RetryReason: "Transient error, retry 1 of 5", AnalysedAt: at(0), FirstFailure: at(0),
 		},
 	})
-	h.Attempts++
-	x.Episodes = append(x.Episodes, journal.KeyedEpisode{Key: key, Episode: journal.Episode{
+	h.Episode = journal.Episode{
 		Number: 1, State: journal.Scheduled, Retries: h.Attempts, NextRetryTime: at(60_000), OpenedAt: at(0), FirstFailure: at(0),
-	}})
+	}
 	return a
 }
 
 // changes completes the transaction.
 func (x *transaction) changes() *journal.Changes {
-	if len(x.Link.Digests) > 0 && !x.sealed {
-		x.Link.At = at(x.head.Link)
-		x.Link = x.Link.After(x.head)
+	if !x.sealed {
+		x.sums()
+		x.states()
+		if len(x.Link.Digests) > 0 {
+			x.Link.At = at(x.head.Link)
+			x.Link = x.Link.After(x.head)
+		}
+		x.sealed = true
 	}
 	return &x.Changes
+}
+
+// states are those of the subjects that were touched.
+func (x *transaction) states() {
+	for i := range x.touched {
+		h := &x.histories[i]
+		state := journal.SubjectState{Attempts: h.Attempts, Episode: h.Episode}
+		if h.Last != nil {
+			state.Last = h.Last.Record
+		}
+		x.Subjects = append(x.Subjects, journal.KeyedState{Key: h.Key, Subject: x.lookups[i].Subject, State: state})
+	}
+	slices.SortFunc(x.Subjects, func(a, b journal.KeyedState) int { return cmp2.Compare(a.Key, b.Key) })
+}
+
+// sums are told once each.
+func (x *transaction) sums() {
+	counts := map[journal.CauseCount]int64{}
+	for _, c := range x.Counts {
+		n := c.N
+		c.N = 0
+		counts[c] += n
+	}
+	x.Counts = nil
+	for c, n := range counts {
+		if c.N = n; n != 0 {
+			x.Counts = append(x.Counts, c)
+		}
+	}
 }
 
 // Record decides once on each lookup whose identity is not known yet, and reports which those were.
@@ -192,16 +266,16 @@ func Record(ctx context.Context, s journal.Store, lookups ...journal.Lookup) (fr
 func Decide(
 	head journal.Head, lookups []journal.Lookup, histories []journal.History,
 ) (c *journal.Changes, fresh []bool) {
-	x := &transaction{head: head, histories: histories}
+	x := begin(head, lookups, histories)
 	for _, h := range histories {
 		fresh = append(fresh, h.Same == nil)
 	}
 	for i, l := range lookups {
 		if fresh[i] {
-			x.fail(i, l.Subject, l.Identity)
+			x.fail(i, l.Identity)
 		}
 	}
-	if len(x.Attempts) == 0 {
+	if len(x.Records) == 0 {
 		return nil, fresh
 	}
 	return x.changes(), fresh
@@ -210,7 +284,7 @@ func Decide(
 // transact runs one transaction in which build gathers the changes.
 func transact(ctx context.Context, s journal.Store, lookups []journal.Lookup, build func(x *transaction)) (saved *journal.Changes, err error) {
 	err = s.Transact(ctx, lookups, func(head journal.Head, histories []journal.History) *journal.Changes {
-		x := &transaction{head: head, histories: histories}
+		x := begin(head, lookups, histories)
 		build(x)
 		saved = x.changes()
 		return saved
@@ -231,7 +305,7 @@ func must(t *testing.T, s journal.Store, lookups []journal.Lookup, build func(x 
 // failure records one failure of the subject.
 func failure(t *testing.T, s journal.Store, of journal.Subject, id journal.Identity) {
 	t.Helper()
-	must(t, s, []journal.Lookup{{Subject: of, Identity: id}}, func(x *transaction) { x.fail(0, of, id) })
+	must(t, s, []journal.Lookup{{Subject: of, Identity: id}}, func(x *transaction) { x.fail(0, id) })
 }
 
 // doubled is a store whose transactions the memory store, which it is held against, makes as well.
@@ -309,14 +383,14 @@ func wantKind(t testing.TB, err error, kind journal.Kind) {
 }
 
 // Verify fails unless the audit finds all in order; it returns how many records there are.
-func Verify(t testing.TB, s journal.Archive) int64 {
+func Verify(t testing.TB, s audit.Journal) int64 {
 	t.Helper()
 	report, err := audit.Verify(t.Context(), s, audit.VerifyOptions{}, nil)
 	testkit.Must(t, err)
 	return report.Records
 }
 
-func wantRecords(t *testing.T, s journal.Archive, want int64) {
+func wantRecords(t *testing.T, s audit.Journal, want int64) {
 	t.Helper()
 	if n := Verify(t, s); n != want {
 		t.Fatalf("the audit finds %d records in order, want %d", n, want)

@@ -1,0 +1,230 @@
+package journal
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// Difference is the first thing of a projection that is not what the records say.
+type Difference struct {
+	// Where it is: a table and the row's key, and its column; Problem says what it says, and what was signed.
+	Where   string
+	Problem string
+}
+
+func (d *Difference) Error() string { return d.Where + " " + d.Problem }
+
+// differ compares a row with what the records say.
+func (t *Table) differ(got, want Row) error {
+	for i, column := range t.Columns {
+		if column == "seen" { // a heartbeat, which no record tells
+			continue
+		}
+		if fmt.Sprint(got[i]) != fmt.Sprint(want[i]) {
+			return &Difference{t.String(want), fmt.Sprintf("says that %s is %q, signed was %q", column, fmt.Sprint(got[i]), fmt.Sprint(want[i]))}
+		}
+	}
+	return nil
+}
+
+// compare holds rows against what the records say, each by its key. Rows that optional lets go may be missing.
+func (t *Table) compare(got, want []Row, optional func(Row) bool) error {
+	left := map[string]Row{}
+	for _, r := range want {
+		left[t.String(r)] = r
+	}
+	for _, r := range got {
+		w, known := left[t.String(r)]
+		if !known {
+			return &Difference{t.String(r), "is there, and no record tells of it"}
+		}
+		if err := t.differ(r, w); err != nil {
+			return err
+		}
+		delete(left, t.String(r))
+	}
+	for _, key := range slices.Sorted(maps.Keys(left)) {
+		if optional == nil || !optional(left[key]) {
+			return &Difference{key, "is missing"}
+		}
+	}
+	return nil
+}
+
+// Refold folds all records anew, and is told of each part of the projections.
+type Refold struct {
+	*Fold
+	counts  map[CauseCount]int64
+	letters int64
+}
+
+// Through returns the last record that was purged.
+func (f *Refold) Through() int64 { return f.through }
+
+// Letters returns how many dead letters were held against their records.
+func (f *Refold) Letters() int64 { return f.letters }
+
+// NewRefold returns a fold of the whole journal.
+func NewRefold(base *Entry) (*Refold, error) {
+	f, err := NewFold(base)
+	if err != nil {
+		return nil, err
+	}
+	return &Refold{Fold: f, counts: map[CauseCount]int64{}}, nil
+}
+
+// Entry folds a record of no subject: bulk runs and purges. They come first, in their order.
+func (f *Refold) Entry(e *Entry) error {
+	if e.Kind == BulkEntry || e.Kind == PurgeEntry {
+		return f.Record(e)
+	}
+	return nil
+}
+
+// Subject folds the records of one subject, in their order, and returns the rows that they come to. Dead letters that may
+// be purged are in Letters only where there.
+func (f *Refold) Subject(key int64, s Subject, records []KeyedRecord) (subject Row, letters []KeyedDeadLetter, err error) {
+	l := f.life(s)
+	for i := range records {
+		if err := f.Record(&records[i].Entry); err != nil {
+			return nil, nil, err
+		}
+	}
+	delete(f.lives, s)
+	for _, d := range l.letters {
+		letters = append(letters, KeyedDeadLetter{key, s, *d})
+	}
+	slices.SortFunc(letters, func(a, b KeyedDeadLetter) int { return cmp.Compare(a.DeadLetter.Record, b.DeadLetter.Record) })
+	return (&KeyedState{key, s, l.state()}).Row(), letters, nil
+}
+
+// optional reports whether a dead letter may be purged: its record is, and its subject's episode does not name it.
+func (f *Refold) optional(subject Row) func(Row) bool {
+	return func(letter Row) bool { return letter[0].(int64) <= f.through && letter[1] != subject[6] }
+}
+
+// Page holds a page of subjects against their records.
+func (f *Refold) Page(p *SubjectPage) error {
+	records, letters := map[int64][]KeyedRecord{}, map[int64][]Row{}
+	for _, r := range p.Records {
+		records[r.Key] = append(records[r.Key], r)
+	}
+	for _, d := range p.Letters {
+		letters[d[2].(int64)] = append(letters[d[2].(int64)], d)
+	}
+	for _, row := range p.Subjects {
+		key := row[0].(int64)
+		want, born, err := f.Subject(key, Subject{fmt.Sprint(row[1]), fmt.Sprint(row[2]), fmt.Sprint(row[3])}, records[key])
+		if err != nil {
+			return err
+		}
+		if len(records[key]) == 0 {
+			return &Difference{SubjectsTable.String(row), "is there, and no record tells of it"}
+		}
+		if err := SubjectsTable.differ(row, want); err != nil {
+			return err
+		}
+		var rows []Row
+		for i := range born {
+			rows = append(rows, born[i].Row())
+		}
+		if err := DeadLettersTable.compare(letters[key], rows, f.optional(want)); err != nil {
+			return err
+		}
+		f.count(letters[key], born)
+	}
+	return nil
+}
+
+// count counts the dead letters that are there.
+func (f *Refold) count(there []Row, born []KeyedDeadLetter) {
+	for i := range born {
+		d := &born[i]
+		if slices.ContainsFunc(there, func(r Row) bool { return r[0] == d.DeadLetter.Record }) {
+			f.counts[d.DeadLetter.kind(d.Subject.Policy)]++
+			f.letters++
+		}
+	}
+}
+
+// Rows are what the records come to, of a projection that is of no subject, once all are folded. got are the rows that are
+// there: what no record says word for word, but by a digest, is taken from them where it fits.
+func (f *Refold) Rows(t *Table, got []Row) (all []Row) {
+	switch t {
+	case CountsTable:
+		for c, n := range f.counts {
+			c.N = n
+			all = append(all, c.Row())
+		}
+	case FiguresTable:
+		for _, g := range f.tally.figures() {
+			all = append(all, g.Row())
+		}
+	case FingerprintsTable:
+		for _, c := range f.causes {
+			all = append(all, f.cause(*c, got).Row())
+		}
+	case RunsTable:
+		for _, r := range f.runs {
+			all = append(all, r.words(got).Row())
+		}
+	case ItemsTable, RunCountsTable:
+		for id, r := range f.runs {
+			all = append(all, r.rows(t, id)...)
+		}
+	}
+	return all
+}
+
+// cause is the fingerprint with the pattern that is there, where it is the one that its ID is a digest of: what this version
+// makes of an error may be another one.
+func (f *Refold) cause(c Fingerprint, got []Row) *Fingerprint {
+	for _, r := range got {
+		if r[0] != c.ID {
+			continue
+		}
+		there := c
+		there.Pattern = fmt.Sprint(r[4])
+		if there.name() == c.ID {
+			return &there
+		}
+	}
+	return &c
+}
+
+// words is the run with the words of its filter that are there, where the digest of its start fits.
+func (r *foldedRun) words(got []Row) *BulkRun {
+	run := r.BulkRun
+	for _, row := range got {
+		if there, err := readRun(fmt.Sprint(row[2])); row[0] == run.ID && err == nil && querySum(there.Filter.Query) == r.query {
+			run.Filter.Query = there.Filter.Query
+		}
+	}
+	return &run
+}
+
+func (r *foldedRun) rows(t *Table, id string) (all []Row) {
+	counts := map[BulkOutcome]int64{}
+	for _, i := range r.items {
+		if counts[i.Outcome]++; t == ItemsTable {
+			all = append(all, (&RunItem{id, *i}).Row())
+		}
+	}
+	for outcome, n := range counts {
+		if t == RunCountsTable {
+			all = append(all, Row{id, string(outcome), n})
+		}
+	}
+	return all
+}
+
+// Compare holds the rows of a projection that is of no subject against the records, once all are folded.
+func (f *Refold) Compare(t *Table, got []Row) error {
+	zero := len(t.Columns) - 1
+	if t == CountsTable || t == FiguresTable || t == RunCountsTable { // what is 0 need not be there
+		got = slices.DeleteFunc(got, func(r Row) bool { return fmt.Sprint(r[zero]) == "0" })
+	}
+	return t.compare(got, f.Rows(t, got), nil)
+}

@@ -1,0 +1,157 @@
+package journal
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Table is a projection as a store keeps it; its first Keys columns are its key.
+type Table struct {
+	Name    string
+	Keys    int
+	Columns []string
+}
+
+func table(name string, keys int, columns string) *Table {
+	return &Table{name, keys, strings.Fields(columns)}
+}
+
+// The projections.
+var (
+	SubjectsTable     = table("subjects", 1, "key tenant policy id next_retry last dead_letter body")
+	DeadLettersTable  = table("dead_letters", 1, "record id subject state policy team reason fingerprint at seen body")
+	CountsTable       = table("dead_letter_counts", 5, "fingerprint policy state team reason n")
+	FiguresTable      = table("figures", 4, "slot policy name bucket value")
+	FingerprintsTable = table("fingerprints", 1,
+		"id policy reason classification pattern first_seen last_seen failures retried exhausted permanent recovered")
+	RunsTable      = table("bulk_runs", 1, "id state body")
+	ItemsTable     = table("bulk_items", 2, "run number dead_letter outcome body")
+	RunCountsTable = table("bulk_counts", 2, "run outcome n")
+)
+
+// Row is a row of a table: texts and whole numbers, nil for none.
+type Row []any
+
+// String names the row by its key.
+func (t *Table) String(r Row) string {
+	return strings.TrimSpace(t.Name + " " + strings.Trim(fmt.Sprintf("%q", texts(r[:t.Keys])), "[]"))
+}
+
+func texts(values []any) []string {
+	all := make([]string, len(values))
+	for i, v := range values {
+		all[i] = fmt.Sprint(v)
+	}
+	return all
+}
+
+// Row returns the subject's row.
+func (s *KeyedState) Row() Row {
+	var next any
+	if at, waits := s.State.Pending(); waits {
+		next = Milli(at)
+	}
+	return Row{s.Key, s.Subject.Tenant, s.Subject.Policy, s.Subject.ID, next, s.State.Last, s.State.Episode.DeadLetter, string(encoded(&s.State))}
+}
+
+// Row returns the dead letter's row.
+func (k *KeyedDeadLetter) Row() Row {
+	d := &k.DeadLetter
+	return Row{d.Record, d.ID, k.Key, string(d.State), k.Subject.Policy, string(d.Team), string(d.Reason), d.Fingerprint, Milli(d.CreatedAt),
+		Milli(d.ReviewSeen), string(encoded(d))}
+}
+
+// Row returns the count's row.
+func (c *CauseCount) Row() Row {
+	return Row{c.Fingerprint, c.Policy, string(c.State), string(c.Team), string(c.Reason), c.N}
+}
+
+// Row returns the figure's row.
+func (f *Figure) Row() Row { return Row{f.Slot, f.Policy, string(f.Name), f.Bucket, f.Value} }
+
+// Row returns the fingerprint's row.
+func (f *Fingerprint) Row() Row {
+	return Row{f.ID, f.Policy, string(f.Reason), string(f.Classification), f.Pattern, Milli(f.FirstSeen), Milli(f.LastSeen), f.Failures,
+		f.Retried, f.Exhausted, f.Permanent, f.Recovered}
+}
+
+// Row returns the bulk run's row.
+func (r *BulkRun) Row() Row { return Row{r.ID, string(r.State), string(encoded(r))} }
+
+// Row returns the item's row.
+func (i *RunItem) Row() Row {
+	return Row{i.Run, i.Item.Number, i.Item.DeadLetter, string(i.Item.Outcome), string(encoded(&i.Item))}
+}
+
+// Moment is one state of a journal, which does not change while it is read.
+type Moment interface {
+	Head() (Head, error)
+	// Links after the link of that number, in order, at most limit.
+	Links(after int64, limit int) ([]Link, error)
+	// Entries are the records after that number, as they are kept, in order, at most limit.
+	Entries(after int64, limit int) ([]KeyedRecord, error)
+	// Subjects are the next subjects behind a key, at most limit: the last of their keys, their rows, those of their dead
+	// letters, and their records, in the order of the subjects' keys and of the records.
+	Subjects(after int64, limit int) (SubjectPage, error)
+	// Answered are the runs of records that were answered, as Runs has them.
+	Answered() ([]Run, error)
+	// Letters is how many dead letters there are.
+	Letters() (int64, error)
+	// Rows are all rows of a projection that is of no subject.
+	Rows(t *Table) ([]Row, error)
+	// LastPurge is the record that the head says is the last purge's; nil for none.
+	LastPurge() (*Entry, error)
+	// Schema returns in one line what differs from the schema, empty where nothing does.
+	Schema() (string, error)
+}
+
+// SubjectPage is what a Moment tells of some subjects. Through is 0 where there are no more.
+type SubjectPage struct {
+	Through           int64
+	Subjects, Letters []Row
+	Records           []KeyedRecord
+}
+
+// Runs gathers runs of records to those that neither meet nor overlap.
+type Runs struct {
+	all    []Run
+	sorted int
+}
+
+// Add adds a run.
+func (r *Runs) Add(n Run) {
+	if last := len(r.all) - 1; last >= 0 && r.sorted == len(r.all) && n.First >= r.all[last].First && n.First <= r.all[last].Last+1 {
+		r.all[last].Last = max(r.all[last].Last, n.Last)
+		return
+	}
+	if r.all = append(r.all, n); len(r.all) > 2*r.sorted+1024 {
+		r.All()
+	}
+}
+
+// All returns the runs in order.
+func (r *Runs) All() []Run {
+	slices.SortFunc(r.all, func(a, b Run) int { return cmp.Compare(a.First, b.First) })
+	merged := r.all[:0]
+	for _, n := range r.all {
+		if last := len(merged) - 1; last >= 0 && n.First <= merged[last].Last+1 {
+			merged[last].Last = max(merged[last].Last, n.Last)
+		} else {
+			merged = append(merged, n)
+		}
+	}
+	r.all, r.sorted = merged, len(merged)
+	return r.all
+}
+
+// After returns the parts of runs behind a record.
+func After(runs []Run, record int64) (all []Run) {
+	for _, n := range runs {
+		if n.First = max(n.First, record+1); n.First <= n.Last {
+			all = append(all, n)
+		}
+	}
+	return all
+}

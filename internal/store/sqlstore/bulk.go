@@ -1,0 +1,237 @@
+package sqlstore
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"retry-worker/internal/journal"
+)
+
+// mostGathered dead letters are added in one transaction.
+const mostGathered = 1000
+
+const unfinished = "('preparing', 'running', 'paused')"
+
+// run is the bulk run of that id; false where there is none.
+func (s *snapshot) run(id string) (journal.BulkRun, bool, error) {
+	all, err := s.bulkRuns("WHERE id = ?", id)
+	if err != nil || len(all) == 0 {
+		return journal.BulkRun{}, false, err
+	}
+	return all[0], true, nil
+}
+
+func (s *snapshot) bulkRuns(clause string, args ...any) (all []journal.BulkRun, err error) {
+	err = s.each("SELECT body FROM bulk_runs "+clause, func(scan func(to ...any) error) error {
+		var text string
+		if err := scan(&text); err != nil {
+			return err
+		}
+		r := journal.BulkRun{Counts: map[journal.BulkOutcome]int64{}}
+		err := json.Unmarshal([]byte(text), &r)
+		all = append(all, r)
+		return err
+	}, args...)
+	for i := range all {
+		r := &all[i]
+		if err == nil {
+			err = s.each("SELECT outcome, n FROM bulk_counts WHERE run = ? AND n <> 0", func(scan func(to ...any) error) error {
+				var outcome journal.BulkOutcome
+				var n int64
+				err := scan(&outcome, &n)
+				r.Counts[outcome], r.Total = n, r.Total+n
+				return err
+			}, r.ID)
+		}
+	}
+	return all, err
+}
+
+func (r *Reader) bulkRuns(ctx context.Context, doing, clause string, args ...any) (all []journal.BulkRun, err error) {
+	err = r.read(ctx, doing, func(s *snapshot) error {
+		all, err = s.bulkRuns(clause, args...)
+		return err
+	})
+	return all, err
+}
+
+// BulkRun implements journal.BulkStore.
+func (r *Reader) BulkRun(ctx context.Context, id string) (run journal.BulkRun, found bool, err error) {
+	err = r.read(ctx, "read a bulk run", func(s *snapshot) error {
+		run, found, err = s.run(id)
+		return err
+	})
+	return run, found && err == nil, err
+}
+
+// BulkRuns implements journal.BulkStore.
+func (r *Reader) BulkRuns(ctx context.Context, cursor string, limit int) (all []journal.BulkRun, next string, err error) {
+	after, err := journal.AfterBulkRun(cursor)
+	if err != nil {
+		return nil, "", err
+	}
+	limit = min(max(limit, 1), journal.MaxDeadLetterPage)
+	clause, args := "ORDER BY id DESC LIMIT ?", []any{limit + 1}
+	if after != "" {
+		clause, args = "WHERE id < ? "+clause, []any{after, limit + 1}
+	}
+	all, err = r.bulkRuns(ctx, "list bulk runs", clause, args...)
+	all, next = journal.BulkRunPage(all, limit)
+	return all, next, err
+}
+
+// ActiveBulkRuns implements journal.BulkStore.
+func (r *Reader) ActiveBulkRuns(ctx context.Context) ([]journal.BulkRun, error) {
+	return r.bulkRuns(ctx, "list the bulk runs that have not ended", "WHERE state IN "+unfinished+" ORDER BY id")
+}
+
+// BulkItems implements journal.BulkStore.
+func (r *Reader) BulkItems(ctx context.Context, run string, outcome journal.BulkOutcome, after int64, limit int) (all []journal.BulkItem, err error) {
+	clause, args := "run = ? AND number > ?", []any{run, after}
+	if outcome != "" {
+		clause, args = "run = ? AND number > ? AND outcome = ?", append(args, string(outcome))
+	}
+	err = r.read(ctx, "list a bulk run's dead letters", func(s *snapshot) error {
+		all, err = s.items("WHERE "+clause+" ORDER BY number LIMIT ?", append(args, max(limit, 0))...)
+		return err
+	})
+	return all, err
+}
+
+func (s *snapshot) items(clause string, args ...any) (all []journal.BulkItem, err error) {
+	err = s.each("SELECT body FROM bulk_items "+clause, func(scan func(to ...any) error) error {
+		var text string
+		if err := scan(&text); err != nil {
+			return err
+		}
+		var i journal.BulkItem
+		err := json.Unmarshal([]byte(text), &i)
+		all = append(all, i)
+		return err
+	}, args...)
+	return all, err
+}
+
+// step records a step of a bulk run that is known; do returns nil where nothing changes.
+func (s *Store) step(ctx context.Context, doing, run string, do func(w *writer, head journal.Head, r *journal.BulkRun) (*journal.Changes, error)) error {
+	return s.write(ctx, doing, func(w *writer) (bool, error) {
+		head, err := w.head(w.Lock)
+		if err != nil {
+			return false, err
+		}
+		r, found, err := w.run(run)
+		if err != nil || !found {
+			return false, err
+		}
+		c, err := do(w, head, &r)
+		if err != nil || c == nil {
+			return false, err
+		}
+		return true, w.save(head, c)
+	})
+}
+
+// RefuseBulkItem implements journal.BulkStore.
+func (s *Store) RefuseBulkItem(ctx context.Context, run string, number int64, code string, at time.Time) error {
+	return s.step(ctx, "refuse a dead letter of a bulk run", run, func(w *writer, head journal.Head, r *journal.BulkRun) (*journal.Changes, error) {
+		planned, err := w.items("WHERE run = ? AND number = ? AND outcome = 'planned'", run, number)
+		if err != nil || len(planned) == 0 {
+			return nil, err
+		}
+		return journal.RefuseStep(head, at, r, planned[0].DeadLetter, code), nil
+	})
+}
+
+// HoldBulkRun implements journal.BulkStore.
+func (s *Store) HoldBulkRun(ctx context.Context, run, why string, at time.Time) error {
+	return s.step(ctx, "hold a bulk run", run, func(_ *writer, head journal.Head, r *journal.BulkRun) (*journal.Changes, error) {
+		return journal.HoldStep(head, at, r, why), nil
+	})
+}
+
+// GatherBulkItems implements journal.BulkStore. It finds what is next beside who writes, and has the writer's turn only to
+// add it.
+func (s *Store) GatherBulkItems(ctx context.Context, run string, limit int, busyCode string, at time.Time) (done bool, err error) {
+	limit = min(max(limit, 1), mostGathered)
+	var gathered int64
+	var next []letter
+	err = s.read(ctx, "find a bulk run's dead letters", func(s *snapshot) error {
+		r, found, err := s.run(run)
+		if done = !found || !r.StartedAt.IsZero() || r.State.Ended(); err != nil || done {
+			return err
+		}
+		gathered = r.Gathered
+		c, err := s.choose(r.Filter, r.Through)
+		if err == nil {
+			next, err = c.following(gathered, limit)
+		}
+		return err
+	})
+	if err != nil || done {
+		return done && err == nil, err
+	}
+	err = s.step(ctx, "add to a bulk run", run, func(w *writer, head journal.Head, r *journal.BulkRun) (*journal.Changes, error) {
+		switch {
+		case !r.StartedAt.IsZero() || r.State.Ended():
+			done = true
+			return nil, nil
+		case r.Gathered != gathered: // by another call
+			return nil, nil
+		}
+		found, err := w.candidates(next)
+		if err != nil {
+			return nil, err
+		}
+		through := r.Through
+		if done = len(next) < limit; !done {
+			through = next[len(next)-1].record
+		}
+		return journal.GatherStep(head, at, r, found, through, done, busyCode), nil
+	})
+	return done && err == nil, err
+}
+
+// candidates are those of the dead letters that are still open.
+func (w *writer) candidates(found []letter) (all []journal.Candidate, err error) {
+	for i := range found {
+		c := journal.Candidate{Record: found[i].record}
+		var busy int64
+		open, err := w.one("SELECT d.id, s.tenant, s.policy, s.id, "+isBusy+` FROM dead_letters d JOIN subjects s ON s.key = d.subject
+			WHERE d.record = ? AND d.state = 'open'`, []any{c.Record}, &c.DeadLetter, &c.Subject.Tenant, &c.Subject.Policy, &c.Subject.ID, &busy)
+		if err != nil {
+			return nil, err
+		}
+		if c.Busy = busy > 0; open {
+			all = append(all, c)
+		}
+	}
+	return all, nil
+}
+
+// isBusy is 1 where a run that has not ended has planned the dead letter d.
+const isBusy = `CASE WHEN EXISTS (SELECT 1 FROM bulk_items i JOIN bulk_runs b ON b.id = i.run
+	WHERE i.dead_letter = d.id AND i.outcome = 'planned' AND b.state IN ` + unfinished + `) THEN 1 ELSE 0 END`
+
+// DeadLetterTallies implements journal.BulkStore.
+func (r *Reader) DeadLetterTallies(ctx context.Context, f journal.DeadLetterFilter, through int64, recent time.Time) (all []journal.DeadLetterTally, upTo int64, err error) {
+	f.State = ""
+	if _, err := f.Plan("", 1); err != nil {
+		return nil, 0, err
+	}
+	err = r.read(ctx, "sum up dead letters", func(s *snapshot) error {
+		if upTo = through; upTo == 0 {
+			head, err := s.head("")
+			if err != nil {
+				return err
+			}
+			upTo = head.Record
+		}
+		c, err := s.choose(f, upTo)
+		if err == nil {
+			all, err = c.tallies(recent)
+		}
+		return err
+	})
+	return all, upTo, err
+}

@@ -1,0 +1,160 @@
+package sqlstore
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"retry-worker/internal/journal"
+)
+
+// Moment implements audit.Journal.
+func (r *Reader) Moment(ctx context.Context, do func(journal.Moment) error) error {
+	return r.Snapshot(ctx, func(tx Querier) error {
+		if err := r.prepareLong(ctx, tx); err != nil {
+			return r.Failed("begin to verify", err, false)
+		}
+		return do(&moment{&snapshot{ctx, r.Dialect, tx}})
+	})
+}
+
+// prepareLong lets a transaction take its time.
+func (d *Dialect) prepareLong(ctx context.Context, tx Querier) error {
+	for _, statement := range d.Long {
+		rows, err := tx.QueryContext(ctx, statement)
+		if err != nil {
+			return err
+		}
+		if err := rows.Close(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// moment implements journal.Moment.
+type moment struct{ *snapshot }
+
+func (m *moment) Head() (journal.Head, error) {
+	h, err := m.head("")
+	return h, m.failed("read the ledger's head", err)
+}
+
+func (m *moment) failed(doing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return m.Failed(doing, err, false)
+}
+
+func (m *moment) Links(after int64, limit int) ([]journal.Link, error) {
+	all, err := m.links(after, limit)
+	return all, m.failed("read the ledger", err)
+}
+
+func (m *moment) Entries(after int64, limit int) ([]journal.KeyedRecord, error) {
+	all, err := m.entries("WHERE r.record > ? ORDER BY r.record LIMIT ?", after, limit)
+	return all, m.failed("read the records", err)
+}
+
+func (m *moment) LastPurge() (*journal.Entry, error) {
+	e, err := m.lastPurge()
+	return e, m.failed("read the last purge", err)
+}
+
+func (m *moment) Schema() (string, error) {
+	problem, err := m.CheckSchema(m, m.Dialect, m.tx)
+	return problem, m.failed("read the schema", err)
+}
+
+func (m *moment) Subjects(after int64, limit int) (p journal.SubjectPage, err error) {
+	if p.Subjects, err = m.rows(journal.SubjectsTable, "WHERE key > ? ORDER BY key LIMIT ?", after, limit); err != nil || len(p.Subjects) == 0 {
+		return p, m.failed("read the subjects", err)
+	}
+	p.Through, _ = p.Subjects[len(p.Subjects)-1][0].(int64)
+	if p.Letters, err = m.rows(journal.DeadLettersTable, "WHERE subject > ? AND subject <= ? ORDER BY subject", after, p.Through); err == nil {
+		p.Records, err = m.entries("WHERE r.subject > ? AND r.subject <= ? ORDER BY r.subject, r.record", max(after, 0), p.Through)
+	}
+	return p, m.failed("read the subjects", err)
+}
+
+func (m *moment) Answered() ([]journal.Run, error) {
+	var all journal.Runs
+	err := m.each("SELECT first, last FROM answered ORDER BY first", func(scan func(to ...any) error) error {
+		var r journal.Run
+		err := scan(&r.First, &r.Last)
+		all.Add(r)
+		return err
+	})
+	return all.All(), m.failed("read what was answered", err)
+}
+
+func (m *moment) Letters() (n int64, err error) {
+	_, err = m.one("SELECT count(*) FROM dead_letters", nil, &n)
+	return n, m.failed("count the dead letters", err)
+}
+
+func (m *moment) Rows(t *journal.Table) ([]journal.Row, error) {
+	all, err := m.rows(t, "")
+	return all, m.failed("read "+t.Name, err)
+}
+
+// rows are a table's, texts and numbers as journal.Row has them.
+func (s *snapshot) rows(t *journal.Table, clause string, args ...any) (all []journal.Row, err error) {
+	err = s.each("SELECT "+strings.Join(t.Columns, ", ")+" FROM "+t.Name+" "+clause, func(scan func(to ...any) error) error {
+		r, to := make(journal.Row, len(t.Columns)), make([]any, len(t.Columns))
+		for i := range r {
+			to[i] = &r[i]
+		}
+		err := scan(to...)
+		for i, v := range r {
+			if b, ok := v.([]byte); ok {
+				r[i] = string(b)
+			}
+		}
+		all = append(all, r)
+		return err
+	}, args...)
+	return all, err
+}
+
+// upsert makes the statements that save rows of a projection; those that are there are changed in the given columns.
+func (d *Dialect) upsert(all []Statement, t *journal.Table, rows []journal.Row, set func(column string) string) []Statement {
+	var sets []string
+	for _, column := range t.Columns[t.Keys:] {
+		if value := set(column); value != "" {
+			sets = append(sets, column+" = "+value)
+		}
+	}
+	tail := " ON CONFLICT (" + strings.Join(t.Columns[:t.Keys], ", ") + ") DO UPDATE SET " + strings.Join(sets, ", ")
+	if len(sets) == 0 {
+		tail = ""
+	}
+	return d.insert(all, t.Name+" ("+strings.Join(t.Columns, ", ")+")", tail, len(t.Columns), slices.Clone(rows))
+}
+
+// replaced are columns that a newer row replaces.
+func replaced(columns ...string) func(string) string {
+	return func(column string) string {
+		if slices.Contains(columns, column) {
+			return "excluded." + column
+		}
+		return ""
+	}
+}
+
+// summed are columns that grow by those of a newer row; of first_seen the least stays, of last_seen the greatest.
+func summed(t *journal.Table) func(string) string {
+	return func(column string) string {
+		here, there := t.Name+"."+column, "excluded."+column
+		switch column {
+		case "first_seen":
+			return "CASE WHEN " + here + " < " + there + " THEN " + here + " ELSE " + there + " END"
+		case "last_seen":
+			return "CASE WHEN " + here + " > " + there + " THEN " + here + " ELSE " + there + " END"
+		case "n", "value", "failures", "retried", "exhausted", "permanent", "recovered":
+			return here + " + " + there
+		}
+		return ""
+	}
+}

@@ -1,0 +1,148 @@
+package sqlstore
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"slices"
+	"time"
+
+	"retry-worker/internal/decision"
+	"retry-worker/internal/journal"
+)
+
+// NewDeadLetters implements journal.NoticeStore.
+func (s *Store) NewDeadLetters(ctx context.Context, team decision.Team, after int64, top int) (sum journal.NoticeCount, err error) {
+	err = s.read(ctx, "count a team's new dead letters", func(s *snapshot) error {
+		sum, err = s.notice(team, top, nil, func(p *journal.DeadLetterPlan) ([]noticed, error) { return s.news(p, after) })
+		return err
+	})
+	return sum, err
+}
+
+// OpenDeadLetters implements journal.NoticeStore.
+func (s *Store) OpenDeadLetters(ctx context.Context, team decision.Team, top int, older ...time.Time) (sum journal.NoticeCount, err error) {
+	err = s.read(ctx, "count a team's open dead letters", func(s *snapshot) error {
+		sum, err = s.notice(team, top, older, s.open)
+		return err
+	})
+	return sum, err
+}
+
+// noticed is how many open dead letters a cause and a reason have, and the oldest of them.
+type noticed struct {
+	kind
+	record, at int64
+}
+
+// notice sums up what causes finds.
+func (s *snapshot) notice(team decision.Team, top int, older []time.Time, causes func(p *journal.DeadLetterPlan) ([]noticed, error)) (sum journal.NoticeCount, err error) {
+	head, err := s.head("")
+	if err != nil {
+		return sum, err
+	}
+	sum.Through = head.Record
+	p, err := journal.DeadLetterFilter{Team: team}.Plan("", 1)
+	if err != nil {
+		return sum, err
+	}
+	for _, t := range older {
+		var n int64
+		// The index of kinds has the instant.
+		_, err := s.one(`SELECT count(*) FROM (SELECT DISTINCT policy, reason FROM dead_letter_counts WHERE state = 'open' AND team = ? AND n > 0) AS c
+			CROSS JOIN dead_letters d WHERE d.state = 'open' AND d.policy = c.policy AND d.team = ? AND d.reason = c.reason AND d.at < ?`,
+			[]any{string(team), string(team), ceiling(t)}, &n)
+		if err != nil {
+			return sum, err
+		}
+		sum.Older = append(sum.Older, n)
+	}
+	all, err := causes(p)
+	if err != nil {
+		return sum, err
+	}
+	slices.SortFunc(all, func(a, b noticed) int {
+		return cmp.Or(cmp.Compare(b.N, a.N), cmp.Compare(a.at, b.at), cmp.Compare(a.record, b.record))
+	})
+	oldest := noticed{record: math.MaxInt64}
+	for i := range all {
+		if sum.N += all[i].N; all[i].record < oldest.record {
+			oldest = all[i]
+		}
+	}
+	sum.Causes, sum.Oldest = int64(len(all)), journal.FromMilli(oldest.at)
+	for i := range all[:min(len(all), max(top, 1))] {
+		c := journal.NoticeCause{Reason: all[i].Reason, N: all[i].N, Oldest: journal.FromMilli(all[i].at), Cause: journal.Fingerprint{Policy: all[i].Policy}}
+		known, err := s.causes("WHERE id = ?", all[i].Fingerprint)
+		if err != nil {
+			return sum, err
+		}
+		for _, f := range known {
+			c.Cause = journal.Fingerprint{ID: f.ID, Policy: f.Policy, Reason: f.Reason, Classification: f.Classification, Pattern: f.Pattern}
+		}
+		sum.Top = append(sum.Top, c)
+	}
+	return sum, nil
+}
+
+// open are the causes of all that are open.
+func (s *snapshot) open(p *journal.DeadLetterPlan) (all []noticed, err error) {
+	kinds, err := s.kinds(p, true)
+	if err != nil {
+		return nil, err
+	}
+	at := map[journal.CauseCount]int{}
+	for _, k := range kinds {
+		first, err := s.seek(p, []kind{k}, math.MinInt64, math.MaxInt64, 1, "ASC")
+		if err != nil {
+			return nil, err
+		}
+		born, err := s.oldest(&k)
+		if err != nil {
+			return nil, err
+		}
+		n := noticed{k, math.MaxInt64, journal.Milli(born)}
+		if len(first) > 0 {
+			n.record = first[0].record
+		}
+		all = merge(all, at, n)
+	}
+	return all, nil
+}
+
+// merge adds to the count of the same cause and reason.
+func merge(all []noticed, at map[journal.CauseCount]int, n noticed) []noticed {
+	key := journal.CauseCount{Fingerprint: n.Fingerprint, Reason: n.Reason}
+	i, known := at[key]
+	if !known {
+		at[key] = len(all)
+		return append(all, n)
+	}
+	if all[i].N += n.N; n.record < all[i].record {
+		all[i].record, all[i].at = n.record, n.at
+	}
+	return all
+}
+
+// news are the causes of those behind a record.
+func (s *snapshot) news(p *journal.DeadLetterPlan, after int64) (all []noticed, err error) {
+	kinds, err := s.kinds(p, false)
+	if err != nil {
+		return nil, err
+	}
+	at := map[journal.CauseCount]int{}
+	for _, k := range kinds {
+		err := s.each(`SELECT fingerprint, record, at FROM dead_letters WHERE state = ? AND policy = ? AND team = ? AND reason = ? AND record > ?
+			ORDER BY record`, func(scan func(to ...any) error) error {
+			n := noticed{kind: k}
+			n.N = 1
+			err := scan(&n.Fingerprint, &n.record, &n.at)
+			all = merge(all, at, n)
+			return err
+		}, string(k.State), k.Policy, string(k.Team), string(k.Reason), after)
+		if err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}

@@ -1,0 +1,129 @@
+package sqlstore
+
+import (
+	"context"
+	"crypto/sha256"
+	"time"
+
+	"retry-worker/internal/journal"
+)
+
+// Pending implements journal.Outbox.
+func (s *Store) Pending(ctx context.Context, queue string, after int64, limit int) (all []journal.Message, err error) {
+	err = s.read(ctx, "read the outbox", func(s *snapshot) error {
+		all = nil
+		return s.each("SELECT sequence, id, queue, key, type, body, at FROM outbox WHERE queue = ? AND sequence > ? ORDER BY sequence LIMIT ?",
+			func(scan func(to ...any) error) error {
+				var m journal.Message
+				var at int64
+				err := scan(&m.Sequence, &m.ID, &m.Queue, &m.Key, &m.Type, &m.Body, &at)
+				m.At = journal.FromMilli(at)
+				all = append(all, m)
+				return err
+			}, queue, after, max(limit, 0))
+	})
+	return all, err
+}
+
+// Backlog implements journal.Outbox.
+func (s *Store) Backlog(ctx context.Context) (waiting map[string]int64, err error) {
+	err = s.read(ctx, "count what waits in the outbox", func(s *snapshot) error {
+		waiting = map[string]int64{}
+		return s.each("SELECT queue, count(*) FROM outbox GROUP BY queue", func(scan func(to ...any) error) error {
+			var queue string
+			var n int64
+			err := scan(&queue, &n)
+			waiting[queue] = n
+			return err
+		})
+	})
+	return waiting, err
+}
+
+// Lease implements journal.Outbox, by the database's clock.
+func (s *Store) Lease(ctx context.Context, name, holder string, span time.Duration) (held bool, err error) {
+	ms := (span + time.Millisecond - 1).Milliseconds()
+	err = s.write(ctx, "take a lease", func(w *writer) (bool, error) {
+		n, err := w.affected("INSERT INTO leases (name, holder, expires_at) VALUES (?, ?, "+w.Now+" + ?) ON CONFLICT (name) DO UPDATE"+
+			" SET holder = excluded.holder, expires_at = excluded.expires_at WHERE leases.holder = excluded.holder OR leases.expires_at <= "+w.Now,
+			name, holder, max(ms, 0))
+		if held = n > 0; held && ms <= 0 {
+			err = w.exec("DELETE FROM leases WHERE name = ?", name)
+		}
+		return held, err
+	})
+	return held && err == nil, err
+}
+
+// NoticeMarks implements journal.NoticeStore.
+func (s *Store) NoticeMarks(ctx context.Context) (all []journal.NoticeMark, err error) {
+	err = s.read(ctx, "read how far teams were told", func(s *snapshot) error {
+		all = nil
+		return s.each("SELECT team, channel, kind, record, day, at FROM notice_marks ORDER BY team, channel, kind", func(scan func(to ...any) error) error {
+			var m journal.NoticeMark
+			var at int64
+			err := scan(&m.Team, &m.Channel, &m.Kind, &m.Record, &m.Day, &at)
+			m.At = journal.FromMilli(at)
+			all = append(all, m)
+			return err
+		})
+	})
+	return all, err
+}
+
+// MoveNoticeMark implements journal.NoticeStore. Who moves marks takes turns at the ledger's head.
+func (s *Store) MoveNoticeMark(ctx context.Context, from, to journal.NoticeMark, m *journal.Message) (moved bool, err error) {
+	err = s.write(ctx, "note how far a team was told", func(w *writer) (bool, error) {
+		if _, err := w.head(w.Lock); err != nil {
+			return false, err
+		}
+		free, err := w.mayMove(&from, m)
+		if err != nil || !free {
+			return false, err
+		}
+		all := w.insert(nil, "notice_marks (team, channel, kind, record, day, at)", ` ON CONFLICT (team, channel, kind) DO UPDATE
+			SET record = excluded.record, day = excluded.day, at = excluded.at`, 6,
+			[]journal.Row{{string(to.Team), to.Channel, string(to.Kind), to.Record, to.Day, journal.Milli(to.At)}})
+		if m != nil {
+			all = w.insert(all, messageHead, "", 6, []journal.Row{messageRow(m)})
+		}
+		moved = true
+		return true, w.all(all)
+	})
+	return moved && err == nil, err
+}
+
+// mayMove reports whether the mark is as it was, and nothing waits where m is to go.
+func (w *writer) mayMove(from *journal.NoticeMark, m *journal.Message) (bool, error) {
+	var now journal.NoticeMark
+	var at, waits int64
+	_, err := w.one("SELECT record, day, at FROM notice_marks WHERE team = ? AND channel = ? AND kind = ?",
+		[]any{string(from.Team), from.Channel, string(from.Kind)}, &now.Record, &now.Day, &at)
+	if err != nil || now.Record != from.Record || now.Day != from.Day || at != journal.Milli(from.At) {
+		return false, err
+	}
+	if m == nil {
+		return true, nil
+	}
+	found, err := w.one("SELECT 1 FROM outbox WHERE queue = ? AND key = ? LIMIT 1", []any{m.Queue, m.Key}, &waits)
+	return !found, err
+}
+
+// EndSession implements access.EndedSessions.
+func (s *Store) EndSession(ctx context.Context, id [sha256.Size]byte, until, now time.Time) error {
+	return s.write(ctx, "end a session", func(w *writer) (bool, error) {
+		return true, w.all([]Statement{
+			{"DELETE FROM ended_sessions WHERE until <= ?", []any{now.UnixMilli()}},
+			{"INSERT INTO ended_sessions (id, until) VALUES (?, ?) ON CONFLICT (id) DO NOTHING", []any{id[:], until.UnixMilli()}}})
+	})
+}
+
+// SessionEnded implements access.EndedSessions.
+func (s *Store) SessionEnded(ctx context.Context, id [sha256.Size]byte) (ended bool, err error) {
+	err = s.read(ctx, "look for an ended session", func(s *snapshot) error {
+		var one int64
+		ended, err = s.one("SELECT 1 FROM ended_sessions WHERE id = ?", []any{id[:]}, &one)
+		return err
+	})
+	return ended, err
+}

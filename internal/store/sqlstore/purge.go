@@ -1,0 +1,106 @@
+package sqlstore
+
+import (
+	"context"
+	"time"
+
+	"retry-worker/internal/journal"
+)
+
+// LastRecordBefore implements journal.Purger.
+func (s *Store) LastRecordBefore(ctx context.Context, t time.Time) (last int64, err error) {
+	err = s.read(ctx, "find the last record before an instant", func(s *snapshot) error {
+		found, err := s.one("SELECT record - 1 FROM records WHERE at >= ? ORDER BY record LIMIT 1", []any{ceiling(t)}, &last)
+		if err == nil && !found {
+			_, err = s.one("SELECT record FROM ledger_head WHERE one = 1", nil, &last)
+		}
+		return err
+	})
+	return last, err
+}
+
+// Purge implements journal.Purger.
+func (s *Store) Purge(ctx context.Context, through int64, limit int, at time.Time) (n int, err error) {
+	err = s.write(ctx, "purge records", func(w *writer) (bool, error) {
+		head, err := w.head(w.Lock)
+		if err != nil {
+			return false, err
+		}
+		p, err := w.purging(through, limit)
+		if n = len(p.Records); err != nil || n == 0 {
+			return false, err
+		}
+		c, err := p.Step(head, at)
+		if err != nil {
+			return false, err
+		}
+		return true, w.save(head, c)
+	})
+	if err != nil {
+		return 0, err
+	}
+	return n, nil
+}
+
+// purging is what the purge of the next records up to through takes.
+func (w *writer) purging(through int64, limit int) (*journal.Purging, error) {
+	p := &journal.Purging{Stays: map[int64]journal.SubjectState{}, Ended: map[string]int64{}}
+	var err error
+	if p.Base, err = w.lastPurge(); err != nil {
+		return p, err
+	}
+	if p.Records, err = w.entries("WHERE r.record <= ? ORDER BY r.record LIMIT ?", through, max(limit, 0)); err != nil || len(p.Records) == 0 {
+		return p, err
+	}
+	first, cut := p.Records[0].Entry.Record, p.Records[len(p.Records)-1].Entry.Record
+	var from int64
+	var links []journal.Link
+	_, err = w.one("SELECT number - 1 FROM ledger WHERE first <= ? ORDER BY first DESC, number DESC LIMIT 1", []any{first}, &from)
+	for after := from; err == nil && len(p.Digests) < len(p.Records); after++ {
+		if links, err = w.links(after, 1); len(links) == 0 {
+			break
+		}
+		for i, d := range links[0].Digests {
+			if n := links[0].First + int64(i); n >= first && n <= cut {
+				p.Digests = append(p.Digests, d)
+			}
+		}
+	}
+	if err != nil {
+		return p, err
+	}
+	for len(p.Digests) < len(p.Records) { // what no link vouches for does not hold
+		p.Digests = append(p.Digests, journal.Digest{})
+	}
+	if p.Letters, err = w.keyedLetters("WHERE d.record <= ? ORDER BY d.record", cut); err != nil {
+		return p, err
+	}
+	return p, w.stays(p, cut)
+}
+
+// stays finds the subjects that have records behind the cut, and the runs that have ended.
+func (w *writer) stays(p *journal.Purging, cut int64) error {
+	keys := map[int64]bool{}
+	for i := range p.Records {
+		keys[p.Records[i].Key] = true
+	}
+	for i := range p.Letters {
+		keys[p.Letters[i].Key] = true
+	}
+	for key := range keys {
+		var state string
+		found, err := w.one("SELECT body FROM subjects WHERE key = ? AND EXISTS (SELECT 1 FROM records WHERE subject = ? AND record > ?)",
+			[]any{key, key, cut}, &state)
+		if err == nil && found {
+			p.Stays[key], err = readState(state)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	runs, err := w.bulkRuns("WHERE state NOT IN " + unfinished)
+	for i := range runs {
+		p.Ended[runs[i].ID] = runs[i].Begun
+	}
+	return err
+}

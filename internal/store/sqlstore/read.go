@@ -1,0 +1,256 @@
+package sqlstore
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"strings"
+
+	"retry-worker/internal/journal"
+)
+
+const recordColumns = "r.record, r.kind, r.subject, r.at, r.body, coalesce(s.tenant, ''), coalesce(s.policy, ''), coalesce(s.id, '')"
+
+const fromRecords = " FROM records r LEFT JOIN subjects s ON s.key = r.subject "
+
+// entries reads rows of recordColumns.
+func (s *snapshot) entries(clause string, args ...any) (all []journal.KeyedRecord, err error) {
+	err = s.each("SELECT "+recordColumns+fromRecords+clause, func(scan func(to ...any) error) error {
+		var r journal.KeyedRecord
+		var at int64
+		err := scan(&r.Entry.Record, &r.Entry.Kind, &r.Key, &at, &r.Entry.Body, &r.Entry.Subject.Tenant, &r.Entry.Subject.Policy, &r.Entry.Subject.ID)
+		r.Entry.At = journal.FromMilli(at)
+		all = append(all, r)
+		return err
+	}, args...)
+	return all, err
+}
+
+// keyOf the subject; 0 where it is not known.
+func (s *snapshot) keyOf(of journal.Subject) (key int64, err error) {
+	_, err = s.one("SELECT key FROM subjects WHERE id = ? AND policy = ? AND tenant = ?", []any{of.ID, of.Policy, of.Tenant}, &key)
+	return key, err
+}
+
+// Story implements journal.Reader.
+func (r *Reader) Story(ctx context.Context, of journal.Subject) (story journal.Story, found bool, err error) {
+	err = r.read(ctx, "read the story of a subject", func(s *snapshot) error {
+		story = journal.Story{Subject: of}
+		key, err := s.keyOf(of)
+		if found = key != 0; err != nil || !found {
+			return err
+		}
+		story, err = s.tell(key, of)
+		return err
+	})
+	return story, found && err == nil, err
+}
+
+func (s *snapshot) tell(key int64, of journal.Subject) (story journal.Story, err error) {
+	records, err := s.entries("WHERE r.subject = ? ORDER BY r.record", key)
+	if err != nil {
+		return story, err
+	}
+	base, err := s.lastPurge()
+	if err != nil {
+		return story, err
+	}
+	all := make([]journal.Entry, len(records))
+	for i := range records {
+		all[i] = records[i].Entry
+	}
+	if story, err = journal.Tell(of, base, all); err != nil {
+		return story, err
+	}
+	for i := range story.DeadLetters {
+		d, seen := &story.DeadLetters[i], int64(0)
+		if _, err := s.one("SELECT seen FROM dead_letters WHERE record = ?", []any{d.Record}, &seen); err != nil {
+			return story, err
+		}
+		d.ReviewSeen = journal.FromMilli(seen)
+	}
+	return story, nil
+}
+
+// lastPurge is the record of the last purge; nil where there was none.
+func (s *snapshot) lastPurge() (*journal.Entry, error) {
+	all, err := s.entries("WHERE r.record = (SELECT purged FROM ledger_head WHERE one = 1)")
+	if err != nil || len(all) == 0 {
+		return nil, err
+	}
+	return &all[0].Entry, nil
+}
+
+// CountAttempts implements journal.Reader.
+func (r *Reader) CountAttempts(ctx context.Context, of journal.Subject) (n int64, err error) {
+	err = r.read(ctx, "count the attempts of a subject", func(s *snapshot) error {
+		var state string
+		found, err := s.one("SELECT body FROM subjects WHERE id = ? AND policy = ? AND tenant = ?", []any{of.ID, of.Policy, of.Tenant}, &state)
+		if err != nil || !found {
+			return err
+		}
+		st, err := readState(state)
+		n = st.Attempts
+		return err
+	})
+	return n, err
+}
+
+// PendingRetries implements journal.Reader.
+func (r *Reader) PendingRetries(ctx context.Context, policy string, after *journal.PendingRetry, limit int) (all []journal.PendingRetry, err error) {
+	query, args := "SELECT key, tenant, policy, id, body FROM subjects WHERE next_retry IS NOT NULL", []any{}
+	if after != nil {
+		query, args = query+" AND (next_retry, key) > (?, ?)", append(args, journal.Milli(after.NextRetryTime), after.Key)
+	}
+	if policy != "" {
+		query, args = query+" AND policy = ?", append(args, policy)
+	}
+	err = r.read(ctx, "list the pending retries", func(s *snapshot) error {
+		all = nil
+		return s.each(query+" ORDER BY next_retry, key LIMIT ?", func(scan func(to ...any) error) error {
+			var p journal.PendingRetry
+			var state string
+			if err := scan(&p.Key, &p.Subject.Tenant, &p.Subject.Policy, &p.Subject.ID, &state); err != nil {
+				return err
+			}
+			st, err := readState(state)
+			p.NextRetryTime, p.RetryCount, p.State = st.Episode.NextRetryTime, st.Episode.Retries, st.Episode.State
+			all = append(all, p)
+			return err
+		}, append(args, max(limit, 0))...)
+	})
+	return all, err
+}
+
+// Head implements journal.Archive.
+func (r *Reader) Head(ctx context.Context) (head journal.Head, err error) {
+	err = r.read(ctx, "read the ledger's head", func(s *snapshot) error {
+		head, err = s.head("")
+		return err
+	})
+	return head, err
+}
+
+// Links implements journal.Archive.
+func (r *Reader) Links(ctx context.Context, after int64, limit int) (all []journal.Link, err error) {
+	err = r.read(ctx, "read the ledger", func(s *snapshot) error {
+		all, err = s.links(after, limit)
+		return err
+	})
+	return all, err
+}
+
+func (s *snapshot) links(after int64, limit int) (all []journal.Link, err error) {
+	err = s.each("SELECT number, at, first, digests, answered, hash FROM ledger WHERE number > ? ORDER BY number LIMIT ?", func(scan func(to ...any) error) error {
+		var l journal.Link
+		var at int64
+		var digests, hash []byte
+		var answered string
+		if err := scan(&l.Number, &at, &l.First, &digests, &answered, &hash); err != nil {
+			return err
+		}
+		const size = len(journal.Digest{})
+		l.At, l.Digests = journal.FromMilli(at), make([]journal.Digest, (len(digests)+size-1)/size) // a last one that was cut short is told by its link's hash
+		for i := range l.Digests {
+			copy(l.Digests[i][:], digests[i*size:])
+		}
+		copy(l.Hash[:], hash)
+		all = append(all, l)
+		if answered == "" {
+			return nil
+		}
+		if err := json.Unmarshal([]byte(answered), &all[len(all)-1].Answered); err != nil {
+			return fmt.Errorf("read link %d: %w", l.Number, err)
+		}
+		return nil
+	}, after, max(limit, 0))
+	return all, err
+}
+
+// Records implements journal.Archive.
+func (r *Reader) Records(ctx context.Context, f journal.RecordFilter, after int64, limit int) (all []journal.Record, err error) {
+	err = r.read(ctx, "read the audit's records", func(s *snapshot) error {
+		all = nil
+		clause, args, err := s.filter(&f)
+		if err != nil || clause == "" {
+			return err
+		}
+		records, err := s.entries(clause, append([]any{after}, append(args, max(limit, 0))...)...)
+		for i := range records {
+			d, failed := records[i].Entry.Decode()
+			if failed != nil {
+				return failed
+			}
+			all = append(all, d)
+		}
+		return err
+	})
+	return all, err
+}
+
+// filter is the condition on records; empty where nothing can be found.
+func (s *snapshot) filter(f *journal.RecordFilter) (string, []any, error) {
+	conditions, args := []string{"r.record > ?"}, []any(nil)
+	if f.Subject != (journal.Subject{}) {
+		key, err := s.keyOf(f.Subject)
+		if err != nil || key == 0 {
+			return "", nil, err
+		}
+		conditions, args = append(conditions, "r.subject = ?"), append(args, key)
+	}
+	if !f.Since.IsZero() {
+		conditions, args = append(conditions, "r.at >= ?"), append(args, ceiling(f.Since))
+	}
+	if !f.Until.IsZero() {
+		conditions, args = append(conditions, "r.at < ?"), append(args, ceiling(f.Until))
+	}
+	return "WHERE " + strings.Join(conditions, " AND ") + " ORDER BY r.record LIMIT ?", args, nil
+}
+
+// Figures implements journal.Statistics.
+func (r *Reader) Figures(ctx context.Context, from int64) (all []journal.Figure, err error) {
+	err = r.read(ctx, "read the figures", func(s *snapshot) error {
+		all, err = s.figures("WHERE slot = 0 OR slot >= ?", from)
+		return err
+	})
+	return all, err
+}
+
+func (s *snapshot) figures(clause string, args ...any) (all []journal.Figure, err error) {
+	err = s.each("SELECT slot, policy, name, bucket, value FROM figures "+clause+" ORDER BY slot, policy, name, bucket", func(scan func(to ...any) error) error {
+		var f journal.Figure
+		err := scan(&f.Slot, &f.Policy, &f.Name, &f.Bucket, &f.Value)
+		all = append(all, f)
+		return err
+	}, args...)
+	return all, err
+}
+
+// Fingerprints implements journal.Statistics.
+func (r *Reader) Fingerprints(ctx context.Context, policy string, limit int) (all []journal.Fingerprint, err error) {
+	clause, args := "ORDER BY failures DESC, id LIMIT ?", []any{max(limit, 0)}
+	if policy != "" {
+		clause, args = "WHERE policy = ? "+clause, []any{policy, max(limit, 0)}
+	}
+	err = r.read(ctx, "read the fingerprints", func(s *snapshot) error {
+		all, err = s.causes(clause, args...)
+		return err
+	})
+	return all, err
+}
+
+func (s *snapshot) causes(clause string, args ...any) (all []journal.Fingerprint, err error) {
+	err = s.each("SELECT "+strings.Join(journal.FingerprintsTable.Columns, ", ")+" FROM fingerprints "+clause, func(scan func(to ...any) error) error {
+		var f journal.Fingerprint
+		var first, last int64
+		err := scan(&f.ID, &f.Policy, &f.Reason, &f.Classification, &f.Pattern, &first, &last, &f.Failures, &f.Retried, &f.Exhausted, &f.Permanent, &f.Recovered)
+		f.FirstSeen, f.LastSeen = journal.FromMilli(first), journal.FromMilli(last)
+		all = append(all, f)
+		return err
+	}, args...)
+	return all, err
+}
+
+// most is the end of all numbers.
+const most = math.MaxInt64

@@ -1,0 +1,190 @@
+-- The journal's schema, version 1, of both dialects: a dialect says what it calls INT, BLOB, JSON and SEQUENCE, and what it
+-- puts behind a table. Instants are milliseconds since 1970, 0 is none.
+
+-- Append-only: what happened. body is the JSON that the digest in the ledger covers, with record, kind, subject and at.
+CREATE TABLE records (
+    record  INT  NOT NULL PRIMARY KEY,
+    kind    TEXT NOT NULL,
+    subject INT  NOT NULL, -- subjects.key, 0 for none
+    at      INT  NOT NULL,
+    body    JSON NOT NULL
+)STRICT;
+
+CREATE INDEX records_of_subject ON records (subject, record);
+
+-- The hash chain, one link per commit. digests are 32 bytes for each of its records; answered are runs of records whose
+-- answer the engine took.
+CREATE TABLE ledger (
+    number   INT  NOT NULL PRIMARY KEY,
+    at       INT  NOT NULL,
+    first    INT  NOT NULL,
+    digests  BLOB NOT NULL,
+    answered TEXT NOT NULL,
+    hash     BLOB NOT NULL
+)STRICT;
+
+CREATE INDEX ledger_by_first ON ledger (first, number);
+
+-- One row: where the next link, record and subject are numbered from. purged is the record of the last purge, 0 for none;
+-- what is below the record that it names is gone. Who writes takes the row first.
+CREATE TABLE ledger_head (
+    one       INT  NOT NULL PRIMARY KEY CHECK (one = 1),
+    link      INT  NOT NULL,
+    record    INT  NOT NULL,
+    subject   INT  NOT NULL,
+    hash      BLOB NOT NULL,
+    at        INT  NOT NULL,
+    purged    INT  NOT NULL,
+    probed_at INT  NOT NULL
+)STRICT;
+
+-- What follows is derived from the records above; `audit verify` holds it against them, `journal rebuild` makes it anew.
+
+-- A subject's state. next_retry, last and dead_letter are what of the body is sought by.
+CREATE TABLE subjects (
+    key         INT  NOT NULL PRIMARY KEY,
+    tenant      TEXT NOT NULL,
+    policy      TEXT NOT NULL,
+    id          TEXT NOT NULL,
+    next_retry  INT, -- null where no retry is waited for
+    last        INT  NOT NULL,
+    dead_letter TEXT NOT NULL,
+    body        JSON NOT NULL,
+    UNIQUE (id, policy, tenant)
+)STRICT;
+
+CREATE INDEX subjects_pending ON subjects (next_retry, key) WHERE next_retry IS NOT NULL;
+
+-- seen is when its review job was last seen: a heartbeat, which no record tells.
+CREATE TABLE dead_letters (
+    record      INT  NOT NULL PRIMARY KEY,
+    id          TEXT NOT NULL,
+    subject     INT  NOT NULL,
+    state       TEXT NOT NULL,
+    policy      TEXT NOT NULL,
+    team        TEXT NOT NULL,
+    reason      TEXT NOT NULL,
+    fingerprint TEXT NOT NULL,
+    at          INT  NOT NULL,
+    seen        INT  NOT NULL,
+    body        JSON NOT NULL
+)STRICT;
+
+CREATE INDEX dead_letters_by_id ON dead_letters (id);
+
+CREATE INDEX dead_letters_of_subject ON dead_letters (subject);
+
+CREATE INDEX dead_letters_by_kind ON dead_letters (state, policy, team, reason, record, at);
+
+CREATE INDEX dead_letters_by_cause ON dead_letters (fingerprint, state, policy, team, reason, record, at);
+
+CREATE TABLE dead_letter_counts (
+    fingerprint TEXT NOT NULL,
+    policy      TEXT NOT NULL,
+    state       TEXT NOT NULL,
+    team        TEXT NOT NULL,
+    reason      TEXT NOT NULL,
+    n           INT  NOT NULL,
+    PRIMARY KEY (fingerprint, policy, state, team, reason)
+)KEYED;
+
+-- Runs of records of attempts whose answer the engine took, both ends included; they never overlap.
+CREATE TABLE answered (
+    first INT NOT NULL PRIMARY KEY,
+    last  INT NOT NULL
+)STRICT;
+
+-- Sums of what happened in each slot of time, and in slot 0 running totals (R19).
+CREATE TABLE figures (
+    slot   INT  NOT NULL,
+    policy TEXT NOT NULL,
+    name   TEXT NOT NULL,
+    bucket INT  NOT NULL,
+    value  INT  NOT NULL,
+    PRIMARY KEY (slot, policy, name, bucket)
+)KEYED;
+
+-- What is known of all errors with one cause; kept for good (R24).
+CREATE TABLE fingerprints (
+    id             TEXT NOT NULL PRIMARY KEY,
+    policy         TEXT NOT NULL,
+    reason         TEXT NOT NULL,
+    classification TEXT NOT NULL,
+    pattern        TEXT NOT NULL,
+    first_seen     INT  NOT NULL,
+    last_seen      INT  NOT NULL,
+    failures       INT  NOT NULL,
+    retried        INT  NOT NULL,
+    exhausted      INT  NOT NULL,
+    permanent      INT  NOT NULL,
+    recovered      INT  NOT NULL
+)KEYED;
+
+CREATE TABLE bulk_runs (
+    id    TEXT NOT NULL PRIMARY KEY,
+    state TEXT NOT NULL,
+    body  JSON NOT NULL
+)KEYED;
+
+CREATE TABLE bulk_items (
+    run         TEXT NOT NULL,
+    number      INT  NOT NULL,
+    dead_letter TEXT NOT NULL,
+    outcome     TEXT NOT NULL,
+    body        JSON NOT NULL,
+    PRIMARY KEY (run, number)
+)KEYED;
+
+CREATE INDEX bulk_items_by_outcome ON bulk_items (run, outcome, number);
+
+CREATE INDEX bulk_items_of_letter ON bulk_items (dead_letter, run);
+
+CREATE TABLE bulk_counts (
+    run     TEXT NOT NULL,
+    outcome TEXT NOT NULL,
+    n       INT  NOT NULL,
+    PRIMARY KEY (run, outcome)
+)KEYED;
+
+-- What follows is work in hand, and no part of the audit.
+
+-- Events and answers on their way, one queue per destination, in order of sequence per key.
+CREATE TABLE outbox (
+    sequence SEQUENCE,
+    id       TEXT NOT NULL,
+    queue    TEXT NOT NULL,
+    key      TEXT NOT NULL,
+    type     TEXT NOT NULL,
+    body     TEXT NOT NULL,
+    at       INT  NOT NULL
+)STRICT;
+
+CREATE INDEX outbox_of_queue ON outbox (queue, sequence);
+
+-- Who does alone what one of several must do, and until when.
+CREATE TABLE leases (
+    name       TEXT NOT NULL PRIMARY KEY,
+    holder     TEXT NOT NULL,
+    expires_at INT  NOT NULL
+)KEYED;
+
+-- How far a team has been told by one channel.
+CREATE TABLE notice_marks (
+    team    TEXT NOT NULL,
+    channel TEXT NOT NULL,
+    kind    TEXT NOT NULL,
+    record  INT  NOT NULL,
+    day     TEXT NOT NULL,
+    at      INT  NOT NULL,
+    PRIMARY KEY (team, channel, kind)
+)KEYED;
+
+CREATE TABLE ended_sessions (
+    id    BLOB NOT NULL PRIMARY KEY,
+    until INT  NOT NULL
+)KEYED;
+
+-- One row: the version of this schema.
+CREATE TABLE journal_schema (
+    version INT NOT NULL PRIMARY KEY
+)STRICT;

@@ -1,0 +1,321 @@
+// Package sqlstore keeps the journal in an SQL database: one schema, one set of statements. A Dialect says what differs
+// between databases.
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	_ "embed"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"retry-worker/internal/journal"
+)
+
+// Version of the schema.
+const Version = 1
+
+//go:embed schema.sql
+var schema string
+
+// Dialect is what differs between databases.
+type Dialect struct {
+	// Types are what the database calls the types of schema.sql, and what stands behind a table.
+	Types map[string]string
+	// Numbered tells that parameters are $1 and not ?.
+	Numbered bool
+	// Now is an expression for the database's clock, in milliseconds; Lock what takes the ledger's head.
+	Now, Lock string
+	// Rows are how many rows of a statement are made in one, the fewest first; the first is 1.
+	Rows []int
+	// Begin begins a transaction that writes. Detached tells that its statements do not look at the context.
+	Begin    string
+	Detached bool
+	// Long are statements that let a transaction to read in take its time.
+	Long []string
+	// Failed is the store's error for err, which came while doing what doing says. committing tells that it came of COMMIT.
+	Failed func(doing string, err error, committing bool) error
+	// Usable reports whether a connection can be used after an error, once its transaction is rolled back.
+	Usable func(err error) bool
+	// Batch executes statements in their order. Nil: one after the other.
+	Batch func(ctx context.Context, conn *sql.Conn, all []Statement) error
+	// CheckSchema returns what differs from the schema, in one line; empty where nothing does.
+	CheckSchema func(ctx context.Context, d *Dialect, tx Querier) (string, error)
+}
+
+// Statement and its arguments.
+type Statement struct {
+	Query string
+	Args  []any
+}
+
+// Querier is a transaction.
+type Querier interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
+var types = regexp.MustCompile(`\b(INT|TEXT|BLOB|JSON|SEQUENCE)\b|\)(STRICT|KEYED);`)
+
+// Schema returns the statements that make the tables.
+func (d *Dialect) Schema() []string {
+	var all []string
+	for statement := range strings.SplitSeq(schema, "\n\n") {
+		lines := strings.Split(statement, "\n")
+		for len(lines) > 0 && strings.HasPrefix(lines[0], "--") {
+			lines = lines[1:]
+		}
+		if len(lines) == 0 {
+			continue
+		}
+		all = append(all, types.ReplaceAllStringFunc(strings.Join(lines, "\n"), func(word string) string { return d.Types[word] }))
+	}
+	return append(all,
+		"INSERT INTO ledger_head VALUES (1, 0, 0, 0, "+d.Types["zero hash"]+", 0, 0, 0)",
+		fmt.Sprintf("INSERT INTO journal_schema VALUES (%d)", Version))
+}
+
+// bind returns the query with the dialect's parameters.
+func (d *Dialect) bind(query string) string {
+	if !d.Numbered {
+		return query
+	}
+	var b strings.Builder
+	n := 0
+	for i := range len(query) {
+		if query[i] != '?' {
+			b.WriteByte(query[i])
+			continue
+		}
+		n++
+		b.WriteByte('$')
+		b.WriteString(strconv.Itoa(n))
+	}
+	return b.String()
+}
+
+// Reader reads the journal. Its methods are safe for concurrent use.
+type Reader struct {
+	*Dialect
+	// Snapshot runs do in a transaction that sees one state of the journal; do may be called again.
+	Snapshot func(ctx context.Context, do func(tx Querier) error) error
+	// Free frees everything.
+	Free func() error
+}
+
+// Close ends the reader; its methods fail afterwards.
+func (r *Reader) Close() error { return r.Free() }
+
+// snapshot is a transaction to read in.
+type snapshot struct {
+	context.Context
+	*Dialect
+	tx Querier
+}
+
+// read runs do in a transaction that sees one state of the journal.
+func (r *Reader) read(ctx context.Context, doing string, do func(s *snapshot) error) error {
+	err := r.Snapshot(ctx, func(tx Querier) error { return do(&snapshot{ctx, r.Dialect, tx}) })
+	if err != nil && !errors.Is(err, journal.ErrBadCursor) {
+		return r.Failed(doing, err, false)
+	}
+	return err
+}
+
+// each calls row for each row of the query's result.
+func (s *snapshot) each(query string, row func(scan func(to ...any) error) error, args ...any) (err error) {
+	rows, err := s.tx.QueryContext(s, s.bind(query), args...)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	for rows.Next() {
+		if err := row(rows.Scan); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// one reads a single row; false where there is none.
+func (s *snapshot) one(query string, args []any, to ...any) (bool, error) {
+	err := s.tx.QueryRowContext(s, s.bind(query), args...).Scan(to...)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// Store reads and writes the journal. Its methods are safe for concurrent use.
+type Store struct {
+	Reader
+	// Acquire is a connection to write with, until release is called; broken tells that it cannot be used again.
+	Acquire func(ctx context.Context) (conn *Conn, release func(broken bool), err error)
+	// Room fails where there is no room for a batch; nil where nobody knows.
+	Room func() error
+}
+
+// Conn is a connection to write with. Prepared keeps its statements; nil where the driver does.
+type Conn struct {
+	*sql.Conn
+	Prepared map[string]*sql.Stmt
+}
+
+// writer is a transaction that writes.
+type writer struct {
+	snapshot
+	conn *Conn
+}
+
+// write runs do in a transaction of its own, which is committed where do says so.
+func (s *Store) write(ctx context.Context, doing string, do func(w *writer) (bool, error)) (err error) {
+	conn, release, err := s.Acquire(ctx)
+	if err != nil {
+		return s.Failed(doing, err, false)
+	}
+	broken := false
+	defer func() { release(broken) }()
+	inner := ctx
+	if s.Detached {
+		inner = context.WithoutCancel(ctx)
+	}
+	w := &writer{snapshot{inner, s.Dialect, conn}, conn}
+	if err = ctx.Err(); err == nil {
+		err = w.exec(s.Begin)
+	}
+	if err != nil {
+		broken = !s.Usable(err)
+		return s.Failed(doing, err, false)
+	}
+	changed, err := do(w)
+	if err == nil {
+		err = ctx.Err()
+	}
+	committing := err == nil && changed
+	if committing {
+		if err = w.exec("COMMIT"); err == nil {
+			return nil
+		}
+	}
+	if rolled := w.rollback(); rolled != nil || err != nil && !s.Usable(err) {
+		broken = true
+	}
+	if err != nil {
+		return s.Failed(doing, err, committing)
+	}
+	return nil
+}
+
+// rollback ends a transaction, which an error may have ended already. It is not the context's to prevent.
+func (w *writer) rollback() error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(w), time.Second)
+	defer cancel()
+	_, err := w.conn.ExecContext(ctx, "ROLLBACK")
+	if w.Detached {
+		return nil // SQLite has rolled back by itself after some errors
+	}
+	return err
+}
+
+// statement is the query on the connection, prepared where that keeps its statements.
+func (c *Conn) statement(ctx context.Context, query string) (*sql.Stmt, error) {
+	if s := c.Prepared[query]; s != nil || c.Prepared == nil {
+		return s, nil
+	}
+	s, err := c.PrepareContext(ctx, query)
+	if err == nil {
+		c.Prepared[query] = s
+	}
+	return s, err
+}
+
+// QueryContext implements Querier.
+func (c *Conn) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	s, err := c.statement(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	if s == nil {
+		return c.Conn.QueryContext(ctx, query, args...)
+	}
+	return s.QueryContext(ctx, args...)
+}
+
+// exec executes a statement.
+func (w *writer) exec(query string, args ...any) error {
+	_, err := w.affected(query, args...)
+	return err
+}
+
+// affected is exec, and returns how many rows that changed.
+func (w *writer) affected(query string, args ...any) (int64, error) {
+	query = w.bind(query)
+	s, err := w.conn.statement(w, query)
+	if err != nil {
+		return 0, err
+	}
+	var r sql.Result
+	if s != nil {
+		r, err = s.ExecContext(w, args...)
+	} else {
+		r, err = w.conn.ExecContext(w, query, args...)
+	}
+	if err != nil {
+		return 0, err
+	}
+	return r.RowsAffected()
+}
+
+// all executes statements in their order.
+func (w *writer) all(statements []Statement) error {
+	if w.Batch != nil && len(statements) > 0 {
+		for i := range statements {
+			statements[i].Query = w.bind(statements[i].Query)
+		}
+		return w.Batch(w, w.conn.Conn, statements)
+	}
+	for i := range statements {
+		if err := w.exec(statements[i].Query, statements[i].Args...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// values is the list of so many rows of parameters.
+func values(rows, columns int) string {
+	row := "(" + strings.Repeat("?, ", columns-1) + "?)"
+	return strings.Repeat(row+", ", rows-1) + row
+}
+
+// insert makes the statements that save rows: head is the statement up to VALUES, tail what stands behind.
+func (d *Dialect) insert(all []Statement, head, tail string, columns int, rows []journal.Row) []Statement {
+	for len(rows) > 0 {
+		n := 1
+		for _, size := range d.Rows {
+			if size <= len(rows) {
+				n = size
+			}
+		}
+		args := make([]any, 0, n*columns)
+		for _, row := range rows[:n] {
+			args = append(args, row...)
+		}
+		all = append(all, Statement{"INSERT INTO " + head + " VALUES " + values(n, columns) + tail, args})
+		rows = rows[n:]
+	}
+	return all
+}
+
+// ceiling is the first whole millisecond at or after t.
+func ceiling(t time.Time) int64 {
+	ms := t.UnixMilli()
+	if time.UnixMilli(ms).Before(t) {
+		ms++
+	}
+	return ms
+}

@@ -1,0 +1,111 @@
+package testkit
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"retry-worker/internal/journal"
+)
+
+// Moment implements audit.Journal.
+func (m *Memory) Moment(ctx context.Context, do func(journal.Moment) error) error {
+	if err := m.readable(ctx); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return do(&moment{m})
+}
+
+// moment is the memory while it is locked.
+type moment struct{ m *Memory }
+
+func (s *moment) Head() (journal.Head, error) { return s.m.head, nil }
+
+func (s *moment) Links(after int64, limit int) ([]journal.Link, error) {
+	all := slices.DeleteFunc(slices.Clone(s.m.links), func(l journal.Link) bool { return l.Number <= after })
+	return first(all, limit), nil
+}
+
+func (s *moment) Entries(after int64, limit int) ([]journal.KeyedRecord, error) {
+	all := slices.DeleteFunc(slices.Clone(s.m.records), func(r journal.KeyedRecord) bool { return r.Entry.Record <= after })
+	return first(all, limit), nil
+}
+
+func (s *moment) Subjects(after int64, limit int) (p journal.SubjectPage, err error) {
+	for _, key := range slices.Sorted(maps.Keys(s.m.subjects)) {
+		if key <= after || len(p.Subjects) == limit {
+			continue
+		}
+		p.Through = key
+		p.Subjects = append(p.Subjects, s.m.subjects[key].Row())
+		for _, r := range s.m.records {
+			if r.Key == key {
+				p.Records = append(p.Records, r)
+			}
+		}
+		for _, d := range s.m.letters {
+			if d.Key == key {
+				p.Letters = append(p.Letters, d.Row())
+			}
+		}
+	}
+	return p, nil
+}
+
+func (s *moment) Letters() (int64, error) { return int64(len(s.m.letters)), nil }
+
+func (s *moment) Answered() ([]journal.Run, error) {
+	var all journal.Runs
+	for record := range s.m.answered {
+		all.Add(journal.Run{First: record, Last: record})
+	}
+	return all.All(), nil
+}
+
+func (s *moment) Rows(t *journal.Table) (all []journal.Row, err error) {
+	switch t {
+	case journal.CountsTable:
+		counts := map[journal.CauseCount]int64{}
+		for _, k := range s.m.letters {
+			d := &k.DeadLetter
+			counts[journal.CauseCount{Fingerprint: d.Fingerprint, Policy: k.Subject.Policy, State: d.State, Team: d.Team, Reason: d.Reason}]++
+		}
+		for c, n := range counts {
+			c.N = n
+			all = append(all, c.Row())
+		}
+	case journal.FiguresTable:
+		for f, value := range s.m.figures {
+			f.Value = value
+			all = append(all, f.Row())
+		}
+	case journal.FingerprintsTable:
+		for _, f := range s.m.fingerprints {
+			all = append(all, f.Row())
+		}
+	case journal.RunsTable:
+		for _, r := range s.m.runs {
+			all = append(all, r.BulkRun.Row())
+		}
+	case journal.ItemsTable, journal.RunCountsTable:
+		for id, r := range s.m.runs {
+			for _, i := range r.items {
+				if t == journal.ItemsTable {
+					all = append(all, (&journal.RunItem{Run: id, Item: i}).Row())
+				}
+			}
+			for outcome, n := range r.told().Counts {
+				if t == journal.RunCountsTable {
+					all = append(all, journal.Row{id, string(outcome), n})
+				}
+			}
+		}
+	}
+	return all, nil
+}
+
+func (s *moment) LastPurge() (*journal.Entry, error) { return s.m.lastPurge(), nil }
+
+func (s *moment) Schema() (string, error) { return "", nil }

@@ -77,6 +77,7 @@ type cleanup struct {
 const (
 	aboutEngine      = "engine"
 	aboutJournal     = "journal"
+	aboutPurge       = "purge"
 	aboutStop        = "stop"
 	aboutCatalogue   = "catalogue"
 	aboutTokens      = "tokens"

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"go.uber.org/zap"
@@ -111,10 +112,17 @@ func (a *App) purge(ctx context.Context, memory *journal.Journal) {
 	if err != nil || !mine {
 		return
 	}
-	deleted, err := memory.Purge(ctx, a.store, a.clock.Now().Add(-a.settings.Retention))
-	if err != nil && ctx.Err() == nil {
+	deleted, err := memory.Purge(ctx, a.store, a.settings.Retention, false)
+	note := ""
+	switch {
+	case errors.Is(err, journal.ErrClockAhead):
+		note = "old records are not purged: " + err.Error()
+		a.log.Error(note, zap.String("event", "purge_refused"))
+	case err != nil && ctx.Err() == nil:
 		a.log.Warn("the purge of old records was interrupted and goes on with the next", zap.Error(err))
 	}
+	a.readiness.Note(aboutPurge, note)
+	a.metrics.PurgeRefused(note != "")
 	if deleted > 0 {
 		a.log.Info("old records purged, their digests stay", zap.Int("records", deleted), zap.Duration("retention", a.settings.Retention))
 	}

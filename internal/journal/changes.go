@@ -235,3 +235,24 @@ func answerTo(s Subject, d *DeadLetter, delay time.Duration, at time.Time) Messa
 	return Message{ID: d.ID + "/" + strconv.FormatInt(d.Answer, 10), Queue: ReviewQueue,
 		Key: strings.Join([]string{s.Tenant, s.Policy, s.ID}, "/"), Type: answerType, Body: string(encoded(a)), At: at}
 }
+
+// Append returns the changes that append records of the subjects that were looked up, and what the fold makes of them.
+func Append(head Head, at time.Time, lookups []Lookup, histories []History, entries ...Entry) (*Changes, error) {
+	b := newBatch(at, head, nil)
+	for _, e := range entries {
+		body, err := decodeBody(&e)
+		if err != nil {
+			return nil, err
+		}
+		i := slices.IndexFunc(lookups, func(l Lookup) bool { return l.Subject == e.Subject })
+		if i < 0 {
+			b.write(nil, e, body, Happening{}, 0)
+			continue
+		}
+		if a, ok := body.(*Attempt); ok {
+			a.Record, a.At = b.next(), b.milli()
+		}
+		b.write(&histories[i], e, body, Happening{}, 0)
+	}
+	return b.seal(), nil
+}

@@ -59,7 +59,7 @@ type Metrics struct {
 	engineUp                          prometheus.Gauge
 	replayed                          prometheus.Counter
 	journalWrite                      prometheus.Histogram
-	journalUp                         prometheus.Gauge
+	journalUp, purgeRefused           prometheus.Gauge
 	successRate, kpis, kpiSamples     *prometheus.GaugeVec
 	deadLetters, oldestDeadLetter     *prometheus.GaugeVec
 	openDeadLetters                   *prometheus.GaugeVec
@@ -122,6 +122,7 @@ func (m *Metrics) registerWorker(b Build) {
 	m.registerJournal()
 	m.registerNotices()
 	m.journalUp = m.gauge("retry_worker_journal_up", "1 while the journal can be written.", nil)
+	m.purgeRefused = m.gauge("retry_worker_purge_refused", "1 while old records are not purged, because the clock stands too far past the journal's last commit.", nil)
 	m.catalogueRejected = m.gauge("retry_worker_catalogue_rejected", "1 while the policies file holds a catalogue that is refused; the one before stays in force.", nil)
 	m.tokensRejected = m.gauge("retry_worker_tokens_rejected", "1 while the tokens file is refused; the tokens before stay in force.", nil)
 	m.certRejected = m.gauge("retry_worker_certificate_rejected", "1 while the console's certificate is refused; the one before stays in force.", nil)
@@ -231,6 +232,9 @@ func (m *Metrics) EventsPublished(n int) { m.published.Add(float64(n)) }
 
 // SetOutboxPending takes over how many messages wait, in all queues together.
 func (m *Metrics) SetOutboxPending(n int64) { m.outboxPending.Set(float64(n)) }
+
+// PurgeRefused notes whether old records are not purged until a person confirms it.
+func (m *Metrics) PurgeRefused(refused bool) { m.purgeRefused.Set(truth(refused)) }
 
 // JournalUp tells whether the journal can be written.
 func (m *Metrics) JournalUp(up bool) { m.journalUp.Set(truth(up)) }

@@ -29,6 +29,8 @@ type Reader interface {
 	journal.DeadLetterReader
 	journal.Archive
 	journal.Statistics
+	// Moment shows the journal as it is at one moment, whatever is written meanwhile.
+	Moment(ctx context.Context, do func(journal.Moment) error) error
 	// Close ends what runs and frees everything; further calls of other methods fail.
 	Close() error
 }

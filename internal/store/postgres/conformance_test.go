@@ -32,8 +32,6 @@ func TestMigrations(t *testing.T) {
 				}
 				return r, nil
 			},
-			First: func(context.Context) error { return migrateTo(t, address, firstMigration(t)) },
-			Bytes: func(hex string) string { return `'\x` + hex + `'` },
 			Exec: func(ctx context.Context, statement string) error {
 				c, err := pgx.Connect(ctx, address)
 				if err != nil {

@@ -25,29 +25,21 @@ const (
 	lockNotGranted = "55P03" // lock_timeout
 )
 
-// storeError is err as a store's: in one line, with what was being done. committing tells that COMMIT may
-// have been sent and was not answered.
-func storeError(doing string, err error, committing bool) *journal.StoreError {
-	return &journal.StoreError{Kind: kindOf(err, committing), Err: fmt.Errorf("%s: %w", doing, plain(err))}
+// storeError is err as a store's: in one line, with what was being done. committing tells that it came of COMMIT: unless the
+// server said that it did not, what became of it is not known.
+func storeError(doing string, err error, committing bool) error {
+	if e, ok := errors.AsType[*journal.StoreError](err); ok {
+		return &journal.StoreError{Kind: e.Kind, Err: fmt.Errorf("%s: %w", doing, e.Err)}
+	}
+	kind, e := journal.Unavailable, &pgconn.PgError{}
+	switch said := errors.As(err, &e); {
+	case committing:
+		kind = journal.Ambiguous
+	case said && isData(e):
+		kind = journal.Invalid
+	}
+	return &journal.StoreError{Kind: kind, Err: fmt.Errorf("%s: %w", doing, plain(err))}
 }
-
-func kindOf(err error, committing bool) journal.Kind {
-	if committing {
-		return journal.Ambiguous
-	}
-	if e, ok := errors.AsType[*pgconn.PgError](err); ok && isData(e) {
-		return journal.Invalid
-	}
-	if _, ok := errors.AsType[unfit](err); ok {
-		return journal.Invalid
-	}
-	return journal.Unavailable
-}
-
-// unfit is what changes are refused with before they are sent.
-type unfit string
-
-func (u unfit) Error() string { return string(u) }
 
 // isData tells whether what was to be saved is what is wrong.
 func isData(e *pgconn.PgError) bool {
@@ -63,8 +55,8 @@ func class(e *pgconn.PgError) string { return e.Code[:min(2, len(e.Code))] }
 
 // usableAfter tells whether a connection can be used after an error, once its transaction is rolled back.
 func usableAfter(err error) bool {
-	if _, ok := errors.AsType[unfit](err); ok {
-		return true
+	if e, ok := errors.AsType[*journal.StoreError](err); ok && e.Kind == journal.Invalid {
+		return true // it was refused before it was sent
 	}
 	e, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && e.SeverityUnlocalized == "ERROR" && (isData(e) || e.Code == lockNotGranted || e.Code == canceled)
@@ -126,11 +118,11 @@ func openError(doing string, err error) *journal.StoreError {
 	return &journal.StoreError{Kind: journal.Unavailable, Err: fmt.Errorf("%s: %w", doing, plain(err))}
 }
 
-// migrationError is an error of a migration: what the server refuses to do once, it refuses again.
-func migrationError(err error) *journal.StoreError {
-	const doing = "bring the journal's tables in PostgreSQL up to date"
+// makingError is an error of making the tables: what the server refuses to do once, it refuses again.
+func makingError(err error) error {
+	const doing = "make the journal's tables in PostgreSQL"
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.SeverityUnlocalized == "ERROR" && advice(e) == "" && !passes(e) {
-		err = refuse("%s: nothing was changed; go back to the program that ran before, and report this", serverText(e))
+		err = refuse("%s: nothing was changed; report this", serverText(e))
 	}
 	return openError(doing, err)
 }
@@ -155,8 +147,7 @@ func advice(e *pgconn.PgError) string {
 		return "create the database, or correct its name in the address"
 	case e.Code == noPrivilege, e.Code == noSchema:
 		return "make the user the database's owner, or GRANT CREATE, USAGE ON SCHEMA public TO it; where the tables are another user's," +
-			" GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO it (SELECT is enough to read)," +
-			" and let a new version start first as the tables' owner, who alone may bring them up to date"
+			" GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO it (SELECT is enough to read)"
 	default:
 		return ""
 	}

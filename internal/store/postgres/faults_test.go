@@ -84,7 +84,7 @@ func TestAConnectionThatIsEndedInMidTransactionChangesNothing(t *testing.T) {
 	if e, ok := errors.AsType[*journal.StoreError](err); !ok || e.Kind == journal.Invalid {
 		t.Fatalf("got %v, expected an error that is tried again", err)
 	}
-	if n := one[int64](t, watch, "SELECT count(*) FROM attempts"); n != 0 {
+	if n := one[int64](t, watch, "SELECT count(*) FROM records"); n != 0 {
 		t.Errorf("%d attempts of a transaction that was ended", n)
 	}
 	if fresh, err := record(wait.Context(t), db, job); err != nil || !fresh[0] {
@@ -107,7 +107,7 @@ func TestWritersWaitForAHeldHeadNoLongerThanTheirTime(t *testing.T) {
 	}{
 		{"a decision", func(ctx context.Context) error { _, err := record(ctx, db, ask("CLM-HELD-1", "job")); return err }},
 		{"a probe", db.Probe},
-		{"a purge", func(ctx context.Context) error { _, err := db.Purge(ctx, 1, 4); return err }},
+		{"a purge", func(ctx context.Context) error { _, err := db.Purge(ctx, 1, 4, time.Now()); return err }},
 	} {
 		t.Run(write.name, func(t *testing.T) {
 			wantKind(t, write.do(wait.Context(t)), journal.Unavailable, "lock")
@@ -117,7 +117,7 @@ func TestWritersWaitForAHeldHeadNoLongerThanTheirTime(t *testing.T) {
 	if _, err := record(wait.Context(t), db, ask("CLM-HELD-1", "job")); err != nil {
 		t.Errorf("after the head was let go: %v", err)
 	}
-	if n, err := db.Purge(wait.Context(t), 9, 9); err != nil || n != 2 {
+	if n, err := db.Purge(wait.Context(t), 9, 9, time.Now()); err != nil || n != 2 {
 		t.Errorf("after the head was let go %d records are purged (%v), want 2: nothing was before", n, err)
 	}
 }
@@ -179,8 +179,8 @@ func TestWhatCannotBeKeptIsInvalidAndLeavesTheRest(t *testing.T) {
 	}{
 		{"NUL in an id", ask("CLM-"+secret+"\x00-1", "job"), nil},
 		{"no UTF-8 in an id", ask("CLM-"+secret+"\xff-1", "job"), nil},
-		{"NUL in an error", ask("CLM-NUL-2", "job"), func(c *journal.Changes) { c.Attempts[0].Attempt.Error = secret + "\x00" }},
-		{"a record that is there", ask("CLM-TWICE-3", "job"), func(c *journal.Changes) { c.Attempts[0].Attempt.Record = 1 }},
+		{"NUL in an error", ask("CLM-NUL-2", "job"), func(c *journal.Changes) { c.Records[0].Entry.Body = `{"error":"` + secret + "\x00" + `"}` }},
+		{"a record that is there", ask("CLM-TWICE-3", "job"), func(c *journal.Changes) { c.Records[0].Entry.Record = 1 }},
 		{"an id too long for the index", ask(long(secret), "job"), nil},
 	} {
 		t.Run(wrong.name, func(t *testing.T) {
@@ -217,32 +217,6 @@ func long(prefix string) string {
 	return b.String()
 }
 
-func TestTheSameRowTwiceInATransactionIsTheLatter(t *testing.T) {
-	url := realserver.Database(t)
-	db := open(t, url)
-	job := ask("CLM-SAME-1", "job")
-	err := db.Transact(wait.Context(t), []journal.Lookup{job}, func(head journal.Head, histories []journal.History) *journal.Changes {
-		c, _ := decide(head, []journal.Lookup{job}, histories)
-		again := c.Episodes[0]
-		again.Episode.State = journal.Dead
-		c.Episodes = append(c.Episodes, again)
-		for _, state := range []journal.DeadLetterState{journal.DeadLetterSuperseded, journal.DeadLetterOpen} {
-			d := journal.DeadLetter{ID: "0d6f5b1c-7f6b-5e0e-9a3c-2f8a5d2b9c11", State: state, Episode: 1, Record: 1}
-			c.DeadLetters = append(c.DeadLetters, journal.KeyedDeadLetter{Key: again.Key, DeadLetter: d})
-		}
-		c.Answered = []journal.Run{{First: 1, Last: 1}, {First: 1, Last: 1}}
-		return c
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	story, _, err := db.Story(wait.Context(t), job.Subject)
-	if err != nil || len(story.Episodes) != 1 || story.Episodes[0].State != journal.Dead ||
-		len(story.DeadLetters) != 1 || story.DeadLetters[0].State != journal.DeadLetterOpen {
-		t.Errorf("got %+v, %v; expected one dead episode with one open dead letter", story, err)
-	}
-}
-
 func TestAReaderSeesWhatIsCommittedAlone(t *testing.T) {
 	url := realserver.Database(t)
 	db := open(t, url)
@@ -255,7 +229,7 @@ func TestAReaderSeesWhatIsCommittedAlone(t *testing.T) {
 	watch := connect(t, url)
 	do(t, watch, "CREATE TABLE seen (n int)")
 	do(t, watch, `CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_advisory_xact_lock(1); RETURN NEW; END $$`)
-	do(t, watch, "CREATE TRIGGER slow AFTER INSERT ON attempts FOR EACH ROW EXECUTE FUNCTION slow()")
+	do(t, watch, "CREATE TRIGGER slow AFTER INSERT ON records FOR EACH ROW EXECUTE FUNCTION slow()")
 	do(t, watch, "SELECT pg_advisory_lock(1)") // the attempt is inserted, and its transaction waits
 	done := make(chan error, 1)
 	go func() { _, err := record(wait.Context(t), db, job); done <- err }()
@@ -287,7 +261,7 @@ func TestAPurgeWhoseConnectionIsEndedPurgesNothing(t *testing.T) {
 	do(t, holder, "SELECT FROM ledger_head WHERE one = 1 FOR UPDATE")
 	end := make(chan error, 1)
 	go func() {
-		_, err := db.Purge(wait.Context(t), 10, 4)
+		_, err := db.Purge(wait.Context(t), 10, 4, time.Now())
 		end <- err
 	}()
 	wait.Until(t, "the purge waits for the head and is ended", func() bool {
@@ -298,10 +272,10 @@ func TestAPurgeWhoseConnectionIsEndedPurgesNothing(t *testing.T) {
 		t.Errorf("got %v, expected an error that is tried again", e)
 	}
 	do(t, holder, "ROLLBACK")
-	if left := one[int64](t, holder, "SELECT count(*) FROM attempts"); left != 10 {
+	if left := one[int64](t, holder, "SELECT count(*) FROM records"); left != 10 {
 		t.Errorf("%d of 10 attempts are left", left)
 	}
-	if n, err := db.Purge(wait.Context(t), 10, 100); err != nil || n != 10 {
+	if n, err := db.Purge(wait.Context(t), 10, 100, time.Now()); err != nil || n != 10 {
 		t.Errorf("%d were purged (%v), want 10", n, err)
 	}
 }

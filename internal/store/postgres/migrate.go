@@ -2,143 +2,182 @@ package postgres
 
 import (
 	"context"
-	"embed"
-	"errors"
-	"io/fs"
-	"slices"
+	"fmt"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/stdlib"
-	"github.com/pressly/goose/v3"
-	"github.com/pressly/goose/v3/lock"
+
+	"retry-worker/internal/store/sqlstore"
 )
 
-//go:embed migrations/*.sql
-var migrationFiles embed.FS
+// lockID is of the advisory lock that tables are made under: any number that nobody else has.
+const lockID int64 = 7_215_004_118_903
+
+// schemaState is what a database has in it.
+type schemaState int
 
 const (
-	// versionsTable is where goose notes what was applied.
-	versionsTable = "schema_migrations"
-	// lockID is of the advisory lock that migrations are made under: any number that nobody else has.
-	lockID int64 = 7_215_004_118_903
-	// lockSeconds is how long another process's migrations are waited for; the context may end it before.
-	lockSeconds = 300
+	empty schemaState = iota
+	firstEdition
+	versioned
 )
 
-// schema is what a database says of its tables; its zero value is one without any.
-type schema struct {
-	// version is the highest that was applied.
-	version int64
-	// compatible is the oldest version that a binary must know.
-	compatible int64
-}
-
-// known is the highest version that this binary knows.
-func known(files fs.FS) (int64, error) {
-	names, err := fs.Glob(files, "*.sql")
-	if err != nil || len(names) == 0 {
-		return 0, errors.Join(err, errors.New("the program has no migrations in it"))
-	}
-	return goose.NumericComponent(slices.Max(names))
-}
-
-// shippedMigrations are the program's own.
-func shippedMigrations() fs.FS {
-	files, err := fs.Sub(migrationFiles, "migrations")
-	if err != nil {
-		panic(err) // the name is a constant
-	}
-	return files
-}
-
-// migrate checks the server and brings the tables up to date.
-func migrate(ctx context.Context, config *pgx.ConnConfig, files fs.FS) error {
-	newest, err := known(files)
-	if err != nil {
-		return err
-	}
-	found, err := lookAt(ctx, config, (*server).writable)
-	if err != nil {
-		return err
-	}
-	if err := found.allows(newest); err != nil || found.version >= newest {
-		return err
-	}
-	if err := apply(ctx, config, files); err != nil {
-		return migrationError(err)
-	}
-	return nil
-}
-
-// checkReadable checks the server and that the tables are as this binary needs them.
-func checkReadable(ctx context.Context, config *pgx.ConnConfig) error {
-	newest, err := known(shippedMigrations())
-	if err != nil {
-		return err
-	}
-	found, err := lookAt(ctx, config, func(*server) error { return nil })
-	switch {
-	case err != nil:
-		return err
-	case found.version == 0:
-		return refuse("the database has no journal in it yet; it is made when `retry-worker serve` first starts with this address")
-	case found.version < newest:
-		return refuse("the journal is of version %d, this program reads %d; it is brought up to date when `retry-worker serve` of this version starts",
-			found.version, newest)
-	}
-	return found.allows(newest)
-}
-
-// lookAt asks a server for its schema, unless it is not fit or more says so.
-func lookAt(ctx context.Context, config *pgx.ConnConfig, more func(*server) error) (schema, error) {
+// create checks the server, and makes the tables where there are none.
+func create(ctx context.Context, config *pgx.ConnConfig) error {
 	c, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
-		return schema{}, err
+		return err
 	}
 	defer c.Close(ctx)
 	s, err := inspect(ctx, c)
 	if err == nil {
-		err = more(&s)
+		err = s.writable()
 	}
 	if err != nil {
-		return schema{}, err
+		return err
 	}
-	return readSchema(ctx, c)
-}
-
-func readSchema(ctx context.Context, c *pgx.Conn) (s schema, err error) {
-	var exists bool
-	err = c.QueryRow(ctx, "SELECT to_regclass('"+versionsTable+"') IS NOT NULL AND to_regclass('schema_compatibility') IS NOT NULL").Scan(&exists)
-	if err != nil || !exists {
-		return schema{}, err
+	if state, err := look(ctx, c); err != nil || state != empty {
+		return err
 	}
-	err = c.QueryRow(ctx, "SELECT (SELECT coalesce(max(version_id), 0) FROM "+versionsTable+" WHERE is_applied),"+
-		" (SELECT coalesce(max(min_compatible), 0) FROM schema_compatibility)").Scan(&s.version, &s.compatible)
-	return s, err
-}
-
-// allows tells whether a binary that knows versions up to newest can work on it.
-func (s schema) allows(newest int64) error {
-	if s.compatible > newest {
-		return refuse("the journal was brought to version %d by a newer program and needs one that knows version %d; this one knows %d: use the newer program",
-			s.version, s.compatible, newest)
+	if err := makeTables(ctx, c); err != nil {
+		return makingError(err)
 	}
 	return nil
 }
 
-// apply runs the migrations that are missing, while no other process does.
-func apply(ctx context.Context, config *pgx.ConnConfig, files fs.FS) error {
-	db := stdlib.OpenDB(*config)
-	defer db.Close()
-	locker, err := lock.NewPostgresSessionLocker(lock.WithLockID(lockID), lock.WithLockTimeout(1, lockSeconds))
+// makeTables makes the tables, while no other process does.
+func makeTables(ctx context.Context, c *pgx.Conn) error {
+	tx, err := c.Begin(ctx)
 	if err != nil {
 		return err
 	}
-	p, err := goose.NewProvider(goose.DialectPostgres, db, files,
-		goose.WithSessionLocker(locker), goose.WithTableName(versionsTable), goose.WithDisableGlobalRegistry(true))
+	defer func() { _ = tx.Rollback(ctx) }() // once it is committed that does nothing
+	if _, err := tx.Exec(ctx, fmt.Sprintf("SELECT pg_advisory_xact_lock(%d)", lockID)); err != nil {
+		return err
+	}
+	if state, err := look(ctx, c); err != nil || state != empty {
+		return err // another process was faster
+	}
+	for _, statement := range dialect.Schema() {
+		if _, err := tx.Exec(ctx, statement); err != nil {
+			return err
+		}
+	}
+	return tx.Commit(ctx)
+}
+
+// checkReadable checks the server and that the tables are as this binary needs them.
+func checkReadable(ctx context.Context, config *pgx.ConnConfig) error {
+	c, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
 		return err
 	}
-	_, err = p.Up(ctx)
+	defer c.Close(ctx)
+	if _, err := inspect(ctx, c); err != nil {
+		return err
+	}
+	state, err := look(ctx, c)
+	if err == nil && state == empty {
+		err = refuse("the database has no journal in it yet; it is made when `retry-worker serve` first starts with this address")
+	}
 	return err
+}
+
+// look finds out what is in the database, and refuses another version's tables.
+func look(ctx context.Context, c *pgx.Conn) (schemaState, error) {
+	var ours, older bool
+	err := c.QueryRow(ctx, "SELECT to_regclass('journal_schema') IS NOT NULL, to_regclass('schema_migrations') IS NOT NULL").Scan(&ours, &older)
+	switch {
+	case err != nil:
+		return empty, err
+	case !ours && older:
+		return firstEdition, refuse(sqlstore.FirstEdition)
+	case !ours:
+		return empty, nil
+	}
+	var version int64
+	if err := c.QueryRow(ctx, "SELECT coalesce(max(version), 0) FROM journal_schema").Scan(&version); err != nil {
+		return versioned, err
+	}
+	if err := sqlstore.Known(version); err != nil {
+		return versioned, refuse("%s", err.Error())
+	}
+	return versioned, nil
+}
+
+// The names of everything that the tables consist of, and what it is.
+const described = `SELECT 'column ' || c.relname || '.' || a.attname, format_type(a.atttypid, a.atttypmod) || CASE WHEN a.attnotnull THEN ' NOT NULL' ELSE '' END
+		|| CASE WHEN a.attidentity <> '' OR a.attgenerated <> '' OR a.atthasdef THEN ' generated' ELSE '' END
+	FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+	WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
+UNION ALL SELECT CASE c.relkind WHEN 'r' THEN 'table ' WHEN 'v' THEN 'view ' WHEN 'm' THEN 'view ' ELSE 'relation ' END || c.relname, ''
+	FROM pg_class c WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
+UNION ALL SELECT 'trigger ' || t.tgname || ' on ' || c.relname, ''
+	FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid WHERE c.relnamespace = current_schema()::regnamespace AND NOT t.tgisinternal
+UNION ALL SELECT 'rule ' || r.rulename || ' on ' || r.tablename, '' FROM pg_rules r WHERE r.schemaname = current_schema()
+UNION ALL SELECT 'index ' || i.indexname || ' on ' || i.tablename, '' FROM pg_indexes i WHERE i.schemaname = current_schema()`
+
+// checkSchema holds tables, columns, indexes, triggers, views and rules against those of the schema.
+func checkSchema(ctx context.Context, d *sqlstore.Dialect, tx sqlstore.Querier) (string, error) {
+	rows, err := tx.QueryContext(ctx, described)
+	if err != nil {
+		return "", err
+	}
+	defer rows.Close()
+	got := map[string]string{}
+	for rows.Next() {
+		var name, is string
+		if err := rows.Scan(&name, &is); err != nil {
+			return "", err
+		}
+		got[name] = is
+	}
+	return sqlstore.Differ(got, expected(d.Schema())), rows.Err()
+}
+
+// expected are the names of everything that the statements make, as described has them.
+func expected(statements []string) map[string]string {
+	all := map[string]string{}
+	for _, statement := range statements {
+		words := strings.Fields(statement)
+		switch {
+		case words[0] == "CREATE" && words[1] == "INDEX":
+			all["index "+words[2]+" on "+words[4]] = ""
+		case words[0] == "CREATE":
+			expectTable(all, words[2], statement)
+		}
+	}
+	return all
+}
+
+func expectTable(all map[string]string, table, statement string) {
+	all["table "+table] = ""
+	for line := range strings.SplitSeq(statement, "\n") {
+		line, _, _ = strings.Cut(line, "--")
+		words := strings.Fields(strings.TrimSuffix(strings.TrimSpace(line), ","))
+		switch {
+		case len(words) < 2 || words[0] == "CREATE":
+		case words[0] == "PRIMARY":
+			all["index "+table+"_pkey on "+table] = ""
+		case words[0] == "UNIQUE":
+			all["index "+table+"_id_policy_tenant_key on "+table] = ""
+		default:
+			all["column "+table+"."+words[0]] = columnType(words[1:])
+			if strings.Contains(line, "PRIMARY KEY") {
+				all["index "+table+"_pkey on "+table] = ""
+			}
+		}
+	}
+}
+
+func columnType(words []string) string {
+	is := words[0]
+	line := strings.Join(words, " ")
+	if strings.Contains(line, "NOT NULL") || strings.Contains(line, "PRIMARY KEY") {
+		is += " NOT NULL"
+	}
+	if strings.Contains(line, "GENERATED") {
+		is += " generated"
+	}
+	return is
 }

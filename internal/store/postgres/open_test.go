@@ -2,19 +2,16 @@ package postgres
 
 import (
 	"context"
-	"io/fs"
 	"net"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"testing/fstest"
-
-	"github.com/jackc/pgx/v5"
 
 	realserver "retry-worker/e2e/harness/postgres"
 	"retry-worker/internal/journal"
+	"retry-worker/internal/store/sqlstore"
 	"retry-worker/internal/testkit/wait"
 )
 
@@ -192,60 +189,6 @@ func TestAStandbyIsToBeReadAlone(t *testing.T) {
 	}
 }
 
-// next is what a newer program may bring: the migrations of today, and one that expands the tables.
-func next(t *testing.T, change string) fs.FS {
-	t.Helper()
-	all := migrations(t, "*.sql")
-	all["00999_next.sql"] = &fstest.MapFile{Data: []byte("-- +goose Up\n" + change)}
-	return all
-}
-
-// migrations are the program's own whose names match.
-func migrations(t *testing.T, pattern string) fstest.MapFS {
-	t.Helper()
-	all := fstest.MapFS{}
-	names, err := fs.Glob(shippedMigrations(), pattern)
-	if err != nil || len(names) == 0 {
-		t.Fatalf("no migrations are named %s (%v)", pattern, err)
-	}
-	for _, name := range names {
-		text, err := fs.ReadFile(shippedMigrations(), name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		all[name] = &fstest.MapFile{Data: text}
-	}
-	return all
-}
-
-// firstMigration alone is what the first version of the program brought.
-func firstMigration(t *testing.T) fs.FS { return migrations(t, "00001_*.sql") }
-
-func migrateTo(t *testing.T, address string, files fs.FS) error {
-	t.Helper()
-	c, err := pgx.ParseConfig(address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return migrate(wait.Context(t), c, files)
-}
-
-func TestAMigrationThatFailsLeavesWhatWas(t *testing.T) {
-	address := realserver.Database(t)
-	db := open(t, address)
-	err := migrateTo(t, address, next(t, "ALTER TABLE attempts ADD COLUMN next text;\nSELECT 1/0;"))
-	if err == nil {
-		t.Fatal("it did not fail")
-	}
-	wantKind(t, err, journal.Invalid, "up to date: PostgreSQL: ")
-	if _, err := record(wait.Context(t), db, ask("CLM-OLD-1", "job")); err != nil {
-		t.Error(err)
-	}
-	if n := one[int64](t, connect(t, address), "SELECT count(*) FROM information_schema.columns WHERE table_name = 'attempts' AND column_name = 'next'"); n != 0 {
-		t.Error("half of the migration is there")
-	}
-}
-
 func TestAReaderMakesNothingAndChangesNothing(t *testing.T) {
 	address := realserver.Database(t)
 	_, err := OpenReader(wait.Context(t), address)
@@ -260,13 +203,16 @@ func TestAReaderMakesNothingAndChangesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	if _, err := r.pool.Exec(wait.Context(t), "UPDATE ledger_head SET link = 1"); err == nil {
+	err = r.Snapshot(wait.Context(t), func(tx sqlstore.Querier) error {
+		rows, err := tx.QueryContext(wait.Context(t), "UPDATE ledger_head SET link = 1 RETURNING link")
+		if err == nil {
+			_ = rows.Close()
+		}
+		return err
+	})
+	if err == nil {
 		t.Error("a reader's connection could write")
 	}
-	do(t, watch, "DELETE FROM schema_migrations WHERE version_id > 0")
-	do(t, watch, "INSERT INTO schema_migrations (version_id, is_applied) VALUES (0, true)")
-	_, err = OpenReader(wait.Context(t), address)
-	wantKind(t, err, journal.Invalid, "no journal in it yet")
 }
 
 func TestACommitIsOnDiskWhateverTheDatabaseIsSetTo(t *testing.T) {
@@ -276,7 +222,7 @@ func TestACommitIsOnDiskWhateverTheDatabaseIsSetTo(t *testing.T) {
 	do(t, admin, "ALTER DATABASE "+name+" SET synchronous_commit = off")
 	db := open(t, address)
 	var set string
-	if err := db.writer.QueryRow(wait.Context(t), "SHOW synchronous_commit").Scan(&set); err != nil || set != "on" {
+	if err := db.writer.QueryRowContext(wait.Context(t), "SHOW synchronous_commit").Scan(&set); err != nil || set != "on" {
 		t.Errorf("synchronous_commit is %q, error %v; expected on", set, err)
 	}
 }

@@ -4,75 +4,115 @@ package postgres
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 
-	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
 
-	"retry-worker/internal/journal"
+	"retry-worker/internal/store/sqlstore"
 )
 
 // opening is what Open and OpenReader do.
 const opening = "open the journal in PostgreSQL"
 
+var dialect = sqlstore.Dialect{
+	Types: map[string]string{"INT": "bigint", "TEXT": `text COLLATE "C"`, "BLOB": "bytea", "JSON": "json",
+		"SEQUENCE": "bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY", ")STRICT;": ")", ")KEYED;": ")",
+		"zero hash": `'\x` + "0000000000000000000000000000000000000000000000000000000000000000" + "'"},
+	Numbered: true,
+	Now:      "(extract(epoch FROM clock_timestamp()) * 1000)::bigint", Lock: " FOR UPDATE",
+	Rows: []int{1, 16, 256}, Begin: "BEGIN",
+	Long:   []string{"SELECT set_config('statement_timeout', '0', true), set_config('idle_in_transaction_session_timeout', '0', true)"},
+	Failed: storeError, Usable: usableAfter, Batch: batch, CheckSchema: checkSchema,
+}
+
 // DB is a journal that is read and written. Its methods may be called concurrently, by several processes on
 // one database too. Connections that break are replaced.
 type DB struct {
-	*Reader
-	writer *pgxpool.Pool
+	sqlstore.Store
+	writer *sql.DB
 }
 
-var _ journal.Store = (*DB)(nil)
-
 // Open opens the journal in a database, given by its address: postgres://user:password@host:port/database.
-// The database must exist; its tables are made, or brought up to date, under a lock that several processes
-// share. The error holds a *journal.StoreError: Unavailable where trying again may help (the server cannot be
-// reached, is starting, or is a standby), Invalid where a person must act. ctx bounds Open alone.
+// The database must exist; its tables are made under a lock that several processes share. The error holds a
+// *journal.StoreError: Unavailable where trying again may help (the server cannot be reached, is starting, or is a
+// standby), Invalid where a person must act. ctx bounds Open alone.
 func Open(ctx context.Context, url string) (*DB, error) {
 	c, err := parse(url)
 	if err != nil {
 		return nil, openError(opening, err)
 	}
-	if err := migrate(ctx, c.ConnConfig, shippedMigrations()); err != nil {
+	if err := create(ctx, c); err != nil {
 		return nil, openError(opening, err)
 	}
-	r, err := readerPool(ctx, c)
-	if err != nil {
-		return nil, openError(opening, err)
-	}
-	w, err := writerPool(ctx, c)
-	if err != nil {
-		r.Close()
-		return nil, openError(opening, err)
-	}
-	db := &DB{Reader: &Reader{r}, writer: w}
-	err = w.Ping(ctx) // the statements fit the tables
-	if err == nil {
-		err = db.nameCauses(ctx)
-	}
-	if err != nil {
+	db := &DB{writer: writerPool(c)}
+	db.Store = sqlstore.Store{Reader: reader(readerPool(c)), Acquire: db.acquire}
+	if err := db.writer.PingContext(ctx); err != nil {
 		_ = db.Close()
 		return nil, openError(opening, err)
 	}
 	return db, nil
 }
 
-// OpenReader opens a journal to be read, on a standby too. It migrates nothing. The error is as Open's.
-func OpenReader(ctx context.Context, url string) (*Reader, error) {
+// OpenReader opens a journal to be read, on a standby too. It makes nothing. The error is as Open's.
+func OpenReader(ctx context.Context, url string) (*sqlstore.Reader, error) {
 	c, err := parse(url)
 	if err != nil {
 		return nil, openError(opening, err)
 	}
-	if err := checkReadable(ctx, c.ConnConfig); err != nil {
+	if err := checkReadable(ctx, c); err != nil {
 		return nil, openError(opening, err)
 	}
-	pool, err := readerPool(ctx, c)
-	if err != nil {
-		return nil, openError(opening, err)
-	}
-	return &Reader{pool}, nil
+	r := reader(readerPool(c))
+	return &r, nil
 }
 
-// Close ends the connections, once they are idle. It always returns nil.
-func (d *DB) Close() error {
-	d.writer.Close()
-	return d.Reader.Close()
+// reader sees one moment in each of its transactions, whatever is written meanwhile.
+func reader(pool *sql.DB) sqlstore.Reader {
+	return sqlstore.Reader{Dialect: &dialect, Free: pool.Close, Snapshot: func(ctx context.Context, do func(tx sqlstore.Querier) error) error {
+		tx, err := pool.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true})
+		if err != nil {
+			return err
+		}
+		defer func() { _ = tx.Rollback() }() // nothing was written
+		return do(tx)
+	}}
+}
+
+// acquire is a connection of the writer's.
+func (d *DB) acquire(ctx context.Context) (*sqlstore.Conn, func(bool), error) {
+	conn, err := d.writer.Conn(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	return &sqlstore.Conn{Conn: conn}, func(broken bool) {
+		if broken { // the statements may be out of date, or the server not the one to write to
+			_ = conn.Raw(func(raw any) error {
+				if c, ok := raw.(*stdlib.Conn); ok {
+					_ = c.Conn().PgConn().Close(ctx)
+				}
+				return nil
+			})
+		}
+		_ = conn.Close() // it goes back to the pool, which leaves one that is closed
+	}, nil
+}
+
+// Close ends the connections, once they are idle.
+func (d *DB) Close() error { return errors.Join(d.writer.Close(), d.Free()) }
+
+// batch executes statements in one round trip.
+func batch(ctx context.Context, conn *sql.Conn, all []sqlstore.Statement) error {
+	return conn.Raw(func(raw any) error {
+		c, ok := raw.(*stdlib.Conn)
+		if !ok {
+			return errors.New("the driver is not pgx's")
+		}
+		var b pgx.Batch
+		for i := range all {
+			b.Queue(all[i].Query, all[i].Args...)
+		}
+		return c.Conn().SendBatch(ctx, &b).Close()
+	})
 }

@@ -76,16 +76,16 @@ func verify(t *testing.T, url string, subjects, jobs int) {
 	t.Helper()
 	c := connect(t, url)
 	total := int64(subjects * jobs)
-	if n := one[int64](t, c, "SELECT count(*) FROM attempts"); n != total {
+	if n := one[int64](t, c, "SELECT count(*) FROM records"); n != total {
 		t.Errorf("%d attempts, expected %d", n, total)
 	}
-	if n := one[int64](t, c, "SELECT count(DISTINCT identity) FROM attempts"); n != total {
+	if n := one[int64](t, c, "SELECT count(DISTINCT body->>'identity') FROM records"); n != total {
 		t.Errorf("%d jobs were decided, expected %d", n, total)
 	}
-	if n := one[int64](t, c, "SELECT count(*) FROM (SELECT 1 FROM attempts GROUP BY subject HAVING count(*) <> $1 OR max(number) <> $1 OR count(DISTINCT number) <> $1) AS wrong", jobs); n != 0 {
+	if n := one[int64](t, c, "SELECT count(*) FROM (SELECT 1 FROM records GROUP BY subject HAVING count(*) <> $1 OR max((body->>'number')::int) <> $1 OR count(DISTINCT body->>'number') <> $1) AS wrong", jobs); n != 0 {
 		t.Errorf("%d subjects have attempts that are missing or numbered twice", n)
 	}
-	if first, last := one[int64](t, c, "SELECT min(record) FROM attempts"), one[int64](t, c, "SELECT max(record) FROM attempts"); first != 1 || last != total {
+	if first, last := one[int64](t, c, "SELECT min(record) FROM records"), one[int64](t, c, "SELECT max(record) FROM records"); first != 1 || last != total {
 		t.Errorf("the records are %d to %d, expected 1 to %d", first, last, total)
 	}
 	verifyChain(t, url)

@@ -2,12 +2,13 @@ package postgres
 
 import (
 	"context"
+	"database/sql"
 	"net"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
 )
 
 // Connections: one writer commits, others probe or stand in for one that broke, purge, and take leases.
@@ -18,8 +19,6 @@ const (
 
 const (
 	connectTime = 2 * time.Second
-	// pingTime bounds the ping of a connection that was idle for a second.
-	pingTime = time.Second
 )
 
 // Settings of the sessions, in milliseconds where no unit is named; what the address names itself stands. The
@@ -55,20 +54,19 @@ var (
 )
 
 // parse reads the address. Its text is in no error: a password may be anywhere in one that is wrong.
-func parse(url string) (*pgxpool.Config, error) {
-	c, err := pgxpool.ParseConfig(url)
+func parse(url string) (*pgx.ConnConfig, error) {
+	c, err := pgx.ParseConfig(url)
 	if err != nil {
 		return nil, refuse("its address is not of the form postgres://user:password@host:port/database?sslmode=require;" +
 			" in a password, characters other than letters and digits must be percent-encoded")
 	}
-	if c.ConnConfig.ConnectTimeout == 0 {
-		c.ConnConfig.ConnectTimeout = connectTime
+	if c.ConnectTimeout == 0 {
+		c.ConnectTimeout = connectTime
 	}
 	// A server that is gone without a word is noticed by our side, too.
 	dialer := &net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second, Interval: time.Second, Count: 3}}
-	c.ConnConfig.DialFunc = dialer.DialContext
-	c.PingTimeout = pingTime
-	set(c.ConnConfig, allSessions)
+	c.DialFunc = dialer.DialContext
+	set(c, allSessions)
 	return c, nil
 }
 
@@ -81,29 +79,31 @@ func set(c *pgx.ConnConfig, settings map[string]string) {
 }
 
 // readerPool is lazy: it connects when it is asked.
-func readerPool(ctx context.Context, base *pgxpool.Config) (*pgxpool.Pool, error) {
+func readerPool(base *pgx.ConnConfig) *sql.DB {
 	c := base.Copy()
-	c.MaxConns, c.MinConns, c.MinIdleConns = readers, 0, 0
-	set(c.ConnConfig, readerSessions)
-	c.ConnConfig.RuntimeParams["default_transaction_read_only"] = "on"
-	return pgxpool.NewWithConfig(ctx, c)
+	set(c, readerSessions)
+	c.RuntimeParams["default_transaction_read_only"] = "on"
+	return pool(c, readers)
 }
 
 // writerPool is lazy, too.
-func writerPool(ctx context.Context, base *pgxpool.Config) (*pgxpool.Pool, error) {
+func writerPool(base *pgx.ConnConfig) *sql.DB {
 	c := base.Copy()
-	c.MaxConns, c.MinConns, c.MinIdleConns = writers, 0, 0
-	set(c.ConnConfig, writerSessions)
-	if c.ConnConfig.ValidateConnect == nil && severalHosts(&c.ConnConfig.Config) {
-		c.ConnConfig.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
+	set(c, writerSessions)
+	if c.ValidateConnect == nil && severalHosts(&c.Config) {
+		c.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
 	}
-	c.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
-		if _, err := conn.Exec(ctx, durabilityText); err != nil {
-			return err
-		}
-		return prepare(ctx, conn)
-	}
-	return pgxpool.NewWithConfig(ctx, c)
+	return pool(c, writers, stdlib.OptionAfterConnect(func(ctx context.Context, conn *pgx.Conn) error {
+		_, err := conn.Exec(ctx, durabilityText)
+		return err
+	}))
+}
+
+func pool(c *pgx.ConnConfig, connections int, options ...stdlib.OptionOpenDB) *sql.DB {
+	db := stdlib.OpenDB(*c, options...)
+	db.SetMaxOpenConns(connections)
+	db.SetMaxIdleConns(connections)
+	return db
 }
 
 // durabilityText sets what depends on the server: a commit that is not on disk is not one, and from

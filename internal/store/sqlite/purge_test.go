@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"retry-worker/internal/journal"
+	"retry-worker/internal/store/sqlstore"
 )
 
 // TestKilledWhilePurging: what was said to be purged is, nothing is half purged, and the next goes on.
@@ -59,7 +60,8 @@ func TestKilledWhilePurging(t *testing.T) {
 
 func count(t *testing.T, db *DB, query string) (n int64) {
 	t.Helper()
-	if err := db.pool.QueryRowContext(t.Context(), query).Scan(&n); err != nil {
+	err := db.Snapshot(t.Context(), func(tx sqlstore.Querier) error { return tx.QueryRowContext(t.Context(), query).Scan(&n) })
+	if err != nil {
 		t.Fatal(err)
 	}
 	return n

@@ -191,23 +191,26 @@ func (s *Store) write(ctx context.Context, doing string, do func(w *writer) (boo
 		broken = !s.Usable(err)
 		return s.Failed(doing, err, false)
 	}
+	ended, committing := false, false
+	defer func() { // also where do panics
+		if !ended {
+			if rolled := w.rollback(); rolled != nil || err != nil && !s.Usable(err) {
+				broken = true
+			}
+		}
+	}()
 	changed, err := do(w)
 	if err == nil {
 		err = ctx.Err()
 	}
-	committing := err == nil && changed
-	if committing {
-		if err = w.exec("COMMIT"); err == nil {
-			return nil
-		}
-	}
-	if rolled := w.rollback(); rolled != nil || err != nil && !s.Usable(err) {
-		broken = true
+	if committing = err == nil && changed; committing {
+		err = w.exec("COMMIT")
+		ended = err == nil
 	}
 	if err != nil {
-		return s.Failed(doing, err, committing)
+		err = s.Failed(doing, err, committing)
 	}
-	return nil
+	return err
 }
 
 // rollback ends a transaction, which an error may have ended already. It is not the context's to prevent.

@@ -62,6 +62,7 @@ func bury(ctx context.Context, s journal.Store, of func(n int) int, numbers ...i
 // bury records a failure that is given up.
 func (x *transaction) bury(i int, a journal.Attempt, d journal.DeadLetter) {
 	h, policy := &x.histories[i], x.lookups[i].Subject.Policy
+	x.drawn = true
 	f := journal.FingerprintOf(policy, &a)
 	a.At, a.Number, a.Fingerprint, d.Fingerprint = d.CreatedAt, h.Attempts+1, f.ID, f.ID
 	saved := x.attempt(i, a)

@@ -67,6 +67,7 @@ func testNames(t *testing.T, s Store) {
 	}
 	of := subject("CLM-9-1")
 	must(t, s, []journal.Lookup{{Subject: of}}, func(x *transaction) {
+		x.drawn = true
 		x.attempt(0, journal.Attempt{At: at(0), Number: 1, Episode: 1, Identity: identity(), Error: all.String(),
 			Decision: decision.Decision{MatchedText: all.String(), Catalogue: all.String()}})
 		x.entry(journal.Entry{Kind: journal.RejectionEntry, Subject: of, At: at(0), Body: quoted(all.String())})

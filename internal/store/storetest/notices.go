@@ -56,7 +56,7 @@ func testNoticeSettled(t *testing.T, s Store) {
 	for _, state := range []journal.DeadLetterState{journal.DeadLetterOpen, journal.DeadLetterRecovered} {
 		must(t, s, []journal.Lookup{{Subject: of, DeadLetter: d.ID}}, func(x *transaction) {
 			d := *x.histories[0].DeadLetter
-			d.State = state
+			d.State, x.drawn = state, true
 			x.letter(0, d, x.histories[0].DeadLetter)
 		})
 		news, err := s.NewDeadLetters(t.Context(), d.Team, 0, 5)

@@ -157,7 +157,7 @@ func (o *oracle) draw(r *rapid.T, x *transaction, lookups []journal.Lookup) *jou
 	o.drawSums(r, x)
 	x.sums()
 	x.states()
-	if x.sealed = true; len(x.Link.Digests)+len(x.Link.Answered) > 0 {
+	if x.drawn, x.sealed = true, true; len(x.Link.Digests)+len(x.Link.Answered) > 0 {
 		x.Link.At = o.drawWritten(r)
 		x.Link = x.Link.After(x.head)
 	}

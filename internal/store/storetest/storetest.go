@@ -123,14 +123,18 @@ type transaction struct {
 	lookups   []journal.Lookup
 	histories []journal.History
 	journal.Changes
-	// touched histories are saved as states.
+	// before are the histories as they were looked up.
+	before []journal.History
+	// drawn tells that projections are not what the fold makes of the records, but what the test says; touched histories are
+	// saved as states then.
+	drawn   bool
 	touched map[int]bool
 	// sealed changes stay as they are.
 	sealed bool
 }
 
 func begin(head journal.Head, lookups []journal.Lookup, histories []journal.History) *transaction {
-	return &transaction{head: head, lookups: lookups, histories: histories, touched: map[int]bool{}}
+	return &transaction{head: head, lookups: lookups, histories: histories, before: slices.Clone(histories), touched: map[int]bool{}}
 }
 
 func (x *transaction) record() int64 { return x.head.Record + int64(len(x.Link.Digests)) + 1 }
@@ -211,16 +215,36 @@ func (x *transaction) fail(i int, id journal.Identity) *journal.Attempt {
 
 // changes completes the transaction.
 func (x *transaction) changes() *journal.Changes {
-	if !x.sealed {
+	if x.sealed {
+		return &x.Changes
+	}
+	x.sealed = true
+	if x.drawn {
 		x.sums()
 		x.states()
-		if len(x.Link.Digests) > 0 {
-			x.Link.At = at(x.head.Link)
-			x.Link = x.Link.After(x.head)
-		}
-		x.sealed = true
+	} else if len(x.Records) > 0 {
+		x.fold()
+	}
+	if len(x.Link.Digests)+len(x.Link.Answered) > 0 {
+		x.Link.At = at(x.head.Link)
+		x.Link = x.Link.After(x.head)
 	}
 	return &x.Changes
+}
+
+// fold makes the projections of the records.
+func (x *transaction) fold() {
+	entries := make([]journal.Entry, len(x.Records))
+	for i := range entries {
+		entries[i] = x.Records[i].Entry
+	}
+	c, err := journal.Append(x.head, at(x.head.Link), x.lookups, x.before, entries...)
+	if err != nil {
+		panic(err)
+	}
+	c.Link.Answered, c.Published = x.Link.Answered, x.Published
+	c.Figures, c.Fingerprints, c.Outbox = append(c.Figures, x.Figures...), append(c.Fingerprints, x.Fingerprints...), append(c.Outbox, x.Outbox...)
+	x.Changes = *c
 }
 
 // states are those of the subjects that were touched.

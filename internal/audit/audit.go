@@ -100,6 +100,9 @@ func Of(r *journal.Record) Record {
 	e := r.Entry
 	v := Record{Record: e.Record, Kind: string(e.Kind), Timestamp: decision.Instant(e.At), Body: json.RawMessage(e.Body)}
 	v.name(e.Subject)
+	if e.Kind == journal.PurgeEntry {
+		v.Body = journal.PurgeWord(e) // the sums, and what they go on from, are the fold's
+	}
 	if !json.Valid(v.Body) { // somebody edited it: show it all the same
 		v.Body = json.RawMessage(decision.Text(e.Body))
 	}

@@ -10,7 +10,7 @@ import (
 
 // RN-BIL-005 §7.1: the fields of its record, by their names; RN-BIL-004 §7.1 adds shouldRetry.
 func TestRecordHasWhatTheRulesName(t *testing.T) {
-	l := filled(t)
+	l := filled(t, "what is this")
 	for n, want := range map[int64]map[string]any{
 		1: {"timestamp": "2026-03-02T10:00:00Z", "claimId": "CLM-1-1", "submissionError": "TIMEOUT", "errorClassification": "TRANSIENT",
 			"retryCount": 1.0, "maxRetries": 5.0, "retryReason": "Transient error, retry 1 of 5", "executionTimeMs": 1.5, "shouldRetry": true,
@@ -19,14 +19,14 @@ func TestRecordHasWhatTheRulesName(t *testing.T) {
 			"retryCount": 1.0, "responsibleTeam": "faturamento", "matchedRule": "DUPLICATE_CLAIM", "outcome": "PERMANENT_ERROR"},
 		12: {"errorClassification": "UNKNOWN", "matchedRule": nil, "shouldRetry": true},
 	} {
-		r := object(t, l.at(n))
+		r := object(t, recordAt(t, l, n))
 		for name, value := range want {
 			if got, there := r[name]; !there || got != value {
 				t.Errorf("record %d: %s is %v, want %v", n, name, got, value)
 			}
 		}
 	}
-	r := object(t, l.at(1))
+	r := object(t, recordAt(t, l, 1))
 	if minutes, _ := r["backoffMinutes"].(float64); minutes != 5 && minutes != 6 {
 		t.Errorf("backoffMinutes is %v", r["backoffMinutes"])
 	}
@@ -47,14 +47,14 @@ func object(t *testing.T, r *journal.Record) map[string]any {
 
 // The six events of §7.1, with their times; no backoff is calculated and no attempt scheduled where none follows.
 func TestRecordHasTheSixEvents(t *testing.T) {
-	l := filled(t)
+	l := filled(t, "what is this")
 	const received, decided = "2026-03-02T10:00:00.448Z", "2026-03-02T10:00:00.449Z" // received in whole milliseconds, and 1.5 later
 	for n, want := range map[int64][]audit.Event{
 		1: {{1, "error_received", received}, {2, "error_classified", decided}, {3, "retry_count_checked", decided},
 			{4, "backoff_calculated", decided}, {5, "retry_decided", decided}, {6, "next_attempt_scheduled", decided}},
 		11: {{1, "error_received", received}, {2, "error_classified", decided}, {3, "retry_count_checked", decided}, {5, "retry_decided", decided}},
 	} {
-		got := audit.Of(l.at(n)).Events
+		got := audit.Of(recordAt(t, l, n)).Events
 		if len(got) != len(want) {
 			t.Fatalf("record %d: got %v, want %v", n, got, want)
 		}
@@ -64,7 +64,7 @@ func TestRecordHasTheSixEvents(t *testing.T) {
 			}
 		}
 	}
-	if r := object(t, l.at(10)); r["kind"] != "outcome" || r["events"] != nil || r["submissionError"] != nil || r["body"] == nil {
+	if r := object(t, recordAt(t, l, 10)); r["kind"] != "outcome" || r["events"] != nil || r["submissionError"] != nil || r["body"] == nil {
 		t.Errorf("an outcome is %v", r)
 	}
 }

@@ -50,13 +50,15 @@ var grown = sync.OnceValues(func() (string, error) {
 
 // decisions are some retries of claims that were not known before.
 func decisions(head journal.Head, n int) *journal.Changes {
-	c := &journal.Changes{}
 	now := begin.Add(time.Duration(head.Record) * time.Second)
+	var lookups []journal.Lookup
+	var entries []journal.Entry
 	for i := range int64(n) {
 		s := subject(fmt.Sprintf("CLM-BENCH-%d", head.Record+i+1))
-		a := &journal.Attempt{
-			Record: head.Record + i + 1, Number: 1, Episode: 1, Identity: journal.Identity{byte(i), byte(head.Record), byte(head.Record >> 8), byte(head.Record >> 16)},
-			JobKey: 2251799813685250 + i, ElementInstanceKey: 2251799813685251, ProcessInstanceKey: 2251799813685249,
+		lookups = append(lookups, journal.Lookup{Subject: s})
+		entries = append(entries, journal.EntryOf(s, &journal.Attempt{
+			Number: 1, Episode: 1, Identity: journal.Identity{byte(i), byte(head.Record), byte(head.Record >> 8), byte(head.Record >> 16)},
+			JobKey: 2251799813685250 + i, ElementInstanceKey: 2251799813685251, ProcessInstanceKey: 2251799813685249, Fingerprint: "0123456789abcdef",
 			Rule: decision.RNBIL005, Error: "SocketTimeoutException: connect timed out after 30000 ms at gateway 4 of the operator", GivenCount: -1,
 			ReceivedAt: now, Took: time.Millisecond,
 			Decision: decision.Decision{
@@ -64,18 +66,16 @@ func decisions(head journal.Head, n int) *journal.Changes {
 				MaxRetries: 5, Backoff: decision.Backoff{Delay: 5 * time.Minute, Raw: 5 * time.Minute, JitterRatio: 0.0123},
 				NextRetryTime: now.Add(5 * time.Minute), RetryReason: "Transient error, retry 1 of 5", AnalysedAt: now, FirstFailure: now,
 			},
-		}
-		key := head.Subject + i + 1
-		c.Subjects = append(c.Subjects, journal.KeyedSubject{Key: key, Subject: s})
-		c.Attempts = append(c.Attempts, journal.KeyedAttempt{Key: key, Attempt: a})
-		c.Link.Digests = append(c.Link.Digests, journal.DigestAttempt(s, a))
+		}))
 	}
-	c.Link.At = now.Truncate(time.Millisecond)
-	c.Link = c.Link.After(head)
+	c, err := journal.Append(head, now, lookups, make([]journal.History, n), entries...)
+	if err != nil {
+		panic(err)
+	}
 	return c
 }
 
-func benchArchive(b *testing.B) journal.Archive {
+func benchArchive(b *testing.B) *sqlite.Reader {
 	b.Helper()
 	path, err := grown()
 	if err != nil {

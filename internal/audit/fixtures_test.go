@@ -3,7 +3,6 @@ package audit_test
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -41,8 +40,6 @@ type writer struct {
 	*clock
 	t    testing.TB
 	jobs int64
-	// first has it write as a worker of the first version, which kept neither catalogue nor matched text.
-	first bool
 }
 
 func write(t testing.TB, store journal.Store) *writer {
@@ -63,9 +60,6 @@ func (w *writer) fails(id, text string, count int) {
 	f, rejection := p.Read(v)
 	if rejection != nil {
 		w.t.Fatal(rejection)
-	}
-	if w.first {
-		p.Catalogue, f.Match.Text = "", ""
 	}
 	w.jobs++
 	a := &journal.Analysis{
@@ -98,94 +92,37 @@ func subject(id string) journal.Subject {
 	return journal.Subject{Tenant: journal.DefaultTenant, Policy: decision.DefaultPolicy, ID: id}
 }
 
-// ledger is a journal's archive as plain slices, which a test may break.
-type ledger struct {
-	head    journal.Head
-	links   []journal.Link
-	records []journal.Record
-	// meanwhile is called after records behind the first were read; it must not read itself.
-	meanwhile func()
-	// unreadable is a record that cannot be read.
-	unreadable int64
-	mu         sync.Mutex
+// edited is an archive in which somebody changed records, or that ends earlier.
+type edited struct {
+	*testkit.Memory
+	edit func(r *journal.Record)
+	last int64
 }
 
-// copied is all that an archive holds.
-func copied(t testing.TB, a journal.Archive) *ledger {
+func (e *edited) Head(ctx context.Context) (journal.Head, error) {
+	h, err := e.Memory.Head(ctx)
+	if e.last > 0 {
+		h.Record = e.last
+	}
+	return h, err
+}
+
+func (e *edited) Records(ctx context.Context, f journal.RecordFilter, after int64, limit int) ([]journal.Record, error) {
+	all, err := e.Memory.Records(ctx, f, after, limit)
+	for i := range all {
+		if e.edit != nil {
+			e.edit(&all[i])
+		}
+	}
+	return all, err
+}
+
+// recordAt is the record with that number.
+func recordAt(t *testing.T, a journal.Archive, n int64) *journal.Record {
 	t.Helper()
-	l := &ledger{}
-	var err error
-	if l.head, err = a.Head(t.Context()); err != nil {
-		t.Fatal(err)
+	all, err := a.Records(t.Context(), journal.RecordFilter{}, n-1, 1)
+	if err != nil || len(all) != 1 {
+		t.Fatal(all, err)
 	}
-	if l.links, err = a.Links(t.Context(), 0, 1_000_000); err != nil {
-		t.Fatal(err)
-	}
-	if l.records, err = a.Records(t.Context(), journal.RecordFilter{}, 0, 1_000_000); err != nil {
-		t.Fatal(err)
-	}
-	return l
-}
-
-func (l *ledger) Head(ctx context.Context) (journal.Head, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.head, ctx.Err()
-}
-
-func (l *ledger) Links(ctx context.Context, after int64, limit int) ([]journal.Link, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	var all []journal.Link
-	for _, link := range l.links {
-		if link.Number > after && len(all) < limit {
-			all = append(all, link)
-		}
-	}
-	return all, ctx.Err()
-}
-
-func (l *ledger) Records(ctx context.Context, _ journal.RecordFilter, after int64, limit int) ([]journal.Record, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	var all []journal.Record
-	for _, r := range l.records {
-		if numberOf(r) > after && len(all) < limit {
-			if l.unreadable != 0 && numberOf(r) == l.unreadable {
-				return nil, &journal.StoreError{Err: fmt.Errorf("a column holds what it cannot")}
-			}
-			all = append(all, r)
-		}
-	}
-	if after > 0 && l.meanwhile != nil {
-		l.meanwhile()
-	}
-	return all, ctx.Err()
-}
-
-func numberOf(r journal.Record) int64 {
-	if r.Attempt != nil {
-		return r.Attempt.Record
-	}
-	return r.Entry.Record
-}
-
-// drop forgets records.
-func (l *ledger) drop(numbers ...int64) {
-	l.records = slices.DeleteFunc(l.records, func(r journal.Record) bool { return slices.Contains(numbers, numberOf(r)) })
-}
-
-// at is a copy of a record that may be changed; it takes the old one's place.
-func (l *ledger) at(n int64) *journal.Record {
-	for i := range l.records {
-		if r := &l.records[i]; numberOf(*r) == n {
-			if r.Attempt != nil {
-				r.Attempt = new(*r.Attempt)
-			} else {
-				r.Entry = new(*r.Entry)
-			}
-			return r
-		}
-	}
-	return nil
+	return &all[0]
 }

@@ -106,7 +106,9 @@ func (v *verifier) verify() (err error) {
 	} else if problem != "" {
 		return &Broken{What: "schema", Problem: problem}
 	}
-	if v.head, err = v.Head(); err != nil {
+	if v.head, err = v.Head(); errors.Is(err, journal.ErrNoHead) {
+		return &Broken{What: "ledger_head", Problem: "is missing: " + journal.ErrNoHead.Error()}
+	} else if err != nil {
 		return fmt.Errorf("read the ledger's head: %w", err)
 	}
 	base, err := v.LastPurge()

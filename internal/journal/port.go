@@ -178,6 +178,9 @@ type Head struct {
 	At time.Time
 }
 
+// ErrNoHead is what a damaged store is met with.
+var ErrNoHead = errors.New("found no row in ledger_head, expected one: restore the database from a backup")
+
 // String is the head as `audit verify --head` takes it: the link's number and its hash.
 func (h Head) String() string { return strconv.FormatInt(h.Link, 10) + ":" + h.Hash.String() }
 

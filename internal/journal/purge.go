@@ -67,6 +67,13 @@ type purgeBody struct {
 	Runs     []carriedRun     `json:"bulkRuns,omitempty"`
 }
 
+// PurgeWord returns what people are told of a purge: up to which record all are gone.
+func PurgeWord(e *Entry) json.RawMessage {
+	var b purgeBody
+	_ = json.Unmarshal([]byte(e.Body), &b) // one that somebody edited says nothing
+	return encoded(purgeBody{Through: b.Through})
+}
+
 type carriedSubject struct {
 	Subject
 	State   SubjectState `json:"state"`
@@ -103,6 +110,16 @@ func carriedLife(s Subject, base *Entry) (*life, error) {
 	return newLife(s), err
 }
 
+// CarriedLast returns the last attempt of a subject, of which the record is purged; nil where nothing is known of it. base
+// is the record of the last purge.
+func CarriedLast(s Subject, base *Entry) (*Attempt, error) {
+	l, err := carriedLife(s, base)
+	if err != nil {
+		return nil, err
+	}
+	return l.last, nil
+}
+
 func newLife(s Subject) *life { return &life{subject: s, letters: map[string]*DeadLetter{}} }
 
 func (c *carriedSubject) life() (*life, error) {
@@ -125,7 +142,9 @@ func (c *carriedSubject) life() (*life, error) {
 func (l *life) carry() carriedSubject {
 	c := carriedSubject{Subject: l.subject, State: l.state()}
 	if l.last != nil {
-		e := EntryOf(l.subject, l.last)
+		last := *l.last
+		last.Error = "" // its cause is known
+		e := EntryOf(l.subject, &last)
 		c.Last = &e
 	}
 	for _, id := range slices.Sorted(maps.Keys(l.letters)) {

@@ -171,6 +171,9 @@ func (m *Memory) history(l *journal.Lookup) journal.History {
 			h.Same = new(*a)
 		}
 	}
+	if h.Last == nil && state.Last != 0 {
+		h.Last, _ = journal.CarriedLast(l.Subject, m.lastPurge())
+	}
 	if h.Same != nil {
 		h.SameAnswered = slices.ContainsFunc(attempts, func(a *journal.Attempt) bool { return a.Number == h.Same.Number && m.answered[a.Record] })
 		if d := m.letterOf(key, h.Same.DeadLetter); d != nil {

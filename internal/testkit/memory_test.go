@@ -19,23 +19,20 @@ var (
 	claim = journal.Subject{Tenant: "<default>", Policy: "tiss-submission", ID: "CLM-1-1"}
 )
 
-// attempt of the subject with key 1, as record and number n.
-func attempt(n int64) *journal.Attempt {
-	return &journal.Attempt{Record: n, Number: n, Episode: 1, Identity: journal.Identity{byte(n)}, ReceivedAt: at,
-		Decision: decision.Decision{Outcome: decision.Retry, NextRetryTime: at.Add(time.Hour), AnalysedAt: at, FirstFailure: at}}
+// attempt of a subject, with the number n.
+func attempt(s journal.Subject, n int64) journal.Entry {
+	return journal.EntryOf(s, &journal.Attempt{Number: n, Episode: 1, Identity: journal.Identity{byte(n)}, ReceivedAt: at,
+		Decision: decision.Decision{Outcome: decision.Retry, NextRetryTime: at.Add(time.Hour), AnalysedAt: at, FirstFailure: at}})
 }
 
 // first makes the changes that tell of a subject for the first time.
 func first(s journal.Subject) func(journal.Head, []journal.History) *journal.Changes {
 	return func(head journal.Head, _ []journal.History) *journal.Changes {
-		key, a := head.Subject+1, attempt(head.Record+1)
-		a.Number = 1
-		return &journal.Changes{
-			Subjects: []journal.KeyedSubject{{Key: key, Subject: s}},
-			Attempts: []journal.KeyedAttempt{{Key: key, Attempt: a}},
-			Episodes: []journal.KeyedEpisode{{Key: key, Episode: journal.Episode{Number: 1, State: journal.Scheduled, NextRetryTime: a.Decision.NextRetryTime}}},
-			Link:     journal.Link{At: at, Digests: []journal.Digest{journal.DigestAttempt(s, a)}}.After(head),
+		c, err := journal.Append(head, at, []journal.Lookup{{Subject: s}}, make([]journal.History, 1), attempt(s, 1))
+		if err != nil {
+			panic(err)
 		}
+		return c
 	}
 }
 
@@ -60,15 +57,14 @@ func TestRefusesWhatDoesNotFit(t *testing.T) {
 		"a gap in the links":      func(c *journal.Changes) { c.Link.Number++ },
 		"a gap in the records":    func(c *journal.Changes) { c.Link.First++ },
 		"another hash":            func(c *journal.Changes) { c.Link.Hash[0]++ },
-		"a record that is wrong":  func(c *journal.Changes) { c.Attempts[0].Attempt.Record++ },
+		"a record that is wrong":  func(c *journal.Changes) { c.Records[0].Entry.Record++ },
 		"a subject that is known": func(c *journal.Changes) { c.Subjects[0].Subject = claim },
 		"a key that is not next":  func(c *journal.Changes) { c.Subjects[0].Key++ },
-		"rows of nobody":          func(c *journal.Changes) { c.Episodes[0].Key = 9 },
+		"rows of nobody":          func(c *journal.Changes) { c.Records[0].Key = 9 },
 		"dead letters of nobody": func(c *journal.Changes) {
 			c.DeadLetters = append(c.DeadLetters, journal.KeyedDeadLetter{Key: 9})
 		},
-		"an attempt that is there": func(c *journal.Changes) { c.Attempts[0].Key = 1 },
-		"a marked subject":         func(c *journal.Changes) { c.Subjects[0].Subject.ID = "CLM-" + testkit.Unstorable + "-1" },
+		"a marked subject": func(c *journal.Changes) { c.Subjects[0].Subject.ID = "CLM-" + testkit.Unstorable + "-1" },
 	} {
 		m := testkit.NewMemory()
 		if err := save(t, m, first(claim)); err != nil {
@@ -89,13 +85,6 @@ func TestRefusesWhatDoesNotFit(t *testing.T) {
 	if err == nil || kind(t, err) != journal.Invalid {
 		t.Errorf("a subject that is looked up twice: %v", err)
 	}
-	marked := func(head journal.Head, _ []journal.History) *journal.Changes {
-		e := journal.Entry{Record: 1, Subject: journal.Subject{ID: testkit.Unstorable}}
-		return &journal.Changes{Entries: []journal.Entry{e}, Link: journal.Link{Digests: []journal.Digest{journal.DigestEntry(&e)}}.After(head)}
-	}
-	if err := save(t, m, marked); err == nil || kind(t, err) != journal.Invalid {
-		t.Errorf("an entry of a marked subject: %v", err)
-	}
 }
 
 func TestCopiesInAndOut(t *testing.T) {
@@ -105,7 +94,7 @@ func TestCopiesInAndOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	want, _, _ := m.Story(t.Context(), claim)
-	c.Attempts[0].Attempt.Error, c.Link.Digests[0] = "changed", journal.Digest{}
+	c.Records[0].Entry.Body, c.Link.Digests[0] = "changed", journal.Digest{}
 	got, _, _ := m.Story(t.Context(), claim)
 	got.Attempts[0].Error, got.Episodes[0].Retries = "changed", 9
 	m.Ledger()[0].Digests[0] = journal.Digest{}
@@ -118,53 +107,6 @@ func TestCopiesInAndOut(t *testing.T) {
 	}
 	if got, _, _ := m.Story(t.Context(), claim); !reflect.DeepEqual(got, want) || (m.Ledger()[0].Digests[0] == journal.Digest{}) {
 		t.Errorf("what is kept was changed from outside: %+v", got)
-	}
-}
-
-// TestHistoryOfRevisions: the latest attempt is the one with the highest number, in its latest revision; an
-// attempt is answered where any of its revisions is.
-func TestHistoryOfRevisions(t *testing.T) {
-	m := testkit.NewMemory()
-	add := func(number, revision int64, answered ...journal.Run) {
-		t.Helper()
-		err := save(t, m, func(head journal.Head, _ []journal.History) *journal.Changes {
-			c := &journal.Changes{Answered: answered}
-			if head.Subject == 0 {
-				c.Subjects = []journal.KeyedSubject{{Key: 1, Subject: claim}}
-			}
-			a := attempt(head.Record + 1)
-			a.Number, a.Revision, a.Identity = number, revision, journal.Identity{byte(number)}
-			c.Attempts = []journal.KeyedAttempt{{Key: 1, Attempt: a}}
-			c.Link = journal.Link{Digests: []journal.Digest{journal.DigestAttempt(claim, a)}}.After(head)
-			return c
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	add(1, 0)
-	add(2, 0, journal.Run{First: 1, Last: 1})
-	add(1, 1)
-	var h journal.History
-	look := func(l journal.Lookup) {
-		if err := save(t, m, func(_ journal.Head, hs []journal.History) *journal.Changes { h = hs[0]; return nil }, l); err != nil {
-			t.Fatal(err)
-		}
-	}
-	look(journal.Lookup{Subject: claim, Identity: journal.Identity{1}})
-	if h.Attempts != 2 || h.Last.Number != 2 || h.Same.Revision != 1 || !h.SameAnswered {
-		t.Errorf("last is attempt %d of %d, same revision %d, answered %t", h.Last.Number, h.Attempts, h.Same.Revision, h.SameAnswered)
-	}
-	look(journal.Lookup{Subject: claim, Identity: journal.Identity{2}})
-	if h.Same.Number != 2 || h.SameAnswered {
-		t.Errorf("same is attempt %d, answered %t", h.Same.Number, h.SameAnswered)
-	}
-	look(journal.Lookup{Subject: claim})
-	if h.Same != nil || h.DeadLetter != nil {
-		t.Error("what was not asked for is given")
-	}
-	if n, err := m.CountAttempts(t.Context(), claim); n != 2 || err != nil {
-		t.Errorf("%d attempts, %v", n, err)
 	}
 }
 

@@ -2,11 +2,15 @@ package postgres
 
 import (
 	"context"
+	"database/sql"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
 
 	realserver "retry-worker/e2e/harness/postgres"
+	"retry-worker/internal/audit"
+	"retry-worker/internal/store/sqlstore"
 	"retry-worker/internal/store/storetest"
 )
 
@@ -43,4 +47,20 @@ func TestMigrations(t *testing.T) {
 			},
 		}
 	})
+}
+
+// TestEditsAreFound on every column of every table.
+func TestEditsAreFound(t *testing.T) {
+	address := realserver.Database(t)
+	c, err := pgx.ParseConfig(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := stdlib.OpenDB(*c)
+	t.Cleanup(func() { _ = pool.Close() })
+	storetest.RunEdits(t, &storetest.Editable{Store: open(t, address), Pool: pool, Body: "(%s::text || ' ')::json", Verify: func(ctx context.Context, tx *sql.Tx) error {
+		r := &sqlstore.Reader{Dialect: &dialect, Snapshot: func(_ context.Context, do func(sqlstore.Querier) error) error { return do(tx) }}
+		_, err := audit.Verify(ctx, r, audit.VerifyOptions{}, nil)
+		return err
+	}})
 }

@@ -65,7 +65,7 @@ func usableAfter(err error) bool {
 // plain is err without what must not be shown: the values of rows, which a server's details and some of its
 // messages name, and line breaks. Of its cause only the context's is kept.
 func plain(err error) error {
-	for _, ended := range [...]error{context.Canceled, context.DeadlineExceeded} {
+	for _, ended := range [...]error{context.Canceled, context.DeadlineExceeded, journal.ErrNoHead} {
 		if errors.Is(err, ended) {
 			return ended
 		}

@@ -86,7 +86,8 @@ func checkReadable(ctx context.Context, config *pgx.ConnConfig) error {
 // look finds out what is in the database, and refuses another version's tables.
 func look(ctx context.Context, c *pgx.Conn) (schemaState, error) {
 	var ours, older bool
-	err := c.QueryRow(ctx, "SELECT to_regclass('journal_schema') IS NOT NULL, to_regclass('schema_migrations') IS NOT NULL").Scan(&ours, &older)
+	err := c.QueryRow(ctx, `SELECT coalesce(bool_or(relname = 'journal_schema'), false), coalesce(bool_or(relname = 'schema_migrations'), false)
+		FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relname IN ('journal_schema', 'schema_migrations')`).Scan(&ours, &older)
 	switch {
 	case err != nil:
 		return empty, err

@@ -22,7 +22,7 @@ var dialect = sqlstore.Dialect{
 		"zero hash": `'\x` + "0000000000000000000000000000000000000000000000000000000000000000" + "'"},
 	Numbered: true,
 	Now:      "(extract(epoch FROM clock_timestamp()) * 1000)::bigint", Lock: " FOR UPDATE",
-	Rows: []int{1, 16, 256}, Begin: "BEGIN",
+	Rows: []int{1, 16, 256}, Begin: "BEGIN ISOLATION LEVEL READ COMMITTED",
 	Long:   []string{"SELECT set_config('statement_timeout', '0', true), set_config('idle_in_transaction_session_timeout', '0', true)"},
 	Failed: storeError, Usable: usableAfter, Batch: batch, CheckSchema: checkSchema,
 }

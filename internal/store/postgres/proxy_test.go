@@ -114,6 +114,7 @@ func TestACommitWhoseAnswerIsLostIsAmbiguous(t *testing.T) {
 	}{
 		{"before it was done", beforeCommit, false},
 		{"after it was done", afterCommit, true},
+		{"after it was answered", afterAnswer, true},
 	} {
 		t.Run(lost.name, func(t *testing.T) {
 			address := realserver.Database(t)
@@ -129,20 +130,6 @@ func TestACommitWhoseAnswerIsLostIsAmbiguous(t *testing.T) {
 			}
 			verify(t, address, 1, 1)
 		})
-	}
-}
-
-func TestACommitThatWasAnsweredIsDone(t *testing.T) {
-	address := realserver.Database(t)
-	w, through := newWire(t, address)
-	db, job := open(t, through), ask("CLM-DONE-1", "job")
-	w.cut.Store(int32(afterAnswer))
-	if fresh, err := record(wait.Context(t), db, job); err != nil || !fresh[0] {
-		t.Errorf("fresh %v, error %v", fresh, err)
-	}
-	w.cut.Store(int32(whole))
-	if fresh, err := record(wait.Context(t), db, job); err != nil || fresh[0] {
-		t.Errorf("the next: fresh %v, error %v", fresh, err)
 	}
 }
 

@@ -53,8 +53,8 @@ func TestKilledWhilePurging(t *testing.T) {
 	if n, err := db.Purge(t.Context(), records, records, time.Now()); err != nil || int64(n) != records-gone {
 		t.Errorf("%d records were purged at last (%v), want %d", n, err, records-gone)
 	}
-	if head := headOf(t, db); head.Record != records {
-		t.Errorf("the ledger ends at record %d, want %d", head.Record, records)
+	if head := headOf(t, db); head.Record < records {
+		t.Errorf("the ledger ends at record %d, want %d at least", head.Record, records)
 	}
 }
 

@@ -2,12 +2,15 @@ package sqlite
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"path/filepath"
 	"testing"
 
+	"retry-worker/internal/audit"
 	"retry-worker/internal/journal"
+	"retry-worker/internal/store/sqlstore"
 	"retry-worker/internal/store/storetest"
 )
 
@@ -79,4 +82,19 @@ func fail(ctx context.Context, db *DB, claims int, next *int) error {
 // claim returns the subject with that number; they come round.
 func claim(n int) journal.Subject {
 	return journal.Subject{Tenant: "<default>", Policy: "tiss-submission", ID: fmt.Sprintf("CLM-%d", n%2000)}
+}
+
+// TestEditsAreFound on every column of every table.
+func TestEditsAreFound(t *testing.T) {
+	db := opened(t, filepath.Join(t.TempDir(), "journal.db"))
+	pool, err := db.file.pool(forWriting, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = pool.Close() })
+	storetest.RunEdits(t, &storetest.Editable{Store: db, Pool: pool, Body: "%s || ' '", Verify: func(ctx context.Context, tx *sql.Tx) error {
+		r := &sqlstore.Reader{Dialect: &dialect, Snapshot: func(_ context.Context, do func(sqlstore.Querier) error) error { return do(tx) }}
+		_, err := audit.Verify(ctx, r, audit.VerifyOptions{}, nil)
+		return err
+	}})
 }

@@ -3,7 +3,6 @@ package sqlstore
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"math"
 	"strings"
 
@@ -157,11 +156,8 @@ func (s *snapshot) links(after int64, limit int) (all []journal.Link, err error)
 		}
 		copy(l.Hash[:], hash)
 		all = append(all, l)
-		if answered == "" {
-			return nil
-		}
-		if err := json.Unmarshal([]byte(answered), &all[len(all)-1].Answered); err != nil {
-			return fmt.Errorf("read link %d: %w", l.Number, err)
+		if answered != "" && json.Unmarshal([]byte(answered), &all[len(all)-1].Answered) != nil {
+			all[len(all)-1].Answered = []journal.Run{{First: -1, Last: -1}} // its link's hash tells that, too
 		}
 		return nil
 	}, after, max(limit, 0))

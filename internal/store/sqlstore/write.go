@@ -43,16 +43,13 @@ func (s *Store) Probe(ctx context.Context) error {
 	})
 }
 
-// errNoHead is what a damaged database is met with.
-var errNoHead = errors.New("found no row in ledger_head, expected one: restore the database from a backup")
-
 // head is the ledger's; lock is what takes it.
 func (s *snapshot) head(lock string) (h journal.Head, err error) {
 	var hash []byte
 	var at int64
 	found, err := s.one("SELECT link, record, subject, hash, at FROM ledger_head WHERE one = 1"+lock, nil, &h.Link, &h.Record, &h.Subject, &hash, &at)
 	if err == nil && (!found || len(hash) != len(h.Hash)) {
-		err = errNoHead
+		err = journal.ErrNoHead
 	}
 	copy(h.Hash[:], hash)
 	h.At = journal.FromMilli(at)
@@ -115,7 +112,8 @@ func (w *writer) recallSome(lookups []journal.Lookup, histories []journal.Histor
 		}
 		args = append(args, int64(i), l.Subject.ID, l.Subject.Policy, l.Subject.Tenant, identity, l.DeadLetter)
 	}
-	return w.each(query+recallTail, func(scan func(to ...any) error) error {
+	var purged []int // their last attempts are
+	err := w.each(query+recallTail, func(scan func(to ...any) error) error {
 		var n, key int64
 		var last, same nullRecord
 		var seen *int64
@@ -132,6 +130,9 @@ func (w *writer) recallSome(lookups []journal.Lookup, histories []journal.Histor
 		if err == nil {
 			h.Last, err = last.attempt(s)
 		}
+		if st.Last != 0 && last.record == nil {
+			purged = append(purged, int(n))
+		}
 		if h.Same = h.Last; err == nil && (last.record == nil || same.record == nil || *last.record != *same.record) {
 			h.Same, err = same.attempt(s)
 		}
@@ -140,6 +141,16 @@ func (w *writer) recallSome(lookups []journal.Lookup, histories []journal.Histor
 		}
 		return err
 	}, args...)
+	if err != nil || len(purged) == 0 {
+		return err
+	}
+	base, err := w.lastPurge()
+	for _, n := range purged {
+		if err == nil {
+			histories[n].Last, err = journal.CarriedLast(lookups[n].Subject, base)
+		}
+	}
+	return err
 }
 
 // nullRecord is a record that may not be there.

@@ -56,7 +56,7 @@ func testPurgeLeaves(t *testing.T, s Store) {
 	}
 	purge(t, s, 5, 9, 2)
 	want("its last attempt", long, 0, third)
-	if _, h := recall(t, s, journal.Lookup{Subject: long}); h[0].Attempts != 3 || h[0].Episode.State != journal.Dead || h[0].DeadLetter == nil || h[0].Last != nil {
+	if _, h := recall(t, s, journal.Lookup{Subject: long}); h[0].Attempts != 3 || h[0].Episode.State != journal.Dead || h[0].DeadLetter == nil || h[0].Last == nil || h[0].Last.Error != "" {
 		t.Errorf("what is remembered of a subject with nothing but a delivery is %+v", h[0])
 	}
 	purge(t, s, 6, 9, 1)

@@ -1,0 +1,177 @@
+package storetest
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"retry-worker/internal/audit"
+	"retry-worker/internal/journal"
+	"retry-worker/internal/testkit"
+)
+
+// Editable is a database that somebody edits by hand. Verify verifies what a transaction sees.
+type Editable struct {
+	Store  Store
+	Pool   *sql.DB
+	Verify func(ctx context.Context, tx *sql.Tx) error
+	// Body is how the dialect appends to a column of JSON.
+	Body string
+}
+
+// RunEdits plays single edits of a database: every column of every table, deletions, insertions, and of the schema. Each must
+// be found, and named, or be without effect.
+func RunEdits(t *testing.T, e *Editable) {
+	fillForEdits(t, e.Store)
+	testkit.Must(t, inTx(t, e.Pool, func(tx *sql.Tx) error { return e.Verify(t.Context(), tx) }))
+	for _, edit := range edits(e.Body) {
+		t.Run(edit.name, func(t *testing.T) {
+			var found error
+			testkit.Must(t, inTx(t, e.Pool, func(tx *sql.Tx) error {
+				for _, statement := range edit.statements {
+					if r, err := tx.ExecContext(t.Context(), statement); err != nil {
+						return fmt.Errorf("%s: %w", statement, err)
+					} else if n, err := r.RowsAffected(); err == nil && n == 0 && strings.HasPrefix(statement, "UPDATE") {
+						return fmt.Errorf("%s: it changed nothing", statement)
+					}
+				}
+				found = e.Verify(t.Context(), tx)
+				return nil
+			}))
+			broken, is := errors.AsType[*audit.Broken](found)
+			switch {
+			case edit.idle && found != nil:
+				t.Errorf("it is without effect, and yet: %v", found)
+			case !edit.idle && !is:
+				t.Errorf("it is not found (%v)", found)
+			case is:
+				wantOneLine(t, broken)
+			}
+		})
+	}
+}
+
+// inTx runs do in a transaction that is taken back.
+func inTx(t *testing.T, pool *sql.DB, do func(tx *sql.Tx) error) error {
+	t.Helper()
+	tx, err := pool.BeginTx(t.Context(), nil)
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(tx), tx.Rollback())
+}
+
+// fillForEdits makes a journal in which every table has rows, after a purge.
+func fillForEdits(t *testing.T, s Store) {
+	t.Helper()
+	w := newBulkWorld(t, s)
+	old := w.die("CLM-OLD-1", 1)
+	w.wait("CLM-OLD-1", old)
+	purge(t, s, 1, 9, 1)
+	for i := range int64(3) {
+		w.wait(fmt.Sprintf("CLM-%d-1", i), w.die(fmt.Sprintf("CLM-%d-1", i), i+2))
+	}
+	w.begin("run-1", journal.BulkDiscard)
+	items, err := s.BulkItems(t.Context(), "run-1", "", 0, 9)
+	testkit.Must(t, err)
+	for _, i := range items[:2] {
+		testkit.Must(t, w.decide("run-1", i.Subject.ID, i.DeadLetter, true))
+	}
+	w.deliver(true)
+	failure(t, s, subject("CLM-NEXT-1"), identity())
+	must(t, s, nil, func(x *transaction) { x.Link.Answered = []journal.Run{{First: 3, Last: 3}, {First: 5, Last: 5}} })
+	_, err = s.MoveNoticeMark(t.Context(), journal.NoticeMark{Team: "ti"}, journal.NoticeMark{Team: "ti", At: at(1)}, notice("a", "ti"))
+	testkit.Must(t, err)
+	wantLease(t, s, "relay", "a", time.Hour, true)
+}
+
+// edit of a database; idle tells that it is without effect.
+type edit struct {
+	name       string
+	statements []string
+	idle       bool
+}
+
+// column of a table: a number, a text, bytes or JSON.
+type column struct{ name, is string }
+
+// The tables, their keys and columns, as the schema has them.
+var tables = []struct {
+	name, key string
+	columns   []column
+}{
+	{"records", "record", columnsOf("record INT, kind TEXT, subject INT, at INT, body JSON")},
+	{"ledger", "number", columnsOf("number INT, at INT, first INT, digests BLOB, answered TEXT, hash BLOB")},
+	{"ledger_head", "one", columnsOf("link INT, record INT, subject IDLE, hash BLOB, at INT, purged INT, probed_at IDLE")},
+	{"subjects", "key", columnsOf("key INT, tenant TEXT, policy TEXT, id TEXT, next_retry NULL, last INT, dead_letter TEXT, body JSON")},
+	{"dead_letters", "record", columnsOf("record INT, id TEXT, subject INT, state TEXT, policy TEXT, team TEXT, reason TEXT, fingerprint TEXT, at INT, seen IDLE, body JSON")},
+	{"dead_letter_counts", "fingerprint, policy, state, team, reason", columnsOf("fingerprint TEXT, policy TEXT, state TEXT, team TEXT, reason TEXT, n INT")},
+	{"answered", "first", columnsOf("first INT, last INT")},
+	{"figures", "slot, policy, name, bucket", columnsOf("slot INT, policy TEXT, name TEXT, bucket INT, value INT")},
+	{"fingerprints", "id", columnsOf("id TEXT, policy TEXT, reason TEXT, classification TEXT, pattern TEXT, first_seen INT, last_seen INT, failures INT, retried INT, exhausted INT, permanent INT, recovered INT")},
+	{"bulk_runs", "id", columnsOf("id TEXT, state TEXT, body JSON")},
+	{"bulk_items", "run, number", columnsOf("run TEXT, number INT, dead_letter TEXT, outcome TEXT, body JSON")},
+	{"bulk_counts", "run, outcome", columnsOf("run TEXT, outcome TEXT, n INT")},
+	// Work in hand is no part of the audit.
+	{"outbox", "sequence", columnsOf("id IDLETEXT, queue IDLETEXT, key IDLETEXT, type IDLETEXT, body IDLETEXT, at IDLE")},
+	{"leases", "name", columnsOf("name IDLETEXT, holder IDLETEXT, expires_at IDLE")},
+	{"notice_marks", "team, channel, kind", columnsOf("team IDLETEXT, channel IDLETEXT, kind IDLETEXT, record IDLE, day IDLETEXT, at IDLE")},
+}
+
+func columnsOf(all string) (columns []column) {
+	for of := range strings.SplitSeq(all, ", ") {
+		name, is, _ := strings.Cut(of, " ")
+		columns = append(columns, column{name, is})
+	}
+	return columns
+}
+
+// edits are all that are played.
+func edits(body string) (all []edit) {
+	to := map[string]string{"INT": "%s + 1000000", "TEXT": "%s || 'x'", "BLOB": "digests", "JSON": body, "NULL": "1", "IDLE": "%s + 1", "IDLETEXT": "%s || 'x'"}
+	for _, table := range tables {
+		for _, end := range []string{"", " DESC"} {
+			some := ""
+			if last := table.columns[len(table.columns)-1].name; last == "n" || last == "value" { // what is 0 counts nothing
+				some = " WHERE " + last + " <> 0"
+			}
+			row := fmt.Sprintf(" WHERE (%s) = (SELECT %s FROM %s%s ORDER BY %s LIMIT 1)", table.key, table.key, table.name, some, strings.ReplaceAll(table.key, ", ", end+", ")+end)
+			for _, c := range table.columns {
+				value := strings.ReplaceAll(to[c.is], "%s", c.name)
+				if c.is == "BLOB" {
+					value = "(SELECT digests FROM ledger WHERE number = 2)"
+				}
+				all = append(all, edit{table.name + "." + c.name + end, []string{"UPDATE " + table.name + " SET " + c.name + " = " + value + row}, strings.HasPrefix(c.is, "IDLE")})
+			}
+			if idle := strings.HasPrefix(table.columns[0].is, "IDLE"); !idle {
+				all = append(all, edit{"a row of " + table.name + " deleted" + end, []string{"DELETE FROM " + table.name + row}, false})
+			}
+		}
+	}
+	return append(all, []edit{
+		{"a reviewer's name", []string{"UPDATE dead_letters SET state = 'recovered' WHERE state = 'open'"}, false},
+		{"a record put in", []string{"INSERT INTO records SELECT 1000, kind, subject, at, body FROM records WHERE record = 3"}, false},
+		{"a record put in before all", []string{"INSERT INTO records SELECT -1, kind, subject, at, body FROM records WHERE record = 3"}, false},
+		{"a purged record put in", []string{"INSERT INTO records SELECT 1, kind, subject, at, body FROM records WHERE record = 3"}, false},
+		{"a link put in", []string{"INSERT INTO ledger SELECT 1000, at, 1000, digests, answered, hash FROM ledger WHERE number = 1"}, false},
+		{"a subject put in", []string{"INSERT INTO subjects SELECT key + 900, tenant, policy, 'CLM-x', next_retry, last, dead_letter, body FROM subjects LIMIT 1"}, false},
+		{"a dead letter put in", []string{"INSERT INTO dead_letters SELECT record + 900, 'x', subject, state, policy, team, reason, fingerprint, at, seen, body FROM dead_letters LIMIT 1"}, false},
+		{"a figure put in", []string{"INSERT INTO figures VALUES (1, 'x', 'closed', 0, 7)"}, false},
+		{"a cause put in", []string{"INSERT INTO fingerprints SELECT 'x', policy, reason, classification, pattern, first_seen, last_seen, 1, 1, 1, 1, 1 FROM fingerprints LIMIT 1"}, false},
+		{"a run of what was answered put in", []string{"INSERT INTO answered VALUES (7, 8)"}, false},
+		{"a run put in", []string{"INSERT INTO bulk_runs SELECT 'x', state, body FROM bulk_runs"}, false},
+		{"an item put in", []string{"INSERT INTO bulk_items SELECT run, number + 9, dead_letter, outcome, body FROM bulk_items"}, false},
+		{"all records gone", []string{"DELETE FROM records"}, false},
+		{"an index dropped", []string{"DROP INDEX records_of_subject"}, false},
+		{"a table planted", []string{"CREATE TABLE planted (n INTEGER)"}, false},
+		{"a view planted", []string{"CREATE VIEW planted AS SELECT * FROM records"}, false},
+		{"a table replaced by a view", []string{"ALTER TABLE figures RENAME TO hidden", "CREATE VIEW figures AS SELECT * FROM hidden"}, false},
+		{"a column added", []string{"ALTER TABLE records ADD COLUMN planted INTEGER"}, false},
+		{"a column dropped", []string{"ALTER TABLE bulk_counts ADD COLUMN planted INTEGER", "ALTER TABLE outbox DROP COLUMN type"}, false},
+		{"another version", []string{"UPDATE journal_schema SET version = 0"}, true},
+	}...)
+}

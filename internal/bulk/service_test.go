@@ -157,7 +157,7 @@ func TestStart(t *testing.T) {
 			t.Fatalf("the run is %q (%v)", run.ID, err)
 		}
 		want(t, "run", fmt.Sprintf("%+v", run), fmt.Sprintf("%+v", journal.BulkRun{ID: run.ID, Action: journal.BulkRetry, Filter: c.Filter, Through: through,
-			Reason: "senha corrigida", By: "maria", Force: true, Fresh: true, Now: true, PerMinute: 120, State: journal.BulkPreparing, CreatedAt: run.CreatedAt}))
+			Reason: "senha corrigida", By: "maria", Force: true, Fresh: true, Now: true, PerMinute: 120, State: journal.BulkPreparing, CreatedAt: run.CreatedAt, Begun: run.Begun}))
 		other, _, err := f.Bulk.Start(t.Context(), c, f.plan(c).Token)
 		if err != nil || other.ID <= run.ID {
 			t.Errorf("another run is %q (%v), want an id that sorts behind %q", other.ID, err, run.ID)

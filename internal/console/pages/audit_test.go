@@ -17,8 +17,8 @@ func TestTheAuditIsSearchedAndExported(t *testing.T) {
 	s := open(t, sampleDead(t, now))
 	search := "/audit?policy=tiss-submission&id=" + deadID
 	d := s.page(search)
-	if rows := d.all(func(n *html.Node) bool { return attr(n, "class") == "row-link" }); len(rows) != 6 {
-		t.Errorf("%d records of the claim, want 6", len(rows))
+	if rows := d.all(func(n *html.Node) bool { return attr(n, "class") == "row-link" }); len(rows) != 7 {
+		t.Errorf("%d records of the claim, want 7", len(rows))
 	}
 	for _, n := range d.all(func(n *html.Node) bool { return has(n, "download") }) {
 		w := s.get(attr(n, "href"))
@@ -28,7 +28,7 @@ func TestTheAuditIsSearchedAndExported(t *testing.T) {
 		if strings.HasPrefix(w.Header().Get("Content-Type"), "text/csv") {
 			from := csv.NewReader(w.Body)
 			from.Comma = ';'
-			if all, err := from.ReadAll(); err != nil || len(all) != 7 {
+			if all, err := from.ReadAll(); err != nil || len(all) != 8 {
 				t.Errorf("the CSV has %d lines: %v", len(all), err)
 			}
 		}

@@ -373,7 +373,7 @@ func TestTheStoryAndTheAuditNameTheRun(t *testing.T) {
 	if link := d.link("Bulk run"); link == nil {
 		t.Error("the nav is gone")
 	}
-	if len(d.all(func(n *html.Node) bool { return attr(n, "href") == "/bulk-runs/"+id })) != 2 {
+	if len(d.all(func(n *html.Node) bool { return attr(n, "href") == "/bulk-runs/"+id })) != 3 { // started, gathered, cancelled
 		t.Error("the audit's records do not lead to the run")
 	}
 }

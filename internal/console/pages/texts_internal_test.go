@@ -160,7 +160,7 @@ func bulkKeys() (keys []string) {
 	for _, verb := range []journal.BulkVerb{journal.BulkStart, journal.BulkPause, journal.BulkResume, journal.BulkCancel} {
 		keys = append(keys, "run.done."+string(verb), "event.bulk."+string(verb))
 	}
-	keys = append(keys, "event.bulk."+string(journal.BulkFinish))
+	keys = append(keys, "event.bulk."+string(journal.BulkFinish), "event.bulk.gather", "event.bulk.refuse", "event.bulk.hold", "event.delivery.waiting")
 	return append(keys, "run.hold."+bulk.HoldEngine, "run.hold."+bulk.HoldJournal, "run.wrong."+string(bulk.InvalidRunState))
 }
 

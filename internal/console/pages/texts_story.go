@@ -63,6 +63,7 @@ var storyTexts = []text{
 	{"event.reviewed.fresh", "A escada inteira começa de novo.", "The whole ladder begins anew."},
 	{"event.facts", "Detalhes", "Details"},
 	{"event.same", "O mesmo erro, pela mesma regra.", "The same error, by the same rule."},
+	{"event.delivery.waiting", "Um processo espera pela decisão.", "A process waits for the decision."},
 	{"event.delivery.pending", "A decisão vai de novo ao processo, que voltou a perguntar.", "The decision goes to the process again, which asked again."},
 	{"event.delivery.taken", "O processo recebeu a decisão.", "The process took the decision."},
 	{"event.delivery.nobody", "Nenhum processo esperava pela decisão.", "No process waited for the decision."},

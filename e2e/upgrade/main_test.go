@@ -1,5 +1,5 @@
-// Package upgrade holds the tests of an upgrade: the program and the version before it on one journal, side by side and one
-// after the other, there and back.
+// Package upgrade holds the tests of an upgrade: two programs on one journal, side by side and one after the other, there and
+// back. The one before is this version, until there is a released one.
 package upgrade
 
 import (

@@ -58,19 +58,10 @@ type program struct {
 var ordinary = []string{"review_waiting", "permanent_error_detected", "retry_scheduled", "retry_outcome_recorded", "input_rejected", "review_delivered",
 	"decision_replayed", "nobody_told"}
 
-// binary returns the path of a version's program.
-func (s *fixture) binary(name string) string {
-	s.t.Helper()
-	if name == nameAfter {
-		return harness.Binary(s.t)
-	}
-	return binaryBefore(s.t)
-}
-
 // begin a life of a version.
 func (s *fixture) begin(name string) *program {
 	s.t.Helper()
-	p := &program{s: s, name: name, path: s.binary(name)}
+	p := &program{s: s, name: name, path: harness.Binary(s.t)}
 	settings := harness.Settings(s.processes.Addr(), s.folder, "RETRY_WORKER_WORKER_NAME="+name, "RETRY_WORKER_DATABASE_URL="+s.url)
 	if name == nameAfter {
 		settings = append(settings, "RETRY_WORKER_POLICIES_FILE="+s.path("policies.yaml"), "RETRY_WORKER_WEBHOOK_ALLOW=127.0.0.1", "RETRY_WORKER_NOTIFY_INTERVAL=1s")

@@ -8,7 +8,6 @@ import (
 
 // TestOneAfterTheOtherOnSQLite: one process at a time may use a file; the versions take turns, there and back.
 func TestOneAfterTheOtherOnSQLite(t *testing.T) {
-	binaryBefore(t)
 	t.Parallel() // most of it is waiting
 	begun := time.Now()
 	s := newFixture(t, "sqlite:"+filepath.Join(t.TempDir(), "journal.db"))

@@ -3,14 +3,13 @@ package upgrade
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
-
 	"retry-worker/e2e/harness"
+	"retry-worker/internal/audit"
 	"retry-worker/internal/store"
 	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/gateway"

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"retry-worker/internal/journal"
 )
@@ -20,6 +21,8 @@ type VerifyOptions struct {
 	// Head that somebody kept; the zero value is none. Only with one a ledger shows that its tail was cut off, or
 	// that all of it was written anew.
 	Head Mark
+	// Records alone are looked at, and not what is derived from them.
+	Records bool
 }
 
 // Report is what a verification went through.
@@ -74,7 +77,7 @@ func Verify(ctx context.Context, j Journal, o VerifyOptions, progress Progress) 
 	}
 	err = j.Moment(ctx, func(m journal.Moment) error {
 		v := &verifier{Moment: m, ctx: ctx, mark: o.Head, progress: progress}
-		err := v.verify()
+		err := v.verify(o.Records)
 		report = v.report
 		if d, ok := errors.AsType[*journal.Difference](err); ok {
 			return &Broken{What: d.Where, Problem: d.Problem}
@@ -82,6 +85,27 @@ func Verify(ctx context.Context, j Journal, o VerifyOptions, progress Progress) 
 		return err
 	})
 	return report, err
+}
+
+// Rebuilder makes anew what is derived from records, in one transaction, unless check fails.
+type Rebuilder interface {
+	Rebuild(ctx context.Context, at time.Time, unverified bool, check func(journal.Moment) error, progress func(at, of, counted int64)) error
+}
+
+// Rebuild makes anew what is derived from records, and records that. Where the records do not hold it does nothing, and its
+// error is the first *Broken, unless they are to be taken unverified. progress may be nil.
+func Rebuild(ctx context.Context, r Rebuilder, at time.Time, unverified bool, progress Progress) error {
+	if progress == nil {
+		progress = func(int64, int64, int64) {}
+	}
+	check := func(m journal.Moment) error {
+		if unverified {
+			return nil
+		}
+		v := &verifier{Moment: m, ctx: ctx, progress: progress}
+		return v.verify(true)
+	}
+	return r.Rebuild(ctx, at, unverified, check, progress)
 }
 
 // verifier walks over the links and the records at the same pace, and over the subjects afterwards.
@@ -100,7 +124,7 @@ type verifier struct {
 	page          []journal.KeyedRecord
 }
 
-func (v *verifier) verify() (err error) {
+func (v *verifier) verify(recordsAlone bool) (err error) {
 	if problem, err := v.Schema(); err != nil {
 		return fmt.Errorf("read the schema: %w", err)
 	} else if problem != "" {
@@ -121,7 +145,11 @@ func (v *verifier) verify() (err error) {
 	if base != nil {
 		v.purge, v.purged = base.Record, v.fold.Through()
 	}
-	for _, step := range []func() error{v.walk, v.ends, v.subjects, v.sums} {
+	steps := []func() error{v.walk, v.ends, v.subjects, v.sums}
+	if recordsAlone {
+		steps = steps[:2]
+	}
+	for _, step := range steps {
 		if err := cmp.Or(step(), v.ctx.Err()); err != nil {
 			return err
 		}

@@ -147,6 +147,20 @@ func DatabaseURL() (string, error) {
 	return url, nil
 }
 
+// Retention is what RETRY_WORKER_RETENTION says.
+func Retention() (time.Duration, error) {
+	var w workerEnv
+	c := checker{}
+	if err := load(workerPrefix, &w); err != nil {
+		return 0, Problems{err.Error()}
+	}
+	retention := c.retention("RETRY_WORKER_RETENTION", w.Retention)
+	if len(c.problems) > 0 {
+		return 0, c.problems
+	}
+	return retention, nil
+}
+
 // Client is what the commands that speak to the API need: where it listens, by RETRY_WORKER_HTTP_ADDR, whether by TLS, as
 // RETRY_WORKER_TLS_CERT_FILE says, and the token to show, by RETRY_WORKER_TOKEN (empty: none).
 func Client() (addr string, tls bool, token string, err error) {

@@ -256,3 +256,12 @@ func Append(head Head, at time.Time, lookups []Lookup, histories []History, entr
 	}
 	return b.seal(), nil
 }
+
+// RebuildStep returns the changes that record that the projections were made anew; unverified tells that the records did not
+// hold, or that nobody looked.
+func RebuildStep(head Head, at time.Time, unverified bool) (*Changes, error) {
+	body := string(encoded(struct {
+		Unverified bool `json:"unverified"`
+	}{unverified}))
+	return Append(head, at, nil, nil, Entry{Kind: RebuildEntry, Body: body})
+}

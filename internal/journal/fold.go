@@ -111,7 +111,7 @@ func decodeBody(e *Entry) (any, error) {
 		body = &bulkBody{}
 	case PurgeEntry:
 		body = &purgeBody{}
-	case RejectionEntry:
+	case RejectionEntry, RebuildEntry:
 		return nil, nil
 	default:
 		return nil, fmt.Errorf("record %d is of the kind %q, which this version does not know", e.Record, e.Kind)

@@ -176,6 +176,7 @@ const (
 	DeliveryEntry  EntryKind = "delivery"
 	PurgeEntry     EntryKind = "purge"
 	BulkEntry      EntryKind = "bulk"
+	RebuildEntry   EntryKind = "rebuild"
 )
 
 // Entry is a record of the audit as it is kept and signed.

@@ -228,3 +228,38 @@ func (f *Refold) Compare(t *Table, got []Row) error {
 	}
 	return t.compare(got, f.Rows(t, got), nil)
 }
+
+// Anew returns the rows of a page's subjects, and of their dead letters, as the records have them. Those that nothing is told
+// of are not among them; of dead letters that a purge may take those that are there.
+func (f *Refold) Anew(p *SubjectPage) (subjects, letters []Row, err error) {
+	records, there := map[int64][]KeyedRecord{}, map[int64]Row{}
+	for _, r := range p.Records {
+		records[r.Key] = append(records[r.Key], r)
+	}
+	for _, d := range p.Letters {
+		there[d[0].(int64)] = d
+	}
+	for _, row := range p.Subjects {
+		key := row[0].(int64)
+		if len(records[key]) == 0 {
+			continue
+		}
+		subject, born, err := f.Subject(key, Subject{fmt.Sprint(row[1]), fmt.Sprint(row[2]), fmt.Sprint(row[3])}, records[key])
+		if err != nil {
+			return nil, nil, err
+		}
+		subjects = append(subjects, subject)
+		for i := range born {
+			letter := born[i].Row()
+			before, known := there[born[i].DeadLetter.Record]
+			if known {
+				letter[9] = before[9] // when it was seen
+			} else if f.optional(subject)(letter) {
+				continue
+			}
+			letters = append(letters, letter)
+			f.counts[born[i].DeadLetter.kind(born[i].Subject.Policy)]++
+		}
+	}
+	return subjects, letters, nil
+}

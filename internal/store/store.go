@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"retry-worker/internal/access"
 	"retry-worker/internal/journal"
@@ -21,6 +22,8 @@ type Store interface {
 	journal.BulkStore
 	journal.NoticeStore
 	access.EndedSessions
+	// Rebuild makes anew what is derived from records, in one transaction, unless check fails.
+	Rebuild(ctx context.Context, at time.Time, unverified bool, check func(journal.Moment) error, progress func(at, of, counted int64)) error
 }
 
 // Reader reads the journal until it is closed.

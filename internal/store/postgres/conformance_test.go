@@ -64,3 +64,12 @@ func TestEditsAreFound(t *testing.T) {
 		return err
 	}})
 }
+
+func TestRebuild(t *testing.T) {
+	address := realserver.Database(t)
+	c := connect(t, address)
+	storetest.RunRebuild(t, open(t, address), func(ctx context.Context, statement string) error {
+		_, err := c.Exec(ctx, statement)
+		return err
+	})
+}

@@ -98,3 +98,8 @@ func TestEditsAreFound(t *testing.T) {
 		return err
 	}})
 }
+
+func TestRebuild(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal.db")
+	storetest.RunRebuild(t, opened(t, path), func(ctx context.Context, statement string) error { return execute(ctx, path, statement) })
+}

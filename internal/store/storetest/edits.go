@@ -55,6 +55,37 @@ func RunEdits(t *testing.T, e *Editable) {
 	}
 }
 
+// RunRebuild makes damaged projections anew: then all holds again. A broken record is refused, unless that is wanted.
+func RunRebuild(t *testing.T, s interface {
+	Store
+	audit.Rebuilder
+}, exec func(ctx context.Context, statement string) error) {
+	fillForEdits(t, s)
+	for _, damage := range []string{
+		"UPDATE dead_letters SET state = 'recovered'", "UPDATE subjects SET last = 0, dead_letter = ''", "DELETE FROM dead_letters",
+		"UPDATE figures SET value = 7", "DELETE FROM figures", "DELETE FROM fingerprints", "DELETE FROM answered", "DELETE FROM bulk_runs",
+		"UPDATE bulk_items SET outcome = 'planned'", "DELETE FROM bulk_counts", "UPDATE ledger_head SET link = 1, record = 2, purged = 0", "DELETE FROM ledger_head",
+	} {
+		testkit.Must(t, exec(t.Context(), damage))
+		testkit.Must(t, audit.Rebuild(t.Context(), s, at(9), false, nil))
+		Verify(t, s)
+	}
+	head, _ := recall(t, s)
+	testkit.Must(t, exec(t.Context(), "UPDATE records SET at = at + 1 WHERE record = 5"))
+	var broken *audit.Broken
+	if err := audit.Rebuild(t.Context(), s, at(9), false, nil); !errors.As(err, &broken) && (err == nil || !strings.Contains(err.Error(), "record 5")) {
+		t.Errorf("a journal that does not hold is rebuilt: %v", err)
+	}
+	if now, _ := recall(t, s); now != head {
+		t.Errorf("the head is %+v after a rebuild that was refused, want %+v", now, head)
+	}
+	testkit.Must(t, audit.Rebuild(t.Context(), s, at(9), true, nil))
+	all := pages(t, s, journal.RecordFilter{}, 50)
+	if last := all[len(all)-1].Entry; last == nil || last.Kind != journal.RebuildEntry || !strings.Contains(last.Body, "true") {
+		t.Errorf("the last record is %+v, want that of an unverified rebuild", last)
+	}
+}
+
 // inTx runs do in a transaction that is taken back.
 func inTx(t *testing.T, pool *sql.DB, do func(tx *sql.Tx) error) error {
 	t.Helper()

@@ -1,0 +1,154 @@
+package sqlstore
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"retry-worker/internal/journal"
+)
+
+// rebuildPage is how many subjects are made anew at a time.
+const rebuildPage = 1000
+
+// Rebuild makes everything that is derived from records anew, and records that, in one transaction: check is asked before
+// whether the records may be believed. progress is told of subjects, of how many keys there are.
+func (s *Store) Rebuild(ctx context.Context, at time.Time, unverified bool, check func(journal.Moment) error, progress func(at, of, counted int64)) error {
+	return s.write(ctx, "rebuild the journal", func(w *writer) (bool, error) {
+		if err := w.prepareLong(w, w.tx); err != nil {
+			return false, err
+		}
+		if err := w.mendHead(); err != nil {
+			return false, err
+		}
+		if err := check(&moment{&w.snapshot}); err != nil {
+			return false, err
+		}
+		r := &rebuild{writer: w, at: at, unverified: unverified, progress: progress}
+		return true, r.run()
+	})
+}
+
+// mendHead takes the ledger's head from the ledger's end, and keeps others out.
+func (w *writer) mendHead() error {
+	return w.all([]Statement{
+		{"DELETE FROM ledger_head", nil},
+		{`INSERT INTO ledger_head (one, link, record, subject, hash, at, purged, probed_at)
+			SELECT 1, number, first - 1 + length(digests) / 32, (SELECT coalesce(max(key), 0) FROM subjects), hash, at,
+				(SELECT coalesce(max(record), 0) FROM records WHERE kind = 'purge'), 0
+			FROM ledger WHERE number = (SELECT max(number) FROM ledger)`, nil},
+	})
+}
+
+type rebuild struct {
+	*writer
+	at         time.Time
+	unverified bool
+	progress   func(at, of, counted int64)
+	fold       *journal.Refold
+}
+
+func (r *rebuild) run() error {
+	head, err := r.head("")
+	if err != nil {
+		return err
+	}
+	base, err := r.lastPurge()
+	if err == nil {
+		r.fold, err = journal.NewRefold(base)
+	}
+	for _, step := range []func() error{r.ledger, func() error { return r.subjects(head.Subject) }, r.sums} {
+		if err == nil {
+			err = step()
+		}
+	}
+	if err != nil {
+		return err
+	}
+	c, err := journal.RebuildStep(head, r.at, r.unverified)
+	if err != nil {
+		return err
+	}
+	return r.save(head, c)
+}
+
+// ledger takes what was answered from the links, and folds the records that are of no subject.
+func (r *rebuild) ledger() error {
+	if err := r.exec("DELETE FROM answered"); err != nil {
+		return err
+	}
+	var answered journal.Runs
+	for after := int64(0); ; {
+		links, err := r.links(after, rebuildPage)
+		if err != nil {
+			return err
+		}
+		for i := range links {
+			after = links[i].Number
+			for _, run := range links[i].Answered {
+				answered.Add(run)
+			}
+		}
+		if len(links) == 0 {
+			break
+		}
+	}
+	var rows []journal.Row
+	for _, run := range journal.After(answered.All(), r.fold.Through()) {
+		rows = append(rows, journal.Row{run.First, run.Last})
+	}
+	if err := r.all(r.insert(nil, "answered (first, last)", "", 2, rows)); err != nil {
+		return err
+	}
+	records, err := r.entries("WHERE r.kind IN ('bulk', 'purge') ORDER BY r.record")
+	for i := range records {
+		if err == nil {
+			err = r.fold.Entry(&records[i].Entry)
+		}
+	}
+	return err
+}
+
+// subjects makes subjects and dead letters anew. The names of subjects are what their records were signed with.
+func (r *rebuild) subjects(last int64) error {
+	m, made := &moment{&r.snapshot}, int64(0)
+	for after := int64(0); ; {
+		page, err := m.Subjects(after, rebuildPage)
+		if err != nil || len(page.Subjects) == 0 {
+			return err
+		}
+		subjects, letters, err := r.fold.Anew(&page)
+		if err != nil {
+			return err
+		}
+		all := []Statement{{"DELETE FROM dead_letters WHERE subject > ? AND subject <= ?", []any{after, page.Through}},
+			{"DELETE FROM subjects WHERE key > ? AND key <= ?", []any{after, page.Through}}}
+		all = r.upsert(all, journal.SubjectsTable, subjects, replaced())
+		if err := r.writer.all(r.upsert(all, journal.DeadLettersTable, letters, replaced())); err != nil {
+			return err
+		}
+		made += int64(len(subjects))
+		r.progress(page.Through, last, made)
+		after = page.Through
+	}
+}
+
+// sums makes what is of no subject anew.
+func (r *rebuild) sums() error {
+	if err := r.exec("DELETE FROM dead_letters WHERE subject NOT IN (SELECT key FROM subjects)"); err != nil {
+		return err
+	}
+	for _, t := range []*journal.Table{journal.CountsTable, journal.FiguresTable, journal.FingerprintsTable, journal.RunsTable, journal.ItemsTable, journal.RunCountsTable} {
+		got, err := r.rows(t, "")
+		if err != nil {
+			return err
+		}
+		if err := r.exec("DELETE FROM " + t.Name); err != nil {
+			return err
+		}
+		if err := r.all(r.upsert(nil, t, r.fold.Rows(t, got), replaced())); err != nil {
+			return fmt.Errorf("make %s anew: %w", t.Name, err)
+		}
+	}
+	return nil
+}

@@ -3,7 +3,6 @@ package upgrade
 import (
 	"fmt"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 

@@ -189,7 +189,8 @@ func (d *DeadLetter) outcome(l *life) BulkOutcome {
 // attempt folds a fresh decision: the episode, its dead letter, the sums.
 func (p *projection) attempt(l *life, a *Attempt) {
 	d, e, before := &a.Decision, &l.episode, l.episode
-	took, letter, opens := p.reported(l, a.ProcessInstanceKey), l.letter(), a.Episode > l.episode.Number
+	p.reported(l, a.ProcessInstanceKey)
+	letter, opens := l.letter(), a.Episode > l.episode.Number
 	switch {
 	case opens:
 		p.end(l, a.Ends)
@@ -200,7 +201,6 @@ func (p *projection) attempt(l *life, a *Attempt) {
 	case letter != nil && (letter.State == DeadLetterOpen || !d.ShouldRetry()):
 		p.settle(letter, DeadLetterSuperseded) // one that is reprocessed waits for how its retries end
 		e.DeadLetter = ""
-	case took:
 	}
 	if l.last == nil || l.last.Episode != e.Number { // the first analysis in an episode, which a person may have begun
 		e.Scheduled += a.AnalysedCount
@@ -306,16 +306,15 @@ func (p *projection) answer(d *DeadLetter) {
 }
 
 // reported notes that a process instance says how its work went on: whoever waited there for a person's retry has taken
-// it, even where the engine's own word for that was lost. It reports whether that is news.
-func (p *projection) reported(l *life, processInstanceKey int64) bool {
+// it, even where the engine's own word for that was lost.
+func (p *projection) reported(l *life, processInstanceKey int64) {
 	d := l.letter()
 	if d == nil || d.State != DeadLetterReprocessing || d.Delivery != DeliveryPending || processInstanceKey == 0 ||
 		processInstanceKey != d.ProcessInstanceKey {
-		return false
+		return
 	}
 	p.touch(d)
 	d.Delivery = DeliveryTaken
-	return true
 }
 
 // outcome folds how the work of a subject ended.

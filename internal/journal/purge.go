@@ -356,11 +356,3 @@ func (r *foldedRun) carry() carriedRun {
 func compareSubjects(a, b Subject) int {
 	return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.Policy, b.Policy), cmp.Compare(a.ID, b.ID))
 }
-
-// number of the record.
-func (r *Record) number() int64 {
-	if r.Attempt != nil {
-		return r.Attempt.Record
-	}
-	return r.Entry.Record
-}

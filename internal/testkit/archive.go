@@ -47,14 +47,6 @@ func (m *Memory) Records(ctx context.Context, f journal.RecordFilter, after int6
 	return all, nil
 }
 
-// number of a record.
-func number(r *journal.Record) int64 {
-	if r.Attempt != nil {
-		return r.Attempt.Record
-	}
-	return r.Entry.Record
-}
-
 // passes reports whether the filter lets a record through. Bounds are compared as instants are stored.
 func passes(f *journal.RecordFilter, e *journal.Entry) bool {
 	at := time.UnixMilli(journal.Milli(e.At))

@@ -414,13 +414,6 @@ func Verify(t testing.TB, s audit.Journal) int64 {
 	return report.Records
 }
 
-func wantRecords(t *testing.T, s audit.Journal, want int64) {
-	t.Helper()
-	if n := Verify(t, s); n != want {
-		t.Fatalf("the audit finds %d records in order, want %d", n, want)
-	}
-}
-
 // chain fails unless the links follow one another from the first on and end in head.
 func chain(t *testing.T, links []journal.Link, head journal.Head) {
 	t.Helper()

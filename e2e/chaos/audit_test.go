@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"database/sql"
+	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -51,7 +52,8 @@ type audit struct {
 	stories []journal.Story
 	// attempts by the key of their job, in the order they were recorded.
 	attempts map[int64][]journal.Attempt
-	entries  []journal.Entry
+	// kinds are how many records there are of each.
+	kinds map[journal.EntryKind]int
 	// outcomes that were recorded, by the claim.
 	outcomes map[string]int
 	records  map[int64]journal.Digest
@@ -63,7 +65,7 @@ func look(t *testing.T, url string) *audit {
 	t.Helper()
 	ctx := wait.Context(t)
 	db := database(t, url)
-	a := &audit{t: t, attempts: map[int64][]journal.Attempt{}, outcomes: map[string]int{}, records: map[int64]journal.Digest{}}
+	a := &audit{t: t, attempts: map[int64][]journal.Attempt{}, outcomes: map[string]int{}, kinds: map[journal.EntryKind]int{}, records: map[int64]journal.Digest{}}
 	a.readLedger(ctx, db)
 	a.readRecords(ctx, db, url)
 	a.verifyChain()
@@ -74,12 +76,16 @@ func look(t *testing.T, url string) *audit {
 
 func (a *audit) readLedger(ctx context.Context, db *sql.DB) {
 	a.t.Helper()
-	each(ctx, a.t, db, "SELECT number, at, first, digests, hash FROM ledger ORDER BY number", func(scan func(...any) error) error {
+	each(ctx, a.t, db, "SELECT number, at, first, digests, answered, hash FROM ledger ORDER BY number", func(scan func(...any) error) error {
 		var l journal.Link
 		var at int64
 		var digests, hash []byte
-		if err := scan(&l.Number, &at, &l.First, &digests, &hash); err != nil {
+		var answered string
+		if err := scan(&l.Number, &at, &l.First, &digests, &answered, &hash); err != nil {
 			return err
+		}
+		if answered != "" {
+			testkit.Must(a.t, json.Unmarshal([]byte(answered), &l.Answered))
 		}
 		l.At = journal.FromMilli(at)
 		if len(digests)%len(journal.Digest{}) != 0 || copy(l.Hash[:], hash) != len(l.Hash) {
@@ -99,7 +105,7 @@ func (a *audit) readLedger(ctx context.Context, db *sql.DB) {
 	a.head.At = journal.FromMilli(at)
 }
 
-// readRecords reads every subject's story; the entries, some of which name no subject, from their table.
+// readRecords reads every subject's story, and the records, some of which name no subject, from their table.
 func (a *audit) readRecords(ctx context.Context, db *sql.DB, url string) {
 	a.t.Helper()
 	reader, err := store.OpenReader(ctx, url)
@@ -120,18 +126,17 @@ func (a *audit) readRecords(ctx context.Context, db *sql.DB, url string) {
 		for i := range story.Attempts {
 			at := &story.Attempts[i]
 			a.attempts[at.JobKey] = append(a.attempts[at.JobKey], *at)
-			a.add(at.Record, journal.DigestAttempt(s, at))
 		}
 	}
-	each(ctx, a.t, db, "SELECT record, kind, at, tenant, policy, id, body FROM entries ORDER BY record", func(scan func(...any) error) error {
+	each(ctx, a.t, db, `SELECT r.record, r.kind, r.at, COALESCE(s.tenant, ''), COALESCE(s.policy, ''), COALESCE(s.id, ''), r.body
+		FROM records r LEFT JOIN subjects s ON s.key = r.subject ORDER BY r.record`, func(scan func(...any) error) error {
 		var e journal.Entry
 		var at int64
 		if err := scan(&e.Record, &e.Kind, &at, &e.Subject.Tenant, &e.Subject.Policy, &e.Subject.ID, &e.Body); err != nil {
 			return err
 		}
 		e.At = journal.FromMilli(at)
-		a.entries = append(a.entries, e)
-		if e.Kind == journal.OutcomeEntry {
+		if a.kinds[e.Kind]++; e.Kind == journal.OutcomeEntry {
 			a.outcomes[e.Subject.ID]++
 		}
 		a.add(e.Record, journal.DigestEntry(&e))
@@ -164,7 +169,7 @@ func (a *audit) verifyChain() {
 	next := int64(1)
 	for i := range a.links {
 		l := &a.links[i]
-		if l.Number != int64(i+1) || l.First != next || len(l.Digests) == 0 {
+		if l.Number != int64(i+1) || l.First != next || len(l.Digests)+len(l.Answered) == 0 {
 			a.t.Errorf("link %d of %d records is number %d and begins at record %d, want %d", i+1, len(l.Digests), l.Number, l.First, next)
 		}
 		if l.Hash != l.HashAfter(prev) {

@@ -30,8 +30,8 @@ func TestTheAuditIsSearchedAndExported(t *testing.T) {
 	b.click("form.filters button[type=submit]")
 	b.await("the records found", `!document.querySelector("#wrong") && document.querySelector("#records table")`)
 	b.says("#records", claimID, "análise", "decisão", "entrega", "resultado", "local", reason)
-	if rows := b.count("#records tbody tr"); rows != 4 {
-		t.Errorf("the audit lists %d records of the claim, expected the analysis, the decision, its delivery and the outcome", rows)
+	if rows := b.count("#records tbody tr"); rows != 5 {
+		t.Errorf("the audit lists %d records of the claim, expected the analysis, that its process waits, the decision, its delivery and the outcome", rows)
 	}
 
 	// What is exported is what the command exports, of the same selection.
@@ -44,7 +44,7 @@ func TestTheAuditIsSearchedAndExported(t *testing.T) {
 		if got[2] != strings.TrimPrefix(want, "\ufeff") { // which fetch takes away
 			t.Errorf("the page exports as %s\n%s\nthe command\n%s", format, got[2], want)
 		}
-		if strings.Count(got[2], claimID) < 4 {
+		if strings.Count(got[2], claimID) < 5 {
 			t.Errorf("%s has not every record of the claim:\n%s", format, got[2])
 		}
 	}
@@ -53,7 +53,7 @@ func TestTheAuditIsSearchedAndExported(t *testing.T) {
 
 	var chain struct{ Records int }
 	testkit.Must(t, json.Unmarshal(s.run(t, "audit", "verify", "-o", "json"), &chain))
-	if chain.Records < 4 {
+	if chain.Records < 5 {
 		t.Errorf("the chain has %d records", chain.Records)
 	}
 }

@@ -154,8 +154,8 @@ func (s *scenario) expectAudit(database string, each int) (records int) {
 		got[strings.TrimSpace(r.Kind+" "+r.Outcome)]++
 	}
 	testkit.Must(s.t, lines.Err())
-	// An attempt each, the outcomes of those that ended well, the reviews, and that their processes took them.
-	want := 4*each + 3*each + 3*each + 3*each
+	// An attempt each, the outcomes of those that ended well, the reviews, and that their processes waited for them and took them.
+	want := 4*each + 3*each + 3*each + 2*3*each
 	if records != want {
 		s.t.Errorf("%d records were exported, want %d: %v", records, want, got)
 	}
@@ -167,7 +167,7 @@ func (s *scenario) expectEvents(queue *nats.Server, each int) int {
 	s.t.Helper()
 	want := map[string]int{
 		"RetryScheduled": each, "PermanentErrorDetected": 2 * each, "MaxRetriesExceeded": each, "RetryRecovered": 3 * each, "DeadLetterReviewed": 3 * each,
-		"AuditRecorded": 13 * each,
+		"AuditRecorded": 16 * each,
 	}
 	all := s.events(queue)
 	got, ids := make(map[string]int), make(map[string]bool)
@@ -197,6 +197,7 @@ func (s *scenario) events(queue *nats.Server) []string {
 	testkit.Must(s.t, err)
 	consumer, err := stream.OrderedConsumer(s.t.Context(), jetstream.OrderedConsumerConfig{})
 	testkit.Must(s.t, err)
+	defer func() { testkit.Must(s.t, stream.DeleteConsumer(s.t.Context(), consumer.CachedInfo().Name)) }()
 	batch, err := consumer.Fetch(int(info.State.Msgs), jetstream.FetchMaxWait(wait.Limit))
 	testkit.Must(s.t, err)
 	var all []string

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os/signal"
 	"syscall"
@@ -12,6 +11,7 @@ import (
 
 	"retry-worker/internal/audit"
 	"retry-worker/internal/config"
+	"retry-worker/internal/events"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/store"
 )
@@ -50,19 +50,15 @@ func (c *cli) journalRebuildCommand() *cobra.Command {
 }
 
 func (c *cli) journalRebuild(ctx context.Context, unverified bool) error {
-	ctx, s, done, err := openForWriting(ctx)
-	if err != nil {
+	return writeJournal(ctx, func(ctx context.Context, w *journalWriter) error {
+		bar := c.progress("subjects made anew")
+		err := audit.Rebuild(ctx, w, time.Now(), unverified, w.publish, bar.show)
+		bar.end()
+		if err == nil {
+			fmt.Fprintln(c.out, "rebuilt from the records; `retry-worker audit verify` holds it against them")
+		}
 		return err
-	}
-	defer done()
-	bar := c.progress("subjects made anew")
-	err = audit.Rebuild(ctx, s, time.Now(), unverified, bar.show)
-	bar.end()
-	if err != nil {
-		return err
-	}
-	fmt.Fprintln(c.out, "rebuilt from the records; `retry-worker audit verify` holds it against them")
-	return nil
+	})
 }
 
 func (c *cli) journalPurgeCommand() *cobra.Command {
@@ -70,8 +66,9 @@ func (c *cli) journalPurgeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "purge",
 		Short: "Purge what is older than RETRY_WORKER_RETENTION, once, by a clock that you have checked",
-		Long: "The worker purges by itself, but not while the clock stands further past the journal's last commit than a tenth of the\n" +
-			"retention, and a day: a clock that is years ahead would purge everything. Check the clock, and confirm.",
+		Long: "The worker purges by itself, but not once the clock went on by more than a tenth of the retention, and a day, between two\n" +
+			"commits since the last purge, or since the last one: a clock that is years ahead would purge everything. Check the clock,\n" +
+			"and confirm. That it was confirmed is a record itself.",
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.journalPurge(cmd.Context(), confirm) },
 	}
@@ -80,40 +77,38 @@ func (c *cli) journalPurgeCommand() *cobra.Command {
 }
 
 func (c *cli) journalPurge(ctx context.Context, confirm bool) error {
-	retention, err := config.Retention()
+	return writeJournal(ctx, func(ctx context.Context, w *journalWriter) error {
+		n, err := journal.New(w, time.Now, w.publish, journal.NoHooks()).Purge(ctx, w, w.retention, confirm)
+		if err == nil {
+			fmt.Fprintf(c.out, "%d records purged, their digests stay\n", n)
+		}
+		return err
+	})
+}
+
+// journalWriter is the journal while a command writes it.
+type journalWriter struct {
+	store.Store
+	retention time.Duration
+	publish   journal.Publisher // nil where nobody listens
+}
+
+// writeJournal opens the journal for do, which the user may end.
+func writeJournal(ctx context.Context, do func(ctx context.Context, w *journalWriter) error) error {
+	settings, err := config.LoadJournal()
 	if err != nil {
 		return &usageError{err}
 	}
-	ctx, s, done, err := openForWriting(ctx)
+	ctx, cancel := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
+	defer cancel()
+	s, err := store.Open(ctx, settings.DatabaseURL)
 	if err != nil {
 		return err
 	}
-	defer done()
-	n, err := journal.New(s, time.Now, nil, journal.NoHooks()).Purge(ctx, s, retention, confirm)
-	if errors.Is(err, journal.ErrClockAhead) {
-		return fmt.Errorf("%w: `retry-worker journal purge --confirm`", err)
+	defer s.Close() // what was done is committed
+	w := &journalWriter{Store: s, retention: settings.Retention}
+	if settings.Events {
+		w.publish = events.Publisher(events.Source)
 	}
-	if err != nil {
-		return fmt.Errorf("purge: %w", err)
-	}
-	fmt.Fprintf(c.out, "%d records purged, their digests stay\n", n)
-	return nil
-}
-
-// openForWriting opens the journal until done is called, or the user ends it.
-func openForWriting(ctx context.Context) (_ context.Context, _ store.Store, done func(), _ error) {
-	url, err := config.DatabaseURL()
-	if err != nil {
-		return ctx, nil, nil, &usageError{err}
-	}
-	ctx, cancel := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
-	s, err := store.Open(ctx, url)
-	if err != nil {
-		cancel()
-		return ctx, nil, nil, err
-	}
-	return ctx, s, func() {
-		_ = s.Close() // what was done is committed
-		cancel()
-	}, nil
+	return do(ctx, w)
 }

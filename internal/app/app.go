@@ -30,9 +30,6 @@ import (
 // pollTimeout of one activation: a stop waits for it, and an idle engine answers that often.
 const pollTimeout = 2 * time.Second
 
-// eventSource is where the events say they come from.
-const eventSource = "/retry-worker"
-
 // App is one running service.
 type App struct {
 	settings  config.Settings
@@ -208,7 +205,7 @@ func (a *App) work(stop, hard context.Context) {
 	}
 	var publish journal.Publisher
 	if a.sink != nil {
-		publish = events.Publisher(eventSource)
+		publish = events.Publisher(events.Source)
 	}
 	memory := journal.New(a.store, a.clock.Now, publish, hooks)
 	carriers = a.newCarriers(memory)

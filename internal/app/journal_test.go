@@ -1,6 +1,7 @@
 package app_test
 
 import (
+	"errors"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -9,6 +10,9 @@ import (
 	"time"
 
 	"retry-worker/internal/app"
+	"retry-worker/internal/journal"
+	"retry-worker/internal/store"
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/gateway"
 	"retry-worker/internal/testkit/wait"
 )
@@ -89,4 +93,46 @@ func TestSubjectOverHTTP(t *testing.T) {
 	if !r.metric(t, "retry_worker_journal_up 1") {
 		t.Error("retry_worker_journal_up is not 1")
 	}
+}
+
+// A clock that went five years ahead purges nothing, whatever was decided by it before a restart, until a person confirms it.
+func TestPurgeWaitsForAPerson(t *testing.T) {
+	leavesNothing(t)
+	g := gateway.New(t, gateway.Options{})
+	answerAtOnce(g)
+	s := settings(t, g.Addr())
+	write := func(do func(store.Store) error) {
+		t.Helper()
+		db, err := store.Open(t.Context(), s.DatabaseURL)
+		testkit.Must(t, err)
+		testkit.Must(t, errors.Join(do(db), db.Close()))
+	}
+	write(func(db store.Store) error {
+		return db.Transact(t.Context(), nil, func(head journal.Head, _ []journal.History) *journal.Changes {
+			return journal.RebuildStep(head, time.Now().AddDate(-5, 0, 0), false, nil) // any record
+		})
+	})
+	for _, claim := range []string{"CLM-1-1", "CLM-2-1"} {
+		key := g.AddJob(analyze(claim, "TIMEOUT", 0))
+		r := serve(t, s)
+		wait.Until(t, "a job is decided and the purge refused", func() bool {
+			j, _ := g.Job(key)
+			return j.State == gateway.Completed && r.metric(t, "retry_worker_purge_refused 1")
+		})
+		if status, body := r.get(t, "/readyz"); status != http.StatusOK || !strings.Contains(body, "\n"+journal.ErrClockAhead.Error()) {
+			t.Errorf("/readyz says %d %q", status, body)
+		}
+		if lines := logged.with(t, "event", "purge_refused"); len(lines) != 1 {
+			t.Errorf("the log says %v", lines)
+		}
+		r.stop()
+		r.returned(t, 5*time.Second)
+	}
+	write(func(db store.Store) error {
+		n, err := journal.New(db, time.Now, nil, journal.NoHooks()).Purge(t.Context(), db, s.Retention, true)
+		if n != 1 {
+			t.Errorf("%d records are purged once that is confirmed, want the one that is old", n)
+		}
+		return err
+	})
 }

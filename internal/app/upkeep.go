@@ -116,7 +116,7 @@ func (a *App) purge(ctx context.Context, memory *journal.Journal) {
 	note := ""
 	switch {
 	case errors.Is(err, journal.ErrClockAhead):
-		note = "old records are not purged: " + err.Error()
+		note = err.Error()
 		a.log.Error(note, zap.String("event", "purge_refused"))
 	case err != nil && ctx.Err() == nil:
 		a.log.Warn("the purge of old records was interrupted and goes on with the next", zap.Error(err))

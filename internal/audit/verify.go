@@ -87,14 +87,15 @@ func Verify(ctx context.Context, j Journal, o VerifyOptions, progress Progress) 
 	return report, err
 }
 
-// Rebuilder makes anew what is derived from records, in one transaction, unless check fails.
+// Rebuilder makes anew what is derived from records, in one transaction that step is part of, unless check fails.
 type Rebuilder interface {
-	Rebuild(ctx context.Context, at time.Time, unverified bool, check func(journal.Moment) error, progress func(at, of, counted int64)) error
+	Rebuild(ctx context.Context, check func(journal.Moment) error, progress func(at, of, counted int64),
+		step func(journal.Head) (*journal.Changes, error)) error
 }
 
 // Rebuild makes anew what is derived from records, and records that. Where the records do not hold it does nothing, and its
-// error is the first *Broken, unless they are to be taken unverified. progress may be nil.
-func Rebuild(ctx context.Context, r Rebuilder, at time.Time, unverified bool, progress Progress) error {
+// error is the first *Broken, unless they are to be taken unverified. publish may be nil, progress too.
+func Rebuild(ctx context.Context, r Rebuilder, at time.Time, unverified bool, publish journal.Publisher, progress Progress) error {
 	if progress == nil {
 		progress = func(int64, int64, int64) {}
 	}
@@ -105,7 +106,9 @@ func Rebuild(ctx context.Context, r Rebuilder, at time.Time, unverified bool, pr
 		v := &verifier{Moment: m, ctx: ctx, progress: progress}
 		return v.verify(true)
 	}
-	return r.Rebuild(ctx, at, unverified, check, progress)
+	return r.Rebuild(ctx, check, progress, func(head journal.Head) (*journal.Changes, error) {
+		return journal.RebuildStep(head, at, unverified, publish), nil
+	})
 }
 
 // verifier walks over the links and the records at the same pace, and over the subjects afterwards.

@@ -104,7 +104,7 @@ func TestVerifyAfterAPurge(t *testing.T) {
 	for i := range 6 {
 		w.fails(fmt.Sprintf("CLM-1-%d", i+1), "TIMEOUT", -1)
 	}
-	w.pass(48 * time.Hour)
+	w.pass(20 * time.Hour)
 	for i := range 6 { // the first three of them go on
 		w.fails(fmt.Sprintf("CLM-1-%d", i+4), "DUPLICATE_CLAIM", -1)
 	}

@@ -147,18 +147,26 @@ func DatabaseURL() (string, error) {
 	return url, nil
 }
 
-// Retention is what RETRY_WORKER_RETENTION says.
-func Retention() (time.Duration, error) {
+// Journal is what the commands that write the journal need. Events tells that somebody listens.
+type Journal struct {
+	DatabaseURL string
+	Retention   time.Duration
+	Events      bool
+}
+
+// LoadJournal reads and checks only what is in Journal.
+func LoadJournal() (Journal, error) {
 	var w workerEnv
 	c := checker{}
 	if err := load(workerPrefix, &w); err != nil {
-		return 0, Problems{err.Error()}
+		return Journal{}, Problems{err.Error()}
 	}
-	retention := c.retention("RETRY_WORKER_RETENTION", w.Retention)
+	j := Journal{c.journal(&w), c.retention("RETRY_WORKER_RETENTION", w.Retention),
+		c.secret("RETRY_WORKER_EVENTS_URL", w.EventsURL, "", w.EventsURLFile) != ""}
 	if len(c.problems) > 0 {
-		return 0, c.problems
+		return Journal{}, c.problems
 	}
-	return retention, nil
+	return j, nil
 }
 
 // Client is what the commands that speak to the API need: where it listens, by RETRY_WORKER_HTTP_ADDR, whether by TLS, as

@@ -15,6 +15,9 @@ import (
 // Queue is the outbox's queue of what Publisher makes.
 const Queue = "events"
 
+// Source is where the events of a worker say they come from.
+const Source = "/retry-worker"
+
 // The types of events of the contract that are no decision's; those are named by decision.Event.
 const (
 	AuditRecorded      = "AuditRecorded"

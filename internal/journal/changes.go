@@ -259,9 +259,10 @@ func Append(head Head, at time.Time, lookups []Lookup, histories []History, entr
 
 // RebuildStep returns the changes that record that the projections were made anew; unverified tells that the records did not
 // hold, or that nobody looked.
-func RebuildStep(head Head, at time.Time, unverified bool) (*Changes, error) {
-	body := string(encoded(struct {
+func RebuildStep(head Head, at time.Time, unverified bool, publish Publisher) *Changes {
+	b := newBatch(at, head, publish)
+	b.entry(nil, Subject{}, RebuildEntry, struct {
 		Unverified bool `json:"unverified"`
-	}{unverified}))
-	return Append(head, at, nil, nil, Entry{Kind: RebuildEntry, Body: body})
+	}{unverified}, Happening{}, 0)
+	return b.seal()
 }

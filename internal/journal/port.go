@@ -78,10 +78,10 @@ type Purger interface {
 	// LastRecordBefore is the last record of the ledger's links that, from the first on, were all written before
 	// t; 0 where there is none.
 	LastRecordBefore(ctx context.Context, t time.Time) (int64, error)
-	// Purge deletes at most limit records up to the given one, in one short transaction, with the dead letters and
-	// subjects of which nothing else is left, and records that at the given instant (PurgeEntry). It returns how many
-	// records it deleted: fewer than limit when there are no more.
-	Purge(ctx context.Context, through int64, limit int, at time.Time) (int, error)
+	// Purge saves what step makes of at most limit records up to the given one, in one short transaction: they go, with
+	// the dead letters and subjects of which nothing else is left. It returns how many records it deleted: fewer than
+	// limit when there are no more.
+	Purge(ctx context.Context, through int64, limit int, step func(Head, *Purging) (*Changes, error)) (int, error)
 }
 
 // Outbox reads the messages on their way. Journal.Published lets go of them. Its errors hold a *StoreError.

@@ -20,58 +20,102 @@ const (
 
 // PurgeStore is what a purge needs of a store.
 type PurgeStore interface {
-	Archive
+	Moment(ctx context.Context, do func(Moment) error) error
 	Purger
 }
 
-// ErrClockAhead is why nothing is purged: this machine's clock stands so far past the last link that one of them is wrong.
-var ErrClockAhead = errors.New("nothing is purged: the clock stands too far past the journal's last commit; check it, and confirm the purge")
+// ErrClockAhead is why nothing is purged: this machine's clock leapt since the last purge, and may be wrong.
+var ErrClockAhead = errors.New("nothing is purged: between two commits since the last purge, or since the last one, the clock went on too far; " +
+	"check it, and say `retry-worker journal purge --confirm` (on SQLite with the worker stopped)")
 
 // Purge deletes what was recorded before now by more than the retention, in bounded batches, each of which is a record. It
-// returns how many were deleted. Where the clock stands further past the last link than a tenth of the retention, and a
-// day, it returns ErrClockAhead unless that is confirmed. It may be ended at any time and goes on when it is called again.
-// One process at a time should call it.
+// returns how many were deleted. Where the signed instants of the links since the last purge do not lead up to now in steps of
+// at most a tenth of the retention, or a day, it returns ErrClockAhead. A person who has checked the clock says confirmed,
+// which is a record even where nothing goes. It may be ended at any time and goes on when it is called again. One process at a
+// time should call it.
 func (j *Journal) Purge(ctx context.Context, store PurgeStore, retention time.Duration, confirmed bool) (int, error) {
 	now := j.now()
-	head, err := store.Head(ctx)
-	if err != nil || head.Link == 0 {
-		return 0, err
-	}
-	if !confirmed && now.Sub(head.At) > max(retention/10, 24*time.Hour) {
-		return 0, ErrClockAhead
-	}
 	through, err := store.LastRecordBefore(ctx, now.Add(-retention))
-	if err != nil || through == 0 {
+	if err == nil && !confirmed && through > 0 {
+		err = store.Moment(ctx, func(m Moment) error { return checkClock(m, now, through, max(retention/10, 24*time.Hour)) })
+	}
+	if err != nil || !confirmed && through == 0 {
 		return 0, err
 	}
 	deleted := 0
 	for ctx.Err() == nil {
-		n, err := store.Purge(ctx, through, purgeBatch, j.now())
+		n, err := store.Purge(ctx, through, purgeBatch, func(head Head, p *Purging) (*Changes, error) {
+			return p.Step(head, j.now(), confirmed, j.publish)
+		})
 		deleted += n
 		if err != nil || n < purgeBatch {
 			return deleted, err
 		}
+		confirmed = false
 		sleep(ctx, purgePause)
 	}
 	return deleted, ctx.Err()
 }
 
+// checkClock returns ErrClockAhead where links that follow one another by at most leap do not lead from the last purge up to
+// now. However much was signed while the clock was further ahead, it does not count: only a purge that a person confirmed
+// does, or the clock that comes back. It looks at nothing where nothing up to through is left to purge.
+func checkClock(m Moment, now time.Time, through int64, leap time.Duration) error {
+	base, err := m.LastPurge()
+	if err != nil {
+		return err
+	}
+	b, err := carried(base)
+	if err != nil || through <= b.Through {
+		return err
+	}
+	var last Link
+	var sound time.Time
+	if base != nil {
+		sound = base.At
+	}
+	for after := b.Link; ; after = last.Number {
+		links, err := m.Links(after, purgeBatch)
+		if err != nil {
+			return err
+		}
+		for _, l := range links {
+			if (last.Number > 0 || b.Link == 0) && l.Hash != l.HashAfter(last.Hash) {
+				return fmt.Errorf("nothing is purged: link %d is not what was signed; `audit verify` says more", l.Number)
+			}
+			if last = l; sound.IsZero() || l.At.After(sound) && l.At.Sub(sound) <= leap {
+				sound = l.At
+			}
+		}
+		if len(links) == 0 {
+			break
+		}
+	}
+	if now.Sub(sound) > leap {
+		return ErrClockAhead
+	}
+	return nil
+}
+
 // purgeBody is the audit's word on records that are rightly gone, and where the fold starts from then: the sums that those
 // records contributed, less what went with them, and the subjects and bulk runs that go on, as those records left them.
 type purgeBody struct {
-	// Through is the last record that was purged.
-	Through  int64            `json:"through"`
+	// Through is the last record that was purged; Link is this record's own. Confirmed tells that a person vouched for the clock.
+	Through   int64 `json:"through"`
+	Link      int64 `json:"link,omitempty"`
+	Confirmed bool  `json:"confirmed,omitempty"`
+
 	Figures  []Figure         `json:"figures,omitempty"`
 	Causes   []Fingerprint    `json:"causes,omitempty"`
 	Subjects []carriedSubject `json:"subjects,omitempty"`
 	Runs     []carriedRun     `json:"bulkRuns,omitempty"`
 }
 
-// PurgeWord returns what people are told of a purge: up to which record all are gone.
+// PurgeWord returns what people are told of a purge: up to which record all are gone, and whether a person confirmed that.
 func PurgeWord(e *Entry) json.RawMessage {
 	var b purgeBody
 	_ = json.Unmarshal([]byte(e.Body), &b) // one that somebody edited says nothing
-	return encoded(purgeBody{Through: b.Through})
+	return encoded(purgeBody{Through: b.Through, Confirmed: b.Confirmed})
 }
 
 type carriedSubject struct {
@@ -286,13 +330,14 @@ type Purging struct {
 	Ended map[string]int64
 }
 
-// Step returns the changes of the purge. Its error tells which record is not what was signed: none goes then.
-func (p *Purging) Step(head Head, at time.Time) (*Changes, error) {
-	b, forgotten := newBatch(at, head, nil), &Forgotten{}
+// Step returns the changes of the purge; nil where nothing goes and none is confirmed. Its error tells which record is not
+// what was signed: none goes then. publish makes the outbox's messages; nil where nobody listens.
+func (p *Purging) Step(head Head, at time.Time, confirmed bool, publish Publisher) (*Changes, error) {
 	f, err := NewFold(p.Base)
-	if err != nil {
+	if err != nil || len(p.Records) == 0 && !confirmed {
 		return nil, err
 	}
+	b, forgotten := newBatch(at, head, publish), &Forgotten{Through: f.through}
 	keys := map[Subject]int64{}
 	for i := range p.Records {
 		r := &p.Records[i]
@@ -307,7 +352,7 @@ func (p *Purging) Step(head Head, at time.Time) (*Changes, error) {
 			keys[r.Entry.Subject] = r.Key
 		}
 	}
-	body := &purgeBody{Through: forgotten.Through}
+	body := &purgeBody{Through: forgotten.Through, Link: head.Link + 1, Confirmed: confirmed}
 	for _, s := range slices.SortedFunc(maps.Keys(f.lives), compareSubjects) {
 		if _, stays := p.Stays[keys[s]]; stays || keys[s] == 0 { // those without a record here were carried, and may have more
 			body.Subjects = append(body.Subjects, f.lives[s].carry())

@@ -17,7 +17,7 @@ func TestPurge(t *testing.T) {
 	c := openClinic(t)
 	c.fails("CLM-old-1", "TIMEOUT", 0)
 	c.fails("CLM-old-2", "DUPLICATE_CLAIM", 0)
-	c.now = c.now.Add(48 * time.Hour)
+	c.now = c.now.Add(23 * time.Hour)
 	c.fails("CLM-new-1", "TIMEOUT", 0)
 	deleted, err := c.j.Purge(t.Context(), c.store, time.Hour, false)
 	if err != nil || deleted != 2 {
@@ -67,6 +67,35 @@ func TestPurgeByAWrongClock(t *testing.T) {
 	}
 }
 
+// edited is a store whose second link somebody edited: its instant is that of the first.
+type edited struct{ *testkit.Memory }
+
+type editedMoment struct{ journal.Moment }
+
+func (e edited) Moment(ctx context.Context, do func(journal.Moment) error) error {
+	return e.Memory.Moment(ctx, func(m journal.Moment) error { return do(editedMoment{m}) })
+}
+
+func (m editedMoment) Links(after int64, limit int) ([]journal.Link, error) {
+	links, err := m.Moment.Links(after, limit)
+	if after == 0 {
+		links[1].At = links[0].At
+	}
+	return links, err
+}
+
+// TestPurgeByInstantsThatWereNotSigned: nothing goes by a link that was edited.
+func TestPurgeByInstantsThatWereNotSigned(t *testing.T) {
+	c := openClinic(t)
+	c.fails("CLM-old-1", "TIMEOUT", 0)
+	c.now = c.now.Add(23 * time.Hour)
+	c.fails("CLM-old-2", "TIMEOUT", 0)
+	n, err := c.j.Purge(t.Context(), edited{c.store.Memory}, 22*time.Hour, false)
+	if n != 0 || err == nil || !strings.Contains(err.Error(), "link 2 is not what was signed") {
+		t.Errorf("%d are purged (%v)", n, err)
+	}
+}
+
 func TestPurgeOfNothing(t *testing.T) {
 	c := openClinic(t)
 	if deleted, err := c.j.Purge(t.Context(), c.store, 0, false); err != nil || deleted != 0 || len(c.store.Ledger()) != 0 {
@@ -80,9 +109,9 @@ type interrupted struct {
 	cancel context.CancelFunc
 }
 
-func (i *interrupted) Purge(ctx context.Context, through int64, _ int, at time.Time) (int, error) {
+func (i *interrupted) Purge(ctx context.Context, through int64, _ int, step func(journal.Head, *journal.Purging) (*journal.Changes, error)) (int, error) {
 	i.cancel()
-	n, err := i.Memory.Purge(context.WithoutCancel(ctx), through, 1, at)
+	n, err := i.Memory.Purge(context.WithoutCancel(ctx), through, 1, step)
 	if n > 0 {
 		return 500, err // as if a whole batch were done and more to do
 	}

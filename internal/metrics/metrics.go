@@ -122,7 +122,7 @@ func (m *Metrics) registerWorker(b Build) {
 	m.registerJournal()
 	m.registerNotices()
 	m.journalUp = m.gauge("retry_worker_journal_up", "1 while the journal can be written.", nil)
-	m.purgeRefused = m.gauge("retry_worker_purge_refused", "1 while old records are not purged, because the clock stands too far past the journal's last commit.", nil)
+	m.purgeRefused = m.gauge("retry_worker_purge_refused", "1 while old records are not purged, because the clock leapt since the last purge.", nil)
 	m.catalogueRejected = m.gauge("retry_worker_catalogue_rejected", "1 while the policies file holds a catalogue that is refused; the one before stays in force.", nil)
 	m.tokensRejected = m.gauge("retry_worker_tokens_rejected", "1 while the tokens file is refused; the tokens before stay in force.", nil)
 	m.certRejected = m.gauge("retry_worker_certificate_rejected", "1 while the console's certificate is refused; the one before stays in force.", nil)

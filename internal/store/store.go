@@ -5,9 +5,9 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	"retry-worker/internal/access"
+	"retry-worker/internal/audit"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/store/postgres"
 	"retry-worker/internal/store/sqlite"
@@ -22,8 +22,7 @@ type Store interface {
 	journal.BulkStore
 	journal.NoticeStore
 	access.EndedSessions
-	// Rebuild makes anew what is derived from records, in one transaction, unless check fails.
-	Rebuild(ctx context.Context, at time.Time, unverified bool, check func(journal.Moment) error, progress func(at, of, counted int64)) error
+	audit.Rebuilder
 }
 
 // Reader reads the journal until it is closed.
@@ -32,8 +31,7 @@ type Reader interface {
 	journal.DeadLetterReader
 	journal.Archive
 	journal.Statistics
-	// Moment shows the journal as it is at one moment, whatever is written meanwhile.
-	Moment(ctx context.Context, do func(journal.Moment) error) error
+	audit.Journal
 	// Close ends what runs and frees everything; further calls of other methods fail.
 	Close() error
 }

@@ -88,22 +88,26 @@ func (m *Memory) lastPurge() *journal.Entry {
 }
 
 // Purge implements journal.Purger.
-func (m *Memory) Purge(ctx context.Context, through int64, limit int, at time.Time) (int, error) {
+func (m *Memory) Purge(ctx context.Context, through int64, limit int, step func(journal.Head, *journal.Purging) (*journal.Changes, error)) (int, error) {
 	if err := m.readable(ctx); err != nil {
 		return 0, err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	p := m.purging(through, limit)
-	if len(p.Records) == 0 {
-		return 0, nil
-	}
-	c, err := p.Step(m.head, at)
-	if err != nil {
+	c, err := step(m.head, p)
+	if err != nil || c == nil {
 		return 0, err
 	}
 	m.keep(c)
 	return len(p.Records), nil
+}
+
+// PurgeAt returns a step of a purge at that instant, for Purger.Purge.
+func PurgeAt(at time.Time) func(journal.Head, *journal.Purging) (*journal.Changes, error) {
+	return func(head journal.Head, p *journal.Purging) (*journal.Changes, error) {
+		return p.Step(head, at, false, nil)
+	}
 }
 
 func (m *Memory) purging(through int64, limit int) *journal.Purging {

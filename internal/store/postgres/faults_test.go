@@ -11,6 +11,7 @@ import (
 
 	realserver "retry-worker/e2e/harness/postgres"
 	"retry-worker/internal/journal"
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/wait"
 )
 
@@ -107,7 +108,10 @@ func TestWritersWaitForAHeldHeadNoLongerThanTheirTime(t *testing.T) {
 	}{
 		{"a decision", func(ctx context.Context) error { _, err := record(ctx, db, ask("CLM-HELD-1", "job")); return err }},
 		{"a probe", db.Probe},
-		{"a purge", func(ctx context.Context) error { _, err := db.Purge(ctx, 1, 4, time.Now()); return err }},
+		{"a purge", func(ctx context.Context) error {
+			_, err := db.Purge(ctx, 1, 4, testkit.PurgeAt(time.Now()))
+			return err
+		}},
 	} {
 		t.Run(write.name, func(t *testing.T) {
 			wantKind(t, write.do(wait.Context(t)), journal.Unavailable, "lock")
@@ -117,7 +121,7 @@ func TestWritersWaitForAHeldHeadNoLongerThanTheirTime(t *testing.T) {
 	if _, err := record(wait.Context(t), db, ask("CLM-HELD-1", "job")); err != nil {
 		t.Errorf("after the head was let go: %v", err)
 	}
-	if n, err := db.Purge(wait.Context(t), 9, 9, time.Now()); err != nil || n != 2 {
+	if n, err := db.Purge(wait.Context(t), 9, 9, testkit.PurgeAt(time.Now())); err != nil || n != 2 {
 		t.Errorf("after the head was let go %d records are purged (%v), want 2: nothing was before", n, err)
 	}
 }
@@ -261,7 +265,7 @@ func TestAPurgeWhoseConnectionIsEndedPurgesNothing(t *testing.T) {
 	do(t, holder, "SELECT FROM ledger_head WHERE one = 1 FOR UPDATE")
 	end := make(chan error, 1)
 	go func() {
-		_, err := db.Purge(wait.Context(t), 10, 4, time.Now())
+		_, err := db.Purge(wait.Context(t), 10, 4, testkit.PurgeAt(time.Now()))
 		end <- err
 	}()
 	wait.Until(t, "the purge waits for the head and is ended", func() bool {
@@ -275,7 +279,7 @@ func TestAPurgeWhoseConnectionIsEndedPurgesNothing(t *testing.T) {
 	if left := one[int64](t, holder, "SELECT count(*) FROM records"); left != 10 {
 		t.Errorf("%d of 10 attempts are left", left)
 	}
-	if n, err := db.Purge(wait.Context(t), 10, 100, time.Now()); err != nil || n != 10 {
+	if n, err := db.Purge(wait.Context(t), 10, 100, testkit.PurgeAt(time.Now())); err != nil || n != 10 {
 		t.Errorf("%d were purged (%v), want 10", n, err)
 	}
 }

@@ -134,7 +134,7 @@ func purgeAll(ctx context.Context, path string) error {
 		return err
 	}
 	for steps := bufio.NewScanner(os.Stdin); steps.Scan(); {
-		n, err := db.Purge(ctx, 1000, 7, time.Now())
+		n, err := db.Purge(ctx, 1000, 7, testkit.PurgeAt(time.Now()))
 		if err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 
 	"retry-worker/internal/journal"
 	"retry-worker/internal/store/sqlstore"
+	"retry-worker/internal/testkit"
 )
 
 // TestKilledWhilePurging: what was said to be purged is, nothing is half purged, and the next goes on.
@@ -50,7 +51,7 @@ func TestKilledWhilePurging(t *testing.T) {
 		}
 	}
 	db := opened(t, path)
-	if n, err := db.Purge(t.Context(), records, records, time.Now()); err != nil || int64(n) != records-gone {
+	if n, err := db.Purge(t.Context(), records, records, testkit.PurgeAt(time.Now())); err != nil || int64(n) != records-gone {
 		t.Errorf("%d records were purged at last (%v), want %d", n, err, records-gone)
 	}
 	if head := headOf(t, db); head.Record < records {

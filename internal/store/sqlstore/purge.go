@@ -20,20 +20,21 @@ func (s *Store) LastRecordBefore(ctx context.Context, t time.Time) (last int64, 
 }
 
 // Purge implements journal.Purger.
-func (s *Store) Purge(ctx context.Context, through int64, limit int, at time.Time) (n int, err error) {
+func (s *Store) Purge(ctx context.Context, through int64, limit int, step func(journal.Head, *journal.Purging) (*journal.Changes, error)) (n int, err error) {
 	err = s.write(ctx, "purge records", func(w *writer) (bool, error) {
 		head, err := w.head(w.Lock)
 		if err != nil {
 			return false, err
 		}
 		p, err := w.purging(through, limit)
-		if n = len(p.Records); err != nil || n == 0 {
-			return false, err
-		}
-		c, err := p.Step(head, at)
 		if err != nil {
 			return false, err
 		}
+		c, err := step(head, p)
+		if err != nil || c == nil {
+			return false, err
+		}
+		n = len(p.Records)
 		return true, w.save(head, c)
 	})
 	if err != nil {

@@ -3,7 +3,6 @@ package sqlstore
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"retry-worker/internal/journal"
 )
@@ -11,9 +10,9 @@ import (
 // rebuildPage is how many subjects are made anew at a time.
 const rebuildPage = 1000
 
-// Rebuild makes everything that is derived from records anew, and records that, in one transaction: check is asked before
-// whether the records may be believed. progress is told of subjects, of how many keys there are.
-func (s *Store) Rebuild(ctx context.Context, at time.Time, unverified bool, check func(journal.Moment) error, progress func(at, of, counted int64)) error {
+// Rebuild implements audit.Rebuilder. progress is told of subjects, of how many keys there are.
+func (s *Store) Rebuild(ctx context.Context, check func(journal.Moment) error, progress func(at, of, counted int64),
+	step func(journal.Head) (*journal.Changes, error)) error {
 	return s.write(ctx, "rebuild the journal", func(w *writer) (bool, error) {
 		if err := w.prepareLong(w, w.tx); err != nil {
 			return false, err
@@ -24,8 +23,8 @@ func (s *Store) Rebuild(ctx context.Context, at time.Time, unverified bool, chec
 		if err := check(&moment{&w.snapshot}); err != nil {
 			return false, err
 		}
-		r := &rebuild{writer: w, at: at, unverified: unverified, progress: progress}
-		return true, r.run()
+		r := &rebuild{writer: w, progress: progress}
+		return true, r.run(step)
 	})
 }
 
@@ -42,13 +41,11 @@ func (w *writer) mendHead() error {
 
 type rebuild struct {
 	*writer
-	at         time.Time
-	unverified bool
-	progress   func(at, of, counted int64)
-	fold       *journal.Refold
+	progress func(at, of, counted int64)
+	fold     *journal.Refold
 }
 
-func (r *rebuild) run() error {
+func (r *rebuild) run(record func(journal.Head) (*journal.Changes, error)) error {
 	head, err := r.head("")
 	if err != nil {
 		return err
@@ -65,7 +62,7 @@ func (r *rebuild) run() error {
 	if err != nil {
 		return err
 	}
-	c, err := journal.RebuildStep(head, r.at, r.unverified)
+	c, err := record(head)
 	if err != nil {
 		return err
 	}

@@ -37,6 +37,12 @@ func newBulkWorld(t *testing.T, s Store) *bulkWorld {
 	return w
 }
 
+func (w *bulkWorld) setClock(now time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.now = now
+}
+
 // die has a claim fail for good, once more where it did before; it returns its dead letter.
 func (w *bulkWorld) die(id string, job int64) string {
 	w.t.Helper()

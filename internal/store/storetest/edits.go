@@ -67,19 +67,19 @@ func RunRebuild(t *testing.T, s interface {
 		"UPDATE bulk_items SET outcome = 'planned'", "DELETE FROM bulk_counts", "UPDATE ledger_head SET link = 1, record = 2, purged = 0", "DELETE FROM ledger_head",
 	} {
 		testkit.Must(t, exec(t.Context(), damage))
-		testkit.Must(t, audit.Rebuild(t.Context(), s, at(9), false, nil))
+		testkit.Must(t, audit.Rebuild(t.Context(), s, at(9), false, nil, nil))
 		Verify(t, s)
 	}
 	head, _ := recall(t, s)
 	testkit.Must(t, exec(t.Context(), "UPDATE records SET at = at + 1 WHERE record = 5"))
 	var broken *audit.Broken
-	if err := audit.Rebuild(t.Context(), s, at(9), false, nil); !errors.As(err, &broken) && (err == nil || !strings.Contains(err.Error(), "record 5")) {
+	if err := audit.Rebuild(t.Context(), s, at(9), false, nil, nil); !errors.As(err, &broken) && (err == nil || !strings.Contains(err.Error(), "record 5")) {
 		t.Errorf("a journal that does not hold is rebuilt: %v", err)
 	}
 	if now, _ := recall(t, s); now != head {
 		t.Errorf("the head is %+v after a rebuild that was refused, want %+v", now, head)
 	}
-	testkit.Must(t, audit.Rebuild(t.Context(), s, at(9), true, nil))
+	testkit.Must(t, audit.Rebuild(t.Context(), s, at(9), true, nil, nil))
 	all := pages(t, s, journal.RecordFilter{}, 50)
 	if last := all[len(all)-1].Entry; last == nil || last.Kind != journal.RebuildEntry || !strings.Contains(last.Body, "true") {
 		t.Errorf("the last record is %+v, want that of an unverified rebuild", last)

@@ -9,6 +9,7 @@ import (
 
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
+	"retry-worker/internal/testkit"
 )
 
 // instant of a record.
@@ -153,9 +154,9 @@ func (o *oracle) purge(ctx context.Context, r *rapid.T) {
 	}
 	through, limit := rapid.Int64Range(0, o.memory.End().Record).Draw(r, "through"), rapid.IntRange(1, 30).Draw(r, "at most")
 	for range 3 {
-		at := soon().Draw(r, "purged at")
-		want, _ := o.memory.Purge(ctx, through, limit, at)
-		got, err := o.store.Purge(ctx, through, limit, at)
+		step := testkit.PurgeAt(soon().Draw(r, "purged at"))
+		want, _ := o.memory.Purge(ctx, through, limit, step)
+		got, err := o.store.Purge(ctx, through, limit, step)
 		same(r, "what was purged", got, want, err)
 		for _, of := range o.subjects {
 			o.compare(ctx, r, of)

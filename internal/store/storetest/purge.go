@@ -2,16 +2,20 @@ package storetest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"retry-worker/internal/journal"
+	"retry-worker/internal/testkit"
 )
 
 func purge(t *testing.T, s journal.Purger, through int64, limit, want int) {
 	t.Helper()
-	if n, err := s.Purge(t.Context(), through, limit, at(9)); err != nil || n != want {
+	if n, err := s.Purge(t.Context(), through, limit, testkit.PurgeAt(at(9))); err != nil || n != want {
 		t.Fatalf("of the records up to %d, at most %d, %d were purged (%v), want %d", through, limit, n, err, want)
 	}
 }
@@ -72,6 +76,57 @@ func testPurgeLeaves(t *testing.T, s Store) {
 	Verify(t, s)
 }
 
+// testPurgeClock: while the clock is ahead nothing goes, whatever is decided by it, until it comes back or a person confirms
+// it; that is a record even where nothing goes.
+func testPurgeClock(t *testing.T, s Store) {
+	w := newBulkWorld(t, s)
+	const day = 24 * time.Hour
+	for i, step := range []struct {
+		when               string
+		at                 time.Duration
+		dies               string
+		confirmed, refused bool
+		want               int
+	}{
+		{when: "a day later", at: day, dies: "CLM-1-1"},
+		{when: "five years ahead", at: 1800 * day, refused: true},
+		{when: "jobs are decided meanwhile", at: 1801 * day, dies: "CLM-2-1", refused: true},
+		{when: "and more", at: 1850 * day, dies: "CLM-3-1", refused: true},
+		{when: "the clock comes back", at: 2 * day, dies: "CLM-4-1"},
+		{when: "ahead again", at: 1850 * day, refused: true},
+		{when: "a person confirms that", at: 1850 * day, confirmed: true, want: 1},
+		{when: "it goes on from there", at: 1949 * day, dies: "CLM-5-1"},
+		{when: "and on", at: 2048 * day, dies: "CLM-6-1"},
+		{when: "what came by the wrong clock is old", at: 2147 * day, dies: "CLM-7-1"},
+		{when: "in time", at: 2246 * day, dies: "CLM-8-1"},
+		{when: "nothing is left to purge, however far it leaps", at: 2500 * day},
+		{when: "confirmed where nothing goes", at: 2500 * day, confirmed: true},
+		{when: "the second is as old as must be", at: 2599 * day, dies: "CLM-9-1"},
+		{when: "and", at: 2698 * day, dies: "CLM-10-1"},
+		{when: "goes", at: 2797 * day, dies: "CLM-11-1"},
+		{when: "and what was decided once the clock was back", at: 2860 * day, want: 4},
+	} {
+		w.setClock(at(0).Add(step.at))
+		if step.dies != "" {
+			w.die(step.dies, int64(i+1))
+		}
+		n, err := w.j.Purge(t.Context(), s, 1000*day, step.confirmed)
+		if n != step.want || errors.Is(err, journal.ErrClockAhead) != step.refused || !step.refused && err != nil {
+			t.Errorf("%s: %d are purged (%v), want %d", step.when, n, err, step.want)
+		}
+		Verify(t, s)
+	}
+	confirmed := 0
+	for _, r := range pages(t, s, journal.RecordFilter{}, 50) {
+		if r.Entry != nil && strings.Contains(r.Entry.Body, `"confirmed":true`) {
+			confirmed++
+		}
+	}
+	if confirmed != 1 {
+		t.Errorf("%d records tell of a confirmation, want that of the second: the first is old enough to go", confirmed)
+	}
+}
+
 // testPurgeCut ends a purge's context: nothing is half purged, and the next goes on.
 func testPurgeCut(t *testing.T, s Store) {
 	for i := range 20 {
@@ -80,7 +135,7 @@ func testPurgeCut(t *testing.T, s Store) {
 	ctx, cancel := context.WithCancel(t.Context())
 	purge(t, s, 15, 4, 4)
 	cancel()
-	n, err := s.Purge(ctx, 15, 4, at(9))
+	n, err := s.Purge(ctx, 15, 4, testkit.PurgeAt(at(9)))
 	if err == nil || n != 0 {
 		t.Fatalf("%d records were purged after the context had ended (%v)", n, err)
 	}
@@ -101,7 +156,7 @@ func testPurgeBeside(t *testing.T, s Store) {
 		for {
 			head, err := s.Head(t.Context())
 			if err == nil {
-				_, err = s.Purge(t.Context(), head.Record, 9, at(9))
+				_, err = s.Purge(t.Context(), head.Record, 9, testkit.PurgeAt(at(9)))
 			}
 			if err != nil {
 				ended <- err

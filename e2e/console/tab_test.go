@@ -77,7 +77,8 @@ func (b *tab) hear(event any) {
 	case *log.EventEntryAdded:
 		// A page that is refused with 4xx is an entry too; whether it should be, the tests say.
 		refused := e.Entry.Source == log.EntrySourceNetwork && strings.Contains(e.Entry.Text, "status of 4")
-		if !refused && e.Entry.Level != log.EntryLevelVerbose {
+		if !refused && e.Entry.Level != log.EntryLevelVerbose &&
+			e.Entry.Level != log.EntryLevelInfo { // as that a field was too late to get the focus
 			b.wrong("%s %s: %s", e.Entry.Source, e.Entry.Level, e.Entry.Text)
 		}
 	case *page.EventJavascriptDialogOpening:

@@ -1,111 +1,170 @@
-// Package docs_test holds the README against what it describes.
+// Package docs_test holds the documents against what they describe.
 package docs_test
 
 import (
-	"io"
 	"io/fs"
-	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	"retry-worker/internal/config"
-	"retry-worker/internal/decision"
-	"retry-worker/internal/decision/decisiontest"
-	"retry-worker/internal/journal"
-	"retry-worker/internal/metrics"
-	"retry-worker/internal/review"
-
 	"go.yaml.in/yaml/v3"
+
+	"retry-worker/internal/catalogue"
+	"retry-worker/internal/decision"
+	"retry-worker/internal/review"
 )
 
-func readme(t *testing.T) string {
+// section returns what follows a marker comment in a page, up to the next heading.
+func section(t *testing.T, page, marker string) string {
 	t.Helper()
-	text, err := os.ReadFile("../README.md")
+	_, rest, found := strings.Cut(read(t, page), "<!-- "+marker+":")
+	if !found {
+		t.Fatalf("%s has no section marked %q", page, marker)
+	}
+	part, _, _ := strings.Cut(rest, "\n## ")
+	return part
+}
+
+func read(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return string(text)
 }
 
-// section is what follows a marker comment, up to the next heading.
-func section(t *testing.T, marker string) string {
-	t.Helper()
-	_, rest, found := strings.Cut(readme(t), "<!-- "+marker)
-	if !found {
-		t.Fatalf("README.md has no section marked %q", marker)
-	}
-	part, _, _ := strings.Cut(rest, "\n## ")
-	return part
-}
-
-func TestReadmeListsEverySetting(t *testing.T) {
-	var help strings.Builder
-	if err := config.Usage(&help); err != nil {
-		t.Fatal(err)
-	}
-	table := section(t, "settings:")
-	for line := range strings.Lines(help.String()) {
-		name := strings.Fields(line)[0]
-		if !strings.Contains(table, "`"+name+"`") {
-			t.Errorf("README.md does not list the setting %s", name)
+// TestPagesListWhatThereIs holds lists of names against what they name, in both directions.
+func TestPagesListWhatThereIs(t *testing.T) {
+	for _, c := range []struct {
+		page, marker, pattern string
+		want                  []string
+		part                  bool // it lists some
+	}{
+		{"architecture.md", "map", `(?m)^([\w/-]+)/ {2,}\S`, folders(t), false},
+		{"http-api.md", "api", "(?m)^\\| `([A-Z]+ /[^`]+)`", requests(t), false},
+		{"process.md", "job types", "(?m)^\\| `([a-z-]+)`(?: \\([^)]*\\), `([a-z-]+)`)?", jobTypes(t), false},
+		{"../CONTRIBUTING.md", "make", "(?m)^\\| `make ([a-z]+)`", found(read(t, "../Makefile"), `(?m)^([a-z]+):.* ## `), true},
+		{"resolutions.md", "resolutions", `(?m)^\| (R\d+) `, numbered("R", 32), false},
+	} {
+		listed := found(section(t, c.page, c.marker), c.pattern)
+		for _, name := range c.want {
+			if !c.part && !slices.Contains(listed, name) {
+				t.Errorf("%s does not list %s", c.page, name)
+			}
 		}
-	}
-	for _, name := range regexp.MustCompile(`(?:RETRY_WORKER|ZEEBE)_[A-Z_]+`).FindAllString(table, -1) {
-		if !strings.Contains(help.String(), name+" ") {
-			t.Errorf("README.md lists %s, which `serve --help` does not know", name)
-		}
-	}
-}
-
-func TestReadmeListsEveryMetric(t *testing.T) {
-	m := metrics.New(metrics.Build{}, decisiontest.Policies())
-	m.StartJobType("analyze-retry")
-	m.Hooks().Rejected("analyze-retry", decision.InvalidClaimID)
-	rate := 1.0 // absent while nothing closed
-	m.SetKPIs([]journal.KPI{{Policy: decision.DefaultPolicy, Name: journal.KPISuccessRate, Value: &rate}})
-	now := time.Now() // absent while nothing waits
-	m.SetDeadLetters([]journal.DeadLetterCount{{Policy: decision.DefaultPolicy, State: journal.DeadLetterOpen, N: 1, Oldest: now}}, now)
-	server, err := metrics.Listen("127.0.0.1:0", m, &metrics.Readiness{}, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer server.Close(t.Context())
-	response, err := http.Get("http://" + server.Addr() + "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	table := section(t, "metrics:")
-	exposed := make(map[string]bool)
-	for _, found := range regexp.MustCompile(`(?m)^# TYPE (\S+)`).FindAllStringSubmatch(string(text), -1) {
-		name := found[1]
-		if strings.HasPrefix(name, "go_") || strings.HasPrefix(name, "process_") || strings.HasPrefix(name, "promhttp_") {
-			continue
-		}
-		exposed[name] = true
-		if !strings.Contains(table, "`"+name+"`") {
-			t.Errorf("README.md does not list the metric %s", name)
-		}
-	}
-	for _, found := range regexp.MustCompile("(?m)^\\| (`[^|]*) \\|").FindAllStringSubmatch(table, -1) {
-		for _, name := range strings.Split(found[1], ", ") {
-			if name = strings.Trim(name, "` "); !exposed[name] {
-				t.Errorf("README.md lists the metric %s, which is not exposed", name)
+		for _, name := range listed {
+			if !slices.Contains(c.want, name) {
+				t.Errorf("%s lists %s, which is not there", c.page, name)
 			}
 		}
 	}
-	for _, name := range regexp.MustCompile(`retry_worker_[a-z_]+`).FindAllString(alertRules(t), -1) {
-		if !exposed[name] {
-			t.Errorf("an alert watches %s, which is not exposed", name)
+}
+
+// found returns what the groups of a pattern match in a text.
+func found(text, pattern string) (names []string) {
+	for _, match := range regexp.MustCompile(pattern).FindAllStringSubmatch(text, -1) {
+		for _, name := range match[1:] {
+			if name != "" {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
+
+func folders(t *testing.T) []string {
+	t.Helper()
+	names := []string{"cmd/retry-worker", "bpmn", "e2e", "bench", "scripts", "tools", "deploy", "docs"}
+	packages, err := filepath.Glob("../internal/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, folder := range packages {
+		names = append(names, strings.TrimPrefix(filepath.ToSlash(folder), "../"))
+	}
+	return names
+}
+
+func requests(t *testing.T) (all []string) {
+	t.Helper()
+	var description struct{ Paths map[string]map[string]any }
+	if err := yaml.Unmarshal([]byte(read(t, "../internal/console/openapi.yaml")), &description); err != nil {
+		t.Fatal(err)
+	}
+	for path, methods := range description.Paths {
+		for method := range methods {
+			if method != "parameters" {
+				all = append(all, strings.ToUpper(method)+" "+path)
+			}
+		}
+	}
+	return all
+}
+
+func jobTypes(t *testing.T) (all []string) {
+	t.Helper()
+	templates, err := filepath.Glob("../bpmn/element-templates/*.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range templates {
+		all = append(all, strings.TrimSuffix(filepath.Base(file), ".json"))
+	}
+	return all
+}
+
+func numbered(prefix string, n int) (names []string) {
+	for i := range n {
+		names = append(names, prefix+strconv.Itoa(i+1))
+	}
+	return names
+}
+
+// TestResolutionsNameTheirPlaces holds the files and tests that docs/resolutions.md names against the tree.
+func TestResolutionsNameTheirPlaces(t *testing.T) {
+	for _, file := range found(section(t, "resolutions.md", "resolutions"), "`([a-z]+/[\\w/.-]+)`") {
+		if _, err := os.Stat(filepath.Join("../internal", file)); err != nil {
+			t.Errorf("resolutions.md names %s, which is not there", file)
+		}
+	}
+}
+
+// TestReadmeDecidesAsItSays holds the README's table against the built-in catalogue: each code, and each example.
+func TestReadmeDecidesAsItSays(t *testing.T) {
+	p := catalogue.Default().Policies[decision.DefaultPolicy]
+	rows := regexp.MustCompile(`(?m)^\| ([^|-][^|]*) \| ([^|]*) \| ([^|]*) \| ([^|]*)\|$`).FindAllStringSubmatch(section(t, "../README.md", "decisions"), -1)
+	if len(rows) < 9 {
+		t.Fatalf("%d rows", len(rows))
+	}
+	for _, row := range rows[1:] {
+		count, _ := strconv.Atoi(strings.Join(found(row[2], `retryCount. (\d+)`), ""))
+		examples := append(found(row[1], `\b([A-Z]+_[A-Z_]+|TIMEOUT|50\d)\b`), found(row[2], "^`([^`]*)`")...)
+		if len(examples) == 0 {
+			examples = []string{""}
+		}
+		want := found(row[3], "`([A-Z_]+)`")
+		if len(want) == 0 {
+			want = []string{string(decision.Rejected)}
+		}
+		for _, example := range examples {
+			for i, outcome := range want { // at one count after another
+				f, rejection := p.Read(decision.Variables{
+					ID: decision.Text("CLM-001-1234567890"), Error: decision.Text(example), RetryCount: decision.Value(strconv.Itoa(count + i)),
+				})
+				if rejection != nil {
+					t.Fatal(rejection)
+				}
+				d := decision.Decide(&f, p, decision.Past{}, time.Date(2026, 3, 2, 8, 0, 0, 0, time.UTC))
+				if string(d.Outcome) != outcome || i == len(want)-1 && string(d.Team) != strings.TrimSpace(row[4]) {
+					t.Errorf("%q at retryCount %d: %s, %s; README.md says %s, %s", example, count+i, d.Outcome, d.Team, outcome, row[4])
+				}
+			}
 		}
 	}
 }
@@ -136,41 +195,37 @@ func TestAlertIsTheConsoles(t *testing.T) {
 	}
 }
 
-func TestReadmeMapMatchesTheTree(t *testing.T) {
-	listed := make(map[string]bool)
-	for _, found := range regexp.MustCompile(`(?m)^([\w/-]+)/ {2,}\S`).FindAllStringSubmatch(section(t, "map:"), -1) {
-		listed[found[1]] = true
-		if info, err := os.Stat(filepath.Join("..", found[1])); err != nil || !info.IsDir() {
-			t.Errorf("README.md maps %s/, which is not there", found[1])
+// TestLinksLeadSomewhere follows the relative links of all pages, anchors included.
+func TestLinksLeadSomewhere(t *testing.T) {
+	pages := []string{"../README.md", "../CHANGELOG.md", "../CONTRIBUTING.md", "../SECURITY.md", "../deploy/helm/retry-worker/README.md"}
+	for _, pattern := range []string{"*.md", "runbooks/*.md"} {
+		more, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
 		}
+		pages = append(pages, more...)
 	}
-	folders, err := filepath.Glob("../internal/*")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, folder := range append(folders, "../bpmn", "../e2e", "../bench", "../scripts", "../tools", "../docs") {
-		if name, _ := filepath.Rel("..", folder); !listed[name] {
-			t.Errorf("README.md does not map %s/", name)
+	for _, page := range pages {
+		for _, link := range found(read(t, page), `\]\(([^):]+)\)`) {
+			file, anchor, _ := strings.Cut(link, "#")
+			target := page
+			if file != "" {
+				target = filepath.Join(filepath.Dir(page), file)
+			}
+			if _, err := os.Stat(target); err != nil || anchor != "" && !slices.Contains(anchors(read(t, target)), anchor) {
+				t.Errorf("%s links to %s, which is not there", page, link)
+			}
 		}
 	}
 }
 
-func TestLinksInTheDocumentsLeadSomewhere(t *testing.T) {
-	pages, err := filepath.Glob("*.md")
-	if err != nil {
-		t.Fatal(err)
+// anchors returns what the headings of a page can be linked by.
+func anchors(text string) (all []string) {
+	for _, heading := range found(text, `(?m)^#+ (.*)$`) {
+		plain := regexp.MustCompile(`[^\w\- ]`).ReplaceAllString(strings.ToLower(heading), "")
+		all = append(all, strings.ReplaceAll(plain, " ", "-"))
 	}
-	for _, page := range append(pages, "../README.md", "../CHANGELOG.md") {
-		text, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, found := range regexp.MustCompile(`\]\(([^)#:]+)\)`).FindAllStringSubmatch(string(text), -1) {
-			if _, err := os.Stat(filepath.Join(filepath.Dir(page), found[1])); err != nil {
-				t.Errorf("%s links to %s, which is not there", page, found[1])
-			}
-		}
-	}
+	return all
 }
 
 // TestProofsExist: each test that a document names as what holds it is there.

@@ -24,7 +24,7 @@ const (
 	maxPictureBytes = 300_000
 )
 
-// picture of one page for the README.
+// picture of one page for docs/console.md.
 type picture struct {
 	name, path, language string
 	dark                 bool
@@ -45,7 +45,7 @@ func (b *tab) stopped() {
 	})
 }
 
-// TestPicturesShowThePagesAsTheyAre keeps the README's pictures: of a real journal with a sample day, whose clock stands.
+// TestPicturesShowThePagesAsTheyAre keeps the pictures of docs/console.md: of a real journal with a sample day, whose clock stands.
 func TestPicturesShowThePagesAsTheyAre(t *testing.T) {
 	shared.startBrowser(t)
 	s := newSample(t, sampleNow)
@@ -81,7 +81,7 @@ func (p *picture) draw(t *testing.T, b *tab) {
 	testkit.Must(t, os.WriteFile(filepath.Join(pictureFolder, p.name), content.Data, 0o644))
 }
 
-// check that the picture is there, of its size, not too heavy, and in the README.
+// check that the picture is there, of its size, not too heavy, and in docs/console.md.
 func (p *picture) check(t *testing.T) {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join(pictureFolder, p.name))
@@ -91,9 +91,9 @@ func (p *picture) check(t *testing.T) {
 	if int64(size.Width) != p.width || int64(size.Height) != p.height || len(content) > maxPictureBytes {
 		t.Errorf("%s is %d × %d in %d bytes, expected %d × %d in at most %d", p.name, size.Width, size.Height, len(content), p.width, p.height, maxPictureBytes)
 	}
-	readme, err := os.ReadFile("../../README.md")
+	shown, err := os.ReadFile("../../docs/console.md")
 	testkit.Must(t, err)
-	if !strings.Contains(string(readme), "docs/pictures/"+p.name) {
-		t.Errorf("README.md does not show %s", p.name)
+	if !strings.Contains(string(shown), "pictures/"+p.name) {
+		t.Errorf("docs/console.md does not show %s", p.name)
 	}
 }

@@ -23,7 +23,7 @@ import (
 	"retry-worker/internal/testkit"
 )
 
-// sampleNow is when the README's pictures are taken: a Thursday afternoon at the portal.
+// sampleNow is when the pictures of docs/console.md are taken: a Thursday afternoon at the portal.
 var sampleNow = time.Date(2026, time.March, 12, 17, 42, 0, 0, time.UTC)
 
 // engineUp is for how long the sample's engine has been up.

@@ -1,0 +1,160 @@
+package docs_test
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"retry-worker/internal/config"
+	"retry-worker/internal/decision"
+	"retry-worker/internal/decision/decisiontest"
+	"retry-worker/internal/journal"
+	"retry-worker/internal/metrics"
+)
+
+var update = flag.Bool("update", false, "write the tables of the pages anew")
+
+// TestTablesAreUpToDate holds the tables that are made from code and rule files.
+func TestTablesAreUpToDate(t *testing.T) {
+	for _, c := range []struct{ page, marker, table string }{
+		{"configuration.md", "settings", settingsTable(t)},
+		{"monitoring.md", "metrics", metricsTable(t)},
+		{"monitoring.md", "alerts", alertTable(t)},
+	} {
+		text := read(t, c.page)
+		part := regexp.MustCompile(`(<!-- ` + c.marker + `: [^\n]*-->\n)(?:\|[^\n]*\n)*`)
+		marker := part.FindStringSubmatch(text)
+		if marker == nil {
+			t.Fatalf("%s has no table marked %s", c.page, c.marker)
+		}
+		want := strings.Replace(text, marker[0], marker[1]+c.table, 1)
+		switch {
+		case want == text:
+		case !*update:
+			t.Errorf("the table %s of %s is not up to date; run: go test ./docs -run TestTables -update", c.marker, c.page)
+		default:
+			if err := os.WriteFile(c.page, []byte(want), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+func settingsTable(t *testing.T) string {
+	t.Helper()
+	var help, b strings.Builder
+	if err := config.Usage(&help); err != nil {
+		t.Fatal(err)
+	}
+	b.WriteString("| variable | default | meaning |\n| --- | --- | --- |\n")
+	for line := range strings.Lines(help.String()) {
+		cells := regexp.MustCompile(` {2,}`).Split(strings.TrimSpace(line), 3)
+		if len(cells) == 2 {
+			cells = []string{cells[0], "", cells[1]}
+		} else {
+			cells[1] = "`" + cells[1] + "`"
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", cells[0], cells[1], cells[2])
+	}
+	return b.String()
+}
+
+func metricsTable(t *testing.T) string {
+	t.Helper()
+	var b strings.Builder
+	b.WriteString("| name | type | meaning |\n| --- | --- | --- |\n")
+	text := exposition(t)
+	for _, metric := range regexp.MustCompile(`(?m)^# HELP (\S+) (.*)\n# TYPE \S+ (\S+)$`).FindAllStringSubmatch(text, -1) {
+		if regexp.MustCompile(`^(go|process|promhttp)_`).MatchString(metric[1]) {
+			continue
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", metric[1], metric[3], metric[2])
+	}
+	return b.String()
+}
+
+// exposition returns what /metrics answers where every metric has a value.
+func exposition(t *testing.T) string {
+	t.Helper()
+	m := metrics.New(metrics.Build{}, decisiontest.Policies())
+	m.StartJobType("analyze-retry")
+	m.Hooks().Rejected("analyze-retry", decision.InvalidClaimID)
+	rate := 1.0 // absent while nothing closed
+	m.SetKPIs([]journal.KPI{{Policy: decision.DefaultPolicy, Name: journal.KPISuccessRate, Value: &rate}})
+	now := time.Now() // absent while nothing waits
+	m.SetDeadLetters([]journal.DeadLetterCount{{Policy: decision.DefaultPolicy, State: journal.DeadLetterOpen, N: 1, Oldest: now}}, now)
+	server, err := metrics.Listen("127.0.0.1:0", m, &metrics.Readiness{}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close(t.Context())
+	response, err := http.Get("http://" + server.Addr() + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// TestAlertsWatchWhatThereIs holds the rules on dead letters against the exposition.
+func TestAlertsWatchWhatThereIs(t *testing.T) {
+	text := exposition(t)
+	for _, name := range found(alertRules(t), `(retry_worker_[a-z_]+)`) {
+		if !strings.Contains(text, "# TYPE "+name+" ") {
+			t.Errorf("an alert watches %s, which is not exposed", name)
+		}
+	}
+}
+
+func alertTable(t *testing.T) string {
+	t.Helper()
+	files, err := filepath.Glob("../deploy/prometheus/*.rules.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no rule files: %v", err)
+	}
+	var b strings.Builder
+	b.WriteString("| alert | severity | after | what it tells |\n| --- | --- | --- | --- |\n")
+	for _, file := range files {
+		var rules struct {
+			Groups []struct {
+				Rules []struct {
+					Alert, For          string
+					Labels, Annotations map[string]string
+				}
+			}
+		}
+		text, err := os.ReadFile(file)
+		if err == nil {
+			err = yaml.Unmarshal(text, &rules)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range rules.Groups[0].Rules {
+			if r.Alert != "" {
+				fmt.Fprintf(&b, "| [%s](runbooks/%s.md) | %s | %s | %s |\n", r.Alert, r.Alert, r.Labels["severity"], or(r.For, "at once"), r.Annotations["description"])
+			}
+		}
+	}
+	return b.String()
+}
+
+func or(s, other string) string {
+	if s == "" {
+		return other
+	}
+	return s
+}

@@ -118,7 +118,7 @@ func (w *fixture) course() []func(run string) error {
 			return nil
 		},
 		func(run string) error {
-			return w.Store.HoldBulkRun(context.Background(), run, bulk.HoldEngine, w.Now())
+			return w.Journal.HoldBulkRun(context.Background(), run, bulk.HoldEngine)
 		},
 		func(run string) error {
 			items := w.DecideBulk(run, 100)

@@ -98,11 +98,8 @@ func Of(r *journal.Record) Record {
 		return ofAttempt(r.Subject, r.Attempt)
 	}
 	e := r.Entry
-	v := Record{Record: e.Record, Kind: string(e.Kind), Timestamp: decision.Instant(e.At), Body: json.RawMessage(e.Body)}
+	v := Record{Record: e.Record, Kind: string(e.Kind), Timestamp: decision.Instant(e.At), Body: e.Told()}
 	v.name(e.Subject)
-	if e.Kind == journal.PurgeEntry {
-		v.Body = journal.PurgeWord(e) // the sums, and what they go on from, are the fold's
-	}
 	if !json.Valid(v.Body) { // somebody edited it: show it all the same
 		v.Body = json.RawMessage(decision.Text(e.Body))
 	}

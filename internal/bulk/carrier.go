@@ -258,7 +258,7 @@ func unrecordable(err error) bool {
 func (c *carrier) refuse(run *journal.BulkRun, i *journal.BulkItem, code review.Code) error {
 	ctx, cancel := context.WithTimeout(c.hard, storeTime)
 	defer cancel()
-	return c.items.RefuseBulkItem(ctx, run.ID, i.Number, string(code), c.clock.Now())
+	return c.memory.RefuseBulkItem(ctx, run.ID, i.Number, string(code))
 }
 
 // finish ends a run of which nothing is left to decide.

@@ -32,7 +32,7 @@ func (c *carrier) gather() {
 func (c *carrier) gatherSome() (done bool, err error) {
 	ctx, cancel := context.WithTimeout(c.hard, storeTime)
 	defer cancel()
-	return c.items.GatherBulkItems(ctx, c.run.ID, gatherItems, string(InOtherRun), c.clock.Now())
+	return c.memory.GatherBulkItems(ctx, c.items, c.run.ID, gatherItems, string(InOtherRun))
 }
 
 // begin a schedule behind what the run has decided so far: neither a crash nor a pause lets it go faster.
@@ -110,5 +110,5 @@ func (c *carrier) recovered() error {
 func (c *carrier) note(why string) error {
 	ctx, cancel := context.WithTimeout(c.hard, storeTime)
 	defer cancel()
-	return c.items.HoldBulkRun(ctx, c.run.ID, why, c.clock.Now())
+	return c.memory.HoldBulkRun(ctx, c.run.ID, why)
 }

@@ -31,14 +31,12 @@ const (
 // Lease is the name of the right to carry bulk runs out: one process has it at a time.
 const Lease = "bulk"
 
-// Items keeps bulk runs (journal.BulkStore).
-type Items interface {
-	ActiveBulkRuns(ctx context.Context) ([]journal.BulkRun, error)
-	BulkRun(ctx context.Context, id string) (journal.BulkRun, bool, error)
-	BulkItems(ctx context.Context, run string, outcome journal.BulkOutcome, after int64, limit int) ([]journal.BulkItem, error)
-	GatherBulkItems(ctx context.Context, run string, limit int, busyCode string, at time.Time) (done bool, err error)
-	RefuseBulkItem(ctx context.Context, run string, number int64, code string, at time.Time) error
-	HoldBulkRun(ctx context.Context, run, why string, at time.Time) error
+// Carried records what becomes of runs that are carried out (journal.Journal does).
+type Carried interface {
+	Recorder
+	GatherBulkItems(ctx context.Context, store journal.BulkStore, run string, limit int, busyCode string) (done bool, err error)
+	RefuseBulkItem(ctx context.Context, run string, number int64, code string) error
+	HoldBulkRun(ctx context.Context, run, why string) error
 }
 
 // Decider decides on dead letters (review.Service). Its errors are review.Service's.
@@ -60,9 +58,9 @@ func NoHooks() Hooks {
 
 // Runner carries bulk runs out, each at its own pace.
 type Runner struct {
-	items    Items
+	items    journal.BulkStore
 	decide   Decider
-	memory   Recorder
+	memory   Carried
 	clock    clock.Clock
 	engineUp func() time.Time
 	hooks    Hooks
@@ -71,7 +69,7 @@ type Runner struct {
 
 // NewRunner prepares a Runner; Run starts it. engineUp tells since when the engine answers this process; the zero time where
 // it does not: nothing is decided then.
-func NewRunner(items Items, decide Decider, memory Recorder, c clock.Clock, engineUp func() time.Time, hooks Hooks, log *zap.Logger) *Runner {
+func NewRunner(items journal.BulkStore, decide Decider, memory Carried, c clock.Clock, engineUp func() time.Time, hooks Hooks, log *zap.Logger) *Runner {
 	return &Runner{items, decide, memory, c, engineUp, hooks, log}
 }
 

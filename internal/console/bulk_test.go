@@ -64,7 +64,7 @@ func TestBulkStart(t *testing.T) {
 func TestBulkSteps(t *testing.T) {
 	c := open(t)
 	run := c.run("DUPLICATE_CLAIM")
-	if err := c.Memory.HoldBulkRun(t.Context(), run, "engine_down", c.Now()); err != nil {
+	if err := c.Journal.HoldBulkRun(t.Context(), run, "engine_down"); err != nil {
 		t.Fatal(err)
 	}
 	if a := c.get("vera", "/bulk-runs/"+run); a.body["hold"] != "engine_down" || a.body["heldAt"] != "2026-03-02T10:00:01Z" || a.body["changedAt"] != nil {
@@ -105,7 +105,7 @@ func TestBulkItems(t *testing.T) {
 	c := open(t)
 	run := c.run("DUPLICATE_CLAIM")
 	for n := range int64(3) {
-		if err := c.Memory.RefuseBulkItem(t.Context(), run, 8+n, "max_retries_exceeded", c.Now()); err != nil {
+		if err := c.Journal.RefuseBulkItem(t.Context(), run, 8+n, "max_retries_exceeded"); err != nil {
 			t.Fatal(err)
 		}
 	}

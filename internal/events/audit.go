@@ -19,7 +19,7 @@ func auditRecord(o object, h *journal.Happening) object {
 	}
 	e := h.Entry
 	o = auditHead(o, e.Record, string(e.Kind), decision.Instant(e.At), h.Subject)
-	if body := publicBody(e.Body); body != nil {
+	if body := publicBody(e.Told()); body != nil {
 		o = o.raw("body", body)
 	}
 	return append(o, '}')
@@ -89,15 +89,16 @@ func auditEvents(o object, a *journal.Attempt) object {
 	return append(o, ']')
 }
 
-// publicBody is an entry's body with its free texts redacted and the engine's keys as texts; nil where it is no
-// object.
-func publicBody(body string) []byte {
-	from := json.NewDecoder(strings.NewReader(body))
+// publicBody is an entry's body with its free texts redacted, the engine's keys as texts, and without a bulk run's dead letters;
+// nil where it is no object.
+func publicBody(body []byte) []byte {
+	from := json.NewDecoder(bytes.NewReader(body))
 	from.UseNumber() // keys have more digits than a float64 holds
 	var fields map[string]any
 	if err := from.Decode(&fields); err != nil {
 		return nil
 	}
+	delete(fields, "items") // the hundreds of claims that a bulk run decides on
 	for name, value := range fields {
 		switch v := value.(type) {
 		case string:

@@ -192,8 +192,7 @@ type DeadLetterTally struct {
 	Sum int64
 }
 
-// BulkStore keeps bulk runs, beside whoever else uses the store. What it changes is a record, as are steps of whole runs
-// (Journal.Bulk) and decisions (Journal.Review). Its errors hold a *StoreError. Every method is safe for concurrent use.
+// BulkStore keeps bulk runs, beside whoever else uses the store. Its errors hold a *StoreError. Every method is safe for concurrent use.
 type BulkStore interface {
 	// DeadLetterTallies sums up the open dead letters that f lets through (its State is not looked at) with a record of at
 	// most through (0: the newest there is), and says up to which record it looked.
@@ -208,14 +207,8 @@ type BulkStore interface {
 	// BulkItems of a run with that outcome (all where it is empty) and a number above after, in order, at most limit.
 	BulkItems(ctx context.Context, run string, outcome BulkOutcome, after int64, limit int) ([]BulkItem, error)
 	// GatherBulkItems adds the next of a run's dead letters to it, at most limit (1 to 1000), in one short transaction, the
-	// oldest first; one that another unfinished run has planned is added as refused with busyCode, and one that is open no
-	// longer is not added. done tells that all are there, or that the run has ended or is not known: it is running then where
-	// it was preparing; one that a person has paused meanwhile is gathered all the same, and stays paused. It may be called
-	// by several at once.
-	GatherBulkItems(ctx context.Context, run string, limit int, busyCode string, at time.Time) (done bool, err error)
-	// RefuseBulkItem notes that nothing was done with a planned item; one that is no longer planned is left as it is.
-	RefuseBulkItem(ctx context.Context, run string, number int64, code string, at time.Time) error
-	// HoldBulkRun notes why a running run decides nothing for the moment; empty where it goes on. What holds it already keeps
-	// its instant.
-	HoldBulkRun(ctx context.Context, run, why string, at time.Time) error
+	// oldest first, as step says; one that is open no longer is not added. done tells that all are there, or that the run has
+	// ended or is not known: it is running then where it was preparing; one that a person has paused meanwhile is gathered all
+	// the same, and stays paused. It may be called by several at once.
+	GatherBulkItems(ctx context.Context, run string, limit int, step func(Head, *Gathering) *Changes) (done bool, err error)
 }

@@ -233,23 +233,19 @@ func (r *BulkRun) fold(record int64, at time.Time, b *bulkBody) {
 	}
 }
 
-// GatherStep returns the changes that add dead letters to a run: those that are open, in the order of their records; one
-// that is Busy is added as refused with busyCode. last tells that none follow those; through is the record they go up to.
-func GatherStep(head Head, at time.Time, r *BulkRun, found []Candidate, through int64, last bool, busyCode string) *Changes {
-	b := newBatch(at, head, nil)
-	body := &bulkBody{Run: r.ID, Verb: bulkGather, Gathered: through, Last: last}
-	number := r.Total
-	for i := range found {
-		number++
-		item := BulkItem{Number: number, DeadLetter: found[i].DeadLetter, Subject: found[i].Subject, Outcome: BulkPlanned, ChangedAt: b.milli()}
-		if found[i].Busy {
-			item.Outcome, item.Code = BulkRefused, busyCode
-		}
-		body.Items = append(body.Items, item)
-		b.changes.NewItems = append(b.changes.NewItems, RunItem{r.ID, item})
-	}
-	b.stepped(r, body)
-	return b.seal()
+// GatherBulkItems adds the next of a bulk run's dead letters to it (BulkStore.GatherBulkItems); one that another unfinished run
+// has planned is added as refused with busyCode.
+func (j *Journal) GatherBulkItems(ctx context.Context, store BulkStore, run string, limit int, busyCode string) (done bool, err error) {
+	return store.GatherBulkItems(ctx, run, limit, func(head Head, g *Gathering) *Changes { return g.Step(head, j.now(), busyCode, j.publish) })
+}
+
+// Gathering is what a store shows of dead letters that are to be added to a bulk run.
+type Gathering struct {
+	Run *BulkRun
+	// Found are those that are open, in the order of their records, up to Through. Last tells that none follow.
+	Found   []Candidate
+	Through int64
+	Last    bool
 }
 
 // Candidate is a dead letter that may be added to a bulk run. Busy tells that another has planned it.
@@ -260,22 +256,46 @@ type Candidate struct {
 	Busy       bool
 }
 
-// RefuseStep returns the changes that note that nothing was done with a planned item.
-func RefuseStep(head Head, at time.Time, r *BulkRun, deadLetter, code string) *Changes {
-	b := newBatch(at, head, nil)
-	b.items = append(b.items, BulkItemChange{Run: r.ID, DeadLetter: deadLetter, From: BulkPlanned, To: BulkRefused, Code: code, ChangedAt: b.milli()})
-	b.stepped(r, &bulkBody{Run: r.ID, Verb: bulkRefuse, DeadLetter: deadLetter, Code: code})
+// Step returns the changes that add the dead letters; one that is Busy is added as refused with busyCode. publish makes the
+// outbox's messages; nil where nobody listens.
+func (g *Gathering) Step(head Head, at time.Time, busyCode string, publish Publisher) *Changes {
+	b := newBatch(at, head, publish)
+	body := &bulkBody{Run: g.Run.ID, Verb: bulkGather, Gathered: g.Through, Last: g.Last}
+	for i := range g.Found {
+		item := BulkItem{Number: g.Run.Total + int64(i) + 1, DeadLetter: g.Found[i].DeadLetter, Subject: g.Found[i].Subject,
+			Outcome: BulkPlanned, ChangedAt: b.milli()}
+		if g.Found[i].Busy {
+			item.Outcome, item.Code = BulkRefused, busyCode
+		}
+		body.Items = append(body.Items, item)
+		b.changes.NewItems = append(b.changes.NewItems, RunItem{g.Run.ID, item})
+	}
+	b.stepped(g.Run, body)
 	return b.seal()
 }
 
-// HoldStep returns the changes that note why a running run decides nothing for the moment; nil where that is known.
-func HoldStep(head Head, at time.Time, r *BulkRun, why string) *Changes {
-	if r.State != BulkRunning || r.Hold == why {
+// RefuseBulkItem records that nothing is done with a dead letter of a bulk run, for the reason in code. One that is no longer
+// planned stays as it is. It returns as Analyze does.
+func (j *Journal) RefuseBulkItem(ctx context.Context, run string, number int64, code string) error {
+	return j.submit(ctx, &item{lookup: Lookup{Run: run, Item: number}, apply: func(b *batch, h *History) error {
+		if i := h.Item; i != nil && i.Outcome == BulkPlanned {
+			b.items = append(b.items, BulkItemChange{Run: run, DeadLetter: i.DeadLetter, From: BulkPlanned, To: BulkRefused, Code: code,
+				ChangedAt: b.milli()})
+			b.stepped(h.Run, &bulkBody{Run: run, Verb: bulkRefuse, DeadLetter: i.DeadLetter, Code: code})
+		}
 		return nil
-	}
-	b := newBatch(at, head, nil)
-	b.stepped(r, &bulkBody{Run: r.ID, Verb: bulkHold, Hold: why})
-	return b.seal()
+	}})
+}
+
+// HoldBulkRun records why a running bulk run decides nothing for the moment; empty where it goes on. What holds it already
+// keeps its instant. It returns as Analyze does.
+func (j *Journal) HoldBulkRun(ctx context.Context, run, why string) error {
+	return j.submit(ctx, &item{lookup: Lookup{Run: run}, apply: func(b *batch, h *History) error {
+		if r := h.Run; r != nil && r.State == BulkRunning && r.Hold != why {
+			b.stepped(r, &bulkBody{Run: run, Verb: bulkHold, Hold: why})
+		}
+		return nil
+	}})
 }
 
 // BulkCursor goes on behind the bulk run with that id.

@@ -38,7 +38,7 @@ func (w *bulkWorld) step(verb journal.BulkVerb, r journal.BulkRun) (journal.Bulk
 // gather has all of the run's dead letters in it: there are none.
 func (w *bulkWorld) gather(id string) {
 	w.t.Helper()
-	if done, err := w.memory.GatherBulkItems(w.t.Context(), id, 10, "busy", w.at); err != nil || !done {
+	if done, err := w.GatherBulkItems(w.t.Context(), w.memory, id, 10, "busy"); err != nil || !done {
 		w.t.Fatal(done, err)
 	}
 }

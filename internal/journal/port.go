@@ -103,8 +103,10 @@ type Lookup struct {
 	Identity Identity
 	// DeadLetter asks for one by its id; empty for none.
 	DeadLetter string
-	// Run asks for a bulk run by its id; empty for none. Its lookup may be without a subject.
-	Run string
+	// Run asks for a bulk run by its id; empty for none. Its lookup may be without a subject. Item asks for one of its dead
+	// letters by its number; 0 for none.
+	Run  string
+	Item int64
 }
 
 // History is what is remembered of a subject. Its zero value means nothing.
@@ -126,8 +128,9 @@ type History struct {
 	SameDeadLetter DeadLetterState
 	// DeadLetter of the episode, or the one that was asked for; nil where there is none.
 	DeadLetter *DeadLetter
-	// Run is the bulk run that was asked for; nil where there is none.
-	Run *BulkRun
+	// Run is the bulk run that was asked for, Item its dead letter; nil where there is none.
+	Run  *BulkRun
+	Item *BulkItem
 	// life is what the fold makes of it.
 	life *life
 }

@@ -111,8 +111,12 @@ type purgeBody struct {
 	Runs     []carriedRun     `json:"bulkRuns,omitempty"`
 }
 
-// PurgeWord returns what people are told of a purge: up to which record all are gone, and whether a person confirmed that.
-func PurgeWord(e *Entry) json.RawMessage {
+// Told returns what people are told of a record: its body. A purge's says no more than up to which record all are gone, and
+// whether a person confirmed that: the sums, and what they go on from, are the fold's.
+func (e *Entry) Told() json.RawMessage {
+	if e.Kind != PurgeEntry {
+		return json.RawMessage(e.Body)
+	}
 	var b purgeBody
 	_ = json.Unmarshal([]byte(e.Body), &b) // one that somebody edited says nothing
 	return encoded(purgeBody{Through: b.Through, Confirmed: b.Confirmed})

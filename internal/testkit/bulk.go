@@ -168,7 +168,7 @@ func (m *Memory) BulkItems(ctx context.Context, id string, outcome journal.BulkO
 }
 
 // GatherBulkItems implements journal.BulkStore.
-func (m *Memory) GatherBulkItems(ctx context.Context, id string, limit int, busyCode string, at time.Time) (bool, error) {
+func (m *Memory) GatherBulkItems(ctx context.Context, id string, limit int, step func(journal.Head, *journal.Gathering) *journal.Changes) (bool, error) {
 	if err := m.readable(ctx); err != nil {
 		return false, err
 	}
@@ -184,46 +184,14 @@ func (m *Memory) GatherBulkItems(ctx context.Context, id string, limit int, busy
 	}
 	all = slices.DeleteFunc(all, func(d journal.DeadLetterItem) bool { return d.Record <= r.Gathered })
 	limit = min(max(limit, 1), 1000)
-	through, found := r.Through, []journal.Candidate{}
-	for _, d := range first(all, limit) {
-		found = append(found, journal.Candidate{Record: d.Record, DeadLetter: d.ID, Subject: d.Subject, Busy: m.busy(d.ID)})
-	}
-	if len(all) >= limit {
-		through = found[len(found)-1].Record
-	}
 	told := r.told()
-	m.keep(journal.GatherStep(m.head, at, &told, found, through, len(all) < limit, busyCode))
-	return len(all) < limit, nil
-}
-
-// RefuseBulkItem implements journal.BulkStore.
-func (m *Memory) RefuseBulkItem(ctx context.Context, id string, number int64, code string, at time.Time) error {
-	if err := m.readable(ctx); err != nil {
-		return err
+	g := &journal.Gathering{Run: &told, Through: r.Through, Last: len(all) < limit}
+	for _, d := range first(all, limit) {
+		g.Found = append(g.Found, journal.Candidate{Record: d.Record, DeadLetter: d.ID, Subject: d.Subject, Busy: m.busy(d.ID)})
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if r := m.runs[id]; r != nil {
-		for i := range r.items {
-			if n := &r.items[i]; n.Number == number && n.Outcome == journal.BulkPlanned {
-				m.keep(journal.RefuseStep(m.head, at, &r.BulkRun, n.DeadLetter, code))
-			}
-		}
+	if !g.Last {
+		g.Through = g.Found[len(g.Found)-1].Record
 	}
-	return nil
-}
-
-// HoldBulkRun implements journal.BulkStore.
-func (m *Memory) HoldBulkRun(ctx context.Context, id, why string, at time.Time) error {
-	if err := m.readable(ctx); err != nil {
-		return err
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if r := m.runs[id]; r != nil {
-		if c := journal.HoldStep(m.head, at, &r.BulkRun, why); c != nil {
-			m.keep(c)
-		}
-	}
-	return nil
+	m.keep(step(m.head, g))
+	return g.Last, nil
 }

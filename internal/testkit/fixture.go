@@ -238,7 +238,7 @@ func (f *Fixture) Gather(run string) {
 	f.t.Helper()
 	for done := false; !done; {
 		var err error
-		if done, err = f.Store.GatherBulkItems(f.t.Context(), run, 1000, string(bulk.InOtherRun), f.Now()); err != nil {
+		if done, err = f.Journal.GatherBulkItems(f.t.Context(), f.Store, run, 1000, string(bulk.InOtherRun)); err != nil {
 			f.t.Fatal(err)
 		}
 	}
@@ -261,7 +261,7 @@ func (f *Fixture) DecideBulk(run string, n int) []journal.BulkItem {
 	for _, i := range items {
 		_, err := decide(f.t.Context(), review.Command{ID: i.DeadLetter, Reason: r.Reason, By: r.By, Run: run, Force: r.Force, Fresh: r.Fresh, When: when})
 		if refusal := review.Refused(err); refusal != nil {
-			err = f.Store.RefuseBulkItem(f.t.Context(), run, i.Number, string(refusal.Code), f.Now())
+			err = f.Journal.RefuseBulkItem(f.t.Context(), run, i.Number, string(refusal.Code))
 		}
 		Must(f.t, err)
 	}

@@ -12,6 +12,12 @@ import (
 func StartJournal(t testing.TB, store journal.Store, now func() time.Time) *journal.Journal {
 	t.Helper()
 	j := journal.New(store, now, nil, journal.NoHooks())
+	RunJournal(t, j)
+	return j
+}
+
+// RunJournal runs a journal until the test ends.
+func RunJournal(t testing.TB, j *journal.Journal) {
 	stop, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {
@@ -22,5 +28,4 @@ func StartJournal(t testing.TB, store journal.Store, now func() time.Time) *jour
 		cancel()
 		<-ended
 	})
-	return j
 }

@@ -149,6 +149,9 @@ func (m *Memory) histories(lookups []journal.Lookup) []journal.History {
 		hs[i] = m.history(&lookups[i])
 		if r := m.runs[lookups[i].Run]; r != nil {
 			hs[i].Run = new(r.told())
+			if n := slices.IndexFunc(r.items, func(b journal.BulkItem) bool { return b.Number == lookups[i].Item }); n >= 0 {
+				hs[i].Item = new(r.items[n])
+			}
 		}
 	}
 	return hs

@@ -139,7 +139,7 @@ func TestTheOverviewNamesTheBiggestCausesAndWhatRuns(t *testing.T) {
 	if link := d.link("Retry of 12 dead letters"); link == nil || attr(link, "href") != "/bulk-runs/"+run || !d.says("5 of 12 are through") || !d.says("running") {
 		t.Errorf("the run is not named: %s", text(d.id("overview")))
 	}
-	if err := w.Memory.HoldBulkRun(t.Context(), run, "engine_down", w.Now()); err != nil {
+	if err := w.Journal.HoldBulkRun(t.Context(), run, "engine_down"); err != nil {
 		t.Fatal(err)
 	}
 	if !s.page("/").says("on hold, goes on by itself") {

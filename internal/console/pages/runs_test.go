@@ -22,7 +22,7 @@ func running(t *testing.T) (s *site, at, run string) {
 	s, _, _ = planned(t)
 	run = s.world.begin(groupFilter(s), 10, "Senha trocada; combinado com a operadora.")
 	for _, number := range []int64{39, 40} {
-		if err := s.world.Memory.RefuseBulkItem(t.Context(), run, number, string(review.InvalidRetryState), s.world.Now()); err != nil {
+		if err := s.world.Journal.RefuseBulkItem(t.Context(), run, number, string(review.InvalidRetryState)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -211,9 +211,10 @@ func (lostStep) Pause(context.Context, string, string) (journal.BulkRun, error) 
 func TestAHeldRunSaysThatItGoesOnByItself(t *testing.T) {
 	s, at, run := running(t)
 	s.world.becomes(t, run, 5, journal.BulkDecided)
-	if err := s.world.Memory.HoldBulkRun(t.Context(), run, "engine_down", s.world.Now().Add(-time.Hour)); err != nil {
+	if err := s.world.Journal.HoldBulkRun(t.Context(), run, "engine_down"); err != nil {
 		t.Fatal(err)
 	}
+	s.world.Advance(time.Hour)
 	d := s.as(access.Viewer).page(at)
 	checkPage(t, d, at, "en")
 	if got := text(d.id("held")); !strings.Contains(got, "The Zeebe engine does not answer since 1 h ago") || !strings.Contains(got, "goes on by itself") {
@@ -310,7 +311,7 @@ func TestHostileTextsOfARunAreInert(t *testing.T) {
 	w.Gather(run)
 	refused := w.StartBulk(bulk.Command{Action: journal.BulkDiscard, Filter: journal.DeadLetterFilter{Query: hostileID}, Reason: "x", By: "marta.lima"})
 	w.Gather(refused)
-	err := errors.Join(w.Memory.HoldBulkRun(t.Context(), run, "<b>", now), w.Memory.RefuseBulkItem(t.Context(), refused, 1, "<b>", now))
+	err := errors.Join(w.Journal.HoldBulkRun(t.Context(), run, "<b>"), w.Journal.RefuseBulkItem(t.Context(), refused, 1, "<b>"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -341,7 +342,7 @@ func TestTheStoryAndTheAuditNameTheRun(t *testing.T) {
 		}
 	}
 	step(journal.BulkStart, "marta.lima")
-	if _, err := w.Memory.GatherBulkItems(t.Context(), id, 10, "in_other_run", now); err != nil {
+	if _, err := w.Journal.GatherBulkItems(t.Context(), w.Memory, id, 10, "in_other_run"); err != nil {
 		t.Fatal(err)
 	}
 	letter := w.letterOf(t, "CLM-T-0000")

@@ -113,46 +113,10 @@ func (s *snapshot) items(clause string, args ...any) (all []journal.BulkItem, er
 	return all, err
 }
 
-// step records a step of a bulk run that is known; do returns nil where nothing changes.
-func (s *Store) step(ctx context.Context, doing, run string, do func(w *writer, head journal.Head, r *journal.BulkRun) (*journal.Changes, error)) error {
-	return s.write(ctx, doing, func(w *writer) (bool, error) {
-		head, err := w.head(w.Lock)
-		if err != nil {
-			return false, err
-		}
-		r, found, err := w.run(run)
-		if err != nil || !found {
-			return false, err
-		}
-		c, err := do(w, head, &r)
-		if err != nil || c == nil {
-			return false, err
-		}
-		return true, w.save(head, c)
-	})
-}
-
-// RefuseBulkItem implements journal.BulkStore.
-func (s *Store) RefuseBulkItem(ctx context.Context, run string, number int64, code string, at time.Time) error {
-	return s.step(ctx, "refuse a dead letter of a bulk run", run, func(w *writer, head journal.Head, r *journal.BulkRun) (*journal.Changes, error) {
-		planned, err := w.items("WHERE run = ? AND number = ? AND outcome = 'planned'", run, number)
-		if err != nil || len(planned) == 0 {
-			return nil, err
-		}
-		return journal.RefuseStep(head, at, r, planned[0].DeadLetter, code), nil
-	})
-}
-
-// HoldBulkRun implements journal.BulkStore.
-func (s *Store) HoldBulkRun(ctx context.Context, run, why string, at time.Time) error {
-	return s.step(ctx, "hold a bulk run", run, func(_ *writer, head journal.Head, r *journal.BulkRun) (*journal.Changes, error) {
-		return journal.HoldStep(head, at, r, why), nil
-	})
-}
-
 // GatherBulkItems implements journal.BulkStore. It finds what is next beside who writes, and has the writer's turn only to
 // add it.
-func (s *Store) GatherBulkItems(ctx context.Context, run string, limit int, busyCode string, at time.Time) (done bool, err error) {
+func (s *Store) GatherBulkItems(ctx context.Context, run string, limit int,
+	step func(journal.Head, *journal.Gathering) *journal.Changes) (done bool, err error) {
 	limit = min(max(limit, 1), mostGathered)
 	var gathered int64
 	var next []letter
@@ -171,23 +135,23 @@ func (s *Store) GatherBulkItems(ctx context.Context, run string, limit int, busy
 	if err != nil || done {
 		return done && err == nil, err
 	}
-	err = s.step(ctx, "add to a bulk run", run, func(w *writer, head journal.Head, r *journal.BulkRun) (*journal.Changes, error) {
-		switch {
-		case !r.StartedAt.IsZero() || r.State.Ended():
-			done = true
-			return nil, nil
-		case r.Gathered != gathered: // by another call
-			return nil, nil
-		}
-		found, err := w.candidates(next)
+	err = s.write(ctx, "add to a bulk run", func(w *writer) (bool, error) {
+		head, err := w.head(w.Lock)
 		if err != nil {
-			return nil, err
+			return false, err
 		}
-		through := r.Through
-		if done = len(next) < limit; !done {
-			through = next[len(next)-1].record
+		r, found, err := w.run(run)
+		if done = !found || !r.StartedAt.IsZero() || r.State.Ended(); err != nil || done || r.Gathered != gathered { // by another call
+			return false, err
 		}
-		return journal.GatherStep(head, at, r, found, through, done, busyCode), nil
+		g := &journal.Gathering{Run: &r, Through: r.Through, Last: len(next) < limit}
+		if done = g.Last; !done {
+			g.Through = next[len(next)-1].record
+		}
+		if g.Found, err = w.candidates(next); err != nil {
+			return false, err
+		}
+		return true, w.save(head, step(head, g))
 	})
 	return done && err == nil, err
 }

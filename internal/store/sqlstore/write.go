@@ -190,6 +190,15 @@ func (w *writer) recallMore(l *journal.Lookup, h *journal.History) (err error) {
 			h.Run = &run
 		}
 	}
+	if l.Item != 0 {
+		items, err := w.items("WHERE run = ? AND number = ?", l.Run, l.Item)
+		if err != nil {
+			return err
+		}
+		if len(items) > 0 {
+			h.Item = &items[0]
+		}
+	}
 	if h.Same == nil {
 		return nil
 	}

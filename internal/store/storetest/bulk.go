@@ -28,13 +28,16 @@ type bulkWorld struct {
 
 func newBulkWorld(t *testing.T, s Store) *bulkWorld {
 	w := &bulkWorld{t: t, s: s, now: at(0)}
-	w.j = testkit.StartJournal(t, s, func() time.Time {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.now = w.now.Add(time.Second)
-		return w.now
-	})
+	w.j = testkit.StartJournal(t, s, w.tick)
 	return w
+}
+
+// tick is the time, a second later than before.
+func (w *bulkWorld) tick() time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.now = w.now.Add(time.Second)
+	return w.now
 }
 
 func (w *bulkWorld) setClock(now time.Time) {
@@ -92,7 +95,7 @@ func (w *bulkWorld) gather(id string, limit int) {
 	w.t.Helper()
 	for done := false; !done; {
 		var err error
-		if done, err = w.s.GatherBulkItems(w.t.Context(), id, limit, "in_other_run", at(5)); err != nil {
+		if done, err = w.j.GatherBulkItems(w.t.Context(), w.s, id, limit, "in_other_run"); err != nil {
 			w.t.Fatal(err)
 		}
 	}
@@ -161,8 +164,8 @@ func testBulkOutcomes(t *testing.T, s Store) {
 	}
 	w.deliver(true)
 	w.want("once they are taken", "run-1", journal.BulkTaken, journal.BulkTaken, journal.BulkTaken, journal.BulkTaken, journal.BulkTaken, p)
-	testkit.Must(t, s.RefuseBulkItem(t.Context(), "run-1", 6, "max_retries_exceeded", at(7)))
-	testkit.Must(t, s.RefuseBulkItem(t.Context(), "run-1", 5, "max_retries_exceeded", at(7)))
+	testkit.Must(t, w.j.RefuseBulkItem(t.Context(), "run-1", 6, "max_retries_exceeded"))
+	testkit.Must(t, w.j.RefuseBulkItem(t.Context(), "run-1", 5, "max_retries_exceeded"))
 	for i, want := range []bool{true, false} { // the audit tells who decided
 		st := story(t, s, subject(ids[5*i]))
 		if got := slices.ContainsFunc(st.Entries, func(e journal.Entry) bool { return strings.Contains(e.Body, `"bulkRun":"run-1"`) }); got != want {
@@ -218,7 +221,7 @@ func testBulkAtOnce(t *testing.T, s Store) {
 	var group sync.WaitGroup
 	failed := make(chan error, 100)
 	for n := range 2 * runs { // each by two at once
-		group.Go(func() { failed <- gatherAll(t.Context(), s, fmt.Sprint("run-", n/2)) })
+		group.Go(func() { failed <- w.gatherAll(t.Context(), fmt.Sprint("run-", n/2)) })
 	}
 	group.Go(func() {
 		for i := 0; i < letters; i += 3 {
@@ -270,9 +273,9 @@ func testBulkAtOnce(t *testing.T, s Store) {
 	}
 }
 
-func gatherAll(ctx context.Context, s Store, run string) error {
+func (w *bulkWorld) gatherAll(ctx context.Context, run string) error {
 	for {
-		if done, err := s.GatherBulkItems(ctx, run, 7, "busy", at(1)); err != nil || done {
+		if done, err := w.j.GatherBulkItems(ctx, w.s, run, 7, "busy"); err != nil || done {
 			return err
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// drawRuns begins a bulk run, or changes one.
+// drawRuns begins a bulk run, or changes one, or refuses a dead letter of one.
 func (o *oracle) drawRuns(r *rapid.T, x *transaction) {
 	if rapid.IntRange(0, 2).Draw(r, "begun") == 0 {
 		f := o.drawFilter(r)
@@ -22,6 +22,10 @@ func (o *oracle) drawRuns(r *rapid.T, x *transaction) {
 			PerMinute: whole(r), CreatedAt: instant().Draw(r, "created")})
 	}
 	for i := range x.histories {
+		if n := x.histories[i].Item; n != nil && n.Outcome == journal.BulkPlanned && rapid.Bool().Draw(r, "refused") {
+			x.Items = append(x.Items, journal.BulkItemChange{Run: x.histories[i].Run.ID, DeadLetter: n.DeadLetter, From: n.Outcome,
+				To: journal.BulkRefused, Code: text().Draw(r, "code"), ChangedAt: instant().Draw(r, "changed")})
+		}
 		if old := x.histories[i].Run; old != nil && len(x.Runs) == 0 && rapid.Bool().Draw(r, "changed") {
 			n := *old
 			n.Total, n.Counts = 0, nil
@@ -33,7 +37,7 @@ func (o *oracle) drawRuns(r *rapid.T, x *transaction) {
 	}
 }
 
-// carryOn does to both what the runner does between transactions.
+// carryOn adds dead letters to runs of both.
 func (o *oracle) carryOn(ctx context.Context, r *rapid.T) {
 	all, _, err := o.memory.BulkRuns(ctx, "", 200)
 	if err != nil {
@@ -47,19 +51,11 @@ func (o *oracle) carryOn(ctx context.Context, r *rapid.T) {
 	}
 	for range rapid.IntRange(0, 3).Draw(r, "steps") {
 		id, at := rapid.SampledFrom(o.runs).Draw(r, "of"), instant().Draw(r, "when")
-		switch rapid.IntRange(0, 4).Draw(r, "step") {
-		case 0:
-			number, code := rapid.Int64Range(0, 4).Draw(r, "number"), text().Draw(r, "code")
-			same(r, "nothing", o.store.RefuseBulkItem(ctx, id, number, code, at), nil, o.memory.RefuseBulkItem(ctx, id, number, code, at))
-		case 1:
-			why := text().Draw(r, "why")
-			same(r, "nothing", o.store.HoldBulkRun(ctx, id, why, at), nil, o.memory.HoldBulkRun(ctx, id, why, at))
-		default:
-			limit := rapid.SampledFrom([]int{1, 2, 100}).Draw(r, "gathered")
-			want, _ := o.memory.GatherBulkItems(ctx, id, limit, "busy", at)
-			done, err := o.store.GatherBulkItems(ctx, id, limit, "busy", at)
-			same(r, fmt.Sprintf("whether all of %q are there", id), done, want, err)
-		}
+		step := func(head journal.Head, g *journal.Gathering) *journal.Changes { return g.Step(head, at, "busy", nil) }
+		limit := rapid.SampledFrom([]int{1, 2, 100}).Draw(r, "gathered")
+		want, _ := o.memory.GatherBulkItems(ctx, id, limit, step)
+		done, err := o.store.GatherBulkItems(ctx, id, limit, step)
+		same(r, fmt.Sprintf("whether all of %q are there", id), done, want, err)
 	}
 }
 

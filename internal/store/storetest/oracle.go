@@ -68,7 +68,7 @@ func (o *oracle) transact(ctx context.Context, r *rapid.T) {
 	}
 	for _, id := range o.runs {
 		if rapid.Bool().Draw(r, "run looked up") {
-			lookups = append(lookups, journal.Lookup{Run: id})
+			lookups = append(lookups, journal.Lookup{Run: id, Item: rapid.Int64Range(0, 4).Draw(r, "item")})
 		}
 	}
 	var saved *journal.Changes

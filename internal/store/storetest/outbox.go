@@ -1,9 +1,11 @@
 package storetest
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
+	"retry-worker/internal/audit"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/testkit"
 )
@@ -26,6 +28,39 @@ func testSequence(t *testing.T, s Store) {
 		}
 		last = waiting[0].Sequence
 		must(t, s, nil, func(x *transaction) { x.Published = []int64{last} })
+	}
+}
+
+// testTold: every record is told, also those of steps that a store takes by itself.
+func testTold(t *testing.T, s Store) {
+	w := &bulkWorld{t: t, s: s, now: at(0)}
+	told := func(h *journal.Happening) []journal.Message {
+		number := journal.Record{Attempt: h.Attempt, Entry: h.Entry}
+		return []journal.Message{{ID: fmt.Sprint(recordOf(&number)), Queue: "told", Type: "told", Body: "{}", At: at(0)}}
+	}
+	w.j = journal.New(s, w.tick, told, journal.NoHooks())
+	testkit.RunJournal(t, w.j)
+	for n := range 3 {
+		w.die(named(n), int64(n+1))
+	}
+	w.begin("run-1", journal.BulkDiscard)
+	testkit.Must(t, w.j.RefuseBulkItem(t.Context(), "run-1", 1, "busy"))
+	testkit.Must(t, w.j.HoldBulkRun(t.Context(), "run-1", "engine_down"))
+	_, err := w.j.Purge(t.Context(), s, time.Hour, true)
+	testkit.Must(t, err)
+	if r, ok := s.(audit.Rebuilder); ok {
+		testkit.Must(t, audit.Rebuild(t.Context(), r, at(9), false, told, nil))
+	}
+	head, err := s.Head(t.Context())
+	testkit.Must(t, err)
+	all := pending(t, s, "told", 0, 99)
+	for i, m := range all {
+		if m.ID != fmt.Sprint(i+1) {
+			t.Errorf("record %s is told at place %d", m.ID, i+1)
+		}
+	}
+	if int64(len(all)) != head.Record {
+		t.Errorf("%d of %d records are told", len(all), head.Record)
 	}
 }
 

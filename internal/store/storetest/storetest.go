@@ -91,6 +91,7 @@ var (
 		{"teams are told once", testNoticeOnce},
 		{"sessions that have ended", testSessions},
 		{"messages are numbered for good", testSequence},
+		{"every record is told", testTold},
 		{"leases", testLeases},
 		{"a lease ends by itself", testLeaseEnds},
 		{"what a purge leaves of a subject", testPurgeLeaves},

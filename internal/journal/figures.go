@@ -113,17 +113,17 @@ func tookBucket(d time.Duration) int64 {
 	return tookBuckets[len(tookBuckets)-1]
 }
 
-// recoveryBucket is d in seconds: to ten seconds below ten minutes, to the minute below two hours, to a quarter of
-// an hour above.
+// recoveryBucket is an upper bound of d in seconds: to ten seconds up to ten minutes, to the minute up to two hours, to a
+// quarter of an hour above. A goal that is such a bound is judged as if by d itself.
 func recoveryBucket(d time.Duration) int64 {
 	exact := 15 * time.Minute
 	switch {
-	case d < 10*time.Minute:
+	case d <= 10*time.Minute:
 		exact = 10 * time.Second
-	case d < 2*time.Hour:
+	case d <= 2*time.Hour:
 		exact = time.Minute
 	}
-	return int64(d.Round(exact) / time.Second)
+	return int64((d + exact - 1).Truncate(exact) / time.Second)
 }
 
 // jitterBins over the policy's range of jitter (R19).

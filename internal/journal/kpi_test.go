@@ -201,6 +201,27 @@ func TestTimeToSuccess(t *testing.T) {
 	}
 }
 
+// TestMedianGoal: the goal of 60 minutes is judged by what was measured.
+func TestMedianGoal(t *testing.T) {
+	for after, met := range map[time.Duration]bool{
+		59*time.Minute + 50*time.Second: true,
+		time.Hour:                       true,
+		time.Hour + time.Millisecond:    false,
+		time.Hour + 20*time.Second:      false,
+		time.Hour + time.Minute:         false,
+		2*time.Hour + 7*time.Minute:     false,
+		9*time.Minute + 55*time.Second:  true,
+	} {
+		c := openClinic(t)
+		c.recovers("CLM-a-1", 1, after)
+		c.now = c.now.Add(3 * time.Hour)
+		value, k := c.kpi("time_to_success_median", c.now)
+		if got := goals(k, journal.Target); got[decision.RNBIL004] != met || value < after.Minutes() {
+			t.Errorf("a median of %s is told as %v min, the goal as met: %t", after, value, got[decision.RNBIL004])
+		}
+	}
+}
+
 // TestRetriesToSuccess: RN-BIL-004 §6.1's mean.
 func TestRetriesToSuccess(t *testing.T) {
 	c := openClinic(t)

@@ -52,16 +52,6 @@ func exampleFile(t *testing.T) *Catalogue {
 	return c
 }
 
-// TestExampleStandsInTheDocument as it stands in the file.
-func TestExampleStandsInTheDocument(t *testing.T) {
-	_, block, found := strings.Cut(readDocs(t), "## A worked example\n")
-	_, block, _ = strings.Cut(block, "```yaml\n")
-	block, _, closed := strings.Cut(block, "```")
-	if !found || !closed || len(block) < 1000 || !strings.Contains(string(exampleFile(t).YAML()), block) {
-		t.Errorf("the example's policy in the document is not that of the file:\n%s", block)
-	}
-}
-
 func TestExampleDecidesAsTheDocumentSays(t *testing.T) {
 	table := rows(t, readDocs(t), "| error | httpStatus | outcome | matched rule | reason | team |")
 	if len(table) < 10 {

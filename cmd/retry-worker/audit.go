@@ -94,6 +94,9 @@ func (c *cli) auditVerify(ctx context.Context, head string) error {
 
 func (c *cli) printReport(r *audit.Report) {
 	fmt.Fprintf(c.out, "the audit holds: %d links, %d records\n", r.Links, r.Records)
+	if r.Erased > 0 {
+		fmt.Fprintf(c.out, "erased: %d records of subjects, their digests are kept\n", r.Erased)
+	}
 	if r.Purged > 0 {
 		fmt.Fprintf(c.out, "purged: %d records, their digests are kept\n", r.Purged)
 	}

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"testing/cryptotest"
 	"time"
 
 	_ "modernc.org/sqlite"
@@ -35,6 +36,7 @@ func audited(t *testing.T) (path string) {
 		t.Fatal(err)
 	}
 	t.Run("write", func(t *testing.T) { // the journal ends with it
+		cryptotest.SetGlobalRandom(t, 1) // records have the same salts each time
 		var passed atomic.Int64
 		now := func() time.Time { return auditBegin.Add(time.Duration(passed.Load())) }
 		j := testkit.StartJournal(t, db, now)

@@ -19,18 +19,18 @@ import (
 func (c *cli) journalCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "journal",
-		Short: "Rebuild what the journal derives from its records, or confirm a purge",
-		Long: "Writes the journal that RETRY_WORKER_DATABASE_URL names. A SQLite file has one writer: stop the worker before.\n" +
-			"On PostgreSQL workers go on meanwhile.",
+		Short: "Rebuild what the journal derives from its records, confirm a purge, or erase a subject",
+		Long: "rebuild and purge write the journal that RETRY_WORKER_DATABASE_URL names. A SQLite file has one writer: stop the worker\n" +
+			"before. On PostgreSQL workers go on meanwhile. erase asks a running worker.",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return fmt.Errorf("unknown command %q; `%s --help` lists the commands", args[0], cmd.CommandPath())
 			}
-			return fmt.Errorf("expected a command behind journal: rebuild or purge; `%s --help` says more", cmd.CommandPath())
+			return fmt.Errorf("expected a command behind journal: rebuild, purge or erase; `%s --help` says more", cmd.CommandPath())
 		},
 		RunE: func(*cobra.Command, []string) error { return nil },
 	}
-	cmd.AddCommand(c.journalRebuildCommand(), c.journalPurgeCommand())
+	cmd.AddCommand(c.journalRebuildCommand(), c.journalPurgeCommand(), c.journalEraseCommand())
 	return cmd
 }
 

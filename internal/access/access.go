@@ -58,6 +58,7 @@ const (
 	Review                    // retry one dead letter, once more at the limit too, or discard it
 	Bulk                      // retry or discard many at once
 	Restart                   // begin the whole ladder again (fresh), of one or of many
+	Erase                     // erase a subject (LGPD)
 )
 
 // Anew returns a, or Restart where the whole ladder is to begin again.
@@ -88,6 +89,7 @@ var permissions = map[Action]struct {
 	Review:  {"retry or discard", Operator, unbound},
 	Bulk:    {"retry or discard many at once", Operator, named},
 	Restart: {"begin the whole ladder again", Admin, unbound},
+	Erase:   {"erase a subject", Admin, everybodys},
 }
 
 // May reports whether the role allows an action, of some team at least; nobody may what is no action.

@@ -84,7 +84,7 @@ func (a *App) newReviews(memory *journal.Journal, c *carriers) *worker.Worker {
 func (a *App) openReviews(memory *journal.Journal) *review.Service {
 	service := review.New(a.store, memory, a.policies, a.clock.Now, a.health.engineUp)
 	many := bulk.New(a.store, memory, a.policies, a.clock.Now, a.health.engineUp)
-	a.api.Open(console.Journal{Reader: a.store, Recorder: memory, DeadLetters: service, Groups: service, Bulk: many, Sessions: a.store})
+	a.api.Open(console.Journal{Reader: a.store, Recorder: memory, Store: a.store, DeadLetters: service, Groups: service, Bulk: many, Sessions: a.store})
 	a.pages.Open(a.store, service, many)
 	return service
 }

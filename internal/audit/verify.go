@@ -32,6 +32,8 @@ type Report struct {
 	Records int64 `json:"records"`
 	// Purged records are rightly missing: their retention has ended, their digests stay.
 	Purged int64 `json:"purged"`
+	// Erased records are rightly missing too: their subject's erasure says so.
+	Erased int64 `json:"erased"`
 	// Head is the last link that holds.
 	Head Mark `json:"head"`
 }
@@ -120,6 +122,7 @@ type verifier struct {
 	report   Report
 	head     journal.Head
 	fold     *journal.Refold
+	erased   *journal.Erasures
 	answered journal.Runs
 	// purged is the last record that was purged, purge the record that says so.
 	purged, purge int64
@@ -144,6 +147,13 @@ func (v *verifier) verify(recordsAlone bool) (err error) {
 	}
 	if v.fold, err = journal.NewRefold(base); err != nil {
 		return &Broken{What: "record", Number: base.Record, Problem: err.Error()}
+	}
+	erasures, err := v.Erasures()
+	if err != nil {
+		return fmt.Errorf("read the erasures: %w", err)
+	}
+	if v.erased, err = journal.NewErasures(erasures); err != nil {
+		return &Broken{What: "erasures", Problem: err.Error()}
 	}
 	if base != nil {
 		v.purge, v.purged = base.Record, v.fold.Through()
@@ -219,11 +229,16 @@ func (v *verifier) hold(l *journal.Link, want journal.Digest) error {
 	case r == nil && v.record <= v.purged:
 		v.report.Purged++
 		return nil
+	case r == nil && v.erased.Gone(v.record):
+		v.report.Erased++
+		return nil
 	case r == nil:
 		return brokenRecord(v.record, "is missing: the ledger has its digest, and what was purged ends at record %d", v.purged)
 	case v.record <= v.purged:
 		return brokenRecord(v.record, "was put in: what was purged ends at record %d", v.purged)
-	case journal.DigestEntry(&r.Entry) != want:
+	case v.erased.Gone(v.record):
+		return brokenRecord(v.record, "was put in: it is erased")
+	case !v.erased.Holds(&r.Entry, want):
 		return brokenRecord(v.record, "was changed: its digest is %s, expected %s as in link %d", journal.DigestEntry(&r.Entry), want, l.Number)
 	}
 	v.report.Records++

@@ -31,7 +31,7 @@ func open(t *testing.T, change ...func(*console.Options, *console.Journal)) *fix
 	core, lines := observer.New(zapcore.InfoLevel)
 	c := &fixture{Fixture: testkit.New(t, testkit.At(now), testkit.By(decisiontest.Policies())), t: t, lines: lines}
 	o := console.Options{Now: c.Now, Policies: c.Policies, Log: zap.New(core), Tokens: c.Tokens.Load}
-	m := console.Journal{Reader: c.Memory, Recorder: c.Journal, DeadLetters: c.Reviews, Groups: c.Reviews, Bulk: c.Bulk, Sessions: c.Memory}
+	m := console.Journal{Reader: c.Memory, Recorder: c.Journal, Store: c.Memory, DeadLetters: c.Reviews, Groups: c.Reviews, Bulk: c.Bulk, Sessions: c.Memory}
 	for _, f := range change {
 		f(&o, &m)
 	}

@@ -184,7 +184,7 @@ func TestOtherSitesChangeNothing(t *testing.T) {
 }
 
 // invalidOutcomes is a journal that cannot hold any outcome.
-type invalidOutcomes struct{}
+type invalidOutcomes struct{ console.Recorder }
 
 func (invalidOutcomes) Conclude(context.Context, *journal.Outcome) (journal.Concluded, error) {
 	return journal.Concluded{}, journal.ErrInvalid

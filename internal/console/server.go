@@ -33,6 +33,8 @@ type Reader interface {
 // context's.
 type Recorder interface {
 	Conclude(ctx context.Context, o *journal.Outcome) (journal.Concluded, error)
+	// Erase fails with journal.ErrReasonRequired, journal.ErrSubjectUnknown or journal.ErrSubjectBusy, too.
+	Erase(ctx context.Context, store journal.Eraser, e journal.Erasure) (journal.Erased, error)
 }
 
 // Journal is what the API answers from and carries decisions out with, once it is open.
@@ -40,6 +42,8 @@ type Journal struct {
 	Reader
 	Recorder
 	DeadLetters
+	// Store is where subjects are erased.
+	Store journal.Eraser
 	// Groups and Bulk may be nil where there are none: what needs them is answered with 503.
 	Groups Groups
 	Bulk   Bulk
@@ -145,6 +149,7 @@ func (s *API) table() []route {
 		{http.MethodPost, "/api/v1/decisions", access.Read, s.decide},
 		{http.MethodGet, "/api/v1/subjects/{policy}/{id}", access.Read, s.withJournal(s.subject)},
 		{http.MethodGet, "/api/v1/subjects/{policy}/{id}/audit", access.Read, s.withJournal(s.audit)},
+		{http.MethodPost, "/api/v1/subjects/{policy}/{id}/erase", access.Erase, s.withJournal(s.erase)},
 		{http.MethodPost, "/api/v1/outcomes", access.Report, s.withJournal(s.conclude)},
 		{http.MethodGet, "/api/v1/kpis", access.Read, s.withJournal(s.kpis)},
 		{http.MethodGet, "/api/v1/dead-letters", access.Read, s.withJournal(s.deadLetters)},

@@ -245,6 +245,10 @@ func (failing) Conclude(context.Context, *journal.Outcome) (journal.Concluded, e
 	return journal.Concluded{}, fmt.Errorf("%w: %w", journal.ErrUnavailable, errSecret)
 }
 
+func (failing) Erase(context.Context, journal.Eraser, journal.Erasure) (journal.Erased, error) {
+	return journal.Erased{}, fmt.Errorf("%w: %w", journal.ErrUnavailable, errSecret)
+}
+
 func TestUnavailable(t *testing.T) {
 	for name, reader := range map[string]console.Reader{"not open yet": nil, "cannot be read": failing{}} {
 		url := serveRecording(t, reader, failing{}, now, zap.NewNop())
@@ -253,6 +257,7 @@ func TestUnavailable(t *testing.T) {
 			"audit":   get(t, url+"/api/v1/subjects/tiss-submission/CLM-001-1/audit"),
 			"kpis":    get(t, url+"/api/v1/kpis"),
 			"outcome": post(t, url+"/api/v1/outcomes", `{"id":"CLM-001-1"}`),
+			"erasure": post(t, url+"/api/v1/subjects/tiss-submission/CLM-001-1/erase", `{"reason":"x"}`),
 		} {
 			a.refused(t, name+", "+what, http.StatusServiceUnavailable, "journal_unavailable")
 			if strings.Contains(a.body["message"].(string), "secret") {

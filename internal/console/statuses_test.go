@@ -23,11 +23,13 @@ type call struct{ method, path, body string }
 // known is what calls ask for: an open dead letter of CLM-001-1, two bulk runs, and the token of a plan for all that is open.
 type known struct{ dead, running, paused, token string }
 
-// prepare has all of it there.
+// prepare has all of it there, and CLM-002-1, which is through.
 func (c *fixture) prepare() known {
 	c.t.Helper()
 	k := known{running: c.run("INSURANCE_EXPIRED"), paused: c.run("AUTHORIZATION_DENIED"), dead: c.permanent("CLM-001-1")}
 	c.post("ada", "/bulk-runs/"+k.paused+"/pause", "{}")
+	c.Fail(decision.DefaultPolicy, "CLM-002-1", "TIMEOUT", -1)
+	c.Succeed(decision.DefaultPolicy, "CLM-002-1")
 	k.token = c.plan(retryAll)
 	return k
 }
@@ -36,26 +38,27 @@ func (c *fixture) prepare() known {
 func calls(k known) map[string]call {
 	id, aRun, aPaused := k.dead, k.running, k.paused
 	return map[string]call{
-		"GET /api/v1/openapi.yaml":                 {"GET", "/openapi.yaml", ""},
-		"POST /api/v1/decisions":                   {"POST", "/decisions", `{"id":"CLM-001-1","error":"TIMEOUT"}`},
-		"GET /api/v1/subjects/{policy}/{id}":       {"GET", "/subjects/tiss-submission/CLM-001-1", ""},
-		"GET /api/v1/subjects/{policy}/{id}/audit": {"GET", "/subjects/tiss-submission/CLM-001-1/audit", ""},
-		"POST /api/v1/outcomes":                    {"POST", "/outcomes", `{"id":"CLM-001-1"}`},
-		"GET /api/v1/kpis":                         {"GET", "/kpis", ""},
-		"GET /api/v1/dead-letters":                 {"GET", "/dead-letters", ""},
-		"GET /api/v1/dead-letters/{id}":            {"GET", "/dead-letters/" + id, ""},
-		"POST /api/v1/dead-letters/{id}/retry":     {"POST", "/dead-letters/" + id + "/retry", `{"reason":"x"}`},
-		"POST /api/v1/dead-letters/{id}/discard":   {"POST", "/dead-letters/" + id + "/discard", `{"reason":"x"}`},
-		"POST /api/v1/jobs/retry":                  {"POST", "/jobs/retry", `{"jobId":"` + id + `","reason":"x"}`},
-		"GET /api/v1/dead-letters/groups":          {"GET", "/dead-letters/groups", ""},
-		"POST /api/v1/bulk-runs/plan":              {"POST", "/bulk-runs/plan", `{"action":"retry","filter":{}}`},
-		"POST /api/v1/bulk-runs":                   {"POST", "/bulk-runs", `{"action":"retry","filter":{},"reason":"x","token":"` + k.token + `"}`},
-		"GET /api/v1/bulk-runs":                    {"GET", "/bulk-runs", ""},
-		"GET /api/v1/bulk-runs/{id}":               {"GET", "/bulk-runs/" + aRun, ""},
-		"GET /api/v1/bulk-runs/{id}/items":         {"GET", "/bulk-runs/" + aRun + "/items", ""},
-		"POST /api/v1/bulk-runs/{id}/pause":        {"POST", "/bulk-runs/" + aRun + "/pause", `{}`},
-		"POST /api/v1/bulk-runs/{id}/resume":       {"POST", "/bulk-runs/" + aPaused + "/resume", `{}`},
-		"POST /api/v1/bulk-runs/{id}/cancel":       {"POST", "/bulk-runs/" + aRun + "/cancel", `{}`},
+		"GET /api/v1/openapi.yaml":                  {"GET", "/openapi.yaml", ""},
+		"POST /api/v1/decisions":                    {"POST", "/decisions", `{"id":"CLM-001-1","error":"TIMEOUT"}`},
+		"GET /api/v1/subjects/{policy}/{id}":        {"GET", "/subjects/tiss-submission/CLM-001-1", ""},
+		"GET /api/v1/subjects/{policy}/{id}/audit":  {"GET", "/subjects/tiss-submission/CLM-001-1/audit", ""},
+		"POST /api/v1/subjects/{policy}/{id}/erase": {"POST", "/subjects/tiss-submission/CLM-002-1/erase", `{"reason":"x"}`},
+		"POST /api/v1/outcomes":                     {"POST", "/outcomes", `{"id":"CLM-001-1"}`},
+		"GET /api/v1/kpis":                          {"GET", "/kpis", ""},
+		"GET /api/v1/dead-letters":                  {"GET", "/dead-letters", ""},
+		"GET /api/v1/dead-letters/{id}":             {"GET", "/dead-letters/" + id, ""},
+		"POST /api/v1/dead-letters/{id}/retry":      {"POST", "/dead-letters/" + id + "/retry", `{"reason":"x"}`},
+		"POST /api/v1/dead-letters/{id}/discard":    {"POST", "/dead-letters/" + id + "/discard", `{"reason":"x"}`},
+		"POST /api/v1/jobs/retry":                   {"POST", "/jobs/retry", `{"jobId":"` + id + `","reason":"x"}`},
+		"GET /api/v1/dead-letters/groups":           {"GET", "/dead-letters/groups", ""},
+		"POST /api/v1/bulk-runs/plan":               {"POST", "/bulk-runs/plan", `{"action":"retry","filter":{}}`},
+		"POST /api/v1/bulk-runs":                    {"POST", "/bulk-runs", `{"action":"retry","filter":{},"reason":"x","token":"` + k.token + `"}`},
+		"GET /api/v1/bulk-runs":                     {"GET", "/bulk-runs", ""},
+		"GET /api/v1/bulk-runs/{id}":                {"GET", "/bulk-runs/" + aRun, ""},
+		"GET /api/v1/bulk-runs/{id}/items":          {"GET", "/bulk-runs/" + aRun + "/items", ""},
+		"POST /api/v1/bulk-runs/{id}/pause":         {"POST", "/bulk-runs/" + aRun + "/pause", `{}`},
+		"POST /api/v1/bulk-runs/{id}/resume":        {"POST", "/bulk-runs/" + aPaused + "/resume", `{}`},
+		"POST /api/v1/bulk-runs/{id}/cancel":        {"POST", "/bulk-runs/" + aRun + "/cancel", `{}`},
 	}
 }
 
@@ -135,6 +138,7 @@ func TestEveryDescribedStatus(t *testing.T) {
 	}
 	late := open(t)
 	k = late.prepare()
+	late.post("ada", "/subjects/tiss-submission/CLM-001-1/erase", `{"reason":"x"}`) // while a person is to decide
 	late.post("ada", "/dead-letters/"+k.dead+"/discard", `{"reason":"x"}`)
 	calls(k)["POST /api/v1/bulk-runs"].to(t, late.url, late.as("ada")) // a plan that is outdated
 	statusesOfOtherServers(t)

@@ -32,6 +32,7 @@ bulk     login   role    role        role      in            team            in 
 bulk/all login   role    role        role      team          team            in     team       team
 restart  login   role    role        role      role          role            in     in         team
 restart/all login role   role        role      role          role            in     team       team
+erase    login   role    role        role      role          role            in     in         in
 `
 
 // requests of every route, by what they take. LETTER and RUN stand for ids; page forms have a body without {.
@@ -40,6 +41,7 @@ read    GET  /api/v1/openapi.yaml
 read    POST /api/v1/decisions {"id":"CLM-001-1","error":"TIMEOUT"}
 read    GET  /api/v1/subjects/tiss-submission/CLM-001-1
 read    GET  /api/v1/subjects/tiss-submission/CLM-001-1/audit
+erase   POST /api/v1/subjects/tiss-submission/CLM-002-1/erase {"reason":"x"}
 report  POST /api/v1/outcomes {"id":"CLM-999-9"}
 read    GET  /api/v1/kpis
 read    GET  /api/v1/dead-letters
@@ -107,6 +109,9 @@ func (r *reached) Retry(context.Context, review.Command) (review.Decided, error)
 }
 func (r *reached) Discard(context.Context, review.Command) (review.Decided, error) {
 	return review.Decided{}, r.refuse()
+}
+func (r *reached) Erase(context.Context, journal.Subject, func(journal.Head, *journal.Erasing) *journal.Changes) error {
+	return r.refuse()
 }
 func (r *reached) Process(*journal.DeadLetterItem) review.Process { return review.Waiting }
 func (r *reached) Start(context.Context, bulk.Command, string) (journal.BulkRun, bool, error) {
@@ -198,7 +203,7 @@ func (c *fixture) everything() (http.Handler, *reached) {
 	}{through, c.Reviews}, through)
 	api := console.New(console.Options{Now: c.Now, Policies: c.Policies, Log: zap.NewNop(), Tokens: c.Tokens.Load,
 		Pages: console.Site{Handler: p, Public: []string{pages.AssetsPrefix}, Login: p.Login, Refuse: p.Refuse}})
-	api.Open(console.Journal{Reader: c.Memory, Recorder: c.Journal, DeadLetters: through, Groups: c.Reviews, Bulk: through, Sessions: c.Memory})
+	api.Open(console.Journal{Reader: c.Memory, Recorder: c.Journal, Store: through, DeadLetters: through, Groups: c.Reviews, Bulk: through, Sessions: c.Memory})
 	return api.Handler(), through
 }
 

@@ -123,6 +123,8 @@ var happenings = map[string]struct {
 	"rejected-who":       {ofEntry(journal.Subject{}, journal.RejectionEntry, `{"rejection":"INVALID_CLAIM_ID","message":"INVALID_CLAIM_ID: claimId is missing","jobKey":3,"processInstanceKey":2}`), []string{"AuditRecorded"}},
 	"purged":             {ofEntry(journal.Subject{}, "purge", `{"through":1000,"link":7,"confirmed":true,"subjects":[{"ID":"CLM-1-1"}]}`), []string{"AuditRecorded"}},
 	"gathered":           {ofEntry(journal.Subject{}, "bulk", `{"bulkRun":"r","verb":"gather","by":"","items":[{"number":1,"subject":{"ID":"CLM-ana@exemplo.com-1"}}],"gathered":9}`), []string{"AuditRecorded"}},
+	"erased": {ofEntry(journal.Subject{Tenant: journal.DefaultTenant, Policy: "tiss-submission", ID: "erased-x"}, journal.ErasureEntry,
+		`{"reason":"protocolo 4711","by":"ana","erased":[{"first":1,"last":2}],"state":{"attempts":2},"figures":[{"policy":"tiss-submission"}]}`), []string{"AuditRecorded"}},
 }
 
 func TestEventsAsTheyAreSent(t *testing.T) {

@@ -63,7 +63,7 @@ func DigestEntry(n *Entry) Digest {
 	e := newEncoder('e', 1)
 	e.numbers(n.Record)
 	e.times(n.At)
-	e.texts(n.Subject.Tenant, n.Subject.Policy, n.Subject.ID, string(n.Kind), n.Body)
+	e.texts(n.Subject.Tenant, n.Subject.Policy, n.Subject.ID, string(n.Kind), n.Kept())
 	return e.digest()
 }
 

@@ -78,7 +78,10 @@ func (b *batch) seal() *Changes {
 // write appends a record and folds it. delay is how long a retry lies ahead that a process is told of. h is nil for a record
 // of no subject, and where a step of a bulk run is folded elsewhere.
 func (b *batch) write(h *History, e Entry, body any, about Happening, delay time.Duration) {
-	e.Record, e.At = b.next(), b.milli()
+	e.Record, e.At, e.Salt = b.next(), b.milli(), newSalt()
+	if about.Attempt != nil {
+		about.Attempt.Salt = e.Salt
+	}
 	key := int64(0)
 	if h != nil && e.Subject != (Subject{}) {
 		key = b.key(h)
@@ -88,13 +91,17 @@ func (b *batch) write(h *History, e Entry, body any, about Happening, delay time
 		b.keep(key, l, delay)
 		about.Episode = l.episode
 	}
-	digest := DigestEntry(&e)
-	b.changes.Link.Digests = append(b.changes.Link.Digests, digest)
-	b.changes.Records = append(b.changes.Records, KeyedRecord{key, e})
+	b.append(key, e, about)
+}
+
+// append appends a record that is folded already.
+func (b *batch) append(key int64, e Entry, about Happening) {
 	if about.Attempt == nil {
 		about.Entry = &e
 	}
-	about.Subject, about.Digest = e.Subject, digest
+	about.Subject, about.Digest = e.Subject, DigestEntry(&e)
+	b.changes.Link.Digests = append(b.changes.Link.Digests, about.Digest)
+	b.changes.Records = append(b.changes.Records, KeyedRecord{key, e})
 	if b.publish != nil {
 		b.changes.Outbox = append(b.changes.Outbox, b.publish(&about)...)
 	}

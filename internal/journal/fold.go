@@ -88,6 +88,8 @@ func (p *projection) apply(l *life, e *Entry, body any) {
 		p.review(l, b)
 	case *deliveryBody:
 		p.delivery(l, b)
+	case *erasureBody:
+		p.erasure(l, b)
 	}
 	for i := range p.touched {
 		p.move(l, &p.touched[i])
@@ -111,6 +113,8 @@ func decodeBody(e *Entry) (any, error) {
 		body = &bulkBody{}
 	case PurgeEntry:
 		body = &purgeBody{}
+	case ErasureEntry:
+		body = &erasureBody{}
 	case RejectionEntry, RebuildEntry:
 		return nil, nil
 	default:

@@ -211,6 +211,8 @@ type Changes struct {
 	Published []int64
 	// Forgotten is what a purge takes; nil where nothing is purged.
 	Forgotten *Forgotten
+	// Erased is what an erasure takes; nil where nothing is erased.
+	Erased *Expunged
 }
 
 // KeyedRecord is a record of the subject with that key in the store; 0 where it is of none.

@@ -372,14 +372,14 @@ func sendable(group []call) []call {
 // comparable is a story without the numbers that depend on what else was recorded.
 func comparable(s journal.Story) journal.Story {
 	for i := range s.Attempts {
-		s.Attempts[i].Record, s.Attempts[i].Took = 0, 0
+		s.Attempts[i].Record, s.Attempts[i].Took, s.Attempts[i].Salt = 0, 0, ""
 	}
 	for i := range s.DeadLetters {
 		s.DeadLetters[i].Record = 0
 		s.DeadLetters[i].Answer = min(s.DeadLetters[i].Answer, 1)
 	}
 	for i := range s.Entries {
-		s.Entries[i].Record = 0
+		s.Entries[i].Record, s.Entries[i].Salt = 0, ""
 	}
 	// A rejection has no identity: after an ambiguous commit it may be there twice.
 	s.Entries = slices.CompactFunc(s.Entries, func(a, b journal.Entry) bool { return a == b && a.Kind == journal.RejectionEntry })

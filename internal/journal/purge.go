@@ -111,17 +111,6 @@ type purgeBody struct {
 	Runs     []carriedRun     `json:"bulkRuns,omitempty"`
 }
 
-// Told returns what people are told of a record: its body. A purge's says no more than up to which record all are gone, and
-// whether a person confirmed that: the sums, and what they go on from, are the fold's.
-func (e *Entry) Told() json.RawMessage {
-	if e.Kind != PurgeEntry {
-		return json.RawMessage(e.Body)
-	}
-	var b purgeBody
-	_ = json.Unmarshal([]byte(e.Body), &b) // one that somebody edited says nothing
-	return encoded(purgeBody{Through: b.Through, Confirmed: b.Confirmed})
-}
-
 type carriedSubject struct {
 	Subject
 	State   SubjectState `json:"state"`
@@ -191,7 +180,7 @@ func (l *life) carry() carriedSubject {
 	c := carriedSubject{Subject: l.subject, State: l.state()}
 	if l.last != nil {
 		last := *l.last
-		last.Error = "" // its cause is known
+		last.Error, last.Salt = "", "" // its cause is known, and its digest is not of this
 		e := EntryOf(l.subject, &last)
 		c.Last = &e
 	}
@@ -269,14 +258,19 @@ func (f *Fold) life(s Subject) *life {
 // purged adds the sums that purged records contributed.
 func (f *Fold) purged(b *purgeBody) {
 	f.through = max(f.through, b.Through)
-	for _, g := range b.Figures {
-		f.tally[figureKey{g.Policy, g.Slot, g.Name, g.Bucket}] += g.Value
+	f.add(b.Figures, b.Causes)
+}
+
+// add adds the sums that records contributed which are gone.
+func (p *projection) add(figures []Figure, causes []Fingerprint) {
+	for _, g := range figures {
+		p.tally[figureKey{g.Policy, g.Slot, g.Name, g.Bucket}] += g.Value
 	}
-	for i := range b.Causes {
-		if c := f.causes[b.Causes[i].ID]; c != nil {
-			c.add(&b.Causes[i])
+	for i := range causes {
+		if c := p.causes[causes[i].ID]; c != nil {
+			c.add(&causes[i])
 		} else {
-			f.causes[b.Causes[i].ID] = new(b.Causes[i])
+			p.causes[causes[i].ID] = new(causes[i])
 		}
 	}
 }
@@ -284,6 +278,9 @@ func (f *Fold) purged(b *purgeBody) {
 // step folds a record of a bulk run.
 func (f *Fold) step(e *Entry, b *bulkBody) {
 	r := f.runs[b.Run]
+	if r == nil && b.Verb != BulkStart {
+		return // purged
+	}
 	if r == nil {
 		r = &foldedRun{items: map[string]*BulkItem{}}
 		f.runs[b.Run] = r
@@ -323,9 +320,11 @@ type Forgotten struct {
 type Purging struct {
 	// Base is the record of the last purge; nil where there was none.
 	Base *Entry
-	// Records that go, in order, without a gap from the first that is there, and their Digests by the ledger.
+	// Records that go, in order, from the first that is there on, and their Digests by the ledger.
 	Records []KeyedRecord
 	Digests []Digest
+	// Erasures are the records of erasures.
+	Erasures []KeyedRecord
 	// Stays are the states of the subjects that records behind those are of, by their keys.
 	Stays map[int64]SubjectState
 	// Letters that were born up to the last of the records, as they stand.
@@ -341,12 +340,16 @@ func (p *Purging) Step(head Head, at time.Time, confirmed bool, publish Publishe
 	if err != nil || len(p.Records) == 0 && !confirmed {
 		return nil, err
 	}
+	known, err := NewErasures(p.Erasures)
+	if err != nil {
+		return nil, err
+	}
 	b, forgotten := newBatch(at, head, publish), &Forgotten{Through: f.through}
 	keys := map[Subject]int64{}
 	for i := range p.Records {
 		r := &p.Records[i]
-		if DigestEntry(&r.Entry) != p.Digests[i] {
-			return nil, fmt.Errorf("nothing is purged: record %d is not what was signed; `audit verify` says more", r.Entry.Record)
+		if !known.Holds(&r.Entry, p.Digests[i]) {
+			return nil, notSigned("purged", &r.Entry)
 		}
 		if err := f.Record(&r.Entry); err != nil {
 			return nil, err

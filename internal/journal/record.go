@@ -1,8 +1,11 @@
 package journal
 
 import (
+	"crypto/rand"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"retry-worker/internal/decision"
@@ -36,8 +39,9 @@ type Analysis struct {
 type Attempt struct {
 	// Record numbers everything the ledger vouches for, from 1 and without a gap.
 	Record int64 `json:"-"`
-	// At is the instant of its record.
-	At time.Time `json:"-"`
+	// At is the instant of its record, Salt its salt.
+	At   time.Time `json:"-"`
+	Salt string    `json:"-"`
 	// Number of the attempt among its subject's, from 1; a revision keeps it.
 	Number int64 `json:"number"`
 	// Revision is 0, and one more each time the decision was re-based.
@@ -177,6 +181,7 @@ const (
 	PurgeEntry     EntryKind = "purge"
 	BulkEntry      EntryKind = "bulk"
 	RebuildEntry   EntryKind = "rebuild"
+	ErasureEntry   EntryKind = "erasure"
 )
 
 // Entry is a record of the audit as it is kept and signed.
@@ -188,11 +193,59 @@ type Entry struct {
 	At      time.Time
 	// Body is a JSON object with nothing personal in it. Of an attempt it is the Attempt.
 	Body string
+	// Salt is a random text that is kept with the body: once both are gone, the digest that stays tells nothing of them.
+	Salt string `json:",omitempty"`
+}
+
+// saltField is the last of a body as it is kept.
+const saltField = `,"salt":"`
+
+// Kept returns body and salt as they are kept and signed: one JSON object.
+func (e *Entry) Kept() string {
+	if e.Salt == "" {
+		return e.Body
+	}
+	return strings.TrimSuffix(e.Body, "}") + saltField + e.Salt + `"}`
+}
+
+// Keep sets body and salt to what Kept returned.
+func (e *Entry) Keep(kept string) {
+	e.Body, e.Salt = kept, ""
+	rest, whole := strings.CutSuffix(kept, `"}`)
+	if at := strings.LastIndex(rest, saltField); whole && at >= 0 && len(rest) == at+len(saltField)+saltLength {
+		e.Body, e.Salt = rest[:at]+"}", rest[at+len(saltField):]
+	}
+}
+
+// saltLength of 96 random bits in base64.
+const saltLength = 16
+
+// newSalt returns a salt that nobody can guess.
+func newSalt() string {
+	var b [saltLength * 6 / 8]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return base64.RawURLEncoding.EncodeToString(b[:])
+}
+
+// Told returns what people are told of an entry: its body, without what the fold starts from.
+func (e *Entry) Told() json.RawMessage {
+	var p purgeBody
+	var x erasureBody
+	switch e.Kind { // one that somebody edited says nothing
+	case PurgeEntry:
+		_ = json.Unmarshal([]byte(e.Body), &p)
+		return encoded(purgeBody{Through: p.Through, Confirmed: p.Confirmed})
+	case ErasureEntry:
+		_ = json.Unmarshal([]byte(e.Body), &x)
+		return encoded(erasureBody{Reason: x.Reason, By: x.By, Erased: x.Erased})
+	default:
+		return json.RawMessage(e.Body)
+	}
 }
 
 // EntryOf returns the record of an attempt.
 func EntryOf(s Subject, a *Attempt) Entry {
-	return Entry{Record: a.Record, Kind: AttemptEntry, Subject: s, At: a.At, Body: string(encoded(a))}
+	return Entry{Record: a.Record, Kind: AttemptEntry, Subject: s, At: a.At, Body: string(encoded(a)), Salt: a.Salt}
 }
 
 // Decode returns the record with its attempt read, where it is one.
@@ -205,7 +258,7 @@ func (e *Entry) Decode() (Record, error) {
 	if err != nil {
 		return Record{}, fmt.Errorf("read attempt %d: %w", e.Record, err)
 	}
-	a.Record, a.At, a.Decision.Policy, a.Decision.SubjectID = e.Record, e.At, e.Subject.Policy, e.Subject.ID
+	a.Record, a.At, a.Salt, a.Decision.Policy, a.Decision.SubjectID = e.Record, e.At, e.Salt, e.Subject.Policy, e.Subject.ID
 	return Record{Subject: e.Subject, Attempt: a}, nil
 }
 

@@ -103,6 +103,8 @@ type Moment interface {
 	Rows(t *Table) ([]Row, error)
 	// LastPurge is the record that the head says is the last purge's; nil for none.
 	LastPurge() (*Entry, error)
+	// Erasures are the records of erasures, in order.
+	Erasures() ([]KeyedRecord, error)
 	// Schema returns in one line what differs from the schema, empty where nothing does.
 	Schema() (string, error)
 }

@@ -18,6 +18,7 @@ type Store interface {
 	Reader
 	journal.Store
 	journal.Purger
+	journal.Eraser
 	journal.Outbox
 	journal.BulkStore
 	journal.NoticeStore

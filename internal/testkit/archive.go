@@ -111,7 +111,8 @@ func PurgeAt(at time.Time) func(journal.Head, *journal.Purging) (*journal.Change
 }
 
 func (m *Memory) purging(through int64, limit int) *journal.Purging {
-	p := &journal.Purging{Base: m.lastPurge(), Stays: map[int64]journal.SubjectState{}, Ended: map[string]int64{}}
+	p := &journal.Purging{Base: m.lastPurge(), Stays: map[int64]journal.SubjectState{}, Ended: map[string]int64{},
+		Erasures: m.erasures()}
 	cut := int64(0)
 	for _, r := range m.records {
 		if r.Entry.Record <= through && len(p.Records) < limit {

@@ -26,6 +26,7 @@ type Store interface {
 	journal.Outbox
 	journal.Statistics
 	journal.Archive
+	journal.Eraser
 }
 
 // firstKey is the first key that an engine gives: a consumer that keeps keys as floating-point numbers loses it.

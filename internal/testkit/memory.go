@@ -107,6 +107,9 @@ func (m *Memory) save(lookups []journal.Lookup, decide func(journal.Head, []jour
 
 // keep saves what was checked.
 func (m *Memory) keep(c *journal.Changes) {
+	if c.Erased != nil {
+		m.expunge(c.Erased)
+	}
 	for _, s := range c.Subjects {
 		m.subjects[s.Key], m.keys[s.Subject] = &s, s.Key
 		m.head.Subject = max(m.head.Subject, s.Key)
@@ -342,6 +345,7 @@ var (
 	_ journal.Archive          = (*Memory)(nil)
 	_ journal.Statistics       = (*Memory)(nil)
 	_ journal.Purger           = (*Memory)(nil)
+	_ journal.Eraser           = (*Memory)(nil)
 	_ journal.Outbox           = (*Memory)(nil)
 	_ journal.BulkStore        = (*Memory)(nil)
 )

@@ -108,4 +108,6 @@ func (s *moment) Rows(t *journal.Table) (all []journal.Row, err error) {
 
 func (s *moment) LastPurge() (*journal.Entry, error) { return s.m.lastPurge(), nil }
 
+func (s *moment) Erasures() ([]journal.KeyedRecord, error) { return s.m.erasures(), nil }
+
 func (s *moment) Schema() (string, error) { return "", nil }

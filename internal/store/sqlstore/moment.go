@@ -62,6 +62,11 @@ func (m *moment) LastPurge() (*journal.Entry, error) {
 	return e, m.failed("read the last purge", err)
 }
 
+func (m *moment) Erasures() ([]journal.KeyedRecord, error) {
+	all, err := m.entries(erasures)
+	return all, m.failed("read the erasures", err)
+}
+
 func (m *moment) Schema() (string, error) {
 	problem, err := m.CheckSchema(m, m.Dialect, m.tx)
 	return problem, m.failed("read the schema", err)

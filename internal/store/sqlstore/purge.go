@@ -53,25 +53,12 @@ func (w *writer) purging(through int64, limit int) (*journal.Purging, error) {
 	if p.Records, err = w.entries("WHERE r.record <= ? ORDER BY r.record LIMIT ?", through, max(limit, 0)); err != nil || len(p.Records) == 0 {
 		return p, err
 	}
-	first, cut := p.Records[0].Entry.Record, p.Records[len(p.Records)-1].Entry.Record
-	var from int64
-	var links []journal.Link
-	_, err = w.one("SELECT number - 1 FROM ledger WHERE first <= ? ORDER BY first DESC, number DESC LIMIT 1", []any{first}, &from)
-	for after := from; err == nil && len(p.Digests) < len(p.Records); after++ {
-		if links, err = w.links(after, 1); len(links) == 0 {
-			break
-		}
-		for i, d := range links[0].Digests {
-			if n := links[0].First + int64(i); n >= first && n <= cut {
-				p.Digests = append(p.Digests, d)
-			}
-		}
-	}
-	if err != nil {
+	cut := p.Records[len(p.Records)-1].Entry.Record
+	if p.Digests, err = w.signed(p.Records); err != nil {
 		return p, err
 	}
-	for len(p.Digests) < len(p.Records) { // what no link vouches for does not hold
-		p.Digests = append(p.Digests, journal.Digest{})
+	if p.Erasures, err = w.entries(erasures); err != nil {
+		return p, err
 	}
 	if p.Letters, err = w.keyedLetters("WHERE d.record <= ? ORDER BY d.record", cut); err != nil {
 		return p, err

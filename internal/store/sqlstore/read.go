@@ -18,8 +18,10 @@ func (s *snapshot) entries(clause string, args ...any) (all []journal.KeyedRecor
 	err = s.each("SELECT "+recordColumns+fromRecords+clause, func(scan func(to ...any) error) error {
 		var r journal.KeyedRecord
 		var at int64
-		err := scan(&r.Entry.Record, &r.Entry.Kind, &r.Key, &at, &r.Entry.Body, &r.Entry.Subject.Tenant, &r.Entry.Subject.Policy, &r.Entry.Subject.ID)
+		var body string
+		err := scan(&r.Entry.Record, &r.Entry.Kind, &r.Key, &at, &body, &r.Entry.Subject.Tenant, &r.Entry.Subject.Policy, &r.Entry.Subject.ID)
 		r.Entry.At = journal.FromMilli(at)
+		r.Entry.Keep(body)
 		all = append(all, r)
 		return err
 	}, args...)
@@ -140,8 +142,12 @@ func (r *Reader) Links(ctx context.Context, after int64, limit int) (all []journ
 	return all, err
 }
 
-func (s *snapshot) links(after int64, limit int) (all []journal.Link, err error) {
-	err = s.each("SELECT number, at, first, digests, answered, hash FROM ledger WHERE number > ? ORDER BY number LIMIT ?", func(scan func(to ...any) error) error {
+func (s *snapshot) links(after int64, limit int) ([]journal.Link, error) {
+	return s.linksWhere("WHERE number > ? ORDER BY number LIMIT ?", after, max(limit, 0))
+}
+
+func (s *snapshot) linksWhere(clause string, args ...any) (all []journal.Link, err error) {
+	err = s.each("SELECT number, at, first, digests, answered, hash FROM ledger "+clause, func(scan func(to ...any) error) error {
 		var l journal.Link
 		var at int64
 		var digests, hash []byte
@@ -160,7 +166,7 @@ func (s *snapshot) links(after int64, limit int) (all []journal.Link, err error)
 			all[len(all)-1].Answered = []journal.Run{{First: -1, Last: -1}} // its link's hash tells that, too
 		}
 		return nil
-	}, after, max(limit, 0))
+	}, args...)
 	return all, err
 }
 

@@ -12,6 +12,8 @@ CREATE TABLE records (
 
 CREATE INDEX records_of_subject ON records (subject, record);
 
+CREATE INDEX records_of_erasures ON records (record) WHERE kind = 'erasure';
+
 -- The hash chain, one link per commit. digests are 32 bytes for each of its records; answered are runs of records whose
 -- answer the engine took.
 CREATE TABLE ledger (

@@ -163,7 +163,8 @@ func (r *nullRecord) attempt(s journal.Subject) (*journal.Attempt, error) {
 	if r.record == nil {
 		return nil, nil
 	}
-	e := journal.Entry{Record: *r.record, Kind: journal.AttemptEntry, Subject: s, At: journal.FromMilli(*r.at), Body: *r.body}
+	e := journal.Entry{Record: *r.record, Kind: journal.AttemptEntry, Subject: s, At: journal.FromMilli(*r.at)}
+	e.Keep(*r.body)
 	d, err := e.Decode()
 	return d.Attempt, err
 }
@@ -221,7 +222,7 @@ func (w *writer) save(head journal.Head, c *journal.Changes) error {
 	if err != nil {
 		return err
 	}
-	for _, step := range []func([]Statement, *journal.Changes) ([]Statement, error){w.records, w.subjects, w.letters, w.runs, w.sums, w.queue, w.forget} {
+	for _, step := range []func([]Statement, *journal.Changes) ([]Statement, error){w.records, w.subjects, w.letters, w.runs, w.sums, w.queue, w.forget, w.expunge} {
 		if statements, err = step(statements, c); err != nil {
 			return err
 		}
@@ -286,7 +287,7 @@ func (w *writer) records(all []Statement, c *journal.Changes) ([]Statement, erro
 		if r.Key == 0 && r.Entry.Subject != (journal.Subject{}) {
 			return nil, invalid("save record %d: its subject has no key", r.Entry.Record)
 		}
-		rows[i] = journal.Row{r.Entry.Record, string(r.Entry.Kind), r.Key, journal.Milli(r.Entry.At), r.Entry.Body}
+		rows[i] = journal.Row{r.Entry.Record, string(r.Entry.Kind), r.Key, journal.Milli(r.Entry.At), r.Entry.Kept()}
 	}
 	return w.insert(all, "records (record, kind, subject, at, body)", "", 5, rows), nil
 }
@@ -296,7 +297,7 @@ func (w *writer) subjects(all []Statement, c *journal.Changes) ([]Statement, err
 	for i := range c.Subjects {
 		rows[i] = c.Subjects[i].Row()
 	}
-	return w.upsert(all, journal.SubjectsTable, rows, replaced("next_retry", "last", "dead_letter", "body")), nil
+	return w.upsert(all, journal.SubjectsTable, rows, replaced("id", "next_retry", "last", "dead_letter", "body")), nil
 }
 
 func (w *writer) letters(all []Statement, c *journal.Changes) ([]Statement, error) {
@@ -304,7 +305,7 @@ func (w *writer) letters(all []Statement, c *journal.Changes) ([]Statement, erro
 	for i := range c.DeadLetters {
 		rows[i] = c.DeadLetters[i].Row()
 	}
-	return w.upsert(all, journal.DeadLettersTable, rows, replaced("state", "seen", "body")), nil
+	return w.upsert(all, journal.DeadLettersTable, rows, replaced("id", "state", "seen", "body")), nil
 }
 
 func (w *writer) runs(all []Statement, c *journal.Changes) ([]Statement, error) {

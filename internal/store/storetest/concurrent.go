@@ -116,7 +116,7 @@ func testReaders(t *testing.T, s Store) {
 				t.Errorf("a reader counts %d attempts within the transaction (%v), want %d", n, err, before)
 			}
 			x.fail(0, identity())
-			x.entry(journal.Entry{Kind: journal.RejectionEntry, Subject: of, At: at(0), Body: "{}"})
+			x.entry(journal.Entry{Kind: journal.RejectionEntry, Subject: of, At: at(0), Body: `{"a":1}`})
 		})
 	}
 	close(done)

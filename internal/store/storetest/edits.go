@@ -103,6 +103,10 @@ func fillForEdits(t *testing.T, s Store) {
 	old := w.die("CLM-OLD-1", 1)
 	w.wait("CLM-OLD-1", old)
 	purge(t, s, 1, 9, 1)
+	gone := w.die("CLM-GONE-1", 9) // record 4
+	w.begin("run-0", journal.BulkDiscard)
+	testkit.Must(t, w.decide("run-0", "CLM-GONE-1", gone, true))
+	w.step(journal.BulkCancel, journal.BulkRun{ID: "run-0"})
 	for i := range int64(3) {
 		w.wait(fmt.Sprintf("CLM-%d-1", i), w.die(fmt.Sprintf("CLM-%d-1", i), i+2))
 	}
@@ -113,6 +117,7 @@ func fillForEdits(t *testing.T, s Store) {
 		testkit.Must(t, w.decide("run-1", i.Subject.ID, i.DeadLetter, true))
 	}
 	w.deliver(true)
+	w.erase("CLM-GONE-1")
 	failure(t, s, subject("CLM-NEXT-1"), identity())
 	must(t, s, nil, func(x *transaction) { x.Link.Answered = []journal.Run{{First: 3, Last: 3}, {First: 5, Last: 5}} })
 	_, err = s.MoveNoticeMark(t.Context(), journal.NoticeMark{Team: "ti"}, journal.NoticeMark{Team: "ti", At: at(1)}, notice("a", "ti"))
@@ -188,13 +193,16 @@ func edits(body string) (all []edit) {
 		{"a record put in", []string{"INSERT INTO records SELECT 1000, kind, subject, at, body FROM records WHERE record = 3"}, false},
 		{"a record put in before all", []string{"INSERT INTO records SELECT -1, kind, subject, at, body FROM records WHERE record = 3"}, false},
 		{"a purged record put in", []string{"INSERT INTO records SELECT 1, kind, subject, at, body FROM records WHERE record = 3"}, false},
+		{"an erased record put in", []string{"INSERT INTO records SELECT 4, kind, subject, at, body FROM records WHERE record = 3"}, false},
+		{"a record that an erasure changed", []string{"UPDATE records SET body = " + strings.ReplaceAll(body, "%s", "body") + " WHERE record = 6"}, false},
+		{"a pseudonym", []string{"UPDATE subjects SET id = 'CLM-GONE-1' WHERE id LIKE 'erased-%'"}, false},
 		{"a link put in", []string{"INSERT INTO ledger SELECT 1000, at, 1000, digests, answered, hash FROM ledger WHERE number = 1"}, false},
 		{"a subject put in", []string{"INSERT INTO subjects SELECT key + 900, tenant, policy, 'CLM-x', next_retry, last, dead_letter, body FROM subjects LIMIT 1"}, false},
 		{"a dead letter put in", []string{"INSERT INTO dead_letters SELECT record + 900, 'x', subject, state, policy, team, reason, fingerprint, at, seen, body FROM dead_letters LIMIT 1"}, false},
 		{"a figure put in", []string{"INSERT INTO figures VALUES (1, 'x', 'closed', 0, 7)"}, false},
 		{"a cause put in", []string{"INSERT INTO fingerprints SELECT 'x', policy, reason, classification, pattern, first_seen, last_seen, 1, 1, 1, 1, 1 FROM fingerprints LIMIT 1"}, false},
 		{"a run of what was answered put in", []string{"INSERT INTO answered VALUES (7, 8)"}, false},
-		{"a run put in", []string{"INSERT INTO bulk_runs SELECT 'x', state, body FROM bulk_runs"}, false},
+		{"a run put in", []string{"INSERT INTO bulk_runs SELECT 'x', state, body FROM bulk_runs WHERE id = 'run-1'"}, false},
 		{"an item put in", []string{"INSERT INTO bulk_items SELECT run, number + 9, dead_letter, outcome, body FROM bulk_items"}, false},
 		{"all records gone", []string{"DELETE FROM records"}, false},
 		{"an index dropped", []string{"DROP INDEX records_of_subject"}, false},

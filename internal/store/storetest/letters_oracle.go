@@ -42,7 +42,7 @@ func drawDelivery(r *rapid.T) journal.Delivery {
 func (o *oracle) drawLetter(r *rapid.T, x *transaction, i int) {
 	d, before := o.drawDeadLetter(r, x, i)
 	if before == nil {
-		x.entry(journal.Entry{Kind: journal.RejectionEntry, Subject: x.lookups[i].Subject, At: d.CreatedAt, Body: "{}"})
+		x.entry(journal.Entry{Kind: journal.RejectionEntry, Subject: x.lookups[i].Subject, At: d.CreatedAt, Body: `{"a":1}`})
 	}
 	x.letter(i, d, before)
 }

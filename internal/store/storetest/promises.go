@@ -30,7 +30,7 @@ func testInvalid(t *testing.T, s Store) {
 		_, err := transact(t.Context(), s, []journal.Lookup{{Subject: known}, {Subject: sound}}, func(x *transaction) {
 			x.fail(0, identity())
 			x.fail(1, identity())
-			x.entry(journal.Entry{Kind: journal.RejectionEntry, Subject: sound, At: at(1), Body: "{}"})
+			x.entry(journal.Entry{Kind: journal.RejectionEntry, Subject: sound, At: at(1), Body: `{"a":1}`})
 			x.Outbox = append(x.Outbox, journal.Message{ID: "1", Queue: "q", At: at(1)})
 			x.Link.Answered = []journal.Run{{First: 1, Last: 1}}
 			spoil(x.changes())

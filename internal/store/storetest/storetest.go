@@ -25,6 +25,7 @@ import (
 type Store interface {
 	journal.Store
 	journal.Purger
+	journal.Eraser
 	journal.Outbox
 	journal.BulkStore
 	journal.NoticeStore
@@ -98,6 +99,7 @@ var (
 		{"a purge by a clock that leapt", testPurgeClock},
 		{"a purge that is cut off", testPurgeCut},
 		{"a purge beside writers", testPurgeBeside},
+		{"erasures", testErase},
 	}
 )
 

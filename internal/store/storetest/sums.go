@@ -19,7 +19,7 @@ func figure(policy string, slot int64, name journal.FigureName, bucket, value in
 func add(t *testing.T, s journal.Store, build func(x *transaction)) {
 	t.Helper()
 	must(t, s, nil, func(x *transaction) {
-		x.entry(journal.Entry{Kind: journal.RejectionEntry, At: at(0), Body: "{}"})
+		x.entry(journal.Entry{Kind: journal.RejectionEntry, At: at(0), Body: `{"a":1}`})
 		build(x)
 	})
 }
@@ -44,7 +44,7 @@ func testOpenersAdd(t *testing.T, d Database) {
 	run := func(s Store, opener int64) {
 		for n := range int64(rounds) {
 			_, err := transact(t.Context(), s, nil, func(x *transaction) {
-				x.entry(journal.Entry{Kind: journal.RejectionEntry, At: at(0), Body: "{}"})
+				x.entry(journal.Entry{Kind: journal.RejectionEntry, At: at(0), Body: `{"a":1}`})
 				x.Figures = []journal.Figure{figure("a", 1, "decisions", n%2, 1), figure("a", 0, "dead_letters_open", 0, 1)}
 				x.Fingerprints = []journal.Fingerprint{cause("1", "a", 100-opener, 100+opener, 1)}
 				x.Outbox = []journal.Message{{ID: identity().String(), Queue: "q", At: at(n)}}

@@ -1,0 +1,121 @@
+package sqlstore
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+
+	"retry-worker/internal/journal"
+)
+
+// erasures are all there are.
+const erasures = "WHERE r.kind = 'erasure' ORDER BY r.record"
+
+// Erase implements journal.Eraser.
+func (s *Store) Erase(ctx context.Context, of journal.Subject, step func(journal.Head, *journal.Erasing) *journal.Changes) error {
+	return s.write(ctx, "erase a subject", func(w *writer) (bool, error) {
+		head, err := w.head(w.Lock)
+		if err != nil {
+			return false, err
+		}
+		p, err := w.erasing(of)
+		if err != nil {
+			return false, err
+		}
+		c := step(head, p)
+		if c == nil {
+			return false, nil
+		}
+		return true, w.save(head, c)
+	})
+}
+
+// erasing is what there is of a subject.
+func (w *writer) erasing(of journal.Subject) (p *journal.Erasing, err error) {
+	p = &journal.Erasing{}
+	if p.Key, err = w.keyOf(of); err != nil || p.Key == 0 {
+		return p, err
+	}
+	name, err := json.Marshal(of)
+	for _, read := range []func() error{
+		func() error { p.Base, err = w.lastPurge(); return err },
+		func() error { p.Erasures, err = w.entries(erasures); return err },
+		func() error { p.Records, err = w.entries("WHERE r.subject = ? ORDER BY r.record", p.Key); return err },
+		func() error { p.RecordDigests, err = w.signed(p.Records); return err },
+		func() error {
+			p.Others, err = w.entries("WHERE r.subject = 0 AND r.kind IN ('bulk', 'purge') ORDER BY r.record")
+			return err
+		},
+		func() error { p.OthersDigests, err = w.signed(p.Others); return err },
+		func() error { p.Letters, err = w.keyedLetters("WHERE d.subject = ?", p.Key); return err },
+		func() error { p.Runs, err = w.bulkRuns(""); return err },
+		func() error { p.Items, err = w.named(string(name)); return err },
+	} {
+		if err == nil {
+			err = read()
+		}
+	}
+	return p, err
+}
+
+// named are the items of bulk runs that name a subject, which is given as its JSON.
+func (w *writer) named(subject string) (all []journal.RunItem, err error) {
+	err = w.each("SELECT run, body FROM bulk_items", func(scan func(to ...any) error) error {
+		var i journal.RunItem
+		var body string
+		if err := scan(&i.Run, &body); err != nil {
+			return err
+		}
+		if err := json.Unmarshal([]byte(body), &i.Item); err != nil {
+			return err
+		}
+		if name, err := json.Marshal(i.Item.Subject); err != nil || string(name) != subject {
+			return err
+		}
+		all = append(all, i)
+		return nil
+	})
+	return all, err
+}
+
+// signed are the digests of records in their order, by the ledger; that of one that no link vouches for is zero.
+func (s *snapshot) signed(records []journal.KeyedRecord) ([]journal.Digest, error) {
+	all := make([]journal.Digest, len(records))
+	var l journal.Link
+	for i := range records {
+		n := records[i].Entry.Record
+		if n >= l.First+int64(len(l.Digests)) {
+			links, err := s.linksWhere("WHERE first <= ? ORDER BY first DESC, number DESC LIMIT 1", n)
+			if err != nil {
+				return nil, err
+			}
+			if len(links) > 0 {
+				l = links[0]
+			}
+		}
+		if at := n - l.First; at >= 0 && at < int64(len(l.Digests)) {
+			all[i] = l.Digests[at]
+		}
+	}
+	return all, nil
+}
+
+// expunge deletes what an erasure takes; its record is the last one of the changes.
+func (w *writer) expunge(all []Statement, c *journal.Changes) ([]Statement, error) {
+	e := c.Erased
+	if e == nil {
+		return all, nil
+	}
+	all = append(all,
+		Statement{"DELETE FROM records WHERE subject = ? AND record < ?", []any{e.Key, c.Records[len(c.Records)-1].Entry.Record}},
+		Statement{"DELETE FROM outbox WHERE key = ? OR body LIKE ? ESCAPE '!'", []any{e.OutboxKey,
+			"%" + strings.NewReplacer("!", "!!", "%", "!%", "_", "!_").Replace(e.Quoted) + "%"}})
+	for i := range e.Amended {
+		all = append(all, Statement{"UPDATE records SET body = ? WHERE record = ?", []any{e.Amended[i].Entry.Kept(), e.Amended[i].Entry.Record}})
+	}
+	for i := range e.Items {
+		row := e.Items[i].Row()
+		all = append(all, Statement{"UPDATE bulk_items SET dead_letter = ?, body = ? WHERE run = ? AND number = ?", []any{row[2], row[4], row[0], row[1]}})
+	}
+	return all, nil
+}

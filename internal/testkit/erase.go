@@ -1,0 +1,70 @@
+package testkit
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"retry-worker/internal/journal"
+)
+
+// Erase implements journal.Eraser.
+func (m *Memory) Erase(ctx context.Context, of journal.Subject, step func(journal.Head, *journal.Erasing) *journal.Changes) error {
+	if err := m.readable(ctx); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if c := step(m.head, m.erasing(of)); c != nil {
+		m.keep(c)
+	}
+	return nil
+}
+
+func (m *Memory) erasing(of journal.Subject) *journal.Erasing {
+	p := &journal.Erasing{Key: m.keys[of], Base: m.lastPurge(), Erasures: m.erasures()}
+	for _, r := range m.records {
+		switch r.Key {
+		case 0:
+			p.Others, p.OthersDigests = append(p.Others, r), append(p.OthersDigests, m.digest(r.Entry.Record))
+		case p.Key:
+			p.Records, p.RecordDigests = append(p.Records, r), append(p.RecordDigests, m.digest(r.Entry.Record))
+		}
+	}
+	for _, d := range m.letters {
+		if d.Key == p.Key {
+			p.Letters = append(p.Letters, *d)
+		}
+	}
+	for id, r := range m.runs {
+		p.Runs = append(p.Runs, r.told())
+		for _, i := range r.items {
+			if i.Subject == of {
+				p.Items = append(p.Items, journal.RunItem{Run: id, Item: i})
+			}
+		}
+	}
+	return p
+}
+
+func (m *Memory) erasures() []journal.KeyedRecord {
+	return slices.DeleteFunc(slices.Clone(m.records), func(r journal.KeyedRecord) bool { return r.Entry.Kind != journal.ErasureEntry })
+}
+
+// expunge takes what is erased.
+func (m *Memory) expunge(e *journal.Expunged) {
+	m.records = slices.DeleteFunc(m.records, func(r journal.KeyedRecord) bool { return r.Key == e.Key })
+	maps.DeleteFunc(m.keys, func(_ journal.Subject, key int64) bool { return key == e.Key })
+	for _, a := range e.Amended {
+		i := slices.IndexFunc(m.records, func(r journal.KeyedRecord) bool { return r.Entry.Record == a.Entry.Record })
+		m.records[i] = a
+	}
+	for _, changed := range e.Items {
+		items := m.runs[changed.Run].items
+		items[slices.IndexFunc(items, func(i journal.BulkItem) bool { return i.Number == changed.Item.Number })] = changed.Item
+	}
+	m.outbox = slices.DeleteFunc(m.outbox, func(o journal.Message) bool {
+		return o.Key == e.OutboxKey || strings.Contains(o.Body, e.Quoted)
+	})
+}

@@ -126,11 +126,15 @@ func numbered(prefix string, n int) (names []string) {
 	return names
 }
 
-// TestResolutionsNameTheirPlaces holds the files and tests that docs/resolutions.md names against the tree.
-func TestResolutionsNameTheirPlaces(t *testing.T) {
-	for _, file := range found(section(t, "resolutions.md", "resolutions"), "`([a-z]+/[\\w/.-]+)`") {
-		if _, err := os.Stat(filepath.Join("../internal", file)); err != nil {
-			t.Errorf("resolutions.md names %s, which is not there", file)
+// TestPagesNameFilesThatExist, from the root or from internal/.
+func TestPagesNameFilesThatExist(t *testing.T) {
+	for _, page := range pages(t) {
+		for _, file := range found(read(t, page), "`([\\w-]+/[\\w/.-]+\\.(?:go|yaml|json|bpmn|sql))`") {
+			_, atRoot := os.Stat(filepath.Join("..", file))
+			_, inside := os.Stat(filepath.Join("../internal", file))
+			if atRoot != nil && inside != nil {
+				t.Errorf("%s names %s, which is not there", page, file)
+			}
 		}
 	}
 }
@@ -198,15 +202,7 @@ func TestAlertIsTheConsoles(t *testing.T) {
 
 // TestLinksLeadSomewhere follows the relative links of all pages, anchors included.
 func TestLinksLeadSomewhere(t *testing.T) {
-	pages := []string{"../README.md", "../CHANGELOG.md", "../CONTRIBUTING.md", "../SECURITY.md", "../deploy/helm/retry-worker/README.md"}
-	for _, pattern := range []string{"*.md", "runbooks/*.md"} {
-		more, err := filepath.Glob(pattern)
-		if err != nil {
-			t.Fatal(err)
-		}
-		pages = append(pages, more...)
-	}
-	for _, page := range pages {
+	for _, page := range pages(t) {
 		for _, link := range found(read(t, page), `\]\(([^):]+)\)`) {
 			file, anchor, _ := strings.Cut(link, "#")
 			target := page
@@ -218,6 +214,20 @@ func TestLinksLeadSomewhere(t *testing.T) {
 			}
 		}
 	}
+}
+
+// pages returns the files of all documents.
+func pages(t *testing.T) []string {
+	t.Helper()
+	all := []string{"../README.md", "../CHANGELOG.md", "../CONTRIBUTING.md", "../SECURITY.md", "../deploy/helm/retry-worker/README.md"}
+	for _, pattern := range []string{"*.md", "runbooks/*.md"} {
+		more, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, more...)
+	}
+	return all
 }
 
 // anchors returns what the headings of a page can be linked by.

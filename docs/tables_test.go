@@ -145,7 +145,7 @@ func alertTable(t *testing.T) string {
 		}
 		for _, r := range rules.Groups[0].Rules {
 			if r.Alert != "" {
-				fmt.Fprintf(&b, "| [%s](runbooks/%s.md) | %s | %s | %s |\n", r.Alert, r.Alert, r.Labels["severity"], or(r.For, "at once"), r.Annotations["description"])
+				fmt.Fprintf(&b, "| [%s](runbooks/%s.md) | %s | %s | %s |\n", r.Alert, r.Alert, r.Labels["severity"], or(r.For, "at once"), r.Annotations["summary"])
 			}
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/csv"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,9 @@ import (
 	"golang.org/x/net/html"
 
 	"retry-worker/internal/catalogue"
+	"retry-worker/internal/journal"
+	"retry-worker/internal/review"
+	"retry-worker/internal/testkit"
 )
 
 func TestTheAuditIsSearchedAndExported(t *testing.T) {
@@ -55,6 +59,27 @@ func TestTheAuditIsSearchedAndExported(t *testing.T) {
 	if d := s.page("/audit?since=" + now.Add(-3*time.Hour).Format("2006-01-02T15:04")); len(d.all(func(n *html.Node) bool { return attr(n, "class") == "row-link" })) > 0 {
 		t.Error("the time was read as UTC")
 	}
+}
+
+// An erasure is told in the reader's language; what it left is found under the pseudonym.
+func TestAnErasureIsShown(t *testing.T) {
+	w := sampleDead(t, now)
+	i := slices.IndexFunc(w.items(), func(i journal.DeadLetterItem) bool { return i.Subject.ID == deadID })
+	_, err := w.Reviews.Discard(t.Context(), review.Command{ID: w.items()[i].ID, Reason: "x", By: "ana"})
+	testkit.Must(t, err)
+	w.Deliver(true)
+	done, err := w.Journal.Erase(t.Context(), w.Memory, journal.Erasure{Subject: testkit.Subject("tiss-submission", deadID), Reason: "protocolo 4711", By: "ana.souza"})
+	testkit.Must(t, err)
+	s := open(t, w)
+	for lang, says := range map[string]string{"en": "Records erased on request (LGPD)", "pt-BR": "Registros apagados a pedido (LGPD)"} {
+		s.lang = lang
+		for _, address := range []string{"/audit", "/subjects/tiss-submission/" + done.Pseudonym.ID} {
+			if raw := s.page(address).raw; !strings.Contains(raw, says) || !strings.Contains(raw, "protocolo 4711") || strings.Contains(raw, deadID) {
+				t.Errorf("%s in %s does not tell of the erasure, or tells whose it was", address, lang)
+			}
+		}
+	}
+	s.doc(s.get("/subjects/tiss-submission/"+deadID), 404)
 }
 
 func TestAnExportEndsWithTheReadersRight(t *testing.T) {

@@ -205,6 +205,8 @@ func (v *visit) entry(from *journal.Entry, b *entryBody) event {
 		}
 	case from.Kind == journal.BulkEntry && b.Verb != "":
 		e.Title, e.By, e.Words = v.lang.Or("event.bulk."+string(b.Verb), v.lang.T("event.kind.bulk")), b.By, b.Reason
+	case from.Kind == journal.ErasureEntry && b.By != "":
+		e.Title, e.By, e.Words = v.lang.T("event.kind.erasure"), b.By, b.Reason
 	default:
 		e.Title = v.lang.Or("event.kind."+string(from.Kind), string(from.Kind))
 		e.Facts = plainFacts(from.Body)

@@ -111,7 +111,8 @@ func TestClosedSetsHaveNames(t *testing.T) {
 	for _, r := range []access.Role{access.Viewer, access.Operator, access.Admin} {
 		keys = append(keys, "role."+r.String())
 	}
-	for _, k := range []journal.EntryKind{journal.RejectionEntry, journal.OutcomeEntry, journal.ReviewEntry, journal.DeliveryEntry, journal.PurgeEntry, journal.BulkEntry} {
+	for _, k := range []journal.EntryKind{journal.RejectionEntry, journal.OutcomeEntry, journal.ReviewEntry, journal.DeliveryEntry, journal.PurgeEntry, journal.BulkEntry,
+		journal.ErasureEntry, journal.RebuildEntry} {
 		keys = append(keys, "event.kind."+string(k), "audit.kind."+string(k))
 	}
 	for _, k := range journal.KPIs(nil, []string{"p"}, home0) {

@@ -104,4 +104,6 @@ var auditTexts = []text{
 	{"audit.kind.review", "decisão", "decision"},
 	{"audit.kind.delivery", "entrega", "delivery"},
 	{"audit.kind.purge", "guarda", "retention"},
+	{"audit.kind.erasure", "apagamento", "erasure"},
+	{"audit.kind.rebuild", "reconstrução", "rebuild"},
 }

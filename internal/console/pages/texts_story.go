@@ -72,6 +72,8 @@ var storyTexts = []text{
 	{"event.kind.review", "Decisão de uma pessoa", "A person's decision"},
 	{"event.kind.delivery", "Entrega da decisão ao processo", "Delivery of the decision to the process"},
 	{"event.kind.purge", "Registros antigos apagados", "Old records deleted"},
+	{"event.kind.erasure", "Registros apagados a pedido (LGPD)", "Records erased on request (LGPD)"},
+	{"event.kind.rebuild", "Dados derivados refeitos a partir dos registros", "Derived data made anew from the records"},
 	{"why.class", "Erro", "Error"},
 	{"why.rule", "Regra", "Rule"},
 	{"why.matched", "encontrou", "matched"},

@@ -1,13 +1,18 @@
 package sqlite
 
 import (
+	"bytes"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"retry-worker/internal/bulk"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/store/sqlstore"
+	"retry-worker/internal/store/storetest"
 	"retry-worker/internal/testkit"
 )
 
@@ -66,4 +71,30 @@ func count(t *testing.T, db *DB, query string) (n int64) {
 		t.Fatal(err)
 	}
 	return n
+}
+
+// TestErasedFromTheFile: not a byte of a subject's name is left in the file once its free pages are cleared.
+func TestErasedFromTheFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal.db")
+	db := opened(t, path)
+	f := testkit.New(t, testkit.Over(db))
+	id := f.DieWaiting("tiss-submission", "CLM-GONE-1", "DUPLICATE_CLAIM", 0)
+	run := f.StartBulk(bulk.Command{Action: journal.BulkDiscard, Filter: journal.DeadLetterFilter{Query: "CLM-GONE-1"}, Reason: "x", By: "ana"})
+	f.Gather(run)
+	f.DecideBulk(run, 1)
+	f.Deliver(true)
+	f.FinishBulk(run)
+	if _, err := f.Journal.Erase(t.Context(), db, journal.Erasure{Subject: testkit.Subject("tiss-submission", "CLM-GONE-1"), Reason: "x", By: "ana"}); err != nil {
+		t.Fatal(err)
+	}
+	storetest.Verify(t, db)
+	testkit.Must(t, execute(t.Context(), path, "VACUUM"))
+	testkit.Must(t, db.Close())
+	content, err := os.ReadFile(path)
+	testkit.Must(t, err)
+	for _, text := range []string{"CLM-GONE-1", id} {
+		if bytes.Contains(content, []byte(text)) {
+			t.Errorf("%s is still there", text)
+		}
+	}
 }

@@ -63,7 +63,7 @@ func (b *batch) seal() *Changes {
 	b.sums(c)
 	for _, key := range slices.Sorted(maps.Keys(b.subjects)) {
 		l := b.subjects[key]
-		c.Subjects = append(c.Subjects, KeyedState{key, l.subject, l.state()})
+		c.Subjects = append(c.Subjects, KeyedState{key, l.subject, l.SubjectState})
 	}
 	for _, id := range slices.Sorted(maps.Keys(b.letters)) {
 		c.DeadLetters = append(c.DeadLetters, b.letters[id])
@@ -89,7 +89,7 @@ func (b *batch) write(h *History, e Entry, body any, about Happening, delay time
 		b.apply(l, &e, body)
 		b.subjects[key] = l
 		b.keep(key, l, delay)
-		about.Episode = l.episode
+		about.Episode = l.Episode
 	}
 	b.append(key, e, about)
 }
@@ -179,7 +179,7 @@ func (b *batch) rebase(a *Analysis, h *History, r *ruling) Recorded {
 		at.DeadLetter = deadLetterID(a, at.Number, at.Revision)
 	}
 	b.save(a.Subject, h, at)
-	ended := !r.decision.ShouldRetry() && before.State == Scheduled && h.life.episode.DeadLetter == at.DeadLetter
+	ended := !r.decision.ShouldRetry() && before.State == Scheduled && h.life.Episode.DeadLetter == at.DeadLetter
 	return Recorded{How: Rebased, Attempt: at, Decision: r.decision, RaisedFrom: -1, Ended: ended, mark: at.Record}
 }
 

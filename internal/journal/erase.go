@@ -72,7 +72,7 @@ type erasureBody struct {
 
 // erasure folds an erasure.
 func (p *projection) erasure(l *life, b *erasureBody) {
-	l.attempts, l.episode = b.State.Attempts, b.State.Episode
+	l.SubjectState = b.State
 	for i := range b.Letters {
 		l.letters[b.Letters[i].ID] = &b.Letters[i]
 	}
@@ -179,10 +179,10 @@ func (p *Erasing) Step(head Head, at time.Time, e Erasure, publish Publisher) (*
 	sums.sums(c)
 	reason := storable(redact.Line(strings.ReplaceAll(e.Reason, e.Subject.ID, x.to.ID), maxReasonBytes))
 	body := &erasureBody{Reason: reason, By: bounded(storable(e.By), maxNameBytes), Erased: runsOf(p.Records), Amended: map[int64]string{},
-		State:   SubjectState{Attempts: l.attempts, Episode: Episode{Number: l.episode.Number, State: l.episode.State}},
+		State:   SubjectState{Attempts: l.Attempts, Episode: Episode{Number: l.Episode.Number, State: l.Episode.State}},
 		Figures: c.Figures, Causes: c.Fingerprints}
 	left := newLife(x.to)
-	left.attempts, left.episode = body.State.Attempts, body.State.Episode
+	left.SubjectState = body.State
 	for i := range p.Letters {
 		d := x.letter(p.Letters[i].DeadLetter)
 		body.Letters = append(body.Letters, d)
@@ -206,7 +206,7 @@ func (p *Erasing) Step(head Head, at time.Time, e Erasure, publish Publisher) (*
 	b.subjects[p.Key], b.changes.Erased = left, gone
 	done = Erased{Pseudonym: x.to, Records: len(p.Records), Record: b.next()}
 	record := Entry{Record: done.Record, Kind: ErasureEntry, Subject: x.to, At: b.milli(), Body: string(encoded(body)), Salt: newSalt()}
-	b.append(p.Key, record, Happening{Episode: left.episode})
+	b.append(p.Key, record, Happening{Episode: left.Episode})
 	return b.seal(), done, nil
 }
 
@@ -244,11 +244,11 @@ func notSigned(done string, r *Entry) error {
 
 // busy returns why the subject cannot be erased yet.
 func (p *Erasing) busy(l *life, s Subject) error {
-	switch l.episode.State {
+	switch l.Episode.State {
 	case Scheduled, Reprocessing:
 		return fmt.Errorf("%w: a retry of it is going on; erase it once that has ended, or say how it ended (/outcomes)", ErrSubjectBusy)
 	case Dead:
-		return fmt.Errorf("%w: its dead letter %s waits for a person; retry or discard that first", ErrSubjectBusy, l.episode.DeadLetter)
+		return fmt.Errorf("%w: its dead letter %s waits for a person; retry or discard that first", ErrSubjectBusy, l.Episode.DeadLetter)
 	}
 	for i := range p.Letters {
 		if d := &p.Letters[i].DeadLetter; d.Answer != 0 {

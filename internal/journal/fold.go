@@ -16,10 +16,9 @@ import (
 
 // life is what the fold knows of one subject.
 type life struct {
-	subject  Subject
-	attempts int64
-	last     *Attempt
-	episode  Episode
+	subject Subject
+	SubjectState
+	last *Attempt
 	// ended are the episodes before it, letters the dead letters that are known, by their ids.
 	ended   []Episode
 	letters map[string]*DeadLetter
@@ -28,7 +27,7 @@ type life struct {
 // fold returns what the fold makes of the history of a subject.
 func (h *History) fold(s Subject) *life {
 	if h.life == nil {
-		h.life = &life{subject: s, attempts: h.Attempts, last: h.Last, episode: h.Episode, letters: map[string]*DeadLetter{}}
+		h.life = &life{subject: s, SubjectState: h.SubjectState, last: h.Last, letters: map[string]*DeadLetter{}}
 		if h.DeadLetter != nil {
 			h.life.letters[h.DeadLetter.ID] = h.DeadLetter
 		}
@@ -36,17 +35,11 @@ func (h *History) fold(s Subject) *life {
 	return h.life
 }
 
-// state is the projection of the subject itself.
-func (l *life) state() SubjectState {
-	s := SubjectState{Attempts: l.attempts, Episode: l.episode}
-	if l.last != nil {
-		s.Last = l.last.Record
-	}
-	return s
-}
+// latest is the subject's latest attempt, in its latest revision.
+func (l *life) latest(a *Attempt) { l.last, l.LastRecord = a, a.Record }
 
 // letter of the latest episode; nil where it has none.
-func (l *life) letter() *DeadLetter { return l.letters[l.episode.DeadLetter] }
+func (l *life) letter() *DeadLetter { return l.letters[l.Episode.DeadLetter] }
 
 // projection gathers what records change.
 type projection struct {
@@ -175,7 +168,7 @@ func (d *DeadLetter) outcome(l *life) BulkOutcome {
 	case d.State == DeadLetterRecovered:
 		return BulkRecovered
 	case d.State == DeadLetterSuperseded:
-		if next := l.episode.DeadLetter; next != "" && next != d.ID {
+		if next := l.Episode.DeadLetter; next != "" && next != d.ID {
 			return BulkDeadAgain
 		}
 		return BulkSuperseded
@@ -192,9 +185,9 @@ func (d *DeadLetter) outcome(l *life) BulkOutcome {
 
 // attempt folds a fresh decision: the episode, its dead letter, the sums.
 func (p *projection) attempt(l *life, a *Attempt) {
-	d, e, before := &a.Decision, &l.episode, l.episode
+	d, e, before := &a.Decision, &l.Episode, l.Episode
 	p.reported(l, a.ProcessInstanceKey)
-	letter, opens := l.letter(), a.Episode > l.episode.Number
+	letter, opens := l.letter(), a.Episode > l.Episode.Number
 	switch {
 	case opens:
 		p.end(l, a.Ends)
@@ -220,7 +213,8 @@ func (p *projection) attempt(l *life, a *Attempt) {
 		e.State, e.DeadLetter = Dead, a.DeadLetter
 		p.bear(l, a.letter())
 	}
-	l.attempts, l.last = a.Number, a
+	l.Attempts, l.Seen = a.Number, a.Identity.add(l.Seen)
+	l.latest(a)
 	p.countDecision(l.subject.Policy, a)
 	p.countFailure(l.subject.Policy, a)
 	if e.State == Dead && (opens || before.State != Dead) {
@@ -239,8 +233,8 @@ func (a *Attempt) letter() DeadLetter {
 // revision folds a retry at a later time, or the end where that is too late. The episode follows where it is still about
 // that attempt.
 func (p *projection) revision(l *life, a *Attempt) {
-	e := &l.episode
-	follows := e.Number == a.Episode && e.State == Scheduled && l.attempts == a.Number
+	e := &l.Episode
+	follows := e.Number == a.Episode && e.State == Scheduled && l.Attempts == a.Number
 	switch {
 	case !a.Decision.ShouldRetry():
 		p.endByTime(l, a, follows)
@@ -248,7 +242,7 @@ func (p *projection) revision(l *life, a *Attempt) {
 		e.NextRetryTime = a.Decision.NextRetryTime
 	}
 	if l.last == nil || cmp.Or(cmp.Compare(a.Number, l.last.Number), cmp.Compare(a.Revision, l.last.Revision)) > 0 {
-		l.last = a
+		l.latest(a)
 	}
 }
 
@@ -261,7 +255,7 @@ func (p *projection) endByTime(l *life, a *Attempt, follows bool) {
 		p.bear(l, letter)
 		return
 	}
-	e, old := &l.episode, l.letter()
+	e, old := &l.Episode, l.letter()
 	if old != nil {
 		p.settle(old, DeadLetterSuperseded)
 	}
@@ -278,7 +272,7 @@ func (p *projection) end(l *life, as State) {
 	if as == "" {
 		return
 	}
-	e, alive := &l.episode, l.episode.State != Dead
+	e, alive := &l.Episode, l.Episode.State != Dead
 	e.State, e.ClosedAt = as, p.at
 	if alive {
 		p.countEnd(l.subject.Policy, e, e.DeadLetter == "", false)
@@ -324,7 +318,7 @@ func (p *projection) reported(l *life, processInstanceKey int64) {
 // outcome folds how the work of a subject ended.
 func (p *projection) outcome(l *life, b *outcomeBody) {
 	p.reported(l, b.ProcessInstanceKey)
-	e, d := &l.episode, l.letter()
+	e, d := &l.Episode, l.letter()
 	if b.Outcome == outcomeSuccess {
 		if d != nil {
 			p.settle(d, DeadLetterRecovered)
@@ -351,7 +345,7 @@ func (p *projection) outcome(l *life, b *outcomeBody) {
 
 // review folds a person's decision. The episode goes on one retry further, or a fresh one begins at 0.
 func (p *projection) review(l *life, b *reviewBody) {
-	d, e := l.letters[b.DeadLetter], &l.episode
+	d, e := l.letters[b.DeadLetter], &l.Episode
 	if d == nil {
 		return // purged
 	}
@@ -406,7 +400,7 @@ func (p *projection) delivery(l *life, b *deliveryBody) {
 // reopen gives a dead letter back to people that was sent again to nobody, unless its episode has gone on all the same.
 // No episode ends by that: it has died before (R19).
 func (p *projection) reopen(l *life, d *DeadLetter) {
-	e := &l.episode
+	e := &l.Episode
 	if d.State != DeadLetterReprocessing || e.State != Reprocessing || e.DeadLetter != d.ID {
 		return
 	}
@@ -481,8 +475,8 @@ func Tell(s Subject, base *Entry, records []Entry) (Story, error) {
 		}
 		p.apply(l, e, body)
 	}
-	if story.Episodes = l.ended; l.episode.Number > 0 {
-		story.Episodes = append(story.Episodes, l.episode)
+	if story.Episodes = l.ended; l.Episode.Number > 0 {
+		story.Episodes = append(story.Episodes, l.Episode)
 	}
 	for _, d := range l.letters {
 		story.DeadLetters = append(story.DeadLetters, *d)

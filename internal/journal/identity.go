@@ -2,9 +2,11 @@ package journal
 
 import (
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/binary"
 	"encoding/hex"
 	"strconv"
+	"strings"
 
 	"github.com/google/uuid"
 
@@ -27,6 +29,30 @@ func (i *Identity) UnmarshalText(text []byte) error {
 	}
 	_, err := hex.Decode(i[:], text)
 	return err
+}
+
+const (
+	// identityBegins is how many characters of an identity are kept to know it by, in base64: 48 bits.
+	identityBegins = 8
+	// mostSeen identities of a subject are kept to know them by; further ones are sought in its records.
+	mostSeen = 64
+)
+
+// add returns seen with the identity's beginning, and without the oldest where there are too many.
+func (i Identity) add(seen string) string {
+	seen += base64.RawURLEncoding.EncodeToString(i[:identityBegins*6/8])
+	return seen[max(len(seen)-mostSeen*identityBegins, 0):]
+}
+
+// MayBe reports whether an attempt of the subject may have the identity: false is certain.
+func (s *SubjectState) MayBe(i Identity) bool {
+	begins := i.add("")
+	for seen := s.Seen; seen != ""; seen = seen[identityBegins:] {
+		if strings.HasPrefix(seen, begins) {
+			return true
+		}
+	}
+	return s.Attempts*identityBegins > int64(len(s.Seen))
 }
 
 // IdentityOf is the identity of a: a digest over its job, element instance, process instance, subject and

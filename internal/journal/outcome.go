@@ -72,5 +72,5 @@ func (b *batch) conclude(o *Outcome, h *History) Concluded {
 		body.DeadLetter = deadLetterID(&asked, e.Number, e.Retries, h.Attempts)
 	}
 	b.entry(h, o.Subject, OutcomeEntry, body, Happening{Outcome: o}, 0)
-	return Concluded{Episode: h.life.episode, Changed: true}
+	return Concluded{Episode: h.life.Episode, Changed: true}
 }

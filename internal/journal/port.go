@@ -113,10 +113,7 @@ type Lookup struct {
 type History struct {
 	// Key of the subject in the store; 0 where it is not known yet.
 	Key int64
-	// Attempts made, revisions not counted: the last attempt's number.
-	Attempts int64
-	// Episode is the latest.
-	Episode Episode
+	SubjectState
 	// Last is the latest attempt, in its latest revision; nil where there is none.
 	Last *Attempt
 	// Same is the latest attempt with the identity that was asked for, in its latest revision; nil where
@@ -157,10 +154,12 @@ type PendingRetry struct {
 
 // SubjectState is the projection of a subject's records that the next decision needs: its row in a store.
 type SubjectState struct {
-	// Attempts made, revisions not counted.
+	// Attempts made, revisions not counted: the last attempt's number.
 	Attempts int64 `json:"attempts,omitempty"`
-	// Last is the record of the latest attempt, in its latest revision; 0 where there is none.
-	Last int64 `json:"last,omitempty"`
+	// LastRecord is that of the latest attempt, in its latest revision; 0 where there is none.
+	LastRecord int64 `json:"last,omitempty"`
+	// Seen are the beginnings of the latest attempts' identities (MayBe).
+	Seen string `json:"seen,omitempty"`
 	// Episode is the latest.
 	Episode Episode `json:"episode,omitzero"`
 }

@@ -161,7 +161,7 @@ func newLife(s Subject) *life { return &life{subject: s, letters: map[string]*De
 
 func (c *carriedSubject) life() (*life, error) {
 	l := newLife(c.Subject)
-	l.attempts, l.episode = c.State.Attempts, c.State.Episode
+	l.SubjectState = c.State
 	for i := range c.Letters {
 		l.letters[c.Letters[i].ID] = &c.Letters[i]
 	}
@@ -177,7 +177,7 @@ func (c *carriedSubject) life() (*life, error) {
 
 // carry is what the fold starts from where earlier records are purged.
 func (l *life) carry() carriedSubject {
-	c := carriedSubject{Subject: l.subject, State: l.state()}
+	c := carriedSubject{Subject: l.subject, State: l.SubjectState}
 	if l.last != nil {
 		last := *l.last
 		last.Error, last.Salt = "", "" // its cause is known, and its digest is not of this

@@ -97,7 +97,7 @@ func (f *Refold) Subject(key int64, s Subject, records []KeyedRecord) (subject R
 		letters = append(letters, KeyedDeadLetter{key, s, *d})
 	}
 	slices.SortFunc(letters, func(a, b KeyedDeadLetter) int { return cmp.Compare(a.DeadLetter.Record, b.DeadLetter.Record) })
-	return (&KeyedState{key, s, l.state()}).Row(), letters, nil
+	return (&KeyedState{key, s, l.SubjectState}).Row(), letters, nil
 }
 
 // optional reports whether a dead letter may be purged: its record is, and its subject's episode does not name it.

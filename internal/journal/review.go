@@ -184,5 +184,5 @@ func (b *batch) reviewed(r *Review, h *History, as DeadLetterState, next time.Ti
 		}
 	}
 	b.entry(h, r.Subject, ReviewEntry, body, Happening{Review: r}, delay)
-	return Reviewed{h.life.episode, h.life.episode.Retries, *d}
+	return Reviewed{h.life.Episode, h.life.Episode.Retries, *d}
 }

@@ -53,7 +53,7 @@ func (s *KeyedState) Row() Row {
 	if at, waits := s.State.Pending(); waits {
 		next = Milli(at)
 	}
-	return Row{s.Key, s.Subject.Tenant, s.Subject.Policy, s.Subject.ID, next, s.State.Last, s.State.Episode.DeadLetter, string(encoded(&s.State))}
+	return Row{s.Key, s.Subject.Tenant, s.Subject.Policy, s.Subject.ID, next, s.State.LastRecord, s.State.Episode.DeadLetter, string(encoded(&s.State))}
 }
 
 // Row returns the dead letter's row.

@@ -167,17 +167,17 @@ func (m *Memory) history(l *journal.Lookup) journal.History {
 		return journal.History{}
 	}
 	state := &m.subjects[key].State
-	h := journal.History{Key: key, Attempts: state.Attempts, Episode: state.Episode}
+	h := journal.History{Key: key, SubjectState: *state}
 	attempts := m.attempts(l.Subject)
 	for _, a := range attempts {
-		if a.Record == state.Last {
+		if a.Record == state.LastRecord {
 			h.Last = a
 		}
 		if l.Identity != (journal.Identity{}) && a.Identity == l.Identity && (h.Same == nil || later(a, h.Same)) {
 			h.Same = new(*a)
 		}
 	}
-	if h.Last == nil && state.Last != 0 {
+	if h.Last == nil && state.LastRecord != 0 {
 		h.Last, _ = journal.CarriedLast(l.Subject, m.lastPurge())
 	}
 	if h.Same != nil {

@@ -57,14 +57,12 @@ func (s *snapshot) head(lock string) (h journal.Head, err error) {
 }
 
 const (
-	recallHead = "WITH asked (n, id, policy, tenant, identity, letter) AS (VALUES "
-	recallRow  = "(CAST(? AS BIGINT), CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT))"
+	recallHead = "WITH asked (n, id, policy, tenant, letter) AS (VALUES "
+	recallRow  = "(CAST(? AS BIGINT), CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT))"
 	recallTail = `)
-SELECT a.n, s.key, s.body, l.record, l.at, l.body, m.record, m.at, m.body, d.seen, d.body
+SELECT a.n, s.key, s.body, l.record, l.at, l.body, d.seen, d.body
 FROM asked a CROSS JOIN subjects s
 LEFT JOIN records l ON l.record = s.last AND l.subject = s.key
-LEFT JOIN records m ON m.record = (SELECT r.record FROM records r WHERE a.identity <> '' AND r.subject = s.key AND r.kind = 'attempt'
-	AND r.body ->> 'identity' = a.identity ORDER BY r.record DESC LIMIT 1)
 LEFT JOIN dead_letters d ON d.id = CASE a.letter WHEN '' THEN s.dead_letter ELSE a.letter END AND d.subject = s.key
 WHERE s.id = a.id AND s.policy = a.policy AND s.tenant = a.tenant`
 )
@@ -95,46 +93,40 @@ func (w *writer) recall(lookups []journal.Lookup) ([]journal.History, error) {
 
 // recallSome asks for size lookups, of which the last may be none.
 func (w *writer) recallSome(lookups []journal.Lookup, histories []journal.History, size int) error {
-	query, args := recallHead, make([]any, 0, 6*size)
+	query, args := recallHead, make([]any, 0, 5*size)
 	for i := range size {
 		if i > 0 {
 			query += ", "
 		}
 		query += recallRow
 		if i >= len(lookups) {
-			args = append(args, nil, nil, nil, nil, nil, nil)
+			args = append(args, nil, nil, nil, nil, nil)
 			continue
 		}
 		l := &lookups[i]
-		identity := ""
-		if l.Identity != (journal.Identity{}) {
-			identity = l.Identity.String()
-		}
-		args = append(args, int64(i), l.Subject.ID, l.Subject.Policy, l.Subject.Tenant, identity, l.DeadLetter)
+		args = append(args, int64(i), l.Subject.ID, l.Subject.Policy, l.Subject.Tenant, l.DeadLetter)
 	}
 	var purged []int // their last attempts are
 	err := w.each(query+recallTail, func(scan func(to ...any) error) error {
 		var n, key int64
-		var last, same nullRecord
+		var last nullRecord
 		var seen *int64
 		var state string
 		var letter *string
-		err := scan(&n, &key, &state, &last.record, &last.at, &last.body, &same.record, &same.at, &same.body, &seen, &letter)
+		err := scan(&n, &key, &state, &last.record, &last.at, &last.body, &seen, &letter)
 		if err != nil {
 			return err
 		}
 		h, s := &histories[n], lookups[n].Subject
 		h.Key = key
-		st, err := readState(state)
-		h.Attempts, h.Episode = st.Attempts, st.Episode
+		h.SubjectState, err = readState(state)
 		if err == nil {
 			h.Last, err = last.attempt(s)
 		}
-		if st.Last != 0 && last.record == nil {
+		if h.LastRecord != 0 && h.Last == nil {
 			purged = append(purged, int(n))
-		}
-		if h.Same = h.Last; err == nil && (last.record == nil || same.record == nil || *last.record != *same.record) {
-			h.Same, err = same.attempt(s)
+		} else if h.Last != nil && h.Last.Identity == lookups[n].Identity {
+			h.Same = h.Last
 		}
 		if err == nil && letter != nil {
 			h.DeadLetter, err = readLetter(*letter, *seen)
@@ -198,6 +190,16 @@ func (w *writer) recallMore(l *journal.Lookup, h *journal.History) (err error) {
 		}
 		if len(items) > 0 {
 			h.Item = &items[0]
+		}
+	}
+	if h.Same == nil && l.Identity != (journal.Identity{}) && h.MayBe(l.Identity) {
+		var same nullRecord
+		if _, err := w.one("SELECT record, at, body FROM records WHERE subject = ? AND kind = 'attempt' AND body ->> 'identity' = ? ORDER BY record DESC LIMIT 1",
+			[]any{h.Key, l.Identity.String()}, &same.record, &same.at, &same.body); err != nil {
+			return err
+		}
+		if h.Same, err = same.attempt(l.Subject); err != nil {
+			return err
 		}
 	}
 	if h.Same == nil {

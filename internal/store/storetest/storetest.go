@@ -255,9 +255,9 @@ func (x *transaction) fold() {
 func (x *transaction) states() {
 	for i := range x.touched {
 		h := &x.histories[i]
-		state := journal.SubjectState{Attempts: h.Attempts, Episode: h.Episode}
+		state := h.SubjectState
 		if h.Last != nil {
-			state.Last = h.Last.Record
+			state.LastRecord = h.Last.Record
 		}
 		x.Subjects = append(x.Subjects, journal.KeyedState{Key: h.Key, Subject: x.lookups[i].Subject, State: state})
 	}

@@ -1,6 +1,7 @@
 package docs_test
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"io"
@@ -145,16 +146,10 @@ func alertTable(t *testing.T) string {
 		}
 		for _, r := range rules.Groups[0].Rules {
 			if r.Alert != "" {
-				fmt.Fprintf(&b, "| [%s](runbooks/%s.md) | %s | %s | %s |\n", r.Alert, r.Alert, r.Labels["severity"], or(r.For, "at once"), r.Annotations["summary"])
+				sentence, _, _ := strings.Cut(r.Annotations["description"], ". ")
+				fmt.Fprintf(&b, "| [%s](runbooks/%s.md) | %s | %s | %s |\n", r.Alert, r.Alert, r.Labels["severity"], cmp.Or(r.For, "at once"), strings.TrimSuffix(sentence, "."))
 			}
 		}
 	}
 	return b.String()
-}
-
-func or(s, other string) string {
-	if s == "" {
-		return other
-	}
-	return s
 }

@@ -1,6 +1,7 @@
 package app_test
 
 import (
+	"database/sql"
 	"errors"
 	"net/http"
 	"os"
@@ -135,4 +136,37 @@ func TestPurgeWaitsForAPerson(t *testing.T) {
 		}
 		return err
 	})
+}
+
+// A record that cannot be read refuses its subject, in words of its own; the worker starts, and others go on.
+func TestRecordThatCannotBeRead(t *testing.T) {
+	leavesNothing(t)
+	g := gateway.New(t, gateway.Options{})
+	answerAtOnce(g)
+	s := settings(t, g.Addr())
+	first := g.AddJob(analyze("CLM-2-1", "TIMEOUT", 0))
+	r := serve(t, s)
+	wait.Until(t, "decided", func() bool { j, _ := g.Job(first); return j.State == gateway.Completed })
+	r.stop()
+	r.returned(t, 5*time.Second)
+	db, err := sql.Open("sqlite", strings.TrimPrefix(s.DatabaseURL, "sqlite:"))
+	testkit.Must(t, err)
+	_, err = db.Exec("UPDATE records SET body = '{' WHERE subject = (SELECT key FROM subjects WHERE id = 'CLM-2-1')")
+	testkit.Must(t, errors.Join(err, db.Close()))
+	refused, other := g.AddJob(analyze("CLM-2-1", "TIMEOUT", 1)), g.AddJob(analyze("CLM-3-1", "TIMEOUT", 0))
+	r = serve(t, s)
+	wait.Until(t, "one is refused, the other decided", func() bool {
+		j, _ := g.Job(refused)
+		o, _ := g.Job(other)
+		return j.State == gateway.Incident && o.State == gateway.Completed
+	})
+	j, _ := g.Job(refused)
+	for _, want := range []string{"what the journal remembers of it is ", "unreadable", "`retry-worker audit verify`", "; restore the journal and resolve the incident"} {
+		if !strings.Contains(j.Answers[0].Message, want) {
+			t.Errorf("the incident says %q, without %q", j.Answers[0].Message, want)
+		}
+	}
+	if !r.metric(t, "retry_worker_journal_up 1") {
+		t.Error("the journal is down for all")
+	}
 }

@@ -111,10 +111,10 @@ func decodeBody(e *Entry) (any, error) {
 	case RejectionEntry, RebuildEntry:
 		return nil, nil
 	default:
-		return nil, fmt.Errorf("record %d is of the kind %q, which this version does not know", e.Record, e.Kind)
+		return nil, fmt.Errorf("%w record %d: it is of the kind %q, which this version does not know", ErrUnreadable, e.Record, e.Kind)
 	}
 	if err := json.Unmarshal([]byte(e.Body), body); err != nil {
-		return nil, fmt.Errorf("read record %d: %w", e.Record, err)
+		return nil, fmt.Errorf("%w record %d: %w", ErrUnreadable, e.Record, err)
 	}
 	return body, nil
 }

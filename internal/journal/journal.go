@@ -41,6 +41,9 @@ var ErrUnavailable = errors.New("the journal cannot be written")
 // ErrInvalid is why one item was not recorded, and never can be: the store takes everything but it.
 var ErrInvalid = errors.New("the journal cannot hold this")
 
+// ErrUnreadable is why nothing is recorded of one subject: what is kept of it cannot be read.
+var ErrUnreadable = errors.New("unreadable")
+
 // Journal is the one writer of this process. Its methods are safe for concurrent use.
 type Journal struct {
 	store   Store

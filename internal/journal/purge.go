@@ -131,7 +131,7 @@ func carried(base *Entry) (purgeBody, error) {
 		return b, nil
 	}
 	if err := json.Unmarshal([]byte(base.Body), &b); err != nil {
-		return b, fmt.Errorf("read record %d: %w", base.Record, err)
+		return b, fmt.Errorf("%w record %d: %w", ErrUnreadable, base.Record, err)
 	}
 	return b, nil
 }

@@ -256,7 +256,7 @@ func (e *Entry) Decode() (Record, error) {
 	a := &Attempt{}
 	err := json.Unmarshal([]byte(e.Body), a)
 	if err != nil {
-		return Record{}, fmt.Errorf("read attempt %d: %w", e.Record, err)
+		return Record{}, fmt.Errorf("%w attempt %d: %w", ErrUnreadable, e.Record, err)
 	}
 	a.Record, a.At, a.Salt, a.Decision.Policy, a.Decision.SubjectID = e.Record, e.At, e.Salt, e.Subject.Policy, e.Subject.ID
 	return Record{Subject: e.Subject, Attempt: a}, nil

@@ -25,6 +25,7 @@ const (
 	maxErrorBytes = 1000
 	// correctVariable and correctHeader end every rejection (R11). An incident's job keeps its headers.
 	correctVariable = "; correct the variable and resolve the incident"
+	correctJournal  = "; restore the journal and resolve the incident"
 	correctHeader   = "; correct the task's header in the model, deploy it and move the instance to it"
 )
 
@@ -100,8 +101,15 @@ func unrecorded(ctx context.Context, j *Job, hooks Hooks) Reply {
 	return release(j, notRecorded)
 }
 
-// unrecordable is an analysis that the store refuses for what it holds, while it takes others.
+// remembered is what is wrong where a subject's records cannot be read.
+const remembered = "what the journal remembers of it"
+
+// unrecordable is what the store refuses for what it holds, or for what it remembers, while it takes others.
 func unrecordable(err error) *decision.Rejection {
+	if errors.Is(err, journal.ErrUnreadable) {
+		return &decision.Rejection{Code: decision.InvalidVariables, Variable: remembered, Found: err.Error(),
+			Expected: "records that hold: `retry-worker audit verify` names the first that does not"}
+	}
 	return &decision.Rejection{Code: decision.InvalidVariables, Variable: "the analysis", Found: err.Error(), Expected: "one that the journal can hold"}
 }
 

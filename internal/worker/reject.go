@@ -26,9 +26,14 @@ func refuse(ctx context.Context, memory *journal.Journal, j *Job, rule decision.
 // rejectJob fails the job with no retries left: the engine raises an incident that says what is wrong, and
 // nothing is lost (R11).
 func rejectJob(j *Job, r *decision.Rejection, hooks Hooks, log *zap.Logger) Reply {
-	message := journal.RejectionMessage(r) + correctVariable
-	if r.Variable == PolicyHeader || r.Variable == taskHeaders {
-		message = journal.RejectionMessage(r) + correctHeader
+	message := journal.RejectionMessage(r)
+	switch r.Variable {
+	case PolicyHeader, taskHeaders:
+		message += correctHeader
+	case remembered:
+		message += correctJournal
+	default:
+		message += correctVariable
 	}
 	hooks.Rejected(j.Type, r.Code)
 	log.Warn("input rejected", zap.String("event", "input_rejected"), zap.String("rejection", string(r.Code)),

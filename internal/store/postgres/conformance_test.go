@@ -65,11 +65,29 @@ func TestEditsAreFound(t *testing.T) {
 	}})
 }
 
-func TestRebuild(t *testing.T) {
+func TestUnreadableRecord(t *testing.T) {
 	address := realserver.Database(t)
+	storetest.RunUnreadable(t, open(t, address), executor(t, address), "7", `{"number":"x"}`)
+}
+
+// executor executes statements as another program does.
+func executor(t *testing.T, address string) func(ctx context.Context, statement string) error {
 	c := connect(t, address)
-	storetest.RunRebuild(t, open(t, address), func(ctx context.Context, statement string) error {
+	return func(ctx context.Context, statement string) error {
 		_, err := c.Exec(ctx, statement)
 		return err
-	})
+	}
+}
+
+func TestPlantedTrigger(t *testing.T) {
+	address := realserver.Database(t)
+	storetest.RunPlanted(t, open(t, address), executor(t, address),
+		[]string{"CREATE FUNCTION planted() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.team := 'ti'; RETURN NEW; END $$",
+			"CREATE TRIGGER planted BEFORE INSERT ON dead_letters FOR EACH ROW EXECUTE FUNCTION planted()"},
+		[]string{"DROP TRIGGER planted ON dead_letters", "DROP FUNCTION planted"})
+}
+
+func TestRebuild(t *testing.T) {
+	address := realserver.Database(t)
+	storetest.RunRebuild(t, open(t, address), executor(t, address))
 }

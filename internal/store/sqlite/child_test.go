@@ -30,6 +30,8 @@ var children = map[string]func(ctx context.Context, path string) error{
 	"commit": commitForEver,
 	"limit":  meetLimit,
 	"purge":  purgeAll,
+
+	"rebuild": rebuildAndDie,
 }
 
 func TestMain(m *testing.M) {

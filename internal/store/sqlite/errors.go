@@ -3,6 +3,7 @@ package sqlite
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
@@ -29,6 +30,10 @@ func failed(doing string, err error, committing bool) error {
 	case sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_RANGE:
 		kind = journal.Invalid
 	case sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_BUSY:
+	case sqlite3.SQLITE_ERROR:
+		if strings.Contains(err.Error(), "malformed JSON") { // a record of a subject that was asked for
+			kind, err = journal.Invalid, fmt.Errorf("%w record: %w", journal.ErrUnreadable, err)
+		}
 	default:
 		if committing {
 			kind = journal.Ambiguous

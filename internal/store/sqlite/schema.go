@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"strconv"
+	"strings"
 
 	"retry-worker/internal/store/sqlstore"
 )
@@ -45,7 +47,7 @@ func objects(ctx context.Context, tx sqlstore.Querier) (map[string]string, error
 		if err := rows.Scan(&kind, &name, &text); err != nil {
 			return nil, err
 		}
-		all[fmt.Sprintf("%s %s", kind, name)] = oneLine(text)
+		all[fmt.Sprintf("%s %s", kind, name)] = oneLine(strings.ReplaceAll(text, strconv.Quote(name), name)) // as a restored table's is
 	}
 	return all, rows.Err()
 }

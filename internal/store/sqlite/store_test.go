@@ -99,6 +99,19 @@ func TestEditsAreFound(t *testing.T) {
 	}})
 }
 
+func TestUnreadableRecord(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal.db")
+	storetest.RunUnreadable(t, opened(t, path), func(ctx context.Context, statement string) error { return execute(ctx, path, statement) },
+		"{", "7", `{"number":"x"}`)
+}
+
+func TestPlantedTrigger(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal.db")
+	storetest.RunPlanted(t, opened(t, path), func(ctx context.Context, statement string) error { return execute(ctx, path, statement) },
+		[]string{"CREATE TRIGGER planted AFTER INSERT ON dead_letters BEGIN UPDATE dead_letters SET team = 'ti' WHERE record = NEW.record; END"},
+		[]string{"DROP TRIGGER planted"})
+}
+
 func TestRebuild(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal.db")
 	storetest.RunRebuild(t, opened(t, path), func(ctx context.Context, statement string) error { return execute(ctx, path, statement) })

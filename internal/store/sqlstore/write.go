@@ -20,6 +20,9 @@ func (s *Store) Transact(ctx context.Context, lookups []journal.Lookup, decide f
 			return false, err
 		}
 		histories, err := w.recall(lookups)
+		if errors.Is(err, journal.ErrUnreadable) { // one subject's: others go on
+			return false, invalid("%w", err)
+		}
 		if err != nil {
 			return false, err
 		}
@@ -162,14 +165,19 @@ func (r *nullRecord) attempt(s journal.Subject) (*journal.Attempt, error) {
 }
 
 func readState(body string) (s journal.SubjectState, err error) {
-	return s, json.Unmarshal([]byte(body), &s)
+	if err = json.Unmarshal([]byte(body), &s); err != nil {
+		err = fmt.Errorf("%w state of a subject: %w", journal.ErrUnreadable, err)
+	}
+	return s, err
 }
 
 func readLetter(body string, seen int64) (*journal.DeadLetter, error) {
 	d := &journal.DeadLetter{}
-	err := json.Unmarshal([]byte(body), d)
+	if err := json.Unmarshal([]byte(body), d); err != nil {
+		return nil, fmt.Errorf("%w dead letter: %w", journal.ErrUnreadable, err)
+	}
 	d.ReviewSeen = journal.FromMilli(seen)
-	return d, err
+	return d, nil
 }
 
 // recallMore loads what few lookups ask for.

@@ -49,6 +49,15 @@ func (w *bulkWorld) setClock(now time.Time) {
 // die has a claim fail for good, once more where it did before; it returns its dead letter.
 func (w *bulkWorld) die(id string, job int64) string {
 	w.t.Helper()
+	r, err := w.analyze(id, job)
+	if err != nil || r.Attempt == nil || r.Attempt.DeadLetter == "" {
+		w.t.Fatalf("%s did not die: %+v (%v)", id, r, err)
+	}
+	return r.Attempt.DeadLetter
+}
+
+func (w *bulkWorld) analyze(id string, job int64) (journal.Recorded, error) {
+	w.t.Helper()
 	p := decisiontest.TISSSubmission()
 	f, rejection := p.Read(decision.Variables{ID: decision.Text(id), Error: decision.Text("DUPLICATE_CLAIM")})
 	if rejection != nil {
@@ -57,11 +66,7 @@ func (w *bulkWorld) die(id string, job int64) string {
 	a := &journal.Analysis{Subject: subject(id), JobKey: job, ElementInstanceKey: job, ProcessInstanceKey: 3, Rule: decision.RNBIL005, Policy: p, Failure: &f,
 		Error: "DUPLICATE_CLAIM", ReceivedAt: at(0)}
 	a.Identity = journal.IdentityOf(a)
-	r, err := w.j.Analyze(w.t.Context(), a)
-	if err != nil || r.Attempt == nil || r.Attempt.DeadLetter == "" {
-		w.t.Fatalf("%s did not die: %+v (%v)", id, r, err)
-	}
-	return r.Attempt.DeadLetter
+	return w.j.Analyze(w.t.Context(), a)
 }
 
 // wait has a process wait for a decision on a dead letter.

@@ -26,7 +26,7 @@ type Editable struct {
 // RunEdits plays single edits of a database: every column of every table, deletions, insertions, and of the schema. Each must
 // be found, and named, or be without effect.
 func RunEdits(t *testing.T, e *Editable) {
-	fillForEdits(t, e.Store)
+	Fill(t, e.Store)
 	testkit.Must(t, inTx(t, e.Pool, func(tx *sql.Tx) error { return e.Verify(t.Context(), tx) }))
 	for _, edit := range edits(e.Body) {
 		t.Run(edit.name, func(t *testing.T) {
@@ -60,7 +60,7 @@ func RunRebuild(t *testing.T, s interface {
 	Store
 	audit.Rebuilder
 }, exec func(ctx context.Context, statement string) error) {
-	fillForEdits(t, s)
+	Fill(t, s)
 	for _, damage := range []string{
 		"UPDATE dead_letters SET state = 'recovered'", "UPDATE subjects SET last = 0, dead_letter = ''", "DELETE FROM dead_letters",
 		"UPDATE figures SET value = 7", "DELETE FROM figures", "DELETE FROM fingerprints", "DELETE FROM answered", "DELETE FROM bulk_runs",
@@ -86,6 +86,53 @@ func RunRebuild(t *testing.T, s interface {
 	}
 }
 
+// RunPlanted decides while a trigger changes dead letters that are born, which plant plants and uproot takes away, and while a
+// view stands where a table was: both are found, and what the trigger did once it is gone.
+func RunPlanted(t *testing.T, s interface {
+	Store
+	audit.Rebuilder
+}, exec func(ctx context.Context, statement string) error, plant, uproot []string) {
+	w := newBulkWorld(t, s)
+	all := func(statements ...string) {
+		t.Helper()
+		for _, statement := range statements {
+			testkit.Must(t, exec(t.Context(), statement))
+		}
+	}
+	found := func(when, what string) {
+		t.Helper()
+		_, err := audit.Verify(t.Context(), s, audit.VerifyOptions{}, nil)
+		if broken, ok := errors.AsType[*audit.Broken](err); !ok || !strings.HasPrefix(broken.What, what) {
+			t.Errorf("%s verify says %v, want what is wrong with the %s", when, err, what)
+		}
+	}
+	w.die("CLM-1-1", 1)
+	all(plant...)
+	found("with a trigger", "schema")
+	w.die("CLM-2-1", 2)
+	all(uproot...)
+	found("once the trigger is gone", "dead_letters")
+	testkit.Must(t, audit.Rebuild(t.Context(), s, at(9), false, nil, nil))
+	Verify(t, s)
+
+	head, _ := recall(t, s)
+	all("ALTER TABLE figures RENAME TO hidden", "CREATE VIEW figures AS SELECT slot, policy, name, bucket, value + 1 AS value FROM hidden")
+	found("with a view", "schema")
+	_, err := transact(t.Context(), s, []journal.Lookup{{Subject: subject("CLM-3-1")}}, func(x *transaction) {
+		x.fail(0, identity())
+		x.Figures = []journal.Figure{{Policy: "tiss-submission", Name: journal.FigureDecisions, Value: 1}}
+	})
+	if err == nil {
+		t.Error("a decision is recorded whose figures a view takes")
+	}
+	all("DROP VIEW figures", "ALTER TABLE hidden RENAME TO figures")
+	if now, _ := recall(t, s); now != head {
+		t.Errorf("the head is %+v, want %+v: nothing was recorded", now, head)
+	}
+	w.die("CLM-3-1", 3)
+	Verify(t, s)
+}
+
 // inTx runs do in a transaction that is taken back.
 func inTx(t *testing.T, pool *sql.DB, do func(tx *sql.Tx) error) error {
 	t.Helper()
@@ -96,8 +143,8 @@ func inTx(t *testing.T, pool *sql.DB, do func(tx *sql.Tx) error) error {
 	return errors.Join(do(tx), tx.Rollback())
 }
 
-// fillForEdits makes a journal in which every table has rows, after a purge.
-func fillForEdits(t *testing.T, s Store) {
+// Fill makes a journal in which every table has rows, after a purge.
+func Fill(t *testing.T, s Store) {
 	t.Helper()
 	w := newBulkWorld(t, s)
 	old := w.die("CLM-OLD-1", 1)

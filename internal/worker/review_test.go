@@ -228,7 +228,7 @@ func TestDecisionReachesTheProcess(t *testing.T) {
 		f.wantItem(again, journal.DeadLetterReprocessing, journal.DeliveryTaken, review.Answered)
 		f.wantItem(away, journal.DeadLetterDiscarded, journal.DeliveryTaken, review.Answered)
 		f.wantActions(map[worker.Action]int{worker.Completed: 2})
-		if got := f.deliveries(again); !slices.Equal(got, []string{"waiting", "taken"}) {
+		if got := f.deliveries(again); !slices.Equal(got, []string{"taken"}) {
 			t.Errorf("the audit has %v of its delivery", got)
 		}
 	})

@@ -184,7 +184,7 @@ func (v *verifier) walk() error {
 		}
 		v.progress(v.record, v.head.Record, v.report.Records)
 		if len(links) == 0 || v.ctx.Err() != nil {
-			return nil
+			return v.ctx.Err()
 		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -406,53 +405,6 @@ func (p *projection) reopen(l *life, d *DeadLetter) {
 	}
 	d.State, d.ChangedAt = DeadLetterOpen, p.at
 	e.State, e.Retries, e.NextRetryTime = Dead, d.RetryCount, time.Time{}
-}
-
-// countFailure adds one failure to its cause.
-func (p *projection) countFailure(policy string, a *Attempt) {
-	f := p.cause(policy, a)
-	f.Failures++
-	switch a.Decision.Outcome {
-	case decision.Retry:
-		f.Retried++
-	case decision.PermanentError:
-		f.Permanent++
-	default:
-		f.Exhausted++
-	}
-}
-
-// cause is the projection's own count of a's cause. Where a's Fingerprint is not what this version makes of it, an older
-// one made it, and it stays.
-func (p *projection) cause(policy string, a *Attempt) *Fingerprint {
-	f := p.causes[a.Fingerprint]
-	if f == nil {
-		f = new(FingerprintOf(policy, a))
-		f.ID, f.FirstSeen, f.LastSeen = a.Fingerprint, p.at, p.at
-		p.causes[f.ID] = f
-	}
-	f.add(&Fingerprint{FirstSeen: p.at, LastSeen: p.at})
-	return f
-}
-
-// sums gives the changes what the sums grow by.
-func (p *projection) sums(c *Changes) {
-	c.Figures = p.tally.figures()
-	for _, id := range slices.Sorted(maps.Keys(p.causes)) {
-		c.Fingerprints = append(c.Fingerprints, *p.causes[id])
-	}
-	for kind, n := range p.counts {
-		if kind.N = n; n != 0 {
-			c.Counts = append(c.Counts, kind)
-		}
-	}
-	slices.SortFunc(c.Counts, compareCounts)
-	c.Items = p.items
-}
-
-func compareCounts(a, b CauseCount) int {
-	return cmp.Or(cmp.Compare(a.Fingerprint, b.Fingerprint), cmp.Compare(a.Policy, b.Policy), cmp.Compare(a.State, b.State),
-		cmp.Compare(a.Team, b.Team), cmp.Compare(a.Reason, b.Reason))
 }
 
 // Tell folds the records of a subject, in their order, to its story. base is what the last purge carried of it.

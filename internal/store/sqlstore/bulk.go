@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"context"
 	"encoding/json"
+	"math"
 	"time"
 
 	"retry-worker/internal/journal"
@@ -198,4 +199,98 @@ func (r *Reader) DeadLetterTallies(ctx context.Context, f journal.DeadLetterFilt
 		return err
 	})
 	return all, upTo, err
+}
+
+// choice finds the open dead letters of a bulk run's filter.
+type choice struct {
+	*snapshot
+	plan    *journal.DeadLetterPlan
+	through int64
+	search  *search // nil where there is no query
+}
+
+func (s *snapshot) choose(f journal.DeadLetterFilter, through int64) (*choice, error) {
+	f.State = ""
+	p, err := f.Plan("", 1)
+	if err != nil {
+		return nil, err
+	}
+	c := &choice{snapshot: s, plan: p, through: through}
+	if p.Searches {
+		c.search, err = s.searchCauses(p)
+	}
+	return c, err
+}
+
+// following are the next that are chosen behind a record, the oldest first.
+func (c *choice) following(after int64, limit int) (all []letter, err error) {
+	kinds, err := c.kinds(c.plan, false)
+	if err != nil {
+		return nil, err
+	}
+	for len(all) < limit {
+		some, err := c.seek(c.plan, kinds, after, upTo(c.through), limit, "ASC")
+		if err != nil {
+			return nil, err
+		}
+		if len(some) > 0 {
+			after = some[len(some)-1].record
+		}
+		last := len(some) < limit
+		if c.search != nil {
+			if some, err = c.search.those(some); err != nil {
+				return nil, err
+			}
+		}
+		if all = append(all, some...); last {
+			break
+		}
+	}
+	return all[:min(len(all), limit)], nil
+}
+
+// upTo is the record behind the last.
+func upTo(last int64) int64 {
+	if last == most {
+		return most
+	}
+	return last + 1
+}
+
+// tallied are dead letters that are read at once.
+const tallied = 1000
+
+// tallies sums up what is chosen.
+func (c *choice) tallies(recent time.Time) ([]journal.DeadLetterTally, error) {
+	sums, busy := journal.DeadLetterSums{}, map[string]bool{}
+	err := c.each("SELECT i.dead_letter FROM bulk_runs b JOIN bulk_items i ON i.run = b.id AND i.outcome = 'planned' WHERE b.state IN "+unfinished,
+		func(scan func(to ...any) error) error {
+			var id string
+			err := scan(&id)
+			busy[id] = true
+			return err
+		})
+	if err != nil {
+		return nil, err
+	}
+	for after := int64(math.MinInt64); ; {
+		found, err := c.following(after, tallied)
+		if err != nil {
+			return nil, err
+		}
+		letters, err := c.lettersBy("d.record", recordsOf(found))
+		if err != nil {
+			return nil, err
+		}
+		for i := range letters {
+			d := &letters[i].DeadLetter
+			t := d.Tally(letters[i].Subject.Policy, recent)
+			t.Busy = busy[d.ID]
+			sums.Add(t, 1, d.CreatedAt, d.CreatedAt, d.Record)
+		}
+		if len(found) < tallied {
+			return sums.Tallies(), nil
+		}
+		after = found[len(found)-1].record
+	}
 }

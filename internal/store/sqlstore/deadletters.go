@@ -167,33 +167,34 @@ type search struct {
 }
 
 func (s *snapshot) search(p *journal.DeadLetterPlan) (*search, error) {
-	q := &search{snapshot: s, plan: p, causes: map[string]bool{}}
-	err := q.findCauses()
+	q, err := s.searchCauses(p)
 	if err == nil {
 		err = q.findSubjects()
 	}
 	return q, err
 }
 
-func (q *search) findCauses() error {
-	if len(q.plan.Words) == 0 {
-		return nil
+// searchCauses searches for causes alone.
+func (s *snapshot) searchCauses(p *journal.DeadLetterPlan) (*search, error) {
+	q := &search{snapshot: s, plan: p, causes: map[string]bool{}}
+	if len(p.Words) == 0 {
+		return q, nil
 	}
 	err := q.each("SELECT id, reason, pattern FROM fingerprints", func(scan func(to ...any) error) error {
 		var f journal.Fingerprint
 		err := scan(&f.ID, &f.Reason, &f.Pattern)
-		if q.plan.Finds(&f) {
+		if p.Finds(&f) {
 			q.causes[f.ID] = true
 		}
 		return err
 	})
 	if err != nil || len(q.causes) == 0 {
-		return err
+		return q, err
 	}
-	kinds, err := q.snapshot.kinds(q.plan, true)
+	kinds, err := s.kinds(p, true)
 	q.kinds = slices.DeleteFunc(kinds, func(k kind) bool { return !q.causes[k.Fingerprint] })
 	q.wide = len(q.kinds) > fewKeys
-	return err
+	return q, err
 }
 
 func (q *search) findSubjects() error {
@@ -218,14 +219,9 @@ func (q *search) findSubjects() error {
 
 // direct adds what is found by its subject or its id.
 func (q *search) direct(found []letter) ([]letter, error) {
-	var more []journal.KeyedDeadLetter
-	for chunk := range slices.Chunk(q.subjects, 256) {
-		in, args := list(chunk)
-		some, err := q.keyedLetters("WHERE d.subject IN "+in, args...)
-		if err != nil {
-			return nil, err
-		}
-		more = append(more, some...)
+	more, err := q.lettersBy("d.subject", q.subjects)
+	if err != nil {
+		return nil, err
 	}
 	if q.plan.ID != "" {
 		some, err := q.keyedLetters("WHERE d.id = ?", q.plan.ID)
@@ -262,30 +258,41 @@ func (q *search) lookThrough() (found []letter, floor int64, err error) {
 
 // those are the letters that the query finds.
 func (q *search) those(all []letter) (found []letter, err error) {
-	for chunk := range slices.Chunk(all, 256) {
-		keys := make([]int64, len(chunk))
-		for i := range chunk {
-			keys[i] = chunk[i].record
-		}
-		in, args := list(keys)
-		hit := map[int64]bool{}
-		err := q.each("SELECT d.record, d.id, s.id FROM dead_letters d JOIN subjects s ON s.key = d.subject WHERE d.record IN "+in, func(scan func(to ...any) error) error {
+	hit := map[int64]bool{}
+	err = inLists(recordsOf(all), func(in string, args []any) error {
+		return q.each("SELECT d.record, d.id, s.id FROM dead_letters d JOIN subjects s ON s.key = d.subject WHERE d.record IN "+in, func(scan func(to ...any) error) error {
 			var record int64
 			var id, subject string
 			err := scan(&record, &id, &subject)
 			hit[record] = id == q.plan.ID || slices.ContainsFunc(q.plan.Prefixes, func(prefix string) bool { return strings.HasPrefix(subject, prefix) })
 			return err
 		}, args...)
-		if err != nil {
-			return nil, err
-		}
-		for _, l := range chunk {
-			if hit[l.record] || q.causes[l.fingerprint] {
-				found = append(found, l)
-			}
+	})
+	for _, l := range all {
+		if hit[l.record] || q.causes[l.fingerprint] {
+			found = append(found, l)
 		}
 	}
-	return found, nil
+	return found, err
+}
+
+// recordsOf are those that the dead letters were born with.
+func recordsOf(all []letter) []int64 {
+	records := make([]int64, len(all))
+	for i := range all {
+		records[i] = all[i].record
+	}
+	return records
+}
+
+// inLists calls do for lists of parameters that hold the values, and their arguments.
+func inLists(values []int64, do func(in string, args []any) error) error {
+	for chunk := range slices.Chunk(values, 256) {
+		if err := do(list(chunk)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // list is a list of parameters, of which there are few lengths, and their values.
@@ -314,30 +321,38 @@ func (s *snapshot) keyedLetters(clause string, args ...any) (all []journal.Keyed
 				return err
 			}
 			d, err := readLetter(text, seen)
+			if err != nil {
+				return err
+			}
 			k.DeadLetter = *d
 			all = append(all, k)
-			return err
+			return nil
 		}, args...)
+	return all, err
+}
+
+// lettersBy reads the dead letters whose column is one of the values.
+func (s *snapshot) lettersBy(column string, values []int64) (all []journal.KeyedDeadLetter, err error) {
+	err = inLists(values, func(in string, args []any) error {
+		some, err := s.keyedLetters("WHERE "+column+" IN "+in, args...)
+		all = append(all, some...)
+		return err
+	})
 	return all, err
 }
 
 // letterItems are dead letters as people see them, in the order that they were found in.
 func (s *snapshot) letterItems(found []letter) ([]journal.DeadLetterItem, error) {
-	items := map[int64]journal.DeadLetterItem{}
-	for chunk := range slices.Chunk(found, 256) {
-		keys := make([]int64, len(chunk))
-		for i := range chunk {
-			keys[i] = chunk[i].record
-		}
-		in, args := list(keys)
-		letters, err := s.keyedLetters("WHERE d.record IN "+in, args...)
-		if err != nil {
-			return nil, err
-		}
-		for i := range letters {
-			items[letters[i].DeadLetter.Record] = journal.DeadLetterItem{DeadLetter: letters[i].DeadLetter, Subject: letters[i].Subject}
-		}
-		err = s.each("SELECT record, body FROM records WHERE kind = 'attempt' AND record IN "+in, func(scan func(to ...any) error) error {
+	items, records := map[int64]journal.DeadLetterItem{}, recordsOf(found)
+	letters, err := s.lettersBy("d.record", records)
+	if err != nil {
+		return nil, err
+	}
+	for i := range letters {
+		items[letters[i].DeadLetter.Record] = journal.DeadLetterItem{DeadLetter: letters[i].DeadLetter, Subject: letters[i].Subject}
+	}
+	err = inLists(records, func(in string, args []any) error {
+		return s.each("SELECT record, body FROM records WHERE kind = 'attempt' AND record IN "+in, func(scan func(to ...any) error) error {
 			var record int64
 			var text string
 			var a journal.Attempt
@@ -350,9 +365,9 @@ func (s *snapshot) letterItems(found []letter) ([]journal.DeadLetterItem, error)
 			items[record] = i
 			return err
 		}, args...)
-		if err != nil {
-			return nil, err
-		}
+	})
+	if err != nil {
+		return nil, err
 	}
 	all := make([]journal.DeadLetterItem, 0, len(found))
 	for i := range found {
@@ -409,206 +424,4 @@ func (s *snapshot) oldest(k *kind) (time.Time, error) {
 	var at int64
 	_, err := s.one(query+" ORDER BY record LIMIT 1", args, &at)
 	return journal.FromMilli(at), err
-}
-
-// DeadLetterGroups implements journal.DeadLetterReader.
-func (r *Reader) DeadLetterGroups(ctx context.Context, f journal.DeadLetterFilter, cursor string, limit int) (all []journal.DeadLetterGroup, next string, err error) {
-	p, err := f.Groups(cursor, limit)
-	if err != nil {
-		return nil, "", err
-	}
-	err = r.read(ctx, "group dead letters", func(s *snapshot) error {
-		all, next = nil, ""
-		if p.Unknown() {
-			return nil
-		}
-		groups, err := s.groups(p)
-		if err != nil {
-			return err
-		}
-		if len(groups) > p.Limit {
-			groups = groups[:p.Limit]
-			last := &groups[p.Limit-1]
-			next = p.Cursor(last.n, last.kinds[0].Fingerprint)
-		}
-		for i := range groups {
-			g, err := s.describe(p, &groups[i])
-			if err != nil {
-				return err
-			}
-			all = append(all, g)
-		}
-		return nil
-	})
-	return all, next, err
-}
-
-// group is a cause, and its kinds.
-type group struct {
-	n     int64
-	kinds []kind
-}
-
-// groups are the causes of a page, and one more.
-func (s *snapshot) groups(p *journal.DeadLetterGroupPlan) ([]group, error) {
-	kinds, err := s.kinds(p.DeadLetterPlan, true)
-	if err != nil {
-		return nil, err
-	}
-	if p.Searches {
-		q := &search{snapshot: s, plan: p.DeadLetterPlan, causes: map[string]bool{}}
-		if err := q.findCauses(); err != nil {
-			return nil, err
-		}
-		kinds = slices.DeleteFunc(kinds, func(k kind) bool { return !q.causes[k.Fingerprint] })
-	}
-	at := map[string]int{}
-	var all []group
-	for _, k := range kinds {
-		if k.Fingerprint == "" {
-			continue
-		}
-		i, known := at[k.Fingerprint]
-		if !known {
-			i, all = len(all), append(all, group{})
-			at[k.Fingerprint] = i
-		}
-		all[i].n, all[i].kinds = all[i].n+k.N, append(all[i].kinds, k)
-	}
-	all = slices.DeleteFunc(all, func(g group) bool { return g.n > p.Most || g.n == p.Most && g.kinds[0].Fingerprint <= p.After })
-	slices.SortFunc(all, func(a, b group) int {
-		return cmp.Or(cmp.Compare(b.n, a.n), cmp.Compare(a.kinds[0].Fingerprint, b.kinds[0].Fingerprint))
-	})
-	return all[:min(len(all), p.Limit+1)], nil
-}
-
-// describe fills in what is told of a group.
-func (s *snapshot) describe(p *journal.DeadLetterGroupPlan, of *group) (journal.DeadLetterGroup, error) {
-	g, teams := journal.DeadLetterGroup{Cause: journal.Fingerprint{ID: of.kinds[0].Fingerprint}, N: of.n}, journal.TeamCounts{}
-	for _, k := range of.kinds {
-		teams[k.Team] += k.N
-	}
-	g.Teams = teams.Teams()
-	first, err := s.seek(p.DeadLetterPlan, of.kinds, math.MinInt64, math.MaxInt64, 1, "ASC")
-	if err != nil {
-		return g, err
-	}
-	last, err := s.seek(p.DeadLetterPlan, of.kinds, math.MinInt64, math.MaxInt64, 1, "DESC")
-	if err != nil {
-		return g, err
-	}
-	ends, err := s.letterItems(append(first, last...))
-	for i := range ends {
-		g.End(&ends[i])
-	}
-	if err != nil {
-		return g, err
-	}
-	causes, err := s.causes("WHERE id = ?", g.Cause.ID)
-	for i := range causes {
-		g.Name(&causes[i])
-	}
-	return g, err
-}
-
-// choice finds the open dead letters of a bulk run's filter.
-type choice struct {
-	*snapshot
-	plan    *journal.DeadLetterPlan
-	through int64
-	search  *search // nil where there is no query
-}
-
-func (s *snapshot) choose(f journal.DeadLetterFilter, through int64) (*choice, error) {
-	f.State = ""
-	p, err := f.Plan("", 1)
-	if err != nil {
-		return nil, err
-	}
-	c := &choice{snapshot: s, plan: p, through: through}
-	if p.Searches {
-		c.search = &search{snapshot: s, plan: p, causes: map[string]bool{}}
-		err = c.search.findCauses()
-	}
-	return c, err
-}
-
-// following are the next that are chosen behind a record, the oldest first.
-func (c *choice) following(after int64, limit int) (all []letter, err error) {
-	kinds, err := c.kinds(c.plan, false)
-	if err != nil {
-		return nil, err
-	}
-	for len(all) < limit {
-		some, err := c.seek(c.plan, kinds, after, upTo(c.through), limit, "ASC")
-		if err != nil {
-			return nil, err
-		}
-		if len(some) > 0 {
-			after = some[len(some)-1].record
-		}
-		last := len(some) < limit
-		if c.search != nil {
-			if some, err = c.search.those(some); err != nil {
-				return nil, err
-			}
-		}
-		if all = append(all, some...); last {
-			break
-		}
-	}
-	return all[:min(len(all), limit)], nil
-}
-
-// upTo is the record behind the last.
-func upTo(last int64) int64 {
-	if last == most {
-		return most
-	}
-	return last + 1
-}
-
-// tallied are dead letters that are read at once.
-const tallied = 1000
-
-// tallies sums up what is chosen.
-func (c *choice) tallies(recent time.Time) ([]journal.DeadLetterTally, error) {
-	sums, busy := journal.DeadLetterSums{}, map[string]bool{}
-	err := c.each("SELECT i.dead_letter FROM bulk_runs b JOIN bulk_items i ON i.run = b.id AND i.outcome = 'planned' WHERE b.state IN "+unfinished,
-		func(scan func(to ...any) error) error {
-			var id string
-			err := scan(&id)
-			busy[id] = true
-			return err
-		})
-	if err != nil {
-		return nil, err
-	}
-	for after := int64(math.MinInt64); ; {
-		found, err := c.following(after, tallied)
-		if err != nil {
-			return nil, err
-		}
-		for chunk := range slices.Chunk(found, 256) {
-			keys := make([]int64, len(chunk))
-			for i := range chunk {
-				keys[i] = chunk[i].record
-			}
-			in, args := list(keys)
-			letters, err := c.keyedLetters("WHERE d.record IN "+in, args...)
-			if err != nil {
-				return nil, err
-			}
-			for i := range letters {
-				d := &letters[i].DeadLetter
-				t := d.Tally(letters[i].Subject.Policy, recent)
-				t.Busy = busy[d.ID]
-				sums.Add(t, 1, d.CreatedAt, d.CreatedAt, d.Record)
-			}
-		}
-		if len(found) < tallied {
-			return sums.Tallies(), nil
-		}
-		after = found[len(found)-1].record
-	}
 }

@@ -40,4 +40,8 @@ func RunUnreadable(t *testing.T, s Store, exec func(ctx context.Context, stateme
 			}
 		}
 	}
+	testkit.Must(t, exec(t.Context(), "UPDATE dead_letters SET body = '7' WHERE record = 1"))
+	if all, _, err := s.DeadLetterPage(t.Context(), journal.DeadLetterFilter{}, "", 10); err == nil {
+		t.Errorf("a dead letter that cannot be read is listed: %+v", all)
+	}
 }

@@ -1,0 +1,110 @@
+package sqlstore
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"slices"
+
+	"retry-worker/internal/journal"
+)
+
+// DeadLetterGroups implements journal.DeadLetterReader.
+func (r *Reader) DeadLetterGroups(ctx context.Context, f journal.DeadLetterFilter, cursor string, limit int) (all []journal.DeadLetterGroup, next string, err error) {
+	p, err := f.Groups(cursor, limit)
+	if err != nil {
+		return nil, "", err
+	}
+	err = r.read(ctx, "group dead letters", func(s *snapshot) error {
+		all, next = nil, ""
+		if p.Unknown() {
+			return nil
+		}
+		groups, err := s.groups(p)
+		if err != nil {
+			return err
+		}
+		if len(groups) > p.Limit {
+			groups = groups[:p.Limit]
+			last := &groups[p.Limit-1]
+			next = p.Cursor(last.n, last.kinds[0].Fingerprint)
+		}
+		for i := range groups {
+			g, err := s.describe(p, &groups[i])
+			if err != nil {
+				return err
+			}
+			all = append(all, g)
+		}
+		return nil
+	})
+	return all, next, err
+}
+
+// group is a cause, and its kinds.
+type group struct {
+	n     int64
+	kinds []kind
+}
+
+// groups are the causes of a page, and one more.
+func (s *snapshot) groups(p *journal.DeadLetterGroupPlan) ([]group, error) {
+	kinds, err := s.kinds(p.DeadLetterPlan, true)
+	if err != nil {
+		return nil, err
+	}
+	if p.Searches {
+		q, err := s.searchCauses(p.DeadLetterPlan)
+		if err != nil {
+			return nil, err
+		}
+		kinds = slices.DeleteFunc(kinds, func(k kind) bool { return !q.causes[k.Fingerprint] })
+	}
+	at := map[string]int{}
+	var all []group
+	for _, k := range kinds {
+		if k.Fingerprint == "" {
+			continue
+		}
+		i, known := at[k.Fingerprint]
+		if !known {
+			i, all = len(all), append(all, group{})
+			at[k.Fingerprint] = i
+		}
+		all[i].n, all[i].kinds = all[i].n+k.N, append(all[i].kinds, k)
+	}
+	all = slices.DeleteFunc(all, func(g group) bool { return g.n > p.Most || g.n == p.Most && g.kinds[0].Fingerprint <= p.After })
+	slices.SortFunc(all, func(a, b group) int {
+		return cmp.Or(cmp.Compare(b.n, a.n), cmp.Compare(a.kinds[0].Fingerprint, b.kinds[0].Fingerprint))
+	})
+	return all[:min(len(all), p.Limit+1)], nil
+}
+
+// describe fills in what is told of a group.
+func (s *snapshot) describe(p *journal.DeadLetterGroupPlan, of *group) (journal.DeadLetterGroup, error) {
+	g, teams := journal.DeadLetterGroup{Cause: journal.Fingerprint{ID: of.kinds[0].Fingerprint}, N: of.n}, journal.TeamCounts{}
+	for _, k := range of.kinds {
+		teams[k.Team] += k.N
+	}
+	g.Teams = teams.Teams()
+	first, err := s.seek(p.DeadLetterPlan, of.kinds, math.MinInt64, math.MaxInt64, 1, "ASC")
+	if err != nil {
+		return g, err
+	}
+	last, err := s.seek(p.DeadLetterPlan, of.kinds, math.MinInt64, math.MaxInt64, 1, "DESC")
+	if err != nil {
+		return g, err
+	}
+	ends, err := s.letterItems(append(first, last...))
+	for i := range ends {
+		g.End(&ends[i])
+	}
+	if err != nil {
+		return g, err
+	}
+	causes, err := s.causes("WHERE id = ?", g.Cause.ID)
+	for i := range causes {
+		g.Name(&causes[i])
+	}
+	return g, err
+}

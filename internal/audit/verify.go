@@ -153,7 +153,7 @@ func (v *verifier) verify(recordsAlone bool) (err error) {
 		return fmt.Errorf("read the erasures: %w", err)
 	}
 	if v.erased, err = journal.NewErasures(erasures); err != nil {
-		return &Broken{What: "erasures", Problem: err.Error()}
+		return &Broken{What: "erasures", Problem: "cannot be read: " + err.Error()}
 	}
 	if base != nil {
 		v.purge, v.purged = base.Record, v.fold.Through()

@@ -240,7 +240,7 @@ func answerTo(s Subject, d *DeadLetter, delay time.Duration, at time.Time) Messa
 	a := Answer{Record: d.Answer, Tenant: s.Tenant, Policy: s.Policy, SubjectID: s.ID, DeadLetter: d.ID, JobKey: d.ReviewJobKey,
 		Decision: v.Decision, Variables: encoded(v)}
 	return Message{ID: d.ID + "/" + strconv.FormatInt(d.Answer, 10), Queue: ReviewQueue,
-		Key: strings.Join([]string{s.Tenant, s.Policy, s.ID}, "/"), Type: answerType, Body: string(encoded(a)), At: at}
+		Key: s.outboxKey(), Type: answerType, Body: string(encoded(a)), At: at}
 }
 
 // Append returns the changes that append records of the subjects that were looked up, and what the fold makes of them.

@@ -145,97 +145,75 @@ type Expunged struct {
 	Items   []RunItem
 }
 
-// eraser takes a subject's name out of what stays.
-type eraser struct {
-	from, to Subject
-	// letters are the new ids of its dead letters: the old ones are digests of its name.
-	letters map[string]string
-	// runs are those whose filter names it.
-	runs map[string]bool
-	// items of runs as they stand: their outcomes are those of records that go.
-	items []RunItem
-}
-
 // Step returns the changes of the erasure. Its error is one that an erasure is refused with, or tells which record is not
 // what was signed.
 func (p *Erasing) Step(head Head, at time.Time, e Erasure, publish Publisher) (*Changes, Erased, error) {
-	var done Erased
-	if strings.TrimSpace(e.Reason) == "" {
-		return nil, done, ErrReasonRequired
-	}
-	if p.Key == 0 {
-		return nil, done, ErrSubjectUnknown
-	}
-	l, sums, err := p.fold(e.Subject)
-	if err == nil {
-		err = p.busy(l, e.Subject)
-	}
+	l, sums, err := p.check(e)
 	if err != nil {
-		return nil, done, err
+		return nil, Erased{}, err
 	}
-	x := &eraser{from: e.Subject, to: e.Subject, letters: map[string]string{}, runs: map[string]bool{}, items: p.Items}
-	x.to.ID = "erased-" + strings.ToLower(rand.Text())
-	b, c := newBatch(at, head, publish), &Changes{}
-	sums.sums(c)
-	reason := storable(redact.Line(strings.ReplaceAll(e.Reason, e.Subject.ID, x.to.ID), maxReasonBytes))
-	body := &erasureBody{Reason: reason, By: bounded(storable(e.By), maxNameBytes), Erased: runsOf(p.Records), Amended: map[int64]string{},
-		State:   SubjectState{Attempts: l.Attempts, Episode: Episode{Number: l.Episode.Number, State: l.Episode.State}},
-		Figures: c.Figures, Causes: c.Fingerprints}
+	x, b, c := newEraser(p, e.Subject), newBatch(at, head, publish), &Changes{}
 	left := newLife(x.to)
-	left.SubjectState = body.State
-	for i := range p.Letters {
-		d := x.letter(p.Letters[i].DeadLetter)
-		body.Letters = append(body.Letters, d)
+	left.SubjectState = SubjectState{Attempts: l.Attempts, Episode: Episode{Number: l.Episode.Number, State: l.Episode.State}}
+	letters := x.takeLetters()
+	for _, d := range letters {
 		b.letters[d.ID] = KeyedDeadLetter{p.Key, x.to, d}
 	}
-	gone := &Expunged{Key: p.Key, OutboxKey: strings.Join([]string{e.Subject.Tenant, e.Subject.Policy, e.Subject.ID}, "/"),
-		Quoted: `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(e.Subject.ID) + `"`}
-	if gone.Amended, err = p.amend(x, body); err != nil {
-		return nil, done, err
+	amended, digests, err := x.amend()
+	if err != nil {
+		return nil, Erased{}, err
 	}
-	for _, i := range p.Items {
-		x.item(i.Run, &i.Item)
-		gone.Items = append(gone.Items, i)
-	}
-	for _, r := range p.Runs {
-		if x.runs[r.ID] {
-			r.Filter.Query = ""
-			b.changes.Runs = append(b.changes.Runs, r)
-		}
-	}
-	b.subjects[p.Key], b.changes.Erased = left, gone
-	done = Erased{Pseudonym: x.to, Records: len(p.Records), Record: b.next()}
+	sums.sums(c)
+	reason := strings.ReplaceAll(e.Reason, e.Subject.ID, x.to.ID)
+	body := &erasureBody{Reason: storable(redact.Line(reason, maxReasonBytes)), By: bounded(storable(e.By), maxNameBytes),
+		Erased: runsOf(p.Records), Amended: digests, State: left.SubjectState, Letters: letters, Figures: c.Figures, Causes: c.Fingerprints}
+	b.subjects[p.Key], b.changes.Runs = left, x.takeQueries()
+	b.changes.Erased = &Expunged{Key: p.Key, OutboxKey: e.Subject.outboxKey(), Quoted: e.Subject.quotedID(),
+		Amended: amended, Items: x.takeItems()}
+	done := Erased{Pseudonym: x.to, Records: len(p.Records), Record: b.next()}
 	record := Entry{Record: done.Record, Kind: ErasureEntry, Subject: x.to, At: b.milli(), Body: string(encoded(body)), Salt: newSalt()}
 	b.append(p.Key, record, Happening{Episode: left.Episode})
 	return b.seal(), done, nil
 }
 
-// fold folds the subject's records, and what they contributed to the sums.
-func (p *Erasing) fold(s Subject) (*life, *projection, error) {
-	l, err := carriedLife(s, p.Base)
+// quotedID is the id as JSON has it.
+func (s *Subject) quotedID() string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s.ID) + `"`
+}
+
+// check returns what the fold makes of the subject's records, and what they contributed to the sums; the error is why it
+// cannot be erased.
+func (p *Erasing) check(e Erasure) (*life, *projection, error) {
+	if strings.TrimSpace(e.Reason) == "" {
+		return nil, nil, ErrReasonRequired
+	}
+	if p.Key == 0 {
+		return nil, nil, ErrSubjectUnknown
+	}
+	known, err := NewErasures(p.Erasures)
 	if err != nil {
 		return nil, nil, err
 	}
-	known, err := NewErasures(p.Erasures)
+	l, err := carriedLife(e.Subject, p.Base)
+	if err != nil {
+		return nil, nil, err
+	}
 	sums := newProjection()
 	for i := range p.Records {
 		r := &p.Records[i].Entry
 		if !known.Holds(r, p.RecordDigests[i]) {
-			err = notSigned("erased", r)
+			return nil, nil, notSigned("erased", r)
 		}
-		var body any
-		if err == nil {
-			body, err = decodeBody(r)
-		}
-		if _, again := body.(*erasureBody); again {
-			err = ErrSubjectUnknown
-		}
+		body, err := decodeBody(r)
 		if err != nil {
 			return nil, nil, err
 		}
+		if r.Kind == ErasureEntry { // it is a pseudonym
+			return nil, nil, ErrSubjectUnknown
+		}
 		sums.apply(l, r, body)
 	}
-	return l, sums, nil
+	return l, sums, p.busy(l, e.Subject)
 }
 
 func notSigned(done string, r *Entry) error {
@@ -244,47 +222,100 @@ func notSigned(done string, r *Entry) error {
 
 // busy returns why the subject cannot be erased yet.
 func (p *Erasing) busy(l *life, s Subject) error {
+	busy := func(why string, args ...any) error {
+		return fmt.Errorf("%w: %s", ErrSubjectBusy, fmt.Sprintf(why, args...))
+	}
 	switch l.Episode.State {
 	case Scheduled, Reprocessing:
-		return fmt.Errorf("%w: a retry of it is going on; erase it once that has ended, or say how it ended (/outcomes)", ErrSubjectBusy)
+		return busy("a retry of it is going on; erase it once that has ended, or say how it ended (/outcomes)")
 	case Dead:
-		return fmt.Errorf("%w: its dead letter %s waits for a person; retry or discard that first", ErrSubjectBusy, l.Episode.DeadLetter)
+		return busy("its dead letter %s waits for a person; retry or discard that first", l.Episode.DeadLetter)
 	}
 	for i := range p.Letters {
 		if d := &p.Letters[i].DeadLetter; d.Answer != 0 {
-			return fmt.Errorf("%w: the answer about its dead letter %s is on its way to the process; try again when that has it", ErrSubjectBusy, d.ID)
+			return busy("the answer about its dead letter %s is on its way to the process; try again when that has it", d.ID)
 		}
 	}
-	for _, r := range p.Runs {
-		named := r.Filter.Query != "" && strings.Contains(r.Filter.Query, s.ID)
-		if !r.State.Ended() && (named || slices.ContainsFunc(p.Items, func(i RunItem) bool { return i.Run == r.ID })) {
-			return fmt.Errorf("%w: the bulk run %s is about it; wait until that has ended, or cancel it", ErrSubjectBusy, r.ID)
+	for i := range p.Runs {
+		r := &p.Runs[i]
+		has := slices.ContainsFunc(p.Items, func(i RunItem) bool { return i.Run == r.ID })
+		if !r.State.Ended() && (has || p.named(r, s)) {
+			return busy("the bulk run %s is about it; wait until that has ended, or cancel it", r.ID)
 		}
 	}
 	return nil
 }
 
-// letter is what stays of a dead letter: what is counted.
-func (x *eraser) letter(d DeadLetter) DeadLetter {
-	d.ID = x.id(d.ID)
-	d.ProcessInstanceKey, d.ReviewJobKey, d.FirstFailure, d.ReviewSeen, d.Review.Reason = 0, 0, time.Time{}, time.Time{}, ""
-	return d
+// named reports whether the run's filter names the subject, or a dead letter of it.
+func (p *Erasing) named(r *BulkRun, s Subject) bool {
+	return strings.Contains(r.Filter.Query, s.ID) ||
+		slices.ContainsFunc(p.Letters, func(d KeyedDeadLetter) bool { return strings.Contains(r.Filter.Query, d.DeadLetter.ID) })
+}
+
+// eraser takes a subject's name out of what stays.
+type eraser struct {
+	*Erasing
+	from, to Subject
+	// ids are the new ones of its dead letters: the old ones are digests of its name.
+	ids map[string]string
+	// runs are those whose filter names it.
+	runs map[string]bool
+}
+
+func newEraser(p *Erasing, s Subject) *eraser {
+	x := &eraser{Erasing: p, from: s, to: s, ids: map[string]string{}, runs: map[string]bool{}}
+	x.to.ID = "erased-" + strings.ToLower(rand.Text())
+	for i := range p.Runs {
+		x.runs[p.Runs[i].ID] = p.named(&p.Runs[i], s)
+	}
+	return x
 }
 
 // id is the new one of a dead letter.
 func (x *eraser) id(old string) string {
-	if old != "" && x.letters[old] == "" {
-		x.letters[old] = uuid.NewString()
+	if x.ids[old] == "" {
+		x.ids[old] = uuid.NewString()
 	}
-	return x.letters[old]
+	return x.ids[old]
 }
 
-// item reports whether the item was about the subject. It is as it stands then.
+// takeLetters returns what stays of its dead letters: what is counted.
+func (x *eraser) takeLetters() (all []DeadLetter) {
+	for i := range x.Letters {
+		d := x.Letters[i].DeadLetter
+		d.ID = x.id(d.ID)
+		d.ProcessInstanceKey, d.ReviewJobKey, d.FirstFailure, d.ReviewSeen, d.Review.Reason = 0, 0, time.Time{}, time.Time{}, ""
+		all = append(all, d)
+	}
+	return all
+}
+
+// takeQueries returns the bulk runs whose filter named it.
+func (x *eraser) takeQueries() (all []BulkRun) {
+	for _, r := range x.Runs {
+		if x.runs[r.ID] {
+			r.Filter.Query = ""
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+// takeItems returns the items of bulk runs that named it.
+func (x *eraser) takeItems() (all []RunItem) {
+	for _, i := range x.Items {
+		x.item(i.Run, &i.Item)
+		all = append(all, i)
+	}
+	return all
+}
+
+// item reports whether the item was about the subject. It is as it stands then: its outcome was that of records that go.
 func (x *eraser) item(run string, i *BulkItem) bool {
 	if i.Subject != x.from {
 		return false
 	}
-	for _, n := range x.items {
+	for _, n := range x.Items {
 		if n.Run == run && n.Item.Number == i.Number {
 			*i = n.Item
 		}
@@ -293,34 +324,29 @@ func (x *eraser) item(run string, i *BulkItem) bool {
 	return true
 }
 
-// amend returns the records of no subject that named it, without its name, and notes their digests.
-func (p *Erasing) amend(x *eraser, body *erasureBody) (all []KeyedRecord, err error) {
-	for i := range p.Runs {
-		if q := p.Runs[i].Filter.Query; q != "" && strings.Contains(q, x.from.ID) {
-			x.runs[p.Runs[i].ID] = true
-		}
+// amend returns the records of no subject that named it, without its name, and their digests.
+func (x *eraser) amend() (all []KeyedRecord, digests map[int64]string, err error) {
+	known, err := NewErasures(x.Erasures)
+	if err != nil {
+		return nil, nil, err
 	}
-	known, err := NewErasures(p.Erasures)
-	for i := range p.Others {
-		r := p.Others[i]
-		var b any
-		if err == nil {
-			b, err = decodeBody(&r.Entry)
-		}
+	digests = map[int64]string{}
+	for i := range x.Others {
+		r := x.Others[i]
+		body, err := decodeBody(&r.Entry)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		if !x.takes(b) {
+		if !x.takes(body) {
 			continue
 		}
-		if !known.Holds(&r.Entry, p.OthersDigests[i]) {
-			return nil, notSigned("erased", &r.Entry)
+		if !known.Holds(&r.Entry, x.OthersDigests[i]) {
+			return nil, nil, notSigned("erased", &r.Entry)
 		}
-		r.Entry.Salt, r.Entry.Body = newSalt(), string(encoded(b))
-		all = append(all, r)
-		body.Amended[r.Entry.Record] = DigestEntry(&r.Entry).String()
+		r.Entry.Body, r.Entry.Salt = string(encoded(body)), newSalt()
+		all, digests[r.Entry.Record] = append(all, r), DigestEntry(&r.Entry).String()
 	}
-	return all, nil
+	return all, digests, nil
 }
 
 // takes takes the name out of a record's body, and reports whether it was there.
@@ -333,7 +359,7 @@ func (x *eraser) takes(body any) (found bool) {
 		if b.Verb == BulkStart && x.runs[b.Run] {
 			b.Filter.Query, b.Query, found = "", "", true
 		}
-		if id := x.letters[b.DeadLetter]; id != "" {
+		if id := x.ids[b.DeadLetter]; id != "" {
 			b.DeadLetter, found = id, true
 		}
 	case *purgeBody:

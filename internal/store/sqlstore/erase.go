@@ -111,11 +111,13 @@ func (w *writer) expunge(all []Statement, c *journal.Changes) ([]Statement, erro
 		Statement{"DELETE FROM outbox WHERE key = ? OR body LIKE ? ESCAPE '!'", []any{e.OutboxKey,
 			"%" + strings.NewReplacer("!", "!!", "%", "!%", "_", "!_").Replace(e.Quoted) + "%"}})
 	for i := range e.Amended {
-		all = append(all, Statement{"UPDATE records SET body = ? WHERE record = ?", []any{e.Amended[i].Entry.Kept(), e.Amended[i].Entry.Record}})
+		r := &e.Amended[i].Entry
+		all = append(all, Statement{"UPDATE records SET body = ? WHERE record = ?", []any{r.Kept(), r.Record}})
 	}
 	for i := range e.Items {
 		row := e.Items[i].Row()
-		all = append(all, Statement{"UPDATE bulk_items SET dead_letter = ?, body = ? WHERE run = ? AND number = ?", []any{row[2], row[4], row[0], row[1]}})
+		all = append(all, Statement{"UPDATE bulk_items SET dead_letter = ?, body = ? WHERE run = ? AND number = ?",
+			[]any{row[2], row[4], row[0], row[1]}})
 	}
 	return all, nil
 }

@@ -164,7 +164,8 @@ func Fill(t *testing.T, s Store) {
 		testkit.Must(t, w.decide("run-1", i.Subject.ID, i.DeadLetter, true))
 	}
 	w.deliver(true)
-	w.erase("CLM-GONE-1")
+	_, err = w.erase("CLM-GONE-1")
+	testkit.Must(t, err)
 	failure(t, s, subject("CLM-NEXT-1"), identity())
 	must(t, s, nil, func(x *transaction) { x.Link.Answered = []journal.Run{{First: 3, Last: 3}, {First: 5, Last: 5}} })
 	_, err = s.MoveNoticeMark(t.Context(), journal.NoticeMark{Team: "ti"}, journal.NoticeMark{Team: "ti", At: at(1)}, notice("a", "ti"))

@@ -3,6 +3,7 @@ package storetest
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -11,113 +12,115 @@ import (
 	"retry-worker/internal/testkit"
 )
 
-// testErase erases subjects: what is refused changes nothing, and what is done leaves sums and digests, and no name.
+// testErase erases a subject: what is refused changes nothing, and what is done leaves sums and digests, and no name.
 func testErase(t *testing.T, s Store) {
 	w := newBulkWorld(t, s)
-	const gone, other, old = "CLM-GONE-1", "CLM-OTHER-1", "CLM-OLD-1"
-	erase := func(id string) (journal.Erased, error) {
-		return w.j.Erase(t.Context(), s, journal.Erasure{Subject: subject(id), Reason: "pedido do titular de " + id, By: "ana"})
-	}
-	refused := func(id string, want error, says string) {
-		t.Helper()
-		before, err := s.Head(t.Context())
-		testkit.Must(t, err)
-		_, err = erase(id)
-		if after, _ := s.Head(t.Context()); !errors.Is(err, want) || !strings.Contains(err.Error(), says) || after != before {
-			t.Errorf("erasing %s: %v, want %q", id, err, says)
-		}
-	}
-	w.die(old, 1)
+	const gone = "CLM-GONE-1"
+	w.die("CLM-OLD-1", 1)
 	letter := w.die(gone, 2)
-	w.die(other, 3)
+	w.die("CLM-OTHER-1", 3)
 	purge(t, s, 1, 9, 1) // its record carries the others
-	refused("CLM-UNKNOWN-1", journal.ErrSubjectUnknown, "subject_not_found")
-	refused(gone, journal.ErrSubjectBusy, "discard that first")
+	w.wantRefused("CLM-UNKNOWN-1", journal.ErrSubjectUnknown, "subject_not_found")
+	w.wantRefused(gone, journal.ErrSubjectBusy, "discard that first")
 	w.wait(gone, letter)
 	w.begin("run-1", journal.BulkDiscard)
 	testkit.Must(t, w.decide("run-1", gone, letter, true))
-	refused(gone, journal.ErrSubjectBusy, "on its way")
+	w.wantRefused(gone, journal.ErrSubjectBusy, "on its way")
 	w.deliver(true)
-	refused(gone, journal.ErrSubjectBusy, "run-1")
+	w.wantRefused(gone, journal.ErrSubjectBusy, "run-1")
 	w.step(journal.BulkCancel, journal.BulkRun{ID: "run-1"})
 	purge(t, s, 2, 9, 1) // its first record: the purge's record carries it
-
-	figures, err := s.Figures(t.Context(), 0)
-	testkit.Must(t, err)
-	causes, err := s.Fingerprints(t.Context(), "", 9)
-	testkit.Must(t, err)
-	counts, err := s.DeadLetterCounts(t.Context())
-	testkit.Must(t, err)
 	must(t, s, nil, func(x *transaction) {
-		for i, body := range []string{`{}`, `{"items":[{"id":"` + gone + `"}]}`, `{"id":"` + gone + `0"}`} {
-			key := [...]string{journal.DefaultTenant + "/tiss-submission/" + gone, "//", "//"}[i]
-			x.Outbox = append(x.Outbox, journal.Message{ID: body, Queue: "events", Key: key, Body: body})
+		for key, body := range map[string]string{"<default>/tiss-submission/" + gone: `{}`, "a": `{"items":[{"id":"` + gone + `"}]}`, "b": `{"id":"` + gone + `0"}`} {
+			x.Outbox = append(x.Outbox, journal.Message{ID: key, Queue: "events", Key: key, Body: body})
 		}
 	})
-	done, err := erase(gone)
-	if left := pending(t, s, "events", 0, 9); len(left) != 1 || left[0].Body != `{"id":"`+gone+`0"}` {
-		t.Errorf("%+v waits to be told", left)
+	sums := func() (all [3]any) {
+		var errs [3]error
+		all[0], errs[0] = s.Figures(t.Context(), 0)
+		all[1], errs[1] = s.Fingerprints(t.Context(), "", 9)
+		all[2], errs[2] = s.DeadLetterCounts(t.Context())
+		testkit.Must(t, errors.Join(errs[:]...))
+		return all
 	}
+	before := sums()
+	done, err := w.erase(gone)
 	if err != nil || done.Records != 3 || done.Pseudonym.ID == gone {
 		t.Fatalf("erased %+v (%v)", done, err)
 	}
-	same := func(when string) {
-		t.Helper()
-		Verify(t, s)
-		for name, id := range map[string]string{"its name": gone, "its dead letter": letter} {
-			if where := everywhere(t, s, id); where != "" {
-				t.Errorf("%s %s is still in %s", when, name, where)
-			}
-		}
-	}
-	same("once it is erased")
-	for what, pair := range map[string][2]any{
-		"the figures": {figures, value(s.Figures(t.Context(), 0))}, "the causes": {causes, value(s.Fingerprints(t.Context(), "", 9))},
-		"the counts": {counts, value(s.DeadLetterCounts(t.Context()))},
-	} {
-		wantSame(t, what, pair[1], pair[0])
+	w.wantNowhere("once it is erased", gone, letter)
+	wantSame(t, "the sums", sums(), before)
+	if left := pending(t, s, "events", 0, 9); len(left) != 1 || left[0].Key != "b" {
+		t.Errorf("%+v waits to be told", left)
 	}
 	if st := story(t, s, done.Pseudonym); len(st.Attempts) != 0 || len(st.Entries) != 1 || len(st.DeadLetters) != 0 { // purged
 		t.Errorf("under its pseudonym there is %+v", st)
 	}
-	refused(gone, journal.ErrSubjectUnknown, "subject_not_found")
-	refused(done.Pseudonym.ID, journal.ErrSubjectUnknown, "subject_not_found")
+	w.wantRefused(gone, journal.ErrSubjectUnknown, "subject_not_found")
+	w.wantRefused(done.Pseudonym.ID, journal.ErrSubjectUnknown, "subject_not_found")
 	w.want("after the erasure", "run-1", journal.BulkDiscarded, journal.BulkPlanned)
-
-	again := w.die(gone, 2) // whose name comes again begins anew
-	if _, h := recall(t, s, journal.Lookup{Subject: subject(gone)}); h[0].Attempts != 1 {
-		t.Errorf("after the erasure it has %d attempts", h[0].Attempts)
-	}
-	testkit.Must(t, w.decide("", gone, again, true))
-	if done, err = erase(gone); err != nil {
-		t.Fatal(err)
-	}
-	if st := story(t, s, done.Pseudonym); len(st.DeadLetters) != 1 || st.DeadLetters[0].State != journal.DeadLetterDiscarded || st.DeadLetters[0].ID == again {
-		t.Errorf("under its second pseudonym there is %+v", st)
-	}
-	same("erased twice")
-	head, err := s.Head(t.Context())
-	testkit.Must(t, err)
-	for through := int64(3); through <= head.Record; through++ {
-		_, err := s.Purge(t.Context(), through, 9, testkit.PurgeAt(at(11)))
-		testkit.Must(t, err)
-		same(fmt.Sprintf("once records up to %d are purged", through))
-	}
 }
 
-func value[T any](v T, err error) T {
-	if err != nil {
-		panic(err)
+// testEraseAgain erases a name that came again, and purges what is left, record by record.
+func testEraseAgain(t *testing.T, s Store) {
+	w := newBulkWorld(t, s)
+	const gone = "CLM-GONE-1"
+	var letters []string
+	for i := range int64(2) {
+		run := fmt.Sprint("run-", i)
+		letter := w.die(gone, i+1)
+		if _, h := recall(t, s, journal.Lookup{Subject: subject(gone)}); h[0].Attempts != 1 {
+			t.Errorf("it has %d attempts", h[0].Attempts)
+		}
+		w.begin(run, journal.BulkDiscard)
+		testkit.Must(t, w.decide(run, gone, letter, true))
+		w.step(journal.BulkCancel, journal.BulkRun{ID: run})
+		w.die("CLM-OTHER-1", i+3)
+		letters = append(letters, letter)
+		done, err := w.erase(gone)
+		testkit.Must(t, err)
+		st := story(t, s, done.Pseudonym)
+		if len(st.DeadLetters) != 1 || st.DeadLetters[0].State != journal.DeadLetterDiscarded || st.DeadLetters[0].ID == letter {
+			t.Errorf("under its pseudonym there is %+v", st)
+		}
 	}
-	return v
+	w.wantNowhere("erased twice", append(letters, gone)...)
+	head, err := s.Head(t.Context())
+	testkit.Must(t, err)
+	for through := int64(1); through <= head.Record; through++ {
+		_, err := s.Purge(t.Context(), through, 9, testkit.PurgeAt(at(11)))
+		testkit.Must(t, err)
+		w.wantNowhere(fmt.Sprintf("once records up to %d are purged", through), append(letters, gone)...)
+	}
 }
 
 // erase has a claim erased.
-func (w *bulkWorld) erase(id string) journal.Erased {
+func (w *bulkWorld) erase(id string) (journal.Erased, error) {
 	w.t.Helper()
-	done, err := w.j.Erase(w.t.Context(), w.s, journal.Erasure{Subject: subject(id), Reason: "pedido do titular de " + id, By: "ana"})
+	e := journal.Erasure{Subject: subject(id), Reason: "pedido do titular de " + id, By: "ana"}
+	return w.j.Erase(w.t.Context(), w.s, e)
+}
+
+// wantRefused wants a claim not to be erased, and nothing to be changed.
+func (w *bulkWorld) wantRefused(id string, want error, says string) {
+	w.t.Helper()
+	before, err := w.s.Head(w.t.Context())
 	testkit.Must(w.t, err)
-	return done
+	_, err = w.erase(id)
+	if after, _ := w.s.Head(w.t.Context()); !errors.Is(err, want) || !strings.Contains(err.Error(), says) || after != before {
+		w.t.Errorf("erasing %s: %v, want %q", id, err, says)
+	}
+}
+
+// wantNowhere wants the audit to hold, and none of the texts to be anywhere.
+func (w *bulkWorld) wantNowhere(when string, texts ...string) {
+	w.t.Helper()
+	Verify(w.t, w.s)
+	for _, text := range texts {
+		if where := everywhere(w.t, w.s, text); where != "" {
+			w.t.Errorf("%s %s is still in %s", when, text, where)
+		}
+	}
 }
 
 // everywhere looks for a text in all that the store keeps, and returns where it is.
@@ -133,7 +136,7 @@ func everywhere(t *testing.T, s Store, text string) (where string) {
 		}
 		page, err := m.Subjects(-1, 1000)
 		testkit.Must(t, err)
-		rows := append(page.Subjects, page.Letters...)
+		rows := slices.Concat(page.Subjects, page.Letters)
 		for _, table := range []*journal.Table{journal.RunsTable, journal.ItemsTable} {
 			more, err := m.Rows(table)
 			testkit.Must(t, err)

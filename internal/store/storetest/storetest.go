@@ -100,6 +100,7 @@ var (
 		{"a purge that is cut off", testPurgeCut},
 		{"a purge beside writers", testPurgeBeside},
 		{"erasures", testErase},
+		{"erasures of a name that comes again", testEraseAgain},
 	}
 )
 

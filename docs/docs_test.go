@@ -49,6 +49,7 @@ func TestPagesListWhatThereIs(t *testing.T) {
 		{"architecture.md", "map", `(?m)^([\w/-]+)/ {2,}\S`, folders(t), false},
 		{"http-api.md", "api", "(?m)^\\| `([A-Z]+ /[^`]+)`", requests(t), false},
 		{"process.md", "job types", "(?m)^\\| `([a-z-]+)`(?: \\([^)]*\\), `([a-z-]+)`)?", jobTypes(t), false},
+		{"process.md", "outputs", "(?m)^\\| `(\\w+)`(?:, `(\\w+)`)?", outputs(t), false},
 		{"../CONTRIBUTING.md", "make", "(?m)^\\| `make ([a-z]+)`", found(read(t, "../Makefile"), `(?m)^([a-z]+):.* ## `), true},
 		{"resolutions.md", "resolutions", `(?m)^\| (R\d+) `, numbered("R", 32), false},
 	} {
@@ -115,6 +116,15 @@ func jobTypes(t *testing.T) (all []string) {
 	}
 	for _, file := range templates {
 		all = append(all, strings.TrimSuffix(filepath.Base(file), ".json"))
+	}
+	return all
+}
+
+// outputs returns the variables that the element templates take from their tasks.
+func outputs(t *testing.T) (all []string) {
+	t.Helper()
+	for _, jobType := range jobTypes(t) {
+		all = append(all, found(read(t, "../bpmn/element-templates/"+jobType+".json"), `"source": "=(\w+)"`)...)
 	}
 	return all
 }

@@ -198,11 +198,12 @@ func (b *batch) attemptOf(a *Analysis, number, revision, episode int64, d *decis
 	}
 	d.FirstFailure = d.FirstFailure.Truncate(time.Millisecond)
 	d.Catalogue, d.MatchedText = storable(d.Catalogue), bounded(storable(d.MatchedText), maxMatchedBytes)
+	at, took := b.milli(), max(b.now.Sub(a.ReceivedAt), 0).Truncate(time.Microsecond)
 	return &Attempt{
-		Record: b.next(), At: b.milli(), Number: number, Revision: revision, Episode: episode, Identity: a.Identity,
+		Record: b.next(), At: at, Number: number, Revision: revision, Episode: episode, Identity: a.Identity,
 		JobKey: a.JobKey, ElementInstanceKey: a.ElementInstanceKey, ProcessInstanceKey: a.ProcessInstanceKey,
-		Rule: a.Rule, Error: storable(a.Error), GivenCount: given, ReceivedAt: a.ReceivedAt.UTC().Truncate(time.Millisecond),
-		Took: max(b.now.Sub(a.ReceivedAt), 0).Truncate(time.Microsecond), Decision: *d,
+		Rule: a.Rule, Error: storable(a.Error), GivenCount: given, ReceivedAt: at.Add(-took).Truncate(time.Millisecond), Took: took,
+		Decision: *d,
 	}
 }
 

@@ -37,8 +37,8 @@ type Analysis struct {
 	Identity Identity
 }
 
-// Attempt is one recorded decision: RetryAttempt of RN-BIL-005 §12.2 and the audit record of its §7.1. Its JSON is the body
-// of its record. It is never changed; a decision that had to be re-based is followed by a revision of itself.
+// Attempt is one recorded decision: RetryAttempt of RN-BIL-005 §12.2 and the audit record of its §7.1. Its JSON, without
+// what follows from the rest (keptAttempt), is the body of its record. It is never changed; a decision that had to be re-based is followed by a revision of itself.
 type Attempt struct {
 	// Record numbers everything the ledger vouches for, from 1 and without a gap.
 	Record int64 `json:"-"`
@@ -160,7 +160,7 @@ type DeadLetter struct {
 	ChangedAt    time.Time `json:"changedAt,omitzero"`
 	// ReviewJobKey of the job by which the process waits for a review, and when it was last seen; 0 where none was. That it
 	// was seen again is no record.
-	ReviewJobKey int64     `json:"reviewJobKey,string"`
+	ReviewJobKey int64     `json:"reviewJobKey,string,omitempty"`
 	ReviewSeen   time.Time `json:"-"`
 	// Review that decided on it, and whether the process took the answer.
 	Review   ReviewNote `json:"review,omitzero"`
@@ -248,7 +248,60 @@ func (e *Entry) Told() json.RawMessage {
 
 // EntryOf returns the record of an attempt.
 func EntryOf(s Subject, a *Attempt) Entry {
-	return Entry{Record: a.Record, Kind: AttemptEntry, Subject: s, At: a.At, Body: string(encoded(a)), Salt: a.Salt}
+	return Entry{Record: a.Record, Kind: AttemptEntry, Subject: s, At: a.At, Body: string(encoded(a.kept())), Salt: a.Salt}
+}
+
+// keptAttempt is an Attempt as its record keeps it: what follows from the rest is left out.
+type keptAttempt struct {
+	*Attempt
+	AnalysedCount *int64     `json:"analysedCount,omitempty"`
+	GivenCount    *int64     `json:"givenCount,omitempty"`
+	ReceivedAt    *time.Time `json:"receivedAt,omitempty"`
+	AnalysedAt    *time.Time `json:"analysedAt,omitempty"`
+}
+
+// follows returns a with what follows from the rest: the count from the decision's (R12), the instants from its record's.
+func (a *Attempt) follows() Attempt {
+	b := *a
+	b.AnalysedCount = analysedCount(&a.Decision)
+	b.GivenCount = b.AnalysedCount
+	b.ReceivedAt, b.AnalysedAt = a.At.Add(-a.Took).Truncate(time.Millisecond), a.At.Truncate(time.Second)
+	return b
+}
+
+func (a *Attempt) kept() keptAttempt {
+	k, b := keptAttempt{Attempt: a}, a.follows()
+	if a.AnalysedCount != b.AnalysedCount {
+		k.AnalysedCount = &a.AnalysedCount
+	}
+	if a.GivenCount != b.GivenCount {
+		k.GivenCount = &a.GivenCount
+	}
+	if !a.ReceivedAt.Equal(b.ReceivedAt) {
+		k.ReceivedAt = &a.ReceivedAt
+	}
+	if !a.AnalysedAt.Equal(b.AnalysedAt) {
+		k.AnalysedAt = &a.AnalysedAt
+	}
+	return k
+}
+
+// restore sets what was left out.
+func (k *keptAttempt) restore() {
+	a, b := k.Attempt, k.follows()
+	a.AnalysedCount, a.GivenCount, a.ReceivedAt, a.AnalysedAt = b.AnalysedCount, b.GivenCount, b.ReceivedAt, b.AnalysedAt
+	if k.AnalysedCount != nil {
+		a.AnalysedCount = *k.AnalysedCount
+	}
+	if k.GivenCount != nil {
+		a.GivenCount = *k.GivenCount
+	}
+	if k.ReceivedAt != nil {
+		a.ReceivedAt = *k.ReceivedAt
+	}
+	if k.AnalysedAt != nil {
+		a.AnalysedAt = *k.AnalysedAt
+	}
 }
 
 // Decode returns the record with its attempt read, where it is one.
@@ -257,11 +310,12 @@ func (e *Entry) Decode() (Record, error) {
 		return Record{Subject: e.Subject, Entry: e}, nil
 	}
 	a := &Attempt{}
-	err := json.Unmarshal([]byte(e.Body), a)
-	if err != nil {
+	k := keptAttempt{Attempt: a}
+	if err := json.Unmarshal([]byte(e.Body), &k); err != nil {
 		return Record{}, fmt.Errorf("%w attempt %d: %w", ErrUnreadable, e.Record, err)
 	}
 	a.Record, a.At, a.Salt, a.Decision.Policy, a.Decision.SubjectID = e.Record, e.At, e.Salt, e.Subject.Policy, e.Subject.ID
+	k.restore()
 	return Record{Subject: e.Subject, Attempt: a}, nil
 }
 

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"retry-worker/internal/decision"
@@ -14,7 +13,7 @@ import (
 // is closed.
 type FigureName string
 
-// The figures. Those of a slot are sums of what happened in it; the dead letters are running totals, in slot 0.
+// The figures: sums of what happened in a slot.
 const (
 	FigureDecisions          FigureName = "decisions"         // fresh ones
 	FigurePermanent          FigureName = "permanent"         // of them, the permanent errors
@@ -30,7 +29,6 @@ const (
 	FigureRecoveryTime       FigureName = "recovery_ms"       // sum over those, first failure to recovery
 	FigureRecoveryRetries    FigureName = "recovery_retries"  // sum over those
 	FigureRecoveryTimeBucket FigureName = "recovery_time"     // those, by the bucket of their time, in s
-	FigureDeadLetters        FigureName = "dead_letters_"     // with a state behind it
 )
 
 // Slot is the length of time whose sums are kept together; a window begins at a slot's begin.
@@ -77,11 +75,6 @@ func (t tally) add(policy string, now time.Time, name FigureName, value int64) {
 func (t tally) addTo(policy string, now time.Time, name FigureName, bucket int64) {
 	slot := SlotOf(now)
 	t[figureKey{policy, slot - slot%slotsPerHour, name, bucket}]++
-}
-
-// addTotal adds to a running total.
-func (t tally) addTotal(policy string, name FigureName, value int64) {
-	t[figureKey{policy, 0, name, 0}] += value
 }
 
 // hourly tells whether a figure is a distribution.
@@ -231,22 +224,6 @@ func (p *projection) sums(c *Changes) {
 func compareCounts(a, b CauseCount) int {
 	return cmp.Or(cmp.Compare(a.Fingerprint, b.Fingerprint), cmp.Compare(a.Policy, b.Policy), cmp.Compare(a.State, b.State),
 		cmp.Compare(a.Team, b.Team), cmp.Compare(a.Reason, b.Reason))
-}
-
-// DeadLetters are the running totals among the figures, by policy and state.
-func DeadLetters(figures []Figure) map[string]map[DeadLetterState]int64 {
-	all := make(map[string]map[DeadLetterState]int64)
-	for i := range figures {
-		state, ok := strings.CutPrefix(string(figures[i].Name), string(FigureDeadLetters))
-		if !ok {
-			continue
-		}
-		if all[figures[i].Policy] == nil {
-			all[figures[i].Policy] = make(map[DeadLetterState]int64)
-		}
-		all[figures[i].Policy][DeadLetterState(state)] += figures[i].Value
-	}
-	return all
 }
 
 func compareFigures(a, b Figure) int {

@@ -137,10 +137,8 @@ func (p *projection) move(l *life, t *touched) {
 	d, before := t.letter, &t.before
 	if before.ID != "" {
 		p.counts[before.kind(l.subject.Policy)]--
-		p.tally.addTotal(l.subject.Policy, FigureDeadLetters+FigureName(before.State), -1)
 	}
 	p.counts[d.kind(l.subject.Policy)]++
-	p.tally.addTotal(l.subject.Policy, FigureDeadLetters+FigureName(d.State), 1)
 	if d.Run == "" || before.ID == "" {
 		return
 	}

@@ -65,14 +65,13 @@ type RecordFilter struct {
 // Statistics reads the sums that are kept up to date. Its errors hold a *StoreError. Every method is safe for
 // concurrent use.
 type Statistics interface {
-	// Figures of the slots from that one on, and the running totals (slot 0).
+	// Figures of the slots from that one on.
 	Figures(ctx context.Context, from int64) ([]Figure, error)
 	// Fingerprints of a policy (all where it is empty), the most failures first, at most limit.
 	Fingerprints(ctx context.Context, policy string, limit int) ([]Fingerprint, error)
 }
 
-// Purger forgets what is older than it must be kept. Links and their digests, figures and fingerprints stay; of the
-// figures, the running totals of dead letters fall by those that go.
+// Purger forgets what is older than it must be kept. Links and their digests, figures and fingerprints stay.
 // Its errors hold a *StoreError. Every method is safe for concurrent use.
 type Purger interface {
 	// LastRecordBefore is the last record of the ledger's links that, from the first on, were all written before

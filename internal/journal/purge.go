@@ -374,23 +374,17 @@ func (p *Purging) Step(head Head, at time.Time, confirmed bool, publish Publishe
 		}
 		body.Runs = append(body.Runs, f.runs[id].carry())
 	}
-	gone := newProjection()
 	for i := range p.Letters {
 		d := &p.Letters[i]
 		if state, stays := p.Stays[d.Key]; stays && state.Episode.DeadLetter == d.DeadLetter.ID {
 			continue
 		}
 		forgotten.DeadLetters = append(forgotten.DeadLetters, d.DeadLetter.Record)
-		gone.counts[d.DeadLetter.kind(d.Subject.Policy)]--
-		gone.tally.addTotal(d.Subject.Policy, FigureDeadLetters+FigureName(d.DeadLetter.State), -1)
-	}
-	for key, n := range gone.tally {
-		f.tally[key] += n
+		b.counts[d.DeadLetter.kind(d.Subject.Policy)]--
 	}
 	sums := &Changes{}
 	f.sums(sums)
 	body.Figures, body.Causes = sums.Figures, sums.Fingerprints
-	b.tally, b.counts = gone.tally, gone.counts
 	b.changes.Forgotten = forgotten
 	b.entry(nil, Subject{}, PurgeEntry, body, Happening{}, 0)
 	return b.seal(), nil

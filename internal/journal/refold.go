@@ -29,26 +29,25 @@ func (t *Table) differ(got, want Row) error {
 	return nil
 }
 
-// compare holds rows against what the records say, each by its key. Rows that optional lets go may be missing.
-func (t *Table) compare(got, want []Row, optional func(Row) bool) error {
+// compare holds rows against what the records say, each by its key.
+func (t *Table) compare(got, want []Row) error {
 	left := map[string]Row{}
 	for _, r := range want {
 		left[t.String(r)] = r
 	}
 	for _, r := range got {
-		w, known := left[t.String(r)]
+		key := t.String(r)
+		w, known := left[key]
 		if !known {
-			return &Difference{t.String(r), "is there, and no record tells of it"}
+			return &Difference{key, "is there, and no record tells of it"}
 		}
 		if err := t.differ(r, w); err != nil {
 			return err
 		}
-		delete(left, t.String(r))
+		delete(left, key)
 	}
-	for _, key := range slices.Sorted(maps.Keys(left)) {
-		if optional == nil || !optional(left[key]) {
-			return &Difference{key, "is missing"}
-		}
+	if len(left) > 0 {
+		return &Difference{slices.Min(slices.Collect(maps.Keys(left))), "is missing"}
 	}
 	return nil
 }
@@ -100,53 +99,22 @@ func (f *Refold) Subject(key int64, s Subject, records []KeyedRecord) (subject R
 	return (&KeyedState{key, s, l.SubjectState}).Row(), letters, nil
 }
 
-// optional reports whether a dead letter may be purged: its record is, and its subject's episode does not name it.
-func (f *Refold) optional(subject Row) func(Row) bool {
-	return func(letter Row) bool { return letter[0].(int64) <= f.through && letter[1] != subject[6] }
-}
-
 // Page holds a page of subjects against their records.
 func (f *Refold) Page(p *SubjectPage) error {
-	records, letters := map[int64][]KeyedRecord{}, map[int64][]Row{}
-	for _, r := range p.Records {
-		records[r.Key] = append(records[r.Key], r)
-	}
-	for _, d := range p.Letters {
-		letters[d[2].(int64)] = append(letters[d[2].(int64)], d)
+	subjects, letters, err := f.Anew(p)
+	if err != nil {
+		return err
 	}
 	for _, row := range p.Subjects {
-		key := row[0].(int64)
-		want, born, err := f.Subject(key, Subject{fmt.Sprint(row[1]), fmt.Sprint(row[2]), fmt.Sprint(row[3])}, records[key])
-		if err != nil {
-			return err
-		}
-		if len(records[key]) == 0 {
+		if len(subjects) == 0 || subjects[0][0] != row[0] {
 			return &Difference{SubjectsTable.String(row), "is there, and no record tells of it"}
 		}
-		if err := SubjectsTable.differ(row, want); err != nil {
+		if err := SubjectsTable.differ(row, subjects[0]); err != nil {
 			return err
 		}
-		var rows []Row
-		for i := range born {
-			rows = append(rows, born[i].Row())
-		}
-		if err := DeadLettersTable.compare(letters[key], rows, f.optional(want)); err != nil {
-			return err
-		}
-		f.count(letters[key], born)
+		subjects = subjects[1:]
 	}
-	return nil
-}
-
-// count counts the dead letters that are there.
-func (f *Refold) count(there []Row, born []KeyedDeadLetter) {
-	for i := range born {
-		d := &born[i]
-		if slices.ContainsFunc(there, func(r Row) bool { return r[0] == d.DeadLetter.Record }) {
-			f.counts[d.DeadLetter.kind(d.Subject.Policy)]++
-			f.letters++
-		}
-	}
+	return DeadLettersTable.compare(p.Letters, letters)
 }
 
 // Rows are what the records come to, of a projection that is of no subject, once all are folded. got are the rows that are
@@ -226,7 +194,7 @@ func (f *Refold) Compare(t *Table, got []Row) error {
 	if t == CountsTable || t == FiguresTable || t == RunCountsTable { // what is 0 need not be there
 		got = slices.DeleteFunc(got, func(r Row) bool { return fmt.Sprint(r[zero]) == "0" })
 	}
-	return t.compare(got, f.Rows(t, got), nil)
+	return t.compare(got, f.Rows(t, got))
 }
 
 // Anew returns the rows of a page's subjects, and of their dead letters, as the records have them. Those that nothing is told
@@ -254,11 +222,12 @@ func (f *Refold) Anew(p *SubjectPage) (subjects, letters []Row, err error) {
 			before, known := there[born[i].DeadLetter.Record]
 			if known {
 				letter[9] = before[9] // when it was seen
-			} else if f.optional(subject)(letter) {
-				continue
+			} else if born[i].DeadLetter.Record <= f.through && letter[1] != subject[6] {
+				continue // purged: the episode does not name it
 			}
 			letters = append(letters, letter)
 			f.counts[born[i].DeadLetter.kind(born[i].Subject.Policy)]++
+			f.letters++
 		}
 	}
 	return subjects, letters, nil

@@ -42,9 +42,7 @@ func TestFiguresOfTheTimeLimit(t *testing.T) {
 			c.now = c.now.Add(time.Hour)
 			c.wantKPI("success_rate", 0.5)
 			c.wantKPI("exhausted_rate", 0.5)
-			if open := journal.DeadLetters(c.store.sums())[decision.DefaultPolicy][journal.DeadLetterOpen]; open != 1 {
-				t.Errorf("%d open dead letters, want 1", open)
-			}
+			c.wantDeadLetters(map[journal.DeadLetterState]int64{journal.DeadLetterOpen: 1})
 			c.succeeds("CLM-a-1") // a person saw to it: closed once all the same
 			if k := c.wantKPI("exhausted_rate", 0.5); k.Samples != 2 {
 				t.Errorf("%d episodes ended, want 2", k.Samples)
@@ -83,7 +81,7 @@ func TestAnOldJobEndsNothing(t *testing.T) {
 	if r.How != journal.Rebased || r.Decision.Outcome != decision.MaxRetriesExceeded || r.Attempt.DeadLetter == "" {
 		t.Fatalf("told %s, %s with dead letter %q", r.How, r.Decision.Outcome, r.Attempt.DeadLetter)
 	}
-	before[journal.Figure{Policy: decision.DefaultPolicy, Name: journal.FigureDeadLetters + journal.FigureName(journal.DeadLetterSuperseded)}] = 1
+	c.wantDeadLetters(map[journal.DeadLetterState]int64{journal.DeadLetterSuperseded: 1})
 	if !maps.Equal(before, c.store.figures) {
 		t.Errorf("the figures are %v, want %v", c.store.figures, before)
 	}
@@ -190,9 +188,7 @@ func TestPolicyThatIsGone(t *testing.T) {
 	if values["success_rate"] != 1 || values["permanent_rate"] != 1.0/3 || len(all) != 20 {
 		t.Errorf("%d figures, those of the policy that is gone: %v", len(all), values)
 	}
-	if n := journal.DeadLetters(c.store.sums())[decision.DefaultPolicy][journal.DeadLetterOpen]; n != 1 {
-		t.Errorf("%d open dead letters of it, want 1", n)
-	}
+	c.wantDeadLetters(map[journal.DeadLetterState]int64{journal.DeadLetterOpen: 1})
 	story, found, err := c.store.Story(t.Context(), c.subject("CLM-a-1"))
 	if v := story.View(c.now); err != nil || !found || v.State != journal.Due || len(v.Attempts) != 1 {
 		t.Errorf("its history is %+v, %t (%v)", v, found, err)

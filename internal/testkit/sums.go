@@ -41,7 +41,7 @@ func (m *Memory) Figures(ctx context.Context, from int64) ([]journal.Figure, err
 	defer m.mu.Unlock()
 	var all []journal.Figure
 	for f, value := range m.figures {
-		if f.Slot == 0 || f.Slot >= from {
+		if f.Slot >= from {
 			f.Value = value
 			all = append(all, f)
 		}

@@ -213,7 +213,7 @@ func (s *snapshot) filter(f *journal.RecordFilter) (string, []any, error) {
 // Figures implements journal.Statistics.
 func (r *Reader) Figures(ctx context.Context, from int64) (all []journal.Figure, err error) {
 	err = r.read(ctx, "read the figures", func(s *snapshot) error {
-		all, err = s.figures("WHERE slot = 0 OR slot >= ?", from)
+		all, err = s.figures("WHERE slot >= ?", from)
 		return err
 	})
 	return all, err

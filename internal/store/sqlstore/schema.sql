@@ -96,7 +96,7 @@ CREATE TABLE answered (
     last  INT NOT NULL
 )STRICT;
 
--- Sums of what happened in each slot of time, and in slot 0 running totals (R19).
+-- Sums of what happened in each slot of time (R19).
 CREATE TABLE figures (
     slot   INT  NOT NULL,
     policy TEXT NOT NULL,

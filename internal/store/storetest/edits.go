@@ -80,7 +80,7 @@ func RunRebuild(t *testing.T, s interface {
 		t.Errorf("the head is %+v after a rebuild that was refused, want %+v", now, head)
 	}
 	testkit.Must(t, audit.Rebuild(t.Context(), s, at(9), true, nil, nil))
-	all := pages(t, s, journal.RecordFilter{}, 50)
+	all := pages(t, s, 50)
 	if last := all[len(all)-1].Entry; last == nil || last.Kind != journal.RebuildEntry || !strings.Contains(last.Body, "true") {
 		t.Errorf("the last record is %+v, want that of an unverified rebuild", last)
 	}

@@ -50,7 +50,7 @@ func testErase(t *testing.T, s Store) {
 	}
 	w.wantNowhere("once it is erased", gone, letter)
 	wantSame(t, "the sums", sums(), before)
-	if left := pending(t, s, "events", 0, 9); len(left) != 1 || left[0].Key != "b" {
+	if left := pending(t, s, "events", 9); len(left) != 1 || left[0].Key != "b" {
 		t.Errorf("%+v waits to be told", left)
 	}
 	if st := story(t, s, done.Pseudonym); len(st.Attempts) != 0 || len(st.Entries) != 1 || len(st.DeadLetters) != 0 { // purged

@@ -35,9 +35,6 @@ func (o *oracle) drawSums(r *rapid.T, x *transaction) {
 	for range rapid.IntRange(0, 3).Draw(r, "figures") {
 		x.figure(figure(o.policy, small("slot"), journal.FigureName(text().Draw(r, "name")), small("bucket"), whole(r)>>16))
 	}
-	if rapid.Bool().Draw(r, "totals") {
-		x.figure(figure(o.policy, 0, journal.FigureDeadLetters+"open", 0, 1))
-	}
 	for range rapid.IntRange(0, 3).Draw(r, "fingerprints") {
 		id := rapid.IntRange(0, 2).Draw(r, "cause")
 		f := cause(fmt.Sprint(o.checks, "-", id), o.policy, 0, 0, rapid.Int64Range(0, 3).Draw(r, "failures"))

@@ -118,7 +118,7 @@ func testNoticeMarks(t *testing.T, s Store) {
 	wantMoved(t, s, day, daily, notice("d", "ti/email"), false) // a waits
 	wantMoved(t, s, day, daily, nil, true)
 	wantMarks(t, s, daily, first, moved)
-	waiting := pending(t, s, journal.NoticeQueue, 0, 10)
+	waiting := pending(t, s, journal.NoticeQueue, 10)
 	if len(waiting) != 2 || waiting[0].ID != "a" || waiting[1].ID != "c" {
 		t.Fatalf("%+v waits, want a and c", waiting)
 	}
@@ -154,7 +154,7 @@ func testNoticeOnce(t *testing.T, s Store) {
 	group.Wait()
 	n := 0
 	told.Range(func(any, any) bool { n++; return true })
-	if waiting := pending(t, s, journal.NoticeQueue, 0, 10); n != 1 || len(waiting) != 1 {
+	if waiting := pending(t, s, journal.NoticeQueue, 10); n != 1 || len(waiting) != 1 {
 		t.Errorf("%d moved the mark, %d messages wait, want one", n, len(waiting))
 	}
 }

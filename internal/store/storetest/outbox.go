@@ -10,9 +10,9 @@ import (
 	"retry-worker/internal/testkit"
 )
 
-func pending(t *testing.T, s journal.Outbox, queue string, after int64, limit int) []journal.Message {
+func pending(t *testing.T, s journal.Outbox, queue string, limit int) []journal.Message {
 	t.Helper()
-	m, err := s.Pending(t.Context(), queue, after, limit)
+	m, err := s.Pending(t.Context(), queue, 0, limit)
 	testkit.Must(t, err)
 	return m
 }
@@ -22,7 +22,7 @@ func testSequence(t *testing.T, s Store) {
 	last := int64(0)
 	for range 3 {
 		add(t, s, func(x *transaction) { x.Outbox = []journal.Message{{ID: "1", Queue: "a", At: at(1)}} })
-		waiting := pending(t, s, "a", 0, 10)
+		waiting := pending(t, s, "a", 10)
 		if len(waiting) != 1 || waiting[0].Sequence <= last {
 			t.Fatalf("%+v waits, want one message behind number %d", waiting, last)
 		}
@@ -53,7 +53,7 @@ func testTold(t *testing.T, s Store) {
 	}
 	head, err := s.Head(t.Context())
 	testkit.Must(t, err)
-	all := pending(t, s, "told", 0, 99)
+	all := pending(t, s, "told", 99)
 	for i, m := range all {
 		if m.ID != fmt.Sprint(i+1) {
 			t.Errorf("record %s is told at place %d", m.ID, i+1)

@@ -117,7 +117,7 @@ func testPurgeClock(t *testing.T, s Store) {
 		Verify(t, s)
 	}
 	confirmed := 0
-	for _, r := range pages(t, s, journal.RecordFilter{}, 50) {
+	for _, r := range pages(t, s, 50) {
 		if r.Entry != nil && strings.Contains(r.Entry.Body, `"confirmed":true`) {
 			confirmed++
 		}
@@ -143,7 +143,7 @@ func testPurgeCut(t *testing.T, s Store) {
 	for _, want := range []int{4, 4, 3, 0} {
 		purge(t, s, 15, 4, want)
 	}
-	if left := numbersOf(pages(t, s, journal.RecordFilter{}, 3)); !slices.Equal(left, []int64{16, 17, 18, 19, 20, 21, 22, 23, 24}) {
+	if left := numbersOf(pages(t, s, 3)); !slices.Equal(left, []int64{16, 17, 18, 19, 20, 21, 22, 23, 24}) {
 		t.Errorf("the records %v are left", left)
 	}
 }
@@ -181,7 +181,7 @@ func testPurgeBeside(t *testing.T, s Store) {
 		t.Fatal(err)
 	}
 	chain(t, links, head)
-	left := pages(t, s, journal.RecordFilter{}, 50)
+	left := pages(t, s, 50)
 	wantDigests(t, s, left)
 	for i := range left {
 		if n := recordOf(&left[i]); n != head.Record-int64(len(left)-1-i) {

@@ -200,9 +200,9 @@ func (x *transaction) letter(i int, d journal.DeadLetter, before *journal.DeadLe
 }
 
 // fail records the next failure of the i-th subject: an attempt and its episode.
-func (x *transaction) fail(i int, id journal.Identity) *journal.Attempt {
+func (x *transaction) fail(i int, id journal.Identity) {
 	h := &x.histories[i]
-	a := x.attempt(i, journal.Attempt{
+	x.attempt(i, journal.Attempt{
 		At: at(0), Number: h.Attempts + 1, Episode: 1, Identity: id, JobKey: 7, ElementInstanceKey: 8, ProcessInstanceKey: 9,
 		Rule: decision.RNBIL005, Error: "SocketTimeoutException: connect timed out after 30000 ms at gateway",
 		ReceivedAt: at(0), Took: time.Millisecond,
@@ -215,7 +215,6 @@ func (x *transaction) fail(i int, id journal.Identity) *journal.Attempt {
 	h.Episode = journal.Episode{
 		Number: 1, State: journal.Scheduled, Retries: h.Attempts, NextRetryTime: at(60_000), OpenedAt: at(0), FirstFailure: at(0),
 	}
-	return a
 }
 
 // changes completes the transaction.

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"runtime"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -23,17 +21,6 @@ const (
 )
 
 func main() {
-	// Measured (`make bench`): on one processor the handlers and the journal's commits get in one another's
-	// way, more than two only make the scheduler cost more.
-	if os.Getenv("GOMAXPROCS") == "" {
-		runtime.GOMAXPROCS(min(2, runtime.NumCPU()))
-	}
-	if os.Getenv("GOGC") == "" {
-		new(collector).watch()
-	}
-	if served, _ := strconv.ParseBool(os.Getenv("RETRY_WORKER_PPROF")); !served {
-		runtime.MemProfileRate = 0 // nobody can ask for a heap profile, which costs a megabyte to keep
-	}
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
 }
 

@@ -8,7 +8,6 @@ import (
 	"math"
 	"reflect"
 	"regexp"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -73,7 +72,7 @@ func invalidUTF8(content []byte) (line int, found bool) {
 
 // parse is the one document that content holds.
 func (r *reader) parse(content []byte) (root *yaml.Node, ok bool) {
-	decoder := yaml.NewDecoder(yieldingReader{bytes.NewReader(content)})
+	decoder := yaml.NewDecoder(bytes.NewReader(content))
 	var doc, next yaml.Node
 	switch err := decode(decoder, &doc); {
 	case errors.Is(err, io.EOF), err == nil && isNull(doc.Content[0]):
@@ -92,16 +91,6 @@ func (r *reader) parse(content []byte) (root *yaml.Node, ok bool) {
 		r.problemAt(next.Line, fileField, "a second YAML document", "one")
 	}
 	return nil, false
-}
-
-// yieldingReader lets others run after every part of a text. A catalogue may take tens of milliseconds, and jobs that
-// share the processor with it must not wait that long (the scheduler takes a processor away after ten only).
-type yieldingReader struct{ io.Reader }
-
-func (y yieldingReader) Read(p []byte) (int, error) {
-	const part = 512
-	runtime.Gosched()
-	return y.Reader.Read(p[:min(len(p), part)])
 }
 
 // decode makes an error of a panic: the library's parser has had some, and a file that people edit must not stop the
@@ -248,9 +237,6 @@ func (r *reader) list(n *yaml.Node, path string, v reflect.Value) {
 	for i, item := range n.Content {
 		at := itemOf(path, i)
 		r.places[at] = place{item.Line, item}
-		if i%16 == 0 {
-			runtime.Gosched() // see yieldingReader
-		}
 		r.value(item, at, v.Index(i))
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -115,7 +114,6 @@ func (s *ruleSet) addPermanent(path string, r *permanentRule, rank classify.Rank
 // add makes rules of what a document's rule matches: one, or, where it has nothing but codes and no name, one for
 // each code.
 func (s *ruleSet) add(path string, m *matchers, r classify.Rule) {
-	runtime.Gosched() // see yieldingReader
 	s.patterns += len(m.Patterns)
 	if m.Rank != 0 {
 		r.Rank = classify.Rank(m.Rank)
@@ -278,7 +276,6 @@ func (s *ruleSet) eachError(first error) {
 
 // eachItem calls do for everything that the i-th rule matches, with the key of its list and its path.
 func (s *ruleSet) eachItem(i int, do func(list, path, item string)) {
-	runtime.Gosched() // see yieldingReader
 	r, from := &s.rules[i], s.origins[i]
 	for _, l := range []matcherList{
 		{"codes", r.Codes}, {"httpStatuses", r.Statuses}, {"tissFaults", r.TISSFaults},

@@ -51,11 +51,12 @@ func (o *oracle) carryOn(ctx context.Context, r *rapid.T) {
 	}
 	for range rapid.IntRange(0, 3).Draw(r, "steps") {
 		id, at := rapid.SampledFrom(o.runs).Draw(r, "of"), instant().Draw(r, "when")
-		step := func(head journal.Head, g *journal.Gathering) *journal.Changes { return g.Step(head, at, "busy", nil) }
+		salted := sameSalts()
+		step := func(head journal.Head, g *journal.Gathering) *journal.Changes {
+			return salted(head, g.Step(head, at, "busy", nil))
+		}
 		limit := rapid.SampledFrom([]int{1, 2, 100}).Draw(r, "gathered")
-		o.resetSalts()
 		want, _ := o.memory.GatherBulkItems(ctx, id, limit, step)
-		o.resetSalts()
 		done, err := o.store.GatherBulkItems(ctx, id, limit, step)
 		same(r, fmt.Sprintf("whether all of %q are there", id), done, want, err)
 	}

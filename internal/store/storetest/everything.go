@@ -3,7 +3,6 @@ package storetest
 import (
 	"context"
 	"fmt"
-	"testing/cryptotest"
 	"time"
 
 	"pgregory.net/rapid"
@@ -145,8 +144,26 @@ func (o *oracle) bound(r *rapid.T, what string) time.Time {
 	}
 }
 
-// resetSalts has the next salts be those that were the next ones before: each store draws its own.
-func (o *oracle) resetSalts() { cryptotest.SetGlobalRandom(o.t, 1) }
+// sameSalts returns what gives the changes of the second store the salts of the first: each draws its own.
+func sameSalts() func(journal.Head, *journal.Changes) *journal.Changes {
+	var drawn []string
+	return func(head journal.Head, c *journal.Changes) *journal.Changes {
+		switch {
+		case c == nil:
+		case drawn == nil:
+			for i := range c.Records {
+				drawn = append(drawn, c.Records[i].Entry.Salt)
+			}
+		default:
+			for i := range c.Records {
+				c.Records[i].Entry.Salt = drawn[i]
+				c.Link.Digests[i] = journal.DigestEntry(&c.Records[i].Entry)
+			}
+			c.Link = c.Link.After(head)
+		}
+		return c
+	}
+}
 
 // purge forgets a few of the oldest records that both still have, now and then all.
 func (o *oracle) purge(ctx context.Context, r *rapid.T) {
@@ -155,10 +172,12 @@ func (o *oracle) purge(ctx context.Context, r *rapid.T) {
 	}
 	through, limit := rapid.Int64Range(0, o.memory.End().Record).Draw(r, "through"), rapid.IntRange(1, 30).Draw(r, "at most")
 	for range 3 {
-		step := testkit.PurgeAt(soon().Draw(r, "purged at"))
-		o.resetSalts()
+		purge, salted := testkit.PurgeAt(soon().Draw(r, "purged at")), sameSalts()
+		step := func(head journal.Head, p *journal.Purging) (*journal.Changes, error) {
+			c, err := purge(head, p)
+			return salted(head, c), err
+		}
 		want, _ := o.memory.Purge(ctx, through, limit, step)
-		o.resetSalts()
 		got, err := o.store.Purge(ctx, through, limit, step)
 		same(r, "what was purged", got, want, err)
 		for _, of := range o.subjects {

@@ -17,7 +17,7 @@ import (
 // testOracle runs the same transactions on the store and on a naive one; whatever either tells must be the same.
 // Each check has subjects and a policy of its own.
 func testOracle(t *testing.T, s Store) {
-	o := &oracle{t: t, store: s, memory: testkit.NewMemory(), answered: map[int64]bool{}}
+	o := &oracle{store: s, memory: testkit.NewMemory(), answered: map[int64]bool{}}
 	rapid.Check(t, func(r *rapid.T) {
 		o.checks++
 		o.policy = fmt.Sprintf("policy-%d", o.checks)
@@ -43,7 +43,6 @@ func testOracle(t *testing.T, s Store) {
 
 // oracle is the store and what it is held against.
 type oracle struct {
-	t        *testing.T
 	store    Store
 	memory   *testkit.Memory
 	checks   int

@@ -19,3 +19,7 @@ func (c closing) Close() error {
 func TestOracle(t *testing.T) {
 	storetest.RunArchive(t, func(*testing.T) storetest.Store { return closing{testkit.NewMemory()} })
 }
+
+func TestErasuresInAnyOrder(t *testing.T) {
+	storetest.RunErasures(t, func() storetest.Store { return closing{testkit.NewMemory()} })
+}

@@ -3,9 +3,12 @@ package storetest
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
+
+	"pgregory.net/rapid"
 
 	"retry-worker/internal/audit"
 	"retry-worker/internal/journal"
@@ -92,6 +95,60 @@ func testEraseAgain(t *testing.T, s Store) {
 		testkit.Must(t, err)
 		w.wantNowhere(fmt.Sprintf("once records up to %d are purged", through), append(letters, gone)...)
 	}
+}
+
+// RunErasures has claims die, be decided on alone and in bulk, erased and purged in any order: after each step the audit
+// holds, and of what is erased no name is left. open gives each order a store of its own.
+func RunErasures(t *testing.T, open func() Store) {
+	rapid.Check(t, func(r *rapid.T) {
+		w, run, erased := newBulkWorld(t, open()), "", map[string]bool{}
+		for n := range int64(rapid.IntRange(20, 40).Draw(r, "steps")) {
+			id := fmt.Sprintf("CLM-%d-1", rapid.IntRange(0, 2).Draw(r, "claim"))
+			run = w.anyStep(r, n+1, id, run, erased)
+			w.wantNowhere("after that", slices.Collect(maps.Keys(erased))...)
+			if t.Failed() {
+				r.FailNow()
+			}
+		}
+	})
+}
+
+// anyStep does something to a claim, or to the run that goes on, which it returns; n is the step's number.
+func (w *bulkWorld) anyStep(r *rapid.T, n int64, id, run string, erased map[string]bool) string {
+	ctx, letter := w.t.Context(), ""
+	if st := story(w.t, w.s, subject(id)); len(st.Episodes) > 0 {
+		letter = st.Episodes[len(st.Episodes)-1].DeadLetter
+	}
+	switch step := rapid.IntRange(0, 14).Draw(r, "step"); {
+	case step == 0:
+		w.die(id, n)
+		delete(erased, id)
+	case step == 1 && letter != "":
+		w.wait(id, letter)
+	case step <= 4 && letter != "": // or is refused: it is decided, or nobody waits
+		_ = w.decide("", id, letter, step > 2)
+	case step == 5 && run == "":
+		w.begin(fmt.Sprint("run-", n), journal.BulkDiscard)
+		return fmt.Sprint("run-", n)
+	case step == 6 && letter != "" && run != "":
+		_ = w.decide(run, id, letter, true)
+	case step == 7 && run != "":
+		w.step(journal.BulkCancel, journal.BulkRun{ID: run})
+		return ""
+	case step <= 9:
+		w.deliver(rapid.Bool().Draw(r, "taken"))
+	case step <= 11:
+		_, err := w.j.Conclude(ctx, &journal.Outcome{Subject: subject(id), Success: true})
+		testkit.Must(w.t, err)
+	case step == 12:
+		_, err := w.s.Purge(ctx, n-rapid.Int64Range(0, n).Draw(r, "but"), 20, testkit.PurgeAt(at(9)))
+		testkit.Must(w.t, err)
+	default: // or is refused: something is to be done
+		if _, err := w.erase(id); err == nil {
+			erased[id] = true
+		}
+	}
+	return run
 }
 
 // erase has a claim erased.

@@ -42,7 +42,7 @@ func (a *App) upkeep(ctx context.Context, memory *journal.Journal) {
 	}
 	read()
 	a.logHead(ctx)
-	a.purge(ctx, memory)
+	refused := a.purge(ctx, memory)
 	a.logUntold()
 	for {
 		select {
@@ -50,8 +50,11 @@ func (a *App) upkeep(ctx context.Context, memory *journal.Journal) {
 			read()
 		case <-heads.C:
 			a.logHead(ctx)
+			if refused { // a person may have confirmed it
+				refused = a.purge(ctx, memory)
+			}
 		case <-purges.C:
-			a.purge(ctx, memory)
+			refused = a.purge(ctx, memory)
 			a.logUntold()
 		case <-ctx.Done():
 			return
@@ -103,17 +106,17 @@ func (a *App) logUntold() {
 	}
 }
 
-// purge forgets what is older than RETENTION.
-func (a *App) purge(ctx context.Context, memory *journal.Journal) {
+// purge forgets what is older than RETENTION, and reports whether that is refused until the clock is right, or a person
+// confirms it.
+func (a *App) purge(ctx context.Context, memory *journal.Journal) (refused bool) {
 	if a.settings.Retention <= 0 {
-		return // nobody said how long
+		return false // nobody said how long
 	}
+	deleted, note := 0, ""
 	mine, err := a.store.Lease(ctx, purgeLease, a.settings.WorkerName, purgePause/2)
-	if err != nil || !mine {
-		return
+	if mine {
+		deleted, err = memory.Purge(ctx, a.store, a.settings.Retention, false)
 	}
-	deleted, err := memory.Purge(ctx, a.store, a.settings.Retention, false)
-	note := ""
 	switch {
 	case errors.Is(err, journal.ErrClockAhead):
 		note = err.Error()
@@ -126,4 +129,5 @@ func (a *App) purge(ctx context.Context, memory *journal.Journal) {
 	if deleted > 0 {
 		a.log.Info("old records purged, their digests stay", zap.Int("records", deleted), zap.Duration("retention", a.settings.Retention))
 	}
+	return note != ""
 }

@@ -35,7 +35,8 @@ func (w *writer) mendHead() error {
 		{`INSERT INTO ledger_head (one, link, record, subject, hash, at, purged, probed_at)
 			SELECT 1, number, first - 1 + length(digests) / 32, (SELECT coalesce(max(key), 0) FROM subjects), hash, at,
 				(SELECT coalesce(max(record), 0) FROM records WHERE kind = 'purge'), 0
-			FROM ledger WHERE number = (SELECT max(number) FROM ledger)`, nil},
+			FROM ledger WHERE number = (SELECT max(number) FROM ledger)
+			UNION ALL SELECT 1, 0, 0, 0, ` + w.Types["zero hash"] + `, 0, 0, 0 WHERE NOT EXISTS (SELECT 1 FROM ledger)`, nil},
 	})
 }
 

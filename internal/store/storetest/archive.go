@@ -3,6 +3,7 @@ package storetest
 import (
 	"testing"
 
+	"retry-worker/internal/audit"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/testkit"
 )
@@ -67,5 +68,13 @@ func wantDigests(t *testing.T, s journal.Archive, records []journal.Record) {
 		if got != vouched[recordOf(&r)] {
 			t.Errorf("record %d is not what the ledger vouches for", recordOf(&r))
 		}
+	}
+}
+
+// testRebuildOfNothing rebuilds an empty journal.
+func testRebuildOfNothing(t *testing.T, s Store) {
+	if r, is := s.(audit.Rebuilder); is { // the oracle is none
+		testkit.Must(t, audit.Rebuild(t.Context(), r, at(9), false, nil, nil))
+		Verify(t, s)
 	}
 }

@@ -99,6 +99,7 @@ var (
 		{"a purge by a clock that leapt", testPurgeClock},
 		{"a purge that is cut off", testPurgeCut},
 		{"a purge beside writers", testPurgeBeside},
+		{"a rebuild of nothing", testRebuildOfNothing},
 		{"erasures", testErase},
 		{"erasures of a name that comes again", testEraseAgain},
 	}

@@ -2,7 +2,6 @@ package sqlstore
 
 import (
 	"context"
-	"encoding/json"
 	"math"
 	"time"
 
@@ -24,20 +23,12 @@ func (s *snapshot) run(id string) (journal.BulkRun, bool, error) {
 }
 
 func (s *snapshot) bulkRuns(clause string, args ...any) (all []journal.BulkRun, err error) {
-	err = s.each("SELECT body FROM bulk_runs "+clause, func(scan func(to ...any) error) error {
-		var text string
-		if err := scan(&text); err != nil {
-			return err
-		}
-		r := journal.BulkRun{Counts: map[journal.BulkOutcome]int64{}}
-		err := json.Unmarshal([]byte(text), &r)
-		all = append(all, r)
-		return err
-	}, args...)
+	all, err = collect(s, "SELECT body FROM bulk_runs "+clause, args, fromJSON[journal.BulkRun])
 	for i := range all {
 		r := &all[i]
+		r.Counts = map[journal.BulkOutcome]int64{}
 		if err == nil {
-			err = s.each("SELECT outcome, n FROM bulk_counts WHERE run = ? AND n <> 0", func(scan func(to ...any) error) error {
+			err = s.each("SELECT outcome, n FROM bulk_counts WHERE run = ? AND n <> 0", func(scan scanner) error {
 				var outcome journal.BulkOutcome
 				var n int64
 				err := scan(&outcome, &n)
@@ -49,12 +40,8 @@ func (s *snapshot) bulkRuns(clause string, args ...any) (all []journal.BulkRun, 
 	return all, err
 }
 
-func (r *Reader) bulkRuns(ctx context.Context, doing, clause string, args ...any) (all []journal.BulkRun, err error) {
-	err = r.read(ctx, doing, func(s *snapshot) error {
-		all, err = s.bulkRuns(clause, args...)
-		return err
-	})
-	return all, err
+func (r *Reader) bulkRuns(ctx context.Context, doing, clause string, args ...any) ([]journal.BulkRun, error) {
+	return reading(ctx, r, doing, func(s *snapshot) ([]journal.BulkRun, error) { return s.bulkRuns(clause, args...) })
 }
 
 // BulkRun implements journal.BulkStore.
@@ -88,30 +75,19 @@ func (r *Reader) ActiveBulkRuns(ctx context.Context) ([]journal.BulkRun, error) 
 }
 
 // BulkItems implements journal.BulkStore.
-func (r *Reader) BulkItems(ctx context.Context, run string, outcome journal.BulkOutcome, after int64, limit int) (all []journal.BulkItem, err error) {
+func (r *Reader) BulkItems(ctx context.Context, run string, outcome journal.BulkOutcome, after int64, limit int) ([]journal.BulkItem, error) {
 	clause, args := "run = ? AND number > ?", []any{run, after}
 	if outcome != "" {
 		clause, args = "run = ? AND number > ? AND outcome = ?", append(args, string(outcome))
 	}
-	err = r.read(ctx, "list a bulk run's dead letters", func(s *snapshot) error {
-		all, err = s.items("WHERE "+clause+" ORDER BY number LIMIT ?", append(args, max(limit, 0))...)
-		return err
+	args = append(args, max(limit, 0))
+	return reading(ctx, r, "list a bulk run's dead letters", func(s *snapshot) ([]journal.BulkItem, error) {
+		return s.items("WHERE "+clause+" ORDER BY number LIMIT ?", args...)
 	})
-	return all, err
 }
 
-func (s *snapshot) items(clause string, args ...any) (all []journal.BulkItem, err error) {
-	err = s.each("SELECT body FROM bulk_items "+clause, func(scan func(to ...any) error) error {
-		var text string
-		if err := scan(&text); err != nil {
-			return err
-		}
-		var i journal.BulkItem
-		err := json.Unmarshal([]byte(text), &i)
-		all = append(all, i)
-		return err
-	}, args...)
-	return all, err
+func (s *snapshot) items(clause string, args ...any) ([]journal.BulkItem, error) {
+	return collect(s, "SELECT body FROM bulk_items "+clause, args, fromJSON[journal.BulkItem])
 }
 
 // GatherBulkItems implements journal.BulkStore. It finds what is next beside who writes, and has the writer's turn only to
@@ -264,7 +240,7 @@ const tallied = 1000
 func (c *choice) tallies(recent time.Time) ([]journal.DeadLetterTally, error) {
 	sums, busy := journal.DeadLetterSums{}, map[string]bool{}
 	err := c.each("SELECT i.dead_letter FROM bulk_runs b JOIN bulk_items i ON i.run = b.id AND i.outcome = 'planned' WHERE b.state IN "+unfinished,
-		func(scan func(to ...any) error) error {
+		func(scan scanner) error {
 			var id string
 			err := scan(&id)
 			busy[id] = true

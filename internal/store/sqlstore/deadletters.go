@@ -45,7 +45,7 @@ func (s *snapshot) kinds(p *journal.DeadLetterPlan, byCause bool) (all []kind, e
 			query, args = query+" AND "+of[0]+" = ?", append(args, of[1])
 		}
 	}
-	err = s.each(query+" GROUP BY 1, policy, state, team, reason ORDER BY total DESC, 1, policy, state, team, reason", func(scan func(to ...any) error) error {
+	err = s.each(query+" GROUP BY 1, policy, state, team, reason ORDER BY total DESC, 1, policy, state, team, reason", func(scan scanner) error {
 		k := kind{caused: byCause}
 		err := scan(&k.Fingerprint, &k.Policy, &k.State, &k.Team, &k.Reason, &k.N)
 		if slices.Contains(p.States, k.State) {
@@ -84,15 +84,13 @@ func (s *snapshot) seek(p *journal.DeadLetterPlan, kinds []kind, above, before i
 			query.WriteString(" ORDER BY record " + order + " LIMIT ?) AS k")
 			args = append(args, limit)
 		}
-		err = s.each(query.String(), func(scan func(to ...any) error) error {
-			var l letter
-			err := scan(&l.record, &l.subject, &l.fingerprint)
-			all = append(all, l)
-			return err
-		}, args...)
+		some, err := collect(s, query.String(), args, func(scan scanner, l *letter) error {
+			return scan(&l.record, &l.subject, &l.fingerprint)
+		})
 		if err != nil {
 			return nil, err
 		}
+		all = append(all, some...)
 	}
 	slices.SortFunc(all, func(a, b letter) int {
 		if order == "DESC" {
@@ -180,7 +178,7 @@ func (s *snapshot) searchCauses(p *journal.DeadLetterPlan) (*search, error) {
 	if len(p.Words) == 0 {
 		return q, nil
 	}
-	err := q.each("SELECT id, reason, pattern FROM fingerprints", func(scan func(to ...any) error) error {
+	err := q.each("SELECT id, reason, pattern FROM fingerprints", func(scan scanner) error {
 		var f journal.Fingerprint
 		err := scan(&f.ID, &f.Reason, &f.Pattern)
 		if p.Finds(&f) {
@@ -203,7 +201,7 @@ func (q *search) findSubjects() error {
 		if end, ok := journal.AfterPrefix(prefix); ok {
 			query, args = query+" AND id < ?", append(args, end)
 		}
-		err := q.each(query+" LIMIT ?", func(scan func(to ...any) error) error {
+		err := q.each(query+" LIMIT ?", func(scan scanner) error {
 			var key int64
 			err := scan(&key)
 			q.subjects = append(q.subjects, key)
@@ -260,7 +258,7 @@ func (q *search) lookThrough() (found []letter, floor int64, err error) {
 func (q *search) those(all []letter) (found []letter, err error) {
 	hit := map[int64]bool{}
 	err = inLists(recordsOf(all), func(in string, args []any) error {
-		return q.each("SELECT d.record, d.id, s.id FROM dead_letters d JOIN subjects s ON s.key = d.subject WHERE d.record IN "+in, func(scan func(to ...any) error) error {
+		return q.each("SELECT d.record, d.id, s.id FROM dead_letters d JOIN subjects s ON s.key = d.subject WHERE d.record IN "+in, func(scan scanner) error {
 			var record int64
 			var id, subject string
 			err := scan(&record, &id, &subject)
@@ -311,24 +309,20 @@ func list(values []int64) (string, []any) {
 }
 
 // keyedLetters reads dead letters d.
-func (s *snapshot) keyedLetters(clause string, args ...any) (all []journal.KeyedDeadLetter, err error) {
-	err = s.each("SELECT d.subject, s.tenant, s.policy, s.id, d.seen, d.body FROM dead_letters d JOIN subjects s ON s.key = d.subject "+clause,
-		func(scan func(to ...any) error) error {
-			var k journal.KeyedDeadLetter
-			var seen int64
-			var text string
-			if err := scan(&k.Key, &k.Subject.Tenant, &k.Subject.Policy, &k.Subject.ID, &seen, &text); err != nil {
-				return err
-			}
-			d, err := readLetter(text, seen)
-			if err != nil {
-				return err
-			}
+func (s *snapshot) keyedLetters(clause string, args ...any) ([]journal.KeyedDeadLetter, error) {
+	const query = "SELECT d.subject, s.tenant, s.policy, s.id, d.seen, d.body FROM dead_letters d JOIN subjects s ON s.key = d.subject "
+	return collect(s, query+clause, args, func(scan scanner, k *journal.KeyedDeadLetter) error {
+		var seen int64
+		var text string
+		if err := scan(&k.Key, &k.Subject.Tenant, &k.Subject.Policy, &k.Subject.ID, &seen, &text); err != nil {
+			return err
+		}
+		d, err := readLetter(text, seen)
+		if err == nil {
 			k.DeadLetter = *d
-			all = append(all, k)
-			return nil
-		}, args...)
-	return all, err
+		}
+		return err
+	})
 }
 
 // lettersBy reads the dead letters whose column is one of the values.
@@ -352,7 +346,7 @@ func (s *snapshot) letterItems(found []letter) ([]journal.DeadLetterItem, error)
 		items[letters[i].DeadLetter.Record] = journal.DeadLetterItem{DeadLetter: letters[i].DeadLetter, Subject: letters[i].Subject}
 	}
 	err = inLists(records, func(in string, args []any) error {
-		return s.each("SELECT record, body FROM records WHERE kind = 'attempt' AND record IN "+in, func(scan func(to ...any) error) error {
+		return s.each("SELECT record, body FROM records WHERE kind = 'attempt' AND record IN "+in, func(scan scanner) error {
 			var record int64
 			var text string
 			var a journal.Attempt

@@ -60,7 +60,7 @@ func (w *writer) erasing(of journal.Subject) (p *journal.Erasing, err error) {
 
 // named are the items of bulk runs that name a subject, which is given as its JSON.
 func (w *writer) named(subject string) (all []journal.RunItem, err error) {
-	err = w.each("SELECT run, body FROM bulk_items", func(scan func(to ...any) error) error {
+	err = w.each("SELECT run, body FROM bulk_items", func(scan scanner) error {
 		var i journal.RunItem
 		var body string
 		if err := scan(&i.Run, &body); err != nil {

@@ -85,7 +85,7 @@ func (m *moment) Subjects(after int64, limit int) (p journal.SubjectPage, err er
 
 func (m *moment) Answered() ([]journal.Run, error) {
 	var all journal.Runs
-	err := m.each("SELECT first, last FROM answered ORDER BY first", func(scan func(to ...any) error) error {
+	err := m.each("SELECT first, last FROM answered ORDER BY first", func(scan scanner) error {
 		var r journal.Run
 		err := scan(&r.First, &r.Last)
 		all.Add(r)
@@ -106,7 +106,7 @@ func (m *moment) Rows(t *journal.Table) ([]journal.Row, error) {
 
 // rows are a table's, texts and numbers as journal.Row has them.
 func (s *snapshot) rows(t *journal.Table, clause string, args ...any) (all []journal.Row, err error) {
-	err = s.each("SELECT "+strings.Join(t.Columns, ", ")+" FROM "+t.Name+" "+clause, func(scan func(to ...any) error) error {
+	err = s.each("SELECT "+strings.Join(t.Columns, ", ")+" FROM "+t.Name+" "+clause, func(scan scanner) error {
 		r, to := make(journal.Row, len(t.Columns)), make([]any, len(t.Columns))
 		for i := range r {
 			to[i] = &r[i]

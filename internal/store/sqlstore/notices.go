@@ -12,21 +12,17 @@ import (
 )
 
 // NewDeadLetters implements journal.NoticeStore.
-func (s *Store) NewDeadLetters(ctx context.Context, team decision.Team, after int64, top int) (sum journal.NoticeCount, err error) {
-	err = s.read(ctx, "count a team's new dead letters", func(s *snapshot) error {
-		sum, err = s.notice(team, top, nil, func(p *journal.DeadLetterPlan) ([]noticed, error) { return s.news(p, after) })
-		return err
+func (s *Store) NewDeadLetters(ctx context.Context, team decision.Team, after int64, top int) (journal.NoticeCount, error) {
+	return reading(ctx, &s.Reader, "count a team's new dead letters", func(s *snapshot) (journal.NoticeCount, error) {
+		return s.notice(team, top, nil, func(p *journal.DeadLetterPlan) ([]noticed, error) { return s.news(p, after) })
 	})
-	return sum, err
 }
 
 // OpenDeadLetters implements journal.NoticeStore.
-func (s *Store) OpenDeadLetters(ctx context.Context, team decision.Team, top int, older ...time.Time) (sum journal.NoticeCount, err error) {
-	err = s.read(ctx, "count a team's open dead letters", func(s *snapshot) error {
-		sum, err = s.notice(team, top, older, s.open)
-		return err
+func (s *Store) OpenDeadLetters(ctx context.Context, team decision.Team, top int, older ...time.Time) (journal.NoticeCount, error) {
+	return reading(ctx, &s.Reader, "count a team's open dead letters", func(s *snapshot) (journal.NoticeCount, error) {
+		return s.notice(team, top, older, s.open)
 	})
-	return sum, err
 }
 
 // noticed is how many open dead letters a cause and a reason have, and the oldest of them.
@@ -133,7 +129,7 @@ func (s *snapshot) news(p *journal.DeadLetterPlan, after int64) (all []noticed, 
 	at := map[journal.CauseCount]int{}
 	for _, k := range kinds {
 		err := s.each(`SELECT fingerprint, record, at FROM dead_letters WHERE state = ? AND policy = ? AND team = ? AND reason = ? AND record > ?
-			ORDER BY record`, func(scan func(to ...any) error) error {
+			ORDER BY record`, func(scan scanner) error {
 			n := noticed{kind: k}
 			n.N = 1
 			err := scan(&n.Fingerprint, &n.record, &n.at)

@@ -9,27 +9,23 @@ import (
 )
 
 // Pending implements journal.Outbox.
-func (s *Store) Pending(ctx context.Context, queue string, after int64, limit int) (all []journal.Message, err error) {
-	err = s.read(ctx, "read the outbox", func(s *snapshot) error {
-		all = nil
-		return s.each("SELECT sequence, id, queue, key, type, body, at FROM outbox WHERE queue = ? AND sequence > ? ORDER BY sequence LIMIT ?",
-			func(scan func(to ...any) error) error {
-				var m journal.Message
-				var at int64
-				err := scan(&m.Sequence, &m.ID, &m.Queue, &m.Key, &m.Type, &m.Body, &at)
-				m.At = journal.FromMilli(at)
-				all = append(all, m)
-				return err
-			}, queue, after, max(limit, 0))
+func (s *Store) Pending(ctx context.Context, queue string, after int64, limit int) ([]journal.Message, error) {
+	const query = "SELECT sequence, id, queue, key, type, body, at FROM outbox WHERE queue = ? AND sequence > ? ORDER BY sequence LIMIT ?"
+	return reading(ctx, &s.Reader, "read the outbox", func(s *snapshot) ([]journal.Message, error) {
+		return collect(s, query, []any{queue, after, max(limit, 0)}, func(scan scanner, m *journal.Message) error {
+			var at int64
+			err := scan(&m.Sequence, &m.ID, &m.Queue, &m.Key, &m.Type, &m.Body, &at)
+			m.At = journal.FromMilli(at)
+			return err
+		})
 	})
-	return all, err
 }
 
 // Backlog implements journal.Outbox.
 func (s *Store) Backlog(ctx context.Context) (waiting map[string]int64, err error) {
 	err = s.read(ctx, "count what waits in the outbox", func(s *snapshot) error {
 		waiting = map[string]int64{}
-		return s.each("SELECT queue, count(*) FROM outbox GROUP BY queue", func(scan func(to ...any) error) error {
+		return s.each("SELECT queue, count(*) FROM outbox GROUP BY queue", func(scan scanner) error {
 			var queue string
 			var n int64
 			err := scan(&queue, &n)
@@ -56,19 +52,16 @@ func (s *Store) Lease(ctx context.Context, name, holder string, span time.Durati
 }
 
 // NoticeMarks implements journal.NoticeStore.
-func (s *Store) NoticeMarks(ctx context.Context) (all []journal.NoticeMark, err error) {
-	err = s.read(ctx, "read how far teams were told", func(s *snapshot) error {
-		all = nil
-		return s.each("SELECT team, channel, kind, record, day, at FROM notice_marks ORDER BY team, channel, kind", func(scan func(to ...any) error) error {
-			var m journal.NoticeMark
+func (s *Store) NoticeMarks(ctx context.Context) ([]journal.NoticeMark, error) {
+	const query = "SELECT team, channel, kind, record, day, at FROM notice_marks ORDER BY team, channel, kind"
+	return reading(ctx, &s.Reader, "read how far teams were told", func(s *snapshot) ([]journal.NoticeMark, error) {
+		return collect(s, query, nil, func(scan scanner, m *journal.NoticeMark) error {
 			var at int64
 			err := scan(&m.Team, &m.Channel, &m.Kind, &m.Record, &m.Day, &at)
 			m.At = journal.FromMilli(at)
-			all = append(all, m)
 			return err
 		})
 	})
-	return all, err
 }
 
 // MoveNoticeMark implements journal.NoticeStore. Who moves marks takes turns at the ledger's head.

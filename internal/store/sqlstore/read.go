@@ -14,18 +14,15 @@ const recordColumns = "r.record, r.kind, r.subject, r.at, r.body, coalesce(s.ten
 const fromRecords = " FROM records r LEFT JOIN subjects s ON s.key = r.subject "
 
 // entries reads rows of recordColumns.
-func (s *snapshot) entries(clause string, args ...any) (all []journal.KeyedRecord, err error) {
-	err = s.each("SELECT "+recordColumns+fromRecords+clause, func(scan func(to ...any) error) error {
-		var r journal.KeyedRecord
+func (s *snapshot) entries(clause string, args ...any) ([]journal.KeyedRecord, error) {
+	return collect(s, "SELECT "+recordColumns+fromRecords+clause, args, func(scan scanner, r *journal.KeyedRecord) error {
 		var at int64
 		var body string
 		err := scan(&r.Entry.Record, &r.Entry.Kind, &r.Key, &at, &body, &r.Entry.Subject.Tenant, &r.Entry.Subject.Policy, &r.Entry.Subject.ID)
 		r.Entry.At = journal.FromMilli(at)
 		r.Entry.Keep(body)
-		all = append(all, r)
 		return err
-	}, args...)
-	return all, err
+	})
 }
 
 // keyOf the subject; 0 where it is not known.
@@ -99,7 +96,7 @@ func (r *Reader) CountAttempts(ctx context.Context, of journal.Subject) (n int64
 }
 
 // PendingRetries implements journal.Reader.
-func (r *Reader) PendingRetries(ctx context.Context, policy string, after *journal.PendingRetry, limit int) (all []journal.PendingRetry, err error) {
+func (r *Reader) PendingRetries(ctx context.Context, policy string, after *journal.PendingRetry, limit int) ([]journal.PendingRetry, error) {
 	query, args := "SELECT key, tenant, policy, id, body FROM subjects WHERE next_retry IS NOT NULL", []any{}
 	if after != nil {
 		query, args = query+" AND (next_retry, key) > (?, ?)", append(args, journal.Milli(after.NextRetryTime), after.Key)
@@ -107,48 +104,36 @@ func (r *Reader) PendingRetries(ctx context.Context, policy string, after *journ
 	if policy != "" {
 		query, args = query+" AND policy = ?", append(args, policy)
 	}
-	err = r.read(ctx, "list the pending retries", func(s *snapshot) error {
-		all = nil
-		return s.each(query+" ORDER BY next_retry, key LIMIT ?", func(scan func(to ...any) error) error {
-			var p journal.PendingRetry
+	query, args = query+" ORDER BY next_retry, key LIMIT ?", append(args, max(limit, 0))
+	return reading(ctx, r, "list the pending retries", func(s *snapshot) ([]journal.PendingRetry, error) {
+		return collect(s, query, args, func(scan scanner, p *journal.PendingRetry) error {
 			var state string
 			if err := scan(&p.Key, &p.Subject.Tenant, &p.Subject.Policy, &p.Subject.ID, &state); err != nil {
 				return err
 			}
 			st, err := readState(state)
 			p.NextRetryTime, p.RetryCount, p.State = st.Episode.NextRetryTime, st.Episode.Retries, st.Episode.State
-			all = append(all, p)
 			return err
-		}, append(args, max(limit, 0))...)
+		})
 	})
-	return all, err
 }
 
 // Head implements journal.Archive.
-func (r *Reader) Head(ctx context.Context) (head journal.Head, err error) {
-	err = r.read(ctx, "read the ledger's head", func(s *snapshot) error {
-		head, err = s.head("")
-		return err
-	})
-	return head, err
+func (r *Reader) Head(ctx context.Context) (journal.Head, error) {
+	return reading(ctx, r, "read the ledger's head", func(s *snapshot) (journal.Head, error) { return s.head("") })
 }
 
 // Links implements journal.Archive.
-func (r *Reader) Links(ctx context.Context, after int64, limit int) (all []journal.Link, err error) {
-	err = r.read(ctx, "read the ledger", func(s *snapshot) error {
-		all, err = s.links(after, limit)
-		return err
-	})
-	return all, err
+func (r *Reader) Links(ctx context.Context, after int64, limit int) ([]journal.Link, error) {
+	return reading(ctx, r, "read the ledger", func(s *snapshot) ([]journal.Link, error) { return s.links(after, limit) })
 }
 
 func (s *snapshot) links(after int64, limit int) ([]journal.Link, error) {
 	return s.linksWhere("WHERE number > ? ORDER BY number LIMIT ?", after, max(limit, 0))
 }
 
-func (s *snapshot) linksWhere(clause string, args ...any) (all []journal.Link, err error) {
-	err = s.each("SELECT number, at, first, digests, answered, hash FROM ledger "+clause, func(scan func(to ...any) error) error {
-		var l journal.Link
+func (s *snapshot) linksWhere(clause string, args ...any) ([]journal.Link, error) {
+	return collect(s, "SELECT number, at, first, digests, answered, hash FROM ledger "+clause, args, func(scan scanner, l *journal.Link) error {
 		var at int64
 		var digests, hash []byte
 		var answered string
@@ -161,13 +146,11 @@ func (s *snapshot) linksWhere(clause string, args ...any) (all []journal.Link, e
 			copy(l.Digests[i][:], digests[i*size:])
 		}
 		copy(l.Hash[:], hash)
-		all = append(all, l)
-		if answered != "" && json.Unmarshal([]byte(answered), &all[len(all)-1].Answered) != nil {
-			all[len(all)-1].Answered = []journal.Run{{First: -1, Last: -1}} // its link's hash tells that, too
+		if answered != "" && json.Unmarshal([]byte(answered), &l.Answered) != nil {
+			l.Answered = []journal.Run{{First: -1, Last: -1}} // its link's hash tells that, too
 		}
 		return nil
-	}, args...)
-	return all, err
+	})
 }
 
 // Records implements journal.Archive.
@@ -211,47 +194,32 @@ func (s *snapshot) filter(f *journal.RecordFilter) (string, []any, error) {
 }
 
 // Figures implements journal.Statistics.
-func (r *Reader) Figures(ctx context.Context, from int64) (all []journal.Figure, err error) {
-	err = r.read(ctx, "read the figures", func(s *snapshot) error {
-		all, err = s.figures("WHERE slot >= ?", from)
-		return err
+func (r *Reader) Figures(ctx context.Context, from int64) ([]journal.Figure, error) {
+	const query = "SELECT slot, policy, name, bucket, value FROM figures WHERE slot >= ? ORDER BY slot, policy, name, bucket"
+	return reading(ctx, r, "read the figures", func(s *snapshot) ([]journal.Figure, error) {
+		return collect(s, query, []any{from}, func(scan scanner, f *journal.Figure) error {
+			return scan(&f.Slot, &f.Policy, &f.Name, &f.Bucket, &f.Value)
+		})
 	})
-	return all, err
-}
-
-func (s *snapshot) figures(clause string, args ...any) (all []journal.Figure, err error) {
-	err = s.each("SELECT slot, policy, name, bucket, value FROM figures "+clause+" ORDER BY slot, policy, name, bucket", func(scan func(to ...any) error) error {
-		var f journal.Figure
-		err := scan(&f.Slot, &f.Policy, &f.Name, &f.Bucket, &f.Value)
-		all = append(all, f)
-		return err
-	}, args...)
-	return all, err
 }
 
 // Fingerprints implements journal.Statistics.
-func (r *Reader) Fingerprints(ctx context.Context, policy string, limit int) (all []journal.Fingerprint, err error) {
+func (r *Reader) Fingerprints(ctx context.Context, policy string, limit int) ([]journal.Fingerprint, error) {
 	clause, args := "ORDER BY failures DESC, id LIMIT ?", []any{max(limit, 0)}
 	if policy != "" {
 		clause, args = "WHERE policy = ? "+clause, []any{policy, max(limit, 0)}
 	}
-	err = r.read(ctx, "read the fingerprints", func(s *snapshot) error {
-		all, err = s.causes(clause, args...)
-		return err
-	})
-	return all, err
+	return reading(ctx, r, "read the fingerprints", func(s *snapshot) ([]journal.Fingerprint, error) { return s.causes(clause, args...) })
 }
 
-func (s *snapshot) causes(clause string, args ...any) (all []journal.Fingerprint, err error) {
-	err = s.each("SELECT "+strings.Join(journal.FingerprintsTable.Columns, ", ")+" FROM fingerprints "+clause, func(scan func(to ...any) error) error {
-		var f journal.Fingerprint
+func (s *snapshot) causes(clause string, args ...any) ([]journal.Fingerprint, error) {
+	query := "SELECT " + strings.Join(journal.FingerprintsTable.Columns, ", ") + " FROM fingerprints " + clause
+	return collect(s, query, args, func(scan scanner, f *journal.Fingerprint) error {
 		var first, last int64
 		err := scan(&f.ID, &f.Policy, &f.Reason, &f.Classification, &f.Pattern, &first, &last, &f.Failures, &f.Retried, &f.Exhausted, &f.Permanent, &f.Recovered)
 		f.FirstSeen, f.LastSeen = journal.FromMilli(first), journal.FromMilli(last)
-		all = append(all, f)
 		return err
-	}, args...)
-	return all, err
+	})
 }
 
 // most is the end of all numbers.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"database/sql"
 	_ "embed"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
@@ -126,8 +127,21 @@ func (r *Reader) read(ctx context.Context, doing string, do func(s *snapshot) er
 	return err
 }
 
+// reading returns what do reads in a transaction that sees one state of the journal.
+func reading[T any](ctx context.Context, r *Reader, doing string, do func(s *snapshot) (T, error)) (result T, err error) {
+	err = r.read(ctx, doing, func(s *snapshot) error {
+		var err error
+		result, err = do(s)
+		return err
+	})
+	return result, err
+}
+
+// scanner reads the columns of a row.
+type scanner = func(to ...any) error
+
 // each calls row for each row of the query's result.
-func (s *snapshot) each(query string, row func(scan func(to ...any) error) error, args ...any) (err error) {
+func (s *snapshot) each(query string, row func(scan scanner) error, args ...any) (err error) {
 	rows, err := s.tx.QueryContext(s, s.bind(query), args...)
 	if err != nil {
 		return err
@@ -139,6 +153,26 @@ func (s *snapshot) each(query string, row func(scan func(to ...any) error) error
 		}
 	}
 	return rows.Err()
+}
+
+// collect reads the rows of a query's result.
+func collect[T any](s *snapshot, query string, args []any, read func(scan scanner, row *T) error) (all []T, err error) {
+	err = s.each(query, func(scan scanner) error {
+		var row T
+		err := read(scan, &row)
+		all = append(all, row)
+		return err
+	}, args...)
+	return all, err
+}
+
+// fromJSON reads a row of one column, which is JSON.
+func fromJSON[T any](scan scanner, row *T) error {
+	var text string
+	if err := scan(&text); err != nil {
+		return err
+	}
+	return json.Unmarshal([]byte(text), row)
 }
 
 // one reads a single row; false where there is none.

@@ -110,7 +110,7 @@ func (w *writer) recallSome(lookups []journal.Lookup, histories []journal.Histor
 		args = append(args, int64(i), l.Subject.ID, l.Subject.Policy, l.Subject.Tenant, l.DeadLetter)
 	}
 	var purged []int // their last attempts are
-	err := w.each(query+recallTail, func(scan func(to ...any) error) error {
+	err := w.each(query+recallTail, func(scan scanner) error {
 		var n, key int64
 		var last nullRecord
 		var seen *int64

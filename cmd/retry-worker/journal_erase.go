@@ -26,7 +26,8 @@ func (c *cli) journalEraseCommand() *cobra.Command {
 		Example: `  retry-worker journal erase CLM-001-1234567890 --reason "pedido do titular, protocolo 4711"`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return fmt.Errorf("%d subjects given, expected one, such as CLM-001-1234567890; `%s --help` says more", len(args), cmd.CommandPath())
+				return fmt.Errorf("%d subjects given, expected one, such as CLM-001-1234567890; `%s --help` says more",
+					len(args), cmd.CommandPath())
 			}
 			return nil
 		},
@@ -58,7 +59,8 @@ func (c *cli) erase(ctx context.Context, server *serverFlags, s journal.Subject,
 	if c.json() {
 		_, err = fmt.Fprintln(c.out, string(text))
 	} else {
-		_, err = fmt.Fprintf(c.out, "erased: %d records; what is counted goes on as %s (record %d)\n", done.Records, inertLine(done.Pseudonym, 200), done.Record)
+		_, err = fmt.Fprintf(c.out, "erased: %d records; what is counted goes on as %s (record %d)\n",
+			done.Records, inertLine(done.Pseudonym, 200), done.Record)
 	}
 	return err
 }

@@ -79,6 +79,7 @@ func (s *API) unerased(w http.ResponseWriter, err error) {
 	default:
 		s.log.Error("the API could not erase a subject", zap.Error(err))
 		s.fail(w, http.StatusServiceUnavailable, journalUnavailable,
-			"whether the subject was erased is not known; ask again (once it was, the answer is subject_not_found), or see the worker's log")
+			"whether the subject was erased is not known; ask again (once it was, the answer is subject_not_found), "+
+				"or see the worker's log")
 	}
 }

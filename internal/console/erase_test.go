@@ -34,24 +34,28 @@ func TestErase(t *testing.T) {
 	}
 	a := c.post("ada", path, body)
 	pseudonym, _ := a.body["pseudonym"].(string)
-	if a.status != http.StatusOK || !strings.HasPrefix(pseudonym, "erased-") || a.body["records"] != 5.0 || a.body["record"] != 6.0 {
+	if a.status != http.StatusOK || !strings.HasPrefix(pseudonym, "erased-") ||
+		a.body["records"] != 5.0 || a.body["record"] != 6.0 {
 		t.Fatalf("got %d %s", a.status, a.text)
 	}
 	c.refuses("ada", path, body, http.StatusNotFound, "subject_not_found")
 	c.refuses("ada", strings.Replace(path, claim, pseudonym, 1), body, http.StatusNotFound, "subject_not_found")
 	c.refuses("vera", "/subjects/tiss-submission/"+claim, "", http.StatusNotFound, "subject_not_found")
-	if a := c.get("vera", "/dead-letters?state=all"); strings.Contains(a.text, claim) || strings.Contains(a.text, id) || !strings.Contains(a.text, pseudonym) {
+	if a := c.get("vera", "/dead-letters?state=all"); strings.Contains(a.text, claim) ||
+		strings.Contains(a.text, id) || !strings.Contains(a.text, pseudonym) {
 		t.Errorf("the dead letters are %s", a.text)
 	}
 	if a := c.get("vera", "/subjects/tiss-submission/"+pseudonym); a.body["state"] != "discarded" {
 		t.Errorf("its pseudonym shows %s", a.text)
 	}
 	a = c.get("vera", "/subjects/tiss-submission/"+pseudonym+"/audit")
-	if !strings.Contains(a.text, `"kind":"erasure"`) || !strings.Contains(a.text, "pedido de "+pseudonym+", protocolo 4711") || strings.Contains(a.text, `"figures"`) {
+	if !strings.Contains(a.text, `"kind":"erasure"`) ||
+		!strings.Contains(a.text, "pedido de "+pseudonym+", protocolo 4711") || strings.Contains(a.text, `"figures"`) {
 		t.Errorf("its audit shows %s", a.text)
 	}
 	var all strings.Builder
-	if _, err := audit.Export(t.Context(), c.Memory, &all, audit.Selection{}, audit.JSONLines, nil); err != nil || strings.Contains(all.String(), claim) {
+	_, err := audit.Export(t.Context(), c.Memory, &all, audit.Selection{}, audit.JSONLines, nil)
+	if err != nil || strings.Contains(all.String(), claim) {
 		t.Errorf("the export shows %s (%v)", &all, err)
 	}
 	for _, line := range c.lines.All() {

@@ -166,12 +166,14 @@ func (p *Erasing) Step(head Head, at time.Time, e Erasure, publish Publisher) (*
 	sums.sums(c)
 	reason := strings.ReplaceAll(e.Reason, e.Subject.ID, x.to.ID)
 	body := &erasureBody{Reason: storable(redact.Line(reason, maxReasonBytes)), By: bounded(storable(e.By), maxNameBytes),
-		Erased: runsOf(p.Records), Amended: digests, State: left.SubjectState, Letters: letters, Figures: c.Figures, Causes: c.Fingerprints}
+		Erased: runsOf(p.Records), Amended: digests, State: left.SubjectState, Letters: letters,
+		Figures: c.Figures, Causes: c.Fingerprints}
 	b.subjects[p.Key], b.changes.Runs = left, x.takeQueries()
 	b.changes.Erased = &Expunged{Key: p.Key, OutboxKey: e.Subject.outboxKey(), Quoted: e.Subject.quotedID(),
 		Amended: amended, Items: x.takeItems()}
 	done := Erased{Pseudonym: x.to, Records: len(p.Records), Record: b.next()}
-	record := Entry{Record: done.Record, Kind: ErasureEntry, Subject: x.to, At: b.milli(), Body: string(encoded(body)), Salt: newSalt()}
+	record := Entry{Record: done.Record, Kind: ErasureEntry, Subject: x.to, At: b.milli(),
+		Body: string(encoded(body)), Salt: newSalt()}
 	b.append(p.Key, record, Happening{Episode: left.Episode})
 	return b.seal(), done, nil
 }

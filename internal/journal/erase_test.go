@@ -24,7 +24,8 @@ func TestErasureIsPublished(t *testing.T) {
 	}
 	e.Reason = "pedido do titular"
 	done, err := j.Erase(t.Context(), f.Memory, e)
-	if err != nil || len(told) != 1 || told[0].Entry.Kind != journal.ErasureEntry || told[0].Subject != done.Pseudonym || told[0].Entry.Record != done.Record {
+	if err != nil || len(told) != 1 ||
+		told[0].Entry.Kind != journal.ErasureEntry || told[0].Subject != done.Pseudonym || told[0].Entry.Record != done.Record {
 		t.Errorf("told is %+v of %+v (%v)", told, done, err)
 	}
 	if waiting := f.Memory.Outbox(); len(waiting) != 1 || waiting[0].Key != done.Pseudonym.ID {

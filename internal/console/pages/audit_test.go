@@ -68,13 +68,17 @@ func TestAnErasureIsShown(t *testing.T) {
 	_, err := w.Reviews.Discard(t.Context(), review.Command{ID: w.items()[i].ID, Reason: "x", By: "ana"})
 	testkit.Must(t, err)
 	w.Deliver(true)
-	done, err := w.Journal.Erase(t.Context(), w.Memory, journal.Erasure{Subject: testkit.Subject("tiss-submission", deadID), Reason: "protocolo 4711", By: "ana.souza"})
+	e := journal.Erasure{Subject: testkit.Subject("tiss-submission", deadID), Reason: "protocolo 4711", By: "ana.souza"}
+	done, err := w.Journal.Erase(t.Context(), w.Memory, e)
 	testkit.Must(t, err)
 	s := open(t, w)
-	for lang, says := range map[string]string{"en": "Records erased on request (LGPD)", "pt-BR": "Registros apagados a pedido (LGPD)"} {
+	for lang, says := range map[string]string{
+		"en": "Records erased on request (LGPD)", "pt-BR": "Registros apagados a pedido (LGPD)",
+	} {
 		s.lang = lang
 		for _, address := range []string{"/audit", "/subjects/tiss-submission/" + done.Pseudonym.ID} {
-			if raw := s.page(address).raw; !strings.Contains(raw, says) || !strings.Contains(raw, "protocolo 4711") || strings.Contains(raw, deadID) {
+			if raw := s.page(address).raw; !strings.Contains(raw, says) ||
+				!strings.Contains(raw, "protocolo 4711") || strings.Contains(raw, deadID) {
 				t.Errorf("%s in %s does not tell of the erasure, or tells whose it was", address, lang)
 			}
 		}

@@ -79,14 +79,15 @@ func TestErasedFromTheFile(t *testing.T) {
 	db := opened(t, path)
 	f := testkit.New(t, testkit.Over(db))
 	id := f.DieWaiting("tiss-submission", "CLM-GONE-1", "DUPLICATE_CLAIM", 0)
-	run := f.StartBulk(bulk.Command{Action: journal.BulkDiscard, Filter: journal.DeadLetterFilter{Query: "CLM-GONE-1"}, Reason: "x", By: "ana"})
+	run := f.StartBulk(bulk.Command{Action: journal.BulkDiscard, Filter: journal.DeadLetterFilter{Query: "CLM-GONE-1"},
+		Reason: "x", By: "ana"})
 	f.Gather(run)
 	f.DecideBulk(run, 1)
 	f.Deliver(true)
 	f.FinishBulk(run)
-	if _, err := f.Journal.Erase(t.Context(), db, journal.Erasure{Subject: testkit.Subject("tiss-submission", "CLM-GONE-1"), Reason: "x", By: "ana"}); err != nil {
-		t.Fatal(err)
-	}
+	e := journal.Erasure{Subject: testkit.Subject("tiss-submission", "CLM-GONE-1"), Reason: "x", By: "ana"}
+	_, err := f.Journal.Erase(t.Context(), db, e)
+	testkit.Must(t, err)
 	storetest.Verify(t, db)
 	testkit.Must(t, execute(t.Context(), path, "VACUUM"))
 	testkit.Must(t, db.Close())

@@ -34,7 +34,9 @@ func testErase(t *testing.T, s Store) {
 	w.step(journal.BulkCancel, journal.BulkRun{ID: "run-1"})
 	purge(t, s, 2, 9, 1) // its first record: the purge's record carries it
 	must(t, s, nil, func(x *transaction) {
-		for key, body := range map[string]string{"<default>/tiss-submission/" + gone: `{}`, "a": `{"items":[{"id":"` + gone + `"}]}`, "b": `{"id":"` + gone + `0"}`} {
+		for key, body := range map[string]string{
+			"<default>/tiss-submission/" + gone: `{}`, "a": `{"items":[{"id":"` + gone + `"}]}`, "b": `{"id":"` + gone + `0"}`,
+		} {
 			x.Outbox = append(x.Outbox, journal.Message{ID: key, Queue: "events", Key: key, Body: body})
 		}
 	})

@@ -233,10 +233,12 @@ func (r *BulkRun) fold(record int64, at time.Time, b *bulkBody) {
 	}
 }
 
-// GatherBulkItems adds the next of a bulk run's dead letters to it (BulkStore.GatherBulkItems); one that another unfinished run
-// has planned is added as refused with busyCode.
-func (j *Journal) GatherBulkItems(ctx context.Context, store BulkStore, run string, limit int, busyCode string) (done bool, err error) {
-	return store.GatherBulkItems(ctx, run, limit, func(head Head, g *Gathering) *Changes { return g.Step(head, j.now(), busyCode, j.publish) })
+// GatherBulkItems adds the next of a bulk run's dead letters to it (BulkStore.GatherBulkItems); one that another unfinished
+// run has planned is added as refused with busyCode.
+func (j *Journal) GatherBulkItems(ctx context.Context, store BulkStore, run string, limit int, busyCode string) (bool, error) {
+	return store.GatherBulkItems(ctx, run, limit, func(head Head, g *Gathering) *Changes {
+		return g.Step(head, j.now(), busyCode, j.publish)
+	})
 }
 
 // Gathering is what a store shows of dead letters that are to be added to a bulk run.
@@ -274,13 +276,13 @@ func (g *Gathering) Step(head Head, at time.Time, busyCode string, publish Publi
 	return b.seal()
 }
 
-// RefuseBulkItem records that nothing is done with a dead letter of a bulk run, for the reason in code. One that is no longer
-// planned stays as it is. It returns as Analyze does.
+// RefuseBulkItem records that nothing is done with a dead letter of a bulk run, for the reason in code. One that is no
+// longer planned stays as it is. It returns as Analyze does.
 func (j *Journal) RefuseBulkItem(ctx context.Context, run string, number int64, code string) error {
 	return j.submit(ctx, &item{lookup: Lookup{Run: run, Item: number}, apply: func(b *batch, h *History) error {
 		if i := h.Item; i != nil && i.Outcome == BulkPlanned {
-			b.items = append(b.items, BulkItemChange{Run: run, DeadLetter: i.DeadLetter, From: BulkPlanned, To: BulkRefused, Code: code,
-				ChangedAt: b.milli()})
+			b.items = append(b.items, BulkItemChange{Run: run, DeadLetter: i.DeadLetter, From: BulkPlanned, To: BulkRefused,
+				Code: code, ChangedAt: b.milli()})
 			b.stepped(h.Run, &bulkBody{Run: run, Verb: bulkRefuse, DeadLetter: i.DeadLetter, Code: code})
 		}
 		return nil

@@ -102,7 +102,7 @@ func rebuildAndDie(ctx context.Context, path string) error {
 		return err
 	}
 	last := driver.Value("")
-	err = sqlitedriver.RegisterScalarFunction("wrote", 1, func(_ *sqlitedriver.FunctionContext, what []driver.Value) (driver.Value, error) {
+	wrote := func(_ *sqlitedriver.FunctionContext, what []driver.Value) (driver.Value, error) {
 		if what[0] != last { // the first row of a statement
 			last, left = what[0], left-1
 		}
@@ -111,8 +111,8 @@ func rebuildAndDie(ctx context.Context, path string) error {
 			select {}
 		}
 		return nil, nil
-	})
-	if err != nil {
+	}
+	if err := sqlitedriver.RegisterScalarFunction("wrote", 1, wrote); err != nil {
 		return err
 	}
 	db, err := Open(ctx, path)
@@ -121,8 +121,8 @@ func rebuildAndDie(ctx context.Context, path string) error {
 	}
 	for _, table := range written {
 		for _, verb := range []string{"INSERT", "UPDATE", "DELETE"} {
-			_, err := db.writer.ExecContext(ctx, fmt.Sprintf("CREATE TEMP TRIGGER %[1]s_%[2]s AFTER %[2]s ON main.%[1]s BEGIN SELECT wrote('%[1]s %[2]s'); END", table, verb))
-			if err != nil {
+			trigger := "CREATE TEMP TRIGGER %[1]s_%[2]s AFTER %[2]s ON main.%[1]s BEGIN SELECT wrote('%[1]s %[2]s'); END"
+			if _, err := db.writer.ExecContext(ctx, fmt.Sprintf(trigger, table, verb)); err != nil {
 				return err
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"retry-worker/e2e/harness"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/wait"
@@ -24,7 +25,7 @@ const (
 func TestKilledUnderLoadOnABroker(t *testing.T) {
 	t.Parallel()
 	begun, b := time.Now(), openBroker(t)
-	kills, seed := max(setting(t, "CHAOS_KILLS", 10*brokerKills)/10, 1), setting(t, "CHAOS_SEED", shortSeed)
+	kills, seed := max(harness.Setting(t, "CHAOS_KILLS", 10*brokerKills)/10, 1), harness.Setting(t, "CHAOS_SEED", shortSeed)
 	random := rand.New(rand.NewPCG(uint64(seed), 6))
 	before, err := b.Counters(t.Context())
 	testkit.Must(t, err)

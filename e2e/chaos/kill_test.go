@@ -3,8 +3,6 @@ package chaos_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -12,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"retry-worker/e2e/harness"
 	"retry-worker/internal/testkit/gateway"
 	"retry-worker/internal/testkit/wait"
 )
@@ -42,20 +41,6 @@ var mannerNames = [manners]string{"between record and reply", "between reply and
 
 func (m manner) String() string { return mannerNames[m] }
 
-// setting is a whole number from the environment.
-func setting(t *testing.T, name string, otherwise int) int {
-	t.Helper()
-	text := os.Getenv(name)
-	if text == "" {
-		return otherwise
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 0 {
-		t.Fatalf("%s is %q, expected a whole number", name, text)
-	}
-	return n
-}
-
 // killing is one run of kills on one store.
 type killing struct {
 	*stub
@@ -74,7 +59,7 @@ type killing struct {
 // twice or otherwise, or left undone, and the chain must hold.
 func TestKilledUnderLoad(t *testing.T) {
 	t.Parallel()
-	kills, seed := setting(t, "CHAOS_KILLS", shortKills), setting(t, "CHAOS_SEED", shortSeed)
+	kills, seed := harness.Setting(t, "CHAOS_KILLS", shortKills), harness.Setting(t, "CHAOS_SEED", shortSeed)
 	for _, name := range stores {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

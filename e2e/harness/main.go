@@ -55,6 +55,20 @@ func Parallel(n int) func() {
 	}
 }
 
+// Setting returns a whole number from the environment, or otherwise where none is there.
+func Setting(t *testing.T, name string, otherwise int) int {
+	t.Helper()
+	text := os.Getenv(name)
+	if text == "" {
+		return otherwise
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 {
+		t.Fatalf("%s is %q, expected a whole number", name, text)
+	}
+	return n
+}
+
 // Child has a test's process be a program instead, where the one that started it set that variable; the program gets its
 // value and exit status 1 with an error.
 func Child(variable string, program func(value string) error) func() {

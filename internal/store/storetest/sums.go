@@ -45,7 +45,7 @@ func testOpenersAdd(t *testing.T, d Database) {
 		for n := range int64(rounds) {
 			_, err := transact(t.Context(), s, nil, func(x *transaction) {
 				x.entry(journal.Entry{Kind: journal.RejectionEntry, At: at(0), Body: `{"a":1}`})
-				x.Figures = []journal.Figure{figure("a", 1, "decisions", n%2, 1), figure("a", 0, "dead_letters_open", 0, 1)}
+				x.Figures = []journal.Figure{figure("a", 1, "decisions", n%2, 1)}
 				x.Fingerprints = []journal.Fingerprint{cause("1", "a", 100-opener, 100+opener, 1)}
 				x.Outbox = []journal.Message{{ID: identity().String(), Queue: "q", At: at(n)}}
 			})
@@ -69,7 +69,7 @@ func testOpenersAdd(t *testing.T, d Database) {
 	}
 	group.Wait()
 	s := open[0]
-	wantFigures(t, s, 1, figure("a", 0, "dead_letters_open", 0, openers*rounds), figure("a", 1, "decisions", 0, openers*rounds/2), figure("a", 1, "decisions", 1, openers*rounds/2))
+	wantFigures(t, s, 1, figure("a", 1, "decisions", 0, openers*rounds/2), figure("a", 1, "decisions", 1, openers*rounds/2))
 	got, err := s.Fingerprints(t.Context(), "", 9)
 	testkit.Must(t, err)
 	wantSame(t, "the fingerprint", got, []journal.Fingerprint{cause("1", "a", 99, 101, openers*rounds)})

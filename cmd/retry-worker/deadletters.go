@@ -22,8 +22,8 @@ func (c *cli) deadLettersCommand() *cobra.Command {
 		Use:   "dead-letters",
 		Short: "List what was given up, show one, send it again or let it go: one, or many at once",
 		Long: "Speaks to the API of a running worker. Where that has a tokens file, it shows the token in " + tokenVariable + ", or the\n" +
-			"one in --token-file. Roles: viewer lists, shows and plans; operator retries and discards too; admin also with --force, and\n" +
-			"many at once.\n" +
+			"one in --token-file. Roles: viewer lists, shows and plans; operator retries and discards too, at the limit\n" +
+			"once (--force), and many at once of the teams that the token names; admin all of it, and --fresh.\n" +
 			"Exit 0 when it is done, 1 when the API refuses or does not answer, 2 for wrong use.",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {

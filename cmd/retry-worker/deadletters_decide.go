@@ -58,8 +58,8 @@ func (c *cli) deadLettersRetryCommand() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	f.registerDecision(flags)
-	flags.BoolVar(&f.force, "force", false, "one more try at or above the limit (role admin)")
-	flags.BoolVar(&f.fresh, "fresh", false, "begin the whole ladder again; takes --force")
+	flags.BoolVar(&f.force, "force", false, "one more try at or above the limit")
+	flags.BoolVar(&f.fresh, "fresh", false, "begin the whole ladder again; takes --force (role admin)")
 	flags.StringVar(&f.when, "when", "backoff", "backoff (after the policy's delay) or now")
 	return cmd
 }

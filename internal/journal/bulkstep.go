@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
-	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -300,37 +299,23 @@ func (j *Journal) HoldBulkRun(ctx context.Context, run, why string) error {
 	}})
 }
 
-// BulkCursor goes on behind the bulk run with that id.
-func BulkCursor(id string) string {
-	return base64.RawURLEncoding.EncodeToString(append(bulkSeal(id), id...))
-}
+// bulkRuns names the list of all bulk runs.
+var bulkRuns = []byte("bulk runs")
 
-// BulkRunPage cuts runs, of which one more than limit was looked for, to a page, and is the cursor behind it; empty where no
-// more follow.
+// BulkRunPage cuts runs, of which one more than limit was looked for, to a page, and returns the cursor behind it; empty
+// where no more follow.
 func BulkRunPage(all []BulkRun, limit int) (page []BulkRun, next string) {
 	if len(all) <= limit {
 		return all, ""
 	}
-	return slices.Clip(all[:limit]), BulkCursor(all[limit-1].ID)
+	return slices.Clip(all[:limit]), cursor(bulkRuns, all[limit-1].ID)
 }
 
-// AfterBulkRun is the id of the bulk run that a cursor goes on behind; empty where the cursor is. The error is ErrBadCursor.
-func AfterBulkRun(cursor string) (string, error) {
-	if cursor == "" {
+// AfterBulkRun returns the id of the bulk run that a cursor goes on behind; empty where the cursor is. The error is
+// ErrBadCursor.
+func AfterBulkRun(text string) (string, error) {
+	if text == "" {
 		return "", nil
 	}
-	b, err := base64.RawURLEncoding.Strict().DecodeString(cursor)
-	if err != nil || len(b) <= sealBytes {
-		return "", ErrBadCursor
-	}
-	id := string(b[sealBytes:])
-	if BulkCursor(id) != cursor {
-		return "", ErrBadCursor
-	}
-	return id, nil
-}
-
-func bulkSeal(id string) []byte {
-	sum := sha256.Sum256(append([]byte("bulk runs\x01"), id...))
-	return sum[:sealBytes]
+	return placeOf(bulkRuns, text)
 }

@@ -121,10 +121,3 @@ func FromMilli(ms int64) time.Time {
 	}
 	return time.UnixMilli(ms).UTC()
 }
-
-func truth(b bool) int64 {
-	if b {
-		return 1
-	}
-	return 0
-}

@@ -80,17 +80,12 @@ func (j *Journal) Run(stop, kill context.Context) {
 	c.mark(kill)
 }
 
-// whose is what a transaction holds once of: a subject, or a bulk run where there is none.
-type whose struct {
-	subject Subject
-	run     string
-}
-
-func (l *Lookup) of() whose {
+// of returns what a transaction holds once of: a subject, or a bulk run where there is none.
+func (l *Lookup) of() Lookup {
 	if l.Subject != (Subject{}) {
-		return whose{subject: l.Subject}
+		return Lookup{Subject: l.Subject}
 	}
-	return whose{run: l.Run}
+	return Lookup{Run: l.Run}
 }
 
 // gather takes what waits, at most maxBatch, each subject and each bulk run once, in the order it came.
@@ -105,12 +100,12 @@ func (c *committer) gather() []*item {
 		break
 	}
 	taken, rest := make([]*item, 0, len(c.carry)), c.carry[:0:0]
-	known := make(map[whose]bool, len(c.carry))
+	known := make(map[Lookup]bool, len(c.carry))
 	for _, i := range c.carry {
 		if of := i.lookup.of(); known[of] {
 			rest = append(rest, i)
 		} else {
-			known[of] = of != whose{} // rejections that name nobody share a transaction
+			known[of] = of != Lookup{} // rejections that name nobody share a transaction
 			taken = append(taken, i)
 		}
 	}

@@ -2,12 +2,12 @@ package journal
 
 import (
 	"cmp"
-	"encoding/base64"
-	"encoding/binary"
 	"fmt"
 	"maps"
 	"math"
 	"slices"
+	"strconv"
+	"strings"
 
 	"retry-worker/internal/decision"
 )
@@ -42,20 +42,19 @@ func (f DeadLetterFilter) Groups(cursor string, limit int) (*DeadLetterGroupPlan
 
 // Cursor goes on behind the cause with that id, of which there were n. It is of this filter alone.
 func (g *DeadLetterGroupPlan) Cursor(n int64, id string) string {
-	place := append(binary.BigEndian.AppendUint64(nil, uint64(n)), id...)
-	return base64.RawURLEncoding.EncodeToString(append(g.sealed("causes\x01", place), place...))
+	return cursor(g.list("causes"), strconv.FormatInt(n, 10)+" "+id)
 }
 
-func (g *DeadLetterGroupPlan) resume(cursor string) error {
-	b, err := base64.RawURLEncoding.Strict().DecodeString(cursor)
-	if err != nil || len(b) <= sealBytes+8 {
+func (g *DeadLetterGroupPlan) resume(text string) error {
+	place, err := placeOf(g.list("causes"), text)
+	if err != nil {
+		return err
+	}
+	n, id, _ := strings.Cut(place, " ")
+	if g.Most, err = strconv.ParseInt(n, 10, 64); err != nil {
 		return ErrBadCursor
 	}
-	place := b[sealBytes:]
-	g.Most, g.After = int64(binary.BigEndian.Uint64(place)), string(place[8:])
-	if g.Cursor(g.Most, g.After) != cursor {
-		return ErrBadCursor
-	}
+	g.After = id
 	return nil
 }
 

@@ -1,13 +1,12 @@
 package journal
 
 import (
-	"crypto/sha256"
-	"encoding/base64"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -35,13 +34,8 @@ type DeadLetterFilter struct {
 	Query string `json:"q,omitempty"`
 }
 
-// What a page is refused with.
-var (
-	// ErrBadCursor: it is no cursor, or another filter's.
-	ErrBadCursor = errors.New("the cursor is none of this list's: begin at the first page again")
-	// ErrBadFilter: a state that there is none of.
-	ErrBadFilter = errors.New("the filter is not valid")
-)
+// ErrBadFilter is what a page is refused with: a state that there is none of.
+var ErrBadFilter = errors.New("the filter is not valid")
 
 // AllDeadLetters is the filter's state that lets every state through.
 const AllDeadLetters = "all"
@@ -52,8 +46,6 @@ const MaxDeadLetterPage = 200
 const (
 	maxQueryBytes = 200
 	maxQueryWords = 8
-	cursorBytes   = 16
-	sealBytes     = 8
 )
 
 // DeadLetterPlan is what a filter and a cursor ask of a store.
@@ -160,39 +152,28 @@ func (p *DeadLetterPlan) Passes(d *DeadLetter, policy string) bool {
 
 // Cursor goes on behind the dead letter with that record. It is of this filter alone.
 func (p *DeadLetterPlan) Cursor(record int64) string {
-	b := binary.BigEndian.AppendUint64(make([]byte, 0, cursorBytes), uint64(record))
-	return base64.RawURLEncoding.EncodeToString(append(b, p.seal(b)...))
+	return cursor(p.list("dead letters"), strconv.FormatInt(record, 10))
 }
 
-// seal tells a cursor from anything else.
-func (p *DeadLetterPlan) seal(record []byte) []byte {
-	return p.sealed("dead letters\x01", record)
-}
-
-// sealed is what tells a cursor of that kind of list, with that place in it, from anything else.
-func (p *DeadLetterPlan) sealed(kind string, place []byte) []byte {
-	f := &p.Filter
-	name := append([]byte(kind), place...)
-	for _, part := range [...]string{string(p.States[0]), string(p.States[len(p.States)-1]), f.Policy, string(f.Team), string(f.Reason), f.Query} {
-		name = appendText(name, part)
+func (p *DeadLetterPlan) resume(text string) error {
+	place, err := placeOf(p.list("dead letters"), text)
+	if err != nil {
+		return err
 	}
-	if f.Fingerprint != "" || p.Aged() {
-		name = appendText(name, f.Fingerprint)
-		name = binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(name, uint64(p.Since)), uint64(p.Until))
-	}
-	sum := sha256.Sum256(name)
-	return sum[:sealBytes]
-}
-
-func (p *DeadLetterPlan) resume(cursor string) error {
-	b, err := base64.RawURLEncoding.Strict().DecodeString(cursor)
-	if err != nil || len(b) != cursorBytes || string(b[8:]) != string(p.seal(b[:8])) {
-		return ErrBadCursor
-	}
-	if p.Before = int64(binary.BigEndian.Uint64(b)); p.Cursor(p.Before) != cursor { // line breaks are passed over
+	if p.Before, err = strconv.ParseInt(place, 10, 64); err != nil {
 		return ErrBadCursor
 	}
 	return nil
+}
+
+// list names a list of that kind that the filter lets through.
+func (p *DeadLetterPlan) list(kind string) []byte {
+	f, name := &p.Filter, []byte(kind)
+	for _, part := range [...]string{string(p.States[0]), string(p.States[len(p.States)-1]), f.Policy, string(f.Team), string(f.Reason),
+		f.Query, f.Fingerprint} {
+		name = appendText(name, part)
+	}
+	return binary.AppendVarint(binary.AppendVarint(name, p.Since), p.Until)
 }
 
 // AfterPrefix is the least text, byte by byte, that is above everything that begins with prefix; false where there is none.

@@ -10,23 +10,21 @@ import (
 // DeadLetterSums add dead letters up to tallies. The keys are tallies with nothing in N, Oldest, Newest and Sum.
 type DeadLetterSums map[DeadLetterTally]*DeadLetterTally
 
-// Add counts n dead letters that are alike in key: oldest and newest are the ends of when they were born, sum that of their
-// records.
-func (s DeadLetterSums) Add(key DeadLetterTally, n int64, oldest, newest time.Time, sum int64) {
+// Add counts a dead letter. recent is as DeadLetterTallies has it; busy tells that it is in another bulk run that has not come
+// to it yet.
+func (s DeadLetterSums) Add(d *DeadLetter, policy string, recent time.Time, busy bool) {
+	key := DeadLetterTally{Policy: policy, Team: d.Team, Reason: d.Reason, AtLimit: d.RetryCount >= d.MaxRetries, Waits: d.waits(),
+		Gone: d.Delivery == DeliveryNobody, Recent: recent.IsZero() || Milli(d.CreatedAt) >= ceiling(recent), Busy: busy}
 	t := s[key]
 	if t == nil {
 		t = new(key)
-		t.Oldest, t.Newest = oldest, newest
+		t.Oldest, t.Newest = d.CreatedAt, d.CreatedAt
 		s[key] = t
 	}
-	t.N += n
-	t.Sum = (t.Sum + sum) & math.MaxInt64
-	if Milli(oldest) < Milli(t.Oldest) {
-		t.Oldest = oldest
-	}
-	if Milli(newest) > Milli(t.Newest) {
-		t.Newest = newest
-	}
+	t.N++
+	t.Sum = (t.Sum + d.Record) & math.MaxInt64
+	t.Oldest = slices.MinFunc([]time.Time{t.Oldest, d.CreatedAt}, time.Time.Compare)
+	t.Newest = slices.MaxFunc([]time.Time{t.Newest, d.CreatedAt}, time.Time.Compare)
 }
 
 // Tallies are all sums, in the order of policy, team, reason and what would become of them.
@@ -42,12 +40,11 @@ func (s DeadLetterSums) Tallies() []DeadLetterTally {
 }
 
 // fate orders what would become of them.
-func (t *DeadLetterTally) fate() int64 {
-	return truth(t.AtLimit)<<4 | truth(t.Waits)<<3 | truth(t.Gone)<<2 | truth(t.Recent)<<1 | truth(t.Busy)
-}
-
-// Tally is the key that a dead letter is counted by, but for Busy. recent is as DeadLetterTallies has it.
-func (d *DeadLetter) Tally(policy string, recent time.Time) DeadLetterTally {
-	return DeadLetterTally{Policy: policy, Team: d.Team, Reason: d.Reason, AtLimit: d.RetryCount >= d.MaxRetries, Waits: d.waits(),
-		Gone: d.Delivery == DeliveryNobody, Recent: recent.IsZero() || Milli(d.CreatedAt) >= ceiling(recent)}
+func (t *DeadLetterTally) fate() (bits int) {
+	for _, is := range [...]bool{t.AtLimit, t.Waits, t.Gone, t.Recent, t.Busy} {
+		if bits *= 2; is {
+			bits++
+		}
+	}
+	return bits
 }

@@ -52,29 +52,21 @@ type Figure struct {
 	Value  int64 `json:"value"`
 }
 
-// figureKey is what a figure is added up by.
-type figureKey struct {
-	policy string
-	slot   int64
-	name   FigureName
-	bucket int64
-}
-
-// tally adds figures up.
-type tally map[figureKey]int64
+// tally adds figures up. Its keys are figures with nothing in Value.
+type tally map[Figure]int64
 
 // slotsPerHour are kept together where a figure has many buckets.
 const slotsPerHour = int64(time.Hour / Slot)
 
 // add adds to a figure that has no buckets.
 func (t tally) add(policy string, now time.Time, name FigureName, value int64) {
-	t[figureKey{policy, SlotOf(now), name, 0}] += value
+	t[Figure{Policy: policy, Slot: SlotOf(now), Name: name}] += value
 }
 
 // addTo adds one to a bucket of a distribution, which is kept by the hour.
 func (t tally) addTo(policy string, now time.Time, name FigureName, bucket int64) {
 	slot := SlotOf(now)
-	t[figureKey{policy, slot - slot%slotsPerHour, name, bucket}]++
+	t[Figure{Policy: policy, Slot: slot - slot%slotsPerHour, Name: name, Bucket: bucket}]++
 }
 
 // hourly tells whether a figure is a distribution.
@@ -85,26 +77,21 @@ func (n FigureName) hourly() bool {
 // figures are the sums that are not 0, in a fixed order.
 func (t tally) figures() []Figure {
 	all := make([]Figure, 0, len(t))
-	for k, v := range t {
-		if v != 0 {
-			all = append(all, Figure{k.policy, k.slot, k.name, k.bucket, v})
+	for f, v := range t {
+		if f.Value = v; v != 0 {
+			all = append(all, f)
 		}
 	}
 	slices.SortFunc(all, compareFigures)
 	return all
 }
 
-// tookBuckets are upper bounds in µs; what took longer is in the bucket of all.
-var tookBuckets = [...]int64{100, 250, 500, 1000, 2500, 5000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000, 2_500_000, 10_000_000}
+// tookBuckets are upper bounds in µs; what took longer than the last is in its bucket.
+var tookBuckets = []int64{100, 250, 500, 1000, 2500, 5000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000, 2_500_000, 10_000_000}
 
 func tookBucket(d time.Duration) int64 {
-	us := d.Microseconds()
-	for _, bound := range tookBuckets {
-		if us <= bound {
-			return bound
-		}
-	}
-	return tookBuckets[len(tookBuckets)-1]
+	i, _ := slices.BinarySearch(tookBuckets, d.Microseconds())
+	return tookBuckets[min(i, len(tookBuckets)-1)]
 }
 
 // recoveryBucket is an upper bound of d in seconds: to ten seconds up to ten minutes, to the minute up to two hours, to a

@@ -3,6 +3,7 @@ package journal
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"slices"
 	"strings"
 	"time"
 
@@ -51,12 +52,8 @@ func (f *Fingerprint) name() string {
 
 // add takes over what another count of the same cause says.
 func (f *Fingerprint) add(o *Fingerprint) {
-	if Milli(o.FirstSeen) < Milli(f.FirstSeen) {
-		f.FirstSeen = o.FirstSeen
-	}
-	if Milli(o.LastSeen) > Milli(f.LastSeen) {
-		f.LastSeen = o.LastSeen
-	}
+	f.FirstSeen = slices.MinFunc([]time.Time{f.FirstSeen, o.FirstSeen}, time.Time.Compare)
+	f.LastSeen = slices.MaxFunc([]time.Time{f.LastSeen, o.LastSeen}, time.Time.Compare)
 	f.Failures, f.Retried, f.Exhausted = f.Failures+o.Failures, f.Retried+o.Retried, f.Exhausted+o.Exhausted
 	f.Permanent, f.Recovered = f.Permanent+o.Permanent, f.Recovered+o.Recovered
 }

@@ -320,7 +320,7 @@ func (p *projection) outcome(l *life, b *outcomeBody) {
 		if d != nil {
 			p.settle(d, DeadLetterRecovered)
 		}
-		e.State, e.ClosedAt, e.DeadLetter, e.NextRetryTime = Recovered, b.at(p.at), "", time.Time{}
+		e.State, e.ClosedAt, e.DeadLetter, e.NextRetryTime = Recovered, b.At, "", time.Time{}
 		p.countEnd(l.subject.Policy, e, d == nil, false)
 		if l.last != nil {
 			p.cause(l.subject.Policy, l.last).Recovered++

@@ -28,22 +28,14 @@ type Concluded struct {
 }
 
 type outcomeBody struct {
-	Outcome            string `json:"outcome"`
-	Episode            int64  `json:"episode"`
-	State              State  `json:"state"`
-	At                 string `json:"at"`
-	ProcessInstanceKey int64  `json:"processInstanceKey,omitempty,string"`
+	Outcome            string    `json:"outcome"`
+	Episode            int64     `json:"episode"`
+	State              State     `json:"state"`
+	At                 time.Time `json:"at"`
+	ProcessInstanceKey int64     `json:"processInstanceKey,omitempty,string"`
 	// DeadLetter is the id of the one that is born where a failure ends the episode, Team who must act on it.
 	DeadLetter string        `json:"deadLetterId,omitempty"`
 	Team       decision.Team `json:"responsibleTeam,omitempty"`
-}
-
-// at is when it happened, which is not after it was recorded.
-func (o *outcomeBody) at(recorded time.Time) time.Time {
-	if at, err := time.Parse(time.RFC3339Nano, o.At); err == nil {
-		return at
-	}
-	return recorded
 }
 
 const (
@@ -58,7 +50,7 @@ func (b *batch) conclude(o *Outcome, h *History) Concluded {
 	if o.At.IsZero() || at.After(b.milli()) {
 		at = b.milli()
 	}
-	body := &outcomeBody{Outcome: outcomeSuccess, Episode: e.Number, State: Recovered, At: decision.Instant(at), ProcessInstanceKey: o.ProcessInstanceKey}
+	body := &outcomeBody{Outcome: outcomeSuccess, Episode: e.Number, State: Recovered, At: at, ProcessInstanceKey: o.ProcessInstanceKey}
 	switch {
 	case !e.State.Open(), !o.At.IsZero() && h.Last != nil && at.Before(h.Last.Decision.AnalysedAt): // of an earlier try
 		return Concluded{Episode: *e}

@@ -265,7 +265,9 @@ func (f *Fold) purged(b *purgeBody) {
 // add adds the sums that records contributed which are gone.
 func (p *projection) add(figures []Figure, causes []Fingerprint) {
 	for _, g := range figures {
-		p.tally[figureKey{g.Policy, g.Slot, g.Name, g.Bucket}] += g.Value
+		key := g
+		key.Value = 0
+		p.tally[key] += g.Value
 	}
 	for i := range causes {
 		if c := p.causes[causes[i].ID]; c != nil {

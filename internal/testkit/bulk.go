@@ -94,9 +94,7 @@ func (m *Memory) DeadLetterTallies(ctx context.Context, f journal.DeadLetterFilt
 	sums := journal.DeadLetterSums{}
 	for i := range all {
 		d := &all[i]
-		t := d.Tally(d.Subject.Policy, recent)
-		t.Busy = m.busy(d.ID)
-		sums.Add(t, 1, d.CreatedAt, d.CreatedAt, d.Record)
+		sums.Add(&d.DeadLetter, d.Subject.Policy, recent, m.busy(d.ID))
 	}
 	return sums.Tallies(), through, nil
 }
@@ -137,10 +135,8 @@ func (m *Memory) BulkRuns(ctx context.Context, cursor string, limit int) ([]jour
 	}
 	all := m.ofRuns(func(r *run) bool { return after == "" || r.ID < after })
 	slices.Reverse(all)
-	if limit = min(max(limit, 1), journal.MaxDeadLetterPage); len(all) <= limit {
-		return all, "", nil
-	}
-	return all[:limit], journal.BulkCursor(all[limit-1].ID), nil
+	all, next := journal.BulkRunPage(all, min(max(limit, 1), journal.MaxDeadLetterPage))
+	return all, next, nil
 }
 
 // ActiveBulkRuns implements journal.BulkStore.

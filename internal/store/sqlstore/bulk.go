@@ -260,9 +260,7 @@ func (c *choice) tallies(recent time.Time) ([]journal.DeadLetterTally, error) {
 		}
 		for i := range letters {
 			d := &letters[i].DeadLetter
-			t := d.Tally(letters[i].Subject.Policy, recent)
-			t.Busy = busy[d.ID]
-			sums.Add(t, 1, d.CreatedAt, d.CreatedAt, d.Record)
+			sums.Add(d, letters[i].Subject.Policy, recent, busy[d.ID])
 		}
 		if len(found) < tallied {
 			return sums.Tallies(), nil

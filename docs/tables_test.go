@@ -19,6 +19,7 @@ import (
 	"retry-worker/internal/decision"
 	"retry-worker/internal/decision/decisiontest"
 	"retry-worker/internal/journal"
+	"retry-worker/internal/kpi"
 	"retry-worker/internal/metrics"
 )
 
@@ -90,7 +91,7 @@ func exposition(t *testing.T) string {
 	m.StartJobType("analyze-retry")
 	m.Hooks().Rejected("analyze-retry", decision.InvalidClaimID)
 	rate := 1.0 // absent while nothing closed
-	m.SetKPIs([]journal.KPI{{Policy: decision.DefaultPolicy, Name: journal.KPISuccessRate, Value: &rate}})
+	m.SetKPIs([]kpi.KPI{{Policy: decision.DefaultPolicy, Name: kpi.SuccessRate, Value: &rate}})
 	now := time.Now() // absent while nothing waits
 	m.SetDeadLetters([]journal.DeadLetterCount{{Policy: decision.DefaultPolicy, State: journal.DeadLetterOpen, N: 1, Oldest: now}}, now)
 	server, err := metrics.Listen("127.0.0.1:0", m, &metrics.Readiness{}, false)

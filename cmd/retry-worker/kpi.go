@@ -11,7 +11,7 @@ import (
 
 	"retry-worker/internal/audit"
 	"retry-worker/internal/console"
-	"retry-worker/internal/journal"
+	"retry-worker/internal/kpi"
 )
 
 func (c *cli) kpiCommand() *cobra.Command {
@@ -58,7 +58,7 @@ func (c *cli) kpi(ctx context.Context, policies []string, policy string, now tim
 }
 
 // printKPIs is a table for each policy, with a line for each goal.
-func (c *cli) printKPIs(kpis []journal.KPI) {
+func (c *cli) printKPIs(kpis []kpi.KPI) {
 	table := tabwriter.NewWriter(c.out, 0, 4, 2, ' ', 0)
 	for i := range kpis {
 		k := &kpis[i]
@@ -80,7 +80,7 @@ func (c *cli) printKPIs(kpis []journal.KPI) {
 }
 
 // measured is the figure's value; - where nothing happened that it could be made of.
-func measured(k *journal.KPI) string {
+func measured(k *kpi.KPI) string {
 	if k.Value == nil {
 		return "-"
 	}
@@ -109,18 +109,18 @@ func windowWords(hours float64) string {
 	return fmt.Sprintf("%g h", hours)
 }
 
-func goalWords(k *journal.KPI, g *journal.Goal) string {
+func goalWords(k *kpi.KPI, g *kpi.Goal) string {
 	return fmt.Sprintf("%s %s %s (%s)", g.Kind, g.Compare, amount(k.Unit, g.Limit), g.Rule)
 }
 
 // met tells whether a target is met, or an alert is raised.
-func met(g *journal.Goal) string {
+func met(g *kpi.Goal) string {
 	switch {
 	case g.Holds == nil:
 		return "-"
-	case g.Kind == journal.Alert && *g.Holds:
+	case g.Kind == kpi.Alert && *g.Holds:
 		return "ALERT"
-	case g.Kind == journal.Alert:
+	case g.Kind == kpi.Alert:
 		return "no alert"
 	case *g.Holds:
 		return "yes"

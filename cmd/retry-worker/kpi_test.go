@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"retry-worker/internal/decision"
-	"retry-worker/internal/journal"
+	"retry-worker/internal/kpi"
 	"retry-worker/internal/testkit/golden"
 )
 
@@ -33,11 +33,11 @@ func TestKPI(t *testing.T) {
 // What the command prints can be read as what the journal computes.
 func TestKPIAsJSON(t *testing.T) {
 	audited(t)
-	var got struct{ KPIs []journal.KPI }
+	var got struct{ KPIs []kpi.KPI }
 	if err := json.Unmarshal([]byte(retryWorker("kpi", "--policy", "tiss-submission", "-o", "json").done(t).stdout), &got); err != nil {
 		t.Fatal(err)
 	}
-	if len(got.KPIs) != 10 || got.KPIs[0].Name != journal.KPISuccessRate || got.KPIs[0].Policy != "tiss-submission" || len(got.KPIs[0].Goals) != 2 {
+	if len(got.KPIs) != 10 || got.KPIs[0].Name != kpi.SuccessRate || got.KPIs[0].Policy != "tiss-submission" || len(got.KPIs[0].Goals) != 2 {
 		t.Errorf("got %+v", got)
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"retry-worker/internal/decision"
-	"retry-worker/internal/journal"
+	"retry-worker/internal/kpi"
 	"retry-worker/internal/review"
 )
 
@@ -24,19 +24,19 @@ func business() *dashboard {
 
 func (d *dashboard) targets() {
 	d.row("Targets (RN-BIL-005 §6.1, RN-BIL-004 §6.1)")
-	d.stat(figure{title: "Success rate, 24 h", unit: "percentunit", queries: []query{kpi("success_rate")},
+	d.stat(figure{title: "Success rate, 24 h", unit: "percentunit", queries: []query{figureOf("success_rate")},
 		description: "Recovered with retries ÷ (recovered + exhausted with retries). Targets: 80 % (RN-BIL-005), 85 % (RN-BIL-004). Empty while nothing ended.",
 		steps:       atLeastTwo(target005("success_rate"), target004("success_rate"))})
-	d.stat(figure{title: "Mean time to success, 24 h", unit: "m", queries: []query{kpi("time_to_success_mean")},
+	d.stat(figure{title: "Mean time to success, 24 h", unit: "m", queries: []query{figureOf("time_to_success_mean")},
 		description: "First failure to recovery, mean. Target: at most 2 hours (RN-BIL-005).", steps: atMost(target005("time_to_success_mean"))})
-	d.stat(figure{title: "Median time to success, 24 h", unit: "m", queries: []query{kpi("time_to_success_median")},
+	d.stat(figure{title: "Median time to success, 24 h", unit: "m", queries: []query{figureOf("time_to_success_median")},
 		description: "First failure to recovery, median. Target: at most 60 minutes (RN-BIL-004).", steps: atMost(target004("time_to_success_median"))})
-	d.stat(figure{title: "Retries to success, 24 h", unit: "none", queries: []query{kpi("retries_to_success")},
+	d.stat(figure{title: "Retries to success, 24 h", unit: "none", queries: []query{figureOf("retries_to_success")},
 		description: "Mean retries of what recovered. Target: at most 1.2 (RN-BIL-004).", steps: atMost(target004("retries_to_success"))})
-	d.stat(figure{title: "Permanent errors, 7 days", unit: "percentunit", queries: []query{kpi("permanent_rate")},
+	d.stat(figure{title: "Permanent errors, 7 days", unit: "percentunit", queries: []query{figureOf("permanent_rate")},
 		description: "Permanent errors ÷ all decisions. Target: below 10 %; alerts above 10 % (RN-BIL-004) and 15 % (RN-BIL-005).",
 		steps:       atMostTwo(target005("permanent_rate"), alert005("permanent_rate"))})
-	d.stat(figure{title: "Exhausted, 7 days", unit: "percentunit", queries: []query{kpi("exhausted_rate")},
+	d.stat(figure{title: "Exhausted, 7 days", unit: "percentunit", queries: []query{figureOf("exhausted_rate")},
 		description: "Reached the limit of retries ÷ all that was closed. Targets: at most 3 % (RN-BIL-004), below 5 % (RN-BIL-005).",
 		steps:       atMostTwo(target004("exhausted_rate"), target005("exhausted_rate"))})
 	d.stat(figure{title: "Open dead letters", unit: "short", steps: atMost(review.AlertAbove),
@@ -85,7 +85,7 @@ func (d *dashboard) failures() {
 	d.graph(figure{title: "Permanent and exhausted share against their limits", unit: "percentunit", width: 12,
 		description: "The shares of 7 days. Permanent: alert above 10 % and 15 %; exhausted: above 3 % and 5 %. The lines are those of the exhausted.",
 		steps:       atMostTwo(target004("exhausted_rate"), alert005("exhausted_rate")),
-		queries:     []query{{kpi("permanent_rate").expr, "permanent {{policy}}"}, {kpi("exhausted_rate").expr, "exhausted {{policy}}"}}})
+		queries:     []query{{figureOf("permanent_rate").expr, "permanent {{policy}}"}, {figureOf("exhausted_rate").expr, "exhausted {{policy}}"}}})
 }
 
 func (d *dashboard) recovery() {
@@ -137,11 +137,11 @@ func (d *dashboard) backoff() {
 	}
 	d.bars(figure{title: "Backoff against the ladder of tiss-submission", unit: "short", width: 12, queries: rungs,
 		description: "Retries scheduled in the time shown, by the rung of the ladder they stand on (R5). It falls from rung to rung while retries help."})
-	d.stat(figure{title: "At maximum, 7 days", unit: "percentunit", width: 4, height: 8, queries: []query{kpi("at_maximum_rate")},
+	d.stat(figure{title: "At maximum, 7 days", unit: "percentunit", width: 4, height: 8, queries: []query{figureOf("at_maximum_rate")},
 		description: "Retries whose backoff reached the policy's maximum ÷ retries scheduled. Alert above 5 % (RN-BIL-004).", steps: atMost(alert004("at_maximum_rate"))})
-	d.stat(figure{title: "Mean backoff, 24 h", unit: "m", width: 4, height: 8, queries: []query{kpi("backoff_mean")},
+	d.stat(figure{title: "Mean backoff, 24 h", unit: "m", width: 4, height: 8, queries: []query{figureOf("backoff_mean")},
 		description: "Mean of the retries scheduled. Alert above 30 minutes (RN-BIL-004).", steps: atMost(alert004("backoff_mean"))})
-	d.stat(figure{title: "Jitter deviation, 7 days", unit: "percentunit", width: 4, height: 8, queries: []query{kpi("jitter_deviation")}, none: "< 1,000 draws",
+	d.stat(figure{title: "Jitter deviation, 7 days", unit: "percentunit", width: 4, height: 8, queries: []query{figureOf("jitter_deviation")}, none: "< 1,000 draws",
 		description: "Largest difference of eight equal bins from their share, from 1,000 draws on. Alert above 30 % (RN-BIL-004).", steps: atMost(alert004("jitter_deviation"))})
 	d.graph(figure{title: "Mean backoff", unit: "m",
 		description: "Of the retries scheduled at that moment, by policy. The line is the alert's 30 minutes (RN-BIL-004).",
@@ -169,23 +169,23 @@ func (d *dashboard) deadLetters() {
 }
 
 // goal is what a rule wants of a figure, or raises an alert at (R19).
-func goal(kpi string, rule decision.BusinessRule, kind string) float64 {
-	for _, k := range journal.KPIs(nil, []string{decision.DefaultPolicy}, time.Time{}) {
+func goal(name string, rule decision.BusinessRule, kind string) float64 {
+	for _, k := range kpi.All(nil, []string{decision.DefaultPolicy}, time.Time{}) {
 		for _, g := range k.Goals {
-			if k.Name == kpi && g.Rule == rule && g.Kind == kind {
+			if k.Name == name && g.Rule == rule && g.Kind == kind {
 				return g.Limit
 			}
 		}
 	}
-	panic(fmt.Sprintf("%s has no %s of %s", kpi, kind, rule)) // a slip in this package, which its test finds
+	panic(fmt.Sprintf("%s has no %s of %s", name, kind, rule)) // a slip in this package, which its test finds
 }
 
-func target005(kpi string) float64 { return goal(kpi, decision.RNBIL005, journal.Target) }
-func target004(kpi string) float64 { return goal(kpi, decision.RNBIL004, journal.Target) }
-func alert005(kpi string) float64  { return goal(kpi, decision.RNBIL005, journal.Alert) }
-func alert004(kpi string) float64  { return goal(kpi, decision.RNBIL004, journal.Alert) }
+func target005(name string) float64 { return goal(name, decision.RNBIL005, kpi.Target) }
+func target004(name string) float64 { return goal(name, decision.RNBIL004, kpi.Target) }
+func alert005(name string) float64  { return goal(name, decision.RNBIL005, kpi.Alert) }
+func alert004(name string) float64  { return goal(name, decision.RNBIL004, kpi.Alert) }
 
-// kpi reads a figure from the database, which is the same in every replica.
-func kpi(name string) query {
+// figureOf reads a figure from the database, which is the same in every replica.
+func figureOf(name string) query {
 	return query{fmt.Sprintf("max by (policy) (%s)", of("retry_worker_kpi", fmt.Sprintf(`kpi=%q`, name), chosen)), "{{policy}}"}
 }

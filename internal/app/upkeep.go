@@ -8,6 +8,7 @@ import (
 	"go.uber.org/zap"
 
 	"retry-worker/internal/journal"
+	"retry-worker/internal/kpi"
 )
 
 const (
@@ -68,8 +69,8 @@ func (a *App) readKPIs(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, upkeepTime)
 	defer cancel()
 	now := a.clock.Now()
-	if figures, err := a.store.Figures(ctx, journal.FirstSlot(now, journal.Weekly)); err == nil {
-		a.metrics.SetKPIs(journal.KPIs(figures, a.policies().Names(), now))
+	if figures, err := a.store.Figures(ctx, journal.FirstSlot(now, kpi.Weekly)); err == nil {
+		a.metrics.SetKPIs(kpi.All(figures, a.policies().Names(), now))
 	}
 }
 

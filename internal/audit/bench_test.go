@@ -14,6 +14,7 @@ import (
 	"retry-worker/internal/audit"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
+	"retry-worker/internal/kpi"
 	"retry-worker/internal/store/sqlite"
 )
 
@@ -153,7 +154,7 @@ func benchmarkKPIs(b *testing.B, policies []string) {
 	}
 	defer db.Close()
 	now, rows := begin, 0
-	for at := now.Add(-journal.Weekly); at.Before(now); at = at.Add(journal.Slot) {
+	for at := now.Add(-kpi.Weekly); at.Before(now); at = at.Add(journal.Slot) {
 		err := db.Transact(b.Context(), nil, func(head journal.Head, _ []journal.History) *journal.Changes {
 			c := decisions(head, 1) // figures come with records
 			c.Figures = busySlot(policies, journal.SlotOf(at))

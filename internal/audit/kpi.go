@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"retry-worker/internal/journal"
+	"retry-worker/internal/kpi"
 )
 
 // UnknownPolicyError is why there are no KPIs: nobody knows a policy of that name, nor was anything recorded of one.
@@ -24,13 +25,13 @@ func (e *UnknownPolicyError) Error() string {
 // the known ones and those that something was recorded of lately. A policy that the catalogue no longer has keeps its
 // figures, without values once their window is over. It reads sums, not records. Its errors are a *UnknownPolicyError
 // and those of s.
-func KPIs(ctx context.Context, s journal.Statistics, known []string, policy string, now time.Time) ([]journal.KPI, error) {
-	figures, err := s.Figures(ctx, journal.FirstSlot(now, journal.Weekly))
+func KPIs(ctx context.Context, s journal.Statistics, known []string, policy string, now time.Time) ([]kpi.KPI, error) {
+	figures, err := s.Figures(ctx, journal.FirstSlot(now, kpi.Weekly))
 	if err != nil {
 		return nil, fmt.Errorf("read the figures: %w", err)
 	}
 	if policy == "" {
-		return journal.KPIs(figures, known, now), nil
+		return kpi.All(figures, known, now), nil
 	}
 	figures = slices.DeleteFunc(figures, func(f journal.Figure) bool { return f.Policy != policy })
 	if len(figures) == 0 && !slices.Contains(known, policy) {
@@ -42,5 +43,5 @@ func KPIs(ctx context.Context, s journal.Statistics, known []string, policy stri
 			return nil, &UnknownPolicyError{policy, known}
 		}
 	}
-	return journal.KPIs(figures, []string{policy}, now), nil
+	return kpi.All(figures, []string{policy}, now), nil
 }

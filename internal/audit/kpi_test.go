@@ -9,7 +9,7 @@ import (
 
 	"retry-worker/internal/audit"
 	"retry-worker/internal/decision"
-	"retry-worker/internal/journal"
+	"retry-worker/internal/kpi"
 	"retry-worker/internal/testkit"
 )
 
@@ -52,7 +52,7 @@ func TestPolicyThatIsGone(t *testing.T) {
 	}
 }
 
-func hasValue(all []journal.KPI) bool {
+func hasValue(all []kpi.KPI) bool {
 	for _, k := range all {
 		if k.Value != nil {
 			return true

@@ -9,7 +9,7 @@ import (
 
 	"retry-worker/internal/decision"
 	"retry-worker/internal/decision/decisiontest"
-	"retry-worker/internal/journal"
+	"retry-worker/internal/kpi"
 	"retry-worker/internal/testkit"
 )
 
@@ -105,12 +105,12 @@ func TestKPIs(t *testing.T) {
 		if a.status != http.StatusOK || len(all) != 10 || len(a.body) != 1 {
 			t.Fatalf("%s: got %d %v", path, a.status, a.body)
 		}
-		var rate journal.KPI
+		var rate kpi.KPI
 		text, err := json.Marshal(all[0])
 		if err == nil {
 			err = json.Unmarshal(text, &rate)
 		}
-		if err != nil || rate.Name != journal.KPISuccessRate || rate.Policy != "tiss-submission" || rate.Value == nil || *rate.Value != 1 ||
+		if err != nil || rate.Name != kpi.SuccessRate || rate.Policy != "tiss-submission" || rate.Value == nil || *rate.Value != 1 ||
 			rate.Samples != 1 || rate.Window != 24 || !*rate.Goals[0].Holds {
 			t.Errorf("%s: the success rate is %s, %v", path, text, err)
 		}

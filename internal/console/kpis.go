@@ -5,12 +5,12 @@ import (
 	"net/http"
 
 	"retry-worker/internal/audit"
-	"retry-worker/internal/journal"
+	"retry-worker/internal/kpi"
 )
 
 // KPIs is what the API, and `kpi -o json`, answer with.
 type KPIs struct {
-	KPIs []journal.KPI `json:"kpis"`
+	KPIs []kpi.KPI `json:"kpis"`
 }
 
 // kpis answers GET /api/v1/kpis?policy=.

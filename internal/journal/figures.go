@@ -69,9 +69,14 @@ func (t tally) addTo(policy string, now time.Time, name FigureName, bucket int64
 	t[Figure{Policy: policy, Slot: slot - slot%slotsPerHour, Name: name, Bucket: bucket}]++
 }
 
-// hourly tells whether a figure is a distribution.
-func (n FigureName) hourly() bool {
-	return n == FigureRecoveryTimeBucket || n == FigureTook || n == FigureJitter
+// Since reports whether the figure belongs to a window that begins at t: a part of a distribution's hour suffices.
+func (f *Figure) Since(t time.Time) bool {
+	begins := SlotOf(t)
+	switch f.Name {
+	case FigureRecoveryTimeBucket, FigureTook, FigureJitter:
+		begins -= slotsPerHour
+	}
+	return f.Slot > begins
 }
 
 // figures are the sums that are not 0, in a fixed order.
@@ -107,16 +112,16 @@ func recoveryBucket(d time.Duration) int64 {
 	return int64((d + exact - 1).Truncate(exact) / time.Second)
 }
 
-// jitterBins over the policy's range of jitter (R19).
-const jitterBins = 8
+// JitterBins are the bins of FigureJitter over the policy's range of jitter (R19).
+const JitterBins = 8
 
 // jitterBin of a draw from ±j of the raw backoff; −1 where there is no jitter.
 func jitterBin(b decision.Backoff, j float64) int64 {
 	if j <= 0 {
 		return -1
 	}
-	bin := int64((b.JitterRatio + j) / (2 * j) * jitterBins)
-	return min(max(bin, 0), jitterBins-1)
+	bin := int64((b.JitterRatio + j) / (2 * j) * JitterBins)
+	return min(max(bin, 0), JitterBins-1)
 }
 
 // countDecision adds a fresh decision on an analysis.

@@ -10,6 +10,7 @@ import (
 	"retry-worker/internal/decision"
 	"retry-worker/internal/decision/decisiontest"
 	"retry-worker/internal/journal"
+	"retry-worker/internal/kpi"
 )
 
 // failsAgain has the job that asked last ask again, word for word.
@@ -178,7 +179,7 @@ func TestPolicyThatIsGone(t *testing.T) {
 	c.fails("CLM-a-2", "DUPLICATE_CLAIM", 0)
 	c.recovers("CLM-a-3", 1, time.Hour)
 	c.now = c.now.Add(2 * time.Hour)
-	all := journal.KPIs(c.store.sums(), []string{"another"}, c.now)
+	all := kpi.All(c.store.sums(), []string{"another"}, c.now)
 	values := map[string]float64{}
 	for _, k := range all {
 		if k.Policy == decision.DefaultPolicy && k.Value != nil {

@@ -11,6 +11,7 @@ import (
 
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
+	"retry-worker/internal/kpi"
 	"retry-worker/internal/worker"
 )
 
@@ -208,12 +209,12 @@ func (m *Metrics) Recovered(policy string, e *journal.Episode) {
 }
 
 // SetKPIs takes the figures of R19 over, and drops those that there is nothing to make of any more.
-func (m *Metrics) SetKPIs(kpis []journal.KPI) {
+func (m *Metrics) SetKPIs(kpis []kpi.KPI) {
 	for i := range kpis {
 		k := &kpis[i]
 		m.kpiSamples.WithLabelValues(k.Policy, k.Name).Set(float64(k.Samples))
 		setOrDrop(m.kpis, k.Value, k.Policy, k.Name)
-		if k.Name == journal.KPISuccessRate {
+		if k.Name == kpi.SuccessRate {
 			setOrDrop(m.successRate, k.Value, k.Policy)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
+	"retry-worker/internal/kpi"
 	"retry-worker/internal/metrics"
 	"retry-worker/internal/testkit/golden"
 	"retry-worker/internal/worker"
@@ -116,12 +117,12 @@ func TestKPIsComeAndGo(t *testing.T) {
 		{Policy: decision.DefaultPolicy, Slot: slot, Name: journal.FigureRecoveredRetried, Value: 3},
 		{Policy: decision.DefaultPolicy, Slot: slot, Name: journal.FigureExhaustedRetried, Value: 1},
 	}
-	m.SetKPIs(journal.KPIs(figures, nil, analysed))
+	m.SetKPIs(kpi.All(figures, nil, analysed))
 	all := families(t, scrape(t, url))
 	for _, series := range all["retry_worker_kpi"].Metric {
-		want, known := map[string]float64{"permanent_rate": 0.25, journal.KPISuccessRate: 0.75}[kpi(series)]
+		want, known := map[string]float64{"permanent_rate": 0.25, kpi.SuccessRate: 0.75}[kpiOf(series)]
 		if known && series.Gauge.GetValue() != want {
-			t.Errorf("%s is %v, want %v", kpi(series), series.Gauge.GetValue(), want)
+			t.Errorf("%s is %v, want %v", kpiOf(series), series.Gauge.GetValue(), want)
 		}
 	}
 	if got := all["retry_success_rate"].Metric[0].Gauge.GetValue(); got != 0.75 {
@@ -130,13 +131,13 @@ func TestKPIsComeAndGo(t *testing.T) {
 	if got := count("retry_worker_kpi"); got != 4 { // the two, and the mean time and retries of what recovered
 		t.Errorf("%d figures have a value, want 4", got)
 	}
-	m.SetKPIs(journal.KPIs(nil, []string{decision.DefaultPolicy}, analysed))
+	m.SetKPIs(kpi.All(nil, []string{decision.DefaultPolicy}, analysed))
 	if count("retry_worker_kpi")+count("retry_success_rate") != 0 || count("retry_worker_kpi_samples") != 10 {
 		t.Errorf("figures of nothing are there: %d, and %d samples, want 0 and 10", count("retry_worker_kpi"), count("retry_worker_kpi_samples"))
 	}
 }
 
-func kpi(m *dto.Metric) string {
+func kpiOf(m *dto.Metric) string {
 	for _, l := range m.Label {
 		if l.GetName() == "kpi" {
 			return l.GetValue()
@@ -174,7 +175,7 @@ func bounds(f *dto.MetricFamily) (upper []float64) {
 func TestLabelsComeFromClosedSets(t *testing.T) {
 	m, _, url := served(t)
 	feed(t, m)
-	m.SetKPIs(journal.KPIs(nil, []string{decision.DefaultPolicy}, analysed))
+	m.SetKPIs(kpi.All(nil, []string{decision.DefaultPolicy}, analysed))
 	text := scrape(t, url)
 	if strings.Contains(text, canary) {
 		t.Error("a claim's id or text stands in the metrics")

@@ -11,6 +11,7 @@ import (
 	"retry-worker/internal/decision"
 	"retry-worker/internal/decision/decisiontest"
 	"retry-worker/internal/journal"
+	"retry-worker/internal/kpi"
 	"retry-worker/internal/metrics"
 	"retry-worker/internal/worker"
 )
@@ -149,7 +150,7 @@ func TestSuccessRateOfAPolicyThatIsGone(t *testing.T) {
 		{Policy: "gone", Slot: journal.FirstSlot(now, time.Minute), Name: journal.FigureRecoveredRetried, Value: 3},
 		{Policy: "gone", Slot: journal.FirstSlot(now, time.Minute), Name: journal.FigureExhaustedRetried, Value: 1},
 	}
-	m.SetKPIs(journal.KPIs(figures, []string{"tiss-submission"}, now))
+	m.SetKPIs(kpi.All(figures, []string{"tiss-submission"}, now))
 	if text := scrape(t, url); !strings.Contains(text, `retry_success_rate{policy="gone"} 0.75`) {
 		t.Errorf("no success rate of 0.75 in %s", text)
 	}

@@ -14,6 +14,7 @@ import (
 	"retry-worker/internal/classify"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
+	"retry-worker/internal/kpi"
 	"retry-worker/internal/redact"
 )
 
@@ -54,11 +55,11 @@ func (g *Gatherer) news(ctx context.Context, team decision.Team, count *journal.
 
 // digest of a team: what is open by cause and age, and the figures of its policies.
 func (g *Gatherer) digest(ctx context.Context, kind string, team decision.Team, day string, now time.Time) (*Notice, error) {
-	open, err := g.Store.OpenDeadLetters(ctx, team, topCauses, now.Add(-journal.Daily), now.Add(-journal.Weekly))
+	open, err := g.Store.OpenDeadLetters(ctx, team, topCauses, now.Add(-kpi.Daily), now.Add(-kpi.Weekly))
 	if err != nil {
 		return nil, err
 	}
-	figures, err := g.Store.Figures(ctx, journal.FirstSlot(now, journal.Weekly))
+	figures, err := g.Store.Figures(ctx, journal.FirstSlot(now, kpi.Weekly))
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +69,7 @@ func (g *Gatherer) digest(ctx context.Context, kind string, team decision.Team, 
 	ages := &Ages{Day: max(open.N-open.Older[0], 0), Week: max(open.Older[0]-open.Older[1], 0), Older: open.Older[1]}
 	n.Data.Ages = ages
 	theirs := policiesOf(policies, team)
-	n.Data.KPIs = slices.DeleteFunc(journal.KPIs(figures, theirs, now), func(k journal.KPI) bool { return !slices.Contains(theirs, k.Policy) })
+	n.Data.KPIs = slices.DeleteFunc(kpi.All(figures, theirs, now), func(k kpi.KPI) bool { return !slices.Contains(theirs, k.Policy) })
 	return n, nil
 }
 

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"retry-worker/internal/journal"
+	"retry-worker/internal/kpi"
 	"retry-worker/internal/notify"
 	"retry-worker/internal/testkit"
 )
@@ -42,7 +42,7 @@ func TestDigests(t *testing.T) {
 		policies, rate := map[string]bool{}, false
 		for _, k := range d.KPIs {
 			policies[k.Policy] = true
-			rate = rate || k.Policy == "tiss-submission" && k.Name == "permanent_rate" && k.Value != nil && *k.Value == 1 && k.Window == journal.Weekly.Hours()
+			rate = rate || k.Policy == "tiss-submission" && k.Name == "permanent_rate" && k.Value != nil && *k.Value == 1 && k.Window == kpi.Weekly.Hours()
 		}
 		if len(policies) != 4 || !policies["tiss-submission"] || !rate { // whatsapp-message names ti nowhere
 			t.Errorf("figures of %v, rate %t", policies, rate)

@@ -13,7 +13,7 @@ import (
 
 	"retry-worker/internal/catalogue"
 	"retry-worker/internal/decision"
-	"retry-worker/internal/journal"
+	"retry-worker/internal/kpi"
 )
 
 // Channel is a way that a team is told by. The set is closed.
@@ -75,7 +75,7 @@ type Data struct {
 	// Ages of those that are open, in digests only.
 	Ages *Ages `json:"ages,omitempty"`
 	// KPIs of the team's policies (R19), in digests only.
-	KPIs []journal.KPI `json:"kpis,omitempty"`
+	KPIs []kpi.KPI `json:"kpis,omitempty"`
 	// URL of the console's list; empty where nobody said where the console is.
 	URL string `json:"url,omitempty"`
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"retry-worker/internal/decision"
-	"retry-worker/internal/journal"
+	"retry-worker/internal/kpi"
 )
 
 // Words are the texts of the console's pages in the language of those who are told.
@@ -196,9 +196,9 @@ func (r *renderer) time(rfc3339 string) string {
 	return t.In(r.zone).Format("02/01/2006 15:04")
 }
 
-func (r *renderer) kpi(k *journal.KPI) kpiView {
+func (r *renderer) kpi(k *kpi.KPI) kpiView {
 	v := kpiView{Name: r.words.Or("kpi."+k.Name, k.Name), Value: "sem dados", Window: "7 dias"}
-	if k.Window <= journal.Daily.Hours() {
+	if k.Window <= kpi.Daily.Hours() {
 		v.Window = "24 h"
 	}
 	if k.Value == nil {
@@ -213,12 +213,12 @@ func (r *renderer) kpi(k *journal.KPI) kpiView {
 	return v
 }
 
-func (r *renderer) goal(unit string, g *journal.Goal) string {
+func (r *renderer) goal(unit string, g *kpi.Goal) string {
 	limit := g.Compare + " " + r.quantity(unit, g.Limit) + " (" + ruleName(g.Rule) + ")"
 	switch held := g.Holds != nil && *g.Holds; {
-	case g.Kind == journal.Alert && held:
+	case g.Kind == kpi.Alert && held:
 		return "ALERTA " + limit
-	case g.Kind == journal.Alert:
+	case g.Kind == kpi.Alert:
 		return "sem alerta " + limit
 	case held:
 		return "na meta " + limit

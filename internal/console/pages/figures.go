@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"retry-worker/internal/journal"
+	"retry-worker/internal/kpi"
 )
 
 // figuresKept for so long: they are made of ten thousands of sums, and every open overview asks for them every five
@@ -21,7 +22,7 @@ type figures struct {
 
 // summary of the last week, in no language.
 type summary struct {
-	kpis []journal.KPI
+	kpis []kpi.KPI
 	// moved are the last 24 hours and the 24 hours before, for each of movements.
 	moved [len(movements)][2]int64
 }
@@ -42,11 +43,11 @@ func (f *figures) of(ctx context.Context, from journal.Statistics, policies []st
 	if age := now.Sub(f.at); !f.at.IsZero() && age >= 0 && age < figuresKept {
 		return f.known, nil
 	}
-	all, err := from.Figures(ctx, journal.FirstSlot(now, journal.Weekly))
+	all, err := from.Figures(ctx, journal.FirstSlot(now, kpi.Weekly))
 	if err != nil {
 		return summary{}, err
 	}
-	f.at, f.known = now, summary{journal.KPIs(all, policies, now), moved(all, now)}
+	f.at, f.known = now, summary{kpi.All(all, policies, now), moved(all, now)}
 	return f.known, nil
 }
 

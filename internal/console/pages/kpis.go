@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"retry-worker/internal/journal"
+	"retry-worker/internal/kpi"
 )
 
 // kpiTable shows R19's figures: a row each, a column for each policy of which something was recorded.
@@ -33,7 +33,7 @@ type kpiCell struct {
 }
 
 // kpiTable puts the policies that have samples side by side; those without say nothing.
-func (v *visit) kpiTable(all []journal.KPI) kpiTable {
+func (v *visit) kpiTable(all []kpi.KPI) kpiTable {
 	var t kpiTable
 	for i := range all {
 		if all[i].Samples > 0 && !slices.Contains(t.Policies, all[i].Policy) {
@@ -54,7 +54,7 @@ func (v *visit) kpiTable(all []journal.KPI) kpiTable {
 		}
 		cell := v.kpiCell(k)
 		t.Rows[at].Cells = append(t.Rows[at].Cells, cell)
-		if k.Name == journal.KPISuccessRate && k.Value != nil && (t.success == nil || k.Policy == "tiss-submission") {
+		if k.Name == kpi.SuccessRate && k.Value != nil && (t.success == nil || k.Policy == "tiss-submission") {
 			t.success = &cell
 		}
 	}
@@ -62,13 +62,13 @@ func (v *visit) kpiTable(all []journal.KPI) kpiTable {
 }
 
 func (v *visit) window(hours float64) string {
-	if hours <= journal.Daily.Hours() {
+	if hours <= kpi.Daily.Hours() {
 		return v.lang.T("kpi.daily")
 	}
 	return v.lang.T("kpi.weekly")
 }
 
-func (v *visit) kpiCell(k *journal.KPI) kpiCell {
+func (v *visit) kpiCell(k *kpi.KPI) kpiCell {
 	c := kpiCell{Policy: k.Policy, Badge: Badge{"off", v.lang.T("kpi.none")}, Goals: v.goals(k)}
 	if k.Value == nil {
 		return c
@@ -78,10 +78,10 @@ func (v *visit) kpiCell(k *journal.KPI) kpiCell {
 	for _, g := range k.Goals {
 		switch {
 		case g.Holds == nil:
-		case g.Kind == journal.Alert && *g.Holds:
+		case g.Kind == kpi.Alert && *g.Holds:
 			c.Badge = Badge{"bad", v.lang.T("kpi.alert")}
 			return c
-		case g.Kind == journal.Target && !*g.Holds:
+		case g.Kind == kpi.Target && !*g.Holds:
 			c.Badge = Badge{"warn", v.lang.T("kpi.missed")}
 		}
 	}
@@ -89,7 +89,7 @@ func (v *visit) kpiCell(k *journal.KPI) kpiCell {
 }
 
 // goals in words, those of both rules with the same limit as one: target ≥ 80 % (RN-BIL-005).
-func (v *visit) goals(k *journal.KPI) []string {
+func (v *visit) goals(k *kpi.KPI) []string {
 	signs := strings.NewReplacer(">=", "≥", "<=", "≤")
 	all := make([]string, 0, len(k.Goals))
 	for _, g := range k.Goals {

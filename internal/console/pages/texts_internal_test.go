@@ -13,6 +13,7 @@ import (
 	"retry-worker/internal/catalogue"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
+	"retry-worker/internal/kpi"
 	"retry-worker/internal/review"
 )
 
@@ -115,7 +116,7 @@ func TestClosedSetsHaveNames(t *testing.T) {
 		journal.ErasureEntry, journal.RebuildEntry} {
 		keys = append(keys, "event.kind."+string(k), "audit.kind."+string(k))
 	}
-	for _, k := range journal.KPIs(nil, []string{"p"}, home0) {
+	for _, k := range kpi.All(nil, []string{"p"}, home0) {
 		keys = append(keys, "kpi."+k.Name)
 	}
 	for team := range catalogue.Default().Teams {

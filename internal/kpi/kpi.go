@@ -1,4 +1,6 @@
-package journal
+// Package kpi makes the figures of R19 (RN-BIL-005 §6, RN-BIL-004 §6), with their targets and alerts, of what the journal
+// sums up. It is pure.
+package kpi
 
 import (
 	"maps"
@@ -7,6 +9,7 @@ import (
 	"time"
 
 	"retry-worker/internal/decision"
+	"retry-worker/internal/journal"
 )
 
 // The windows of R19: "diária" and "semanal".
@@ -65,57 +68,57 @@ func alert(rule decision.BusinessRule, limit float64) Goal {
 	return Goal{Rule: rule, Kind: Alert, Compare: ">", Limit: limit}
 }
 
-// KPISuccessRate is the KPI that retry_success_rate shows.
-const KPISuccessRate = "success_rate"
+// SuccessRate is the KPI that retry_success_rate shows.
+const SuccessRate = "success_rate"
 
 // jitterDraws from which on a deviation means something (R19).
 const jitterDraws = 1000
 
 // measures are the table of R19 (RN-BIL-005 §6, RN-BIL-004 §6).
 var measures = []measure{
-	{KPISuccessRate, "ratio", Daily, func(s sums) (float64, int64) {
-		n := s.total(FigureRecoveredRetried) + s.total(FigureExhaustedRetried)
-		return ratio(s.total(FigureRecoveredRetried), n), n
+	{SuccessRate, "ratio", Daily, func(s sums) (float64, int64) {
+		n := s.total(journal.FigureRecoveredRetried) + s.total(journal.FigureExhaustedRetried)
+		return ratio(s.total(journal.FigureRecoveredRetried), n), n
 	}, []Goal{target(decision.RNBIL005, ">=", 0.80), target(decision.RNBIL004, ">=", 0.85)}},
 	{"time_to_success_mean", "minutes", Daily, func(s sums) (float64, int64) {
-		n := s.total(FigureRecoveredRetried)
-		return ratio(s.total(FigureRecoveryTime), n) / 60_000, n
+		n := s.total(journal.FigureRecoveredRetried)
+		return ratio(s.total(journal.FigureRecoveryTime), n) / 60_000, n
 	}, []Goal{target(decision.RNBIL005, "<=", 120)}},
 	{"time_to_success_median", "minutes", Daily, func(s sums) (float64, int64) {
-		at, n := s.quantile(FigureRecoveryTimeBucket, 0.5)
+		at, n := s.quantile(journal.FigureRecoveryTimeBucket, 0.5)
 		return float64(at) / 60, n
 	}, []Goal{target(decision.RNBIL004, "<=", 60)}},
 	{"retries_to_success", "retries", Daily, func(s sums) (float64, int64) {
-		n := s.total(FigureRecoveredRetried)
-		return ratio(s.total(FigureRecoveryRetries), n), n
+		n := s.total(journal.FigureRecoveredRetried)
+		return ratio(s.total(journal.FigureRecoveryRetries), n), n
 	}, []Goal{target(decision.RNBIL004, "<=", 1.2)}},
 	{"permanent_rate", "ratio", Weekly, func(s sums) (float64, int64) {
-		n := s.total(FigureDecisions)
-		return ratio(s.total(FigurePermanent), n), n
+		n := s.total(journal.FigureDecisions)
+		return ratio(s.total(journal.FigurePermanent), n), n
 	}, []Goal{target(decision.RNBIL005, "<", 0.10), alert(decision.RNBIL005, 0.15), alert(decision.RNBIL004, 0.10)}},
 	{"exhausted_rate", "ratio", Weekly, func(s sums) (float64, int64) {
-		n := s.total(FigureClosed)
-		return ratio(s.total(FigureExhausted), n), n
+		n := s.total(journal.FigureClosed)
+		return ratio(s.total(journal.FigureExhausted), n), n
 	}, []Goal{target(decision.RNBIL005, "<", 0.05), target(decision.RNBIL004, "<=", 0.03), alert(decision.RNBIL005, 0.05)}},
 	{"at_maximum_rate", "ratio", Weekly, func(s sums) (float64, int64) {
-		n := s.total(FigureScheduled)
-		return ratio(s.total(FigureAtMaximum), n), n
+		n := s.total(journal.FigureScheduled)
+		return ratio(s.total(journal.FigureAtMaximum), n), n
 	}, []Goal{alert(decision.RNBIL004, 0.05)}},
 	{"jitter_deviation", "ratio", Weekly, jitterDeviation, []Goal{alert(decision.RNBIL004, 0.30)}},
 	{"backoff_mean", "minutes", Daily, func(s sums) (float64, int64) {
-		n := s.total(FigureScheduled)
-		return ratio(s.total(FigureBackoff), n) / 60_000, n
+		n := s.total(journal.FigureScheduled)
+		return ratio(s.total(journal.FigureBackoff), n) / 60_000, n
 	}, []Goal{alert(decision.RNBIL004, 30)}},
 	{"processing_time_p99", "seconds", Daily, func(s sums) (float64, int64) {
-		at, n := s.quantile(FigureTook, 0.99)
+		at, n := s.quantile(journal.FigureTook, 0.99)
 		return float64(at) / 1e6, n
 	}, []Goal{alert(decision.RNBIL005, 1)}},
 }
 
 // sums of one policy over one window, by figure and bucket.
-type sums map[FigureName]map[int64]int64
+type sums map[journal.FigureName]map[int64]int64
 
-func (s sums) total(name FigureName) (n int64) {
+func (s sums) total(name journal.FigureName) (n int64) {
 	for _, v := range s[name] {
 		n += v
 	}
@@ -123,7 +126,7 @@ func (s sums) total(name FigureName) (n int64) {
 }
 
 // quantile is the bucket that the q-th part of a distribution lies in or below, and the distribution's size.
-func (s sums) quantile(name FigureName, q float64) (bucket, n int64) {
+func (s sums) quantile(name journal.FigureName, q float64) (bucket, n int64) {
 	n = s.total(name)
 	rank := int64(math.Ceil(q * float64(n)))
 	for _, bucket = range slices.Sorted(maps.Keys(s[name])) {
@@ -143,20 +146,20 @@ func ratio(part, whole int64) float64 {
 
 // jitterDeviation is the largest relative difference of the eight bins from their share.
 func jitterDeviation(s sums) (float64, int64) {
-	n := s.total(FigureJitter)
+	n := s.total(journal.FigureJitter)
 	if n < jitterDraws {
 		return 0, 0
 	}
-	share, largest := float64(n)/jitterBins, 0.0
-	for bin := range int64(jitterBins) {
-		largest = max(largest, math.Abs(float64(s[FigureJitter][bin])-share)/share)
+	share, largest := float64(n)/journal.JitterBins, 0.0
+	for bin := range int64(journal.JitterBins) {
+		largest = max(largest, math.Abs(float64(s[journal.FigureJitter][bin])-share)/share)
 	}
 	return largest, n
 }
 
-// KPIs are R19's figures of each policy at instant now, made of the figures of the last Weekly. Policies come
+// All returns R19's figures of each policy at instant now, made of the figures of the last Weekly. Policies come
 // in alphabetical order; policies names those to show that have no figures.
-func KPIs(figures []Figure, policies []string, now time.Time) []KPI {
+func All(figures []journal.Figure, policies []string, now time.Time) []KPI {
 	names := slices.Clone(policies)
 	for i := range figures {
 		names = append(names, figures[i].Policy)
@@ -173,16 +176,11 @@ func KPIs(figures []Figure, policies []string, now time.Time) []KPI {
 }
 
 // windowOf adds the figures of a policy up over the window that ends at now.
-func windowOf(figures []Figure, policy string, window time.Duration, now time.Time) sums {
+func windowOf(figures []journal.Figure, policy string, window time.Duration, now time.Time) sums {
 	s := make(sums)
-	first := SlotOf(now.Add(-window))
 	for i := range figures {
 		f := &figures[i]
-		begins := first
-		if f.Name.hourly() {
-			begins -= slotsPerHour // of which a part lies in the window
-		}
-		if f.Policy != policy || f.Slot <= begins {
+		if f.Policy != policy || !f.Since(now.Add(-window)) {
 			continue
 		}
 		if s[f.Name] == nil {

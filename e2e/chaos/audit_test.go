@@ -139,7 +139,7 @@ func (a *audit) readRecords(ctx context.Context, db *sql.DB, url string) {
 		if a.kinds[e.Kind]++; e.Kind == journal.OutcomeEntry {
 			a.outcomes[e.Subject.ID]++
 		}
-		a.add(e.Record, journal.DigestEntry(&e))
+		a.add(e.Record, journal.DigestEntry(e))
 		return nil
 	})
 }

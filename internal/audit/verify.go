@@ -239,7 +239,7 @@ func (v *verifier) hold(l *journal.Link, want journal.Digest) error {
 	case v.erased.Gone(v.record):
 		return brokenRecord(v.record, "was put in: it is erased")
 	case !v.erased.Holds(&r.Entry, want):
-		return brokenRecord(v.record, "was changed: its digest is %s, expected %s as in link %d", journal.DigestEntry(&r.Entry), want, l.Number)
+		return brokenRecord(v.record, "was changed: its digest is %s, expected %s as in link %d", journal.DigestEntry(r.Entry), want, l.Number)
 	}
 	v.report.Records++
 	if r.Entry.Kind == journal.PurgeEntry && r.Entry.Record > v.purge {

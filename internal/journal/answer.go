@@ -119,18 +119,11 @@ func encoded(v any) json.RawMessage {
 // returns the dead letter as it stands then; its Delivery is pending where an answer is on its way. It returns as Analyze
 // does, or with ErrDeadLetterUnknown.
 func (j *Journal) ReviewSeen(ctx context.Context, r *ReviewJob) (DeadLetter, error) {
-	var d DeadLetter
-	err := j.submit(ctx, &item{
-		lookup: Lookup{Subject: r.Subject, DeadLetter: r.DeadLetter},
-		apply: func(b *batch, h *History) (err error) {
-			d, err = b.seen(r, h)
-			return err
-		},
+	asked := Lookup{Subject: r.Subject, DeadLetter: r.DeadLetter}
+	return outcomeOf(ctx, j, asked, func(b *batch, h *History, d *DeadLetter) (err error) {
+		*d, err = b.seen(r, h)
+		return err
 	})
-	if err != nil {
-		return DeadLetter{}, err
-	}
-	return d, nil
 }
 
 func (b *batch) seen(r *ReviewJob, h *History) (DeadLetter, error) {

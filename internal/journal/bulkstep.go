@@ -43,22 +43,13 @@ func (j *Journal) Bulk(ctx context.Context, s *BulkStep) (BulkRun, error) {
 	if err := s.check(); err != nil {
 		return BulkRun{}, err
 	}
-	var done BulkRun
-	err := j.submit(ctx, &item{
-		lookup: Lookup{Run: s.Run.ID},
-		apply: func(b *batch, h *History) error {
-			if h.Run != nil && done.ID != "" && h.Run.stands(&done) {
-				return nil // an earlier try was committed after all
-			}
-			var err error
-			done, err = b.bulk(s, h.Run)
-			return err
-		},
+	return outcomeOf(ctx, j, Lookup{Run: s.Run.ID}, func(b *batch, h *History, done *BulkRun) (err error) {
+		if h.Run != nil && done.ID != "" && h.Run.stands(done) {
+			return nil // an earlier try was committed after all
+		}
+		*done, err = b.bulk(s, h.Run)
+		return err
 	})
-	if err != nil {
-		return BulkRun{}, err
-	}
-	return done, nil
 }
 
 // stands tells whether the run is in the state that a step brought another to.

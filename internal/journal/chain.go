@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
-	"sync"
 	"time"
 )
 
@@ -52,58 +51,14 @@ func (l *Link) HashAfter(prev Digest) Digest {
 	return sha256.Sum256(b)
 }
 
-// DigestAttempt returns the digest of an attempt's record.
-func DigestAttempt(s Subject, a *Attempt) Digest {
-	e := EntryOf(s, a)
-	return DigestEntry(&e)
-}
-
 // DigestEntry returns the digest of everything a record says.
-func DigestEntry(n *Entry) Digest {
-	e := newEncoder('e', 1)
-	e.numbers(n.Record)
-	e.times(n.At)
-	e.texts(n.Subject.Tenant, n.Subject.Policy, n.Subject.ID, string(n.Kind), n.Kept())
-	return e.digest()
-}
-
-// encoder writes fields one after the other so that different records never read the same.
-type encoder struct{ b []byte }
-
-// encoders are used again and again: every decision needs one for a microsecond.
-var encoders = sync.Pool{New: func() any { return &encoder{make([]byte, 0, 2048)} }}
-
-// newEncoder begins a record; its kind and the version of the kind's format keep those of different shape apart.
-func newEncoder(kind, version byte) *encoder {
-	e, _ := encoders.Get().(*encoder) // nothing else is in there
-	e.b = append(e.b[:0], kind, version)
-	return e
-}
-
-// digest ends the record; the encoder is somebody else's then.
-func (e *encoder) digest() Digest {
-	sum := sha256.Sum256(e.b)
-	encoders.Put(e)
-	return sum
-}
-
-func (e *encoder) numbers(ns ...int64) {
-	for _, n := range ns {
-		e.b = binary.AppendVarint(e.b, n)
+func DigestEntry(n Entry) Digest {
+	b := append(make([]byte, 0, 2048), 'e', 1) // the version of the format
+	b = binary.AppendVarint(binary.AppendVarint(b, n.Record), Milli(n.At))
+	for _, s := range [...]string{n.Subject.Tenant, n.Subject.Policy, n.Subject.ID, string(n.Kind), n.Kept()} {
+		b = appendText(b, s)
 	}
-}
-
-// times in milliseconds, which is as exact as they are stored; a zero time is the smallest number.
-func (e *encoder) times(ts ...time.Time) {
-	for _, t := range ts {
-		e.b = binary.AppendVarint(e.b, Milli(t))
-	}
-}
-
-func (e *encoder) texts(ss ...string) {
-	for _, s := range ss {
-		e.b = appendText(e.b, s)
-	}
+	return sha256.Sum256(b)
 }
 
 // Milli is t as it is stored: milliseconds since 1970, and 0 for the zero time.

@@ -99,7 +99,7 @@ func (b *batch) append(key int64, e Entry, about Happening) {
 	if about.Attempt == nil {
 		about.Entry = &e
 	}
-	about.Subject, about.Digest = e.Subject, DigestEntry(&e)
+	about.Subject, about.Digest = e.Subject, DigestEntry(e)
 	b.changes.Link.Digests = append(b.changes.Link.Digests, about.Digest)
 	b.changes.Records = append(b.changes.Records, KeyedRecord{key, e})
 	if b.publish != nil {

@@ -256,7 +256,11 @@ func (c *committer) takeMarks() []Run {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	n := min(len(c.answered), maxMarks)
-	marks := slices.Concat(c.kept, runs(c.answered[:n]))
+	var taken Runs
+	for _, r := range c.answered[:n] {
+		taken.Add(Run{r, r})
+	}
+	marks := slices.Concat(c.kept, taken.All())
 	c.kept = nil
 	c.answered = append(c.answered[:0], c.answered[n:]...)
 	return marks
@@ -273,20 +277,6 @@ func (c *committer) compareClocks(now, head time.Time) {
 			c.hooks.Behind(by)
 		}
 	}
-}
-
-// runs are the records in ascending order, gathered into runs without a gap.
-func runs(records []int64) []Run {
-	slices.Sort(records)
-	var all []Run
-	for _, r := range records {
-		if n := len(all); n > 0 && r <= all[n-1].Last+1 {
-			all[n-1].Last = r
-			continue
-		}
-		all = append(all, Run{r, r})
-	}
-	return all
 }
 
 func sleep(ctx context.Context, d time.Duration) {

@@ -112,7 +112,7 @@ func (e *Erasures) Gone(record int64) bool {
 
 // Holds reports whether the record is what was signed. digest is the ledger's.
 func (e *Erasures) Holds(r *Entry, digest Digest) bool {
-	is := DigestEntry(r)
+	is := DigestEntry(*r)
 	if anew := e.amended[r.Record]; anew != "" {
 		return is.String() == anew
 	}
@@ -346,7 +346,7 @@ func (x *eraser) amend() (all []KeyedRecord, digests map[int64]string, err error
 			return nil, nil, notSigned("erased", &r.Entry)
 		}
 		r.Entry.Body, r.Entry.Salt = string(encoded(body)), newSalt()
-		all, digests[r.Entry.Record] = append(all, r), DigestEntry(&r.Entry).String()
+		all, digests[r.Entry.Record] = append(all, r), DigestEntry(r.Entry).String()
 	}
 	return all, digests, nil
 }

@@ -74,20 +74,12 @@ func New(store Store, now func() time.Time, publish Publisher, hooks Hooks) *Jou
 // answer with; ErrUnavailable or ErrInvalid when it is not; or when ctx ends, what became of it unknown then:
 // asking again with the same identity gives the same answer. a must not be changed, even after that.
 func (j *Journal) Analyze(ctx context.Context, a *Analysis) (Recorded, error) {
-	var r Recorded
-	err := j.submit(ctx, &item{
-		lookup: Lookup{Subject: a.Subject, Identity: a.Identity},
-		apply: func(b *batch, h *History) error {
-			if again := b.analyze(a, h); !again.recalls(&r) {
-				r = again
-			}
-			return nil
-		},
+	return outcomeOf(ctx, j, Lookup{Subject: a.Subject, Identity: a.Identity}, func(b *batch, h *History, r *Recorded) error {
+		if again := b.analyze(a, h); !again.recalls(r) {
+			*r = again
+		}
+		return nil
 	})
-	if err != nil {
-		return Recorded{}, err
-	}
-	return r, nil
 }
 
 // Reject records that an input was refused. It returns as Analyze does.
@@ -100,23 +92,16 @@ func (j *Journal) Reject(ctx context.Context, r *Refusal) error {
 
 // Conclude records how a subject's work ended. It returns as Analyze does.
 func (j *Journal) Conclude(ctx context.Context, o *Outcome) (Concluded, error) {
-	var c Concluded
-	err := j.submit(ctx, &item{
-		lookup: Lookup{Subject: o.Subject},
-		apply: func(b *batch, h *History) error {
-			if again := b.conclude(o, h); again.Changed || again.Episode != c.Episode {
-				c = again
-			} // else an earlier try was committed after all
-			return nil
-		},
+	c, err := outcomeOf(ctx, j, Lookup{Subject: o.Subject}, func(b *batch, h *History, c *Concluded) error {
+		if again := b.conclude(o, h); again.Changed || again.Episode != c.Episode {
+			*c = again
+		} // else an earlier try was committed after all
+		return nil
 	})
-	if err != nil {
-		return Concluded{}, err
-	}
 	if c.Changed && c.Episode.State == Recovered {
 		j.hooks.Recovered(o.Subject.Policy, &c.Episode)
 	}
-	return c, nil
+	return c, err
 }
 
 // Review records a person's decision on a dead letter, and sends it to the process that waits for it (ReviewQueue). It
@@ -127,22 +112,16 @@ func (j *Journal) Review(ctx context.Context, r *Review) (Reviewed, error) {
 	if err := r.check(); err != nil {
 		return Reviewed{}, err
 	}
-	var done Reviewed
-	err := j.submit(ctx, &item{
-		lookup: Lookup{Subject: r.Subject, DeadLetter: r.DeadLetter, Run: r.Run},
-		apply: func(b *batch, h *History) error {
-			again, err := b.review(r, h)
-			if (errors.Is(err, ErrInvalidRetryState) || errors.Is(err, ErrInvalidRunState)) && done.Episode.Number > 0 && done.Episode == h.Episode {
-				return nil // an earlier try was committed after all
-			}
-			done = again
-			return err
-		},
+	asked := Lookup{Subject: r.Subject, DeadLetter: r.DeadLetter, Run: r.Run}
+	return outcomeOf(ctx, j, asked, func(b *batch, h *History, done *Reviewed) error {
+		again, err := b.review(r, h)
+		refused := errors.Is(err, ErrInvalidRetryState) || errors.Is(err, ErrInvalidRunState)
+		if refused && done.Episode.Number > 0 && done.Episode == h.Episode {
+			return nil // an earlier try was committed after all
+		}
+		*done = again
+		return err
 	})
-	if err != nil {
-		return Reviewed{}, err
-	}
-	return done, nil
 }
 
 // Published lets go of messages of the outbox, by their sequences. It returns as Analyze does.
@@ -166,6 +145,16 @@ func (j *Journal) Answered(r *Recorded) {
 
 // Await returns once the journal can be written: at once, mostly. It returns false when ctx ends before.
 func (j *Journal) Await(ctx context.Context) bool { return j.gate.await(ctx) }
+
+// outcomeOf has what apply does committed, and returns what it came to: what an earlier try came to is in done. Where the
+// error is not nil, apply may be running still.
+func outcomeOf[T any](ctx context.Context, j *Journal, l Lookup, apply func(b *batch, h *History, done *T) error) (T, error) {
+	var done, none T
+	if err := j.submit(ctx, &item{lookup: l, apply: func(b *batch, h *History) error { return apply(b, h, &done) }}); err != nil {
+		return none, err
+	}
+	return done, nil
+}
 
 // submit has the item committed.
 func (j *Journal) submit(ctx context.Context, i *item) error {

@@ -37,7 +37,7 @@ func verifyLedger(m *testkit.Memory) error {
 func recordDigests(m *testkit.Memory) (map[int64]journal.Digest, error) {
 	digests := map[int64]journal.Digest{}
 	for _, e := range m.Entries() {
-		digests[e.Record] = journal.DigestEntry(&e)
+		digests[e.Record] = journal.DigestEntry(e)
 	}
 	for _, s := range m.Subjects() {
 		story, _, err := m.Story(context.Background(), s)
@@ -45,7 +45,7 @@ func recordDigests(m *testkit.Memory) (map[int64]journal.Digest, error) {
 			return nil, err
 		}
 		for i := range story.Attempts {
-			digests[story.Attempts[i].Record] = journal.DigestAttempt(s, &story.Attempts[i])
+			digests[story.Attempts[i].Record] = journal.DigestEntry(journal.EntryOf(s, &story.Attempts[i]))
 		}
 	}
 	return digests, nil

@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/base64"
 	"encoding/json"
@@ -270,38 +271,24 @@ func (a *Attempt) follows() Attempt {
 }
 
 func (a *Attempt) kept() keptAttempt {
-	k, b := keptAttempt{Attempt: a}, a.follows()
-	if a.AnalysedCount != b.AnalysedCount {
-		k.AnalysedCount = &a.AnalysedCount
-	}
-	if a.GivenCount != b.GivenCount {
-		k.GivenCount = &a.GivenCount
-	}
-	if !a.ReceivedAt.Equal(b.ReceivedAt) {
-		k.ReceivedAt = &a.ReceivedAt
-	}
-	if !a.AnalysedAt.Equal(b.AnalysedAt) {
-		k.AnalysedAt = &a.AnalysedAt
-	}
-	return k
+	b := a.follows()
+	return keptAttempt{a, unless(a.AnalysedCount == b.AnalysedCount, &a.AnalysedCount), unless(a.GivenCount == b.GivenCount, &a.GivenCount),
+		unless(a.ReceivedAt.Equal(b.ReceivedAt), &a.ReceivedAt), unless(a.AnalysedAt.Equal(b.AnalysedAt), &a.AnalysedAt)}
 }
 
 // restore sets what was left out.
 func (k *keptAttempt) restore() {
 	a, b := k.Attempt, k.follows()
-	a.AnalysedCount, a.GivenCount, a.ReceivedAt, a.AnalysedAt = b.AnalysedCount, b.GivenCount, b.ReceivedAt, b.AnalysedAt
-	if k.AnalysedCount != nil {
-		a.AnalysedCount = *k.AnalysedCount
+	a.AnalysedCount, a.GivenCount = *cmp.Or(k.AnalysedCount, &b.AnalysedCount), *cmp.Or(k.GivenCount, &b.GivenCount)
+	a.ReceivedAt, a.AnalysedAt = *cmp.Or(k.ReceivedAt, &b.ReceivedAt), *cmp.Or(k.AnalysedAt, &b.AnalysedAt)
+}
+
+// unless returns nil where the value follows from others.
+func unless[T any](follows bool, value *T) *T {
+	if follows {
+		return nil
 	}
-	if k.GivenCount != nil {
-		a.GivenCount = *k.GivenCount
-	}
-	if k.ReceivedAt != nil {
-		a.ReceivedAt = *k.ReceivedAt
-	}
-	if k.AnalysedAt != nil {
-		a.AnalysedAt = *k.AnalysedAt
-	}
+	return value
 }
 
 // Decode returns the record with its attempt read, where it is one.

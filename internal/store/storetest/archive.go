@@ -61,9 +61,9 @@ func wantDigests(t *testing.T, s journal.Archive, records []journal.Record) {
 	for _, r := range records {
 		var got journal.Digest
 		if r.Attempt != nil {
-			got = journal.DigestAttempt(r.Subject, r.Attempt)
+			got = journal.DigestEntry(journal.EntryOf(r.Subject, r.Attempt))
 		} else {
-			got = journal.DigestEntry(r.Entry)
+			got = journal.DigestEntry(*r.Entry)
 		}
 		if got != vouched[recordOf(&r)] {
 			t.Errorf("record %d is not what the ledger vouches for", recordOf(&r))

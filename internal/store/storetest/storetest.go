@@ -185,7 +185,7 @@ func (x *transaction) append(e journal.Entry) {
 		}
 	}
 	x.Records = append(x.Records, r)
-	x.Link.Digests = append(x.Link.Digests, journal.DigestEntry(&e))
+	x.Link.Digests = append(x.Link.Digests, journal.DigestEntry(e))
 }
 
 // letter adds a dead letter of the i-th subject, which was as before says; nil where it is new.

@@ -23,8 +23,8 @@ var dialect = sqlstore.Dialect{
 	Numbered: true,
 	Now:      "(extract(epoch FROM clock_timestamp()) * 1000)::bigint", Lock: " FOR UPDATE",
 	Rows: []int{1, 16, 256}, Begin: "BEGIN ISOLATION LEVEL READ COMMITTED",
-	Long: []string{"SELECT set_config(name, '0', true) FROM pg_settings WHERE name IN ('statement_timeout', 'transaction_timeout'," +
-		" 'idle_in_transaction_session_timeout')"},
+	Long: `SELECT set_config(name, '0', true) FROM pg_settings
+		WHERE name IN ('statement_timeout', 'transaction_timeout', 'idle_in_transaction_session_timeout')`,
 	Failed: storeError, Usable: usableAfter, Batch: batch, CheckSchema: checkSchema,
 }
 

@@ -112,23 +112,20 @@ func (s *Store) GatherBulkItems(ctx context.Context, run string, limit int,
 	if err != nil || done {
 		return done && err == nil, err
 	}
-	err = s.write(ctx, "add to a bulk run", func(w *writer) (bool, error) {
-		head, err := w.head(w.Lock)
-		if err != nil {
-			return false, err
-		}
+	err = s.change(ctx, "add to a bulk run", func(w *writer, head journal.Head) (*journal.Changes, error) {
 		r, found, err := w.run(run)
-		if done = !found || !r.StartedAt.IsZero() || r.State.Ended(); err != nil || done || r.Gathered != gathered { // by another call
-			return false, err
+		done = !found || !r.StartedAt.IsZero() || r.State.Ended()
+		if err != nil || done || r.Gathered != gathered { // by another call
+			return nil, err
 		}
 		g := &journal.Gathering{Run: &r, Through: r.Through, Last: len(next) < limit}
 		if done = g.Last; !done {
 			g.Through = next[len(next)-1].record
 		}
 		if g.Found, err = w.candidates(next); err != nil {
-			return false, err
+			return nil, err
 		}
-		return true, w.save(head, step(head, g))
+		return step(head, g), nil
 	})
 	return done && err == nil, err
 }
@@ -204,8 +201,12 @@ func (c *choice) following(after int64, limit int) (all []letter, err error) {
 	if err != nil {
 		return nil, err
 	}
+	before := c.through
+	if before < math.MaxInt64 {
+		before++
+	}
 	for len(all) < limit {
-		some, err := c.seek(c.plan, kinds, after, upTo(c.through), limit, "ASC")
+		some, err := c.seek(c.plan, kinds, after, before, limit, "ASC")
 		if err != nil {
 			return nil, err
 		}
@@ -214,7 +215,7 @@ func (c *choice) following(after int64, limit int) (all []letter, err error) {
 		}
 		last := len(some) < limit
 		if c.search != nil {
-			if some, err = c.search.those(some); err != nil {
+			if some, err = c.search.matching(some); err != nil {
 				return nil, err
 			}
 		}
@@ -223,14 +224,6 @@ func (c *choice) following(after int64, limit int) (all []letter, err error) {
 		}
 	}
 	return all[:min(len(all), limit)], nil
-}
-
-// upTo is the record behind the last.
-func upTo(last int64) int64 {
-	if last == most {
-		return most
-	}
-	return last + 1
 }
 
 // tallied are dead letters that are read at once.

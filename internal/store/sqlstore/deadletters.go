@@ -22,8 +22,8 @@ const (
 
 // letter is a dead letter that was found.
 type letter struct {
-	record, subject int64
-	fingerprint     string
+	record      int64
+	fingerprint string
 }
 
 // kind is what dead letters are counted and sought by.
@@ -69,7 +69,7 @@ func (s *snapshot) seek(p *journal.DeadLetterPlan, kinds []kind, above, before i
 			if i > 0 {
 				query.WriteString(" UNION ALL ")
 			}
-			query.WriteString("SELECT * FROM (SELECT record, subject, fingerprint FROM dead_letters WHERE state = ? AND policy = ? AND team = ? AND reason = ?")
+			query.WriteString("SELECT * FROM (SELECT record, fingerprint FROM dead_letters WHERE state = ? AND policy = ? AND team = ? AND reason = ?")
 			args = append(args, string(k.State), k.Policy, string(k.Team), string(k.Reason))
 			if k.caused {
 				query.WriteString(" AND fingerprint = ?")
@@ -85,7 +85,7 @@ func (s *snapshot) seek(p *journal.DeadLetterPlan, kinds []kind, above, before i
 			args = append(args, limit)
 		}
 		some, err := collect(s, query.String(), args, func(scan scanner, l *letter) error {
-			return scan(&l.record, &l.subject, &l.fingerprint)
+			return scan(&l.record, &l.fingerprint)
 		})
 		if err != nil {
 			return nil, err
@@ -230,7 +230,7 @@ func (q *search) direct(found []letter) ([]letter, error) {
 	}
 	for i := range more {
 		if d := &more[i]; q.plan.Passes(&d.DeadLetter, d.Subject.Policy) {
-			found = append(found, letter{d.DeadLetter.Record, d.Key, d.DeadLetter.Fingerprint})
+			found = append(found, letter{d.DeadLetter.Record, d.DeadLetter.Fingerprint})
 		}
 	}
 	slices.SortFunc(found, func(a, b letter) int { return cmp.Compare(b.record, a.record) })
@@ -248,14 +248,14 @@ func (q *search) lookThrough() (found []letter, floor int64, err error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	if found, err = q.those(all); len(found) <= q.plan.Limit && len(all) == scanned {
+	if found, err = q.matching(all); len(found) <= q.plan.Limit && len(all) == scanned {
 		floor = all[scanned-1].record
 	}
 	return found[:min(len(found), q.plan.Limit+1)], floor, err
 }
 
-// those are the letters that the query finds.
-func (q *search) those(all []letter) (found []letter, err error) {
+// matching returns the letters that the query finds.
+func (q *search) matching(all []letter) (found []letter, err error) {
 	hit := map[int64]bool{}
 	err = inLists(recordsOf(all), func(in string, args []any) error {
 		return q.each("SELECT d.record, d.id, s.id FROM dead_letters d JOIN subjects s ON s.key = d.subject WHERE d.record IN "+in, func(scan scanner) error {
@@ -274,7 +274,7 @@ func (q *search) those(all []letter) (found []letter, err error) {
 	return found, err
 }
 
-// recordsOf are those that the dead letters were born with.
+// recordsOf returns the records that the dead letters were created with.
 func recordsOf(all []letter) []int64 {
 	records := make([]int64, len(all))
 	for i := range all {
@@ -337,26 +337,14 @@ func (s *snapshot) lettersBy(column string, values []int64) (all []journal.Keyed
 
 // letterItems are dead letters as people see them, in the order that they were found in.
 func (s *snapshot) letterItems(found []letter) ([]journal.DeadLetterItem, error) {
-	items, records := map[int64]journal.DeadLetterItem{}, recordsOf(found)
-	letters, err := s.lettersBy("d.record", records)
-	if err != nil {
-		return nil, err
-	}
-	for i := range letters {
-		items[letters[i].DeadLetter.Record] = journal.DeadLetterItem{DeadLetter: letters[i].DeadLetter, Subject: letters[i].Subject}
-	}
-	err = inLists(records, func(in string, args []any) error {
-		return s.each("SELECT record, body FROM records WHERE kind = 'attempt' AND record IN "+in, func(scan scanner) error {
-			var record int64
-			var text string
-			var a journal.Attempt
-			if err := scan(&record, &text); err != nil {
-				return err
-			}
-			err := json.Unmarshal([]byte(text), &a)
-			i := items[record]
-			i.Error, i.Classification, i.MatchedRule = a.Error, a.Decision.ErrorClassification, a.Decision.MatchedRule
-			items[record] = i
+	const query = `SELECT s.tenant, s.policy, s.id, d.seen, d.body, r.body
+		FROM dead_letters d JOIN subjects s ON s.key = d.subject
+		LEFT JOIN records r ON r.record = d.record AND r.kind = 'attempt' WHERE d.record IN `
+	items := map[int64]journal.DeadLetterItem{}
+	err := inLists(recordsOf(found), func(in string, args []any) error {
+		return s.each(query+in, func(scan scanner) error {
+			i, err := readItem(scan)
+			items[i.DeadLetter.Record] = i
 			return err
 		}, args...)
 	})
@@ -370,6 +358,28 @@ func (s *snapshot) letterItems(found []letter) ([]journal.DeadLetterItem, error)
 		}
 	}
 	return all, nil
+}
+
+// readItem reads a dead letter, and of its attempt what people see; that may be purged.
+func readItem(scan scanner) (i journal.DeadLetterItem, err error) {
+	var seen int64
+	var text string
+	var attempt *string
+	if err := scan(&i.Subject.Tenant, &i.Subject.Policy, &i.Subject.ID, &seen, &text, &attempt); err != nil {
+		return i, err
+	}
+	d, err := readLetter(text, seen)
+	if err != nil {
+		return i, err
+	}
+	i.DeadLetter = *d
+	if attempt == nil {
+		return i, nil
+	}
+	var a journal.Attempt
+	err = json.Unmarshal([]byte(*attempt), &a)
+	i.Error, i.Classification, i.MatchedRule = a.Error, a.Decision.ErrorClassification, a.Decision.MatchedRule
+	return i, err
 }
 
 // DeadLetter implements journal.DeadLetterReader.

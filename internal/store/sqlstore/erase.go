@@ -13,20 +13,12 @@ const erasures = "WHERE r.kind = 'erasure' ORDER BY r.record"
 
 // Erase implements journal.Eraser.
 func (s *Store) Erase(ctx context.Context, of journal.Subject, step func(journal.Head, *journal.Erasing) *journal.Changes) error {
-	return s.write(ctx, "erase a subject", func(w *writer) (bool, error) {
-		head, err := w.head(w.Lock)
-		if err != nil {
-			return false, err
-		}
+	return s.change(ctx, "erase a subject", func(w *writer, head journal.Head) (*journal.Changes, error) {
 		p, err := w.erasing(of)
 		if err != nil {
-			return false, err
+			return nil, err
 		}
-		c := step(head, p)
-		if c == nil {
-			return false, nil
-		}
-		return true, w.save(head, c)
+		return step(head, p), nil
 	})
 }
 
@@ -101,23 +93,20 @@ func (s *snapshot) signed(records []journal.KeyedRecord) ([]journal.Digest, erro
 }
 
 // expunge deletes what an erasure takes; its record is the last one of the changes.
-func (w *writer) expunge(all []Statement, c *journal.Changes) ([]Statement, error) {
+func (b *batch) expunge(c *journal.Changes) {
 	e := c.Erased
 	if e == nil {
-		return all, nil
+		return
 	}
-	all = append(all,
-		Statement{"DELETE FROM records WHERE subject = ? AND record < ?", []any{e.Key, c.Records[len(c.Records)-1].Entry.Record}},
-		Statement{"DELETE FROM outbox WHERE key = ? OR body LIKE ? ESCAPE '!'", []any{e.OutboxKey,
-			"%" + strings.NewReplacer("!", "!!", "%", "!%", "_", "!_").Replace(e.Quoted) + "%"}})
+	b.add("DELETE FROM records WHERE subject = ? AND record < ?", e.Key, c.Records[len(c.Records)-1].Entry.Record)
+	b.add("DELETE FROM outbox WHERE key = ? OR body LIKE ? ESCAPE '!'", e.OutboxKey,
+		"%"+strings.NewReplacer("!", "!!", "%", "!%", "_", "!_").Replace(e.Quoted)+"%")
 	for i := range e.Amended {
 		r := &e.Amended[i].Entry
-		all = append(all, Statement{"UPDATE records SET body = ? WHERE record = ?", []any{r.Kept(), r.Record}})
+		b.add("UPDATE records SET body = ? WHERE record = ?", r.Kept(), r.Record)
 	}
 	for i := range e.Items {
 		row := e.Items[i].Row()
-		all = append(all, Statement{"UPDATE bulk_items SET dead_letter = ?, body = ? WHERE run = ? AND number = ?",
-			[]any{row[2], row[4], row[0], row[1]}})
+		b.add("UPDATE bulk_items SET dead_letter = ?, body = ? WHERE run = ? AND number = ?", row[2], row[4], row[0], row[1])
 	}
-	return all, nil
 }

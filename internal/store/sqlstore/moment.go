@@ -2,7 +2,6 @@ package sqlstore
 
 import (
 	"context"
-	"slices"
 	"strings"
 
 	"retry-worker/internal/journal"
@@ -11,25 +10,20 @@ import (
 // Moment implements audit.Journal.
 func (r *Reader) Moment(ctx context.Context, do func(journal.Moment) error) error {
 	return r.Snapshot(ctx, func(tx Querier) error {
-		if err := r.prepareLong(ctx, tx); err != nil {
+		s := &snapshot{ctx, r.Dialect, tx}
+		if err := s.prepareLong(); err != nil {
 			return r.Failed("begin to verify", err, false)
 		}
-		return do(&moment{&snapshot{ctx, r.Dialect, tx}})
+		return do(&moment{s})
 	})
 }
 
-// prepareLong lets a transaction take its time.
-func (d *Dialect) prepareLong(ctx context.Context, tx Querier) error {
-	for _, statement := range d.Long {
-		rows, err := tx.QueryContext(ctx, statement)
-		if err != nil {
-			return err
-		}
-		if err := rows.Close(); err != nil {
-			return err
-		}
+// prepareLong lets the transaction take its time.
+func (s *snapshot) prepareLong() error {
+	if s.Long == "" {
+		return nil
 	}
-	return nil
+	return s.each(s.Long, func(scanner) error { return nil })
 }
 
 // moment implements journal.Moment.
@@ -121,45 +115,4 @@ func (s *snapshot) rows(t *journal.Table, clause string, args ...any) (all []jou
 		return err
 	}, args...)
 	return all, err
-}
-
-// upsert makes the statements that save rows of a projection; those that are there are changed in the given columns.
-func (d *Dialect) upsert(all []Statement, t *journal.Table, rows []journal.Row, set func(column string) string) []Statement {
-	var sets []string
-	for _, column := range t.Columns[t.Keys:] {
-		if value := set(column); value != "" {
-			sets = append(sets, column+" = "+value)
-		}
-	}
-	tail := " ON CONFLICT (" + strings.Join(t.Columns[:t.Keys], ", ") + ") DO UPDATE SET " + strings.Join(sets, ", ")
-	if len(sets) == 0 {
-		tail = ""
-	}
-	return d.insert(all, t.Name+" ("+strings.Join(t.Columns, ", ")+")", tail, len(t.Columns), slices.Clone(rows))
-}
-
-// replaced are columns that a newer row replaces.
-func replaced(columns ...string) func(string) string {
-	return func(column string) string {
-		if slices.Contains(columns, column) {
-			return "excluded." + column
-		}
-		return ""
-	}
-}
-
-// summed are columns that grow by those of a newer row; of first_seen the least stays, of last_seen the greatest.
-func summed(t *journal.Table) func(string) string {
-	return func(column string) string {
-		here, there := t.Name+"."+column, "excluded."+column
-		switch column {
-		case "first_seen":
-			return "CASE WHEN " + here + " < " + there + " THEN " + here + " ELSE " + there + " END"
-		case "last_seen":
-			return "CASE WHEN " + here + " > " + there + " THEN " + here + " ELSE " + there + " END"
-		case "n", "value", "failures", "retried", "exhausted", "permanent", "recovered":
-			return here + " + " + there
-		}
-		return ""
-	}
 }

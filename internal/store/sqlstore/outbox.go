@@ -40,11 +40,11 @@ func (s *Store) Backlog(ctx context.Context) (waiting map[string]int64, err erro
 func (s *Store) Lease(ctx context.Context, name, holder string, span time.Duration) (held bool, err error) {
 	ms := (span + time.Millisecond - 1).Milliseconds()
 	err = s.write(ctx, "take a lease", func(w *writer) (bool, error) {
-		n, err := w.affected("INSERT INTO leases (name, holder, expires_at) VALUES (?, ?, "+w.Now+" + ?) ON CONFLICT (name) DO UPDATE"+
+		n, err := w.exec("INSERT INTO leases (name, holder, expires_at) VALUES (?, ?, "+w.Now+" + ?) ON CONFLICT (name) DO UPDATE"+
 			" SET holder = excluded.holder, expires_at = excluded.expires_at WHERE leases.holder = excluded.holder OR leases.expires_at <= "+w.Now,
 			name, holder, max(ms, 0))
 		if held = n > 0; held && ms <= 0 {
-			err = w.exec("DELETE FROM leases WHERE name = ?", name)
+			_, err = w.exec("DELETE FROM leases WHERE name = ?", name)
 		}
 		return held, err
 	})
@@ -74,14 +74,15 @@ func (s *Store) MoveNoticeMark(ctx context.Context, from, to journal.NoticeMark,
 		if err != nil || !free {
 			return false, err
 		}
-		all := w.insert(nil, "notice_marks (team, channel, kind, record, day, at)", ` ON CONFLICT (team, channel, kind) DO UPDATE
-			SET record = excluded.record, day = excluded.day, at = excluded.at`, 6,
-			[]journal.Row{{string(to.Team), to.Channel, string(to.Kind), to.Record, to.Day, journal.Milli(to.At)}})
+		b := &batch{Dialect: w.Dialect}
+		b.add(`INSERT INTO notice_marks (team, channel, kind, record, day, at) VALUES (?, ?, ?, ?, ?, ?)
+			ON CONFLICT (team, channel, kind) DO UPDATE SET record = excluded.record, day = excluded.day, at = excluded.at`,
+			string(to.Team), to.Channel, string(to.Kind), to.Record, to.Day, journal.Milli(to.At))
 		if m != nil {
-			all = w.insert(all, messageHead, "", 6, []journal.Row{messageRow(m)})
+			b.messages(*m)
 		}
 		moved = true
-		return true, w.all(all)
+		return true, w.execute(b)
 	})
 	return moved && err == nil, err
 }
@@ -105,9 +106,10 @@ func (w *writer) mayMove(from *journal.NoticeMark, m *journal.Message) (bool, er
 // EndSession implements access.EndedSessions.
 func (s *Store) EndSession(ctx context.Context, id [sha256.Size]byte, until, now time.Time) error {
 	return s.write(ctx, "end a session", func(w *writer) (bool, error) {
-		return true, w.all([]Statement{
-			{"DELETE FROM ended_sessions WHERE until <= ?", []any{now.UnixMilli()}},
-			{"INSERT INTO ended_sessions (id, until) VALUES (?, ?) ON CONFLICT (id) DO NOTHING", []any{id[:], until.UnixMilli()}}})
+		b := &batch{Dialect: w.Dialect}
+		b.add("DELETE FROM ended_sessions WHERE until <= ?", now.UnixMilli())
+		b.add("INSERT INTO ended_sessions (id, until) VALUES (?, ?) ON CONFLICT (id) DO NOTHING", id[:], until.UnixMilli())
+		return true, w.execute(b)
 	})
 }
 

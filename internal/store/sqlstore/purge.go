@@ -20,22 +20,19 @@ func (s *Store) LastRecordBefore(ctx context.Context, t time.Time) (last int64, 
 }
 
 // Purge implements journal.Purger.
-func (s *Store) Purge(ctx context.Context, through int64, limit int, step func(journal.Head, *journal.Purging) (*journal.Changes, error)) (n int, err error) {
-	err = s.write(ctx, "purge records", func(w *writer) (bool, error) {
-		head, err := w.head(w.Lock)
-		if err != nil {
-			return false, err
-		}
+func (s *Store) Purge(
+	ctx context.Context, through int64, limit int, step func(journal.Head, *journal.Purging) (*journal.Changes, error),
+) (n int, err error) {
+	err = s.change(ctx, "purge records", func(w *writer, head journal.Head) (*journal.Changes, error) {
 		p, err := w.purging(through, limit)
 		if err != nil {
-			return false, err
+			return nil, err
 		}
 		c, err := step(head, p)
-		if err != nil || c == nil {
-			return false, err
+		if c != nil {
+			n = len(p.Records)
 		}
-		n = len(p.Records)
-		return true, w.save(head, c)
+		return c, err
 	})
 	if err != nil {
 		return 0, err
@@ -50,7 +47,8 @@ func (w *writer) purging(through int64, limit int) (*journal.Purging, error) {
 	if p.Base, err = w.lastPurge(); err != nil {
 		return p, err
 	}
-	if p.Records, err = w.entries("WHERE r.record <= ? ORDER BY r.record LIMIT ?", through, max(limit, 0)); err != nil || len(p.Records) == 0 {
+	p.Records, err = w.entries("WHERE r.record <= ? ORDER BY r.record LIMIT ?", through, max(limit, 0))
+	if err != nil || len(p.Records) == 0 {
 		return p, err
 	}
 	cut := p.Records[len(p.Records)-1].Entry.Record

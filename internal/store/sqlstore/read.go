@@ -3,7 +3,6 @@ package sqlstore
 import (
 	"context"
 	"encoding/json"
-	"math"
 	"strings"
 
 	"retry-worker/internal/journal"
@@ -221,6 +220,3 @@ func (s *snapshot) causes(clause string, args ...any) ([]journal.Fingerprint, er
 		return err
 	})
 }
-
-// most is the end of all numbers.
-const most = math.MaxInt64

@@ -2,7 +2,6 @@ package sqlstore
 
 import (
 	"context"
-	"fmt"
 
 	"retry-worker/internal/journal"
 )
@@ -14,7 +13,7 @@ const rebuildPage = 1000
 func (s *Store) Rebuild(ctx context.Context, check func(journal.Moment) error, progress func(at, of, counted int64),
 	step func(journal.Head) (*journal.Changes, error)) error {
 	return s.write(ctx, "rebuild the journal", func(w *writer) (bool, error) {
-		if err := w.prepareLong(w, w.tx); err != nil {
+		if err := w.prepareLong(); err != nil {
 			return false, err
 		}
 		if err := w.mendHead(); err != nil {
@@ -30,14 +29,14 @@ func (s *Store) Rebuild(ctx context.Context, check func(journal.Moment) error, p
 
 // mendHead takes the ledger's head from the ledger's end, and keeps others out.
 func (w *writer) mendHead() error {
-	return w.all([]Statement{
-		{"DELETE FROM ledger_head", nil},
-		{`INSERT INTO ledger_head (one, link, record, subject, hash, at, purged, probed_at)
-			SELECT 1, number, first - 1 + length(digests) / 32, (SELECT coalesce(max(key), 0) FROM subjects), hash, at,
-				(SELECT coalesce(max(record), 0) FROM records WHERE kind = 'purge'), 0
-			FROM ledger WHERE number = (SELECT max(number) FROM ledger)
-			UNION ALL SELECT 1, 0, 0, 0, ` + w.Types["zero hash"] + `, 0, 0, 0 WHERE NOT EXISTS (SELECT 1 FROM ledger)`, nil},
-	})
+	b := &batch{Dialect: w.Dialect}
+	b.add("DELETE FROM ledger_head")
+	b.add(`INSERT INTO ledger_head (one, link, record, subject, hash, at, purged, probed_at)
+		SELECT 1, number, first - 1 + length(digests) / 32, (SELECT coalesce(max(key), 0) FROM subjects), hash, at,
+			(SELECT coalesce(max(record), 0) FROM records WHERE kind = 'purge'), 0
+		FROM ledger WHERE number = (SELECT max(number) FROM ledger)
+		UNION ALL SELECT 1, 0, 0, 0, ` + w.Types["zero hash"] + `, 0, 0, 0 WHERE NOT EXISTS (SELECT 1 FROM ledger)`)
+	return w.execute(b)
 }
 
 type rebuild struct {
@@ -72,9 +71,6 @@ func (r *rebuild) run(record func(journal.Head) (*journal.Changes, error)) error
 
 // ledger takes what was answered from the links, and folds the records that are of no subject.
 func (r *rebuild) ledger() error {
-	if err := r.exec("DELETE FROM answered"); err != nil {
-		return err
-	}
 	var answered journal.Runs
 	for after := int64(0); ; {
 		links, err := r.links(after, rebuildPage)
@@ -91,11 +87,10 @@ func (r *rebuild) ledger() error {
 			break
 		}
 	}
-	var rows []journal.Row
-	for _, run := range journal.After(answered.All(), r.fold.Through()) {
-		rows = append(rows, journal.Row{run.First, run.Last})
-	}
-	if err := r.all(r.insert(nil, "answered (first, last)", "", 2, rows)); err != nil {
+	b := &batch{Dialect: r.Dialect}
+	b.add("DELETE FROM answered")
+	b.answered(journal.After(answered.All(), r.fold.Through()), "")
+	if err := r.execute(b); err != nil {
 		return err
 	}
 	records, err := r.entries("WHERE r.kind IN ('bulk', 'purge') ORDER BY r.record")
@@ -119,10 +114,12 @@ func (r *rebuild) subjects(last int64) error {
 		if err != nil {
 			return err
 		}
-		all := []Statement{{"DELETE FROM dead_letters WHERE subject > ? AND subject <= ?", []any{after, page.Through}},
-			{"DELETE FROM subjects WHERE key > ? AND key <= ?", []any{after, page.Through}}}
-		all = r.upsert(all, journal.SubjectsTable, subjects, replaced())
-		if err := r.writer.all(r.upsert(all, journal.DeadLettersTable, letters, replaced())); err != nil {
+		b := &batch{Dialect: r.Dialect}
+		b.add("DELETE FROM dead_letters WHERE subject > ? AND subject <= ?", after, page.Through)
+		b.add("DELETE FROM subjects WHERE key > ? AND key <= ?", after, page.Through)
+		b.upsert(journal.SubjectsTable, subjects, "")
+		b.upsert(journal.DeadLettersTable, letters, "")
+		if err := r.execute(b); err != nil {
 			return err
 		}
 		made += int64(len(subjects))
@@ -133,20 +130,16 @@ func (r *rebuild) subjects(last int64) error {
 
 // sums makes what is of no subject anew.
 func (r *rebuild) sums() error {
-	if err := r.exec("DELETE FROM dead_letters WHERE subject NOT IN (SELECT key FROM subjects)"); err != nil {
-		return err
-	}
-	for _, t := range []*journal.Table{journal.CountsTable, journal.FiguresTable, journal.FingerprintsTable, journal.RunsTable, journal.ItemsTable, journal.RunCountsTable} {
+	b := &batch{Dialect: r.Dialect}
+	b.add("DELETE FROM dead_letters WHERE subject NOT IN (SELECT key FROM subjects)")
+	for _, t := range []*journal.Table{journal.CountsTable, journal.FiguresTable, journal.FingerprintsTable,
+		journal.RunsTable, journal.ItemsTable, journal.RunCountsTable} {
 		got, err := r.rows(t, "")
 		if err != nil {
 			return err
 		}
-		if err := r.exec("DELETE FROM " + t.Name); err != nil {
-			return err
-		}
-		if err := r.all(r.upsert(nil, t, r.fold.Rows(t, got), replaced())); err != nil {
-			return fmt.Errorf("make %s anew: %w", t.Name, err)
-		}
+		b.add("DELETE FROM " + t.Name)
+		b.upsert(t, r.fold.Rows(t, got), "")
 	}
-	return nil
+	return r.execute(b)
 }

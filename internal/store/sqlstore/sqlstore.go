@@ -36,8 +36,8 @@ type Dialect struct {
 	// Begin begins a transaction that writes. Detached tells that its statements do not look at the context.
 	Begin    string
 	Detached bool
-	// Long are statements that let a transaction to read in take its time.
-	Long []string
+	// Long is a query that lets a transaction to read in take its time.
+	Long string
 	// Failed is the store's error for err, which came while doing what doing says. committing tells that it came of COMMIT.
 	Failed func(doing string, err error, committing bool) error
 	// Usable reports whether a connection can be used after an error, once its transaction is rolled back.
@@ -219,7 +219,7 @@ func (s *Store) write(ctx context.Context, doing string, do func(w *writer) (boo
 	}
 	w := &writer{snapshot{inner, s.Dialect, conn}, conn}
 	if err = ctx.Err(); err == nil {
-		err = w.exec(s.Begin)
+		_, err = w.exec(s.Begin)
 	}
 	if err != nil {
 		broken = !s.Usable(err)
@@ -238,7 +238,7 @@ func (s *Store) write(ctx context.Context, doing string, do func(w *writer) (boo
 		err = ctx.Err()
 	}
 	if committing = err == nil && changed; committing {
-		err = w.exec("COMMIT")
+		_, err = w.exec("COMMIT")
 		ended = err == nil
 	}
 	if err != nil {
@@ -258,7 +258,7 @@ func (w *writer) rollback() error {
 	return err
 }
 
-// statement is the query on the connection, prepared where that keeps its statements.
+// statement returns the prepared query; nil where the driver prepares by itself.
 func (c *Conn) statement(ctx context.Context, query string) (*sql.Stmt, error) {
 	if s := c.Prepared[query]; s != nil || c.Prepared == nil {
 		return s, nil
@@ -282,14 +282,8 @@ func (c *Conn) QueryContext(ctx context.Context, query string, args ...any) (*sq
 	return s.QueryContext(ctx, args...)
 }
 
-// exec executes a statement.
-func (w *writer) exec(query string, args ...any) error {
-	_, err := w.affected(query, args...)
-	return err
-}
-
-// affected is exec, and returns how many rows that changed.
-func (w *writer) affected(query string, args ...any) (int64, error) {
+// exec executes a statement, and returns how many rows it changed.
+func (w *writer) exec(query string, args ...any) (int64, error) {
 	query = w.bind(query)
 	s, err := w.conn.statement(w, query)
 	if err != nil {
@@ -305,47 +299,6 @@ func (w *writer) affected(query string, args ...any) (int64, error) {
 		return 0, err
 	}
 	return r.RowsAffected()
-}
-
-// all executes statements in their order.
-func (w *writer) all(statements []Statement) error {
-	if w.Batch != nil && len(statements) > 0 {
-		for i := range statements {
-			statements[i].Query = w.bind(statements[i].Query)
-		}
-		return w.Batch(w, w.conn.Conn, statements)
-	}
-	for i := range statements {
-		if err := w.exec(statements[i].Query, statements[i].Args...); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// values is the list of so many rows of parameters.
-func values(rows, columns int) string {
-	row := "(" + strings.Repeat("?, ", columns-1) + "?)"
-	return strings.Repeat(row+", ", rows-1) + row
-}
-
-// insert makes the statements that save rows: head is the statement up to VALUES, tail what stands behind.
-func (d *Dialect) insert(all []Statement, head, tail string, columns int, rows []journal.Row) []Statement {
-	for len(rows) > 0 {
-		n := 1
-		for _, size := range d.Rows {
-			if size <= len(rows) {
-				n = size
-			}
-		}
-		args := make([]any, 0, n*columns)
-		for _, row := range rows[:n] {
-			args = append(args, row...)
-		}
-		all = append(all, Statement{"INSERT INTO " + head + " VALUES " + values(n, columns) + tail, args})
-		rows = rows[n:]
-	}
-	return all
 }
 
 // ceiling is the first whole millisecond at or after t.

@@ -12,25 +12,36 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// Transact implements journal.Store.
-func (s *Store) Transact(ctx context.Context, lookups []journal.Lookup, decide func(journal.Head, []journal.History) *journal.Changes) error {
-	return s.write(ctx, "record decisions", func(w *writer) (bool, error) {
+// change runs decide in a transaction that has the ledger's head for itself, and saves what it returns; nil is nothing.
+func (s *Store) change(
+	ctx context.Context, doing string, decide func(w *writer, head journal.Head) (*journal.Changes, error),
+) error {
+	return s.write(ctx, doing, func(w *writer) (bool, error) {
 		head, err := w.head(w.Lock)
 		if err != nil {
 			return false, err
 		}
-		histories, err := w.recall(lookups)
-		if errors.Is(err, journal.ErrUnreadable) { // one subject's: others go on
-			return false, invalid("%w", err)
-		}
-		if err != nil {
+		c, err := decide(w, head)
+		if err != nil || c == nil {
 			return false, err
 		}
-		changes := decide(head, histories)
-		if changes == nil {
-			return false, nil
+		return true, w.save(head, c)
+	})
+}
+
+// Transact implements journal.Store.
+func (s *Store) Transact(
+	ctx context.Context, lookups []journal.Lookup, decide func(journal.Head, []journal.History) *journal.Changes,
+) error {
+	return s.change(ctx, "record decisions", func(w *writer, head journal.Head) (*journal.Changes, error) {
+		histories, err := w.recall(lookups)
+		if errors.Is(err, journal.ErrUnreadable) { // one subject's: others go on
+			return nil, invalid("%w", err)
 		}
-		return true, w.save(head, changes)
+		if err != nil {
+			return nil, err
+		}
+		return decide(head, histories), nil
 	})
 }
 
@@ -42,7 +53,8 @@ func (s *Store) Probe(ctx context.Context) error {
 		}
 	}
 	return s.write(ctx, "write a probe", func(w *writer) (bool, error) {
-		return true, w.exec("UPDATE ledger_head SET probed_at = ? WHERE one = 1", time.Now().UnixMilli())
+		_, err := w.exec("UPDATE ledger_head SET probed_at = ? WHERE one = 1", time.Now().UnixMilli())
+		return true, err
 	})
 }
 
@@ -223,38 +235,68 @@ func (w *writer) recallMore(l *journal.Lookup, h *journal.History) (err error) {
 	return err
 }
 
-// errLink is the caller's mistake, and would be the chain's end if it got in.
-var errLink = errors.New("it does not follow the ledger's head, or has not one digest for each record")
-
 // save writes everything that one transaction changes.
 func (w *writer) save(head journal.Head, c *journal.Changes) error {
-	statements, err := w.link(nil, head, c)
-	if err != nil {
+	b := &batch{Dialect: w.Dialect}
+	if err := b.link(head, c); err != nil {
 		return err
 	}
-	for _, step := range []func([]Statement, *journal.Changes) ([]Statement, error){w.records, w.subjects, w.letters, w.runs, w.sums, w.queue, w.forget, w.expunge} {
-		if statements, err = step(statements, c); err != nil {
-			return err
-		}
+	if err := b.records(c.Records); err != nil {
+		return err
 	}
-	return w.all(statements)
+	b.upsert(journal.SubjectsTable, rows(c.Subjects), replaceSubject)
+	b.upsert(journal.DeadLettersTable, rows(c.DeadLetters), replaceDeadLetter)
+	if err := w.runs(b, c); err != nil {
+		return err
+	}
+	b.upsert(journal.CountsTable, rows(c.Counts), addCount)
+	b.upsert(journal.FiguresTable, rows(c.Figures), addFigure)
+	b.upsert(journal.FingerprintsTable, rows(c.Fingerprints), addFingerprint)
+	b.messages(c.Outbox...)
+	for _, sequence := range c.Published {
+		b.add("DELETE FROM outbox WHERE sequence = ?", sequence)
+	}
+	b.forget(c)
+	b.expunge(c)
+	return w.execute(b)
 }
 
+// What a newer row changes in the one that is there.
+const (
+	replaceSubject = "id = excluded.id, next_retry = excluded.next_retry, last = excluded.last," +
+		" dead_letter = excluded.dead_letter, body = excluded.body"
+	replaceDeadLetter = "id = excluded.id, state = excluded.state, seen = excluded.seen, body = excluded.body"
+	replaceRun        = "state = excluded.state, body = excluded.body"
+	replaceAnswered   = "last = CASE WHEN answered.last > excluded.last THEN answered.last ELSE excluded.last END"
+	addCount          = "n = dead_letter_counts.n + excluded.n"
+	addRunCount       = "n = bulk_counts.n + excluded.n"
+	addFigure         = "value = figures.value + excluded.value"
+	addFingerprint    = `failures = fingerprints.failures + excluded.failures, retried = fingerprints.retried + excluded.retried,
+		exhausted = fingerprints.exhausted + excluded.exhausted, permanent = fingerprints.permanent + excluded.permanent,
+		recovered = fingerprints.recovered + excluded.recovered,
+		first_seen = CASE WHEN fingerprints.first_seen < excluded.first_seen
+			THEN fingerprints.first_seen ELSE excluded.first_seen END,
+		last_seen = CASE WHEN fingerprints.last_seen > excluded.last_seen
+			THEN fingerprints.last_seen ELSE excluded.last_seen END`
+)
+
+// errLink is the caller's mistake, and would be the chain's end if it got in.
+var errLink = invalid("save the link: it does not follow the ledger's head, or has not one digest for each record")
+
 // link appends the link to the ledger, where there is one, and moves the head.
-func (w *writer) link(all []Statement, head journal.Head, c *journal.Changes) ([]Statement, error) {
+func (b *batch) link(head journal.Head, c *journal.Changes) error {
 	l := &c.Link
-	switch {
-	case len(l.Digests) != len(c.Records):
-		return nil, invalid("save the link: %w", errLink)
-	case len(l.Digests)+len(l.Answered) == 0:
-		return all, nil
-	case l.Number != head.Link+1 || l.First != head.Record+1 || l.Hash != l.HashAfter(head.Hash):
-		return nil, invalid("save the link: %w", errLink)
+	if len(l.Digests)+len(l.Answered)+len(c.Records) == 0 {
+		return nil
 	}
-	digests := make([]byte, 0, len(l.Digests)*len(journal.Digest{}))
+	if len(l.Digests) != len(c.Records) || l.Number != head.Link+1 || l.First != head.Record+1 ||
+		l.Hash != l.HashAfter(head.Hash) {
+		return errLink
+	}
+	digests := []byte{} // not nil: of a link of answers alone there are none
 	for i := range l.Digests {
 		if c.Records[i].Entry.Record != l.First+int64(i) {
-			return nil, invalid("save the link: %w", errLink)
+			return errLink
 		}
 		digests = append(digests, l.Digests[i][:]...)
 	}
@@ -262,162 +304,115 @@ func (w *writer) link(all []Statement, head journal.Head, c *journal.Changes) ([
 	for i := range c.Subjects {
 		subject = max(subject, c.Subjects[i].Key)
 	}
-	at, record := journal.Milli(l.At), head.Record+int64(len(l.Digests))
-	all = append(all,
-		Statement{"INSERT INTO ledger (number, at, first, digests, answered, hash) VALUES (?, ?, ?, ?, ?, ?)",
-			[]any{l.Number, at, l.First, digests, encode(l.Answered), l.Hash[:]}},
-		Statement{"UPDATE ledger_head SET link = ?, record = ?, subject = ?, hash = ?, at = ? WHERE one = 1", []any{l.Number, record, subject, l.Hash[:], at}})
-	rows := make([]journal.Row, len(l.Answered))
-	for i, r := range l.Answered {
-		rows[i] = journal.Row{r.First, r.Last}
+	answered := ""
+	if len(l.Answered) > 0 {
+		text, err := json.Marshal(l.Answered)
+		if err != nil {
+			return err
+		}
+		answered = string(text)
 	}
-	return w.insert(all, "answered (first, last)", " ON CONFLICT (first) DO UPDATE SET last = CASE WHEN answered.last > excluded.last THEN answered.last ELSE excluded.last END", 2, rows), nil
+	at, record := journal.Milli(l.At), head.Record+int64(len(l.Digests))
+	b.add("INSERT INTO ledger (number, at, first, digests, answered, hash) VALUES (?, ?, ?, ?, ?, ?)",
+		l.Number, at, l.First, digests, answered, l.Hash[:])
+	b.add("UPDATE ledger_head SET link = ?, record = ?, subject = ?, hash = ?, at = ? WHERE one = 1",
+		l.Number, record, subject, l.Hash[:], at)
+	b.answered(l.Answered, " ON CONFLICT (first) DO UPDATE SET "+replaceAnswered)
+	return nil
+}
+
+func (b *batch) answered(runs []journal.Run, tail string) {
+	all := make([]journal.Row, len(runs))
+	for i, r := range runs {
+		all[i] = journal.Row{r.First, r.Last}
+	}
+	b.insert("answered (first, last)", tail, all)
 }
 
 func invalid(format string, args ...any) error {
 	return &journal.StoreError{Kind: journal.Invalid, Err: fmt.Errorf(format, args...)}
 }
 
-// encode is v as JSON; nothing is the empty text.
-func encode(v []journal.Run) string {
-	if len(v) == 0 {
-		return ""
-	}
-	text, err := json.Marshal(v)
-	if err != nil { // cannot be: numbers
-		return ""
-	}
-	return string(text)
-}
-
-func (w *writer) records(all []Statement, c *journal.Changes) ([]Statement, error) {
-	rows := make([]journal.Row, len(c.Records))
-	for i := range c.Records {
-		r := &c.Records[i]
+func (b *batch) records(records []journal.KeyedRecord) error {
+	all := make([]journal.Row, len(records))
+	for i := range records {
+		r := &records[i]
 		if r.Key == 0 && r.Entry.Subject != (journal.Subject{}) {
-			return nil, invalid("save record %d: its subject has no key", r.Entry.Record)
+			return invalid("save record %d: its subject has no key", r.Entry.Record)
 		}
-		rows[i] = journal.Row{r.Entry.Record, string(r.Entry.Kind), r.Key, journal.Milli(r.Entry.At), r.Entry.Kept()}
+		all[i] = journal.Row{r.Entry.Record, string(r.Entry.Kind), r.Key, journal.Milli(r.Entry.At), r.Entry.Kept()}
 	}
-	return w.insert(all, "records (record, kind, subject, at, body)", "", 5, rows), nil
+	b.insert("records (record, kind, subject, at, body)", "", all)
+	return nil
 }
 
-func (w *writer) subjects(all []Statement, c *journal.Changes) ([]Statement, error) {
-	rows := make([]journal.Row, len(c.Subjects))
-	for i := range c.Subjects {
-		rows[i] = c.Subjects[i].Row()
-	}
-	return w.upsert(all, journal.SubjectsTable, rows, replaced("id", "next_retry", "last", "dead_letter", "body")), nil
-}
-
-func (w *writer) letters(all []Statement, c *journal.Changes) ([]Statement, error) {
-	rows := make([]journal.Row, len(c.DeadLetters))
-	for i := range c.DeadLetters {
-		rows[i] = c.DeadLetters[i].Row()
-	}
-	return w.upsert(all, journal.DeadLettersTable, rows, replaced("id", "state", "seen", "body")), nil
-}
-
-func (w *writer) runs(all []Statement, c *journal.Changes) ([]Statement, error) {
-	var runs, items, counts []journal.Row
-	for i := range c.Runs {
-		runs = append(runs, c.Runs[i].Row())
-	}
+// runs adds what changes of bulk runs.
+func (w *writer) runs(b *batch, c *journal.Changes) error {
 	count := map[[2]string]int64{}
 	for i := range c.NewItems {
-		n := &c.NewItems[i]
-		items = append(items, n.Row())
-		count[[2]string{n.Run, string(n.Item.Outcome)}]++
+		count[[2]string{c.NewItems[i].Run, string(c.NewItems[i].Item.Outcome)}]++
 	}
-	all = w.upsert(all, journal.RunsTable, runs, replaced("state", "body"))
-	all = w.upsert(all, journal.ItemsTable, items, replaced())
+	b.upsert(journal.RunsTable, rows(c.Runs), replaceRun)
+	b.upsert(journal.ItemsTable, rows(c.NewItems), "")
 	for i := range c.Items {
 		n := &c.Items[i]
-		statement, err := w.item(n)
+		found, err := w.changeItem(b, n)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		if statement.Query != "" {
-			all = append(all, statement)
+		if found {
 			count[[2]string{n.Run, string(n.From)}]--
 			count[[2]string{n.Run, string(n.To)}]++
 		}
 	}
+	var counts []journal.Row
 	for _, key := range slices.SortedFunc(maps.Keys(count), func(a, b [2]string) int { return slices.Compare(a[:], b[:]) }) {
 		counts = append(counts, journal.Row{key[0], key[1], count[key]})
 	}
-	return w.upsert(all, journal.RunCountsTable, counts, summed(journal.RunCountsTable)), nil
+	b.upsert(journal.RunCountsTable, counts, addRunCount)
+	return nil
 }
 
-// item is the statement that changes an item; it is empty where the run does not have it.
-func (w *writer) item(c *journal.BulkItemChange) (Statement, error) {
-	var was string
-	found, err := w.one("SELECT body FROM bulk_items WHERE dead_letter = ? AND run = ? ORDER BY number LIMIT 1", []any{c.DeadLetter, c.Run}, &was)
-	if err != nil || !found {
-		return Statement{}, err
+// changeItem adds the statement that changes an item; false where the run does not have it.
+func (w *writer) changeItem(b *batch, c *journal.BulkItemChange) (bool, error) {
+	items, err := w.items("WHERE dead_letter = ? AND run = ? ORDER BY number LIMIT 1", c.DeadLetter, c.Run)
+	if err != nil || len(items) == 0 {
+		return false, err
 	}
-	var i journal.BulkItem
-	if err := json.Unmarshal([]byte(was), &i); err != nil {
-		return Statement{}, err
-	}
+	i := items[0]
 	i.Outcome, i.Code, i.ChangedAt, i.DecidedAt = c.To, c.Code, c.ChangedAt, c.DecidedAt
-	return Statement{"UPDATE bulk_items SET outcome = ?, body = ? WHERE run = ? AND number = ?", []any{string(i.Outcome), (&journal.RunItem{Run: c.Run, Item: i}).Row()[4], c.Run, i.Number}}, nil
+	row := (&journal.RunItem{Run: c.Run, Item: i}).Row()
+	b.add("UPDATE bulk_items SET outcome = ?, body = ? WHERE run = ? AND number = ?", row[3], row[4], row[0], row[1])
+	return true, nil
 }
 
-func (w *writer) sums(all []Statement, c *journal.Changes) ([]Statement, error) {
-	var counts, figures, causes []journal.Row
-	for i := range c.Counts {
-		counts = append(counts, c.Counts[i].Row())
+func (b *batch) messages(messages ...journal.Message) {
+	all := make([]journal.Row, len(messages))
+	for i := range messages {
+		m := &messages[i]
+		all[i] = journal.Row{m.ID, m.Queue, m.Key, m.Type, m.Body, journal.Milli(m.At)}
 	}
-	for i := range c.Figures {
-		figures = append(figures, c.Figures[i].Row())
-	}
-	for i := range c.Fingerprints {
-		causes = append(causes, c.Fingerprints[i].Row())
-	}
-	all = w.upsert(all, journal.CountsTable, counts, summed(journal.CountsTable))
-	all = w.upsert(all, journal.FiguresTable, figures, summed(journal.FiguresTable))
-	return w.upsert(all, journal.FingerprintsTable, causes, summed(journal.FingerprintsTable)), nil
-}
-
-func (w *writer) queue(all []Statement, c *journal.Changes) ([]Statement, error) {
-	rows := make([]journal.Row, len(c.Outbox))
-	for i := range c.Outbox {
-		rows[i] = messageRow(&c.Outbox[i])
-	}
-	all = w.insert(all, messageHead, "", 6, rows)
-	for _, sequence := range c.Published {
-		all = append(all, Statement{"DELETE FROM outbox WHERE sequence = ?", []any{sequence}})
-	}
-	return all, nil
-}
-
-const messageHead = "outbox (id, queue, key, type, body, at)"
-
-func messageRow(m *journal.Message) journal.Row {
-	return journal.Row{m.ID, m.Queue, m.Key, m.Type, m.Body, journal.Milli(m.At)}
+	b.insert("outbox (id, queue, key, type, body, at)", "", all)
 }
 
 // forget deletes what a purge takes; its record is the last one of the changes.
-func (w *writer) forget(all []Statement, c *journal.Changes) ([]Statement, error) {
+func (b *batch) forget(c *journal.Changes) {
 	f := c.Forgotten
 	if f == nil {
-		return all, nil
+		return
 	}
-	all = append(all,
-		Statement{"UPDATE ledger_head SET purged = ? WHERE one = 1", []any{c.Records[len(c.Records)-1].Entry.Record}},
-		Statement{"DELETE FROM records WHERE record <= ?", []any{f.Through}},
-		Statement{"DELETE FROM answered WHERE last <= ?", []any{f.Through}})
+	b.add("UPDATE ledger_head SET purged = ? WHERE one = 1", c.Records[len(c.Records)-1].Entry.Record)
+	b.add("DELETE FROM records WHERE record <= ?", f.Through)
+	b.add("DELETE FROM answered WHERE last <= ?", f.Through)
 	for _, key := range f.Subjects {
-		all = append(all, Statement{"DELETE FROM subjects WHERE key = ?", []any{key}})
+		b.add("DELETE FROM subjects WHERE key = ?", key)
 	}
 	for _, record := range f.DeadLetters {
-		all = append(all, Statement{"DELETE FROM dead_letters WHERE record = ?", []any{record}})
+		b.add("DELETE FROM dead_letters WHERE record = ?", record)
 	}
 	for _, run := range f.Runs {
-		for _, table := range []string{"bulk_items WHERE run", "bulk_counts WHERE run", "bulk_runs WHERE id"} {
-			all = append(all, Statement{"DELETE FROM " + table + " = ?", []any{run}})
-		}
+		b.add("DELETE FROM bulk_items WHERE run = ?", run)
+		b.add("DELETE FROM bulk_counts WHERE run = ?", run)
+		b.add("DELETE FROM bulk_runs WHERE id = ?", run)
 	}
-	return all, nil
 }

@@ -1,0 +1,72 @@
+package sqlstore
+
+import (
+	"strings"
+
+	"retry-worker/internal/journal"
+)
+
+// batch collects statements, which are executed in their order.
+type batch struct {
+	*Dialect
+	statements []Statement
+}
+
+func (b *batch) add(query string, args ...any) {
+	b.statements = append(b.statements, Statement{query, args})
+}
+
+// insert adds the statements that save rows: head is the statement up to VALUES, tail what stands behind.
+func (b *batch) insert(head, tail string, rows []journal.Row) {
+	for len(rows) > 0 {
+		n := 1
+		for _, size := range b.Rows {
+			if size <= len(rows) {
+				n = size
+			}
+		}
+		var args []any
+		for _, row := range rows[:n] {
+			args = append(args, row...)
+		}
+		values := "(" + strings.Repeat("?, ", len(rows[0])-1) + "?)"
+		b.add("INSERT INTO "+head+" VALUES "+strings.Repeat(values+", ", n-1)+values+tail, args...)
+		rows = rows[n:]
+	}
+}
+
+// upsert adds the statements that save rows of a projection; set is what is changed in those that are there.
+func (b *batch) upsert(t *journal.Table, rows []journal.Row, set string) {
+	if set != "" {
+		set = " ON CONFLICT (" + strings.Join(t.Columns[:t.Keys], ", ") + ") DO UPDATE SET " + set
+	}
+	b.insert(t.Name+" ("+strings.Join(t.Columns, ", ")+")", set, rows)
+}
+
+// rows returns the values' rows.
+func rows[T any, P interface {
+	*T
+	Row() journal.Row
+}](values []T) []journal.Row {
+	all := make([]journal.Row, len(values))
+	for i := range values {
+		all[i] = P(&values[i]).Row()
+	}
+	return all
+}
+
+// execute executes what was collected.
+func (w *writer) execute(b *batch) error {
+	if w.Batch != nil && len(b.statements) > 0 {
+		for i := range b.statements {
+			b.statements[i].Query = w.bind(b.statements[i].Query)
+		}
+		return w.Batch(w, w.conn.Conn, b.statements)
+	}
+	for i := range b.statements {
+		if _, err := w.exec(b.statements[i].Query, b.statements[i].Args...); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -65,19 +65,16 @@ func (m *Memory) count(ctx context.Context, team decision.Team, after int64, top
 		}
 	}
 	slices.SortFunc(all, func(a, b *journal.KeyedDeadLetter) int { return cmp.Compare(a.DeadLetter.Record, b.DeadLetter.Record) })
-	causes := map[[2]string]*journal.NoticeCause{}
+	causes := map[[2]string]int{} // places in Top
 	for _, l := range all {
 		m.add(&sum, causes, l, older)
 	}
-	for _, c := range causes {
-		sum.Top = append(sum.Top, *c)
-	}
-	slices.SortFunc(sum.Top, func(a, b journal.NoticeCause) int { return cmp.Or(cmp.Compare(b.N, a.N), a.Oldest.Compare(b.Oldest)) })
+	slices.SortStableFunc(sum.Top, func(a, b journal.NoticeCause) int { return cmp.Or(cmp.Compare(b.N, a.N), a.Oldest.Compare(b.Oldest)) })
 	sum.Causes, sum.Top = int64(len(causes)), first(sum.Top, max(top, 1))
 	return sum, nil
 }
 
-func (m *Memory) add(sum *journal.NoticeCount, causes map[[2]string]*journal.NoticeCause, l *journal.KeyedDeadLetter, older []time.Time) {
+func (m *Memory) add(sum *journal.NoticeCount, causes map[[2]string]int, l *journal.KeyedDeadLetter, older []time.Time) {
 	d := &l.DeadLetter
 	if sum.N++; sum.N == 1 {
 		sum.Oldest = d.CreatedAt
@@ -88,15 +85,16 @@ func (m *Memory) add(sum *journal.NoticeCount, causes map[[2]string]*journal.Not
 		}
 	}
 	key := [2]string{d.Fingerprint, string(d.Reason)}
-	c := causes[key]
-	if c == nil {
-		c = &journal.NoticeCause{Reason: d.Reason, Oldest: d.CreatedAt, Cause: journal.Fingerprint{Policy: l.Subject.Policy}}
+	i, known := causes[key]
+	if !known {
+		c := journal.NoticeCause{Reason: d.Reason, Oldest: d.CreatedAt, Cause: journal.Fingerprint{Policy: l.Subject.Policy}}
 		if f, known := m.fingerprints[key[0]]; known {
 			c.Cause = journal.Fingerprint{ID: f.ID, Policy: f.Policy, Reason: f.Reason, Classification: f.Classification, Pattern: f.Pattern}
 		}
-		causes[key] = c
+		i, sum.Top = len(sum.Top), append(sum.Top, c)
+		causes[key] = i
 	}
-	c.N++
+	sum.Top[i].N++
 }
 
 // MoveNoticeMark implements journal.NoticeStore.

@@ -66,8 +66,8 @@ func raceOnce(ctx context.Context, s Store, w int, spoil bool) (*journal.Changes
 		x.fail(0, lookups[0].Identity)
 		x.fail(1, lookups[1].Identity)
 		if spoil {
-			x.changes()
-			x.Records[0].Entry.Record, x.Records[1].Entry.Record = 1, 1
+			c := x.seal()
+			c.Records[0].Entry.Record, c.Records[1].Entry.Record = 1, 1
 		}
 	})
 	if !spoil {

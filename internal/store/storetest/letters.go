@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
@@ -22,34 +21,37 @@ var (
 	letterErrors   = []string{"TIMEOUT after 30 s at the gateway", "INSURANCE_EXPIRED: carteira 12345 vencida", "HTTP 404: guia não existe", "100% 'odd'"}
 )
 
-// letterNumber is the n-th dead letter of the suite, of the m-th subject.
-func letterNumber(n, m int) (journal.Subject, journal.Attempt, journal.DeadLetter) {
+// letterNumber is the failure of the n-th dead letter of the suite, of the m-th subject.
+func letterNumber(n, m int) (journal.Subject, journal.Attempt) {
 	of := journal.Subject{Tenant: "<default>", Policy: letterPolicies[m%3], ID: fmt.Sprintf("CLM-%04d-%d", m, m%10)}
-	class := decision.Permanent
+	reason := letterReasons[n/2%4]
 	a := journal.Attempt{Episode: 1, Identity: identity(), Error: letterErrors[n%4], ReceivedAt: at(int64(n)), DeadLetter: fmt.Sprintf("%08x-0000-4000-8000-%012x", n, m),
-		Decision: decision.Decision{Outcome: decision.PermanentError, ErrorClassification: class, Reason: letterReasons[n/2%4], MatchedRule: string(letterReasons[n/2%4]),
-			AnalysedAt: at(int64(n)), FirstFailure: at(int64(n - 5))}}
-	d := journal.DeadLetter{ID: a.DeadLetter, State: journal.DeadLetterStates()[n*7%5], Episode: 1, Outcome: decision.PermanentError, Reason: a.Decision.Reason,
-		Team: letterTeams[n/3%3], RetryCount: int64(n % 6), MaxRetries: 5, ProcessInstanceKey: int64(n), CreatedAt: at(int64(n)), ChangedAt: at(int64(n))}
-	return of, a, d
+		ProcessInstanceKey: int64(n), Decision: decision.Decision{Outcome: decision.PermanentError, ErrorClassification: decision.Permanent, Reason: reason,
+			MatchedRule: string(reason), Team: letterTeams[n/3%3], AnalysedAt: at(int64(n)), FirstFailure: at(int64(n - 5))}}
+	a.Fingerprint = journal.FingerprintOf(of.Policy, &a).ID
+	return of, a
 }
 
 // bury records the dead letters with those numbers, each of the subject that of gives.
 func bury(ctx context.Context, s journal.Store, of func(n int) int, numbers ...int) error {
 	for chunk := range slices.Chunk(numbers, 250) {
 		var lookups []journal.Lookup
-		at := map[journal.Subject]int{}
+		place := map[journal.Subject]int{}
 		for _, n := range chunk {
-			name, _, _ := letterNumber(n, of(n))
-			if _, known := at[name]; !known {
-				at[name] = len(lookups)
+			name, _ := letterNumber(n, of(n))
+			if _, known := place[name]; !known {
+				place[name] = len(lookups)
 				lookups = append(lookups, journal.Lookup{Subject: name})
 			}
 		}
 		_, err := transact(ctx, s, lookups, func(x *transaction) {
+			added := map[int]int64{}
 			for _, n := range chunk {
-				name, a, d := letterNumber(n, of(n))
-				x.bury(at[name], a, d)
+				name, a := letterNumber(n, of(n))
+				i := place[name]
+				added[i]++
+				a.Number = x.histories[i].Attempts + added[i]
+				x.attempt(i, a)
 			}
 		})
 		if err != nil {
@@ -57,35 +59,6 @@ func bury(ctx context.Context, s journal.Store, of func(n int) int, numbers ...i
 		}
 	}
 	return nil
-}
-
-// bury records a failure that is given up.
-func (x *transaction) bury(i int, a journal.Attempt, d journal.DeadLetter) {
-	h, policy := &x.histories[i], x.lookups[i].Subject.Policy
-	x.drawn = true
-	f := journal.FingerprintOf(policy, &a)
-	a.At, a.Number, a.Fingerprint, d.Fingerprint = d.CreatedAt, h.Attempts+1, f.ID, f.ID
-	saved := x.attempt(i, a)
-	d.Record, d.FirstFailure = saved.Record, a.Decision.FirstFailure
-	h.Episode = journal.Episode{Number: 1, State: journal.Dead, DeadLetter: d.ID,
-		FirstFailure: a.Decision.FirstFailure, OpenedAt: a.Decision.FirstFailure}
-	f.FirstSeen, f.LastSeen, f.Failures = a.Decision.AnalysedAt, a.Decision.AnalysedAt, 1
-	x.cause(f)
-	x.letter(i, d, nil)
-}
-
-// cause adds to a fingerprint, each of which is told once.
-func (x *transaction) cause(f journal.Fingerprint) {
-	for i := range x.Fingerprints {
-		if o := &x.Fingerprints[i]; o.ID == f.ID {
-			o.FirstSeen = slices.MinFunc([]time.Time{o.FirstSeen, f.FirstSeen}, time.Time.Compare)
-			o.LastSeen = slices.MaxFunc([]time.Time{o.LastSeen, f.LastSeen}, time.Time.Compare)
-			o.Failures, o.Retried, o.Exhausted = o.Failures+f.Failures, o.Retried+f.Retried, o.Exhausted+f.Exhausted
-			o.Permanent, o.Recovered = o.Permanent+f.Permanent, o.Recovered+f.Recovered
-			return
-		}
-	}
-	x.Fingerprints = append(x.Fingerprints, f)
 }
 
 func upTo(n int) []int {
@@ -212,8 +185,8 @@ func testLetterPagesBeside(t *testing.T, s Store) {
 // count is how many of the first dead letters have the team and the error that the filter asks for.
 func count(total int, f journal.DeadLetterFilter) (n int) {
 	for i := range total {
-		_, a, d := letterNumber(i, 0)
-		if (f.Team == "" || f.Team == d.Team) && (f.Query != "gateway" || strings.Contains(a.Error, f.Query)) {
+		_, a := letterNumber(i, 0)
+		if (f.Team == "" || f.Team == a.Decision.Team) && (f.Query != "gateway" || strings.Contains(a.Error, f.Query)) {
 			n++
 		}
 	}
@@ -223,7 +196,7 @@ func count(total int, f journal.DeadLetterFilter) (n int) {
 // testLetterSearchWide looks for the beginning of more subjects than are looked at one by one: pages may be short then,
 // and add up to the whole all the same.
 func testLetterSearchWide(t *testing.T, s Store) {
-	d := doubled{s, testkit.NewMemory()}
+	d := &doubled{Store: s, memory: testkit.NewMemory()}
 	buried(t, d, func(n int) int { return n % 2200 }, 2400)
 	for _, f := range []journal.DeadLetterFilter{{State: "all", Query: "CLM-"}, {Query: "CLM-"},
 		{State: "all", Policy: "failed-job", Query: "clm-"}, {State: "all", Query: "CLM-2"}} {

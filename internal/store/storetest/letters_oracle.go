@@ -9,43 +9,8 @@ import (
 
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
+	"retry-worker/internal/testkit"
 )
-
-// patterns of the oracle's causes, by their numbers.
-var patterns = []string{"timeout after #", "o guia já existe", "time-out: portal's 'gateway' 100% ocupado"}
-
-// drawState and drawCause of a dead letter: few, so that filters meet them, and now and then any.
-func (o *oracle) drawState(r *rapid.T) journal.DeadLetterState {
-	return rapid.SampledFrom(journal.DeadLetterStates()).Draw(r, "state")
-}
-
-func (o *oracle) drawCause(r *rapid.T) (decision.Reason, decision.Team) {
-	if rapid.IntRange(0, 9).Draw(r, "odd") == 0 {
-		return word[decision.Reason](r), word[decision.Team](r)
-	}
-	return rapid.SampledFrom([]decision.Reason{"A", "B"}).Draw(r, "reason"), rapid.SampledFrom([]decision.Team{"", "ti", "cadastro"}).Draw(r, "team")
-}
-
-func drawNote(r *rapid.T) journal.ReviewNote {
-	return journal.ReviewNote{Discard: rapid.Bool().Draw(r, "discard"), Force: rapid.Bool().Draw(r, "force"), Fresh: rapid.Bool().Draw(r, "fresh"),
-		Reason: text().Draw(r, "reason"), By: text().Draw(r, "by"), At: instant().Draw(r, "at"), NextRetryTime: instant().Draw(r, "next")}
-}
-
-func drawDelivery(r *rapid.T) journal.Delivery {
-	if rapid.IntRange(0, 9).Draw(r, "odd") == 0 {
-		return word[journal.Delivery](r)
-	}
-	return rapid.SampledFrom([]journal.Delivery{journal.DeliveryNone, journal.DeliveryPending, journal.DeliveryTaken, journal.DeliveryNobody}).Draw(r, "delivery")
-}
-
-// drawLetter adds a dead letter with a record of its own, or changes one.
-func (o *oracle) drawLetter(r *rapid.T, x *transaction, i int) {
-	d, before := o.drawDeadLetter(r, x, i)
-	if before == nil {
-		x.entry(journal.Entry{Kind: journal.RejectionEntry, Subject: x.lookups[i].Subject, At: d.CreatedAt, Body: `{"a":1}`})
-	}
-	x.letter(i, d, before)
-}
 
 // compareLetters holds lists of dead letters, each of them, and their counts against the oracle's.
 func (o *oracle) compareLetters(ctx context.Context, r *rapid.T) {
@@ -73,24 +38,27 @@ func (o *oracle) compareLetters(ctx context.Context, r *rapid.T) {
 }
 
 func (o *oracle) drawFilter(r *rapid.T) journal.DeadLetterFilter {
-	queries := []string{"", "", "", "timeout", "GATEWAY time-out:", "já", "já guia", "r1", "100%", "%", "_", "'", "none such"}
+	queries := []string{"", "", "", "timeout", "GATEWAY timeout:", "já", "já guia", "r1", "100%", "%", "_", "'", "none such"}
 	for _, of := range o.subjects {
 		cut := []rune(of.ID)
 		queries = append(queries, string(cut[:rapid.IntRange(0, len(cut)).Draw(r, "cut")]))
 	}
-	f := journal.DeadLetterFilter{
-		State:  rapid.SampledFrom([]string{"all", "all", "", "open", "reprocessing", "discarded", "recovered", "superseded"}).Draw(r, "of state"),
-		Policy: rapid.SampledFrom([]string{"", o.policy, o.policy, "none"}).Draw(r, "of policy"),
-		Team:   rapid.SampledFrom([]decision.Team{"", "", "ti", "cadastro", "none"}).Draw(r, "of team"),
-		Reason: rapid.SampledFrom([]decision.Reason{"", "", "A", "none"}).Draw(r, "of reason"),
-		Query:  rapid.SampledFrom(append(queries, o.letters...)).Draw(r, "query"),
+	causes := []string{"", "", "", "none"}
+	known, _, err := o.memory.DeadLetterPage(context.Background(), journal.DeadLetterFilter{State: "all", Policy: o.policy}, "", 9)
+	testkit.Must(o.t, err)
+	for i := range known {
+		queries, causes = append(queries, known[i].ID), append(causes, known[i].Fingerprint)
 	}
-	if rapid.IntRange(0, 2).Draw(r, "of a cause") == 0 {
-		f.Fingerprint = fmt.Sprint(o.checks, "-", rapid.IntRange(0, 3).Draw(r, "cause"))
+	f := journal.DeadLetterFilter{
+		State:       rapid.SampledFrom([]string{"all", "all", "", "open", "reprocessing", "discarded", "recovered", "superseded"}).Draw(r, "of state"),
+		Policy:      rapid.SampledFrom([]string{"", o.policy, o.policy, "none"}).Draw(r, "of policy"),
+		Team:        rapid.SampledFrom(oracleTeams).Draw(r, "of team"),
+		Reason:      rapid.SampledFrom([]decision.Reason{"", "", "DUPLICATE_CLAIM", "none"}).Draw(r, "of reason"),
+		Query:       rapid.SampledFrom(queries).Draw(r, "query"),
+		Fingerprint: rapid.SampledFrom(causes).Draw(r, "of cause"),
 	}
 	if rapid.IntRange(0, 2).Draw(r, "aged") == 0 {
-		f.Since = rapid.OneOf(soon(), o.instant(), rapid.Just(time.Time{})).Draw(r, "since")
-		f.Until = rapid.OneOf(soon(), o.instant(), rapid.Just(time.Time{})).Draw(r, "until")
+		f.Since, f.Until = o.bound(r, "since"), o.bound(r, "until")
 	}
 	return f
 }

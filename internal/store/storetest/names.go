@@ -65,23 +65,22 @@ func testNames(t *testing.T, s Store) {
 			all.WriteRune(c)
 		}
 	}
-	of := subject("CLM-9-1")
+	of, body := subject("CLM-9-1"), quoted(map[string]string{"a": all.String()})
 	must(t, s, []journal.Lookup{{Subject: of}}, func(x *transaction) {
-		x.drawn = true
 		x.attempt(0, journal.Attempt{At: at(0), Number: 1, Episode: 1, Identity: identity(), Error: all.String(),
 			Decision: decision.Decision{MatchedText: all.String(), Catalogue: all.String()}})
-		x.entry(journal.Entry{Kind: journal.RejectionEntry, Subject: of, At: at(0), Body: quoted(all.String())})
+		x.entry(journal.Entry{Kind: journal.RejectionEntry, Subject: of, At: at(0), Body: body})
 	})
 	st := story(t, s, of)
 	if d := &st.Attempts[0].Decision; st.Attempts[0].Error != all.String() || d.MatchedText != all.String() || d.Catalogue != all.String() ||
-		st.Entries[0].Body != quoted(all.String()) {
+		st.Entries[0].Body != body {
 		t.Error("not every code point came back")
 	}
 }
 
-// quoted is a text as JSON.
-func quoted(s string) string {
-	b, err := json.Marshal(s)
+// quoted is a value as JSON.
+func quoted(v any) string {
+	b, err := json.Marshal(v)
 	if err != nil {
 		panic(err)
 	}

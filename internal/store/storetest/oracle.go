@@ -2,242 +2,177 @@ package storetest
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"math"
+	"slices"
 	"testing"
 	"time"
 
 	"pgregory.net/rapid"
 
 	"retry-worker/internal/decision"
+	"retry-worker/internal/decision/decisiontest"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/testkit"
 )
 
-// testOracle runs the same transactions on the store and on a naive one; whatever either tells must be the same.
-// Each check has subjects and a policy of its own.
+// testOracle has a journal do the same on the store and on a naive one, the memory store; whatever either tells must be the
+// same. Each check has subjects and a policy of its own.
 func testOracle(t *testing.T, s Store) {
-	o := &oracle{store: s, memory: testkit.NewMemory(), answered: map[int64]bool{}}
+	o := &oracle{t: t, store: s, memory: testkit.NewMemory(), now: at(0)}
+	o.both = &doubled{Store: s, memory: o.memory}
+	o.journal = journal.New(o.both, func() time.Time { return o.now }, tellAll, journal.NoHooks())
+	testkit.RunJournal(t, o.journal)
 	rapid.Check(t, func(r *rapid.T) {
 		o.checks++
 		o.policy = fmt.Sprintf("policy-%d", o.checks)
-		o.subjects = nil
+		o.subjects, o.runs = nil, []string{"none"}
 		for i := range rapid.IntRange(1, 4).Draw(r, "subjects") {
 			o.subjects = append(o.subjects, journal.Subject{Tenant: text().Draw(r, "tenant"), Policy: o.policy, ID: fmt.Sprint(i, text().Draw(r, "id"))})
 		}
-		o.ids = []journal.Identity{identity(), identity(), identity()}
-		o.letters, o.runs = nil, nil
-		o.wild = o.checks > 30 && rapid.Bool().Draw(r, "wild")
-		for range rapid.IntRange(1, 6).Draw(r, "transactions") {
-			o.transact(t.Context(), r)
-			o.carryOn(t.Context(), r)
+		for range rapid.IntRange(1, 40).Draw(r, "steps") {
+			o.now = o.now.Add(rapid.SampledFrom([]time.Duration{0, 0, time.Millisecond, -time.Millisecond, time.Hour, 47 * time.Hour}).Draw(r, "later"))
+			o.step(r, rapid.SampledFrom(o.subjects).Draw(r, "of"))
 		}
-		for _, of := range o.subjects {
-			o.compare(t.Context(), r, of)
-		}
-		o.comparePending(t.Context(), r)
 		o.compareAll(t.Context(), r)
-		o.purge(t.Context(), r)
+		Verify(t, s)
 	})
 }
 
 // oracle is the store and what it is held against.
 type oracle struct {
+	t        *testing.T
 	store    Store
 	memory   *testkit.Memory
+	both     *doubled
+	journal  *journal.Journal
+	now      time.Time
 	checks   int
 	policy   string
 	subjects []journal.Subject
-	ids      []journal.Identity
-	letters  []string
-	runs     []string // bulk runs
-	last     []journal.Run
-	answered map[int64]bool
-	sent     int64 // messages, those included that were not saved
-	// wild tells that a check's instants may be any; otherwise they are near one another, as clocks are.
-	wild bool
+	runs     []string
 }
 
-// transact draws a transaction and runs it on both.
-func (o *oracle) transact(ctx context.Context, r *rapid.T) {
-	var lookups []journal.Lookup
-	for _, of := range o.subjects {
-		if rapid.Bool().Draw(r, "looked up") {
-			lookups = append(lookups, journal.Lookup{Subject: of, Identity: o.identity(r), DeadLetter: o.letter(r)})
+// tellAll puts every record into the outbox.
+func tellAll(h *journal.Happening) []journal.Message {
+	return []journal.Message{{ID: fmt.Sprint(recordOf(&journal.Record{Attempt: h.Attempt, Entry: h.Entry})), Queue: "told", Key: h.Subject.ID, Type: h.Subject.Tenant,
+		Body: "{}", At: at(0)}}
+}
+
+// The errors of the oracle's failures: transient, permanent, unknown, of several teams and causes.
+var oracleErrors = []string{"TIMEOUT", "TIMEOUT", "TIMEOUT: portal's 'gateway' 100% ocupado", "INSURANCE_EXPIRED", "DUPLICATE_CLAIM: a guia já existe",
+	"DUPLICATE_CLAIM", "time-out?"}
+
+var oracleTeams = []decision.Team{"", "faturamento", "cadastro", "none"}
+
+// step does something to a subject, or to a bulk run. What the rules refuse changes nothing.
+func (o *oracle) step(r *rapid.T, of journal.Subject) {
+	ctx := context.Background()
+	job := rapid.Int64Range(1, 4).Draw(r, "job")
+	st, _, err := o.memory.Story(ctx, of)
+	testkit.Must(o.t, err)
+	letter, run := "none", rapid.SampledFrom(o.runs).Draw(r, "run")
+	if n := len(st.DeadLetters); n > 0 {
+		letter = st.DeadLetters[rapid.IntRange(0, n-1).Draw(r, "letter")].ID
+	}
+	switch rapid.SampledFrom([]string{"fail", "fail", "fail", "fail", "outcome", "reject", "seen", "review", "review", "deliver", "deliver", "publish",
+		"start", "gather", "gather", "decide", "decide", "refuse", "hold", "verb", "purge"}).Draw(r, "step") {
+	case "fail":
+		var recorded journal.Recorded
+		if recorded, err = o.journal.Analyze(ctx, o.analysis(r, of, job)); err == nil && rapid.Bool().Draw(r, "answered") {
+			o.journal.Answered(&recorded)
 		}
-	}
-	for _, id := range o.runs {
-		if rapid.Bool().Draw(r, "run looked up") {
-			lookups = append(lookups, journal.Lookup{Run: id, Item: rapid.Int64Range(0, 4).Draw(r, "item")})
+	case "outcome":
+		_, err = o.journal.Conclude(ctx, &journal.Outcome{Subject: of, Success: rapid.Bool().Draw(r, "success"), ProcessInstanceKey: job})
+	case "reject":
+		err = o.journal.Reject(ctx, &journal.Refusal{Subject: of, JobKey: job, Rejection: &decision.Rejection{Code: decision.RejectionCode(text().Draw(r, "code"))}})
+	case "seen":
+		_, err = o.journal.ReviewSeen(ctx, &journal.ReviewJob{Subject: of, DeadLetter: letter, JobKey: job})
+	case "review":
+		err = o.review(r, of, letter, "", rapid.Bool().Draw(r, "discard"))
+	case "deliver":
+		err = o.deliver(ctx, r)
+	case "publish":
+		var some []journal.Message
+		if some, err = o.memory.Pending(ctx, "told", 0, rapid.IntRange(0, 3).Draw(r, "published")); err == nil {
+			sequences := []int64{1 << 40} // there is none
+			for _, m := range some {
+				sequences = append(sequences, m.Sequence)
+			}
+			err = o.journal.Published(ctx, sequences)
 		}
-	}
-	var saved *journal.Changes
-	type seen struct {
-		Head      journal.Head
-		Histories []journal.History
-	}
-	var want, got seen
-	decide := func(head journal.Head, histories []journal.History) *journal.Changes {
-		want = seen{head, clone(histories)}
-		if saved = o.draw(r, begin(head, lookups, histories), lookups); rapid.IntRange(0, 9).Draw(r, "nothing") == 0 {
-			saved = nil
+	case "purge":
+		through := rapid.Int64Range(0, o.memory.End().Record).Draw(r, "through")
+		_, err = o.both.Purge(ctx, through, rapid.IntRange(1, 30).Draw(r, "at most"), testkit.PurgeAt(o.now))
+	case "start":
+		o.start(ctx, r)
+	case "gather":
+		_, err = o.journal.GatherBulkItems(ctx, o.both, run, rapid.SampledFrom([]int{1, 2, 100}).Draw(r, "gathered"), "busy")
+	case "decide":
+		var items []journal.BulkItem
+		if items, err = o.memory.BulkItems(ctx, run, journal.BulkPlanned, 0, 1); err == nil && len(items) > 0 {
+			err = o.review(r, items[0].Subject, items[0].DeadLetter, run, job > 1)
 		}
-		return saved
+	case "refuse":
+		err = o.journal.RefuseBulkItem(ctx, run, job, text().Draw(r, "code"))
+	case "hold":
+		err = o.journal.HoldBulkRun(ctx, run, text().Draw(r, "why"))
+	case "verb":
+		verb := rapid.SampledFrom([]journal.BulkVerb{journal.BulkPause, journal.BulkResume, journal.BulkCancel, journal.BulkFinish}).Draw(r, "verb")
+		_, err = o.journal.Bulk(ctx, &journal.BulkStep{Verb: verb, Run: journal.BulkRun{ID: run}, By: text().Draw(r, "by")})
 	}
-	if err := o.memory.Transact(ctx, lookups, decide); err != nil {
-		r.Fatalf("the oracle refused: %v", err)
+	if e, is := errors.AsType[*journal.StoreError](err); is {
+		r.Fatalf("the store refused: %v", e)
 	}
-	err := o.store.Transact(ctx, lookups, func(head journal.Head, histories []journal.History) *journal.Changes {
-		got = seen{head, histories}
-		return saved
-	})
-	if err != nil {
-		r.Fatalf("the store refused: %v", err)
-	}
-	if d := difference(got, want); d != "" {
-		r.Fatalf("head or histories differ (- want, + got):\n%s", d)
-	}
-	if saved != nil {
-		o.last = saved.Link.Answered
-		for _, run := range saved.Link.Answered {
-			o.answered[run.First] = true
-		}
-		for _, d := range saved.DeadLetters {
-			o.letters = append(o.letters, d.DeadLetter.ID)
-		}
+	if err := o.both.differs(); err != nil {
+		r.Fatal(err)
 	}
 }
 
-// clone keeps what the oracle told, because drawing changes it.
-func clone(histories []journal.History) []journal.History {
-	return append([]journal.History(nil), histories...)
+// analysis of a failure; few jobs and counts, so that the same come again.
+func (o *oracle) analysis(r *rapid.T, of journal.Subject, job int64) *journal.Analysis {
+	p := decisiontest.TISSSubmission()
+	p.Name = o.policy
+	v := decision.Variables{ID: decision.Text("CLM-1-1"), Error: decision.Text(rapid.OneOf(rapid.SampledFrom(oracleErrors), text()).Draw(r, "error"))}
+	if count := rapid.IntRange(-1, 5).Draw(r, "count"); count >= 0 {
+		v.RetryCount = decision.Value(fmt.Sprint(count))
+	}
+	f, _ := p.Read(v) // sound but for an empty error
+	return &journal.Analysis{Subject: of, Identity: journal.Identity{byte(job)}, JobKey: job, ElementInstanceKey: job, ProcessInstanceKey: job % 2, Policy: p,
+		Failure: &f, Error: f.Error, Rule: decision.RNBIL005, ReceivedAt: o.now}
 }
 
-func (o *oracle) identity(r *rapid.T) journal.Identity {
-	if rapid.IntRange(0, 4).Draw(r, "no identity") == 0 {
-		return journal.Identity{}
-	}
-	return rapid.SampledFrom(o.ids).Draw(r, "identity")
+// review decides on a dead letter.
+func (o *oracle) review(r *rapid.T, of journal.Subject, letter, run string, discard bool) error {
+	force := !discard && rapid.Bool().Draw(r, "force")
+	_, err := o.journal.Review(context.Background(), &journal.Review{Subject: of, DeadLetter: letter, Run: run, Discard: discard, Force: force,
+		Fresh: force && rapid.Bool().Draw(r, "fresh"), Delay: time.Minute, Reason: "x" + text().Draw(r, "why"), By: text().Draw(r, "by")})
+	return err
 }
 
-func (o *oracle) letter(r *rapid.T) string {
-	if len(o.letters) == 0 || rapid.Bool().Draw(r, "no letter") {
-		return ""
+// deliver tells what became of the first answer that is on its way.
+func (o *oracle) deliver(ctx context.Context, r *rapid.T) error {
+	all, err := o.memory.Pending(ctx, journal.ReviewQueue, 0, 1)
+	if err != nil || len(all) == 0 {
+		return err
 	}
-	return rapid.SampledFrom(o.letters).Draw(r, "letter")
+	a, err := journal.ReadAnswer(&all[0])
+	if err == nil {
+		err = o.journal.Delivered(ctx, a, rapid.Bool().Draw(r, "taken"))
+	}
+	return err
 }
 
-// draw makes the changes of a transaction. Whatever the journal's rules would never do is drawn as well, as
-// long as the port allows it.
-func (o *oracle) draw(r *rapid.T, x *transaction, lookups []journal.Lookup) *journal.Changes {
-	for i := range lookups {
-		of := lookups[i].Subject
-		if lookups[i].Run != "" {
-			continue
-		}
-		for range rapid.IntRange(0, 2).Draw(r, "attempts") {
-			o.drawAttempt(r, x, i)
-		}
-		if x.histories[i].Key != 0 && rapid.Bool().Draw(r, "episode") {
-			o.drawEpisode(r, x, i)
-		}
-		if x.histories[i].Key != 0 && rapid.Bool().Draw(r, "dead letter") {
-			o.drawLetter(r, x, i)
-		}
-		if rapid.IntRange(0, 3).Draw(r, "entry") == 0 {
-			x.entry(journal.Entry{Kind: journal.RejectionEntry, Subject: of, At: o.instant().Draw(r, "at"), Body: quoted(text().Draw(r, "body"))})
-		}
-	}
-	for range rapid.IntRange(0, 2).Draw(r, "messages") {
-		x.Outbox = append(x.Outbox, journal.Message{ID: text().Draw(r, "id"), Queue: text().Draw(r, "queue"), Key: text().Draw(r, "key"),
-			Type: text().Draw(r, "type"), Body: text().Draw(r, "body"), At: instant().Draw(r, "at")})
-	}
-	o.drawAnswered(r, x)
-	o.drawRuns(r, x)
-	o.drawSums(r, x)
-	x.sums()
-	x.states()
-	if x.drawn, x.sealed = true, true; len(x.Link.Digests)+len(x.Link.Answered) > 0 {
-		x.Link.At = o.drawWritten(r)
-		x.Link = x.Link.After(x.head)
-	}
-	return &x.Changes
-}
-
-// drawAttempt adds an attempt, or a revision of the last one.
-func (o *oracle) drawAttempt(r *rapid.T, x *transaction, i int) {
-	h := &x.histories[i]
-	number, revision := h.Attempts+1, int64(0)
-	if h.Last != nil && rapid.IntRange(0, 2).Draw(r, "revision") == 0 {
-		number, revision = h.Last.Number, h.Last.Revision+1
-	}
-	d := decision.Decision{
-		Outcome: word[decision.Outcome](r), ErrorClassification: word[decision.ErrorClassification](r), Reason: word[decision.Reason](r),
-		MatchedRule: text().Draw(r, "rule"), MatchedText: text().Draw(r, "matched"), Catalogue: text().Draw(r, "catalogue"),
-		RetryCount: whole(r), MaxRetries: whole(r),
-		Backoff: decision.Backoff{Delay: time.Duration(whole(r)), Raw: time.Duration(whole(r)), JitterRatio: ratio().Draw(r, "jitter"),
-			AtMaximum: rapid.Bool().Draw(r, "maximum")},
-		NextRetryTime: instant().Draw(r, "next"), RetryReason: text().Draw(r, "why"), Team: word[decision.Team](r),
-		CountAssumed: rapid.Bool().Draw(r, "assumed"), AnalysedAt: o.instant().Draw(r, "analysed"), FirstFailure: instant().Draw(r, "first"),
-	}
-	x.attempt(i, journal.Attempt{
-		At: o.instant().Draw(r, "at"), Fingerprint: text().Draw(r, "fingerprint"), Ends: word[journal.State](r),
-		Number: number, Revision: revision, Episode: rapid.OneOf(rapid.Int64Range(1, 3), rapid.Int64()).Draw(r, "episode"), Identity: rapid.SampledFrom(o.ids).Draw(r, "identity"),
-		JobKey: whole(r), ElementInstanceKey: whole(r), ProcessInstanceKey: whole(r), Rule: word[decision.BusinessRule](r),
-		Error: text().Draw(r, "error"), AnalysedCount: whole(r), GivenCount: whole(r), ReceivedAt: instant().Draw(r, "received"),
-		Took:       time.Duration(rapid.Int64Range(0, math.MaxInt64/1000).Draw(r, "took")) * time.Microsecond,
-		DeadLetter: o.letter(r), Decision: d,
-	})
-}
-
-// drawEpisode adds an episode, or changes the latest.
-func (o *oracle) drawEpisode(r *rapid.T, x *transaction, i int) {
-	h := &x.histories[i]
-	n := h.Episode.Number
-	if n == 0 || rapid.Bool().Draw(r, "new episode") {
-		n++
-	}
-	h.Episode = journal.Episode{
-		Number: n, ProcessInstanceKey: whole(r), Retries: whole(r), Scheduled: whole(r), Presumed: whole(r), DeadLetter: o.letter(r),
-		State: rapid.SampledFrom([]journal.State{journal.Scheduled, journal.Dead, journal.Reprocessing, journal.Recovered,
-			journal.Discarded, journal.Superseded, journal.Abandoned}).Draw(r, "state"),
-		FirstFailure: instant().Draw(r, "first"), OpenedAt: instant().Draw(r, "opened"), ClosedAt: instant().Draw(r, "closed"),
-		NextRetryTime: soon().Draw(r, "next"),
-	}
-	x.key(i)
-}
-
-// drawDeadLetter is a new one, or what became of one of the subject, which is returned too.
-func (o *oracle) drawDeadLetter(r *rapid.T, x *transaction, i int) (d journal.DeadLetter, before *journal.DeadLetter) {
-	d = journal.DeadLetter{ID: identity().String(), Record: x.record(), CreatedAt: o.instant().Draw(r, "created")}
-	if rapid.IntRange(0, 3).Draw(r, "cause") > 0 {
-		d.Fingerprint = fmt.Sprint(o.checks, "-", rapid.IntRange(0, 2).Draw(r, "cause"))
-	}
-	if before = x.histories[i].DeadLetter; before != nil && rapid.Bool().Draw(r, "settled") {
-		d = *before
-		x.histories[i].DeadLetter = nil // each is in a transaction once
-	} else {
-		before = nil
-		d.Reason, d.Team = o.drawCause(r)
-	}
-	d.State = o.drawState(r)
-	d.Outcome, d.Delivery, d.Answer = word[decision.Outcome](r), drawDelivery(r), whole(r)
-	d.ReviewJobKey, d.ReviewSeen, d.Review = whole(r), instant().Draw(r, "seen"), drawNote(r)
-	d.Episode, d.RetryCount, d.MaxRetries, d.ProcessInstanceKey = whole(r), whole(r), whole(r), whole(r)
-	d.ChangedAt = instant().Draw(r, "changed")
-	return d, before
-}
-
-// drawAnswered marks a few of the last records, or marks again what the last transaction did.
-func (o *oracle) drawAnswered(r *rapid.T, x *transaction) {
-	if rapid.IntRange(0, 3).Draw(r, "marked again") == 0 {
-		x.Link.Answered = append(x.Link.Answered, o.last...)
-		return
-	}
-	for record := max(1, x.head.Record-5); record <= x.head.Record; record++ {
-		if !o.answered[record] && rapid.IntRange(0, 3).Draw(r, "answered") == 0 {
-			x.Link.Answered = append(x.Link.Answered, journal.Run{First: record, Last: record})
-		}
+// start a bulk run, now and then with an id that is known.
+func (o *oracle) start(ctx context.Context, r *rapid.T) {
+	f := o.drawFilter(r)
+	f.State = ""
+	id := fmt.Sprint(o.policy, "/", rapid.IntRange(0, 4).Draw(r, "id"))
+	action := rapid.SampledFrom([]journal.BulkAction{journal.BulkRetry, journal.BulkDiscard}).Draw(r, "action")
+	run := journal.BulkRun{ID: id, Action: action, Filter: f, Through: o.memory.End().Record + rapid.Int64Range(-3, 3).Draw(r, "through"),
+		Reason: "x" + text().Draw(r, "why"), PerMinute: 1}
+	if _, err := o.journal.Bulk(ctx, &journal.BulkStep{Verb: journal.BulkStart, Run: run, By: text().Draw(r, "by")}); err == nil && !slices.Contains(o.runs, id) {
+		o.runs = append(o.runs, id)
 	}
 }
 
@@ -291,25 +226,3 @@ func text() *rapid.Generator[string] {
 			return true
 		})
 }
-
-// whole is any number, the ends of their range often.
-func whole(r *rapid.T) int64 {
-	return rapid.OneOf(rapid.Int64(), rapid.SampledFrom([]int64{math.MinInt64, math.MaxInt64, -1, 0, 1})).Draw(r, "number")
-}
-
-// ratio is any number but NaN, which no decision has, and −0, which is 0 in a database.
-func ratio() *rapid.Generator[float64] {
-	return rapid.Float64().Filter(func(f float64) bool { return !math.IsNaN(f) && !math.IsInf(f, 0) && (f != 0 || !math.Signbit(f)) })
-}
-
-// instant is any that can be stored; 0 is none.
-func instant() *rapid.Generator[time.Time] {
-	return rapid.Custom(func(r *rapid.T) time.Time { return journal.FromMilli(rapid.Int64Range(-1<<45, 1<<47).Draw(r, "ms")) })
-}
-
-// soon are instants that often coincide.
-func soon() *rapid.Generator[time.Time] {
-	return rapid.Custom(func(r *rapid.T) time.Time { return at(rapid.Int64Range(0, 5).Draw(r, "ms")) })
-}
-
-func word[S ~string](r *rapid.T) S { return S(text().Draw(r, "word")) }

@@ -34,11 +34,7 @@ func testSequence(t *testing.T, s Store) {
 // testTold: every record is told, also those of steps that a store takes by itself.
 func testTold(t *testing.T, s Store) {
 	w := &bulkWorld{t: t, s: s, now: at(0)}
-	told := func(h *journal.Happening) []journal.Message {
-		number := journal.Record{Attempt: h.Attempt, Entry: h.Entry}
-		return []journal.Message{{ID: fmt.Sprint(recordOf(&number)), Queue: "told", Type: "told", Body: "{}", At: at(0)}}
-	}
-	w.j = journal.New(s, w.tick, told, journal.NoHooks())
+	w.j = journal.New(s, w.tick, tellAll, journal.NoHooks())
 	testkit.RunJournal(t, w.j)
 	for n := range 3 {
 		w.die(named(n), int64(n+1))
@@ -49,7 +45,7 @@ func testTold(t *testing.T, s Store) {
 	_, err := w.j.Purge(t.Context(), s, time.Hour, true)
 	testkit.Must(t, err)
 	if r, ok := s.(audit.Rebuilder); ok {
-		testkit.Must(t, audit.Rebuild(t.Context(), r, at(9), false, told, nil))
+		testkit.Must(t, audit.Rebuild(t.Context(), r, at(9), false, tellAll, nil))
 	}
 	head, err := s.Head(t.Context())
 	testkit.Must(t, err)

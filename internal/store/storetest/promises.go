@@ -33,7 +33,7 @@ func testInvalid(t *testing.T, s Store) {
 			x.entry(journal.Entry{Kind: journal.RejectionEntry, Subject: sound, At: at(1), Body: `{"a":1}`})
 			x.Outbox = append(x.Outbox, journal.Message{ID: "1", Queue: "q", At: at(1)})
 			x.Link.Answered = []journal.Run{{First: 1, Last: 1}}
-			spoil(x.changes())
+			spoil(x.seal())
 		})
 		if err == nil {
 			t.Fatalf("%s was saved", name)

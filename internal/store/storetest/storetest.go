@@ -2,11 +2,9 @@
 package storetest
 
 import (
-	cmp2 "cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -85,9 +83,6 @@ var (
 		{"dead letters of many subjects", testLetterSearchWide},
 		{"what became of a bulk run", testBulkOutcomes},
 		{"bulk runs at once", testBulkAtOnce},
-		{"what teams are told of", testNoticeCounts},
-		{"how long what teams are told of is open", testNoticeAges},
-		{"what teams need not be told of", testNoticeSettled},
 		{"how far teams were told", testNoticeMarks},
 		{"teams are told once", testNoticeOnce},
 		{"sessions that have ended", testSessions},
@@ -123,162 +118,61 @@ func identity() journal.Identity {
 	return journal.Identity{0xa5, byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)}
 }
 
-// transaction gathers changes as the journal does.
+// transaction gathers records, of which the fold makes the changes, and what else is saved with them.
 type transaction struct {
-	head      journal.Head
-	lookups   []journal.Lookup
-	histories []journal.History
-	journal.Changes
-	// before are the histories as they were looked up.
-	before []journal.History
-	// drawn tells that projections are not what the fold makes of the records, but what the test says; touched histories are
-	// saved as states then.
-	drawn   bool
-	touched map[int]bool
-	// sealed changes stay as they are.
-	sealed bool
+	head            journal.Head
+	lookups         []journal.Lookup
+	histories       []journal.History
+	entries         []journal.Entry
+	journal.Changes // Outbox, Published, Figures, Fingerprints and the Link's Answered
+	sealed          *journal.Changes
 }
 
-func begin(head journal.Head, lookups []journal.Lookup, histories []journal.History) *transaction {
-	return &transaction{head: head, lookups: lookups, histories: histories, before: slices.Clone(histories), touched: map[int]bool{}}
-}
-
-func (x *transaction) record() int64 { return x.head.Record + int64(len(x.Link.Digests)) + 1 }
-
-// key of the i-th subject that was looked up, which becomes known where it is not.
-func (x *transaction) key(i int) int64 {
-	h := &x.histories[i]
-	if h.Key == 0 {
-		h.Key = x.head.Subject + 1
-		for j := range x.histories {
-			if x.histories[j].Key >= h.Key && j != i {
-				h.Key = x.histories[j].Key + 1
-			}
-		}
-	}
-	x.touched[i] = true
-	return h.Key
-}
-
-func (x *transaction) attempt(i int, a journal.Attempt) *journal.Attempt {
+// attempt adds an attempt of the i-th subject that was looked up.
+func (x *transaction) attempt(i int, a journal.Attempt) {
 	s := x.lookups[i].Subject
-	a.Record, a.Decision.Policy, a.Decision.SubjectID = x.record(), s.Policy, s.ID
-	x.append(journal.EntryOf(s, &a))
-	h := &x.histories[i]
-	if h.Last == nil || a.Number >= h.Last.Number {
-		h.Attempts, h.Last = a.Number, &a
-	}
-	return &a
+	a.At, a.Decision.Policy, a.Decision.SubjectID = at(x.head.Link), s.Policy, s.ID
+	x.entries = append(x.entries, journal.EntryOf(s, &a))
 }
 
 // entry adds a record that is no attempt; its subject, where it has one, is among those that were looked up.
-func (x *transaction) entry(e journal.Entry) {
-	e.Record = x.record()
-	x.append(e)
-}
+func (x *transaction) entry(e journal.Entry) { x.entries = append(x.entries, e) }
 
-func (x *transaction) append(e journal.Entry) {
-	r := journal.KeyedRecord{Entry: e}
-	for i := range x.lookups {
-		if e.Subject != (journal.Subject{}) && x.lookups[i].Subject == e.Subject {
-			r.Key = x.key(i)
-		}
-	}
-	x.Records = append(x.Records, r)
-	x.Link.Digests = append(x.Link.Digests, journal.DigestEntry(e))
-}
-
-// letter adds a dead letter of the i-th subject, which was as before says; nil where it is new.
-func (x *transaction) letter(i int, d journal.DeadLetter, before *journal.DeadLetter) {
-	k := journal.KeyedDeadLetter{Key: x.key(i), Subject: x.lookups[i].Subject, DeadLetter: d}
-	x.DeadLetters = append(x.DeadLetters, k)
-	count := func(d *journal.DeadLetter, n int64) {
-		x.Counts = append(x.Counts, journal.CauseCount{Fingerprint: d.Fingerprint, Policy: k.Subject.Policy, State: d.State, Team: d.Team, Reason: d.Reason, N: n})
-	}
-	if count(&d, 1); before != nil {
-		count(before, -1)
-	}
-}
-
-// fail records the next failure of the i-th subject: an attempt and its episode.
+// fail records the next failure of the i-th subject.
 func (x *transaction) fail(i int, id journal.Identity) {
-	h := &x.histories[i]
+	n := x.histories[i].Attempts + 1
 	x.attempt(i, journal.Attempt{
-		At: at(0), Number: h.Attempts + 1, Episode: 1, Identity: id, JobKey: 7, ElementInstanceKey: 8, ProcessInstanceKey: 9,
+		Number: n, Episode: 1, Identity: id, JobKey: 7, ElementInstanceKey: 8, ProcessInstanceKey: 9,
 		Rule: decision.RNBIL005, Error: "SocketTimeoutException: connect timed out after 30000 ms at gateway",
 		ReceivedAt: at(0), Took: time.Millisecond,
 		Decision: decision.Decision{
 			Outcome: decision.Retry, ErrorClassification: decision.Transient, Reason: "TIMEOUT", MatchedRule: "TIMEOUT",
-			MatchedText: "SocketTimeout", Catalogue: "3f9a1c77d0e2", RetryCount: h.Attempts + 1, MaxRetries: 5,
+			MatchedText: "SocketTimeout", Catalogue: "3f9a1c77d0e2", RetryCount: n, MaxRetries: 5,
 			NextRetryTime: at(60_000), RetryReason: "Transient error, retry 1 of 5", AnalysedAt: at(0), FirstFailure: at(0),
 		},
 	})
-	h.Episode = journal.Episode{
-		Number: 1, State: journal.Scheduled, Retries: h.Attempts, NextRetryTime: at(60_000), OpenedAt: at(0), FirstFailure: at(0),
-	}
 }
 
-// changes completes the transaction.
-func (x *transaction) changes() *journal.Changes {
-	if x.sealed {
-		return &x.Changes
+// seal completes the changes; nil where there are none.
+func (x *transaction) seal() *journal.Changes {
+	if x.sealed != nil {
+		return x.sealed
 	}
-	x.sealed = true
-	if x.drawn {
-		x.sums()
-		x.states()
-	} else if len(x.Records) > 0 {
-		x.fold()
-	}
-	if len(x.Link.Digests)+len(x.Link.Answered) > 0 {
-		x.Link.At = at(x.head.Link)
-		x.Link = x.Link.After(x.head)
-	}
-	return &x.Changes
-}
-
-// fold makes the projections of the records.
-func (x *transaction) fold() {
-	entries := make([]journal.Entry, len(x.Records))
-	for i := range entries {
-		entries[i] = x.Records[i].Entry
-	}
-	c, err := journal.Append(x.head, at(x.head.Link), x.lookups, x.before, entries...)
+	c, err := journal.Append(x.head, at(x.head.Link), x.lookups, x.histories, x.entries...)
 	if err != nil {
 		panic(err)
 	}
-	c.Link.Answered, c.Published = x.Link.Answered, x.Published
-	c.Figures, c.Fingerprints, c.Outbox = append(c.Figures, x.Figures...), append(c.Fingerprints, x.Fingerprints...), append(c.Outbox, x.Outbox...)
-	x.Changes = *c
-}
-
-// states are those of the subjects that were touched.
-func (x *transaction) states() {
-	for i := range x.touched {
-		h := &x.histories[i]
-		state := h.SubjectState
-		if h.Last != nil {
-			state.LastRecord = h.Last.Record
-		}
-		x.Subjects = append(x.Subjects, journal.KeyedState{Key: h.Key, Subject: x.lookups[i].Subject, State: state})
+	if c == nil {
+		c = &journal.Changes{}
 	}
-	slices.SortFunc(x.Subjects, func(a, b journal.KeyedState) int { return cmp2.Compare(a.Key, b.Key) })
-}
-
-// sums are told once each.
-func (x *transaction) sums() {
-	counts := map[journal.CauseCount]int64{}
-	for _, c := range x.Counts {
-		n := c.N
-		c.N = 0
-		counts[c] += n
+	if c.Link.Answered = x.Link.Answered; len(c.Link.Digests)+len(c.Link.Answered) > 0 {
+		c.Link.At = at(x.head.Link)
+		c.Link = c.Link.After(x.head)
 	}
-	x.Counts = nil
-	for c, n := range counts {
-		if c.N = n; n != 0 {
-			x.Counts = append(x.Counts, c)
-		}
-	}
+	c.Published, c.Outbox = x.Published, append(c.Outbox, x.Outbox...)
+	c.Figures, c.Fingerprints = append(c.Figures, x.Figures...), append(c.Fingerprints, x.Fingerprints...)
+	x.sealed = c
+	return c
 }
 
 // Record decides once on each lookup whose identity is not known yet, and reports which those were.
@@ -295,7 +189,7 @@ func Record(ctx context.Context, s journal.Store, lookups ...journal.Lookup) (fr
 func Decide(
 	head journal.Head, lookups []journal.Lookup, histories []journal.History,
 ) (c *journal.Changes, fresh []bool) {
-	x := begin(head, lookups, histories)
+	x := &transaction{head: head, lookups: lookups, histories: histories}
 	for _, h := range histories {
 		fresh = append(fresh, h.Same == nil)
 	}
@@ -304,18 +198,18 @@ func Decide(
 			x.fail(i, l.Identity)
 		}
 	}
-	if len(x.Records) == 0 {
+	if len(x.entries) == 0 {
 		return nil, fresh
 	}
-	return x.changes(), fresh
+	return x.seal(), fresh
 }
 
 // transact runs one transaction in which build gathers the changes.
 func transact(ctx context.Context, s journal.Store, lookups []journal.Lookup, build func(x *transaction)) (saved *journal.Changes, err error) {
 	err = s.Transact(ctx, lookups, func(head journal.Head, histories []journal.History) *journal.Changes {
-		x := begin(head, lookups, histories)
+		x := &transaction{head: head, lookups: lookups, histories: histories}
 		build(x)
-		saved = x.changes()
+		saved = x.seal()
 		return saved
 	})
 	return saved, err
@@ -335,26 +229,6 @@ func must(t *testing.T, s journal.Store, lookups []journal.Lookup, build func(x 
 func failure(t *testing.T, s journal.Store, of journal.Subject, id journal.Identity) {
 	t.Helper()
 	must(t, s, []journal.Lookup{{Subject: of, Identity: id}}, func(x *transaction) { x.fail(0, id) })
-}
-
-// doubled is a store whose transactions the memory store, which it is held against, makes as well.
-type doubled struct {
-	Store
-	memory *testkit.Memory
-}
-
-func (d doubled) Transact(
-	ctx context.Context, lookups []journal.Lookup, decide func(journal.Head, []journal.History) *journal.Changes,
-) error {
-	var c *journal.Changes
-	keep := func(head journal.Head, histories []journal.History) *journal.Changes {
-		c = decide(head, histories)
-		return c
-	}
-	if err := d.memory.Transact(ctx, lookups, keep); err != nil {
-		return err
-	}
-	return d.Store.Transact(ctx, lookups, func(journal.Head, []journal.History) *journal.Changes { return c })
 }
 
 // recall is the head and the histories as the store tells them.

@@ -1,0 +1,102 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"retry-worker/internal/journal"
+	"retry-worker/internal/testkit"
+)
+
+// doubled is a store whose transactions the memory store, which it is held against, makes as well.
+type doubled struct {
+	Store
+	memory *testkit.Memory
+	// mu is held while the two may differ.
+	mu     sync.Mutex
+	broken error
+}
+
+// Transact saves the same in both, and compares what they remembered before.
+func (d *doubled) Transact(
+	ctx context.Context, lookups []journal.Lookup, decide func(journal.Head, []journal.History) *journal.Changes,
+) (err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	type seen struct {
+		Head      journal.Head
+		Histories []journal.History
+	}
+	refused := d.memory.Transact(ctx, lookups, func(head journal.Head, histories []journal.History) (c *journal.Changes) {
+		err = d.Store.Transact(ctx, lookups, func(got journal.Head, remembered []journal.History) *journal.Changes {
+			d.compare(seen{got, remembered}, seen{head, histories}, nil)
+			c = decide(head, histories)
+			return c
+		})
+		return c
+	})
+	d.compare(nil, nil, refused)
+	return err
+}
+
+func (d *doubled) compare(got, want any, err error) {
+	if diff := difference(got, want); diff != "" || err != nil {
+		d.broken = errors.Join(d.broken, err, errors.New("what the stores see differs (- want, + got):\n"+diff))
+	}
+}
+
+// differs returns what they differed in.
+func (d *doubled) differs() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.broken
+}
+
+// GatherBulkItems has both gather.
+func (d *doubled) GatherBulkItems(ctx context.Context, run string, limit int, step func(journal.Head, *journal.Gathering) *journal.Changes) (bool, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	salted := sameSalts()
+	twice := func(head journal.Head, g *journal.Gathering) *journal.Changes { return salted(head, step(head, g)) }
+	want, _ := d.memory.GatherBulkItems(ctx, run, limit, twice)
+	got, err := d.Store.GatherBulkItems(ctx, run, limit, twice)
+	d.compare(got, want, err)
+	return got, err
+}
+
+// Purge has both purge.
+func (d *doubled) Purge(ctx context.Context, through int64, limit int, step func(journal.Head, *journal.Purging) (*journal.Changes, error)) (int, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	salted := sameSalts()
+	twice := func(head journal.Head, p *journal.Purging) (*journal.Changes, error) {
+		c, err := step(head, p)
+		return salted(head, c), err
+	}
+	want, _ := d.memory.Purge(ctx, through, limit, twice)
+	got, err := d.Store.Purge(ctx, through, limit, twice)
+	d.compare(got, want, err)
+	return got, err
+}
+
+// sameSalts returns what gives the changes of the second store the salts of the first: each draws its own.
+func sameSalts() func(journal.Head, *journal.Changes) *journal.Changes {
+	var drawn []string
+	return func(head journal.Head, c *journal.Changes) *journal.Changes {
+		switch {
+		case c == nil:
+		case drawn == nil:
+			for i := range c.Records {
+				drawn = append(drawn, c.Records[i].Entry.Salt)
+			}
+		default:
+			for i := range c.Records {
+				c.Records[i].Entry.Salt = drawn[i]
+				c.Link.Digests[i] = journal.DigestEntry(&c.Records[i].Entry)
+			}
+			c.Link = c.Link.After(head)
+		}
+		return c
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"pgregory.net/rapid"
@@ -76,5 +77,52 @@ func TestCursorsComeBack(t *testing.T) {
 	}
 	if _, err := (journal.DeadLetterFilter{State: "x\n"}).Plan("", 1); !errors.Is(err, journal.ErrBadFilter) || strings.Contains(err.Error(), "\n") {
 		t.Errorf("the error is %v", err)
+	}
+}
+
+// TestCursorsOfOthersAreRefused: one that was changed, cut or made up, and one of another list.
+func TestCursorsOfOthersAreRefused(t *testing.T) {
+	f := journal.DeadLetterFilter{State: journal.AllDeadLetters}
+	p, err := f.Plan("", 5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := f.Groups("", 5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	letters, groups := p.Cursor(7), g.Cursor(7, "cause")
+	changed := []byte(letters)
+	changed[3] ^= 1
+	for _, bad := range []string{string(changed), letters[1:], groups[1:], letters + "A", groups + "A", letters + "=", "x", "0", strings.Repeat("A", 22),
+		"' OR 1=1", strings.Repeat("x", 1<<20), "\x00", letters + "\n", groups + "\n"} {
+		_, ofLetters := f.Plan(bad, 5)
+		_, ofGroups := f.Groups(bad, 5)
+		_, ofRuns := journal.AfterBulkRun(bad)
+		for list, err := range map[string]error{"dead letters": ofLetters, "causes": ofGroups, "runs": ofRuns} {
+			if !errors.Is(err, journal.ErrBadCursor) {
+				t.Errorf("the cursor %.40q of %s is answered with %v", bad, list, err)
+			}
+		}
+	}
+	at := time.Date(2025, 1, 12, 10, 0, 0, 0, time.UTC)
+	for _, other := range []journal.DeadLetterFilter{{}, {State: "all", Team: "ti"}, {State: "all", Query: "x"}, {State: "all", Policy: "ti"},
+		{State: "all", Fingerprint: "ti"}, {State: "all", Since: at}, {State: "all", Until: at}} {
+		if _, err := other.Plan(letters, 5); !errors.Is(err, journal.ErrBadCursor) {
+			t.Errorf("a cursor of another list than %+v is answered with %v", other, err)
+		}
+	}
+	_, ofLetters := f.Plan(groups, 5)
+	_, ofGroups := f.Groups(letters, 5)
+	_, ofOthers := (journal.DeadLetterFilter{}).Groups(groups, 5)
+	for _, err := range []error{ofLetters, ofGroups, ofOthers} {
+		if !errors.Is(err, journal.ErrBadCursor) {
+			t.Errorf("a cursor of another list is answered with %v", err)
+		}
+	}
+	for _, refused := range []journal.DeadLetterFilter{{Since: at}, {Until: at}, {State: "none"}, {State: "OPEN"}, {State: "'"}} {
+		if _, err := refused.Groups("", 2); !errors.Is(err, journal.ErrBadFilter) {
+			t.Errorf("%+v is answered with %v", refused, err)
+		}
 	}
 }

@@ -47,30 +47,6 @@ func numbersOf(records []journal.Record) (all []int64) {
 	return all
 }
 
-// wantDigests fails where a record is not what the ledger vouches for.
-func wantDigests(t *testing.T, s journal.Archive, records []journal.Record) {
-	t.Helper()
-	links, err := s.Links(t.Context(), 0, 1<<30)
-	testkit.Must(t, err)
-	vouched := map[int64]journal.Digest{}
-	for _, l := range links {
-		for i, d := range l.Digests {
-			vouched[l.First+int64(i)] = d
-		}
-	}
-	for _, r := range records {
-		var got journal.Digest
-		if r.Attempt != nil {
-			got = journal.DigestEntry(journal.EntryOf(r.Subject, r.Attempt))
-		} else {
-			got = journal.DigestEntry(*r.Entry)
-		}
-		if got != vouched[recordOf(&r)] {
-			t.Errorf("record %d is not what the ledger vouches for", recordOf(&r))
-		}
-	}
-}
-
 // testRebuildOfNothing rebuilds an empty journal.
 func testRebuildOfNothing(t *testing.T, s Store) {
 	if r, is := s.(audit.Rebuilder); is { // the oracle is none

@@ -2,10 +2,13 @@ package storetest
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	"retry-worker/internal/journal"
 	"retry-worker/internal/testkit"
 )
 
@@ -141,5 +144,55 @@ func testReaderFirst(t *testing.T, d Database) {
 	failure(t, s, subject("CLM-22-1"), identity())
 	if n := len(story(t, r, subject("CLM-22-1")).Attempts); n != 3 {
 		t.Errorf("a reader sees %d attempts once there is a writer again, want 3", n)
+	}
+}
+
+// testOpenersAdd has two openers add to the same sums and the same outbox: at once where that may be, otherwise
+// one after the other.
+func testOpenersAdd(t *testing.T, d Database) {
+	const openers, rounds = 2, 40
+	var group sync.WaitGroup
+	run := func(s Store, opener int64) {
+		for n := range rounds {
+			err := bury(t.Context(), s, func(n int) int { return n % 7 }, int(opener)*rounds+n)
+			if err == nil {
+				_, err = transact(t.Context(), s, nil, func(x *transaction) {
+					x.Outbox = []journal.Message{{ID: identity().String(), Queue: "q", At: at(0)}}
+				})
+			}
+			if err != nil {
+				t.Errorf("opener %d failed: %v", opener, err)
+			}
+		}
+	}
+	var open []Store
+	for n := range int64(openers) {
+		s := d.open(t)
+		if open = append(open, s); !d.Exclusive {
+			group.Go(func() { run(s, n) })
+			continue
+		}
+		run(s, n)
+		if n < openers-1 {
+			closed(t, s)
+			open = nil
+		}
+	}
+	group.Wait()
+	s := open[0]
+	if n := Verify(t, s); n != openers*rounds {
+		t.Errorf("%d records are there, want %d", n, openers*rounds)
+	}
+	messages, err := s.Pending(t.Context(), "q", 0, 1000)
+	if err != nil || len(messages) != openers*rounds || !slices.IsSortedFunc(messages, func(a, b journal.Message) int { return int(a.Sequence - b.Sequence) }) {
+		t.Errorf("%d messages wait in order or not (%v), want %d", len(messages), err, openers*rounds)
+	}
+	for i, s := range open {
+		if held, err := s.Lease(t.Context(), "relay", named(i), time.Minute); err != nil || held != (i == 0) {
+			t.Errorf("opener %d has the lease: %t (%v)", i, held, err)
+		}
+	}
+	for _, s := range open {
+		closed(t, s)
 	}
 }

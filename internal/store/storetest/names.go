@@ -2,7 +2,6 @@ package storetest
 
 import (
 	"encoding/json"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -10,52 +9,40 @@ import (
 	"retry-worker/internal/journal"
 )
 
-func testApart(t *testing.T, s Store) {
-	var all []journal.Subject
-	for _, tenant := range []string{"<default>", "a", "A", ""} {
-		for _, policy := range []string{"tiss-submission", "no-retry", ""} {
-			for _, id := range []string{"CLM-8-1", "clm-8-1", "CLM-8-1 ", "CLM-8-10"} {
-				all = append(all, journal.Subject{Tenant: tenant, Policy: policy, ID: id})
-			}
-		}
-	}
-	ids := make([]journal.Identity, len(all))
-	for i, of := range all {
-		ids[i] = identity()
-		for range i%3 + 1 {
-			failure(t, s, of, ids[i])
-		}
-		must(t, s, []journal.Lookup{{Subject: of}}, func(x *transaction) {
-			x.entry(journal.Entry{Kind: journal.RejectionEntry, Subject: of, At: at(0), Body: fmt.Sprintf(`{"i":%d}`, i)})
-		})
-	}
-	for i, of := range all {
-		st := story(t, s, of)
-		if len(st.Attempts) != i%3+1 || len(st.Entries) != 1 || st.Entries[0].Body != fmt.Sprintf(`{"i":%d}`, i) || st.Entries[0].Subject != of {
-			t.Errorf("%q has %d attempts and the entries %v, want %d attempts and its own entry", of, len(st.Attempts), st.Entries, i%3+1)
-		}
-		if n, err := s.CountAttempts(t.Context(), of); err != nil || n != int64(i%3)+1 {
-			t.Errorf("%q has %d attempts (%v), want %d", of, n, err, i%3+1)
-		}
-		_, h := recall(t, s, journal.Lookup{Subject: of, Identity: ids[(i+1)%len(ids)]})
-		if h[0].Attempts != int64(i%3)+1 || h[0].Same != nil {
-			t.Errorf("%q has %d attempts and the same %v, want %d and none", of, h[0].Attempts, h[0].Same, i%3+1)
-		}
-	}
-}
-
-// testNames saves names and texts that a careless statement would trip over, and every code point once.
+// testNames saves subjects that differ in little, names and texts that a careless statement would trip over, and every code
+// point once.
 func testNames(t *testing.T, s Store) {
 	names := []string{"'", "''", `"`, `""`, "`", "%", "_", `\`, `\'`, "?", "$1", ":a", "@a", "';--", "/*", "\t", "\n", "\r\n", "\u00a0", "\ufeff",
 		"e\u0301", "\u00e9", "ﬀ", "İ", "🏥", "👩‍⚕️", "\U0010ffff", "{}", "[1]", "null", "NULL", "0", "1e400", strings.Repeat("x", 512), strings.Repeat("é", 256)}
+	var subjects []journal.Subject
 	for _, name := range names {
-		of := journal.Subject{Tenant: name, Policy: name, ID: name}
-		failure(t, s, of, identity())
-		if st := story(t, s, of); len(st.Attempts) != 1 || st.Subject != of {
-			t.Errorf("%q was not found again", name)
+		subjects = append(subjects, journal.Subject{Tenant: name, Policy: name, ID: name})
+	}
+	for _, tenant := range []string{"<default>", "a", "A", ""} {
+		for _, policy := range []string{"tiss-submission", "no-retry", ""} {
+			for _, id := range []string{"CLM-8-1", "clm-8-1", "CLM-8-1 ", "CLM-8-10"} {
+				subjects = append(subjects, journal.Subject{Tenant: tenant, Policy: policy, ID: id})
+			}
 		}
+	}
+	same := identity()
+	for _, of := range subjects {
+		if _, h := recall(t, s, journal.Lookup{Subject: of, Identity: same}); h[0].Key != 0 || h[0].Same != nil {
+			t.Errorf("%q is known as %+v", of, h[0])
+		}
+		failure(t, s, of, same)
+	}
+	for _, of := range subjects {
+		if st := story(t, s, of); len(st.Attempts) != 1 || st.Subject != of {
+			t.Errorf("%q was not found again", of)
+		}
+		if n, err := s.CountAttempts(t.Context(), of); err != nil || n != 1 {
+			t.Errorf("%q has %d attempts (%v), want 1", of, n, err)
+		}
+	}
+	for _, name := range names {
 		p, err := s.PendingRetries(t.Context(), name, nil, 2)
-		if err != nil || len(p) != 1 || p[0].Subject != of {
+		if err != nil || len(p) != 1 || p[0].Subject.Policy != name {
 			t.Errorf("the pending retries of %q are %v (%v)", name, p, err)
 		}
 	}

@@ -21,7 +21,7 @@ func pending(t *testing.T, s journal.Outbox, queue string, limit int) []journal.
 func testSequence(t *testing.T, s Store) {
 	last := int64(0)
 	for range 3 {
-		add(t, s, func(x *transaction) { x.Outbox = []journal.Message{{ID: "1", Queue: "a", At: at(1)}} })
+		must(t, s, nil, func(x *transaction) { x.Outbox = []journal.Message{{ID: "1", Queue: "a", At: at(1)}} })
 		waiting := pending(t, s, "a", 10)
 		if len(waiting) != 1 || waiting[0].Sequence <= last {
 			t.Fatalf("%+v waits, want one message behind number %d", waiting, last)

@@ -170,24 +170,12 @@ func testPurgeBeside(t *testing.T, s Store) {
 			}
 		}
 	}()
-	_, err := race(t, s, func(int, int) bool { return false })
+	err := race(t, s, func(int, int) bool { return false })
 	close(done)
 	if purged := <-ended; err != nil || purged != nil {
 		t.Fatal(err, purged)
 	}
-	head, _ := recall(t, s)
-	links, err := s.Links(t.Context(), 0, 1<<30)
-	if err != nil {
-		t.Fatal(err)
-	}
-	chain(t, links, head)
-	left := pages(t, s, 50)
-	wantDigests(t, s, left)
-	for i := range left {
-		if n := recordOf(&left[i]); n != head.Record-int64(len(left)-1-i) {
-			t.Fatalf("record %d is at place %d of %d that are left, the last is %d", n, i, len(left), head.Record)
-		}
-	}
+	Verify(t, s)
 	for _, id := range []string{"CLM-SHARED-1", named(0), named(1)} {
 		st := story(t, s, subject(id))
 		if len(st.Attempts) > 0 && len(st.Episodes) != 1 {

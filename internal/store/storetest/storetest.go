@@ -71,7 +71,6 @@ var (
 		{"writers take turns, and one fails while others go on", testConcurrent},
 		{"readers see whole transactions", testReaders},
 		{"the same is found among many attempts", testSame},
-		{"tenants and policies are kept apart", testApart},
 		{"odd names", testNames},
 		{"a probe changes nothing", testProbe},
 		{"large batches", testLarge},
@@ -124,7 +123,7 @@ type transaction struct {
 	lookups         []journal.Lookup
 	histories       []journal.History
 	entries         []journal.Entry
-	journal.Changes // Outbox, Published, Figures, Fingerprints and the Link's Answered
+	journal.Changes // Outbox, Published and the Link's Answered
 	sealed          *journal.Changes
 }
 
@@ -170,7 +169,6 @@ func (x *transaction) seal() *journal.Changes {
 		c.Link = c.Link.After(x.head)
 	}
 	c.Published, c.Outbox = x.Published, append(c.Outbox, x.Outbox...)
-	c.Figures, c.Fingerprints = append(c.Figures, x.Figures...), append(c.Fingerprints, x.Fingerprints...)
 	x.sealed = c
 	return c
 }
@@ -291,22 +289,6 @@ func Verify(t testing.TB, s audit.Journal) int64 {
 	report, err := audit.Verify(t.Context(), s, audit.VerifyOptions{}, nil)
 	testkit.Must(t, err)
 	return report.Records
-}
-
-// chain fails unless the links follow one another from the first on and end in head.
-func chain(t *testing.T, links []journal.Link, head journal.Head) {
-	t.Helper()
-	prev := journal.Head{}
-	for i := range links {
-		l := &links[i]
-		if l.Number != prev.Link+1 || l.First != prev.Record+1 || l.Hash != l.HashAfter(prev.Hash) {
-			t.Fatalf("link %d from record %d on does not follow link %d, record %d", l.Number, l.First, prev.Link, prev.Record)
-		}
-		prev = journal.Head{Link: l.Number, Record: prev.Record + int64(len(l.Digests)), Hash: l.Hash}
-	}
-	if head.Link != prev.Link || head.Record != prev.Record || head.Hash != prev.Hash {
-		t.Errorf("the head is at link %d, record %d, hash %s; the links end at %d, %d, %s", head.Link, head.Record, head.Hash, prev.Link, prev.Record, prev.Hash)
-	}
 }
 
 func named(i int) string { return fmt.Sprintf("CLM-%d-%d", i%7, i) }

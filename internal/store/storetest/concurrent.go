@@ -56,7 +56,7 @@ func race(t *testing.T, s Store, spoilt func(writer, round int) bool) error {
 func raceOnce(ctx context.Context, s Store, w int, spoil bool) error {
 	mine := subject(named(w))
 	lookups := []journal.Lookup{{Subject: mine, Identity: identity()}, {Subject: subject("CLM-SHARED-1"), Identity: identity()}}
-	_, err := transact(ctx, s, lookups, func(x *transaction) {
+	err := transact(ctx, s, lookups, func(x *transaction) {
 		x.fail(0, lookups[0].Identity)
 		x.fail(1, lookups[1].Identity)
 		if spoil {

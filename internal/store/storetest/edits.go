@@ -118,7 +118,7 @@ func RunPlanted(t *testing.T, s interface {
 	head, _ := recall(t, s)
 	all("ALTER TABLE figures RENAME TO hidden", "CREATE VIEW figures AS SELECT slot, policy, name, bucket, value + 1 AS value FROM hidden")
 	found("with a view", "schema")
-	_, err := transact(t.Context(), s, []journal.Lookup{{Subject: subject("CLM-3-1")}}, func(x *transaction) {
+	err := transact(t.Context(), s, []journal.Lookup{{Subject: subject("CLM-3-1")}}, func(x *transaction) {
 		x.fail(0, identity())
 	})
 	if err == nil {

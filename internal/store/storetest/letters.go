@@ -44,7 +44,7 @@ func bury(ctx context.Context, s journal.Store, of func(n int) int, numbers ...i
 				lookups = append(lookups, journal.Lookup{Subject: name})
 			}
 		}
-		_, err := transact(ctx, s, lookups, func(x *transaction) {
+		err := transact(ctx, s, lookups, func(x *transaction) {
 			added := map[int]int64{}
 			for _, n := range chunk {
 				name, a := letterNumber(n, of(n))

@@ -156,7 +156,7 @@ func testOpenersAdd(t *testing.T, d Database) {
 		for n := range rounds {
 			err := bury(t.Context(), s, func(n int) int { return n % 7 }, int(opener)*rounds+n)
 			if err == nil {
-				_, err = transact(t.Context(), s, nil, func(x *transaction) {
+				err = transact(t.Context(), s, nil, func(x *transaction) {
 					x.Outbox = []journal.Message{{ID: identity().String(), Queue: "q", At: at(0)}}
 				})
 			}

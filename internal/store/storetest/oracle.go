@@ -65,6 +65,10 @@ var oracleErrors = []string{"TIMEOUT", "TIMEOUT", "TIMEOUT: portal's 'gateway' 1
 
 var oracleTeams = []decision.Team{"", "faturamento", "cadastro", "none"}
 
+// steps that there are, the more frequent ones several times.
+var steps = []string{"fail", "fail", "fail", "fail", "outcome", "reject", "seen", "review", "review", "deliver", "deliver", "publish",
+	"start", "gather", "gather", "decide", "decide", "refuse", "hold", "verb", "purge"}
+
 // step does something to a subject, or to a bulk run. What the rules refuse changes nothing.
 func (o *oracle) step(r *rapid.T, of journal.Subject) {
 	ctx := context.Background()
@@ -75,8 +79,7 @@ func (o *oracle) step(r *rapid.T, of journal.Subject) {
 	if n := len(st.DeadLetters); n > 0 {
 		letter = st.DeadLetters[rapid.IntRange(0, n-1).Draw(r, "letter")].ID
 	}
-	switch rapid.SampledFrom([]string{"fail", "fail", "fail", "fail", "outcome", "reject", "seen", "review", "review", "deliver", "deliver", "publish",
-		"start", "gather", "gather", "decide", "decide", "refuse", "hold", "verb", "purge"}).Draw(r, "step") {
+	switch rapid.SampledFrom(steps).Draw(r, "step") {
 	case "fail":
 		var recorded journal.Recorded
 		if recorded, err = o.journal.Analyze(ctx, o.analysis(r, of, job)); err == nil && rapid.Bool().Draw(r, "answered") {

@@ -27,7 +27,7 @@ func testInvalid(t *testing.T, s Store) {
 		"a link with another hash":            func(c *journal.Changes) { c.Link.Hash[0]++ },
 		"a record that is there twice":        func(c *journal.Changes) { c.Records[2].Entry.Record = c.Records[1].Entry.Record },
 	} {
-		_, err := transact(t.Context(), s, []journal.Lookup{{Subject: known}, {Subject: sound}}, func(x *transaction) {
+		err := transact(t.Context(), s, []journal.Lookup{{Subject: known}, {Subject: sound}}, func(x *transaction) {
 			x.fail(0, identity())
 			x.fail(1, identity())
 			x.entry(journal.Entry{Kind: journal.RejectionEntry, Subject: sound, At: at(1), Body: `{"a":1}`})
@@ -54,7 +54,7 @@ func testInvalid(t *testing.T, s Store) {
 func testCancelled(t *testing.T, s Store) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := transact(ctx, s, []journal.Lookup{{Subject: subject("CLM-3-1")}}, func(x *transaction) { x.fail(0, identity()) })
+	err := transact(ctx, s, []journal.Lookup{{Subject: subject("CLM-3-1")}}, func(x *transaction) { x.fail(0, identity()) })
 	if err == nil {
 		t.Fatal("a transaction was saved after its context had ended")
 	}
@@ -64,7 +64,7 @@ func testCancelled(t *testing.T, s Store) {
 	wantKind(t, err, journal.Unavailable)
 	// One that ends while the transaction is decided saves nothing either, and holds nobody up.
 	during, cancel := context.WithCancel(t.Context())
-	_, err = transact(during, s, []journal.Lookup{{Subject: subject("CLM-3-1")}}, func(x *transaction) {
+	err = transact(during, s, []journal.Lookup{{Subject: subject("CLM-3-1")}}, func(x *transaction) {
 		x.fail(0, identity())
 		cancel()
 	})
@@ -152,7 +152,7 @@ func testClosed(t *testing.T, s Store) {
 	if err := s.Close(); err != nil {
 		t.Fatalf("closing failed: %v", err)
 	}
-	_, err := transact(t.Context(), s, nil, func(*transaction) {})
+	err := transact(t.Context(), s, nil, func(*transaction) {})
 	wantKind(t, err, journal.Unavailable)
 	wantKind(t, s.Probe(t.Context()), journal.Unavailable)
 	_, _, err = s.Story(t.Context(), subject("CLM-13-1"))

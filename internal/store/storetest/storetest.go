@@ -203,24 +203,18 @@ func Decide(
 }
 
 // transact runs one transaction in which build gathers the changes.
-func transact(ctx context.Context, s journal.Store, lookups []journal.Lookup, build func(x *transaction)) (saved *journal.Changes, err error) {
-	err = s.Transact(ctx, lookups, func(head journal.Head, histories []journal.History) *journal.Changes {
+func transact(ctx context.Context, s journal.Store, lookups []journal.Lookup, build func(x *transaction)) error {
+	return s.Transact(ctx, lookups, func(head journal.Head, histories []journal.History) *journal.Changes {
 		x := &transaction{head: head, lookups: lookups, histories: histories}
 		build(x)
-		saved = x.seal()
-		return saved
+		return x.seal()
 	})
-	return saved, err
 }
 
 // must is transact where nothing may fail.
-func must(t *testing.T, s journal.Store, lookups []journal.Lookup, build func(x *transaction)) *journal.Changes {
+func must(t *testing.T, s journal.Store, lookups []journal.Lookup, build func(x *transaction)) {
 	t.Helper()
-	c, err := transact(t.Context(), s, lookups, build)
-	if err != nil {
-		t.Fatalf("the transaction failed: %v", err)
-	}
-	return c
+	testkit.Must(t, transact(t.Context(), s, lookups, build))
 }
 
 // failure records one failure of the subject.

@@ -27,7 +27,7 @@ func RunUnreadable(t *testing.T, s Store, exec func(ctx context.Context, stateme
 		if broken, ok := errors.AsType[*audit.Broken](err); !ok || broken.What != "record" || broken.Number != 1 {
 			t.Errorf("%s: verify says %v", body, err)
 		}
-		_, err = transact(t.Context(), s, []journal.Lookup{{Subject: subject("CLM-2-1")}, {Subject: subject("CLM-1-1"), Identity: identity()}},
+		err = transact(t.Context(), s, []journal.Lookup{{Subject: subject("CLM-2-1")}, {Subject: subject("CLM-1-1"), Identity: identity()}},
 			func(*transaction) { t.Error("what cannot be read is decided on") })
 		wantKind(t, err, journal.Invalid)
 		for _, other := range []string{"CLM-1-1", "CLM-2-1"} {

@@ -54,7 +54,8 @@ func (d *doubled) differs() error {
 }
 
 // GatherBulkItems has both gather.
-func (d *doubled) GatherBulkItems(ctx context.Context, run string, limit int, step func(journal.Head, *journal.Gathering) *journal.Changes) (bool, error) {
+func (d *doubled) GatherBulkItems(ctx context.Context, run string, limit int,
+	step func(journal.Head, *journal.Gathering) *journal.Changes) (bool, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	salted := sameSalts()
@@ -66,7 +67,8 @@ func (d *doubled) GatherBulkItems(ctx context.Context, run string, limit int, st
 }
 
 // Purge has both purge.
-func (d *doubled) Purge(ctx context.Context, through int64, limit int, step func(journal.Head, *journal.Purging) (*journal.Changes, error)) (int, error) {
+func (d *doubled) Purge(ctx context.Context, through int64, limit int,
+	step func(journal.Head, *journal.Purging) (*journal.Changes, error)) (int, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	salted := sameSalts()

@@ -184,7 +184,8 @@ func testOpenersAdd(t *testing.T, d Database) {
 		t.Errorf("%d records are there, want %d", n, openers*rounds)
 	}
 	messages, err := s.Pending(t.Context(), "q", 0, 1000)
-	if err != nil || len(messages) != openers*rounds || !slices.IsSortedFunc(messages, func(a, b journal.Message) int { return int(a.Sequence - b.Sequence) }) {
+	bySequence := func(a, b journal.Message) int { return int(a.Sequence - b.Sequence) }
+	if err != nil || len(messages) != openers*rounds || !slices.IsSortedFunc(messages, bySequence) {
 		t.Errorf("%d messages wait in order or not (%v), want %d", len(messages), err, openers*rounds)
 	}
 	for i, s := range open {

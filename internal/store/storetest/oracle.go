@@ -28,10 +28,12 @@ func testOracle(t *testing.T, s Store) {
 		o.policy = fmt.Sprintf("policy-%d", o.checks)
 		o.subjects, o.runs = nil, []string{"none"}
 		for i := range rapid.IntRange(1, 4).Draw(r, "subjects") {
-			o.subjects = append(o.subjects, journal.Subject{Tenant: text().Draw(r, "tenant"), Policy: o.policy, ID: fmt.Sprint(i, text().Draw(r, "id"))})
+			id := fmt.Sprint(i, text().Draw(r, "id"))
+			o.subjects = append(o.subjects, journal.Subject{Tenant: text().Draw(r, "tenant"), Policy: o.policy, ID: id})
 		}
 		for range rapid.IntRange(1, 40).Draw(r, "steps") {
-			o.now = o.now.Add(rapid.SampledFrom([]time.Duration{0, 0, time.Millisecond, -time.Millisecond, time.Hour, 47 * time.Hour}).Draw(r, "later"))
+			o.now = o.now.Add(rapid.SampledFrom([]time.Duration{0, 0, time.Millisecond, -time.Millisecond, time.Hour,
+				47 * time.Hour}).Draw(r, "later"))
 			o.step(r, rapid.SampledFrom(o.subjects).Draw(r, "of"))
 		}
 		o.compareAll(t.Context(), r)
@@ -55,13 +57,13 @@ type oracle struct {
 
 // tellAll puts every record into the outbox.
 func tellAll(h *journal.Happening) []journal.Message {
-	return []journal.Message{{ID: fmt.Sprint(recordOf(&journal.Record{Attempt: h.Attempt, Entry: h.Entry})), Queue: "told", Key: h.Subject.ID, Type: h.Subject.Tenant,
-		Body: "{}", At: at(0)}}
+	record := recordOf(&journal.Record{Attempt: h.Attempt, Entry: h.Entry})
+	return []journal.Message{{ID: fmt.Sprint(record), Queue: "told", Key: h.Subject.ID, Type: h.Subject.Tenant, Body: "{}", At: at(0)}}
 }
 
 // The errors of the oracle's failures: transient, permanent, unknown, of several teams and causes.
-var oracleErrors = []string{"TIMEOUT", "TIMEOUT", "TIMEOUT: portal's 'gateway' 100% ocupado", "INSURANCE_EXPIRED", "DUPLICATE_CLAIM: a guia já existe",
-	"DUPLICATE_CLAIM", "time-out?"}
+var oracleErrors = []string{"TIMEOUT", "TIMEOUT", "TIMEOUT: portal's 'gateway' 100% ocupado", "INSURANCE_EXPIRED",
+	"DUPLICATE_CLAIM: a guia já existe", "DUPLICATE_CLAIM", "time-out?"}
 
 var oracleTeams = []decision.Team{"", "faturamento", "cadastro", "none"}
 
@@ -88,7 +90,8 @@ func (o *oracle) step(r *rapid.T, of journal.Subject) {
 	case "outcome":
 		_, err = o.journal.Conclude(ctx, &journal.Outcome{Subject: of, Success: rapid.Bool().Draw(r, "success"), ProcessInstanceKey: job})
 	case "reject":
-		err = o.journal.Reject(ctx, &journal.Refusal{Subject: of, JobKey: job, Rejection: &decision.Rejection{Code: decision.RejectionCode(text().Draw(r, "code"))}})
+		err = o.journal.Reject(ctx, &journal.Refusal{Subject: of, JobKey: job,
+			Rejection: &decision.Rejection{Code: decision.RejectionCode(text().Draw(r, "code"))}})
 	case "seen":
 		_, err = o.journal.ReviewSeen(ctx, &journal.ReviewJob{Subject: of, DeadLetter: letter, JobKey: job})
 	case "review":
@@ -121,7 +124,8 @@ func (o *oracle) step(r *rapid.T, of journal.Subject) {
 	case "hold":
 		err = o.journal.HoldBulkRun(ctx, run, text().Draw(r, "why"))
 	case "verb":
-		verb := rapid.SampledFrom([]journal.BulkVerb{journal.BulkPause, journal.BulkResume, journal.BulkCancel, journal.BulkFinish}).Draw(r, "verb")
+		verb := rapid.SampledFrom([]journal.BulkVerb{journal.BulkPause, journal.BulkResume, journal.BulkCancel,
+			journal.BulkFinish}).Draw(r, "verb")
 		_, err = o.journal.Bulk(ctx, &journal.BulkStep{Verb: verb, Run: journal.BulkRun{ID: run}, By: text().Draw(r, "by")})
 	}
 	if e, is := errors.AsType[*journal.StoreError](err); is {
@@ -136,13 +140,14 @@ func (o *oracle) step(r *rapid.T, of journal.Subject) {
 func (o *oracle) analysis(r *rapid.T, of journal.Subject, job int64) *journal.Analysis {
 	p := decisiontest.TISSSubmission()
 	p.Name = o.policy
-	v := decision.Variables{ID: decision.Text("CLM-1-1"), Error: decision.Text(rapid.OneOf(rapid.SampledFrom(oracleErrors), text()).Draw(r, "error"))}
+	e := rapid.OneOf(rapid.SampledFrom(oracleErrors), text()).Draw(r, "error")
+	v := decision.Variables{ID: decision.Text("CLM-1-1"), Error: decision.Text(e)}
 	if count := rapid.IntRange(-1, 5).Draw(r, "count"); count >= 0 {
 		v.RetryCount = decision.Value(fmt.Sprint(count))
 	}
 	f, _ := p.Read(v) // sound but for an empty error
-	return &journal.Analysis{Subject: of, Identity: journal.Identity{byte(job)}, JobKey: job, ElementInstanceKey: job, ProcessInstanceKey: job % 2, Policy: p,
-		Failure: &f, Error: f.Error, Rule: decision.RNBIL005, ReceivedAt: o.now}
+	return &journal.Analysis{Subject: of, Identity: journal.Identity{byte(job)}, JobKey: job, ElementInstanceKey: job,
+		ProcessInstanceKey: job % 2, Policy: p, Failure: &f, Error: f.Error, Rule: decision.RNBIL005, ReceivedAt: o.now}
 }
 
 // review decides on a dead letter.
@@ -174,7 +179,8 @@ func (o *oracle) start(ctx context.Context, r *rapid.T) {
 	action := rapid.SampledFrom([]journal.BulkAction{journal.BulkRetry, journal.BulkDiscard}).Draw(r, "action")
 	run := journal.BulkRun{ID: id, Action: action, Filter: f, Through: o.memory.End().Record + rapid.Int64Range(-3, 3).Draw(r, "through"),
 		Reason: "x" + text().Draw(r, "why"), PerMinute: 1}
-	if _, err := o.journal.Bulk(ctx, &journal.BulkStep{Verb: journal.BulkStart, Run: run, By: text().Draw(r, "by")}); err == nil && !slices.Contains(o.runs, id) {
+	step := &journal.BulkStep{Verb: journal.BulkStart, Run: run, By: text().Draw(r, "by")}
+	if _, err := o.journal.Bulk(ctx, step); err == nil && !slices.Contains(o.runs, id) {
 		o.runs = append(o.runs, id)
 	}
 }

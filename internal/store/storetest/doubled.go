@@ -95,7 +95,7 @@ func sameSalts() func(journal.Head, *journal.Changes) *journal.Changes {
 		default:
 			for i := range c.Records {
 				c.Records[i].Entry.Salt = drawn[i]
-				c.Link.Digests[i] = journal.DigestEntry(&c.Records[i].Entry)
+				c.Link.Digests[i] = journal.DigestEntry(c.Records[i].Entry)
 			}
 			c.Link = c.Link.After(head)
 		}

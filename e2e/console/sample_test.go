@@ -35,6 +35,8 @@ type sample struct {
 	store   store.Store
 	journal *journal.Journal
 	review  *review.Service
+	// end ends the journal, which writes what waits by the clock of then.
+	end func()
 
 	mu   sync.Mutex
 	at   time.Time
@@ -51,9 +53,12 @@ func newSample(t *testing.T, at time.Time) *sample {
 	stop, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { s.journal.Run(stop, context.Background()) })
-	t.Cleanup(func() {
+	s.end = func() {
 		cancel()
 		running.Wait()
+	}
+	t.Cleanup(func() {
+		s.end()
 		testkit.Must(t, s.store.Close())
 	})
 	policies := func() decision.Policies { return catalogue.Default().Policies }
@@ -189,6 +194,7 @@ func (s *sample) day() {
 	s.fails(tiss, "CLM-2026-004911", "Connection refused by 10.20.0.7:443")
 	s.pass(90 * time.Second)
 	s.fails(tiss, "CLM-2026-004912", "Connection refused by 10.20.0.7:443")
+	s.end()
 	s.before(0)
 }
 

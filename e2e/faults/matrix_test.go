@@ -103,15 +103,22 @@ func (f *fixture) count() (r result, timedOut int) {
 func repeated(j *gateway.Record) bool {
 	for i, a := range j.Answers {
 		var given time.Time
+		times := 0 // that it was given at that instant: the clock may stand
 		for _, activation := range j.Activations {
-			if activation.Worker == a.Worker && !activation.At.After(a.At) {
-				given = activation.At
+			switch {
+			case activation.Worker != a.Worker || activation.At.After(a.At):
+			case activation.At.After(given):
+				given, times = activation.At, 1
+			default:
+				times++
 			}
 		}
-		if answersJob(a) && slices.ContainsFunc(j.Answers[:i], func(b gateway.Answer) bool {
-			return answersJob(b) && b.Acked && b.Worker == a.Worker && b.Worker != "" && !b.At.Before(given)
-		}) {
-			return true
+		for _, b := range j.Answers[:i] {
+			if answersJob(a) && answersJob(b) && b.Acked && b.Worker == a.Worker && b.Worker != "" && !b.At.Before(given) {
+				if times--; b.At.After(given) || times <= 0 {
+					return true
+				}
+			}
 		}
 	}
 	return false

@@ -62,10 +62,13 @@ func (s *snapshot) tell(key int64, of journal.Subject) (story journal.Story, err
 	}
 	for i := range story.DeadLetters {
 		d, seen := &story.DeadLetters[i], int64(0)
-		if _, err := s.one("SELECT seen FROM dead_letters WHERE record = ?", []any{d.Record}, &seen); err != nil {
+		found, err := s.one("SELECT seen FROM dead_letters WHERE record = ?", []any{d.Record}, &seen)
+		if err != nil {
 			return story, err
 		}
-		d.ReviewSeen = journal.FromMilli(seen)
+		if found { // else it is purged, and seen when its last record says
+			d.ReviewSeen = journal.FromMilli(seen)
+		}
 	}
 	return story, nil
 }

@@ -255,8 +255,8 @@ func TestProviderLogIn(t *testing.T) {
 	}
 }
 
-// Who left is let in no more once what the provider said last has ended; while it cannot be asked nobody is let in then, and
-// all are again once it can.
+// TestProviderIsAskedAgain: when the provider's last answer expires, people it no longer knows are refused. While it cannot
+// be reached everybody is refused, and let in again once it can.
 func TestProviderIsAskedAgain(t *testing.T) {
 	t.Run("who left", func(t *testing.T) {
 		h := newHospital(t, map[string]any{"preferred_username": "maria", "roles": "admin"})

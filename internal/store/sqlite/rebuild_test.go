@@ -25,7 +25,8 @@ import (
 var written = []string{"records", "ledger", "ledger_head", "subjects", "dead_letters", "dead_letter_counts", "answered", "figures",
 	"fingerprints", "bulk_runs", "bulk_items", "bulk_counts"}
 
-// TestKilledWhileRebuilding kills a rebuild behind each of its statements: nothing of it is there. Then one is let go on.
+// TestKilledWhileRebuilding kills a rebuild after each of its statements; the journal is as before each time. Then a rebuild
+// succeeds.
 func TestKilledWhileRebuilding(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal.db")
 	db := opened(t, path)

@@ -148,7 +148,7 @@ type Expunged struct {
 // Step returns the changes of the erasure. Its error is one that an erasure is refused with, or tells which record is not
 // what was signed.
 func (p *Erasing) Step(head Head, at time.Time, e Erasure, publish Publisher) (*Changes, Erased, error) {
-	l, sums, err := p.check(e)
+	l, sums, known, err := p.check(e)
 	if err != nil {
 		return nil, Erased{}, err
 	}
@@ -159,7 +159,7 @@ func (p *Erasing) Step(head Head, at time.Time, e Erasure, publish Publisher) (*
 	for _, d := range letters {
 		b.letters[d.ID] = KeyedDeadLetter{p.Key, x.to, d}
 	}
-	amended, digests, err := x.amend()
+	amended, digests, err := x.amend(known)
 	if err != nil {
 		return nil, Erased{}, err
 	}
@@ -183,39 +183,37 @@ func (s *Subject) quotedID() string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s.ID) + `"`
 }
 
-// check returns what the fold makes of the subject's records, and what they contributed to the sums; the error is why it
-// cannot be erased.
-func (p *Erasing) check(e Erasure) (*life, *projection, error) {
+// check returns what the fold makes of the subject's records, what they contributed to the sums, and what was erased
+// before; the error is why it cannot be erased.
+func (p *Erasing) check(e Erasure) (l *life, sums *projection, known *Erasures, err error) {
 	if strings.TrimSpace(e.Reason) == "" {
-		return nil, nil, ErrReasonRequired
+		return nil, nil, nil, ErrReasonRequired
 	}
 	if p.Key == 0 {
-		return nil, nil, ErrSubjectUnknown
+		return nil, nil, nil, ErrSubjectUnknown
 	}
-	known, err := NewErasures(p.Erasures)
-	if err != nil {
-		return nil, nil, err
+	if known, err = NewErasures(p.Erasures); err != nil {
+		return nil, nil, nil, err
 	}
-	l, err := carriedLife(e.Subject, p.Base)
-	if err != nil {
-		return nil, nil, err
+	if l, err = carriedLife(e.Subject, p.Base); err != nil {
+		return nil, nil, nil, err
 	}
-	sums := newProjection()
+	sums = newProjection()
 	for i := range p.Records {
 		r := &p.Records[i].Entry
 		if !known.Holds(r, p.RecordDigests[i]) {
-			return nil, nil, notSigned("erased", r)
+			return nil, nil, nil, notSigned("erased", r)
 		}
 		body, err := decodeBody(r)
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, nil, err
 		}
 		if r.Kind == ErasureEntry { // it is a pseudonym
-			return nil, nil, ErrSubjectUnknown
+			return nil, nil, nil, ErrSubjectUnknown
 		}
 		sums.apply(l, r, body)
 	}
-	return l, sums, p.busy(l, e.Subject)
+	return l, sums, known, p.busy(l, e.Subject)
 }
 
 func notSigned(done string, r *Entry) error {
@@ -327,11 +325,7 @@ func (x *eraser) item(run string, i *BulkItem) bool {
 }
 
 // amend returns the records of no subject that named it, without its name, and their digests.
-func (x *eraser) amend() (all []KeyedRecord, digests map[int64]string, err error) {
-	known, err := NewErasures(x.Erasures)
-	if err != nil {
-		return nil, nil, err
-	}
+func (x *eraser) amend(known *Erasures) (all []KeyedRecord, digests map[int64]string, err error) {
 	digests = map[int64]string{}
 	for i := range x.Others {
 		r := x.Others[i]

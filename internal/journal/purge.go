@@ -137,25 +137,36 @@ func carried(base *Entry) (purgeBody, error) {
 	return b, nil
 }
 
-// carriedLife returns a subject as the last purge left it.
-func carriedLife(s Subject, base *Entry) (*life, error) {
-	b, err := carried(base)
+// life returns a subject as the purge left it.
+func (b *purgeBody) life(s Subject) (*life, error) {
 	for i := range b.Subjects {
 		if b.Subjects[i].Subject == s {
 			return b.Subjects[i].life()
 		}
 	}
-	return newLife(s), err
+	return newLife(s), nil
 }
 
-// CarriedLast returns the last attempt of a subject, of which the record is purged; nil where nothing is known of it. base
-// is the record of the last purge.
-func CarriedLast(s Subject, base *Entry) (*Attempt, error) {
-	l, err := carriedLife(s, base)
+// carriedLife returns a subject as the last purge left it.
+func carriedLife(s Subject, base *Entry) (*life, error) {
+	b, err := carried(base)
 	if err != nil {
 		return nil, err
 	}
-	return l.last, nil
+	return b.life(s)
+}
+
+// CarriedLast returns a function that returns the last attempt of a subject, of which the record is purged; nil where
+// nothing is known of it. base is the record of the last purge, which is read once.
+func CarriedLast(base *Entry) (func(Subject) (*Attempt, error), error) {
+	b, err := carried(base)
+	return func(s Subject) (*Attempt, error) {
+		l, err := b.life(s)
+		if err != nil {
+			return nil, err
+		}
+		return l.last, nil
+	}, err
 }
 
 func newLife(s Subject) *life { return &life{subject: s, letters: map[string]*DeadLetter{}} }

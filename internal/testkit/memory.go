@@ -178,7 +178,9 @@ func (m *Memory) history(l *journal.Lookup) journal.History {
 		}
 	}
 	if h.Last == nil && state.LastRecord != 0 {
-		h.Last, _ = journal.CarriedLast(l.Subject, m.lastPurge())
+		if last, err := journal.CarriedLast(m.lastPurge()); err == nil {
+			h.Last, _ = last(l.Subject)
+		}
 	}
 	if h.Same != nil {
 		h.SameAnswered = slices.ContainsFunc(attempts, func(a *journal.Attempt) bool { return a.Number == h.Same.Number && m.answered[a.Record] })

@@ -98,6 +98,9 @@ func (w *writer) recall(lookups []journal.Lookup) ([]journal.History, error) {
 		}
 		at += n
 	}
+	if err := w.recallCarried(lookups, histories); err != nil {
+		return nil, err
+	}
 	for i := range lookups {
 		if err := w.recallMore(&lookups[i], &histories[i]); err != nil {
 			return nil, err
@@ -121,8 +124,7 @@ func (w *writer) recallSome(lookups []journal.Lookup, histories []journal.Histor
 		l := &lookups[i]
 		args = append(args, int64(i), l.Subject.ID, l.Subject.Policy, l.Subject.Tenant, l.DeadLetter)
 	}
-	var purged []int // their last attempts are
-	err := w.each(query+recallTail, func(scan scanner) error {
+	return w.each(query+recallTail, func(scan scanner) error {
 		var n, key int64
 		var last nullRecord
 		var seen *int64
@@ -138,9 +140,7 @@ func (w *writer) recallSome(lookups []journal.Lookup, histories []journal.Histor
 		if err == nil {
 			h.Last, err = last.attempt(s)
 		}
-		if h.LastRecord != 0 && h.Last == nil {
-			purged = append(purged, int(n))
-		} else if h.Last != nil && h.Last.Identity == lookups[n].Identity {
+		if h.Last != nil && h.Last.Identity == lookups[n].Identity {
 			h.Same = h.Last
 		}
 		if err == nil && letter != nil {
@@ -148,16 +148,31 @@ func (w *writer) recallSome(lookups []journal.Lookup, histories []journal.Histor
 		}
 		return err
 	}, args...)
-	if err != nil || len(purged) == 0 {
-		return err
-	}
-	base, err := w.lastPurge()
-	for _, n := range purged {
-		if err == nil {
-			histories[n].Last, err = journal.CarriedLast(lookups[n].Subject, base)
+}
+
+// recallCarried adds the last attempts of which the records are purged.
+func (w *writer) recallCarried(lookups []journal.Lookup, histories []journal.History) error {
+	var last func(journal.Subject) (*journal.Attempt, error)
+	for i := range histories {
+		h := &histories[i]
+		if h.LastRecord == 0 || h.Last != nil {
+			continue
+		}
+		if last == nil {
+			base, err := w.lastPurge()
+			if err != nil {
+				return err
+			}
+			if last, err = journal.CarriedLast(base); err != nil {
+				return err
+			}
+		}
+		var err error
+		if h.Last, err = last(lookups[i].Subject); err != nil {
+			return err
 		}
 	}
-	return err
+	return nil
 }
 
 // nullRecord is a record that may not be there.

@@ -32,12 +32,12 @@ func TestManyAreReleasedAtOnceFromTheirCause(t *testing.T) {
 	b.click(`.views a[href="/dead-letters/groups"]`)
 	b.await("the causes", `location.pathname === "/dead-letters/groups"`)
 	cause := `[...document.querySelectorAll("#groups tbody tr")].find(r => r.innerText.includes("prestador # bloqueado no portal"))`
-	if row := eval[string](b, cause+`.innerText`); !strings.Contains(row, "Credenciais inválidas") || !strings.Contains(row, "Agir sobre todas as 10") {
+	if row := eval[string](b, cause+`.innerText`); !strings.Contains(row, "Usuário ou senha inválidos") || !strings.Contains(row, "Tratar todas as 10") {
 		t.Fatalf("the cause says %q, expected one for all ten", row)
 	}
 	eval[int](b, `(`+cause+`.querySelector(".do .button").click(), 1)`)
 	b.await("the plan", `location.pathname === "/bulk-runs/new" && document.querySelector("#start")`)
-	b.says("main", "Tentar as 10 de novo", "Nenhuma seria recusada.", "prestador # bloqueado no portal")
+	b.says("main", "Reenviar as 10", "Nenhuma fica de fora.", "prestador # bloqueado no portal")
 
 	// What is chosen anew is planned anew, before it can be started.
 	b.click(`#settings input[name=when][value=now]`)
@@ -51,11 +51,11 @@ func TestManyAreReleasedAtOnceFromTheirCause(t *testing.T) {
 	b.choose("#per-minute", "100")
 	b.click("#settings button")
 	b.await("the new plan", `location.search.includes("when=now") && document.querySelector("#start input[name=perMinute]").value === "100"`)
-	b.says("#start", "100 por minuto, por 6 s")
+	b.says("#start", "100 por minuto, durante 6 s")
 	b.write("#reason-text", "Senha trocada no portal.")
 	b.click("#start-go")
 	b.await("the run", `location.pathname.startsWith("/bulk-runs/0") && document.querySelector("#pause")`)
-	b.says("main", "Reenvio", "Feito: a operação começou.")
+	b.says("main", "Reenvio", "Feito: a ação começou.")
 	b.begun(n)
 	b.click("#pause")
 	b.await("that it stands", `document.querySelector("#resume")`)
@@ -67,7 +67,7 @@ func TestManyAreReleasedAtOnceFromTheirCause(t *testing.T) {
 	b.accessibleRun(t)
 	b.click("#resume")
 	b.await("that all have gone through, live", outcomeOf("recovered")+` === 10 && document.querySelector("#run-head").innerText.includes("concluída")`)
-	b.says("#result", "10 de 10 já passaram")
+	b.says("#result", "10 de 10 já tratadas")
 	for _, p := range processes {
 		if result := p.ended(t); result["reviewedBy"] != "local" || result["reviewReason"] != "Senha trocada no portal." {
 			t.Errorf("a process ended with %v", result)
@@ -75,7 +75,7 @@ func TestManyAreReleasedAtOnceFromTheirCause(t *testing.T) {
 	}
 	b.click("#items .row-link")
 	b.await("a claim's page", `location.pathname.startsWith("/subjects/")`)
-	b.says("#decision", "Numa operação em lote.")
+	b.says("#decision", "Em uma ação em massa.")
 }
 
 // begun waits until some of the run's dead letters are decided, by the API: before that it is only being prepared.

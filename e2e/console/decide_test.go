@@ -40,21 +40,21 @@ func TestAPersonRetriesADeadLetterAndSeesItRecover(t *testing.T) {
 	b.choose("#team", "faturamento")
 	b.click(`form.filters button[type=submit]`)
 	b.await("the filtered list", `location.search.includes("team=faturamento") && document.querySelectorAll(".row-link").length === 1`)
-	b.says("#list", claimID, "Autorização negada", "Faturamento", "o processo espera")
+	b.says("#list", claimID, "Autorização negada", "Faturamento", "processo aguardando")
 
 	b.click(".row-link")
 	b.await("the claim's page", `location.pathname.startsWith("/subjects/")`)
 	b.says("#events", denied, "AUTHORIZATION_DENIED", "O que fazer", "Faturamento", "Erro permanente")
-	b.says("#decision", "o processo espera", "O que fazer")
+	b.says("#decision", "processo aguardando", "O que fazer")
 
 	b.write("#retry-reason", reason)
 	b.click("#retry button[type=submit]")
 	b.await("the result", `document.querySelector("#decision .notice.ok")`)
-	b.says("#decision .notice.ok", "Feito: será enviado de novo", "tentativa 1 de 5", "por local", reason, "A tentativa sai em")
+	b.says("#decision .notice.ok", "Feito: será reenviada", "tentativa 1 de 5", "por local", reason, "Próxima tentativa em")
 	if now := s.find(t, claimID); now.State != "reprocessing" {
 		t.Errorf("the dead letter is %s, expected reprocessing", now.State)
 	}
-	b.await("that the process took it", `document.querySelector("#decision-state").innerText.includes("o processo recebeu")`)
+	b.await("that the process took it", `document.querySelector("#decision-state").innerText.includes("recebida pelo processo")`)
 
 	eval[int](b, `(window.notLoadedAnew = 1)`)
 	next, err := time.Parse(time.RFC3339, eval[string](b, `document.querySelector("#decision .notice strong time").dateTime`))
@@ -124,14 +124,14 @@ func TestADiscardNeedsAReasonAndEndsTheProcess(t *testing.T) {
 	b.write("#discard-reason", reason)
 	b.click("#discard button[type=submit]")
 	b.await("the result", `document.querySelector("#decision .notice.ok")`)
-	b.says("#decision .notice.ok", "Feito: descartado", reason, "por local")
+	b.says("#decision .notice.ok", "Feito: descartada", reason, "por local")
 	result := process.ended(t)
 	for name, want := range map[string]any{"reviewDecision": "discard", "reviewReason": reason, "reviewedBy": "local"} {
 		if result[name] != want {
 			t.Errorf("the process ended with %s %v, expected %v", name, result[name], want)
 		}
 	}
-	b.await("that the process took it, live", `document.querySelector("#decision").innerText.includes("o processo recebeu")`)
+	b.await("that the process took it, live", `document.querySelector("#decision").innerText.includes("recebida pelo processo")`)
 	b.says("#standing", "descartada")
 }
 
@@ -163,15 +163,15 @@ func TestWithoutJavaScriptAllIsReadableAndARetryWorks(t *testing.T) {
 	b := s.visit(t, "pt-BR")
 	b.withoutScript()
 	for path, wants := range map[string][]string{
-		"/":                           {"Visão geral", "Quem deve agir", "Faturamento"},
+		"/":                           {"Visão geral", "Quem deve resolver", "Faturamento"},
 		"/dead-letters":               {"Pendências", claimID, "Limite de tentativas"},
-		subject(claimID):              {claimID, "TIMEOUT", "A história em escala", "O que aconteceu", "Limite de tentativas atingido (5)"},
+		subject(claimID):              {claimID, "TIMEOUT", "Linha do tempo", "Histórico", "Limite de tentativas atingido (5)"},
 		"/dead-letters/groups":        {"Pendências por causa", "Tempo esgotado"},
-		"/bulk-runs/new?q=" + claimID: {"Plano de uma operação em lote", "Passam pelo filtro"},
-		"/bulk-runs":                  {"Operações em lote"},
+		"/bulk-runs/new?q=" + claimID: {"Prévia da ação em massa", "Encontradas"},
+		"/bulk-runs":                  {"Ações em massa"},
 		"/policies":                   {"tiss-submission", "whatsapp-message", "failed-job", "job-queue", "no-retry"},
 		"/audit?policy=tiss-submission&id=" + claimID: {"Auditoria", claimID, "CSV"},
-		"/subjects/tiss-submission/x":                 {"Nada se sabe deste assunto"},
+		"/subjects/tiss-submission/x":                 {"Guia não encontrada"},
 	} {
 		b.open(path)
 		b.says("main", wants...)
@@ -185,7 +185,7 @@ func TestWithoutJavaScriptAllIsReadableAndARetryWorks(t *testing.T) {
 	b.click(`#retry input[name=when][value=now]`)
 	b.click("#retry button[type=submit]")
 	b.await("the result", `document.querySelector("#decision .notice.ok")`)
-	b.says("#decision .notice.ok", "Feito: será enviado de novo", "tentativa 6 de 5")
+	b.says("#decision .notice.ok", "Feito: será reenviada", "tentativa extra, além das 5")
 	// Its one try fails too, and it is a dead letter again; fresh gives it the whole ladder, and it goes through.
 	var l *deadLetter
 	wait.Until(t, "a dead letter again", func() bool {
@@ -198,7 +198,7 @@ func TestWithoutJavaScriptAllIsReadableAndARetryWorks(t *testing.T) {
 	b.click(`#retry input[name=when][value=now]`)
 	b.click("#retry button[type=submit]")
 	b.await("the result", `document.querySelector("#decision .notice.ok")`)
-	b.says("#decision .notice.ok", "com a escada inteira desde o começo")
+	b.says("#decision .notice.ok", "recomeçando do zero")
 	if result := process.ended(t); result["reviewedBy"] != "local" || result["reviewDecision"] != "reprocess" {
 		t.Errorf("the process ended with %v", result)
 	}
@@ -210,9 +210,9 @@ func TestTheBrowserChoosesTheLanguage(t *testing.T) {
 	s.submit(t, claimID, 0, denied)
 	s.deadLetter(t, claimID)
 	for language, words := range map[string]struct{ lang, overview, list, decision, policies, audit, other string }{
-		"pt-BR,pt;q=0.9,en;q=0.8": {"pt-BR", "Visão geral", "Quem age", "Justificativa", "O que aconteceria com este erro?", "Auditoria", "English"},
+		"pt-BR,pt;q=0.9,en;q=0.8": {"pt-BR", "Visão geral", "Responsável", "Justificativa", "O que aconteceria com este erro?", "Auditoria", "English"},
 		"en-GB,en;q=0.9":          {"en", "Overview", "Who acts", "Reason", "What would happen to this error?", "Audit", "Português"},
-		"fr-FR,fr":                {"pt-BR", "Visão geral", "Quem age", "Justificativa", "O que aconteceria com este erro?", "Auditoria", "English"},
+		"fr-FR,fr":                {"pt-BR", "Visão geral", "Responsável", "Justificativa", "O que aconteceria com este erro?", "Auditoria", "English"},
 	} {
 		t.Run(language, func(t *testing.T) {
 			b := s.visit(t, language)

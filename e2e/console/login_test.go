@@ -37,8 +37,8 @@ func TestEachRoleMayWhatItMay(t *testing.T) {
 	t.Run("a viewer reads, and sees no form", func(t *testing.T) {
 		b := s.visit(t, "pt-BR")
 		b.enter(subject(below), s.tokens["viewer"])
-		b.says("header", "test.viewer", "leitura")
-		b.says("#decision", "só de leitura")
+		b.says("header", "test.viewer", "consulta")
+		b.says("#decision", "só permite consulta")
 		if n := b.count("main form"); n != 0 {
 			t.Errorf("a viewer sees %d forms on a claim's page, expected none", n)
 		}
@@ -57,7 +57,7 @@ func TestEachRoleMayWhatItMay(t *testing.T) {
 	t.Run("an operator tries once more at the limit, and may not begin anew", func(t *testing.T) {
 		b := s.visit(t, "pt-BR")
 		b.enter(subject(limit), s.tokens["operator"])
-		b.says("#retry button", "Tentar mais uma vez")
+		b.says("#retry button", "Reenviar mais uma vez")
 		if b.count("#discard") != 1 {
 			t.Error("at the limit an operator cannot discard")
 		}
@@ -86,7 +86,7 @@ func TestEachRoleMayWhatItMay(t *testing.T) {
 		b.click("#retry input[name=when][value=now]")
 		b.click("#retry button[type=submit]")
 		b.await("the result", `document.querySelector("#decision .notice.ok")`)
-		b.says("#decision .notice.ok", "retry 6 of 5", "test.admin")
+		b.says("#decision .notice.ok", "retry extra, beyond the 5", "test.admin")
 		if result := exhausted.ended(t); result["reviewedBy"] != "test.admin" {
 			t.Errorf("the process was told %v, expected that test.admin decided", result["reviewedBy"])
 		}
@@ -117,13 +117,13 @@ func TestWrongTokensAreSlowed(t *testing.T) {
 	wrong := "rwt_" + strings.Repeat("wrong", 8)
 	for try := 1; ; try++ {
 		b.logIn(wrong)
-		if text := b.text("#wrong"); strings.Contains(text, "Tokens errados demais. Tente de novo em") {
+		if text := b.text("#wrong"); strings.Contains(text, "Muitas tentativas com token errado. Tente de novo em") {
 			if try < 3 {
 				t.Errorf("it is slowed after %d wrong tokens, which a person with a bad copy shows too", try-1)
 			}
 			break
 		}
-		b.says("#wrong", "não é conhecido aqui")
+		b.says("#wrong", "não reconhecido")
 		if try == 12 {
 			t.Fatal("twelve wrong tokens are not slowed")
 		}

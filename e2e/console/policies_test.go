@@ -26,7 +26,7 @@ var inWords = strings.NewReplacer("PT", "", "S", " s", "M", " min", "H", " h")
 
 func TestThePoliciesPageSaysWhatDecideSays(t *testing.T) {
 	s := open(t)
-	classes := map[string]string{"PERMANENT": "permanente", "TRANSIENT": "passageiro", "UNKNOWN": "desconhecido"}
+	classes := map[string]string{"PERMANENT": "permanente", "TRANSIENT": "temporário", "UNKNOWN": "desconhecido"}
 	teams := map[string]string{"cadastro": "Cadastro", "faturamento": "Faturamento", "ti": "TI"}
 	for name, c := range map[string]struct{ policy, id, err, count string }{
 		"retried":             {"tiss-submission", "CLM-TRY-77", "HTTP 503 Service Unavailable", "2"},
@@ -49,19 +49,20 @@ func TestThePoliciesPageSaysWhatDecideSays(t *testing.T) {
 			b.fill("#try-error", c.err)
 			b.click("form.try button[type=submit]")
 			b.await("the answer", `document.querySelector("#result .notice")`)
+			eval[int](b, `(document.querySelectorAll("#result details").forEach(d => d.open = true), 1)`)
 			if want.Outcome == "REJECTED" {
-				b.says("#result", "seria recusada", want.Message)
+				b.says("#result", "seriam recusados", want.Message)
 				return
 			}
 			says := []string{classes[want.ErrorClassification]}
 			if want.MatchedRule != nil {
 				says = append(says, *want.MatchedRule)
 			} else {
-				says = append(says, "nenhuma regra conhece este erro")
+				says = append(says, "erro não reconhecido por nenhuma regra")
 			}
 			switch {
 			case want.Outcome == "RETRY":
-				says = append(says, fmt.Sprintf("Nova tentativa %d de %d", want.RetryCount, want.MaxRetries), "Espera "+inWords.Replace(want.BackoffDuration)+",")
+				says = append(says, fmt.Sprintf("Nova tentativa %d de %d", want.RetryCount, want.MaxRetries), "Aguarda "+inWords.Replace(want.BackoffDuration)+",")
 			case want.Outcome == "PERMANENT_ERROR":
 				says = append(says, "Erro permanente", teams[want.ResponsibleTeam])
 			default:
@@ -75,7 +76,7 @@ func TestThePoliciesPageSaysWhatDecideSays(t *testing.T) {
 	}
 	b := s.visit(t, "pt-BR")
 	b.open("/audit?policy=tiss-submission&id=CLM-TRY-77")
-	b.says("#records", "Nenhum registro assim")
+	b.says("#records", "Nenhum registro encontrado")
 }
 
 // fill gives a field a value in place of the one it has.

@@ -22,7 +22,7 @@ import (
 
 var now = time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)
 
-// serve is an API over what store remembers, without tokens; nil: one that is not open yet.
+// serve is an API over what store remembers, without tokens; nil: one that is still starting.
 func serve(t *testing.T, reader console.Reader, at time.Time) string {
 	t.Helper()
 	return serveRecording(t, reader, nil, at, zap.NewNop())
@@ -250,7 +250,7 @@ func (failing) Erase(context.Context, journal.Eraser, journal.Erasure) (journal.
 }
 
 func TestUnavailable(t *testing.T) {
-	for name, reader := range map[string]console.Reader{"not open yet": nil, "cannot be read": failing{}} {
+	for name, reader := range map[string]console.Reader{"still starting": nil, "cannot be read": failing{}} {
 		url := serveRecording(t, reader, failing{}, now, zap.NewNop())
 		for what, a := range map[string]answer{
 			"subject": get(t, url+"/api/v1/subjects/tiss-submission/CLM-001-1"),

@@ -151,12 +151,12 @@ func TestEveryDescribedStatus(t *testing.T) {
 	}
 }
 
-// statusesOfOtherServers: without tokens, with a broken part, not open yet, guessed at.
+// statusesOfOtherServers: without tokens, with a broken part, still starting, guessed at.
 func statusesOfOtherServers(t *testing.T) {
 	t.Helper()
 	local := serve(t, nil, now) + "/api/v1"
 	broken := open(t, func(o *console.Options, _ *console.Journal) {
-		o.Tokens = func() *access.Tokens { panic("a mistake of ours") }
+		o.Tokens = func() *access.Tokens { panic("mistake is ours") }
 	})
 	guessed := open(t)
 	for range 10 {

@@ -248,7 +248,7 @@ func verdict(w *httptest.ResponseRecorder) string {
 		return "in"
 	case strings.Contains(body, "forbidden_role"), strings.Contains(body, "Your role does not allow that"):
 		return "role"
-	case strings.Contains(body, "forbidden_team"), strings.Contains(body, "This is another team"):
+	case strings.Contains(body, "forbidden_team"), strings.Contains(body, "This belongs to another team"):
 		return "team"
 	}
 	return body

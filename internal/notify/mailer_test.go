@@ -62,7 +62,7 @@ func TestMail(t *testing.T) {
 	}
 	head, found := parts(t, got[0].message)
 	subject, err := new(mime.WordDecoder).DecodeHeader(head.Get("Subject"))
-	if err != nil || subject != "[retry-worker] ti: 1.399 novas pendências, 1.400 em aberto" || strings.ContainsFunc(head.Get("Subject"), func(r rune) bool { return r > '~' }) {
+	if err != nil || subject != "[retry-worker] TI: 1.399 novas pendências, 1.400 em aberto" || strings.ContainsFunc(head.Get("Subject"), func(r rune) bool { return r > '~' }) {
 		t.Errorf("subject %q of %q, %v", subject, head.Get("Subject"), err)
 	}
 	from, err := head.AddressList("From")
@@ -81,9 +81,9 @@ func TestMail(t *testing.T) {
 		t.Errorf("head %v", head)
 	}
 	for kind, want := range map[string][]string{
-		"text/plain": {"Equipe ti: 1.399 novas pendências", "1.396 x Credenciais inválidas (INVALID_CREDENTIALS)", "21/11/2026 06:30", "senha <expirou> & token # “é”",
+		"text/plain": {"Equipe TI: 1.399 novas pendências", "1.396 x Usuário ou senha inválidos", "21/11/2026 06:30", "senha <expirou> & token # “é”",
 			"o que fazer: Corrija a senha – já.", "3 pendências de outras causas", "Em aberto, ao todo: 1.400.", "https://retry.hospital.example/dead-letters?team=ti"},
-		"text/html": {`lang="pt-BR"`, "senha &lt;expirou&gt; &amp; token # “é”", `href="https://retry.hospital.example/dead-letters?team=ti"`, "<strong>1.396</strong>", "Credenciais inválidas"},
+		"text/html": {`lang="pt-BR"`, "senha &lt;expirou&gt; &amp; token # “é”", `href="https://retry.hospital.example/dead-letters?team=ti"`, "<strong>1.396</strong>", "Usuário ou senha inválidos"},
 	} {
 		for _, text := range want {
 			if !strings.Contains(found[kind], text) {

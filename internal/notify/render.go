@@ -48,7 +48,7 @@ type view struct {
 	Made    string
 }
 
-type causeView struct{ Count, Reason, Policy, Rule, Pattern, Hint, Oldest string }
+type causeView struct{ Count, Reason, Policy, Pattern, Hint, Oldest string }
 
 type policyView struct {
 	Name string
@@ -73,12 +73,12 @@ const maxWord = 400
 
 // view of a notice, which came out of the outbox: it is cleaned once more.
 func (r *renderer) view(n *Notice) *view {
-	team := clean(n.Data.Team, maxWord)
+	team := r.named("team", n.Data.Team)
 	v := &view{URL: n.Data.URL, Made: r.time(n.Timestamp), Open: r.open(&n.Data.Open)}
 	switch n.Type {
 	case TypeTest:
 		v.Title = "Mensagem de teste para a equipe " + team
-		v.Lead = "Esta mensagem foi pedida por uma pessoa, para ver se os avisos chegam. Não há nada a fazer."
+		v.Lead = "Serve para testar se os avisos chegam. Não há nada a fazer."
 		v.Open = ""
 		v.Subject = subject(team, "mensagem de teste")
 		return v
@@ -100,7 +100,7 @@ func (v *view) news(r *renderer, n *Notice, team string) {
 	came := r.count(news.Count, "nova pendência", "novas pendências")
 	v.Subject = subject(team, came+", "+r.words.Number(n.Data.Open.Count)+" em aberto")
 	v.Title = "Equipe " + team + ": " + came
-	v.Lead = "O worker deixou de repetir estas falhas; alguém da equipe precisa agir."
+	v.Lead = "O sistema não tenta mais estas falhas sozinho; alguém da equipe precisa decidir."
 	v.Heading = "Causas das novas pendências"
 	v.causes(r, news)
 }
@@ -112,9 +112,9 @@ func (v *view) digest(r *renderer, n *Notice, team string) {
 	}
 	v.Subject = subject(team, what+" de "+day(n.Data.Day)+", "+r.words.Number(n.Data.Open.Count)+" em aberto")
 	v.Title = "Equipe " + team + ": " + what + " de " + day(n.Data.Day)
-	v.Lead = "Nada está em aberto."
+	v.Lead = "Nada em aberto."
 	if n.Data.Open.Count > 0 {
-		v.Lead = "O que espera por uma pessoa da equipe, por causa e por idade."
+		v.Lead = "O que aguarda uma decisão da equipe, por causa e por tempo."
 	}
 	v.Heading = "Causas do que está em aberto"
 	v.causes(r, &n.Data.Open)
@@ -123,8 +123,8 @@ func (v *view) digest(r *renderer, n *Notice, team string) {
 	}
 	for i := range n.Data.KPIs {
 		k := &n.Data.KPIs[i]
-		if len(v.KPIs) == 0 || v.KPIs[len(v.KPIs)-1].Name != clean(k.Policy, maxWord) {
-			v.KPIs = append(v.KPIs, policyView{Name: clean(k.Policy, maxWord)})
+		if policy := r.named("policy", k.Policy); len(v.KPIs) == 0 || v.KPIs[len(v.KPIs)-1].Name != policy {
+			v.KPIs = append(v.KPIs, policyView{Name: policy})
 		}
 		p := &v.KPIs[len(v.KPIs)-1]
 		p.KPIs = append(p.KPIs, r.kpi(k))
@@ -143,29 +143,18 @@ func day(iso string) string {
 func (v *view) causes(r *renderer, s *Summary) {
 	for i := range s.Top {
 		c := &s.Top[i]
-		shown := causeView{Count: r.words.Number(c.Count), Reason: r.reason(c.Reason), Policy: clean(c.Policy, maxWord), Pattern: clean(c.Pattern, maxWord),
-			Hint: clean(c.Hint, maxWord), Oldest: r.time(c.Oldest)}
-		if c.Rule != c.Reason {
-			shown.Rule = r.reason(c.Rule)
-		}
-		v.Causes = append(v.Causes, shown)
+		v.Causes = append(v.Causes, causeView{Count: r.words.Number(c.Count), Reason: r.named("reason", c.Reason), Policy: r.named("policy", c.Policy),
+			Pattern: clean(c.Pattern, maxWord), Hint: clean(c.Hint, maxWord), Oldest: r.time(c.Oldest)})
 	}
 	if s.OtherCount > 0 {
 		v.Other = r.count(s.OtherCount, "pendência", "pendências") + " de outras causas"
 	}
 }
 
-// reason in words, with its code behind it.
-func (r *renderer) reason(code string) string {
-	code = clean(code, maxWord)
-	if code == "" {
-		return ""
-	}
-	words := r.words.Or("reason."+code, code)
-	if words == code {
-		return code
-	}
-	return words + " (" + code + ")"
+// named returns what people call a team, a policy or a reason; what has no such name keeps its own.
+func (r *renderer) named(kind, name string) string {
+	name = clean(name, maxWord)
+	return r.words.Or(kind+"."+name, name)
 }
 
 // open says how many are open in all.

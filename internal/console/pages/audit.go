@@ -54,7 +54,7 @@ func auditForm(q url.Values) *auditData {
 
 func (p *Pages) audit(v *visit, o *open) (*page, error) {
 	d := auditForm(v.r.URL.Query())
-	d.Policies = options(append(p.Catalogue().Policies.Names(), d.Policy), d.Policy, func(s string) string { return s })
+	d.Policies = options(append(p.Catalogue().Policies.Names(), d.Policy), d.Policy, v.lang.policy)
 	pg := &page{name: "audit", section: "audit", title: v.lang.T("audit.title"), data: d}
 	head, err := o.Head(v.r.Context())
 	if err != nil {
@@ -219,7 +219,7 @@ func (v *visit) auditRow(r *journal.Record) auditRow {
 func (v *visit) outcome(a *journal.Attempt) string {
 	d := &a.Decision
 	if d.ShouldRetry() {
-		return v.lang.T("event.retry", v.lang.Number(d.RetryCount), v.lang.Number(d.MaxRetries))
+		return v.lang.T("event.retry", v.lang.retry(d.RetryCount, d.MaxRetries))
 	}
 	return v.lang.T("event.final."+finalKind(d), v.lang.Number(d.MaxRetries))
 }

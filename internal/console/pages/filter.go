@@ -123,7 +123,7 @@ func planURL(f journal.DeadLetterFilter) string { return address("/bulk-runs/new
 
 // filterFacts say a filter in words. cause is what its fingerprint stands for; where that is not known, it is named itself.
 func (v *visit) filterFacts(f *journal.DeadLetterFilter, cause string) []fact {
-	all := []fact{{v.lang.T("col.policy"), f.Policy}}
+	all := []fact{{v.lang.T("col.policy"), v.lang.policy(f.Policy)}}
 	if f.Team != "" {
 		all = append(all, fact{v.lang.T("col.team"), v.lang.team(f.Team)})
 	}

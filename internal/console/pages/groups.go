@@ -33,8 +33,8 @@ type groupsData struct {
 // causeRow is one cause, with what died of it.
 type causeRow struct {
 	Fingerprint, Pattern, Policy string
-	// Name is the reason in words; Rule is the code or rule that matched, where that says more.
-	Name, Rule          string
+	// Name is the reason in words.
+	Name                string
 	Class               Badge
 	Teams               string
 	N                   int64
@@ -100,9 +100,6 @@ func (v *visit) causeRow(o *open, g *journal.DeadLetterGroup, f journal.DeadLett
 		Fingerprint: g.Cause.ID, Pattern: g.Cause.Pattern, Policy: g.Cause.Policy, Name: v.causeName(g), Class: v.class(g.Cause.Classification),
 		Teams: strings.Join(teams, ", "), N: g.N, First: v.ago(g.First), Last: v.ago(g.Last), SampleID: g.Sample.Subject.ID, SampleURL: subjectURL(g.Sample.Subject),
 		Show: listURL(f, ""), ShowText: v.lang.Count("groups.show", g.N), ActText: v.lang.Count("groups.act", g.N),
-	}
-	if _, named := texts[v.lang]["reason."+string(g.Cause.Reason)]; !named && row.Name != string(g.Cause.Reason) {
-		row.Rule = string(g.Cause.Reason)
 	}
 	if o.bulk != nil && f.State != journal.AllDeadLetters {
 		row.Act = planURL(f)

@@ -32,10 +32,10 @@ func TestOneCauseIsOneRow(t *testing.T) {
 	s := open(t, w)
 	d := s.page("/dead-letters/groups")
 	checkPage(t, d, "groups", "en")
-	if rows := d.rowLinks(); len(rows) != 2 || text(rows[0]) != "Invalid credentials" {
+	if rows := d.rowLinks(); len(rows) != 2 || text(rows[0]) != "Invalid user or password" {
 		t.Fatalf("%d causes, the first %v", len(rows), rows)
 	}
-	for _, words := range []string{"logininvalido: usuário # bloqueado", "60", "tiss-submission", "IT (ti)", "permanent"} {
+	for _, words := range []string{"logininvalido: usuário # bloqueado", "60", "TISS submission", "IT (ti)", "permanent"} {
 		if !strings.Contains(text(d.id("groups")), words) {
 			t.Errorf("the causes do not say %q", words)
 		}
@@ -46,7 +46,7 @@ func TestOneCauseIsOneRow(t *testing.T) {
 	if n := len(show.rowLinks()); n != 50 {
 		t.Errorf("the list of one cause has %d rows, want the first 50 of 60", n)
 	}
-	if !show.says("Of this cause only: Invalid credentials") || show.link("Act on all 60 that pass") == nil {
+	if !show.says("Of this cause only: Invalid user or password") || show.link("Act on all 60 of this filter") == nil {
 		t.Errorf("the list does not say which cause it is of: %s", text(show.id("list"))[:200])
 	}
 	if plan := s.page(attr(d.link("Act on all 60"), "href")); !plan.says("Try 60 again") {
@@ -56,7 +56,7 @@ func TestOneCauseIsOneRow(t *testing.T) {
 	if d := s.page("/dead-letters/groups?q=carteira"); len(d.rowLinks()) != 1 || attr(d.field("q"), "value") != "carteira" {
 		t.Error("words of the error find something else")
 	}
-	if d := s.page("/dead-letters/groups?policy=job-queue"); !d.says("No cause passes this filter") {
+	if d := s.page("/dead-letters/groups?policy=job-queue"); !d.says("No cause fits this filter") {
 		t.Error("it does not say that none passes")
 	}
 }
@@ -92,11 +92,11 @@ func TestTheListIsFilteredByTime(t *testing.T) {
 		if rows := d.rowLinks(); len(rows) != 1 || text(rows[0]) != want {
 			t.Errorf("%s shows %d rows, want %s", address, len(rows), want)
 		}
-		act := d.link("Act on all that pass this filter")
+		act := d.link("Act on all of this filter")
 		if act == nil {
 			t.Fatalf("%s offers no plan", address)
 		}
-		if plan := s.page(attr(act, "href")); !plan.says("Pass the filter 1") || plan.link("See which they are") == nil {
+		if plan := s.page(attr(act, "href")); !plan.says("Found 1") || plan.link("See the list") == nil {
 			t.Errorf("%s: the plan is not for what was filtered", address)
 		}
 	}
@@ -126,7 +126,7 @@ func TestTheOverviewNamesTheBiggestCausesAndWhatRuns(t *testing.T) {
 	w.locked(12)
 	s := open(t, w)
 	d := s.page("/")
-	if !strings.Contains(text(d.id("overview")), "Biggest causes of what is open Invalid credentials logininvalido: usuário # bloqueado 12 open, the oldest") {
+	if !strings.Contains(text(d.id("overview")), "Main causes Invalid user or password logininvalido: usuário # bloqueado 12 open, the oldest") {
 		t.Errorf("the overview does not name the cause: %s", text(d.id("overview")))
 	}
 	if d.says("Retry of") {
@@ -142,7 +142,7 @@ func TestTheOverviewNamesTheBiggestCausesAndWhatRuns(t *testing.T) {
 	if err := w.Journal.HoldBulkRun(t.Context(), run, "engine_down"); err != nil {
 		t.Fatal(err)
 	}
-	if !s.page("/").says("on hold, goes on by itself") {
+	if !s.page("/").says("on hold, continues by itself") {
 		t.Error("that it is held is not said")
 	}
 	s.world.becomes(t, run, 7, journal.BulkTaken)

@@ -77,7 +77,6 @@ type letterRow struct {
 	ID, URL, Policy string
 	State           Badge
 	Reason          decision.Reason
-	MatchedRule     string
 	Error           string
 	Team            string
 	Retries         string
@@ -213,8 +212,7 @@ func (p *Pages) choices(v *visit, d *listData, counts []journal.DeadLetterCount)
 		there.State = s
 		d.States = append(d.States, stateLink{v.lang.T("list.state." + s), listURL(there, ""), numbers[s], !bounded, s == f.State})
 	}
-	same := func(s string) string { return s }
-	d.Policies = options(append(policies, p.Catalogue().Policies.Names()...), f.Policy, same)
+	d.Policies = options(append(policies, p.Catalogue().Policies.Names()...), f.Policy, v.lang.policy)
 	d.Teams = options(teams, string(f.Team), func(s string) string { return v.lang.team(decision.Team(s)) })
 	d.Reasons = options(reasons, string(f.Reason), func(s string) string { return v.lang.reason(decision.Reason(s)) })
 }
@@ -235,8 +233,8 @@ func options(values []string, selected string, name func(string) string) []optio
 func (v *visit) letterRow(item *journal.DeadLetterItem, o *open) letterRow {
 	row := letterRow{
 		ID: item.Subject.ID, URL: subjectURL(item.Subject), Policy: item.Subject.Policy, State: v.lang.deadLetterBadge(item.State),
-		Reason: item.Reason, MatchedRule: item.MatchedRule, Error: item.Error, Team: v.lang.team(item.Team), Created: v.ago(item.CreatedAt),
-		Retries: v.lang.T("list.retries", v.lang.Number(item.RetryCount), v.lang.Number(item.MaxRetries)),
+		Reason: item.Reason, Error: item.Error, Team: v.lang.team(item.Team), Created: v.ago(item.CreatedAt),
+		Retries: v.lang.T("list.retries", v.lang.retries(item.RetryCount, item.MaxRetries)),
 	}
 	switch {
 	case item.State == journal.DeadLetterOpen:

@@ -131,7 +131,7 @@ func TestAgesAndCountdowns(t *testing.T) {
 		d       time.Duration
 		ago, in string
 	}{
-		{0, "agora mesmo", "agora"}, {38 * time.Second, "agora mesmo", "em 38 s"}, {252 * time.Second, "há 4 min", "em 4 min 12 s"},
+		{0, "há instantes", "agora"}, {38 * time.Second, "há instantes", "em 38 s"}, {252 * time.Second, "há 4 min", "em 4 min 12 s"},
 		{14*time.Minute + 30*time.Second, "há 14 min", "em 14 min"}, {2 * time.Hour, "há 2 h", "em 2 h"},
 		{5*time.Hour + 10*time.Minute, "há 5 h 10 min", "em 5 h 10 min"}, {47 * time.Hour, "há 47 h", "em 47 h"}, {50 * time.Hour, "há 2 dias", "em 2 dias"},
 	} {

@@ -79,6 +79,8 @@ type healthRow struct {
 	Detail string
 	// At is when what Detail says happened.
 	At Moment
+	// Technical is for IT: versions, and what a program said.
+	Technical string
 }
 
 func (p *Pages) overview(v *visit, o *open) (*page, error) {
@@ -241,9 +243,10 @@ func (p *Pages) health(ctx context.Context, v *visit, o *open, c *catalogue.Cata
 	if head.Record > 0 {
 		rows[1].Detail, rows[1].At = strings.TrimSpace(rows[1].Detail+" "+v.lang.T("health.journal.head", v.lang.Number(head.Record))), v.ago(head.At)
 	}
-	policies := healthRow{Name: v.lang.T("health.catalogue"), Badge: Badge{"ok", v.lang.T("health.in_force")}, Detail: v.lang.T("health.catalogue.version", c.Version, c.Source)}
+	policies := healthRow{Name: v.lang.T("health.catalogue"), Badge: Badge{"ok", v.lang.T("health.in_force")}, Technical: v.lang.T("health.catalogue.version", c.Version, c.Source)}
 	if h.Rejection != nil {
-		policies.Badge, policies.Detail = Badge{"bad", v.lang.T("health.rejected")}, v.lang.T("health.catalogue.rejected", c.Version)+" "+h.Rejection.Error()
+		policies.Badge = Badge{"bad", v.lang.T("health.rejected")}
+		policies.Technical = v.lang.T("health.catalogue.rejected", c.Version) + " " + h.Rejection.Error()
 	}
 	rows = append(rows, policies)
 	waiting := int64(0)
@@ -265,7 +268,7 @@ func (v *visit) untold(notices []Notice) []healthRow {
 	rows := make([]healthRow, 0, mostUntold)
 	for _, n := range notices[:min(len(notices), mostUntold)] {
 		rows = append(rows, healthRow{Name: v.lang.T("health.notice", v.lang.team(n.Team)), Badge: Badge{"bad", v.lang.T("health.untold")},
-			Since: v.ago(n.Since), Detail: v.lang.T("health.way."+n.Way) + ": " + n.Failure})
+			Since: v.ago(n.Since), Detail: v.lang.T("health.way." + n.Way), Technical: n.Failure})
 	}
 	return rows
 }

@@ -60,7 +60,7 @@ func TestEveryEmptyPageSaysWhatWillAppear(t *testing.T) {
 				t.Errorf("%s (%s) says nothing", address, lang)
 			}
 			for _, e := range empty {
-				if word := map[string]string{"pt-BR": "aparece", "en": "will appear"}[lang]; !strings.Contains(text(e), word) {
+				if word := map[string]string{"pt-BR": "aparece", "en": " appear"}[lang]; !strings.Contains(text(e), word) {
 					t.Errorf("%s (%s) does not say what will appear: %s", address, lang, text(e))
 				}
 			}
@@ -162,13 +162,13 @@ func TestTheOverviewSaysWhoShouldAct(t *testing.T) {
 	if d.id("alert") != nil {
 		t.Error("there is an alert below 100")
 	}
-	for _, words := range []string{"Billing (faturamento)", "Retry limit reached", "Registration (cadastro)", "Success rate", "target ≥ 80 % (RN-BIL-005)", "Zeebe engine answers", "version " + catalogue.Default().Version} {
+	for _, words := range []string{"Billing (faturamento)", "Retry limit reached", "Registration (cadastro)", "Success rate", "target ≥ 80 % (RN-BIL-005)", "Zeebe engine working", "Version " + catalogue.Default().Version} {
 		if !d.says(words) {
 			t.Errorf("the overview does not say %q", words)
 		}
 	}
 	links := d.all(func(n *html.Node) bool {
-		return n.Data == "a" && strings.Contains(attr(n, "href"), "team=ti") && text(n) == "Invalid credentials"
+		return n.Data == "a" && strings.Contains(attr(n, "href"), "team=ti") && text(n) == "Invalid user or password"
 	})
 	if len(links) != 1 {
 		t.Fatalf("%d links lead to TI's credentials", len(links))
@@ -183,8 +183,8 @@ func TestTheOverviewSaysWhoShouldAct(t *testing.T) {
 func TestTheOverviewSaysForWhomNobodyIsTold(t *testing.T) {
 	const some = "extends: built-in\nteams: {ti: {email: [ti@h.example]}, atendimento: {webhook: {url: https://h.example, secretFile: /s}}"
 	for _, tt := range []struct{ file, lang, want string }{
-		{some + "}", "en", "Nobody is told when a dead letter comes for: Registration (cadastro), Billing (faturamento)."},
-		{some + "}", "pt-BR", "Ninguém é avisado quando surge uma pendência para: "},
+		{some + "}", "en", "Nobody is told of dead letters of: Registration (cadastro), Billing (faturamento)."},
+		{some + "}", "pt-BR", "Ninguém é avisado das pendências de: "},
 		{some + ", cadastro: {email: [c@h.example]}, faturamento: {email: [f@h.example]}}", "en", ""},
 	} {
 		c, err := catalogue.Parse("policies.yaml", []byte(tt.file))
@@ -205,13 +205,13 @@ func TestTheOverviewSaysForWhomNobodyIsTold(t *testing.T) {
 // TestTheOverviewSaysWhoIsNotTold: a mail server that is down is seen before somebody misses a message.
 func TestTheOverviewSaysWhoIsNotTold(t *testing.T) {
 	s := open(t, sampleDead(t, now))
-	const untold = "Message to team: Registration (cadastro) not delivered yet"
+	const untold = "Message to team Registration (cadastro) not sent yet"
 	if d := s.page("/"); d.says(untold) {
 		t.Error("a message is missed that nobody made")
 	}
 	s.untold = []pages.Notice{{Team: "cadastro", Way: "email", Since: now.Add(-20 * time.Minute), Failure: "mail.hospital.example:25: connection refused <b>"}}
 	d := s.page("/")
-	for _, words := range []string{untold, "20 min ago", "E-mail, will be tried again: mail.hospital.example:25: connection refused <b>"} {
+	for _, words := range []string{untold, "20 min ago", "By e-mail; it will be tried again. Details mail.hospital.example:25: connection refused <b>"} {
 		if !d.says(words) {
 			t.Errorf("the overview does not say %q in\n%s", words, text(d.id("health").Parent))
 		}
@@ -296,7 +296,7 @@ func TestTheStoryTellsAll(t *testing.T) {
 	d := s.page(subjectAddress("tiss-submission", longStoryID))
 	story := text(d.id("events"))
 	at := -1
-	for _, words := range []string{"Failure 1 analysed.", "Timeout waiting for", "TIMEOUT matched Timeout", "Retry 1 of 5. Waits 5 min, until", "Failure 6 analysed.", "Billing (faturamento)",
+	for _, words := range []string{"Failure 1 analysed.", "Timeout waiting for", "Matched Timeout", "Retry 1 of 5. Waits 5 min, until", "Failure 6 analysed.", "Billing (faturamento)",
 		"Retry limit reached (5)", "Sent again by a person.", "marta.lima", "Portal da operadora voltou", "The process took the decision.", "The process reported success."} {
 		i := strings.Index(story, words)
 		if i < at || i < 0 {
@@ -312,7 +312,7 @@ func TestTheStoryTellsAll(t *testing.T) {
 			t.Errorf("an instant has datetime %q and title %q", attr(n, "datetime"), attr(n, "title"))
 		}
 	}
-	if d := s.page(subjectAddress("tiss-submission", "CLM-2026-004901")); !d.says("A retry is scheduled. The retry comes in ") || len(d.all(func(n *html.Node) bool { return attr(n, "data-kind") == "in" && inside(n, "strong") })) != 1 {
+	if d := s.page(subjectAddress("tiss-submission", "CLM-2026-004901")); !d.says("A retry is scheduled. Next retry in ") || len(d.all(func(n *html.Node) bool { return attr(n, "data-kind") == "in" && inside(n, "strong") })) != 1 {
 		t.Error("a retry that lies ahead has no countdown")
 	}
 }

@@ -75,8 +75,8 @@ func TestAPlanSaysWhatWouldHappen(t *testing.T) {
 		checkPage(t, s.page(at+"&action=discard&perMinute=7"), at, lang)
 	}
 	got := text(d.tags("main")[0])
-	for _, words := range []string{"Pass the filter 40", "Would be tried again 38", "2 would be refused", "Takes 38 s", "at 60 a minute", "No process waits for them",
-		"logininvalido: usuário # bloqueado", "Invalid credentials IT (ti) tiss-submission 38", "CLM-T-LATE-2", "Try 38 again"} {
+	for _, words := range []string{"Found 40", "Will be tried again 38", "2 are left out", "Takes 38 s", "at 60 a minute", "No process waits for them",
+		"logininvalido: usuário # bloqueado", "Invalid user or password IT (ti) TISS submission 38", "CLM-T-LATE-2", "Try 38 again"} {
 		if !strings.Contains(got, words) {
 			t.Errorf("the plan does not say %q: %s", words, got)
 		}
@@ -113,7 +113,7 @@ func TestAPlanIsStarted(t *testing.T) {
 		t.Error("it does not say so")
 	}
 	// What is in it is refused in the next plan.
-	if d := s.page("/bulk-runs/new?fingerprint=" + c.Filter.Fingerprint); !d.says("None of them would be decided.") || !d.says("in another bulk run that has not ended") || d.id("start") != nil {
+	if d := s.page("/bulk-runs/new?fingerprint=" + c.Filter.Fingerprint); !d.says("None of them can be decided so.") || !d.says("in another bulk run that has not ended") || d.id("start") != nil {
 		t.Errorf("a second plan does not say so: %s", text(d.tags("main")[0]))
 	}
 }
@@ -127,7 +127,7 @@ func TestAPlanThatNoLongerHoldsSaysWhatChanged(t *testing.T) {
 	}
 	d = s.doc(s.post("/bulk-runs", with(first, "why", "Senha trocada.")), http.StatusConflict)
 	checkPage(t, d, "outdated", "en")
-	if got := text(d.id("changed")); !strings.Contains(got, "40 passed the filter and 38 would be decided; now they are 39 and 37") {
+	if got := text(d.id("changed")); !strings.Contains(got, "40 fitted the filter and 38 would be decided; now they are 39 and 37") {
 		t.Errorf("it says %q", got)
 	}
 	second := d.form("start")
@@ -159,7 +159,7 @@ func TestWhatIsWrongStandsBesideThePlan(t *testing.T) {
 	if d := s.doc(s.post("/bulk-runs", with(d.form("start"), "why", "x")), http.StatusServiceUnavailable); !d.says("The run may not have begun") || strings.Contains(d.raw, "the store is down") {
 		t.Error("it does not say that it is not known")
 	}
-	if d := s.doc(s.get(at), http.StatusServiceUnavailable); !d.says("The journal cannot be read now") {
+	if d := s.doc(s.get(at), http.StatusServiceUnavailable); !d.says("The data cannot be read now") {
 		t.Error("it does not say that it cannot be read")
 	}
 }
@@ -167,7 +167,7 @@ func TestWhatIsWrongStandsBesideThePlan(t *testing.T) {
 func TestNothingAndEverythingAreSaid(t *testing.T) {
 	s, _, _ := planned(t)
 	d := s.page("/bulk-runs/new?q=nothing-is-called-so")
-	if !d.says("No open dead letter passes this filter: there is nothing to do.") || d.id("start") != nil {
+	if !d.says("No open dead letter fits this filter.") || d.id("start") != nil {
 		t.Error("nothing is not said")
 	}
 	for _, address := range []string{"/bulk-runs/new", "/bulk-runs/new?policy=tiss-submission"} {
@@ -197,14 +197,14 @@ func TestWhoStartsAndSteers(t *testing.T) {
 		status            int
 		words, wordsAfter string
 	}{
-		{access.Viewer, "", "&team=ti", 403, "plans but does not start", "bulk runs, one that is bound to the team"},
-		{access.Operator, "", "&team=ti", 403, "plans but does not start", "bulk runs, one that is bound to the team"},
-		{access.Operator, "faturamento", "&team=ti", 403, "Your token starts for its own team only: choose it in the filter (Billing (faturamento))", "another team's"},
-		{access.Operator, "ti", "", 403, "Your token starts for its own team only", "another team's"},
-		{access.Operator, "ti", "&team=ti&how=fresh", 403, "plans but does not start", "to begin anew, admin"},
+		{access.Viewer, "", "&team=ti", 403, "plans but does not start", "bulk runs, a role bound to the team"},
+		{access.Operator, "", "&team=ti", 403, "plans but does not start", "bulk runs, a role bound to the team"},
+		{access.Operator, "faturamento", "&team=ti", 403, "You can start for your own team only: choose it in the filter (Billing (faturamento))", "belongs to another team"},
+		{access.Operator, "ti", "", 403, "You can start for your own team only", "belongs to another team"},
+		{access.Operator, "ti", "&team=ti&how=fresh", 403, "plans but does not start", "starting over, admin"},
 		{access.Operator, "ti,faturamento", "&team=ti&how=force", 303, "", ""},
 		{access.Admin, "", "&how=fresh", 303, "", ""},
-		{access.Admin, "faturamento", "&team=ti", 403, "Your token starts for its own team only", "another team's"},
+		{access.Admin, "faturamento", "&team=ti", 403, "You can start for your own team only", "belongs to another team"},
 	} {
 		t.Run(c.role.String()+" "+string(c.teams)+c.filter, func(t *testing.T) {
 			other := s.as(c.role)
@@ -257,7 +257,7 @@ func TestForgedFormsAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	good.Del("fingerprint")
-	if d := s.doc(s.post("/bulk-runs", with(good, "why", "x", "q", "nothing-is-called-so", "token", nothing.Token)), 422); !d.says("none is left that would be decided") {
+	if d := s.doc(s.post("/bulk-runs", with(good, "why", "x", "q", "nothing-is-called-so", "token", nothing.Token)), 422); !d.says("none is left to be decided") {
 		t.Error("that nothing is left is not said")
 	}
 }

@@ -90,7 +90,7 @@ type tryResult struct {
 
 func (p *Pages) policies(v *visit) (*page, error) {
 	d := p.policiesData(v)
-	d.Try = tryForm{Policies: policyOptions(d, v.r.URL.Query().Get("policy")), ID: exampleID, RetryCount: "0", Token: access.FormToken(v.r.Context())}
+	d.Try = tryForm{Policies: v.policyOptions(d, v.r.URL.Query().Get("policy")), ID: exampleID, RetryCount: "0", Token: access.FormToken(v.r.Context())}
 	return v.policiesPage(d, false), nil
 }
 
@@ -119,13 +119,13 @@ func btoi(b bool) int {
 	return 0
 }
 
-func policyOptions(d *policiesData, selected string) []option {
+func (v *visit) policyOptions(d *policiesData, selected string) []option {
 	if selected == "" {
 		selected = decision.DefaultPolicy
 	}
 	all := make([]option, 0, len(d.Policies))
 	for i := range d.Policies {
-		all = append(all, option{d.Policies[i].Name, d.Policies[i].Name, d.Policies[i].Name == selected})
+		all = append(all, option{d.Policies[i].Name, v.lang.policy(d.Policies[i].Name), d.Policies[i].Name == selected})
 	}
 	return all
 }
@@ -295,7 +295,7 @@ func (p *Pages) try(v *visit) (*page, error) {
 	get := v.r.PostForm.Get
 	d := p.policiesData(v)
 	d.Try = tryForm{
-		Policies: policyOptions(d, get("policy")), ID: get("id"), Error: get("error"), RetryCount: strings.TrimSpace(get("retryCount")),
+		Policies: v.policyOptions(d, get("policy")), ID: get("id"), Error: get("error"), RetryCount: strings.TrimSpace(get("retryCount")),
 		Status: strings.TrimSpace(get("httpStatus")), MaxAttempts: strings.TrimSpace(get("maxAttempts")), Delay: strings.TrimSpace(get("delay")),
 		NonRetryable: get("nonRetryable") != "", Token: access.FormToken(v.r.Context()),
 	}
@@ -338,7 +338,7 @@ func (v *visit) result(d *decision.Decision, flat json.RawMessage) *tryResult {
 		Class: v.presumed(d), Reason: d.Reason, Rule: d.MatchedRule, Matched: also.MatchedText, Hint: also.Hint,
 	}}
 	if r.Retry {
-		r.Text = v.lang.T("event.retry", v.lang.Number(d.RetryCount), v.lang.Number(d.MaxRetries))
+		r.Text = v.lang.T("event.retry", v.lang.retry(d.RetryCount, d.MaxRetries))
 		r.Wait, r.Next = v.lang.span(d.Backoff.Delay), v.at(d.NextRetryTime)
 		return r
 	}

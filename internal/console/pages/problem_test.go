@@ -23,14 +23,14 @@ func TestProblemsSayWhatToDo(t *testing.T) {
 		status int
 		words  string
 	}{
-		{"an address that is none", s.get("/nope"), 404, "There is no such page"},
-		{"a path trick", s.get("/subjects/tiss-submission/a/b"), 404, "There is no such page"},
-		{"an unknown subject", s.get("/subjects/tiss-submission/CLM-T-0"), 404, "Nothing is known of this subject"},
+		{"an address that is none", s.get("/nope"), 404, "Page not found"},
+		{"a path trick", s.get("/subjects/tiss-submission/a/b"), 404, "Page not found"},
+		{"an unknown subject", s.get("/subjects/tiss-submission/CLM-T-0"), 404, "Claim not found"},
 		{"an asset that is none", s.get("/assets/../pages.go"), 307, ""},
-		{"another asset", s.get("/assets/pages.go"), 404, "There is no such page"},
+		{"another asset", s.get("/assets/pages.go"), 404, "Page not found"},
 		{"a wrong method", s.post("/audit", nil), 405, "does not take that"},
-		{"a journal that is not open", closed.get("/"), 503, "The journal is not open yet"},
-		{"its export", closed.get("/audit/export?format=csv"), 503, "The journal is not open yet"},
+		{"a journal that is not open", closed.get("/"), 503, "The system is still starting"},
+		{"its export", closed.get("/audit/export?format=csv"), 503, "The system is still starting"},
 		{"an unknown export", s.get("/audit/export?format=pdf"), 422, "export links"},
 	} {
 		if c.from.Code == http.StatusTemporaryRedirect || c.from.Code == http.StatusMovedPermanently {
@@ -48,7 +48,7 @@ func TestProblemsSayWhatToDo(t *testing.T) {
 	w.Memory.SetDown(true)
 	for _, address := range []string{"/", "/dead-letters", subjectAddress("tiss-submission", deadID)} {
 		from := s.get(address)
-		if d := s.doc(from, 503); !d.says("The journal cannot be read now") || from.Header().Get("Retry-After") == "" {
+		if d := s.doc(from, 503); !d.says("The data cannot be read now") || from.Header().Get("Retry-After") == "" {
 			t.Errorf("%s does not say that it cannot be read", address)
 		}
 	}

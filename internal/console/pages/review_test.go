@@ -57,7 +57,7 @@ func TestAPersonRetriesAndSeesWhatComesNext(t *testing.T) {
 	d := s.follow("/dead-letters/"+below.ID+"/retry", words("carteira corrigida", "next", "backoff"))
 	checkPage(t, d, "after the retry", "en")
 	got := text(d.id("decision"))
-	for _, words := range []string{"Done: it will be sent again.", "as retry 1 of 5", "ana.souza", "carteira corrigida", "The retry comes in 5 min", "on its way to the process"} {
+	for _, words := range []string{"Done: it will be sent again.", "retry 1 of 5", "ana.souza", "carteira corrigida", "Next retry in 5 min", "on its way to the process"} {
 		if !strings.Contains(got, words) {
 			t.Errorf("it does not say %q: %s", words, got)
 		}
@@ -66,7 +66,7 @@ func TestAPersonRetriesAndSeesWhatComesNext(t *testing.T) {
 		t.Error("the form is still there")
 	}
 	s.world.Deliver(true)
-	if d := s.page(subjectAddress("tiss-submission", "CLM-T-1")); !d.says("the process took it") || d.says("Done:") {
+	if d := s.page(subjectAddress("tiss-submission", "CLM-T-1")); !d.says("taken by the process") || d.says("Done:") {
 		t.Error("what became of it is not said")
 	}
 	s.world.Succeed("tiss-submission", "CLM-T-1")
@@ -96,15 +96,15 @@ func TestTheFormIsWhatTheRoleMay(t *testing.T) {
 		hows           []string
 		words          string
 	}{
-		{"CLM-T-1", access.Viewer, "", false, false, nil, "only reads"},
+		{"CLM-T-1", access.Viewer, "", false, false, nil, "is read-only"},
 		{"CLM-T-1", access.Operator, "", true, true, []string{"next"}, "Go on: retry 1 of 5"},
-		{"CLM-T-1", access.Operator, "ti", false, false, nil, "Your token is of the team IT (ti)"},
+		{"CLM-T-1", access.Operator, "ti", false, false, nil, "You belong to the team IT (ti)"},
 		{"CLM-T-1", access.Operator, "ti,cadastro", true, true, []string{"next"}, "Try again"},
-		{"CLM-T-1", access.Admin, "", true, true, []string{"next", "fresh"}, "Begin anew"},
-		{"CLM-T-1", access.Admin, "ti", false, false, nil, "Your token is of the team IT (ti)"},
-		{"CLM-T-2", access.Viewer, "", false, false, nil, "only reads"},
+		{"CLM-T-1", access.Admin, "", true, true, []string{"next", "fresh"}, "Start over"},
+		{"CLM-T-1", access.Admin, "ti", false, false, nil, "You belong to the team IT (ti)"},
+		{"CLM-T-2", access.Viewer, "", false, false, nil, "is read-only"},
 		{"CLM-T-2", access.Operator, "", true, true, []string{"force"}, "Try once more"},
-		{"CLM-T-2", access.Admin, "", true, true, []string{"force", "fresh"}, "beyond the limit (6 of 5)"},
+		{"CLM-T-2", access.Admin, "", true, true, []string{"force", "fresh"}, "(extra, beyond the 5)"},
 	} {
 		s.who.Teams = c.teams
 		d := s.as(c.role).page(subjectAddress("tiss-submission", c.id))
@@ -133,8 +133,8 @@ func TestWhatIsWrongIsSaidAndNothingIsDone(t *testing.T) {
 	}{
 		{"no reason", access.Admin, below.ID, words(" \r\n", "next", "now"), "write the reason"},
 		{"a long reason", access.Admin, below.ID, words(strings.Repeat("é", 501), "next", "now"), "up to 500"},
-		{"no way beyond the limit", access.Admin, at.ID, words("keep this", "", "now"), "choose how to go beyond it"},
-		{"the limit", access.Admin, at.ID, words("keep this", "next", "now"), "choose how to go beyond it"},
+		{"no way beyond the limit", access.Admin, at.ID, words("keep this", "", "now"), "choose how to go on"},
+		{"the limit", access.Admin, at.ID, words("keep this", "next", "now"), "choose how to go on"},
 		{"no time", access.Admin, below.ID, words("keep this", "next", "later"), "choose when"},
 	} {
 		d := s.as(c.role).doc(s.as(c.role).post("/dead-letters/"+c.id+"/retry", c.form), http.StatusUnprocessableEntity)
@@ -181,13 +181,13 @@ func TestWithoutAProcessItCanOnlyBeDiscarded(t *testing.T) {
 	w.fails("tiss-submission", "CLM-T-1", "INVALID_PATIENT_DATA")
 	id := w.letterOf(t, "CLM-T-1").ID
 	s := open(t, w)
-	if d := s.page(subjectAddress("tiss-submission", "CLM-T-1")); !d.says("the process should come") || d.id("retry") == nil {
+	if d := s.page(subjectAddress("tiss-submission", "CLM-T-1")); !d.says("process on its way") || d.id("retry") == nil {
 		t.Error("within a minute the process may come")
 	}
 	w.Advance(2 * 60e9)
 	d := s.page(subjectAddress("tiss-submission", "CLM-T-1"))
 	checkPage(t, d, "nobody waits", "en")
-	if !d.says("no process waits") || d.id("retry") != nil || d.id("discard") == nil {
+	if !d.says("No process waits") || d.id("retry") != nil || d.id("discard") == nil {
 		t.Error("it does not say that nobody waits, or offers a retry")
 	}
 	if d := s.doc(s.post("/dead-letters/"+id+"/retry", words("x", "next", "now")), 422); !strings.Contains(text(d.id("wrong")), "no process waits") {

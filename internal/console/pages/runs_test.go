@@ -129,7 +129,7 @@ func TestTheItemsAreFilteredAndPaged(t *testing.T) {
 			t.Errorf("%s lists %d, want %d", address, len(seen), want)
 		}
 	}
-	if d := s.page(at + "?outcome=refused"); !d.says("Those that come to this outcome will appear here.") {
+	if d := s.page(at + "?outcome=refused"); !d.says("None has this outcome so far.") {
 		t.Error("an outcome that nobody came to does not say what will appear")
 	}
 }
@@ -174,7 +174,7 @@ func TestARunIsPausedResumedAndCancelled(t *testing.T) {
 		t.Errorf("a paused run says %s", text(d.tags("main")[0]))
 	}
 	d = press("resume", "Resumed by ana.souza")
-	if d.id("resume") != nil || !d.says("Done: the run goes on.") {
+	if d.id("resume") != nil || !d.says("Done: the run continues.") {
 		t.Error("a resumed run can be resumed")
 	}
 	d = press("cancel", "Cancelled by ana.souza")
@@ -217,10 +217,10 @@ func TestAHeldRunSaysThatItGoesOnByItself(t *testing.T) {
 	s.world.Advance(time.Hour)
 	d := s.as(access.Viewer).page(at)
 	checkPage(t, d, at, "en")
-	if got := text(d.id("held")); !strings.Contains(got, "The Zeebe engine does not answer since 1 h ago") || !strings.Contains(got, "goes on by itself") {
+	if got := text(d.id("held")); !strings.Contains(got, "The Zeebe engine does not answer since 1 h ago") || !strings.Contains(got, "continues by itself") {
 		t.Errorf("it says %q", got)
 	}
-	if d.says("are decided one by one, at the pace") || d.says("end at about") || d.id("pause") != nil || d.id("cancel") != nil || !d.says("Your role (viewer) only watches") {
+	if d.says("are decided one by one, at the pace") || d.says("end at about") || d.id("pause") != nil || d.id("cancel") != nil || !d.says("Your role (viewer) can only watch") {
 		t.Error("it promises an end, or lets a viewer steer")
 	}
 }
@@ -235,7 +235,7 @@ func TestARunThatIsBeingPreparedPromisesNoNumbers(t *testing.T) {
 			t.Errorf("%s says %s", address, text(d.tags("main")[0]))
 		}
 	}
-	if d := s.page(at); !d.says("Each dead letter of the run will appear here") || d.id("pause") == nil {
+	if d := s.page(at); !d.says("Each dead letter appears here") || d.id("pause") == nil {
 		t.Error("it does not say what will appear, or cannot be paused")
 	}
 }
@@ -272,7 +272,7 @@ func TestAnUnknownRunIsSaid(t *testing.T) {
 	s, _, _ := planned(t)
 	for _, from := range []string{"/bulk-runs/none", "/bulk-runs/%3Cb%3E"} {
 		checkPage(t, s.doc(s.get(from), http.StatusNotFound), from, "en")
-		if d := s.doc(s.post(from+"/pause", nil), http.StatusNotFound); !d.says("There is no such bulk run") {
+		if d := s.doc(s.post(from+"/pause", nil), http.StatusNotFound); !d.says("Bulk run not found") {
 			t.Error("it does not say so")
 		}
 	}

@@ -27,7 +27,7 @@ type event struct {
 	Title string
 	// Text says what follows from it.
 	Text string
-	// Error of an attempt or a rejection; with nothing personal in it.
+	// Error of an attempt; with nothing personal in it.
 	Error string
 	// Same tells that error and rule are those of the attempt before.
 	Same bool
@@ -135,7 +135,7 @@ func (v *visit) attempt(policy string, a *journal.Attempt, c *catalogue.Catalogu
 		e.Why.Reason = "" // which the sentence says
 	}
 	if d.ShouldRetry() {
-		e.Text = v.lang.T("event.retry", v.lang.Number(d.RetryCount), v.lang.Number(d.MaxRetries))
+		e.Text = v.lang.T("event.retry", v.lang.retry(d.RetryCount, d.MaxRetries))
 		e.Wait, e.Next = v.lang.span(d.Backoff.Delay), v.at(d.NextRetryTime)
 	} else {
 		e.Mark, e.Why.Team = markFinal, v.lang.team(d.Team)
@@ -170,7 +170,8 @@ func (v *visit) facts(a *journal.Attempt) []fact {
 	d := &a.Decision
 	all := []fact{
 		{v.lang.T("fact.record"), v.lang.Number(a.Record)},
-		{v.lang.T("fact.counted"), v.lang.T("retries.of", v.lang.Number(a.AnalysedCount), v.lang.Number(d.MaxRetries))},
+		{v.lang.T("fact.counted"), v.lang.retries(a.AnalysedCount, d.MaxRetries)},
+		{v.lang.T("fact.matched"), d.MatchedRule},
 		{v.lang.T("fact.rule"), string(a.Rule)},
 		{v.lang.T("fact.catalogue"), d.Catalogue},
 		{v.lang.T("fact.process"), key(a.ProcessInstanceKey)},
@@ -189,7 +190,8 @@ func (v *visit) entry(from *journal.Entry, b *entryBody) event {
 	}
 	switch {
 	case from.Kind == journal.RejectionEntry && b.Rejection != "":
-		e.Title, e.Text, e.Error = v.lang.T("event.rejection", b.Rejection), v.lang.T("event.rejection.text"), b.Message
+		e.Title, e.Text = v.lang.T("event.kind.rejection"), v.lang.T("event.rejection.text")
+		e.Facts = []fact{{v.lang.T("event.fact.code"), b.Rejection}, {v.lang.T("event.fact.message"), b.Message}}
 	case from.Kind == journal.OutcomeEntry && b.Outcome == "success":
 		e.Mark, e.Title = markRecovered, v.lang.T("event.success")
 	case from.Kind == journal.OutcomeEntry && b.Outcome != "":

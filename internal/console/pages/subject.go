@@ -183,7 +183,7 @@ func (v *visit) standing(d *subjectData, story *journal.Story) journal.State {
 	d.Status, d.Means = v.lang.statusBadge(state.Status()), v.lang.T("state."+string(state))
 	d.Retries = v.lang.Number(e.Retries)
 	if m := len(story.Attempts); m > 0 {
-		d.Retries = v.lang.T("retries.of", v.lang.Number(e.Retries), v.lang.Number(story.Attempts[m-1].Decision.MaxRetries))
+		d.Retries = v.lang.retries(e.Retries, story.Attempts[m-1].Decision.MaxRetries)
 	}
 	switch state {
 	case journal.Scheduled, journal.Reprocessing:
@@ -222,7 +222,7 @@ func (v *visit) review(dl *journal.DeadLetter) *reviewData {
 	if !n.Discard {
 		r.Ahead = n.NextRetryTime.After(v.now) && dl.State == journal.DeadLetterReprocessing
 		r.Next = v.at(n.NextRetryTime)
-		r.Retry = v.lang.T("review.retry_number", v.lang.Number(dl.RetryCount+1), v.lang.Number(dl.MaxRetries))
+		r.Retry = v.lang.T("review.retry_number", v.lang.retry(dl.RetryCount+1, dl.MaxRetries))
 		if n.Fresh {
 			r.Retry = v.lang.T("review.fresh")
 		}
@@ -298,7 +298,7 @@ func (v *visit) form(l *letterData, p *decision.Policy, back string, sent *revie
 	case !v.who.May(access.Review, string(l.DeadLetter.Team)):
 		f.MayNot = v.lang.T("form.other_team", l.Team, v.ownTeams())
 	}
-	f.NextRetry, f.MaxRetries = v.lang.Number(l.RetryCount+1), v.lang.Number(l.MaxRetries)
+	f.NextRetry, f.MaxRetries = v.lang.retry(l.RetryCount+1, l.MaxRetries), v.lang.Number(l.MaxRetries)
 	if p != nil {
 		f.Wait = v.lang.wait(&p.Backoff, l.RetryCount)
 	}

@@ -169,11 +169,42 @@ func bulkKeys() (keys []string) {
 func TestNoTextIsLeftOver(t *testing.T) {
 	code, markup := sources(t)
 	all := code + markup
-	made := regexp.MustCompile(`^(reason|letter|letters|state|status|process|delivery|class|team|role|kpi|login|problem|event\.(final|delivery|kind|bulk)|form\.wrong|list\.(state|empty)|decision\.none|audit\.kind|limits\.(unknown|empty)|mark|health\.(queue|engine|journal|way)|outcome|refused|run\.(state|means|hold|what|wrong|done)|plan\.(wrong|go))(\.|$)`)
+	made := regexp.MustCompile(`^(reason|policy|letter|letters|state|status|process|delivery|class|team|role|kpi|login|problem|event\.(final|delivery|kind|bulk)|form\.wrong|list\.(state|empty)|decision\.none|audit\.kind|limits\.(unknown|empty)|mark|health\.(queue|engine|journal|way)|outcome|refused|run\.(state|means|hold|what|wrong|done)|plan\.(wrong|go))(\.|$)`)
 	for key := range texts[English] {
 		base := strings.TrimSuffix(strings.TrimSuffix(key, ".one"), ".other")
 		if !made.MatchString(key) && !strings.Contains(all, `"`+base+`"`) {
 			t.Errorf("nobody asks for the text %q", key)
+		}
+	}
+}
+
+// TestPortugueseIsThatOfBillingStaff holds the texts against the list of words in docs/console.md.
+func TestPortugueseIsThatOfBillingStaff(t *testing.T) {
+	doc, err := os.ReadFile("../../../docs/console.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, list, _ := strings.Cut(string(doc), "## The words")
+	list, _, _ = strings.Cut(list, "\n## ")
+	rows := regexp.MustCompile(`(?m)^\|.*\| ([^|]+) \|$`).FindAllStringSubmatch(list, -1)
+	if len(rows) < 20 {
+		t.Fatalf("docs/console.md lists %d words only", len(rows))
+	}
+	for _, row := range rows[2:] { // behind the head
+		notSaid := regexp.MustCompile(`(?i)\b(` + strings.ReplaceAll(row[1], ", ", "|") + `)s?\b`)
+		for key, text := range texts[Portuguese] {
+			if found := notSaid.FindString(text); found != "" {
+				t.Errorf("%s says %q, which docs/console.md has another word for: %s", key, found, text)
+			}
+		}
+	}
+	for _, c := range []struct{ got, want string }{
+		{Portuguese.retry(2, 5), "2 de 5"}, {Portuguese.retry(6, 5), "extra, além das 5"}, {Portuguese.retry(2, 1), "extra, além da prevista"},
+		{Portuguese.retry(1, 0), "extra"}, {Portuguese.retries(5, 5), "5 de 5"}, {Portuguese.retries(6, 5), "5 de 5 + 1 extra"},
+		{Portuguese.policy("tiss-submission"), "Envio TISS"}, {Portuguese.policy("of-its-own"), "of-its-own"},
+	} {
+		if c.got != c.want {
+			t.Errorf("got %q, want %q", c.got, c.want)
 		}
 	}
 }

@@ -104,7 +104,7 @@ var templates = func() map[Lang]func() *template.Template {
 			return template.Must(template.New("").Funcs(template.FuncMap{
 				"t": l.T, "count": l.Count, "number": l.Number, "asset": assetURL,
 				"line": inertLine, "whole": inertText, "name": inertName, "path": url.PathEscape,
-				"reason": l.reason, "dict": dict, "detail": inertDetail, "len64": func(rules []ruleRow) int64 { return int64(len(rules)) },
+				"reason": l.reason, "policy": l.policy, "dict": dict, "detail": inertDetail, "len64": func(rules []ruleRow) int64 { return int64(len(rules)) },
 			}).ParseFS(templateFiles, "templates/*.html"))
 		})
 	}

@@ -12,6 +12,29 @@ import (
 // reason in words; its code where it has none.
 func (l Lang) reason(r decision.Reason) string { return l.Or("reason."+string(r), string(r)) }
 
+// policy by the name people have for it; one of a catalogue's own has the one it was given.
+func (l Lang) policy(name string) string { return l.Or("policy."+name, name) }
+
+// retry says which of most retries number n is; one beyond them is extra.
+func (l Lang) retry(n, most int64) string {
+	switch {
+	case n <= most:
+		return l.T("retries.of", l.Number(n), l.Number(most))
+	case most == 0:
+		return l.T("retries.extra")
+	default:
+		return l.Count("retries.extra", most)
+	}
+}
+
+// retries says how many of most retries were made.
+func (l Lang) retries(n, most int64) string {
+	if n <= most {
+		return l.T("retries.of", l.Number(n), l.Number(most))
+	}
+	return l.T("retries.made", l.Number(most), l.Number(most), l.Number(n-most))
+}
+
 // team by the name people have for it; a catalogue's own teams have the one they were given.
 func (l Lang) team(t decision.Team) string {
 	if t == "" {

@@ -15,8 +15,8 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"retry-worker/internal/catalogue"
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
-	"retry-worker/internal/review"
 )
 
 // section returns what follows a marker comment in a page, up to the next heading.
@@ -204,7 +204,7 @@ func TestAlertIsTheConsoles(t *testing.T) {
 	if err := yaml.Unmarshal([]byte(alertRules(t)), &rules); err != nil {
 		t.Fatal(err)
 	}
-	want := "> " + strconv.Itoa(review.AlertAbove)
+	want := "> " + strconv.Itoa(deadletter.AlertAbove)
 	if first := rules.Groups[0].Rules[0]; !strings.HasSuffix(first.Expr, want) {
 		t.Errorf("%s is raised at %s, want %s", first.Alert, first.Expr, want)
 	}

@@ -16,6 +16,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"retry-worker/internal/config"
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/decision/decisiontest"
 	"retry-worker/internal/journal"
@@ -93,7 +94,7 @@ func exposition(t *testing.T) string {
 	rate := 1.0 // absent while nothing closed
 	m.SetKPIs([]kpi.KPI{{Policy: decision.DefaultPolicy, Name: kpi.SuccessRate, Value: &rate}})
 	now := time.Now() // absent while nothing waits
-	m.SetDeadLetters([]journal.DeadLetterCount{{Policy: decision.DefaultPolicy, State: journal.DeadLetterOpen, N: 1, Oldest: now}}, now)
+	m.SetDeadLetters([]deadletter.Count{{Policy: decision.DefaultPolicy, State: journal.DeadLetterOpen, N: 1, Oldest: now}}, now)
 	server, err := metrics.Listen("127.0.0.1:0", m, &metrics.Readiness{}, false)
 	if err != nil {
 		t.Fatal(err)

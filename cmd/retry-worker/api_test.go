@@ -10,8 +10,8 @@ import (
 
 	"go.uber.org/zap"
 
-	"retry-worker/internal/bulk"
 	"retry-worker/internal/console"
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/testkit"
@@ -30,7 +30,7 @@ type fixture struct {
 
 // bulkRuns is the service of bulk runs, which go on as the fixture's steps say.
 type bulkRuns struct {
-	*bulk.Service
+	*deadletter.Service
 	*fixture
 }
 
@@ -49,7 +49,7 @@ func (b bulkRuns) Run(ctx context.Context, id string) (journal.BulkRun, error) {
 	return run, err
 }
 
-func (b bulkRuns) Start(ctx context.Context, c bulk.Command, token string) (journal.BulkRun, bool, error) {
+func (b bulkRuns) Start(ctx context.Context, c deadletter.BulkCommand, token string) (journal.BulkRun, bool, error) {
 	if b.beforeStart != nil {
 		b.beforeStart()
 	}
@@ -62,7 +62,7 @@ func open(t *testing.T, options ...testkit.Option) *fixture {
 	options = append([]testkit.Option{testkit.At(time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC))}, options...)
 	w := &fixture{Fixture: testkit.New(t, options...), t: t}
 	api := console.New(console.Options{Now: w.Now, Policies: w.Policies, Tokens: w.Tokens.Load, Log: zap.NewNop()})
-	api.Open(console.Journal{Reader: w.Store, Recorder: w.Journal, Store: w.Store, DeadLetters: w.Reviews, Groups: w.Reviews, Bulk: bulkRuns{w.Bulk, w}})
+	api.Open(console.Journal{Reader: w.Store, Recorder: w.Journal, Store: w.Store, DeadLetters: w.DeadLetters, Groups: w.DeadLetters, Bulk: bulkRuns{w.DeadLetters, w}})
 	server, err := api.Listen("127.0.0.1:0", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -92,7 +92,7 @@ func openCauses(t *testing.T) *fixture {
 	for n := range 3 {
 		w.DieWaiting("no-retry", fmt.Sprintf("lote-%d", n), "exit status 1", 0)
 	}
-	old := w.StartBulk(bulk.Command{Action: journal.BulkDiscard, Filter: journal.DeadLetterFilter{Policy: "no-retry"}, Reason: "lote antigo", By: "ada", PerMinute: 600})
+	old := w.StartBulk(deadletter.BulkCommand{Action: journal.BulkDiscard, Filter: journal.DeadLetterFilter{Policy: "no-retry"}, Reason: "lote antigo", By: "ada", PerMinute: 600})
 	w.Gather(old)
 	w.DecideBulk(old, 3)
 	w.Deliver(true)
@@ -118,7 +118,7 @@ func (w *fixture) course() []func(run string) error {
 			return nil
 		},
 		func(run string) error {
-			return w.Journal.HoldBulkRun(context.Background(), run, bulk.HoldEngine)
+			return w.Journal.HoldBulkRun(context.Background(), run, deadletter.HoldEngine)
 		},
 		func(run string) error {
 			items := w.DecideBulk(run, 100)
@@ -133,7 +133,7 @@ func (w *fixture) course() []func(run string) error {
 
 // names are what stands in golden files for the ids of bulk runs, the oldest first, each followed by its id.
 func (w *fixture) names() []string {
-	runs, _, err := w.Bulk.Runs(context.Background(), "", 100)
+	runs, _, err := w.DeadLetters.Runs(context.Background(), "", 100)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -151,7 +151,7 @@ func runName(n int) string { return fmt.Sprintf("0198a0c0-0000-7000-8000-%012d",
 // runs are all of them, the newest first.
 func (w *fixture) runs() []journal.BulkRun {
 	w.t.Helper()
-	runs, _, err := w.Bulk.Runs(w.t.Context(), "", 100)
+	runs, _, err := w.DeadLetters.Runs(w.t.Context(), "", 100)
 	if err != nil {
 		w.t.Fatal(err)
 	}

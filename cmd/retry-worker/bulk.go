@@ -15,8 +15,8 @@ import (
 	"github.com/mattn/go-isatty"
 	"github.com/spf13/pflag"
 
-	"retry-worker/internal/bulk"
 	"retry-worker/internal/console"
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/journal"
 )
 
@@ -35,7 +35,7 @@ func (f *bulkFlags) register(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.plan, "plan", false, "show what would be done, and do nothing (role viewer)")
 	flags.BoolVar(&f.yes, "yes", false, "do not ask before it starts; needed where there is no terminal")
 	flags.BoolVar(&f.detach, "detach", false, "start it and do not follow it")
-	flags.Int64Var(&f.perMinute, "per-minute", bulk.DefaultPerMinute, fmt.Sprintf("how many are decided in a minute at most, 1 to %d", bulk.MostPerMinute))
+	flags.Int64Var(&f.perMinute, "per-minute", deadletter.DefaultPerMinute, fmt.Sprintf("how many are decided in a minute at most, 1 to %d", journal.MaxPerMinute))
 }
 
 // bulkRequest is the API's, of a plan (without reason and token) and of a start.
@@ -54,8 +54,8 @@ type bulkRequest struct {
 func (f *verdictFlags) request(now time.Time) (*bulkRequest, error) {
 	filter, err := parseFilter(f.filters, now)
 	wrong := []error{err, f.check()}
-	if f.perMinute < 1 || f.perMinute > bulk.MostPerMinute {
-		wrong = append(wrong, fmt.Errorf("--per-minute is %d, expected 1 to %d", f.perMinute, bulk.MostPerMinute))
+	if f.perMinute < 1 || f.perMinute > journal.MaxPerMinute {
+		wrong = append(wrong, fmt.Errorf("--per-minute is %d, expected 1 to %d", f.perMinute, journal.MaxPerMinute))
 	}
 	if f.plan && (f.yes || f.detach) {
 		wrong = append(wrong, errors.New("--plan does nothing, expected neither --yes nor --detach with it"))

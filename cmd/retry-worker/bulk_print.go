@@ -10,10 +10,9 @@ import (
 	"strings"
 	"time"
 
-	"retry-worker/internal/bulk"
 	"retry-worker/internal/console"
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/review"
 )
 
 // printPlan says what would be done.
@@ -48,20 +47,20 @@ func (c *cli) printPlan(p *console.BulkPlan) {
 		).print(p.Refused)
 	}
 	if len(p.Causes) > 0 {
-		fmt.Fprintf(c.out, "\nTheir causes%s:\n", firstOnly(len(p.Causes), bulk.MostCauses))
+		fmt.Fprintf(c.out, "\nTheir causes%s:\n", firstOnly(len(p.Causes), deadletter.MostCauses))
 		c.groupTable().print(p.Causes)
 	}
 }
 
 // whyRefused says it as somebody at a command line can change it.
 func whyRefused(r *console.BulkRefused) string {
-	if r.Code == review.MaxRetriesExceeded {
+	if r.Code == deadletter.MaxRetriesExceeded {
 		return usedUp
 	}
 	return r.Message
 }
 
-// usedUp is what review.MaxRetriesExceeded means.
+// usedUp is what deadletter.MaxRetriesExceeded means.
 const usedUp = "their retries are used up; --force sends them once more"
 
 // firstOnly tells that a list is cut off.
@@ -89,7 +88,7 @@ func actionWords(b *console.BulkCommand) string {
 	switch {
 	case b.Action == journal.BulkDiscard:
 		return "let go"
-	case b.When == review.Now:
+	case b.When == deadletter.Now:
 		return "sent again at once" + forced(b.ForceRetry, b.Fresh)
 	default:
 		return "sent again, after the policy's backoff" + forced(b.ForceRetry, b.Fresh)
@@ -208,7 +207,7 @@ func outcomeWords(r *console.BulkRun, o journal.BulkOutcome) string {
 func (c *cli) printRefused(ctx context.Context, api *apiClient, r *console.BulkRun) {
 	const mostPages = 25
 	counts, seen := map[string]int64{}, int64(0)
-	q := url.Values{"outcome": {string(journal.BulkRefused)}, "limit": {strconv.Itoa(review.MostItems)}}
+	q := url.Values{"outcome": {string(journal.BulkRefused)}, "limit": {strconv.Itoa(deadletter.MostItems)}}
 	for range mostPages {
 		page, _, err := asked[console.BulkItemPage](ctx, api, "/bulk-runs/"+url.PathEscape(r.ID)+"/items?"+q.Encode(), nil)
 		if err != nil {
@@ -240,15 +239,15 @@ func (c *cli) printRefused(ctx context.Context, api *apiClient, r *console.BulkR
 	line, done := c.sheet()
 	defer done()
 	for _, code := range codes {
-		line(strconv.FormatInt(counts[code], 10), inertLine(code, maxCell)+refusalWords[review.Code(code)])
+		line(strconv.FormatInt(counts[code], 10), inertLine(code, maxCell)+refusalWords[deadletter.Code(code)])
 	}
 }
 
 // refusalWords say what a code means, and what to do.
-var refusalWords = map[review.Code]string{
-	review.MaxRetriesExceeded: ": " + usedUp,
-	review.InvalidRetryState:  ": decided on by others meanwhile, or no process waits for them",
-	review.PolicyNotFound:     ": their policy is no longer in the catalogue; --when now needs none",
-	review.JobNotFound:        ": they are gone",
-	bulk.InOtherRun:           ": another bulk run has them",
+var refusalWords = map[deadletter.Code]string{
+	deadletter.MaxRetriesExceeded: ": " + usedUp,
+	deadletter.InvalidRetryState:  ": decided on by others meanwhile, or no process waits for them",
+	deadletter.PolicyNotFound:     ": their policy is no longer in the catalogue; --when now needs none",
+	deadletter.JobNotFound:        ": they are gone",
+	deadletter.InOtherRun:         ": another bulk run has them",
 }

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"retry-worker/internal/bulk"
 	"retry-worker/internal/console"
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/decision/decisiontest"
 	"retry-worker/internal/journal"
@@ -120,7 +120,7 @@ func TestOverlappingRuns(t *testing.T) {
 	wait.Until(t, "the first is decided", func() bool { return run().Counts[journal.BulkPlanned] == 5 })
 	id := run().ID
 	plan := deadLettersJSON[console.BulkPlan](t, "discard --filter all --plan")[0]
-	if plan.Ready != 0 || len(plan.Refused) != 1 || plan.Refused[0].Code != bulk.InOtherRun || plan.Refused[0].Count != 5 {
+	if plan.Ready != 0 || len(plan.Refused) != 1 || plan.Refused[0].Code != deadletter.InOtherRun || plan.Refused[0].Count != 5 {
 		t.Errorf("the second plan is %+v", plan)
 	}
 	retryWorker("dead-letters", "discard", "--filter", "all", "--yes", "--reason", "x")

@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"retry-worker/internal/console"
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/review"
 )
 
 func (c *cli) runsCommand() *cobra.Command {
@@ -70,7 +70,7 @@ func oneRun(cmd *cobra.Command, args []string) error {
 	switch {
 	case len(args) != 1:
 		return fmt.Errorf("%d ids given, expected one as `retry-worker dead-letters runs list` prints them; `%s --help` says more", len(args), cmd.CommandPath())
-	case !review.IsID(strings.ToLower(args[0])):
+	case !deadletter.IsID(strings.ToLower(args[0])):
 		return fmt.Errorf("%s is no bulk run's id, expected one as `retry-worker dead-letters runs list` prints them, such as 0198a0c0-5717-7562-b3fc-2c963f66afa6",
 			strconv.QuoteToASCII(inertLine(args[0], 60)))
 	}

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/review"
 	"retry-worker/internal/testkit/gateway"
 )
 
@@ -200,9 +200,9 @@ func TestBulkRefused(t *testing.T) {
 	}
 	w.as("ada")
 	w.beforeStart = func() {
-		items, _, err := w.Reviews.List(t.Context(), journal.DeadLetterFilter{Team: "ti"}, "", 1)
+		items, _, err := w.DeadLetters.List(t.Context(), journal.DeadLetterFilter{Team: "ti"}, "", 1)
 		if err == nil {
-			_, err = w.Reviews.Discard(t.Context(), review.Command{ID: items[0].ID, Reason: "x", By: "bia"})
+			_, err = w.DeadLetters.Discard(t.Context(), deadletter.Command{ID: items[0].ID, Reason: "x", By: "bia"})
 		}
 		if err != nil {
 			t.Error(err)

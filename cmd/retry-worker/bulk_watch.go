@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"retry-worker/internal/bulk"
 	"retry-worker/internal/console"
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/journal"
 )
 
@@ -143,7 +143,7 @@ func by(who *string) string {
 // holdWords say why a run decides nothing for the moment.
 func holdWords(r *console.BulkRun) string {
 	why := value(r.Hold)
-	if why == bulk.HoldEngine {
+	if why == deadletter.HoldEngine {
 		why = "the engine does not answer"
 	}
 	return "waits since " + minute(inertLine(value(r.HeldAt), maxCell)) + ": " + inertLine(why, maxCell) + "; it goes on by itself"

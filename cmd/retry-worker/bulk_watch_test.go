@@ -10,10 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"retry-worker/internal/bulk"
 	"retry-worker/internal/console"
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/review"
 	"retry-worker/internal/testkit/wait"
 )
 
@@ -65,7 +64,7 @@ func TestWatchingInterrupted(t *testing.T) {
 func TestWatchedRunIsCancelled(t *testing.T) {
 	w := openCauses(t)
 	w.steps = append(w.steps[:3:3], func(run string) error {
-		_, err := w.Bulk.Cancel(t.Context(), run, "bia")
+		_, err := w.DeadLetters.Cancel(t.Context(), run, "bia")
 		return err
 	})
 	r := retryWorker("dead-letters", "retry", "--filter", "team=ti", "--reason", "x", "--yes")
@@ -82,7 +81,7 @@ func TestProgressOfARun(t *testing.T) {
 	var line bytes.Buffer
 	bar := &progressBar{w: &line, now: func() time.Time { return at }}
 	w := &watcher{c: &cli{errOut: &line}, bar: bar}
-	hold, since, who := bulk.HoldEngine, "2026-03-02T12:30:00Z", "bia"
+	hold, since, who := deadletter.HoldEngine, "2026-03-02T12:30:00Z", "bia"
 	run := console.BulkRun{State: journal.BulkPreparing, Total: 400, BulkCommand: console.BulkCommand{PerMinute: 60}}
 	for _, tt := range []struct {
 		change func()
@@ -111,13 +110,13 @@ func TestProgressOfARun(t *testing.T) {
 // Whatever a server answers with, nothing of it acts on the terminal.
 func TestHostileBulkOnTheTerminal(t *testing.T) {
 	nasty := "<script>alert(1)</script>\x1b]0;owned\a\x1b[2J\u009b31m\u202egnp.exe\u2066\ufeff\u2028\r\nretry-worker: done\x7f"
-	command := console.BulkCommand{Action: journal.BulkAction(nasty), When: review.When(nasty), PerMinute: 1, Filter: console.BulkFilter{
+	command := console.BulkCommand{Action: journal.BulkAction(nasty), When: deadletter.When(nasty), PerMinute: 1, Filter: console.BulkFilter{
 		Policy: &nasty, Team: &nasty, Reason: &nasty, Fingerprint: &nasty, Query: &nasty, Since: &nasty, Until: &nasty}}
 	run := console.BulkRun{ID: nasty, BulkCommand: command, Reason: nasty, By: nasty, State: journal.BulkDone, Hold: &nasty, HeldAt: &nasty, ChangedBy: &nasty, ChangedAt: &nasty,
 		CreatedAt: nasty, StartedAt: &nasty, EndedAt: &nasty, Total: 10, Counts: map[journal.BulkOutcome]int64{journal.BulkOutcome(nasty): 1, journal.BulkRefused: 5, journal.BulkTaken: 4}}
 	group := console.DeadLetterGroup{Fingerprint: &nasty, Policy: nasty, Pattern: nasty + strings.Repeat("x", 1<<20), Count: 1, FirstSeen: nasty, LastSeen: nasty}
 	plan := console.BulkPlan{Token: "t", BulkCommand: command, Total: 10, Ready: 5, Oldest: &nasty, Newest: &nasty, Causes: []console.DeadLetterGroup{group},
-		Refused: []console.BulkRefused{{Code: review.Code(nasty), Message: nasty, Count: 5}}, Tallies: []console.BulkTally{{Policy: nasty, Count: 5}}}
+		Refused: []console.BulkRefused{{Code: deadletter.Code(nasty), Message: nasty, Count: 5}}, Tallies: []console.BulkTally{{Policy: nasty, Count: 5}}}
 	items := console.BulkItemPage{Items: []console.BulkItem{{Number: 1, DeadLetter: nasty, Subject: console.SubjectName{ID: nasty}, Outcome: journal.BulkOutcome(nasty), Code: &nasty, ChangedAt: nasty}}}
 	status := http.StatusOK
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

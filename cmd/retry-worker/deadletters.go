@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"retry-worker/internal/console"
-	"retry-worker/internal/review"
+	"retry-worker/internal/deadletter"
 )
 
 // deadLetterStates that a list can be asked for.
@@ -58,7 +58,7 @@ func oneDeadLetter(cmd *cobra.Command, args []string) error {
 	switch {
 	case len(args) != 1:
 		return fmt.Errorf("%d ids given, expected one as `retry-worker dead-letters list` prints them; `%s --help` says more", len(args), cmd.CommandPath())
-	case !review.IsID(strings.ToLower(args[0])):
+	case !deadletter.IsID(strings.ToLower(args[0])):
 		return fmt.Errorf("%s is no dead letter's id, expected one as `retry-worker dead-letters list` prints them, such as 3fa85f64-5717-5562-b3fc-2c963f66afa6",
 			strconv.QuoteToASCII(inertLine(args[0], 60)))
 	}

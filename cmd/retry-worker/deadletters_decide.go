@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/review"
 )
 
 // verdictFlags say what is done with one dead letter, or with many.
@@ -125,7 +125,7 @@ func (c *cli) decideOnOne(ctx context.Context, f *verdictFlags, path string) err
 // check says what is wrong with how it is to be retried.
 func (f *verdictFlags) check() error {
 	var wrong []error
-	if f.action == journal.BulkRetry && f.when != string(review.Backoff) && f.when != string(review.Now) {
+	if f.action == journal.BulkRetry && f.when != string(deadletter.Backoff) && f.when != string(deadletter.Now) {
 		wrong = append(wrong, fmt.Errorf("--when is %q, expected backoff or now", f.when))
 	}
 	if f.fresh && !f.force {
@@ -139,8 +139,8 @@ func checkReason(reason string) error {
 	switch n := utf8.RuneCountInString(strings.TrimSpace(reason)); {
 	case n == 0:
 		return errors.New("--reason is missing, expected why, in a few words: it is kept in the audit")
-	case n > review.MaxReason:
-		return fmt.Errorf("--reason has %d characters, expected at most %d", n, review.MaxReason)
+	case n > deadletter.MaxReason:
+		return fmt.Errorf("--reason has %d characters, expected at most %d", n, deadletter.MaxReason)
 	}
 	return nil
 }

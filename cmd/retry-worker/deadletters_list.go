@@ -15,8 +15,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"retry-worker/internal/console"
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
-	"retry-worker/internal/review"
 )
 
 // choiceFlags choose dead letters, in a list and in groups.
@@ -67,14 +67,14 @@ type pageFlags struct {
 }
 
 func (f *pageFlags) register(flags *pflag.FlagSet) {
-	flags.IntVar(&f.limit, "limit", review.DefaultItems, fmt.Sprintf("how many in a page, 1 to %d", review.MostItems))
+	flags.IntVar(&f.limit, "limit", deadletter.DefaultItems, fmt.Sprintf("how many in a page, 1 to %d", deadletter.MostItems))
 	flags.StringVar(&f.cursor, "cursor", "", "go on behind a page: what it gave as next")
 	flags.BoolVar(&f.all, "all", false, "every page")
 }
 
 func (f *pageFlags) check() error {
-	if f.limit < 1 || f.limit > review.MostItems {
-		return fmt.Errorf("--limit is %d, expected 1 to %d", f.limit, review.MostItems)
+	if f.limit < 1 || f.limit > deadletter.MostItems {
+		return fmt.Errorf("--limit is %d, expected 1 to %d", f.limit, deadletter.MostItems)
 	}
 	return nil
 }

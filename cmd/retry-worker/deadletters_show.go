@@ -6,8 +6,8 @@ import (
 	"text/tabwriter"
 
 	"retry-worker/internal/console"
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/review"
 )
 
 // sheet prints lines of a name and a text, those without a text left out, when done is called.
@@ -93,11 +93,11 @@ func forced(force, fresh bool) string {
 
 func processWords(d *console.DeadLetter) string {
 	switch d.Process {
-	case review.Waiting:
+	case deadletter.Waiting:
 		return "waits (instance " + strconv.FormatInt(d.ProcessInstanceKey, 10) + ")"
-	case review.Expected:
+	case deadletter.Expected:
 		return "has not come to its review task yet (instance " + strconv.FormatInt(d.ProcessInstanceKey, 10) + ")"
-	case review.Nobody:
+	case deadletter.Nobody:
 		return "nobody waits: it can be discarded; start the process again to send it again"
 	default:
 		return ""

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"time"
 
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/kpi"
-	"retry-worker/internal/review"
 )
 
 // business is what those who answer for the claims look at.
@@ -39,7 +39,7 @@ func (d *dashboard) targets() {
 	d.stat(figure{title: "Exhausted, 7 days", unit: "percentunit", queries: []query{figureOf("exhausted_rate")},
 		description: "Reached the limit of retries ÷ all that was closed. Targets: at most 3 % (RN-BIL-004), below 5 % (RN-BIL-005).",
 		steps:       atMostTwo(target004("exhausted_rate"), target005("exhausted_rate"))})
-	d.stat(figure{title: "Open dead letters", unit: "short", steps: atMost(review.AlertAbove),
+	d.stat(figure{title: "Open dead letters", unit: "short", steps: atMost(deadletter.AlertAbove),
 		description: "Failures that are not retried any more and wait for a person. Alert above 100 (TRD-0003).",
 		queries:     []query{{"sum(max by (policy) (" + of("retry_worker_dead_letters", `state="open"`, chosen) + "))", "open"}}})
 	d.stat(figure{title: "Oldest open dead letter", unit: "s", steps: atMost(2 * 24 * 3600), none: "none",

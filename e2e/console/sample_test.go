@@ -13,12 +13,11 @@ import (
 	"go.uber.org/zap"
 
 	"retry-worker/internal/access"
-	"retry-worker/internal/bulk"
 	"retry-worker/internal/catalogue"
 	"retry-worker/internal/console/pages"
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/review"
 	"retry-worker/internal/store"
 	"retry-worker/internal/testkit"
 )
@@ -34,7 +33,7 @@ type sample struct {
 	t       *testing.T
 	store   store.Store
 	journal *journal.Journal
-	review  *review.Service
+	review  *deadletter.Service
 	// end ends the journal, which writes what waits by the clock of then.
 	end func()
 
@@ -62,7 +61,7 @@ func newSample(t *testing.T, at time.Time) *sample {
 		testkit.Must(t, s.store.Close())
 	})
 	policies := func() decision.Policies { return catalogue.Default().Policies }
-	s.review = review.New(s.store, s.journal, policies, s.now, func() time.Time { return sampleNow.Add(-engineUp) })
+	s.review = deadletter.New(s.store, s.journal, policies, s.now, func() time.Time { return sampleNow.Add(-engineUp) })
 	return s
 }
 
@@ -122,7 +121,7 @@ func (s *sample) succeeds(policy, id string) {
 }
 
 // open is the dead letter of a subject that is open.
-func (s *sample) open(id string) *review.Item {
+func (s *sample) open(id string) *deadletter.Item {
 	s.t.Helper()
 	items, _, err := s.review.List(s.t.Context(), journal.DeadLetterFilter{Query: id}, "", 1)
 	testkit.Must(s.t, err)
@@ -201,19 +200,19 @@ func (s *sample) day() {
 // peopleDecide: one claim is corrected and goes through, one is let go, one is on its way.
 func (s *sample) peopleDecide() {
 	s.before(18 * time.Minute)
-	s.retries(review.Command{ID: s.open("CLM-2026-004821").ID, By: "joana.reis", Reason: "Número da carteira corrigido no cadastro.", When: review.Now})
+	s.retries(deadletter.Command{ID: s.open("CLM-2026-004821").ID, By: "joana.reis", Reason: "Número da carteira corrigido no cadastro.", When: deadletter.Now})
 	s.pass(50 * time.Second)
 	s.succeeds("tiss-submission", "CLM-2026-004821")
 	s.before(14 * time.Minute)
-	_, err := s.review.Discard(s.t.Context(), review.Command{ID: s.open("CLM-2026-004851").ID, By: "marta.lima", Reason: "Já paga no lote de fevereiro."})
+	_, err := s.review.Discard(s.t.Context(), deadletter.Command{ID: s.open("CLM-2026-004851").ID, By: "marta.lima", Reason: "Já paga no lote de fevereiro."})
 	testkit.Must(s.t, err)
 	s.deliver()
 	s.before(9 * time.Minute)
-	s.retries(review.Command{ID: s.open("CLM-2026-004812").ID, By: "marta.lima", Reason: "Senha de autorização renovada.", When: review.Now})
+	s.retries(deadletter.Command{ID: s.open("CLM-2026-004812").ID, By: "marta.lima", Reason: "Senha de autorização renovada.", When: deadletter.Now})
 }
 
 // retries carries a person's decision out.
-func (s *sample) retries(c review.Command) {
+func (s *sample) retries(c deadletter.Command) {
 	s.t.Helper()
 	_, err := s.review.Retry(s.t.Context(), c)
 	testkit.Must(s.t, err)
@@ -231,7 +230,7 @@ func (s *sample) reviewedClaim() {
 	s.pass(2 * time.Second)
 	id := s.awaits(sampleClaim)
 	s.before(25 * time.Minute)
-	s.retries(review.Command{ID: id, By: "marta.lima", Force: true, When: review.Now,
+	s.retries(deadletter.Command{ID: id, By: "marta.lima", Force: true, When: deadletter.Now,
 		Reason: "Operadora confirmou por telefone que o portal voltou."})
 	s.pass(70 * time.Second)
 	s.fails(tiss, sampleClaim, text)
@@ -246,7 +245,7 @@ func (s *sample) serve() string {
 		return pages.Health{Journal: up, Engine: up, Version: "1.0.0"}
 	}})
 	policies := func() decision.Policies { return catalogue.Default().Policies }
-	many := bulk.New(s.store, s.journal, policies, s.now, func() time.Time { return sampleNow.Add(-engineUp) })
+	many := deadletter.New(s.store, s.journal, policies, s.now, func() time.Time { return sampleNow.Add(-engineUp) })
 	p.Open(s.store, s.review, many)
 	gate := access.New(access.Options{Now: s.now, Public: []string{pages.AssetsPrefix}, LoginPage: p.Login, Refuse: p.Refuse})
 	server := httptest.NewServer(gate.Middleware(http.Handler(p)))

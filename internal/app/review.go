@@ -6,12 +6,11 @@ import (
 
 	"github.com/google/uuid"
 
-	"retry-worker/internal/bulk"
 	"retry-worker/internal/console"
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/events"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/outbox"
-	"retry-worker/internal/review"
 	"retry-worker/internal/worker"
 )
 
@@ -81,10 +80,9 @@ func (a *App) newReviews(memory *journal.Journal, c *carriers) *worker.Worker {
 }
 
 // openReviews lets people see and decide, on one and on many; it is what bulk runs decide by, too.
-func (a *App) openReviews(memory *journal.Journal) *review.Service {
-	service := review.New(a.store, memory, a.policies, a.clock.Now, a.health.engineUp)
-	many := bulk.New(a.store, memory, a.policies, a.clock.Now, a.health.engineUp)
-	a.api.Open(console.Journal{Reader: a.store, Recorder: memory, Store: a.store, DeadLetters: service, Groups: service, Bulk: many, Sessions: a.store})
-	a.pages.Open(a.store, service, many)
+func (a *App) openReviews(memory *journal.Journal) *deadletter.Service {
+	service := deadletter.New(a.store, memory, a.policies, a.clock.Now, a.health.engineUp)
+	a.api.Open(console.Journal{Reader: a.store, Recorder: memory, Store: a.store, DeadLetters: service, Groups: service, Bulk: service, Sessions: a.store})
+	a.pages.Open(a.store, service, service)
 	return service
 }

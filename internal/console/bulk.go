@@ -5,24 +5,23 @@ import (
 	"math"
 	"time"
 
-	"retry-worker/internal/bulk"
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/review"
 )
 
-// Bulk plans, starts, shows and steers bulk runs. Its errors hold a *review.Refusal, or are the journal's. Safe for
+// Bulk plans, starts, shows and steers bulk runs. Its errors hold a *deadletter.Refusal, or are the journal's. Safe for
 // concurrent use.
 type Bulk interface {
 	// Plan says what a command would do, and changes nothing.
-	Plan(ctx context.Context, c bulk.Command) (bulk.Plan, error)
+	Plan(ctx context.Context, c deadletter.BulkCommand) (deadletter.Plan, error)
 	// Start records the run that token's plan was made for, unless the token was used before.
-	Start(ctx context.Context, c bulk.Command, token string) (run journal.BulkRun, started bool, err error)
+	Start(ctx context.Context, c deadletter.BulkCommand, token string) (run journal.BulkRun, started bool, err error)
 	Pause(ctx context.Context, id, by string) (journal.BulkRun, error)
 	Resume(ctx context.Context, id, by string) (journal.BulkRun, error)
 	Cancel(ctx context.Context, id, by string) (journal.BulkRun, error)
 	Run(ctx context.Context, id string) (journal.BulkRun, error)
-	// Runs are all of them, the newest first, at most limit (1 to review.MostItems, or review.DefaultItems where it is 0).
+	// Runs are all of them, the newest first, at most limit (1 to deadletter.MostItems, or deadletter.DefaultItems where it is 0).
 	Runs(ctx context.Context, cursor string, limit int) (runs []journal.BulkRun, next string, err error)
 	// Items of a run with that outcome (all where it is empty) and a number above after, at most limit.
 	Items(ctx context.Context, id string, outcome journal.BulkOutcome, after int64, limit int) ([]journal.BulkItem, error)
@@ -46,7 +45,7 @@ type BulkCommand struct {
 	Filter     BulkFilter         `json:"filter"`
 	ForceRetry bool               `json:"forceRetry"`
 	Fresh      bool               `json:"fresh"`
-	When       review.When        `json:"when"`
+	When       deadletter.When    `json:"when"`
 	PerMinute  int64              `json:"perMinute"`
 }
 
@@ -70,9 +69,9 @@ type BulkPlan struct {
 
 // BulkRefused is why so many would not be decided.
 type BulkRefused struct {
-	Code    review.Code `json:"code"`
-	Message string      `json:"message"`
-	Count   int64       `json:"count"`
+	Code    deadletter.Code `json:"code"`
+	Message string          `json:"message"`
+	Count   int64           `json:"count"`
 }
 
 // BulkTally is how many are alike.
@@ -138,16 +137,16 @@ func filterOf(f *journal.DeadLetterFilter) BulkFilter {
 	}
 }
 
-func (s *API) planOf(m *Journal, p *bulk.Plan) BulkPlan {
+func planOf(p *deadletter.Plan) BulkPlan {
 	c := &p.Command
 	shown := BulkPlan{
 		Token: p.Token, BulkCommand: BulkCommand{c.Action, filterOf(&c.Filter), c.Force, c.Fresh, c.When, c.PerMinute},
 		Total: p.Total, Ready: p.Ready, Refused: make([]BulkRefused, len(p.Refused)), Tallies: make([]BulkTally, len(p.Tallies)),
 		Oldest: journal.InstantOrNull(p.Oldest), Newest: journal.InstantOrNull(p.Newest),
-		Causes: s.groupsOf(m, p.Causes), Seconds: int64(math.Ceil(p.Takes.Seconds())),
+		Causes: groupsOf(p.Causes), Seconds: int64(math.Ceil(p.Takes.Seconds())),
 	}
 	if shown.When == "" {
-		shown.When = review.Backoff
+		shown.When = deadletter.Backoff
 	}
 	for i, r := range p.Refused {
 		shown.Refused[i] = BulkRefused{r.Code, r.Message, r.N}
@@ -159,9 +158,9 @@ func (s *API) planOf(m *Journal, p *bulk.Plan) BulkPlan {
 }
 
 func bulkRunOf(r *journal.BulkRun) BulkRun {
-	when := review.Backoff
+	when := deadletter.Backoff
 	if r.Now {
-		when = review.Now
+		when = deadletter.Now
 	}
 	shown := BulkRun{
 		ID: r.ID, BulkCommand: BulkCommand{r.Action, filterOf(&r.Filter), r.Force, r.Fresh, when, r.PerMinute}, Reason: r.Reason, By: r.By,

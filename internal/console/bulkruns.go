@@ -13,10 +13,9 @@ import (
 	"go.uber.org/zap"
 
 	"retry-worker/internal/access"
-	"retry-worker/internal/bulk"
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/review"
 )
 
 // withBulk answers 503 until the journal is open and bulk runs are.
@@ -50,7 +49,7 @@ func (s *API) planBulk(w http.ResponseWriter, r *http.Request, m *Journal) {
 		s.undecided(w, r, err, cannotRead)
 		return
 	}
-	s.write(w, http.StatusOK, s.planOf(m, &plan))
+	s.write(w, http.StatusOK, planOf(&plan))
 }
 
 // startBulk answers POST /api/v1/bulk-runs. Who asked for it comes from the log-in.
@@ -135,7 +134,7 @@ func (s *API) bulkItems(w http.ResponseWriter, r *http.Request, m *Journal) {
 		s.refuse(w, bad)
 		return
 	}
-	limit = cmp.Or(limit, review.DefaultItems)
+	limit = cmp.Or(limit, deadletter.DefaultItems)
 	items, err := m.Bulk.Items(r.Context(), runID(r), outcome, after, limit)
 	if err != nil {
 		s.undecided(w, r, err, cannotRead)
@@ -181,15 +180,15 @@ func (s *API) stepBulk(step func(m Bulk, ctx context.Context, id, by string) (jo
 }
 
 // command is what the fields ask for; reason, person and token apart.
-func (f fields) command() (bulk.Command, *refusal) {
+func (f fields) command() (deadletter.BulkCommand, *refusal) {
 	action, badAction := f.text("action")
 	filter, badFilter := f.filter()
 	force, badForce := f.truth("forceRetry")
 	fresh, badFresh := f.truth("fresh")
 	when, badWhen := f.text("when")
 	pace, badPace := f.pace()
-	return bulk.Command{
-		Action: journal.BulkAction(action), Filter: filter, Force: force, Fresh: fresh, When: review.When(when), PerMinute: pace,
+	return deadletter.BulkCommand{
+		Action: journal.BulkAction(action), Filter: filter, Force: force, Fresh: fresh, When: deadletter.When(when), PerMinute: pace,
 	}, firstOf(badAction, badFilter, badForce, badFresh, badWhen, badPace)
 }
 
@@ -214,8 +213,8 @@ func (f fields) filter() (journal.DeadLetterFilter, *refusal) {
 // pace is the field perMinute; 0 where it is not there, or null.
 func (f fields) pace() (int64, *refusal) {
 	var n *float64
-	if raw := f["perMinute"]; len(raw) > 0 && (json.Unmarshal(raw, &n) != nil || n != nil && !(*n >= 1 && *n <= bulk.MostPerMinute && *n == math.Trunc(*n))) {
-		return 0, invalid(string(bulk.InvalidPace), "perMinute is %.60s, expected a whole number from 1 to %d, or none for %d", raw, bulk.MostPerMinute, bulk.DefaultPerMinute)
+	if raw := f["perMinute"]; len(raw) > 0 && (json.Unmarshal(raw, &n) != nil || n != nil && !(*n >= 1 && *n <= journal.MaxPerMinute && *n == math.Trunc(*n))) {
+		return 0, invalid(string(deadletter.InvalidPace), "perMinute is %.60s, expected a whole number from 1 to %d, or none for %d", raw, journal.MaxPerMinute, deadletter.DefaultPerMinute)
 	}
 	if n == nil {
 		return 0, nil
@@ -227,7 +226,7 @@ func (f fields) pace() (int64, *refusal) {
 func (f fields) token() (string, *refusal) {
 	token, bad := f.text("token")
 	if bad != nil || token == "" {
-		return "", invalid(string(bulk.InvalidPlan), "token is no text, expected the token of a plan of the very same command (POST /api/v1/bulk-runs/plan)")
+		return "", invalid(string(deadletter.InvalidPlan), "token is no text, expected the token of a plan of the very same command (POST /api/v1/bulk-runs/plan)")
 	}
 	return token, nil
 }

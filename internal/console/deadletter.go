@@ -3,9 +3,9 @@ package console
 import (
 	"strconv"
 
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/review"
 )
 
 // DeadLetter is a dead letter as the API shows it. Keys of the engine are texts: a number would lose its last digits in
@@ -33,8 +33,8 @@ type DeadLetter struct {
 	ChangedAt          string  `json:"changedAt"`
 	ProcessInstanceKey int64   `json:"processInstanceKey,string"`
 	// Process says whether one waits for a decision, Delivery what became of the answer to it.
-	Process  review.Process `json:"process"`
-	Delivery string         `json:"delivery"`
+	Process  deadletter.Process `json:"process"`
+	Delivery string             `json:"delivery"`
 	// ReviewJobKey is the job by which the process waits, ReviewSeen when it was last seen; null where none was.
 	ReviewJobKey *string `json:"reviewJobKey"`
 	ReviewSeen   *string `json:"reviewSeen"`
@@ -63,13 +63,13 @@ type Review struct {
 	NextRetryTime *string `json:"nextRetryTime"`
 }
 
-// noDelivery is journal.DeliveryNone in words, answered is review.Answered.
+// noDelivery is journal.DeliveryNone in words, answered is deadletter.Answered.
 const (
-	noDelivery                = "none"
-	answered   review.Process = "answered"
+	noDelivery                    = "none"
+	answered   deadletter.Process = "answered"
 )
 
-func deadLetterOf(i *review.Item) DeadLetter {
+func deadLetterOf(i *deadletter.Item) DeadLetter {
 	d := DeadLetter{
 		ID: i.ID, State: i.State, Subject: SubjectName{i.Subject.Tenant, i.Subject.Policy, i.Subject.ID},
 		Outcome: i.Outcome, Reason: i.Reason, ResponsibleTeam: i.Team,
@@ -77,12 +77,12 @@ func deadLetterOf(i *review.Item) DeadLetter {
 		RetryCount: i.RetryCount, MaxRetries: i.MaxRetries, ForceNeeded: i.RetryCount >= i.MaxRetries, Episode: i.Episode,
 		FirstFailure: journal.InstantOrNull(i.FirstFailure), CreatedAt: decision.Instant(i.CreatedAt), ChangedAt: decision.Instant(i.ChangedAt),
 		ProcessInstanceKey: i.ProcessInstanceKey, Process: i.Process, Delivery: string(i.Delivery),
-		ReviewSeen: journal.InstantOrNull(i.ReviewSeen), Review: reviewOf(&i.DeadLetterItem.Review), BulkRun: journal.OrNull(i.Run),
+		ReviewSeen: journal.InstantOrNull(i.ReviewSeen), Review: reviewOf(&i.Review), BulkRun: journal.OrNull(i.Run),
 	}
 	if i.Delivery == journal.DeliveryNone {
 		d.Delivery = noDelivery
 	}
-	if i.Process == review.Answered {
+	if i.Process == deadletter.Answered {
 		d.Process = answered
 	}
 	if i.ReviewJobKey != 0 {

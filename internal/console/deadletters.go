@@ -10,21 +10,18 @@ import (
 	"go.uber.org/zap"
 
 	"retry-worker/internal/access"
-	"retry-worker/internal/bulk"
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/review"
 )
 
-// DeadLetters lists dead letters and takes people's decisions on them. Its errors hold a *review.Refusal, or are the
+// DeadLetters lists dead letters and takes people's decisions on them. Its errors hold a *deadletter.Refusal, or are the
 // journal's. Safe for concurrent use.
 type DeadLetters interface {
-	List(ctx context.Context, f journal.DeadLetterFilter, cursor string, limit int) (items []review.Item, next string, err error)
-	Show(ctx context.Context, id string) (review.Item, error)
-	// Process is whether a process waits for a decision on d, as far as is known now.
-	Process(d *journal.DeadLetterItem) review.Process
-	Retry(ctx context.Context, c review.Command) (review.Decided, error)
-	Discard(ctx context.Context, c review.Command) (review.Decided, error)
+	List(ctx context.Context, f journal.DeadLetterFilter, cursor string, limit int) (items []deadletter.Item, next string, err error)
+	Show(ctx context.Context, id string) (deadletter.Item, error)
+	Retry(ctx context.Context, c deadletter.Command) (deadletter.Decided, error)
+	Discard(ctx context.Context, c deadletter.Command) (deadletter.Decided, error)
 }
 
 // DeadLetterPage is one page of a list, the newest first.
@@ -67,7 +64,7 @@ func (p parameters) filter() (journal.DeadLetterFilter, *refusal) {
 
 // unlisted answers that a list did not come about.
 func (s *API) unlisted(w http.ResponseWriter, r *http.Request, err error) {
-	if errors.Is(err, journal.ErrBadCursor) {
+	if errors.Is(err, deadletter.ErrBadCursor) {
 		s.refuse(w, invalidCursor())
 		return
 	}
@@ -81,8 +78,8 @@ func (p parameters) limit() (int, *refusal) {
 		return 0, nil
 	}
 	n, err := strconv.ParseUint(text, 10, 16)
-	if err != nil || n < 1 || n > review.MostItems {
-		return 0, invalid("invalid_limit", "limit is %.60q, expected a whole number from 1 to %d", text, review.MostItems)
+	if err != nil || n < 1 || n > deadletter.MostItems {
+		return 0, invalid("invalid_limit", "limit is %.60q, expected a whole number from 1 to %d", text, deadletter.MostItems)
 	}
 	return int(n), nil
 }
@@ -140,7 +137,7 @@ func (s *API) carryOutRetry(w http.ResponseWriter, r *http.Request, m *Journal, 
 		return
 	}
 	if s.mayReview(w, r, m, id, access.Review.Anew(fresh)) {
-		s.carryOut(w, r, m.Retry, review.Command{ID: id, Reason: reason, Force: force, Fresh: fresh, When: review.When(when)}, "reprocess")
+		s.carryOut(w, r, m.Retry, deadletter.Command{ID: id, Reason: reason, Force: force, Fresh: fresh, When: deadletter.When(when)}, "reprocess")
 	}
 }
 
@@ -171,13 +168,13 @@ func (s *API) discard(w http.ResponseWriter, r *http.Request, m *Journal) {
 		return
 	}
 	if s.mayReview(w, r, m, r.PathValue("id"), access.Review) {
-		s.carryOut(w, r, m.Discard, review.Command{ID: r.PathValue("id"), Reason: reason}, "discard")
+		s.carryOut(w, r, m.Discard, deadletter.Command{ID: r.PathValue("id"), Reason: reason}, "discard")
 	}
 }
 
 // carryOut has a decision recorded, under the name that was logged in with, and answers with the dead letter as it stands
 // after.
-func (s *API) carryOut(w http.ResponseWriter, r *http.Request, decide func(context.Context, review.Command) (review.Decided, error), c review.Command, decision string) {
+func (s *API) carryOut(w http.ResponseWriter, r *http.Request, decide func(context.Context, deadletter.Command) (deadletter.Decided, error), c deadletter.Command, decision string) {
 	ctx, cancel := context.WithTimeout(r.Context(), recordTime)
 	defer cancel()
 	c.By = access.From(ctx).Name
@@ -201,15 +198,15 @@ func (f fields) reason() (string, *refusal) {
 }
 
 // statuses of the refusals; the others are 422.
-var statuses = map[review.Code]int{
-	review.JobNotFound: http.StatusNotFound, review.MaxRetriesExceeded: http.StatusConflict, review.InvalidRetryState: http.StatusConflict,
-	review.PolicyNotFound: http.StatusConflict,
-	bulk.RunNotFound:      http.StatusNotFound, bulk.InvalidRunState: http.StatusConflict, bulk.PlanOutdated: http.StatusConflict,
+var statuses = map[deadletter.Code]int{
+	deadletter.JobNotFound: http.StatusNotFound, deadletter.MaxRetriesExceeded: http.StatusConflict, deadletter.InvalidRetryState: http.StatusConflict,
+	deadletter.PolicyNotFound: http.StatusConflict,
+	deadletter.RunNotFound:    http.StatusNotFound, deadletter.InvalidRunState: http.StatusConflict, deadletter.PlanOutdated: http.StatusConflict,
 }
 
 // undecided answers that a decision, or an answer, did not come about. unavailable is what it says where the journal is why.
 func (s *API) undecided(w http.ResponseWriter, r *http.Request, err error, unavailable string) {
-	if refused := review.Refused(err); refused != nil {
+	if refused := deadletter.RefusalOf(err); refused != nil {
 		status := statuses[refused.Code]
 		if status == 0 {
 			status = http.StatusUnprocessableEntity

@@ -10,8 +10,8 @@ import (
 	"go.uber.org/zap"
 
 	"retry-worker/internal/access"
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/review"
 )
 
 // Erased is what an erasure left of a subject.
@@ -45,7 +45,7 @@ func (s *API) erase(w http.ResponseWriter, r *http.Request, m *Journal) {
 		s.refuse(w, bad)
 		return
 	}
-	reason, err := review.CheckReason(text)
+	reason, err := deadletter.CheckReason(text)
 	if err != nil {
 		s.undecided(w, r, err, cannotRead)
 		return

@@ -10,8 +10,8 @@ import (
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
-	"retry-worker/internal/bulk"
 	"retry-worker/internal/console"
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/decision/decisiontest"
 	"retry-worker/internal/journal"
@@ -31,7 +31,7 @@ func open(t *testing.T, change ...func(*console.Options, *console.Journal)) *fix
 	core, lines := observer.New(zapcore.InfoLevel)
 	c := &fixture{Fixture: testkit.New(t, testkit.At(now), testkit.By(decisiontest.Policies())), t: t, lines: lines}
 	o := console.Options{Now: c.Now, Policies: c.Policies, Log: zap.New(core), Tokens: c.Tokens.Load}
-	m := console.Journal{Reader: c.Memory, Recorder: c.Journal, Store: c.Memory, DeadLetters: c.Reviews, Groups: c.Reviews, Bulk: c.Bulk, Sessions: c.Memory}
+	m := console.Journal{Reader: c.Memory, Recorder: c.Journal, Store: c.Memory, DeadLetters: c.DeadLetters, Groups: c.DeadLetters, Bulk: c.DeadLetters, Sessions: c.Memory}
 	for _, f := range change {
 		f(&o, &m)
 	}
@@ -73,7 +73,7 @@ func (c *fixture) run(text string) (id string) {
 		c.letter("CLM-"+text+"-"+string(rune('0'+n)), text, 2)
 	}
 	f := journal.DeadLetterFilter{Reason: decision.Reason(text)}
-	id = c.StartBulk(bulk.Command{Action: journal.BulkRetry, Filter: f, Reason: "portal voltou", By: "ada"})
+	id = c.StartBulk(deadletter.BulkCommand{Action: journal.BulkRetry, Filter: f, Reason: "portal voltou", By: "ada"})
 	c.Advance(time.Second)
 	c.Gather(id)
 	return id

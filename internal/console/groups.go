@@ -4,17 +4,17 @@ import (
 	"context"
 	"net/http"
 
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/review"
 )
 
-// Groups lists dead letters by their cause. Its errors hold a *review.Refusal, or are the journal's. Safe for concurrent
+// Groups lists dead letters by their cause. Its errors hold a *deadletter.Refusal, or are the journal's. Safe for concurrent
 // use.
 type Groups interface {
 	// Groups are the causes of the dead letters that f lets through, the one with the most first, at most limit (1 to
-	// review.MostItems, or review.DefaultItems where it is 0).
-	Groups(ctx context.Context, f journal.DeadLetterFilter, cursor string, limit int) (groups []journal.DeadLetterGroup, next string, err error)
+	// deadletter.MostItems, or deadletter.DefaultItems where it is 0).
+	Groups(ctx context.Context, f journal.DeadLetterFilter, cursor string, limit int) (groups []deadletter.Group, next string, err error)
 }
 
 // DeadLetterGroup are the dead letters of one cause as the API shows them.
@@ -62,18 +62,18 @@ func (s *API) groups(w http.ResponseWriter, r *http.Request, m *Journal) {
 		s.unlisted(w, r, err)
 		return
 	}
-	s.write(w, http.StatusOK, DeadLetterGroupPage{s.groupsOf(m, groups), journal.OrNull(next)})
+	s.write(w, http.StatusOK, DeadLetterGroupPage{groupsOf(groups), journal.OrNull(next)})
 }
 
-func (s *API) groupsOf(m *Journal, groups []journal.DeadLetterGroup) []DeadLetterGroup {
+func groupsOf(groups []deadletter.Group) []DeadLetterGroup {
 	all := make([]DeadLetterGroup, len(groups))
 	for i := range groups {
-		all[i] = s.groupOf(m, &groups[i])
+		all[i] = groupOf(&groups[i])
 	}
 	return all
 }
 
-func (s *API) groupOf(m *Journal, g *journal.DeadLetterGroup) DeadLetterGroup {
+func groupOf(g *deadletter.Group) DeadLetterGroup {
 	shown := DeadLetterGroup{
 		Fingerprint: journal.OrNull(g.Cause.ID), Policy: g.Cause.Policy, Reason: g.Cause.Reason, Classification: journal.OrNull(string(g.Cause.Classification)),
 		Pattern: g.Cause.Pattern, Count: g.N, FirstSeen: decision.Instant(g.First), LastSeen: decision.Instant(g.Last), Teams: g.Teams,
@@ -82,7 +82,7 @@ func (s *API) groupOf(m *Journal, g *journal.DeadLetterGroup) DeadLetterGroup {
 		shown.Teams = []decision.Team{}
 	}
 	if g.Sample.ID != "" {
-		sample := deadLetterOf(&review.Item{DeadLetterItem: g.Sample, Process: m.Process(&g.Sample)})
+		sample := deadLetterOf(&g.Sample)
 		shown.Sample = &sample
 		shown.Reason, shown.MatchedRule = g.Sample.Reason, journal.OrNull(g.Sample.MatchedRule)
 	}

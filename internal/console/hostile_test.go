@@ -12,9 +12,9 @@ import (
 	"unicode/utf8"
 
 	"retry-worker/internal/console"
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/review"
 )
 
 // broken are dead letters that cannot be read or decided on.
@@ -23,15 +23,17 @@ type broken struct {
 	err error
 }
 
-func (b broken) List(context.Context, journal.DeadLetterFilter, string, int) ([]review.Item, string, error) {
+func (b broken) List(context.Context, journal.DeadLetterFilter, string, int) ([]deadletter.Item, string, error) {
 	return nil, "", b.err
 }
-func (b broken) Show(context.Context, string) (review.Item, error) { return review.Item{}, b.err }
-func (b broken) Retry(context.Context, review.Command) (review.Decided, error) {
-	return review.Decided{}, b.err
+func (b broken) Show(context.Context, string) (deadletter.Item, error) {
+	return deadletter.Item{}, b.err
 }
-func (b broken) Discard(context.Context, review.Command) (review.Decided, error) {
-	return review.Decided{}, b.err
+func (b broken) Retry(context.Context, deadletter.Command) (deadletter.Decided, error) {
+	return deadletter.Decided{}, b.err
+}
+func (b broken) Discard(context.Context, deadletter.Command) (deadletter.Decided, error) {
+	return deadletter.Decided{}, b.err
 }
 
 const anID = "3fa85f64-5717-5562-b3fc-2c963f66afa6"
@@ -65,12 +67,12 @@ func TestDeadLettersUnavailable(t *testing.T) {
 // shows is one dead letter with that error, whatever wrote it.
 type shows struct {
 	broken
-	item review.Item
+	item deadletter.Item
 }
 
-func (s shows) Show(context.Context, string) (review.Item, error) { return s.item, nil }
-func (s shows) List(context.Context, journal.DeadLetterFilter, string, int) ([]review.Item, string, error) {
-	return []review.Item{s.item}, "", nil
+func (s shows) Show(context.Context, string) (deadletter.Item, error) { return s.item, nil }
+func (s shows) List(context.Context, journal.DeadLetterFilter, string, int) ([]deadletter.Item, string, error) {
+	return []deadletter.Item{s.item}, "", nil
 }
 
 // hostile texts do something where they are printed as they are.
@@ -78,7 +80,7 @@ var hostile = "<script>alert(1)</script>\x1b]0;owned\a\x1b[2J\u009b31m\u202egnp.
 
 // Error text is inert in JSON, and still the same text.
 func TestHostileTextIsInert(t *testing.T) {
-	item := review.Item{Process: review.Nobody}
+	item := deadletter.Item{Process: deadletter.Nobody}
 	item.ID, item.State, item.Episode, item.Outcome, item.Reason = anID, journal.DeadLetterDiscarded, 1, decision.PermanentError, decision.ReasonUnknown
 	item.Error, item.MatchedRule, item.Fingerprint = hostile+strings.Repeat("x", 1<<20), hostile, "f"
 	item.Subject = journal.Subject{Tenant: "<default>", Policy: "p", ID: hostile}

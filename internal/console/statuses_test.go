@@ -10,10 +10,10 @@ import (
 
 	"retry-worker/internal/access"
 	"retry-worker/internal/console"
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/decision/decisiontest"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/review"
 	"retry-worker/internal/testkit"
 )
 
@@ -196,6 +196,6 @@ func TestSubjectIsBounded(t *testing.T) {
 }
 
 var (
-	_ console.DeadLetters = (*review.Service)(nil)
+	_ console.DeadLetters = (*deadletter.Service)(nil)
 	_ console.Recorder    = (*journal.Journal)(nil)
 )

@@ -12,12 +12,11 @@ import (
 	"go.uber.org/zap"
 
 	"retry-worker/internal/access"
-	"retry-worker/internal/bulk"
 	"retry-worker/internal/catalogue"
 	"retry-worker/internal/console"
 	"retry-worker/internal/console/pages"
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/review"
 )
 
 // whoMay is all of R31: what each request takes, and who is allowed (in), or refused for nobody's name (login), the role or
@@ -101,20 +100,20 @@ type reached struct {
 
 func (r *reached) refuse() error {
 	r.n++
-	return &review.Refusal{Code: review.InvalidWhen, Message: "reached"}
+	return &deadletter.Refusal{Code: deadletter.InvalidWhen, Message: "reached"}
 }
 
-func (r *reached) Retry(context.Context, review.Command) (review.Decided, error) {
-	return review.Decided{}, r.refuse()
+func (r *reached) Retry(context.Context, deadletter.Command) (deadletter.Decided, error) {
+	return deadletter.Decided{}, r.refuse()
 }
-func (r *reached) Discard(context.Context, review.Command) (review.Decided, error) {
-	return review.Decided{}, r.refuse()
+func (r *reached) Discard(context.Context, deadletter.Command) (deadletter.Decided, error) {
+	return deadletter.Decided{}, r.refuse()
 }
 func (r *reached) Erase(context.Context, journal.Subject, func(journal.Head, *journal.Erasing) *journal.Changes) error {
 	return r.refuse()
 }
-func (r *reached) Process(*journal.DeadLetterItem) review.Process { return review.Waiting }
-func (r *reached) Start(context.Context, bulk.Command, string) (journal.BulkRun, bool, error) {
+func (r *reached) Process(*deadletter.Item) deadletter.Process { return deadletter.Waiting }
+func (r *reached) Start(context.Context, deadletter.BulkCommand, string) (journal.BulkRun, bool, error) {
 	return journal.BulkRun{}, false, r.refuse()
 }
 func (r *reached) Pause(context.Context, string, string) (journal.BulkRun, error) {
@@ -174,16 +173,16 @@ func fill(text, id string) string { return strings.NewReplacer("LETTER", id, "RU
 // everyState are dead letters of the team faturamento in each state, and bulk runs with what it takes to steer them.
 func (c *fixture) everyState() (letters, runs map[string]string) {
 	letters = map[string]string{c.permanent("CLM-001-1"): "", c.exhausted("CLM-002-1"): ""}
-	for claim, decide := range map[string]func(context.Context, review.Command) (review.Decided, error){"CLM-003-1": c.Reviews.Retry, "CLM-004-1": c.Reviews.Discard} {
+	for claim, decide := range map[string]func(context.Context, deadletter.Command) (deadletter.Decided, error){"CLM-003-1": c.DeadLetters.Retry, "CLM-004-1": c.DeadLetters.Discard} {
 		id := c.permanent(claim)
-		_, err := decide(c.t.Context(), review.Command{ID: id, Reason: "x", By: "ana", When: review.Now})
+		_, err := decide(c.t.Context(), deadletter.Command{ID: id, Reason: "x", By: "ana", When: deadletter.Now})
 		if err != nil {
 			c.t.Fatal(err)
 		}
 		letters[id] = ""
 	}
 	runs = map[string]string{}
-	for what, command := range map[string]bulk.Command{
+	for what, command := range map[string]deadletter.BulkCommand{
 		"bulk": {Filter: journal.DeadLetterFilter{Team: "faturamento"}}, "bulk/all": {},
 		"restart": {Filter: journal.DeadLetterFilter{Team: "faturamento"}, Force: true, Fresh: true}, "restart/all": {Force: true, Fresh: true},
 	} {
@@ -195,15 +194,15 @@ func (c *fixture) everyState() (letters, runs map[string]string) {
 
 // everything is API and pages over the fixture, and what counts the decisions that come through.
 func (c *fixture) everything() (http.Handler, *reached) {
-	through := &reached{DeadLetters: c.Reviews, Bulk: c.Bulk}
+	through := &reached{DeadLetters: c.DeadLetters, Bulk: c.DeadLetters}
 	p := pages.New(pages.Options{Now: c.Now, Catalogue: catalogue.Default, Log: zap.NewNop()})
 	p.Open(c.Memory, struct {
 		pages.Reviewer
 		pages.Causes
-	}{through, c.Reviews}, through)
+	}{through, c.DeadLetters}, through)
 	api := console.New(console.Options{Now: c.Now, Policies: c.Policies, Log: zap.NewNop(), Tokens: c.Tokens.Load,
 		Pages: console.Site{Handler: p, Public: []string{pages.AssetsPrefix}, Login: p.Login, Refuse: p.Refuse}})
-	api.Open(console.Journal{Reader: c.Memory, Recorder: c.Journal, Store: through, DeadLetters: through, Groups: c.Reviews, Bulk: through, Sessions: c.Memory})
+	api.Open(console.Journal{Reader: c.Memory, Recorder: c.Journal, Store: through, DeadLetters: through, Groups: c.DeadLetters, Bulk: through, Sessions: c.Memory})
 	return api.Handler(), through
 }
 

@@ -85,8 +85,8 @@ type resumption struct {
 	BackoffDuration string `json:"backoffDuration"`
 }
 
-// waits tells whether a process waits for a decision, as far as is known.
-func (d *DeadLetter) waits() bool { return d.ReviewJobKey != 0 && d.Delivery != DeliveryNobody }
+// Waits reports whether a process waits for a decision, as far as is known.
+func (d *DeadLetter) Waits() bool { return d.ReviewJobKey != 0 && d.Delivery != DeliveryNobody }
 
 // variables that the process goes on with; delay is how long the retry lies ahead.
 func (d *DeadLetter) variables(delay time.Duration) variables {

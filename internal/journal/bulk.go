@@ -2,6 +2,7 @@ package journal
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"retry-worker/internal/decision"
@@ -60,6 +61,32 @@ const (
 // BulkOutcomes lists every outcome.
 func BulkOutcomes() []BulkOutcome {
 	return []BulkOutcome{BulkPlanned, BulkRefused, BulkDecided, BulkTaken, BulkNobody, BulkRecovered, BulkDeadAgain, BulkSuperseded, BulkDiscarded}
+}
+
+// DeadLetterFilter chooses dead letters. Its zero value lets the open ones through.
+type DeadLetterFilter struct {
+	// State of the contract: open (also where empty), reprocessing, discarded, recovered, or all; also superseded.
+	State  string          `json:"state,omitempty"`
+	Policy string          `json:"policy,omitempty"`
+	Team   decision.Team   `json:"team,omitempty"`
+	Reason decision.Reason `json:"reason,omitempty"`
+	// Fingerprint of the cause (Fingerprint.ID); empty for any.
+	Fingerprint string `json:"fingerprint,omitempty"`
+	// Since and Until bound the instant of birth (CreatedAt): Since is included, Until is not; the zero time is no bound.
+	Since time.Time `json:"since,omitzero"`
+	Until time.Time `json:"until,omitzero"`
+	// Query is a dead letter's id, the beginning of a subject's id, or words of the error: all of them, in any order, each
+	// in the error without what differs from case to case (Fingerprint.Pattern), or in the code or rule that matched. What
+	// any of the three finds is let through. At most 200 bytes and 8 words count.
+	Query string `json:"q,omitempty"`
+}
+
+// maxQueryBytes of a filter's Query count.
+const maxQueryBytes = 200
+
+// Search returns the filter's Query as it is kept and searched for.
+func (f *DeadLetterFilter) Search() string {
+	return bounded(strings.TrimSpace(storable(f.Query)), maxQueryBytes)
 }
 
 // BulkRun is one decision on many dead letters, carried out one by one at a pace.
@@ -156,56 +183,8 @@ type BulkStep struct {
 	By string
 }
 
-// DeadLetterGroup are the dead letters of one cause in one state: policy, reason of the cause, and error without what
-// differs from case to case.
-type DeadLetterGroup struct {
-	// Fingerprint of the cause; Policy, Reason, Classification and Pattern of it are filled in.
-	Cause Fingerprint
-	// N of them that the filter lets through.
-	N int64
-	// First and Last are when the oldest and the newest of them were born.
-	First, Last time.Time
-	// Teams that act on them, the one with the most first.
-	Teams []decision.Team
-	// Sample is the newest of them.
-	Sample DeadLetterItem
-}
-
-// DeadLetterTally is how many open dead letters of a plan are alike in all that decides what would become of them.
-type DeadLetterTally struct {
-	Policy string
-	Team   decision.Team
-	Reason decision.Reason
-	// AtLimit: their retries are used up, so that one more must be forced.
-	AtLimit bool
-	// Waits: a process waits for a decision, as far as is known. Gone: none does any more (DeliveryNobody).
-	// Where neither is true no review job came yet.
-	Waits, Gone bool
-	// Recent: born at or after the instant that was asked for.
-	Recent bool
-	// Busy: they are in another bulk run that has not come to them yet.
-	Busy bool
-	N    int64
-	// Oldest and Newest of their births.
-	Oldest, Newest time.Time
-	// Sum of their records, modulo 2⁶³: with N it tells whether a plan still matches what is there.
-	Sum int64
-}
-
-// BulkStore keeps bulk runs, beside whoever else uses the store. Its errors hold a *StoreError. Every method is safe for concurrent use.
-type BulkStore interface {
-	// DeadLetterTallies sums up the open dead letters that f lets through (its State is not looked at) with a record of at
-	// most through (0: the newest there is), and says up to which record it looked.
-	DeadLetterTallies(ctx context.Context, f DeadLetterFilter, through int64, recent time.Time) (tallies []DeadLetterTally, upTo int64, err error)
-	// BulkRun is the run of that id; false where there is none.
-	BulkRun(ctx context.Context, id string) (BulkRun, bool, error)
-	// BulkRuns are all runs, those with the greatest ids first, from behind the cursor on, at most limit, which is held in 1
-	// to 200. The error is ErrBadCursor, or holds a *StoreError.
-	BulkRuns(ctx context.Context, cursor string, limit int) (runs []BulkRun, next string, err error)
-	// ActiveBulkRuns are those that are preparing, running or paused, the oldest first.
-	ActiveBulkRuns(ctx context.Context) ([]BulkRun, error)
-	// BulkItems of a run with that outcome (all where it is empty) and a number above after, in order, at most limit.
-	BulkItems(ctx context.Context, run string, outcome BulkOutcome, after int64, limit int) ([]BulkItem, error)
+// Gatherer adds dead letters to bulk runs. Its errors hold a *StoreError.
+type Gatherer interface {
 	// GatherBulkItems adds the next of a run's dead letters to it, at most limit (1 to 1000), in one short transaction, the
 	// oldest first, as step says; one that is open no longer is not added. done tells that all are there, or that the run has
 	// ended or is not known: it is running then where it was preparing; one that a person has paused meanwhile is gathered all

@@ -8,8 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"retry-worker/internal/redact"
@@ -19,7 +17,6 @@ import (
 var (
 	ErrBulkRunUnknown  = errors.New("run_not_found")
 	ErrInvalidRunState = errors.New("invalid_run_state")
-	ErrInvalidBulkRun  = errors.New("invalid_bulk_run")
 )
 
 // BulkStateError is an ErrInvalidRunState: the state that a bulk run is in does not allow the step.
@@ -36,13 +33,9 @@ func (e *BulkStateError) Is(target error) bool { return target == ErrInvalidRunS
 const MaxPerMinute = 6000
 
 // Bulk records a step of a whole bulk run, with an entry of the audit, and returns the run as it stands then. It returns as
-// Analyze does, or one of ErrReasonRequired, ErrInvalidBulkRun, ErrBadFilter, ErrBulkRunUnknown and a *BulkStateError, which
-// says why the step is not possible: pause needs a run that is preparing or running, resume one that is paused, cancel one
+// Analyze does, or ErrBulkRunUnknown or a *BulkStateError, which says why the step is not possible: pause needs a run that is preparing or running, resume one that is paused, cancel one
 // that has not ended, finish one that is running with nothing planned; a start an id that is new.
 func (j *Journal) Bulk(ctx context.Context, s *BulkStep) (BulkRun, error) {
-	if err := s.check(); err != nil {
-		return BulkRun{}, err
-	}
 	return outcomeOf(ctx, j, Lookup{Run: s.Run.ID}, func(b *batch, h *History, done *BulkRun) (err error) {
 		if h.Run != nil && done.ID != "" && h.Run.stands(done) {
 			return nil // an earlier try was committed after all
@@ -55,34 +48,6 @@ func (j *Journal) Bulk(ctx context.Context, s *BulkStep) (BulkRun, error) {
 // stands tells whether the run is in the state that a step brought another to.
 func (r *BulkRun) stands(as *BulkRun) bool {
 	return r.State == as.State && r.CreatedAt.Equal(as.CreatedAt) && r.ChangedAt.Equal(as.ChangedAt) && r.EndedAt.Equal(as.EndedAt)
-}
-
-// check refuses what no run could make right.
-func (s *BulkStep) check() error {
-	r := &s.Run
-	switch {
-	case r.ID == "":
-		return ErrBulkRunUnknown
-	case s.Verb != BulkStart:
-		if !slices.Contains([]BulkVerb{BulkPause, BulkResume, BulkCancel, BulkFinish}, s.Verb) {
-			return fmt.Errorf("%w: the verb is %q, expected start, pause, resume, cancel or finish", ErrInvalidBulkRun, bounded(string(s.Verb), 40))
-		}
-		return nil
-	case strings.TrimSpace(r.Reason) == "":
-		return ErrReasonRequired
-	case r.Action != BulkRetry && r.Action != BulkDiscard:
-		return fmt.Errorf("%w: the action is %q, expected retry or discard", ErrInvalidBulkRun, bounded(string(r.Action), 40))
-	case r.PerMinute < 1 || r.PerMinute > MaxPerMinute:
-		return fmt.Errorf("%w: it is to decide %d in a minute, expected 1 to %d", ErrInvalidBulkRun, r.PerMinute, MaxPerMinute)
-	case r.Through < 0:
-		return fmt.Errorf("%w: it is to go up to record %d, expected 0 or more", ErrInvalidBulkRun, r.Through)
-	case r.Fresh && !r.Force:
-		return fmt.Errorf("%w: fresh begins the whole ladder anew, which needs forceRetry", ErrInvalidBulkRun)
-	case r.Action == BulkDiscard && (r.Force || r.Fresh || r.Now):
-		return fmt.Errorf("%w: what is discarded is not retried: expected neither forceRetry nor fresh nor now", ErrInvalidBulkRun)
-	}
-	_, err := r.Filter.Plan("", 1)
-	return err
 }
 
 // bulk applies a step; known is the run as it stands, nil where there is none.
@@ -129,7 +94,7 @@ func (r *BulkRun) after(v BulkVerb) (BulkState, bool) {
 // started is the run that is to begin, as it is stored.
 func (s *BulkStep) started() BulkRun {
 	r, f := s.Run, s.Run.Filter
-	f.State, f.Query = "", bounded(strings.TrimSpace(storable(f.Query)), maxQueryBytes)
+	f.State, f.Query = "", f.Search()
 	return BulkRun{ID: storable(r.ID), Action: r.Action, Filter: f, Through: r.Through,
 		Reason: storable(redact.Line(r.Reason, maxReasonBytes)), By: bounded(storable(cmp.Or(s.By, r.By)), maxNameBytes),
 		Force: r.Force, Fresh: r.Fresh, Now: r.Now, PerMinute: r.PerMinute}
@@ -223,9 +188,9 @@ func (r *BulkRun) fold(record int64, at time.Time, b *bulkBody) {
 	}
 }
 
-// GatherBulkItems adds the next of a bulk run's dead letters to it (BulkStore.GatherBulkItems); one that another unfinished
+// GatherBulkItems adds the next of a bulk run's dead letters to it (Gatherer.GatherBulkItems); one that another unfinished
 // run has planned is added as refused with busyCode.
-func (j *Journal) GatherBulkItems(ctx context.Context, store BulkStore, run string, limit int, busyCode string) (bool, error) {
+func (j *Journal) GatherBulkItems(ctx context.Context, store Gatherer, run string, limit int, busyCode string) (bool, error) {
 	return store.GatherBulkItems(ctx, run, limit, func(head Head, g *Gathering) *Changes {
 		return g.Step(head, j.now(), busyCode, j.publish)
 	})
@@ -288,25 +253,4 @@ func (j *Journal) HoldBulkRun(ctx context.Context, run, why string) error {
 		}
 		return nil
 	}})
-}
-
-// bulkRuns names the list of all bulk runs.
-var bulkRuns = []byte("bulk runs")
-
-// BulkRunPage cuts runs, of which one more than limit was looked for, to a page, and returns the cursor behind it; empty
-// where no more follow.
-func BulkRunPage(all []BulkRun, limit int) (page []BulkRun, next string) {
-	if len(all) <= limit {
-		return all, ""
-	}
-	return slices.Clip(all[:limit]), cursor(bulkRuns, all[limit-1].ID)
-}
-
-// AfterBulkRun returns the id of the bulk run that a cursor goes on behind; empty where the cursor is. The error is
-// ErrBadCursor.
-func AfterBulkRun(text string) (string, error) {
-	if text == "" {
-		return "", nil
-	}
-	return placeOf(bulkRuns, text)
 }

@@ -69,6 +69,15 @@ func Milli(t time.Time) int64 {
 	return t.UnixMilli()
 }
 
+// CeilMilli is the first whole millisecond at or after t.
+func CeilMilli(t time.Time) int64 {
+	ms := t.UnixMilli()
+	if time.UnixMilli(ms).Before(t) {
+		ms++
+	}
+	return ms
+}
+
 // FromMilli is the time that Milli gave, in UTC.
 func FromMilli(ms int64) time.Time {
 	if ms == 0 {

@@ -77,7 +77,7 @@ func causeOf(a *Attempt) decision.Reason {
 // pattern is s in lower case with every word that holds a digit or a redaction's mark as one #, and so those that name a
 // month, a day of the week or a half of the day beside a number; cut to maxPatternBytes.
 func pattern(s string) string {
-	words := strings.FieldsFunc(strings.ToLower(redact.WithoutKinds(s)), separates)
+	words := Words(redact.WithoutKinds(s))
 	for i, word := range words {
 		if strings.ContainsAny(word, "#0123456789") {
 			words[i] = "#"
@@ -127,7 +127,7 @@ var dateWords = func() map[string]bool {
 	return words
 }()
 
-// separates tells what stands between words: a date, an address and an id are one word each.
-func separates(r rune) bool {
-	return r <= ' ' || strings.ContainsRune(`"'(),;=<>[]{}|`, r)
+// Words returns the words of s in lower case: a date, an address and an id are one word each.
+func Words(s string) []string {
+	return strings.FieldsFunc(strings.ToLower(s), func(r rune) bool { return r <= ' ' || strings.ContainsRune(`"'(),;=<>[]{}|`, r) })
 }

@@ -284,7 +284,7 @@ func (p *projection) end(l *life, as State) {
 // decision on it gets its answer: nobody makes one any more.
 func (p *projection) settle(d *DeadLetter, as DeadLetterState) {
 	p.touch(d)
-	tell := d.State == DeadLetterOpen && d.waits()
+	tell := d.State == DeadLetterOpen && d.Waits()
 	d.State, d.ChangedAt = as, p.at
 	if tell {
 		p.answer(d)
@@ -361,7 +361,7 @@ func (p *projection) review(l *life, b *reviewBody) {
 	d.State, d.ChangedAt, d.Run = b.Decision, p.at, b.Run
 	d.Review = ReviewNote{Discard: b.Decision == DeadLetterDiscarded, Force: b.Force, Fresh: b.Fresh, Reason: b.Reason, By: b.By, At: p.at,
 		NextRetryTime: b.NextRetryTime}
-	if d.waits() {
+	if d.Waits() {
 		p.answer(d)
 	} else {
 		d.Delivery = DeliveryNobody

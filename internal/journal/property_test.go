@@ -12,6 +12,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/testkit"
 )
@@ -300,7 +301,7 @@ func (w *world) see(group []call, other *world) []call {
 }
 
 // countsOf are the numbers of dead letters.
-func countsOf(t *rapid.T, m *testkit.Memory) []journal.DeadLetterCount {
+func countsOf(t *rapid.T, m *testkit.Memory) []deadletter.Count {
 	counts, err := m.DeadLetterCounts(context.Background())
 	if err != nil {
 		t.Fatal(err)

@@ -172,6 +172,35 @@ type DeadLetter struct {
 	Run string `json:"bulkRun,omitempty"`
 }
 
+// Delivery is what became of the answer to the process that waits for a review. The set is closed.
+type Delivery string
+
+// The deliveries.
+const (
+	// DeliveryNone: nothing was decided.
+	DeliveryNone Delivery = ""
+	// DeliveryPending: decided, and on its way to the process.
+	DeliveryPending Delivery = "pending"
+	// DeliveryTaken: the process took it.
+	DeliveryTaken Delivery = "taken"
+	// DeliveryNobody: no process waits for it.
+	DeliveryNobody Delivery = "nobody"
+)
+
+// ReviewNote is what a person decided on a dead letter. Its zero value is nothing.
+type ReviewNote struct {
+	// Discard lets it go; otherwise it was sent again.
+	Discard bool `json:"discard,omitempty"`
+	Force   bool `json:"forceRetry,omitempty"`
+	Fresh   bool `json:"fresh,omitempty"`
+	// Reason and By are a person's words, redacted, and name.
+	Reason string    `json:"reason"`
+	By     string    `json:"by"`
+	At     time.Time `json:"at,omitzero"`
+	// NextRetryTime of what was sent again.
+	NextRetryTime time.Time `json:"nextRetryTime,omitzero"`
+}
+
 // EntryKind is what a record of the audit tells. The set is closed.
 type EntryKind string
 

@@ -3,7 +3,6 @@ package journal
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"retry-worker/internal/decision"
@@ -35,7 +34,6 @@ var (
 	ErrMaxRetriesExceeded = errors.New("max_retries_exceeded")
 	ErrInvalidRetryState  = errors.New("invalid_retry_state")
 	ErrReasonRequired     = errors.New("reason_required")
-	ErrInvalidReview      = errors.New("invalid_review")
 )
 
 // ErrNobodyWaits is an ErrInvalidRetryState: what is sent again must have a process that carries it out.
@@ -66,21 +64,6 @@ const (
 	// maxNameBytes of a person's name.
 	maxNameBytes = 200
 )
-
-// check refuses what no dead letter could make right.
-func (r *Review) check() error {
-	switch {
-	case strings.TrimSpace(r.Reason) == "":
-		return ErrReasonRequired
-	case r.Fresh && !r.Force:
-		return fmt.Errorf("%w: fresh begins the whole ladder anew, which needs forceRetry", ErrInvalidReview)
-	case r.Discard && (r.Force || r.Fresh):
-		return fmt.Errorf("%w: what is discarded is not retried: expected neither forceRetry nor fresh", ErrInvalidReview)
-	case r.Delay < 0:
-		return fmt.Errorf("%w: the delay is %s, expected 0 or more", ErrInvalidReview, r.Delay)
-	}
-	return nil
-}
 
 // next is when the retry is made, and how long after now that is. It is never in the past (R7).
 func (r *Review) next(now time.Time) (time.Time, time.Duration) {
@@ -136,7 +119,7 @@ func (b *batch) review(r *Review, h *History) (Reviewed, error) {
 		return Reviewed{}, d.decided()
 	case r.Discard:
 		return b.reviewed(r, h, DeadLetterDiscarded, time.Time{}, 0), nil
-	case !d.waits():
+	case !d.Waits():
 		return Reviewed{}, ErrNobodyWaits
 	case d.RetryCount >= d.MaxRetries && !r.Force:
 		return Reviewed{}, ErrMaxRetriesExceeded
@@ -177,7 +160,7 @@ func (b *batch) reviewed(r *Review, h *History, as DeadLetterState, next time.Ti
 	if r.Fresh {
 		body.Episode++
 	}
-	if d.waits() {
+	if d.Waits() {
 		body.Delivery = DeliveryPending
 		if d.Delivery == DeliveryTaken {
 			body.Delivery = DeliveryTaken

@@ -3,12 +3,13 @@ package metrics
 import (
 	"time"
 
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/journal"
 )
 
 // SetDeadLetters takes over how many dead letters there are, by policy and state, and how old the oldest open one of each
 // policy is at now. What is not among counts is 0. Not for concurrent use with itself.
-func (m *Metrics) SetDeadLetters(counts []journal.DeadLetterCount, now time.Time) {
+func (m *Metrics) SetDeadLetters(counts []deadletter.Count, now time.Time) {
 	numbers := make(map[string]map[journal.DeadLetterState]int64)
 	oldest := make(map[string]time.Time)
 	for policy := range *m.policies.Load() { // those of which none is left, too
@@ -45,7 +46,7 @@ func (m *Metrics) SetDeadLetters(counts []journal.DeadLetterCount, now time.Time
 type openKey struct{ policy, team, reason string }
 
 // setOpen takes over who must act on what is open; what is gone is 0, so that it is seen to be gone.
-func (m *Metrics) setOpen(counts []journal.DeadLetterCount) {
+func (m *Metrics) setOpen(counts []deadletter.Count) {
 	open := make(map[openKey]float64)
 	for key := range m.openSeen {
 		open[key] = 0

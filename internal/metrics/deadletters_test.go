@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 )
@@ -14,14 +15,14 @@ import (
 func TestDeadLetters(t *testing.T) {
 	m, _, url := served(t)
 	now := analysed
-	count := func(policy string, state journal.DeadLetterState, n int64, age time.Duration) journal.DeadLetterCount {
-		c := journal.DeadLetterCount{Policy: policy, State: state, N: n}
+	count := func(policy string, state journal.DeadLetterState, n int64, age time.Duration) deadletter.Count {
+		c := deadletter.Count{Policy: policy, State: state, N: n}
 		if age > 0 {
 			c.Oldest = now.Add(-age)
 		}
 		return c
 	}
-	m.SetDeadLetters([]journal.DeadLetterCount{
+	m.SetDeadLetters([]deadletter.Count{
 		count("tiss-submission", journal.DeadLetterOpen, 70, time.Hour), count("tiss-submission", journal.DeadLetterOpen, 31, 2*time.Hour),
 		count("tiss-submission", journal.DeadLetterDiscarded, 4, 0), count("gone", journal.DeadLetterOpen, 1, time.Minute),
 		count("reprocessed", journal.DeadLetterReprocessing, 2, time.Minute),
@@ -36,7 +37,7 @@ func TestDeadLetters(t *testing.T) {
 		`retry_worker_dead_letters_oldest_seconds{policy="reprocessed"}`:             false,
 		`retry_worker_dead_letters_oldest_seconds{policy="job-queue"}`:               false,
 	})
-	m.SetDeadLetters([]journal.DeadLetterCount{{Policy: "tiss-submission", State: journal.DeadLetterOpen, N: 1, Oldest: now.Add(time.Hour)}}, now)
+	m.SetDeadLetters([]deadletter.Count{{Policy: "tiss-submission", State: journal.DeadLetterOpen, N: 1, Oldest: now.Add(time.Hour)}}, now)
 	wantLines(t, scrape(t, url), map[string]bool{
 		`retry_worker_dead_letters{policy="tiss-submission",state="open"} 1`:      true,
 		`retry_worker_dead_letters{policy="gone",state="open"} 0`:                 true,
@@ -49,17 +50,17 @@ func TestDeadLetters(t *testing.T) {
 // TestOpenDeadLettersByTeam: who must act, and why; what is decided falls to 0.
 func TestOpenDeadLettersByTeam(t *testing.T) {
 	m, _, url := served(t)
-	count := func(state journal.DeadLetterState, team decision.Team, reason decision.Reason, n int64) journal.DeadLetterCount {
-		return journal.DeadLetterCount{Policy: "tiss-submission", State: state, Team: team, Reason: reason, N: n}
+	count := func(state journal.DeadLetterState, team decision.Team, reason decision.Reason, n int64) deadletter.Count {
+		return deadletter.Count{Policy: "tiss-submission", State: state, Team: team, Reason: reason, N: n}
 	}
-	m.SetDeadLetters([]journal.DeadLetterCount{
+	m.SetDeadLetters([]deadletter.Count{
 		count(journal.DeadLetterOpen, "cadastro", "INVALID_PATIENT_DATA", 7), count(journal.DeadLetterOpen, "faturamento", "DUPLICATE_CLAIM", 2),
 		count(journal.DeadLetterDiscarded, "faturamento", "DUPLICATE_CLAIM", 90),
 	}, analysed)
 	series := `retry_worker_dead_letters_open{policy="tiss-submission",reason="INVALID_PATIENT_DATA",team="cadastro"} `
 	duplicates := `retry_worker_dead_letters_open{policy="tiss-submission",reason="DUPLICATE_CLAIM",team="faturamento"} `
 	wantLines(t, scrape(t, url), map[string]bool{series + "7": true, duplicates + "2": true})
-	m.SetDeadLetters([]journal.DeadLetterCount{count(journal.DeadLetterOpen, "cadastro", "INVALID_PATIENT_DATA", 8)}, analysed)
+	m.SetDeadLetters([]deadletter.Count{count(journal.DeadLetterOpen, "cadastro", "INVALID_PATIENT_DATA", 8)}, analysed)
 	wantLines(t, scrape(t, url), map[string]bool{series + "8": true, duplicates + "0": true})
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"retry-worker/internal/access"
 	"retry-worker/internal/audit"
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/store/postgres"
 	"retry-worker/internal/store/sqlite"
@@ -20,7 +21,7 @@ type Store interface {
 	journal.Purger
 	journal.Eraser
 	journal.Outbox
-	journal.BulkStore
+	deadletter.BulkStore
 	journal.NoticeStore
 	access.EndedSessions
 	audit.Rebuilder
@@ -29,7 +30,7 @@ type Store interface {
 // Reader reads the journal until it is closed.
 type Reader interface {
 	journal.Reader
-	journal.DeadLetterReader
+	deadletter.Reader
 	journal.Archive
 	journal.Statistics
 	audit.Journal

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/journal"
 )
 
@@ -50,9 +51,9 @@ func (m *Memory) keepRuns(c *journal.Changes) {
 }
 
 // chosen are the open dead letters with a record of at most through that the filter lets through, the oldest first.
-func (m *Memory) chosen(f journal.DeadLetterFilter, through int64) (all []journal.DeadLetterItem, err error) {
+func (m *Memory) chosen(f journal.DeadLetterFilter, through int64) (all []deadletter.Item, err error) {
 	f.State = ""
-	p, err := f.Plan("", 1)
+	p, err := deadletter.NewQuery(f, "", 1)
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +62,7 @@ func (m *Memory) chosen(f journal.DeadLetterFilter, through int64) (all []journa
 			all = append(all, m.item(d))
 		}
 	}
-	slices.SortFunc(all, func(a, b journal.DeadLetterItem) int { return cmp.Compare(a.Record, b.Record) })
+	slices.SortFunc(all, func(a, b deadletter.Item) int { return cmp.Compare(a.Record, b.Record) })
 	return all, nil
 }
 
@@ -77,8 +78,8 @@ func (m *Memory) busy(id string) bool {
 	return false
 }
 
-// DeadLetterTallies implements journal.BulkStore.
-func (m *Memory) DeadLetterTallies(ctx context.Context, f journal.DeadLetterFilter, through int64, recent time.Time) ([]journal.DeadLetterTally, int64, error) {
+// DeadLetterTallies implements deadletter.BulkStore.
+func (m *Memory) DeadLetterTallies(ctx context.Context, f journal.DeadLetterFilter, through int64, recent time.Time) ([]deadletter.Tally, int64, error) {
 	if err := m.readable(ctx); err != nil {
 		return nil, 0, err
 	}
@@ -91,7 +92,7 @@ func (m *Memory) DeadLetterTallies(ctx context.Context, f journal.DeadLetterFilt
 	if err != nil {
 		return nil, 0, err
 	}
-	sums := journal.DeadLetterSums{}
+	sums := deadletter.Sums{}
 	for i := range all {
 		d := &all[i]
 		sums.Add(&d.DeadLetter, d.Subject.Policy, recent, m.busy(d.ID))
@@ -99,7 +100,7 @@ func (m *Memory) DeadLetterTallies(ctx context.Context, f journal.DeadLetterFilt
 	return sums.Tallies(), through, nil
 }
 
-// BulkRun implements journal.BulkStore.
+// BulkRun implements deadletter.BulkStore.
 func (m *Memory) BulkRun(ctx context.Context, id string) (journal.BulkRun, bool, error) {
 	if err := m.readable(ctx); err != nil {
 		return journal.BulkRun{}, false, err
@@ -124,9 +125,9 @@ func (m *Memory) ofRuns(wanted func(r *run) bool) (all []journal.BulkRun) {
 	return all
 }
 
-// BulkRuns implements journal.BulkStore.
+// BulkRuns implements deadletter.BulkStore.
 func (m *Memory) BulkRuns(ctx context.Context, cursor string, limit int) ([]journal.BulkRun, string, error) {
-	after, err := journal.AfterBulkRun(cursor)
+	after, err := deadletter.AfterRun(cursor)
 	if err == nil {
 		err = m.readable(ctx)
 	}
@@ -135,11 +136,11 @@ func (m *Memory) BulkRuns(ctx context.Context, cursor string, limit int) ([]jour
 	}
 	all := m.ofRuns(func(r *run) bool { return after == "" || r.ID < after })
 	slices.Reverse(all)
-	all, next := journal.BulkRunPage(all, min(max(limit, 1), journal.MaxDeadLetterPage))
+	all, next := deadletter.RunPage(all, min(max(limit, 1), deadletter.MostItems))
 	return all, next, nil
 }
 
-// ActiveBulkRuns implements journal.BulkStore.
+// ActiveBulkRuns implements deadletter.BulkStore.
 func (m *Memory) ActiveBulkRuns(ctx context.Context) ([]journal.BulkRun, error) {
 	if err := m.readable(ctx); err != nil {
 		return nil, err
@@ -147,7 +148,7 @@ func (m *Memory) ActiveBulkRuns(ctx context.Context) ([]journal.BulkRun, error) 
 	return m.ofRuns(func(r *run) bool { return !r.State.Ended() }), nil
 }
 
-// BulkItems implements journal.BulkStore.
+// BulkItems implements deadletter.BulkStore.
 func (m *Memory) BulkItems(ctx context.Context, id string, outcome journal.BulkOutcome, after int64, limit int) ([]journal.BulkItem, error) {
 	if err := m.readable(ctx); err != nil {
 		return nil, err
@@ -163,7 +164,7 @@ func (m *Memory) BulkItems(ctx context.Context, id string, outcome journal.BulkO
 	return first(all, limit), nil
 }
 
-// GatherBulkItems implements journal.BulkStore.
+// GatherBulkItems implements deadletter.BulkStore.
 func (m *Memory) GatherBulkItems(ctx context.Context, id string, limit int, step func(journal.Head, *journal.Gathering) *journal.Changes) (bool, error) {
 	if err := m.readable(ctx); err != nil {
 		return false, err
@@ -178,7 +179,7 @@ func (m *Memory) GatherBulkItems(ctx context.Context, id string, limit int, step
 	if err != nil {
 		return false, err
 	}
-	all = slices.DeleteFunc(all, func(d journal.DeadLetterItem) bool { return d.Record <= r.Gathered })
+	all = slices.DeleteFunc(all, func(d deadletter.Item) bool { return d.Record <= r.Gathered })
 	limit = min(max(limit, 1), 1000)
 	told := r.told()
 	g := &journal.Gathering{Run: &told, Through: r.Through, Last: len(all) < limit}

@@ -6,13 +6,14 @@ import (
 	"slices"
 	"strings"
 
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/journal"
 )
 
-// DeadLetter implements journal.DeadLetterReader.
-func (m *Memory) DeadLetter(ctx context.Context, id string) (journal.DeadLetterItem, bool, error) {
+// DeadLetter implements deadletter.Reader.
+func (m *Memory) DeadLetter(ctx context.Context, id string) (deadletter.Item, bool, error) {
 	if err := m.readable(ctx); err != nil {
-		return journal.DeadLetterItem{}, false, err
+		return deadletter.Item{}, false, err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -21,12 +22,12 @@ func (m *Memory) DeadLetter(ctx context.Context, id string) (journal.DeadLetterI
 			return m.item(d), true, nil
 		}
 	}
-	return journal.DeadLetterItem{}, false, nil
+	return deadletter.Item{}, false, nil
 }
 
 // item is a dead letter with what is known of its subject.
-func (m *Memory) item(d *journal.KeyedDeadLetter) journal.DeadLetterItem {
-	i := journal.DeadLetterItem{DeadLetter: d.DeadLetter, Subject: d.Subject}
+func (m *Memory) item(d *journal.KeyedDeadLetter) deadletter.Item {
+	i := deadletter.Item{DeadLetter: d.DeadLetter, Subject: d.Subject}
 	for _, a := range m.attempts(d.Subject) {
 		if a.Record == d.DeadLetter.Record {
 			i.Error, i.Classification, i.MatchedRule = a.Error, a.Decision.ErrorClassification, a.Decision.MatchedRule
@@ -35,9 +36,9 @@ func (m *Memory) item(d *journal.KeyedDeadLetter) journal.DeadLetterItem {
 	return i
 }
 
-// DeadLetterPage implements journal.DeadLetterReader: it looks at every dead letter there is.
-func (m *Memory) DeadLetterPage(ctx context.Context, f journal.DeadLetterFilter, cursor string, limit int) ([]journal.DeadLetterItem, string, error) {
-	p, err := f.Plan(cursor, limit)
+// DeadLetterPage implements deadletter.Reader: it looks at every dead letter there is.
+func (m *Memory) DeadLetterPage(ctx context.Context, f journal.DeadLetterFilter, cursor string, limit int) ([]deadletter.Item, string, error) {
+	p, err := deadletter.NewQuery(f, cursor, limit)
 	if err == nil {
 		err = m.readable(ctx)
 	}
@@ -46,13 +47,13 @@ func (m *Memory) DeadLetterPage(ctx context.Context, f journal.DeadLetterFilter,
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var all []journal.DeadLetterItem
+	var all []deadletter.Item
 	for _, d := range m.letters {
 		if p.Passes(&d.DeadLetter, d.Subject.Policy) && m.found(p, d) {
 			all = append(all, m.item(d))
 		}
 	}
-	slices.SortFunc(all, func(a, b journal.DeadLetterItem) int { return cmp.Compare(b.Record, a.Record) })
+	slices.SortFunc(all, func(a, b deadletter.Item) int { return cmp.Compare(b.Record, a.Record) })
 	if len(all) <= p.Limit {
 		return all, "", nil
 	}
@@ -60,24 +61,24 @@ func (m *Memory) DeadLetterPage(ctx context.Context, f journal.DeadLetterFilter,
 }
 
 // found tells whether the query finds a dead letter.
-func (m *Memory) found(p *journal.DeadLetterPlan, d *journal.KeyedDeadLetter) bool {
+func (m *Memory) found(p *deadletter.Query, d *journal.KeyedDeadLetter) bool {
 	cause := m.fingerprints[d.DeadLetter.Fingerprint]
 	return !p.Searches || d.DeadLetter.ID == p.ID || p.Finds(&cause) ||
 		slices.ContainsFunc(p.Prefixes, func(prefix string) bool { return strings.HasPrefix(d.Subject.ID, prefix) })
 }
 
-// DeadLetterCounts implements journal.DeadLetterReader.
-func (m *Memory) DeadLetterCounts(ctx context.Context) ([]journal.DeadLetterCount, error) {
+// DeadLetterCounts implements deadletter.Reader.
+func (m *Memory) DeadLetterCounts(ctx context.Context) ([]deadletter.Count, error) {
 	if err := m.readable(ctx); err != nil {
 		return nil, err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	first := map[journal.DeadLetterCount]int64{} // record of the oldest
-	counts := map[journal.DeadLetterCount]journal.DeadLetterCount{}
+	first := map[deadletter.Count]int64{} // record of the oldest
+	counts := map[deadletter.Count]deadletter.Count{}
 	for _, l := range m.letters {
 		d := &l.DeadLetter
-		key := journal.DeadLetterCount{Policy: l.Subject.Policy, State: d.State, Team: d.Team, Reason: d.Reason}
+		key := deadletter.Count{Policy: l.Subject.Policy, State: d.State, Team: d.Team, Reason: d.Reason}
 		c, known := counts[key]
 		if !known {
 			c = key
@@ -87,11 +88,11 @@ func (m *Memory) DeadLetterCounts(ctx context.Context) ([]journal.DeadLetterCoun
 		}
 		counts[key] = c
 	}
-	all := make([]journal.DeadLetterCount, 0, len(counts))
+	all := make([]deadletter.Count, 0, len(counts))
 	for _, c := range counts {
 		all = append(all, c)
 	}
-	slices.SortFunc(all, func(a, b journal.DeadLetterCount) int {
+	slices.SortFunc(all, func(a, b deadletter.Count) int {
 		return cmp.Or(cmp.Compare(a.Policy, b.Policy), cmp.Compare(a.State, b.State), cmp.Compare(a.Team, b.Team), cmp.Compare(a.Reason, b.Reason))
 	})
 	return all, nil

@@ -10,19 +10,18 @@ import (
 
 	"go.uber.org/zap"
 
-	"retry-worker/internal/bulk"
 	"retry-worker/internal/catalogue"
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/review"
 )
 
 // Store is what a journal and the services over it need.
 type Store interface {
 	journal.Store
 	journal.Reader
-	journal.DeadLetterReader
-	journal.BulkStore
+	deadletter.Reader
+	deadletter.BulkStore
 	journal.Outbox
 	journal.Statistics
 	journal.Archive
@@ -37,12 +36,11 @@ const firstKey = 1<<53 + 1
 type Fixture struct {
 	*Clock
 	// Memory is the store; nil where the test brought its own (Over).
-	Memory  *Memory
-	Store   Store
-	Journal *journal.Journal
-	Reviews *review.Service
-	Bulk    *bulk.Service
-	Tokens  *Tokens
+	Memory      *Memory
+	Store       Store
+	Journal     *journal.Journal
+	DeadLetters *deadletter.Service
+	Tokens      *Tokens
 
 	t        testing.TB
 	mu       sync.Mutex
@@ -75,8 +73,7 @@ func New(t testing.TB, options ...Option) *Fixture {
 	}
 	f.engineUp = f.Now().Add(-time.Hour)
 	f.Journal = StartJournal(t, f.Store, f.Now)
-	f.Reviews = review.New(f.Store, f.Journal, f.Policies, f.Now, f.EngineUp)
-	f.Bulk = bulk.New(f.Store, f.Journal, f.Policies, f.Now, f.EngineUp)
+	f.DeadLetters = deadletter.New(f.Store, f.Journal, f.Policies, f.Now, f.EngineUp)
 	return f
 }
 
@@ -185,9 +182,9 @@ func (f *Fixture) Await(deadLetter string) {
 }
 
 // Item returns a dead letter.
-func (f *Fixture) Item(deadLetter string) review.Item {
+func (f *Fixture) Item(deadLetter string) deadletter.Item {
 	f.t.Helper()
-	item, err := f.Reviews.Show(f.t.Context(), deadLetter)
+	item, err := f.DeadLetters.Show(f.t.Context(), deadLetter)
 	if err != nil {
 		f.t.Fatalf("dead letter %s: %v", deadLetter, err)
 	}
@@ -225,11 +222,11 @@ func (f *Fixture) Deliver(taken bool) {
 }
 
 // StartBulk plans a bulk run and starts it.
-func (f *Fixture) StartBulk(c bulk.Command) (run string) {
+func (f *Fixture) StartBulk(c deadletter.BulkCommand) (run string) {
 	f.t.Helper()
-	p, err := f.Bulk.Plan(f.t.Context(), c)
+	p, err := f.DeadLetters.Plan(f.t.Context(), c)
 	Must(f.t, err)
-	r, _, err := f.Bulk.Start(f.t.Context(), c, p.Token)
+	r, _, err := f.DeadLetters.Start(f.t.Context(), c, p.Token)
 	Must(f.t, err)
 	return r.ID
 }
@@ -239,7 +236,7 @@ func (f *Fixture) Gather(run string) {
 	f.t.Helper()
 	for done := false; !done; {
 		var err error
-		if done, err = f.Journal.GatherBulkItems(f.t.Context(), f.Store, run, 1000, string(bulk.InOtherRun)); err != nil {
+		if done, err = f.Journal.GatherBulkItems(f.t.Context(), f.Store, run, 1000, string(deadletter.InOtherRun)); err != nil {
 			f.t.Fatal(err)
 		}
 	}
@@ -248,20 +245,20 @@ func (f *Fixture) Gather(run string) {
 // DecideBulk decides on the next n planned dead letters of a bulk run as whoever carries it out does, and returns them.
 func (f *Fixture) DecideBulk(run string, n int) []journal.BulkItem {
 	f.t.Helper()
-	r, err := f.Bulk.Run(f.t.Context(), run)
+	r, err := f.DeadLetters.Run(f.t.Context(), run)
 	Must(f.t, err)
 	items, err := f.Store.BulkItems(f.t.Context(), run, journal.BulkPlanned, 0, n)
 	Must(f.t, err)
-	decide, when := f.Reviews.Retry, review.Backoff
+	decide, when := f.DeadLetters.Retry, deadletter.Backoff
 	if r.Action == journal.BulkDiscard {
-		decide = f.Reviews.Discard
+		decide = f.DeadLetters.Discard
 	}
 	if r.Now {
-		when = review.Now
+		when = deadletter.Now
 	}
 	for _, i := range items {
-		_, err := decide(f.t.Context(), review.Command{ID: i.DeadLetter, Reason: r.Reason, By: r.By, Run: run, Force: r.Force, Fresh: r.Fresh, When: when})
-		if refusal := review.Refused(err); refusal != nil {
+		_, err := decide(f.t.Context(), deadletter.Command{ID: i.DeadLetter, Reason: r.Reason, By: r.By, Run: run, Force: r.Force, Fresh: r.Fresh, When: when})
+		if refusal := deadletter.RefusalOf(err); refusal != nil {
 			err = f.Journal.RefuseBulkItem(f.t.Context(), run, i.Number, string(refusal.Code))
 		}
 		Must(f.t, err)
@@ -280,7 +277,7 @@ func (f *Fixture) FinishBulk(run string) {
 // RunBulk carries bulk runs out until the test ends, or the function it returns is called.
 func (f *Fixture) RunBulk() (kill func()) {
 	ctx, cancel := context.WithCancel(context.Background())
-	r := bulk.NewRunner(f.Store, f.Reviews, f.Journal, f.Clock, f.EngineUp, bulk.NoHooks(), zap.NewNop())
+	r := deadletter.NewRunner(f.Store, f.DeadLetters, f.Journal, f.Clock, f.EngineUp, deadletter.NoHooks(), zap.NewNop())
 	var running sync.WaitGroup
 	running.Go(func() { r.Run(ctx, ctx) })
 	kill = func() { cancel(); running.Wait() }

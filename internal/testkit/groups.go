@@ -5,12 +5,13 @@ import (
 	"context"
 	"slices"
 
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/journal"
 )
 
-// DeadLetterGroups implements journal.DeadLetterReader: it looks at every dead letter there is.
-func (m *Memory) DeadLetterGroups(ctx context.Context, f journal.DeadLetterFilter, cursor string, limit int) ([]journal.DeadLetterGroup, string, error) {
-	p, err := f.Groups(cursor, limit)
+// DeadLetterGroups implements deadletter.Reader: it looks at every dead letter there is.
+func (m *Memory) DeadLetterGroups(ctx context.Context, f journal.DeadLetterFilter, cursor string, limit int) ([]deadletter.Group, string, error) {
+	p, err := deadletter.NewGroupQuery(f, cursor, limit)
 	if err == nil {
 		err = m.readable(ctx)
 	}
@@ -19,10 +20,10 @@ func (m *Memory) DeadLetterGroups(ctx context.Context, f journal.DeadLetterFilte
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var all []journal.DeadLetterGroup
+	var all []deadletter.Group
 	for id, items := range m.byCause(p) {
-		slices.SortFunc(items, func(a, b journal.DeadLetterItem) int { return cmp.Compare(a.Record, b.Record) })
-		g, teams := journal.DeadLetterGroup{Cause: journal.Fingerprint{ID: id}, N: int64(len(items))}, journal.TeamCounts{}
+		slices.SortFunc(items, func(a, b deadletter.Item) int { return cmp.Compare(a.Record, b.Record) })
+		g, teams := deadletter.Group{Cause: journal.Fingerprint{ID: id}, N: int64(len(items))}, deadletter.TeamCounts{}
 		for i := range items {
 			g.End(&items[i])
 			teams[items[i].Team]++
@@ -34,7 +35,7 @@ func (m *Memory) DeadLetterGroups(ctx context.Context, f journal.DeadLetterFilte
 			all = append(all, g)
 		}
 	}
-	slices.SortFunc(all, func(a, b journal.DeadLetterGroup) int {
+	slices.SortFunc(all, func(a, b deadletter.Group) int {
 		return cmp.Or(cmp.Compare(b.N, a.N), cmp.Compare(a.Cause.ID, b.Cause.ID))
 	})
 	if len(all) <= p.Limit {
@@ -44,8 +45,8 @@ func (m *Memory) DeadLetterGroups(ctx context.Context, f journal.DeadLetterFilte
 }
 
 // byCause are the dead letters that the plan lets through, by their causes.
-func (m *Memory) byCause(p *journal.DeadLetterGroupPlan) map[string][]journal.DeadLetterItem {
-	all := map[string][]journal.DeadLetterItem{}
+func (m *Memory) byCause(p *deadletter.GroupQuery) map[string][]deadletter.Item {
+	all := map[string][]deadletter.Item{}
 	for _, d := range m.letters {
 		id := d.DeadLetter.Fingerprint
 		cause := m.fingerprints[id]

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/journal"
 )
 
@@ -341,13 +342,13 @@ func copyLink(l journal.Link) journal.Link {
 }
 
 var (
-	_ journal.Store            = (*Memory)(nil)
-	_ journal.Reader           = (*Memory)(nil)
-	_ journal.DeadLetterReader = (*Memory)(nil)
-	_ journal.Archive          = (*Memory)(nil)
-	_ journal.Statistics       = (*Memory)(nil)
-	_ journal.Purger           = (*Memory)(nil)
-	_ journal.Eraser           = (*Memory)(nil)
-	_ journal.Outbox           = (*Memory)(nil)
-	_ journal.BulkStore        = (*Memory)(nil)
+	_ journal.Store        = (*Memory)(nil)
+	_ journal.Reader       = (*Memory)(nil)
+	_ deadletter.Reader    = (*Memory)(nil)
+	_ journal.Archive      = (*Memory)(nil)
+	_ journal.Statistics   = (*Memory)(nil)
+	_ journal.Purger       = (*Memory)(nil)
+	_ journal.Eraser       = (*Memory)(nil)
+	_ journal.Outbox       = (*Memory)(nil)
+	_ deadletter.BulkStore = (*Memory)(nil)
 )

@@ -10,9 +10,9 @@ import (
 
 	"go.uber.org/zap"
 
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/review"
 )
 
 // DeadLetterVariable names the dead letter for which a process waits.
@@ -45,7 +45,7 @@ type ReviewEngine interface {
 type Reviews struct {
 	engine   ReviewEngine
 	policies func() decision.Policies
-	letters  journal.DeadLetterReader
+	letters  deadletter.Reader
 	memory   *journal.Journal
 	waiting  func()
 	hooks    Hooks
@@ -55,7 +55,7 @@ type Reviews struct {
 
 // NewReviews looks dead letters up in letters and records in memory who waits. policies gives those in force. waiting is
 // called where a process came whose answer is on its way already; it must not block.
-func NewReviews(engine ReviewEngine, policies func() decision.Policies, letters journal.DeadLetterReader, memory *journal.Journal,
+func NewReviews(engine ReviewEngine, policies func() decision.Policies, letters deadletter.Reader, memory *journal.Journal,
 	waiting func(), hooks Hooks, log *zap.Logger) *Reviews {
 	return &Reviews{engine: engine, policies: policies, letters: letters, memory: memory, waiting: waiting, hooks: hooks, log: log}
 }
@@ -169,7 +169,7 @@ func readDeadLetterID(v decision.Value) (string, *decision.Rejection) {
 		return "", unknownLetter("missing")
 	case json.Unmarshal([]byte(v), &id) != nil:
 		return "", unknownLetter("no text")
-	case !review.IsID(id):
+	case !deadletter.IsID(id):
 		return "", unknownLetter(strconv.Quote(id))
 	}
 	return id, nil

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/review"
 	"retry-worker/internal/worker"
 )
 
@@ -34,7 +34,7 @@ func TestEngineDownWhilePeopleDecide(t *testing.T) {
 		if n := len(f.Memory.Outbox()); n != decisions {
 			t.Errorf("%d decisions wait for the engine, want %d", n, decisions)
 		}
-		f.wantItem(ids[0], journal.DeadLetterReprocessing, journal.DeliveryPending, review.Waiting)
+		f.wantItem(ids[0], journal.DeadLetterReprocessing, journal.DeliveryPending, deadletter.Waiting)
 		f.set(func() { f.down = false })
 		f.within(2*time.Minute, "all is delivered", f.delivered)
 		for i, id := range ids {
@@ -42,7 +42,7 @@ func TestEngineDownWhilePeopleDecide(t *testing.T) {
 			if i%2 == 1 {
 				state = journal.DeadLetterDiscarded
 			}
-			f.wantItem(id, state, journal.DeliveryTaken, review.Answered)
+			f.wantItem(id, state, journal.DeliveryTaken, deadletter.Answered)
 		}
 		if n := f.calls() - before; n != decisions {
 			t.Errorf("the engine was asked %d times for %d decisions", n, decisions)
@@ -62,11 +62,11 @@ func TestInstanceCancelled(t *testing.T) {
 		f.retry(again)
 		f.discard(away)
 		f.within(time.Minute, "both are settled", f.delivered)
-		f.wantItem(again, journal.DeadLetterOpen, journal.DeliveryNobody, review.Nobody)
-		f.wantItem(away, journal.DeadLetterDiscarded, journal.DeliveryNobody, review.Nobody)
+		f.wantItem(again, journal.DeadLetterOpen, journal.DeliveryNobody, deadletter.Nobody)
+		f.wantItem(away, journal.DeadLetterDiscarded, journal.DeliveryNobody, deadletter.Nobody)
 		f.wantActions(map[worker.Action]int{worker.Superseded: 2})
-		_, err := f.Reviews.Retry(f.t.Context(), review.Command{ID: again, Reason: "r", By: "maria"})
-		if r := review.Refused(err); r == nil || r.Code != review.InvalidRetryState {
+		_, err := f.DeadLetters.Retry(f.t.Context(), deadletter.Command{ID: again, Reason: "r", By: "maria"})
+		if r := deadletter.RefusalOf(err); r == nil || r.Code != deadletter.InvalidRetryState {
 			t.Errorf("retried once more: %v", err)
 		}
 		if got := f.deliveries(again); !slices.Equal(got, []string{"nobody"}) {
@@ -93,8 +93,8 @@ func TestKilledBeforeItIsRecorded(t *testing.T) {
 		f.cancel(second)
 		f.begin("b")
 		f.within(time.Minute, "both are settled", f.delivered)
-		f.wantItem(taken, journal.DeadLetterReprocessing, journal.DeliveryTaken, review.Answered)
-		f.wantItem(cancelled, journal.DeadLetterOpen, journal.DeliveryNobody, review.Nobody)
+		f.wantItem(taken, journal.DeadLetterReprocessing, journal.DeliveryTaken, deadletter.Answered)
+		f.wantItem(cancelled, journal.DeadLetterOpen, journal.DeliveryNobody, deadletter.Nobody)
 	})
 }
 
@@ -122,7 +122,7 @@ func TestUnrecordedEnd(t *testing.T) {
 		}
 		f.readOnly(false)
 		f.within(time.Minute, "it is recorded", f.delivered)
-		f.wantItem(id, journal.DeadLetterReprocessing, journal.DeliveryTaken, review.Answered)
+		f.wantItem(id, journal.DeadLetterReprocessing, journal.DeliveryTaken, deadletter.Answered)
 		f.wantActions(map[worker.Action]int{worker.Completed: 1})
 	})
 }
@@ -136,7 +136,7 @@ func TestRefusedDecision(t *testing.T) {
 		time.Sleep(time.Minute)
 		f.retry(id)
 		f.within(time.Minute, "it is settled", f.delivered)
-		f.wantItem(id, journal.DeadLetterOpen, journal.DeliveryNobody, review.Nobody)
+		f.wantItem(id, journal.DeadLetterOpen, journal.DeliveryNobody, deadletter.Nobody)
 		if n := f.logs.FilterMessageSnippet("refuses a person's decision").Len(); n != 1 {
 			t.Errorf("said %d times", n)
 		}
@@ -164,7 +164,7 @@ func TestReplicasDeliverOnce(t *testing.T) {
 		f.within(time.Minute, "all is delivered", f.delivered)
 		b.stop()
 		for _, id := range ids {
-			f.wantItem(id, journal.DeadLetterReprocessing, journal.DeliveryTaken, review.Answered)
+			f.wantItem(id, journal.DeadLetterReprocessing, journal.DeliveryTaken, deadletter.Answered)
 		}
 		f.wantActions(map[worker.Action]int{worker.Completed: decisions})
 	})
@@ -180,7 +180,7 @@ func TestStopWhileDelivering(t *testing.T) {
 		r := f.begin("a")
 		time.Sleep(time.Minute)
 		f.Memory.Delay(20 * time.Millisecond)
-		page, _, err := f.Reviews.List(f.t.Context(), journal.DeadLetterFilter{}, "", 200)
+		page, _, err := f.DeadLetters.List(f.t.Context(), journal.DeadLetterFilter{}, "", 200)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -233,13 +233,13 @@ func TestLostAnswer(t *testing.T) {
 		action   worker.Action
 		state    journal.DeadLetterState
 		delivery journal.Delivery
-		process  review.Process
+		process  deadletter.Process
 	}{
-		"it runs on":      {true, nil, worker.Unconfirmed, journal.DeadLetterReprocessing, journal.DeliveryTaken, review.Answered},
-		"it went through": {true, (*reviewFixture).reports, worker.Unconfirmed, journal.DeadLetterRecovered, journal.DeliveryTaken, review.Answered},
-		"it died again":   {true, (*reviewFixture).fails, worker.Unconfirmed, journal.DeadLetterSuperseded, journal.DeliveryTaken, review.Answered},
-		"it was ended":    {true, cancelled, worker.Superseded, journal.DeadLetterOpen, journal.DeliveryNobody, review.Nobody},
-		"never arrived":   {false, cancelled, worker.Superseded, journal.DeadLetterOpen, journal.DeliveryNobody, review.Nobody},
+		"it runs on":      {true, nil, worker.Unconfirmed, journal.DeadLetterReprocessing, journal.DeliveryTaken, deadletter.Answered},
+		"it went through": {true, (*reviewFixture).reports, worker.Unconfirmed, journal.DeadLetterRecovered, journal.DeliveryTaken, deadletter.Answered},
+		"it died again":   {true, (*reviewFixture).fails, worker.Unconfirmed, journal.DeadLetterSuperseded, journal.DeliveryTaken, deadletter.Answered},
+		"it was ended":    {true, cancelled, worker.Superseded, journal.DeadLetterOpen, journal.DeliveryNobody, deadletter.Nobody},
+		"never arrived":   {false, cancelled, worker.Superseded, journal.DeadLetterOpen, journal.DeliveryNobody, deadletter.Nobody},
 	} {
 		t.Run(name, func(t *testing.T) {
 			withReviews(t, func(f *reviewFixture) {

@@ -15,9 +15,9 @@ import (
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/outbox"
-	"retry-worker/internal/review"
 	"retry-worker/internal/testkit"
 	"retry-worker/internal/worker"
 )
@@ -291,14 +291,14 @@ func (f *reviewFixture) waiting() (string, *reviewJob) {
 
 func (f *reviewFixture) retry(id string) {
 	f.t.Helper()
-	if _, err := f.Reviews.Retry(context.Background(), review.Command{ID: id, Reason: "portal de volta", By: "maria"}); err != nil {
+	if _, err := f.DeadLetters.Retry(context.Background(), deadletter.Command{ID: id, Reason: "portal de volta", By: "maria"}); err != nil {
 		f.t.Fatal(err)
 	}
 }
 
 func (f *reviewFixture) discard(id string) {
 	f.t.Helper()
-	if _, err := f.Reviews.Discard(context.Background(), review.Command{ID: id, Reason: "duplicada", By: "maria"}); err != nil {
+	if _, err := f.DeadLetters.Discard(context.Background(), deadletter.Command{ID: id, Reason: "duplicada", By: "maria"}); err != nil {
 		f.t.Fatal(err)
 	}
 }
@@ -318,7 +318,7 @@ func (f *reviewFixture) within(long time.Duration, what string, holds func() boo
 func (f *reviewFixture) delivered() bool { return len(f.Memory.Outbox()) == 0 }
 
 // wantItem fails unless a dead letter stands like this.
-func (f *reviewFixture) wantItem(id string, state journal.DeadLetterState, as journal.Delivery, process review.Process) {
+func (f *reviewFixture) wantItem(id string, state journal.DeadLetterState, as journal.Delivery, process deadletter.Process) {
 	f.t.Helper()
 	if i := f.Item(id); i.State != state || i.Delivery != as || i.Process != process {
 		f.t.Errorf("the dead letter is %s, its answer %q, its process %q; want %s, %q, %q", i.State, i.Delivery, i.Process, state, as, process)

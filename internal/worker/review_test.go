@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/review"
 	"retry-worker/internal/testkit"
 	"retry-worker/internal/worker"
 )
@@ -21,7 +21,7 @@ func TestReviewJobWaits(t *testing.T) {
 	withReviews(t, func(f *reviewFixture) {
 		id, job := f.waiting()
 		r := f.begin("a")
-		f.within(time.Second, "its process waits", func() bool { return f.Item(id).Process == review.Waiting })
+		f.within(time.Second, "its process waits", func() bool { return f.Item(id).Process == deadletter.Waiting })
 		if got := f.Item(id).ReviewJobKey; got != job.Key {
 			t.Errorf("the job's key is recorded as %d, want %d", got, job.Key)
 		}
@@ -79,7 +79,7 @@ func TestLostReviewJobComesSoon(t *testing.T) {
 		r.die()
 		f.Memory.Delay(0)
 		f.begin("b")
-		f.within(40*time.Second, "its process waits", func() bool { return f.Item(id).Process == review.Waiting })
+		f.within(40*time.Second, "its process waits", func() bool { return f.Item(id).Process == deadletter.Waiting })
 	})
 }
 
@@ -99,7 +99,7 @@ func TestReviewJobsOfAnEngineThatCannotKeepThem(t *testing.T) {
 		}
 		f.retry(id)
 		f.within(time.Minute, "it is delivered", f.delivered)
-		f.wantItem(id, journal.DeadLetterReprocessing, journal.DeliveryTaken, review.Answered)
+		f.wantItem(id, journal.DeadLetterReprocessing, journal.DeliveryTaken, deadletter.Answered)
 	})
 }
 
@@ -148,7 +148,7 @@ func TestReviewJobWithoutItsClaim(t *testing.T) {
 		id, _, instance := f.dead()
 		f.waits(instance, `{"deadLetterId":"`+id+`"}`)
 		f.begin("a")
-		f.within(10*time.Second, "its process waits", func() bool { return f.Item(id).Process == review.Waiting })
+		f.within(10*time.Second, "its process waits", func() bool { return f.Item(id).Process == deadletter.Waiting })
 	})
 }
 
@@ -168,7 +168,7 @@ func TestReviewJobsWhileTheJournalIsDown(t *testing.T) {
 					t.Errorf("handed out %d times in 10 minutes", n)
 				}
 				fault(f, false)
-				f.within(time.Minute, "its process waits", func() bool { return f.Item(id).Process == review.Waiting })
+				f.within(time.Minute, "its process waits", func() bool { return f.Item(id).Process == deadletter.Waiting })
 				if f.of(job).Retries != 3 {
 					t.Errorf("%d retries are left, want all 3", f.of(job).Retries)
 				}
@@ -225,8 +225,8 @@ func TestDecisionReachesTheProcess(t *testing.T) {
 		wantVariables(t, f.of(first).taken, map[string]any{"reviewDecision": "reprocess", "reviewReason": "portal de volta", "reviewedBy": "maria", "shouldRetry": true,
 			"retryCount": 3.0, "nextRetryTime": decision.Instant(next), "backoffMinutes": minutes(next), "backoffDuration": fmt.Sprintf("PT%vM", minutes(next))})
 		wantVariables(t, f.of(second).taken, map[string]any{"reviewDecision": "discard", "reviewReason": "duplicada", "reviewedBy": "maria"})
-		f.wantItem(again, journal.DeadLetterReprocessing, journal.DeliveryTaken, review.Answered)
-		f.wantItem(away, journal.DeadLetterDiscarded, journal.DeliveryTaken, review.Answered)
+		f.wantItem(again, journal.DeadLetterReprocessing, journal.DeliveryTaken, deadletter.Answered)
+		f.wantItem(away, journal.DeadLetterDiscarded, journal.DeliveryTaken, deadletter.Answered)
 		f.wantActions(map[worker.Action]int{worker.Completed: 2})
 		if got := f.deliveries(again); !slices.Equal(got, []string{"taken"}) {
 			t.Errorf("the audit has %v of its delivery", got)

@@ -8,6 +8,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/redact"
 )
@@ -17,7 +18,7 @@ import (
 // could not be delivered is sent again, and none is let go of before its end is recorded. Safe for concurrent use.
 type ReviewSink struct {
 	engine  Waiters
-	letters journal.DeadLetterReader
+	letters deadletter.Reader
 	memory  ReviewMemory
 	now     func() time.Time
 	hooks   Hooks
@@ -47,7 +48,7 @@ type ReviewMemory interface {
 
 // NewReviewSink completes jobs of engine and records in memory; letters tell whose they are. now is the clock by which the
 // decisions were recorded.
-func NewReviewSink(engine Waiters, letters journal.DeadLetterReader, memory ReviewMemory, now func() time.Time, hooks Hooks, log *zap.Logger) *ReviewSink {
+func NewReviewSink(engine Waiters, letters deadletter.Reader, memory ReviewMemory, now func() time.Time, hooks Hooks, log *zap.Logger) *ReviewSink {
 	return &ReviewSink{engine: engine, letters: letters, memory: memory, now: now, hooks: hooks, log: log, ends: map[string]Action{}, sent: map[string]bool{}}
 }
 

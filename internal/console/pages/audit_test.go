@@ -12,8 +12,8 @@ import (
 	"golang.org/x/net/html"
 
 	"retry-worker/internal/catalogue"
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/review"
 	"retry-worker/internal/testkit"
 )
 
@@ -64,8 +64,8 @@ func TestTheAuditIsSearchedAndExported(t *testing.T) {
 // An erasure is told in the reader's language; what it left is found under the pseudonym.
 func TestAnErasureIsShown(t *testing.T) {
 	w := sampleDead(t, now)
-	i := slices.IndexFunc(w.items(), func(i journal.DeadLetterItem) bool { return i.Subject.ID == deadID })
-	_, err := w.Reviews.Discard(t.Context(), review.Command{ID: w.items()[i].ID, Reason: "x", By: "ana"})
+	i := slices.IndexFunc(w.items(), func(i deadletter.Item) bool { return i.Subject.ID == deadID })
+	_, err := w.DeadLetters.Discard(t.Context(), deadletter.Command{ID: w.items()[i].ID, Reason: "x", By: "ana"})
 	testkit.Must(t, err)
 	w.Deliver(true)
 	e := journal.Erasure{Subject: testkit.Subject("tiss-submission", deadID), Reason: "protocolo 4711", By: "ana.souza"}

@@ -6,9 +6,9 @@ import (
 	"net/http"
 	"strings"
 
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/review"
 )
 
 const (
@@ -59,7 +59,7 @@ func (p *Pages) groups(v *visit, o *open) (*page, error) {
 	if isBadCursor(err) {
 		return &page{redirect: groupsURL(f, "")}, nil
 	}
-	if err != nil && review.Refused(err) == nil { // what no dead letter could be fits none
+	if err != nil && deadletter.RefusalOf(err) == nil { // what no dead letter could be fits none
 		return nil, unreadable(err)
 	}
 	counts, err := o.DeadLetterCounts(v.r.Context())
@@ -85,12 +85,12 @@ func (p *Pages) groups(v *visit, o *open) (*page, error) {
 
 // isBadCursor tells whether a page was asked for with a cursor that is not its own.
 func isBadCursor(err error) bool {
-	refusal := review.Refused(err)
-	return errors.Is(err, journal.ErrBadCursor) || refusal != nil && refusal.Code == review.InvalidCursor
+	refusal := deadletter.RefusalOf(err)
+	return errors.Is(err, deadletter.ErrBadCursor) || refusal != nil && refusal.Code == deadletter.InvalidCursor
 }
 
 // causeRow of a group; f is the filter that it was found by, which its links keep.
-func (v *visit) causeRow(o *open, g *journal.DeadLetterGroup, f journal.DeadLetterFilter) causeRow {
+func (v *visit) causeRow(o *open, g *deadletter.Group, f journal.DeadLetterFilter) causeRow {
 	teams := make([]string, len(g.Teams))
 	for i, team := range g.Teams {
 		teams[i] = v.lang.team(team)
@@ -101,7 +101,7 @@ func (v *visit) causeRow(o *open, g *journal.DeadLetterGroup, f journal.DeadLett
 		Teams: strings.Join(teams, ", "), N: g.N, First: v.ago(g.First), Last: v.ago(g.Last), SampleID: g.Sample.Subject.ID, SampleURL: subjectURL(g.Sample.Subject),
 		Show: listURL(f, ""), ShowText: v.lang.Count("groups.show", g.N), ActText: v.lang.Count("groups.act", g.N),
 	}
-	if o.bulk != nil && f.State != journal.AllDeadLetters {
+	if o.bulk != nil && f.State != deadletter.AllStates {
 		row.Act = planURL(f)
 	}
 	return row
@@ -109,7 +109,7 @@ func (v *visit) causeRow(o *open, g *journal.DeadLetterGroup, f journal.DeadLett
 
 // causeName is a cause's reason in words: that of the rule that matched, otherwise what its dead letters were given up for,
 // unless that is only that their retries were used up.
-func (v *visit) causeName(g *journal.DeadLetterGroup) string {
+func (v *visit) causeName(g *deadletter.Group) string {
 	reason, given := g.Cause.Reason, g.Sample.Reason
 	if _, named := texts[v.lang]["reason."+string(reason)]; !named && given != "" && given != decision.ReasonMaxRetries && given != decision.ReasonTimeLimit {
 		reason = given
@@ -122,14 +122,14 @@ func (v *visit) cause(o *open, fingerprint string) (*causeRow, error) {
 	if o.causes == nil {
 		return nil, nil
 	}
-	groups, _, err := o.causes.Groups(v.r.Context(), journal.DeadLetterFilter{State: journal.AllDeadLetters, Fingerprint: fingerprint}, "", 1)
+	groups, _, err := o.causes.Groups(v.r.Context(), journal.DeadLetterFilter{State: deadletter.AllStates, Fingerprint: fingerprint}, "", 1)
 	switch {
-	case err != nil && review.Refused(err) == nil:
+	case err != nil && deadletter.RefusalOf(err) == nil:
 		return nil, unreadable(err)
 	case len(groups) == 0: // also where it cannot be one
 		return nil, nil
 	}
-	row := v.causeRow(o, &groups[0], journal.DeadLetterFilter{State: journal.AllDeadLetters})
+	row := v.causeRow(o, &groups[0], journal.DeadLetterFilter{State: deadletter.AllStates})
 	return &row, nil
 }
 
@@ -154,7 +154,7 @@ func (v *visit) pattern(o *open, fingerprint string) (string, error) {
 func (v *visit) causeCount(o *open, f journal.DeadLetterFilter) (int64, error) {
 	groups, _, err := o.causes.Groups(v.r.Context(), f, "", 1)
 	switch {
-	case err != nil && review.Refused(err) == nil:
+	case err != nil && deadletter.RefusalOf(err) == nil:
 		return 0, unreadable(err)
 	case len(groups) == 0:
 		return 0, nil

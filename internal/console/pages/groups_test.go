@@ -70,7 +70,7 @@ func TestCausesThatAreNotGroupedAreSaid(t *testing.T) {
 	if d := s.doc(s.get("/bulk-runs"), http.StatusServiceUnavailable); !d.says("Bulk runs are not available yet") {
 		t.Error("it does not say so")
 	}
-	s.pages.Open(s.world.Memory, s.world.Reviews, nil)
+	s.pages.Open(s.world.Memory, s.world.DeadLetters, nil)
 	if d := s.page("/dead-letters?team=ti"); d.link("Act on") != nil {
 		t.Error("the list offers what is not there")
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 )
@@ -95,7 +96,7 @@ func (p *Pages) deadLetters(v *visit, o *open) (*page, error) {
 		return p.misread(v, o, f, q, wrong)
 	}
 	items, next, err := someOf(v.r.Context(), o, f, cursor)
-	if errors.Is(err, journal.ErrBadCursor) {
+	if errors.Is(err, deadletter.ErrBadCursor) {
 		return &page{redirect: listURL(f, "")}, nil // it was not ours, or of another filter
 	}
 	if err != nil {
@@ -181,7 +182,7 @@ func (p *Pages) misread(v *visit, o *open, f journal.DeadLetterFilter, q url.Val
 const mostLooks = 5
 
 // someOf is the next page that has anything on it: a search may give pages with nothing, and more behind them.
-func someOf(ctx context.Context, o *open, f journal.DeadLetterFilter, cursor string) (items []journal.DeadLetterItem, next string, err error) {
+func someOf(ctx context.Context, o *open, f journal.DeadLetterFilter, cursor string) (items []deadletter.Item, next string, err error) {
 	for range mostLooks {
 		items, next, err = o.DeadLetterPage(ctx, f, cursor, listPage)
 		if err != nil || len(items) > 0 || next == "" {
@@ -193,7 +194,7 @@ func someOf(ctx context.Context, o *open, f journal.DeadLetterFilter, cursor str
 }
 
 // choices are the states with their numbers, and what the other filters may be: what there is.
-func (p *Pages) choices(v *visit, d *listData, counts []journal.DeadLetterCount) {
+func (p *Pages) choices(v *visit, d *listData, counts []deadletter.Count) {
 	f := &d.Filter
 	numbers := map[string]int64{}
 	policies, teams, reasons := []string{f.Policy}, []string{string(f.Team)}, []string{string(f.Reason)}
@@ -230,7 +231,7 @@ func options(values []string, selected string, name func(string) string) []optio
 	return all
 }
 
-func (v *visit) letterRow(item *journal.DeadLetterItem, o *open) letterRow {
+func (v *visit) letterRow(item *deadletter.Item, o *open) letterRow {
 	row := letterRow{
 		ID: item.Subject.ID, URL: subjectURL(item.Subject), Policy: item.Subject.Policy, State: v.lang.deadLetterBadge(item.State),
 		Reason: item.Reason, Error: item.Error, Team: v.lang.team(item.Team), Created: v.ago(item.CreatedAt),

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"retry-worker/internal/catalogue"
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/review"
 )
 
 // The overview lists so many retries that lie ahead, and, before them, so many that are due: of those, some may be due for
@@ -103,7 +103,7 @@ func (p *Pages) overview(v *visit, o *open) (*page, error) {
 	if err != nil {
 		return nil, unreadable(err)
 	}
-	d := &overviewData{AlertAbove: review.AlertAbove}
+	d := &overviewData{AlertAbove: deadletter.AlertAbove}
 	v.waiting(d, counts, c)
 	d.Untold = v.teams(c.Untold())
 	d.KPIs = v.kpiTable(sums.kpis)
@@ -127,7 +127,7 @@ func (p *Pages) overview(v *visit, o *open) (*page, error) {
 }
 
 // waiting adds the open dead letters up by team and reason, the most first.
-func (v *visit) waiting(d *overviewData, counts []journal.DeadLetterCount, c *catalogue.Catalogue) {
+func (v *visit) waiting(d *overviewData, counts []deadletter.Count, c *catalogue.Catalogue) {
 	teams := map[decision.Team]*teamRow{}
 	reasons := map[decision.Team]map[decision.Reason]*reasonRow{}
 	var oldest time.Time
@@ -156,7 +156,7 @@ func (v *visit) waiting(d *overviewData, counts []journal.DeadLetterCount, c *ca
 		}
 		r.N, r.oldest = r.N+n.N, older(r.oldest, n.Oldest)
 	}
-	d.Oldest, d.Alert = v.ago(oldest), d.Open > review.AlertAbove
+	d.Oldest, d.Alert = v.ago(oldest), d.Open > deadletter.AlertAbove
 	for team, t := range teams {
 		t.Oldest = v.ago(t.oldest)
 		for _, r := range reasons[team] {

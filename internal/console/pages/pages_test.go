@@ -195,7 +195,7 @@ func TestTheOverviewSaysForWhomNobodyIsTold(t *testing.T) {
 		s := open(t, w)
 		s.lang = tt.lang
 		s.pages = pages.New(pages.Options{Now: w.Now, Catalogue: func() *catalogue.Catalogue { return c }, Log: zap.NewNop()})
-		s.pages.Open(w.Memory, w.Reviews, w.Bulk)
+		s.pages.Open(w.Memory, w.DeadLetters, w.DeadLetters)
 		if notice := s.page("/").id("untold"); (notice == nil) != (tt.want == "") || notice != nil && !strings.Contains(text(notice), tt.want) {
 			t.Errorf("by %s the overview says %v, want %q", tt.file, notice, tt.want)
 		}

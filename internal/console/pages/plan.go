@@ -8,10 +8,9 @@ import (
 	"strings"
 
 	"retry-worker/internal/access"
-	"retry-worker/internal/bulk"
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/review"
 )
 
 // planData is what would happen to many dead letters, and the forms to change and to start that.
@@ -113,27 +112,27 @@ func (v *visit) planForm(q url.Values) (f *planForm, wrong string) {
 		known []string
 	}{
 		{&f.Action, []string{string(journal.BulkRetry), string(journal.BulkDiscard)}}, {&f.How, []string{"next", "force", "fresh"}},
-		{&f.When, []string{string(review.Backoff), string(review.Now)}},
+		{&f.When, []string{string(deadletter.Backoff), string(deadletter.Now)}},
 	} {
 		if !slices.Contains(choice.known, *choice.field) {
 			*choice.field = choice.known[0]
 		}
 	}
 	if f.PerMinute == "" {
-		f.PerMinute = strconv.Itoa(bulk.DefaultPerMinute)
+		f.PerMinute = strconv.Itoa(deadletter.DefaultPerMinute)
 	}
 	return f, wrong
 }
 
 // command that the form asks for.
-func (f *planForm) command(by string) bulk.Command {
+func (f *planForm) command(by string) deadletter.BulkCommand {
 	pace, err := strconv.ParseInt(f.PerMinute, 10, 64)
 	if err != nil || pace == 0 {
 		pace = -1 // which is refused; 0 would be the default's
 	}
-	c := bulk.Command{Action: journal.BulkAction(f.Action), Filter: f.filter, Reason: f.Reason, By: by, PerMinute: pace}
+	c := deadletter.BulkCommand{Action: journal.BulkAction(f.Action), Filter: f.filter, Reason: f.Reason, By: by, PerMinute: pace}
 	if !f.Discards() {
-		c.Force, c.Fresh, c.When = f.How != "next", f.How == "fresh", review.When(f.When)
+		c.Force, c.Fresh, c.When = f.How != "next", f.How == "fresh", deadletter.When(f.When)
 	}
 	return c
 }
@@ -155,7 +154,7 @@ func (v *visit) mayNotStart(f *planForm) string {
 
 // planPage makes the plan that a form asks for, and its page.
 func (v *visit) planPage(o *open, f *planForm) (*planData, error) {
-	d := &planData{planForm: *f, Fields: fieldsOf(&f.filter), Change: listURL(f.filter, ""), At: v.at(v.now), MostPerMinute: bulk.MostPerMinute,
+	d := &planData{planForm: *f, Fields: fieldsOf(&f.filter), Change: listURL(f.filter, ""), At: v.at(v.now), MostPerMinute: journal.MaxPerMinute,
 		MayNot: v.mayNotStart(f), Token: access.FormToken(v.r.Context())}
 	pattern, err := v.pattern(o, f.filter.Fingerprint)
 	if err != nil {
@@ -163,7 +162,7 @@ func (v *visit) planPage(o *open, f *planForm) (*planData, error) {
 	}
 	d.Filter = v.filterFacts(&f.filter, pattern)
 	plan, err := o.bulk.Plan(v.r.Context(), f.command(v.who.Name))
-	if refusal := review.Refused(err); refusal != nil {
+	if refusal := deadletter.RefusalOf(err); refusal != nil {
 		d.Wrong, d.WrongField = v.bulkRefusal(refusal)
 		return d, nil
 	}
@@ -194,7 +193,7 @@ func (v *visit) everything(o *open, f *journal.DeadLetterFilter, total int64) (b
 	return total > 1 && total >= all, nil
 }
 
-func (v *visit) plan(o *open, p *bulk.Plan) *planShown {
+func (v *visit) plan(o *open, p *deadletter.Plan) *planShown {
 	s := &planShown{Token: p.Token, Total: p.Total, Ready: p.Ready, Refused: p.Total - p.Ready, Takes: v.lang.lasting(p.Takes),
 		Oldest: v.ago(p.Oldest), Newest: v.ago(p.Newest), Go: v.lang.Count("plan.go."+string(p.Command.Action), p.Ready)}
 	for _, r := range p.Refused {
@@ -224,9 +223,9 @@ func (s *planShown) refused(text string, n int64) {
 }
 
 // bulkRefusal is why nothing was planned or done, in words, and the field that it is about.
-func (v *visit) bulkRefusal(r *review.Refusal) (text, at string) {
-	at = map[review.Code]string{
-		bulk.InvalidPace: "perMinute", review.ReasonRequired: "reason", review.ReasonTooLong: "reason",
+func (v *visit) bulkRefusal(r *deadletter.Refusal) (text, at string) {
+	at = map[deadletter.Code]string{
+		deadletter.InvalidPace: "perMinute", deadletter.ReasonRequired: "reason", deadletter.ReasonTooLong: "reason",
 	}[r.Code]
 	return v.lang.Or("plan.wrong."+string(r.Code), r.Message), at
 }
@@ -253,11 +252,11 @@ func (p *Pages) startRun(v *visit, o *open) (*page, error) {
 	if err == nil {
 		return &page{redirect: runURL(run.ID) + "?done=start#result"}, nil
 	}
-	refusal := review.Refused(err)
+	refusal := deadletter.RefusalOf(err)
 	if refusal == nil {
 		return nil, &problem{status: http.StatusServiceUnavailable, key: "unstarted", cause: err}
 	}
-	if refusal.Code == bulk.PlanOutdated {
+	if refusal.Code == deadletter.PlanOutdated {
 		return v.replanned(o, f, "", "", http.StatusConflict)
 	}
 	text, at := v.bulkRefusal(refusal)

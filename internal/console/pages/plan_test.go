@@ -10,9 +10,8 @@ import (
 	"golang.org/x/net/html"
 
 	"retry-worker/internal/access"
-	"retry-worker/internal/bulk"
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/review"
 )
 
 // groupFilter chooses the biggest cause of a site.
@@ -122,7 +121,7 @@ func TestAPlanThatNoLongerHoldsSaysWhatChanged(t *testing.T) {
 	s, _, d := planned(t)
 	first := d.form("start")
 	item := s.world.letterOf(t, "CLM-T-0003")
-	if _, err := s.world.Reviews.Discard(t.Context(), review.Command{ID: item.ID, Reason: "paga", By: "marta.lima"}); err != nil {
+	if _, err := s.world.DeadLetters.Discard(t.Context(), deadletter.Command{ID: item.ID, Reason: "paga", By: "marta.lima"}); err != nil {
 		t.Fatal(err)
 	}
 	d = s.doc(s.post("/bulk-runs", with(first, "why", "Senha trocada.")), http.StatusConflict)
@@ -189,7 +188,7 @@ func TestNothingAndEverythingAreSaid(t *testing.T) {
 // Who may start a run, and steer it: the page says who else where the reader may not.
 func TestWhoStartsAndSteers(t *testing.T) {
 	s, at, _ := planned(t)
-	run := s.world.StartBulk(bulk.Command{Action: journal.BulkRetry, Filter: journal.DeadLetterFilter{Team: "ti"}, Reason: "x", By: "ada"})
+	run := s.world.StartBulk(deadletter.BulkCommand{Action: journal.BulkRetry, Filter: journal.DeadLetterFilter{Team: "ti"}, Reason: "x", By: "ada"})
 	for _, c := range []struct {
 		role              access.Role
 		teams             access.Teams
@@ -252,7 +251,7 @@ func TestForgedFormsAreRefused(t *testing.T) {
 	if len(s.world.runs(t)) > 0 || len(good) == 0 {
 		t.Error("something was started")
 	}
-	nothing, err := s.world.Bulk.Plan(t.Context(), bulk.Command{Action: journal.BulkRetry, Filter: journal.DeadLetterFilter{Query: "nothing-is-called-so"}, PerMinute: 60})
+	nothing, err := s.world.DeadLetters.Plan(t.Context(), deadletter.BulkCommand{Action: journal.BulkRetry, Filter: journal.DeadLetterFilter{Query: "nothing-is-called-so"}, PerMinute: 60})
 	if err != nil {
 		t.Fatal(err)
 	}

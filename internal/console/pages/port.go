@@ -4,10 +4,9 @@ import (
 	"context"
 	"time"
 
-	"retry-worker/internal/bulk"
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/review"
 )
 
 // Source is what the pages are made from: the journal's store, read beside whoever writes it. Its errors hold a
@@ -16,32 +15,32 @@ type Source interface {
 	journal.Reader
 	journal.Archive
 	journal.Statistics
-	journal.DeadLetterReader
+	deadletter.Reader
 	// Backlog is how many messages wait, by the outbox's queue.
 	Backlog(ctx context.Context) (map[string]int64, error)
 }
 
-// Reviewer carries people's decisions out (review.Service does). Safe for concurrent use. Its errors hold a
-// *review.Refusal where nothing was done; any other means that the decision is not recorded for sure, and may be sent
+// Reviewer carries people's decisions out (deadletter.Service does). Safe for concurrent use. Its errors hold a
+// *deadletter.Refusal where nothing was done; any other means that the decision is not recorded for sure, and may be sent
 // again.
 type Reviewer interface {
-	Retry(ctx context.Context, c review.Command) (review.Decided, error)
-	Discard(ctx context.Context, c review.Command) (review.Decided, error)
+	Retry(ctx context.Context, c deadletter.Command) (deadletter.Decided, error)
+	Discard(ctx context.Context, c deadletter.Command) (deadletter.Decided, error)
 	// Process says whether a process waits for a decision on the dead letter.
-	Process(d *journal.DeadLetterItem) review.Process
+	Process(d *deadletter.Item) deadletter.Process
 }
 
-// Causes groups dead letters by what failed (review.Service does), the most first. Safe for concurrent use. Its errors
-// hold a *review.Refusal or a *journal.StoreError.
+// Causes groups dead letters by what failed (deadletter.Service does), the most first. Safe for concurrent use. Its errors
+// hold a *deadletter.Refusal or a *journal.StoreError.
 type Causes interface {
-	Groups(ctx context.Context, f journal.DeadLetterFilter, cursor string, limit int) (groups []journal.DeadLetterGroup, next string, err error)
+	Groups(ctx context.Context, f journal.DeadLetterFilter, cursor string, limit int) (groups []deadletter.Group, next string, err error)
 }
 
-// Planner says what would happen to many dead letters, and begins it (bulk.Service does). Its errors hold a
-// *review.Refusal where nothing was done; any other of Start's means that the run may be there all the same.
+// Planner says what would happen to many dead letters, and begins it (deadletter.Service does). Its errors hold a
+// *deadletter.Refusal where nothing was done; any other of Start's means that the run may be there all the same.
 type Planner interface {
-	Plan(ctx context.Context, c bulk.Command) (bulk.Plan, error)
-	Start(ctx context.Context, c bulk.Command, token string) (run journal.BulkRun, started bool, err error)
+	Plan(ctx context.Context, c deadletter.BulkCommand) (deadletter.Plan, error)
+	Start(ctx context.Context, c deadletter.BulkCommand, token string) (run journal.BulkRun, started bool, err error)
 }
 
 // BulkReader reads bulk runs and what became of each dead letter.
@@ -58,7 +57,7 @@ type Steering interface {
 	Cancel(ctx context.Context, id, by string) (journal.BulkRun, error)
 }
 
-// Bulk is one decision on many dead letters (bulk.Service). Safe for concurrent use.
+// Bulk is one decision on many dead letters (deadletter.Service). Safe for concurrent use.
 type Bulk interface {
 	Planner
 	BulkReader

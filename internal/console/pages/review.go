@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"retry-worker/internal/access"
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/review"
 )
 
 // retry carries out POST /dead-letters/{id}/retry with reason, how (next, force, fresh) and when (backoff, now).
@@ -40,11 +40,11 @@ func (p *Pages) decide(v *visit, o *open, discard bool) (*page, error) {
 	if f.Wrong = v.wrong(f, &item); f.Wrong != "" {
 		return p.subjectPage(v, o, item.Subject, f)
 	}
-	c := review.Command{ID: item.ID, Reason: f.Reason, By: v.who.Name}
+	c := deadletter.Command{ID: item.ID, Reason: f.Reason, By: v.who.Name}
 	if discard {
 		_, err = o.Discard(v.r.Context(), c)
 	} else {
-		c.Force, c.Fresh, c.When = f.How == "force" || f.How == "fresh", f.How == "fresh", review.When(f.When)
+		c.Force, c.Fresh, c.When = f.How == "force" || f.How == "fresh", f.How == "fresh", deadletter.When(f.When)
 		_, err = o.Retry(v.r.Context(), c)
 	}
 	return p.decided(v, o, &item, f, err)
@@ -58,36 +58,36 @@ func sentForm(from url.Values, discard bool) *reviewForm {
 }
 
 // wrong says what the form lacks that only a page asks for; empty if nothing is.
-func (v *visit) wrong(f *reviewForm, item *journal.DeadLetterItem) string {
+func (v *visit) wrong(f *reviewForm, item *deadletter.Item) string {
 	atLimit := item.RetryCount >= item.MaxRetries
 	switch {
 	case f.Discarding, item.State != journal.DeadLetterOpen: // which the service says
 		return ""
 	case f.How != "next" && f.How != "force" && f.How != "fresh", atLimit && f.How == "next":
 		return v.lang.T("form.wrong.how")
-	case f.When != string(review.Backoff) && f.When != string(review.Now):
+	case f.When != string(deadletter.Backoff) && f.When != string(deadletter.Now):
 		return v.lang.T("form.wrong.when")
 	}
 	return ""
 }
 
 // decided leads on from what the decision came to.
-func (p *Pages) decided(v *visit, o *open, item *journal.DeadLetterItem, f *reviewForm, err error) (*page, error) {
+func (p *Pages) decided(v *visit, o *open, item *deadletter.Item, f *reviewForm, err error) (*page, error) {
 	if err == nil {
 		to, tenant, _ := strings.Cut(subjectURL(item.Subject), "?")
 		q, _ := url.ParseQuery(tenant) // ours
 		q.Set("done", item.ID)
 		return &page{redirect: to + "?" + q.Encode() + "#decision"}, nil
 	}
-	refusal := review.Refused(err)
+	refusal := deadletter.RefusalOf(err)
 	switch {
 	case refusal == nil:
 		return nil, &problem{status: http.StatusServiceUnavailable, key: "undecided", cause: err}
-	case refusal.Code == review.JobNotFound:
+	case refusal.Code == deadletter.JobNotFound:
 		return nil, &problem{status: http.StatusNotFound, key: "letter_unknown"}
-	case refusal.Code == review.InvalidRetryState && refusal.State == journal.DeadLetterOpen:
+	case refusal.Code == deadletter.InvalidRetryState && refusal.State == journal.DeadLetterOpen:
 		f.Wrong = v.lang.T("form.wrong.nobody")
-	case refusal.Code == review.InvalidRetryState && refusal.By != "":
+	case refusal.Code == deadletter.InvalidRetryState && refusal.By != "":
 		f.Wrong = v.tooLate(item, refusal)
 	default:
 		f.Wrong = v.lang.Or("form.wrong."+string(refusal.Code), refusal.Message)
@@ -96,7 +96,7 @@ func (p *Pages) decided(v *visit, o *open, item *journal.DeadLetterItem, f *revi
 }
 
 // tooLate says who was faster.
-func (v *visit) tooLate(item *journal.DeadLetterItem, r *review.Refusal) string {
+func (v *visit) tooLate(item *deadletter.Item, r *deadletter.Refusal) string {
 	did := v.lang.T("form.did.retry")
 	if r.State == journal.DeadLetterDiscarded || item.Review.Discard {
 		did = v.lang.T("form.did.discard")

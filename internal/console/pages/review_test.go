@@ -11,23 +11,23 @@ import (
 	"golang.org/x/net/html"
 
 	"retry-worker/internal/access"
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/review"
 )
 
 // letterOf is a subject's latest dead letter.
-func (w world) letterOf(t *testing.T, id string) journal.DeadLetterItem {
+func (w world) letterOf(t *testing.T, id string) deadletter.Item {
 	for _, item := range w.items() {
 		if item.Subject.ID == id {
 			return item
 		}
 	}
 	t.Fatal("no dead letter of ", id)
-	return journal.DeadLetterItem{}
+	return deadletter.Item{}
 }
 
 // reviewing is a site with a claim below its limit and one at it, whose processes wait.
-func reviewing(t *testing.T) (s *site, below, at journal.DeadLetterItem) {
+func reviewing(t *testing.T) (s *site, below, at deadletter.Item) {
 	w := newWorld(t, now)
 	w.fails("tiss-submission", "CLM-T-1", "INVALID_PATIENT_DATA: carteira")
 	w.failsUntilDead("tiss-submission", "CLM-T-2", "HTTP 503")
@@ -207,15 +207,15 @@ func TestARetryThatFoundNobodyIsOpenAgain(t *testing.T) {
 }
 
 // failing is a reviewer that cannot record.
-type failing struct{ *review.Service }
+type failing struct{ *deadletter.Service }
 
-func (failing) Retry(context.Context, review.Command) (review.Decided, error) {
-	return review.Decided{}, errors.New("the journal cannot be written: secret detail")
+func (failing) Retry(context.Context, deadletter.Command) (deadletter.Decided, error) {
+	return deadletter.Decided{}, errors.New("the journal cannot be written: secret detail")
 }
 
 func TestADecisionThatMayNotBeRecordedSaysSo(t *testing.T) {
 	s, below, _ := reviewing(t)
-	s.pages.Open(s.world.Memory, failing{s.world.Reviews}, nil)
+	s.pages.Open(s.world.Memory, failing{s.world.DeadLetters}, nil)
 	d := s.doc(s.post("/dead-letters/"+below.ID+"/retry", words("x", "next", "now")), http.StatusServiceUnavailable)
 	checkPage(t, d, "not recorded", "en")
 	if !d.says("The decision may not be recorded") || strings.Contains(d.raw, "secret detail") {

@@ -7,9 +7,8 @@ import (
 	"time"
 
 	"retry-worker/internal/access"
-	"retry-worker/internal/bulk"
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/review"
 )
 
 // itemPage is how many dead letters of a run one page lists.
@@ -67,7 +66,7 @@ func (p *Pages) run(v *visit, o *open) (*page, error) {
 // readRun is the run that the address names.
 func (v *visit) readRun(o *open) (*journal.BulkRun, error) {
 	run, err := o.bulk.Run(v.r.Context(), v.r.PathValue("id"))
-	if refusal := review.Refused(err); refusal != nil && refusal.Code == bulk.RunNotFound {
+	if refusal := deadletter.RefusalOf(err); refusal != nil && refusal.Code == deadletter.RunNotFound {
 		return nil, &problem{status: http.StatusNotFound, key: "run_unknown"}
 	}
 	if err != nil {
@@ -115,9 +114,9 @@ func (v *visit) runFacts(o *open, d *runData, r *journal.BulkRun) error {
 		d.Facts = []fact{{v.lang.T("run.filter"), v.lang.T("runs.everything")}}
 	}
 	if r.Action == journal.BulkRetry {
-		when := review.Backoff
+		when := deadletter.Backoff
 		if r.Now {
-			when = review.Now
+			when = deadletter.Now
 		}
 		d.Facts = append(d.Facts, fact{v.lang.T("form.how"), v.lang.howOf(r.Force, r.Fresh, when)})
 	}
@@ -293,11 +292,11 @@ func (p *Pages) steer(v *visit, o *open, verb string, do func(ctx context.Contex
 	if err == nil {
 		return &page{redirect: address(runURL(id), field{"done", verb}) + "#result"}, nil
 	}
-	refusal := review.Refused(err)
+	refusal := deadletter.RefusalOf(err)
 	switch {
 	case refusal == nil:
 		return nil, &problem{status: http.StatusServiceUnavailable, key: "unsteered", cause: err}
-	case refusal.Code == bulk.RunNotFound:
+	case refusal.Code == deadletter.RunNotFound:
 		return nil, &problem{status: http.StatusNotFound, key: "run_unknown"}
 	default:
 		return p.runPage(v, o, v.lang.Or("run.wrong."+string(refusal.Code), refusal.Message), http.StatusConflict)

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/review"
 )
 
 const (
@@ -232,7 +232,7 @@ func (l Lang) lasting(d time.Duration) string {
 }
 
 // howOf says how the retries of a run, or a plan, are made.
-func (l Lang) howOf(force, fresh bool, when review.When) string {
+func (l Lang) howOf(force, fresh bool, when deadletter.When) string {
 	how := "run.how.next"
 	switch {
 	case fresh:
@@ -241,7 +241,7 @@ func (l Lang) howOf(force, fresh bool, when review.When) string {
 		how = "run.how.force"
 	}
 	at := "run.when.backoff"
-	if when == review.Now {
+	if when == deadletter.Now {
 		at = "run.when.now"
 	}
 	return strings.Join(slices.Compact([]string{l.T(how), l.T(at)}), " ")

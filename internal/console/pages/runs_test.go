@@ -12,9 +12,8 @@ import (
 	"golang.org/x/net/html"
 
 	"retry-worker/internal/access"
-	"retry-worker/internal/bulk"
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/review"
 )
 
 // running is a site with a run over 40 claims at 10 a minute, of which the last two were refused.
@@ -22,7 +21,7 @@ func running(t *testing.T) (s *site, at, run string) {
 	s, _, _ = planned(t)
 	run = s.world.begin(groupFilter(s), 10, "Senha trocada; combinado com a operadora.")
 	for _, number := range []int64{39, 40} {
-		if err := s.world.Journal.RefuseBulkItem(t.Context(), run, number, string(review.InvalidRetryState)); err != nil {
+		if err := s.world.Journal.RefuseBulkItem(t.Context(), run, number, string(deadletter.InvalidRetryState)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -195,14 +194,14 @@ func TestARunIsPausedResumedAndCancelled(t *testing.T) {
 	if state := s.world.run(t, run).State; state != journal.BulkCancelled {
 		t.Errorf("the run is %s", state)
 	}
-	s.pages.Open(s.world.Memory, s.world.Reviews, lostStep{s.world.Bulk})
+	s.pages.Open(s.world.Memory, s.world.DeadLetters, lostStep{s.world.DeadLetters})
 	if d := s.doc(s.post(at+"/pause", nil), http.StatusServiceUnavailable); !d.says("The run may not have changed") || strings.Contains(d.raw, "secret detail") {
 		t.Error("it does not say that it is not known")
 	}
 }
 
 // lostStep are bulk runs of which it is not known whether they changed.
-type lostStep struct{ *bulk.Service }
+type lostStep struct{ *deadletter.Service }
 
 func (lostStep) Pause(context.Context, string, string) (journal.BulkRun, error) {
 	return journal.BulkRun{}, errors.New("the journal cannot be written: secret detail")
@@ -227,7 +226,7 @@ func TestAHeldRunSaysThatItGoesOnByItself(t *testing.T) {
 
 func TestARunThatIsBeingPreparedPromisesNoNumbers(t *testing.T) {
 	s, _, _ := planned(t)
-	at := "/bulk-runs/" + s.world.StartBulk(bulk.Command{Action: journal.BulkRetry, Filter: groupFilter(s), Reason: "Senha trocada.", By: "marta.lima"})
+	at := "/bulk-runs/" + s.world.StartBulk(deadletter.BulkCommand{Action: journal.BulkRetry, Filter: groupFilter(s), Reason: "Senha trocada.", By: "marta.lima"})
 	for _, address := range []string{at, "/bulk-runs", "/"} {
 		d := s.page(address)
 		checkPage(t, d, address, "en")
@@ -245,7 +244,7 @@ func TestRunsAreListed(t *testing.T) {
 	s.world.becomes(t, run, 38, journal.BulkRecovered)
 	for i := range 30 {
 		other := s.world.begin(journal.DeadLetterFilter{Reason: "INVALID_PATIENT_DATA"}, 60, "lote "+strconv.Itoa(i))
-		if _, err := s.world.Bulk.Cancel(t.Context(), other, "marta.lima"); err != nil {
+		if _, err := s.world.DeadLetters.Cancel(t.Context(), other, "marta.lima"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -309,7 +308,7 @@ func TestHostileTextsOfARunAreInert(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.Gather(run)
-	refused := w.StartBulk(bulk.Command{Action: journal.BulkDiscard, Filter: journal.DeadLetterFilter{Query: hostileID}, Reason: "x", By: "marta.lima"})
+	refused := w.StartBulk(deadletter.BulkCommand{Action: journal.BulkDiscard, Filter: journal.DeadLetterFilter{Query: hostileID}, Reason: "x", By: "marta.lima"})
 	w.Gather(refused)
 	err := errors.Join(w.Journal.HoldBulkRun(t.Context(), run, "<b>"), w.Journal.RefuseBulkItem(t.Context(), refused, 1, "<b>"))
 	if err != nil {
@@ -346,7 +345,7 @@ func TestTheStoryAndTheAuditNameTheRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	letter := w.letterOf(t, "CLM-T-0000")
-	if _, err := w.Reviews.Retry(t.Context(), review.Command{ID: letter.ID, Reason: "Senha trocada.", By: "marta.lima", When: review.Now, Run: id}); err != nil {
+	if _, err := w.DeadLetters.Retry(t.Context(), deadletter.Command{ID: letter.ID, Reason: "Senha trocada.", By: "marta.lima", When: deadletter.Now, Run: id}); err != nil {
 		t.Fatal(err)
 	}
 	step(journal.BulkCancel, "ana.souza")

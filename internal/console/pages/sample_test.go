@@ -7,9 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"retry-worker/internal/bulk"
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/review"
 	"retry-worker/internal/testkit"
 )
 
@@ -31,9 +30,9 @@ func (w world) failsUntilDead(policy, id, text string) {
 }
 
 // items are all dead letters, the newest first.
-func (w world) items() (all []journal.DeadLetterItem) {
+func (w world) items() (all []deadletter.Item) {
 	for cursor := ""; ; {
-		page, next, err := w.Memory.DeadLetterPage(context.Background(), journal.DeadLetterFilter{State: journal.AllDeadLetters}, cursor, 200)
+		page, next, err := w.Memory.DeadLetterPage(context.Background(), journal.DeadLetterFilter{State: deadletter.AllStates}, cursor, 200)
 		if err != nil {
 			panic(err)
 		}
@@ -55,7 +54,7 @@ func (w world) locked(n int) {
 
 // begin starts a bulk run on everything that f lets through, at 60 a minute unless it is said.
 func (w world) begin(f journal.DeadLetterFilter, perMinute int64, reason string) (run string) {
-	run = w.StartBulk(bulk.Command{Action: journal.BulkRetry, Filter: f, PerMinute: perMinute, When: review.Now, Reason: reason, By: "marta.lima"})
+	run = w.StartBulk(deadletter.BulkCommand{Action: journal.BulkRetry, Filter: f, PerMinute: perMinute, When: deadletter.Now, Reason: reason, By: "marta.lima"})
 	w.Gather(run)
 	return run
 }
@@ -83,7 +82,7 @@ func (w world) becomes(t *testing.T, run string, n int, outcome journal.BulkOutc
 // run is a bulk run as it stands.
 func (w world) run(t *testing.T, id string) journal.BulkRun {
 	t.Helper()
-	run, err := w.Bulk.Run(t.Context(), id)
+	run, err := w.DeadLetters.Run(t.Context(), id)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +92,7 @@ func (w world) run(t *testing.T, id string) journal.BulkRun {
 // runs are all bulk runs, the newest first.
 func (w world) runs(t *testing.T) []journal.BulkRun {
 	t.Helper()
-	runs, _, err := w.Bulk.Runs(t.Context(), "", 200)
+	runs, _, err := w.DeadLetters.Runs(t.Context(), "", 200)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +120,7 @@ func sample(t *testing.T, now time.Time) world {
 	long := w.items()[0].ID
 	w.Await(long)
 	w.Set(now.Add(-6 * time.Hour))
-	if _, err := w.Reviews.Retry(t.Context(), review.Command{ID: long, Reason: "Portal da operadora voltou; combinado com ela por telefone.", By: "marta.lima", Force: true, When: review.Now}); err != nil {
+	if _, err := w.DeadLetters.Retry(t.Context(), deadletter.Command{ID: long, Reason: "Portal da operadora voltou; combinado com ela por telefone.", By: "marta.lima", Force: true, When: deadletter.Now}); err != nil {
 		t.Fatal(err)
 	}
 	w.Deliver(true)

@@ -10,9 +10,9 @@ import (
 
 	"retry-worker/internal/access"
 	"retry-worker/internal/catalogue"
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/review"
 )
 
 // subjectData is one subject's whole story, and what can be done now.
@@ -206,7 +206,7 @@ func (v *visit) letter(story *journal.Story, dl *journal.DeadLetter, o *open, c 
 		l.HintOld = a.Decision.Catalogue != c.Version
 	}
 	if process := o.Process(&item); l.Open {
-		l.unattended = process == review.Nobody
+		l.unattended = process == deadletter.Nobody
 		l.Process, l.ProcessText = v.lang.processBadge(process), v.lang.T("process."+string(process)+".text")
 	}
 	if !dl.Review.At.IsZero() {
@@ -241,8 +241,8 @@ func (v *visit) review(dl *journal.DeadLetter) *reviewData {
 }
 
 // itemOf is a dead letter with what the story knows of it.
-func itemOf(story *journal.Story, dl *journal.DeadLetter) journal.DeadLetterItem {
-	item := journal.DeadLetterItem{DeadLetter: *dl, Subject: story.Subject}
+func itemOf(story *journal.Story, dl *journal.DeadLetter) deadletter.Item {
+	item := deadletter.Item{DeadLetter: *dl, Subject: story.Subject}
 	if a := attemptOf(story, dl.Record); a != nil {
 		item.Error, item.Classification, item.MatchedRule = a.Error, a.Decision.ErrorClassification, a.Decision.MatchedRule
 		item.FirstFailure = a.Decision.FirstFailure

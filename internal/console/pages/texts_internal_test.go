@@ -9,12 +9,11 @@ import (
 	"testing"
 
 	"retry-worker/internal/access"
-	"retry-worker/internal/bulk"
 	"retry-worker/internal/catalogue"
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/kpi"
-	"retry-worker/internal/review"
 )
 
 var verb = regexp.MustCompile(`%(?:\.0)?[sd]`)
@@ -100,7 +99,7 @@ func TestClosedSetsHaveNames(t *testing.T) {
 	for _, s := range states {
 		keys = append(keys, "list.state."+s, "list.empty."+s, "letters."+s+".one", "letters."+s+".other")
 	}
-	for _, p := range []review.Process{review.Waiting, review.Expected, review.Nobody, review.Answered} {
+	for _, p := range []deadletter.Process{deadletter.Waiting, deadletter.Expected, deadletter.Nobody, deadletter.Answered} {
 		keys = append(keys, "process."+string(p), "process."+string(p)+".text")
 	}
 	for _, d := range []journal.Delivery{journal.DeliveryPending, journal.DeliveryTaken, journal.DeliveryNobody} {
@@ -129,7 +128,7 @@ func TestClosedSetsHaveNames(t *testing.T) {
 	for _, c := range []string{access.CodeTokenExpired, access.CodeTokenUnknown, access.CodeTooManyAttempts, access.CodeLoginRefused, access.CodeLoginStale, access.CodeProviderUnavailable} {
 		keys = append(keys, "login."+c)
 	}
-	for _, c := range []review.Code{review.MaxRetriesExceeded, review.InvalidRetryState, review.ReasonRequired, review.ReasonTooLong, review.PolicyNotFound} {
+	for _, c := range []deadletter.Code{deadletter.MaxRetriesExceeded, deadletter.InvalidRetryState, deadletter.ReasonRequired, deadletter.ReasonTooLong, deadletter.PolicyNotFound} {
 		keys = append(keys, "form.wrong."+string(c))
 	}
 	keys = append(keys, bulkKeys()...)
@@ -153,17 +152,17 @@ func bulkKeys() (keys []string) {
 	for _, a := range []journal.BulkAction{journal.BulkRetry, journal.BulkDiscard} {
 		keys = append(keys, "run.what."+string(a), "run.what."+string(a)+".one", "run.what."+string(a)+".other", "plan.go."+string(a)+".one", "plan.go."+string(a)+".other")
 	}
-	for _, c := range []review.Code{review.MaxRetriesExceeded, review.InvalidRetryState, review.PolicyNotFound, review.JobNotFound, bulk.InOtherRun, bulk.NotRecordable} {
+	for _, c := range []deadletter.Code{deadletter.MaxRetriesExceeded, deadletter.InvalidRetryState, deadletter.PolicyNotFound, deadletter.JobNotFound, deadletter.InOtherRun, deadletter.NotRecordable} {
 		keys = append(keys, "refused."+string(c))
 	}
-	for _, c := range []review.Code{review.ReasonRequired, review.ReasonTooLong, review.InvalidReason, review.InvalidQuery, review.InvalidFingerprint, bulk.InvalidPace, bulk.InvalidPlan, bulk.InvalidPeriod, bulk.NothingToDo} {
+	for _, c := range []deadletter.Code{deadletter.ReasonRequired, deadletter.ReasonTooLong, deadletter.InvalidReason, deadletter.InvalidQuery, deadletter.InvalidFingerprint, deadletter.InvalidPace, deadletter.InvalidPlan, deadletter.InvalidPeriod, deadletter.NothingToDo} {
 		keys = append(keys, "plan.wrong."+string(c))
 	}
 	for _, verb := range []journal.BulkVerb{journal.BulkStart, journal.BulkPause, journal.BulkResume, journal.BulkCancel} {
 		keys = append(keys, "run.done."+string(verb), "event.bulk."+string(verb))
 	}
 	keys = append(keys, "event.bulk."+string(journal.BulkFinish), "event.bulk.gather", "event.bulk.refuse", "event.bulk.hold", "event.delivery.waiting")
-	return append(keys, "run.hold."+bulk.HoldEngine, "run.hold."+bulk.HoldJournal, "run.wrong."+string(bulk.InvalidRunState))
+	return append(keys, "run.hold."+deadletter.HoldEngine, "run.hold."+deadletter.HoldJournal, "run.wrong."+string(deadletter.InvalidRunState))
 }
 
 func TestNoTextIsLeftOver(t *testing.T) {

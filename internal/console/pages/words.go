@@ -4,9 +4,9 @@ import (
 	"net/url"
 	"strings"
 
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/review"
 )
 
 // reason in words; its code where it has none.
@@ -68,9 +68,9 @@ func (l Lang) statusBadge(s journal.Status) Badge {
 	return Badge{statusTones[s], l.Or("status."+string(s), string(s))}
 }
 
-var processTones = map[review.Process]string{review.Waiting: "ok", review.Expected: "wait", review.Nobody: "warn"}
+var processTones = map[deadletter.Process]string{deadletter.Waiting: "ok", deadletter.Expected: "wait", deadletter.Nobody: "warn"}
 
-func (l Lang) processBadge(p review.Process) Badge {
+func (l Lang) processBadge(p deadletter.Process) Badge {
 	return Badge{processTones[p], l.Or("process."+string(p), string(p))}
 }
 

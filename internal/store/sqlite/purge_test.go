@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"retry-worker/internal/bulk"
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/store/sqlstore"
 	"retry-worker/internal/store/storetest"
@@ -79,7 +79,7 @@ func TestErasedFromTheFile(t *testing.T) {
 	db := opened(t, path)
 	f := testkit.New(t, testkit.Over(db))
 	id := f.DieWaiting("tiss-submission", "CLM-GONE-1", "DUPLICATE_CLAIM", 0)
-	run := f.StartBulk(bulk.Command{Action: journal.BulkDiscard, Filter: journal.DeadLetterFilter{Query: "CLM-GONE-1"},
+	run := f.StartBulk(deadletter.BulkCommand{Action: journal.BulkDiscard, Filter: journal.DeadLetterFilter{Query: "CLM-GONE-1"},
 		Reason: "x", By: "ana"})
 	f.Gather(run)
 	f.DecideBulk(run, 1)

@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/journal"
 )
 
@@ -44,7 +45,7 @@ func (r *Reader) bulkRuns(ctx context.Context, doing, clause string, args ...any
 	return reading(ctx, r, doing, func(s *snapshot) ([]journal.BulkRun, error) { return s.bulkRuns(clause, args...) })
 }
 
-// BulkRun implements journal.BulkStore.
+// BulkRun implements deadletter.BulkStore.
 func (r *Reader) BulkRun(ctx context.Context, id string) (run journal.BulkRun, found bool, err error) {
 	err = r.read(ctx, "read a bulk run", func(s *snapshot) error {
 		run, found, err = s.run(id)
@@ -53,28 +54,28 @@ func (r *Reader) BulkRun(ctx context.Context, id string) (run journal.BulkRun, f
 	return run, found && err == nil, err
 }
 
-// BulkRuns implements journal.BulkStore.
+// BulkRuns implements deadletter.BulkStore.
 func (r *Reader) BulkRuns(ctx context.Context, cursor string, limit int) (all []journal.BulkRun, next string, err error) {
-	after, err := journal.AfterBulkRun(cursor)
+	after, err := deadletter.AfterRun(cursor)
 	if err != nil {
 		return nil, "", err
 	}
-	limit = min(max(limit, 1), journal.MaxDeadLetterPage)
+	limit = min(max(limit, 1), deadletter.MostItems)
 	clause, args := "ORDER BY id DESC LIMIT ?", []any{limit + 1}
 	if after != "" {
 		clause, args = "WHERE id < ? "+clause, []any{after, limit + 1}
 	}
 	all, err = r.bulkRuns(ctx, "list bulk runs", clause, args...)
-	all, next = journal.BulkRunPage(all, limit)
+	all, next = deadletter.RunPage(all, limit)
 	return all, next, err
 }
 
-// ActiveBulkRuns implements journal.BulkStore.
+// ActiveBulkRuns implements deadletter.BulkStore.
 func (r *Reader) ActiveBulkRuns(ctx context.Context) ([]journal.BulkRun, error) {
 	return r.bulkRuns(ctx, "list the bulk runs that have not ended", "WHERE state IN "+unfinished+" ORDER BY id")
 }
 
-// BulkItems implements journal.BulkStore.
+// BulkItems implements deadletter.BulkStore.
 func (r *Reader) BulkItems(ctx context.Context, run string, outcome journal.BulkOutcome, after int64, limit int) ([]journal.BulkItem, error) {
 	clause, args := "run = ? AND number > ?", []any{run, after}
 	if outcome != "" {
@@ -90,7 +91,7 @@ func (s *snapshot) items(clause string, args ...any) ([]journal.BulkItem, error)
 	return collect(s, "SELECT body FROM bulk_items "+clause, args, fromJSON[journal.BulkItem])
 }
 
-// GatherBulkItems implements journal.BulkStore. It finds what is next beside who writes, and has the writer's turn only to
+// GatherBulkItems implements deadletter.BulkStore. It finds what is next beside who writes, and has the writer's turn only to
 // add it.
 func (s *Store) GatherBulkItems(ctx context.Context, run string, limit int,
 	step func(journal.Head, *journal.Gathering) *journal.Changes) (done bool, err error) {
@@ -151,10 +152,10 @@ func (w *writer) candidates(found []letter) (all []journal.Candidate, err error)
 const isBusy = `CASE WHEN EXISTS (SELECT 1 FROM bulk_items i JOIN bulk_runs b ON b.id = i.run
 	WHERE i.dead_letter = d.id AND i.outcome = 'planned' AND b.state IN ` + unfinished + `) THEN 1 ELSE 0 END`
 
-// DeadLetterTallies implements journal.BulkStore.
-func (r *Reader) DeadLetterTallies(ctx context.Context, f journal.DeadLetterFilter, through int64, recent time.Time) (all []journal.DeadLetterTally, upTo int64, err error) {
+// DeadLetterTallies implements deadletter.BulkStore.
+func (r *Reader) DeadLetterTallies(ctx context.Context, f journal.DeadLetterFilter, through int64, recent time.Time) (all []deadletter.Tally, upTo int64, err error) {
 	f.State = ""
-	if _, err := f.Plan("", 1); err != nil {
+	if _, err := deadletter.NewQuery(f, "", 1); err != nil {
 		return nil, 0, err
 	}
 	err = r.read(ctx, "sum up dead letters", func(s *snapshot) error {
@@ -177,14 +178,14 @@ func (r *Reader) DeadLetterTallies(ctx context.Context, f journal.DeadLetterFilt
 // choice finds the open dead letters of a bulk run's filter.
 type choice struct {
 	*snapshot
-	plan    *journal.DeadLetterPlan
+	plan    *deadletter.Query
 	through int64
 	search  *search // nil where there is no query
 }
 
 func (s *snapshot) choose(f journal.DeadLetterFilter, through int64) (*choice, error) {
 	f.State = ""
-	p, err := f.Plan("", 1)
+	p, err := deadletter.NewQuery(f, "", 1)
 	if err != nil {
 		return nil, err
 	}
@@ -230,8 +231,8 @@ func (c *choice) following(after int64, limit int) (all []letter, err error) {
 const tallied = 1000
 
 // tallies sums up what is chosen.
-func (c *choice) tallies(recent time.Time) ([]journal.DeadLetterTally, error) {
-	sums, busy := journal.DeadLetterSums{}, map[string]bool{}
+func (c *choice) tallies(recent time.Time) ([]deadletter.Tally, error) {
+	sums, busy := deadletter.Sums{}, map[string]bool{}
 	err := c.each("SELECT i.dead_letter FROM bulk_runs b JOIN bulk_items i ON i.run = b.id AND i.outcome = 'planned' WHERE b.state IN "+unfinished,
 		func(scan scanner) error {
 			var id string

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/journal"
 )
 
@@ -33,7 +34,7 @@ type kind struct {
 }
 
 // kinds are those that there are dead letters of and the filter lets through, those with the most first.
-func (s *snapshot) kinds(p *journal.DeadLetterPlan, byCause bool) (all []kind, err error) {
+func (s *snapshot) kinds(p *deadletter.Query, byCause bool) (all []kind, err error) {
 	cause := "''"
 	if byCause || p.Filter.Fingerprint != "" {
 		cause, byCause = "fingerprint", true
@@ -61,7 +62,7 @@ const seeks = 32
 
 // seek finds dead letters of the kinds with a record between two, both excluded: at most limit of each, in the order of
 // their records, descending or ascending.
-func (s *snapshot) seek(p *journal.DeadLetterPlan, kinds []kind, above, before int64, limit int, order string) (all []letter, err error) {
+func (s *snapshot) seek(p *deadletter.Query, kinds []kind, above, before int64, limit int, order string) (all []letter, err error) {
 	for chunk := range slices.Chunk(kinds, seeks) {
 		var query strings.Builder
 		var args []any
@@ -102,10 +103,10 @@ func (s *snapshot) seek(p *journal.DeadLetterPlan, kinds []kind, above, before i
 	return all[:min(len(all), limit)], nil
 }
 
-// DeadLetterPage implements journal.DeadLetterReader. It seeks each kind of dead letters that the filter lets through in an
+// DeadLetterPage implements deadletter.Reader. It seeks each kind of dead letters that the filter lets through in an
 // index, from the newest on, and merges what it finds.
-func (r *Reader) DeadLetterPage(ctx context.Context, f journal.DeadLetterFilter, cursor string, limit int) (all []journal.DeadLetterItem, next string, err error) {
-	p, err := f.Plan(cursor, limit)
+func (r *Reader) DeadLetterPage(ctx context.Context, f journal.DeadLetterFilter, cursor string, limit int) (all []deadletter.Item, next string, err error) {
+	p, err := deadletter.NewQuery(f, cursor, limit)
 	if err != nil {
 		return nil, "", err
 	}
@@ -129,7 +130,7 @@ func (r *Reader) DeadLetterPage(ctx context.Context, f journal.DeadLetterFilter,
 }
 
 // page finds the dead letters of a page, and one more. floor is the last record that was looked at, where not all could be.
-func (s *snapshot) page(p *journal.DeadLetterPlan) (found []letter, floor int64, err error) {
+func (s *snapshot) page(p *deadletter.Query) (found []letter, floor int64, err error) {
 	if !p.Searches {
 		kinds, err := s.kinds(p, false)
 		if err == nil {
@@ -154,7 +155,7 @@ func (s *snapshot) page(p *journal.DeadLetterPlan) (found []letter, floor int64,
 // search is a query's.
 type search struct {
 	*snapshot
-	plan *journal.DeadLetterPlan
+	plan *deadletter.Query
 	// causes are those whose pattern or reason holds all the words, kinds theirs.
 	causes map[string]bool
 	kinds  []kind
@@ -164,7 +165,7 @@ type search struct {
 	wide bool
 }
 
-func (s *snapshot) search(p *journal.DeadLetterPlan) (*search, error) {
+func (s *snapshot) search(p *deadletter.Query) (*search, error) {
 	q, err := s.searchCauses(p)
 	if err == nil {
 		err = q.findSubjects()
@@ -173,7 +174,7 @@ func (s *snapshot) search(p *journal.DeadLetterPlan) (*search, error) {
 }
 
 // searchCauses searches for causes alone.
-func (s *snapshot) searchCauses(p *journal.DeadLetterPlan) (*search, error) {
+func (s *snapshot) searchCauses(p *deadletter.Query) (*search, error) {
 	q := &search{snapshot: s, plan: p, causes: map[string]bool{}}
 	if len(p.Words) == 0 {
 		return q, nil
@@ -198,7 +199,7 @@ func (s *snapshot) searchCauses(p *journal.DeadLetterPlan) (*search, error) {
 func (q *search) findSubjects() error {
 	for _, prefix := range q.plan.Prefixes {
 		query, args := "SELECT key FROM subjects WHERE id >= ?", []any{prefix}
-		if end, ok := journal.AfterPrefix(prefix); ok {
+		if end, ok := deadletter.AfterPrefix(prefix); ok {
 			query, args = query+" AND id < ?", append(args, end)
 		}
 		err := q.each(query+" LIMIT ?", func(scan scanner) error {
@@ -336,11 +337,11 @@ func (s *snapshot) lettersBy(column string, values []int64) (all []journal.Keyed
 }
 
 // letterItems are dead letters as people see them, in the order that they were found in.
-func (s *snapshot) letterItems(found []letter) ([]journal.DeadLetterItem, error) {
+func (s *snapshot) letterItems(found []letter) ([]deadletter.Item, error) {
 	const query = `SELECT s.tenant, s.policy, s.id, d.seen, d.body, r.body
 		FROM dead_letters d JOIN subjects s ON s.key = d.subject
 		LEFT JOIN records r ON r.record = d.record AND r.kind = 'attempt' WHERE d.record IN `
-	items := map[int64]journal.DeadLetterItem{}
+	items := map[int64]deadletter.Item{}
 	err := inLists(recordsOf(found), func(in string, args []any) error {
 		return s.each(query+in, func(scan scanner) error {
 			i, err := readItem(scan)
@@ -351,7 +352,7 @@ func (s *snapshot) letterItems(found []letter) ([]journal.DeadLetterItem, error)
 	if err != nil {
 		return nil, err
 	}
-	all := make([]journal.DeadLetterItem, 0, len(found))
+	all := make([]deadletter.Item, 0, len(found))
 	for i := range found {
 		if item, there := items[found[i].record]; there {
 			all = append(all, item)
@@ -361,7 +362,7 @@ func (s *snapshot) letterItems(found []letter) ([]journal.DeadLetterItem, error)
 }
 
 // readItem reads a dead letter, and of its attempt what people see; that may be purged.
-func readItem(scan scanner) (i journal.DeadLetterItem, err error) {
+func readItem(scan scanner) (i deadletter.Item, err error) {
 	var seen int64
 	var text string
 	var attempt *string
@@ -382,8 +383,8 @@ func readItem(scan scanner) (i journal.DeadLetterItem, err error) {
 	return i, err
 }
 
-// DeadLetter implements journal.DeadLetterReader.
-func (r *Reader) DeadLetter(ctx context.Context, id string) (item journal.DeadLetterItem, found bool, err error) {
+// DeadLetter implements deadletter.Reader.
+func (r *Reader) DeadLetter(ctx context.Context, id string) (item deadletter.Item, found bool, err error) {
 	err = r.read(ctx, "read a dead letter", func(s *snapshot) error {
 		var l letter
 		if found, err = s.one("SELECT record FROM dead_letters WHERE id = ?", []any{id}, &l.record); err != nil || !found {
@@ -398,14 +399,14 @@ func (r *Reader) DeadLetter(ctx context.Context, id string) (item journal.DeadLe
 	return item, found && err == nil, err
 }
 
-// DeadLetterCounts implements journal.DeadLetterReader.
-func (r *Reader) DeadLetterCounts(ctx context.Context) (all []journal.DeadLetterCount, err error) {
+// DeadLetterCounts implements deadletter.Reader.
+func (r *Reader) DeadLetterCounts(ctx context.Context) (all []deadletter.Count, err error) {
 	err = r.read(ctx, "count the dead letters", func(s *snapshot) error {
 		all = nil
-		kinds, err := s.kinds(&journal.DeadLetterPlan{States: journal.DeadLetterStates(), Since: math.MinInt64, Until: math.MaxInt64}, false)
+		kinds, err := s.kinds(&deadletter.Query{States: journal.DeadLetterStates(), Since: math.MinInt64, Until: math.MaxInt64}, false)
 		for i := range kinds {
 			k := &kinds[i]
-			c := journal.DeadLetterCount{Policy: k.Policy, State: k.State, Team: k.Team, Reason: k.Reason, N: k.N}
+			c := deadletter.Count{Policy: k.Policy, State: k.State, Team: k.Team, Reason: k.Reason, N: k.N}
 			if err == nil && k.State == journal.DeadLetterOpen {
 				c.Oldest, err = s.oldest(k)
 			}
@@ -413,7 +414,7 @@ func (r *Reader) DeadLetterCounts(ctx context.Context) (all []journal.DeadLetter
 		}
 		return err
 	})
-	slices.SortFunc(all, func(a, b journal.DeadLetterCount) int {
+	slices.SortFunc(all, func(a, b deadletter.Count) int {
 		return cmp.Or(cmp.Compare(a.Policy, b.Policy), cmp.Compare(a.State, b.State), cmp.Compare(a.Team, b.Team), cmp.Compare(a.Reason, b.Reason))
 	})
 	return all, err

@@ -6,12 +6,13 @@ import (
 	"math"
 	"slices"
 
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/journal"
 )
 
-// DeadLetterGroups implements journal.DeadLetterReader.
-func (r *Reader) DeadLetterGroups(ctx context.Context, f journal.DeadLetterFilter, cursor string, limit int) (all []journal.DeadLetterGroup, next string, err error) {
-	p, err := f.Groups(cursor, limit)
+// DeadLetterGroups implements deadletter.Reader.
+func (r *Reader) DeadLetterGroups(ctx context.Context, f journal.DeadLetterFilter, cursor string, limit int) (all []deadletter.Group, next string, err error) {
+	p, err := deadletter.NewGroupQuery(f, cursor, limit)
 	if err != nil {
 		return nil, "", err
 	}
@@ -48,13 +49,13 @@ type group struct {
 }
 
 // groups are the causes of a page, and one more.
-func (s *snapshot) groups(p *journal.DeadLetterGroupPlan) ([]group, error) {
-	kinds, err := s.kinds(p.DeadLetterPlan, true)
+func (s *snapshot) groups(p *deadletter.GroupQuery) ([]group, error) {
+	kinds, err := s.kinds(p.Query, true)
 	if err != nil {
 		return nil, err
 	}
 	if p.Searches {
-		q, err := s.searchCauses(p.DeadLetterPlan)
+		q, err := s.searchCauses(p.Query)
 		if err != nil {
 			return nil, err
 		}
@@ -81,17 +82,17 @@ func (s *snapshot) groups(p *journal.DeadLetterGroupPlan) ([]group, error) {
 }
 
 // describe fills in what is told of a group.
-func (s *snapshot) describe(p *journal.DeadLetterGroupPlan, of *group) (journal.DeadLetterGroup, error) {
-	g, teams := journal.DeadLetterGroup{Cause: journal.Fingerprint{ID: of.kinds[0].Fingerprint}, N: of.n}, journal.TeamCounts{}
+func (s *snapshot) describe(p *deadletter.GroupQuery, of *group) (deadletter.Group, error) {
+	g, teams := deadletter.Group{Cause: journal.Fingerprint{ID: of.kinds[0].Fingerprint}, N: of.n}, deadletter.TeamCounts{}
 	for _, k := range of.kinds {
 		teams[k.Team] += k.N
 	}
 	g.Teams = teams.Teams()
-	first, err := s.seek(p.DeadLetterPlan, of.kinds, math.MinInt64, math.MaxInt64, 1, "ASC")
+	first, err := s.seek(p.Query, of.kinds, math.MinInt64, math.MaxInt64, 1, "ASC")
 	if err != nil {
 		return g, err
 	}
-	last, err := s.seek(p.DeadLetterPlan, of.kinds, math.MinInt64, math.MaxInt64, 1, "DESC")
+	last, err := s.seek(p.Query, of.kinds, math.MinInt64, math.MaxInt64, 1, "DESC")
 	if err != nil {
 		return g, err
 	}

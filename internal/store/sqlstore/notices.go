@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 )
@@ -14,7 +15,7 @@ import (
 // NewDeadLetters implements journal.NoticeStore.
 func (s *Store) NewDeadLetters(ctx context.Context, team decision.Team, after int64, top int) (journal.NoticeCount, error) {
 	return reading(ctx, &s.Reader, "count a team's new dead letters", func(s *snapshot) (journal.NoticeCount, error) {
-		return s.notice(team, top, nil, func(p *journal.DeadLetterPlan) ([]noticed, error) { return s.news(p, after) })
+		return s.notice(team, top, nil, func(p *deadletter.Query) ([]noticed, error) { return s.news(p, after) })
 	})
 }
 
@@ -32,13 +33,13 @@ type noticed struct {
 }
 
 // notice sums up what causes finds.
-func (s *snapshot) notice(team decision.Team, top int, older []time.Time, causes func(p *journal.DeadLetterPlan) ([]noticed, error)) (sum journal.NoticeCount, err error) {
+func (s *snapshot) notice(team decision.Team, top int, older []time.Time, causes func(p *deadletter.Query) ([]noticed, error)) (sum journal.NoticeCount, err error) {
 	head, err := s.head("")
 	if err != nil {
 		return sum, err
 	}
 	sum.Through = head.Record
-	p, err := journal.DeadLetterFilter{Team: team}.Plan("", 1)
+	p, err := deadletter.NewQuery(journal.DeadLetterFilter{Team: team}, "", 1)
 	if err != nil {
 		return sum, err
 	}
@@ -47,7 +48,7 @@ func (s *snapshot) notice(team decision.Team, top int, older []time.Time, causes
 		// The index of kinds has the instant.
 		_, err := s.one(`SELECT count(*) FROM (SELECT DISTINCT policy, reason FROM dead_letter_counts WHERE state = 'open' AND team = ? AND n > 0) AS c
 			CROSS JOIN dead_letters d WHERE d.state = 'open' AND d.policy = c.policy AND d.team = ? AND d.reason = c.reason AND d.at < ?`,
-			[]any{string(team), string(team), ceiling(t)}, &n)
+			[]any{string(team), string(team), journal.CeilMilli(t)}, &n)
 		if err != nil {
 			return sum, err
 		}
@@ -82,7 +83,7 @@ func (s *snapshot) notice(team decision.Team, top int, older []time.Time, causes
 }
 
 // open are the causes of all that are open.
-func (s *snapshot) open(p *journal.DeadLetterPlan) (all []noticed, err error) {
+func (s *snapshot) open(p *deadletter.Query) (all []noticed, err error) {
 	kinds, err := s.kinds(p, true)
 	if err != nil {
 		return nil, err
@@ -121,7 +122,7 @@ func merge(all []noticed, at map[journal.CauseCount]int, n noticed) []noticed {
 }
 
 // news are the causes of those behind a record.
-func (s *snapshot) news(p *journal.DeadLetterPlan, after int64) (all []noticed, err error) {
+func (s *snapshot) news(p *deadletter.Query, after int64) (all []noticed, err error) {
 	kinds, err := s.kinds(p, false)
 	if err != nil {
 		return nil, err

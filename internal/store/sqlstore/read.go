@@ -187,10 +187,10 @@ func (s *snapshot) filter(f *journal.RecordFilter) (string, []any, error) {
 		conditions, args = append(conditions, "r.subject = ?"), append(args, key)
 	}
 	if !f.Since.IsZero() {
-		conditions, args = append(conditions, "r.at >= ?"), append(args, ceiling(f.Since))
+		conditions, args = append(conditions, "r.at >= ?"), append(args, journal.CeilMilli(f.Since))
 	}
 	if !f.Until.IsZero() {
-		conditions, args = append(conditions, "r.at < ?"), append(args, ceiling(f.Until))
+		conditions, args = append(conditions, "r.at < ?"), append(args, journal.CeilMilli(f.Until))
 	}
 	return "WHERE " + strings.Join(conditions, " AND ") + " ORDER BY r.record LIMIT ?", args, nil
 }

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"retry-worker/internal/journal"
+	"retry-worker/internal/deadletter"
 )
 
 // Version of the schema.
@@ -121,7 +121,7 @@ type snapshot struct {
 // read runs do in a transaction that sees one state of the journal.
 func (r *Reader) read(ctx context.Context, doing string, do func(s *snapshot) error) error {
 	err := r.Snapshot(ctx, func(tx Querier) error { return do(&snapshot{ctx, r.Dialect, tx}) })
-	if err != nil && !errors.Is(err, journal.ErrBadCursor) {
+	if err != nil && !errors.Is(err, deadletter.ErrBadCursor) {
 		return r.Failed(doing, err, false)
 	}
 	return err
@@ -299,13 +299,4 @@ func (w *writer) exec(query string, args ...any) (int64, error) {
 		return 0, err
 	}
 	return r.RowsAffected()
-}
-
-// ceiling is the first whole millisecond at or after t.
-func ceiling(t time.Time) int64 {
-	ms := t.UnixMilli()
-	if time.UnixMilli(ms).Before(t) {
-		ms++
-	}
-	return ms
 }

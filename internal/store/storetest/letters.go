@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/testkit"
@@ -79,8 +80,8 @@ func testLetterPages(t *testing.T, s Store) {
 	buried(t, s, func(n int) int { return n % 90 }, 240)
 	f := journal.DeadLetterFilter{State: "all"}
 	all, next, err := s.DeadLetterPage(t.Context(), f, "", 1<<40)
-	if err != nil || len(all) != journal.MaxDeadLetterPage || next == "" {
-		t.Errorf("a page holds %d, then %q (%v); want %d and more", len(all), next, err, journal.MaxDeadLetterPage)
+	if err != nil || len(all) != deadletter.MostItems || next == "" {
+		t.Errorf("a page holds %d, then %q (%v); want %d and more", len(all), next, err, deadletter.MostItems)
 	}
 	for list, read := range map[string]func(cursor string) error{
 		"dead letters": func(c string) error { _, _, err := s.DeadLetterPage(t.Context(), f, c, 5); return err },
@@ -88,7 +89,7 @@ func testLetterPages(t *testing.T, s Store) {
 		"runs":         func(c string) error { _, _, err := s.BulkRuns(t.Context(), c, 5); return err },
 	} {
 		for _, bad := range []string{"x", next + "A", "\x00"} {
-			if err := read(bad); !errors.Is(err, journal.ErrBadCursor) {
+			if err := read(bad); !errors.Is(err, deadletter.ErrBadCursor) {
 				t.Errorf("the cursor %q of %s is answered with %v", bad, list, err)
 			}
 		}

@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/testkit"
@@ -21,7 +22,7 @@ func (o *oracle) compareLetters(ctx context.Context, r *rapid.T) {
 	for range 4 {
 		f := o.drawFilter(r)
 		limit := rapid.SampledFrom([]int{1, 2, 7, 200}).Draw(r, "letters")
-		all, err := walk(ctx, o.memory, f, journal.MaxDeadLetterPage)
+		all, err := walk(ctx, o.memory, f, deadletter.MostItems)
 		if err != nil {
 			r.Fatal(err)
 		}
@@ -64,7 +65,7 @@ func (o *oracle) drawFilter(r *rapid.T) journal.DeadLetterFilter {
 }
 
 // walk is everything that the filter lets through, page by page.
-func walk(ctx context.Context, s journal.DeadLetterReader, f journal.DeadLetterFilter, limit int) (all []journal.DeadLetterItem, err error) {
+func walk(ctx context.Context, s deadletter.Reader, f journal.DeadLetterFilter, limit int) (all []deadletter.Item, err error) {
 	cursor := ""
 	for {
 		page, next, err := s.DeadLetterPage(ctx, f, cursor, limit)

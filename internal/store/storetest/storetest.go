@@ -14,6 +14,7 @@ import (
 
 	"retry-worker/internal/access"
 	"retry-worker/internal/audit"
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/testkit"
@@ -25,7 +26,7 @@ type Store interface {
 	journal.Purger
 	journal.Eraser
 	journal.Outbox
-	journal.BulkStore
+	deadletter.BulkStore
 	journal.NoticeStore
 	access.EndedSessions
 	Reader
@@ -34,7 +35,7 @@ type Store interface {
 // Reader is what it opens for reading.
 type Reader interface {
 	journal.Reader
-	journal.DeadLetterReader
+	deadletter.Reader
 	journal.Archive
 	journal.Statistics
 	audit.Journal

@@ -1,4 +1,4 @@
-package bulk_test
+package deadletter_test
 
 import (
 	"errors"
@@ -11,9 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"retry-worker/internal/bulk"
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/review"
 )
 
 // TestPace: many take as long as they should within 5 %, however long each decision takes, and no second and no
@@ -52,10 +51,10 @@ func TestCommand(t *testing.T) {
 	bubble(t, func(d *fixture) {
 		runs := map[string]string{}
 		for n, name := range []string{"retry", "now", "discard"} {
-			c := retry(journal.DeadLetterFilter{})
+			c := retryAll(journal.DeadLetterFilter{})
 			switch name {
 			case "now":
-				c.Force, c.Fresh, c.When = true, true, review.Now
+				c.Force, c.Fresh, c.When = true, true, deadletter.Now
 			case "discard":
 				c.Action = journal.BulkDiscard
 			}
@@ -69,12 +68,12 @@ func TestCommand(t *testing.T) {
 		}
 		want(t, "decided", len(d.decisions()), 3)
 		for _, m := range d.decisions() {
-			c := review.Command{ID: m.command.ID, Reason: "senha corrigida", By: "maria", Run: m.command.Run}
+			c := deadletter.Command{ID: m.command.ID, Reason: "senha corrigida", By: "maria", Run: m.command.Run}
 			switch runs[m.command.Run] {
 			case "retry":
-				c.When = review.Backoff
+				c.When = deadletter.Backoff
 			case "now":
-				c.Force, c.Fresh, c.When = true, true, review.Now
+				c.Force, c.Fresh, c.When = true, true, deadletter.Now
 			}
 			want(t, runs[c.Run], m.command, c)
 			want(t, runs[c.Run]+" lets go", m.discards, runs[c.Run] == "discard")
@@ -112,7 +111,7 @@ func TestEngineDown(t *testing.T) {
 		d.runner()
 		d.within(3*time.Minute, "a hundred", func() bool { return len(d.decisions()) >= 100 })
 		d.SetEngineUp(time.Time{})
-		d.within(3*time.Second, "held", func() bool { return d.state(run).Hold == bulk.HoldEngine })
+		d.within(3*time.Second, "held", func() bool { return d.state(run).Hold == deadletter.HoldEngine })
 		before, since := len(d.decisions()), d.state(run).HeldAt
 		time.Sleep(time.Hour)
 		want(t, "decided without an engine", len(d.decisions())-before, 0)
@@ -148,7 +147,7 @@ func TestEngineNotSeenYet(t *testing.T) {
 
 // TestJournalDown: in the middle of everything the store fails for ten minutes; it goes on where it was, and what was
 // recorded all the same is not decided again.
-func TestJournalDown(t *testing.T) {
+func TestRunWhileTheJournalIsDown(t *testing.T) {
 	for _, recorded := range []bool{false, true} {
 		t.Run(fmt.Sprintf("recorded %v", recorded), func(t *testing.T) {
 			bubble(t, func(d *fixture) {
@@ -173,7 +172,7 @@ func TestJournalDown(t *testing.T) {
 				want(t, "counted as decided", d.state(run).Counts[journal.BulkDecided], 600)
 				want(t, "held in the end", d.state(run).Hold, "")
 				want(t, "told", d.said("bulk_run_held"), 1)
-				items, err := d.Bulk.Items(d.t.Context(), run, "", 49, 1)
+				items, err := d.DeadLetters.Items(d.t.Context(), run, "", 49, 1)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -207,19 +206,19 @@ func TestSteering(t *testing.T) {
 		run := d.begin(300, 60)
 		d.runner()
 		d.within(2*time.Minute, "some", func() bool { return len(d.decisions()) >= 20 })
-		d.steer(d.Bulk.Pause, run)
+		d.steer(d.DeadLetters.Pause, run)
 		synctest.Wait()
 		paused := len(d.decisions())
 		time.Sleep(time.Hour)
 		want(t, "decided while paused", len(d.decisions())-paused, 0)
 		want(t, "told", d.said("bulk_run_stopped"), 1)
-		d.steer(d.Bulk.Resume, run)
+		d.steer(d.DeadLetters.Resume, run)
 		d.within(3*time.Second, "goes on", func() bool { return len(d.decisions()) > paused })
 		time.Sleep(time.Minute)
 		if got := most(d.decisions(), time.Minute); got > 61 {
 			t.Errorf("%d in a minute after a pause, expected 60", got)
 		}
-		d.steer(d.Bulk.Cancel, run)
+		d.steer(d.DeadLetters.Cancel, run)
 		synctest.Wait()
 		cancelled := len(d.decisions())
 		time.Sleep(time.Hour)
@@ -235,13 +234,13 @@ func TestStopOfAFastRunIsToldOnce(t *testing.T) {
 		run := d.begin(900, 6000)
 		d.runner()
 		d.within(time.Minute, "some", func() bool { return len(d.decisions()) >= 300 })
-		d.steer(d.Bulk.Pause, run)
+		d.steer(d.DeadLetters.Pause, run)
 		synctest.Wait()
 		paused := len(d.decisions())
 		time.Sleep(time.Minute)
 		want(t, "decided while paused", len(d.decisions())-paused, 0)
 		want(t, "told", d.said("bulk_run_stopped"), 1)
-		d.steer(d.Bulk.Resume, run)
+		d.steer(d.DeadLetters.Resume, run)
 		d.within(time.Minute, "done", d.done(run))
 		want(t, "decided", len(d.decisions()), 900)
 		d.once()
@@ -255,9 +254,9 @@ func TestPauseAndResumeDoNotHurry(t *testing.T) {
 		d.runner()
 		for range 100 {
 			time.Sleep(2 * time.Second)
-			d.steer(d.Bulk.Pause, run)
+			d.steer(d.DeadLetters.Pause, run)
 			time.Sleep(2 * time.Second)
-			d.steer(d.Bulk.Resume, run)
+			d.steer(d.DeadLetters.Resume, run)
 		}
 		if got := most(d.decisions(), time.Minute-time.Millisecond); got > 2 || len(d.decisions()) < 5 {
 			t.Errorf("%d in a minute, of %d, expected 2", got, len(d.decisions()))
@@ -273,11 +272,11 @@ func TestPausedWhileGathering(t *testing.T) {
 		for d.state(run).Total == 0 {
 			time.Sleep(time.Millisecond)
 		}
-		d.steer(d.Bulk.Pause, run)
+		d.steer(d.DeadLetters.Pause, run)
 		time.Sleep(time.Minute)
 		want(t, "gathered", d.state(run).Total, 1100)
 		want(t, "decided", len(d.decisions()), 0)
-		d.steer(d.Bulk.Resume, run)
+		d.steer(d.DeadLetters.Resume, run)
 		d.within(4*time.Minute, "done", d.done(run))
 	})
 }
@@ -287,13 +286,13 @@ func TestDecidedByOthers(t *testing.T) {
 	bubble(t, func(d *fixture) {
 		run := d.begin(200, 60)
 		d.Gather(run)
-		items, err := d.Bulk.Items(d.t.Context(), run, "", 0, 200)
+		items, err := d.DeadLetters.Items(d.t.Context(), run, "", 0, 200)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for n, i := range items {
 			if n%4 > 0 {
-				if _, err := d.Reviews.Discard(d.t.Context(), review.Command{ID: i.DeadLetter, Reason: "paga em mãos", By: "jose"}); err != nil {
+				if _, err := d.DeadLetters.Discard(d.t.Context(), deadletter.Command{ID: i.DeadLetter, Reason: "paga em mãos", By: "jose"}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -310,11 +309,11 @@ func TestDecidedByOthers(t *testing.T) {
 		want(t, "decided", counts[journal.BulkDecided], 49)
 		want(t, "refused", counts[journal.BulkRefused], 151)
 		want(t, "counted", d.counted, struct{ decided, refused int }{49, 151})
-		if items, err = d.Bulk.Items(d.t.Context(), run, "", 0, 2); err != nil {
+		if items, err = d.DeadLetters.Items(d.t.Context(), run, "", 0, 2); err != nil {
 			t.Fatal(err)
 		}
-		want(t, "why", items[1].Code, string(review.InvalidRetryState))
-		want(t, "why", items[0].Code, string(bulk.NotRecordable))
+		want(t, "why", items[1].Code, string(deadletter.InvalidRetryState))
+		want(t, "why", items[0].Code, string(deadletter.NotRecordable))
 		if took > 55*time.Second {
 			t.Errorf("took %s for 49 at 60 a minute: refusals took turns", took)
 		}
@@ -329,7 +328,7 @@ func TestSeveralRuns(t *testing.T) {
 			text := "LoginInvalido: senha incorreta no portal " + portal
 			d.die(n, int(perMinute)*3, text, 0)
 			n += int(perMinute) * 3
-			c := retry(journal.DeadLetterFilter{})
+			c := retryAll(journal.DeadLetterFilter{})
 			for _, cause := range d.plan(c).Causes {
 				if strings.HasSuffix(cause.Sample.Error, text) {
 					c.Filter.Fingerprint = cause.Cause.ID

@@ -1,4 +1,4 @@
-package review
+package deadletter
 
 import (
 	"context"
@@ -13,6 +13,44 @@ import (
 	"retry-worker/internal/journal"
 )
 
+// When a retry that a person asks for is made (R17).
+type When string
+
+// The moments. The zero value is Backoff.
+const (
+	// Backoff: after the policy's own delay.
+	Backoff When = "backoff"
+	// Now: at once.
+	Now When = "now"
+)
+
+// Command is a person's decision on a dead letter.
+type Command struct {
+	// ID of the dead letter.
+	ID string
+	// Reason and By are the person's words, 1 to MaxReason characters, and name.
+	Reason, By string
+	// Force sends it again at or above the limit; Fresh begins the whole ladder anew, and needs Force. May they? That is
+	// the caller's to know (roles).
+	Force, Fresh bool
+	When         When
+	// Run is the bulk run that decides; empty for a person's decision on this dead letter alone.
+	Run string
+}
+
+// Decided is what a decision came to: recorded for good, and on its way to the process.
+type Decided struct {
+	// Item as it stands after it.
+	Item Item
+	// Episode of the subject that goes on, or ended.
+	Episode int64
+	// RetryCount the process goes on with; the dead letter's own where it was discarded.
+	RetryCount int64
+	// Backoff and NextRetryTime of a retry; zero on a discard. Backoff is 0 where it is made at once.
+	Backoff       time.Duration
+	NextRetryTime time.Time
+}
+
 // List is a page of the dead letters that f lets through, from behind the cursor on: at most limit, 1 to MostItems, or
 // DefaultItems where it is 0; the newest first. next is empty where no more follow.
 func (s *Service) List(ctx context.Context, f journal.DeadLetterFilter, cursor string, limit int) (items []Item, next string, err error) {
@@ -20,14 +58,12 @@ func (s *Service) List(ctx context.Context, f journal.DeadLetterFilter, cursor s
 	if err != nil {
 		return nil, "", err
 	}
-	letters, next, err := s.letters.DeadLetterPage(ctx, f, cursor, limit)
+	items, next, err = s.store.DeadLetterPage(ctx, f, cursor, limit)
 	if err != nil {
 		return nil, "", unlisted(err)
 	}
-	now, up := s.now(), s.engineUp()
-	items = make([]Item, len(letters))
-	for i := range letters {
-		items[i] = Item{letters[i], ProcessOf(&letters[i].DeadLetter, now, up)}
+	for i := range items {
+		items[i].Process = s.Process(&items[i])
 	}
 	return items, next, nil
 }
@@ -42,28 +78,24 @@ func (s *Service) Show(ctx context.Context, id string) (Item, error) {
 	if id = strings.ToLower(strings.TrimSpace(id)); !IsID(id) {
 		return Item{}, notFound()
 	}
-	d, found, err := s.letters.DeadLetter(ctx, id)
+	d, found, err := s.store.DeadLetter(ctx, id)
 	switch {
 	case err != nil:
 		return Item{}, fmt.Errorf("read a dead letter: %w", err)
 	case !found:
 		return Item{}, notFound()
 	}
-	return Item{d, s.Process(&d)}, nil
+	d.Process = s.Process(&d)
+	return d, nil
 }
 
 // Counts are how many dead letters there are, by policy, state, team and reason.
-func (s *Service) Counts(ctx context.Context) ([]journal.DeadLetterCount, error) {
-	counts, err := s.letters.DeadLetterCounts(ctx)
+func (s *Service) Counts(ctx context.Context) ([]Count, error) {
+	counts, err := s.store.DeadLetterCounts(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("count dead letters: %w", err)
 	}
 	return counts, nil
-}
-
-// Process is whether a process waits for a decision on d, as far as is known now.
-func (s *Service) Process(d *journal.DeadLetterItem) Process {
-	return ProcessOf(&d.DeadLetter, s.now(), s.engineUp())
 }
 
 // Retry sends a dead letter's work again (R17). When it returns without an error that is durable, and the process gets
@@ -143,7 +175,7 @@ func (s *Service) ownPolicy(ctx context.Context, p *decision.Policy, d *Item) (o
 	if p.Own == nil {
 		return own, nil
 	}
-	story, _, err := s.letters.Story(ctx, d.Subject)
+	story, _, err := s.store.Story(ctx, d.Subject)
 	if err != nil {
 		return own, fmt.Errorf("read the retries of a dead letter: %w", err)
 	}
@@ -163,7 +195,7 @@ func (s *Service) record(ctx context.Context, d *Item, wanted *journal.Review) (
 	}
 	after := *d
 	after.DeadLetter = done.DeadLetter
-	after.Process = s.Process(&after.DeadLetterItem)
+	after.Process = s.Process(&after)
 	return Decided{
 		Item: after, Episode: done.Episode.Number, RetryCount: done.RetryCount, Backoff: wanted.Delay, NextRetryTime: done.Episode.NextRetryTime,
 	}, nil

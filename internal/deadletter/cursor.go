@@ -1,9 +1,13 @@
-package journal
+package deadletter
 
 import (
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/binary"
 	"errors"
+	"slices"
+
+	"retry-worker/internal/journal"
 )
 
 // ErrBadCursor is what a page is refused with: the cursor is no cursor, or another list's.
@@ -25,4 +29,30 @@ func placeOf(list []byte, text string) (string, error) {
 		return "", ErrBadCursor
 	}
 	return string(b[sealBytes:]), nil
+}
+
+// appendText appends s so that where it ends cannot be mistaken.
+func appendText(b []byte, s string) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
+}
+
+// bulkRuns names the list of all bulk runs.
+var bulkRuns = []byte("bulk runs")
+
+// RunPage cuts runs, of which one more than limit was looked for, to a page, and returns the cursor behind it; empty
+// where no more follow.
+func RunPage(all []journal.BulkRun, limit int) (page []journal.BulkRun, next string) {
+	if len(all) <= limit {
+		return all, ""
+	}
+	return slices.Clip(all[:limit]), cursor(bulkRuns, all[limit-1].ID)
+}
+
+// AfterRun returns the id of the bulk run that a cursor goes on behind; empty where the cursor is. The error is
+// ErrBadCursor.
+func AfterRun(text string) (string, error) {
+	if text == "" {
+		return "", nil
+	}
+	return placeOf(bulkRuns, text)
 }

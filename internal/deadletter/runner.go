@@ -1,4 +1,4 @@
-package bulk
+package deadletter
 
 import (
 	"context"
@@ -9,7 +9,14 @@ import (
 
 	"retry-worker/internal/clock"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/review"
+)
+
+// Why a running run decides nothing for the moment (journal.BulkRun.Hold). The set is closed. It goes on by itself.
+const (
+	// HoldEngine: the engine does not answer.
+	HoldEngine = "engine_down"
+	// HoldJournal: the journal cannot be read or written. It is noted as soon as that can be.
+	HoldJournal = "journal_down"
 )
 
 const (
@@ -28,21 +35,13 @@ const (
 	refusalRest = 5 * time.Millisecond
 )
 
-// Lease is the name of the right to carry bulk runs out: one process has it at a time.
-const Lease = "bulk"
+// BulkLease is the name of the right to carry bulk runs out: one process has it at a time.
+const BulkLease = "bulk"
 
-// Carried records what becomes of runs that are carried out (journal.Journal does).
-type Carried interface {
-	Recorder
-	GatherBulkItems(ctx context.Context, store journal.BulkStore, run string, limit int, busyCode string) (done bool, err error)
-	RefuseBulkItem(ctx context.Context, run string, number int64, code string) error
-	HoldBulkRun(ctx context.Context, run, why string) error
-}
-
-// Decider decides on dead letters (review.Service). Its errors are review.Service's.
+// Decider decides on dead letters (Service). Its errors are Service's.
 type Decider interface {
-	Retry(ctx context.Context, c review.Command) (review.Decided, error)
-	Discard(ctx context.Context, c review.Command) (review.Decided, error)
+	Retry(ctx context.Context, c Command) (Decided, error)
+	Discard(ctx context.Context, c Command) (Decided, error)
 }
 
 // Hooks are told what happens; all must be set (see NoHooks). They must not block.
@@ -58,9 +57,9 @@ func NoHooks() Hooks {
 
 // Runner carries bulk runs out, each at its own pace.
 type Runner struct {
-	items    journal.BulkStore
+	items    BulkStore
 	decide   Decider
-	memory   Carried
+	memory   *journal.Journal
 	clock    clock.Clock
 	engineUp func() time.Time
 	hooks    Hooks
@@ -69,12 +68,12 @@ type Runner struct {
 
 // NewRunner prepares a Runner; Run starts it. engineUp tells since when the engine answers this process; the zero time where
 // it does not: nothing is decided then.
-func NewRunner(items journal.BulkStore, decide Decider, memory Carried, c clock.Clock, engineUp func() time.Time, hooks Hooks, log *zap.Logger) *Runner {
+func NewRunner(items BulkStore, decide Decider, memory *journal.Journal, c clock.Clock, engineUp func() time.Time, hooks Hooks, log *zap.Logger) *Runner {
 	return &Runner{items, decide, memory, c, engineUp, hooks, log}
 }
 
 // Run carries runs out until stop ends; then it begins nothing more, awaits what is on its way and returns. When hard ends it
-// gives that up: whoever comes next finds out what became of it. One Runner at a time works on a store (Lease); a second
+// gives that up: whoever comes next finds out what became of it. One Runner at a time works on a store (BulkLease); a second
 // one would do no harm but to the pace. Not for concurrent use with itself.
 func (r *Runner) Run(stop, hard context.Context) {
 	stop, cancel := context.WithCancel(stop)
@@ -130,3 +129,43 @@ func (r *Runner) tellFailing(stop context.Context, before bool, err error) bool 
 
 // rest is on this machine's clock, whatever clock the pace is by.
 func rest(ctx context.Context, d time.Duration) { clock.Machine{}.Rest(ctx, d) }
+
+// mostLate is how far behind its schedule a run may be and still catch up: what is later begins a schedule anew. So the
+// herd after a stall is a second's worth at most.
+const mostLate = time.Second
+
+// pace is the schedule of a run's decisions: each is due an interval after the one before was, however long it took.
+type pace struct {
+	clock    clock.Clock
+	interval time.Duration
+	due      time.Time // of the next
+}
+
+// newPace begins a schedule. last is when the run's last decision was made, by whichever process; the zero time where there
+// is none.
+func newPace(c clock.Clock, perMinute int64, last time.Time) *pace {
+	p := &pace{clock: c, interval: interval(perMinute), due: c.Now()}
+	if next := last.Add(p.interval); !last.IsZero() && next.After(p.due) {
+		p.due = p.due.Add(min(next.Sub(p.due), p.interval)) // another machine's clock may be ahead
+	}
+	return p
+}
+
+// wait is how long until the next is due; 0 where it is.
+func (p *pace) wait() time.Duration {
+	now := p.clock.Now()
+	if now.Sub(p.due) > mostLate {
+		p.due = now
+	}
+	return max(p.due.Sub(now), 0)
+}
+
+// spend notes that one is made.
+func (p *pace) spend() { p.due = p.due.Add(p.interval) }
+
+// refund gives back the turn of what was refused.
+func (p *pace) refund() {
+	if early := p.due.Sub(p.clock.Now()); early > 0 {
+		p.due = p.due.Add(-min(early, p.interval))
+	}
+}

@@ -1,4 +1,4 @@
-package journal_test
+package deadletter_test
 
 import (
 	"errors"
@@ -10,6 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/journal"
 )
 
@@ -21,7 +22,7 @@ func TestAfterPrefix(t *testing.T) {
 		if rapid.Bool().Draw(t, "begins") {
 			s = prefix + s
 		}
-		after, ok := journal.AfterPrefix(prefix)
+		after, ok := deadletter.AfterPrefix(prefix)
 		if !utf8.ValidString(after) {
 			t.Fatalf("%q is no UTF-8", after)
 		}
@@ -48,7 +49,7 @@ func TestPlanReadsTheQuery(t *testing.T) {
 		strings.Repeat("(", 1<<20):   "|" + strings.Repeat("(", 200) + "|",
 		"x" + strings.Repeat(" ", 9): "|x X|x",
 	} {
-		p, err := journal.DeadLetterFilter{Query: query}.Plan("", 10)
+		p, err := deadletter.NewQuery(journal.DeadLetterFilter{Query: query}, "", 10)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -64,30 +65,30 @@ func TestPlanReadsTheQuery(t *testing.T) {
 
 // TestCursorsComeBack, whatever the record.
 func TestCursorsComeBack(t *testing.T) {
-	f := journal.DeadLetterFilter{State: journal.AllDeadLetters, Query: "x"}
+	f := journal.DeadLetterFilter{State: deadletter.AllStates, Query: "x"}
 	for _, record := range []int64{1, 7, math.MaxInt64, math.MinInt64} {
-		p, err := f.Plan("", 0)
+		p, err := deadletter.NewQuery(f, "", 0)
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := f.Plan(p.Cursor(record), 500)
-		if err != nil || again.Before != record || again.Limit != journal.MaxDeadLetterPage {
+		again, err := deadletter.NewQuery(f, p.Cursor(record), 500)
+		if err != nil || again.Before != record || again.Limit != deadletter.MostItems {
 			t.Errorf("the cursor of record %d leads before %+v (%v)", record, again, err)
 		}
 	}
-	if _, err := (journal.DeadLetterFilter{State: "x\n"}).Plan("", 1); !errors.Is(err, journal.ErrBadFilter) || strings.Contains(err.Error(), "\n") {
+	if _, err := deadletter.NewQuery(journal.DeadLetterFilter{State: "x\n"}, "", 1); !errors.Is(err, deadletter.ErrBadFilter) || strings.Contains(err.Error(), "\n") {
 		t.Errorf("the error is %v", err)
 	}
 }
 
 // TestCursorsOfOthersAreRefused: one that was changed, cut or made up, and one of another list.
 func TestCursorsOfOthersAreRefused(t *testing.T) {
-	f := journal.DeadLetterFilter{State: journal.AllDeadLetters}
-	p, err := f.Plan("", 5)
+	f := journal.DeadLetterFilter{State: deadletter.AllStates}
+	p, err := deadletter.NewQuery(f, "", 5)
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := f.Groups("", 5)
+	g, err := deadletter.NewGroupQuery(f, "", 5)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,11 +97,11 @@ func TestCursorsOfOthersAreRefused(t *testing.T) {
 	changed[3] ^= 1
 	for _, bad := range []string{string(changed), letters[1:], groups[1:], letters + "A", groups + "A", letters + "=", "x", "0", strings.Repeat("A", 22),
 		"' OR 1=1", strings.Repeat("x", 1<<20), "\x00", letters + "\n", groups + "\n"} {
-		_, ofLetters := f.Plan(bad, 5)
-		_, ofGroups := f.Groups(bad, 5)
-		_, ofRuns := journal.AfterBulkRun(bad)
+		_, ofLetters := deadletter.NewQuery(f, bad, 5)
+		_, ofGroups := deadletter.NewGroupQuery(f, bad, 5)
+		_, ofRuns := deadletter.AfterRun(bad)
 		for list, err := range map[string]error{"dead letters": ofLetters, "causes": ofGroups, "runs": ofRuns} {
-			if !errors.Is(err, journal.ErrBadCursor) {
+			if !errors.Is(err, deadletter.ErrBadCursor) {
 				t.Errorf("the cursor %.40q of %s is answered with %v", bad, list, err)
 			}
 		}
@@ -108,20 +109,20 @@ func TestCursorsOfOthersAreRefused(t *testing.T) {
 	at := time.Date(2025, 1, 12, 10, 0, 0, 0, time.UTC)
 	for _, other := range []journal.DeadLetterFilter{{}, {State: "all", Team: "ti"}, {State: "all", Query: "x"}, {State: "all", Policy: "ti"},
 		{State: "all", Fingerprint: "ti"}, {State: "all", Since: at}, {State: "all", Until: at}} {
-		if _, err := other.Plan(letters, 5); !errors.Is(err, journal.ErrBadCursor) {
+		if _, err := deadletter.NewQuery(other, letters, 5); !errors.Is(err, deadletter.ErrBadCursor) {
 			t.Errorf("a cursor of another list than %+v is answered with %v", other, err)
 		}
 	}
-	_, ofLetters := f.Plan(groups, 5)
-	_, ofGroups := f.Groups(letters, 5)
-	_, ofOthers := (journal.DeadLetterFilter{}).Groups(groups, 5)
+	_, ofLetters := deadletter.NewQuery(f, groups, 5)
+	_, ofGroups := deadletter.NewGroupQuery(f, letters, 5)
+	_, ofOthers := deadletter.NewGroupQuery(journal.DeadLetterFilter{}, groups, 5)
 	for _, err := range []error{ofLetters, ofGroups, ofOthers} {
-		if !errors.Is(err, journal.ErrBadCursor) {
+		if !errors.Is(err, deadletter.ErrBadCursor) {
 			t.Errorf("a cursor of another list is answered with %v", err)
 		}
 	}
 	for _, refused := range []journal.DeadLetterFilter{{Since: at}, {Until: at}, {State: "none"}, {State: "OPEN"}, {State: "'"}} {
-		if _, err := refused.Groups("", 2); !errors.Is(err, journal.ErrBadFilter) {
+		if _, err := deadletter.NewGroupQuery(refused, "", 2); !errors.Is(err, deadletter.ErrBadFilter) {
 			t.Errorf("%+v is answered with %v", refused, err)
 		}
 	}

@@ -1,4 +1,4 @@
-package bulk_test
+package deadletter_test
 
 import (
 	"context"
@@ -14,10 +14,9 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
-	"retry-worker/internal/bulk"
 	"retry-worker/internal/clock"
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/review"
 	"retry-worker/internal/store/sqlite"
 	"retry-worker/internal/testkit"
 )
@@ -47,7 +46,7 @@ type fixture struct {
 // made is a decision.
 type made struct {
 	at       time.Time
-	command  review.Command
+	command  deadletter.Command
 	discards bool
 }
 
@@ -99,13 +98,13 @@ func (f *fixture) die(from, n int, text string, retries int) (letters []string) 
 func (f *fixture) begin(n int, perMinute int64) (run string) {
 	f.t.Helper()
 	f.die(0, n, badPassword, 0)
-	c := retry(journal.DeadLetterFilter{})
+	c := retryAll(journal.DeadLetterFilter{})
 	c.PerMinute = perMinute
 	return f.StartBulk(c)
 }
 
-func retry(f journal.DeadLetterFilter) bulk.Command {
-	return bulk.Command{Action: journal.BulkRetry, Filter: f, Reason: "senha corrigida", By: "maria"}
+func retryAll(f journal.DeadLetterFilter) deadletter.BulkCommand {
+	return deadletter.BulkCommand{Action: journal.BulkRetry, Filter: f, Reason: "senha corrigida", By: "maria"}
 }
 
 func (f *fixture) set(change func()) {
@@ -114,17 +113,17 @@ func (f *fixture) set(change func()) {
 	change()
 }
 
-// Retry implements bulk.Decider.
-func (f *fixture) Retry(ctx context.Context, c review.Command) (review.Decided, error) {
-	return f.decide(ctx, c, f.Reviews.Retry, false)
+// Retry implements deadletter.Decider.
+func (f *fixture) Retry(ctx context.Context, c deadletter.Command) (deadletter.Decided, error) {
+	return f.decide(ctx, c, f.DeadLetters.Retry, false)
 }
 
-// Discard implements bulk.Decider.
-func (f *fixture) Discard(ctx context.Context, c review.Command) (review.Decided, error) {
-	return f.decide(ctx, c, f.Reviews.Discard, true)
+// Discard implements deadletter.Decider.
+func (f *fixture) Discard(ctx context.Context, c deadletter.Command) (deadletter.Decided, error) {
+	return f.decide(ctx, c, f.DeadLetters.Discard, true)
 }
 
-func (f *fixture) decide(ctx context.Context, c review.Command, do func(context.Context, review.Command) (review.Decided, error), discards bool) (review.Decided, error) {
+func (f *fixture) decide(ctx context.Context, c deadletter.Command, do func(context.Context, deadletter.Command) (deadletter.Decided, error), discards bool) (deadletter.Decided, error) {
 	f.mu.Lock()
 	takes, how := f.takes, fault{}
 	if f.fault != nil {
@@ -135,7 +134,7 @@ func (f *fixture) decide(ctx context.Context, c review.Command, do func(context.
 		clock.Machine{}.Rest(ctx, takes())
 	}
 	if ctx.Err() != nil || how.err != nil && !how.after {
-		return review.Decided{}, errorOr(ctx.Err(), how.err)
+		return deadletter.Decided{}, errorOr(ctx.Err(), how.err)
 	}
 	done, err := do(ctx, c)
 	if err != nil {
@@ -164,11 +163,11 @@ func (f *fixture) runner() *runner {
 	stop, halt := context.WithCancel(context.Background())
 	hard, kill := context.WithCancel(context.Background())
 	r := &runner{halt, kill, make(chan struct{})}
-	hooks := bulk.Hooks{
+	hooks := deadletter.Hooks{
 		Decided: func(journal.BulkAction) { f.set(func() { f.counted.decided++ }) },
 		Refused: func(journal.BulkAction) { f.set(func() { f.counted.refused++ }) },
 	}
-	w := bulk.NewRunner(f.Store, f, f.Journal, clock.Machine{}, f.EngineUp, hooks, f.log)
+	w := deadletter.NewRunner(f.Store, f, f.Journal, clock.Machine{}, f.EngineUp, hooks, f.log)
 	go func() {
 		defer close(r.done)
 		w.Run(stop, hard)
@@ -193,7 +192,7 @@ func (f *fixture) decisions() []made {
 
 func (f *fixture) state(id string) journal.BulkRun {
 	f.t.Helper()
-	run, err := f.Bulk.Run(f.t.Context(), id)
+	run, err := f.DeadLetters.Run(f.t.Context(), id)
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -242,9 +241,9 @@ func (f *fixture) steer(step func(context.Context, string, string) (journal.Bulk
 	}
 }
 
-func (f *fixture) plan(command bulk.Command) bulk.Plan {
+func (f *fixture) plan(command deadletter.BulkCommand) deadletter.Plan {
 	f.t.Helper()
-	p, err := f.Bulk.Plan(f.t.Context(), command)
+	p, err := f.DeadLetters.Plan(f.t.Context(), command)
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -281,13 +280,14 @@ func (f *fixture) once() {
 	}
 }
 
-func refused(t *testing.T, what string, err error, code review.Code) string {
+// refused fails unless err is a refusal with that code, in one line.
+func refused(t *testing.T, what string, err error, code deadletter.Code) *deadletter.Refusal {
 	t.Helper()
-	r := review.Refused(err)
+	r := deadletter.RefusalOf(err)
 	if r == nil || r.Code != code || r.Message == "" || strings.Contains(r.Message, "\n") {
 		t.Fatalf("%s: %v, want one line of the refusal %s", what, err, code)
 	}
-	return r.Message
+	return r
 }
 
 func want[T comparable](t *testing.T, what string, got, want T) {

@@ -1,4 +1,4 @@
-package bulk
+package deadletter
 
 import (
 	"crypto/sha256"
@@ -22,7 +22,7 @@ const (
 )
 
 // token names what was seen for a command. It holds no secret: it is a check against what has changed, and no right.
-func (s seen) token(c *Command) string {
+func (s seen) token(c *BulkCommand) string {
 	b := make([]byte, 0, tokenBytes)
 	for _, n := range [...]int64{s.through, s.n, s.sum} {
 		b = binary.BigEndian.AppendUint64(b, uint64(n))
@@ -32,7 +32,7 @@ func (s seen) token(c *Command) string {
 }
 
 // seal ties what was seen to the command that it was seen for. The reason and the name are not part of it.
-func seal(seen []byte, c *Command) []byte {
+func seal(seen []byte, c *BulkCommand) []byte {
 	f := &c.Filter
 	named, _ := json.Marshal([]any{ // of strings, numbers and truths, which cannot fail
 		"bulk plan 2", seen, c.Action, f.Policy, f.Team, f.Reason, f.Fingerprint, f.Query, f.Since.UnixMilli(), f.Until.UnixMilli(),
@@ -43,7 +43,7 @@ func seal(seen []byte, c *Command) []byte {
 }
 
 // readToken is what was seen for c; the *review.Refusal of what is no token of it.
-func readToken(token string, c *Command) (seen, error) {
+func readToken(token string, c *BulkCommand) (seen, error) {
 	b, err := base64.RawURLEncoding.Strict().DecodeString(token)
 	if err != nil || len(b) != tokenBytes || base64.RawURLEncoding.EncodeToString(b) != token { // line breaks are passed over
 		return seen{}, refuse(InvalidPlan, "the token is not one that a plan gave; plan first, and start with the plan's token")

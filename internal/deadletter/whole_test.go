@@ -1,14 +1,13 @@
-package bulk_test
+package deadletter_test
 
 import (
 	"fmt"
 	"testing"
 	"time"
 
-	"retry-worker/internal/bulk"
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/review"
 )
 
 // TestFourHundredClaims: one cause, one decision, one by one; paused, resumed, killed in between; each verified in the end.
@@ -17,24 +16,24 @@ func TestFourHundredClaims(t *testing.T) {
 		t := c.t
 		c.die(0, 400, badPassword, 0)
 		c.die(400, 30, "DUPLICATE_CLAIM", 0)
-		groups, _, err := c.Reviews.Groups(t.Context(), journal.DeadLetterFilter{}, "", 0)
+		groups, _, err := c.DeadLetters.Groups(t.Context(), journal.DeadLetterFilter{}, "", 0)
 		if err != nil || len(groups) != 2 || groups[0].N != 400 {
 			t.Fatalf("%d groups (%v): %+v", len(groups), err, groups)
 		}
-		command := retry(journal.DeadLetterFilter{Fingerprint: groups[0].Cause.ID})
+		command := retryAll(journal.DeadLetterFilter{Fingerprint: groups[0].Cause.ID})
 		p := c.plan(command)
 		want(t, "planned", fmt.Sprint(p.Total, p.Ready, len(p.Refused), p.Takes), fmt.Sprint(400, 400, 0, 400*time.Second))
 		id := c.StartBulk(command)
 		w := c.runner()
 		c.within(2*time.Hour, "fifty", func() bool { return c.decided(id) >= 50 })
-		if _, err := c.Bulk.Pause(t.Context(), id, "jose"); err != nil {
+		if _, err := c.DeadLetters.Pause(t.Context(), id, "jose"); err != nil {
 			t.Fatal(err)
 		}
 		paused := c.decided(id)
 		time.Sleep(10 * time.Minute)
 		want(t, "decided while paused", c.decided(id)-paused, 0)
 		w.killed()
-		if _, err := c.Bulk.Resume(t.Context(), id, "maria"); err != nil {
+		if _, err := c.DeadLetters.Resume(t.Context(), id, "maria"); err != nil {
 			t.Fatal(err)
 		}
 		began := time.Now()
@@ -67,15 +66,15 @@ func TestOverlappingRuns(t *testing.T) {
 		t := c.t
 		c.die(0, 60, badPassword, 0)
 		c.die(60, 40, "DUPLICATE_CLAIM", 0)
-		narrow := retry(journal.DeadLetterFilter{Reason: "INVALID_CREDENTIALS"})
-		wide := retry(journal.DeadLetterFilter{})
+		narrow := retryAll(journal.DeadLetterFilter{Reason: "INVALID_CREDENTIALS"})
+		wide := retryAll(journal.DeadLetterFilter{})
 		wide.By, wide.PerMinute, narrow.PerMinute = "jose", 600, 600
 		p, q := c.plan(narrow), c.plan(wide)
-		first, _, err := c.Bulk.Start(t.Context(), narrow, p.Token)
+		first, _, err := c.DeadLetters.Start(t.Context(), narrow, p.Token)
 		if err != nil {
 			t.Fatal(err)
 		}
-		second, _, err := c.Bulk.Start(t.Context(), wide, q.Token)
+		second, _, err := c.DeadLetters.Start(t.Context(), wide, q.Token)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -86,7 +85,7 @@ func TestOverlappingRuns(t *testing.T) {
 		want(t, "refused, or decided before they were gathered", one.Counts[journal.BulkRefused]+two.Counts[journal.BulkRefused], one.Total+two.Total-100)
 		codes := map[string]int{}
 		for _, id := range []string{first.ID, second.ID} {
-			refused, err := c.Bulk.Items(t.Context(), id, journal.BulkRefused, 0, 200)
+			refused, err := c.DeadLetters.Items(t.Context(), id, journal.BulkRefused, 0, 200)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -94,10 +93,10 @@ func TestOverlappingRuns(t *testing.T) {
 				codes[i.Code]++
 			}
 		}
-		if n := codes[string(bulk.InOtherRun)]; n < 40 || len(codes) > 2 || int64(n+codes[string(review.InvalidRetryState)]) != one.Total+two.Total-100 {
+		if n := codes[string(deadletter.InOtherRun)]; n < 40 || len(codes) > 2 || int64(n+codes[string(deadletter.InvalidRetryState)]) != one.Total+two.Total-100 {
 			t.Errorf("refused with %v, want most of 60 because they are in the other run", codes)
 		}
-		again, started, err := c.Bulk.Start(t.Context(), narrow, p.Token)
+		again, started, err := c.DeadLetters.Start(t.Context(), narrow, p.Token)
 		if err != nil || started || again.ID != first.ID || again.State != journal.BulkDone {
 			t.Errorf("once more: run %s, %s, started %t (%v), want %s as it ended", again.ID, again.State, started, err, first.ID)
 		}
@@ -109,14 +108,14 @@ func TestPlanOfABusyRun(t *testing.T) {
 	visit(t, func(c *fixture) {
 		t := c.t
 		c.die(0, 50, badPassword, 0)
-		id := c.StartBulk(retry(journal.DeadLetterFilter{}))
+		id := c.StartBulk(retryAll(journal.DeadLetterFilter{}))
 		c.runner()
 		c.within(2*time.Hour, "ten", func() bool { return c.decided(id) >= 10 })
-		p := c.plan(retry(journal.DeadLetterFilter{}))
+		p := c.plan(retryAll(journal.DeadLetterFilter{}))
 		want(t, "ready", p.Ready, 0)
 		want(t, "refused", fmt.Sprintf("%s %d", p.Refused[0].Code, p.Refused[0].N), fmt.Sprintf("in_other_run %d", p.Total))
-		_, _, err := c.Bulk.Start(t.Context(), retry(journal.DeadLetterFilter{}), p.Token)
-		if r := review.Refused(err); r == nil || r.Code != bulk.NothingToDo && r.Code != bulk.PlanOutdated {
+		_, _, err := c.DeadLetters.Start(t.Context(), retryAll(journal.DeadLetterFilter{}), p.Token)
+		if r := deadletter.RefusalOf(err); r == nil || r.Code != deadletter.NothingToDo && r.Code != deadletter.PlanOutdated {
 			t.Errorf("a second run: %v", err)
 		}
 	})
@@ -127,25 +126,25 @@ func TestOthersDecideMeanwhile(t *testing.T) {
 	visit(t, func(c *fixture) {
 		t := c.t
 		letters := c.die(0, 40, badPassword, 0)
-		id := c.StartBulk(retry(journal.DeadLetterFilter{}))
+		id := c.StartBulk(retryAll(journal.DeadLetterFilter{}))
 		c.runner()
 		c.within(2*time.Hour, "ten", func() bool { return c.decided(id) >= 10 })
 		for _, letter := range letters[30:35] {
-			if _, err := c.Reviews.Discard(t.Context(), review.Command{ID: letter, Reason: "paga em mãos", By: "jose"}); err != nil {
+			if _, err := c.DeadLetters.Discard(t.Context(), deadletter.Command{ID: letter, Reason: "paga em mãos", By: "jose"}); err != nil {
 				t.Fatal(err)
 			}
 		}
 		c.within(2*time.Hour, "done", c.done(id))
 		want(t, "counts", c.counts(id), "done: refused 5 decided 35 ")
-		items, err := c.Bulk.Items(t.Context(), id, journal.BulkRefused, 0, 10)
-		if err != nil || len(items) != 5 || items[0].Code != string(review.InvalidRetryState) || items[0].Number != 31 {
+		items, err := c.DeadLetters.Items(t.Context(), id, journal.BulkRefused, 0, 10)
+		if err != nil || len(items) != 5 || items[0].Code != string(deadletter.InvalidRetryState) || items[0].Number != 31 {
 			t.Errorf("refused are %+v (%v)", items, err)
 		}
-		d, err := c.Reviews.Show(t.Context(), letters[30])
+		d, err := c.DeadLetters.Show(t.Context(), letters[30])
 		if err != nil || d.Review.By != "jose" || d.Run != "" {
 			t.Errorf("what jose decided is %+v (%v)", d.Review, err)
 		}
-		if d, err = c.Reviews.Show(t.Context(), letters[36]); err != nil || d.Review.By != "maria" || d.Run != id {
+		if d, err = c.DeadLetters.Show(t.Context(), letters[36]); err != nil || d.Review.By != "maria" || d.Run != id {
 			t.Errorf("what the run decided is %+v of %q (%v)", d.Review, d.Run, err)
 		}
 	})
@@ -156,7 +155,7 @@ func TestCatalogueChangesMeanwhile(t *testing.T) {
 	visit(t, func(c *fixture) {
 		t := c.t
 		c.die(0, 20, badPassword, 0)
-		id := c.StartBulk(retry(journal.DeadLetterFilter{}))
+		id := c.StartBulk(retryAll(journal.DeadLetterFilter{}))
 		c.runner()
 		c.within(2*time.Hour, "ten", func() bool { return c.decided(id) >= 10 })
 		time.Sleep(500 * time.Millisecond) // between two decisions
@@ -164,8 +163,8 @@ func TestCatalogueChangesMeanwhile(t *testing.T) {
 		before := c.decided(id)
 		c.within(2*time.Hour, "done", c.done(id))
 		want(t, "decided after it", c.decided(id)-before, 0)
-		items, err := c.Bulk.Items(t.Context(), id, journal.BulkRefused, 0, 200)
-		if err != nil || int64(len(items)) != 20-before || items[0].Code != string(review.PolicyNotFound) {
+		items, err := c.DeadLetters.Items(t.Context(), id, journal.BulkRefused, 0, 200)
+		if err != nil || int64(len(items)) != 20-before || items[0].Code != string(deadletter.PolicyNotFound) {
 			t.Errorf("refused are %+v (%v)", items, err)
 		}
 	})
@@ -181,7 +180,7 @@ func TestRefusedInAdvance(t *testing.T) {
 			c.Fail(tiss, claim(i), badPassword, 0) // no process comes
 		}
 		time.Sleep(2 * time.Minute)
-		command := retry(journal.DeadLetterFilter{})
+		command := retryAll(journal.DeadLetterFilter{})
 		p := c.plan(command)
 		want(t, "planned", fmt.Sprintf("%d %d %s %d %s %d", p.Total, p.Ready, p.Refused[0].Code, p.Refused[0].N, p.Refused[1].Code, p.Refused[1].N),
 			"20 10 max_retries_exceeded 7 invalid_retry_state 3")
@@ -189,7 +188,7 @@ func TestRefusedInAdvance(t *testing.T) {
 		c.runner()
 		c.within(2*time.Hour, "done", c.done(id))
 		want(t, "counts", c.counts(id), "done: refused 10 decided 10 ")
-		discard := bulk.Command{Action: journal.BulkDiscard, Reason: "prescritas", By: "maria", PerMinute: 6000}
+		discard := deadletter.BulkCommand{Action: journal.BulkDiscard, Reason: "prescritas", By: "maria", PerMinute: 6000}
 		id = c.StartBulk(discard)
 		c.within(2*time.Hour, "done", c.done(id))
 		c.Deliver(true)
@@ -202,19 +201,19 @@ func TestCancel(t *testing.T) {
 	visit(t, func(c *fixture) {
 		t := c.t
 		c.die(0, 30, badPassword, 0)
-		id := c.StartBulk(retry(journal.DeadLetterFilter{}))
+		id := c.StartBulk(retryAll(journal.DeadLetterFilter{}))
 		c.runner()
 		c.within(2*time.Hour, "ten", func() bool { return c.decided(id) >= 10 })
-		if _, err := c.Bulk.Cancel(t.Context(), id, "maria"); err != nil {
+		if _, err := c.DeadLetters.Cancel(t.Context(), id, "maria"); err != nil {
 			t.Fatal(err)
 		}
 		decided := c.decided(id)
 		time.Sleep(10 * time.Minute)
 		want(t, "counts", c.counts(id), fmt.Sprintf("cancelled: planned %d decided %d ", 30-decided, decided))
-		p := c.plan(retry(journal.DeadLetterFilter{}))
+		p := c.plan(retryAll(journal.DeadLetterFilter{}))
 		want(t, "free again", p.Ready, 30-decided)
-		_, err := c.Bulk.Resume(t.Context(), id, "maria")
-		refused(t, "resume", err, bulk.InvalidRunState)
+		_, err := c.DeadLetters.Resume(t.Context(), id, "maria")
+		refused(t, "resume", err, deadletter.InvalidRunState)
 	})
 }
 
@@ -223,10 +222,10 @@ func TestPlanIsOfWhatIsThere(t *testing.T) {
 	visit(t, func(c *fixture) {
 		t := c.t
 		c.die(0, 10, badPassword, 0)
-		command := retry(journal.DeadLetterFilter{})
+		command := retryAll(journal.DeadLetterFilter{})
 		p := c.plan(command)
 		late := c.die(10, 5, badPassword, 0)
-		run, _, err := c.Bulk.Start(t.Context(), command, p.Token)
+		run, _, err := c.DeadLetters.Start(t.Context(), command, p.Token)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -237,10 +236,10 @@ func TestPlanIsOfWhatIsThere(t *testing.T) {
 		want(t, "left", p.Total, 5)
 		c.Deliver(true)
 		c.Fail(tiss, claim(0), badPassword, 1)
-		if _, err := c.Reviews.Discard(t.Context(), review.Command{ID: late[1], Reason: "r", By: "jose"}); err != nil {
+		if _, err := c.DeadLetters.Discard(t.Context(), deadletter.Command{ID: late[1], Reason: "r", By: "jose"}); err != nil {
 			t.Fatal(err)
 		}
-		_, _, err = c.Bulk.Start(t.Context(), command, p.Token)
-		want(t, "message", refused(t, "start", err, bulk.PlanOutdated), "5 dead letters were planned, 4 of those are open now, and 1 came since; plan again")
+		_, _, err = c.DeadLetters.Start(t.Context(), command, p.Token)
+		want(t, "message", refused(t, "start", err, deadletter.PlanOutdated).Message, "5 dead letters were planned, 4 of those are open now, and 1 came since; plan again")
 	})
 }

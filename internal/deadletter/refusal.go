@@ -1,4 +1,4 @@
-package review
+package deadletter
 
 import (
 	"errors"
@@ -31,6 +31,26 @@ const (
 	InvalidReason      Code = "invalid_reason" // of a filter
 	InvalidFingerprint Code = "invalid_fingerprint"
 	InvalidPeriod      Code = "invalid_period"
+
+	// Of a bulk run, and of its command.
+
+	// RunNotFound: there is no bulk run of that id.
+	RunNotFound Code = "run_not_found"
+	// InvalidRunState: the run does not allow that any more, or not yet.
+	InvalidRunState Code = "invalid_run_state"
+	// PlanOutdated: what the filter lets through is no longer what was planned.
+	PlanOutdated Code = "plan_outdated"
+	// NothingToDo: the filter lets nothing through, or nothing that would not be refused.
+	NothingToDo Code = "nothing_to_do"
+	// InvalidAction, InvalidPace, InvalidPlan: of the command's own fields.
+	InvalidAction  Code = "invalid_action"
+	InvalidPace    Code = "invalid_pace"
+	InvalidPlan    Code = "invalid_plan"
+	InvalidOutcome Code = "invalid_outcome" // of a list of items
+	// InOtherRun: another run that has not ended has planned that dead letter.
+	InOtherRun Code = "in_other_run"
+	// NotRecordable: the journal can never hold the decision on that dead letter.
+	NotRecordable Code = "not_recordable"
 )
 
 // Refusal is why a list is not given, or a decision not taken; nothing was changed. It holds the journal's error where
@@ -53,9 +73,9 @@ func (r *Refusal) Error() string { return r.Message }
 // Unwrap is the journal's error, if that is the cause.
 func (r *Refusal) Unwrap() error { return r.cause }
 
-// Refused is the refusal that err holds; nil where it is another error: the decision, or the answer, is not known then,
+// RefusalOf is the refusal that err holds; nil where it is another error: the decision, or the answer, is not known then,
 // and asking again is safe (journal.ErrUnavailable), or the journal can never hold it (journal.ErrInvalid).
-func Refused(err error) *Refusal {
+func RefusalOf(err error) *Refusal {
 	r, _ := errors.AsType[*Refusal](err)
 	return r
 }
@@ -109,6 +129,9 @@ func unattended(d *Item) *Refusal {
 	return r
 }
 
+// MaxReason is how many characters a reason may have: the audit keeps all of them.
+const MaxReason = 500
+
 // CheckReason is a person's words without what stands around them, or the *Refusal of none and of too many.
 func CheckReason(s string) (string, error) {
 	s = strings.TrimSpace(strings.ToValidUTF8(s, "\uFFFD"))
@@ -127,6 +150,6 @@ func unreasoned() *Refusal {
 
 func unforced() *Refusal {
 	return &Refusal{
-		Code: ForceRequired, Message: "fresh begins the whole ladder anew and needs forceRetry; set both, or neither", cause: journal.ErrInvalidReview,
+		Code: ForceRequired, Message: "fresh begins the whole ladder anew and needs forceRetry; set both, or neither",
 	}
 }

@@ -1,103 +1,23 @@
-package bulk
+package deadletter
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"slices"
-	"time"
-
-	"github.com/google/uuid"
 
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/review"
 )
-
-// Store reads dead letters and bulk runs (journal.BulkStore and journal.DeadLetterReader). Its errors hold a
-// *journal.StoreError, or are journal.ErrBadCursor and journal.ErrBadFilter.
-type Store interface {
-	DeadLetterTallies(ctx context.Context, f journal.DeadLetterFilter, through int64, recent time.Time) (tallies []journal.DeadLetterTally, upTo int64, err error)
-	DeadLetterGroups(ctx context.Context, f journal.DeadLetterFilter, cursor string, limit int) (groups []journal.DeadLetterGroup, next string, err error)
-	BulkRun(ctx context.Context, id string) (journal.BulkRun, bool, error)
-	BulkRuns(ctx context.Context, cursor string, limit int) (runs []journal.BulkRun, next string, err error)
-	BulkItems(ctx context.Context, run string, outcome journal.BulkOutcome, after int64, limit int) ([]journal.BulkItem, error)
-}
-
-// Recorder records what is done to whole runs (journal.Journal does). Its errors are those of Journal.Bulk.
-type Recorder interface {
-	Bulk(ctx context.Context, s *journal.BulkStep) (journal.BulkRun, error)
-}
-
-// Service plans, starts, steers and shows bulk runs. Its errors hold a *review.Refusal, or are the journal's: what was asked
-// for may have been done then, and asking again says so. Safe for concurrent use. May they? That is the caller's to know
-// (roles).
-type Service struct {
-	store    Store
-	memory   Recorder
-	policies func() decision.Policies
-	now      func() time.Time
-	engineUp func() time.Time
-}
-
-// New is a Service over store that records in memory. policies gives those in force. engineUp tells since when the engine
-// answers this worker; the zero time where it does not.
-func New(store Store, memory Recorder, policies func() decision.Policies, now, engineUp func() time.Time) *Service {
-	return &Service{store, memory, policies, now, engineUp}
-}
-
-// Plan says what c would do to what is there now, and changes nothing. One that finds nothing is no error.
-func (s *Service) Plan(ctx context.Context, c Command) (Plan, error) {
-	c, err := c.checked()
-	if err != nil {
-		return Plan{}, err
-	}
-	p, err := s.plan(ctx, c, 0)
-	if err != nil {
-		return Plan{}, err
-	}
-	plan := p.plan()
-	groups, _, err := s.store.DeadLetterGroups(ctx, c.Filter, "", MostCauses)
-	switch {
-	case errors.Is(err, journal.ErrBadFilter): // groups are not kept by the hour
-		return plan, nil
-	case err != nil:
-		return Plan{}, fmt.Errorf("group dead letters: %w", err)
-	}
-	plan.Causes = groups
-	return plan, nil
-}
-
-// plan sums up what c finds up to the record through; 0 is the newest.
-func (s *Service) plan(ctx context.Context, c Command, through int64) (*planner, error) {
-	run, err := uuid.NewV7()
-	if err != nil {
-		return nil, fmt.Errorf("name a bulk run: %w", err)
-	}
-	now, up := s.now(), s.engineUp()
-	tallies, upTo, err := s.store.DeadLetterTallies(ctx, c.Filter, through, now.Add(-review.ExpectedFor))
-	switch {
-	case errors.Is(err, journal.ErrBadFilter):
-		return nil, refuse(review.InvalidQuery, "%v", err)
-	case err != nil:
-		return nil, fmt.Errorf("sum up dead letters: %w", err)
-	}
-	p := &planner{Plan: Plan{Command: c}, policies: s.policies(), early: up.IsZero() || now.Sub(up) < review.ExpectedFor,
-		refused: map[Refused]int64{}, ready: map[Tally]int64{}, seen: seen{through: upTo, run: run}}
-	for i := range tallies {
-		p.add(&tallies[i])
-	}
-	return p, nil
-}
 
 // Start records the run that token's plan was made for; a runner carries it out. started is false where the token was used
 // before: the run is then the one that it began. It is refused where the dead letters that were planned are not the same
 // any more. c is the planned one, with reason and name.
-func (s *Service) Start(ctx context.Context, c Command, token string) (run journal.BulkRun, started bool, err error) {
+func (s *Service) Start(ctx context.Context, c BulkCommand, token string) (run journal.BulkRun, started bool, err error) {
 	if c, err = c.checked(); err != nil {
 		return journal.BulkRun{}, false, err
 	}
-	if c.Reason, err = review.CheckReason(c.Reason); err != nil {
+	if c.Reason, err = CheckReason(c.Reason); err != nil {
 		return journal.BulkRun{}, false, err
 	}
 	planned, err := readToken(token, &c)
@@ -113,7 +33,7 @@ func (s *Service) Start(ctx context.Context, c Command, token string) (run journ
 	}
 	run = journal.BulkRun{
 		ID: id, Action: c.Action, Filter: c.Filter, Through: planned.through, Reason: c.Reason, By: c.By,
-		Force: c.Force, Fresh: c.Fresh, Now: c.When == review.Now, PerMinute: c.PerMinute,
+		Force: c.Force, Fresh: c.Fresh, Now: c.When == Now, PerMinute: c.PerMinute,
 	}
 	run, err = s.memory.Bulk(ctx, &journal.BulkStep{Verb: journal.BulkStart, Run: run, By: c.By})
 	switch {
@@ -127,7 +47,7 @@ func (s *Service) Start(ctx context.Context, c Command, token string) (run journ
 }
 
 // startable refuses a plan that no longer matches what is there, and one of which nothing would be decided.
-func (s *Service) startable(ctx context.Context, c Command, planned seen) error {
+func (s *Service) startable(ctx context.Context, c BulkCommand, planned seen) error {
 	if planned.n == 0 {
 		return refuse(NothingToDo, "the filter lets no open dead letter through; plan with another one")
 	}
@@ -144,7 +64,7 @@ func (s *Service) startable(ctx context.Context, c Command, planned seen) error 
 }
 
 // outdated tells the numbers of a plan that no longer matches.
-func (s *Service) outdated(ctx context.Context, c Command, planned, now seen) error {
+func (s *Service) outdated(ctx context.Context, c BulkCommand, planned, now seen) error {
 	all, err := s.plan(ctx, c, 0)
 	if err != nil {
 		return err
@@ -173,7 +93,7 @@ func (s *Service) Cancel(ctx context.Context, id, by string) (journal.BulkRun, e
 
 // change does the verb to a run that is in one of the states.
 func (s *Service) change(ctx context.Context, id, by string, verb journal.BulkVerb, in ...journal.BulkState) (journal.BulkRun, error) {
-	if !review.IsID(id) {
+	if !IsID(id) {
 		return journal.BulkRun{}, runNotFound()
 	}
 	run, err := s.memory.Bulk(ctx, &journal.BulkStep{Verb: verb, Run: journal.BulkRun{ID: id}, By: by})
@@ -221,7 +141,7 @@ func oneOf(states []journal.BulkState) string {
 
 // Run is the run of that id as it stands.
 func (s *Service) Run(ctx context.Context, id string) (journal.BulkRun, error) {
-	if !review.IsID(id) {
+	if !IsID(id) {
 		return journal.BulkRun{}, runNotFound()
 	}
 	run, found, err := s.store.BulkRun(ctx, id)
@@ -234,20 +154,20 @@ func (s *Service) Run(ctx context.Context, id string) (journal.BulkRun, error) {
 	return run, nil
 }
 
-func runNotFound() *review.Refusal {
+func runNotFound() *Refusal {
 	return refuse(RunNotFound, "there is no bulk run of this id; the list has their ids")
 }
 
-// Runs are all of them, the newest first, from behind the cursor on: at most limit, 1 to review.MostItems, or
-// review.DefaultItems where it is 0. next is empty where no more follow.
+// Runs are all of them, the newest first, from behind the cursor on: at most limit, 1 to MostItems, or
+// DefaultItems where it is 0. next is empty where no more follow.
 func (s *Service) Runs(ctx context.Context, cursor string, limit int) (runs []journal.BulkRun, next string, err error) {
-	if limit, err = review.CheckLimit(limit); err != nil {
+	if limit, err = CheckLimit(limit); err != nil {
 		return nil, "", err
 	}
 	runs, next, err = s.store.BulkRuns(ctx, cursor, limit)
 	switch {
-	case errors.Is(err, journal.ErrBadCursor):
-		return nil, "", review.BadCursor(err)
+	case errors.Is(err, ErrBadCursor):
+		return nil, "", BadCursor(err)
 	case err != nil:
 		return nil, "", fmt.Errorf("list bulk runs: %w", err)
 	}
@@ -256,14 +176,14 @@ func (s *Service) Runs(ctx context.Context, cursor string, limit int) (runs []jo
 
 // Items of a run with that outcome (all where it is empty) and a number above after, in order: at most limit, as Runs says.
 func (s *Service) Items(ctx context.Context, id string, outcome journal.BulkOutcome, after int64, limit int) ([]journal.BulkItem, error) {
-	limit, err := review.CheckLimit(limit)
+	limit, err := CheckLimit(limit)
 	switch {
 	case err != nil:
 		return nil, err
 	case outcome != "" && !slices.Contains(journal.BulkOutcomes(), outcome):
 		return nil, refuse(InvalidOutcome, "outcome is %.60q, expected one of %q", outcome, journal.BulkOutcomes())
 	case after < 0:
-		return nil, refuse(review.InvalidCursor, "after is %d, expected 0 or the number of an item", after)
+		return nil, refuse(InvalidCursor, "after is %d, expected 0 or the number of an item", after)
 	}
 	if _, err := s.Run(ctx, id); err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-package review_test
+package deadletter_test
 
 import (
 	"cmp"
@@ -12,16 +12,15 @@ import (
 	"time"
 
 	"retry-worker/internal/catalogue"
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/review"
 	"retry-worker/internal/testkit"
 )
 
 const (
-	tiss    = "tiss-submission"
-	claim   = "CLM-001-123"
-	nowhere = "11111111-2222-3333-4444-555555555555"
+	oneClaim = "CLM-001-123"
+	nowhere  = "11111111-2222-3333-4444-555555555555"
 )
 
 // TestManualRetry is R17's table: who may go on, with which count, in which episode, and after how long.
@@ -33,25 +32,25 @@ func TestManualRetry(t *testing.T) {
 		force, fresh bool
 		count        int64
 		episode      int64
-		refused      review.Code
+		refused      deadletter.Code
 	}{
 		{name: "below the limit", retries: 2, text: "DUPLICATE_CLAIM", count: 3, episode: 1},
 		{name: "below the limit, forced", retries: 2, text: "DUPLICATE_CLAIM", force: true, count: 3, episode: 1},
 		{name: "below the limit, from the beginning", retries: 2, text: "DUPLICATE_CLAIM", force: true, fresh: true, count: 0, episode: 2},
-		{name: "at the limit", retries: 5, text: "TIMEOUT", refused: review.MaxRetriesExceeded},
-		{name: "above the limit", retries: 7, text: "TIMEOUT", refused: review.MaxRetriesExceeded},
+		{name: "at the limit", retries: 5, text: "TIMEOUT", refused: deadletter.MaxRetriesExceeded},
+		{name: "above the limit", retries: 7, text: "TIMEOUT", refused: deadletter.MaxRetriesExceeded},
 		{name: "at the limit, forced", retries: 5, text: "TIMEOUT", force: true, count: 6, episode: 1},
 		{name: "at the limit, from the beginning", retries: 5, text: "TIMEOUT", force: true, fresh: true, count: 0, episode: 2},
-		{name: "from the beginning, not forced", retries: 5, text: "TIMEOUT", fresh: true, refused: review.ForceRequired},
+		{name: "from the beginning, not forced", retries: 5, text: "TIMEOUT", fresh: true, refused: deadletter.ForceRequired},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			testkit.Bubble(t, func(t *testing.T, w *testkit.Fixture) {
-				id := w.DieWaiting(tiss, claim, test.text, test.retries)
+				id := w.DieWaiting(tiss, oneClaim, test.text, test.retries)
 				time.Sleep(time.Hour)
 				before := w.Item(id)
-				done, err := retry(w, review.Command{ID: id, Force: test.force, Fresh: test.fresh})
+				done, err := retry(w, deadletter.Command{ID: id, Force: test.force, Fresh: test.fresh})
 				if test.refused != "" {
-					wantRefusal(t, test.name, err, test.refused)
+					refused(t, test.name, err, test.refused)
 					want(t, "the dead letter", w.Item(id), before)
 					want(t, "answers", len(w.Answers()), 0)
 					return
@@ -72,7 +71,7 @@ func TestManualRetry(t *testing.T) {
 				want(t, "the item given back", done.Item, w.Item(id))
 				want(t, "state", done.Item.State, journal.DeadLetterReprocessing)
 				want(t, "by", done.Item.Review.By, "maria")
-				want(t, "process", done.Item.Process, review.Waiting)
+				want(t, "process", done.Item.Process, deadletter.Waiting)
 			})
 		})
 	}
@@ -97,7 +96,7 @@ func TestRetryByTheLadderOfEachPolicy(t *testing.T) {
 		t.Run(fmt.Sprint(test.policy, test.retries), func(t *testing.T) {
 			testkit.Bubble(t, func(t *testing.T, w *testkit.Fixture) {
 				id := w.DieWaiting(test.policy, "job-1", test.text, test.retries)
-				done, err := retry(w, review.Command{ID: id, Force: test.force, When: review.Backoff})
+				done, err := retry(w, deadletter.Command{ID: id, Force: test.force, When: deadletter.Backoff})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -114,7 +113,7 @@ func TestRetryWaitsAsTheJobAskedFor(t *testing.T) {
 		w.Fail("job-queue", "job-1", "exit status 1", 1)
 		time.Sleep(time.Minute)
 		id := w.DieWaiting("job-queue", "job-1", "exit status 1", 2)
-		done, err := retry(w, review.Command{ID: id, Force: true})
+		done, err := retry(w, deadletter.Command{ID: id, Force: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -125,8 +124,8 @@ func TestRetryWaitsAsTheJobAskedFor(t *testing.T) {
 // TestRetryNow is made at once, and the process is told so.
 func TestRetryNow(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T, w *testkit.Fixture) {
-		id := w.DieWaiting(tiss, claim, "DUPLICATE_CLAIM", 1)
-		done, err := retry(w, review.Command{ID: id, When: review.Now})
+		id := w.DieWaiting(tiss, oneClaim, "DUPLICATE_CLAIM", 1)
+		done, err := retry(w, deadletter.Command{ID: id, When: deadletter.Now})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -138,52 +137,52 @@ func TestRetryNow(t *testing.T) {
 // TestPolicyThatIsGone: nobody knows its backoff any more; at once it can be retried all the same.
 func TestPolicyThatIsGone(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T, w *testkit.Fixture) {
-		id := w.DieWaiting(tiss, claim, "DUPLICATE_CLAIM", 1)
+		id := w.DieWaiting(tiss, oneClaim, "DUPLICATE_CLAIM", 1)
 		w.SetPolicies(decision.Policies{})
-		_, err := retry(w, review.Command{ID: id})
-		if r := wantRefusal(t, "backoff", err, review.PolicyNotFound); !strings.Contains(r.Message, "now") {
+		_, err := retry(w, deadletter.Command{ID: id})
+		if r := refused(t, "backoff", err, deadletter.PolicyNotFound); !strings.Contains(r.Message, "now") {
 			t.Errorf("the message does not say what works: %q", r.Message)
 		}
-		if _, err := retry(w, review.Command{ID: id, When: review.Now}); err != nil {
+		if _, err := retry(w, deadletter.Command{ID: id, When: deadletter.Now}); err != nil {
 			t.Errorf("now: %v", err)
 		}
 		w.SetPolicies(catalogue.Default().Policies)
 		lonely := w.Die(tiss, "CLM-2-1", "DUPLICATE_CLAIM", 1)
 		w.SetPolicies(decision.Policies{})
-		_, err = retry(w, review.Command{ID: lonely})
-		wantRefusal(t, "no process either, so now does not work", err, review.InvalidRetryState)
+		_, err = retry(w, deadletter.Command{ID: lonely})
+		refused(t, "no process either, so now does not work", err, deadletter.InvalidRetryState)
 	})
 }
 
 // TestRefusedCommands change nothing, whatever is wrong with them.
 func TestRefusedCommands(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T, w *testkit.Fixture) {
-		id := w.DieWaiting(tiss, claim, "DUPLICATE_CLAIM", 1)
+		id := w.DieWaiting(tiss, oneClaim, "DUPLICATE_CLAIM", 1)
 		for what, test := range map[string]struct {
-			command review.Command
-			code    review.Code
+			command deadletter.Command
+			code    deadletter.Code
 			cause   error
 		}{
-			"unknown id":        {review.Command{ID: nowhere}, review.JobNotFound, journal.ErrDeadLetterUnknown},
-			"no id":             {review.Command{ID: "'; drop table\x00"}, review.JobNotFound, journal.ErrDeadLetterUnknown},
-			"white space":       {review.Command{ID: id, Reason: " \t\n"}, review.ReasonRequired, journal.ErrReasonRequired},
-			"a reason too long": {review.Command{ID: id, Reason: strings.Repeat("ã", review.MaxReason+1)}, review.ReasonTooLong, nil},
-			"another when":      {review.Command{ID: id, When: "tomorrow"}, review.InvalidWhen, nil},
-			"fresh alone":       {review.Command{ID: id, Fresh: true}, review.ForceRequired, journal.ErrInvalidReview},
+			"unknown id":        {deadletter.Command{ID: nowhere}, deadletter.JobNotFound, journal.ErrDeadLetterUnknown},
+			"no id":             {deadletter.Command{ID: "'; drop table\x00"}, deadletter.JobNotFound, journal.ErrDeadLetterUnknown},
+			"white space":       {deadletter.Command{ID: id, Reason: " \t\n"}, deadletter.ReasonRequired, journal.ErrReasonRequired},
+			"a reason too long": {deadletter.Command{ID: id, Reason: strings.Repeat("ã", deadletter.MaxReason+1)}, deadletter.ReasonTooLong, nil},
+			"another when":      {deadletter.Command{ID: id, When: "tomorrow"}, deadletter.InvalidWhen, nil},
+			"fresh alone":       {deadletter.Command{ID: id, Fresh: true}, deadletter.ForceRequired, nil},
 		} {
 			_, err := retry(w, test.command)
-			wantRefusal(t, what, err, test.code)
+			refused(t, what, err, test.code)
 			if test.cause != nil && !errors.Is(err, test.cause) {
 				t.Errorf("%s: %v does not hold %v", what, err, test.cause)
 			}
 		}
-		_, err := w.Reviews.Discard(t.Context(), review.Command{ID: id, By: "maria"})
-		wantRefusal(t, "discard without a reason", err, review.ReasonRequired)
+		_, err := w.DeadLetters.Discard(t.Context(), deadletter.Command{ID: id, By: "maria"})
+		refused(t, "discard without a reason", err, deadletter.ReasonRequired)
 		want(t, "state", w.Item(id).State, journal.DeadLetterOpen)
-		if _, err := retry(w, review.Command{ID: " " + strings.ToUpper(id) + "\n", Reason: strings.Repeat("ã", review.MaxReason)}); err != nil {
+		if _, err := retry(w, deadletter.Command{ID: " " + strings.ToUpper(id) + "\n", Reason: strings.Repeat("ã", deadletter.MaxReason)}); err != nil {
 			t.Errorf("an id in capitals with white space about it: %v", err)
 		}
-		want(t, "the reason that is kept", w.Item(id).Review.Reason, strings.Repeat("ã", review.MaxReason))
+		want(t, "the reason that is kept", w.Item(id).Review.Reason, strings.Repeat("ã", deadletter.MaxReason))
 	})
 }
 
@@ -196,11 +195,11 @@ func TestTwoOperatorsAtOnce(t *testing.T) {
 			var both sync.WaitGroup
 			for i, name := range []string{"maria", "joão"} {
 				both.Go(func() {
-					c := review.Command{ID: id, Reason: "r", By: name}
+					c := deadletter.Command{ID: id, Reason: "r", By: name}
 					if discards[i] {
-						_, errs[i] = w.Reviews.Discard(t.Context(), c)
+						_, errs[i] = w.DeadLetters.Discard(t.Context(), c)
 					} else {
-						_, errs[i] = w.Reviews.Retry(t.Context(), c)
+						_, errs[i] = w.DeadLetters.Retry(t.Context(), c)
 					}
 				})
 			}
@@ -212,7 +211,7 @@ func TestTwoOperatorsAtOnce(t *testing.T) {
 			if errs[0] == nil && errs[1] == nil {
 				t.Fatalf("both won: %v", discards)
 			}
-			r := wantRefusal(t, "the slower one", loser, review.InvalidRetryState)
+			r := refused(t, "the slower one", loser, deadletter.InvalidRetryState)
 			d := w.Item(id)
 			want(t, "who was faster", r.By, winner)
 			want(t, "when", r.At, d.Review.At)
@@ -229,7 +228,7 @@ func TestTwoOperatorsAtOnce(t *testing.T) {
 func TestDecidedOnce(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T, w *testkit.Fixture) {
 		discarded := w.DieWaiting(tiss, "CLM-1-1", "DUPLICATE_CLAIM", 1)
-		if _, err := w.Reviews.Discard(t.Context(), review.Command{ID: discarded, Reason: "duplicada", By: "ana"}); err != nil {
+		if _, err := w.DeadLetters.Discard(t.Context(), deadletter.Command{ID: discarded, Reason: "duplicada", By: "ana"}); err != nil {
 			t.Fatal(err)
 		}
 		recovered := w.DieWaiting(tiss, "CLM-2-1", "DUPLICATE_CLAIM", 1)
@@ -237,11 +236,11 @@ func TestDecidedOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		for id, by := range map[string]string{discarded: "ana", recovered: ""} {
-			_, err := retry(w, review.Command{ID: id, Force: true, Fresh: true})
-			r := wantRefusal(t, "retry", err, review.InvalidRetryState)
+			_, err := retry(w, deadletter.Command{ID: id, Force: true, Fresh: true})
+			r := refused(t, "retry", err, deadletter.InvalidRetryState)
 			want(t, "by", r.By, by)
-			_, err = w.Reviews.Discard(t.Context(), review.Command{ID: id, Reason: "r", By: "maria"})
-			want(t, "state", wantRefusal(t, "discard", err, review.InvalidRetryState).State, w.Item(id).State)
+			_, err = w.DeadLetters.Discard(t.Context(), deadletter.Command{ID: id, Reason: "r", By: "maria"})
+			want(t, "state", refused(t, "discard", err, deadletter.InvalidRetryState).State, w.Item(id).State)
 		}
 	})
 }
@@ -249,21 +248,21 @@ func TestDecidedOnce(t *testing.T) {
 // TestRetryNeedsAProcess: without one nothing would carry the retry out; letting go needs none.
 func TestRetryNeedsAProcess(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T, w *testkit.Fixture) {
-		id := w.Die(tiss, claim, "DUPLICATE_CLAIM", 1)
-		_, err := retry(w, review.Command{ID: id})
-		if r := wantRefusal(t, "at once", err, review.InvalidRetryState); !strings.Contains(r.Message, "yet") || !errors.Is(err, journal.ErrNobodyWaits) {
+		id := w.Die(tiss, oneClaim, "DUPLICATE_CLAIM", 1)
+		_, err := retry(w, deadletter.Command{ID: id})
+		if r := refused(t, "at once", err, deadletter.InvalidRetryState); !strings.Contains(r.Message, "yet") || !errors.Is(err, journal.ErrNobodyWaits) {
 			t.Errorf("a process that may still come: %q", r.Message)
 		}
 		time.Sleep(time.Minute)
-		_, err = retry(w, review.Command{ID: id})
-		if r := wantRefusal(t, "later", err, review.InvalidRetryState); strings.Contains(r.Message, "yet") || r.By != "" {
+		_, err = retry(w, deadletter.Command{ID: id})
+		if r := refused(t, "later", err, deadletter.InvalidRetryState); strings.Contains(r.Message, "yet") || r.By != "" {
 			t.Errorf("nobody came: %q", r.Message)
 		}
-		done, err := w.Reviews.Discard(t.Context(), review.Command{ID: id, Reason: "r", By: "maria"})
+		done, err := w.DeadLetters.Discard(t.Context(), deadletter.Command{ID: id, Reason: "r", By: "maria"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		want(t, "process", done.Item.Process, review.Nobody)
+		want(t, "process", done.Item.Process, deadletter.Nobody)
 		want(t, "delivery", done.Item.Delivery, journal.DeliveryNobody)
 	})
 }
@@ -271,16 +270,16 @@ func TestRetryNeedsAProcess(t *testing.T) {
 // TestJournalDown: nothing is decided, and that is said as what it is.
 func TestJournalDown(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T, w *testkit.Fixture) {
-		id := w.DieWaiting(tiss, claim, "DUPLICATE_CLAIM", 1)
+		id := w.DieWaiting(tiss, oneClaim, "DUPLICATE_CLAIM", 1)
 		w.Memory.Fail(3, testkit.Fault{})
-		if _, err := retry(w, review.Command{ID: id}); !errors.Is(err, journal.ErrUnavailable) || review.Refused(err) != nil {
+		if _, err := retry(w, deadletter.Command{ID: id}); !errors.Is(err, journal.ErrUnavailable) || deadletter.RefusalOf(err) != nil {
 			t.Errorf("while it cannot be written: %v", err)
 		}
 		w.Memory.SetDown(true)
 		for what, err := range map[string]error{
-			"show": second(w.Reviews.Show(t.Context(), id)), "counts": second(w.Reviews.Counts(t.Context())), "retry": second(retry(w, review.Command{ID: id})),
+			"show": second(w.DeadLetters.Show(t.Context(), id)), "counts": second(w.DeadLetters.Counts(t.Context())), "retry": second(retry(w, deadletter.Command{ID: id})),
 		} {
-			if failed, ok := errors.AsType[*journal.StoreError](err); !ok || review.Refused(err) != nil {
+			if failed, ok := errors.AsType[*journal.StoreError](err); !ok || deadletter.RefusalOf(err) != nil {
 				t.Errorf("%s: %v (%v), want the store's error", what, err, failed)
 			}
 		}
@@ -288,36 +287,16 @@ func TestJournalDown(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		want(t, "state", w.Item(id).State, journal.DeadLetterOpen)
-		if _, err := retry(w, review.Command{ID: id}); err != nil {
+		if _, err := retry(w, deadletter.Command{ID: id}); err != nil {
 			t.Errorf("once it can be written again: %v", err)
 		}
 	})
 }
 
 // retry decides as maria, for a reason that most tests do not look at.
-func retry(f *testkit.Fixture, c review.Command) (review.Decided, error) {
+func retry(f *testkit.Fixture, c deadletter.Command) (deadletter.Decided, error) {
 	c.Reason, c.By = cmp.Or(c.Reason, "portal de volta"), "maria"
-	return f.Reviews.Retry(context.Background(), c)
-}
-
-// wantRefusal fails unless err is a refusal with that code.
-func wantRefusal(t *testing.T, what string, err error, code review.Code) *review.Refusal {
-	t.Helper()
-	r := review.Refused(err)
-	if r == nil {
-		t.Fatalf("%s: %v, want the refusal %s", what, err, code)
-	}
-	if r.Code != code || r.Message == "" {
-		t.Errorf("%s: refused as %s (%q), want %s", what, r.Code, r.Message, code)
-	}
-	return r
-}
-
-func want[T comparable](t *testing.T, what string, got, want T) {
-	t.Helper()
-	if got != want {
-		t.Errorf("%s: got %v, want %v", what, got, want)
-	}
+	return f.DeadLetters.Retry(context.Background(), c)
 }
 
 func second[T any](_ T, err error) error { return err }
@@ -333,10 +312,10 @@ func TestList(t *testing.T) {
 			}
 			time.Sleep(time.Second)
 		}
-		seen, cursor := map[string]review.Process{}, ""
+		seen, cursor := map[string]deadletter.Process{}, ""
 		sizes := []int{}
 		for {
-			items, next, err := w.Reviews.List(t.Context(), journal.DeadLetterFilter{Policy: tiss}, cursor, 0)
+			items, next, err := w.DeadLetters.List(t.Context(), journal.DeadLetterFilter{Policy: tiss}, cursor, 0)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -350,10 +329,10 @@ func TestList(t *testing.T) {
 		}
 		want(t, "pages", fmt.Sprint(sizes), fmt.Sprint([]int{50, 50, 20}))
 		want(t, "subjects", len(seen), letters)
-		want(t, "one whose job came", seen["CLM-0-1"], review.Waiting)
-		want(t, "an old one whose job did not", seen["CLM-1-1"], review.Nobody)
-		want(t, "a young one whose job did not yet", seen["CLM-119-1"], review.Expected)
-		counts, err := w.Reviews.Counts(t.Context())
+		want(t, "one whose job came", seen["CLM-0-1"], deadletter.Waiting)
+		want(t, "an old one whose job did not", seen["CLM-1-1"], deadletter.Nobody)
+		want(t, "a young one whose job did not yet", seen["CLM-119-1"], deadletter.Expected)
+		counts, err := w.DeadLetters.Counts(t.Context())
 		if err != nil || len(counts) != 1 || counts[0].N != letters {
 			t.Errorf("counts %+v, %v", counts, err)
 		}
@@ -368,22 +347,23 @@ func TestProcessOf(t *testing.T) {
 		name   string
 		letter journal.DeadLetter
 		up     time.Time
-		want   review.Process
+		want   deadletter.Process
 	}{
-		{"its job is known", journal.DeadLetter{State: "open", ReviewJobKey: 1, CreatedAt: ago(time.Hour)}, ago(time.Hour), review.Waiting},
-		{"its job is known, engine down", journal.DeadLetter{State: "open", ReviewJobKey: 1, CreatedAt: ago(time.Hour)}, time.Time{}, review.Waiting},
-		{"young", journal.DeadLetter{State: "open", CreatedAt: ago(59 * time.Second)}, ago(time.Hour), review.Expected},
-		{"60 s old", journal.DeadLetter{State: "open", CreatedAt: ago(60 * time.Second)}, ago(time.Hour), review.Nobody},
-		{"old, engine down", journal.DeadLetter{State: "open", CreatedAt: ago(time.Hour)}, time.Time{}, review.Expected},
-		{"old, engine back for 59 s", journal.DeadLetter{State: "open", CreatedAt: ago(time.Hour)}, ago(59 * time.Second), review.Expected},
-		{"old, engine back for 60 s", journal.DeadLetter{State: "open", CreatedAt: ago(time.Hour)}, ago(60 * time.Second), review.Nobody},
-		{"the engine knew its job no longer", journal.DeadLetter{State: "open", ReviewJobKey: 1, Delivery: journal.DeliveryNobody}, ago(time.Hour), review.Nobody},
-		{"discarded, nobody waited", journal.DeadLetter{State: "discarded", Delivery: journal.DeliveryNobody}, ago(time.Hour), review.Nobody},
-		{"decided, on its way", journal.DeadLetter{State: "reprocessing", ReviewJobKey: 1, Delivery: journal.DeliveryPending}, time.Time{}, review.Waiting},
-		{"decided and taken", journal.DeadLetter{State: "reprocessing", ReviewJobKey: 1, Delivery: journal.DeliveryTaken}, ago(time.Hour), review.Answered},
-		{"recovered by itself", journal.DeadLetter{State: "recovered"}, ago(time.Hour), review.Answered},
-		{"superseded", journal.DeadLetter{State: "superseded"}, time.Time{}, review.Answered},
+		{"its job is known", journal.DeadLetter{State: "open", ReviewJobKey: 1, CreatedAt: ago(time.Hour)}, ago(time.Hour), deadletter.Waiting},
+		{"its job is known, engine down", journal.DeadLetter{State: "open", ReviewJobKey: 1, CreatedAt: ago(time.Hour)}, time.Time{}, deadletter.Waiting},
+		{"young", journal.DeadLetter{State: "open", CreatedAt: ago(59 * time.Second)}, ago(time.Hour), deadletter.Expected},
+		{"60 s old", journal.DeadLetter{State: "open", CreatedAt: ago(60 * time.Second)}, ago(time.Hour), deadletter.Nobody},
+		{"old, engine down", journal.DeadLetter{State: "open", CreatedAt: ago(time.Hour)}, time.Time{}, deadletter.Expected},
+		{"old, engine back for 59 s", journal.DeadLetter{State: "open", CreatedAt: ago(time.Hour)}, ago(59 * time.Second), deadletter.Expected},
+		{"old, engine back for 60 s", journal.DeadLetter{State: "open", CreatedAt: ago(time.Hour)}, ago(60 * time.Second), deadletter.Nobody},
+		{"the engine knew its job no longer", journal.DeadLetter{State: "open", ReviewJobKey: 1, Delivery: journal.DeliveryNobody}, ago(time.Hour), deadletter.Nobody},
+		{"discarded, nobody waited", journal.DeadLetter{State: "discarded", Delivery: journal.DeliveryNobody}, ago(time.Hour), deadletter.Nobody},
+		{"decided, on its way", journal.DeadLetter{State: "reprocessing", ReviewJobKey: 1, Delivery: journal.DeliveryPending}, time.Time{}, deadletter.Waiting},
+		{"decided and taken", journal.DeadLetter{State: "reprocessing", ReviewJobKey: 1, Delivery: journal.DeliveryTaken}, ago(time.Hour), deadletter.Answered},
+		{"recovered by itself", journal.DeadLetter{State: "recovered"}, ago(time.Hour), deadletter.Answered},
+		{"superseded", journal.DeadLetter{State: "superseded"}, time.Time{}, deadletter.Answered},
 	} {
-		want(t, test.name, review.ProcessOf(&test.letter, now, test.up), test.want)
+		s := deadletter.New(nil, nil, nil, func() time.Time { return now }, func() time.Time { return test.up })
+		want(t, test.name, s.Process(&deadletter.Item{DeadLetter: test.letter}), test.want)
 	}
 }

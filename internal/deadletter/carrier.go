@@ -1,4 +1,4 @@
-package bulk
+package deadletter
 
 import (
 	"context"
@@ -8,7 +8,6 @@ import (
 	"go.uber.org/zap"
 
 	"retry-worker/internal/journal"
-	"retry-worker/internal/review"
 )
 
 // carrier carries one run out. Its methods are one goroutine's, but for settle and what that calls.
@@ -196,11 +195,11 @@ func (c *carrier) launch(i journal.BulkItem) {
 // settle decides on an item, or notes why that is refused.
 func (c *carrier) settle(run *journal.BulkRun, i *journal.BulkItem) landing {
 	err := c.ask(run, i)
-	refusal := review.Refused(err)
+	refusal := RefusalOf(err)
 	switch {
 	case refusal != nil:
 		return landing{true, c.refuse(run, i, refusal.Code)}
-	case unrecordable(err):
+	case errors.Is(err, journal.ErrInvalid): // asking again is of no use
 		return landing{true, c.refuse(run, i, NotRecordable)}
 	default:
 		return landing{false, err}
@@ -236,26 +235,21 @@ func (c *carrier) land() {
 
 // ask for the decision.
 func (c *carrier) ask(r *journal.BulkRun, i *journal.BulkItem) error {
-	command := review.Command{ID: i.DeadLetter, Reason: r.Reason, By: r.By, Run: r.ID}
+	command := Command{ID: i.DeadLetter, Reason: r.Reason, By: r.By, Run: r.ID}
 	if r.Action == journal.BulkDiscard {
 		_, err := c.decide.Discard(c.hard, command)
 		return err
 	}
-	command.Force, command.Fresh, command.When = r.Force, r.Fresh, review.Backoff
+	command.Force, command.Fresh, command.When = r.Force, r.Fresh, Backoff
 	if r.Now {
-		command.When = review.Now
+		command.When = Now
 	}
 	_, err := c.decide.Retry(c.hard, command)
 	return err
 }
 
-// unrecordable tells that asking again is of no use.
-func unrecordable(err error) bool {
-	return errors.Is(err, journal.ErrInvalid) || errors.Is(err, journal.ErrInvalidReview) || errors.Is(err, journal.ErrReasonRequired)
-}
-
 // refuse notes that nothing was done with an item. One that is decided after all keeps its outcome (RefuseBulkItem).
-func (c *carrier) refuse(run *journal.BulkRun, i *journal.BulkItem, code review.Code) error {
+func (c *carrier) refuse(run *journal.BulkRun, i *journal.BulkItem, code Code) error {
 	ctx, cancel := context.WithTimeout(c.hard, storeTime)
 	defer cancel()
 	return c.memory.RefuseBulkItem(ctx, run.ID, i.Number, string(code))
@@ -286,4 +280,107 @@ func (c *carrier) finish() error {
 func (c *carrier) fields(event string, more ...zap.Field) []zap.Field {
 	return append([]zap.Field{zap.String("event", event), zap.String("run", c.run.ID), zap.String("action", string(c.run.Action)),
 		zap.Int64("perMinute", c.run.PerMinute), zap.Int64("total", c.run.Total), zap.Int64("planned", c.run.Counts[journal.BulkPlanned])}, more...)
+}
+
+// gather has all dead letters of the run in it before the first is decided, a few at a time: others write between.
+func (c *carrier) gather() {
+	if c.run.State != journal.BulkPreparing {
+		return
+	}
+	for c.stop.Err() == nil {
+		began := time.Now()
+		done, err := c.gatherSome()
+		switch {
+		case err != nil:
+			c.hold(HoldJournal, err)
+		case done:
+			return
+		default:
+			rest(c.stop, max(gatherRest, time.Since(began)))
+		}
+	}
+}
+
+func (c *carrier) gatherSome() (done bool, err error) {
+	ctx, cancel := context.WithTimeout(c.hard, storeTime)
+	defer cancel()
+	return c.memory.GatherBulkItems(ctx, c.items, c.run.ID, gatherItems, string(InOtherRun))
+}
+
+// begin a schedule behind what the run has decided so far: neither a crash nor a pause lets it go faster.
+// It tells whether there is something to do.
+func (c *carrier) begin() bool {
+	for c.stop.Err() == nil {
+		err := c.look()
+		if errors.Is(err, errEnded) {
+			return false
+		}
+		var last time.Time
+		if err == nil {
+			last, err = c.lastDecision()
+		}
+		if err == nil {
+			c.pace = newPace(c.clock, c.run.PerMinute, last)
+			c.log.Info("a bulk run is carried out", c.fields("bulk_run_started")...)
+			return true
+		}
+		c.hold(HoldJournal, err)
+	}
+	return false
+}
+
+// lastDecision is when the latest of the items before the first that is planned, and of those that were on their way beside
+// it, was decided on; the zero time where none was.
+func (c *carrier) lastDecision() (last time.Time, err error) {
+	first, err := c.next()
+	if err != nil || first == nil {
+		return last, err
+	}
+	around, err := c.read("", max(first.Number-2, 0), c.mostFlying+1)
+	for i := range around {
+		if at := around[i].DecidedAt; at.After(last) {
+			last = at
+		}
+	}
+	return last, err
+}
+
+// hold decides nothing for a moment. Why that is, is told once, and written down where that is possible.
+func (c *carrier) hold(why string, cause error) {
+	if c.hard.Err() != nil {
+		return // it is this process that ends
+	}
+	if c.held != why {
+		c.log.Warn("a bulk run waits and goes on by itself", c.fields("bulk_run_held", zap.String("why", why), zap.Error(cause))...)
+		c.held = why
+	}
+	if c.run.Hold != why && c.note(why) == nil {
+		c.run.Hold = why
+	}
+	rest(c.stop, lookEvery)
+}
+
+// goOn ends a hold.
+func (c *carrier) goOn() error {
+	if err := c.note(""); err != nil {
+		return err
+	}
+	c.run.Hold = ""
+	c.log.Info("a bulk run goes on", c.fields("bulk_run_goes_on", zap.String("after", c.held))...)
+	c.held = ""
+	return nil
+}
+
+// recovered ends a hold for the journal's sake, now that it has taken something.
+func (c *carrier) recovered() error {
+	if c.held != HoldJournal {
+		return nil
+	}
+	return c.goOn()
+}
+
+func (c *carrier) note(why string) error {
+	ctx, cancel := context.WithTimeout(c.hard, storeTime)
+	defer cancel()
+	return c.memory.HoldBulkRun(ctx, c.run.ID, why)
 }

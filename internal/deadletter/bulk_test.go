@@ -1,0 +1,336 @@
+package deadletter_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"retry-worker/internal/deadletter"
+	"retry-worker/internal/decision"
+	"retry-worker/internal/journal"
+	"retry-worker/internal/testkit"
+)
+
+// TestPlan: what would be decided and what not, and why, as deadletter.Service would find it one by one.
+func TestPlan(t *testing.T) {
+	alone := func(f *fixture) { f.Die(tiss, claim(0), badPassword, 0) }
+	waiting := func(f *fixture) { f.die(0, 1, badPassword, 0) }
+	atLimit := func(f *fixture) { f.die(0, 1, "TIMEOUT", 5) }
+	busy := func(f *fixture) { f.Gather(f.begin(1, 60)) }
+	gone := func(f *fixture) { // its process was away when it was decided on
+		id := f.DieWaiting(tiss, claim(0), badPassword, 0)
+		if _, err := f.DeadLetters.Retry(f.t.Context(), deadletter.Command{ID: id, Reason: "r", By: "ana"}); err != nil {
+			f.t.Fatal(err)
+		}
+		f.Deliver(false)
+		f.SetEngineUp(time.Time{})
+	}
+	discard := func(c *deadletter.BulkCommand) { c.Action = journal.BulkDiscard }
+	for _, test := range []struct {
+		name    string
+		happens func(*fixture)
+		after   time.Duration
+		change  func(*deadletter.BulkCommand)
+		code    deadletter.Code
+		message string
+	}{
+		{name: "a process waits", happens: waiting},
+		{name: "at the limit", happens: atLimit, code: deadletter.MaxRetriesExceeded, message: "forceRetry"},
+		{name: "at the limit, forced", happens: atLimit, change: func(c *deadletter.BulkCommand) { c.Force = true }},
+		{name: "not come, long ago", happens: alone, after: deadletter.ExpectedFor + time.Millisecond, code: deadletter.InvalidRetryState, message: "no process waits"},
+		{name: "not come, born just now", happens: alone, after: deadletter.ExpectedFor - time.Millisecond, code: deadletter.InvalidRetryState, message: "not come"},
+		{name: "not come, the engine is down", happens: func(f *fixture) { alone(f); f.SetEngineUp(time.Time{}) }, after: time.Hour, code: deadletter.InvalidRetryState, message: "not come"},
+		{name: "not come, the engine is just back", happens: func(f *fixture) { alone(f); f.SetEngineUp(time.Now().Add(time.Hour)) }, after: time.Hour + time.Second,
+			code: deadletter.InvalidRetryState, message: "not come"},
+		{name: "gone", happens: gone, code: deadletter.InvalidRetryState, message: "no process waits"},
+		{name: "of a policy that is gone", happens: func(f *fixture) { waiting(f); f.SetPolicies(nil) }, code: deadletter.PolicyNotFound, message: tiss},
+		{name: "of a policy that is gone, now", happens: func(f *fixture) { waiting(f); f.SetPolicies(nil) }, change: func(c *deadletter.BulkCommand) { c.When = deadletter.Now }},
+		{name: "in another run", happens: busy, code: deadletter.InOtherRun, message: "another"},
+		{name: "discarded, though nobody waits", happens: gone, change: discard},
+		{name: "discarded, in another run", happens: busy, change: discard, code: deadletter.InOtherRun, message: "another"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			bubble(t, func(f *fixture) {
+				test.happens(f)
+				time.Sleep(test.after)
+				c := retryAll(journal.DeadLetterFilter{})
+				if test.change != nil {
+					test.change(&c)
+				}
+				p := f.plan(c)
+				want(f.t, "in all", p.Total, 1)
+				if test.code == "" {
+					want(f.t, "ready", p.Ready, 1)
+					want(f.t, "refused", len(p.Refused), 0)
+					return
+				}
+				want(f.t, "ready", p.Ready, 0)
+				want(f.t, "refused", p.Refused[0].N, 1)
+				want(f.t, "as", p.Refused[0].Code, test.code)
+				if !strings.Contains(p.Refused[0].Message, test.message) {
+					t.Errorf("because %q, want %q in it", p.Refused[0].Message, test.message)
+				}
+			})
+		})
+	}
+}
+
+// TestPlanAddsUp: sums, ages, how long it takes; the command with everything filled in; what came with it.
+func TestPlanAddsUp(t *testing.T) {
+	bubble(t, func(f *fixture) {
+		t := f.t
+		oldest := time.Now()
+		f.die(0, 3, "DUPLICATE_CLAIM", 0)
+		time.Sleep(time.Hour)
+		f.die(3, 20, badPassword, 0)
+		f.die(23, 2, badPassword, 5)
+		newest := time.Now()
+		p := f.plan(retryAll(journal.DeadLetterFilter{State: "all", Query: "  CLM- "}))
+		want(t, "planned", fmt.Sprint(p.Total, p.Ready, p.Takes), fmt.Sprint(25, 23, 23*time.Second))
+		want(t, "refused", fmt.Sprintf("%d %s %d", len(p.Refused), p.Refused[0].Code, p.Refused[0].N), "1 max_retries_exceeded 2")
+		want(t, "tallies", fmt.Sprint(p.Tallies), fmt.Sprint([]deadletter.ReadyCount{{Policy: tiss, Team: "ti", Reason: "INVALID_CREDENTIALS", N: 20}, {Policy: tiss, Team: "faturamento", Reason: "DUPLICATE_CLAIM", N: 3}}))
+		want(t, "oldest", p.Oldest.Equal(oldest), true)
+		want(t, "newest", p.Newest.Equal(newest), true)
+		want(t, "command", p.Command, deadletter.BulkCommand{Action: journal.BulkRetry, Filter: journal.DeadLetterFilter{Query: "CLM-"}, Reason: "senha corrigida", By: "maria",
+			When: deadletter.Backoff, PerMinute: deadletter.DefaultPerMinute})
+		byCause := f.plan(retryAll(journal.DeadLetterFilter{Query: "senha"}))
+		want(t, "causes", fmt.Sprint(len(byCause.Causes), byCause.Causes[0].N), "1 22")
+		if p := f.plan(retryAll(journal.DeadLetterFilter{Since: newest})); p.Total != 22 || p.Causes != nil {
+			t.Errorf("by age: %d, causes %v; want 22 and none", p.Total, p.Causes)
+		}
+		runs, _, err := f.DeadLetters.Runs(t.Context(), "", 1)
+		if err != nil || len(runs) != 0 {
+			t.Errorf("a plan began %v (%v)", runs, err)
+		}
+	})
+}
+
+// TestBadCommands: each is refused with a code of its own, by plan and start alike, before anything is read.
+func TestBadCommands(t *testing.T) {
+	f, now := testkit.New(t), time.Now()
+	f.Memory.SetDown(true)
+	for code, change := range map[deadletter.Code][]func(*deadletter.BulkCommand){
+		deadletter.InvalidAction: {
+			func(c *deadletter.BulkCommand) { c.Action = "" },
+			func(c *deadletter.BulkCommand) { c.Action = "burn" },
+			func(c *deadletter.BulkCommand) { c.Action, c.Force = journal.BulkDiscard, true },
+			func(c *deadletter.BulkCommand) { c.Action, c.When = journal.BulkDiscard, deadletter.Now },
+		},
+		deadletter.InvalidPace:   {func(c *deadletter.BulkCommand) { c.PerMinute = -1 }, func(c *deadletter.BulkCommand) { c.PerMinute = journal.MaxPerMinute + 1 }},
+		deadletter.InvalidWhen:   {func(c *deadletter.BulkCommand) { c.When = "later" }},
+		deadletter.ForceRequired: {func(c *deadletter.BulkCommand) { c.Fresh = true }},
+		deadletter.InvalidReason: {func(c *deadletter.BulkCommand) { c.Filter.Reason = "BAD WEATHER" }},
+		deadletter.InvalidQuery:  {func(c *deadletter.BulkCommand) { c.Filter.Query = strings.Repeat("x", 201) }},
+		deadletter.InvalidPeriod: {func(c *deadletter.BulkCommand) { c.Filter.Since, c.Filter.Until = now, now }},
+		deadletter.InvalidFingerprint: {
+			func(c *deadletter.BulkCommand) { c.Filter.Fingerprint = "abc" },
+			func(c *deadletter.BulkCommand) { c.Filter.Fingerprint = "0123456789ABCDEF" },
+		},
+	} {
+		for _, wrong := range change {
+			c := retryAll(journal.DeadLetterFilter{})
+			wrong(&c)
+			_, err := f.DeadLetters.Plan(t.Context(), c)
+			refused(t, "plan", err, code)
+			_, _, err = f.DeadLetters.Start(t.Context(), c, "")
+			refused(t, "start", err, code)
+		}
+	}
+}
+
+// TestStart: what was planned is what is recorded; what came since is no reason to refuse.
+func TestStart(t *testing.T) {
+	bubble(t, func(f *fixture) {
+		t := f.t
+		f.die(0, 5, badPassword, 0)
+		c := retryAll(journal.DeadLetterFilter{Team: "ti"})
+		c.Force, c.Fresh, c.When, c.PerMinute = true, true, deadletter.Now, 120
+		p, through := f.plan(c), f.Memory.End().Record
+		f.die(5, 3, badPassword, 0)
+		c.Reason = "  senha corrigida\n"
+		run, started, err := f.DeadLetters.Start(t.Context(), c, p.Token)
+		if err != nil || !started || !deadletter.IsID(run.ID) {
+			t.Fatalf("the run is %q (%v)", run.ID, err)
+		}
+		want(t, "run", fmt.Sprintf("%+v", run), fmt.Sprintf("%+v", journal.BulkRun{ID: run.ID, Action: journal.BulkRetry, Filter: c.Filter, Through: through,
+			Reason: "senha corrigida", By: "maria", Force: true, Fresh: true, Now: true, PerMinute: 120, State: journal.BulkPreparing, CreatedAt: run.CreatedAt, Begun: run.Begun}))
+		other, _, err := f.DeadLetters.Start(t.Context(), c, f.plan(c).Token)
+		if err != nil || other.ID <= run.ID {
+			t.Errorf("another run is %q (%v), want an id that sorts behind %q", other.ID, err, run.ID)
+		}
+	})
+}
+
+// TestTokenIsOfItsCommand: whoever starts something else than he has seen is told.
+func TestTokenIsOfItsCommand(t *testing.T) {
+	bubble(t, func(f *fixture) {
+		t := f.t
+		f.die(0, 1, badPassword, 0)
+		planned := retryAll(journal.DeadLetterFilter{Team: "ti"})
+		p := f.plan(planned)
+		for _, change := range []func(*deadletter.BulkCommand){
+			func(c *deadletter.BulkCommand) { c.Action = journal.BulkDiscard },
+			func(c *deadletter.BulkCommand) { c.Filter.Team = "" },
+			func(c *deadletter.BulkCommand) { c.Filter.Team, c.Filter.Policy = "", "ti" },
+			func(c *deadletter.BulkCommand) { c.Filter.Query = "x" },
+			func(c *deadletter.BulkCommand) { c.Filter.Reason = decision.Reasons()[0] },
+			func(c *deadletter.BulkCommand) { c.Filter.Fingerprint = "0123456789abcdef" },
+			func(c *deadletter.BulkCommand) { c.Filter.Since = time.Now() },
+			func(c *deadletter.BulkCommand) { c.Filter.Until = time.Now() },
+			func(c *deadletter.BulkCommand) { c.Force = true },
+			func(c *deadletter.BulkCommand) { c.Force, c.Fresh = true, true },
+			func(c *deadletter.BulkCommand) { c.When = deadletter.Now },
+			func(c *deadletter.BulkCommand) { c.PerMinute = 61 },
+		} {
+			c := planned
+			change(&c)
+			_, _, err := f.DeadLetters.Start(t.Context(), c, p.Token)
+			refused(t, fmt.Sprintf("%+v", c), err, deadletter.InvalidPlan)
+		}
+		for _, token := range []string{"", "x", p.Token + "A", p.Token[:len(p.Token)-1], strings.ToLower(p.Token), "\n" + p.Token} {
+			_, _, err := f.DeadLetters.Start(t.Context(), planned, token)
+			refused(t, token, err, deadletter.InvalidPlan)
+		}
+		planned.Reason, planned.By, planned.PerMinute, planned.When = "outra", "jose", deadletter.DefaultPerMinute, deadletter.Backoff // the same, said otherwise
+		if _, _, err := f.DeadLetters.Start(t.Context(), planned, p.Token); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestStartIsRefused: a plan that no longer matches, one of nothing, one that is all refusals, and no reason.
+func TestStartIsRefused(t *testing.T) {
+	discardFirst := func(f *fixture, _ *deadletter.BulkCommand) {
+		items, _, err := f.DeadLetters.List(f.t.Context(), journal.DeadLetterFilter{}, "", 1)
+		if err == nil {
+			_, err = f.DeadLetters.Discard(f.t.Context(), deadletter.Command{ID: items[0].ID, Reason: "r", By: "jose"})
+		}
+		if err != nil {
+			f.t.Fatal(err)
+		}
+	}
+	for _, test := range []struct {
+		name    string
+		n       int
+		retries int
+		change  func(f *fixture, c *deadletter.BulkCommand)
+		code    deadletter.Code
+		message string
+	}{
+		{"fewer are left", 4, 0, func(f *fixture, c *deadletter.BulkCommand) { discardFirst(f, c); f.die(4, 2, badPassword, 0) }, deadletter.PlanOutdated,
+			"4 dead letters were planned, 3 of those are open now, and 2 came since"},
+		{"nothing", 0, 0, nil, deadletter.NothingToDo, "no open dead letter"},
+		{"all refused", 3, 5, nil, deadletter.NothingToDo, "max_retries_exceeded"},
+		{"no reason", 1, 0, func(_ *fixture, c *deadletter.BulkCommand) { c.Reason = " \t" }, deadletter.ReasonRequired, "reason"},
+		{"a long reason", 1, 0, func(_ *fixture, c *deadletter.BulkCommand) { c.Reason = strings.Repeat("ã", 501) }, deadletter.ReasonTooLong, "500"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			bubble(t, func(f *fixture) {
+				f.die(0, test.n, badPassword, test.retries)
+				c := retryAll(journal.DeadLetterFilter{})
+				p := f.plan(c)
+				if test.change != nil {
+					test.change(f, &c)
+				}
+				_, _, err := f.DeadLetters.Start(f.t.Context(), c, p.Token)
+				if message := refused(f.t, "start", err, test.code).Message; !strings.Contains(message, test.message) {
+					t.Errorf("refused with %q, want %q in it", message, test.message)
+				}
+			})
+		})
+	}
+}
+
+// TestSteps: what the run's state does not allow is told with since when, and by whom.
+func TestSteps(t *testing.T) {
+	bubble(t, func(f *fixture) {
+		t := f.t
+		run := f.begin(1, 60)
+		for _, test := range []struct {
+			step    func(context.Context, string, string) (journal.BulkRun, error)
+			state   journal.BulkState
+			refused string
+		}{
+			{f.DeadLetters.Pause, journal.BulkPaused, ""},
+			{f.DeadLetters.Pause, "", "the run is paused since 2000-01-01T00:00:00Z by jose; pause needs one that is preparing or running"},
+			{f.DeadLetters.Resume, journal.BulkPreparing, ""},
+			{f.DeadLetters.Cancel, journal.BulkCancelled, ""},
+			{f.DeadLetters.Cancel, "", "the run is cancelled since 2000-01-01T00:00:00Z by jose; cancel needs one that is preparing, running or paused"},
+		} {
+			done, err := test.step(t.Context(), run, "jose")
+			if test.refused != "" {
+				want(t, "refused", refused(t, test.refused, err, deadletter.InvalidRunState).Message, test.refused)
+			} else if err != nil || done.State != test.state || done.ChangedBy != "jose" {
+				t.Errorf("the run is %+v (%v), want %s", done, err, test.state)
+			}
+			for _, id := range []string{"", "x", "0190c7a0-0000-7000-8000-000000000002"} {
+				_, err := test.step(t.Context(), id, "maria")
+				refused(t, id, err, deadletter.RunNotFound)
+			}
+		}
+	})
+}
+
+func TestLists(t *testing.T) {
+	bubble(t, func(f *fixture) {
+		t := f.t
+		run := f.begin(10, 60)
+		f.Gather(run)
+		for _, limit := range []int{-1, 201} {
+			_, _, err := f.DeadLetters.Runs(t.Context(), "", limit)
+			refused(t, "runs", err, deadletter.InvalidLimit)
+			_, err = f.DeadLetters.Items(t.Context(), run, "", 0, limit)
+			refused(t, "items", err, deadletter.InvalidLimit)
+		}
+		_, _, err := f.DeadLetters.Runs(t.Context(), "?", 1)
+		refused(t, "cursor", err, deadletter.InvalidCursor)
+		items, err := f.DeadLetters.Items(t.Context(), run, journal.BulkPlanned, 7, 2)
+		if err != nil || len(items) != 2 || items[0].Number != 8 {
+			t.Errorf("items are %+v (%v)", items, err)
+		}
+		_, err = f.DeadLetters.Items(t.Context(), run, "lost", 0, 1)
+		refused(t, "outcome", err, deadletter.InvalidOutcome)
+		_, err = f.DeadLetters.Items(t.Context(), run, "", -1, 1)
+		refused(t, "after", err, deadletter.InvalidCursor)
+		for _, id := range []string{"", "x", "0190c7a0-0000-7000-8000-000000000002"} {
+			_, err = f.DeadLetters.Items(t.Context(), id, "", 0, 1)
+			refused(t, "items of nothing", err, deadletter.RunNotFound)
+			_, err = f.DeadLetters.Run(t.Context(), id)
+			refused(t, "nothing", err, deadletter.RunNotFound)
+		}
+	})
+}
+
+// TestStoreErrorsAreNoRefusals: what is not known is not told as if it were.
+func TestStoreErrorsAreNoRefusals(t *testing.T) {
+	bubble(t, func(f *fixture) {
+		t := f.t
+		run := f.begin(5, 60)
+		p := f.plan(retryAll(journal.DeadLetterFilter{}))
+		f.Memory.SetDown(true)
+		for what, ask := range map[string]func() error{
+			"plan": func() error {
+				_, err := f.DeadLetters.Plan(t.Context(), retryAll(journal.DeadLetterFilter{}))
+				return err
+			},
+			"start": func() error {
+				_, _, err := f.DeadLetters.Start(t.Context(), retryAll(journal.DeadLetterFilter{}), p.Token)
+				return err
+			},
+			"run":   func() error { _, err := f.DeadLetters.Run(t.Context(), run); return err },
+			"runs":  func() error { _, _, err := f.DeadLetters.Runs(t.Context(), "", 1); return err },
+			"items": func() error { _, err := f.DeadLetters.Items(t.Context(), run, "", 0, 1); return err },
+		} {
+			if _, ok := errors.AsType[*journal.StoreError](ask()); !ok || deadletter.RefusalOf(ask()) != nil {
+				t.Errorf("%s: %v, want the store's error", what, ask())
+			}
+		}
+		if _, err := f.DeadLetters.Pause(t.Context(), run, "maria"); !errors.Is(err, journal.ErrUnavailable) || deadletter.RefusalOf(err) != nil {
+			t.Errorf("pause: %v, want the journal's error", err)
+		}
+		f.Memory.SetDown(false)
+	})
+}

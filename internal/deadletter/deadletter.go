@@ -1,0 +1,143 @@
+// Package deadletter is people's part: they see what the worker gave up on, and decide on one dead letter or on many at a
+// pace.
+//
+// It lists, groups, shows and decides (R17) for the API, the pages and the command line, and knows none of them. The jobs by
+// which processes wait are the worker's (worker/review.go).
+package deadletter
+
+import (
+	"context"
+	"time"
+
+	"retry-worker/internal/decision"
+	"retry-worker/internal/journal"
+)
+
+// Item is a dead letter as people see it, with what is known of its subject and of its review.
+type Item struct {
+	journal.DeadLetter
+	Subject journal.Subject
+	// Error of the attempt it was born with, with nothing personal in it; empty where a process reported the failure.
+	Error          string
+	Classification decision.ErrorClassification
+	MatchedRule    string
+	// Process says whether one waits for a decision; a Store does not know.
+	Process Process
+}
+
+// Count is how many dead letters share policy, state, team and reason, kept up to date with each of them.
+type Count struct {
+	Policy string
+	State  journal.DeadLetterState
+	Team   decision.Team
+	Reason decision.Reason
+	N      int64
+	// Oldest is when the first of those that are open was born; the zero time for any other state.
+	Oldest time.Time
+}
+
+// Reader reads dead letters, beside whoever writes them. Its errors hold a *journal.StoreError. Every method is safe for
+// concurrent use, and its cost does not grow with how many there are.
+type Reader interface {
+	// DeadLetter is the one with that id; false where there is none.
+	DeadLetter(ctx context.Context, id string) (Item, bool, error)
+	// DeadLetterPage are dead letters that the filter lets through, the newest first, from behind the cursor on (empty:
+	// from the newest on): at most limit, which is held in 1 to MostItems. next is empty where no more follow. Where a query
+	// fits many, a page may hold fewer than limit, none even, and more follow all the same. The error is ErrBadCursor,
+	// ErrBadFilter, or holds a *journal.StoreError.
+	DeadLetterPage(ctx context.Context, f journal.DeadLetterFilter, cursor string, limit int) (items []Item, next string, err error)
+	// DeadLetterGroups are the causes of dead letters that the filter lets through, those with the most first, from behind
+	// the cursor on: at most limit, which is held in 1 to MostItems. Of the filter's Query its words alone are looked at.
+	// Since and Until are not allowed. Dead letters of which no cause is known are in no group. What is written between two
+	// pages may bring a group twice or not at all. The error is as DeadLetterPage's.
+	DeadLetterGroups(ctx context.Context, f journal.DeadLetterFilter, cursor string, limit int) (groups []Group, next string, err error)
+	// DeadLetterCounts are all that are not 0, in the order of policy, state, team and reason.
+	DeadLetterCounts(ctx context.Context) ([]Count, error)
+}
+
+// BulkStore keeps bulk runs, beside whoever else uses the store. Its errors hold a *journal.StoreError. Every method is safe
+// for concurrent use.
+type BulkStore interface {
+	journal.Gatherer
+	// DeadLetterTallies sums up the open dead letters that f lets through (its State is not looked at) with a record of at
+	// most through (0: the newest there is), and says up to which record it looked.
+	DeadLetterTallies(ctx context.Context, f journal.DeadLetterFilter, through int64, recent time.Time) (tallies []Tally, upTo int64, err error)
+	// BulkRun is the run of that id; false where there is none.
+	BulkRun(ctx context.Context, id string) (journal.BulkRun, bool, error)
+	// BulkRuns are all runs, those with the greatest ids first, from behind the cursor on, at most limit, which is held in 1
+	// to MostItems. The error is ErrBadCursor, or holds a *journal.StoreError.
+	BulkRuns(ctx context.Context, cursor string, limit int) (runs []journal.BulkRun, next string, err error)
+	// ActiveBulkRuns are those that are preparing, running or paused, the oldest first.
+	ActiveBulkRuns(ctx context.Context) ([]journal.BulkRun, error)
+	// BulkItems of a run with that outcome (all where it is empty) and a number above after, in order, at most limit.
+	BulkItems(ctx context.Context, run string, outcome journal.BulkOutcome, after int64, limit int) ([]journal.BulkItem, error)
+}
+
+// Store is what a Service reads.
+type Store interface {
+	Reader
+	BulkStore
+	// Story is everything that is remembered of a subject; false where that is nothing.
+	Story(ctx context.Context, s journal.Subject) (journal.Story, bool, error)
+}
+
+// AlertAbove so many open dead letters, all policies together, is an alert (TRD-0003).
+const AlertAbove = 100
+
+// Service lists dead letters, takes decisions on them, and plans, starts, steers and shows bulk runs. Its errors hold a
+// *Refusal, or are the journal's: what was asked for may have been done then, and asking again says so. Safe for concurrent
+// use. May they? That is the caller's to know (roles).
+type Service struct {
+	store    Store
+	memory   *journal.Journal
+	policies func() decision.Policies
+	now      func() time.Time
+	engineUp func() time.Time
+}
+
+// New returns a Service over store that records in memory. policies gives those in force. engineUp tells since when the
+// engine answers this worker; the zero time where it does not.
+func New(store Store, memory *journal.Journal, policies func() decision.Policies, now, engineUp func() time.Time) *Service {
+	return &Service{store, memory, policies, now, engineUp}
+}
+
+// Process says whether a process waits for a decision on a dead letter. The set is closed.
+type Process string
+
+// The answers.
+const (
+	// Waiting: the job by which it waits is known.
+	Waiting Process = "waiting"
+	// Expected: that job has not come yet, and may.
+	Expected Process = "expected"
+	// Nobody: it did not come in time, or the engine knows it no longer.
+	Nobody Process = "nobody"
+	// Answered: nobody waits any more, for the process has got its answer or the subject went on without one.
+	Answered Process = ""
+)
+
+// ExpectedFor is how long after its birth a dead letter's process may take to come to its review task, while the engine
+// is up.
+const ExpectedFor = 60 * time.Second
+
+// Process is whether a process waits for a decision on d, as far as is known now.
+func (s *Service) Process(d *Item) Process {
+	since, up := d.CreatedAt, s.engineUp()
+	switch {
+	case d.Delivery == journal.DeliveryNobody:
+		return Nobody
+	case d.Delivery == journal.DeliveryTaken, d.State != journal.DeadLetterOpen && d.Delivery != journal.DeliveryPending:
+		return Answered
+	case d.ReviewJobKey != 0:
+		return Waiting
+	case up.IsZero(): // no job can come
+		return Expected
+	}
+	if up.After(since) {
+		since = up
+	}
+	if s.now().Sub(since) < ExpectedFor {
+		return Expected
+	}
+	return Nobody
+}

@@ -1,0 +1,231 @@
+package deadletter
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+
+	"retry-worker/internal/decision"
+	"retry-worker/internal/journal"
+)
+
+// ErrBadFilter is what a page is refused with: a state that there is none of.
+var ErrBadFilter = errors.New("the filter is not valid")
+
+// AllStates is the filter's state that lets every state through.
+const AllStates = "all"
+
+const (
+	// MostItems of a page.
+	MostItems = 200
+	// DefaultItems of a page where nobody says.
+	DefaultItems = 50
+	// maxQuery characters that are searched for, of which maxQueryWords count.
+	maxQuery      = 200
+	maxQueryWords = 8
+)
+
+// Query is what a filter and a cursor ask of a store.
+type Query struct {
+	Filter journal.DeadLetterFilter
+	States []journal.DeadLetterState
+	// Before is the record that all that are asked for lie before.
+	Before int64
+	Limit  int
+	// Since and Until bound the instant of birth in milliseconds (Milli): Since is included, Until is not. They are the
+	// ends of all numbers where the filter has no bound.
+	Since, Until int64
+	// Searches tells that there is a query: what ID, Prefixes or Words find is let through.
+	Searches bool
+	// ID of a dead letter; empty for none.
+	ID string
+	// Prefixes of a subject's id; none is empty.
+	Prefixes []string
+	// Words of the error, as they stand in a pattern; none is empty.
+	Words []string
+}
+
+// NewQuery checks a filter and a cursor; limit is held in 1 to MostItems. The error is ErrBadFilter or ErrBadCursor.
+func NewQuery(f journal.DeadLetterFilter, cursor string, limit int) (*Query, error) {
+	p := &Query{Filter: f, Before: math.MaxInt64, Limit: min(max(limit, 1), MostItems), Since: math.MinInt64, Until: math.MaxInt64}
+	p.age()
+	switch state := journal.DeadLetterState(f.State); {
+	case state == "":
+		p.States = []journal.DeadLetterState{journal.DeadLetterOpen}
+	case state == AllStates:
+		p.States = journal.DeadLetterStates()
+	case slices.Contains(journal.DeadLetterStates(), state):
+		p.States = []journal.DeadLetterState{state}
+	default:
+		return nil, fmt.Errorf("%w: the state is %.40q, expected one of %q or %q", ErrBadFilter, f.State, journal.DeadLetterStates(), AllStates)
+	}
+	if cursor != "" {
+		if err := p.resume(cursor); err != nil {
+			return nil, err
+		}
+	}
+	p.search()
+	return p, nil
+}
+
+// age reads the bounds of the instant of birth.
+func (p *Query) age() {
+	if t := p.Filter.Since; !t.IsZero() {
+		p.Since = journal.CeilMilli(t)
+	}
+	if t := p.Filter.Until; !t.IsZero() {
+		p.Until = journal.CeilMilli(t)
+	}
+}
+
+// Aged tells whether the instant of birth is bounded.
+func (p *Query) Aged() bool { return p.Since > math.MinInt64 || p.Until < math.MaxInt64 }
+
+// search reads the query.
+func (p *Query) search() {
+	q := p.Filter.Search()
+	if q == "" {
+		return
+	}
+	p.Searches = true
+	if id, err := uuid.Parse(q); err == nil && len(q) == len(id.String()) {
+		p.ID = id.String()
+	}
+	p.Prefixes = []string{q}
+	if upper := strings.ToUpper(q); upper != q {
+		p.Prefixes = append(p.Prefixes, upper)
+	}
+	words := journal.Words(q)
+	p.Words = words[:min(len(words), maxQueryWords)]
+}
+
+// Finds tells whether words of the query are those of a cause; the words are in lower case, codes are not.
+func (p *Query) Finds(f *journal.Fingerprint) bool {
+	for _, word := range p.Words {
+		reason := string(f.Reason)
+		if !strings.Contains(f.Pattern, word) && !strings.Contains(reason, word) && !strings.Contains(reason, strings.ToUpper(word)) {
+			return false
+		}
+	}
+	return len(p.Words) > 0
+}
+
+// Passes reports whether the filter lets a dead letter of a policy through; what is searched for is looked at elsewhere.
+func (p *Query) Passes(d *journal.DeadLetter, policy string) bool {
+	f, born := &p.Filter, journal.Milli(d.CreatedAt)
+	return slices.Contains(p.States, d.State) && d.Record < p.Before && (f.Policy == "" || f.Policy == policy) &&
+		(f.Team == "" || f.Team == d.Team) && (f.Reason == "" || f.Reason == d.Reason) &&
+		(f.Fingerprint == "" || f.Fingerprint == d.Fingerprint) && born >= p.Since && born < p.Until
+}
+
+// Cursor goes on behind the dead letter with that record. It is of this filter alone.
+func (p *Query) Cursor(record int64) string {
+	return cursor(p.list("dead letters"), strconv.FormatInt(record, 10))
+}
+
+func (p *Query) resume(text string) error {
+	place, err := placeOf(p.list("dead letters"), text)
+	if err != nil {
+		return err
+	}
+	if p.Before, err = strconv.ParseInt(place, 10, 64); err != nil {
+		return ErrBadCursor
+	}
+	return nil
+}
+
+// list names a list of that kind that the filter lets through.
+func (p *Query) list(kind string) []byte {
+	f, name := &p.Filter, []byte(kind)
+	for _, part := range [...]string{string(p.States[0]), string(p.States[len(p.States)-1]), f.Policy, string(f.Team), string(f.Reason),
+		f.Query, f.Fingerprint} {
+		name = appendText(name, part)
+	}
+	return binary.AppendVarint(binary.AppendVarint(name, p.Since), p.Until)
+}
+
+// AfterPrefix is the least text, byte by byte, that is above everything that begins with prefix; false where there is none.
+// It is valid UTF-8 where prefix is.
+func AfterPrefix(prefix string) (string, bool) {
+	for end := len(prefix); end > 0; {
+		r, size := utf8.DecodeLastRuneInString(prefix[:end])
+		end -= size
+		switch {
+		case r == utf8.MaxRune:
+		case r+1 == 0xD800: // halves of pairs are no characters
+			return prefix[:end] + "\uE000", true
+		default:
+			return prefix[:end] + string(r+1), true
+		}
+	}
+	return "", false
+}
+
+// states that a list can be asked for.
+var states = []string{"", "open", "reprocessing", "discarded", "recovered", "all"}
+
+// fingerprintForm is a cause's id (journal.Fingerprint.ID).
+var fingerprintForm = regexp.MustCompile(`^[0-9a-f]{16}$`)
+
+// CheckFilter is f without what stands around a query, or the *Refusal of what no dead letter could fit.
+func CheckFilter(f journal.DeadLetterFilter) (journal.DeadLetterFilter, error) {
+	f.Query = strings.TrimSpace(f.Query)
+	switch {
+	case !slices.Contains(states, f.State):
+		return f, refuse(InvalidState, "state is %.60q, expected open, reprocessing, discarded, recovered or all", f.State)
+	case f.Reason != "" && !slices.Contains(decision.Reasons(), f.Reason):
+		return f, refuse(InvalidReason, "reason is %.60q, expected a reason code such as TIMEOUT or MAX_RETRIES", f.Reason)
+	case f.Fingerprint != "" && !fingerprintForm.MatchString(f.Fingerprint):
+		return f, refuse(InvalidFingerprint, "fingerprint is %.60q, expected 16 digits of 0-9 and a-f as a group has them", f.Fingerprint)
+	case !f.Since.IsZero() && !f.Until.IsZero() && !f.Since.Before(f.Until):
+		return f, refuse(InvalidPeriod, "since is %s and until %s, expected since to be the earlier", decision.Instant(f.Since), decision.Instant(f.Until))
+	case utf8.RuneCountInString(f.Query) > maxQuery:
+		return f, refuse(InvalidQuery, "q has more than %d characters; search for the beginning of an id or some words of the error", maxQuery)
+	}
+	return f, nil
+}
+
+// CheckLimit is limit, or DefaultItems where it is 0; the *Refusal of one that is not 1 to MostItems.
+func CheckLimit(limit int) (int, error) {
+	if limit == 0 {
+		return DefaultItems, nil
+	}
+	if limit < 1 || limit > MostItems {
+		return 0, refuse(InvalidLimit, "limit is %d, expected 1 to %d", limit, MostItems)
+	}
+	return limit, nil
+}
+
+// checkList is what a list is asked for, put in order.
+func checkList(f journal.DeadLetterFilter, limit int) (journal.DeadLetterFilter, int, error) {
+	limit, err := CheckLimit(limit)
+	if err == nil {
+		f, err = CheckFilter(f)
+	}
+	return f, limit, err
+}
+
+// unlisted is why the store gives no list, in words.
+func unlisted(err error) error {
+	switch {
+	case errors.Is(err, ErrBadCursor):
+		return BadCursor(err)
+	case errors.Is(err, ErrBadFilter):
+		return &Refusal{Code: InvalidQuery, Message: err.Error(), cause: err}
+	default:
+		return fmt.Errorf("list dead letters: %w", err)
+	}
+}
+
+// BadCursor is the refusal of a cursor that is none of a list's.
+func BadCursor(cause error) *Refusal {
+	return &Refusal{Code: InvalidCursor, Message: "the cursor is not one that an answer gave as next; leave it out for the first page", cause: cause}
+}

@@ -1,0 +1,232 @@
+package deadletter
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"retry-worker/internal/decision"
+	"retry-worker/internal/journal"
+)
+
+// DefaultPerMinute dead letters are decided in a minute where nobody says.
+const DefaultPerMinute = 60
+
+// BulkCommand is what is to be done with all dead letters of a filter.
+type BulkCommand struct {
+	Action journal.BulkAction
+	// Filter chooses among the open ones; its State is not looked at.
+	Filter journal.DeadLetterFilter
+	// Reason and By are the person's words, 1 to MaxReason characters, and name. A plan needs neither.
+	Reason, By string
+	// Force, Fresh and When are those of each retry (Command).
+	Force, Fresh bool
+	When         When
+	// PerMinute is the pace, 1 to journal.MaxPerMinute; 0 is DefaultPerMinute.
+	PerMinute int64
+}
+
+// Plan says what a command would do, before anything happens.
+type Plan struct {
+	// Token names what was planned: a run is started with it, and only as long as the dead letters it speaks of are still
+	// the same. What dies later is not part of it.
+	Token string
+	// Command it was made for, with the pace and the moment filled in.
+	Command BulkCommand
+	// Total dead letters that the filter lets through; Ready of them would be decided, Refused would not.
+	Total, Ready int64
+	Refused      []RefusedCount
+	// Oldest and Newest of all of them; the zero time where there are none.
+	Oldest, Newest time.Time
+	// Tallies of what would be decided, by policy, team and reason, the most first.
+	Tallies []ReadyCount
+	// Causes with the most of all of them, at most MostCauses; the sample of each says which they are. None where the filter
+	// is by age: groups are not kept by the hour.
+	Causes []Group
+	// Takes is how long the run lasts at its pace.
+	Takes time.Duration
+}
+
+// MostCauses that a plan names.
+const MostCauses = 10
+
+// RefusedCount is why so many of a plan would not be decided.
+type RefusedCount struct {
+	Code Code
+	// Message is one English line: what it is, what to do.
+	Message string
+	N       int64
+}
+
+// ReadyCount is how many of a plan would be decided.
+type ReadyCount struct {
+	Policy string
+	Team   decision.Team
+	Reason decision.Reason
+	N      int64
+}
+
+// checked is c with everything filled in, or the *Refusal of what can never be carried out.
+func (c BulkCommand) checked() (BulkCommand, error) {
+	if c.PerMinute == 0 {
+		c.PerMinute = DefaultPerMinute
+	}
+	if c.When == "" {
+		c.When = Backoff
+	}
+	switch {
+	case c.Action != journal.BulkRetry && c.Action != journal.BulkDiscard:
+		return c, refuse(InvalidAction, "action is %.60q, expected retry or discard", c.Action)
+	case c.PerMinute < 1 || c.PerMinute > journal.MaxPerMinute:
+		return c, refuse(InvalidPace, "perMinute is %d, expected 1 to %d", c.PerMinute, journal.MaxPerMinute)
+	case c.When != Backoff && c.When != Now:
+		return c, refuse(InvalidWhen, "when is %.60q, expected backoff (after each policy's delay) or now", c.When)
+	case c.Action == journal.BulkDiscard && (c.Force || c.Fresh || c.When == Now):
+		return c, refuse(InvalidAction, "what is discarded is not retried: leave forceRetry, fresh and when out, or retry")
+	case c.Fresh && !c.Force:
+		return c, refuse(ForceRequired, "fresh begins the whole ladder anew and needs forceRetry; set both, or neither")
+	}
+	return c.checkedFilter()
+}
+
+// checkedFilter is c with its filter as it is kept: the open ones, by the millisecond.
+func (c BulkCommand) checkedFilter() (BulkCommand, error) {
+	f := c.Filter
+	f.State, f.Since, f.Until = "", milli(f.Since), milli(f.Until)
+	f, err := CheckFilter(f)
+	c.Filter = f
+	return c, err
+}
+
+func milli(t time.Time) time.Time {
+	if t.IsZero() {
+		return time.Time{}
+	}
+	return t.UTC().Truncate(time.Millisecond)
+}
+
+// interval between two decisions.
+func interval(perMinute int64) time.Duration { return time.Minute / time.Duration(max(perMinute, 1)) }
+
+// Plan says what c would do to what is there now, and changes nothing. One that finds nothing is no error.
+func (s *Service) Plan(ctx context.Context, c BulkCommand) (Plan, error) {
+	c, err := c.checked()
+	if err != nil {
+		return Plan{}, err
+	}
+	p, err := s.plan(ctx, c, 0)
+	if err != nil {
+		return Plan{}, err
+	}
+	plan := p.plan()
+	groups, _, err := s.store.DeadLetterGroups(ctx, c.Filter, "", MostCauses)
+	switch {
+	case errors.Is(err, ErrBadFilter): // groups are not kept by the hour
+		return plan, nil
+	case err != nil:
+		return Plan{}, fmt.Errorf("group dead letters: %w", err)
+	}
+	plan.Causes = s.attended(groups)
+	return plan, nil
+}
+
+// plan sums up what c finds up to the record through; 0 is the newest.
+func (s *Service) plan(ctx context.Context, c BulkCommand, through int64) (*planner, error) {
+	run, err := uuid.NewV7()
+	if err != nil {
+		return nil, fmt.Errorf("name a bulk run: %w", err)
+	}
+	now, up := s.now(), s.engineUp()
+	tallies, upTo, err := s.store.DeadLetterTallies(ctx, c.Filter, through, now.Add(-ExpectedFor))
+	switch {
+	case errors.Is(err, ErrBadFilter):
+		return nil, refuse(InvalidQuery, "%v", err)
+	case err != nil:
+		return nil, fmt.Errorf("sum up dead letters: %w", err)
+	}
+	p := &planner{Plan: Plan{Command: c}, policies: s.policies(), early: up.IsZero() || now.Sub(up) < ExpectedFor,
+		refused: map[RefusedCount]int64{}, ready: map[ReadyCount]int64{}, seen: seen{through: upTo, run: run}}
+	for i := range tallies {
+		p.add(&tallies[i])
+	}
+	return p, nil
+}
+
+// planner sorts what a command would find into what would be decided and what would not.
+type planner struct {
+	Plan
+	// policies in force; early tells that a process which has not come yet may still.
+	policies decision.Policies
+	early    bool
+
+	refused map[RefusedCount]int64
+	ready   map[ReadyCount]int64
+	seen    seen
+}
+
+// add sorts some that are alike.
+func (p *planner) add(t *Tally) {
+	p.Total += t.N
+	p.seen.n, p.seen.sum = p.Total, int64((uint64(p.seen.sum)+uint64(t.Sum))&(1<<63-1))
+	if p.Oldest.IsZero() || t.Oldest.Before(p.Oldest) {
+		p.Oldest = t.Oldest
+	}
+	if t.Newest.After(p.Newest) {
+		p.Newest = t.Newest
+	}
+	if why := p.refusal(t); why != nil {
+		p.refused[RefusedCount{Code: why.Code, Message: why.Message}] += t.N
+		return
+	}
+	p.Ready += t.N
+	p.ready[ReadyCount{Policy: t.Policy, Team: t.Team, Reason: t.Reason}] += t.N
+}
+
+// refusal is why they would not be decided; nil where they would. It follows Service.
+func (p *planner) refusal(t *Tally) *Refusal {
+	c := &p.Command
+	switch {
+	case t.Busy:
+		return refuse(InOtherRun, "another bulk run that has not ended has them in its plan; wait for it, or cancel it")
+	case c.Action == journal.BulkDiscard:
+		return nil
+	case t.Waits && !t.Gone:
+	case !t.Gone && (p.early || t.Recent):
+		return refuse(InvalidRetryState, "the process has not come to its review task yet, so nothing would carry a retry out; plan again in a minute")
+	default:
+		return refuse(InvalidRetryState, "no process waits for them, so nothing would carry a retry out; start the processes again, or discard them")
+	}
+	switch {
+	case t.AtLimit && !c.Force:
+		return refuse(MaxRetriesExceeded, "all their retries are made; set forceRetry for one more, and fresh with it for the whole ladder again")
+	case c.When == Backoff && p.policies[t.Policy] == nil:
+		return refuse(PolicyNotFound, "policy %.60q is no longer in the catalogue, so its backoff is not known; retry with when now, or add the policy again", t.Policy)
+	}
+	return nil
+}
+
+// plan is what all that was added comes to.
+func (p *planner) plan() Plan {
+	for r, n := range p.refused {
+		r.N = n
+		p.Refused = append(p.Refused, r)
+	}
+	slices.SortFunc(p.Refused, func(a, b RefusedCount) int {
+		return cmp.Or(cmp.Compare(b.N, a.N), cmp.Compare(a.Code, b.Code), cmp.Compare(a.Message, b.Message))
+	})
+	for t, n := range p.ready {
+		t.N = n
+		p.Tallies = append(p.Tallies, t)
+	}
+	slices.SortFunc(p.Tallies, func(a, b ReadyCount) int {
+		return cmp.Or(cmp.Compare(b.N, a.N), cmp.Compare(a.Policy, b.Policy), cmp.Compare(a.Team, b.Team), cmp.Compare(a.Reason, b.Reason))
+	})
+	p.Takes = time.Duration(p.Ready) * interval(p.Command.PerMinute)
+	p.Token = p.seen.token(&p.Command)
+	return p.Plan
+}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"retry-worker/internal/console"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 )
@@ -46,7 +47,7 @@ const historyTime = 30 * time.Second
 type subjectHistory struct {
 	Subject string `json:"subject"`
 	Policy  string `json:"policy"`
-	journal.View
+	console.View
 }
 
 func (c *cli) history(ctx context.Context, id string, f historyFlags) error {
@@ -64,7 +65,7 @@ func (c *cli) history(ctx context.Context, id string, f historyFlags) error {
 	if !found {
 		return fmt.Errorf("the journal knows no failure of %q under policy %s, tenant %s; check the spelling, --policy and --tenant", id, f.policy, f.tenant)
 	}
-	h := subjectHistory{id, f.policy, story.View(time.Now())}
+	h := subjectHistory{id, f.policy, console.ViewOf(&story, time.Now())}
 	if c.json() {
 		return json.NewEncoder(c.out).Encode(h)
 	}
@@ -100,7 +101,7 @@ func (h *subjectHistory) describe() string {
 	return strings.Join(words, ", ")
 }
 
-func ended(e *journal.EpisodeView) string {
+func ended(e *console.EpisodeView) string {
 	if e.ClosedAt == nil {
 		return ""
 	}
@@ -108,14 +109,14 @@ func ended(e *journal.EpisodeView) string {
 }
 
 // number of an attempt; a revision of one shows which.
-func number(a *journal.AttemptView) string {
+func number(a *console.AttemptView) string {
 	if a.Revision == 0 {
 		return fmt.Sprint(a.AttemptNumber)
 	}
 	return fmt.Sprintf("%d, revision %d", a.AttemptNumber, a.Revision)
 }
 
-func consequence(a *journal.AttemptView) string {
+func consequence(a *console.AttemptView) string {
 	if a.NextRetryTime != nil {
 		return "next " + *a.NextRetryTime
 	}

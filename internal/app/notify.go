@@ -10,6 +10,7 @@ import (
 	"retry-worker/internal/catalogue"
 	"retry-worker/internal/config"
 	"retry-worker/internal/console/pages"
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/notify"
 	"retry-worker/internal/outbox"
@@ -41,7 +42,7 @@ func (a *App) newNotices(memory *journal.Journal, holder string) *notices {
 	n := &notices{holder: holder, sink: &notify.Sink{
 		Catalogue: a.catalogue, Mailer: Mailer(s), Poster: Poster(s, a.health.version), Clock: a.clock, Tried: a.metrics.NoticeTried, Log: a.log,
 	}}
-	n.relay = outbox.New(journal.NoticeQueue, holder, a.store, memory.Published, n.sink, outbox.NoHooks(), a.log).
+	n.relay = outbox.New(deadletter.NoticeQueue, holder, a.store, memory.Published, n.sink, outbox.NoHooks(), a.log).
 		Patient(outbox.Patience{Message: notify.PublishTime, Hold: noticeHold, Apart: true})
 	n.gatherer = notify.NewGatherer(notify.Options{
 		Store: a.store, Catalogue: a.catalogue, Clock: a.clock, Interval: cmp.Or(s.Interval, noticeInterval), DigestHour: s.DigestHour, DigestMinute: s.DigestMinute,

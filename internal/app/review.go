@@ -82,7 +82,7 @@ func (a *App) newReviews(memory *journal.Journal, c *carriers) *worker.Worker {
 // openReviews lets people see and decide, on one and on many; it is what bulk runs decide by, too.
 func (a *App) openReviews(memory *journal.Journal) *deadletter.Service {
 	service := deadletter.New(a.store, memory, a.policies, a.clock.Now, a.health.engineUp)
-	a.api.Open(console.Journal{Reader: a.store, Recorder: memory, Store: a.store, DeadLetters: service, Groups: service, Bulk: service, Sessions: a.store})
+	a.api.Open(console.Journal{Reader: a.store, Recorder: memory, Store: a.store, DeadLetters: service, Bulk: service, Sessions: a.store})
 	a.pages.Open(a.store, service, service)
 	return service
 }

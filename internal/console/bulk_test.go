@@ -9,7 +9,6 @@ import (
 
 	"go.uber.org/zap"
 
-	"retry-worker/internal/console"
 	"retry-worker/internal/journal"
 )
 
@@ -180,18 +179,6 @@ func TestBulkUnavailable(t *testing.T) {
 	}
 	if c.lines.FilterMessageSnippet("could not").Len() == 0 {
 		t.Error("the log does not say why")
-	}
-}
-
-// Before bulk runs are open, all else works.
-func TestBulkNotOpen(t *testing.T) {
-	c := open(t, func(_ *console.Options, m *console.Journal) { m.Bulk, m.Groups = nil, nil })
-	for what, l := range bulkCalls(known{anID, anID, anID, "x"}) {
-		a := l.to(t, c.url, c.as("ada"))
-		a.refused(t, what, http.StatusServiceUnavailable, "journal_unavailable")
-	}
-	if a := c.get("vera", "/dead-letters"); a.status != http.StatusOK {
-		t.Errorf("the list is answered with %d", a.status)
 	}
 }
 

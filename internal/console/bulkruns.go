@@ -18,17 +18,6 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// withBulk answers 503 until the journal is open and bulk runs are.
-func (s *API) withBulk(next func(http.ResponseWriter, *http.Request, *Journal)) http.HandlerFunc {
-	return s.withJournal(func(w http.ResponseWriter, r *http.Request, m *Journal) {
-		if m.Bulk == nil {
-			s.fail(w, http.StatusServiceUnavailable, journalUnavailable, "bulk runs are not open yet; /readyz says why")
-			return
-		}
-		next(w, r, m)
-	})
-}
-
 // commandFields of a plan, and of a start, which has reason and token too.
 var commandFields = []string{"action", "filter", "forceRetry", "fresh", "when", "perMinute"}
 

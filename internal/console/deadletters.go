@@ -15,11 +15,12 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// DeadLetters lists dead letters and takes people's decisions on them. Its errors hold a *deadletter.Refusal, or are the
+// DeadLetters lists dead letters, also by their cause, and takes people's decisions on them. Its errors hold a *deadletter.Refusal, or are the
 // journal's. Safe for concurrent use.
 type DeadLetters interface {
 	List(ctx context.Context, f journal.DeadLetterFilter, cursor string, limit int) (items []deadletter.Item, next string, err error)
 	Show(ctx context.Context, id string) (deadletter.Item, error)
+	Groups(ctx context.Context, f journal.DeadLetterFilter, cursor string, limit int) (groups []deadletter.Group, next string, err error)
 	Retry(ctx context.Context, c deadletter.Command) (deadletter.Decided, error)
 	Discard(ctx context.Context, c deadletter.Command) (deadletter.Decided, error)
 }

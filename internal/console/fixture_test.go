@@ -31,7 +31,7 @@ func open(t *testing.T, change ...func(*console.Options, *console.Journal)) *fix
 	core, lines := observer.New(zapcore.InfoLevel)
 	c := &fixture{Fixture: testkit.New(t, testkit.At(now), testkit.By(decisiontest.Policies())), t: t, lines: lines}
 	o := console.Options{Now: c.Now, Policies: c.Policies, Log: zap.New(core), Tokens: c.Tokens.Load}
-	m := console.Journal{Reader: c.Memory, Recorder: c.Journal, Store: c.Memory, DeadLetters: c.DeadLetters, Groups: c.DeadLetters, Bulk: c.DeadLetters, Sessions: c.Memory}
+	m := console.Journal{Reader: c.Memory, Recorder: c.Journal, Store: c.Memory, DeadLetters: c.DeadLetters, Bulk: c.DeadLetters, Sessions: c.Memory}
 	for _, f := range change {
 		f(&o, &m)
 	}

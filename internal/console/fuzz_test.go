@@ -23,7 +23,7 @@ import (
 func FuzzRequest(f *testing.F) {
 	k := testkit.New(f, testkit.At(now), testkit.By(decisiontest.Policies()))
 	api := console.New(console.Options{Now: k.Now, Policies: k.Policies, Log: zap.NewNop(), Tokens: k.Tokens.Load})
-	api.Open(console.Journal{Reader: k.Memory, Recorder: k.Journal, DeadLetters: k.DeadLetters, Groups: k.DeadLetters, Bulk: k.DeadLetters})
+	api.Open(console.Journal{Reader: k.Memory, Recorder: k.Journal, DeadLetters: k.DeadLetters, Bulk: k.DeadLetters})
 	handler, routes := api.Handler(), console.Routes()
 	slices.Sort(routes)
 	letter := ""

@@ -1,21 +1,12 @@
 package console
 
 import (
-	"context"
 	"net/http"
 
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 )
-
-// Groups lists dead letters by their cause. Its errors hold a *deadletter.Refusal, or are the journal's. Safe for concurrent
-// use.
-type Groups interface {
-	// Groups are the causes of the dead letters that f lets through, the one with the most first, at most limit (1 to
-	// deadletter.MostItems, or deadletter.DefaultItems where it is 0).
-	Groups(ctx context.Context, f journal.DeadLetterFilter, cursor string, limit int) (groups []deadletter.Group, next string, err error)
-}
 
 // DeadLetterGroup are the dead letters of one cause as the API shows them.
 type DeadLetterGroup struct {
@@ -53,11 +44,7 @@ func (s *API) groups(w http.ResponseWriter, r *http.Request, m *Journal) {
 		s.refuse(w, bad)
 		return
 	}
-	if m.Groups == nil {
-		s.fail(w, http.StatusServiceUnavailable, journalUnavailable, "groups are not open yet; /readyz says why")
-		return
-	}
-	groups, next, err := m.Groups.Groups(r.Context(), f, q["cursor"], limit)
+	groups, next, err := m.Groups(r.Context(), f, q["cursor"], limit)
 	if err != nil {
 		s.unlisted(w, r, err)
 		return

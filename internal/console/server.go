@@ -44,9 +44,7 @@ type Journal struct {
 	DeadLetters
 	// Store is where subjects are erased.
 	Store journal.Eraser
-	// Groups and Bulk may be nil where there are none: what needs them is answered with 503.
-	Groups Groups
-	Bulk   Bulk
+	Bulk  Bulk
 	// Sessions keeps those that ended before their time; needed where there are tokens.
 	Sessions access.EndedSessions
 }
@@ -158,14 +156,14 @@ func (s *API) table() []route {
 		{http.MethodPost, "/api/v1/dead-letters/{id}/retry", access.Review, s.withJournal(s.retry)},
 		{http.MethodPost, "/api/v1/dead-letters/{id}/discard", access.Review, s.withJournal(s.discard)},
 		{http.MethodPost, "/api/v1/jobs/retry", access.Review, s.withJournal(s.retryJob)},
-		{http.MethodPost, "/api/v1/bulk-runs/plan", access.Read, s.withBulk(s.planBulk)},
-		{http.MethodPost, "/api/v1/bulk-runs", access.Bulk, s.withBulk(s.startBulk)},
-		{http.MethodGet, "/api/v1/bulk-runs", access.Read, s.withBulk(s.bulkRuns)},
-		{http.MethodGet, "/api/v1/bulk-runs/{id}", access.Read, s.withBulk(s.bulkRun)},
-		{http.MethodGet, "/api/v1/bulk-runs/{id}/items", access.Read, s.withBulk(s.bulkItems)},
-		{http.MethodPost, "/api/v1/bulk-runs/{id}/pause", access.Bulk, s.withBulk(s.stepBulk(Bulk.Pause, journal.BulkPause))},
-		{http.MethodPost, "/api/v1/bulk-runs/{id}/resume", access.Bulk, s.withBulk(s.stepBulk(Bulk.Resume, journal.BulkResume))},
-		{http.MethodPost, "/api/v1/bulk-runs/{id}/cancel", access.Bulk, s.withBulk(s.stepBulk(Bulk.Cancel, journal.BulkCancel))},
+		{http.MethodPost, "/api/v1/bulk-runs/plan", access.Read, s.withJournal(s.planBulk)},
+		{http.MethodPost, "/api/v1/bulk-runs", access.Bulk, s.withJournal(s.startBulk)},
+		{http.MethodGet, "/api/v1/bulk-runs", access.Read, s.withJournal(s.bulkRuns)},
+		{http.MethodGet, "/api/v1/bulk-runs/{id}", access.Read, s.withJournal(s.bulkRun)},
+		{http.MethodGet, "/api/v1/bulk-runs/{id}/items", access.Read, s.withJournal(s.bulkItems)},
+		{http.MethodPost, "/api/v1/bulk-runs/{id}/pause", access.Bulk, s.withJournal(s.stepBulk(Bulk.Pause, journal.BulkPause))},
+		{http.MethodPost, "/api/v1/bulk-runs/{id}/resume", access.Bulk, s.withJournal(s.stepBulk(Bulk.Resume, journal.BulkResume))},
+		{http.MethodPost, "/api/v1/bulk-runs/{id}/cancel", access.Bulk, s.withJournal(s.stepBulk(Bulk.Cancel, journal.BulkCancel))},
 	}
 }
 

@@ -16,7 +16,7 @@ const maxShown = 500
 type Subject struct {
 	Policy string `json:"policy"`
 	ID     string `json:"id"`
-	journal.View
+	View
 	// Omitted is how many attempts and episodes there are before those that are shown.
 	Omitted Omitted `json:"omitted"`
 }
@@ -27,7 +27,7 @@ type Omitted struct {
 	Episodes int `json:"episodes"`
 }
 
-func shown(of journal.Subject, v *journal.View) Subject {
+func shown(of journal.Subject, v *View) Subject {
 	s := Subject{Policy: of.Policy, ID: of.ID, View: *v}
 	s.Omitted = Omitted{max(0, len(v.Attempts)-maxShown), max(0, len(v.Episodes)-maxShown)}
 	s.Attempts, s.Episodes = v.Attempts[s.Omitted.Attempts:], v.Episodes[s.Omitted.Episodes:]
@@ -53,7 +53,7 @@ func (s *API) subject(w http.ResponseWriter, r *http.Request, m *Journal) {
 	case !found:
 		s.unknown(w)
 	default:
-		view := story.View(s.now())
+		view := ViewOf(&story, s.now())
 		s.write(w, http.StatusOK, shown(wanted, &view))
 	}
 }

@@ -196,13 +196,10 @@ func (c *fixture) everyState() (letters, runs map[string]string) {
 func (c *fixture) everything() (http.Handler, *reached) {
 	through := &reached{DeadLetters: c.DeadLetters, Bulk: c.DeadLetters}
 	p := pages.New(pages.Options{Now: c.Now, Catalogue: catalogue.Default, Log: zap.NewNop()})
-	p.Open(c.Memory, struct {
-		pages.Reviewer
-		pages.Causes
-	}{through, c.DeadLetters}, through)
+	p.Open(c.Memory, through, through)
 	api := console.New(console.Options{Now: c.Now, Policies: c.Policies, Log: zap.NewNop(), Tokens: c.Tokens.Load,
 		Pages: console.Site{Handler: p, Public: []string{pages.AssetsPrefix}, Login: p.Login, Refuse: p.Refuse}})
-	api.Open(console.Journal{Reader: c.Memory, Recorder: c.Journal, Store: through, DeadLetters: through, Groups: c.DeadLetters, Bulk: through, Sessions: c.Memory})
+	api.Open(console.Journal{Reader: c.Memory, Recorder: c.Journal, Store: through, DeadLetters: through, Bulk: through, Sessions: c.Memory})
 	return api.Handler(), through
 }
 

@@ -150,6 +150,6 @@ func unreasoned() *Refusal {
 
 func unforced() *Refusal {
 	return &Refusal{
-		Code: ForceRequired, Message: "fresh begins the whole ladder anew and needs forceRetry; set both, or neither",
+		Code: ForceRequired, Message: "fresh begins the whole ladder anew and needs forceRetry; set both, or neither", cause: journal.ErrInvalidReview,
 	}
 }

@@ -168,7 +168,7 @@ func TestRefusedCommands(t *testing.T) {
 			"white space":       {deadletter.Command{ID: id, Reason: " \t\n"}, deadletter.ReasonRequired, journal.ErrReasonRequired},
 			"a reason too long": {deadletter.Command{ID: id, Reason: strings.Repeat("ã", deadletter.MaxReason+1)}, deadletter.ReasonTooLong, nil},
 			"another when":      {deadletter.Command{ID: id, When: "tomorrow"}, deadletter.InvalidWhen, nil},
-			"fresh alone":       {deadletter.Command{ID: id, Fresh: true}, deadletter.ForceRequired, nil},
+			"fresh alone":       {deadletter.Command{ID: id, Fresh: true}, deadletter.ForceRequired, journal.ErrInvalidReview},
 		} {
 			_, err := retry(w, test.command)
 			refused(t, what, err, test.code)

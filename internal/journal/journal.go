@@ -8,7 +8,6 @@ package journal
 import (
 	"context"
 	"errors"
-	"strings"
 	"sync"
 	"time"
 )
@@ -106,12 +105,12 @@ func (j *Journal) Conclude(ctx context.Context, o *Outcome) (Concluded, error) {
 }
 
 // Review records a person's decision on a dead letter, and sends it to the process that waits for it (ReviewQueue). It
-// returns as Analyze does, or one of ErrReasonRequired, ErrDeadLetterUnknown, ErrMaxRetriesExceeded and
+// returns as Analyze does, or one of ErrReasonRequired, ErrInvalidReview, ErrDeadLetterUnknown, ErrMaxRetriesExceeded and
 // ErrInvalidRetryState, which is a *DecidedError or ErrNobodyWaits (R17). A bulk run (Review.Run) decides while it is running
 // only: it gets a *BulkStateError or ErrBulkRunUnknown otherwise.
 func (j *Journal) Review(ctx context.Context, r *Review) (Reviewed, error) {
-	if strings.TrimSpace(r.Reason) == "" {
-		return Reviewed{}, ErrReasonRequired
+	if err := r.check(); err != nil {
+		return Reviewed{}, err
 	}
 	asked := Lookup{Subject: r.Subject, DeadLetter: r.DeadLetter, Run: r.Run}
 	return outcomeOf(ctx, j, asked, func(b *batch, h *History, done *Reviewed) error {

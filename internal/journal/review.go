@@ -3,6 +3,7 @@ package journal
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"retry-worker/internal/decision"
@@ -33,6 +34,7 @@ var (
 	ErrDeadLetterUnknown  = errors.New("job_not_found")
 	ErrMaxRetriesExceeded = errors.New("max_retries_exceeded")
 	ErrInvalidRetryState  = errors.New("invalid_retry_state")
+	ErrInvalidReview      = errors.New("invalid_review")
 	ErrReasonRequired     = errors.New("reason_required")
 )
 
@@ -64,6 +66,17 @@ const (
 	// maxNameBytes of a person's name.
 	maxNameBytes = 200
 )
+
+// check refuses what no dead letter could make right.
+func (r *Review) check() error {
+	switch {
+	case strings.TrimSpace(r.Reason) == "":
+		return ErrReasonRequired
+	case r.Fresh && !r.Force:
+		return fmt.Errorf("%w: fresh begins the whole ladder anew, which needs forceRetry", ErrInvalidReview)
+	}
+	return nil
+}
 
 // next is when the retry is made, and how long after now that is. It is never in the past (R7).
 func (r *Review) next(now time.Time) (time.Time, time.Duration) {

@@ -191,8 +191,8 @@ func TestPolicyThatIsGone(t *testing.T) {
 	}
 	c.wantDeadLetters(map[journal.DeadLetterState]int64{journal.DeadLetterOpen: 1})
 	story, found, err := c.store.Story(t.Context(), c.subject("CLM-a-1"))
-	if v := story.View(c.now); err != nil || !found || v.State != journal.Due || len(v.Attempts) != 1 {
-		t.Errorf("its history is %+v, %t (%v)", v, found, err)
+	if err != nil || !found || story.Episodes[0].StateAt(c.now) != journal.Due || len(story.Attempts) != 1 {
+		t.Errorf("its history is %+v, %t (%v)", story, found, err)
 	}
 	pending, err := c.store.PendingRetries(t.Context(), decision.DefaultPolicy, nil, 10)
 	if err != nil || len(pending) != 1 {

@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"retry-worker/internal/classify"
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/kpi"
@@ -40,7 +41,7 @@ func (g *Gatherer) newNotice(kind string, team decision.Team, now time.Time) *No
 }
 
 // news of a team: what came since the mark, and how many are open in all.
-func (g *Gatherer) news(ctx context.Context, team decision.Team, count *journal.NoticeCount, now time.Time) (*Notice, error) {
+func (g *Gatherer) news(ctx context.Context, team decision.Team, count *deadletter.NoticeCount, now time.Time) (*Notice, error) {
 	open, err := g.Store.OpenDeadLetters(ctx, team, 1)
 	if err != nil {
 		return nil, err
@@ -82,7 +83,7 @@ func policiesOf(all decision.Policies, team decision.Team) []string {
 }
 
 // summary of what a store has counted.
-func summary(c *journal.NoticeCount, policies decision.Policies) Summary {
+func summary(c *deadletter.NoticeCount, policies decision.Policies) Summary {
 	s := Summary{Count: c.N, Causes: c.Causes, OtherCount: c.N}
 	if !c.Oldest.IsZero() {
 		oldest := instant(c.Oldest)
@@ -95,7 +96,7 @@ func summary(c *journal.NoticeCount, policies decision.Policies) Summary {
 	return s
 }
 
-func cause(c *journal.NoticeCause, policies decision.Policies) Cause {
+func cause(c *deadletter.NoticeCause, policies decision.Policies) Cause {
 	shown := Cause{
 		Policy: clean(c.Cause.Policy, maxPattern), Reason: clean(string(c.Reason), maxPattern), Rule: clean(string(c.Cause.Reason), maxPattern),
 		Classification: string(c.Cause.Classification), Count: c.N, Oldest: instant(c.Oldest), Hint: hint(policies[c.Cause.Policy], c.Cause.Reason),
@@ -139,7 +140,7 @@ func clean(text string, most int) string {
 var space = uuid.NewSHA1(uuid.NameSpaceURL, []byte("urn:retry-worker:notice"))
 
 // idOf a message tells it apart from every other: what is told twice for whatever cause has the same one.
-func idOf(to *journal.NoticeMark, from int64) string {
+func idOf(to *deadletter.NoticeMark, from int64) string {
 	name := strings.Join([]string{string(to.Team), to.Channel, string(to.Kind), instant(to.At), to.Day, strconv.FormatInt(from, 10), strconv.FormatInt(to.Record, 10)}, "\x00")
 	return uuid.NewSHA1(space, []byte(name)).String()
 }

@@ -4,15 +4,15 @@ import (
 	"time"
 
 	"retry-worker/internal/catalogue"
-	"retry-worker/internal/journal"
+	"retry-worker/internal/deadletter"
 )
 
 // digestKinds are the digests, in the order in which they are made.
 var digestKinds = [...]struct {
 	digest catalogue.Digest
-	kind   journal.NoticeKind
+	kind   deadletter.NoticeKind
 	name   string
-}{{catalogue.Weekly, journal.WeeklyNotice, TypeWeekly}, {catalogue.Daily, journal.DailyNotice, TypeDaily}}
+}{{catalogue.Weekly, deadletter.WeeklyNotice, TypeWeekly}, {catalogue.Daily, deadletter.DailyNotice, TypeDaily}}
 
 // schedule is when digests are due: each day, or each Monday, at a time of day where the teams live.
 type schedule struct {

@@ -10,6 +10,7 @@ import (
 
 	"retry-worker/internal/catalogue"
 	"retry-worker/internal/clock"
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 )
@@ -30,7 +31,7 @@ const (
 
 // Store is what a Gatherer reads and writes.
 type Store interface {
-	journal.NoticeStore
+	deadletter.NoticeStore
 	// Pending and Figures are journal.Outbox's and journal.Statistics'.
 	Pending(ctx context.Context, queue string, after int64, limit int) ([]journal.Message, error)
 	Figures(ctx context.Context, from int64) ([]journal.Figure, error)
@@ -155,21 +156,21 @@ type glance struct {
 	*Gatherer
 	now     time.Time
 	teams   map[decision.Team]catalogue.Team
-	marks   map[journal.NoticeMark]journal.NoticeMark // by the mark that was never kept
-	waiting map[string]bool                           // keys with a message in the outbox
+	marks   map[deadletter.NoticeMark]deadletter.NoticeMark // by the mark that was never kept
+	waiting map[string]bool                                 // keys with a message in the outbox
 	made    bool
 }
 
 func (g *Gatherer) begin(ctx context.Context) (*glance, error) {
-	l := &glance{Gatherer: g, now: g.Clock.Now(), teams: g.Catalogue().Teams, marks: map[journal.NoticeMark]journal.NoticeMark{}, waiting: map[string]bool{}}
+	l := &glance{Gatherer: g, now: g.Clock.Now(), teams: g.Catalogue().Teams, marks: map[deadletter.NoticeMark]deadletter.NoticeMark{}, waiting: map[string]bool{}}
 	marks, err := g.Store.NoticeMarks(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for _, m := range marks {
-		l.marks[journal.NoticeMark{Team: m.Team, Channel: m.Channel, Kind: m.Kind}] = m
+		l.marks[deadletter.NoticeMark{Team: m.Team, Channel: m.Channel, Kind: m.Kind}] = m
 	}
-	waiting, err := g.Store.Pending(ctx, journal.NoticeQueue, 0, mostWaiting)
+	waiting, err := g.Store.Pending(ctx, deadletter.NoticeQueue, 0, mostWaiting)
 	for i := range waiting {
 		l.waiting[waiting[i].Key] = true
 	}
@@ -229,8 +230,8 @@ func (l *glance) way(ctx context.Context, team decision.Team, t *catalogue.Team,
 	return l.newer(ctx, team, c)
 }
 
-func (l *glance) mark(team decision.Team, c Channel, kind journal.NoticeKind) journal.NoticeMark {
-	never := journal.NoticeMark{Team: team, Channel: string(c), Kind: kind}
+func (l *glance) mark(team decision.Team, c Channel, kind deadletter.NoticeKind) deadletter.NoticeMark {
+	never := deadletter.NoticeMark{Team: team, Channel: string(c), Kind: kind}
 	if m, kept := l.marks[never]; kept {
 		return m
 	}
@@ -239,7 +240,7 @@ func (l *glance) mark(team decision.Team, c Channel, kind journal.NoticeKind) jo
 
 // newer makes news where there are, and the last are long enough ago.
 func (l *glance) newer(ctx context.Context, team decision.Team, c Channel) error {
-	from, key := l.mark(team, c, journal.NewsNotice), keyOf(team, c)
+	from, key := l.mark(team, c, deadletter.NewsNotice), keyOf(team, c)
 	if since := l.now.Sub(from.At); !from.At.IsZero() && since >= 0 && since < l.Interval { // a clock may have been put back
 		return nil
 	}
@@ -277,9 +278,9 @@ func (l *glance) gathered(key string, n int64) bool {
 }
 
 // make puts a notice into the outbox, with the mark.
-func (l *glance) make(ctx context.Context, from, to journal.NoticeMark, n *Notice) error {
+func (l *glance) make(ctx context.Context, from, to deadletter.NoticeMark, n *Notice) error {
 	team, c := to.Team, Channel(to.Channel)
-	m := &journal.Message{ID: idOf(&to, from.Record), Queue: journal.NoticeQueue, Key: keyOf(team, c), Type: n.Type, Body: n.body(), At: l.now}
+	m := &journal.Message{ID: idOf(&to, from.Record), Queue: deadletter.NoticeQueue, Key: keyOf(team, c), Type: n.Type, Body: n.body(), At: l.now}
 	moved, err := l.Store.MoveNoticeMark(ctx, from, to, m)
 	if err != nil || !moved { // another replica was faster, or the outbox has a message of theirs
 		return err

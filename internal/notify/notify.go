@@ -54,7 +54,7 @@ const (
 	TypeTest   = "test"
 )
 
-// Notice is what a team is told: the body of a message in journal.NoticeQueue and of a webhook, in the form that Standard
+// Notice is what a team is told: the body of a message in deadletter.NoticeQueue and of a webhook, in the form that Standard
 // Webhooks recommend. It holds counts, causes and ages, and nothing of a single case.
 type Notice struct {
 	Type string `json:"type"`

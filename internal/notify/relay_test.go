@@ -17,6 +17,7 @@ import (
 
 	"retry-worker/internal/catalogue"
 	"retry-worker/internal/clock"
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/notify"
@@ -56,7 +57,7 @@ func openOffice(t *testing.T, c *catalogue.Catalogue, m *notify.Mailer) *office 
 			defer o.mu.Unlock()
 			o.results = append(o.results, string(team)+"/"+string(c)+" "+string(r))
 		}}
-	relay := outbox.New(journal.NoticeQueue, "test", db, o.journal.Published, o.sink, outbox.NoHooks(), zap.New(core)).
+	relay := outbox.New(deadletter.NoticeQueue, "test", db, o.journal.Published, o.sink, outbox.NoHooks(), zap.New(core)).
 		Patient(outbox.Patience{Message: notify.PublishTime, Hold: 2 * time.Second, Apart: true})
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
@@ -69,11 +70,11 @@ func openOffice(t *testing.T, c *catalogue.Catalogue, m *notify.Mailer) *office 
 func (o *office) put(id, key string) {
 	o.t.Helper()
 	n := newsNotice()
-	from := journal.NoticeMark{Team: decision.Team(id), Channel: key, Kind: journal.NewsNotice} // a mark of its own
+	from := deadletter.NoticeMark{Team: decision.Team(id), Channel: key, Kind: deadletter.NewsNotice} // a mark of its own
 	to := from
 	to.At = time.Now()
 	body := `{"type":"` + n.Type + `","timestamp":"` + n.Timestamp + `","data":{"team":"ti","new":{"count":1,"causes":1,"oldest":null,"otherCount":0},"open":{"count":1,"causes":1,"oldest":null,"otherCount":0}}}`
-	moved, err := o.MoveNoticeMark(o.t.Context(), from, to, &journal.Message{ID: id, Queue: journal.NoticeQueue, Key: key, Type: n.Type, Body: body, At: time.Now()})
+	moved, err := o.MoveNoticeMark(o.t.Context(), from, to, &journal.Message{ID: id, Queue: deadletter.NoticeQueue, Key: key, Type: n.Type, Body: body, At: time.Now()})
 	if err != nil || !moved {
 		o.t.Fatal(moved, err)
 	}

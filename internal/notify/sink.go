@@ -11,6 +11,7 @@ import (
 
 	"retry-worker/internal/catalogue"
 	"retry-worker/internal/clock"
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 )
@@ -67,7 +68,7 @@ type trouble struct {
 // mostSettled messages are remembered; one more, and all are forgotten.
 const mostSettled = 1000
 
-// Publish sends a message of journal.NoticeQueue. Its error is a *Failure.
+// Publish sends a message of deadletter.NoticeQueue. Its error is a *Failure.
 func (s *Sink) Publish(ctx context.Context, m *journal.Message) error {
 	name, c := parseKey(m.Key)
 	n, readable := read(m.Body)
@@ -238,7 +239,7 @@ type Waiting struct {
 func (s *Sink) Waiting(ctx context.Context, box interface {
 	Pending(ctx context.Context, queue string, after int64, limit int) ([]journal.Message, error)
 }) ([]Waiting, error) {
-	all, err := box.Pending(ctx, journal.NoticeQueue, 0, mostWaiting)
+	all, err := box.Pending(ctx, deadletter.NoticeQueue, 0, mostWaiting)
 	if err != nil {
 		return nil, err
 	}

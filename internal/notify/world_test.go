@@ -16,6 +16,7 @@ import (
 
 	"retry-worker/internal/catalogue"
 	"retry-worker/internal/clock"
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/notify"
 	"retry-worker/internal/redact"
@@ -130,7 +131,7 @@ func (w *world) messages(key string) []journal.Message {
 	w.t.Helper()
 	var all []journal.Message
 	for _, m := range w.Memory.Outbox() {
-		if m.Queue == journal.NoticeQueue && m.Key == key {
+		if m.Queue == deadletter.NoticeQueue && m.Key == key {
 			all = append(all, m)
 		}
 	}

@@ -22,7 +22,7 @@ type Store interface {
 	journal.Eraser
 	journal.Outbox
 	deadletter.BulkStore
-	journal.NoticeStore
+	deadletter.NoticeStore
 	access.EndedSessions
 	audit.Rebuilder
 }

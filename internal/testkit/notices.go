@@ -6,55 +6,56 @@ import (
 	"slices"
 	"time"
 
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 )
 
-var _ journal.NoticeStore = (*Memory)(nil)
+var _ deadletter.NoticeStore = (*Memory)(nil)
 
 // markKey is what tells marks apart.
 type markKey struct {
 	team    decision.Team
 	channel string
-	kind    journal.NoticeKind
+	kind    deadletter.NoticeKind
 }
 
-func keyOf(m *journal.NoticeMark) markKey { return markKey{m.Team, m.Channel, m.Kind} }
+func keyOf(m *deadletter.NoticeMark) markKey { return markKey{m.Team, m.Channel, m.Kind} }
 
-// NoticeMarks implements journal.NoticeStore.
-func (m *Memory) NoticeMarks(ctx context.Context) ([]journal.NoticeMark, error) {
+// NoticeMarks implements deadletter.NoticeStore.
+func (m *Memory) NoticeMarks(ctx context.Context) ([]deadletter.NoticeMark, error) {
 	if err := m.readable(ctx); err != nil {
 		return nil, err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var all []journal.NoticeMark
+	var all []deadletter.NoticeMark
 	for _, mark := range m.marks {
 		all = append(all, mark)
 	}
-	slices.SortFunc(all, func(a, b journal.NoticeMark) int {
+	slices.SortFunc(all, func(a, b deadletter.NoticeMark) int {
 		return cmp.Or(cmp.Compare(a.Team, b.Team), cmp.Compare(a.Channel, b.Channel), cmp.Compare(a.Kind, b.Kind))
 	})
 	return all, nil
 }
 
-// NewDeadLetters implements journal.NoticeStore: it looks at every dead letter there is.
-func (m *Memory) NewDeadLetters(ctx context.Context, team decision.Team, after int64, top int) (journal.NoticeCount, error) {
+// NewDeadLetters implements deadletter.NoticeStore: it looks at every dead letter there is.
+func (m *Memory) NewDeadLetters(ctx context.Context, team decision.Team, after int64, top int) (deadletter.NoticeCount, error) {
 	return m.count(ctx, team, after, top, nil)
 }
 
-// OpenDeadLetters implements journal.NoticeStore.
-func (m *Memory) OpenDeadLetters(ctx context.Context, team decision.Team, top int, older ...time.Time) (journal.NoticeCount, error) {
+// OpenDeadLetters implements deadletter.NoticeStore.
+func (m *Memory) OpenDeadLetters(ctx context.Context, team decision.Team, top int, older ...time.Time) (deadletter.NoticeCount, error) {
 	return m.count(ctx, team, 0, top, older)
 }
 
-func (m *Memory) count(ctx context.Context, team decision.Team, after int64, top int, older []time.Time) (journal.NoticeCount, error) {
+func (m *Memory) count(ctx context.Context, team decision.Team, after int64, top int, older []time.Time) (deadletter.NoticeCount, error) {
 	if err := m.readable(ctx); err != nil {
-		return journal.NoticeCount{}, err
+		return deadletter.NoticeCount{}, err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	sum := journal.NoticeCount{Through: m.head.Record}
+	sum := deadletter.NoticeCount{Through: m.head.Record}
 	if older != nil {
 		sum.Older = make([]int64, len(older))
 	}
@@ -69,12 +70,14 @@ func (m *Memory) count(ctx context.Context, team decision.Team, after int64, top
 	for _, l := range all {
 		m.add(&sum, causes, l, older)
 	}
-	slices.SortStableFunc(sum.Top, func(a, b journal.NoticeCause) int { return cmp.Or(cmp.Compare(b.N, a.N), a.Oldest.Compare(b.Oldest)) })
+	slices.SortStableFunc(sum.Top, func(a, b deadletter.NoticeCause) int {
+		return cmp.Or(cmp.Compare(b.N, a.N), a.Oldest.Compare(b.Oldest))
+	})
 	sum.Causes, sum.Top = int64(len(causes)), first(sum.Top, max(top, 1))
 	return sum, nil
 }
 
-func (m *Memory) add(sum *journal.NoticeCount, causes map[[2]string]int, l *journal.KeyedDeadLetter, older []time.Time) {
+func (m *Memory) add(sum *deadletter.NoticeCount, causes map[[2]string]int, l *journal.KeyedDeadLetter, older []time.Time) {
 	d := &l.DeadLetter
 	if sum.N++; sum.N == 1 {
 		sum.Oldest = d.CreatedAt
@@ -87,7 +90,7 @@ func (m *Memory) add(sum *journal.NoticeCount, causes map[[2]string]int, l *jour
 	key := [2]string{d.Fingerprint, string(d.Reason)}
 	i, known := causes[key]
 	if !known {
-		c := journal.NoticeCause{Reason: d.Reason, Oldest: d.CreatedAt, Cause: journal.Fingerprint{Policy: l.Subject.Policy}}
+		c := deadletter.NoticeCause{Reason: d.Reason, Oldest: d.CreatedAt, Cause: journal.Fingerprint{Policy: l.Subject.Policy}}
 		if f, known := m.fingerprints[key[0]]; known {
 			c.Cause = journal.Fingerprint{ID: f.ID, Policy: f.Policy, Reason: f.Reason, Classification: f.Classification, Pattern: f.Pattern}
 		}
@@ -97,8 +100,8 @@ func (m *Memory) add(sum *journal.NoticeCount, causes map[[2]string]int, l *jour
 	sum.Top[i].N++
 }
 
-// MoveNoticeMark implements journal.NoticeStore.
-func (m *Memory) MoveNoticeMark(ctx context.Context, from, to journal.NoticeMark, message *journal.Message) (bool, error) {
+// MoveNoticeMark implements deadletter.NoticeStore.
+func (m *Memory) MoveNoticeMark(ctx context.Context, from, to deadletter.NoticeMark, message *journal.Message) (bool, error) {
 	if err := m.readable(ctx); err != nil {
 		return false, err
 	}

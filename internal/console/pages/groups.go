@@ -3,7 +3,6 @@ package pages
 import (
 	"context"
 	"errors"
-	"net/http"
 	"strings"
 
 	"retry-worker/internal/deadletter"
@@ -40,22 +39,19 @@ type causeRow struct {
 	N                   int64
 	First, Last         Moment
 	SampleID, SampleURL string
-	// Show lists them, Act plans for all of them; Act is empty where there is nothing that could carry it out.
+	// Show lists them, Act plans for all of them; Act is empty where not all of them are open.
 	Show, Act string
 	// ShowText and ActText name what they are about, for those who hear links one by one.
 	ShowText, ActText string
 }
 
 func (p *Pages) groups(v *visit, o *open) (*page, error) {
-	if o.causes == nil {
-		return nil, &problem{status: http.StatusServiceUnavailable, key: "no_groups"}
-	}
 	q := v.r.URL.Query()
 	f, _ := v.filterOf(q) // causes have no age of their own
 	f.State, f.Fingerprint = states[0], ""
 	f.Since, f.Until = journal.DeadLetterFilter{}.Since, journal.DeadLetterFilter{}.Until
 	cursor := q.Get("cursor")
-	groups, next, err := o.causes.Groups(v.r.Context(), f, cursor, groupPage)
+	groups, next, err := o.Groups(v.r.Context(), f, cursor, groupPage)
 	if isBadCursor(err) {
 		return &page{redirect: groupsURL(f, "")}, nil
 	}
@@ -101,7 +97,7 @@ func (v *visit) causeRow(o *open, g *deadletter.Group, f journal.DeadLetterFilte
 		Teams: strings.Join(teams, ", "), N: g.N, First: v.ago(g.First), Last: v.ago(g.Last), SampleID: g.Sample.Subject.ID, SampleURL: subjectURL(g.Sample.Subject),
 		Show: listURL(f, ""), ShowText: v.lang.Count("groups.show", g.N), ActText: v.lang.Count("groups.act", g.N),
 	}
-	if o.bulk != nil && f.State != deadletter.AllStates {
+	if f.State != deadletter.AllStates {
 		row.Act = planURL(f)
 	}
 	return row
@@ -119,10 +115,7 @@ func (v *visit) causeName(g *deadletter.Group) string {
 
 // cause that a fingerprint stands for, whatever became of its dead letters; nil where nothing is known of it.
 func (v *visit) cause(o *open, fingerprint string) (*causeRow, error) {
-	if o.causes == nil {
-		return nil, nil
-	}
-	groups, _, err := o.causes.Groups(v.r.Context(), journal.DeadLetterFilter{State: deadletter.AllStates, Fingerprint: fingerprint}, "", 1)
+	groups, _, err := o.Groups(v.r.Context(), journal.DeadLetterFilter{State: deadletter.AllStates, Fingerprint: fingerprint}, "", 1)
 	switch {
 	case err != nil && deadletter.RefusalOf(err) == nil:
 		return nil, unreadable(err)
@@ -152,7 +145,7 @@ func (v *visit) pattern(o *open, fingerprint string) (string, error) {
 
 // causeCount is how many open dead letters f, which names a fingerprint, lets through.
 func (v *visit) causeCount(o *open, f journal.DeadLetterFilter) (int64, error) {
-	groups, _, err := o.causes.Groups(v.r.Context(), f, "", 1)
+	groups, _, err := o.Groups(v.r.Context(), f, "", 1)
 	switch {
 	case err != nil && deadletter.RefusalOf(err) == nil:
 		return 0, unreadable(err)
@@ -162,12 +155,9 @@ func (v *visit) causeCount(o *open, f journal.DeadLetterFilter) (int64, error) {
 	return groups[0].N, nil
 }
 
-// biggestCauses of what is open; none where nobody groups.
+// biggestCauses of what is open.
 func (v *visit) biggestCauses(ctx context.Context, o *open) ([]causeRow, error) {
-	if o.causes == nil {
-		return nil, nil
-	}
-	groups, _, err := o.causes.Groups(ctx, journal.DeadLetterFilter{}, "", mostCauses)
+	groups, _, err := o.Groups(ctx, journal.DeadLetterFilter{}, "", mostCauses)
 	rows := make([]causeRow, 0, len(groups))
 	for i := range groups {
 		rows = append(rows, v.causeRow(o, &groups[i], journal.DeadLetterFilter{}))

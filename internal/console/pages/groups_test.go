@@ -61,21 +61,6 @@ func TestOneCauseIsOneRow(t *testing.T) {
 	}
 }
 
-func TestCausesThatAreNotGroupedAreSaid(t *testing.T) {
-	s := open(t, sampleDead(t, now))
-	s.pages.Open(s.world.Memory, failing{}, nil)
-	for _, address := range []string{"/bulk-runs", "/bulk-runs/new", "/bulk-runs/x"} {
-		checkPage(t, s.doc(s.get(address), http.StatusServiceUnavailable), address, "en")
-	}
-	if d := s.doc(s.get("/bulk-runs"), http.StatusServiceUnavailable); !d.says("Bulk runs are not available yet") {
-		t.Error("it does not say so")
-	}
-	s.pages.Open(s.world.Memory, s.world.DeadLetters, nil)
-	if d := s.page("/dead-letters?team=ti"); d.link("Act on") != nil {
-		t.Error("the list offers what is not there")
-	}
-}
-
 func TestTheListIsFilteredByTime(t *testing.T) {
 	w := newWorld(t, now.Add(-10*time.Hour))
 	w.fails("tiss-submission", "CLM-T-1", "INSURANCE_EXPIRED")

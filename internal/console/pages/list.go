@@ -146,11 +146,11 @@ func (p *Pages) listed(v *visit, o *open, f journal.DeadLetterFilter) (*listData
 
 // act on all that a filter lets through, of which there are matching where it names no cause; nil where that cannot be.
 func (v *visit) act(o *open, f journal.DeadLetterFilter, matching int64) (*action, error) {
-	if o.bulk == nil || f.State != states[0] || !narrowed(f) {
+	if f.State != states[0] || !narrowed(f) {
 		return nil, nil
 	}
 	a := &action{URL: planURL(f), Text: v.lang.T("list.act")}
-	if searched(&f) || f.Fingerprint != "" && o.causes == nil {
+	if searched(&f) {
 		return a, nil // the plan counts them
 	}
 	if f.Fingerprint != "" {

@@ -116,9 +116,7 @@ func (p *Pages) overview(v *visit, o *open) (*page, error) {
 	if d.Causes, err = v.biggestCauses(ctx, o); err != nil {
 		return nil, unreadable(err)
 	}
-	if o.causes != nil {
-		d.Groups = groupsURL(journal.DeadLetterFilter{}, "")
-	}
+	d.Groups = groupsURL(journal.DeadLetterFilter{}, "")
 	if d.Runs, err = v.activeRuns(o); err != nil {
 		return nil, err
 	}

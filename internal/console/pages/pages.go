@@ -37,9 +37,7 @@ type Pages struct {
 type open struct {
 	Source
 	Reviewer
-	// bulk and causes are nil where there are none: their pages say so.
 	bulk    Bulk
-	causes  Causes
 	figures figures
 }
 
@@ -50,11 +48,9 @@ func New(o Options) *Pages {
 	return p
 }
 
-// Open gives the pages what they read from, and what carries people's decisions out: on one, and on many (nil: not there,
-// which the pages say). Where to also groups by causes, there are pages of them.
+// Open gives the pages what they read from, and what carries people's decisions out: on one, and on many.
 func (p *Pages) Open(from Source, to Reviewer, many Bulk) {
-	causes, _ := to.(Causes)
-	p.open.Store(&open{Source: from, Reviewer: to, bulk: many, causes: causes})
+	p.open.Store(&open{Source: from, Reviewer: to, bulk: many})
 }
 
 // ServeHTTP answers everything that is not the API.
@@ -74,13 +70,13 @@ func (p *Pages) route() {
 		{http.MethodPost, "/dead-letters/{id}/retry", p.reading(p.retry)},
 		{http.MethodPost, "/dead-letters/{id}/discard", p.reading(p.discard)},
 		{http.MethodGet, "/subjects/{policy}/{id}", p.reading(p.subject)},
-		{http.MethodGet, "/bulk-runs", p.bulking(p.runs)},
-		{http.MethodPost, "/bulk-runs", p.bulking(p.startRun)},
-		{http.MethodGet, "/bulk-runs/new", p.bulking(p.planRun)},
-		{http.MethodGet, "/bulk-runs/{id}", p.bulking(p.run)},
-		{http.MethodPost, "/bulk-runs/{id}/pause", p.bulking(p.pauseRun)},
-		{http.MethodPost, "/bulk-runs/{id}/resume", p.bulking(p.resumeRun)},
-		{http.MethodPost, "/bulk-runs/{id}/cancel", p.bulking(p.cancelRun)},
+		{http.MethodGet, "/bulk-runs", p.reading(p.runs)},
+		{http.MethodPost, "/bulk-runs", p.reading(p.startRun)},
+		{http.MethodGet, "/bulk-runs/new", p.reading(p.planRun)},
+		{http.MethodGet, "/bulk-runs/{id}", p.reading(p.run)},
+		{http.MethodPost, "/bulk-runs/{id}/pause", p.reading(p.pauseRun)},
+		{http.MethodPost, "/bulk-runs/{id}/resume", p.reading(p.resumeRun)},
+		{http.MethodPost, "/bulk-runs/{id}/cancel", p.reading(p.cancelRun)},
 		{http.MethodGet, "/policies", p.plain(p.policies)},
 		{http.MethodPost, "/policies", p.plain(p.try)},
 		{http.MethodGet, "/policies/{policy}/ladder.svg", p.picture},
@@ -126,16 +122,6 @@ func (p *Pages) reading(make func(*visit, *open) (*page, error)) http.HandlerFun
 		o := p.open.Load()
 		if o == nil {
 			return nil, &problem{status: http.StatusServiceUnavailable, key: "starting"}
-		}
-		return make(v, o)
-	})
-}
-
-// bulking answers with a page about bulk runs; 503 where there are none.
-func (p *Pages) bulking(make func(*visit, *open) (*page, error)) http.HandlerFunc {
-	return p.reading(func(v *visit, o *open) (*page, error) {
-		if o.bulk == nil {
-			return nil, &problem{status: http.StatusServiceUnavailable, key: "no_bulk"}
 		}
 		return make(v, o)
 	})

@@ -20,48 +20,29 @@ type Source interface {
 	Backlog(ctx context.Context) (map[string]int64, error)
 }
 
-// Reviewer carries people's decisions out (deadletter.Service does). Safe for concurrent use. Its errors hold a
-// *deadletter.Refusal where nothing was done; any other means that the decision is not recorded for sure, and may be sent
-// again.
+// Reviewer groups dead letters and carries people's decisions on them out (deadletter.Service does). Safe for concurrent
+// use. Its errors hold a *deadletter.Refusal where nothing was done; any other means that the decision is not recorded for
+// sure, and may be sent again.
 type Reviewer interface {
 	Retry(ctx context.Context, c deadletter.Command) (deadletter.Decided, error)
 	Discard(ctx context.Context, c deadletter.Command) (deadletter.Decided, error)
 	// Process says whether a process waits for a decision on the dead letter.
 	Process(d *deadletter.Item) deadletter.Process
-}
-
-// Causes groups dead letters by what failed (deadletter.Service does), the most first. Safe for concurrent use. Its errors
-// hold a *deadletter.Refusal or a *journal.StoreError.
-type Causes interface {
+	// Groups are the causes of dead letters, the one with the most first.
 	Groups(ctx context.Context, f journal.DeadLetterFilter, cursor string, limit int) (groups []deadletter.Group, next string, err error)
 }
 
-// Planner says what would happen to many dead letters, and begins it (deadletter.Service does). Its errors hold a
-// *deadletter.Refusal where nothing was done; any other of Start's means that the run may be there all the same.
-type Planner interface {
+// Bulk is one decision on many dead letters (deadletter.Service). Safe for concurrent use. Its errors are as Reviewer's; of
+// Start's the run may be there all the same.
+type Bulk interface {
 	Plan(ctx context.Context, c deadletter.BulkCommand) (deadletter.Plan, error)
 	Start(ctx context.Context, c deadletter.BulkCommand, token string) (run journal.BulkRun, started bool, err error)
-}
-
-// BulkReader reads bulk runs and what became of each dead letter.
-type BulkReader interface {
 	Run(ctx context.Context, id string) (journal.BulkRun, error)
 	Runs(ctx context.Context, cursor string, limit int) (runs []journal.BulkRun, next string, err error)
 	Items(ctx context.Context, id string, outcome journal.BulkOutcome, after int64, limit int) ([]journal.BulkItem, error)
-}
-
-// Steering stops bulk runs and lets them go on.
-type Steering interface {
 	Pause(ctx context.Context, id, by string) (journal.BulkRun, error)
 	Resume(ctx context.Context, id, by string) (journal.BulkRun, error)
 	Cancel(ctx context.Context, id, by string) (journal.BulkRun, error)
-}
-
-// Bulk is one decision on many dead letters (deadletter.Service). Safe for concurrent use.
-type Bulk interface {
-	Planner
-	BulkReader
-	Steering
 }
 
 // Health is what the worker says of itself.

@@ -215,7 +215,7 @@ func (failing) Retry(context.Context, deadletter.Command) (deadletter.Decided, e
 
 func TestADecisionThatMayNotBeRecordedSaysSo(t *testing.T) {
 	s, below, _ := reviewing(t)
-	s.pages.Open(s.world.Memory, failing{s.world.DeadLetters}, nil)
+	s.pages.Open(s.world.Memory, failing{s.world.DeadLetters}, s.world.DeadLetters)
 	d := s.doc(s.post("/dead-letters/"+below.ID+"/retry", words("x", "next", "now")), http.StatusServiceUnavailable)
 	checkPage(t, d, "not recorded", "en")
 	if !d.says("The decision may not be recorded") || strings.Contains(d.raw, "secret detail") {

@@ -76,10 +76,7 @@ func (p *Pages) runs(v *visit, o *open) (*page, error) {
 	if err != nil {
 		return nil, unreadable(err)
 	}
-	d := &runsData{}
-	if o.causes != nil {
-		d.Groups = groupsURL(journal.DeadLetterFilter{}, "")
-	}
+	d := &runsData{Groups: groupsURL(journal.DeadLetterFilter{}, "")}
 	active := int64(0)
 	for i := range all {
 		row, err := v.runRow(o, &all[i])
@@ -147,9 +144,6 @@ func (v *visit) progress(r *journal.BulkRun) string {
 
 // activeRuns are those that have not ended, the newest first.
 func (v *visit) activeRuns(o *open) ([]runRow, error) {
-	if o.bulk == nil {
-		return nil, nil
-	}
 	all, _, err := o.bulk.Runs(v.r.Context(), "", recentRuns)
 	if err != nil {
 		return nil, unreadable(err)

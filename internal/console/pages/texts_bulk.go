@@ -230,10 +230,6 @@ var runTexts = []text{
 	{"outcome.discarded.item", "descartada", "discarded"},
 	{"outcome.discarded.text", "Não serão mais enviadas.", "They will not be sent again."},
 
-	{"problem.no_groups.title", "As causas ainda não estão disponíveis", "Causes are not available yet"},
-	{"problem.no_groups.text", "Este sistema não agrupa pendências por causa. A lista de pendências continua funcionando.", "Dead letters are not grouped by cause here. The list of dead letters goes on working."},
-	{"problem.no_bulk.title", "As ações em massa ainda não estão disponíveis", "Bulk runs are not available yet"},
-	{"problem.no_bulk.text", "Trate as pendências uma a uma, na página de cada guia.", "Dead letters can be decided one by one, each on its page."},
 	{"problem.run_unknown.title", "Ação em massa não encontrada", "Bulk run not found"},
 	{"problem.run_unknown.text", "Confira o endereço ou procure em Ações em massa.", "Check the address, or look for it among the bulk runs."},
 	{"problem.unstarted.title", "Não se sabe se a ação começou", "The run may not have begun"},

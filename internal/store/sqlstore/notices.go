@@ -12,16 +12,16 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// NewDeadLetters implements journal.NoticeStore.
-func (s *Store) NewDeadLetters(ctx context.Context, team decision.Team, after int64, top int) (journal.NoticeCount, error) {
-	return reading(ctx, &s.Reader, "count a team's new dead letters", func(s *snapshot) (journal.NoticeCount, error) {
+// NewDeadLetters implements deadletter.NoticeStore.
+func (s *Store) NewDeadLetters(ctx context.Context, team decision.Team, after int64, top int) (deadletter.NoticeCount, error) {
+	return reading(ctx, &s.Reader, "count a team's new dead letters", func(s *snapshot) (deadletter.NoticeCount, error) {
 		return s.notice(team, top, nil, func(p *deadletter.Query) ([]noticed, error) { return s.news(p, after) })
 	})
 }
 
-// OpenDeadLetters implements journal.NoticeStore.
-func (s *Store) OpenDeadLetters(ctx context.Context, team decision.Team, top int, older ...time.Time) (journal.NoticeCount, error) {
-	return reading(ctx, &s.Reader, "count a team's open dead letters", func(s *snapshot) (journal.NoticeCount, error) {
+// OpenDeadLetters implements deadletter.NoticeStore.
+func (s *Store) OpenDeadLetters(ctx context.Context, team decision.Team, top int, older ...time.Time) (deadletter.NoticeCount, error) {
+	return reading(ctx, &s.Reader, "count a team's open dead letters", func(s *snapshot) (deadletter.NoticeCount, error) {
 		return s.notice(team, top, older, s.open)
 	})
 }
@@ -33,7 +33,7 @@ type noticed struct {
 }
 
 // notice sums up what causes finds.
-func (s *snapshot) notice(team decision.Team, top int, older []time.Time, causes func(p *deadletter.Query) ([]noticed, error)) (sum journal.NoticeCount, err error) {
+func (s *snapshot) notice(team decision.Team, top int, older []time.Time, causes func(p *deadletter.Query) ([]noticed, error)) (sum deadletter.NoticeCount, err error) {
 	head, err := s.head("")
 	if err != nil {
 		return sum, err
@@ -69,7 +69,7 @@ func (s *snapshot) notice(team decision.Team, top int, older []time.Time, causes
 	}
 	sum.Causes, sum.Oldest = int64(len(all)), journal.FromMilli(oldest.at)
 	for i := range all[:min(len(all), max(top, 1))] {
-		c := journal.NoticeCause{Reason: all[i].Reason, N: all[i].N, Oldest: journal.FromMilli(all[i].at), Cause: journal.Fingerprint{Policy: all[i].Policy}}
+		c := deadletter.NoticeCause{Reason: all[i].Reason, N: all[i].N, Oldest: journal.FromMilli(all[i].at), Cause: journal.Fingerprint{Policy: all[i].Policy}}
 		known, err := s.causes("WHERE id = ?", all[i].Fingerprint)
 		if err != nil {
 			return sum, err

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"time"
 
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/journal"
 )
 
@@ -51,11 +52,11 @@ func (s *Store) Lease(ctx context.Context, name, holder string, span time.Durati
 	return held && err == nil, err
 }
 
-// NoticeMarks implements journal.NoticeStore.
-func (s *Store) NoticeMarks(ctx context.Context) ([]journal.NoticeMark, error) {
+// NoticeMarks implements deadletter.NoticeStore.
+func (s *Store) NoticeMarks(ctx context.Context) ([]deadletter.NoticeMark, error) {
 	const query = "SELECT team, channel, kind, record, day, at FROM notice_marks ORDER BY team, channel, kind"
-	return reading(ctx, &s.Reader, "read how far teams were told", func(s *snapshot) ([]journal.NoticeMark, error) {
-		return collect(s, query, nil, func(scan scanner, m *journal.NoticeMark) error {
+	return reading(ctx, &s.Reader, "read how far teams were told", func(s *snapshot) ([]deadletter.NoticeMark, error) {
+		return collect(s, query, nil, func(scan scanner, m *deadletter.NoticeMark) error {
 			var at int64
 			err := scan(&m.Team, &m.Channel, &m.Kind, &m.Record, &m.Day, &at)
 			m.At = journal.FromMilli(at)
@@ -64,8 +65,8 @@ func (s *Store) NoticeMarks(ctx context.Context) ([]journal.NoticeMark, error) {
 	})
 }
 
-// MoveNoticeMark implements journal.NoticeStore. Who moves marks takes turns at the ledger's head.
-func (s *Store) MoveNoticeMark(ctx context.Context, from, to journal.NoticeMark, m *journal.Message) (moved bool, err error) {
+// MoveNoticeMark implements deadletter.NoticeStore. Who moves marks takes turns at the ledger's head.
+func (s *Store) MoveNoticeMark(ctx context.Context, from, to deadletter.NoticeMark, m *journal.Message) (moved bool, err error) {
 	err = s.write(ctx, "note how far a team was told", func(w *writer) (bool, error) {
 		if _, err := w.head(w.Lock); err != nil {
 			return false, err
@@ -88,8 +89,8 @@ func (s *Store) MoveNoticeMark(ctx context.Context, from, to journal.NoticeMark,
 }
 
 // mayMove reports whether the mark is as it was, and nothing waits where m is to go.
-func (w *writer) mayMove(from *journal.NoticeMark, m *journal.Message) (bool, error) {
-	var now journal.NoticeMark
+func (w *writer) mayMove(from *deadletter.NoticeMark, m *journal.Message) (bool, error) {
+	var now deadletter.NoticeMark
 	var at, waits int64
 	_, err := w.one("SELECT record, day, at FROM notice_marks WHERE team = ? AND channel = ? AND kind = ?",
 		[]any{string(from.Team), from.Channel, string(from.Kind)}, &now.Record, &now.Day, &at)

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"retry-worker/internal/audit"
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/testkit"
 )
@@ -209,7 +210,7 @@ func everywhere(t *testing.T, s Store, text string) (where string) {
 		return nil
 	})
 	testkit.Must(t, err)
-	for _, queue := range []string{journal.ReviewQueue, journal.NoticeQueue, "events"} {
+	for _, queue := range []string{journal.ReviewQueue, deadletter.NoticeQueue, "events"} {
 		messages, err := s.Pending(t.Context(), queue, 0, 1000)
 		testkit.Must(t, err)
 		for i := range messages {

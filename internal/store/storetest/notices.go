@@ -4,23 +4,24 @@ import (
 	"sync"
 	"testing"
 
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/testkit"
 )
 
 // notice is a message of the suite's.
 func notice(id, key string) *journal.Message {
-	return &journal.Message{ID: id, Queue: journal.NoticeQueue, Key: key, Type: "dead_letters.new", Body: `{"é":1}`, At: at(7)}
+	return &journal.Message{ID: id, Queue: deadletter.NoticeQueue, Key: key, Type: "dead_letters.new", Body: `{"é":1}`, At: at(7)}
 }
 
-func wantMoved(t *testing.T, s journal.NoticeStore, from, to journal.NoticeMark, m *journal.Message, want bool) {
+func wantMoved(t *testing.T, s deadletter.NoticeStore, from, to deadletter.NoticeMark, m *journal.Message, want bool) {
 	t.Helper()
 	if moved, err := s.MoveNoticeMark(t.Context(), from, to, m); err != nil || moved != want {
 		t.Errorf("the mark moves from %+v to %+v: %t (%v), want %t", from, to, moved, err, want)
 	}
 }
 
-func wantMarks(t *testing.T, s journal.NoticeStore, want ...journal.NoticeMark) {
+func wantMarks(t *testing.T, s deadletter.NoticeStore, want ...deadletter.NoticeMark) {
 	t.Helper()
 	got, err := s.NoticeMarks(t.Context())
 	testkit.Must(t, err)
@@ -29,7 +30,7 @@ func wantMarks(t *testing.T, s journal.NoticeStore, want ...journal.NoticeMark) 
 
 func testNoticeMarks(t *testing.T, s Store) {
 	wantMarks(t, s)
-	zero := journal.NoticeMark{Team: "ti", Channel: "email", Kind: journal.NewsNotice}
+	zero := deadletter.NoticeMark{Team: "ti", Channel: "email", Kind: deadletter.NewsNotice}
 	first, second := zero, zero
 	first.Record, first.At = 10, at(1)
 	second.Record, second.At = 20, at(2)
@@ -38,17 +39,17 @@ func testNoticeMarks(t *testing.T, s Store) {
 	wantMoved(t, s, zero, first, nil, false)                       // it is not zero any more
 	wantMoved(t, s, first, second, notice("b", "ti/email"), false) // a waits
 	wantMoved(t, s, second, second, nil, false)                    // it is first still
-	other := journal.NoticeMark{Team: "ti", Channel: "webhook", Kind: journal.NewsNotice}
+	other := deadletter.NoticeMark{Team: "ti", Channel: "webhook", Kind: deadletter.NewsNotice}
 	moved := other
 	moved.Record, moved.At = 5, at(3)
 	wantMoved(t, s, other, moved, notice("c", "ti/webhook"), true) // another channel is another matter
-	day := journal.NoticeMark{Team: "ti", Channel: "email", Kind: journal.DailyNotice}
+	day := deadletter.NoticeMark{Team: "ti", Channel: "email", Kind: deadletter.DailyNotice}
 	daily := day
 	daily.Day, daily.At = "2026-11-21", at(4)
 	wantMoved(t, s, day, daily, notice("d", "ti/email"), false) // a waits
 	wantMoved(t, s, day, daily, nil, true)
 	wantMarks(t, s, daily, first, moved)
-	waiting := pending(t, s, journal.NoticeQueue, 10)
+	waiting := pending(t, s, deadletter.NoticeQueue, 10)
 	if len(waiting) != 2 || waiting[0].ID != "a" || waiting[1].ID != "c" {
 		t.Fatalf("%+v waits, want a and c", waiting)
 	}
@@ -67,7 +68,7 @@ func testNoticeMarks(t *testing.T, s Store) {
 func testNoticeOnce(t *testing.T, s Store) {
 	var told sync.Map
 	var group sync.WaitGroup
-	from := journal.NoticeMark{Team: "ti", Channel: "email", Kind: journal.NewsNotice}
+	from := deadletter.NoticeMark{Team: "ti", Channel: "email", Kind: deadletter.NewsNotice}
 	for i := range 8 {
 		group.Go(func() {
 			to := from
@@ -84,7 +85,7 @@ func testNoticeOnce(t *testing.T, s Store) {
 	group.Wait()
 	n := 0
 	told.Range(func(any, any) bool { n++; return true })
-	if waiting := pending(t, s, journal.NoticeQueue, 10); n != 1 || len(waiting) != 1 {
+	if waiting := pending(t, s, deadletter.NoticeQueue, 10); n != 1 || len(waiting) != 1 {
 		t.Errorf("%d moved the mark, %d messages wait, want one", n, len(waiting))
 	}
 }

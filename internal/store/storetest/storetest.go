@@ -27,7 +27,7 @@ type Store interface {
 	journal.Eraser
 	journal.Outbox
 	deadletter.BulkStore
-	journal.NoticeStore
+	deadletter.NoticeStore
 	access.EndedSessions
 	Reader
 }

@@ -1,10 +1,11 @@
-package journal
+package deadletter
 
 import (
 	"context"
 	"time"
 
 	"retry-worker/internal/decision"
+	"retry-worker/internal/journal"
 )
 
 // NoticeQueue is the outbox's queue of what teams are told (RN-BIL-005 §9.2, §9.3, R21). A message's key is team/channel.
@@ -54,13 +55,13 @@ type NoticeCause struct {
 	// Reason of the dead letters, which is another than the cause's where they died by a limit.
 	Reason decision.Reason
 	// Cause by its Policy, ID, Reason, Classification and Pattern; where it is not known, Policy alone.
-	Cause Fingerprint
+	Cause journal.Fingerprint
 	N     int64
 	// Oldest is when the first of them was born.
 	Oldest time.Time
 }
 
-// NoticeStore keeps how far teams were told. Its errors hold a *StoreError. Every method is safe for concurrent use.
+// NoticeStore keeps how far teams were told. Its errors hold a *journal.StoreError. Every method is safe for concurrent use.
 type NoticeStore interface {
 	// NoticeMarks are all that were kept, in the order of team, channel and kind.
 	NoticeMarks(ctx context.Context) ([]NoticeMark, error)
@@ -72,5 +73,5 @@ type NoticeStore interface {
 	// MoveNoticeMark keeps mark to in place of from, of the same team, channel and kind, and puts m in the outbox (nil:
 	// nothing), both or neither. It does nothing, and says false, where the mark is not from any more, or m is given and a
 	// message with its queue and key waits still: news gather, they do not pile up.
-	MoveNoticeMark(ctx context.Context, from, to NoticeMark, m *Message) (bool, error)
+	MoveNoticeMark(ctx context.Context, from, to NoticeMark, m *journal.Message) (bool, error)
 }

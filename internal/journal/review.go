@@ -74,6 +74,10 @@ func (r *Review) check() error {
 		return ErrReasonRequired
 	case r.Fresh && !r.Force:
 		return fmt.Errorf("%w: fresh begins the whole ladder anew, which needs forceRetry", ErrInvalidReview)
+	case r.Discard && (r.Force || r.Fresh):
+		return fmt.Errorf("%w: what is discarded is not retried: expected neither forceRetry nor fresh", ErrInvalidReview)
+	case r.Delay < 0:
+		return fmt.Errorf("%w: the delay is %s, expected 0 or more", ErrInvalidReview, r.Delay)
 	}
 	return nil
 }

@@ -54,19 +54,20 @@ func TestTablesAreUpToDate(t *testing.T) {
 
 func settingsTable(t *testing.T) string {
 	t.Helper()
-	var help, b strings.Builder
-	if err := config.Usage(&help); err != nil {
+	variables, err := config.Variables()
+	if err != nil {
 		t.Fatal(err)
 	}
+	var b strings.Builder
 	b.WriteString("| variable | default | meaning |\n| --- | --- | --- |\n")
-	for line := range strings.Lines(help.String()) {
-		cells := regexp.MustCompile(` {2,}`).Split(strings.TrimSpace(line), 3)
-		if len(cells) == 2 {
-			cells = []string{cells[0], "", cells[1]}
-		} else {
-			cells[1] = "`" + cells[1] + "`"
+	for i, v := range variables {
+		if i == 0 || variables[i-1].Group != v.Group {
+			fmt.Fprintf(&b, "| **%s** | | |\n", v.Group)
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", cells[0], cells[1], cells[2])
+		if v.Default != "" {
+			v.Default = "`" + v.Default + "`"
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", v.Name, v.Default, v.Meaning)
 	}
 	return b.String()
 }

@@ -222,8 +222,11 @@ func (c *apiClient) answer(status int, text []byte) ([]byte, error) {
 		hint = " (the token comes from " + tokenVariable + " or --token-file)"
 	}
 	const most = 1000
-	return nil, &refusedError{status, fmt.Sprintf("%s: %s%s", inertLine(refused.Error, most), inertLine(refused.Message, most), hint)}
+	return nil, &refusedError{status, fmt.Sprintf("%s: %s%s", inertLine(refused.Error, most), inFlags.Replace(inertLine(refused.Message, most)), hint)}
 }
+
+// inFlags names the API's fields by the flags that give them.
+var inFlags = strings.NewReplacer("forceRetry", "--force", "perMinute", "--per-minute", " fresh ", " --fresh ")
 
 // refusedError is what the API says no with.
 type refusedError struct {

@@ -2,35 +2,30 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
+	"os"
 	"os/signal"
+	"slices"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"retry-worker/internal/audit"
 	"retry-worker/internal/config"
+	"retry-worker/internal/decision"
+	"retry-worker/internal/journal"
 	"retry-worker/internal/store"
 )
 
 func (c *cli) auditCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "audit",
-		Short: "Verify the audit's hash chain, or export its records",
-		Long: "Verifies and exports the audit, which is kept in the journal that RETRY_WORKER_DATABASE_URL names.\n" +
+	return group("audit", "Verify the audit's hash chain, or export its records",
+		"Verifies and exports the audit, which is kept in the journal that RETRY_WORKER_DATABASE_URL names.\n"+
 			"Both read only, beside a running worker too.",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return fmt.Errorf("unknown command %q; `%s --help` lists the commands", args[0], cmd.CommandPath())
-			}
-			return fmt.Errorf("expected a command behind audit: verify or export; `%s --help` says more", cmd.CommandPath())
-		},
-		RunE: func(*cobra.Command, []string) error { return nil },
-	}
-	cmd.AddCommand(c.auditVerifyCommand(), c.auditExportCommand())
-	return cmd
+		c.auditVerifyCommand(), c.auditExportCommand())
 }
 
 func (c *cli) auditVerifyCommand() *cobra.Command {
@@ -80,7 +75,7 @@ func (c *cli) auditVerify(ctx context.Context, head string) error {
 	}
 	switch {
 	case c.json():
-		if err := json.NewEncoder(c.out).Encode(verified{!isBroken, report, broken}); err != nil {
+		if err := c.printJSON(verified{!isBroken, report, broken}); err != nil {
 			return err
 		}
 	case !isBroken:
@@ -119,4 +114,193 @@ func openJournal(ctx context.Context) (_ context.Context, _ store.Reader, done f
 		_ = reader.Close() // it only reads
 		cancel()
 	}, nil
+}
+
+// exportFlags of audit export; what was not given is empty.
+type exportFlags struct{ subject, policy, tenant, since, until, format, file string }
+
+func (c *cli) auditExportCommand() *cobra.Command {
+	var f exportFlags
+	cmd := &cobra.Command{
+		Use:   "export",
+		Short: "Write the audit's records as JSON Lines or CSV: of a claim, of a period, or all",
+		Long: "Writes the audit's records, the oldest first, to standard output or a file. Personal data was redacted before they\n" +
+			"were recorded. A date is midnight UTC of that day; --since is included, --until is not: March 2026 is\n" +
+			"--since 2026-03-01 --until 2026-04-01. CSV is as Excel opens it in Brazil: UTF-8 with\n" +
+			"a byte order mark, semicolons, decimal commas; where it would take a part of a text for a formula, an apostrophe stands before it.\n" +
+			"Exit 0 when all is written, 1 where the audit has no record of the claim or cannot be read.",
+		Example: `  retry-worker audit export --subject CLM-001-1234567890
+  retry-worker audit export --since 2026-03-01 --until 2026-04-01 --format csv --file march.csv
+  retry-worker audit export --since 2026-03-01T08:00:00-03:00 | gzip > audit.jsonl.gz`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if cmd.Flags().Changed("subject") && f.subject == "" {
+				return &usageError{errors.New("--subject is empty, expected an id such as CLM-001-1234567890; leave it out for all claims")}
+			}
+			return c.auditExport(cmd.Context(), f)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.subject, "subject", "", "id of the claim (message, job); left out: all")
+	flags.StringVar(&f.policy, "policy", "", "policy the records belong to; left out: "+decision.DefaultPolicy+" with --subject, otherwise all")
+	flags.StringVar(&f.tenant, "tenant", "", "tenant the records belong to; left out: "+journal.DefaultTenant+" with --subject, otherwise all")
+	flags.StringVar(&f.since, "since", "", "first instant, a date or RFC 3339; left out: the beginning")
+	flags.StringVar(&f.until, "until", "", "end, itself not included, a date or RFC 3339; left out: now")
+	flags.StringVar(&f.format, "format", string(audit.JSONLines), "how to write the records: jsonl or csv")
+	flags.StringVar(&f.file, "file", "", "file to write, which must not exist; left out: standard output")
+	return cmd
+}
+
+// selection is what the flags choose.
+func (f *exportFlags) selection() (audit.Selection, error) {
+	s := audit.Selection{Policy: f.policy, Tenant: f.tenant}
+	var err error
+	if s.Since, err = boundFlag("since", f.since); err != nil {
+		return s, err
+	}
+	if s.Until, err = boundFlag("until", f.until); err != nil {
+		return s, err
+	}
+	if f.since != "" && f.until != "" && !s.Since.Before(s.Until) {
+		return s, &usageError{fmt.Errorf("the period is empty: --until %s is not later than --since %s, and is itself not included; "+
+			"for one day give the next as --until", f.until, f.since)}
+	}
+	if f.subject != "" {
+		s.Subject = journal.Subject{Tenant: orDefault(f.tenant, journal.DefaultTenant), Policy: orDefault(f.policy, decision.DefaultPolicy), ID: f.subject}
+		s.Policy, s.Tenant = "", ""
+	}
+	return s, nil
+}
+
+func orDefault(s, otherwise string) string {
+	if s == "" {
+		return otherwise
+	}
+	return s
+}
+
+// boundFlag reads a date or an instant; the zero time where there is none.
+func boundFlag(name, s string) (time.Time, error) {
+	if s == "" {
+		return time.Time{}, nil
+	}
+	t, ok := decision.ParseInstant(s)
+	if day, err := time.Parse(time.DateOnly, s); err == nil {
+		t, ok = day, true
+	}
+	if ok && t.Year() >= 1 && t.Year() <= 9998 {
+		return t, nil
+	}
+	return time.Time{}, &usageError{fmt.Errorf("--%s is %q, expected a date such as 2026-03-01 (midnight UTC) or an instant such as 2026-03-01T08:00:00-03:00", name, s)}
+}
+
+// exported is what `audit export --file F -o json` prints.
+type exported struct {
+	File    string `json:"file"`
+	Format  string `json:"format"`
+	Records int64  `json:"records"`
+}
+
+func (c *cli) auditExport(ctx context.Context, f exportFlags) error {
+	s, err := f.selection()
+	if err != nil {
+		return err
+	}
+	if !slices.Contains(audit.Formats(), audit.Format(f.format)) {
+		return &usageError{fmt.Errorf("--format is %q, expected jsonl or csv", f.format)}
+	}
+	ctx, reader, done, err := openJournal(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	to, err := c.create(f.file)
+	if err != nil {
+		return err
+	}
+	defer to.abandon()
+	bar := c.progress("records written")
+	n, err := audit.Export(ctx, reader, to, s, audit.Format(f.format), bar.show)
+	bar.end()
+	switch {
+	case err != nil:
+		return fmt.Errorf("export the audit: %w", err)
+	case n == 0 && f.subject != "":
+		return fmt.Errorf("the audit has no record of %q under policy %s, tenant %s%s; check the spelling, --policy and --tenant",
+			f.subject, s.Subject.Policy, s.Subject.Tenant, inPeriod(&f))
+	}
+	if err := to.keep(); err != nil {
+		return fmt.Errorf("write %s: %w", f.file, err)
+	}
+	return c.printExported(exported{f.file, f.format, n})
+}
+
+// printExported says what a file got; on standard output the records speak for themselves.
+func (c *cli) printExported(e exported) error {
+	if e.File == "" {
+		if e.Records == 0 {
+			fmt.Fprintln(c.errOut, "retry-worker: no record was selected; see --since, --until, --policy and --tenant")
+		}
+		return nil
+	}
+	if c.json() {
+		return c.printJSON(e)
+	}
+	fmt.Fprintf(c.out, "%d records written to %s\n", e.Records, e.File)
+	return nil
+}
+
+// inPeriod tells that only a period was looked at.
+func inPeriod(f *exportFlags) string {
+	if f.since == "" && f.until == "" {
+		return ""
+	}
+	return " in that period"
+}
+
+// target of an export: standard output, or a file that gets its name when it is complete.
+type target struct {
+	io.Writer
+	file *os.File // nil on standard output
+	name string
+}
+
+func (c *cli) create(name string) (*target, error) {
+	if name == "" {
+		return &target{Writer: c.out}, nil
+	}
+	switch _, err := os.Lstat(name); {
+	case err == nil:
+		return nil, &usageError{fmt.Errorf("--file %s exists already; name another, or remove it", name)}
+	case !errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("write %s: %w", name, err)
+	}
+	file, err := os.OpenFile(name+".part", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600) // what it says concerns patients
+	if err != nil {
+		return nil, fmt.Errorf("write %s: %w; name a file in a folder that can be written", name, err)
+	}
+	return &target{file, file, name}, nil
+}
+
+// keep gives the file its name: it is complete, and on the disk.
+func (t *target) keep() error {
+	if t.file == nil {
+		return nil
+	}
+	err := errors.Join(t.file.Sync(), t.file.Close())
+	if err == nil {
+		err = os.Rename(t.file.Name(), t.name)
+	}
+	if err == nil {
+		t.file = nil
+	}
+	return err
+}
+
+// abandon removes what is not complete.
+func (t *target) abandon() {
+	if t.file != nil {
+		_ = t.file.Close()
+		_ = os.Remove(t.file.Name())
+	}
 }

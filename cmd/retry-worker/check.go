@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -12,8 +11,12 @@ import (
 	"go.uber.org/zap"
 
 	"retry-worker/bpmn"
+	"retry-worker/internal/access"
 	"retry-worker/internal/app"
+	"retry-worker/internal/catalogue"
 	"retry-worker/internal/config"
+	"retry-worker/internal/notify"
+	"retry-worker/internal/webserver"
 	"retry-worker/internal/zeebe"
 )
 
@@ -62,7 +65,7 @@ func (c *cli) check(ctx context.Context) error {
 	i := &inspection{report: c.printFinding}
 	c.inspect(ctx, i)
 	if c.json() {
-		if err := json.NewEncoder(c.out).Encode(map[string]any{"ok": !i.failed, "steps": i.findings}); err != nil {
+		if err := c.printJSON(map[string]any{"ok": !i.failed, "steps": i.findings}); err != nil {
 			return err
 		}
 	}
@@ -166,4 +169,68 @@ func tenantNames(ids []string) string {
 		return "the default tenant"
 	}
 	return strings.Join(ids, ", ")
+}
+
+// inspectConsole looks at the files that let people in, as far as there are any.
+func inspectConsole(ctx context.Context, i *inspection, s *config.Settings, now time.Time) {
+	if s.AuthTokensFile != "" {
+		i.step(ctx, "tokens", false, func(context.Context) (string, error) { return inspectTokens(s.AuthTokensFile, now) })
+	}
+	if s.TLSCertFile != "" {
+		i.step(ctx, "certificate", false, func(context.Context) (string, error) { return inspectCertificate(s.TLSCertFile, s.TLSKeyFile, now) })
+	}
+}
+
+func inspectTokens(path string, now time.Time) (string, error) {
+	t, err := access.Load(path)
+	if err != nil {
+		return "", err
+	}
+	if t.Expired(now) == t.Len() {
+		return "", fmt.Errorf("every token in %s is past its last day: nobody can log in; make one with `retry-worker token new`", path)
+	}
+	return fmt.Sprintf("%d that hold, %d past their last day", t.Len()-t.Expired(now), t.Expired(now)), nil
+}
+
+func inspectCertificate(certFile, keyFile string, now time.Time) (string, error) {
+	c, err := webserver.LoadCertificate(certFile, keyFile, webserver.CertificateHooks{})
+	if err != nil {
+		return "", err
+	}
+	names, until := c.Names(), c.Until()
+	if !now.Before(until) {
+		return "", fmt.Errorf("the certificate %s ended at %s: browsers refuse it; renew it", certFile, until.UTC().Format(time.RFC3339))
+	}
+	return fmt.Sprintf("of %s, until %s", strings.Join(names, ", "), until.UTC().Format(time.RFC3339)), nil
+}
+
+// inspectTeams says which team cannot be told of its dead letters; nothing where none is to be.
+func inspectTeams(ctx context.Context, i *inspection, s config.Settings) {
+	from := catalogue.Default()
+	if s.PoliciesFile != "" {
+		var err error
+		if from, err = catalogue.Load(s.PoliciesFile); err != nil {
+			i.step(ctx, "policies", false, func(context.Context) (string, error) { return "", err })
+			return
+		}
+	}
+	told := 0
+	for _, t := range from.Teams {
+		if len(notify.ChannelsOf(&t)) > 0 {
+			told++
+		}
+	}
+	if told > 0 {
+		i.step(ctx, "teams", false, func(context.Context) (string, error) {
+			if wrong := notify.Problems(from, s.Notify.SMTP != nil); len(wrong) > 0 {
+				return "", errors.New(strings.Join(wrong, "; "))
+			}
+			return fmt.Sprintf("%s told of dead letters by e-mail or webhook", counted(told, "team is", "teams are")), nil
+		})
+	}
+	if s.Notify.SMTP != nil {
+		i.step(ctx, "mail server", false, func(ctx context.Context) (string, error) {
+			return fmt.Sprintf("%s:%d takes connections", s.Notify.SMTP.Host, s.Notify.SMTP.Port), app.Mailer(s.Notify).Check(ctx)
+		})
+	}
 }

@@ -3,39 +3,34 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"retry-worker/internal/console"
 	"retry-worker/internal/deadletter"
+	"retry-worker/internal/decision"
+	"retry-worker/internal/journal"
 )
 
 // deadLetterStates that a list can be asked for.
 var deadLetterStates = []string{"open", "reprocessing", "discarded", "recovered", "all"}
 
 func (c *cli) deadLettersCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "dead-letters",
-		Short: "List what was given up, show one, send it again or let it go: one, or many at once",
-		Long: "Speaks to the API of a running worker. Where that has a tokens file, it shows the token in " + tokenVariable + ", or the\n" +
-			"one in --token-file. Roles: viewer lists, shows and plans; operator retries and discards too, at the limit\n" +
-			"once (--force), and many at once of the teams that the token names; admin all of it, and --fresh.\n" +
+	return group("dead-letters", "List what was given up, show one, send it again or let it go: one, or many at once",
+		"Speaks to the API of a running worker. Where that has a tokens file, it shows the token in "+tokenVariable+", or the\n"+
+			"one in --token-file. Roles: viewer lists, shows and plans; operator retries and discards too, at the limit\n"+
+			"once (--force), and many at once of the teams that the token names; admin all of it, and --fresh.\n"+
 			"Exit 0 when it is done, 1 when the API refuses or does not answer, 2 for wrong use.",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return fmt.Errorf("unknown command %q; `%s --help` lists the commands", args[0], cmd.CommandPath())
-			}
-			return fmt.Errorf("expected a command behind dead-letters: list, groups, show, retry, discard or runs; `%s --help` says more", cmd.CommandPath())
-		},
-		RunE: func(*cobra.Command, []string) error { return nil },
-	}
-	cmd.AddCommand(c.deadLettersListCommand(), c.deadLettersGroupsCommand(), c.deadLettersShowCommand(), c.deadLettersRetryCommand(), c.deadLettersDiscardCommand(),
+		c.deadLettersListCommand(), c.deadLettersGroupsCommand(), c.deadLettersShowCommand(), c.deadLettersRetryCommand(), c.deadLettersDiscardCommand(),
 		c.runsCommand())
-	return cmd
 }
 
 func (c *cli) deadLettersShowCommand() *cobra.Command {
@@ -54,16 +49,7 @@ func (c *cli) deadLettersShowCommand() *cobra.Command {
 }
 
 // oneDeadLetter takes one argument, a dead letter's id.
-func oneDeadLetter(cmd *cobra.Command, args []string) error {
-	switch {
-	case len(args) != 1:
-		return fmt.Errorf("%d ids given, expected one as `retry-worker dead-letters list` prints them; `%s --help` says more", len(args), cmd.CommandPath())
-	case !deadletter.IsID(strings.ToLower(args[0])):
-		return fmt.Errorf("%s is no dead letter's id, expected one as `retry-worker dead-letters list` prints them, such as 3fa85f64-5717-5562-b3fc-2c963f66afa6",
-			strconv.QuoteToASCII(inertLine(args[0], 60)))
-	}
-	return nil
-}
+var oneDeadLetter = oneID("dead letter", "retry-worker dead-letters list", "3fa85f64-5717-5562-b3fc-2c963f66afa6")
 
 // deadLetter asks for a dead letter, or has one decided on, and prints it as it stands then.
 func (c *cli) deadLetter(ctx context.Context, f *serverFlags, path string, body any) error {
@@ -85,4 +71,374 @@ func (c *cli) deadLetter(ctx context.Context, f *serverFlags, path string, body 
 	}
 	c.printDeadLetter(&d)
 	return nil
+}
+
+// choiceFlags choose dead letters, in a list and in groups.
+type choiceFlags struct{ state, policy, team, reason, fingerprint, search string }
+
+func (f *choiceFlags) register(flags *pflag.FlagSet) {
+	flags.StringVar(&f.state, "state", "open", strings.Join(deadLetterStates, ", "))
+	flags.StringVar(&f.policy, "policy", "", "only of this policy")
+	flags.StringVar(&f.team, "team", "", "only for this team to act on, such as faturamento")
+	flags.StringVar(&f.reason, "reason", "", "only with this reason, such as DUPLICATE_CLAIM or MAX_RETRIES")
+	flags.StringVar(&f.fingerprint, "fingerprint", "", "only of this cause, as dead-letters groups prints it")
+	flags.StringVar(&f.search, "search", "", "a dead letter's id, the beginning of a claim's (message's, job's), or words of the error")
+}
+
+// check says what is wrong with them.
+func (f *choiceFlags) check() error {
+	var wrong []error
+	if !slices.Contains(deadLetterStates, f.state) {
+		wrong = append(wrong, fmt.Errorf("--state is %q, expected one of %s", f.state, strings.Join(deadLetterStates, ", ")))
+	}
+	if f.reason != "" && !slices.Contains(decision.Reasons(), decision.Reason(f.reason)) {
+		wrong = append(wrong, fmt.Errorf("--reason is %q, expected a reason such as DUPLICATE_CLAIM or MAX_RETRIES", f.reason))
+	}
+	return errors.Join(wrong...)
+}
+
+// none tells that nothing but the state chooses.
+func (f *choiceFlags) none() bool {
+	return f.policy+f.team+f.reason+f.fingerprint+f.search == ""
+}
+
+// query holds what was given.
+func (f *choiceFlags) query() url.Values {
+	q := url.Values{"state": {f.state}}
+	for name, value := range map[string]string{"policy": f.policy, "team": f.team, "reason": f.reason, "fingerprint": f.fingerprint, "q": f.search} {
+		if value != "" {
+			q.Set(name, value)
+		}
+	}
+	return q
+}
+
+// pageFlags say how much of a list is printed.
+type pageFlags struct {
+	cursor string
+	limit  int
+	all    bool
+}
+
+func (f *pageFlags) register(flags *pflag.FlagSet) {
+	flags.IntVar(&f.limit, "limit", deadletter.DefaultItems, fmt.Sprintf("how many in a page, 1 to %d", deadletter.MostItems))
+	flags.StringVar(&f.cursor, "cursor", "", "go on behind a page: what it gave as next")
+	flags.BoolVar(&f.all, "all", false, "every page")
+}
+
+func (f *pageFlags) check() error {
+	if f.limit < 1 || f.limit > deadletter.MostItems {
+		return fmt.Errorf("--limit is %d, expected 1 to %d", f.limit, deadletter.MostItems)
+	}
+	return nil
+}
+
+// wrongUse is the errors among them, as wrong use; nil if there are none.
+func wrongUse(errs ...error) error {
+	if err := errors.Join(errs...); err != nil {
+		return &usageError{err}
+	}
+	return nil
+}
+
+// page of any list.
+type page[T any] struct {
+	Items []T     `json:"items"`
+	Next  *cursor `json:"next"`
+}
+
+// cursor is a text, or a number.
+type cursor string
+
+func (c *cursor) UnmarshalJSON(raw []byte) error {
+	var number int64
+	if json.Unmarshal(raw, &number) == nil {
+		*c = cursor(strconv.FormatInt(number, 10))
+		return nil
+	}
+	var text string
+	err := json.Unmarshal(raw, &text)
+	*c = cursor(text)
+	return err
+}
+
+// list asks for a list, page by page, and prints it; q's parameter next is where a page begins. The cursor it returns is
+// where it could go on; empty at the end.
+func list[T any](ctx context.Context, c *cli, api *apiClient, f *pageFlags, path string, q url.Values, next string, table *table[T]) (string, error) {
+	q.Set("limit", strconv.Itoa(f.limit))
+	for at := f.cursor; ; {
+		if at != "" {
+			q.Set(next, at)
+		}
+		page, body, err := asked[page[T]](ctx, api, path+"?"+q.Encode(), nil)
+		if err != nil {
+			return "", err
+		}
+		if c.json() {
+			fmt.Fprintf(c.out, "%s\n", body)
+		} else {
+			table.print(page.Items)
+		}
+		switch {
+		case page.Next == nil:
+			return "", nil
+		case !f.all || c.outputFailed():
+			return string(*page.Next), nil
+		case string(*page.Next) == at:
+			return "", fmt.Errorf("%s gives the same page again and again; is it a retry-worker?", api.base)
+		}
+		at = string(*page.Next)
+	}
+}
+
+// outputFailed tells that nobody reads on.
+func (c *cli) outputFailed() bool {
+	out, checked := c.out.(*checkedWriter)
+	return checked && out.err != nil
+}
+
+// moreFollow says, below a table, that it has not all.
+func (c *cli) moreFollow(next string) {
+	if next != "" && !c.json() {
+		fmt.Fprintf(c.out, "\nMore follow: --all lists them all, --cursor %s goes on.\n", inertLine(next, 200))
+	}
+}
+
+type listFlags struct {
+	serverFlags
+	choiceFlags
+	pageFlags
+	period period
+}
+
+func (c *cli) deadLettersListCommand() *cobra.Command {
+	var f listFlags
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List dead letters, the newest first",
+		Long: "Lists dead letters, the newest first, in a table that fits the terminal (COLUMNS says how wide it is where there is\n" +
+			"none). -o json prints the API's answer, a line for each page.\n" +
+			"An age is such as 90m, 2h, 3d or 1w, by this machine's clock; a date is midnight UTC of that day.",
+		Example: `  retry-worker dead-letters list
+  retry-worker dead-letters list --team cadastro --search "carteira"
+  retry-worker dead-letters list --older-than 3d --team faturamento
+  retry-worker dead-letters list --state all --all -o json | jq -r '.items[].id'`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.deadLettersList(cmd.Context(), &f, time.Now()) },
+	}
+	flags := cmd.Flags()
+	f.choiceFlags.register(flags)
+	f.period.register(flags)
+	f.pageFlags.register(flags)
+	f.serverFlags.register(flags)
+	return cmd
+}
+
+func (c *cli) deadLettersList(ctx context.Context, f *listFlags, now time.Time) error {
+	since, until, err := f.period.bounds("", now)
+	if f.cursor != "" && f.period.moves() {
+		err = errors.Join(err, errors.New("--cursor goes on with the very same list, and an age means another one each moment, expected --since and --until with it, or --all without it"))
+	}
+	if err := wrongUse(f.choiceFlags.check(), f.pageFlags.check(), err); err != nil {
+		return err
+	}
+	api, err := f.client()
+	if err != nil {
+		return err
+	}
+	q := f.query()
+	setInstant(q, "since", since)
+	setInstant(q, "until", until)
+	table := c.deadLetterTable()
+	next, err := list(ctx, c, api, &f.pageFlags, "/dead-letters", q, "cursor", table)
+	switch {
+	case err != nil || c.json():
+		return err
+	case next != "" && f.period.moves():
+		fmt.Fprintln(c.out, "\nMore follow: --all lists them all.")
+	case next != "":
+		c.moreFollow(next)
+	case table.rows == 0 && (f.state == "all" || !f.none() || !since.IsZero() || !until.IsZero()):
+		fmt.Fprintln(c.out, "No dead letter found.")
+	case table.rows == 0:
+		fmt.Fprintf(c.out, "No dead letter is %s.\n", f.state)
+	}
+	return nil
+}
+
+func setInstant(q url.Values, name string, t time.Time) {
+	if !t.IsZero() {
+		q.Set(name, t.Format(time.RFC3339Nano))
+	}
+}
+
+type groupsFlags struct {
+	serverFlags
+	choiceFlags
+	pageFlags
+}
+
+func (c *cli) deadLettersGroupsCommand() *cobra.Command {
+	var f groupsFlags
+	cmd := &cobra.Command{
+		Use:   "groups",
+		Short: "List dead letters by their cause, the one with the most first",
+		Long: "Lists the causes that dead letters died of, the one with the most first: those with the same policy, reason and error\n" +
+			"(without numbers, ids and dates) are one group. Its fingerprint chooses them: `retry-worker dead-letters list\n" +
+			"--fingerprint …` lists them, `retry-worker dead-letters retry --filter fingerprint=…` sends all of them again.\n" +
+			"-o json prints the API's answer, a line for each page.",
+		Example: `  retry-worker dead-letters groups
+  retry-worker dead-letters groups --team ti -o json | jq -r '.items[] | [.count, .fingerprint, .pattern] | @tsv'
+  retry-worker dead-letters retry --filter fingerprint=0a1b2c3d4e5f6071 --plan`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.deadLettersGroups(cmd.Context(), &f) },
+	}
+	flags := cmd.Flags()
+	f.choiceFlags.register(flags)
+	f.pageFlags.register(flags)
+	f.serverFlags.register(flags)
+	return cmd
+}
+
+func (c *cli) deadLettersGroups(ctx context.Context, f *groupsFlags) error {
+	if err := wrongUse(f.choiceFlags.check(), f.pageFlags.check()); err != nil {
+		return err
+	}
+	api, err := f.client()
+	if err != nil {
+		return err
+	}
+	table := c.groupTable()
+	next, err := list(ctx, c, api, &f.pageFlags, "/dead-letters/groups", f.query(), "cursor", table)
+	if err != nil || c.json() {
+		return err
+	}
+	if table.rows == 0 {
+		fmt.Fprintln(c.out, "No dead letter found.")
+	}
+	c.moreFollow(next)
+	return nil
+}
+
+func (c *cli) groupTable() *table[console.DeadLetterGroup] {
+	type group = console.DeadLetterGroup
+	return tableOf(c,
+		column[group]{name: "FINGERPRINT", of: func(g *group) string { return orDefault(value(g.Fingerprint), "-") }},
+		column[group]{name: "COUNT", rank: 0, of: func(g *group) string { return strconv.FormatInt(g.Count, 10) }},
+		column[group]{name: "FIRST", rank: 6, of: func(g *group) string { return minute(g.FirstSeen) }},
+		column[group]{name: "LAST", rank: 5, of: func(g *group) string { return minute(g.LastSeen) }},
+		column[group]{name: "POLICY", rank: 4, of: func(g *group) string { return g.Policy }},
+		column[group]{name: "TEAMS", rank: 3, of: func(g *group) string { return teams(g.Teams) }},
+		column[group]{name: "REASON", rank: 1, of: func(g *group) string { return string(g.Reason) }},
+		column[group]{name: "ERROR", rank: 2, of: func(g *group) string { return g.Pattern }, elastic: true},
+	)
+}
+
+func teams(all []decision.Team) string {
+	names := make([]string, len(all))
+	for i := range all {
+		names[i] = string(all[i])
+	}
+	return strings.Join(names, ", ")
+}
+
+// printDeadLetter prints one, a line for each thing that is known of it.
+func (c *cli) printDeadLetter(d *console.DeadLetter) {
+	line, done := c.sheet()
+	defer done()
+	line("dead letter", d.ID)
+	line("state", string(d.State))
+	line("subject", d.Subject.ID+" ("+d.Subject.Policy+ofTenant(d.Subject.Tenant)+")")
+	line("outcome", string(d.Outcome)+" ("+string(d.Reason)+")")
+	line("to act", string(d.ResponsibleTeam))
+	line("error", d.Error)
+	line("class", classWords(d.ErrorClassification, d.MatchedRule))
+	line("retries", fmt.Sprintf("%d of %d%s", d.RetryCount, d.MaxRetries, limitWords(d)))
+	line("first failure", value(d.FirstFailure))
+	line("given up", d.CreatedAt)
+	line("process", processWords(d))
+	if r := d.Review; r != nil {
+		line("decided", r.Decision+forceWords(r)+" by "+r.By+" at "+r.At)
+		line("bulk run", value(d.BulkRun))
+		line("because", r.Reason)
+		line("next retry", value(r.NextRetryTime))
+		line("delivery", deliveryWords[d.Delivery])
+	}
+}
+
+func ofTenant(tenant string) string {
+	if tenant == journal.DefaultTenant {
+		return ""
+	}
+	return ", tenant " + tenant
+}
+
+// value is a text that may not be there.
+func value(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+// classWords are a class and the rule that gave it.
+func classWords(class, rule *string) string {
+	if class != nil && rule != nil {
+		return *class + " (" + *rule + ")"
+	}
+	return value(class)
+}
+
+func limitWords(d *console.DeadLetter) string {
+	if d.State == journal.DeadLetterOpen && d.ForceNeeded {
+		return " (a retry takes --force)"
+	}
+	return ""
+}
+
+func forceWords(r *console.Review) string { return forced(r.ForceRetry, r.Fresh) }
+
+// forced says that limits are overridden.
+func forced(force, fresh bool) string {
+	switch {
+	case fresh:
+		return ", forced, from the beginning"
+	case force:
+		return ", forced"
+	default:
+		return ""
+	}
+}
+
+func processWords(d *console.DeadLetter) string {
+	switch d.Process {
+	case deadletter.Waiting:
+		return "waits (instance " + strconv.FormatInt(d.ProcessInstanceKey, 10) + ")"
+	case deadletter.Expected:
+		return "has not come to its review task yet (instance " + strconv.FormatInt(d.ProcessInstanceKey, 10) + ")"
+	case deadletter.Nobody:
+		return "nobody waits: it can be discarded; start the process again to send it again"
+	default:
+		return ""
+	}
+}
+
+var deliveryWords = map[string]string{
+	"pending": "the process gets it as soon as the engine takes it",
+	"taken":   "the process took it",
+	"nobody":  "no process waits for it",
+}
+
+func (c *cli) deadLetterTable() *table[console.DeadLetter] {
+	type letter = console.DeadLetter
+	return tableOf(c,
+		column[letter]{name: "ID", of: func(d *letter) string { return d.ID }},
+		column[letter]{name: "SUBJECT", rank: 1, of: func(d *letter) string { return d.Subject.ID }},
+		column[letter]{name: "SINCE", rank: 6, of: func(d *letter) string { return minute(d.CreatedAt) }},
+		column[letter]{name: "STATE", rank: 5, of: func(d *letter) string { return string(d.State) }},
+		column[letter]{name: "TEAM", rank: 3, of: func(d *letter) string { return string(d.ResponsibleTeam) }},
+		column[letter]{name: "REASON", rank: 2, of: func(d *letter) string { return string(d.Reason) }},
+		column[letter]{name: "TRIES", rank: 7, of: func(d *letter) string { return fmt.Sprintf("%d/%d", d.RetryCount, d.MaxRetries) }},
+		column[letter]{name: "ERROR", rank: 4, of: func(d *letter) string { return d.Error }, elastic: true},
+	)
 }

@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -60,8 +62,9 @@ func (c *cli) decide(cmd *cobra.Command, f decideFlags) error {
 		return err
 	}
 	var v decision.Variables
+	flags := map[string]string{}
 	if p, rejection := from.Policies.Find(f.policy); rejection == nil {
-		if v, err = f.variables(cmd, p); err != nil {
+		if v, flags, err = f.variables(cmd, p); err != nil {
 			return &usageError{err}
 		}
 	}
@@ -80,9 +83,24 @@ func (c *cli) decide(cmd *cobra.Command, f decideFlags) error {
 		c.printEvidence(evidence)
 	}
 	if d.Rejection != nil {
-		return &usageError{errors.New(journal.RejectionMessage(d.Rejection))}
+		if c.json() {
+			flags = nil // its message names the variables
+		}
+		return rejected(cmd, d.Rejection, flags)
 	}
 	return nil
+}
+
+// rejected returns what is wrong with the input, by the flags that gave it.
+func rejected(cmd *cobra.Command, r *decision.Rejection, flags map[string]string) error {
+	shown := *r
+	if flag, has := flags[r.Variable]; has {
+		if !cmd.Flags().Changed(strings.TrimPrefix(flag, "--")) {
+			return &usageError{fmt.Errorf("%s is missing, expected %s", flag, r.Expected)}
+		}
+		shown.Variable = flag
+	}
+	return &usageError{errors.New(journal.RejectionMessage(&shown))}
 }
 
 func (c *cli) printDecision(from *catalogue.Catalogue, d *decision.Decision, flat json.RawMessage) error {
@@ -141,4 +159,63 @@ func instantFlag(s string) (time.Time, error) {
 		return t, &usageError{fmt.Errorf("--now is %q, expected an instant such as 2025-01-12T10:40:00Z", s)}
 	}
 	return t, nil
+}
+
+// variables returns what p reads of a process that holds the flags' values, and the flag of each variable. The error says
+// which flag p has no use for.
+func (f *decideFlags) variables(cmd *cobra.Command, p *decision.Policy) (decision.Variables, map[string]string, error) {
+	if cmd.Flags().Changed("http-status") && p.HTTPStatusVariable == "" {
+		return decision.Variables{}, nil, fmt.Errorf("--http-status is given, but %s reads no HTTP status; leave it out, or put it into --error", p.Name)
+	}
+	values := map[string]decision.Value{p.IDVariable: decision.Text(f.id), p.ErrorVariable: decision.Text(f.errorText)}
+	flags := map[string]string{p.IDVariable: "--id", p.ErrorVariable: "--error"}
+	for _, o := range []struct {
+		variable, flag string
+		value          decision.Value
+	}{
+		{decision.RetryCountVariable, "retry-count", decision.Typed(f.retryCount)},
+		{decision.LastSubmissionVariable, "last-submission-time", decision.Text(f.lastSubmission)},
+		{p.HTTPStatusVariable, "http-status", decision.Typed(f.httpStatus)},
+	} {
+		flags[o.variable] = "--" + o.flag
+		if cmd.Flags().Changed(o.flag) {
+			values[o.variable] = o.value
+		}
+	}
+	if err := f.others(p, flags, values); err != nil {
+		return decision.Variables{}, nil, err
+	}
+	return p.Variables(func(name string) decision.Value { return values[name] }), flags, nil
+}
+
+// others adds the variables of --var, which p must read and no other flag may give.
+func (f *decideFlags) others(p *decision.Policy, flags map[string]string, values map[string]decision.Value) error {
+	read := variableNames(p)
+	for _, given := range f.vars {
+		name, value, found := strings.Cut(given, "=")
+		_, again := values[name]
+		switch {
+		case !found || name == "":
+			return fmt.Errorf("--var is %q, expected NAME=VALUE, such as maxAttempts=3", given)
+		case !slices.Contains(read, name):
+			return fmt.Errorf("--var %q: %s does not read it, expected one of %s", name, p.Name, strings.Join(read, ", "))
+		case flags[name] != "":
+			return fmt.Errorf("--var %q: it has a flag of its own, expected %s", name, flags[name])
+		case again:
+			return fmt.Errorf("--var %q is given twice, expected one value", name)
+		}
+		values[name] = jsonOrText(value)
+	}
+	return nil
+}
+
+// variableNames that p reads, in alphabetical order.
+func variableNames(p *decision.Policy) []string { return decision.Policies{p.Name: p}.Variables() }
+
+// jsonOrText is s as the JSON it is, or else as text.
+func jsonOrText(s string) decision.Value {
+	if json.Valid([]byte(s)) {
+		return decision.Value(strings.TrimSpace(s))
+	}
+	return decision.Text(s)
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -71,7 +70,7 @@ func (c *cli) deploy(ctx context.Context) error {
 
 func (c *cli) printDeployed(all []deployed) error {
 	if c.json() {
-		return json.NewEncoder(c.out).Encode(all)
+		return c.printJSON(all)
 	}
 	for _, d := range all {
 		fmt.Fprintf(c.out, "%s version %d deployed (%s, tenant %s)\n", d.Process, d.Version, d.File, d.Tenant)

@@ -2,10 +2,8 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -27,12 +25,7 @@ func (c *cli) historyCommand() *cobra.Command {
 			"Exit 0 where there is one, 1 where the journal knows no failure of it or cannot be read.",
 		Example: `  retry-worker history CLM-001-1234567890
   RETRY_WORKER_DATABASE_URL=postgres://reader@db/retry retry-worker history CLM-001-1234567890 -o json`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return fmt.Errorf("%d subjects given, expected one, such as CLM-001-1234567890; `%s --help` says more", len(args), cmd.CommandPath())
-			}
-			return nil
-		},
+		Args: oneArg("subjects", "CLM-001-1234567890"),
 		RunE: func(cmd *cobra.Command, args []string) error { return c.history(cmd.Context(), args[0], f) },
 	}
 	cmd.Flags().StringVar(&f.policy, "policy", decision.DefaultPolicy, "policy the subject belongs to")
@@ -67,7 +60,7 @@ func (c *cli) history(ctx context.Context, id string, f historyFlags) error {
 	}
 	h := subjectHistory{id, f.policy, console.ViewOf(&story, time.Now())}
 	if c.json() {
-		return json.NewEncoder(c.out).Encode(h)
+		return c.printJSON(h)
 	}
 	c.printHistory(&h)
 	return nil
@@ -78,15 +71,15 @@ func (c *cli) printHistory(h *subjectHistory) {
 	for i := range h.Episodes {
 		e := &h.Episodes[i]
 		fmt.Fprintf(c.out, "\nepisode %d: %s, first failure %s%s\n", e.Number, e.State, e.FirstFailure, ended(e))
-		table := tabwriter.NewWriter(c.out, 0, 4, 2, ' ', 0)
+		var rows [][]string
 		for j := range h.Attempts {
 			a := &h.Attempts[j]
 			if a.Episode != e.Number {
 				continue // a revision may come after another episode began
 			}
-			fmt.Fprintf(table, "  %s\t%s\t%s\t%s\t%s\n", number(a), a.Timestamp, a.RetryReason, consequence(a), a.Error)
+			rows = append(rows, []string{"", number(a), a.Timestamp, a.RetryReason, consequence(a), a.Error})
 		}
-		_ = table.Flush() // the writer beneath remembers what could not be written
+		rowsOf(c, "", "", "", "", "", "").print(rows)
 	}
 }
 

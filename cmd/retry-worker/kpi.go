@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"text/tabwriter"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -57,26 +57,30 @@ func (c *cli) kpi(ctx context.Context, policies []string, policy string, now tim
 	return nil
 }
 
-// printKPIs is a table for each policy, with a line for each goal.
+// printKPIs prints a table for each policy, with a line for each goal.
 func (c *cli) printKPIs(kpis []kpi.KPI) {
-	table := tabwriter.NewWriter(c.out, 0, 4, 2, ' ', 0)
-	for i := range kpis {
-		k := &kpis[i]
-		if i == 0 || kpis[i-1].Policy != k.Policy {
-			_ = table.Flush() // the writer beneath remembers what could not be written
-			if i > 0 {
-				fmt.Fprintln(c.out)
-			}
-			fmt.Fprintf(c.out, "%s\n", k.Policy)
-			fmt.Fprintf(table, "figure\tvalue\twindow\tsamples\tgoal\tmet\n")
+	for len(kpis) > 0 {
+		policy := kpis[0].Policy
+		var rows [][]string
+		for ; len(kpis) > 0 && kpis[0].Policy == policy; kpis = kpis[1:] {
+			rows = append(rows, kpiRows(&kpis[0])...)
 		}
-		row := fmt.Sprintf("%s\t%s\t%s\t%d", k.Name, measured(k), windowWords(k.Window), k.Samples)
-		for j := range k.Goals {
-			fmt.Fprintf(table, "%s\t%s\t%s\n", row, goalWords(k, &k.Goals[j]), met(&k.Goals[j]))
-			row = "\t\t\t"
+		fmt.Fprintln(c.out, policy)
+		rowsOf(c, "figure", "value", "window", "samples", "goal", "met").print(rows)
+		if len(kpis) > 0 {
+			fmt.Fprintln(c.out)
 		}
 	}
-	_ = table.Flush()
+}
+
+// kpiRows are a figure's lines, one for each goal.
+func kpiRows(k *kpi.KPI) (rows [][]string) {
+	figure := []string{k.Name, measured(k), windowWords(k.Window), strconv.FormatInt(k.Samples, 10)}
+	for i := range k.Goals {
+		rows = append(rows, append(figure, goalWords(k, &k.Goals[i]), met(&k.Goals[i])))
+		figure = make([]string, 4)
+	}
+	return rows
 }
 
 // measured is the figure's value; - where nothing happened that it could be made of.

@@ -7,10 +7,13 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"retry-worker/internal/deadletter"
 )
 
 // Exit codes of the contract.
@@ -88,11 +91,11 @@ func (c *cli) root() *cobra.Command {
 		Use:   "retry-worker",
 		Short: "Decides whether and when a failed submission is retried, beside Zeebe (Camunda 8)",
 		Long: "retry-worker answers a process that asks what follows a failed submission: retry or not, when,\n" +
-			"and if not, who must act. Without a command it serves.",
+			"and if not, who must act.",
 		Args:          noArgs,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		RunE:          func(*cobra.Command, []string) error { return c.serve() },
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			err := c.checkFormat(cmd.Name())
 			c.begun = err == nil
@@ -109,8 +112,9 @@ func (c *cli) root() *cobra.Command {
 		}
 		return fmt.Errorf("%w; `%s --help` lists the flags", err, cmd.CommandPath())
 	})
-	root.AddCommand(c.serveCommand(), c.deployCommand(), c.demoCommand(), c.decideCommand(), c.historyCommand(), c.auditCommand(), c.journalCommand(), c.planCommand(), c.policiesCommand(), c.kpiCommand(),
-		c.deadLettersCommand(), c.notifyCommand(), c.tokenCommand(), c.readyCommand(), c.checkCommand(), c.versionCommand())
+	root.AddCommand(c.serveCommand(), c.deployCommand(), c.demoCommand(), c.decideCommand(), c.historyCommand(),
+		c.auditCommand(), c.journalCommand(), c.planCommand(), c.policiesCommand(), c.kpiCommand(), c.deadLettersCommand(),
+		c.notifyCommand(), c.tokenCommand(), c.readyCommand(), c.checkCommand(), c.versionCommand())
 	return root
 }
 
@@ -123,6 +127,61 @@ func (c *cli) checkFormat(command string) error {
 		return fmt.Errorf("--output is %q, expected text, json or svg", c.format)
 	default:
 		return fmt.Errorf("--output is %q, expected text or json", c.format)
+	}
+}
+
+// group returns a command that does nothing but hold others, which it names in that order.
+func group(use, short, long string, commands ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{Use: use, Short: short, Long: long, RunE: func(*cobra.Command, []string) error { return nil }}
+	cmd.AddCommand(commands...)
+	names := make([]string, len(commands))
+	for i := range commands {
+		names[i] = commands[i].Name()
+	}
+	expected := names[len(names)-1]
+	if len(names) > 1 {
+		expected = strings.Join(names[:len(names)-1], ", ") + " or " + expected
+	}
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return fmt.Errorf("unknown command %q; `%s --help` lists the commands", args[0], cmd.CommandPath())
+		}
+		return fmt.Errorf("expected a command behind %s: %s; `%s --help` says more", use, expected, cmd.CommandPath())
+	}
+	return cmd
+}
+
+// oneArg takes one argument, of which the error calls many what, and gives an example.
+func oneArg(what, example string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) != 1 {
+			return fmt.Errorf("%d %s given, expected one, such as %s; `%s --help` says more", len(args), what, example, cmd.CommandPath())
+		}
+		return nil
+	}
+}
+
+// oneID takes one argument, the id of what, as the command list prints it.
+func oneID(what, list, example string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) != 1:
+			return fmt.Errorf("%d ids given, expected one as `%s` prints them; `%s --help` says more", len(args), list, cmd.CommandPath())
+		case !deadletter.IsID(strings.ToLower(args[0])):
+			return fmt.Errorf("%s is no %s's id, expected one as `%s` prints them, such as %s",
+				strconv.QuoteToASCII(inertLine(args[0], 60)), what, list, example)
+		}
+		return nil
+	}
+}
+
+// oneArgAtMost takes one argument or none.
+func oneArgAtMost(what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) > 1 {
+			return fmt.Errorf("%d %s given, expected one at most; `%s --help` says more", len(args), what, cmd.CommandPath())
+		}
+		return nil
 	}
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"regexp"
 	"runtime"
 	"strings"
@@ -46,6 +47,18 @@ func TestHelpListsEveryCommand(t *testing.T) {
 	}
 }
 
+// Nothing is served, and no journal is made, by who only types the program's name.
+func TestWithoutACommandHelpIsPrinted(t *testing.T) {
+	t.Chdir(t.TempDir())
+	environment(t, nil)
+	if r, help := retryWorker(), retryWorker("--help"); r != help || r.code != exitDone {
+		t.Errorf("got %+v, want %+v", r, help)
+	}
+	if files, err := os.ReadDir("."); err != nil || len(files) > 0 {
+		t.Errorf("it leaves %v behind (%v)", files, err)
+	}
+}
+
 func TestVersion(t *testing.T) {
 	r := retryWorker("version")
 	if want := "retry-worker dev (commit unknown of unknown, " + runtime.Version() + ")\n"; r.stdout != want || r.code != exitDone {
@@ -60,7 +73,7 @@ func TestVersion(t *testing.T) {
 // Errors are lines that begin with the program's name, and nothing of them gets into standard output.
 func TestErrorsGoToStandardError(t *testing.T) {
 	environment(t, map[string]string{"ZEEBE_ADDRESS": "nonsense", "RETRY_WORKER_OPS_ADDR": "nonsense"})
-	for _, command := range []string{"serve", "", "deploy", "demo", "ready"} {
+	for _, command := range []string{"serve", "deploy", "demo", "ready"} {
 		for _, format := range []string{"text", "json"} {
 			r := retryWorker(strings.Fields(command + " -o " + format)...)
 			if r.code != exitUsage || r.stdout != "" || r.stderr == "" {

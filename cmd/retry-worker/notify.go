@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -23,21 +22,10 @@ import (
 const testTime = 2 * time.Minute
 
 func (c *cli) notifyCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "notify",
-		Short: "Try whether a team can be told of its dead letters",
-		Long: "Tries whether a team can be told of its dead letters, by e-mail and by webhook, as the policy catalogue's teams say.\n" +
+	return group("notify", "Try whether a team can be told of its dead letters",
+		"Tries whether a team can be told of its dead letters, by e-mail and by webhook, as the policy catalogue's teams say.\n"+
 			"The worker tells them by itself; this is for who sets it up.",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return fmt.Errorf("unknown command %q; `%s --help` lists the commands", args[0], cmd.CommandPath())
-			}
-			return fmt.Errorf("expected a command behind notify: test; `%s --help` says more", cmd.CommandPath())
-		},
-		RunE: func(*cobra.Command, []string) error { return nil },
-	}
-	cmd.AddCommand(c.notifyTestCommand())
-	return cmd
+		c.notifyTestCommand())
 }
 
 type notifyFlags struct{ team, channel, policiesFile string }
@@ -135,13 +123,14 @@ func (c *cli) printTrial(t trial) error {
 	if c.json() {
 		return c.printJSON(t)
 	}
-	table := tabwriter.NewWriter(c.out, 0, 4, 2, ' ', 0)
+	var rows [][]string
 	for _, r := range t.Results {
 		mark := "ok"
 		if !r.OK {
 			mark = "FAIL"
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", mark, r.Channel, r.Recipient, r.Said)
+		rows = append(rows, []string{mark, string(r.Channel), r.Recipient, r.Said})
 	}
-	return table.Flush()
+	rowsOf(c, "", "", "", "").print(rows)
+	return nil
 }

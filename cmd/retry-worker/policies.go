@@ -1,32 +1,30 @@
 package main
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"go.yaml.in/yaml/v3"
 
 	"retry-worker/internal/catalogue"
+	"retry-worker/internal/classify"
+	"retry-worker/internal/config"
+	"retry-worker/internal/decision"
+	"retry-worker/internal/plan"
 )
 
 func (c *cli) policiesCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "policies",
-		Short: "Check a policy catalogue, show the one in force, say what a file changes, or print the format's schema",
-		Long: "Checks a policy catalogue before it goes live, shows the one in force, says what a file changes, and prints the JSON\n" +
-			"Schema of the format.\n" +
-			"In force is the file that " + policiesFileVariable + " names, or else the built-in catalogue.",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return fmt.Errorf("unknown command %q; `%s --help` lists the commands", args[0], cmd.CommandPath())
-			}
-			return fmt.Errorf("expected a command behind policies: check, show, diff or schema; `%s --help` says more", cmd.CommandPath())
-		},
-		RunE: func(*cobra.Command, []string) error { return nil },
-	}
-	cmd.AddCommand(c.policiesCheckCommand(), c.policiesShowCommand(), c.policiesDiffCommand(), c.policiesSchemaCommand())
-	return cmd
+	return group("policies", "Check a policy catalogue, show the one in force, say what a file changes, or print the format's schema",
+		"Checks a policy catalogue before it goes live, shows the one in force, says what a file changes, and prints the JSON\n"+
+			"Schema of the format.\n"+
+			"In force is the file that "+policiesFileVariable+" names, or else the built-in catalogue.",
+		c.policiesCheckCommand(), c.policiesShowCommand(), c.policiesDiffCommand(), c.policiesSchemaCommand())
 }
 
 func (c *cli) policiesCheckCommand() *cobra.Command {
@@ -37,12 +35,7 @@ func (c *cli) policiesCheckCommand() *cobra.Command {
 			"problem: file, line, field, what was found and what was expected.",
 		Example: `  retry-worker policies check policies.yaml
   retry-worker policies check policies.yaml -o json`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return fmt.Errorf("%d files given, expected one, such as policies.yaml; `%s --help` says more", len(args), cmd.CommandPath())
-			}
-			return nil
-		},
+		Args: oneArg("files", "policies.yaml"),
 		RunE: func(_ *cobra.Command, args []string) error { return c.policiesCheck(args[0]) },
 	}
 }
@@ -133,4 +126,265 @@ func (c *cli) policiesSchemaCommand() *cobra.Command {
 			return err
 		},
 	}
+}
+
+func (c *cli) policiesDiffCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "diff [FILE]",
+		Short: "Say what a policy catalogue changes against the built-in one",
+		Long: "Says what a policy catalogue changes against the built-in one, a line each: what stands where, and what stands there now.\n" +
+			"Without a file, of the catalogue in force.",
+		Example: `  retry-worker policies diff policies.yaml
+  retry-worker policies diff -o json`,
+		Args: oneArgAtMost("files"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			file := ""
+			if len(args) > 0 {
+				file = args[0]
+			}
+			from, err := loadCatalogue(file)
+			if err != nil {
+				return err
+			}
+			return c.policiesDiff(from)
+		},
+	}
+}
+
+// changedCatalogue is what `policies diff -o json` prints.
+type changedCatalogue struct {
+	Version string             `json:"version"`
+	Source  string             `json:"source"`
+	BuiltIn string             `json:"builtIn"` // the built-in catalogue's version
+	Changes []catalogue.Change `json:"changes"`
+}
+
+func (c *cli) policiesDiff(from *catalogue.Catalogue) error {
+	builtIn := catalogue.Default()
+	changes := catalogue.Changes(builtIn, from)
+	if c.json() {
+		return c.printJSON(changedCatalogue{from.Version, from.Source, builtIn.Version, append([]catalogue.Change{}, changes...)})
+	}
+	for _, change := range changes {
+		fmt.Fprintln(c.out, change)
+	}
+	if len(changes) == 0 {
+		fmt.Fprintln(c.out, "nothing differs from the built-in catalogue")
+	}
+	return nil
+}
+
+func (c *cli) policiesShowCommand() *cobra.Command {
+	var file string
+	var effective bool
+	cmd := &cobra.Command{
+		Use:   "show [NAME]",
+		Short: "Show the catalogue in force, or what one of its policies says",
+		Long: "Shows the catalogue in force as it was written, its version and source in the first line. With --effective the whole,\n" +
+			"where the file extends the built-in one. With a policy's name, what that policy says, in words.",
+		Example: `  retry-worker policies show --effective
+  retry-worker policies show tiss-submission`,
+		Args: oneArgAtMost("policies"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			from, err := loadCatalogue(file)
+			if err != nil {
+				return err
+			}
+			if len(args) == 0 {
+				content := from.YAML()
+				if effective {
+					content = from.Effective()
+				}
+				return c.showCatalogue(from, content)
+			}
+			return c.showPolicy(from, args[0])
+		},
+	}
+	policiesFileFlag(cmd, &file)
+	cmd.Flags().BoolVar(&effective, "effective", false, "show the whole, where the file extends the built-in catalogue")
+	return cmd
+}
+
+// shownCatalogue is what `policies show -o json` prints; with a name, Policy stands in place of Catalogue.
+type shownCatalogue struct {
+	Version   string          `json:"version"`
+	Source    string          `json:"source"`
+	Catalogue json.RawMessage `json:"catalogue,omitempty"`
+	Name      string          `json:"name,omitempty"`
+	Policy    json.RawMessage `json:"policy,omitempty"`
+}
+
+func (c *cli) showCatalogue(from *catalogue.Catalogue, content []byte) error {
+	if !c.json() {
+		fmt.Fprintf(c.out, "# version %s, source %s\n", from.Version, strconv.Quote(from.Source))
+		_, err := c.out.Write(bytes.TrimPrefix(content, []byte("\uFEFF")))
+		return err
+	}
+	document, _, err := asJSON(content, "")
+	if err != nil {
+		return err
+	}
+	return c.printJSON(shownCatalogue{Version: from.Version, Source: from.Source, Catalogue: document})
+}
+
+// asJSON is a catalogue's YAML as JSON, and the part of it that is the named policy.
+func asJSON(text []byte, name string) (document, policy json.RawMessage, err error) {
+	var content map[string]any
+	if err := yaml.Unmarshal(text, &content); err != nil {
+		return nil, nil, fmt.Errorf("turn the catalogue into JSON: %w", err)
+	}
+	if document, err = json.Marshal(content); err != nil {
+		return nil, nil, fmt.Errorf("turn the catalogue into JSON: %w", err)
+	}
+	policies, _ := content["policies"].(map[string]any)
+	policy, err = json.Marshal(policies[name])
+	return document, policy, err
+}
+
+func (c *cli) showPolicy(from *catalogue.Catalogue, name string) error {
+	p := from.Policies[name]
+	if p == nil {
+		return &usageError{fmt.Errorf("the policy is %q, expected one of %s", name, strings.Join(from.Policies.Names(), ", "))}
+	}
+	if c.json() {
+		_, policy, err := asJSON(from.Effective(), name)
+		if err != nil {
+			return err
+		}
+		return c.printJSON(shownCatalogue{Version: from.Version, Source: from.Source, Name: name, Policy: policy})
+	}
+	c.printPolicy(from, p)
+	return nil
+}
+
+// printPolicy tells a person what p says: what it reads, its limits and backoff, and each rule in the order they are tried.
+func (c *cli) printPolicy(from *catalogue.Catalogue, p *decision.Policy) {
+	row := func(name, value string) {
+		if value != "" {
+			fmt.Fprintf(c.out, "%-14s %s\n", name, value)
+		}
+	}
+	row("policy", p.Name)
+	row("catalogue", from.Version+", source "+strconv.Quote(from.Source))
+	row("description", p.Description)
+	row("id", p.IDVariable+", matches "+p.IDPattern.String())
+	row("error", p.ErrorVariable)
+	row("HTTP status", p.HTTPStatusVariable)
+	row("also reads", decision.RetryCountVariable+", "+decision.LastSubmissionVariable)
+	if p.Own != nil {
+		row("job's own", jobVariables(p.Own))
+	}
+	row("retries", strconv.FormatInt(p.MaxRetries, 10))
+	row("backoff", plan.Backoff(&p.Backoff))
+	limit := "none"
+	if p.TotalLimit > 0 {
+		limit = plan.Words(p.TotalLimit) + " from the first failure"
+	}
+	row("total limit", limit)
+	row("at the limit", "to "+string(p.LimitTeam))
+	row("empty error", string(p.EmptyError))
+	row("unknown error", unknownWords(p))
+	for _, team := range teamsOf(p) {
+		row("team", who(from, team))
+	}
+	c.printRules(p.Rules.Rules())
+}
+
+// teamsOf are the teams that p names, in alphabetical order.
+func teamsOf(p *decision.Policy) []decision.Team {
+	teams := []decision.Team{p.LimitTeam}
+	for _, r := range p.Rules.Rules() {
+		if r.Team != "" {
+			teams = append(teams, r.Team)
+		}
+	}
+	slices.Sort(teams)
+	return slices.Compact(teams)
+}
+
+// jobVariables lists the variables in which a job brings its own retry policy.
+func jobVariables(own *decision.OwnVariables) string {
+	names := slices.DeleteFunc([]string{own.MaxAttempts, own.Delay, own.NonRetryable}, func(name string) bool { return name == "" })
+	return strings.Join(names, ", ") + " (what the job says goes before retries and backoff)"
+}
+
+func unknownWords(p *decision.Policy) string {
+	if p.UnknownError == decision.GiveUpUnknown {
+		return string(p.UnknownError)
+	}
+	return string(decision.RetryUnknown)
+}
+
+// who is a team with what it does.
+func who(from *catalogue.Catalogue, team decision.Team) string {
+	if description := from.Teams[team].Description; description != "" {
+		return string(team) + " (" + description + ")"
+	}
+	return string(team)
+}
+
+// printRules in the order they are tried (R2).
+func (c *cli) printRules(rules []classify.Rule) {
+	if len(rules) == 0 {
+		fmt.Fprintln(c.out, "\nno rules: every error is unknown")
+		return
+	}
+	fmt.Fprintf(c.out, "\n%s, tried in this order:\n", counted(len(rules), "rule", "rules"))
+	for i := range rules {
+		c.printRule(&rules[i])
+	}
+}
+
+func (c *cli) printRule(r *classify.Rule) {
+	head := string(r.Class) + "  " + r.Name
+	if r.Presumed() {
+		head += ", presumed where no rule above matches"
+	}
+	if r.Reason != "" && string(r.Reason) != r.Name {
+		head += ", reason " + string(r.Reason)
+	}
+	if r.Team != "" {
+		head += ", to " + string(r.Team)
+	}
+	fmt.Fprintln(c.out, head)
+	for _, finds := range []struct {
+		what  string
+		items []string
+	}{
+		{"codes", r.Codes}, {"HTTP statuses", r.Statuses}, {"TISS faults", r.TISSFaults}, {"TISS codes", r.TISSCodes}, {"phrases", r.Phrases}, {"refusals", r.Refusals}, {"approvals", r.Approvals}, {"things", r.Things}, {"patterns", r.Patterns},
+	} {
+		if len(finds.items) > 0 && !slices.Equal(finds.items, []string{r.Name}) {
+			fmt.Fprintf(c.out, "           %s: %s\n", finds.what, strings.Join(finds.items, ", "))
+		}
+	}
+	if r.Hint != "" {
+		fmt.Fprintf(c.out, "           hint: %s\n", r.Hint)
+	}
+}
+
+// policiesFileVariable names the catalogue for the worker and for every command that reads policies.
+const policiesFileVariable = "RETRY_WORKER_POLICIES_FILE"
+
+// policiesFileFlag lets a command read another catalogue than the worker does.
+func policiesFileFlag(cmd *cobra.Command, file *string) {
+	cmd.Flags().StringVar(file, "policies-file", "", "policy catalogue to read; left out: "+policiesFileVariable+", or else the built-in one")
+}
+
+// loadCatalogue is the catalogue in file, or in the one that the environment names, or the built-in one. A wrong one is
+// wrong input, a line for each problem.
+func loadCatalogue(file string) (*catalogue.Catalogue, error) {
+	if file == "" {
+		var err error
+		if file, err = config.PoliciesFile(); err != nil {
+			return nil, &usageError{err}
+		}
+	}
+	if file == "" {
+		return catalogue.Default(), nil
+	}
+	c, err := catalogue.Load(file)
+	if err != nil {
+		return nil, &usageError{err}
+	}
+	return c, nil
 }

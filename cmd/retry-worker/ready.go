@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -45,7 +44,7 @@ func (c *cli) ready() error {
 	detail := strings.TrimSpace(string(answer))
 	ready := response.StatusCode == http.StatusOK
 	if c.json() {
-		if err := json.NewEncoder(c.out).Encode(map[string]any{"ready": ready, "detail": detail}); err != nil {
+		if err := c.printJSON(map[string]any{"ready": ready, "detail": detail}); err != nil {
 			return err
 		}
 	} else if ready {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
@@ -18,19 +19,53 @@ import (
 )
 
 func (c *cli) serveCommand() *cobra.Command {
-	var settings strings.Builder
-	if err := config.Usage(&settings); err != nil {
-		settings.WriteString(err.Error())
-	}
 	return &cobra.Command{
 		Use:   "serve",
-		Short: "Take jobs from the engine and answer them (the default command)",
+		Short: "Take jobs from the engine and answer them",
 		Long: "Takes jobs from the engine and answers them until SIGTERM or SIGINT; then it finishes what it has\n" +
-			"begun and hands back the rest. A second signal ends it at once.\n\nSettings (environment; default; meaning):\n" +
-			strings.TrimRight(settings.String(), "\n"),
+			"begun and hands back the rest. A second signal ends it at once. It is set by environment variables:\n" + settingsHelp(),
 		Args: noArgs,
 		RunE: func(*cobra.Command, []string) error { return c.serve() },
 	}
+}
+
+// helpWidth is how wide a help text is at most.
+const helpWidth = 100
+
+// settingsHelp lists the environment's settings by group: the variable with its default, and what it means below.
+func settingsHelp() string {
+	variables, err := config.Variables()
+	if err != nil {
+		return err.Error()
+	}
+	var b strings.Builder
+	for i, v := range variables {
+		if i == 0 || variables[i-1].Group != v.Group {
+			b.WriteString("\n" + v.Group + ":\n")
+		}
+		if v.Default != "" {
+			v.Default = " (" + v.Default + ")"
+		}
+		b.WriteString("  " + v.Name + v.Default + "\n" + wrapped(v.Meaning, "      ", helpWidth))
+	}
+	return strings.TrimRight(b.String(), "\n")
+}
+
+// wrapped returns the words of a text in lines of at most width characters, indent included.
+func wrapped(text, indent string, width int) string {
+	var b strings.Builder
+	line := indent
+	for word := range strings.FieldsSeq(text) {
+		if line != indent && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > width {
+			b.WriteString(line + "\n")
+			line = indent
+		}
+		if line != indent {
+			line += " "
+		}
+		line += word
+	}
+	return b.String() + line + "\n"
 }
 
 // A line of the log waits for others up to logDelay, or until there are logBytes of them: one write for many lines is a

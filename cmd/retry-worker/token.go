@@ -16,23 +16,12 @@ import (
 const tokensFileVariable = "RETRY_WORKER_AUTH_TOKENS_FILE"
 
 func (c *cli) tokenCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "token",
-		Short: "Make a token that lets somebody use the console and the API",
-		Long: "Makes tokens for the console and the API. The worker reads them from the file that " + tokensFileVariable + "\n" +
-			"names, and looks every 10 seconds whether it has changed; a line taken out ends that token and its sessions.\n" +
-			"Roles: viewer reads; operator retries and discards too, once more at the limit, and in bulk for the teams that the\n" +
+	return group("token", "Make a token that lets somebody use the console and the API",
+		"Makes tokens for the console and the API. The worker reads them from the file that "+tokensFileVariable+"\n"+
+			"names, and looks every 10 seconds whether it has changed; a line taken out ends that token and its sessions.\n"+
+			"Roles: viewer reads; operator retries and discards too, once more at the limit, and in bulk for the teams that the\n"+
 			"token is bound to; admin also begins the whole ladder again, and in bulk for all.",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return fmt.Errorf("unknown command %q; `%s --help` lists the commands", args[0], cmd.CommandPath())
-			}
-			return fmt.Errorf("expected a command behind token: new; `%s --help` says more", cmd.CommandPath())
-		},
-		RunE: func(*cobra.Command, []string) error { return nil },
-	}
-	cmd.AddCommand(c.tokenNewCommand())
-	return cmd
+		c.tokenNewCommand())
 }
 
 type tokenFlags struct{ name, role, teams, expires, file, tokenFile string }

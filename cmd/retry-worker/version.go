@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"runtime"
 
@@ -29,7 +28,7 @@ func (c *cli) versionCommand() *cobra.Command {
 		RunE: func(*cobra.Command, []string) error {
 			b := build()
 			if c.json() {
-				return json.NewEncoder(c.out).Encode(map[string]string{"version": b.Version, "commit": b.Commit, "date": date, "goVersion": b.GoVersion})
+				return c.printJSON(map[string]string{"version": b.Version, "commit": b.Commit, "date": date, "goVersion": b.GoVersion})
 			}
 			_, err := fmt.Fprintf(c.out, "retry-worker %s (commit %s of %s, %s)\n", b.Version, b.Commit, date, b.GoVersion)
 			return err

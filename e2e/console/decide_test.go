@@ -169,7 +169,7 @@ func TestWithoutJavaScriptAllIsReadableAndARetryWorks(t *testing.T) {
 		"/dead-letters/groups":        {"Pendências por causa", "Tempo esgotado"},
 		"/bulk-runs/new?q=" + claimID: {"Prévia da ação em massa", "Encontradas"},
 		"/bulk-runs":                  {"Ações em massa"},
-		"/policies":                   {"tiss-submission", "whatsapp-message", "failed-job", "job-queue", "no-retry"},
+		"/policies":                   {"Envio TISS", "Mensagem de WhatsApp", "Tarefa com falha", "Fila de tarefas", "Sem nova tentativa"},
 		"/audit?policy=tiss-submission&id=" + claimID: {"Auditoria", claimID, "CSV"},
 		"/subjects/tiss-submission/x":                 {"Guia não encontrada"},
 	} {

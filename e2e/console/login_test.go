@@ -76,7 +76,7 @@ func TestEachRoleMayWhatItMay(t *testing.T) {
 		b.write("#retry-reason", "O portal voltou.")
 		b.click("#retry button[type=submit]")
 		b.await("the result", `document.querySelector("#decision .notice.ok")`)
-		b.says("#decision .notice.ok", "6 de 5", "test.operator")
+		b.says("#decision .notice.ok", "extra, além das 5", "test.operator")
 	})
 	t.Run("an admin forces", func(t *testing.T) {
 		b := s.visit(t, "en")

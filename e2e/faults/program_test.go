@@ -29,7 +29,7 @@ type program struct {
 // given, and waits until it serves.
 func (f *fixture) program(name string, env ...string) *program {
 	f.t.Helper()
-	return f.programBy(name, harness.Command{Path: harness.Binary(f.t)}, env...)
+	return f.programBy(name, harness.Command{Path: harness.Binary(f.t), Args: []string{"serve"}}, env...)
 }
 
 // programBy is program where another command starts the worker.

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"retry-worker/e2e/harness"
@@ -77,7 +78,7 @@ func (r *readOnlyRoot) command() harness.Command {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	return harness.Command{Path: path, Args: r.ways[1:]}
+	return harness.Command{Path: path, Args: append(slices.Clone(r.ways[1:]), "serve")}
 }
 
 // unchanged fails where the program left anything behind.

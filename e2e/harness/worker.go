@@ -69,7 +69,7 @@ func StartWorker(t *testing.T, binary string, settings []string) *Worker {
 func RunWorker(t *testing.T, binary string, settings []string, output io.Writer) *Worker {
 	t.Helper()
 	log := &Log{}
-	c := Command{Path: binary, Env: settings, Output: log}
+	c := Command{Path: binary, Args: []string{"serve"}, Env: settings, Output: log}
 	if output != nil {
 		c.Output = io.MultiWriter(log, output)
 	}

@@ -35,13 +35,13 @@ func checkSettings(t *testing.T, r result) {
 // knownSettings are the names of `retry-worker serve --help`.
 func knownSettings(t *testing.T) []string {
 	t.Helper()
-	var table strings.Builder
-	if err := config.Usage(&table); err != nil {
+	variables, err := config.Variables()
+	if err != nil {
 		t.Fatal(err)
 	}
 	var names []string
-	for line := range strings.Lines(table.String()) {
-		names = append(names, strings.Fields(line)[0])
+	for _, v := range variables {
+		names = append(names, v.Name)
 	}
 	return names
 }

@@ -311,14 +311,14 @@ var contractNames = []string{
 func TestUsageListsEverySetting(t *testing.T) {
 	rows := usageRows(t)
 	for _, name := range contractNames {
-		if rows[name] == "" {
+		if rows[name].Name == "" {
 			t.Errorf("the table does not list %s", name)
 		}
 	}
 	tested := make(map[string]bool)
 	for _, s := range settings(t) {
 		tested[s.name] = true
-		if rows[s.name] == "" {
+		if rows[s.name].Name == "" {
 			t.Errorf("the table does not list %s", s.name)
 		}
 	}
@@ -333,7 +333,7 @@ func TestUsageListsEverySetting(t *testing.T) {
 		"RETRY_WORKER_JOB_TIMEOUT": "10s", "RETRY_WORKER_SHUTDOWN_TIMEOUT": "25s", "RETRY_WORKER_LOG_LEVEL": "info",
 		"RETRY_WORKER_LOG_FORMAT": "json", "RETRY_WORKER_RETENTION": "5y", "ZEEBE_ADDRESS": "127.0.0.1:26500",
 	} {
-		if fields := strings.Fields(rows[name]); fields[1] != preset {
+		if rows[name].Default != preset {
 			t.Errorf("%s: the table says %q, want the default %s", name, rows[name], preset)
 		}
 	}

@@ -2,10 +2,8 @@ package config
 
 import (
 	"fmt"
-	"io"
 	"reflect"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/kelseyhightower/envconfig"
 )
@@ -16,49 +14,49 @@ const (
 )
 
 // workerEnv is the environment as it came: text, so that everything wrong can be said at once.
-// Names, defaults and descriptions stand here and nowhere else.
+// Names, defaults and descriptions stand here and nowhere else; a group goes on until the next begins.
 type workerEnv struct {
-	HTTPAddr             string `split_words:"true" default:"127.0.0.1:8095" desc:"console and API: host:port; loopback only without a tokens file"`
-	OpsAddr              string `split_words:"true" default:"127.0.0.1:9095" desc:"/metrics, /livez and /readyz: host:port"`
-	DatabaseURL          string `split_words:"true" default:"sqlite:retry-worker.db" desc:"journal: sqlite:FILE or postgres://USER@HOST/DATABASE"`
-	PoliciesFile         string `split_words:"true" desc:"policy catalogue (YAML), taken up again when it changes; empty: the built-in one"`
-	MaxJobsActive        string `split_words:"true" default:"50" desc:"jobs held per job type, 1 to 10000"`
-	JobTimeout           string `split_words:"true" default:"10s" desc:"time to answer a job, 1s to 1h"`
-	Concurrency          string `split_words:"true" default:"50" desc:"jobs handled at once, all types together, 1 to 10000"`
-	TenantIds            string `split_words:"true" desc:"tenants to take jobs from, comma-separated; empty: the engine's default"` //nolint:revive // envconfig makes TENANT_IDS of it
-	WorkerName           string `split_words:"true" desc:"name shown by the engine; empty: retry-worker@HOSTNAME"`
-	ShutdownTimeout      string `split_words:"true" default:"25s" desc:"time for a stop, 1s to 1h"`
-	LogLevel             string `split_words:"true" default:"info" desc:"debug, info, warn or error"`
-	LogFormat            string `split_words:"true" default:"json" desc:"json or console"`
-	EventsURL            string `split_words:"true" desc:"NATS server with JetStream for events, nats://…; empty: off"`
-	Retention            string `split_words:"true" default:"5y" desc:"how long records are kept: 5y, 90d or 48h"`
+	HTTPAddr             string `group:"Console and API" split_words:"true" default:"127.0.0.1:8095" desc:"console and API: host:port; loopback only without a tokens file"`
+	PublicURL            string `split_words:"true" desc:"where people open the console, for links in messages: https://…; empty: no links"`
 	AuthTokensFile       string `split_words:"true" desc:"who may use console and API (retry-worker token new), taken up again when it changes; empty: everybody on this machine"`
 	OidcIssuer           string `split_words:"true" desc:"OpenID provider that people log in by, and programs' tokens come from: https://…; empty: none"`
 	OidcClientID         string `split_words:"true" desc:"id of the provider's client; its redirect address is …/login/callback"`
 	OidcClientSecretFile string `split_words:"true" desc:"file with the client's secret, which signs the sessions too"`
 	OidcRoleClaim        string `split_words:"true" default:"roles" desc:"claim that holds viewer, operator or admin; dots lead into objects: realm_access.roles"`
 	OidcTeamClaim        string `split_words:"true" desc:"claim that holds a person's teams; empty: the provider binds nobody to teams"`
-	SmtpURL              string `split_words:"true" desc:"mail server for what teams are told: smtp://USER@HOST:587 (STARTTLS) or smtps://USER@HOST:465; empty: no e-mail"` //nolint:revive // envconfig makes SMTP_… of it
-	SmtpPasswordFile     string `split_words:"true" desc:"file with the password of the mail server's user, read for each connection"`                                      //nolint:revive // envconfig makes SMTP_… of it
-	SmtpCaFile           string `split_words:"true" desc:"PEM file to trust for the mail server instead of the system's authorities"`                                       //nolint:revive // envconfig makes SMTP_… of it
+	TlsCertFile          string `split_words:"true" desc:"PEM file with the certificate of console and API, taken up again when it changes; empty: no TLS"` //nolint:revive // envconfig makes TLS_… of it
+	TlsKeyFile           string `split_words:"true" desc:"PEM file with the certificate's key"`                                                             //nolint:revive // envconfig makes TLS_… of it
+	Proxies              string `split_words:"true" desc:"reverse proxies before console and API, networks or addresses, comma-separated: their X-Forwarded-For is believed"`
+	Token                string `split_words:"true" desc:"token that the other commands show to the API; serve does not read it"`
+	PoliciesFile         string `group:"Jobs and policies" split_words:"true" desc:"policy catalogue (YAML), taken up again when it changes; empty: the built-in one"`
+	MaxJobsActive        string `split_words:"true" default:"50" desc:"jobs held per job type, 1 to 10000"`
+	JobTimeout           string `split_words:"true" default:"10s" desc:"time to answer a job, 1s to 1h"`
+	Concurrency          string `split_words:"true" default:"50" desc:"jobs handled at once, all types together, 1 to 10000"`
+	TenantIds            string `split_words:"true" desc:"tenants to take jobs from, comma-separated; empty: the engine's default"` //nolint:revive // envconfig makes TENANT_IDS of it
+	WorkerName           string `split_words:"true" desc:"name shown by the engine; empty: retry-worker@HOSTNAME"`
+	ShutdownTimeout      string `split_words:"true" default:"25s" desc:"time for a stop, 1s to 1h"`
+	DatabaseURL          string `group:"Journal and events" split_words:"true" default:"sqlite:retry-worker.db" desc:"journal: sqlite:FILE or postgres://USER@HOST/DATABASE"`
+	DatabaseURLFile      string `split_words:"true" desc:"file with RETRY_WORKER_DATABASE_URL, which may hold a password"`
+	Retention            string `split_words:"true" default:"5y" desc:"how long records are kept: 5y, 90d or 48h"`
+	EventsURL            string `split_words:"true" desc:"NATS server with JetStream for events, nats://…; empty: off"`
+	EventsURLFile        string `split_words:"true" desc:"file with RETRY_WORKER_EVENTS_URL, which may hold a password"`
+	SmtpURL              string `group:"Messages to teams" split_words:"true" desc:"mail server for what teams are told: smtp://USER@HOST:587 (STARTTLS) or smtps://USER@HOST:465; empty: no e-mail"` //nolint:revive // envconfig makes SMTP_… of it
+	SmtpPasswordFile     string `split_words:"true" desc:"file with the password of the mail server's user, read for each connection"`                                                                //nolint:revive // envconfig makes SMTP_… of it
+	SmtpCaFile           string `split_words:"true" desc:"PEM file to trust for the mail server instead of the system's authorities"`                                                                 //nolint:revive // envconfig makes SMTP_… of it
 	MailFrom             string `split_words:"true" desc:"address that e-mail comes from, such as retry-worker@hospital.example"`
-	PublicURL            string `split_words:"true" desc:"where people open the console, for links in messages: https://…; empty: no links"`
 	NotifyInterval       string `split_words:"true" default:"15m" desc:"least time between two messages to a team about new dead letters, 1s to 24h"`
 	DigestTime           string `split_words:"true" default:"07:00" desc:"time of day of the daily and weekly digests: HH:MM"`
 	TimeZone             string `split_words:"true" default:"America/Sao_Paulo" desc:"time zone of digests and of times in messages"`
 	WebhookAllow         string `split_words:"true" desc:"addresses beside public ones that webhooks may go to: networks, addresses or host names, comma-separated"`
-	DatabaseURLFile      string `split_words:"true" desc:"file with RETRY_WORKER_DATABASE_URL, which may hold a password"`
-	EventsURLFile        string `split_words:"true" desc:"file with RETRY_WORKER_EVENTS_URL, which may hold a password"`
-	TlsCertFile          string `split_words:"true" desc:"PEM file with the certificate of console and API, taken up again when it changes; empty: no TLS"` //nolint:revive // envconfig makes TLS_… of it
-	TlsKeyFile           string `split_words:"true" desc:"PEM file with the certificate's key"`                                                             //nolint:revive // envconfig makes TLS_… of it
-	Proxies              string `split_words:"true" desc:"reverse proxies before console and API, networks or addresses, comma-separated: their X-Forwarded-For is believed"`
+	OpsAddr              string `group:"Operation" split_words:"true" default:"127.0.0.1:9095" desc:"/metrics, /livez and /readyz: host:port"`
+	LogLevel             string `split_words:"true" default:"info" desc:"debug, info, warn or error"`
+	LogFormat            string `split_words:"true" default:"json" desc:"json or console"`
 	Pprof                string `split_words:"true" default:"false" desc:"true: profiles of the process under /debug/pprof/ of RETRY_WORKER_OPS_ADDR"`
-	Token                string `split_words:"true" desc:"token that retry-worker dead-letters shows to the API; serve does not read it"`
 }
 
 // zeebeEnv are the names the Zeebe clients share.
 type zeebeEnv struct {
-	Address                string `split_words:"true" default:"127.0.0.1:26500" desc:"gateway: host:port"`
+	Address                string `group:"Engine" split_words:"true" default:"127.0.0.1:26500" desc:"gateway: host:port"`
 	Host                   string `split_words:"true" desc:"gateway host; beats ZEEBE_ADDRESS, as in the Zeebe clients"`
 	Port                   string `split_words:"true" desc:"gateway port; beats ZEEBE_ADDRESS; values such as tcp://… (service links) are ignored"`
 	InsecureConnection     string `split_words:"true" default:"false" desc:"true: no TLS"`
@@ -101,16 +99,27 @@ func names(prefix string, env any) (map[string]bool, error) {
 	return known, nil
 }
 
-// Usage writes the table of all settings with their defaults.
-func Usage(w io.Writer) error {
-	const row = "{{range .}}  {{usage_key .}}\t{{usage_default .}}\t{{usage_description .}}\n{{end}}"
-	table := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
+// Variable is one setting.
+type Variable struct{ Group, Name, Default, Meaning string }
+
+// Variables returns all settings, those of a group together.
+func Variables() ([]Variable, error) {
+	const row = "{{range .}}{{.Tags.Get \"group\"}}\t{{usage_key .}}\t{{usage_default .}}\t{{usage_description .}}\n{{end}}"
+	var rows strings.Builder
 	for prefix, env := range settingsGroups() {
-		if err := envconfig.Usagef(prefix, env, table, row); err != nil {
-			return fmt.Errorf("list the settings %s_*: %w", prefix, err)
+		if err := envconfig.Usagef(prefix, env, &rows, row); err != nil {
+			return nil, fmt.Errorf("list the settings %s_*: %w", prefix, err)
 		}
 	}
-	return table.Flush()
+	var all []Variable
+	for line := range strings.Lines(rows.String()) {
+		cells := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
+		if cells[0] == "" {
+			cells[0] = all[len(all)-1].Group
+		}
+		all = append(all, Variable{cells[0], cells[1], cells[2], cells[3]})
+	}
+	return all, nil
 }
 
 func settingsGroups() func(yield func(string, any) bool) {

@@ -56,17 +56,16 @@ func write(t *testing.T, name, content string) string {
 	return path
 }
 
-// usageRows is the table of settings by their names.
-func usageRows(t *testing.T) map[string]string {
+// usageRows returns the settings by their names.
+func usageRows(t *testing.T) map[string]config.Variable {
 	t.Helper()
-	var table strings.Builder
-	if err := config.Usage(&table); err != nil {
+	variables, err := config.Variables()
+	if err != nil {
 		t.Fatal(err)
 	}
-	rows := make(map[string]string)
-	for row := range strings.Lines(table.String()) {
-		name, _, _ := strings.Cut(strings.TrimSpace(row), " ")
-		rows[name] = row
+	rows := make(map[string]config.Variable)
+	for _, v := range variables {
+		rows[v.Name] = v
 	}
 	return rows
 }

@@ -5,7 +5,7 @@ import "retry-worker/internal/tracing"
 // otelEnv are the standard names of OpenTelemetry that decide whether, and by which protocol, traces are sent; all others
 // (endpoint, certificates, headers, sampler, service name, …) are read where they are used.
 type otelEnv struct {
-	SDKDisabled                string `envconfig:"SDK_DISABLED" default:"false" desc:"true: no traces whatever the others say"`
+	SDKDisabled                string `group:"Traces" envconfig:"SDK_DISABLED" default:"false" desc:"true: no traces whatever the others say"`
 	TracesExporter             string `envconfig:"TRACES_EXPORTER" desc:"otlp: send traces; none: do not; empty: where an endpoint is named"`
 	ExporterOTLPEndpoint       string `envconfig:"EXPORTER_OTLP_ENDPOINT" desc:"collector, such as http://127.0.0.1:4318"`
 	ExporterOTLPTracesEndpoint string `envconfig:"EXPORTER_OTLP_TRACES_ENDPOINT" desc:"the same for traces alone"`

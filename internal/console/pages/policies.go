@@ -167,7 +167,7 @@ func (v *visit) limits(p *decision.Policy) []fact {
 	}
 	retries := v.lang.Count("limits.retries", p.MaxRetries)
 	if p.Own != nil {
-		retries = v.lang.T("limits.own", p.Own.MaxAttempts)
+		retries = v.lang.T("limits.own")
 	}
 	unknown := p.UnknownError
 	if unknown == "" {
@@ -175,7 +175,7 @@ func (v *visit) limits(p *decision.Policy) []fact {
 	}
 	backoff := v.backoff(&p.Backoff)
 	if p.MaxRetries == 0 && p.Own == nil {
-		backoff = v.lang.T("limits.none_f")
+		retries, backoff = v.lang.T("limits.none_f"), v.lang.T("limits.none_f")
 	}
 	return []fact{
 		{v.lang.T("limits.max"), retries}, {v.lang.T("limits.backoff"), backoff}, {v.lang.T("limits.total"), total},
@@ -237,7 +237,7 @@ func (v *visit) ladder(view *policyView, l *plan.Plan) {
 		view.Notes = append(view.Notes, v.lang.T("ladder.final"))
 	}
 	if l.Job != nil {
-		view.Notes = append(view.Notes, v.lang.T("ladder.own", l.Job.MaxAttemptsVariable))
+		view.Notes = append(view.Notes, v.lang.T("ladder.own"))
 	}
 	if limit > 0 && view.Limit == 0 && len(l.Retries) > 0 {
 		view.Notes = append(view.Notes, v.lang.T("ladder.within", v.lang.exact(limit)))

@@ -8,7 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/mattn/go-isatty"
+	"golang.org/x/term"
 )
 
 // progressBar shows how far a long walk has come, in one line that it writes over again.
@@ -29,7 +29,7 @@ const (
 // progress is a bar on standard error if that is a terminal.
 func (c *cli) progress(what string) *progressBar {
 	b := &progressBar{what: what, now: time.Now}
-	if f, ok := c.errOut.(*os.File); ok && isatty.IsTerminal(f.Fd()) {
+	if f, ok := c.errOut.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		b.w = f
 	}
 	b.began = b.now()

@@ -4,11 +4,12 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
-	"retry-worker/internal/console"
+	"golang.org/x/term"
 )
 
 const (
@@ -16,14 +17,16 @@ const (
 	columnGap = 2
 	// maxCell characters of a cell that is not elastic, and maxError of one that is where there is no terminal.
 	maxCell, maxError = 40, 100
+	// maxText characters of a text beside a name.
+	maxText = 2000
 	// leastError characters of an elastic cell are worth a column.
 	leastError = 16
 	// maxWidth that COLUMNS is believed.
 	maxWidth = 1000
 )
 
-// listTable prints a list page by page. Its columns are chosen by the first page.
-type listTable[T any] struct {
+// table prints rows page by page. Its columns are chosen by the first page; without names there is no head.
+type table[T any] struct {
 	out     io.Writer
 	width   int // of the terminal; 0: there is none
 	columns []column[T]
@@ -36,24 +39,21 @@ type column[T any] struct {
 	rank    int // the highest goes first where the terminal is too narrow; 0 always stays
 	of      func(*T) string
 	elastic bool
+	most    int // characters of a cell; 0: maxCell, or maxError where it is elastic
 	width   int
 }
 
-func tableOf[T any](c *cli, columns ...column[T]) *listTable[T] {
-	return &listTable[T]{out: c.out, width: terminalWidth(c.out), columns: columns}
+func tableOf[T any](c *cli, columns ...column[T]) *table[T] {
+	return &table[T]{out: c.out, width: terminalWidth(c.out), columns: columns}
 }
 
-func (c *cli) deadLetterTable() *listTable[console.DeadLetter] {
-	return tableOf(c,
-		column[console.DeadLetter]{name: "ID", of: func(d *console.DeadLetter) string { return d.ID }},
-		column[console.DeadLetter]{name: "SUBJECT", rank: 1, of: func(d *console.DeadLetter) string { return d.Subject.ID }},
-		column[console.DeadLetter]{name: "SINCE", rank: 6, of: func(d *console.DeadLetter) string { return minute(d.CreatedAt) }},
-		column[console.DeadLetter]{name: "STATE", rank: 5, of: func(d *console.DeadLetter) string { return string(d.State) }},
-		column[console.DeadLetter]{name: "TEAM", rank: 3, of: func(d *console.DeadLetter) string { return string(d.ResponsibleTeam) }},
-		column[console.DeadLetter]{name: "REASON", rank: 2, of: func(d *console.DeadLetter) string { return string(d.Reason) }},
-		column[console.DeadLetter]{name: "TRIES", rank: 7, of: func(d *console.DeadLetter) string { return fmt.Sprintf("%d/%d", d.RetryCount, d.MaxRetries) }},
-		column[console.DeadLetter]{name: "ERROR", rank: 4, of: func(d *console.DeadLetter) string { return d.Error }, elastic: true},
-	)
+// rowsOf returns a table of rows that are texts already, each column under its name and none left out.
+func rowsOf(c *cli, names ...string) *table[[]string] {
+	t := tableOf[[]string](c)
+	for i, name := range names {
+		t.columns = append(t.columns, column[[]string]{name: name, most: maxText, of: func(row *[]string) string { return (*row)[i] }})
+	}
+	return t
 }
 
 // minute is an instant without its seconds.
@@ -65,13 +65,15 @@ func minute(instant string) string {
 }
 
 // print adds a page.
-func (t *listTable[T]) print(items []T) {
+func (t *table[T]) print(items []T) {
 	if len(items) == 0 {
 		return
 	}
 	if t.rows == 0 {
 		t.fit(items)
-		t.row(func(c *column[T]) string { return c.name })
+		if slices.ContainsFunc(t.columns, func(c column[T]) bool { return c.name != "" }) {
+			t.row(func(c *column[T]) string { return c.name })
+		}
 	}
 	for i := range items {
 		t.row(func(c *column[T]) string { return c.of(&items[i]) })
@@ -80,12 +82,16 @@ func (t *listTable[T]) print(items []T) {
 }
 
 // fit gives each column the width that its cells take, and leaves out what the terminal has no room for.
-func (t *listTable[T]) fit(items []T) {
+func (t *table[T]) fit(items []T) {
 	for i := range t.columns {
 		c := &t.columns[i]
-		most := maxCell
-		if c.elastic {
+		most := c.most
+		switch {
+		case most > 0:
+		case c.elastic:
 			most = maxError
+		default:
+			most = maxCell
 		}
 		c.width = len(c.name)
 		for j := range items {
@@ -100,22 +106,25 @@ func (t *listTable[T]) fit(items []T) {
 	if last.elastic {
 		last.width = min(last.width, leastError)
 	}
-	for t.taken() > t.width && len(t.columns) > 1 {
+	for t.taken() > t.width {
 		worst := 0
 		for i := range t.columns {
 			if t.columns[i].rank > t.columns[worst].rank {
 				worst = i
 			}
 		}
-		t.columns = append(t.columns[:worst:worst], t.columns[worst+1:]...)
+		if t.columns[worst].rank == 0 {
+			break
+		}
+		t.columns = slices.Delete(t.columns, worst, worst+1)
 	}
 	if last = &t.columns[len(t.columns)-1]; last.elastic {
-		last.width = min(wanted, last.width+t.width-t.taken())
+		last.width = max(leastError, min(wanted, last.width+t.width-t.taken()))
 	}
 }
 
 // taken is how wide a row is.
-func (t *listTable[T]) taken() int {
+func (t *table[T]) taken() int {
 	width := -columnGap
 	for i := range t.columns {
 		width += t.columns[i].width + columnGap
@@ -123,7 +132,7 @@ func (t *listTable[T]) taken() int {
 	return width
 }
 
-func (t *listTable[T]) row(cell func(*column[T]) string) {
+func (t *table[T]) row(cell func(*column[T]) string) {
 	var line strings.Builder
 	for i := range t.columns {
 		c := &t.columns[i]
@@ -136,6 +145,16 @@ func (t *listTable[T]) row(cell func(*column[T]) string) {
 	fmt.Fprintln(t.out, strings.TrimRight(line.String(), " "))
 }
 
+// sheet prints lines of a name and a text, those without a text left out, when done is called.
+func (c *cli) sheet() (line func(name, text string), done func()) {
+	var rows [][]string
+	return func(name, text string) {
+		if text != "" {
+			rows = append(rows, []string{name, text})
+		}
+	}, func() { rowsOf(c, "", "").print(rows) }
+}
+
 // terminalWidth is how many characters a line of the output may have; 0 where that is no terminal and COLUMNS does not
 // say.
 func terminalWidth(out io.Writer) int {
@@ -146,7 +165,8 @@ func terminalWidth(out io.Writer) int {
 		out = checked.w
 	}
 	if file, is := out.(*os.File); is {
-		return columnsOf(file)
+		width, _, _ := term.GetSize(int(file.Fd())) // 0 where it is no terminal
+		return width
 	}
 	return 0
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/url"
 	"os/signal"
 	"slices"
@@ -18,22 +19,12 @@ import (
 )
 
 func (c *cli) runsCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "runs",
-		Short: "List bulk runs, show one and its items, watch it, pause, resume or cancel it",
-		Long: "A bulk run is one decision on many dead letters, started by `dead-letters retry --filter …` or `discard --filter …`, by the\n" +
-			"console or by the API. It goes on in the worker, whoever watches, and after a crash. Roles: viewer looks; admin starts,\n" +
+	return group("runs", "List bulk runs, show one and its items, watch it, pause, resume or cancel it",
+		"A bulk run is one decision on many dead letters, started by `dead-letters retry --filter …` or `discard --filter …`, by the\n"+
+			"console or by the API. It goes on in the worker, whoever watches, and after a crash. Roles: viewer looks; admin starts,\n"+
 			"pauses, resumes and cancels.",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return fmt.Errorf("unknown command %q; `%s --help` lists the commands", args[0], cmd.CommandPath())
-			}
-			return fmt.Errorf("expected a command behind runs: list, show, items, watch, pause, resume or cancel; `%s --help` says more", cmd.CommandPath())
-		},
-		RunE: func(*cobra.Command, []string) error { return nil },
-	}
-	cmd.AddCommand(c.runsListCommand(), c.runsItemsCommand(),
-		c.runCommand("show", "Show a bulk run, and what became of its dead letters so far", "", c.showRun),
+		c.runsListCommand(), c.runCommand("show", "Show a bulk run, and what became of its dead letters so far", "", c.showRun),
+		c.runsItemsCommand(),
 		c.runCommand("watch", "Follow a bulk run to its end",
 			"Shows how far the run has come, to its end. Ctrl-C ends the watching, not the run.\n"+
 				"Exit 0 when the run has ended, or is no longer watched; 1 when it was cancelled, or the API does not answer.", c.watchRun),
@@ -43,7 +34,6 @@ func (c *cli) runsCommand() *cobra.Command {
 		c.runCommand("cancel", "End a bulk run: what is not decided yet stays as it is",
 			"What is decided already goes its way, and its outcomes go on being verified. A run that was cancelled does not go on:\nstart another for the rest.",
 			c.stepRun("cancel")))
-	return cmd
 }
 
 // runCommand is a command about one run.
@@ -66,16 +56,7 @@ func (c *cli) runCommand(verb, short, long string, do func(ctx context.Context, 
 }
 
 // oneRun takes one argument, a bulk run's id.
-func oneRun(cmd *cobra.Command, args []string) error {
-	switch {
-	case len(args) != 1:
-		return fmt.Errorf("%d ids given, expected one as `retry-worker dead-letters runs list` prints them; `%s --help` says more", len(args), cmd.CommandPath())
-	case !deadletter.IsID(strings.ToLower(args[0])):
-		return fmt.Errorf("%s is no bulk run's id, expected one as `retry-worker dead-letters runs list` prints them, such as 0198a0c0-5717-7562-b3fc-2c963f66afa6",
-			strconv.QuoteToASCII(inertLine(args[0], 60)))
-	}
-	return nil
-}
+var oneRun = oneID("bulk run", "retry-worker dead-letters runs list", "0198a0c0-5717-7562-b3fc-2c963f66afa6")
 
 func (c *cli) showRun(ctx context.Context, api *apiClient, id string) error {
 	return c.oneRun(ctx, api, "/bulk-runs/"+url.PathEscape(id), nil)
@@ -232,4 +213,142 @@ func (c *cli) runsItems(ctx context.Context, api *apiClient, f *pageFlags, id, o
 	}
 	c.moreFollow(next)
 	return nil
+}
+
+// printRun prints a run, and what became of its dead letters so far.
+func (c *cli) printRun(ctx context.Context, api *apiClient, r *console.BulkRun) {
+	line, done := c.sheet()
+	line("bulk run", r.ID)
+	line("state", stateWords(r))
+	line("action", actionWords(&r.BulkCommand))
+	line("filter", filterWords(&r.Filter))
+	line("because", r.Reason)
+	line("started", "by "+r.By+" at "+r.CreatedAt)
+	line("pace", fmt.Sprintf("%d a minute", r.PerMinute))
+	if r.ChangedBy != nil && r.State == journal.BulkRunning {
+		line("resumed", "by "+*r.ChangedBy+" at "+value(r.ChangedAt))
+	}
+	line("ended", value(r.EndedAt))
+	line("in it", deadLetters(r.Total))
+	done()
+	c.printOutcomes(ctx, api, r)
+}
+
+// stateWords are where a run stands, and by whom.
+func stateWords(r *console.BulkRun) string {
+	switch {
+	case r.Hold != nil:
+		return string(r.State) + ", " + holdWords(r)
+	case r.ChangedBy != nil && (r.State == journal.BulkPaused || r.State == journal.BulkCancelled):
+		return string(r.State) + by(r.ChangedBy) + " at " + value(r.ChangedAt)
+	default:
+		return string(r.State)
+	}
+}
+
+// printOutcomes says what became of a run's dead letters so far, and why some were refused.
+func (c *cli) printOutcomes(ctx context.Context, api *apiClient, r *console.BulkRun) {
+	type row struct {
+		outcome journal.BulkOutcome
+		n       int64
+		words   string
+	}
+	var rows []row
+	for _, o := range journal.BulkOutcomes() {
+		if n := r.Counts[o]; n > 0 {
+			rows = append(rows, row{o, n, outcomeWords(r, o)})
+		}
+	}
+	if len(rows) == 0 {
+		return
+	}
+	fmt.Fprintln(c.out)
+	tableOf(c,
+		column[row]{name: "COUNT", of: func(r *row) string { return strconv.FormatInt(r.n, 10) }},
+		column[row]{name: "OUTCOME", of: func(r *row) string { return string(r.outcome) }},
+		column[row]{name: "MEANS", of: func(r *row) string { return r.words }, elastic: true},
+	).print(rows)
+	if r.Counts[journal.BulkRefused] > 0 {
+		c.printRefused(ctx, api, r)
+	}
+	if onWay := r.Counts[journal.BulkDecided] + r.Counts[journal.BulkTaken]; runEnded(r) && onWay > 0 {
+		fmt.Fprintf(c.out, "\nHow %s on the way end is not known yet; `%s` tells later.\n", deadLetters(onWay), runsCommandLine("show", r.ID))
+	}
+}
+
+func outcomeWords(r *console.BulkRun, o journal.BulkOutcome) string {
+	switch o {
+	case journal.BulkPlanned:
+		if r.State == journal.BulkCancelled {
+			return "left as they were: the run was cancelled before their turn"
+		}
+		return "their turn has not come yet"
+	case journal.BulkRefused:
+		return "left as they were"
+	case journal.BulkDecided:
+		return "decided, on the way to the process"
+	case journal.BulkTaken:
+		return "the process took it; how the retry ends is not known yet"
+	case journal.BulkNobody:
+		return "no process waited any more"
+	case journal.BulkRecovered:
+		return "the retry succeeded"
+	case journal.BulkDeadAgain:
+		return "failed again, and given up again"
+	case journal.BulkSuperseded:
+		return "something newer of the same subject took its place"
+	case journal.BulkDiscarded:
+		return "let go"
+	default:
+		return ""
+	}
+}
+
+// printRefused says why some were refused; it looks at so many of them at most.
+func (c *cli) printRefused(ctx context.Context, api *apiClient, r *console.BulkRun) {
+	const mostPages = 25
+	counts, seen := map[string]int64{}, int64(0)
+	q := url.Values{"outcome": {string(journal.BulkRefused)}, "limit": {strconv.Itoa(deadletter.MostItems)}}
+	for range mostPages {
+		page, _, err := asked[console.BulkItemPage](ctx, api, "/bulk-runs/"+url.PathEscape(r.ID)+"/items?"+q.Encode(), nil)
+		if err != nil {
+			return // what is printed stands without it
+		}
+		for i := range page.Items {
+			counts[value(page.Items[i].Code)]++
+			seen++
+		}
+		if page.Next == nil {
+			break
+		}
+		q.Set("after", strconv.FormatInt(*page.Next, 10))
+	}
+	if seen == 0 {
+		return
+	}
+	of := ""
+	if all := r.Counts[journal.BulkRefused]; seen < all {
+		of = fmt.Sprintf(" (of the first %d)", seen)
+	}
+	fmt.Fprintf(c.out, "\nRefused%s:\n", of)
+	codes := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
+		if counts[a] != counts[b] {
+			return int(counts[b] - counts[a])
+		}
+		return strings.Compare(a, b)
+	})
+	line, done := c.sheet()
+	defer done()
+	for _, code := range codes {
+		line(strconv.FormatInt(counts[code], 10), inertLine(code, maxCell)+refusalWords[deadletter.Code(code)])
+	}
+}
+
+// refusalWords say what a code means, and what to do.
+var refusalWords = map[deadletter.Code]string{
+	deadletter.MaxRetriesExceeded: ": " + usedUp,
+	deadletter.InvalidRetryState:  ": decided on by others meanwhile, or no process waits for them",
+	deadletter.PolicyNotFound:     ": their policy is no longer in the catalogue; --when now needs none",
+	deadletter.JobNotFound:        ": they are gone",
+	deadletter.InOtherRun:         ": another bulk run has them",
 }

@@ -48,10 +48,10 @@ func TestManyAreReleasedAtOnceFromTheirCause(t *testing.T) {
 	if b.posts() != sent {
 		t.Error("an old plan was started")
 	}
-	b.choose("#per-minute", "100")
+	b.choose("#per-minute", "40")
 	b.click("#settings button")
-	b.await("the new plan", `location.search.includes("when=now") && document.querySelector("#start input[name=perMinute]").value === "100"`)
-	b.says("#start", "100 por minuto, durante 6 s")
+	b.await("the new plan", `location.search.includes("when=now") && document.querySelector("#start input[name=perMinute]").value === "40"`)
+	b.says("#start", "40 por minuto, durante 15 s")
 	b.write("#reason-text", "Senha trocada no portal.")
 	b.click("#start-go")
 	b.await("the run", `location.pathname.startsWith("/bulk-runs/0") && document.querySelector("#pause")`)

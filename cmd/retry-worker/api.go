@@ -36,7 +36,16 @@ const (
 type serverFlags struct{ server, tokenFile, caFile string }
 
 func (f *serverFlags) register(flags *pflag.FlagSet) {
-	flags.StringVar(&f.server, "server", "", "where the worker's console listens: host:port or https://…; left out: RETRY_WORKER_HTTP_ADDR")
+	f.registerAs(flags, "where the worker's console listens: host:port or https://…; left out: RETRY_WORKER_HTTP_ADDR")
+}
+
+// registerInstead lets a command that reads the journal ask a worker.
+func (f *serverFlags) registerInstead(flags *pflag.FlagSet) {
+	f.registerAs(flags, "worker to ask: host:port or https://…; left out: RETRY_WORKER_DATABASE_URL is read")
+}
+
+func (f *serverFlags) registerAs(flags *pflag.FlagSet, server string) {
+	flags.StringVar(&f.server, "server", "", server)
 	flags.StringVar(&f.caFile, "ca-file", "", "PEM file to trust for https:// instead of the system's authorities")
 	flags.StringVar(&f.tokenFile, "token-file", "", "file that holds the token to show; left out: the token in "+tokenVariable+", if there is one")
 }

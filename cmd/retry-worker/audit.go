@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net/url"
 	"os"
 	"os/signal"
 	"slices"
@@ -117,7 +118,10 @@ func openJournal(ctx context.Context) (_ context.Context, _ store.Reader, done f
 }
 
 // exportFlags of audit export; what was not given is empty.
-type exportFlags struct{ subject, policy, tenant, since, until, format, file string }
+type exportFlags struct {
+	serverFlags
+	subject, policy, tenant, since, until, format, file string
+}
 
 func (c *cli) auditExportCommand() *cobra.Command {
 	var f exportFlags
@@ -128,6 +132,7 @@ func (c *cli) auditExportCommand() *cobra.Command {
 			"were recorded. A date is midnight UTC of that day; --since is included, --until is not: March 2026 is\n" +
 			"--since 2026-03-01 --until 2026-04-01. CSV is as Excel opens it in Brazil: UTF-8 with\n" +
 			"a byte order mark, semicolons, decimal commas; where it would take a part of a text for a formula, an apostrophe stands before it.\n" +
+			"With --server it asks a worker for the records of one claim.\n" +
 			"Exit 0 when all is written, 1 where the audit has no record of the claim or cannot be read.",
 		Example: `  retry-worker audit export --subject CLM-001-1234567890
   retry-worker audit export --since 2026-03-01 --until 2026-04-01 --format csv --file march.csv
@@ -137,7 +142,10 @@ func (c *cli) auditExportCommand() *cobra.Command {
 			if cmd.Flags().Changed("subject") && f.subject == "" {
 				return &usageError{errors.New("--subject is empty, expected an id such as CLM-001-1234567890; leave it out for all claims")}
 			}
-			return c.auditExport(cmd.Context(), f)
+			if f.server != "" && f.subject == "" {
+				return &usageError{errors.New("--server exports the records of one claim, expected --subject with it")}
+			}
+			return c.auditExport(cmd.Context(), &f)
 		},
 	}
 	flags := cmd.Flags()
@@ -148,6 +156,7 @@ func (c *cli) auditExportCommand() *cobra.Command {
 	flags.StringVar(&f.until, "until", "", "end, itself not included, a date or RFC 3339; left out: now")
 	flags.StringVar(&f.format, "format", string(audit.JSONLines), "how to write the records: jsonl or csv")
 	flags.StringVar(&f.file, "file", "", "file to write, which must not exist; left out: standard output")
+	f.registerInstead(flags)
 	return cmd
 }
 
@@ -201,7 +210,7 @@ type exported struct {
 	Records int64  `json:"records"`
 }
 
-func (c *cli) auditExport(ctx context.Context, f exportFlags) error {
+func (c *cli) auditExport(ctx context.Context, f *exportFlags) error {
 	s, err := f.selection()
 	if err != nil {
 		return err
@@ -209,25 +218,63 @@ func (c *cli) auditExport(ctx context.Context, f exportFlags) error {
 	if !slices.Contains(audit.Formats(), audit.Format(f.format)) {
 		return &usageError{fmt.Errorf("--format is %q, expected jsonl or csv", f.format)}
 	}
+	if f.server != "" {
+		records, err := f.ask(ctx, &s)
+		if err != nil {
+			return err
+		}
+		return c.exportTo(f, &s, func(to io.Writer) (int64, error) {
+			return int64(len(records)), audit.Write(to, audit.Format(f.format), records)
+		})
+	}
 	ctx, reader, done, err := openJournal(ctx)
 	if err != nil {
 		return err
 	}
 	defer done()
+	return c.exportTo(f, &s, func(to io.Writer) (int64, error) {
+		bar := c.progress("records written")
+		defer bar.end()
+		return audit.Export(ctx, reader, to, s, audit.Format(f.format), bar.show)
+	})
+}
+
+// ask returns the records of one claim that a worker has in the period.
+func (f *exportFlags) ask(ctx context.Context, s *audit.Selection) (records []audit.Record, err error) {
+	api, err := f.client()
+	if err != nil {
+		return nil, err
+	}
+	for path := subjectPath(s.Subject, "/audit"); path != ""; {
+		some, _, err := asked[page[audit.Record]](ctx, api, path, nil)
+		if err != nil {
+			return nil, err
+		}
+		records = append(records, some.Items...)
+		if path = ""; some.Next != nil {
+			path = subjectPath(s.Subject, "/audit") + "&cursor=" + url.QueryEscape(string(*some.Next))
+		}
+	}
+	return slices.DeleteFunc(records, func(r audit.Record) bool {
+		at, _ := decision.ParseInstant(r.Timestamp) // an API's own
+		return at.Before(s.Since) || !s.Until.IsZero() && !at.Before(s.Until)
+	}), nil
+}
+
+// exportTo has the records written to where the flags say, and prints how many there are.
+func (c *cli) exportTo(f *exportFlags, s *audit.Selection, write func(io.Writer) (int64, error)) error {
 	to, err := c.create(f.file)
 	if err != nil {
 		return err
 	}
 	defer to.abandon()
-	bar := c.progress("records written")
-	n, err := audit.Export(ctx, reader, to, s, audit.Format(f.format), bar.show)
-	bar.end()
+	n, err := write(to)
 	switch {
 	case err != nil:
 		return fmt.Errorf("export the audit: %w", err)
 	case n == 0 && f.subject != "":
 		return fmt.Errorf("the audit has no record of %q under policy %s, tenant %s%s; check the spelling, --policy and --tenant",
-			f.subject, s.Subject.Policy, s.Subject.Tenant, inPeriod(&f))
+			f.subject, s.Subject.Policy, s.Subject.Tenant, inPeriod(f))
 	}
 	if err := to.keep(); err != nil {
 		return fmt.Errorf("write %s: %w", f.file, err)

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -57,6 +58,9 @@ func (c *cli) deploy(ctx context.Context) error {
 	for _, tenant := range tenantsOrDefault(tenants) {
 		for _, m := range bpmn.Models() {
 			done, err := client.Deploy(ctx, m.Name, m.Content, tenant)
+			if _, refused := errors.AsType[*zeebe.RefusedModel](err); refused {
+				return fmt.Errorf("%w; correct it there, or deploy a model that this engine's version takes", err)
+			}
 			if err != nil {
 				return fmt.Errorf("%w; `retry-worker check` says what is wrong with the connection", err)
 			}

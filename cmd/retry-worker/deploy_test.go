@@ -57,14 +57,20 @@ func TestDeployJSON(t *testing.T) {
 
 func TestDeployRefused(t *testing.T) {
 	g := gateway.New(t, gateway.Options{})
-	g.Inject(gateway.Fault{Method: gateway.DeployResource, Code: codes.InvalidArgument, Message: "the model is wrong:\nno start event"})
 	environment(t, map[string]string{"ZEEBE_ADDRESS": g.Addr(), "ZEEBE_INSECURE_CONNECTION": "true"})
-	for _, format := range []string{"text", "json"} {
-		r := retryWorker("deploy", "-o", format)
-		if r.code != exitFailed || r.stdout != "" || !strings.HasPrefix(r.stderr, "retry-worker: deploy "+bpmn.Models()[0].Name+": ") ||
-			!strings.Contains(r.stderr, "no start event") {
-			t.Errorf("%s: got %+v", format, r)
-		}
+	model := bpmn.Models()[0].Name
+	refuses := "deploy " + model + ": the engine refuses the model"
+	for said, line := range map[string]string{
+		"the model is wrong:\nno start event": refuses + ": the model is wrong: no start event; correct it there, or deploy a model that this engine's version takes",
+		"Command 'CREATE' rejected with code 'INVALID_ARGUMENT': Expected to deploy new resources, but encountered the following errors:\n" +
+			"'" + model + "': - Element: Analyze > extensionElements > taskDefinition\n    - ERROR: Attribute 'type' must be present and not empty\n": refuses +
+			" at Analyze > extensionElements > taskDefinition: Attribute 'type' must be present and not empty; correct it there, or deploy a model that this engine's version takes",
+		"Expected to handle gRPC request DeployResource with tenant identifier 'x', but multi-tenancy is disabled": "deploy " + model +
+			": rpc error: code = InvalidArgument desc = Expected to handle gRPC request DeployResource with tenant identifier 'x', but multi-tenancy is disabled" +
+			"; `retry-worker check` says what is wrong with the connection",
+	} {
+		g.Inject(gateway.Fault{Method: gateway.DeployResource, Code: codes.InvalidArgument, Message: said, Times: 1})
+		retryWorker("deploy").fails(t, exitFailed, line)
 	}
 }
 

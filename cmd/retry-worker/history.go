@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"strings"
 	"time"
 
@@ -13,23 +14,28 @@ import (
 	"retry-worker/internal/journal"
 )
 
-type historyFlags struct{ policy, tenant string }
+type historyFlags struct {
+	serverFlags
+	policy, tenant string
+}
 
 func (c *cli) historyCommand() *cobra.Command {
 	var f historyFlags
 	cmd := &cobra.Command{
 		Use:   "history SUBJECT",
 		Short: "Tell what was decided for a claim (message, job), when and why",
-		Long: "Tells the whole history of a claim (message, job) from the journal that RETRY_WORKER_DATABASE_URL names:\n" +
-			"its episodes and every attempt. It reads only, beside a running worker too.\n" +
+		Long: "Tells the history of a claim (message, job), its episodes and every attempt: from the journal that\n" +
+			"RETRY_WORKER_DATABASE_URL names, beside a running worker too, or from the worker that --server names (the latest\n" +
+			"500 of each).\n" +
 			"Exit 0 where there is one, 1 where the journal knows no failure of it or cannot be read.",
 		Example: `  retry-worker history CLM-001-1234567890
   RETRY_WORKER_DATABASE_URL=postgres://reader@db/retry retry-worker history CLM-001-1234567890 -o json`,
 		Args: oneArg("subjects", "CLM-001-1234567890"),
-		RunE: func(cmd *cobra.Command, args []string) error { return c.history(cmd.Context(), args[0], f) },
+		RunE: func(cmd *cobra.Command, args []string) error { return c.history(cmd.Context(), args[0], &f) },
 	}
 	cmd.Flags().StringVar(&f.policy, "policy", decision.DefaultPolicy, "policy the subject belongs to")
 	cmd.Flags().StringVar(&f.tenant, "tenant", journal.DefaultTenant, "tenant the subject belongs to")
+	f.registerInstead(cmd.Flags())
 	return cmd
 }
 
@@ -43,27 +49,58 @@ type subjectHistory struct {
 	console.View
 }
 
-func (c *cli) history(ctx context.Context, id string, f historyFlags) error {
+func (c *cli) history(ctx context.Context, id string, f *historyFlags) error {
 	ctx, cancel := context.WithTimeout(ctx, historyTime)
 	defer cancel()
-	ctx, reader, done, err := openJournal(ctx)
+	of := f.read
+	if f.server != "" {
+		of = f.ask
+	}
+	view, err := of(ctx, journal.Subject{Tenant: f.tenant, Policy: f.policy, ID: id})
 	if err != nil {
 		return err
 	}
-	defer done()
-	story, found, err := reader.Story(ctx, journal.Subject{Tenant: f.tenant, Policy: f.policy, ID: id})
-	if err != nil {
-		return err
-	}
-	if !found {
-		return fmt.Errorf("the journal knows no failure of %q under policy %s, tenant %s; check the spelling, --policy and --tenant", id, f.policy, f.tenant)
-	}
-	h := subjectHistory{id, f.policy, console.ViewOf(&story, time.Now())}
+	h := subjectHistory{id, f.policy, view}
 	if c.json() {
 		return c.printJSON(h)
 	}
 	c.printHistory(&h)
 	return nil
+}
+
+// read returns what the journal knows of a subject.
+func (*historyFlags) read(ctx context.Context, s journal.Subject) (console.View, error) {
+	ctx, reader, done, err := openJournal(ctx)
+	if err != nil {
+		return console.View{}, err
+	}
+	defer done()
+	story, found, err := reader.Story(ctx, s)
+	if err == nil && !found {
+		err = fmt.Errorf("the journal knows no failure of %q under policy %s, tenant %s; check the spelling, --policy and --tenant", s.ID, s.Policy, s.Tenant)
+	}
+	if err != nil {
+		return console.View{}, err
+	}
+	return console.ViewOf(&story, time.Now()), nil
+}
+
+// ask returns what a worker says of a subject.
+func (f *historyFlags) ask(ctx context.Context, s journal.Subject) (console.View, error) {
+	api, err := f.client()
+	if err != nil {
+		return console.View{}, err
+	}
+	answer, _, err := asked[console.Subject](ctx, api, subjectPath(s, ""), nil)
+	if err != nil {
+		return console.View{}, err
+	}
+	return answer.View, nil
+}
+
+// subjectPath is the address of a subject in the API, and of what is below it.
+func subjectPath(s journal.Subject, below string) string {
+	return "/subjects/" + url.PathEscape(s.Policy) + "/" + url.PathEscape(s.ID) + below + "?tenant=" + url.QueryEscape(s.Tenant)
 }
 
 func (c *cli) printHistory(h *subjectHistory) {

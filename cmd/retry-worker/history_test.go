@@ -67,6 +67,29 @@ func TestHistory(t *testing.T) {
 	}
 }
 
+// TestAWorkerSaysWhatItsJournalSays: by --server as without it.
+func TestAWorkerSaysWhatItsJournalSays(t *testing.T) {
+	url, p := remembered(t,
+		`{"claimId":"CLM-001-1","submissionError":"TIMEOUT <CPF 529.982.247-25>"}`,
+		`{"claimId":"CLM-001-1","submissionError":"DUPLICATE_CLAIM","retryCount":1}`)
+	environment(t, map[string]string{"RETRY_WORKER_DATABASE_URL": url})
+	server := "--server=" + p.apiAddr(t)
+	for _, command := range []string{
+		"history CLM-001-1", "history CLM-001-1 -o json", "kpi", "kpi -o json", "kpi --policy tiss-submission", "audit export --subject CLM-001-1",
+		"audit export --subject CLM-001-1 --format csv", "audit export --subject CLM-001-1 --since 2126-01-01", "audit export --subject CLM-001-1 --until 2126-01-01",
+	} {
+		args := strings.Fields(command)
+		if here, there := retryWorker(args...), retryWorker(append(args, server)...); here != there {
+			t.Errorf("%s: the journal says\n%+v\nthe worker\n%+v", command, here, there)
+		}
+	}
+	retryWorker("history", "CLM-001-2", server).fails(t, exitFailed,
+		"subject_not_found: the journal knows no failure of this subject; policy, id and tenant must be written as the process has them")
+	retryWorker("kpi", "--policies-file", "x.yaml", server).fails(t, exitUsage,
+		"--policies-file is given, but a worker has its own policies; leave it or --server out")
+	retryWorker("audit", "export", server).fails(t, exitUsage, "--server exports the records of one claim, expected --subject with it")
+}
+
 func TestHistoryOfNobody(t *testing.T) {
 	url, _ := remembered(t, `{"claimId":"CLM-001-1","submissionError":"TIMEOUT"}`)
 	environment(t, map[string]string{"RETRY_WORKER_DATABASE_URL": url})

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"net/url"
 	"os/signal"
 	"syscall"
 	"time"
@@ -138,8 +137,7 @@ func (c *cli) erase(ctx context.Context, server *serverFlags, s journal.Subject,
 	if err != nil {
 		return err
 	}
-	path := "/subjects/" + url.PathEscape(s.Policy) + "/" + url.PathEscape(s.ID) + "/erase?tenant=" + url.QueryEscape(s.Tenant)
-	done, text, err := asked[console.Erased](ctx, client, path, map[string]string{"reason": reason})
+	done, text, err := asked[console.Erased](ctx, client, subjectPath(s, "/erase"), map[string]string{"reason": reason})
 	if err != nil {
 		return err
 	}

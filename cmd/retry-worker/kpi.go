@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"strconv"
 	"time"
 
@@ -15,16 +16,24 @@ import (
 )
 
 func (c *cli) kpiCommand() *cobra.Command {
+	var f serverFlags
 	var policy, policiesFile string
 	cmd := &cobra.Command{
 		Use:   "kpi",
 		Short: "Show each policy's figures, their targets and whether they are met",
 		Long: "Shows the figures of RN-BIL-005 and RN-BIL-004 over the last 24 hours or 7 days, from sums that the journal keeps\n" +
-			"up to date. It reads only, beside a running worker too. Exit 0 whatever the figures say; read \"holds\" in -o json.",
+			"up to date: from the journal that RETRY_WORKER_DATABASE_URL names, beside a running worker too, or from the worker that\n" +
+			"--server names. Exit 0 whatever the figures say; read \"holds\" in -o json.",
 		Example: `  retry-worker kpi
   retry-worker kpi --policy tiss-submission -o json`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if f.server != "" {
+				if policiesFile != "" {
+					return &usageError{errors.New("--policies-file is given, but a worker has its own policies; leave it or --server out")}
+				}
+				return c.askKPIs(cmd.Context(), &f, policy)
+			}
 			from, err := loadCatalogue(policiesFile)
 			if err != nil {
 				return err
@@ -34,7 +43,25 @@ func (c *cli) kpiCommand() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&policy, "policy", "", "policy to show; left out: all")
 	policiesFileFlag(cmd, &policiesFile)
+	f.registerInstead(cmd.Flags())
 	return cmd
+}
+
+// askKPIs prints the figures of a worker.
+func (c *cli) askKPIs(ctx context.Context, f *serverFlags, policy string) error {
+	api, err := f.client()
+	if err != nil {
+		return err
+	}
+	path := "/kpis"
+	if policy != "" {
+		path += "?policy=" + url.QueryEscape(policy)
+	}
+	answer, _, err := asked[console.KPIs](ctx, api, path, nil)
+	if err != nil {
+		return err
+	}
+	return c.showKPIs(answer.KPIs)
 }
 
 func (c *cli) kpi(ctx context.Context, policies []string, policy string, now time.Time) error {
@@ -50,6 +77,10 @@ func (c *cli) kpi(ctx context.Context, policies []string, policy string, now tim
 	if err != nil {
 		return err
 	}
+	return c.showKPIs(kpis)
+}
+
+func (c *cli) showKPIs(kpis []kpi.KPI) error {
 	if c.json() {
 		return c.printJSON(console.KPIs{KPIs: kpis})
 	}

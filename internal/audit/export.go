@@ -81,6 +81,17 @@ func Export(ctx context.Context, a journal.Archive, w io.Writer, s Selection, f 
 	return written, errorsOf(err, to.flush, buffer.Flush)
 }
 
+// Write writes records to w as Export does.
+func Write(w io.Writer, f Format, records []Record) error {
+	to, err := newEncoding(f, w)
+	for i := range records {
+		if err == nil {
+			err = to.write(&records[i])
+		}
+	}
+	return errorsOf(err, func() error { return to.flush() })
+}
+
 // pages are the records that the filter lets through, up to the last one, some at a time.
 func pages(ctx context.Context, a journal.Archive, f journal.RecordFilter, last int64) iter.Seq2[[]journal.Record, error] {
 	return func(yield func([]journal.Record, error) bool) {

@@ -3,6 +3,8 @@ package zeebe
 import (
 	"context"
 	"fmt"
+	"regexp"
+	"strings"
 	"time"
 
 	"github.com/camunda/zeebe/clients/go/v8/pkg/pb"
@@ -50,6 +52,9 @@ func (c *Client) Deploy(ctx context.Context, name string, content []byte, tenant
 	r, err := c.gateway.DeployResource(ctx, &pb.DeployResourceRequest{
 		Resources: []*pb.Resource{{Name: name, Content: content}}, TenantId: tenant,
 	})
+	if said := status.Convert(err).Message(); status.Code(err) == codes.InvalidArgument && !strings.Contains(said, "tenant") {
+		return nil, refusedModel(name, said, err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("deploy %s: %w", name, err)
 	}
@@ -60,6 +65,36 @@ func (c *Client) Deploy(ctx context.Context, name string, content []byte, tenant
 		}
 	}
 	return all, nil
+}
+
+// RefusedModel is a model that the engine does not take.
+type RefusedModel struct {
+	// Model is the file's name; Element, which may be empty, is where it is wrong.
+	Model, Element string
+	// Reason is what the engine said, in one line.
+	Reason string
+	cause  error
+}
+
+func (e *RefusedModel) Unwrap() error { return e.cause }
+
+func (e *RefusedModel) Error() string {
+	at := ""
+	if e.Element != "" {
+		at = " at " + e.Element
+	}
+	return fmt.Sprintf("deploy %s: the engine refuses the model%s: %s", e.Model, at, e.Reason)
+}
+
+// modelProblem is how the engine says what is wrong with which element; more may follow.
+var modelProblem = regexp.MustCompile(`Element: (.+)\s+- (?:ERROR|WARNING): (.+)`)
+
+func refusedModel(name, said string, cause error) error {
+	e := &RefusedModel{Model: name, Reason: strings.Join(strings.Fields(said), " "), cause: cause}
+	if m := modelProblem.FindStringSubmatch(said); m != nil {
+		e.Element, e.Reason = strings.TrimSpace(m[1]), strings.TrimSpace(m[2])
+	}
+	return e
 }
 
 // Create starts an instance of the newest version of a process and returns its key. variables is a

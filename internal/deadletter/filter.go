@@ -76,6 +76,14 @@ func NewQuery(f journal.DeadLetterFilter, cursor string, limit int) (*Query, err
 	return p, nil
 }
 
+// OpenQuery returns what a bulk run's filter asks for: open dead letters with a record of at most through.
+func OpenQuery(f journal.DeadLetterFilter, through int64) *Query {
+	f.State = ""
+	q, _ := NewQuery(f, "", 1) // which fails for a state or a cursor alone
+	q.Before = max(through, through+1)
+	return q
+}
+
 // age reads the bounds of the instant of birth.
 func (p *Query) age() {
 	if t := p.Filter.Since; !t.IsZero() {

@@ -143,10 +143,7 @@ func (s *Service) plan(ctx context.Context, c BulkCommand, through int64) (*plan
 	}
 	now, up := s.now(), s.engineUp()
 	tallies, upTo, err := s.store.DeadLetterTallies(ctx, c.Filter, through, now.Add(-ExpectedFor))
-	switch {
-	case errors.Is(err, ErrBadFilter):
-		return nil, refuse(InvalidQuery, "%v", err)
-	case err != nil:
+	if err != nil {
 		return nil, fmt.Errorf("sum up dead letters: %w", err)
 	}
 	p := &planner{Plan: Plan{Command: c}, policies: s.policies(), early: up.IsZero() || now.Sub(up) < ExpectedFor,

@@ -51,19 +51,10 @@ func (m *Memory) keepRuns(c *journal.Changes) {
 }
 
 // chosen are the open dead letters with a record of at most through that the filter lets through, the oldest first.
-func (m *Memory) chosen(f journal.DeadLetterFilter, through int64) (all []deadletter.Item, err error) {
-	f.State = ""
-	p, err := deadletter.NewQuery(f, "", 1)
-	if err != nil {
-		return nil, err
-	}
-	for _, d := range m.letters {
-		if d.DeadLetter.Record <= through && p.Passes(&d.DeadLetter, d.Subject.Policy) && m.found(p, d) {
-			all = append(all, m.item(d))
-		}
-	}
+func (m *Memory) chosen(f journal.DeadLetterFilter, through int64) []deadletter.Item {
+	all := m.passing(deadletter.OpenQuery(f, through))
 	slices.SortFunc(all, func(a, b deadletter.Item) int { return cmp.Compare(a.Record, b.Record) })
-	return all, nil
+	return all
 }
 
 // busy tells whether a run that has not ended has planned the dead letter.
@@ -88,10 +79,7 @@ func (m *Memory) DeadLetterTallies(ctx context.Context, f journal.DeadLetterFilt
 	if through == 0 {
 		through = m.head.Record
 	}
-	all, err := m.chosen(f, through)
-	if err != nil {
-		return nil, 0, err
-	}
+	all := m.chosen(f, through)
 	sums := deadletter.Sums{}
 	for i := range all {
 		d := &all[i]
@@ -175,11 +163,7 @@ func (m *Memory) GatherBulkItems(ctx context.Context, id string, limit int, step
 	if r == nil || r.State.Ended() || !r.StartedAt.IsZero() {
 		return true, nil
 	}
-	all, err := m.chosen(r.Filter, r.Through)
-	if err != nil {
-		return false, err
-	}
-	all = slices.DeleteFunc(all, func(d deadletter.Item) bool { return d.Record <= r.Gathered })
+	all := slices.DeleteFunc(m.chosen(r.Filter, r.Through), func(d deadletter.Item) bool { return d.Record <= r.Gathered })
 	limit = min(max(limit, 1), 1000)
 	told := r.told()
 	g := &journal.Gathering{Run: &told, Through: r.Through, Last: len(all) < limit}

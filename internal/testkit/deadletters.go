@@ -47,17 +47,22 @@ func (m *Memory) DeadLetterPage(ctx context.Context, f journal.DeadLetterFilter,
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var all []deadletter.Item
-	for _, d := range m.letters {
-		if p.Passes(&d.DeadLetter, d.Subject.Policy) && m.found(p, d) {
-			all = append(all, m.item(d))
-		}
-	}
+	all := m.passing(p)
 	slices.SortFunc(all, func(a, b deadletter.Item) int { return cmp.Compare(b.Record, a.Record) })
 	if len(all) <= p.Limit {
 		return all, "", nil
 	}
 	return all[:p.Limit], p.Cursor(all[p.Limit-1].Record), nil
+}
+
+// passing are the dead letters that a query lets through.
+func (m *Memory) passing(p *deadletter.Query) (all []deadletter.Item) {
+	for _, d := range m.letters {
+		if p.Passes(&d.DeadLetter, d.Subject.Policy) && m.found(p, d) {
+			all = append(all, m.item(d))
+		}
+	}
+	return all
 }
 
 // found tells whether the query finds a dead letter.

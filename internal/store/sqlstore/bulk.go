@@ -61,11 +61,11 @@ func (r *Reader) BulkRuns(ctx context.Context, cursor string, limit int) (all []
 		return nil, "", err
 	}
 	limit = min(max(limit, 1), deadletter.MostItems)
-	clause, args := "ORDER BY id DESC LIMIT ?", []any{limit + 1}
+	var w where
 	if after != "" {
-		clause, args = "WHERE id < ? "+clause, []any{after, limit + 1}
+		w.and("id < ?", after)
 	}
-	all, err = r.bulkRuns(ctx, "list bulk runs", clause, args...)
+	all, err = r.bulkRuns(ctx, "list bulk runs", w.String()+" ORDER BY id DESC LIMIT ?", append(w.args, limit+1)...)
 	all, next = deadletter.RunPage(all, limit)
 	return all, next, err
 }
@@ -77,13 +77,11 @@ func (r *Reader) ActiveBulkRuns(ctx context.Context) ([]journal.BulkRun, error) 
 
 // BulkItems implements deadletter.BulkStore.
 func (r *Reader) BulkItems(ctx context.Context, run string, outcome journal.BulkOutcome, after int64, limit int) ([]journal.BulkItem, error) {
-	clause, args := "run = ? AND number > ?", []any{run, after}
-	if outcome != "" {
-		clause, args = "run = ? AND number > ? AND outcome = ?", append(args, string(outcome))
-	}
-	args = append(args, max(limit, 0))
+	var w where
+	w.and("run = ? AND number > ?", run, after)
+	w.is("outcome", string(outcome))
 	return reading(ctx, r, "list a bulk run's dead letters", func(s *snapshot) ([]journal.BulkItem, error) {
-		return s.items("WHERE "+clause+" ORDER BY number LIMIT ?", args...)
+		return s.items(w.String()+" ORDER BY number LIMIT ?", append(w.args, max(limit, 0))...)
 	})
 }
 
@@ -104,9 +102,9 @@ func (s *Store) GatherBulkItems(ctx context.Context, run string, limit int,
 			return err
 		}
 		gathered = r.Gathered
-		c, err := s.choose(r.Filter, r.Through)
+		q, err := s.search(deadletter.OpenQuery(r.Filter, r.Through))
 		if err == nil {
-			next, err = c.following(gathered, limit)
+			next, err = q.following(gathered, limit)
 		}
 		return err
 	})
@@ -154,10 +152,6 @@ const isBusy = `CASE WHEN EXISTS (SELECT 1 FROM bulk_items i JOIN bulk_runs b ON
 
 // DeadLetterTallies implements deadletter.BulkStore.
 func (r *Reader) DeadLetterTallies(ctx context.Context, f journal.DeadLetterFilter, through int64, recent time.Time) (all []deadletter.Tally, upTo int64, err error) {
-	f.State = ""
-	if _, err := deadletter.NewQuery(f, "", 1); err != nil {
-		return nil, 0, err
-	}
 	err = r.read(ctx, "sum up dead letters", func(s *snapshot) error {
 		if upTo = through; upTo == 0 {
 			head, err := s.head("")
@@ -166,48 +160,23 @@ func (r *Reader) DeadLetterTallies(ctx context.Context, f journal.DeadLetterFilt
 			}
 			upTo = head.Record
 		}
-		c, err := s.choose(f, upTo)
+		q, err := s.search(deadletter.OpenQuery(f, upTo))
 		if err == nil {
-			all, err = c.tallies(recent)
+			all, err = q.tallies(recent)
 		}
 		return err
 	})
 	return all, upTo, err
 }
 
-// choice finds the open dead letters of a bulk run's filter.
-type choice struct {
-	*snapshot
-	plan    *deadletter.Query
-	through int64
-	search  *search // nil where there is no query
-}
-
-func (s *snapshot) choose(f journal.DeadLetterFilter, through int64) (*choice, error) {
-	f.State = ""
-	p, err := deadletter.NewQuery(f, "", 1)
+// following are the next behind a record, the oldest first.
+func (q *search) following(after int64, limit int) (all []letter, err error) {
+	kinds, err := q.snapshot.kinds(q.plan, false)
 	if err != nil {
 		return nil, err
-	}
-	c := &choice{snapshot: s, plan: p, through: through}
-	if p.Searches {
-		c.search, err = s.searchCauses(p)
-	}
-	return c, err
-}
-
-// following are the next that are chosen behind a record, the oldest first.
-func (c *choice) following(after int64, limit int) (all []letter, err error) {
-	kinds, err := c.kinds(c.plan, false)
-	if err != nil {
-		return nil, err
-	}
-	before := c.through
-	if before < math.MaxInt64 {
-		before++
 	}
 	for len(all) < limit {
-		some, err := c.seek(c.plan, kinds, after, before, limit, "ASC")
+		some, err := q.seek(q.plan, kinds, after, q.plan.Before, limit, "ASC")
 		if err != nil {
 			return nil, err
 		}
@@ -215,10 +184,8 @@ func (c *choice) following(after int64, limit int) (all []letter, err error) {
 			after = some[len(some)-1].record
 		}
 		last := len(some) < limit
-		if c.search != nil {
-			if some, err = c.search.matching(some); err != nil {
-				return nil, err
-			}
+		if some, err = q.matching(some); err != nil {
+			return nil, err
 		}
 		if all = append(all, some...); last {
 			break
@@ -230,10 +197,10 @@ func (c *choice) following(after int64, limit int) (all []letter, err error) {
 // tallied are dead letters that are read at once.
 const tallied = 1000
 
-// tallies sums up what is chosen.
-func (c *choice) tallies(recent time.Time) ([]deadletter.Tally, error) {
+// tallies sums up what is found.
+func (q *search) tallies(recent time.Time) ([]deadletter.Tally, error) {
 	sums, busy := deadletter.Sums{}, map[string]bool{}
-	err := c.each("SELECT i.dead_letter FROM bulk_runs b JOIN bulk_items i ON i.run = b.id AND i.outcome = 'planned' WHERE b.state IN "+unfinished,
+	err := q.each("SELECT i.dead_letter FROM bulk_runs b JOIN bulk_items i ON i.run = b.id AND i.outcome = 'planned' WHERE b.state IN "+unfinished,
 		func(scan scanner) error {
 			var id string
 			err := scan(&id)
@@ -244,11 +211,11 @@ func (c *choice) tallies(recent time.Time) ([]deadletter.Tally, error) {
 		return nil, err
 	}
 	for after := int64(math.MinInt64); ; {
-		found, err := c.following(after, tallied)
+		found, err := q.following(after, tallied)
 		if err != nil {
 			return nil, err
 		}
-		letters, err := c.lettersBy("d.record", recordsOf(found))
+		letters, err := q.lettersBy("d.record", recordsOf(found))
 		if err != nil {
 			return nil, err
 		}

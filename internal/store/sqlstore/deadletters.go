@@ -7,7 +7,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"time"
 
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/journal"
@@ -21,10 +20,11 @@ const (
 	scanned     = 4000
 )
 
-// letter is a dead letter that was found.
+// letter is a dead letter that was found, and the instant of its birth.
 type letter struct {
 	record      int64
 	fingerprint string
+	at          int64
 }
 
 // kind is what dead letters are counted and sought by.
@@ -33,27 +33,37 @@ type kind struct {
 	caused bool // sought by its cause
 }
 
+// where is what rows of a kind have.
+func (k *kind) where() where {
+	var w where
+	w.and("state = ? AND policy = ? AND team = ? AND reason = ?", string(k.State), k.Policy, string(k.Team), string(k.Reason))
+	if k.caused {
+		w.and("fingerprint = ?", k.Fingerprint)
+	}
+	return w
+}
+
 // kinds are those that there are dead letters of and the filter lets through, those with the most first.
 func (s *snapshot) kinds(p *deadletter.Query, byCause bool) (all []kind, err error) {
-	cause := "''"
-	if byCause || p.Filter.Fingerprint != "" {
-		cause, byCause = "fingerprint", true
+	f, cause := &p.Filter, "''"
+	if byCause = byCause || f.Fingerprint != ""; byCause {
+		cause = "fingerprint"
 	}
-	query, args := "SELECT "+cause+" AS cause, policy, state, team, reason, CAST(sum(n) AS BIGINT) AS total FROM dead_letter_counts WHERE n > 0", []any{}
-	for _, of := range [][2]string{{"policy", p.Filter.Policy}, {"team", string(p.Filter.Team)}, {"reason", string(p.Filter.Reason)},
-		{"fingerprint", p.Filter.Fingerprint}} {
-		if of[1] != "" {
-			query, args = query+" AND "+of[0]+" = ?", append(args, of[1])
-		}
-	}
-	err = s.each(query+" GROUP BY 1, policy, state, team, reason ORDER BY total DESC, 1, policy, state, team, reason", func(scan scanner) error {
+	var w where
+	w.and("n > 0")
+	w.is("policy", f.Policy)
+	w.is("team", string(f.Team))
+	w.is("reason", string(f.Reason))
+	w.is("fingerprint", f.Fingerprint)
+	err = s.each("SELECT "+cause+" AS cause, policy, state, team, reason, CAST(sum(n) AS BIGINT) AS total FROM dead_letter_counts"+w.String()+
+		" GROUP BY 1, policy, state, team, reason ORDER BY total DESC, 1, policy, state, team, reason", func(scan scanner) error {
 		k := kind{caused: byCause}
 		err := scan(&k.Fingerprint, &k.Policy, &k.State, &k.Team, &k.Reason, &k.N)
 		if slices.Contains(p.States, k.State) {
 			all = append(all, k)
 		}
 		return err
-	}, args...)
+	}, w.args...)
 	return all, err
 }
 
@@ -64,29 +74,20 @@ const seeks = 32
 // their records, descending or ascending.
 func (s *snapshot) seek(p *deadletter.Query, kinds []kind, above, before int64, limit int, order string) (all []letter, err error) {
 	for chunk := range slices.Chunk(kinds, seeks) {
-		var query strings.Builder
+		var queries []string
 		var args []any
-		for i, k := range chunk {
-			if i > 0 {
-				query.WriteString(" UNION ALL ")
+		for _, k := range chunk {
+			w := k.where()
+			w.and("record > ? AND record < ?", above, before)
+			if p.Aged() {
+				w.and("at >= ? AND at < ?", p.Since, p.Until)
 			}
-			query.WriteString("SELECT * FROM (SELECT record, fingerprint FROM dead_letters WHERE state = ? AND policy = ? AND team = ? AND reason = ?")
-			args = append(args, string(k.State), k.Policy, string(k.Team), string(k.Reason))
-			if k.caused {
-				query.WriteString(" AND fingerprint = ?")
-				args = append(args, k.Fingerprint)
-			}
-			if query.WriteString(" AND record > ? AND record < ?"); p.Aged() {
-				query.WriteString(" AND at >= ? AND at < ?")
-			}
-			if args = append(args, above, before); p.Aged() {
-				args = append(args, p.Since, p.Until)
-			}
-			query.WriteString(" ORDER BY record " + order + " LIMIT ?) AS k")
-			args = append(args, limit)
+			queries = append(queries, "SELECT * FROM (SELECT record, fingerprint, at FROM dead_letters"+w.String()+
+				" ORDER BY record "+order+" LIMIT ?) AS k")
+			args = append(append(args, w.args...), limit)
 		}
-		some, err := collect(s, query.String(), args, func(scan scanner, l *letter) error {
-			return scan(&l.record, &l.fingerprint)
+		some, err := collect(s, strings.Join(queries, " UNION ALL "), args, func(scan scanner, l *letter) error {
+			return scan(&l.record, &l.fingerprint, &l.at)
 		})
 		if err != nil {
 			return nil, err
@@ -131,14 +132,10 @@ func (r *Reader) DeadLetterPage(ctx context.Context, f journal.DeadLetterFilter,
 
 // page finds the dead letters of a page, and one more. floor is the last record that was looked at, where not all could be.
 func (s *snapshot) page(p *deadletter.Query) (found []letter, floor int64, err error) {
-	if !p.Searches {
-		kinds, err := s.kinds(p, false)
-		if err == nil {
-			found, err = s.seek(p, kinds, math.MinInt64, p.Before, p.Limit+1, "DESC")
-		}
-		return found, 0, err
-	}
 	q, err := s.search(p)
+	if err == nil {
+		err = q.findSubjects()
+	}
 	if err != nil {
 		return nil, 0, err
 	}
@@ -152,11 +149,11 @@ func (s *snapshot) page(p *deadletter.Query) (found []letter, floor int64, err e
 	return found, 0, err
 }
 
-// search is a query's.
+// search finds the dead letters that a filter lets through.
 type search struct {
 	*snapshot
 	plan *deadletter.Query
-	// causes are those whose pattern or reason holds all the words, kinds theirs.
+	// causes are those whose pattern or reason holds all the words, kinds theirs; without a query all kinds.
 	causes map[string]bool
 	kinds  []kind
 	// subjects begin with one of the prefixes, unless there are many.
@@ -165,21 +162,17 @@ type search struct {
 	wide bool
 }
 
-func (s *snapshot) search(p *deadletter.Query) (*search, error) {
-	q, err := s.searchCauses(p)
-	if err == nil {
-		err = q.findSubjects()
+// search begins a search: it knows the causes, and not the subjects yet.
+func (s *snapshot) search(p *deadletter.Query) (q *search, err error) {
+	q = &search{snapshot: s, plan: p, causes: map[string]bool{}}
+	if !p.Searches {
+		q.kinds, err = s.kinds(p, false)
+		return q, err
 	}
-	return q, err
-}
-
-// searchCauses searches for causes alone.
-func (s *snapshot) searchCauses(p *deadletter.Query) (*search, error) {
-	q := &search{snapshot: s, plan: p, causes: map[string]bool{}}
 	if len(p.Words) == 0 {
 		return q, nil
 	}
-	err := q.each("SELECT id, reason, pattern FROM fingerprints", func(scan scanner) error {
+	err = q.each("SELECT id, reason, pattern FROM fingerprints", func(scan scanner) error {
 		var f journal.Fingerprint
 		err := scan(&f.ID, &f.Reason, &f.Pattern)
 		if p.Finds(&f) {
@@ -198,16 +191,17 @@ func (s *snapshot) searchCauses(p *deadletter.Query) (*search, error) {
 
 func (q *search) findSubjects() error {
 	for _, prefix := range q.plan.Prefixes {
-		query, args := "SELECT key FROM subjects WHERE id >= ?", []any{prefix}
+		var w where
+		w.and("id >= ?", prefix)
 		if end, ok := deadletter.AfterPrefix(prefix); ok {
-			query, args = query+" AND id < ?", append(args, end)
+			w.and("id < ?", end)
 		}
-		err := q.each(query+" LIMIT ?", func(scan scanner) error {
+		err := q.each("SELECT key FROM subjects"+w.String()+" LIMIT ?", func(scan scanner) error {
 			var key int64
 			err := scan(&key)
 			q.subjects = append(q.subjects, key)
 			return err
-		}, append(args, fewSubjects+1)...)
+		}, append(w.args, fewSubjects+1)...)
 		if err != nil {
 			return err
 		}
@@ -231,7 +225,7 @@ func (q *search) direct(found []letter) ([]letter, error) {
 	}
 	for i := range more {
 		if d := &more[i]; q.plan.Passes(&d.DeadLetter, d.Subject.Policy) {
-			found = append(found, letter{d.DeadLetter.Record, d.DeadLetter.Fingerprint})
+			found = append(found, letter{record: d.DeadLetter.Record, fingerprint: d.DeadLetter.Fingerprint})
 		}
 	}
 	slices.SortFunc(found, func(a, b letter) int { return cmp.Compare(b.record, a.record) })
@@ -255,8 +249,11 @@ func (q *search) lookThrough() (found []letter, floor int64, err error) {
 	return found[:min(len(found), q.plan.Limit+1)], floor, err
 }
 
-// matching returns the letters that the query finds.
+// matching returns the letters that the query finds; all where there is none.
 func (q *search) matching(all []letter) (found []letter, err error) {
+	if !q.plan.Searches {
+		return all, nil
+	}
 	hit := map[int64]bool{}
 	err = inLists(recordsOf(all), func(in string, args []any) error {
 		return q.each("SELECT d.record, d.id, s.id FROM dead_letters d JOIN subjects s ON s.key = d.subject WHERE d.record IN "+in, func(scan scanner) error {
@@ -403,12 +400,15 @@ func (r *Reader) DeadLetter(ctx context.Context, id string) (item deadletter.Ite
 func (r *Reader) DeadLetterCounts(ctx context.Context) (all []deadletter.Count, err error) {
 	err = r.read(ctx, "count the dead letters", func(s *snapshot) error {
 		all = nil
-		kinds, err := s.kinds(&deadletter.Query{States: journal.DeadLetterStates(), Since: math.MinInt64, Until: math.MaxInt64}, false)
+		every := &deadletter.Query{States: journal.DeadLetterStates(), Since: math.MinInt64, Until: math.MaxInt64}
+		kinds, err := s.kinds(every, false)
 		for i := range kinds {
 			k := &kinds[i]
 			c := deadletter.Count{Policy: k.Policy, State: k.State, Team: k.Team, Reason: k.Reason, N: k.N}
 			if err == nil && k.State == journal.DeadLetterOpen {
-				c.Oldest, err = s.oldest(k)
+				var first letter
+				first, err = s.oldest(every, k)
+				c.Oldest = journal.FromMilli(first.at)
 			}
 			all = append(all, c)
 		}
@@ -420,13 +420,11 @@ func (r *Reader) DeadLetterCounts(ctx context.Context) (all []deadletter.Count, 
 	return all, err
 }
 
-// oldest is when the oldest of a kind was born.
-func (s *snapshot) oldest(k *kind) (time.Time, error) {
-	query, args := "SELECT at FROM dead_letters WHERE state = ? AND policy = ? AND team = ? AND reason = ?", []any{string(k.State), k.Policy, string(k.Team), string(k.Reason)}
-	if k.caused {
-		query, args = query+" AND fingerprint = ?", append(args, k.Fingerprint)
+// oldest is the oldest dead letter of a kind; the last there could be where there is none.
+func (s *snapshot) oldest(p *deadletter.Query, k *kind) (letter, error) {
+	first, err := s.seek(p, []kind{*k}, math.MinInt64, math.MaxInt64, 1, "ASC")
+	if len(first) == 0 {
+		return letter{record: math.MaxInt64}, err
 	}
-	var at int64
-	_, err := s.one(query+" ORDER BY record LIMIT 1", args, &at)
-	return journal.FromMilli(at), err
+	return first[0], err
 }

@@ -50,16 +50,15 @@ type group struct {
 
 // groups are the causes of a page, and one more.
 func (s *snapshot) groups(p *deadletter.GroupQuery) ([]group, error) {
-	kinds, err := s.kinds(p.Query, true)
+	q, err := s.search(p.Query)
 	if err != nil {
 		return nil, err
 	}
-	if p.Searches {
-		q, err := s.searchCauses(p.Query)
-		if err != nil {
+	kinds := q.kinds
+	if !p.Searches {
+		if kinds, err = s.kinds(p.Query, true); err != nil {
 			return nil, err
 		}
-		kinds = slices.DeleteFunc(kinds, func(k kind) bool { return !q.causes[k.Fingerprint] })
 	}
 	at := map[string]int{}
 	var all []group

@@ -29,7 +29,7 @@ func (s *Store) OpenDeadLetters(ctx context.Context, team decision.Team, top int
 // noticed is how many open dead letters a cause and a reason have, and the oldest of them.
 type noticed struct {
 	kind
-	record, at int64
+	letter
 }
 
 // notice sums up what causes finds.
@@ -61,10 +61,10 @@ func (s *snapshot) notice(team decision.Team, top int, older []time.Time, causes
 	slices.SortFunc(all, func(a, b noticed) int {
 		return cmp.Or(cmp.Compare(b.N, a.N), cmp.Compare(a.at, b.at), cmp.Compare(a.record, b.record))
 	})
-	oldest := noticed{record: math.MaxInt64}
+	oldest := letter{record: math.MaxInt64}
 	for i := range all {
 		if sum.N += all[i].N; all[i].record < oldest.record {
-			oldest = all[i]
+			oldest = all[i].letter
 		}
 	}
 	sum.Causes, sum.Oldest = int64(len(all)), journal.FromMilli(oldest.at)
@@ -90,19 +90,11 @@ func (s *snapshot) open(p *deadletter.Query) (all []noticed, err error) {
 	}
 	at := map[journal.CauseCount]int{}
 	for _, k := range kinds {
-		first, err := s.seek(p, []kind{k}, math.MinInt64, math.MaxInt64, 1, "ASC")
+		first, err := s.oldest(p, &k)
 		if err != nil {
 			return nil, err
 		}
-		born, err := s.oldest(&k)
-		if err != nil {
-			return nil, err
-		}
-		n := noticed{k, math.MaxInt64, journal.Milli(born)}
-		if len(first) > 0 {
-			n.record = first[0].record
-		}
-		all = merge(all, at, n)
+		all = merge(all, at, noticed{k, first})
 	}
 	return all, nil
 }
@@ -116,7 +108,7 @@ func merge(all []noticed, at map[journal.CauseCount]int, n noticed) []noticed {
 		return append(all, n)
 	}
 	if all[i].N += n.N; n.record < all[i].record {
-		all[i].record, all[i].at = n.record, n.at
+		all[i].letter = n.letter
 	}
 	return all
 }
@@ -129,14 +121,15 @@ func (s *snapshot) news(p *deadletter.Query, after int64) (all []noticed, err er
 	}
 	at := map[journal.CauseCount]int{}
 	for _, k := range kinds {
-		err := s.each(`SELECT fingerprint, record, at FROM dead_letters WHERE state = ? AND policy = ? AND team = ? AND reason = ? AND record > ?
-			ORDER BY record`, func(scan scanner) error {
+		w := k.where()
+		w.and("record > ?", after)
+		err := s.each("SELECT fingerprint, record, at FROM dead_letters"+w.String()+" ORDER BY record", func(scan scanner) error {
 			n := noticed{kind: k}
 			n.N = 1
 			err := scan(&n.Fingerprint, &n.record, &n.at)
 			all = merge(all, at, n)
 			return err
-		}, string(k.State), k.Policy, string(k.Team), string(k.Reason), after)
+		}, w.args...)
 		if err != nil {
 			return nil, err
 		}

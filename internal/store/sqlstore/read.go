@@ -99,14 +99,13 @@ func (r *Reader) CountAttempts(ctx context.Context, of journal.Subject) (n int64
 
 // PendingRetries implements journal.Reader.
 func (r *Reader) PendingRetries(ctx context.Context, policy string, after *journal.PendingRetry, limit int) ([]journal.PendingRetry, error) {
-	query, args := "SELECT key, tenant, policy, id, body FROM subjects WHERE next_retry IS NOT NULL", []any{}
+	var w where
+	w.and("next_retry IS NOT NULL")
 	if after != nil {
-		query, args = query+" AND (next_retry, key) > (?, ?)", append(args, journal.Milli(after.NextRetryTime), after.Key)
+		w.and("(next_retry, key) > (?, ?)", journal.Milli(after.NextRetryTime), after.Key)
 	}
-	if policy != "" {
-		query, args = query+" AND policy = ?", append(args, policy)
-	}
-	query, args = query+" ORDER BY next_retry, key LIMIT ?", append(args, max(limit, 0))
+	w.is("policy", policy)
+	query, args := "SELECT key, tenant, policy, id, body FROM subjects"+w.String()+" ORDER BY next_retry, key LIMIT ?", append(w.args, max(limit, 0))
 	return reading(ctx, r, "list the pending retries", func(s *snapshot) ([]journal.PendingRetry, error) {
 		return collect(s, query, args, func(scan scanner, p *journal.PendingRetry) error {
 			var state string
@@ -159,11 +158,11 @@ func (s *snapshot) linksWhere(clause string, args ...any) ([]journal.Link, error
 func (r *Reader) Records(ctx context.Context, f journal.RecordFilter, after int64, limit int) (all []journal.Record, err error) {
 	err = r.read(ctx, "read the audit's records", func(s *snapshot) error {
 		all = nil
-		clause, args, err := s.filter(&f)
-		if err != nil || clause == "" {
+		w, possible, err := s.filter(&f, after)
+		if err != nil || !possible {
 			return err
 		}
-		records, err := s.entries(clause, append([]any{after}, append(args, max(limit, 0))...)...)
+		records, err := s.entries(w.String()+" ORDER BY r.record LIMIT ?", append(w.args, max(limit, 0))...)
 		for i := range records {
 			d, failed := records[i].Entry.Decode()
 			if failed != nil {
@@ -176,23 +175,23 @@ func (r *Reader) Records(ctx context.Context, f journal.RecordFilter, after int6
 	return all, err
 }
 
-// filter is the condition on records; empty where nothing can be found.
-func (s *snapshot) filter(f *journal.RecordFilter) (string, []any, error) {
-	conditions, args := []string{"r.record > ?"}, []any(nil)
+// filter is what the records behind one must have; false where there are none.
+func (s *snapshot) filter(f *journal.RecordFilter, after int64) (w where, possible bool, err error) {
+	w.and("r.record > ?", after)
 	if f.Subject != (journal.Subject{}) {
 		key, err := s.keyOf(f.Subject)
 		if err != nil || key == 0 {
-			return "", nil, err
+			return w, false, err
 		}
-		conditions, args = append(conditions, "r.subject = ?"), append(args, key)
+		w.and("r.subject = ?", key)
 	}
 	if !f.Since.IsZero() {
-		conditions, args = append(conditions, "r.at >= ?"), append(args, journal.CeilMilli(f.Since))
+		w.and("r.at >= ?", journal.CeilMilli(f.Since))
 	}
 	if !f.Until.IsZero() {
-		conditions, args = append(conditions, "r.at < ?"), append(args, journal.CeilMilli(f.Until))
+		w.and("r.at < ?", journal.CeilMilli(f.Until))
 	}
-	return "WHERE " + strings.Join(conditions, " AND ") + " ORDER BY r.record LIMIT ?", args, nil
+	return w, true, nil
 }
 
 // Figures implements journal.Statistics.
@@ -207,11 +206,11 @@ func (r *Reader) Figures(ctx context.Context, from int64) ([]journal.Figure, err
 
 // Fingerprints implements journal.Statistics.
 func (r *Reader) Fingerprints(ctx context.Context, policy string, limit int) ([]journal.Fingerprint, error) {
-	clause, args := "ORDER BY failures DESC, id LIMIT ?", []any{max(limit, 0)}
-	if policy != "" {
-		clause, args = "WHERE policy = ? "+clause, []any{policy, max(limit, 0)}
-	}
-	return reading(ctx, r, "read the fingerprints", func(s *snapshot) ([]journal.Fingerprint, error) { return s.causes(clause, args...) })
+	var w where
+	w.is("policy", policy)
+	return reading(ctx, r, "read the fingerprints", func(s *snapshot) ([]journal.Fingerprint, error) {
+		return s.causes(w.String()+" ORDER BY failures DESC, id LIMIT ?", append(w.args, max(limit, 0))...)
+	})
 }
 
 func (s *snapshot) causes(clause string, args ...any) ([]journal.Fingerprint, error) {

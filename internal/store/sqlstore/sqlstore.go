@@ -137,6 +137,31 @@ func reading[T any](ctx context.Context, r *Reader, doing string, do func(s *sna
 	return result, err
 }
 
+// where is what the rows of a query must have: conditions, all of which hold, and their arguments.
+type where struct {
+	conditions []string
+	args       []any
+}
+
+func (w *where) and(condition string, args ...any) {
+	w.conditions, w.args = append(w.conditions, condition), append(w.args, args...)
+}
+
+// is adds that a column has a value; nothing where that is empty.
+func (w *where) is(column, value string) {
+	if value != "" {
+		w.and(column+" = ?", value)
+	}
+}
+
+// String returns the clause; empty where there are no conditions.
+func (w *where) String() string {
+	if len(w.conditions) == 0 {
+		return ""
+	}
+	return " WHERE " + strings.Join(w.conditions, " AND ")
+}
+
 // scanner reads the columns of a row.
 type scanner = func(to ...any) error
 

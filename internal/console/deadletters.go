@@ -21,8 +21,8 @@ type DeadLetters interface {
 	List(ctx context.Context, f journal.DeadLetterFilter, cursor string, limit int) (items []deadletter.Item, next string, err error)
 	Show(ctx context.Context, id string) (deadletter.Item, error)
 	Groups(ctx context.Context, f journal.DeadLetterFilter, cursor string, limit int) (groups []deadletter.Group, next string, err error)
-	Retry(ctx context.Context, c deadletter.Command) (deadletter.Decided, error)
-	Discard(ctx context.Context, c deadletter.Command) (deadletter.Decided, error)
+	Retry(ctx context.Context, c deadletter.Command) (deadletter.Item, error)
+	Discard(ctx context.Context, c deadletter.Command) (deadletter.Item, error)
 }
 
 // DeadLetterPage is one page of a list, the newest first.
@@ -175,18 +175,18 @@ func (s *API) discard(w http.ResponseWriter, r *http.Request, m *Journal) {
 
 // carryOut has a decision recorded, under the name that was logged in with, and answers with the dead letter as it stands
 // after.
-func (s *API) carryOut(w http.ResponseWriter, r *http.Request, decide func(context.Context, deadletter.Command) (deadletter.Decided, error), c deadletter.Command, decision string) {
+func (s *API) carryOut(w http.ResponseWriter, r *http.Request, decide func(context.Context, deadletter.Command) (deadletter.Item, error), c deadletter.Command, decision string) {
 	ctx, cancel := context.WithTimeout(r.Context(), recordTime)
 	defer cancel()
 	c.By = access.From(ctx).Name
-	done, err := decide(ctx, c)
+	item, err := decide(ctx, c)
 	if err != nil {
 		s.undecided(w, r, err, "the decision was not recorded for sure; send it again: if it was, the answer is invalid_retry_state with your name")
 		return
 	}
-	s.log.Info("a dead letter was decided on", zap.String("event", "dead_letter_reviewed"), zap.String("deadLetterId", done.Item.ID),
+	s.log.Info("a dead letter was decided on", zap.String("event", "dead_letter_reviewed"), zap.String("deadLetterId", item.ID),
 		zap.String("decision", decision), zap.String("by", c.By), zap.Bool("forceRetry", c.Force), zap.Bool("fresh", c.Fresh))
-	s.write(w, http.StatusOK, deadLetterOf(&done.Item))
+	s.write(w, http.StatusOK, deadLetterOf(&item))
 }
 
 // reason is a person's; empty where nothing of it can be seen.

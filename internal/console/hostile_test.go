@@ -29,11 +29,11 @@ func (b broken) List(context.Context, journal.DeadLetterFilter, string, int) ([]
 func (b broken) Show(context.Context, string) (deadletter.Item, error) {
 	return deadletter.Item{}, b.err
 }
-func (b broken) Retry(context.Context, deadletter.Command) (deadletter.Decided, error) {
-	return deadletter.Decided{}, b.err
+func (b broken) Retry(context.Context, deadletter.Command) (deadletter.Item, error) {
+	return deadletter.Item{}, b.err
 }
-func (b broken) Discard(context.Context, deadletter.Command) (deadletter.Decided, error) {
-	return deadletter.Decided{}, b.err
+func (b broken) Discard(context.Context, deadletter.Command) (deadletter.Item, error) {
+	return deadletter.Item{}, b.err
 }
 
 const anID = "3fa85f64-5717-5562-b3fc-2c963f66afa6"

@@ -103,11 +103,11 @@ func (r *reached) refuse() error {
 	return &deadletter.Refusal{Code: deadletter.InvalidWhen, Message: "reached"}
 }
 
-func (r *reached) Retry(context.Context, deadletter.Command) (deadletter.Decided, error) {
-	return deadletter.Decided{}, r.refuse()
+func (r *reached) Retry(context.Context, deadletter.Command) (deadletter.Item, error) {
+	return deadletter.Item{}, r.refuse()
 }
-func (r *reached) Discard(context.Context, deadletter.Command) (deadletter.Decided, error) {
-	return deadletter.Decided{}, r.refuse()
+func (r *reached) Discard(context.Context, deadletter.Command) (deadletter.Item, error) {
+	return deadletter.Item{}, r.refuse()
 }
 func (r *reached) Erase(context.Context, journal.Subject, func(journal.Head, *journal.Erasing) *journal.Changes) error {
 	return r.refuse()
@@ -173,7 +173,7 @@ func fill(text, id string) string { return strings.NewReplacer("LETTER", id, "RU
 // everyState are dead letters of the team faturamento in each state, and bulk runs with what it takes to steer them.
 func (c *fixture) everyState() (letters, runs map[string]string) {
 	letters = map[string]string{c.permanent("CLM-001-1"): "", c.exhausted("CLM-002-1"): ""}
-	for claim, decide := range map[string]func(context.Context, deadletter.Command) (deadletter.Decided, error){"CLM-003-1": c.DeadLetters.Retry, "CLM-004-1": c.DeadLetters.Discard} {
+	for claim, decide := range map[string]func(context.Context, deadletter.Command) (deadletter.Item, error){"CLM-003-1": c.DeadLetters.Retry, "CLM-004-1": c.DeadLetters.Discard} {
 		id := c.permanent(claim)
 		_, err := decide(c.t.Context(), deadletter.Command{ID: id, Reason: "x", By: "ana", When: deadletter.Now})
 		if err != nil {

@@ -114,16 +114,16 @@ func (f *fixture) set(change func()) {
 }
 
 // Retry implements deadletter.Decider.
-func (f *fixture) Retry(ctx context.Context, c deadletter.Command) (deadletter.Decided, error) {
+func (f *fixture) Retry(ctx context.Context, c deadletter.Command) (deadletter.Item, error) {
 	return f.decide(ctx, c, f.DeadLetters.Retry, false)
 }
 
 // Discard implements deadletter.Decider.
-func (f *fixture) Discard(ctx context.Context, c deadletter.Command) (deadletter.Decided, error) {
+func (f *fixture) Discard(ctx context.Context, c deadletter.Command) (deadletter.Item, error) {
 	return f.decide(ctx, c, f.DeadLetters.Discard, true)
 }
 
-func (f *fixture) decide(ctx context.Context, c deadletter.Command, do func(context.Context, deadletter.Command) (deadletter.Decided, error), discards bool) (deadletter.Decided, error) {
+func (f *fixture) decide(ctx context.Context, c deadletter.Command, do func(context.Context, deadletter.Command) (deadletter.Item, error), discards bool) (deadletter.Item, error) {
 	f.mu.Lock()
 	takes, how := f.takes, fault{}
 	if f.fault != nil {
@@ -134,7 +134,7 @@ func (f *fixture) decide(ctx context.Context, c deadletter.Command, do func(cont
 		clock.Machine{}.Rest(ctx, takes())
 	}
 	if ctx.Err() != nil || how.err != nil && !how.after {
-		return deadletter.Decided{}, errorOr(ctx.Err(), how.err)
+		return deadletter.Item{}, errorOr(ctx.Err(), how.err)
 	}
 	done, err := do(ctx, c)
 	if err != nil {

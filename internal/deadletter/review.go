@@ -38,19 +38,6 @@ type Command struct {
 	Run string
 }
 
-// Decided is what a decision came to: recorded for good, and on its way to the process.
-type Decided struct {
-	// Item as it stands after it.
-	Item Item
-	// Episode of the subject that goes on, or ended.
-	Episode int64
-	// RetryCount the process goes on with; the dead letter's own where it was discarded.
-	RetryCount int64
-	// Backoff and NextRetryTime of a retry; zero on a discard. Backoff is 0 where it is made at once.
-	Backoff       time.Duration
-	NextRetryTime time.Time
-}
-
 // List is a page of the dead letters that f lets through, from behind the cursor on: at most limit, 1 to MostItems, or
 // DefaultItems where it is 0; the newest first. next is empty where no more follow.
 func (s *Service) List(ctx context.Context, f journal.DeadLetterFilter, cursor string, limit int) (items []Item, next string, err error) {
@@ -100,25 +87,25 @@ func (s *Service) Counts(ctx context.Context) ([]Count, error) {
 
 // Retry sends a dead letter's work again (R17). When it returns without an error that is durable, and the process gets
 // it as soon as the engine takes it. Its errors hold a *Refusal, or are the journal's.
-func (s *Service) Retry(ctx context.Context, c Command) (Decided, error) {
+func (s *Service) Retry(ctx context.Context, c Command) (Item, error) {
 	switch {
 	case c.When != "" && c.When != Backoff && c.When != Now:
-		return Decided{}, refuse(InvalidWhen, "when is %.60q, expected backoff (after the policy's delay) or now", c.When)
+		return Item{}, refuse(InvalidWhen, "when is %.60q, expected backoff (after the policy's delay) or now", c.When)
 	case c.Fresh && !c.Force:
-		return Decided{}, unforced()
+		return Item{}, unforced()
 	}
 	d, err := s.decidable(ctx, &c)
 	switch {
 	case err != nil:
-		return Decided{}, err
+		return Item{}, err
 	case d.Process == Nobody, d.Process == Expected:
-		return Decided{}, unattended(&d)
+		return Item{}, unattended(&d)
 	case d.RetryCount >= d.MaxRetries && !c.Force:
-		return Decided{}, exceeded(&d.DeadLetter)
+		return Item{}, exceeded(&d.DeadLetter)
 	}
 	delay, err := s.delay(ctx, &c, &d)
 	if err != nil {
-		return Decided{}, err
+		return Item{}, err
 	}
 	return s.record(ctx, &d, &journal.Review{
 		Subject: d.Subject, DeadLetter: d.ID, Force: c.Force, Fresh: c.Fresh, Delay: delay, Reason: c.Reason, By: c.By, Run: c.Run,
@@ -127,10 +114,10 @@ func (s *Service) Retry(ctx context.Context, c Command) (Decided, error) {
 
 // Discard lets a dead letter go, whether a process waits for it or not; of c it looks at ID, Reason, By and Run. Its errors are
 // Retry's.
-func (s *Service) Discard(ctx context.Context, c Command) (Decided, error) {
+func (s *Service) Discard(ctx context.Context, c Command) (Item, error) {
 	d, err := s.decidable(ctx, &c)
 	if err != nil {
-		return Decided{}, err
+		return Item{}, err
 	}
 	return s.record(ctx, &d, &journal.Review{Subject: d.Subject, DeadLetter: d.ID, Discard: true, Reason: c.Reason, By: c.By, Run: c.Run})
 }
@@ -188,17 +175,15 @@ func (s *Service) ownPolicy(ctx context.Context, p *decision.Policy, d *Item) (o
 }
 
 // record has the journal take the decision, unless somebody was faster.
-func (s *Service) record(ctx context.Context, d *Item, wanted *journal.Review) (Decided, error) {
+func (s *Service) record(ctx context.Context, d *Item, wanted *journal.Review) (Item, error) {
 	done, err := s.memory.Review(ctx, wanted)
 	if err != nil {
-		return Decided{}, s.refusal(err, d)
+		return Item{}, s.refusal(err, d)
 	}
 	after := *d
 	after.DeadLetter = done.DeadLetter
 	after.Process = s.Process(&after)
-	return Decided{
-		Item: after, Episode: done.Episode.Number, RetryCount: done.RetryCount, Backoff: wanted.Delay, NextRetryTime: done.Episode.NextRetryTime,
-	}, nil
+	return after, nil
 }
 
 // refusal is what the journal says to a decision, in words: what it finds may be newer than d.

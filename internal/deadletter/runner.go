@@ -40,8 +40,8 @@ const BulkLease = "bulk"
 
 // Decider decides on dead letters (Service). Its errors are Service's.
 type Decider interface {
-	Retry(ctx context.Context, c Command) (Decided, error)
-	Discard(ctx context.Context, c Command) (Decided, error)
+	Retry(ctx context.Context, c Command) (Item, error)
+	Discard(ctx context.Context, c Command) (Item, error)
 }
 
 // Hooks are told what happens; all must be set (see NoHooks). They must not block.

@@ -112,8 +112,8 @@ func TestAmbiguousBesideAnotherWriter(t *testing.T) {
 		})
 		beside("review", func() error {
 			done, err := one.Review(t.Context(), &journal.Review{Subject: subject, DeadLetter: letter, Force: true, Reason: "teste", By: "ana"})
-			if done.RetryCount != 6 {
-				t.Errorf("goes on with %d, want 6", done.RetryCount)
+			if done.Episode.Retries != 6 {
+				t.Errorf("goes on with %d, want 6", done.Episode.Retries)
 			}
 			return err
 		})

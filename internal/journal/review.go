@@ -115,9 +115,8 @@ type reviewBody struct {
 
 // Reviewed says what a review came to.
 type Reviewed struct {
+	// Episode that goes on, with the Retries the process goes on with, or that ended.
 	Episode Episode
-	// RetryCount the process goes on with.
-	RetryCount int64
 	// DeadLetter as it stands then.
 	DeadLetter DeadLetter
 }
@@ -184,5 +183,5 @@ func (b *batch) reviewed(r *Review, h *History, as DeadLetterState, next time.Ti
 		}
 	}
 	b.entry(h, r.Subject, ReviewEntry, body, Happening{Review: r}, delay)
-	return Reviewed{h.life.Episode, h.life.Episode.Retries, *d}
+	return Reviewed{h.life.Episode, *d}
 }

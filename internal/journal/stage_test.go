@@ -226,7 +226,7 @@ func (s *stage) review(a *arguments) (string, error) {
 	}
 	answer := "let go\n"
 	if !r.Discard {
-		answer = fmt.Sprintf("goes on with retryCount %d\n", done.RetryCount)
+		answer = fmt.Sprintf("goes on with retryCount %d\n", done.Episode.Retries)
 	}
 	return answer + s.changes(r.Subject), nil
 }

@@ -160,7 +160,7 @@ func (w *world) do(c *call) (string, journal.Recorded) {
 		if err != nil {
 			return word(err), journal.Recorded{}
 		}
-		return fmt.Sprint("goes on with ", done.RetryCount), journal.Recorded{}
+		return fmt.Sprint("goes on with ", done.Episode.Retries), journal.Recorded{}
 	}
 }
 

@@ -24,8 +24,8 @@ type Source interface {
 // use. Its errors hold a *deadletter.Refusal where nothing was done; any other means that the decision is not recorded for
 // sure, and may be sent again.
 type Reviewer interface {
-	Retry(ctx context.Context, c deadletter.Command) (deadletter.Decided, error)
-	Discard(ctx context.Context, c deadletter.Command) (deadletter.Decided, error)
+	Retry(ctx context.Context, c deadletter.Command) (deadletter.Item, error)
+	Discard(ctx context.Context, c deadletter.Command) (deadletter.Item, error)
 	// Process says whether a process waits for a decision on the dead letter.
 	Process(d *deadletter.Item) deadletter.Process
 	// Groups are the causes of dead letters, the one with the most first.

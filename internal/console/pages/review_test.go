@@ -209,8 +209,8 @@ func TestARetryThatFoundNobodyIsOpenAgain(t *testing.T) {
 // failing is a reviewer that cannot record.
 type failing struct{ *deadletter.Service }
 
-func (failing) Retry(context.Context, deadletter.Command) (deadletter.Decided, error) {
-	return deadletter.Decided{}, errors.New("the journal cannot be written: secret detail")
+func (failing) Retry(context.Context, deadletter.Command) (deadletter.Item, error) {
+	return deadletter.Item{}, errors.New("the journal cannot be written: secret detail")
 }
 
 func TestADecisionThatMayNotBeRecordedSaysSo(t *testing.T) {

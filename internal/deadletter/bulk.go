@@ -161,13 +161,13 @@ func runNotFound() *Refusal {
 // Runs are all of them, the newest first, from behind the cursor on: at most limit, 1 to MostItems, or
 // DefaultItems where it is 0. next is empty where no more follow.
 func (s *Service) Runs(ctx context.Context, cursor string, limit int) (runs []journal.BulkRun, next string, err error) {
-	if limit, err = CheckLimit(limit); err != nil {
+	if limit, err = checkLimit(limit); err != nil {
 		return nil, "", err
 	}
 	runs, next, err = s.store.BulkRuns(ctx, cursor, limit)
 	switch {
 	case errors.Is(err, ErrBadCursor):
-		return nil, "", BadCursor(err)
+		return nil, "", badCursor(err)
 	case err != nil:
 		return nil, "", fmt.Errorf("list bulk runs: %w", err)
 	}
@@ -176,7 +176,7 @@ func (s *Service) Runs(ctx context.Context, cursor string, limit int) (runs []jo
 
 // Items of a run with that outcome (all where it is empty) and a number above after, in order: at most limit, as Runs says.
 func (s *Service) Items(ctx context.Context, id string, outcome journal.BulkOutcome, after int64, limit int) ([]journal.BulkItem, error) {
-	limit, err := CheckLimit(limit)
+	limit, err := checkLimit(limit)
 	switch {
 	case err != nil:
 		return nil, err

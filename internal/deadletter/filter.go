@@ -1,6 +1,8 @@
 package deadletter
 
 import (
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -183,8 +185,8 @@ var states = []string{"", "open", "reprocessing", "discarded", "recovered", "all
 // fingerprintForm is a cause's id (journal.Fingerprint.ID).
 var fingerprintForm = regexp.MustCompile(`^[0-9a-f]{16}$`)
 
-// CheckFilter is f without what stands around a query, or the *Refusal of what no dead letter could fit.
-func CheckFilter(f journal.DeadLetterFilter) (journal.DeadLetterFilter, error) {
+// checkFilter is f without what stands around a query, or the *Refusal of what no dead letter could fit.
+func checkFilter(f journal.DeadLetterFilter) (journal.DeadLetterFilter, error) {
 	f.Query = strings.TrimSpace(f.Query)
 	switch {
 	case !slices.Contains(states, f.State):
@@ -201,8 +203,8 @@ func CheckFilter(f journal.DeadLetterFilter) (journal.DeadLetterFilter, error) {
 	return f, nil
 }
 
-// CheckLimit is limit, or DefaultItems where it is 0; the *Refusal of one that is not 1 to MostItems.
-func CheckLimit(limit int) (int, error) {
+// checkLimit is limit, or DefaultItems where it is 0; the *Refusal of one that is not 1 to MostItems.
+func checkLimit(limit int) (int, error) {
 	if limit == 0 {
 		return DefaultItems, nil
 	}
@@ -214,9 +216,9 @@ func CheckLimit(limit int) (int, error) {
 
 // checkList is what a list is asked for, put in order.
 func checkList(f journal.DeadLetterFilter, limit int) (journal.DeadLetterFilter, int, error) {
-	limit, err := CheckLimit(limit)
+	limit, err := checkLimit(limit)
 	if err == nil {
-		f, err = CheckFilter(f)
+		f, err = checkFilter(f)
 	}
 	return f, limit, err
 }
@@ -225,7 +227,7 @@ func checkList(f journal.DeadLetterFilter, limit int) (journal.DeadLetterFilter,
 func unlisted(err error) error {
 	switch {
 	case errors.Is(err, ErrBadCursor):
-		return BadCursor(err)
+		return badCursor(err)
 	case errors.Is(err, ErrBadFilter):
 		return &Refusal{Code: InvalidQuery, Message: err.Error(), cause: err}
 	default:
@@ -233,7 +235,54 @@ func unlisted(err error) error {
 	}
 }
 
-// BadCursor is the refusal of a cursor that is none of a list's.
-func BadCursor(cause error) *Refusal {
+// badCursor is the refusal of a cursor that is none of a list's.
+func badCursor(cause error) *Refusal {
 	return &Refusal{Code: InvalidCursor, Message: "the cursor is not one that an answer gave as next; leave it out for the first page", cause: cause}
+}
+
+// ErrBadCursor is what a page is refused with: the cursor is no cursor, or another list's.
+var ErrBadCursor = errors.New("the cursor is none of this list's: begin at the first page again")
+
+// sealBytes of a digest tell a cursor from anything else.
+const sealBytes = 8
+
+// cursor returns the text by which a list goes on behind a place. list names it, with what it is filtered by.
+func cursor(list []byte, place string) string {
+	sum := sha256.Sum256(appendText(list[:len(list):len(list)], place))
+	return base64.RawURLEncoding.EncodeToString(append(sum[:sealBytes], place...))
+}
+
+// placeOf returns the place that a list's cursor goes on behind, or ErrBadCursor.
+func placeOf(list []byte, text string) (string, error) {
+	b, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil || len(b) <= sealBytes || cursor(list, string(b[sealBytes:])) != text {
+		return "", ErrBadCursor
+	}
+	return string(b[sealBytes:]), nil
+}
+
+// appendText appends s so that where it ends cannot be mistaken.
+func appendText(b []byte, s string) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
+}
+
+// bulkRuns names the list of all bulk runs.
+var bulkRuns = []byte("bulk runs")
+
+// RunPage cuts runs, of which one more than limit was looked for, to a page, and returns the cursor behind it; empty
+// where no more follow.
+func RunPage(all []journal.BulkRun, limit int) (page []journal.BulkRun, next string) {
+	if len(all) <= limit {
+		return all, ""
+	}
+	return slices.Clip(all[:limit]), cursor(bulkRuns, all[limit-1].ID)
+}
+
+// AfterRun returns the id of the bulk run that a cursor goes on behind; empty where the cursor is. The error is
+// ErrBadCursor.
+func AfterRun(text string) (string, error) {
+	if text == "" {
+		return "", nil
+	}
+	return placeOf(bulkRuns, text)
 }

@@ -3,8 +3,13 @@ package deadletter
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -98,7 +103,7 @@ func (c BulkCommand) checked() (BulkCommand, error) {
 func (c BulkCommand) checkedFilter() (BulkCommand, error) {
 	f := c.Filter
 	f.State, f.Since, f.Until = "", milli(f.Since), milli(f.Until)
-	f, err := CheckFilter(f)
+	f, err := checkFilter(f)
 	c.Filter = f
 	return c, err
 }
@@ -226,4 +231,113 @@ func (p *planner) plan() Plan {
 	p.Takes = time.Duration(p.Ready) * interval(p.Command.PerMinute)
 	p.Token = p.seen.token(&p.Command)
 	return p.Plan
+}
+
+// Tally is how many open dead letters of a plan are alike in all that decides what would become of them.
+type Tally struct {
+	Policy string
+	Team   decision.Team
+	Reason decision.Reason
+	// AtLimit: their retries are used up, so that one more must be forced.
+	AtLimit bool
+	// Waits: a process waits for a decision, as far as is known. Gone: none does any more (DeliveryNobody).
+	// Where neither is true no review job came yet.
+	Waits, Gone bool
+	// Recent: born at or after the instant that was asked for.
+	Recent bool
+	// Busy: they are in another bulk run that has not come to them yet.
+	Busy bool
+	N    int64
+	// Oldest and Newest of their births.
+	Oldest, Newest time.Time
+	// Sum of their records, modulo 2⁶³: with N it tells whether a plan still matches what is there.
+	Sum int64
+}
+
+// Sums add dead letters up to tallies. The keys are tallies with nothing in N, Oldest, Newest and Sum.
+type Sums map[Tally]*Tally
+
+// Add counts a dead letter. recent is as DeadLetterTallies has it; busy tells that it is in another bulk run that has not come
+// to it yet.
+func (s Sums) Add(d *journal.DeadLetter, policy string, recent time.Time, busy bool) {
+	key := Tally{Policy: policy, Team: d.Team, Reason: d.Reason, AtLimit: d.RetryCount >= d.MaxRetries, Waits: d.Waits(),
+		Gone: d.Delivery == journal.DeliveryNobody, Recent: recent.IsZero() || journal.Milli(d.CreatedAt) >= journal.CeilMilli(recent), Busy: busy}
+	t := s[key]
+	if t == nil {
+		t = new(key)
+		t.Oldest, t.Newest = d.CreatedAt, d.CreatedAt
+		s[key] = t
+	}
+	t.N++
+	t.Sum = (t.Sum + d.Record) & math.MaxInt64
+	t.Oldest = slices.MinFunc([]time.Time{t.Oldest, d.CreatedAt}, time.Time.Compare)
+	t.Newest = slices.MaxFunc([]time.Time{t.Newest, d.CreatedAt}, time.Time.Compare)
+}
+
+// Tallies are all sums, in the order of policy, team, reason and what would become of them.
+func (s Sums) Tallies() []Tally {
+	all := make([]Tally, 0, len(s))
+	for _, t := range s {
+		all = append(all, *t)
+	}
+	slices.SortFunc(all, func(a, b Tally) int {
+		return cmp.Or(cmp.Compare(a.Policy, b.Policy), cmp.Compare(a.Team, b.Team), cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.fate(), b.fate()))
+	})
+	return all
+}
+
+// fate orders what would become of them.
+func (t *Tally) fate() (bits int) {
+	for _, is := range [...]bool{t.AtLimit, t.Waits, t.Gone, t.Recent, t.Busy} {
+		if bits *= 2; is {
+			bits++
+		}
+	}
+	return bits
+}
+
+// seen is what a plan found: so many open dead letters with a record of at most through, and the sum of their records. A
+// run that is started by it has the id run, so a second start finds the first.
+type seen struct {
+	through, n, sum int64
+	run             uuid.UUID
+}
+
+const (
+	seenBytes  = 3*8 + len(uuid.UUID{})
+	tokenBytes = seenBytes + 16
+)
+
+// token names what was seen for a command. It holds no secret: it is a check against what has changed, and no right.
+func (s seen) token(c *BulkCommand) string {
+	b := make([]byte, 0, tokenBytes)
+	for _, n := range [...]int64{s.through, s.n, s.sum} {
+		b = binary.BigEndian.AppendUint64(b, uint64(n))
+	}
+	b = append(b, s.run[:]...)
+	return base64.RawURLEncoding.EncodeToString(append(b, seal(b, c)...))
+}
+
+// seal ties what was seen to the command that it was seen for. The reason and the name are not part of it.
+func seal(seen []byte, c *BulkCommand) []byte {
+	f := &c.Filter
+	named, _ := json.Marshal([]any{ // of strings, numbers and truths, which cannot fail
+		"bulk plan 2", seen, c.Action, f.Policy, f.Team, f.Reason, f.Fingerprint, f.Query, f.Since.UnixMilli(), f.Until.UnixMilli(),
+		c.Force, c.Fresh, c.When, c.PerMinute,
+	})
+	sum := sha256.Sum256(named)
+	return sum[:tokenBytes-seenBytes]
+}
+
+// readToken is what was seen for c; the *review.Refusal of what is no token of it.
+func readToken(token string, c *BulkCommand) (seen, error) {
+	b, err := base64.RawURLEncoding.Strict().DecodeString(token)
+	if err != nil || len(b) != tokenBytes || base64.RawURLEncoding.EncodeToString(b) != token { // line breaks are passed over
+		return seen{}, refuse(InvalidPlan, "the token is not one that a plan gave; plan first, and start with the plan's token")
+	}
+	if string(b[seenBytes:]) != string(seal(b[:seenBytes], c)) {
+		return seen{}, refuse(InvalidPlan, "the token is of another plan: action, filter, forceRetry, fresh, when and perMinute must be those that were planned")
+	}
+	at := func(i int) int64 { return int64(binary.BigEndian.Uint64(b[8*i:])) }
+	return seen{at(0), at(1), at(2), uuid.UUID(b[3*8 : seenBytes])}, nil
 }

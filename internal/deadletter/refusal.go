@@ -96,15 +96,6 @@ func exceeded(d *journal.DeadLetter) *Refusal {
 	}
 }
 
-// decidedBefore is who decided on d, and when.
-func decidedBefore(d *journal.DeadLetter) *journal.DecidedError {
-	e := &journal.DecidedError{At: d.ChangedAt, State: d.State}
-	if by := d.State == journal.DeadLetterReprocessing || d.State == journal.DeadLetterDiscarded; by && !d.Review.At.IsZero() {
-		e.By, e.At = d.Review.By, d.Review.At
-	}
-	return e
-}
-
 // settled is why nothing can be decided any more.
 func settled(by *journal.DecidedError) *Refusal {
 	who := ""

@@ -131,7 +131,7 @@ func (s *Service) decidable(ctx context.Context, c *Command) (Item, error) {
 	c.Reason = reason
 	d, err := s.Show(ctx, c.ID)
 	if err == nil && d.State != journal.DeadLetterOpen {
-		err = settled(decidedBefore(&d.DeadLetter))
+		err = settled(d.Decided())
 	}
 	return d, err
 }

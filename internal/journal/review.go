@@ -132,7 +132,7 @@ func (b *batch) review(r *Review, h *History) (Reviewed, error) {
 	case d == nil || d.ID != r.DeadLetter:
 		return Reviewed{}, ErrDeadLetterUnknown
 	case d.State != DeadLetterOpen || h.Episode.DeadLetter != d.ID:
-		return Reviewed{}, d.decided()
+		return Reviewed{}, d.Decided()
 	case r.Discard:
 		return b.reviewed(r, h, DeadLetterDiscarded, time.Time{}, 0), nil
 	case !d.Waits():
@@ -152,8 +152,8 @@ func (d *DeadLetter) retries(fresh bool) int64 {
 	return max(d.RetryCount, d.RetryCount+1)
 }
 
-// decided says who was faster.
-func (d *DeadLetter) decided() error {
+// Decided says who was faster.
+func (d *DeadLetter) Decided() *DecidedError {
 	e := &DecidedError{At: d.ChangedAt, State: d.State}
 	if d.State == DeadLetterReprocessing || d.State == DeadLetterDiscarded {
 		e.By, e.At = d.Review.By, d.Review.At

@@ -112,7 +112,7 @@ func (r *reached) Discard(context.Context, deadletter.Command) (deadletter.Item,
 func (r *reached) Erase(context.Context, journal.Subject, func(journal.Head, *journal.Erasing) *journal.Changes) error {
 	return r.refuse()
 }
-func (r *reached) Process(*deadletter.Item) deadletter.Process { return deadletter.Waiting }
+func (r *reached) Process(*journal.DeadLetter) deadletter.Process { return deadletter.Waiting }
 func (r *reached) Start(context.Context, deadletter.BulkCommand, string) (journal.BulkRun, bool, error) {
 	return journal.BulkRun{}, false, r.refuse()
 }

@@ -121,7 +121,7 @@ const (
 const ExpectedFor = 60 * time.Second
 
 // Process is whether a process waits for a decision on d, as far as is known now.
-func (s *Service) Process(d *Item) Process {
+func (s *Service) Process(d *journal.DeadLetter) Process {
 	since, up := d.CreatedAt, s.engineUp()
 	switch {
 	case d.Delivery == journal.DeliveryNobody:

@@ -125,7 +125,7 @@ func (s *Service) Groups(ctx context.Context, f journal.DeadLetterFilter, cursor
 // attended says of the groups' samples whether a process waits.
 func (s *Service) attended(groups []Group) []Group {
 	for i := range groups {
-		groups[i].Sample.Process = s.Process(&groups[i].Sample)
+		groups[i].Sample.Process = s.Process(&groups[i].Sample.DeadLetter)
 	}
 	return groups
 }

@@ -50,7 +50,7 @@ func (s *Service) List(ctx context.Context, f journal.DeadLetterFilter, cursor s
 		return nil, "", unlisted(err)
 	}
 	for i := range items {
-		items[i].Process = s.Process(&items[i])
+		items[i].Process = s.Process(&items[i].DeadLetter)
 	}
 	return items, next, nil
 }
@@ -72,7 +72,7 @@ func (s *Service) Show(ctx context.Context, id string) (Item, error) {
 	case !found:
 		return Item{}, notFound()
 	}
-	d.Process = s.Process(&d)
+	d.Process = s.Process(&d.DeadLetter)
 	return d, nil
 }
 
@@ -181,8 +181,7 @@ func (s *Service) record(ctx context.Context, d *Item, wanted *journal.Review) (
 		return Item{}, s.refusal(err, d)
 	}
 	after := *d
-	after.DeadLetter = done.DeadLetter
-	after.Process = s.Process(&after)
+	after.DeadLetter, after.Process = done.DeadLetter, s.Process(&done.DeadLetter)
 	return after, nil
 }
 

@@ -366,6 +366,6 @@ func TestProcessOf(t *testing.T) {
 		{"superseded", journal.DeadLetter{State: "superseded"}, time.Time{}, deadletter.Answered},
 	} {
 		s := deadletter.New(nil, nil, nil, func() time.Time { return now }, func() time.Time { return test.up })
-		want(t, test.name, s.Process(&deadletter.Item{DeadLetter: test.letter}), test.want)
+		want(t, test.name, s.Process(&test.letter), test.want)
 	}
 }

@@ -57,10 +57,7 @@ func (b *batch) bulk(s *BulkStep, known *BulkRun) (BulkRun, error) {
 	case s.Verb == BulkStart && known != nil:
 		return BulkRun{}, &BulkStateError{known.State}
 	case s.Verb == BulkStart:
-		r := s.started()
-		body := startBody(&r)
-		body.By = by
-		return b.stepped(&BulkRun{Filter: r.Filter}, body), nil
+		return b.started(&s.Run, by), nil
 	case known == nil:
 		return BulkRun{}, ErrBulkRunUnknown
 	}
@@ -91,15 +88,6 @@ func (r *BulkRun) after(v BulkVerb) (BulkState, bool) {
 	}
 }
 
-// started is the run that is to begin, as it is stored.
-func (s *BulkStep) started() BulkRun {
-	r, f := s.Run, s.Run.Filter
-	f.State, f.Query = "", f.Search()
-	return BulkRun{ID: storable(r.ID), Action: r.Action, Filter: f, Through: r.Through,
-		Reason: storable(redact.Line(r.Reason, maxReasonBytes)), By: bounded(storable(cmp.Or(s.By, r.By)), maxNameBytes),
-		Force: r.Force, Fresh: r.Fresh, Now: r.Now, PerMinute: r.PerMinute}
-}
-
 // bulkBody is the audit's word on a step. What the filter chose by is told once, with the start; its words are redacted, as
 // they may be of a person's name, and Query is a digest of them as they are.
 type bulkBody struct {
@@ -128,11 +116,15 @@ type bulkBody struct {
 	Hold       string `json:"hold,omitempty"`
 }
 
-func startBody(r *BulkRun) *bulkBody {
+// started records that a run begins. Its own row keeps the filter's words as they are.
+func (b *batch) started(r *BulkRun, by string) BulkRun {
 	f := r.Filter
-	f.Query = redact.Line(f.Query, maxQueryBytes)
-	return &bulkBody{Run: r.ID, Verb: BulkStart, State: BulkPreparing, Action: r.Action, Filter: &f, Query: querySum(r.Filter.Query),
-		Through: r.Through, Reason: r.Reason, Force: r.Force, Fresh: r.Fresh, Now: r.Now, PerMinute: r.PerMinute}
+	f.State, f.Query = "", f.Search()
+	told := f
+	told.Query = redact.Line(f.Query, maxQueryBytes)
+	return b.stepped(&BulkRun{Filter: f}, &bulkBody{Run: storable(r.ID), Verb: BulkStart, By: by, State: BulkPreparing, Action: r.Action,
+		Filter: &told, Query: querySum(f.Query), Through: r.Through, Reason: storable(redact.Line(r.Reason, maxReasonBytes)),
+		Force: r.Force, Fresh: r.Fresh, Now: r.Now, PerMinute: r.PerMinute})
 }
 
 // readRun reads the body of a bulk run's row.

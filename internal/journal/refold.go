@@ -82,9 +82,8 @@ func (f *Refold) Entry(e *Entry) error {
 	return nil
 }
 
-// Subject folds the records of one subject, in their order, and returns the rows that they come to. Dead letters that may
-// be purged are in Letters only where there.
-func (f *Refold) Subject(key int64, s Subject, records []KeyedRecord) (subject Row, letters []KeyedDeadLetter, err error) {
+// subject folds the records of one subject, in their order, and returns the rows that they come to.
+func (f *Refold) subject(key int64, s Subject, records []KeyedRecord) (subject Row, letters []KeyedDeadLetter, err error) {
 	l := f.life(s)
 	for i := range records {
 		if err := f.Record(&records[i].Entry); err != nil {
@@ -212,7 +211,7 @@ func (f *Refold) Anew(p *SubjectPage) (subjects, letters []Row, err error) {
 		if len(records[key]) == 0 {
 			continue
 		}
-		subject, born, err := f.Subject(key, Subject{fmt.Sprint(row[1]), fmt.Sprint(row[2]), fmt.Sprint(row[3])}, records[key])
+		subject, born, err := f.subject(key, Subject{fmt.Sprint(row[1]), fmt.Sprint(row[2]), fmt.Sprint(row[3])}, records[key])
 		if err != nil {
 			return nil, nil, err
 		}

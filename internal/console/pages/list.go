@@ -239,7 +239,7 @@ func (v *visit) letterRow(item *deadletter.Item, o *open) letterRow {
 	}
 	switch {
 	case item.State == journal.DeadLetterOpen:
-		b := v.lang.processBadge(o.Process(item))
+		b := v.lang.processBadge(o.Process(&item.DeadLetter))
 		row.Process = &b
 	case item.Delivery != journal.DeliveryNone:
 		b := v.lang.deliveryBadge(item.Delivery)

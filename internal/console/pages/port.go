@@ -27,7 +27,7 @@ type Reviewer interface {
 	Retry(ctx context.Context, c deadletter.Command) (deadletter.Item, error)
 	Discard(ctx context.Context, c deadletter.Command) (deadletter.Item, error)
 	// Process says whether a process waits for a decision on the dead letter.
-	Process(d *deadletter.Item) deadletter.Process
+	Process(d *journal.DeadLetter) deadletter.Process
 	// Groups are the causes of dead letters, the one with the most first.
 	Groups(ctx context.Context, f journal.DeadLetterFilter, cursor string, limit int) (groups []deadletter.Group, next string, err error)
 }

@@ -199,13 +199,12 @@ func (v *visit) standing(d *subjectData, story *journal.Story) journal.State {
 
 // letter is what is known of a dead letter.
 func (v *visit) letter(story *journal.Story, dl *journal.DeadLetter, o *open, c *catalogue.Catalogue) *letterData {
-	item := itemOf(story, dl)
 	l := &letterData{DeadLetter: *dl, Open: dl.State == journal.DeadLetterOpen, Team: v.lang.team(dl.Team), Born: v.ago(dl.CreatedAt)}
 	if a := attemptOf(story, dl.Record); a != nil {
 		l.Hint = hint(c, story.Subject.Policy, a.Decision.MatchedRule)
 		l.HintOld = a.Decision.Catalogue != c.Version
 	}
-	if process := o.Process(&item); l.Open {
+	if process := o.Process(dl); l.Open {
 		l.unattended = process == deadletter.Nobody
 		l.Process, l.ProcessText = v.lang.processBadge(process), v.lang.T("process."+string(process)+".text")
 	}
@@ -238,16 +237,6 @@ func (v *visit) review(dl *journal.DeadLetter) *reviewData {
 		r.Delivery, r.DeliveryText = &b, v.lang.T("delivery."+string(dl.Delivery)+".text")
 	}
 	return r
-}
-
-// itemOf is a dead letter with what the story knows of it.
-func itemOf(story *journal.Story, dl *journal.DeadLetter) deadletter.Item {
-	item := deadletter.Item{DeadLetter: *dl, Subject: story.Subject}
-	if a := attemptOf(story, dl.Record); a != nil {
-		item.Error, item.Classification, item.MatchedRule = a.Error, a.Decision.ErrorClassification, a.Decision.MatchedRule
-		item.FirstFailure = a.Decision.FirstFailure
-	}
-	return item
 }
 
 func attemptOf(story *journal.Story, record int64) *journal.Attempt {

@@ -13,15 +13,6 @@ import (
 // lockID is of the advisory lock that tables are made under: any number that nobody else has.
 const lockID int64 = 7_215_004_118_903
 
-// schemaState is what a database has in it.
-type schemaState int
-
-const (
-	empty schemaState = iota
-	firstEdition
-	versioned
-)
-
 // create checks the server, and makes the tables where there are none.
 func create(ctx context.Context, config *pgx.ConnConfig) error {
 	c, err := pgx.ConnectConfig(ctx, config)
@@ -36,7 +27,7 @@ func create(ctx context.Context, config *pgx.ConnConfig) error {
 	if err != nil {
 		return err
 	}
-	if state, err := look(ctx, c); err != nil || state != empty {
+	if made, err := look(ctx, c); err != nil || made {
 		return err
 	}
 	if err := makeTables(ctx, c); err != nil {
@@ -55,7 +46,7 @@ func makeTables(ctx context.Context, c *pgx.Conn) error {
 	if _, err := tx.Exec(ctx, fmt.Sprintf("SELECT pg_advisory_xact_lock(%d)", lockID)); err != nil {
 		return err
 	}
-	if state, err := look(ctx, c); err != nil || state != empty {
+	if made, err := look(ctx, c); err != nil || made {
 		return err // another process was faster
 	}
 	for _, statement := range dialect.Schema() {
@@ -76,34 +67,32 @@ func checkReadable(ctx context.Context, config *pgx.ConnConfig) error {
 	if _, err := inspect(ctx, c); err != nil {
 		return err
 	}
-	state, err := look(ctx, c)
-	if err == nil && state == empty {
+	made, err := look(ctx, c)
+	if err == nil && !made {
 		err = refuse("the database has no journal in it yet; it is made when `retry-worker serve` first starts with this address")
 	}
 	return err
 }
 
-// look finds out what is in the database, and refuses another version's tables.
-func look(ctx context.Context, c *pgx.Conn) (schemaState, error) {
+// look reports whether the tables are there, and refuses another version's.
+func look(ctx context.Context, c *pgx.Conn) (made bool, err error) {
 	var ours, older bool
-	err := c.QueryRow(ctx, `SELECT coalesce(bool_or(relname = 'journal_schema'), false), coalesce(bool_or(relname = 'schema_migrations'), false)
+	err = c.QueryRow(ctx, `SELECT coalesce(bool_or(relname = 'journal_schema'), false), coalesce(bool_or(relname = 'schema_migrations'), false)
 		FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relname IN ('journal_schema', 'schema_migrations')`).Scan(&ours, &older)
 	switch {
-	case err != nil:
-		return empty, err
-	case !ours && older:
-		return firstEdition, refuse(sqlstore.FirstEdition)
+	case err != nil || !ours && !older:
+		return false, err
 	case !ours:
-		return empty, nil
+		return false, refuse(sqlstore.FirstEdition)
 	}
 	var version int64
 	if err := c.QueryRow(ctx, "SELECT coalesce(max(version), 0) FROM journal_schema").Scan(&version); err != nil {
-		return versioned, err
+		return false, err
 	}
 	if err := sqlstore.Known(version); err != nil {
-		return versioned, refuse("%s", err.Error())
+		return false, refuse("%s", err.Error())
 	}
-	return versioned, nil
+	return true, nil
 }
 
 // The names of everything that the tables consist of, and what it is.

@@ -86,7 +86,7 @@ func (s *API) bulkRuns(w http.ResponseWriter, r *http.Request, m *Journal) {
 	}
 	runs, next, err := m.Bulk.Runs(r.Context(), q["cursor"], limit)
 	if err != nil {
-		s.unlisted(w, r, err)
+		s.undecided(w, r, err, cannotRead)
 		return
 	}
 	page := BulkRunPage{make([]BulkRun, len(runs)), journal.OrNull(next)}

@@ -43,7 +43,7 @@ func (s *API) deadLetters(w http.ResponseWriter, r *http.Request, m *Journal) {
 	}
 	items, next, err := m.List(r.Context(), f, q["cursor"], limit)
 	if err != nil {
-		s.unlisted(w, r, err)
+		s.undecided(w, r, err, cannotRead)
 		return
 	}
 	page := DeadLetterPage{Items: make([]DeadLetter, 0, len(items)), Next: journal.OrNull(next)}
@@ -61,15 +61,6 @@ func (p parameters) filter() (journal.DeadLetterFilter, *refusal) {
 		State: p["state"], Policy: p["policy"], Team: decision.Team(p["team"]), Reason: decision.Reason(p["reason"]),
 		Fingerprint: p["fingerprint"], Since: since, Until: until, Query: p["q"],
 	}, firstOf(badSince, badUntil)
-}
-
-// unlisted answers that a list did not come about.
-func (s *API) unlisted(w http.ResponseWriter, r *http.Request, err error) {
-	if errors.Is(err, deadletter.ErrBadCursor) {
-		s.refuse(w, invalidCursor())
-		return
-	}
-	s.undecided(w, r, err, cannotRead)
 }
 
 // limit of a list; 0 where none is given.

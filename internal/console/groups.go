@@ -46,7 +46,7 @@ func (s *API) groups(w http.ResponseWriter, r *http.Request, m *Journal) {
 	}
 	groups, next, err := m.Groups(r.Context(), f, q["cursor"], limit)
 	if err != nil {
-		s.unlisted(w, r, err)
+		s.undecided(w, r, err, cannotRead)
 		return
 	}
 	s.write(w, http.StatusOK, DeadLetterGroupPage{groupsOf(groups), journal.OrNull(next)})

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"retry-worker/internal/audit"
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/journal"
 )
 
@@ -88,7 +89,7 @@ func (s *API) audit(w http.ResponseWriter, r *http.Request, m *Journal) {
 	}
 	after, ok := cursor(q["cursor"])
 	if !ok {
-		s.refuse(w, invalidCursor())
+		s.undecided(w, r, deadletter.ErrBadCursor, cannotRead)
 		return
 	}
 	wanted, possible := subjectOf(r, q)
@@ -105,10 +106,6 @@ func (s *API) audit(w http.ResponseWriter, r *http.Request, m *Journal) {
 	default:
 		s.write(w, http.StatusOK, listed(records))
 	}
-}
-
-func invalidCursor() *refusal {
-	return invalid("invalid_cursor", "the cursor is not one that an answer gave as next; leave it out for the first page")
 }
 
 // cursor is the record behind which a page begins: 0 where none is given.

@@ -165,10 +165,7 @@ func (s *Service) Runs(ctx context.Context, cursor string, limit int) (runs []jo
 		return nil, "", err
 	}
 	runs, next, err = s.store.BulkRuns(ctx, cursor, limit)
-	switch {
-	case errors.Is(err, ErrBadCursor):
-		return nil, "", badCursor(err)
-	case err != nil:
+	if err != nil {
 		return nil, "", fmt.Errorf("list bulk runs: %w", err)
 	}
 	return runs, next, nil

@@ -44,12 +44,12 @@ type Reader interface {
 	// DeadLetterPage are dead letters that the filter lets through, the newest first, from behind the cursor on (empty:
 	// from the newest on): at most limit, which is held in 1 to MostItems. next is empty where no more follow. Where a query
 	// fits many, a page may hold fewer than limit, none even, and more follow all the same. The error is ErrBadCursor,
-	// ErrBadFilter, or holds a *journal.StoreError.
+	// or holds a *journal.StoreError.
 	DeadLetterPage(ctx context.Context, f journal.DeadLetterFilter, cursor string, limit int) (items []Item, next string, err error)
 	// DeadLetterGroups are the causes of dead letters that the filter lets through, those with the most first, from behind
 	// the cursor on: at most limit, which is held in 1 to MostItems. Of the filter's Query its words alone are looked at.
 	// Since and Until are not allowed. Dead letters of which no cause is known are in no group. What is written between two
-	// pages may bring a group twice or not at all. The error is as DeadLetterPage's.
+	// pages may bring a group twice or not at all. The error is ErrAged or as DeadLetterPage's.
 	DeadLetterGroups(ctx context.Context, f journal.DeadLetterFilter, cursor string, limit int) (groups []Group, next string, err error)
 	// DeadLetterCounts are all that are not 0, in the order of policy, state, team and reason.
 	DeadLetterCounts(ctx context.Context) ([]Count, error)

@@ -4,8 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
-	"errors"
-	"fmt"
 	"math"
 	"regexp"
 	"slices"
@@ -18,9 +16,6 @@ import (
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 )
-
-// ErrBadFilter is what a page is refused with: a state that there is none of.
-var ErrBadFilter = errors.New("the filter is not valid")
 
 // AllStates is the filter's state that lets every state through.
 const AllStates = "all"
@@ -55,7 +50,7 @@ type Query struct {
 	Words []string
 }
 
-// NewQuery checks a filter and a cursor; limit is held in 1 to MostItems. The error is ErrBadFilter or ErrBadCursor.
+// NewQuery reads a filter and a cursor; limit is held in 1 to MostItems. The error is ErrBadCursor.
 func NewQuery(f journal.DeadLetterFilter, cursor string, limit int) (*Query, error) {
 	p := &Query{Filter: f, Before: math.MaxInt64, Limit: min(max(limit, 1), MostItems), Since: math.MinInt64, Until: math.MaxInt64}
 	p.age()
@@ -64,10 +59,8 @@ func NewQuery(f journal.DeadLetterFilter, cursor string, limit int) (*Query, err
 		p.States = []journal.DeadLetterState{journal.DeadLetterOpen}
 	case state == AllStates:
 		p.States = journal.DeadLetterStates()
-	case slices.Contains(journal.DeadLetterStates(), state):
-		p.States = []journal.DeadLetterState{state}
 	default:
-		return nil, fmt.Errorf("%w: the state is %.40q, expected one of %q or %q", ErrBadFilter, f.State, journal.DeadLetterStates(), AllStates)
+		p.States = []journal.DeadLetterState{state}
 	}
 	if cursor != "" {
 		if err := p.resume(cursor); err != nil {
@@ -81,7 +74,7 @@ func NewQuery(f journal.DeadLetterFilter, cursor string, limit int) (*Query, err
 // OpenQuery returns what a bulk run's filter asks for: open dead letters with a record of at most through.
 func OpenQuery(f journal.DeadLetterFilter, through int64) *Query {
 	f.State = ""
-	q, _ := NewQuery(f, "", 1) // which fails for a state or a cursor alone
+	q, _ := NewQuery(f, "", 1) // which fails for a cursor alone
 	q.Before = max(through, through+1)
 	return q
 }
@@ -223,25 +216,9 @@ func checkList(f journal.DeadLetterFilter, limit int) (journal.DeadLetterFilter,
 	return f, limit, err
 }
 
-// unlisted is why the store gives no list, in words.
-func unlisted(err error) error {
-	switch {
-	case errors.Is(err, ErrBadCursor):
-		return badCursor(err)
-	case errors.Is(err, ErrBadFilter):
-		return &Refusal{Code: InvalidQuery, Message: err.Error(), cause: err}
-	default:
-		return fmt.Errorf("list dead letters: %w", err)
-	}
-}
-
-// badCursor is the refusal of a cursor that is none of a list's.
-func badCursor(cause error) *Refusal {
-	return &Refusal{Code: InvalidCursor, Message: "the cursor is not one that an answer gave as next; leave it out for the first page", cause: cause}
-}
-
 // ErrBadCursor is what a page is refused with: the cursor is no cursor, or another list's.
-var ErrBadCursor = errors.New("the cursor is none of this list's: begin at the first page again")
+var ErrBadCursor error = &Refusal{Code: InvalidCursor,
+	Message: "the cursor is not one that an answer gave as next; leave it out for the first page"}
 
 // sealBytes of a digest tell a cursor from anything else.
 const sealBytes = 8

@@ -3,7 +3,6 @@ package deadletter
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -39,15 +38,19 @@ type GroupQuery struct {
 	After string
 }
 
-// NewGroupQuery checks a filter and a cursor of a list of causes; limit is held in 1 to MostItems. The error is ErrBadFilter
-// or ErrBadCursor.
+// ErrAged is what a list of causes is refused with: its filter bounds the instant of birth.
+var ErrAged error = &Refusal{Code: InvalidPeriod,
+	Message: "groups are not kept by the hour: leave since and until out, or list the dead letters"}
+
+// NewGroupQuery reads a filter and a cursor of a list of causes; limit is held in 1 to MostItems. The error is ErrAged or
+// ErrBadCursor.
 func NewGroupQuery(f journal.DeadLetterFilter, cursor string, limit int) (*GroupQuery, error) {
 	p, err := NewQuery(f, "", limit)
 	switch {
 	case err != nil:
 		return nil, err
 	case p.Aged():
-		return nil, fmt.Errorf("%w: causes are counted at any age: expected neither since nor until", ErrBadFilter)
+		return nil, ErrAged
 	}
 	g := &GroupQuery{Query: p, Most: math.MaxInt64}
 	if cursor != "" {
@@ -113,11 +116,8 @@ func (s *Service) Groups(ctx context.Context, f journal.DeadLetterFilter, cursor
 		return nil, "", err
 	}
 	groups, next, err = s.store.DeadLetterGroups(ctx, f, cursor, limit)
-	if errors.Is(err, ErrBadFilter) && (!f.Since.IsZero() || !f.Until.IsZero()) {
-		return nil, "", &Refusal{Code: InvalidPeriod, Message: "groups are not kept by the hour: leave since and until out, or list the dead letters", cause: err}
-	}
 	if err != nil {
-		return nil, "", unlisted(err)
+		return nil, "", fmt.Errorf("group dead letters: %w", err)
 	}
 	return s.attended(groups), next, nil
 }

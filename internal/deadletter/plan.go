@@ -131,7 +131,7 @@ func (s *Service) Plan(ctx context.Context, c BulkCommand) (Plan, error) {
 	plan := p.plan()
 	groups, _, err := s.store.DeadLetterGroups(ctx, c.Filter, "", MostCauses)
 	switch {
-	case errors.Is(err, ErrBadFilter): // groups are not kept by the hour
+	case errors.Is(err, ErrAged):
 		return plan, nil
 	case err != nil:
 		return Plan{}, fmt.Errorf("group dead letters: %w", err)

@@ -47,7 +47,7 @@ func (s *Service) List(ctx context.Context, f journal.DeadLetterFilter, cursor s
 	}
 	items, next, err = s.store.DeadLetterPage(ctx, f, cursor, limit)
 	if err != nil {
-		return nil, "", unlisted(err)
+		return nil, "", fmt.Errorf("list dead letters: %w", err)
 	}
 	for i := range items {
 		items[i].Process = s.Process(&items[i].DeadLetter)

@@ -52,7 +52,7 @@ func (p *Pages) groups(v *visit, o *open) (*page, error) {
 	f.Since, f.Until = journal.DeadLetterFilter{}.Since, journal.DeadLetterFilter{}.Until
 	cursor := q.Get("cursor")
 	groups, next, err := o.Groups(v.r.Context(), f, cursor, groupPage)
-	if isBadCursor(err) {
+	if errors.Is(err, deadletter.ErrBadCursor) {
 		return &page{redirect: groupsURL(f, "")}, nil
 	}
 	if err != nil && deadletter.RefusalOf(err) == nil { // what no dead letter could be fits none
@@ -77,12 +77,6 @@ func (p *Pages) groups(v *visit, o *open) (*page, error) {
 		d.First = groupsURL(f, "")
 	}
 	return &page{name: "groups", section: "dead-letters", title: v.lang.T("groups.title"), data: d, summary: v.lang.Count("groups.summary", int64(len(groups)))}, nil
-}
-
-// isBadCursor tells whether a page was asked for with a cursor that is not its own.
-func isBadCursor(err error) bool {
-	refusal := deadletter.RefusalOf(err)
-	return errors.Is(err, deadletter.ErrBadCursor) || refusal != nil && refusal.Code == deadletter.InvalidCursor
 }
 
 // causeRow of a group; f is the filter that it was found by, which its links keep.

@@ -1,6 +1,7 @@
 package pages
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -70,7 +71,7 @@ func ended(r *journal.BulkRun) bool {
 func (p *Pages) runs(v *visit, o *open) (*page, error) {
 	cursor := v.r.URL.Query().Get("cursor")
 	all, next, err := o.bulk.Runs(v.r.Context(), cursor, runPage)
-	if isBadCursor(err) {
+	if errors.Is(err, deadletter.ErrBadCursor) {
 		return &page{redirect: "/bulk-runs"}, nil
 	}
 	if err != nil {

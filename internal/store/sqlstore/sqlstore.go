@@ -13,8 +13,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"retry-worker/internal/deadletter"
 )
 
 // Version of the schema.
@@ -121,7 +119,7 @@ type snapshot struct {
 // read runs do in a transaction that sees one state of the journal.
 func (r *Reader) read(ctx context.Context, doing string, do func(s *snapshot) error) error {
 	err := r.Snapshot(ctx, func(tx Querier) error { return do(&snapshot{ctx, r.Dialect, tx}) })
-	if err != nil && !errors.Is(err, deadletter.ErrBadCursor) {
+	if err != nil {
 		return r.Failed(doing, err, false)
 	}
 	return err

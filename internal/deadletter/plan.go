@@ -94,7 +94,7 @@ func (c BulkCommand) checked() (BulkCommand, error) {
 	case c.Action == journal.BulkDiscard && (c.Force || c.Fresh || c.When == Now):
 		return c, refuse(InvalidAction, "what is discarded is not retried: leave forceRetry, fresh and when out, or retry")
 	case c.Fresh && !c.Force:
-		return c, refuse(ForceRequired, "fresh begins the whole ladder anew and needs forceRetry; set both, or neither")
+		return c, unforced()
 	}
 	return c.checkedFilter()
 }

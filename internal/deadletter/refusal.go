@@ -53,8 +53,7 @@ const (
 	NotRecordable Code = "not_recordable"
 )
 
-// Refusal is why a list is not given, or a decision not taken; nothing was changed. It holds the journal's error where
-// that is the cause (journal.ErrDeadLetterUnknown, ErrMaxRetriesExceeded, ErrInvalidRetryState and its *DecidedError).
+// Refusal is why a list is not given, or a decision not taken; nothing was changed.
 type Refusal struct {
 	Code Code
 	// Message is one English line for the person: what was found, what was expected, what to do.
@@ -64,14 +63,9 @@ type Refusal struct {
 	By    string
 	At    time.Time
 	State journal.DeadLetterState
-
-	cause error
 }
 
 func (r *Refusal) Error() string { return r.Message }
-
-// Unwrap is the journal's error, if that is the cause.
-func (r *Refusal) Unwrap() error { return r.cause }
 
 // RefusalOf is the refusal that err holds; nil where it is another error: the decision, or the answer, is not known then,
 // and asking again is safe (journal.ErrUnavailable), or the journal can never hold it (journal.ErrInvalid).
@@ -85,15 +79,12 @@ func refuse(code Code, format string, args ...any) *Refusal {
 }
 
 func notFound() *Refusal {
-	return &Refusal{Code: JobNotFound, Message: "there is no dead letter of this id; the list has their ids", cause: journal.ErrDeadLetterUnknown}
+	return refuse(JobNotFound, "there is no dead letter of this id; the list has their ids")
 }
 
 func exceeded(d *journal.DeadLetter) *Refusal {
-	return &Refusal{
-		Code:    MaxRetriesExceeded,
-		Message: fmt.Sprintf("%d of %d retries are made; set forceRetry for one more, and fresh with it for the whole ladder again", d.RetryCount, d.MaxRetries),
-		cause:   journal.ErrMaxRetriesExceeded,
-	}
+	return refuse(MaxRetriesExceeded, "%d of %d retries are made; set forceRetry for one more, and fresh with it for the whole ladder again",
+		d.RetryCount, d.MaxRetries)
 }
 
 // settled is why nothing can be decided any more.
@@ -103,7 +94,7 @@ func settled(by *journal.DecidedError) *Refusal {
 		who = " by " + by.By
 	}
 	return &Refusal{
-		Code: InvalidRetryState, By: by.By, At: by.At, State: by.State, cause: by,
+		Code: InvalidRetryState, By: by.By, At: by.At, State: by.State,
 		Message: fmt.Sprintf("the dead letter is %s since %s%s; only an open one can be decided on", by.State, decision.Instant(by.At), who),
 	}
 }
@@ -111,7 +102,7 @@ func settled(by *journal.DecidedError) *Refusal {
 // unattended is why an open dead letter cannot be retried: there is nobody to carry it out, or not yet.
 func unattended(d *Item) *Refusal {
 	r := &Refusal{
-		Code: InvalidRetryState, State: d.State, cause: journal.ErrNobodyWaits,
+		Code: InvalidRetryState, State: d.State,
 		Message: "no process waits for this dead letter, so nothing would carry a retry out; start the process again for its subject, or discard it",
 	}
 	if d.Process == Expected {
@@ -128,19 +119,13 @@ func CheckReason(s string) (string, error) {
 	s = strings.TrimSpace(strings.ToValidUTF8(s, "\uFFFD"))
 	switch {
 	case s == "":
-		return "", unreasoned()
+		return "", refuse(ReasonRequired, "a reason is required; say in a few words why")
 	case utf8.RuneCountInString(s) > MaxReason:
 		return "", refuse(ReasonTooLong, "the reason has more than %d characters; say it in fewer", MaxReason)
 	}
 	return s, nil
 }
 
-func unreasoned() *Refusal {
-	return &Refusal{Code: ReasonRequired, Message: "a reason is required; say in a few words why", cause: journal.ErrReasonRequired}
-}
-
 func unforced() *Refusal {
-	return &Refusal{
-		Code: ForceRequired, Message: "fresh begins the whole ladder anew and needs forceRetry; set both, or neither", cause: journal.ErrInvalidReview,
-	}
+	return refuse(ForceRequired, "fresh begins the whole ladder anew and needs forceRetry; set both, or neither")
 }

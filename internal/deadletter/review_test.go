@@ -163,20 +163,16 @@ func TestRefusedCommands(t *testing.T) {
 		for what, test := range map[string]struct {
 			command deadletter.Command
 			code    deadletter.Code
-			cause   error
 		}{
-			"unknown id":        {deadletter.Command{ID: nowhere}, deadletter.JobNotFound, journal.ErrDeadLetterUnknown},
-			"no id":             {deadletter.Command{ID: "'; drop table\x00"}, deadletter.JobNotFound, journal.ErrDeadLetterUnknown},
-			"white space":       {deadletter.Command{ID: id, Reason: " \t\n"}, deadletter.ReasonRequired, journal.ErrReasonRequired},
-			"a reason too long": {deadletter.Command{ID: id, Reason: strings.Repeat("ã", deadletter.MaxReason+1)}, deadletter.ReasonTooLong, nil},
-			"another when":      {deadletter.Command{ID: id, When: "tomorrow"}, deadletter.InvalidWhen, nil},
-			"fresh alone":       {deadletter.Command{ID: id, Fresh: true}, deadletter.ForceRequired, journal.ErrInvalidReview},
+			"unknown id":        {deadletter.Command{ID: nowhere}, deadletter.JobNotFound},
+			"no id":             {deadletter.Command{ID: "'; drop table\x00"}, deadletter.JobNotFound},
+			"white space":       {deadletter.Command{ID: id, Reason: " \t\n"}, deadletter.ReasonRequired},
+			"a reason too long": {deadletter.Command{ID: id, Reason: strings.Repeat("ã", deadletter.MaxReason+1)}, deadletter.ReasonTooLong},
+			"another when":      {deadletter.Command{ID: id, When: "tomorrow"}, deadletter.InvalidWhen},
+			"fresh alone":       {deadletter.Command{ID: id, Fresh: true}, deadletter.ForceRequired},
 		} {
 			_, err := retry(w, test.command)
 			refused(t, what, err, test.code)
-			if test.cause != nil && !errors.Is(err, test.cause) {
-				t.Errorf("%s: %v does not hold %v", what, err, test.cause)
-			}
 		}
 		_, err := w.DeadLetters.Discard(t.Context(), deadletter.Command{ID: id, By: "maria"})
 		refused(t, "discard without a reason", err, deadletter.ReasonRequired)
@@ -252,7 +248,7 @@ func TestRetryNeedsAProcess(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T, w *testkit.Fixture) {
 		id := w.Die(tiss, oneClaim, "DUPLICATE_CLAIM", 1)
 		_, err := retry(w, deadletter.Command{ID: id})
-		if r := refused(t, "at once", err, deadletter.InvalidRetryState); !strings.Contains(r.Message, "yet") || !errors.Is(err, journal.ErrNobodyWaits) {
+		if r := refused(t, "at once", err, deadletter.InvalidRetryState); !strings.Contains(r.Message, "yet") {
 			t.Errorf("a process that may still come: %q", r.Message)
 		}
 		time.Sleep(time.Minute)

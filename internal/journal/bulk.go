@@ -81,12 +81,9 @@ type DeadLetterFilter struct {
 	Query string `json:"q,omitempty"`
 }
 
-// maxQueryBytes of a filter's Query count.
-const maxQueryBytes = 200
-
 // Search returns the filter's Query as it is kept and searched for.
 func (f *DeadLetterFilter) Search() string {
-	return bounded(strings.TrimSpace(storable(f.Query)), maxQueryBytes)
+	return bounded(strings.TrimSpace(f.Query))
 }
 
 // BulkRun is one decision on many dead letters, carried out one by one at a pace.

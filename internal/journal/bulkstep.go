@@ -52,7 +52,7 @@ func (r *BulkRun) stands(as *BulkRun) bool {
 
 // bulk applies a step; known is the run as it stands, nil where there is none.
 func (b *batch) bulk(s *BulkStep, known *BulkRun) (BulkRun, error) {
-	by := bounded(storable(cmp.Or(s.By, s.Run.By)), maxNameBytes)
+	by := bounded(cmp.Or(s.By, s.Run.By))
 	switch {
 	case s.Verb == BulkStart && known != nil:
 		return BulkRun{}, &BulkStateError{known.State}
@@ -121,7 +121,7 @@ func (b *batch) started(r *BulkRun, by string) BulkRun {
 	f := r.Filter
 	f.State, f.Query = "", f.Search()
 	told := f
-	told.Query = redact.Line(f.Query, maxQueryBytes)
+	told.Query = redact.Line(f.Query, maxTextBytes)
 	return b.stepped(&BulkRun{Filter: f}, &bulkBody{Run: storable(r.ID), Verb: BulkStart, By: by, State: BulkPreparing, Action: r.Action,
 		Filter: &told, Query: querySum(f.Query), Through: r.Through, Reason: storable(redact.Line(r.Reason, maxReasonBytes)),
 		Force: r.Force, Fresh: r.Fresh, Now: r.Now, PerMinute: r.PerMinute})

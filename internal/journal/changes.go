@@ -197,7 +197,7 @@ func (b *batch) attemptOf(a *Analysis, number, revision, episode int64, d *decis
 		given = a.Failure.RetryCount
 	}
 	d.FirstFailure = d.FirstFailure.Truncate(time.Millisecond)
-	d.Catalogue, d.MatchedText = storable(d.Catalogue), bounded(storable(d.MatchedText), maxMatchedBytes)
+	d.Catalogue, d.MatchedText = storable(d.Catalogue), bounded(d.MatchedText)
 	at, took := b.milli(), max(b.now.Sub(a.ReceivedAt), 0).Truncate(time.Microsecond)
 	return &Attempt{
 		Record: b.next(), At: at, Number: number, Revision: revision, Episode: episode, Identity: a.Identity,
@@ -212,15 +212,14 @@ func storable(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
 }
 
-// maxMatchedBytes of the text that a rule matched: a pattern may match a whole message.
-const maxMatchedBytes = 200
+// maxTextBytes of a name, of what is searched for, and of the text that a rule matched: a pattern may match a whole message.
+const maxTextBytes = 200
 
-// bounded is s, or as much of its beginning as fits into limit bytes without cutting a character.
-func bounded(s string, limit int) string {
-	if len(s) <= limit {
-		return s
-	}
-	for limit > 0 && !utf8.RuneStart(s[limit]) {
+// bounded is s as every store takes it, or as much of its beginning as fits into maxTextBytes without cutting a character.
+func bounded(s string) string {
+	s = storable(s)
+	limit := min(len(s), maxTextBytes)
+	for limit < len(s) && !utf8.RuneStart(s[limit]) {
 		limit--
 	}
 	return s[:limit]

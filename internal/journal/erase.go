@@ -165,7 +165,7 @@ func (p *Erasing) Step(head Head, at time.Time, e Erasure, publish Publisher) (*
 	}
 	sums.sums(c)
 	reason := strings.ReplaceAll(e.Reason, e.Subject.ID, x.to.ID)
-	body := &erasureBody{Reason: storable(redact.Line(reason, maxReasonBytes)), By: bounded(storable(e.By), maxNameBytes),
+	body := &erasureBody{Reason: storable(redact.Line(reason, maxReasonBytes)), By: bounded(e.By),
 		Erased: runsOf(p.Records), Amended: digests, State: left.SubjectState, Letters: letters,
 		Figures: c.Figures, Causes: c.Fingerprints}
 	b.subjects[p.Key], b.changes.Runs = left, x.takeQueries()

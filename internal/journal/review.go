@@ -60,12 +60,8 @@ func (e *DecidedError) Error() string {
 // Is tells that e is an ErrInvalidRetryState.
 func (e *DecidedError) Is(target error) bool { return target == ErrInvalidRetryState }
 
-const (
-	// maxReasonBytes of a person's words, which may tell of a patient: they are redacted like any text.
-	maxReasonBytes = 1000
-	// maxNameBytes of a person's name.
-	maxNameBytes = 200
-)
+// maxReasonBytes of a person's words, which may tell of a patient: they are redacted like any text.
+const maxReasonBytes = 1000
 
 // check refuses what no dead letter could make right.
 func (r *Review) check() error {
@@ -168,7 +164,7 @@ func (d *DeadLetter) Decided() *DecidedError {
 func (b *batch) reviewed(r *Review, h *History, as DeadLetterState, next time.Time, delay time.Duration) Reviewed {
 	d := h.DeadLetter
 	body := &reviewBody{Decision: as, DeadLetter: d.ID, Reason: storable(redact.Line(r.Reason, maxReasonBytes)),
-		By: bounded(storable(r.By), maxNameBytes), Episode: h.Episode.Number, RetryCount: h.Episode.Retries, Force: r.Force, Fresh: r.Fresh,
+		By: bounded(r.By), Episode: h.Episode.Number, RetryCount: h.Episode.Retries, Force: r.Force, Fresh: r.Fresh,
 		NextRetryTime: next, Delivery: DeliveryNobody, JobKey: d.ReviewJobKey, Run: r.Run}
 	if as == DeadLetterReprocessing {
 		body.RetryCount = d.retries(r.Fresh)

@@ -67,7 +67,7 @@ func (p *Pages) groups(v *visit, o *open) (*page, error) {
 	p.choices(v, choices, counts)
 	d.Policies, d.Teams, d.Reasons = choices.Policies, choices.Teams, choices.Reasons
 	for i := range groups {
-		d.Rows = append(d.Rows, v.causeRow(o, &groups[i], f))
+		d.Rows = append(d.Rows, v.causeRow(&groups[i], f))
 		d.Letters += groups[i].N
 	}
 	if next != "" {
@@ -80,7 +80,7 @@ func (p *Pages) groups(v *visit, o *open) (*page, error) {
 }
 
 // causeRow of a group; f is the filter that it was found by, which its links keep.
-func (v *visit) causeRow(o *open, g *deadletter.Group, f journal.DeadLetterFilter) causeRow {
+func (v *visit) causeRow(g *deadletter.Group, f journal.DeadLetterFilter) causeRow {
 	teams := make([]string, len(g.Teams))
 	for i, team := range g.Teams {
 		teams[i] = v.lang.team(team)
@@ -116,7 +116,7 @@ func (v *visit) cause(o *open, fingerprint string) (*causeRow, error) {
 	case len(groups) == 0: // also where it cannot be one
 		return nil, nil
 	}
-	row := v.causeRow(o, &groups[0], journal.DeadLetterFilter{State: deadletter.AllStates})
+	row := v.causeRow(&groups[0], journal.DeadLetterFilter{State: deadletter.AllStates})
 	return &row, nil
 }
 
@@ -154,7 +154,7 @@ func (v *visit) biggestCauses(ctx context.Context, o *open) ([]causeRow, error) 
 	groups, _, err := o.Groups(ctx, journal.DeadLetterFilter{}, "", mostCauses)
 	rows := make([]causeRow, 0, len(groups))
 	for i := range groups {
-		rows = append(rows, v.causeRow(o, &groups[i], journal.DeadLetterFilter{}))
+		rows = append(rows, v.causeRow(&groups[i], journal.DeadLetterFilter{}))
 	}
 	return rows, err
 }

@@ -204,7 +204,7 @@ func (v *visit) plan(o *open, p *deadletter.Plan) *planShown {
 	}
 	named := int64(0)
 	for i := range p.Causes {
-		s.Causes = append(s.Causes, v.causeRow(o, &p.Causes[i], p.Command.Filter))
+		s.Causes = append(s.Causes, v.causeRow(&p.Causes[i], p.Command.Filter))
 		named += p.Causes[i].N
 	}
 	s.MoreCauses = named < p.Total

@@ -105,9 +105,9 @@ func (r *Reader) PendingRetries(ctx context.Context, policy string, after *journ
 		w.and("(next_retry, key) > (?, ?)", journal.Milli(after.NextRetryTime), after.Key)
 	}
 	w.is("policy", policy)
-	query, args := "SELECT key, tenant, policy, id, body FROM subjects"+w.String()+" ORDER BY next_retry, key LIMIT ?", append(w.args, max(limit, 0))
+	query := "SELECT key, tenant, policy, id, body FROM subjects" + w.String() + " ORDER BY next_retry, key LIMIT ?"
 	return reading(ctx, r, "list the pending retries", func(s *snapshot) ([]journal.PendingRetry, error) {
-		return collect(s, query, args, func(scan scanner, p *journal.PendingRetry) error {
+		return collect(s, query, append(w.args, max(limit, 0)), func(scan scanner, p *journal.PendingRetry) error {
 			var state string
 			if err := scan(&p.Key, &p.Subject.Tenant, &p.Subject.Policy, &p.Subject.ID, &state); err != nil {
 				return err

@@ -69,7 +69,7 @@ func (a *App) readKPIs(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, upkeepTime)
 	defer cancel()
 	now := a.clock.Now()
-	if figures, err := a.store.Figures(ctx, journal.FirstSlot(now, kpi.Weekly)); err == nil {
+	if figures, err := a.store.Figures(ctx, kpi.FirstSlot(now)); err == nil {
 		a.metrics.SetKPIs(kpi.All(figures, a.policies().Names(), now))
 	}
 }

@@ -26,7 +26,7 @@ func (e *UnknownPolicyError) Error() string {
 // figures, without values once their window is over. It reads sums, not records. Its errors are a *UnknownPolicyError
 // and those of s.
 func KPIs(ctx context.Context, s journal.Statistics, known []string, policy string, now time.Time) ([]kpi.KPI, error) {
-	figures, err := s.Figures(ctx, journal.FirstSlot(now, kpi.Weekly))
+	figures, err := s.Figures(ctx, kpi.FirstSlot(now))
 	if err != nil {
 		return nil, fmt.Errorf("read the figures: %w", err)
 	}

@@ -37,11 +37,6 @@ const Slot = 10 * time.Minute
 // SlotOf is the number of the slot that t lies in.
 func SlotOf(t time.Time) int64 { return t.Unix() / int64(Slot/time.Second) }
 
-// FirstSlot is the first slot that figures of a window ending at now may lie in.
-func FirstSlot(now time.Time, window time.Duration) int64 {
-	return SlotOf(now.Add(-window)) - slotsPerHour
-}
-
 // Figure is one sum, or what is to be added to it.
 type Figure struct {
 	Policy string     `json:"policy"`
@@ -67,16 +62,6 @@ func (t tally) add(policy string, now time.Time, name FigureName, value int64) {
 func (t tally) addTo(policy string, now time.Time, name FigureName, bucket int64) {
 	slot := SlotOf(now)
 	t[Figure{Policy: policy, Slot: slot - slot%slotsPerHour, Name: name, Bucket: bucket}]++
-}
-
-// Since reports whether the figure belongs to a window that begins at t: a part of a distribution's hour suffices.
-func (f *Figure) Since(t time.Time) bool {
-	begins := SlotOf(t)
-	switch f.Name {
-	case FigureRecoveryTimeBucket, FigureTook, FigureJitter:
-		begins -= slotsPerHour
-	}
-	return f.Slot > begins
 }
 
 // figures are the sums that are not 0, in a fixed order.

@@ -175,12 +175,28 @@ func All(figures []journal.Figure, policies []string, now time.Time) []KPI {
 	return all
 }
 
+// slotsPerHour that a distribution is kept by.
+const slotsPerHour = int64(time.Hour / journal.Slot)
+
+// FirstSlot returns the first slot whose figures All needs at instant now.
+func FirstSlot(now time.Time) int64 { return journal.SlotOf(now.Add(-Weekly)) - slotsPerHour }
+
+// since reports whether a figure belongs to a window that begins at t: a part of a distribution's hour suffices.
+func since(f *journal.Figure, t time.Time) bool {
+	begins := journal.SlotOf(t)
+	switch f.Name {
+	case journal.FigureRecoveryTimeBucket, journal.FigureTook, journal.FigureJitter:
+		begins -= slotsPerHour
+	}
+	return f.Slot > begins
+}
+
 // windowOf adds the figures of a policy up over the window that ends at now.
 func windowOf(figures []journal.Figure, policy string, window time.Duration, now time.Time) sums {
 	s := make(sums)
 	for i := range figures {
 		f := &figures[i]
-		if f.Policy != policy || !f.Since(now.Add(-window)) {
+		if f.Policy != policy || !since(f, now.Add(-window)) {
 			continue
 		}
 		if s[f.Name] == nil {

@@ -147,8 +147,8 @@ func TestSuccessRateOfAPolicyThatIsGone(t *testing.T) {
 	m, _, url := served(t)
 	now := analysed
 	figures := []journal.Figure{
-		{Policy: "gone", Slot: journal.FirstSlot(now, time.Minute), Name: journal.FigureRecoveredRetried, Value: 3},
-		{Policy: "gone", Slot: journal.FirstSlot(now, time.Minute), Name: journal.FigureExhaustedRetried, Value: 1},
+		{Policy: "gone", Slot: journal.SlotOf(now.Add(-time.Minute)), Name: journal.FigureRecoveredRetried, Value: 3},
+		{Policy: "gone", Slot: journal.SlotOf(now.Add(-time.Minute)), Name: journal.FigureExhaustedRetried, Value: 1},
 	}
 	m.SetKPIs(kpi.All(figures, []string{"tiss-submission"}, now))
 	if text := scrape(t, url); !strings.Contains(text, `retry_success_rate{policy="gone"} 0.75`) {

@@ -14,7 +14,6 @@ import (
 	"retry-worker/internal/classify"
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
-	"retry-worker/internal/journal"
 	"retry-worker/internal/kpi"
 	"retry-worker/internal/redact"
 )
@@ -60,7 +59,7 @@ func (g *Gatherer) digest(ctx context.Context, kind string, team decision.Team, 
 	if err != nil {
 		return nil, err
 	}
-	figures, err := g.Store.Figures(ctx, journal.FirstSlot(now, kpi.Weekly))
+	figures, err := g.Store.Figures(ctx, kpi.FirstSlot(now))
 	if err != nil {
 		return nil, err
 	}

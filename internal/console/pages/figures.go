@@ -43,7 +43,7 @@ func (f *figures) of(ctx context.Context, from journal.Statistics, policies []st
 	if age := now.Sub(f.at); !f.at.IsZero() && age >= 0 && age < figuresKept {
 		return f.known, nil
 	}
-	all, err := from.Figures(ctx, journal.FirstSlot(now, kpi.Weekly))
+	all, err := from.Figures(ctx, kpi.FirstSlot(now))
 	if err != nil {
 		return summary{}, err
 	}

@@ -112,7 +112,7 @@ func TestAPlanIsStarted(t *testing.T) {
 		t.Error("it does not say so")
 	}
 	// What is in it is refused in the next plan.
-	if d := s.page("/bulk-runs/new?fingerprint=" + c.Filter.Fingerprint); !d.says("None of them can be decided so.") || !d.says("in another bulk run that has not ended") || d.id("start") != nil {
+	if d := s.page("/bulk-runs/new?fingerprint=" + c.Filter.Fingerprint); !d.says("None of them can be decided like this.") || !d.says("in another bulk run that has not ended") || d.id("start") != nil {
 		t.Errorf("a second plan does not say so: %s", text(d.tags("main")[0]))
 	}
 }

@@ -175,7 +175,7 @@ func (v *visit) limits(p *decision.Policy) []fact {
 	}
 	backoff := v.backoff(&p.Backoff)
 	if p.MaxRetries == 0 && p.Own == nil {
-		retries, backoff = v.lang.T("limits.none_f"), v.lang.T("limits.none_f")
+		retries, backoff = v.lang.T("limits.none_f"), v.lang.T("limits.none")
 	}
 	return []fact{
 		{v.lang.T("limits.max"), retries}, {v.lang.T("limits.backoff"), backoff}, {v.lang.T("limits.total"), total},

@@ -93,7 +93,7 @@ var wordTexts = []text{
 	{"retries.of", "%s de %s", "%s of %s"},
 	{"retries.made", "%s de %s + %s extra", "%s of %s + %s extra"},
 	{"retries.extra", "extra", "extra"},
-	{"retries.extra.one", "extra, além da prevista%.0s", "extra, beyond the one foreseen%.0s"},
+	{"retries.extra.one", "extra, além da prevista%.0s", "extra, beyond the planned one%.0s"},
 	{"retries.extra.other", "extra, além das %s", "extra, beyond the %s"},
 
 	{"letter.open", "aberta", "open"},
@@ -166,7 +166,7 @@ var wordTexts = []text{
 	{"col.process", "Processo", "Process"},
 	{"col.retries", "Tentativas", "Retries"},
 	{"col.retry", "Tentativa", "Retry"},
-	{"col.wait", "Espera", "Wait"},
+	{"col.wait", "Intervalo", "Wait"},
 	{"col.from_first", "Desde a 1ª falha", "Since the first failure"},
 	{"col.record", "Registro", "Record"},
 	{"col.when", "Quando", "When"},

@@ -41,14 +41,14 @@ var overviewTexts = []text{
 	{"kpi.retries_to_success", "Tentativas até o sucesso", "Retries to success"},
 	{"kpi.permanent_rate", "Erros permanentes", "Permanent errors"},
 	{"kpi.exhausted_rate", "Limite de tentativas atingido", "Retry limit reached"},
-	{"kpi.at_maximum_rate", "Esperas no tempo máximo", "Waits at the maximum"},
+	{"kpi.at_maximum_rate", "Intervalos no máximo", "Waits at the maximum"},
 	{"kpi.jitter_deviation", "Variação aleatória", "Random variation"},
-	{"kpi.backoff_mean", "Espera média", "Mean wait"},
+	{"kpi.backoff_mean", "Intervalo médio", "Mean wait"},
 	{"kpi.processing_time_p99", "Tempo de análise (99 % dos casos)", "Analysis time (99 % of cases)"},
 	{"kpi.daily", "24 h", "24 h"},
 	{"kpi.weekly", "7 dias", "7 days"},
 	{"kpi.none", "sem dados", "no data"},
-	{"kpi.met", "em ordem", "in order"},
+	{"kpi.met", "em ordem", "ok"},
 	{"kpi.missed", "fora da meta", "target missed"},
 	{"kpi.alert", "alerta", "alert"},
 	{"kpi.goal.target", "meta %s %s (%s)", "target %s %s (%s)"},
@@ -81,7 +81,7 @@ var overviewTexts = []text{
 	{"health.notice", "Aviso à equipe %s", "Message to team %s"},
 	{"health.untold", "ainda não enviado", "not sent yet"},
 	{"health.way.email", "Por e-mail; será tentado de novo.", "By e-mail; it will be tried again."},
-	{"health.way.webhook", "Por webhook; será tentado de novo.", "By webhook; it will be tried again."},
+	{"health.way.webhook", "Por integração (webhook); será tentado de novo.", "By webhook; it will be tried again."},
 }
 
 // listTexts are those of the list of dead letters.

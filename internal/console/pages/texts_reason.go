@@ -29,7 +29,7 @@ var reasonTexts = []text{
 	{"reason.ACCESS_DENIED", "Acesso negado", "Access denied"},
 	{"reason.INVALID_MESSAGE", "Mensagem fora do padrão", "Invalid message"},
 	{"reason.INVALID_RECIPIENT", "Destinatário ou remetente inválido", "Invalid recipient or sender"},
-	{"reason.CLAIM_DENIED", "Guia recusada", "Claim denied"},
+	{"reason.CLAIM_DENIED", "Guia glosada ou recusada", "Claim denied"},
 	{"reason.DEADLINE_PASSED", "Prazo de envio encerrado", "Deadline passed"},
 	{"reason.INVALID_REQUEST", "Solicitação inválida", "Invalid request"},
 	{"reason.NOT_FOUND", "Não encontrado", "Not found"},

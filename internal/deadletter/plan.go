@@ -260,18 +260,24 @@ type Sums map[Tally]*Tally
 // Add counts a dead letter. recent is as DeadLetterTallies has it; busy tells that it is in another bulk run that has not come
 // to it yet.
 func (s Sums) Add(d *journal.DeadLetter, policy string, recent time.Time, busy bool) {
-	key := Tally{Policy: policy, Team: d.Team, Reason: d.Reason, AtLimit: d.RetryCount >= d.MaxRetries, Waits: d.Waits(),
-		Gone: d.Delivery == journal.DeliveryNobody, Recent: recent.IsZero() || journal.Milli(d.CreatedAt) >= journal.CeilMilli(recent), Busy: busy}
-	t := s[key]
-	if t == nil {
-		t = new(key)
-		t.Oldest, t.Newest = d.CreatedAt, d.CreatedAt
-		s[key] = t
+	s.Merge(Tally{Policy: policy, Team: d.Team, Reason: d.Reason, AtLimit: d.RetryCount >= d.MaxRetries, Waits: d.Waits(),
+		Gone: d.Delivery == journal.DeliveryNobody, Recent: recent.IsZero() || journal.Milli(d.CreatedAt) >= journal.CeilMilli(recent), Busy: busy,
+		N: 1, Oldest: d.CreatedAt, Newest: d.CreatedAt, Sum: d.Record})
+}
+
+// Merge adds a tally to that of what is alike.
+func (s Sums) Merge(t Tally) {
+	key := t
+	key.N, key.Oldest, key.Newest, key.Sum = 0, time.Time{}, time.Time{}, 0
+	sum := s[key]
+	if sum == nil {
+		s[key] = &t
+		return
 	}
-	t.N++
-	t.Sum = (t.Sum + d.Record) & math.MaxInt64
-	t.Oldest = slices.MinFunc([]time.Time{t.Oldest, d.CreatedAt}, time.Time.Compare)
-	t.Newest = slices.MaxFunc([]time.Time{t.Newest, d.CreatedAt}, time.Time.Compare)
+	sum.N += t.N
+	sum.Sum = (sum.Sum + t.Sum) & math.MaxInt64
+	sum.Oldest = slices.MinFunc([]time.Time{sum.Oldest, t.Oldest}, time.Time.Compare)
+	sum.Newest = slices.MaxFunc([]time.Time{sum.Newest, t.Newest}, time.Time.Compare)
 }
 
 // Tallies are all sums, in the order of policy, team, reason and what would become of them.

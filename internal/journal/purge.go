@@ -192,7 +192,9 @@ func (l *life) carry() carriedSubject {
 	c := carriedSubject{Subject: l.subject, State: l.SubjectState}
 	if l.last != nil {
 		last := *l.last
-		last.Error, last.Salt = "", "" // its cause is known, and its digest is not of this
+		if last.Salt = ""; last.Error != "" { // its digest is not of this
+			last.Error = cmp.Or(pattern(last.Error), "#") // what its cause is told by, which is kept for good (R24)
+		}
 		e := EntryOf(l.subject, &last)
 		c.Last = &e
 	}

@@ -194,38 +194,49 @@ func (q *search) following(after int64, limit int) (all []letter, err error) {
 	return all[:min(len(all), limit)], nil
 }
 
-// tallied are dead letters that are read at once.
-const tallied = 1000
+// delivery of the dead letter d.
+const delivery = "COALESCE(d.body->>'delivery', '')"
 
-// tallies sums up what is found.
+// tallies sums up what is found. Where there is a query, each cause is summed up apart, and what is found by its id or its
+// subject's.
 func (q *search) tallies(recent time.Time) ([]deadletter.Tally, error) {
-	sums, busy := deadletter.Sums{}, map[string]bool{}
-	err := q.each("SELECT i.dead_letter FROM bulk_runs b JOIN bulk_items i ON i.run = b.id AND i.outcome = 'planned' WHERE b.state IN "+unfinished,
-		func(scan scanner) error {
-			var id string
-			err := scan(&id)
-			busy[id] = true
-			return err
-		})
-	if err != nil {
-		return nil, err
+	since := int64(math.MinInt64)
+	if !recent.IsZero() {
+		since = journal.CeilMilli(recent)
 	}
-	for after := int64(math.MinInt64); ; {
-		found, err := q.following(after, tallied)
-		if err != nil {
-			return nil, err
+	from, cause, direct, args := "dead_letters d", "''", "1 = 1", []any{since}
+	if q.plan.Searches {
+		from, cause = from+" JOIN subjects s ON s.key = d.subject", "d.fingerprint"
+		direct, args = "d.id = ?", append(args, q.plan.ID)
+		for _, prefix := range q.plan.Prefixes {
+			direct, args = direct+" OR s.id >= ?", append(args, prefix)
+			if end, ok := deadletter.AfterPrefix(prefix); ok {
+				direct, args = direct+" AND s.id < ?", append(args, end)
+			}
 		}
-		letters, err := q.lettersBy("d.record", recordsOf(found))
-		if err != nil {
-			return nil, err
-		}
-		for i := range letters {
-			d := &letters[i].DeadLetter
-			sums.Add(d, letters[i].Subject.Policy, recent, busy[d.ID])
-		}
-		if len(found) < tallied {
-			return sums.Tallies(), nil
-		}
-		after = found[len(found)-1].record
 	}
+	var w where
+	w.and("d.state = 'open' AND d.record < ? AND d.at >= ? AND d.at < ?", q.plan.Before, q.plan.Since, q.plan.Until)
+	f := &q.plan.Filter
+	w.is("d.policy", f.Policy)
+	w.is("d.team", string(f.Team))
+	w.is("d.reason", string(f.Reason))
+	w.is("d.fingerprint", f.Fingerprint)
+	sums := deadletter.Sums{}
+	err := q.each(`SELECT d.policy, d.team, d.reason, CAST(d.body->>'retryCount' AS BIGINT) >= CAST(d.body->>'maxRetries' AS BIGINT),
+			d.body->>'reviewJobKey' IS NOT NULL AND `+delivery+` <> 'nobody', `+delivery+` = 'nobody', d.at >= ?,
+			d.id IN (SELECT i.dead_letter FROM bulk_runs b JOIN bulk_items i ON i.run = b.id AND i.outcome = 'planned' WHERE b.state IN `+unfinished+`),
+			`+cause+`, `+direct+`, count(*), min(d.at), max(d.at), CAST(sum(d.record) AS BIGINT)
+		FROM `+from+w.String()+" GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9, 10", func(scan scanner) error {
+		var t deadletter.Tally
+		var cause string
+		var found bool
+		var oldest, newest int64
+		err := scan(&t.Policy, &t.Team, &t.Reason, &t.AtLimit, &t.Waits, &t.Gone, &t.Recent, &t.Busy, &cause, &found, &t.N, &oldest, &newest, &t.Sum)
+		if t.Oldest, t.Newest = journal.FromMilli(oldest), journal.FromMilli(newest); found || q.causes[cause] {
+			sums.Merge(t)
+		}
+		return err
+	}, append(args, w.args...)...)
+	return sums.Tallies(), err
 }

@@ -58,13 +58,18 @@ func (w *bulkWorld) die(id string, job int64) string {
 
 func (w *bulkWorld) analyze(id string, job int64) (journal.Recorded, error) {
 	w.t.Helper()
+	return w.analyzeOf(id, job, "DUPLICATE_CLAIM", 0)
+}
+
+func (w *bulkWorld) analyzeOf(id string, job int64, text string, retries int64) (journal.Recorded, error) {
+	w.t.Helper()
 	p := decisiontest.TISSSubmission()
-	f, rejection := p.Read(decision.Variables{ID: decision.Text(id), Error: decision.Text("DUPLICATE_CLAIM")})
+	f, rejection := p.Read(decision.Variables{ID: decision.Text(id), Error: decision.Text(text), RetryCount: decision.Value(fmt.Sprint(retries))})
 	if rejection != nil {
 		w.t.Fatal(rejection)
 	}
 	a := &journal.Analysis{Subject: subject(id), JobKey: job, ElementInstanceKey: job, ProcessInstanceKey: 3, Rule: decision.RNBIL005, Policy: p, Failure: &f,
-		Error: "DUPLICATE_CLAIM", ReceivedAt: at(0)}
+		Error: text, ReceivedAt: at(0)}
 	a.Identity = journal.IdentityOf(a)
 	return w.j.Analyze(w.t.Context(), a)
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/testkit"
 )
@@ -60,7 +61,7 @@ func testPurgeLeaves(t *testing.T, s Store) {
 	}
 	purge(t, s, 5, 9, 2)
 	want("its last attempt", long, 0, third)
-	if _, h := recall(t, s, journal.Lookup{Subject: long}); h[0].Attempts != 3 || h[0].Episode.State != journal.Dead || h[0].DeadLetter == nil || h[0].Last == nil || h[0].Last.Error != "" {
+	if _, h := recall(t, s, journal.Lookup{Subject: long}); h[0].Attempts != 3 || h[0].Episode.State != journal.Dead || h[0].DeadLetter == nil || h[0].Last == nil || h[0].Last.Error != "duplicate_claim" {
 		t.Errorf("what is remembered of a subject with nothing but a delivery is %+v", h[0])
 	}
 	purge(t, s, 6, 9, 1)
@@ -73,6 +74,24 @@ func testPurgeLeaves(t *testing.T, s Store) {
 	}
 	want("it began anew", short, 1, only)
 	purge(t, s, 1<<60, 99, 5) // the words on four purges, and that
+	Verify(t, s)
+}
+
+// testPurgedCause purges an attempt and, later, what came of it: the cause stays what it was.
+func testPurgedCause(t *testing.T, s Store) {
+	w := newBulkWorld(t, s)
+	if r, err := w.analyzeOf("CLM-CAUSE-1", 1, "the portal hums", 5); err != nil || r.Attempt.DeadLetter == "" { // record 1
+		t.Fatalf("at its limit it is %+v (%v)", r, err)
+	}
+	_, err := w.j.Conclude(t.Context(), &journal.Outcome{Subject: subject("CLM-CAUSE-1"), Success: true}) // record 2
+	testkit.Must(t, err)
+	for through := range int64(3) { // the words on the first purge go with the third
+		purge(t, s, through+1, 9, 1)
+	}
+	causes, err := s.Fingerprints(t.Context(), "tiss-submission", 9)
+	if err != nil || len(causes) != 1 || causes[0].Reason != decision.ReasonUnknown || causes[0].Recovered != 1 {
+		t.Errorf("the causes are %+v (%v), expected the one that nothing is known of, recovered once", causes, err)
+	}
 	Verify(t, s)
 }
 

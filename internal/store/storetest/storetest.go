@@ -91,6 +91,7 @@ var (
 		{"leases", testLeases},
 		{"a lease ends by itself", testLeaseEnds},
 		{"what a purge leaves of a subject", testPurgeLeaves},
+		{"what a purge leaves of a cause", testPurgedCause},
 		{"a purge by a clock that leapt", testPurgeClock},
 		{"a purge that is cut off", testPurgeCut},
 		{"a purge beside writers", testPurgeBeside},

@@ -264,6 +264,20 @@ func asked[T any](ctx context.Context, c *apiClient, path string, body any) (*T,
 	return &answer, text, nil
 }
 
+// show asks and prints the answer: as it came where JSON is wanted, otherwise as print does.
+func show[T any](ctx context.Context, c *cli, api *apiClient, path string, body any, print func(*T)) error {
+	answer, text, err := asked[T](ctx, api, path, body)
+	switch {
+	case err != nil:
+		return err
+	case c.json():
+		fmt.Fprintf(c.out, "%s\n", text)
+	default:
+		print(answer)
+	}
+	return nil
+}
+
 // foreign says that something else than a retry-worker answered.
 func (c *apiClient) foreign(why error) error {
 	return fmt.Errorf("the answer of %s is not that of a retry-worker's API: %w; check --server", c.base, why)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -175,17 +176,10 @@ func (f *exportFlags) selection() (audit.Selection, error) {
 			"for one day give the next as --until", f.until, f.since)}
 	}
 	if f.subject != "" {
-		s.Subject = journal.Subject{Tenant: orDefault(f.tenant, journal.DefaultTenant), Policy: orDefault(f.policy, decision.DefaultPolicy), ID: f.subject}
+		s.Subject = journal.Subject{Tenant: cmp.Or(f.tenant, journal.DefaultTenant), Policy: cmp.Or(f.policy, decision.DefaultPolicy), ID: f.subject}
 		s.Policy, s.Tenant = "", ""
 	}
 	return s, nil
-}
-
-func orDefault(s, otherwise string) string {
-	if s == "" {
-		return otherwise
-	}
-	return s
 }
 
 // boundFlag reads a date or an instant; the zero time where there is none.

@@ -289,10 +289,7 @@ func (c *cli) agreed(p *console.BulkPlan) bool {
 
 // deadLetters are so many of them.
 func deadLetters(n int64) string {
-	if n == 1 {
-		return "1 dead letter"
-	}
-	return fmt.Sprintf("%d dead letters", n)
+	return counted(n, "dead letter", "dead letters")
 }
 
 // printPlan says what would be done.

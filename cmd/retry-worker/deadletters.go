@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -57,20 +58,7 @@ func (c *cli) deadLetter(ctx context.Context, f *serverFlags, path string, body 
 	if err != nil {
 		return err
 	}
-	text, err := api.ask(ctx, path, body)
-	if err != nil {
-		return err
-	}
-	if c.json() {
-		fmt.Fprintf(c.out, "%s\n", text)
-		return nil
-	}
-	var d console.DeadLetter
-	if err := json.Unmarshal(text, &d); err != nil {
-		return api.foreign(err)
-	}
-	c.printDeadLetter(&d)
-	return nil
+	return show(ctx, c, api, path, body, c.printDeadLetter)
 }
 
 // choiceFlags choose dead letters, in a list and in groups.
@@ -323,7 +311,7 @@ func (c *cli) deadLettersGroups(ctx context.Context, f *groupsFlags) error {
 func (c *cli) groupTable() *table[console.DeadLetterGroup] {
 	type group = console.DeadLetterGroup
 	return tableOf(c,
-		column[group]{name: "FINGERPRINT", of: func(g *group) string { return orDefault(value(g.Fingerprint), "-") }},
+		column[group]{name: "FINGERPRINT", of: func(g *group) string { return cmp.Or(value(g.Fingerprint), "-") }},
 		column[group]{name: "COUNT", rank: 0, of: func(g *group) string { return strconv.FormatInt(g.Count, 10) }},
 		column[group]{name: "FIRST", rank: 6, of: func(g *group) string { return minute(g.FirstSeen) }},
 		column[group]{name: "LAST", rank: 5, of: func(g *group) string { return minute(g.LastSeen) }},

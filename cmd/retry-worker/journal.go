@@ -137,15 +137,8 @@ func (c *cli) erase(ctx context.Context, server *serverFlags, s journal.Subject,
 	if err != nil {
 		return err
 	}
-	done, text, err := asked[console.Erased](ctx, client, subjectPath(s, "/erase"), map[string]string{"reason": reason})
-	if err != nil {
-		return err
-	}
-	if c.json() {
-		_, err = fmt.Fprintln(c.out, string(text))
-	} else {
-		_, err = fmt.Fprintf(c.out, "erased: %d records; what is counted goes on as %s (record %d)\n",
+	return show(ctx, c, client, subjectPath(s, "/erase"), map[string]string{"reason": reason}, func(done *console.Erased) {
+		fmt.Fprintf(c.out, "erased: %d records; what is counted goes on as %s (record %d)\n",
 			done.Records, inertLine(done.Pseudonym, 200), done.Record)
-	}
-	return err
+	})
 }

@@ -105,7 +105,7 @@ func ruleCount(c *catalogue.Catalogue) int {
 	return n
 }
 
-func counted(n int, one, many string) string {
+func counted[N int | int64](n N, one, many string) string {
 	if n == 1 {
 		return "1 " + one
 	}

@@ -70,16 +70,7 @@ func (c *cli) stepRun(verb string) func(context.Context, *apiClient, string) err
 
 // oneRun asks for a run, or has something done with it, and prints it as it stands then.
 func (c *cli) oneRun(ctx context.Context, api *apiClient, path string, body any) error {
-	run, text, err := asked[console.BulkRun](ctx, api, path, body)
-	switch {
-	case err != nil:
-		return err
-	case c.json():
-		fmt.Fprintf(c.out, "%s\n", text)
-	default:
-		c.printRun(ctx, api, run)
-	}
-	return nil
+	return show(ctx, c, api, path, body, func(run *console.BulkRun) { c.printRun(ctx, api, run) })
 }
 
 func (c *cli) watchRun(ctx context.Context, api *apiClient, id string) error {

@@ -56,6 +56,7 @@ func (b *builder) build(doc *document) {
 		p := doc.Policies[name]
 		b.catalogue.Policies[name] = b.policy(name, &p)
 	}
+	b.destinations(doc)
 	b.refuseIdleTeams(doc)
 	if path := join("policies", decision.DefaultPolicy); b.has("policies") && !b.has(path) {
 		b.problem(path, "nothing", "the policy "+decision.DefaultPolicy+", which decides for tasks that name none")
@@ -136,6 +137,12 @@ func (b *builder) policy(name string, doc *policy) *decision.Policy {
 		p.Own = &decision.OwnVariables{
 			MaxAttempts: string(own.MaxAttemptsVariable), Delay: string(own.DelayVariable), NonRetryable: string(own.NonRetryableVariable)}
 	}
+	if d := doc.Destination; d != nil {
+		p.Destination = &decision.DestinationVariable{Variable: string(d.Variable), Default: string(d.Default)}
+	}
+	if p.Stretch = doc.Stretch; p.Stretch && doc.Destination == nil {
+		b.problem(path+".stretch", "a policy without a destination", "destination beside it, which tells what is waited for")
+	}
 	p.IDPattern = b.idPattern(path+".id.pattern", doc.ID.Pattern)
 	b.variables(path, doc)
 	if doc.MaxRetries < 0 || doc.MaxRetries > maxRetries {
@@ -188,6 +195,9 @@ func (b *builder) variables(path string, doc *policy) {
 	read("error.variable", doc.Error.Variable)
 	if doc.HTTPStatus != nil {
 		read("httpStatus.variable", doc.HTTPStatus.Variable)
+	}
+	if d := doc.Destination; d != nil {
+		read("destination.variable", d.Variable)
 	}
 	if own := doc.JobRetryPolicy; own != nil {
 		read("jobRetryPolicy.maxAttemptsVariable", own.MaxAttemptsVariable)

@@ -18,6 +18,7 @@ import (
 	"sync"
 
 	"retry-worker/internal/decision"
+	"retry-worker/internal/destination"
 )
 
 // Catalogue is a set of policies and the teams that they name. It is a value: never changed once it is made.
@@ -30,6 +31,9 @@ type Catalogue struct {
 	Policies decision.Policies
 	// Teams by their names.
 	Teams map[decision.Team]Team
+	// Destinations that the file names, with what they inherit; all others have DefaultDestination.
+	Destinations       map[string]destination.Settings
+	DefaultDestination destination.Settings
 
 	content, effective []byte
 }

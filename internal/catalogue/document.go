@@ -16,6 +16,50 @@ type document struct {
 	Teams map[string]team `json:"teams" jsonschema:"minProperties=1"`
 	// Policies by the names that tasks ask for in the header retryPolicy. tiss-submission must be there: it decides for tasks that name none.
 	Policies map[string]policy `json:"policies"`
+	// Destinations by the names that processes give them. default is what every other one inherits; one that is not here is treated as default says.
+	Destinations map[string]destinationSettings `json:"destinations,omitempty"`
+}
+
+// Where claims are submitted: when it counts as down, how its status is asked for, and how fast claims go.
+type destinationSettings struct {
+	// When it counts as down: by a share of failures, or by five in a row, whichever comes first.
+	OpensAt *opensAt `json:"opensAt,omitempty"`
+	// How its status is asked for while it is not known to be up.
+	Probe *probe `json:"probe,omitempty"`
+	// How many claims may go in a minute.
+	Pace *pace `json:"pace,omitempty"`
+}
+
+// The share of failures at which a destination counts as down. Only failures that speak of the destination count: timeouts, connections, 503 and 504.
+type opensAt struct {
+	// Share of the claims let through that failed, above 0%; without it 50%.
+	Failures percent `json:"failures,omitempty"`
+	// How many claims must have been let through for it to count, 1 to 1000; without it 20.
+	Of int64 `json:"of,omitempty" jsonschema:"minimum=1,maximum=1000"`
+	// How far it looks back, 10s to 1h; without it 2m.
+	Within duration `json:"within,omitempty"`
+}
+
+// How the status of a destination is asked for.
+type probe struct {
+	// How often, 1m to 15m; without it 5m.
+	Every duration `json:"every,omitempty"`
+	// Address that is asked (GET, no redirects). Without it, a claim is sent ahead.
+	URL webhookURL `json:"url,omitempty"`
+	// HTTP statuses that show that the destination works; without them 200 and 405.
+	Expect []int64 `json:"expect,omitempty" jsonschema:"minItems=1,maxItems=20,uniqueItems=true"`
+}
+
+// How many claims may go in a minute, and how that number grows after an outage.
+type pace struct {
+	// Claims a minute that a ramp begins with; without it 1.
+	Start perMinute `json:"start,omitempty"`
+	// Claims a minute at most, such as 60/min, up to 60000; without it 60/min.
+	Most perMinute `json:"most,omitempty"`
+	// What the pace is multiplied by, and how often, while all goes well; without it x2 every 15s.
+	Step growth `json:"step,omitempty"`
+	// What a RATE_LIMIT multiplies the pace by, x0.1 to x0.9; without it x0.5.
+	OnRateLimit factor `json:"onRateLimit,omitempty"`
 }
 
 // A team that acts on dead letters.
@@ -74,6 +118,18 @@ type policy struct {
 	Transient []transientRule `json:"transient,omitempty"`
 	// Errors that words of refusal speak for: tried again presumedRetries times, permanent then.
 	PresumedPermanent []permanentRule `json:"presumedPermanent,omitempty"`
+	// Where its claims are submitted.
+	Destination *destinationOf `json:"destination,omitempty"`
+	// Moves nextRetryTime to when the destination is expected back, for processes without the gate. Without it, false.
+	Stretch bool `json:"stretch,omitempty"`
+}
+
+// How a policy tells where a claim goes.
+type destinationOf struct {
+	// Name of the process variable with the destination's name.
+	Variable variableName `json:"variable"`
+	// The destination of claims that have no such variable.
+	Default destinationName `json:"default"`
 }
 
 // Words of refusal. A refusal speaks of the nearest thing in its clause.

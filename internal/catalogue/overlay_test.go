@@ -53,6 +53,8 @@ func TestExtends(t *testing.T) {
 			"policies.tiss-submission.permanent[DUPLICATE_CLAIM].team: faturamento, now ti",
 			"policies.tiss-submission.permanent (order): [INVALID_PATIENT_DATA, INSURANCE_EXPIRED, AUTHORIZATION_DENIED, DUPLICATE_CLAIM], " +
 				"now [DUPLICATE_CLAIM, INVALID_PATIENT_DATA, INSURANCE_EXPIRED, AUTHORIZATION_DENIED]"}},
+		{"a destination, and another variable for it", "destinations: {unimed-sp: {pace: {most: 20/min}}}\npolicies:\n  tiss-submission:\n    destination: {variable: portal}\n", []string{
+			"destinations: nothing, now {unimed-sp: {pace: {most: 20/min}}}", "policies.tiss-submission.destination.variable: operadora, now portal"}},
 		{"a policy of one's own", "policies:\n  eligibility:\n    id: {variable: requestId, pattern: ^R$}\n    error: {variable: e}\n    maxRetries: 1\n    backoff: {constant: 5s}\n    limitTeam: ti\n",
 			[]string{"policies.eligibility: nothing, now {backoff: {constant: 5s}, error: {variable: e}, id: {pattern: ^R$, variable: requestId}, limitTeam: ti, maxRetries: 1}"}},
 	} {
@@ -118,7 +120,7 @@ func TestExtendsRefused(t *testing.T) {
 		"version: 1\nextends: [built-in]\n":      "policies.yaml:2: extends: found a list, expected built-in, the one catalogue that can be extended, or no such key",
 		"extends: built-in\nextends: built-in\n": "policies.yaml:2: extends: found the key again (it stands on line 1), expected each key once",
 		"extends: built-in\nversion: 2\n":        "policies.yaml:2: version: found 2, expected 1, the version of the format that this program reads",
-		"extends: built-in\nteam: {}\n":          `policies.yaml:2: team: found the unknown key "team", expected one of extends, version, teams, policies (did you mean teams?)`,
+		"extends: built-in\nteam: {}\n":          `policies.yaml:2: team: found the unknown key "team", expected one of extends, version, teams, policies, destinations (did you mean teams?)`,
 		"extends: built-in\nteams: [ti]\n":       "policies.yaml:2: teams: found a list, expected a mapping of what differs",
 		"extends: built-in\nteams:\n  faturametno: {email: [f@h.example]}\n": "policies.yaml:3: teams.faturametno: found a team that the built-in catalogue does not have and no policy names, expected one of " +
 			teams + " (did you mean faturamento?), or one that a policy names",

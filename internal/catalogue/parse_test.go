@@ -17,6 +17,7 @@ import (
 
 	"retry-worker/internal/classify"
 	"retry-worker/internal/decision"
+	"retry-worker/internal/destination"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -78,7 +79,7 @@ func TestEveryKey(t *testing.T) {
 		Backoff: decision.BackoffRule{
 			Base: 90 * time.Second, Factor: 1.5, Min: time.Minute, Max: 48 * time.Hour, Jitter: 0.125, Rounding: 30 * time.Second},
 		TotalLimit: 366 * 24 * time.Hour, Salt: "sal", EmptyError: decision.AssumeTransient, UnknownError: decision.GiveUpUnknown, LimitTeam: "ti",
-		PresumedRetries: 2,
+		PresumedRetries: 2, Destination: &decision.DestinationVariable{Variable: "operadora", Default: "tiss"}, Stretch: true,
 	}
 	same := cmp.Comparer(func(a, b *regexp.Regexp) bool { return a.String() == b.String() })
 	if diff := cmp.Diff(want, got, same); diff != "" {
@@ -112,6 +113,21 @@ func TestEveryKey(t *testing.T) {
 		Digests: []Digest{Daily, Weekly},
 	}}, c.Teams); diff != "" {
 		t.Errorf("the teams differ (-want +got):\n%s", diff)
+	}
+	other := destination.Settings{
+		OpensAt: destination.Threshold{Failures: 0.25, Of: 10, Within: time.Minute},
+		Probe:   destination.Probe{Every: 10 * time.Minute, Expect: []int{200, 204}},
+		Pace:    destination.Pace{Start: 2, Most: 120, Factor: 1.5, Step: 30 * time.Second, OnRateLimit: 0.7},
+	}
+	unimed := other
+	unimed.Probe.URL, unimed.Pace.Most = "https://portal.unimed.example/tiss?wsdl", 20
+	for name, want := range map[string]destination.Settings{"unimed-sp": unimed, "amil": other, "default": other} {
+		if diff := cmp.Diff(want, c.Destination(name)); diff != "" {
+			t.Errorf("the destination %s differs (-want +got):\n%s", name, diff)
+		}
+	}
+	if diff := cmp.Diff(destination.Defaults(), Default().Destination("amil")); diff != "" {
+		t.Errorf("the built-in destination differs (-want +got):\n%s", diff)
 	}
 }
 

@@ -141,6 +141,8 @@ func (r *reader) value(n *yaml.Node, path string, v reflect.Value) {
 		r.whole(n, path, v)
 	case reflect.Float64:
 		r.number(n, path, v)
+	case reflect.Bool:
+		r.boolean(n, path, v)
 	default:
 		r.string(n, path, v)
 	}
@@ -251,6 +253,14 @@ func (r *reader) whole(n *yaml.Node, path string, v reflect.Value) {
 		return
 	}
 	v.SetInt(whole)
+}
+
+func (r *reader) boolean(n *yaml.Node, path string, v reflect.Value) {
+	if n.Tag != "!!bool" || n.Value != "true" && n.Value != "false" {
+		r.problemAt(n.Line, path, describe(n), "true or false")
+		return
+	}
+	v.SetBool(n.Value == "true")
 }
 
 func (r *reader) number(n *yaml.Node, path string, v reflect.Value) {

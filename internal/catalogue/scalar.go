@@ -19,6 +19,15 @@ type (
 	variableName string
 	emailAddress string
 	webhookURL   string
+	// destinationName has the form of all names.
+	destinationName string
+	// perMinute, growth and factor are 0 where they are absent.
+	perMinute float64
+	growth    struct {
+		factor float64
+		every  duration
+	}
+	factor float64
 	// duration is 0 where it is absent.
 	duration time.Duration
 	// percent is a fraction in [0, 1).
@@ -101,6 +110,61 @@ func (p *percent) read(text string) bool {
 func (*percent) expected() string {
 	return "a percentage from 0% to less than 100%, such as 20%"
 }
+
+// The forms of a pace.
+var (
+	perMinuteForm = regexp.MustCompile(`^([1-9][0-9]{0,4})(/min)?$`)
+	growthForm    = regexp.MustCompile(`^x([1-9][0-9]?(?:\.[0-9]{1,2})?) every ([0-9a-z]+)$`)
+	factorForm    = regexp.MustCompile(`^x(0\.[1-9][0-9]?)$`)
+)
+
+func (p *perMinute) read(text string) bool {
+	found := perMinuteForm.FindStringSubmatch(text)
+	if found == nil {
+		return false
+	}
+	n, err := strconv.ParseFloat(found[1], 64)
+	*p = perMinute(n)
+	return err == nil && n <= maxPerMinute
+}
+
+// maxPerMinute is a thousand claims a second, beyond which no gate is needed.
+const maxPerMinute = 60_000
+
+func (*perMinute) expected() string { return "claims a minute from 1/min to 60000/min, such as 20/min" }
+
+func (g *growth) read(text string) bool {
+	found := growthForm.FindStringSubmatch(text)
+	if found == nil || !g.every.read(found[2]) {
+		return false
+	}
+	n, err := strconv.ParseFloat(found[1], 64)
+	g.factor = n
+	return err == nil && n > 1 && n <= 10 && time.Duration(g.every) >= time.Second && time.Duration(g.every) <= time.Hour
+}
+
+func (*growth) expected() string {
+	return "a factor above 1 up to 10 and a duration from 1s to 1h, such as x2 every 15s"
+}
+
+func (f *factor) read(text string) bool {
+	found := factorForm.FindStringSubmatch(text)
+	if found == nil {
+		return false
+	}
+	n, err := strconv.ParseFloat(found[1], 64)
+	*f = factor(n)
+	return err == nil && n <= 0.9
+}
+
+func (*factor) expected() string { return "a factor from x0.1 to x0.9, such as x0.5" }
+
+func (n *destinationName) read(text string) bool {
+	*n = destinationName(text)
+	return nameForm.MatchString(text)
+}
+
+func (*destinationName) expected() string { return nameExpected }
 
 var variableForm = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,62}$`)
 

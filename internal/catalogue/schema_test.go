@@ -47,7 +47,7 @@ func generateSchema(t *testing.T) *generator.Schema {
 	s := g.Reflect(&document{})
 	s.Title = "Catalogue of retry policies"
 	names := &generator.Schema{Pattern: nameForm.String()}
-	for _, of := range []string{"teams", "policies"} {
+	for _, of := range []string{"teams", "policies", "destinations"} {
 		property, _ := s.Properties.Get(of)
 		property.PropertyNames = names
 	}
@@ -63,7 +63,7 @@ func generateSchema(t *testing.T) *generator.Schema {
 
 // overlaySchema lets a file that extends the built-in catalogue leave out what that has.
 func overlaySchema(t *testing.T, s *generator.Schema) {
-	partial := []string{"policy", "identity", "variable", "jobRetryPolicy", "backoff", "exponential"}
+	partial := []string{"policy", "identity", "variable", "jobRetryPolicy", "backoff", "exponential", "destinationOf"}
 	for _, name := range partial {
 		text, err := json.Marshal(s.Definitions[name])
 		if err != nil {
@@ -130,6 +130,14 @@ func scalarSchema(t reflect.Type) *generator.Schema {
 		s := text(durationForm)
 		s.MinLength, s.Examples = pointer[uint64](2), []any{"500ms", "5s", "90m", "4h", "1h30m", "2d"}
 		return s
+	case reflect.TypeFor[destinationName]():
+		return text(nameForm.String())
+	case reflect.TypeFor[perMinute]():
+		return orNumber(perMinuteForm.String(), 1, maxPerMinute)
+	case reflect.TypeFor[growth]():
+		return text(growthForm.String())
+	case reflect.TypeFor[factor]():
+		return text(factorForm.String())
 	case reflect.TypeFor[percent]():
 		return text(percentForm.String())
 	case reflect.TypeFor[variableName]():
@@ -323,6 +331,11 @@ func TestSchemaRefusesEach(t *testing.T) {
 		"address twice":           {"  ti:\n", "  ti:\n    email: [ti@hospital.example, ti@hospital.example]\n"},
 		"webhook with a password": {"  ti:\n", "  ti:\n    webhook: {url: \"https://u:p@hospital.example/\", secretFile: /s}\n"},
 		"webhook without secret":  {"  ti:\n", "  ti:\n    webhook: {url: \"https://hospital.example/\"}\n"},
+		"holidays, not yet":       {"policies:\n", "destinations: {tiss: {holidays: BR-SP}}\npolicies:\n"},
+		"pace per second":         {"policies:\n", "destinations: {tiss: {pace: {most: 60/s}}}\npolicies:\n"},
+		"status of a word":        {"policies:\n", "destinations: {tiss: {probe: {expect: [ok]}}}\npolicies:\n"},
+		"growth without a time":   {"policies:\n", "destinations: {tiss: {pace: {step: x2}}}\npolicies:\n"},
+		"destination, no default": {"default: tiss}", "}"},
 		"unknown digest":          {"  ti:\n", "  ti:\n    email: [ti@hospital.example]\n    digests: [monthly]\n"},
 	} {
 		changed := bytes.Replace(defaultYAML, []byte(change[0]), []byte(change[1]), 1)

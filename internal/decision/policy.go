@@ -23,6 +23,10 @@ type Policy struct {
 	IDVariable, ErrorVariable string
 	// HTTPStatusVariable holds the HTTP status of the failure; empty where the policy reads none (R13).
 	HTTPStatusVariable string
+	// Destination tells where claims go; nil where the policy knows of none.
+	Destination *DestinationVariable
+	// Stretch moves the next retry to when the destination is expected back.
+	Stretch bool
 	// Own names the variables in which a job brings a retry policy of its own (R15); nil where it cannot.
 	Own *OwnVariables
 	// IDPattern the whole id must match; its text stands in the rejection.
@@ -50,6 +54,10 @@ type Policy struct {
 	// LimitTeam acts when the retries are used up (R21), and on errors that are given up without a rule.
 	LimitTeam Team
 }
+
+// DestinationVariable names the process variable that holds a claim's destination, and the destination of a claim
+// without it.
+type DestinationVariable struct{ Variable, Default string }
 
 // EmptyError is the policy setting emptyError (R11).
 type EmptyError string

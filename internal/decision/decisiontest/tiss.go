@@ -14,6 +14,7 @@ import (
 func TISSSubmission() *decision.Policy {
 	return &decision.Policy{
 		Name:          decision.DefaultPolicy,
+		Destination:   &decision.DestinationVariable{Variable: "operadora", Default: "tiss"},
 		IDVariable:    "claimId",
 		ErrorVariable: "submissionError",
 		IDPattern:     regexp.MustCompile(`^CLM-.*-\d+$`),

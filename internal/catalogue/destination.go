@@ -1,0 +1,109 @@
+package catalogue
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"retry-worker/internal/destination"
+)
+
+// defaultDestination is the name of the settings that every other destination inherits.
+const defaultDestination = "default"
+
+// Destination returns the settings of a destination, configured or not.
+func (c *Catalogue) Destination(name string) destination.Settings {
+	if settings, ok := c.Destinations[name]; ok && name != defaultDestination {
+		return settings
+	}
+	return c.DefaultDestination
+}
+
+// destinations makes the settings of each destination: its own, then those of default, then the program's.
+func (b *builder) destinations(doc *document) {
+	c := b.catalogue
+	c.Destinations = make(map[string]destination.Settings, len(doc.Destinations))
+	inherited := doc.Destinations[defaultDestination]
+	c.DefaultDestination = b.settings(join("destinations", defaultDestination), &inherited, destination.Defaults())
+	for _, name := range slices.Sorted(maps.Keys(doc.Destinations)) {
+		if own := doc.Destinations[name]; name != defaultDestination {
+			c.Destinations[name] = b.settings(join("destinations", name), &own, c.DefaultDestination)
+		}
+	}
+}
+
+func (b *builder) settings(path string, doc *destinationSettings, s destination.Settings) destination.Settings {
+	if o := doc.OpensAt; o != nil {
+		b.opensAt(path+".opensAt", o)
+		set(&s.OpensAt.Failures, float64(o.Failures))
+		set(&s.OpensAt.Of, int(o.Of))
+		set(&s.OpensAt.Within, time.Duration(o.Within))
+	}
+	if p := doc.Probe; p != nil {
+		b.probe(path+".probe", p)
+		set(&s.Probe.Every, time.Duration(p.Every))
+		set(&s.Probe.URL, string(p.URL))
+		if len(p.Expect) > 0 {
+			s.Probe.Expect = make([]int, len(p.Expect))
+			for i, status := range p.Expect {
+				s.Probe.Expect[i] = int(status)
+			}
+		}
+	}
+	if p := doc.Pace; p != nil {
+		set(&s.Pace.Start, float64(p.Start))
+		set(&s.Pace.Most, float64(p.Most))
+		set(&s.Pace.Factor, p.Step.factor)
+		set(&s.Pace.Step, time.Duration(p.Step.every))
+		set(&s.Pace.OnRateLimit, float64(p.OnRateLimit))
+		if at := path + ".pace.start"; b.has(at) && s.Pace.Start > s.Pace.Most {
+			b.mismatch(at, fmt.Sprintf("at most most (%g/min)", s.Pace.Most))
+		}
+	}
+	s.Pace.Start = min(s.Pace.Start, s.Pace.Most) // an inherited one
+	return s
+}
+
+// set gives to the value that was found, if any was.
+func set[T comparable](to *T, found T) {
+	var none T
+	if found != none {
+		*to = found
+	}
+}
+
+func (b *builder) opensAt(path string, doc *opensAt) {
+	if at := path + ".failures"; b.has(at) && doc.Failures == 0 {
+		b.mismatch(at, "a percentage above 0% and less than 100%, such as 50%")
+	}
+	if at := path + ".of"; b.has(at) && (doc.Of < 1 || doc.Of > 1000) {
+		b.mismatch(at, "a whole number from 1 to 1000")
+	}
+	b.between(path+".within", doc.Within, 10*time.Second, time.Hour)
+}
+
+func (b *builder) probe(path string, doc *probe) {
+	b.between(path+".every", doc.Every, time.Minute, 15*time.Minute)
+	const maxExpected = 20
+	switch at := path + ".expect"; {
+	case b.has(at) && doc.Expect != nil && len(doc.Expect) == 0:
+		b.problem(at, "an empty list", "a status at least, or no such key")
+	case len(doc.Expect) > maxExpected:
+		b.problem(at, fmt.Sprintf("%d statuses", len(doc.Expect)), fmt.Sprintf("at most %d", maxExpected))
+	}
+	for i, status := range doc.Expect {
+		if at := itemOf(path+".expect", i); status < 100 || status > 599 {
+			b.mismatch(at, "a status from 100 to 599")
+		} else if slices.Contains(doc.Expect[:i], status) {
+			b.mismatch(at, "each once")
+		}
+	}
+}
+
+// between reports a duration outside its bounds; 0 is none, or was reported.
+func (b *builder) between(path string, d duration, least, most time.Duration) {
+	if d != 0 && (time.Duration(d) < least || time.Duration(d) > most) {
+		b.mismatch(path, fmt.Sprintf("a duration from %s to %s", duration(least), duration(most)))
+	}
+}

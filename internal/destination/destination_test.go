@@ -1,0 +1,419 @@
+package destination
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"testing"
+	"time"
+
+	"retry-worker/internal/classify"
+)
+
+var start = time.Date(2026, 3, 2, 8, 0, 0, 0, time.UTC)
+
+func settings(most float64) Settings {
+	s := Defaults()
+	s.Pace.Most = most
+	return s
+}
+
+// fixture is a Gate with what a test sees of it.
+type fixture struct {
+	t    *testing.T
+	gate Gate
+	now  time.Time
+	all  []Release
+	lost []Held
+	// out are the canaries of which nothing was heard.
+	out map[string]time.Time
+}
+
+func newFixture(t *testing.T, s Settings) *fixture {
+	return &fixture{t: t, gate: Gate{Name: "unimed-sp", Settings: s, State: New(start)}, now: start, out: make(map[string]time.Time)}
+}
+
+// due lets the gate act, and holds it against what must never be.
+func (f *fixture) due() []Release {
+	released, lost, _, _ := f.gate.Due(f.now)
+	for _, r := range released {
+		if r.Kind == Test {
+			for claim, sent := range f.out {
+				if f.now.Sub(sent) < canaryTimeout {
+					f.t.Fatalf("%s is sent ahead while %s is", r.Claim, claim)
+				}
+			}
+			f.out = map[string]time.Time{r.Claim: f.now}
+		}
+	}
+	f.all, f.lost = append(f.all, released...), append(f.lost, lost...)
+	return released
+}
+
+func (f *fixture) apply(e Event) {
+	switch e := e.(type) {
+	case Answered:
+		delete(f.out, e.Claim)
+	case Failed:
+		delete(f.out, e.Claim)
+	case RateLimited:
+		delete(f.out, e.Claim)
+	}
+	f.gate.Apply(e, f.now)
+}
+
+// arrive holds a claim and returns why it may go at once, empty where it waits.
+func (f *fixture) arrive(claim string) Kind {
+	f.gate.Queue.Add(Held{Claim: claim, Since: f.now, Limit: f.now.Add(48 * time.Hour), RetriesLeft: 5})
+	for _, r := range f.due() {
+		if r.Claim == claim {
+			return r.Kind
+		}
+	}
+	return ""
+}
+
+// fail lets five claims fail.
+func (f *fixture) fail() {
+	for i := range inARow {
+		f.now = f.now.Add(10 * time.Second)
+		claim := fmt.Sprint("failed-", i)
+		f.arrive(claim)
+		f.apply(Failed{claim, f.now})
+	}
+}
+
+func (f *fixture) want(phase Phase) {
+	f.t.Helper()
+	if f.gate.State.Phase != phase {
+		f.t.Fatalf("%s, want %s: %+v", f.gate.State.Phase, phase, f.gate.State)
+	}
+}
+
+// until lets time pass by what the gate asks to be woken for, and returns what goes.
+func (f *fixture) until(end time.Time) (released []Release) {
+	for next := f.gate.Next(); !next.IsZero() && !next.After(end); next = f.gate.Next() {
+		f.now = latest(f.now, next)
+		released = append(released, f.due()...)
+	}
+	f.now = end
+	return append(released, f.due()...)
+}
+
+// TestOutage: the whole way of an outage, by the clock.
+func TestOutage(t *testing.T) {
+	f := newFixture(t, settings(20))
+	f.fail()
+	f.want(Down)
+	for i := range 50 {
+		if kind := f.arrive(fmt.Sprintf("claim-%02d", i)); kind != "" {
+			t.Fatalf("claim %d goes as %s", i, kind)
+		}
+	}
+	opened := f.now
+	for i, at := range []time.Duration{time.Minute, 6 * time.Minute, 11 * time.Minute} {
+		released := f.until(opened.Add(at))
+		if len(released) != 1 || released[0].Kind != Test || released[0].Claim != fmt.Sprintf("claim-%02d", i) {
+			t.Fatalf("after %s %v goes, want the canary claim-%d", at, released, i)
+		}
+		if i < 2 {
+			f.apply(Failed{released[0].Claim, f.now})
+			f.want(Down)
+		}
+	}
+	f.want(Testing)
+	f.apply(Answered{"claim-02", f.now})
+	f.want(Ramping)
+	var released []Release
+	for range 600 {
+		for _, r := range f.until(f.now.Add(time.Second)) {
+			released = append(released, r)
+			f.apply(Answered{r.Claim, r.At})
+		}
+	}
+	if len(released) != 47 || released[46].Claim != "claim-49" || released[46].Reason("unimed-sp", time.UTC) != "unimed-sp down 08:00–08:11; released 47 of 47" {
+		t.Errorf("%d go, the last as %q", len(released), released[len(released)-1].Reason("unimed-sp", time.UTC))
+	}
+}
+
+// TestEvidence: what opens the breaker, and what does not.
+func TestEvidence(t *testing.T) {
+	for _, tt := range []struct {
+		name             string
+		admitted, failed int // a second apart from one another
+		answered         bool
+		want             Phase
+	}{
+		{"five in a row", 5, 5, false, Down},
+		{"four in a row", 4, 4, false, Up},
+		{"five with a success between", 5, 5, true, Up},
+		{"one in three", 60, 20, false, Up},
+		{"every second", 40, 20, false, Down},
+	} {
+		f := newFixture(t, settings(6000))
+		for i := range tt.admitted {
+			f.now = f.now.Add(time.Second)
+			claim := fmt.Sprint(i)
+			f.arrive(claim)
+			if (i+1)*tt.failed/tt.admitted > i*tt.failed/tt.admitted {
+				f.apply(Failed{claim, f.now})
+			}
+			if tt.answered && i == 2 {
+				f.apply(Answered{"other", f.now})
+			}
+		}
+		if f.gate.State.Phase != tt.want {
+			t.Errorf("%s: %s, want %s", tt.name, f.gate.State.Phase, tt.want)
+		}
+	}
+}
+
+// TestRateLimit lowers the pace at once, raises it slowly, and opens nothing.
+func TestRateLimit(t *testing.T) {
+	f := newFixture(t, settings(60))
+	pace := func() float64 { return f.gate.State.Flow.pace(&f.gate.Settings.Pace, f.gate.State.Phase, f.now) }
+	for range 20 {
+		f.apply(RateLimited{Claim: "c", Sent: start, RetryAfter: 30 * time.Second})
+	}
+	if f.want(Up); pace() != 30 {
+		t.Errorf("the pace is %g after one burst of rate limits, want 30", pace())
+	}
+	if f.arrive("early") != "" || len(f.until(start.Add(29*time.Second))) != 0 || len(f.until(start.Add(30*time.Second))) != 1 {
+		t.Error("Retry-After is not kept")
+	}
+	if f.now = start.Add(time.Minute); pace() != 42 {
+		t.Errorf("the pace is %g after a minute, want 42", pace())
+	}
+	if f.now = start.Add(time.Hour); pace() != 60 {
+		t.Errorf("the pace is %g after an hour, want 60", pace())
+	}
+}
+
+// TestCommands: what persons may do.
+func TestCommands(t *testing.T) {
+	f := newFixture(t, settings(60))
+	f.apply(Hold{start.Add(time.Hour)})
+	if f.arrive("a") != "" || f.arrive("b") != "" || len(f.until(start.Add(59*time.Minute))) != 0 {
+		t.Fatal("a claim passes what a person holds")
+	}
+	f.apply(TestNow{})
+	if r := f.due(); len(r) != 1 || r[0].Kind != Test {
+		t.Fatalf("%v goes, want a canary", r)
+	}
+	f.apply(ReleaseAt{Pace: 6})
+	if r := f.until(f.now.Add(time.Minute)); len(r) != 1 || r[0].Kind != RampedUp {
+		t.Fatalf("%v goes, want the other claim at the pace", r)
+	}
+	f.apply(TreatAsUp{f.now.Add(time.Hour)})
+	for range 3 {
+		f.fail()
+	}
+	f.want(Up)
+	f.now = f.now.Add(time.Hour)
+	f.fail()
+	f.want(Down)
+}
+
+// TestProbe: two that fail hold, one that succeeds lets a canary go, and no probe holds for ever.
+func TestProbe(t *testing.T) {
+	s := settings(60)
+	s.Probe.URL = "https://portal.example/"
+	f := newFixture(t, s)
+	f.apply(Probed{})
+	f.want(Up)
+	f.apply(Probed{})
+	f.want(Down)
+	f.arrive("a")
+	f.arrive("b")
+	f.now = f.now.Add(30 * time.Minute)
+	if r := f.due(); len(r) != 0 {
+		t.Fatalf("%v goes", r)
+	}
+	f.apply(Probed{OK: true})
+	if r := f.due(); len(r) != 1 || r[0].Kind != Test {
+		t.Fatalf("%v goes, want one canary", r)
+	}
+	f.apply(Failed{"a", f.now})
+	if r := f.until(f.now.Add(time.Hour)); len(r) != 1 || r[0].Kind != Test {
+		t.Errorf("%v goes, want one canary that distrusts the probe", r)
+	}
+}
+
+// TestOrder: the nearest deadline first, then what waits longest; what runs out of time is given up before.
+func TestOrder(t *testing.T) {
+	f := newFixture(t, settings(60))
+	f.apply(Hold{start.Add(3 * time.Hour)})
+	for claim, deadline := range map[string]time.Duration{"a": 0, "b": 10 * time.Hour, "c": 9 * time.Hour, "d": 2 * time.Hour, "e": 20 * time.Minute} {
+		h := Held{Claim: claim, Since: start, RetriesLeft: 5}
+		if deadline > 0 {
+			h.Deadline = start.Add(deadline)
+		}
+		f.gate.Queue.Add(h)
+	}
+	f.until(start.Add(10 * time.Minute))
+	f.until(start.Add(time.Hour))
+	if len(f.lost) != 2 || f.lost[0].Claim != "e" || f.lost[1].Claim != "d" {
+		t.Errorf("%v are given up", f.lost)
+	}
+	f.apply(ReleaseAt{Pace: 60})
+	var order string
+	for _, r := range f.until(f.now.Add(10 * time.Second)) {
+		order += r.Claim
+	}
+	if order != "cba" {
+		t.Errorf("they go as %s, want cba", order)
+	}
+}
+
+// TestRandom plays random events: never more than the pace in 10 s, never two canaries, everything released or given up,
+// and a State that came through JSON does what the other does.
+func TestRandom(t *testing.T) {
+	for seed := range uint64(300) {
+		dice := rand.New(rand.NewPCG(seed, 1))
+		most := []float64{1, 7, 20, 60, 300, 6000}[dice.IntN(6)]
+		s := settings(most)
+		if dice.IntN(3) == 0 {
+			s.Probe.URL = "https://portal.example/"
+		}
+		f := newFixture(t, s)
+		held, bad := 0, dice.Float64()
+		sent := []Release{{Held: Held{Claim: "none"}}}
+		for range 600 {
+			f.now = f.now.Add(time.Duration(dice.ExpFloat64() * float64([]time.Duration{time.Second, 10 * time.Second, time.Minute}[dice.IntN(3)])))
+			next := f.gate.Next()
+			if !next.IsZero() && next.Before(f.now) && next.After(start) && dice.IntN(4) > 0 {
+				f.now = latest(next, f.gate.State.Flow.At)
+			}
+			sent = append(sent, f.due()...)
+			r := sent[dice.IntN(len(sent))]
+			switch n := dice.IntN(100); {
+			case n < 50:
+				held++
+				f.arrive(fmt.Sprint("claim-", held))
+				sent = append(sent, f.all[max(0, len(f.all)-1):]...)
+			case n < 90 && dice.Float64() < bad:
+				f.apply(Failed{r.Claim, r.At})
+			case n < 90:
+				f.apply(Answered{r.Claim, r.At})
+			case n < 94:
+				f.apply(RateLimited{r.Claim, r.At, time.Duration(dice.IntN(100)) * time.Second})
+			case n < 96:
+				f.apply(Probed{dice.IntN(2) == 0})
+			case n == 96:
+				f.apply(Hold{f.now.Add(time.Hour)})
+			case n == 97:
+				f.apply(TestNow{})
+			case n == 98:
+				f.apply(ReleaseAt{1 + dice.Float64()*100})
+			default:
+				f.apply(TreatAsUp{f.now.Add(time.Minute)})
+			}
+			f.restart()
+		}
+		f.until(f.now.Add(100 * time.Hour))
+		f.check(held, most)
+	}
+}
+
+// restart replaces the State by what was recorded of it.
+func (f *fixture) restart() {
+	b, err := json.Marshal(f.gate.State)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	var again State
+	if err := json.Unmarshal(b, &again); err != nil {
+		f.t.Fatal(err)
+	}
+	if !reflect.DeepEqual(again, f.gate.State) {
+		f.t.Fatalf("after a restart it is\n%+v\nnot\n%+v", again, f.gate.State)
+	}
+	if len(b) > 2000 {
+		f.t.Fatalf("a state of %d bytes", len(b))
+	}
+	f.gate.State = again
+}
+
+func (f *fixture) check(held int, most float64) {
+	seen := make(map[string]bool)
+	for _, r := range f.all {
+		seen[r.Claim] = true
+	}
+	for _, h := range f.lost {
+		if seen[h.Claim] {
+			f.t.Fatalf("%s goes and is given up", h.Claim)
+		}
+		seen[h.Claim] = true
+	}
+	if len(seen) != held || f.gate.Queue.Len() != 0 || len(f.all)+len(f.lost) != held {
+		f.t.Fatalf("%d of %d claims are released or given up, %d wait", len(seen), held, f.gate.Queue.Len())
+	}
+	allowed := int(1.1 * math.Ceil(most/6))
+	for i, first := 0, 0; i < len(f.all); i++ {
+		for f.all[first].At.Before(f.all[i].At.Add(-10*time.Second + 1)) {
+			first++
+		}
+		tests := 0
+		for _, r := range f.all[first : i+1] {
+			if r.Kind == Test {
+				tests++
+			}
+		}
+		if i-first+1-tests > allowed {
+			f.t.Fatalf("%d go in 10 s, want at most %d of %g/min", i-first+1, allowed, most)
+		}
+	}
+}
+
+// TestRegistryForgets the longest idle and empty first, and has room for what waits.
+func TestRegistryForgets(t *testing.T) {
+	r := NewRegistry(map[string]Settings{"unimed-sp": settings(20)}, Defaults())
+	r.Gate("unimed-sp", start)
+	for i := range mostUnconfigured {
+		r.Gate(fmt.Sprint("d", i), start.Add(time.Duration(i)*time.Second))
+	}
+	r.Gate("d0", start).Queue.Add(Held{Claim: "waits"})
+	if r.Gate("new", start.Add(time.Hour)).Name != "new" || r.gates["d1"] != nil || r.Gate("d0", start.Add(time.Hour)).Queue.Len() != 1 ||
+		r.Gate("unimed-sp", start).Settings.Pace.Most != 20 {
+		t.Error("the wrong one is forgotten")
+	}
+	r.Each(func(g *Gate) { g.Queue.Add(Held{Claim: "waits"}) })
+	if name := r.Gate("one more", start.Add(2*time.Hour)).Name; name != Other {
+		t.Errorf("%s, where all others are busy", name)
+	}
+}
+
+func TestFailureEvent(t *testing.T) {
+	for reason, want := range map[classify.Reason]Event{
+		"TIMEOUT": Failed{"c", start}, "503": Failed{"c", start}, "RATE_LIMIT": RateLimited{"c", start, 0},
+		"SERVER_ERROR": nil, "UNKNOWN": nil,
+	} {
+		if got := FailureEvent(&classify.Match{Reason: reason, Class: classify.Transient}, "c", start, 0); got != want {
+			t.Errorf("%s is %#v, want %#v", reason, got, want)
+		}
+	}
+	refused := classify.Match{Reason: "INVALID_PATIENT_DATA", Class: classify.Permanent}
+	if got := FailureEvent(&refused, "c", start, 0); got != (Answered{"c", start}) {
+		t.Errorf("a refusal is %#v", got)
+	}
+}
+
+func TestRetryAfter(t *testing.T) {
+	for _, tt := range []struct {
+		variable, text string
+		want           time.Duration
+	}{
+		{"120", "", 2 * time.Minute},
+		{"Mon, 02 Mar 2026 08:05:00 GMT", "", 5 * time.Minute},
+		{"", `429 Too Many Requests {"retry-after": "30"}`, 30 * time.Second},
+		{"", "HTTP 503, Retry-After: Mon, 02 Mar 2026 08:01:00 GMT", time.Minute},
+		{"soon", "", 0},
+		{"", "try again after 30 seconds", 0},
+	} {
+		if got := RetryAfter(tt.variable, tt.text, start); got != tt.want {
+			t.Errorf("%q, %q: %s, want %s", tt.variable, tt.text, got, tt.want)
+		}
+	}
+}

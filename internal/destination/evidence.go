@@ -1,0 +1,76 @@
+package destination
+
+import "time"
+
+// slots that a window is kept in: counts are forgotten a slot at a time.
+const slots = 12
+
+// Evidence counts admissions and failures while a destination is up.
+type Evidence struct {
+	// Admitted and Failed hold the window: a count for each twelfth of it, that of instant i at i modulo 12.
+	Admitted [slots]int `json:"admitted"`
+	Failed   [slots]int `json:"failed"`
+	// Slot is the newest.
+	Slot int64 `json:"slot"`
+	// Total counts all admissions; Streak holds what it was at each of the last failures without a success between
+	// them, the oldest first, and StreakSince when they began.
+	Total       int64     `json:"total"`
+	Streak      []int64   `json:"streak,omitempty"`
+	StreakSince time.Time `json:"streakSince,omitzero"`
+}
+
+// turn forgets what lies before the window.
+func (e *Evidence) turn(within time.Duration, now time.Time) {
+	slot := now.UnixNano() / max(1, int64(within)/slots)
+	for i := max(e.Slot+1, slot-slots+1); i <= slot; i++ {
+		e.Admitted[i%slots], e.Failed[i%slots] = 0, 0
+	}
+	if slot < e.Slot-slots || slot > e.Slot { // the clock, or the length of the window, may have gone back
+		e.Slot = slot
+	}
+}
+
+func (e *Evidence) admit(n int) {
+	e.Admitted[e.Slot%slots] += n
+	e.Total += int64(n)
+}
+
+// fail counts a failure. It copies Streak, which other copies of the State share.
+func (e *Evidence) fail(now time.Time) {
+	e.Failed[e.Slot%slots]++
+	if len(e.Streak) == 0 {
+		e.StreakSince = now
+	}
+	e.Streak = append(append([]int64(nil), e.Streak...), e.Total)
+	if len(e.Streak) > inARow {
+		e.Streak = e.Streak[1:]
+	}
+}
+
+// answer ends the failures in a row.
+func (e *Evidence) answer() { e.Streak, e.StreakSince = nil, time.Time{} }
+
+// counts returns the admissions and failures of the window. A failure whose admission was not counted, or longer ago, was
+// one all the same.
+func (e *Evidence) counts() (admitted, failed int) {
+	for i := range slots {
+		admitted += e.Admitted[i]
+		failed += e.Failed[i]
+	}
+	return max(admitted, failed), failed
+}
+
+// opens reports whether the destination counts as down: the share of failures in the window, or five failures in a row.
+// Most successes are told to nobody while a destination is up. So failures are in a row where hardly any claim went
+// between them; where none did, the claims pass no gate, and only the window can bound the failures.
+func (e *Evidence) opens(t Threshold, now time.Time) bool {
+	admitted, failed := e.counts()
+	if admitted >= t.Of && float64(failed) >= t.Failures*float64(admitted) {
+		return true
+	}
+	if len(e.Streak) < inARow {
+		return false
+	}
+	between := e.Total - e.Streak[0]
+	return 0 < between && between <= inARow || between == 0 && now.Sub(e.StreakSince) <= t.Within
+}

@@ -1,0 +1,158 @@
+package destination
+
+import (
+	"cmp"
+	"container/heap"
+	"time"
+)
+
+// Held is a claim that waits.
+type Held struct {
+	// Claim identifies it among all that wait.
+	Claim string
+	// Since is when it was held.
+	Since time.Time
+	// Deadline is the claim's own and Limit that of its policy's total limit; zero is none.
+	Deadline, Limit time.Time
+	// RetriesLeft is how many failures more it can take.
+	RetriesLeft int64
+}
+
+// timeToAct is what a person gets before a claim's deadline or limit passes; of a claim with less than twice that left,
+// half of it.
+const timeToAct = time.Hour
+
+// giveUpAt returns when a person is told that the claim cannot be sent in time; zero is never.
+func (h *Held) giveUpAt() time.Time {
+	last := h.Limit
+	if !h.Deadline.IsZero() && (last.IsZero() || h.Deadline.Before(last)) {
+		last = h.Deadline
+	}
+	if last.IsZero() {
+		return last
+	}
+	return last.Add(-min(timeToAct, max(0, last.Sub(h.Since)/2)))
+}
+
+// Queue holds the claims that wait for one destination. Its zero value is empty. It is not safe for concurrent use.
+type Queue struct {
+	claims map[string]*waiting
+	turn   order // the nearest deadline first, then what waits longest
+	end    order // what is given up first
+}
+
+// waiting is a Held with its places in the two orders.
+type waiting struct {
+	Held
+	giveUp time.Time
+	at     [2]int
+}
+
+// order is a heap of claims.
+type order struct {
+	claims []*waiting
+	which  int // of waiting.at
+	before func(a, b *waiting) int
+}
+
+func (o *order) Len() int           { return len(o.claims) }
+func (o *order) Less(i, j int) bool { return o.before(o.claims[i], o.claims[j]) < 0 }
+func (o *order) Swap(i, j int) {
+	o.claims[i], o.claims[j] = o.claims[j], o.claims[i]
+	o.claims[i].at[o.which], o.claims[j].at[o.which] = i, j
+}
+func (o *order) Push(x any) {
+	w := x.(*waiting)
+	w.at[o.which] = len(o.claims)
+	o.claims = append(o.claims, w)
+}
+func (o *order) Pop() any {
+	last := len(o.claims) - 1
+	w := o.claims[last]
+	o.claims[last] = nil
+	o.claims = o.claims[:last]
+	return w
+}
+
+func byTurn(a, b *waiting) int {
+	return cmp.Or(earlier(a.Deadline, b.Deadline), a.Since.Compare(b.Since), cmp.Compare(a.Claim, b.Claim))
+}
+
+func byEnd(a, b *waiting) int {
+	return cmp.Or(earlier(a.giveUp, b.giveUp), cmp.Compare(a.Claim, b.Claim))
+}
+
+// earlier compares instants of which a zero one never comes.
+func earlier(a, b time.Time) int {
+	switch {
+	case a.IsZero() && b.IsZero():
+		return 0
+	case a.IsZero():
+		return 1
+	case b.IsZero():
+		return -1
+	}
+	return a.Compare(b)
+}
+
+// Add holds a claim; one that is held already takes the new one's place.
+func (q *Queue) Add(h Held) {
+	q.Remove(h.Claim)
+	if q.claims == nil {
+		q.claims = make(map[string]*waiting)
+		q.turn, q.end = order{before: byTurn}, order{which: 1, before: byEnd}
+	}
+	w := &waiting{Held: h, giveUp: h.giveUpAt()}
+	q.claims[h.Claim] = w
+	heap.Push(&q.turn, w)
+	heap.Push(&q.end, w)
+}
+
+// Remove lets go of a claim, and reports whether it was held.
+func (q *Queue) Remove(claim string) (Held, bool) {
+	w, ok := q.claims[claim]
+	if !ok {
+		return Held{}, false
+	}
+	delete(q.claims, claim)
+	heap.Remove(&q.turn, w.at[0])
+	heap.Remove(&q.end, w.at[1])
+	return w.Held, true
+}
+
+// Len returns how many claims wait.
+func (q *Queue) Len() int { return len(q.claims) }
+
+// First returns the claim whose turn it is; there must be one.
+func (q *Queue) First() Held { return q.turn.claims[0].Held }
+
+// GiveUpAt returns when the next claim is to be given up; zero is never.
+func (q *Queue) GiveUpAt() time.Time {
+	if q.Len() == 0 {
+		return time.Time{}
+	}
+	return q.end.claims[0].giveUp
+}
+
+// Canary returns the claim to send ahead, empty if none waits: one that would be given up before the next canary, which
+// has nothing to lose; otherwise, as a canary may fail, one that has most retries left, and of these the one whose turn
+// it is. It looks at all claims.
+func (q *Queue) Canary(now time.Time) string {
+	hopeless := func(w *waiting) int {
+		if !w.giveUp.IsZero() && w.giveUp.Before(now.Add(longestTest)) {
+			return 0
+		}
+		return 1
+	}
+	var best *waiting
+	for _, w := range q.turn.claims {
+		if best == nil || cmp.Or(cmp.Compare(hopeless(w), hopeless(best)),
+			cmp.Compare(best.RetriesLeft, w.RetriesLeft), byTurn(w, best)) < 0 {
+			best = w
+		}
+	}
+	if best == nil {
+		return ""
+	}
+	return best.Claim
+}

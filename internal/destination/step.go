@@ -1,0 +1,297 @@
+package destination
+
+import (
+	"time"
+)
+
+// machine is a Step under way.
+type machine struct {
+	*State
+	c       *Settings
+	now     time.Time
+	actions Actions
+}
+
+// Step returns the State that an event at instant now leads to, and what is to be done. It changes neither s nor c. The
+// instants of successive calls do not go back.
+func (s State) Step(c *Settings, e Event, now time.Time) (State, Actions) {
+	m := &machine{State: &s, c: c, now: now.UTC().Round(0)}
+	before := s.Phase
+	m.pass()
+	e.apply(m)
+	if s.Phase != before {
+		m.actions.Went = before
+	}
+	return s, m.actions
+}
+
+// Next returns when there may be something to do if nothing happens until then, with as many claims waiting; zero is
+// never.
+func (s *State) Next(c *Settings, waiting int) time.Time {
+	var next time.Time
+	soonest := func(t time.Time) {
+		if !t.IsZero() && (next.IsZero() || t.Before(next)) {
+			next = t
+		}
+	}
+	if c.Probe.URL != "" && s.HeldUntil.IsZero() {
+		soonest(s.NextProbe)
+	}
+	switch {
+	case s.Phase == Testing:
+		soonest(s.testAt())
+	case waiting == 0 && s.Phase == Ramping:
+		soonest(latest(s.Since, s.Flow.Last.Add(canaryTimeout)))
+	case waiting == 0:
+	case s.Phase == Down:
+		soonest(s.testAt())
+	default:
+		soonest(s.Flow.ready(s.Flow.pace(&c.Pace, s.Phase, s.Flow.At)))
+		if s.Phase == Ramping {
+			soonest(s.Flow.Stepped.Add(c.Pace.Step))
+		}
+	}
+	return next
+}
+
+// testAt returns when the next canary may go, while down or testing: never before the last one told or timed out.
+func (s *State) testAt() time.Time {
+	switch {
+	case s.Canary.Claim == "":
+		return s.NextTest
+	case s.Phase == Testing:
+		return s.Canary.Sent.Add(canaryTimeout)
+	}
+	return latest(s.NextTest, s.Canary.Sent.Add(canaryTimeout))
+}
+
+// pass does what time alone does: credit comes, the pace grows, a canary without word is given up.
+func (m *machine) pass() {
+	m.Evidence.turn(m.c.OpensAt.Within, m.now)
+	for step := m.c.Pace.Step; m.Phase == Ramping && !m.now.Before(m.Flow.Stepped.Add(step)); {
+		at := m.Flow.Stepped.Add(step)
+		m.Flow.fill(m.Flow.pace(&m.c.Pace, Ramping, at), at)
+		m.Flow.Stepped = at
+		m.grow()
+	}
+	m.Flow.fill(m.Flow.pace(&m.c.Pace, m.Phase, m.now), m.now)
+	if m.Canary.Claim != "" && !m.now.Before(m.Canary.Sent.Add(canaryTimeout)) {
+		m.Canary = Canary{}
+		if m.Phase == Testing {
+			m.enter(Down)
+			m.NextTest = m.now
+		}
+	}
+	if !m.HeldUntil.IsZero() && !m.now.Before(m.HeldUntil) {
+		m.HeldUntil = time.Time{}
+	}
+	if !m.UpUntil.IsZero() && !m.now.Before(m.UpUntil) {
+		m.UpUntil = time.Time{}
+	}
+	if m.c.Probe.URL != "" && m.HeldUntil.IsZero() && !m.now.Before(m.NextProbe) {
+		m.actions.Probe, m.NextProbe = true, m.now.Add(m.c.Probe.Every)
+	}
+}
+
+// grow multiplies the pace of a ramp, unless a person chose it or claims went since the last step and none was answered.
+func (m *machine) grow() {
+	f := &m.Flow
+	if !f.Fixed && (f.Answers > 0 || f.Unanswered == 0) {
+		f.Ramp = min(f.Ramp*m.c.Pace.Factor, m.c.Pace.Most)
+	}
+	f.Answers = 0
+}
+
+func (m *machine) enter(p Phase) { m.Phase, m.Since = p, m.now }
+
+// down begins an outage, or goes on with the one that a ramp did not end.
+func (m *machine) down(cause Cause) {
+	if m.Phase == Up {
+		m.Outage = Outage{Since: m.now, Cause: cause}
+		m.Outage.Admitted, m.Outage.Failed = m.Evidence.counts()
+		m.Outage.Failed = max(m.Outage.Failed, len(m.Evidence.Streak))
+		m.Outage.Admitted = max(m.Outage.Admitted, m.Outage.Failed)
+	}
+	m.Outage.Until, m.Outage.Held, m.Outage.Released = time.Time{}, 0, 0
+	m.enter(Down)
+	m.NextTest = m.now.Add(firstTest)
+	if m.c.Probe.URL != "" {
+		m.NextTest = m.now.Add(distrustProbe)
+		m.NextProbe = m.now.Add(firstTest)
+	}
+}
+
+// ramp lets claims through, from the settings' pace on, halved for each ramp that failed in this outage.
+func (m *machine) ramp() {
+	start := m.c.Pace.Start
+	for range min(m.Outage.FailedRamps, deepestHalving) {
+		start /= 2
+	}
+	m.HeldUntil = time.Time{}
+	m.Evidence = Evidence{Slot: m.Evidence.Slot}
+	m.Outage.Until = m.now
+	m.Flow = Flow{Credit: m.Flow.Credit, At: m.now, Ramp: min(start, m.c.Pace.Most), Stepped: m.now,
+		Limit: m.Flow.Limit, LimitAt: m.Flow.LimitAt, PauseUntil: m.Flow.PauseUntil}
+	m.enter(Ramping)
+}
+
+func (e Turn) apply(m *machine) {
+	switch {
+	case m.Phase == Down:
+		if e.Waiting > 0 && e.Canary != "" && !m.now.Before(m.testAt()) {
+			m.test(e.Canary, e.Waiting)
+		}
+		return
+	case m.Phase == Testing:
+		return
+	case m.Phase == Ramping:
+		if m.Outage.Held == 0 {
+			m.Outage.Held = e.Waiting
+		}
+		m.endRamp(e.Waiting)
+	}
+	if e.Waiting == 0 || !m.Flow.take(m.now) {
+		return
+	}
+	m.Evidence.admit(1)
+	m.actions.Release = Pass
+	if m.Outage.Released < m.Outage.Held {
+		m.Outage.Released++
+	}
+	if m.Phase == Ramping {
+		m.Flow.Last = m.now
+		m.Flow.Unanswered++
+		m.actions.Release = RampedUp
+	}
+}
+
+// endRamp goes up once the pace is reached, or nobody waits for it or for word of what went.
+func (m *machine) endRamp(waiting int) {
+	f := &m.Flow
+	idle := waiting == 0 && (f.Unanswered == 0 || m.now.Sub(f.Last) >= canaryTimeout)
+	if idle || !f.Fixed && f.Ramp >= f.limit(&m.c.Pace, m.now) {
+		m.enter(Up)
+	}
+}
+
+// test sends a claim ahead. The next one follows in the probe's time, and later where more canaries went than claims wait
+// for: each costs a try, and finding the destination up a minute sooner is worth that for many, not for a few.
+func (m *machine) test(claim string, waiting int) {
+	m.enter(Testing)
+	m.Canary = Canary{Claim: claim, Sent: m.now}
+	m.Flow.Credit = 0
+	m.Outage.Tests++
+	m.Outage.LastTest = m.now
+	distance := m.c.Probe.Every
+	if m.c.Probe.URL != "" {
+		distance = distrustProbe
+	} else if waiting < m.Outage.Tests {
+		distance = max(distance, min(longestTest, distance*time.Duration(m.Outage.Tests)/time.Duration(waiting)))
+	}
+	m.NextTest = m.now.Add(distance)
+	m.actions.Release = Test
+}
+
+func (e Admitted) apply(m *machine) { m.Evidence.admit(e.Count) }
+
+// isOld reports whether what was sent then is no evidence for the phase that m is in.
+func (m *machine) isOld(sent time.Time) bool { return !sent.IsZero() && sent.Before(m.Since) }
+
+// tookCanary reports whether the claim is the canary that is tested by. It has reported now, and another may go.
+func (m *machine) tookCanary(claim string) bool {
+	if claim == "" || claim != m.Canary.Claim {
+		return false
+	}
+	m.Canary = Canary{}
+	return m.Phase == Testing
+}
+
+func (e Answered) apply(m *machine) { m.answered(e.Claim, e.Sent) }
+
+func (m *machine) answered(claim string, sent time.Time) {
+	switch {
+	case m.tookCanary(claim):
+		m.ramp()
+	case m.Phase == Down || m.Phase == Testing:
+		if m.HeldUntil.IsZero() && !(!sent.IsZero() && sent.Before(m.Outage.Since)) {
+			m.ramp()
+		}
+	case !m.isOld(sent):
+		m.Evidence.answer()
+		m.Flow.Answers++
+		m.Flow.Unanswered = max(0, m.Flow.Unanswered-1)
+	}
+}
+
+func (e Failed) apply(m *machine) {
+	switch {
+	case m.tookCanary(e.Claim):
+		m.enter(Down)
+	case m.Phase == Down || m.Phase == Testing || m.isOld(e.Sent):
+	case m.Phase == Ramping:
+		m.Outage.FailedRamps++
+		m.down(m.Outage.Cause)
+	default:
+		m.Evidence.fail(m.now)
+		if m.UpUntil.IsZero() && m.Evidence.opens(m.c.OpensAt, m.now) {
+			m.down(CauseFailures)
+		}
+	}
+}
+
+func (e RateLimited) apply(m *machine) {
+	m.Flow.rateLimited(&m.c.Pace, m.Phase, e.Sent, e.RetryAfter, m.now)
+	m.answered(e.Claim, e.Sent)
+}
+
+func (e Probed) apply(m *machine) {
+	if e.OK {
+		m.FailedProbes = 0
+		if earliest := m.Outage.LastTest.Add(firstTest); m.Phase == Down && m.HeldUntil.IsZero() {
+			m.NextTest = latest(m.now, earliest)
+		}
+		return
+	}
+	m.FailedProbes++
+	if m.Phase == Up && m.FailedProbes >= 2 && m.UpUntil.IsZero() {
+		m.down(CauseProbe)
+	}
+}
+
+func (e Hold) apply(m *machine) {
+	if m.Phase == Up {
+		m.down(CausePerson)
+	} else {
+		m.enter(Down)
+	}
+	m.UpUntil = time.Time{}
+	m.Outage.Cause = CausePerson
+	m.HeldUntil, m.NextTest = e.Until.UTC().Round(0), e.Until.UTC().Round(0)
+}
+
+func (TestNow) apply(m *machine) {
+	if m.Phase == Down {
+		m.NextTest = m.now
+	}
+}
+
+func (e ReleaseAt) apply(m *machine) {
+	m.ramp()
+	m.Flow.Ramp, m.Flow.Fixed = min(e.Pace, m.c.Pace.Most), true
+}
+
+func (e TreatAsUp) apply(m *machine) {
+	if m.Phase != Up {
+		m.ramp()
+		m.enter(Up)
+	}
+	m.Evidence = Evidence{Slot: m.Evidence.Slot}
+	m.UpUntil, m.FailedProbes = e.Until.UTC().Round(0), 0
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}

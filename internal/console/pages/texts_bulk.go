@@ -130,7 +130,7 @@ var planTexts = []text{
 
 // runTexts are those of bulk runs.
 var runTexts = []text{
-	{"runs.nav", "Ações em massa", "Bulk runs"},
+	{"runs.nav", "Em massa", "Bulk runs"},
 	{"runs.title", "Ações em massa", "Bulk runs"},
 	{"runs.lead", "Uma decisão sobre muitas pendências, aplicada e verificada uma a uma, no ritmo escolhido.", "One decision on many dead letters, taken and verified one by one, at the pace that was chosen."},
 	{"runs.begin", "Escolher uma causa", "Choose a cause"},

@@ -305,7 +305,7 @@ func (c *cli) printPlan(p *console.BulkPlan) {
 	}
 	done()
 	if len(p.Tallies) > 0 {
-		type row = console.BulkTally
+		type row = deadletter.ReadyCount
 		fmt.Fprintf(c.out, "\nThese %d:\n", p.Ready)
 		tableOf(c,
 			column[row]{name: "COUNT", of: func(t *row) string { return strconv.FormatInt(t.Count, 10) }},
@@ -315,7 +315,7 @@ func (c *cli) printPlan(p *console.BulkPlan) {
 		).print(p.Tallies)
 	}
 	if len(p.Refused) > 0 {
-		type row = console.BulkRefused
+		type row = deadletter.RefusedCount
 		fmt.Fprintf(c.out, "\nThese %d would be refused, and stay as they are:\n", p.Total-p.Ready)
 		tableOf(c,
 			column[row]{name: "COUNT", of: func(r *row) string { return strconv.FormatInt(r.Count, 10) }},
@@ -330,7 +330,7 @@ func (c *cli) printPlan(p *console.BulkPlan) {
 }
 
 // whyRefused says it as somebody at a command line can change it.
-func whyRefused(r *console.BulkRefused) string {
+func whyRefused(r *deadletter.RefusedCount) string {
 	if r.Code == deadletter.MaxRetriesExceeded {
 		return usedUp
 	}

@@ -116,7 +116,7 @@ func TestHostileBulkOnTheTerminal(t *testing.T) {
 		CreatedAt: nasty, StartedAt: &nasty, EndedAt: &nasty, Total: 10, Counts: map[journal.BulkOutcome]int64{journal.BulkOutcome(nasty): 1, journal.BulkRefused: 5, journal.BulkTaken: 4}}
 	group := console.DeadLetterGroup{Fingerprint: &nasty, Policy: nasty, Pattern: nasty + strings.Repeat("x", 1<<20), Count: 1, FirstSeen: nasty, LastSeen: nasty}
 	plan := console.BulkPlan{Token: "t", BulkCommand: command, Total: 10, Ready: 5, Oldest: &nasty, Newest: &nasty, Causes: []console.DeadLetterGroup{group},
-		Refused: []console.BulkRefused{{Code: deadletter.Code(nasty), Message: nasty, Count: 5}}, Tallies: []console.BulkTally{{Policy: nasty, Count: 5}}}
+		Refused: []deadletter.RefusedCount{{Code: deadletter.Code(nasty), Message: nasty, Count: 5}}, Tallies: []deadletter.ReadyCount{{Policy: nasty, Count: 5}}}
 	items := console.BulkItemPage{Items: []console.BulkItem{{Number: 1, DeadLetter: nasty, Subject: console.SubjectName{ID: nasty}, Outcome: journal.BulkOutcome(nasty), Code: &nasty, ChangedAt: nasty}}}
 	status := http.StatusOK
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

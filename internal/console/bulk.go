@@ -55,31 +55,16 @@ type BulkPlan struct {
 	Token string `json:"token"`
 	BulkCommand
 	// Total that the filter lets through; Ready of them would be decided, the Refused would not.
-	Total   int64         `json:"total"`
-	Ready   int64         `json:"ready"`
-	Refused []BulkRefused `json:"refused"`
-	Oldest  *string       `json:"oldest"`
-	Newest  *string       `json:"newest"`
+	Total   int64                     `json:"total"`
+	Ready   int64                     `json:"ready"`
+	Refused []deadletter.RefusedCount `json:"refused"`
+	Oldest  *string                   `json:"oldest"`
+	Newest  *string                   `json:"newest"`
 	// Tallies of what would be decided, the most first; Causes with the most of all.
-	Tallies []BulkTally       `json:"tallies"`
-	Causes  []DeadLetterGroup `json:"causes"`
+	Tallies []deadletter.ReadyCount `json:"tallies"`
+	Causes  []DeadLetterGroup       `json:"causes"`
 	// Seconds that it lasts at its pace.
 	Seconds int64 `json:"seconds"`
-}
-
-// BulkRefused is why so many would not be decided.
-type BulkRefused struct {
-	Code    deadletter.Code `json:"code"`
-	Message string          `json:"message"`
-	Count   int64           `json:"count"`
-}
-
-// BulkTally is how many are alike.
-type BulkTally struct {
-	Policy string          `json:"policy"`
-	Team   decision.Team   `json:"team"`
-	Reason decision.Reason `json:"reason"`
-	Count  int64           `json:"count"`
 }
 
 // BulkRun is a bulk run as the API shows it.
@@ -139,22 +124,12 @@ func filterOf(f *journal.DeadLetterFilter) BulkFilter {
 
 func planOf(p *deadletter.Plan) BulkPlan {
 	c := &p.Command
-	shown := BulkPlan{
+	return BulkPlan{
 		Token: p.Token, BulkCommand: BulkCommand{c.Action, filterOf(&c.Filter), c.Force, c.Fresh, c.When, c.PerMinute},
-		Total: p.Total, Ready: p.Ready, Refused: make([]BulkRefused, len(p.Refused)), Tallies: make([]BulkTally, len(p.Tallies)),
+		Total: p.Total, Ready: p.Ready, Refused: p.Refused, Tallies: p.Tallies,
 		Oldest: journal.InstantOrNull(p.Oldest), Newest: journal.InstantOrNull(p.Newest),
 		Causes: groupsOf(p.Causes), Seconds: int64(math.Ceil(p.Takes.Seconds())),
 	}
-	if shown.When == "" {
-		shown.When = deadletter.Backoff
-	}
-	for i, r := range p.Refused {
-		shown.Refused[i] = BulkRefused{r.Code, r.Message, r.N}
-	}
-	for i, t := range p.Tallies {
-		shown.Tallies[i] = BulkTally{t.Policy, t.Team, t.Reason, t.N}
-	}
-	return shown
 }
 
 func bulkRunOf(r *journal.BulkRun) BulkRun {

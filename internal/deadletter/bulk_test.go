@@ -68,7 +68,7 @@ func TestPlan(t *testing.T) {
 					return
 				}
 				want(f.t, "ready", p.Ready, 0)
-				want(f.t, "refused", p.Refused[0].N, 1)
+				want(f.t, "refused", p.Refused[0].Count, 1)
 				want(f.t, "as", p.Refused[0].Code, test.code)
 				if !strings.Contains(p.Refused[0].Message, test.message) {
 					t.Errorf("because %q, want %q in it", p.Refused[0].Message, test.message)
@@ -90,8 +90,8 @@ func TestPlanAddsUp(t *testing.T) {
 		newest := time.Now()
 		p := f.plan(retryAll(journal.DeadLetterFilter{State: "all", Query: "  CLM- "}))
 		want(t, "planned", fmt.Sprint(p.Total, p.Ready, p.Takes), fmt.Sprint(25, 23, 23*time.Second))
-		want(t, "refused", fmt.Sprintf("%d %s %d", len(p.Refused), p.Refused[0].Code, p.Refused[0].N), "1 max_retries_exceeded 2")
-		want(t, "tallies", fmt.Sprint(p.Tallies), fmt.Sprint([]deadletter.ReadyCount{{Policy: tiss, Team: "ti", Reason: "INVALID_CREDENTIALS", N: 20}, {Policy: tiss, Team: "faturamento", Reason: "DUPLICATE_CLAIM", N: 3}}))
+		want(t, "refused", fmt.Sprintf("%d %s %d", len(p.Refused), p.Refused[0].Code, p.Refused[0].Count), "1 max_retries_exceeded 2")
+		want(t, "tallies", fmt.Sprint(p.Tallies), fmt.Sprint([]deadletter.ReadyCount{{Policy: tiss, Team: "ti", Reason: "INVALID_CREDENTIALS", Count: 20}, {Policy: tiss, Team: "faturamento", Reason: "DUPLICATE_CLAIM", Count: 3}}))
 		want(t, "oldest", p.Oldest.Equal(oldest), true)
 		want(t, "newest", p.Newest.Equal(newest), true)
 		want(t, "command", p.Command, deadletter.BulkCommand{Action: journal.BulkRetry, Filter: journal.DeadLetterFilter{Query: "CLM-"}, Reason: "senha corrigida", By: "maria",

@@ -62,21 +62,21 @@ const MostCauses = 10
 
 // RefusedCount is why so many of a plan would not be decided.
 type RefusedCount struct {
-	Code Code
+	Code Code `json:"code"`
 	// Message is one English line: what it is, what to do.
-	Message string
-	N       int64
+	Message string `json:"message"`
+	Count   int64  `json:"count"`
 }
 
 // ReadyCount is how many of a plan would be decided.
 type ReadyCount struct {
-	Policy string
-	Team   decision.Team
-	Reason decision.Reason
-	N      int64
+	Policy string          `json:"policy"`
+	Team   decision.Team   `json:"team"`
+	Reason decision.Reason `json:"reason"`
+	Count  int64           `json:"count"`
 }
 
-// checked is c with everything filled in, or the *Refusal of what can never be carried out.
+// checked is c with everything filled in and its filter as it is kept: the open ones, by the millisecond; or the *Refusal of what can never be carried out.
 func (c BulkCommand) checked() (BulkCommand, error) {
 	if c.PerMinute == 0 {
 		c.PerMinute = DefaultPerMinute
@@ -96,23 +96,11 @@ func (c BulkCommand) checked() (BulkCommand, error) {
 	case c.Fresh && !c.Force:
 		return c, unforced()
 	}
-	return c.checkedFilter()
-}
-
-// checkedFilter is c with its filter as it is kept: the open ones, by the millisecond.
-func (c BulkCommand) checkedFilter() (BulkCommand, error) {
-	f := c.Filter
-	f.State, f.Since, f.Until = "", milli(f.Since), milli(f.Until)
+	f, since, until := c.Filter, c.Filter.Since, c.Filter.Until
+	f.State, f.Since, f.Until = "", since.UTC().Truncate(time.Millisecond), until.UTC().Truncate(time.Millisecond)
 	f, err := checkFilter(f)
 	c.Filter = f
 	return c, err
-}
-
-func milli(t time.Time) time.Time {
-	if t.IsZero() {
-		return time.Time{}
-	}
-	return t.UTC().Truncate(time.Millisecond)
 }
 
 // interval between two decisions.
@@ -151,7 +139,7 @@ func (s *Service) plan(ctx context.Context, c BulkCommand, through int64) (*plan
 	if err != nil {
 		return nil, fmt.Errorf("sum up dead letters: %w", err)
 	}
-	p := &planner{Plan: Plan{Command: c}, policies: s.policies(), early: up.IsZero() || now.Sub(up) < ExpectedFor,
+	p := &planner{Plan: Plan{Command: c, Refused: []RefusedCount{}, Tallies: []ReadyCount{}}, policies: s.policies(), early: up.IsZero() || now.Sub(up) < ExpectedFor,
 		refused: map[RefusedCount]int64{}, ready: map[ReadyCount]int64{}, seen: seen{through: upTo, run: run}}
 	for i := range tallies {
 		p.add(&tallies[i])
@@ -215,18 +203,18 @@ func (p *planner) refusal(t *Tally) *Refusal {
 // plan is what all that was added comes to.
 func (p *planner) plan() Plan {
 	for r, n := range p.refused {
-		r.N = n
+		r.Count = n
 		p.Refused = append(p.Refused, r)
 	}
 	slices.SortFunc(p.Refused, func(a, b RefusedCount) int {
-		return cmp.Or(cmp.Compare(b.N, a.N), cmp.Compare(a.Code, b.Code), cmp.Compare(a.Message, b.Message))
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Code, b.Code), cmp.Compare(a.Message, b.Message))
 	})
 	for t, n := range p.ready {
-		t.N = n
+		t.Count = n
 		p.Tallies = append(p.Tallies, t)
 	}
 	slices.SortFunc(p.Tallies, func(a, b ReadyCount) int {
-		return cmp.Or(cmp.Compare(b.N, a.N), cmp.Compare(a.Policy, b.Policy), cmp.Compare(a.Team, b.Team), cmp.Compare(a.Reason, b.Reason))
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Policy, b.Policy), cmp.Compare(a.Team, b.Team), cmp.Compare(a.Reason, b.Reason))
 	})
 	p.Takes = time.Duration(p.Ready) * interval(p.Command.PerMinute)
 	p.Token = p.seen.token(&p.Command)

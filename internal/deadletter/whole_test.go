@@ -113,7 +113,7 @@ func TestPlanOfABusyRun(t *testing.T) {
 		c.within(2*time.Hour, "ten", func() bool { return c.decided(id) >= 10 })
 		p := c.plan(retryAll(journal.DeadLetterFilter{}))
 		want(t, "ready", p.Ready, 0)
-		want(t, "refused", fmt.Sprintf("%s %d", p.Refused[0].Code, p.Refused[0].N), fmt.Sprintf("in_other_run %d", p.Total))
+		want(t, "refused", fmt.Sprintf("%s %d", p.Refused[0].Code, p.Refused[0].Count), fmt.Sprintf("in_other_run %d", p.Total))
 		_, _, err := c.DeadLetters.Start(t.Context(), retryAll(journal.DeadLetterFilter{}), p.Token)
 		if r := deadletter.RefusalOf(err); r == nil || r.Code != deadletter.NothingToDo && r.Code != deadletter.PlanOutdated {
 			t.Errorf("a second run: %v", err)
@@ -182,7 +182,7 @@ func TestRefusedInAdvance(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		command := retryAll(journal.DeadLetterFilter{})
 		p := c.plan(command)
-		want(t, "planned", fmt.Sprintf("%d %d %s %d %s %d", p.Total, p.Ready, p.Refused[0].Code, p.Refused[0].N, p.Refused[1].Code, p.Refused[1].N),
+		want(t, "planned", fmt.Sprintf("%d %d %s %d %s %d", p.Total, p.Ready, p.Refused[0].Code, p.Refused[0].Count, p.Refused[1].Code, p.Refused[1].Count),
 			"20 10 max_retries_exceeded 7 invalid_retry_state 3")
 		id := c.StartBulk(command)
 		c.runner()

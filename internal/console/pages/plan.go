@@ -197,10 +197,10 @@ func (v *visit) plan(o *open, p *deadletter.Plan) *planShown {
 	s := &planShown{Token: p.Token, Total: p.Total, Ready: p.Ready, Refused: p.Total - p.Ready, Takes: v.lang.lasting(p.Takes),
 		Oldest: v.ago(p.Oldest), Newest: v.ago(p.Newest), Go: v.lang.Count("plan.go."+string(p.Command.Action), p.Ready)}
 	for _, r := range p.Refused {
-		s.refused(v.lang.Or("refused."+string(r.Code), r.Message), r.N)
+		s.refused(v.lang.Or("refused."+string(r.Code), r.Message), r.Count)
 	}
 	for _, t := range p.Tallies {
-		s.Tallies = append(s.Tallies, tallyRow{t.Policy, v.lang.team(t.Team), t.Reason, t.N})
+		s.Tallies = append(s.Tallies, tallyRow{t.Policy, v.lang.team(t.Team), t.Reason, t.Count})
 	}
 	named := int64(0)
 	for i := range p.Causes {

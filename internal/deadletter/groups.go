@@ -92,11 +92,6 @@ func (g *Group) End(d *Item) {
 	g.Sample, g.Last, g.Cause.Policy = *d, d.CreatedAt, d.Subject.Policy
 }
 
-// Name fills in what is known of the cause.
-func (g *Group) Name(f *journal.Fingerprint) {
-	g.Cause = journal.Fingerprint{ID: g.Cause.ID, Policy: f.Policy, Reason: f.Reason, Classification: f.Classification, Pattern: f.Pattern}
-}
-
 // TeamCounts are how many dead letters each team acts on.
 type TeamCounts map[decision.Team]int64
 

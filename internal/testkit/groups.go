@@ -29,7 +29,7 @@ func (m *Memory) DeadLetterGroups(ctx context.Context, f journal.DeadLetterFilte
 			teams[items[i].Team]++
 		}
 		if f, known := m.fingerprints[id]; known {
-			g.Name(&f)
+			g.Cause = f.Uncounted()
 		}
 		if g.Teams = teams.Teams(); g.N < p.Most || g.N == p.Most && id > p.After {
 			all = append(all, g)

@@ -92,7 +92,7 @@ func (m *Memory) add(sum *deadletter.NoticeCount, causes map[[2]string]int, l *j
 	if !known {
 		c := deadletter.NoticeCause{Reason: d.Reason, Oldest: d.CreatedAt, Cause: journal.Fingerprint{Policy: l.Subject.Policy}}
 		if f, known := m.fingerprints[key[0]]; known {
-			c.Cause = journal.Fingerprint{ID: f.ID, Policy: f.Policy, Reason: f.Reason, Classification: f.Classification, Pattern: f.Pattern}
+			c.Cause = f.Uncounted()
 		}
 		i, sum.Top = len(sum.Top), append(sum.Top, c)
 		causes[key] = i

@@ -104,7 +104,7 @@ func (s *snapshot) describe(p *deadletter.GroupQuery, of *group) (deadletter.Gro
 	}
 	causes, err := s.causes("WHERE id = ?", g.Cause.ID)
 	for i := range causes {
-		g.Name(&causes[i])
+		g.Cause = causes[i].Uncounted()
 	}
 	return g, err
 }

@@ -74,8 +74,8 @@ func (s *snapshot) notice(team decision.Team, top int, older []time.Time, causes
 		if err != nil {
 			return sum, err
 		}
-		for _, f := range known {
-			c.Cause = journal.Fingerprint{ID: f.ID, Policy: f.Policy, Reason: f.Reason, Classification: f.Classification, Pattern: f.Pattern}
+		for i := range known {
+			c.Cause = known[i].Uncounted()
 		}
 		sum.Top = append(sum.Top, c)
 	}

@@ -169,7 +169,7 @@ func (v *visit) planPage(o *open, f *planForm) (*planData, error) {
 	if err != nil {
 		return nil, unreadable(err)
 	}
-	if d.Plan = v.plan(o, &plan); plan.Total > 0 {
+	if d.Plan = v.plan(&plan); plan.Total > 0 {
 		d.Everything, err = v.everything(o, &f.filter, plan.Total)
 	}
 	return d, err
@@ -193,7 +193,7 @@ func (v *visit) everything(o *open, f *journal.DeadLetterFilter, total int64) (b
 	return total > 1 && total >= all, nil
 }
 
-func (v *visit) plan(o *open, p *deadletter.Plan) *planShown {
+func (v *visit) plan(p *deadletter.Plan) *planShown {
 	s := &planShown{Token: p.Token, Total: p.Total, Ready: p.Ready, Refused: p.Total - p.Ready, Takes: v.lang.lasting(p.Takes),
 		Oldest: v.ago(p.Oldest), Newest: v.ago(p.Newest), Go: v.lang.Count("plan.go."+string(p.Command.Action), p.Ready)}
 	for _, r := range p.Refused {

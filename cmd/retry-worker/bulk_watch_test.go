@@ -64,7 +64,7 @@ func TestWatchingInterrupted(t *testing.T) {
 func TestWatchedRunIsCancelled(t *testing.T) {
 	w := openCauses(t)
 	w.steps = append(w.steps[:3:3], func(run string) error {
-		_, err := w.DeadLetters.Cancel(t.Context(), run, "bia")
+		_, err := w.DeadLetters.Steer(t.Context(), run, journal.BulkCancel, "bia")
 		return err
 	})
 	r := retryWorker("dead-letters", "retry", "--filter", "team=ti", "--reason", "x", "--yes")

@@ -17,9 +17,8 @@ type Bulk interface {
 	Plan(ctx context.Context, c deadletter.BulkCommand) (deadletter.Plan, error)
 	// Start records the run that token's plan was made for, unless the token was used before.
 	Start(ctx context.Context, c deadletter.BulkCommand, token string) (run journal.BulkRun, started bool, err error)
-	Pause(ctx context.Context, id, by string) (journal.BulkRun, error)
-	Resume(ctx context.Context, id, by string) (journal.BulkRun, error)
-	Cancel(ctx context.Context, id, by string) (journal.BulkRun, error)
+	// Steer pauses, resumes or cancels a run.
+	Steer(ctx context.Context, id string, verb journal.BulkVerb, by string) (journal.BulkRun, error)
 	Run(ctx context.Context, id string) (journal.BulkRun, error)
 	// Runs are all of them, the newest first, at most limit (1 to deadletter.MostItems, or deadletter.DefaultItems where it is 0).
 	Runs(ctx context.Context, cursor string, limit int) (runs []journal.BulkRun, next string, err error)

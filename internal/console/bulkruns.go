@@ -139,8 +139,8 @@ func (s *API) bulkItems(w http.ResponseWriter, r *http.Request, m *Journal) {
 	s.write(w, http.StatusOK, page)
 }
 
-// stepBulk answers POST /api/v1/bulk-runs/{id}/pause, …/resume and …/cancel.
-func (s *API) stepBulk(step func(m Bulk, ctx context.Context, id, by string) (journal.BulkRun, error), verb journal.BulkVerb) func(http.ResponseWriter, *http.Request, *Journal) {
+// steerBulk answers POST /api/v1/bulk-runs/{id}/pause, …/resume and …/cancel.
+func (s *API) steerBulk(verb journal.BulkVerb) func(http.ResponseWriter, *http.Request, *Journal) {
 	return func(w http.ResponseWriter, r *http.Request, m *Journal) {
 		if _, bad := readFields(w, r); bad != nil {
 			s.refuse(w, bad)
@@ -157,7 +157,7 @@ func (s *API) stepBulk(step func(m Bulk, ctx context.Context, id, by string) (jo
 		ctx, cancel := context.WithTimeout(r.Context(), recordTime)
 		defer cancel()
 		by := access.From(ctx).Name
-		run, err = step(m.Bulk, ctx, runID(r), by)
+		run, err = m.Bulk.Steer(ctx, runID(r), verb, by)
 		if err != nil {
 			s.undecided(w, r, err, "that was not recorded for sure; the run says in which state it is")
 			return

@@ -161,9 +161,9 @@ func (s *API) table() []route {
 		{http.MethodGet, "/api/v1/bulk-runs", access.Read, s.withJournal(s.bulkRuns)},
 		{http.MethodGet, "/api/v1/bulk-runs/{id}", access.Read, s.withJournal(s.bulkRun)},
 		{http.MethodGet, "/api/v1/bulk-runs/{id}/items", access.Read, s.withJournal(s.bulkItems)},
-		{http.MethodPost, "/api/v1/bulk-runs/{id}/pause", access.Bulk, s.withJournal(s.stepBulk(Bulk.Pause, journal.BulkPause))},
-		{http.MethodPost, "/api/v1/bulk-runs/{id}/resume", access.Bulk, s.withJournal(s.stepBulk(Bulk.Resume, journal.BulkResume))},
-		{http.MethodPost, "/api/v1/bulk-runs/{id}/cancel", access.Bulk, s.withJournal(s.stepBulk(Bulk.Cancel, journal.BulkCancel))},
+		{http.MethodPost, "/api/v1/bulk-runs/{id}/pause", access.Bulk, s.withJournal(s.steerBulk(journal.BulkPause))},
+		{http.MethodPost, "/api/v1/bulk-runs/{id}/resume", access.Bulk, s.withJournal(s.steerBulk(journal.BulkResume))},
+		{http.MethodPost, "/api/v1/bulk-runs/{id}/cancel", access.Bulk, s.withJournal(s.steerBulk(journal.BulkCancel))},
 	}
 }
 

@@ -116,13 +116,7 @@ func (r *reached) Process(*journal.DeadLetter) deadletter.Process { return deadl
 func (r *reached) Start(context.Context, deadletter.BulkCommand, string) (journal.BulkRun, bool, error) {
 	return journal.BulkRun{}, false, r.refuse()
 }
-func (r *reached) Pause(context.Context, string, string) (journal.BulkRun, error) {
-	return journal.BulkRun{}, r.refuse()
-}
-func (r *reached) Resume(context.Context, string, string) (journal.BulkRun, error) {
-	return journal.BulkRun{}, r.refuse()
-}
-func (r *reached) Cancel(context.Context, string, string) (journal.BulkRun, error) {
+func (r *reached) Steer(context.Context, string, journal.BulkVerb, string) (journal.BulkRun, error) {
 	return journal.BulkRun{}, r.refuse()
 }
 

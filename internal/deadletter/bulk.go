@@ -76,23 +76,13 @@ func (s *Service) outdated(ctx context.Context, c BulkCommand, planned, now seen
 	return refuse(PlanOutdated, "%d dead letters were planned, %d of those are open now%s, and %d came since; plan again", planned.n, now.n, which, all.seen.n-now.n)
 }
 
-// Pause has a run decide nothing until it is resumed.
-func (s *Service) Pause(ctx context.Context, id, by string) (journal.BulkRun, error) {
-	return s.change(ctx, id, by, journal.BulkPause, journal.BulkPreparing, journal.BulkRunning)
-}
+// steerable says in which states a run must be for a verb.
+var steerable = map[journal.BulkVerb]string{journal.BulkPause: "preparing or running", journal.BulkResume: "paused",
+	journal.BulkCancel: "preparing, running or paused"}
 
-// Resume lets a paused run go on, at its pace from then on.
-func (s *Service) Resume(ctx context.Context, id, by string) (journal.BulkRun, error) {
-	return s.change(ctx, id, by, journal.BulkResume, journal.BulkPaused)
-}
-
-// Cancel ends a run: what is not decided by then stays open; what is goes its way.
-func (s *Service) Cancel(ctx context.Context, id, by string) (journal.BulkRun, error) {
-	return s.change(ctx, id, by, journal.BulkCancel, journal.BulkPreparing, journal.BulkRunning, journal.BulkPaused)
-}
-
-// change does the verb to a run that is in one of the states.
-func (s *Service) change(ctx context.Context, id, by string, verb journal.BulkVerb, in ...journal.BulkState) (journal.BulkRun, error) {
+// Steer pauses a run, which decides nothing then; resumes it, at its pace from then on; or cancels it: what is not decided by
+// then stays open, and what is goes its way.
+func (s *Service) Steer(ctx context.Context, id string, verb journal.BulkVerb, by string) (journal.BulkRun, error) {
 	if !IsID(id) {
 		return journal.BulkRun{}, runNotFound()
 	}
@@ -101,7 +91,7 @@ func (s *Service) change(ctx context.Context, id, by string, verb journal.BulkVe
 	case errors.Is(err, journal.ErrBulkRunUnknown):
 		return journal.BulkRun{}, runNotFound()
 	case errors.Is(err, journal.ErrInvalidRunState):
-		return journal.BulkRun{}, s.wrongState(ctx, id, verb, in)
+		return journal.BulkRun{}, s.wrongState(ctx, id, verb)
 	case err != nil:
 		return journal.BulkRun{}, fmt.Errorf("record a bulk run's %s: %w", verb, err)
 	}
@@ -109,7 +99,7 @@ func (s *Service) change(ctx context.Context, id, by string, verb journal.BulkVe
 }
 
 // wrongState says in which state the run is, since when, and what the verb needs.
-func (s *Service) wrongState(ctx context.Context, id string, verb journal.BulkVerb, in []journal.BulkState) error {
+func (s *Service) wrongState(ctx context.Context, id string, verb journal.BulkVerb) error {
 	r, err := s.Run(ctx, id)
 	if err != nil {
 		return err
@@ -123,20 +113,7 @@ func (s *Service) wrongState(ctx context.Context, id string, verb journal.BulkVe
 	default:
 		by = " by " + r.ChangedBy
 	}
-	return refuse(InvalidRunState, "the run is %s since %s%s; %s needs one that is %s", r.State, decision.Instant(since), by, verb, oneOf(in))
-}
-
-// oneOf names the states in a sentence.
-func oneOf(states []journal.BulkState) string {
-	text := string(states[len(states)-1])
-	for i, s := range slices.Backward(states[:len(states)-1]) {
-		between := ", "
-		if i == len(states)-2 {
-			between = " or "
-		}
-		text = string(s) + between + text
-	}
-	return text
+	return refuse(InvalidRunState, "the run is %s since %s%s; %s needs one that is %s", r.State, decision.Instant(since), by, verb, steerable[verb])
 }
 
 // Run is the run of that id as it stands.

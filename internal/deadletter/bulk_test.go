@@ -1,7 +1,6 @@
 package deadletter_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -250,24 +249,24 @@ func TestSteps(t *testing.T) {
 		t := f.t
 		run := f.begin(1, 60)
 		for _, test := range []struct {
-			step    func(context.Context, string, string) (journal.BulkRun, error)
+			verb    journal.BulkVerb
 			state   journal.BulkState
 			refused string
 		}{
-			{f.DeadLetters.Pause, journal.BulkPaused, ""},
-			{f.DeadLetters.Pause, "", "the run is paused since 2000-01-01T00:00:00Z by jose; pause needs one that is preparing or running"},
-			{f.DeadLetters.Resume, journal.BulkPreparing, ""},
-			{f.DeadLetters.Cancel, journal.BulkCancelled, ""},
-			{f.DeadLetters.Cancel, "", "the run is cancelled since 2000-01-01T00:00:00Z by jose; cancel needs one that is preparing, running or paused"},
+			{journal.BulkPause, journal.BulkPaused, ""},
+			{journal.BulkPause, "", "the run is paused since 2000-01-01T00:00:00Z by jose; pause needs one that is preparing or running"},
+			{journal.BulkResume, journal.BulkPreparing, ""},
+			{journal.BulkCancel, journal.BulkCancelled, ""},
+			{journal.BulkCancel, "", "the run is cancelled since 2000-01-01T00:00:00Z by jose; cancel needs one that is preparing, running or paused"},
 		} {
-			done, err := test.step(t.Context(), run, "jose")
+			done, err := f.DeadLetters.Steer(t.Context(), run, test.verb, "jose")
 			if test.refused != "" {
 				want(t, "refused", refused(t, test.refused, err, deadletter.InvalidRunState).Message, test.refused)
 			} else if err != nil || done.State != test.state || done.ChangedBy != "jose" {
 				t.Errorf("the run is %+v (%v), want %s", done, err, test.state)
 			}
 			for _, id := range []string{"", "x", "0190c7a0-0000-7000-8000-000000000002"} {
-				_, err := test.step(t.Context(), id, "maria")
+				_, err := f.DeadLetters.Steer(t.Context(), id, test.verb, "maria")
 				refused(t, id, err, deadletter.RunNotFound)
 			}
 		}
@@ -328,7 +327,7 @@ func TestStoreErrorsAreNoRefusals(t *testing.T) {
 				t.Errorf("%s: %v, want the store's error", what, ask())
 			}
 		}
-		if _, err := f.DeadLetters.Pause(t.Context(), run, "maria"); !errors.Is(err, journal.ErrUnavailable) || deadletter.RefusalOf(err) != nil {
+		if _, err := f.DeadLetters.Steer(t.Context(), run, journal.BulkPause, "maria"); !errors.Is(err, journal.ErrUnavailable) || deadletter.RefusalOf(err) != nil {
 			t.Errorf("pause: %v, want the journal's error", err)
 		}
 		f.Memory.SetDown(false)

@@ -234,9 +234,9 @@ func (f *fixture) within(limit time.Duration, what string, holds func() bool) ti
 }
 
 // steer pauses, resumes or cancels a run.
-func (f *fixture) steer(step func(context.Context, string, string) (journal.BulkRun, error), id string) {
+func (f *fixture) steer(verb journal.BulkVerb, id string) {
 	f.t.Helper()
-	if _, err := step(f.t.Context(), id, "maria"); err != nil {
+	if _, err := f.DeadLetters.Steer(f.t.Context(), id, verb, "maria"); err != nil {
 		f.t.Fatal(err)
 	}
 }

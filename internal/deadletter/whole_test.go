@@ -26,14 +26,14 @@ func TestFourHundredClaims(t *testing.T) {
 		id := c.StartBulk(command)
 		w := c.runner()
 		c.within(2*time.Hour, "fifty", func() bool { return c.decided(id) >= 50 })
-		if _, err := c.DeadLetters.Pause(t.Context(), id, "jose"); err != nil {
+		if _, err := c.DeadLetters.Steer(t.Context(), id, journal.BulkPause, "jose"); err != nil {
 			t.Fatal(err)
 		}
 		paused := c.decided(id)
 		time.Sleep(10 * time.Minute)
 		want(t, "decided while paused", c.decided(id)-paused, 0)
 		w.killed()
-		if _, err := c.DeadLetters.Resume(t.Context(), id, "maria"); err != nil {
+		if _, err := c.DeadLetters.Steer(t.Context(), id, journal.BulkResume, "maria"); err != nil {
 			t.Fatal(err)
 		}
 		began := time.Now()
@@ -204,7 +204,7 @@ func TestCancel(t *testing.T) {
 		id := c.StartBulk(retryAll(journal.DeadLetterFilter{}))
 		c.runner()
 		c.within(2*time.Hour, "ten", func() bool { return c.decided(id) >= 10 })
-		if _, err := c.DeadLetters.Cancel(t.Context(), id, "maria"); err != nil {
+		if _, err := c.DeadLetters.Steer(t.Context(), id, journal.BulkCancel, "maria"); err != nil {
 			t.Fatal(err)
 		}
 		decided := c.decided(id)
@@ -212,7 +212,7 @@ func TestCancel(t *testing.T) {
 		want(t, "counts", c.counts(id), fmt.Sprintf("cancelled: planned %d decided %d ", 30-decided, decided))
 		p := c.plan(retryAll(journal.DeadLetterFilter{}))
 		want(t, "free again", p.Ready, 30-decided)
-		_, err := c.DeadLetters.Resume(t.Context(), id, "maria")
+		_, err := c.DeadLetters.Steer(t.Context(), id, journal.BulkResume, "maria")
 		refused(t, "resume", err, deadletter.InvalidRunState)
 	})
 }

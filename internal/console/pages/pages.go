@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"retry-worker/internal/catalogue"
+	"retry-worker/internal/journal"
 )
 
 // AssetsPrefix is where styles and scripts are served, to everybody, logged in or not.
@@ -74,9 +75,9 @@ func (p *Pages) route() {
 		{http.MethodPost, "/bulk-runs", p.reading(p.startRun)},
 		{http.MethodGet, "/bulk-runs/new", p.reading(p.planRun)},
 		{http.MethodGet, "/bulk-runs/{id}", p.reading(p.run)},
-		{http.MethodPost, "/bulk-runs/{id}/pause", p.reading(p.pauseRun)},
-		{http.MethodPost, "/bulk-runs/{id}/resume", p.reading(p.resumeRun)},
-		{http.MethodPost, "/bulk-runs/{id}/cancel", p.reading(p.cancelRun)},
+		{http.MethodPost, "/bulk-runs/{id}/pause", p.steer(journal.BulkPause)},
+		{http.MethodPost, "/bulk-runs/{id}/resume", p.steer(journal.BulkResume)},
+		{http.MethodPost, "/bulk-runs/{id}/cancel", p.steer(journal.BulkCancel)},
 		{http.MethodGet, "/policies", p.plain(p.policies)},
 		{http.MethodPost, "/policies", p.plain(p.try)},
 		{http.MethodGet, "/policies/{policy}/ladder.svg", p.picture},

@@ -40,9 +40,8 @@ type Bulk interface {
 	Run(ctx context.Context, id string) (journal.BulkRun, error)
 	Runs(ctx context.Context, cursor string, limit int) (runs []journal.BulkRun, next string, err error)
 	Items(ctx context.Context, id string, outcome journal.BulkOutcome, after int64, limit int) ([]journal.BulkItem, error)
-	Pause(ctx context.Context, id, by string) (journal.BulkRun, error)
-	Resume(ctx context.Context, id, by string) (journal.BulkRun, error)
-	Cancel(ctx context.Context, id, by string) (journal.BulkRun, error)
+	// Steer pauses, resumes or cancels a run.
+	Steer(ctx context.Context, id string, verb journal.BulkVerb, by string) (journal.BulkRun, error)
 }
 
 // Health is what the worker says of itself.

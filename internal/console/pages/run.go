@@ -1,7 +1,6 @@
 package pages
 
 import (
-	"context"
 	"net/http"
 	"strconv"
 	"time"
@@ -260,45 +259,32 @@ func (v *visit) done(r *journal.BulkRun) string {
 	return v.lang.T("run.done." + done)
 }
 
-// pauseRun answers POST /bulk-runs/{id}/pause; what is decided already goes its way.
-func (p *Pages) pauseRun(v *visit, o *open) (*page, error) {
-	return p.steer(v, o, "pause", o.bulk.Pause)
-}
-
-// resumeRun answers POST /bulk-runs/{id}/resume.
-func (p *Pages) resumeRun(v *visit, o *open) (*page, error) {
-	return p.steer(v, o, "resume", o.bulk.Resume)
-}
-
-// cancelRun answers POST /bulk-runs/{id}/cancel, for good.
-func (p *Pages) cancelRun(v *visit, o *open) (*page, error) {
-	return p.steer(v, o, "cancel", o.bulk.Cancel)
-}
-
-// steer changes a run as a whole, and leads back to its page.
-func (p *Pages) steer(v *visit, o *open, verb string, do func(ctx context.Context, id, by string) (journal.BulkRun, error)) (*page, error) {
-	if !v.who.Role.May(access.Bulk) {
-		return nil, v.forbidden(access.Bulk, "")
-	}
-	run, err := v.readRun(o)
-	if err != nil {
-		return nil, err
-	}
-	if err := v.forbidden(access.Bulk.Anew(run.Fresh), run.Filter.Team); err != nil {
-		return nil, err
-	}
-	id := v.r.PathValue("id")
-	_, err = do(v.r.Context(), id, v.who.Name)
-	if err == nil {
-		return &page{redirect: address(runURL(id), field{"done", verb}) + "#result"}, nil
-	}
-	refusal := deadletter.RefusalOf(err)
-	switch {
-	case refusal == nil:
-		return nil, &problem{status: http.StatusServiceUnavailable, key: "unsteered", cause: err}
-	case refusal.Code == deadletter.RunNotFound:
-		return nil, &problem{status: http.StatusNotFound, key: "run_unknown"}
-	default:
-		return p.runPage(v, o, v.lang.Or("run.wrong."+string(refusal.Code), refusal.Message), http.StatusConflict)
-	}
+// steer answers POST /bulk-runs/{id}/pause, …/resume and …/cancel: it changes a run as a whole, and leads back to its page.
+func (p *Pages) steer(verb journal.BulkVerb) http.HandlerFunc {
+	return p.reading(func(v *visit, o *open) (*page, error) {
+		if !v.who.Role.May(access.Bulk) {
+			return nil, v.forbidden(access.Bulk, "")
+		}
+		run, err := v.readRun(o)
+		if err != nil {
+			return nil, err
+		}
+		if err := v.forbidden(access.Bulk.Anew(run.Fresh), run.Filter.Team); err != nil {
+			return nil, err
+		}
+		id := v.r.PathValue("id")
+		_, err = o.bulk.Steer(v.r.Context(), id, verb, v.who.Name)
+		if err == nil {
+			return &page{redirect: address(runURL(id), field{"done", string(verb)}) + "#result"}, nil
+		}
+		refusal := deadletter.RefusalOf(err)
+		switch {
+		case refusal == nil:
+			return nil, &problem{status: http.StatusServiceUnavailable, key: "unsteered", cause: err}
+		case refusal.Code == deadletter.RunNotFound:
+			return nil, &problem{status: http.StatusNotFound, key: "run_unknown"}
+		default:
+			return p.runPage(v, o, v.lang.Or("run.wrong."+string(refusal.Code), refusal.Message), http.StatusConflict)
+		}
+	})
 }

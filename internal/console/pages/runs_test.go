@@ -203,7 +203,7 @@ func TestARunIsPausedResumedAndCancelled(t *testing.T) {
 // lostStep are bulk runs of which it is not known whether they changed.
 type lostStep struct{ *deadletter.Service }
 
-func (lostStep) Pause(context.Context, string, string) (journal.BulkRun, error) {
+func (lostStep) Steer(context.Context, string, journal.BulkVerb, string) (journal.BulkRun, error) {
 	return journal.BulkRun{}, errors.New("the journal cannot be written: secret detail")
 }
 
@@ -244,7 +244,7 @@ func TestRunsAreListed(t *testing.T) {
 	s.world.becomes(t, run, 38, journal.BulkRecovered)
 	for i := range 30 {
 		other := s.world.begin(journal.DeadLetterFilter{Reason: "INVALID_PATIENT_DATA"}, 60, "lote "+strconv.Itoa(i))
-		if _, err := s.world.DeadLetters.Cancel(t.Context(), other, "marta.lima"); err != nil {
+		if _, err := s.world.DeadLetters.Steer(t.Context(), other, journal.BulkCancel, "marta.lima"); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -10,10 +10,12 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// Start records the run that token's plan was made for; a runner carries it out. started is false where the token was used
-// before: the run is then the one that it began. It is refused where the dead letters that were planned are not the same
-// any more. c is the planned one, with reason and name.
-func (s *Service) Start(ctx context.Context, c BulkCommand, token string) (run journal.BulkRun, started bool, err error) {
+// Start records the run that token's plan was made for; a runner carries it out. started is false where the token was
+// used before: the run is then the one that it began. It is refused where the dead letters that were planned are not
+// the same any more. c is the planned one, with reason and name.
+func (s *Service) Start(
+	ctx context.Context, c BulkCommand, token string,
+) (run journal.BulkRun, started bool, err error) {
 	if c, err = c.checked(); err != nil {
 		return journal.BulkRun{}, false, err
 	}
@@ -58,7 +60,8 @@ func (s *Service) startable(ctx context.Context, c BulkCommand, planned seen) er
 	case p.seen.n != planned.n || p.seen.sum != planned.sum:
 		return s.outdated(ctx, c, planned, p.seen)
 	case p.Ready == 0:
-		return refuse(NothingToDo, "each of the %d dead letters would be refused (%s); see the plan", p.Total, p.plan().Refused[0].Code)
+		return refuse(NothingToDo,
+			"each of the %d dead letters would be refused (%s); see the plan", p.Total, p.plan().Refused[0].Code)
 	}
 	return nil
 }
@@ -73,15 +76,16 @@ func (s *Service) outdated(ctx context.Context, c BulkCommand, planned, now seen
 	if now.n == planned.n {
 		which = ", not the same ones"
 	}
-	return refuse(PlanOutdated, "%d dead letters were planned, %d of those are open now%s, and %d came since; plan again", planned.n, now.n, which, all.seen.n-now.n)
+	return refuse(PlanOutdated,
+		"%d dead letters were planned, %d of those are open now%s, and %d came since; plan again", planned.n, now.n, which, all.seen.n-now.n)
 }
 
 // steerable says in which states a run must be for a verb.
 var steerable = map[journal.BulkVerb]string{journal.BulkPause: "preparing or running", journal.BulkResume: "paused",
 	journal.BulkCancel: "preparing, running or paused"}
 
-// Steer pauses a run, which decides nothing then; resumes it, at its pace from then on; or cancels it: what is not decided by
-// then stays open, and what is goes its way.
+// Steer pauses a run, which decides nothing then; resumes it, at its pace from then on; or cancels it: what is not
+// decided by then stays open, and what is goes its way.
 func (s *Service) Steer(ctx context.Context, id string, verb journal.BulkVerb, by string) (journal.BulkRun, error) {
 	if !IsID(id) {
 		return journal.BulkRun{}, runNotFound()
@@ -113,7 +117,8 @@ func (s *Service) wrongState(ctx context.Context, id string, verb journal.BulkVe
 	default:
 		by = " by " + r.ChangedBy
 	}
-	return refuse(InvalidRunState, "the run is %s since %s%s; %s needs one that is %s", r.State, decision.Instant(since), by, verb, steerable[verb])
+	return refuse(InvalidRunState,
+		"the run is %s since %s%s; %s needs one that is %s", r.State, decision.Instant(since), by, verb, steerable[verb])
 }
 
 // Run is the run of that id as it stands.
@@ -148,8 +153,11 @@ func (s *Service) Runs(ctx context.Context, cursor string, limit int) (runs []jo
 	return runs, next, nil
 }
 
-// Items of a run with that outcome (all where it is empty) and a number above after, in order: at most limit, as Runs says.
-func (s *Service) Items(ctx context.Context, id string, outcome journal.BulkOutcome, after int64, limit int) ([]journal.BulkItem, error) {
+// Items of a run with that outcome (all where it is empty) and a number above after, in order: at most limit, as Runs
+// says.
+func (s *Service) Items(
+	ctx context.Context, id string, outcome journal.BulkOutcome, after int64, limit int,
+) ([]journal.BulkItem, error) {
 	limit, err := checkLimit(limit)
 	switch {
 	case err != nil:

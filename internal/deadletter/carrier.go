@@ -37,8 +37,8 @@ type landing struct {
 	err     error
 }
 
-// mostFlying decisions of one run are on their way at once: a commit may take longer than the pace allows for one. It is a
-// second's worth at most, so that no more than that come through together after a stall.
+// mostFlying decisions of one run are on their way at once: a commit may take longer than the pace allows for one. It
+// is a second's worth at most, so that no more than that come through together after a stall.
 const mostFlying = 32
 
 func newCarrier(stop, hard context.Context, r *Runner, run *journal.BulkRun) *carrier {
@@ -122,8 +122,8 @@ func (c *carrier) step() error {
 	return nil
 }
 
-// look at the run where the last look was a while ago. That nothing is decided in a run that was stopped since, the journal
-// sees to (journal.Review.Run).
+// look at the run where the last look was a while ago. That nothing is decided in a run that was stopped since, the
+// journal sees to (journal.Review.Run).
 func (c *carrier) look() error {
 	if time.Since(c.looked) < lookEvery {
 		return nil
@@ -149,7 +149,8 @@ func (c *carrier) stopped() error {
 		return errEnded
 	}
 	c.ended = true
-	c.log.Info("a bulk run decides nothing more for now", c.fields("bulk_run_stopped", zap.String("state", string(c.run.State)))...)
+	c.log.Info("a bulk run decides nothing more for now",
+		c.fields("bulk_run_stopped", zap.String("state", string(c.run.State)))...)
 	return errEnded
 }
 
@@ -206,7 +207,8 @@ func (c *carrier) settle(run *journal.BulkRun, i *journal.BulkItem) landing {
 	}
 }
 
-// take notes what became of an item. Where that is not known the items are read again: the journal decides on none twice.
+// take notes what became of an item. Where that is not known the items are read again: the journal decides on none
+// twice.
 func (c *carrier) take(l landing) error {
 	c.flying--
 	switch err := l.err; {
@@ -329,8 +331,8 @@ func (c *carrier) begin() bool {
 	return false
 }
 
-// lastDecision is when the latest of the items before the first that is planned, and of those that were on their way beside
-// it, was decided on; the zero time where none was.
+// lastDecision is when the latest of the items before the first that is planned, and of those that were on their way
+// beside it, was decided on; the zero time where none was.
 func (c *carrier) lastDecision() (last time.Time, err error) {
 	first, err := c.next()
 	if err != nil || first == nil {
@@ -351,7 +353,8 @@ func (c *carrier) hold(why string, cause error) {
 		return // it is this process that ends
 	}
 	if c.held != why {
-		c.log.Warn("a bulk run waits and goes on by itself", c.fields("bulk_run_held", zap.String("why", why), zap.Error(cause))...)
+		c.log.Warn("a bulk run waits and goes on by itself",
+			c.fields("bulk_run_held", zap.String("why", why), zap.Error(cause))...)
 		c.held = why
 	}
 	if c.run.Hold != why && c.note(why) == nil {

@@ -1,8 +1,8 @@
-// Package deadletter is people's part: they see what the worker gave up on, and decide on one dead letter or on many at a
-// pace.
+// Package deadletter is people's part: they see what the worker gave up on, and decide on one dead letter or on many
+// at a pace.
 //
-// It lists, groups, shows and decides (R17) for the API, the pages and the command line, and knows none of them. The jobs by
-// which processes wait are the worker's (worker/review.go).
+// It lists, groups, shows and decides (R17) for the API, the pages and the command line, and knows none of them. The
+// jobs by which processes wait are the worker's (worker/review.go).
 package deadletter
 
 import (
@@ -36,41 +36,49 @@ type Count struct {
 	Oldest time.Time
 }
 
-// Reader reads dead letters, beside whoever writes them. Its errors hold a *journal.StoreError. Every method is safe for
-// concurrent use, and its cost does not grow with how many there are.
+// Reader reads dead letters, beside whoever writes them. Its errors hold a *journal.StoreError. Every method is safe
+// for concurrent use, and its cost does not grow with how many there are.
 type Reader interface {
 	// DeadLetter is the one with that id; false where there is none.
 	DeadLetter(ctx context.Context, id string) (Item, bool, error)
 	// DeadLetterPage are dead letters that the filter lets through, the newest first, from behind the cursor on (empty:
-	// from the newest on): at most limit, which is held in 1 to MostItems. next is empty where no more follow. Where a query
-	// fits many, a page may hold fewer than limit, none even, and more follow all the same. The error is ErrBadCursor,
-	// or holds a *journal.StoreError.
-	DeadLetterPage(ctx context.Context, f journal.DeadLetterFilter, cursor string, limit int) (items []Item, next string, err error)
-	// DeadLetterGroups are the causes of dead letters that the filter lets through, those with the most first, from behind
-	// the cursor on: at most limit, which is held in 1 to MostItems. Of the filter's Query its words alone are looked at.
-	// Since and Until are not allowed. Dead letters of which no cause is known are in no group. What is written between two
-	// pages may bring a group twice or not at all. The error is ErrAged or as DeadLetterPage's.
-	DeadLetterGroups(ctx context.Context, f journal.DeadLetterFilter, cursor string, limit int) (groups []Group, next string, err error)
+	// from the newest on): at most limit, which is held in 1 to MostItems. next is empty where no more follow. Where a
+	// query fits many, a page may hold fewer than limit, none even, and more follow all the same. The error is
+	// ErrBadCursor, or holds a *journal.StoreError.
+	DeadLetterPage(
+		ctx context.Context, f journal.DeadLetterFilter, cursor string, limit int,
+	) (items []Item, next string, err error)
+	// DeadLetterGroups are the causes of dead letters that the filter lets through, those with the most first, from
+	// behind the cursor on: at most limit, which is held in 1 to MostItems. Of the filter's Query its words alone are
+	// looked at. Since and Until are not allowed. Dead letters of which no cause is known are in no group. What is
+	// written between two pages may bring a group twice or not at all. The error is ErrAged or as DeadLetterPage's.
+	DeadLetterGroups(
+		ctx context.Context, f journal.DeadLetterFilter, cursor string, limit int,
+	) (groups []Group, next string, err error)
 	// DeadLetterCounts are all that are not 0, in the order of policy, state, team and reason.
 	DeadLetterCounts(ctx context.Context) ([]Count, error)
 }
 
-// BulkStore keeps bulk runs, beside whoever else uses the store. Its errors hold a *journal.StoreError. Every method is safe
-// for concurrent use.
+// BulkStore keeps bulk runs, beside whoever else uses the store. Its errors hold a *journal.StoreError. Every method
+// is safe for concurrent use.
 type BulkStore interface {
 	journal.Gatherer
 	// DeadLetterTallies sums up the open dead letters that f lets through (its State is not looked at) with a record of at
 	// most through (0: the newest there is), and says up to which record it looked.
-	DeadLetterTallies(ctx context.Context, f journal.DeadLetterFilter, through int64, recent time.Time) (tallies []Tally, upTo int64, err error)
+	DeadLetterTallies(
+		ctx context.Context, f journal.DeadLetterFilter, through int64, recent time.Time,
+	) (tallies []Tally, upTo int64, err error)
 	// BulkRun is the run of that id; false where there is none.
 	BulkRun(ctx context.Context, id string) (journal.BulkRun, bool, error)
-	// BulkRuns are all runs, those with the greatest ids first, from behind the cursor on, at most limit, which is held in 1
-	// to MostItems. The error is ErrBadCursor, or holds a *journal.StoreError.
+	// BulkRuns are all runs, those with the greatest ids first, from behind the cursor on, at most limit, which is held
+	// in 1 to MostItems. The error is ErrBadCursor, or holds a *journal.StoreError.
 	BulkRuns(ctx context.Context, cursor string, limit int) (runs []journal.BulkRun, next string, err error)
 	// ActiveBulkRuns are those that are preparing, running or paused, the oldest first.
 	ActiveBulkRuns(ctx context.Context) ([]journal.BulkRun, error)
 	// BulkItems of a run with that outcome (all where it is empty) and a number above after, in order, at most limit.
-	BulkItems(ctx context.Context, run string, outcome journal.BulkOutcome, after int64, limit int) ([]journal.BulkItem, error)
+	BulkItems(
+		ctx context.Context, run string, outcome journal.BulkOutcome, after int64, limit int,
+	) ([]journal.BulkItem, error)
 }
 
 // Store is what a Service reads.
@@ -84,9 +92,9 @@ type Store interface {
 // AlertAbove so many open dead letters, all policies together, is an alert (TRD-0003).
 const AlertAbove = 100
 
-// Service lists dead letters, takes decisions on them, and plans, starts, steers and shows bulk runs. Its errors hold a
-// *Refusal, or are the journal's: what was asked for may have been done then, and asking again says so. Safe for concurrent
-// use. May they? That is the caller's to know (roles).
+// Service lists dead letters, takes decisions on them, and plans, starts, steers and shows bulk runs. Its errors hold
+// a *Refusal, or are the journal's: what was asked for may have been done then, and asking again says so. Safe for
+// concurrent use. May they? That is the caller's to know (roles).
 type Service struct {
 	store    Store
 	memory   *journal.Journal

@@ -121,7 +121,8 @@ func (p *Query) Finds(f *journal.Fingerprint) bool {
 	return len(p.Words) > 0
 }
 
-// Passes reports whether the filter lets a dead letter of a policy through; what is searched for is looked at elsewhere.
+// Passes reports whether the filter lets a dead letter of a policy through; what is searched for is looked at
+// elsewhere.
 func (p *Query) Passes(d *journal.DeadLetter, policy string) bool {
 	f, born := &p.Filter, journal.Milli(d.CreatedAt)
 	return slices.Contains(p.States, d.State) && d.Record < p.Before && (f.Policy == "" || f.Policy == policy) &&
@@ -155,8 +156,8 @@ func (p *Query) list(kind string) []byte {
 	return binary.AppendVarint(binary.AppendVarint(name, p.Since), p.Until)
 }
 
-// AfterPrefix is the least text, byte by byte, that is above everything that begins with prefix; false where there is none.
-// It is valid UTF-8 where prefix is.
+// AfterPrefix is the least text, byte by byte, that is above everything that begins with prefix; false where there is
+// none. It is valid UTF-8 where prefix is.
 func AfterPrefix(prefix string) (string, bool) {
 	for end := len(prefix); end > 0; {
 		r, size := utf8.DecodeLastRuneInString(prefix[:end])
@@ -187,11 +188,14 @@ func checkFilter(f journal.DeadLetterFilter) (journal.DeadLetterFilter, error) {
 	case f.Reason != "" && !slices.Contains(decision.Reasons(), f.Reason):
 		return f, refuse(InvalidReason, "reason is %.60q, expected a reason code such as TIMEOUT or MAX_RETRIES", f.Reason)
 	case f.Fingerprint != "" && !fingerprintForm.MatchString(f.Fingerprint):
-		return f, refuse(InvalidFingerprint, "fingerprint is %.60q, expected 16 digits of 0-9 and a-f as a group has them", f.Fingerprint)
+		return f, refuse(InvalidFingerprint,
+			"fingerprint is %.60q, expected 16 digits of 0-9 and a-f as a group has them", f.Fingerprint)
 	case !f.Since.IsZero() && !f.Until.IsZero() && !f.Since.Before(f.Until):
-		return f, refuse(InvalidPeriod, "since is %s and until %s, expected since to be the earlier", decision.Instant(f.Since), decision.Instant(f.Until))
+		return f, refuse(InvalidPeriod,
+			"since is %s and until %s, expected since to be the earlier", decision.Instant(f.Since), decision.Instant(f.Until))
 	case utf8.RuneCountInString(f.Query) > maxQuery:
-		return f, refuse(InvalidQuery, "q has more than %d characters; search for the beginning of an id or some words of the error", maxQuery)
+		return f, refuse(InvalidQuery,
+			"q has more than %d characters; search for the beginning of an id or some words of the error", maxQuery)
 	}
 	return f, nil
 }

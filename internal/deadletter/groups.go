@@ -42,8 +42,8 @@ type GroupQuery struct {
 var ErrAged error = &Refusal{Code: InvalidPeriod,
 	Message: "groups are not kept by the hour: leave since and until out, or list the dead letters"}
 
-// NewGroupQuery reads a filter and a cursor of a list of causes; limit is held in 1 to MostItems. The error is ErrAged or
-// ErrBadCursor.
+// NewGroupQuery reads a filter and a cursor of a list of causes; limit is held in 1 to MostItems. The error is
+// ErrAged or ErrBadCursor.
 func NewGroupQuery(f journal.DeadLetterFilter, cursor string, limit int) (*GroupQuery, error) {
 	p, err := NewQuery(f, "", limit)
 	switch {
@@ -83,8 +83,8 @@ func (g *GroupQuery) resume(text string) error {
 // Unknown tells that nothing can be found: there is a query, but no words are in it.
 func (g *GroupQuery) Unknown() bool { return g.Searches && len(g.Words) == 0 }
 
-// End takes one of its dead letters: the first, the last, and whichever else, in the order of their records. A cause that
-// nothing more is known of has the policy of its newest.
+// End takes one of its dead letters: the first, the last, and whichever else, in the order of their records. A cause
+// that nothing more is known of has the policy of its newest.
 func (g *Group) End(d *Item) {
 	if g.Sample.ID == "" {
 		g.First = d.CreatedAt
@@ -102,10 +102,12 @@ func (c TeamCounts) Teams() []decision.Team {
 	})
 }
 
-// Groups are the causes of the dead letters that f lets through, the one with the most first, from behind the cursor on: at
-// most limit, 1 to MostItems, or DefaultItems where it is 0. next is empty where no more follow. A period may be refused:
-// groups are kept up to date, and not by the hour.
-func (s *Service) Groups(ctx context.Context, f journal.DeadLetterFilter, cursor string, limit int) (groups []Group, next string, err error) {
+// Groups are the causes of the dead letters that f lets through, the one with the most first, from behind the cursor
+// on: at most limit, 1 to MostItems, or DefaultItems where it is 0. next is empty where no more follow. A period may
+// be refused: groups are kept up to date, and not by the hour.
+func (s *Service) Groups(
+	ctx context.Context, f journal.DeadLetterFilter, cursor string, limit int,
+) (groups []Group, next string, err error) {
 	f, limit, err = checkList(f, limit)
 	if err != nil {
 		return nil, "", err

@@ -8,7 +8,8 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// NoticeQueue is the outbox's queue of what teams are told (RN-BIL-005 §9.2, §9.3, R21). A message's key is team/channel.
+// NoticeQueue is the outbox's queue of what teams are told (RN-BIL-005 §9.2, §9.3, R21). A message's key is
+// team/channel.
 const NoticeQueue = "notices"
 
 // NoticeKind is what a team is told of. The set is closed.
@@ -46,7 +47,8 @@ type NoticeCount struct {
 	Top []NoticeCause
 	// Through is the last record that was looked at; 0 in an empty journal.
 	Through int64
-	// Older are how many were born before each of the instants that were asked for, as exactly as the writers' clocks agree.
+	// Older are how many were born before each of the instants that were asked for, as exactly as the writers' clocks
+	// agree.
 	Older []int64
 }
 
@@ -61,14 +63,15 @@ type NoticeCause struct {
 	Oldest time.Time
 }
 
-// NoticeStore keeps how far teams were told. Its errors hold a *journal.StoreError. Every method is safe for concurrent use.
+// NoticeStore keeps how far teams were told. Its errors hold a *journal.StoreError. Every method is safe for
+// concurrent use.
 type NoticeStore interface {
 	// NoticeMarks are all that were kept, in the order of team, channel and kind.
 	NoticeMarks(ctx context.Context) ([]NoticeMark, error)
 	// NewDeadLetters are those of a team with a record above after that are open. Its cost grows with how many those are.
 	NewDeadLetters(ctx context.Context, team decision.Team, after int64, top int) (NoticeCount, error)
-	// OpenDeadLetters are all of a team that are open. Its cost grows with how many causes there are, and where instants are
-	// asked for a little with how many are open.
+	// OpenDeadLetters are all of a team that are open. Its cost grows with how many causes there are, and where instants
+	// are asked for a little with how many are open.
 	OpenDeadLetters(ctx context.Context, team decision.Team, top int, older ...time.Time) (NoticeCount, error)
 	// MoveNoticeMark keeps mark to in place of from, of the same team, channel and kind, and puts m in the outbox (nil:
 	// nothing), both or neither. It does nothing, and says false, where the mark is not from any more, or m is given and a

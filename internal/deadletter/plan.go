@@ -50,8 +50,8 @@ type Plan struct {
 	Oldest, Newest time.Time
 	// Tallies of what would be decided, by policy, team and reason, the most first.
 	Tallies []ReadyCount
-	// Causes with the most of all of them, at most MostCauses; the sample of each says which they are. None where the filter
-	// is by age: groups are not kept by the hour.
+	// Causes with the most of all of them, at most MostCauses; the sample of each says which they are. None where the
+	// filter is by age: groups are not kept by the hour.
 	Causes []Group
 	// Takes is how long the run lasts at its pace.
 	Takes time.Duration
@@ -76,7 +76,8 @@ type ReadyCount struct {
 	Count  int64           `json:"count"`
 }
 
-// checked is c with everything filled in and its filter as it is kept: the open ones, by the millisecond; or the *Refusal of what can never be carried out.
+// checked is c with everything filled in and its filter as it is kept: the open ones, by the millisecond; or the
+// *Refusal of what can never be carried out.
 func (c BulkCommand) checked() (BulkCommand, error) {
 	if c.PerMinute == 0 {
 		c.PerMinute = DefaultPerMinute
@@ -187,15 +188,19 @@ func (p *planner) refusal(t *Tally) *Refusal {
 		return nil
 	case t.Waits && !t.Gone:
 	case !t.Gone && (p.early || t.Recent):
-		return refuse(InvalidRetryState, "the process has not come to its review task yet, so nothing would carry a retry out; plan again in a minute")
+		return refuse(InvalidRetryState,
+			"the process has not come to its review task yet, so nothing would carry a retry out; plan again in a minute")
 	default:
-		return refuse(InvalidRetryState, "no process waits for them, so nothing would carry a retry out; start the processes again, or discard them")
+		return refuse(InvalidRetryState,
+			"no process waits for them, so nothing would carry a retry out; start the processes again, or discard them")
 	}
 	switch {
 	case t.AtLimit && !c.Force:
-		return refuse(MaxRetriesExceeded, "all their retries are made; set forceRetry for one more, and fresh with it for the whole ladder again")
+		return refuse(MaxRetriesExceeded,
+			"all their retries are made; set forceRetry for one more, and fresh with it for the whole ladder again")
 	case c.When == Backoff && p.policies[t.Policy] == nil:
-		return refuse(PolicyNotFound, "policy %.60q is no longer in the catalogue, so its backoff is not known; retry with when now, or add the policy again", t.Policy)
+		return refuse(PolicyNotFound,
+			"policy %.60q is no longer in the catalogue, so its backoff is not known; retry with when now, or add the policy again", t.Policy)
 	}
 	return nil
 }
@@ -214,7 +219,8 @@ func (p *planner) plan() Plan {
 		p.Tallies = append(p.Tallies, t)
 	}
 	slices.SortFunc(p.Tallies, func(a, b ReadyCount) int {
-		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Policy, b.Policy), cmp.Compare(a.Team, b.Team), cmp.Compare(a.Reason, b.Reason))
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Policy, b.Policy),
+			cmp.Compare(a.Team, b.Team), cmp.Compare(a.Reason, b.Reason))
 	})
 	p.Takes = time.Duration(p.Ready) * interval(p.Command.PerMinute)
 	p.Token = p.seen.token(&p.Command)
@@ -245,8 +251,8 @@ type Tally struct {
 // Sums add dead letters up to tallies. The keys are tallies with nothing in N, Oldest, Newest and Sum.
 type Sums map[Tally]*Tally
 
-// Add counts a dead letter. recent is as DeadLetterTallies has it; busy tells that it is in another bulk run that has not come
-// to it yet.
+// Add counts a dead letter. recent is as DeadLetterTallies has it; busy tells that it is in another bulk run that has
+// not come to it yet.
 func (s Sums) Add(d *journal.DeadLetter, policy string, recent time.Time, busy bool) {
 	s.Merge(Tally{Policy: policy, Team: d.Team, Reason: d.Reason, AtLimit: d.RetryCount >= d.MaxRetries, Waits: d.Waits(),
 		Gone: d.Delivery == journal.DeliveryNobody, Recent: recent.IsZero() || journal.Milli(d.CreatedAt) >= journal.CeilMilli(recent), Busy: busy,
@@ -275,7 +281,8 @@ func (s Sums) Tallies() []Tally {
 		all = append(all, *t)
 	}
 	slices.SortFunc(all, func(a, b Tally) int {
-		return cmp.Or(cmp.Compare(a.Policy, b.Policy), cmp.Compare(a.Team, b.Team), cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.fate(), b.fate()))
+		return cmp.Or(cmp.Compare(a.Policy, b.Policy), cmp.Compare(a.Team, b.Team),
+			cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.fate(), b.fate()))
 	})
 	return all
 }
@@ -290,8 +297,8 @@ func (t *Tally) fate() (bits int) {
 	return bits
 }
 
-// seen is what a plan found: so many open dead letters with a record of at most through, and the sum of their records. A
-// run that is started by it has the id run, so a second start finds the first.
+// seen is what a plan found: so many open dead letters with a record of at most through, and the sum of their
+// records. A run that is started by it has the id run, so a second start finds the first.
 type seen struct {
 	through, n, sum int64
 	run             uuid.UUID
@@ -327,10 +334,12 @@ func seal(seen []byte, c *BulkCommand) []byte {
 func readToken(token string, c *BulkCommand) (seen, error) {
 	b, err := base64.RawURLEncoding.Strict().DecodeString(token)
 	if err != nil || len(b) != tokenBytes || base64.RawURLEncoding.EncodeToString(b) != token { // line breaks are passed over
-		return seen{}, refuse(InvalidPlan, "the token is not one that a plan gave; plan first, and start with the plan's token")
+		return seen{}, refuse(InvalidPlan,
+			"the token is not one that a plan gave; plan first, and start with the plan's token")
 	}
 	if string(b[seenBytes:]) != string(seal(b[:seenBytes], c)) {
-		return seen{}, refuse(InvalidPlan, "the token is of another plan: action, filter, forceRetry, fresh, when and perMinute must be those that were planned")
+		return seen{}, refuse(InvalidPlan,
+			"the token is of another plan: action, filter, forceRetry, fresh, when and perMinute must be those that were planned")
 	}
 	at := func(i int) int64 { return int64(binary.BigEndian.Uint64(b[8*i:])) }
 	return seen{at(0), at(1), at(2), uuid.UUID(b[3*8 : seenBytes])}, nil

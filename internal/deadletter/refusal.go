@@ -67,8 +67,8 @@ type Refusal struct {
 
 func (r *Refusal) Error() string { return r.Message }
 
-// RefusalOf is the refusal that err holds; nil where it is another error: the decision, or the answer, is not known then,
-// and asking again is safe (journal.ErrUnavailable), or the journal can never hold it (journal.ErrInvalid).
+// RefusalOf is the refusal that err holds; nil where it is another error: the decision, or the answer, is not known
+// then, and asking again is safe (journal.ErrUnavailable), or the journal can never hold it (journal.ErrInvalid).
 func RefusalOf(err error) *Refusal {
 	r, _ := errors.AsType[*Refusal](err)
 	return r
@@ -83,7 +83,8 @@ func notFound() *Refusal {
 }
 
 func exceeded(d *journal.DeadLetter) *Refusal {
-	return refuse(MaxRetriesExceeded, "%d of %d retries are made; set forceRetry for one more, and fresh with it for the whole ladder again",
+	return refuse(MaxRetriesExceeded,
+		"%d of %d retries are made; set forceRetry for one more, and fresh with it for the whole ladder again",
 		d.RetryCount, d.MaxRetries)
 }
 

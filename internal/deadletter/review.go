@@ -40,7 +40,9 @@ type Command struct {
 
 // List is a page of the dead letters that f lets through, from behind the cursor on: at most limit, 1 to MostItems, or
 // DefaultItems where it is 0; the newest first. next is empty where no more follow.
-func (s *Service) List(ctx context.Context, f journal.DeadLetterFilter, cursor string, limit int) (items []Item, next string, err error) {
+func (s *Service) List(
+	ctx context.Context, f journal.DeadLetterFilter, cursor string, limit int,
+) (items []Item, next string, err error) {
 	f, limit, err = checkList(f, limit)
 	if err != nil {
 		return nil, "", err
@@ -112,14 +114,15 @@ func (s *Service) Retry(ctx context.Context, c Command) (Item, error) {
 	})
 }
 
-// Discard lets a dead letter go, whether a process waits for it or not; of c it looks at ID, Reason, By and Run. Its errors are
-// Retry's.
+// Discard lets a dead letter go, whether a process waits for it or not; of c it looks at ID, Reason, By and Run. Its
+// errors are Retry's.
 func (s *Service) Discard(ctx context.Context, c Command) (Item, error) {
 	d, err := s.decidable(ctx, &c)
 	if err != nil {
 		return Item{}, err
 	}
-	return s.record(ctx, &d, &journal.Review{Subject: d.Subject, DeadLetter: d.ID, Discard: true, Reason: c.Reason, By: c.By, Run: c.Run})
+	return s.record(ctx, &d,
+		&journal.Review{Subject: d.Subject, DeadLetter: d.ID, Discard: true, Reason: c.Reason, By: c.By, Run: c.Run})
 }
 
 // decidable is the open dead letter that c is about; it tidies the reason.
@@ -143,7 +146,8 @@ func (s *Service) delay(ctx context.Context, c *Command, d *Item) (time.Duration
 	}
 	policy := s.policies()[d.Subject.Policy]
 	if policy == nil {
-		return 0, refuse(PolicyNotFound, "policy %.60q is no longer in the catalogue, so its backoff is not known; retry with when now, or add the policy again", d.Subject.Policy)
+		return 0, refuse(PolicyNotFound,
+			"policy %.60q is no longer in the catalogue, so its backoff is not known; retry with when now, or add the policy again", d.Subject.Policy)
 	}
 	own, err := s.ownPolicy(ctx, policy, d)
 	if err != nil {

@@ -66,15 +66,15 @@ type Runner struct {
 	log      *zap.Logger
 }
 
-// NewRunner prepares a Runner; Run starts it. engineUp tells since when the engine answers this process; the zero time where
-// it does not: nothing is decided then.
+// NewRunner prepares a Runner; Run starts it. engineUp tells since when the engine answers this process; the zero
+// time where it does not: nothing is decided then.
 func NewRunner(items BulkStore, decide Decider, memory *journal.Journal, c clock.Clock, engineUp func() time.Time, hooks Hooks, log *zap.Logger) *Runner {
 	return &Runner{items, decide, memory, c, engineUp, hooks, log}
 }
 
-// Run carries runs out until stop ends; then it begins nothing more, awaits what is on its way and returns. When hard ends it
-// gives that up: whoever comes next finds out what became of it. One Runner at a time works on a store (BulkLease); a second
-// one would do no harm but to the pace. Not for concurrent use with itself.
+// Run carries runs out until stop ends; then it begins nothing more, awaits what is on its way and returns. When hard
+// ends it gives that up: whoever comes next finds out what became of it. One Runner at a time works on a store
+// (BulkLease); a second one would do no harm but to the pace. Not for concurrent use with itself.
 func (r *Runner) Run(stop, hard context.Context) {
 	stop, cancel := context.WithCancel(stop)
 	defer cancel()
@@ -122,7 +122,8 @@ func (r *Runner) active(hard context.Context) ([]journal.BulkRun, error) {
 // tellFailing says once that runs cannot be read.
 func (r *Runner) tellFailing(stop context.Context, before bool, err error) bool {
 	if err != nil && !before && stop.Err() == nil {
-		r.log.Warn("bulk runs cannot be read, so none goes on; tried on", zap.String("event", "bulk_runs_unread"), zap.Error(err))
+		r.log.Warn("bulk runs cannot be read, so none goes on; tried on",
+			zap.String("event", "bulk_runs_unread"), zap.Error(err))
 	}
 	return err != nil
 }
@@ -141,8 +142,8 @@ type pace struct {
 	due      time.Time // of the next
 }
 
-// newPace begins a schedule. last is when the run's last decision was made, by whichever process; the zero time where there
-// is none.
+// newPace begins a schedule. last is when the run's last decision was made, by whichever process; the zero time where
+// there is none.
 func newPace(c clock.Clock, perMinute int64, last time.Time) *pace {
 	p := &pace{clock: c, interval: interval(perMinute), due: c.Now()}
 	if next := last.Add(p.interval); !last.IsZero() && next.After(p.due) {

@@ -113,17 +113,18 @@ func (c *cli) root() *cobra.Command {
 		return fmt.Errorf("%w; `%s --help` lists the flags", err, cmd.CommandPath())
 	})
 	root.AddCommand(c.serveCommand(), c.deployCommand(), c.demoCommand(), c.decideCommand(), c.historyCommand(),
-		c.auditCommand(), c.journalCommand(), c.planCommand(), c.policiesCommand(), c.kpiCommand(), c.deadLettersCommand(),
+		c.auditCommand(), c.journalCommand(), c.planCommand(), c.simulateCommand(), c.policiesCommand(), c.kpiCommand(), c.deadLettersCommand(),
 		c.notifyCommand(), c.tokenCommand(), c.readyCommand(), c.checkCommand(), c.versionCommand())
 	return root
 }
 
 // checkFormat of --output: text or json, and svg where a picture can be drawn.
 func (c *cli) checkFormat(command string) error {
+	draws := command == planName || command == simulateName
 	switch {
-	case c.format == "text" || c.format == "json" || c.format == "svg" && command == planName:
+	case c.format == "text" || c.format == "json" || c.format == "svg" && draws:
 		return nil
-	case command == planName:
+	case draws:
 		return fmt.Errorf("--output is %q, expected text, json or svg", c.format)
 	default:
 		return fmt.Errorf("--output is %q, expected text or json", c.format)

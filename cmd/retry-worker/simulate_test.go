@@ -1,0 +1,52 @@
+package main
+
+import (
+	"encoding/xml"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestSimulate(t *testing.T) {
+	environment(t, nil)
+	file := filepath.Join(t.TempDir(), "outages.csv")
+	if err := os.WriteFile(file, []byte("service,source,start_minute,minutes\ntiss,user,60,180\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := retryWorker("simulate", "--outages", file, "-o", "json")
+	for _, side := range []string{"policy", "ladder", "clairvoyant"} {
+		figures, _ := r.object(t)[side].(map[string]any)
+		for _, key := range []string{"claims", "recovered", "attemptsPerClaim", "wastedPerClaim", "latenessP50Minutes", "latenessP95Minutes", "peakRatio", "drainRatio"} {
+			if _, ok := figures[key].(float64); !ok {
+				t.Errorf("%s.%s is missing in %s", side, key, r.stdout)
+			}
+		}
+	}
+	if again := retryWorker("simulate", "--outages", file, "-o", "json"); again != r {
+		t.Errorf("the same seed gives\n%s\nthen\n%s", r.stdout, again.stdout)
+	}
+	if off := retryWorker("simulate", "--outages", file, "--gate", "off", "-o", "json").object(t); off["policy"].(map[string]any)["wastedPerClaim"] != off["ladder"].(map[string]any)["wastedPerClaim"] {
+		t.Errorf("without the gate the policy is not the ladder: %v", off)
+	}
+	if text := retryWorker("simulate", "--outages", file).stdout; !strings.Contains(text, "clairvoyant") || !strings.Contains(text, "recovered") {
+		t.Errorf("the table is\n%s", text)
+	}
+	if svg := retryWorker("simulate", "--outages", file, "-o", "svg").stdout; xml.Unmarshal([]byte(svg), new(struct{})) != nil {
+		t.Error("no picture")
+	}
+	for _, wrong := range []struct{ args, want string }{
+		{"", "--outages is missing"},
+		{"--outages none.csv", "none.csv: the outages cannot be read: no such file or directory, expected a readable CSV file"},
+		{"--outages main.go", "main.go:1: found "},
+		{"--outages x --policy tis", `--policy is "tis", expected one of failed-job, `},
+		{"--outages x --gate maybe", `--gate is "maybe", expected on or off`},
+		{"--outages x --capacity 0", "--capacity is 0, expected a whole number from 1 to 60000"},
+		{"--outages x --claims-per-minute -1", "--claims-per-minute is -1, expected a number above 0, at most 1000"},
+	} {
+		r := retryWorker(append([]string{"simulate"}, strings.Fields(wrong.args)...)...)
+		if r.code != exitUsage || r.stdout != "" || !strings.Contains(r.stderr, wrong.want) || strings.Count(r.stderr, "\n") != 1 {
+			t.Errorf("%q: exit %d, %q, want %q", wrong.args, r.code, r.stderr, wrong.want)
+		}
+	}
+}

@@ -1,0 +1,280 @@
+package simulate
+
+import (
+	"container/heap"
+	"strconv"
+	"time"
+
+	"retry-worker/internal/classify"
+	"retry-worker/internal/decision"
+	"retry-worker/internal/destination"
+)
+
+func itoa(n int) string { return strconv.Itoa(n) }
+
+// How long the portal takes to answer, and a submission to fail that it does not answer.
+const (
+	answerTime = time.Second
+	timeout    = 30 * time.Second
+)
+
+// epoch is the beginning of every trace.
+var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// step is what happens to a claim next. The set is closed.
+type step int
+
+const (
+	arrive step = iota // at the gate, or, without one, at the portal
+	answer             // to the submission
+	wake               // of the gate; it has no claim
+)
+
+// event of the virtual time.
+type event struct {
+	at    time.Duration
+	order int // among those of the same instant
+	step  step
+	claim int
+}
+
+type events []event
+
+func (e events) Len() int { return len(e) }
+func (e events) Less(i, j int) bool {
+	return e[i].at < e[j].at || e[i].at == e[j].at && e[i].order < e[j].order
+}
+func (e events) Swap(i, j int) { e[i], e[j] = e[j], e[i] }
+func (e *events) Push(x any)   { *e = append(*e, x.(event)) }
+func (e *events) Pop() any {
+	last := len(*e) - 1
+	x := (*e)[last]
+	*e = (*e)[:last]
+	return x
+}
+
+// progress of a claim.
+type progress struct {
+	retries      int64
+	firstFailure time.Time
+	kind         destination.Kind
+	sent         time.Duration
+	error        string // of the submission under way
+}
+
+// player plays one service.
+type player struct {
+	*Options
+	portal   portal
+	claims   []claim
+	progress []progress
+	next     int // of claims to arrive
+	queue    events
+	order    int
+	gate     *destination.Gate
+	index    map[string]int // of the claims at the gate
+	woken    time.Duration
+	drains   *drains
+	tally    *tally
+}
+
+func play(outages []Outage, claims []claim, o *Options, gated bool, t *tally) {
+	p := &player{Options: o, portal: portal{outages: outages, capacity: o.Capacity}, claims: claims,
+		progress: make([]progress, len(claims)), tally: t, drains: newDrains(outages, claims, o.Capacity)}
+	if gated {
+		settings := o.Destination(outages[0].Service)
+		settings.Pace.Most = float64(o.Capacity)
+		settings.Pace.Start = min(settings.Pace.Start, settings.Pace.Most)
+		p.gate = &destination.Gate{Name: outages[0].Service, Settings: settings, State: destination.New(epoch)}
+		p.index, p.woken = make(map[string]int), -1
+	}
+	for p.next < len(claims) || len(p.queue) > 0 {
+		p.one()
+	}
+	p.drains.close(t)
+}
+
+// one plays the next event.
+func (p *player) one() {
+	if p.next < len(p.claims) && (len(p.queue) == 0 || p.claims[p.next].arrived <= p.queue[0].at) {
+		p.next++
+		p.tally.curve.wait(p.claims[p.next-1].arrived, 1)
+		p.arrive(p.next-1, p.claims[p.next-1].arrived)
+		return
+	}
+	switch e := heap.Pop(&p.queue).(event); e.step {
+	case arrive:
+		p.arrive(e.claim, e.at)
+	case answer:
+		p.answer(e.claim, e.at)
+	case wake:
+		if e.at == p.woken { // not one that an earlier one took the place of
+			p.woken = -1
+			p.open(e.at)
+		}
+	}
+}
+
+func (p *player) at(at time.Duration, s step, claim int) {
+	p.order++
+	heap.Push(&p.queue, event{at, p.order, s, claim})
+}
+
+// arrive is before each submission, retries included.
+func (p *player) arrive(claim int, at time.Duration) {
+	if p.gate == nil {
+		p.submit(claim, at)
+		return
+	}
+	c, now := &p.progress[claim], epoch.Add(at)
+	if c.firstFailure.IsZero() {
+		c.firstFailure = now // the clock of a claim that never failed starts when it is first held (R27)
+	}
+	h := destination.Held{Claim: p.claims[claim].id, Since: now, RetriesLeft: p.Policy.MaxRetries - c.retries}
+	if p.Policy.TotalLimit > 0 {
+		h.Limit = c.firstFailure.Add(p.Policy.TotalLimit)
+	}
+	p.index[h.Claim] = claim
+	p.gate.Queue.Add(h)
+	p.open(at)
+}
+
+// open lets through what may go.
+func (p *player) open(at time.Duration) {
+	released, givenUp, _, probe := p.gate.Due(epoch.Add(at))
+	for _, r := range released {
+		claim := p.index[r.Claim]
+		delete(p.index, r.Claim)
+		p.progress[claim].kind = r.Kind
+		p.submit(claim, at)
+	}
+	for _, h := range givenUp {
+		p.giveUp(p.index[h.Claim], at)
+		delete(p.index, h.Claim)
+	}
+	if probe {
+		p.tell(destination.Probed{OK: !p.portal.isDown(at)}, at)
+	}
+	p.tally.curve.phase(at, p.gate.State.Phase)
+	p.sleep(at)
+}
+
+func (p *player) tell(e destination.Event, at time.Duration) { p.gate.Apply(e, epoch.Add(at)) }
+
+// sleep until the gate has something to do; one where nothing happens in the next hour is left alone.
+func (p *player) sleep(now time.Duration) {
+	next := p.gate.Next()
+	idle := p.gate.Queue.Len() == 0 && len(p.queue) == 0 && (p.next == len(p.claims) || p.claims[p.next].arrived > now+after)
+	if next.IsZero() || idle {
+		return
+	}
+	if at := max(now, next.Sub(epoch)); p.woken < 0 || at < p.woken {
+		p.woken = at
+		p.at(at, wake, 0)
+	}
+}
+
+func (p *player) submit(claim int, at time.Duration) {
+	c := &p.progress[claim]
+	var takes time.Duration
+	c.error, takes = p.portal.submit(at)
+	c.sent = at
+	p.drains.sent(at)
+	p.tally.curve.attempt(at, c.error != "")
+	if p.claims[claim].outage >= 0 {
+		p.tally.attempts++
+		if c.error != "" {
+			p.tally.wasted++
+		}
+	}
+	p.at(at+takes, answer, claim)
+}
+
+func (p *player) answer(claim int, at time.Duration) {
+	c := &p.progress[claim]
+	id, sent := p.claims[claim].id, epoch.Add(c.sent)
+	if c.error == "" {
+		p.recover(claim, at)
+		if p.gate != nil && c.kind.Wanted() {
+			p.tell(destination.Answered{Claim: id, Sent: sent}, at)
+		}
+	} else {
+		p.fail(claim, at)
+	}
+	if p.gate != nil {
+		p.open(at)
+	}
+}
+
+// fail lets the policy decide, and tells the gate.
+func (p *player) fail(claim int, at time.Duration) {
+	c, now := &p.progress[claim], epoch.Add(at)
+	match := p.Policy.Rules.Classify(c.error, 0)
+	f := decision.Failure{ID: p.claims[claim].id, Error: c.error, RetryCount: c.retries, HasRetryCount: true, Match: match}
+	d := decision.Decide(&f, p.Policy, decision.Past{FirstFailure: c.firstFailure, Retries: c.retries, Remembers: true}, now)
+	c.firstFailure, c.retries = d.FirstFailure, d.RetryCount
+	if d.ShouldRetry() {
+		p.at(max(at, d.NextRetryTime.Sub(epoch)), arrive, claim)
+	} else {
+		p.giveUp(claim, at)
+	}
+	if p.gate != nil {
+		p.report(&match, claim, at)
+	}
+}
+
+func (p *player) report(match *classify.Match, claim int, at time.Duration) {
+	c := &p.progress[claim]
+	if e := destination.FailureEvent(match, p.claims[claim].id, epoch.Add(c.sent), 0); e != nil {
+		p.tell(e, at)
+	}
+}
+
+func (p *player) recover(claim int, at time.Duration) {
+	p.drains.done(claim, at)
+	p.tally.curve.wait(at, -1)
+	if c := &p.claims[claim]; c.outage >= 0 {
+		p.tally.claims++
+		p.tally.recovered++
+		p.tally.lateness = append(p.tally.lateness, max(0, (at-max(c.arrived, p.portal.outages[c.outage].End)).Minutes()))
+	}
+}
+
+func (p *player) giveUp(claim int, at time.Duration) {
+	p.drains.done(claim, at)
+	p.tally.curve.wait(at, -1)
+	if p.claims[claim].outage >= 0 {
+		p.tally.claims++
+		p.tally.givenUp++
+	}
+}
+
+// portal is the outside system.
+type portal struct {
+	outages  []Outage
+	capacity int
+	past     int             // outages that are over
+	taken    []time.Duration // in the last minute
+}
+
+func (p *portal) isDown(at time.Duration) bool {
+	for p.past < len(p.outages) && at >= p.outages[p.past].End {
+		p.past++
+	}
+	return p.past < len(p.outages) && at >= p.outages[p.past].Start
+}
+
+// submit returns what becomes of a submission, and after how long; an empty error is a success.
+func (p *portal) submit(at time.Duration) (failure string, takes time.Duration) {
+	if p.isDown(at) {
+		return "TIMEOUT", timeout
+	}
+	for len(p.taken) > 0 && p.taken[0] <= at-time.Minute {
+		p.taken = p.taken[1:]
+	}
+	if len(p.taken) >= p.capacity {
+		return "RATE_LIMIT", answerTime
+	}
+	p.taken = append(p.taken, at)
+	return "", answerTime
+}

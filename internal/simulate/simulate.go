@@ -1,0 +1,137 @@
+package simulate
+
+import (
+	"hash/fnv"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"retry-worker/internal/decision"
+	"retry-worker/internal/destination"
+)
+
+// Options say what is played.
+type Options struct {
+	Policy *decision.Policy
+	// Destination returns the settings of a service.
+	Destination func(service string) destination.Settings
+	// Gate holds claims; without it the policy is the plain ladder.
+	Gate            bool
+	ClaimsPerMinute float64
+	// Capacity is the submissions a minute that the portal takes; what is above fails with RATE_LIMIT. It is the most
+	// that the gate lets through, too.
+	Capacity int
+	Seed     uint64
+}
+
+// Figures are what became of the claims that arrived while their destination was down.
+type Figures struct {
+	Claims int `json:"claims"`
+	// Recovered is the share that was submitted within the total limit.
+	Recovered float64 `json:"recovered"`
+	GivenUp   int     `json:"givenUp"`
+	Attempts  float64 `json:"attemptsPerClaim"`
+	Wasted    float64 `json:"wastedPerClaim"`
+	// Lateness is the time from the later of arrival and recovery to success.
+	LatenessP50 float64 `json:"latenessP50Minutes"`
+	LatenessP95 float64 `json:"latenessP95Minutes"`
+	// Peak is the most submissions in any 10 s from a recovery until nobody waits, of what the capacity allows in them.
+	Peak float64 `json:"peakRatio"`
+	// Drain is the time until the backlogs were gone, of what the capacity needs for them and 5 minutes each.
+	Drain float64 `json:"drainRatio"`
+}
+
+// Result compares a policy with its plain ladder and with a clairvoyant, who knows when the portal is back.
+type Result struct {
+	Policy      Figures `json:"policy"`
+	Ladder      Figures `json:"ladder"`
+	Clairvoyant Figures `json:"clairvoyant"`
+}
+
+// Run plays the outages. The same options give the same result.
+func Run(outages []Outage, o Options) Result {
+	var policy, ladder, clairvoyant tally
+	for _, of := range byService(outages) {
+		arrivals := o.arrivals(of)
+		play(of, arrivals, &o, o.Gate, &policy)
+		play(of, arrivals, &o, false, &ladder)
+		foresee(of, arrivals, &o, &clairvoyant)
+	}
+	return Result{policy.figures(), ladder.figures(), clairvoyant.figures()}
+}
+
+const (
+	// before and after an outage claims arrive as they do while it lasts.
+	before = 10 * time.Minute
+	after  = time.Hour
+)
+
+// claim is one arrival.
+type claim struct {
+	id      string
+	arrived time.Duration
+	// outage during which it arrived, as an index; -1 where the portal was up.
+	outage int
+}
+
+// arrivals draws when claims arrive at a service: at random at the given rate, around its outages.
+func (o *Options) arrivals(outages []Outage) []claim {
+	service := outages[0].Service
+	h := fnv.New64a()
+	h.Write([]byte(service))
+	dice := rand.New(rand.NewPCG(o.Seed, h.Sum64()))
+	var all []claim
+	at := time.Duration(0)
+	for i, out := range outages {
+		at = max(at, out.Start-before)
+		end := out.End + after
+		if i+1 < len(outages) {
+			end = min(end, outages[i+1].Start)
+		}
+		for {
+			at += time.Duration(dice.ExpFloat64() / o.ClaimsPerMinute * float64(time.Minute))
+			if at >= end {
+				at = end
+				break
+			}
+			c := claim{id: "CLM-" + service + "-" + itoa(len(all)), arrived: at, outage: -1}
+			if at >= out.Start && at < out.End {
+				c.outage = i
+			}
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// tally collects what becomes of claims, over all services.
+type tally struct {
+	claims, recovered, givenUp, attempts, wasted int
+	lateness                                     []float64 // minutes
+	peak                                         float64
+	drained, ideal                               float64 // minutes
+	curve                                        *curve  // nil where nothing is drawn
+}
+
+func (t *tally) figures() Figures {
+	f := Figures{Claims: t.claims, GivenUp: t.givenUp, Peak: round(t.peak), Drain: round(t.drained / max(t.ideal, 1))}
+	if t.claims == 0 {
+		return f
+	}
+	n := float64(t.claims)
+	f.Recovered, f.Attempts, f.Wasted = round(float64(t.recovered)/n), round(float64(t.attempts)/n), round(float64(t.wasted)/n)
+	slices.Sort(t.lateness)
+	f.LatenessP50, f.LatenessP95 = round(quantile(t.lateness, 0.5)), round(quantile(t.lateness, 0.95))
+	return f
+}
+
+func quantile(sorted []float64, q float64) float64 {
+	if len(sorted) == 0 {
+		return 0
+	}
+	return sorted[int(math.Ceil(q*float64(len(sorted))))-1]
+}
+
+// round to four digits behind the point, which is more than the claims can tell.
+func round(x float64) float64 { return math.Round(x*1e4) / 1e4 }

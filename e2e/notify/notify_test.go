@@ -99,7 +99,7 @@ func (s *fixture) mailServerIsDown() (late time.Duration) {
 		s.t.Errorf("while the mail server is down the webhook says %s", c.body)
 	}
 	s.rest(interval)
-	s.awaitOverview("<dt>Message to team: IT (ti)</dt>", "not sent yet", "connection refused")
+	s.awaitOverview("<dt>Message to team IT (ti)</dt>", "not sent yet", "connection refused")
 	testkit.Must(s.t, s.mail.Behave(mail.Behaviour{Defer: true}))
 	testkit.Must(s.t, s.mail.Restart(s.t.Context()))
 	s.awaitDeferred()

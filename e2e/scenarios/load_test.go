@@ -15,7 +15,7 @@ import (
 
 const (
 	// loadSize is how many instances flow at once.
-	loadSize = 200
+	loadSize = 120
 	// shutdownTime is the default of RETRY_WORKER_SHUTDOWN_TIMEOUT.
 	shutdownTime = 25 * time.Second
 )

@@ -93,6 +93,10 @@ func (s *fixture) gathers(first time.Time) {
 // when the server does take mail, once.
 func (s *fixture) mailServerIsDown() (late time.Duration) {
 	s.t.Helper()
+	wait.Until(s.t, "the mail server to be done with what it took: killed before, it would deliver it again", func() bool {
+		log := s.mail.Log()
+		return strings.Count(log, " <= ") == strings.Count(log, " Completed")
+	}, s.mail.Log)
 	s.mail.Kill()
 	s.die(ofIT, 5)
 	if c := s.receiver.awaitTaken(s.t, 3)[2]; c.event.Data.New == nil || c.event.Data.New.Count != 5 {

@@ -245,7 +245,7 @@ type refusedError struct {
 
 func (e *refusedError) Error() string { return e.line }
 
-// mayPass tells whether asking again later can help: nobody answered, or the answer was that it cannot be known now.
+// mayPass reports whether asking again later can help: nobody answered, or the answer was that it cannot be known now.
 func mayPass(err error) bool {
 	refused, is := errors.AsType[*refusedError](err)
 	return !is || refused.status >= http.StatusInternalServerError || refused.status == http.StatusTooManyRequests
@@ -264,7 +264,7 @@ func asked[T any](ctx context.Context, c *apiClient, path string, body any) (*T,
 	return &answer, text, nil
 }
 
-// show asks and prints the answer: as it came where JSON is wanted, otherwise as print does.
+// show prints the answer to a request: the body itself with -o json, otherwise what print makes of it.
 func show[T any](ctx context.Context, c *cli, api *apiClient, path string, body any, print func(*T)) error {
 	answer, text, err := asked[T](ctx, api, path, body)
 	switch {

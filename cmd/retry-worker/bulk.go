@@ -263,7 +263,7 @@ func runsCommandLine(verb, id string) string {
 	return "retry-worker dead-letters runs " + verb + " " + inertLine(id, maxCell)
 }
 
-// interactive tells whether somebody can be asked.
+// interactive reports whether somebody can be asked.
 func (c *cli) interactive() bool {
 	if c.asks {
 		return true

@@ -179,10 +179,18 @@ func list[T any](ctx context.Context, c *cli, api *apiClient, f *pageFlags, path
 	}
 }
 
-// outputFailed tells that nobody reads on.
+// outputFailed reports whether nobody reads on.
 func (c *cli) outputFailed() bool {
 	out, checked := c.out.(*checkedWriter)
 	return checked && out.err != nil
+}
+
+// endList says, below a table of so many rows, that there are none, or that more follow.
+func (c *cli) endList(rows int, none, next string) {
+	if rows == 0 {
+		fmt.Fprintln(c.out, none)
+	}
+	c.moreFollow(next)
 }
 
 // moreFollow says, below a table, that it has not all.
@@ -301,10 +309,7 @@ func (c *cli) deadLettersGroups(ctx context.Context, f *groupsFlags) error {
 	if err != nil || c.json() {
 		return err
 	}
-	if table.rows == 0 {
-		fmt.Fprintln(c.out, "No dead letter found.")
-	}
-	c.moreFollow(next)
+	c.endList(table.rows, "No dead letter found.", next)
 	return nil
 }
 

@@ -275,7 +275,7 @@ func TestDeadLettersOfSomethingElse(t *testing.T) {
 	}
 }
 
-// active tells whether printing a text does something else than showing it.
+// active reports whether printing a text does something else than showing it.
 func active(s string) bool {
 	return strings.ContainsFunc(s, func(r rune) bool {
 		return unicode.IsControl(r) && r != '\n' || unicode.Is(unicode.Cf, r) || r == 0x2028 || r == utf8.RuneError

@@ -148,7 +148,7 @@ func goalWords(k *kpi.KPI, g *kpi.Goal) string {
 	return fmt.Sprintf("%s %s %s (%s)", g.Kind, g.Compare, amount(k.Unit, g.Limit), g.Rule)
 }
 
-// met tells whether a target is met, or an alert is raised.
+// met reports whether a target is met, or an alert is raised.
 func met(g *kpi.Goal) string {
 	switch {
 	case g.Holds == nil:

@@ -122,10 +122,7 @@ func (c *cli) runsList(ctx context.Context, api *apiClient, f *pageFlags) error 
 	if err != nil || c.json() {
 		return err
 	}
-	if table.rows == 0 {
-		fmt.Fprintln(c.out, "No bulk run was started yet.")
-	}
-	c.moreFollow(next)
+	c.endList(table.rows, "No bulk run was started yet.", next)
 	return nil
 }
 
@@ -199,10 +196,7 @@ func (c *cli) runsItems(ctx context.Context, api *apiClient, f *pageFlags, id, o
 	if err != nil || c.json() {
 		return err
 	}
-	if table.rows == 0 {
-		fmt.Fprintln(c.out, "No dead letter found.")
-	}
-	c.moreFollow(next)
+	c.endList(table.rows, "No dead letter found.", next)
 	return nil
 }
 

@@ -310,7 +310,7 @@ func (c *carrier) gatherSome() (done bool, err error) {
 }
 
 // begin a schedule behind what the run has decided so far: neither a crash nor a pause lets it go faster.
-// It tells whether there is something to do.
+// It reports whether there is something to do.
 func (c *carrier) begin() bool {
 	for c.stop.Err() == nil {
 		err := c.look()

@@ -40,7 +40,7 @@ type Query struct {
 	// Since and Until bound the instant of birth in milliseconds (Milli): Since is included, Until is not. They are the
 	// ends of all numbers where the filter has no bound.
 	Since, Until int64
-	// Searches tells that there is a query: what ID, Prefixes or Words find is let through.
+	// Searches reports whether there is a query; what ID, Prefixes or Words find is let through then.
 	Searches bool
 	// ID of a dead letter; empty for none.
 	ID string
@@ -89,7 +89,7 @@ func (p *Query) age() {
 	}
 }
 
-// Aged tells whether the instant of birth is bounded.
+// Aged reports whether the instant of birth is bounded.
 func (p *Query) Aged() bool { return p.Since > math.MinInt64 || p.Until < math.MaxInt64 }
 
 // search reads the query.
@@ -110,7 +110,7 @@ func (p *Query) search() {
 	p.Words = words[:min(len(words), maxQueryWords)]
 }
 
-// Finds tells whether words of the query are those of a cause; the words are in lower case, codes are not.
+// Finds reports whether words of the query are those of a cause; the words are in lower case, codes are not.
 func (p *Query) Finds(f *journal.Fingerprint) bool {
 	for _, word := range p.Words {
 		reason := string(f.Reason)

@@ -57,7 +57,7 @@ func (s *Service) List(
 	return items, next, nil
 }
 
-// IsID tells whether s can be a dead letter's id: a UUID in lower case.
+// IsID reports whether s can be a dead letter's id: a UUID in lower case.
 func IsID(s string) bool { return idForm.MatchString(s) }
 
 var idForm = regexp.MustCompile(`^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)

@@ -108,7 +108,7 @@ func (r *Runner) Run(stop, hard context.Context) {
 	}
 }
 
-// carriable tells whether there is something to do for a run.
+// carriable reports whether there is something to do for a run.
 func carriable(run *journal.BulkRun) bool {
 	return run.State == journal.BulkPreparing || run.State == journal.BulkRunning
 }

@@ -103,14 +103,21 @@ func TestOverlappingRuns(t *testing.T) {
 	})
 }
 
+// underWay has n dead letters of one cause, and a run over all that has decided on ten or more.
+func (c *fixture) underWay(n int) (letters []string, id string) {
+	c.t.Helper()
+	letters = c.die(0, n, badPassword, 0)
+	id = c.StartBulk(retryAll(journal.DeadLetterFilter{}))
+	c.runner()
+	c.within(2*time.Hour, "ten", func() bool { return c.decided(id) >= 10 })
+	return letters, id
+}
+
 // TestPlanOfABusyRun: what another run will come to is told, and is no work.
 func TestPlanOfABusyRun(t *testing.T) {
 	visit(t, func(c *fixture) {
 		t := c.t
-		c.die(0, 50, badPassword, 0)
-		id := c.StartBulk(retryAll(journal.DeadLetterFilter{}))
-		c.runner()
-		c.within(2*time.Hour, "ten", func() bool { return c.decided(id) >= 10 })
+		c.underWay(50)
 		p := c.plan(retryAll(journal.DeadLetterFilter{}))
 		want(t, "ready", p.Ready, 0)
 		want(t, "refused", fmt.Sprintf("%s %d", p.Refused[0].Code, p.Refused[0].Count), fmt.Sprintf("in_other_run %d", p.Total))
@@ -125,10 +132,7 @@ func TestPlanOfABusyRun(t *testing.T) {
 func TestOthersDecideMeanwhile(t *testing.T) {
 	visit(t, func(c *fixture) {
 		t := c.t
-		letters := c.die(0, 40, badPassword, 0)
-		id := c.StartBulk(retryAll(journal.DeadLetterFilter{}))
-		c.runner()
-		c.within(2*time.Hour, "ten", func() bool { return c.decided(id) >= 10 })
+		letters, id := c.underWay(40)
 		for _, letter := range letters[30:35] {
 			if _, err := c.DeadLetters.Discard(t.Context(), deadletter.Command{ID: letter, Reason: "paga em mãos", By: "jose"}); err != nil {
 				t.Fatal(err)
@@ -154,10 +158,7 @@ func TestOthersDecideMeanwhile(t *testing.T) {
 func TestCatalogueChangesMeanwhile(t *testing.T) {
 	visit(t, func(c *fixture) {
 		t := c.t
-		c.die(0, 20, badPassword, 0)
-		id := c.StartBulk(retryAll(journal.DeadLetterFilter{}))
-		c.runner()
-		c.within(2*time.Hour, "ten", func() bool { return c.decided(id) >= 10 })
+		_, id := c.underWay(20)
 		time.Sleep(500 * time.Millisecond) // between two decisions
 		c.SetPolicies(decision.Policies{})
 		before := c.decided(id)
@@ -200,10 +201,7 @@ func TestRefusedInAdvance(t *testing.T) {
 func TestCancel(t *testing.T) {
 	visit(t, func(c *fixture) {
 		t := c.t
-		c.die(0, 30, badPassword, 0)
-		id := c.StartBulk(retryAll(journal.DeadLetterFilter{}))
-		c.runner()
-		c.within(2*time.Hour, "ten", func() bool { return c.decided(id) >= 10 })
+		_, id := c.underWay(30)
 		if _, err := c.DeadLetters.Steer(t.Context(), id, journal.BulkCancel, "maria"); err != nil {
 			t.Fatal(err)
 		}

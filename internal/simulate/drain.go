@@ -85,31 +85,16 @@ func foresee(outages []Outage, claims []claim, o *Options, t *tally) {
 			d.done(i, at)
 			t.curve.wait(c.arrived, 1)
 			t.curve.wait(c.arrived+limit, -1)
-			t.count(c, nil, 0)
+			t.giveUp(c)
 			continue
 		}
 		free = at + time.Minute/time.Duration(o.Capacity)
 		d.sent(at)
 		t.curve.wait(c.arrived, 1)
-		t.curve.attempt(at, false)
+		t.submit(c, at, false)
 		t.curve.wait(at+answerTime, -1)
 		d.done(i, at+answerTime)
-		t.count(c, outages, at+answerTime)
+		t.recover(c, outages, at+answerTime)
 	}
 	d.close(t)
-}
-
-// count adds a claim that was submitted at once, or given up where there are no outages.
-func (t *tally) count(c *claim, outages []Outage, at time.Duration) {
-	if c.outage < 0 {
-		return
-	}
-	t.claims++
-	if outages == nil {
-		t.givenUp++
-		return
-	}
-	t.recovered++
-	t.attempts++
-	t.lateness = append(t.lateness, (at - max(c.arrived, outages[c.outage].End)).Minutes())
 }

@@ -2,15 +2,12 @@ package simulate
 
 import (
 	"container/heap"
-	"strconv"
 	"time"
 
 	"retry-worker/internal/classify"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/destination"
 )
-
-func itoa(n int) string { return strconv.Itoa(n) }
 
 // How long the portal takes to answer, and a submission to fail that it does not answer.
 const (
@@ -180,13 +177,7 @@ func (p *player) submit(claim int, at time.Duration) {
 	c.error, takes = p.portal.submit(at)
 	c.sent = at
 	p.drains.sent(at)
-	p.tally.curve.attempt(at, c.error != "")
-	if p.claims[claim].outage >= 0 {
-		p.tally.attempts++
-		if c.error != "" {
-			p.tally.wasted++
-		}
-	}
+	p.tally.submit(&p.claims[claim], at, c.error != "")
 	p.at(at+takes, answer, claim)
 }
 
@@ -233,20 +224,13 @@ func (p *player) report(match *classify.Match, claim int, at time.Duration) {
 func (p *player) recover(claim int, at time.Duration) {
 	p.drains.done(claim, at)
 	p.tally.curve.wait(at, -1)
-	if c := &p.claims[claim]; c.outage >= 0 {
-		p.tally.claims++
-		p.tally.recovered++
-		p.tally.lateness = append(p.tally.lateness, max(0, (at-max(c.arrived, p.portal.outages[c.outage].End)).Minutes()))
-	}
+	p.tally.recover(&p.claims[claim], p.portal.outages, at)
 }
 
 func (p *player) giveUp(claim int, at time.Duration) {
 	p.drains.done(claim, at)
 	p.tally.curve.wait(at, -1)
-	if p.claims[claim].outage >= 0 {
-		p.tally.claims++
-		p.tally.givenUp++
-	}
+	p.tally.giveUp(&p.claims[claim])
 }
 
 // portal is the outside system.

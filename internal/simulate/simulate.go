@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"time"
 
 	"retry-worker/internal/decision"
@@ -95,7 +96,7 @@ func (o *Options) arrivals(outages []Outage) []claim {
 				at = end
 				break
 			}
-			c := claim{id: "CLM-" + service + "-" + itoa(len(all)), arrived: at, outage: -1}
+			c := claim{id: "CLM-" + service + "-" + strconv.Itoa(len(all)), arrived: at, outage: -1}
 			if at >= out.Start && at < out.End {
 				c.outage = i
 			}
@@ -112,6 +113,34 @@ type tally struct {
 	peak                                         float64
 	drained, ideal                               float64 // minutes
 	curve                                        *curve  // nil where nothing is drawn
+}
+
+// submit counts a submission.
+func (t *tally) submit(c *claim, at time.Duration, failed bool) {
+	t.curve.attempt(at, failed)
+	if c.outage < 0 {
+		return
+	}
+	if t.attempts++; failed {
+		t.wasted++
+	}
+}
+
+// recover counts a claim that was answered.
+func (t *tally) recover(c *claim, outages []Outage, at time.Duration) {
+	if c.outage >= 0 {
+		t.claims++
+		t.recovered++
+		t.lateness = append(t.lateness, max(0, (at-max(c.arrived, outages[c.outage].End)).Minutes()))
+	}
+}
+
+// giveUp counts a claim that nobody sends any more.
+func (t *tally) giveUp(c *claim) {
+	if c.outage >= 0 {
+		t.claims++
+		t.givenUp++
+	}
 }
 
 func (t *tally) figures() Figures {

@@ -133,22 +133,21 @@ func (s *Store) GatherBulkItems(ctx context.Context, run string, limit int,
 func (w *writer) candidates(found []letter) (all []journal.Candidate, err error) {
 	for i := range found {
 		c := journal.Candidate{Record: found[i].record}
-		var busy int64
 		open, err := w.one("SELECT d.id, s.tenant, s.policy, s.id, "+isBusy+` FROM dead_letters d JOIN subjects s ON s.key = d.subject
-			WHERE d.record = ? AND d.state = 'open'`, []any{c.Record}, &c.DeadLetter, &c.Subject.Tenant, &c.Subject.Policy, &c.Subject.ID, &busy)
+			WHERE d.record = ? AND d.state = 'open'`, []any{c.Record}, &c.DeadLetter, &c.Subject.Tenant, &c.Subject.Policy, &c.Subject.ID, &c.Busy)
 		if err != nil {
 			return nil, err
 		}
-		if c.Busy = busy > 0; open {
+		if open {
 			all = append(all, c)
 		}
 	}
 	return all, nil
 }
 
-// isBusy is 1 where a run that has not ended has planned the dead letter d.
-const isBusy = `CASE WHEN EXISTS (SELECT 1 FROM bulk_items i JOIN bulk_runs b ON b.id = i.run
-	WHERE i.dead_letter = d.id AND i.outcome = 'planned' AND b.state IN ` + unfinished + `) THEN 1 ELSE 0 END`
+// isBusy is true where a run that has not ended has planned the dead letter d.
+const isBusy = `EXISTS (SELECT 1 FROM bulk_items i JOIN bulk_runs b ON b.id = i.run
+	WHERE i.dead_letter = d.id AND i.outcome = 'planned' AND b.state IN ` + unfinished + ")"
 
 // DeadLetterTallies implements deadletter.BulkStore.
 func (r *Reader) DeadLetterTallies(ctx context.Context, f journal.DeadLetterFilter, through int64, recent time.Time) (all []deadletter.Tally, upTo int64, err error) {
@@ -217,16 +216,11 @@ func (q *search) tallies(recent time.Time) ([]deadletter.Tally, error) {
 	}
 	var w where
 	w.and("d.state = 'open' AND d.record < ? AND d.at >= ? AND d.at < ?", q.plan.Before, q.plan.Since, q.plan.Until)
-	f := &q.plan.Filter
-	w.is("d.policy", f.Policy)
-	w.is("d.team", string(f.Team))
-	w.is("d.reason", string(f.Reason))
-	w.is("d.fingerprint", f.Fingerprint)
+	w.fits(&q.plan.Filter, "d.")
 	sums := deadletter.Sums{}
 	err := q.each(`SELECT d.policy, d.team, d.reason, CAST(d.body->>'retryCount' AS BIGINT) >= CAST(d.body->>'maxRetries' AS BIGINT),
 			d.body->>'reviewJobKey' IS NOT NULL AND `+delivery+` <> 'nobody', `+delivery+` = 'nobody', d.at >= ?,
-			d.id IN (SELECT i.dead_letter FROM bulk_runs b JOIN bulk_items i ON i.run = b.id AND i.outcome = 'planned' WHERE b.state IN `+unfinished+`),
-			`+cause+`, `+direct+`, count(*), min(d.at), max(d.at), CAST(sum(d.record) AS BIGINT)
+			`+isBusy+`, `+cause+`, `+direct+`, count(*), min(d.at), max(d.at), CAST(sum(d.record) AS BIGINT)
 		FROM `+from+w.String()+" GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9, 10", func(scan scanner) error {
 		var t deadletter.Tally
 		var cause string

@@ -51,10 +51,7 @@ func (s *snapshot) kinds(p *deadletter.Query, byCause bool) (all []kind, err err
 	}
 	var w where
 	w.and("n > 0")
-	w.is("policy", f.Policy)
-	w.is("team", string(f.Team))
-	w.is("reason", string(f.Reason))
-	w.is("fingerprint", f.Fingerprint)
+	w.fits(f, "")
 	err = s.each("SELECT "+cause+" AS cause, policy, state, team, reason, CAST(sum(n) AS BIGINT) AS total FROM dead_letter_counts"+w.String()+
 		" GROUP BY 1, policy, state, team, reason ORDER BY total DESC, 1, policy, state, team, reason", func(scan scanner) error {
 		k := kind{caused: byCause}

@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"retry-worker/internal/journal"
 )
 
 // Version of the schema.
@@ -150,6 +152,14 @@ func (w *where) is(column, value string) {
 	if value != "" {
 		w.and(column+" = ?", value)
 	}
+}
+
+// fits adds what a filter says of columns, whose names begin with table.
+func (w *where) fits(f *journal.DeadLetterFilter, table string) {
+	w.is(table+"policy", f.Policy)
+	w.is(table+"team", string(f.Team))
+	w.is(table+"reason", string(f.Reason))
+	w.is(table+"fingerprint", f.Fingerprint)
 }
 
 // String returns the clause; empty where there are no conditions.

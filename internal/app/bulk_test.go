@@ -57,6 +57,10 @@ func TestBulkRunOverHTTP(t *testing.T) {
 	r.returned(t, 5*time.Second)
 	g.Up()
 	r = serve(t, s)
+	wait.Until(t, "the journal is open again", func() bool {
+		status, _ := r.ask(t, http.MethodGet, "/api/v1/bulk-runs/"+id, "")
+		return status != http.StatusServiceUnavailable
+	})
 	wait.Until(t, "it is done", func() bool { return r.run(t, http.MethodGet, "/"+id, "").State == "done" })
 	wait.Until(t, "each process has it", func() bool {
 		for _, review := range reviews {

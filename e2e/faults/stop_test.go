@@ -249,7 +249,7 @@ func shutdownTimeout() string { return "RETRY_WORKER_SHUTDOWN_TIMEOUT=" + shutdo
 // playStopFrozen: a gateway that stands still does not hold a stop beyond SHUTDOWN_TIMEOUT.
 func playStopFrozen(f *fixture) result {
 	p := f.program("first", asHere, shutdownTimeout())
-	f.until("polls of all four types", func(c gateway.Counts) bool { return c.Waiting == 4 })
+	f.until("polls of all five types", func(c gateway.Counts) bool { return c.Waiting == 5 })
 	f.Freeze()
 	return f.stopHeldUp(p, p.endsAnyhow, f.Thaw)
 }

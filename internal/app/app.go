@@ -18,6 +18,7 @@ import (
 	"retry-worker/internal/console/pages"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/events"
+	"retry-worker/internal/gate"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/metrics"
 	"retry-worker/internal/store"
@@ -54,7 +55,7 @@ type App struct {
 
 // engine is the process engine as all parts need it.
 type engine interface {
-	worker.ReviewEngine
+	worker.KeepingEngine
 	worker.Waiters
 }
 
@@ -197,7 +198,9 @@ func (a *App) Run(stop, kill context.Context) error {
 // recorded yet.
 func (a *App) work(stop, hard context.Context) {
 	var carriers *carriers
+	var gates *gate.Gates
 	hooks := a.journalHooks()
+	hooks.Recorded = func(records []journal.Happening) { gates.Recorded(records) }
 	committed := hooks.Committed
 	hooks.Committed = func(records int, took time.Duration) {
 		committed(records, took)
@@ -208,7 +211,7 @@ func (a *App) work(stop, hard context.Context) {
 		publish = events.Publisher(events.Source)
 	}
 	memory := journal.New(a.store, a.clock.Now, publish, hooks)
-	carriers = a.newCarriers(memory)
+	carriers, gates = a.newCarriers(memory), a.newGates(memory)
 	recorded := a.background(hard, func(ends context.Context) { memory.Run(ends, hard) })
 	kept := a.background(hard, func(ends context.Context) { a.upkeep(ends, memory) })
 	carried := a.carry(hard, carriers)
@@ -216,6 +219,7 @@ func (a *App) work(stop, hard context.Context) {
 	var reviewing sync.WaitGroup
 	reviewing.Go(func() { a.carryBulk(stop, hard, decide, memory) })
 	reviewing.Go(func() { a.newReviews(memory, carriers).Run(stop, hard) })
+	reviewing.Go(func() { a.holdGates(stop, hard, gates, memory) })
 	a.newWorker(memory).Run(stop, hard)
 	reviewing.Wait()
 	kept()

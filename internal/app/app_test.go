@@ -68,7 +68,7 @@ func TestStopWithAFrozenEngineKeepsTheShutdownTimeout(t *testing.T) {
 	s := settings(t, g.Addr())
 	s.ShutdownTimeout = 3 * time.Second
 	r := serve(t, s)
-	if err := g.WaitFor(wait.Context(t), func(c gateway.Counts) bool { return c.Waiting == 4 }); err != nil {
+	if err := g.WaitFor(wait.Context(t), func(c gateway.Counts) bool { return c.Waiting == 5 }); err != nil {
 		t.Fatal(err)
 	}
 	g.Freeze()
@@ -190,12 +190,14 @@ func TestSettingsReachTheEngine(t *testing.T) {
 	s := settings(t, g.Addr())
 	s.TenantIDs = []string{"clinic-a", "clinic-b"}
 	serve(t, s)
-	const analysis = "claimId delayBetweenAttempts httpStatus jobError jobId lastSubmissionTime maxAttempts messageId nonRetryable retryCount sendError submissionError"
+	const analysis = "claimId delayBetweenAttempts httpStatus jobError jobId lastSubmissionTime maxAttempts messageId nonRetryable operadora " +
+		"retryAfter retryCount sendError submissionError"
 	want := map[string]string{ // only the variables that the built-in policies need
 		"analyze-retry":            analysis,
 		"retry-submission-backoff": analysis,
 		"record-retry-outcome":     "claimId jobId messageId retryOutcome",
 		"retry-review":             "claimId jobId messageId deadLetterId",
+		"submission-gate":          "claimId jobId messageId operadora submissionDeadline",
 	}
 	if err := g.WaitFor(wait.Context(t), func(c gateway.Counts) bool { return c.Waiting == len(want) }); err != nil {
 		t.Fatal(err)
@@ -205,7 +207,7 @@ func TestSettingsReachTheEngine(t *testing.T) {
 			t.Errorf("%s fetches %q, want %q", p.Type, got, want[p.Type])
 		}
 		places, timeout := s.MaxJobsActive, s.JobTimeout
-		if p.Type == "retry-review" { // people's jobs count against nobody's capacity
+		if p.Type == "retry-review" || p.Type == "submission-gate" { // jobs that are kept count against nobody's capacity
 			places, timeout = 64, 30*time.Second // until one is recorded; then it is kept for a day
 		}
 		if p.Worker != s.WorkerName || int(p.MaxJobsToActivate) != places || p.Timeout != timeout.Milliseconds() ||
@@ -229,7 +231,7 @@ func TestTLSAndToken(t *testing.T) {
 	r := serve(t, s)
 	wait.Until(t, "ready", func() bool { return r.ready(t) })
 	if n := idp.Counts().Requests; n != 1 {
-		t.Errorf("%d token requests for four loops, want 1", n)
+		t.Errorf("%d token requests for five loops, want 1", n)
 	}
 	r.stop()
 	r.returned(t, 5*time.Second)

@@ -168,15 +168,15 @@ func TestLossOfTheEngineIsLoggedOnce(t *testing.T) {
 	lost := func() int {
 		return len(logged.with(t, "message", "engine does not answer polls; asking on with growing pauses (`retry-worker check` says more)"))
 	}
-	wait.Until(t, "ready", func() bool { return r.ready(t) && len(logged.with(t, "message", "engine answers polls")) == 4 })
+	wait.Until(t, "ready", func() bool { return r.ready(t) && len(logged.with(t, "message", "engine answers polls")) == 5 })
 	g.Down()
-	wait.Until(t, "every loop has said so", func() bool { return lost() == 4 })
+	wait.Until(t, "every loop has said so", func() bool { return lost() == 5 })
 	g.Up()
 	wait.Until(t, "every loop is back", func() bool {
-		return len(logged.with(t, "message", "engine answers polls")) == 8
+		return len(logged.with(t, "message", "engine answers polls")) == 10
 	})
-	if n := lost(); n != 4 {
-		t.Errorf("%d warnings for four loops, want 4:\n%s", n, logged)
+	if n := lost(); n != 5 {
+		t.Errorf("%d warnings for five loops, want 5:\n%s", n, logged)
 	}
 }
 

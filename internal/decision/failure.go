@@ -14,6 +14,8 @@ import (
 type Variables struct {
 	ID, Error, RetryCount, LastSubmissionTime    Value
 	HTTPStatus, MaxAttempts, Delay, NonRetryable Value
+	// Destination, RetryAfter and Deadline say where a claim goes, what was asked of it there, and until when.
+	Destination, RetryAfter, Deadline Value
 }
 
 // Variables are what p reads of a process, whose variables get gives by their names.
@@ -30,6 +32,9 @@ func (p *Policy) Variables(get func(name string) Value) Variables {
 	}
 	if p.Own != nil {
 		v.MaxAttempts, v.Delay, v.NonRetryable = read(p.Own.MaxAttempts), read(p.Own.Delay), read(p.Own.NonRetryable)
+	}
+	if p.Destination != nil {
+		v.Destination, v.RetryAfter = get(p.Destination.Variable), get(RetryAfterVariable)
 	}
 	return v
 }
@@ -60,6 +65,10 @@ type Failure struct {
 	LastSubmission time.Time
 	// Own retry policy that the job brought (R15).
 	Own OwnPolicy
+	// Destination of the claim, empty where the policy knows of none; RetryAfter is what it asked for in the variable
+	// of that name, and Deadline the claim's own (R29), zero for none.
+	Destination, RetryAfter string
+	Deadline                time.Time
 	// Match is what the policy's rules say of the error, whatever the count is.
 	Match  classify.Match
 	inputs Variables
@@ -88,6 +97,8 @@ func (f *Failure) InputsWith(retryCount Value) []Value {
 const (
 	RetryCountVariable     = "retryCount"
 	LastSubmissionVariable = "lastSubmissionTime"
+	RetryAfterVariable     = "retryAfter"
+	DeadlineVariable       = "submissionDeadline"
 )
 
 // maxIDBytes of an id.
@@ -116,6 +127,13 @@ func (p *Policy) Read(v Variables) (Failure, *Rejection) {
 				"an instant such as 2025-01-12T10:40:00Z (without a zone: UTC), or none"}
 		}
 	}
+	if !v.Deadline.absent() {
+		if f.Deadline, ok = v.Deadline.instant(); !ok {
+			return f, &Rejection{InvalidVariables, DeadlineVariable, v.Deadline.describe(),
+				"an instant such as 2026-03-05T18:00:00-03:00 (without a zone: UTC), or none"}
+		}
+	}
+	f.Destination, f.RetryAfter = p.destination(v.Destination), v.RetryAfter.name()
 	status, rejection := p.readStatus(v.HTTPStatus)
 	if rejection != nil {
 		return f, rejection
@@ -128,6 +146,20 @@ func (p *Policy) Read(v Variables) (Failure, *Rejection) {
 	}
 	f.Match = p.classify(&f, status)
 	return f, nil
+}
+
+// maxDestinationBytes of a destination's name.
+const maxDestinationBytes = 64
+
+// destination returns the name that v holds, or the policy's own where it holds none that can be one.
+func (p *Policy) destination(v Value) string {
+	if p.Destination == nil {
+		return ""
+	}
+	if name := v.name(); name != "" && len(name) <= maxDestinationBytes && isKey(name) {
+		return name
+	}
+	return p.Destination.Default
 }
 
 // isBlank reports whether r is white space or of no width, such as U+200B and U+FEFF.

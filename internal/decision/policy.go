@@ -119,6 +119,18 @@ func (ps Policies) IDVariables() []string {
 	return slices.Compact(names)
 }
 
+// GateVariables lists the names under which processes hold a subject's id and its destination.
+func (ps Policies) GateVariables() []string {
+	names := ps.IDVariables()
+	for _, p := range ps {
+		if p.Destination != nil {
+			names = append(names, p.Destination.Variable)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
 // Variables lists the process variables that the policies read, each once, in alphabetical order.
 func (ps Policies) Variables() []string {
 	var names []string

@@ -10,7 +10,9 @@ import (
 const (
 	ReasonMaxRetries Reason = "MAX_RETRIES"
 	// ReasonTimeLimit is the policy's total limit reached (R20).
-	ReasonTimeLimit  Reason = "TIME_LIMIT"
+	ReasonTimeLimit Reason = "TIME_LIMIT"
+	// ReasonDeadline is the claim's own deadline, which cannot be met any more (R29).
+	ReasonDeadline   Reason = "DEADLINE"
 	ReasonUnknown    Reason = "UNKNOWN"
 	ReasonEmptyError Reason = "EMPTY_ERROR"
 	// ReasonReported is a process's own word that it gave up (record-retry-outcome).
@@ -42,7 +44,7 @@ func RuleReasons() []Reason { return slices.Clone(ruleReasons) }
 
 // Reasons lists the whole set.
 func Reasons() []Reason {
-	return append([]Reason{ReasonMaxRetries, ReasonTimeLimit, ReasonUnknown, ReasonEmptyError, ReasonReported, ReasonNonRetryable}, ruleReasons...)
+	return append([]Reason{ReasonMaxRetries, ReasonTimeLimit, ReasonDeadline, ReasonUnknown, ReasonEmptyError, ReasonReported, ReasonNonRetryable}, ruleReasons...)
 }
 
 // What is classify's, under the names that the business rules have for it.

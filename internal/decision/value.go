@@ -51,6 +51,17 @@ func (v Value) text() (string, bool) {
 	return s, err == nil
 }
 
+// name is the text or the number that v holds, without white space around it; empty where it holds neither.
+func (v Value) name() string {
+	if s, ok := v.text(); ok {
+		return strings.TrimSpace(s)
+	}
+	if v.given() && isDigit(v[0]) && json.Valid([]byte(v)) {
+		return string(v)
+	}
+	return ""
+}
+
 // meansItself reports whether s stands in a JSON string as it is: nothing to escape, decode or refuse.
 func meansItself(s string) bool {
 	return utf8.ValidString(s) && strings.IndexFunc(s, func(r rune) bool { return r < ' ' || r == '"' || r == '\\' }) < 0

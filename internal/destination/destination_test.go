@@ -37,7 +37,7 @@ func newFixture(t *testing.T, s Settings) *fixture {
 
 // due lets the gate act, and holds it against what must never be.
 func (f *fixture) due() []Release {
-	released, lost, _, _ := f.gate.Due(f.now)
+	released, lost, _ := f.gate.Due(f.now)
 	for _, r := range released {
 		if r.Kind == Test {
 			for claim, sent := range f.out {

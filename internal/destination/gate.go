@@ -8,13 +8,17 @@ import (
 // Gate is a destination with the claims that wait for it. It is not safe for concurrent use.
 //
 // The one who holds the lease owns the Gates. It makes them of the States that were recorded last and of the claims that
-// are held, tells them what happens by Apply and Hold, and calls Due whenever something was told and at Next. It records
-// State when Due or Apply report that the phase changed or a canary went, before it carries out what they return.
+// are held, tells them what happens by Apply, and calls Due whenever something was told and at Next. It records State
+// where Changed says so, before it carries out what Due returns.
 type Gate struct {
 	Name     string
 	Settings Settings
 	State    State
 	Queue    Queue
+	// Changed reports whether the State is to be recorded, Left the phase that it left first since that was done; who
+	// records it sets both back.
+	Changed bool
+	Left    Phase
 }
 
 // Release is a claim that may go.
@@ -27,9 +31,8 @@ type Release struct {
 	Outage Outage
 }
 
-// Due lists what may go, and what is to be given up, at now; changed reports whether the State is to be recorded, and
-// probe that the URL is to be asked for.
-func (g *Gate) Due(now time.Time) (released []Release, givenUp []Held, changed, probe bool) {
+// Due lists what may go, and what is to be given up, at now; probe reports whether the URL is to be asked for.
+func (g *Gate) Due(now time.Time) (released []Release, givenUp []Held, probe bool) {
 	for at := g.Queue.GiveUpAt(); !at.IsZero() && !now.Before(at); at = g.Queue.GiveUpAt() {
 		h, _ := g.Queue.Remove(g.Queue.end.claims[0].Claim)
 		givenUp = append(givenUp, h)
@@ -40,9 +43,9 @@ func (g *Gate) Due(now time.Time) (released []Release, givenUp []Held, changed, 
 			canary = g.Queue.Canary(now)
 		}
 		a := g.step(Turn{Waiting: g.Queue.Len(), Canary: canary}, now)
-		changed, probe = changed || a.Went != "" || a.Release == Test, probe || a.Probe
+		probe = probe || a.Probe
 		if a.Release == "" {
-			return released, givenUp, changed, probe
+			return released, givenUp, probe
 		}
 		if a.Release != Test {
 			canary = g.Queue.First().Claim
@@ -56,12 +59,38 @@ func (g *Gate) Due(now time.Time) (released []Release, givenUp []Held, changed, 
 	}
 }
 
-// Apply tells the gate what happened, and reports whether the State is to be recorded.
-func (g *Gate) Apply(e Event, now time.Time) (changed bool) { return g.step(e, now).Went != "" }
+// Apply tells the gate what happened.
+func (g *Gate) Apply(e Event, now time.Time) { g.step(e, now) }
 
 func (g *Gate) step(e Event, now time.Time) (a Actions) {
+	before := g.State.Flow
 	g.State, a = g.State.Step(&g.Settings, e, now)
+	if g.Left == "" {
+		g.Left = a.Went
+	}
+	flow := &g.State.Flow
+	g.Changed = g.Changed || a.Went != "" || a.Release == Test || !flow.LimitAt.Equal(before.LimitAt) ||
+		g.State.Phase == Ramping && !flow.Stepped.Equal(before.Stepped)
 	return a
+}
+
+// Take takes a State over that was recorded. Claims go no sooner than if one had gone just now: who recorded it may have
+// let one go since.
+func (g *Gate) Take(s State, now time.Time) {
+	g.State, g.Changed, g.Left = s, false, ""
+	g.Wait(now)
+}
+
+// Wait takes what credit there is.
+func (g *Gate) Wait(now time.Time) { g.State.Flow.Credit, g.State.Flow.At = 0, now }
+
+// Admit reports whether a claim that has just come may go at once: the destination is up, nobody waits, and the pace
+// allows it.
+func (g *Gate) Admit(now time.Time) bool {
+	if g.Queue.Len() > 0 || g.State.Phase != Up {
+		return false
+	}
+	return g.step(Turn{Waiting: 1}, now).Release == Pass
 }
 
 // Next returns when Due has something to do if nothing happens until then; zero is never.

@@ -3,6 +3,7 @@ package destination
 import (
 	"cmp"
 	"container/heap"
+	"slices"
 	"time"
 )
 
@@ -39,13 +40,14 @@ type Queue struct {
 	claims map[string]*waiting
 	turn   order // the nearest deadline first, then what waits longest
 	end    order // what is given up first
+	age    order // what waits longest
 }
 
-// waiting is a Held with its places in the two orders.
+// waiting is a Held with its places in the orders.
 type waiting struct {
 	Held
 	giveUp time.Time
-	at     [2]int
+	at     [orders]int
 }
 
 // order is a heap of claims.
@@ -54,6 +56,9 @@ type order struct {
 	which  int // of waiting.at
 	before func(a, b *waiting) int
 }
+
+// orders are how many there are.
+const orders = 3
 
 func (o *order) Len() int           { return len(o.claims) }
 func (o *order) Less(i, j int) bool { return o.before(o.claims[i], o.claims[j]) < 0 }
@@ -82,6 +87,10 @@ func byEnd(a, b *waiting) int {
 	return cmp.Or(earlier(a.giveUp, b.giveUp), cmp.Compare(a.Claim, b.Claim))
 }
 
+func byAge(a, b *waiting) int {
+	return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Claim, b.Claim))
+}
+
 // earlier compares instants of which a zero one never comes.
 func earlier(a, b time.Time) int {
 	switch {
@@ -100,12 +109,13 @@ func (q *Queue) Add(h Held) {
 	q.Remove(h.Claim)
 	if q.claims == nil {
 		q.claims = make(map[string]*waiting)
-		q.turn, q.end = order{before: byTurn}, order{which: 1, before: byEnd}
+		q.turn, q.end, q.age = order{before: byTurn}, order{which: 1, before: byEnd}, order{which: 2, before: byAge}
 	}
 	w := &waiting{Held: h, giveUp: h.giveUpAt()}
 	q.claims[h.Claim] = w
 	heap.Push(&q.turn, w)
 	heap.Push(&q.end, w)
+	heap.Push(&q.age, w)
 }
 
 // Remove lets go of a claim, and reports whether it was held.
@@ -117,6 +127,7 @@ func (q *Queue) Remove(claim string) (Held, bool) {
 	delete(q.claims, claim)
 	heap.Remove(&q.turn, w.at[0])
 	heap.Remove(&q.end, w.at[1])
+	heap.Remove(&q.age, w.at[2])
 	return w.Held, true
 }
 
@@ -125,6 +136,33 @@ func (q *Queue) Len() int { return len(q.claims) }
 
 // First returns the claim whose turn it is; there must be one.
 func (q *Queue) First() Held { return q.turn.claims[0].Held }
+
+// Bounds returns since when the claim waits that waits longest, and the nearest deadline; zero for none.
+func (q *Queue) Bounds() (oldest, deadline time.Time) {
+	if q.Len() > 0 {
+		oldest, deadline = q.age.claims[0].Since, q.turn.claims[0].Deadline
+	}
+	return oldest, deadline
+}
+
+// Next returns the first n claims by turn. It looks at all.
+func (q *Queue) Next(n int) []Held {
+	first := make([]*waiting, 0, n+1)
+	for _, w := range q.turn.claims {
+		if len(first) == n && byTurn(w, first[n-1]) > 0 {
+			continue
+		}
+		i, _ := slices.BinarySearchFunc(first, w, byTurn)
+		if first = slices.Insert(first, i, w); len(first) > n {
+			first = first[:n]
+		}
+	}
+	next := make([]Held, len(first))
+	for i, w := range first {
+		next[i] = w.Held
+	}
+	return next
+}
 
 // GiveUpAt returns when the next claim is to be given up; zero is never.
 func (q *Queue) GiveUpAt() time.Time {

@@ -126,6 +126,8 @@ type (
 		Claim string
 		Sent  time.Time
 	}
+	// Lost tells that a claim never went: its process has ended.
+	Lost struct{ Claim string }
 	// RateLimited tells that the destination asked for a lower pace, or for none for RetryAfter.
 	RateLimited struct {
 		Claim      string

@@ -76,11 +76,7 @@ func (m *machine) pass() {
 	}
 	m.Flow.fill(m.Flow.pace(&m.c.Pace, m.Phase, m.now), m.now)
 	if m.Canary.Claim != "" && !m.now.Before(m.Canary.Sent.Add(canaryTimeout)) {
-		m.Canary = Canary{}
-		if m.Phase == Testing {
-			m.enter(Down)
-			m.NextTest = m.now
-		}
+		m.lost()
 	}
 	if !m.HeldUntil.IsZero() && !m.now.Before(m.HeldUntil) {
 		m.HeldUntil = time.Time{}
@@ -90,6 +86,15 @@ func (m *machine) pass() {
 	}
 	if m.c.Probe.URL != "" && m.HeldUntil.IsZero() && !m.now.Before(m.NextProbe) {
 		m.actions.Probe, m.NextProbe = true, m.now.Add(m.c.Probe.Every)
+	}
+}
+
+// lost lets another canary go in the place of the one that nothing will be heard of.
+func (m *machine) lost() {
+	m.Canary = Canary{}
+	if m.Phase == Testing {
+		m.enter(Down)
+		m.NextTest = m.now
 	}
 }
 
@@ -236,6 +241,12 @@ func (e Failed) apply(m *machine) {
 		if m.UpUntil.IsZero() && m.Evidence.opens(m.c.OpensAt, m.now) {
 			m.down(CauseFailures)
 		}
+	}
+}
+
+func (e Lost) apply(m *machine) {
+	if e.Claim == m.Canary.Claim {
+		m.lost()
 	}
 }
 

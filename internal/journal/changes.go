@@ -42,6 +42,8 @@ type batch struct {
 	subjects map[int64]*life
 	letters  map[string]KeyedDeadLetter
 	born     int64
+	// happened are the records, for Hooks.Recorded.
+	happened []Happening
 	// publish makes the messages of the outbox; nil where nobody listens.
 	publish Publisher
 }
@@ -102,6 +104,7 @@ func (b *batch) append(key int64, e Entry, about Happening) {
 	about.Subject, about.Digest = e.Subject, DigestEntry(e)
 	b.changes.Link.Digests = append(b.changes.Link.Digests, about.Digest)
 	b.changes.Records = append(b.changes.Records, KeyedRecord{key, e})
+	b.happened = append(b.happened, about)
 	if b.publish != nil {
 		b.changes.Outbox = append(b.changes.Outbox, b.publish(&about)...)
 	}
@@ -156,6 +159,10 @@ func (b *batch) decided(a *Analysis, h *History, r *ruling) Recorded {
 	}
 	at := b.attemptOf(a, h.Attempts+1, 0, episode, d)
 	at.AnalysedCount, at.Ends = analysedCount(d), r.ends
+	at.Destination = storable(a.Failure.Destination)
+	if at.Tells, at.RetryAfter = a.tells(b.now); h.Sent != nil {
+		at.Sent = *h.Sent
+	}
 	at.Fingerprint = FingerprintOf(a.Policy.Name, at).ID
 	if !d.ShouldRetry() {
 		at.DeadLetter = deadLetterID(a, r.again...)

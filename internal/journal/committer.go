@@ -165,6 +165,7 @@ func (c *committer) transact(kill context.Context, items []*item) error {
 	marks := c.takeMarks()
 	began := time.Now()
 	var saved *Changes
+	var happened []Happening
 	err := c.store.Transact(ctx, lookups, func(head Head, histories []History) *Changes {
 		b := newBatch(c.now(), head, c.publish)
 		b.changes.Link.Answered = marks
@@ -176,7 +177,7 @@ func (c *committer) transact(kill context.Context, items []*item) error {
 			i.refused = i.apply(b, h)
 		}
 		c.compareClocks(b.now, head.At)
-		saved = b.seal()
+		saved, happened = b.seal(), b.happened
 		return saved
 	})
 	if err != nil {
@@ -185,6 +186,9 @@ func (c *committer) transact(kill context.Context, items []*item) error {
 	}
 	if saved != nil {
 		c.hooks.Committed(len(saved.Link.Digests), time.Since(began))
+		if len(happened) > 0 {
+			c.hooks.Recorded(happened)
+		}
 	}
 	return nil
 }

@@ -46,6 +46,7 @@ func onBench(t *testing.T, test func(t *testing.T, b *bench)) {
 // replica is a journal of its own on the same store. The last one made is stopped at the end.
 func (b *bench) replica(now func() time.Time) *journal.Journal {
 	j := journal.New(b.memory, now, nil, journal.Hooks{
+		Recorded: func([]journal.Happening) {},
 		Committed: func(records int, _ time.Duration) { // two replicas may both be done
 			b.mu.Lock()
 			defer b.mu.Unlock()

@@ -82,6 +82,10 @@ func (p *projection) apply(l *life, e *Entry, body any) {
 		p.delivery(l, b)
 	case *erasureBody:
 		p.erasure(l, b)
+	case *GateBody:
+		p.gate(l, b)
+	case *DestinationBody:
+		l.destination(b)
 	}
 	for i := range p.touched {
 		p.move(l, &p.touched[i])
@@ -107,6 +111,10 @@ func decodeBody(e *Entry) (any, error) {
 		body = &purgeBody{}
 	case ErasureEntry:
 		body = &erasureBody{}
+	case GateEntry:
+		body = &GateBody{}
+	case DestinationEntry:
+		body = &DestinationBody{}
 	case RejectionEntry, RebuildEntry:
 		return nil, nil
 	default:
@@ -183,6 +191,7 @@ func (d *DeadLetter) outcome(l *life) BulkOutcome {
 // attempt folds a fresh decision: the episode, its dead letter, the sums.
 func (p *projection) attempt(l *life, a *Attempt) {
 	d, e, before := &a.Decision, &l.Episode, l.Episode
+	l.Sent = nil
 	p.reported(l, a.ProcessInstanceKey)
 	letter, opens := l.letter(), a.Episode > l.Episode.Number
 	switch {
@@ -314,6 +323,7 @@ func (p *projection) reported(l *life, processInstanceKey int64) {
 
 // outcome folds how the work of a subject ended.
 func (p *projection) outcome(l *life, b *outcomeBody) {
+	l.Sent = nil
 	p.reported(l, b.ProcessInstanceKey)
 	e, d := &l.Episode, l.letter()
 	if b.Outcome == outcomeSuccess {

@@ -15,5 +15,8 @@ type Happening struct {
 	Review  *Review
 }
 
+// Told returns the record.
+func (h *Happening) Told() Record { return Record{h.Subject, h.Attempt, h.Entry} }
+
 // Publisher makes the outbox's messages of what was recorded. It is pure.
 type Publisher func(h *Happening) []Message

@@ -17,6 +17,8 @@ type Hooks struct {
 	// Committed is called for each transaction that saved something, with the number of its records and how
 	// long it took.
 	Committed func(records int, took time.Duration)
+	// Recorded is called for each transaction of this Journal that saved records, in their order, after Committed.
+	Recorded func(records []Happening)
 	// Open tells whether the journal can be written, when that changes; reason says why not.
 	Open func(open bool, reason error)
 	// Recovered is called for each episode that an outcome ended well, as it stands then.
@@ -29,6 +31,7 @@ type Hooks struct {
 func NoHooks() Hooks {
 	return Hooks{
 		Committed: func(int, time.Duration) {},
+		Recorded:  func([]Happening) {},
 		Open:      func(bool, error) {},
 		Recovered: func(string, *Episode) {},
 		Behind:    func(time.Duration) {},

@@ -36,6 +36,8 @@ type outcomeBody struct {
 	// DeadLetter is the id of the one that is born where a failure ends the episode, Team who must act on it.
 	DeadLetter string        `json:"deadLetterId,omitempty"`
 	Team       decision.Team `json:"responsibleTeam,omitempty"`
+	// Sent is what a destination's gate let through and has succeeded.
+	Sent SentJob `json:"sent,omitzero"`
 }
 
 const (
@@ -51,7 +53,13 @@ func (b *batch) conclude(o *Outcome, h *History) Concluded {
 		at = b.milli()
 	}
 	body := &outcomeBody{Outcome: outcomeSuccess, Episode: e.Number, State: Recovered, At: at, ProcessInstanceKey: o.ProcessInstanceKey}
+	if h.Sent != nil && o.Success {
+		body.Sent = *h.Sent
+	}
 	switch {
+	case !e.State.Open() && body.Sent != SentJob{}:
+		b.answeredGate(o.Subject, h)
+		return Concluded{Episode: *e}
 	case !e.State.Open(), !o.At.IsZero() && h.Last != nil && at.Before(h.Last.Decision.AnalysedAt): // of an earlier try
 		return Concluded{Episode: *e}
 	case o.Success:

@@ -34,6 +34,12 @@ type Reader interface {
 	PendingRetries(ctx context.Context, policy string, after *PendingRetry, limit int) ([]PendingRetry, error)
 }
 
+// Holding reads what is held at gates. Its errors hold a *StoreError. Every method is safe for concurrent use.
+type Holding interface {
+	// Held returns the ledger's head, and the states of all destinations and of all subjects that are held, as they are then.
+	Held(ctx context.Context) (Head, []KeyedState, error)
+}
+
 // Archive reads the audit's records and the ledger that vouches for them, beside whoever writes. Its errors hold
 // a *StoreError. Every method is safe for concurrent use.
 type Archive interface {
@@ -51,6 +57,14 @@ type Record struct {
 	Subject Subject
 	Attempt *Attempt
 	Entry   *Entry
+}
+
+// Number returns the record's.
+func (r Record) Number() int64 {
+	if r.Attempt != nil {
+		return r.Attempt.Record
+	}
+	return r.Entry.Record
 }
 
 // RecordFilter chooses records. Its zero value lets all through.
@@ -161,6 +175,22 @@ type SubjectState struct {
 	Seen string `json:"seen,omitempty"`
 	// Episode is the latest.
 	Episode Episode `json:"episode,omitzero"`
+	// Held are the processes that wait at a gate, Sent the claim that one let through last, where its outcome is wanted.
+	Held []HeldJob `json:"held,omitempty"`
+	Sent *SentJob  `json:"sent,omitempty"`
+	// Destination is set where the subject is one (DestinationSubject).
+	Destination *DestinationState `json:"destination,omitempty"`
+}
+
+// destination returns the name of the one that the subject is, or that it waits for; empty for none.
+func (s *KeyedState) destination() string {
+	switch {
+	case s.State.Destination != nil:
+		return s.Subject.ID
+	case len(s.State.Held) > 0:
+		return s.State.Held[0].Destination
+	}
+	return ""
 }
 
 // Pending returns when the retry that is waited for is made, and reports whether one is.

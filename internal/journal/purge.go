@@ -187,6 +187,9 @@ func (c *carriedSubject) life() (*life, error) {
 	return l, nil
 }
 
+// waits reports whether the state is needed though no record is left that tells of it.
+func (l *life) waits() bool { return len(l.Held) > 0 || l.Destination != nil }
+
 // carry is what the fold starts from where earlier records are purged.
 func (l *life) carry() carriedSubject {
 	c := carriedSubject{Subject: l.subject, State: l.SubjectState}
@@ -377,7 +380,7 @@ func (p *Purging) Step(head Head, at time.Time, confirmed bool, publish Publishe
 	}
 	body := &purgeBody{Through: forgotten.Through, Link: head.Link + 1, Confirmed: confirmed}
 	for _, s := range slices.SortedFunc(maps.Keys(f.lives), compareSubjects) {
-		if _, stays := p.Stays[keys[s]]; stays || keys[s] == 0 { // those without a record here were carried, and may have more
+		if _, stays := p.Stays[keys[s]]; stays || keys[s] == 0 || f.lives[s].waits() { // those without a record here were carried, and may have more
 			body.Subjects = append(body.Subjects, f.lives[s].carry())
 		} else {
 			forgotten.Subjects = append(forgotten.Subjects, keys[s])

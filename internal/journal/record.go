@@ -73,6 +73,12 @@ type Attempt struct {
 	JitterBin int64 `json:"jitterBin,omitempty"`
 	// DeadLetter is the id of the dead letter that was born with it; empty where another retry follows.
 	DeadLetter string `json:"deadLetterId,omitempty"`
+	// Destination of the claim, what the failure tells of it, and how long that asks to wait; empty for nothing.
+	Destination string        `json:"destination,omitempty"`
+	Tells       Tells         `json:"tells,omitempty"`
+	RetryAfter  time.Duration `json:"retryAfter,omitempty"`
+	// Sent is what failed, where a gate let it go as a canary or in a ramp.
+	Sent SentJob `json:"sent,omitzero"`
 
 	decision.Decision
 }
@@ -215,6 +221,9 @@ const (
 	BulkEntry      EntryKind = "bulk"
 	RebuildEntry   EntryKind = "rebuild"
 	ErasureEntry   EntryKind = "erasure"
+	// GateEntry is of a claim that a destination's gate holds, DestinationEntry of the destination.
+	GateEntry        EntryKind = "gate"
+	DestinationEntry EntryKind = "destination"
 )
 
 // Entry is a record of the audit as it is kept and signed.

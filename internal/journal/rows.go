@@ -20,7 +20,7 @@ func table(name string, keys int, columns string) *Table {
 
 // The projections.
 var (
-	SubjectsTable     = table("subjects", 1, "key tenant policy id next_retry last dead_letter body")
+	SubjectsTable     = table("subjects", 1, "key tenant policy id next_retry last dead_letter destination body")
 	DeadLettersTable  = table("dead_letters", 1, "record id subject state policy team reason fingerprint at seen body")
 	CountsTable       = table("dead_letter_counts", 5, "fingerprint policy state team reason n")
 	FiguresTable      = table("figures", 4, "slot policy name bucket value")
@@ -53,7 +53,7 @@ func (s *KeyedState) Row() Row {
 	if at, waits := s.State.Pending(); waits {
 		next = Milli(at)
 	}
-	return Row{s.Key, s.Subject.Tenant, s.Subject.Policy, s.Subject.ID, next, s.State.LastRecord, s.State.Episode.DeadLetter, string(encoded(&s.State))}
+	return Row{s.Key, s.Subject.Tenant, s.Subject.Policy, s.Subject.ID, next, s.State.LastRecord, s.State.Episode.DeadLetter, s.destination(), string(encoded(&s.State))}
 }
 
 // Row returns the dead letter's row.

@@ -138,7 +138,7 @@ func (p *player) arrive(claim int, at time.Duration) {
 
 // open lets through what may go.
 func (p *player) open(at time.Duration) {
-	released, givenUp, _, probe := p.gate.Due(epoch.Add(at))
+	released, givenUp, probe := p.gate.Due(epoch.Add(at))
 	for _, r := range released {
 		claim := p.index[r.Claim]
 		delete(p.index, r.Claim)

@@ -32,6 +32,7 @@ type Reader interface {
 	journal.Reader
 	deadletter.Reader
 	journal.Archive
+	journal.Holding
 	journal.Statistics
 	audit.Journal
 	// Close ends what runs and frees everything; further calls of other methods fail.

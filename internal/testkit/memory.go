@@ -266,6 +266,22 @@ func (m *Memory) PendingRetries(ctx context.Context, policy string, after *journ
 	return all[:min(len(all), max(limit, 0))], nil
 }
 
+// Held implements journal.Holding.
+func (m *Memory) Held(ctx context.Context) (journal.Head, []journal.KeyedState, error) {
+	if err := m.readable(ctx); err != nil {
+		return journal.Head{}, nil, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var all []journal.KeyedState
+	for _, key := range slices.Sorted(maps.Keys(m.subjects)) {
+		if s := m.subjects[key]; s.State.Destination != nil || len(s.State.Held) > 0 {
+			all = append(all, *s)
+		}
+	}
+	return m.head, all, nil
+}
+
 func byTime(a, b journal.PendingRetry) int {
 	return cmp.Or(a.NextRetryTime.Compare(b.NextRetryTime), cmp.Compare(a.Key, b.Key))
 }

@@ -18,6 +18,7 @@ const (
 	RetrySubmissionBackoff = "retry-submission-backoff" // RN-BIL-004
 	RecordRetryOutcome     = "record-retry-outcome"
 	RetryReview            = "retry-review"
+	SubmissionGate         = "submission-gate"
 )
 
 const (
@@ -119,7 +120,7 @@ func (a *Analyzer) analysis(j *Job, p *decision.Policy, f *decision.Failure, rec
 		JobKey:  j.Key, ElementInstanceKey: j.ElementInstanceKey, ProcessInstanceKey: j.ProcessInstanceKey,
 		Rule: a.rule, Policy: p, Failure: f, Error: redact.Line(f.Error, maxErrorBytes), ReceivedAt: received,
 	}
-	f.Match.Text = matchedText(f, n.Error)
+	f.Match.Text, f.Destination = matchedText(f, n.Error), destinationOf(f)
 	n.Identity = journal.IdentityOf(n)
 	return n
 }

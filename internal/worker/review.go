@@ -33,8 +33,8 @@ const (
 	holdTime = 5 * time.Second
 )
 
-// ReviewEngine is an Engine that keeps a job for as long as a person needs.
-type ReviewEngine interface {
+// KeepingEngine is an Engine that keeps a job for as long as a person needs, or a destination.
+type KeepingEngine interface {
 	Engine
 	// Hold makes the engine offer an activated job again only after that long.
 	Hold(ctx context.Context, j *Job, long time.Duration) error
@@ -43,31 +43,39 @@ type ReviewEngine interface {
 // Reviews is the use case of retry-review: a process waits for a person's decision on a dead letter. Its job is recorded
 // and stays where it is until the decision is delivered (ReviewSink), across restarts.
 type Reviews struct {
-	engine   ReviewEngine
+	keeper
 	policies func() decision.Policies
 	letters  deadletter.Reader
 	memory   *journal.Journal
 	waiting  func()
 	hooks    Hooks
-	log      *zap.Logger
-	unheld   sync.Once
+}
+
+// keeper takes jobs that are answered later.
+type keeper struct {
+	engine KeepingEngine
+	log    *zap.Logger
+	unheld sync.Once
 }
 
 // NewReviews looks dead letters up in letters and records in memory who waits. policies gives those in force. waiting is
 // called where a process came whose answer is on its way already; it must not block.
-func NewReviews(engine ReviewEngine, policies func() decision.Policies, letters deadletter.Reader, memory *journal.Journal,
+func NewReviews(engine KeepingEngine, policies func() decision.Policies, letters deadletter.Reader, memory *journal.Journal,
 	waiting func(), hooks Hooks, log *zap.Logger) *Reviews {
-	return &Reviews{engine: engine, policies: policies, letters: letters, memory: memory, waiting: waiting, hooks: hooks, log: log}
+	return &Reviews{keeper{engine: engine, log: log}, policies, letters, memory, waiting, hooks}
 }
 
 // Worker that takes review jobs, with places of its own beside those of all others: people are slow. Of cfg it keeps the
 // name, the tenants, the poll time-out and Await. What its jobs cost in memory is bounded, however many wait.
 func (r *Reviews) Worker(cfg Config) *Worker {
+	return r.worker(cfg, Subscription{JobType: RetryReview, Begin: r.Begin}, r.hooks)
+}
+
+func (k *keeper) worker(cfg Config, s Subscription, hooks Hooks) *Worker {
 	cfg.JobTimeout, cfg.MaxJobsActive, cfg.Concurrency = reviewTakeTime, reviewPlaces, reviewPlaces
-	hooks := r.hooks
 	hooks.InFlight = func(int) {}  // they count against nobody's capacity
 	hooks.EngineUp = func(bool) {} // the other loops tell
-	return New(r.engine, cfg, []Subscription{{JobType: RetryReview, Begin: r.Begin}}, hooks, r.log)
+	return New(k.engine, cfg, []Subscription{s}, hooks, k.log)
 }
 
 // Begin is an activation under the policies that are in force now.
@@ -112,11 +120,17 @@ func (r *Reviews) keep(ctx context.Context, j *Job, seen *journal.ReviewJob, d *
 	}
 	r.log.Info("a process waits for a review", zap.String("event", "review_waiting"), zap.String("deadLetterId", d.ID),
 		zap.String("retryPolicy", seen.Subject.Policy), zap.Int64("jobKey", j.Key), zap.Int64("processInstanceKey", j.ProcessInstanceKey))
+	return r.keeper.keep(ctx, j)
+}
+
+// keep has the engine offer the job again only after a day.
+func (k *keeper) keep(ctx context.Context, j *Job) Reply {
 	within, cancel := context.WithTimeout(ctx, holdTime)
 	defer cancel()
-	if err := r.engine.Hold(within, j, reviewTime); err != nil && kindOf(err) == Refused {
-		r.unheld.Do(func() {
-			r.log.Warn("the engine does not keep review jobs for a day; they come every half minute, which costs a little each time", zap.Error(err))
+	if err := k.engine.Hold(within, j, reviewTime); err != nil && kindOf(err) == Refused {
+		k.unheld.Do(func() {
+			k.log.Warn("the engine does not keep jobs that wait for a day; they come every half minute, which costs a little each time",
+				zap.String("jobType", j.Type), zap.Error(err))
 		})
 	}
 	return Reply{Action: kept}

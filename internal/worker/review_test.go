@@ -94,7 +94,7 @@ func TestReviewJobsOfAnEngineThatCannotKeepThem(t *testing.T) {
 		if n := len(f.of(job).given); n < 18 || n > 21 {
 			t.Errorf("handed out %d times in 10 minutes, want every 30 s", n)
 		}
-		if n := f.logs.FilterMessageSnippet("does not keep review jobs").Len(); n != 1 {
+		if n := f.logs.FilterMessageSnippet("does not keep jobs that wait").Len(); n != 1 {
 			t.Errorf("said %d times", n)
 		}
 		f.retry(id)

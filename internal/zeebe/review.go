@@ -10,11 +10,11 @@ import (
 )
 
 var (
-	_ worker.ReviewEngine = (*Client)(nil)
-	_ worker.Waiters      = (*Client)(nil)
+	_ worker.KeepingEngine = (*Client)(nil)
+	_ worker.Waiters       = (*Client)(nil)
 )
 
-// Hold implements worker.ReviewEngine.
+// Hold implements worker.KeepingEngine.
 func (c *Client) Hold(ctx context.Context, j *worker.Job, long time.Duration) error {
 	_, err := c.gateway.UpdateJobTimeout(ctx, &pb.UpdateJobTimeoutRequest{JobKey: j.Key, Timeout: long.Milliseconds()})
 	return replyError(err)

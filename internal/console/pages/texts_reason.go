@@ -3,6 +3,7 @@ package pages
 // reasonTexts name decision.Reasons().
 var reasonTexts = []text{
 	{"reason.MAX_RETRIES", "Limite de tentativas", "Retry limit reached"},
+	{"reason.DEADLINE", "Prazo de envio não pode ser cumprido", "Deadline cannot be met"},
 	{"reason.TIME_LIMIT", "Limite de tempo", "Time limit reached"},
 	{"reason.UNKNOWN", "Erro desconhecido", "Unknown error"},
 	{"reason.EMPTY_ERROR", "Erro sem texto", "Error without text"},

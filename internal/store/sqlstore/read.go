@@ -119,6 +119,27 @@ func (r *Reader) PendingRetries(ctx context.Context, policy string, after *journ
 	})
 }
 
+// Held implements journal.Holding.
+func (r *Reader) Held(ctx context.Context) (head journal.Head, states []journal.KeyedState, err error) {
+	const query = "SELECT key, tenant, policy, id, body FROM subjects WHERE destination <> '' ORDER BY key"
+	err = r.read(ctx, "read what is held", func(s *snapshot) error {
+		if head, err = s.head(""); err != nil {
+			return err
+		}
+		states, err = collect(s, query, nil, func(scan scanner, k *journal.KeyedState) error {
+			var state string
+			if err := scan(&k.Key, &k.Subject.Tenant, &k.Subject.Policy, &k.Subject.ID, &state); err != nil {
+				return err
+			}
+			var err error
+			k.State, err = readState(state)
+			return err
+		})
+		return err
+	})
+	return head, states, err
+}
+
 // Head implements journal.Archive.
 func (r *Reader) Head(ctx context.Context) (journal.Head, error) {
 	return reading(ctx, r, "read the ledger's head", func(s *snapshot) (journal.Head, error) { return s.head("") })

@@ -42,7 +42,7 @@ CREATE TABLE ledger_head (
 
 -- What follows is derived from the records above; `audit verify` holds it against them, `journal rebuild` makes it anew.
 
--- A subject's state. next_retry, last and dead_letter are what of the body is sought by.
+-- A subject's state. next_retry, last, dead_letter and destination are what of the body is sought by.
 CREATE TABLE subjects (
     key         INT  NOT NULL PRIMARY KEY,
     tenant      TEXT NOT NULL,
@@ -51,11 +51,14 @@ CREATE TABLE subjects (
     next_retry  INT, -- null where no retry is waited for
     last        INT  NOT NULL,
     dead_letter TEXT NOT NULL,
+    destination TEXT NOT NULL, -- that it is, or is held for; empty for none
     body        JSON NOT NULL,
     UNIQUE (id, policy, tenant)
 )STRICT;
 
 CREATE INDEX subjects_pending ON subjects (next_retry, key) WHERE next_retry IS NOT NULL;
+
+CREATE INDEX subjects_held ON subjects (key) WHERE destination <> '';
 
 -- seen is when its review job was last seen: a heartbeat, which no record tells.
 CREATE TABLE dead_letters (

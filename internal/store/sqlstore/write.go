@@ -279,7 +279,7 @@ func (w *writer) save(head journal.Head, c *journal.Changes) error {
 // What a newer row changes in the one that is there.
 const (
 	replaceSubject = "id = excluded.id, next_retry = excluded.next_retry, last = excluded.last," +
-		" dead_letter = excluded.dead_letter, body = excluded.body"
+		" dead_letter = excluded.dead_letter, destination = excluded.destination, body = excluded.body"
 	replaceDeadLetter = "id = excluded.id, state = excluded.state, seen = excluded.seen, body = excluded.body"
 	replaceRun        = "state = excluded.state, body = excluded.body"
 	replaceAnswered   = "last = CASE WHEN answered.last > excluded.last THEN answered.last ELSE excluded.last END"

@@ -1,0 +1,36 @@
+package app
+
+import (
+	"context"
+
+	"retry-worker/internal/gate"
+	"retry-worker/internal/journal"
+	"retry-worker/internal/outbox"
+	"retry-worker/internal/worker"
+)
+
+// newGates prepares the gates of destinations.
+func (a *App) newGates(memory *journal.Journal) *gate.Gates {
+	hooks := gate.NoHooks()
+	hooks.Answered = a.metrics.Hooks().Answered
+	return gate.New(gate.Options{
+		Store: a.store, Memory: memory, Engine: a.engine, Clock: a.clock, Zone: zoneOf(a.settings.Notify), Log: a.log, Hooks: hooks,
+		Settings: func() gate.Settings {
+			c := a.catalogue()
+			return gate.Settings{Version: c.Version, Configured: c.Destinations, Otherwise: c.DefaultDestination}
+		},
+		Probe: func(context.Context, string, []int) bool { return false },
+	})
+}
+
+// holdGates takes jobs of gates until stop ends, and acts on all that are held while this replica has the lease.
+func (a *App) holdGates(stop, hard context.Context, gates *gate.Gates, memory *journal.Journal) {
+	defer a.background(hard, gates.Run)()
+	defer a.background(hard, func(ends context.Context) {
+		outbox.Lead(ends, hard, a.store, gate.Lease, a.holder(), gates.Lead)
+	})()
+	a.metrics.StartJobType(worker.SubmissionGate)
+	s := a.settings
+	worker.NewGate(a.engine, gates, a.policies, memory, a.metrics.Hooks(), a.log).
+		Worker(worker.Config{Name: s.WorkerName, PollTimeout: pollTimeout, Await: memory.Await, TenantIDs: s.TenantIDs}).Run(stop, hard)
+}

@@ -1,0 +1,334 @@
+// Package gate runs the gates of destinations: it keeps up with what the journal says of them, holds claims that may not
+// go, and lets them go when their turn comes.
+//
+// Each replica has one Gates, which follows the journal's records; the one that holds the lease alone acts on it: it
+// records what becomes of a destination, releases claims and gives up those that cannot be sent in time.
+package gate
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"retry-worker/internal/clock"
+	"retry-worker/internal/decision"
+	"retry-worker/internal/destination"
+	"retry-worker/internal/journal"
+	"retry-worker/internal/worker"
+)
+
+// Store is what Gates read of a journal's store.
+type Store interface {
+	journal.Holding
+	// Records is journal.Archive's, Pending journal.Outbox's.
+	Records(ctx context.Context, f journal.RecordFilter, after int64, limit int) ([]journal.Record, error)
+	Pending(ctx context.Context, queue string, after int64, limit int) ([]journal.Message, error)
+}
+
+// Memory records what Gates do (journal.Journal does).
+type Memory interface {
+	RecordDestination(ctx context.Context, name string, body journal.DestinationBody) error
+	Depart(ctx context.Context, d *journal.Departure) (bool, error)
+	Published(ctx context.Context, sequences []int64) error
+}
+
+// Engine answers the processes that wait at a gate. Its errors hold a *worker.EngineError.
+type Engine interface {
+	Complete(ctx context.Context, j *worker.Job, variables string) error
+	Throw(ctx context.Context, j *worker.Job, e worker.BPMNError) error
+}
+
+// Settings are what the catalogue in force says of destinations.
+type Settings struct {
+	Version    string
+	Configured map[string]destination.Settings
+	Otherwise  destination.Settings
+}
+
+// Hooks are told what happens; they must not block. A name that the catalogue does not configure is destination.Other.
+type Hooks struct {
+	// Admitted is called for a claim that passed at once.
+	Admitted func(name string)
+	// Released is called for one that was held and goes, GivenUp for one that cannot be sent in time.
+	Released func(name string, kind destination.Kind, held time.Duration)
+	GivenUp  func(name string, reason decision.Reason)
+	// Wasted is called for a submission that failed because the destination was not up.
+	Wasted func(name string)
+	// Answered is called for each process that was answered.
+	Answered func(jobType string, a worker.Action)
+}
+
+// NoHooks does nothing.
+func NoHooks() Hooks {
+	return Hooks{
+		Admitted: func(string) {}, Released: func(string, destination.Kind, time.Duration) {}, GivenUp: func(string, decision.Reason) {},
+		Wasted: func(string) {}, Answered: func(string, worker.Action) {},
+	}
+}
+
+// Options are what Gates are made with.
+type Options struct {
+	Store    Store
+	Memory   Memory
+	Engine   Engine
+	Settings func() Settings
+	// Probe asks a URL, and reports whether it answers with one of those statuses.
+	Probe func(ctx context.Context, url string, expect []int) bool
+	Clock clock.Clock
+	// Zone in which people are told when something was.
+	Zone  *time.Location
+	Hooks Hooks
+	Log   *zap.Logger
+}
+
+// Gates are those of all destinations, as the journal has them. Their methods are safe for concurrent use.
+type Gates struct {
+	Options
+	nudged chan struct{}
+
+	// turning is held for the length of a turn, and guards term: while this process acts, otherwise nil.
+	turning sync.Mutex
+	term    *term
+
+	mu       sync.Mutex
+	registry *destination.Registry // nil until the journal was read
+	version  string                // of the catalogue that the registry is configured by
+	jobs     map[string]job        // that are held, by their claims in the queues
+	recorded map[string]int64      // versions of the destinations' States
+	// seen is the last record that was taken in; behind tells that there may be more in the store.
+	seen   int64
+	behind bool
+	looked time.Time
+	// leads tells that this process acts; told that why it cannot was logged.
+	leads, told bool
+}
+
+// job is a process that waits.
+type job struct {
+	journal.HeldJob
+	subject journal.Subject
+}
+
+// New prepares Gates; Run has them follow the journal, Lead act.
+func New(o Options) *Gates { return &Gates{Options: o, nudged: make(chan struct{}, 1)} }
+
+// claimOf names a job among all that wait, and in the records of its destination, which must not say whose it is.
+func claimOf(jobKey int64) string { return strconv.FormatInt(jobKey, 10) }
+
+// Admit reports whether a claim may go at once, and the name under which its destination is known. Only who leads lets
+// any go: the others have them held, and the leader releases them.
+func (g *Gates) Admit(name string, deadline time.Time) (ok bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := g.Clock.Now()
+	if g.registry == nil || !g.leads || !deadline.IsZero() && !deadline.After(now) {
+		return false
+	}
+	d := g.registry.Gate(name, now)
+	if ok = d.Admit(now); ok {
+		g.Hooks.Admitted(g.label(name))
+	}
+	return ok
+}
+
+// label of a destination in metrics: a closed set.
+func (g *Gates) label(name string) string {
+	if _, configured := g.Settings().Configured[name]; configured {
+		return name
+	}
+	return destination.Other
+}
+
+// Recorded takes in what this process's journal recorded (journal.Hooks).
+func (g *Gates) Recorded(records []journal.Happening) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.registry == nil || g.behind || records[0].Told().Number() != g.seen+1 { // another process has written, too
+		g.behind = true
+		g.nudge()
+		return
+	}
+	for i := range records {
+		if g.take(records[i].Told()) {
+			g.nudge()
+		}
+	}
+}
+
+func (g *Gates) nudge() {
+	select {
+	case g.nudged <- struct{}{}:
+	default:
+	}
+}
+
+// take takes a record in, and reports whether it is about a destination. What cannot be read says nothing.
+func (g *Gates) take(r journal.Record) bool {
+	g.seen = r.Number()
+	s, e := r.Subject, r.Entry
+	switch {
+	case r.Attempt != nil:
+		g.attempt(r.Attempt)
+		return r.Attempt.Tells != ""
+	case e.Kind == journal.OutcomeEntry:
+		g.answered(e)
+	case e.Kind == journal.GateEntry:
+		g.gate(s, e)
+	case e.Kind == journal.DestinationEntry:
+		g.destination(s.ID, e)
+	default:
+		return false
+	}
+	return true
+}
+
+// attempt tells a destination of a failure.
+func (g *Gates) attempt(a *journal.Attempt) {
+	if a.Tells == "" {
+		return
+	}
+	now := g.Clock.Now()
+	d := g.registry.Gate(a.Destination, now)
+	claim, sent := "", a.Sent.At
+	if !sent.IsZero() {
+		claim = claimOf(a.Sent.JobKey)
+	} else if d.State.Phase == destination.Ramping && d.State.Outage.Tests > 0 {
+		sent = d.State.Outage.Since // its gate let it go before: what goes now has a.Sent
+	}
+	switch a.Tells {
+	case journal.TellsFailed:
+		if d.State.Phase != destination.Up {
+			g.Hooks.Wasted(g.label(d.Name))
+		}
+		d.Apply(destination.Failed{Claim: claim, Sent: sent}, now)
+	case journal.TellsAnswered:
+		d.Apply(destination.Answered{Claim: claim, Sent: sent}, now)
+	case journal.TellsRateLimited:
+		d.Apply(destination.RateLimited{Claim: claim, Sent: sent, RetryAfter: a.RetryAfter}, now)
+	}
+}
+
+// answered tells a destination of a success.
+func (g *Gates) answered(e *journal.Entry) {
+	if sent, err := journal.ReadSent(e); err == nil && sent.JobKey != 0 {
+		now := g.Clock.Now()
+		g.registry.Gate(sent.Destination, now).Apply(destination.Answered{Claim: claimOf(sent.JobKey), Sent: sent.At}, now)
+	}
+}
+
+// gate takes in that a claim is held, or is no more.
+func (g *Gates) gate(s journal.Subject, e *journal.Entry) {
+	b, err := journal.ReadGate(e)
+	switch {
+	case err != nil:
+	case b.Action == journal.GateHeld:
+		g.hold(s, b.HeldJob)
+	case b.Action == journal.GateAnswered:
+		g.answered(e)
+	default:
+		delete(g.jobs, claimOf(b.JobKey))
+		g.registry.Gate(b.Destination, g.Clock.Now()).Queue.Remove(claimOf(b.JobKey))
+	}
+}
+
+func (g *Gates) hold(s journal.Subject, h journal.HeldJob) {
+	g.jobs[claimOf(h.JobKey)] = job{h, s}
+	g.registry.Gate(h.Destination, g.Clock.Now()).Queue.Add(destination.Held{Claim: claimOf(h.JobKey), Since: h.Since, Deadline: h.Deadline,
+		Limit: h.Limit, RetriesLeft: h.MaxRetries - h.Retries})
+}
+
+// destination takes in what was recorded of a destination, or ordered.
+func (g *Gates) destination(name string, e *journal.Entry) {
+	b, err := journal.ReadDestination(e)
+	if err != nil {
+		return
+	}
+	d := g.registry.Gate(name, g.Clock.Now())
+	if b.State != nil && b.Version > g.recorded[d.Name] { // another process's
+		g.recorded[d.Name] = b.Version
+		d.Take(*b.State, g.Clock.Now())
+	}
+	g.order(d, b.Command)
+}
+
+func (g *Gates) order(d *destination.Gate, c *journal.DestinationCommand) {
+	if c == nil {
+		return
+	}
+	now := g.Clock.Now()
+	switch c.Verb {
+	case journal.HoldClaims:
+		d.Apply(destination.Hold{Until: c.Until}, now)
+	case journal.SendCanary:
+		d.Apply(destination.TestNow{}, now)
+	case journal.ReleaseAt:
+		d.Apply(destination.ReleaseAt{Pace: c.PerMinute}, now)
+	case journal.TreatAsUp:
+		d.Apply(destination.TreatAsUp{Until: c.Until}, now)
+	}
+	d.Changed = true
+}
+
+// Destination is one as people see it.
+type Destination struct {
+	Name     string
+	State    destination.State
+	Settings destination.Settings
+	Held     int
+	// Oldest is since when the claim is held that is held longest, Deadline the nearest of all; zero for none.
+	Oldest, Deadline time.Time
+}
+
+// Claim is one that is held, as people see it.
+type Claim struct {
+	journal.HeldJob
+	Subject journal.Subject
+}
+
+// Destinations returns those that are configured or were asked for, by their names; journal.ErrUnavailable until the
+// journal was read.
+func (g *Gates) Destinations() ([]Destination, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.registry == nil {
+		return nil, journal.ErrUnavailable
+	}
+	for name := range g.Settings().Configured {
+		g.registry.Gate(name, g.Clock.Now())
+	}
+	var all []Destination
+	g.registry.Each(func(d *destination.Gate) { all = append(all, told(d)) })
+	slices.SortFunc(all, func(a, b Destination) int { return strings.Compare(a.Name, b.Name) })
+	return all, nil
+}
+
+func told(d *destination.Gate) Destination {
+	oldest, deadline := d.Queue.Bounds()
+	return Destination{d.Name, d.State, d.Settings, d.Queue.Len(), oldest, deadline}
+}
+
+// shown claims of one destination.
+const shown = 50
+
+// Destination returns one with the claims whose turn is next; false where nobody knows that name.
+func (g *Gates) Destination(name string) (Destination, []Claim, bool, error) {
+	if _, err := g.Destinations(); err != nil {
+		return Destination{}, nil, false, err
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	d := g.registry.Find(name)
+	if d == nil {
+		return Destination{}, nil, false, nil
+	}
+	var claims []Claim
+	for _, h := range d.Queue.Next(shown) {
+		claims = append(claims, Claim{g.jobs[h.Claim].HeldJob, g.jobs[h.Claim].subject})
+	}
+	return told(d), claims, true, nil
+}

@@ -1,0 +1,339 @@
+package gate_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/zap"
+
+	"retry-worker/internal/catalogue"
+	"retry-worker/internal/clock"
+	"retry-worker/internal/decision"
+	"retry-worker/internal/destination"
+	"retry-worker/internal/gate"
+	"retry-worker/internal/journal"
+	"retry-worker/internal/outbox"
+	"retry-worker/internal/testkit"
+	"retry-worker/internal/worker"
+)
+
+const portal = "unimed-sp"
+
+// world is a portal, the processes that send claims to it, an engine that keeps their jobs, and replicas over one store.
+type world struct {
+	t      *testing.T
+	memory *testkit.Memory
+	up     func(at time.Duration) bool
+	began  time.Time
+
+	mu       sync.Mutex
+	settings destination.Settings
+	replicas []*replica
+	key      int64
+	waits    map[int64]chan answer
+	sent     []sending
+	failed   map[string]int
+	ended    map[string]string // claims, and what became of them
+	draw     *rand.Rand
+}
+
+// sending is a submission.
+type sending struct {
+	claim  string
+	at     time.Duration
+	canary bool // of a gate that was down
+	ok     bool
+}
+
+// answer is what a process that waits is told.
+type answer struct {
+	thrown    bool
+	variables string
+}
+
+// replica is one worker.
+type replica struct {
+	*world
+	gates   *gate.Gates
+	handle  map[string]worker.Handler
+	kill    context.CancelFunc
+	ctx     context.Context
+	running sync.WaitGroup
+}
+
+func newWorld(t *testing.T, up func(at time.Duration) bool) *world {
+	return &world{t: t, memory: testkit.NewMemory(), up: up, began: time.Now(), settings: destination.Defaults(), waits: map[int64]chan answer{},
+		failed: map[string]int{}, ended: map[string]string{}, draw: rand.New(rand.NewPCG(1, 2))}
+}
+
+func (w *world) now() time.Duration { return time.Since(w.began) }
+
+// start starts a replica.
+func (w *world) start() *replica {
+	r := &replica{world: w}
+	r.ctx, r.kill = context.WithCancel(context.Background())
+	hooks := journal.NoHooks()
+	hooks.Recorded = func(records []journal.Happening) { r.gates.Recorded(records) }
+	memory := journal.New(w.memory, time.Now, nil, hooks)
+	r.gates = gate.New(gate.Options{Store: w.memory, Memory: memory, Engine: r, Clock: clock.Machine{}, Zone: time.UTC, Hooks: gate.NoHooks(),
+		Log: zap.NewNop(), Probe: func(context.Context, string, []int) bool { return false },
+		Settings: func() gate.Settings {
+			return gate.Settings{Version: "1", Configured: map[string]destination.Settings{portal: w.settings}, Otherwise: destination.Defaults()}
+		}})
+	policies := func() decision.Policies { return catalogue.Default().Policies }
+	no, log := worker.NoHooks(), zap.NewNop()
+	r.handle = map[string]worker.Handler{
+		worker.SubmissionGate:     worker.NewGate(r, r.gates, policies, memory, no, log).Begin().Handler,
+		worker.AnalyzeRetry:       worker.NewAnalyzer(policies, decision.RNBIL005, memory, time.Now, no, log).Begin().Handler,
+		worker.RecordRetryOutcome: worker.NewOutcomeRecorder(policies, memory, no, log).Begin().Handler,
+	}
+	r.running.Go(func() { memory.Run(r.ctx, r.ctx) })
+	r.running.Go(func() { r.gates.Run(r.ctx) })
+	holder := fmt.Sprint(time.Now().UnixNano(), len(w.replicas))
+	r.running.Go(func() { outbox.Lead(r.ctx, r.ctx, w.memory, gate.Lease, holder, r.gates.Lead) })
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.replicas = append(w.replicas, r)
+	return r
+}
+
+// stop kills all replicas.
+func (w *world) stop() {
+	for _, r := range w.replicas {
+		r.kill()
+		r.running.Wait()
+	}
+}
+
+// replace kills a replica and starts another.
+func (w *world) replace(n int) {
+	old := w.replicas[n]
+	old.kill()
+	old.running.Wait()
+	w.start()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.replicas[n] = w.replicas[len(w.replicas)-1]
+	w.replicas = w.replicas[:len(w.replicas)-1]
+}
+
+// job has a replica handle a job, and another one where that was killed.
+func (w *world) job(jobType, claim string, key int64, variables map[string]any) worker.Reply {
+	variables["claimId"], variables["operadora"] = claim, portal
+	text, _ := json.Marshal(variables)
+	for {
+		w.mu.Lock()
+		r := w.replicas[w.draw.IntN(len(w.replicas))]
+		w.mu.Unlock()
+		j := &worker.Job{Key: key, ElementInstanceKey: key + 1, ProcessInstanceKey: key + 2, Type: jobType, Variables: string(text), Retries: 3}
+		if reply := r.handle[jobType](r.ctx, j); r.ctx.Err() == nil && reply.Action != worker.Released {
+			return reply
+		}
+		time.Sleep(30 * time.Second)
+	}
+}
+
+// process sends a claim as a model with a gate does.
+func (w *world) process(claim string, deadline time.Time) {
+	for {
+		a := w.gate(claim, deadline)
+		var told struct{ GateCanary bool }
+		_ = json.Unmarshal([]byte(a.variables), &told)
+		if a.thrown {
+			w.end(claim, a.variables)
+			return
+		}
+		ok := w.up(w.now())
+		w.mu.Lock()
+		w.sent = append(w.sent, sending{claim, w.now(), told.GateCanary, ok})
+		w.mu.Unlock()
+		time.Sleep(time.Second)
+		if ok {
+			if told.GateCanary {
+				w.job(worker.RecordRetryOutcome, claim, w.newKey(nil), map[string]any{})
+			}
+			w.end(claim, "sent")
+			return
+		}
+		reply := w.job(worker.AnalyzeRetry, claim, w.newKey(nil), map[string]any{"submissionError": "Read timed out after 30000 ms"})
+		w.mu.Lock()
+		w.failed[claim]++
+		w.mu.Unlock()
+		if reply.Action == worker.Thrown {
+			w.end(claim, "given up: "+reply.Error.Message)
+			return
+		}
+		var next struct{ NextRetryTime time.Time }
+		_ = json.Unmarshal([]byte(reply.Variables), &next)
+		time.Sleep(time.Until(next.NextRetryTime))
+	}
+}
+
+// gate waits until the claim may go, or is given up.
+func (w *world) gate(claim string, deadline time.Time) answer {
+	variables := map[string]any{}
+	if !deadline.IsZero() {
+		variables["submissionDeadline"] = deadline
+	}
+	waits := make(chan answer, 1)
+	key := w.newKey(waits)
+	if reply := w.job(worker.SubmissionGate, claim, key, variables); reply.Action == worker.Completed {
+		return answer{variables: reply.Variables}
+	}
+	return <-waits
+}
+
+func (w *world) newKey(waits chan answer) int64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.key += 10
+	w.waits[w.key] = waits
+	return w.key
+}
+
+func (w *world) end(claim, how string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.ended[claim] = how
+}
+
+// all reports how many claims have ended.
+func (w *world) all() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.ended)
+}
+
+// The engine: a job is answered once; an answer of a replica that is killed may arrive, and nobody knows.
+
+func (r *replica) Complete(ctx context.Context, j *worker.Job, variables string) error {
+	return r.answer(ctx, j.Key, answer{variables: variables})
+}
+
+func (r *replica) Throw(ctx context.Context, j *worker.Job, e worker.BPMNError) error {
+	return r.answer(ctx, j.Key, answer{true, e.Variables})
+}
+
+func (r *replica) answer(ctx context.Context, key int64, a answer) error {
+	time.Sleep(5 * time.Millisecond)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.waits[key] == nil {
+		return &worker.EngineError{Kind: worker.Gone, Err: context.Canceled}
+	}
+	if ctx.Err() == nil || r.draw.IntN(2) == 0 {
+		r.waits[key] <- a
+		r.waits[key] = nil
+	}
+	if ctx.Err() != nil {
+		return &worker.EngineError{Kind: worker.Ambiguous, Err: ctx.Err()}
+	}
+	return nil
+}
+
+func (*replica) Activate(context.Context, worker.ActivateRequest) ([]worker.Job, error) {
+	return nil, nil
+}
+func (*replica) Fail(context.Context, *worker.Job, worker.Failure) error { return nil }
+func (*replica) Hold(context.Context, *worker.Job, time.Duration) error  { return nil }
+
+// arrive has claims arrive one after another, the deadline of every third nearer than that of the one before.
+func (w *world) arrive(n int, apart time.Duration) {
+	for i := range n {
+		claim, deadline := fmt.Sprintf("CLM-%d-1", i), time.Time{}
+		if i%3 == 0 {
+			deadline = w.began.Add(24*time.Hour - time.Duration(i)*time.Minute)
+		}
+		go w.process(claim, deadline)
+		time.Sleep(apart)
+	}
+}
+
+// check holds what was sent against what may be.
+func (w *world) check(n int) {
+	w.t.Helper()
+	if len(w.ended) != n {
+		w.t.Errorf("%d of %d claims have ended", len(w.ended), n)
+	}
+	for claim, how := range w.ended {
+		if how != "sent" {
+			w.t.Errorf("%s: %s", claim, how)
+		}
+	}
+	slices.SortFunc(w.sent, func(a, b sending) int { return int(a.at - b.at) })
+	most, lastCanary := int(w.settings.Pace.Most/6*1.1+1), -time.Hour
+	for i, s := range w.sent {
+		in := 0
+		for _, later := range w.sent[i:] {
+			if later.at-s.at < 10*time.Second {
+				in++
+			}
+		}
+		if in > most {
+			w.t.Errorf("%d are sent within 10 s of %s, at most %d may be", in, s.at, most)
+		}
+		if s.canary && !s.ok {
+			if s.at-lastCanary < time.Minute-time.Second {
+				w.t.Errorf("a canary goes at %s and one at %s", lastCanary, s.at)
+			}
+			lastCanary = s.at
+		}
+	}
+}
+
+// wasted are the submissions that failed.
+func (w *world) wasted() (n int) {
+	for _, f := range w.failed {
+		n += f
+	}
+	return n
+}
+
+// TestOutage: of a portal that is down for three hours, one replica, two of which one is killed again and again, each claim is sent
+// once it is up, and few find it down.
+func TestOutage(t *testing.T) {
+	outage := func(at time.Duration) bool { return at < 30*time.Minute || at > 210*time.Minute }
+	for name, test := range map[string]struct {
+		replicas, kills, mostWasted int
+		up                          func(at time.Duration) bool
+	}{
+		"one replica":                       {1, 0, 60, outage},
+		"one replica, killed 20 times":      {1, 20, 80, outage},
+		"two replicas, one killed 20 times": {2, 20, 80, outage},
+		"up 30 s, down 90 s, for an hour": {1, 0, 260, func(at time.Duration) bool {
+			return at < 30*time.Minute || at > 90*time.Minute || at%(2*time.Minute) < 30*time.Second
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const claims = 200
+				w := newWorld(t, test.up)
+				for range test.replicas {
+					w.start()
+				}
+				defer w.stop()
+				time.Sleep(20 * time.Second) // for the lease
+				go w.arrive(claims, time.Minute)
+				for range test.kills {
+					time.Sleep(11*time.Minute + 7*time.Second)
+					w.replace(0)
+				}
+				for end := time.Now().Add(24 * time.Hour); w.all() < claims && time.Now().Before(end); {
+					time.Sleep(time.Minute)
+				}
+				w.check(claims)
+				t.Logf("%d wasted, done after %s", w.wasted(), w.now())
+				if wasted := w.wasted(); wasted > test.mostWasted {
+					t.Errorf("%d submissions failed, at most %d may", wasted, test.mostWasted)
+				}
+			})
+		})
+	}
+}

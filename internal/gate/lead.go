@@ -1,0 +1,424 @@
+package gate
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
+
+	"retry-worker/internal/clock"
+	"retry-worker/internal/decision"
+	"retry-worker/internal/destination"
+	"retry-worker/internal/journal"
+	"retry-worker/internal/worker"
+)
+
+// Lease is the right to act, which one process has at a time.
+const Lease = "gates"
+
+const (
+	// longestRest is how long nothing is looked for where nothing was heard: other processes write, too.
+	longestRest = time.Second
+	// shortestRest is between two looks, so that a busy journal is not followed record by record.
+	shortestRest = 20 * time.Millisecond
+	// pageRecords are read at once.
+	pageRecords = 500
+	// callTime bounds one call of the journal or the engine.
+	callTime = 5 * time.Second
+	// mostFlying answers are on their way at once.
+	mostFlying = 32
+)
+
+// Run follows the journal, and acts while Lead runs, until stop ends.
+func (g *Gates) Run(stop context.Context) {
+	for waits := true; stop.Err() == nil; { // answers may be on their way from before
+		waits = g.turn(stop, waits)
+		g.rest(stop, g.next(waits))
+	}
+}
+
+// Lead has this process act until stop ends; what it began then goes on until hard ends. Who calls it holds the lease.
+func (g *Gates) Lead(stop, hard context.Context) {
+	g.act(&term{hard})
+	<-stop.Done()
+	g.act(nil)
+}
+
+// term is the time for which this process acts.
+type term struct{ hard context.Context }
+
+// act sets the term, nil for none; a turn that has begun is awaited.
+func (g *Gates) act(t *term) {
+	g.turning.Lock()
+	defer g.turning.Unlock()
+	g.term = t
+	g.leading(false) // from the next turn on
+	g.nudge()
+}
+
+// turn follows the journal and, where this process acts, acts; waits tells that answers may be on their way, before and
+// after.
+func (g *Gates) turn(ctx context.Context, waits bool) bool {
+	g.turning.Lock()
+	defer g.turning.Unlock()
+	err := g.follow(ctx)
+	if g.term == nil {
+		waits = true
+	} else if err == nil {
+		g.leading(true)
+		waits, err = g.release(g.term.hard, waits)
+	}
+	if g.report(err); err != nil {
+		g.forget()
+	}
+	return waits || err != nil
+}
+
+// leading sets whether this process lets claims go. Whoever did before may have let one go just now.
+func (g *Gates) leading(leads bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if leads && !g.leads {
+		g.registry.Each(func(d *destination.Gate) { d.Wait(g.Clock.Now()) })
+	}
+	g.leads = leads
+}
+
+// forget has the journal read anew: what was not recorded did not happen.
+func (g *Gates) forget() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.registry, g.leads = nil, false
+}
+
+// report says once that nothing can be done, and why.
+func (g *Gates) report(err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if fails := err != nil && !errors.Is(err, context.Canceled); fails != g.told {
+		g.told = fails
+		if fails {
+			g.Log.Warn("no claim that is held is let go until this is over", zap.String("event", "gates_wait"), zap.Error(err))
+		} else {
+			g.Log.Info("claims that are held are let go again", zap.String("event", "gates_go_on"))
+		}
+	}
+}
+
+// rest until something was heard, at most longestRest, or that long by the clock.
+func (g *Gates) rest(stop context.Context, atMost time.Duration) {
+	clock.Machine{}.Rest(stop, shortestRest)
+	ctx, cancel := context.WithTimeout(stop, longestRest)
+	defer cancel()
+	go func() {
+		select {
+		case <-g.nudged:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	g.Clock.Rest(ctx, atMost)
+}
+
+// next is how long nothing is to be done; waits tells that answers are to be sent again.
+func (g *Gates) next(waits bool) time.Duration {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	rest, now := time.Hour, g.Clock.Now()
+	if g.registry == nil || waits {
+		return longestRest / 4
+	}
+	g.registry.Each(func(d *destination.Gate) {
+		if at := d.Next(); !at.IsZero() {
+			rest = min(rest, max(at.Sub(now), 0))
+		}
+	})
+	return rest
+}
+
+// follow takes in what was recorded since.
+func (g *Gates) follow(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	g.mu.Lock()
+	open, seen, now := g.registry != nil, g.seen, g.Clock.Now()
+	look := g.behind || now.Sub(g.looked).Abs() >= longestRest
+	if look {
+		g.behind, g.looked = false, now
+	}
+	g.configure()
+	g.mu.Unlock()
+	if !open {
+		return g.read(ctx)
+	}
+	if !look {
+		return nil
+	}
+	for {
+		page, err := g.Store.Records(ctx, journal.RecordFilter{}, seen, pageRecords)
+		if err != nil {
+			return err
+		}
+		seen = g.takeAll(page)
+		if len(page) < pageRecords {
+			return nil
+		}
+	}
+}
+
+// configure takes over the settings of the catalogue in force.
+func (g *Gates) configure() {
+	s := g.Settings()
+	if g.registry != nil && s.Version != g.version {
+		g.version = s.Version
+		g.registry.Configure(s.Configured, s.Otherwise, g.Clock.Now())
+	}
+}
+
+// takeAll takes in records that this process did not hear of itself, and returns the last one that was taken in.
+func (g *Gates) takeAll(page []journal.Record) int64 {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for i := range page {
+		if r := page[i]; g.registry != nil && r.Number() > g.seen {
+			g.take(r)
+		}
+	}
+	return g.seen
+}
+
+// read makes the gates of what the journal has.
+func (g *Gates) read(ctx context.Context) error {
+	head, states, err := g.Store.Held(ctx)
+	if err != nil {
+		return err
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	s, now := g.Settings(), g.Clock.Now()
+	g.registry, g.version, g.seen = destination.NewRegistry(s.Configured, s.Otherwise), s.Version, head.Record
+	g.jobs, g.recorded = map[string]job{}, map[string]int64{}
+	for i := range states {
+		k := &states[i]
+		for _, h := range k.State.Held {
+			g.hold(k.Subject, h)
+		}
+		if known := k.State.Destination; known != nil {
+			d := g.registry.Gate(k.Subject.ID, now)
+			if known.Version > 0 {
+				g.recorded[d.Name] = known.Version
+				d.Take(known.State, now)
+			}
+			g.order(d, known.Command)
+		}
+	}
+	return nil
+}
+
+// departure is a claim that goes, or is given up.
+type departure struct {
+	journal.Departure
+	destination string
+	held        time.Duration
+}
+
+// step is what one look at a destination came to.
+type step struct {
+	name       string
+	record     *journal.DestinationBody
+	departures []departure
+	probe      *destination.Probe
+}
+
+// release records what became of the destinations, and lets go whose turn it is. While answers wait, of which waits tells that
+// there may be some, nobody goes: they would come all at once when the engine is back.
+func (g *Gates) release(ctx context.Context, waits bool) (stillWaits bool, err error) {
+	if waits {
+		if err := g.deliver(ctx, false); err != nil {
+			return true, nil //nolint:nilerr // the engine is away: its loop says so
+		}
+	}
+	departed := false
+	for _, s := range g.look() {
+		if s.probe != nil {
+			go g.probe(ctx, s.name, s.probe)
+		}
+		if s.record != nil {
+			if err := g.Memory.RecordDestination(ctx, s.name, *s.record); err != nil {
+				return true, err
+			}
+			g.said(s.name, s.record)
+		}
+		if err := g.depart(ctx, s.departures); err != nil {
+			return true, err
+		}
+		departed = departed || len(s.departures) > 0
+	}
+	return departed && g.deliver(ctx, true) != nil, nil
+}
+
+// look asks each gate whose turn it is.
+func (g *Gates) look() (steps []step) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := g.Clock.Now()
+	g.registry.Each(func(d *destination.Gate) {
+		if at := d.Next(); !d.Changed && (at.IsZero() || now.Before(at)) {
+			return
+		}
+		s := step{name: d.Name}
+		g.resend(d, &s)
+		released, givenUp, probe := d.Due(now)
+		for i := range released {
+			r := &released[i]
+			s.add(g.jobs[r.Claim], now, journal.Departure{Kind: r.Kind, Reason: r.Reason(d.Name, g.Zone)})
+		}
+		for i := range givenUp {
+			s.add(g.jobs[givenUp[i].Claim], now, journal.Departure{GiveUp: whyGivenUp(&givenUp[i])})
+		}
+		if probe {
+			s.probe = &d.Settings.Probe
+		}
+		if d.Changed {
+			state := d.State
+			g.recorded[d.Name]++
+			s.record = &journal.DestinationBody{Version: g.recorded[d.Name], State: &state}
+			if d.Left != state.Phase {
+				s.record.Went = d.Left
+			}
+			d.Changed, d.Left = false, ""
+		}
+		steps = append(steps, s)
+	})
+	return steps
+}
+
+func (s *step) add(j job, now time.Time, d journal.Departure) {
+	d.Subject, d.JobKey = j.subject, j.JobKey
+	s.departures = append(s.departures, departure{d, s.name, now.Sub(j.Since)})
+}
+
+// resend sends the canary again that was recorded and is still held: who recorded it ended before it could go.
+func (g *Gates) resend(d *destination.Gate, s *step) {
+	if d.State.Phase != destination.Testing {
+		return
+	}
+	if h, held := d.Queue.Remove(d.State.Canary.Claim); held {
+		r := destination.Release{Held: h, Kind: destination.Test, At: d.State.Canary.Sent, Outage: d.State.Outage}
+		s.add(g.jobs[h.Claim], g.Clock.Now(), journal.Departure{Kind: r.Kind, Reason: r.Reason(d.Name, g.Zone)})
+	}
+}
+
+// whyGivenUp is which of the two passes first.
+func whyGivenUp(h *destination.Held) decision.Reason {
+	if h.Deadline.IsZero() || !h.Limit.IsZero() && h.Limit.Before(h.Deadline) {
+		return decision.ReasonTimeLimit
+	}
+	return decision.ReasonDeadline
+}
+
+// said writes that a destination is in another phase.
+func (g *Gates) said(name string, b *journal.DestinationBody) {
+	if b.Went == "" {
+		return
+	}
+	write := g.Log.Info
+	if b.State.Phase == destination.Down && b.Went == destination.Up {
+		write = g.Log.Warn
+	}
+	write("a destination is in another state", zap.String("event", "destination_"+string(b.State.Phase)),
+		zap.String("destination", g.label(name)), zap.String("was", string(b.Went)), zap.String("cause", string(b.State.Outage.Cause)))
+}
+
+// depart records who goes, in their order as far as the journal takes several at once.
+func (g *Gates) depart(ctx context.Context, all []departure) error {
+	var flying errgroup.Group
+	flying.SetLimit(mostFlying)
+	for i := range all {
+		d := &all[i]
+		flying.Go(func() error {
+			ok, err := g.Memory.Depart(ctx, &d.Departure)
+			if err == nil && ok {
+				g.counted(d)
+			}
+			return err
+		})
+	}
+	return flying.Wait()
+}
+
+func (g *Gates) counted(d *departure) {
+	if d.GiveUp != "" {
+		g.Hooks.GivenUp(g.label(d.destination), d.GiveUp)
+		return
+	}
+	g.Hooks.Released(g.label(d.destination), d.Kind, d.held)
+}
+
+// probe asks the destination's URL.
+func (g *Gates) probe(ctx context.Context, name string, p *destination.Probe) {
+	ok := g.Probe(ctx, p.URL, p.Expect)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.registry != nil && g.leads {
+		g.registry.Gate(name, g.Clock.Now()).Apply(destination.Probed{OK: ok}, g.Clock.Now())
+		g.nudge()
+	}
+}
+
+// errUnanswered is why answers are sent again.
+var errUnanswered = errors.New("the engine did not take an answer of a gate")
+
+// deliver answers the processes whose turn has come; first tells that nobody may have answered them before.
+func (g *Gates) deliver(ctx context.Context, first bool) error {
+	for {
+		page, err := g.Store.Pending(ctx, journal.GateQueue, 0, pageRecords)
+		if err != nil || len(page) == 0 {
+			return err
+		}
+		sent, done := make([]bool, len(page)), make([]int64, 0, len(page))
+		var flying errgroup.Group
+		flying.SetLimit(mostFlying)
+		for i := range page {
+			flying.Go(func() error { sent[i] = g.answer(ctx, &page[i], first); return nil })
+		}
+		_ = flying.Wait()
+		for i := range page {
+			if sent[i] {
+				done = append(done, page[i].Sequence)
+			}
+		}
+		if err := g.Memory.Published(ctx, done); err != nil {
+			return err
+		}
+		if len(done) < len(page) {
+			return errUnanswered
+		}
+	}
+}
+
+// answer answers one process, and reports whether that is done with.
+func (g *Gates) answer(ctx context.Context, m *journal.Message, first bool) bool {
+	a, err := journal.ReadGateAnswer(m)
+	if err != nil {
+		g.Log.Error("an answer of a gate cannot be read", zap.Error(err))
+		return true
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	action := worker.AnswerGate(ctx, g.Engine, &a, g.Log)
+	if action == worker.Released {
+		return false
+	}
+	g.Hooks.Answered(worker.SubmissionGate, action)
+	if action == worker.Superseded && first && a.Kind == destination.Test { // its process has ended: it never went
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		if g.registry != nil {
+			g.registry.Gate(a.Destination, g.Clock.Now()).Apply(destination.Lost{Claim: claimOf(a.JobKey)}, g.Clock.Now())
+		}
+	}
+	return true
+}

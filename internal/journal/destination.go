@@ -1,0 +1,134 @@
+package journal
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"retry-worker/internal/destination"
+	"retry-worker/internal/redact"
+)
+
+// DestinationSubject returns the Subject that a destination's records are of: it has neither tenant nor policy.
+func DestinationSubject(name string) Subject { return Subject{ID: name} }
+
+// Tells is what an attempt or an outcome tells of its destination. The set is closed; empty is nothing.
+type Tells string
+
+// What they tell.
+const (
+	TellsFailed      Tells = "failed"
+	TellsAnswered    Tells = "answered"
+	TellsRateLimited Tells = "rateLimited"
+)
+
+// tells is what a failure says of the claim's destination, and how long that asks to wait.
+func (a *Analysis) tells(now time.Time) (Tells, time.Duration) {
+	f := a.Failure
+	if f.Destination == "" {
+		return "", 0
+	}
+	switch e := destination.FailureEvent(&f.Match, "", time.Time{}, destination.RetryAfter(f.RetryAfter, a.Error, now)).(type) {
+	case destination.Failed:
+		return TellsFailed, 0
+	case destination.Answered:
+		return TellsAnswered, 0
+	case destination.RateLimited:
+		return TellsRateLimited, e.RetryAfter
+	}
+	return "", 0
+}
+
+// DestinationState is a destination's State as it was recorded last. Its Version is one more each time.
+type DestinationState struct {
+	Version int64             `json:"version,omitempty"`
+	State   destination.State `json:"state,omitzero"`
+	// Command is what was ordered since.
+	Command *DestinationCommand `json:"command,omitempty"`
+}
+
+// DestinationBody is the body of a destination's record: what it is in now, what a person ordered, or both.
+type DestinationBody struct {
+	// Version is that of State, one more than the last one's; 0 where the record has no State.
+	Version int64              `json:"version,omitempty"`
+	State   *destination.State `json:"state,omitempty"`
+	// Went is the phase that was left, where it is another.
+	Went    destination.Phase   `json:"went,omitempty"`
+	Command *DestinationCommand `json:"command,omitempty"`
+}
+
+// DestinationVerb is what a person orders. The set is closed.
+type DestinationVerb string
+
+// The verbs.
+const (
+	HoldClaims DestinationVerb = "hold"    // all, until a time
+	SendCanary DestinationVerb = "probe"   // one claim ahead, now
+	ReleaseAt  DestinationVerb = "release" // at a pace
+	TreatAsUp  DestinationVerb = "up"      // whatever fails, until a time
+
+)
+
+// DestinationCommand is a person's order.
+type DestinationCommand struct {
+	Verb      DestinationVerb `json:"verb"`
+	Until     time.Time       `json:"until,omitzero"`
+	PerMinute float64         `json:"perMinute,omitempty"`
+	// Reason and By are a person's words, redacted, and name.
+	Reason string `json:"reason"`
+	By     string `json:"by"`
+}
+
+// ErrStale is why a destination's State was not recorded: another process has recorded one since.
+var ErrStale = errors.New("another process has recorded a later state of the destination")
+
+// RecordDestination records what became of a destination, or what a person ordered. A State follows the one of the version
+// before, or is refused with ErrStale. It returns as Analyze does, or ErrReasonRequired.
+func (j *Journal) RecordDestination(ctx context.Context, name string, body DestinationBody) error {
+	if c := body.Command; c != nil {
+		if strings.TrimSpace(c.Reason) == "" {
+			return ErrReasonRequired
+		}
+		c.Reason, c.By = storable(redact.Line(c.Reason, maxReasonBytes)), bounded(c.By)
+	}
+	s := DestinationSubject(name)
+	_, err := outcomeOf(ctx, j, Lookup{Subject: s}, func(b *batch, h *History, done *bool) error {
+		version := int64(0)
+		if h.Destination != nil {
+			version = h.Destination.Version
+		}
+		switch {
+		case body.State != nil && version == body.Version && *done: // an earlier try was committed after all
+			return nil
+		case body.State != nil && version+1 != body.Version:
+			return ErrStale
+		}
+		*done = true
+		b.entry(h, s, DestinationEntry, &body, Happening{}, 0)
+		return nil
+	})
+	return err
+}
+
+// destination folds a destination's record.
+func (l *life) destination(b *DestinationBody) {
+	d := DestinationState{}
+	if l.Destination != nil {
+		d = *l.Destination
+	}
+	if d.Command = b.Command; b.State != nil {
+		d.Version, d.State = b.Version, *b.State
+	}
+	l.Destination = &d
+}
+
+// ReadDestination reads the record of a destination.
+func ReadDestination(e *Entry) (b DestinationBody, err error) {
+	if err = json.Unmarshal([]byte(e.Body), &b); err != nil {
+		err = fmt.Errorf("%w record %d: %w", ErrUnreadable, e.Record, err)
+	}
+	return b, err
+}

@@ -1,0 +1,227 @@
+package journal
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"retry-worker/internal/decision"
+	"retry-worker/internal/destination"
+)
+
+// HeldJob is a process that waits at a destination's gate, with its claim. It has made no attempt (R27).
+type HeldJob struct {
+	JobKey             int64     `json:"jobKey,string"`
+	ElementInstanceKey int64     `json:"elementInstanceKey,string"`
+	ProcessInstanceKey int64     `json:"processInstanceKey,string"`
+	Destination        string    `json:"destination"`
+	Since              time.Time `json:"since"`
+	// Deadline is the claim's own, Limit the policy's total limit (R20, R29); zero for none.
+	Deadline time.Time `json:"deadline,omitzero"`
+	Limit    time.Time `json:"limit,omitzero"`
+	// Retries made, and how many there may be; Team is who acts where it is given up.
+	Retries    int64         `json:"retryCount"`
+	MaxRetries int64         `json:"maxRetries"`
+	Team       decision.Team `json:"responsibleTeam"`
+}
+
+// Arrival is a process that asks whether its claim may go.
+type Arrival struct {
+	Subject                                        Subject
+	JobKey, ElementInstanceKey, ProcessInstanceKey int64
+	Destination                                    string
+	Deadline                                       time.Time
+	Policy                                         *decision.Policy
+}
+
+// Departure lets a claim that is held go, or gives it up.
+type Departure struct {
+	Subject Subject
+	JobKey  int64
+	// Kind and Reason say why it may go; GiveUp is why it is given up, empty where it goes.
+	Kind   destination.Kind
+	Reason string
+	GiveUp decision.Reason
+}
+
+// GateAction is what a record of a gate tells. The set is closed.
+type GateAction string
+
+// The actions.
+const (
+	GateHeld     GateAction = "held"
+	GateReleased GateAction = "released"
+	GateGivenUp  GateAction = "given_up"
+	// GateAnswered tells that what was let through succeeded, of a subject that had not failed before.
+	GateAnswered GateAction = "answered"
+)
+
+// GateBody is the body of a gate's record. HeldJob is that of the claim.
+type GateBody struct {
+	Action GateAction `json:"action"`
+	HeldJob
+	Kind   destination.Kind `json:"kind,omitempty"`
+	Reason string           `json:"reason,omitempty"`
+	// Sent is what was let through and answered.
+	Sent SentJob `json:"sent,omitzero"`
+	// Episode and DeadLetter of what was given up; GiveUp is why.
+	Episode    int64           `json:"episode,omitempty"`
+	Opens      bool            `json:"opens,omitempty"`
+	DeadLetter string          `json:"deadLetterId,omitempty"`
+	GiveUp     decision.Reason `json:"giveUp,omitempty"`
+}
+
+// SentJob is a claim that a gate let through and whose outcome is wanted.
+type SentJob struct {
+	JobKey      int64     `json:"jobKey,string"`
+	Destination string    `json:"destination"`
+	At          time.Time `json:"at"`
+}
+
+// Hold records that a process waits, unless that is known. It returns as Analyze does.
+func (j *Journal) Hold(ctx context.Context, a *Arrival) error {
+	return j.submit(ctx, &item{lookup: Lookup{Subject: a.Subject}, apply: func(b *batch, h *History) error {
+		b.hold(a, h)
+		return nil
+	}})
+}
+
+func (b *batch) hold(a *Arrival, h *History) {
+	if h.held(a.JobKey) >= 0 {
+		return
+	}
+	held := HeldJob{JobKey: a.JobKey, ElementInstanceKey: a.ElementInstanceKey, ProcessInstanceKey: a.ProcessInstanceKey, Destination: storable(a.Destination), Since: b.milli(),
+		Deadline: a.Deadline.UTC().Truncate(time.Millisecond), MaxRetries: a.Policy.MaxRetries, Team: a.Policy.LimitTeam}
+	first := held.Since // of a claim that never failed (R27)
+	if e := &h.Episode; e.State == Scheduled || e.State == Reprocessing {
+		first, held.Retries = e.FirstFailure, e.Retries
+	}
+	if a.Policy.TotalLimit > 0 {
+		held.Limit = first.Add(a.Policy.TotalLimit)
+	}
+	b.entry(h, a.Subject, GateEntry, &GateBody{Action: GateHeld, HeldJob: held}, Happening{}, 0)
+}
+
+// Depart records that a claim that is held goes, or is given up, and sends the answer to its process (GateQueue). It
+// reports whether it did: what is not held any more is left alone. It returns as Analyze does.
+func (j *Journal) Depart(ctx context.Context, d *Departure) (bool, error) {
+	return outcomeOf(ctx, j, Lookup{Subject: d.Subject}, func(b *batch, h *History, done *bool) error {
+		if i := h.held(d.JobKey); i >= 0 {
+			b.depart(d, h, h.Held[i])
+			*done = true
+		} // else an earlier try was committed after all, or another process was faster
+		return nil
+	})
+}
+
+func (b *batch) depart(d *Departure, h *History, held HeldJob) {
+	body := &GateBody{Action: GateReleased, HeldJob: held, Kind: d.Kind, Reason: storable(d.Reason)}
+	if d.GiveUp != "" {
+		body.Action, body.GiveUp, body.Episode = GateGivenUp, d.GiveUp, h.Episode.Number
+		if s := h.Episode.State; s != Scheduled && s != Reprocessing {
+			body.Episode, body.Opens = body.Episode+1, true
+		}
+		asked := Analysis{Subject: d.Subject, JobKey: held.JobKey, ProcessInstanceKey: held.ProcessInstanceKey, Failure: &decision.Failure{}}
+		body.DeadLetter = deadLetterID(&asked, body.Episode, held.Retries, h.Attempts)
+	}
+	b.entry(h, d.Subject, GateEntry, body, Happening{}, 0)
+	b.changes.Outbox = append(b.changes.Outbox, Message{
+		ID: "gate/" + strconv.FormatInt(b.head.Record+int64(len(b.changes.Link.Digests)), 10), Queue: GateQueue, Key: d.Subject.outboxKey(),
+		Type: string(body.Action), Body: string(encoded(&GateAnswer{d.Subject, *body, b.milli()})), At: b.milli()})
+}
+
+// GateQueue is the outbox's queue of what processes that waited at a gate are told.
+const GateQueue = "gate"
+
+// GateAnswer is what a process that waited at a gate is told, and when that was recorded.
+type GateAnswer struct {
+	Subject Subject `json:"subject"`
+	GateBody
+	At time.Time `json:"at"`
+}
+
+// ReadGateAnswer reads a message of GateQueue.
+func ReadGateAnswer(m *Message) (a GateAnswer, err error) {
+	if err = json.Unmarshal([]byte(m.Body), &a); err != nil {
+		err = fmt.Errorf("read message %d of the queue %s: %w", m.Sequence, m.Queue, err)
+	}
+	return a, err
+}
+
+// ReadGate reads the record of a gate.
+func ReadGate(e *Entry) (b GateBody, err error) {
+	if err = json.Unmarshal([]byte(e.Body), &b); err != nil {
+		err = fmt.Errorf("%w record %d: %w", ErrUnreadable, e.Record, err)
+	}
+	return b, err
+}
+
+// ReadSent returns the claim whose success an outcome's record, or a gate's, tells of; the zero value where it is none that
+// a gate let through.
+func ReadSent(e *Entry) (SentJob, error) {
+	var b struct{ Sent SentJob }
+	if err := json.Unmarshal([]byte(e.Body), &b); err != nil {
+		return b.Sent, fmt.Errorf("%w record %d: %w", ErrUnreadable, e.Record, err)
+	}
+	return b.Sent, nil
+}
+
+// held returns the place of the job among those that are held, −1 where it is not.
+func (s *SubjectState) held(jobKey int64) int {
+	return slices.IndexFunc(s.Held, func(j HeldJob) bool { return j.JobKey == jobKey })
+}
+
+// gate folds a gate's record.
+func (p *projection) gate(l *life, b *GateBody) {
+	if b.Action == GateHeld {
+		l.Held = append(slices.Clip(l.Held), b.HeldJob)
+		return
+	}
+	if b.Action == GateAnswered {
+		l.Sent = nil
+		return
+	}
+	l.Held = slices.DeleteFunc(slices.Clone(l.Held), func(j HeldJob) bool { return j.JobKey == b.JobKey })
+	if len(l.Held) == 0 {
+		l.Held = nil
+	}
+	switch {
+	case b.Action == GateGivenUp:
+		p.giveUp(l, b)
+	case b.Kind.Wanted():
+		l.Sent = &SentJob{b.JobKey, b.Destination, p.at}
+	}
+}
+
+// giveUp folds that a claim cannot be sent in time: its episode dies, or one is born dead.
+func (p *projection) giveUp(l *life, b *GateBody) {
+	e, old := &l.Episode, l.letter()
+	if b.Opens {
+		if e.State.Open() {
+			p.end(l, Superseded)
+		}
+		if e.Number > 0 {
+			l.ended = append(l.ended, *e)
+		}
+		*e = Episode{Number: b.Episode, OpenedAt: p.at, FirstFailure: b.Since, ProcessInstanceKey: b.ProcessInstanceKey}
+		old = nil
+	} else if old != nil {
+		p.settle(old, DeadLetterSuperseded)
+	}
+	born := DeadLetter{ID: b.DeadLetter, State: DeadLetterOpen, Episode: e.Number, Outcome: decision.MaxRetriesExceeded, Reason: b.GiveUp,
+		Team: b.Team, RetryCount: b.Retries, MaxRetries: b.MaxRetries, ProcessInstanceKey: b.ProcessInstanceKey, FirstFailure: e.FirstFailure}
+	if a := l.last; a != nil && !b.Opens {
+		born.Fingerprint = a.Fingerprint
+	}
+	e.State, e.DeadLetter, e.NextRetryTime, e.ProcessInstanceKey = Dead, b.DeadLetter, time.Time{}, b.ProcessInstanceKey
+	p.bear(l, born)
+	p.countEnd(l.subject.Policy, e, old == nil, true)
+}
+
+// answeredGate records the success of what a gate let through, of a subject that has no failure to recover from.
+func (b *batch) answeredGate(s Subject, h *History) {
+	b.entry(h, s, GateEntry, &GateBody{Action: GateAnswered, Sent: *h.Sent}, Happening{}, 0)
+}

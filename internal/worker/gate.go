@@ -1,0 +1,142 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"go.uber.org/zap"
+
+	"retry-worker/internal/decision"
+	"retry-worker/internal/journal"
+	"retry-worker/internal/redact"
+)
+
+// Admission says who may go at once.
+type Admission interface {
+	// Admit reports whether a claim of that destination may go at once; the deadline is zero where it has none.
+	Admit(destination string, deadline time.Time) bool
+}
+
+// Gate is the use case of submission-gate: may this claim be sent to its destination now? One that may not is recorded and
+// its job kept, until its turn comes (AnswerGate), across restarts.
+type Gate struct {
+	keeper
+	admission Admission
+	policies  func() decision.Policies
+	memory    *journal.Journal
+	hooks     Hooks
+	log       *zap.Logger
+}
+
+// NewGate lets claims through as admission says and records the others in memory. policies gives those in force.
+func NewGate(engine KeepingEngine, admission Admission, policies func() decision.Policies, memory *journal.Journal, hooks Hooks,
+	log *zap.Logger) *Gate {
+	return &Gate{keeper{engine: engine, log: log}, admission, policies, memory, hooks, log}
+}
+
+// Worker returns one that takes jobs of gates, with places of its own beside those of all others. Of cfg it keeps what
+// Reviews.Worker does.
+func (g *Gate) Worker(cfg Config) *Worker {
+	return g.keeper.worker(cfg, Subscription{JobType: SubmissionGate, Begin: g.Begin}, g.hooks)
+}
+
+// Begin is an activation under the policies that are in force now.
+func (g *Gate) Begin() Activation {
+	begun := begin(g.policies)
+	return Activation{
+		Variables: append(begun.policies.GateVariables(), decision.DeadlineVariable),
+		Handler:   func(ctx context.Context, j *Job) Reply { return g.handle(ctx, j, &begun) },
+	}
+}
+
+func (g *Gate) handle(ctx context.Context, j *Job, begun *activated) Reply {
+	policy, rejection := begun.policy(j)
+	if policy == nil && rejection == nil {
+		return release(j, outdated)
+	}
+	var arrival *journal.Arrival
+	if rejection == nil {
+		arrival, rejection = g.read(j, policy)
+	}
+	if rejection != nil {
+		return refuse(ctx, g.memory, j, "", rejection, g.hooks, g.log)
+	}
+	if arrival.Destination == "" || g.admission.Admit(arrival.Destination, arrival.Deadline) {
+		return Reply{Action: Completed, Variables: gateOutputs(0, arrival.Destination+" up", false)}
+	}
+	switch err := g.memory.Hold(ctx, arrival); {
+	case errors.Is(err, journal.ErrInvalid):
+		return refuse(ctx, g.memory, j, "", unrecordable(err), g.hooks, g.log)
+	case err != nil:
+		pauseFor(ctx, reviewPause) // here, not in the engine: a job in a back-off cannot be completed
+		return release(j, notRecorded)
+	}
+	return g.keep(ctx, j)
+}
+
+// read reads who asks to go where.
+func (g *Gate) read(j *Job, p *decision.Policy) (*journal.Arrival, *decision.Rejection) {
+	values, rejection := readVariables(j, g.hooks)
+	if rejection != nil {
+		return nil, rejection
+	}
+	v := decision.Variables{ID: values.get(p.IDVariable), Deadline: values.get(decision.DeadlineVariable)}
+	if p.Destination != nil {
+		v.Destination = values.get(p.Destination.Variable)
+	}
+	f, rejection := p.Read(v)
+	return &journal.Arrival{
+		Subject: journal.Subject{Tenant: tenant(j), Policy: p.Name, ID: f.ID}, JobKey: j.Key, ProcessInstanceKey: j.ProcessInstanceKey,
+		ElementInstanceKey: j.ElementInstanceKey, Destination: destinationOf(&f), Deadline: f.Deadline, Policy: p,
+	}, rejection
+}
+
+// destinationOf returns the name of a failure's destination with nothing personal in it.
+func destinationOf(f *decision.Failure) string { return redact.Line(f.Destination, maxErrorBytes) }
+
+// gateOutputs are the contract's.
+func gateOutputs(held time.Duration, reason string, canary bool) string {
+	return string(object{}.text("gateHeld", decision.ISODuration(held)).text("gateReason", reason).truth("gateCanary", canary).end())
+}
+
+// GateEngine answers the processes that wait at a gate. Its errors hold an *EngineError.
+type GateEngine interface {
+	Complete(ctx context.Context, j *Job, variables string) error
+	Throw(ctx context.Context, j *Job, e BPMNError) error
+}
+
+// AnswerGate answers a process that waited at a gate, once. It returns Released where that is to be done again.
+func AnswerGate(ctx context.Context, engine GateEngine, a *journal.GateAnswer, log *zap.Logger) Action {
+	j, action := &Job{Key: a.JobKey, ElementInstanceKey: a.ElementInstanceKey, ProcessInstanceKey: a.ProcessInstanceKey, Type: SubmissionGate, TenantID: a.Subject.Tenant}, Completed
+	var err error
+	if a.Action == journal.GateGivenUp {
+		action = Thrown
+		err = engine.Throw(ctx, j, givenUp(a))
+	} else {
+		err = engine.Complete(ctx, j, gateOutputs(a.At.Sub(a.Since), a.Reason, a.Kind.Wanted()))
+	}
+	switch {
+	case err == nil:
+		return action
+	case kindOf(err) == Gone:
+		return Superseded
+	case kindOf(err) == Refused: // it never will be taken
+		log.Error("the engine refuses the answer of a gate, so its claim does not go", zap.Int64("jobKey", a.JobKey),
+			zap.String("error", redact.Line(err.Error(), maxErrorBytes)))
+		return Failed
+	}
+	return Released
+}
+
+// givenUp is the BPMN error of a claim that cannot be sent in time.
+func givenUp(a *journal.GateAnswer) BPMNError {
+	last, what := a.Deadline, "Deadline"
+	if a.GiveUp == decision.ReasonTimeLimit {
+		last, what = a.Limit, "Time limit"
+	}
+	d := decision.Decision{Outcome: decision.MaxRetriesExceeded, RetryCount: a.Retries, MaxRetries: a.MaxRetries, Policy: a.Subject.Policy,
+		Team: a.Team, ErrorClassification: decision.Unknown, RetryReason: what + " " + decision.Instant(last) + " cannot be met"}
+	variables := outputs(&d, &decision.Failure{OriginalError: `""`}).text("deadLetterId", a.DeadLetter).end()
+	return BPMNError{Code: string(d.Outcome), Message: d.RetryReason, Variables: string(variables)}
+}

@@ -231,6 +231,9 @@ func (p *Erasing) busy(l *life, s Subject) error {
 	case Dead:
 		return busy("its dead letter %s waits for a person; retry or discard that first", l.Episode.DeadLetter)
 	}
+	if len(l.Held) > 0 {
+		return busy("it waits at the gate of a destination; erase it once it has gone, or cancel its process")
+	}
 	for i := range p.Letters {
 		if d := &p.Letters[i].DeadLetter; d.Answer != 0 {
 			return busy("the answer about its dead letter %s is on its way to the process; try again when that has it", d.ID)

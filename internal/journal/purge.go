@@ -395,7 +395,11 @@ func (p *Purging) Step(head Head, at time.Time, confirmed bool, publish Publishe
 	}
 	for i := range p.Letters {
 		d := &p.Letters[i]
-		if state, stays := p.Stays[d.Key]; stays && state.Episode.DeadLetter == d.DeadLetter.ID {
+		state, stays := p.Stays[d.Key]
+		if l := f.lives[d.Subject]; !stays && l != nil && l.waits() {
+			state, stays = l.SubjectState, true
+		}
+		if stays && state.Episode.DeadLetter == d.DeadLetter.ID {
 			continue
 		}
 		forgotten.DeadLetters = append(forgotten.DeadLetters, d.DeadLetter.Record)

@@ -208,10 +208,11 @@ func (f *Refold) Anew(p *SubjectPage) (subjects, letters []Row, err error) {
 	}
 	for _, row := range p.Subjects {
 		key := row[0].(int64)
-		if len(records[key]) == 0 {
+		s := Subject{fmt.Sprint(row[1]), fmt.Sprint(row[2]), fmt.Sprint(row[3])}
+		if l := f.lives[s]; len(records[key]) == 0 && (l == nil || !l.waits()) {
 			continue
 		}
-		subject, born, err := f.subject(key, Subject{fmt.Sprint(row[1]), fmt.Sprint(row[2]), fmt.Sprint(row[3])}, records[key])
+		subject, born, err := f.subject(key, s, records[key])
 		if err != nil {
 			return nil, nil, err
 		}

@@ -20,6 +20,7 @@ func (o *oracle) compareAll(ctx context.Context, r *rapid.T) {
 	o.compareOutbox(ctx, r)
 	o.compareNotices(ctx, r)
 	o.comparePending(ctx, r)
+	o.compareHeld(ctx, r)
 	for _, of := range o.subjects {
 		o.compare(ctx, r, of)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"retry-worker/internal/decision"
 	"retry-worker/internal/decision/decisiontest"
+	"retry-worker/internal/destination"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/testkit"
 )
@@ -69,7 +70,7 @@ var oracleTeams = []decision.Team{"", "faturamento", "cadastro", "none"}
 
 // steps that there are, the more frequent ones several times.
 var steps = []string{"fail", "fail", "fail", "fail", "outcome", "reject", "seen", "review", "review", "deliver", "deliver", "publish",
-	"start", "gather", "gather", "decide", "decide", "refuse", "hold", "verb", "purge"}
+	"arrive", "arrive", "depart", "destination", "start", "gather", "gather", "decide", "decide", "refuse", "hold", "verb", "purge"}
 
 // step does something to a subject, or to a bulk run. What the rules refuse changes nothing.
 func (o *oracle) step(r *rapid.T, of journal.Subject) {
@@ -110,6 +111,23 @@ func (o *oracle) step(r *rapid.T, of journal.Subject) {
 	case "purge":
 		through := rapid.Int64Range(0, o.memory.End().Record).Draw(r, "through")
 		_, err = o.both.Purge(ctx, through, rapid.IntRange(1, 30).Draw(r, "at most"), testkit.PurgeAt(o.now))
+	case "arrive":
+		p := decisiontest.TISSSubmission()
+		p.Name = o.policy
+		err = o.journal.Hold(ctx, &journal.Arrival{Subject: of, JobKey: job, Destination: "d" + text().Draw(r, "destination"), Policy: p})
+	case "depart":
+		d := &journal.Departure{Subject: of, JobKey: job, Reason: text().Draw(r, "why"),
+			Kind: rapid.SampledFrom([]destination.Kind{destination.Pass, destination.Test}).Draw(r, "kind")}
+		if rapid.Bool().Draw(r, "given up") {
+			d.GiveUp = decision.ReasonDeadline
+		}
+		_, err = o.journal.Depart(ctx, d)
+	case "destination":
+		b := journal.DestinationBody{Version: job, State: new(destination.New(o.now)), Went: destination.Down}
+		if rapid.Bool().Draw(r, "ordered") {
+			b = journal.DestinationBody{Command: &journal.DestinationCommand{Verb: journal.SendCanary, Reason: "x", By: text().Draw(r, "by")}}
+		}
+		err = o.journal.RecordDestination(ctx, "d"+o.policy, b)
 	case "start":
 		o.start(ctx, r)
 	case "gather":
@@ -221,6 +239,13 @@ func (o *oracle) comparePending(ctx context.Context, r *rapid.T) {
 		}
 		after = &want[limit-1]
 	}
+}
+
+// compareHeld holds what is held against the oracle's.
+func (o *oracle) compareHeld(ctx context.Context, r *rapid.T) {
+	_, want, _ := o.memory.Held(ctx)
+	_, got, err := o.store.Held(ctx)
+	same(r, "what is held", got, want, err)
 }
 
 // text is whatever the journal lets through: valid UTF-8 without NUL.

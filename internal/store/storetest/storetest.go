@@ -37,6 +37,7 @@ type Reader interface {
 	journal.Reader
 	deadletter.Reader
 	journal.Archive
+	journal.Holding
 	journal.Statistics
 	audit.Journal
 	Close() error

@@ -6,6 +6,7 @@ import (
 	"retry-worker/internal/gate"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/outbox"
+	"retry-worker/internal/webclient"
 	"retry-worker/internal/worker"
 )
 
@@ -19,7 +20,7 @@ func (a *App) newGates(memory *journal.Journal) *gate.Gates {
 			c := a.catalogue()
 			return gate.Settings{Version: c.Version, Configured: c.Destinations, Otherwise: c.DefaultDestination}
 		},
-		Probe: func(context.Context, string, []int) bool { return false },
+		Probe: webclient.NewProber(webClient(a.settings.Notify, a.health.version), a.log).OK,
 	})
 }
 

@@ -3,6 +3,7 @@ package app
 import (
 	"cmp"
 	"context"
+	"net/http"
 	"time"
 
 	"go.uber.org/zap"
@@ -14,6 +15,7 @@ import (
 	"retry-worker/internal/journal"
 	"retry-worker/internal/notify"
 	"retry-worker/internal/outbox"
+	"retry-worker/internal/webclient"
 )
 
 const (
@@ -116,5 +118,9 @@ func Mailer(s config.Notify) *notify.Mailer {
 
 // Poster of the settings.
 func Poster(s config.Notify, version string) *notify.Poster {
-	return notify.NewPoster(notify.Destinations{Networks: s.WebhookNetworks, Hosts: s.WebhookHosts}, version)
+	return notify.NewPoster(webClient(s, version))
+}
+
+func webClient(s config.Notify, version string) *http.Client {
+	return webclient.New(webclient.Allowed{Networks: s.WebhookNetworks, Hosts: s.WebhookHosts}, version)
 }

@@ -47,7 +47,7 @@ type workerEnv struct {
 	NotifyInterval       string `split_words:"true" default:"15m" desc:"least time between two messages to a team about new dead letters, 1s to 24h"`
 	DigestTime           string `split_words:"true" default:"07:00" desc:"time of day of the daily and weekly digests: HH:MM"`
 	TimeZone             string `split_words:"true" default:"America/Sao_Paulo" desc:"time zone of digests and of times in messages"`
-	WebhookAllow         string `split_words:"true" desc:"addresses beside public ones that webhooks may go to: networks, addresses or host names, comma-separated"`
+	WebhookAllow         string `split_words:"true" desc:"addresses beside public ones that webhooks and probes of destinations may go to: networks, addresses or host names, comma-separated"`
 	OpsAddr              string `group:"Operation" split_words:"true" default:"127.0.0.1:9095" desc:"/metrics, /livez and /readyz: host:port"`
 	LogLevel             string `split_words:"true" default:"info" desc:"debug, info, warn or error"`
 	LogFormat            string `split_words:"true" default:"json" desc:"json or console"`

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"retry-worker/internal/redact"
+	"retry-worker/internal/webclient"
 )
 
 // Failure is why a receiver did not take a message. Its text is one line with nobody's address in it.
@@ -55,7 +56,7 @@ func plainly(err error) string {
 	}
 	var op *net.OpError
 	if errors.As(err, &op) && op.Err != nil {
-		if blocked := (*blockedError)(nil); errors.As(op.Err, &blocked) {
+		if blocked := (*webclient.BlockedError)(nil); errors.As(op.Err, &blocked) {
 			return blocked.Error()
 		}
 		return op.Op + ": " + op.Err.Error()

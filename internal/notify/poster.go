@@ -2,7 +2,6 @@ package notify
 
 import (
 	"context"
-	"crypto/tls"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -21,8 +20,8 @@ import (
 const (
 	// postTime bounds one webhook, as Standard Webhooks recommend.
 	postTime = 20 * time.Second
-	// maxAnswer is the bytes that are read of an answer, maxAnswerHead of its head.
-	maxAnswer, maxAnswerHead = 4 << 10, 16 << 10
+	// maxAnswer is the bytes that are read of an answer.
+	maxAnswer = 4 << 10
 	// A secret is so long, without its base64.
 	leastSecret, mostSecret = 24, 64
 	secretPrefix            = "whsec_"
@@ -33,28 +32,8 @@ const (
 // Poster sends notices as webhooks. Safe for concurrent use.
 type Poster struct{ client *http.Client }
 
-// NewPoster prepares a Poster, which goes to public addresses and to destinations; version is what it says it is. It uses no
-// proxy, follows no redirect, and keeps no connection.
-func NewPoster(to Destinations, version string) *Poster {
-	return &Poster{&http.Client{
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		Transport: agent{version, &http.Transport{
-			DialContext: to.dial, DisableKeepAlives: true, ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12},
-			TLSHandshakeTimeout: connectTime, MaxResponseHeaderBytes: maxAnswerHead,
-		}},
-	}}
-}
-
-// agent says what sends.
-type agent struct {
-	version string
-	next    http.RoundTripper
-}
-
-func (a agent) RoundTrip(r *http.Request) (*http.Response, error) {
-	r.Header.Set("User-Agent", "retry-worker/"+a.version)
-	return a.next.RoundTrip(r)
-}
+// NewPoster prepares a Poster that sends by client.
+func NewPoster(client *http.Client) *Poster { return &Poster{client} }
 
 // Send posts a body, signed with the receiver's secret, which is read now. now is the instant of the signature.
 func (p *Poster) Send(ctx context.Context, to *catalogue.Webhook, id, body string, now time.Time) (Receipt, error) {

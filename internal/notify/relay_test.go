@@ -25,6 +25,7 @@ import (
 	"retry-worker/internal/store/sqlite"
 	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/wait"
+	"retry-worker/internal/webclient"
 )
 
 // office is a journal in a file, with a Sink and a relay over it, and real receivers. It lives in real time.
@@ -51,7 +52,7 @@ func openOffice(t *testing.T, c *catalogue.Catalogue, m *notify.Mailer) *office 
 	o := &office{DB: db, t: t, logs: logs}
 	o.inForce.Store(c)
 	o.journal = testkit.StartJournal(t, db, time.Now)
-	o.sink = &notify.Sink{Catalogue: o.inForce.Load, Mailer: m, Poster: notify.NewPoster(loopback, "test"), Clock: clock.Machine{}, Log: zap.New(core),
+	o.sink = &notify.Sink{Catalogue: o.inForce.Load, Mailer: m, Poster: notify.NewPoster(webclient.New(loopback, "test")), Clock: clock.Machine{}, Log: zap.New(core),
 		Tried: func(team decision.Team, c notify.Channel, r notify.Result) {
 			o.mu.Lock()
 			defer o.mu.Unlock()
@@ -223,7 +224,7 @@ func TestTestMessage(t *testing.T) {
 		}
 	})
 	c := teams(t, map[string]string{"ti": "email: [a@hospital.example, gone@hospital.example]\nwebhook: {url: '" + receiver.URL + "', secretFile: " + secretFile(t, secretText) + "}"})
-	team, poster := c.Teams["ti"], notify.NewPoster(loopback, "test")
+	team, poster := c.Teams["ti"], notify.NewPoster(webclient.New(loopback, "test"))
 	all := notify.Test(t.Context(), "ti", &team, "", b.mailer(notify.Plaintext), poster, time.Now())
 	if len(all) != 3 || all[0].Failure != nil || all[0].Said == "" || all[1].Failure == nil || all[1].Recipient != "gone@hospital.example" || all[2].Failure != nil || all[2].Said != "204 No Content" {
 		t.Errorf("%+v", all)

@@ -1,13 +1,13 @@
-package notify
+package webclient
 
 import (
 	"net/netip"
 	"testing"
 )
 
-// TestWhereWebhooksMayGo: public addresses alone, unless others are named.
-func TestWhereWebhooksMayGo(t *testing.T) {
-	var none Destinations
+// TestWhereRequestsMayGo: public addresses alone, unless others are named.
+func TestWhereRequestsMayGo(t *testing.T) {
+	var none Allowed
 	for _, address := range []string{"1.1.1.1", "8.8.8.8", "177.66.55.44", "100.63.255.255", "100.128.0.0", "172.15.0.1", "172.32.0.1", "192.167.1.1", "223.255.255.255",
 		"2606:4700::1111", "2001:200::1", "2804:14c::1", "::ffff:8.8.8.8"} {
 		if !none.allows(netip.MustParseAddr(address)) {
@@ -26,7 +26,7 @@ func TestWhereWebhooksMayGo(t *testing.T) {
 			t.Errorf("%s is let through", address)
 		}
 	}
-	some := Destinations{Networks: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16"), netip.MustParsePrefix("fd12::/16"), netip.MustParsePrefix("::1/128")}}
+	some := Allowed{Networks: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16"), netip.MustParsePrefix("fd12::/16"), netip.MustParsePrefix("::1/128")}}
 	for address, want := range map[string]bool{"10.1.2.3": true, "::ffff:10.1.2.3": true, "10.2.0.1": false, "fd12::7": true, "fd13::7": false, "::1": true, "127.0.0.1": false} {
 		if got := some.allows(netip.MustParseAddr(address)); got != want {
 			t.Errorf("%s: %t, want %t", address, got, want)

@@ -7,6 +7,8 @@ type expectation struct {
 	// tasks are the hospital's own job types, with the retries each is given; the first is what follows the
 	// start and every wait.
 	tasks []hospitalTask
+	// gated tells that a gate stands before the first.
+	gated bool
 	// failure is the BPMN error of the hospital's task, carries the variables it brings, optional ones too.
 	failure string
 	carries []string
@@ -22,7 +24,7 @@ type hospitalTask struct{ jobType, retries string }
 // expectations of each process that the contract names; there is no other.
 var expectations = map[string]expectation{
 	"SUB_06": {
-		id: "claimId", policy: "tiss-submission", tasks: []hospitalTask{{"submit-claim", "1"}},
+		id: "claimId", policy: "tiss-submission", tasks: []hospitalTask{{"submit-claim", "1"}}, gated: true,
 		failure: "SUBMISSION_FAILED", carries: []string{"submissionError", "lastSubmissionTime"},
 		date: "=nextRetryTime",
 	},
@@ -52,11 +54,13 @@ var onError = []string{"shouldRetry", "retryCount", "maxRetries", "retryReason",
 var policyReads = map[string]struct {
 	id      string
 	failure []string
+	// destination is the variable that names where the subject goes.
+	destination string
 }{
-	"tiss-submission":  {"claimId", []string{"submissionError"}},
-	"whatsapp-message": {"messageId", []string{"sendError", "httpStatus"}},
-	"failed-job":       {"jobId", []string{"jobError"}},
-	"job-queue":        {"jobId", []string{"jobError", "maxAttempts", "delayBetweenAttempts", "nonRetryable"}}, // R15
-	"no-retry":         {"jobId", []string{"jobError"}},
+	"tiss-submission":  {"claimId", []string{"submissionError", "operadora", "retryAfter"}, "operadora"},
+	"whatsapp-message": {"messageId", []string{"sendError", "httpStatus"}, ""},
+	"failed-job":       {"jobId", []string{"jobError"}, ""},
+	"job-queue":        {"jobId", []string{"jobError", "maxAttempts", "delayBetweenAttempts", "nonRetryable"}, ""}, // R15
+	"no-retry":         {"jobId", []string{"jobError"}, ""},
 	"of-the-house":     {}, // a hospital's own policy, whose names no template knows
 }

@@ -141,7 +141,7 @@ func TestTheValidatorRefusesABrokenTemplate(t *testing.T) {
 		"an output without its source":  {`"source": "=shouldRetry"`, `"sauce": "=shouldRetry"`, "source"},
 		"no name":                       {`"name": "Analisar reenvio (RN-BIL-005)",`, "", "name"},
 		"a deprecated form":             {`"feel": "optional",`, `"feel": "optional", "optional": true,`, "optional"},
-		"no JSON":                       {`"version": 2,`, `"version": 2,,`, "not readable as JSON"},
+		"no JSON":                       {`"version": 3,`, `"version": 3,,`, "not readable as JSON"},
 	} {
 		t.Run(name, func(t *testing.T) { refused(t, "validate.mjs", template, d) })
 	}

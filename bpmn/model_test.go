@@ -11,11 +11,17 @@ import (
 func TestBoundaryEventsMapWhatTheErrorCarries(t *testing.T) {
 	eachWanted(t, func(t *testing.T, d document, want expectation) {
 		carried := map[string][]string{want.failure: want.carries, "MAX_RETRIES_EXCEEDED": onError, "PERMANENT_ERROR": onError}
+		if want.gated {
+			carried["MAX_RETRIES_EXCEEDED at submission_gate"] = onError
+		}
 		for _, n := range d.Process.Elements {
 			if !n.is("boundaryEvent") {
 				continue
 			}
 			code := d.code(n.Error.Ref)
+			if n.AttachedTo == "submission_gate" {
+				code += " at submission_gate"
+			}
 			variables, known := carried[code]
 			if !known {
 				t.Errorf("boundary event %s catches %q, expected one of %v, each once", n.ID, code, slices.Sorted(maps.Keys(carried)))
@@ -66,6 +72,9 @@ func TestTheWaitGoesByWhatWasDecided(t *testing.T) {
 func TestTasksAreTheContracts(t *testing.T) {
 	eachWanted(t, func(t *testing.T, d document, want expectation) {
 		left := append([]hospitalTask{{"record-retry-outcome", "3"}, {"analyze-retry", "3"}, {"retry-review", "3"}}, want.tasks...)
+		if want.gated {
+			left = append(left, hospitalTask{"submission-gate", "3"})
+		}
 		for _, n := range d.Process.Elements {
 			task := hospitalTask{n.Extensions.Task.Type, n.Extensions.Task.Retries}
 			if task == (hospitalTask{}) {

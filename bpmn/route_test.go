@@ -45,9 +45,12 @@ func (d *document) stops(from string) []string {
 func TestEveryFailureFindsItsWay(t *testing.T) {
 	eachWanted(t, func(t *testing.T, d document, want expectation) {
 		first := want.tasks[0].jobType
+		if want.gated {
+			first = "submission-gate"
+		}
 		caught := map[string]string{}
 		for _, n := range d.Process.Elements {
-			if n.is("boundaryEvent") {
+			if n.is("boundaryEvent") && n.AttachedTo != "submission_gate" {
 				caught[d.code(n.Error.Ref)] = n.ID
 			}
 		}
@@ -63,6 +66,9 @@ func TestEveryFailureFindsItsWay(t *testing.T) {
 			if got := d.stops(from); !slices.Equal(got, to) {
 				t.Errorf("%s leads to %v, expected %v", from, got, to)
 			}
+		}
+		if to := []string{"retry-review", "wait_for_retry"}; want.gated && !slices.Equal(d.stops("cannot_be_sent_in_time"), to) { // by shouldRetry
+			t.Errorf("what cannot be sent in time leads to %v, expected %v", d.stops("cannot_be_sent_in_time"), to)
 		}
 	})
 }
@@ -87,10 +93,13 @@ func TestSuccessAfterARetryIsRecorded(t *testing.T) {
 	})
 }
 
-// A retry after a review may begin to count anew: retryCount is 0 then.
+// A retry after a review may begin to count anew: retryCount is 0 then. Of what a gate sent ahead the success is wanted, too.
 func TestASuccessCountsAsRetriedAfterARetryOrAReview(t *testing.T) {
-	const condition = `=(if retryCount = null then 0 else retryCount) > 0 or reviewDecision = "reprocess"`
-	each(t, func(t *testing.T, d document) {
+	eachWanted(t, func(t *testing.T, d document, want expectation) {
+		condition := `=(if retryCount = null then 0 else retryCount) > 0 or reviewDecision = "reprocess"`
+		if want.gated {
+			condition += " or gateCanary = true"
+		}
 		for _, n := range d.Process.Elements {
 			if n.is("sequenceFlow") && n.Target == "record_retry_outcome" && n.Condition != condition {
 				t.Errorf("flow %s is taken where %q, expected %q", n.ID, n.Condition, condition)

@@ -130,6 +130,7 @@ func (tpl *template) find(binding, name string) property {
 type contractTask struct {
 	reads    []string
 	failure  bool
+	leads    bool // it reads the destination
 	answers  []string
 	unsaid   []string
 	ownInput string // it is set whoever asks
@@ -145,6 +146,9 @@ var contractTasks = map[string]contractTask{
 		unsaid: []string{"reviewDecision", "reviewReason", "reviewedBy", "nextRetryTime", "backoffDuration"},
 	},
 	"record-retry-outcome": {ownInput: "retryOutcome"},
+	"submission-gate": {
+		reads: []string{"submissionDeadline"}, leads: true, answers: []string{"gateHeld", "gateReason", "gateCanary"},
+	},
 }
 
 var analysis = contractTask{
@@ -158,6 +162,9 @@ func (c *contractTask) under(policy string) []string {
 	want := slices.Clone(c.reads)
 	if c.failure {
 		want = append(want, p.failure...)
+	}
+	if c.leads && p.destination != "" {
+		want = append(want, p.destination)
 	}
 	for _, one := range []string{p.id, c.ownInput} {
 		if one != "" {

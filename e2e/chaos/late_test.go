@@ -64,7 +64,7 @@ func (b *broker) failed(t *testing.T, name string, n int) (claims []string) {
 	for i := range n {
 		claim := fmt.Sprintf("CLM-%s-%d", name, i)
 		claims = append(claims, claim)
-		b.start(t, &pb.CreateProcessInstanceRequest{BpmnProcessId: "SUB_06", Version: -1, Variables: jsonOf(map[string]any{"claimId": claim})})
+		b.start(t, &pb.CreateProcessInstanceRequest{BpmnProcessId: "SUB_06", Version: -1, Variables: jsonOf(map[string]any{"claimId": claim, "operadora": claim})})
 	}
 	b.take(t, "submit-claim", n, func(key int64) {
 		_, err := b.ThrowError(t.Context(), &pb.ThrowErrorRequest{

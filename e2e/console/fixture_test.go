@@ -191,7 +191,7 @@ type instance struct {
 // retried is how many retries were made before.
 func (s *fixture) submit(t *testing.T, claimID string, retried int, failures ...string) *instance {
 	t.Helper()
-	variables, err := json.Marshal(map[string]any{"claimId": claimID, "failures": failures, "retryCount": retried})
+	variables, err := json.Marshal(map[string]any{"claimId": claimID, "failures": failures, "retryCount": retried, "operadora": claimID})
 	testkit.Must(t, err)
 	i := &instance{}
 	var running sync.WaitGroup

@@ -3,6 +3,7 @@ package scenarios
 import (
 	"context"
 	"fmt"
+	"hash/crc32"
 	"strconv"
 	"strings"
 	"testing"
@@ -145,7 +146,7 @@ func (s *scenario) submit(claimID any, c claim, extra map[string]any) int64 {
 }
 
 func submission(claimID any, c claim, extra map[string]any) map[string]any {
-	variables := map[string]any{"claimId": claimID, "scenario": c}
+	variables := map[string]any{"claimId": claimID, "scenario": c, "operadora": portalOf(claimID)}
 	for name, value := range extra {
 		variables[name] = value
 	}
@@ -153,6 +154,11 @@ func submission(claimID any, c claim, extra map[string]any) map[string]any {
 		delete(variables, "claimId")
 	}
 	return variables
+}
+
+// portalOf is a destination of a claim's own: what fails at that of many holds them all.
+func portalOf(claimID any) string {
+	return fmt.Sprintf("portal-%08x", crc32.ChecksumIEEE([]byte(fmt.Sprint(claimID))))
 }
 
 // claimID is an id that no other scenario has.

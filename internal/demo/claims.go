@@ -1,5 +1,10 @@
 package demo
 
+import (
+	"fmt"
+	"maps"
+)
+
 // claims are submitted to the insurers' TISS portal (SUB_06; RN-BIL-005, RN-BIL-004).
 func claims() Process {
 	const down = "Portal TISS não respondeu em 30s: TIMEOUT"
@@ -13,7 +18,7 @@ func claims() Process {
 		rejected   = "the process holds nonsense: an incident"
 	)
 	always := times(6, Failure{Text: down})
-	return Process{
+	p := Process{
 		ID: "SUB_06", Subjects: "claims", System: "the insurers' TISS portal",
 		IDVariable: "claimId", ErrorVariable: "submissionError",
 		Work: Work{JobType: "submit-claim", ErrorCode: "SUBMISSION_FAILED", Try: "submission", Done: "accepted by the portal"},
@@ -43,11 +48,20 @@ func claims() Process {
 			{Shows: exhausted, Failures: always, Discard: true},
 			{Shows: exhausted, Failures: always},
 			{Shows: exhausted, Failures: always, Discard: true},
-			{Shows: rejected, Incident: true, ID: "GUIA-%d", Failures: texts(down)},
+			{Shows: rejected, Incident: true, Variables: map[string]any{"retryCount": -1}, Failures: texts(down)},
 			{Shows: rejected, Incident: true, Variables: map[string]any{"retryCount": "2"}, Failures: texts(down)},
 			{Shows: rejected, Incident: true, Variables: map[string]any{"retryCount": 2.5}, Failures: texts(down)},
 			{Shows: rejected, Incident: true, Variables: map[string]any{"lastSubmissionTime": "ontem"}, Failures: texts(down)},
 			{Shows: rejected, Incident: true, Failures: texts("   ")},
 		}, times(20, Sample{Shows: credential, Failures: texts("AUTHORIZATION_DENIED: credencial do portal vencida"), Left: true})...)),
 	}
+	for i := range p.Samples { // each goes elsewhere: a portal that keeps failing would hold the others
+		s := &p.Samples[i]
+		s.Variables = maps.Clone(s.Variables)
+		if s.Variables == nil {
+			s.Variables = map[string]any{}
+		}
+		s.Variables["operadora"] = fmt.Sprintf("operadora-%02d", i+1)
+	}
+	return p
 }

@@ -26,7 +26,7 @@ func attributes(model []byte, element, attribute string) []string {
 // TestEveryBundledProcessIsPlayed: a task of a model that nobody takes would leave the demo waiting, an error code or a
 // variable of another name would be an incident.
 func TestEveryBundledProcessIsPlayed(t *testing.T) {
-	ours := []string{worker.AnalyzeRetry, worker.RecordRetryOutcome, worker.RetryReview}
+	ours := []string{worker.AnalyzeRetry, worker.RecordRetryOutcome, worker.RetryReview, worker.SubmissionGate}
 	played := make(map[string]Process)
 	for _, p := range Processes(1) {
 		played[p.ID] = p

@@ -18,7 +18,7 @@ const (
 	// StopTime bounds the stop of a worker.
 	StopTime = 30 * time.Second
 	// loops of one worker, each of which says when the engine answers it.
-	loops = 4
+	loops = 5
 )
 
 // Clock is the environment by which the worker of BinaryWithClock, in all its lives, goes by that clock.

@@ -16,7 +16,7 @@ type counts map[string]int
 var (
 	jobTypes = []string{
 		submitClaim, sendMessage, runJob, checkDependencies, runQueuedJob,
-		worker.AnalyzeRetry, worker.RetrySubmissionBackoff, worker.RetryReview, worker.RecordRetryOutcome,
+		worker.AnalyzeRetry, worker.RetrySubmissionBackoff, worker.RetryReview, worker.RecordRetryOutcome, worker.SubmissionGate,
 	}
 	// jobActions are the broker's words, by its records' intents.
 	jobActions = map[string]string{"COMPLETED": "completed", "ERROR_THROWN": "error thrown", "CANCELED": "canceled"}
@@ -88,9 +88,13 @@ func (i *instance) countInto(c counts, givenBack bool) {
 }
 
 // expectCounts holds what the broker did for the scenario against what it should; whether its own counters agree with that, the
-// fixture sees to at the end. How many jobs were created follows from how they ended.
+// fixture sees to at the end. How many jobs were created follows from how they ended, and how many gates were passed from how
+// many claims were submitted.
 func (s *scenario) expectCounts(want counts) {
 	s.t.Helper()
+	if _, said := want["submission-gate completed"]; !said {
+		want["submission-gate completed"] = want["submit-claim completed"] + want["submit-claim error thrown"] + want["submit-claim canceled"]
+	}
 	for _, t := range jobTypes {
 		if _, said := want[t+" created"]; !said {
 			want[t+" created"] = want[t+" completed"] + want[t+" error thrown"] + want[t+" canceled"]

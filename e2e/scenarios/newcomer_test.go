@@ -66,7 +66,7 @@ func (s *scenario) expectDemo(out string) {
 		"decided: Transient error, retry 1 of 5, in ", "decided: Unknown error, retry 1 of 5, in ", "decided: Transient error, retry 5 of 5, in ",
 		"decided: Permanent error, not retried; goes to cadastro", "decided: Permanent error, not retried; goes to faturamento",
 		"decided: Maximum of 5 retries reached; goes to faturamento",
-		"rejected: " + string(decision.InvalidClaimID), "rejected: " + string(decision.InvalidRetryCount),
+		"rejected: " + string(decision.InvalidRetryCount),
 		"rejected: " + string(decision.InvalidLastSubmissionTime), "rejected: " + string(decision.InvalidErrorMessage),
 		"review by cadastro (dead letter ", "discarded", "accepted by the portal", "moves the clock 5 s ahead", " min ahead. ---",
 		"decided: Transient error, retry 1 of 3, in ", "decided: Transient error, retry 2 of 3, in ", "decided: Transient error, retry 3 of 3, in 5 min, ", // TRD-0003

@@ -128,7 +128,7 @@ func (i *instance) atRest() bool {
 	// Between one job's answer and the next job there is none, and yet no rest.
 	kept := false
 	for _, j := range i.jobs {
-		if j.open() && !(j.kept && i.left()) {
+		if j.open() && !(j.kept && (j.kind == worker.SubmissionGate || i.left())) {
 			return false
 		}
 		kept = kept || j.open()

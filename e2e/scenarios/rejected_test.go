@@ -68,6 +68,7 @@ func TestRejectedInputIsAnIncidentThatACorrectionEnds(t *testing.T) {
 		}
 		s.expectCounts(counts{
 			"submit-claim error thrown": n - atGate, "analyze-retry failed": n - atGate, "analyze-retry created": n - atGate, "incidents pending": n,
+			"submission-gate failed": atGate, "submission-gate created": n,
 		})
 		for index, w := range wrongInputs {
 			s.expectRejected(keys[index], w)
@@ -88,7 +89,8 @@ func TestRejectedInputIsAnIncidentThatACorrectionEnds(t *testing.T) {
 			}
 		}
 		s.expectCounts(counts{
-			"submit-claim error thrown": n, "submit-claim completed": n, "analyze-retry failed": n - atGate, "analyze-retry completed": n,
+			"submit-claim error thrown": n, "submit-claim completed": n, "submission-gate failed": atGate, "analyze-retry failed": n - atGate,
+			"analyze-retry completed":        n,
 			"record-retry-outcome completed": n, "timers triggered": n, "processes completed": n,
 		})
 		s.done("rejected inputs, corrected", "%d instances, %d incidents, %d retries", n, n, n)

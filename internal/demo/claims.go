@@ -14,10 +14,10 @@ func claims() Process {
 		unknown    = "an error that nobody knows, retried to be safe"
 		permanent  = "a person must act"
 		credential = "many of one cause: the portal's credential has expired"
-		exhausted  = "the portal stays down through the whole ladder"
+		exhausted  = "the portal errs through the whole ladder"
 		rejected   = "the process holds nonsense: an incident"
 	)
-	always := times(6, Failure{Text: down})
+	always := times(6, Failure{Text: "500 Internal Server Error"})
 	p := Process{
 		ID: "SUB_06", Subjects: "claims", System: "the insurers' TISS portal",
 		IDVariable: "claimId", ErrorVariable: "submissionError",

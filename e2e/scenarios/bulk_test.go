@@ -67,7 +67,7 @@ func TestADayOfBulkRuns(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	s.startPortal(nil)
+	s.startPortal(nil, worker.SubmissionGate)
 	s.tokens = harness.Issue(t, s.path("tokens"), map[string]access.Role{"ana": access.Admin, "bruno": access.Admin, "vera": access.Viewer})
 	harness.Replace(t, s.path("policies.yaml"), s.policies())
 	testkit.Must(s.t, os.WriteFile(s.path("password"), []byte(s.mail.Password()), 0o600))

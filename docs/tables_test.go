@@ -19,6 +19,8 @@ import (
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/decision/decisiontest"
+	"retry-worker/internal/destination"
+	"retry-worker/internal/gate"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/kpi"
 	"retry-worker/internal/metrics"
@@ -96,6 +98,9 @@ func exposition(t *testing.T) string {
 	m.SetKPIs([]kpi.KPI{{Policy: decision.DefaultPolicy, Name: kpi.SuccessRate, Value: &rate}})
 	now := time.Now() // absent while nothing waits
 	m.SetDeadLetters([]deadletter.Count{{Policy: decision.DefaultPolicy, State: journal.DeadLetterOpen, N: 1, Oldest: now}}, now)
+	m.WatchDestinations(func() ([]gate.Destination, error) {
+		return []gate.Destination{{State: destination.New(now), Deadline: now}}, nil
+	}, gate.Settings{}.Label, time.Now)
 	server, err := metrics.Listen("127.0.0.1:0", m, &metrics.Readiness{}, false)
 	if err != nil {
 		t.Fatal(err)

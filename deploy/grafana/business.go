@@ -19,6 +19,7 @@ func business() *dashboard {
 	d.recovery()
 	d.backoff()
 	d.deadLetters()
+	d.waiting()
 	return d
 }
 
@@ -166,6 +167,20 @@ func (d *dashboard) deadLetters() {
 		description: "Who must act.", queries: []query{{"sum by (team) (" + open + ")", "{{team}}"}}})
 	d.bars(figure{title: "Open dead letters by reason", unit: "short",
 		description: "Why they are there, at this moment.", queries: []query{{"sum by (reason) (" + open + ") > 0", "{{reason}}"}}})
+}
+
+func (d *dashboard) waiting() {
+	d.row("Claims that wait for a portal")
+	d.graph(figure{title: "Claims held", unit: "short", stacked: true,
+		description: "Claims that wait because their destination is down. They lose no retry.",
+		queries:     []query{{"max by (destination) (" + of("retry_worker_held") + ")", "{{destination}}"}}})
+	d.graph(figure{title: "Nearest deadline of those", unit: "s",
+		description: "Time until the first of them must be submitted; no line where none has a deadline. Alert below 2 hours.",
+		steps:       []object{from(nil, "red"), from(7200, "green")},
+		queries:     []query{{"max by (destination) (" + of("retry_worker_held_deadline_seconds") + ")", "{{destination}}"}}})
+	d.bars(figure{title: "Held, cumulated", unit: "short",
+		description: "Claims let through in the time shown that were held for at most so many seconds.",
+		queries:     []query{{within("le", of("retry_worker_held_seconds_bucket")), "≤ {{le}} s"}}})
 }
 
 // goal is what a rule wants of a figure, or raises an alert at (R19).

@@ -11,6 +11,7 @@ func operations() *dashboard {
 	d.jobs()
 	d.journal()
 	d.engine()
+	d.destinations()
 	d.people()
 	d.processes()
 	return d
@@ -125,6 +126,19 @@ func (d *dashboard) engine() {
 	d.graph(figure{title: "Incidents waiting", unit: "short",
 		description: "Incidents in the broker, of all processes. A refused input is one.",
 		queries:     []query{{"sum(" + ofEngine("zeebe_pending_incidents_total", "") + ")", "incidents"}}})
+}
+
+func (d *dashboard) destinations() {
+	d.row("Destinations")
+	d.graph(figure{title: "Destinations that are not up", unit: "short", stacked: true,
+		description: "Where claims are held, by state: down, a claim sent ahead (testing), or let through at a pace (ramping). Alert when down for an hour.",
+		queries:     []query{{"max by (destination, state) (" + of("retry_worker_destination_state", `state!="up"`) + ") > 0", "{{destination}} {{state}}"}}})
+	d.graph(figure{title: "Claims let through", unit: "cpm", stacked: true,
+		description: "A minute, by why: the destination is up (pass), to test it (canary), or after an outage (ramp).",
+		queries:     []query{{perMinute("destination, kind", of("retry_worker_released_total")), "{{destination}} {{kind}}"}}})
+	d.graph(figure{title: "Wasted attempts", unit: "cpm",
+		description: "Submissions a minute that failed because their destination was not up: canaries, and the ends of ramps that failed.",
+		queries:     []query{{perMinute("destination", of("retry_worker_wasted_attempts_total")), "{{destination}}"}}})
 }
 
 func (d *dashboard) people() {

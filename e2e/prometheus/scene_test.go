@@ -136,6 +136,7 @@ func (s *scene) policies(t *testing.T) (path string) {
 		s.receivers = append(s.receivers, receiver)
 		catalogue = strings.Replace(catalogue, "\n  "+team+":\n", fmt.Sprintf("\n  %s:\n    webhook: {url: %q, secretFile: %q}\n", team, receiver.URL, secret), 1)
 	}
+	catalogue += "\ndestinations:\n  " + portal + ": {pace: {most: 60/min}}\n"
 	path = filepath.Join(s.dir, "policies.yaml")
 	testkit.Must(t, os.WriteFile(path, []byte(catalogue), 0o600))
 	return path
@@ -200,6 +201,9 @@ func (s *scene) holds(t *testing.T, expr string) {
 	}, func() string { return fmt.Sprint(series, err, " the worker said last: ", s.worker.LastLine()) })
 }
 
+// portal is the destination of the thousand claims, which their failures take down; that of the demo's stays up.
+const portal = "unimed-sp"
+
 // failures of a thousand claims and more, each analysed once at some count: R19's jitter wants 1,000 draws. Twelve in a hundred
 // are permanent, between the limits of the two rules' alerts, whatever the demo adds; one in twenty is at its limit, so that
 // the alert on it begins to wait; a few are none.
@@ -235,22 +239,31 @@ func (s *scene) analyse(t *testing.T) {
 	testkit.Must(t, err)
 	_, err = gateway.DeployResource(t.Context(), &pb.DeployResourceRequest{Resources: []*pb.Resource{{Name: "analyse.bpmn", Content: model}}})
 	testkit.Must(t, err)
+	ask := func(process, id, text string, count int) error {
+		return create(t.Context(), gateway, process, map[string]any{"claimId": id, "operadora": portal, "submissionError": text, "retryCount": count,
+			"submissionDeadline": time.Now().Add(6 * time.Hour).Format(time.RFC3339)})
+	}
+	testkit.Must(t, ask("GATE", "CLM-900-1234567890", "", 0))
+	s.holds(t, `retry_worker_released_total{kind="pass"} > 0`)
 	var calls errgroup.Group
 	calls.SetLimit(8)
 	for i := range failures {
 		id, text, count := failure(i)
-		calls.Go(func() error { return create(t.Context(), gateway, id, text, count) })
+		calls.Go(func() error { return ask("ANALYSE", id, text, count) })
 	}
 	testkit.Must(t, calls.Wait())
 	s.holds(t, `sum(retry_worker_jobs_total{job_type="analyze-retry"}) >= `+fmt.Sprint(failures))
+	testkit.Must(t, ask("GATE", "CLM-901-1234567890", "", 0))
+	testkit.Must(t, ask("GATE", "CLM-902-1234567890", "", 0)) // one is sent ahead, and the other waits
+	s.holds(t, `retry_worker_held_deadline_seconds`)
 }
 
-func create(ctx context.Context, gateway pb.GatewayClient, id, text string, count int) error {
-	variables, err := json.Marshal(map[string]any{"claimId": id, "submissionError": text, "retryCount": count})
+func create(ctx context.Context, gateway pb.GatewayClient, process string, values map[string]any) error {
+	variables, err := json.Marshal(values)
 	if err != nil {
 		return err
 	}
-	_, err = zeebe.CreateInstance(ctx, gateway, &pb.CreateProcessInstanceRequest{BpmnProcessId: "ANALYSE", Version: -1, Variables: string(variables)})
+	_, err = zeebe.CreateInstance(ctx, gateway, &pb.CreateProcessInstanceRequest{BpmnProcessId: process, Version: -1, Variables: string(variables)})
 	return err
 }
 

@@ -55,6 +55,7 @@ func (a *App) catalogueChanged(before, after *catalogue.Catalogue) {
 	a.metrics.StartPolicies(after.Policies)
 	a.metrics.SetCatalogue(after.Version)
 	a.teamsChanged(after)
+	a.destinationsChanged(after)
 	added, removed, changed := differences(before.Policies, after.Policies)
 	a.log.Info("the policies file has changed and is in force", zap.String("event", "catalogue_changed"),
 		zap.String("oldVersion", before.Version), zap.String("newVersion", after.Version), zap.String("source", after.Source),

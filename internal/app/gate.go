@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 
+	"retry-worker/internal/catalogue"
 	"retry-worker/internal/gate"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/outbox"
@@ -12,16 +13,26 @@ import (
 
 // newGates prepares the gates of destinations.
 func (a *App) newGates(memory *journal.Journal) *gate.Gates {
-	hooks := gate.NoHooks()
-	hooks.Answered = a.metrics.Hooks().Answered
-	return gate.New(gate.Options{
-		Store: a.store, Memory: memory, Engine: a.engine, Clock: a.clock, Zone: zoneOf(a.settings.Notify), Log: a.log, Hooks: hooks,
-		Settings: func() gate.Settings {
-			c := a.catalogue()
-			return gate.Settings{Version: c.Version, Configured: c.Destinations, Otherwise: c.DefaultDestination}
-		},
+	a.destinationsChanged(a.catalogue())
+	gates := gate.New(gate.Options{
+		Store: a.store, Memory: memory, Engine: a.engine, Clock: a.clock, Zone: zoneOf(a.settings.Notify), Log: a.log,
+		Hooks: a.metrics.GateHooks(), Settings: a.gateSettings,
 		Probe: webclient.NewProber(webClient(a.settings.Notify, a.health.version), a.log).OK,
 	})
+	a.metrics.WatchDestinations(gates.Destinations, func(name string) string { return a.gateSettings().Label(name) }, a.clock.Now)
+	return gates
+}
+
+func (a *App) gateSettings() gate.Settings {
+	c := a.catalogue()
+	return gate.Settings{Version: c.Version, Configured: c.Destinations, Otherwise: c.DefaultDestination}
+}
+
+// destinationsChanged starts the series of the destinations that are configured.
+func (a *App) destinationsChanged(c *catalogue.Catalogue) {
+	for name := range c.Destinations {
+		a.metrics.StartDestination(name)
+	}
 }
 
 // holdGates takes jobs of gates until stop ends, and acts on all that are held while this replica has the lease.

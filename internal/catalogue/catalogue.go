@@ -31,7 +31,8 @@ type Catalogue struct {
 	Policies decision.Policies
 	// Teams by their names.
 	Teams map[decision.Team]Team
-	// Destinations that the file names, with what they inherit; all others have DefaultDestination.
+	// Destinations that the file configures, or a policy has as its default, with what they inherit; all others have
+	// DefaultDestination.
 	Destinations       map[string]destination.Settings
 	DefaultDestination destination.Settings
 

@@ -31,6 +31,11 @@ func (b *builder) destinations(doc *document) {
 			c.Destinations[name] = b.settings(join("destinations", name), &own, c.DefaultDestination)
 		}
 	}
+	for _, p := range c.Policies {
+		if d := p.Destination; d != nil {
+			c.Destinations[d.Default] = c.Destination(d.Default)
+		}
+	}
 }
 
 func (b *builder) settings(path string, doc *destinationSettings, s destination.Settings) destination.Settings {

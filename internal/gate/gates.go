@@ -50,6 +50,14 @@ type Settings struct {
 	Otherwise  destination.Settings
 }
 
+// Label returns the name of a destination in metrics and the log, of which there is a closed set.
+func (s Settings) Label(name string) string {
+	if _, configured := s.Configured[name]; configured {
+		return name
+	}
+	return destination.Other
+}
+
 // Hooks are told what happens; they must not block. A name that the catalogue does not configure is destination.Other.
 type Hooks struct {
 	// Admitted is called for a claim that passed at once.
@@ -131,17 +139,9 @@ func (g *Gates) Admit(name string, deadline time.Time) (ok bool) {
 	}
 	d := g.registry.Gate(name, now)
 	if ok = d.Admit(now); ok {
-		g.Hooks.Admitted(g.label(name))
+		g.Hooks.Admitted(g.Settings().Label(name))
 	}
 	return ok
-}
-
-// label of a destination in metrics: a closed set.
-func (g *Gates) label(name string) string {
-	if _, configured := g.Settings().Configured[name]; configured {
-		return name
-	}
-	return destination.Other
 }
 
 // Recorded takes in what this process's journal recorded (journal.Hooks).
@@ -202,8 +202,8 @@ func (g *Gates) attempt(a *journal.Attempt) {
 	}
 	switch a.Tells {
 	case journal.TellsFailed:
-		if d.State.Phase != destination.Up {
-			g.Hooks.Wasted(g.label(d.Name))
+		if g.leads && d.State.Phase != destination.Up { // one replica counts
+			g.Hooks.Wasted(g.Settings().Label(d.Name))
 		}
 		d.Apply(destination.Failed{Claim: claim, Sent: sent}, now)
 	case journal.TellsAnswered:

@@ -329,7 +329,7 @@ func (g *Gates) said(name string, b *journal.DestinationBody) {
 		write = g.Log.Warn
 	}
 	write("a destination is in another state", zap.String("event", "destination_"+string(b.State.Phase)),
-		zap.String("destination", g.label(name)), zap.String("was", string(b.Went)), zap.String("cause", string(b.State.Outage.Cause)))
+		zap.String("destination", g.Settings().Label(name)), zap.String("was", string(b.Went)), zap.String("cause", string(b.State.Outage.Cause)))
 }
 
 // depart records who goes, in their order as far as the journal takes several at once.
@@ -351,10 +351,10 @@ func (g *Gates) depart(ctx context.Context, all []departure) error {
 
 func (g *Gates) counted(d *departure) {
 	if d.GiveUp != "" {
-		g.Hooks.GivenUp(g.label(d.destination), d.GiveUp)
+		g.Hooks.GivenUp(g.Settings().Label(d.destination), d.GiveUp)
 		return
 	}
-	g.Hooks.Released(g.label(d.destination), d.Kind, d.held)
+	g.Hooks.Released(g.Settings().Label(d.destination), d.Kind, d.held)
 }
 
 // probe asks the destination's URL.

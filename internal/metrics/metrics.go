@@ -71,6 +71,7 @@ type Metrics struct {
 	catalogueRejected                 prometheus.Gauge
 	tokensRejected, certRejected      prometheus.Gauge
 	notices                           notices
+	destinations                      destinations
 	bulkItems                         *prometheus.CounterVec
 	bulkRuns                          *prometheus.GaugeVec
 }
@@ -89,6 +90,7 @@ func New(b Build, policies decision.Policies) *Metrics {
 	m.registerRules()
 	m.registerWorker(b)
 	m.registerBulk()
+	m.registerDestinations()
 	m.StartPolicies(policies)
 	return m
 }

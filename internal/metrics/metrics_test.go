@@ -180,7 +180,7 @@ func TestLabelsComeFromClosedSets(t *testing.T) {
 	if strings.Contains(text, canary) {
 		t.Error("a claim's id or text stands in the metrics")
 	}
-	allowed := []string{"policy", "classification", "reason", "job_type", "action", "team", "state", "version"}
+	allowed := []string{"policy", "classification", "reason", "job_type", "action", "team", "state", "version", "destination", "kind"}
 	// Beyond the contract's list, but constants of the binary.
 	exceptions := map[string][]string{
 		"retry_worker_build_info": {"commit", "go_version"},

@@ -1,0 +1,125 @@
+package metrics
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"retry-worker/internal/destination"
+	"retry-worker/internal/gate"
+)
+
+// heldBuckets run from a canary's round to the limit of two days (R20).
+var heldBuckets = []float64{1, 10, 60, 300, 600, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800}
+
+// What is known of destinations is read at each scrape.
+var (
+	destinationState = describe("retry_worker_destination_state", "1 for the state that a destination is in; of other, how many are; the same in every replica.", "destination", "state")
+	failedRamps      = describe("retry_worker_destination_failed_ramps", "Ramps of the outage that lasts that a failure ended; the same in every replica.", "destination")
+	heldClaims       = describe("retry_worker_held", "Claims that wait until their destination may be tried; the same in every replica.", "destination")
+	heldDeadline     = describe("retry_worker_held_deadline_seconds", "Time until the nearest deadline of the claims that are held; the same in every replica, absent where none has one.", "destination")
+)
+
+func describe(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc(name, help, labels, nil)
+}
+
+// destinations are the figures of where claims are submitted.
+type destinations struct {
+	released, wasted *prometheus.CounterVec
+	heldFor          prometheus.Histogram
+}
+
+func (m *Metrics) registerDestinations() {
+	d := &m.destinations
+	d.released = m.counter("retry_worker_released_total", "Claims that this replica let through, by why: the destination is up (pass), to test it (canary), or after an outage (ramp).", "destination", "kind")
+	d.wasted = m.counter("retry_worker_wasted_attempts_total", "Submissions that failed because their destination was not up, as the replica that releases claims saw them.", "destination")
+	d.heldFor = prometheus.NewHistogram(prometheus.HistogramOpts{
+		Name: "retry_worker_held_seconds", Help: "How long claims were held that were let through.", Buckets: heldBuckets})
+	m.registry.MustRegister(d.heldFor)
+	m.StartDestination(destination.Other)
+}
+
+// StartDestination creates the series of a destination that is configured.
+func (m *Metrics) StartDestination(name string) {
+	for _, kind := range []destination.Kind{destination.Pass, destination.Test, destination.RampedUp} {
+		m.destinations.released.WithLabelValues(name, string(kind))
+	}
+	m.destinations.wasted.WithLabelValues(name)
+}
+
+// GateHooks feed h with what the gates do.
+func (m *Metrics) GateHooks() gate.Hooks {
+	h, d := gate.NoHooks(), &m.destinations
+	h.Admitted = func(name string) { d.released.WithLabelValues(name, string(destination.Pass)).Inc() }
+	h.Released = func(name string, kind destination.Kind, held time.Duration) {
+		d.released.WithLabelValues(name, string(kind)).Inc()
+		d.heldFor.Observe(held.Seconds())
+	}
+	h.Wasted = func(name string) { d.wasted.WithLabelValues(name).Inc() }
+	h.Answered = m.Hooks().Answered
+	return h
+}
+
+// WatchDestinations has each scrape ask read for the destinations, and label for their names in metrics. Call it once.
+func (m *Metrics) WatchDestinations(read func() ([]gate.Destination, error), label func(name string) string, now func() time.Time) {
+	m.registry.MustRegister(&destinationCollector{read, label, now})
+}
+
+type destinationCollector struct {
+	read  func() ([]gate.Destination, error)
+	label func(name string) string
+	now   func() time.Time
+}
+
+func (c *destinationCollector) Describe(to chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{destinationState, failedRamps, heldClaims, heldDeadline} {
+		to <- d
+	}
+}
+
+// destinationSum is what all destinations of one label come to.
+type destinationSum struct {
+	phases      map[destination.Phase]int
+	held, ramps int
+	deadline    time.Time
+}
+
+func (c *destinationCollector) Collect(to chan<- prometheus.Metric) {
+	all, err := c.read()
+	if err != nil {
+		return // nobody knows until the journal was read
+	}
+	sums := map[string]*destinationSum{}
+	for i := range all {
+		name := c.label(all[i].Name)
+		if sums[name] == nil {
+			sums[name] = &destinationSum{phases: map[destination.Phase]int{}}
+		}
+		sums[name].add(&all[i])
+	}
+	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
+		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
+	}
+	for name, s := range sums {
+		for _, phase := range []destination.Phase{destination.Up, destination.Down, destination.Testing, destination.Ramping} {
+			gauge(destinationState, float64(s.phases[phase]), name, string(phase))
+		}
+		gauge(failedRamps, float64(s.ramps), name)
+		gauge(heldClaims, float64(s.held), name)
+		if !s.deadline.IsZero() {
+			gauge(heldDeadline, s.deadline.Sub(c.now()).Seconds(), name)
+		}
+	}
+}
+
+func (s *destinationSum) add(d *gate.Destination) {
+	s.phases[d.State.Phase]++
+	s.held += d.Held
+	if d.State.Phase != destination.Up {
+		s.ramps = max(s.ramps, d.State.Outage.FailedRamps)
+	}
+	if !d.Deadline.IsZero() && (s.deadline.IsZero() || d.Deadline.Before(s.deadline)) {
+		s.deadline = d.Deadline
+	}
+}

@@ -14,6 +14,7 @@ import (
 	"retry-worker/internal/console"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/events"
+	"retry-worker/internal/gate"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/store"
 )
@@ -99,7 +100,7 @@ func writeJournal(ctx context.Context, do func(ctx context.Context, w *journalWr
 	defer s.Close() // what was done is committed
 	w := &journalWriter{Store: s, retention: settings.Retention}
 	if settings.Events {
-		w.publish = events.Publisher(events.Source)
+		w.publish = events.Publisher(events.Source, gate.Settings{}.Label)
 	}
 	return do(ctx, w)
 }

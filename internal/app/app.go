@@ -208,7 +208,7 @@ func (a *App) work(stop, hard context.Context) {
 	}
 	var publish journal.Publisher
 	if a.sink != nil {
-		publish = events.Publisher(events.Source)
+		publish = events.Publisher(events.Source, a.destinationLabel)
 	}
 	memory := journal.New(a.store, a.clock.Now, publish, hooks)
 	carriers, gates = a.newCarriers(memory), a.newGates(memory)

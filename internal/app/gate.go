@@ -19,7 +19,7 @@ func (a *App) newGates(memory *journal.Journal) *gate.Gates {
 		Hooks: a.metrics.GateHooks(), Settings: a.gateSettings,
 		Probe: webclient.NewProber(webClient(a.settings.Notify, a.health.version), a.log).OK,
 	})
-	a.metrics.WatchDestinations(gates.Destinations, func(name string) string { return a.gateSettings().Label(name) }, a.clock.Now)
+	a.metrics.WatchDestinations(gates.Destinations, a.destinationLabel, a.clock.Now)
 	return gates
 }
 
@@ -27,6 +27,9 @@ func (a *App) gateSettings() gate.Settings {
 	c := a.catalogue()
 	return gate.Settings{Version: c.Version, Configured: c.Destinations, Otherwise: c.DefaultDestination}
 }
+
+// destinationLabel returns the name of a destination in metrics and events.
+func (a *App) destinationLabel(name string) string { return a.gateSettings().Label(name) }
 
 // destinationsChanged starts the series of the destinations that are configured.
 func (a *App) destinationsChanged(c *catalogue.Catalogue) {

@@ -99,6 +99,11 @@ func publicBody(body []byte) []byte {
 		return nil
 	}
 	delete(fields, "items") // the hundreds of claims that a bulk run decides on
+	cleanFields(fields)
+	return plain(fields)
+}
+
+func cleanFields(fields map[string]any) {
 	for name, value := range fields {
 		switch v := value.(type) {
 		case string:
@@ -109,9 +114,10 @@ func publicBody(body []byte) []byte {
 			if strings.HasSuffix(name, "Key") {
 				fields[name] = v.String()
 			}
+		case map[string]any:
+			cleanFields(v)
 		}
 	}
-	return plain(fields)
 }
 
 // plain is v as JSON in which no character is escaped that need not be.

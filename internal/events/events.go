@@ -23,6 +23,8 @@ const (
 	AuditRecorded      = "AuditRecorded"
 	RetryRecovered     = "RetryRecovered"
 	DeadLetterReviewed = "DeadLetterReviewed"
+	DestinationDown    = "DestinationDown"
+	DestinationUp      = "DestinationUp"
 )
 
 // Subjects of NATS.
@@ -40,14 +42,14 @@ func Subject(eventType string) string {
 }
 
 // Publisher makes the outbox's messages of what is recorded: the domain event, if it is one, then AuditRecorded.
-// source is the CloudEvents source, a URI reference that is not empty, such as /retry-worker. Like every
-// journal.Publisher the result is pure, and safe for concurrent use.
+// source is the CloudEvents source, a URI reference that is not empty, such as /retry-worker; label returns the names by
+// which domain events know destinations, of a closed set. Like every journal.Publisher the result is safe for concurrent use.
 //
 // An event's id is a name-based UUID over the record's digest and the event's type: the same record has the same,
 // whoever makes the message and however often it is sent. A re-based decision is recorded and audited, and no
 // event again, for counters and domain events are of fresh decisions only (R16): unless it ends its episode, because
 // the retry can no longer be made in time (R20).
-func Publisher(source string) journal.Publisher {
+func Publisher(source string, label func(destination string) string) journal.Publisher {
 	return func(h *journal.Happening) []journal.Message {
 		at, key := instantOf(h), keyOf(h.Subject)
 		h = withCleanID(h)
@@ -55,6 +57,12 @@ func Publisher(source string) journal.Publisher {
 		messages := make([]journal.Message, 0, 2)
 		if name, data := domainEvent(h); data != nil {
 			messages = append(messages, e.message(name, data))
+		} else if name, data := destinationEvent(h); data != nil {
+			of := *h
+			of.Subject.ID = label(h.Subject.ID)
+			e.h = &of
+			messages = append(messages, e.message(name, data))
+			e.h = h
 		}
 		return append(messages, e.message(AuditRecorded, auditRecord))
 	}

@@ -12,6 +12,7 @@ import (
 
 	"retry-worker/internal/audit"
 	"retry-worker/internal/decision"
+	"retry-worker/internal/destination"
 	"retry-worker/internal/events"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/testkit/golden"
@@ -20,7 +21,7 @@ import (
 var (
 	claim   = journal.Subject{Tenant: journal.DefaultTenant, Policy: "tiss-submission", ID: "CLM-001-1234567890"}
 	noon    = time.Date(2025, 1, 12, 12, 0, 0, 0, time.UTC)
-	publish = events.Publisher("/retry-worker")
+	publish = events.Publisher("/retry-worker", func(string) string { return "other" })
 )
 
 // attempt is a decision as the journal records it.
@@ -80,6 +81,14 @@ func reviewed(discard bool) *journal.Happening {
 	return h
 }
 
+// portal is a record of a destination that left a phase for another.
+func portal(went, phase destination.Phase) *journal.Happening {
+	body, _ := json.Marshal(journal.DestinationBody{Version: 7, Went: went, State: &destination.State{Phase: phase, Since: noon, Outage: destination.Outage{
+		Since: noon.Add(-time.Hour), Until: noon.Add(-time.Minute), Cause: destination.CauseFailures, Failed: 11, Admitted: 12, Tests: 9, Held: 210,
+	}}})
+	return ofEntry(journal.DestinationSubject("unimed-sp"), journal.DestinationEntry, string(body))
+}
+
 func revision() *journal.Happening {
 	a := attempt(decision.RNBIL005, decision.Retry)
 	a.Revision = 1
@@ -123,6 +132,12 @@ var happenings = map[string]struct {
 	"rejected-who":       {ofEntry(journal.Subject{}, journal.RejectionEntry, `{"rejection":"INVALID_CLAIM_ID","message":"INVALID_CLAIM_ID: claimId is missing","jobKey":3,"processInstanceKey":2}`), []string{"AuditRecorded"}},
 	"purged":             {ofEntry(journal.Subject{}, "purge", `{"through":1000,"link":7,"confirmed":true,"subjects":[{"ID":"CLM-1-1"}]}`), []string{"AuditRecorded"}},
 	"gathered":           {ofEntry(journal.Subject{}, "bulk", `{"bulkRun":"r","verb":"gather","by":"","items":[{"number":1,"subject":{"ID":"CLM-ana@exemplo.com-1"}}],"gathered":9}`), []string{"AuditRecorded"}},
+	"destination-down":   {portal(destination.Up, destination.Down), []string{"DestinationDown", "AuditRecorded"}},
+	"destination-up":     {portal(destination.Ramping, destination.Up), []string{"DestinationUp", "AuditRecorded"}},
+	"destination-tests":  {portal(destination.Testing, destination.Ramping), []string{"AuditRecorded"}},
+	"destination-same":   {portal("", destination.Up), []string{"AuditRecorded"}},
+	"destination-held": {ofEntry(journal.DestinationSubject("unimed-sp"), journal.DestinationEntry,
+		`{"command":{"verb":"hold","until":"2025-01-12T18:00:00Z","reason":"em manutenção, CPF 529.982.247-25","by":"ana"}}`), []string{"AuditRecorded"}},
 	"erased": {ofEntry(journal.Subject{Tenant: journal.DefaultTenant, Policy: "tiss-submission", ID: "erased-x"}, journal.ErasureEntry,
 		`{"reason":"protocolo 4711","by":"ana","erased":[{"first":1,"last":2}],"state":{"attempts":2},"figures":[{"policy":"tiss-submission"}]}`), []string{"AuditRecorded"}},
 }
@@ -185,7 +200,11 @@ func checkEnvelope(t *testing.T, m *journal.Message, h *journal.Happening) {
 	if text("specversion") != "1.0" || text("source") != "/retry-worker" || text("datacontenttype") != "application/json" {
 		t.Errorf("the envelope is %s", m.Body)
 	}
-	if text("id") != m.ID || text("type") != m.Type || text("subject") != h.Subject.ID || text("tenant") != h.Subject.Tenant || text("policy") != h.Subject.Policy {
+	about := h.Subject.ID
+	if strings.HasPrefix(m.Type, "Destination") { // it is not configured
+		about = "other"
+	}
+	if text("id") != m.ID || text("type") != m.Type || text("subject") != about || text("tenant") != h.Subject.Tenant || text("policy") != h.Subject.Policy {
 		t.Errorf("the envelope is not about what happened: %s", m.Body)
 	}
 	if at, err := time.Parse(time.RFC3339, text("time")); err != nil || !at.Equal(m.At) {
@@ -236,7 +255,7 @@ func TestIDsThatHoldPersonalData(t *testing.T) {
 	s := journal.Subject{Tenant: journal.DefaultTenant, Policy: "tiss-submission", ID: "CLM-ana@exemplo.com-1"}
 	a := attempt(decision.RNBIL005, decision.PermanentError)
 	a.Decision.SubjectID = s.ID
-	for _, m := range events.Publisher("/test")(&journal.Happening{Subject: s, Attempt: a, Digest: journal.DigestEntry(journal.EntryOf(s, a))}) {
+	for _, m := range events.Publisher("/test", nil)(&journal.Happening{Subject: s, Attempt: a, Digest: journal.DigestEntry(journal.EntryOf(s, a))}) {
 		if strings.Contains(m.Body, "ana@") || strings.Count(m.Body, "[E-MAIL]") != 2 || !strings.HasSuffix(m.Key, s.ID) {
 			t.Errorf("%s by %q says %s", m.Type, m.Key, m.Body)
 		}

@@ -19,10 +19,11 @@ func TestDestinations(t *testing.T) {
 		}
 		return d
 	}
-	all, unread := []gate.Destination{
+	unread := journal.ErrUnavailable
+	all := []gate.Destination{
 		in("tiss", destination.Up, 0, 0), in("unimed-sp", destination.Down, 210, 2*time.Hour),
 		in(canary, destination.Ramping, 4, 3*time.Hour), in("x", destination.Down, 5, time.Hour), in("y", destination.Down, 0, 0),
-	}, error(journal.ErrUnavailable)
+	}
 	settings := gate.Settings{Configured: map[string]destination.Settings{"tiss": {}, "unimed-sp": {}}}
 	m.WatchDestinations(func() ([]gate.Destination, error) { return all, unread }, settings.Label, func() time.Time { return analysed })
 	m.StartDestination("unimed-sp")

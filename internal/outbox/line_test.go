@@ -53,7 +53,7 @@ func open(storeURL, natsURL, holder string) (*line, error) {
 		return nil, err
 	}
 	l := &line{store: s, states: make(chan bool, 100)}
-	l.journal = journal.New(s, time.Now, events.Publisher("/retry-worker"), journal.NoHooks())
+	l.journal = journal.New(s, time.Now, events.Publisher("/retry-worker", nil), journal.NoHooks())
 	if l.sink, err = events.NewSink(natsURL, holder); err != nil {
 		return nil, err
 	}

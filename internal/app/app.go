@@ -211,7 +211,8 @@ func (a *App) work(stop, hard context.Context) {
 		publish = events.Publisher(events.Source, a.destinationLabel)
 	}
 	memory := journal.New(a.store, a.clock.Now, publish, hooks)
-	carriers, gates = a.newCarriers(memory), a.newGates(memory)
+	gates = a.newGates(memory)
+	carriers = a.newCarriers(memory, gates)
 	recorded := a.background(hard, func(ends context.Context) { memory.Run(ends, hard) })
 	kept := a.background(hard, func(ends context.Context) { a.upkeep(ends, memory) })
 	carried := a.carry(hard, carriers)

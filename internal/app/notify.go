@@ -12,6 +12,7 @@ import (
 	"retry-worker/internal/config"
 	"retry-worker/internal/console/pages"
 	"retry-worker/internal/deadletter"
+	"retry-worker/internal/gate"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/notify"
 	"retry-worker/internal/outbox"
@@ -39,7 +40,7 @@ type notices struct {
 func (n *notices) nudge() { n.gatherer.Nudge() }
 
 // newNotices prepares them, and says who cannot be told.
-func (a *App) newNotices(memory *journal.Journal, holder string) *notices {
+func (a *App) newNotices(memory *journal.Journal, gates *gate.Gates, holder string) *notices {
 	s := a.settings.Notify
 	n := &notices{holder: holder, sink: &notify.Sink{
 		Catalogue: a.catalogue, Mailer: Mailer(s), Poster: Poster(s, a.health.version), Clock: a.clock, Tried: a.metrics.NoticeTried, Log: a.log,
@@ -48,7 +49,8 @@ func (a *App) newNotices(memory *journal.Journal, holder string) *notices {
 		Patient(outbox.Patience{Message: notify.PublishTime, Hold: noticeHold, Apart: true})
 	n.gatherer = notify.NewGatherer(notify.Options{
 		Store: a.store, Catalogue: a.catalogue, Clock: a.clock, Interval: cmp.Or(s.Interval, noticeInterval), DigestHour: s.DigestHour, DigestMinute: s.DigestMinute,
-		Zone: zoneOf(s), PublicURL: s.PublicURL, Mail: s.SMTP != nil, Made: n.relay.Nudge, Log: a.log,
+		Zone: zoneOf(s), PublicURL: s.PublicURL, Destinations: gates.Destinations, Mail: s.SMTP != nil,
+		Made: n.relay.Nudge, Log: a.log,
 	})
 	a.teamsChanged(a.catalogue())
 	return n

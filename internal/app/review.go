@@ -9,6 +9,7 @@ import (
 	"retry-worker/internal/console"
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/events"
+	"retry-worker/internal/gate"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/outbox"
 	"retry-worker/internal/worker"
@@ -34,13 +35,16 @@ func (c *carriers) nudge() {
 func (a *App) holder() string { return a.settings.WorkerName + " " + uuid.NewString() }
 
 // newCarriers prepares the relays.
-func (a *App) newCarriers(memory *journal.Journal) *carriers {
+func (a *App) newCarriers(memory *journal.Journal, gates *gate.Gates) *carriers {
 	holder := a.holder()
 	sink := worker.NewReviewSink(a.engine, a.store, memory, a.clock.Now, a.metrics.Hooks(), a.log)
 	hooks := outbox.NoHooks() // the relays themselves say in the log when something changes
 	hooks.Leading, hooks.Backlog = sink.Leading, a.outboxWaits
 	byDelivery := func(context.Context, []int64) error { return nil } // the sink lets go of each message with its record
-	c := &carriers{reviews: outbox.New(journal.ReviewQueue, holder, a.store, byDelivery, sink, hooks, a.log), notices: a.newNotices(memory, holder)}
+	c := &carriers{
+		reviews: outbox.New(journal.ReviewQueue, holder, a.store, byDelivery, sink, hooks, a.log),
+		notices: a.newNotices(memory, gates, holder),
+	}
 	if a.sink != nil {
 		hooks := outbox.NoHooks()
 		hooks.Published = a.metrics.EventsPublished

@@ -22,6 +22,8 @@ const (
 	// DailyNotice and WeeklyNotice are the reviews of RN-BIL-005 §7.2.
 	DailyNotice  NoticeKind = "daily"
 	WeeklyNotice NoticeKind = "weekly"
+	// OutageNotice, with a destination's name behind it, tells of its outages.
+	OutageNotice NoticeKind = "outage:"
 )
 
 // NoticeMark is how far a team has been told by one channel. One without At was never kept.
@@ -29,11 +31,11 @@ type NoticeMark struct {
 	Team    decision.Team
 	Channel string
 	Kind    NoticeKind
-	// Record up to which dead letters have been told, of news; 0 of digests.
+	// Record up to which dead letters have been told, of news; of an outage 1 once its end was; 0 of digests.
 	Record int64
 	// Day of the last digest, such as 2026-11-21 where the teams live; empty of news.
 	Day string
-	// At is when the mark was moved.
+	// At is when the mark was moved; of an outage, when that began.
 	At time.Time
 }
 

@@ -16,7 +16,7 @@ func destinationEvent(h *journal.Happening) (name string, says data) {
 	case err != nil || b.State == nil || b.Went == "":
 		return "", nil
 	case b.Went == destination.Up && b.State.Phase != destination.Ramping: // which a person may order
-		return DestinationDown, func(o object, h *journal.Happening) object { return wentDown(o, h.Subject.ID, &b.State.Outage) }
+		return DestinationDown, func(o object, h *journal.Happening) object { return wentDown(o, h.Subject.ID, b.State) }
 	case b.Went != destination.Up && b.State.Phase == destination.Up:
 		return DestinationUp, func(o object, h *journal.Happening) object { return cameUp(o, h.Subject.ID, b.State) }
 	}
@@ -24,8 +24,10 @@ func destinationEvent(h *journal.Happening) (name string, says data) {
 }
 
 // wentDown says since when a destination is down, and why.
-func wentDown(o object, name string, outage *destination.Outage) object {
-	return append(append(o, '{').text("destination", name).text("cause", string(outage.Cause)).text("since", decision.Instant(outage.Since)).
+func wentDown(o object, name string, s *destination.State) object {
+	outage := &s.Outage
+	return append(append(o, '{').text("destination", name).text("cause", string(outage.Cause)).
+		text("since", decision.Instant(outage.Since)).
 		number("failed", int64(outage.Failed)).number("admitted", int64(outage.Admitted)), '}')
 }
 

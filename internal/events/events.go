@@ -42,8 +42,9 @@ func Subject(eventType string) string {
 }
 
 // Publisher makes the outbox's messages of what is recorded: the domain event, if it is one, then AuditRecorded.
-// source is the CloudEvents source, a URI reference that is not empty, such as /retry-worker; label returns the names by
-// which domain events know destinations, of a closed set. Like every journal.Publisher the result is safe for concurrent use.
+// source is the CloudEvents source, a URI reference that is not empty, such as /retry-worker; label returns the names
+// by which domain events know destinations, of a closed set. Like every journal.Publisher the result is safe for
+// concurrent use.
 //
 // An event's id is a name-based UUID over the record's digest and the event's type: the same record has the same,
 // whoever makes the message and however often it is sent. A re-based decision is recorded and audited, and no

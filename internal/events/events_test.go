@@ -83,9 +83,12 @@ func reviewed(discard bool) *journal.Happening {
 
 // portal is a record of a destination that left a phase for another.
 func portal(went, phase destination.Phase) *journal.Happening {
-	body, _ := json.Marshal(journal.DestinationBody{Version: 7, Went: went, State: &destination.State{Phase: phase, Since: noon, Outage: destination.Outage{
-		Since: noon.Add(-time.Hour), Until: noon.Add(-time.Minute), Cause: destination.CauseFailures, Failed: 11, Admitted: 12, Tests: 9, Held: 210,
-	}}})
+	body, _ := json.Marshal(journal.DestinationBody{Version: 7, Went: went, State: &destination.State{
+		Phase: phase, Since: noon, Outage: destination.Outage{
+			Since: noon.Add(-time.Hour), Until: noon.Add(-time.Minute), Cause: destination.CauseFailures,
+			Failed: 11, Admitted: 12, Tests: 9, Held: 210,
+		},
+	}})
 	return ofEntry(journal.DestinationSubject("unimed-sp"), journal.DestinationEntry, string(body))
 }
 

@@ -14,15 +14,23 @@ var heldBuckets = []float64{1, 10, 60, 300, 600, 1800, 3600, 7200, 10800, 21600,
 
 // What is known of destinations is read at each scrape.
 var (
-	destinationState = describe("retry_worker_destination_state", "1 for the state that a destination is in; of other, how many are; the same in every replica.", "destination", "state")
-	failedRamps      = describe("retry_worker_destination_failed_ramps", "Ramps of the outage that lasts that a failure ended; the same in every replica.", "destination")
-	heldClaims       = describe("retry_worker_held", "Claims that wait until their destination may be tried; the same in every replica.", "destination")
-	heldDeadline     = describe("retry_worker_held_deadline_seconds", "Time until the nearest deadline of the claims that are held; the same in every replica, absent where none has one.", "destination")
+	destinationState = describe("retry_worker_destination_state",
+		"1 for the state that a destination is in; of other, how many are; the same in every replica.",
+		"destination", "state")
+	failedRamps = describe("retry_worker_destination_failed_ramps",
+		"Ramps of the outage that lasts that a failure ended; the same in every replica.", "destination")
+	heldClaims = describe("retry_worker_held",
+		"Claims that wait until their destination may be tried; the same in every replica.", "destination")
+	heldDeadline = describe("retry_worker_held_deadline_seconds",
+		"Time until the nearest deadline of the claims that are held; the same in every replica, "+
+			"absent where none has one.", "destination")
 )
 
 func describe(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc(name, help, labels, nil)
 }
+
+var phases = [...]destination.Phase{destination.Up, destination.Down, destination.Testing, destination.Ramping}
 
 // destinations are the figures of where claims are submitted.
 type destinations struct {
@@ -32,10 +40,13 @@ type destinations struct {
 
 func (m *Metrics) registerDestinations() {
 	d := &m.destinations
-	d.released = m.counter("retry_worker_released_total", "Claims that this replica let through, by why: the destination is up (pass), to test it (canary), or after an outage (ramp).", "destination", "kind")
-	d.wasted = m.counter("retry_worker_wasted_attempts_total", "Submissions that failed because their destination was not up, as the replica that releases claims saw them.", "destination")
+	d.released = m.counter("retry_worker_released_total", "Claims that this replica let through, by why: "+
+		"the destination is up (pass), to test it (canary), or after an outage (ramp).", "destination", "kind")
+	d.wasted = m.counter("retry_worker_wasted_attempts_total",
+		"Submissions that failed because their destination was not up, as the replica that releases claims saw them.", "destination")
 	d.heldFor = prometheus.NewHistogram(prometheus.HistogramOpts{
-		Name: "retry_worker_held_seconds", Help: "How long claims were held that were let through.", Buckets: heldBuckets})
+		Name: "retry_worker_held_seconds", Help: "How long claims were held that were let through.", Buckets: heldBuckets,
+	})
 	m.registry.MustRegister(d.heldFor)
 	m.StartDestination(destination.Other)
 }
@@ -62,7 +73,9 @@ func (m *Metrics) GateHooks() gate.Hooks {
 }
 
 // WatchDestinations has each scrape ask read for the destinations, and label for their names in metrics. Call it once.
-func (m *Metrics) WatchDestinations(read func() ([]gate.Destination, error), label func(name string) string, now func() time.Time) {
+func (m *Metrics) WatchDestinations(
+	read func() ([]gate.Destination, error), label func(name string) string, now func() time.Time,
+) {
 	m.registry.MustRegister(&destinationCollector{read, label, now})
 }
 
@@ -102,7 +115,7 @@ func (c *destinationCollector) Collect(to chan<- prometheus.Metric) {
 		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
 	}
 	for name, s := range sums {
-		for _, phase := range []destination.Phase{destination.Up, destination.Down, destination.Testing, destination.Ramping} {
+		for _, phase := range phases {
 			gauge(destinationState, float64(s.phases[phase]), name, string(phase))
 		}
 		gauge(failedRamps, float64(s.ramps), name)

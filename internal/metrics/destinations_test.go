@@ -13,7 +13,8 @@ import (
 func TestDestinations(t *testing.T) {
 	m, _, url := served(t)
 	in := func(name string, phase destination.Phase, held int, deadline time.Duration) gate.Destination {
-		d := gate.Destination{Name: name, State: destination.State{Phase: phase, Outage: destination.Outage{FailedRamps: 3}}, Held: held}
+		d := gate.Destination{Name: name, Held: held}
+		d.State.Phase, d.State.Outage.FailedRamps = phase, 3
 		if deadline > 0 {
 			d.Deadline = analysed.Add(deadline)
 		}
@@ -22,10 +23,12 @@ func TestDestinations(t *testing.T) {
 	unread := journal.ErrUnavailable
 	all := []gate.Destination{
 		in("tiss", destination.Up, 0, 0), in("unimed-sp", destination.Down, 210, 2*time.Hour),
-		in(canary, destination.Ramping, 4, 3*time.Hour), in("x", destination.Down, 5, time.Hour), in("y", destination.Down, 0, 0),
+		in(canary, destination.Ramping, 4, 3*time.Hour), in("x", destination.Down, 5, time.Hour),
+		in("y", destination.Down, 0, 0),
 	}
 	settings := gate.Settings{Configured: map[string]destination.Settings{"tiss": {}, "unimed-sp": {}}}
-	m.WatchDestinations(func() ([]gate.Destination, error) { return all, unread }, settings.Label, func() time.Time { return analysed })
+	read := func() ([]gate.Destination, error) { return all, unread }
+	m.WatchDestinations(read, settings.Label, func() time.Time { return analysed })
 	m.StartDestination("unimed-sp")
 	wantLines(t, scrape(t, url), map[string]bool{
 		`retry_worker_destination_state`:                                       false, // nobody knows

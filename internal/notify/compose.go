@@ -48,9 +48,15 @@ func (g *Gatherer) news(ctx context.Context, team decision.Team, count *deadlett
 	n := g.newNotice(TypeNew, team, now)
 	policies := g.Catalogue().Policies
 	news := summary(count, policies)
-	n.Data.New, n.Data.Open = &news, summary(&open, policies)
-	n.Data.Open.Top, n.Data.Open.OtherCount = nil, n.Data.Open.Count
+	n.Data.New, n.Data.Open = &news, total(&open, policies)
 	return n, nil
+}
+
+// total is a summary without causes.
+func total(c *deadletter.NoticeCount, policies decision.Policies) Summary {
+	s := summary(c, policies)
+	s.Top, s.OtherCount = nil, s.Count
+	return s
 }
 
 // digest of a team: what is open by cause and age, and the figures of its policies.

@@ -12,6 +12,7 @@ import (
 	"retry-worker/internal/clock"
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
+	"retry-worker/internal/gate"
 	"retry-worker/internal/journal"
 )
 
@@ -49,6 +50,8 @@ type Options struct {
 	Zone                     *time.Location
 	// PublicURL of the console, without a slash at its end; empty: no links.
 	PublicURL string
+	// Destinations returns what the destinations are in (gate.Gates.Destinations does); nil: nobody is told of outages.
+	Destinations func() ([]gate.Destination, error)
 	// Mail says that there is a mail server; otherwise no e-mail is made.
 	Mail bool
 	// Made is called when messages were put into the outbox. It must not block.
@@ -159,6 +162,8 @@ type glance struct {
 	marks   map[deadletter.NoticeMark]deadletter.NoticeMark // by the mark that was never kept
 	waiting map[string]bool                                 // keys with a message in the outbox
 	made    bool
+
+	destinations []gate.Destination
 }
 
 func (g *Gatherer) begin(ctx context.Context) (*glance, error) {
@@ -173,6 +178,9 @@ func (g *Gatherer) begin(ctx context.Context) (*glance, error) {
 	waiting, err := g.Store.Pending(ctx, deadletter.NoticeQueue, 0, mostWaiting)
 	for i := range waiting {
 		l.waiting[waiting[i].Key] = true
+	}
+	if l.Destinations != nil {
+		l.destinations, _ = l.Destinations() // none until the journal was read
 	}
 	return l, err
 }
@@ -198,6 +206,11 @@ func (l *glance) all(ctx context.Context) error {
 
 // way makes what is due of one team and channel: a message at most, and none while one waits.
 func (l *glance) way(ctx context.Context, team decision.Team, t *catalogue.Team, c Channel) error {
+	if !l.waiting[keyOf(team, c)] {
+		if found, err := l.outage(ctx, team, c); found || err != nil {
+			return err
+		}
+	}
 	for _, d := range digestKinds {
 		if !slices.Contains(t.Digests, d.digest) {
 			continue
@@ -291,7 +304,7 @@ func (l *glance) make(ctx context.Context, from, to deadletter.NoticeMark, n *No
 	if n.Data.New != nil {
 		told = n.Data.New.Count
 	}
-	l.Log.Info("a team is to be told of its dead letters", zap.String("event", "notice_made"), zap.String("team", string(team)),
+	l.Log.Info("a team is to be told", zap.String("event", "notice_made"), zap.String("team", string(team)),
 		zap.String("channel", string(c)), zap.String("type", n.Type), zap.String("message", m.ID), zap.Int64("deadLetters", told), zap.Int64("open", n.Data.Open.Count))
 	return nil
 }

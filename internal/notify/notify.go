@@ -1,4 +1,4 @@
-// Package notify tells teams of the dead letters that wait for them, by e-mail and by webhook: gathered, so that an outage
+// Package notify tells teams of the dead letters that wait for them, and of outages, by e-mail and by webhook: gathered, so that an outage
 // does not send a thousand messages, and without anything of a single case (RN-BIL-005 §9.2, §9.3, §7.2, R21).
 //
 // A Gatherer looks what is new for each team and way, and puts a message into the outbox together with the mark of how far the
@@ -51,6 +51,8 @@ const (
 	TypeNew    = "dead_letters.new"
 	TypeDaily  = "digest.daily"
 	TypeWeekly = "digest.weekly"
+	TypeDown   = "destination.down"
+	TypeUp     = "destination.up"
 	TypeTest   = "test"
 )
 
@@ -74,6 +76,8 @@ type Data struct {
 	Open Summary `json:"open"`
 	// Ages of those that are open, in digests only.
 	Ages *Ages `json:"ages,omitempty"`
+	// Outage in TypeDown and TypeUp only.
+	Outage *Outage `json:"outage,omitempty"`
 	// KPIs of the team's policies (R19), in digests only.
 	KPIs []kpi.KPI `json:"kpis,omitempty"`
 	// URL of the console's list; empty where nobody said where the console is.

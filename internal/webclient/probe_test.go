@@ -28,8 +28,9 @@ func TestProbe(t *testing.T) {
 	closed.Close()
 	mux := http.NewServeMux()
 	mux.HandleFunc("/405", func(w http.ResponseWriter, r *http.Request) {
-		if r.Method != http.MethodGet || r.Header.Get("User-Agent") != "retry-worker/1.2.3" || r.Header.Get("Authorization") != "" {
-			t.Errorf("%s %v", r.Method, r.Header)
+		h := r.Header
+		if r.Method != http.MethodGet || h.Get("User-Agent") != "retry-worker/1.2.3" || h.Get("Authorization") != "" {
+			t.Errorf("%s %v", r.Method, h)
 		}
 		w.WriteHeader(http.StatusMethodNotAllowed)
 	})
@@ -58,14 +59,15 @@ func TestProbe(t *testing.T) {
 		want    bool
 		says    string
 	}{
-		"a status that is expected":    {portal.URL + "/405", loopback, []int{200, 405}, true, ""},
-		"one that is not":              {portal.URL + "/405", loopback, []int{200}, false, "405"},
-		"a redirect":                   {portal.URL + "/redirect", loopback, []int{200}, false, "302"},
-		"a redirect that is expected":  {portal.URL + "/redirect", loopback, []int{302}, true, ""},
-		"a gigabyte":                   {portal.URL + "/huge", loopback, []int{200}, true, ""},
-		"no answer":                    {portal.URL + "/hangs-up", loopback, []int{200}, false, "EOF"},
-		"nobody there":                 {closed.URL, loopback, []int{200}, false, "refused"},
-		"a private address":            {portal.URL + "/405?senha=segredo", Allowed{}, []int{405}, false, "is not public; RETRY_WORKER_WEBHOOK_ALLOW may allow it"},
+		"a status that is expected":   {portal.URL + "/405", loopback, []int{200, 405}, true, ""},
+		"one that is not":             {portal.URL + "/405", loopback, []int{200}, false, "405"},
+		"a redirect":                  {portal.URL + "/redirect", loopback, []int{200}, false, "302"},
+		"a redirect that is expected": {portal.URL + "/redirect", loopback, []int{302}, true, ""},
+		"a gigabyte":                  {portal.URL + "/huge", loopback, []int{200}, true, ""},
+		"no answer":                   {portal.URL + "/hangs-up", loopback, []int{200}, false, "EOF"},
+		"nobody there":                {closed.URL, loopback, []int{200}, false, "refused"},
+		"a private address": {portal.URL + "/405?senha=segredo", Allowed{}, []int{405}, false,
+			"is not public; RETRY_WORKER_WEBHOOK_ALLOW may allow it"},
 		"a certificate nobody vouches": {secure.URL + "/405", loopback, []int{405}, false, "certificate"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -75,7 +77,8 @@ func TestProbe(t *testing.T) {
 			for _, line := range lines.All() {
 				said += fmt.Sprint(line.Message, line.ContextMap())
 			}
-			if got != test.want || (said == "") != test.want || !strings.Contains(said, test.says) || strings.Contains(said, "segredo") {
+			if got != test.want || (said == "") != test.want || !strings.Contains(said, test.says) ||
+				strings.Contains(said, "segredo") {
 				t.Errorf("%t, and says %q; want %t, %q", got, said, test.want, test.says)
 			}
 		})
@@ -99,7 +102,8 @@ func (hang) RoundTrip(r *http.Request) (*http.Response, error) {
 func TestProbeEndsInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
-		ok := NewProber(&http.Client{Transport: hang{}}, zap.NewNop()).OK(t.Context(), "http://portal.example", []int{200})
+		p := NewProber(&http.Client{Transport: hang{}}, zap.NewNop())
+		ok := p.OK(t.Context(), "http://portal.example", []int{200})
 		if took := time.Since(began); ok || took != 10*time.Second {
 			t.Errorf("%t after %s, want false after 10 s", ok, took)
 		}

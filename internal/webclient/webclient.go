@@ -20,8 +20,9 @@ func New(allowed Allowed, version string) *http.Client {
 	return &http.Client{
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		Transport: agent{version, &http.Transport{
-			DialContext: allowed.dial, DisableKeepAlives: true, ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12},
-			TLSHandshakeTimeout: connectTime, MaxResponseHeaderBytes: maxHead,
+			DialContext: allowed.dial, TLSHandshakeTimeout: connectTime, MaxResponseHeaderBytes: maxHead,
+			TLSClientConfig:   &tls.Config{MinVersion: tls.VersionTLS12},
+			DisableKeepAlives: true, ForceAttemptHTTP2: true,
 		}},
 	}
 }

@@ -62,7 +62,7 @@ func open(t *testing.T, options ...testkit.Option) *fixture {
 	options = append([]testkit.Option{testkit.At(time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC))}, options...)
 	w := &fixture{Fixture: testkit.New(t, options...), t: t}
 	api := console.New(console.Options{Now: w.Now, Policies: w.Policies, Tokens: w.Tokens.Load, Log: zap.NewNop()})
-	api.Open(console.Journal{Reader: w.Store, Recorder: w.Journal, Store: w.Store, DeadLetters: w.DeadLetters, Bulk: bulkRuns{w.DeadLetters, w}})
+	api.Open(console.Journal{Reader: w.Store, Recorder: w.Journal, Store: w.Store, DeadLetters: w.DeadLetters, Bulk: bulkRuns{w.DeadLetters, w}, Gates: w.Gates()})
 	server, err := api.Listen("127.0.0.1:0", nil)
 	if err != nil {
 		t.Fatal(err)

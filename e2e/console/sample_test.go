@@ -246,7 +246,7 @@ func (s *sample) serve() string {
 	}})
 	policies := func() decision.Policies { return catalogue.Default().Policies }
 	many := deadletter.New(s.store, s.journal, policies, s.now, func() time.Time { return sampleNow.Add(-engineUp) })
-	p.Open(s.store, s.review, many)
+	p.Open(s.store, s.review, many, testkit.StartGates(s.t, s.store, s.journal, testkit.NewClock(s.now())))
 	gate := access.New(access.Options{Now: s.now, Public: []string{pages.AssetsPrefix}, LoginPage: p.Login, Refuse: p.Refuse})
 	server := httptest.NewServer(gate.Middleware(http.Handler(p)))
 	s.t.Cleanup(server.Close)

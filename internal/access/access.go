@@ -55,6 +55,7 @@ type Action int8
 const (
 	Read    Action = iota + 1 // look at anything
 	Report                    // tell how a retried claim ended
+	Order                     // hold, test or release what waits for a destination, which is no team's
 	Review                    // retry one dead letter, once more at the limit too, or discard it
 	Bulk                      // retry or discard many at once
 	Restart                   // begin the whole ladder again (fresh), of one or of many
@@ -86,6 +87,7 @@ var permissions = map[Action]struct {
 }{
 	Read:    {"read", Viewer, everybodys},
 	Report:  {"tell how a claim ended", Operator, everybodys},
+	Order:   {"hold or release the claims of a destination", Operator, everybodys},
 	Review:  {"retry or discard", Operator, unbound},
 	Bulk:    {"retry or discard many at once", Operator, named},
 	Restart: {"begin the whole ladder again", Admin, unbound},

@@ -14,8 +14,8 @@ func TestRoles(t *testing.T) {
 		may  map[access.Action]bool
 	}{
 		{"viewer", map[access.Action]bool{access.Read: true}},
-		{"operator", map[access.Action]bool{access.Read: true, access.Report: true, access.Review: true, access.Bulk: true}},
-		{"admin", map[access.Action]bool{access.Read: true, access.Report: true, access.Review: true, access.Bulk: true, access.Restart: true, access.Erase: true}},
+		{"operator", map[access.Action]bool{access.Read: true, access.Report: true, access.Order: true, access.Review: true, access.Bulk: true}},
+		{"admin", map[access.Action]bool{access.Read: true, access.Report: true, access.Order: true, access.Review: true, access.Bulk: true, access.Restart: true, access.Erase: true}},
 	} {
 		role, err := access.ParseRole(tt.name)
 		if err != nil || role.String() != tt.name {

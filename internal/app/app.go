@@ -216,7 +216,7 @@ func (a *App) work(stop, hard context.Context) {
 	recorded := a.background(hard, func(ends context.Context) { memory.Run(ends, hard) })
 	kept := a.background(hard, func(ends context.Context) { a.upkeep(ends, memory) })
 	carried := a.carry(hard, carriers)
-	decide := a.openReviews(memory)
+	decide := a.openReviews(memory, gates)
 	var reviewing sync.WaitGroup
 	reviewing.Go(func() { a.carryBulk(stop, hard, decide, memory) })
 	reviewing.Go(func() { a.newReviews(memory, carriers).Run(stop, hard) })

@@ -83,10 +83,11 @@ func (a *App) newReviews(memory *journal.Journal, c *carriers) *worker.Worker {
 	return reviews.Worker(worker.Config{Name: s.WorkerName, PollTimeout: pollTimeout, Await: memory.Await, TenantIDs: s.TenantIDs})
 }
 
-// openReviews lets people see and decide, on one and on many; it is what bulk runs decide by, too.
-func (a *App) openReviews(memory *journal.Journal) *deadletter.Service {
+// openReviews lets people see and decide, on one and on many, and on destinations; it is what bulk runs decide by, too.
+func (a *App) openReviews(memory *journal.Journal, gates *gate.Gates) *deadletter.Service {
 	service := deadletter.New(a.store, memory, a.policies, a.clock.Now, a.health.engineUp)
-	a.api.Open(console.Journal{Reader: a.store, Recorder: memory, Store: a.store, DeadLetters: service, Bulk: service, Sessions: a.store})
-	a.pages.Open(a.store, service, service)
+	a.api.Open(console.Journal{Reader: a.store, Recorder: memory, Store: a.store, DeadLetters: service, Bulk: service, Gates: gates,
+		Sessions: a.store})
+	a.pages.Open(a.store, service, service, gates)
 	return service
 }

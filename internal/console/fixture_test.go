@@ -16,6 +16,7 @@ import (
 	"retry-worker/internal/decision/decisiontest"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/testkit"
+	"retry-worker/internal/testkit/wait"
 )
 
 // fixture is an API with tokens over a journal and its services.
@@ -31,7 +32,7 @@ func open(t *testing.T, change ...func(*console.Options, *console.Journal)) *fix
 	core, lines := observer.New(zapcore.InfoLevel)
 	c := &fixture{Fixture: testkit.New(t, testkit.At(now), testkit.By(decisiontest.Policies())), t: t, lines: lines}
 	o := console.Options{Now: c.Now, Policies: c.Policies, Log: zap.New(core), Tokens: c.Tokens.Load}
-	m := console.Journal{Reader: c.Memory, Recorder: c.Journal, Store: c.Memory, DeadLetters: c.DeadLetters, Bulk: c.DeadLetters, Sessions: c.Memory}
+	m := console.Journal{Reader: c.Memory, Recorder: c.Journal, Store: c.Memory, DeadLetters: c.DeadLetters, Bulk: c.DeadLetters, Gates: c.Gates(), Sessions: c.Memory}
 	for _, f := range change {
 		f(&o, &m)
 	}
@@ -65,6 +66,21 @@ func (c *fixture) letter(claim, text string, retries int) string {
 // permanent is a dead letter below the limit, exhausted one at it.
 func (c *fixture) permanent(claim string) string { return c.letter(claim, "DUPLICATE_CLAIM", 2) }
 func (c *fixture) exhausted(claim string) string { return c.letter(claim, "TIMEOUT", 5) }
+
+// aPortal is where claims are submitted.
+const aPortal = "unimed-sp"
+
+// portal has a destination go down, with a claim that waits for it, and returns once its gate knows.
+func (c *fixture) portal(name string) {
+	c.t.Helper()
+	p := testkit.NewPortal(name, c.Journal, c.Now().Add(-time.Hour))
+	p.Fails(c.t, c.Now())
+	p.Hold(c.t, "CLM-007-1", 7000, c.Now().Add(5*time.Hour))
+	wait.Until(c.t, "the claim that waits", func() bool {
+		d, _, _, err := c.Gates().Destination(name)
+		return err == nil && d.Held == 1
+	})
+}
 
 // run starts a bulk run by ada on ten new dead letters of that error.
 func (c *fixture) run(text string) (id string) {

@@ -18,6 +18,8 @@ type View struct {
 	RetryCount    int64          `json:"retryCount"`
 	NextRetryTime *string        `json:"nextRetryTime"`
 	DeadLetterID  *string        `json:"deadLetterId"`
+	// HeldSince is since when a process of it waits at a gate; null where none does.
+	HeldSince *string `json:"heldSince"`
 
 	Episodes []EpisodeView `json:"episodes"`
 	Attempts []AttemptView `json:"attempts"`
@@ -67,12 +69,16 @@ type AttemptView struct {
 
 // ViewOf returns the story as it stands at instant now.
 func ViewOf(s *journal.Story, now time.Time) View {
-	v := View{Tenant: s.Subject.Tenant, Episodes: make([]EpisodeView, 0, len(s.Episodes)), Attempts: make([]AttemptView, 0, len(s.Attempts))}
+	v := View{Tenant: s.Subject.Tenant, Episodes: make([]EpisodeView, 0, len(s.Episodes)), Attempts: make([]AttemptView, 0, len(s.Attempts)),
+		Status: journal.StatusPending} // until it fails
 	for i := range s.Episodes {
 		v.Episodes = append(v.Episodes, episodeView(&s.Episodes[i], now))
 	}
 	for i := range s.Attempts {
 		v.Attempts = append(v.Attempts, attemptView(&s.Attempts[i]))
+	}
+	if len(s.Held) > 0 {
+		v.HeldSince = journal.InstantOrNull(s.Held[0].Since)
 	}
 	if n := len(v.Episodes); n > 0 {
 		latest := &v.Episodes[n-1]

@@ -38,9 +38,9 @@ func TestViewOfAStory(t *testing.T) {
 	if string(got) != wantView {
 		t.Errorf("is\n%s\nshould be\n%s", got, wantView)
 	}
-	empty, _ := json.Marshal(console.ViewOf(&journal.Story{Subject: testkit.Subject("tiss-submission", "CLM-1-1")}, at))
-	if want := `{"tenant":"\u003cdefault\u003e","state":"","status":"","retryCount":0,"nextRetryTime":null,"deadLetterId":null,"episodes":[],"attempts":[]}`; string(empty) != want {
-		t.Errorf("rejections alone are shown as %s, want %s", empty, want)
+	empty, _ := json.Marshal(console.ViewOf(&journal.Story{Subject: testkit.Subject("tiss-submission", "CLM-1-1"), Held: []journal.HeldJob{{Since: at}}}, at))
+	if want := `{"tenant":"\u003cdefault\u003e","state":"","status":"pendente","retryCount":0,"nextRetryTime":null,"deadLetterId":null,"heldSince":"2025-01-12T10:00:00Z","episodes":[],"attempts":[]}`; string(empty) != want {
+		t.Errorf("a claim that waits and has not failed is shown as %s, want %s", empty, want)
 	}
 }
 
@@ -51,6 +51,7 @@ const wantView = `{
  "retryCount": 3,
  "nextRetryTime": "2025-01-12T10:05:00Z",
  "deadLetterId": "D",
+ "heldSince": null,
  "episodes": [
   {
    "number": 1,

@@ -45,6 +45,7 @@ type Journal struct {
 	// Store is where subjects are erased.
 	Store journal.Eraser
 	Bulk  Bulk
+	Gates Gates
 	// Sessions keeps those that ended before their time; needed where there are tokens.
 	Sessions access.EndedSessions
 }
@@ -164,6 +165,11 @@ func (s *API) table() []route {
 		{http.MethodPost, "/api/v1/bulk-runs/{id}/pause", access.Bulk, s.withJournal(s.steerBulk(journal.BulkPause))},
 		{http.MethodPost, "/api/v1/bulk-runs/{id}/resume", access.Bulk, s.withJournal(s.steerBulk(journal.BulkResume))},
 		{http.MethodPost, "/api/v1/bulk-runs/{id}/cancel", access.Bulk, s.withJournal(s.steerBulk(journal.BulkCancel))},
+		{http.MethodGet, "/api/v1/destinations", access.Read, s.withJournal(s.destinations)},
+		{http.MethodGet, "/api/v1/destinations/{name}", access.Read, s.withJournal(s.destination)},
+		{http.MethodPost, "/api/v1/destinations/{name}/hold", access.Order, s.withJournal(s.holdDestination)},
+		{http.MethodPost, "/api/v1/destinations/{name}/probe", access.Order, s.withJournal(s.probeDestination)},
+		{http.MethodPost, "/api/v1/destinations/{name}/release", access.Order, s.withJournal(s.releaseDestination)},
 	}
 }
 

@@ -31,6 +31,7 @@ func (c *fixture) prepare() known {
 	c.Fail(decision.DefaultPolicy, "CLM-002-1", "TIMEOUT", -1)
 	c.Succeed(decision.DefaultPolicy, "CLM-002-1")
 	k.token = c.plan(retryAll)
+	c.portal(aPortal)
 	return k
 }
 
@@ -59,6 +60,11 @@ func calls(k known) map[string]call {
 		"POST /api/v1/bulk-runs/{id}/pause":         {"POST", "/bulk-runs/" + aRun + "/pause", `{}`},
 		"POST /api/v1/bulk-runs/{id}/resume":        {"POST", "/bulk-runs/" + aPaused + "/resume", `{}`},
 		"POST /api/v1/bulk-runs/{id}/cancel":        {"POST", "/bulk-runs/" + aRun + "/cancel", `{}`},
+		"GET /api/v1/destinations":                  {"GET", "/destinations", ""},
+		"GET /api/v1/destinations/{name}":           {"GET", "/destinations/" + aPortal, ""},
+		"POST /api/v1/destinations/{name}/hold":     {"POST", "/destinations/" + aPortal + "/hold", `{"until":"2026-03-02T12:00:00Z","reason":"x"}`},
+		"POST /api/v1/destinations/{name}/probe":    {"POST", "/destinations/" + aPortal + "/probe", `{"reason":"x"}`},
+		"POST /api/v1/destinations/{name}/release":  {"POST", "/destinations/" + aPortal + "/release", `{"perMinute":20,"reason":"x"}`},
 	}
 }
 
@@ -73,7 +79,7 @@ func (l call) to(t *testing.T, url string, change ...func(*http.Request)) answer
 
 // unknownIDs is the same request about what is not there.
 func (l call) unknownIDs(k known) call {
-	swap := strings.NewReplacer(k.dead, anID, k.running, anID, k.paused, anID, "CLM-001-1", "CLM-009-9")
+	swap := strings.NewReplacer(k.dead, anID, k.running, anID, k.paused, anID, aPortal, "nobody", "CLM-001-1", "CLM-009-9")
 	return call{l.method, swap.Replace(l.path), swap.Replace(l.body)}
 }
 

@@ -31,6 +31,7 @@ bulk     login   role    role        role      in            team            in 
 bulk/all login   role    role        role      team          team            in     team       team
 restart  login   role    role        role      role          role            in     in         team
 restart/all login role   role        role      role          role            in     team       team
+order    login   role    role        in        in            in             in     in         in
 erase    login   role    role        role      role          role            in     in         in
 `
 
@@ -64,6 +65,11 @@ read    GET  /api/v1/bulk-runs/RUN/items
 run     POST /api/v1/bulk-runs/RUN/pause {}
 run     POST /api/v1/bulk-runs/RUN/resume {}
 run     POST /api/v1/bulk-runs/RUN/cancel {}
+read    GET  /api/v1/destinations
+read    GET  /api/v1/destinations/unimed-sp
+order   POST /api/v1/destinations/unimed-sp/hold {"until":"2026-03-02T12:00:00Z","reason":"x"}
+order   POST /api/v1/destinations/unimed-sp/probe {"reason":"x"}
+order   POST /api/v1/destinations/unimed-sp/release {"perMinute":20,"reason":"x"}
 read    GET  /
 read    GET  /dead-letters
 read    GET  /dead-letters/groups
@@ -84,6 +90,12 @@ restart/all POST /bulk-runs action=retry&how=fresh&everything=yes&why=x
 run     POST /bulk-runs/RUN/pause x=
 run     POST /bulk-runs/RUN/resume x=
 run     POST /bulk-runs/RUN/cancel x=
+read    GET  /destinations
+read    GET  /destinations/unimed-sp
+order   POST /destinations/unimed-sp/hold reason=x&until=2026-03-02T12:00
+order   POST /destinations/unimed-sp/probe reason=x
+order   POST /destinations/unimed-sp/release reason=x&perMinute=20
+order   POST /destinations/unimed-sp/up reason=x&until=2026-03-02T12:00
 read    GET  /policies
 read    POST /policies policy=tiss-submission&error=x
 read    GET  /policies/tiss-submission/ladder.svg
@@ -95,6 +107,7 @@ read    GET  /audit/export
 type reached struct {
 	console.DeadLetters
 	console.Bulk
+	console.Gates
 	n int
 }
 
@@ -119,11 +132,15 @@ func (r *reached) Start(context.Context, deadletter.BulkCommand, string) (journa
 func (r *reached) Steer(context.Context, string, journal.BulkVerb, string) (journal.BulkRun, error) {
 	return journal.BulkRun{}, r.refuse()
 }
+func (r *reached) Command(context.Context, string, journal.DestinationCommand) error {
+	return r.refuse()
+}
 
 // TestWhoMayWhat asks for every route, in every state of dead letters and runs, by every role, bound to every kind of team.
 func TestWhoMayWhat(t *testing.T) {
 	c := open(t)
 	letters, runs := c.everyState()
+	c.portal(aPortal)
 	handler, through := c.everything()
 	lines := strings.Split(strings.TrimSpace(whoMay), "\n")
 	who := strings.Fields(lines[0])[1:]
@@ -188,12 +205,12 @@ func (c *fixture) everyState() (letters, runs map[string]string) {
 
 // everything is API and pages over the fixture, and what counts the decisions that come through.
 func (c *fixture) everything() (http.Handler, *reached) {
-	through := &reached{DeadLetters: c.DeadLetters, Bulk: c.DeadLetters}
+	through := &reached{DeadLetters: c.DeadLetters, Bulk: c.DeadLetters, Gates: c.Gates()}
 	p := pages.New(pages.Options{Now: c.Now, Catalogue: catalogue.Default, Log: zap.NewNop()})
-	p.Open(c.Memory, through, through)
+	p.Open(c.Memory, through, through, through)
 	api := console.New(console.Options{Now: c.Now, Policies: c.Policies, Log: zap.NewNop(), Tokens: c.Tokens.Load,
 		Pages: console.Site{Handler: p, Public: []string{pages.AssetsPrefix}, Login: p.Login, Refuse: p.Refuse}})
-	api.Open(console.Journal{Reader: c.Memory, Recorder: c.Journal, Store: through, DeadLetters: through, Bulk: through, Sessions: c.Memory})
+	api.Open(console.Journal{Reader: c.Memory, Recorder: c.Journal, Store: through, DeadLetters: through, Bulk: through, Gates: through, Sessions: c.Memory})
 	return api.Handler(), through
 }
 

@@ -51,6 +51,11 @@ func (f *Flow) pace(p *Pace, phase Phase, now time.Time) float64 {
 	return limit
 }
 
+// PerMinute returns how many claims may go in a minute.
+func (s *State) PerMinute(c *Settings, now time.Time) float64 {
+	return s.Flow.pace(&c.Pace, s.Phase, now)
+}
+
 // fill adds the credit that came at a pace since it was last filled.
 func (f *Flow) fill(pace float64, now time.Time) {
 	most, rate := 1.0, pace

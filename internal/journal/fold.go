@@ -438,6 +438,7 @@ func Tell(s Subject, base *Entry, records []Entry) (Story, error) {
 	if story.Episodes = l.ended; l.Episode.Number > 0 {
 		story.Episodes = append(story.Episodes, l.Episode)
 	}
+	story.Held = l.Held
 	for _, d := range l.letters {
 		story.DeadLetters = append(story.DeadLetters, *d)
 	}

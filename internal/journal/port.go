@@ -154,6 +154,8 @@ type Story struct {
 	DeadLetters []DeadLetter
 	// Entries that are no attempts: rejections, outcomes, reviews.
 	Entries []Entry
+	// Held are its processes that wait at a gate.
+	Held []HeldJob
 }
 
 // PendingRetry is a retry that lies ahead or is due.

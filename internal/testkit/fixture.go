@@ -4,6 +4,7 @@ import (
 	"context"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"retry-worker/internal/catalogue"
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
+	"retry-worker/internal/gate"
 	"retry-worker/internal/journal"
 )
 
@@ -20,6 +22,7 @@ import (
 type Store interface {
 	journal.Store
 	journal.Reader
+	journal.Holding
 	deadletter.Reader
 	deadletter.BulkStore
 	journal.Outbox
@@ -48,6 +51,7 @@ type Fixture struct {
 	engineUp time.Time
 	key      int64
 	process  map[journal.Subject]int64
+	gates    atomic.Pointer[gate.Gates]
 }
 
 // Option changes a Fixture before it begins.
@@ -72,7 +76,10 @@ func New(t testing.TB, options ...Option) *Fixture {
 		change(f)
 	}
 	f.engineUp = f.Now().Add(-time.Hour)
-	f.Journal = StartJournal(t, f.Store, f.Now)
+	hooks := journal.NoHooks()
+	hooks.Recorded = f.recorded
+	f.Journal = journal.New(f.Store, f.Now, nil, hooks)
+	RunJournal(t, f.Journal)
 	f.DeadLetters = deadletter.New(f.Store, f.Journal, f.Policies, f.Now, f.EngineUp)
 	return f
 }

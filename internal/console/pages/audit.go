@@ -210,6 +210,9 @@ func (v *visit) auditRow(r *journal.Record) auditRow {
 		}
 		row.URL = subjectURL(s)
 	}
+	if r.Entry != nil && r.Entry.Kind == journal.DestinationEntry {
+		row.URL = portalURL(row.ID)
+	}
 	if row.ID == "" && e.Run != "" {
 		row.ID, row.URL = v.lang.T("event.kind.bulk"), e.Run
 	}

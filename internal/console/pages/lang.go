@@ -26,7 +26,7 @@ type text struct{ key, portuguese, english string }
 // texts by language and key, from the tables of the texts_*.go files.
 var texts = func() map[Lang]map[string]string {
 	all := map[Lang]map[string]string{Portuguese: {}, English: {}}
-	for _, table := range [][]text{frameTexts, problemTexts, wordTexts, reasonTexts, overviewTexts, listTexts, storyTexts, reviewTexts, policyTexts, auditTexts, groupTexts, planTexts, runTexts} {
+	for _, table := range [][]text{frameTexts, problemTexts, wordTexts, reasonTexts, overviewTexts, listTexts, storyTexts, reviewTexts, policyTexts, auditTexts, groupTexts, planTexts, runTexts, portalTexts} {
 		for _, t := range table {
 			all[Portuguese][t.key], all[English][t.key] = t.portuguese, t.english
 		}

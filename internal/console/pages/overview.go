@@ -38,6 +38,9 @@ type overviewData struct {
 	Causes []causeRow
 	// Groups is the page of all causes; empty where nobody groups.
 	Groups string
+	// Portals are destinations that are not up; MorePortals says how many more, empty where these are all.
+	Portals     []portalRow
+	MorePortals string
 	// Untold names the teams that are told by no way; empty where there are none.
 	Untold string
 }
@@ -118,6 +121,9 @@ func (p *Pages) overview(v *visit, o *open) (*page, error) {
 	}
 	d.Groups = groupsURL(journal.DeadLetterFilter{}, "")
 	if d.Runs, err = v.activeRuns(o); err != nil {
+		return nil, err
+	}
+	if d.Portals, d.MorePortals, err = v.notUp(o); err != nil {
 		return nil, err
 	}
 	return &page{name: "overview", section: "overview", title: v.lang.T("overview.title"), data: d,

@@ -36,7 +36,7 @@ func open(t testing.TB, w world) *site {
 	s.pages = pages.New(pages.Options{Now: w.Now, Catalogue: catalogue.Default, Log: zap.NewNop(), Health: func() pages.Health {
 		return pages.Health{Journal: pages.Signal{Known: true, Up: true}, Engine: pages.Signal{Known: true, Up: true, Since: since}, Notices: s.untold}
 	}})
-	s.pages.Open(w.Memory, w.DeadLetters, w.DeadLetters)
+	s.pages.Open(w.Memory, w.DeadLetters, w.DeadLetters, w.Gates())
 	return s
 }
 

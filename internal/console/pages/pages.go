@@ -39,6 +39,7 @@ type open struct {
 	Source
 	Reviewer
 	bulk    Bulk
+	gates   Gates
 	figures figures
 }
 
@@ -49,9 +50,9 @@ func New(o Options) *Pages {
 	return p
 }
 
-// Open gives the pages what they read from, and what carries people's decisions out: on one, and on many.
-func (p *Pages) Open(from Source, to Reviewer, many Bulk) {
-	p.open.Store(&open{Source: from, Reviewer: to, bulk: many})
+// Open gives the pages what they read from, and what carries people's decisions out: on one, on many, and on destinations.
+func (p *Pages) Open(from Source, to Reviewer, many Bulk, gates Gates) {
+	p.open.Store(&open{Source: from, Reviewer: to, bulk: many, gates: gates})
 }
 
 // ServeHTTP answers everything that is not the API.
@@ -78,6 +79,12 @@ func (p *Pages) route() {
 		{http.MethodPost, "/bulk-runs/{id}/pause", p.steer(journal.BulkPause)},
 		{http.MethodPost, "/bulk-runs/{id}/resume", p.steer(journal.BulkResume)},
 		{http.MethodPost, "/bulk-runs/{id}/cancel", p.steer(journal.BulkCancel)},
+		{http.MethodGet, "/destinations", p.reading(p.portals)},
+		{http.MethodGet, "/destinations/{name}", p.reading(p.portal)},
+		{http.MethodPost, "/destinations/{name}/hold", p.order(journal.HoldClaims)},
+		{http.MethodPost, "/destinations/{name}/probe", p.order(journal.SendCanary)},
+		{http.MethodPost, "/destinations/{name}/release", p.order(journal.ReleaseAt)},
+		{http.MethodPost, "/destinations/{name}/up", p.order(journal.TreatAsUp)},
 		{http.MethodGet, "/policies", p.plain(p.policies)},
 		{http.MethodPost, "/policies", p.plain(p.try)},
 		{http.MethodGet, "/policies/{policy}/ladder.svg", p.picture},

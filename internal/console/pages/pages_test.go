@@ -24,6 +24,8 @@ func subjectAddress(policy, id string) string {
 	return "/subjects/" + policy + "/" + url.PathEscape(id)
 }
 
+func portalAddress(name string) string { return "/destinations/" + url.PathEscape(name) }
+
 // addresses of every kind of page of the sample.
 func addresses() []string {
 	return []string{
@@ -32,6 +34,7 @@ func addresses() []string {
 		subjectAddress("tiss-submission", "CLM-2026-004901"), subjectAddress("whatsapp-message", hostileID), subjectAddress("job-queue", "import-lote-2219"),
 		"/dead-letters/groups", "/dead-letters/groups?q=credential&team=ti", "/dead-letters?since=2026-03-02T08:00&until=2026-03-02T12:00",
 		"/bulk-runs", "/bulk-runs/new", "/bulk-runs/new?team=ti&perMinute=30", "/bulk-runs/new?action=discard&reason=INSURANCE_EXPIRED", "/bulk-runs/new?q=nothing-is-called-so",
+		"/destinations", portalAddress(portalName), portalAddress(hostileID), subjectAddress("tiss-submission", heldID), subjectAddress("tiss-submission", passedID),
 		"/policies", "/audit", "/audit?policy=tiss-submission&id=" + deadID,
 	}
 }
@@ -52,7 +55,7 @@ func TestEveryEmptyPageSaysWhatWillAppear(t *testing.T) {
 	s := open(t, newWorld(t, now))
 	for _, lang := range []string{"pt-BR", "en"} {
 		s.lang = lang
-		for _, address := range []string{"/", "/dead-letters", "/dead-letters?state=reprocessing", "/dead-letters?state=recovered", "/dead-letters?state=discarded", "/dead-letters?state=all", "/dead-letters/groups", "/bulk-runs", "/audit"} {
+		for _, address := range []string{"/", "/dead-letters", "/dead-letters?state=reprocessing", "/dead-letters?state=recovered", "/dead-letters?state=discarded", "/dead-letters?state=all", "/dead-letters/groups", "/bulk-runs", "/destinations", "/audit"} {
 			d := s.page(address)
 			checkPage(t, d, address, lang)
 			empty := d.all(func(n *html.Node) bool { return attr(n, "class") == "empty" })
@@ -103,7 +106,7 @@ func TestEveryLinkLeadsSomewhere(t *testing.T) {
 
 func TestHostileTextsAreShownInert(t *testing.T) {
 	s := open(t, sampleDead(t, now))
-	for _, address := range []string{subjectAddress("whatsapp-message", hostileID), "/dead-letters?q=alert", subjectAddress("no-retry", hostileID), "/audit",
+	for _, address := range []string{subjectAddress("whatsapp-message", hostileID), "/dead-letters?q=alert", subjectAddress("no-retry", hostileID), "/audit", "/destinations", portalAddress(hostileID),
 		"/dead-letters?q=" + url.QueryEscape(hostile), "/audit?policy=failed-job&id=" + url.QueryEscape("\"><script>alert(3)</script>"), "/dead-letters?state=all&team=" + url.QueryEscape("<b>"),
 		"/dead-letters/groups", "/dead-letters/groups?reason=" + url.QueryEscape("<b>"), "/bulk-runs/new", "/bulk-runs/new?fingerprint=" + url.QueryEscape("<b>"), "/bulk-runs/new?q=" + url.QueryEscape(hostile)} {
 		status := http.StatusOK
@@ -195,7 +198,7 @@ func TestTheOverviewSaysForWhomNobodyIsTold(t *testing.T) {
 		s := open(t, w)
 		s.lang = tt.lang
 		s.pages = pages.New(pages.Options{Now: w.Now, Catalogue: func() *catalogue.Catalogue { return c }, Log: zap.NewNop()})
-		s.pages.Open(w.Memory, w.DeadLetters, w.DeadLetters)
+		s.pages.Open(w.Memory, w.DeadLetters, w.DeadLetters, w.Gates())
 		if notice := s.page("/").id("untold"); (notice == nil) != (tt.want == "") || notice != nil && !strings.Contains(text(notice), tt.want) {
 			t.Errorf("by %s the overview says %v, want %q", tt.file, notice, tt.want)
 		}

@@ -215,7 +215,7 @@ func (failing) Retry(context.Context, deadletter.Command) (deadletter.Item, erro
 
 func TestADecisionThatMayNotBeRecordedSaysSo(t *testing.T) {
 	s, below, _ := reviewing(t)
-	s.pages.Open(s.world.Memory, failing{s.world.DeadLetters}, s.world.DeadLetters)
+	s.pages.Open(s.world.Memory, failing{s.world.DeadLetters}, s.world.DeadLetters, s.world.Gates())
 	d := s.doc(s.post("/dead-letters/"+below.ID+"/retry", words("x", "next", "now")), http.StatusServiceUnavailable)
 	checkPage(t, d, "not recorded", "en")
 	if !d.says("The decision may not be recorded") || strings.Contains(d.raw, "secret detail") {

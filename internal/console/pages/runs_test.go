@@ -194,7 +194,7 @@ func TestARunIsPausedResumedAndCancelled(t *testing.T) {
 	if state := s.world.run(t, run).State; state != journal.BulkCancelled {
 		t.Errorf("the run is %s", state)
 	}
-	s.pages.Open(s.world.Memory, s.world.DeadLetters, lostStep{s.world.DeadLetters})
+	s.pages.Open(s.world.Memory, s.world.DeadLetters, lostStep{s.world.DeadLetters}, s.world.Gates())
 	if d := s.doc(s.post(at+"/pause", nil), http.StatusServiceUnavailable); !d.says("The run may not have changed") || strings.Contains(d.raw, "secret detail") {
 		t.Error("it does not say that it is not known")
 	}

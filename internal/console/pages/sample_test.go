@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"retry-worker/internal/deadletter"
+	"retry-worker/internal/destination"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/testkit"
 )
@@ -153,10 +154,38 @@ func sample(t *testing.T, now time.Time) world {
 			w.Await(item.ID)
 		}
 	}
+	w.portals(t, now)
 	w.Set(now.Add(-13 * time.Minute))
 	w.fails(tiss, waitingID, "Connection refused by 10.20.0.7:443")
 	w.Set(now)
 	return w
+}
+
+// portalName is a destination of the sample that is down, for which heldID waits; passedID waited before.
+const (
+	portalName = "unimed-sp"
+	heldID     = "CLM-2026-005001"
+	passedID   = "CLM-2026-005002"
+)
+
+// portals: one was down and is down again, one has a hostile name and is held by a person.
+func (w world) portals(t *testing.T, now time.Time) {
+	t.Helper()
+	at := func(ago time.Duration) time.Time {
+		w.Set(now.Add(-ago))
+		return w.Now()
+	}
+	p := testkit.NewPortal(portalName, w.Journal, at(3*time.Hour))
+	p.Fails(t, at(100*time.Minute))
+	p.Hold(t, passedID, 9001, now.Add(9*time.Hour))
+	p.Happens(t, at(95*time.Minute), destination.Answered{})
+	p.Release(t, passedID, 9001, "unimed-sp down 10:20–10:25; released 1 of 1")
+	p.Happens(t, at(90*time.Minute), destination.Turn{})
+	p.Fails(t, at(58*time.Minute))
+	p.Hold(t, heldID, 9002, now.Add(6*time.Hour))
+	p.Hold(t, "CLM-2026-005003", 9003, time.Time{})
+	h := testkit.NewPortal(hostileID, w.Journal, at(50*time.Minute))
+	h.Happens(t, w.Now(), destination.Hold{Until: now.Add(2 * time.Hour)})
 }
 
 // sampleDead has a claim that has just used up its retries, on top of the sample.

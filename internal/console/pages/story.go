@@ -207,6 +207,10 @@ func (v *visit) entry(from *journal.Entry, b *entryBody) event {
 		}
 	case from.Kind == journal.BulkEntry && b.Verb != "":
 		e.Title, e.By, e.Words = v.lang.Or("event.bulk."+string(b.Verb), v.lang.T("event.kind.bulk")), b.By, b.Reason
+	case from.Kind == journal.GateEntry:
+		v.gateEvent(&e, from)
+	case from.Kind == journal.DestinationEntry:
+		v.portalEvent(&e, from)
 	case from.Kind == journal.ErasureEntry && b.By != "":
 		e.Title, e.By, e.Words = v.lang.T("event.kind.erasure"), b.By, b.Reason
 	default:
@@ -214,6 +218,37 @@ func (v *visit) entry(from *journal.Entry, b *entryBody) event {
 		e.Facts = plainFacts(from.Body)
 	}
 	return e
+}
+
+// gateEvent says what became of a claim at a gate.
+func (v *visit) gateEvent(e *event, from *journal.Entry) {
+	b, _ := journal.ReadGate(from) // what cannot be read has no action
+	e.Title = v.lang.T("event.kind.gate")
+	switch b.Action {
+	case journal.GateHeld:
+		e.Mark, e.Title, e.Text = markHeld, v.lang.T("event.gate.held", b.Destination), v.lang.T("event.gate.text")
+	case journal.GateReleased:
+		e.Mark, e.Title = markReleased, v.lang.T("event.gate.released", b.Destination, v.lang.lasting(from.At.Sub(b.Since)))
+		e.Facts = []fact{{v.lang.T("event.gate.why"), b.Reason}}
+	case journal.GateGivenUp:
+		e.Mark, e.Title = markFinal, v.lang.T("event.gate.given_up", b.Destination)
+		e.Why = &why{Reason: b.GiveUp, Team: v.lang.team(b.Team)}
+		e.Text = v.lang.reason(b.GiveUp) + "."
+	case journal.GateAnswered:
+		e.Mark, e.Title = markRecovered, v.lang.T("event.success")
+	}
+}
+
+// portalEvent says what became of a destination, or was ordered.
+func (v *visit) portalEvent(e *event, from *journal.Entry) {
+	b, _ := journal.ReadDestination(from) // what cannot be read says nothing
+	e.Title = v.lang.T("event.kind.destination")
+	switch c := b.Command; {
+	case c != nil:
+		e.Title, e.By, e.Words = v.lang.T("event.order."+string(c.Verb), from.Subject.ID), c.By, c.Reason
+	case b.State != nil:
+		e.Title = v.lang.T("event.portal", from.Subject.ID, v.lang.T("portal."+string(b.State.Phase)))
+	}
 }
 
 // plainFacts are the fields of an entry of a kind that this page has no words for.

@@ -131,7 +131,7 @@ func (p *Pages) subjectPage(v *visit, o *open, s journal.Subject, sent *reviewFo
 	if sent != nil {
 		pg.status, pg.fixed = http.StatusUnprocessableEntity, true
 	}
-	if state.Open() || state == journal.Due {
+	if state.Open() || state == journal.Due || len(story.Held) > 0 {
 		pg.pulse = v.now.Truncate(time.Minute).String() // the picture's now moves on
 	}
 	return pg, nil
@@ -173,9 +173,14 @@ const overdue = 15 * time.Minute
 
 // standing says how the subject stands now.
 func (v *visit) standing(d *subjectData, story *journal.Story) journal.State {
-	n := len(story.Episodes)
+	n, held := len(story.Episodes), ""
+	if len(story.Held) > 0 {
+		held = v.lang.T("state.held", story.Held[0].Destination, v.brief(story.Held[0].Since))
+	}
 	if n == 0 {
-		d.Status, d.Means = Badge{"off", v.lang.T("status.none")}, v.lang.T("state.none")
+		if d.Status, d.Means = (Badge{"off", v.lang.T("status.none")}), v.lang.T("state.none"); held != "" {
+			d.Status, d.Means = v.lang.statusBadge(journal.StatusPending), held
+		}
 		return ""
 	}
 	e := &story.Episodes[n-1]
@@ -185,10 +190,12 @@ func (v *visit) standing(d *subjectData, story *journal.Story) journal.State {
 	if m := len(story.Attempts); m > 0 {
 		d.Retries = v.lang.retries(e.Retries, story.Attempts[m-1].Decision.MaxRetries)
 	}
-	switch state {
-	case journal.Scheduled, journal.Reprocessing:
+	switch {
+	case held != "": // its status stays what it was
+		d.Means = held
+	case state == journal.Scheduled, state == journal.Reprocessing:
 		d.NextIs, d.Next = v.lang.T("state.next"), v.in(e.NextRetryTime)
-	case journal.Due:
+	case state == journal.Due:
 		d.NextIs = v.lang.T("state.next_due")
 		if d.Next = v.ago(e.NextRetryTime); v.now.Sub(e.NextRetryTime) > overdue {
 			d.Status.Tone, d.Means = "warn", v.lang.T("state.overdue")

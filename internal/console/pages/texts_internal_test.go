@@ -12,6 +12,7 @@ import (
 	"retry-worker/internal/catalogue"
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
+	"retry-worker/internal/destination"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/kpi"
 )
@@ -20,7 +21,7 @@ var verb = regexp.MustCompile(`%(?:\.0)?[sd]`)
 
 func TestEveryTextSaysSomethingInBothLanguages(t *testing.T) {
 	seen := map[string]bool{}
-	for _, table := range [][]text{frameTexts, problemTexts, wordTexts, reasonTexts, overviewTexts, listTexts, storyTexts, reviewTexts, policyTexts, auditTexts, groupTexts, planTexts, runTexts} {
+	for _, table := range [][]text{frameTexts, problemTexts, wordTexts, reasonTexts, overviewTexts, listTexts, storyTexts, reviewTexts, policyTexts, auditTexts, groupTexts, planTexts, runTexts, portalTexts} {
 		for _, x := range table {
 			if seen[x.key] {
 				t.Errorf("%s stands twice", x.key)
@@ -112,7 +113,7 @@ func TestClosedSetsHaveNames(t *testing.T) {
 		keys = append(keys, "role."+r.String())
 	}
 	for _, k := range []journal.EntryKind{journal.RejectionEntry, journal.OutcomeEntry, journal.ReviewEntry, journal.DeliveryEntry, journal.PurgeEntry, journal.BulkEntry,
-		journal.ErasureEntry, journal.RebuildEntry} {
+		journal.ErasureEntry, journal.RebuildEntry, journal.GateEntry, journal.DestinationEntry} {
 		keys = append(keys, "event.kind."+string(k), "audit.kind."+string(k))
 	}
 	for _, k := range kpi.All(nil, []string{"p"}, home0) {
@@ -130,6 +131,13 @@ func TestClosedSetsHaveNames(t *testing.T) {
 	}
 	for _, c := range []deadletter.Code{deadletter.MaxRetriesExceeded, deadletter.InvalidRetryState, deadletter.ReasonRequired, deadletter.ReasonTooLong, deadletter.PolicyNotFound} {
 		keys = append(keys, "form.wrong."+string(c))
+	}
+	for _, phase := range []destination.Phase{destination.Up, destination.Down, destination.Testing, destination.Ramping} {
+		keys = append(keys, "portal."+string(phase))
+	}
+	for _, verb := range []journal.DestinationVerb{journal.HoldClaims, journal.SendCanary, journal.ReleaseAt, journal.TreatAsUp} {
+		order := "portal.order." + string(verb)
+		keys = append(keys, order, order+".text", order+".go", "portal.done."+string(verb), "event.order."+string(verb))
 	}
 	keys = append(keys, bulkKeys()...)
 	for _, key := range keys {
@@ -168,7 +176,7 @@ func bulkKeys() (keys []string) {
 func TestNoTextIsLeftOver(t *testing.T) {
 	code, markup := sources(t)
 	all := code + markup
-	made := regexp.MustCompile(`^(reason|policy|letter|letters|state|status|process|delivery|class|team|role|kpi|login|problem|event\.(final|delivery|kind|bulk)|form\.wrong|list\.(state|empty)|decision\.none|audit\.kind|limits\.(unknown|empty)|mark|health\.(queue|engine|journal|way)|outcome|refused|run\.(state|means|hold|what|wrong|done)|plan\.(wrong|go))(\.|$)`)
+	made := regexp.MustCompile(`^(reason|policy|letter|letters|state|status|process|delivery|class|team|role|kpi|login|problem|event\.(final|delivery|kind|bulk|order)|form\.wrong|list\.(state|empty)|decision\.none|audit\.kind|limits\.(unknown|empty)|mark|health\.(queue|engine|journal|way)|outcome|refused|run\.(state|means|hold|what|wrong|done)|plan\.(wrong|go)|portal\.(up|down|testing|ramping|order|done|wrong))(\.|$)`)
 	for key := range texts[English] {
 		base := strings.TrimSuffix(strings.TrimSuffix(key, ".one"), ".other")
 		if !made.MatchString(key) && !strings.Contains(all, `"`+base+`"`) {

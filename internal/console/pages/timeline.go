@@ -16,11 +16,13 @@ const (
 	markReview    = "review"    // a person sent it again
 	markDiscard   = "discard"   // a person let it go
 	markNext      = "next"      // the retry that lies ahead
+	markHeld      = "held"      // it waits at a gate
+	markReleased  = "released"  // it waits there no more
 	markNote      = "note"      // anything else
 )
 
 // marks in the order of the legend.
-var marks = []string{markRetry, markFinal, markReview, markDiscard, markRecovered, markNext, markNote}
+var marks = []string{markHeld, markReleased, markRetry, markFinal, markReview, markDiscard, markRecovered, markNext, markNote}
 
 // The picture's measures in pixels.
 const (
@@ -43,13 +45,15 @@ type timeline struct {
 	LaneY, AxisY  float64
 	EdgeX         float64
 	Waits         []waitBar
-	Breaks        []breakMark
-	Points        []point
-	Ticks         []tick
-	Now           float64
-	HasNow        bool
-	NowAnchor     string
-	Title, Words  string
+	// Waited and Held tell which kinds there are.
+	Waited, Held bool
+	Breaks       []breakMark
+	Points       []point
+	Ticks        []tick
+	Now          float64
+	HasNow       bool
+	NowAnchor    string
+	Title, Words string
 }
 
 // waitBar is a backoff from the decision to the retry.
@@ -57,7 +61,8 @@ type waitBar struct {
 	X, Width float64
 	Name     string
 	NameX    float64
-	Ahead    bool
+	// Ahead tells that it is not over, Held that it is a gate's.
+	Ahead, Held bool
 }
 
 // breakMark is a wait that is not drawn to scale.
@@ -125,6 +130,9 @@ func (v *visit) happenings(story *journal.Story) []happened {
 
 func (v *visit) happenedBy(story *journal.Story, e *journal.Entry) happened {
 	h := happened{at: e.At, mark: v.entry(e, bodyOf(e)).Mark}
+	if h.mark == markHeld {
+		h.until = v.heldUntil(story, e)
+	}
 	if h.mark != markReview {
 		return h
 	}
@@ -134,6 +142,21 @@ func (v *visit) happenedBy(story *journal.Story, e *journal.Entry) happened {
 		}
 	}
 	return h
+}
+
+// heldUntil returns when the process of a gate's record waited no more; now where it does yet.
+func (v *visit) heldUntil(story *journal.Story, held *journal.Entry) time.Time {
+	b, _ := journal.ReadGate(held)
+	for i := range story.Entries {
+		e := &story.Entries[i]
+		if e.Kind != journal.GateEntry || e.Record <= held.Record {
+			continue
+		}
+		if later, _ := journal.ReadGate(e); later.JobKey == b.JobKey {
+			return e.At
+		}
+	}
+	return v.now
 }
 
 // timelines are the picture for wide and for narrow screens; nil where nothing has a place.
@@ -146,7 +169,7 @@ func (v *visit) timelines(story *journal.Story) (wide, narrow *timeline) {
 }
 
 func (v *visit) timeline(story *journal.Story, all []happened, width int, id string) *timeline {
-	running := len(story.Episodes) > 0 && story.Episodes[len(story.Episodes)-1].State.Open()
+	running := len(story.Held) > 0 || len(story.Episodes) > 0 && story.Episodes[len(story.Episodes)-1].State.Open()
 	s := scaleOf(all, v.now, running, float64(width))
 	t := &timeline{ID: "story-" + id, Width: width, Height: pictureH, LaneY: laneY, AxisY: axisY, EdgeX: float64(width) - edge, HasNow: running, Now: s.place(v.now)}
 	t.NowAnchor = "middle"
@@ -163,6 +186,7 @@ func (v *visit) timeline(story *journal.Story, all []happened, width int, id str
 		t.Points = append(t.Points, p)
 		if h.until.After(h.at) {
 			t.Waits = append(t.Waits, v.waitBar(&s, h))
+			t.Held, t.Waited = t.Held || h.mark == markHeld, t.Waited || h.mark != markHeld
 		}
 	}
 	for _, g := range s.gaps {
@@ -178,7 +202,7 @@ func (v *visit) timeline(story *journal.Story, all []happened, width int, id str
 
 func (v *visit) waitBar(s *scale, h happened) waitBar {
 	from, to := s.place(h.at), s.place(h.until)
-	b := waitBar{X: from, Width: max(to-from, 1), NameX: (from + to) / 2, Ahead: h.until.After(v.now)}
+	b := waitBar{X: from, Width: max(to-from, 1), NameX: (from + to) / 2, Ahead: h.until.After(v.now), Held: h.mark == markHeld}
 	if b.Width >= waitName {
 		b.Name = v.lang.span(h.until.Sub(h.at))
 	}

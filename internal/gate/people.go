@@ -1,0 +1,120 @@
+package gate
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"retry-worker/internal/destination"
+	"retry-worker/internal/journal"
+)
+
+// ErrUnknown is why nothing is ordered of a destination: nobody knows its name.
+var ErrUnknown = errors.New("no destination of this name is configured, or was asked for")
+
+// CommandError is what is wrong with an order.
+type CommandError struct {
+	// Code is invalid_until or invalid_pace.
+	Code, Message string
+}
+
+func (e *CommandError) Error() string { return e.Message }
+
+// longestOrder is how far ahead Until may lie: what a person forgot must not hold claims, or let them fail, for ever.
+const longestOrder = 7 * 24 * time.Hour
+
+// Command has a person's order recorded, which whoever acts then follows. It fails with ErrUnknown, a *CommandError,
+// journal.ErrReasonRequired, or as Destinations and RecordDestination do.
+func (g *Gates) Command(ctx context.Context, name string, c journal.DestinationCommand) error {
+	d, _, known, err := g.Destination(name)
+	switch {
+	case err != nil:
+		return err
+	case !known:
+		return ErrUnknown
+	}
+	now, most := g.Clock.Now(), d.Settings.Pace.Most
+	switch c.Verb {
+	case journal.HoldClaims, journal.TreatAsUp:
+		if c.Until = c.Until.UTC().Truncate(time.Millisecond); !c.Until.After(now) || c.Until.After(now.Add(longestOrder)) {
+			return &CommandError{"invalid_until", "until is missing, past or more than 7 days ahead, expected an instant such as 2026-03-01T18:00:00-03:00"}
+		}
+	case journal.ReleaseAt:
+		if !(c.PerMinute > 0 && c.PerMinute <= most) {
+			return &CommandError{"invalid_pace", fmt.Sprintf("perMinute is %g, expected more than 0 and at most %g, the destination's pace.most", c.PerMinute, most)}
+		}
+	}
+	return g.Memory.RecordDestination(ctx, name, journal.DestinationBody{Command: &c})
+}
+
+// Stretch is a time in which a destination was in one phase.
+type Stretch struct {
+	Phase       destination.Phase
+	From, Until time.Time
+}
+
+// Order is a person's, as it was recorded.
+type Order struct {
+	journal.DestinationCommand
+	At time.Time
+}
+
+// shownHistory is how far back people see what became of a destination.
+const shownHistory = 24 * time.Hour
+
+// History returns what became of a destination in the last 24 hours: its phases without gaps, and what people ordered.
+func (g *Gates) History(ctx context.Context, name string) (phases []Stretch, orders []Order, err error) {
+	now := g.Clock.Now()
+	from := now.Add(-shownHistory)
+	filter, after := journal.RecordFilter{Subject: journal.DestinationSubject(name), Since: from}, int64(0)
+	d, _, _, err := g.Destination(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	phases = []Stretch{{From: from, Until: now}}
+	for more := true; more; {
+		page, err := g.Store.Records(ctx, filter, after, pageRecords)
+		if err != nil {
+			return nil, nil, err
+		}
+		for i := range page {
+			after = page[i].Number()
+			b, err := journal.ReadDestination(page[i].Entry)
+			if err != nil {
+				return nil, nil, err
+			}
+			if b.Command != nil {
+				orders = append(orders, Order{*b.Command, page[i].Entry.At})
+			}
+			phases = advance(phases, &b)
+		}
+		more = len(page) == pageRecords
+	}
+	last := &phases[len(phases)-1]
+	last.Phase = cmp.Or(last.Phase, d.State.Phase)
+	slices.Reverse(orders)
+	return phases, orders, nil
+}
+
+// advance adds what a record says to the phases before it, the first of which is empty until one tells it.
+func advance(phases []Stretch, b *journal.DestinationBody) []Stretch {
+	if b.State == nil {
+		return phases
+	}
+	last := &phases[len(phases)-1]
+	if b.Went == "" {
+		last.Phase = cmp.Or(last.Phase, b.State.Phase)
+		return phases
+	}
+	last.Phase = cmp.Or(last.Phase, b.Went)
+	next := Stretch{b.State.Phase, b.State.Since, last.Until}
+	if next.Phase == last.Phase || !next.From.After(last.From) { // it left and came back between two records
+		last.Phase = next.Phase
+		return phases
+	}
+	last.Until = next.From
+	return append(phases, next)
+}

@@ -1,0 +1,106 @@
+package testkit
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+
+	"retry-worker/internal/catalogue"
+	"retry-worker/internal/clock"
+	"retry-worker/internal/decision"
+	"retry-worker/internal/destination"
+	"retry-worker/internal/gate"
+	"retry-worker/internal/journal"
+	"retry-worker/internal/testkit/wait"
+)
+
+// StartGates runs gates that have read the journal and follow it until the test ends. They have no lease: nothing happens
+// to a destination but what the test says.
+func StartGates(t testing.TB, store gate.Store, memory gate.Memory, c clock.Clock) *gate.Gates {
+	t.Helper()
+	g := gate.New(gate.Options{Store: store, Memory: memory, Clock: c, Zone: time.UTC, Hooks: gate.NoHooks(), Log: zap.NewNop(),
+		Settings: func() gate.Settings { return gate.Settings{Otherwise: destination.Defaults()} }})
+	stop, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { g.Run(stop) })
+	t.Cleanup(func() {
+		cancel()
+		running.Wait()
+	})
+	var err error
+	wait.Until(t, "gates that have read the journal", func() bool {
+		_, err = g.Destinations()
+		return err == nil
+	}, func() string { return err.Error() })
+	return g
+}
+
+// Gates returns those of the Fixture's journal, started when they are first asked for.
+func (f *Fixture) Gates() *gate.Gates {
+	f.t.Helper()
+	if g := f.gates.Load(); g != nil {
+		return g
+	}
+	f.gates.Store(StartGates(f.t, f.Store, f.Journal, f.Clock))
+	return f.gates.Load()
+}
+
+// recorded tells the gates, where there are any, what was recorded.
+func (f *Fixture) recorded(records []journal.Happening) {
+	if g := f.gates.Load(); g != nil {
+		g.Recorded(records)
+	}
+}
+
+// Portal is a destination of which a test records what happens to it.
+type Portal struct {
+	Name    string
+	journal *journal.Journal
+	state   destination.State
+	version int64
+}
+
+// NewPortal returns one that is up.
+func NewPortal(name string, j *journal.Journal, at time.Time) *Portal {
+	return &Portal{Name: name, journal: j, state: destination.New(at)}
+}
+
+// Happens records what an event at an instant makes of the portal, by the built-in settings.
+func (p *Portal) Happens(t testing.TB, at time.Time, events ...destination.Event) {
+	t.Helper()
+	settings, before := destination.Defaults(), p.state.Phase
+	for _, e := range events {
+		p.state, _ = p.state.Step(&settings, e, at)
+	}
+	body := journal.DestinationBody{Version: p.version + 1, State: &p.state}
+	if p.state.Phase != before {
+		body.Went = before
+	}
+	Must(t, p.journal.RecordDestination(context.Background(), p.Name, body))
+	p.version++
+}
+
+// Fails has five submissions fail, which takes the portal down.
+func (p *Portal) Fails(t testing.TB, at time.Time) {
+	t.Helper()
+	failed := destination.Failed{}
+	p.Happens(t, at, failed, failed, failed, failed, failed)
+}
+
+// Hold has a claim with that job wait for the portal.
+func (p *Portal) Hold(t testing.TB, id string, job int64, deadline time.Time) {
+	t.Helper()
+	Must(t, p.journal.Hold(context.Background(), &journal.Arrival{Subject: Subject(decision.DefaultPolicy, id), JobKey: job, ElementInstanceKey: job + 1,
+		ProcessInstanceKey: job + 2, Destination: p.Name, Deadline: deadline, Policy: catalogue.Default().Policies[decision.DefaultPolicy]}))
+}
+
+// Release lets a claim that waits go.
+func (p *Portal) Release(t testing.TB, id string, job int64, reason string) {
+	t.Helper()
+	_, err := p.journal.Depart(context.Background(), &journal.Departure{Subject: Subject(decision.DefaultPolicy, id), JobKey: job,
+		Kind: destination.RampedUp, Reason: reason})
+	Must(t, err)
+}

@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"retry-worker/internal/console"
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/gateway"
 	"retry-worker/internal/testkit/golden"
 )
@@ -28,9 +29,17 @@ func TestDeadLetterSessions(t *testing.T) {
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
 			w, names := open(t), []string{}
-			if strings.HasPrefix(filepath.Base(file), "bulk") {
+			switch {
+			case strings.HasPrefix(filepath.Base(file), "bulk"):
 				w = openCauses(t)
-			} else {
+			case strings.HasPrefix(filepath.Base(file), "destinations"):
+				p := testkit.NewPortal("unimed-sp", w.Journal, w.Now())
+				w.Advance(90 * time.Minute)
+				p.Fails(t, w.Now())
+				p.Hold(t, "CLM-003-1234567890", 3000, time.Time{})
+				p.Hold(t, "CLM-004-1234567890", 4000, w.Now().Add(8*time.Hour))
+				w.Advance(20 * time.Minute)
+			default:
 				names = []string{
 					"00000000-0000-0000-0000-000PERMANENT", w.letter("CLM-001-1234567890", "glosa: DUPLICATE_CLAIM, protocolo já recebido", 2),
 					"00000000-0000-0000-0000-000EXHAUSTED", w.letter("CLM-002-1234567890", "HTTP 503 Service Unavailable", 5),

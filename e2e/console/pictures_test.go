@@ -34,6 +34,7 @@ type picture struct {
 var pictures = []picture{
 	{"console-overview.png", "/", "pt-BR", false, 1240, 868},
 	{"console-dead-letters.png", "/dead-letters", "pt-BR", false, 1240, 820},
+	{"console-destination.png", "/destinations/" + samplePortal, "pt-BR", false, 1240, 1000},
 	{"console-claim.png", subject(sampleClaim), "en", true, 1240, 1080},
 }
 

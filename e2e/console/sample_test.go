@@ -17,6 +17,7 @@ import (
 	"retry-worker/internal/console/pages"
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
+	"retry-worker/internal/destination"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/store"
 	"retry-worker/internal/testkit"
@@ -188,6 +189,7 @@ func (s *sample) day() {
 	}
 	s.fails("whatsapp-message", "wamid.HBgN-3318", "HTTP 404: recipient is not on WhatsApp")
 	s.reviewedClaim()
+	s.portalFails()
 	s.peopleDecide()
 	s.before(7 * time.Minute)
 	s.fails(tiss, "CLM-2026-004911", "Connection refused by 10.20.0.7:443")
@@ -209,6 +211,31 @@ func (s *sample) peopleDecide() {
 	s.deliver()
 	s.before(9 * time.Minute)
 	s.retries(deadletter.Command{ID: s.open("CLM-2026-004812").ID, By: "marta.lima", Reason: "Senha de autorização renovada.", When: deadletter.Now})
+}
+
+// samplePortal is the destination whose page is shown: it was down in the night, and is down now.
+const samplePortal = "unimed-sp"
+
+// portalFails: claims wait while it does not answer.
+func (s *sample) portalFails() {
+	s.before(26 * time.Hour)
+	p := testkit.NewPortal(samplePortal, s.journal, s.now())
+	then := func(ago time.Duration, events ...destination.Event) {
+		s.before(ago)
+		p.Happens(s.t, s.now(), events...)
+	}
+	failed := destination.Failed{}
+	then(16*time.Hour, failed, failed, failed, failed, failed)
+	then(15*time.Hour, destination.Answered{})
+	then(14*time.Hour+20*time.Minute, destination.Turn{})
+	then(28*time.Minute, failed, failed, failed, failed, failed)
+	for n := range 12 {
+		s.pass(80 * time.Second)
+		p.Hold(s.t, fmt.Sprintf("CLM-2026-0050%02d", n+1), int64(1000*n+1000), s.now().Add(time.Duration(5+n*7%12)*time.Hour))
+	}
+	s.before(5 * time.Minute)
+	p.Happens(s.t, s.now(), destination.Turn{Waiting: 12, Canary: "1000"})
+	then(4*time.Minute, destination.Failed{Claim: "1000"})
 }
 
 // retries carries a person's decision out.

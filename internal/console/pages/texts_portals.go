@@ -35,7 +35,7 @@ var portalTexts = []text{
 	{"portal.waiting.one", "%s guia aguarda", "%s claim waits"},
 	{"portal.waiting.other", "%s guias aguardam", "%s claims wait"},
 
-	{"portal.since", "Nesta situação", "So since"},
+	{"portal.since", "Nesta situação desde", "In this state since"},
 	{"portal.oldest", "A mais antiga aguarda", "The oldest waits since"},
 	{"portal.deadline", "Prazo mais próximo", "Nearest deadline"},
 	{"portal.day", "Últimas 24 horas", "Last 24 hours"},

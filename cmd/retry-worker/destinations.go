@@ -1,0 +1,197 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"retry-worker/internal/console"
+	"retry-worker/internal/decision"
+)
+
+func (c *cli) destinationsCommand() *cobra.Command {
+	return group("destinations", "List where claims are submitted, show one, hold its claims, send one ahead or release them",
+		"Speaks to the API of a running worker. Where that has a tokens file, it shows the token in "+tokenVariable+", or the\n"+
+			"one in --token-file. Roles: viewer lists and shows; operator gives orders, each with a reason, which the audit keeps.\n"+
+			"Exit 0 when it is done, 1 when the API refuses or does not answer, 2 for wrong use.",
+		c.destinationsListCommand(), c.destinationsShowCommand(), c.destinationsHoldCommand(), c.destinationsReleaseCommand(),
+		c.destinationsProbeCommand())
+}
+
+func (c *cli) destinationsListCommand() *cobra.Command {
+	var f serverFlags
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List destinations by name: the state of each, and how many claims wait for it",
+		Example: `  retry-worker destinations list
+  retry-worker destinations list -o json | jq -r '.items[] | select(.state != "up") | .name'`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			api, err := f.client()
+			if err != nil {
+				return err
+			}
+			return show(cmd.Context(), c, api, "/destinations", nil, c.printDestinations)
+		},
+	}
+	f.register(cmd.Flags())
+	return cmd
+}
+
+func (c *cli) printDestinations(list *console.DestinationList) {
+	type portal = console.Destination
+	tableOf(c,
+		column[portal]{name: "NAME", of: func(d *portal) string { return d.Name }},
+		column[portal]{name: "STATE", of: func(d *portal) string { return string(d.State) }},
+		column[portal]{name: "SINCE", rank: 2, of: func(d *portal) string { return minute(d.Since) }},
+		column[portal]{name: "CAUSE", rank: 4, of: func(d *portal) string { return cmp.Or(value(d.Cause), "-") }},
+		column[portal]{name: "HELD", rank: 1, of: func(d *portal) string { return strconv.Itoa(d.Held) }},
+		column[portal]{name: "OLDEST", rank: 5, of: func(d *portal) string { return cmp.Or(minute(value(d.OldestHeldSince)), "-") }},
+		column[portal]{name: "DEADLINE", rank: 3, of: func(d *portal) string { return cmp.Or(minute(value(d.NearestDeadline)), "-") }},
+		column[portal]{name: "NEXT TEST", rank: 6, of: func(d *portal) string { return cmp.Or(minute(value(d.NextTest)), "-") }},
+	).print(list.Items)
+	if len(list.Items) == 0 {
+		fmt.Fprintln(c.out, "No destination is configured, and none was asked for yet.")
+	}
+}
+
+// oneDestination takes one argument, a destination's name.
+var oneDestination = oneArg("names", "unimed-sp")
+
+func (c *cli) destinationsShowCommand() *cobra.Command {
+	return c.destinationCommand(&cobra.Command{
+		Use:     "show NAME",
+		Short:   "Show one destination: why it is how it is, its last 24 hours, and the claims whose turn is next",
+		Example: `  retry-worker destinations show unimed-sp`,
+	}, "", nil, nil)
+}
+
+// orderFlags are what an order takes.
+type orderFlags struct {
+	serverFlags
+	reason, until string
+	perMinute     float64
+}
+
+func (c *cli) destinationsHoldCommand() *cobra.Command {
+	f := &orderFlags{}
+	cmd := c.destinationCommand(&cobra.Command{
+		Use:     "hold NAME",
+		Short:   "Hold all claims of a destination until a time; then one is sent ahead",
+		Example: `  retry-worker destinations hold unimed-sp --until 2026-03-01T18:00:00-03:00 --reason "em manutenção"`,
+	}, "/hold", f, func() (map[string]any, error) {
+		until, err := f.instant()
+		return map[string]any{"until": until}, err
+	})
+	f.registerUntil(cmd)
+	return cmd
+}
+
+func (c *cli) destinationsReleaseCommand() *cobra.Command {
+	f := &orderFlags{}
+	cmd := c.destinationCommand(&cobra.Command{
+		Use:   "release NAME",
+		Short: "Let the claims of a destination go: at a pace, or all of them, whatever fails, until a time",
+		Example: `  retry-worker destinations release unimed-sp --per-minute 20 --reason "portal voltou"
+  retry-worker destinations release unimed-sp --until 2026-03-01T18:00:00-03:00 --reason "o portal funciona"`,
+	}, "/release", f, func() (map[string]any, error) {
+		switch {
+		case (f.perMinute > 0) == (f.until != ""):
+			return nil, fmt.Errorf("--per-minute is %g and --until %q, expected a pace above 0 or an instant, and not both", f.perMinute, f.until)
+		case f.perMinute > 0:
+			return map[string]any{"perMinute": f.perMinute}, nil
+		}
+		until, err := f.instant()
+		return map[string]any{"until": until}, err
+	})
+	f.registerUntil(cmd)
+	cmd.Flags().Float64Var(&f.perMinute, "per-minute", 0, "how many claims go in a minute, at most the destination's pace.most")
+	return cmd
+}
+
+func (c *cli) destinationsProbeCommand() *cobra.Command {
+	return c.destinationCommand(&cobra.Command{
+		Use:     "probe NAME",
+		Short:   "Send one claim ahead now; once it goes through, the others follow at a growing pace",
+		Example: `  retry-worker destinations probe unimed-sp --reason "operadora avisou que voltou"`,
+	}, "/probe", &orderFlags{}, func() (map[string]any, error) { return map[string]any{}, nil })
+}
+
+func (f *orderFlags) registerUntil(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.until, "until", "", "instant such as 2026-03-01T18:00:00-03:00, at most 7 days ahead")
+}
+
+// instant is --until, which must be there.
+func (f *orderFlags) instant() (string, error) {
+	t, ok := decision.ParseInstant(f.until)
+	if !ok {
+		return "", fmt.Errorf("--until is %q, expected an instant such as 2026-03-01T18:00:00-03:00", f.until)
+	}
+	return t.Format(time.RFC3339Nano), nil
+}
+
+// destinationCommand completes a command about one destination: fields makes the body that is sent to the address behind
+// its name; without f, nothing is ordered.
+func (c *cli) destinationCommand(cmd *cobra.Command, address string, f *orderFlags, fields func() (map[string]any, error)) *cobra.Command {
+	orders := f != nil
+	if !orders {
+		f = &orderFlags{}
+	} else {
+		cmd.Flags().StringVar(&f.reason, "reason", "", "why, in a few words (required)")
+	}
+	f.register(cmd.Flags())
+	cmd.Args = oneDestination
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		var body any
+		if orders {
+			all, bad := fields()
+			if err := wrongUse(checkReason(f.reason), bad); err != nil {
+				return err
+			}
+			all["reason"] = f.reason
+			body = all
+		}
+		api, err := f.client()
+		if err != nil {
+			return err
+		}
+		return show(cmd.Context(), c, api, "/destinations/"+url.PathEscape(args[0])+address, body, c.printDestination)
+	}
+	return cmd
+}
+
+// printDestination prints one, a line for each thing that is known of it, and below it what waits.
+func (c *cli) printDestination(d *console.DestinationDetail) {
+	line, done := c.sheet()
+	line("destination", d.Name)
+	line("state", string(d.State)+" since "+d.Since)
+	line("cause", value(d.Cause))
+	line("held until", value(d.HeldUntil))
+	line("treated as up until", value(d.UpUntil))
+	line("claims a minute", strconv.FormatFloat(d.PerMinute, 'g', 4, 64))
+	line("next test", value(d.NextTest))
+	line("held", strconv.Itoa(d.Held))
+	line("oldest", value(d.OldestHeldSince))
+	line("nearest deadline", value(d.NearestDeadline))
+	for _, p := range d.Phases {
+		line("phase", p.From+" "+string(p.State))
+	}
+	for _, o := range d.Orders {
+		line("order", o.At+" "+string(o.Order)+" by "+o.By+": "+o.Reason)
+	}
+	if done(); len(d.Claims) == 0 {
+		return
+	}
+	fmt.Fprintln(c.out)
+	type claim = console.HeldClaim
+	tableOf(c,
+		column[claim]{name: "SUBJECT", of: func(h *claim) string { return h.ID }},
+		column[claim]{name: "POLICY", rank: 2, of: func(h *claim) string { return h.Policy }},
+		column[claim]{name: "HELD SINCE", rank: 3, of: func(h *claim) string { return minute(h.HeldSince) }},
+		column[claim]{name: "DEADLINE", rank: 1, of: func(h *claim) string { return cmp.Or(minute(value(h.Deadline)), "-") }},
+	).print(d.Claims)
+}

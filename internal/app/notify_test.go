@@ -18,7 +18,7 @@ import (
 	"retry-worker/internal/testkit/wait"
 )
 
-// TestATeamIsTold: a dead letter becomes a webhook, and a stop while the receiver hangs is as quick as any.
+// TestATeamIsTold: a dead letter becomes a webhook, so does an outage, and a stop while the receiver hangs is as quick as any.
 func TestATeamIsTold(t *testing.T) {
 	skipIfShort(t, "waits for the notices to be looked at")
 	leavesNothing(t)
@@ -52,17 +52,30 @@ func TestATeamIsTold(t *testing.T) {
 	s := settings(t, g.Addr())
 	s.PoliciesFile, s.Notify.WebhookNetworks, s.Notify.Interval = string(file), []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, time.Second
 	r := serve(t, s)
-	r.dead(t, g, "CLM-1-1")
-	select {
-	case body := <-bodies:
-		if !strings.Contains(body, `"team":"faturamento"`) || !strings.Contains(body, `"count":1`) || strings.Contains(body, "CLM-1") {
-			t.Errorf("told %s", body)
+	isTold := func(words ...string) {
+		t.Helper()
+		select {
+		case body := <-bodies:
+			for _, word := range append(words, `"team":"faturamento"`) {
+				if !strings.Contains(body, word) || strings.Contains(body, "CLM-") {
+					t.Errorf("told %s, want %s", body, word)
+				}
+			}
+		case <-time.After(patience):
+			t.Fatal("nobody was told")
 		}
-	case <-time.After(patience):
-		t.Fatal("nobody was told")
 	}
-	wait.Until(t, "it is counted", func() bool {
-		return r.metric(t, `retry_worker_notices_total{channel="webhook",result="sent",team="faturamento"} 1`)
+	r.dead(t, g, "CLM-1-1")
+	isTold(`"type":"dead_letters.new"`, `"count":1`)
+	for i := range 6 {
+		g.AddJob(analyze(fmt.Sprintf("CLM-2-%d", i), "TIMEOUT", 0))
+	}
+	isTold(`"type":"destination.down"`, `"destination":"tiss"`)
+	if down := `retry_worker_destination_state{destination="tiss",state="down"} 1`; !r.metric(t, down) {
+		t.Errorf("the metrics do not have %s", down)
+	}
+	wait.Until(t, "they are counted", func() bool {
+		return r.metric(t, `retry_worker_notices_total{channel="webhook",result="sent",team="faturamento"} 2`)
 	})
 	if lines := logged.with(t, "event", "notice_problem"); len(lines) != 1 || !strings.Contains(fmt.Sprint(lines[0]), "the team faturamento is to be told by e-mail, and there is no mail server") {
 		t.Errorf("told of %v", lines)

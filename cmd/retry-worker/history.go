@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/url"
@@ -121,7 +122,10 @@ func (c *cli) printHistory(h *subjectHistory) {
 }
 
 func (h *subjectHistory) describe() string {
-	words := []string{string(h.State), fmt.Sprintf("%d retries", h.RetryCount)}
+	words := []string{cmp.Or(string(h.State), "no failure"), fmt.Sprintf("%d retries", h.RetryCount)}
+	if h.HeldSince != nil {
+		words = append(words, "held since "+*h.HeldSince)
+	}
 	if h.NextRetryTime != nil {
 		words = append(words, "next retry "+*h.NextRetryTime)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/gateway"
 	"retry-worker/internal/testkit/wait"
 )
@@ -26,6 +27,15 @@ func remembered(t *testing.T, variables ...string) (url string, p *process) {
 		})
 	}
 	return url, p
+}
+
+func TestHistoryOfAClaimThatIsHeld(t *testing.T) {
+	w := open(t)
+	testkit.NewPortal("unimed-sp", w.Journal, w.Now()).Hold(t, "CLM-003-1", 3000, time.Time{})
+	r := retryWorker("history", "CLM-003-1", "--server", w.addr)
+	if want := "CLM-003-1 (tiss-submission): no failure, 0 retries, held since 2026-03-02T10:00:00Z\n"; r.stdout != want {
+		t.Errorf("got %q %q, want %q", r.stdout, r.stderr, want)
+	}
 }
 
 func TestHistory(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"retry-worker/internal/destination"
@@ -29,12 +30,9 @@ const longestOrder = 7 * 24 * time.Hour
 // Command has a person's order recorded, which whoever acts then follows. It fails with ErrUnknown, a *CommandError,
 // journal.ErrReasonRequired, or as Destinations and RecordDestination do.
 func (g *Gates) Command(ctx context.Context, name string, c journal.DestinationCommand) error {
-	d, _, known, err := g.Destination(name)
-	switch {
-	case err != nil:
+	d, err := g.find(name)
+	if err != nil {
 		return err
-	case !known:
-		return ErrUnknown
 	}
 	now, most := g.Clock.Now(), d.Settings.Pace.Most
 	switch c.Verb {
@@ -48,6 +46,19 @@ func (g *Gates) Command(ctx context.Context, name string, c journal.DestinationC
 		}
 	}
 	return g.Memory.RecordDestination(ctx, name, journal.DestinationBody{Command: &c})
+}
+
+// find returns the destination of that name, without its claims.
+func (g *Gates) find(name string) (Destination, error) {
+	all, err := g.Destinations()
+	if err != nil {
+		return Destination{}, err
+	}
+	i, known := slices.BinarySearchFunc(all, name, func(d Destination, name string) int { return strings.Compare(d.Name, name) })
+	if !known {
+		return Destination{}, ErrUnknown
+	}
+	return all[i], nil
 }
 
 // Stretch is a time in which a destination was in one phase.
@@ -65,12 +76,13 @@ type Order struct {
 // shownHistory is how far back people see what became of a destination.
 const shownHistory = 24 * time.Hour
 
-// History returns what became of a destination in the last 24 hours: its phases without gaps, and what people ordered.
+// History returns what became of a destination in the last 24 hours: its phases without gaps, and what people ordered,
+// the newest first. It fails as Destinations does, or with ErrUnknown.
 func (g *Gates) History(ctx context.Context, name string) (phases []Stretch, orders []Order, err error) {
 	now := g.Clock.Now()
 	from := now.Add(-shownHistory)
 	filter, after := journal.RecordFilter{Subject: journal.DestinationSubject(name), Since: from}, int64(0)
-	d, _, _, err := g.Destination(name)
+	d, err := g.find(name)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -66,6 +66,7 @@ func (b *broker) failed(t *testing.T, name string, n int) (claims []string) {
 		claims = append(claims, claim)
 		b.start(t, &pb.CreateProcessInstanceRequest{BpmnProcessId: "SUB_06", Version: -1, Variables: jsonOf(map[string]any{"claimId": claim, "operadora": claim})})
 	}
+	b.take(t, worker.SubmissionGate, n, b.complete(t)) // no worker runs
 	b.take(t, "submit-claim", n, func(key int64) {
 		_, err := b.ThrowError(t.Context(), &pb.ThrowErrorRequest{
 			JobKey: key, ErrorCode: "SUBMISSION_FAILED", Variables: jsonOf(map[string]any{"submissionError": passing}),
@@ -147,10 +148,15 @@ func (b *broker) expectTimersAt(t *testing.T, a *audit, before zeebe.Counters, c
 	}
 	b.expectCounters(t, before, map[string]int{"timers triggered": 0})
 	testkit.Must(t, b.clock.MoveTo(t.Context(), last.Add(time.Second)))
-	complete := func(key int64) {
+	for _, jobType := range []string{worker.SubmissionGate, "submit-claim", worker.RecordRetryOutcome} { // nothing is left for the next test's worker
+		b.take(t, jobType, len(claims), b.complete(t))
+	}
+}
+
+// complete returns what completes a job.
+func (b *broker) complete(t *testing.T) func(key int64) {
+	return func(key int64) {
 		_, err := b.CompleteJob(t.Context(), &pb.CompleteJobRequest{JobKey: key})
 		testkit.Must(t, err)
 	}
-	b.take(t, "submit-claim", len(claims), complete)
-	b.take(t, worker.RecordRetryOutcome, len(claims), complete) // nothing is left for the next test's worker
 }

@@ -101,7 +101,8 @@ func (c *cli) destinationsReleaseCommand() *cobra.Command {
 	}, "/release", f, func() (map[string]any, error) {
 		switch {
 		case (f.perMinute > 0) == (f.until != ""):
-			return nil, fmt.Errorf("--per-minute is %g and --until %q, expected a pace above 0 or an instant, and not both", f.perMinute, f.until)
+			return nil, fmt.Errorf("--per-minute is %g and --until %q, expected a pace above 0 or an instant, and not both",
+				f.perMinute, f.until)
 		case f.perMinute > 0:
 			return map[string]any{"perMinute": f.perMinute}, nil
 		}
@@ -136,7 +137,9 @@ func (f *orderFlags) instant() (string, error) {
 
 // destinationCommand completes a command about one destination: fields makes the body that is sent to the address behind
 // its name; without f, nothing is ordered.
-func (c *cli) destinationCommand(cmd *cobra.Command, address string, f *orderFlags, fields func() (map[string]any, error)) *cobra.Command {
+func (c *cli) destinationCommand(
+	cmd *cobra.Command, address string, f *orderFlags, fields func() (map[string]any, error),
+) *cobra.Command {
 	orders := f != nil
 	if !orders {
 		f = &orderFlags{}

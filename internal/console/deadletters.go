@@ -189,6 +189,19 @@ func (f fields) reason() (string, *refusal) {
 	return text, bad
 }
 
+// checkedReason is a person's, as the audit takes it.
+func (f fields) checkedReason() (string, *refusal) {
+	text, bad := f.reason()
+	if bad != nil {
+		return "", bad
+	}
+	reason, err := deadletter.CheckReason(text)
+	if refused := deadletter.RefusalOf(err); refused != nil {
+		return "", invalid(string(refused.Code), "%s", refused.Message)
+	}
+	return reason, nil
+}
+
 // statuses of the refusals; the others are 422.
 var statuses = map[deadletter.Code]int{
 	deadletter.JobNotFound: http.StatusNotFound, deadletter.MaxRetriesExceeded: http.StatusConflict, deadletter.InvalidRetryState: http.StatusConflict,

@@ -20,7 +20,7 @@ import (
 // Gates tells how destinations are, and takes people's orders (gate.Gates does). Safe for concurrent use.
 type Gates interface {
 	Destinations() ([]gate.Destination, error)
-	Destination(name string) (gate.Destination, []gate.Claim, bool, error)
+	Destination(name string) (gate.Destination, []gate.Claim, error)
 	History(ctx context.Context, name string) ([]gate.Stretch, []gate.Order, error)
 	Command(ctx context.Context, name string, c journal.DestinationCommand) error
 }
@@ -84,8 +84,11 @@ type DestinationOrder struct {
 
 func destinationOf(d *gate.Destination, now time.Time) Destination {
 	s := &d.State
-	told := Destination{Name: d.Name, State: s.Phase, Since: decision.Instant(s.Since), Held: d.Held, OldestHeldSince: journal.InstantOrNull(d.Oldest),
-		NearestDeadline: journal.InstantOrNull(d.Deadline), HeldUntil: journal.InstantOrNull(s.HeldUntil), UpUntil: journal.InstantOrNull(s.UpUntil)}
+	told := Destination{
+		Name: d.Name, State: s.Phase, Since: decision.Instant(s.Since), Held: d.Held,
+		OldestHeldSince: journal.InstantOrNull(d.Oldest), NearestDeadline: journal.InstantOrNull(d.Deadline),
+		HeldUntil: journal.InstantOrNull(s.HeldUntil), UpUntil: journal.InstantOrNull(s.UpUntil),
+	}
 	switch s.Phase {
 	case destination.Down:
 		told.NextTest = journal.InstantOrNull(s.NextTest)
@@ -128,22 +131,20 @@ func (s *API) destination(w http.ResponseWriter, r *http.Request, m *Journal) {
 // showDestination answers with the one that the path names, as it stands.
 func (s *API) showDestination(w http.ResponseWriter, r *http.Request, m *Journal) {
 	name := r.PathValue("name")
-	d, claims, known, err := m.Gates.Destination(name)
-	if err == nil && !known {
-		s.fail(w, http.StatusNotFound, "destination_not_found", gate.ErrUnknown.Error())
-		return
-	}
-	var phases []gate.Stretch
-	var orders []gate.Order
-	if err == nil {
-		phases, orders, err = m.Gates.History(r.Context(), name)
-	}
+	d, claims, err := m.Gates.Destination(name)
 	if err != nil {
-		s.unreadable(w, r, err)
+		s.unordered(w, r, err, cannotRead)
 		return
 	}
-	detail := DestinationDetail{destinationOf(&d, s.now()), make([]HeldClaim, len(claims)), make([]DestinationPhase, len(phases)),
-		make([]DestinationOrder, len(orders))}
+	phases, orders, err := m.Gates.History(r.Context(), name)
+	if err != nil {
+		s.unordered(w, r, err, cannotRead)
+		return
+	}
+	detail := DestinationDetail{
+		destinationOf(&d, s.now()), make([]HeldClaim, len(claims)), make([]DestinationPhase, len(phases)),
+		make([]DestinationOrder, len(orders)),
+	}
 	for i, c := range claims {
 		detail.Claims[i] = HeldClaim{SubjectName(c.Subject), decision.Instant(c.Since), journal.InstantOrNull(c.Deadline)}
 	}
@@ -151,7 +152,9 @@ func (s *API) showDestination(w http.ResponseWriter, r *http.Request, m *Journal
 		detail.Phases[i] = DestinationPhase{p.Phase, decision.Instant(p.From), decision.Instant(p.Until)}
 	}
 	for i, o := range orders {
-		detail.Orders[i] = DestinationOrder{Order: o.Verb, Until: journal.InstantOrNull(o.Until), Reason: o.Reason, By: o.By, At: decision.Instant(o.At)}
+		detail.Orders[i] = DestinationOrder{
+			Order: o.Verb, Until: journal.InstantOrNull(o.Until), Reason: o.Reason, By: o.By, At: decision.Instant(o.At),
+		}
 		if o.PerMinute > 0 {
 			detail.Orders[i].PerMinute = &orders[i].PerMinute
 		}
@@ -159,72 +162,60 @@ func (s *API) showDestination(w http.ResponseWriter, r *http.Request, m *Journal
 	s.write(w, http.StatusOK, detail)
 }
 
-// holdDestination answers POST /api/v1/destinations/{name}/hold.
-func (s *API) holdDestination(w http.ResponseWriter, r *http.Request, m *Journal) {
-	s.order(w, r, m, journal.HoldClaims, "until")
-}
-
-// probeDestination answers POST /api/v1/destinations/{name}/probe.
-func (s *API) probeDestination(w http.ResponseWriter, r *http.Request, m *Journal) {
-	s.order(w, r, m, journal.SendCanary)
-}
-
-// releaseDestination answers POST /api/v1/destinations/{name}/release.
-func (s *API) releaseDestination(w http.ResponseWriter, r *http.Request, m *Journal) {
-	s.order(w, r, m, journal.ReleaseAt, "perMinute", "until")
-}
-
-// order has a person's order recorded, under the name that was logged in with. Its fields are reason and those.
-func (s *API) order(w http.ResponseWriter, r *http.Request, m *Journal, verb journal.DestinationVerb, fields ...string) {
-	f, bad := readFields(w, r, append(fields, "reason")...)
-	if bad != nil {
-		s.refuse(w, bad)
-		return
+// order answers POST /api/v1/destinations/{name}/hold, …/probe and …/release: it has a person's order recorded, under
+// the name that was logged in with. Its fields are reason and those.
+func (s *API) order(verb journal.DestinationVerb, fields ...string) func(http.ResponseWriter, *http.Request, *Journal) {
+	fields = append(fields, "reason")
+	return func(w http.ResponseWriter, r *http.Request, m *Journal) {
+		f, bad := readFields(w, r, fields...)
+		if bad != nil {
+			s.refuse(w, bad)
+			return
+		}
+		c, bad := f.order(verb)
+		if bad != nil {
+			s.refuse(w, bad)
+			return
+		}
+		ctx, cancel := context.WithTimeout(r.Context(), recordTime)
+		defer cancel()
+		c.By = access.From(ctx).Name
+		if err := m.Gates.Command(ctx, r.PathValue("name"), c); err != nil {
+			s.unordered(w, r, err,
+				"the order was not recorded for sure; see by GET whether it is among the orders, and give it again if not")
+			return
+		}
+		s.log.Info("a person gave an order about a destination", zap.String("event", "destination_ordered"),
+			zap.String("order", string(c.Verb)), zap.String("by", c.By))
+		s.showDestination(w, r, m)
 	}
-	c := journal.DestinationCommand{Verb: verb, By: access.From(r.Context()).Name}
-	text, bad := f.reason()
+}
+
+// order that the fields give: a release has either perMinute or until.
+func (f fields) order(verb journal.DestinationVerb) (c journal.DestinationCommand, bad *refusal) {
 	until, badUntil := f.instant("until")
-	if bad := firstOf(bad, badUntil, f.releasePace(&c)); bad != nil {
-		s.refuse(w, bad)
-		return
-	}
-	if c.Until = until; verb == journal.ReleaseAt && !until.IsZero() {
+	reason, badReason := f.checkedReason()
+	c = journal.DestinationCommand{Verb: verb, Until: until, Reason: reason}
+	if verb == journal.ReleaseAt && !until.IsZero() {
 		c.Verb = journal.TreatAsUp
 	}
-	var err error
-	if c.Reason, err = deadletter.CheckReason(text); err != nil {
-		s.undecided(w, r, err, cannotRead)
-		return
+	if raw, given := f["perMinute"]; given && (!until.IsZero() || json.Unmarshal(raw, &c.PerMinute) != nil) {
+		bad = invalid(string(deadletter.InvalidPace),
+			"perMinute is %.60s, expected a number above 0, or until and no perMinute", raw)
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), recordTime)
-	defer cancel()
-	if err := m.Gates.Command(ctx, r.PathValue("name"), c); err != nil {
-		s.unordered(w, r, err)
-		return
-	}
-	s.log.Info("a person gave an order about a destination", zap.String("event", "destination_ordered"), zap.String("order", string(c.Verb)),
-		zap.String("by", c.By))
-	s.showDestination(w, r, m)
+	return c, firstOf(badUntil, bad, badReason)
 }
 
-// releasePace reads the field perMinute of a release, which has either that or until.
-func (f fields) releasePace(c *journal.DestinationCommand) *refusal {
-	raw, given := f["perMinute"]
-	if given && (f["until"] != nil || json.Unmarshal(raw, &c.PerMinute) != nil) {
-		return invalid(string(deadletter.InvalidPace), "perMinute is %.60s, expected a number above 0, or until and no perMinute", raw)
-	}
-	return nil
-}
-
-// unordered answers that an order did not come about.
-func (s *API) unordered(w http.ResponseWriter, r *http.Request, err error) {
-	if wrong, is := errors.AsType[*gate.CommandError](err); is {
+// unordered answers that an order, or an answer, did not come about. unavailable is what it says where the journal is
+// why.
+func (s *API) unordered(w http.ResponseWriter, r *http.Request, err error, unavailable string) {
+	wrong, is := errors.AsType[*gate.CommandError](err)
+	switch {
+	case is:
 		s.refuse(w, invalid(wrong.Code, "%s", wrong.Message))
-		return
-	}
-	if errors.Is(err, gate.ErrUnknown) {
+	case errors.Is(err, gate.ErrUnknown):
 		s.fail(w, http.StatusNotFound, "destination_not_found", err.Error())
-		return
+	default:
+		s.undecided(w, r, err, unavailable)
 	}
-	s.undecided(w, r, err, "the order was not recorded for sure; see by GET whether it is among the orders, and give it again if not")
 }

@@ -10,7 +10,6 @@ import (
 	"go.uber.org/zap"
 
 	"retry-worker/internal/access"
-	"retry-worker/internal/deadletter"
 	"retry-worker/internal/journal"
 )
 
@@ -40,14 +39,9 @@ func (s *API) erase(w http.ResponseWriter, r *http.Request, m *Journal) {
 		s.refuse(w, bad)
 		return
 	}
-	text, bad := f.reason()
+	reason, bad := f.checkedReason()
 	if bad != nil {
 		s.refuse(w, bad)
-		return
-	}
-	reason, err := deadletter.CheckReason(text)
-	if err != nil {
-		s.undecided(w, r, err, cannotRead)
 		return
 	}
 	subject, possible := subjectOf(r, q)

@@ -77,7 +77,7 @@ func (c *fixture) portal(name string) {
 	p.Fails(c.t, c.Now())
 	p.Hold(c.t, "CLM-007-1", 7000, c.Now().Add(5*time.Hour))
 	wait.Until(c.t, "the claim that waits", func() bool {
-		d, _, _, err := c.Gates().Destination(name)
+		d, _, err := c.Gates().Destination(name)
 		return err == nil && d.Held == 1
 	})
 }

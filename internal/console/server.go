@@ -167,9 +167,9 @@ func (s *API) table() []route {
 		{http.MethodPost, "/api/v1/bulk-runs/{id}/cancel", access.Bulk, s.withJournal(s.steerBulk(journal.BulkCancel))},
 		{http.MethodGet, "/api/v1/destinations", access.Read, s.withJournal(s.destinations)},
 		{http.MethodGet, "/api/v1/destinations/{name}", access.Read, s.withJournal(s.destination)},
-		{http.MethodPost, "/api/v1/destinations/{name}/hold", access.Order, s.withJournal(s.holdDestination)},
-		{http.MethodPost, "/api/v1/destinations/{name}/probe", access.Order, s.withJournal(s.probeDestination)},
-		{http.MethodPost, "/api/v1/destinations/{name}/release", access.Order, s.withJournal(s.releaseDestination)},
+		{http.MethodPost, "/api/v1/destinations/{name}/hold", access.Order, s.withJournal(s.order(journal.HoldClaims, "until"))},
+		{http.MethodPost, "/api/v1/destinations/{name}/probe", access.Order, s.withJournal(s.order(journal.SendCanary))},
+		{http.MethodPost, "/api/v1/destinations/{name}/release", access.Order, s.withJournal(s.order(journal.ReleaseAt, "perMinute", "until"))},
 	}
 }
 

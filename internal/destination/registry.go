@@ -57,9 +57,6 @@ func (r *Registry) Configure(configured map[string]Settings, otherwise Settings,
 	}
 }
 
-// Find returns the Gate of that name; nil where nobody has asked for it yet.
-func (r *Registry) Find(name string) *Gate { return r.gates[name] }
-
 // Each calls do for every Gate, in no order.
 func (r *Registry) Each(do func(*Gate)) {
 	for _, g := range r.gates {

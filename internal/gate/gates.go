@@ -315,20 +315,20 @@ func told(d *destination.Gate) Destination {
 // shown claims of one destination.
 const shown = 50
 
-// Destination returns one with the claims whose turn is next; false where nobody knows that name.
-func (g *Gates) Destination(name string) (Destination, []Claim, bool, error) {
-	if _, err := g.Destinations(); err != nil {
-		return Destination{}, nil, false, err
+// Destination returns one with the claims whose turn is next. It fails as Destinations does, or with ErrUnknown.
+func (g *Gates) Destination(name string) (Destination, []Claim, error) {
+	if _, err := g.find(name); err != nil {
+		return Destination{}, nil, err
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	d := g.registry.Find(name)
-	if d == nil {
-		return Destination{}, nil, false, nil
+	if g.registry == nil {
+		return Destination{}, nil, journal.ErrUnavailable
 	}
+	d := g.registry.Gate(name, g.Clock.Now())
 	var claims []Claim
 	for _, h := range d.Queue.Next(shown) {
 		claims = append(claims, Claim{g.jobs[h.Claim].HeldJob, g.jobs[h.Claim].subject})
 	}
-	return told(d), claims, true, nil
+	return told(d), claims, nil
 }

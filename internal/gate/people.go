@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"retry-worker/internal/destination"
@@ -37,12 +36,15 @@ func (g *Gates) Command(ctx context.Context, name string, c journal.DestinationC
 	now, most := g.Clock.Now(), d.Settings.Pace.Most
 	switch c.Verb {
 	case journal.HoldClaims, journal.TreatAsUp:
-		if c.Until = c.Until.UTC().Truncate(time.Millisecond); !c.Until.After(now) || c.Until.After(now.Add(longestOrder)) {
-			return &CommandError{"invalid_until", "until is missing, past or more than 7 days ahead, expected an instant such as 2026-03-01T18:00:00-03:00"}
+		c.Until = c.Until.UTC().Truncate(time.Millisecond)
+		if !c.Until.After(now) || c.Until.After(now.Add(longestOrder)) {
+			return &CommandError{"invalid_until",
+				"until is missing, past or more than 7 days ahead, expected an instant such as 2026-03-01T18:00:00-03:00"}
 		}
 	case journal.ReleaseAt:
 		if !(c.PerMinute > 0 && c.PerMinute <= most) {
-			return &CommandError{"invalid_pace", fmt.Sprintf("perMinute is %g, expected more than 0 and at most %g, the destination's pace.most", c.PerMinute, most)}
+			return &CommandError{"invalid_pace", fmt.Sprintf(
+				"perMinute is %g, expected more than 0 and at most %g, the destination's pace.most", c.PerMinute, most)}
 		}
 	}
 	return g.Memory.RecordDestination(ctx, name, journal.DestinationBody{Command: &c})
@@ -54,8 +56,8 @@ func (g *Gates) find(name string) (Destination, error) {
 	if err != nil {
 		return Destination{}, err
 	}
-	i, known := slices.BinarySearchFunc(all, name, func(d Destination, name string) int { return strings.Compare(d.Name, name) })
-	if !known {
+	i := slices.IndexFunc(all, func(d Destination) bool { return d.Name == name })
+	if i < 0 {
 		return Destination{}, ErrUnknown
 	}
 	return all[i], nil

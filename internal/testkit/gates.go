@@ -21,8 +21,10 @@ import (
 // to a destination but what the test says.
 func StartGates(t testing.TB, store gate.Store, memory gate.Memory, c clock.Clock) *gate.Gates {
 	t.Helper()
-	g := gate.New(gate.Options{Store: store, Memory: memory, Clock: c, Zone: time.UTC, Hooks: gate.NoHooks(), Log: zap.NewNop(),
-		Settings: func() gate.Settings { return gate.Settings{Otherwise: destination.Defaults()} }})
+	g := gate.New(gate.Options{
+		Store: store, Memory: memory, Clock: c, Zone: time.UTC, Hooks: gate.NoHooks(), Log: zap.NewNop(),
+		Settings: func() gate.Settings { return gate.Settings{Otherwise: destination.Defaults()} },
+	})
 	stop, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { g.Run(stop) })
@@ -93,8 +95,10 @@ func (p *Portal) Fails(t testing.TB, at time.Time) {
 // Hold has a claim with that job wait for the portal.
 func (p *Portal) Hold(t testing.TB, id string, job int64, deadline time.Time) {
 	t.Helper()
-	Must(t, p.journal.Hold(context.Background(), &journal.Arrival{Subject: Subject(decision.DefaultPolicy, id), JobKey: job, ElementInstanceKey: job + 1,
-		ProcessInstanceKey: job + 2, Destination: p.Name, Deadline: deadline, Policy: catalogue.Default().Policies[decision.DefaultPolicy]}))
+	Must(t, p.journal.Hold(context.Background(), &journal.Arrival{
+		Subject: Subject(decision.DefaultPolicy, id), JobKey: job, ElementInstanceKey: job + 1, ProcessInstanceKey: job + 2,
+		Destination: p.Name, Deadline: deadline, Policy: catalogue.Default().Policies[decision.DefaultPolicy],
+	}))
 }
 
 // Release lets a claim that waits go.

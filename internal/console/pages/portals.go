@@ -18,7 +18,7 @@ import (
 // Gates tells how destinations are, and takes people's orders (gate.Gates does). Safe for concurrent use.
 type Gates interface {
 	Destinations() ([]gate.Destination, error)
-	Destination(name string) (gate.Destination, []gate.Claim, bool, error)
+	Destination(name string) (gate.Destination, []gate.Claim, error)
 	History(ctx context.Context, name string) ([]gate.Stretch, []gate.Order, error)
 	Command(ctx context.Context, name string, c journal.DestinationCommand) error
 }
@@ -90,7 +90,8 @@ func (p *Pages) portals(v *visit, o *open) (*page, error) {
 			bad++
 		}
 	}
-	return &page{name: "portals", section: "portals", title: v.lang.T("portals.title"), data: d, summary: v.lang.Count("portals.not_up", bad)}, nil
+	return &page{name: "portals", section: "portals", title: v.lang.T("portals.title"), data: d,
+		summary: v.lang.Count("portals.not_up", bad)}, nil
 }
 
 // mostBanners destinations that are not up stand on the overview.
@@ -118,12 +119,16 @@ func (v *visit) notUp(o *open) (rows []portalRow, more string, err error) {
 	return rows, more, nil
 }
 
-var phaseTones = map[destination.Phase]string{destination.Up: "ok", destination.Down: "bad", destination.Testing: "wait", destination.Ramping: "wait"}
+var phaseTones = map[destination.Phase]string{
+	destination.Up: "ok", destination.Down: "bad", destination.Testing: "wait", destination.Ramping: "wait",
+}
 
 func (v *visit) portalRow(d *gate.Destination) portalRow {
 	s := &d.State
-	row := portalRow{Name: d.Name, URL: portalURL(d.Name), State: Badge{phaseTones[s.Phase], v.lang.T("portal." + string(s.Phase))}, Since: v.at(s.Since),
-		Says: v.portalSays(d), Held: int64(d.Held), Deadline: v.in(d.Deadline), Bad: s.Phase != destination.Up}
+	row := portalRow{
+		Name: d.Name, URL: portalURL(d.Name), State: Badge{phaseTones[s.Phase], v.lang.T("portal." + string(s.Phase))},
+		Since: v.at(s.Since), Says: v.portalSays(d), Held: int64(d.Held), Deadline: v.in(d.Deadline), Bad: s.Phase != destination.Up,
+	}
 	if s.Phase == destination.Down && s.Outage.Cause == destination.CausePerson {
 		row.State = Badge{"warn", v.lang.T("portal.held")}
 	}
@@ -140,7 +145,8 @@ func (v *visit) portalSays(d *gate.Destination) string {
 		says, pace := v.lang.T("portal.ramping.says", d.Name, v.brief(s.Since)), s.PerMinute(&d.Settings, v.now)
 		if d.Held > 0 && pace > 0 {
 			last := time.Duration(float64(d.Held) / pace * float64(time.Minute))
-			says += " " + waiting + "; " + v.lang.T("portal.pace", v.lang.short(pace, 1), v.lang.lasting(max(last, time.Minute)))
+			takes := v.lang.lasting(max(last, time.Minute))
+			says += " " + waiting + "; " + v.lang.T("portal.pace", v.lang.short(pace, 1), takes)
 		}
 		return says
 	}
@@ -171,7 +177,8 @@ func (v *visit) downSays(d *gate.Destination) string {
 	s, since := &d.State, v.brief(d.State.Outage.Since)
 	switch {
 	case s.Outage.Cause == destination.CauseFailures:
-		return v.lang.T("portal.down.failures", d.Name, since, v.lang.Number(int64(s.Outage.Failed)), v.lang.Number(int64(s.Outage.Admitted)))
+		failed, admitted := v.lang.Number(int64(s.Outage.Failed)), v.lang.Number(int64(s.Outage.Admitted))
+		return v.lang.T("portal.down.failures", d.Name, since, failed, admitted)
 	case s.Outage.Cause == destination.CauseProbe:
 		return v.lang.T("portal.down.probe", d.Name, since)
 	case !s.HeldUntil.IsZero():
@@ -195,38 +202,49 @@ func (p *Pages) portal(v *visit, o *open) (*page, error) { return p.portalPage(v
 // portalPage shows a destination, with the form as it was sent where there is something wrong with it.
 func (p *Pages) portalPage(v *visit, o *open, sent orderForm, wrong string) (*page, error) {
 	name := v.r.PathValue("name")
-	found, claims, known, err := o.gates.Destination(name)
-	if err == nil && !known {
-		return nil, &problem{status: http.StatusNotFound, key: "portal_unknown"}
-	}
+	found, claims, err := o.gates.Destination(name)
 	if err != nil {
-		return nil, unreadable(err)
+		return nil, portalProblem(err)
 	}
 	phases, orders, err := o.gates.History(v.r.Context(), name)
 	if err != nil {
-		return nil, unreadable(err)
+		return nil, portalProblem(err)
 	}
 	d := &portalData{portalRow: v.portalRow(&found), Oldest: v.ago(found.Oldest), Wrong: wrong}
 	v.strip(d, phases)
 	for _, c := range claims {
-		d.Claims = append(d.Claims, heldRow{c.Subject.ID, subjectURL(c.Subject), c.Subject.Policy, v.ago(c.Since), v.in(c.Deadline)})
+		s := c.Subject
+		d.Claims = append(d.Claims, heldRow{s.ID, subjectURL(s), s.Policy, v.ago(c.Since), v.in(c.Deadline)})
 	}
-	for _, order := range orders {
-		d.Orders = append(d.Orders, orderRow{v.lang.T("event.order."+string(order.Verb), name), order.By, order.Reason, v.at(order.At)})
-	}
+	v.ordered(d, orders)
 	if v.who.Role.May(access.Order) {
 		d.Forms = v.orderForms(&found, sent)
 	} else {
 		d.MayNot = v.lang.T("portal.may_not", v.role())
-	}
-	if done := v.r.URL.Query().Get("done"); len(orders) > 0 && string(orders[0].Verb) == done {
-		d.Done = v.lang.T("portal.done." + done)
 	}
 	pg := &page{name: "portal", section: "portals", title: name, data: d, summary: d.State.Word + ". " + d.Says}
 	if wrong != "" {
 		pg.status, pg.fixed = http.StatusUnprocessableEntity, true
 	}
 	return pg, nil
+}
+
+// portalProblem is why a destination is not shown.
+func portalProblem(err error) error {
+	if errors.Is(err, gate.ErrUnknown) {
+		return &problem{status: http.StatusNotFound, key: "portal_unknown"}
+	}
+	return unreadable(err)
+}
+
+// ordered lists what people ordered, the newest first, and says what the reader's own order came to.
+func (v *visit) ordered(d *portalData, orders []gate.Order) {
+	for _, o := range orders {
+		d.Orders = append(d.Orders, orderRow{v.lang.T("event.order."+string(o.Verb), d.Name), o.By, o.Reason, v.at(o.At)})
+	}
+	if done := v.r.URL.Query().Get("done"); len(orders) > 0 && string(orders[0].Verb) == done {
+		d.Done = v.lang.T("portal.done." + done)
+	}
 }
 
 // orderForms are all that may be ordered.
@@ -254,35 +272,42 @@ func (p *Pages) order(verb journal.DestinationVerb) http.HandlerFunc {
 		if !v.who.Role.May(access.Order) {
 			return nil, v.forbidden(access.Order, "")
 		}
-		from := v.r.PostForm
-		sent := orderForm{Verb: string(verb), Until: from.Get("until"), PerMinute: from.Get("perMinute"), Reason: strings.TrimSpace(from.Get("reason"))}
-		c := journal.DestinationCommand{Verb: verb, By: v.who.Name}
-		c.Until, _ = v.instant(sent.Until)                                                    // what is none is refused below
-		c.PerMinute, _ = strconv.ParseFloat(strings.Replace(sent.PerMinute, ",", ".", 1), 64) // so is this
-		reason, err := deadletter.CheckReason(sent.Reason)
-		if c.Reason = reason; err == nil {
-			err = o.gates.Command(v.r.Context(), v.r.PathValue("name"), c)
+		name, from := v.r.PathValue("name"), v.r.PostForm
+		sent := orderForm{
+			Verb: string(verb), Until: from.Get("until"), PerMinute: from.Get("perMinute"), Reason: from.Get("reason"),
 		}
-		if err == nil {
-			return &page{redirect: address(portalURL(v.r.PathValue("name")), field{"done", string(verb)}) + "#result"}, nil
-		}
+		err := v.give(o, name, &sent)
 		wrong, is := errors.AsType[*gate.CommandError](err)
 		refusal := deadletter.RefusalOf(err)
 		switch {
+		case err == nil:
+			return &page{redirect: address(portalURL(name), field{"done", sent.Verb}) + "#result"}, nil
 		case is:
 			return p.portalPage(v, o, sent, v.lang.Or("portal.wrong."+wrong.Code, wrong.Message))
 		case refusal != nil:
 			return p.portalPage(v, o, sent, v.lang.Or("form.wrong."+string(refusal.Code), refusal.Message))
 		case errors.Is(err, gate.ErrUnknown):
-			return nil, &problem{status: http.StatusNotFound, key: "portal_unknown"}
+			return nil, portalProblem(err)
 		}
 		return nil, &problem{status: http.StatusServiceUnavailable, key: "unordered", cause: err}
 	})
 }
 
+// give gives the order that was sent. What is no instant and no number is refused as none.
+func (v *visit) give(o *open, name string, sent *orderForm) error {
+	reason, err := deadletter.CheckReason(sent.Reason)
+	if err != nil {
+		return err
+	}
+	c := journal.DestinationCommand{Verb: journal.DestinationVerb(sent.Verb), By: v.who.Name, Reason: reason}
+	c.Until, _ = v.instant(sent.Until)
+	c.PerMinute, _ = strconv.ParseFloat(strings.Replace(sent.PerMinute, ",", ".", 1), 64)
+	return o.gates.Command(v.r.Context(), name, c)
+}
+
 // strip draws the phases of the last day to scale, but for those that would not be seen.
 func (v *visit) strip(d *portalData, phases []gate.Stretch) {
-	minute := func(t time.Time) time.Time { return t.Truncate(time.Minute) } // or the page would change with each second
+	minute := func(t time.Time) time.Time { return t.Truncate(time.Minute) } // or it would change with each second
 	from := minute(phases[0].From)
 	day := minute(phases[len(phases)-1].Until).Sub(from)
 	lasted := map[destination.Phase]time.Duration{}
@@ -290,7 +315,8 @@ func (v *visit) strip(d *portalData, phases []gate.Stretch) {
 	for _, s := range phases {
 		began, took := minute(s.From).Sub(from), minute(s.Until).Sub(minute(s.From))
 		width := max(barWidth*took.Seconds()/day.Seconds(), leastPart/2)
-		d.Strip.Parts = append(d.Strip.Parts, barPart{string(s.Phase), min(barWidth*began.Seconds()/day.Seconds(), barWidth-width), width})
+		x := min(barWidth*began.Seconds()/day.Seconds(), barWidth-width)
+		d.Strip.Parts = append(d.Strip.Parts, barPart{string(s.Phase), x, width})
 		lasted[s.Phase] += s.Until.Sub(s.From).Truncate(time.Minute)
 	}
 	var words []string

@@ -57,7 +57,7 @@ var policyReads = map[string]struct {
 	// destination is the variable that names where the subject goes.
 	destination string
 }{
-	"tiss-submission":  {"claimId", []string{"submissionError", "operadora", "retryAfter"}, "operadora"},
+	"tiss-submission":  {"claimId", []string{"submissionError", "operadora", "retryAfter", "submissionDeadline"}, "operadora"},
 	"whatsapp-message": {"messageId", []string{"sendError", "httpStatus"}, ""},
 	"failed-job":       {"jobId", []string{"jobError"}, ""},
 	"job-queue":        {"jobId", []string{"jobError", "maxAttempts", "delayBetweenAttempts", "nonRetryable"}, ""}, // R15

@@ -67,7 +67,7 @@ func (f *fixture) refusedTenants(code, says string) result {
 	f.t.Helper()
 	p := f.program("first", tenantsSet)
 	f.until("seven polls of a type", func(gateway.Counts) bool { return len(f.Polls(worker.AnalyzeRetry)) >= 7 })
-	const jobTypes = 4 // the reviews' among them
+	const jobTypes = 5 // those that are kept among them
 	lines := p.logged("engine does not answer polls", jobTypes)
 	if len(lines) != jobTypes {
 		f.t.Errorf("%d log lines tell of it, want one for each of %d job types", len(lines), jobTypes)

@@ -191,7 +191,7 @@ func TestSettingsReachTheEngine(t *testing.T) {
 	s.TenantIDs = []string{"clinic-a", "clinic-b"}
 	serve(t, s)
 	const analysis = "claimId delayBetweenAttempts httpStatus jobError jobId lastSubmissionTime maxAttempts messageId nonRetryable operadora " +
-		"retryAfter retryCount sendError submissionError"
+		"retryAfter retryCount sendError submissionDeadline submissionError"
 	want := map[string]string{ // only the variables that the built-in policies need
 		"analyze-retry":            analysis,
 		"retry-submission-backoff": analysis,

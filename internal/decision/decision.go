@@ -131,14 +131,14 @@ func Decide(f *Failure, p *Policy, past Past, now time.Time) Decision {
 	case d.ErrorClassification == Permanent: // BIL-005-V2, R2
 		d.giveUp(PermanentError, match.Reason, match.Team, "Permanent error, not retried")
 	case match.Class == Transient:
-		d.schedule(p, &backoff, "Transient")
+		d.schedule(p, &backoff, f.Deadline, "Transient")
 	case f.Error == "":
 		d.ErrorClassification, d.Reason = Transient, ReasonEmptyError
-		d.schedule(p, &backoff, "Transient")
+		d.schedule(p, &backoff, f.Deadline, "Transient")
 	case p.UnknownError == GiveUpUnknown && !d.Presumes():
 		d.giveUp(PermanentError, match.Reason, p.LimitTeam, "Unknown error, not retried")
 	default:
-		d.schedule(p, &backoff, "Unknown")
+		d.schedule(p, &backoff, f.Deadline, "Unknown")
 	}
 	return d
 }
@@ -169,10 +169,16 @@ func (d *Decision) giveUp(o Outcome, why Reason, team Team, sentence string) {
 	d.Backoff, d.NextRetryTime = Backoff{}, time.Time{}
 }
 
-func (d *Decision) schedule(p *Policy, backoff *BackoffRule, kind string) {
+// schedule schedules a retry, or gives up where it would come later than the deadline, which is zero for none, or the total
+// limit allows.
+func (d *Decision) schedule(p *Policy, backoff *BackoffRule, deadline time.Time, kind string) {
 	d.Backoff = backoff.After(p.draw(d.SubjectID, d.RetryCount), d.RetryCount)
 	d.NextRetryTime = d.AnalysedAt.Add(d.Backoff.Delay)
-	if d.isBeyond(p.TotalLimit) {
+	switch {
+	case !deadline.IsZero() && d.NextRetryTime.After(deadline): // R29
+		d.giveUp(MaxRetriesExceeded, ReasonDeadline, p.LimitTeam, "Deadline "+Instant(deadline)+" cannot be met")
+		return
+	case d.isBeyond(p.TotalLimit):
 		d.exceedTime(p)
 		return
 	}

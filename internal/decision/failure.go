@@ -34,7 +34,7 @@ func (p *Policy) Variables(get func(name string) Value) Variables {
 		v.MaxAttempts, v.Delay, v.NonRetryable = read(p.Own.MaxAttempts), read(p.Own.Delay), read(p.Own.NonRetryable)
 	}
 	if p.Destination != nil {
-		v.Destination, v.RetryAfter = get(p.Destination.Variable), get(RetryAfterVariable)
+		v.Destination, v.RetryAfter, v.Deadline = get(p.Destination.Variable), get(RetryAfterVariable), get(DeadlineVariable)
 	}
 	return v
 }

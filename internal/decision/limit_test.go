@@ -18,6 +18,25 @@ func hourly(limit time.Duration) *decision.Policy {
 	return p
 }
 
+// TestDeadline: no retry is scheduled after the claim's own deadline (R29); at it, one is.
+func TestDeadline(t *testing.T) {
+	p := decisiontest.TISSSubmission()
+	at := decide(p, decision.Variables{ID: `"CLM-1-1"`, Error: `"TIMEOUT"`}).NextRetryTime
+	for _, test := range []struct {
+		deadline time.Time
+		outcome  decision.Outcome
+	}{{at, decision.Retry}, {at.Add(-time.Second), decision.MaxRetriesExceeded}, {at.AddDate(-1, 0, 0), decision.MaxRetriesExceeded}} {
+		d := decide(p, decision.Variables{ID: `"CLM-1-1"`, Error: `"TIMEOUT"`, Deadline: decision.Text(decision.Instant(test.deadline))})
+		if d.Outcome != test.outcome {
+			t.Errorf("a deadline at %s, the retry at %s: %s", test.deadline, at, d.Outcome)
+		}
+		if sentence := "Deadline " + decision.Instant(test.deadline) + " cannot be met"; d.Outcome != decision.Retry &&
+			(d.Reason != decision.ReasonDeadline || d.RetryReason != sentence || d.RetryCount != 0) {
+			t.Errorf("given up for %s: %q", d.Reason, d.RetryReason)
+		}
+	}
+}
+
 // TestR20TimeLimit: a retry at the limit is made, one later is not; the failure is then final.
 func TestR20TimeLimit(t *testing.T) {
 	tests := []struct {

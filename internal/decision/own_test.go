@@ -297,7 +297,7 @@ func TestVariablesOfAPolicy(t *testing.T) {
 	}
 	p := decisiontest.TISSSubmission()
 	asked = nil
-	if got := p.Variables(get); got.HTTPStatus+got.MaxAttempts+got.Delay+got.NonRetryable != "" || got.Destination+got.RetryAfter != `"operadora""retryAfter"` || len(asked) != 6 {
+	if got := p.Variables(get); got.HTTPStatus+got.MaxAttempts+got.Delay+got.NonRetryable != "" || got.Destination+got.RetryAfter+got.Deadline != `"operadora""retryAfter""submissionDeadline"` || len(asked) != 7 {
 		t.Errorf("tiss-submission reads %+v: %v", got, asked)
 	}
 	p.Own = &decision.OwnVariables{NonRetryable: "final"}
@@ -305,7 +305,7 @@ func TestVariablesOfAPolicy(t *testing.T) {
 		t.Errorf("with one own variable: %+v", got)
 	}
 	policies := decision.Policies{"job-queue": jobQueue(), "tiss-submission": decisiontest.TISSSubmission()}
-	all := []string{"claimId", "delayBetweenAttempts", "httpStatus", "jobError", "jobId", "lastSubmissionTime", "maxAttempts", "nonRetryable", "operadora", "retryAfter", "retryCount", "submissionError"}
+	all := []string{"claimId", "delayBetweenAttempts", "httpStatus", "jobError", "jobId", "lastSubmissionTime", "maxAttempts", "nonRetryable", "operadora", "retryAfter", "retryCount", "submissionDeadline", "submissionError"}
 	if got := policies.Variables(); !slices.Equal(got, all) {
 		t.Errorf("all read %v", got)
 	}

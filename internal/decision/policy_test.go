@@ -89,11 +89,11 @@ func TestFindPolicy(t *testing.T) {
 // TestVariablesToFetch: each variable once, so that only what is needed is fetched.
 func TestVariablesToFetch(t *testing.T) {
 	policies := decisiontest.Policies()
-	if got, want := policies.Variables(), []string{"claimId", "lastSubmissionTime", "operadora", "retryAfter", "retryCount", "submissionError"}; !slices.Equal(got, want) {
+	if got, want := policies.Variables(), []string{"claimId", "lastSubmissionTime", "operadora", "retryAfter", "retryCount", "submissionDeadline", "submissionError"}; !slices.Equal(got, want) {
 		t.Errorf("variables %v, want %v", got, want)
 	}
 	policies["whatsapp-message"], policies["another"] = other(), other()
-	if got, want := policies.Variables(), []string{"claimId", "lastSubmissionTime", "messageId", "operadora", "retryAfter", "retryCount", "sendError", "submissionError"}; !slices.Equal(got, want) {
+	if got, want := policies.Variables(), []string{"claimId", "lastSubmissionTime", "messageId", "operadora", "retryAfter", "retryCount", "sendError", "submissionDeadline", "submissionError"}; !slices.Equal(got, want) {
 		t.Errorf("variables %v, want %v", got, want)
 	}
 	if got, want := policies.IDVariables(), []string{"claimId", "messageId"}; !slices.Equal(got, want) {

@@ -16,7 +16,6 @@ import (
 	"go.uber.org/zap"
 
 	"retry-worker/internal/clock"
-	"retry-worker/internal/decision"
 	"retry-worker/internal/destination"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/worker"
@@ -64,7 +63,7 @@ type Hooks struct {
 	Admitted func(name string)
 	// Released is called for one that was held and goes, GivenUp for one that cannot be sent in time.
 	Released func(name string, kind destination.Kind, held time.Duration)
-	GivenUp  func(name string, reason decision.Reason)
+	GivenUp  func(policy string)
 	// Wasted is called for a submission that failed because the destination was not up.
 	Wasted func(name string)
 	// Answered is called for each process that was answered.
@@ -74,7 +73,7 @@ type Hooks struct {
 // NoHooks does nothing.
 func NoHooks() Hooks {
 	return Hooks{
-		Admitted: func(string) {}, Released: func(string, destination.Kind, time.Duration) {}, GivenUp: func(string, decision.Reason) {},
+		Admitted: func(string) {}, Released: func(string, destination.Kind, time.Duration) {}, GivenUp: func(string) {},
 		Wasted: func(string) {}, Answered: func(string, worker.Action) {},
 	}
 }

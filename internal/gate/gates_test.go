@@ -24,14 +24,19 @@ import (
 	"retry-worker/internal/worker"
 )
 
-const portal = "unimed-sp"
+const (
+	portal = "unimed-sp"
+	// mostIn10s claims go at the pace of a destination that nobody configured.
+	mostIn10s = 10
+)
 
 // world is a portal, the processes that send claims to it, an engine that keeps their jobs, and replicas over one store.
 type world struct {
 	t      *testing.T
 	memory *testkit.Memory
-	up     func(at time.Duration) bool
-	began  time.Time
+	// fails returns why a submission fails, empty where it does not; the lock is held.
+	fails func(w *world) string
+	began time.Time
 
 	mu       sync.Mutex
 	settings destination.Settings
@@ -68,8 +73,8 @@ type replica struct {
 	running sync.WaitGroup
 }
 
-func newWorld(t *testing.T, up func(at time.Duration) bool) *world {
-	return &world{t: t, memory: testkit.NewMemory(), up: up, began: time.Now(), settings: destination.Defaults(), waits: map[int64]chan answer{},
+func newWorld(t *testing.T, fails func(w *world) string) *world {
+	return &world{t: t, memory: testkit.NewMemory(), fails: fails, began: time.Now(), settings: destination.Defaults(), waits: map[int64]chan answer{},
 		failed: map[string]int{}, ended: map[string]string{}, draw: rand.New(rand.NewPCG(1, 2))}
 }
 
@@ -150,19 +155,19 @@ func (w *world) process(claim string, deadline time.Time) {
 			w.end(claim, a.variables)
 			return
 		}
-		ok := w.up(w.now())
 		w.mu.Lock()
-		w.sent = append(w.sent, sending{claim, w.now(), told.GateCanary, ok})
+		problem := w.fails(w)
+		w.sent = append(w.sent, sending{claim, w.now(), told.GateCanary, problem == ""})
 		w.mu.Unlock()
 		time.Sleep(time.Second)
-		if ok {
+		if problem == "" {
 			if told.GateCanary {
 				w.job(worker.RecordRetryOutcome, claim, w.newKey(nil), map[string]any{})
 			}
 			w.end(claim, "sent")
 			return
 		}
-		reply := w.job(worker.AnalyzeRetry, claim, w.newKey(nil), map[string]any{"submissionError": "Read timed out after 30000 ms"})
+		reply := w.job(worker.AnalyzeRetry, claim, w.newKey(nil), with(map[string]any{"submissionError": problem}, deadline))
 		w.mu.Lock()
 		w.failed[claim]++
 		w.mu.Unlock()
@@ -178,16 +183,20 @@ func (w *world) process(claim string, deadline time.Time) {
 
 // gate waits until the claim may go, or is given up.
 func (w *world) gate(claim string, deadline time.Time) answer {
-	variables := map[string]any{}
-	if !deadline.IsZero() {
-		variables["submissionDeadline"] = deadline
-	}
+	variables := with(map[string]any{}, deadline)
 	waits := make(chan answer, 1)
 	key := w.newKey(waits)
 	if reply := w.job(worker.SubmissionGate, claim, key, variables); reply.Action == worker.Completed {
 		return answer{variables: reply.Variables}
 	}
 	return <-waits
+}
+
+func with(variables map[string]any, deadline time.Time) map[string]any {
+	if !deadline.IsZero() {
+		variables["submissionDeadline"] = deadline
+	}
+	return variables
 }
 
 func (w *world) newKey(waits chan answer) int64 {
@@ -256,19 +265,23 @@ func (w *world) arrive(n int, apart time.Duration) {
 	}
 }
 
-// check holds what was sent against what may be.
-func (w *world) check(n int) {
+// check holds what was sent against what may be, and how many of n claims were given up.
+func (w *world) check(n, mostGiven int) {
 	w.t.Helper()
 	if len(w.ended) != n {
 		w.t.Errorf("%d of %d claims have ended", len(w.ended), n)
 	}
+	given := 0
 	for claim, how := range w.ended {
-		if how != "sent" {
+		if how == "sent" {
+			continue
+		}
+		if given++; given > mostGiven {
 			w.t.Errorf("%s: %s", claim, how)
 		}
 	}
 	slices.SortFunc(w.sent, func(a, b sending) int { return int(a.at - b.at) })
-	most, lastCanary := int(w.settings.Pace.Most/6*1.1+1), -time.Hour
+	lastCanary := -time.Hour
 	for i, s := range w.sent {
 		in := 0
 		for _, later := range w.sent[i:] {
@@ -276,8 +289,8 @@ func (w *world) check(n int) {
 				in++
 			}
 		}
-		if in > most {
-			w.t.Errorf("%d are sent within 10 s of %s, at most %d may be", in, s.at, most)
+		if in > mostIn10s*11/10 {
+			w.t.Errorf("%d are sent within 10 s of %s, at most %d may be", in, s.at, mostIn10s*11/10)
 		}
 		if s.canary && !s.ok {
 			if s.at-lastCanary < time.Minute-time.Second {
@@ -299,28 +312,54 @@ func (w *world) wasted() (n int) {
 // TestOutage: of a portal that is down for three hours, one replica, two of which one is killed again and again, each claim is sent
 // once it is up, and few find it down.
 func TestOutage(t *testing.T) {
-	outage := func(at time.Duration) bool { return at < 30*time.Minute || at > 210*time.Minute }
+	const timeout = "Read timed out after 30000 ms"
+	down := func(from, until time.Duration, though func(w *world) bool) func(w *world) string {
+		return func(w *world) string {
+			if at := w.now(); at < from || at > until || though(w) {
+				return ""
+			}
+			return timeout
+		}
+	}
+	outage := down(30*time.Minute, 210*time.Minute, func(*world) bool { return false })
 	for name, test := range map[string]struct {
-		replicas, kills, mostWasted int
-		up                          func(at time.Duration) bool
+		replicas, kills, mostWasted, mostGiven int
+		fails                                  func(w *world) string
 	}{
-		"one replica":                       {1, 0, 60, outage},
-		"one replica, killed 20 times":      {1, 20, 80, outage},
-		"two replicas, one killed 20 times": {2, 20, 80, outage},
-		"up 30 s, down 90 s, for an hour": {1, 0, 260, func(at time.Duration) bool {
-			return at < 30*time.Minute || at > 90*time.Minute || at%(2*time.Minute) < 30*time.Second
+		"one replica":                       {1, 0, 60, 0, outage},
+		"one replica, killed 20 times":      {1, 20, 80, 0, outage},
+		"two replicas, one killed 20 times": {2, 20, 80, 0, outage},
+		"up 30 s, down 90 s, for an hour": {1, 0, 60, 0, down(30*time.Minute, 90*time.Minute, func(w *world) bool {
+			return w.now()%(2*time.Minute) < 30*time.Second
+		})},
+		"answers one in three, for an hour": {1, 0, 120, 0, down(30*time.Minute, 90*time.Minute, func(w *world) bool { return w.draw.IntN(3) == 0 })},
+		"takes half of what may come": {1, 0, 60, 0, func(w *world) string {
+			n := 0
+			for _, s := range w.sent {
+				if s.ok && w.now()-s.at < 10*time.Second {
+					n++
+				}
+			}
+			if n < mostIn10s/2 {
+				return ""
+			}
+			return "HTTP 429 Too Many Requests, Retry-After: 20"
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				const claims = 200
-				w := newWorld(t, test.up)
+				w := newWorld(t, test.fails)
 				for range test.replicas {
 					w.start()
 				}
 				defer w.stop()
 				time.Sleep(20 * time.Second) // for the lease
-				go w.arrive(claims, time.Minute)
+				apart := time.Minute
+				if name == "takes half of what may come" {
+					apart = time.Second
+				}
+				go w.arrive(claims, apart)
 				for range test.kills {
 					time.Sleep(11*time.Minute + 7*time.Second)
 					w.replace(0)
@@ -328,7 +367,7 @@ func TestOutage(t *testing.T) {
 				for end := time.Now().Add(24 * time.Hour); w.all() < claims && time.Now().Before(end); {
 					time.Sleep(time.Minute)
 				}
-				w.check(claims)
+				w.check(claims, test.mostGiven)
 				t.Logf("%d wasted, done after %s", w.wasted(), w.now())
 				if wasted := w.wasted(); wasted > test.mostWasted {
 					t.Errorf("%d submissions failed, at most %d may", wasted, test.mostWasted)
@@ -336,4 +375,48 @@ func TestOutage(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestGivenUpInTime: while a person holds a portal nothing goes, and a claim is given to a person an hour before its
+// deadline passes; the others go when the time is over.
+func TestGivenUpInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, func(*world) string { return "" })
+		w.start()
+		defer w.stop()
+		time.Sleep(2 * time.Minute)
+		hold := journal.DestinationCommand{Verb: journal.HoldClaims, Until: time.Now().Add(6 * time.Hour), Reason: "manutenção", By: "ana"}
+		testkit.Must(t, w.replicas[0].gates.Command(t.Context(), portal, hold))
+		time.Sleep(time.Minute)
+		deadline := time.Now().Add(5 * time.Hour).Truncate(time.Millisecond)
+		go w.process("CLM-late-1", deadline)
+		w.arrive(3, time.Second)
+		for w.all() == 0 {
+			time.Sleep(time.Second)
+		}
+		if left := time.Until(deadline); left < 59*time.Minute || left > time.Hour {
+			t.Errorf("given up %s before its deadline", left)
+		}
+		var told struct {
+			ShouldRetry                                     bool
+			RetryCount                                      int
+			RetryReason, ErrorClassification, OriginalError string
+			RetryPolicy, DeadLetterID, ResponsibleTeam      string
+		}
+		testkit.Must(t, json.Unmarshal([]byte(w.ended["CLM-late-1"]), &told))
+		if told.ShouldRetry || told.RetryCount != 0 || told.RetryReason != "Deadline "+decision.Instant(deadline)+" cannot be met" ||
+			told.ErrorClassification != "UNKNOWN" || told.OriginalError != "" || told.RetryPolicy != decision.DefaultPolicy || told.ResponsibleTeam == "" {
+			t.Errorf("the process is told %+v", told)
+		}
+		d, found, err := w.memory.DeadLetter(t.Context(), told.DeadLetterID)
+		if err != nil || !found || d.DeadLetter.Reason != decision.ReasonDeadline || d.DeadLetter.State != journal.DeadLetterOpen {
+			t.Errorf("the dead letter is %+v (%t, %v)", d, found, err)
+		}
+		for w.all() < 4 {
+			time.Sleep(time.Second)
+		}
+		if w.check(4, 1); w.now() < 6*time.Hour {
+			t.Errorf("they go after %s", w.now())
+		}
+	})
 }

@@ -351,7 +351,7 @@ func (g *Gates) depart(ctx context.Context, all []departure) error {
 
 func (g *Gates) counted(d *departure) {
 	if d.GiveUp != "" {
-		g.Hooks.GivenUp(g.Settings().Label(d.destination), d.GiveUp)
+		g.Hooks.GivenUp(d.Subject.Policy)
 		return
 	}
 	g.Hooks.Released(g.Settings().Label(d.destination), d.Kind, d.held)

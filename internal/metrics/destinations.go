@@ -5,6 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"retry-worker/internal/decision"
 	"retry-worker/internal/destination"
 	"retry-worker/internal/gate"
 )
@@ -67,6 +68,7 @@ func (m *Metrics) GateHooks() gate.Hooks {
 		d.released.WithLabelValues(name, string(kind)).Inc()
 		d.heldFor.Observe(held.Seconds())
 	}
+	h.GivenUp = func(policy string) { m.Ended(&decision.Decision{Policy: policy}) }
 	h.Wasted = func(name string) { d.wasted.WithLabelValues(name).Inc() }
 	h.Answered = m.Hooks().Answered
 	return h

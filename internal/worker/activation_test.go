@@ -67,10 +67,10 @@ func begins(t *testing.T, f *inForce, hooks worker.Hooks) map[string]func() work
 func TestVariablesOfTheCatalogue(t *testing.T) {
 	f := newInForce(versioned(older, tiss))
 	all := begins(t, f, worker.NoHooks())
-	claims := "claimId lastSubmissionTime operadora retryAfter retryCount submissionError"
+	claims := "claimId lastSubmissionTime operadora retryAfter retryCount submissionDeadline submissionError"
 	for jobType, want := range map[string][2]string{
-		worker.AnalyzeRetry:           {claims, "claimId httpStatus lastSubmissionTime messageId operadora retryAfter retryCount sendError submissionError"},
-		worker.RetrySubmissionBackoff: {claims, "claimId httpStatus lastSubmissionTime messageId operadora retryAfter retryCount sendError submissionError"},
+		worker.AnalyzeRetry:           {claims, "claimId httpStatus lastSubmissionTime messageId operadora retryAfter retryCount sendError submissionDeadline submissionError"},
+		worker.RetrySubmissionBackoff: {claims, "claimId httpStatus lastSubmissionTime messageId operadora retryAfter retryCount sendError submissionDeadline submissionError"},
 		worker.RecordRetryOutcome:     {"claimId retryOutcome", "claimId messageId retryOutcome"},
 	} {
 		f.reload(versioned(older, tiss))

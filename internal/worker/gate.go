@@ -117,8 +117,13 @@ func AnswerGate(ctx context.Context, engine GateEngine, a *journal.GateAnswer, l
 		err = engine.Complete(ctx, j, gateOutputs(a.At.Sub(a.Since), a.Reason, a.Kind.Wanted()))
 	}
 	switch {
+	case err == nil && action == Thrown:
+		log.Error(givenUp(a).Message, zap.String("event", "max_retries_exceeded"), zap.String("subjectId", redact.Line(a.Subject.ID, maxErrorBytes)),
+			zap.String("retryPolicy", a.Subject.Policy), zap.Int64("retryCount", a.Retries), zap.String("responsibleTeam", string(a.Team)),
+			zap.String("deadLetterId", a.DeadLetter), zap.Int64("jobKey", a.JobKey), zap.Int64("processInstanceKey", a.ProcessInstanceKey))
+		return Thrown
 	case err == nil:
-		return action
+		return Completed
 	case kindOf(err) == Gone:
 		return Superseded
 	case kindOf(err) == Refused: // it never will be taken

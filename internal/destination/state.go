@@ -140,7 +140,7 @@ type (
 	Hold struct{ Until time.Time }
 	// TestNow is a person's command: send one claim ahead, unless one is under way.
 	TestNow struct{}
-	// ReleaseAt is a person's command: let the claims go at Pace a minute, at most the settings' Most.
+	// ReleaseAt is a person's command: while not up, let the claims go at Pace a minute, at most the settings' Most.
 	ReleaseAt struct{ Pace float64 }
 	// TreatAsUp is a person's command: whatever fails, let all claims through until then.
 	TreatAsUp struct{ Until time.Time }

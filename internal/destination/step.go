@@ -287,6 +287,9 @@ func (TestNow) apply(m *machine) {
 }
 
 func (e ReleaseAt) apply(m *machine) {
+	if m.Phase == Up { // they go
+		return
+	}
 	m.ramp()
 	m.Flow.Ramp, m.Flow.Fixed = min(e.Pace, m.c.Pace.Most), true
 }

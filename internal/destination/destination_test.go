@@ -417,3 +417,65 @@ func TestRetryAfter(t *testing.T) {
 		}
 	}
 }
+
+// TestLoadSweep: whatever load there is, after an outage the portal is used as much as it can be until the backlog is gone, and
+// takes all that comes from then on: the load does not keep it down.
+func TestLoadSweep(t *testing.T) {
+	const capacity, end = 20, 24 * time.Hour
+	for _, load := range []float64{0.5, 0.7, 0.9, 0.95, 0.99} {
+		f := newFixture(t, settings(capacity))
+		var arrived float64
+		var recovered time.Duration // when the backlog was gone
+		told := map[time.Duration][]Event{}
+		back := map[time.Duration][]string{}
+		good, next := [int(end / time.Minute)]int{}, 0
+		for at := time.Duration(0); at < end; at += time.Second {
+			f.now = start.Add(at)
+			for _, e := range told[at] {
+				f.apply(e)
+			}
+			for _, claim := range back[at] {
+				f.gate.Queue.Add(Held{Claim: claim, Since: f.now, RetriesLeft: 5})
+			}
+			for arrived += load * capacity / 60; arrived >= 1; arrived-- {
+				next++
+				f.gate.Queue.Add(Held{Claim: fmt.Sprint(next), Since: f.now, RetriesLeft: 5})
+			}
+			for _, r := range f.due() {
+				answer := at + time.Second
+				switch minute := int(at / time.Minute); {
+				case at >= 30*time.Minute && at < 90*time.Minute:
+					answer = at + 30*time.Second
+					told[answer] = append(told[answer], Failed{r.Claim, f.now})
+					back[at+5*time.Minute] = append(back[at+5*time.Minute], r.Claim)
+				case good[minute] >= capacity:
+					told[answer] = append(told[answer], RateLimited{Claim: r.Claim, Sent: f.now})
+					back[at+5*time.Minute] = append(back[at+5*time.Minute], r.Claim)
+				default:
+					good[minute]++
+					if r.Kind.Wanted() { // nobody tells of the others
+						told[answer] = append(told[answer], Answered{r.Claim, f.now})
+					}
+				}
+			}
+			if at > 100*time.Minute && recovered == 0 && f.gate.Queue.Len() == 0 {
+				recovered = at
+			}
+		}
+		if recovered == 0 {
+			recovered = end
+		}
+		for minute := 100; minute < int(recovered/time.Minute); minute++ {
+			if good[minute] < capacity*95/100 {
+				t.Errorf("at a load of %g %d are taken in minute %d, with a backlog", load, good[minute], minute)
+			}
+		}
+		sum, minutes := 0, max(0, len(good)-int(recovered/time.Minute)-1)
+		for _, n := range good[len(good)-minutes:] {
+			sum += n
+		}
+		if float64(sum) < load*capacity*float64(minutes)-1 {
+			t.Errorf("at a load of %g %d are taken in %d minutes without a backlog", load, sum, minutes)
+		}
+	}
+}

@@ -155,7 +155,7 @@ func (d *director) passTime(ctx context.Context) error {
 		return nil
 	}
 	// On a busy machine a step may be over before all of its timers have fired: the last one is repeated.
-	for i := 0; i < len(clockSteps) || i < 2*len(clockSteps) && d.story.waiting() > 0; i++ {
+	for i := 0; i < len(clockSteps) || i < 4*len(clockSteps) && d.story.waiting() > 0; i++ {
 		if !d.story.quiet(ctx.Done(), calm) {
 			return nil
 		}

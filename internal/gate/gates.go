@@ -127,8 +127,8 @@ func New(o Options) *Gates { return &Gates{Options: o, nudged: make(chan struct{
 // claimOf names a job among all that wait, and in the records of its destination, which must not say whose it is.
 func claimOf(jobKey int64) string { return strconv.FormatInt(jobKey, 10) }
 
-// Admit reports whether a claim may go at once, and the name under which its destination is known. Only who leads lets
-// any go: the others have them held, and the leader releases them.
+// Admit reports whether a claim may go at once; deadline is its own, zero for none. Only who leads lets any go: the others
+// have them held, and the leader releases them.
 func (g *Gates) Admit(name string, deadline time.Time) (ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

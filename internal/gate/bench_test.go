@@ -20,6 +20,7 @@ import (
 	"retry-worker/internal/journal"
 	"retry-worker/internal/store/sqlite"
 	"retry-worker/internal/testkit"
+	"retry-worker/internal/testkit/wait"
 	"retry-worker/internal/worker"
 )
 
@@ -78,12 +79,10 @@ func BenchmarkHeld(b *testing.B) {
 	defer cancel()
 	began := time.Now()
 	running.Go(func() { gates.Run(stop) })
-	for {
-		if d, _, err := gates.Destination(name); err == nil && d.Held == held {
-			break
-		}
-		runtime.Gosched()
-	}
+	wait.Until(b, "the held claims to be read", func() bool {
+		d, _, err := gates.Destination(name)
+		return err == nil && d.Held == held
+	})
 	b.ReportMetric(time.Since(began).Seconds(), "s/start")
 	b.ReportMetric(float64(heap()-before)/1e6, "MB")
 	began = time.Now()

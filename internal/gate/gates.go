@@ -124,7 +124,7 @@ type job struct {
 // New prepares Gates; Run has them follow the journal, Lead act.
 func New(o Options) *Gates { return &Gates{Options: o, nudged: make(chan struct{}, 1)} }
 
-// claimOf names a job among all that wait, and in the records of its destination, which must not say whose it is.
+// claimOf returns the name of a job in the queues and in its destination's records, which must not say whose it is.
 func claimOf(jobKey int64) string { return strconv.FormatInt(jobKey, 10) }
 
 // Admit reports whether a claim may go at once; deadline is its own, zero for none. Only who leads lets any go: the others

@@ -2,9 +2,7 @@ package journal
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
@@ -127,8 +125,6 @@ func (l *life) destination(b *DestinationBody) {
 
 // ReadDestination reads the record of a destination.
 func ReadDestination(e *Entry) (b DestinationBody, err error) {
-	if err = json.Unmarshal([]byte(e.Body), &b); err != nil {
-		err = fmt.Errorf("%w record %d: %w", ErrUnreadable, e.Record, err)
-	}
+	err = e.read(&b)
 	return b, err
 }

@@ -120,10 +120,18 @@ func decodeBody(e *Entry) (any, error) {
 	default:
 		return nil, fmt.Errorf("%w record %d: it is of the kind %q, which this version does not know", ErrUnreadable, e.Record, e.Kind)
 	}
-	if err := json.Unmarshal([]byte(e.Body), body); err != nil {
-		return nil, fmt.Errorf("%w record %d: %w", ErrUnreadable, e.Record, err)
+	if err := e.read(body); err != nil {
+		return nil, err
 	}
 	return body, nil
+}
+
+// read reads the entry's body.
+func (e *Entry) read(body any) error {
+	if err := json.Unmarshal([]byte(e.Body), body); err != nil {
+		return fmt.Errorf("%w record %d: %w", ErrUnreadable, e.Record, err)
+	}
+	return nil
 }
 
 // touch notes that the record changes d.

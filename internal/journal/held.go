@@ -129,7 +129,7 @@ func (b *batch) depart(d *Departure, h *History, held HeldJob) {
 	}
 	b.entry(h, d.Subject, GateEntry, body, Happening{}, 0)
 	b.changes.Outbox = append(b.changes.Outbox, Message{
-		ID: "gate/" + strconv.FormatInt(b.head.Record+int64(len(b.changes.Link.Digests)), 10), Queue: GateQueue, Key: d.Subject.outboxKey(),
+		ID: "gate/" + strconv.FormatInt(b.next()-1, 10), Queue: GateQueue, Key: d.Subject.outboxKey(),
 		Type: string(body.Action), Body: string(encoded(&GateAnswer{d.Subject, *body, b.milli()})), At: b.milli()})
 }
 
@@ -153,9 +153,7 @@ func ReadGateAnswer(m *Message) (a GateAnswer, err error) {
 
 // ReadGate reads the record of a gate.
 func ReadGate(e *Entry) (b GateBody, err error) {
-	if err = json.Unmarshal([]byte(e.Body), &b); err != nil {
-		err = fmt.Errorf("%w record %d: %w", ErrUnreadable, e.Record, err)
-	}
+	err = e.read(&b)
 	return b, err
 }
 
@@ -163,10 +161,8 @@ func ReadGate(e *Entry) (b GateBody, err error) {
 // a gate let through.
 func ReadSent(e *Entry) (SentJob, error) {
 	var b struct{ Sent SentJob }
-	if err := json.Unmarshal([]byte(e.Body), &b); err != nil {
-		return b.Sent, fmt.Errorf("%w record %d: %w", ErrUnreadable, e.Record, err)
-	}
-	return b.Sent, nil
+	err := e.read(&b)
+	return b.Sent, err
 }
 
 // held returns the place of the job among those that are held, −1 where it is not.

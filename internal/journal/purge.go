@@ -3,7 +3,6 @@ package journal
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -131,10 +130,8 @@ func carried(base *Entry) (purgeBody, error) {
 	if base == nil {
 		return b, nil
 	}
-	if err := json.Unmarshal([]byte(base.Body), &b); err != nil {
-		return b, fmt.Errorf("%w record %d: %w", ErrUnreadable, base.Record, err)
-	}
-	return b, nil
+	err := base.read(&b)
+	return b, err
 }
 
 // life returns a subject as the purge left it.

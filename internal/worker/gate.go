@@ -110,15 +110,16 @@ type GateEngine interface {
 func AnswerGate(ctx context.Context, engine GateEngine, a *journal.GateAnswer, log *zap.Logger) Action {
 	j, action := &Job{Key: a.JobKey, ElementInstanceKey: a.ElementInstanceKey, ProcessInstanceKey: a.ProcessInstanceKey, Type: SubmissionGate, TenantID: a.Subject.Tenant}, Completed
 	var err error
+	var e BPMNError
 	if a.Action == journal.GateGivenUp {
-		action = Thrown
-		err = engine.Throw(ctx, j, givenUp(a))
+		action, e = Thrown, givenUp(a)
+		err = engine.Throw(ctx, j, e)
 	} else {
 		err = engine.Complete(ctx, j, gateOutputs(a.At.Sub(a.Since), a.Reason, a.Kind.Wanted()))
 	}
 	switch {
 	case err == nil && action == Thrown:
-		log.Error(givenUp(a).Message, zap.String("event", "max_retries_exceeded"), zap.String("subjectId", redact.Line(a.Subject.ID, maxErrorBytes)),
+		log.Error(e.Message, zap.String("event", "max_retries_exceeded"), zap.String("subjectId", redact.Line(a.Subject.ID, maxErrorBytes)),
 			zap.String("retryPolicy", a.Subject.Policy), zap.Int64("retryCount", a.Retries), zap.String("responsibleTeam", string(a.Team)),
 			zap.String("deadLetterId", a.DeadLetter), zap.Int64("jobKey", a.JobKey), zap.Int64("processInstanceKey", a.ProcessInstanceKey))
 		return Thrown

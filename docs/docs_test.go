@@ -95,7 +95,7 @@ func folders(t *testing.T) []string {
 func requests(t *testing.T) (all []string) {
 	t.Helper()
 	var description struct{ Paths map[string]map[string]any }
-	if err := yaml.Unmarshal([]byte(read(t, "../internal/console/openapi.yaml")), &description); err != nil {
+	if err := yaml.Unmarshal([]byte(read(t, "../internal/api/openapi.yaml")), &description); err != nil {
 		t.Fatal(err)
 	}
 	for path, methods := range description.Paths {

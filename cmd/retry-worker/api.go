@@ -19,8 +19,8 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"retry-worker/internal/api"
 	"retry-worker/internal/config"
-	"retry-worker/internal/console"
 )
 
 const (
@@ -220,7 +220,7 @@ func (c *apiClient) answer(status int, text []byte) ([]byte, error) {
 		return nil, c.foreign(fmt.Errorf("HTTP %d", status))
 	}
 	if status == http.StatusOK || status == http.StatusCreated {
-		return console.Inert(line.Bytes()), nil
+		return api.Inert(line.Bytes()), nil
 	}
 	var refused struct{ Error, Message string }
 	if json.Unmarshal(text, &refused) != nil || refused.Error == "" {
@@ -265,8 +265,8 @@ func asked[T any](ctx context.Context, c *apiClient, path string, body any) (*T,
 }
 
 // show prints the answer to a request: the body itself with -o json, otherwise what print makes of it.
-func show[T any](ctx context.Context, c *cli, api *apiClient, path string, body any, print func(*T)) error {
-	answer, text, err := asked[T](ctx, api, path, body)
+func show[T any](ctx context.Context, c *cli, client *apiClient, path string, body any, print func(*T)) error {
+	answer, text, err := asked[T](ctx, client, path, body)
 	switch {
 	case err != nil:
 		return err

@@ -10,7 +10,7 @@ import (
 
 	"go.uber.org/zap"
 
-	"retry-worker/internal/console"
+	"retry-worker/internal/api"
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
@@ -61,9 +61,9 @@ func open(t *testing.T, options ...testkit.Option) *fixture {
 	t.Helper()
 	options = append([]testkit.Option{testkit.At(time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC))}, options...)
 	w := &fixture{Fixture: testkit.New(t, options...), t: t}
-	api := console.New(console.Options{Now: w.Now, Policies: w.Policies, Tokens: w.Tokens.Load, Log: zap.NewNop()})
-	api.Open(console.Journal{Reader: w.Store, Recorder: w.Journal, Store: w.Store, DeadLetters: w.DeadLetters, Bulk: bulkRuns{w.DeadLetters, w}, Gates: w.Gates()})
-	server, err := api.Listen("127.0.0.1:0", nil)
+	served := api.New(api.Options{Now: w.Now, Policies: w.Policies, Tokens: w.Tokens.Load, Log: zap.NewNop()})
+	served.Open(api.Journal{Reader: w.Store, Recorder: w.Journal, Store: w.Store, DeadLetters: w.DeadLetters, Bulk: bulkRuns{w.DeadLetters, w}, Gates: w.Gates()})
+	server, err := served.Listen("127.0.0.1:0", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -235,12 +235,12 @@ func (c *cli) auditExport(ctx context.Context, f *exportFlags) error {
 
 // ask returns the records of one claim that a worker has in the period.
 func (f *exportFlags) ask(ctx context.Context, s *audit.Selection) (records []audit.Record, err error) {
-	api, err := f.client()
+	client, err := f.client()
 	if err != nil {
 		return nil, err
 	}
 	for path := subjectPath(s.Subject, "/audit"); path != ""; {
-		some, _, err := asked[page[audit.Record]](ctx, api, path, nil)
+		some, _, err := asked[page[audit.Record]](ctx, client, path, nil)
 		if err != nil {
 			return nil, err
 		}

@@ -18,7 +18,7 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
-	"retry-worker/internal/console"
+	"retry-worker/internal/api"
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/journal"
 )
@@ -207,11 +207,11 @@ func (c *cli) bulk(ctx context.Context, f *verdictFlags, now time.Time) error {
 	if !f.plan && !f.yes && !c.interactive() {
 		return &usageError{errors.New("--yes is missing: there is no terminal to ask on; --plan shows what would be done")}
 	}
-	api, err := f.client()
+	client, err := f.client()
 	if err != nil {
 		return err
 	}
-	plan, text, err := asked[console.BulkPlan](ctx, api, "/bulk-runs/plan", request)
+	plan, text, err := asked[api.BulkPlan](ctx, client, "/bulk-runs/plan", request)
 	if err != nil {
 		return err
 	}
@@ -234,14 +234,14 @@ func (c *cli) bulk(ctx context.Context, f *verdictFlags, now time.Time) error {
 		return errors.New("nothing was started")
 	}
 	request.Reason, request.Token = f.reason, plan.Token
-	return c.startBulk(ctx, api, request, f.detach)
+	return c.startBulk(ctx, client, request, f.detach)
 }
 
 // startBulk starts what was planned, and follows it.
-func (c *cli) startBulk(ctx context.Context, api *apiClient, request *bulkRequest, detach bool) error {
+func (c *cli) startBulk(ctx context.Context, client *apiClient, request *bulkRequest, detach bool) error {
 	watch, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM) // before it begins, so that its id is not lost
 	defer stop()
-	run, text, err := asked[console.BulkRun](ctx, api, "/bulk-runs", request)
+	run, text, err := asked[api.BulkRun](ctx, client, "/bulk-runs", request)
 	if err != nil {
 		return err
 	}
@@ -255,7 +255,7 @@ func (c *cli) startBulk(ctx context.Context, api *apiClient, request *bulkReques
 	case !c.json():
 		fmt.Fprintf(c.out, "\nBulk run %s has started.\n", inertLine(run.ID, maxCell))
 	}
-	return c.follow(watch, api, run.ID, seenRun{run, text})
+	return c.follow(watch, client, run.ID, seenRun{run, text})
 }
 
 // runsCommandLine is how a run is watched, cancelled or shown.
@@ -274,7 +274,7 @@ func (c *cli) interactive() bool {
 }
 
 // agreed asks whether the plan is to be carried out. What cannot be taken back takes the number of those it is about.
-func (c *cli) agreed(p *console.BulkPlan) bool {
+func (c *cli) agreed(p *api.BulkPlan) bool {
 	wanted := "y"
 	if p.Action == journal.BulkDiscard {
 		wanted = strconv.FormatInt(p.Ready, 10)
@@ -293,7 +293,7 @@ func deadLetters(n int64) string {
 }
 
 // printPlan says what would be done.
-func (c *cli) printPlan(p *console.BulkPlan) {
+func (c *cli) printPlan(p *api.BulkPlan) {
 	line, done := c.sheet()
 	line("would be", planWords(p))
 	line("filter", filterWords(&p.Filter))
@@ -349,7 +349,7 @@ func firstOnly(n, most int) string {
 }
 
 // planWords are what would be done with how many.
-func planWords(p *console.BulkPlan) string {
+func planWords(p *api.BulkPlan) string {
 	if p.Total == 0 {
 		return "nothing: no open dead letter fits"
 	}
@@ -361,7 +361,7 @@ func planWords(p *console.BulkPlan) string {
 }
 
 // actionWords are what is done.
-func actionWords(b *console.BulkCommand) string {
+func actionWords(b *api.BulkCommand) string {
 	switch {
 	case b.Action == journal.BulkDiscard:
 		return "let go"
@@ -373,7 +373,7 @@ func actionWords(b *console.BulkCommand) string {
 }
 
 // filterWords are what chooses, as --filter takes it.
-func filterWords(f *console.BulkFilter) string {
+func filterWords(f *api.BulkFilter) string {
 	var words []string
 	for _, part := range []struct {
 		key   string

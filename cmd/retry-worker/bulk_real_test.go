@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"retry-worker/internal/console"
+	"retry-worker/internal/api"
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/decision/decisiontest"
@@ -63,30 +63,30 @@ func TestBulkFromEndToEnd(t *testing.T) {
 	for n := range others {
 		w.letter(fmt.Sprintf("CLM-2%02d-1", n), "INVALID_PATIENT_DATA: sem nome", 0)
 	}
-	groups := deadLettersJSON[console.DeadLetterGroupPage](t, "groups")[0].Items
+	groups := deadLettersJSON[api.DeadLetterGroupPage](t, "groups")[0].Items
 	if len(groups) != 2 || groups[0].Count != one+atLimit || groups[1].Count != others || groups[0].Fingerprint == nil {
 		t.Fatalf("the groups are %+v", groups)
 	}
 	filter := " --filter fingerprint=" + *groups[0].Fingerprint
-	if listed := deadLettersJSON[console.DeadLetterPage](t, "list --all --fingerprint "+*groups[0].Fingerprint)[0].Items; len(listed) != one+atLimit {
+	if listed := deadLettersJSON[api.DeadLetterPage](t, "list --all --fingerprint "+*groups[0].Fingerprint)[0].Items; len(listed) != one+atLimit {
 		t.Errorf("the list of the group has %d", len(listed))
 	}
-	plan := deadLettersJSON[console.BulkPlan](t, "retry --plan --per-minute 6000"+filter)[0]
+	plan := deadLettersJSON[api.BulkPlan](t, "retry --plan --per-minute 6000"+filter)[0]
 	if plan.Total != one+atLimit || plan.Ready != one || len(plan.Refused) != 1 || plan.Refused[0].Code != "max_retries_exceeded" || plan.Refused[0].Count != atLimit {
 		t.Fatalf("the plan is %+v", plan)
 	}
-	if open := deadLettersJSON[console.DeadLetterPage](t, "list --limit 200")[0].Items; len(open) != one+atLimit+others {
+	if open := deadLettersJSON[api.DeadLetterPage](t, "list --limit 200")[0].Items; len(open) != one+atLimit+others {
 		t.Fatalf("after a plan %d are open", len(open))
 	}
 	r := retryWorker(words(t, "dead-letters retry --yes --per-minute 6000 --reason 'credencial trocada'"+filter)...)
 	if r.code != exitDone || !strings.Contains(r.stdout, fmt.Sprintf("%d      refused", atLimit)) || !strings.Contains(r.stdout, fmt.Sprintf("%d  max_retries_exceeded: ", atLimit)) {
 		t.Fatalf("exit %d, %s\n%s", r.code, r.stderr, r.stdout)
 	}
-	run := deadLettersJSON[console.BulkRunPage](t, "runs list")[0].Items[0]
+	run := deadLettersJSON[api.BulkRunPage](t, "runs list")[0].Items[0]
 	if run.State != journal.BulkDone || run.By != "ada" || run.Total != one+atLimit || run.Counts[journal.BulkDecided]+run.Counts[journal.BulkTaken] != one {
 		t.Fatalf("the run is %+v", run)
 	}
-	shown := deadLettersJSON[console.DeadLetter](t, "show "+deadLettersJSON[console.BulkItemPage](t, "runs items "+run.ID+" --outcome decided")[0].Items[0].DeadLetter)[0]
+	shown := deadLettersJSON[api.DeadLetter](t, "show "+deadLettersJSON[api.BulkItemPage](t, "runs items "+run.ID+" --outcome decided")[0].Items[0].DeadLetter)[0]
 	if value(shown.BulkRun) != run.ID || shown.Review.By != "ada" || shown.State != journal.DeadLetterReprocessing {
 		t.Errorf("one of them is %+v", shown)
 	}
@@ -94,14 +94,14 @@ func TestBulkFromEndToEnd(t *testing.T) {
 	w.Succeed(decision.DefaultPolicy, "CLM-000-1")
 	w.Succeed(decision.DefaultPolicy, "CLM-001-1")
 	w.letter("CLM-002-1", "DUPLICATE_CLAIM: guia 5002 de 2026-03-03", 2)
-	run = deadLettersJSON[console.BulkRun](t, "runs show "+run.ID)[0]
+	run = deadLettersJSON[api.BulkRun](t, "runs show "+run.ID)[0]
 	if run.Counts[journal.BulkRecovered] != 2 || run.Counts[journal.BulkDeadAgain] != 1 {
 		t.Errorf("two recovered and one died again, the run says %v", run.Counts)
 	}
 	if text := retryWorker("dead-letters", "runs", "items", run.ID, "--outcome", "dead_again").stdout; strings.Count(text, "CLM-") != 1 || !strings.Contains(text, "CLM-002-1") {
 		t.Errorf("dead again are\n%s", text)
 	}
-	if left := deadLettersJSON[console.DeadLetterPage](t, "list --limit 200")[0].Items; len(left) != atLimit+others+1 {
+	if left := deadLettersJSON[api.DeadLetterPage](t, "list --limit 200")[0].Items; len(left) != atLimit+others+1 {
 		t.Errorf("%d are left open", len(left))
 	}
 }
@@ -116,15 +116,15 @@ func TestOverlappingRuns(t *testing.T) {
 	if r.code != exitDone {
 		t.Fatalf("exit %d, %s", r.code, r.stderr)
 	}
-	run := func() console.BulkRun { return deadLettersJSON[console.BulkRunPage](t, "runs list")[0].Items[0] }
+	run := func() api.BulkRun { return deadLettersJSON[api.BulkRunPage](t, "runs list")[0].Items[0] }
 	wait.Until(t, "the first is decided", func() bool { return run().Counts[journal.BulkPlanned] == 5 })
 	id := run().ID
-	plan := deadLettersJSON[console.BulkPlan](t, "discard --filter all --plan")[0]
+	plan := deadLettersJSON[api.BulkPlan](t, "discard --filter all --plan")[0]
 	if plan.Ready != 0 || len(plan.Refused) != 1 || plan.Refused[0].Code != deadletter.InOtherRun || plan.Refused[0].Count != 5 {
 		t.Errorf("the second plan is %+v", plan)
 	}
 	retryWorker("dead-letters", "discard", "--filter", "all", "--yes", "--reason", "x")
-	if n := len(deadLettersJSON[console.BulkRunPage](t, "runs list")[0].Items); n != 1 {
+	if n := len(deadLettersJSON[api.BulkRunPage](t, "runs list")[0].Items); n != 1 {
 		t.Errorf("there are %d runs", n)
 	}
 	if r := retryWorker("dead-letters", "runs", "pause", id); r.code != exitDone || !strings.Contains(r.stdout, "paused by ada") {
@@ -139,7 +139,7 @@ func TestOverlappingRuns(t *testing.T) {
 	if r := retryWorker(words(t, "dead-letters discard --filter all --yes --per-minute 6000 --reason 'pagas à vista'")...); r.code != exitDone {
 		t.Errorf("exit %d, %s\n%s", r.code, r.stderr, r.stdout)
 	}
-	if left := deadLettersJSON[console.DeadLetterPage](t, "list --state discarded")[0].Items; len(left) != 5 {
+	if left := deadLettersJSON[api.DeadLetterPage](t, "list --state discarded")[0].Items; len(left) != 5 {
 		t.Errorf("%d are discarded", len(left))
 	}
 }

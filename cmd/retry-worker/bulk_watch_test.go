@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"retry-worker/internal/console"
+	"retry-worker/internal/api"
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/testkit/wait"
@@ -82,7 +82,7 @@ func TestProgressOfARun(t *testing.T) {
 	bar := &progressBar{w: &line, now: func() time.Time { return at }}
 	w := &watcher{c: &cli{errOut: &line}, bar: bar}
 	hold, since, who := deadletter.HoldEngine, "2026-03-02T12:30:00Z", "bia"
-	run := console.BulkRun{State: journal.BulkPreparing, Total: 400, BulkCommand: console.BulkCommand{PerMinute: 60}}
+	run := api.BulkRun{State: journal.BulkPreparing, Total: 400, BulkCommand: api.BulkCommand{PerMinute: 60}}
 	for _, tt := range []struct {
 		change func()
 		want   string
@@ -110,14 +110,14 @@ func TestProgressOfARun(t *testing.T) {
 // Whatever a server answers with, nothing of it acts on the terminal.
 func TestHostileBulkOnTheTerminal(t *testing.T) {
 	nasty := "<script>alert(1)</script>\x1b]0;owned\a\x1b[2J\u009b31m\u202egnp.exe\u2066\ufeff\u2028\r\nretry-worker: done\x7f"
-	command := console.BulkCommand{Action: journal.BulkAction(nasty), When: deadletter.When(nasty), PerMinute: 1, Filter: console.BulkFilter{
+	command := api.BulkCommand{Action: journal.BulkAction(nasty), When: deadletter.When(nasty), PerMinute: 1, Filter: api.BulkFilter{
 		Policy: &nasty, Team: &nasty, Reason: &nasty, Fingerprint: &nasty, Query: &nasty, Since: &nasty, Until: &nasty}}
-	run := console.BulkRun{ID: nasty, BulkCommand: command, Reason: nasty, By: nasty, State: journal.BulkDone, Hold: &nasty, HeldAt: &nasty, ChangedBy: &nasty, ChangedAt: &nasty,
+	run := api.BulkRun{ID: nasty, BulkCommand: command, Reason: nasty, By: nasty, State: journal.BulkDone, Hold: &nasty, HeldAt: &nasty, ChangedBy: &nasty, ChangedAt: &nasty,
 		CreatedAt: nasty, StartedAt: &nasty, EndedAt: &nasty, Total: 10, Counts: map[journal.BulkOutcome]int64{journal.BulkOutcome(nasty): 1, journal.BulkRefused: 5, journal.BulkTaken: 4}}
-	group := console.DeadLetterGroup{Fingerprint: &nasty, Policy: nasty, Pattern: nasty + strings.Repeat("x", 1<<20), Count: 1, FirstSeen: nasty, LastSeen: nasty}
-	plan := console.BulkPlan{Token: "t", BulkCommand: command, Total: 10, Ready: 5, Oldest: &nasty, Newest: &nasty, Causes: []console.DeadLetterGroup{group},
+	group := api.DeadLetterGroup{Fingerprint: &nasty, Policy: nasty, Pattern: nasty + strings.Repeat("x", 1<<20), Count: 1, FirstSeen: nasty, LastSeen: nasty}
+	plan := api.BulkPlan{Token: "t", BulkCommand: command, Total: 10, Ready: 5, Oldest: &nasty, Newest: &nasty, Causes: []api.DeadLetterGroup{group},
 		Refused: []deadletter.RefusedCount{{Code: deadletter.Code(nasty), Message: nasty, Count: 5}}, Tallies: []deadletter.ReadyCount{{Policy: nasty, Count: 5}}}
-	items := console.BulkItemPage{Items: []console.BulkItem{{Number: 1, DeadLetter: nasty, Subject: console.SubjectName{ID: nasty}, Outcome: journal.BulkOutcome(nasty), Code: &nasty, ChangedAt: nasty}}}
+	items := api.BulkItemPage{Items: []api.BulkItem{{Number: 1, DeadLetter: nasty, Subject: api.SubjectName{ID: nasty}, Outcome: journal.BulkOutcome(nasty), Code: &nasty, ChangedAt: nasty}}}
 	status := http.StatusOK
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var body any = run
@@ -129,9 +129,9 @@ func TestHostileBulkOnTheTerminal(t *testing.T) {
 		case strings.HasSuffix(r.URL.Path, "/items"):
 			body = items
 		case strings.HasSuffix(r.URL.Path, "/groups"):
-			body = console.DeadLetterGroupPage{Items: []console.DeadLetterGroup{group}, Next: &nasty}
+			body = api.DeadLetterGroupPage{Items: []api.DeadLetterGroup{group}, Next: &nasty}
 		case strings.HasSuffix(r.URL.Path, "/bulk-runs") && r.Method == http.MethodGet:
-			body = console.BulkRunPage{Items: []console.BulkRun{run}, Next: &nasty}
+			body = api.BulkRunPage{Items: []api.BulkRun{run}, Next: &nasty}
 		}
 		w.WriteHeader(status)
 		e := json.NewEncoder(w)

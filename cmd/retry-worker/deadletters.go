@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"retry-worker/internal/console"
+	"retry-worker/internal/api"
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
@@ -54,11 +54,11 @@ var oneDeadLetter = oneID("dead letter", "retry-worker dead-letters list", "3fa8
 
 // deadLetter asks for a dead letter, or has one decided on, and prints it as it stands then.
 func (c *cli) deadLetter(ctx context.Context, f *serverFlags, path string, body any) error {
-	api, err := f.client()
+	client, err := f.client()
 	if err != nil {
 		return err
 	}
-	return show(ctx, c, api, path, body, c.printDeadLetter)
+	return show(ctx, c, client, path, body, c.printDeadLetter)
 }
 
 // choiceFlags choose dead letters, in a list and in groups.
@@ -152,13 +152,13 @@ func (c *cursor) UnmarshalJSON(raw []byte) error {
 
 // list asks for a list, page by page, and prints it; q's parameter next is where a page begins. The cursor it returns is
 // where it could go on; empty at the end.
-func list[T any](ctx context.Context, c *cli, api *apiClient, f *pageFlags, path string, q url.Values, next string, table *table[T]) (string, error) {
+func list[T any](ctx context.Context, c *cli, client *apiClient, f *pageFlags, path string, q url.Values, next string, table *table[T]) (string, error) {
 	q.Set("limit", strconv.Itoa(f.limit))
 	for at := f.cursor; ; {
 		if at != "" {
 			q.Set(next, at)
 		}
-		page, body, err := asked[page[T]](ctx, api, path+"?"+q.Encode(), nil)
+		page, body, err := asked[page[T]](ctx, client, path+"?"+q.Encode(), nil)
 		if err != nil {
 			return "", err
 		}
@@ -173,7 +173,7 @@ func list[T any](ctx context.Context, c *cli, api *apiClient, f *pageFlags, path
 		case !f.all || c.outputFailed():
 			return string(*page.Next), nil
 		case string(*page.Next) == at:
-			return "", fmt.Errorf("%s gives the same page again and again; is it a retry-worker?", api.base)
+			return "", fmt.Errorf("%s gives the same page again and again; is it a retry-worker?", client.base)
 		}
 		at = string(*page.Next)
 	}
@@ -238,7 +238,7 @@ func (c *cli) deadLettersList(ctx context.Context, f *listFlags, now time.Time) 
 	if err := wrongUse(f.choiceFlags.check(), f.pageFlags.check(), err); err != nil {
 		return err
 	}
-	api, err := f.client()
+	client, err := f.client()
 	if err != nil {
 		return err
 	}
@@ -246,7 +246,7 @@ func (c *cli) deadLettersList(ctx context.Context, f *listFlags, now time.Time) 
 	setInstant(q, "since", since)
 	setInstant(q, "until", until)
 	table := c.deadLetterTable()
-	next, err := list(ctx, c, api, &f.pageFlags, "/dead-letters", q, "cursor", table)
+	next, err := list(ctx, c, client, &f.pageFlags, "/dead-letters", q, "cursor", table)
 	switch {
 	case err != nil || c.json():
 		return err
@@ -300,12 +300,12 @@ func (c *cli) deadLettersGroups(ctx context.Context, f *groupsFlags) error {
 	if err := wrongUse(f.choiceFlags.check(), f.pageFlags.check()); err != nil {
 		return err
 	}
-	api, err := f.client()
+	client, err := f.client()
 	if err != nil {
 		return err
 	}
 	table := c.groupTable()
-	next, err := list(ctx, c, api, &f.pageFlags, "/dead-letters/groups", f.query(), "cursor", table)
+	next, err := list(ctx, c, client, &f.pageFlags, "/dead-letters/groups", f.query(), "cursor", table)
 	if err != nil || c.json() {
 		return err
 	}
@@ -313,8 +313,8 @@ func (c *cli) deadLettersGroups(ctx context.Context, f *groupsFlags) error {
 	return nil
 }
 
-func (c *cli) groupTable() *table[console.DeadLetterGroup] {
-	type group = console.DeadLetterGroup
+func (c *cli) groupTable() *table[api.DeadLetterGroup] {
+	type group = api.DeadLetterGroup
 	return tableOf(c,
 		column[group]{name: "FINGERPRINT", of: func(g *group) string { return cmp.Or(value(g.Fingerprint), "-") }},
 		column[group]{name: "COUNT", rank: 0, of: func(g *group) string { return strconv.FormatInt(g.Count, 10) }},
@@ -336,7 +336,7 @@ func teams(all []decision.Team) string {
 }
 
 // printDeadLetter prints one, a line for each thing that is known of it.
-func (c *cli) printDeadLetter(d *console.DeadLetter) {
+func (c *cli) printDeadLetter(d *api.DeadLetter) {
 	line, done := c.sheet()
 	defer done()
 	line("dead letter", d.ID)
@@ -382,14 +382,14 @@ func classWords(class, rule *string) string {
 	return value(class)
 }
 
-func limitWords(d *console.DeadLetter) string {
+func limitWords(d *api.DeadLetter) string {
 	if d.State == journal.DeadLetterOpen && d.ForceNeeded {
 		return " (a retry takes --force)"
 	}
 	return ""
 }
 
-func forceWords(r *console.Review) string { return forced(r.ForceRetry, r.Fresh) }
+func forceWords(r *api.Review) string { return forced(r.ForceRetry, r.Fresh) }
 
 // forced says that limits are overridden.
 func forced(force, fresh bool) string {
@@ -403,7 +403,7 @@ func forced(force, fresh bool) string {
 	}
 }
 
-func processWords(d *console.DeadLetter) string {
+func processWords(d *api.DeadLetter) string {
 	switch d.Process {
 	case deadletter.Waiting:
 		return "waits (instance " + strconv.FormatInt(d.ProcessInstanceKey, 10) + ")"
@@ -422,8 +422,8 @@ var deliveryWords = map[string]string{
 	"nobody":  "no process waits for it",
 }
 
-func (c *cli) deadLetterTable() *table[console.DeadLetter] {
-	type letter = console.DeadLetter
+func (c *cli) deadLetterTable() *table[api.DeadLetter] {
+	type letter = api.DeadLetter
 	return tableOf(c,
 		column[letter]{name: "ID", of: func(d *letter) string { return d.ID }},
 		column[letter]{name: "SUBJECT", rank: 1, of: func(d *letter) string { return d.Subject.ID }},

@@ -13,7 +13,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"retry-worker/internal/console"
+	"retry-worker/internal/api"
 	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/gateway"
 	"retry-worker/internal/testkit/golden"
@@ -108,9 +108,9 @@ func TestDeadLetterPages(t *testing.T) {
 	}
 	r = retryWorker("dead-letters", "list", "--limit", "3", "--all", "-o", "json")
 	items := 0
-	var last console.DeadLetterPage
+	var last api.DeadLetterPage
 	for line := range strings.Lines(r.stdout) {
-		last = console.DeadLetterPage{}
+		last = api.DeadLetterPage{}
 		if err := json.Unmarshal([]byte(line), &last); err != nil {
 			t.Fatalf("%s: %v", line, err)
 		}
@@ -294,11 +294,11 @@ func active(s string) bool {
 // Whatever a server answers with, nothing of it acts on the terminal.
 func TestHostileTextOnTheTerminal(t *testing.T) {
 	const nasty = "<script>alert(1)</script>\x1b]0;owned\a\x1b[2J\u009b31m\u202egnp.exe\u2066\ufeff\u2028\r\nretry-worker: done\x7f"
-	d := console.DeadLetter{ID: nasty, State: nasty, Outcome: nasty, Reason: nasty, ResponsibleTeam: nasty, Error: nasty + strings.Repeat("x", 1<<20), CreatedAt: nasty,
-		Subject: console.SubjectName{Tenant: nasty, Policy: nasty, ID: nasty}, Process: nasty, Delivery: nasty}
+	d := api.DeadLetter{ID: nasty, State: nasty, Outcome: nasty, Reason: nasty, ResponsibleTeam: nasty, Error: nasty + strings.Repeat("x", 1<<20), CreatedAt: nasty,
+		Subject: api.SubjectName{Tenant: nasty, Policy: nasty, ID: nasty}, Process: nasty, Delivery: nasty}
 	text := nasty
 	d.MatchedRule, d.ErrorClassification = &text, &text
-	d.Review = &console.Review{Decision: nasty, Reason: nasty, By: nasty, At: nasty, NextRetryTime: &text}
+	d.Review = &api.Review{Decision: nasty, Reason: nasty, By: nasty, At: nasty, NextRetryTime: &text}
 	status := http.StatusOK
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(status)
@@ -307,7 +307,7 @@ func TestHostileTextOnTheTerminal(t *testing.T) {
 		case status != http.StatusOK:
 			body = map[string]string{"error": nasty, "message": nasty + strings.Repeat("x", 1<<20)}
 		case strings.HasSuffix(r.URL.Path, "/dead-letters"):
-			body = console.DeadLetterPage{Items: []console.DeadLetter{d}, Next: &text}
+			body = api.DeadLetterPage{Items: []api.DeadLetter{d}, Next: &text}
 		}
 		e := json.NewEncoder(w)
 		e.SetEscapeHTML(false)

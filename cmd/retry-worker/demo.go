@@ -73,7 +73,7 @@ func (e *renamed) Error() string { return e.text }
 func (e *renamed) Unwrap() error { return e.cause }
 
 func (c *cli) demo(ctx context.Context, f demoFlags) error {
-	api, ask, err := f.desk()
+	server, ask, err := f.desk()
 	if err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func (c *cli) demo(ctx context.Context, f demoFlags) error {
 		Ask: ask,
 	}
 	if f.stay {
-		o.Invitation = "Open " + api.base + "/dead-letters and choose one: read why it failed, retry it with a reason, and see here how the process goes on."
+		o.Invitation = "Open " + server.base + "/dead-letters and choose one: read why it failed, retry it with a reason, and see here how the process goes on."
 	}
 	if f.clockURL != "" {
 		o.Clock = demo.EngineClock{ActuatorURL: f.clockURL}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"retry-worker/internal/console"
+	"retry-worker/internal/api"
 	"retry-worker/internal/decision"
 )
 
@@ -31,19 +31,19 @@ func (c *cli) destinationsListCommand() *cobra.Command {
   retry-worker destinations list -o json | jq -r '.items[] | select(.state != "up") | .name'`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			api, err := f.client()
+			client, err := f.client()
 			if err != nil {
 				return err
 			}
-			return show(cmd.Context(), c, api, "/destinations", nil, c.printDestinations)
+			return show(cmd.Context(), c, client, "/destinations", nil, c.printDestinations)
 		},
 	}
 	f.register(cmd.Flags())
 	return cmd
 }
 
-func (c *cli) printDestinations(list *console.DestinationList) {
-	type portal = console.Destination
+func (c *cli) printDestinations(list *api.DestinationList) {
+	type portal = api.Destination
 	tableOf(c,
 		column[portal]{name: "NAME", of: func(d *portal) string { return d.Name }},
 		column[portal]{name: "STATE", of: func(d *portal) string { return string(d.State) }},
@@ -158,17 +158,17 @@ func (c *cli) destinationCommand(
 			all["reason"] = f.reason
 			body = all
 		}
-		api, err := f.client()
+		client, err := f.client()
 		if err != nil {
 			return err
 		}
-		return show(cmd.Context(), c, api, "/destinations/"+url.PathEscape(args[0])+address, body, c.printDestination)
+		return show(cmd.Context(), c, client, "/destinations/"+url.PathEscape(args[0])+address, body, c.printDestination)
 	}
 	return cmd
 }
 
 // printDestination prints one, a line for each thing that is known of it, and below it what waits.
-func (c *cli) printDestination(d *console.DestinationDetail) {
+func (c *cli) printDestination(d *api.DestinationDetail) {
 	line, done := c.sheet()
 	line("destination", d.Name)
 	line("state", string(d.State)+" since "+d.Since)
@@ -190,7 +190,7 @@ func (c *cli) printDestination(d *console.DestinationDetail) {
 		return
 	}
 	fmt.Fprintln(c.out)
-	type claim = console.HeldClaim
+	type claim = api.HeldClaim
 	tableOf(c,
 		column[claim]{name: "SUBJECT", of: func(h *claim) string { return h.ID }},
 		column[claim]{name: "POLICY", rank: 2, of: func(h *claim) string { return h.Policy }},

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"retry-worker/internal/console"
+	"retry-worker/internal/api"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 )
@@ -47,7 +47,7 @@ const historyTime = 30 * time.Second
 type subjectHistory struct {
 	Subject string `json:"subject"`
 	Policy  string `json:"policy"`
-	console.View
+	api.View
 }
 
 func (c *cli) history(ctx context.Context, id string, f *historyFlags) error {
@@ -70,10 +70,10 @@ func (c *cli) history(ctx context.Context, id string, f *historyFlags) error {
 }
 
 // read returns what the journal knows of a subject.
-func (*historyFlags) read(ctx context.Context, s journal.Subject) (console.View, error) {
+func (*historyFlags) read(ctx context.Context, s journal.Subject) (api.View, error) {
 	ctx, reader, done, err := openJournal(ctx)
 	if err != nil {
-		return console.View{}, err
+		return api.View{}, err
 	}
 	defer done()
 	story, found, err := reader.Story(ctx, s)
@@ -81,20 +81,20 @@ func (*historyFlags) read(ctx context.Context, s journal.Subject) (console.View,
 		err = fmt.Errorf("the journal knows no failure of %q under policy %s, tenant %s; check the spelling, --policy and --tenant", s.ID, s.Policy, s.Tenant)
 	}
 	if err != nil {
-		return console.View{}, err
+		return api.View{}, err
 	}
-	return console.ViewOf(&story, time.Now()), nil
+	return api.ViewOf(&story, time.Now()), nil
 }
 
 // ask returns what a worker says of a subject.
-func (f *historyFlags) ask(ctx context.Context, s journal.Subject) (console.View, error) {
-	api, err := f.client()
+func (f *historyFlags) ask(ctx context.Context, s journal.Subject) (api.View, error) {
+	client, err := f.client()
 	if err != nil {
-		return console.View{}, err
+		return api.View{}, err
 	}
-	answer, _, err := asked[console.Subject](ctx, api, subjectPath(s, ""), nil)
+	answer, _, err := asked[api.Subject](ctx, client, subjectPath(s, ""), nil)
 	if err != nil {
-		return console.View{}, err
+		return api.View{}, err
 	}
 	return answer.View, nil
 }
@@ -135,7 +135,7 @@ func (h *subjectHistory) describe() string {
 	return strings.Join(words, ", ")
 }
 
-func ended(e *console.EpisodeView) string {
+func ended(e *api.EpisodeView) string {
 	if e.ClosedAt == nil {
 		return ""
 	}
@@ -143,14 +143,14 @@ func ended(e *console.EpisodeView) string {
 }
 
 // number of an attempt; a revision of one shows which.
-func number(a *console.AttemptView) string {
+func number(a *api.AttemptView) string {
 	if a.Revision == 0 {
 		return fmt.Sprint(a.AttemptNumber)
 	}
 	return fmt.Sprintf("%d, revision %d", a.AttemptNumber, a.Revision)
 }
 
-func consequence(a *console.AttemptView) string {
+func consequence(a *api.AttemptView) string {
 	if a.NextRetryTime != nil {
 		return "next " + *a.NextRetryTime
 	}

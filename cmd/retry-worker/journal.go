@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"retry-worker/internal/api"
 	"retry-worker/internal/audit"
 	"retry-worker/internal/config"
-	"retry-worker/internal/console"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/events"
 	"retry-worker/internal/gate"
@@ -138,7 +138,7 @@ func (c *cli) erase(ctx context.Context, server *serverFlags, s journal.Subject,
 	if err != nil {
 		return err
 	}
-	return show(ctx, c, client, subjectPath(s, "/erase"), map[string]string{"reason": reason}, func(done *console.Erased) {
+	return show(ctx, c, client, subjectPath(s, "/erase"), map[string]string{"reason": reason}, func(done *api.Erased) {
 		fmt.Fprintf(c.out, "erased: %d records; what is counted goes on as %s (record %d)\n",
 			done.Records, inertLine(done.Pseudonym, 200), done.Record)
 	})

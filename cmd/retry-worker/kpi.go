@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"retry-worker/internal/api"
 	"retry-worker/internal/audit"
-	"retry-worker/internal/console"
 	"retry-worker/internal/kpi"
 )
 
@@ -49,7 +49,7 @@ func (c *cli) kpiCommand() *cobra.Command {
 
 // askKPIs prints the figures of a worker.
 func (c *cli) askKPIs(ctx context.Context, f *serverFlags, policy string) error {
-	api, err := f.client()
+	client, err := f.client()
 	if err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func (c *cli) askKPIs(ctx context.Context, f *serverFlags, policy string) error 
 	if policy != "" {
 		path += "?policy=" + url.QueryEscape(policy)
 	}
-	answer, _, err := asked[console.KPIs](ctx, api, path, nil)
+	answer, _, err := asked[api.KPIs](ctx, client, path, nil)
 	if err != nil {
 		return err
 	}
@@ -82,7 +82,7 @@ func (c *cli) kpi(ctx context.Context, policies []string, policy string, now tim
 
 func (c *cli) showKPIs(kpis []kpi.KPI) error {
 	if c.json() {
-		return c.printJSON(console.KPIs{KPIs: kpis})
+		return c.printJSON(api.KPIs{KPIs: kpis})
 	}
 	c.printKPIs(kpis)
 	return nil

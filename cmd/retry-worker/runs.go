@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"retry-worker/internal/console"
+	"retry-worker/internal/api"
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/journal"
 )
@@ -37,18 +37,18 @@ func (c *cli) runsCommand() *cobra.Command {
 }
 
 // runCommand is a command about one run.
-func (c *cli) runCommand(verb, short, long string, do func(ctx context.Context, api *apiClient, id string) error) *cobra.Command {
+func (c *cli) runCommand(verb, short, long string, do func(ctx context.Context, client *apiClient, id string) error) *cobra.Command {
 	var f serverFlags
 	cmd := &cobra.Command{
 		Use: verb + " RUN", Short: short, Long: long,
 		Example: "  retry-worker dead-letters runs " + verb + " 0198a0c0-5717-7562-b3fc-2c963f66afa6",
 		Args:    oneRun,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			api, err := f.client()
+			client, err := f.client()
 			if err != nil {
 				return err
 			}
-			return do(cmd.Context(), api, args[0])
+			return do(cmd.Context(), client, args[0])
 		},
 	}
 	f.register(cmd.Flags())
@@ -58,25 +58,25 @@ func (c *cli) runCommand(verb, short, long string, do func(ctx context.Context, 
 // oneRun takes one argument, a bulk run's id.
 var oneRun = oneID("bulk run", "retry-worker dead-letters runs list", "0198a0c0-5717-7562-b3fc-2c963f66afa6")
 
-func (c *cli) showRun(ctx context.Context, api *apiClient, id string) error {
-	return c.oneRun(ctx, api, "/bulk-runs/"+url.PathEscape(id), nil)
+func (c *cli) showRun(ctx context.Context, client *apiClient, id string) error {
+	return c.oneRun(ctx, client, "/bulk-runs/"+url.PathEscape(id), nil)
 }
 
 func (c *cli) stepRun(verb string) func(context.Context, *apiClient, string) error {
-	return func(ctx context.Context, api *apiClient, id string) error {
-		return c.oneRun(ctx, api, "/bulk-runs/"+url.PathEscape(id)+"/"+verb, struct{}{})
+	return func(ctx context.Context, client *apiClient, id string) error {
+		return c.oneRun(ctx, client, "/bulk-runs/"+url.PathEscape(id)+"/"+verb, struct{}{})
 	}
 }
 
 // oneRun asks for a run, or has something done with it, and prints it as it stands then.
-func (c *cli) oneRun(ctx context.Context, api *apiClient, path string, body any) error {
-	return show(ctx, c, api, path, body, func(run *console.BulkRun) { c.printRun(ctx, api, run) })
+func (c *cli) oneRun(ctx context.Context, client *apiClient, path string, body any) error {
+	return show(ctx, c, client, path, body, func(run *api.BulkRun) { c.printRun(ctx, client, run) })
 }
 
-func (c *cli) watchRun(ctx context.Context, api *apiClient, id string) error {
+func (c *cli) watchRun(ctx context.Context, client *apiClient, id string) error {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	return c.follow(ctx, api, id, seenRun{})
+	return c.follow(ctx, client, id, seenRun{})
 }
 
 func (c *cli) runsListCommand() *cobra.Command {
@@ -93,11 +93,11 @@ func (c *cli) runsListCommand() *cobra.Command {
 			if err := wrongUse(f.check()); err != nil {
 				return err
 			}
-			api, err := f.client()
+			client, err := f.client()
 			if err != nil {
 				return err
 			}
-			return c.runsList(cmd.Context(), api, &f.pageFlags)
+			return c.runsList(cmd.Context(), client, &f.pageFlags)
 		},
 	}
 	f.pageFlags.register(cmd.Flags())
@@ -105,8 +105,8 @@ func (c *cli) runsListCommand() *cobra.Command {
 	return cmd
 }
 
-func (c *cli) runsList(ctx context.Context, api *apiClient, f *pageFlags) error {
-	type run = console.BulkRun
+func (c *cli) runsList(ctx context.Context, client *apiClient, f *pageFlags) error {
+	type run = api.BulkRun
 	table := tableOf(c,
 		column[run]{name: "RUN", of: func(r *run) string { return r.ID }},
 		column[run]{name: "STARTED", rank: 4, of: func(r *run) string { return minute(r.CreatedAt) }},
@@ -118,7 +118,7 @@ func (c *cli) runsList(ctx context.Context, api *apiClient, f *pageFlags) error 
 		column[run]{name: "DEAD AGAIN", rank: 6, of: func(r *run) string { return strconv.FormatInt(r.Counts[journal.BulkDeadAgain], 10) }},
 		column[run]{name: "REASON", rank: 3, of: func(r *run) string { return r.Reason }, elastic: true},
 	)
-	next, err := list(ctx, c, api, f, "/bulk-runs", url.Values{}, "cursor", table)
+	next, err := list(ctx, c, client, f, "/bulk-runs", url.Values{}, "cursor", table)
 	if err != nil || c.json() {
 		return err
 	}
@@ -127,7 +127,7 @@ func (c *cli) runsList(ctx context.Context, api *apiClient, f *pageFlags) error 
 }
 
 // holds tells that a run decides nothing for the moment.
-func holds(r *console.BulkRun) string {
+func holds(r *api.BulkRun) string {
 	if r.Hold == nil {
 		return ""
 	}
@@ -150,11 +150,11 @@ func (c *cli) runsItemsCommand() *cobra.Command {
 			if err := wrongUse(checkOutcome(outcome), f.check()); err != nil {
 				return err
 			}
-			api, err := f.client()
+			client, err := f.client()
 			if err != nil {
 				return err
 			}
-			return c.runsItems(cmd.Context(), api, &f.pageFlags, args[0], outcome)
+			return c.runsItems(cmd.Context(), client, &f.pageFlags, args[0], outcome)
 		},
 	}
 	cmd.Flags().StringVar(&outcome, "outcome", "", "only with this: "+strings.Join(outcomeNames(), ", "))
@@ -178,8 +178,8 @@ func checkOutcome(outcome string) error {
 	return nil
 }
 
-func (c *cli) runsItems(ctx context.Context, api *apiClient, f *pageFlags, id, outcome string) error {
-	type item = console.BulkItem
+func (c *cli) runsItems(ctx context.Context, client *apiClient, f *pageFlags, id, outcome string) error {
+	type item = api.BulkItem
 	table := tableOf(c,
 		column[item]{name: "NUMBER", rank: 5, of: func(i *item) string { return strconv.FormatInt(i.Number, 10) }},
 		column[item]{name: "ID", of: func(i *item) string { return i.DeadLetter }},
@@ -192,7 +192,7 @@ func (c *cli) runsItems(ctx context.Context, api *apiClient, f *pageFlags, id, o
 	if outcome != "" {
 		q.Set("outcome", outcome)
 	}
-	next, err := list(ctx, c, api, f, "/bulk-runs/"+url.PathEscape(id)+"/items", q, "after", table)
+	next, err := list(ctx, c, client, f, "/bulk-runs/"+url.PathEscape(id)+"/items", q, "after", table)
 	if err != nil || c.json() {
 		return err
 	}
@@ -201,7 +201,7 @@ func (c *cli) runsItems(ctx context.Context, api *apiClient, f *pageFlags, id, o
 }
 
 // printRun prints a run, and what became of its dead letters so far.
-func (c *cli) printRun(ctx context.Context, api *apiClient, r *console.BulkRun) {
+func (c *cli) printRun(ctx context.Context, client *apiClient, r *api.BulkRun) {
 	line, done := c.sheet()
 	line("bulk run", r.ID)
 	line("state", stateWords(r))
@@ -216,11 +216,11 @@ func (c *cli) printRun(ctx context.Context, api *apiClient, r *console.BulkRun) 
 	line("ended", value(r.EndedAt))
 	line("in it", deadLetters(r.Total))
 	done()
-	c.printOutcomes(ctx, api, r)
+	c.printOutcomes(ctx, client, r)
 }
 
 // stateWords are where a run stands, and by whom.
-func stateWords(r *console.BulkRun) string {
+func stateWords(r *api.BulkRun) string {
 	switch {
 	case r.Hold != nil:
 		return string(r.State) + ", " + holdWords(r)
@@ -232,7 +232,7 @@ func stateWords(r *console.BulkRun) string {
 }
 
 // printOutcomes says what became of a run's dead letters so far, and why some were refused.
-func (c *cli) printOutcomes(ctx context.Context, api *apiClient, r *console.BulkRun) {
+func (c *cli) printOutcomes(ctx context.Context, client *apiClient, r *api.BulkRun) {
 	type row struct {
 		outcome journal.BulkOutcome
 		n       int64
@@ -254,14 +254,14 @@ func (c *cli) printOutcomes(ctx context.Context, api *apiClient, r *console.Bulk
 		column[row]{name: "MEANS", of: func(r *row) string { return r.words }, elastic: true},
 	).print(rows)
 	if r.Counts[journal.BulkRefused] > 0 {
-		c.printRefused(ctx, api, r)
+		c.printRefused(ctx, client, r)
 	}
 	if onWay := r.Counts[journal.BulkDecided] + r.Counts[journal.BulkTaken]; runEnded(r) && onWay > 0 {
 		fmt.Fprintf(c.out, "\nHow %s on the way end is not known yet; `%s` tells later.\n", deadLetters(onWay), runsCommandLine("show", r.ID))
 	}
 }
 
-func outcomeWords(r *console.BulkRun, o journal.BulkOutcome) string {
+func outcomeWords(r *api.BulkRun, o journal.BulkOutcome) string {
 	switch o {
 	case journal.BulkPlanned:
 		if r.State == journal.BulkCancelled {
@@ -290,12 +290,12 @@ func outcomeWords(r *console.BulkRun, o journal.BulkOutcome) string {
 }
 
 // printRefused says why some were refused; it looks at so many of them at most.
-func (c *cli) printRefused(ctx context.Context, api *apiClient, r *console.BulkRun) {
+func (c *cli) printRefused(ctx context.Context, client *apiClient, r *api.BulkRun) {
 	const mostPages = 25
 	counts, seen := map[string]int64{}, int64(0)
 	q := url.Values{"outcome": {string(journal.BulkRefused)}, "limit": {strconv.Itoa(deadletter.MostItems)}}
 	for range mostPages {
-		page, _, err := asked[console.BulkItemPage](ctx, api, "/bulk-runs/"+url.PathEscape(r.ID)+"/items?"+q.Encode(), nil)
+		page, _, err := asked[api.BulkItemPage](ctx, client, "/bulk-runs/"+url.PathEscape(r.ID)+"/items?"+q.Encode(), nil)
 		if err != nil {
 			return // what is printed stands without it
 		}

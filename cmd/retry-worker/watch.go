@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"retry-worker/internal/console"
+	"retry-worker/internal/api"
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/journal"
 )
@@ -21,9 +21,9 @@ const (
 
 // follow watches a run to its end and prints it; begun is how it was answered when it was started, if it was just now.
 // Where ctx ends first, it says how to go on: the run does so by itself.
-func (c *cli) follow(ctx context.Context, api *apiClient, id string, begun seenRun) error {
+func (c *cli) follow(ctx context.Context, client *apiClient, id string, begun seenRun) error {
 	w := &watcher{c: c, bar: c.progress(""), seenRun: begun}
-	err := w.watch(ctx, api, id)
+	err := w.watch(ctx, client, id)
 	w.bar.end()
 	run := w.run
 	if ctx.Err() != nil {
@@ -39,7 +39,7 @@ func (c *cli) follow(ctx context.Context, api *apiClient, id string, begun seenR
 		fmt.Fprintf(c.out, "%s\n", w.text)
 	case ctx.Err() == nil:
 		fmt.Fprintf(c.out, "Bulk run %s is %s.\n", inertLine(run.ID, maxCell), inertLine(string(run.State), maxCell))
-		c.printOutcomes(context.WithoutCancel(ctx), api, run)
+		c.printOutcomes(context.WithoutCancel(ctx), client, run)
 	}
 	if run.State == journal.BulkCancelled {
 		return fmt.Errorf("the run was cancelled by %s: %d of %s were not decided", inertLine(value(run.ChangedBy), maxCell), run.Counts[journal.BulkPlanned], deadLetters(run.Total))
@@ -49,7 +49,7 @@ func (c *cli) follow(ctx context.Context, api *apiClient, id string, begun seenR
 
 // seenRun is a run as it was seen last, and the API's words for it; nil where it was not.
 type seenRun struct {
-	run  *console.BulkRun
+	run  *api.BulkRun
 	text []byte
 }
 
@@ -62,10 +62,10 @@ type watcher struct {
 }
 
 // watch looks at a run until its end, or that of ctx, whose error it returns then.
-func (w *watcher) watch(ctx context.Context, api *apiClient, id string) error {
+func (w *watcher) watch(ctx context.Context, client *apiClient, id string) error {
 	heard := time.Now()
 	for pause := firstLook; ; pause = min(pause*3/2, lastLook) {
-		run, text, err := asked[console.BulkRun](ctx, api, "/bulk-runs/"+url.PathEscape(id), nil)
+		run, text, err := asked[api.BulkRun](ctx, client, "/bulk-runs/"+url.PathEscape(id), nil)
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
@@ -88,11 +88,11 @@ func (w *watcher) watch(ctx context.Context, api *apiClient, id string) error {
 }
 
 // runEnded tells that nothing more is decided in it.
-func runEnded(r *console.BulkRun) bool {
+func runEnded(r *api.BulkRun) bool {
 	return r.State == journal.BulkDone || r.State == journal.BulkCancelled
 }
 
-func (w *watcher) show(r *console.BulkRun) {
+func (w *watcher) show(r *api.BulkRun) {
 	behind := r.Total - r.Counts[journal.BulkPlanned]
 	line := progressWords(r, behind)
 	if w.bar.w != nil {
@@ -111,7 +111,7 @@ func (w *watcher) show(r *console.BulkRun) {
 }
 
 // progressWords are how far a run has come.
-func progressWords(r *console.BulkRun, behind int64) string {
+func progressWords(r *api.BulkRun, behind int64) string {
 	if r.State == journal.BulkPreparing {
 		return fmt.Sprintf("preparing, %s so far", deadLetters(r.Total))
 	}
@@ -141,7 +141,7 @@ func by(who *string) string {
 }
 
 // holdWords say why a run decides nothing for the moment.
-func holdWords(r *console.BulkRun) string {
+func holdWords(r *api.BulkRun) string {
 	why := value(r.Hold)
 	if why == deadletter.HoldEngine {
 		why = "the engine does not answer"

@@ -14,7 +14,7 @@ import (
 
 	"retry-worker/internal/access"
 	"retry-worker/internal/catalogue"
-	"retry-worker/internal/console/pages"
+	"retry-worker/internal/console"
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/destination"
@@ -267,14 +267,14 @@ func (s *sample) reviewedClaim() {
 
 // serve shows the sample's pages, behind the console's own gate.
 func (s *sample) serve() string {
-	up := pages.Signal{Known: true, Up: true, Since: sampleNow.Add(-engineUp)}
-	p := pages.New(pages.Options{Now: s.now, Catalogue: catalogue.Default, Log: zap.NewNop(), Health: func() pages.Health {
-		return pages.Health{Journal: up, Engine: up, Version: "1.0.0"}
+	up := console.Signal{Known: true, Up: true, Since: sampleNow.Add(-engineUp)}
+	p := console.New(console.Options{Now: s.now, Catalogue: catalogue.Default, Log: zap.NewNop(), Health: func() console.Health {
+		return console.Health{Journal: up, Engine: up, Version: "1.0.0"}
 	}})
 	policies := func() decision.Policies { return catalogue.Default().Policies }
 	many := deadletter.New(s.store, s.journal, policies, s.now, func() time.Time { return sampleNow.Add(-engineUp) })
 	p.Open(s.store, s.review, many, testkit.StartGates(s.t, s.store, s.journal, testkit.NewClock(s.now())))
-	gate := access.New(access.Options{Now: s.now, Public: []string{pages.AssetsPrefix}, LoginPage: p.Login, Refuse: p.Refuse})
+	gate := access.New(access.Options{Now: s.now, Public: []string{console.AssetsPrefix}, LoginPage: p.Login, Refuse: p.Refuse})
 	server := httptest.NewServer(gate.Middleware(http.Handler(p)))
 	s.t.Cleanup(server.Close)
 	return server.URL

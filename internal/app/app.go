@@ -11,11 +11,11 @@ import (
 	"go.uber.org/zap"
 
 	"retry-worker/internal/access"
+	"retry-worker/internal/api"
 	"retry-worker/internal/catalogue"
 	"retry-worker/internal/clock"
 	"retry-worker/internal/config"
 	"retry-worker/internal/console"
-	"retry-worker/internal/console/pages"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/events"
 	"retry-worker/internal/gate"
@@ -39,8 +39,8 @@ type App struct {
 	readiness *metrics.Readiness
 	metrics   *metrics.Metrics
 	ops, http *webserver.Server
-	api       *console.API
-	pages     *pages.Pages
+	api       *api.API
+	pages     *console.Pages
 	tokens    *access.Watcher        // nil where there are none
 	cert      *webserver.Certificate // nil where the console speaks no TLS
 	health    health

@@ -12,8 +12,8 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"retry-worker/internal/access"
+	"retry-worker/internal/api"
 	"retry-worker/internal/console"
-	"retry-worker/internal/console/pages"
 	"retry-worker/internal/webserver"
 )
 
@@ -25,15 +25,15 @@ func (a *App) openConsole() (err error) {
 	if err = a.openCertificate(); err != nil {
 		return err
 	}
-	a.pages = pages.New(pages.Options{Now: a.clock.Now, Catalogue: a.catalogue, Health: a.health.told, Log: a.log})
-	options := console.Options{
+	a.pages = console.New(console.Options{Now: a.clock.Now, Catalogue: a.catalogue, Health: a.health.told, Log: a.log})
+	options := api.Options{
 		Now: a.clock.Now, Policies: a.policies, Provider: a.settings.Provider, Hooks: a.accessHooks(), Log: a.log,
-		Pages: console.Site{Handler: a.pages, Public: []string{pages.AssetsPrefix}, Login: a.pages.Login, Refuse: a.pages.Refuse},
+		Pages: api.Site{Handler: a.pages, Public: []string{console.AssetsPrefix}, Login: a.pages.Login, Refuse: a.pages.Refuse},
 	}
 	if a.tokens != nil {
 		options.Tokens = a.tokens.Current
 	}
-	a.api = console.New(options)
+	a.api = api.New(options)
 	if a.http, err = a.api.Listen(a.settings.HTTPAddr, a.cert, a.settings.Proxies...); err != nil {
 		return err
 	}

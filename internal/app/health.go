@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"retry-worker/internal/console/pages"
+	"retry-worker/internal/console"
 	"retry-worker/internal/notify"
 	"retry-worker/internal/redact"
 )
@@ -12,19 +12,19 @@ import (
 // health is what the service knows of itself, for the people who look at it. Safe for concurrent use.
 type health struct {
 	mu              sync.Mutex
-	engine, journal pages.Signal
+	engine, journal console.Signal
 	rejection       error
-	notices         []pages.Notice
+	notices         []console.Notice
 	version         string
 	now             func() time.Time
 }
 
 // set notes how a signal stands; since when stays where that is no change.
-func (h *health) set(s *pages.Signal, up bool) {
+func (h *health) set(s *console.Signal, up bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !s.Known || s.Up != up {
-		*s = pages.Signal{Known: true, Up: up, Since: h.now()}
+		*s = console.Signal{Known: true, Up: up, Since: h.now()}
 	}
 }
 
@@ -37,10 +37,10 @@ func (h *health) reject(err error) {
 
 // untold notes which teams could not be told so far.
 func (h *health) untold(waiting []notify.Waiting) {
-	var failed []pages.Notice
+	var failed []console.Notice
 	for _, w := range waiting {
 		if w.Failure != "" {
-			failed = append(failed, pages.Notice{Team: w.Team, Way: string(w.Channel), Since: w.Since, Failure: redact.Line(w.Failure, maxNoticeFailure)})
+			failed = append(failed, console.Notice{Team: w.Team, Way: string(w.Channel), Since: w.Since, Failure: redact.Line(w.Failure, maxNoticeFailure)})
 		}
 	}
 	h.mu.Lock()
@@ -52,10 +52,10 @@ func (h *health) untold(waiting []notify.Waiting) {
 const maxNoticeFailure = 300
 
 // told is what the pages show.
-func (h *health) told() pages.Health {
+func (h *health) told() console.Health {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return pages.Health{Journal: h.journal, Engine: h.engine, Rejection: h.rejection, Notices: h.notices, Version: h.version}
+	return console.Health{Journal: h.journal, Engine: h.engine, Rejection: h.rejection, Notices: h.notices, Version: h.version}
 }
 
 // engineUp is since when the engine answers this process; the zero time where it does not.

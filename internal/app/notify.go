@@ -10,7 +10,7 @@ import (
 
 	"retry-worker/internal/catalogue"
 	"retry-worker/internal/config"
-	"retry-worker/internal/console/pages"
+	"retry-worker/internal/console"
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/gate"
 	"retry-worker/internal/journal"
@@ -115,7 +115,7 @@ func Mailer(s config.Notify) *notify.Mailer {
 	return notify.NewMailer(notify.MailServer{
 		Host: s.SMTP.Host, Port: s.SMTP.Port, Encryption: notify.Encryption(s.SMTP.Encryption), User: s.SMTP.User,
 		PasswordFile: s.SMTP.PasswordFile, CAFile: s.SMTP.CAFile, From: s.SMTP.From,
-	}, pages.Portuguese, zoneOf(s))
+	}, console.Portuguese, zoneOf(s))
 }
 
 // Poster of the settings.

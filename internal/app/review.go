@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"retry-worker/internal/console"
+	"retry-worker/internal/api"
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/events"
 	"retry-worker/internal/gate"
@@ -86,7 +86,7 @@ func (a *App) newReviews(memory *journal.Journal, c *carriers) *worker.Worker {
 // openReviews lets people see and decide, on one and on many, and on destinations; it is what bulk runs decide by, too.
 func (a *App) openReviews(memory *journal.Journal, gates *gate.Gates) *deadletter.Service {
 	service := deadletter.New(a.store, memory, a.policies, a.clock.Now, a.health.engineUp)
-	a.api.Open(console.Journal{Reader: a.store, Recorder: memory, Store: a.store, DeadLetters: service, Bulk: service, Gates: gates,
+	a.api.Open(api.Journal{Reader: a.store, Recorder: memory, Store: a.store, DeadLetters: service, Bulk: service, Gates: gates,
 		Sessions: a.store})
 	a.pages.Open(a.store, service, service, gates)
 	return service

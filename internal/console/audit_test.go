@@ -1,120 +1,157 @@
 package console_test
 
 import (
-	"encoding/json"
-	"fmt"
+	"encoding/csv"
 	"net/http"
+	"net/url"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
-	"retry-worker/internal/decision"
-	"retry-worker/internal/decision/decisiontest"
-	"retry-worker/internal/kpi"
+	"golang.org/x/net/html"
+
+	"retry-worker/internal/catalogue"
+	"retry-worker/internal/deadletter"
+	"retry-worker/internal/journal"
 	"retry-worker/internal/testkit"
 )
 
-func TestAudit(t *testing.T) {
-	const claim = "CLM-001-1"
-	url, _, _ := recording(t, claim, time.Hour)
-	post(t, url+"/outcomes", `{"id":"CLM-001-1"}`)
-	a := get(t, url+"/subjects/tiss-submission/"+claim+"/audit")
-	items, _ := a.body["items"].([]any)
-	if a.status != http.StatusOK || len(items) != 2 || a.body["next"] != nil || len(a.body) != 2 {
-		t.Fatalf("got %d %v", a.status, a.body)
+func TestTheAuditIsSearchedAndExported(t *testing.T) {
+	s := open(t, sampleDead(t, now))
+	search := "/audit?policy=tiss-submission&id=" + deadID
+	d := s.page(search)
+	if rows := d.all(func(n *html.Node) bool { return attr(n, "class") == "row-link" }); len(rows) != 7 {
+		t.Errorf("%d records of the claim, want 7", len(rows))
 	}
-	first, second := items[0].(map[string]any), items[1].(map[string]any)
-	for name, want := range map[string]any{
-		"record": 1.0, "kind": "attempt", "timestamp": "2026-03-02T10:00:00Z", "claimId": claim, "submissionError": "TIMEOUT",
-		"errorClassification": "TRANSIENT", "retryCount": 1.0, "maxRetries": 5.0, "shouldRetry": true, "retryReason": "Transient error, retry 1 of 5",
-		"jobKey": "9007199254740994", "outcome": "RETRY",
-	} {
-		if first[name] != want {
-			t.Errorf("%s is %v, want %v", name, first[name], want)
+	for _, n := range d.all(func(n *html.Node) bool { return has(n, "download") }) {
+		w := s.get(attr(n, "href"))
+		if w.Code != 200 || !strings.Contains(w.Header().Get("Content-Disposition"), "attachment") || !strings.Contains(w.Body.String(), deadID) || strings.Contains(w.Body.String(), permanentID) {
+			t.Errorf("%s exports something else", attr(n, "href"))
 		}
-	}
-	if len(first["events"].([]any)) != 6 {
-		t.Errorf("the events are %v", first["events"])
-	}
-	if body, _ := second["body"].(map[string]any); second["kind"] != "outcome" || body["outcome"] != "success" {
-		t.Errorf("the outcome's entry is %v", second)
-	}
-}
-
-func TestAuditPages(t *testing.T) {
-	const claim, all = "CLM-001-1", 205
-	f := testkit.New(t, testkit.At(now), testkit.By(decisiontest.Policies()))
-	for n := range all {
-		id := claim
-		if n%40 == 3 {
-			id = "CLM-002-1" // somebody else's between them
-		}
-		f.Fail(decision.DefaultPolicy, id, "TIMEOUT", -1)
-	}
-	url := serve(t, f.Memory, now) + "/api/v1/subjects/tiss-submission/" + claim + "/audit"
-	var sizes []int
-	last, cursor := 0.0, ""
-	for cursor != "end" {
-		a := get(t, url+"?cursor="+cursor)
-		items := a.body["items"].([]any)
-		sizes = append(sizes, len(items))
-		for _, i := range items {
-			item := i.(map[string]any)
-			if item["claimId"] != claim || item["record"].(float64) <= last {
-				t.Errorf("after record %v: got %v of %v", last, item["record"], item["claimId"])
+		if strings.HasPrefix(w.Header().Get("Content-Type"), "text/csv") {
+			from := csv.NewReader(w.Body)
+			from.Comma = ';'
+			if all, err := from.ReadAll(); err != nil || len(all) != 8 {
+				t.Errorf("the CSV has %d lines: %v", len(all), err)
 			}
-			last = item["record"].(float64)
-		}
-		cursor = "end"
-		if next, more := a.body["next"].(string); more {
-			cursor = next
 		}
 	}
-	if fmt.Sprint(sizes) != "[100 99]" {
-		t.Errorf("the pages have %v records, want 100 and 99", sizes)
+	records := 0
+	for address := "/audit"; address != ""; records++ {
+		d := s.page(address)
+		address = ""
+		for _, n := range d.all(func(n *html.Node) bool { return attr(n, "rel") == "next" }) {
+			address = attr(n, "href")
+		}
+		if records > 5 {
+			t.Fatal("there is no end")
+		}
 	}
-	if a := get(t, url+fmt.Sprintf("?cursor=%d", all+1)); a.status != http.StatusOK || len(a.body["items"].([]any)) != 0 || a.body["next"] != nil {
-		t.Errorf("behind the last: got %d %v", a.status, a.body)
+	for _, address := range []string{"/audit?id=" + deadID, "/audit?since=yesterday", "/audit?policy=tiss-submission"} {
+		d := s.doc(s.get(address), 422)
+		checkPage(t, d, address, "en")
+		if d.id("wrong") == nil || len(d.all(func(n *html.Node) bool { return attr(n, "aria-invalid") == "true" })) != 1 {
+			t.Errorf("%s does not say what is wrong", address)
+		}
+	}
+	// Times are the reader's: 12:00 in São Paulo is 15:00 UTC.
+	if d := s.page("/audit?since=" + now.Add(-3*time.Hour).Format("2006-01-02T15:04")); len(d.all(func(n *html.Node) bool { return attr(n, "class") == "row-link" })) > 0 {
+		t.Error("the time was read as UTC")
 	}
 }
 
-func TestAuditRefused(t *testing.T) {
-	url, _, _ := recording(t, "CLM-001-1", time.Hour)
-	for path, want := range map[string]struct {
-		status int
-		code   string
-	}{
-		"CLM-001-2/audit":                             {404, "subject_not_found"},
-		"CLM-001-1/audit?tenant=other":                {404, "subject_not_found"},
-		"CLM-001-1/audit?cursor=x":                    {422, "invalid_cursor"},
-		"CLM-001-1/audit?cursor=-1":                   {422, "invalid_cursor"},
-		"CLM-001-1/audit?cursor=0":                    {422, "invalid_cursor"},
-		"CLM-001-1/audit?cursor=99999999999999999999": {422, "invalid_cursor"},
-		"CLM-001-1/audit/more":                        {404, "not_found"},
+// An erasure is told in the reader's language; what it left is found under the pseudonym.
+func TestAnErasureIsShown(t *testing.T) {
+	w := sampleDead(t, now)
+	i := slices.IndexFunc(w.items(), func(i deadletter.Item) bool { return i.Subject.ID == deadID })
+	_, err := w.DeadLetters.Discard(t.Context(), deadletter.Command{ID: w.items()[i].ID, Reason: "x", By: "ana"})
+	testkit.Must(t, err)
+	w.Deliver(true)
+	e := journal.Erasure{Subject: testkit.Subject("tiss-submission", deadID), Reason: "protocolo 4711", By: "ana.souza"}
+	done, err := w.Journal.Erase(t.Context(), w.Memory, e)
+	testkit.Must(t, err)
+	s := open(t, w)
+	for lang, says := range map[string]string{
+		"en": "Records erased on request (LGPD)", "pt-BR": "Registros apagados a pedido (LGPD)",
 	} {
-		a := get(t, url+"/subjects/tiss-submission/"+path)
-		a.refused(t, path, want.status, want.code)
+		s.lang = lang
+		for _, address := range []string{"/audit", "/subjects/tiss-submission/" + done.Pseudonym.ID} {
+			if raw := s.page(address).raw; !strings.Contains(raw, says) ||
+				!strings.Contains(raw, "protocolo 4711") || strings.Contains(raw, deadID) {
+				t.Errorf("%s in %s does not tell of the erasure, or tells whose it was", address, lang)
+			}
+		}
+	}
+	s.doc(s.get("/subjects/tiss-submission/"+deadID), 404)
+}
+
+func TestAnExportEndsWithTheReadersRight(t *testing.T) {
+	s := open(t, sampleDead(t, now)).as(0)
+	w := s.get("/audit/export?format=csv")
+	if w.Code == http.StatusOK || strings.Contains(w.Body.String(), deadID) {
+		t.Errorf("nobody reads %d", w.Code)
 	}
 }
 
-func TestKPIs(t *testing.T) {
-	url, _, _ := recording(t, "CLM-001-1", time.Hour)
-	post(t, url+"/outcomes", `{"id":"CLM-001-1"}`)
-	for _, path := range []string{"/kpis", "/kpis?policy=tiss-submission"} {
-		a := get(t, url+path)
-		all, _ := a.body["kpis"].([]any)
-		if a.status != http.StatusOK || len(all) != 10 || len(a.body) != 1 {
-			t.Fatalf("%s: got %d %v", path, a.status, a.body)
+func TestAnErrorIsTriedOut(t *testing.T) {
+	s := open(t, newWorld(t, now))
+	form := func(more ...string) url.Values {
+		f := url.Values{"policy": {"tiss-submission"}, "id": {"CLM-T-1"}, "retryCount": {"0"}, "error": {"HTTP 503 <b>"}}
+		for i := 0; i < len(more); i += 2 {
+			f.Set(more[i], more[i+1])
 		}
-		var rate kpi.KPI
-		text, err := json.Marshal(all[0])
-		if err == nil {
-			err = json.Unmarshal(text, &rate)
+		return f
+	}
+	for _, c := range []struct {
+		form   url.Values
+		status int
+		words  string
+	}{
+		{form(), 200, "Retry 1 of 5."},
+		{form("error", "INVALID_PATIENT_DATA"), 200, "Corrija os dados do paciente"},
+		{form("retryCount", "5"), 200, "Retry limit reached (5)"},
+		{form("error", "what is this"), 200, "no rule knows this error"},
+		{form("retryCount", "2.5"), 422, "INVALID_RETRY_COUNT"},
+		{form("id", "7"), 422, "INVALID_CLAIM_ID"},
+		{form("policy", "whatsapp-message", "error", "x", "httpStatus", "404"), 200, "Permanent error"},
+		{form("policy", "job-queue", "error", "x", "maxAttempts", "3", "delay", "PT30S"), 200, "Waits 30 s"},
+		{form("policy", "<script>"), 422, "UNKNOWN_POLICY"},
+	} {
+		d := s.doc(s.post("/policies", c.form), c.status)
+		checkPage(t, d, "/policies", "en")
+		if got := text(d.id("result")); !strings.Contains(got, c.words) {
+			t.Errorf("%v: %q, want %q", c.form, got, c.words)
 		}
-		if err != nil || rate.Name != kpi.SuccessRate || rate.Policy != "tiss-submission" || rate.Value == nil || *rate.Value != 1 ||
-			rate.Samples != 1 || rate.Window != 24 || !*rate.Goals[0].Holds {
-			t.Errorf("%s: the success rate is %s, %v", path, text, err)
+		if got := text(d.field("error")); got != c.form.Get("error") {
+			t.Errorf("the error is %q afterwards", got)
 		}
 	}
-	a := get(t, url+"/kpis?policy=none")
-	a.refused(t, "a policy that nobody knows", http.StatusUnprocessableEntity, "unknown_policy")
+	if d := s.doc(s.post("/policies", form("policy", "whatsapp-message", "error", "x", "httpStatus", "404")), 200); attr(d.field("httpStatus"), "value") != "404" {
+		t.Error("what was written is gone")
+	}
+}
+
+func TestEveryPolicyIsShown(t *testing.T) {
+	s := open(t, newWorld(t, now))
+	d := s.page("/policies")
+	for name, p := range catalogue.Default().Policies {
+		section := d.id("policy-" + name)
+		if section == nil {
+			t.Errorf("%s is not shown", name)
+			continue
+		}
+		for _, words := range []string{p.IDVariable, p.ErrorVariable, p.Description} {
+			if !strings.Contains(text(section), words) {
+				t.Errorf("%s does not say %q", name, words)
+			}
+		}
+		w := s.get("/policies/" + name + "/ladder.svg")
+		if w.Code != 200 || !strings.Contains(w.Body.String(), "<svg") || !strings.Contains(w.Header().Get("Content-Security-Policy"), "default-src 'none'") {
+			t.Errorf("%s has no picture", name)
+		}
+	}
+	if !strings.Contains(text(d.id("policy-tiss-submission")), "1 h 4 min to 1 h 36 min 2 h 5 min to 3 h 6 min") {
+		t.Error("the fifth wait is not 64 to 96 min")
+	}
 }

@@ -1,74 +1,49 @@
 package console_test
 
 import (
-	"encoding/json"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
-	"regexp"
-	"slices"
 	"strings"
 	"testing"
+	"time"
 
-	"go.uber.org/zap"
-
-	"retry-worker/internal/console"
 	"retry-worker/internal/decision"
-	"retry-worker/internal/decision/decisiontest"
-	"retry-worker/internal/testkit"
 )
 
-// FuzzRequest: whatever stands where an id, a parameter, a cursor, a plan's token or a body is expected, each address gives
-// an answer that is described, and never 500.
-func FuzzRequest(f *testing.F) {
-	k := testkit.New(f, testkit.At(now), testkit.By(decisiontest.Policies()))
-	api := console.New(console.Options{Now: k.Now, Policies: k.Policies, Log: zap.NewNop(), Tokens: k.Tokens.Load})
-	api.Open(console.Journal{Reader: k.Memory, Recorder: k.Journal, DeadLetters: k.DeadLetters, Bulk: k.DeadLetters})
-	handler, routes := api.Handler(), console.Routes()
-	slices.Sort(routes)
-	letter := ""
-	for _, claim := range []string{"CLM-1-1", "CLM-1-2", "CLM-1-3"} {
-		letter = k.DieWaiting(decision.DefaultPolicy, claim, "DUPLICATE_CLAIM", 2)
+// FuzzPage: whatever stands where an id, a field of an address, a cursor or a form is expected, each address answers, and a
+// page that is no refusal is sound.
+func FuzzPage(f *testing.F) {
+	w := newWorld(f, time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC))
+	letter := w.DieWaiting(decision.DefaultPolicy, "CLM-1-1", "DUPLICATE_CLAIM", 2)
+	site := open(f, w)
+	addresses := []string{
+		"GET /", "GET /dead-letters", "GET /dead-letters/groups", "GET /dead-letters/{id}", "GET /subjects/tiss-submission/{id}", "GET /bulk-runs",
+		"GET /bulk-runs/new", "GET /bulk-runs/{id}", "GET /policies", "GET /policies/{id}/ladder.svg", "GET /audit", "GET /audit/export", "GET /assets/{id}",
+		"POST /dead-letters/{id}/retry", "POST /dead-letters/{id}/discard", "POST /bulk-runs", "POST /bulk-runs/{id}/pause", "POST /policies",
 	}
-	ask := func(t testing.TB, route, id, query, body string) (*http.Request, answer) {
-		method, path, _ := strings.Cut(route, " ")
-		path = strings.Replace(path, "{policy}", decision.DefaultPolicy, 1)
-		path = regexp.MustCompile(`\{\w+\}`).ReplaceAllLiteralString(path, strings.ReplaceAll(url.PathEscape(id), ".", "%2E"))
-		r, err := http.NewRequestWithContext(t.Context(), method, "http://127.0.0.1"+path, strings.NewReader(body))
-		testkit.Must(t, err)
-		r.URL.RawQuery = query
-		r.Header.Set("Content-Type", "application/json")
-		r.Header.Set("Authorization", "Bearer "+k.Tokens.Secret("ada"))
-		w := httptest.NewRecorder()
-		handler.ServeHTTP(w, r)
-		a := answer{status: w.Code, header: w.Header(), text: w.Body.String()}
-		_ = json.Unmarshal(w.Body.Bytes(), &a.body) // the description says where it is JSON
-		return r, a
+	for i := range addresses {
+		f.Add(uint8(i), "CLM-1-1", "q=CLM&state=open&since=2026-03-01T08:00&cursor=AAAAAAAAAAE&lang=en", "policy=tiss-submission&id=CLM-1-1&retryCount=1&error=TIMEOUT")
+		f.Add(uint8(i), letter, "format=csv&before=5&after=-1&tenant=%00", "reason=portal+voltou&how=next&when=now")
+		f.Add(uint8(i), "<script>", "q=%3Cscript%3E&policy=%ff&id=%22%3E&until=yesterday&limit=x", "action=retry&why=x&token=AAAA&perMinute=0&total=1e9&everything=yes")
 	}
-	_, page := ask(f, "GET /api/v1/dead-letters", "", "limit=1", "")
-	cursor, _ := page.body["next"].(string)
-	const command = `{"action":"retry","filter":{"reason":"DUPLICATE_CLAIM"},"when":"now","perMinute":5`
-	_, plan := ask(f, "POST /api/v1/bulk-runs/plan", "", "", command+"}")
-	token, _ := plan.body["token"].(string)
-	if cursor == "" || token == "" {
-		f.Fatalf("no cursor or no token to begin with: %s %s", page.text, plan.text)
-	}
-	for i := range routes {
-		for id, body := range map[string]string{
-			"CLM-1-1": `{"id":"CLM-1-1","error":"TIMEOUT","now":"2026-03-01T08:00:00-03:00","variables":{"a":[1,{"b":null}]}}`,
-			letter:    `{"reason":"portal voltou","forceRetry":true,"when":"now","fresh":false}`,
-			"0":       command + `,"reason":"x","token":"` + token + `"}`,
-			"\x00":    `{"reason":"a","reason":"b"}`,
-		} {
-			f.Add(uint8(i), id, "limit=1&cursor="+cursor, body)
+	f.Fuzz(func(t *testing.T, n uint8, id, query, form string) {
+		method, path, _ := strings.Cut(addresses[int(n)%len(addresses)], " ")
+		path = strings.Replace(path, "{id}", strings.ReplaceAll(url.PathEscape(id), ".", "%2E"), 1)
+		r, err := http.NewRequestWithContext(t.Context(), method, "http://127.0.0.1"+path, strings.NewReader(form))
+		if err != nil {
+			t.Fatal(err)
 		}
-		f.Add(uint8(i), "a/../b", "tenant=%3Cdefault%3E&q=%00&since=2026-03-01T08:00:00Z&limit=-1", "[]")
-	}
-	f.Fuzz(func(t *testing.T, n uint8, id, query, body string) {
-		r, a := ask(t, routes[int(n)%len(routes)], id, query, body)
-		described(t).hold(t, r, body, &a)
-		if a.status == http.StatusInternalServerError {
-			t.Errorf("%s is answered %d %s", r.URL, a.status, a.text)
+		r.URL.RawQuery = query
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		s := *site
+		s.t = t
+		answer := s.ask(r)
+		if answer.Code == http.StatusInternalServerError {
+			t.Fatalf("%s %s is answered %d %.300s", method, r.URL, answer.Code, answer.Body)
+		}
+		if answer.Code == http.StatusOK && strings.HasPrefix(answer.Header().Get("Content-Type"), "text/html") {
+			d := s.doc(answer, http.StatusOK)
+			checkPage(t, d, r.URL.String(), attr(d.tags("html")[0], "lang"))
 		}
 	})
 }

@@ -1,77 +1,160 @@
 package console
 
 import (
-	"net/http"
+	"context"
+	"errors"
+	"strings"
 
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 )
 
-// DeadLetterGroup are the dead letters of one cause as the API shows them.
-type DeadLetterGroup struct {
-	// Fingerprint chooses them in a filter; it is null where the process reported the failures itself.
-	Fingerprint *string `json:"fingerprint"`
-	Policy      string  `json:"policy"`
-	// Reason is what a filter takes: that of the newest of them; some of them may have reached their limit instead.
-	Reason decision.Reason `json:"reason"`
-	// MatchedRule is the code or rule that told the cause; null where none did.
-	MatchedRule    *string `json:"matchedRule"`
-	Classification *string `json:"classification"`
-	// Pattern is the error without what differs from case to case.
-	Pattern   string          `json:"pattern"`
-	Count     int64           `json:"count"`
-	FirstSeen string          `json:"firstSeen"`
-	LastSeen  string          `json:"lastSeen"`
-	Teams     []decision.Team `json:"teams"`
-	// Sample is the newest of them; null where it is not told.
-	Sample *DeadLetter `json:"sample"`
+const (
+	// groupPage is how many causes one page lists.
+	groupPage = 50
+	// mostCauses that the overview names.
+	mostCauses = 5
+)
+
+// groupsData is one page of causes.
+type groupsData struct {
+	Filter                   journal.DeadLetterFilter
+	Views                    []viewLink
+	Policies, Teams, Reasons []option
+	Rows                     []causeRow
+	Next, First, Reset       string
+	Filtered                 bool
+	// Letters that the page's causes explain.
+	Letters int64
 }
 
-// DeadLetterGroupPage is one page of causes, the one with the most dead letters first.
-type DeadLetterGroupPage struct {
-	Items []DeadLetterGroup `json:"items"`
-	// Next is the cursor of the next page; null on the last.
-	Next *string `json:"next"`
+// causeRow is one cause, with what died of it.
+type causeRow struct {
+	Fingerprint, Pattern, Policy string
+	// Name is the reason in words.
+	Name                string
+	Class               Badge
+	Teams               string
+	N                   int64
+	First, Last         Moment
+	SampleID, SampleURL string
+	// Show lists them, Act plans for all of them; Act is empty where not all of them are open.
+	Show, Act string
+	// ShowText and ActText name what they are about, for those who hear links one by one.
+	ShowText, ActText string
 }
 
-// groups answers GET /api/v1/dead-letters/groups?state=&policy=&team=&reason=&fingerprint=&q=&cursor=&limit=.
-func (s *API) groups(w http.ResponseWriter, r *http.Request, m *Journal) {
-	q, bad := readParameters(r, "state", "policy", "team", "reason", "fingerprint", "q", "cursor", "limit")
-	limit, badLimit := q.limit()
-	f, badFilter := q.filter()
-	if bad := firstOf(bad, badLimit, badFilter); bad != nil {
-		s.refuse(w, bad)
-		return
+func (p *Pages) groups(v *visit, o *open) (*page, error) {
+	q := v.r.URL.Query()
+	f, _ := v.filterOf(q) // causes have no age of their own
+	f.State, f.Fingerprint = states[0], ""
+	f.Since, f.Until = journal.DeadLetterFilter{}.Since, journal.DeadLetterFilter{}.Until
+	cursor := q.Get("cursor")
+	groups, next, err := o.Groups(v.r.Context(), f, cursor, groupPage)
+	if errors.Is(err, deadletter.ErrBadCursor) {
+		return &page{redirect: groupsURL(f, "")}, nil
 	}
-	groups, next, err := m.Groups(r.Context(), f, q["cursor"], limit)
+	if err != nil && deadletter.RefusalOf(err) == nil { // what no dead letter could be fits none
+		return nil, unreadable(err)
+	}
+	counts, err := o.DeadLetterCounts(v.r.Context())
 	if err != nil {
-		s.undecided(w, r, err, cannotRead)
-		return
+		return nil, unreadable(err)
 	}
-	s.write(w, http.StatusOK, DeadLetterGroupPage{groupsOf(groups), journal.OrNull(next)})
-}
-
-func groupsOf(groups []deadletter.Group) []DeadLetterGroup {
-	all := make([]DeadLetterGroup, len(groups))
+	d := &groupsData{Filter: f, Filtered: narrowed(f), Views: v.views("groups", f), Reset: groupsURL(journal.DeadLetterFilter{}, "")}
+	choices := &listData{Filter: f}
+	p.choices(v, choices, counts)
+	d.Policies, d.Teams, d.Reasons = choices.Policies, choices.Teams, choices.Reasons
 	for i := range groups {
-		all[i] = groupOf(&groups[i])
+		d.Rows = append(d.Rows, v.causeRow(&groups[i], f))
+		d.Letters += groups[i].N
 	}
-	return all
+	if next != "" {
+		d.Next = groupsURL(f, next)
+	}
+	if cursor != "" {
+		d.First = groupsURL(f, "")
+	}
+	return &page{name: "groups", section: "dead-letters", title: v.lang.T("groups.title"), data: d, summary: v.lang.Count("groups.summary", int64(len(groups)))}, nil
 }
 
-func groupOf(g *deadletter.Group) DeadLetterGroup {
-	shown := DeadLetterGroup{
-		Fingerprint: journal.OrNull(g.Cause.ID), Policy: g.Cause.Policy, Reason: g.Cause.Reason, Classification: journal.OrNull(string(g.Cause.Classification)),
-		Pattern: g.Cause.Pattern, Count: g.N, FirstSeen: decision.Instant(g.First), LastSeen: decision.Instant(g.Last), Teams: g.Teams,
+// causeRow of a group; f is the filter that it was found by, which its links keep.
+func (v *visit) causeRow(g *deadletter.Group, f journal.DeadLetterFilter) causeRow {
+	teams := make([]string, len(g.Teams))
+	for i, team := range g.Teams {
+		teams[i] = v.lang.team(team)
 	}
-	if shown.Teams == nil {
-		shown.Teams = []decision.Team{}
+	f.Fingerprint = g.Cause.ID
+	row := causeRow{
+		Fingerprint: g.Cause.ID, Pattern: g.Cause.Pattern, Policy: g.Cause.Policy, Name: v.causeName(g), Class: v.class(g.Cause.Classification),
+		Teams: strings.Join(teams, ", "), N: g.N, First: v.ago(g.First), Last: v.ago(g.Last), SampleID: g.Sample.Subject.ID, SampleURL: subjectURL(g.Sample.Subject),
+		Show: listURL(f, ""), ShowText: v.lang.Count("groups.show", g.N), ActText: v.lang.Count("groups.act", g.N),
 	}
-	if g.Sample.ID != "" {
-		sample := deadLetterOf(&g.Sample)
-		shown.Sample = &sample
-		shown.Reason, shown.MatchedRule = g.Sample.Reason, journal.OrNull(g.Sample.MatchedRule)
+	if f.State != deadletter.AllStates {
+		row.Act = planURL(f)
 	}
-	return shown
+	return row
+}
+
+// causeName is a cause's reason in words: that of the rule that matched, otherwise what its dead letters were given up for,
+// unless that is only that their retries were used up.
+func (v *visit) causeName(g *deadletter.Group) string {
+	reason, given := g.Cause.Reason, g.Sample.Reason
+	if _, named := texts[v.lang]["reason."+string(reason)]; !named && given != "" && given != decision.ReasonMaxRetries && given != decision.ReasonTimeLimit {
+		reason = given
+	}
+	return v.lang.reason(reason)
+}
+
+// cause that a fingerprint stands for, whatever became of its dead letters; nil where nothing is known of it.
+func (v *visit) cause(o *open, fingerprint string) (*causeRow, error) {
+	groups, _, err := o.Groups(v.r.Context(), journal.DeadLetterFilter{State: deadletter.AllStates, Fingerprint: fingerprint}, "", 1)
+	switch {
+	case err != nil && deadletter.RefusalOf(err) == nil:
+		return nil, unreadable(err)
+	case len(groups) == 0: // also where it cannot be one
+		return nil, nil
+	}
+	row := v.causeRow(&groups[0], journal.DeadLetterFilter{State: deadletter.AllStates})
+	return &row, nil
+}
+
+// pattern of a fingerprint; empty where nothing is known of it.
+func (v *visit) pattern(o *open, fingerprint string) (string, error) {
+	if known, ok := v.patterns[fingerprint]; ok || fingerprint == "" {
+		return known, nil
+	}
+	cause, err := v.cause(o, fingerprint)
+	if err != nil {
+		return "", err
+	}
+	if cause != nil {
+		v.patterns[fingerprint] = cause.Pattern
+	} else {
+		v.patterns[fingerprint] = ""
+	}
+	return v.patterns[fingerprint], nil
+}
+
+// causeCount is how many open dead letters f, which names a fingerprint, lets through.
+func (v *visit) causeCount(o *open, f journal.DeadLetterFilter) (int64, error) {
+	groups, _, err := o.Groups(v.r.Context(), f, "", 1)
+	switch {
+	case err != nil && deadletter.RefusalOf(err) == nil:
+		return 0, unreadable(err)
+	case len(groups) == 0:
+		return 0, nil
+	}
+	return groups[0].N, nil
+}
+
+// biggestCauses of what is open.
+func (v *visit) biggestCauses(ctx context.Context, o *open) ([]causeRow, error) {
+	groups, _, err := o.Groups(ctx, journal.DeadLetterFilter{}, "", mostCauses)
+	rows := make([]causeRow, 0, len(groups))
+	for i := range groups {
+		rows = append(rows, v.causeRow(&groups[i], journal.DeadLetterFilter{}))
+	}
+	return rows, err
 }

@@ -1,33 +1,122 @@
 package console
 
 import (
-	"errors"
-	"net/http"
+	"slices"
+	"strings"
+	"time"
 
-	"retry-worker/internal/audit"
 	"retry-worker/internal/kpi"
 )
 
-// KPIs is what the API, and `kpi -o json`, answer with.
-type KPIs struct {
-	KPIs []kpi.KPI `json:"kpis"`
+// kpiTable shows R19's figures: a row each, a column for each policy of which something was recorded.
+type kpiTable struct {
+	Policies []string
+	Rows     []kpiRow
+	// success is the default policy's success rate, or the first that has one; nil where none has.
+	success *kpiCell
 }
 
-// kpis answers GET /api/v1/kpis?policy=.
-func (s *API) kpis(w http.ResponseWriter, r *http.Request, m *Journal) {
-	q, bad := readParameters(r, "policy")
-	if bad != nil {
-		s.refuse(w, bad)
-		return
+type kpiRow struct {
+	Name, Window string
+	Goals        []string
+	Cells        []kpiCell
+}
+
+// kpiCell is one figure of one policy.
+type kpiCell struct {
+	Policy string
+	// Value in words; empty where nothing happened that it could be made of.
+	Value   string
+	Samples string
+	Badge   Badge
+	Goals   []string
+}
+
+// kpiTable puts the policies that have samples side by side; those without say nothing.
+func (v *visit) kpiTable(all []kpi.KPI) kpiTable {
+	var t kpiTable
+	for i := range all {
+		if all[i].Samples > 0 && !slices.Contains(t.Policies, all[i].Policy) {
+			t.Policies = append(t.Policies, all[i].Policy)
+		}
 	}
-	all, err := audit.KPIs(r.Context(), m, s.policies().Names(), q["policy"], s.now())
-	if unknown, is := errors.AsType[*audit.UnknownPolicyError](err); is {
-		s.fail(w, http.StatusUnprocessableEntity, "unknown_policy", unknown.Error())
-		return
+	rows := map[string]int{}
+	for i := range all {
+		k := &all[i]
+		if !slices.Contains(t.Policies, k.Policy) {
+			continue
+		}
+		at, ok := rows[k.Name]
+		if !ok {
+			at = len(t.Rows)
+			rows[k.Name] = at
+			t.Rows = append(t.Rows, kpiRow{Name: v.lang.Or("kpi."+k.Name, k.Name), Window: v.window(k.Window), Goals: v.goals(k)})
+		}
+		cell := v.kpiCell(k)
+		t.Rows[at].Cells = append(t.Rows[at].Cells, cell)
+		if k.Name == kpi.SuccessRate && k.Value != nil && (t.success == nil || k.Policy == "tiss-submission") {
+			t.success = &cell
+		}
 	}
-	if err != nil {
-		s.unreadable(w, r, err)
-		return
+	return t
+}
+
+func (v *visit) window(hours float64) string {
+	if hours <= kpi.Daily.Hours() {
+		return v.lang.T("kpi.daily")
 	}
-	s.write(w, http.StatusOK, KPIs{all})
+	return v.lang.T("kpi.weekly")
+}
+
+func (v *visit) kpiCell(k *kpi.KPI) kpiCell {
+	c := kpiCell{Policy: k.Policy, Badge: Badge{"off", v.lang.T("kpi.none")}, Goals: v.goals(k)}
+	if k.Value == nil {
+		return c
+	}
+	c.Value, c.Samples = v.lang.quantity(k.Unit, *k.Value), v.lang.Count("kpi.samples", k.Samples)
+	c.Badge = Badge{"ok", v.lang.T("kpi.met")}
+	for _, g := range k.Goals {
+		switch {
+		case g.Holds == nil:
+		case g.Kind == kpi.Alert && *g.Holds:
+			c.Badge = Badge{"bad", v.lang.T("kpi.alert")}
+			return c
+		case g.Kind == kpi.Target && !*g.Holds:
+			c.Badge = Badge{"warn", v.lang.T("kpi.missed")}
+		}
+	}
+	return c
+}
+
+// goals in words, those of both rules with the same limit as one: target ≥ 80 % (RN-BIL-005).
+func (v *visit) goals(k *kpi.KPI) []string {
+	signs := strings.NewReplacer(">=", "≥", "<=", "≤")
+	all := make([]string, 0, len(k.Goals))
+	for _, g := range k.Goals {
+		all = append(all, v.lang.T("kpi.goal."+g.Kind, signs.Replace(g.Compare), v.lang.quantity(k.Unit, g.Limit), g.Rule))
+	}
+	return all
+}
+
+// quantity of a KPI's unit in words.
+func (l Lang) quantity(unit string, x float64) string {
+	switch unit {
+	case "ratio":
+		return l.short(100*x, 1) + " %"
+	case "minutes":
+		return l.span(time.Duration(x * float64(time.Minute)))
+	case "seconds":
+		return l.short(x, 3) + " s"
+	default:
+		return l.short(x, 2)
+	}
+}
+
+// short is x with at most so many decimals.
+func (l Lang) short(x float64, decimals int) string {
+	s := l.Decimal(x, decimals)
+	if strings.ContainsAny(s, ".,") {
+		s = strings.TrimRight(strings.TrimRight(s, "0"), ".,")
+	}
+	return s
 }

@@ -23,7 +23,7 @@ import (
 	"github.com/emersion/go-sasl"
 	"github.com/emersion/go-smtp"
 
-	"retry-worker/internal/console/pages"
+	"retry-worker/internal/console"
 	"retry-worker/internal/notify"
 )
 
@@ -130,7 +130,7 @@ func (b *mailbox) server(e notify.Encryption) notify.MailServer {
 func (b *mailbox) mailer(e notify.Encryption) *notify.Mailer { return mailerOf(b.server(e)) }
 
 func mailerOf(s notify.MailServer) *notify.Mailer {
-	return notify.NewMailer(s, pages.Portuguese, time.FixedZone("-03", -3*3600))
+	return notify.NewMailer(s, console.Portuguese, time.FixedZone("-03", -3*3600))
 }
 
 type session struct {

@@ -1,0 +1,166 @@
+package api
+
+import (
+	"context"
+	"math"
+	"time"
+
+	"retry-worker/internal/deadletter"
+	"retry-worker/internal/decision"
+	"retry-worker/internal/journal"
+)
+
+// Bulk plans, starts, shows and steers bulk runs. Its errors hold a *deadletter.Refusal, or are the journal's. Safe for
+// concurrent use.
+type Bulk interface {
+	// Plan says what a command would do, and changes nothing.
+	Plan(ctx context.Context, c deadletter.BulkCommand) (deadletter.Plan, error)
+	// Start records the run that token's plan was made for, unless the token was used before.
+	Start(ctx context.Context, c deadletter.BulkCommand, token string) (run journal.BulkRun, started bool, err error)
+	// Steer pauses, resumes or cancels a run.
+	Steer(ctx context.Context, id string, verb journal.BulkVerb, by string) (journal.BulkRun, error)
+	Run(ctx context.Context, id string) (journal.BulkRun, error)
+	// Runs are all of them, the newest first, at most limit (1 to deadletter.MostItems, or deadletter.DefaultItems where it is 0).
+	Runs(ctx context.Context, cursor string, limit int) (runs []journal.BulkRun, next string, err error)
+	// Items of a run with that outcome (all where it is empty) and a number above after, at most limit.
+	Items(ctx context.Context, id string, outcome journal.BulkOutcome, after int64, limit int) ([]journal.BulkItem, error)
+}
+
+// BulkFilter chooses among the open dead letters; what is null does not.
+type BulkFilter struct {
+	Policy      *string `json:"policy"`
+	Team        *string `json:"team"`
+	Reason      *string `json:"reason"`
+	Fingerprint *string `json:"fingerprint"`
+	Query       *string `json:"q"`
+	// Since and Until bound when they were given up: Since is included, Until is not.
+	Since *string `json:"since"`
+	Until *string `json:"until"`
+}
+
+// BulkCommand is what a plan and a run were asked for.
+type BulkCommand struct {
+	Action     journal.BulkAction `json:"action"`
+	Filter     BulkFilter         `json:"filter"`
+	ForceRetry bool               `json:"forceRetry"`
+	Fresh      bool               `json:"fresh"`
+	When       deadletter.When    `json:"when"`
+	PerMinute  int64              `json:"perMinute"`
+}
+
+// BulkPlan is what a bulk run would do.
+type BulkPlan struct {
+	// Token starts it.
+	Token string `json:"token"`
+	BulkCommand
+	// Total that the filter lets through; Ready of them would be decided, the Refused would not.
+	Total   int64                     `json:"total"`
+	Ready   int64                     `json:"ready"`
+	Refused []deadletter.RefusedCount `json:"refused"`
+	Oldest  *string                   `json:"oldest"`
+	Newest  *string                   `json:"newest"`
+	// Tallies of what would be decided, the most first; Causes with the most of all.
+	Tallies []deadletter.ReadyCount `json:"tallies"`
+	Causes  []DeadLetterGroup       `json:"causes"`
+	// Seconds that it lasts at its pace.
+	Seconds int64 `json:"seconds"`
+}
+
+// BulkRun is a bulk run as the API shows it.
+type BulkRun struct {
+	ID string `json:"id"`
+	BulkCommand
+	Reason string            `json:"reason"`
+	By     string            `json:"by"`
+	State  journal.BulkState `json:"state"`
+	// Hold is why it decides nothing for the moment, since HeldAt; null where it does.
+	Hold   *string `json:"hold"`
+	HeldAt *string `json:"heldAt"`
+	// ChangedBy paused, resumed or cancelled it last, at ChangedAt; null where nobody did.
+	ChangedBy *string `json:"changedBy"`
+	ChangedAt *string `json:"changedAt"`
+	CreatedAt string  `json:"createdAt"`
+	StartedAt *string `json:"startedAt"`
+	EndedAt   *string `json:"endedAt"`
+	Total     int64   `json:"total"`
+	// Counts by outcome, all of them, which add up to Total.
+	Counts map[journal.BulkOutcome]int64 `json:"counts"`
+}
+
+// BulkRunPage is one page of runs, the newest first.
+type BulkRunPage struct {
+	Items []BulkRun `json:"items"`
+	// Next is the cursor of the next page; null on the last.
+	Next *string `json:"next"`
+}
+
+// BulkItem is one dead letter of a bulk run.
+type BulkItem struct {
+	Number     int64               `json:"number"`
+	DeadLetter string              `json:"deadLetterId"`
+	Subject    SubjectName         `json:"subject"`
+	Outcome    journal.BulkOutcome `json:"outcome"`
+	// Code of a refusal; null otherwise.
+	Code      *string `json:"code"`
+	ChangedAt string  `json:"changedAt"`
+	DecidedAt *string `json:"decidedAt"`
+}
+
+// BulkItemPage is one page of a run's dead letters, in order.
+type BulkItemPage struct {
+	Items []BulkItem `json:"items"`
+	// Next goes on behind this page as after; null on the last. The page behind it may be empty.
+	Next *int64 `json:"next"`
+}
+
+func filterOf(f *journal.DeadLetterFilter) BulkFilter {
+	return BulkFilter{
+		Policy: journal.OrNull(f.Policy), Team: journal.OrNull(string(f.Team)), Reason: journal.OrNull(string(f.Reason)),
+		Fingerprint: journal.OrNull(f.Fingerprint), Query: journal.OrNull(f.Query),
+		Since: journal.InstantOrNull(f.Since), Until: journal.InstantOrNull(f.Until),
+	}
+}
+
+func planOf(p *deadletter.Plan) BulkPlan {
+	c := &p.Command
+	return BulkPlan{
+		Token: p.Token, BulkCommand: BulkCommand{c.Action, filterOf(&c.Filter), c.Force, c.Fresh, c.When, c.PerMinute},
+		Total: p.Total, Ready: p.Ready, Refused: p.Refused, Tallies: p.Tallies,
+		Oldest: journal.InstantOrNull(p.Oldest), Newest: journal.InstantOrNull(p.Newest),
+		Causes: groupsOf(p.Causes), Seconds: int64(math.Ceil(p.Takes.Seconds())),
+	}
+}
+
+func bulkRunOf(r *journal.BulkRun) BulkRun {
+	when := deadletter.Backoff
+	if r.Now {
+		when = deadletter.Now
+	}
+	shown := BulkRun{
+		ID: r.ID, BulkCommand: BulkCommand{r.Action, filterOf(&r.Filter), r.Force, r.Fresh, when, r.PerMinute}, Reason: r.Reason, By: r.By,
+		State: r.State, Hold: journal.OrNull(r.Hold), ChangedBy: journal.OrNull(r.ChangedBy), CreatedAt: decision.Instant(r.CreatedAt),
+		StartedAt: journal.InstantOrNull(r.StartedAt), EndedAt: journal.InstantOrNull(r.EndedAt), Total: r.Total,
+		Counts: make(map[journal.BulkOutcome]int64),
+	}
+	shown.HeldAt = instantIf(r.Hold != "", r.HeldAt)
+	shown.ChangedAt = instantIf(r.ChangedBy != "", r.ChangedAt)
+	for _, o := range journal.BulkOutcomes() {
+		shown.Counts[o] = r.Counts[o]
+	}
+	return shown
+}
+
+// instantIf is an instant that says something only together with something else.
+func instantIf(there bool, t time.Time) *string {
+	if !there {
+		return nil
+	}
+	return journal.InstantOrNull(t)
+}
+
+func bulkItemOf(i *journal.BulkItem) BulkItem {
+	return BulkItem{
+		Number: i.Number, DeadLetter: i.DeadLetter, Subject: SubjectName{i.Subject.Tenant, i.Subject.Policy, i.Subject.ID}, Outcome: i.Outcome,
+		Code: journal.OrNull(i.Code), ChangedAt: decision.Instant(i.ChangedAt), DecidedAt: journal.InstantOrNull(i.DecidedAt),
+	}
+}

@@ -1,0 +1,176 @@
+package api_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+
+	"retry-worker/internal/api"
+	"retry-worker/internal/classify"
+	"retry-worker/internal/decision"
+	"retry-worker/internal/decision/decisiontest"
+	"retry-worker/internal/testkit"
+	"retry-worker/internal/worker"
+)
+
+// The API answers what the command prints, word for word, and needs no journal for that.
+func TestDecisions(t *testing.T) {
+	url := serve(t, nil, now) + "/api/v1/decisions"
+	for _, tt := range []struct {
+		body, outcome string
+		status        int
+		variables     decision.Variables
+	}{
+		{`{"id":"CLM-001-1","error":"TIMEOUT"}`, "RETRY", 200, decision.Variables{ID: `"CLM-001-1"`, Error: `"TIMEOUT"`}},
+		{`{"policy":"tiss-submission","id":"CLM-001-1","error":"HTTP 503 <é>","retryCount":2,"httpStatus":503}`, "RETRY", 200,
+			decision.Variables{ID: `"CLM-001-1"`, Error: `"HTTP 503 <é>"`, RetryCount: "2"}},
+		{`{"id":"CLM-001-1","error":"DUPLICATE_CLAIM","retryCount":null,"httpStatus":null,"policy":null}`, "PERMANENT_ERROR", 200,
+			decision.Variables{ID: `"CLM-001-1"`, Error: `"DUPLICATE_CLAIM"`, RetryCount: "null"}},
+		{`{"id":"CLM-001-1","error":"x","retryCount":5.0}`, "MAX_RETRIES_EXCEEDED", 200, decision.Variables{ID: `"CLM-001-1"`, Error: `"x"`, RetryCount: "5.0"}},
+		{`{"id":"CLM-001-1","error":"x","retryCount":2.5}`, "REJECTED", 422, decision.Variables{ID: `"CLM-001-1"`, Error: `"x"`, RetryCount: "2.5"}},
+		{`{"id":"CLM-001-1","error":"x","retryCount":"2"}`, "REJECTED", 422, decision.Variables{ID: `"CLM-001-1"`, Error: `"x"`, RetryCount: `"2"`}},
+		{`{"id":"CLM-001","error":"x"}`, "REJECTED", 422, decision.Variables{ID: `"CLM-001"`, Error: `"x"`}},
+		{`{"id":"CLM-001-1","error":" "}`, "REJECTED", 422, decision.Variables{ID: `"CLM-001-1"`, Error: `" "`}},
+		{`{"id":"CLM-001-1"}`, "REJECTED", 422, decision.Variables{ID: `"CLM-001-1"`}},
+		{`{}`, "REJECTED", 422, decision.Variables{}},
+	} {
+		a := post(t, url, tt.body)
+		_, flat := worker.DryRun(decisiontest.Policies(), "", tt.variables, now)
+		if tt.status == http.StatusOK {
+			flat = worker.WithEvidence(flat, worker.Explain(decisiontest.Policies(), "", tt.variables))
+		}
+		var want map[string]any
+		if err := json.Unmarshal(flat, &want); err != nil {
+			t.Fatal(err)
+		}
+		if a.status != tt.status || a.body["outcome"] != tt.outcome || !reflect.DeepEqual(a.body, want) {
+			t.Errorf("%s: got %d %v, want %d %v", tt.body, a.status, a.body, tt.status, want)
+		}
+	}
+}
+
+func TestDecisionsOfAnotherPolicyOrInstant(t *testing.T) {
+	url := serve(t, nil, now) + "/api/v1/decisions"
+	a := post(t, url, `{"policy":"none","id":"x","error":"y"}`)
+	if a.status != http.StatusUnprocessableEntity || a.body["outcome"] != "REJECTED" || a.body["rejection"] != "UNKNOWN_POLICY" {
+		t.Errorf("got %d %v", a.status, a.body)
+	}
+	a = post(t, url, `{"id":"CLM-001-1","error":"TIMEOUT","now":"2025-01-12T07:40:00-03:00"}`)
+	if next, _ := a.body["nextRetryTime"].(string); a.status != http.StatusOK || !strings.HasPrefix(next, "2025-01-12T10:4") {
+		t.Errorf("got %d %v", a.status, a.body)
+	}
+}
+
+// jobQueue is a policy that reads more than the others: a status, and what a job brings of its own.
+func jobQueue() *decision.Policy {
+	p := decisiontest.TISSSubmission()
+	p.Name, p.IDVariable, p.ErrorVariable, p.HTTPStatusVariable, p.MaxRetries = "job-queue", "jobId", "jobError", "httpStatus", 0
+	p.IDPattern, p.InvalidID, p.Catalogue = regexp.MustCompile(`^\S+$`), decision.InvalidID, "0123456789ab"
+	p.Own = &decision.OwnVariables{MaxAttempts: "maxAttempts", Delay: "delayBetweenAttempts", NonRetryable: "nonRetryable"}
+	p.Rules = decisiontest.Rules(
+		classify.Rule{Name: "missing", Class: decision.Permanent, Reason: "NOT_FOUND", Team: "ti", Hint: "o destino mudou", Statuses: []string{"404"}},
+		decisiontest.Transient("TIMEOUT"))
+	return p
+}
+
+// What only some policies read reaches the decision as it would in a process.
+func TestDecisionsWithWhatOnlySomePoliciesRead(t *testing.T) {
+	queue := jobQueue()
+	policies := decisiontest.Policies()
+	policies[queue.Name] = queue
+	url := listen(t, api.New(api.Options{Now: func() time.Time { return now }, Policies: func() decision.Policies { return policies }, Log: zap.NewNop()})) + "/api/v1/decisions"
+	for _, tt := range []struct {
+		fields string
+		status int
+		want   map[string]any
+	}{
+		{`"error":"x","httpStatus":404,"variables":{"maxAttempts":3}`, 200, map[string]any{"outcome": "PERMANENT_ERROR", "matchedRule": "missing", "reason": "NOT_FOUND", "matchedText": "404",
+			"hint": "o destino mudou", "catalogue": "0123456789ab", "responsibleTeam": "ti"}},
+		{`"error":"x","httpStatus":404.0`, 200, map[string]any{"matchedRule": "missing"}},
+		{`"error":"TIMEOUT","httpStatus":0`, 200, map[string]any{"matchedRule": "TIMEOUT", "outcome": "MAX_RETRIES_EXCEEDED", "maxRetries": 0.0, "hint": nil}},
+		{`"error":"TIMEOUT","variables":{"maxAttempts":3,"delayBetweenAttempts":"PT30S"}`, 200,
+			map[string]any{"outcome": "RETRY", "maxRetries": 2.0, "backoffDuration": "PT30S", "retryReason": "Transient error, retry 1 of 2"}},
+		{`"error":"TIMEOUT","variables":{"maxAttempts":3,"delayBetweenAttempts":1500}`, 200, map[string]any{"backoffDuration": "PT1.5S"}},
+		{`"error":"TIMEOUT","variables":{"maxAttempts":3,"nonRetryable":true}`, 200, map[string]any{"outcome": "PERMANENT_ERROR", "reason": "NON_RETRYABLE", "matchedText": nil}},
+		{`"error":"TIMEOUT","variables":{"maxAttempts":null}`, 200, map[string]any{"outcome": "MAX_RETRIES_EXCEEDED"}},
+		{`"error":"TIMEOUT","variables":{}`, 200, map[string]any{"outcome": "MAX_RETRIES_EXCEEDED"}},
+		{`"error":"TIMEOUT","variables":null`, 200, map[string]any{"outcome": "MAX_RETRIES_EXCEEDED"}},
+		{`"error":"TIMEOUT","variables":{"maxAttempts":0}`, 422, map[string]any{"outcome": "REJECTED", "rejection": "INVALID_RETRY_POLICY"}},
+		{`"error":"TIMEOUT","variables":{"maxAttempts":"3"}`, 422, map[string]any{"outcome": "REJECTED", "rejection": "INVALID_RETRY_POLICY"}},
+		{`"error":"TIMEOUT","variables":{"maxAttempt":3}`, 422, map[string]any{"error": "unknown_variable",
+			"message": `variables has "maxAttempt", expected of maxAttempts, delayBetweenAttempts, nonRetryable, which the policy job-queue reads`}},
+		{`"error":"TIMEOUT","variables":{"":3}`, 422, map[string]any{"error": "unknown_variable"}},
+		{`"error":"TIMEOUT","variables":{"httpStatus":404}`, 422, map[string]any{"error": "unknown_variable"}},
+		{`"error":"TIMEOUT","variables":[3]`, 422, map[string]any{"error": "invalid_variables"}},
+		{`"error":"TIMEOUT","variables":3`, 422, map[string]any{"error": "invalid_variables"}},
+	} {
+		a := post(t, url, `{"policy":"job-queue","id":"j-1",`+tt.fields+`}`)
+		for name, want := range tt.want {
+			if got, there := a.body[name]; a.status != tt.status || !there || got != want {
+				t.Errorf("%s: got %d %v, want %s %v", tt.fields, a.status, a.body, name, want)
+			}
+		}
+	}
+	a := post(t, url, `{"id":"CLM-001-1","error":"TIMEOUT","variables":{"maxAttempts":3}}`)
+	a.refused(t, "a policy that reads nothing more", http.StatusUnprocessableEntity, "unknown_variable")
+}
+
+// TestPoliciesInForce: the API follows a reload.
+func TestPoliciesInForce(t *testing.T) {
+	policies := decisiontest.Policies()
+	served := api.New(api.Options{Now: func() time.Time { return now }, Policies: func() decision.Policies { return policies }, Log: zap.NewNop()})
+	store := remembering(t, "CLM-001-1", "TIMEOUT")
+	served.Open(api.Journal{Reader: store, Recorder: testkit.StartJournal(t, store, func() time.Time { return now })})
+	url := listen(t, served) + "/api/v1"
+	const body = `{"policy":"job-queue","id":"j-1","error":"x"}`
+	if a := post(t, url+"/decisions", body); a.body["rejection"] != "UNKNOWN_POLICY" {
+		t.Errorf("before: got %v", a.body)
+	}
+	if a := get(t, url+"/kpis?policy=job-queue"); a.status != http.StatusUnprocessableEntity {
+		t.Errorf("KPIs before: got %d", a.status)
+	}
+	queue := jobQueue()
+	policies = decision.Policies{queue.Name: queue} // no request is under way
+	if a := post(t, url+"/decisions", body); a.body["outcome"] != "MAX_RETRIES_EXCEEDED" || a.body["catalogue"] != "0123456789ab" {
+		t.Errorf("after: got %v", a.body)
+	}
+	if a := post(t, url+"/outcomes", `{"policy":"job-queue","id":"j-1"}`); a.body["error"] != "subject_not_found" {
+		t.Errorf("an outcome after: got %v", a.body)
+	}
+	blank := post(t, url+"/outcomes", `{"policy":"job-queue","id":"j 1"}`)
+	blank.refused(t, "an id that the policy's pattern does not let through", http.StatusUnprocessableEntity, "invalid_id")
+	for _, policy := range []string{"job-queue", "tiss-submission"} { // the other is gone, but not what was recorded of it
+		if a := get(t, url+"/kpis?policy="+policy); a.status != http.StatusOK {
+			t.Errorf("KPIs of %s after: got %d %v", policy, a.status, a.body)
+		}
+	}
+}
+
+func TestDecisionsRefused(t *testing.T) {
+	url := serve(t, nil, now) + "/api/v1/decisions"
+	for body, want := range map[string]struct {
+		status int
+		code   string
+	}{
+		`{"id":"CLM-001-1","error":"x","now":"yesterday"}`:                   {422, "invalid_now"},
+		`{"id":"CLM-001-1","error":"x","now":"9999-12-31T00:00:00Z"}`:        {422, "invalid_now"},
+		`{"id":"CLM-001-1","error":"x","httpStatus":"503"}`:                  {422, "invalid_http_status"},
+		`{"id":"CLM-001-1","error":"x","httpStatus":503.5}`:                  {422, "invalid_http_status"},
+		`{"id":"CLM-001-1","error":"x","httpStatus":42}`:                     {422, "invalid_http_status"},
+		`{"id":"CLM-001-1","error":"x","policy":{}}`:                         {422, "invalid_policy"},
+		`{"id":"CLM-001-1","error":"x","retry_count":1}`:                     {422, "unknown_field"},
+		`{"id":"CLM-001-1","error":"x","id":"CLM-001-2"}`:                    {422, "duplicate_field"},
+		`{"id":"CLM-001-1","error":"x","variables":[{},{"a":1,"\u0061":2}]}`: {422, "duplicate_field"},
+		`{"id":"CLM-001-1","error":"x"`:                                      {400, "invalid_json"},
+		`{"id":"CLM-001-1","error":"` + strings.Repeat("x", 1<<16) + `"}`:    {413, "body_too_large"},
+	} {
+		a := post(t, url, body)
+		a.refused(t, short(body), want.status, want.code)
+	}
+}

@@ -1,0 +1,85 @@
+package api_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestDestinations: what is told of one that is down, and what people's orders make of it.
+func TestDestinations(t *testing.T) {
+	c := open(t)
+	c.portal(aPortal)
+	const at = "/destinations/" + aPortal
+	items := c.get("vera", "/destinations").body["items"].([]any)
+	if d := items[len(items)-1].(map[string]any); d["name"] != aPortal || d["state"] != "down" || d["cause"] != "failures" || d["held"] != 1.0 ||
+		d["nextTest"] != "2026-03-02T10:01:00Z" || d["nearestDeadline"] != "2026-03-02T15:00:00Z" || d["perMinute"] != 0.0 {
+		t.Errorf("it is %v", d)
+	}
+	if a := c.get("vera", "/subjects/tiss-submission/CLM-007-1"); a.body["heldSince"] != "2026-03-02T10:00:00Z" || a.body["status"] != "pendente" {
+		t.Errorf("the claim is %s", a.text)
+	}
+	for _, tt := range []struct {
+		order, body, state, until, up string
+		pace                          float64
+	}{
+		{"hold", `{"until":"2026-03-02T18:00:00-03:00","reason":"x"}`, "down", "2026-03-02T21:00:00Z", "", 0},
+		{"probe", `{"reason":"x"}`, "down", "2026-03-02T21:00:00Z", "", 0},
+		{"release", `{"perMinute":2.5,"reason":"x"}`, "ramping", "", "", 2.5},
+		{"release", `{"until":"2026-03-02T12:00:00Z","reason":"x"}`, "up", "", "2026-03-02T12:00:00Z", 60},
+	} {
+		d := c.post("otto", at+"/"+tt.order, tt.body).body
+		until, _ := d["heldUntil"].(string)
+		up, _ := d["upUntil"].(string)
+		if d["state"] != tt.state || until != tt.until || up != tt.up || d["perMinute"] != tt.pace {
+			t.Errorf("after %s %s it is %v", tt.order, tt.body, d)
+		}
+	}
+	var orders []string
+	for _, o := range c.get("vera", at).body["orders"].([]any) {
+		orders = append(orders, o.(map[string]any)["order"].(string)+" by "+o.(map[string]any)["by"].(string))
+	}
+	if got := strings.Join(orders, ", "); got != "up by otto, release by otto, probe by otto, hold by otto" {
+		t.Errorf("the orders are %s", got)
+	}
+}
+
+// TestDestinationsRefused is what the API must refuse of orders, with the exact codes.
+func TestDestinationsRefused(t *testing.T) {
+	c := open(t)
+	c.portal(aPortal)
+	for _, tt := range []struct {
+		order, body string
+		status      int
+		code        string
+	}{
+		{"hold", `{"until":"2026-03-02T12:00:00Z"}`, 422, "reason_required"},
+		{"hold", `{"until":"2026-03-02T12:00:00Z","reason":"` + strings.Repeat("é", 501) + `"}`, 422, "reason_too_long"},
+		{"hold", `{"reason":"x"}`, 422, "invalid_until"},
+		{"hold", `{"until":"18:00","reason":"x"}`, 422, "invalid_until"},
+		{"hold", `{"until":"2026-03-02T10:00:00Z","reason":"x"}`, 422, "invalid_until"},
+		{"hold", `{"until":"2026-03-09T10:00:01Z","reason":"x"}`, 422, "invalid_until"},
+		{"hold", `{"until":"2026-03-02T12:00:00Z","reason":"x","by":"maria"}`, 422, "unknown_field"},
+		{"probe", `{}`, 422, "reason_required"},
+		{"probe", `{"reason":"x","until":"2026-03-02T12:00:00Z"}`, 422, "unknown_field"},
+		{"release", `{"reason":"x"}`, 422, "invalid_pace"},
+		{"release", `{"reason":"x","perMinute":0}`, 422, "invalid_pace"},
+		{"release", `{"reason":"x","perMinute":60.5}`, 422, "invalid_pace"},
+		{"release", `{"reason":"x","perMinute":"20"}`, 422, "invalid_pace"},
+		{"release", `{"reason":"x","perMinute":1e999}`, 422, "invalid_pace"},
+		{"release", `{"reason":"x","perMinute":20,"until":"2026-03-02T12:00:00Z"}`, 422, "invalid_pace"},
+	} {
+		c.refuses("otto", "/destinations/"+aPortal+"/"+tt.order, tt.body, tt.status, tt.code)
+	}
+	c.refuses("vera", "/destinations/"+aPortal+"/probe", `{"reason":"x"}`, http.StatusForbidden, "forbidden_role")
+	c.refuses("otto", "/destinations/nobody/probe", `{"reason":"x"}`, http.StatusNotFound, "destination_not_found")
+	c.refuses("vera", "/destinations/nobody", "", http.StatusNotFound, "destination_not_found")
+	if a := c.get("vera", "/destinations/"+aPortal); a.body["cause"] != "failures" || len(a.body["orders"].([]any)) != 0 {
+		t.Errorf("it is then %s", a.text)
+	}
+	c.Advance(25 * time.Hour)
+	if phases := c.get("vera", "/destinations/"+aPortal).body["phases"].([]any); len(phases) != 1 || phases[0].(map[string]any)["state"] != "down" {
+		t.Errorf("a day later its phases are %v", phases)
+	}
+}

@@ -1,0 +1,147 @@
+package api_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+
+	"retry-worker/internal/api"
+	"retry-worker/internal/deadletter"
+	"retry-worker/internal/decision"
+	"retry-worker/internal/journal"
+)
+
+// broken are dead letters that cannot be read or decided on.
+type broken struct {
+	api.DeadLetters
+	err error
+}
+
+func (b broken) List(context.Context, journal.DeadLetterFilter, string, int) ([]deadletter.Item, string, error) {
+	return nil, "", b.err
+}
+func (b broken) Show(context.Context, string) (deadletter.Item, error) {
+	return deadletter.Item{}, b.err
+}
+func (b broken) Retry(context.Context, deadletter.Command) (deadletter.Item, error) {
+	return deadletter.Item{}, b.err
+}
+func (b broken) Discard(context.Context, deadletter.Command) (deadletter.Item, error) {
+	return deadletter.Item{}, b.err
+}
+
+const anID = "3fa85f64-5717-5562-b3fc-2c963f66afa6"
+
+func TestDeadLettersUnavailable(t *testing.T) {
+	for name, err := range map[string]error{
+		"store": &journal.StoreError{Kind: journal.Unavailable, Err: errSecret}, "journal": fmt.Errorf("%w: %w", journal.ErrUnavailable, errSecret),
+		"time": context.DeadlineExceeded, "never": fmt.Errorf("%w: %w", journal.ErrInvalid, errSecret),
+	} {
+		c := open(t, func(_ *api.Options, m *api.Journal) { m.DeadLetters = broken{err: err} })
+		status, code := 503, "journal_unavailable"
+		if errors.Is(err, journal.ErrInvalid) {
+			status, code = 422, "unrecordable"
+		}
+		for what, a := range map[string]answer{
+			"list": c.get("vera", "/dead-letters"), "show": c.get("vera", "/dead-letters/"+anID),
+			"retry": c.post("otto", "/dead-letters/"+anID+"/retry", `{"reason":"x"}`), "discard": c.post("otto", "/dead-letters/"+anID+"/discard", `{"reason":"x"}`),
+			"job": c.post("otto", "/jobs/retry", `{"jobId":"`+anID+`","reason":"x"}`),
+		} {
+			a.refused(t, name+", "+what, status, code)
+			if strings.Contains(a.text, "secret") {
+				t.Errorf("%s, %s: got %s", name, what, a.text)
+			}
+		}
+		if c.lines.FilterMessageSnippet("could not").Len() == 0 {
+			t.Errorf("%s: the log does not say why", name)
+		}
+	}
+}
+
+// shows is one dead letter with that error, whatever wrote it.
+type shows struct {
+	broken
+	item deadletter.Item
+}
+
+func (s shows) Show(context.Context, string) (deadletter.Item, error) { return s.item, nil }
+func (s shows) List(context.Context, journal.DeadLetterFilter, string, int) ([]deadletter.Item, string, error) {
+	return []deadletter.Item{s.item}, "", nil
+}
+
+// hostile texts do something where they are printed as they are.
+var hostile = "<script>alert(1)</script>\x1b]0;owned\a\x1b[2J\u009b31m\u202egnp.exe\u2066\ufeff\u2028\x00\r\n\x7f&amp;\xff"
+
+// Error text is inert in JSON, and still the same text.
+func TestHostileTextIsInert(t *testing.T) {
+	item := deadletter.Item{Process: deadletter.Nobody}
+	item.ID, item.State, item.Episode, item.Outcome, item.Reason = anID, journal.DeadLetterDiscarded, 1, decision.PermanentError, decision.ReasonUnknown
+	item.Error, item.MatchedRule, item.Fingerprint = hostile+strings.Repeat("x", 1<<20), hostile, "f"
+	item.Subject = journal.Subject{Tenant: "<default>", Policy: "p", ID: hostile}
+	item.Review = journal.ReviewNote{Discard: true, Reason: hostile, By: hostile, At: now}
+	c := open(t, func(_ *api.Options, m *api.Journal) { m.DeadLetters = shows{item: item} })
+	for _, a := range []answer{c.get("vera", "/dead-letters/"+anID), c.get("vera", "/dead-letters")} {
+		if a.status != http.StatusOK || a.header.Get("X-Content-Type-Options") != "nosniff" || !strings.HasPrefix(a.header.Get("Content-Type"), "application/json") {
+			t.Fatalf("got %d %v", a.status, a.header)
+		}
+		for _, r := range a.text {
+			if r < ' ' && r != '\n' || r >= 0x7f && r < 0xa0 || strings.ContainsRune("<>&\u202e\u2066\ufeff\u2028", r) {
+				t.Errorf("the answer has %U in it", r)
+			}
+		}
+		body := a.body
+		if items, is := body["items"].([]any); is {
+			body = items[0].(map[string]any)
+		}
+		if want := strings.ToValidUTF8(item.Error, "\ufffd"); body["error"] != want {
+			t.Errorf("the text is another: %.200q", body["error"])
+		}
+	}
+}
+
+func TestInert(t *testing.T) {
+	for in, want := range map[string]string{
+		`{"a":"é 日本 🩺 ok"}`:        `{"a":"é 日本 🩺 ok"}`,
+		"[\"\u009b\u202e<\"]":      `["\u009b\u202e\u003c"]`,
+		"[\"a\xff\"]":              "[\"a\ufffd\"]",
+		"[\"\\u001b\u200b\"]":      `["\u001b\u200b"]`,
+		"[\"\u2028\ufeff\u00ad\"]": `["\u2028\ufeff\u00ad"]`,
+	} {
+		got := string(api.Inert([]byte(in)))
+		var a, b any
+		if json.Unmarshal([]byte(in), &a) != nil || json.Unmarshal([]byte(got), &b) != nil || got != want || fmt.Sprint(a) != fmt.Sprint(b) {
+			t.Errorf("%q: got %s, want %s", in, got, want)
+		}
+	}
+}
+
+// Every character there is stays itself, and none that acts stands as it is.
+func TestInertCharacters(t *testing.T) {
+	const step = 512
+	for first := rune(0); first <= unicode.MaxRune; first += step {
+		var all []rune
+		for r := first; r < first+step && r <= unicode.MaxRune; r++ {
+			if utf8.ValidRune(r) {
+				all = append(all, r)
+			}
+		}
+		text, err := json.Marshal(string(all))
+		if err != nil {
+			t.Fatal(err)
+		}
+		inert := api.Inert(text)
+		var back string
+		if err := json.Unmarshal(inert, &back); err != nil || back != string(all) {
+			t.Errorf("from %U on: another text, %v", first, err)
+		}
+		if at := strings.IndexFunc(string(inert), func(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) }); at >= 0 {
+			t.Errorf("from %U on: something acts at %d", first, at)
+		}
+	}
+}

@@ -1,0 +1,259 @@
+package api_test
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"go.yaml.in/yaml/v3"
+
+	"retry-worker/e2e/harness"
+	"retry-worker/internal/api"
+)
+
+// description is the OpenAPI file, ready to hold answers against.
+type description struct {
+	operations map[string]*operation // by method and path: GET /api/v1/kpis
+	codes      []string              // every error's code
+
+	mu       sync.Mutex
+	produced map[string]bool // an operation and a status: GET /api/v1/kpis 200
+	said     map[string]bool // the codes of errors
+}
+
+// operation is one of them.
+type operation struct {
+	path    *regexp.Regexp
+	request *jsonschema.Schema         // nil: none
+	answers map[int]*jsonschema.Schema // nil: no JSON
+}
+
+var load = sync.OnceValues(func() (*description, error) {
+	d, err := loadDescription()
+	if err == nil && flag.Lookup("test.run").Value.String() == "" {
+		harness.AtEnd(d.allSaid) // every test runs
+	}
+	return d, err
+})
+
+func described(t *testing.T) *description {
+	t.Helper()
+	d, err := load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+const resource = "mem:///openapi.json"
+
+func loadDescription() (*description, error) {
+	var parsed any
+	if err := yaml.Unmarshal(api.OpenAPI, &parsed); err != nil {
+		return nil, err
+	}
+	text, err := json.Marshal(parsed) // keys that YAML takes for numbers would not be texts
+	if err != nil {
+		return nil, err
+	}
+	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(string(text)))
+	if err != nil {
+		return nil, err
+	}
+	compiler := jsonschema.NewCompiler()
+	compiler.AssertFormat()
+	if err := compiler.AddResource(resource, doc); err != nil {
+		return nil, err
+	}
+	d := &description{operations: map[string]*operation{}, produced: map[string]bool{}, said: map[string]bool{}}
+	for _, code := range at(doc, "components", "schemas", "ErrorCode", "enum").([]any) {
+		d.codes = append(d.codes, code.(string))
+	}
+	for path, item := range at(doc, "paths").(map[string]any) {
+		for method := range item.(map[string]any) {
+			if method == "parameters" {
+				continue
+			}
+			o, err := loadOperation(compiler, doc, path, method)
+			if err != nil {
+				return nil, fmt.Errorf("%s %s: %w", method, path, err)
+			}
+			d.operations[strings.ToUpper(method)+" "+path] = o
+		}
+	}
+	return d, nil
+}
+
+var placeholder = regexp.MustCompile(`\\\{\w+\\\}`)
+
+func loadOperation(compiler *jsonschema.Compiler, doc any, path, method string) (*operation, error) {
+	o := &operation{answers: map[int]*jsonschema.Schema{}}
+	o.path = regexp.MustCompile("^" + placeholder.ReplaceAllString(regexp.QuoteMeta(path), `[^/]+`) + "$")
+	compile := func(at ...string) (*jsonschema.Schema, error) {
+		return compiler.Compile(resource + "#" + pointer(append(at, "content", "application/json", "schema")))
+	}
+	var err error
+	if at(doc, "paths", path, method, "requestBody") != nil {
+		if o.request, err = compile("paths", path, method, "requestBody"); err != nil {
+			return nil, err
+		}
+	}
+	for text, answer := range at(doc, "paths", path, method, "responses").(map[string]any) {
+		where := []string{"paths", path, method, "responses", text}
+		if ref, is := answer.(map[string]any)["$ref"].(string); is {
+			where = strings.Split(strings.TrimPrefix(ref, "#/"), "/")
+		}
+		var status int
+		if _, err := fmt.Sscan(text, &status); err != nil {
+			return nil, err
+		}
+		o.answers[status] = nil
+		if at(doc, append(where, "content", "application/json")...) != nil {
+			if o.answers[status], err = compile(where...); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return o, nil
+}
+
+// at is what stands at a place of a document; nil where there is nothing.
+func at(doc any, names ...string) any {
+	for _, name := range names {
+		m, _ := doc.(map[string]any)
+		doc = m[name]
+	}
+	return doc
+}
+
+func pointer(names []string) string {
+	var b strings.Builder
+	for _, name := range names {
+		b.WriteString("/" + url.PathEscape(strings.NewReplacer("~", "~0", "/", "~1").Replace(name)))
+	}
+	return b.String()
+}
+
+// find is the operation of a request; empty where none is described.
+func (d *description) find(method, path string) (string, *operation) {
+	if method == http.MethodHead {
+		method = http.MethodGet
+	}
+	// An address that is spelled out is not another's {id}.
+	var address string
+	for name, o := range d.operations {
+		if _, p, _ := strings.Cut(name, " "); o.path.MatchString(path) && (address == "" || strings.Count(p, "{") < strings.Count(address, "{")) {
+			address = p
+		}
+	}
+	name := method + " " + address
+	if o := d.operations[name]; o != nil {
+		return name, o
+	}
+	return "", nil
+}
+
+// hold checks that an answer is one of those described, and that what was carried out was asked for as described.
+func (d *description) hold(t *testing.T, r *http.Request, body string, a *answer) {
+	t.Helper()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if code, is := a.body["error"].(string); is && a.status >= http.StatusBadRequest {
+		d.said[code] = true
+		if !slices.Contains(d.codes, code) {
+			t.Errorf("%s %s: the code %s is not described", r.Method, r.URL, code)
+		}
+	}
+	name, o := d.find(r.Method, r.URL.EscapedPath())
+	if o == nil && !strings.Contains(r.URL.EscapedPath(), "%2F") {
+		name, o = d.find(r.Method, r.URL.Path) // /%61pi is /api
+	}
+	if o == nil {
+		if strings.HasPrefix(r.URL.Path, "/api/") && a.status != http.StatusNotFound && a.status != http.StatusMethodNotAllowed && a.status != http.StatusUnauthorized && a.status != http.StatusUnsupportedMediaType {
+			t.Errorf("%s %s is not described, but answered with %d", r.Method, r.URL, a.status)
+		}
+		return
+	}
+	schema, known := o.answers[a.status]
+	if !known {
+		t.Errorf("%s: %d is not described: %s", name, a.status, short(a.text))
+		return
+	}
+	d.produced[fmt.Sprintf("%s %d", name, a.status)] = true
+	if r.Method == http.MethodHead {
+		return
+	}
+	holds(t, name, schema, a.text)
+	if (a.status == http.StatusOK || a.status == http.StatusCreated) && o.request != nil {
+		holds(t, name+" (its request)", o.request, body)
+	}
+}
+
+func holds(t *testing.T, what string, schema *jsonschema.Schema, text string) {
+	t.Helper()
+	if schema == nil {
+		return
+	}
+	value, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
+	if err == nil {
+		err = schema.Validate(value)
+	}
+	if err != nil {
+		t.Errorf("%s is not as described: %.2000v\n%s", what, err, short(text))
+	}
+}
+
+func TestMain(m *testing.M) { harness.Main(m) }
+
+// allSaid is an error for codes of errors that are described and that no test had the API say.
+func (d *description) allSaid() error {
+	if left := slices.DeleteFunc(d.codes, func(c string) bool { return d.said[c] }); len(left) > 0 {
+		return fmt.Errorf("the error codes %v are described, but no test had the API say them", left)
+	}
+	return nil
+}
+
+// Every address of the server is described, and every one described is served.
+func TestEveryRouteIsDescribed(t *testing.T) {
+	served, written := api.Routes(), slices.Collect(maps.Keys(described(t).operations))
+	slices.Sort(served)
+	slices.Sort(written)
+	if !slices.Equal(served, written) {
+		t.Errorf("served:    %v\ndescribed: %v", served, written)
+	}
+}
+
+func TestDescriptionIsServed(t *testing.T) {
+	a := get(t, serve(t, nil, now)+"/api/v1/openapi.yaml")
+	if a.status != http.StatusOK || a.text != string(api.OpenAPI) || a.header.Get("Content-Type") != "application/yaml; charset=utf-8" {
+		t.Errorf("got %d %q and %d bytes", a.status, a.header.Get("Content-Type"), len(a.text))
+	}
+}
+
+// Closed sets stand in the description as the program has them.
+func TestDescribedSets(t *testing.T) {
+	var doc any
+	if err := yaml.Unmarshal(api.OpenAPI, &doc); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range closedSets() {
+		var got []string
+		for _, v := range at(doc, "components", "schemas", name, "enum").([]any) {
+			got = append(got, fmt.Sprint(v))
+		}
+		slices.Sort(got)
+		slices.Sort(want)
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: described %v, want %v", name, got, want)
+		}
+	}
+}

@@ -1,0 +1,267 @@
+// Package api serves the HTTP API, and the pages of people behind the same gate.
+package api
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/netip"
+	"path"
+	"runtime"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+
+	"retry-worker/internal/access"
+	"retry-worker/internal/decision"
+	"retry-worker/internal/journal"
+	"retry-worker/internal/webserver"
+)
+
+// Reader is what the API answers from.
+type Reader interface {
+	journal.Reader
+	journal.Archive
+	journal.Statistics
+}
+
+// Recorder records what the API is told. Its errors hold journal.ErrUnavailable, journal.ErrInvalid, or are the
+// context's.
+type Recorder interface {
+	Conclude(ctx context.Context, o *journal.Outcome) (journal.Concluded, error)
+	// Erase fails with journal.ErrReasonRequired, journal.ErrSubjectUnknown or journal.ErrSubjectBusy, too.
+	Erase(ctx context.Context, store journal.Eraser, e journal.Erasure) (journal.Erased, error)
+}
+
+// Journal is what the API answers from and carries decisions out with, once it is open.
+type Journal struct {
+	Reader
+	Recorder
+	DeadLetters
+	// Store is where subjects are erased.
+	Store journal.Eraser
+	Bulk  Bulk
+	Gates Gates
+	// Sessions keeps those that ended before their time; needed where there are tokens.
+	Sessions access.EndedSessions
+}
+
+// Site is what people see in a browser; its zero value is nothing.
+type Site struct {
+	// Handler answers everything that is not under /api/.
+	http.Handler
+	// Public, Login and Refuse are access.Options'.
+	Public []string
+	Login  func(http.ResponseWriter, *http.Request, access.Login)
+	Refuse func(http.ResponseWriter, *http.Request, access.Refusal)
+}
+
+// Options of an API; all but Tokens, Hooks and Pages are needed.
+type Options struct {
+	// Now is the clock that tells what is due, and when tokens end.
+	Now func() time.Time
+	// Policies in force.
+	Policies func() decision.Policies
+	// Tokens in force; nil where there are none: then it listens on loopback only, and everybody there is access.Local.
+	Tokens func() *access.Tokens
+	// Provider that people log in by too; nil: none.
+	Provider *access.Provider
+	Hooks    access.Hooks
+	Pages    Site
+	Log      *zap.Logger
+}
+
+// API answers what is asked of the journal, and records outcomes and people's decisions in it. Safe for concurrent use.
+type API struct {
+	now      func() time.Time
+	policies func() decision.Policies
+	log      *zap.Logger
+	gate     *access.Gate
+	guarded  bool // by tokens, or a provider
+	pages    http.Handler
+	journal  atomic.Pointer[Journal]
+}
+
+// New is an API that answers 503 where it needs the journal, until Open is called.
+func New(o Options) *API {
+	s := &API{now: o.Now, policies: o.Policies, log: o.Log, guarded: o.Tokens != nil || o.Provider != nil, pages: o.Pages.Handler}
+	login := o.Pages.Login
+	if login == nil {
+		login = plainLogin
+	}
+	s.gate = access.New(access.Options{
+		Tokens: o.Tokens, Provider: o.Provider, Ended: s.endedSessions, Now: o.Now, Public: o.Pages.Public, LoginPage: login, Refuse: o.Pages.Refuse, Hooks: o.Hooks,
+	})
+	return s
+}
+
+func (s *API) endedSessions() access.EndedSessions {
+	if m := s.journal.Load(); m != nil {
+		return m.Sessions
+	}
+	return nil
+}
+
+// Open gives the API what it answers from and what it records with.
+func (s *API) Open(m Journal) { s.journal.Store(&m) }
+
+// Listen opens addr (host:port; port 0 picks one) and serves API and pages in the background until the server is closed.
+// Without tokens it refuses an address that other machines reach. It speaks TLS where there is a certificate (c is not nil),
+// and believes proxies as webserver.Listen does.
+func (s *API) Listen(addr string, c *webserver.Certificate, proxies ...netip.Prefix) (*webserver.Server, error) {
+	if !s.guarded {
+		if err := access.MayServeWithoutTokens(addr); err != nil {
+			return nil, err
+		}
+	}
+	return webserver.Listen(addr, "the API", "RETRY_WORKER_HTTP_ADDR", access.Limited(s.Handler(), time.Now, s.gate.Hooks), c,
+		webserver.Peers{Proxies: proxies, Crowded: s.gate.Hooks.Limited})
+}
+
+// Handler is everything that is served, behind the gate.
+func (s *API) Handler() http.Handler {
+	api := s.routes()
+	return s.recovering(s.gate.Middleware(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// By the path that the gate goes by: what it took for a page is never answered by the API, nor the other way round.
+		if s.pages != nil && !strings.HasPrefix(r.URL.Path, "/api/") {
+			s.pages.ServeHTTP(w, r)
+			return
+		}
+		api.ServeHTTP(w, r)
+	})))
+}
+
+// route is one address by one method, and what it takes to use it.
+type route struct {
+	method, path string
+	action       access.Action
+	answer       http.HandlerFunc
+}
+
+func (s *API) table() []route {
+	return []route{
+		{http.MethodGet, "/api/v1/openapi.yaml", access.Read, s.openapi},
+		{http.MethodPost, "/api/v1/decisions", access.Read, s.decide},
+		{http.MethodGet, "/api/v1/subjects/{policy}/{id}", access.Read, s.withJournal(s.subject)},
+		{http.MethodGet, "/api/v1/subjects/{policy}/{id}/audit", access.Read, s.withJournal(s.audit)},
+		{http.MethodPost, "/api/v1/subjects/{policy}/{id}/erase", access.Erase, s.withJournal(s.erase)},
+		{http.MethodPost, "/api/v1/outcomes", access.Report, s.withJournal(s.conclude)},
+		{http.MethodGet, "/api/v1/kpis", access.Read, s.withJournal(s.kpis)},
+		{http.MethodGet, "/api/v1/dead-letters", access.Read, s.withJournal(s.deadLetters)},
+		{http.MethodGet, "/api/v1/dead-letters/groups", access.Read, s.withJournal(s.groups)},
+		{http.MethodGet, "/api/v1/dead-letters/{id}", access.Read, s.withJournal(s.deadLetter)},
+		{http.MethodPost, "/api/v1/dead-letters/{id}/retry", access.Review, s.withJournal(s.retry)},
+		{http.MethodPost, "/api/v1/dead-letters/{id}/discard", access.Review, s.withJournal(s.discard)},
+		{http.MethodPost, "/api/v1/jobs/retry", access.Review, s.withJournal(s.retryJob)},
+		{http.MethodPost, "/api/v1/bulk-runs/plan", access.Read, s.withJournal(s.planBulk)},
+		{http.MethodPost, "/api/v1/bulk-runs", access.Bulk, s.withJournal(s.startBulk)},
+		{http.MethodGet, "/api/v1/bulk-runs", access.Read, s.withJournal(s.bulkRuns)},
+		{http.MethodGet, "/api/v1/bulk-runs/{id}", access.Read, s.withJournal(s.bulkRun)},
+		{http.MethodGet, "/api/v1/bulk-runs/{id}/items", access.Read, s.withJournal(s.bulkItems)},
+		{http.MethodPost, "/api/v1/bulk-runs/{id}/pause", access.Bulk, s.withJournal(s.steerBulk(journal.BulkPause))},
+		{http.MethodPost, "/api/v1/bulk-runs/{id}/resume", access.Bulk, s.withJournal(s.steerBulk(journal.BulkResume))},
+		{http.MethodPost, "/api/v1/bulk-runs/{id}/cancel", access.Bulk, s.withJournal(s.steerBulk(journal.BulkCancel))},
+		{http.MethodGet, "/api/v1/destinations", access.Read, s.withJournal(s.destinations)},
+		{http.MethodGet, "/api/v1/destinations/{name}", access.Read, s.withJournal(s.destination)},
+		{http.MethodPost, "/api/v1/destinations/{name}/hold", access.Order, s.withJournal(s.order(journal.HoldClaims, "until"))},
+		{http.MethodPost, "/api/v1/destinations/{name}/probe", access.Order, s.withJournal(s.order(journal.SendCanary))},
+		{http.MethodPost, "/api/v1/destinations/{name}/release", access.Order, s.withJournal(s.order(journal.ReleaseAt, "perMinute", "until"))},
+	}
+}
+
+func (s *API) routes() http.Handler {
+	mux := http.NewServeMux()
+	addresses := map[string]methods{}
+	for _, route := range s.table() {
+		if addresses[route.path] == nil {
+			addresses[route.path] = methods{}
+			mux.HandleFunc(route.path, s.byMethod(addresses[route.path]))
+		}
+		addresses[route.path][route.method] = s.gate.Require(route.action, route.answer)
+	}
+	mux.HandleFunc("/", s.nowhere)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// The router would send the caller on to the tidied path: a POST sent anew, or to where he did not mean to.
+		if p := r.URL.EscapedPath(); path.Clean(p) != p {
+			s.nowhere(w, r)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	})
+}
+
+func (s *API) nowhere(w http.ResponseWriter, _ *http.Request) {
+	s.fail(w, http.StatusNotFound, "not_found", "no such address; GET /api/v1/openapi.yaml describes those there are")
+}
+
+// methods of one address.
+type methods map[string]http.Handler
+
+// byMethod answers an address, and refuses what it is not asked by. The router is not told of methods: it would take an
+// address that is spelled out for another's {id} where only the method differs.
+func (s *API) byMethod(m methods) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		method := r.Method
+		if method == http.MethodHead {
+			method = http.MethodGet
+		}
+		if answer := m[method]; answer != nil {
+			answer.ServeHTTP(w, r)
+			return
+		}
+		names := slices.Sorted(maps.Keys(m))
+		allowed := strings.Join(names, ", ")
+		w.Header().Set("Allow", strings.Replace(allowed, http.MethodGet, "GET, HEAD", 1))
+		s.fail(w, http.StatusMethodNotAllowed, "method_not_allowed", "this address does not take that method; use "+strings.Join(names, " or "))
+	}
+}
+
+// withJournal answers 503 until the journal is open.
+func (s *API) withJournal(next func(http.ResponseWriter, *http.Request, *Journal)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if m := s.journal.Load(); m != nil {
+			next(w, r, m)
+			return
+		}
+		s.fail(w, http.StatusServiceUnavailable, journalUnavailable, "the journal is not open yet; /readyz says why")
+	}
+}
+
+// recovering answers 500 where a handler panics, and says in the log where.
+func (s *API) recovering(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() {
+			switch why := recover(); why {
+			case nil:
+			case http.ErrAbortHandler:
+				panic(why) // an answer that is cut off on purpose
+			default:
+				s.log.Error("a request broke its handler", zap.String("method", r.Method), zap.String("panic", panicked(why)), zap.StackSkip("stack", 1))
+				s.fail(w, http.StatusInternalServerError, "internal_error", "the request broke something; the worker's log says where")
+			}
+		}()
+		next.ServeHTTP(w, r)
+	})
+}
+
+// panicked is what a panic may say in the log: the runtime's own words, and otherwise its type alone, since its text may hold
+// what the request held.
+func panicked(why any) string {
+	if err, ok := why.(runtime.Error); ok {
+		return err.Error()
+	}
+	return fmt.Sprintf("%T", why)
+}
+
+// plainLogin stands in for the log-in page where there are no pages.
+func plainLogin(w http.ResponseWriter, _ *http.Request, l access.Login) {
+	status, text := http.StatusNotFound, "there is no log-in page here; programs send `Authorization: Bearer TOKEN` to /api/v1"
+	if l.Refusal != nil {
+		status, text = l.Refusal.Status, l.Refusal.Message
+	}
+	http.Error(w, text, status)
+}

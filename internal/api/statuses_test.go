@@ -1,0 +1,207 @@
+package api_test
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"retry-worker/internal/access"
+	"retry-worker/internal/api"
+	"retry-worker/internal/deadletter"
+	"retry-worker/internal/decision"
+	"retry-worker/internal/decision/decisiontest"
+	"retry-worker/internal/journal"
+	"retry-worker/internal/testkit"
+)
+
+// call is one request of an operation.
+type call struct{ method, path, body string }
+
+// known is what calls ask for: an open dead letter of CLM-001-1, two bulk runs, and the token of a plan for all that is open.
+type known struct{ dead, running, paused, token string }
+
+// prepare has all of it there, and CLM-002-1, which is through.
+func (c *fixture) prepare() known {
+	c.t.Helper()
+	k := known{running: c.run("INSURANCE_EXPIRED"), paused: c.run("AUTHORIZATION_DENIED"), dead: c.permanent("CLM-001-1")}
+	c.post("ada", "/bulk-runs/"+k.paused+"/pause", "{}")
+	c.Fail(decision.DefaultPolicy, "CLM-002-1", "TIMEOUT", -1)
+	c.Succeed(decision.DefaultPolicy, "CLM-002-1")
+	k.token = c.plan(retryAll)
+	c.portal(aPortal)
+	return k
+}
+
+// calls are, by operation, one that is carried out.
+func calls(k known) map[string]call {
+	id, aRun, aPaused := k.dead, k.running, k.paused
+	return map[string]call{
+		"GET /api/v1/openapi.yaml":                  {"GET", "/openapi.yaml", ""},
+		"POST /api/v1/decisions":                    {"POST", "/decisions", `{"id":"CLM-001-1","error":"TIMEOUT"}`},
+		"GET /api/v1/subjects/{policy}/{id}":        {"GET", "/subjects/tiss-submission/CLM-001-1", ""},
+		"GET /api/v1/subjects/{policy}/{id}/audit":  {"GET", "/subjects/tiss-submission/CLM-001-1/audit", ""},
+		"POST /api/v1/subjects/{policy}/{id}/erase": {"POST", "/subjects/tiss-submission/CLM-002-1/erase", `{"reason":"x"}`},
+		"POST /api/v1/outcomes":                     {"POST", "/outcomes", `{"id":"CLM-001-1"}`},
+		"GET /api/v1/kpis":                          {"GET", "/kpis", ""},
+		"GET /api/v1/dead-letters":                  {"GET", "/dead-letters", ""},
+		"GET /api/v1/dead-letters/{id}":             {"GET", "/dead-letters/" + id, ""},
+		"POST /api/v1/dead-letters/{id}/retry":      {"POST", "/dead-letters/" + id + "/retry", `{"reason":"x"}`},
+		"POST /api/v1/dead-letters/{id}/discard":    {"POST", "/dead-letters/" + id + "/discard", `{"reason":"x"}`},
+		"POST /api/v1/jobs/retry":                   {"POST", "/jobs/retry", `{"jobId":"` + id + `","reason":"x"}`},
+		"GET /api/v1/dead-letters/groups":           {"GET", "/dead-letters/groups", ""},
+		"POST /api/v1/bulk-runs/plan":               {"POST", "/bulk-runs/plan", `{"action":"retry","filter":{}}`},
+		"POST /api/v1/bulk-runs":                    {"POST", "/bulk-runs", `{"action":"retry","filter":{},"reason":"x","token":"` + k.token + `"}`},
+		"GET /api/v1/bulk-runs":                     {"GET", "/bulk-runs", ""},
+		"GET /api/v1/bulk-runs/{id}":                {"GET", "/bulk-runs/" + aRun, ""},
+		"GET /api/v1/bulk-runs/{id}/items":          {"GET", "/bulk-runs/" + aRun + "/items", ""},
+		"POST /api/v1/bulk-runs/{id}/pause":         {"POST", "/bulk-runs/" + aRun + "/pause", `{}`},
+		"POST /api/v1/bulk-runs/{id}/resume":        {"POST", "/bulk-runs/" + aPaused + "/resume", `{}`},
+		"POST /api/v1/bulk-runs/{id}/cancel":        {"POST", "/bulk-runs/" + aRun + "/cancel", `{}`},
+		"GET /api/v1/destinations":                  {"GET", "/destinations", ""},
+		"GET /api/v1/destinations/{name}":           {"GET", "/destinations/" + aPortal, ""},
+		"POST /api/v1/destinations/{name}/hold":     {"POST", "/destinations/" + aPortal + "/hold", `{"until":"2026-03-02T12:00:00Z","reason":"x"}`},
+		"POST /api/v1/destinations/{name}/probe":    {"POST", "/destinations/" + aPortal + "/probe", `{"reason":"x"}`},
+		"POST /api/v1/destinations/{name}/release":  {"POST", "/destinations/" + aPortal + "/release", `{"perMinute":20,"reason":"x"}`},
+	}
+}
+
+// to asks for it; change is done to the request last.
+func (l call) to(t *testing.T, url string, change ...func(*http.Request)) answer {
+	t.Helper()
+	if l.method == http.MethodPost {
+		change = append([]func(*http.Request){header("Content-Type", "application/json")}, change...)
+	}
+	return ask(t, l.method, url+l.path, l.body, change...)
+}
+
+// unknownIDs is the same request about what is not there.
+func (l call) unknownIDs(k known) call {
+	swap := strings.NewReplacer(k.dead, anID, k.running, anID, k.paused, anID, aPortal, "nobody", "CLM-001-1", "CLM-009-9")
+	return call{l.method, swap.Replace(l.path), swap.Replace(l.body)}
+}
+
+// wrong is the same request with a parameter, or a field, that there is not.
+func (l call) wrong() call {
+	if l.method == http.MethodGet {
+		return call{l.method, l.path + "?nonsense=1", ""}
+	}
+	return call{l.method, l.path, strings.Replace(`{"nonsense":1,`+l.body[1:], ",}", "}", 1)}
+}
+
+// reads tells whether the operation changes nothing.
+func (l call) reads(name string) bool {
+	return l.method == http.MethodGet || strings.HasSuffix(name, "/decisions") || strings.HasSuffix(name, "/plan")
+}
+
+// TestEveryDescribedStatus asks each operation for each status that it is described with; ask holds each answer against
+// its schema, and refuses what is not described.
+func TestEveryDescribedStatus(t *testing.T) {
+	d := described(t)
+	d.mu.Lock()
+	clear(d.produced)
+	d.mu.Unlock()
+	for name := range d.operations {
+		if _, there := calls(known{})[name]; !there {
+			t.Fatalf("no call of %s", name)
+		}
+	}
+	c := open(t)
+	k := c.prepare()
+	for _, name := range slices.Sorted(maps.Keys(calls(k))) {
+		l := calls(k)[name]
+		if l.method == http.MethodPost {
+			long := l
+			long.body = strings.Repeat(" ", 1<<17)
+			long.to(t, c.url, c.as("ada"))
+			broken := l
+			broken.body = "{"
+			broken.to(t, c.url, c.as("ada"))
+			l.to(t, c.url, c.as("ada"), header("Content-Type", "text/plain"))
+		} else {
+			l.to(t, c.url, header("Authorization", "Basic YWRhOmFkYQ=="))
+		}
+		l.to(t, c.url)
+		l.wrong().to(t, c.url, c.as("ada"))
+		l.unknownIDs(k).to(t, c.url, c.as("ada"))
+	}
+	for name, l := range calls(k) {
+		if l.reads(name) {
+			l.to(t, c.url, c.as("ada"))
+		}
+	}
+	for name, l := range calls(known{}) {
+		if l.method == http.MethodPost {
+			fresh := open(t)
+			k := fresh.prepare()
+			l = calls(k)[name]
+			l.to(t, fresh.url, fresh.as("ada"))
+			fresh.post("ada", "/dead-letters/"+k.dead+"/discard", `{"reason":"x"}`)
+			l.to(t, fresh.url, fresh.as("ada")) // too late
+		}
+	}
+	late := open(t)
+	k = late.prepare()
+	late.post("ada", "/subjects/tiss-submission/CLM-001-1/erase", `{"reason":"x"}`) // while a person is to decide
+	late.post("ada", "/dead-letters/"+k.dead+"/discard", `{"reason":"x"}`)
+	calls(k)["POST /api/v1/bulk-runs"].to(t, late.url, late.as("ada")) // a plan that is outdated
+	statusesOfOtherServers(t)
+	for name, o := range d.operations {
+		for status := range o.answers {
+			if key := fmt.Sprintf("%s %d", name, status); !d.produced[key] {
+				t.Errorf("%s is described, but nothing here is answered so", key)
+			}
+		}
+	}
+}
+
+// statusesOfOtherServers: without tokens, with a broken part, still starting, guessed at.
+func statusesOfOtherServers(t *testing.T) {
+	t.Helper()
+	local := serve(t, nil, now) + "/api/v1"
+	broken := open(t, func(o *api.Options, _ *api.Journal) {
+		o.Tokens = func() *access.Tokens { panic("mistake is ours") }
+	})
+	guessed := open(t)
+	for range 10 {
+		get(t, guessed.url+"/kpis", header("Authorization", "Bearer rwt_wrong"))
+	}
+	for _, l := range calls(known{anID, anID, anID, "x"}) {
+		l.to(t, local) // 503, where it needs the journal
+		l.to(t, local, func(r *http.Request) { r.Host = "evil.example" })
+		if a := l.to(t, broken.url, broken.as("ada")); a.status != http.StatusInternalServerError {
+			t.Errorf("%s: a panic is answered with %d", l.path, a.status)
+		}
+		a := l.to(t, guessed.url, header("Authorization", "Bearer rwt_wrong"))
+		a.refused(t, "after many wrong tokens", http.StatusTooManyRequests, "too_many_attempts")
+		if a.header.Get("Retry-After") == "" {
+			t.Error("it does not say when to try again")
+		}
+	}
+	told := broken.lines.FilterMessageSnippet("broke its handler").All()
+	if len(told) == 0 || told[0].ContextMap()["stack"] == "" || told[0].ContextMap()["panic"] != "string" {
+		t.Errorf("the log tells %v, expected where it panicked and the panic's type, not its text", told)
+	}
+}
+
+// A subject's answer is bounded: the latest attempts and episodes are shown, the audit has the others.
+func TestSubjectIsBounded(t *testing.T) {
+	f := testkit.New(t, testkit.At(now), testkit.By(decisiontest.Policies()))
+	const all = 520
+	for range all {
+		f.Fail(decision.DefaultPolicy, "CLM-001-1", "TIMEOUT", -1)
+	}
+	a := get(t, serve(t, f.Memory, now)+"/api/v1/subjects/tiss-submission/CLM-001-1")
+	attempts := a.body["attempts"].([]any)
+	omitted := a.body["omitted"].(map[string]any)
+	if last := attempts[len(attempts)-1].(map[string]any)["attemptNumber"]; len(attempts) != 500 || omitted["attempts"] != 20.0 || last != float64(all) {
+		t.Errorf("%d attempts up to number %v, %v omitted", len(attempts), last, omitted)
+	}
+}
+
+var (
+	_ api.DeadLetters = (*deadletter.Service)(nil)
+	_ api.Recorder    = (*journal.Journal)(nil)
+)

@@ -1,0 +1,147 @@
+package console
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"retry-worker/internal/decision"
+	"retry-worker/internal/journal"
+)
+
+// filterOf a request; what is no state is open. wrong names the field that cannot be read; empty where none is.
+func (v *visit) filterOf(q url.Values) (f journal.DeadLetterFilter, wrong string) {
+	clean := func(name string) string { return plain(q.Get(name), maxQueryBytes) }
+	f = journal.DeadLetterFilter{
+		State: clean("state"), Policy: clean("policy"), Team: decision.Team(clean("team")), Reason: decision.Reason(clean("reason")),
+		Fingerprint: clean("fingerprint"), Query: clean("q"),
+	}
+	if !slices.Contains(states, f.State) {
+		f.State = states[0]
+	}
+	var err error
+	if f.Since, err = v.instant(clean("since")); err != nil {
+		wrong = "since"
+	}
+	if f.Until, err = v.instant(clean("until")); err != nil {
+		wrong = "until"
+	}
+	if wrong == "" && !f.Since.IsZero() && !f.Until.IsZero() && !f.Since.Before(f.Until) {
+		wrong = "until"
+	}
+	return f, wrong
+}
+
+// plain is what somebody wrote into a field of one line: without characters that would act or not be seen, and cut.
+func plain(s string, most int) string {
+	s = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp) {
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(s, ""))
+	s = strings.TrimSpace(s)
+	return strings.ToValidUTF8(s[:min(len(s), most)], "")
+}
+
+// narrowed tells whether f asks for anything but a state.
+func narrowed(f journal.DeadLetterFilter) bool {
+	f.State = ""
+	return f != (journal.DeadLetterFilter{})
+}
+
+// searched tells whether f asks for what is not counted beforehand.
+func searched(f *journal.DeadLetterFilter) bool {
+	return f.Query != "" || !f.Since.IsZero() || !f.Until.IsZero()
+}
+
+// field of a form or an address.
+type field struct{ Name, Value string }
+
+// fieldsOf a filter, without its state.
+func fieldsOf(f *journal.DeadLetterFilter) []field {
+	all := []field{
+		{"policy", f.Policy}, {"team", string(f.Team)}, {"reason", string(f.Reason)}, {"fingerprint", f.Fingerprint},
+		{"since", exact(f.Since)}, {"until", exact(f.Until)}, {"q", f.Query},
+	}
+	return slices.DeleteFunc(all, func(x field) bool { return x.Value == "" })
+}
+
+// exact is t as an address and a hidden field have it; empty for the zero time.
+func exact(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339Nano)
+}
+
+// local is t as a datetime-local field has it, in the reader's zone.
+func (v *visit) local(t time.Time) string {
+	switch {
+	case t.IsZero():
+		return ""
+	case t.Truncate(time.Minute).Equal(t):
+		return t.In(v.zone).Format("2006-01-02T15:04")
+	default:
+		return t.In(v.zone).Format("2006-01-02T15:04:05")
+	}
+}
+
+// address is path with the fields that have a value.
+func address(path string, fields ...field) string {
+	q := url.Values{}
+	for _, x := range fields {
+		if x.Value != "" {
+			q.Set(x.Name, x.Value)
+		}
+	}
+	if len(q) == 0 {
+		return path
+	}
+	return path + "?" + q.Encode()
+}
+
+// listURL is the list of dead letters that a filter lets through.
+func listURL(f journal.DeadLetterFilter, cursor string) string {
+	state := f.State
+	if state == string(journal.DeadLetterOpen) {
+		state = ""
+	}
+	return address("/dead-letters", append(fieldsOf(&f), field{"state", state}, field{"cursor", cursor})...)
+}
+
+// groupsURL are the causes of the open ones among them.
+func groupsURL(f journal.DeadLetterFilter, cursor string) string {
+	f.Since, f.Until = time.Time{}, time.Time{}
+	return address("/dead-letters/groups", append(fieldsOf(&f), field{"cursor", cursor})...)
+}
+
+// planURL is the plan for all open ones among them.
+func planURL(f journal.DeadLetterFilter) string { return address("/bulk-runs/new", fieldsOf(&f)...) }
+
+// filterFacts say a filter in words. cause is what its fingerprint stands for; where that is not known, it is named itself.
+func (v *visit) filterFacts(f *journal.DeadLetterFilter, cause string) []fact {
+	all := []fact{{v.lang.T("col.policy"), v.lang.policy(f.Policy)}}
+	if f.Team != "" {
+		all = append(all, fact{v.lang.T("col.team"), v.lang.team(f.Team)})
+	}
+	if f.Reason != "" {
+		all = append(all, fact{v.lang.T("col.reason"), v.lang.reason(f.Reason)})
+	}
+	if f.Fingerprint != "" && cause == "" {
+		cause = f.Fingerprint
+	}
+	all = append(all, fact{v.lang.T("col.cause"), cause}, fact{v.lang.T("filter.since"), v.when(f.Since)}, fact{v.lang.T("filter.until"), v.when(f.Until)},
+		fact{v.lang.T("filter.q"), f.Query})
+	return slices.DeleteFunc(all, func(x fact) bool { return x.Value == "" })
+}
+
+// when is date and time to the second; empty for the zero time.
+func (v *visit) when(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return v.day(t) + " " + t.In(v.zone).Format("15:04:05")
+}

@@ -1,0 +1,137 @@
+package console_test
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/net/html"
+
+	"retry-worker/internal/access"
+	"retry-worker/internal/journal"
+)
+
+// link whose text begins with words; nil where there is none.
+func (d *doc) link(words string) *html.Node {
+	found := d.all(func(n *html.Node) bool { return n.Data == "a" && strings.HasPrefix(text(n), words) })
+	if len(found) == 0 {
+		return nil
+	}
+	return found[0]
+}
+
+func (d *doc) rowLinks() []*html.Node {
+	return d.all(func(n *html.Node) bool { return attr(n, "class") == "row-link" })
+}
+
+func TestOneCauseIsOneRow(t *testing.T) {
+	w := newWorld(t, now)
+	w.locked(60)
+	s := open(t, w)
+	d := s.page("/dead-letters/groups")
+	checkPage(t, d, "groups", "en")
+	if rows := d.rowLinks(); len(rows) != 2 || text(rows[0]) != "Invalid user or password" {
+		t.Fatalf("%d causes, the first %v", len(rows), rows)
+	}
+	for _, words := range []string{"logininvalido: usuário # bloqueado", "60", "TISS submission", "IT (ti)", "permanent"} {
+		if !strings.Contains(text(d.id("groups")), words) {
+			t.Errorf("the causes do not say %q", words)
+		}
+	}
+	// The way on: to all of its dead letters, and to a plan for all of them.
+	show := s.page(attr(d.link("Show the 60"), "href"))
+	checkPage(t, show, "of one cause", "en")
+	if n := len(show.rowLinks()); n != 50 {
+		t.Errorf("the list of one cause has %d rows, want the first 50 of 60", n)
+	}
+	if !show.says("Of this cause only: Invalid user or password") || show.link("Act on all 60 of this filter") == nil {
+		t.Errorf("the list does not say which cause it is of: %s", text(show.id("list"))[:200])
+	}
+	if plan := s.page(attr(d.link("Act on all 60"), "href")); !plan.says("Try 60 again") {
+		t.Errorf("the plan is for something else: %s", text(plan.tags("main")[0]))
+	}
+	// Filters are kept, and narrow.
+	if d := s.page("/dead-letters/groups?q=carteira"); len(d.rowLinks()) != 1 || attr(d.field("q"), "value") != "carteira" {
+		t.Error("words of the error find something else")
+	}
+	if d := s.page("/dead-letters/groups?policy=job-queue"); !d.says("No cause fits this filter") {
+		t.Error("it does not say that none passes")
+	}
+}
+
+func TestTheListIsFilteredByTime(t *testing.T) {
+	w := newWorld(t, now.Add(-10*time.Hour))
+	w.fails("tiss-submission", "CLM-T-1", "INSURANCE_EXPIRED")
+	w.Set(now.Add(-time.Hour))
+	w.fails("tiss-submission", "CLM-T-2", "INSURANCE_EXPIRED")
+	w.Set(now)
+	s := open(t, w)
+	// 12:00 UTC is 09:00 in the reader's zone.
+	for address, want := range map[string]string{
+		"/dead-letters?since=2026-03-02T09:00": "CLM-T-2", "/dead-letters?until=2026-03-02T09:00": "CLM-T-1",
+		"/dead-letters?since=2026-03-02T12:00:00Z": "CLM-T-2",
+	} {
+		d := s.page(address)
+		if rows := d.rowLinks(); len(rows) != 1 || text(rows[0]) != want {
+			t.Errorf("%s shows %d rows, want %s", address, len(rows), want)
+		}
+		act := d.link("Act on all of this filter")
+		if act == nil {
+			t.Fatalf("%s offers no plan", address)
+		}
+		if plan := s.page(attr(act, "href")); !plan.says("Found 1") || plan.link("See the list") == nil {
+			t.Errorf("%s: the plan is not for what was filtered", address)
+		}
+	}
+	for _, wrong := range []string{"since=yesterday", "until=31/12", "since=2026-03-02T09:00&until=2026-03-02T08:00"} {
+		d := s.doc(s.get("/dead-letters?"+wrong), http.StatusUnprocessableEntity)
+		checkPage(t, d, wrong, "en")
+		if d.id("wrong") == nil || len(d.all(func(n *html.Node) bool { return attr(n, "aria-invalid") == "true" })) != 1 || len(d.rowLinks()) > 0 {
+			t.Errorf("%s: it does not say what is wrong, or lists all the same", wrong)
+		}
+		checkPage(t, s.doc(s.get("/bulk-runs/new?"+wrong), http.StatusUnprocessableEntity), "plan "+wrong, "en")
+	}
+}
+
+func TestAnUnknownCauseIsNobodys(t *testing.T) {
+	s := open(t, sampleDead(t, now))
+	for _, fingerprint := range []string{"0123456789abcdef", "none", hostile} {
+		d := s.page("/dead-letters?fingerprint=" + url.QueryEscape(fingerprint))
+		checkPage(t, d, fingerprint, "en")
+		if len(d.rowLinks()) > 0 || d.link("Act on") != nil {
+			t.Errorf("%q has dead letters", fingerprint)
+		}
+	}
+}
+
+func TestTheOverviewNamesTheBiggestCausesAndWhatRuns(t *testing.T) {
+	w := newWorld(t, now)
+	w.locked(12)
+	s := open(t, w)
+	d := s.page("/")
+	if !strings.Contains(text(d.id("overview")), "Main causes Invalid user or password logininvalido: usuário # bloqueado 12 open, the oldest") {
+		t.Errorf("the overview does not name the cause: %s", text(d.id("overview")))
+	}
+	if d.says("Retry of") {
+		t.Error("there is a run that nobody began")
+	}
+	run := s.world.begin(groupFilter(s), 60, "Senha trocada.")
+	s.world.becomes(t, run, 5, journal.BulkTaken)
+	d = s.as(access.Viewer).page("/")
+	checkPage(t, d, "overview", "en")
+	if link := d.link("Retry of 12 dead letters"); link == nil || attr(link, "href") != "/bulk-runs/"+run || !d.says("5 of 12 are through") || !d.says("running") {
+		t.Errorf("the run is not named: %s", text(d.id("overview")))
+	}
+	if err := w.Journal.HoldBulkRun(t.Context(), run, "engine_down"); err != nil {
+		t.Fatal(err)
+	}
+	if !s.page("/").says("on hold, continues by itself") {
+		t.Error("that it is held is not said")
+	}
+	s.world.becomes(t, run, 7, journal.BulkTaken)
+	if s.page("/").says("Retry of") {
+		t.Error("a run that is done is still named")
+	}
+}

@@ -1,0 +1,137 @@
+package console
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+)
+
+// Lang is a language of the pages, by its BCP 47 tag. The set is closed.
+type Lang string
+
+// The languages; Portuguese is given to whoever asks for neither.
+const (
+	Portuguese Lang = "pt-BR"
+	English    Lang = "en"
+)
+
+// Langs lists them all.
+func Langs() []Lang { return []Lang{Portuguese, English} }
+
+// text is one entry of the catalogue of texts: its key and what it says in each language. Texts that count have a key for
+// one and one for many.
+type text struct{ key, portuguese, english string }
+
+// texts by language and key, from the tables of the texts_*.go files.
+var texts = func() map[Lang]map[string]string {
+	all := map[Lang]map[string]string{Portuguese: {}, English: {}}
+	for _, table := range [][]text{frameTexts, problemTexts, wordTexts, reasonTexts, overviewTexts, listTexts, storyTexts, reviewTexts, policyTexts, auditTexts, groupTexts, planTexts, runTexts, portalTexts} {
+		for _, t := range table {
+			all[Portuguese][t.key], all[English][t.key] = t.portuguese, t.english
+		}
+	}
+	return all
+}()
+
+// T is the text of a key with its arguments filled in. A key that does not exist is a mistake of ours; a test finds it.
+func (l Lang) T(key string, args ...any) string {
+	s, ok := texts[l][key]
+	if !ok {
+		return "[" + key + "]"
+	}
+	if len(args) == 0 {
+		return s
+	}
+	return fmt.Sprintf(s, args...)
+}
+
+// Or is the text of a key, or fallback where there is none: for names that a catalogue of policies may add.
+func (l Lang) Or(key, fallback string) string {
+	if s, ok := texts[l][key]; ok {
+		return s
+	}
+	return fallback
+}
+
+// Count is the text of key.one or key.other with the number filled in.
+func (l Lang) Count(key string, n int64) string {
+	form := ".other"
+	if n == 1 || n == -1 {
+		form = ".one"
+	}
+	return l.T(key+form, l.Number(n))
+}
+
+// Number is n with its thousands apart.
+func (l Lang) Number(n int64) string {
+	s := strconv.FormatInt(n, 10)
+	sign := ""
+	if n < 0 {
+		sign, s = "−", s[1:]
+	}
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + l.thousands() + s[i:]
+	}
+	return sign + s
+}
+
+func (l Lang) thousands() string {
+	if l == Portuguese {
+		return "."
+	}
+	return ","
+}
+
+// Decimal is x with that many decimals.
+func (l Lang) Decimal(x float64, decimals int) string {
+	s := strconv.FormatFloat(x, 'f', decimals, 64)
+	if l == Portuguese {
+		s = strings.Replace(s, ".", ",", 1)
+	}
+	return s
+}
+
+// langCookie keeps a language that was chosen.
+const langCookie = "lang"
+
+// langOf a request: the one chosen, now (?lang=) or before (cookie), otherwise the browser's.
+func langOf(r *http.Request) (l Lang, chosen bool) {
+	if l, ok := parseLang(r.URL.Query().Get("lang")); ok {
+		return l, true
+	}
+	if c, err := r.Cookie(langCookie); err == nil {
+		if l, ok := parseLang(c.Value); ok {
+			return l, false
+		}
+	}
+	return accepted(r.Header.Get("Accept-Language")), false
+}
+
+func parseLang(s string) (Lang, bool) {
+	switch primary, _, _ := strings.Cut(strings.ToLower(s), "-"); primary {
+	case "pt":
+		return Portuguese, true
+	case "en":
+		return English, true
+	default:
+		return "", false
+	}
+}
+
+// accepted is the language of Accept-Language that is wanted most.
+func accepted(header string) Lang {
+	best, most := Portuguese, 0.0
+	for part := range strings.SplitSeq(header, ",") {
+		tag, params, _ := strings.Cut(strings.TrimSpace(part), ";")
+		l, ok := parseLang(strings.TrimSpace(tag))
+		weight := 1.0
+		if q, given := strings.CutPrefix(strings.TrimSpace(params), "q="); given {
+			weight, _ = strconv.ParseFloat(q, 64) // what is no number weighs nothing
+		}
+		if ok && weight > most {
+			best, most = l, weight
+		}
+	}
+	return best
+}

@@ -1,0 +1,261 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"retry-worker/internal/deadletter"
+	"retry-worker/internal/decision"
+	"retry-worker/internal/journal"
+)
+
+const (
+	// listPage is how many dead letters one page lists.
+	listPage = 50
+	// maxQueryBytes of a search.
+	maxQueryBytes = 200
+)
+
+// listData is one page of dead letters.
+type listData struct {
+	Filter                   journal.DeadLetterFilter
+	States                   []stateLink
+	Policies, Teams, Reasons []option
+	Rows                     []letterRow
+	// Next is the page behind this one, First the first; empty where there is none or this is it.
+	Next, First string
+	Filtered    bool
+	// Matching is how many there are by the filter without its search.
+	Matching int64
+	// Reset is the list in this state with no other filter.
+	Reset string
+	Show  bool // the state column, where states differ
+	Views []viewLink
+	// Cause that the filter's fingerprint stands for, and the list without it; nil where nothing is known of it.
+	Cause    *causeRow
+	AnyCause string
+	// Since and Until as the fields have them.
+	Since, Until      string
+	Wrong, WrongField string
+	// Act on all that the filter lets through; nil where that cannot be.
+	Act *action
+}
+
+// action leads to what can be done.
+type action struct{ URL, Text string }
+
+// viewLink is one way to look at dead letters.
+type viewLink struct {
+	Name, URL string
+	Current   bool
+}
+
+// views of the dead letters: one by one, and by cause.
+func (v *visit) views(current string, f journal.DeadLetterFilter) []viewLink {
+	return []viewLink{
+		{v.lang.T("view.list"), listURL(f, ""), current == "list"}, {v.lang.T("view.groups"), groupsURL(f, ""), current == "groups"},
+	}
+}
+
+type stateLink struct {
+	Name, URL string
+	N         int64
+	// Known tells that N is how many there are.
+	Known, Current bool
+}
+
+type option struct {
+	Value, Name string
+	Selected    bool
+}
+
+// letterRow is one dead letter in the list.
+type letterRow struct {
+	ID, URL, Policy string
+	State           Badge
+	Reason          decision.Reason
+	Error           string
+	Team            string
+	Retries         string
+	Created         Moment
+	Process         *Badge
+}
+
+// states of the list, in the order of its links.
+var states = []string{"open", "reprocessing", "recovered", "discarded", "all"}
+
+func (p *Pages) deadLetters(v *visit, o *open) (*page, error) {
+	q := v.r.URL.Query()
+	f, wrong := v.filterOf(q)
+	cursor := q.Get("cursor")
+	if wrong != "" {
+		return p.misread(v, o, f, q, wrong)
+	}
+	items, next, err := someOf(v.r.Context(), o, f, cursor)
+	if errors.Is(err, deadletter.ErrBadCursor) {
+		return &page{redirect: listURL(f, "")}, nil // it was not ours, or of another filter
+	}
+	if err != nil {
+		return nil, unreadable(err)
+	}
+	d, err := p.listed(v, o, f)
+	if err != nil {
+		return nil, err
+	}
+	for i := range items {
+		d.Rows = append(d.Rows, v.letterRow(&items[i], o))
+	}
+	if next != "" {
+		d.Next = listURL(f, next)
+	}
+	if cursor != "" {
+		d.First = listURL(f, "")
+	}
+	summary := v.lang.Count("letters."+f.State, d.Matching)
+	if !d.States[0].Known {
+		summary = ""
+	}
+	return &page{name: "dead-letters", section: "dead-letters", title: v.lang.T("list.title"), data: d, summary: summary}, nil
+}
+
+// listed is the list's page with its filter, and no rows yet.
+func (p *Pages) listed(v *visit, o *open, f journal.DeadLetterFilter) (*listData, error) {
+	counts, err := o.DeadLetterCounts(v.r.Context())
+	if err != nil {
+		return nil, unreadable(err)
+	}
+	d := &listData{Filter: f, Filtered: narrowed(f), Show: f.State == "all", Since: v.local(f.Since), Until: v.local(f.Until)}
+	d.Views = v.views("list", f)
+	p.choices(v, d, counts)
+	d.Reset = listURL(journal.DeadLetterFilter{State: f.State}, "")
+	if f.Fingerprint != "" {
+		if d.Cause, err = v.cause(o, f.Fingerprint); err != nil {
+			return nil, err
+		}
+		without := f
+		without.Fingerprint = ""
+		d.AnyCause = listURL(without, "")
+	}
+	d.Act, err = v.act(o, f, d.Matching)
+	return d, err
+}
+
+// act on all that a filter lets through, of which there are matching where it names no cause; nil where that cannot be.
+func (v *visit) act(o *open, f journal.DeadLetterFilter, matching int64) (*action, error) {
+	if f.State != states[0] || !narrowed(f) {
+		return nil, nil
+	}
+	a := &action{URL: planURL(f), Text: v.lang.T("list.act")}
+	if searched(&f) {
+		return a, nil // the plan counts them
+	}
+	if f.Fingerprint != "" {
+		n, err := v.causeCount(o, f)
+		if err != nil {
+			return nil, err
+		}
+		matching = n
+	}
+	if matching == 0 {
+		return nil, nil
+	}
+	a.Text = v.lang.Count("list.act", matching)
+	return a, nil
+}
+
+// misread is the list's page where a field of its filter cannot be read.
+func (p *Pages) misread(v *visit, o *open, f journal.DeadLetterFilter, q url.Values, wrong string) (*page, error) {
+	d, err := p.listed(v, o, f)
+	if err != nil {
+		return nil, err
+	}
+	d.Since, d.Until, d.Act = plain(q.Get("since"), maxQueryBytes), plain(q.Get("until"), maxQueryBytes), nil
+	d.WrongField, d.Wrong = wrong, v.lang.T("filter.wrong.time")
+	return &page{status: http.StatusUnprocessableEntity, name: "dead-letters", section: "dead-letters", title: v.lang.T("list.title"), data: d, fixed: true}, nil
+}
+
+// mostLooks at what a search may have to skip, before the reader is asked whether to go on.
+const mostLooks = 5
+
+// someOf is the next page that has anything on it: a search may give pages with nothing, and more behind them.
+func someOf(ctx context.Context, o *open, f journal.DeadLetterFilter, cursor string) (items []deadletter.Item, next string, err error) {
+	for range mostLooks {
+		items, next, err = o.DeadLetterPage(ctx, f, cursor, listPage)
+		if err != nil || len(items) > 0 || next == "" {
+			break
+		}
+		cursor = next
+	}
+	return items, next, err
+}
+
+// choices are the states with their numbers, and what the other filters may be: what there is.
+func (p *Pages) choices(v *visit, d *listData, counts []deadletter.Count) {
+	f := &d.Filter
+	numbers := map[string]int64{}
+	policies, teams, reasons := []string{f.Policy}, []string{string(f.Team)}, []string{string(f.Reason)}
+	for i := range counts {
+		c := &counts[i]
+		policies, teams, reasons = append(policies, c.Policy), append(teams, string(c.Team)), append(reasons, string(c.Reason))
+		if (f.Policy == "" || f.Policy == c.Policy) && (f.Team == "" || f.Team == c.Team) && (f.Reason == "" || f.Reason == c.Reason) {
+			numbers[string(c.State)] += c.N
+			numbers["all"] += c.N
+		}
+	}
+	d.Matching = numbers[f.State]
+	bounded := f.Fingerprint != "" || !f.Since.IsZero() || !f.Until.IsZero()
+	for _, s := range states {
+		there := *f
+		there.State = s
+		d.States = append(d.States, stateLink{v.lang.T("list.state." + s), listURL(there, ""), numbers[s], !bounded, s == f.State})
+	}
+	d.Policies = options(append(policies, p.Catalogue().Policies.Names()...), f.Policy, v.lang.policy)
+	d.Teams = options(teams, string(f.Team), func(s string) string { return v.lang.team(decision.Team(s)) })
+	d.Reasons = options(reasons, string(f.Reason), func(s string) string { return v.lang.reason(decision.Reason(s)) })
+}
+
+// options are the values, each once, by their names.
+func options(values []string, selected string, name func(string) string) []option {
+	slices.Sort(values)
+	var all []option
+	for _, value := range slices.Compact(values) {
+		if value != "" {
+			all = append(all, option{value, name(value), value == selected})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b option) int { return strings.Compare(strings.ToLower(a.Name), strings.ToLower(b.Name)) })
+	return all
+}
+
+func (v *visit) letterRow(item *deadletter.Item, o *open) letterRow {
+	row := letterRow{
+		ID: item.Subject.ID, URL: subjectURL(item.Subject), Policy: item.Subject.Policy, State: v.lang.deadLetterBadge(item.State),
+		Reason: item.Reason, Error: item.Error, Team: v.lang.team(item.Team), Created: v.ago(item.CreatedAt),
+		Retries: v.lang.T("list.retries", v.lang.retries(item.RetryCount, item.MaxRetries)),
+	}
+	switch {
+	case item.State == journal.DeadLetterOpen:
+		b := v.lang.processBadge(o.Process(&item.DeadLetter))
+		row.Process = &b
+	case item.Delivery != journal.DeliveryNone:
+		b := v.lang.deliveryBadge(item.Delivery)
+		row.Process = &b
+	}
+	return row
+}
+
+// deadLetter leads from a dead letter's id to its subject's page.
+func (p *Pages) deadLetter(v *visit, o *open) (*page, error) {
+	item, found, err := o.DeadLetter(v.r.Context(), v.r.PathValue("id"))
+	if err != nil {
+		return nil, unreadable(err)
+	}
+	if !found {
+		return nil, &problem{status: 404, key: "letter_unknown"}
+	}
+	return &page{redirect: subjectURL(item.Subject) + "#decision"}, nil
+}

@@ -1,0 +1,245 @@
+package console
+
+import (
+	"context"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"retry-worker/internal/journal"
+)
+
+// home0 is an instant.
+var home0 = time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)
+
+func TestHostileTextsAreInert(t *testing.T) {
+	for _, c := range []struct{ what, text, want string }{
+		{"markup", `<script>alert("1")</script>&amp;`, `&lt;script&gt;alert(&#34;1&#34;)&lt;/script&gt;&amp;amp;`},
+		{"an ANSI sequence", "\x1b[31mred", `<span class="unseen">\x1B</span>[31mred`},
+		{"NUL", "a\x00b", `a<span class="unseen">\x00</span>b`},
+		{"a bidi override", "a\u202eb", `a<span class="unseen">U+202E</span>b`},
+		{"no width", "a\u200bb\ufeff", `a<span class="unseen">U+200B</span>b<span class="unseen">U+FEFF</span>`},
+		{"C1 and DEL", "\u009b\x7f", `<span class="unseen">U+009B</span><span class="unseen">\x7F</span>`},
+		{"no UTF-8", "a\xffb", `a<span class="unseen">\xFF</span>b`},
+		{"a carriage return of its own", "a\rb", `a<span class="unseen">\x0D</span>b`},
+		{"lines", "a\r\nb\nc", "a \nb\nc"},
+		{"accents", "não é válido €", "não é válido €"},
+	} {
+		if got := string(inertText(c.text)); got != c.want {
+			t.Errorf("%s: got %q, want %q", c.what, got, c.want)
+		}
+	}
+	if got := string(inertLine("a\nb")); got != "a b" {
+		t.Errorf("a line has %q", got)
+	}
+	large := string(inertText(strings.Repeat("é", 1<<20)))
+	if len(large) > mostShown+100 || !utf8.ValidString(large) || !strings.HasSuffix(large, `<span class="unseen">…</span>`) {
+		t.Errorf("of 2 MiB %d bytes are shown", len(large))
+	}
+}
+
+var variable = regexp.MustCompile(`--([a-z-]+): (#[0-9a-f]{6});`)
+
+// TestColoursCanBeRead computes the contrast of each pair of colours that stand on one another (WCAG 1.4.3, 1.4.11).
+func TestColoursCanBeRead(t *testing.T) {
+	css, err := assetFiles.ReadFile("assets/console.css")
+	if err != nil {
+		t.Fatal(err)
+	}
+	light, dark, ok := strings.Cut(string(css), "@media (prefers-color-scheme: dark)")
+	if !ok {
+		t.Fatal("there are no dark colours")
+	}
+	dark, _, _ = strings.Cut(dark, "\n}\n")
+	text := []string{
+		"ink paper", "ink card", "ink tint", "ink bad-tint", "ink warn-tint", "ink ok-tint", "soft paper", "soft card", "soft tint", "soft bad-tint", "soft ok-tint", "soft warn-tint",
+		"accent paper", "accent card", "accent tint", "on-accent accent", "bad bad-tint", "warn warn-tint", "ok ok-tint", "wait wait-tint", "on-bad bad",
+	}
+	shapes := []string{
+		"edge paper", "edge card", "accent paper", "accent card", "bad card", "bad paper", "warn card", "warn paper", "ok card", "wait card", "wait paper", "wait tint", "bad bad-tint", "ok ok-tint",
+	}
+	for name, sheet := range map[string]string{"light": light, "dark": dark} {
+		colours := map[string]float64{}
+		for _, m := range variable.FindAllStringSubmatch(sheet, -1) {
+			colours[m[1]] = luminance(t, m[2])
+		}
+		for _, pairs := range []struct {
+			names []string
+			least float64
+		}{{text, 4.5}, {shapes, 3}} {
+			for _, pair := range pairs.names {
+				front, back, _ := strings.Cut(pair, " ")
+				a, found := colours[front]
+				b, also := colours[back]
+				if !found || !also {
+					t.Errorf("%s: there is no colour for %s", name, pair)
+				} else if ratio := (max(a, b) + 0.05) / (min(a, b) + 0.05); ratio < pairs.least {
+					t.Errorf("%s: %s has a contrast of %.2f, want %.1f", name, pair, ratio, pairs.least)
+				}
+			}
+		}
+	}
+}
+
+func luminance(t *testing.T, hex string) float64 {
+	t.Helper()
+	n, err := strconv.ParseUint(hex[1:], 16, 32)
+	if err != nil {
+		t.Fatal(err)
+	}
+	part := func(shift int) float64 {
+		c := float64(n>>shift&0xff) / 255
+		if c <= 0.04045 {
+			return c / 12.92
+		}
+		return math.Pow((c+0.055)/1.055, 2.4)
+	}
+	return 0.2126*part(16) + 0.7152*part(8) + 0.0722*part(0)
+}
+
+// TestColoursAreNamed: a colour that is no variable would have no dark form.
+func TestColoursAreNamed(t *testing.T) {
+	css, _ := assetFiles.ReadFile("assets/console.css")
+	_, rules, _ := strings.Cut(string(css), "\n*, *::before")
+	if m := regexp.MustCompile(`#[0-9a-fA-F]{3,8}\b|rgba?\(|hsla?\(`).FindString(rules); m != "" {
+		t.Errorf("the rules hold the colour %s", m)
+	}
+	for _, m := range regexp.MustCompile(`var\(--([a-z-]+)\)`).FindAllStringSubmatch(string(css), -1) {
+		if !strings.Contains(string(css), "--"+m[1]+":") {
+			t.Errorf("there is no variable %s", m[1])
+		}
+	}
+}
+
+func TestAssetsKeepForGood(t *testing.T) {
+	for _, name := range []string{"console.css", "console.js", "icon.svg"} {
+		if assetURL(name) == "" {
+			t.Errorf("there is no %s", name)
+		}
+	}
+	if n := len(assets[assetNames["console.js"]].content); n > 8<<10 {
+		t.Errorf("the script has %d bytes; it is to stay small", n)
+	}
+}
+
+func TestAgesAndCountdowns(t *testing.T) {
+	for _, c := range []struct {
+		d       time.Duration
+		ago, in string
+	}{
+		{0, "há instantes", "agora"}, {38 * time.Second, "há instantes", "em 38 s"}, {252 * time.Second, "há 4 min", "em 4 min 12 s"},
+		{14*time.Minute + 30*time.Second, "há 14 min", "em 14 min"}, {2 * time.Hour, "há 2 h", "em 2 h"},
+		{5*time.Hour + 10*time.Minute, "há 5 h 10 min", "em 5 h 10 min"}, {47 * time.Hour, "há 47 h", "em 47 h"}, {50 * time.Hour, "há 2 dias", "em 2 dias"},
+	} {
+		if got := Portuguese.ago(c.d); got != c.ago {
+			t.Errorf("%s: ago %q, want %q", c.d, got, c.ago)
+		}
+		if got := Portuguese.in(c.d); got != c.in {
+			t.Errorf("%s: in %q, want %q", c.d, got, c.in)
+		}
+	}
+}
+
+// TestTheStoryIsToScale: waits are as long as they were, a pause of days is broken, and nothing hides anything.
+func TestTheStoryIsToScale(t *testing.T) {
+	at := home0.Add
+	story := []happened{
+		{at(0), markRetry, 1, at(5 * time.Minute)},
+		{at(5*time.Minute + 4*time.Second), markRetry, 2, at(15 * time.Minute)},
+		{at(15*time.Minute + 4*time.Second), markFinal, 3, time.Time{}},
+		{at(72 * time.Hour), markReview, 0, time.Time{}},
+		{at(72*time.Hour + 2*time.Second), markRecovered, 0, time.Time{}},
+	}
+	s := scaleOf(story, at(100*time.Hour), false, wideWidth)
+	first, second := s.place(at(5*time.Minute))-s.place(at(0)), s.place(at(15*time.Minute))-s.place(at(5*time.Minute+4*time.Second))
+	if want := (9*time.Minute + 56*time.Second).Seconds() / 300; math.Abs(second/first-want) > 0.01 {
+		t.Errorf("the second wait is %.2f times the first in the picture, %.2f in truth", second/first, want)
+	}
+	broken := 0
+	for _, g := range s.gaps {
+		if g.broken {
+			broken++
+			if g.to.Sub(g.from) < 70*time.Hour {
+				t.Errorf("a gap of %s is broken", g.to.Sub(g.from))
+			}
+		}
+	}
+	if broken != 1 {
+		t.Errorf("%d gaps are broken, want the one of three days", broken)
+	}
+	last := -1e9
+	for _, h := range story {
+		if x := s.place(h.at); x-last < markGap-0.01 || x > wideWidth-edge+0.01 || x < edge {
+			t.Errorf("the %s at %s stands at %.1f, the one before at %.1f", h.mark, h.at, x, last)
+		} else {
+			last = x
+		}
+	}
+}
+
+// TestAPictureOfAnythingStaysInItsFrame: many happenings at one instant, one alone, and a story of years.
+func TestAPictureOfAnythingStaysInItsFrame(t *testing.T) {
+	for name, story := range map[string][]happened{
+		"one":        {{home0, markFinal, 1, time.Time{}}},
+		"same":       {{home0, markRetry, 1, home0.Add(time.Second)}, {home0, markRetry, 2, home0.Add(time.Second)}, {home0, markFinal, 3, time.Time{}}},
+		"years":      {{home0, markRetry, 1, home0.Add(time.Minute)}, {home0.AddDate(5, 0, 0), markFinal, 2, time.Time{}}},
+		"a thousand": many(1000),
+	} {
+		for _, width := range []float64{narrowWidth, wideWidth} {
+			s := scaleOf(story, home0.AddDate(6, 0, 0), true, width)
+			for _, h := range story {
+				if x := s.place(h.at); math.IsNaN(x) || x < edge-0.01 || x > width-edge+0.01 {
+					t.Fatalf("%s: stands at %v of %v", name, x, width)
+				}
+			}
+		}
+	}
+}
+
+func many(n int) (all []happened) {
+	for i := range n {
+		at := home0.Add(time.Duration(i) * time.Minute)
+		all = append(all, happened{at, markRetry, int64(i + 1), at.Add(30 * time.Second)})
+	}
+	return all
+}
+
+func TestWhatGrowsIsComparedWithTheDayBefore(t *testing.T) {
+	slot := func(ago time.Duration) int64 { return journal.SlotOf(home0.Add(-ago)) }
+	all := []journal.Figure{
+		{Policy: "a", Slot: slot(0), Name: journal.FigureDecisions, Value: 5}, {Policy: "b", Slot: slot(23 * time.Hour), Name: journal.FigureDecisions, Value: 2},
+		{Policy: "a", Slot: slot(25 * time.Hour), Name: journal.FigureDecisions, Value: 3}, {Policy: "a", Slot: slot(49 * time.Hour), Name: journal.FigureDecisions, Value: 90},
+		{Policy: "a", Slot: slot(47 * time.Hour), Name: journal.FigureExhausted, Value: 1}, {Policy: "a", Slot: slot(0), Name: journal.FigureTook, Value: 70},
+	}
+	if got, want := moved(all, home0), ([len(movements)][2]int64{{7, 3}, {0, 0}, {0, 1}, {0, 0}}); got != want {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+// sums is a journal whose figures are counted as they are read.
+type sums struct {
+	journal.Statistics
+	read int
+}
+
+func (s *sums) Figures(context.Context, int64) ([]journal.Figure, error) {
+	s.read++
+	return nil, nil
+}
+
+func TestFiguresAreReadOnceForAll(t *testing.T) {
+	var f figures
+	from := &sums{}
+	for _, after := range []time.Duration{0, 4 * time.Second, 9 * time.Second, figuresKept, figuresKept + time.Second, -time.Hour} {
+		if _, err := f.of(t.Context(), from, nil, home0.Add(after)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if from.read != 3 { // at first, after ten seconds, and when the clock was set back
+		t.Errorf("the figures were read %d times, want 3", from.read)
+	}
+}

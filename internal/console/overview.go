@@ -1,0 +1,302 @@
+package console
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"retry-worker/internal/catalogue"
+	"retry-worker/internal/deadletter"
+	"retry-worker/internal/decision"
+	"retry-worker/internal/journal"
+)
+
+// The overview lists so many retries that lie ahead, and, before them, so many that are due: of those, some may be due for
+// long, because their process is gone.
+const (
+	mostPending = 5
+	mostDue     = 2
+)
+
+// overviewData is what waits, grows and ages, and who should act.
+type overviewData struct {
+	Open, Reprocessing int64
+	Alert              bool
+	AlertAbove         int64
+	Oldest             Moment
+	Teams              []teamRow
+	Success            *kpiCell
+	Movement           []movementRow
+	KPIs               kpiTable
+	Pending            []pendingRow
+	Health             []healthRow
+	// Runs that have not ended, and the causes with the most that is open.
+	Runs   []runRow
+	Causes []causeRow
+	// Groups is the page of all causes; empty where nobody groups.
+	Groups string
+	// Portals are destinations that are not up; MorePortals says how many more, empty where these are all.
+	Portals     []portalRow
+	MorePortals string
+	// Untold names the teams that are told by no way; empty where there are none.
+	Untold string
+}
+
+// teamRow is what waits for one team.
+type teamRow struct {
+	Name, Description, URL string
+	N                      int64
+	Oldest                 Moment
+	Reasons                []reasonRow
+
+	oldest time.Time
+}
+
+// reasonRow is what waits for one team for one reason.
+type reasonRow struct {
+	Reason decision.Reason
+	URL    string
+	N      int64
+	Oldest Moment
+
+	oldest time.Time
+}
+
+// pendingRow is a retry that lies ahead or is due.
+type pendingRow struct {
+	ID, URL, Policy string
+	Retry           int64
+	Next            Moment
+	Due             bool
+}
+
+// healthRow is one thing the worker says of itself.
+type healthRow struct {
+	Name  string
+	Badge Badge
+	// Since when it is so.
+	Since  Moment
+	Detail string
+	// At is when what Detail says happened.
+	At Moment
+	// Technical is for IT: versions, and what a program said.
+	Technical string
+}
+
+func (p *Pages) overview(v *visit, o *open) (*page, error) {
+	ctx := v.r.Context()
+	counts, err := o.DeadLetterCounts(ctx)
+	if err != nil {
+		return nil, unreadable(err)
+	}
+	c := p.Catalogue()
+	sums, err := o.figures.of(ctx, o, c.Policies.Names(), v.now)
+	if err != nil {
+		return nil, unreadable(err)
+	}
+	due, err := o.PendingRetries(ctx, "", nil, mostDue)
+	if err != nil {
+		return nil, unreadable(err)
+	}
+	due = slices.DeleteFunc(due, func(r journal.PendingRetry) bool { return r.NextRetryTime.After(v.now) })
+	ahead, err := o.PendingRetries(ctx, "", &journal.PendingRetry{NextRetryTime: v.now}, mostPending)
+	if err != nil {
+		return nil, unreadable(err)
+	}
+	d := &overviewData{AlertAbove: deadletter.AlertAbove}
+	v.waiting(d, counts, c)
+	d.Untold = v.teams(c.Untold())
+	d.KPIs = v.kpiTable(sums.kpis)
+	d.Success = d.KPIs.success
+	d.Movement = v.movement(sums.moved)
+	d.Pending = v.pending(slices.CompactFunc(append(due, ahead...), func(a, b journal.PendingRetry) bool { return a.Key == b.Key }))
+	if d.Health, err = p.health(ctx, v, o, c); err != nil {
+		return nil, unreadable(err)
+	}
+	if d.Causes, err = v.biggestCauses(ctx, o); err != nil {
+		return nil, unreadable(err)
+	}
+	d.Groups = groupsURL(journal.DeadLetterFilter{}, "")
+	if d.Runs, err = v.activeRuns(o); err != nil {
+		return nil, err
+	}
+	if d.Portals, d.MorePortals, err = v.notUp(o); err != nil {
+		return nil, err
+	}
+	return &page{name: "overview", section: "overview", title: v.lang.T("overview.title"), data: d,
+		summary: v.lang.Count("letters.open", d.Open)}, nil
+}
+
+// waiting adds the open dead letters up by team and reason, the most first.
+func (v *visit) waiting(d *overviewData, counts []deadletter.Count, c *catalogue.Catalogue) {
+	teams := map[decision.Team]*teamRow{}
+	reasons := map[decision.Team]map[decision.Reason]*reasonRow{}
+	var oldest time.Time
+	for i := range counts {
+		n := &counts[i]
+		switch n.State {
+		case journal.DeadLetterReprocessing:
+			d.Reprocessing += n.N
+			continue
+		case journal.DeadLetterOpen:
+		default:
+			continue
+		}
+		d.Open += n.N
+		oldest = older(oldest, n.Oldest)
+		t := teams[n.Team]
+		if t == nil {
+			t = &teamRow{Name: v.lang.team(n.Team), Description: c.Teams[n.Team].Description, URL: listURL(journal.DeadLetterFilter{Team: n.Team}, "")}
+			teams[n.Team], reasons[n.Team] = t, map[decision.Reason]*reasonRow{}
+		}
+		t.N, t.oldest = t.N+n.N, older(t.oldest, n.Oldest)
+		r := reasons[n.Team][n.Reason]
+		if r == nil {
+			r = &reasonRow{Reason: n.Reason, URL: listURL(journal.DeadLetterFilter{Team: n.Team, Reason: n.Reason}, "")}
+			reasons[n.Team][n.Reason] = r
+		}
+		r.N, r.oldest = r.N+n.N, older(r.oldest, n.Oldest)
+	}
+	d.Oldest, d.Alert = v.ago(oldest), d.Open > deadletter.AlertAbove
+	for team, t := range teams {
+		t.Oldest = v.ago(t.oldest)
+		for _, r := range reasons[team] {
+			r.Oldest = v.ago(r.oldest)
+			t.Reasons = append(t.Reasons, *r)
+		}
+		slices.SortFunc(t.Reasons, func(a, b reasonRow) int { return cmp.Or(cmp.Compare(b.N, a.N), cmp.Compare(a.Reason, b.Reason)) })
+		d.Teams = append(d.Teams, *t)
+	}
+	slices.SortFunc(d.Teams, func(a, b teamRow) int { return cmp.Or(cmp.Compare(b.N, a.N), cmp.Compare(a.Name, b.Name)) })
+}
+
+// teams names all of them.
+func (v *visit) teams(teams []decision.Team) string {
+	names := make([]string, 0, len(teams))
+	for _, team := range teams {
+		names = append(names, v.lang.team(team))
+	}
+	return strings.Join(names, ", ")
+}
+
+// older of two instants; the zero time is none.
+func older(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+func (v *visit) pending(all []journal.PendingRetry) []pendingRow {
+	rows := make([]pendingRow, 0, len(all))
+	for i := range all {
+		r := &all[i]
+		row := pendingRow{ID: r.Subject.ID, URL: subjectURL(r.Subject), Policy: r.Subject.Policy, Retry: r.RetryCount, Due: !r.NextRetryTime.After(v.now)}
+		if row.Next = v.in(r.NextRetryTime); row.Due {
+			row.Next = v.ago(r.NextRetryTime)
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// movementRow compares the last day with the one before.
+type movementRow struct {
+	Name          string
+	Last, Before  int64
+	Change        string
+	ChangeInWords string
+}
+
+// movement of the last 24 hours against the 24 hours before.
+func (v *visit) movement(moved [len(movements)][2]int64) []movementRow {
+	rows := make([]movementRow, 0, len(movements))
+	for i, m := range movements {
+		row := movementRow{Name: v.lang.T(m.key), Last: moved[i][0], Before: moved[i][1]}
+		switch diff := row.Last - row.Before; {
+		case diff > 0:
+			row.Change, row.ChangeInWords = "▲ "+v.lang.Number(diff), v.lang.T("movement.more", v.lang.Number(diff))
+		case diff < 0:
+			row.Change, row.ChangeInWords = "▼ "+v.lang.Number(-diff), v.lang.T("movement.less", v.lang.Number(-diff))
+		default:
+			row.Change, row.ChangeInWords = "=", v.lang.T("movement.same")
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// health is what the worker says of itself.
+func (p *Pages) health(ctx context.Context, v *visit, o *open, c *catalogue.Catalogue) ([]healthRow, error) {
+	backlog, err := o.Backlog(ctx)
+	if err != nil {
+		return nil, err
+	}
+	head, err := o.Head(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var h Health
+	if p.Health != nil {
+		h = p.Health()
+	}
+	rows := []healthRow{v.signal("engine", h.Engine), v.signal("journal", h.Journal)}
+	if head.Record > 0 {
+		rows[1].Detail, rows[1].At = strings.TrimSpace(rows[1].Detail+" "+v.lang.T("health.journal.head", v.lang.Number(head.Record))), v.ago(head.At)
+	}
+	policies := healthRow{Name: v.lang.T("health.catalogue"), Badge: Badge{"ok", v.lang.T("health.in_force")}, Technical: v.lang.T("health.catalogue.version", c.Version, c.Source)}
+	if h.Rejection != nil {
+		policies.Badge = Badge{"bad", v.lang.T("health.rejected")}
+		policies.Technical = v.lang.T("health.catalogue.rejected", c.Version) + " " + h.Rejection.Error()
+	}
+	rows = append(rows, policies)
+	waiting := int64(0)
+	for _, queue := range slices.Sorted(maps.Keys(backlog)) {
+		waiting += backlog[queue]
+	}
+	outbox := healthRow{Name: v.lang.T("health.outbox"), Badge: Badge{"ok", v.lang.T("health.empty")}}
+	if waiting > 0 {
+		outbox.Badge, outbox.Detail = Badge{"wait", v.lang.Count("health.messages", waiting)}, v.queues(backlog)
+	}
+	return append(append(rows, outbox), v.untold(h.Notices)...), nil
+}
+
+// mostUntold teams are named on the overview.
+const mostUntold = 3
+
+// untold are the teams that do not know yet what waits for them.
+func (v *visit) untold(notices []Notice) []healthRow {
+	rows := make([]healthRow, 0, mostUntold)
+	for _, n := range notices[:min(len(notices), mostUntold)] {
+		rows = append(rows, healthRow{Name: v.lang.T("health.notice", v.lang.team(n.Team)), Badge: Badge{"bad", v.lang.T("health.untold")},
+			Since: v.ago(n.Since), Detail: v.lang.T("health.way." + n.Way), Technical: n.Failure})
+	}
+	return rows
+}
+
+func (v *visit) queues(backlog map[string]int64) (s string) {
+	for _, queue := range slices.Sorted(maps.Keys(backlog)) {
+		if s != "" {
+			s += ", "
+		}
+		s += v.lang.Or("health.queue."+queue, queue) + ": " + v.lang.Number(backlog[queue])
+	}
+	return s
+}
+
+// signal of the engine or the journal.
+func (v *visit) signal(name string, s Signal) healthRow {
+	row := healthRow{Name: v.lang.T("health." + name), Since: v.ago(s.Since)}
+	switch {
+	case !s.Known:
+		row.Badge, row.Detail = Badge{"wait", v.lang.T("health.unknown")}, v.lang.T("health."+name+".unknown")
+	case s.Up:
+		row.Badge = Badge{"ok", v.lang.T("health.up")}
+	default:
+		row.Badge, row.Detail = Badge{"bad", v.lang.T("health.down")}, v.lang.T("health."+name+".down")
+	}
+	return row
+}

@@ -1,0 +1,318 @@
+package console_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.uber.org/zap"
+	"golang.org/x/net/html"
+
+	"retry-worker/internal/access"
+	"retry-worker/internal/catalogue"
+	"retry-worker/internal/console"
+)
+
+// site is the pages over a world, as one reader sees them.
+type site struct {
+	t      testing.TB
+	world  world
+	pages  *console.Pages
+	who    access.Identity
+	lang   string
+	header http.Header
+	// untold are the notices that could not be sent.
+	untold []console.Notice
+}
+
+func open(t testing.TB, w world) *site {
+	t.Helper()
+	since := w.Now()
+	s := &site{t: t, world: w, who: access.Identity{Name: "ana.souza", Role: access.Admin}, lang: "en", header: http.Header{}}
+	s.pages = console.New(console.Options{Now: w.Now, Catalogue: catalogue.Default, Log: zap.NewNop(), Health: func() console.Health {
+		return console.Health{Journal: console.Signal{Known: true, Up: true}, Engine: console.Signal{Known: true, Up: true, Since: since}, Notices: s.untold}
+	}})
+	s.pages.Open(w.Memory, w.DeadLetters, w.DeadLetters, w.Gates())
+	return s
+}
+
+// as is the same site for somebody of another role.
+func (s *site) as(role access.Role) *site {
+	other := *s
+	other.who.Role = role
+	return &other
+}
+
+func (s *site) ask(r *http.Request) *httptest.ResponseRecorder {
+	s.t.Helper()
+	for name, values := range s.header {
+		r.Header[name] = values
+	}
+	r.Header.Set("Accept-Language", s.lang)
+	w := httptest.NewRecorder()
+	s.pages.ServeHTTP(w, r.WithContext(access.Within(r.Context(), s.who)))
+	return w
+}
+
+func (s *site) get(address string) *httptest.ResponseRecorder {
+	s.t.Helper()
+	return s.ask(httptest.NewRequest(http.MethodGet, address, nil))
+}
+
+func (s *site) post(address string, form url.Values) *httptest.ResponseRecorder {
+	s.t.Helper()
+	r := httptest.NewRequest(http.MethodPost, address, strings.NewReader(form.Encode()))
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	return s.ask(r)
+}
+
+// doc is a page that was answered with that status.
+func (s *site) doc(w *httptest.ResponseRecorder, status int) *doc {
+	s.t.Helper()
+	if w.Code != status {
+		s.t.Fatalf("got %d, want %d: %.300s", w.Code, status, w.Body)
+	}
+	root, err := html.Parse(strings.NewReader(w.Body.String()))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return &doc{s.t, root, w.Body.String()}
+}
+
+func (s *site) page(address string) *doc {
+	s.t.Helper()
+	return s.doc(s.get(address), http.StatusOK)
+}
+
+// doc is a parsed page.
+type doc struct {
+	t    testing.TB
+	root *html.Node
+	raw  string
+}
+
+// all elements that match, in the order of the page.
+func (d *doc) all(match func(*html.Node) bool) (found []*html.Node) {
+	for n := range d.root.Descendants() {
+		if n.Type == html.ElementNode && match(n) {
+			found = append(found, n)
+		}
+	}
+	return found
+}
+
+func (d *doc) tags(names ...string) []*html.Node {
+	return d.all(func(n *html.Node) bool { return slices.Contains(names, n.Data) })
+}
+
+func (d *doc) id(id string) *html.Node {
+	found := d.all(func(n *html.Node) bool { return attr(n, "id") == id })
+	if len(found) == 0 {
+		return nil
+	}
+	return found[0]
+}
+
+// field of a form by its name.
+func (d *doc) field(name string) *html.Node {
+	d.t.Helper()
+	found := d.all(func(n *html.Node) bool { return attr(n, "name") == name })
+	if len(found) == 0 {
+		d.t.Fatalf("there is no field %s", name)
+	}
+	return found[0]
+}
+
+// says tells whether the page has the words, its white space aside.
+func (d *doc) says(words string) bool { return strings.Contains(text(d.root), words) }
+
+func attr(n *html.Node, name string) string {
+	for _, a := range n.Attr {
+		if a.Key == name {
+			return a.Val
+		}
+	}
+	return ""
+}
+
+func has(n *html.Node, name string) bool {
+	return slices.ContainsFunc(n.Attr, func(a html.Attribute) bool { return a.Key == name })
+}
+
+// text of an element as it reads.
+func text(n *html.Node) string {
+	var b strings.Builder
+	for c := range n.Descendants() {
+		if c.Type == html.TextNode && c.Parent.Data != "script" && c.Parent.Data != "style" {
+			b.WriteString(c.Data + " ")
+		}
+	}
+	return strings.Join(strings.Fields(b.String()), " ")
+}
+
+func inside(n *html.Node, tag string) bool {
+	for ; n != nil; n = n.Parent {
+		if n.Type == html.ElementNode && n.Data == tag {
+			return true
+		}
+	}
+	return false
+}
+
+// checkPage holds what every page must be, whatever is on it.
+func checkPage(t testing.TB, d *doc, address, lang string) {
+	t.Helper()
+	bad := func(format string, args ...any) {
+		t.Helper()
+		t.Errorf("%s (%s): "+format, append([]any{address, lang}, args...)...)
+	}
+	if got := attr(d.tags("html")[0], "lang"); got != lang {
+		bad("the page says it is in %q", got)
+	}
+	if title := text(d.tags("title")[0]); len(title) < len("x · retry-worker") {
+		bad("the title is %q", title)
+	}
+	for _, landmark := range []string{"main", "header", "footer", "h1"} {
+		if n := len(d.tags(landmark)); n != 1 {
+			bad("%d %s, want 1", n, landmark)
+		}
+	}
+	if links := d.tags("a"); len(links) == 0 || attr(links[0], "href") != "#main" || d.id("main") == nil {
+		bad("the first link does not skip to the content")
+	}
+	if m := regexp.MustCompile(`\[[a-z_]+(\.[a-z_A-Z0-9]+)+\]|%!|<no value>|ZgotmplZ`).FindString(d.raw); m != "" {
+		bad("a text is missing: %s", m)
+	}
+	checkHeadings(d, bad)
+	checkIDs(d, bad)
+	checkFields(d, bad)
+	checkTables(d, bad)
+	checkPolicy(d, bad)
+}
+
+type complain func(format string, args ...any)
+
+func checkHeadings(d *doc, bad complain) {
+	level := 0
+	for _, h := range d.tags("h1", "h2", "h3", "h4") {
+		n := int(h.Data[1] - '0')
+		if n > level+1 {
+			bad("heading %q of level %d follows level %d", text(h), n, level)
+		}
+		if text(h) == "" {
+			bad("a heading of level %d is empty", n)
+		}
+		level = n
+	}
+}
+
+func checkIDs(d *doc, bad complain) {
+	seen := map[string]bool{}
+	for _, n := range d.all(func(n *html.Node) bool { return has(n, "id") }) {
+		if id := attr(n, "id"); seen[id] || id == "" {
+			bad("the id %q stands twice, or is empty", id)
+		}
+		seen[attr(n, "id")] = true
+	}
+	for _, n := range d.all(func(*html.Node) bool { return true }) {
+		for _, name := range []string{"aria-labelledby", "aria-describedby", "for"} {
+			for id := range strings.FieldsSeq(attr(n, name)) {
+				if !seen[id] {
+					bad("%s of <%s> names %q, which is not there", name, n.Data, id)
+				}
+			}
+		}
+		if at := attr(n, "tabindex"); at != "" && at != "0" && at != "-1" {
+			bad("tabindex %s changes the order of the page", at)
+		}
+	}
+}
+
+func checkFields(d *doc, bad complain) {
+	labelled := map[string]bool{}
+	for _, l := range d.tags("label") {
+		if text(l) == "" {
+			bad("a label says nothing")
+		}
+		labelled[attr(l, "for")] = true
+	}
+	for _, f := range d.tags("input", "select", "textarea") {
+		if attr(f, "type") != "hidden" && !labelled[attr(f, "id")] && !inside(f, "label") {
+			bad("the field %s has no label", attr(f, "name"))
+		}
+	}
+	for _, n := range d.tags("a", "button", "summary", "legend") {
+		if text(n) == "" && attr(n, "aria-label") == "" {
+			bad("a <%s> says nothing", n.Data)
+		}
+	}
+	for _, n := range d.tags("svg", "img") {
+		if attr(n, "aria-hidden") != "true" && (attr(n, "role") != "img" || attr(n, "aria-labelledby") == "") && attr(n, "alt") == "" {
+			bad("a picture says nothing to those who do not see it")
+		}
+	}
+	for _, n := range d.all(func(n *html.Node) bool {
+		return n.Data == "nav" || attr(n, "role") == "region" || attr(n, "role") == "search"
+	}) {
+		if attr(n, "aria-label") == "" && attr(n, "aria-labelledby") == "" {
+			bad("a <%s> has no name", n.Data)
+		}
+	}
+	for _, f := range d.tags("form") {
+		if m := attr(f, "method"); m != "get" && m != "post" {
+			bad("a form has the method %q", m)
+		} else if token := d.all(func(n *html.Node) bool { return attr(n, "name") == access.FormTokenField && within(n, f) }); m == "post" && attr(f, "action") != "/login" && len(token) != 1 {
+			bad("the form for %s has no token", attr(f, "action"))
+		}
+	}
+}
+
+func within(n, outer *html.Node) bool {
+	for ; n != nil; n = n.Parent {
+		if n == outer {
+			return true
+		}
+	}
+	return false
+}
+
+func checkTables(d *doc, bad complain) {
+	for _, table := range d.tags("table") {
+		captions := 0
+		for n := range table.Descendants() {
+			switch {
+			case n.Data == "caption" && text(n) != "":
+				captions++
+			case n.Data == "th" && !has(n, "scope"):
+				bad("the heading %q of a table has no scope", text(n))
+			}
+		}
+		if captions != 1 {
+			bad("a table has %d captions", captions)
+		}
+	}
+}
+
+// checkPolicy: nothing that the Content-Security-Policy would have to let through, and nothing from elsewhere.
+func checkPolicy(d *doc, bad complain) {
+	for _, n := range d.all(func(*html.Node) bool { return true }) {
+		for _, a := range n.Attr {
+			if strings.HasPrefix(a.Key, "on") || a.Key == "style" || a.Key == "srcdoc" {
+				bad("<%s> has %s, which the policy forbids", n.Data, a.Key)
+			}
+			if slices.Contains([]string{"href", "src", "action", "formaction"}, a.Key) && !strings.HasPrefix(a.Val, "/") && !strings.HasPrefix(a.Val, "#") || strings.HasPrefix(a.Val, "//") {
+				bad("<%s %s=%q> leads elsewhere", n.Data, a.Key, a.Val)
+			}
+		}
+		switch {
+		case n.Data == "style", n.Data == "iframe", n.Data == "object", n.Data == "base", n.Data == "img":
+			bad("there is a <%s>", n.Data)
+		case n.Data == "script" && (n.FirstChild != nil || !strings.HasPrefix(attr(n, "src"), console.AssetsPrefix)):
+			bad("there is a script that is no file of ours")
+		}
+	}
+}

@@ -1,0 +1,136 @@
+// Package console is what people read: server-rendered HTML over small ports, in Portuguese and English.
+package console
+
+import (
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+
+	"retry-worker/internal/catalogue"
+	"retry-worker/internal/journal"
+)
+
+// AssetsPrefix is where styles and scripts are served, to everybody, logged in or not.
+const AssetsPrefix = "/assets/"
+
+// Options of the pages; all but Health are needed.
+type Options struct {
+	// Now is the clock that ages and countdowns are told by.
+	Now func() time.Time
+	// Catalogue in force.
+	Catalogue func() *catalogue.Catalogue
+	// Health is what the worker says of itself; nil: nothing is said.
+	Health func() Health
+	Log    *zap.Logger
+}
+
+// Pages serves everything that is not the API. Safe for concurrent use. It stands behind access.Gate.Middleware, which
+// says who asks, checks the forms' tokens and sets the headers.
+type Pages struct {
+	Options
+	mux  *http.ServeMux
+	open atomic.Pointer[open]
+}
+
+// open is the journal once it can be read.
+type open struct {
+	Source
+	Reviewer
+	bulk    Bulk
+	gates   Gates
+	figures figures
+}
+
+// New makes pages that say that the journal is not open yet until Open is called.
+func New(o Options) *Pages {
+	p := &Pages{Options: o, mux: http.NewServeMux()}
+	p.route()
+	return p
+}
+
+// Open gives the pages what they read from, and what carries people's decisions out: on one, on many, and on destinations.
+func (p *Pages) Open(from Source, to Reviewer, many Bulk, gates Gates) {
+	p.open.Store(&open{Source: from, Reviewer: to, bulk: many, gates: gates})
+}
+
+// ServeHTTP answers everything that is not the API.
+func (p *Pages) ServeHTTP(w http.ResponseWriter, r *http.Request) { p.mux.ServeHTTP(w, r) }
+
+// route names every address once; what is asked by another method is told so.
+func (p *Pages) route() {
+	methods := map[string]string{}
+	for _, route := range []struct {
+		method, path string
+		answer       http.HandlerFunc
+	}{
+		{http.MethodGet, "/{$}", p.reading(p.overview)},
+		{http.MethodGet, "/dead-letters", p.reading(p.deadLetters)},
+		{http.MethodGet, "/dead-letters/groups", p.reading(p.groups)},
+		{http.MethodGet, "/dead-letters/{id}", p.reading(p.deadLetter)},
+		{http.MethodPost, "/dead-letters/{id}/retry", p.reading(p.retry)},
+		{http.MethodPost, "/dead-letters/{id}/discard", p.reading(p.discard)},
+		{http.MethodGet, "/subjects/{policy}/{id}", p.reading(p.subject)},
+		{http.MethodGet, "/bulk-runs", p.reading(p.runs)},
+		{http.MethodPost, "/bulk-runs", p.reading(p.startRun)},
+		{http.MethodGet, "/bulk-runs/new", p.reading(p.planRun)},
+		{http.MethodGet, "/bulk-runs/{id}", p.reading(p.run)},
+		{http.MethodPost, "/bulk-runs/{id}/pause", p.steer(journal.BulkPause)},
+		{http.MethodPost, "/bulk-runs/{id}/resume", p.steer(journal.BulkResume)},
+		{http.MethodPost, "/bulk-runs/{id}/cancel", p.steer(journal.BulkCancel)},
+		{http.MethodGet, "/destinations", p.reading(p.portals)},
+		{http.MethodGet, "/destinations/{name}", p.reading(p.portal)},
+		{http.MethodPost, "/destinations/{name}/hold", p.order(journal.HoldClaims)},
+		{http.MethodPost, "/destinations/{name}/probe", p.order(journal.SendCanary)},
+		{http.MethodPost, "/destinations/{name}/release", p.order(journal.ReleaseAt)},
+		{http.MethodPost, "/destinations/{name}/up", p.order(journal.TreatAsUp)},
+		{http.MethodGet, "/policies", p.plain(p.policies)},
+		{http.MethodPost, "/policies", p.plain(p.try)},
+		{http.MethodGet, "/policies/{policy}/ladder.svg", p.picture},
+		{http.MethodGet, "/audit", p.reading(p.audit)},
+		{http.MethodGet, "/audit/export", p.export},
+		{http.MethodGet, AssetsPrefix + "{name}", p.asset},
+	} {
+		p.mux.HandleFunc(route.method+" "+route.path, route.answer)
+		if methods[route.path] != "" {
+			methods[route.path] += ", "
+		}
+		methods[route.path] += route.method
+	}
+	// What has a pattern beside it is answered by that one's: a mux takes no two patterns that overlap.
+	delete(methods, "/dead-letters/groups")
+	delete(methods, "/bulk-runs/new")
+	for path, allowed := range methods {
+		p.mux.HandleFunc(path, p.onlyBy(allowed))
+	}
+	p.mux.HandleFunc("/", p.plain(func(*visit) (*page, error) { return nil, notFound }))
+}
+
+// onlyBy refuses what an address is not asked by.
+func (p *Pages) onlyBy(allowed string) http.HandlerFunc {
+	return p.plain(func(v *visit) (*page, error) {
+		v.w.Header().Set("Allow", allowed)
+		return nil, &problem{status: http.StatusMethodNotAllowed, key: "method"}
+	})
+}
+
+// plain answers with a page that needs no journal.
+func (p *Pages) plain(make func(*visit) (*page, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		v := p.visit(w, r)
+		pg, err := make(v)
+		p.answer(v, pg, err)
+	}
+}
+
+// reading answers with a page that is made from the journal; 503 until it is open.
+func (p *Pages) reading(make func(*visit, *open) (*page, error)) http.HandlerFunc {
+	return p.plain(func(v *visit) (*page, error) {
+		o := p.open.Load()
+		if o == nil {
+			return nil, &problem{status: http.StatusServiceUnavailable, key: "starting"}
+		}
+		return make(v, o)
+	})
+}

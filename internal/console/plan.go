@@ -1,0 +1,283 @@
+package console
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"retry-worker/internal/access"
+	"retry-worker/internal/deadletter"
+	"retry-worker/internal/decision"
+	"retry-worker/internal/journal"
+)
+
+// planData is what would happen to many dead letters, and the forms to change and to start that.
+type planData struct {
+	planForm
+	// Filter in words; Fields hold it for the forms. Change is the list that it was made on.
+	Filter []fact
+	Fields []field
+	Change string
+	// Everything tells that the plan is for all that is open, which a person must say again.
+	Everything bool
+	Plan       *planShown
+	// Wrong is why nothing was done, or planned; Changed is what is no longer as it was planned.
+	Wrong, WrongField, Changed string
+	// MayNot says why the reader may not start it; empty where he may.
+	MayNot, Token string
+	At            Moment
+	MostPerMinute int64
+}
+
+// planForm is what a person asks for, as it was written.
+type planForm struct {
+	Action, How, When, PerMinute string
+	Reason                       string
+	// Asked tells that a person was asked whether all that is open is meant, Ticked that it is.
+	Asked, Ticked bool
+	// Plan was made with Total and Ready; empty before the first.
+	Sealed       string
+	Total, Ready int64
+	filter       journal.DeadLetterFilter
+}
+
+// Discards tells what is asked for.
+func (f *planForm) Discards() bool { return f.Action == string(journal.BulkDiscard) }
+
+// planShown is a plan in words.
+type planShown struct {
+	Token, Go             string
+	Total, Ready, Refused int64
+	Takes                 string
+	Oldest, Newest        Moment
+	Why                   []refusedRow
+	Tallies               []tallyRow
+	Causes                []causeRow
+	// MoreCauses tells that there are others beside those.
+	MoreCauses bool
+}
+
+// refusedRow is why so many would not be decided.
+type refusedRow struct {
+	Text string
+	N    int64
+}
+
+// tallyRow is who acts on how many.
+type tallyRow struct {
+	Policy, Team string
+	Reason       decision.Reason
+	N            int64
+}
+
+// planRun answers GET /bulk-runs/new with a plan: nothing happens by it.
+func (p *Pages) planRun(v *visit, o *open) (*page, error) {
+	f, wrong := v.planForm(v.r.URL.Query())
+	d, err := v.planPage(o, f)
+	if err != nil {
+		return nil, err
+	}
+	if wrong != "" {
+		d.Plan, d.Wrong, d.WrongField = nil, v.lang.T("filter.wrong.time"), "filter"
+	}
+	return v.planned(d, http.StatusUnprocessableEntity), nil
+}
+
+// planned is the page of a plan; status is that of one on which something is wrong.
+func (v *visit) planned(d *planData, status int) *page {
+	pg := &page{name: "plan", section: "bulk-runs", title: v.lang.T("plan.title"), data: d, fixed: true}
+	if d.Wrong != "" || d.Changed != "" {
+		pg.status = status
+	}
+	return pg
+}
+
+// planForm reads what was asked for; wrong names a field of the filter that cannot be read.
+func (v *visit) planForm(q url.Values) (f *planForm, wrong string) {
+	number := func(name string) int64 {
+		n, _ := strconv.ParseInt(q.Get(name), 10, 64) // ours; what is none is none
+		return n
+	}
+	f = &planForm{
+		Action: q.Get("action"), How: q.Get("how"), When: q.Get("when"), PerMinute: plain(q.Get("perMinute"), maxQueryBytes),
+		Reason: strings.TrimSpace(strings.ReplaceAll(q.Get("why"), "\r\n", "\n")), Asked: q.Get("all") == "yes", Ticked: q.Get("everything") == "yes",
+		Sealed: q.Get("token"), Total: number("total"), Ready: number("ready"),
+	}
+	f.filter, wrong = v.filterOf(q)
+	f.filter.State = ""
+	for _, choice := range []struct {
+		field *string
+		known []string
+	}{
+		{&f.Action, []string{string(journal.BulkRetry), string(journal.BulkDiscard)}}, {&f.How, []string{"next", "force", "fresh"}},
+		{&f.When, []string{string(deadletter.Backoff), string(deadletter.Now)}},
+	} {
+		if !slices.Contains(choice.known, *choice.field) {
+			*choice.field = choice.known[0]
+		}
+	}
+	if f.PerMinute == "" {
+		f.PerMinute = strconv.Itoa(deadletter.DefaultPerMinute)
+	}
+	return f, wrong
+}
+
+// command that the form asks for.
+func (f *planForm) command(by string) deadletter.BulkCommand {
+	pace, err := strconv.ParseInt(f.PerMinute, 10, 64)
+	if err != nil || pace == 0 {
+		pace = -1 // which is refused; 0 would be the default's
+	}
+	c := deadletter.BulkCommand{Action: journal.BulkAction(f.Action), Filter: f.filter, Reason: f.Reason, By: by, PerMinute: pace}
+	if !f.Discards() {
+		c.Force, c.Fresh, c.When = f.How != "next", f.How == "fresh", deadletter.When(f.When)
+	}
+	return c
+}
+
+// needs is what it takes to start what the form asks for.
+func (f *planForm) needs() access.Action { return access.Bulk.Anew(!f.Discards() && f.How == "fresh") }
+
+// mayNotStart says why the reader may not start what a form asks for; empty where he may.
+func (v *visit) mayNotStart(f *planForm) string {
+	switch {
+	case v.who.May(f.needs(), string(f.filter.Team)):
+		return ""
+	case !v.who.Role.May(f.needs()), v.who.Teams == "", v.who.Teams == access.NoTeam:
+		return v.lang.T("plan.may_not", v.role())
+	default:
+		return v.lang.T("plan.may_not.team", v.ownTeams())
+	}
+}
+
+// planPage makes the plan that a form asks for, and its page.
+func (v *visit) planPage(o *open, f *planForm) (*planData, error) {
+	d := &planData{planForm: *f, Fields: fieldsOf(&f.filter), Change: listURL(f.filter, ""), At: v.at(v.now), MostPerMinute: journal.MaxPerMinute,
+		MayNot: v.mayNotStart(f), Token: access.FormToken(v.r.Context())}
+	pattern, err := v.pattern(o, f.filter.Fingerprint)
+	if err != nil {
+		return nil, err
+	}
+	d.Filter = v.filterFacts(&f.filter, pattern)
+	plan, err := o.bulk.Plan(v.r.Context(), f.command(v.who.Name))
+	if refusal := deadletter.RefusalOf(err); refusal != nil {
+		d.Wrong, d.WrongField = v.bulkRefusal(refusal)
+		return d, nil
+	}
+	if err != nil {
+		return nil, unreadable(err)
+	}
+	if d.Plan = v.plan(&plan); plan.Total > 0 {
+		d.Everything, err = v.everything(o, &f.filter, plan.Total)
+	}
+	return d, err
+}
+
+// everything tells whether total dead letters are all that is open, by name or in truth.
+func (v *visit) everything(o *open, f *journal.DeadLetterFilter, total int64) (bool, error) {
+	if !narrowed(*f) {
+		return true, nil
+	}
+	counts, err := o.DeadLetterCounts(v.r.Context())
+	if err != nil {
+		return false, unreadable(err)
+	}
+	var all int64
+	for i := range counts {
+		if counts[i].State == journal.DeadLetterOpen {
+			all += counts[i].N
+		}
+	}
+	return total > 1 && total >= all, nil
+}
+
+func (v *visit) plan(p *deadletter.Plan) *planShown {
+	s := &planShown{Token: p.Token, Total: p.Total, Ready: p.Ready, Refused: p.Total - p.Ready, Takes: v.lang.lasting(p.Takes),
+		Oldest: v.ago(p.Oldest), Newest: v.ago(p.Newest), Go: v.lang.Count("plan.go."+string(p.Command.Action), p.Ready)}
+	for _, r := range p.Refused {
+		s.refused(v.lang.Or("refused."+string(r.Code), r.Message), r.Count)
+	}
+	for _, t := range p.Tallies {
+		s.Tallies = append(s.Tallies, tallyRow{t.Policy, v.lang.team(t.Team), t.Reason, t.Count})
+	}
+	named := int64(0)
+	for i := range p.Causes {
+		s.Causes = append(s.Causes, v.causeRow(&p.Causes[i], p.Command.Filter))
+		named += p.Causes[i].N
+	}
+	s.MoreCauses = named < p.Total
+	return s
+}
+
+// refused adds what is refused for one reason.
+func (s *planShown) refused(text string, n int64) {
+	for i := range s.Why {
+		if s.Why[i].Text == text {
+			s.Why[i].N += n
+			return
+		}
+	}
+	s.Why = append(s.Why, refusedRow{text, n})
+}
+
+// bulkRefusal is why nothing was planned or done, in words, and the field that it is about.
+func (v *visit) bulkRefusal(r *deadletter.Refusal) (text, at string) {
+	at = map[deadletter.Code]string{
+		deadletter.InvalidPace: "perMinute", deadletter.ReasonRequired: "reason", deadletter.ReasonTooLong: "reason",
+	}[r.Code]
+	return v.lang.Or("plan.wrong."+string(r.Code), r.Message), at
+}
+
+// startRun answers POST /bulk-runs: it begins what was planned, or says what is wrong on a new plan.
+func (p *Pages) startRun(v *visit, o *open) (*page, error) {
+	if !v.who.Role.May(access.Bulk) {
+		return nil, v.forbidden(access.Bulk, "")
+	}
+	if v.r.ParseForm() != nil {
+		return nil, &problem{status: http.StatusBadRequest, key: "refused.invalid_form"}
+	}
+	f, wrong := v.planForm(v.r.PostForm)
+	if wrong != "" {
+		return nil, &problem{status: http.StatusBadRequest, key: "refused.invalid_form"}
+	}
+	if err := v.forbidden(f.needs(), f.filter.Team); err != nil {
+		return nil, err
+	}
+	if (f.Asked || !narrowed(f.filter)) && !f.Ticked {
+		return v.replanned(o, f, v.lang.T("plan.wrong.everything"), "everything", http.StatusUnprocessableEntity)
+	}
+	run, _, err := o.bulk.Start(v.r.Context(), f.command(v.who.Name), f.Sealed)
+	if err == nil {
+		return &page{redirect: runURL(run.ID) + "?done=start#result"}, nil
+	}
+	refusal := deadletter.RefusalOf(err)
+	if refusal == nil {
+		return nil, &problem{status: http.StatusServiceUnavailable, key: "unstarted", cause: err}
+	}
+	if refusal.Code == deadletter.PlanOutdated {
+		return v.replanned(o, f, "", "", http.StatusConflict)
+	}
+	text, at := v.bulkRefusal(refusal)
+	return v.replanned(o, f, text, at, http.StatusUnprocessableEntity)
+}
+
+// replanned is the plan as it is now, with what was written, what is wrong with that, and what has changed since.
+func (v *visit) replanned(o *open, f *planForm, wrong, at string, status int) (*page, error) {
+	d, err := v.planPage(o, f)
+	if err != nil {
+		return nil, err
+	}
+	if wrong != "" {
+		d.Wrong, d.WrongField = wrong, at
+	}
+	switch {
+	case d.Plan == nil:
+	case d.Plan.Total != f.Total || d.Plan.Ready != f.Ready:
+		d.Changed = v.lang.T("plan.changed", v.lang.Number(f.Total), v.lang.Number(f.Ready), v.lang.Number(d.Plan.Total), v.lang.Number(d.Plan.Ready))
+	case wrong == "":
+		d.Changed = v.lang.T("plan.changed.others", v.lang.Number(f.Total))
+	}
+	return v.planned(d, status), nil
+}

@@ -1,0 +1,262 @@
+package console_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+
+	"golang.org/x/net/html"
+
+	"retry-worker/internal/access"
+	"retry-worker/internal/deadletter"
+	"retry-worker/internal/journal"
+)
+
+// groupFilter chooses the biggest cause of a site.
+func groupFilter(s *site) journal.DeadLetterFilter {
+	groups, _, err := s.world.Memory.DeadLetterGroups(s.t.Context(), journal.DeadLetterFilter{}, "", 1)
+	if err != nil || len(groups) != 1 {
+		s.t.Fatal("no group ", err)
+	}
+	return journal.DeadLetterFilter{Fingerprint: groups[0].Cause.ID}
+}
+
+// form as a browser would send it: what stands in its fields.
+func (d *doc) form(id string) url.Values {
+	d.t.Helper()
+	form := d.id(id)
+	if form == nil {
+		d.t.Fatalf("there is no form %s", id)
+	}
+	values := url.Values{}
+	for n := range form.Descendants() {
+		if n.Type != html.ElementNode || attr(n, "name") == "" {
+			continue
+		}
+		if kind := attr(n, "type"); (kind == "radio" || kind == "checkbox") && !has(n, "checked") {
+			continue
+		}
+		value := attr(n, "value")
+		if n.Data == "textarea" {
+			value = text(n)
+		}
+		values.Add(attr(n, "name"), value)
+	}
+	return values
+}
+
+func with(form url.Values, pairs ...string) url.Values {
+	for i := 0; i < len(pairs); i += 2 {
+		form.Set(pairs[i], pairs[i+1])
+	}
+	return form
+}
+
+// planned is a site with a cause of 40 claims, of which two cannot be retried, and its plan.
+func planned(t *testing.T) (s *site, at string, d *doc) {
+	w := newWorld(t, now)
+	w.locked(38)
+	for _, id := range []string{"CLM-T-LATE-1", "CLM-T-LATE-2"} { // no process has come for them
+		w.fails("tiss-submission", id, "LoginInvalido: usuário 7 bloqueado")
+	}
+	s = open(t, w)
+	at = "/bulk-runs/new?fingerprint=" + groupFilter(s).Fingerprint
+	return s, at, s.page(at)
+}
+
+func TestAPlanSaysWhatWouldHappen(t *testing.T) {
+	s, at, d := planned(t)
+	for _, lang := range []string{"pt-BR", "en"} {
+		s.lang = lang
+		checkPage(t, s.page(at), at, lang)
+		checkPage(t, s.page(at+"&action=discard&perMinute=7"), at, lang)
+	}
+	got := text(d.tags("main")[0])
+	for _, words := range []string{"Found 40", "Will be tried again 38", "2 are left out", "Takes 38 s", "at 60 a minute", "No process waits for them",
+		"logininvalido: usuário # bloqueado", "Invalid user or password IT (ti) TISS submission 38", "CLM-T-LATE-2", "Try 38 again"} {
+		if !strings.Contains(got, words) {
+			t.Errorf("the plan does not say %q: %s", words, got)
+		}
+	}
+	if len(s.world.runs(t)) > 0 {
+		t.Error("a plan began a run")
+	}
+	// Other settings are another plan, by the form's own address.
+	again := s.page("/bulk-runs/new?" + with(d.form("settings"), "perMinute", "2", "how", "force", "when", "now").Encode())
+	if !again.says("Takes 19 min") || again.form("start").Get("how") != "force" || again.form("start").Get("when") != "now" || again.form("start").Get("perMinute") != "2" {
+		t.Errorf("the settings are lost: %v", again.form("start"))
+	}
+	if discard := s.page("/bulk-runs/new?" + with(d.form("settings"), "action", "discard").Encode()); !discard.says("Discard 40 for good") || !discard.says("cannot be undone") {
+		t.Error("a discard does not say what it is")
+	}
+	if s.get(at).Header().Get("ETag") != "" {
+		t.Error("a plan is made anew every five seconds")
+	}
+}
+
+func TestAPlanIsStarted(t *testing.T) {
+	s, _, d := planned(t)
+	w := s.post("/bulk-runs", with(d.form("start"), "why", "Senha trocada com a operadora."))
+	if w.Code != http.StatusSeeOther || w.Header().Get("Location") != "/bulk-runs/"+s.world.runs(t)[0].ID+"?done=start#result" {
+		t.Fatalf("got %d to %q", w.Code, w.Header().Get("Location"))
+	}
+	c := s.world.runs(t)[0]
+	if c.Reason != "Senha trocada com a operadora." || c.By != "ana.souza" || c.Action != journal.BulkRetry || c.PerMinute != 60 || c.Force || c.Fresh || c.Now || c.Filter != groupFilter(s) {
+		t.Errorf("what was started is %+v", c)
+	}
+	s.world.Gather(c.ID)
+	to, _, _ := strings.Cut(w.Header().Get("Location"), "#")
+	if d := s.page(to); !d.says("Done: the run has begun.") {
+		t.Error("it does not say so")
+	}
+	// What is in it is refused in the next plan.
+	if d := s.page("/bulk-runs/new?fingerprint=" + c.Filter.Fingerprint); !d.says("None of them can be decided like this.") || !d.says("in another bulk run that has not ended") || d.id("start") != nil {
+		t.Errorf("a second plan does not say so: %s", text(d.tags("main")[0]))
+	}
+}
+
+func TestAPlanThatNoLongerHoldsSaysWhatChanged(t *testing.T) {
+	s, _, d := planned(t)
+	first := d.form("start")
+	item := s.world.letterOf(t, "CLM-T-0003")
+	if _, err := s.world.DeadLetters.Discard(t.Context(), deadletter.Command{ID: item.ID, Reason: "paga", By: "marta.lima"}); err != nil {
+		t.Fatal(err)
+	}
+	d = s.doc(s.post("/bulk-runs", with(first, "why", "Senha trocada.")), http.StatusConflict)
+	checkPage(t, d, "outdated", "en")
+	if got := text(d.id("changed")); !strings.Contains(got, "40 fitted the filter and 38 would be decided; now they are 39 and 37") {
+		t.Errorf("it says %q", got)
+	}
+	second := d.form("start")
+	if len(s.world.runs(t)) > 0 || second.Get("why") != "Senha trocada." || second.Get("token") == first.Get("token") {
+		t.Error("something was started, or what was written is lost")
+	}
+	if w := s.post("/bulk-runs", second); w.Code != http.StatusSeeOther {
+		t.Errorf("the new plan cannot be started: %d", w.Code)
+	}
+}
+
+func TestWhatIsWrongStandsBesideThePlan(t *testing.T) {
+	s, at, d := planned(t)
+	for _, c := range []struct{ what, reason, words string }{{"no reason", " ", "write the reason"}} {
+		d := s.doc(s.post("/bulk-runs", with(d.form("start"), "why", c.reason)), http.StatusUnprocessableEntity)
+		checkPage(t, d, c.what, "en")
+		if !strings.Contains(text(d.id("wrong")), c.words) || attr(d.field("why"), "aria-invalid") != "true" || d.id("changed") != nil {
+			t.Errorf("%s: it says %s", c.what, text(d.id("wrong")))
+		}
+	}
+	for _, pace := range []string{"0", "-1", "6001", "2.5", "x", "99999999999999999999"} {
+		d := s.doc(s.get(at+"&perMinute="+pace), http.StatusUnprocessableEntity)
+		checkPage(t, d, "pace "+pace, "en")
+		if !d.says("whole number from 1 to 6000") || d.id("start") != nil || attr(d.field("perMinute"), "value") != pace {
+			t.Errorf("a pace of %s is planned, or not said to be wrong", pace)
+		}
+	}
+	s.world.Memory.SetDown(true)
+	if d := s.doc(s.post("/bulk-runs", with(d.form("start"), "why", "x")), http.StatusServiceUnavailable); !d.says("The run may not have begun") || strings.Contains(d.raw, "the store is down") {
+		t.Error("it does not say that it is not known")
+	}
+	if d := s.doc(s.get(at), http.StatusServiceUnavailable); !d.says("The data cannot be read now") {
+		t.Error("it does not say that it cannot be read")
+	}
+}
+
+func TestNothingAndEverythingAreSaid(t *testing.T) {
+	s, _, _ := planned(t)
+	d := s.page("/bulk-runs/new?q=nothing-is-called-so")
+	if !d.says("No open dead letter fits this filter.") || d.id("start") != nil {
+		t.Error("nothing is not said")
+	}
+	for _, address := range []string{"/bulk-runs/new", "/bulk-runs/new?policy=tiss-submission"} {
+		d = s.page(address)
+		if d.id("everything") == nil || !d.says("This is all that is open: 41 dead letters.") {
+			t.Errorf("%s does not say that it is everything", address)
+		}
+		form := with(d.form("start"), "why", "Tudo corrigido.")
+		d = s.doc(s.post("/bulk-runs", form), http.StatusUnprocessableEntity)
+		if !strings.Contains(text(d.id("wrong")), "tick the confirmation") || len(s.world.runs(t)) > 0 {
+			t.Errorf("%s was started without being confirmed", address)
+		}
+	}
+	if w := s.post("/bulk-runs", with(d.form("start"), "everything", "yes")); w.Code != http.StatusSeeOther {
+		t.Errorf("what was confirmed is not started: %d", w.Code)
+	}
+}
+
+// Who may start a run, and steer it: the page says who else where the reader may not.
+func TestWhoStartsAndSteers(t *testing.T) {
+	s, at, _ := planned(t)
+	run := s.world.StartBulk(deadletter.BulkCommand{Action: journal.BulkRetry, Filter: journal.DeadLetterFilter{Team: "ti"}, Reason: "x", By: "ada"})
+	for _, c := range []struct {
+		role              access.Role
+		teams             access.Teams
+		filter            string
+		status            int
+		words, wordsAfter string
+	}{
+		{access.Viewer, "", "&team=ti", 403, "plans but does not start", "bulk runs, a role bound to the team"},
+		{access.Operator, "", "&team=ti", 403, "plans but does not start", "bulk runs, a role bound to the team"},
+		{access.Operator, "faturamento", "&team=ti", 403, "You can start for your own team only: choose it in the filter (Billing (faturamento))", "belongs to another team"},
+		{access.Operator, "ti", "", 403, "You can start for your own team only", "belongs to another team"},
+		{access.Operator, "ti", "&team=ti&how=fresh", 403, "plans but does not start", "starting over, admin"},
+		{access.Operator, "ti,faturamento", "&team=ti&how=force", 303, "", ""},
+		{access.Admin, "", "&how=fresh", 303, "", ""},
+		{access.Admin, "faturamento", "&team=ti", 403, "You can start for your own team only", "belongs to another team"},
+	} {
+		t.Run(c.role.String()+" "+string(c.teams)+c.filter, func(t *testing.T) {
+			other := s.as(c.role)
+			other.who.Teams = c.teams
+			page := other.page(at + c.filter)
+			if (page.id("start") != nil) != (c.status == 303) || page.id("settings") == nil || !page.says(c.words) {
+				t.Errorf("the plan: start %t, or it does not say %q", page.id("start") != nil, c.words)
+			}
+			query, _ := url.ParseQuery(strings.SplitN(at+c.filter, "?", 2)[1])
+			query.Set("why", "x")
+			answers := map[string]*httptest.ResponseRecorder{"start": other.post("/bulk-runs", query)}
+			if c.status == 403 && c.filter != "" && !strings.Contains(c.filter, "fresh") {
+				answers["steer"] = other.post("/bulk-runs/"+run+"/pause", nil)
+			}
+			for what, a := range answers {
+				if c.status == 303 && a.Code == http.StatusForbidden {
+					t.Errorf("%s is refused", what)
+				}
+				if c.status == 403 {
+					page := other.doc(a, http.StatusForbidden)
+					checkPage(t, page, what, "en")
+					if !page.says(c.wordsAfter) {
+						t.Errorf("%s: it does not say %q", what, c.wordsAfter)
+					}
+				}
+			}
+		})
+	}
+	if state := s.world.run(t, run).State; state != journal.BulkPreparing {
+		t.Errorf("the run is %s", state)
+	}
+}
+
+func TestForgedFormsAreRefused(t *testing.T) {
+	s, _, d := planned(t)
+	good := d.form("start")
+	for what, form := range map[string]url.Values{
+		"a time that is none": with(d.form("start"), "since", "yesterday", "why", "x"), "a token of another": with(d.form("start"), "token", "x", "why", "x"),
+		"another pace": with(d.form("start"), "perMinute", "6000", "why", "x"), "nothing at all": {},
+	} {
+		if w := s.post("/bulk-runs", form); w.Code < 400 || w.Code >= 500 {
+			t.Errorf("%s: got %d", what, w.Code)
+		}
+	}
+	if len(s.world.runs(t)) > 0 || len(good) == 0 {
+		t.Error("something was started")
+	}
+	nothing, err := s.world.DeadLetters.Plan(t.Context(), deadletter.BulkCommand{Action: journal.BulkRetry, Filter: journal.DeadLetterFilter{Query: "nothing-is-called-so"}, PerMinute: 60})
+	if err != nil {
+		t.Fatal(err)
+	}
+	good.Del("fingerprint")
+	if d := s.doc(s.post("/bulk-runs", with(good, "why", "x", "q", "nothing-is-called-so", "token", nothing.Token)), 422); !d.says("none is left to be decided") {
+		t.Error("that nothing is left is not said")
+	}
+}

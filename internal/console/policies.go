@@ -1,0 +1,368 @@
+package console
+
+import (
+	"cmp"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"retry-worker/internal/access"
+	"retry-worker/internal/classify"
+	"retry-worker/internal/decision"
+	"retry-worker/internal/plan"
+	"retry-worker/internal/worker"
+)
+
+// policiesData is the catalogue in force, and what it says of an error that somebody tries.
+type policiesData struct {
+	Version, Source string
+	HintLang        string
+	Policies        []policyView
+	Try             tryForm
+	Result          *tryResult
+}
+
+// policyView is one policy.
+type policyView struct {
+	Name, Description string
+	Reads             []fact
+	Limits            []fact
+	Ladder            []rung
+	// Limit is the total limit's place in the ladder, in percent of its width; 0 where it has none.
+	Limit float64
+	// Notes are sentences on the ladder.
+	Notes []string
+	Rules []ruleRow
+}
+
+// rung is one retry of the ladder; places and widths are percents of the whole.
+type rung struct {
+	Number            int64
+	Wait, From        string
+	X, Width, Nominal float64
+	MayPass           bool
+}
+
+type ruleRow struct {
+	Name   string
+	Class  Badge
+	Reason decision.Reason
+	Team   string
+	Hint   string
+	// Kinds of what it matches, each with its list.
+	Kinds []matcherList
+}
+
+type matcherList struct {
+	Name  string
+	Count int
+	// Items, at most some.
+	Items string
+	More  int
+}
+
+// exampleID is one that every policy of the default catalogue takes.
+const exampleID = "CLM-2026-1"
+
+// tryForm is what an error is tried with.
+type tryForm struct {
+	Policies                      []option
+	ID, Error, RetryCount, Status string
+	MaxAttempts, Delay            string
+	NonRetryable                  bool
+	Token                         string
+}
+
+// tryResult is what the policy says of it.
+type tryResult struct {
+	// Rejected says what is wrong with the input; then nothing else is set.
+	Rejected string
+	Retry    bool
+	Text     string
+	Wait     string
+	Next     Moment
+	Why      why
+	// Evidence in the error, what decided first.
+	Evidence []worker.Evidence
+}
+
+func (p *Pages) policies(v *visit) (*page, error) {
+	d := p.policiesData(v)
+	d.Try = tryForm{Policies: v.policyOptions(d, v.r.URL.Query().Get("policy")), ID: exampleID, RetryCount: "0", Token: access.FormToken(v.r.Context())}
+	return v.policiesPage(d, false), nil
+}
+
+func (v *visit) policiesPage(d *policiesData, fixed bool) *page {
+	return &page{name: "policies", section: "policies", title: v.lang.T("policies.title"), data: d, fixed: fixed,
+		summary: v.lang.T("policies.summary", d.Version)}
+}
+
+func (p *Pages) policiesData(v *visit) *policiesData {
+	c := p.Catalogue()
+	d := &policiesData{Version: c.Version, Source: c.Source, HintLang: hintLang(c)}
+	names := c.Policies.Names()
+	slices.SortStableFunc(names, func(a, b string) int { // the one that holds where none is named comes first
+		return cmp.Compare(btoi(b == decision.DefaultPolicy), btoi(a == decision.DefaultPolicy))
+	})
+	for _, name := range names {
+		d.Policies = append(d.Policies, v.policy(c.Policies[name]))
+	}
+	return d
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func (v *visit) policyOptions(d *policiesData, selected string) []option {
+	if selected == "" {
+		selected = decision.DefaultPolicy
+	}
+	all := make([]option, 0, len(d.Policies))
+	for i := range d.Policies {
+		all = append(all, option{d.Policies[i].Name, v.lang.policy(d.Policies[i].Name), d.Policies[i].Name == selected})
+	}
+	return all
+}
+
+func (v *visit) policy(p *decision.Policy) policyView {
+	l := plan.Of(p, decision.OwnPolicy{})
+	view := policyView{Name: p.Name, Description: p.Description, Reads: v.reads(p), Limits: v.limits(p)}
+	v.ladder(&view, l)
+	for _, r := range p.Rules.Rules() {
+		view.Rules = append(view.Rules, v.rule(&r))
+	}
+	return view
+}
+
+// reads are the process variables that the policy reads.
+func (v *visit) reads(p *decision.Policy) []fact {
+	all := []fact{
+		{p.IDVariable, v.lang.T("reads.id", p.IDPattern.String())}, {p.ErrorVariable, v.lang.T("reads.error")},
+		{decision.RetryCountVariable, v.lang.T("reads.count")}, {decision.LastSubmissionVariable, v.lang.T("reads.last")},
+	}
+	if p.HTTPStatusVariable != "" {
+		all = append(all, fact{p.HTTPStatusVariable, v.lang.T("reads.status")})
+	}
+	if p.Own != nil {
+		for _, own := range [][2]string{{p.Own.MaxAttempts, "reads.max_attempts"}, {p.Own.Delay, "reads.delay"}, {p.Own.NonRetryable, "reads.non_retryable"}} {
+			if own[0] != "" {
+				all = append(all, fact{own[0], v.lang.T(own[1])})
+			}
+		}
+	}
+	return all
+}
+
+// limits are what ends the retries, and what unknown and empty errors do.
+func (v *visit) limits(p *decision.Policy) []fact {
+	total := v.lang.T("limits.none")
+	if p.TotalLimit > 0 {
+		total = v.lang.T("limits.from_first", v.lang.exact(p.TotalLimit))
+	}
+	retries := v.lang.Count("limits.retries", p.MaxRetries)
+	if p.Own != nil {
+		retries = v.lang.T("limits.own")
+	}
+	unknown := p.UnknownError
+	if unknown == "" {
+		unknown = decision.RetryUnknown
+	}
+	backoff := v.backoff(&p.Backoff)
+	if p.MaxRetries == 0 && p.Own == nil {
+		retries, backoff = v.lang.T("limits.none_f"), v.lang.T("limits.none")
+	}
+	return []fact{
+		{v.lang.T("limits.max"), retries}, {v.lang.T("limits.backoff"), backoff}, {v.lang.T("limits.total"), total},
+		{v.lang.T("limits.unknown"), v.lang.Or("limits.unknown."+string(unknown), string(unknown))},
+		{v.lang.T("limits.empty"), v.lang.Or("limits.empty."+string(p.EmptyError), string(p.EmptyError))},
+		{v.lang.T("limits.team"), v.lang.team(p.LimitTeam)},
+	}
+}
+
+// backoff rule in words.
+func (v *visit) backoff(r *decision.BackoffRule) string {
+	l := v.lang
+	var s string
+	switch {
+	case len(r.List) > 0:
+		waits := make([]string, 0, len(r.List))
+		for _, d := range r.List {
+			waits = append(waits, l.exact(d))
+		}
+		s = strings.Join(waits, ", ")
+	case r.Factor > 1:
+		s = l.T("backoff.exponential", l.exact(r.Base), l.short(r.Factor, 2), l.exact(r.Max))
+	default:
+		s = l.T("backoff.constant", l.exact(r.Base))
+	}
+	if r.Jitter > 0 {
+		s += ", ± " + l.short(100*r.Jitter, 1) + " %"
+	}
+	return s
+}
+
+// exact is a length of time with all its parts: plan's words are numbers and units, which both languages share.
+func (l Lang) exact(d time.Duration) string {
+	s := plan.Words(d)
+	if l == Portuguese {
+		s = strings.ReplaceAll(s, ".", ",")
+	}
+	return s
+}
+
+// ladder is the policy's plan as bars to scale.
+func (v *visit) ladder(view *policyView, l *plan.Plan) {
+	end, limit := time.Second, time.Duration(l.TotalLimit)
+	for _, r := range l.Retries {
+		end = max(end, time.Duration(r.FromFirst.Latest))
+	}
+	if limit > 0 && limit <= end*3/2 {
+		end = max(end, limit)
+		view.Limit = percent(limit, end)
+	}
+	for _, r := range l.Retries {
+		from, to := time.Duration(r.FromFirst.Earliest), time.Duration(r.FromFirst.Latest)
+		view.Ladder = append(view.Ladder, rung{
+			Number: r.Number, Wait: v.between(r.Wait), From: v.between(r.FromFirst), MayPass: r.MayPassLimit,
+			X: percent(from, end), Width: max(percent(to-from, end), 0.6), Nominal: percent(time.Duration(r.FromFirst.Nominal), end),
+		})
+	}
+	if len(l.Retries) == 0 {
+		view.Notes = append(view.Notes, v.lang.T("ladder.final"))
+	}
+	if l.Job != nil {
+		view.Notes = append(view.Notes, v.lang.T("ladder.own"))
+	}
+	if limit > 0 && view.Limit == 0 && len(l.Retries) > 0 {
+		view.Notes = append(view.Notes, v.lang.T("ladder.within", v.lang.exact(limit)))
+	}
+	if l.NeverScheduled > 0 {
+		view.Notes = append(view.Notes, v.lang.Count("ladder.never", l.NeverScheduled))
+	}
+	if l.NotShown > 0 {
+		view.Notes = append(view.Notes, v.lang.Count("ladder.more", l.NotShown))
+	}
+}
+
+func percent(part, whole time.Duration) float64 { return float64(part) * 100 / float64(whole) }
+
+// between the earliest and the latest.
+func (v *visit) between(r plan.Range) string {
+	return v.lang.fromTo(time.Duration(r.Earliest), time.Duration(r.Latest))
+}
+
+// mostItems of one kind that a rule's row shows.
+const mostItems = 12
+
+func (v *visit) rule(r *classify.Rule) ruleRow {
+	row := ruleRow{Name: r.Name, Class: v.class(r.Class), Reason: r.Reason, Hint: r.Hint}
+	if r.Presumed() {
+		row.Class.Word = v.lang.T("class.presumed")
+	}
+	if r.Class == decision.Permanent {
+		row.Team = v.lang.team(r.Team)
+	}
+	for _, list := range []struct {
+		key   string
+		items []string
+	}{
+		{"rule.codes", r.Codes}, {"rule.statuses", r.Statuses}, {"rule.faults", r.TISSFaults}, {"rule.tiss", r.TISSCodes},
+		{"rule.phrases", r.Phrases}, {"rule.refusals", r.Refusals}, {"rule.approvals", r.Approvals}, {"rule.things", r.Things}, {"rule.patterns", r.Patterns},
+	} {
+		if n := len(list.items); n > 0 {
+			shown := min(n, mostItems)
+			row.Kinds = append(row.Kinds, matcherList{v.lang.T(list.key), n, strings.Join(list.items[:shown], ", "), n - shown})
+		}
+	}
+	return row
+}
+
+// maxTryBytes of the form that tries an error.
+const maxTryBytes = 64 << 10
+
+// try says what a policy would do: a dry run, which needs no journal and remembers nothing.
+func (p *Pages) try(v *visit) (*page, error) {
+	v.r.Body = http.MaxBytesReader(v.w, v.r.Body, maxTryBytes)
+	if v.r.ParseForm() != nil {
+		return nil, &problem{status: http.StatusBadRequest, key: "refused.invalid_form"}
+	}
+	get := v.r.PostForm.Get
+	d := p.policiesData(v)
+	d.Try = tryForm{
+		Policies: v.policyOptions(d, get("policy")), ID: get("id"), Error: get("error"), RetryCount: strings.TrimSpace(get("retryCount")),
+		Status: strings.TrimSpace(get("httpStatus")), MaxAttempts: strings.TrimSpace(get("maxAttempts")), Delay: strings.TrimSpace(get("delay")),
+		NonRetryable: get("nonRetryable") != "", Token: access.FormToken(v.r.Context()),
+	}
+	decided, flat := worker.DryRun(p.Catalogue().Policies, get("policy"), d.Try.variables(), v.now)
+	d.Result = v.result(&decided, flat)
+	d.Result.Evidence = worker.Explain(p.Catalogue().Policies, get("policy"), d.Try.variables())
+	pg := v.policiesPage(d, true)
+	if d.Result.Rejected != "" {
+		pg.status = http.StatusUnprocessableEntity
+	}
+	return pg, nil
+}
+
+// variables are the fields as a process would have them: what is empty is absent, and a number is one.
+func (f *tryForm) variables() decision.Variables {
+	number := func(s string) decision.Value {
+		if s == "" {
+			return ""
+		}
+		return decision.Typed(s)
+	}
+	v := decision.Variables{
+		ID: decision.Text(f.ID), Error: decision.Text(f.Error), RetryCount: number(f.RetryCount), HTTPStatus: number(f.Status),
+		MaxAttempts: number(f.MaxAttempts), Delay: number(f.Delay),
+	}
+	if f.NonRetryable {
+		v.NonRetryable = "true"
+	}
+	return v
+}
+
+// result of a dry run in words. flat is what the API answers with, which holds what a decision does not: the hint.
+func (v *visit) result(d *decision.Decision, flat json.RawMessage) *tryResult {
+	var also struct{ Hint, MatchedText, Message string }
+	_ = json.Unmarshal(flat, &also) // it is our own
+	if d.Rejection != nil {
+		return &tryResult{Rejected: also.Message}
+	}
+	r := &tryResult{Retry: d.ShouldRetry(), Why: why{
+		Class: v.presumed(d), Reason: d.Reason, Rule: d.MatchedRule, Matched: also.MatchedText, Hint: also.Hint,
+	}}
+	if r.Retry {
+		r.Text = v.lang.T("event.retry", v.lang.retry(d.RetryCount, d.MaxRetries))
+		r.Wait, r.Next = v.lang.span(d.Backoff.Delay), v.at(d.NextRetryTime)
+		return r
+	}
+	r.Text, r.Why.Team = v.lang.T("event.final."+finalKind(d), v.lang.Number(d.MaxRetries)), v.lang.team(d.Team)
+	return r
+}
+
+// presumed returns the badge of d's class, and of a presumption what that means.
+func (v *visit) presumed(d *decision.Decision) Badge {
+	b := v.class(d.ErrorClassification)
+	if d.Presumes() {
+		b.Word = v.lang.T("class.presumed")
+	}
+	return b
+}
+
+// picture is a policy's ladder as a file of its own. It brings its style with it, and nothing that acts.
+func (p *Pages) picture(w http.ResponseWriter, r *http.Request) {
+	policy, ok := p.Catalogue().Policies[r.PathValue("policy")]
+	if !ok {
+		p.fail(p.visit(w, r), notFound)
+		return
+	}
+	w.Header().Set("Content-Type", "image/svg+xml")
+	w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'")
+	_, _ = w.Write(plan.Of(policy, decision.OwnPolicy{}).SVG()) // nobody is left to be told
+}

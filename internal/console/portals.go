@@ -1,0 +1,333 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"retry-worker/internal/access"
+	"retry-worker/internal/deadletter"
+	"retry-worker/internal/destination"
+	"retry-worker/internal/gate"
+	"retry-worker/internal/journal"
+)
+
+// Gates tells how destinations are, and takes people's orders (gate.Gates does). Safe for concurrent use.
+type Gates interface {
+	Destinations() ([]gate.Destination, error)
+	Destination(name string) (gate.Destination, []gate.Claim, error)
+	History(ctx context.Context, name string) ([]gate.Stretch, []gate.Order, error)
+	Command(ctx context.Context, name string, c journal.DestinationCommand) error
+}
+
+// portalsData is the list of destinations.
+type portalsData struct{ Rows []portalRow }
+
+// portalRow is one destination.
+type portalRow struct {
+	Name, URL string
+	State     Badge
+	Since     Moment
+	// Says is how it is, as a sentence.
+	Says     string
+	Held     int64
+	Deadline Moment
+	Bad      bool
+}
+
+// portalData is one destination: how it is, its last day, what waits, and what may be done.
+type portalData struct {
+	portalRow
+	Oldest Moment
+	Strip  *bar
+	Ticks  []string
+	// Phases of the strip, each with how long it lasted in all.
+	Phases []phaseRow
+	Claims []heldRow
+	Orders []orderRow
+	Forms  []orderForm
+	// MayNot says why the reader may order nothing; empty where he may.
+	MayNot, Done, Wrong string
+}
+
+type phaseRow struct{ Key, Name, Lasted string }
+
+// heldRow is a claim that waits.
+type heldRow struct {
+	ID, URL, Policy string
+	Since, Deadline Moment
+}
+
+// orderRow is a person's order.
+type orderRow struct {
+	Title, By, Reason string
+	At                Moment
+}
+
+// orderForm is one order that may be given, with what was sent of it.
+type orderForm struct {
+	Verb, Action, Token      string
+	HasUntil, HasPace, Sent  bool
+	Until, PerMinute, Reason string
+	Most                     string
+}
+
+func portalURL(name string) string { return "/destinations/" + segment(name) }
+
+// portals answers GET /destinations.
+func (p *Pages) portals(v *visit, o *open) (*page, error) {
+	all, err := o.gates.Destinations()
+	if err != nil {
+		return nil, unreadable(err)
+	}
+	d, bad := &portalsData{}, int64(0)
+	for i := range all {
+		d.Rows = append(d.Rows, v.portalRow(&all[i]))
+		if d.Rows[i].Bad {
+			bad++
+		}
+	}
+	return &page{name: "portals", section: "portals", title: v.lang.T("portals.title"), data: d,
+		summary: v.lang.Count("portals.not_up", bad)}, nil
+}
+
+// mostBanners destinations that are not up stand on the overview.
+const mostBanners = 3
+
+// notUp returns those that are not up, at most mostBanners, and how many more there are in words.
+func (v *visit) notUp(o *open) (rows []portalRow, more string, err error) {
+	all, err := o.gates.Destinations()
+	if err != nil {
+		return nil, "", unreadable(err)
+	}
+	rest := int64(0)
+	for i := range all {
+		switch {
+		case all[i].State.Phase == destination.Up:
+		case len(rows) == mostBanners:
+			rest++
+		default:
+			rows = append(rows, v.portalRow(&all[i]))
+		}
+	}
+	if rest > 0 {
+		more = v.lang.Count("portals.more", rest)
+	}
+	return rows, more, nil
+}
+
+var phaseTones = map[destination.Phase]string{
+	destination.Up: "ok", destination.Down: "bad", destination.Testing: "wait", destination.Ramping: "wait",
+}
+
+func (v *visit) portalRow(d *gate.Destination) portalRow {
+	s := &d.State
+	row := portalRow{
+		Name: d.Name, URL: portalURL(d.Name), State: Badge{phaseTones[s.Phase], v.lang.T("portal." + string(s.Phase))},
+		Since: v.at(s.Since), Says: v.portalSays(d), Held: int64(d.Held), Deadline: v.in(d.Deadline), Bad: s.Phase != destination.Up,
+	}
+	if s.Phase == destination.Down && s.Outage.Cause == destination.CausePerson {
+		row.State = Badge{"warn", v.lang.T("portal.held")}
+	}
+	return row
+}
+
+// portalSays says how a destination is: why, how many wait, and what comes next.
+func (v *visit) portalSays(d *gate.Destination) string {
+	s, waiting := &d.State, v.lang.Count("portal.waiting", int64(d.Held))
+	switch s.Phase {
+	case destination.Up:
+		return v.upSays(d, waiting)
+	case destination.Ramping:
+		says, pace := v.lang.T("portal.ramping.says", d.Name, v.brief(s.Since)), s.PerMinute(&d.Settings, v.now)
+		if d.Held > 0 && pace > 0 {
+			last := time.Duration(float64(d.Held) / pace * float64(time.Minute))
+			takes := v.lang.lasting(max(last, time.Minute))
+			says += " " + waiting + "; " + v.lang.T("portal.pace", v.lang.short(pace, 1), takes)
+		}
+		return says
+	}
+	next := v.lang.T("portal.test.next", v.brief(s.NextTest))
+	switch {
+	case s.Phase == destination.Testing:
+		next = v.lang.T("portal.test.sent", v.brief(s.Canary.Sent))
+	case d.Held == 0:
+		return v.downSays(d) + " " + v.lang.T("portal.test.first")
+	case d.Settings.Probe.URL != "" && s.HeldUntil.IsZero():
+		next = v.lang.T("portal.test.probe", v.brief(s.NextProbe))
+	}
+	return v.downSays(d) + " " + waiting + "; " + next
+}
+
+func (v *visit) upSays(d *gate.Destination, waiting string) string {
+	switch s := &d.State; {
+	case !s.UpUntil.IsZero():
+		return v.lang.T("portal.up.ordered", v.brief(s.UpUntil))
+	case d.Held > 0:
+		return v.lang.T("portal.up.queue", v.lang.short(s.PerMinute(&d.Settings, v.now), 1)) + " " + waiting + "."
+	}
+	return v.lang.T("portal.up.says")
+}
+
+// downSays says since when a destination is down, and why.
+func (v *visit) downSays(d *gate.Destination) string {
+	s, since := &d.State, v.brief(d.State.Outage.Since)
+	switch {
+	case s.Outage.Cause == destination.CauseFailures:
+		failed, admitted := v.lang.Number(int64(s.Outage.Failed)), v.lang.Number(int64(s.Outage.Admitted))
+		return v.lang.T("portal.down.failures", d.Name, since, failed, admitted)
+	case s.Outage.Cause == destination.CauseProbe:
+		return v.lang.T("portal.down.probe", d.Name, since)
+	case !s.HeldUntil.IsZero():
+		return v.lang.T("portal.down.person.until", d.Name, since, v.brief(s.HeldUntil))
+	}
+	return v.lang.T("portal.down.person", d.Name, since)
+}
+
+// brief is the time of an instant, with its day where that is not today.
+func (v *visit) brief(t time.Time) string {
+	clock := t.In(v.zone).Format("15:04")
+	if v.day(t) != v.day(v.now) {
+		return v.shortDay(t) + " " + clock
+	}
+	return clock
+}
+
+// portal answers GET /destinations/{name}.
+func (p *Pages) portal(v *visit, o *open) (*page, error) { return p.portalPage(v, o, orderForm{}, "") }
+
+// portalPage shows a destination, with the form as it was sent where there is something wrong with it.
+func (p *Pages) portalPage(v *visit, o *open, sent orderForm, wrong string) (*page, error) {
+	name := v.r.PathValue("name")
+	found, claims, err := o.gates.Destination(name)
+	if err != nil {
+		return nil, portalProblem(err)
+	}
+	phases, orders, err := o.gates.History(v.r.Context(), name)
+	if err != nil {
+		return nil, portalProblem(err)
+	}
+	d := &portalData{portalRow: v.portalRow(&found), Oldest: v.ago(found.Oldest), Wrong: wrong}
+	v.strip(d, phases)
+	for _, c := range claims {
+		s := c.Subject
+		d.Claims = append(d.Claims, heldRow{s.ID, subjectURL(s), s.Policy, v.ago(c.Since), v.in(c.Deadline)})
+	}
+	v.ordered(d, orders)
+	if v.who.Role.May(access.Order) {
+		d.Forms = v.orderForms(&found, sent)
+	} else {
+		d.MayNot = v.lang.T("portal.may_not", v.role())
+	}
+	pg := &page{name: "portal", section: "portals", title: name, data: d, summary: d.State.Word + ". " + d.Says}
+	if wrong != "" {
+		pg.status, pg.fixed = http.StatusUnprocessableEntity, true
+	}
+	return pg, nil
+}
+
+// portalProblem is why a destination is not shown.
+func portalProblem(err error) error {
+	if errors.Is(err, gate.ErrUnknown) {
+		return &problem{status: http.StatusNotFound, key: "portal_unknown"}
+	}
+	return unreadable(err)
+}
+
+// ordered lists what people ordered, the newest first, and says what the reader's own order came to.
+func (v *visit) ordered(d *portalData, orders []gate.Order) {
+	for _, o := range orders {
+		d.Orders = append(d.Orders, orderRow{v.lang.T("event.order."+string(o.Verb), d.Name), o.By, o.Reason, v.at(o.At)})
+	}
+	if done := v.r.URL.Query().Get("done"); len(orders) > 0 && string(orders[0].Verb) == done {
+		d.Done = v.lang.T("portal.done." + done)
+	}
+}
+
+// orderForms are all that may be ordered.
+func (v *visit) orderForms(d *gate.Destination, sent orderForm) (forms []orderForm) {
+	for _, verb := range []journal.DestinationVerb{journal.HoldClaims, journal.SendCanary, journal.ReleaseAt, journal.TreatAsUp} {
+		f := orderForm{}
+		if string(verb) == sent.Verb {
+			f, f.Sent = sent, true
+		}
+		f.Verb, f.Action, f.Token = string(verb), portalURL(d.Name)+"/"+string(verb), access.FormToken(v.r.Context())
+		f.HasUntil, f.HasPace = verb == journal.HoldClaims || verb == journal.TreatAsUp, verb == journal.ReleaseAt
+		f.Most = v.lang.short(d.Settings.Pace.Most, 1)
+		forms = append(forms, f)
+	}
+	return forms
+}
+
+// order answers POST /destinations/{name}/hold, …/probe, …/release and …/up with reason, until and perMinute, and leads
+// back to the destination's page.
+func (p *Pages) order(verb journal.DestinationVerb) http.HandlerFunc {
+	return p.reading(func(v *visit, o *open) (*page, error) {
+		if v.r.ParseForm() != nil {
+			return nil, &problem{status: http.StatusBadRequest, key: "refused.invalid_form"}
+		}
+		if !v.who.Role.May(access.Order) {
+			return nil, v.forbidden(access.Order, "")
+		}
+		name, from := v.r.PathValue("name"), v.r.PostForm
+		sent := orderForm{
+			Verb: string(verb), Until: from.Get("until"), PerMinute: from.Get("perMinute"), Reason: from.Get("reason"),
+		}
+		err := v.give(o, name, &sent)
+		wrong, is := errors.AsType[*gate.CommandError](err)
+		refusal := deadletter.RefusalOf(err)
+		switch {
+		case err == nil:
+			return &page{redirect: address(portalURL(name), field{"done", sent.Verb}) + "#result"}, nil
+		case is:
+			return p.portalPage(v, o, sent, v.lang.Or("portal.wrong."+wrong.Code, wrong.Message))
+		case refusal != nil:
+			return p.portalPage(v, o, sent, v.lang.Or("form.wrong."+string(refusal.Code), refusal.Message))
+		case errors.Is(err, gate.ErrUnknown):
+			return nil, portalProblem(err)
+		}
+		return nil, &problem{status: http.StatusServiceUnavailable, key: "unordered", cause: err}
+	})
+}
+
+// give gives the order that was sent. What is no instant and no number is refused as none.
+func (v *visit) give(o *open, name string, sent *orderForm) error {
+	reason, err := deadletter.CheckReason(sent.Reason)
+	if err != nil {
+		return err
+	}
+	c := journal.DestinationCommand{Verb: journal.DestinationVerb(sent.Verb), By: v.who.Name, Reason: reason}
+	c.Until, _ = v.instant(sent.Until)
+	c.PerMinute, _ = strconv.ParseFloat(strings.Replace(sent.PerMinute, ",", ".", 1), 64)
+	return o.gates.Command(v.r.Context(), name, c)
+}
+
+// strip draws the phases of the last day to scale, but for those that would not be seen.
+func (v *visit) strip(d *portalData, phases []gate.Stretch) {
+	minute := func(t time.Time) time.Time { return t.Truncate(time.Minute) } // or it would change with each second
+	from := minute(phases[0].From)
+	day := minute(phases[len(phases)-1].Until).Sub(from)
+	lasted := map[destination.Phase]time.Duration{}
+	d.Strip = &bar{ID: "day"}
+	for _, s := range phases {
+		began, took := minute(s.From).Sub(from), minute(s.Until).Sub(minute(s.From))
+		width := max(barWidth*took.Seconds()/day.Seconds(), leastPart/2)
+		x := min(barWidth*began.Seconds()/day.Seconds(), barWidth-width)
+		d.Strip.Parts = append(d.Strip.Parts, barPart{string(s.Phase), x, width})
+		lasted[s.Phase] += s.Until.Sub(s.From).Truncate(time.Minute)
+	}
+	var words []string
+	for _, phase := range []destination.Phase{destination.Up, destination.Down, destination.Testing, destination.Ramping} {
+		if _, was := lasted[phase]; was {
+			row := phaseRow{string(phase), v.lang.T("portal." + string(phase)), v.lang.lasting(lasted[phase])}
+			d.Phases, words = append(d.Phases, row), append(words, row.Name+" "+row.Lasted)
+		}
+	}
+	d.Strip.Title = v.lang.T("portal.day.picture", d.Name, strings.Join(words, ", "))
+	for i := range 5 {
+		d.Ticks = append(d.Ticks, v.brief(from.Add(day*time.Duration(i)/4)))
+	}
+}

@@ -1,0 +1,86 @@
+package console_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"go.uber.org/zap"
+
+	"retry-worker/internal/access"
+	"retry-worker/internal/catalogue"
+	"retry-worker/internal/console"
+)
+
+func TestProblemsSayWhatToDo(t *testing.T) {
+	w := sampleDead(t, now)
+	s := open(t, w)
+	closed := &site{t: t, world: w, pages: console.New(console.Options{Now: w.Now, Catalogue: catalogue.Default, Log: zap.NewNop()}), who: s.who, lang: "en", header: http.Header{}}
+	for _, c := range []struct {
+		what   string
+		from   *httptest.ResponseRecorder
+		status int
+		words  string
+	}{
+		{"an address that is none", s.get("/nope"), 404, "Page not found"},
+		{"a path trick", s.get("/subjects/tiss-submission/a/b"), 404, "Page not found"},
+		{"an unknown subject", s.get("/subjects/tiss-submission/CLM-T-0"), 404, "Claim not found"},
+		{"an asset that is none", s.get("/assets/../pages.go"), 307, ""},
+		{"another asset", s.get("/assets/pages.go"), 404, "Page not found"},
+		{"a wrong method", s.post("/audit", nil), 405, "does not take that"},
+		{"a journal that is not open", closed.get("/"), 503, "The system is still starting"},
+		{"its export", closed.get("/audit/export?format=csv"), 503, "The system is still starting"},
+		{"an unknown export", s.get("/audit/export?format=pdf"), 422, "export links"},
+	} {
+		if c.from.Code == http.StatusTemporaryRedirect || c.from.Code == http.StatusMovedPermanently {
+			continue // the router tidied the path up; where it leads is nowhere
+		}
+		d := s.doc(c.from, c.status)
+		checkPage(t, d, c.what, "en")
+		if !d.says(c.words) {
+			t.Errorf("%s: does not say %q: %s", c.what, c.words, text(d.tags("main")[0]))
+		}
+	}
+	if d := closed.page("/policies"); !d.says("tiss-submission") {
+		t.Error("policies need no journal")
+	}
+	w.Memory.SetDown(true)
+	for _, address := range []string{"/", "/dead-letters", subjectAddress("tiss-submission", deadID)} {
+		from := s.get(address)
+		if d := s.doc(from, 503); !d.says("The data cannot be read now") || from.Header().Get("Retry-After") == "" {
+			t.Errorf("%s does not say that it cannot be read", address)
+		}
+	}
+}
+
+func TestRefusalsAndTheLogIn(t *testing.T) {
+	s := open(t, newWorld(t, now))
+	for _, lang := range []string{"pt-BR", "en"} {
+		ask := func(answer func(http.ResponseWriter, *http.Request)) *doc {
+			w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/login", nil)
+			r.Header.Set("Accept-Language", lang)
+			answer(w, r)
+			return s.doc(w, w.Code)
+		}
+		for _, code := range []string{access.CodeFormExpired, access.CodeForbiddenRole, access.CodeForbiddenOrigin, access.CodeUnsupportedMediaType} {
+			d := ask(func(w http.ResponseWriter, r *http.Request) {
+				s.pages.Refuse(w, r, access.Refusal{Status: 403, Code: code, Message: "the program's word"})
+			})
+			checkPage(t, d, code, lang)
+			if strings.Contains(d.raw, "the program&#39;s word") != (code == access.CodeUnsupportedMediaType) {
+				t.Errorf("%s is not said in the reader's words", code)
+			}
+		}
+		d := ask(func(w http.ResponseWriter, r *http.Request) {
+			s.pages.Login(w, r, access.Login{Next: `/dead-letters?q="<b>`, Refusal: &access.Refusal{Status: 401, Code: access.CodeTokenUnknown}})
+		})
+		checkPage(t, d, "/login", lang)
+		if attr(d.field("next"), "value") != `/dead-letters?q="<b>` || attr(d.field("token"), "type") != "password" || attr(d.field("token"), "aria-invalid") != "true" {
+			t.Error("the log-in form lacks something")
+		}
+		if len(d.tags("nav")) > 0 {
+			t.Error("nobody sees the pages' names")
+		}
+	}
+}

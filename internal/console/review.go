@@ -1,0 +1,105 @@
+package console
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+
+	"retry-worker/internal/access"
+	"retry-worker/internal/deadletter"
+	"retry-worker/internal/journal"
+)
+
+// retry carries out POST /dead-letters/{id}/retry with reason, how (next, force, fresh) and when (backoff, now).
+func (p *Pages) retry(v *visit, o *open) (*page, error) { return p.decide(v, o, false) }
+
+// discard carries out POST /dead-letters/{id}/discard with reason.
+func (p *Pages) discard(v *visit, o *open) (*page, error) { return p.decide(v, o, true) }
+
+// decide carries out a person's decision. It leads to the subject's page, which says what was done and what comes next;
+// what is wrong stands beside the form, with what was written.
+func (p *Pages) decide(v *visit, o *open, discard bool) (*page, error) {
+	if v.r.ParseForm() != nil {
+		return nil, &problem{status: http.StatusBadRequest, key: "refused.invalid_form"}
+	}
+	f := sentForm(v.r.PostForm, discard)
+	action := access.Review.Anew(!discard && f.How == "fresh")
+	if !v.who.Role.May(action) { // first, whatever state the dead letter is in, or may come to
+		return nil, v.forbidden(action, "")
+	}
+	item, found, err := o.DeadLetter(v.r.Context(), v.r.PathValue("id"))
+	if err != nil {
+		return nil, unreadable(err)
+	}
+	if !found {
+		return nil, &problem{status: http.StatusNotFound, key: "letter_unknown"}
+	}
+	if err := v.forbidden(action, item.Team); err != nil {
+		return nil, err
+	}
+	if f.Wrong = v.wrong(f, &item); f.Wrong != "" {
+		return p.subjectPage(v, o, item.Subject, f)
+	}
+	c := deadletter.Command{ID: item.ID, Reason: f.Reason, By: v.who.Name}
+	if discard {
+		_, err = o.Discard(v.r.Context(), c)
+	} else {
+		c.Force, c.Fresh, c.When = f.How == "force" || f.How == "fresh", f.How == "fresh", deadletter.When(f.When)
+		_, err = o.Retry(v.r.Context(), c)
+	}
+	return p.decided(v, o, &item, f, err)
+}
+
+// sentForm is what was written.
+func sentForm(from url.Values, discard bool) *reviewForm {
+	return &reviewForm{
+		Reason: strings.TrimSpace(strings.ReplaceAll(from.Get("reason"), "\r\n", "\n")), How: from.Get("how"), When: from.Get("when"), Discarding: discard,
+	}
+}
+
+// wrong says what the form lacks that only a page asks for; empty if nothing is.
+func (v *visit) wrong(f *reviewForm, item *deadletter.Item) string {
+	atLimit := item.RetryCount >= item.MaxRetries
+	switch {
+	case f.Discarding, item.State != journal.DeadLetterOpen: // which the service says
+		return ""
+	case f.How != "next" && f.How != "force" && f.How != "fresh", atLimit && f.How == "next":
+		return v.lang.T("form.wrong.how")
+	case f.When != string(deadletter.Backoff) && f.When != string(deadletter.Now):
+		return v.lang.T("form.wrong.when")
+	}
+	return ""
+}
+
+// decided leads on from what the decision came to.
+func (p *Pages) decided(v *visit, o *open, item *deadletter.Item, f *reviewForm, err error) (*page, error) {
+	if err == nil {
+		to, tenant, _ := strings.Cut(subjectURL(item.Subject), "?")
+		q, _ := url.ParseQuery(tenant) // ours
+		q.Set("done", item.ID)
+		return &page{redirect: to + "?" + q.Encode() + "#decision"}, nil
+	}
+	refusal := deadletter.RefusalOf(err)
+	switch {
+	case refusal == nil:
+		return nil, &problem{status: http.StatusServiceUnavailable, key: "undecided", cause: err}
+	case refusal.Code == deadletter.JobNotFound:
+		return nil, &problem{status: http.StatusNotFound, key: "letter_unknown"}
+	case refusal.Code == deadletter.InvalidRetryState && refusal.State == journal.DeadLetterOpen:
+		f.Wrong = v.lang.T("form.wrong.nobody")
+	case refusal.Code == deadletter.InvalidRetryState && refusal.By != "":
+		f.Wrong = v.tooLate(item, refusal)
+	default:
+		f.Wrong = v.lang.Or("form.wrong."+string(refusal.Code), refusal.Message)
+	}
+	return p.subjectPage(v, o, item.Subject, f)
+}
+
+// tooLate says who was faster.
+func (v *visit) tooLate(item *deadletter.Item, r *deadletter.Refusal) string {
+	did := v.lang.T("form.did.retry")
+	if r.State == journal.DeadLetterDiscarded || item.Review.Discard {
+		did = v.lang.T("form.did.discard")
+	}
+	return v.lang.T("form.wrong.too_late", r.By, did, v.clock(r.At))
+}

@@ -1,0 +1,224 @@
+package console_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"golang.org/x/net/html"
+
+	"retry-worker/internal/access"
+	"retry-worker/internal/deadletter"
+	"retry-worker/internal/journal"
+)
+
+// letterOf is a subject's latest dead letter.
+func (w world) letterOf(t *testing.T, id string) deadletter.Item {
+	for _, item := range w.items() {
+		if item.Subject.ID == id {
+			return item
+		}
+	}
+	t.Fatal("no dead letter of ", id)
+	return deadletter.Item{}
+}
+
+// reviewing is a site with a claim below its limit and one at it, whose processes wait.
+func reviewing(t *testing.T) (s *site, below, at deadletter.Item) {
+	w := newWorld(t, now)
+	w.fails("tiss-submission", "CLM-T-1", "INVALID_PATIENT_DATA: carteira")
+	w.failsUntilDead("tiss-submission", "CLM-T-2", "HTTP 503")
+	below, at = w.letterOf(t, "CLM-T-1"), w.letterOf(t, "CLM-T-2")
+	w.Await(below.ID)
+	w.Await(at.ID)
+	return open(t, w), w.letterOf(t, "CLM-T-1"), w.letterOf(t, "CLM-T-2")
+}
+
+func words(reason, how, when string) url.Values {
+	return url.Values{"reason": {reason}, "how": {how}, "when": {when}}
+}
+
+func (s *site) follow(from string, form url.Values) *doc {
+	s.t.Helper()
+	w := s.post(from, form)
+	to := w.Header().Get("Location")
+	if w.Code != http.StatusSeeOther || !strings.HasSuffix(to, "#decision") {
+		s.t.Fatalf("%s: got %d to %q, want 303 to the decision: %.500s", from, w.Code, to, text(s.doc(w, w.Code).tags("main")[0]))
+	}
+	to, _, _ = strings.Cut(to, "#")
+	return s.page(to)
+}
+
+func TestAPersonRetriesAndSeesWhatComesNext(t *testing.T) {
+	s, below, _ := reviewing(t)
+	d := s.follow("/dead-letters/"+below.ID+"/retry", words("carteira corrigida", "next", "backoff"))
+	checkPage(t, d, "after the retry", "en")
+	got := text(d.id("decision"))
+	for _, words := range []string{"Done: it will be sent again.", "retry 1 of 5", "ana.souza", "carteira corrigida", "Next retry in 5 min", "on its way to the process"} {
+		if !strings.Contains(got, words) {
+			t.Errorf("it does not say %q: %s", words, got)
+		}
+	}
+	if d.id("retry") != nil {
+		t.Error("the form is still there")
+	}
+	s.world.Deliver(true)
+	if d := s.page(subjectAddress("tiss-submission", "CLM-T-1")); !d.says("taken by the process") || d.says("Done:") {
+		t.Error("what became of it is not said")
+	}
+	s.world.Succeed("tiss-submission", "CLM-T-1")
+	if d := s.page(subjectAddress("tiss-submission", "CLM-T-1")); !d.says("It went through after that") || !d.says("delivered") {
+		t.Error("that it recovered is not said")
+	}
+}
+
+func TestAPersonDiscards(t *testing.T) {
+	s, below, _ := reviewing(t)
+	d := s.as(access.Operator).follow("/dead-letters/"+below.ID+"/discard", url.Values{"reason": {"paciente particular"}})
+	if got := text(d.id("decision")); !strings.Contains(got, "Done: discarded.") || !strings.Contains(got, "paciente particular") {
+		t.Errorf("it says %s", got)
+	}
+	if s.world.letterOf(t, "CLM-T-1").State != journal.DeadLetterDiscarded {
+		t.Error("it was not discarded")
+	}
+}
+
+func TestTheFormIsWhatTheRoleMay(t *testing.T) {
+	s, _, _ := reviewing(t)
+	for _, c := range []struct {
+		id             string
+		role           access.Role
+		teams          access.Teams
+		retry, discard bool
+		hows           []string
+		words          string
+	}{
+		{"CLM-T-1", access.Viewer, "", false, false, nil, "is read-only"},
+		{"CLM-T-1", access.Operator, "", true, true, []string{"next"}, "Go on: retry 1 of 5"},
+		{"CLM-T-1", access.Operator, "ti", false, false, nil, "You belong to the team IT (ti)"},
+		{"CLM-T-1", access.Operator, "ti,cadastro", true, true, []string{"next"}, "Try again"},
+		{"CLM-T-1", access.Admin, "", true, true, []string{"next", "fresh"}, "Start over"},
+		{"CLM-T-1", access.Admin, "ti", false, false, nil, "You belong to the team IT (ti)"},
+		{"CLM-T-2", access.Viewer, "", false, false, nil, "is read-only"},
+		{"CLM-T-2", access.Operator, "", true, true, []string{"force"}, "Try once more"},
+		{"CLM-T-2", access.Admin, "", true, true, []string{"force", "fresh"}, "(extra, beyond the 5)"},
+	} {
+		s.who.Teams = c.teams
+		d := s.as(c.role).page(subjectAddress("tiss-submission", c.id))
+		checkPage(t, d, c.id+" "+c.role.String(), "en")
+		if (d.id("retry") != nil) != c.retry || (d.id("discard") != nil) != c.discard || !d.says(c.words) {
+			t.Errorf("%s for a %s: has not the forms or words it should", c.id, c.role)
+		}
+		var hows []string
+		for _, n := range d.all(func(n *html.Node) bool { return attr(n, "name") == "how" }) {
+			hows = append(hows, attr(n, "value"))
+		}
+		if strings.Join(hows, " ") != strings.Join(c.hows, " ") {
+			t.Errorf("%s for a %s: ways %v, want %v", c.id, c.role, hows, c.hows)
+		}
+	}
+}
+
+func TestWhatIsWrongIsSaidAndNothingIsDone(t *testing.T) {
+	s, below, at := reviewing(t)
+	for _, c := range []struct {
+		what  string
+		role  access.Role
+		id    string
+		form  url.Values
+		words string
+	}{
+		{"no reason", access.Admin, below.ID, words(" \r\n", "next", "now"), "write the reason"},
+		{"a long reason", access.Admin, below.ID, words(strings.Repeat("é", 501), "next", "now"), "up to 500"},
+		{"no way beyond the limit", access.Admin, at.ID, words("keep this", "", "now"), "choose how to go on"},
+		{"the limit", access.Admin, at.ID, words("keep this", "next", "now"), "choose how to go on"},
+		{"no time", access.Admin, below.ID, words("keep this", "next", "later"), "choose when"},
+	} {
+		d := s.as(c.role).doc(s.as(c.role).post("/dead-letters/"+c.id+"/retry", c.form), http.StatusUnprocessableEntity)
+		checkPage(t, d, c.what, "en")
+		wrong := d.id("wrong")
+		if wrong == nil || attr(wrong, "role") != "alert" || !strings.Contains(text(wrong), c.words) || !strings.Contains(text(wrong), "Nothing was done") {
+			t.Errorf("%s: it does not say %q", c.what, c.words)
+		}
+		if strings.Contains(c.form.Get("reason"), "keep") && d.id("retry") != nil && text(d.field("reason")) != "keep this" {
+			t.Errorf("%s: what was written is gone", c.what)
+		}
+	}
+	for _, id := range []string{"CLM-T-1", "CLM-T-2"} {
+		if s.world.letterOf(t, id).State != journal.DeadLetterOpen {
+			t.Errorf("%s was decided on", id)
+		}
+	}
+	viewer := s.as(access.Viewer)
+	if d := viewer.doc(viewer.post("/dead-letters/"+below.ID+"/discard", words("x", "", "")), http.StatusForbidden); !d.says("does not allow that") {
+		t.Error("a viewer is not told")
+	}
+	if w := s.post("/dead-letters/none/retry", words("x", "next", "now")); w.Code != http.StatusNotFound {
+		t.Errorf("an unknown dead letter answers %d", w.Code)
+	}
+}
+
+func TestTheSecondOfTwoIsToldWhoWasFirst(t *testing.T) {
+	s, below, _ := reviewing(t)
+	s.follow("/dead-letters/"+below.ID+"/retry", words("first", "next", "now"))
+	second := s.as(access.Operator)
+	second.who.Name = "bruno"
+	d := second.doc(second.post("/dead-letters/"+below.ID+"/discard", words("second", "", "")), http.StatusUnprocessableEntity)
+	checkPage(t, d, "the second", "en")
+	if got := text(d.id("wrong")); !strings.Contains(got, "ana.souza has sent it again already (today 14:") && !strings.Contains(got, "ana.souza has sent it again already") {
+		t.Errorf("it says %q", got)
+	}
+	if s.world.letterOf(t, "CLM-T-1").State != journal.DeadLetterReprocessing {
+		t.Error("the second one won")
+	}
+}
+
+func TestWithoutAProcessItCanOnlyBeDiscarded(t *testing.T) {
+	w := newWorld(t, now)
+	w.fails("tiss-submission", "CLM-T-1", "INVALID_PATIENT_DATA")
+	id := w.letterOf(t, "CLM-T-1").ID
+	s := open(t, w)
+	if d := s.page(subjectAddress("tiss-submission", "CLM-T-1")); !d.says("process on its way") || d.id("retry") == nil {
+		t.Error("within a minute the process may come")
+	}
+	w.Advance(2 * 60e9)
+	d := s.page(subjectAddress("tiss-submission", "CLM-T-1"))
+	checkPage(t, d, "nobody waits", "en")
+	if !d.says("No process waits") || d.id("retry") != nil || d.id("discard") == nil {
+		t.Error("it does not say that nobody waits, or offers a retry")
+	}
+	if d := s.doc(s.post("/dead-letters/"+id+"/retry", words("x", "next", "now")), 422); !strings.Contains(text(d.id("wrong")), "no process waits") {
+		t.Error("a retry for nobody is not refused")
+	}
+}
+
+func TestARetryThatFoundNobodyIsOpenAgain(t *testing.T) {
+	s, below, _ := reviewing(t)
+	s.follow("/dead-letters/"+below.ID+"/retry", words("tentativa", "next", "now"))
+	s.world.Deliver(false)
+	d := s.page(subjectAddress("tiss-submission", "CLM-T-1"))
+	checkPage(t, d, "found nobody", "en")
+	if !d.says("nothing was sent again") || !d.says("tentativa") || d.id("discard") == nil || d.id("retry") != nil {
+		t.Errorf("it says %s", text(d.id("decision")))
+	}
+}
+
+// failing is a reviewer that cannot record.
+type failing struct{ *deadletter.Service }
+
+func (failing) Retry(context.Context, deadletter.Command) (deadletter.Item, error) {
+	return deadletter.Item{}, errors.New("the journal cannot be written: secret detail")
+}
+
+func TestADecisionThatMayNotBeRecordedSaysSo(t *testing.T) {
+	s, below, _ := reviewing(t)
+	s.pages.Open(s.world.Memory, failing{s.world.DeadLetters}, s.world.DeadLetters, s.world.Gates())
+	d := s.doc(s.post("/dead-letters/"+below.ID+"/retry", words("x", "next", "now")), http.StatusServiceUnavailable)
+	checkPage(t, d, "not recorded", "en")
+	if !d.says("The decision may not be recorded") || strings.Contains(d.raw, "secret detail") {
+		t.Error("it does not say so")
+	}
+}

@@ -1,0 +1,290 @@
+package console
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"retry-worker/internal/access"
+	"retry-worker/internal/deadletter"
+	"retry-worker/internal/journal"
+)
+
+// itemPage is how many dead letters of a run one page lists.
+const itemPage = 50
+
+// runData is one bulk run: how far it is, what became of each, and what can be done.
+type runData struct {
+	runRow
+	// Means is what the state means, as a sentence.
+	Means string
+	// HeldFor is why nothing is decided for the moment, since HeldAt; empty where that is not so.
+	HeldFor string
+	HeldAt  Moment
+	Facts   []fact
+	// Changed is who paused, resumed or cancelled it, at ChangedAt.
+	Changed, ChangedBy        string
+	ChangedAt, Started, Ended Moment
+	Left, Pace                string
+	// Lasts is how long the deciding takes yet at its pace, until about Ends; empty where nothing is left to decide.
+	Lasts    string
+	Ends     string
+	Outcomes []outcomeRow
+	Items    []itemRow
+	// Outcome that the items are filtered by, in words; empty for all.
+	Outcome          string
+	All, Next, First string
+	// May reports whether the reader may steer it; the others, whether its state allows the step.
+	May, CanPause, CanResume, CanCancel bool
+	Role, Token                         string
+	Done, Wrong                         string
+}
+
+// outcomeRow is how many of a run came to one end, or are on the way.
+type outcomeRow struct {
+	Key, Share, URL, Text string
+	Badge                 Badge
+	N                     int64
+	Current               bool
+}
+
+// itemRow is one dead letter of a run.
+type itemRow struct {
+	Number, ID, URL, Policy string
+	Badge                   Badge
+	// Why it was refused; empty where it was not.
+	Why     string
+	Changed Moment
+}
+
+// run answers GET /bulk-runs/{id}?outcome=&after=.
+func (p *Pages) run(v *visit, o *open) (*page, error) {
+	return p.runPage(v, o, "", http.StatusOK)
+}
+
+// readRun is the run that the address names.
+func (v *visit) readRun(o *open) (*journal.BulkRun, error) {
+	run, err := o.bulk.Run(v.r.Context(), v.r.PathValue("id"))
+	if refusal := deadletter.RefusalOf(err); refusal != nil && refusal.Code == deadletter.RunNotFound {
+		return nil, &problem{status: http.StatusNotFound, key: "run_unknown"}
+	}
+	if err != nil {
+		return nil, unreadable(err)
+	}
+	return &run, nil
+}
+
+// runPage shows a run; wrong is why what was asked for was not done.
+func (p *Pages) runPage(v *visit, o *open, wrong string, status int) (*page, error) {
+	r, err := v.readRun(o)
+	if err != nil {
+		return nil, err
+	}
+	row, err := v.runRow(o, r)
+	if err != nil {
+		return nil, err
+	}
+	d := &runData{runRow: row, Wrong: wrong, May: v.forbidden(access.Bulk.Anew(r.Fresh), r.Filter.Team) == nil, Token: access.FormToken(v.r.Context()),
+		Role: v.role()}
+	if err := v.runFacts(o, d, r); err != nil {
+		return nil, err
+	}
+	v.pacing(d, r)
+	v.steering(d, r)
+	d.Outcomes = v.outcomes(r)
+	if err := v.items(o, d, r); err != nil {
+		return nil, err
+	}
+	d.Done = v.done(r)
+	pg := &page{name: "bulk-run", section: "bulk-runs", title: d.What, data: d, summary: d.State.Word + ". " + d.Progress}
+	if wrong != "" {
+		pg.status, pg.fixed = status, true
+	}
+	return pg, nil
+}
+
+// runFacts say what was asked for, and by whom.
+func (v *visit) runFacts(o *open, d *runData, r *journal.BulkRun) error {
+	pattern, err := v.pattern(o, r.Filter.Fingerprint)
+	if err != nil {
+		return err
+	}
+	if d.Facts = v.filterFacts(&r.Filter, pattern); len(d.Facts) == 0 {
+		d.Facts = []fact{{v.lang.T("run.filter"), v.lang.T("runs.everything")}}
+	}
+	if r.Action == journal.BulkRetry {
+		when := deadletter.Backoff
+		if r.Now {
+			when = deadletter.Now
+		}
+		d.Facts = append(d.Facts, fact{v.lang.T("form.how"), v.lang.howOf(r.Force, r.Fresh, when)})
+	}
+	d.Means = v.lang.Or("run.means."+string(r.State), "")
+	if held(r) {
+		d.Means = "" // the hold says how it goes on
+		d.HeldFor, d.HeldAt = v.lang.Or("run.hold."+r.Hold, r.Hold), v.ago(r.HeldAt)
+	}
+	if r.ChangedBy != "" {
+		key := "run.changed.resumed"
+		switch r.State {
+		case journal.BulkPaused:
+			key = "run.changed.paused"
+		case journal.BulkCancelled:
+			key = "run.changed.cancelled"
+		}
+		d.Changed, d.ChangedBy, d.ChangedAt = v.lang.T(key), r.ChangedBy, v.at(r.ChangedAt)
+	}
+	d.At, d.Started, d.Ended = v.at(r.CreatedAt), v.at(r.StartedAt), v.at(r.EndedAt)
+	return nil
+}
+
+// pacing says how fast it goes, and when the deciding ends.
+func (v *visit) pacing(d *runData, r *journal.BulkRun) {
+	left := r.Counts[journal.BulkPlanned]
+	d.Pace, d.Left = v.lang.Number(r.PerMinute), v.lang.Number(left)
+	if left < 1 || r.PerMinute < 1 || ended(r) {
+		return
+	}
+	lasts := time.Duration(float64(left) / float64(r.PerMinute) * float64(time.Minute))
+	d.Lasts = v.lang.lasting(lasts)
+	if r.State == journal.BulkRunning && !held(r) {
+		// To the minute: a page that changes with each second would be sent again with each.
+		ends := v.now.Add(lasts).Add(30 * time.Second).Truncate(time.Minute)
+		if d.Ends = ends.In(v.zone).Format("15:04"); v.day(ends) != v.day(v.now) {
+			d.Ends = v.day(ends) + " " + d.Ends
+		}
+	}
+}
+
+// steering is what a person may do with the run as it stands.
+func (v *visit) steering(d *runData, r *journal.BulkRun) {
+	d.CanResume = r.State == journal.BulkPaused
+	d.CanCancel = !ended(r)
+	d.CanPause = d.CanCancel && !d.CanResume
+}
+
+// outcomes of a run, by where its dead letters stand; those that no run of its action has are left out.
+func (v *visit) outcomes(r *journal.BulkRun) []outcomeRow {
+	current := journal.BulkOutcome(v.r.URL.Query().Get("outcome"))
+	var rows []outcomeRow
+	for _, outcome := range barOrder {
+		n := r.Counts[outcome]
+		if n == 0 && !expected(r.Action, outcome) {
+			continue
+		}
+		row := outcomeRow{Key: string(outcome), Badge: v.lang.outcomeBadge(outcome), N: n, Text: v.lang.T("outcome." + string(outcome) + ".text"),
+			URL: address(runURL(r.ID), field{"outcome", string(outcome)}) + "#items", Current: outcome == current}
+		if outcome == journal.BulkPlanned && r.State == journal.BulkCancelled {
+			row.Text = v.lang.T("outcome.planned.cancelled")
+		}
+		if r.Total > 0 {
+			row.Share = v.lang.Decimal(100*float64(n)/float64(r.Total), 1) + " %"
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// expected outcomes of an action are shown also while there are none.
+func expected(a journal.BulkAction, o journal.BulkOutcome) bool {
+	switch o {
+	case journal.BulkPlanned, journal.BulkDecided, journal.BulkRefused:
+		return true
+	case journal.BulkDiscarded:
+		return a == journal.BulkDiscard
+	case journal.BulkTaken, journal.BulkRecovered, journal.BulkDeadAgain:
+		return a == journal.BulkRetry
+	}
+	return false
+}
+
+var outcomeTones = map[journal.BulkOutcome]string{
+	journal.BulkPlanned: "wait", journal.BulkDecided: "wait", journal.BulkTaken: "wait", journal.BulkRecovered: "ok", journal.BulkDiscarded: "off",
+	journal.BulkDeadAgain: "bad", journal.BulkNobody: "warn", journal.BulkRefused: "warn", journal.BulkSuperseded: "off",
+}
+
+func (l Lang) outcomeBadge(o journal.BulkOutcome) Badge {
+	return Badge{outcomeTones[o], l.Or("outcome."+string(o)+".item", string(o))}
+}
+
+// items of the run that the address asks for.
+func (v *visit) items(o *open, d *runData, r *journal.BulkRun) error {
+	q := v.r.URL.Query()
+	outcome := journal.BulkOutcome(q.Get("outcome"))
+	if _, known := outcomeTones[outcome]; !known {
+		outcome = "" // which is all
+	}
+	after, _ := strconv.ParseInt(q.Get("after"), 10, 64) // what is no number is the first page
+	after = max(after, 0)
+	items, err := o.bulk.Items(v.r.Context(), r.ID, outcome, after, itemPage+1)
+	if err != nil {
+		return unreadable(err)
+	}
+	by := field{"outcome", string(outcome)}
+	if len(items) > itemPage {
+		items = items[:itemPage]
+		d.Next = address(runURL(r.ID), by, field{"after", strconv.FormatInt(items[itemPage-1].Number, 10)}) + "#items"
+	}
+	if after > 0 {
+		d.First = address(runURL(r.ID), by) + "#items"
+	}
+	if outcome != "" {
+		d.Outcome, d.All = v.lang.T("outcome."+string(outcome)), runURL(r.ID)+"#items"
+	}
+	for i := range items {
+		d.Items = append(d.Items, v.itemRow(&items[i]))
+	}
+	return nil
+}
+
+func (v *visit) itemRow(i *journal.BulkItem) itemRow {
+	row := itemRow{Number: v.lang.Number(i.Number), ID: i.Subject.ID, URL: subjectURL(i.Subject), Policy: i.Subject.Policy,
+		Badge: v.lang.outcomeBadge(i.Outcome), Changed: v.at(i.ChangedAt)}
+	if i.Code != "" {
+		row.Why = v.lang.Or("refused."+i.Code, i.Code)
+	}
+	return row
+}
+
+// done says what the reader's own action came to, for as long as that is still so.
+func (v *visit) done(r *journal.BulkRun) string {
+	done := v.r.URL.Query().Get("done")
+	still := map[string]bool{
+		"start": r.ChangedBy == "" && !ended(r), "pause": r.State == journal.BulkPaused,
+		"resume": !ended(r) && r.State != journal.BulkPaused, "cancel": r.State == journal.BulkCancelled,
+	}
+	if !still[done] {
+		return ""
+	}
+	return v.lang.T("run.done." + done)
+}
+
+// steer answers POST /bulk-runs/{id}/pause, …/resume and …/cancel: it changes a run as a whole, and leads back to its page.
+func (p *Pages) steer(verb journal.BulkVerb) http.HandlerFunc {
+	return p.reading(func(v *visit, o *open) (*page, error) {
+		if !v.who.Role.May(access.Bulk) {
+			return nil, v.forbidden(access.Bulk, "")
+		}
+		run, err := v.readRun(o)
+		if err != nil {
+			return nil, err
+		}
+		if err := v.forbidden(access.Bulk.Anew(run.Fresh), run.Filter.Team); err != nil {
+			return nil, err
+		}
+		id := v.r.PathValue("id")
+		_, err = o.bulk.Steer(v.r.Context(), id, verb, v.who.Name)
+		if err == nil {
+			return &page{redirect: address(runURL(id), field{"done", string(verb)}) + "#result"}, nil
+		}
+		refusal := deadletter.RefusalOf(err)
+		switch {
+		case refusal == nil:
+			return nil, &problem{status: http.StatusServiceUnavailable, key: "unsteered", cause: err}
+		case refusal.Code == deadletter.RunNotFound:
+			return nil, &problem{status: http.StatusNotFound, key: "run_unknown"}
+		default:
+			return p.runPage(v, o, v.lang.Or("run.wrong."+string(refusal.Code), refusal.Message), http.StatusConflict)
+		}
+	})
+}

@@ -1,0 +1,243 @@
+package console
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"retry-worker/internal/deadletter"
+	"retry-worker/internal/journal"
+)
+
+const (
+	// runPage is how many bulk runs one page lists.
+	runPage = 25
+	// recentRuns are looked through for those that have not ended.
+	recentRuns = 50
+)
+
+// runsData is one page of bulk runs.
+type runsData struct {
+	Rows        []runRow
+	Next, First string
+	// Plan leads to a new one.
+	Groups string
+}
+
+// runRow is one bulk run among others.
+type runRow struct {
+	ID, URL string
+	// What is done, to how many; Filter chose them.
+	What   string
+	Filter string
+	Reason string
+	By     string
+	State  Badge
+	At     Moment
+	// Progress in words, and as a picture.
+	Progress string
+	Bar      *bar
+	// Came is what became of those that were decided, as far as it is verified.
+	Came string
+	Held bool
+}
+
+// runURL is a bulk run's page.
+func runURL(id string) string { return "/bulk-runs/" + segment(id) }
+
+var runTones = map[journal.BulkState]string{
+	journal.BulkPreparing: "wait", journal.BulkRunning: "wait", journal.BulkPaused: "warn", journal.BulkCancelled: "off", journal.BulkDone: "ok",
+}
+
+// runBadge of a run; one that is held says so.
+func (l Lang) runBadge(r *journal.BulkRun) Badge {
+	if held(r) {
+		return Badge{"warn", l.T("run.state.held")}
+	}
+	return Badge{runTones[r.State], l.Or("run.state."+string(r.State), string(r.State))}
+}
+
+// held tells whether a run that goes on decides nothing for the moment.
+func held(r *journal.BulkRun) bool {
+	return r.Hold != "" && (r.State == journal.BulkRunning || r.State == journal.BulkPreparing)
+}
+
+// ended tells whether nothing more is decided in a run.
+func ended(r *journal.BulkRun) bool {
+	return r.State == journal.BulkDone || r.State == journal.BulkCancelled
+}
+
+func (p *Pages) runs(v *visit, o *open) (*page, error) {
+	cursor := v.r.URL.Query().Get("cursor")
+	all, next, err := o.bulk.Runs(v.r.Context(), cursor, runPage)
+	if errors.Is(err, deadletter.ErrBadCursor) {
+		return &page{redirect: "/bulk-runs"}, nil
+	}
+	if err != nil {
+		return nil, unreadable(err)
+	}
+	d := &runsData{Groups: groupsURL(journal.DeadLetterFilter{}, "")}
+	active := int64(0)
+	for i := range all {
+		row, err := v.runRow(o, &all[i])
+		if err != nil {
+			return nil, err
+		}
+		d.Rows = append(d.Rows, row)
+		if !ended(&all[i]) {
+			active++
+		}
+	}
+	if next != "" {
+		d.Next = address("/bulk-runs", field{"cursor", next})
+	}
+	if cursor != "" {
+		d.First = "/bulk-runs"
+	}
+	return &page{name: "bulk-runs", section: "bulk-runs", title: v.lang.T("runs.title"), data: d, summary: v.lang.Count("runs.active", active)}, nil
+}
+
+// runRow of a run.
+func (v *visit) runRow(o *open, r *journal.BulkRun) (runRow, error) {
+	row := runRow{
+		ID: r.ID, URL: runURL(r.ID), What: v.what(r), Reason: r.Reason, By: r.By, State: v.lang.runBadge(r), At: v.ago(r.CreatedAt),
+		Progress: v.progress(r), Bar: v.bar(r), Held: held(r),
+	}
+	pattern, err := v.pattern(o, r.Filter.Fingerprint)
+	if err != nil {
+		return row, err
+	}
+	var words []string
+	for _, f := range v.filterFacts(&r.Filter, pattern) {
+		words = append(words, f.Name+": "+f.Value)
+	}
+	if row.Filter = strings.Join(words, " · "); row.Filter == "" {
+		row.Filter = v.lang.T("runs.everything")
+	}
+	var came []string
+	for _, outcome := range []journal.BulkOutcome{
+		journal.BulkRecovered, journal.BulkDiscarded, journal.BulkDeadAgain, journal.BulkNobody, journal.BulkSuperseded, journal.BulkRefused,
+	} {
+		if n := r.Counts[outcome]; n > 0 {
+			came = append(came, v.lang.T("outcome."+string(outcome))+": "+v.lang.Number(n))
+		}
+	}
+	row.Came = strings.Join(came, ", ")
+	return row, nil
+}
+
+// what a run does, to how many once that is known.
+func (v *visit) what(r *journal.BulkRun) string {
+	if r.StartedAt.IsZero() {
+		return v.lang.T("run.what." + string(r.Action))
+	}
+	return v.lang.Count("run.what."+string(r.Action), r.Total)
+}
+
+// progress is how many of a run are decided or refused: the others wait for their turn.
+func (v *visit) progress(r *journal.BulkRun) string {
+	if r.StartedAt.IsZero() {
+		return v.lang.Count("run.gathered", r.Total)
+	}
+	return v.lang.T("run.progress", v.lang.Number(r.Total-r.Counts[journal.BulkPlanned]), v.lang.Number(r.Total))
+}
+
+// activeRuns are those that have not ended, the newest first.
+func (v *visit) activeRuns(o *open) ([]runRow, error) {
+	all, _, err := o.bulk.Runs(v.r.Context(), "", recentRuns)
+	if err != nil {
+		return nil, unreadable(err)
+	}
+	var rows []runRow
+	for i := range all {
+		if ended(&all[i]) {
+			continue
+		}
+		row, err := v.runRow(o, &all[i])
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, row)
+	}
+	return rows, nil
+}
+
+// barOrder is the order of a bar's parts: what has ended well, what has not, what is on its way, what is to come.
+var barOrder = []journal.BulkOutcome{
+	journal.BulkRecovered, journal.BulkDiscarded, journal.BulkDeadAgain, journal.BulkNobody, journal.BulkSuperseded, journal.BulkRefused,
+	journal.BulkTaken, journal.BulkDecided, journal.BulkPlanned,
+}
+
+const (
+	barWidth = 1000.0
+	// leastPart is what a part is wide at least, so that one in a thousand is seen.
+	leastPart = 6.0
+)
+
+// bar is a run to scale.
+type bar struct {
+	ID, Title string
+	Parts     []barPart
+}
+
+// barPart is one outcome's share.
+type barPart struct {
+	Outcome  string
+	X, Width float64
+}
+
+// bar of a run's outcomes, to scale but for parts that would not be seen; nil for a run with nothing in it.
+func (v *visit) bar(r *journal.BulkRun) *bar {
+	if r.Total < 1 {
+		return nil
+	}
+	b := &bar{ID: "bar-" + r.ID}
+	var words []string
+	share, extra := map[journal.BulkOutcome]float64{}, 0.0
+	for _, outcome := range barOrder {
+		n := r.Counts[outcome]
+		if n < 1 {
+			continue
+		}
+		words = append(words, v.lang.T("outcome."+string(outcome))+": "+v.lang.Number(n))
+		share[outcome] = max(barWidth*float64(n)/float64(r.Total), leastPart)
+		extra += share[outcome]
+	}
+	x := 0.0
+	for _, outcome := range barOrder {
+		if w := share[outcome] * barWidth / max(extra, 1); w > 0 {
+			b.Parts = append(b.Parts, barPart{string(outcome), x, w})
+			x += w
+		}
+	}
+	b.Title = v.lang.T("run.bar", v.lang.Number(r.Total), strings.Join(words, ", "))
+	return b
+}
+
+// lasting is how long something takes, rounded as people say it: 45 s, 6 min, 2 h 40 min.
+func (l Lang) lasting(d time.Duration) string {
+	if d > 10*time.Minute {
+		d = d.Round(time.Minute)
+	}
+	if d = d.Round(time.Second); d >= time.Minute && d < 10*time.Minute && d%time.Minute > 0 {
+		return l.span(d.Truncate(time.Minute)) + " " + l.span(d%time.Minute)
+	}
+	return l.span(d)
+}
+
+// howOf says how the retries of a run, or a plan, are made.
+func (l Lang) howOf(force, fresh bool, when deadletter.When) string {
+	how := "run.how.next"
+	switch {
+	case fresh:
+		how = "run.how.fresh"
+	case force:
+		how = "run.how.force"
+	}
+	at := "run.when.backoff"
+	if when == deadletter.Now {
+		at = "run.when.now"
+	}
+	return strings.Join(slices.Compact([]string{l.T(how), l.T(at)}), " ")
+}

@@ -1,0 +1,379 @@
+package console_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/net/html"
+
+	"retry-worker/internal/access"
+	"retry-worker/internal/deadletter"
+	"retry-worker/internal/journal"
+)
+
+// running is a site with a run over 40 claims at 10 a minute, of which the last two were refused.
+func running(t *testing.T) (s *site, at, run string) {
+	s, _, _ = planned(t)
+	run = s.world.begin(groupFilter(s), 10, "Senha trocada; combinado com a operadora.")
+	for _, number := range []int64{39, 40} {
+		if err := s.world.Journal.RefuseBulkItem(t.Context(), run, number, string(deadletter.InvalidRetryState)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s, "/bulk-runs/" + run, run
+}
+
+// outcome of a run's page: how many, by what they are called.
+func (d *doc) outcome(name string) string {
+	for _, row := range d.tags("tr") {
+		cells := []string{}
+		for n := range row.ChildNodes() {
+			if n.Type == html.ElementNode {
+				cells = append(cells, text(n))
+			}
+		}
+		if len(cells) == 4 && cells[0] == name {
+			return cells[1]
+		}
+	}
+	return "no row"
+}
+
+func TestARunSaysWhatBecameOfEach(t *testing.T) {
+	s, at, run := running(t)
+	s.world.becomes(t, run, 6, journal.BulkTaken)
+	s.world.becomes(t, run, 9, journal.BulkRecovered)
+	s.world.becomes(t, run, 3, journal.BulkDeadAgain)
+	s.world.becomes(t, run, 1, journal.BulkNobody)
+	s.world.becomes(t, run, 2, journal.BulkDecided)
+	for _, lang := range []string{"pt-BR", "en"} {
+		s.lang = lang
+		checkPage(t, s.page(at), at, lang)
+		checkPage(t, s.page(at+"?outcome=dead_again"), at, lang)
+		checkPage(t, s.page("/bulk-runs"), "runs", lang)
+	}
+	d := s.as(access.Viewer).page(at)
+	for name, n := range map[string]string{
+		"taken by the process": "6", "recovered": "9", "dead again": "3", "no process": "1", "on their way to the process": "2", "refused": "2", "waiting their turn": "17",
+	} {
+		if got := d.outcome(name); got != n {
+			t.Errorf("%s: %s, want %s", name, got, n)
+		}
+	}
+	for _, words := range []string{"Retry of 40 dead letters", "23 of 40 are through", "About 1 min 42 s left", "marta.lima", "Senha trocada; combinado com a operadora.", "logininvalido: usuário # bloqueado", "CLM-T-0007"} {
+		if !d.says(words) {
+			t.Errorf("the run does not say %q", words)
+		}
+	}
+	// The picture is to scale, and says the same in words.
+	x := 0.0
+	for _, r := range d.tags("rect") {
+		if r.Parent.Data != "svg" || attr(r.Parent, "class") != "run-bar" {
+			continue
+		}
+		at, _ := strconv.ParseFloat(attr(r, "x"), 64)
+		width, _ := strconv.ParseFloat(attr(r, "width"), 64)
+		if at < x-0.02 || at > x+0.02 {
+			t.Errorf("the part %s stands at %f, the one before ends at %f", attr(r, "class"), at, x)
+		}
+		if n, _ := strconv.ParseFloat(strings.TrimSuffix(d.share(attr(r, "class")), " %"), 64); width/10 < n-0.5 || width/10 > n+0.5 {
+			t.Errorf("the part %s is %.1f %% wide, and %.1f %% in words", attr(r, "class"), width/10, n)
+		}
+		x = at + width
+	}
+	if x < 999.9 || x > 1000.1 {
+		t.Errorf("the picture ends at %f", x)
+	}
+	if title := d.id("bar-" + run); !strings.Contains(text(title), "recovered: 9") {
+		t.Errorf("the picture says %s", text(title))
+	}
+}
+
+// share that the row of a class of the picture names.
+func (d *doc) share(class string) string {
+	for _, row := range d.tags("tr") {
+		for n := range row.Descendants() {
+			if n.Data == "rect" && attr(n, "class") == class {
+				return text(row.FirstChild.NextSibling.NextSibling)
+			}
+		}
+	}
+	return ""
+}
+
+func TestTheItemsAreFilteredAndPaged(t *testing.T) {
+	w := newWorld(t, now)
+	w.locked(130)
+	s := open(t, w)
+	run := s.world.begin(groupFilter(s), 60, "x")
+	at := "/bulk-runs/" + run
+	s.world.becomes(t, run, 70, journal.BulkRecovered)
+	for address, want := range map[string]int{at: 130, at + "?outcome=recovered": 70, at + "?outcome=planned": 60, at + "?outcome=refused": 0, at + "?outcome=forged": 130, at + "?after=-7": 130, at + "?after=x": 130} {
+		seen := map[string]bool{}
+		for next := address; next != ""; {
+			d := s.page(next)
+			for _, n := range d.rowLinks() {
+				seen[text(n)] = true
+			}
+			if next = ""; len(d.all(func(n *html.Node) bool { return attr(n, "rel") == "next" })) > 0 {
+				next, _, _ = strings.Cut(attr(d.all(func(n *html.Node) bool { return attr(n, "rel") == "next" })[0], "href"), "#")
+			}
+		}
+		if len(seen) != want {
+			t.Errorf("%s lists %d, want %d", address, len(seen), want)
+		}
+	}
+	if d := s.page(at + "?outcome=refused"); !d.says("None has this outcome so far.") {
+		t.Error("an outcome that nobody came to does not say what will appear")
+	}
+}
+
+func TestRefusedItemsSayWhy(t *testing.T) {
+	s, at, _ := running(t)
+	d := s.page(at + "?outcome=refused")
+	if rows := d.rowLinks(); len(rows) != 2 || !strings.Contains(text(d.id("items")), "No process waits for them") {
+		t.Errorf("it says %s", text(d.id("items")))
+	}
+}
+
+func TestARunIsPausedResumedAndCancelled(t *testing.T) {
+	s, at, run := running(t)
+	press := func(verb, words string) *doc {
+		t.Helper()
+		d := s.page(at)
+		var form *html.Node
+		for _, f := range d.tags("form") {
+			if attr(f, "action") == at+"/"+verb {
+				form = f
+			}
+		}
+		if form == nil {
+			t.Fatalf("there is no way to %s", verb)
+		}
+		w := s.post(at+"/"+verb, nil)
+		to, fragment, _ := strings.Cut(w.Header().Get("Location"), "#")
+		if w.Code != http.StatusSeeOther || fragment != "result" {
+			t.Fatalf("%s: got %d to %q", verb, w.Code, to)
+		}
+		d = s.page(to)
+		checkPage(t, d, verb, "en")
+		if !d.says(words) {
+			t.Errorf("%s: it does not say %q: %s", verb, words, text(d.id("steering")))
+		}
+		return d
+	}
+	s.world.becomes(t, run, 10, journal.BulkTaken)
+	d := press("pause", "Paused by ana.souza")
+	if !d.says("Done: the run is paused.") || !d.says("28 are left, about 2 min 48 s at the pace") || d.id("pause") != nil || d.id("resume") == nil {
+		t.Errorf("a paused run says %s", text(d.tags("main")[0]))
+	}
+	d = press("resume", "Resumed by ana.souza")
+	if d.id("resume") != nil || !d.says("Done: the run continues.") {
+		t.Error("a resumed run can be resumed")
+	}
+	d = press("cancel", "Cancelled by ana.souza")
+	if d.id("cancel") != nil || d.id("pause") != nil || !d.says("Their turn never came: they stay open.") || d.says("about 2 min") {
+		t.Errorf("a cancelled run says %s", text(d.tags("main")[0]))
+	}
+	// Too late, or by somebody else meanwhile: nothing is done, and the page says how it stands.
+	for _, verb := range []string{"pause", "resume", "cancel"} {
+		d := s.doc(s.post(at+"/"+verb, nil), http.StatusConflict)
+		checkPage(t, d, verb, "en")
+		if !strings.Contains(text(d.id("wrong")), "Nothing was changed") || !d.says("cancelled") {
+			t.Errorf("%s: it says %s", verb, text(d.id("wrong")))
+		}
+	}
+	if d := s.page(at + "?done=pause"); d.says("Done: the run is paused.") {
+		t.Error("an old address says what is no longer so")
+	}
+	if state := s.world.run(t, run).State; state != journal.BulkCancelled {
+		t.Errorf("the run is %s", state)
+	}
+	s.pages.Open(s.world.Memory, s.world.DeadLetters, lostStep{s.world.DeadLetters}, s.world.Gates())
+	if d := s.doc(s.post(at+"/pause", nil), http.StatusServiceUnavailable); !d.says("The run may not have changed") || strings.Contains(d.raw, "secret detail") {
+		t.Error("it does not say that it is not known")
+	}
+}
+
+// lostStep are bulk runs of which it is not known whether they changed.
+type lostStep struct{ *deadletter.Service }
+
+func (lostStep) Steer(context.Context, string, journal.BulkVerb, string) (journal.BulkRun, error) {
+	return journal.BulkRun{}, errors.New("the journal cannot be written: secret detail")
+}
+
+func TestAHeldRunSaysThatItGoesOnByItself(t *testing.T) {
+	s, at, run := running(t)
+	s.world.becomes(t, run, 5, journal.BulkDecided)
+	if err := s.world.Journal.HoldBulkRun(t.Context(), run, "engine_down"); err != nil {
+		t.Fatal(err)
+	}
+	s.world.Advance(time.Hour)
+	d := s.as(access.Viewer).page(at)
+	checkPage(t, d, at, "en")
+	if got := text(d.id("held")); !strings.Contains(got, "The Zeebe engine does not answer since 1 h ago") || !strings.Contains(got, "continues by itself") {
+		t.Errorf("it says %q", got)
+	}
+	if d.says("are decided one by one, at the pace") || d.says("end at about") || d.id("pause") != nil || d.id("cancel") != nil || !d.says("Your role (viewer) can only watch") {
+		t.Error("it promises an end, or lets a viewer steer")
+	}
+}
+
+func TestARunThatIsBeingPreparedPromisesNoNumbers(t *testing.T) {
+	s, _, _ := planned(t)
+	at := "/bulk-runs/" + s.world.StartBulk(deadletter.BulkCommand{Action: journal.BulkRetry, Filter: groupFilter(s), Reason: "Senha trocada.", By: "marta.lima"})
+	for _, address := range []string{at, "/bulk-runs", "/"} {
+		d := s.page(address)
+		checkPage(t, d, address, "en")
+		if !d.says("Bulk retry") || !d.says("preparing") || d.says("0 of 0") {
+			t.Errorf("%s says %s", address, text(d.tags("main")[0]))
+		}
+	}
+	if d := s.page(at); !d.says("Each dead letter appears here") || d.id("pause") == nil {
+		t.Error("it does not say what will appear, or cannot be paused")
+	}
+}
+
+func TestRunsAreListed(t *testing.T) {
+	s, _, run := running(t)
+	s.world.becomes(t, run, 38, journal.BulkRecovered)
+	for i := range 30 {
+		other := s.world.begin(journal.DeadLetterFilter{Reason: "INVALID_PATIENT_DATA"}, 60, "lote "+strconv.Itoa(i))
+		if _, err := s.world.DeadLetters.Steer(t.Context(), other, journal.BulkCancel, "marta.lima"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	seen, pages := 0, 0
+	for next := "/bulk-runs"; next != ""; pages++ {
+		d := s.page(next)
+		checkPage(t, d, next, "en")
+		seen += len(d.rowLinks())
+		if next = ""; len(d.all(func(n *html.Node) bool { return attr(n, "rel") == "next" })) > 0 {
+			next = attr(d.all(func(n *html.Node) bool { return attr(n, "rel") == "next" })[0], "href")
+		} else if !d.says("recovered: 38, refused: 2") || !d.says("Cause: logininvalido: usuário # bloqueado") || !d.says("done") {
+			t.Errorf("the first run says %s", text(d.id("runs")))
+		}
+	}
+	if seen != 31 || pages != 2 {
+		t.Errorf("%d runs on %d pages, want 31 on 2", seen, pages)
+	}
+	if w := s.get("/bulk-runs?cursor=forged"); w.Code != http.StatusSeeOther || w.Header().Get("Location") != "/bulk-runs" {
+		t.Errorf("a forged cursor leads to %d", w.Code)
+	}
+}
+
+func TestAnUnknownRunIsSaid(t *testing.T) {
+	s, _, _ := planned(t)
+	for _, from := range []string{"/bulk-runs/none", "/bulk-runs/%3Cb%3E"} {
+		checkPage(t, s.doc(s.get(from), http.StatusNotFound), from, "en")
+		if d := s.doc(s.post(from+"/pause", nil), http.StatusNotFound); !d.says("Bulk run not found") {
+			t.Error("it does not say so")
+		}
+	}
+	if d := s.doc(s.post("/bulk-runs/new", nil), http.StatusMethodNotAllowed); !d.says("does not take that") {
+		t.Error("a plan takes a form")
+	}
+}
+
+func TestARunIsLive(t *testing.T) {
+	s, at, run := running(t)
+	tag := s.get(at).Header().Get("ETag")
+	s.header.Set("If-None-Match", tag)
+	if w := s.get(at); tag == "" || w.Code != http.StatusNotModified {
+		t.Errorf("a run that stands still is sent again: %d", w.Code)
+	}
+	s.world.becomes(t, run, 1, journal.BulkDecided)
+	if w := s.get(at); w.Code != http.StatusOK {
+		t.Errorf("a run that goes on is not sent: %d", w.Code)
+	}
+	s.header.Del("If-None-Match")
+	if summary := attr(s.page(at).tags("body")[0], "data-summary"); summary != "running. 3 of 40 are through" {
+		t.Errorf("screen readers hear %q", summary)
+	}
+}
+
+func TestHostileTextsOfARunAreInert(t *testing.T) {
+	w := newWorld(t, now)
+	w.DieWaiting("no-retry", hostileID, hostile, -1)
+	s := open(t, w)
+	run := "019c0000-0000-7000-8000-00000000000b"
+	hostileRun := journal.BulkRun{ID: run, Action: journal.BulkRetry, Through: 1 << 40, PerMinute: 60, Reason: hostile, By: hostile,
+		Filter: journal.DeadLetterFilter{Policy: "<b>", Team: "<b>", Reason: "<b>", Query: hostile}}
+	if _, err := w.Journal.Bulk(t.Context(), &journal.BulkStep{Verb: journal.BulkStart, By: hostile, Run: hostileRun}); err != nil {
+		t.Fatal(err)
+	}
+	w.Gather(run)
+	refused := w.StartBulk(deadletter.BulkCommand{Action: journal.BulkDiscard, Filter: journal.DeadLetterFilter{Query: hostileID}, Reason: "x", By: "marta.lima"})
+	w.Gather(refused)
+	err := errors.Join(w.Journal.HoldBulkRun(t.Context(), run, "<b>"), w.Journal.RefuseBulkItem(t.Context(), refused, 1, "<b>"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, address := range []string{"/bulk-runs", "/bulk-runs/" + run, "/bulk-runs/" + refused, "/"} {
+		d := s.page(address)
+		checkPage(t, d, address, "en")
+		if len(d.tags("script")) != 1 || len(d.tags("b", "img")) > 0 {
+			t.Errorf("%s has markup of somebody's", address)
+		}
+		for _, r := range d.raw {
+			if r < ' ' && r != '\n' || r == '\u202e' || r == '\u200b' {
+				t.Errorf("%s holds the character %U as it is", address, r)
+				break
+			}
+		}
+	}
+}
+
+// TestTheStoryAndTheAuditNameTheRun: with the journal's own words on a run, and on a decision that is part of it.
+func TestTheStoryAndTheAuditNameTheRun(t *testing.T) {
+	w := newWorld(t, now)
+	w.locked(1)
+	id := "019c0000-0000-7000-8000-00000000000a"
+	step := func(verb journal.BulkVerb, by string) {
+		t.Helper()
+		if _, err := w.Journal.Bulk(t.Context(), &journal.BulkStep{Verb: verb, By: by, Run: journal.BulkRun{ID: id, Action: journal.BulkRetry, Through: 9, PerMinute: 60, Reason: "Senha trocada.", By: by}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	step(journal.BulkStart, "marta.lima")
+	if _, err := w.Journal.GatherBulkItems(t.Context(), w.Memory, id, 10, "in_other_run"); err != nil {
+		t.Fatal(err)
+	}
+	letter := w.letterOf(t, "CLM-T-0000")
+	if _, err := w.DeadLetters.Retry(t.Context(), deadletter.Command{ID: letter.ID, Reason: "Senha trocada.", By: "marta.lima", When: deadletter.Now, Run: id}); err != nil {
+		t.Fatal(err)
+	}
+	step(journal.BulkCancel, "ana.souza")
+	s := open(t, w)
+	d := s.page(subjectAddress("tiss-submission", "CLM-T-0000"))
+	checkPage(t, d, "a claim of a run", "en")
+	for _, part := range []string{"decision", "events"} {
+		links := 0
+		for n := range d.id(part).Descendants() {
+			if n.Data == "a" && attr(n, "href") == "/bulk-runs/"+id {
+				links++
+			}
+		}
+		if links != 1 {
+			t.Errorf("the %s name the run %d times", part, links)
+		}
+	}
+	d = s.page("/audit")
+	checkPage(t, d, "audit", "en")
+	for _, words := range []string{"Bulk run started. “Senha trocada.” (marta.lima)", "Bulk run cancelled. (ana.souza)"} {
+		if !d.says(words) {
+			t.Errorf("the audit does not say %q: %s", words, text(d.id("records")))
+		}
+	}
+	if link := d.link("Bulk run"); link == nil {
+		t.Error("the nav is gone")
+	}
+	if len(d.all(func(n *html.Node) bool { return attr(n, "href") == "/bulk-runs/"+id })) != 3 { // started, gathered, cancelled
+		t.Error("the audit's records do not lead to the run")
+	}
+}

@@ -1,0 +1,203 @@
+package console_test
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	"retry-worker/internal/deadletter"
+	"retry-worker/internal/destination"
+	"retry-worker/internal/journal"
+	"retry-worker/internal/testkit"
+)
+
+// world is a journal with a clock of its own, and people who decide on what it gives up.
+type world struct{ *testkit.Fixture }
+
+func newWorld(t testing.TB, at time.Time) world { return world{testkit.New(t, testkit.At(at))} }
+
+// fails has a subject fail once, in the same process.
+func (w world) fails(policy, id, text string) *journal.Attempt {
+	return w.Fail(policy, id, text, -1)
+}
+
+// failsUntilDead has it fail again whenever its retry comes.
+func (w world) failsUntilDead(policy, id, text string) {
+	for a := w.fails(policy, id, text); a.Decision.ShouldRetry(); a = w.fails(policy, id, text) {
+		w.Set(a.Decision.NextRetryTime.Add(4 * time.Second))
+	}
+}
+
+// items are all dead letters, the newest first.
+func (w world) items() (all []deadletter.Item) {
+	for cursor := ""; ; {
+		page, next, err := w.Memory.DeadLetterPage(context.Background(), journal.DeadLetterFilter{State: deadletter.AllStates}, cursor, 200)
+		if err != nil {
+			panic(err)
+		}
+		all = append(all, page...)
+		if cursor = next; next == "" {
+			return all
+		}
+	}
+}
+
+// locked has n claims die of one credential, and one of something else; their processes wait.
+func (w world) locked(n int) {
+	for i := range n {
+		w.DieWaiting("tiss-submission", fmt.Sprintf("CLM-T-%04d", i), fmt.Sprintf("LoginInvalido: usuário %d bloqueado", 1000+i), -1)
+		w.Advance(time.Second)
+	}
+	w.DieWaiting("tiss-submission", "CLM-T-9999", "INVALID_PATIENT_DATA: carteira", -1)
+}
+
+// begin starts a bulk run on everything that f lets through, at 60 a minute unless it is said.
+func (w world) begin(f journal.DeadLetterFilter, perMinute int64, reason string) (run string) {
+	run = w.StartBulk(deadletter.BulkCommand{Action: journal.BulkRetry, Filter: f, PerMinute: perMinute, When: deadletter.Now, Reason: reason, By: "marta.lima"})
+	w.Gather(run)
+	return run
+}
+
+// becomes gives the next n planned items of a run an outcome, and ends the run where none is left.
+func (w world) becomes(t *testing.T, run string, n int, outcome journal.BulkOutcome) {
+	t.Helper()
+	items := w.DecideBulk(run, n)
+	if outcome != journal.BulkDecided {
+		w.Deliver(outcome != journal.BulkNobody)
+	}
+	for _, i := range items {
+		switch outcome {
+		case journal.BulkRecovered:
+			w.Succeed(i.Subject.Policy, i.Subject.ID)
+		case journal.BulkDeadAgain:
+			w.fails(i.Subject.Policy, i.Subject.ID, "LoginInvalido: usuário 7 bloqueado")
+		}
+	}
+	if w.run(t, run).Counts[journal.BulkPlanned] == 0 {
+		w.FinishBulk(run)
+	}
+}
+
+// run is a bulk run as it stands.
+func (w world) run(t *testing.T, id string) journal.BulkRun {
+	t.Helper()
+	run, err := w.DeadLetters.Run(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return run
+}
+
+// runs are all bulk runs, the newest first.
+func (w world) runs(t *testing.T) []journal.BulkRun {
+	t.Helper()
+	runs, _, err := w.DeadLetters.Runs(t.Context(), "", 200)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return runs
+}
+
+// hostile is an error text that would like to act.
+const hostile = "<script>alert(1)</script>\x1b[31mred\x1b[0m \u202Eevil\u200b \"'><img src=x onerror=alert(2)> {{.Secret}} \x00end"
+
+// subjects of the sample.
+const (
+	deadID      = "CLM-2026-004711"
+	permanentID = "CLM-2026-004802"
+	waitingID   = "CLM-2026-004900"
+	longStoryID = "CLM-2026-004650"
+	hostileID   = "msg/<b>7</b>?x=1#y&z \"q\" é"
+)
+
+// sample is a worker's week, up to the instant now.
+func sample(t *testing.T, now time.Time) world {
+	w := newWorld(t, now.Add(-80*time.Hour))
+	const tiss = "tiss-submission"
+	// A claim that a person sent again after three days, and that went through then.
+	w.failsUntilDead(tiss, longStoryID, "Timeout waiting for https://portal.operadora.example/tiss: read timed out after 30000 ms")
+	long := w.items()[0].ID
+	w.Await(long)
+	w.Set(now.Add(-6 * time.Hour))
+	if _, err := w.DeadLetters.Retry(t.Context(), deadletter.Command{ID: long, Reason: "Portal da operadora voltou; combinado com ela por telefone.", By: "marta.lima", Force: true, When: deadletter.Now}); err != nil {
+		t.Fatal(err)
+	}
+	w.Deliver(true)
+	w.Advance(40 * time.Second)
+	w.Succeed(tiss, longStoryID)
+	// A day with its failures, of which most recover.
+	w.Set(now.Add(-5 * time.Hour))
+	for i := range 24 {
+		id := "CLM-2026-0040" + strconv.Itoa(10+i)
+		w.fails(tiss, id, []string{"HTTP 503 Service Unavailable", "connection reset by peer", "SocketTimeoutException"}[i%3])
+		w.Advance(7 * time.Minute)
+		if i%4 != 3 {
+			w.Succeed(tiss, id)
+		}
+	}
+	w.Set(now.Add(-125 * time.Minute))
+	for i, text := range []string{"AUTHORIZATION_DENIED: senha vencida", "INVALID_PATIENT_DATA: carteira não confere", "LoginInvalido: usuário bloqueado", "INSURANCE_EXPIRED", "DUPLICATE_CLAIM protocolo já utilizado"} {
+		for n := range 5 - i {
+			w.fails(tiss, "CLM-2026-0048"+strconv.Itoa(10+i*10+n), text)
+			w.Advance(time.Minute)
+		}
+	}
+	w.fails(tiss, permanentID, "INVALID_PATIENT_DATA: número da carteira não confere com o cadastro da operadora")
+	w.failsUntilDead("whatsapp-message", "wamid.HBgN-4471", "HTTP 500 Internal Server Error")
+	w.fails("whatsapp-message", hostileID, "recipient does not exist 404 "+hostile)
+	w.fails("no-retry", hostileID, hostile)
+	w.failsUntilDead("job-queue", "import-lote-2219", "database is locked")
+	for i, item := range w.items() {
+		if item.State == journal.DeadLetterOpen && i%5 != 2 {
+			w.Await(item.ID)
+		}
+	}
+	w.portals(t, now)
+	w.Set(now.Add(-13 * time.Minute))
+	w.fails(tiss, waitingID, "Connection refused by 10.20.0.7:443")
+	w.Set(now)
+	return w
+}
+
+// portalName is a destination of the sample that is down, for which heldID waits; passedID waited before.
+const (
+	portalName = "unimed-sp"
+	heldID     = "CLM-2026-005001"
+	passedID   = "CLM-2026-005002"
+)
+
+// portals: one was down and is down again, one has a hostile name and is held by a person.
+func (w world) portals(t *testing.T, now time.Time) {
+	t.Helper()
+	at := func(ago time.Duration) time.Time {
+		w.Set(now.Add(-ago))
+		return w.Now()
+	}
+	p := testkit.NewPortal(portalName, w.Journal, at(3*time.Hour))
+	p.Fails(t, at(100*time.Minute))
+	p.Hold(t, passedID, 9001, now.Add(9*time.Hour))
+	p.Happens(t, at(95*time.Minute), destination.Answered{})
+	p.Release(t, passedID, 9001, "unimed-sp down 10:20–10:25; released 1 of 1")
+	p.Happens(t, at(90*time.Minute), destination.Turn{})
+	p.Fails(t, at(58*time.Minute))
+	p.Hold(t, heldID, 9002, now.Add(6*time.Hour))
+	p.Hold(t, "CLM-2026-005003", 9003, time.Time{})
+	h := testkit.NewPortal(hostileID, w.Journal, at(50*time.Minute))
+	h.Happens(t, w.Now(), destination.Hold{Until: now.Add(2 * time.Hour)})
+}
+
+// sampleDead has a claim that has just used up its retries, on top of the sample.
+func sampleDead(t *testing.T, now time.Time) world {
+	w := sample(t, now.Add(-190*time.Minute))
+	w.failsUntilDead("tiss-submission", deadID, "HTTP 504 Gateway Timeout em /tissLoteGuias")
+	if w.Now().After(now) {
+		t.Fatal("the ladder took longer than the sample gives it")
+	}
+	w.Await(w.items()[0].ID)
+	w.Set(now.Add(-2*time.Minute - 20*time.Second))
+	w.fails("tiss-submission", "CLM-2026-004901", "Connection refused by 10.20.0.7:443")
+	w.Set(now)
+	return w
+}

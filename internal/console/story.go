@@ -1,0 +1,278 @@
+package console
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+
+	"retry-worker/internal/catalogue"
+	"retry-worker/internal/decision"
+	"retry-worker/internal/journal"
+)
+
+// chapter is one episode of a story, with what happened in it.
+type chapter struct {
+	Number int64
+	State  string
+	Events []event
+}
+
+// event is one thing that happened.
+type event struct {
+	Record int64
+	// Mark is the shape it has in the picture.
+	Mark  string
+	At    Moment
+	Title string
+	// Text says what follows from it.
+	Text string
+	// Error of an attempt; with nothing personal in it.
+	Error string
+	// Same tells that error and rule are those of the attempt before.
+	Same bool
+	// Why is how the error was judged.
+	Why *why
+	// Wait until the next retry; empty where none follows.
+	Wait string
+	Next Moment
+	// By and Words are a person's name and reason.
+	By, Words string
+	// Run is the page of the bulk run that it was part of; empty where there is none.
+	Run string
+	// Facts are what else is known.
+	Facts []fact
+}
+
+// why an error was judged as it was.
+type why struct {
+	Class   Badge
+	Reason  decision.Reason
+	Rule    string
+	Matched string
+	Hint    string
+	Team    string
+}
+
+type fact struct{ Name, Value string }
+
+// entryBody is what the audit's entries say, all kinds together; what a kind does not say is empty.
+type entryBody struct {
+	Decision   journal.DeadLetterState `json:"decision"`
+	Reason     string                  `json:"reason"`
+	By         string                  `json:"by"`
+	Episode    int64                   `json:"episode"`
+	RetryCount int64                   `json:"retryCount"`
+	Outcome    string                  `json:"outcome"`
+	Rejection  string                  `json:"rejection"`
+	Delivery   string                  `json:"delivery"`
+	Fresh      bool                    `json:"fresh"`
+	Message    string                  `json:"message"`
+	Run        string                  `json:"bulkRun"`
+	Verb       journal.BulkVerb        `json:"verb"`
+}
+
+// chapters are the episodes in order, each with its events by their records.
+func (v *visit) chapters(story *journal.Story, c *catalogue.Catalogue) []chapter {
+	var all []chapter
+	in := func(episode int64) *chapter {
+		if n := len(all); n > 0 && (episode == 0 || all[n-1].Number == episode) {
+			return &all[n-1]
+		}
+		ch := chapter{Number: episode}
+		for i := range story.Episodes {
+			if e := &story.Episodes[i]; e.Number == episode {
+				ch.State = v.lang.T("state.word." + string(e.StateAt(v.now)))
+			}
+		}
+		all = append(all, ch)
+		return &all[len(all)-1]
+	}
+	var last *journal.Attempt
+	attempts, entries := story.Attempts, story.Entries
+	for len(attempts) > 0 || len(entries) > 0 {
+		if len(entries) == 0 || len(attempts) > 0 && attempts[0].Record < entries[0].Record {
+			a := &attempts[0]
+			ch := in(a.Episode)
+			e := v.attempt(story.Subject.Policy, a, c)
+			if last != nil && last.Episode == a.Episode && last.Error == a.Error && last.Decision.MatchedRule == a.Decision.MatchedRule {
+				e.again()
+			}
+			ch.Events = append(ch.Events, e)
+			last, attempts = a, attempts[1:]
+			continue
+		}
+		b := bodyOf(&entries[0])
+		ch := in(b.Episode)
+		ch.Events = append(ch.Events, v.entry(&entries[0], b))
+		entries = entries[1:]
+	}
+	return all
+}
+
+// again leaves out what the attempt before said word for word.
+func (e *event) again() {
+	e.Same, e.Error = true, ""
+	if e.Why.Team == "" {
+		e.Why = nil
+		return
+	}
+	e.Why = &why{Team: e.Why.Team}
+}
+
+// attempt as an event.
+func (v *visit) attempt(policy string, a *journal.Attempt, c *catalogue.Catalogue) event {
+	d := &a.Decision
+	e := event{Record: a.Record, Mark: markRetry, At: v.at(d.AnalysedAt), Title: v.lang.T("event.attempt", v.lang.Number(a.Number)), Error: a.Error}
+	if a.Revision > 0 {
+		e.Title = v.lang.T("event.revision", v.lang.Number(a.Number))
+	}
+	e.Why = &why{
+		Class: v.presumed(d), Reason: d.Reason, Rule: d.MatchedRule, Matched: d.MatchedText,
+		Hint: hint(c, policy, d.MatchedRule),
+	}
+	if d.Outcome == decision.MaxRetriesExceeded {
+		e.Why.Reason = "" // which the sentence says
+	}
+	if d.ShouldRetry() {
+		e.Text = v.lang.T("event.retry", v.lang.retry(d.RetryCount, d.MaxRetries))
+		e.Wait, e.Next = v.lang.span(d.Backoff.Delay), v.at(d.NextRetryTime)
+	} else {
+		e.Mark, e.Why.Team = markFinal, v.lang.team(d.Team)
+		e.Text = v.lang.T("event.final."+finalKind(d), v.lang.Number(d.MaxRetries))
+	}
+	e.Facts = v.facts(a)
+	return e
+}
+
+// finalKind tells which limit, or that the error itself, ended the retries.
+func finalKind(d *decision.Decision) string {
+	switch {
+	case d.Outcome == decision.PermanentError && d.ErrorClassification == decision.Unknown:
+		return "unknown"
+	case d.Outcome == decision.PermanentError:
+		return "permanent"
+	case d.Reason == decision.ReasonTimeLimit:
+		return "time"
+	default:
+		return "limit"
+	}
+}
+
+var classTones = map[decision.ErrorClassification]string{decision.Permanent: "bad", decision.Transient: "wait", decision.Unknown: "warn"}
+
+func (v *visit) class(c decision.ErrorClassification) Badge {
+	return Badge{classTones[c], v.lang.Or("class."+string(c), string(c))}
+}
+
+// facts for whoever follows an attempt up in the engine or the log.
+func (v *visit) facts(a *journal.Attempt) []fact {
+	d := &a.Decision
+	all := []fact{
+		{v.lang.T("fact.record"), v.lang.Number(a.Record)},
+		{v.lang.T("fact.counted"), v.lang.retries(a.AnalysedCount, d.MaxRetries)},
+		{v.lang.T("fact.matched"), d.MatchedRule},
+		{v.lang.T("fact.rule"), string(a.Rule)},
+		{v.lang.T("fact.catalogue"), d.Catalogue},
+		{v.lang.T("fact.process"), key(a.ProcessInstanceKey)},
+		{v.lang.T("fact.job"), key(a.JobKey)},
+		{v.lang.T("fact.letter"), a.DeadLetter},
+		{v.lang.T("fact.took"), v.lang.short(float64(a.Took.Microseconds())/1000, 2) + " ms"},
+	}
+	return slices.DeleteFunc(all, func(f fact) bool { return f.Value == "" })
+}
+
+// entry of the audit as an event.
+func (v *visit) entry(from *journal.Entry, b *entryBody) event {
+	e := event{Record: from.Record, Mark: markNote, At: v.at(from.At)}
+	if b.Run != "" {
+		e.Run = runURL(b.Run)
+	}
+	switch {
+	case from.Kind == journal.RejectionEntry && b.Rejection != "":
+		e.Title, e.Text = v.lang.T("event.kind.rejection"), v.lang.T("event.rejection.text")
+		e.Facts = []fact{{v.lang.T("event.fact.code"), b.Rejection}, {v.lang.T("event.fact.message"), b.Message}}
+	case from.Kind == journal.OutcomeEntry && b.Outcome == "success":
+		e.Mark, e.Title = markRecovered, v.lang.T("event.success")
+	case from.Kind == journal.OutcomeEntry && b.Outcome != "":
+		e.Mark, e.Title, e.Text = markFinal, v.lang.T("event.failure"), v.lang.T("event.failure.text")
+	case from.Kind == journal.DeliveryEntry && b.Delivery != "":
+		e.Title = v.lang.Or("event.delivery."+b.Delivery, v.lang.T("event.kind.delivery"))
+	case from.Kind == journal.ReviewEntry && b.Decision == journal.DeadLetterDiscarded:
+		e.Mark, e.Title, e.By, e.Words = markDiscard, v.lang.T("event.discarded"), b.By, b.Reason
+	case from.Kind == journal.ReviewEntry && b.Decision == journal.DeadLetterReprocessing:
+		e.Mark, e.Title, e.By, e.Words = markReview, v.lang.T("event.reviewed"), b.By, b.Reason
+		if e.Text = v.lang.T("event.reviewed.text", v.lang.Number(b.RetryCount)); b.Fresh {
+			e.Text = v.lang.T("event.reviewed.fresh")
+		}
+	case from.Kind == journal.BulkEntry && b.Verb != "":
+		e.Title, e.By, e.Words = v.lang.Or("event.bulk."+string(b.Verb), v.lang.T("event.kind.bulk")), b.By, b.Reason
+	case from.Kind == journal.GateEntry:
+		v.gateEvent(&e, from)
+	case from.Kind == journal.DestinationEntry:
+		v.portalEvent(&e, from)
+	case from.Kind == journal.ErasureEntry && b.By != "":
+		e.Title, e.By, e.Words = v.lang.T("event.kind.erasure"), b.By, b.Reason
+	default:
+		e.Title = v.lang.Or("event.kind."+string(from.Kind), string(from.Kind))
+		e.Facts = plainFacts(from.Body)
+	}
+	return e
+}
+
+// gateEvent says what became of a claim at a gate.
+func (v *visit) gateEvent(e *event, from *journal.Entry) {
+	b, _ := journal.ReadGate(from) // what cannot be read has no action
+	e.Title = v.lang.T("event.kind.gate")
+	switch b.Action {
+	case journal.GateHeld:
+		e.Mark, e.Title, e.Text = markHeld, v.lang.T("event.gate.held", b.Destination), v.lang.T("event.gate.text")
+	case journal.GateReleased:
+		e.Mark, e.Title = markReleased, v.lang.T("event.gate.released", b.Destination, v.lang.lasting(from.At.Sub(b.Since)))
+		e.Facts = []fact{{v.lang.T("event.gate.why"), b.Reason}}
+	case journal.GateGivenUp:
+		e.Mark, e.Title = markFinal, v.lang.T("event.gate.given_up", b.Destination)
+		e.Why = &why{Reason: b.GiveUp, Team: v.lang.team(b.Team)}
+		e.Text = v.lang.reason(b.GiveUp) + "."
+	case journal.GateAnswered:
+		e.Mark, e.Title = markRecovered, v.lang.T("event.success")
+	}
+}
+
+// portalEvent says what became of a destination, or was ordered.
+func (v *visit) portalEvent(e *event, from *journal.Entry) {
+	b, _ := journal.ReadDestination(from) // what cannot be read says nothing
+	e.Title = v.lang.T("event.kind.destination")
+	switch c := b.Command; {
+	case c != nil:
+		e.Title, e.By, e.Words = v.lang.T("event.order."+string(c.Verb), from.Subject.ID), c.By, c.Reason
+	case b.State != nil:
+		e.Title = v.lang.T("event.portal", from.Subject.ID, v.lang.T("portal."+string(b.State.Phase)))
+	}
+}
+
+// plainFacts are the fields of an entry of a kind that this page has no words for.
+func plainFacts(body string) []fact {
+	var fields map[string]any
+	if json.Unmarshal([]byte(body), &fields) != nil {
+		return []fact{{"body", body}}
+	}
+	var all []fact
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		switch value := fields[name].(type) {
+		case string:
+			all = append(all, fact{name, value})
+		case bool:
+			all = append(all, fact{name, strconv.FormatBool(value)})
+		case float64:
+			all = append(all, fact{name, strconv.FormatFloat(value, 'f', -1, 64)})
+		}
+	}
+	return all
+}
+
+func bodyOf(e *journal.Entry) *entryBody {
+	var b entryBody
+	_ = json.Unmarshal([]byte(e.Body), &b) // what cannot be read is shown as it is
+	return &b
+}

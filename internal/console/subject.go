@@ -1,0 +1,316 @@
+package console
+
+import (
+	"cmp"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+
+	"retry-worker/internal/access"
+	"retry-worker/internal/catalogue"
+	"retry-worker/internal/deadletter"
+	"retry-worker/internal/decision"
+	"retry-worker/internal/journal"
+)
+
+// subjectData is one subject's whole story, and what can be done now.
+type subjectData struct {
+	Subject journal.Subject
+	Tenant  string // empty where it is the one that everybody has
+	Status  Badge
+	// Means is what the status means, and what comes next, as a sentence.
+	Means string
+	// Next retry, behind the words that say whether it lies ahead.
+	NextIs   string
+	Next     Moment
+	Retries  string
+	Letter   *letterData
+	Wide     *timeline
+	Narrow   *timeline
+	Marks    []legendRow
+	Chapters []chapter
+	Audit    string
+	// Shown says how much of a long story is shown; empty where all is.
+	Shown string
+	// HintLang is the language of the catalogue's hints; empty where it is not known.
+	HintLang string
+}
+
+// letterData is the subject's latest dead letter: why it is there, who acts, what was decided, and the forms.
+type letterData struct {
+	journal.DeadLetter
+	Open    bool
+	Team    string
+	Born    Moment
+	Hint    string
+	HintOld bool // the hint is of a newer catalogue than the decision
+	Process Badge
+	// ProcessText is what that means.
+	ProcessText string
+	Review      *reviewData
+	Form        *reviewForm
+	// JustDone tells that the reader's own decision led here.
+	JustDone bool
+	// Wrong is why what was sent was not done; empty where nothing was sent, or it was done.
+	Wrong string
+
+	unattended bool
+}
+
+// reviewData is what a person decided.
+type reviewData struct {
+	Discard      bool
+	By, Reason   string
+	At, Next     Moment
+	Retry        string
+	Delivery     *Badge
+	DeliveryText string
+	Ahead        bool
+	// Run is the page of the bulk run that decided; empty where a person decided on this one alone.
+	Run string
+}
+
+// reviewForm is what the reader may do about an open dead letter.
+type reviewForm struct {
+	ID string
+	// MayNot says why the reader may do nothing, empty where he may; MayRestart that the whole ladder may begin again, and
+	// AtLimit that a retry is beyond the limit.
+	MayNot                string
+	MayRestart, AtLimit   bool
+	NextRetry, MaxRetries string
+	// Wait is the policy's backoff in words; empty where the catalogue no longer has the policy.
+	Wait string
+	Back string
+	// Unattended tells that no process waits: a retry would be carried out by nobody.
+	Unattended bool
+	// What was sent, and what is wrong with it.
+	Reason, How, When, Wrong string
+	Discarding               bool
+	Token                    string
+}
+
+func (p *Pages) subject(v *visit, o *open) (*page, error) {
+	s := journal.Subject{
+		Tenant: cmp.Or(v.r.URL.Query().Get("tenant"), journal.DefaultTenant), Policy: v.r.PathValue("policy"), ID: v.r.PathValue("id"),
+	}
+	return p.subjectPage(v, o, s, nil)
+}
+
+// subjectPage shows a subject, with the form as it was sent where there is something wrong with it.
+func (p *Pages) subjectPage(v *visit, o *open, s journal.Subject, sent *reviewForm) (*page, error) {
+	story, found, err := o.Story(v.r.Context(), s)
+	if err != nil {
+		return nil, unreadable(err)
+	}
+	if !found {
+		return nil, &problem{status: http.StatusNotFound, key: "subject_unknown"}
+	}
+	c := p.Catalogue()
+	d := &subjectData{Subject: s, Audit: "/audit?" + url.Values{"policy": {s.Policy}, "id": {s.ID}}.Encode(), HintLang: hintLang(c)}
+	if s.Tenant != journal.DefaultTenant {
+		d.Tenant = s.Tenant
+		d.Audit += "&" + url.Values{"tenant": {s.Tenant}}.Encode()
+	}
+	state := v.standing(d, &story)
+	if n := len(story.DeadLetters); n > 0 {
+		d.Letter = v.letter(&story, &story.DeadLetters[n-1], o, c)
+		if sent != nil {
+			d.Letter.Wrong = sent.Wrong
+		}
+		if d.Letter.Open {
+			d.Letter.Form = v.form(d.Letter, c.Policies[s.Policy], subjectURL(s), sent)
+		}
+	}
+	d.Shown = v.shorten(&story)
+	d.Wide, d.Narrow = v.timelines(&story)
+	d.Marks = v.legend(d.Wide)
+	d.Chapters = v.chapters(&story, c)
+	pg := &page{name: "subject", section: "dead-letters", title: s.ID, data: d, summary: d.Status.Word + ". " + d.Means}
+	if sent != nil {
+		pg.status, pg.fixed = http.StatusUnprocessableEntity, true
+	}
+	if state.Open() || state == journal.Due || len(story.Held) > 0 {
+		pg.pulse = v.now.Truncate(time.Minute).String() // the picture's now moves on
+	}
+	return pg, nil
+}
+
+// mostEvents of a story that its page shows; the audit has them all.
+const mostEvents = 200
+
+// shorten leaves the last of a long story, and says so.
+func (v *visit) shorten(story *journal.Story) string {
+	all := len(story.Attempts) + len(story.Entries)
+	if all <= mostEvents {
+		return ""
+	}
+	records := make([]int64, 0, all)
+	for i := range story.Attempts {
+		records = append(records, story.Attempts[i].Record)
+	}
+	for i := range story.Entries {
+		records = append(records, story.Entries[i].Record)
+	}
+	slices.Sort(records)
+	from := records[all-mostEvents]
+	story.Attempts = slices.DeleteFunc(slices.Clone(story.Attempts), func(a journal.Attempt) bool { return a.Record < from })
+	story.Entries = slices.DeleteFunc(slices.Clone(story.Entries), func(e journal.Entry) bool { return e.Record < from })
+	return v.lang.T("events.last", v.lang.Number(mostEvents), v.lang.Number(int64(all)))
+}
+
+// hintLang is the language of the catalogue's own words where that is known: the default's are Portuguese.
+func hintLang(c *catalogue.Catalogue) string {
+	if c.Source == catalogue.DefaultSource {
+		return string(Portuguese)
+	}
+	return ""
+}
+
+// overdue is a retry that was not heard of for so long after its time: processes need seconds.
+const overdue = 15 * time.Minute
+
+// standing says how the subject stands now.
+func (v *visit) standing(d *subjectData, story *journal.Story) journal.State {
+	n, held := len(story.Episodes), ""
+	if len(story.Held) > 0 {
+		held = v.lang.T("state.held", story.Held[0].Destination, v.brief(story.Held[0].Since))
+	}
+	if n == 0 {
+		if d.Status, d.Means = (Badge{"off", v.lang.T("status.none")}), v.lang.T("state.none"); held != "" {
+			d.Status, d.Means = v.lang.statusBadge(journal.StatusPending), held
+		}
+		return ""
+	}
+	e := &story.Episodes[n-1]
+	state := e.StateAt(v.now)
+	d.Status, d.Means = v.lang.statusBadge(state.Status()), v.lang.T("state."+string(state))
+	d.Retries = v.lang.Number(e.Retries)
+	if m := len(story.Attempts); m > 0 {
+		d.Retries = v.lang.retries(e.Retries, story.Attempts[m-1].Decision.MaxRetries)
+	}
+	switch {
+	case held != "": // its status stays what it was
+		d.Means = held
+	case state == journal.Scheduled, state == journal.Reprocessing:
+		d.NextIs, d.Next = v.lang.T("state.next"), v.in(e.NextRetryTime)
+	case state == journal.Due:
+		d.NextIs = v.lang.T("state.next_due")
+		if d.Next = v.ago(e.NextRetryTime); v.now.Sub(e.NextRetryTime) > overdue {
+			d.Status.Tone, d.Means = "warn", v.lang.T("state.overdue")
+		}
+	}
+	return state
+}
+
+// letter is what is known of a dead letter.
+func (v *visit) letter(story *journal.Story, dl *journal.DeadLetter, o *open, c *catalogue.Catalogue) *letterData {
+	l := &letterData{DeadLetter: *dl, Open: dl.State == journal.DeadLetterOpen, Team: v.lang.team(dl.Team), Born: v.ago(dl.CreatedAt)}
+	if a := attemptOf(story, dl.Record); a != nil {
+		l.Hint = hint(c, story.Subject.Policy, a.Decision.MatchedRule)
+		l.HintOld = a.Decision.Catalogue != c.Version
+	}
+	if process := o.Process(dl); l.Open {
+		l.unattended = process == deadletter.Nobody
+		l.Process, l.ProcessText = v.lang.processBadge(process), v.lang.T("process."+string(process)+".text")
+	}
+	if !dl.Review.At.IsZero() {
+		l.Review = v.review(dl)
+	}
+	l.JustDone = v.r.URL.Query().Get("done") == dl.ID && l.Review != nil && !l.Open
+	return l
+}
+
+func (v *visit) review(dl *journal.DeadLetter) *reviewData {
+	n := &dl.Review
+	r := &reviewData{Discard: n.Discard, By: n.By, Reason: n.Reason, At: v.at(n.At)}
+	if !n.Discard {
+		r.Ahead = n.NextRetryTime.After(v.now) && dl.State == journal.DeadLetterReprocessing
+		r.Next = v.at(n.NextRetryTime)
+		r.Retry = v.lang.T("review.retry_number", v.lang.retry(dl.RetryCount+1, dl.MaxRetries))
+		if n.Fresh {
+			r.Retry = v.lang.T("review.fresh")
+		}
+		if r.Ahead {
+			r.Next = v.in(n.NextRetryTime)
+		}
+	}
+	if dl.Run != "" {
+		r.Run = runURL(dl.Run)
+	}
+	if dl.Delivery != journal.DeliveryNone {
+		b := v.lang.deliveryBadge(dl.Delivery)
+		r.Delivery, r.DeliveryText = &b, v.lang.T("delivery."+string(dl.Delivery)+".text")
+	}
+	return r
+}
+
+func attemptOf(story *journal.Story, record int64) *journal.Attempt {
+	for i := range story.Attempts {
+		if story.Attempts[i].Record == record {
+			return &story.Attempts[i]
+		}
+	}
+	return nil
+}
+
+// hint of the rule that matched, as the catalogue in force has it; empty where it has none.
+func hint(c *catalogue.Catalogue, policy, matched string) string {
+	p, ok := c.Policies[policy]
+	if !ok || matched == "" {
+		return ""
+	}
+	for _, r := range p.Rules.Rules() {
+		if r.Name == matched {
+			return r.Hint
+		}
+		for _, code := range r.Codes {
+			if code == matched {
+				return r.Hint
+			}
+		}
+	}
+	return ""
+}
+
+// form is what may be done by the reader, with what was sent if that was wrong.
+func (v *visit) form(l *letterData, p *decision.Policy, back string, sent *reviewForm) *reviewForm {
+	f := &reviewForm{When: "backoff", How: "next"}
+	f.AtLimit = l.RetryCount >= l.MaxRetries
+	if f.AtLimit {
+		f.How = "" // beyond the limit it must be said
+	}
+	if sent != nil {
+		*f = *sent
+		f.AtLimit = l.RetryCount >= l.MaxRetries
+	}
+	f.ID, f.Back, f.Token = l.ID, back, access.FormToken(v.r.Context())
+	f.Unattended = l.unattended
+	f.MayRestart = v.who.May(access.Restart, string(l.DeadLetter.Team))
+	switch {
+	case !v.who.Role.May(access.Review):
+		f.MayNot = v.lang.T("form.may_not", v.role())
+	case !v.who.May(access.Review, string(l.DeadLetter.Team)):
+		f.MayNot = v.lang.T("form.other_team", l.Team, v.ownTeams())
+	}
+	f.NextRetry, f.MaxRetries = v.lang.retry(l.RetryCount+1, l.MaxRetries), v.lang.Number(l.MaxRetries)
+	if p != nil {
+		f.Wait = v.lang.wait(&p.Backoff, l.RetryCount)
+	}
+	return f
+}
+
+// wait before retry number n (from 0), as far as the jitter may draw.
+func (l Lang) wait(r *decision.BackoffRule, n int64) string {
+	const almostOne = 1 - 1e-9
+	return l.fromTo(r.After(0, n).Delay, r.After(almostOne, n).Delay)
+}
+
+// key of the engine as text.
+func key(n int64) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.FormatInt(n, 10)
+}

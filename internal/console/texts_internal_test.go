@@ -1,0 +1,241 @@
+package console
+
+import (
+	"io/fs"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"retry-worker/internal/access"
+	"retry-worker/internal/catalogue"
+	"retry-worker/internal/deadletter"
+	"retry-worker/internal/decision"
+	"retry-worker/internal/destination"
+	"retry-worker/internal/journal"
+	"retry-worker/internal/kpi"
+)
+
+var verb = regexp.MustCompile(`%(?:\.0)?[sd]`)
+
+func TestEveryTextSaysSomethingInBothLanguages(t *testing.T) {
+	seen := map[string]bool{}
+	for _, table := range [][]text{frameTexts, problemTexts, wordTexts, reasonTexts, overviewTexts, listTexts, storyTexts, reviewTexts, policyTexts, auditTexts, groupTexts, planTexts, runTexts, portalTexts} {
+		for _, x := range table {
+			if seen[x.key] {
+				t.Errorf("%s stands twice", x.key)
+			}
+			seen[x.key] = true
+			if (x.portuguese == "" || x.english == "") && x.key != "state.word." {
+				t.Errorf("%s has no text in one of the languages", x.key)
+			}
+			if a, b := verb.FindAllString(x.portuguese, -1), verb.FindAllString(x.english, -1); !slices.Equal(a, b) {
+				t.Errorf("%s takes %v in Portuguese and %v in English", x.key, a, b)
+			}
+			if base, ok := strings.CutSuffix(x.key, ".one"); ok && texts[English][base+".other"] == "" {
+				t.Errorf("%s has no form for many", base)
+			}
+		}
+	}
+}
+
+// sources are the package's own code and templates, but for the texts.
+func sources(t *testing.T) (code, markup string) {
+	t.Helper()
+	err := fs.WalkDir(os.DirFS("."), ".", func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || strings.HasPrefix(path, "texts_") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		content, _ := os.ReadFile(path)
+		switch {
+		case strings.HasSuffix(path, ".go"):
+			code += string(content)
+		case strings.HasSuffix(path, ".html"):
+			markup += string(content)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return code, markup
+}
+
+var literalKey = regexp.MustCompile(`\b(?:t|T|Count|count|key:) "([a-z0-9_.]+)"|\.(?:T|Count)\("([a-z0-9_.]+)"[,)]|key: "([a-z0-9_.]+)"`)
+
+func TestEveryTextThatIsAskedForExists(t *testing.T) {
+	code, markup := sources(t)
+	found := 0
+	for _, m := range literalKey.FindAllStringSubmatch(code+markup, -1) {
+		key := m[1] + m[2] + m[3]
+		found++
+		_, plain := texts[English][key]
+		_, many := texts[English][key+".other"]
+		_, problem := texts[English]["problem."+key+".title"]
+		if !plain && !many && !problem {
+			t.Errorf("there is no text %q", key)
+		}
+	}
+	if found < 150 {
+		t.Errorf("found %d keys only: the test does not see them", found)
+	}
+}
+
+// TestClosedSetsHaveNames holds the names that are put together against the sets that they name.
+func TestClosedSetsHaveNames(t *testing.T) {
+	var keys []string
+	for _, r := range decision.Reasons() {
+		keys = append(keys, "reason."+string(r))
+	}
+	for _, s := range journal.DeadLetterStates() {
+		keys = append(keys, "letter."+string(s))
+		if s != journal.DeadLetterOpen {
+			keys = append(keys, "decision.none."+string(s))
+		}
+	}
+	for _, s := range []journal.State{journal.Scheduled, journal.Due, journal.Dead, journal.Reprocessing, journal.Recovered, journal.Discarded, journal.Superseded, journal.Abandoned} {
+		keys = append(keys, "state."+string(s), "state.word."+string(s), "status."+string(s.Status()))
+	}
+	for _, s := range states {
+		keys = append(keys, "list.state."+s, "list.empty."+s, "letters."+s+".one", "letters."+s+".other")
+	}
+	for _, p := range []deadletter.Process{deadletter.Waiting, deadletter.Expected, deadletter.Nobody, deadletter.Answered} {
+		keys = append(keys, "process."+string(p), "process."+string(p)+".text")
+	}
+	for _, d := range []journal.Delivery{journal.DeliveryPending, journal.DeliveryTaken, journal.DeliveryNobody} {
+		keys = append(keys, "delivery."+string(d), "delivery."+string(d)+".text", "event.delivery."+string(d))
+	}
+	for _, c := range []decision.ErrorClassification{decision.Permanent, decision.Transient, decision.Unknown} {
+		keys = append(keys, "class."+string(c))
+	}
+	for _, r := range []access.Role{access.Viewer, access.Operator, access.Admin} {
+		keys = append(keys, "role."+r.String())
+	}
+	for _, k := range []journal.EntryKind{journal.RejectionEntry, journal.OutcomeEntry, journal.ReviewEntry, journal.DeliveryEntry, journal.PurgeEntry, journal.BulkEntry,
+		journal.ErasureEntry, journal.RebuildEntry, journal.GateEntry, journal.DestinationEntry} {
+		keys = append(keys, "event.kind."+string(k), "audit.kind."+string(k))
+	}
+	for _, k := range kpi.All(nil, []string{"p"}, home0) {
+		keys = append(keys, "kpi."+k.Name)
+	}
+	for team := range catalogue.Default().Teams {
+		keys = append(keys, "team."+string(team))
+	}
+	for _, c := range []string{access.CodeForbiddenHost, access.CodeForbiddenOrigin, access.CodeForbiddenRole, access.CodeForbiddenTeam, access.CodeSessionsUnavailable, access.CodeProviderUnavailable, access.CodeFormExpired, access.CodeInvalidForm,
+		access.CodeLoginRequired, access.CodeBodyTooLarge, access.CodeTooManyAttempts} {
+		keys = append(keys, "problem.refused."+c+".title", "problem.refused."+c+".text")
+	}
+	for _, c := range []string{access.CodeTokenExpired, access.CodeTokenUnknown, access.CodeTooManyAttempts, access.CodeLoginRefused, access.CodeLoginStale, access.CodeProviderUnavailable} {
+		keys = append(keys, "login."+c)
+	}
+	for _, c := range []deadletter.Code{deadletter.MaxRetriesExceeded, deadletter.InvalidRetryState, deadletter.ReasonRequired, deadletter.ReasonTooLong, deadletter.PolicyNotFound} {
+		keys = append(keys, "form.wrong."+string(c))
+	}
+	for _, phase := range []destination.Phase{destination.Up, destination.Down, destination.Testing, destination.Ramping} {
+		keys = append(keys, "portal."+string(phase))
+	}
+	for _, verb := range []journal.DestinationVerb{journal.HoldClaims, journal.SendCanary, journal.ReleaseAt, journal.TreatAsUp} {
+		order := "portal.order." + string(verb)
+		keys = append(keys, order, order+".text", order+".go", "portal.done."+string(verb), "event.order."+string(verb))
+	}
+	keys = append(keys, bulkKeys()...)
+	for _, key := range keys {
+		for _, l := range Langs() {
+			if _, ok := texts[l][key]; !ok {
+				t.Errorf("%s: there is no text %q", l, key)
+			}
+		}
+	}
+}
+
+// bulkKeys name what a run, its outcomes and its refusals may be.
+func bulkKeys() (keys []string) {
+	for _, o := range journal.BulkOutcomes() {
+		keys = append(keys, "outcome."+string(o), "outcome."+string(o)+".item", "outcome."+string(o)+".text")
+	}
+	for _, s := range []journal.BulkState{journal.BulkPreparing, journal.BulkRunning, journal.BulkPaused, journal.BulkCancelled, journal.BulkDone} {
+		keys = append(keys, "run.state."+string(s), "run.means."+string(s))
+	}
+	for _, a := range []journal.BulkAction{journal.BulkRetry, journal.BulkDiscard} {
+		keys = append(keys, "run.what."+string(a), "run.what."+string(a)+".one", "run.what."+string(a)+".other", "plan.go."+string(a)+".one", "plan.go."+string(a)+".other")
+	}
+	for _, c := range []deadletter.Code{deadletter.MaxRetriesExceeded, deadletter.InvalidRetryState, deadletter.PolicyNotFound, deadletter.JobNotFound, deadletter.InOtherRun, deadletter.NotRecordable} {
+		keys = append(keys, "refused."+string(c))
+	}
+	for _, c := range []deadletter.Code{deadletter.ReasonRequired, deadletter.ReasonTooLong, deadletter.InvalidReason, deadletter.InvalidQuery, deadletter.InvalidFingerprint, deadletter.InvalidPace, deadletter.InvalidPlan, deadletter.InvalidPeriod, deadletter.NothingToDo} {
+		keys = append(keys, "plan.wrong."+string(c))
+	}
+	for _, verb := range []journal.BulkVerb{journal.BulkStart, journal.BulkPause, journal.BulkResume, journal.BulkCancel} {
+		keys = append(keys, "run.done."+string(verb), "event.bulk."+string(verb))
+	}
+	keys = append(keys, "event.bulk."+string(journal.BulkFinish), "event.bulk.gather", "event.bulk.refuse", "event.bulk.hold", "event.delivery.waiting")
+	return append(keys, "run.hold."+deadletter.HoldEngine, "run.hold."+deadletter.HoldJournal, "run.wrong."+string(deadletter.InvalidRunState))
+}
+
+func TestNoTextIsLeftOver(t *testing.T) {
+	code, markup := sources(t)
+	all := code + markup
+	made := regexp.MustCompile(`^(reason|policy|letter|letters|state|status|process|delivery|class|team|role|kpi|login|problem|event\.(final|delivery|kind|bulk|order)|form\.wrong|list\.(state|empty)|decision\.none|audit\.kind|limits\.(unknown|empty)|mark|health\.(queue|engine|journal|way)|outcome|refused|run\.(state|means|hold|what|wrong|done)|plan\.(wrong|go)|portal\.(up|down|testing|ramping|order|done|wrong))(\.|$)`)
+	for key := range texts[English] {
+		base := strings.TrimSuffix(strings.TrimSuffix(key, ".one"), ".other")
+		if !made.MatchString(key) && !strings.Contains(all, `"`+base+`"`) {
+			t.Errorf("nobody asks for the text %q", key)
+		}
+	}
+}
+
+// TestPortugueseIsThatOfBillingStaff holds the texts against the list of words in docs/console.md.
+func TestPortugueseIsThatOfBillingStaff(t *testing.T) {
+	doc, err := os.ReadFile("../../docs/console.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, list, _ := strings.Cut(string(doc), "## The words")
+	list, _, _ = strings.Cut(list, "\n## ")
+	rows := regexp.MustCompile(`(?m)^\|.*\| ([^|]+) \|$`).FindAllStringSubmatch(list, -1)
+	if len(rows) < 20 {
+		t.Fatalf("docs/console.md lists %d words only", len(rows))
+	}
+	for _, row := range rows[2:] { // behind the head
+		notSaid := regexp.MustCompile(`(?i)\b(` + strings.ReplaceAll(row[1], ", ", "|") + `)s?\b`)
+		for key, text := range texts[Portuguese] {
+			if found := notSaid.FindString(text); found != "" {
+				t.Errorf("%s says %q, which docs/console.md has another word for: %s", key, found, text)
+			}
+		}
+	}
+	for _, c := range []struct{ got, want string }{
+		{Portuguese.retry(2, 5), "2 de 5"}, {Portuguese.retry(6, 5), "extra, além das 5"}, {Portuguese.retry(2, 1), "extra, além da prevista"},
+		{Portuguese.retry(1, 0), "extra"}, {Portuguese.retries(5, 5), "5 de 5"}, {Portuguese.retries(6, 5), "5 de 5 + 1 extra"},
+		{Portuguese.policy("tiss-submission"), "Envio TISS"}, {Portuguese.policy("of-its-own"), "of-its-own"},
+	} {
+		if c.got != c.want {
+			t.Errorf("got %q, want %q", c.got, c.want)
+		}
+	}
+}
+
+func TestNumbersAndSpansAreThoseOfTheLanguage(t *testing.T) {
+	for _, c := range []struct{ got, want string }{
+		{Portuguese.Number(1234567), "1.234.567"}, {English.Number(1234567), "1,234,567"}, {English.Number(-12), "−12"}, {Portuguese.Number(999), "999"},
+		{Portuguese.quantity("ratio", 0.8333), "83,3 %"}, {English.quantity("ratio", 1), "100 %"}, {English.quantity("retries", 1.2), "1.2"},
+		{Portuguese.quantity("seconds", 0.0034), "0,003 s"}, {Portuguese.quantity("minutes", 125), "2 h 5 min"},
+		{Portuguese.Count("letters.open", 1), "1 pendência aberta"}, {Portuguese.Count("letters.open", 1200), "1.200 pendências abertas"},
+	} {
+		if c.got != c.want {
+			t.Errorf("got %q, want %q", c.got, c.want)
+		}
+	}
+}
+
+func TestTheBrowsersLanguageIsSpoken(t *testing.T) {
+	for header, want := range map[string]Lang{
+		"": Portuguese, "de": Portuguese, "en": English, "en-GB,pt;q=0.5": English, "pt-BR,pt;q=0.9,en;q=0.8": Portuguese,
+		"de, en;q=0.3": English, "en;q=0.2, pt-PT;q=0.7": Portuguese, "en;q=x": Portuguese, "EN-us": English,
+	} {
+		if got := accepted(header); got != want {
+			t.Errorf("Accept-Language %q: %s, want %s", header, got, want)
+		}
+	}
+}

@@ -1,0 +1,78 @@
+package console
+
+import (
+	"fmt"
+	"html/template"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+const (
+	// mostShown bytes of one text: what is behind them is not sent to a browser.
+	mostShown = 8 << 10
+	// lineShown bytes of a text in a table's row.
+	lineShown = 160
+	// detailShown bytes of a text in a paragraph.
+	detailShown = 1000
+)
+
+// inert is somebody's text as HTML that does nothing: escaped, with controls, bidi marks and characters of no width shown
+// by name, and cut. Line breaks stay where lines do.
+func inert(s string, most int, lines bool) template.HTML {
+	rest := 0
+	if len(s) > most {
+		end := most
+		for end > 0 && !utf8.RuneStart(s[end]) {
+			end--
+		}
+		s, rest = s[:end], len(s)-end
+	}
+	var b strings.Builder
+	for len(s) > 0 {
+		r, size := utf8.DecodeRuneInString(s)
+		switch mark := unseen(r, size, s[0]); {
+		case r == '\n' && lines:
+			b.WriteByte('\n')
+		case r == '\n' || r == '\t' || r == '\r' && strings.HasPrefix(s[size:], "\n"):
+			b.WriteByte(' ')
+		case mark != "":
+			b.WriteString(`<span class="unseen">` + mark + `</span>`)
+		default:
+			b.WriteString(template.HTMLEscapeString(s[:size]))
+		}
+		s = s[size:]
+	}
+	if rest > 0 {
+		b.WriteString(`<span class="unseen">…</span>`)
+	}
+	return template.HTML(b.String()) // every part is escaped above
+}
+
+// unseen names a character that would act, or not be seen; empty for any other.
+func unseen(r rune, size int, first byte) string {
+	switch {
+	case r == utf8.RuneError && size == 1:
+		return fmt.Sprintf("\\x%02X", first)
+	case r == '\n' || r == '\t':
+		return ""
+	case r < 0x20, r == 0x7f:
+		return fmt.Sprintf("\\x%02X", r) // \x1B for ESC: letters that every font has
+	case r >= 0x80 && r < 0xa0, r == 0xad, unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp):
+		return fmt.Sprintf("U+%04X", r)
+	default:
+		return ""
+	}
+}
+
+// inertLine is a text for a table's row.
+func inertLine(s string) template.HTML { return inert(strings.TrimSpace(s), lineShown, false) }
+
+// inertDetail is a text of some lines, such as what is wrong with a catalogue.
+func inertDetail(s string) template.HTML { return inert(strings.TrimSpace(s), detailShown, false) }
+
+// inertText is a text that may have lines.
+func inertText(s string) template.HTML { return inert(s, mostShown, true) }
+
+// inertName is an id or a name: whole, since ids are at most 512 bytes.
+func inertName(s string) template.HTML { return inert(s, 1024, false) }

@@ -1,0 +1,297 @@
+package console
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"errors"
+	"html/template"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"retry-worker/internal/access"
+	"retry-worker/internal/decision"
+)
+
+// visit is one request with who reads, in which language and zone, and when.
+type visit struct {
+	w    http.ResponseWriter
+	r    *http.Request
+	who  access.Identity
+	lang Lang
+	zone *time.Location
+	now  time.Time
+	// patterns of causes that were looked up for this page, by fingerprint.
+	patterns map[string]string
+}
+
+func (p *Pages) visit(w http.ResponseWriter, r *http.Request) *visit {
+	lang, chosen := langOf(r)
+	if chosen {
+		http.SetCookie(w, &http.Cookie{Name: langCookie, Value: string(lang), Path: "/", MaxAge: 365 * 24 * 3600, SameSite: http.SameSiteLaxMode, HttpOnly: true, Secure: access.OverTLS(r)})
+	}
+	return &visit{w: w, r: r, who: access.From(r.Context()), lang: lang, zone: zoneOf(r), now: p.Now().UTC(), patterns: map[string]string{}}
+}
+
+// role of the reader, in words.
+func (v *visit) role() string { return v.lang.Or("role."+v.who.Role.String(), v.who.Role.String()) }
+
+// ownTeams are those that the reader is bound to, in words.
+func (v *visit) ownTeams() string {
+	names := strings.Split(string(v.who.Teams), ",")
+	for i := range names {
+		names[i] = v.lang.team(decision.Team(names[i]))
+	}
+	return strings.Join(names, ", ")
+}
+
+// forbidden is the problem of what the reader may not do to dead letters of the team; nil where he may.
+func (v *visit) forbidden(a access.Action, team decision.Team) error {
+	switch {
+	case !v.who.Role.May(a), v.who.Teams == "" && !v.who.May(a, string(team)):
+		return &problem{status: http.StatusForbidden, key: "refused.forbidden_role"}
+	case !v.who.May(a, string(team)):
+		return &problem{status: http.StatusForbidden, key: "refused.forbidden_team"}
+	}
+	return nil
+}
+
+// page is what an address answers with.
+type page struct {
+	status int // 0 is 200
+	// name of the template, and section of the navigation that it is in.
+	name, section string
+	title         string
+	// summary is one sentence that a screen reader hears when it changes while the page is open.
+	summary string
+	data    any
+	// fixed pages are not kept up to date: they answer what was just sent.
+	fixed bool
+	// pulse is mixed into the page's version: what changes with it is worth another look.
+	pulse string
+	// redirect goes elsewhere in place of all this.
+	redirect string
+}
+
+// frame is the page around a page.
+type frame struct {
+	Lang, OtherLang         Lang
+	OtherURL                string
+	Title, Section, Summary string
+	Body                    template.HTML
+	Version, Zone           string
+	Who, Role               string
+	FormToken               string
+	CanLogOut, Bare         bool
+}
+
+//go:embed templates/*.html
+var templateFiles embed.FS
+
+// templates by language: texts are the language's, everything else comes with the data. They are parsed when the first
+// page in a language is asked for, since most processes never show one; that they can be is for this package's tests.
+var templates = func() map[Lang]func() *template.Template {
+	all := map[Lang]func() *template.Template{}
+	for _, l := range Langs() {
+		all[l] = sync.OnceValue(func() *template.Template {
+			return template.Must(template.New("").Funcs(template.FuncMap{
+				"t": l.T, "count": l.Count, "number": l.Number, "asset": assetURL,
+				"line": inertLine, "whole": inertText, "name": inertName, "path": url.PathEscape,
+				"reason": l.reason, "policy": l.policy, "dict": dict, "detail": inertDetail, "len64": func(rules []ruleRow) int64 { return int64(len(rules)) },
+			}).ParseFS(templateFiles, "templates/*.html"))
+		})
+	}
+	return all
+}()
+
+// dict makes a map of names and values, for templates that take several.
+func dict(pairs ...any) map[string]any {
+	m := make(map[string]any, len(pairs)/2)
+	for i := 0; i+1 < len(pairs); i += 2 {
+		m[pairs[i].(string)] = pairs[i+1]
+	}
+	return m
+}
+
+// answer writes the page, or the one that says what went wrong.
+func (p *Pages) answer(v *visit, pg *page, err error) {
+	if err != nil {
+		p.fail(v, err)
+		return
+	}
+	if pg.redirect != "" {
+		http.Redirect(v.w, v.r, pg.redirect, http.StatusSeeOther)
+		return
+	}
+	p.write(v, pg)
+}
+
+func (p *Pages) write(v *visit, pg *page) {
+	var body, whole bytes.Buffer
+	if err := templates[v.lang]().ExecuteTemplate(&body, pg.name, pg.data); err != nil {
+		p.broken(v, err)
+		return
+	}
+	f := v.frame(pg, body.Bytes())
+	if err := templates[v.lang]().ExecuteTemplate(&whole, "frame", f); err != nil {
+		p.broken(v, err)
+		return
+	}
+	h := v.w.Header()
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Content-Language", string(v.lang))
+	h.Add("Vary", "Accept-Language, Cookie")
+	if f.Version != "" {
+		h.Set("ETag", `"`+f.Version+`"`)
+		if strings.Contains(v.r.Header.Get("If-None-Match"), `"`+f.Version+`"`) {
+			v.w.WriteHeader(http.StatusNotModified)
+			return
+		}
+	}
+	if pg.status != 0 {
+		v.w.WriteHeader(pg.status)
+	}
+	_, _ = v.w.Write(whole.Bytes()) // nobody is left to be told
+}
+
+// broken answers a mistake of ours, plainly: the templates are what does not work.
+func (p *Pages) broken(v *visit, err error) {
+	p.Log.Error("a page could not be made", zap.String("path", v.r.URL.Path), zap.Error(err))
+	http.Error(v.w, v.lang.T("problem.broken.text"), http.StatusInternalServerError)
+}
+
+func (v *visit) frame(pg *page, body []byte) *frame {
+	f := &frame{
+		Lang: v.lang, Title: pg.title, Section: pg.section, Summary: pg.summary, Body: template.HTML(body), Zone: v.zone.String(),
+		Who: v.who.Name, FormToken: access.FormToken(v.r.Context()), CanLogOut: !access.SessionEnds(v.r.Context()).IsZero(), Bare: v.who.Role == 0,
+	}
+	if !f.Bare {
+		f.Role = v.role()
+	}
+	f.OtherLang = English
+	if v.lang == English {
+		f.OtherLang = Portuguese
+	}
+	f.OtherURL = v.inLang(f.OtherLang, pg.fixed)
+	if !pg.fixed {
+		f.Version = version(body, f, pg.pulse)
+	}
+	return f
+}
+
+// inLang is this page in another language; what answers a form is not there to be had again, its form is.
+func (v *visit) inLang(l Lang, fixed bool) string {
+	path, query := v.r.URL.EscapedPath(), v.r.URL.Query()
+	if v.r.Method != http.MethodGet && v.r.Method != http.MethodHead || fixed && v.r.Method == http.MethodPost {
+		path, query = "/", url.Values{}
+		if v.r.URL.Path == "/policies" || v.r.URL.Path == "/login" {
+			path = v.r.URL.Path
+		}
+	}
+	query.Set("lang", string(l))
+	return path + "?" + query.Encode()
+}
+
+var (
+	timeText = regexp.MustCompile(`(<time[^>]*>)[^<]*`)
+	pictures = regexp.MustCompile(`(?s)<svg class="story.*?</svg>`)
+)
+
+// version of a page: it changes when something is worth showing, which ages and the place of now are not.
+func version(body []byte, f *frame, pulse string) string {
+	still := pictures.ReplaceAll(timeText.ReplaceAll(body, []byte("$1")), nil)
+	sum := sha256.New()
+	sum.Write(still)
+	for _, s := range []string{string(f.Lang), f.Zone, f.Who, f.Role, f.FormToken, f.Summary, pulse, assetURL("console.js"), assetURL("console.css")} {
+		sum.Write([]byte("\x00" + s))
+	}
+	return hex.EncodeToString(sum.Sum(nil)[:8])
+}
+
+// problem is why there is no page: the status, and the key of the texts that say what to do.
+type problem struct {
+	status int
+	key    string
+	cause  error
+}
+
+func (p *problem) Error() string { return "problem." + p.key }
+func (p *problem) Unwrap() error { return p.cause }
+
+var notFound = &problem{status: http.StatusNotFound, key: "not_found"}
+
+// unreadable is the journal's refusal to be read.
+func unreadable(err error) error {
+	return &problem{status: http.StatusServiceUnavailable, key: "unreadable", cause: err}
+}
+
+// problemData is what the page of a problem shows.
+type problemData struct {
+	Status int
+	Key    string
+	// Detail is somebody's word on it; may be empty.
+	Detail string
+	// Again is where to try it again; empty where that makes no sense.
+	Again string
+}
+
+// fail answers with the page of what went wrong.
+func (p *Pages) fail(v *visit, err error) {
+	known, ok := errors.AsType[*problem](err)
+	if !ok {
+		known = &problem{status: http.StatusInternalServerError, key: "broken", cause: err}
+	}
+	if known.cause != nil && v.r.Context().Err() == nil {
+		p.Log.Error("a page could not be made", zap.String("path", v.r.URL.Path), zap.Error(known.cause))
+	}
+	d := &problemData{Status: known.status, Key: known.key}
+	if known.status == http.StatusServiceUnavailable && v.r.Method == http.MethodGet {
+		d.Again = v.r.URL.RequestURI()
+		v.w.Header().Set("Retry-After", "5")
+	}
+	p.write(v, &page{status: known.status, name: "problem", title: v.lang.T("problem." + known.key + ".title"), data: d, fixed: true})
+}
+
+// Refuse answers what access.Gate refuses, as a page.
+func (p *Pages) Refuse(w http.ResponseWriter, r *http.Request, refusal access.Refusal) {
+	v := p.visit(w, r)
+	d := &problemData{Status: refusal.Status, Key: "refused." + refusal.Code}
+	if _, ok := texts[v.lang]["problem."+d.Key+".title"]; !ok {
+		d.Key, d.Detail = "refused", refusal.Message
+	}
+	p.write(v, &page{status: refusal.Status, name: "problem", title: v.lang.T("problem." + d.Key + ".title"), data: d, fixed: true})
+}
+
+// loginData is what the log-in page shows.
+type loginData struct {
+	Next string
+	// Provider is where to log in by the hospital's account; empty where that is not possible. Tokens tells that tokens are.
+	Provider string
+	Tokens   bool
+	// Wrong is why the attempt before did not succeed; empty before the first.
+	Wrong string
+}
+
+// Login writes the page with the log-in form.
+func (p *Pages) Login(w http.ResponseWriter, r *http.Request, l access.Login) {
+	v := p.visit(w, r)
+	d, status := &loginData{Next: l.Next, Tokens: l.Tokens || !l.Provider}, http.StatusOK
+	if l.Provider {
+		d.Provider = address("/login/oidc", field{"next", l.Next})
+	}
+	if l.Refusal != nil {
+		status = l.Refusal.Status
+		d.Wrong = v.lang.Or("login."+l.Refusal.Code, l.Refusal.Message)
+		if l.Refusal.Code == access.CodeTooManyAttempts {
+			d.Wrong = v.lang.T("login.too_many_attempts", v.lang.span(l.Refusal.RetryAfter.Round(time.Second)))
+		}
+	}
+	p.write(v, &page{status: status, name: "login", title: v.lang.T("login.title"), data: d, fixed: true})
+}

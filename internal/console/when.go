@@ -1,0 +1,151 @@
+package console
+
+import (
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+	_ "time/tzdata" // a container need not have the zones
+
+	"retry-worker/internal/decision"
+)
+
+// Moment is an instant as a page shows it: in words, with the exact one beside it.
+type Moment struct {
+	// ISO is the instant in UTC, RFC 3339; UTC says the same to people.
+	ISO, UTC string
+	// Text is what is read: an age, a countdown, or date and time in the reader's zone.
+	Text string
+	// Kind tells the script how to keep Text true: ago, in, or at, which stays.
+	Kind string
+}
+
+// Set tells whether there is an instant.
+func (m Moment) Set() bool { return m.ISO != "" }
+
+// The kinds of moments.
+const (
+	momentAt  = "at"
+	momentAgo = "ago"
+	momentIn  = "in"
+)
+
+func (v *visit) moment(t time.Time, kind, text string) Moment {
+	if t.IsZero() {
+		return Moment{}
+	}
+	return Moment{ISO: decision.Instant(t), UTC: t.UTC().Format("2006-01-02 15:04:05") + " UTC", Text: text, Kind: kind}
+}
+
+// at is date and time in the reader's zone.
+func (v *visit) at(t time.Time) Moment { return v.moment(t, momentAt, v.clock(t)) }
+
+// ago is how long ago t was.
+func (v *visit) ago(t time.Time) Moment {
+	return v.moment(t, momentAgo, v.lang.ago(v.now.Sub(t)))
+}
+
+// in is how long it is until t.
+func (v *visit) in(t time.Time) Moment { return v.moment(t, momentIn, v.lang.in(t.Sub(v.now))) }
+
+// clock is date and time to the second, without the date where it is today's.
+func (v *visit) clock(t time.Time) string {
+	local, today := t.In(v.zone), v.now.In(v.zone)
+	if local.Year() == today.Year() && local.YearDay() == today.YearDay() {
+		return v.lang.T("time.today", local.Format("15:04:05"))
+	}
+	return v.day(t) + " " + local.Format("15:04:05")
+}
+
+// day is the date in the reader's zone.
+func (v *visit) day(t time.Time) string {
+	if v.lang == Portuguese {
+		return t.In(v.zone).Format("02/01/2006")
+	}
+	return t.In(v.zone).Format("2 Jan 2006")
+}
+
+// ago is an age in words; console.js keeps it true by the same rules.
+func (l Lang) ago(d time.Duration) string {
+	if d < time.Minute {
+		return l.T("time.just_now")
+	}
+	return l.T("time.ago", l.span(d))
+}
+
+// in is a countdown in words: with seconds below ten minutes.
+func (l Lang) in(d time.Duration) string {
+	d = d.Round(time.Second)
+	switch {
+	case d <= 0:
+		return l.T("time.now")
+	case d >= time.Minute && d < 10*time.Minute && d%time.Minute > 0:
+		return l.T("time.in", strconv.Itoa(int(d/time.Minute))+" min "+strconv.Itoa(int(d%time.Minute/time.Second))+" s")
+	default:
+		return l.T("time.in", l.span(d))
+	}
+}
+
+// span is a length of time by its largest units: 38 s, 14 min, 5 h 10 min, 3 days.
+func (l Lang) span(d time.Duration) string {
+	d = max(d, 0)
+	minutes := int(d / time.Minute)
+	switch {
+	case d < time.Second:
+		return strconv.Itoa(int(d/time.Millisecond)) + " ms"
+	case d < time.Minute:
+		return strconv.Itoa(int(d/time.Second)) + " s"
+	case d < time.Hour:
+		return strconv.Itoa(minutes) + " min"
+	case d < 48*time.Hour && minutes%60 > 0:
+		return strconv.Itoa(minutes/60) + " h " + strconv.Itoa(minutes%60) + " min"
+	case d < 48*time.Hour:
+		return strconv.Itoa(minutes/60) + " h"
+	default:
+		return l.Count("time.days", int64(d/(24*time.Hour)))
+	}
+}
+
+// fromTo is a range of lengths of time, with the unit once where that is enough: 5 to 6 min.
+func (l Lang) fromTo(least, most time.Duration) string {
+	from, to := l.span(least), l.span(most)
+	if from == to {
+		return from
+	}
+	if number, unit, _ := strings.Cut(from, " "); strings.HasSuffix(to, " "+unit) && strings.Count(to, " ") == 1 {
+		from = number
+	}
+	return l.T("time.from_to", from, to)
+}
+
+const (
+	// zoneCookie is the browser's time zone, which console.js tells.
+	zoneCookie = "tz"
+	homeZone   = "America/Sao_Paulo"
+)
+
+var (
+	zoneForm = regexp.MustCompile(`^[A-Za-z_]{1,30}(/[A-Za-z0-9_+-]{1,30}){0,2}$`)
+	home     = mustZone(homeZone)
+)
+
+// zoneOf a request: the browser's where it was told, otherwise the hospital's.
+func zoneOf(r *http.Request) *time.Location {
+	c, err := r.Cookie(zoneCookie)
+	if err != nil || !zoneForm.MatchString(c.Value) || c.Value == "Local" {
+		return home
+	}
+	if zone, err := time.LoadLocation(c.Value); err == nil {
+		return zone
+	}
+	return home
+}
+
+func mustZone(name string) *time.Location {
+	zone, err := time.LoadLocation(name)
+	if err != nil {
+		panic("pages: " + err.Error()) // cannot be: the zones are part of the program
+	}
+	return zone
+}

@@ -1,0 +1,97 @@
+package console
+
+import (
+	"net/url"
+	"strings"
+
+	"retry-worker/internal/deadletter"
+	"retry-worker/internal/decision"
+	"retry-worker/internal/journal"
+)
+
+// reason in words; its code where it has none.
+func (l Lang) reason(r decision.Reason) string { return l.Or("reason."+string(r), string(r)) }
+
+// policy by the name people have for it; one of a catalogue's own has the one it was given.
+func (l Lang) policy(name string) string { return l.Or("policy."+name, name) }
+
+// retry says which of most retries number n is; one beyond them is extra.
+func (l Lang) retry(n, most int64) string {
+	switch {
+	case n <= most:
+		return l.T("retries.of", l.Number(n), l.Number(most))
+	case most == 0:
+		return l.T("retries.extra")
+	default:
+		return l.Count("retries.extra", most)
+	}
+}
+
+// retries says how many of most retries were made.
+func (l Lang) retries(n, most int64) string {
+	if n <= most {
+		return l.T("retries.of", l.Number(n), l.Number(most))
+	}
+	return l.T("retries.made", l.Number(most), l.Number(most), l.Number(n-most))
+}
+
+// team by the name people have for it; a catalogue's own teams have the one they were given.
+func (l Lang) team(t decision.Team) string {
+	if t == "" {
+		return l.T("team.none")
+	}
+	return l.Or("team."+string(t), string(t))
+}
+
+// Badge is a state as a word with a shape, never by colour alone.
+type Badge struct {
+	// Tone chooses colour and shape: ok, bad, warn, wait or off.
+	Tone string
+	Word string
+}
+
+var deadLetterTones = map[journal.DeadLetterState]string{
+	journal.DeadLetterOpen: "bad", journal.DeadLetterReprocessing: "wait", journal.DeadLetterDiscarded: "off",
+	journal.DeadLetterRecovered: "ok", journal.DeadLetterSuperseded: "off",
+}
+
+func (l Lang) deadLetterBadge(s journal.DeadLetterState) Badge {
+	return Badge{deadLetterTones[s], l.Or("letter."+string(s), string(s))}
+}
+
+var statusTones = map[journal.Status]string{
+	journal.StatusPending: "wait", journal.StatusResending: "wait", journal.StatusFailed: "bad",
+	journal.StatusDelivered: "ok", journal.StatusDiscarded: "off",
+}
+
+func (l Lang) statusBadge(s journal.Status) Badge {
+	return Badge{statusTones[s], l.Or("status."+string(s), string(s))}
+}
+
+var processTones = map[deadletter.Process]string{deadletter.Waiting: "ok", deadletter.Expected: "wait", deadletter.Nobody: "warn"}
+
+func (l Lang) processBadge(p deadletter.Process) Badge {
+	return Badge{processTones[p], l.Or("process."+string(p), string(p))}
+}
+
+var deliveryTones = map[journal.Delivery]string{
+	journal.DeliveryPending: "wait", journal.DeliveryTaken: "ok", journal.DeliveryNobody: "warn",
+}
+
+func (l Lang) deliveryBadge(d journal.Delivery) Badge {
+	return Badge{deliveryTones[d], l.Or("delivery."+string(d), string(d))}
+}
+
+// subjectURL is a subject's page. A tenant is named where it is not the one that everybody has.
+func subjectURL(s journal.Subject) string {
+	to := "/subjects/" + segment(s.Policy) + "/" + segment(s.ID)
+	if s.Tenant != "" && s.Tenant != journal.DefaultTenant {
+		to += "?" + url.Values{"tenant": {s.Tenant}}.Encode()
+	}
+	return to
+}
+
+// segment is s as one segment of a path.
+func segment(s string) string {
+	return strings.ReplaceAll(url.PathEscape(s), "+", "%2B")
+}

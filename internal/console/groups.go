@@ -101,7 +101,7 @@ func (v *visit) causeRow(g *deadletter.Group, f journal.DeadLetterFilter) causeR
 // unless that is only that their retries were used up.
 func (v *visit) causeName(g *deadletter.Group) string {
 	reason, given := g.Cause.Reason, g.Sample.Reason
-	if _, named := texts[v.lang]["reason."+string(reason)]; !named && given != "" && given != decision.ReasonMaxRetries && given != decision.ReasonTimeLimit {
+	if _, named := texts()["reason."+string(reason)][v.lang]; !named && given != "" && given != decision.ReasonMaxRetries && given != decision.ReasonTimeLimit {
 		reason = given
 	}
 	return v.lang.reason(reason)

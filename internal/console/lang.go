@@ -1,10 +1,14 @@
 package console
 
 import (
+	_ "embed" // texts are part of the program
 	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
+
+	"go.yaml.in/yaml/v3"
 )
 
 // Lang is a language of the pages, by its BCP 47 tag. The set is closed.
@@ -19,24 +23,21 @@ const (
 // Langs lists them all.
 func Langs() []Lang { return []Lang{Portuguese, English} }
 
-// text is one entry of the catalogue of texts: its key and what it says in each language. Texts that count have a key for
-// one and one for many.
-type text struct{ key, portuguese, english string }
+//go:embed texts.yaml
+var textsFile []byte
 
-// texts by language and key, from the tables of the texts_*.go files.
-var texts = func() map[Lang]map[string]string {
-	all := map[Lang]map[string]string{Portuguese: {}, English: {}}
-	for _, table := range [][]text{frameTexts, problemTexts, wordTexts, reasonTexts, overviewTexts, listTexts, storyTexts, reviewTexts, policyTexts, auditTexts, groupTexts, planTexts, runTexts, portalTexts} {
-		for _, t := range table {
-			all[Portuguese][t.key], all[English][t.key] = t.portuguese, t.english
-		}
+// texts by key and language. They are read when the first is asked for, since most processes show none; that they can be
+// is for this package's tests.
+var texts = sync.OnceValue(func() (all map[string]map[Lang]string) {
+	if err := yaml.Unmarshal(textsFile, &all); err != nil {
+		panic("console: " + err.Error())
 	}
 	return all
-}()
+})
 
 // T is the text of a key with its arguments filled in. A key that does not exist is a mistake of ours; a test finds it.
 func (l Lang) T(key string, args ...any) string {
-	s, ok := texts[l][key]
+	s, ok := texts()[key][l]
 	if !ok {
 		return "[" + key + "]"
 	}
@@ -48,7 +49,7 @@ func (l Lang) T(key string, args ...any) string {
 
 // Or is the text of a key, or fallback where there is none: for names that a catalogue of policies may add.
 func (l Lang) Or(key, fallback string) string {
-	if s, ok := texts[l][key]; ok {
+	if s, ok := texts()[key][l]; ok {
 		return s
 	}
 	return fallback

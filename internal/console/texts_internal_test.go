@@ -20,31 +20,29 @@ import (
 var verb = regexp.MustCompile(`%(?:\.0)?[sd]`)
 
 func TestEveryTextSaysSomethingInBothLanguages(t *testing.T) {
-	seen := map[string]bool{}
-	for _, table := range [][]text{frameTexts, problemTexts, wordTexts, reasonTexts, overviewTexts, listTexts, storyTexts, reviewTexts, policyTexts, auditTexts, groupTexts, planTexts, runTexts, portalTexts} {
-		for _, x := range table {
-			if seen[x.key] {
-				t.Errorf("%s stands twice", x.key)
+	for key, text := range texts() {
+		for _, l := range Langs() {
+			if text[l] == "" && key != "state.word." {
+				t.Errorf("%s says nothing in %s", key, l)
 			}
-			seen[x.key] = true
-			if (x.portuguese == "" || x.english == "") && x.key != "state.word." {
-				t.Errorf("%s has no text in one of the languages", x.key)
-			}
-			if a, b := verb.FindAllString(x.portuguese, -1), verb.FindAllString(x.english, -1); !slices.Equal(a, b) {
-				t.Errorf("%s takes %v in Portuguese and %v in English", x.key, a, b)
-			}
-			if base, ok := strings.CutSuffix(x.key, ".one"); ok && texts[English][base+".other"] == "" {
-				t.Errorf("%s has no form for many", base)
-			}
+		}
+		if len(text) != len(Langs()) {
+			t.Errorf("%s has %d languages", key, len(text))
+		}
+		if a, b := verb.FindAllString(text[Portuguese], -1), verb.FindAllString(text[English], -1); !slices.Equal(a, b) {
+			t.Errorf("%s takes %v in Portuguese and %v in English", key, a, b)
+		}
+		if base, ok := strings.CutSuffix(key, ".one"); ok && texts()[base+".other"] == nil {
+			t.Errorf("%s has no form for many", base)
 		}
 	}
 }
 
-// sources are the package's own code and templates, but for the texts.
+// sources are the package's own code and templates.
 func sources(t *testing.T) (code, markup string) {
 	t.Helper()
 	err := fs.WalkDir(os.DirFS("."), ".", func(path string, _ fs.DirEntry, err error) error {
-		if err != nil || strings.HasPrefix(path, "texts_") || strings.HasSuffix(path, "_test.go") {
+		if err != nil || strings.HasSuffix(path, "_test.go") {
 			return err
 		}
 		content, _ := os.ReadFile(path)
@@ -70,9 +68,9 @@ func TestEveryTextThatIsAskedForExists(t *testing.T) {
 	for _, m := range literalKey.FindAllStringSubmatch(code+markup, -1) {
 		key := m[1] + m[2] + m[3]
 		found++
-		_, plain := texts[English][key]
-		_, many := texts[English][key+".other"]
-		_, problem := texts[English]["problem."+key+".title"]
+		_, plain := texts()[key]
+		_, many := texts()[key+".other"]
+		_, problem := texts()["problem."+key+".title"]
 		if !plain && !many && !problem {
 			t.Errorf("there is no text %q", key)
 		}
@@ -141,10 +139,8 @@ func TestClosedSetsHaveNames(t *testing.T) {
 	}
 	keys = append(keys, bulkKeys()...)
 	for _, key := range keys {
-		for _, l := range Langs() {
-			if _, ok := texts[l][key]; !ok {
-				t.Errorf("%s: there is no text %q", l, key)
-			}
+		if _, ok := texts()[key]; !ok {
+			t.Errorf("there is no text %q", key)
 		}
 	}
 }
@@ -177,7 +173,7 @@ func TestNoTextIsLeftOver(t *testing.T) {
 	code, markup := sources(t)
 	all := code + markup
 	made := regexp.MustCompile(`^(reason|policy|letter|letters|state|status|process|delivery|class|team|role|kpi|login|problem|event\.(final|delivery|kind|bulk|order)|form\.wrong|list\.(state|empty)|decision\.none|audit\.kind|limits\.(unknown|empty)|mark|health\.(queue|engine|journal|way)|outcome|refused|run\.(state|means|hold|what|wrong|done)|plan\.(wrong|go)|portal\.(up|down|testing|ramping|order|done|wrong))(\.|$)`)
-	for key := range texts[English] {
+	for key := range texts() {
 		base := strings.TrimSuffix(strings.TrimSuffix(key, ".one"), ".other")
 		if !made.MatchString(key) && !strings.Contains(all, `"`+base+`"`) {
 			t.Errorf("nobody asks for the text %q", key)
@@ -199,8 +195,8 @@ func TestPortugueseIsThatOfBillingStaff(t *testing.T) {
 	}
 	for _, row := range rows[2:] { // behind the head
 		notSaid := regexp.MustCompile(`(?i)\b(` + strings.ReplaceAll(row[1], ", ", "|") + `)s?\b`)
-		for key, text := range texts[Portuguese] {
-			if found := notSaid.FindString(text); found != "" {
+		for key, text := range texts() {
+			if found := notSaid.FindString(text[Portuguese]); found != "" {
 				t.Errorf("%s says %q, which docs/console.md has another word for: %s", key, found, text)
 			}
 		}

@@ -263,7 +263,7 @@ func (p *Pages) fail(v *visit, err error) {
 func (p *Pages) Refuse(w http.ResponseWriter, r *http.Request, refusal access.Refusal) {
 	v := p.visit(w, r)
 	d := &problemData{Status: refusal.Status, Key: "refused." + refusal.Code}
-	if _, ok := texts[v.lang]["problem."+d.Key+".title"]; !ok {
+	if _, ok := texts()["problem."+d.Key+".title"][v.lang]; !ok {
 		d.Key, d.Detail = "refused", refusal.Message
 	}
 	p.write(v, &page{status: refusal.Status, name: "problem", title: v.lang.T("problem." + d.Key + ".title"), data: d, fixed: true})

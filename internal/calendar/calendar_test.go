@@ -1,0 +1,311 @@
+package calendar_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"retry-worker/internal/calendar"
+)
+
+func zone(t testing.TB, name string) *time.Location {
+	t.Helper()
+	z, err := time.LoadLocation(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return z
+}
+
+// window reads what Window.String writes.
+func window(t testing.TB, text string) (w calendar.Window) {
+	t.Helper()
+	for part := range strings.SplitSeq(text, ", ") {
+		ok := true
+		if days, found := strings.CutPrefix(part, "days "); found {
+			w.Days, ok = calendar.ParseDays(days)
+		} else if days, found := strings.CutPrefix(part, "business days "); found {
+			w.BusinessDays, ok = calendar.ParseDays(days)
+		} else if strings.Contains(part, ":") {
+			w.Hours, ok = calendar.ParseHours(part)
+		} else if part != "always" {
+			w.Weekdays, ok = calendar.ParseWeekdays(part)
+		}
+		if !ok {
+			t.Fatalf("%s cannot be read", part)
+		}
+	}
+	if w.String() != text {
+		t.Fatalf("%s is written %s", text, w)
+	}
+	return w
+}
+
+func of(t testing.TB, zoneName, set string, windows ...string) *calendar.Calendar {
+	t.Helper()
+	var all []calendar.Window
+	for _, w := range windows {
+		all = append(all, window(t, w))
+	}
+	c, err := calendar.New(zone(t, zoneName), all, calendar.Holidays(set))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+const saoPaulo = "America/Sao_Paulo"
+
+func TestNextAndLastSafe(t *testing.T) {
+	const office = "mon-fri, 08:00-18:00"
+	for _, tt := range []struct{ zone, set, windows, at, next, lastSafe string }{
+		{saoPaulo, "BR-SP", office, "2026-11-23T09:00", "2026-11-23T09:00", "2026-11-23T09:00"},
+		{saoPaulo, "BR-SP", office, "2026-11-23T18:00", "2026-11-24T08:00", "2026-11-23T17:59"},
+		{saoPaulo, "BR-SP", office, "2026-11-21T12:00", "2026-11-23T08:00", "2026-11-19T17:59"}, // the 20th is a holiday
+		{saoPaulo, "BR-SP", office, "2026-12-24T19:00", "2026-12-28T08:00", "2026-12-24T17:59"},
+		{saoPaulo, "BR", office, "2026-07-08T19:00", "2026-07-09T08:00", "2026-07-08T17:59"},
+		{saoPaulo, "BR-SP", office, "2026-07-08T19:00", "2026-07-10T08:00", "2026-07-08T17:59"},
+		{saoPaulo, "BR-SP", "days 1-5, 00:00-18:00", "2026-03-05T18:00", "2026-04-01T00:00", "2026-03-05T17:59"},
+		{saoPaulo, "BR-SP", "business days 1-2", "2026-04-03T12:00", "2026-05-04T00:00", "2026-04-02T23:59"}, // Good Friday
+		{saoPaulo, "BR-BANKS", "business days 1-2", "2025-03-02T12:00", "2025-03-05T00:00", "2025-02-04T23:59"},
+		{saoPaulo, "BR-SP", "22:00-04:00", "2026-12-24T23:00", "2026-12-24T23:00", "2026-12-24T23:00"},
+		{saoPaulo, "BR-SP", "22:00-04:00", "2026-12-25T01:00", "2026-12-26T22:00", "2026-12-24T23:59"},
+		{saoPaulo, "BR-SP", "22:00-04:00", "2026-12-26T03:00", "2026-12-26T22:00", "2026-12-24T23:59"},
+		{saoPaulo, "BR-SP", "mon-fri, 08:00-12:00; sat, 09:00-10:00", "2026-11-28T07:00", "2026-11-28T09:00", "2026-11-27T11:59"},
+		{saoPaulo, "", "00:00-04:00", "2018-11-03T12:00", "2018-11-04T01:00", "2018-11-03T03:59"}, // midnight did not come
+		{"Europe/Lisbon", "", "01:15-01:45", "2026-03-28T12:00", "2026-03-30T01:15", "2026-03-28T01:44"},
+		{"America/New_York", "", "01:30-02:30", "2026-03-08T03:00", "2026-03-09T01:30", "2026-03-08T01:59"},
+	} {
+		c := of(t, tt.zone, tt.set, strings.Split(tt.windows, "; ")...)
+		at, _ := time.ParseInLocation("2006-01-02T15:04", tt.at, c.Zone())
+		if got := c.Next(at).Format("2006-01-02T15:04"); got != tt.next {
+			t.Errorf("%s %s: next from %s on is %s, want %s", tt.set, tt.windows, tt.at, got, tt.next)
+		}
+		if got := c.LastSafe(at).Format("2006-01-02T15:04"); got != tt.lastSafe {
+			t.Errorf("%s %s: last until %s is %s, want %s", tt.set, tt.windows, tt.at, got, tt.lastSafe)
+		}
+	}
+}
+
+// TestWindowIsOpenTwice where clocks are put back in it.
+func TestWindowIsOpenTwice(t *testing.T) {
+	c := of(t, "America/New_York", "", "01:00-01:30")
+	first := time.Date(2026, 11, 1, 5, 0, 0, 0, time.UTC)
+	for minutes, want := range map[time.Duration]bool{0: true, 29: true, 30: false, 59: false, 60: true, 89: true, 90: false} {
+		if got := c.IsOpen(first.Add(minutes * time.Minute)); got != want {
+			t.Errorf("%d minutes later it is open: %t", minutes, got)
+		}
+	}
+	if got := c.Add(first, 45*time.Minute); !got.Equal(first.Add(75 * time.Minute)) {
+		t.Errorf("it has been open for 45 minutes at %s", got)
+	}
+}
+
+func TestAdd(t *testing.T) {
+	c := of(t, saoPaulo, "BR-SP", "mon-fri, 08:00-12:00", "mon-fri, 11:00-18:00")
+	at := time.Date(2026, 12, 24, 17, 0, 0, 0, c.Zone())
+	for _, tt := range []struct {
+		d    time.Duration
+		want string
+	}{{time.Hour, "24T18:00"}, {2 * time.Hour, "28T09:00"}, {21 * time.Hour, "29T18:00"}} {
+		if got := c.Add(at, tt.d).Format("02T15:04"); got != tt.want {
+			t.Errorf("open for %s: %s, want %s", tt.d, got, tt.want)
+		}
+	}
+	beyond := time.Date(2060, 1, 1, 0, 0, 0, 0, time.UTC)
+	if !c.Next(beyond).Equal(beyond) || !c.LastSafe(beyond).Equal(beyond) || !c.Add(beyond, time.Hour).Equal(beyond.Add(time.Hour)) {
+		t.Error("it is closed in years that it does not know")
+	}
+}
+
+func TestWhy(t *testing.T) {
+	c := of(t, saoPaulo, "BR-SP", "days 1-5, 00:00-18:00", "business days 9")
+	for at, want := range map[string]string{
+		"2026-03-02T12:00": "",
+		"2026-03-05T18:00": "outside days 1-5, 00:00-18:00; business days 9",
+		"2027-01-01T12:00": "Confraternização Universal (Lei 662/1949)",
+	} {
+		instant, _ := time.ParseInLocation("2006-01-02T15:04", at, c.Zone())
+		if got := c.Why(instant); got != want {
+			t.Errorf("%s is closed because %q, want %q", at, got, want)
+		}
+	}
+}
+
+func TestNeverOpen(t *testing.T) {
+	_, err := calendar.New(time.UTC, []calendar.Window{{}, window(t, "business days 1, sat")}, nil)
+	if never, ok := errors.AsType[calendar.NeverOpenError](err); !ok || never != 1 {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestBadWindows(t *testing.T) {
+	for _, text := range []string{"", "0", "32", "5-1", "1-", "a", "1;2", "-1"} {
+		if _, ok := calendar.ParseDays(text); ok {
+			t.Errorf("days %q are taken", text)
+		}
+	}
+	for _, text := range []string{"", "seg", "mon-", "mon-fry", "Mon"} {
+		if _, ok := calendar.ParseWeekdays(text); ok {
+			t.Errorf("weekdays %q are taken", text)
+		}
+	}
+	for _, text := range []string{"", "8-18", "08:00", "08:00-08:00", "08:00-25:00", "24:00-25:00", "08:60-09:00"} {
+		if _, ok := calendar.ParseHours(text); ok {
+			t.Errorf("hours %q are taken", text)
+		}
+	}
+}
+
+// oracle reports whether t is open, by the clock on the wall.
+func oracle(t time.Time, windows []calendar.Window, holidays map[calendar.Day]bool, z *time.Location) bool {
+	t = t.In(z)
+	today := calendar.DayOf(t)
+	clock := time.Duration(t.Hour())*time.Hour + time.Duration(t.Minute())*time.Minute
+	if holidays[today] {
+		return false
+	}
+	for _, w := range windows {
+		hours := w.Hours
+		if hours == (calendar.Hours{}) {
+			hours.Until = 24 * time.Hour
+		}
+		if clock >= hours.From && clock < hours.Until && begins(w, today, holidays) ||
+			clock+24*time.Hour < hours.Until && begins(w, today-1, holidays) {
+			return true
+		}
+	}
+	return false
+}
+
+func begins(w calendar.Window, d calendar.Day, holidays map[calendar.Day]bool) bool {
+	business := func(d calendar.Day) bool {
+		return !holidays[d] && d.Time().Weekday() != time.Saturday && d.Time().Weekday() != time.Sunday
+	}
+	n := 0
+	for first := d - calendar.Day(d.Time().Day()) + 1; first <= d; first++ {
+		if business(first) {
+			n++
+		}
+	}
+	return !holidays[d] && (w.Days == 0 || w.Days>>d.Time().Day()&1 == 1) && (w.Weekdays == 0 || w.Weekdays>>d.Time().Weekday()&1 == 1) &&
+		(w.BusinessDays == 0 || business(d) && w.BusinessDays>>n&1 == 1)
+}
+
+// TestProperties draws instants, half of them near a change of the clocks: what is open is open by the clock on the wall,
+// Next and LastSafe are the nearest such instants and never go back.
+func TestProperties(t *testing.T) {
+	draws := 20_000
+	if text := os.Getenv("PROOF_DRAWS"); text != "" {
+		draws, _ = strconv.Atoi(text)
+	}
+	calendars := []struct {
+		zone, set string
+		years     [2]int
+		windows   []string
+	}{
+		{saoPaulo, "BR-SP", [2]int{2010, 2018}, []string{"days 1-5", "mon-fri, 23:30-00:30", "sat, 00:00-02:00"}},
+		{saoPaulo, "BR-RJ", [2]int{2019, 2048}, []string{"business days 1-2, 08:00-18:00", "days 31, 22:00-04:00"}},
+		{"Europe/Lisbon", "BR", [2]int{2010, 2048}, []string{"sun, 01:15-01:45", "tue,sun, 22:00-01:30", "sat-sun, 02:00-02:30"}},
+		{"America/New_York", "BR-AC", [2]int{2010, 2048}, []string{"00:30-01:30", "sun, 02:10-02:50", "mon, 20:00-03:00"}},
+		{"Atlantic/Azores", "", [2]int{2010, 2048}, []string{"sat, 23:00-00:45", "days 25-31, 00:15-00:30"}},
+	}
+	draw := rand.New(rand.NewPCG(1, 2))
+	for _, k := range calendars {
+		c, z, holidays := of(t, k.zone, k.set, k.windows...), zone(t, k.zone), map[calendar.Day]bool{}
+		for _, h := range calendar.Holidays(k.set) {
+			holidays[h.Day] = true
+		}
+		var windows []calendar.Window
+		for _, w := range k.windows {
+			windows = append(windows, window(t, w))
+		}
+		open := func(at time.Time) bool { return oracle(at, windows, holidays, z) }
+		begin := time.Date(k.years[0], 3, 1, 0, 0, 0, 0, z)
+		seconds := time.Date(k.years[1], 12, 1, 0, 0, 0, 0, z).Unix() - begin.Unix()
+		for range draws / len(calendars) {
+			at := begin.Add(time.Duration(draw.Int64N(seconds)) * time.Second)
+			if _, change := at.ZoneBounds(); draw.IntN(2) == 0 && !change.IsZero() && change.Year() < k.years[1] {
+				at = change.Add(time.Duration(draw.Int64N(8*3600)-4*3600) * time.Second)
+			}
+			check(t, c, at, time.Duration(draw.Int64N(1<<uint(10+draw.IntN(12))))*time.Second, open)
+		}
+	}
+}
+
+func check(t *testing.T, c *calendar.Calendar, at time.Time, later time.Duration, open func(time.Time) bool) {
+	t.Helper()
+	next, last := c.Next(at), c.LastSafe(at)
+	other := at.Add(later)
+	switch {
+	case c.IsOpen(at) != open(at):
+		t.Fatalf("%s is open: %t", at, c.IsOpen(at))
+	case !open(next) || next.Before(at) || !next.Equal(at) && open(next.Add(-time.Second)):
+		t.Fatalf("next from %s on is %s", at, next)
+	case !open(last) || last.After(at) || !last.Equal(at) && open(last.Add(time.Millisecond)):
+		t.Fatalf("last until %s is %s", at, last)
+	case open(other) && (next.After(other) || c.LastSafe(other).Before(at)):
+		t.Fatalf("%s is open, but next from %s on is %s, and last until the former %s", other, at, next, c.LastSafe(other))
+	case c.Next(other).Before(next) || c.LastSafe(other).Before(last):
+		t.Fatalf("%s and %s are in another order than what follows or comes before", at, other)
+	}
+}
+
+// TestHolidays compares every state's holidays from 2024 to 2035 with the dates that its laws give.
+func TestHolidays(t *testing.T) {
+	want, err := os.ReadFile("testdata/holidays.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	inAll := map[calendar.Day]bool{}
+	for _, h := range calendar.Holidays("BR") {
+		inAll[h.Day] = true
+	}
+	var got strings.Builder
+	for _, set := range calendar.Sets() {
+		for year := 2024; year <= 2035; year++ {
+			fmt.Fprintf(&got, "%s %d:", set, year)
+			for _, h := range calendar.Holidays(set) {
+				if h.Day.Time().Year() == year && (set == "BR" || !inAll[h.Day]) {
+					got.WriteString(h.Day.Time().Format(" 01-02"))
+				}
+			}
+			got.WriteString("\n")
+		}
+	}
+	gotLines, wantLines := strings.Split(got.String(), "\n"), strings.Split(string(want), "\n")
+	for i := range max(len(gotLines), len(wantLines)) {
+		if i >= len(gotLines) || i >= len(wantLines) || gotLines[i] != wantLines[i] {
+			t.Fatalf("line %d of testdata/holidays.txt is another:\n%s", i+1, got.String())
+		}
+	}
+}
+
+func TestEveryStateHasASet(t *testing.T) {
+	if sets := calendar.Sets(); len(sets) != 1+27+1 {
+		t.Errorf("%d sets: %s", len(sets), sets)
+	}
+	for _, set := range calendar.Sets() {
+		for _, h := range calendar.Holidays(set) {
+			if h.Name == "" || h.Law == "" {
+				t.Errorf("%s: %s has no name or law", set, h.Day.Time())
+			}
+		}
+	}
+}
+
+var sink time.Time
+
+// BenchmarkNext looks for the next opening while it is closed, mostly for weeks.
+func BenchmarkNext(b *testing.B) {
+	c := of(b, saoPaulo, "BR-SP", "days 1-5, mon-fri, 08:00-18:00")
+	at := time.Date(2026, 11, 6, 0, 0, 0, 0, time.UTC)
+	for i := range b.N {
+		sink = c.Next(at.Add(time.Duration(i%30) * 13 * time.Hour))
+	}
+}

@@ -33,6 +33,10 @@ const (
 	allowed  = 0.995
 )
 
+// aloneAtOnce is what a replica more takes from the pace, in claims a minute: each may let one go at the same instant,
+// and in no 10 s may there be more than at the pace of one.
+const aloneAtOnce = 6
+
 // limit returns the pace that rate limits leave, and how much of Most that is.
 func (f *Flow) limit(p *Pace, now time.Time) float64 {
 	if f.Limit == 0 {
@@ -47,6 +51,9 @@ func (f *Flow) pace(p *Pace, phase Phase, now time.Time) float64 {
 	limit := f.limit(p, now)
 	if phase == Ramping {
 		return min(limit, f.Ramp)
+	}
+	if n := float64(p.shared); n > 1 {
+		return max(0, limit-(n-1)*aloneAtOnce) / n
 	}
 	return limit
 }
@@ -80,10 +87,13 @@ func (f *Flow) take(now time.Time) bool {
 	return true
 }
 
-// ready returns when there is credit for a claim at that pace.
+// ready returns when there is credit for a claim at that pace; zero is never.
 func (f *Flow) ready(pace float64) time.Time {
 	at := f.At
 	if f.Credit < nearlyOne {
+		if pace <= 0 {
+			return time.Time{}
+		}
 		if pace >= fastPace {
 			pace *= allowed
 		}

@@ -19,6 +19,21 @@ type Gate struct {
 	// records it sets both back.
 	Changed bool
 	Left    Phase
+	// Replicas let claims through at once, each its share of the pace; 0 and 1 are one alone.
+	Replicas int
+}
+
+// sharedFor is how long somebody has waited when all replicas know of it. None lets others through at once then, and who
+// owns the Gates has all of the pace until nobody waits.
+const sharedFor = 3 * time.Second
+
+// settings are those that are in force at now.
+func (g *Gate) settings(now time.Time) *Settings {
+	c := g.Settings
+	if g.Queue.Len() == 0 || now.Sub(g.Queue.since) < sharedFor {
+		c.Pace.shared = g.Replicas
+	}
+	return &c
 }
 
 // Release is a claim that may go.
@@ -64,7 +79,7 @@ func (g *Gate) Apply(e Event, now time.Time) { g.step(e, now) }
 
 func (g *Gate) step(e Event, now time.Time) (a Actions) {
 	before := g.State.Flow
-	g.State, a = g.State.Step(&g.Settings, e, now)
+	g.State, a = g.State.Step(g.settings(now), e, now)
 	if g.Left == "" {
 		g.Left = a.Went
 	}
@@ -95,11 +110,19 @@ func (g *Gate) Admit(now time.Time) bool {
 
 // Next returns when Due has something to do if nothing happens until then; zero is never.
 func (g *Gate) Next() time.Time {
-	next, end := g.State.Next(&g.Settings, g.Queue.Len()), g.Queue.GiveUpAt()
-	if earlier(end, next) < 0 {
-		return end
+	next, end := g.State.Next(g.settings(g.State.Flow.At), g.Queue.Len()), g.Queue.GiveUpAt()
+	if alone := g.Queue.since.Add(sharedFor); g.Replicas > 1 && g.Queue.Len() > 0 && g.State.Flow.At.Before(alone) {
+		next = soonest(next, alone)
 	}
-	return next
+	return soonest(next, end)
+}
+
+// soonest of two instants, of which a zero one never comes.
+func soonest(a, b time.Time) time.Time {
+	if earlier(b, a) < 0 {
+		return b
+	}
+	return a
 }
 
 // Reason says why a claim waited and went, in the hours of a zone: what gateReason holds.

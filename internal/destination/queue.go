@@ -38,9 +38,10 @@ func (h *Held) giveUpAt() time.Time {
 // Queue holds the claims that wait for one destination. Its zero value is empty. It is not safe for concurrent use.
 type Queue struct {
 	claims map[string]*waiting
-	turn   order // the nearest deadline first, then what waits longest
-	end    order // what is given up first
-	age    order // what waits longest
+	since  time.Time // when the first was held of those that came one after another without the queue being empty
+	turn   order     // the nearest deadline first, then what waits longest
+	end    order     // what is given up first
+	age    order     // what waits longest
 }
 
 // waiting is a Held with its places in the orders.
@@ -110,6 +111,9 @@ func (q *Queue) Add(h Held) {
 	if q.claims == nil {
 		q.claims = make(map[string]*waiting)
 		q.turn, q.end, q.age = order{before: byTurn}, order{which: 1, before: byEnd}, order{which: 2, before: byAge}
+	}
+	if q.Len() == 0 || h.Since.Before(q.since) {
+		q.since = h.Since
 	}
 	w := &waiting{Held: h, giveUp: h.giveUpAt()}
 	q.claims[h.Claim] = w

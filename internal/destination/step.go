@@ -29,26 +29,22 @@ func (s State) Step(c *Settings, e Event, now time.Time) (State, Actions) {
 // never.
 func (s *State) Next(c *Settings, waiting int) time.Time {
 	var next time.Time
-	soonest := func(t time.Time) {
-		if !t.IsZero() && (next.IsZero() || t.Before(next)) {
-			next = t
-		}
-	}
+	add := func(t time.Time) { next = soonest(next, t) }
 	if c.Probe.URL != "" && s.HeldUntil.IsZero() {
-		soonest(s.NextProbe)
+		add(s.NextProbe)
 	}
 	switch {
 	case s.Phase == Testing:
-		soonest(s.testAt())
+		add(s.testAt())
 	case waiting == 0 && s.Phase == Ramping:
-		soonest(latest(s.Since, s.Flow.Last.Add(canaryTimeout)))
+		add(latest(s.Since, s.Flow.Last.Add(canaryTimeout)))
 	case waiting == 0:
 	case s.Phase == Down:
-		soonest(s.testAt())
+		add(s.testAt())
 	default:
-		soonest(s.Flow.ready(s.Flow.pace(&c.Pace, s.Phase, s.Flow.At)))
+		add(s.Flow.ready(s.Flow.pace(&c.Pace, s.Phase, s.Flow.At)))
 		if s.Phase == Ramping {
-			soonest(s.Flow.Stepped.Add(c.Pace.Step))
+			add(s.Flow.Stepped.Add(c.Pace.Step))
 		}
 	}
 	return next

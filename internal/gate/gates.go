@@ -1,12 +1,14 @@
 // Package gate runs the gates of destinations: it keeps up with what the journal says of them, holds claims that may not
 // go, and lets them go when their turn comes.
 //
-// Each replica has one Gates, which follows the journal's records; the one that holds the lease alone acts on it: it
-// records what becomes of a destination, releases claims and gives up those that cannot be sent in time.
+// Each replica has one Gates, which follows the journal's records, and lets through at once its share of what may go. The
+// one that holds the lease alone acts on the rest: it records what becomes of a destination, releases claims and gives up
+// those that cannot be sent in time.
 package gate
 
 import (
 	"context"
+	"crypto/rand"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,6 +29,8 @@ type Store interface {
 	// Records is journal.Archive's, Pending journal.Outbox's.
 	Records(ctx context.Context, f journal.RecordFilter, after int64, limit int) ([]journal.Record, error)
 	Pending(ctx context.Context, queue string, after int64, limit int) ([]journal.Message, error)
+	Lease(ctx context.Context, name, holder string, span time.Duration) (bool, error)
+	Leases(ctx context.Context, prefix string) (int, error)
 }
 
 // Memory records what Gates do (journal.Journal does).
@@ -96,6 +100,7 @@ type Options struct {
 // Gates are those of all destinations, as the journal has them. Their methods are safe for concurrent use.
 type Gates struct {
 	Options
+	id     string // of this process among the replicas
 	nudged chan struct{}
 
 	// turning is held for the length of a turn, and guards term: while this process acts, otherwise nil.
@@ -110,7 +115,10 @@ type Gates struct {
 	// seen is the last record that was taken in; behind tells that there may be more in the store.
 	seen   int64
 	behind bool
-	looked time.Time
+	// looked is when the store was asked last, heard when it was asked last and told all, by this machine's clock.
+	looked, heard time.Time
+	share         share
+	traffic       map[string]*journal.Traffic // since the last count, by destination
 	// leads tells that this process acts; told that why it cannot was logged.
 	leads, told bool
 }
@@ -122,23 +130,27 @@ type job struct {
 }
 
 // New prepares Gates; Run has them follow the journal, Lead act.
-func New(o Options) *Gates { return &Gates{Options: o, nudged: make(chan struct{}, 1)} }
+func New(o Options) *Gates {
+	return &Gates{Options: o, id: rand.Text()[:8], nudged: make(chan struct{}, 1), traffic: map[string]*journal.Traffic{}}
+}
 
 // claimOf returns the name of a job in the queues and in its destination's records, which must not say whose it is.
 func claimOf(jobKey int64) string { return strconv.FormatInt(jobKey, 10) }
 
-// Admit reports whether a claim may go at once; deadline is its own, zero for none. Only who leads lets any go: the others
-// have them held, and the leader releases them.
+// Admit reports whether a claim may go at once, within this replica's share; deadline is its own, zero for none. The others
+// are held, and the leader releases them.
 func (g *Gates) Admit(name string, deadline time.Time) (ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := g.Clock.Now()
-	if g.registry == nil || !g.leads || !deadline.IsZero() && !deadline.After(now) {
+	if g.registry == nil || !g.mayAdmit() || !deadline.IsZero() && !deadline.After(now) {
 		return false
 	}
 	d := g.registry.Gate(name, now)
+	d.Replicas = g.share.count()
 	if ok = d.Admit(now); ok {
 		g.Hooks.Admitted(g.Settings().Label(name))
+		g.count(d.Name).Admitted++
 	}
 	return ok
 }
@@ -201,6 +213,9 @@ func (g *Gates) attempt(a *journal.Attempt) {
 	}
 	switch a.Tells {
 	case journal.TellsFailed:
+		if g.leads {
+			g.count(d.Name).Failed++
+		}
 		if g.leads && d.State.Phase != destination.Up { // one replica counts
 			g.Hooks.Wasted(g.Settings().Label(d.Name))
 		}
@@ -227,11 +242,21 @@ func (g *Gates) gate(s journal.Subject, e *journal.Entry) {
 	case err != nil:
 	case b.Action == journal.GateHeld:
 		g.hold(s, b.HeldJob)
+		if g.leads {
+			g.count(b.Destination).Held++
+		}
 	case b.Action == journal.GateAnswered:
 		g.answered(e)
 	default:
 		delete(g.jobs, claimOf(b.JobKey))
-		g.registry.Gate(b.Destination, g.Clock.Now()).Queue.Remove(claimOf(b.JobKey))
+		d := g.registry.Gate(b.Destination, g.Clock.Now())
+		d.Queue.Remove(claimOf(b.JobKey))
+		switch {
+		case g.leads && b.Action == journal.GateReleased:
+			g.count(d.Name).Released++
+		case !g.leads && d.Queue.Len() == 0: // the leader has let claims go at the whole pace
+			d.Wait(g.Clock.Now())
+		}
 	}
 }
 
@@ -251,6 +276,9 @@ func (g *Gates) destination(name string, e *journal.Entry) {
 	if b.State != nil && b.Version > g.recorded[d.Name] { // another process's
 		g.recorded[d.Name] = b.Version
 		d.Take(*b.State, g.Clock.Now())
+	}
+	if t := b.Traffic; t != nil && t.Replica != g.id {
+		d.Apply(destination.Admitted{Count: t.Admitted}, g.Clock.Now())
 	}
 	g.order(d, b.Command)
 }

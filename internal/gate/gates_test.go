@@ -66,11 +66,13 @@ type answer struct {
 // replica is one worker.
 type replica struct {
 	*world
-	gates   *gate.Gates
-	handle  map[string]worker.Handler
-	kill    context.CancelFunc
-	ctx     context.Context
-	running sync.WaitGroup
+	gates  *gate.Gates
+	handle map[string]worker.Handler
+	// admitted claims went at once.
+	admitted int
+	kill     context.CancelFunc
+	ctx      context.Context
+	running  sync.WaitGroup
 }
 
 func newWorld(t *testing.T, fails func(w *world) string) *world {
@@ -87,7 +89,9 @@ func (w *world) start() *replica {
 	hooks := journal.NoHooks()
 	hooks.Recorded = func(records []journal.Happening) { r.gates.Recorded(records) }
 	memory := journal.New(w.memory, time.Now, nil, hooks)
-	r.gates = gate.New(gate.Options{Store: w.memory, Memory: memory, Engine: r, Clock: clock.Machine{}, Zone: time.UTC, Hooks: gate.NoHooks(),
+	told := gate.NoHooks()
+	told.Admitted = func(string) { r.admitted++ }
+	r.gates = gate.New(gate.Options{Store: w.memory, Memory: memory, Engine: r, Clock: clock.Machine{}, Zone: time.UTC, Hooks: told,
 		Log: zap.NewNop(), Probe: func(context.Context, string, []int) bool { return false },
 		Settings: func() gate.Settings {
 			return gate.Settings{Version: "1", Configured: map[string]destination.Settings{portal: w.settings}, Otherwise: destination.Defaults()}
@@ -101,6 +105,7 @@ func (w *world) start() *replica {
 	}
 	r.running.Go(func() { memory.Run(r.ctx, r.ctx) })
 	r.running.Go(func() { r.gates.Run(r.ctx) })
+	r.running.Go(func() { r.gates.Share(r.ctx) })
 	holder := fmt.Sprint(time.Now().UnixNano(), len(w.replicas))
 	r.running.Go(func() { outbox.Lead(r.ctx, r.ctx, w.memory, gate.Lease, holder, r.gates.Lead) })
 	w.mu.Lock()
@@ -371,6 +376,45 @@ func TestOutage(t *testing.T) {
 				t.Logf("%d wasted, done after %s", w.wasted(), w.now())
 				if wasted := w.wasted(); wasted > test.mostWasted {
 					t.Errorf("%d submissions failed, at most %d may", wasted, test.mostWasted)
+				}
+			})
+		})
+	}
+}
+
+// TestReplicasShareThePace: while a portal is up, each of three replicas lets claims through at once, and what is too much
+// for one goes later; what comes faster than the portal takes waits for its turn.
+func TestReplicasShareThePace(t *testing.T) {
+	for name, test := range map[string]struct {
+		apart       time.Duration
+		least, most int // that go at once
+	}{
+		"a sixth of the pace": {6 * time.Second, 295, 300}, "half of the pace": {2 * time.Second, 0, 200}, "twice the pace": {time.Second / 2, 0, 150},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const claims = 300
+				w := newWorld(t, func(*world) string { return "" })
+				for range 3 {
+					w.start()
+				}
+				defer w.stop()
+				time.Sleep(time.Minute) // for the leases
+				w.arrive(claims, test.apart)
+				for w.all() < claims {
+					time.Sleep(time.Second)
+				}
+				w.check(claims, 0)
+				atOnce := 0
+				for _, r := range w.replicas {
+					atOnce += r.admitted
+					if test.least > 0 && r.admitted < test.least/6 {
+						t.Errorf("one of the replicas lets %d through", r.admitted)
+					}
+				}
+				t.Logf("%d at once, all after %s", atOnce, w.now())
+				if atOnce < test.least || atOnce > test.most || w.now() > 8*time.Minute && test.apart < time.Second {
+					t.Errorf("%d go at once, want %d to %d; all have gone after %s", atOnce, test.least, test.most, w.now())
 				}
 			})
 		})

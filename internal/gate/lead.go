@@ -64,6 +64,9 @@ func (g *Gates) turn(ctx context.Context, waits bool) bool {
 	g.turning.Lock()
 	defer g.turning.Unlock()
 	err := g.follow(ctx)
+	if err == nil {
+		err = g.flush(ctx)
+	}
 	if g.term == nil {
 		waits = true
 	} else if err == nil {
@@ -143,29 +146,33 @@ func (g *Gates) follow(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	g.mu.Lock()
-	open, seen, now := g.registry != nil, g.seen, g.Clock.Now()
-	look := g.behind || now.Sub(g.looked).Abs() >= longestRest
+	open, seen, now := g.registry != nil, g.seen, time.Now()
+	look := g.behind || now.Sub(g.looked) >= longestRest
 	if look {
 		g.behind, g.looked = false, now
 	}
 	g.configure()
 	g.mu.Unlock()
-	if !open {
-		return g.read(ctx)
-	}
-	if !look {
+	if open && !look {
 		return nil
 	}
-	for {
+	if !open {
+		if err := g.read(ctx); err != nil {
+			return err
+		}
+	}
+	for open {
 		page, err := g.Store.Records(ctx, journal.RecordFilter{}, seen, pageRecords)
 		if err != nil {
 			return err
 		}
 		seen = g.takeAll(page)
-		if len(page) < pageRecords {
-			return nil
-		}
+		open = len(page) == pageRecords
 	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.heard = now
+	return nil
 }
 
 // configure takes over the settings of the catalogue in force.
@@ -265,6 +272,7 @@ func (g *Gates) look() (steps []step) {
 	defer g.mu.Unlock()
 	now := g.Clock.Now()
 	g.registry.Each(func(d *destination.Gate) {
+		d.Replicas = g.share.count()
 		if at := d.Next(); !d.Changed && (at.IsZero() || now.Before(at)) {
 			return
 		}

@@ -69,48 +69,105 @@ type Stretch struct {
 	From, Until time.Time
 }
 
+// Traffic is what went to a destination in a time: claims that went at once, were held and were released, and submissions
+// that failed.
+type Traffic struct {
+	From, Until                      time.Time
+	Admitted, Held, Released, Failed int
+}
+
+// add adds what a replica counted. It counts where it began: counts are of less time than a Traffic.
+func (t *Traffic) add(c *journal.Traffic) {
+	t.Admitted += c.Admitted
+	t.Held += c.Held
+	t.Released += c.Released
+	t.Failed += c.Failed
+}
+
+// History is what became of a destination in the last 24 hours.
+type History struct {
+	// Phases follow one another without gaps.
+	Phases []Stretch
+	// Traffic is that of each half of an hour.
+	Traffic []Traffic
+	// Orders are what people ordered, the newest first.
+	Orders []Order
+}
+
 // Order is a person's, as it was recorded.
 type Order struct {
 	journal.DestinationCommand
 	At time.Time
 }
 
-// shownHistory is how far back people see what became of a destination.
-const shownHistory = 24 * time.Hour
+// shownHistory is how far back people see what became of a destination, shownStep how long each of its Traffic is.
+const (
+	shownHistory = 24 * time.Hour
+	shownStep    = 30 * time.Minute
+)
 
-// History returns what became of a destination in the last 24 hours: its phases without gaps, and what people ordered,
-// the newest first. It fails as Destinations does, or with ErrUnknown.
-func (g *Gates) History(ctx context.Context, name string) (phases []Stretch, orders []Order, err error) {
+// History returns what became of a destination. It fails as Destinations does, or with ErrUnknown.
+func (g *Gates) History(ctx context.Context, name string) (*History, error) {
 	now := g.Clock.Now()
 	from := now.Add(-shownHistory)
 	filter, after := journal.RecordFilter{Subject: journal.DestinationSubject(name), Since: from}, int64(0)
 	d, err := g.find(name)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	phases = []Stretch{{From: from, Until: now}}
+	h := &History{Phases: []Stretch{{From: from, Until: now}}}
+	for at := from.Truncate(shownStep); at.Before(now); at = at.Add(shownStep) {
+		h.Traffic = append(h.Traffic, Traffic{From: at, Until: at.Add(shownStep)})
+	}
 	for more := true; more; {
 		page, err := g.Store.Records(ctx, filter, after, pageRecords)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		for i := range page {
 			after = page[i].Number()
-			b, err := journal.ReadDestination(page[i].Entry)
-			if err != nil {
-				return nil, nil, err
+			if err := h.add(page[i].Entry); err != nil {
+				return nil, err
 			}
-			if b.Command != nil {
-				orders = append(orders, Order{*b.Command, page[i].Entry.At})
-			}
-			phases = advance(phases, &b)
 		}
 		more = len(page) == pageRecords
 	}
-	last := &phases[len(phases)-1]
+	g.countedYet(h, d.Name)
+	last := &h.Phases[len(h.Phases)-1]
 	last.Phase = cmp.Or(last.Phase, d.State.Phase)
-	slices.Reverse(orders)
-	return phases, orders, nil
+	slices.Reverse(h.Orders)
+	return h, nil
+}
+
+// add adds what a destination's record says.
+func (h *History) add(e *journal.Entry) error {
+	b, err := journal.ReadDestination(e)
+	if err != nil {
+		return err
+	}
+	if b.Command != nil {
+		h.Orders = append(h.Orders, Order{*b.Command, e.At})
+	}
+	if b.Traffic != nil {
+		h.count(b.Traffic)
+	}
+	h.Phases = advance(h.Phases, &b)
+	return nil
+}
+
+func (h *History) count(t *journal.Traffic) {
+	if i := int(t.Since.Sub(h.Traffic[0].From) / shownStep); i >= 0 && i < len(h.Traffic) {
+		h.Traffic[i].add(t)
+	}
+}
+
+// countedYet adds what this replica has counted and not recorded.
+func (g *Gates) countedYet(h *History, name string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if t := g.traffic[name]; t != nil {
+		h.count(t)
+	}
 }
 
 // advance adds what a record says to the phases before it, the first of which is empty until one tells it.

@@ -48,7 +48,7 @@ type DestinationState struct {
 	Command *DestinationCommand `json:"command,omitempty"`
 }
 
-// DestinationBody is the body of a destination's record: what it is in now, what a person ordered, or both.
+// DestinationBody is the body of a destination's record: what it is in now, what a person ordered, or what went.
 type DestinationBody struct {
 	// Version is that of State, one more than the last one's; 0 where the record has no State.
 	Version int64              `json:"version,omitempty"`
@@ -56,6 +56,19 @@ type DestinationBody struct {
 	// Went is the phase that was left, where it is another.
 	Went    destination.Phase   `json:"went,omitempty"`
 	Command *DestinationCommand `json:"command,omitempty"`
+	Traffic *Traffic            `json:"traffic,omitempty"`
+}
+
+// Traffic is what a replica counted of a destination since its last count.
+type Traffic struct {
+	Replica string    `json:"replica"`
+	Since   time.Time `json:"since"`
+	// Admitted claims went at once.
+	Admitted int `json:"admitted,omitempty"`
+	// Failed submissions, Held and Released claims are what the replica that leads counts, of all.
+	Failed   int `json:"failed,omitempty"`
+	Held     int `json:"held,omitempty"`
+	Released int `json:"released,omitempty"`
 }
 
 // DestinationVerb is what a person orders. The set is closed.
@@ -67,7 +80,6 @@ const (
 	SendCanary DestinationVerb = "probe"   // one claim ahead, now
 	ReleaseAt  DestinationVerb = "release" // at a pace
 	TreatAsUp  DestinationVerb = "up"      // whatever fails, until a time
-
 )
 
 // DestinationCommand is a person's order.
@@ -113,6 +125,9 @@ func (j *Journal) RecordDestination(ctx context.Context, name string, body Desti
 
 // destination folds a destination's record.
 func (l *life) destination(b *DestinationBody) {
+	if b.Traffic != nil {
+		return
+	}
 	d := DestinationState{}
 	if l.Destination != nil {
 		d = *l.Destination

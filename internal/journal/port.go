@@ -107,6 +107,8 @@ type Outbox interface {
 	// Lease takes, or renews, the lease of that name for holder, by the store's clock; false where another
 	// holds it. A span of 0 gives it back.
 	Lease(ctx context.Context, name, holder string, span time.Duration) (bool, error)
+	// Leases is how many leases are held whose names begin so.
+	Leases(ctx context.Context, prefix string) (int, error)
 }
 
 // Lookup asks for what is remembered of a subject when one analysis of it is decided.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"retry-worker/internal/journal"
@@ -121,4 +122,19 @@ func (m *Memory) Lease(ctx context.Context, name, holder string, span time.Durat
 	}
 	m.leases[name] = lease{holder, now.Add(span)}
 	return true, nil
+}
+
+// Leases implements journal.Outbox.
+func (m *Memory) Leases(ctx context.Context, prefix string) (held int, err error) {
+	if err := m.readable(ctx); err != nil {
+		return 0, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for name, l := range m.leases {
+		if strings.HasPrefix(name, prefix) && l.expires.After(time.Now()) {
+			held++
+		}
+	}
+	return held, nil
 }

@@ -52,6 +52,14 @@ func (s *Store) Lease(ctx context.Context, name, holder string, span time.Durati
 	return held && err == nil, err
 }
 
+// Leases implements journal.Outbox, by the database's clock. The prefix has no character that LIKE knows.
+func (s *Store) Leases(ctx context.Context, prefix string) (held int, err error) {
+	return reading(ctx, &s.Reader, "count leases", func(s *snapshot) (n int, err error) {
+		_, err = s.one("SELECT count(*) FROM leases WHERE name LIKE ? AND expires_at > "+s.Now, []any{prefix + "%"}, &n)
+		return n, err
+	})
+}
+
 // NoticeMarks implements deadletter.NoticeStore.
 func (s *Store) NoticeMarks(ctx context.Context) ([]deadletter.NoticeMark, error) {
 	const query = "SELECT team, channel, kind, record, day, at FROM notice_marks ORDER BY team, channel, kind"

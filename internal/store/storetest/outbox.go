@@ -78,6 +78,13 @@ func testLeases(t *testing.T, s Store) {
 	wantLease(t, s, "relay", "a", 0, true) // nobody holds it
 	wantLease(t, s, "relay", "b", time.Hour, true)
 	wantLease(t, s, "relay", "a", time.Hour, false)
+	wantLease(t, s, "gates/1", "a", time.Hour, true)
+	wantLease(t, s, "gates/2", "b", time.Hour, true)
+	wantLease(t, s, "gates/3", "c", time.Hour, true)
+	wantLease(t, s, "gates/3", "c", 0, true)
+	if n, err := s.Leases(t.Context(), "gates/"); n != 2 || err != nil {
+		t.Errorf("%d leases begin so (%v), want 2", n, err)
+	}
 	if head, _ := recall(t, s); head.Link != 0 {
 		t.Error("leases are in the ledger")
 	}

@@ -21,7 +21,7 @@ import (
 type Gates interface {
 	Destinations() ([]gate.Destination, error)
 	Destination(name string) (gate.Destination, []gate.Claim, error)
-	History(ctx context.Context, name string) ([]gate.Stretch, []gate.Order, error)
+	History(ctx context.Context, name string) (*gate.History, error)
 	Command(ctx context.Context, name string, c journal.DestinationCommand) error
 }
 
@@ -55,7 +55,9 @@ type DestinationDetail struct {
 	// Claims are the next 50 by turn.
 	Claims []HeldClaim        `json:"claims"`
 	Phases []DestinationPhase `json:"phases"`
-	Orders []DestinationOrder `json:"orders"`
+	// Traffic is that of each half of an hour in which there was any.
+	Traffic []DestinationTraffic `json:"traffic"`
+	Orders  []DestinationOrder   `json:"orders"`
 }
 
 // HeldClaim is one that waits.
@@ -70,6 +72,17 @@ type DestinationPhase struct {
 	State destination.Phase `json:"state"`
 	From  string            `json:"from"`
 	Until string            `json:"until"`
+}
+
+// DestinationTraffic is what went in a time: claims that passed at once, were held and were released, and submissions
+// that failed.
+type DestinationTraffic struct {
+	From     string `json:"from"`
+	Until    string `json:"until"`
+	Admitted int    `json:"admitted"`
+	Held     int    `json:"held"`
+	Released int    `json:"released"`
+	Failed   int    `json:"failed"`
 }
 
 // DestinationOrder is what a person ordered.
@@ -136,27 +149,33 @@ func (s *API) showDestination(w http.ResponseWriter, r *http.Request, m *Journal
 		s.unordered(w, r, err, cannotRead)
 		return
 	}
-	phases, orders, err := m.Gates.History(r.Context(), name)
+	h, err := m.Gates.History(r.Context(), name)
 	if err != nil {
 		s.unordered(w, r, err, cannotRead)
 		return
 	}
 	detail := DestinationDetail{
-		destinationOf(&d, s.now()), make([]HeldClaim, len(claims)), make([]DestinationPhase, len(phases)),
-		make([]DestinationOrder, len(orders)),
+		destinationOf(&d, s.now()), make([]HeldClaim, len(claims)), make([]DestinationPhase, len(h.Phases)),
+		[]DestinationTraffic{}, make([]DestinationOrder, len(h.Orders)),
 	}
 	for i, c := range claims {
 		detail.Claims[i] = HeldClaim{SubjectName(c.Subject), decision.Instant(c.Since), journal.InstantOrNull(c.Deadline)}
 	}
-	for i, p := range phases {
+	for i, p := range h.Phases {
 		detail.Phases[i] = DestinationPhase{p.Phase, decision.Instant(p.From), decision.Instant(p.Until)}
 	}
-	for i, o := range orders {
+	for _, t := range h.Traffic {
+		if t.Any() {
+			detail.Traffic = append(detail.Traffic, DestinationTraffic{
+				decision.Instant(t.From), decision.Instant(t.Until), t.Admitted, t.Held, t.Released, t.Failed})
+		}
+	}
+	for i, o := range h.Orders {
 		detail.Orders[i] = DestinationOrder{
 			Order: o.Verb, Until: journal.InstantOrNull(o.Until), Reason: o.Reason, By: o.By, At: decision.Instant(o.At),
 		}
 		if o.PerMinute > 0 {
-			detail.Orders[i].PerMinute = &orders[i].PerMinute
+			detail.Orders[i].PerMinute = &h.Orders[i].PerMinute
 		}
 	}
 	s.write(w, http.StatusOK, detail)

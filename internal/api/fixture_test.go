@@ -75,6 +75,7 @@ func (c *fixture) portal(name string) {
 	c.t.Helper()
 	p := testkit.NewPortal(name, c.Journal, c.Now().Add(-time.Hour))
 	p.Fails(c.t, c.Now())
+	p.Counts(c.t, journal.Traffic{Replica: "a", Since: c.Now(), Admitted: 7, Failed: 5})
 	p.Hold(c.t, "CLM-007-1", 7000, c.Now().Add(5*time.Hour))
 	wait.Until(c.t, "the claim that waits", func() bool {
 		d, _, err := c.Gates().Destination(name)

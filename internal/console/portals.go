@@ -19,7 +19,7 @@ import (
 type Gates interface {
 	Destinations() ([]gate.Destination, error)
 	Destination(name string) (gate.Destination, []gate.Claim, error)
-	History(ctx context.Context, name string) ([]gate.Stretch, []gate.Order, error)
+	History(ctx context.Context, name string) (*gate.History, error)
 	Command(ctx context.Context, name string, c journal.DestinationCommand) error
 }
 
@@ -44,6 +44,8 @@ type portalData struct {
 	Oldest Moment
 	Strip  *bar
 	Ticks  []string
+	// Traffic of the last day; nil where there was none.
+	Traffic *trafficData
 	// Phases of the strip, each with how long it lasted in all.
 	Phases []phaseRow
 	Claims []heldRow
@@ -51,6 +53,25 @@ type portalData struct {
 	Forms  []orderForm
 	// MayNot says why the reader may order nothing; empty where he may.
 	MayNot, Done, Wrong string
+}
+
+// trafficData is what went, as bars of half an hour, as sums and as a table.
+type trafficData struct {
+	Title string
+	Bars  []trafficBar
+	Sums  []phaseRow
+	Rows  []trafficRow
+}
+
+// trafficBar is a part of a bar in the picture, in which trafficHeight is the most that went in half an hour.
+type trafficBar struct {
+	Outcome             string
+	X, Y, Width, Height float64
+}
+
+type trafficRow struct {
+	From                 Moment
+	Passed, Held, Failed int64
 }
 
 type phaseRow struct{ Key, Name, Lasted string }
@@ -206,17 +227,18 @@ func (p *Pages) portalPage(v *visit, o *open, sent orderForm, wrong string) (*pa
 	if err != nil {
 		return nil, portalProblem(err)
 	}
-	phases, orders, err := o.gates.History(v.r.Context(), name)
+	h, err := o.gates.History(v.r.Context(), name)
 	if err != nil {
 		return nil, portalProblem(err)
 	}
 	d := &portalData{portalRow: v.portalRow(&found), Oldest: v.ago(found.Oldest), Wrong: wrong}
-	v.strip(d, phases)
+	v.strip(d, h.Phases)
+	d.Traffic = v.traffic(h.Traffic)
 	for _, c := range claims {
 		s := c.Subject
 		d.Claims = append(d.Claims, heldRow{s.ID, subjectURL(s), s.Policy, v.ago(c.Since), v.in(c.Deadline)})
 	}
-	v.ordered(d, orders)
+	v.ordered(d, h.Orders)
 	if v.who.Role.May(access.Order) {
 		d.Forms = v.orderForms(&found, sent)
 	} else {
@@ -330,4 +352,43 @@ func (v *visit) strip(d *portalData, phases []gate.Stretch) {
 	for i := range 5 {
 		d.Ticks = append(d.Ticks, v.brief(from.Add(day*time.Duration(i)/4)))
 	}
+}
+
+const trafficHeight = 60.0
+
+// traffic draws what went each half of an hour: what passed, at once or after being held, what failed and what was held.
+func (v *visit) traffic(all []gate.Traffic) *trafficData {
+	d, sums, most := &trafficData{}, [3]int64{}, int64(1)
+	parts := func(t *gate.Traffic) [3]int64 {
+		return [3]int64{int64(t.Admitted + t.Released), int64(t.Failed), int64(t.Held)}
+	}
+	for i := range all {
+		p := parts(&all[i])
+		most = max(most, p[0]+p[1]+p[2])
+		if all[i].Any() {
+			d.Rows = append(d.Rows, trafficRow{v.at(all[i].From), p[0], p[2], p[1]})
+		}
+	}
+	if len(d.Rows) == 0 {
+		return nil
+	}
+	keys, names := [3]string{"recovered", "dead_again", "nobody"}, [3]string{"passed", "failed", "held"}
+	width := barWidth / float64(len(all))
+	for i := range all {
+		y := trafficHeight
+		for k, n := range parts(&all[i]) {
+			sums[k] += n
+			if height := trafficHeight * float64(n) / float64(most); n > 0 {
+				y -= height
+				d.Bars = append(d.Bars, trafficBar{keys[k], float64(i) * width, y, width, height})
+			}
+		}
+	}
+	var words []string
+	for k, n := range sums {
+		row := phaseRow{keys[k], v.lang.T("portal.traffic." + names[k]), v.lang.Number(n)}
+		d.Sums, words = append(d.Sums, row), append(words, row.Name+" "+row.Lasted)
+	}
+	d.Title = strings.Join(words, ", ")
+	return d
 }

@@ -11,6 +11,7 @@ import (
 
 	"retry-worker/internal/access"
 	"retry-worker/internal/destination"
+	"retry-worker/internal/journal"
 	"retry-worker/internal/testkit"
 )
 
@@ -150,5 +151,20 @@ func TestAHeldClaimIsDrawnAsHeld(t *testing.T) {
 		if len(bars) != 2 || !d.says(says) { // of the wide picture and of the narrow one
 			t.Errorf("%s: %d bars, and %s", id, len(bars), text(d.tags("main")[0]))
 		}
+	}
+}
+
+// TestThePortalShowsWhatWent: the sums of a day, and half an hour of it in numbers.
+func TestThePortalShowsWhatWent(t *testing.T) {
+	w := newWorld(t, now)
+	p := testkit.NewPortal("unimed-sp", w.Journal, now.Add(-time.Hour))
+	p.Fails(t, now.Add(-10*time.Minute))
+	p.Counts(t, journal.Traffic{Replica: "a", Since: now.Add(-25 * time.Hour), Admitted: 1000})
+	p.Counts(t, journal.Traffic{Replica: "a", Since: now.Add(-20 * time.Minute), Admitted: 7, Failed: 5, Held: 20})
+	p.Counts(t, journal.Traffic{Replica: "b", Since: now.Add(-10 * time.Minute), Admitted: 2, Released: 20})
+	s := open(t, w)
+	d := s.page(portalAddress("unimed-sp"))
+	if !d.says("let through 29 failed 5 held 20") || !d.says("11:30:00 29 20 5") {
+		t.Errorf("it does not say what went: %s", text(d.tags("main")[0]))
 	}
 }

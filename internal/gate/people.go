@@ -84,6 +84,9 @@ func (t *Traffic) add(c *journal.Traffic) {
 	t.Failed += c.Failed
 }
 
+// Any reports whether there was any.
+func (t *Traffic) Any() bool { return t.Admitted+t.Held+t.Released+t.Failed > 0 }
+
 // History is what became of a destination in the last 24 hours.
 type History struct {
 	// Phases follow one another without gaps.
@@ -116,7 +119,7 @@ func (g *Gates) History(ctx context.Context, name string) (*History, error) {
 		return nil, err
 	}
 	h := &History{Phases: []Stretch{{From: from, Until: now}}}
-	for at := from.Truncate(shownStep); at.Before(now); at = at.Add(shownStep) {
+	for at := from.Truncate(shownStep); !at.After(now); at = at.Add(shownStep) {
 		h.Traffic = append(h.Traffic, Traffic{From: at, Until: at.Add(shownStep)})
 	}
 	for more := true; more; {

@@ -92,6 +92,12 @@ func (p *Portal) Fails(t testing.TB, at time.Time) {
 	p.Happens(t, at, failed, failed, failed, failed, failed)
 }
 
+// Counts records what a replica counted since an instant.
+func (p *Portal) Counts(t testing.TB, traffic journal.Traffic) {
+	t.Helper()
+	Must(t, p.journal.RecordDestination(context.Background(), p.Name, journal.DestinationBody{Traffic: &traffic}))
+}
+
 // Hold has a claim with that job wait for the portal.
 func (p *Portal) Hold(t testing.TB, id string, job int64, deadline time.Time) {
 	t.Helper()

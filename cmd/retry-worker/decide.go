@@ -127,7 +127,7 @@ func (c *cli) printDecision(from *catalogue.Catalogue, d *decision.Decision, fla
 		row("matched text", strconv.Quote(said.MatchedText))
 	}
 	if d.ShouldRetry() {
-		row("next retry", decision.Instant(d.NextRetryTime)+" (in "+d.Backoff.Delay.String()+")")
+		row("next retry", decision.Instant(d.NextRetryTime)+" (in "+d.Wait().String()+")")
 		row("retry", strconv.FormatInt(d.RetryCount, 10)+" of "+strconv.FormatInt(d.MaxRetries, 10))
 	} else {
 		row("reason", string(d.Reason))

@@ -108,7 +108,7 @@ func attemptView(a *journal.Attempt) AttemptView {
 		JobKey: a.JobKey, ProcessInstanceKey: a.ProcessInstanceKey,
 	}
 	if d.ShouldRetry() {
-		minutes := d.Backoff.Minutes()
+		minutes := decision.Minutes(d.Wait())
 		v.BackoffMinutes = &minutes
 	}
 	return v

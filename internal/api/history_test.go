@@ -16,7 +16,7 @@ func TestViewOfAStory(t *testing.T) {
 	at := time.Date(2025, 1, 12, 10, 0, 0, 0, time.UTC)
 	decided := decision.Decision{Outcome: decision.Retry, ErrorClassification: decision.Transient, Reason: "TIMEOUT", MatchedRule: "TIMEOUT",
 		MatchedText: "Timeout", Catalogue: "0123456789ab", RetryCount: 12, MaxRetries: 13, Backoff: decision.Backoff{Delay: 5 * time.Minute},
-		NextRetryTime: at.Add(time.Hour + 123*time.Millisecond), RetryReason: "Transient error, retry 1 of 5", AnalysedAt: at.Add(123 * time.Millisecond)}
+		NextRetryTime: at.Add(5*time.Minute + 123*time.Millisecond), RetryReason: "Transient error, retry 1 of 5", AnalysedAt: at.Add(123 * time.Millisecond)}
 	retry := journal.Attempt{Number: 2, Revision: 3, Episode: 4, JobKey: 6, ProcessInstanceKey: 8, Error: "TIMEOUT", AnalysedCount: 9,
 		Took: 1500 * time.Microsecond, Decision: decided}
 	final := retry
@@ -93,7 +93,7 @@ const wantView = `{
    "retryCount": 12,
    "maxRetries": 13,
    "backoffMinutes": 5,
-   "nextRetryTime": "2025-01-12T11:00:00.123Z",
+   "nextRetryTime": "2025-01-12T10:05:00.123Z",
    "retryReason": "Transient error, retry 1 of 5",
    "deadLetterId": null,
    "executionTimeMs": 1.5,

@@ -123,7 +123,7 @@ func ofAttempt(s journal.Subject, a *journal.Attempt) Record {
 	}}
 	v.name(s)
 	if d.ShouldRetry() {
-		minutes, next := d.Backoff.Minutes(), decision.Instant(d.NextRetryTime)
+		minutes, next := decision.Minutes(d.Wait()), decision.Instant(d.NextRetryTime)
 		v.BackoffMinutes, v.NextRetryTime = &minutes, &next
 	}
 	return v

@@ -20,7 +20,7 @@ const (
 	endYear   = 2050
 )
 
-// Calendar tells when a destination is open. It is safe for concurrent use.
+// Calendar tells when a destination is open. It is safe for concurrent use. A nil one is always open.
 type Calendar struct {
 	zone     *time.Location
 	windows  []window
@@ -113,7 +113,7 @@ func (c *Calendar) daysOf(w *Window) dayset {
 // Next returns the first instant from t on that is open.
 func (c *Calendar) Next(t time.Time) time.Time {
 	s := t.Unix()
-	if s < c.from || s >= c.until {
+	if c == nil || s < c.from || s >= c.until {
 		return t
 	}
 	at := c.until
@@ -130,7 +130,7 @@ func (c *Calendar) Next(t time.Time) time.Time {
 // must be sent.
 func (c *Calendar) LastSafe(t time.Time) time.Time {
 	s := t.Unix()
-	if s < c.from || s >= c.until {
+	if c == nil || s < c.from || s >= c.until {
 		return t
 	}
 	end := c.from
@@ -147,7 +147,7 @@ func (c *Calendar) LastSafe(t time.Time) time.Time {
 func (c *Calendar) Add(t time.Time, d time.Duration) time.Time {
 	for {
 		t = c.Next(t)
-		end := c.openUntil(t)
+		end := c.OpenUntil(t)
 		left := end.Sub(t)
 		if end.IsZero() || d <= left {
 			return t.Add(d)
@@ -156,20 +156,20 @@ func (c *Calendar) Add(t time.Time, d time.Duration) time.Time {
 	}
 }
 
-// openUntil returns when a window that is open at t ends, or the day does; zero for never.
-func (c *Calendar) openUntil(t time.Time) time.Time {
+// OpenUntil returns when the window that is open at t ends, at the latest that day; zero for never.
+func (c *Calendar) OpenUntil(t time.Time) time.Time {
 	s := t.Unix()
+	if c == nil || s >= c.until {
+		return time.Time{}
+	}
 	if s < c.from {
 		return time.Unix(c.from, 0).In(t.Location())
 	}
-	end := int64(0)
+	end := s
 	for i := range c.windows {
-		if w := &c.windows[i]; s < c.until && w.next(c, s) == s {
+		if w := &c.windows[i]; w.next(c, s) == s {
 			end = max(end, w.endAt(c, s))
 		}
-	}
-	if end == 0 {
-		return time.Time{}
 	}
 	return time.Unix(end, 0).In(t.Location())
 }

@@ -339,7 +339,7 @@ func (v *visit) result(d *decision.Decision, flat json.RawMessage) *tryResult {
 	}}
 	if r.Retry {
 		r.Text = v.lang.T("event.retry", v.lang.retry(d.RetryCount, d.MaxRetries))
-		r.Wait, r.Next = v.lang.span(d.Backoff.Delay), v.at(d.NextRetryTime)
+		r.Wait, r.Next = v.lang.span(d.Wait()), v.at(d.NextRetryTime)
 		return r
 	}
 	r.Text, r.Why.Team = v.lang.T("event.final."+finalKind(d), v.lang.Number(d.MaxRetries)), v.lang.team(d.Team)

@@ -136,7 +136,7 @@ func (v *visit) attempt(policy string, a *journal.Attempt, c *catalogue.Catalogu
 	}
 	if d.ShouldRetry() {
 		e.Text = v.lang.T("event.retry", v.lang.retry(d.RetryCount, d.MaxRetries))
-		e.Wait, e.Next = v.lang.span(d.Backoff.Delay), v.at(d.NextRetryTime)
+		e.Wait, e.Next = v.lang.span(d.Wait()), v.at(d.NextRetryTime)
 	} else {
 		e.Mark, e.Why.Team = markFinal, v.lang.team(d.Team)
 		e.Text = v.lang.T("event.final."+finalKind(d), v.lang.Number(d.MaxRetries))

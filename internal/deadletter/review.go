@@ -110,7 +110,8 @@ func (s *Service) Retry(ctx context.Context, c Command) (Item, error) {
 		return Item{}, err
 	}
 	return s.record(ctx, &d, &journal.Review{
-		Subject: d.Subject, DeadLetter: d.ID, Force: c.Force, Fresh: c.Fresh, Delay: delay, Reason: c.Reason, By: c.By, Run: c.Run,
+		Subject: d.Subject, DeadLetter: d.ID, Force: c.Force, Fresh: c.Fresh, Policy: s.policies()[d.Subject.Policy], Delay: delay,
+		Reason: c.Reason, By: c.By, Run: c.Run,
 	})
 }
 

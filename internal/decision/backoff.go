@@ -34,15 +34,6 @@ type Backoff struct {
 	AtMaximum bool `json:"atMaximum,omitempty"`
 }
 
-// Minutes is the delay in whole minutes; a part of a minute counts as one.
-func (b Backoff) Minutes() int64 {
-	minutes := int64(b.Delay / time.Minute)
-	if b.Delay%time.Minute > 0 {
-		minutes++
-	}
-	return minutes
-}
-
 // Precision of the instants a rule computes with: whole seconds, or milliseconds where its delays are
 // below a minute (R7).
 func (r *BackoffRule) Precision() time.Duration {

@@ -43,8 +43,8 @@ func TestR05Backoff(t *testing.T) {
 			}
 			n, _ := strconv.ParseInt(tt.count, 10, 64)
 			low, high := p.Backoff.After(0, n), p.Backoff.After(almostOne, n)
-			if low.Minutes() != tt.least || high.Minutes() != tt.most || low.Raw != time.Duration(tt.raw)*time.Minute {
-				t.Errorf("extreme draws give %d and %d of %s", low.Minutes(), high.Minutes(), low.Raw)
+			if decision.Minutes(low.Delay) != tt.least || decision.Minutes(high.Delay) != tt.most || low.Raw != time.Duration(tt.raw)*time.Minute {
+				t.Errorf("extreme draws give %d and %d of %s", decision.Minutes(low.Delay), decision.Minutes(high.Delay), low.Raw)
 			}
 		})
 	}
@@ -74,7 +74,7 @@ func TestR05Rounding(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			b := rule.After(tt.draw, tt.count)
-			if b.Minutes() != tt.minutes || b.Delay != time.Duration(tt.minutes)*time.Minute {
+			if decision.Minutes(b.Delay) != tt.minutes || b.Delay != time.Duration(tt.minutes)*time.Minute {
 				t.Errorf("draw %v gives %s, want %d minutes", tt.draw, b.Delay, tt.minutes)
 			}
 			if want := 0.2 * (2*tt.draw - 1); math.Abs(b.JitterRatio-want) > 1e-12 {
@@ -108,9 +108,9 @@ func TestBackoffOfOtherRules(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			b := tt.rule.After(tt.draw, tt.count)
-			if b.Delay != tt.delay || b.Minutes() != tt.minutes || b.AtMaximum != tt.atMax {
+			if b.Delay != tt.delay || decision.Minutes(b.Delay) != tt.minutes || b.AtMaximum != tt.atMax {
 				t.Errorf("got %s, %d minutes, at maximum %v; want %s, %d, %v",
-					b.Delay, b.Minutes(), b.AtMaximum, tt.delay, tt.minutes, tt.atMax)
+					b.Delay, decision.Minutes(b.Delay), b.AtMaximum, tt.delay, tt.minutes, tt.atMax)
 			}
 		})
 	}
@@ -164,7 +164,7 @@ func TestR06DrawOutlivesRelease(t *testing.T) {
 	for count, minutes := range want {
 		v := claim(strconv.Itoa(count), "TIMEOUT")
 		v.ID = decision.Text("CLM-001-1234567890")
-		if got := decide(decisiontest.TISSSubmission(), v).Backoff.Minutes(); got != minutes {
+		if got := decision.Minutes(decide(decisiontest.TISSSubmission(), v).Backoff.Delay); got != minutes {
 			t.Errorf("retryCount %d waits %d minutes, in the releases before this one %d", count, got, minutes)
 		}
 	}

@@ -62,7 +62,8 @@ type Decision struct {
 	MaxRetries int64 `json:"maxRetries"`
 	// Backoff until the next try, with the raw delay and the jitter it came from; zero unless Retry.
 	Backoff Backoff `json:"backoff,omitzero"`
-	// NextRetryTime is AnalysedAt plus Backoff.Delay, in UTC; zero unless Retry (R7).
+	// NextRetryTime is AnalysedAt plus Backoff.Delay, or when the destination opens then, in UTC; zero unless Retry (R7,
+	// R29).
 	NextRetryTime time.Time `json:"nextRetryTime,omitzero"`
 	// RetryReason is the sentence of R8.
 	RetryReason string `json:"retryReason"`
@@ -91,6 +92,23 @@ func ISODuration(d time.Duration) string {
 	}
 	seconds := strconv.FormatFloat(d.Seconds(), 'f', 3, 64)
 	return "PT" + strings.TrimRight(strings.TrimRight(seconds, "0"), ".") + "S"
+}
+
+// Wait returns the time until the next retry: the backoff, or longer where the destination is closed then (R29).
+func (d *Decision) Wait() time.Duration {
+	if d.NextRetryTime.IsZero() {
+		return 0
+	}
+	return d.NextRetryTime.Sub(d.AnalysedAt)
+}
+
+// Minutes returns d in whole minutes; a part of a minute counts as one.
+func Minutes(d time.Duration) int64 {
+	minutes := int64(d / time.Minute)
+	if d%time.Minute > 0 {
+		minutes++
+	}
+	return minutes
 }
 
 // ShouldRetry tells whether another try is scheduled.
@@ -131,14 +149,14 @@ func Decide(f *Failure, p *Policy, past Past, now time.Time) Decision {
 	case d.ErrorClassification == Permanent: // BIL-005-V2, R2
 		d.giveUp(PermanentError, match.Reason, match.Team, "Permanent error, not retried")
 	case match.Class == Transient:
-		d.schedule(p, &backoff, f.Deadline, "Transient")
+		d.schedule(p, &backoff, f)
 	case f.Error == "":
 		d.ErrorClassification, d.Reason = Transient, ReasonEmptyError
-		d.schedule(p, &backoff, f.Deadline, "Transient")
+		d.schedule(p, &backoff, f)
 	case p.UnknownError == GiveUpUnknown && !d.Presumes():
 		d.giveUp(PermanentError, match.Reason, p.LimitTeam, "Unknown error, not retried")
 	default:
-		d.schedule(p, &backoff, f.Deadline, "Unknown")
+		d.schedule(p, &backoff, f)
 	}
 	return d
 }
@@ -152,15 +170,10 @@ func (p *Past) presumed(retries int64) int64 {
 }
 
 // Rebase is d as if it were made at now: the same answer with the same backoff, from then on, or the end where that is
-// beyond the total limit (R20). d is one that retries; p says how exact its instants are (R7).
-func (d Decision) Rebase(p *Policy, now time.Time) Decision {
+// too late (R20, R29). d is one that retries f by p.
+func (d Decision) Rebase(p *Policy, f *Failure, now time.Time) Decision {
 	d.AnalysedAt = now.UTC().Truncate(p.Precision())
-	d.NextRetryTime = d.AnalysedAt.Add(d.Backoff.Delay)
-	if d.isBeyond(p.TotalLimit) {
-		d.RetryCount-- // it is not made
-		d.Catalogue = p.Catalogue
-		d.exceedTime(p)
-	}
+	d.plan(p, f)
 	return d
 }
 
@@ -169,28 +182,48 @@ func (d *Decision) giveUp(o Outcome, why Reason, team Team, sentence string) {
 	d.Backoff, d.NextRetryTime = Backoff{}, time.Time{}
 }
 
-// schedule schedules a retry, or gives up where it would come later than the deadline, which is zero for none, or the total
-// limit allows.
-func (d *Decision) schedule(p *Policy, backoff *BackoffRule, deadline time.Time, kind string) {
+// schedule schedules a retry, or gives up where it would come too late.
+func (d *Decision) schedule(p *Policy, backoff *BackoffRule, f *Failure) {
 	d.Backoff = backoff.After(p.draw(d.SubjectID, d.RetryCount), d.RetryCount)
-	d.NextRetryTime = d.AnalysedAt.Add(d.Backoff.Delay)
+	d.Outcome = Retry
+	d.RetryCount++
+	d.plan(p, f)
+}
+
+// plan sets when the retry is made: after the backoff, or when the destination opens (R29). It gives up where that is later
+// than the claim's deadline, or the total limit allows.
+func (d *Decision) plan(p *Policy, f *Failure) {
+	wanted := d.AnalysedAt.Add(d.Backoff.Delay)
+	d.NextRetryTime = p.Open(f.Destination, d.SubjectID, d.RetryCount, wanted, f.Deadline)
+	moved := !d.NextRetryTime.Equal(wanted)
+	if moved && p.Precision() == time.Second {
+		d.NextRetryTime = p.Opening(f.Destination).wholeMinutes(d.AnalysedAt, d.NextRetryTime, f.Deadline)
+	}
 	switch {
-	case !deadline.IsZero() && d.NextRetryTime.After(deadline): // R29
-		d.giveUp(MaxRetriesExceeded, ReasonDeadline, p.LimitTeam, "Deadline "+Instant(deadline)+" cannot be met")
+	case !f.Deadline.IsZero() && d.NextRetryTime.After(f.Deadline):
+		d.RetryCount-- // it is not made
+		d.giveUp(MaxRetriesExceeded, ReasonDeadline, p.LimitTeam, "Deadline "+Instant(f.Deadline)+" cannot be met")
 		return
-	case d.isBeyond(p.TotalLimit):
+	case d.isBeyond(p, f):
+		d.RetryCount--
+		d.Catalogue = p.Catalogue
 		d.exceedTime(p)
 		return
 	}
-	d.Outcome = Retry
-	d.RetryCount++
-	d.RetryReason = kind + " error, retry " + strconv.FormatInt(d.RetryCount, 10) +
-		" of " + strconv.FormatInt(d.MaxRetries, 10)
+	kind := "Unknown"
+	if d.ErrorClassification == Transient {
+		kind = "Transient"
+	}
+	d.RetryReason = kind + " error, retry " + strconv.FormatInt(d.RetryCount, 10) + " of " + strconv.FormatInt(d.MaxRetries, 10)
+	if moved {
+		d.RetryReason += "; closed at " + Instant(wanted) + ": " + p.Opening(f.Destination).Calendar.Why(wanted)
+	}
 }
 
-// isBeyond tells whether the next retry would come later than the limit allows; 0 is none.
-func (d *Decision) isBeyond(limit time.Duration) bool {
-	return limit > 0 && d.NextRetryTime.Sub(d.FirstFailure) > limit
+// isBeyond reports whether the next retry would come later than the total limit allows.
+func (d *Decision) isBeyond(p *Policy, f *Failure) bool {
+	return p.TotalLimit > 0 && d.NextRetryTime.Sub(d.FirstFailure) > p.TotalLimit &&
+		d.NextRetryTime.After(p.TimeLimit(f.Destination, d.FirstFailure))
 }
 
 // exceedTime gives up because the next retry would come too late (R20).

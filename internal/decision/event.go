@@ -96,9 +96,9 @@ func (d *Decision) Event(rule BusinessRule, redactedError string) Event {
 func (d *Decision) scheduledEvent(rule BusinessRule) Event {
 	if rule == RNBIL004 {
 		return SubmissionRetryScheduled{d.SubjectID, d.RetryCount, d.ErrorClassification,
-			d.NextRetryTime, d.Backoff.Minutes(), d.AnalysedAt}
+			d.NextRetryTime, Minutes(d.Wait()), d.AnalysedAt}
 	}
-	return RetryScheduled{d.SubjectID, d.RetryCount, d.MaxRetries, d.Backoff.Minutes(),
+	return RetryScheduled{d.SubjectID, d.RetryCount, d.MaxRetries, Minutes(d.Wait()),
 		d.NextRetryTime, d.ErrorClassification, d.AnalysedAt, d.RetryCount}
 }
 

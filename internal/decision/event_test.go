@@ -29,12 +29,12 @@ func TestR16Events(t *testing.T) {
 		typ, log string
 	}{
 		{"RN-BIL-005 retry", retried, decision.RNBIL005, decision.RetryScheduled{
-			ClaimID: "CLM-001-123", RetryCount: 2, MaxRetries: 5, BackoffMinutes: retried.Backoff.Minutes(),
+			ClaimID: "CLM-001-123", RetryCount: 2, MaxRetries: 5, BackoffMinutes: decision.Minutes(retried.Wait()),
 			NextRetryTime: retried.NextRetryTime, ErrorClassification: "TRANSIENT", ScheduledAt: analysed, Version: 2,
 		}, "RetryScheduled", "retry_scheduled"},
 		{"RN-BIL-004 retry", retried, decision.RNBIL004, decision.SubmissionRetryScheduled{
 			ClaimID: "CLM-001-123", RetryCount: 2, ErrorClassification: "TRANSIENT",
-			NextRetryTime: retried.NextRetryTime, BackoffMinutes: retried.Backoff.Minutes(), Timestamp: analysed,
+			NextRetryTime: retried.NextRetryTime, BackoffMinutes: decision.Minutes(retried.Wait()), Timestamp: analysed,
 		}, "SubmissionRetryScheduled", "submission_retry_scheduled"},
 		{"RN-BIL-005 limit", exceeded, decision.RNBIL005, decision.MaxRetriesExceededEvent{
 			ClaimID: "CLM-001-123", FinalError: "redacted", TotalAttempts: 6, TotalDuration: 3 * time.Hour, ExceededAt: analysed, Severity: "CRITICAL",

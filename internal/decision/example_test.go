@@ -24,7 +24,7 @@ func ExampleDecide() {
 	d := decision.Decide(&failure, policy, decision.Past{}, now)
 	fmt.Println(d.Outcome, d.ErrorClassification, d.MatchedRule)
 	fmt.Println(d.RetryReason)
-	fmt.Println(d.Backoff.Minutes(), "minutes, at", d.NextRetryTime.Format(time.RFC3339))
+	fmt.Println(decision.Minutes(d.Backoff.Delay), "minutes, at", d.NextRetryTime.Format(time.RFC3339))
 	// Output:
 	// RETRY TRANSIENT TIMEOUT
 	// Transient error, retry 2 of 5
@@ -75,7 +75,7 @@ func ExampleBackoffRule() {
 	rule := decisiontest.TISSSubmission().Backoff
 	for n := range int64(5) {
 		earliest, latest := rule.After(0, n), rule.After(0.999, n)
-		fmt.Println(earliest.Minutes(), rule.Raw(n), latest.Minutes())
+		fmt.Println(decision.Minutes(earliest.Delay), rule.Raw(n), decision.Minutes(latest.Delay))
 	}
 	// Output:
 	// 5 5m0s 6

@@ -64,7 +64,7 @@ func wantRetry(t *testing.T, d decision.Decision, class decision.ErrorClassifica
 	if d.RetryCount != count {
 		t.Errorf("retryCount is %d, want %d", d.RetryCount, count)
 	}
-	if m := d.Backoff.Minutes(); m < least || m > most {
+	if m := decision.Minutes(d.Backoff.Delay); m < least || m > most {
 		t.Errorf("backoff is %d minutes, want %d to %d", m, least, most)
 	}
 	if got := d.NextRetryTime.Sub(analysed); got != d.Backoff.Delay {

@@ -200,7 +200,7 @@ func TestMinutesAreAsLikelyAsR5Says(t *testing.T) {
 		raw := 5 * math.Pow(2, float64(count))
 		seen := map[int64]float64{}
 		for _, b := range ladder[count]() {
-			seen[b.Minutes()]++
+			seen[decision.Minutes(b.Delay)]++
 		}
 		sum := 0.0
 		for m := least; m <= most; m++ {

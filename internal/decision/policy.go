@@ -25,6 +25,8 @@ type Policy struct {
 	HTTPStatusVariable string
 	// Destination tells where claims go; nil where the policy knows of none.
 	Destination *DestinationVariable
+	// Openings of destinations, by their names; that of "" is all others'.
+	Openings map[string]Opening
 	// Stretch moves the next retry to when the destination is expected back.
 	Stretch bool
 	// Own names the variables in which a job brings a retry policy of its own (R15); nil where it cannot.

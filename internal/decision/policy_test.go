@@ -138,7 +138,7 @@ func TestMinutes(t *testing.T) {
 	for delay, want := range map[time.Duration]int64{
 		0: 0, 1: 1, 5 * time.Second: 1, time.Minute: 1, time.Minute + 1: 2, 90 * time.Second: 2, 4 * time.Hour: 240, math.MaxInt64: 153722868,
 	} {
-		if got := (decision.Backoff{Delay: delay}).Minutes(); got != want {
+		if got := decision.Minutes(delay); got != want {
 			t.Errorf("%s are %d minutes, want %d", delay, got, want)
 		}
 	}

@@ -189,7 +189,7 @@ func disagreement(d *decision.Decision, v decision.Variables, past decision.Past
 		return ""
 	}
 	least, most := oracleMinutes(d.RetryCount - 1)
-	switch m := d.Backoff.Minutes(); {
+	switch m := decision.Minutes(d.Backoff.Delay); {
 	case m < least || m > most || d.Backoff.Delay != time.Duration(m)*time.Minute:
 		return fmt.Sprintf("backoff of %s, want %d to %d whole minutes", d.Backoff.Delay, least, most)
 	case !d.NextRetryTime.Equal(second.Add(d.Backoff.Delay)) || !d.NextRetryTime.After(now):
@@ -291,7 +291,7 @@ func TestBackoffProperties(t *testing.T) {
 				t.Fatalf("%s is not rounded to %s", b.Delay, r.Rounding)
 			}
 		}
-		if m := b.Minutes(); m < 1 || float64(m)*6e10 < float64(b.Delay)-1 || float64(m-1)*6e10 >= float64(b.Delay)+1e4 {
+		if m := decision.Minutes(b.Delay); m < 1 || float64(m)*6e10 < float64(b.Delay)-1 || float64(m-1)*6e10 >= float64(b.Delay)+1e4 {
 			t.Fatalf("%s are %d minutes", b.Delay, m)
 		}
 		if b.AtMaximum != (b.Raw == r.Max && r.Factor > 1) { // what does not grow reaches nothing (R19)

@@ -64,7 +64,7 @@ func TestRNBIL004Scenarios(t *testing.T) {
 				v := claim(count, "TIMEOUT")
 				v.ID = decision.Text("CLM-CAP-" + strconv.Itoa(i))
 				d := decide(patient(1<<63-1), v)
-				if m := d.Backoff.Minutes(); m < 192 || m > 240 || !d.Backoff.AtMaximum {
+				if m := decision.Minutes(d.Backoff.Delay); m < 192 || m > 240 || !d.Backoff.AtMaximum {
 					t.Fatalf("retryCount %s: %d minutes, at maximum %v", count, m, d.Backoff.AtMaximum)
 				}
 			}

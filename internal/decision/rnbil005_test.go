@@ -122,7 +122,7 @@ func claimWithBackoff(p *decision.Policy, count, text string, minutes int64) (de
 	for i := range 5000 {
 		v := claim(count, text)
 		v.ID = decision.Text("CLM-001-" + strconv.Itoa(i))
-		if d := decide(p, v); d.Backoff.Minutes() == minutes {
+		if d := decide(p, v); decision.Minutes(d.Backoff.Delay) == minutes {
 			return d, true
 		}
 	}
@@ -139,7 +139,7 @@ func backoffMinutes(p *decision.Policy, count string, claims int) []int64 {
 		if math.Abs(d.Backoff.JitterRatio) > 0.20 {
 			return nil
 		}
-		seen[d.Backoff.Minutes()] = true
+		seen[decision.Minutes(d.Backoff.Delay)] = true
 	}
 	var minutes []int64
 	for m := range seen {

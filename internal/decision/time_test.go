@@ -35,8 +35,8 @@ func TestR07Time(t *testing.T) {
 			if got := d.NextRetryTime.Format(time.RFC3339Nano); !wholeSeconds.MatchString(got) {
 				t.Errorf("nextRetryTime is %s, want whole seconds and a Z", got)
 			}
-			if minutes := d.NextRetryTime.Sub(d.AnalysedAt).Minutes(); minutes != float64(d.Backoff.Minutes()) {
-				t.Errorf("nextRetryTime − now is %v minutes, backoffMinutes %d", minutes, d.Backoff.Minutes())
+			if minutes := d.NextRetryTime.Sub(d.AnalysedAt).Minutes(); minutes != float64(decision.Minutes(d.Backoff.Delay)) {
+				t.Errorf("nextRetryTime − now is %v minutes, backoffMinutes %d", minutes, decision.Minutes(d.Backoff.Delay))
 			}
 		})
 	}
@@ -194,7 +194,7 @@ func TestRebase(t *testing.T) {
 	made := time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)
 	d := decision.Decide(&f, p, decision.Past{}, made)
 	later := made.Add(7*time.Hour + 1500*time.Millisecond)
-	got := d.Rebase(p, later.In(time.FixedZone("", -3*3600)))
+	got := d.Rebase(p, &decision.Failure{}, later.In(time.FixedZone("", -3*3600)))
 	want := d
 	want.AnalysedAt = later.Truncate(time.Second)
 	want.NextRetryTime = want.AnalysedAt.Add(d.Backoff.Delay)

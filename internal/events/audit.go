@@ -40,7 +40,7 @@ func auditAttempt(o object, s journal.Subject, a *journal.Attempt) object {
 		number("maxRetries", d.MaxRetries).
 		truth("shouldRetry", d.ShouldRetry())
 	if d.ShouldRetry() {
-		o = o.number("backoffMinutes", d.Backoff.Minutes()).text("nextRetryTime", decision.Instant(d.NextRetryTime))
+		o = o.number("backoffMinutes", decision.Minutes(d.Wait())).text("nextRetryTime", decision.Instant(d.NextRetryTime))
 	} else {
 		o = o.textOrNull("backoffMinutes", "").textOrNull("nextRetryTime", "")
 	}

@@ -100,7 +100,7 @@ func (d *DeadLetter) variables(delay time.Duration) variables {
 	case DeadLetterReprocessing:
 		v.Decision = answerReprocess
 		v.resumption = &resumption{ShouldRetry: true, RetryCount: d.retries(note.Fresh), NextRetryTime: decision.Instant(note.NextRetryTime),
-			BackoffMinutes: decision.Backoff{Delay: delay}.Minutes(), BackoffDuration: decision.ISODuration(delay)}
+			BackoffMinutes: decision.Minutes(delay), BackoffDuration: decision.ISODuration(delay)}
 	}
 	return v
 }

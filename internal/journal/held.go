@@ -99,9 +99,7 @@ func (b *batch) hold(a *Arrival, h *History) {
 	if e := &h.Episode; e.State == Scheduled || e.State == Reprocessing {
 		first, held.Retries = e.FirstFailure, e.Retries
 	}
-	if a.Policy.TotalLimit > 0 {
-		held.Limit = first.Add(a.Policy.TotalLimit)
-	}
+	held.Limit = a.Policy.TimeLimit(a.Destination, first)
 	b.entry(h, a.Subject, GateEntry, &GateBody{Action: GateHeld, HeldJob: held}, Happening{}, 0)
 }
 

@@ -21,6 +21,8 @@ type Review struct {
 	// Delay until what is sent again is made, counted from the review as a policy counts its own (R7). A person's retry may
 	// lie beyond the policy's total limit.
 	Delay time.Duration
+	// Policy says when its destination is open, to which the retry is moved (R29); nil is always.
+	Policy *decision.Policy
 	// NextRetryTime of what is sent again, where Delay is 0; the zero time, and one that has passed, mean now.
 	NextRetryTime time.Time
 	// Reason and By are a person's words, which must not be empty, and name.
@@ -78,8 +80,18 @@ func (r *Review) check() error {
 	return nil
 }
 
-// next is when the retry is made, and how long after now that is. It is never in the past (R7).
-func (r *Review) next(now time.Time) (time.Time, time.Duration) {
+// next is when the retry of a subject is made, and how long after now that is. It is never in the past (R7), and when its
+// destination is open (R29).
+func (r *Review) next(h *History, now time.Time) (time.Time, time.Duration) {
+	at, delay := r.wanted(now)
+	if r.Policy == nil || h.Last == nil {
+		return at, delay
+	}
+	open := r.Policy.Open(h.Last.Destination, r.Subject.ID, h.DeadLetter.retries(r.Fresh), at, time.Time{})
+	return open, delay + open.Sub(at)
+}
+
+func (r *Review) wanted(now time.Time) (time.Time, time.Duration) {
 	if r.Delay > 0 {
 		precision := time.Millisecond
 		if r.Delay%time.Minute == 0 { // of policies that count in minutes
@@ -136,7 +148,7 @@ func (b *batch) review(r *Review, h *History) (Reviewed, error) {
 	case d.RetryCount >= d.MaxRetries && !r.Force:
 		return Reviewed{}, ErrMaxRetriesExceeded
 	}
-	next, delay := r.next(b.now)
+	next, delay := r.next(h, b.now)
 	return b.reviewed(r, h, DeadLetterReprocessing, next, delay), nil
 }
 

@@ -43,7 +43,7 @@ func rule(a *Analysis, h *History, now time.Time) ruling {
 	ends := e.ends(a.Policy.TotalLimit, now)
 	if h.Same != nil {
 		if replays(h) {
-			return recorded(h.Same, a.Policy, now)
+			return recorded(h.Same, a, now)
 		}
 		// The engine took an answer to this very job: whoever asks now got its keys anew.
 		r := begin(a, h, now, ends)
@@ -68,12 +68,12 @@ func replays(h *History) bool {
 
 // recorded gives a recorded decision again: as it is while its time lies ahead, later with the same backoff
 // from now on, or as the end where that is too late (R20).
-func recorded(a *Attempt, p *decision.Policy, now time.Time) ruling {
+func recorded(a *Attempt, again *Analysis, now time.Time) ruling {
 	d := a.Decision
 	if !d.ShouldRetry() || d.NextRetryTime.After(now) {
 		return ruling{how: Replayed, attempt: a, decision: d, floor: -1}
 	}
-	return ruling{how: Rebased, attempt: a, decision: d.Rebase(p, now), floor: -1}
+	return ruling{how: Rebased, attempt: a, decision: d.Rebase(again.Policy, again.Failure, now), floor: -1}
 }
 
 // mark is the record of a replayed attempt that is to be marked answered.

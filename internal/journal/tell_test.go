@@ -29,7 +29,7 @@ func (s *stage) tellRecorded(r *journal.Recorded) string {
 	}
 	text := fmt.Sprintf("%s %s %s retryCount=%d/%d", r.How, d.Outcome, d.ErrorClassification, d.RetryCount, d.MaxRetries)
 	if d.ShouldRetry() {
-		text += fmt.Sprintf(" next=%s (%d min)", clock(d.NextRetryTime), d.Backoff.Minutes())
+		text += fmt.Sprintf(" next=%s (%d min)", clock(d.NextRetryTime), (d.Wait()+time.Minute-1)/time.Minute)
 	}
 	if r.Attempt.DeadLetter != "" {
 		text += " deadLetter=" + s.letter(r.Attempt.DeadLetter)

@@ -66,8 +66,8 @@ func appendOutputs(o object, d *decision.Decision, f *decision.Failure) object {
 	if !d.ShouldRetry() {
 		return o.text("responsibleTeam", string(d.Team))
 	}
-	return o.number("backoffMinutes", d.Backoff.Minutes()).
-		text("backoffDuration", decision.ISODuration(d.Backoff.Delay)).
+	return o.number("backoffMinutes", decision.Minutes(d.Wait())).
+		text("backoffDuration", decision.ISODuration(d.Wait())).
 		text("nextRetryTime", decision.Instant(d.NextRetryTime))
 }
 

@@ -49,7 +49,7 @@ func (a *Analyzer) report(ctx context.Context, j *Job, n *journal.Analysis, r *j
 	)
 	if d.ShouldRetry() {
 		fields = append(fields,
-			zap.Int64("backoffMinutes", d.Backoff.Minutes()), zap.String("nextRetryTime", decision.Instant(d.NextRetryTime)))
+			zap.Int64("backoffMinutes", decision.Minutes(d.Wait())), zap.String("nextRetryTime", decision.Instant(d.NextRetryTime)))
 	} else {
 		fields = append(fields, zap.String("responsibleTeam", string(d.Team)), zap.String("deadLetterId", r.Attempt.DeadLetter))
 	}

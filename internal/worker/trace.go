@@ -79,6 +79,6 @@ func inJournal(ctx context.Context, memory *journal.Journal, n *journal.Analysis
 	job.SetAttributes(
 		attribute.String(attrPolicy, n.Policy.Name), attribute.String(attrOutcome, string(d.Outcome)), attribute.String(attrReason, string(d.Reason)),
 		attribute.String(attrClassification, string(d.ErrorClassification)), attribute.String(attrTeam, string(d.Team)),
-		attribute.Int64(attrRetryCount, d.RetryCount), attribute.Float64(attrBackoff, d.Backoff.Delay.Seconds()))
+		attribute.Int64(attrRetryCount, d.RetryCount), attribute.Float64(attrBackoff, d.Wait().Seconds()))
 	return r, nil
 }

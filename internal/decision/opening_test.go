@@ -1,0 +1,137 @@
+package decision_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"retry-worker/internal/calendar"
+	"retry-worker/internal/decision"
+	"retry-worker/internal/decision/decisiontest"
+)
+
+// office returns tiss-submission for a destination that is open on working days from 08:00 to 18:00 in São Paulo.
+func office(t testing.TB) *decision.Policy {
+	t.Helper()
+	zone, err := time.LoadLocation("America/Sao_Paulo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	weekdays, _ := calendar.ParseWeekdays("mon-fri")
+	hours, _ := calendar.ParseHours("08:00-18:00")
+	c, err := calendar.New(zone, []calendar.Window{{Weekdays: weekdays, Hours: hours}}, calendar.Holidays("BR-SP"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := *decisiontest.TISSSubmission()
+	p.Destination = &decision.DestinationVariable{Variable: "operadora", Default: "tiss"}
+	p.Openings = map[string]decision.Opening{"unimed-sp": {Calendar: c, Spread: 10 * time.Minute}}
+	return &p
+}
+
+// at is an instant of December 2026 in São Paulo.
+func at(day, hour, minute int) time.Time {
+	return time.Date(2026, 12, day, hour+3, minute, 0, 0, time.UTC)
+}
+
+// TestR29Openings: Christmas Eve 2026 is a Thursday.
+func TestR29Openings(t *testing.T) {
+	p := office(t)
+	for _, tt := range []struct {
+		name         string
+		destination  string
+		now          time.Time
+		count        int64
+		deadline     time.Time
+		first        time.Time
+		outcome      decision.Outcome
+		from, before time.Time // of the next retry
+		reason       string
+	}{
+		{name: "open", destination: "unimed-sp", now: at(24, 10, 0), outcome: decision.Retry, from: at(24, 10, 5), before: at(24, 10, 7),
+			reason: "Transient error, retry 1 of 5"},
+		{name: "closed by then", destination: "unimed-sp", now: at(23, 17, 56), outcome: decision.Retry, from: at(24, 8, 0), before: at(24, 8, 11),
+			reason: "Transient error, retry 1 of 5; closed at 2026-12-23T21:0*Z: outside mon-fri, 08:00-18:00"},
+		{name: "a holiday, and a weekend behind it", destination: "unimed-sp", now: at(25, 10, 0), outcome: decision.Retry, from: at(28, 8, 0), before: at(28, 8, 11),
+			reason: "Transient error, retry 1 of 5; closed at 2026-12-25T13:0*Z: Natal (Lei 662/1949)"},
+		{name: "another destination", destination: "tiss", now: at(25, 10, 0), outcome: decision.Retry, from: at(25, 10, 5), before: at(25, 10, 7),
+			reason: "Transient error, retry 1 of 5"},
+		{name: "in time", destination: "unimed-sp", now: at(25, 10, 0), deadline: at(28, 8, 1), outcome: decision.Retry, from: at(28, 8, 0), before: at(28, 8, 2)},
+		{name: "it opens too late", destination: "unimed-sp", now: at(25, 10, 0), deadline: at(28, 7, 59), outcome: decision.MaxRetriesExceeded,
+			reason: "Deadline 2026-12-28T10:59:00Z cannot be met"},
+		{name: "a deadline that is past", destination: "unimed-sp", now: at(24, 10, 0), deadline: at(23, 0, 0), outcome: decision.MaxRetriesExceeded,
+			reason: "Deadline 2026-12-23T03:00:00Z cannot be met"},
+		{name: "closed hours do not count toward the total limit", destination: "unimed-sp", now: at(28, 10, 0), first: at(22, 8, 0),
+			outcome: decision.Retry, from: at(28, 10, 5), before: at(28, 10, 7)},
+		{name: "others do", destination: "tiss", now: at(28, 10, 0), first: at(22, 8, 0), outcome: decision.MaxRetriesExceeded,
+			reason: "Time limit of 48h reached"},
+	} {
+		f, rejection := p.Read(decision.Variables{ID: decision.Text("CLM-1-1"), Error: decision.Text("TIMEOUT"), Destination: decision.Text(tt.destination)})
+		if rejection != nil {
+			t.Fatal(rejection)
+		}
+		f.Deadline = tt.deadline
+		d := decision.Decide(&f, p, decision.Past{FirstFailure: tt.first}, tt.now)
+		if d.Outcome != tt.outcome || d.NextRetryTime.Before(tt.from) || d.ShouldRetry() && !d.NextRetryTime.Before(tt.before) {
+			t.Errorf("%s: %s at %s, want %s from %s until before %s", tt.name, d.Outcome, d.NextRetryTime, tt.outcome, tt.from, tt.before)
+		}
+		if tt.reason != "" && !matches(tt.reason, d.RetryReason) {
+			t.Errorf("%s: %q, want %q", tt.name, d.RetryReason, tt.reason)
+		}
+		if d.Wait()%time.Minute != 0 {
+			t.Errorf("%s: waits %s", tt.name, d.Wait())
+		}
+	}
+}
+
+// matches compares texts of which want may leave out one run of characters, by *.
+func matches(want, got string) bool {
+	for i := range len(got) {
+		for j := i; j <= len(got); j++ {
+			if got[:i]+"*"+got[j:] == want {
+				return true
+			}
+		}
+	}
+	return want == got
+}
+
+// TestR29Spread: those that wait for an opening do not come at once, and each comes when it did before.
+func TestR29Spread(t *testing.T) {
+	p := office(t)
+	count := map[time.Time]int{}
+	for n := range 1000 {
+		id := fmt.Sprintf("CLM-1-%d", n)
+		next := p.Open("unimed-sp", id, 1, at(25, 10, 0), time.Time{})
+		if again := p.Open("unimed-sp", id, 1, at(26, 11, 0), time.Time{}); !again.Equal(next) {
+			t.Fatalf("%s comes at %s, then at %s", id, next, again)
+		}
+		count[next.Truncate(time.Minute)]++
+	}
+	if len(count) != 10 {
+		t.Errorf("they come in %d minutes, want 10", len(count))
+	}
+	for minute, n := range count {
+		if n < 50 || n > 150 {
+			t.Errorf("%d come in the minute of %s", n, minute)
+		}
+	}
+}
+
+// TestR29Rebase: what is given again later is moved and given up as what is decided.
+func TestR29Rebase(t *testing.T) {
+	p := office(t)
+	f, _ := p.Read(decision.Variables{ID: decision.Text("CLM-1-1"), Error: decision.Text("TIMEOUT"), Destination: decision.Text("unimed-sp")})
+	d := decision.Decide(&f, p, decision.Past{}, at(24, 10, 0))
+	f.Deadline = at(28, 12, 0)
+	if again := d.Rebase(p, &f, at(25, 10, 0)); again.NextRetryTime.Before(at(28, 8, 0)) || again.RetryCount != 1 || again.Backoff != d.Backoff {
+		t.Errorf("given again: %+v", again)
+	}
+	if again := d.Rebase(p, &f, at(28, 11, 56)); again.Reason != decision.ReasonDeadline || again.RetryCount != 0 || !again.NextRetryTime.IsZero() {
+		t.Errorf("given again too late: %+v", again)
+	}
+	if reasons := decision.Reasons(); !slices.Contains(reasons, decision.ReasonDeadline) {
+		t.Errorf("%v", reasons)
+	}
+}

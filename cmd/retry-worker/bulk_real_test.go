@@ -63,26 +63,26 @@ func TestBulkFromEndToEnd(t *testing.T) {
 	for n := range others {
 		w.letter(fmt.Sprintf("CLM-2%02d-1", n), "INVALID_PATIENT_DATA: sem nome", 0)
 	}
-	groups := deadLettersJSON[api.DeadLetterGroupPage](t, "groups")[0].Items
+	groups := deadLettersJSON[api.Page[api.DeadLetterGroup]](t, "groups")[0].Items
 	if len(groups) != 2 || groups[0].Count != one+atLimit || groups[1].Count != others || groups[0].Fingerprint == nil {
 		t.Fatalf("the groups are %+v", groups)
 	}
 	filter := " --filter fingerprint=" + *groups[0].Fingerprint
-	if listed := deadLettersJSON[api.DeadLetterPage](t, "list --all --fingerprint "+*groups[0].Fingerprint)[0].Items; len(listed) != one+atLimit {
+	if listed := deadLettersJSON[api.Page[api.DeadLetter]](t, "list --all --fingerprint "+*groups[0].Fingerprint)[0].Items; len(listed) != one+atLimit {
 		t.Errorf("the list of the group has %d", len(listed))
 	}
 	plan := deadLettersJSON[api.BulkPlan](t, "retry --plan --per-minute 6000"+filter)[0]
 	if plan.Total != one+atLimit || plan.Ready != one || len(plan.Refused) != 1 || plan.Refused[0].Code != "max_retries_exceeded" || plan.Refused[0].Count != atLimit {
 		t.Fatalf("the plan is %+v", plan)
 	}
-	if open := deadLettersJSON[api.DeadLetterPage](t, "list --limit 200")[0].Items; len(open) != one+atLimit+others {
+	if open := deadLettersJSON[api.Page[api.DeadLetter]](t, "list --limit 200")[0].Items; len(open) != one+atLimit+others {
 		t.Fatalf("after a plan %d are open", len(open))
 	}
 	r := retryWorker(words(t, "dead-letters retry --yes --per-minute 6000 --reason 'credencial trocada'"+filter)...)
 	if r.code != exitDone || !strings.Contains(r.stdout, fmt.Sprintf("%d      refused", atLimit)) || !strings.Contains(r.stdout, fmt.Sprintf("%d  max_retries_exceeded: ", atLimit)) {
 		t.Fatalf("exit %d, %s\n%s", r.code, r.stderr, r.stdout)
 	}
-	run := deadLettersJSON[api.BulkRunPage](t, "runs list")[0].Items[0]
+	run := deadLettersJSON[api.Page[api.BulkRun]](t, "runs list")[0].Items[0]
 	if run.State != journal.BulkDone || run.By != "ada" || run.Total != one+atLimit || run.Counts[journal.BulkDecided]+run.Counts[journal.BulkTaken] != one {
 		t.Fatalf("the run is %+v", run)
 	}
@@ -101,7 +101,7 @@ func TestBulkFromEndToEnd(t *testing.T) {
 	if text := retryWorker("dead-letters", "runs", "items", run.ID, "--outcome", "dead_again").stdout; strings.Count(text, "CLM-") != 1 || !strings.Contains(text, "CLM-002-1") {
 		t.Errorf("dead again are\n%s", text)
 	}
-	if left := deadLettersJSON[api.DeadLetterPage](t, "list --limit 200")[0].Items; len(left) != atLimit+others+1 {
+	if left := deadLettersJSON[api.Page[api.DeadLetter]](t, "list --limit 200")[0].Items; len(left) != atLimit+others+1 {
 		t.Errorf("%d are left open", len(left))
 	}
 }
@@ -116,7 +116,7 @@ func TestOverlappingRuns(t *testing.T) {
 	if r.code != exitDone {
 		t.Fatalf("exit %d, %s", r.code, r.stderr)
 	}
-	run := func() api.BulkRun { return deadLettersJSON[api.BulkRunPage](t, "runs list")[0].Items[0] }
+	run := func() api.BulkRun { return deadLettersJSON[api.Page[api.BulkRun]](t, "runs list")[0].Items[0] }
 	wait.Until(t, "the first is decided", func() bool { return run().Counts[journal.BulkPlanned] == 5 })
 	id := run().ID
 	plan := deadLettersJSON[api.BulkPlan](t, "discard --filter all --plan")[0]
@@ -124,7 +124,7 @@ func TestOverlappingRuns(t *testing.T) {
 		t.Errorf("the second plan is %+v", plan)
 	}
 	retryWorker("dead-letters", "discard", "--filter", "all", "--yes", "--reason", "x")
-	if n := len(deadLettersJSON[api.BulkRunPage](t, "runs list")[0].Items); n != 1 {
+	if n := len(deadLettersJSON[api.Page[api.BulkRun]](t, "runs list")[0].Items); n != 1 {
 		t.Errorf("there are %d runs", n)
 	}
 	if r := retryWorker("dead-letters", "runs", "pause", id); r.code != exitDone || !strings.Contains(r.stdout, "paused by ada") {
@@ -139,7 +139,7 @@ func TestOverlappingRuns(t *testing.T) {
 	if r := retryWorker(words(t, "dead-letters discard --filter all --yes --per-minute 6000 --reason 'pagas à vista'")...); r.code != exitDone {
 		t.Errorf("exit %d, %s\n%s", r.code, r.stderr, r.stdout)
 	}
-	if left := deadLettersJSON[api.DeadLetterPage](t, "list --state discarded")[0].Items; len(left) != 5 {
+	if left := deadLettersJSON[api.Page[api.DeadLetter]](t, "list --state discarded")[0].Items; len(left) != 5 {
 		t.Errorf("%d are discarded", len(left))
 	}
 }

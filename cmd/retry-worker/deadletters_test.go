@@ -108,9 +108,9 @@ func TestDeadLetterPages(t *testing.T) {
 	}
 	r = retryWorker("dead-letters", "list", "--limit", "3", "--all", "-o", "json")
 	items := 0
-	var last api.DeadLetterPage
+	var last api.Page[api.DeadLetter]
 	for line := range strings.Lines(r.stdout) {
-		last = api.DeadLetterPage{}
+		last = api.Page[api.DeadLetter]{}
 		if err := json.Unmarshal([]byte(line), &last); err != nil {
 			t.Fatalf("%s: %v", line, err)
 		}
@@ -307,7 +307,7 @@ func TestHostileTextOnTheTerminal(t *testing.T) {
 		case status != http.StatusOK:
 			body = map[string]string{"error": nasty, "message": nasty + strings.Repeat("x", 1<<20)}
 		case strings.HasSuffix(r.URL.Path, "/dead-letters"):
-			body = api.DeadLetterPage{Items: []api.DeadLetter{d}, Next: &text}
+			body = api.Page[api.DeadLetter]{Items: []api.DeadLetter{d}, Next: &text}
 		}
 		e := json.NewEncoder(w)
 		e.SetEscapeHTML(false)

@@ -2,44 +2,184 @@ package api
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
+	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
 	"go.uber.org/zap"
+
+	"retry-worker/internal/access"
+	"retry-worker/internal/deadletter"
+	"retry-worker/internal/gate"
+	"retry-worker/internal/journal"
 )
 
-// journalUnavailable is the code of what cannot be answered, or recorded, now.
-const journalUnavailable = "journal_unavailable"
+// answerTime bounds what a request may take; it is shorter than the server's own limit, so that there is an answer.
+const answerTime = 20 * time.Second
 
-// cannotRead is the message of what the journal could not be read for.
-const cannotRead = "the journal cannot be read now; the worker's log says why"
+// call is one request, with what it gives and what it is answered from.
+type call struct {
+	*http.Request
+	*Journal
+	input
+	w      http.ResponseWriter
+	status int // of the answer
+}
 
-// failure is every error's body.
-type failure struct {
+// by is who asks.
+func (c *call) by() string { return access.From(c.Context()).Name }
+
+// get answers with what do makes of the query's parameters, and post with what it makes of the body's fields, once the
+// journal is open.
+func (s *API) get(do func(*call) (any, error), known ...string) http.HandlerFunc {
+	return s.withJournal(s.answer(readQuery, do, known))
+}
+
+func (s *API) post(do func(*call) (any, error), known ...string) http.HandlerFunc {
+	return s.withJournal(s.answer(readBody, do, known))
+}
+
+// withJournal answers 503 until the journal is open.
+func (s *API) withJournal(next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if s.journal.Load() == nil {
+			s.fail(w, http.StatusServiceUnavailable, journalUnavailable, "the journal is not open yet; /readyz says why")
+			return
+		}
+		next(w, r)
+	}
+}
+
+// answer reads what a request gives, no more than what is known, and answers with what do makes of it.
+func (s *API) answer(
+	read func(http.ResponseWriter, *http.Request, []string) (map[string]json.RawMessage, error),
+	do func(*call) (any, error), known []string,
+) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), answerTime)
+		defer cancel()
+		c := &call{Request: r.WithContext(ctx), Journal: s.journal.Load(), w: w, status: http.StatusOK}
+		given, err := read(w, r, known)
+		var body any
+		if err == nil {
+			c.input = input{given, new(error)}
+			body, err = do(c)
+		}
+		switch {
+		case err == nil:
+			s.write(w, c.status, body)
+		case !errors.Is(err, errAnswered):
+			s.refuse(w, r, err)
+		}
+	}
+}
+
+// errAnswered tells that the request is answered already: the gate did.
+var errAnswered = errors.New("answered")
+
+const (
+	// journalUnavailable is the code of what cannot be answered, or recorded, now.
+	journalUnavailable = "journal_unavailable"
+	// cannotRead is the message of what the journal could not be read for.
+	cannotRead = "the journal cannot be read now; the worker's log says why"
+)
+
+// refusal is why a request is not carried out.
+type refusal struct {
+	status        int
+	code, message string
+}
+
+func (r *refusal) Error() string { return r.code + ": " + r.message }
+
+func invalid(code, format string, args ...any) error {
+	return &refusal{http.StatusUnprocessableEntity, code, fmt.Sprintf(format, args...)}
+}
+
+// unsure is an error after which what was asked for may have been done; what says so, and how to go on.
+type unsure struct {
+	error
+	what string
+}
+
+func (u *unsure) Unwrap() error { return u.error }
+
+// statuses of the refusals; the others are 422.
+var statuses = map[deadletter.Code]int{
+	deadletter.JobNotFound: http.StatusNotFound, deadletter.MaxRetriesExceeded: http.StatusConflict,
+	deadletter.InvalidRetryState: http.StatusConflict, deadletter.PolicyNotFound: http.StatusConflict,
+	deadletter.RunNotFound: http.StatusNotFound, deadletter.InvalidRunState: http.StatusConflict,
+	deadletter.PlanOutdated: http.StatusConflict,
+}
+
+// refusalOf returns why a request is refused; nil where err says that the journal could not be reached.
+func refusalOf(err error) *refusal {
+	if r, is := errors.AsType[*refusal](err); is {
+		return r
+	}
+	if refused := deadletter.RefusalOf(err); refused != nil {
+		status := statuses[refused.Code]
+		if status == 0 {
+			status = http.StatusUnprocessableEntity
+		}
+		return &refusal{status, string(refused.Code), refused.Message}
+	}
+	if wrong, is := errors.AsType[*gate.CommandError](err); is {
+		return &refusal{http.StatusUnprocessableEntity, wrong.Code, wrong.Message}
+	}
+	code, message, _ := strings.Cut(err.Error(), ": ")
+	switch {
+	case errors.Is(err, gate.ErrUnknown):
+		return &refusal{http.StatusNotFound, "destination_not_found", gate.ErrUnknown.Error()}
+	case errors.Is(err, journal.ErrSubjectUnknown):
+		return &refusal{http.StatusNotFound, code, message}
+	case errors.Is(err, journal.ErrSubjectBusy):
+		return &refusal{http.StatusConflict, code, message}
+	}
+	return nil
+}
+
+// refuse answers that a request is not carried out, or may not be.
+func (s *API) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	refused := refusalOf(err)
+	if refused == nil {
+		if r.Context().Err() == nil { // nobody waits for it any more otherwise
+			s.log.Error("the API could not carry out a request", zap.String("request", r.Pattern), zap.Error(err))
+		}
+		refused = &refusal{http.StatusServiceUnavailable, journalUnavailable, cannotRead}
+		if u, is := errors.AsType[*unsure](err); is {
+			refused.message = u.what
+		}
+		if errors.Is(err, journal.ErrInvalid) {
+			refused = &refusal{http.StatusUnprocessableEntity, "unrecordable",
+				"the journal cannot hold this; the worker's log says why"}
+		}
+	}
+	s.fail(w, refused.status, refused.code, refused.message)
+}
+
+// Failure is every error's body.
+type Failure struct {
 	Error   string `json:"error"`
 	Message string `json:"message"`
 }
 
 func (s *API) fail(w http.ResponseWriter, status int, code, message string) {
-	s.write(w, status, failure{code, message})
-}
-
-// unreadable answers that the journal could not be read; why is for the log.
-func (s *API) unreadable(w http.ResponseWriter, r *http.Request, err error) {
-	if r.Context().Err() == nil { // nobody waits for it any more otherwise
-		s.log.Error("the API could not read the journal", zap.Error(err))
-	}
-	s.fail(w, http.StatusServiceUnavailable, journalUnavailable, cannotRead)
+	s.write(w, status, Failure{code, message})
 }
 
 func (s *API) write(w http.ResponseWriter, status int, body any) {
 	text, err := json.Marshal(body)
 	if err != nil {
 		s.log.Error("an answer of the API could not be written", zap.Error(err))
-		status, text = http.StatusInternalServerError, []byte(`{"error":"internal_error","message":"the answer broke something; the worker's log says where"}`)
+		status = http.StatusInternalServerError
+		text = []byte(`{"error":"internal_error","message":"the answer broke something; the worker's log says where"}`)
 	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(status)
@@ -48,10 +188,30 @@ func (s *API) write(w http.ResponseWriter, status int, body any) {
 	}
 }
 
-// Inert is a JSON text that says the same with nothing in it that a terminal, an editor or a browser acts on: <, > and &,
-// DEL, the C1 controls, what turns the direction of writing, and what has no width are written as \u escapes. (The
-// controls below U+0020 are so already in every JSON text.) What is not UTF-8 becomes U+FFFD. It must be valid JSON: only
-// within its strings can such a character stand.
+// Page is one page of a list.
+type Page[T any] struct {
+	Items []T `json:"items"`
+	// Next is the cursor of the next page; null on the last.
+	Next *string `json:"next"`
+}
+
+func pageOf[T, V any](all []T, next string, of func(*T) V) Page[V] {
+	return Page[V]{viewsOf(all, of), journal.OrNull(next)}
+}
+
+// viewsOf are never null in JSON.
+func viewsOf[T, V any](all []T, of func(*T) V) []V {
+	views := make([]V, len(all))
+	for i := range all {
+		views[i] = of(&all[i])
+	}
+	return views
+}
+
+// Inert is a JSON text that says the same with nothing in it that a terminal, an editor or a browser acts on: <, > and
+// &, DEL, the C1 controls, what turns the direction of writing, and what has no width are written as \u escapes. (The
+// controls below U+0020 are so already in every JSON text.) What is not UTF-8 becomes U+FFFD. It must be valid JSON:
+// only within its strings can such a character stand.
 func Inert(text []byte) []byte {
 	if !bytes.ContainsFunc(text, active) && utf8.Valid(text) {
 		return text
@@ -69,45 +229,24 @@ func Inert(text []byte) []byte {
 	return b
 }
 
-// active tells whether something else than showing it may come of a character.
+// active reports whether something else than showing it may come of a character.
 func active(r rune) bool {
 	return r == '<' || r == '>' || r == '&' || r >= 0x7f && r <= 0x9f || hidden(r)
 }
 
-// hidden tells whether a character has no shape of its own: soft hyphen, zero-width and bidi marks, line and paragraph
-// separators, bidi embeddings and isolates, invisible operators, annotation marks.
+// hidden reports whether a character has no shape of its own: soft hyphen, zero-width and bidi marks, line and
+// paragraph separators, bidi embeddings and isolates, invisible operators, annotation marks.
 func hidden(r rune) bool {
 	switch {
 	case r == 0xad, r == 0x61c, r == 0x180e, r == 0xfeff:
 		return true
 	default:
-		return r >= 0x200b && r <= 0x200f || r >= 0x2028 && r <= 0x202e || r >= 0x2060 && r <= 0x206f || r >= 0xfff9 && r <= 0xfffb
+		return r >= 0x200b && r <= 0x200f || r >= 0x2028 && r <= 0x202e || r >= 0x2060 && r <= 0x206f ||
+			r >= 0xfff9 && r <= 0xfffb
 	}
 }
 
-// visible tells whether something of a character can be seen.
+// visible reports whether something of a character can be seen.
 func visible(r rune) bool {
 	return unicode.IsGraphic(r) && !unicode.IsSpace(r) && !hidden(r) && r != utf8.RuneError
-}
-
-// refusal is why a request is not carried out.
-type refusal struct {
-	status        int
-	code, message string
-}
-
-func invalid(code, format string, args ...any) *refusal {
-	return &refusal{http.StatusUnprocessableEntity, code, fmt.Sprintf(format, args...)}
-}
-
-func (s *API) refuse(w http.ResponseWriter, r *refusal) { s.fail(w, r.status, r.code, r.message) }
-
-// firstOf is the first refusal there is; nil if there is none.
-func firstOf(all ...*refusal) *refusal {
-	for _, r := range all {
-		if r != nil {
-			return r
-		}
-	}
-	return nil
 }

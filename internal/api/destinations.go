@@ -3,13 +3,10 @@ package api
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"net/http"
 	"time"
 
 	"go.uber.org/zap"
 
-	"retry-worker/internal/access"
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/destination"
@@ -115,126 +112,75 @@ func destinationOf(d *gate.Destination, now time.Time) Destination {
 }
 
 // destinations answers GET /api/v1/destinations.
-func (s *API) destinations(w http.ResponseWriter, r *http.Request, m *Journal) {
-	if _, bad := readParameters(r); bad != nil {
-		s.refuse(w, bad)
-		return
-	}
-	all, err := m.Gates.Destinations()
-	if err != nil {
-		s.unreadable(w, r, err)
-		return
-	}
-	list := DestinationList{make([]Destination, len(all))}
-	for i := range all {
-		list.Items[i] = destinationOf(&all[i], s.now())
-	}
-	s.write(w, http.StatusOK, list)
+func (s *API) destinations(c *call) (any, error) {
+	all, err := c.Gates.Destinations()
+	now := s.now()
+	return DestinationList{viewsOf(all, func(d *gate.Destination) Destination { return destinationOf(d, now) })}, err
 }
 
 // destination answers GET /api/v1/destinations/{name}.
-func (s *API) destination(w http.ResponseWriter, r *http.Request, m *Journal) {
-	if _, bad := readParameters(r); bad != nil {
-		s.refuse(w, bad)
-		return
-	}
-	s.showDestination(w, r, m)
-}
-
-// showDestination answers with the one that the path names, as it stands.
-func (s *API) showDestination(w http.ResponseWriter, r *http.Request, m *Journal) {
-	name := r.PathValue("name")
-	d, claims, err := m.Gates.Destination(name)
+func (s *API) destination(c *call) (any, error) {
+	d, claims, err := c.Gates.Destination(c.PathValue("name"))
 	if err != nil {
-		s.unordered(w, r, err, cannotRead)
-		return
+		return nil, err
 	}
-	h, err := m.Gates.History(r.Context(), name)
+	h, err := c.Gates.History(c.Context(), d.Name)
 	if err != nil {
-		s.unordered(w, r, err, cannotRead)
-		return
+		return nil, err
 	}
-	detail := DestinationDetail{
-		destinationOf(&d, s.now()), make([]HeldClaim, len(claims)), make([]DestinationPhase, len(h.Phases)),
-		[]DestinationTraffic{}, make([]DestinationOrder, len(h.Orders)),
-	}
-	for i, c := range claims {
-		detail.Claims[i] = HeldClaim{SubjectName(c.Subject), decision.Instant(c.Since), journal.InstantOrNull(c.Deadline)}
-	}
-	for i, p := range h.Phases {
-		detail.Phases[i] = DestinationPhase{p.Phase, decision.Instant(p.From), decision.Instant(p.Until)}
+	shown := DestinationDetail{
+		destinationOf(&d, s.now()), viewsOf(claims, heldClaimOf), viewsOf(h.Phases, phaseOf), []DestinationTraffic{},
+		viewsOf(h.Orders, orderOf),
 	}
 	for _, t := range h.Traffic {
 		if t.Any() {
-			detail.Traffic = append(detail.Traffic, DestinationTraffic{
+			shown.Traffic = append(shown.Traffic, DestinationTraffic{
 				decision.Instant(t.From), decision.Instant(t.Until), t.Admitted, t.Held, t.Released, t.Failed})
 		}
 	}
-	for i, o := range h.Orders {
-		detail.Orders[i] = DestinationOrder{
-			Order: o.Verb, Until: journal.InstantOrNull(o.Until), Reason: o.Reason, By: o.By, At: decision.Instant(o.At),
-		}
-		if o.PerMinute > 0 {
-			detail.Orders[i].PerMinute = &h.Orders[i].PerMinute
-		}
+	return shown, nil
+}
+
+func heldClaimOf(c *gate.Claim) HeldClaim {
+	return HeldClaim{SubjectName(c.Subject), decision.Instant(c.Since), journal.InstantOrNull(c.Deadline)}
+}
+
+func phaseOf(s *gate.Stretch) DestinationPhase {
+	return DestinationPhase{s.Phase, decision.Instant(s.From), decision.Instant(s.Until)}
+}
+
+func orderOf(o *gate.Order) DestinationOrder {
+	shown := DestinationOrder{
+		Order: o.Verb, Until: journal.InstantOrNull(o.Until), Reason: o.Reason, By: o.By, At: decision.Instant(o.At),
 	}
-	s.write(w, http.StatusOK, detail)
+	if o.PerMinute > 0 {
+		shown.PerMinute = &o.PerMinute
+	}
+	return shown
 }
 
 // order answers POST /api/v1/destinations/{name}/hold, …/probe and …/release: it has a person's order recorded, under
-// the name that was logged in with. Its fields are reason and those.
-func (s *API) order(verb journal.DestinationVerb, fields ...string) func(http.ResponseWriter, *http.Request, *Journal) {
-	fields = append(fields, "reason")
-	return func(w http.ResponseWriter, r *http.Request, m *Journal) {
-		f, bad := readFields(w, r, fields...)
-		if bad != nil {
-			s.refuse(w, bad)
-			return
+// the name that was logged in with. A release has either perMinute or until.
+func (s *API) order(verb journal.DestinationVerb) func(*call) (any, error) {
+	return func(c *call) (any, error) {
+		o := journal.DestinationCommand{Verb: verb, Until: c.instant("until"), By: c.by()}
+		if verb == journal.ReleaseAt && !o.Until.IsZero() {
+			o.Verb = journal.TreatAsUp
 		}
-		c, bad := f.order(verb)
-		if bad != nil {
-			s.refuse(w, bad)
-			return
+		if raw, given := c.given["perMinute"]; given && (!o.Until.IsZero() || json.Unmarshal(raw, &o.PerMinute) != nil) {
+			c.refuse(invalid(string(deadletter.InvalidPace),
+				"perMinute is %.60s, expected a number above 0, or until and no perMinute", raw))
 		}
-		ctx, cancel := context.WithTimeout(r.Context(), recordTime)
-		defer cancel()
-		c.By = access.From(ctx).Name
-		if err := m.Gates.Command(ctx, r.PathValue("name"), c); err != nil {
-			s.unordered(w, r, err,
-				"the order was not recorded for sure; see by GET whether it is among the orders, and give it again if not")
-			return
+		o.Reason = c.checkedReason()
+		if c.wrong() != nil {
+			return nil, c.wrong()
+		}
+		if err := c.Gates.Command(c.Context(), c.PathValue("name"), o); err != nil {
+			return nil, &unsure{err, "the order was not recorded for sure; see by GET whether it is among the orders, " +
+				"and give it again if not"}
 		}
 		s.log.Info("a person gave an order about a destination", zap.String("event", "destination_ordered"),
-			zap.String("order", string(c.Verb)), zap.String("by", c.By))
-		s.showDestination(w, r, m)
-	}
-}
-
-// order that the fields give: a release has either perMinute or until.
-func (f fields) order(verb journal.DestinationVerb) (c journal.DestinationCommand, bad *refusal) {
-	until, badUntil := f.instant("until")
-	reason, badReason := f.checkedReason()
-	c = journal.DestinationCommand{Verb: verb, Until: until, Reason: reason}
-	if verb == journal.ReleaseAt && !until.IsZero() {
-		c.Verb = journal.TreatAsUp
-	}
-	if raw, given := f["perMinute"]; given && (!until.IsZero() || json.Unmarshal(raw, &c.PerMinute) != nil) {
-		bad = invalid(string(deadletter.InvalidPace),
-			"perMinute is %.60s, expected a number above 0, or until and no perMinute", raw)
-	}
-	return c, firstOf(badUntil, bad, badReason)
-}
-
-// unordered answers that an order, or an answer, did not come about. unavailable is what it says where the journal is
-// why.
-func (s *API) unordered(w http.ResponseWriter, r *http.Request, err error, unavailable string) {
-	wrong, is := errors.AsType[*gate.CommandError](err)
-	switch {
-	case is:
-		s.refuse(w, invalid(wrong.Code, "%s", wrong.Message))
-	case errors.Is(err, gate.ErrUnknown):
-		s.fail(w, http.StatusNotFound, "destination_not_found", err.Error())
-	default:
-		s.undecided(w, r, err, unavailable)
+			zap.String("order", string(o.Verb)), zap.String("by", o.By))
+		return s.destination(c)
 	}
 }

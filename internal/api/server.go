@@ -88,13 +88,16 @@ type API struct {
 
 // New is an API that answers 503 where it needs the journal, until Open is called.
 func New(o Options) *API {
-	s := &API{now: o.Now, policies: o.Policies, log: o.Log, guarded: o.Tokens != nil || o.Provider != nil, pages: o.Pages.Handler}
+	s := &API{
+		now: o.Now, policies: o.Policies, log: o.Log, guarded: o.Tokens != nil || o.Provider != nil, pages: o.Pages.Handler,
+	}
 	login := o.Pages.Login
 	if login == nil {
 		login = plainLogin
 	}
 	s.gate = access.New(access.Options{
-		Tokens: o.Tokens, Provider: o.Provider, Ended: s.endedSessions, Now: o.Now, Public: o.Pages.Public, LoginPage: login, Refuse: o.Pages.Refuse, Hooks: o.Hooks,
+		Tokens: o.Tokens, Provider: o.Provider, Ended: s.endedSessions, Now: o.Now, Public: o.Pages.Public, LoginPage: login,
+		Refuse: o.Pages.Refuse, Hooks: o.Hooks,
 	})
 	return s
 }
@@ -109,17 +112,17 @@ func (s *API) endedSessions() access.EndedSessions {
 // Open gives the API what it answers from and what it records with.
 func (s *API) Open(m Journal) { s.journal.Store(&m) }
 
-// Listen opens addr (host:port; port 0 picks one) and serves API and pages in the background until the server is closed.
-// Without tokens it refuses an address that other machines reach. It speaks TLS where there is a certificate (c is not nil),
-// and believes proxies as webserver.Listen does.
+// Listen opens addr (host:port; port 0 picks one) and serves API and pages in the background until the server is
+// closed. Without tokens it refuses an address that other machines reach. It speaks TLS where there is a certificate (c
+// is not nil), and believes proxies as webserver.Listen does.
 func (s *API) Listen(addr string, c *webserver.Certificate, proxies ...netip.Prefix) (*webserver.Server, error) {
 	if !s.guarded {
 		if err := access.MayServeWithoutTokens(addr); err != nil {
 			return nil, err
 		}
 	}
-	return webserver.Listen(addr, "the API", "RETRY_WORKER_HTTP_ADDR", access.Limited(s.Handler(), time.Now, s.gate.Hooks), c,
-		webserver.Peers{Proxies: proxies, Crowded: s.gate.Hooks.Limited})
+	return webserver.Listen(addr, "the API", "RETRY_WORKER_HTTP_ADDR", access.Limited(s.Handler(), time.Now, s.gate.Hooks),
+		c, webserver.Peers{Proxies: proxies, Crowded: s.gate.Hooks.Limited})
 }
 
 // Handler is everything that is served, behind the gate.
@@ -143,33 +146,39 @@ type route struct {
 }
 
 func (s *API) table() []route {
+	const get, post = http.MethodGet, http.MethodPost
+	list := append([]string{"state", "cursor", "limit"}, filterFields...)
+	causes := slices.DeleteFunc(slices.Clone(list), func(name string) bool { return name == "since" || name == "until" })
+	start := append([]string{"reason", "token"}, commandFields...)
+	decisions := []string{"policy", "id", "error", "retryCount", "httpStatus", "variables", "now"}
 	return []route{
-		{http.MethodGet, "/api/v1/openapi.yaml", access.Read, s.openapi},
-		{http.MethodPost, "/api/v1/decisions", access.Read, s.decide},
-		{http.MethodGet, "/api/v1/subjects/{policy}/{id}", access.Read, s.withJournal(s.subject)},
-		{http.MethodGet, "/api/v1/subjects/{policy}/{id}/audit", access.Read, s.withJournal(s.audit)},
-		{http.MethodPost, "/api/v1/subjects/{policy}/{id}/erase", access.Erase, s.withJournal(s.erase)},
-		{http.MethodPost, "/api/v1/outcomes", access.Report, s.withJournal(s.conclude)},
-		{http.MethodGet, "/api/v1/kpis", access.Read, s.withJournal(s.kpis)},
-		{http.MethodGet, "/api/v1/dead-letters", access.Read, s.withJournal(s.deadLetters)},
-		{http.MethodGet, "/api/v1/dead-letters/groups", access.Read, s.withJournal(s.groups)},
-		{http.MethodGet, "/api/v1/dead-letters/{id}", access.Read, s.withJournal(s.deadLetter)},
-		{http.MethodPost, "/api/v1/dead-letters/{id}/retry", access.Review, s.withJournal(s.retry)},
-		{http.MethodPost, "/api/v1/dead-letters/{id}/discard", access.Review, s.withJournal(s.discard)},
-		{http.MethodPost, "/api/v1/jobs/retry", access.Review, s.withJournal(s.retryJob)},
-		{http.MethodPost, "/api/v1/bulk-runs/plan", access.Read, s.withJournal(s.planBulk)},
-		{http.MethodPost, "/api/v1/bulk-runs", access.Bulk, s.withJournal(s.startBulk)},
-		{http.MethodGet, "/api/v1/bulk-runs", access.Read, s.withJournal(s.bulkRuns)},
-		{http.MethodGet, "/api/v1/bulk-runs/{id}", access.Read, s.withJournal(s.bulkRun)},
-		{http.MethodGet, "/api/v1/bulk-runs/{id}/items", access.Read, s.withJournal(s.bulkItems)},
-		{http.MethodPost, "/api/v1/bulk-runs/{id}/pause", access.Bulk, s.withJournal(s.steerBulk(journal.BulkPause))},
-		{http.MethodPost, "/api/v1/bulk-runs/{id}/resume", access.Bulk, s.withJournal(s.steerBulk(journal.BulkResume))},
-		{http.MethodPost, "/api/v1/bulk-runs/{id}/cancel", access.Bulk, s.withJournal(s.steerBulk(journal.BulkCancel))},
-		{http.MethodGet, "/api/v1/destinations", access.Read, s.withJournal(s.destinations)},
-		{http.MethodGet, "/api/v1/destinations/{name}", access.Read, s.withJournal(s.destination)},
-		{http.MethodPost, "/api/v1/destinations/{name}/hold", access.Order, s.withJournal(s.order(journal.HoldClaims, "until"))},
-		{http.MethodPost, "/api/v1/destinations/{name}/probe", access.Order, s.withJournal(s.order(journal.SendCanary))},
-		{http.MethodPost, "/api/v1/destinations/{name}/release", access.Order, s.withJournal(s.order(journal.ReleaseAt, "perMinute", "until"))},
+		{get, "/api/v1/openapi.yaml", access.Read, s.openapi},
+		{post, "/api/v1/decisions", access.Read, s.answer(readBody, s.decide, decisions)},
+		{get, "/api/v1/subjects/{policy}/{id}", access.Read, s.get(s.subject, "tenant")},
+		{get, "/api/v1/subjects/{policy}/{id}/audit", access.Read, s.get(s.audit, "tenant", "cursor")},
+		{post, "/api/v1/subjects/{policy}/{id}/erase", access.Erase, s.post(s.erase, "reason")},
+		{post, "/api/v1/outcomes", access.Report, s.post(s.conclude, "policy", "id", "outcome", "at", "tenant")},
+		{get, "/api/v1/kpis", access.Read, s.get(s.kpis, "policy")},
+		{get, "/api/v1/dead-letters", access.Read, s.get(s.deadLetters, list...)},
+		{get, "/api/v1/dead-letters/groups", access.Read, s.get(s.groups, causes...)},
+		{get, "/api/v1/dead-letters/{id}", access.Read, s.get(s.deadLetter)},
+		{post, "/api/v1/dead-letters/{id}/retry", access.Review, s.post(s.retry, "reason", "forceRetry", "when", "fresh")},
+		{post, "/api/v1/dead-letters/{id}/discard", access.Review, s.post(s.discard, "reason")},
+		{post, "/api/v1/jobs/retry", access.Review, s.post(s.retryJob, "jobId", "reason", "forceRetry")},
+		{post, "/api/v1/bulk-runs/plan", access.Read, s.post(s.planBulk, commandFields...)},
+		{post, "/api/v1/bulk-runs", access.Bulk, s.post(s.startBulk, start...)},
+		{get, "/api/v1/bulk-runs", access.Read, s.get(s.bulkRuns, "cursor", "limit")},
+		{get, "/api/v1/bulk-runs/{id}", access.Read, s.get(s.bulkRun)},
+		{get, "/api/v1/bulk-runs/{id}/items", access.Read, s.get(s.bulkItems, "outcome", "after", "limit")},
+		{post, "/api/v1/bulk-runs/{id}/pause", access.Bulk, s.post(s.steerBulk(journal.BulkPause))},
+		{post, "/api/v1/bulk-runs/{id}/resume", access.Bulk, s.post(s.steerBulk(journal.BulkResume))},
+		{post, "/api/v1/bulk-runs/{id}/cancel", access.Bulk, s.post(s.steerBulk(journal.BulkCancel))},
+		{get, "/api/v1/destinations", access.Read, s.get(s.destinations)},
+		{get, "/api/v1/destinations/{name}", access.Read, s.get(s.destination)},
+		{post, "/api/v1/destinations/{name}/hold", access.Order, s.post(s.order(journal.HoldClaims), "until", "reason")},
+		{post, "/api/v1/destinations/{name}/probe", access.Order, s.post(s.order(journal.SendCanary), "reason")},
+		{post, "/api/v1/destinations/{name}/release", access.Order,
+			s.post(s.order(journal.ReleaseAt), "perMinute", "until", "reason")},
 	}
 }
 
@@ -216,18 +225,8 @@ func (s *API) byMethod(m methods) http.HandlerFunc {
 		names := slices.Sorted(maps.Keys(m))
 		allowed := strings.Join(names, ", ")
 		w.Header().Set("Allow", strings.Replace(allowed, http.MethodGet, "GET, HEAD", 1))
-		s.fail(w, http.StatusMethodNotAllowed, "method_not_allowed", "this address does not take that method; use "+strings.Join(names, " or "))
-	}
-}
-
-// withJournal answers 503 until the journal is open.
-func (s *API) withJournal(next func(http.ResponseWriter, *http.Request, *Journal)) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		if m := s.journal.Load(); m != nil {
-			next(w, r, m)
-			return
-		}
-		s.fail(w, http.StatusServiceUnavailable, journalUnavailable, "the journal is not open yet; /readyz says why")
+		s.fail(w, http.StatusMethodNotAllowed, "method_not_allowed",
+			"this address does not take that method; use "+strings.Join(names, " or "))
 	}
 }
 
@@ -240,16 +239,18 @@ func (s *API) recovering(next http.Handler) http.Handler {
 			case http.ErrAbortHandler:
 				panic(why) // an answer that is cut off on purpose
 			default:
-				s.log.Error("a request broke its handler", zap.String("method", r.Method), zap.String("panic", panicked(why)), zap.StackSkip("stack", 1))
-				s.fail(w, http.StatusInternalServerError, "internal_error", "the request broke something; the worker's log says where")
+				s.log.Error("a request broke its handler", zap.String("method", r.Method), zap.String("panic", panicked(why)),
+					zap.StackSkip("stack", 1))
+				s.fail(w, http.StatusInternalServerError, "internal_error",
+					"the request broke something; the worker's log says where")
 			}
 		}()
 		next.ServeHTTP(w, r)
 	})
 }
 
-// panicked is what a panic may say in the log: the runtime's own words, and otherwise its type alone, since its text may hold
-// what the request held.
+// panicked is what a panic may say in the log: the runtime's own words, and otherwise its type alone, since its text
+// may hold what the request held.
 func panicked(why any) string {
 	if err, ok := why.(runtime.Error); ok {
 		return err.Error()
@@ -259,7 +260,8 @@ func panicked(why any) string {
 
 // plainLogin stands in for the log-in page where there are no pages.
 func plainLogin(w http.ResponseWriter, _ *http.Request, l access.Login) {
-	status, text := http.StatusNotFound, "there is no log-in page here; programs send `Authorization: Bearer TOKEN` to /api/v1"
+	status := http.StatusNotFound
+	text := "there is no log-in page here; programs send `Authorization: Bearer TOKEN` to /api/v1"
 	if l.Refusal != nil {
 		status, text = l.Refusal.Status, l.Refusal.Message
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"retry-worker/internal/api"
 	"retry-worker/internal/audit"
 	"retry-worker/internal/config"
 	"retry-worker/internal/decision"
@@ -120,7 +121,6 @@ func openJournal(ctx context.Context) (_ context.Context, _ store.Reader, done f
 
 // exportFlags of audit export; what was not given is empty.
 type exportFlags struct {
-	serverFlags
 	subject, policy, tenant, since, until, format, file string
 }
 
@@ -143,7 +143,7 @@ func (c *cli) auditExportCommand() *cobra.Command {
 			if cmd.Flags().Changed("subject") && f.subject == "" {
 				return &usageError{errors.New("--subject is empty, expected an id such as CLM-001-1234567890; leave it out for all claims")}
 			}
-			if f.server != "" && f.subject == "" {
+			if c.server.server != "" && f.subject == "" {
 				return &usageError{errors.New("--server exports the records of one claim, expected --subject with it")}
 			}
 			return c.auditExport(cmd.Context(), &f)
@@ -157,7 +157,7 @@ func (c *cli) auditExportCommand() *cobra.Command {
 	flags.StringVar(&f.until, "until", "", "end, itself not included, a date or RFC 3339; left out: now")
 	flags.StringVar(&f.format, "format", string(audit.JSONLines), "how to write the records: jsonl or csv")
 	flags.StringVar(&f.file, "file", "", "file to write, which must not exist; left out: standard output")
-	f.registerInstead(flags)
+	c.server.registerInstead(flags)
 	return cmd
 }
 
@@ -212,8 +212,8 @@ func (c *cli) auditExport(ctx context.Context, f *exportFlags) error {
 	if !slices.Contains(audit.Formats(), audit.Format(f.format)) {
 		return &usageError{fmt.Errorf("--format is %q, expected jsonl or csv", f.format)}
 	}
-	if f.server != "" {
-		records, err := f.ask(ctx, &s)
+	if c.server.server != "" {
+		records, err := c.askRecords(ctx, &s)
 		if err != nil {
 			return err
 		}
@@ -233,14 +233,10 @@ func (c *cli) auditExport(ctx context.Context, f *exportFlags) error {
 	})
 }
 
-// ask returns the records of one claim that a worker has in the period.
-func (f *exportFlags) ask(ctx context.Context, s *audit.Selection) (records []audit.Record, err error) {
-	client, err := f.client()
-	if err != nil {
-		return nil, err
-	}
+// askRecords returns the records of one claim that a worker has in the period.
+func (c *cli) askRecords(ctx context.Context, s *audit.Selection) (records []audit.Record, err error) {
 	for path := subjectPath(s.Subject, "/audit"); path != ""; {
-		some, _, err := asked[page[audit.Record]](ctx, client, path, nil)
+		some, _, err := asked[api.Page[audit.Record]](ctx, c, path, nil)
 		if err != nil {
 			return nil, err
 		}

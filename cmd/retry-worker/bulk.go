@@ -25,19 +25,10 @@ import (
 
 // verdictFlags say what is done with one dead letter, or with many.
 type verdictFlags struct {
-	serverFlags
 	bulkFlags
 	action       journal.BulkAction
 	reason, when string
 	force, fresh bool
-}
-
-// retryRequest is the API's.
-type retryRequest struct {
-	Reason     string `json:"reason"`
-	ForceRetry bool   `json:"forceRetry"`
-	When       string `json:"when"`
-	Fresh      bool   `json:"fresh"`
 }
 
 const bulkHelp = "With --filter it decides on all that fit, however many there are (role admin). It shows first what would be done (--plan\n" +
@@ -64,7 +55,7 @@ func (c *cli) deadLettersRetryCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error { return c.decideOn(cmd, &f, args) },
 	}
 	flags := cmd.Flags()
-	f.registerDecision(flags)
+	c.registerDecision(flags, &f)
 	flags.BoolVar(&f.force, "force", false, "one more try at or above the limit")
 	flags.BoolVar(&f.fresh, "fresh", false, "begin the whole ladder again; takes --force (role admin)")
 	flags.StringVar(&f.when, "when", "backoff", "backoff (after the policy's delay) or now")
@@ -83,14 +74,14 @@ func (c *cli) deadLettersDiscardCommand() *cobra.Command {
 		Args: f.args,
 		RunE: func(cmd *cobra.Command, args []string) error { return c.decideOn(cmd, &f, args) },
 	}
-	f.registerDecision(cmd.Flags())
+	c.registerDecision(cmd.Flags(), &f)
 	return cmd
 }
 
-func (f *verdictFlags) registerDecision(flags *pflag.FlagSet) {
+func (c *cli) registerDecision(flags *pflag.FlagSet, f *verdictFlags) {
 	flags.StringVar(&f.reason, "reason", "", "why, in your words; kept in the audit")
 	f.bulkFlags.register(flags)
-	f.serverFlags.register(flags)
+	c.server.register(flags)
 }
 
 // args of the command: one dead letter's id, or none where filters choose.
@@ -119,14 +110,12 @@ func (c *cli) decideOn(cmd *cobra.Command, f *verdictFlags, args []string) error
 	if err := wrongUse(checkReason(f.reason), f.check()); err != nil {
 		return err
 	}
-	return c.decideOnOne(cmd.Context(), f, "/dead-letters/"+url.PathEscape(args[0]))
-}
-
-func (c *cli) decideOnOne(ctx context.Context, f *verdictFlags, path string) error {
-	if f.action == journal.BulkDiscard {
-		return c.deadLetter(ctx, &f.serverFlags, path+"/discard", map[string]string{"reason": f.reason})
+	body := map[string]any{"reason": f.reason}
+	if f.action == journal.BulkRetry {
+		body["forceRetry"], body["fresh"], body["when"] = f.force, f.fresh, f.when
 	}
-	return c.deadLetter(ctx, &f.serverFlags, path+"/retry", retryRequest{Reason: f.reason, ForceRetry: f.force, When: f.when, Fresh: f.fresh})
+	path := "/dead-letters/" + url.PathEscape(args[0]) + "/" + string(f.action)
+	return show(cmd.Context(), c, path, body, c.printDeadLetter)
 }
 
 // check says what is wrong with how it is to be retried.
@@ -170,20 +159,8 @@ func (f *bulkFlags) register(flags *pflag.FlagSet) {
 	flags.Int64Var(&f.perMinute, "per-minute", deadletter.DefaultPerMinute, fmt.Sprintf("how many are decided in a minute at most, 1 to %d", journal.MaxPerMinute))
 }
 
-// bulkRequest is the API's, of a plan (without reason and token) and of a start.
-type bulkRequest struct {
-	Action     journal.BulkAction `json:"action"`
-	Filter     map[string]string  `json:"filter"`
-	ForceRetry bool               `json:"forceRetry"`
-	Fresh      bool               `json:"fresh"`
-	When       string             `json:"when,omitempty"`
-	PerMinute  int64              `json:"perMinute"`
-	Reason     string             `json:"reason,omitempty"`
-	Token      string             `json:"token,omitempty"`
-}
-
-// request that the flags ask for; its errors are wrong use.
-func (f *verdictFlags) request(now time.Time) (*bulkRequest, error) {
+// request returns the command that the flags ask for, as the API takes it; its errors are wrong use.
+func (f *verdictFlags) request(now time.Time) (map[string]any, error) {
 	filter, err := parseFilter(f.filters, now)
 	wrong := []error{err, f.check()}
 	if f.perMinute < 1 || f.perMinute > journal.MaxPerMinute {
@@ -195,7 +172,13 @@ func (f *verdictFlags) request(now time.Time) (*bulkRequest, error) {
 	if !f.plan {
 		wrong = append(wrong, checkReason(f.reason))
 	}
-	return &bulkRequest{Action: f.action, Filter: filter, ForceRetry: f.force, Fresh: f.fresh, When: f.when, PerMinute: f.perMinute}, wrongUse(wrong...)
+	request := map[string]any{
+		"action": f.action, "filter": filter, "forceRetry": f.force, "fresh": f.fresh, "perMinute": f.perMinute,
+	}
+	if f.when != "" {
+		request["when"] = f.when
+	}
+	return request, wrongUse(wrong...)
 }
 
 // bulk plans, shows the plan, asks, starts and follows.
@@ -207,11 +190,7 @@ func (c *cli) bulk(ctx context.Context, f *verdictFlags, now time.Time) error {
 	if !f.plan && !f.yes && !c.interactive() {
 		return &usageError{errors.New("--yes is missing: there is no terminal to ask on; --plan shows what would be done")}
 	}
-	client, err := f.client()
-	if err != nil {
-		return err
-	}
-	plan, text, err := asked[api.BulkPlan](ctx, client, "/bulk-runs/plan", request)
+	plan, text, err := asked[api.BulkPlan](ctx, c, "/bulk-runs/plan", request)
 	if err != nil {
 		return err
 	}
@@ -233,15 +212,15 @@ func (c *cli) bulk(ctx context.Context, f *verdictFlags, now time.Time) error {
 	case !f.yes && !c.agreed(plan):
 		return errors.New("nothing was started")
 	}
-	request.Reason, request.Token = f.reason, plan.Token
-	return c.startBulk(ctx, client, request, f.detach)
+	request["reason"], request["token"] = f.reason, plan.Token
+	return c.startBulk(ctx, request, f.detach)
 }
 
 // startBulk starts what was planned, and follows it.
-func (c *cli) startBulk(ctx context.Context, client *apiClient, request *bulkRequest, detach bool) error {
+func (c *cli) startBulk(ctx context.Context, request map[string]any, detach bool) error {
 	watch, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM) // before it begins, so that its id is not lost
 	defer stop()
-	run, text, err := asked[api.BulkRun](ctx, client, "/bulk-runs", request)
+	run, text, err := asked[api.BulkRun](ctx, c, "/bulk-runs", request)
 	if err != nil {
 		return err
 	}
@@ -255,7 +234,7 @@ func (c *cli) startBulk(ctx context.Context, client *apiClient, request *bulkReq
 	case !c.json():
 		fmt.Fprintf(c.out, "\nBulk run %s has started.\n", inertLine(run.ID, maxCell))
 	}
-	return c.follow(watch, client, run.ID, seenRun{run, text})
+	return c.follow(watch, run.ID, seenRun{run, text})
 }
 
 // runsCommandLine is how a run is watched, cancelled or shown.

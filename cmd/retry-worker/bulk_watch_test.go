@@ -129,9 +129,9 @@ func TestHostileBulkOnTheTerminal(t *testing.T) {
 		case strings.HasSuffix(r.URL.Path, "/items"):
 			body = items
 		case strings.HasSuffix(r.URL.Path, "/groups"):
-			body = api.Page[api.DeadLetterGroup]{Items: []api.DeadLetterGroup{group}, Next: &nasty}
+			body = api.Page[api.DeadLetterGroup]{Items: []api.DeadLetterGroup{group}, Next: (*api.Cursor)(&nasty)}
 		case strings.HasSuffix(r.URL.Path, "/bulk-runs") && r.Method == http.MethodGet:
-			body = api.Page[api.BulkRun]{Items: []api.BulkRun{run}, Next: &nasty}
+			body = api.Page[api.BulkRun]{Items: []api.BulkRun{run}, Next: (*api.Cursor)(&nasty)}
 		}
 		w.WriteHeader(status)
 		e := json.NewEncoder(w)

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
@@ -35,31 +34,21 @@ func (c *cli) deadLettersCommand() *cobra.Command {
 }
 
 func (c *cli) deadLettersShowCommand() *cobra.Command {
-	var f serverFlags
 	cmd := &cobra.Command{
 		Use:     "show ID",
 		Short:   "Show one dead letter: what failed, who must act, whether a process waits, what was decided",
 		Example: `  retry-worker dead-letters show 3fa85f64-5717-5562-b3fc-2c963f66afa6`,
 		Args:    oneDeadLetter,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.deadLetter(cmd.Context(), &f, "/dead-letters/"+url.PathEscape(args[0]), nil)
+			return show(cmd.Context(), c, "/dead-letters/"+url.PathEscape(args[0]), nil, c.printDeadLetter)
 		},
 	}
-	f.register(cmd.Flags())
+	c.server.register(cmd.Flags())
 	return cmd
 }
 
 // oneDeadLetter takes one argument, a dead letter's id.
 var oneDeadLetter = oneID("dead letter", "retry-worker dead-letters list", "3fa85f64-5717-5562-b3fc-2c963f66afa6")
-
-// deadLetter asks for a dead letter, or has one decided on, and prints it as it stands then.
-func (c *cli) deadLetter(ctx context.Context, f *serverFlags, path string, body any) error {
-	client, err := f.client()
-	if err != nil {
-		return err
-	}
-	return show(ctx, c, client, path, body, c.printDeadLetter)
-}
 
 // choiceFlags choose dead letters, in a list and in groups.
 type choiceFlags struct{ state, policy, team, reason, fingerprint, search string }
@@ -129,36 +118,15 @@ func wrongUse(errs ...error) error {
 	return nil
 }
 
-// page of any list.
-type page[T any] struct {
-	Items []T     `json:"items"`
-	Next  *cursor `json:"next"`
-}
-
-// cursor is a text, or a number.
-type cursor string
-
-func (c *cursor) UnmarshalJSON(raw []byte) error {
-	var number int64
-	if json.Unmarshal(raw, &number) == nil {
-		*c = cursor(strconv.FormatInt(number, 10))
-		return nil
-	}
-	var text string
-	err := json.Unmarshal(raw, &text)
-	*c = cursor(text)
-	return err
-}
-
 // list asks for a list, page by page, and prints it; q's parameter next is where a page begins. The cursor it returns is
 // where it could go on; empty at the end.
-func list[T any](ctx context.Context, c *cli, client *apiClient, f *pageFlags, path string, q url.Values, next string, table *table[T]) (string, error) {
-	q.Set("limit", strconv.Itoa(f.limit))
-	for at := f.cursor; ; {
+func list[T any](ctx context.Context, c *cli, path string, q url.Values, next string, table *table[T]) (string, error) {
+	q.Set("limit", strconv.Itoa(c.page.limit))
+	for at := c.page.cursor; ; {
 		if at != "" {
 			q.Set(next, at)
 		}
-		page, body, err := asked[page[T]](ctx, client, path+"?"+q.Encode(), nil)
+		page, body, err := asked[api.Page[T]](ctx, c, path+"?"+q.Encode(), nil)
 		if err != nil {
 			return "", err
 		}
@@ -170,13 +138,26 @@ func list[T any](ctx context.Context, c *cli, client *apiClient, f *pageFlags, p
 		switch {
 		case page.Next == nil:
 			return "", nil
-		case !f.all || c.outputFailed():
+		case !c.page.all || c.outputFailed():
 			return string(*page.Next), nil
 		case string(*page.Next) == at:
-			return "", fmt.Errorf("%s gives the same page again and again; is it a retry-worker?", client.base)
+			return "", fmt.Errorf("%s gives the same page again and again; is it a retry-worker?", c.server.made.Base)
 		}
 		at = string(*page.Next)
 	}
+}
+
+// listOf prints a list, and below it that it has nothing (none), or that more follow.
+func listOf[T any](ctx context.Context, c *cli, path string, q url.Values, after string, table *table[T], none string) error {
+	next, err := list(ctx, c, path, q, after, table)
+	if err != nil || c.json() {
+		return err
+	}
+	if table.rows == 0 {
+		fmt.Fprintln(c.out, none)
+	}
+	c.moreFollow(next)
+	return nil
 }
 
 // outputFailed reports whether nobody reads on.
@@ -185,25 +166,15 @@ func (c *cli) outputFailed() bool {
 	return checked && out.err != nil
 }
 
-// endList says, below a table of so many rows, that there are none, or that more follow.
-func (c *cli) endList(rows int, none, next string) {
-	if rows == 0 {
-		fmt.Fprintln(c.out, none)
-	}
-	c.moreFollow(next)
-}
-
 // moreFollow says, below a table, that it has not all.
 func (c *cli) moreFollow(next string) {
-	if next != "" && !c.json() {
+	if next != "" {
 		fmt.Fprintf(c.out, "\nMore follow: --all lists them all, --cursor %s goes on.\n", inertLine(next, 200))
 	}
 }
 
 type listFlags struct {
-	serverFlags
 	choiceFlags
-	pageFlags
 	period period
 }
 
@@ -225,28 +196,24 @@ func (c *cli) deadLettersListCommand() *cobra.Command {
 	flags := cmd.Flags()
 	f.choiceFlags.register(flags)
 	f.period.register(flags)
-	f.pageFlags.register(flags)
-	f.serverFlags.register(flags)
+	c.page.register(flags)
+	c.server.register(flags)
 	return cmd
 }
 
 func (c *cli) deadLettersList(ctx context.Context, f *listFlags, now time.Time) error {
 	since, until, err := f.period.bounds("", now)
-	if f.cursor != "" && f.period.moves() {
+	if c.page.cursor != "" && f.period.moves() {
 		err = errors.Join(err, errors.New("--cursor goes on with the very same list, and an age means another one each moment, expected --since and --until with it, or --all without it"))
 	}
-	if err := wrongUse(f.choiceFlags.check(), f.pageFlags.check(), err); err != nil {
-		return err
-	}
-	client, err := f.client()
-	if err != nil {
+	if err := wrongUse(f.check(), c.page.check(), err); err != nil {
 		return err
 	}
 	q := f.query()
 	setInstant(q, "since", since)
 	setInstant(q, "until", until)
 	table := c.deadLetterTable()
-	next, err := list(ctx, c, client, &f.pageFlags, "/dead-letters", q, "cursor", table)
+	next, err := list(ctx, c, "/dead-letters", q, "cursor", table)
 	switch {
 	case err != nil || c.json():
 		return err
@@ -268,14 +235,8 @@ func setInstant(q url.Values, name string, t time.Time) {
 	}
 }
 
-type groupsFlags struct {
-	serverFlags
-	choiceFlags
-	pageFlags
-}
-
 func (c *cli) deadLettersGroupsCommand() *cobra.Command {
-	var f groupsFlags
+	var f choiceFlags
 	cmd := &cobra.Command{
 		Use:   "groups",
 		Short: "List dead letters by their cause, the one with the most first",
@@ -290,27 +251,17 @@ func (c *cli) deadLettersGroupsCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.deadLettersGroups(cmd.Context(), &f) },
 	}
 	flags := cmd.Flags()
-	f.choiceFlags.register(flags)
-	f.pageFlags.register(flags)
-	f.serverFlags.register(flags)
+	f.register(flags)
+	c.page.register(flags)
+	c.server.register(flags)
 	return cmd
 }
 
-func (c *cli) deadLettersGroups(ctx context.Context, f *groupsFlags) error {
-	if err := wrongUse(f.choiceFlags.check(), f.pageFlags.check()); err != nil {
+func (c *cli) deadLettersGroups(ctx context.Context, f *choiceFlags) error {
+	if err := wrongUse(f.check(), c.page.check()); err != nil {
 		return err
 	}
-	client, err := f.client()
-	if err != nil {
-		return err
-	}
-	table := c.groupTable()
-	next, err := list(ctx, c, client, &f.pageFlags, "/dead-letters/groups", f.query(), "cursor", table)
-	if err != nil || c.json() {
-		return err
-	}
-	c.endList(table.rows, "No dead letter found.", next)
-	return nil
+	return listOf(ctx, c, "/dead-letters/groups", f.query(), "cursor", c.groupTable(), "No dead letter found.")
 }
 
 func (c *cli) groupTable() *table[api.DeadLetterGroup] {

@@ -307,7 +307,7 @@ func TestHostileTextOnTheTerminal(t *testing.T) {
 		case status != http.StatusOK:
 			body = map[string]string{"error": nasty, "message": nasty + strings.Repeat("x", 1<<20)}
 		case strings.HasSuffix(r.URL.Path, "/dead-letters"):
-			body = api.Page[api.DeadLetter]{Items: []api.DeadLetter{d}, Next: &text}
+			body = api.Page[api.DeadLetter]{Items: []api.DeadLetter{d}, Next: (*api.Cursor)(&text)}
 		}
 		e := json.NewEncoder(w)
 		e.SetEscapeHTML(false)

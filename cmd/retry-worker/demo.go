@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"os/signal"
-	"strings"
 	"syscall"
 	"time"
 
@@ -42,38 +41,8 @@ type demoFlags struct {
 	stay                                   bool
 }
 
-// desk is the API that the demo's people decide through.
-func (f *demoFlags) desk() (*apiClient, demo.Ask, error) {
-	named := func(err error) error { // by the demo's own flags
-		if text := strings.ReplaceAll(err.Error(), "--server", "--api-url"); text != err.Error() {
-			return &renamed{text, err}
-		}
-		return err
-	}
-	client, err := (&serverFlags{server: f.apiURL, tokenFile: f.tokenFile}).client()
-	if err != nil {
-		return nil, nil, named(err)
-	}
-	return client, func(ctx context.Context, path string, body any) ([]byte, error) {
-		text, err := client.ask(ctx, path, body)
-		if err != nil {
-			err = named(err)
-		}
-		return text, err
-	}, nil
-}
-
-// renamed is an error in other words.
-type renamed struct {
-	text  string
-	cause error
-}
-
-func (e *renamed) Error() string { return e.text }
-func (e *renamed) Unwrap() error { return e.cause }
-
 func (c *cli) demo(ctx context.Context, f demoFlags) error {
-	server, ask, err := f.desk()
+	server, err := (&serverFlags{name: "api-url", server: f.apiURL, tokenFile: f.tokenFile}).client()
 	if err != nil {
 		return err
 	}
@@ -92,10 +61,10 @@ func (c *cli) demo(ctx context.Context, f demoFlags) error {
 	defer cancel()
 	o := demo.Options{
 		Engine: client, Out: c.out, JSON: c.json(), WorkerLog: f.workerLog, Run: time.Now().Unix() % 1_000_000,
-		Ask: ask,
+		Ask: server.Ask,
 	}
 	if f.stay {
-		o.Invitation = "Open " + server.base + "/dead-letters and choose one: read why it failed, retry it with a reason, and see here how the process goes on."
+		o.Invitation = "Open " + server.Base + "/dead-letters and choose one: read why it failed, retry it with a reason, and see here how the process goes on."
 	}
 	if f.clockURL != "" {
 		o.Clock = demo.EngineClock{ActuatorURL: f.clockURL}

@@ -23,7 +23,6 @@ func (c *cli) destinationsCommand() *cobra.Command {
 }
 
 func (c *cli) destinationsListCommand() *cobra.Command {
-	var f serverFlags
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List destinations by name: the state of each, and how many claims wait for it",
@@ -31,14 +30,10 @@ func (c *cli) destinationsListCommand() *cobra.Command {
   retry-worker destinations list -o json | jq -r '.items[] | select(.state != "up") | .name'`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, err := f.client()
-			if err != nil {
-				return err
-			}
-			return show(cmd.Context(), c, client, "/destinations", nil, c.printDestinations)
+			return show(cmd.Context(), c, "/destinations", nil, c.printDestinations)
 		},
 	}
-	f.register(cmd.Flags())
+	c.server.register(cmd.Flags())
 	return cmd
 }
 
@@ -72,7 +67,6 @@ func (c *cli) destinationsShowCommand() *cobra.Command {
 
 // orderFlags are what an order takes.
 type orderFlags struct {
-	serverFlags
 	reason, until string
 	perMinute     float64
 }
@@ -140,17 +134,14 @@ func (f *orderFlags) instant() (string, error) {
 func (c *cli) destinationCommand(
 	cmd *cobra.Command, address string, f *orderFlags, fields func() (map[string]any, error),
 ) *cobra.Command {
-	orders := f != nil
-	if !orders {
-		f = &orderFlags{}
-	} else {
+	if f != nil {
 		cmd.Flags().StringVar(&f.reason, "reason", "", "why, in a few words (required)")
 	}
-	f.register(cmd.Flags())
+	c.server.register(cmd.Flags())
 	cmd.Args = oneDestination
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		var body any
-		if orders {
+		if f != nil {
 			all, bad := fields()
 			if err := wrongUse(checkReason(f.reason), bad); err != nil {
 				return err
@@ -158,11 +149,7 @@ func (c *cli) destinationCommand(
 			all["reason"] = f.reason
 			body = all
 		}
-		client, err := f.client()
-		if err != nil {
-			return err
-		}
-		return show(cmd.Context(), c, client, "/destinations/"+url.PathEscape(args[0])+address, body, c.printDestination)
+		return show(cmd.Context(), c, "/destinations/"+url.PathEscape(args[0])+address, body, c.printDestination)
 	}
 	return cmd
 }

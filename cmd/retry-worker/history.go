@@ -16,7 +16,6 @@ import (
 )
 
 type historyFlags struct {
-	serverFlags
 	policy, tenant string
 }
 
@@ -36,7 +35,7 @@ func (c *cli) historyCommand() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&f.policy, "policy", decision.DefaultPolicy, "policy the subject belongs to")
 	cmd.Flags().StringVar(&f.tenant, "tenant", journal.DefaultTenant, "tenant the subject belongs to")
-	f.registerInstead(cmd.Flags())
+	c.server.registerInstead(cmd.Flags())
 	return cmd
 }
 
@@ -53,9 +52,9 @@ type subjectHistory struct {
 func (c *cli) history(ctx context.Context, id string, f *historyFlags) error {
 	ctx, cancel := context.WithTimeout(ctx, historyTime)
 	defer cancel()
-	of := f.read
-	if f.server != "" {
-		of = f.ask
+	of := readHistory
+	if c.server.server != "" {
+		of = c.askHistory
 	}
 	view, err := of(ctx, journal.Subject{Tenant: f.tenant, Policy: f.policy, ID: id})
 	if err != nil {
@@ -69,8 +68,8 @@ func (c *cli) history(ctx context.Context, id string, f *historyFlags) error {
 	return nil
 }
 
-// read returns what the journal knows of a subject.
-func (*historyFlags) read(ctx context.Context, s journal.Subject) (api.View, error) {
+// readHistory returns what the journal knows of a subject.
+func readHistory(ctx context.Context, s journal.Subject) (api.View, error) {
 	ctx, reader, done, err := openJournal(ctx)
 	if err != nil {
 		return api.View{}, err
@@ -86,13 +85,9 @@ func (*historyFlags) read(ctx context.Context, s journal.Subject) (api.View, err
 	return api.ViewOf(&story, time.Now()), nil
 }
 
-// ask returns what a worker says of a subject.
-func (f *historyFlags) ask(ctx context.Context, s journal.Subject) (api.View, error) {
-	client, err := f.client()
-	if err != nil {
-		return api.View{}, err
-	}
-	answer, _, err := asked[api.Subject](ctx, client, subjectPath(s, ""), nil)
+// askHistory returns what a worker says of a subject.
+func (c *cli) askHistory(ctx context.Context, s journal.Subject) (api.View, error) {
+	answer, _, err := asked[api.Subject](ctx, c, subjectPath(s, ""), nil)
 	if err != nil {
 		return api.View{}, err
 	}

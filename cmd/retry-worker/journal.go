@@ -106,7 +106,6 @@ func writeJournal(ctx context.Context, do func(ctx context.Context, w *journalWr
 }
 
 func (c *cli) journalEraseCommand() *cobra.Command {
-	var server serverFlags
 	var subject journal.Subject
 	var reason string
 	cmd := &cobra.Command{
@@ -120,25 +119,21 @@ func (c *cli) journalEraseCommand() *cobra.Command {
 		Args:    oneArg("subjects", "CLM-001-1234567890"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			subject.ID = args[0]
-			return c.erase(cmd.Context(), &server, subject, reason)
+			return c.erase(cmd.Context(), subject, reason)
 		},
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "who asked for it, and why; kept in the audit")
 	cmd.Flags().StringVar(&subject.Policy, "policy", decision.DefaultPolicy, "policy the subject belongs to")
 	cmd.Flags().StringVar(&subject.Tenant, "tenant", journal.DefaultTenant, "tenant the subject belongs to")
-	server.register(cmd.Flags())
+	c.server.register(cmd.Flags())
 	return cmd
 }
 
-func (c *cli) erase(ctx context.Context, server *serverFlags, s journal.Subject, reason string) error {
+func (c *cli) erase(ctx context.Context, s journal.Subject, reason string) error {
 	if err := wrongUse(checkReason(reason)); err != nil {
 		return err
 	}
-	client, err := server.client()
-	if err != nil {
-		return err
-	}
-	return show(ctx, c, client, subjectPath(s, "/erase"), map[string]string{"reason": reason}, func(done *api.Erased) {
+	return show(ctx, c, subjectPath(s, "/erase"), map[string]string{"reason": reason}, func(done *api.Erased) {
 		fmt.Fprintf(c.out, "erased: %d records; what is counted goes on as %s (record %d)\n",
 			done.Records, inertLine(done.Pseudonym, 200), done.Record)
 	})

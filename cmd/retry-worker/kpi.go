@@ -16,7 +16,6 @@ import (
 )
 
 func (c *cli) kpiCommand() *cobra.Command {
-	var f serverFlags
 	var policy, policiesFile string
 	cmd := &cobra.Command{
 		Use:   "kpi",
@@ -28,11 +27,11 @@ func (c *cli) kpiCommand() *cobra.Command {
   retry-worker kpi --policy tiss-submission -o json`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if f.server != "" {
+			if c.server.server != "" {
 				if policiesFile != "" {
 					return &usageError{errors.New("--policies-file is given, but a worker has its own policies; leave it or --server out")}
 				}
-				return c.askKPIs(cmd.Context(), &f, policy)
+				return c.askKPIs(cmd.Context(), policy)
 			}
 			from, err := loadCatalogue(policiesFile)
 			if err != nil {
@@ -43,21 +42,17 @@ func (c *cli) kpiCommand() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&policy, "policy", "", "policy to show; left out: all")
 	policiesFileFlag(cmd, &policiesFile)
-	f.registerInstead(cmd.Flags())
+	c.server.registerInstead(cmd.Flags())
 	return cmd
 }
 
 // askKPIs prints the figures of a worker.
-func (c *cli) askKPIs(ctx context.Context, f *serverFlags, policy string) error {
-	client, err := f.client()
-	if err != nil {
-		return err
-	}
+func (c *cli) askKPIs(ctx context.Context, policy string) error {
 	path := "/kpis"
 	if policy != "" {
 		path += "?policy=" + url.QueryEscape(policy)
 	}
-	answer, _, err := asked[api.KPIs](ctx, client, path, nil)
+	answer, _, err := asked[api.KPIs](ctx, c, path, nil)
 	if err != nil {
 		return err
 	}

@@ -77,6 +77,8 @@ type cli struct {
 	asks        bool   // somebody answers on in, though that is no terminal (tests)
 	format      string // text or json; svg in plan
 	begun       bool   // flags and arguments were understood
+	server      serverFlags
+	page        pageFlags
 }
 
 // usageError is wrong use or input: exit 2.

@@ -37,75 +37,60 @@ func (c *cli) runsCommand() *cobra.Command {
 }
 
 // runCommand is a command about one run.
-func (c *cli) runCommand(verb, short, long string, do func(ctx context.Context, client *apiClient, id string) error) *cobra.Command {
-	var f serverFlags
+func (c *cli) runCommand(verb, short, long string, do func(ctx context.Context, id string) error) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: verb + " RUN", Short: short, Long: long,
 		Example: "  retry-worker dead-letters runs " + verb + " 0198a0c0-5717-7562-b3fc-2c963f66afa6",
 		Args:    oneRun,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			client, err := f.client()
-			if err != nil {
-				return err
-			}
-			return do(cmd.Context(), client, args[0])
-		},
+		RunE:    func(cmd *cobra.Command, args []string) error { return do(cmd.Context(), args[0]) },
 	}
-	f.register(cmd.Flags())
+	c.server.register(cmd.Flags())
 	return cmd
 }
 
 // oneRun takes one argument, a bulk run's id.
 var oneRun = oneID("bulk run", "retry-worker dead-letters runs list", "0198a0c0-5717-7562-b3fc-2c963f66afa6")
 
-func (c *cli) showRun(ctx context.Context, client *apiClient, id string) error {
-	return c.oneRun(ctx, client, "/bulk-runs/"+url.PathEscape(id), nil)
+func (c *cli) showRun(ctx context.Context, id string) error {
+	return c.oneRun(ctx, "/bulk-runs/"+url.PathEscape(id), nil)
 }
 
-func (c *cli) stepRun(verb string) func(context.Context, *apiClient, string) error {
-	return func(ctx context.Context, client *apiClient, id string) error {
-		return c.oneRun(ctx, client, "/bulk-runs/"+url.PathEscape(id)+"/"+verb, struct{}{})
+func (c *cli) stepRun(verb string) func(context.Context, string) error {
+	return func(ctx context.Context, id string) error {
+		return c.oneRun(ctx, "/bulk-runs/"+url.PathEscape(id)+"/"+verb, struct{}{})
 	}
 }
 
 // oneRun asks for a run, or has something done with it, and prints it as it stands then.
-func (c *cli) oneRun(ctx context.Context, client *apiClient, path string, body any) error {
-	return show(ctx, c, client, path, body, func(run *api.BulkRun) { c.printRun(ctx, client, run) })
+func (c *cli) oneRun(ctx context.Context, path string, body any) error {
+	return show(ctx, c, path, body, func(run *api.BulkRun) { c.printRun(ctx, run) })
 }
 
-func (c *cli) watchRun(ctx context.Context, client *apiClient, id string) error {
+func (c *cli) watchRun(ctx context.Context, id string) error {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	return c.follow(ctx, client, id, seenRun{})
+	return c.follow(ctx, id, seenRun{})
 }
 
 func (c *cli) runsListCommand() *cobra.Command {
-	var f struct {
-		serverFlags
-		pageFlags
-	}
 	cmd := &cobra.Command{
 		Use:     "list",
 		Short:   "List bulk runs, the newest first",
 		Example: "  retry-worker dead-letters runs list\n  retry-worker dead-letters runs list --all -o json | jq -r '.items[] | select(.state == \"running\") | .id'",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := wrongUse(f.check()); err != nil {
+			if err := wrongUse(c.page.check()); err != nil {
 				return err
 			}
-			client, err := f.client()
-			if err != nil {
-				return err
-			}
-			return c.runsList(cmd.Context(), client, &f.pageFlags)
+			return c.runsList(cmd.Context())
 		},
 	}
-	f.pageFlags.register(cmd.Flags())
-	f.serverFlags.register(cmd.Flags())
+	c.page.register(cmd.Flags())
+	c.server.register(cmd.Flags())
 	return cmd
 }
 
-func (c *cli) runsList(ctx context.Context, client *apiClient, f *pageFlags) error {
+func (c *cli) runsList(ctx context.Context) error {
 	type run = api.BulkRun
 	table := tableOf(c,
 		column[run]{name: "RUN", of: func(r *run) string { return r.ID }},
@@ -118,12 +103,7 @@ func (c *cli) runsList(ctx context.Context, client *apiClient, f *pageFlags) err
 		column[run]{name: "DEAD AGAIN", rank: 6, of: func(r *run) string { return strconv.FormatInt(r.Counts[journal.BulkDeadAgain], 10) }},
 		column[run]{name: "REASON", rank: 3, of: func(r *run) string { return r.Reason }, elastic: true},
 	)
-	next, err := list(ctx, c, client, f, "/bulk-runs", url.Values{}, "cursor", table)
-	if err != nil || c.json() {
-		return err
-	}
-	c.endList(table.rows, "No bulk run was started yet.", next)
-	return nil
+	return listOf(ctx, c, "/bulk-runs", url.Values{}, "cursor", table, "No bulk run was started yet.")
 }
 
 // holds tells that a run decides nothing for the moment.
@@ -135,10 +115,6 @@ func holds(r *api.BulkRun) string {
 }
 
 func (c *cli) runsItemsCommand() *cobra.Command {
-	var f struct {
-		serverFlags
-		pageFlags
-	}
 	var outcome string
 	cmd := &cobra.Command{
 		Use:   "items RUN",
@@ -147,19 +123,15 @@ func (c *cli) runsItemsCommand() *cobra.Command {
   retry-worker dead-letters runs items 0198a0c0-5717-7562-b3fc-2c963f66afa6 --all -o json | jq -r '.items[].deadLetterId'`,
 		Args: oneRun,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := wrongUse(checkOutcome(outcome), f.check()); err != nil {
+			if err := wrongUse(checkOutcome(outcome), c.page.check()); err != nil {
 				return err
 			}
-			client, err := f.client()
-			if err != nil {
-				return err
-			}
-			return c.runsItems(cmd.Context(), client, &f.pageFlags, args[0], outcome)
+			return c.runsItems(cmd.Context(), args[0], outcome)
 		},
 	}
 	cmd.Flags().StringVar(&outcome, "outcome", "", "only with this: "+strings.Join(outcomeNames(), ", "))
-	f.pageFlags.register(cmd.Flags())
-	f.serverFlags.register(cmd.Flags())
+	c.page.register(cmd.Flags())
+	c.server.register(cmd.Flags())
 	return cmd
 }
 
@@ -178,7 +150,7 @@ func checkOutcome(outcome string) error {
 	return nil
 }
 
-func (c *cli) runsItems(ctx context.Context, client *apiClient, f *pageFlags, id, outcome string) error {
+func (c *cli) runsItems(ctx context.Context, id, outcome string) error {
 	type item = api.BulkItem
 	table := tableOf(c,
 		column[item]{name: "NUMBER", rank: 5, of: func(i *item) string { return strconv.FormatInt(i.Number, 10) }},
@@ -192,16 +164,11 @@ func (c *cli) runsItems(ctx context.Context, client *apiClient, f *pageFlags, id
 	if outcome != "" {
 		q.Set("outcome", outcome)
 	}
-	next, err := list(ctx, c, client, f, "/bulk-runs/"+url.PathEscape(id)+"/items", q, "after", table)
-	if err != nil || c.json() {
-		return err
-	}
-	c.endList(table.rows, "No dead letter found.", next)
-	return nil
+	return listOf(ctx, c, "/bulk-runs/"+url.PathEscape(id)+"/items", q, "after", table, "No dead letter found.")
 }
 
 // printRun prints a run, and what became of its dead letters so far.
-func (c *cli) printRun(ctx context.Context, client *apiClient, r *api.BulkRun) {
+func (c *cli) printRun(ctx context.Context, r *api.BulkRun) {
 	line, done := c.sheet()
 	line("bulk run", r.ID)
 	line("state", stateWords(r))
@@ -216,7 +183,7 @@ func (c *cli) printRun(ctx context.Context, client *apiClient, r *api.BulkRun) {
 	line("ended", value(r.EndedAt))
 	line("in it", deadLetters(r.Total))
 	done()
-	c.printOutcomes(ctx, client, r)
+	c.printOutcomes(ctx, r)
 }
 
 // stateWords are where a run stands, and by whom.
@@ -232,7 +199,7 @@ func stateWords(r *api.BulkRun) string {
 }
 
 // printOutcomes says what became of a run's dead letters so far, and why some were refused.
-func (c *cli) printOutcomes(ctx context.Context, client *apiClient, r *api.BulkRun) {
+func (c *cli) printOutcomes(ctx context.Context, r *api.BulkRun) {
 	type row struct {
 		outcome journal.BulkOutcome
 		n       int64
@@ -254,7 +221,7 @@ func (c *cli) printOutcomes(ctx context.Context, client *apiClient, r *api.BulkR
 		column[row]{name: "MEANS", of: func(r *row) string { return r.words }, elastic: true},
 	).print(rows)
 	if r.Counts[journal.BulkRefused] > 0 {
-		c.printRefused(ctx, client, r)
+		c.printRefused(ctx, r)
 	}
 	if onWay := r.Counts[journal.BulkDecided] + r.Counts[journal.BulkTaken]; runEnded(r) && onWay > 0 {
 		fmt.Fprintf(c.out, "\nHow %s on the way end is not known yet; `%s` tells later.\n", deadLetters(onWay), runsCommandLine("show", r.ID))
@@ -290,12 +257,12 @@ func outcomeWords(r *api.BulkRun, o journal.BulkOutcome) string {
 }
 
 // printRefused says why some were refused; it looks at so many of them at most.
-func (c *cli) printRefused(ctx context.Context, client *apiClient, r *api.BulkRun) {
+func (c *cli) printRefused(ctx context.Context, r *api.BulkRun) {
 	const mostPages = 25
 	counts, seen := map[string]int64{}, int64(0)
 	q := url.Values{"outcome": {string(journal.BulkRefused)}, "limit": {strconv.Itoa(deadletter.MostItems)}}
 	for range mostPages {
-		page, _, err := asked[api.BulkItemPage](ctx, client, "/bulk-runs/"+url.PathEscape(r.ID)+"/items?"+q.Encode(), nil)
+		page, _, err := asked[api.BulkItemPage](ctx, c, "/bulk-runs/"+url.PathEscape(r.ID)+"/items?"+q.Encode(), nil)
 		if err != nil {
 			return // what is printed stands without it
 		}

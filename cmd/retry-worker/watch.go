@@ -21,9 +21,9 @@ const (
 
 // follow watches a run to its end and prints it; begun is how it was answered when it was started, if it was just now.
 // Where ctx ends first, it says how to go on: the run does so by itself.
-func (c *cli) follow(ctx context.Context, client *apiClient, id string, begun seenRun) error {
+func (c *cli) follow(ctx context.Context, id string, begun seenRun) error {
 	w := &watcher{c: c, bar: c.progress(""), seenRun: begun}
-	err := w.watch(ctx, client, id)
+	err := w.watch(ctx, id)
 	w.bar.end()
 	run := w.run
 	if ctx.Err() != nil {
@@ -39,7 +39,7 @@ func (c *cli) follow(ctx context.Context, client *apiClient, id string, begun se
 		fmt.Fprintf(c.out, "%s\n", w.text)
 	case ctx.Err() == nil:
 		fmt.Fprintf(c.out, "Bulk run %s is %s.\n", inertLine(run.ID, maxCell), inertLine(string(run.State), maxCell))
-		c.printOutcomes(context.WithoutCancel(ctx), client, run)
+		c.printOutcomes(context.WithoutCancel(ctx), run)
 	}
 	if run.State == journal.BulkCancelled {
 		return fmt.Errorf("the run was cancelled by %s: %d of %s were not decided", inertLine(value(run.ChangedBy), maxCell), run.Counts[journal.BulkPlanned], deadLetters(run.Total))
@@ -62,10 +62,10 @@ type watcher struct {
 }
 
 // watch looks at a run until its end, or that of ctx, whose error it returns then.
-func (w *watcher) watch(ctx context.Context, client *apiClient, id string) error {
+func (w *watcher) watch(ctx context.Context, id string) error {
 	heard := time.Now()
 	for pause := firstLook; ; pause = min(pause*3/2, lastLook) {
-		run, text, err := asked[api.BulkRun](ctx, client, "/bulk-runs/"+url.PathEscape(id), nil)
+		run, text, err := asked[api.BulkRun](ctx, w.c, "/bulk-runs/"+url.PathEscape(id), nil)
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()

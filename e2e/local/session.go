@@ -63,7 +63,7 @@ func (s *session) run(ctx context.Context) (err error) {
 	}
 	stops = append(stops, w.stop, func() { s.screen.say("\nStopping the worker and Zeebe. Ctrl-C again ends it at once.") })
 	return demo.Run(ctx, demo.Options{
-		Engine: client, Out: s.screen, Ask: w.ask, Clock: &s.clock, WorkerLog: w.log.Name(),
+		Engine: client, Out: s.screen, Ask: w.client().Ask, Clock: &s.clock, WorkerLog: w.log.Name(),
 		Run: time.Now().Unix() % 1_000_000, Invitation: s.whereToLook(w, broker.GatewayAddress()),
 	})
 }

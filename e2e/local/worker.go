@@ -1,9 +1,7 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +14,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"retry-worker/internal/api"
 	"retry-worker/internal/app"
 	"retry-worker/internal/config"
 	"retry-worker/internal/metrics"
@@ -102,33 +101,7 @@ func (s *session) settings(gateway string, port int) (config.Settings, error) {
 // console is where people and programs reach the worker.
 func (w *worker) console() string { return "http://" + w.app.HTTPAddr() }
 
-// client goes through no proxy.
-var client = &http.Client{Timeout: askTime, Transport: &http.Transport{}}
-
-// ask is the demo.Ask of the worker's API.
-func (w *worker) ask(ctx context.Context, path string, body any) ([]byte, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, w.console()+"/api/v1"+path, http.NoBody)
-	if err != nil {
-		return nil, err
-	}
-	if body != nil {
-		text, err := json.Marshal(body)
-		if err != nil {
-			return nil, err
-		}
-		request.Method, request.Body = http.MethodPost, io.NopCloser(bytes.NewReader(text))
-		request.Header.Set("Content-Type", "application/json")
-	}
-	response, err := client.Do(request)
-	if err != nil {
-		return nil, err
-	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	if err == nil && response.StatusCode != http.StatusOK {
-		var refused struct{ Error, Message string }
-		_ = json.Unmarshal(text, &refused) // the status says enough where it is something else
-		err = fmt.Errorf("%s %s: %s", response.Status, refused.Error, refused.Message)
-	}
-	return text, err
+// client asks the worker's API, through no proxy.
+func (w *worker) client() *api.Client {
+	return &api.Client{Base: w.console(), Client: http.Client{Timeout: askTime, Transport: &http.Transport{}}}
 }

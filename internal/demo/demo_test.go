@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"retry-worker/bpmn"
+	"retry-worker/internal/api"
 	"retry-worker/internal/worker"
 )
 
@@ -123,7 +124,7 @@ func TestStory(t *testing.T) {
 		NextRetryTime: "2026-01-01T00:00:05.01Z", Timestamp: time.Date(2026, 1, 1, 0, 0, 0, 20e6, time.UTC),
 	})
 	s.note("Time passes.")
-	p.people.take(t.Context(), &letter{ID: "0123456789", Subject: subject{second.ID}, ResponsibleTeam: "atendimento", Process: "waiting"})
+	p.people.take(t.Context(), &api.DeadLetter{ID: "0123456789", Subject: api.SubjectName{ID: second.ID}, ResponsibleTeam: "atendimento", Process: "waiting"})
 	if p.try(second, variables{}); s.waiting() != 0 {
 		t.Error("samples are open")
 	}

@@ -6,6 +6,10 @@ import (
 	"net/url"
 	"sync"
 	"time"
+
+	"retry-worker/internal/api"
+	"retry-worker/internal/deadletter"
+	"retry-worker/internal/decision"
 )
 
 const (
@@ -22,25 +26,6 @@ const (
 // Ask sends a request to the worker's API, below /api/v1, and returns the answer's body, a JSON object. body nil asks by
 // GET. Its error says in one line what to do.
 type Ask func(ctx context.Context, path string, body any) ([]byte, error)
-
-// letter is what the people see of a dead letter.
-type letter struct {
-	ID              string
-	State           string
-	Subject         subject
-	ResponsibleTeam string
-	ForceNeeded     bool
-	Process         string
-	Review          *verdict
-}
-
-type subject struct{ ID string }
-
-// verdict is what a person decided.
-type verdict struct {
-	Decision, Reason, By string
-	NextRetryTime        time.Time // the zero time on a discard
-}
 
 // people decide on the samples' dead letters through the worker's API, as whoever looks at the console does. What they
 // leave is for the person who looks at the screen. Its methods want the players' lock, but for work and absent.
@@ -83,20 +68,17 @@ func (p *people) work(ctx context.Context) {
 func (p *people) look(ctx context.Context) error {
 	cursor := ""
 	for range mostPages {
-		var page struct {
-			Items []letter
-			Next  string // null on the last
-		}
+		var page api.Page[api.DeadLetter]
 		if err := p.get(ctx, "/dead-letters?limit=200"+cursor, &page); err != nil {
 			return err
 		}
 		for i := range page.Items {
 			p.take(ctx, &page.Items[i])
 		}
-		if page.Next == "" {
+		if page.Next == nil {
 			break
 		}
-		cursor = "&cursor=" + url.QueryEscape(page.Next)
+		cursor = "&cursor=" + url.QueryEscape(string(*page.Next))
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -120,12 +102,12 @@ func (p *people) get(ctx context.Context, path string, answer any) error {
 
 // take decides on a sample's dead letter, or leaves it. One whose process has not come to its review task yet comes again
 // at the next look.
-func (p *people) take(ctx context.Context, l *letter) {
+func (p *people) take(ctx context.Context, l *api.DeadLetter) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	g := p.samples[l.Subject.ID]
 	switch {
-	case g == nil || l.Process != "waiting":
+	case g == nil || l.Process != deadletter.Waiting:
 	case g.Left && p.stay:
 		p.leave(g, l)
 	default:
@@ -134,7 +116,7 @@ func (p *people) take(ctx context.Context, l *letter) {
 }
 
 // decide lets the work be tried again at once, or lets it go. The next try waits for the lock, so that it is told later.
-func (p *people) decide(ctx context.Context, g *progress, l *letter) {
+func (p *people) decide(ctx context.Context, g *progress, l *api.DeadLetter) {
 	path, decision := "/dead-letters/"+l.ID+"/discard", map[string]any{"reason": "demonstration: not worth another try"}
 	if !g.Discard {
 		path = "/dead-letters/" + l.ID + "/retry"
@@ -154,7 +136,7 @@ func (p *people) decide(ctx context.Context, g *progress, l *letter) {
 }
 
 // leave a dead letter for the person who looks at the screen.
-func (p *people) leave(g *progress, l *letter) {
+func (p *people) leave(g *progress, l *api.DeadLetter) {
 	if g.letter == l.ID {
 		return
 	}
@@ -172,7 +154,7 @@ func (p *people) lookAgain(ctx context.Context, g *progress) error {
 		p.passTime(ctx, g)
 		return nil
 	}
-	var l letter
+	var l api.DeadLetter
 	if err := p.get(ctx, "/dead-letters/"+g.letter, &l); err != nil || l.Review == nil {
 		return err
 	}
@@ -184,9 +166,17 @@ func (p *people) lookAgain(ctx context.Context, g *progress) error {
 // waits returns how long it is, by the worker's clock, until the next try of what a person has decided on.
 func (p *people) waits(g *progress) time.Duration {
 	if p.clock == nil {
-		return time.Until(g.verdict.NextRetryTime)
+		return time.Until(nextRetry(g.verdict))
 	}
-	return g.verdict.NextRetryTime.Sub(p.clock.Now())
+	return nextRetry(g.verdict).Sub(p.clock.Now())
+}
+
+// nextRetry of a verdict; the zero time on a discard.
+func nextRetry(v *api.Review) (t time.Time) {
+	if v.NextRetryTime != nil {
+		t, _ = decision.ParseInstant(*v.NextRetryTime) // the API's own
+	}
+	return t
 }
 
 // passTime moves the clock to the next try where that has to wait.

@@ -12,23 +12,25 @@ import (
 	"testing/synctest"
 	"time"
 
+	"retry-worker/internal/api"
+	"retry-worker/internal/journal"
 	"retry-worker/internal/worker"
 )
 
-// api is a worker's API with some dead letters; those that were decided on are open no more.
-type api struct {
+// fakeAPI is a worker's API with some dead letters; those that were decided on are open no more.
+type fakeAPI struct {
 	mu      sync.Mutex
-	letters []letter
+	letters []api.DeadLetter
 	down    error
 	refuses error // decisions
 	asked   []string
 }
 
-func (a *api) ask(_ context.Context, path string, body any) ([]byte, error) {
+func (a *fakeAPI) ask(_ context.Context, path string, body any) ([]byte, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	id, _, _ := strings.Cut(strings.TrimPrefix(path, "/dead-letters/"), "/")
-	place := slices.IndexFunc(a.letters, func(l letter) bool { return l.ID == id })
+	place := slices.IndexFunc(a.letters, func(l api.DeadLetter) bool { return l.ID == id })
 	switch {
 	case a.down != nil:
 		return nil, a.down
@@ -49,12 +51,12 @@ func (a *api) ask(_ context.Context, path string, body any) ([]byte, error) {
 }
 
 // page of those that are open.
-func page(letters []letter, next any) ([]byte, error) {
-	open := slices.DeleteFunc(slices.Clone(letters), func(l letter) bool { return l.State != "" })
+func page(letters []api.DeadLetter, next any) ([]byte, error) {
+	open := slices.DeleteFunc(slices.Clone(letters), func(l api.DeadLetter) bool { return l.State != "" })
 	return json.Marshal(map[string]any{"items": open, "next": next})
 }
 
-func (a *api) isDown(err error) {
+func (a *fakeAPI) isDown(err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.down = err
@@ -63,7 +65,7 @@ func (a *api) isDown(err error) {
 // cast is a demo's people with the samples of one process.
 type cast struct {
 	*players
-	api  *api
+	api  *fakeAPI
 	out  strings.Builder
 	jobs int64
 }
@@ -72,11 +74,11 @@ func newCast(t *testing.T, invitation string, samples ...Sample) *cast {
 	t.Helper()
 	p := claims()
 	p.Samples = samples
-	c := &cast{api: &api{}}
+	c := &cast{api: &fakeAPI{}}
 	processes := []Process{p}
 	c.players = newPlayers(t.Context(), &Options{Ask: c.api.ask, Invitation: invitation}, newStory(&c.out, false, processes), processes)
 	for i := range samples {
-		c.api.letters = append(c.api.letters, letter{ID: "letter-" + samples[i].ID, Subject: subject{samples[i].ID}, ResponsibleTeam: "cadastro", Process: "waiting"})
+		c.api.letters = append(c.api.letters, api.DeadLetter{ID: "letter-" + samples[i].ID, Subject: api.SubjectName{ID: samples[i].ID}, ResponsibleTeam: "cadastro", Process: "waiting"})
 	}
 	return c
 }
@@ -109,7 +111,7 @@ func TestPeopleDecideThroughTheAPI(t *testing.T) {
 	c := newCast(t, "", Sample{ID: "AGAIN", Failures: twice}, Sample{ID: "GONE", Failures: twice, Discard: true}, Sample{ID: "LATER", Failures: twice})
 	c.api.letters[0].ForceNeeded = true
 	c.api.letters[2].Process = "expected"
-	c.api.letters = append(c.api.letters, letter{ID: "letter-STRANGE", Subject: subject{"STRANGE"}, Process: "waiting"})
+	c.api.letters = append(c.api.letters, api.DeadLetter{ID: "letter-STRANGE", Subject: api.SubjectName{ID: "STRANGE"}, Process: "waiting"})
 	for _, id := range []string{"AGAIN", "GONE", "LATER"} {
 		c.submit(t, id)
 	}
@@ -157,8 +159,8 @@ func TestLeftForThePersonAtTheScreen(t *testing.T) {
 		if said := c.told(); strings.Count(said, "left for you") != 2 || len(c.api.asked) > 0 || c.story.waiting() != 0 || c.story.leftOver() != "2 of SUB_06" {
 			t.Errorf("decided %v, %q is left over, told:\n%s", c.api.asked, c.story.leftOver(), said)
 		}
-		c.api.letters[0].Review = &verdict{Decision: "reprocess", Reason: "data corrigida", By: "ana", NextRetryTime: time.Now().Add(5 * time.Minute)}
-		c.api.letters[1].Review = &verdict{Decision: "discard", Reason: "paga à vista", By: "ana"}
+		c.api.letters[0].Review = &api.Review{Decision: "reprocess", Reason: "data corrigida", By: "ana", NextRetryTime: journal.InstantOrNull(time.Now().Add(5 * time.Minute))}
+		c.api.letters[1].Review = &api.Review{Decision: "discard", Reason: "paga à vista", By: "ana"}
 		if !c.submit(t, "SENT") { // before anybody has looked
 			t.Error("the portal refuses what that person corrected")
 		}

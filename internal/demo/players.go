@@ -8,6 +8,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"retry-worker/internal/api"
 	"retry-worker/internal/worker"
 )
 
@@ -35,10 +36,10 @@ type progress struct {
 	open    int // dependencies
 
 	// Of a dead letter that is left for the person who looks at the screen:
-	letter      string   // its id
-	verdict     *verdict // that was told; nil: none yet
-	triesBefore int      // it
-	moved       bool     // the clock, for its sake
+	letter      string      // its id
+	verdict     *api.Review // that was told; nil: none yet
+	triesBefore int         // it
+	moved       bool        // the clock, for its sake
 }
 
 // corrected lets the next try succeed.

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"retry-worker/internal/api"
 )
 
 // story tells what happens, sample by sample, and knows when every sample has ended. Safe for concurrent use.
@@ -106,7 +108,7 @@ func (s *story) succeeded(g *progress) {
 	s.end(g.Sample, fmt.Sprintf("%s at %s %d", work.Done, work.Try, g.tries))
 }
 
-func (s *story) reviewed(g *progress, l *letter) {
+func (s *story) reviewed(g *progress, l *api.DeadLetter) {
 	what := "corrected, to be tried again"
 	if g.Discard {
 		what = "discarded"
@@ -118,7 +120,7 @@ func (s *story) reviewed(g *progress, l *letter) {
 }
 
 // left is told of a dead letter that is for the person who looks at the screen.
-func (s *story) left(g *progress, l *letter) {
+func (s *story) left(g *progress, l *api.DeadLetter) {
 	s.say(g.Sample, "review by %s (dead letter %.8s): left for you", l.ResponsibleTeam, l.ID)
 	s.end(g.Sample, waitsForYou)
 }
@@ -132,7 +134,7 @@ func (s *story) judged(g *progress, waits time.Duration) {
 	case waits < time.Second:
 		s.say(g.Sample, "reviewed by %s: %q; the process goes on at once", v.By, v.Reason)
 	default:
-		s.say(g.Sample, "reviewed by %s: %q; the process goes on at %s", v.By, v.Reason, v.NextRetryTime.UTC().Format(time.RFC3339))
+		s.say(g.Sample, "reviewed by %s: %q; the process goes on at %s", v.By, v.Reason, nextRetry(v).UTC().Format(time.RFC3339))
 	}
 }
 

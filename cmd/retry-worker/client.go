@@ -1,0 +1,236 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"retry-worker/internal/api"
+	"retry-worker/internal/config"
+)
+
+const (
+	// apiTime bounds one request to the API.
+	apiTime = 40 * time.Second
+	// tokenVariable holds the token to show to the API. No flag does: flags stand in the list of processes.
+	tokenVariable = "RETRY_WORKER_TOKEN"
+)
+
+// serverFlags say where the API is and who asks.
+type serverFlags struct {
+	name                      string // of the flag that is server
+	server, tokenFile, caFile string
+	made                      *api.Client
+}
+
+func (f *serverFlags) register(flags *pflag.FlagSet) {
+	f.registerAs(flags, "where the worker's console listens: host:port or https://…; left out: RETRY_WORKER_HTTP_ADDR")
+}
+
+// registerInstead lets a command that reads the journal ask a worker.
+func (f *serverFlags) registerInstead(flags *pflag.FlagSet) {
+	f.registerAs(flags, "worker to ask: host:port or https://…; left out: RETRY_WORKER_DATABASE_URL is read")
+}
+
+func (f *serverFlags) registerAs(flags *pflag.FlagSet, server string) {
+	f.name = "server"
+	flags.StringVar(&f.server, f.name, "", server)
+	flags.StringVar(&f.caFile, "ca-file", "", "PEM file to trust for https:// instead of the system's authorities")
+	flags.StringVar(&f.tokenFile, "token-file", "", "file that holds the token to show; left out: the token in "+tokenVariable+", if there is one")
+}
+
+// client is for the server that flags and environment name; made once. Its errors are wrong use.
+func (f *serverFlags) client() (*api.Client, error) {
+	if f.made != nil {
+		return f.made, nil
+	}
+	c, err := f.newClient()
+	if err != nil {
+		return nil, &usageError{err}
+	}
+	f.made = c
+	return c, nil
+}
+
+func (f *serverFlags) newClient() (*api.Client, error) {
+	addr, secure, token, err := config.Client()
+	if err != nil {
+		return nil, err
+	}
+	c := &api.Client{
+		Base: "http://" + reachable(addr), Token: token, Flag: f.name, TokenFrom: tokenVariable + " or --token-file",
+	}
+	if secure {
+		c.Base = "https://" + reachable(addr)
+	}
+	if f.server != "" {
+		if c.Base, err = f.base(); err != nil {
+			return nil, err
+		}
+	}
+	source := tokenVariable
+	if f.tokenFile != "" {
+		source = "--token-file " + f.tokenFile
+		if c.Token, err = readToken(f.tokenFile); err != nil {
+			return nil, err
+		}
+	}
+	if strings.ContainsFunc(c.Token, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
+		return nil, fmt.Errorf("%s holds no token (not shown), expected one as `retry-worker token new` prints it", source)
+	}
+	// Straight to the worker, whatever proxy the environment names for the world outside; and a token is shown to nobody
+	// whom an answer points to.
+	trust, err := f.authorities()
+	c.Client = http.Client{
+		Timeout: apiTime, Transport: &http.Transport{TLSClientConfig: trust},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	return c, err
+}
+
+// authorities to trust.
+func (f *serverFlags) authorities() (*tls.Config, error) {
+	c := &tls.Config{MinVersion: tls.VersionTLS12}
+	if f.caFile == "" {
+		return c, nil
+	}
+	text, _, err := readStart(f.caFile, 1<<20)
+	if failed, is := errors.AsType[*fs.PathError](err); is {
+		err = failed.Err // without the path, which stands in the line already
+	}
+	if err != nil {
+		return nil, fmt.Errorf("--ca-file %s cannot be read: %w; name a readable PEM file", f.caFile, err)
+	}
+	if c.RootCAs = x509.NewCertPool(); !c.RootCAs.AppendCertsFromPEM(text) {
+		return nil, fmt.Errorf("--ca-file %s holds no PEM certificate, expected one or more", f.caFile)
+	}
+	return c, nil
+}
+
+// base is the URL that the API's paths are added to.
+func (f *serverFlags) base() (string, error) {
+	text := f.server
+	if !strings.Contains(text, "://") {
+		text = "http://" + reachable(text)
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return "", fmt.Errorf("--%s is no address of a console (not shown), expected host:port such as 127.0.0.1:8095, or https://…", f.name)
+	}
+	return strings.TrimSuffix(u.String(), "/"), nil
+}
+
+// readToken reads a token from a file that others must not read: who can is in.
+func readToken(path string) (string, error) {
+	const others = 0o007
+	content, mode, err := readStart(path, 4096) // as long as a token can be
+	if failed, is := errors.AsType[*fs.PathError](err); is {
+		err = failed.Err // without the path, which stands in the line already
+	}
+	switch token := strings.TrimSpace(string(content)); {
+	case err != nil:
+		return "", fmt.Errorf("--token-file %s cannot be read: %w; name a readable file with a token in it", path, err)
+	case mode.Perm()&others != 0:
+		return "", fmt.Errorf("--token-file %s has mode %04o, expected 0600: everybody on this machine can read or change it; `chmod 600` it", path, mode.Perm())
+	case token == "":
+		return "", fmt.Errorf("--token-file %s is empty, expected a token as `retry-worker token new` prints it", path)
+	default:
+		return token, nil
+	}
+}
+
+// readStart is the beginning of a file, at most so many bytes, and the file's mode.
+func readStart(path string, most int64) ([]byte, fs.FileMode, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer func() { _ = file.Close() }() // read only
+	info, err := file.Stat()
+	if err != nil {
+		return nil, 0, err
+	}
+	content, err := io.ReadAll(io.LimitReader(file, most))
+	return content, info.Mode(), err
+}
+
+// mayPass reports whether asking again later can help: nobody answered, or the answer was that it cannot be known now.
+func mayPass(err error) bool {
+	refused, is := errors.AsType[*api.Refused](err)
+	return !is || refused.Status >= http.StatusInternalServerError || refused.Status == http.StatusTooManyRequests
+}
+
+// inFlags names the API's fields by the flags that give them.
+var inFlags = strings.NewReplacer("forceRetry", "--force", "perMinute", "--per-minute", " fresh ", " --fresh ")
+
+// asked is the answer of the API as T, and as it came.
+func asked[T any](ctx context.Context, c *cli, path string, body any) (*T, []byte, error) {
+	client, err := c.server.client()
+	if err != nil {
+		return nil, nil, err
+	}
+	answer, text, err := api.AskFor[T](ctx, client, path, body)
+	if refused, is := errors.AsType[*api.Refused](err); is {
+		const most = 1000
+		refused.Failure.Error = inertLine(refused.Failure.Error, most)
+		refused.Message = inFlags.Replace(inertLine(refused.Message, most))
+	}
+	return answer, text, err
+}
+
+// show prints the answer to a request: the body itself with -o json, otherwise what print makes of it.
+func show[T any](ctx context.Context, c *cli, path string, body any, print func(*T)) error {
+	answer, text, err := asked[T](ctx, c, path, body)
+	switch {
+	case err != nil:
+		return err
+	case c.json():
+		fmt.Fprintf(c.out, "%s\n", text)
+	default:
+		print(answer)
+	}
+	return nil
+}
+
+// inertLine is s in one line of at most so many characters, with nothing in it that a terminal acts on: white space is one
+// blank, other characters that do not show stand as \u escapes.
+func inertLine(s string, most int) string {
+	var b strings.Builder
+	n, blank := 0, false
+	for _, r := range s {
+		if r == ' ' || r == '\t' || r == '\n' || r == '\r' || r == 0x2028 || r == 0x2029 || r == 0xa0 {
+			blank = n > 0
+			continue
+		}
+		text := string(r)
+		if !strconv.IsPrint(r) {
+			text = fmt.Sprintf(`\u%04x`, r)
+		}
+		if blank {
+			text, blank = " "+text, false
+		}
+		if n += len([]rune(text)); n > most {
+			return cutLine(b.String(), most)
+		}
+		b.WriteString(text)
+	}
+	return b.String()
+}
+
+// cutLine is the beginning of a line that goes on.
+func cutLine(line string, most int) string {
+	runes := []rune(line)
+	return string(runes[:min(len(runes), max(0, most-1))]) + "…"
+}

@@ -1,0 +1,144 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+)
+
+// maxAnswerBytes of one answer: a page of the longest errors there can be has less.
+const maxAnswerBytes = 64 << 20
+
+// Client asks a worker's API. Its errors say in a line what to do.
+type Client struct {
+	// Base is the worker's URL, which the flag --Flag names.
+	Base, Flag string
+	// Token to show; TokenFrom says where people set it.
+	Token, TokenFrom string
+	http.Client
+}
+
+// Refused is what the API says no with, in a JSON text's words.
+type Refused struct {
+	Status int
+	Failure
+	hint string
+}
+
+func (r *Refused) Error() string { return r.Failure.Error + ": " + r.Message + r.hint }
+
+// Ask sends a request to an address below /api/v1 and returns the answer, a JSON object in one line in which nothing acts
+// on a terminal. body nil asks by GET. It fails with a *Refused where the API says no.
+func (c *Client) Ask(ctx context.Context, path string, body any) ([]byte, error) {
+	request, err := c.request(ctx, path, body)
+	if err != nil {
+		return nil, fmt.Errorf("ask %s: %w", c.Base, err)
+	}
+	response, err := c.Do(request)
+	if err != nil {
+		return nil, c.unanswered(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(response.Body, maxAnswerBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("read the answer of %s: %w; ask again", c.Base, err)
+	}
+	return c.answer(response.StatusCode, text)
+}
+
+// AskFor returns the answer to a request as T, and as it came.
+func AskFor[T any](ctx context.Context, c *Client, path string, body any) (*T, []byte, error) {
+	text, err := c.Ask(ctx, path, body)
+	if err != nil {
+		return nil, nil, err
+	}
+	var answer T
+	if err := json.Unmarshal(text, &answer); err != nil {
+		return nil, nil, c.foreign(err)
+	}
+	return &answer, text, nil
+}
+
+// request to the API, which shows the token.
+func (c *Client) request(ctx context.Context, path string, body any) (*http.Request, error) {
+	method, content := http.MethodGet, []byte(nil)
+	if body != nil {
+		var err error
+		if content, err = json.Marshal(body); err != nil {
+			return nil, err
+		}
+		method = http.MethodPost
+	}
+	r, err := http.NewRequestWithContext(ctx, method, c.Base+"/api/v1"+path, bytes.NewReader(content))
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set("Accept", "application/json")
+	if body != nil {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	if c.Token != "" {
+		r.Header.Set("Authorization", "Bearer "+c.Token)
+	}
+	return r, nil
+}
+
+// unanswered says why nobody answered.
+func (c *Client) unanswered(err error) error {
+	if failed, is := errors.AsType[*url.Error](err); is {
+		err = failed.Err // without method and URL
+	}
+	if wrong, is := errors.AsType[*tls.CertificateVerificationError](err); is {
+		return fmt.Errorf("the certificate of %s is not to be trusted: %w; name its authority by --ca-file, "+
+			"or by --%s the name that it stands for", c.Base, wrong.Err, c.Flag)
+	}
+	return fmt.Errorf("no console answers at %s: %w; start `retry-worker serve`, or say by --%s where it listens",
+		c.Base, err, c.Flag)
+}
+
+// foreign says that something else than a retry-worker answered.
+func (c *Client) foreign(why error) error {
+	return fmt.Errorf("the answer of %s is not that of a retry-worker's API: %w; check --%s", c.Base, why, c.Flag)
+}
+
+// answer is what came back, or what was refused.
+func (c *Client) answer(status int, text []byte) ([]byte, error) {
+	var line bytes.Buffer
+	if len(text) > maxAnswerBytes || json.Compact(&line, text) != nil || line.Len() == 0 || line.Bytes()[0] != '{' {
+		return nil, c.foreign(fmt.Errorf("HTTP %d", status))
+	}
+	if status == http.StatusOK || status == http.StatusCreated {
+		return Inert(line.Bytes()), nil
+	}
+	refused := &Refused{Status: status}
+	if json.Unmarshal(text, &refused.Failure) != nil || refused.Failure.Error == "" {
+		return nil, c.foreign(fmt.Errorf("HTTP %d", status))
+	}
+	if status == http.StatusUnauthorized {
+		refused.hint = " (the token comes from " + c.TokenFrom + ")"
+	}
+	return nil, refused
+}
+
+// Cursor is where the next page of a list begins: a text, or the number of an item.
+type Cursor string
+
+// UnmarshalJSON takes either.
+func (c *Cursor) UnmarshalJSON(raw []byte) error {
+	var number int64
+	if json.Unmarshal(raw, &number) == nil {
+		*c = Cursor(strconv.FormatInt(number, 10))
+		return nil
+	}
+	var text string
+	err := json.Unmarshal(raw, &text)
+	*c = Cursor(text)
+	return err
+}

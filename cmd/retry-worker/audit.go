@@ -36,7 +36,8 @@ func (c *cli) auditVerifyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "verify",
 		Short: "Hold every record against the audit's hash chain",
-		Long: "Holds every record of the audit against its digest, and every link of the hash chain against the one before it.\n" +
+		Long: "Holds every record of the audit against its digest, and every link of the hash chain against the one " +
+			"before it.\n" +
 			"Finds what was edited, deleted, put in or put elsewhere. Only with --head, a head that was kept outside the\n" +
 			"database (the worker logs it hourly), it finds a tail that was cut off and a chain that was written anew.\n" +
 			"Exit 0 where all holds, 1 with the first broken record or link, and where the journal cannot be read.",
@@ -101,7 +102,8 @@ func (c *cli) printReport(r *audit.Report) {
 	fmt.Fprintf(c.out, "head: %s\n", r.Head)
 }
 
-// openJournal opens the journal for reading until done is called, or the user ends it: what was begun is cleaned up then.
+// openJournal opens the journal for reading until done is called, or the user ends it: what was begun is cleaned up
+// then.
 func openJournal(ctx context.Context) (_ context.Context, _ store.Reader, done func(), _ error) {
 	url, err := config.DatabaseURL()
 	if err != nil {
@@ -129,10 +131,12 @@ func (c *cli) auditExportCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export",
 		Short: "Write the audit's records as JSON Lines or CSV: of a claim, of a period, or all",
-		Long: "Writes the audit's records, the oldest first, to standard output or a file. Personal data was redacted before they\n" +
+		Long: "Writes the audit's records, the oldest first, to standard output or a file. Personal data was redacted " +
+			"before they\n" +
 			"were recorded. A date is midnight UTC of that day; --since is included, --until is not: March 2026 is\n" +
 			"--since 2026-03-01 --until 2026-04-01. CSV is as Excel opens it in Brazil: UTF-8 with\n" +
-			"a byte order mark, semicolons, decimal commas; where it would take a part of a text for a formula, an apostrophe stands before it.\n" +
+			"a byte order mark, semicolons, decimal commas; where it would take a part of a text for a formula, an " +
+			"apostrophe stands before it.\n" +
 			"With --server it asks a worker for the records of one claim.\n" +
 			"Exit 0 when all is written, 1 where the audit has no record of the claim or cannot be read.",
 		Example: `  retry-worker audit export --subject CLM-001-1234567890
@@ -141,7 +145,8 @@ func (c *cli) auditExportCommand() *cobra.Command {
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Changed("subject") && f.subject == "" {
-				return &usageError{errors.New("--subject is empty, expected an id such as CLM-001-1234567890; leave it out for all claims")}
+				return &usageError{errors.New("--subject is empty, expected an id such as CLM-001-1234567890; leave it out for " +
+					"all claims")}
 			}
 			if c.server.server != "" && f.subject == "" {
 				return &usageError{errors.New("--server exports the records of one claim, expected --subject with it")}
@@ -151,8 +156,10 @@ func (c *cli) auditExportCommand() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.subject, "subject", "", "id of the claim (message, job); left out: all")
-	flags.StringVar(&f.policy, "policy", "", "policy the records belong to; left out: "+decision.DefaultPolicy+" with --subject, otherwise all")
-	flags.StringVar(&f.tenant, "tenant", "", "tenant the records belong to; left out: "+journal.DefaultTenant+" with --subject, otherwise all")
+	flags.StringVar(&f.policy, "policy", "",
+		"policy the records belong to; left out: "+decision.DefaultPolicy+" with --subject, otherwise all")
+	flags.StringVar(&f.tenant, "tenant", "",
+		"tenant the records belong to; left out: "+journal.DefaultTenant+" with --subject, otherwise all")
 	flags.StringVar(&f.since, "since", "", "first instant, a date or RFC 3339; left out: the beginning")
 	flags.StringVar(&f.until, "until", "", "end, itself not included, a date or RFC 3339; left out: now")
 	flags.StringVar(&f.format, "format", string(audit.JSONLines), "how to write the records: jsonl or csv")
@@ -172,11 +179,13 @@ func (f *exportFlags) selection() (audit.Selection, error) {
 		return s, err
 	}
 	if f.since != "" && f.until != "" && !s.Since.Before(s.Until) {
-		return s, &usageError{fmt.Errorf("the period is empty: --until %s is not later than --since %s, and is itself not included; "+
+		return s, &usageError{fmt.Errorf("the period is empty: --until %s is not later than --since %s, and is itself not "+
+			"included; "+
 			"for one day give the next as --until", f.until, f.since)}
 	}
 	if f.subject != "" {
-		s.Subject = journal.Subject{Tenant: cmp.Or(f.tenant, journal.DefaultTenant), Policy: cmp.Or(f.policy, decision.DefaultPolicy), ID: f.subject}
+		s.Subject = journal.Subject{Tenant: cmp.Or(f.tenant, journal.DefaultTenant),
+			Policy: cmp.Or(f.policy, decision.DefaultPolicy), ID: f.subject}
 		s.Policy, s.Tenant = "", ""
 	}
 	return s, nil
@@ -194,7 +203,8 @@ func boundFlag(name, s string) (time.Time, error) {
 	if ok && t.Year() >= 1 && t.Year() <= 9998 {
 		return t, nil
 	}
-	return time.Time{}, &usageError{fmt.Errorf("--%s is %q, expected a date such as 2026-03-01 (midnight UTC) or an instant such as 2026-03-01T08:00:00-03:00", name, s)}
+	return time.Time{}, &usageError{fmt.Errorf("--%s is %q, expected a date such as 2026-03-01 (midnight UTC) or an "+
+		"instant such as 2026-03-01T08:00:00-03:00", name, s)}
 }
 
 // exported is what `audit export --file F -o json` prints.
@@ -263,7 +273,8 @@ func (c *cli) exportTo(f *exportFlags, s *audit.Selection, write func(io.Writer)
 	case err != nil:
 		return fmt.Errorf("export the audit: %w", err)
 	case n == 0 && f.subject != "":
-		return fmt.Errorf("the audit has no record of %q under policy %s, tenant %s%s; check the spelling, --policy and --tenant",
+		return fmt.Errorf("the audit has no record of %q under policy %s, tenant %s%s; check the spelling, --policy and "+
+			"--tenant",
 			f.subject, s.Subject.Policy, s.Subject.Tenant, inPeriod(f))
 	}
 	if err := to.keep(); err != nil {

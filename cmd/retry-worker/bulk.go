@@ -31,12 +31,17 @@ type verdictFlags struct {
 	force, fresh bool
 }
 
-const bulkHelp = "With --filter it decides on all that fit, however many there are (role admin). It shows first what would be done (--plan\n" +
-	"ends there) and asks (--yes does not); then a bulk run decides them one by one, so many a minute, and is followed to its\n" +
+const bulkHelp = "With --filter it decides on all that fit, however many there are (role admin). It shows first " +
+	"what would be done (--plan\n" +
+	"ends there) and asks (--yes does not); then a bulk run decides them one by one, so many a minute, and is followed " +
+	"to its\n" +
 	"end. Ctrl-C ends the following, not the run: `retry-worker dead-letters runs` shows, pauses and cancels it.\n" +
-	"Filters, all of which must fit: policy, team, reason, fingerprint (of `retry-worker dead-letters groups`), q (words of the\n" +
-	"error), older-than and younger-than (an age such as 2h or 3d), since and until (a date or RFC 3339); `--filter all` is every\n" +
-	"open one. What is refused stays as it is: the run ends well, and says how many and why. -o json prints the plan, then the\n" +
+	"Filters, all of which must fit: policy, team, reason, fingerprint (of `retry-worker dead-letters groups`), q " +
+	"(words of the\n" +
+	"error), older-than and younger-than (an age such as 2h or 3d), since and until (a date or RFC 3339); `--filter " +
+	"all` is every\n" +
+	"open one. What is refused stays as it is: the run ends well, and says how many and why. -o json prints the plan, " +
+	"then the\n" +
 	"run at its end. Exit 1 where nothing was started, or the run was cancelled."
 
 func (c *cli) deadLettersRetryCommand() *cobra.Command {
@@ -44,8 +49,10 @@ func (c *cli) deadLettersRetryCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "retry ID | retry --filter key=value …",
 		Short: "Send it again, or all that a filter chooses: the process that waits goes on",
-		Long: "Records the decision, under the name of the token, and prints the dead letter as it stands then. The process gets it as\n" +
-			"soon as the engine takes it. At the limit it takes --force for one more try, and --fresh too for the whole ladder again.\n\n" +
+		Long: "Records the decision, under the name of the token, and prints the dead letter as it stands then. The " +
+			"process gets it as\n" +
+			"soon as the engine takes it. At the limit it takes --force for one more try, and --fresh too for the whole " +
+			"ladder again.\n\n" +
 			bulkHelp,
 		Example: `  retry-worker dead-letters retry 3fa85f64-5717-5562-b3fc-2c963f66afa6 --reason "cadastro corrigido"
   retry-worker dead-letters retry 3fa85f64-5717-5562-b3fc-2c963f66afa6 --reason "portal voltou" --force --when now
@@ -67,7 +74,8 @@ func (c *cli) deadLettersDiscardCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "discard ID | discard --filter key=value …",
 		Short: "Let it go, or all that a filter chooses: the process that waits ends",
-		Long: "Records the decision, under the name of the token, and prints the dead letter as it stands then. The process that waits\n" +
+		Long: "Records the decision, under the name of the token, and prints the dead letter as it stands then. The " +
+			"process that waits\n" +
 			"ends as soon as the engine takes it.\n\n" + bulkHelp,
 		Example: `  retry-worker dead-letters discard 3fa85f64-5717-5562-b3fc-2c963f66afa6 --reason "paga à vista"
   retry-worker dead-letters discard --filter policy=job-queue --filter older-than=30d --plan`,
@@ -93,11 +101,13 @@ func (f *verdictFlags) args(cmd *cobra.Command, args []string) error {
 	case filtered:
 		return nil
 	case len(args) == 0:
-		return fmt.Errorf("nothing is chosen, expected the id of one dead letter, or --filter key=value for many (--filter all for every open one); `%s --help` says more", cmd.CommandPath())
+		return fmt.Errorf("nothing is chosen, expected the id of one dead letter, or --filter key=value for many "+
+			"(--filter all for every open one); `%s --help` says more", cmd.CommandPath())
 	}
 	for _, name := range bulkOnly {
 		if cmd.Flags().Changed(name) {
-			return fmt.Errorf("--%s is for many at once, expected it with --filter only; `%s --help` says more", name, cmd.CommandPath())
+			return fmt.Errorf("--%s is for many at once, expected it with --filter only; `%s --help` says more", name,
+				cmd.CommandPath())
 		}
 	}
 	return oneDeadLetter(cmd, args)
@@ -152,11 +162,13 @@ type bulkFlags struct {
 var bulkOnly = []string{"plan", "yes", "detach", "per-minute"}
 
 func (f *bulkFlags) register(flags *pflag.FlagSet) {
-	flags.StringArrayVar(&f.filters, "filter", nil, "all that fits instead of one: `key=value`, may be given again; or all")
+	flags.StringArrayVar(&f.filters, "filter", nil,
+		"all that fits instead of one: `key=value`, may be given again; or all")
 	flags.BoolVar(&f.plan, "plan", false, "show what would be done, and do nothing (role viewer)")
 	flags.BoolVar(&f.yes, "yes", false, "do not ask before it starts; needed where there is no terminal")
 	flags.BoolVar(&f.detach, "detach", false, "start it and do not follow it")
-	flags.Int64Var(&f.perMinute, "per-minute", deadletter.DefaultPerMinute, fmt.Sprintf("how many are decided in a minute at most, 1 to %d", journal.MaxPerMinute))
+	flags.Int64Var(&f.perMinute, "per-minute", deadletter.DefaultPerMinute,
+		fmt.Sprintf("how many are decided in a minute at most, 1 to %d", journal.MaxPerMinute))
 }
 
 // request returns the command that the flags ask for, as the API takes it; its errors are wrong use.
@@ -218,7 +230,8 @@ func (c *cli) bulk(ctx context.Context, f *verdictFlags, now time.Time) error {
 
 // startBulk starts what was planned, and follows it.
 func (c *cli) startBulk(ctx context.Context, request map[string]any, detach bool) error {
-	watch, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM) // before it begins, so that its id is not lost
+	// Before it begins, so that its id is not lost.
+	watch, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	run, text, err := asked[api.BulkRun](ctx, c, "/bulk-runs", request)
 	if err != nil {
@@ -229,7 +242,8 @@ func (c *cli) startBulk(ctx context.Context, request map[string]any, detach bool
 		fmt.Fprintf(c.out, "%s\n", text)
 		return nil
 	case detach:
-		fmt.Fprintf(c.out, "\nBulk run %s has started; `%s` follows it.\n", inertLine(run.ID, maxCell), runsCommandLine("watch", run.ID))
+		fmt.Fprintf(c.out, "\nBulk run %s has started; `%s` follows it.\n", inertLine(run.ID, maxCell),
+			runsCommandLine("watch", run.ID))
 		return nil
 	case !c.json():
 		fmt.Fprintf(c.out, "\nBulk run %s has started.\n", inertLine(run.ID, maxCell))
@@ -358,7 +372,8 @@ func filterWords(f *api.BulkFilter) string {
 		key   string
 		value *string
 	}{
-		{"policy", f.Policy}, {"team", f.Team}, {"reason", f.Reason}, {"fingerprint", f.Fingerprint}, {"q", f.Query}, {"since", f.Since}, {"until", f.Until},
+		{"policy", f.Policy}, {"team", f.Team}, {"reason", f.Reason}, {"fingerprint", f.Fingerprint}, {"q", f.Query},
+		{"since", f.Since}, {"until", f.Until},
 	} {
 		if part.value != nil {
 			words = append(words, part.key+"="+*part.value)

@@ -27,9 +27,10 @@ func (c *cli) checkCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "check",
 		Short: "Check the connection to the engine step by step, and say what to do where one fails",
-		Long:  "Checks settings, tokens file, certificate, teams, mail server, address, TLS, token, cluster, tenants and deployed processes. Changes nothing in the engine.\nExit 1 when a step fails.",
-		Args:  noArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return c.check(cmd.Context()) },
+		Long: "Checks settings, tokens file, certificate, teams, mail server, address, TLS, token, cluster, tenants and " +
+			"deployed processes. Changes nothing in the engine.\nExit 1 when a step fails.",
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.check(cmd.Context()) },
 	}
 }
 
@@ -47,7 +48,9 @@ type inspection struct {
 	report   func(finding)
 }
 
-func (i *inspection) step(ctx context.Context, name string, needed bool, do func(context.Context) (string, error)) bool {
+func (i *inspection) step(
+	ctx context.Context, name string, needed bool, do func(context.Context) (string, error),
+) bool {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	detail, err := do(ctx)
@@ -127,7 +130,8 @@ func inspectEngine(ctx context.Context, i *inspection, client *zeebe.Client, s c
 		if err == nil && t.Leaders < t.Partitions {
 			err = fmt.Errorf("%d of %d partitions have a leader; wait until the cluster is healthy", t.Leaders, t.Partitions)
 		}
-		return fmt.Sprintf("gateway %s, %d broker(s), %d partition(s)", t.GatewayVersion, t.Brokers, t.Partitions), advised(err)
+		return fmt.Sprintf("gateway %s, %d broker(s), %d partition(s)", t.GatewayVersion, t.Brokers,
+			t.Partitions), advised(err)
 	}) {
 		return
 	}
@@ -177,7 +181,8 @@ func inspectConsole(ctx context.Context, i *inspection, s *config.Settings, now 
 		i.step(ctx, "tokens", false, func(context.Context) (string, error) { return inspectTokens(s.AuthTokensFile, now) })
 	}
 	if s.TLSCertFile != "" {
-		i.step(ctx, "certificate", false, func(context.Context) (string, error) { return inspectCertificate(s.TLSCertFile, s.TLSKeyFile, now) })
+		i.step(ctx, "certificate", false,
+			func(context.Context) (string, error) { return inspectCertificate(s.TLSCertFile, s.TLSKeyFile, now) })
 	}
 }
 
@@ -187,7 +192,8 @@ func inspectTokens(path string, now time.Time) (string, error) {
 		return "", err
 	}
 	if t.Expired(now) == t.Len() {
-		return "", fmt.Errorf("every token in %s is past its last day: nobody can log in; make one with `retry-worker token new`", path)
+		return "", fmt.Errorf("every token in %s is past its last day: nobody can log in; make one with `retry-worker "+
+			"token new`", path)
 	}
 	return fmt.Sprintf("%d that hold, %d past their last day", t.Len()-t.Expired(now), t.Expired(now)), nil
 }
@@ -199,7 +205,8 @@ func inspectCertificate(certFile, keyFile string, now time.Time) (string, error)
 	}
 	names, until := c.Names(), c.Until()
 	if !now.Before(until) {
-		return "", fmt.Errorf("the certificate %s ended at %s: browsers refuse it; renew it", certFile, until.UTC().Format(time.RFC3339))
+		return "", fmt.Errorf("the certificate %s ended at %s: browsers refuse it; renew it", certFile,
+			until.UTC().Format(time.RFC3339))
 	}
 	return fmt.Sprintf("of %s, until %s", strings.Join(names, ", "), until.UTC().Format(time.RFC3339)), nil
 }
@@ -230,7 +237,8 @@ func inspectTeams(ctx context.Context, i *inspection, s config.Settings) {
 	}
 	if s.Notify.SMTP != nil {
 		i.step(ctx, "mail server", false, func(ctx context.Context) (string, error) {
-			return fmt.Sprintf("%s:%d takes connections", s.Notify.SMTP.Host, s.Notify.SMTP.Port), app.Mailer(s.Notify).Check(ctx)
+			return fmt.Sprintf("%s:%d takes connections", s.Notify.SMTP.Host,
+				s.Notify.SMTP.Port), app.Mailer(s.Notify).Check(ctx)
 		})
 	}
 }

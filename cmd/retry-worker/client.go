@@ -48,7 +48,8 @@ func (f *serverFlags) registerAs(flags *pflag.FlagSet, server string) {
 	f.name = "server"
 	flags.StringVar(&f.server, f.name, "", server)
 	flags.StringVar(&f.caFile, "ca-file", "", "PEM file to trust for https:// instead of the system's authorities")
-	flags.StringVar(&f.tokenFile, "token-file", "", "file that holds the token to show; left out: the token in "+tokenVariable+", if there is one")
+	flags.StringVar(&f.tokenFile, "token-file", "",
+		"file that holds the token to show; left out: the token in "+tokenVariable+", if there is one")
 }
 
 // client is for the server that flags and environment name; made once. Its errors are wrong use.
@@ -126,8 +127,10 @@ func (f *serverFlags) base() (string, error) {
 		text = "http://" + reachable(text)
 	}
 	u, err := url.Parse(text)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return "", fmt.Errorf("--%s is no address of a console (not shown), expected host:port such as 127.0.0.1:8095, or https://…", f.name)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil ||
+		u.RawQuery != "" || u.Fragment != "" {
+		return "", fmt.Errorf("--%s is no address of a console (not shown), expected host:port such as 127.0.0.1:8095, or "+
+			"https://…", f.name)
 	}
 	return strings.TrimSuffix(u.String(), "/"), nil
 }
@@ -143,7 +146,8 @@ func readToken(path string) (string, error) {
 	case err != nil:
 		return "", fmt.Errorf("--token-file %s cannot be read: %w; name a readable file with a token in it", path, err)
 	case mode.Perm()&others != 0:
-		return "", fmt.Errorf("--token-file %s has mode %04o, expected 0600: everybody on this machine can read or change it; `chmod 600` it", path, mode.Perm())
+		return "", fmt.Errorf("--token-file %s has mode %04o, expected 0600: everybody on this machine can read or change "+
+			"it; `chmod 600` it", path, mode.Perm())
 	case token == "":
 		return "", fmt.Errorf("--token-file %s is empty, expected a token as `retry-worker token new` prints it", path)
 	default:
@@ -204,8 +208,8 @@ func show[T any](ctx context.Context, c *cli, path string, body any, print func(
 	return nil
 }
 
-// inertLine is s in one line of at most so many characters, with nothing in it that a terminal acts on: white space is one
-// blank, other characters that do not show stand as \u escapes.
+// inertLine is s in one line of at most so many characters, with nothing in it that a terminal acts on: white space is
+// one blank, other characters that do not show stand as \u escapes.
 func inertLine(s string, most int) string {
 	var b strings.Builder
 	n, blank := 0, false

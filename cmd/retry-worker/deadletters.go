@@ -25,11 +25,13 @@ var deadLetterStates = []string{"open", "reprocessing", "discarded", "recovered"
 
 func (c *cli) deadLettersCommand() *cobra.Command {
 	return group("dead-letters", "List what was given up, show one, send it again or let it go: one, or many at once",
-		"Speaks to the API of a running worker. Where that has a tokens file, it shows the token in "+tokenVariable+", or the\n"+
+		"Speaks to the API of a running worker. Where that has a tokens file, it shows the token in "+tokenVariable+", or "+
+			"the\n"+
 			"one in --token-file. Roles: viewer lists, shows and plans; operator retries and discards too, at the limit\n"+
 			"once (--force), and many at once of the teams that the token names; admin all of it, and --fresh.\n"+
 			"Exit 0 when it is done, 1 when the API refuses or does not answer, 2 for wrong use.",
-		c.deadLettersListCommand(), c.deadLettersGroupsCommand(), c.deadLettersShowCommand(), c.deadLettersRetryCommand(), c.deadLettersDiscardCommand(),
+		c.deadLettersListCommand(), c.deadLettersGroupsCommand(), c.deadLettersShowCommand(), c.deadLettersRetryCommand(),
+		c.deadLettersDiscardCommand(),
 		c.runsCommand())
 }
 
@@ -59,7 +61,8 @@ func (f *choiceFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.team, "team", "", "only for this team to act on, such as faturamento")
 	flags.StringVar(&f.reason, "reason", "", "only with this reason, such as DUPLICATE_CLAIM or MAX_RETRIES")
 	flags.StringVar(&f.fingerprint, "fingerprint", "", "only of this cause, as dead-letters groups prints it")
-	flags.StringVar(&f.search, "search", "", "a dead letter's id, the beginning of a claim's (message's, job's), or words of the error")
+	flags.StringVar(&f.search, "search", "",
+		"a dead letter's id, the beginning of a claim's (message's, job's), or words of the error")
 }
 
 // check says what is wrong with them.
@@ -69,7 +72,8 @@ func (f *choiceFlags) check() error {
 		wrong = append(wrong, fmt.Errorf("--state is %q, expected one of %s", f.state, strings.Join(deadLetterStates, ", ")))
 	}
 	if f.reason != "" && !slices.Contains(decision.Reasons(), decision.Reason(f.reason)) {
-		wrong = append(wrong, fmt.Errorf("--reason is %q, expected a reason such as DUPLICATE_CLAIM or MAX_RETRIES", f.reason))
+		wrong = append(wrong, fmt.Errorf("--reason is %q, expected a reason such as DUPLICATE_CLAIM or MAX_RETRIES",
+			f.reason))
 	}
 	return errors.Join(wrong...)
 }
@@ -82,7 +86,8 @@ func (f *choiceFlags) none() bool {
 // query holds what was given.
 func (f *choiceFlags) query() url.Values {
 	q := url.Values{"state": {f.state}}
-	for name, value := range map[string]string{"policy": f.policy, "team": f.team, "reason": f.reason, "fingerprint": f.fingerprint, "q": f.search} {
+	for name, value := range map[string]string{"policy": f.policy, "team": f.team, "reason": f.reason,
+		"fingerprint": f.fingerprint, "q": f.search} {
 		if value != "" {
 			q.Set(name, value)
 		}
@@ -98,7 +103,8 @@ type pageFlags struct {
 }
 
 func (f *pageFlags) register(flags *pflag.FlagSet) {
-	flags.IntVar(&f.limit, "limit", deadletter.DefaultItems, fmt.Sprintf("how many in a page, 1 to %d", deadletter.MostItems))
+	flags.IntVar(&f.limit, "limit", deadletter.DefaultItems,
+		fmt.Sprintf("how many in a page, 1 to %d", deadletter.MostItems))
 	flags.StringVar(&f.cursor, "cursor", "", "go on behind a page: what it gave as next")
 	flags.BoolVar(&f.all, "all", false, "every page")
 }
@@ -118,8 +124,8 @@ func wrongUse(errs ...error) error {
 	return nil
 }
 
-// list asks for a list, page by page, and prints it; q's parameter next is where a page begins. The cursor it returns is
-// where it could go on; empty at the end.
+// list asks for a list, page by page, and prints it; q's parameter next is where a page begins. The cursor it returns
+// is where it could go on; empty at the end.
 func list[T any](ctx context.Context, c *cli, path string, q url.Values, next string, table *table[T]) (string, error) {
 	q.Set("limit", strconv.Itoa(c.page.limit))
 	for at := c.page.cursor; ; {
@@ -148,7 +154,9 @@ func list[T any](ctx context.Context, c *cli, path string, q url.Values, next st
 }
 
 // listOf prints a list, and below it that it has nothing (none), or that more follow.
-func listOf[T any](ctx context.Context, c *cli, path string, q url.Values, after string, table *table[T], none string) error {
+func listOf[T any](
+	ctx context.Context, c *cli, path string, q url.Values, after string, table *table[T], none string,
+) error {
 	next, err := list(ctx, c, path, q, after, table)
 	if err != nil || c.json() {
 		return err
@@ -183,7 +191,8 @@ func (c *cli) deadLettersListCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List dead letters, the newest first",
-		Long: "Lists dead letters, the newest first, in a table that fits the terminal (COLUMNS says how wide it is where there is\n" +
+		Long: "Lists dead letters, the newest first, in a table that fits the terminal (COLUMNS says how wide it is where " +
+			"there is\n" +
 			"none). -o json prints the API's answer, a line for each page.\n" +
 			"An age is such as 90m, 2h, 3d or 1w, by this machine's clock; a date is midnight UTC of that day.",
 		Example: `  retry-worker dead-letters list
@@ -204,7 +213,8 @@ func (c *cli) deadLettersListCommand() *cobra.Command {
 func (c *cli) deadLettersList(ctx context.Context, f *listFlags, now time.Time) error {
 	since, until, err := f.period.bounds("", now)
 	if c.page.cursor != "" && f.period.moves() {
-		err = errors.Join(err, errors.New("--cursor goes on with the very same list, and an age means another one each moment, expected --since and --until with it, or --all without it"))
+		err = errors.Join(err, errors.New("--cursor goes on with the very same list, and an age means another one each "+
+			"moment, expected --since and --until with it, or --all without it"))
 	}
 	if err := wrongUse(f.check(), c.page.check(), err); err != nil {
 		return err
@@ -240,7 +250,8 @@ func (c *cli) deadLettersGroupsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "groups",
 		Short: "List dead letters by their cause, the one with the most first",
-		Long: "Lists the causes that dead letters died of, the one with the most first: those with the same policy, reason and error\n" +
+		Long: "Lists the causes that dead letters died of, the one with the most first: those with the same policy, " +
+			"reason and error\n" +
 			"(without numbers, ids and dates) are one group. Its fingerprint chooses them: `retry-worker dead-letters list\n" +
 			"--fingerprint …` lists them, `retry-worker dead-letters retry --filter fingerprint=…` sends all of them again.\n" +
 			"-o json prints the API's answer, a line for each page.",
@@ -382,7 +393,8 @@ func (c *cli) deadLetterTable() *table[api.DeadLetter] {
 		column[letter]{name: "STATE", rank: 5, of: func(d *letter) string { return string(d.State) }},
 		column[letter]{name: "TEAM", rank: 3, of: func(d *letter) string { return string(d.ResponsibleTeam) }},
 		column[letter]{name: "REASON", rank: 2, of: func(d *letter) string { return string(d.Reason) }},
-		column[letter]{name: "TRIES", rank: 7, of: func(d *letter) string { return fmt.Sprintf("%d/%d", d.RetryCount, d.MaxRetries) }},
+		column[letter]{name: "TRIES", rank: 7,
+			of: func(d *letter) string { return fmt.Sprintf("%d/%d", d.RetryCount, d.MaxRetries) }},
 		column[letter]{name: "ERROR", rank: 4, of: func(d *letter) string { return d.Error }, elastic: true},
 	)
 }

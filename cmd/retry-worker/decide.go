@@ -40,9 +40,12 @@ func (c *cli) decideCommand() *cobra.Command {
 	cmd.Flags().StringVar(&f.id, "id", "", "the claim's (message's, job's) id")
 	cmd.Flags().StringVar(&f.errorText, "error", "", "error text as the process has it")
 	cmd.Flags().StringVar(&f.retryCount, "retry-count", "", "retries already made; left out: 0")
-	cmd.Flags().StringVar(&f.lastSubmission, "last-submission-time", "", "instant of the last submission, RFC 3339 or without a zone (UTC); left out: none")
-	cmd.Flags().StringVar(&f.httpStatus, "http-status", "", "HTTP status of the failure, where the policy reads one; left out: none")
-	cmd.Flags().StringArrayVar(&f.vars, "var", nil, "NAME=VALUE of a variable that only some policies read, such as maxAttempts=3; may be given again")
+	cmd.Flags().StringVar(&f.lastSubmission, "last-submission-time", "",
+		"instant of the last submission, RFC 3339 or without a zone (UTC); left out: none")
+	cmd.Flags().StringVar(&f.httpStatus, "http-status", "",
+		"HTTP status of the failure, where the policy reads one; left out: none")
+	cmd.Flags().StringArrayVar(&f.vars, "var", nil,
+		"NAME=VALUE of a variable that only some policies read, such as maxAttempts=3; may be given again")
 	cmd.Flags().StringVar(&f.now, "now", "", "instant of the analysis, RFC 3339 or without a zone (UTC); left out: now")
 	cmd.Flags().BoolVar(&f.explain, "explain", false, "say what else was found in the error, and why it lost")
 	policiesFileFlag(cmd, &f.policiesFile)
@@ -161,11 +164,12 @@ func instantFlag(s string) (time.Time, error) {
 	return t, nil
 }
 
-// variables returns what p reads of a process that holds the flags' values, and the flag of each variable. The error says
-// which flag p has no use for.
+// variables returns what p reads of a process that holds the flags' values, and the flag of each variable. The error
+// says which flag p has no use for.
 func (f *decideFlags) variables(cmd *cobra.Command, p *decision.Policy) (decision.Variables, map[string]string, error) {
 	if cmd.Flags().Changed("http-status") && p.HTTPStatusVariable == "" {
-		return decision.Variables{}, nil, fmt.Errorf("--http-status is given, but %s reads no HTTP status; leave it out, or put it into --error", p.Name)
+		return decision.Variables{}, nil, fmt.Errorf("--http-status is given, but %s reads no HTTP status; leave it out, "+
+			"or put it into --error", p.Name)
 	}
 	values := map[string]decision.Value{p.IDVariable: decision.Text(f.id), p.ErrorVariable: decision.Text(f.errorText)}
 	flags := map[string]string{p.IDVariable: "--id", p.ErrorVariable: "--error"}

@@ -28,11 +28,14 @@ func (c *cli) demoCommand() *cobra.Command {
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.demo(cmd.Context(), f) },
 	}
-	cmd.Flags().StringVar(&f.apiURL, "api-url", "", "where the worker's API and console listen; left out: http:// and RETRY_WORKER_HTTP_ADDR")
+	cmd.Flags().StringVar(&f.apiURL, "api-url", "",
+		"where the worker's API and console listen; left out: http:// and RETRY_WORKER_HTTP_ADDR")
 	cmd.Flags().StringVar(&f.tokenFile, "token-file", "", "file that holds the token to show to the API")
-	cmd.Flags().StringVar(&f.clockURL, "clock-url", "", "actuator of a broker with ZEEBE_CLOCK_CONTROLLED=true whose clock may be moved, such as http://127.0.0.1:9600")
+	cmd.Flags().StringVar(&f.clockURL, "clock-url", "",
+		"actuator of a broker with ZEEBE_CLOCK_CONTROLLED=true whose clock may be moved, such as http://127.0.0.1:9600")
 	cmd.Flags().BoolVar(&f.stay, "stay", false, "leave some dead letters to you, and play on until Ctrl-C")
-	cmd.Flags().StringVar(&f.workerLog, "worker-log", "", "file that the worker's log goes to: shows its decisions as they are made")
+	cmd.Flags().StringVar(&f.workerLog, "worker-log", "",
+		"file that the worker's log goes to: shows its decisions as they are made")
 	return cmd
 }
 
@@ -64,7 +67,8 @@ func (c *cli) demo(ctx context.Context, f demoFlags) error {
 		Ask: server.Ask,
 	}
 	if f.stay {
-		o.Invitation = "Open " + server.Base + "/dead-letters and choose one: read why it failed, retry it with a reason, and see here how the process goes on."
+		o.Invitation = "Open " + server.Base +
+			"/dead-letters and choose one: read why it failed, retry it with a reason, and see here how the process goes on."
 	}
 	if f.clockURL != "" {
 		o.Clock = demo.EngineClock{ActuatorURL: f.clockURL}

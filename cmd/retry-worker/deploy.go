@@ -32,9 +32,10 @@ func (c *cli) deployCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "deploy",
 		Short: "Deploy the bundled models to Zeebe",
-		Long:  "Deploys the bundled models to Zeebe, to each of RETRY_WORKER_TENANT_IDS. A model that is there already keeps its version.",
-		Args:  noArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return c.deploy(cmd.Context()) },
+		Long: "Deploys the bundled models to Zeebe, to each of RETRY_WORKER_TENANT_IDS. A model that is there already " +
+			"keeps its version.",
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.deploy(cmd.Context()) },
 	}
 }
 

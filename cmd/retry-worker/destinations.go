@@ -14,9 +14,12 @@ import (
 )
 
 func (c *cli) destinationsCommand() *cobra.Command {
-	return group("destinations", "List where claims are submitted, show one, hold its claims, send one ahead or release them",
-		"Speaks to the API of a running worker. Where that has a tokens file, it shows the token in "+tokenVariable+", or the\n"+
-			"one in --token-file. Roles: viewer lists and shows; operator gives orders, each with a reason, which the audit keeps.\n"+
+	return group("destinations", "List where claims are submitted, show one, hold its claims, send one ahead or "+
+		"release them",
+		"Speaks to the API of a running worker. Where that has a tokens file, it shows the token in "+tokenVariable+", or "+
+			"the\n"+
+			"one in --token-file. Roles: viewer lists and shows; operator gives orders, each with a reason, which the audit "+
+			"keeps.\n"+
 			"Exit 0 when it is done, 1 when the API refuses or does not answer, 2 for wrong use.",
 		c.destinationsListCommand(), c.destinationsShowCommand(), c.destinationsHoldCommand(), c.destinationsReleaseCommand(),
 		c.destinationsProbeCommand())
@@ -45,9 +48,12 @@ func (c *cli) printDestinations(list *api.DestinationList) {
 		column[portal]{name: "SINCE", rank: 2, of: func(d *portal) string { return minute(d.Since) }},
 		column[portal]{name: "CAUSE", rank: 4, of: func(d *portal) string { return cmp.Or(value(d.Cause), "-") }},
 		column[portal]{name: "HELD", rank: 1, of: func(d *portal) string { return strconv.Itoa(d.Held) }},
-		column[portal]{name: "OLDEST", rank: 5, of: func(d *portal) string { return cmp.Or(minute(value(d.OldestHeldSince)), "-") }},
-		column[portal]{name: "DEADLINE", rank: 3, of: func(d *portal) string { return cmp.Or(minute(value(d.NearestDeadline)), "-") }},
-		column[portal]{name: "NEXT TEST", rank: 6, of: func(d *portal) string { return cmp.Or(minute(value(d.NextTest)), "-") }},
+		column[portal]{name: "OLDEST", rank: 5,
+			of: func(d *portal) string { return cmp.Or(minute(value(d.OldestHeldSince)), "-") }},
+		column[portal]{name: "DEADLINE", rank: 3,
+			of: func(d *portal) string { return cmp.Or(minute(value(d.NearestDeadline)), "-") }},
+		column[portal]{name: "NEXT TEST", rank: 6,
+			of: func(d *portal) string { return cmp.Or(minute(value(d.NextTest)), "-") }},
 	).print(list.Items)
 	if len(list.Items) == 0 {
 		fmt.Fprintln(c.out, "No destination is configured, and none was asked for yet.")
@@ -104,7 +110,8 @@ func (c *cli) destinationsReleaseCommand() *cobra.Command {
 		return map[string]any{"until": until}, err
 	})
 	f.registerUntil(cmd)
-	cmd.Flags().Float64Var(&f.perMinute, "per-minute", 0, "how many claims go in a minute, at most the destination's pace.most")
+	cmd.Flags().Float64Var(&f.perMinute, "per-minute", 0,
+		"how many claims go in a minute, at most the destination's pace.most")
 	return cmd
 }
 
@@ -129,8 +136,8 @@ func (f *orderFlags) instant() (string, error) {
 	return t.Format(time.RFC3339Nano), nil
 }
 
-// destinationCommand completes a command about one destination: fields makes the body that is sent to the address behind
-// its name; without f, nothing is ordered.
+// destinationCommand completes a command about one destination: fields makes the body that is sent to the address
+// behind its name; without f, nothing is ordered.
 func (c *cli) destinationCommand(
 	cmd *cobra.Command, address string, f *orderFlags, fields func() (map[string]any, error),
 ) *cobra.Command {

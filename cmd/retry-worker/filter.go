@@ -19,9 +19,11 @@ import (
 const filterAll = "all"
 
 // filterKeys of --filter key=value.
-var filterKeys = []string{"policy", "team", "reason", "fingerprint", "q", "older-than", "younger-than", "since", "until"}
+var filterKeys = []string{"policy", "team", "reason", "fingerprint", "q", "older-than", "younger-than", "since",
+	"until"}
 
-// parseFilter reads what --filter chooses, as the API has it, with ages counted back from now. Its errors are wrong use.
+// parseFilter reads what --filter chooses, as the API has it, with ages counted back from now. Its errors are wrong
+// use.
 func parseFilter(given []string, now time.Time) (map[string]string, error) {
 	values := map[string]string{}
 	var wrong []error
@@ -41,7 +43,8 @@ func parseFilter(given []string, now time.Time) (map[string]string, error) {
 		}
 	}
 	if r := values["reason"]; r != "" && !slices.Contains(decision.Reasons(), decision.Reason(r)) {
-		wrong = append(wrong, fmt.Errorf("--filter reason is %q, expected a reason such as DUPLICATE_CLAIM or MAX_RETRIES", r))
+		wrong = append(wrong, fmt.Errorf("--filter reason is %q, expected a reason such as DUPLICATE_CLAIM or MAX_RETRIES",
+			r))
 	}
 	if slices.Contains(given, filterAll) && len(given) > 1 {
 		wrong = append(wrong, errors.New("--filter all chooses every open dead letter, expected no other --filter with it"))
@@ -67,7 +70,8 @@ func unknownFilter(key string) error {
 	if near := slip.Nearest(key, append([]string{filterAll}, filterKeys...)); near != "" {
 		meant = "; did you mean " + near + "?"
 	}
-	return fmt.Errorf("--filter has %q, expected all, or key=value with a key of %s%s", inertLine(key, 60), strings.Join(filterKeys, ", "), meant)
+	return fmt.Errorf("--filter has %q, expected all, or key=value with a key of %s%s", inertLine(key, 60),
+		strings.Join(filterKeys, ", "), meant)
 }
 
 // period bounds when dead letters were given up; what was not given is empty.
@@ -91,7 +95,8 @@ func (p *period) bounds(in string, now time.Time) (since, until time.Time, err e
 	case err1 != nil || err2 != nil:
 		return since, until, errors.Join(err1, err2)
 	case !since.IsZero() && !until.IsZero() && !since.Before(until):
-		return since, until, fmt.Errorf("the period is empty: it begins at %s and ends at %s, expected an end that is later", since.Format(time.RFC3339), until.Format(time.RFC3339))
+		return since, until, fmt.Errorf("the period is empty: it begins at %s and ends at %s, expected an end that is later",
+			since.Format(time.RFC3339), until.Format(time.RFC3339))
 	}
 	return since, until, nil
 }

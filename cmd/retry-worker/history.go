@@ -25,7 +25,8 @@ func (c *cli) historyCommand() *cobra.Command {
 		Use:   "history SUBJECT",
 		Short: "Tell what was decided for a claim (message, job), when and why",
 		Long: "Tells the history of a claim (message, job), its episodes and every attempt: from the journal that\n" +
-			"RETRY_WORKER_DATABASE_URL names, beside a running worker too, or from the worker that --server names (the latest\n" +
+			"RETRY_WORKER_DATABASE_URL names, beside a running worker too, or from the worker that --server names (the " +
+			"latest\n" +
 			"500 of each).\n" +
 			"Exit 0 where there is one, 1 where the journal knows no failure of it or cannot be read.",
 		Example: `  retry-worker history CLM-001-1234567890
@@ -77,7 +78,8 @@ func readHistory(ctx context.Context, s journal.Subject) (api.View, error) {
 	defer done()
 	story, found, err := reader.Story(ctx, s)
 	if err == nil && !found {
-		err = fmt.Errorf("the journal knows no failure of %q under policy %s, tenant %s; check the spelling, --policy and --tenant", s.ID, s.Policy, s.Tenant)
+		err = fmt.Errorf("the journal knows no failure of %q under policy %s, tenant %s; check the spelling, --policy and "+
+			"--tenant", s.ID, s.Policy, s.Tenant)
 	}
 	if err != nil {
 		return api.View{}, err
@@ -96,7 +98,8 @@ func (c *cli) askHistory(ctx context.Context, s journal.Subject) (api.View, erro
 
 // subjectPath is the address of a subject in the API, and of what is below it.
 func subjectPath(s journal.Subject, below string) string {
-	return "/subjects/" + url.PathEscape(s.Policy) + "/" + url.PathEscape(s.ID) + below + "?tenant=" + url.QueryEscape(s.Tenant)
+	return "/subjects/" + url.PathEscape(s.Policy) + "/" + url.PathEscape(s.ID) + below + "?tenant=" +
+		url.QueryEscape(s.Tenant)
 }
 
 func (c *cli) printHistory(h *subjectHistory) {

@@ -20,8 +20,10 @@ func (c *cli) kpiCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "kpi",
 		Short: "Show each policy's figures, their targets and whether they are met",
-		Long: "Shows the figures of RN-BIL-005 and RN-BIL-004 over the last 24 hours or 7 days, from sums that the journal keeps\n" +
-			"up to date: from the journal that RETRY_WORKER_DATABASE_URL names, beside a running worker too, or from the worker that\n" +
+		Long: "Shows the figures of RN-BIL-005 and RN-BIL-004 over the last 24 hours or 7 days, from sums that the " +
+			"journal keeps\n" +
+			"up to date: from the journal that RETRY_WORKER_DATABASE_URL names, beside a running worker too, or from the " +
+			"worker that\n" +
 			"--server names. Exit 0 whatever the figures say; read \"holds\" in -o json.",
 		Example: `  retry-worker kpi
   retry-worker kpi --policy tiss-submission -o json`,
@@ -29,7 +31,8 @@ func (c *cli) kpiCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if c.server.server != "" {
 				if policiesFile != "" {
-					return &usageError{errors.New("--policies-file is given, but a worker has its own policies; leave it or --server out")}
+					return &usageError{errors.New("--policies-file is given, but a worker has its own policies; leave it or " +
+						"--server out")}
 				}
 				return c.askKPIs(cmd.Context(), policy)
 			}

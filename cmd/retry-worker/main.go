@@ -115,7 +115,8 @@ func (c *cli) root() *cobra.Command {
 		return fmt.Errorf("%w; `%s --help` lists the flags", err, cmd.CommandPath())
 	})
 	root.AddCommand(c.serveCommand(), c.deployCommand(), c.demoCommand(), c.decideCommand(), c.historyCommand(),
-		c.auditCommand(), c.journalCommand(), c.planCommand(), c.simulateCommand(), c.policiesCommand(), c.kpiCommand(), c.deadLettersCommand(), c.destinationsCommand(),
+		c.auditCommand(), c.journalCommand(), c.planCommand(), c.simulateCommand(), c.policiesCommand(), c.kpiCommand(),
+		c.deadLettersCommand(), c.destinationsCommand(),
 		c.notifyCommand(), c.tokenCommand(), c.readyCommand(), c.checkCommand(), c.versionCommand())
 	return root
 }
@@ -158,7 +159,8 @@ func group(use, short, long string, commands ...*cobra.Command) *cobra.Command {
 func oneArg(what, example string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) != 1 {
-			return fmt.Errorf("%d %s given, expected one, such as %s; `%s --help` says more", len(args), what, example, cmd.CommandPath())
+			return fmt.Errorf("%d %s given, expected one, such as %s; `%s --help` says more", len(args), what, example,
+				cmd.CommandPath())
 		}
 		return nil
 	}
@@ -169,7 +171,8 @@ func oneID(what, list, example string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
 		case len(args) != 1:
-			return fmt.Errorf("%d ids given, expected one as `%s` prints them; `%s --help` says more", len(args), list, cmd.CommandPath())
+			return fmt.Errorf("%d ids given, expected one as `%s` prints them; `%s --help` says more", len(args), list,
+				cmd.CommandPath())
 		case !deadletter.IsID(strings.ToLower(args[0])):
 			return fmt.Errorf("%s is no %s's id, expected one as `%s` prints them, such as %s",
 				strconv.QuoteToASCII(inertLine(args[0], 60)), what, list, example)

@@ -23,7 +23,8 @@ const testTime = 2 * time.Minute
 
 func (c *cli) notifyCommand() *cobra.Command {
 	return group("notify", "Try whether a team can be told of its dead letters",
-		"Tries whether a team can be told of its dead letters, by e-mail and by webhook, as the policy catalogue's teams say.\n"+
+		"Tries whether a team can be told of its dead letters, by e-mail and by webhook, as the policy catalogue's teams "+
+			"say.\n"+
 			"The worker tells them by itself; this is for who sets it up.",
 		c.notifyTestCommand())
 }
@@ -35,7 +36,8 @@ func (c *cli) notifyTestCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "test",
 		Short: "Send a test message to a team, and print what each recipient's server said",
-		Long: "Sends a test message to all addresses of a team and prints what the server said of each. It reads the catalogue and\n" +
+		Long: "Sends a test message to all addresses of a team and prints what the server said of each. It reads the " +
+			"catalogue and\n" +
 			"the settings that the worker reads (RETRY_WORKER_SMTP_URL and those beside it), and needs no running worker.\n" +
 			"Exit 0 where all took it, 1 where one did not.",
 		Example: `  retry-worker notify test --team ti
@@ -80,7 +82,8 @@ func (c *cli) notifyTest(ctx context.Context, f notifyFlags) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, testTime)
 	defer cancel()
-	all := notify.Test(ctx, decision.Team(f.team), &team, notify.Channel(f.channel), app.Mailer(settings), app.Poster(settings, version), time.Now())
+	all := notify.Test(ctx, decision.Team(f.team), &team, notify.Channel(f.channel), app.Mailer(settings),
+		app.Poster(settings, version), time.Now())
 	t := trial{Team: f.team, OK: true}
 	for _, r := range all {
 		result := trialResult{Channel: r.Channel, Recipient: r.Recipient, OK: r.Failure == nil, Said: r.Said}
@@ -112,9 +115,11 @@ func (f *notifyFlags) chosen(from *catalogue.Catalogue) (catalogue.Team, error) 
 	case !known:
 		return team, fmt.Errorf("--team is %q, expected one of the catalogue's teams: %s", f.team, strings.Join(names, ", "))
 	case len(ways) == 0:
-		return team, fmt.Errorf("--team is %q, which the catalogue tells by no way, expected a team with email or webhook (%s names the catalogue)", f.team, policiesFileVariable)
+		return team, fmt.Errorf("--team is %q, which the catalogue tells by no way, expected a team with email or webhook "+
+			"(%s names the catalogue)", f.team, policiesFileVariable)
 	case f.channel != "" && !slices.Contains(ways, notify.Channel(f.channel)):
-		return team, fmt.Errorf("--channel is %q, by which the catalogue does not tell the team %s, expected %s", f.channel, f.team, ways[0])
+		return team, fmt.Errorf("--channel is %q, by which the catalogue does not tell the team %s, expected %s", f.channel,
+			f.team, ways[0])
 	}
 	return team, nil
 }

@@ -29,7 +29,8 @@ func (c *cli) planCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   planName,
 		Short: "Show what a policy means: when each of its retries comes",
-		Long: "Shows a policy's whole ladder: the earliest, nominal and latest wait before each retry, the same from the first\n" +
+		Long: "Shows a policy's whole ladder: the earliest, nominal and latest wait before each retry, the same from the " +
+			"first\n" +
 			"failure on, and the total limit. As a table, as JSON (times in seconds) or, for one policy, as a picture (SVG).\n" +
 			"Needs no engine and no store.",
 		Example: `  retry-worker plan
@@ -40,8 +41,10 @@ func (c *cli) planCommand() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.policy, "policy", "", "policy to show; left out: all")
-	flags.StringVar(&f.maxAttempts, maxAttemptsFlag, "", "attempts that a job asks for, the first one included, where its policy lets it")
-	flags.StringVar(&f.delay, delayFlag, "", "delay that a job asks for, ISO 8601 or milliseconds, where its policy lets it")
+	flags.StringVar(&f.maxAttempts, maxAttemptsFlag, "",
+		"attempts that a job asks for, the first one included, where its policy lets it")
+	flags.StringVar(&f.delay, delayFlag, "",
+		"delay that a job asks for, ISO 8601 or milliseconds, where its policy lets it")
 	flags.StringVarP(&c.format, "output", "o", "text", "how to print: text, json or svg") // in place of the root's
 	policiesFileFlag(cmd, &f.policiesFile)
 	return cmd
@@ -75,7 +78,8 @@ func (c *cli) plan(cmd *cobra.Command, f planFlags) error {
 	switch c.format {
 	case "svg":
 		if !cmd.Flags().Changed("policy") {
-			return &usageError{fmt.Errorf("--output svg draws one policy, expected --policy with one of %s", strings.Join(policies.Policies.Names(), ", "))}
+			return &usageError{fmt.Errorf("--output svg draws one policy, expected --policy with one of %s",
+				strings.Join(policies.Policies.Names(), ", "))}
 		}
 		_, err = c.out.Write(all.Plans[0].SVG())
 		return err
@@ -124,7 +128,8 @@ func (f *planFlags) choose(cmd *cobra.Command, from *catalogue.Catalogue) ([]*de
 	}
 	for _, flag := range []string{maxAttemptsFlag, delayFlag} {
 		if cmd.Flags().Changed(flag) && !takes[flag] {
-			return nil, &usageError{fmt.Errorf("--%s is given, but %s lets no job say it; leave it out", flag, strings.Join(names, ", "))}
+			return nil, &usageError{fmt.Errorf("--%s is given, but %s lets no job say it; leave it out", flag,
+				strings.Join(names, ", "))}
 		}
 	}
 	return chosen, nil
@@ -141,7 +146,8 @@ func (f *planFlags) own(cmd *cobra.Command, p *decision.Policy) (decision.OwnPol
 		}
 		return decision.Typed(s)
 	}
-	own, rejection := plan.ReadJob(p, value(p.Own.MaxAttempts, maxAttemptsFlag, f.maxAttempts), value(p.Own.Delay, delayFlag, f.delay))
+	own, rejection := plan.ReadJob(p, value(p.Own.MaxAttempts, maxAttemptsFlag, f.maxAttempts),
+		value(p.Own.Delay, delayFlag, f.delay))
 	if rejection != nil {
 		return own, &usageError{errors.New(rejection.Error())}
 	}

@@ -20,8 +20,10 @@ import (
 )
 
 func (c *cli) policiesCommand() *cobra.Command {
-	return group("policies", "Check a policy catalogue, show the one in force, say what a file changes, or print the format's schema",
-		"Checks a policy catalogue before it goes live, shows the one in force, says what a file changes, and prints the JSON\n"+
+	return group("policies", "Check a policy catalogue, show the one in force, say what a file changes, or print the "+
+		"format's schema",
+		"Checks a policy catalogue before it goes live, shows the one in force, says what a file changes, and prints the "+
+			"JSON\n"+
 			"Schema of the format.\n"+
 			"In force is the file that "+policiesFileVariable+" names, or else the built-in catalogue.",
 		c.policiesCheckCommand(), c.policiesShowCommand(), c.policiesDiffCommand(), c.policiesSchemaCommand())
@@ -31,7 +33,8 @@ func (c *cli) policiesCheckCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "check FILE",
 		Short: "Check a policy catalogue; say where what is wrong",
-		Long: "Checks a policy catalogue as the worker does when it takes it up. Exit 0 where it holds, 2 with a line for each\n" +
+		Long: "Checks a policy catalogue as the worker does when it takes it up. Exit 0 where it holds, 2 with a line for " +
+			"each\n" +
 			"problem: file, line, field, what was found and what was expected.",
 		Example: `  retry-worker policies check policies.yaml
   retry-worker policies check policies.yaml -o json`,
@@ -67,7 +70,8 @@ func (c *cli) policiesCheck(file string) error {
 		checked.fail(err)
 	} else {
 		rules := ruleCount(policies)
-		checked.OK, checked.Version, checked.Policies, checked.Rules = true, &policies.Version, policies.Policies.Names(), &rules
+		checked.OK, checked.Version, checked.Rules = true, &policies.Version, &rules
+		checked.Policies = policies.Policies.Names()
 	}
 	switch {
 	case c.json():
@@ -88,7 +92,8 @@ func (checked *checkedCatalogue) fail(err error) {
 	wrong, is := errors.AsType[*catalogue.Error](err)
 	if !is {
 		const expected = "a readable YAML file"
-		checked.Problems = append(checked.Problems, problem{Field: "file", Found: strings.TrimSuffix(err.Error(), ", expected "+expected), Expected: expected})
+		checked.Problems = append(checked.Problems,
+			problem{Field: "file", Found: strings.TrimSuffix(err.Error(), ", expected "+expected), Expected: expected})
 		return
 	}
 	for _, p := range wrong.Problems {
@@ -116,7 +121,8 @@ func (c *cli) policiesSchemaCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "schema",
 		Short: "Print the JSON Schema of the catalogue's format, for editors",
-		Long:  "Prints the JSON Schema of the catalogue's format. An editor with a YAML language server then helps and checks as you write.",
+		Long: "Prints the JSON Schema of the catalogue's format. An editor with a YAML language server then helps and " +
+			"checks as you write.",
 		Example: `  retry-worker policies schema > policies.schema.json
   # and as the first line of policies.yaml:
   # yaml-language-server: $schema=policies.schema.json`,
@@ -132,7 +138,8 @@ func (c *cli) policiesDiffCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "diff [FILE]",
 		Short: "Say what a policy catalogue changes against the built-in one",
-		Long: "Says what a policy catalogue changes against the built-in one, a line each: what stands where, and what stands there now.\n" +
+		Long: "Says what a policy catalogue changes against the built-in one, a line each: what stands where, and what " +
+			"stands there now.\n" +
 			"Without a file, of the catalogue in force.",
 		Example: `  retry-worker policies diff policies.yaml
   retry-worker policies diff -o json`,
@@ -163,7 +170,8 @@ func (c *cli) policiesDiff(from *catalogue.Catalogue) error {
 	builtIn := catalogue.Default()
 	changes := catalogue.Changes(builtIn, from)
 	if c.json() {
-		return c.printJSON(changedCatalogue{from.Version, from.Source, builtIn.Version, append([]catalogue.Change{}, changes...)})
+		return c.printJSON(changedCatalogue{from.Version, from.Source, builtIn.Version,
+			append([]catalogue.Change{}, changes...)})
 	}
 	for _, change := range changes {
 		fmt.Fprintln(c.out, change)
@@ -180,7 +188,8 @@ func (c *cli) policiesShowCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show [NAME]",
 		Short: "Show the catalogue in force, or what one of its policies says",
-		Long: "Shows the catalogue in force as it was written, its version and source in the first line. With --effective the whole,\n" +
+		Long: "Shows the catalogue in force as it was written, its version and source in the first line. With --effective " +
+			"the whole,\n" +
 			"where the file extends the built-in one. With a policy's name, what that policy says, in words.",
 		Example: `  retry-worker policies show --effective
   retry-worker policies show tiss-submission`,
@@ -244,7 +253,8 @@ func asJSON(text []byte, name string) (document, policy json.RawMessage, err err
 func (c *cli) showPolicy(from *catalogue.Catalogue, name string) error {
 	p := from.Policies[name]
 	if p == nil {
-		return &usageError{fmt.Errorf("the policy is %q, expected one of %s", name, strings.Join(from.Policies.Names(), ", "))}
+		return &usageError{fmt.Errorf("the policy is %q, expected one of %s", name,
+			strings.Join(from.Policies.Names(), ", "))}
 	}
 	if c.json() {
 		_, policy, err := asJSON(from.Effective(), name)
@@ -257,7 +267,8 @@ func (c *cli) showPolicy(from *catalogue.Catalogue, name string) error {
 	return nil
 }
 
-// printPolicy tells a person what p says: what it reads, its limits and backoff, and each rule in the order they are tried.
+// printPolicy tells a person what p says: what it reads, its limits and backoff, and each rule in the order they are
+// tried.
 func (c *cli) printPolicy(from *catalogue.Catalogue, p *decision.Policy) {
 	row := func(name, value string) {
 		if value != "" {
@@ -304,7 +315,8 @@ func teamsOf(p *decision.Policy) []decision.Team {
 
 // jobVariables lists the variables in which a job brings its own retry policy.
 func jobVariables(own *decision.OwnVariables) string {
-	names := slices.DeleteFunc([]string{own.MaxAttempts, own.Delay, own.NonRetryable}, func(name string) bool { return name == "" })
+	names := slices.DeleteFunc([]string{own.MaxAttempts, own.Delay, own.NonRetryable},
+		func(name string) bool { return name == "" })
 	return strings.Join(names, ", ") + " (what the job says goes before retries and backoff)"
 }
 
@@ -351,7 +363,9 @@ func (c *cli) printRule(r *classify.Rule) {
 		what  string
 		items []string
 	}{
-		{"codes", r.Codes}, {"HTTP statuses", r.Statuses}, {"TISS faults", r.TISSFaults}, {"TISS codes", r.TISSCodes}, {"phrases", r.Phrases}, {"refusals", r.Refusals}, {"approvals", r.Approvals}, {"things", r.Things}, {"patterns", r.Patterns},
+		{"codes", r.Codes}, {"HTTP statuses", r.Statuses}, {"TISS faults", r.TISSFaults}, {"TISS codes", r.TISSCodes},
+		{"phrases", r.Phrases}, {"refusals", r.Refusals}, {"approvals", r.Approvals}, {"things", r.Things},
+		{"patterns", r.Patterns},
 	} {
 		if len(finds.items) > 0 && !slices.Equal(finds.items, []string{r.Name}) {
 			fmt.Fprintf(c.out, "           %s: %s\n", finds.what, strings.Join(finds.items, ", "))
@@ -367,7 +381,8 @@ const policiesFileVariable = "RETRY_WORKER_POLICIES_FILE"
 
 // policiesFileFlag lets a command read another catalogue than the worker does.
 func policiesFileFlag(cmd *cobra.Command, file *string) {
-	cmd.Flags().StringVar(file, "policies-file", "", "policy catalogue to read; left out: "+policiesFileVariable+", or else the built-in one")
+	cmd.Flags().StringVar(file, "policies-file", "",
+		"policy catalogue to read; left out: "+policiesFileVariable+", or else the built-in one")
 }
 
 // loadCatalogue is the catalogue in file, or in the one that the environment names, or the built-in one. A wrong one is

@@ -56,7 +56,8 @@ func (b *progressBar) draw(done, of int64, words string) {
 	b.drawn = now
 	part := min(max(float64(done)/float64(of), 0), 1)
 	full := int(part * barWidth)
-	line := fmt.Sprintf("[%s%s] %3.0f %%  %s", strings.Repeat("#", full), strings.Repeat(".", barWidth-full), part*100, words)
+	line := fmt.Sprintf("[%s%s] %3.0f %%  %s", strings.Repeat("#", full), strings.Repeat(".", barWidth-full), part*100,
+		words)
 	if width := terminalWidth(b.w); width > 1 && utf8.RuneCountInString(line) >= width {
 		line = cutLine(line, width-1)
 	}

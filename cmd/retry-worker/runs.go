@@ -20,19 +20,25 @@ import (
 
 func (c *cli) runsCommand() *cobra.Command {
 	return group("runs", "List bulk runs, show one and its items, watch it, pause, resume or cancel it",
-		"A bulk run is one decision on many dead letters, started by `dead-letters retry --filter …` or `discard --filter …`, by the\n"+
-			"console or by the API. It goes on in the worker, whoever watches, and after a crash. Roles: viewer looks; admin starts,\n"+
+		"A bulk run is one decision on many dead letters, started by `dead-letters retry --filter …` or `discard --filter "+
+			"…`, by the\n"+
+			"console or by the API. It goes on in the worker, whoever watches, and after a crash. Roles: viewer looks; admin "+
+			"starts,\n"+
 			"pauses, resumes and cancels.",
-		c.runsListCommand(), c.runCommand("show", "Show a bulk run, and what became of its dead letters so far", "", c.showRun),
+		c.runsListCommand(), c.runCommand("show", "Show a bulk run, and what became of its dead letters so far", "",
+			c.showRun),
 		c.runsItemsCommand(),
 		c.runCommand("watch", "Follow a bulk run to its end",
 			"Shows how far the run has come, to its end. Ctrl-C ends the watching, not the run.\n"+
-				"Exit 0 when the run has ended, or is no longer watched; 1 when it was cancelled, or the API does not answer.", c.watchRun),
+				"Exit 0 when the run has ended, or is no longer watched; 1 when it was cancelled, or the API does not "+
+				"answer.", c.watchRun),
 		c.runCommand("pause", "Have a bulk run decide nothing more until it is resumed",
-			"What is decided already goes its way. (A run waits by itself while the engine does not answer.)", c.stepRun("pause")),
+			"What is decided already goes its way. (A run waits by itself while the engine does not "+
+				"answer.)", c.stepRun("pause")),
 		c.runCommand("resume", "Have a paused bulk run go on, at its pace", "", c.stepRun("resume")),
 		c.runCommand("cancel", "End a bulk run: what is not decided yet stays as it is",
-			"What is decided already goes its way, and its outcomes go on being verified. A run that was cancelled does not go on:\nstart another for the rest.",
+			"What is decided already goes its way, and its outcomes go on being verified. A run that was cancelled does not "+
+				"go on:\nstart another for the rest.",
 			c.stepRun("cancel")))
 }
 
@@ -74,10 +80,11 @@ func (c *cli) watchRun(ctx context.Context, id string) error {
 
 func (c *cli) runsListCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     "list",
-		Short:   "List bulk runs, the newest first",
-		Example: "  retry-worker dead-letters runs list\n  retry-worker dead-letters runs list --all -o json | jq -r '.items[] | select(.state == \"running\") | .id'",
-		Args:    noArgs,
+		Use:   "list",
+		Short: "List bulk runs, the newest first",
+		Example: "  retry-worker dead-letters runs list\n  retry-worker dead-letters runs list --all -o json | jq -r " +
+			"'.items[] | select(.state == \"running\") | .id'",
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := wrongUse(c.page.check()); err != nil {
 				return err
@@ -98,9 +105,12 @@ func (c *cli) runsList(ctx context.Context) error {
 		column[run]{name: "BY", rank: 5, of: func(r *run) string { return r.By }},
 		column[run]{name: "ACTION", rank: 2, of: func(r *run) string { return string(r.Action) }},
 		column[run]{name: "STATE", rank: 1, of: func(r *run) string { return string(r.State) + holds(r) }},
-		column[run]{name: "DONE", rank: 1, of: func(r *run) string { return fmt.Sprintf("%d/%d", r.Total-r.Counts[journal.BulkPlanned], r.Total) }},
-		column[run]{name: "RECOVERED", rank: 6, of: func(r *run) string { return strconv.FormatInt(r.Counts[journal.BulkRecovered], 10) }},
-		column[run]{name: "DEAD AGAIN", rank: 6, of: func(r *run) string { return strconv.FormatInt(r.Counts[journal.BulkDeadAgain], 10) }},
+		column[run]{name: "DONE", rank: 1,
+			of: func(r *run) string { return fmt.Sprintf("%d/%d", r.Total-r.Counts[journal.BulkPlanned], r.Total) }},
+		column[run]{name: "RECOVERED", rank: 6,
+			of: func(r *run) string { return strconv.FormatInt(r.Counts[journal.BulkRecovered], 10) }},
+		column[run]{name: "DEAD AGAIN", rank: 6,
+			of: func(r *run) string { return strconv.FormatInt(r.Counts[journal.BulkDeadAgain], 10) }},
 		column[run]{name: "REASON", rank: 3, of: func(r *run) string { return r.Reason }, elastic: true},
 	)
 	return listOf(ctx, c, "/bulk-runs", url.Values{}, "cursor", table, "No bulk run was started yet.")
@@ -224,7 +234,8 @@ func (c *cli) printOutcomes(ctx context.Context, r *api.BulkRun) {
 		c.printRefused(ctx, r)
 	}
 	if onWay := r.Counts[journal.BulkDecided] + r.Counts[journal.BulkTaken]; runEnded(r) && onWay > 0 {
-		fmt.Fprintf(c.out, "\nHow %s on the way end is not known yet; `%s` tells later.\n", deadLetters(onWay), runsCommandLine("show", r.ID))
+		fmt.Fprintf(c.out, "\nHow %s on the way end is not known yet; `%s` tells later.\n", deadLetters(onWay),
+			runsCommandLine("show", r.ID))
 	}
 }
 

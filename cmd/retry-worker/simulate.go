@@ -29,10 +29,13 @@ func (c *cli) simulateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   simulateName,
 		Short: "Play recorded outages against a policy, in virtual time",
-		Long: "Plays outages against a policy in virtual time, with the code that decides, holds and releases, and compares it with\n" +
-			"the plain ladder and with a clairvoyant, who knows when the portal is back. Tells of the claims that arrive while\n" +
+		Long: "Plays outages against a policy in virtual time, with the code that decides, holds and releases, and " +
+			"compares it with\n" +
+			"the plain ladder and with a clairvoyant, who knows when the portal is back. Tells of the claims that arrive " +
+			"while\n" +
 			"their destination is down. The same seed gives the same output. Needs no engine and no store.\n\n" +
-			"The file has a line for each outage: service,source,start_minute,minutes (which is also its header). The picture (svg)\n" +
+			"The file has a line for each outage: service,source,start_minute,minutes (which is also its header). The " +
+			"picture (svg)\n" +
 			"shows the longest one.",
 		Example: `  retry-worker simulate --outages outages.csv
   retry-worker simulate --outages outages.csv --claims-per-minute 0.1 -o json
@@ -44,8 +47,10 @@ func (c *cli) simulateCommand() *cobra.Command {
 	flags.StringVar(&f.outages, "outages", "", "CSV file of outages")
 	flags.StringVar(&f.policy, "policy", decision.DefaultPolicy, "policy to play")
 	flags.StringVar(&f.gate, "gate", "on", "hold claims while their destination is down: on or off")
-	flags.Float64Var(&f.claims, "claims-per-minute", 1, "claims that arrive at each destination, at random, above 0 to 1000")
-	flags.IntVar(&f.capacity, "capacity", 20, "submissions a minute that a portal takes, 1 to 60000; what is above fails with RATE_LIMIT")
+	flags.Float64Var(&f.claims, "claims-per-minute", 1,
+		"claims that arrive at each destination, at random, above 0 to 1000")
+	flags.IntVar(&f.capacity, "capacity", 20,
+		"submissions a minute that a portal takes, 1 to 60000; what is above fails with RATE_LIMIT")
 	flags.Uint64Var(&f.seed, "seed", 1, "seed of the arrivals")
 	flags.StringVarP(&c.format, "output", "o", "text", "how to print: text, json or svg") // in place of the root's
 	policiesFileFlag(cmd, &f.policiesFile)
@@ -84,7 +89,8 @@ func (f *simulateFlags) options() (o simulate.Options, err error) {
 	}
 	switch {
 	case f.outages == "":
-		return o, &usageError{errors.New("--outages is missing, expected a CSV file of outages; `retry-worker simulate --help` says what it holds")}
+		return o, &usageError{errors.New("--outages is missing, expected a CSV file of outages; `retry-worker simulate " +
+			"--help` says what it holds")}
 	case policy == nil:
 		return o, wrong("policy", fmt.Sprintf("%q", f.policy), "one of "+strings.Join(from.Policies.Names(), ", "))
 	case f.gate != "on" && f.gate != "off":
@@ -107,7 +113,8 @@ func (f *simulateFlags) read() ([]simulate.Outage, error) {
 		if errors.As(err, &pathErr) {
 			err = pathErr.Err // the path is said already
 		}
-		return nil, &usageError{fmt.Errorf("%s: the outages cannot be read: %w, expected a readable CSV file", f.outages, err)}
+		return nil, &usageError{fmt.Errorf("%s: the outages cannot be read: %w, expected a readable CSV file", f.outages,
+			err)}
 	}
 	defer file.Close()
 	outages, err := simulate.Read(f.outages, file)
@@ -121,7 +128,8 @@ func (c *cli) printSimulation(r simulate.Result) error {
 	w := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "\tpolicy\tladder\tclairvoyant")
 	row := func(name, format string, value func(*simulate.Figures) any) {
-		fmt.Fprintf(w, "%s\t"+format+"\t"+format+"\t"+format+"\n", name, value(&r.Policy), value(&r.Ladder), value(&r.Clairvoyant))
+		fmt.Fprintf(w, "%s\t"+format+"\t"+format+"\t"+format+"\n", name, value(&r.Policy), value(&r.Ladder),
+			value(&r.Clairvoyant))
 	}
 	row("claims", "%d", func(f *simulate.Figures) any { return f.Claims })
 	row("recovered", "%.2f %%", func(f *simulate.Figures) any { return 100 * f.Recovered })

@@ -51,14 +51,16 @@ func tableOf[T any](c *cli, columns ...column[T]) *table[T] {
 func rowsOf(c *cli, names ...string) *table[[]string] {
 	t := tableOf[[]string](c)
 	for i, name := range names {
-		t.columns = append(t.columns, column[[]string]{name: name, most: maxText, of: func(row *[]string) string { return (*row)[i] }})
+		t.columns = append(t.columns, column[[]string]{name: name, most: maxText,
+			of: func(row *[]string) string { return (*row)[i] }})
 	}
 	return t
 }
 
 // minute is an instant without its seconds.
 func minute(instant string) string {
-	if len(instant) < len("2026-03-02T10:00") || strings.ContainsFunc(instant, func(r rune) bool { return r >= utf8.RuneSelf }) {
+	if len(instant) < len("2026-03-02T10:00") ||
+		strings.ContainsFunc(instant, func(r rune) bool { return r >= utf8.RuneSelf }) {
 		return instant // none
 	}
 	return instant[:len("2026-03-02")] + " " + instant[len("2026-03-02T"):len("2026-03-02T10:00")]

@@ -19,7 +19,8 @@ func (c *cli) tokenCommand() *cobra.Command {
 	return group("token", "Make a token that lets somebody use the console and the API",
 		"Makes tokens for the console and the API. The worker reads them from the file that "+tokensFileVariable+"\n"+
 			"names, and looks every 10 seconds whether it has changed; a line taken out ends that token and its sessions.\n"+
-			"Roles: viewer reads; operator retries and discards too, once more at the limit, and in bulk for the teams that the\n"+
+			"Roles: viewer reads; operator retries and discards too, once more at the limit, and in bulk for the teams that "+
+			"the\n"+
 			"token is bound to; admin also begins the whole ladder again, and in bulk for all.",
 		c.tokenNewCommand())
 }
@@ -31,9 +32,11 @@ func (c *cli) tokenNewCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "new",
 		Short: "Make a token; print it, once, and its line for the tokens file",
-		Long: "Makes a token and prints it, this once, with its line for the tokens file, which holds its SHA-256 only. With --file\n" +
+		Long: "Makes a token and prints it, this once, with its line for the tokens file, which holds its SHA-256 only. " +
+			"With --file\n" +
 			"the line is added to that file; a new file is readable by its owner only. With --token-file the\n" +
-			"token is written there in place of being printed; where that file exists nothing is made, so that a container may\n" +
+			"token is written there in place of being printed; where that file exists nothing is made, so that a container " +
+			"may\n" +
 			"run it at each start. It needs no running worker.",
 		Example: `  retry-worker token new --name maria.silva --role operator --file /etc/retry-worker/tokens
   retry-worker token new --name ana.souza --role operator --teams faturamento,cadastro
@@ -42,12 +45,16 @@ func (c *cli) tokenNewCommand() *cobra.Command {
 		RunE: func(*cobra.Command, []string) error { return c.tokenNew(f, time.Now()) },
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.name, "name", "", "person or program that it is for; stands in the audit with all that is done by it")
+	flags.StringVar(&f.name, "name", "",
+		"person or program that it is for; stands in the audit with all that is done by it")
 	flags.StringVar(&f.role, "role", "", "what it allows: viewer, operator or admin")
-	flags.StringVar(&f.teams, "teams", "", "teams that it is bound to, such as faturamento,ti: it decides for no other; left out: bound to none")
-	flags.StringVar(&f.expires, "expires", "90d", "how long it holds: days such as 90d, a last day (UTC) such as 2027-01-31, or never")
+	flags.StringVar(&f.teams, "teams", "",
+		"teams that it is bound to, such as faturamento,ti: it decides for no other; left out: bound to none")
+	flags.StringVar(&f.expires, "expires", "90d",
+		"how long it holds: days such as 90d, a last day (UTC) such as 2027-01-31, or never")
 	flags.StringVar(&f.file, "file", "", "tokens file to add it to; left out: none")
-	flags.StringVar(&f.tokenFile, "token-file", "", "new file to write the token to, readable by its owner only; left out: it is printed")
+	flags.StringVar(&f.tokenFile, "token-file", "",
+		"new file to write the token to, readable by its owner only; left out: it is printed")
 	return cmd
 }
 

@@ -28,7 +28,8 @@ func (c *cli) versionCommand() *cobra.Command {
 		RunE: func(*cobra.Command, []string) error {
 			b := build()
 			if c.json() {
-				return c.printJSON(map[string]string{"version": b.Version, "commit": b.Commit, "date": date, "goVersion": b.GoVersion})
+				return c.printJSON(map[string]string{"version": b.Version, "commit": b.Commit, "date": date,
+					"goVersion": b.GoVersion})
 			}
 			_, err := fmt.Fprintf(c.out, "retry-worker %s (commit %s of %s, %s)\n", b.Version, b.Commit, date, b.GoVersion)
 			return err

@@ -27,7 +27,8 @@ func (c *cli) follow(ctx context.Context, id string, begun seenRun) error {
 	w.bar.end()
 	run := w.run
 	if ctx.Err() != nil {
-		fmt.Fprintf(c.errOut, "retry-worker: no longer watched, the run goes on; `%s` ends it, `%s` watches it again\n", runsCommandLine("cancel", id), runsCommandLine("watch", id))
+		fmt.Fprintf(c.errOut, "retry-worker: no longer watched, the run goes on; `%s` ends it, `%s` watches it again\n",
+			runsCommandLine("cancel", id), runsCommandLine("watch", id))
 		err = nil
 	}
 	switch {
@@ -42,7 +43,8 @@ func (c *cli) follow(ctx context.Context, id string, begun seenRun) error {
 		c.printOutcomes(context.WithoutCancel(ctx), run)
 	}
 	if run.State == journal.BulkCancelled {
-		return fmt.Errorf("the run was cancelled by %s: %d of %s were not decided", inertLine(value(run.ChangedBy), maxCell), run.Counts[journal.BulkPlanned], deadLetters(run.Total))
+		return fmt.Errorf("the run was cancelled by %s: %d of %s were not decided", inertLine(value(run.ChangedBy), maxCell),
+			run.Counts[journal.BulkPlanned], deadLetters(run.Total))
 	}
 	return nil
 }
@@ -146,5 +148,6 @@ func holdWords(r *api.BulkRun) string {
 	if why == deadletter.HoldEngine {
 		why = "the engine does not answer"
 	}
-	return "waits since " + minute(inertLine(value(r.HeldAt), maxCell)) + ": " + inertLine(why, maxCell) + "; it goes on by itself"
+	return "waits since " + minute(inertLine(value(r.HeldAt), maxCell)) + ": " + inertLine(why, maxCell) +
+		"; it goes on by itself"
 }

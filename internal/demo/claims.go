@@ -21,7 +21,8 @@ func claims() Process {
 	p := Process{
 		ID: "SUB_06", Subjects: "claims", System: "the insurers' TISS portal",
 		IDVariable: "claimId", ErrorVariable: "submissionError",
-		Work: Work{JobType: "submit-claim", ErrorCode: "SUBMISSION_FAILED", Try: "submission", Done: "accepted by the portal"},
+		Work: Work{JobType: "submit-claim", ErrorCode: "SUBMISSION_FAILED", Try: "submission",
+			Done: "accepted by the portal"},
 		Samples: called("CLM-DEMO-%d", append([]Sample{
 			{Shows: accepted},
 			{Shows: accepted},
@@ -29,11 +30,13 @@ func claims() Process {
 			{Shows: transient, Failures: texts("TIMEOUT - Connection timeout after 30s")},
 			{Shows: transient, Failures: texts("HTTP 503 Service Unavailable", "HTTP 504 Gateway Timeout")},
 			{Shows: transient, Failures: texts("java.net.SocketTimeoutException: Read timed out")},
-			{Shows: transient, Failures: texts("CONNECTION_ERROR: connection reset by peer", "NETWORK_ERROR: no route to host", "HTTP 503")},
+			{Shows: transient, Failures: texts("CONNECTION_ERROR: connection reset by peer", "NETWORK_ERROR: no route to host",
+				"HTTP 503")},
 			{Shows: transient, Failures: texts("429 Too Many Requests: rate limit of the operator reached")},
 			{Shows: transient, Failures: texts("500 Internal Server Error")},
 			{Shows: unknown, Failures: texts("Resposta inesperada da operadora")},
-			{Shows: unknown, Failures: texts("unexpected end of XML document at line 4", "unexpected end of XML document at line 4")},
+			{Shows: unknown, Failures: texts("unexpected end of XML document at line 4",
+				"unexpected end of XML document at line 4")},
 			{Shows: unknown, Failures: texts("Falha ao processar lote")},
 			{Shows: unknown, Failures: texts("ORA-12541")},
 			{Shows: unknown, Failures: texts("lote recusado sem motivo informado")},
@@ -53,7 +56,8 @@ func claims() Process {
 			{Shows: rejected, Incident: true, Variables: map[string]any{"retryCount": 2.5}, Failures: texts(down)},
 			{Shows: rejected, Incident: true, Variables: map[string]any{"lastSubmissionTime": "ontem"}, Failures: texts(down)},
 			{Shows: rejected, Incident: true, Failures: texts("   ")},
-		}, times(20, Sample{Shows: credential, Failures: texts("AUTHORIZATION_DENIED: credencial do portal vencida"), Left: true})...)),
+		}, times(20, Sample{Shows: credential, Failures: texts("AUTHORIZATION_DENIED: credencial do portal vencida"),
+			Left: true})...)),
 	}
 	for i := range p.Samples { // each goes elsewhere: a portal that keeps failing would hold the others
 		s := &p.Samples[i]

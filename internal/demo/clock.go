@@ -33,7 +33,8 @@ func (c EngineClock) Add(ctx context.Context, d time.Duration) error {
 	body := fmt.Sprintf(`{"offsetMilli":%d}`, d.Milliseconds())
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(body))
 	if err != nil {
-		return fmt.Errorf("--clock-url %q: %w; expected the broker's actuator, such as http://127.0.0.1:9600", c.ActuatorURL, err)
+		return fmt.Errorf("--clock-url %q: %w; expected the broker's actuator, such as http://127.0.0.1:9600", c.ActuatorURL,
+			err)
 	}
 	request.Header.Set("Content-Type", "application/json")
 	response, err := http.DefaultClient.Do(request)
@@ -45,7 +46,8 @@ func (c EngineClock) Add(ctx context.Context, d time.Duration) error {
 		return fmt.Errorf("move the engine's clock: %w", err)
 	}
 	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("move the engine's clock: %s answers %s; start the broker with ZEEBE_CLOCK_CONTROLLED=true", url, response.Status)
+		return fmt.Errorf("move the engine's clock: %s answers %s; start the broker with ZEEBE_CLOCK_CONTROLLED=true", url,
+			response.Status)
 	}
 	return nil
 }

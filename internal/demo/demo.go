@@ -23,8 +23,8 @@ const (
 
 // clockSteps move the clock over all ladders. The first ones suit timers that wait for a duration: the 1, 5 and
 // 25 s of a failed job, a queued job's own, the minute after which it looks for its dependencies, and a message's 5 s,
-// 30 s and 5 min. SUB_06's timers wait for an instant, 6, 12, 24, 48 and 96 minutes after the decision at most: where the
-// worker's clock moves too, after the step before, and else from the start.
+// 30 s and 5 min. SUB_06's timers wait for an instant, 6, 12, 24, 48 and 96 minutes after the decision at most: where
+// the worker's clock moves too, after the step before, and else from the start.
 var clockSteps = []time.Duration{
 	5 * time.Second, 30 * time.Second, time.Minute, 5 * time.Minute,
 	12 * time.Minute, 24 * time.Minute, 48 * time.Minute, 96 * time.Minute,
@@ -38,8 +38,8 @@ type Engine interface {
 	Create(ctx context.Context, processID, variables string) (int64, error)
 }
 
-// Publisher is an Engine that also takes messages. Where it is none, a queued job finds its dependencies resolved when it
-// looks again after a minute.
+// Publisher is an Engine that also takes messages. Where it is none, a queued job finds its dependencies resolved when
+// it looks again after a minute.
 type Publisher interface {
 	// Publish correlates a message with the instances that wait for it under key, now or within life.
 	Publish(ctx context.Context, name, key string, life time.Duration) error
@@ -53,8 +53,8 @@ type Options struct {
 	JSON bool
 	// Ask the worker's API, through which the people decide; nil: nobody does.
 	Ask Ask
-	// Invitation leaves some dead letters to the person who looks at the screen, says where that person finds them, and has
-	// the demo go on playing until ctx ends; empty: it ends when every sample has.
+	// Invitation leaves some dead letters to the person who looks at the screen, says where that person finds them, and
+	// has the demo go on playing until ctx ends; empty: it ends when every sample has.
 	Invitation string
 	// Clock to move; nil: the timers take the time they take.
 	Clock Clock
@@ -168,18 +168,20 @@ func (d *director) passTime(ctx context.Context) error {
 	if d.WorkerLog == "" {
 		// The engine says nothing of its incidents: the rejected ones are looked up there.
 		if d.story.quiet(ctx.Done(), calm) && d.story.waiting() == 0 {
-			d.story.note("The rejected claims wait as incidents in the engine; the worker's log says why (--worker-log shows it here).")
+			d.story.note("The rejected claims wait as incidents in the engine; the worker's log says why (--worker-log shows " +
+				"it here).")
 			return nil
 		}
 	}
 	if d.story.quiet(ctx.Done(), patience) && ctx.Err() == nil && !d.unreviewed() {
-		return errors.New("nothing has happened for " + patience.String() + " and samples are still open; is `retry-worker serve` running?")
+		return errors.New("nothing has happened for " + patience.String() +
+			" and samples are still open; is `retry-worker serve` running?")
 	}
 	return nil
 }
 
-// unreviewed tells whether what is open waits for people who cannot decide, as they have said. Where nobody answers at the
-// worker's address, the worker itself may be missing.
+// unreviewed tells whether what is open waits for people who cannot decide, as they have said. Where nobody answers at
+// the worker's address, the worker itself may be missing.
 func (d *director) unreviewed() bool {
 	if d.people == nil {
 		return true
@@ -199,7 +201,8 @@ func told(d time.Duration) string {
 
 // waitInRealTime lets the timers take the time they take.
 func (d *director) waitInRealTime(ctx context.Context) {
-	d.story.note("Jobs wait for seconds, messages for 5 s, 30 s and 5 min, claims for 5 min and more, all in real time; the demo shows\n" +
+	d.story.note("Jobs wait for seconds, messages for 5 s, 30 s and 5 min, claims for 5 min and more, all in real " +
+		"time; the demo shows\n" +
 		"what happens meanwhile (--clock-url moves the clock of a broker made for it).")
 	for d.story.quiet(ctx.Done(), patience) && ctx.Err() == nil {
 		d.story.note("Waiting for timers.")

@@ -13,7 +13,8 @@ import (
 )
 
 const (
-	// lookEvery is how often the people look for dead letters, and so what one takes to decide; the fastest there ever was.
+	// lookEvery is how often the people look for dead letters, and so what one takes to decide; the fastest there ever
+	// was.
 	lookEvery = 300 * time.Millisecond
 	// askTime bounds one request; the jobs of the samples wait for it, and have more.
 	askTime = 5 * time.Second
@@ -23,8 +24,8 @@ const (
 	silence = 5 * time.Second
 )
 
-// Ask sends a request to the worker's API, below /api/v1, and returns the answer's body, a JSON object. body nil asks by
-// GET. Its error says in one line what to do.
+// Ask sends a request to the worker's API, below /api/v1, and returns the answer's body, a JSON object. body nil asks
+// by GET. Its error says in one line what to do.
 type Ask func(ctx context.Context, path string, body any) ([]byte, error)
 
 // people decide on the samples' dead letters through the worker's API, as whoever looks at the console does. What they
@@ -100,8 +101,8 @@ func (p *people) get(ctx context.Context, path string, answer any) error {
 	return err
 }
 
-// take decides on a sample's dead letter, or leaves it. One whose process has not come to its review task yet comes again
-// at the next look.
+// take decides on a sample's dead letter, or leaves it. One whose process has not come to its review task yet comes
+// again at the next look.
 func (p *people) take(ctx context.Context, l *api.DeadLetter) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -115,12 +116,14 @@ func (p *people) take(ctx context.Context, l *api.DeadLetter) {
 	}
 }
 
-// decide lets the work be tried again at once, or lets it go. The next try waits for the lock, so that it is told later.
+// decide lets the work be tried again at once, or lets it go. The next try waits for the lock, so that it is told
+// later.
 func (p *people) decide(ctx context.Context, g *progress, l *api.DeadLetter) {
 	path, decision := "/dead-letters/"+l.ID+"/discard", map[string]any{"reason": "demonstration: not worth another try"}
 	if !g.Discard {
 		path = "/dead-letters/" + l.ID + "/retry"
-		decision = map[string]any{"reason": "demonstration: the cause is corrected", "when": "now", "forceRetry": l.ForceNeeded}
+		decision = map[string]any{"reason": "demonstration: the cause is corrected", "when": "now",
+			"forceRetry": l.ForceNeeded}
 	}
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
@@ -187,7 +190,8 @@ func (p *people) passTime(ctx context.Context, g *progress) {
 	}
 	g.moved = true
 	wait = wait.Truncate(time.Second) + time.Second
-	p.story.note("--- %s waits for its next %s. The demo moves the clock %s ahead. ---", g.ID, g.process.Work.Try, told(wait))
+	p.story.note("--- %s waits for its next %s. The demo moves the clock %s ahead. ---", g.ID, g.process.Work.Try,
+		told(wait))
 	if err := p.clock.Add(ctx, wait); err != nil {
 		p.story.note("%v", err)
 	}

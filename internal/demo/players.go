@@ -65,7 +65,8 @@ func (p *players) worker(engine worker.Engine, processes []Process) *worker.Work
 	var tasks []worker.Subscription
 	for i := range processes {
 		x := &processes[i]
-		tasks = append(tasks, worker.Subscription{JobType: x.Work.JobType, Begin: worker.Always(p.answer(p.try), x.IDVariable)})
+		tasks = append(tasks, worker.Subscription{JobType: x.Work.JobType,
+			Begin: worker.Always(p.answer(p.try), x.IDVariable)})
 		for _, t := range x.Also {
 			say := func(g *progress, _ variables) worker.Reply { return t.Answer(p, g) }
 			tasks = append(tasks, worker.Subscription{JobType: t.JobType, Begin: worker.Always(p.answer(say), x.IDVariable)})

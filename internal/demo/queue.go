@@ -27,7 +27,8 @@ func queuedJobs() Process {
 		Also: []Task{{JobType: "check-dependencies", Answer: checkDependencies}},
 		Samples: called("QUEUE-DEMO-%d", []Sample{
 			{Shows: "done at once"},
-			{Shows: "3 attempts, PT2S between them: done at the third", Variables: policy(3, "PT2S"), Failures: texts(failed, failed)},
+			{Shows: "3 attempts, PT2S between them: done at the third", Variables: policy(3, "PT2S"),
+				Failures: texts(failed, failed)},
 			{Shows: "2 attempts, 1500 ms between them: done at the second", Variables: policy(2, 1500), Failures: texts(failed)},
 			{Shows: "no retry policy: FAILED at the first failure", Failures: texts(failed), Discard: true},
 			{Shows: "an error that is not retryable: FAILED whatever is left", Variables: policy(5, "PT10S"),
@@ -63,7 +64,8 @@ func (p *players) resolve(g *progress, open int) {
 	case g.Silent:
 		p.story.say(g.Sample, "a dependency is resolved, and nobody says so")
 	case p.publisher == nil:
-		p.story.say(g.Sample, "a dependency is resolved; the demo has no way to publish the message %s here", dependencyResolved)
+		p.story.say(g.Sample, "a dependency is resolved; the demo has no way to publish the message %s here",
+			dependencyResolved)
 	default:
 		p.story.say(g.Sample, "a dependency is resolved; the message %s is published", dependencyResolved)
 		if err := p.publisher.Publish(p.ctx, dependencyResolved, g.ID, messageLife); err != nil {

@@ -134,7 +134,8 @@ func (s *story) judged(g *progress, waits time.Duration) {
 	case waits < time.Second:
 		s.say(g.Sample, "reviewed by %s: %q; the process goes on at once", v.By, v.Reason)
 	default:
-		s.say(g.Sample, "reviewed by %s: %q; the process goes on at %s", v.By, v.Reason, nextRetry(v).UTC().Format(time.RFC3339))
+		s.say(g.Sample, "reviewed by %s: %q; the process goes on at %s", v.By, v.Reason,
+			nextRetry(v).UTC().Format(time.RFC3339))
 	}
 }
 

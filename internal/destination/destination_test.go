@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"retry-worker/internal/calendar"
 	"retry-worker/internal/classify"
 )
 
@@ -39,6 +40,9 @@ func newFixture(t *testing.T, s Settings) *fixture {
 func (f *fixture) due() []Release {
 	released, lost, _ := f.gate.Due(f.now)
 	for _, r := range released {
+		if !f.gate.Settings.Calendar.IsOpen(f.now) {
+			f.t.Fatalf("%s goes at %s, when it is closed", r.Claim, f.now)
+		}
 		if r.Kind == Test {
 			for claim, sent := range f.out {
 				if f.now.Sub(sent) < canaryTimeout {
@@ -267,7 +271,55 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestRandom plays random events: never more than the pace in 10 s, never two canaries, everything released or given up,
+// closing returns a calendar of some hours of each day.
+func closing(t *testing.T, hours ...string) *calendar.Calendar {
+	t.Helper()
+	windows := make([]calendar.Window, len(hours))
+	for i, text := range hours {
+		windows[i].Hours, _ = calendar.ParseHours(text)
+	}
+	c, err := calendar.New(time.UTC, windows, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// TestClosed: what comes while it is closed goes when it opens, at the pace; a probe, or a canary, waits for that, too; what
+// cannot be sent before it closes is given to a person an hour before.
+func TestClosed(t *testing.T) {
+	s := settings(6)
+	s.Calendar = closing(t, "10:00-18:00")
+	f := newFixture(t, s)
+	if kind := f.arrive("early"); kind != "" || !f.gate.Next().Equal(start.Add(2*time.Hour)) {
+		t.Fatalf("it goes (%q), or next is %s", kind, f.gate.Next())
+	}
+	f.arrive("second")
+	released := f.until(start.Add(3 * time.Hour))
+	if len(released) != 2 || !released[0].At.Equal(start.Add(2*time.Hour)) || released[1].At.Sub(released[0].At) != 10*time.Second {
+		t.Fatalf("released %+v", released)
+	}
+	if why := released[0].Reason("unimed-sp", time.UTC); why != "unimed-sp closed until 10:00" {
+		t.Errorf("reason %q", why)
+	}
+	f.fail()
+	f.want(Down)
+	f.now = start.Add(11 * time.Hour)
+	f.gate.Hold(Held{Claim: "late", Since: f.now, Deadline: start.Add(100 * time.Hour), RetriesLeft: 5})
+	f.gate.Hold(Held{Claim: "too late", Since: f.now, Deadline: start.Add(25 * time.Hour), RetriesLeft: 5})
+	if f.due(); len(f.lost) != 1 || f.lost[0].Claim != "too late" {
+		t.Fatalf("given up: %+v", f.lost)
+	}
+	released = f.until(start.Add(26 * time.Hour))
+	if len(released) != 1 || released[0].Kind != Test || !released[0].At.Equal(start.Add(26*time.Hour)) {
+		t.Fatalf("released %+v", released)
+	}
+	if f.gate.Hold(Held{Claim: "in time", Since: f.now, Deadline: start.Add(40 * time.Hour)}); !f.gate.Queue.GiveUpAt().Equal(start.Add(33*time.Hour - time.Millisecond)) {
+		t.Errorf("given up at %s", f.gate.Queue.GiveUpAt())
+	}
+}
+
+// TestRandom plays random events: never more than the pace in 10 s, never while it is closed, never two canaries, everything released or given up,
 // and a State that came through JSON does what the other does.
 func TestRandom(t *testing.T) {
 	for seed := range uint64(300) {
@@ -276,6 +328,9 @@ func TestRandom(t *testing.T) {
 		s := settings(most)
 		if dice.IntN(3) == 0 {
 			s.Probe.URL = "https://portal.example/"
+		}
+		if dice.IntN(2) == 0 {
+			s.Calendar = closing(t, "08:10-08:30", "08:31-08:45", "10:00-12:00", "23:00-01:00")
 		}
 		f := newFixture(t, s)
 		held, bad := 0, dice.Float64()

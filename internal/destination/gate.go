@@ -41,6 +41,8 @@ type Release struct {
 	Held
 	Kind Kind
 	At   time.Time
+	// Opened is when the destination did that was closed at Since; zero where it was open.
+	Opened time.Time
 	// Number of the Outage's held claims that this one is, as far as it waited for its end; otherwise 0.
 	Number int
 	Outage Outage
@@ -67,11 +69,22 @@ func (g *Gate) Due(now time.Time) (released []Release, givenUp []Held, probe boo
 		}
 		h, _ := g.Queue.Remove(canary)
 		r := Release{Held: h, Kind: a.Release, At: now, Outage: g.State.Outage}
+		if opened := g.Settings.Calendar.Next(h.Since); opened.After(h.Since) {
+			r.Opened = opened
+		}
 		if h.Since.Before(r.Outage.Until) {
 			r.Number = r.Outage.Released
 		}
 		released = append(released, r)
 	}
+}
+
+// Hold adds a claim to the queue. Where it is closed at the deadline, the claim must go before that.
+func (g *Gate) Hold(h Held) {
+	if !h.Deadline.IsZero() {
+		h.Deadline = g.Settings.Calendar.LastSafe(h.Deadline)
+	}
+	g.Queue.Add(h)
 }
 
 // Apply tells the gate what happened.
@@ -134,6 +147,8 @@ func (r *Release) Reason(name string, zone *time.Location) string {
 		return fmt.Sprintf("%s down since %s; sent ahead to test it", name, clock(o.Since))
 	case r.Number > 0:
 		return fmt.Sprintf("%s down %s–%s; released %d of %d", name, clock(o.Since), clock(o.Until), r.Number, o.Held)
+	case !r.Opened.IsZero():
+		return name + " closed until " + clock(r.Opened)
 	case r.At.Sub(r.Since) > 0:
 		return name + " takes no more at once; waited its turn"
 	}

@@ -13,7 +13,8 @@ type Held struct {
 	Claim string
 	// Since is when it was held.
 	Since time.Time
-	// Deadline is the claim's own and Limit that of its policy's total limit; zero is none.
+	// Deadline is the last instant at which the claim can be sent, by its own, and Limit by its policy's total limit; zero
+	// is none.
 	Deadline, Limit time.Time
 	// RetriesLeft is how many failures more it can take.
 	RetriesLeft int64

@@ -5,13 +5,19 @@
 // writes. A Gate joins the State of one destination with the Queue of the claims that wait for it.
 package destination
 
-import "time"
+import (
+	"time"
+
+	"retry-worker/internal/calendar"
+)
 
 // Settings say how a destination is treated.
 type Settings struct {
 	OpensAt Threshold
 	Probe   Probe
 	Pace    Pace
+	// Calendar says when claims can be sent; nil is always.
+	Calendar *calendar.Calendar
 }
 
 // Threshold is the share of admissions that failed at which a destination counts as down.

@@ -30,21 +30,27 @@ func (s State) Step(c *Settings, e Event, now time.Time) (State, Actions) {
 func (s *State) Next(c *Settings, waiting int) time.Time {
 	var next time.Time
 	add := func(t time.Time) { next = soonest(next, t) }
+	opens := func(t time.Time) time.Time { // what was to be done while it is closed is done then
+		if c.Calendar == nil || t.IsZero() {
+			return t
+		}
+		return c.Calendar.Next(latest(t, s.Flow.At))
+	}
 	if c.Probe.URL != "" && s.HeldUntil.IsZero() {
-		add(s.NextProbe)
+		add(opens(s.NextProbe))
 	}
 	switch {
 	case s.Phase == Testing:
 		add(s.testAt())
 	case waiting == 0 && s.Phase == Ramping:
-		add(latest(s.Since, s.Flow.Last.Add(canaryTimeout)))
+		add(opens(latest(s.Since, s.Flow.Last.Add(canaryTimeout))))
 	case waiting == 0:
 	case s.Phase == Down:
-		add(s.testAt())
+		add(opens(s.testAt()))
 	default:
-		add(s.Flow.ready(s.Flow.pace(&c.Pace, s.Phase, s.Flow.At)))
+		add(opens(s.Flow.ready(s.Flow.pace(&c.Pace, s.Phase, s.Flow.At))))
 		if s.Phase == Ramping {
-			add(s.Flow.Stepped.Add(c.Pace.Step))
+			add(opens(s.Flow.Stepped.Add(c.Pace.Step)))
 		}
 	}
 	return next
@@ -80,7 +86,7 @@ func (m *machine) pass() {
 	if !m.UpUntil.IsZero() && !m.now.Before(m.UpUntil) {
 		m.UpUntil = time.Time{}
 	}
-	if m.c.Probe.URL != "" && m.HeldUntil.IsZero() && !m.now.Before(m.NextProbe) {
+	if m.c.Probe.URL != "" && m.HeldUntil.IsZero() && !m.now.Before(m.NextProbe) && m.c.Calendar.IsOpen(m.now) {
 		m.actions.Probe, m.NextProbe = true, m.now.Add(m.c.Probe.Every)
 	}
 }
@@ -138,6 +144,8 @@ func (m *machine) ramp() {
 
 func (e Turn) apply(m *machine) {
 	switch {
+	case !m.c.Calendar.IsOpen(m.now): // R29
+		return
 	case m.Phase == Down:
 		if e.Waiting > 0 && e.Canary != "" && !m.now.Before(m.testAt()) {
 			m.test(e.Canary, e.Waiting)

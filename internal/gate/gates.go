@@ -262,7 +262,7 @@ func (g *Gates) gate(s journal.Subject, e *journal.Entry) {
 
 func (g *Gates) hold(s journal.Subject, h journal.HeldJob) {
 	g.jobs[claimOf(h.JobKey)] = job{h, s}
-	g.registry.Gate(h.Destination, g.Clock.Now()).Queue.Add(destination.Held{Claim: claimOf(h.JobKey), Since: h.Since, Deadline: h.Deadline,
+	g.registry.Gate(h.Destination, g.Clock.Now()).Hold(destination.Held{Claim: claimOf(h.JobKey), Since: h.Since, Deadline: h.Deadline,
 		Limit: h.Limit, RetriesLeft: h.MaxRetries - h.Retries})
 }
 

@@ -181,6 +181,9 @@ func (g *Gates) configure() {
 	if g.registry != nil && s.Version != g.version {
 		g.version = s.Version
 		g.registry.Configure(s.Configured, s.Otherwise, g.Clock.Now())
+		for _, j := range g.jobs { // until when they can be sent may be another
+			g.hold(j.subject, j.HeldJob)
+		}
 	}
 }
 

@@ -20,7 +20,7 @@ func TestPoliciesShowIsACatalogue(t *testing.T) {
 	if r := retryWorker("policies", "check", file); r.code != exitDone || r.stderr != "" {
 		t.Fatalf("exit %d, %s", r.code, r.stderr)
 	}
-	decide := []string{"decide", "--id", "CLM-1-1", "--error", "HTTP 503", "--now", analysedAt}
+	decide := []string{"decide", "--id", "CLM-1-1", "--error", "HTTP 503", "--now", "2025-01-12T10:40:00Z"}
 	if a, b := retryWorker(decide...), retryWorker(append(decide, "--policies-file", file)...); a != b {
 		t.Errorf("the copy decides %q, the original %q", b.stdout, a.stdout)
 	}

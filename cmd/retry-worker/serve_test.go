@@ -222,23 +222,6 @@ func TestServeStopsAtASignal(t *testing.T) {
 	}
 }
 
-func TestServeEndsHardAtTheSecondSignal(t *testing.T) {
-	g := gateway.New(t, gateway.Options{})
-	hanging := g.Inject(gateway.Fault{Method: gateway.CompleteJob, Hang: true})
-	g.AddJob(analyze(`{"claimId":"CLM-1-1","submissionError":"TIMEOUT"}`))
-	p := serve(t, map[string]string{"ZEEBE_ADDRESS": g.Addr(), "RETRY_WORKER_JOB_TIMEOUT": "1h", "RETRY_WORKER_SHUTDOWN_TIMEOUT": "1h"}, "serve")
-	if err := g.WaitFor(wait.Context(t), func(gateway.Counts) bool { return hanging.Fired() > 0 }); err != nil {
-		t.Fatal(err)
-	}
-	p.signal(t, syscall.SIGTERM)
-	p.waitFor(t, `"message":"stopping: `)
-	p.signal(t, syscall.SIGTERM)
-	p.ends(t, 5*time.Second) // of the hour it may take
-	if !strings.Contains(p.output(), `"message":"stopped hard: `) {
-		t.Errorf("no word of the hard stop:\n%s", p.output())
-	}
-}
-
 func TestServeIsReadyWhenTheEngineAnswers(t *testing.T) {
 	g := gateway.New(t, gateway.Options{})
 	g.Down()

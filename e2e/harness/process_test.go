@@ -1,7 +1,6 @@
 package harness
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -75,49 +74,5 @@ func TestNothingOutlivesAKilledProcess(t *testing.T) {
 	}
 	if err := mine.Remove(); err != nil {
 		t.Error(err)
-	}
-}
-
-func TestRunSaysWhyAProgramFailed(t *testing.T) {
-	_, err := Run(t.Context(), Command{Path: "/bin/sh", Args: []string{"-c", "echo 'Error: no disk'; echo '  at Main.java'; exit 3"}})
-	if err == nil || !strings.Contains(err.Error(), "exit status 3; it said last: Error: no disk") {
-		t.Errorf("got %v", err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := Run(ctx, Command{Path: "/bin/sleep", Args: []string{"600"}}); err == nil {
-		t.Error("a program outlived its context")
-	}
-}
-
-func TestPortsAreTriedAgain(t *testing.T) {
-	tries := 0
-	err := OnFreePorts(2, func(ports []int) error {
-		if tries++; tries == 1 {
-			return fmt.Errorf("%d is already in use", ports[1])
-		}
-		return nil
-	})
-	if tries != 2 || err != nil {
-		t.Errorf("%d tries, %v", tries, err)
-	}
-}
-
-// TestTemporaryFilesOfNobody: what root gives away can be written by the user nobody.
-func TestTemporaryFilesOfNobody(t *testing.T) {
-	f, err := NewFolder("test")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Remove()
-	if err := GiveToNobody(f.Path); err != nil {
-		t.Fatal(err)
-	}
-	p, err := Run(t.Context(), Command{Path: "/bin/sh", Args: []string{"-c", "touch x && id -u"}, Dir: f.Path, User: Nobody()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if p.LastLine() == "0" {
-		t.Error("it ran as root")
 	}
 }

@@ -34,22 +34,6 @@ func TestHalfFailedStartClosesWhatWasOpened(t *testing.T) {
 	l.Close()
 }
 
-func TestPortInUseStopsTheStart(t *testing.T) {
-	leavesNothing(t)
-	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer taken.Close()
-	s := settings(t, gateway.Nowhere(t))
-	s.OpsAddr = taken.Addr().String()
-	_, err = app.New(s, buildInfo, log)
-	want := "listen for metrics and probes: listen tcp " + s.OpsAddr + ": bind: address already in use; choose another RETRY_WORKER_OPS_ADDR"
-	if err == nil || err.Error() != want {
-		t.Errorf("got %v, want %s", err, want)
-	}
-}
-
 func TestStopWithoutAnEngineIsQuick(t *testing.T) {
 	leavesNothing(t)
 	r := serve(t, settings(t, gateway.Nowhere(t)))
@@ -59,62 +43,6 @@ func TestStopWithoutAnEngineIsQuick(t *testing.T) {
 	}
 	r.stop()
 	r.returned(t, 2*time.Second) // of the 20 s it may take
-}
-
-// An engine that takes connections and answers nothing must not hold a stop beyond its time.
-func TestStopWithAFrozenEngineKeepsTheShutdownTimeout(t *testing.T) {
-	leavesNothing(t)
-	g := gateway.New(t, gateway.Options{})
-	s := settings(t, g.Addr())
-	s.ShutdownTimeout = 3 * time.Second
-	r := serve(t, s)
-	if err := g.WaitFor(wait.Context(t), func(c gateway.Counts) bool { return c.Waiting == 5 }); err != nil {
-		t.Fatal(err)
-	}
-	g.Freeze()
-	r.stop()
-	r.returned(t, s.ShutdownTimeout)
-}
-
-// Nor must a job that could be answered for an hour yet.
-func TestStopWithAnAnswerThatHangsKeepsTheShutdownTimeout(t *testing.T) {
-	leavesNothing(t)
-	g := gateway.New(t, gateway.Options{})
-	hanging := g.Inject(gateway.Fault{Method: gateway.CompleteJob, Hang: true})
-	g.AddJob(analyze("CLM-1-1", "TIMEOUT", 0))
-	s := settings(t, g.Addr())
-	s.JobTimeout, s.ShutdownTimeout = time.Hour, 2*time.Second
-	r := serve(t, s)
-	if err := g.WaitFor(wait.Context(t), func(gateway.Counts) bool { return hanging.Fired() > 0 }); err != nil {
-		t.Fatal(err)
-	}
-	r.stop()
-	if took := r.endedHard(t, s.ShutdownTimeout); took < s.ShutdownTimeout/2 {
-		t.Errorf("gave up after %v, of %v it had", took, s.ShutdownTimeout)
-	}
-	if len(logged.with(t, "message", "stopped hard: jobs that were not answered come back after their time-out")) != 1 {
-		t.Errorf("no word in the log that the stop was a hard one:\n%s", logged)
-	}
-}
-
-func TestKillReturnsAtOnce(t *testing.T) {
-	for _, name := range []string{"after a stop", "without a stop"} {
-		t.Run(name, func(t *testing.T) {
-			leavesNothing(t)
-			g := gateway.New(t, gateway.Options{})
-			hanging := g.Inject(gateway.Fault{Method: gateway.CompleteJob, Hang: true})
-			g.AddJob(analyze("CLM-1-1", "TIMEOUT", 0))
-			r := serve(t, settings(t, g.Addr()))
-			if err := g.WaitFor(wait.Context(t), func(gateway.Counts) bool { return hanging.Fired() > 0 }); err != nil {
-				t.Fatal(err)
-			}
-			if name == "after a stop" {
-				r.stop()
-			}
-			r.kill()
-			r.endedHard(t, 2*time.Second) // the answer may take 4.5 s, a stop 20 s
-		})
-	}
 }
 
 func TestReadyFromTheFirstAnsweredPollOn(t *testing.T) {

@@ -139,12 +139,6 @@ func (r *service) returned(t *testing.T, atMost time.Duration) time.Duration {
 	return r.ended(t, atMost, nil)
 }
 
-// endedHard waits for a stop that left jobs behind, and said so.
-func (r *service) endedHard(t *testing.T, atMost time.Duration) time.Duration {
-	t.Helper()
-	return r.ended(t, atMost, app.ErrHardStop)
-}
-
 func (r *service) ended(t *testing.T, atMost time.Duration, want error) time.Duration {
 	t.Helper()
 	began := time.Now()

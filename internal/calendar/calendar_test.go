@@ -298,14 +298,3 @@ func TestEveryStateHasASet(t *testing.T) {
 		}
 	}
 }
-
-var sink time.Time
-
-// BenchmarkNext looks for the next opening while it is closed, mostly for weeks.
-func BenchmarkNext(b *testing.B) {
-	c := of(b, saoPaulo, "BR-SP", "days 1-5, mon-fri, 08:00-18:00")
-	at := time.Date(2026, 11, 6, 0, 0, 0, 0, time.UTC)
-	for i := range b.N {
-		sink = c.Next(at.Add(time.Duration(i%30) * 13 * time.Hour))
-	}
-}

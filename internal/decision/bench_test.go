@@ -23,25 +23,6 @@ var cases = []struct {
 	{"2 kB", claim("1", strings.Repeat("at br.com.hospital.Envio(Envio.java:15037)\t", 48)), decision.Retry, 6},
 }
 
-func BenchmarkReadAndDecide(b *testing.B) {
-	for _, c := range cases {
-		b.Run(c.name, func(b *testing.B) { benchmark(b, decisiontest.TISSSubmission(), c.v, c.outcome) })
-	}
-}
-
-func benchmark(b *testing.B, p *decision.Policy, v decision.Variables, want decision.Outcome) {
-	b.ReportAllocs()
-	for b.Loop() {
-		f, rejection := p.Read(v)
-		if rejection != nil {
-			b.Fatal(rejection)
-		}
-		if d := decision.Decide(&f, p, decision.Past{}, analysed); d.Outcome != want {
-			b.Fatal(d.Outcome, d.MatchedRule, d.MatchedText)
-		}
-	}
-}
-
 // TestDecisionAllocations: issue 4's bound, which unlike nanoseconds is the same on every machine.
 func TestDecisionAllocations(t *testing.T) {
 	p := decisiontest.TISSSubmission()

@@ -1,7 +1,6 @@
 package decision_test
 
 import (
-	"hash/fnv"
 	"math"
 	"strconv"
 	"sync"
@@ -138,58 +137,6 @@ func correlation(a, b []float64) float64 {
 		ab, aa, bb = ab+a[i]*b[i], aa+a[i]*a[i], bb+b[i]*b[i]
 	}
 	return ab / math.Sqrt(aa*bb)
-}
-
-// TestJitterChecksCatchWrongGenerators: the same checks on generators that are wrong on purpose.
-func TestJitterChecksCatchWrongGenerators(t *testing.T) {
-	right := jitterRatios(0)
-	tests := []struct {
-		name string
-		// generator makes a wrong ratio of a right one.
-		generator func(ratio float64, i int) float64
-		// coarse tells that BIL-004's 30 % sees it too; the rest is for the finer chi-square.
-		coarse bool
-	}{
-		{"±10 %, RN-BIL-005 §2.1's slip", func(r float64, _ int) float64 { return r / 2 }, true},
-		{"±80 %, RN-BIL-004 §4.4's slip", func(r float64, _ int) float64 { return r * 4 }, true},
-		{"±19 %", func(r float64, _ int) float64 { return r * 0.95 }, false},
-		{"±21 %", func(r float64, _ int) float64 { return r * 1.05 }, true},
-		{"upwards only", func(r float64, _ int) float64 { return math.Abs(r) }, true},
-		{"no jitter", func(float64, int) float64 { return 0 }, true},
-		{"the sum of two draws", func(r float64, i int) float64 { return (r + right[(i+1)%subjects]) / 2 }, true},
-		{"skewed a little", func(r float64, _ int) float64 { return 0.4*math.Pow((r+0.2)/0.4, 1.05) - 0.2 }, false},
-		{"skewed much", func(r float64, _ int) float64 { return (r+0.2)*(r+0.2)/0.4 - 0.2 }, true},
-		{"a seventh of a hash", func(_ float64, i int) float64 { return 0.4*float64(hashOf(i)%7)/7 - 0.2 }, true},
-		{"whole percents", func(r float64, _ int) float64 { return math.Round(r*100) / 100 * 0.999 }, false},
-		{"one in fifty forgets its jitter", func(r float64, i int) float64 {
-			if i%50 == 0 {
-				return 0.1999
-			}
-			return r
-		}, false},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			wrong := make([]float64, len(right))
-			for i, r := range right {
-				wrong[i] = tt.generator(r, i)
-			}
-			fit, worst := chiSquare(wrong), deviation(wrong)
-			t.Logf("chi-square %.0f, deviation %.0f %%", fit, 100*worst)
-			if fit <= chiSquareBound {
-				t.Errorf("chi-square %.2f lets it pass", fit)
-			}
-			if tt.coarse && worst <= worstBin {
-				t.Errorf("the deviation of %.2f lets it pass", worst)
-			}
-		})
-	}
-}
-
-func hashOf(i int) uint32 {
-	h := fnv.New32a()
-	h.Write([]byte(strconv.Itoa(i)))
-	return h.Sum32()
 }
 
 // TestMinutesAreAsLikelyAsR5Says: rounding shares the draws out as R5 does: half a share at each end,

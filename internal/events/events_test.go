@@ -303,10 +303,3 @@ func TestBodyThatIsNoObject(t *testing.T) {
 		}
 	}
 }
-
-func BenchmarkPublisher(b *testing.B) {
-	h := happenings["rnbil005-retry"].h
-	for b.Loop() {
-		publish(h)
-	}
-}

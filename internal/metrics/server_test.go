@@ -127,22 +127,6 @@ func TestCloseIsBounded(t *testing.T) {
 	}
 }
 
-func TestPortInUseIsSaidInOneLine(t *testing.T) {
-	m := metrics.New(metrics.Build{}, decisiontest.Policies())
-	r := &metrics.Readiness{}
-	first := listen(t, m, r)
-	second, err := metrics.Listen(first.Addr(), m, r, false)
-	if err == nil {
-		_ = second.Close(context.Background())
-		t.Fatal("two servers listen at one address")
-	}
-	want := "listen for metrics and probes: listen tcp " + first.Addr() +
-		": bind: address already in use; choose another RETRY_WORKER_OPS_ADDR"
-	if err.Error() != want {
-		t.Errorf("got %q, want %q", err, want)
-	}
-}
-
 // Profiles hold what is in memory: they are served only where somebody switched them on, and there only.
 func TestProfilesOnlyWhereSwitchedOn(t *testing.T) {
 	for _, on := range []bool{false, true} {

@@ -17,7 +17,6 @@ import (
 	server "retry-worker/e2e/harness/nats"
 	"retry-worker/e2e/harness/postgres"
 	"retry-worker/internal/events"
-	"retry-worker/internal/journal"
 	"retry-worker/internal/outbox"
 	"retry-worker/internal/testkit/wait"
 )
@@ -238,63 +237,4 @@ func TestTwoReplicasOnPostgreSQL(t *testing.T) {
 		t.Error("the first was through before it was killed")
 	}
 	checkStream(t, n, 2010)
-}
-
-// BenchmarkRelay empties an outbox of 20,000 real events into a real server: SQLite, JetStream on disk, this machine.
-func BenchmarkRelay(b *testing.B) {
-	const decisions = 10_000
-	for b.Loop() {
-		b.StopTimer()
-		n := startServer(b, server.Settings{})
-		l := startLine(b, sqliteURL(b), n.URL(), "a", false)
-		l.decide(b, 2000, decisions/2000)
-		stop, halt := context.WithCancel(context.Background())
-		var relay sync.WaitGroup
-		b.StartTimer()
-		began := time.Now()
-		relay.Go(func() { l.relay.Run(stop, stop) })
-		wait.Until(b, "all is sent", func() bool { return l.sent.Load() == 2*decisions })
-		b.ReportMetric(2*decisions/time.Since(began).Seconds(), "events/s")
-		b.StopTimer()
-		halt()
-		relay.Wait()
-		l.stop()
-		n.Kill()
-		b.StartTimer()
-	}
-}
-
-// BenchmarkRecording records 10,000 decisions of 200 at a time: with no events, with events in the outbox, and with a
-// relay that sends them meanwhile; what is left then is sent within "behind-ms".
-func BenchmarkRecording(b *testing.B) {
-	for _, kind := range []string{"no events", "outbox", "outbox and relay"} {
-		b.Run(kind, func(b *testing.B) {
-			const decisions = 10_000
-			for b.Loop() {
-				b.StopTimer()
-				n := startServer(b, server.Settings{})
-				l, err := open(sqliteURL(b), n.URL(), "a")
-				if err != nil {
-					b.Fatal(err)
-				}
-				if kind == "no events" {
-					l.journal = journal.New(l.store, time.Now, nil, journal.NoHooks())
-				}
-				l.run(kind == "outbox and relay")
-				b.StartTimer()
-				began := time.Now()
-				l.decide(b, 200, decisions/200)
-				decided := time.Now()
-				b.ReportMetric(decisions/decided.Sub(began).Seconds(), "decisions/s")
-				if kind == "outbox and relay" {
-					l.awaitEmpty(b)
-					b.ReportMetric(float64(time.Since(decided).Milliseconds()), "behind-ms")
-				}
-				b.StopTimer()
-				l.stop()
-				n.Kill()
-				b.StartTimer()
-			}
-		})
-	}
 }

@@ -1,9 +1,7 @@
 package redact_test
 
 import (
-	"fmt"
 	"testing"
-	"time"
 
 	"retry-worker/internal/redact"
 )
@@ -31,60 +29,6 @@ var typical = []struct {
 	{"bare CPF", "INVALID_PATIENT_DATA - CPF inválido: {bad}", 1},
 	{"name and CPF", "CPF do beneficiário Maria da Silva inválido: {bad}", 1},
 	{"XML", "<ans:cpf>{bad}</ans:cpf><ans:nomeBeneficiario>MARIA</ans:nomeBeneficiario>", 1},
-}
-
-func BenchmarkText(b *testing.B) {
-	for _, c := range typical {
-		text := fill(c.text)
-		b.Run(c.name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				redact.Text(text)
-			}
-		})
-	}
-}
-
-func BenchmarkLine(b *testing.B) {
-	for _, c := range typical[:6] {
-		text := fill(c.text)
-		b.Run(c.name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				redact.Line(text, 1000)
-			}
-		})
-	}
-	b.Run("1 MB", func(b *testing.B) {
-		text := repeat("INVALID_PATIENT_DATA - CPF inválido: "+punctuated(cpf)+"\n", 1<<20)
-		for b.Loop() {
-			redact.Line(text, 1000)
-		}
-	})
-}
-
-// BenchmarkLinear reports time per byte at 1 kB and at 1 MB, and their ratio: about 1 is linear.
-func BenchmarkLinear(b *testing.B) {
-	for _, text := range append([]string{fill("INVALID_PATIENT_DATA - CPF inválido: {cpf.}; "), "TIMEOUT - Connection timeout after 30s; "}, hard...) {
-		b.Run(fmt.Sprintf("%q", text), func(b *testing.B) {
-			small, large := repeat(text, 1<<10), repeat(text, 1<<20)
-			var atSmall, atLarge time.Duration
-			for b.Loop() {
-				started := time.Now()
-				for range 1 << 10 {
-					redact.Text(small)
-				}
-				between := time.Now()
-				redact.Text(large)
-				atSmall += between.Sub(started)
-				atLarge += time.Since(between)
-			}
-			bytes := float64(b.N) * (1 << 20)
-			b.ReportMetric(float64(atSmall)/bytes, "ns/B@1kB")
-			b.ReportMetric(float64(atLarge)/bytes, "ns/B@1MB")
-			b.ReportMetric(float64(atLarge)/float64(atSmall), "ratio")
-		})
-	}
 }
 
 // TestAllocations: nothing where there is nothing to take, else the result alone.

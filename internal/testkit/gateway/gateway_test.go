@@ -1,8 +1,6 @@
 package gateway_test
 
 import (
-	"net/http"
-	"net/url"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -73,26 +71,4 @@ func activate(t *testing.T, client pb.GatewayClient) *pb.ActivatedJob {
 		t.Fatal(err)
 	}
 	return answer.Jobs[0]
-}
-
-// TestIDP issues a token for the right secret only, until it is revoked.
-func TestIDP(t *testing.T) {
-	p := gateway.NewIDP(t, "worker", "secret", "")
-	for secret, want := range map[string]int{"secret": http.StatusOK, "wrong": http.StatusUnauthorized} {
-		r, err := http.PostForm(p.URL(), url.Values{"grant_type": {"client_credentials"}, "client_id": {"worker"}, "client_secret": {secret}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		_ = r.Body.Close()
-		if r.StatusCode != want {
-			t.Errorf("with %q: %s", secret, r.Status)
-		}
-	}
-	if p.Counts().Issued != 1 || !p.Accepts("token-1") {
-		t.Errorf("the token is not accepted; counted %+v", p.Counts())
-	}
-	p.Revoke()
-	if p.Accepts("token-1") {
-		t.Error("a revoked token is accepted")
-	}
 }

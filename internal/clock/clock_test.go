@@ -1,4 +1,4 @@
-package testkit_test
+package clock_test
 
 import (
 	"context"
@@ -7,23 +7,7 @@ import (
 	"time"
 
 	"retry-worker/internal/clock"
-	"retry-worker/internal/testkit"
 )
-
-// TestFaster: an hour of it is a minute of this machine's, and a second process agrees.
-func TestFaster(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		origin := time.Now()
-		c := testkit.FastClock{Origin: origin, Times: 60}
-		c.Rest(t.Context(), time.Hour)
-		if real := time.Since(origin); real != time.Minute {
-			t.Errorf("an hour's rest took %s, want a minute", real)
-		}
-		if later := (testkit.FastClock{Origin: origin, Times: 60}).Now().Sub(origin); later != time.Hour {
-			t.Errorf("its clock went %s, want an hour", later)
-		}
-	})
-}
 
 func TestMachineRests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

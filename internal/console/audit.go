@@ -54,8 +54,8 @@ func auditForm(q url.Values) *auditData {
 
 func (p *Pages) audit(v *visit, o *open) (*page, error) {
 	d := auditForm(v.r.URL.Query())
-	d.Policies = options(append(p.Catalogue().Policies.Names(), d.Policy), d.Policy, v.lang.policy)
-	pg := &page{name: "audit", section: "audit", title: v.lang.T("audit.title"), data: d}
+	d.Policies = options(append(p.Catalogue().Policies.Names(), d.Policy), d.Policy, v.Lang.policy)
+	pg := &page{name: "audit", section: "audit", title: v.T("audit.title"), data: d}
 	head, err := o.Head(v.r.Context())
 	if err != nil {
 		return nil, unreadable(err)
@@ -82,7 +82,7 @@ func (p *Pages) audit(v *visit, o *open) (*page, error) {
 		d.Rows = append(d.Rows, v.auditRow(&records[i]))
 	}
 	d.Export, d.ExportCSV = d.exportURL(audit.JSONLines), d.exportURL(audit.CSV)
-	pg.summary = v.lang.T("audit.summary", v.lang.Number(head.Record))
+	pg.summary = v.T("audit.summary", v.Number(head.Record))
 	return pg, nil
 }
 
@@ -90,7 +90,7 @@ func (p *Pages) audit(v *visit, o *open) (*page, error) {
 func (v *visit) recordFilter(d *auditData) (f journal.RecordFilter, ok bool) {
 	if d.ID != "" {
 		if d.Policy == "" {
-			d.Wrong, d.WrongField = v.lang.T("audit.wrong.policy"), "policy"
+			d.Wrong, d.WrongField = v.T("audit.wrong.policy"), "policy"
 			return f, false
 		}
 		f.Subject = journal.Subject{Tenant: d.Tenant, Policy: d.Policy, ID: d.ID}
@@ -99,17 +99,17 @@ func (v *visit) recordFilter(d *auditData) (f journal.RecordFilter, ok bool) {
 		}
 	}
 	if d.ID == "" && d.Policy != "" {
-		d.Wrong, d.WrongField = v.lang.T("audit.wrong.id"), "id"
+		d.Wrong, d.WrongField = v.T("audit.wrong.id"), "id"
 		d.Export, d.ExportCSV = d.exportURL(audit.JSONLines), d.exportURL(audit.CSV)
 		return f, false
 	}
 	var wrong error
 	if f.Since, wrong = v.instant(d.Since); wrong != nil {
-		d.Wrong, d.WrongField = v.lang.T("audit.wrong.time"), "since"
+		d.Wrong, d.WrongField = v.T("audit.wrong.time"), "since"
 		return f, false
 	}
 	if f.Until, wrong = v.instant(d.Until); wrong != nil {
-		d.Wrong, d.WrongField = v.lang.T("audit.wrong.time"), "until"
+		d.Wrong, d.WrongField = v.T("audit.wrong.time"), "until"
 		return f, false
 	}
 	return f, true
@@ -186,18 +186,18 @@ func (d *auditData) exportURL(f audit.Format) string {
 }
 
 func (v *visit) auditRow(r *journal.Record) auditRow {
-	row := auditRow{Record: v.lang.Number(recordOf(r)), ID: r.Subject.ID, Policy: r.Subject.Policy}
+	row := auditRow{Record: v.Number(recordOf(r)), ID: r.Subject.ID, Policy: r.Subject.Policy}
 	var e event
 	if r.Attempt != nil {
 		a := r.Attempt
-		row.Kind, row.At = v.lang.T("audit.kind.attempt"), v.at(a.Decision.AnalysedAt)
-		row.Says = v.lang.T("event.attempt", v.lang.Number(a.Number)) + " " + v.outcome(a)
+		row.Kind, row.At = v.T("audit.kind.attempt"), v.at(a.Decision.AnalysedAt)
+		row.Says = v.T("event.attempt", v.Number(a.Number)) + " " + v.outcome(a)
 		if a.Decision.Outcome != decision.MaxRetriesExceeded {
-			row.Says = v.lang.T("event.attempt", v.lang.Number(a.Number)) + " " + v.lang.reason(a.Decision.Reason) + ". " + v.outcome(a)
+			row.Says = v.T("event.attempt", v.Number(a.Number)) + " " + v.reason(a.Decision.Reason) + ". " + v.outcome(a)
 		}
 	} else {
 		e = v.entry(r.Entry, bodyOf(r.Entry))
-		row.Kind, row.At, row.By = v.lang.Or("audit.kind."+string(r.Entry.Kind), string(r.Entry.Kind)), v.at(r.Entry.At), e.By
+		row.Kind, row.At, row.By = v.Or("audit.kind."+string(r.Entry.Kind), string(r.Entry.Kind)), v.at(r.Entry.At), e.By
 		row.Says = e.Title
 		if e.Words != "" {
 			row.Says += " “" + e.Words + "”"
@@ -214,7 +214,7 @@ func (v *visit) auditRow(r *journal.Record) auditRow {
 		row.URL = portalURL(row.ID)
 	}
 	if row.ID == "" && e.Run != "" {
-		row.ID, row.URL = v.lang.T("event.kind.bulk"), e.Run
+		row.ID, row.URL = v.T("event.kind.bulk"), e.Run
 	}
 	return row
 }
@@ -222,9 +222,9 @@ func (v *visit) auditRow(r *journal.Record) auditRow {
 func (v *visit) outcome(a *journal.Attempt) string {
 	d := &a.Decision
 	if d.ShouldRetry() {
-		return v.lang.T("event.retry", v.lang.retry(d.RetryCount, d.MaxRetries))
+		return v.T("event.retry", v.retry(d.RetryCount, d.MaxRetries))
 	}
-	return v.lang.T("event.final."+finalKind(d), v.lang.Number(d.MaxRetries))
+	return v.T("event.final."+finalKind(d), v.Number(d.MaxRetries))
 }
 
 // exportTime that each page of an export may take; the whole may take as long as it needs.

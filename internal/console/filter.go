@@ -123,18 +123,18 @@ func planURL(f journal.DeadLetterFilter) string { return address("/bulk-runs/new
 
 // filterFacts say a filter in words. cause is what its fingerprint stands for; where that is not known, it is named itself.
 func (v *visit) filterFacts(f *journal.DeadLetterFilter, cause string) []fact {
-	all := []fact{{v.lang.T("col.policy"), v.lang.policy(f.Policy)}}
+	all := []fact{{v.T("col.policy"), v.Lang.policy(f.Policy)}}
 	if f.Team != "" {
-		all = append(all, fact{v.lang.T("col.team"), v.lang.team(f.Team)})
+		all = append(all, fact{v.T("col.team"), v.team(f.Team)})
 	}
 	if f.Reason != "" {
-		all = append(all, fact{v.lang.T("col.reason"), v.lang.reason(f.Reason)})
+		all = append(all, fact{v.T("col.reason"), v.reason(f.Reason)})
 	}
 	if f.Fingerprint != "" && cause == "" {
 		cause = f.Fingerprint
 	}
-	all = append(all, fact{v.lang.T("col.cause"), cause}, fact{v.lang.T("filter.since"), v.when(f.Since)}, fact{v.lang.T("filter.until"), v.when(f.Until)},
-		fact{v.lang.T("filter.q"), f.Query})
+	all = append(all, fact{v.T("col.cause"), cause}, fact{v.T("filter.since"), v.when(f.Since)}, fact{v.T("filter.until"), v.when(f.Until)},
+		fact{v.T("filter.q"), f.Query})
 	return slices.DeleteFunc(all, func(x fact) bool { return x.Value == "" })
 }
 

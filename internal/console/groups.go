@@ -76,20 +76,20 @@ func (p *Pages) groups(v *visit, o *open) (*page, error) {
 	if cursor != "" {
 		d.First = groupsURL(f, "")
 	}
-	return &page{name: "groups", section: "dead-letters", title: v.lang.T("groups.title"), data: d, summary: v.lang.Count("groups.summary", int64(len(groups)))}, nil
+	return &page{name: "groups", section: "dead-letters", title: v.T("groups.title"), data: d, summary: v.Count("groups.summary", int64(len(groups)))}, nil
 }
 
 // causeRow of a group; f is the filter that it was found by, which its links keep.
 func (v *visit) causeRow(g *deadletter.Group, f journal.DeadLetterFilter) causeRow {
 	teams := make([]string, len(g.Teams))
 	for i, team := range g.Teams {
-		teams[i] = v.lang.team(team)
+		teams[i] = v.team(team)
 	}
 	f.Fingerprint = g.Cause.ID
 	row := causeRow{
 		Fingerprint: g.Cause.ID, Pattern: g.Cause.Pattern, Policy: g.Cause.Policy, Name: v.causeName(g), Class: v.class(g.Cause.Classification),
 		Teams: strings.Join(teams, ", "), N: g.N, First: v.ago(g.First), Last: v.ago(g.Last), SampleID: g.Sample.Subject.ID, SampleURL: subjectURL(g.Sample.Subject),
-		Show: listURL(f, ""), ShowText: v.lang.Count("groups.show", g.N), ActText: v.lang.Count("groups.act", g.N),
+		Show: listURL(f, ""), ShowText: v.Count("groups.show", g.N), ActText: v.Count("groups.act", g.N),
 	}
 	if f.State != deadletter.AllStates {
 		row.Act = planURL(f)
@@ -101,10 +101,10 @@ func (v *visit) causeRow(g *deadletter.Group, f journal.DeadLetterFilter) causeR
 // unless that is only that their retries were used up.
 func (v *visit) causeName(g *deadletter.Group) string {
 	reason, given := g.Cause.Reason, g.Sample.Reason
-	if _, named := texts()["reason."+string(reason)][v.lang]; !named && given != "" && given != decision.ReasonMaxRetries && given != decision.ReasonTimeLimit {
+	if _, named := texts()["reason."+string(reason)][v.Lang]; !named && given != "" && given != decision.ReasonMaxRetries && given != decision.ReasonTimeLimit {
 		reason = given
 	}
-	return v.lang.reason(reason)
+	return v.reason(reason)
 }
 
 // cause that a fingerprint stands for, whatever became of its dead letters; nil where nothing is known of it.

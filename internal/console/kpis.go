@@ -50,7 +50,7 @@ func (v *visit) kpiTable(all []kpi.KPI) kpiTable {
 		if !ok {
 			at = len(t.Rows)
 			rows[k.Name] = at
-			t.Rows = append(t.Rows, kpiRow{Name: v.lang.Or("kpi."+k.Name, k.Name), Window: v.window(k.Window), Goals: v.goals(k)})
+			t.Rows = append(t.Rows, kpiRow{Name: v.Or("kpi."+k.Name, k.Name), Window: v.window(k.Window), Goals: v.goals(k)})
 		}
 		cell := v.kpiCell(k)
 		t.Rows[at].Cells = append(t.Rows[at].Cells, cell)
@@ -63,26 +63,26 @@ func (v *visit) kpiTable(all []kpi.KPI) kpiTable {
 
 func (v *visit) window(hours float64) string {
 	if hours <= kpi.Daily.Hours() {
-		return v.lang.T("kpi.daily")
+		return v.T("kpi.daily")
 	}
-	return v.lang.T("kpi.weekly")
+	return v.T("kpi.weekly")
 }
 
 func (v *visit) kpiCell(k *kpi.KPI) kpiCell {
-	c := kpiCell{Policy: k.Policy, Badge: Badge{"off", v.lang.T("kpi.none")}, Goals: v.goals(k)}
+	c := kpiCell{Policy: k.Policy, Badge: Badge{"off", v.T("kpi.none")}, Goals: v.goals(k)}
 	if k.Value == nil {
 		return c
 	}
-	c.Value, c.Samples = v.lang.quantity(k.Unit, *k.Value), v.lang.Count("kpi.samples", k.Samples)
-	c.Badge = Badge{"ok", v.lang.T("kpi.met")}
+	c.Value, c.Samples = v.quantity(k.Unit, *k.Value), v.Count("kpi.samples", k.Samples)
+	c.Badge = Badge{"ok", v.T("kpi.met")}
 	for _, g := range k.Goals {
 		switch {
 		case g.Holds == nil:
 		case g.Kind == kpi.Alert && *g.Holds:
-			c.Badge = Badge{"bad", v.lang.T("kpi.alert")}
+			c.Badge = Badge{"bad", v.T("kpi.alert")}
 			return c
 		case g.Kind == kpi.Target && !*g.Holds:
-			c.Badge = Badge{"warn", v.lang.T("kpi.missed")}
+			c.Badge = Badge{"warn", v.T("kpi.missed")}
 		}
 	}
 	return c
@@ -93,7 +93,7 @@ func (v *visit) goals(k *kpi.KPI) []string {
 	signs := strings.NewReplacer(">=", "≥", "<=", "≤")
 	all := make([]string, 0, len(k.Goals))
 	for _, g := range k.Goals {
-		all = append(all, v.lang.T("kpi.goal."+g.Kind, signs.Replace(g.Compare), v.lang.quantity(k.Unit, g.Limit), g.Rule))
+		all = append(all, v.T("kpi.goal."+g.Kind, signs.Replace(g.Compare), v.quantity(k.Unit, g.Limit), g.Rule))
 	}
 	return all
 }

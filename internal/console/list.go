@@ -57,7 +57,7 @@ type viewLink struct {
 // views of the dead letters: one by one, and by cause.
 func (v *visit) views(current string, f journal.DeadLetterFilter) []viewLink {
 	return []viewLink{
-		{v.lang.T("view.list"), listURL(f, ""), current == "list"}, {v.lang.T("view.groups"), groupsURL(f, ""), current == "groups"},
+		{v.T("view.list"), listURL(f, ""), current == "list"}, {v.T("view.groups"), groupsURL(f, ""), current == "groups"},
 	}
 }
 
@@ -115,11 +115,11 @@ func (p *Pages) deadLetters(v *visit, o *open) (*page, error) {
 	if cursor != "" {
 		d.First = listURL(f, "")
 	}
-	summary := v.lang.Count("letters."+f.State, d.Matching)
+	summary := v.Count("letters."+f.State, d.Matching)
 	if !d.States[0].Known {
 		summary = ""
 	}
-	return &page{name: "dead-letters", section: "dead-letters", title: v.lang.T("list.title"), data: d, summary: summary}, nil
+	return &page{name: "dead-letters", section: "dead-letters", title: v.T("list.title"), data: d, summary: summary}, nil
 }
 
 // listed is the list's page with its filter, and no rows yet.
@@ -149,7 +149,7 @@ func (v *visit) act(o *open, f journal.DeadLetterFilter, matching int64) (*actio
 	if f.State != states[0] || !narrowed(f) {
 		return nil, nil
 	}
-	a := &action{URL: planURL(f), Text: v.lang.T("list.act")}
+	a := &action{URL: planURL(f), Text: v.T("list.act")}
 	if searched(&f) {
 		return a, nil // the plan counts them
 	}
@@ -163,7 +163,7 @@ func (v *visit) act(o *open, f journal.DeadLetterFilter, matching int64) (*actio
 	if matching == 0 {
 		return nil, nil
 	}
-	a.Text = v.lang.Count("list.act", matching)
+	a.Text = v.Count("list.act", matching)
 	return a, nil
 }
 
@@ -174,8 +174,8 @@ func (p *Pages) misread(v *visit, o *open, f journal.DeadLetterFilter, q url.Val
 		return nil, err
 	}
 	d.Since, d.Until, d.Act = plain(q.Get("since"), maxQueryBytes), plain(q.Get("until"), maxQueryBytes), nil
-	d.WrongField, d.Wrong = wrong, v.lang.T("filter.wrong.time")
-	return &page{status: http.StatusUnprocessableEntity, name: "dead-letters", section: "dead-letters", title: v.lang.T("list.title"), data: d, fixed: true}, nil
+	d.WrongField, d.Wrong = wrong, v.T("filter.wrong.time")
+	return &page{status: http.StatusUnprocessableEntity, name: "dead-letters", section: "dead-letters", title: v.T("list.title"), data: d, fixed: true}, nil
 }
 
 // mostLooks at what a search may have to skip, before the reader is asked whether to go on.
@@ -211,11 +211,11 @@ func (p *Pages) choices(v *visit, d *listData, counts []deadletter.Count) {
 	for _, s := range states {
 		there := *f
 		there.State = s
-		d.States = append(d.States, stateLink{v.lang.T("list.state." + s), listURL(there, ""), numbers[s], !bounded, s == f.State})
+		d.States = append(d.States, stateLink{v.T("list.state." + s), listURL(there, ""), numbers[s], !bounded, s == f.State})
 	}
-	d.Policies = options(append(policies, p.Catalogue().Policies.Names()...), f.Policy, v.lang.policy)
-	d.Teams = options(teams, string(f.Team), func(s string) string { return v.lang.team(decision.Team(s)) })
-	d.Reasons = options(reasons, string(f.Reason), func(s string) string { return v.lang.reason(decision.Reason(s)) })
+	d.Policies = options(append(policies, p.Catalogue().Policies.Names()...), f.Policy, v.Lang.policy)
+	d.Teams = options(teams, string(f.Team), func(s string) string { return v.team(decision.Team(s)) })
+	d.Reasons = options(reasons, string(f.Reason), func(s string) string { return v.reason(decision.Reason(s)) })
 }
 
 // options are the values, each once, by their names.
@@ -233,16 +233,16 @@ func options(values []string, selected string, name func(string) string) []optio
 
 func (v *visit) letterRow(item *deadletter.Item, o *open) letterRow {
 	row := letterRow{
-		ID: item.Subject.ID, URL: subjectURL(item.Subject), Policy: item.Subject.Policy, State: v.lang.deadLetterBadge(item.State),
-		Reason: item.Reason, Error: item.Error, Team: v.lang.team(item.Team), Created: v.ago(item.CreatedAt),
-		Retries: v.lang.T("list.retries", v.lang.retries(item.RetryCount, item.MaxRetries)),
+		ID: item.Subject.ID, URL: subjectURL(item.Subject), Policy: item.Subject.Policy, State: v.deadLetterBadge(item.State),
+		Reason: item.Reason, Error: item.Error, Team: v.team(item.Team), Created: v.ago(item.CreatedAt),
+		Retries: v.T("list.retries", v.retries(item.RetryCount, item.MaxRetries)),
 	}
 	switch {
 	case item.State == journal.DeadLetterOpen:
-		b := v.lang.processBadge(o.Process(&item.DeadLetter))
+		b := v.processBadge(o.Process(&item.DeadLetter))
 		row.Process = &b
 	case item.Delivery != journal.DeliveryNone:
-		b := v.lang.deliveryBadge(item.Delivery)
+		b := v.deliveryBadge(item.Delivery)
 		row.Process = &b
 	}
 	return row

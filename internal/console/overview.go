@@ -126,8 +126,8 @@ func (p *Pages) overview(v *visit, o *open) (*page, error) {
 	if d.Portals, d.MorePortals, err = v.notUp(o); err != nil {
 		return nil, err
 	}
-	return &page{name: "overview", section: "overview", title: v.lang.T("overview.title"), data: d,
-		summary: v.lang.Count("letters.open", d.Open)}, nil
+	return &page{name: "overview", section: "overview", title: v.T("overview.title"), data: d,
+		summary: v.Count("letters.open", d.Open)}, nil
 }
 
 // waiting adds the open dead letters up by team and reason, the most first.
@@ -149,7 +149,7 @@ func (v *visit) waiting(d *overviewData, counts []deadletter.Count, c *catalogue
 		oldest = older(oldest, n.Oldest)
 		t := teams[n.Team]
 		if t == nil {
-			t = &teamRow{Name: v.lang.team(n.Team), Description: c.Teams[n.Team].Description, URL: listURL(journal.DeadLetterFilter{Team: n.Team}, "")}
+			t = &teamRow{Name: v.team(n.Team), Description: c.Teams[n.Team].Description, URL: listURL(journal.DeadLetterFilter{Team: n.Team}, "")}
 			teams[n.Team], reasons[n.Team] = t, map[decision.Reason]*reasonRow{}
 		}
 		t.N, t.oldest = t.N+n.N, older(t.oldest, n.Oldest)
@@ -177,7 +177,7 @@ func (v *visit) waiting(d *overviewData, counts []deadletter.Count, c *catalogue
 func (v *visit) teams(teams []decision.Team) string {
 	names := make([]string, 0, len(teams))
 	for _, team := range teams {
-		names = append(names, v.lang.team(team))
+		names = append(names, v.team(team))
 	}
 	return strings.Join(names, ", ")
 }
@@ -215,14 +215,14 @@ type movementRow struct {
 func (v *visit) movement(moved [len(movements)][2]int64) []movementRow {
 	rows := make([]movementRow, 0, len(movements))
 	for i, m := range movements {
-		row := movementRow{Name: v.lang.T(m.key), Last: moved[i][0], Before: moved[i][1]}
+		row := movementRow{Name: v.T(m.key), Last: moved[i][0], Before: moved[i][1]}
 		switch diff := row.Last - row.Before; {
 		case diff > 0:
-			row.Change, row.ChangeInWords = "▲ "+v.lang.Number(diff), v.lang.T("movement.more", v.lang.Number(diff))
+			row.Change, row.ChangeInWords = "▲ "+v.Number(diff), v.T("movement.more", v.Number(diff))
 		case diff < 0:
-			row.Change, row.ChangeInWords = "▼ "+v.lang.Number(-diff), v.lang.T("movement.less", v.lang.Number(-diff))
+			row.Change, row.ChangeInWords = "▼ "+v.Number(-diff), v.T("movement.less", v.Number(-diff))
 		default:
-			row.Change, row.ChangeInWords = "=", v.lang.T("movement.same")
+			row.Change, row.ChangeInWords = "=", v.T("movement.same")
 		}
 		rows = append(rows, row)
 	}
@@ -245,21 +245,21 @@ func (p *Pages) health(ctx context.Context, v *visit, o *open, c *catalogue.Cata
 	}
 	rows := []healthRow{v.signal("engine", h.Engine), v.signal("journal", h.Journal)}
 	if head.Record > 0 {
-		rows[1].Detail, rows[1].At = strings.TrimSpace(rows[1].Detail+" "+v.lang.T("health.journal.head", v.lang.Number(head.Record))), v.ago(head.At)
+		rows[1].Detail, rows[1].At = strings.TrimSpace(rows[1].Detail+" "+v.T("health.journal.head", v.Number(head.Record))), v.ago(head.At)
 	}
-	policies := healthRow{Name: v.lang.T("health.catalogue"), Badge: Badge{"ok", v.lang.T("health.in_force")}, Technical: v.lang.T("health.catalogue.version", c.Version, c.Source)}
+	policies := healthRow{Name: v.T("health.catalogue"), Badge: Badge{"ok", v.T("health.in_force")}, Technical: v.T("health.catalogue.version", c.Version, c.Source)}
 	if h.Rejection != nil {
-		policies.Badge = Badge{"bad", v.lang.T("health.rejected")}
-		policies.Technical = v.lang.T("health.catalogue.rejected", c.Version) + " " + h.Rejection.Error()
+		policies.Badge = Badge{"bad", v.T("health.rejected")}
+		policies.Technical = v.T("health.catalogue.rejected", c.Version) + " " + h.Rejection.Error()
 	}
 	rows = append(rows, policies)
 	waiting := int64(0)
 	for _, queue := range slices.Sorted(maps.Keys(backlog)) {
 		waiting += backlog[queue]
 	}
-	outbox := healthRow{Name: v.lang.T("health.outbox"), Badge: Badge{"ok", v.lang.T("health.empty")}}
+	outbox := healthRow{Name: v.T("health.outbox"), Badge: Badge{"ok", v.T("health.empty")}}
 	if waiting > 0 {
-		outbox.Badge, outbox.Detail = Badge{"wait", v.lang.Count("health.messages", waiting)}, v.queues(backlog)
+		outbox.Badge, outbox.Detail = Badge{"wait", v.Count("health.messages", waiting)}, v.queues(backlog)
 	}
 	return append(append(rows, outbox), v.untold(h.Notices)...), nil
 }
@@ -271,8 +271,8 @@ const mostUntold = 3
 func (v *visit) untold(notices []Notice) []healthRow {
 	rows := make([]healthRow, 0, mostUntold)
 	for _, n := range notices[:min(len(notices), mostUntold)] {
-		rows = append(rows, healthRow{Name: v.lang.T("health.notice", v.lang.team(n.Team)), Badge: Badge{"bad", v.lang.T("health.untold")},
-			Since: v.ago(n.Since), Detail: v.lang.T("health.way." + n.Way), Technical: n.Failure})
+		rows = append(rows, healthRow{Name: v.T("health.notice", v.team(n.Team)), Badge: Badge{"bad", v.T("health.untold")},
+			Since: v.ago(n.Since), Detail: v.T("health.way." + n.Way), Technical: n.Failure})
 	}
 	return rows
 }
@@ -282,21 +282,21 @@ func (v *visit) queues(backlog map[string]int64) (s string) {
 		if s != "" {
 			s += ", "
 		}
-		s += v.lang.Or("health.queue."+queue, queue) + ": " + v.lang.Number(backlog[queue])
+		s += v.Or("health.queue."+queue, queue) + ": " + v.Number(backlog[queue])
 	}
 	return s
 }
 
 // signal of the engine or the journal.
 func (v *visit) signal(name string, s Signal) healthRow {
-	row := healthRow{Name: v.lang.T("health." + name), Since: v.ago(s.Since)}
+	row := healthRow{Name: v.T("health." + name), Since: v.ago(s.Since)}
 	switch {
 	case !s.Known:
-		row.Badge, row.Detail = Badge{"wait", v.lang.T("health.unknown")}, v.lang.T("health."+name+".unknown")
+		row.Badge, row.Detail = Badge{"wait", v.T("health.unknown")}, v.T("health."+name+".unknown")
 	case s.Up:
-		row.Badge = Badge{"ok", v.lang.T("health.up")}
+		row.Badge = Badge{"ok", v.T("health.up")}
 	default:
-		row.Badge, row.Detail = Badge{"bad", v.lang.T("health.down")}, v.lang.T("health."+name+".down")
+		row.Badge, row.Detail = Badge{"bad", v.T("health.down")}, v.T("health."+name+".down")
 	}
 	return row
 }

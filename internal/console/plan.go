@@ -80,14 +80,14 @@ func (p *Pages) planRun(v *visit, o *open) (*page, error) {
 		return nil, err
 	}
 	if wrong != "" {
-		d.Plan, d.Wrong, d.WrongField = nil, v.lang.T("filter.wrong.time"), "filter"
+		d.Plan, d.Wrong, d.WrongField = nil, v.T("filter.wrong.time"), "filter"
 	}
 	return v.planned(d, http.StatusUnprocessableEntity), nil
 }
 
 // planned is the page of a plan; status is that of one on which something is wrong.
 func (v *visit) planned(d *planData, status int) *page {
-	pg := &page{name: "plan", section: "bulk-runs", title: v.lang.T("plan.title"), data: d, fixed: true}
+	pg := &page{name: "plan", section: "bulk-runs", title: v.T("plan.title"), data: d, fixed: true}
 	if d.Wrong != "" || d.Changed != "" {
 		pg.status = status
 	}
@@ -146,9 +146,9 @@ func (v *visit) mayNotStart(f *planForm) string {
 	case v.who.May(f.needs(), string(f.filter.Team)):
 		return ""
 	case !v.who.Role.May(f.needs()), v.who.Teams == "", v.who.Teams == access.NoTeam:
-		return v.lang.T("plan.may_not", v.role())
+		return v.T("plan.may_not", v.role())
 	default:
-		return v.lang.T("plan.may_not.team", v.ownTeams())
+		return v.T("plan.may_not.team", v.ownTeams())
 	}
 }
 
@@ -194,13 +194,13 @@ func (v *visit) everything(o *open, f *journal.DeadLetterFilter, total int64) (b
 }
 
 func (v *visit) plan(p *deadletter.Plan) *planShown {
-	s := &planShown{Token: p.Token, Total: p.Total, Ready: p.Ready, Refused: p.Total - p.Ready, Takes: v.lang.lasting(p.Takes),
-		Oldest: v.ago(p.Oldest), Newest: v.ago(p.Newest), Go: v.lang.Count("plan.go."+string(p.Command.Action), p.Ready)}
+	s := &planShown{Token: p.Token, Total: p.Total, Ready: p.Ready, Refused: p.Total - p.Ready, Takes: v.lasting(p.Takes),
+		Oldest: v.ago(p.Oldest), Newest: v.ago(p.Newest), Go: v.Count("plan.go."+string(p.Command.Action), p.Ready)}
 	for _, r := range p.Refused {
-		s.refused(v.lang.Or("refused."+string(r.Code), r.Message), r.Count)
+		s.refused(v.Or("refused."+string(r.Code), r.Message), r.Count)
 	}
 	for _, t := range p.Tallies {
-		s.Tallies = append(s.Tallies, tallyRow{t.Policy, v.lang.team(t.Team), t.Reason, t.Count})
+		s.Tallies = append(s.Tallies, tallyRow{t.Policy, v.team(t.Team), t.Reason, t.Count})
 	}
 	named := int64(0)
 	for i := range p.Causes {
@@ -227,7 +227,7 @@ func (v *visit) bulkRefusal(r *deadletter.Refusal) (text, at string) {
 	at = map[deadletter.Code]string{
 		deadletter.InvalidPace: "perMinute", deadletter.ReasonRequired: "reason", deadletter.ReasonTooLong: "reason",
 	}[r.Code]
-	return v.lang.Or("plan.wrong."+string(r.Code), r.Message), at
+	return v.Or("plan.wrong."+string(r.Code), r.Message), at
 }
 
 // startRun answers POST /bulk-runs: it begins what was planned, or says what is wrong on a new plan.
@@ -246,7 +246,7 @@ func (p *Pages) startRun(v *visit, o *open) (*page, error) {
 		return nil, err
 	}
 	if (f.Asked || !narrowed(f.filter)) && !f.Ticked {
-		return v.replanned(o, f, v.lang.T("plan.wrong.everything"), "everything", http.StatusUnprocessableEntity)
+		return v.replanned(o, f, v.T("plan.wrong.everything"), "everything", http.StatusUnprocessableEntity)
 	}
 	run, _, err := o.bulk.Start(v.r.Context(), f.command(v.who.Name), f.Sealed)
 	if err == nil {
@@ -275,9 +275,9 @@ func (v *visit) replanned(o *open, f *planForm, wrong, at string, status int) (*
 	switch {
 	case d.Plan == nil:
 	case d.Plan.Total != f.Total || d.Plan.Ready != f.Ready:
-		d.Changed = v.lang.T("plan.changed", v.lang.Number(f.Total), v.lang.Number(f.Ready), v.lang.Number(d.Plan.Total), v.lang.Number(d.Plan.Ready))
+		d.Changed = v.T("plan.changed", v.Number(f.Total), v.Number(f.Ready), v.Number(d.Plan.Total), v.Number(d.Plan.Ready))
 	case wrong == "":
-		d.Changed = v.lang.T("plan.changed.others", v.lang.Number(f.Total))
+		d.Changed = v.T("plan.changed.others", v.Number(f.Total))
 	}
 	return v.planned(d, status), nil
 }

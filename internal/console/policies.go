@@ -95,8 +95,8 @@ func (p *Pages) policies(v *visit) (*page, error) {
 }
 
 func (v *visit) policiesPage(d *policiesData, fixed bool) *page {
-	return &page{name: "policies", section: "policies", title: v.lang.T("policies.title"), data: d, fixed: fixed,
-		summary: v.lang.T("policies.summary", d.Version)}
+	return &page{name: "policies", section: "policies", title: v.T("policies.title"), data: d, fixed: fixed,
+		summary: v.T("policies.summary", d.Version)}
 }
 
 func (p *Pages) policiesData(v *visit) *policiesData {
@@ -125,7 +125,7 @@ func (v *visit) policyOptions(d *policiesData, selected string) []option {
 	}
 	all := make([]option, 0, len(d.Policies))
 	for i := range d.Policies {
-		all = append(all, option{d.Policies[i].Name, v.lang.policy(d.Policies[i].Name), d.Policies[i].Name == selected})
+		all = append(all, option{d.Policies[i].Name, v.Lang.policy(d.Policies[i].Name), d.Policies[i].Name == selected})
 	}
 	return all
 }
@@ -143,16 +143,16 @@ func (v *visit) policy(p *decision.Policy) policyView {
 // reads are the process variables that the policy reads.
 func (v *visit) reads(p *decision.Policy) []fact {
 	all := []fact{
-		{p.IDVariable, v.lang.T("reads.id", p.IDPattern.String())}, {p.ErrorVariable, v.lang.T("reads.error")},
-		{decision.RetryCountVariable, v.lang.T("reads.count")}, {decision.LastSubmissionVariable, v.lang.T("reads.last")},
+		{p.IDVariable, v.T("reads.id", p.IDPattern.String())}, {p.ErrorVariable, v.T("reads.error")},
+		{decision.RetryCountVariable, v.T("reads.count")}, {decision.LastSubmissionVariable, v.T("reads.last")},
 	}
 	if p.HTTPStatusVariable != "" {
-		all = append(all, fact{p.HTTPStatusVariable, v.lang.T("reads.status")})
+		all = append(all, fact{p.HTTPStatusVariable, v.T("reads.status")})
 	}
 	if p.Own != nil {
 		for _, own := range [][2]string{{p.Own.MaxAttempts, "reads.max_attempts"}, {p.Own.Delay, "reads.delay"}, {p.Own.NonRetryable, "reads.non_retryable"}} {
 			if own[0] != "" {
-				all = append(all, fact{own[0], v.lang.T(own[1])})
+				all = append(all, fact{own[0], v.T(own[1])})
 			}
 		}
 	}
@@ -161,13 +161,13 @@ func (v *visit) reads(p *decision.Policy) []fact {
 
 // limits are what ends the retries, and what unknown and empty errors do.
 func (v *visit) limits(p *decision.Policy) []fact {
-	total := v.lang.T("limits.none")
+	total := v.T("limits.none")
 	if p.TotalLimit > 0 {
-		total = v.lang.T("limits.from_first", v.lang.exact(p.TotalLimit))
+		total = v.T("limits.from_first", v.exact(p.TotalLimit))
 	}
-	retries := v.lang.Count("limits.retries", p.MaxRetries)
+	retries := v.Count("limits.retries", p.MaxRetries)
 	if p.Own != nil {
-		retries = v.lang.T("limits.own")
+		retries = v.T("limits.own")
 	}
 	unknown := p.UnknownError
 	if unknown == "" {
@@ -175,19 +175,19 @@ func (v *visit) limits(p *decision.Policy) []fact {
 	}
 	backoff := v.backoff(&p.Backoff)
 	if p.MaxRetries == 0 && p.Own == nil {
-		retries, backoff = v.lang.T("limits.none_f"), v.lang.T("limits.none")
+		retries, backoff = v.T("limits.none_f"), v.T("limits.none")
 	}
 	return []fact{
-		{v.lang.T("limits.max"), retries}, {v.lang.T("limits.backoff"), backoff}, {v.lang.T("limits.total"), total},
-		{v.lang.T("limits.unknown"), v.lang.Or("limits.unknown."+string(unknown), string(unknown))},
-		{v.lang.T("limits.empty"), v.lang.Or("limits.empty."+string(p.EmptyError), string(p.EmptyError))},
-		{v.lang.T("limits.team"), v.lang.team(p.LimitTeam)},
+		{v.T("limits.max"), retries}, {v.T("limits.backoff"), backoff}, {v.T("limits.total"), total},
+		{v.T("limits.unknown"), v.Or("limits.unknown."+string(unknown), string(unknown))},
+		{v.T("limits.empty"), v.Or("limits.empty."+string(p.EmptyError), string(p.EmptyError))},
+		{v.T("limits.team"), v.team(p.LimitTeam)},
 	}
 }
 
 // backoff rule in words.
 func (v *visit) backoff(r *decision.BackoffRule) string {
-	l := v.lang
+	l := v.Lang
 	var s string
 	switch {
 	case len(r.List) > 0:
@@ -234,19 +234,19 @@ func (v *visit) ladder(view *policyView, l *plan.Plan) {
 		})
 	}
 	if len(l.Retries) == 0 {
-		view.Notes = append(view.Notes, v.lang.T("ladder.final"))
+		view.Notes = append(view.Notes, v.T("ladder.final"))
 	}
 	if l.Job != nil {
-		view.Notes = append(view.Notes, v.lang.T("ladder.own"))
+		view.Notes = append(view.Notes, v.T("ladder.own"))
 	}
 	if limit > 0 && view.Limit == 0 && len(l.Retries) > 0 {
-		view.Notes = append(view.Notes, v.lang.T("ladder.within", v.lang.exact(limit)))
+		view.Notes = append(view.Notes, v.T("ladder.within", v.exact(limit)))
 	}
 	if l.NeverScheduled > 0 {
-		view.Notes = append(view.Notes, v.lang.Count("ladder.never", l.NeverScheduled))
+		view.Notes = append(view.Notes, v.Count("ladder.never", l.NeverScheduled))
 	}
 	if l.NotShown > 0 {
-		view.Notes = append(view.Notes, v.lang.Count("ladder.more", l.NotShown))
+		view.Notes = append(view.Notes, v.Count("ladder.more", l.NotShown))
 	}
 }
 
@@ -254,7 +254,7 @@ func percent(part, whole time.Duration) float64 { return float64(part) * 100 / f
 
 // between the earliest and the latest.
 func (v *visit) between(r plan.Range) string {
-	return v.lang.fromTo(time.Duration(r.Earliest), time.Duration(r.Latest))
+	return v.fromTo(time.Duration(r.Earliest), time.Duration(r.Latest))
 }
 
 // mostItems of one kind that a rule's row shows.
@@ -263,10 +263,10 @@ const mostItems = 12
 func (v *visit) rule(r *classify.Rule) ruleRow {
 	row := ruleRow{Name: r.Name, Class: v.class(r.Class), Reason: r.Reason, Hint: r.Hint}
 	if r.Presumed() {
-		row.Class.Word = v.lang.T("class.presumed")
+		row.Class.Word = v.T("class.presumed")
 	}
 	if r.Class == decision.Permanent {
-		row.Team = v.lang.team(r.Team)
+		row.Team = v.team(r.Team)
 	}
 	for _, list := range []struct {
 		key   string
@@ -277,7 +277,7 @@ func (v *visit) rule(r *classify.Rule) ruleRow {
 	} {
 		if n := len(list.items); n > 0 {
 			shown := min(n, mostItems)
-			row.Kinds = append(row.Kinds, matcherList{v.lang.T(list.key), n, strings.Join(list.items[:shown], ", "), n - shown})
+			row.Kinds = append(row.Kinds, matcherList{v.T(list.key), n, strings.Join(list.items[:shown], ", "), n - shown})
 		}
 	}
 	return row
@@ -338,11 +338,11 @@ func (v *visit) result(d *decision.Decision, flat json.RawMessage) *tryResult {
 		Class: v.presumed(d), Reason: d.Reason, Rule: d.MatchedRule, Matched: also.MatchedText, Hint: also.Hint,
 	}}
 	if r.Retry {
-		r.Text = v.lang.T("event.retry", v.lang.retry(d.RetryCount, d.MaxRetries))
-		r.Wait, r.Next = v.lang.span(d.Wait()), v.at(d.NextRetryTime)
+		r.Text = v.T("event.retry", v.retry(d.RetryCount, d.MaxRetries))
+		r.Wait, r.Next = v.span(d.Wait()), v.at(d.NextRetryTime)
 		return r
 	}
-	r.Text, r.Why.Team = v.lang.T("event.final."+finalKind(d), v.lang.Number(d.MaxRetries)), v.lang.team(d.Team)
+	r.Text, r.Why.Team = v.T("event.final."+finalKind(d), v.Number(d.MaxRetries)), v.team(d.Team)
 	return r
 }
 
@@ -350,7 +350,7 @@ func (v *visit) result(d *decision.Decision, flat json.RawMessage) *tryResult {
 func (v *visit) presumed(d *decision.Decision) Badge {
 	b := v.class(d.ErrorClassification)
 	if d.Presumes() {
-		b.Word = v.lang.T("class.presumed")
+		b.Word = v.T("class.presumed")
 	}
 	return b
 }

@@ -111,8 +111,8 @@ func (p *Pages) portals(v *visit, o *open) (*page, error) {
 			bad++
 		}
 	}
-	return &page{name: "portals", section: "portals", title: v.lang.T("portals.title"), data: d,
-		summary: v.lang.Count("portals.not_up", bad)}, nil
+	return &page{name: "portals", section: "portals", title: v.T("portals.title"), data: d,
+		summary: v.Count("portals.not_up", bad)}, nil
 }
 
 // mostBanners destinations that are not up stand on the overview.
@@ -135,7 +135,7 @@ func (v *visit) notUp(o *open) (rows []portalRow, more string, err error) {
 		}
 	}
 	if rest > 0 {
-		more = v.lang.Count("portals.more", rest)
+		more = v.Count("portals.more", rest)
 	}
 	return rows, more, nil
 }
@@ -147,38 +147,38 @@ var phaseTones = map[destination.Phase]string{
 func (v *visit) portalRow(d *gate.Destination) portalRow {
 	s := &d.State
 	row := portalRow{
-		Name: d.Name, URL: portalURL(d.Name), State: Badge{phaseTones[s.Phase], v.lang.T("portal." + string(s.Phase))},
+		Name: d.Name, URL: portalURL(d.Name), State: Badge{phaseTones[s.Phase], v.T("portal." + string(s.Phase))},
 		Since: v.at(s.Since), Says: v.portalSays(d), Held: int64(d.Held), Deadline: v.in(d.Deadline), Bad: s.Phase != destination.Up,
 	}
 	if s.Phase == destination.Down && s.Outage.Cause == destination.CausePerson {
-		row.State = Badge{"warn", v.lang.T("portal.held")}
+		row.State = Badge{"warn", v.T("portal.held")}
 	}
 	return row
 }
 
 // portalSays says how a destination is: why, how many wait, and what comes next.
 func (v *visit) portalSays(d *gate.Destination) string {
-	s, waiting := &d.State, v.lang.Count("portal.waiting", int64(d.Held))
+	s, waiting := &d.State, v.Count("portal.waiting", int64(d.Held))
 	switch s.Phase {
 	case destination.Up:
 		return v.upSays(d, waiting)
 	case destination.Ramping:
-		says, pace := v.lang.T("portal.ramping.says", d.Name, v.brief(s.Since)), s.PerMinute(&d.Settings, v.now)
+		says, pace := v.T("portal.ramping.says", d.Name, v.brief(s.Since)), s.PerMinute(&d.Settings, v.now)
 		if d.Held > 0 && pace > 0 {
 			last := time.Duration(float64(d.Held) / pace * float64(time.Minute))
-			takes := v.lang.lasting(max(last, time.Minute))
-			says += " " + waiting + "; " + v.lang.T("portal.pace", v.lang.short(pace, 1), takes)
+			takes := v.lasting(max(last, time.Minute))
+			says += " " + waiting + "; " + v.T("portal.pace", v.short(pace, 1), takes)
 		}
 		return says
 	}
-	next := v.lang.T("portal.test.next", v.brief(s.NextTest))
+	next := v.T("portal.test.next", v.brief(s.NextTest))
 	switch {
 	case s.Phase == destination.Testing:
-		next = v.lang.T("portal.test.sent", v.brief(s.Canary.Sent))
+		next = v.T("portal.test.sent", v.brief(s.Canary.Sent))
 	case d.Held == 0:
-		return v.downSays(d) + " " + v.lang.T("portal.test.first")
+		return v.downSays(d) + " " + v.T("portal.test.first")
 	case d.Settings.Probe.URL != "" && s.HeldUntil.IsZero():
-		next = v.lang.T("portal.test.probe", v.brief(s.NextProbe))
+		next = v.T("portal.test.probe", v.brief(s.NextProbe))
 	}
 	return v.downSays(d) + " " + waiting + "; " + next
 }
@@ -186,11 +186,11 @@ func (v *visit) portalSays(d *gate.Destination) string {
 func (v *visit) upSays(d *gate.Destination, waiting string) string {
 	switch s := &d.State; {
 	case !s.UpUntil.IsZero():
-		return v.lang.T("portal.up.ordered", v.brief(s.UpUntil))
+		return v.T("portal.up.ordered", v.brief(s.UpUntil))
 	case d.Held > 0:
-		return v.lang.T("portal.up.queue", v.lang.short(s.PerMinute(&d.Settings, v.now), 1)) + " " + waiting + "."
+		return v.T("portal.up.queue", v.short(s.PerMinute(&d.Settings, v.now), 1)) + " " + waiting + "."
 	}
-	return v.lang.T("portal.up.says")
+	return v.T("portal.up.says")
 }
 
 // downSays says since when a destination is down, and why.
@@ -198,14 +198,14 @@ func (v *visit) downSays(d *gate.Destination) string {
 	s, since := &d.State, v.brief(d.State.Outage.Since)
 	switch {
 	case s.Outage.Cause == destination.CauseFailures:
-		failed, admitted := v.lang.Number(int64(s.Outage.Failed)), v.lang.Number(int64(s.Outage.Admitted))
-		return v.lang.T("portal.down.failures", d.Name, since, failed, admitted)
+		failed, admitted := v.Number(int64(s.Outage.Failed)), v.Number(int64(s.Outage.Admitted))
+		return v.T("portal.down.failures", d.Name, since, failed, admitted)
 	case s.Outage.Cause == destination.CauseProbe:
-		return v.lang.T("portal.down.probe", d.Name, since)
+		return v.T("portal.down.probe", d.Name, since)
 	case !s.HeldUntil.IsZero():
-		return v.lang.T("portal.down.person.until", d.Name, since, v.brief(s.HeldUntil))
+		return v.T("portal.down.person.until", d.Name, since, v.brief(s.HeldUntil))
 	}
-	return v.lang.T("portal.down.person", d.Name, since)
+	return v.T("portal.down.person", d.Name, since)
 }
 
 // brief is the time of an instant, with its day where that is not today.
@@ -242,7 +242,7 @@ func (p *Pages) portalPage(v *visit, o *open, sent orderForm, wrong string) (*pa
 	if v.who.Role.May(access.Order) {
 		d.Forms = v.orderForms(&found, sent)
 	} else {
-		d.MayNot = v.lang.T("portal.may_not", v.role())
+		d.MayNot = v.T("portal.may_not", v.role())
 	}
 	pg := &page{name: "portal", section: "portals", title: name, data: d, summary: d.State.Word + ". " + d.Says}
 	if wrong != "" {
@@ -262,10 +262,10 @@ func portalProblem(err error) error {
 // ordered lists what people ordered, the newest first, and says what the reader's own order came to.
 func (v *visit) ordered(d *portalData, orders []gate.Order) {
 	for _, o := range orders {
-		d.Orders = append(d.Orders, orderRow{v.lang.T("event.order."+string(o.Verb), d.Name), o.By, o.Reason, v.at(o.At)})
+		d.Orders = append(d.Orders, orderRow{v.T("event.order."+string(o.Verb), d.Name), o.By, o.Reason, v.at(o.At)})
 	}
 	if done := v.r.URL.Query().Get("done"); len(orders) > 0 && string(orders[0].Verb) == done {
-		d.Done = v.lang.T("portal.done." + done)
+		d.Done = v.T("portal.done." + done)
 	}
 }
 
@@ -278,7 +278,7 @@ func (v *visit) orderForms(d *gate.Destination, sent orderForm) (forms []orderFo
 		}
 		f.Verb, f.Action, f.Token = string(verb), portalURL(d.Name)+"/"+string(verb), access.FormToken(v.r.Context())
 		f.HasUntil, f.HasPace = verb == journal.HoldClaims || verb == journal.TreatAsUp, verb == journal.ReleaseAt
-		f.Most = v.lang.short(d.Settings.Pace.Most, 1)
+		f.Most = v.short(d.Settings.Pace.Most, 1)
 		forms = append(forms, f)
 	}
 	return forms
@@ -305,9 +305,9 @@ func (p *Pages) order(verb journal.DestinationVerb) http.HandlerFunc {
 		case err == nil:
 			return &page{redirect: address(portalURL(name), field{"done", sent.Verb}) + "#result"}, nil
 		case is:
-			return p.portalPage(v, o, sent, v.lang.Or("portal.wrong."+wrong.Code, wrong.Message))
+			return p.portalPage(v, o, sent, v.Or("portal.wrong."+wrong.Code, wrong.Message))
 		case refusal != nil:
-			return p.portalPage(v, o, sent, v.lang.Or("form.wrong."+string(refusal.Code), refusal.Message))
+			return p.portalPage(v, o, sent, v.Or("form.wrong."+string(refusal.Code), refusal.Message))
 		case errors.Is(err, gate.ErrUnknown):
 			return nil, portalProblem(err)
 		}
@@ -344,11 +344,11 @@ func (v *visit) strip(d *portalData, phases []gate.Stretch) {
 	var words []string
 	for _, phase := range []destination.Phase{destination.Up, destination.Down, destination.Testing, destination.Ramping} {
 		if _, was := lasted[phase]; was {
-			row := phaseRow{string(phase), v.lang.T("portal." + string(phase)), v.lang.lasting(lasted[phase])}
+			row := phaseRow{string(phase), v.T("portal." + string(phase)), v.lasting(lasted[phase])}
 			d.Phases, words = append(d.Phases, row), append(words, row.Name+" "+row.Lasted)
 		}
 	}
-	d.Strip.Title = v.lang.T("portal.day.picture", d.Name, strings.Join(words, ", "))
+	d.Strip.Title = v.T("portal.day.picture", d.Name, strings.Join(words, ", "))
 	for i := range 5 {
 		d.Ticks = append(d.Ticks, v.brief(from.Add(day*time.Duration(i)/4)))
 	}
@@ -386,7 +386,7 @@ func (v *visit) traffic(all []gate.Traffic) *trafficData {
 	}
 	var words []string
 	for k, n := range sums {
-		row := phaseRow{keys[k], v.lang.T("portal.traffic." + names[k]), v.lang.Number(n)}
+		row := phaseRow{keys[k], v.T("portal.traffic." + names[k]), v.Number(n)}
 		d.Sums, words = append(d.Sums, row), append(words, row.Name+" "+row.Lasted)
 	}
 	d.Title = strings.Join(words, ", ")

@@ -64,9 +64,9 @@ func (v *visit) wrong(f *reviewForm, item *deadletter.Item) string {
 	case f.Discarding, item.State != journal.DeadLetterOpen: // which the service says
 		return ""
 	case f.How != "next" && f.How != "force" && f.How != "fresh", atLimit && f.How == "next":
-		return v.lang.T("form.wrong.how")
+		return v.T("form.wrong.how")
 	case f.When != string(deadletter.Backoff) && f.When != string(deadletter.Now):
-		return v.lang.T("form.wrong.when")
+		return v.T("form.wrong.when")
 	}
 	return ""
 }
@@ -86,20 +86,20 @@ func (p *Pages) decided(v *visit, o *open, item *deadletter.Item, f *reviewForm,
 	case refusal.Code == deadletter.JobNotFound:
 		return nil, &problem{status: http.StatusNotFound, key: "letter_unknown"}
 	case refusal.Code == deadletter.InvalidRetryState && refusal.State == journal.DeadLetterOpen:
-		f.Wrong = v.lang.T("form.wrong.nobody")
+		f.Wrong = v.T("form.wrong.nobody")
 	case refusal.Code == deadletter.InvalidRetryState && refusal.By != "":
 		f.Wrong = v.tooLate(item, refusal)
 	default:
-		f.Wrong = v.lang.Or("form.wrong."+string(refusal.Code), refusal.Message)
+		f.Wrong = v.Or("form.wrong."+string(refusal.Code), refusal.Message)
 	}
 	return p.subjectPage(v, o, item.Subject, f)
 }
 
 // tooLate says who was faster.
 func (v *visit) tooLate(item *deadletter.Item, r *deadletter.Refusal) string {
-	did := v.lang.T("form.did.retry")
+	did := v.T("form.did.retry")
 	if r.State == journal.DeadLetterDiscarded || item.Review.Discard {
-		did = v.lang.T("form.did.discard")
+		did = v.T("form.did.discard")
 	}
-	return v.lang.T("form.wrong.too_late", r.By, did, v.clock(r.At))
+	return v.T("form.wrong.too_late", r.By, did, v.clock(r.At))
 }

@@ -110,19 +110,19 @@ func (v *visit) runFacts(o *open, d *runData, r *journal.BulkRun) error {
 		return err
 	}
 	if d.Facts = v.filterFacts(&r.Filter, pattern); len(d.Facts) == 0 {
-		d.Facts = []fact{{v.lang.T("run.filter"), v.lang.T("runs.everything")}}
+		d.Facts = []fact{{v.T("run.filter"), v.T("runs.everything")}}
 	}
 	if r.Action == journal.BulkRetry {
 		when := deadletter.Backoff
 		if r.Now {
 			when = deadletter.Now
 		}
-		d.Facts = append(d.Facts, fact{v.lang.T("form.how"), v.lang.howOf(r.Force, r.Fresh, when)})
+		d.Facts = append(d.Facts, fact{v.T("form.how"), v.howOf(r.Force, r.Fresh, when)})
 	}
-	d.Means = v.lang.Or("run.means."+string(r.State), "")
+	d.Means = v.Or("run.means."+string(r.State), "")
 	if held(r) {
 		d.Means = "" // the hold says how it goes on
-		d.HeldFor, d.HeldAt = v.lang.Or("run.hold."+r.Hold, r.Hold), v.ago(r.HeldAt)
+		d.HeldFor, d.HeldAt = v.Or("run.hold."+r.Hold, r.Hold), v.ago(r.HeldAt)
 	}
 	if r.ChangedBy != "" {
 		key := "run.changed.resumed"
@@ -132,7 +132,7 @@ func (v *visit) runFacts(o *open, d *runData, r *journal.BulkRun) error {
 		case journal.BulkCancelled:
 			key = "run.changed.cancelled"
 		}
-		d.Changed, d.ChangedBy, d.ChangedAt = v.lang.T(key), r.ChangedBy, v.at(r.ChangedAt)
+		d.Changed, d.ChangedBy, d.ChangedAt = v.T(key), r.ChangedBy, v.at(r.ChangedAt)
 	}
 	d.At, d.Started, d.Ended = v.at(r.CreatedAt), v.at(r.StartedAt), v.at(r.EndedAt)
 	return nil
@@ -141,12 +141,12 @@ func (v *visit) runFacts(o *open, d *runData, r *journal.BulkRun) error {
 // pacing says how fast it goes, and when the deciding ends.
 func (v *visit) pacing(d *runData, r *journal.BulkRun) {
 	left := r.Counts[journal.BulkPlanned]
-	d.Pace, d.Left = v.lang.Number(r.PerMinute), v.lang.Number(left)
+	d.Pace, d.Left = v.Number(r.PerMinute), v.Number(left)
 	if left < 1 || r.PerMinute < 1 || ended(r) {
 		return
 	}
 	lasts := time.Duration(float64(left) / float64(r.PerMinute) * float64(time.Minute))
-	d.Lasts = v.lang.lasting(lasts)
+	d.Lasts = v.lasting(lasts)
 	if r.State == journal.BulkRunning && !held(r) {
 		// To the minute: a page that changes with each second would be sent again with each.
 		ends := v.now.Add(lasts).Add(30 * time.Second).Truncate(time.Minute)
@@ -172,13 +172,13 @@ func (v *visit) outcomes(r *journal.BulkRun) []outcomeRow {
 		if n == 0 && !expected(r.Action, outcome) {
 			continue
 		}
-		row := outcomeRow{Key: string(outcome), Badge: v.lang.outcomeBadge(outcome), N: n, Text: v.lang.T("outcome." + string(outcome) + ".text"),
+		row := outcomeRow{Key: string(outcome), Badge: v.outcomeBadge(outcome), N: n, Text: v.T("outcome." + string(outcome) + ".text"),
 			URL: address(runURL(r.ID), field{"outcome", string(outcome)}) + "#items", Current: outcome == current}
 		if outcome == journal.BulkPlanned && r.State == journal.BulkCancelled {
-			row.Text = v.lang.T("outcome.planned.cancelled")
+			row.Text = v.T("outcome.planned.cancelled")
 		}
 		if r.Total > 0 {
-			row.Share = v.lang.Decimal(100*float64(n)/float64(r.Total), 1) + " %"
+			row.Share = v.Decimal(100*float64(n)/float64(r.Total), 1) + " %"
 		}
 		rows = append(rows, row)
 	}
@@ -229,7 +229,7 @@ func (v *visit) items(o *open, d *runData, r *journal.BulkRun) error {
 		d.First = address(runURL(r.ID), by) + "#items"
 	}
 	if outcome != "" {
-		d.Outcome, d.All = v.lang.T("outcome."+string(outcome)), runURL(r.ID)+"#items"
+		d.Outcome, d.All = v.T("outcome."+string(outcome)), runURL(r.ID)+"#items"
 	}
 	for i := range items {
 		d.Items = append(d.Items, v.itemRow(&items[i]))
@@ -238,10 +238,10 @@ func (v *visit) items(o *open, d *runData, r *journal.BulkRun) error {
 }
 
 func (v *visit) itemRow(i *journal.BulkItem) itemRow {
-	row := itemRow{Number: v.lang.Number(i.Number), ID: i.Subject.ID, URL: subjectURL(i.Subject), Policy: i.Subject.Policy,
-		Badge: v.lang.outcomeBadge(i.Outcome), Changed: v.at(i.ChangedAt)}
+	row := itemRow{Number: v.Number(i.Number), ID: i.Subject.ID, URL: subjectURL(i.Subject), Policy: i.Subject.Policy,
+		Badge: v.outcomeBadge(i.Outcome), Changed: v.at(i.ChangedAt)}
 	if i.Code != "" {
-		row.Why = v.lang.Or("refused."+i.Code, i.Code)
+		row.Why = v.Or("refused."+i.Code, i.Code)
 	}
 	return row
 }
@@ -256,7 +256,7 @@ func (v *visit) done(r *journal.BulkRun) string {
 	if !still[done] {
 		return ""
 	}
-	return v.lang.T("run.done." + done)
+	return v.T("run.done." + done)
 }
 
 // steer answers POST /bulk-runs/{id}/pause, …/resume and …/cancel: it changes a run as a whole, and leads back to its page.
@@ -284,7 +284,7 @@ func (p *Pages) steer(verb journal.BulkVerb) http.HandlerFunc {
 		case refusal.Code == deadletter.RunNotFound:
 			return nil, &problem{status: http.StatusNotFound, key: "run_unknown"}
 		default:
-			return p.runPage(v, o, v.lang.Or("run.wrong."+string(refusal.Code), refusal.Message), http.StatusConflict)
+			return p.runPage(v, o, v.Or("run.wrong."+string(refusal.Code), refusal.Message), http.StatusConflict)
 		}
 	})
 }

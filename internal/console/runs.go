@@ -95,13 +95,13 @@ func (p *Pages) runs(v *visit, o *open) (*page, error) {
 	if cursor != "" {
 		d.First = "/bulk-runs"
 	}
-	return &page{name: "bulk-runs", section: "bulk-runs", title: v.lang.T("runs.title"), data: d, summary: v.lang.Count("runs.active", active)}, nil
+	return &page{name: "bulk-runs", section: "bulk-runs", title: v.T("runs.title"), data: d, summary: v.Count("runs.active", active)}, nil
 }
 
 // runRow of a run.
 func (v *visit) runRow(o *open, r *journal.BulkRun) (runRow, error) {
 	row := runRow{
-		ID: r.ID, URL: runURL(r.ID), What: v.what(r), Reason: r.Reason, By: r.By, State: v.lang.runBadge(r), At: v.ago(r.CreatedAt),
+		ID: r.ID, URL: runURL(r.ID), What: v.what(r), Reason: r.Reason, By: r.By, State: v.runBadge(r), At: v.ago(r.CreatedAt),
 		Progress: v.progress(r), Bar: v.bar(r), Held: held(r),
 	}
 	pattern, err := v.pattern(o, r.Filter.Fingerprint)
@@ -113,14 +113,14 @@ func (v *visit) runRow(o *open, r *journal.BulkRun) (runRow, error) {
 		words = append(words, f.Name+": "+f.Value)
 	}
 	if row.Filter = strings.Join(words, " · "); row.Filter == "" {
-		row.Filter = v.lang.T("runs.everything")
+		row.Filter = v.T("runs.everything")
 	}
 	var came []string
 	for _, outcome := range []journal.BulkOutcome{
 		journal.BulkRecovered, journal.BulkDiscarded, journal.BulkDeadAgain, journal.BulkNobody, journal.BulkSuperseded, journal.BulkRefused,
 	} {
 		if n := r.Counts[outcome]; n > 0 {
-			came = append(came, v.lang.T("outcome."+string(outcome))+": "+v.lang.Number(n))
+			came = append(came, v.T("outcome."+string(outcome))+": "+v.Number(n))
 		}
 	}
 	row.Came = strings.Join(came, ", ")
@@ -130,17 +130,17 @@ func (v *visit) runRow(o *open, r *journal.BulkRun) (runRow, error) {
 // what a run does, to how many once that is known.
 func (v *visit) what(r *journal.BulkRun) string {
 	if r.StartedAt.IsZero() {
-		return v.lang.T("run.what." + string(r.Action))
+		return v.T("run.what." + string(r.Action))
 	}
-	return v.lang.Count("run.what."+string(r.Action), r.Total)
+	return v.Count("run.what."+string(r.Action), r.Total)
 }
 
 // progress is how many of a run are decided or refused: the others wait for their turn.
 func (v *visit) progress(r *journal.BulkRun) string {
 	if r.StartedAt.IsZero() {
-		return v.lang.Count("run.gathered", r.Total)
+		return v.Count("run.gathered", r.Total)
 	}
-	return v.lang.T("run.progress", v.lang.Number(r.Total-r.Counts[journal.BulkPlanned]), v.lang.Number(r.Total))
+	return v.T("run.progress", v.Number(r.Total-r.Counts[journal.BulkPlanned]), v.Number(r.Total))
 }
 
 // activeRuns are those that have not ended, the newest first.
@@ -200,7 +200,7 @@ func (v *visit) bar(r *journal.BulkRun) *bar {
 		if n < 1 {
 			continue
 		}
-		words = append(words, v.lang.T("outcome."+string(outcome))+": "+v.lang.Number(n))
+		words = append(words, v.T("outcome."+string(outcome))+": "+v.Number(n))
 		share[outcome] = max(barWidth*float64(n)/float64(r.Total), leastPart)
 		extra += share[outcome]
 	}
@@ -211,7 +211,7 @@ func (v *visit) bar(r *journal.BulkRun) *bar {
 			x += w
 		}
 	}
-	b.Title = v.lang.T("run.bar", v.lang.Number(r.Total), strings.Join(words, ", "))
+	b.Title = v.T("run.bar", v.Number(r.Total), strings.Join(words, ", "))
 	return b
 }
 

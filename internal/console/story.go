@@ -82,7 +82,7 @@ func (v *visit) chapters(story *journal.Story, c *catalogue.Catalogue) []chapter
 		ch := chapter{Number: episode}
 		for i := range story.Episodes {
 			if e := &story.Episodes[i]; e.Number == episode {
-				ch.State = v.lang.T("state.word." + string(e.StateAt(v.now)))
+				ch.State = v.T("state.word." + string(e.StateAt(v.now)))
 			}
 		}
 		all = append(all, ch)
@@ -123,9 +123,9 @@ func (e *event) again() {
 // attempt as an event.
 func (v *visit) attempt(policy string, a *journal.Attempt, c *catalogue.Catalogue) event {
 	d := &a.Decision
-	e := event{Record: a.Record, Mark: markRetry, At: v.at(d.AnalysedAt), Title: v.lang.T("event.attempt", v.lang.Number(a.Number)), Error: a.Error}
+	e := event{Record: a.Record, Mark: markRetry, At: v.at(d.AnalysedAt), Title: v.T("event.attempt", v.Number(a.Number)), Error: a.Error}
 	if a.Revision > 0 {
-		e.Title = v.lang.T("event.revision", v.lang.Number(a.Number))
+		e.Title = v.T("event.revision", v.Number(a.Number))
 	}
 	e.Why = &why{
 		Class: v.presumed(d), Reason: d.Reason, Rule: d.MatchedRule, Matched: d.MatchedText,
@@ -135,11 +135,11 @@ func (v *visit) attempt(policy string, a *journal.Attempt, c *catalogue.Catalogu
 		e.Why.Reason = "" // which the sentence says
 	}
 	if d.ShouldRetry() {
-		e.Text = v.lang.T("event.retry", v.lang.retry(d.RetryCount, d.MaxRetries))
-		e.Wait, e.Next = v.lang.span(d.Wait()), v.at(d.NextRetryTime)
+		e.Text = v.T("event.retry", v.retry(d.RetryCount, d.MaxRetries))
+		e.Wait, e.Next = v.span(d.Wait()), v.at(d.NextRetryTime)
 	} else {
-		e.Mark, e.Why.Team = markFinal, v.lang.team(d.Team)
-		e.Text = v.lang.T("event.final."+finalKind(d), v.lang.Number(d.MaxRetries))
+		e.Mark, e.Why.Team = markFinal, v.team(d.Team)
+		e.Text = v.T("event.final."+finalKind(d), v.Number(d.MaxRetries))
 	}
 	e.Facts = v.facts(a)
 	return e
@@ -162,22 +162,22 @@ func finalKind(d *decision.Decision) string {
 var classTones = map[decision.ErrorClassification]string{decision.Permanent: "bad", decision.Transient: "wait", decision.Unknown: "warn"}
 
 func (v *visit) class(c decision.ErrorClassification) Badge {
-	return Badge{classTones[c], v.lang.Or("class."+string(c), string(c))}
+	return Badge{classTones[c], v.Or("class."+string(c), string(c))}
 }
 
 // facts for whoever follows an attempt up in the engine or the log.
 func (v *visit) facts(a *journal.Attempt) []fact {
 	d := &a.Decision
 	all := []fact{
-		{v.lang.T("fact.record"), v.lang.Number(a.Record)},
-		{v.lang.T("fact.counted"), v.lang.retries(a.AnalysedCount, d.MaxRetries)},
-		{v.lang.T("fact.matched"), d.MatchedRule},
-		{v.lang.T("fact.rule"), string(a.Rule)},
-		{v.lang.T("fact.catalogue"), d.Catalogue},
-		{v.lang.T("fact.process"), key(a.ProcessInstanceKey)},
-		{v.lang.T("fact.job"), key(a.JobKey)},
-		{v.lang.T("fact.letter"), a.DeadLetter},
-		{v.lang.T("fact.took"), v.lang.short(float64(a.Took.Microseconds())/1000, 2) + " ms"},
+		{v.T("fact.record"), v.Number(a.Record)},
+		{v.T("fact.counted"), v.retries(a.AnalysedCount, d.MaxRetries)},
+		{v.T("fact.matched"), d.MatchedRule},
+		{v.T("fact.rule"), string(a.Rule)},
+		{v.T("fact.catalogue"), d.Catalogue},
+		{v.T("fact.process"), key(a.ProcessInstanceKey)},
+		{v.T("fact.job"), key(a.JobKey)},
+		{v.T("fact.letter"), a.DeadLetter},
+		{v.T("fact.took"), v.short(float64(a.Took.Microseconds())/1000, 2) + " ms"},
 	}
 	return slices.DeleteFunc(all, func(f fact) bool { return f.Value == "" })
 }
@@ -190,31 +190,31 @@ func (v *visit) entry(from *journal.Entry, b *entryBody) event {
 	}
 	switch {
 	case from.Kind == journal.RejectionEntry && b.Rejection != "":
-		e.Title, e.Text = v.lang.T("event.kind.rejection"), v.lang.T("event.rejection.text")
-		e.Facts = []fact{{v.lang.T("event.fact.code"), b.Rejection}, {v.lang.T("event.fact.message"), b.Message}}
+		e.Title, e.Text = v.T("event.kind.rejection"), v.T("event.rejection.text")
+		e.Facts = []fact{{v.T("event.fact.code"), b.Rejection}, {v.T("event.fact.message"), b.Message}}
 	case from.Kind == journal.OutcomeEntry && b.Outcome == "success":
-		e.Mark, e.Title = markRecovered, v.lang.T("event.success")
+		e.Mark, e.Title = markRecovered, v.T("event.success")
 	case from.Kind == journal.OutcomeEntry && b.Outcome != "":
-		e.Mark, e.Title, e.Text = markFinal, v.lang.T("event.failure"), v.lang.T("event.failure.text")
+		e.Mark, e.Title, e.Text = markFinal, v.T("event.failure"), v.T("event.failure.text")
 	case from.Kind == journal.DeliveryEntry && b.Delivery != "":
-		e.Title = v.lang.Or("event.delivery."+b.Delivery, v.lang.T("event.kind.delivery"))
+		e.Title = v.Or("event.delivery."+b.Delivery, v.T("event.kind.delivery"))
 	case from.Kind == journal.ReviewEntry && b.Decision == journal.DeadLetterDiscarded:
-		e.Mark, e.Title, e.By, e.Words = markDiscard, v.lang.T("event.discarded"), b.By, b.Reason
+		e.Mark, e.Title, e.By, e.Words = markDiscard, v.T("event.discarded"), b.By, b.Reason
 	case from.Kind == journal.ReviewEntry && b.Decision == journal.DeadLetterReprocessing:
-		e.Mark, e.Title, e.By, e.Words = markReview, v.lang.T("event.reviewed"), b.By, b.Reason
-		if e.Text = v.lang.T("event.reviewed.text", v.lang.Number(b.RetryCount)); b.Fresh {
-			e.Text = v.lang.T("event.reviewed.fresh")
+		e.Mark, e.Title, e.By, e.Words = markReview, v.T("event.reviewed"), b.By, b.Reason
+		if e.Text = v.T("event.reviewed.text", v.Number(b.RetryCount)); b.Fresh {
+			e.Text = v.T("event.reviewed.fresh")
 		}
 	case from.Kind == journal.BulkEntry && b.Verb != "":
-		e.Title, e.By, e.Words = v.lang.Or("event.bulk."+string(b.Verb), v.lang.T("event.kind.bulk")), b.By, b.Reason
+		e.Title, e.By, e.Words = v.Or("event.bulk."+string(b.Verb), v.T("event.kind.bulk")), b.By, b.Reason
 	case from.Kind == journal.GateEntry:
 		v.gateEvent(&e, from)
 	case from.Kind == journal.DestinationEntry:
 		v.portalEvent(&e, from)
 	case from.Kind == journal.ErasureEntry && b.By != "":
-		e.Title, e.By, e.Words = v.lang.T("event.kind.erasure"), b.By, b.Reason
+		e.Title, e.By, e.Words = v.T("event.kind.erasure"), b.By, b.Reason
 	default:
-		e.Title = v.lang.Or("event.kind."+string(from.Kind), string(from.Kind))
+		e.Title = v.Or("event.kind."+string(from.Kind), string(from.Kind))
 		e.Facts = plainFacts(from.Body)
 	}
 	return e
@@ -223,31 +223,31 @@ func (v *visit) entry(from *journal.Entry, b *entryBody) event {
 // gateEvent says what became of a claim at a gate.
 func (v *visit) gateEvent(e *event, from *journal.Entry) {
 	b, _ := journal.ReadGate(from) // what cannot be read has no action
-	e.Title = v.lang.T("event.kind.gate")
+	e.Title = v.T("event.kind.gate")
 	switch b.Action {
 	case journal.GateHeld:
-		e.Mark, e.Title, e.Text = markHeld, v.lang.T("event.gate.held", b.Destination), v.lang.T("event.gate.text")
+		e.Mark, e.Title, e.Text = markHeld, v.T("event.gate.held", b.Destination), v.T("event.gate.text")
 	case journal.GateReleased:
-		e.Mark, e.Title = markReleased, v.lang.T("event.gate.released", b.Destination, v.lang.lasting(from.At.Sub(b.Since)))
-		e.Facts = []fact{{v.lang.T("event.gate.why"), b.Reason}}
+		e.Mark, e.Title = markReleased, v.T("event.gate.released", b.Destination, v.lasting(from.At.Sub(b.Since)))
+		e.Facts = []fact{{v.T("event.gate.why"), b.Reason}}
 	case journal.GateGivenUp:
-		e.Mark, e.Title = markFinal, v.lang.T("event.gate.given_up", b.Destination)
-		e.Why = &why{Reason: b.GiveUp, Team: v.lang.team(b.Team)}
-		e.Text = v.lang.reason(b.GiveUp) + "."
+		e.Mark, e.Title = markFinal, v.T("event.gate.given_up", b.Destination)
+		e.Why = &why{Reason: b.GiveUp, Team: v.team(b.Team)}
+		e.Text = v.reason(b.GiveUp) + "."
 	case journal.GateAnswered:
-		e.Mark, e.Title = markRecovered, v.lang.T("event.success")
+		e.Mark, e.Title = markRecovered, v.T("event.success")
 	}
 }
 
 // portalEvent says what became of a destination, or was ordered.
 func (v *visit) portalEvent(e *event, from *journal.Entry) {
 	b, _ := journal.ReadDestination(from) // what cannot be read says nothing
-	e.Title = v.lang.T("event.kind.destination")
+	e.Title = v.T("event.kind.destination")
 	switch c := b.Command; {
 	case c != nil:
-		e.Title, e.By, e.Words = v.lang.T("event.order."+string(c.Verb), from.Subject.ID), c.By, c.Reason
+		e.Title, e.By, e.Words = v.T("event.order."+string(c.Verb), from.Subject.ID), c.By, c.Reason
 	case b.State != nil:
-		e.Title = v.lang.T("event.portal", from.Subject.ID, v.lang.T("portal."+string(b.State.Phase)))
+		e.Title = v.T("event.portal", from.Subject.ID, v.T("portal."+string(b.State.Phase)))
 	}
 }
 

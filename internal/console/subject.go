@@ -157,7 +157,7 @@ func (v *visit) shorten(story *journal.Story) string {
 	from := records[all-mostEvents]
 	story.Attempts = slices.DeleteFunc(slices.Clone(story.Attempts), func(a journal.Attempt) bool { return a.Record < from })
 	story.Entries = slices.DeleteFunc(slices.Clone(story.Entries), func(e journal.Entry) bool { return e.Record < from })
-	return v.lang.T("events.last", v.lang.Number(mostEvents), v.lang.Number(int64(all)))
+	return v.T("events.last", v.Number(mostEvents), v.Number(int64(all)))
 }
 
 // hintLang is the language of the catalogue's own words where that is known: the default's are Portuguese.
@@ -175,30 +175,30 @@ const overdue = 15 * time.Minute
 func (v *visit) standing(d *subjectData, story *journal.Story) journal.State {
 	n, held := len(story.Episodes), ""
 	if len(story.Held) > 0 {
-		held = v.lang.T("state.held", story.Held[0].Destination, v.brief(story.Held[0].Since))
+		held = v.T("state.held", story.Held[0].Destination, v.brief(story.Held[0].Since))
 	}
 	if n == 0 {
-		if d.Status, d.Means = (Badge{"off", v.lang.T("status.none")}), v.lang.T("state.none"); held != "" {
-			d.Status, d.Means = v.lang.statusBadge(journal.StatusPending), held
+		if d.Status, d.Means = (Badge{"off", v.T("status.none")}), v.T("state.none"); held != "" {
+			d.Status, d.Means = v.statusBadge(journal.StatusPending), held
 		}
 		return ""
 	}
 	e := &story.Episodes[n-1]
 	state := e.StateAt(v.now)
-	d.Status, d.Means = v.lang.statusBadge(state.Status()), v.lang.T("state."+string(state))
-	d.Retries = v.lang.Number(e.Retries)
+	d.Status, d.Means = v.statusBadge(state.Status()), v.T("state."+string(state))
+	d.Retries = v.Number(e.Retries)
 	if m := len(story.Attempts); m > 0 {
-		d.Retries = v.lang.retries(e.Retries, story.Attempts[m-1].Decision.MaxRetries)
+		d.Retries = v.retries(e.Retries, story.Attempts[m-1].Decision.MaxRetries)
 	}
 	switch {
 	case held != "": // its status stays what it was
 		d.Means = held
 	case state == journal.Scheduled, state == journal.Reprocessing:
-		d.NextIs, d.Next = v.lang.T("state.next"), v.in(e.NextRetryTime)
+		d.NextIs, d.Next = v.T("state.next"), v.in(e.NextRetryTime)
 	case state == journal.Due:
-		d.NextIs = v.lang.T("state.next_due")
+		d.NextIs = v.T("state.next_due")
 		if d.Next = v.ago(e.NextRetryTime); v.now.Sub(e.NextRetryTime) > overdue {
-			d.Status.Tone, d.Means = "warn", v.lang.T("state.overdue")
+			d.Status.Tone, d.Means = "warn", v.T("state.overdue")
 		}
 	}
 	return state
@@ -206,14 +206,14 @@ func (v *visit) standing(d *subjectData, story *journal.Story) journal.State {
 
 // letter is what is known of a dead letter.
 func (v *visit) letter(story *journal.Story, dl *journal.DeadLetter, o *open, c *catalogue.Catalogue) *letterData {
-	l := &letterData{DeadLetter: *dl, Open: dl.State == journal.DeadLetterOpen, Team: v.lang.team(dl.Team), Born: v.ago(dl.CreatedAt)}
+	l := &letterData{DeadLetter: *dl, Open: dl.State == journal.DeadLetterOpen, Team: v.team(dl.Team), Born: v.ago(dl.CreatedAt)}
 	if a := attemptOf(story, dl.Record); a != nil {
 		l.Hint = hint(c, story.Subject.Policy, a.Decision.MatchedRule)
 		l.HintOld = a.Decision.Catalogue != c.Version
 	}
 	if process := o.Process(dl); l.Open {
 		l.unattended = process == deadletter.Nobody
-		l.Process, l.ProcessText = v.lang.processBadge(process), v.lang.T("process."+string(process)+".text")
+		l.Process, l.ProcessText = v.processBadge(process), v.T("process."+string(process)+".text")
 	}
 	if !dl.Review.At.IsZero() {
 		l.Review = v.review(dl)
@@ -228,9 +228,9 @@ func (v *visit) review(dl *journal.DeadLetter) *reviewData {
 	if !n.Discard {
 		r.Ahead = n.NextRetryTime.After(v.now) && dl.State == journal.DeadLetterReprocessing
 		r.Next = v.at(n.NextRetryTime)
-		r.Retry = v.lang.T("review.retry_number", v.lang.retry(dl.RetryCount+1, dl.MaxRetries))
+		r.Retry = v.T("review.retry_number", v.retry(dl.RetryCount+1, dl.MaxRetries))
 		if n.Fresh {
-			r.Retry = v.lang.T("review.fresh")
+			r.Retry = v.T("review.fresh")
 		}
 		if r.Ahead {
 			r.Next = v.in(n.NextRetryTime)
@@ -240,8 +240,8 @@ func (v *visit) review(dl *journal.DeadLetter) *reviewData {
 		r.Run = runURL(dl.Run)
 	}
 	if dl.Delivery != journal.DeliveryNone {
-		b := v.lang.deliveryBadge(dl.Delivery)
-		r.Delivery, r.DeliveryText = &b, v.lang.T("delivery."+string(dl.Delivery)+".text")
+		b := v.deliveryBadge(dl.Delivery)
+		r.Delivery, r.DeliveryText = &b, v.T("delivery."+string(dl.Delivery)+".text")
 	}
 	return r
 }
@@ -290,13 +290,13 @@ func (v *visit) form(l *letterData, p *decision.Policy, back string, sent *revie
 	f.MayRestart = v.who.May(access.Restart, string(l.DeadLetter.Team))
 	switch {
 	case !v.who.Role.May(access.Review):
-		f.MayNot = v.lang.T("form.may_not", v.role())
+		f.MayNot = v.T("form.may_not", v.role())
 	case !v.who.May(access.Review, string(l.DeadLetter.Team)):
-		f.MayNot = v.lang.T("form.other_team", l.Team, v.ownTeams())
+		f.MayNot = v.T("form.other_team", l.Team, v.ownTeams())
 	}
-	f.NextRetry, f.MaxRetries = v.lang.retry(l.RetryCount+1, l.MaxRetries), v.lang.Number(l.MaxRetries)
+	f.NextRetry, f.MaxRetries = v.retry(l.RetryCount+1, l.MaxRetries), v.Number(l.MaxRetries)
 	if p != nil {
-		f.Wait = v.lang.wait(&p.Backoff, l.RetryCount)
+		f.Wait = v.wait(&p.Backoff, l.RetryCount)
 	}
 	return f
 }

@@ -181,7 +181,7 @@ func (v *visit) timeline(story *journal.Story, all []happened, width int, id str
 		x := s.place(h.at)
 		p := point{X: x, Mark: h.mark}
 		if h.number > 0 && x-last >= 14 {
-			p.Label, last = v.lang.Number(h.number), x
+			p.Label, last = v.Number(h.number), x
 		}
 		t.Points = append(t.Points, p)
 		if h.until.After(h.at) {
@@ -191,12 +191,12 @@ func (v *visit) timeline(story *journal.Story, all []happened, width int, id str
 	}
 	for _, g := range s.gaps {
 		if g.broken {
-			t.Breaks = append(t.Breaks, breakMark{g.x + g.width/2, v.lang.span(g.to.Sub(g.from))})
+			t.Breaks = append(t.Breaks, breakMark{g.x + g.width/2, v.span(g.to.Sub(g.from))})
 		}
 	}
 	t.Ticks = v.ticks(&s)
-	t.Title = v.lang.T("story.picture", story.Subject.ID)
-	t.Words = v.lang.T("story.picture.words", v.lang.Count("story.attempts", int64(len(story.Attempts))), v.lang.span(all[len(all)-1].at.Sub(all[0].at)))
+	t.Title = v.T("story.picture", story.Subject.ID)
+	t.Words = v.T("story.picture.words", v.Count("story.attempts", int64(len(story.Attempts))), v.span(all[len(all)-1].at.Sub(all[0].at)))
 	return t
 }
 
@@ -204,7 +204,7 @@ func (v *visit) waitBar(s *scale, h happened) waitBar {
 	from, to := s.place(h.at), s.place(h.until)
 	b := waitBar{X: from, Width: max(to-from, 1), NameX: (from + to) / 2, Ahead: h.until.After(v.now), Held: h.mark == markHeld}
 	if b.Width >= waitName {
-		b.Name = v.lang.span(h.until.Sub(h.at))
+		b.Name = v.span(h.until.Sub(h.at))
 	}
 	return b
 }
@@ -217,7 +217,7 @@ func (v *visit) legend(t *timeline) []legendRow {
 	var all []legendRow
 	for _, mark := range marks {
 		if slices.ContainsFunc(t.Points, func(p point) bool { return p.Mark == mark }) {
-			all = append(all, legendRow{mark, v.lang.T("mark." + mark)})
+			all = append(all, legendRow{mark, v.T("mark." + mark)})
 		}
 	}
 	return all
@@ -372,7 +372,7 @@ func (v *visit) ticks(s *scale) []tick {
 }
 
 func (v *visit) shortDay(t time.Time) string {
-	if v.lang == Portuguese {
+	if v.Lang == Portuguese {
 		return t.In(v.zone).Format("02/01")
 	}
 	return t.In(v.zone).Format("2 Jan")

@@ -22,10 +22,10 @@ import (
 
 // visit is one request with who reads, in which language and zone, and when.
 type visit struct {
-	w    http.ResponseWriter
-	r    *http.Request
-	who  access.Identity
-	lang Lang
+	w   http.ResponseWriter
+	r   *http.Request
+	who access.Identity
+	Lang
 	zone *time.Location
 	now  time.Time
 	// patterns of causes that were looked up for this page, by fingerprint.
@@ -37,17 +37,17 @@ func (p *Pages) visit(w http.ResponseWriter, r *http.Request) *visit {
 	if chosen {
 		http.SetCookie(w, &http.Cookie{Name: langCookie, Value: string(lang), Path: "/", MaxAge: 365 * 24 * 3600, SameSite: http.SameSiteLaxMode, HttpOnly: true, Secure: access.OverTLS(r)})
 	}
-	return &visit{w: w, r: r, who: access.From(r.Context()), lang: lang, zone: zoneOf(r), now: p.Now().UTC(), patterns: map[string]string{}}
+	return &visit{w: w, r: r, who: access.From(r.Context()), Lang: lang, zone: zoneOf(r), now: p.Now().UTC(), patterns: map[string]string{}}
 }
 
 // role of the reader, in words.
-func (v *visit) role() string { return v.lang.Or("role."+v.who.Role.String(), v.who.Role.String()) }
+func (v *visit) role() string { return v.Or("role."+v.who.Role.String(), v.who.Role.String()) }
 
 // ownTeams are those that the reader is bound to, in words.
 func (v *visit) ownTeams() string {
 	names := strings.Split(string(v.who.Teams), ",")
 	for i := range names {
-		names[i] = v.lang.team(decision.Team(names[i]))
+		names[i] = v.team(decision.Team(names[i]))
 	}
 	return strings.Join(names, ", ")
 }
@@ -135,18 +135,18 @@ func (p *Pages) answer(v *visit, pg *page, err error) {
 
 func (p *Pages) write(v *visit, pg *page) {
 	var body, whole bytes.Buffer
-	if err := templates[v.lang]().ExecuteTemplate(&body, pg.name, pg.data); err != nil {
+	if err := templates[v.Lang]().ExecuteTemplate(&body, pg.name, pg.data); err != nil {
 		p.broken(v, err)
 		return
 	}
 	f := v.frame(pg, body.Bytes())
-	if err := templates[v.lang]().ExecuteTemplate(&whole, "frame", f); err != nil {
+	if err := templates[v.Lang]().ExecuteTemplate(&whole, "frame", f); err != nil {
 		p.broken(v, err)
 		return
 	}
 	h := v.w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
-	h.Set("Content-Language", string(v.lang))
+	h.Set("Content-Language", string(v.Lang))
 	h.Add("Vary", "Accept-Language, Cookie")
 	if f.Version != "" {
 		h.Set("ETag", `"`+f.Version+`"`)
@@ -164,19 +164,19 @@ func (p *Pages) write(v *visit, pg *page) {
 // broken answers a mistake of ours, plainly: the templates are what does not work.
 func (p *Pages) broken(v *visit, err error) {
 	p.Log.Error("a page could not be made", zap.String("path", v.r.URL.Path), zap.Error(err))
-	http.Error(v.w, v.lang.T("problem.broken.text"), http.StatusInternalServerError)
+	http.Error(v.w, v.T("problem.broken.text"), http.StatusInternalServerError)
 }
 
 func (v *visit) frame(pg *page, body []byte) *frame {
 	f := &frame{
-		Lang: v.lang, Title: pg.title, Section: pg.section, Summary: pg.summary, Body: template.HTML(body), Zone: v.zone.String(),
+		Lang: v.Lang, Title: pg.title, Section: pg.section, Summary: pg.summary, Body: template.HTML(body), Zone: v.zone.String(),
 		Who: v.who.Name, FormToken: access.FormToken(v.r.Context()), CanLogOut: !access.SessionEnds(v.r.Context()).IsZero(), Bare: v.who.Role == 0,
 	}
 	if !f.Bare {
 		f.Role = v.role()
 	}
 	f.OtherLang = English
-	if v.lang == English {
+	if v.Lang == English {
 		f.OtherLang = Portuguese
 	}
 	f.OtherURL = v.inLang(f.OtherLang, pg.fixed)
@@ -256,17 +256,17 @@ func (p *Pages) fail(v *visit, err error) {
 		d.Again = v.r.URL.RequestURI()
 		v.w.Header().Set("Retry-After", "5")
 	}
-	p.write(v, &page{status: known.status, name: "problem", title: v.lang.T("problem." + known.key + ".title"), data: d, fixed: true})
+	p.write(v, &page{status: known.status, name: "problem", title: v.T("problem." + known.key + ".title"), data: d, fixed: true})
 }
 
 // Refuse answers what access.Gate refuses, as a page.
 func (p *Pages) Refuse(w http.ResponseWriter, r *http.Request, refusal access.Refusal) {
 	v := p.visit(w, r)
 	d := &problemData{Status: refusal.Status, Key: "refused." + refusal.Code}
-	if _, ok := texts()["problem."+d.Key+".title"][v.lang]; !ok {
+	if _, ok := texts()["problem."+d.Key+".title"][v.Lang]; !ok {
 		d.Key, d.Detail = "refused", refusal.Message
 	}
-	p.write(v, &page{status: refusal.Status, name: "problem", title: v.lang.T("problem." + d.Key + ".title"), data: d, fixed: true})
+	p.write(v, &page{status: refusal.Status, name: "problem", title: v.T("problem." + d.Key + ".title"), data: d, fixed: true})
 }
 
 // loginData is what the log-in page shows.
@@ -288,10 +288,10 @@ func (p *Pages) Login(w http.ResponseWriter, r *http.Request, l access.Login) {
 	}
 	if l.Refusal != nil {
 		status = l.Refusal.Status
-		d.Wrong = v.lang.Or("login."+l.Refusal.Code, l.Refusal.Message)
+		d.Wrong = v.Or("login."+l.Refusal.Code, l.Refusal.Message)
 		if l.Refusal.Code == access.CodeTooManyAttempts {
-			d.Wrong = v.lang.T("login.too_many_attempts", v.lang.span(l.Refusal.RetryAfter.Round(time.Second)))
+			d.Wrong = v.T("login.too_many_attempts", v.span(l.Refusal.RetryAfter.Round(time.Second)))
 		}
 	}
-	p.write(v, &page{status: status, name: "login", title: v.lang.T("login.title"), data: d, fixed: true})
+	p.write(v, &page{status: status, name: "login", title: v.T("login.title"), data: d, fixed: true})
 }

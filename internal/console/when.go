@@ -43,24 +43,24 @@ func (v *visit) at(t time.Time) Moment { return v.moment(t, momentAt, v.clock(t)
 
 // ago is how long ago t was.
 func (v *visit) ago(t time.Time) Moment {
-	return v.moment(t, momentAgo, v.lang.ago(v.now.Sub(t)))
+	return v.moment(t, momentAgo, v.Lang.ago(v.now.Sub(t)))
 }
 
 // in is how long it is until t.
-func (v *visit) in(t time.Time) Moment { return v.moment(t, momentIn, v.lang.in(t.Sub(v.now))) }
+func (v *visit) in(t time.Time) Moment { return v.moment(t, momentIn, v.Lang.in(t.Sub(v.now))) }
 
 // clock is date and time to the second, without the date where it is today's.
 func (v *visit) clock(t time.Time) string {
 	local, today := t.In(v.zone), v.now.In(v.zone)
 	if local.Year() == today.Year() && local.YearDay() == today.YearDay() {
-		return v.lang.T("time.today", local.Format("15:04:05"))
+		return v.T("time.today", local.Format("15:04:05"))
 	}
 	return v.day(t) + " " + local.Format("15:04:05")
 }
 
 // day is the date in the reader's zone.
 func (v *visit) day(t time.Time) string {
-	if v.lang == Portuguese {
+	if v.Lang == Portuguese {
 		return t.In(v.zone).Format("02/01/2006")
 	}
 	return t.In(v.zone).Format("2 Jan 2006")

@@ -58,10 +58,10 @@ func (p *Pages) audit(v *visit, o *open) (*page, error) {
 	pg := &page{name: "audit", section: "audit", title: v.T("audit.title"), data: d}
 	head, err := o.Head(v.r.Context())
 	if err != nil {
-		return nil, unreadable(err)
+		return nil, err
 	}
 	if head.Link > 0 {
-		d.Head, d.HeadAt = head.String(), v.ago(head.At)
+		d.Head, d.HeadAt = head.String(), v.Ago(head.At)
 	}
 	f, ok := v.recordFilter(d)
 	if !ok {
@@ -76,7 +76,7 @@ func (p *Pages) audit(v *visit, o *open) (*page, error) {
 		records, err = v.latest(o, d, head)
 	}
 	if err != nil {
-		return nil, unreadable(err)
+		return nil, err
 	}
 	for i := range records {
 		d.Rows = append(d.Rows, v.auditRow(&records[i]))
@@ -190,14 +190,14 @@ func (v *visit) auditRow(r *journal.Record) auditRow {
 	var e event
 	if r.Attempt != nil {
 		a := r.Attempt
-		row.Kind, row.At = v.T("audit.kind.attempt"), v.at(a.Decision.AnalysedAt)
+		row.Kind, row.At = v.T("audit.kind.attempt"), v.At(a.Decision.AnalysedAt)
 		row.Says = v.T("event.attempt", v.Number(a.Number)) + " " + v.outcome(a)
 		if a.Decision.Outcome != decision.MaxRetriesExceeded {
 			row.Says = v.T("event.attempt", v.Number(a.Number)) + " " + v.reason(a.Decision.Reason) + ". " + v.outcome(a)
 		}
 	} else {
 		e = v.entry(r.Entry, bodyOf(r.Entry))
-		row.Kind, row.At, row.By = v.Or("audit.kind."+string(r.Entry.Kind), string(r.Entry.Kind)), v.at(r.Entry.At), e.By
+		row.Kind, row.At, row.By = v.Or("audit.kind."+string(r.Entry.Kind), string(r.Entry.Kind)), v.At(r.Entry.At), e.By
 		row.Says = e.Title
 		if e.Words != "" {
 			row.Says += " “" + e.Words + "”"
@@ -265,7 +265,7 @@ func (p *Pages) export(w http.ResponseWriter, r *http.Request) {
 			for _, name := range []string{"Content-Disposition", "Content-Type"} {
 				w.Header().Del(name)
 			}
-			p.fail(v, unreadable(err))
+			p.fail(v, err)
 			return
 		}
 		if r.Context().Err() == nil {

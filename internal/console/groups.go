@@ -56,11 +56,11 @@ func (p *Pages) groups(v *visit, o *open) (*page, error) {
 		return &page{redirect: groupsURL(f, "")}, nil
 	}
 	if err != nil && deadletter.RefusalOf(err) == nil { // what no dead letter could be fits none
-		return nil, unreadable(err)
+		return nil, err
 	}
 	counts, err := o.DeadLetterCounts(v.r.Context())
 	if err != nil {
-		return nil, unreadable(err)
+		return nil, err
 	}
 	d := &groupsData{Filter: f, Filtered: narrowed(f), Views: v.views("groups", f), Reset: groupsURL(journal.DeadLetterFilter{}, "")}
 	choices := &listData{Filter: f}
@@ -88,7 +88,7 @@ func (v *visit) causeRow(g *deadletter.Group, f journal.DeadLetterFilter) causeR
 	f.Fingerprint = g.Cause.ID
 	row := causeRow{
 		Fingerprint: g.Cause.ID, Pattern: g.Cause.Pattern, Policy: g.Cause.Policy, Name: v.causeName(g), Class: v.class(g.Cause.Classification),
-		Teams: strings.Join(teams, ", "), N: g.N, First: v.ago(g.First), Last: v.ago(g.Last), SampleID: g.Sample.Subject.ID, SampleURL: subjectURL(g.Sample.Subject),
+		Teams: strings.Join(teams, ", "), N: g.N, First: v.Ago(g.First), Last: v.Ago(g.Last), SampleID: g.Sample.Subject.ID, SampleURL: subjectURL(g.Sample.Subject),
 		Show: listURL(f, ""), ShowText: v.Count("groups.show", g.N), ActText: v.Count("groups.act", g.N),
 	}
 	if f.State != deadletter.AllStates {
@@ -112,7 +112,7 @@ func (v *visit) cause(o *open, fingerprint string) (*causeRow, error) {
 	groups, _, err := o.Groups(v.r.Context(), journal.DeadLetterFilter{State: deadletter.AllStates, Fingerprint: fingerprint}, "", 1)
 	switch {
 	case err != nil && deadletter.RefusalOf(err) == nil:
-		return nil, unreadable(err)
+		return nil, err
 	case len(groups) == 0: // also where it cannot be one
 		return nil, nil
 	}
@@ -142,7 +142,7 @@ func (v *visit) causeCount(o *open, f journal.DeadLetterFilter) (int64, error) {
 	groups, _, err := o.Groups(v.r.Context(), f, "", 1)
 	switch {
 	case err != nil && deadletter.RefusalOf(err) == nil:
-		return 0, unreadable(err)
+		return 0, err
 	case len(groups) == 0:
 		return 0, nil
 	}

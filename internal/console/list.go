@@ -25,7 +25,8 @@ type listData struct {
 	Filter                   journal.DeadLetterFilter
 	States                   []stateLink
 	Policies, Teams, Reasons []option
-	Rows                     []letterRow
+	Rows                     []deadletter.Item
+	V                        *visit
 	// Next is the page behind this one, First the first; empty where there is none or this is it.
 	Next, First string
 	Filtered    bool
@@ -73,18 +74,6 @@ type option struct {
 	Selected    bool
 }
 
-// letterRow is one dead letter in the list.
-type letterRow struct {
-	ID, URL, Policy string
-	State           Badge
-	Reason          decision.Reason
-	Error           string
-	Team            string
-	Retries         string
-	Created         Moment
-	Process         *Badge
-}
-
 // states of the list, in the order of its links.
 var states = []string{"open", "reprocessing", "recovered", "discarded", "all"}
 
@@ -99,16 +88,14 @@ func (p *Pages) deadLetters(v *visit, o *open) (*page, error) {
 	if errors.Is(err, deadletter.ErrBadCursor) {
 		return &page{redirect: listURL(f, "")}, nil // it was not ours, or of another filter
 	}
-	if err != nil {
-		return nil, unreadable(err)
+	if err != nil && deadletter.RefusalOf(err) == nil { // what no dead letter could be fits none
+		return nil, err
 	}
 	d, err := p.listed(v, o, f)
 	if err != nil {
 		return nil, err
 	}
-	for i := range items {
-		d.Rows = append(d.Rows, v.letterRow(&items[i], o))
-	}
+	d.Rows = items
 	if next != "" {
 		d.Next = listURL(f, next)
 	}
@@ -126,9 +113,9 @@ func (p *Pages) deadLetters(v *visit, o *open) (*page, error) {
 func (p *Pages) listed(v *visit, o *open, f journal.DeadLetterFilter) (*listData, error) {
 	counts, err := o.DeadLetterCounts(v.r.Context())
 	if err != nil {
-		return nil, unreadable(err)
+		return nil, err
 	}
-	d := &listData{Filter: f, Filtered: narrowed(f), Show: f.State == "all", Since: v.local(f.Since), Until: v.local(f.Until)}
+	d := &listData{V: v, Filter: f, Filtered: narrowed(f), Show: f.State == "all", Since: v.local(f.Since), Until: v.local(f.Until)}
 	d.Views = v.views("list", f)
 	p.choices(v, d, counts)
 	d.Reset = listURL(journal.DeadLetterFilter{State: f.State}, "")
@@ -184,7 +171,7 @@ const mostLooks = 5
 // someOf is the next page that has anything on it: a search may give pages with nothing, and more behind them.
 func someOf(ctx context.Context, o *open, f journal.DeadLetterFilter, cursor string) (items []deadletter.Item, next string, err error) {
 	for range mostLooks {
-		items, next, err = o.DeadLetterPage(ctx, f, cursor, listPage)
+		items, next, err = o.List(ctx, f, cursor, listPage)
 		if err != nil || len(items) > 0 || next == "" {
 			break
 		}
@@ -231,31 +218,25 @@ func options(values []string, selected string, name func(string) string) []optio
 	return all
 }
 
-func (v *visit) letterRow(item *deadletter.Item, o *open) letterRow {
-	row := letterRow{
-		ID: item.Subject.ID, URL: subjectURL(item.Subject), Policy: item.Subject.Policy, State: v.deadLetterBadge(item.State),
-		Reason: item.Reason, Error: item.Error, Team: v.team(item.Team), Created: v.ago(item.CreatedAt),
-		Retries: v.T("list.retries", v.retries(item.RetryCount, item.MaxRetries)),
-	}
+// Process says whether a process waits for a decision on a dead letter, or what became of that decision; nil for neither.
+func (v *visit) Process(d *deadletter.Item) *Badge {
+	var b Badge
 	switch {
-	case item.State == journal.DeadLetterOpen:
-		b := v.processBadge(o.Process(&item.DeadLetter))
-		row.Process = &b
-	case item.Delivery != journal.DeliveryNone:
-		b := v.deliveryBadge(item.Delivery)
-		row.Process = &b
+	case d.State == journal.DeadLetterOpen:
+		b = v.processBadge(d.Process)
+	case d.Delivery != journal.DeliveryNone:
+		b = v.deliveryBadge(d.Delivery)
+	default:
+		return nil
 	}
-	return row
+	return &b
 }
 
 // deadLetter leads from a dead letter's id to its subject's page.
 func (p *Pages) deadLetter(v *visit, o *open) (*page, error) {
-	item, found, err := o.DeadLetter(v.r.Context(), v.r.PathValue("id"))
+	item, err := o.Show(v.r.Context(), v.r.PathValue("id"))
 	if err != nil {
-		return nil, unreadable(err)
-	}
-	if !found {
-		return nil, &problem{status: 404, key: "letter_unknown"}
+		return nil, err
 	}
 	return &page{redirect: subjectURL(item.Subject) + "#decision"}, nil
 }

@@ -31,7 +31,8 @@ type overviewData struct {
 	Success            *kpiCell
 	Movement           []movementRow
 	KPIs               kpiTable
-	Pending            []pendingRow
+	Pending            []journal.PendingRetry
+	V                  *visit
 	Health             []healthRow
 	// Runs that have not ended, and the causes with the most that is open.
 	Runs   []runRow
@@ -49,10 +50,8 @@ type overviewData struct {
 type teamRow struct {
 	Name, Description, URL string
 	N                      int64
-	Oldest                 Moment
+	Oldest                 time.Time
 	Reasons                []reasonRow
-
-	oldest time.Time
 }
 
 // reasonRow is what waits for one team for one reason.
@@ -60,17 +59,7 @@ type reasonRow struct {
 	Reason decision.Reason
 	URL    string
 	N      int64
-	Oldest Moment
-
-	oldest time.Time
-}
-
-// pendingRow is a retry that lies ahead or is due.
-type pendingRow struct {
-	ID, URL, Policy string
-	Retry           int64
-	Next            Moment
-	Due             bool
+	Oldest time.Time
 }
 
 // healthRow is one thing the worker says of itself.
@@ -90,34 +79,34 @@ func (p *Pages) overview(v *visit, o *open) (*page, error) {
 	ctx := v.r.Context()
 	counts, err := o.DeadLetterCounts(ctx)
 	if err != nil {
-		return nil, unreadable(err)
+		return nil, err
 	}
 	c := p.Catalogue()
 	sums, err := o.figures.of(ctx, o, c.Policies.Names(), v.now)
 	if err != nil {
-		return nil, unreadable(err)
+		return nil, err
 	}
 	due, err := o.PendingRetries(ctx, "", nil, mostDue)
 	if err != nil {
-		return nil, unreadable(err)
+		return nil, err
 	}
 	due = slices.DeleteFunc(due, func(r journal.PendingRetry) bool { return r.NextRetryTime.After(v.now) })
 	ahead, err := o.PendingRetries(ctx, "", &journal.PendingRetry{NextRetryTime: v.now}, mostPending)
 	if err != nil {
-		return nil, unreadable(err)
+		return nil, err
 	}
-	d := &overviewData{AlertAbove: deadletter.AlertAbove}
+	d := &overviewData{V: v, AlertAbove: deadletter.AlertAbove}
 	v.waiting(d, counts, c)
 	d.Untold = v.teams(c.Untold())
 	d.KPIs = v.kpiTable(sums.kpis)
 	d.Success = d.KPIs.success
 	d.Movement = v.movement(sums.moved)
-	d.Pending = v.pending(slices.CompactFunc(append(due, ahead...), func(a, b journal.PendingRetry) bool { return a.Key == b.Key }))
+	d.Pending = slices.CompactFunc(append(due, ahead...), func(a, b journal.PendingRetry) bool { return a.Key == b.Key })
 	if d.Health, err = p.health(ctx, v, o, c); err != nil {
-		return nil, unreadable(err)
+		return nil, err
 	}
 	if d.Causes, err = v.biggestCauses(ctx, o); err != nil {
-		return nil, unreadable(err)
+		return nil, err
 	}
 	d.Groups = groupsURL(journal.DeadLetterFilter{}, "")
 	if d.Runs, err = v.activeRuns(o); err != nil {
@@ -152,19 +141,17 @@ func (v *visit) waiting(d *overviewData, counts []deadletter.Count, c *catalogue
 			t = &teamRow{Name: v.team(n.Team), Description: c.Teams[n.Team].Description, URL: listURL(journal.DeadLetterFilter{Team: n.Team}, "")}
 			teams[n.Team], reasons[n.Team] = t, map[decision.Reason]*reasonRow{}
 		}
-		t.N, t.oldest = t.N+n.N, older(t.oldest, n.Oldest)
+		t.N, t.Oldest = t.N+n.N, older(t.Oldest, n.Oldest)
 		r := reasons[n.Team][n.Reason]
 		if r == nil {
 			r = &reasonRow{Reason: n.Reason, URL: listURL(journal.DeadLetterFilter{Team: n.Team, Reason: n.Reason}, "")}
 			reasons[n.Team][n.Reason] = r
 		}
-		r.N, r.oldest = r.N+n.N, older(r.oldest, n.Oldest)
+		r.N, r.Oldest = r.N+n.N, older(r.Oldest, n.Oldest)
 	}
-	d.Oldest, d.Alert = v.ago(oldest), d.Open > deadletter.AlertAbove
+	d.Oldest, d.Alert = v.Ago(oldest), d.Open > deadletter.AlertAbove
 	for team, t := range teams {
-		t.Oldest = v.ago(t.oldest)
 		for _, r := range reasons[team] {
-			r.Oldest = v.ago(r.oldest)
 			t.Reasons = append(t.Reasons, *r)
 		}
 		slices.SortFunc(t.Reasons, func(a, b reasonRow) int { return cmp.Or(cmp.Compare(b.N, a.N), cmp.Compare(a.Reason, b.Reason)) })
@@ -188,19 +175,6 @@ func older(a, b time.Time) time.Time {
 		return b
 	}
 	return a
-}
-
-func (v *visit) pending(all []journal.PendingRetry) []pendingRow {
-	rows := make([]pendingRow, 0, len(all))
-	for i := range all {
-		r := &all[i]
-		row := pendingRow{ID: r.Subject.ID, URL: subjectURL(r.Subject), Policy: r.Subject.Policy, Retry: r.RetryCount, Due: !r.NextRetryTime.After(v.now)}
-		if row.Next = v.in(r.NextRetryTime); row.Due {
-			row.Next = v.ago(r.NextRetryTime)
-		}
-		rows = append(rows, row)
-	}
-	return rows
 }
 
 // movementRow compares the last day with the one before.
@@ -245,7 +219,7 @@ func (p *Pages) health(ctx context.Context, v *visit, o *open, c *catalogue.Cata
 	}
 	rows := []healthRow{v.signal("engine", h.Engine), v.signal("journal", h.Journal)}
 	if head.Record > 0 {
-		rows[1].Detail, rows[1].At = strings.TrimSpace(rows[1].Detail+" "+v.T("health.journal.head", v.Number(head.Record))), v.ago(head.At)
+		rows[1].Detail, rows[1].At = strings.TrimSpace(rows[1].Detail+" "+v.T("health.journal.head", v.Number(head.Record))), v.Ago(head.At)
 	}
 	policies := healthRow{Name: v.T("health.catalogue"), Badge: Badge{"ok", v.T("health.in_force")}, Technical: v.T("health.catalogue.version", c.Version, c.Source)}
 	if h.Rejection != nil {
@@ -272,7 +246,7 @@ func (v *visit) untold(notices []Notice) []healthRow {
 	rows := make([]healthRow, 0, mostUntold)
 	for _, n := range notices[:min(len(notices), mostUntold)] {
 		rows = append(rows, healthRow{Name: v.T("health.notice", v.team(n.Team)), Badge: Badge{"bad", v.T("health.untold")},
-			Since: v.ago(n.Since), Detail: v.T("health.way." + n.Way), Technical: n.Failure})
+			Since: v.Ago(n.Since), Detail: v.T("health.way." + n.Way), Technical: n.Failure})
 	}
 	return rows
 }
@@ -289,7 +263,7 @@ func (v *visit) queues(backlog map[string]int64) (s string) {
 
 // signal of the engine or the journal.
 func (v *visit) signal(name string, s Signal) healthRow {
-	row := healthRow{Name: v.T("health." + name), Since: v.ago(s.Since)}
+	row := healthRow{Name: v.T("health." + name), Since: v.Ago(s.Since)}
 	switch {
 	case !s.Known:
 		row.Badge, row.Detail = Badge{"wait", v.T("health.unknown")}, v.T("health."+name+".unknown")

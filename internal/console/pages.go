@@ -8,6 +8,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"retry-worker/internal/api"
 	"retry-worker/internal/catalogue"
 	"retry-worker/internal/journal"
 )
@@ -38,8 +39,8 @@ type Pages struct {
 type open struct {
 	Source
 	Reviewer
-	bulk    Bulk
-	gates   Gates
+	bulk    api.Bulk
+	gates   api.Gates
 	figures figures
 }
 
@@ -51,7 +52,7 @@ func New(o Options) *Pages {
 }
 
 // Open gives the pages what they read from, and what carries people's decisions out: on one, on many, and on destinations.
-func (p *Pages) Open(from Source, to Reviewer, many Bulk, gates Gates) {
+func (p *Pages) Open(from Source, to Reviewer, many api.Bulk, gates api.Gates) {
 	p.open.Store(&open{Source: from, Reviewer: to, bulk: many, gates: gates})
 }
 

@@ -9,7 +9,6 @@ import (
 
 	"retry-worker/internal/access"
 	"retry-worker/internal/deadletter"
-	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 )
 
@@ -53,7 +52,7 @@ type planShown struct {
 	Takes                 string
 	Oldest, Newest        Moment
 	Why                   []refusedRow
-	Tallies               []tallyRow
+	Tallies               []deadletter.ReadyCount
 	Causes                []causeRow
 	// MoreCauses tells that there are others beside those.
 	MoreCauses bool
@@ -63,13 +62,6 @@ type planShown struct {
 type refusedRow struct {
 	Text string
 	N    int64
-}
-
-// tallyRow is who acts on how many.
-type tallyRow struct {
-	Policy, Team string
-	Reason       decision.Reason
-	N            int64
 }
 
 // planRun answers GET /bulk-runs/new with a plan: nothing happens by it.
@@ -154,7 +146,7 @@ func (v *visit) mayNotStart(f *planForm) string {
 
 // planPage makes the plan that a form asks for, and its page.
 func (v *visit) planPage(o *open, f *planForm) (*planData, error) {
-	d := &planData{planForm: *f, Fields: fieldsOf(&f.filter), Change: listURL(f.filter, ""), At: v.at(v.now), MostPerMinute: journal.MaxPerMinute,
+	d := &planData{planForm: *f, Fields: fieldsOf(&f.filter), Change: listURL(f.filter, ""), At: v.At(v.now), MostPerMinute: journal.MaxPerMinute,
 		MayNot: v.mayNotStart(f), Token: access.FormToken(v.r.Context())}
 	pattern, err := v.pattern(o, f.filter.Fingerprint)
 	if err != nil {
@@ -167,7 +159,7 @@ func (v *visit) planPage(o *open, f *planForm) (*planData, error) {
 		return d, nil
 	}
 	if err != nil {
-		return nil, unreadable(err)
+		return nil, err
 	}
 	if d.Plan = v.plan(&plan); plan.Total > 0 {
 		d.Everything, err = v.everything(o, &f.filter, plan.Total)
@@ -182,7 +174,7 @@ func (v *visit) everything(o *open, f *journal.DeadLetterFilter, total int64) (b
 	}
 	counts, err := o.DeadLetterCounts(v.r.Context())
 	if err != nil {
-		return false, unreadable(err)
+		return false, err
 	}
 	var all int64
 	for i := range counts {
@@ -194,13 +186,10 @@ func (v *visit) everything(o *open, f *journal.DeadLetterFilter, total int64) (b
 }
 
 func (v *visit) plan(p *deadletter.Plan) *planShown {
-	s := &planShown{Token: p.Token, Total: p.Total, Ready: p.Ready, Refused: p.Total - p.Ready, Takes: v.lasting(p.Takes),
-		Oldest: v.ago(p.Oldest), Newest: v.ago(p.Newest), Go: v.Count("plan.go."+string(p.Command.Action), p.Ready)}
+	s := &planShown{Token: p.Token, Tallies: p.Tallies, Total: p.Total, Ready: p.Ready, Refused: p.Total - p.Ready, Takes: v.lasting(p.Takes),
+		Oldest: v.Ago(p.Oldest), Newest: v.Ago(p.Newest), Go: v.Count("plan.go."+string(p.Command.Action), p.Ready)}
 	for _, r := range p.Refused {
 		s.refused(v.Or("refused."+string(r.Code), r.Message), r.Count)
-	}
-	for _, t := range p.Tallies {
-		s.Tallies = append(s.Tallies, tallyRow{t.Policy, v.team(t.Team), t.Reason, t.Count})
 	}
 	named := int64(0)
 	for i := range p.Causes {

@@ -339,7 +339,7 @@ func (v *visit) result(d *decision.Decision, flat json.RawMessage) *tryResult {
 	}}
 	if r.Retry {
 		r.Text = v.T("event.retry", v.retry(d.RetryCount, d.MaxRetries))
-		r.Wait, r.Next = v.span(d.Wait()), v.at(d.NextRetryTime)
+		r.Wait, r.Next = v.span(d.Wait()), v.At(d.NextRetryTime)
 		return r
 	}
 	r.Text, r.Why.Team = v.T("event.final."+finalKind(d), v.Number(d.MaxRetries)), v.team(d.Team)

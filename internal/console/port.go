@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"retry-worker/internal/api"
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
@@ -20,28 +21,11 @@ type Source interface {
 	Backlog(ctx context.Context) (map[string]int64, error)
 }
 
-// Reviewer groups dead letters and carries people's decisions on them out (deadletter.Service does). Safe for concurrent
-// use. Its errors hold a *deadletter.Refusal where nothing was done; any other means that the decision is not recorded for
-// sure, and may be sent again.
+// Reviewer lists dead letters and carries people's decisions on them out (deadletter.Service does).
 type Reviewer interface {
-	Retry(ctx context.Context, c deadletter.Command) (deadletter.Item, error)
-	Discard(ctx context.Context, c deadletter.Command) (deadletter.Item, error)
+	api.DeadLetters
 	// Process says whether a process waits for a decision on the dead letter.
 	Process(d *journal.DeadLetter) deadletter.Process
-	// Groups are the causes of dead letters, the one with the most first.
-	Groups(ctx context.Context, f journal.DeadLetterFilter, cursor string, limit int) (groups []deadletter.Group, next string, err error)
-}
-
-// Bulk is one decision on many dead letters (deadletter.Service). Safe for concurrent use. Its errors are as Reviewer's; of
-// Start's the run may be there all the same.
-type Bulk interface {
-	Plan(ctx context.Context, c deadletter.BulkCommand) (deadletter.Plan, error)
-	Start(ctx context.Context, c deadletter.BulkCommand, token string) (run journal.BulkRun, started bool, err error)
-	Run(ctx context.Context, id string) (journal.BulkRun, error)
-	Runs(ctx context.Context, cursor string, limit int) (runs []journal.BulkRun, next string, err error)
-	Items(ctx context.Context, id string, outcome journal.BulkOutcome, after int64, limit int) ([]journal.BulkItem, error)
-	// Steer pauses, resumes or cancels a run.
-	Steer(ctx context.Context, id string, verb journal.BulkVerb, by string) (journal.BulkRun, error)
 }
 
 // Health is what the worker says of itself.

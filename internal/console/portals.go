@@ -1,7 +1,6 @@
 package console
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"strconv"
@@ -14,14 +13,6 @@ import (
 	"retry-worker/internal/gate"
 	"retry-worker/internal/journal"
 )
-
-// Gates tells how destinations are, and takes people's orders (gate.Gates does). Safe for concurrent use.
-type Gates interface {
-	Destinations() ([]gate.Destination, error)
-	Destination(name string) (gate.Destination, []gate.Claim, error)
-	History(ctx context.Context, name string) (*gate.History, error)
-	Command(ctx context.Context, name string, c journal.DestinationCommand) error
-}
 
 // portalsData is the list of destinations.
 type portalsData struct{ Rows []portalRow }
@@ -48,8 +39,9 @@ type portalData struct {
 	Traffic *trafficData
 	// Phases of the strip, each with how long it lasted in all.
 	Phases []phaseRow
-	Claims []heldRow
-	Orders []orderRow
+	Claims []gate.Claim
+	Orders []gate.Order
+	V      *visit
 	Forms  []orderForm
 	// MayNot says why the reader may order nothing; empty where he may.
 	MayNot, Done, Wrong string
@@ -76,18 +68,6 @@ type trafficRow struct {
 
 type phaseRow struct{ Key, Name, Lasted string }
 
-// heldRow is a claim that waits.
-type heldRow struct {
-	ID, URL, Policy string
-	Since, Deadline Moment
-}
-
-// orderRow is a person's order.
-type orderRow struct {
-	Title, By, Reason string
-	At                Moment
-}
-
 // orderForm is one order that may be given, with what was sent of it.
 type orderForm struct {
 	Verb, Action, Token      string
@@ -102,7 +82,7 @@ func portalURL(name string) string { return "/destinations/" + segment(name) }
 func (p *Pages) portals(v *visit, o *open) (*page, error) {
 	all, err := o.gates.Destinations()
 	if err != nil {
-		return nil, unreadable(err)
+		return nil, err
 	}
 	d, bad := &portalsData{}, int64(0)
 	for i := range all {
@@ -122,7 +102,7 @@ const mostBanners = 3
 func (v *visit) notUp(o *open) (rows []portalRow, more string, err error) {
 	all, err := o.gates.Destinations()
 	if err != nil {
-		return nil, "", unreadable(err)
+		return nil, "", err
 	}
 	rest := int64(0)
 	for i := range all {
@@ -148,7 +128,7 @@ func (v *visit) portalRow(d *gate.Destination) portalRow {
 	s := &d.State
 	row := portalRow{
 		Name: d.Name, URL: portalURL(d.Name), State: Badge{phaseTones[s.Phase], v.T("portal." + string(s.Phase))},
-		Since: v.at(s.Since), Says: v.portalSays(d), Held: int64(d.Held), Deadline: v.in(d.Deadline), Bad: s.Phase != destination.Up,
+		Since: v.At(s.Since), Says: v.portalSays(d), Held: int64(d.Held), Deadline: v.In(d.Deadline), Bad: s.Phase != destination.Up,
 	}
 	if s.Phase == destination.Down && s.Outage.Cause == destination.CausePerson {
 		row.State = Badge{"warn", v.T("portal.held")}
@@ -225,20 +205,20 @@ func (p *Pages) portalPage(v *visit, o *open, sent orderForm, wrong string) (*pa
 	name := v.r.PathValue("name")
 	found, claims, err := o.gates.Destination(name)
 	if err != nil {
-		return nil, portalProblem(err)
+		return nil, err
 	}
 	h, err := o.gates.History(v.r.Context(), name)
 	if err != nil {
-		return nil, portalProblem(err)
+		return nil, err
 	}
-	d := &portalData{portalRow: v.portalRow(&found), Oldest: v.ago(found.Oldest), Wrong: wrong}
+	d := &portalData{
+		V: v, portalRow: v.portalRow(&found), Oldest: v.Ago(found.Oldest), Wrong: wrong, Traffic: v.traffic(h.Traffic),
+		Claims: claims, Orders: h.Orders,
+	}
 	v.strip(d, h.Phases)
-	d.Traffic = v.traffic(h.Traffic)
-	for _, c := range claims {
-		s := c.Subject
-		d.Claims = append(d.Claims, heldRow{s.ID, subjectURL(s), s.Policy, v.ago(c.Since), v.in(c.Deadline)})
+	if done := v.r.URL.Query().Get("done"); len(h.Orders) > 0 && string(h.Orders[0].Verb) == done {
+		d.Done = v.T("portal.done." + done) // the reader's own order, as long as it is the newest
 	}
-	v.ordered(d, h.Orders)
 	if v.who.Role.May(access.Order) {
 		d.Forms = v.orderForms(&found, sent)
 	} else {
@@ -249,24 +229,6 @@ func (p *Pages) portalPage(v *visit, o *open, sent orderForm, wrong string) (*pa
 		pg.status, pg.fixed = http.StatusUnprocessableEntity, true
 	}
 	return pg, nil
-}
-
-// portalProblem is why a destination is not shown.
-func portalProblem(err error) error {
-	if errors.Is(err, gate.ErrUnknown) {
-		return &problem{status: http.StatusNotFound, key: "portal_unknown"}
-	}
-	return unreadable(err)
-}
-
-// ordered lists what people ordered, the newest first, and says what the reader's own order came to.
-func (v *visit) ordered(d *portalData, orders []gate.Order) {
-	for _, o := range orders {
-		d.Orders = append(d.Orders, orderRow{v.T("event.order."+string(o.Verb), d.Name), o.By, o.Reason, v.at(o.At)})
-	}
-	if done := v.r.URL.Query().Get("done"); len(orders) > 0 && string(orders[0].Verb) == done {
-		d.Done = v.T("portal.done." + done)
-	}
 }
 
 // orderForms are all that may be ordered.
@@ -309,7 +271,7 @@ func (p *Pages) order(verb journal.DestinationVerb) http.HandlerFunc {
 		case refusal != nil:
 			return p.portalPage(v, o, sent, v.Or("form.wrong."+string(refusal.Code), refusal.Message))
 		case errors.Is(err, gate.ErrUnknown):
-			return nil, portalProblem(err)
+			return nil, err
 		}
 		return nil, &problem{status: http.StatusServiceUnavailable, key: "unordered", cause: err}
 	})
@@ -366,7 +328,7 @@ func (v *visit) traffic(all []gate.Traffic) *trafficData {
 		p := parts(&all[i])
 		most = max(most, p[0]+p[1]+p[2])
 		if all[i].Any() {
-			d.Rows = append(d.Rows, trafficRow{v.at(all[i].From), p[0], p[2], p[1]})
+			d.Rows = append(d.Rows, trafficRow{v.At(all[i].From), p[0], p[2], p[1]})
 		}
 	}
 	if len(d.Rows) == 0 {

@@ -27,12 +27,9 @@ func (p *Pages) decide(v *visit, o *open, discard bool) (*page, error) {
 	if !v.who.Role.May(action) { // first, whatever state the dead letter is in, or may come to
 		return nil, v.forbidden(action, "")
 	}
-	item, found, err := o.DeadLetter(v.r.Context(), v.r.PathValue("id"))
+	item, err := o.Show(v.r.Context(), v.r.PathValue("id"))
 	if err != nil {
-		return nil, unreadable(err)
-	}
-	if !found {
-		return nil, &problem{status: http.StatusNotFound, key: "letter_unknown"}
+		return nil, err
 	}
 	if err := v.forbidden(action, item.Team); err != nil {
 		return nil, err
@@ -84,7 +81,7 @@ func (p *Pages) decided(v *visit, o *open, item *deadletter.Item, f *reviewForm,
 	case refusal == nil:
 		return nil, &problem{status: http.StatusServiceUnavailable, key: "undecided", cause: err}
 	case refusal.Code == deadletter.JobNotFound:
-		return nil, &problem{status: http.StatusNotFound, key: "letter_unknown"}
+		return nil, err
 	case refusal.Code == deadletter.InvalidRetryState && refusal.State == journal.DeadLetterOpen:
 		f.Wrong = v.T("form.wrong.nobody")
 	case refusal.Code == deadletter.InvalidRetryState && refusal.By != "":

@@ -30,7 +30,8 @@ type runData struct {
 	Lasts    string
 	Ends     string
 	Outcomes []outcomeRow
-	Items    []itemRow
+	Items    []journal.BulkItem
+	V        *visit
 	// Outcome that the items are filtered by, in words; empty for all.
 	Outcome          string
 	All, Next, First string
@@ -48,43 +49,23 @@ type outcomeRow struct {
 	Current               bool
 }
 
-// itemRow is one dead letter of a run.
-type itemRow struct {
-	Number, ID, URL, Policy string
-	Badge                   Badge
-	// Why it was refused; empty where it was not.
-	Why     string
-	Changed Moment
-}
-
 // run answers GET /bulk-runs/{id}?outcome=&after=.
 func (p *Pages) run(v *visit, o *open) (*page, error) {
 	return p.runPage(v, o, "", http.StatusOK)
 }
 
-// readRun is the run that the address names.
-func (v *visit) readRun(o *open) (*journal.BulkRun, error) {
-	run, err := o.bulk.Run(v.r.Context(), v.r.PathValue("id"))
-	if refusal := deadletter.RefusalOf(err); refusal != nil && refusal.Code == deadletter.RunNotFound {
-		return nil, &problem{status: http.StatusNotFound, key: "run_unknown"}
-	}
-	if err != nil {
-		return nil, unreadable(err)
-	}
-	return &run, nil
-}
-
 // runPage shows a run; wrong is why what was asked for was not done.
 func (p *Pages) runPage(v *visit, o *open, wrong string, status int) (*page, error) {
-	r, err := v.readRun(o)
+	run, err := o.bulk.Run(v.r.Context(), v.r.PathValue("id"))
 	if err != nil {
 		return nil, err
 	}
+	r := &run
 	row, err := v.runRow(o, r)
 	if err != nil {
 		return nil, err
 	}
-	d := &runData{runRow: row, Wrong: wrong, May: v.forbidden(access.Bulk.Anew(r.Fresh), r.Filter.Team) == nil, Token: access.FormToken(v.r.Context()),
+	d := &runData{V: v, runRow: row, Wrong: wrong, May: v.forbidden(access.Bulk.Anew(r.Fresh), r.Filter.Team) == nil, Token: access.FormToken(v.r.Context()),
 		Role: v.role()}
 	if err := v.runFacts(o, d, r); err != nil {
 		return nil, err
@@ -122,7 +103,7 @@ func (v *visit) runFacts(o *open, d *runData, r *journal.BulkRun) error {
 	d.Means = v.Or("run.means."+string(r.State), "")
 	if held(r) {
 		d.Means = "" // the hold says how it goes on
-		d.HeldFor, d.HeldAt = v.Or("run.hold."+r.Hold, r.Hold), v.ago(r.HeldAt)
+		d.HeldFor, d.HeldAt = v.Or("run.hold."+r.Hold, r.Hold), v.Ago(r.HeldAt)
 	}
 	if r.ChangedBy != "" {
 		key := "run.changed.resumed"
@@ -132,9 +113,9 @@ func (v *visit) runFacts(o *open, d *runData, r *journal.BulkRun) error {
 		case journal.BulkCancelled:
 			key = "run.changed.cancelled"
 		}
-		d.Changed, d.ChangedBy, d.ChangedAt = v.T(key), r.ChangedBy, v.at(r.ChangedAt)
+		d.Changed, d.ChangedBy, d.ChangedAt = v.T(key), r.ChangedBy, v.At(r.ChangedAt)
 	}
-	d.At, d.Started, d.Ended = v.at(r.CreatedAt), v.at(r.StartedAt), v.at(r.EndedAt)
+	d.At, d.Started, d.Ended = v.At(r.CreatedAt), v.At(r.StartedAt), v.At(r.EndedAt)
 	return nil
 }
 
@@ -218,7 +199,7 @@ func (v *visit) items(o *open, d *runData, r *journal.BulkRun) error {
 	after = max(after, 0)
 	items, err := o.bulk.Items(v.r.Context(), r.ID, outcome, after, itemPage+1)
 	if err != nil {
-		return unreadable(err)
+		return err
 	}
 	by := field{"outcome", string(outcome)}
 	if len(items) > itemPage {
@@ -231,20 +212,12 @@ func (v *visit) items(o *open, d *runData, r *journal.BulkRun) error {
 	if outcome != "" {
 		d.Outcome, d.All = v.T("outcome."+string(outcome)), runURL(r.ID)+"#items"
 	}
-	for i := range items {
-		d.Items = append(d.Items, v.itemRow(&items[i]))
-	}
+	d.Items = items
 	return nil
 }
 
-func (v *visit) itemRow(i *journal.BulkItem) itemRow {
-	row := itemRow{Number: v.Number(i.Number), ID: i.Subject.ID, URL: subjectURL(i.Subject), Policy: i.Subject.Policy,
-		Badge: v.outcomeBadge(i.Outcome), Changed: v.at(i.ChangedAt)}
-	if i.Code != "" {
-		row.Why = v.Or("refused."+i.Code, i.Code)
-	}
-	return row
-}
+// refused says why a dead letter of a run was refused.
+func (l Lang) refused(code string) string { return l.Or("refused."+code, code) }
 
 // done says what the reader's own action came to, for as long as that is still so.
 func (v *visit) done(r *journal.BulkRun) string {
@@ -265,14 +238,14 @@ func (p *Pages) steer(verb journal.BulkVerb) http.HandlerFunc {
 		if !v.who.Role.May(access.Bulk) {
 			return nil, v.forbidden(access.Bulk, "")
 		}
-		run, err := v.readRun(o)
+		id := v.r.PathValue("id")
+		run, err := o.bulk.Run(v.r.Context(), id)
 		if err != nil {
 			return nil, err
 		}
 		if err := v.forbidden(access.Bulk.Anew(run.Fresh), run.Filter.Team); err != nil {
 			return nil, err
 		}
-		id := v.r.PathValue("id")
 		_, err = o.bulk.Steer(v.r.Context(), id, verb, v.who.Name)
 		if err == nil {
 			return &page{redirect: address(runURL(id), field{"done", string(verb)}) + "#result"}, nil
@@ -282,7 +255,7 @@ func (p *Pages) steer(verb journal.BulkVerb) http.HandlerFunc {
 		case refusal == nil:
 			return nil, &problem{status: http.StatusServiceUnavailable, key: "unsteered", cause: err}
 		case refusal.Code == deadletter.RunNotFound:
-			return nil, &problem{status: http.StatusNotFound, key: "run_unknown"}
+			return nil, err
 		default:
 			return p.runPage(v, o, v.Or("run.wrong."+string(refusal.Code), refusal.Message), http.StatusConflict)
 		}

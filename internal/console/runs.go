@@ -75,7 +75,7 @@ func (p *Pages) runs(v *visit, o *open) (*page, error) {
 		return &page{redirect: "/bulk-runs"}, nil
 	}
 	if err != nil {
-		return nil, unreadable(err)
+		return nil, err
 	}
 	d := &runsData{Groups: groupsURL(journal.DeadLetterFilter{}, "")}
 	active := int64(0)
@@ -101,7 +101,7 @@ func (p *Pages) runs(v *visit, o *open) (*page, error) {
 // runRow of a run.
 func (v *visit) runRow(o *open, r *journal.BulkRun) (runRow, error) {
 	row := runRow{
-		ID: r.ID, URL: runURL(r.ID), What: v.what(r), Reason: r.Reason, By: r.By, State: v.runBadge(r), At: v.ago(r.CreatedAt),
+		ID: r.ID, URL: runURL(r.ID), What: v.what(r), Reason: r.Reason, By: r.By, State: v.runBadge(r), At: v.Ago(r.CreatedAt),
 		Progress: v.progress(r), Bar: v.bar(r), Held: held(r),
 	}
 	pattern, err := v.pattern(o, r.Filter.Fingerprint)
@@ -147,7 +147,7 @@ func (v *visit) progress(r *journal.BulkRun) string {
 func (v *visit) activeRuns(o *open) ([]runRow, error) {
 	all, _, err := o.bulk.Runs(v.r.Context(), "", recentRuns)
 	if err != nil {
-		return nil, unreadable(err)
+		return nil, err
 	}
 	var rows []runRow
 	for i := range all {

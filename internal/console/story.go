@@ -123,7 +123,7 @@ func (e *event) again() {
 // attempt as an event.
 func (v *visit) attempt(policy string, a *journal.Attempt, c *catalogue.Catalogue) event {
 	d := &a.Decision
-	e := event{Record: a.Record, Mark: markRetry, At: v.at(d.AnalysedAt), Title: v.T("event.attempt", v.Number(a.Number)), Error: a.Error}
+	e := event{Record: a.Record, Mark: markRetry, At: v.At(d.AnalysedAt), Title: v.T("event.attempt", v.Number(a.Number)), Error: a.Error}
 	if a.Revision > 0 {
 		e.Title = v.T("event.revision", v.Number(a.Number))
 	}
@@ -136,7 +136,7 @@ func (v *visit) attempt(policy string, a *journal.Attempt, c *catalogue.Catalogu
 	}
 	if d.ShouldRetry() {
 		e.Text = v.T("event.retry", v.retry(d.RetryCount, d.MaxRetries))
-		e.Wait, e.Next = v.span(d.Wait()), v.at(d.NextRetryTime)
+		e.Wait, e.Next = v.span(d.Wait()), v.At(d.NextRetryTime)
 	} else {
 		e.Mark, e.Why.Team = markFinal, v.team(d.Team)
 		e.Text = v.T("event.final."+finalKind(d), v.Number(d.MaxRetries))
@@ -184,7 +184,7 @@ func (v *visit) facts(a *journal.Attempt) []fact {
 
 // entry of the audit as an event.
 func (v *visit) entry(from *journal.Entry, b *entryBody) event {
-	e := event{Record: from.Record, Mark: markNote, At: v.at(from.At)}
+	e := event{Record: from.Record, Mark: markNote, At: v.At(from.At)}
 	if b.Run != "" {
 		e.Run = runURL(b.Run)
 	}

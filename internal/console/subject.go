@@ -102,7 +102,7 @@ func (p *Pages) subject(v *visit, o *open) (*page, error) {
 func (p *Pages) subjectPage(v *visit, o *open, s journal.Subject, sent *reviewForm) (*page, error) {
 	story, found, err := o.Story(v.r.Context(), s)
 	if err != nil {
-		return nil, unreadable(err)
+		return nil, err
 	}
 	if !found {
 		return nil, &problem{status: http.StatusNotFound, key: "subject_unknown"}
@@ -194,10 +194,10 @@ func (v *visit) standing(d *subjectData, story *journal.Story) journal.State {
 	case held != "": // its status stays what it was
 		d.Means = held
 	case state == journal.Scheduled, state == journal.Reprocessing:
-		d.NextIs, d.Next = v.T("state.next"), v.in(e.NextRetryTime)
+		d.NextIs, d.Next = v.T("state.next"), v.In(e.NextRetryTime)
 	case state == journal.Due:
 		d.NextIs = v.T("state.next_due")
-		if d.Next = v.ago(e.NextRetryTime); v.now.Sub(e.NextRetryTime) > overdue {
+		if d.Next = v.Ago(e.NextRetryTime); v.now.Sub(e.NextRetryTime) > overdue {
 			d.Status.Tone, d.Means = "warn", v.T("state.overdue")
 		}
 	}
@@ -206,7 +206,7 @@ func (v *visit) standing(d *subjectData, story *journal.Story) journal.State {
 
 // letter is what is known of a dead letter.
 func (v *visit) letter(story *journal.Story, dl *journal.DeadLetter, o *open, c *catalogue.Catalogue) *letterData {
-	l := &letterData{DeadLetter: *dl, Open: dl.State == journal.DeadLetterOpen, Team: v.team(dl.Team), Born: v.ago(dl.CreatedAt)}
+	l := &letterData{DeadLetter: *dl, Open: dl.State == journal.DeadLetterOpen, Team: v.team(dl.Team), Born: v.Ago(dl.CreatedAt)}
 	if a := attemptOf(story, dl.Record); a != nil {
 		l.Hint = hint(c, story.Subject.Policy, a.Decision.MatchedRule)
 		l.HintOld = a.Decision.Catalogue != c.Version
@@ -224,16 +224,16 @@ func (v *visit) letter(story *journal.Story, dl *journal.DeadLetter, o *open, c 
 
 func (v *visit) review(dl *journal.DeadLetter) *reviewData {
 	n := &dl.Review
-	r := &reviewData{Discard: n.Discard, By: n.By, Reason: n.Reason, At: v.at(n.At)}
+	r := &reviewData{Discard: n.Discard, By: n.By, Reason: n.Reason, At: v.At(n.At)}
 	if !n.Discard {
 		r.Ahead = n.NextRetryTime.After(v.now) && dl.State == journal.DeadLetterReprocessing
-		r.Next = v.at(n.NextRetryTime)
+		r.Next = v.At(n.NextRetryTime)
 		r.Retry = v.T("review.retry_number", v.retry(dl.RetryCount+1, dl.MaxRetries))
 		if n.Fresh {
 			r.Retry = v.T("review.fresh")
 		}
 		if r.Ahead {
-			r.Next = v.in(n.NextRetryTime)
+			r.Next = v.In(n.NextRetryTime)
 		}
 	}
 	if dl.Run != "" {

@@ -17,7 +17,9 @@ import (
 	"go.uber.org/zap"
 
 	"retry-worker/internal/access"
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
+	"retry-worker/internal/gate"
 )
 
 // visit is one request with who reads, in which language and zone, and when.
@@ -103,8 +105,9 @@ var templates = func() map[Lang]func() *template.Template {
 		all[l] = sync.OnceValue(func() *template.Template {
 			return template.Must(template.New("").Funcs(template.FuncMap{
 				"t": l.T, "count": l.Count, "number": l.Number, "asset": assetURL,
-				"line": inertLine, "whole": inertText, "name": inertName, "path": url.PathEscape,
-				"reason": l.reason, "policy": l.policy, "dict": dict, "detail": inertDetail, "len64": func(rules []ruleRow) int64 { return int64(len(rules)) },
+				"line": inertLine, "whole": inertText, "name": inertName, "path": url.PathEscape, "subject": subjectURL,
+				"reason": l.reason, "policy": l.policy, "team": l.team, "retries": l.retries, "letter": l.deadLetterBadge,
+				"outcome": l.outcomeBadge, "refused": l.refused, "dict": dict, "detail": inertDetail, "len64": func(rules []ruleRow) int64 { return int64(len(rules)) },
 			}).ParseFS(templateFiles, "templates/*.html"))
 		})
 	}
@@ -227,9 +230,24 @@ func (p *problem) Unwrap() error { return p.cause }
 
 var notFound = &problem{status: http.StatusNotFound, key: "not_found"}
 
-// unreadable is the journal's refusal to be read.
-func unreadable(err error) error {
-	return &problem{status: http.StatusServiceUnavailable, key: "unreadable", cause: err}
+// problemOf an error: what is not there, or that the journal could not be read.
+func problemOf(err error) *problem {
+	if known, is := errors.AsType[*problem](err); is {
+		return known
+	}
+	p := &problem{status: http.StatusNotFound}
+	refusal := deadletter.RefusalOf(err)
+	switch {
+	case refusal != nil && refusal.Code == deadletter.JobNotFound:
+		p.key = "letter_unknown"
+	case refusal != nil && refusal.Code == deadletter.RunNotFound:
+		p.key = "run_unknown"
+	case errors.Is(err, gate.ErrUnknown):
+		p.key = "portal_unknown"
+	default:
+		return &problem{status: http.StatusServiceUnavailable, key: "unreadable", cause: err}
+	}
+	return p
 }
 
 // problemData is what the page of a problem shows.
@@ -244,10 +262,7 @@ type problemData struct {
 
 // fail answers with the page of what went wrong.
 func (p *Pages) fail(v *visit, err error) {
-	known, ok := errors.AsType[*problem](err)
-	if !ok {
-		known = &problem{status: http.StatusInternalServerError, key: "broken", cause: err}
-	}
+	known := problemOf(err)
 	if known.cause != nil && v.r.Context().Err() == nil {
 		p.Log.Error("a page could not be made", zap.String("path", v.r.URL.Path), zap.Error(known.cause))
 	}

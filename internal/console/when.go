@@ -38,16 +38,19 @@ func (v *visit) moment(t time.Time, kind, text string) Moment {
 	return Moment{ISO: decision.Instant(t), UTC: t.UTC().Format("2006-01-02 15:04:05") + " UTC", Text: text, Kind: kind}
 }
 
-// at is date and time in the reader's zone.
-func (v *visit) at(t time.Time) Moment { return v.moment(t, momentAt, v.clock(t)) }
+// At is date and time in the reader's zone.
+func (v *visit) At(t time.Time) Moment { return v.moment(t, momentAt, v.clock(t)) }
 
-// ago is how long ago t was.
-func (v *visit) ago(t time.Time) Moment {
+// Ago is how long ago t was.
+func (v *visit) Ago(t time.Time) Moment {
 	return v.moment(t, momentAgo, v.Lang.ago(v.now.Sub(t)))
 }
 
-// in is how long it is until t.
-func (v *visit) in(t time.Time) Moment { return v.moment(t, momentIn, v.Lang.in(t.Sub(v.now))) }
+// In is how long it is until t.
+func (v *visit) In(t time.Time) Moment { return v.moment(t, momentIn, v.Lang.in(t.Sub(v.now))) }
+
+// Past reports whether t has come.
+func (v *visit) Past(t time.Time) bool { return !t.After(v.now) }
 
 // clock is date and time to the second, without the date where it is today's.
 func (v *visit) clock(t time.Time) string {

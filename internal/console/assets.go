@@ -19,7 +19,8 @@ type asset struct {
 }
 
 // assetKinds are the content types, whatever this machine's own tables say.
-var assetKinds = map[string]string{".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
+var assetKinds = map[string]string{".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8",
+	".svg": "image/svg+xml"}
 
 // assets by their hashed names, and those names by the plain ones.
 var assets, assetNames = func() (map[string]asset, map[string]string) {

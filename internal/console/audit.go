@@ -49,7 +49,8 @@ type auditRow struct {
 func auditForm(q url.Values) *auditData {
 	const most = 512 // bytes of an id
 	field := func(name string) string { return plain(q.Get(name), most) }
-	return &auditData{Policy: field("policy"), ID: field("id"), Tenant: field("tenant"), Since: field("since"), Until: field("until")}
+	return &auditData{Policy: field("policy"), ID: field("id"), Tenant: field("tenant"), Since: field("since"),
+		Until: field("until")}
 }
 
 func (p *Pages) audit(v *visit, o *open) (*page, error) {
@@ -170,7 +171,8 @@ func recordOf(r *journal.Record) int64 {
 
 // address is path with the form's fields, and more.
 func (d *auditData) address(path string, more url.Values) string {
-	for _, field := range [][2]string{{"policy", d.Policy}, {"id", d.ID}, {"tenant", d.Tenant}, {"since", d.Since}, {"until", d.Until}} {
+	for _, field := range [][2]string{{"policy", d.Policy}, {"id", d.ID}, {"tenant", d.Tenant}, {"since", d.Since},
+		{"until", d.Until}} {
 		if field[1] != "" {
 			more.Set(field[0], field[1])
 		}
@@ -259,7 +261,8 @@ func (p *Pages) export(w http.ResponseWriter, r *http.Request) {
 		kind = "text/csv; charset=utf-8"
 	}
 	w.Header().Set("Content-Type", kind)
-	w.Header().Set("Content-Disposition", `attachment; filename="audit-`+v.now.Format("20060102-150405")+"."+string(format)+`"`)
+	w.Header().Set("Content-Disposition",
+		`attachment; filename="audit-`+v.now.Format("20060102-150405")+"."+string(format)+`"`)
 	if began, err := p.stream(v, o, s, format); err != nil {
 		if !began {
 			for _, name := range []string{"Content-Disposition", "Content-Type"} {
@@ -277,7 +280,8 @@ func (p *Pages) export(w http.ResponseWriter, r *http.Request) {
 
 var errNoLonger = errors.New("who asked may read no longer")
 
-// stream writes the records, for as long as who asks may read them and takes them. began tells that something was written.
+// stream writes the records, for as long as who asks may read them and takes them. began tells that something was
+// written.
 func (p *Pages) stream(v *visit, o *open, s audit.Selection, f audit.Format) (began bool, err error) {
 	to := &exportWriter{v: v, late: http.NewResponseController(v.w)}
 	_, err = audit.Export(v.r.Context(), o, to, s, f, nil)

@@ -15,7 +15,8 @@ import (
 func (v *visit) filterOf(q url.Values) (f journal.DeadLetterFilter, wrong string) {
 	clean := func(name string) string { return plain(q.Get(name), maxQueryBytes) }
 	f = journal.DeadLetterFilter{
-		State: clean("state"), Policy: clean("policy"), Team: decision.Team(clean("team")), Reason: decision.Reason(clean("reason")),
+		State: clean("state"), Policy: clean("policy"), Team: decision.Team(clean("team")),
+		Reason:      decision.Reason(clean("reason")),
 		Fingerprint: clean("fingerprint"), Query: clean("q"),
 	}
 	if !slices.Contains(states, f.State) {
@@ -121,7 +122,8 @@ func groupsURL(f journal.DeadLetterFilter, cursor string) string {
 // planURL is the plan for all open ones among them.
 func planURL(f journal.DeadLetterFilter) string { return address("/bulk-runs/new", fieldsOf(&f)...) }
 
-// filterFacts say a filter in words. cause is what its fingerprint stands for; where that is not known, it is named itself.
+// filterFacts say a filter in words. cause is what its fingerprint stands for; where that is not known, it is named
+// itself.
 func (v *visit) filterFacts(f *journal.DeadLetterFilter, cause string) []fact {
 	all := []fact{{v.T("col.policy"), v.Lang.policy(f.Policy)}}
 	if f.Team != "" {
@@ -133,7 +135,8 @@ func (v *visit) filterFacts(f *journal.DeadLetterFilter, cause string) []fact {
 	if f.Fingerprint != "" && cause == "" {
 		cause = f.Fingerprint
 	}
-	all = append(all, fact{v.T("col.cause"), cause}, fact{v.T("filter.since"), v.when(f.Since)}, fact{v.T("filter.until"), v.when(f.Until)},
+	all = append(all, fact{v.T("col.cause"), cause}, fact{v.T("filter.since"), v.when(f.Since)},
+		fact{v.T("filter.until"), v.when(f.Until)},
 		fact{v.T("filter.q"), f.Query})
 	return slices.DeleteFunc(all, func(x fact) bool { return x.Value == "" })
 }

@@ -62,7 +62,8 @@ func (p *Pages) groups(v *visit, o *open) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &groupsData{Filter: f, Filtered: narrowed(f), Views: v.views("groups", f), Reset: groupsURL(journal.DeadLetterFilter{}, "")}
+	d := &groupsData{Filter: f, Filtered: narrowed(f), Views: v.views("groups", f),
+		Reset: groupsURL(journal.DeadLetterFilter{}, "")}
 	choices := &listData{Filter: f}
 	p.choices(v, choices, counts)
 	d.Policies, d.Teams, d.Reasons = choices.Policies, choices.Teams, choices.Reasons
@@ -76,7 +77,8 @@ func (p *Pages) groups(v *visit, o *open) (*page, error) {
 	if cursor != "" {
 		d.First = groupsURL(f, "")
 	}
-	return &page{name: "groups", section: "dead-letters", title: v.T("groups.title"), data: d, summary: v.Count("groups.summary", int64(len(groups)))}, nil
+	return &page{name: "groups", section: "dead-letters", title: v.T("groups.title"), data: d,
+		summary: v.Count("groups.summary", int64(len(groups)))}, nil
 }
 
 // causeRow of a group; f is the filter that it was found by, which its links keep.
@@ -87,9 +89,11 @@ func (v *visit) causeRow(g *deadletter.Group, f journal.DeadLetterFilter) causeR
 	}
 	f.Fingerprint = g.Cause.ID
 	row := causeRow{
-		Fingerprint: g.Cause.ID, Pattern: g.Cause.Pattern, Policy: g.Cause.Policy, Name: v.causeName(g), Class: v.class(g.Cause.Classification),
-		Teams: strings.Join(teams, ", "), N: g.N, First: v.Ago(g.First), Last: v.Ago(g.Last), SampleID: g.Sample.Subject.ID, SampleURL: subjectURL(g.Sample.Subject),
-		Show: listURL(f, ""), ShowText: v.Count("groups.show", g.N), ActText: v.Count("groups.act", g.N),
+		Fingerprint: g.Cause.ID, Pattern: g.Cause.Pattern, Policy: g.Cause.Policy, Name: v.causeName(g),
+		Class: v.class(g.Cause.Classification),
+		Teams: strings.Join(teams, ", "), N: g.N, First: v.Ago(g.First), Last: v.Ago(g.Last), SampleID: g.Sample.Subject.ID,
+		SampleURL: subjectURL(g.Sample.Subject),
+		Show:      listURL(f, ""), ShowText: v.Count("groups.show", g.N), ActText: v.Count("groups.act", g.N),
 	}
 	if f.State != deadletter.AllStates {
 		row.Act = planURL(f)
@@ -97,11 +101,12 @@ func (v *visit) causeRow(g *deadletter.Group, f journal.DeadLetterFilter) causeR
 	return row
 }
 
-// causeName is a cause's reason in words: that of the rule that matched, otherwise what its dead letters were given up for,
-// unless that is only that their retries were used up.
+// causeName is a cause's reason in words: that of the rule that matched, otherwise what its dead letters were given up
+// for, unless that is only that their retries were used up.
 func (v *visit) causeName(g *deadletter.Group) string {
 	reason, given := g.Cause.Reason, g.Sample.Reason
-	if _, named := texts()["reason."+string(reason)][v.Lang]; !named && given != "" && given != decision.ReasonMaxRetries && given != decision.ReasonTimeLimit {
+	if _, named := texts()["reason."+string(reason)][v.Lang]; !named && given != "" &&
+		given != decision.ReasonMaxRetries && given != decision.ReasonTimeLimit {
 		reason = given
 	}
 	return v.reason(reason)
@@ -109,7 +114,8 @@ func (v *visit) causeName(g *deadletter.Group) string {
 
 // cause that a fingerprint stands for, whatever became of its dead letters; nil where nothing is known of it.
 func (v *visit) cause(o *open, fingerprint string) (*causeRow, error) {
-	groups, _, err := o.Groups(v.r.Context(), journal.DeadLetterFilter{State: deadletter.AllStates, Fingerprint: fingerprint}, "", 1)
+	groups, _, err := o.Groups(v.r.Context(),
+		journal.DeadLetterFilter{State: deadletter.AllStates, Fingerprint: fingerprint}, "", 1)
 	switch {
 	case err != nil && deadletter.RefusalOf(err) == nil:
 		return nil, err

@@ -26,8 +26,8 @@ func Langs() []Lang { return []Lang{Portuguese, English} }
 //go:embed texts.yaml
 var textsFile []byte
 
-// texts by key and language. They are read when the first is asked for, since most processes show none; that they can be
-// is for this package's tests.
+// texts by key and language. They are read when the first is asked for, since most processes show none; that they can
+// be is for this package's tests.
 var texts = sync.OnceValue(func() (all map[string]map[Lang]string) {
 	if err := yaml.Unmarshal(textsFile, &all); err != nil {
 		panic("console: " + err.Error())

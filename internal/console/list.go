@@ -115,7 +115,8 @@ func (p *Pages) listed(v *visit, o *open, f journal.DeadLetterFilter) (*listData
 	if err != nil {
 		return nil, err
 	}
-	d := &listData{V: v, Filter: f, Filtered: narrowed(f), Show: f.State == "all", Since: v.local(f.Since), Until: v.local(f.Until)}
+	d := &listData{V: v, Filter: f, Filtered: narrowed(f), Show: f.State == "all", Since: v.local(f.Since),
+		Until: v.local(f.Until)}
 	d.Views = v.views("list", f)
 	p.choices(v, d, counts)
 	d.Reset = listURL(journal.DeadLetterFilter{State: f.State}, "")
@@ -162,14 +163,17 @@ func (p *Pages) misread(v *visit, o *open, f journal.DeadLetterFilter, q url.Val
 	}
 	d.Since, d.Until, d.Act = plain(q.Get("since"), maxQueryBytes), plain(q.Get("until"), maxQueryBytes), nil
 	d.WrongField, d.Wrong = wrong, v.T("filter.wrong.time")
-	return &page{status: http.StatusUnprocessableEntity, name: "dead-letters", section: "dead-letters", title: v.T("list.title"), data: d, fixed: true}, nil
+	return &page{status: http.StatusUnprocessableEntity, name: "dead-letters", section: "dead-letters",
+		title: v.T("list.title"), data: d, fixed: true}, nil
 }
 
 // mostLooks at what a search may have to skip, before the reader is asked whether to go on.
 const mostLooks = 5
 
 // someOf is the next page that has anything on it: a search may give pages with nothing, and more behind them.
-func someOf(ctx context.Context, o *open, f journal.DeadLetterFilter, cursor string) (items []deadletter.Item, next string, err error) {
+func someOf(
+	ctx context.Context, o *open, f journal.DeadLetterFilter, cursor string,
+) (items []deadletter.Item, next string, err error) {
 	for range mostLooks {
 		items, next, err = o.List(ctx, f, cursor, listPage)
 		if err != nil || len(items) > 0 || next == "" {
@@ -187,8 +191,10 @@ func (p *Pages) choices(v *visit, d *listData, counts []deadletter.Count) {
 	policies, teams, reasons := []string{f.Policy}, []string{string(f.Team)}, []string{string(f.Reason)}
 	for i := range counts {
 		c := &counts[i]
-		policies, teams, reasons = append(policies, c.Policy), append(teams, string(c.Team)), append(reasons, string(c.Reason))
-		if (f.Policy == "" || f.Policy == c.Policy) && (f.Team == "" || f.Team == c.Team) && (f.Reason == "" || f.Reason == c.Reason) {
+		policies, teams = append(policies, c.Policy), append(teams, string(c.Team))
+		reasons = append(reasons, string(c.Reason))
+		if (f.Policy == "" || f.Policy == c.Policy) && (f.Team == "" || f.Team == c.Team) &&
+			(f.Reason == "" || f.Reason == c.Reason) {
 			numbers[string(c.State)] += c.N
 			numbers["all"] += c.N
 		}
@@ -214,11 +220,14 @@ func options(values []string, selected string, name func(string) string) []optio
 			all = append(all, option{value, name(value), value == selected})
 		}
 	}
-	slices.SortStableFunc(all, func(a, b option) int { return strings.Compare(strings.ToLower(a.Name), strings.ToLower(b.Name)) })
+	slices.SortStableFunc(all, func(a, b option) int {
+		return strings.Compare(strings.ToLower(a.Name), strings.ToLower(b.Name))
+	})
 	return all
 }
 
-// Process says whether a process waits for a decision on a dead letter, or what became of that decision; nil for neither.
+// Process says whether a process waits for a decision on a dead letter, or what became of that decision; nil for
+// neither.
 func (v *visit) Process(d *deadletter.Item) *Badge {
 	var b Badge
 	switch {

@@ -14,8 +14,8 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// The overview lists so many retries that lie ahead, and, before them, so many that are due: of those, some may be due for
-// long, because their process is gone.
+// The overview lists so many retries that lie ahead, and, before them, so many that are due: of those, some may be due
+// for long, because their process is gone.
 const (
 	mostPending = 5
 	mostDue     = 2
@@ -138,7 +138,8 @@ func (v *visit) waiting(d *overviewData, counts []deadletter.Count, c *catalogue
 		oldest = older(oldest, n.Oldest)
 		t := teams[n.Team]
 		if t == nil {
-			t = &teamRow{Name: v.team(n.Team), Description: c.Teams[n.Team].Description, URL: listURL(journal.DeadLetterFilter{Team: n.Team}, "")}
+			t = &teamRow{Name: v.team(n.Team), Description: c.Teams[n.Team].Description,
+				URL: listURL(journal.DeadLetterFilter{Team: n.Team}, "")}
 			teams[n.Team], reasons[n.Team] = t, map[decision.Reason]*reasonRow{}
 		}
 		t.N, t.Oldest = t.N+n.N, older(t.Oldest, n.Oldest)
@@ -154,7 +155,9 @@ func (v *visit) waiting(d *overviewData, counts []deadletter.Count, c *catalogue
 		for _, r := range reasons[team] {
 			t.Reasons = append(t.Reasons, *r)
 		}
-		slices.SortFunc(t.Reasons, func(a, b reasonRow) int { return cmp.Or(cmp.Compare(b.N, a.N), cmp.Compare(a.Reason, b.Reason)) })
+		slices.SortFunc(t.Reasons, func(a, b reasonRow) int {
+			return cmp.Or(cmp.Compare(b.N, a.N), cmp.Compare(a.Reason, b.Reason))
+		})
 		d.Teams = append(d.Teams, *t)
 	}
 	slices.SortFunc(d.Teams, func(a, b teamRow) int { return cmp.Or(cmp.Compare(b.N, a.N), cmp.Compare(a.Name, b.Name)) })
@@ -219,9 +222,11 @@ func (p *Pages) health(ctx context.Context, v *visit, o *open, c *catalogue.Cata
 	}
 	rows := []healthRow{v.signal("engine", h.Engine), v.signal("journal", h.Journal)}
 	if head.Record > 0 {
-		rows[1].Detail, rows[1].At = strings.TrimSpace(rows[1].Detail+" "+v.T("health.journal.head", v.Number(head.Record))), v.Ago(head.At)
+		rows[1].Detail = strings.TrimSpace(rows[1].Detail + " " + v.T("health.journal.head", v.Number(head.Record)))
+		rows[1].At = v.Ago(head.At)
 	}
-	policies := healthRow{Name: v.T("health.catalogue"), Badge: Badge{"ok", v.T("health.in_force")}, Technical: v.T("health.catalogue.version", c.Version, c.Source)}
+	policies := healthRow{Name: v.T("health.catalogue"), Badge: Badge{"ok", v.T("health.in_force")},
+		Technical: v.T("health.catalogue.version", c.Version, c.Source)}
 	if h.Rejection != nil {
 		policies.Badge = Badge{"bad", v.T("health.rejected")}
 		policies.Technical = v.T("health.catalogue.rejected", c.Version) + " " + h.Rejection.Error()

@@ -51,7 +51,8 @@ func New(o Options) *Pages {
 	return p
 }
 
-// Open gives the pages what they read from, and what carries people's decisions out: on one, on many, and on destinations.
+// Open gives the pages what they read from, and what carries people's decisions out: on one, on many, and on
+// destinations.
 func (p *Pages) Open(from Source, to Reviewer, many api.Bulk, gates api.Gates) {
 	p.open.Store(&open{Source: from, Reviewer: to, bulk: many, gates: gates})
 }

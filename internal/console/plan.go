@@ -94,7 +94,8 @@ func (v *visit) planForm(q url.Values) (f *planForm, wrong string) {
 	}
 	f = &planForm{
 		Action: q.Get("action"), How: q.Get("how"), When: q.Get("when"), PerMinute: plain(q.Get("perMinute"), maxQueryBytes),
-		Reason: strings.TrimSpace(strings.ReplaceAll(q.Get("why"), "\r\n", "\n")), Asked: q.Get("all") == "yes", Ticked: q.Get("everything") == "yes",
+		Reason: strings.TrimSpace(strings.ReplaceAll(q.Get("why"), "\r\n", "\n")), Asked: q.Get("all") == "yes",
+		Ticked: q.Get("everything") == "yes",
 		Sealed: q.Get("token"), Total: number("total"), Ready: number("ready"),
 	}
 	f.filter, wrong = v.filterOf(q)
@@ -103,7 +104,8 @@ func (v *visit) planForm(q url.Values) (f *planForm, wrong string) {
 		field *string
 		known []string
 	}{
-		{&f.Action, []string{string(journal.BulkRetry), string(journal.BulkDiscard)}}, {&f.How, []string{"next", "force", "fresh"}},
+		{&f.Action, []string{string(journal.BulkRetry), string(journal.BulkDiscard)}},
+		{&f.How, []string{"next", "force", "fresh"}},
 		{&f.When, []string{string(deadletter.Backoff), string(deadletter.Now)}},
 	} {
 		if !slices.Contains(choice.known, *choice.field) {
@@ -122,7 +124,8 @@ func (f *planForm) command(by string) deadletter.BulkCommand {
 	if err != nil || pace == 0 {
 		pace = -1 // which is refused; 0 would be the default's
 	}
-	c := deadletter.BulkCommand{Action: journal.BulkAction(f.Action), Filter: f.filter, Reason: f.Reason, By: by, PerMinute: pace}
+	c := deadletter.BulkCommand{Action: journal.BulkAction(f.Action), Filter: f.filter, Reason: f.Reason, By: by,
+		PerMinute: pace}
 	if !f.Discards() {
 		c.Force, c.Fresh, c.When = f.How != "next", f.How == "fresh", deadletter.When(f.When)
 	}
@@ -146,8 +149,9 @@ func (v *visit) mayNotStart(f *planForm) string {
 
 // planPage makes the plan that a form asks for, and its page.
 func (v *visit) planPage(o *open, f *planForm) (*planData, error) {
-	d := &planData{planForm: *f, Fields: fieldsOf(&f.filter), Change: listURL(f.filter, ""), At: v.At(v.now), MostPerMinute: journal.MaxPerMinute,
-		MayNot: v.mayNotStart(f), Token: access.FormToken(v.r.Context())}
+	d := &planData{planForm: *f, Fields: fieldsOf(&f.filter), Change: listURL(f.filter, ""), At: v.At(v.now),
+		MostPerMinute: journal.MaxPerMinute,
+		MayNot:        v.mayNotStart(f), Token: access.FormToken(v.r.Context())}
 	pattern, err := v.pattern(o, f.filter.Fingerprint)
 	if err != nil {
 		return nil, err
@@ -186,7 +190,8 @@ func (v *visit) everything(o *open, f *journal.DeadLetterFilter, total int64) (b
 }
 
 func (v *visit) plan(p *deadletter.Plan) *planShown {
-	s := &planShown{Token: p.Token, Tallies: p.Tallies, Total: p.Total, Ready: p.Ready, Refused: p.Total - p.Ready, Takes: v.lasting(p.Takes),
+	s := &planShown{Token: p.Token, Tallies: p.Tallies, Total: p.Total, Ready: p.Ready, Refused: p.Total - p.Ready,
+		Takes:  v.lasting(p.Takes),
 		Oldest: v.Ago(p.Oldest), Newest: v.Ago(p.Newest), Go: v.Count("plan.go."+string(p.Command.Action), p.Ready)}
 	for _, r := range p.Refused {
 		s.refused(v.Or("refused."+string(r.Code), r.Message), r.Count)

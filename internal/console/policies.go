@@ -90,7 +90,8 @@ type tryResult struct {
 
 func (p *Pages) policies(v *visit) (*page, error) {
 	d := p.policiesData(v)
-	d.Try = tryForm{Policies: v.policyOptions(d, v.r.URL.Query().Get("policy")), ID: exampleID, RetryCount: "0", Token: access.FormToken(v.r.Context())}
+	d.Try = tryForm{Policies: v.policyOptions(d, v.r.URL.Query().Get("policy")), ID: exampleID, RetryCount: "0",
+		Token: access.FormToken(v.r.Context())}
 	return v.policiesPage(d, false), nil
 }
 
@@ -150,7 +151,8 @@ func (v *visit) reads(p *decision.Policy) []fact {
 		all = append(all, fact{p.HTTPStatusVariable, v.T("reads.status")})
 	}
 	if p.Own != nil {
-		for _, own := range [][2]string{{p.Own.MaxAttempts, "reads.max_attempts"}, {p.Own.Delay, "reads.delay"}, {p.Own.NonRetryable, "reads.non_retryable"}} {
+		for _, own := range [][2]string{{p.Own.MaxAttempts, "reads.max_attempts"}, {p.Own.Delay, "reads.delay"},
+			{p.Own.NonRetryable, "reads.non_retryable"}} {
 			if own[0] != "" {
 				all = append(all, fact{own[0], v.T(own[1])})
 			}
@@ -230,7 +232,8 @@ func (v *visit) ladder(view *policyView, l *plan.Plan) {
 		from, to := time.Duration(r.FromFirst.Earliest), time.Duration(r.FromFirst.Latest)
 		view.Ladder = append(view.Ladder, rung{
 			Number: r.Number, Wait: v.between(r.Wait), From: v.between(r.FromFirst), MayPass: r.MayPassLimit,
-			X: percent(from, end), Width: max(percent(to-from, end), 0.6), Nominal: percent(time.Duration(r.FromFirst.Nominal), end),
+			X: percent(from, end), Width: max(percent(to-from, end), 0.6),
+			Nominal: percent(time.Duration(r.FromFirst.Nominal), end),
 		})
 	}
 	if len(l.Retries) == 0 {
@@ -273,7 +276,8 @@ func (v *visit) rule(r *classify.Rule) ruleRow {
 		items []string
 	}{
 		{"rule.codes", r.Codes}, {"rule.statuses", r.Statuses}, {"rule.faults", r.TISSFaults}, {"rule.tiss", r.TISSCodes},
-		{"rule.phrases", r.Phrases}, {"rule.refusals", r.Refusals}, {"rule.approvals", r.Approvals}, {"rule.things", r.Things}, {"rule.patterns", r.Patterns},
+		{"rule.phrases", r.Phrases}, {"rule.refusals", r.Refusals}, {"rule.approvals", r.Approvals},
+		{"rule.things", r.Things}, {"rule.patterns", r.Patterns},
 	} {
 		if n := len(list.items); n > 0 {
 			shown := min(n, mostItems)
@@ -295,8 +299,10 @@ func (p *Pages) try(v *visit) (*page, error) {
 	get := v.r.PostForm.Get
 	d := p.policiesData(v)
 	d.Try = tryForm{
-		Policies: v.policyOptions(d, get("policy")), ID: get("id"), Error: get("error"), RetryCount: strings.TrimSpace(get("retryCount")),
-		Status: strings.TrimSpace(get("httpStatus")), MaxAttempts: strings.TrimSpace(get("maxAttempts")), Delay: strings.TrimSpace(get("delay")),
+		Policies: v.policyOptions(d, get("policy")), ID: get("id"), Error: get("error"),
+		RetryCount: strings.TrimSpace(get("retryCount")),
+		Status:     strings.TrimSpace(get("httpStatus")), MaxAttempts: strings.TrimSpace(get("maxAttempts")),
+		Delay:        strings.TrimSpace(get("delay")),
 		NonRetryable: get("nonRetryable") != "", Token: access.FormToken(v.r.Context()),
 	}
 	decided, flat := worker.DryRun(p.Catalogue().Policies, get("policy"), d.Try.variables(), v.now)
@@ -318,7 +324,8 @@ func (f *tryForm) variables() decision.Variables {
 		return decision.Typed(s)
 	}
 	v := decision.Variables{
-		ID: decision.Text(f.ID), Error: decision.Text(f.Error), RetryCount: number(f.RetryCount), HTTPStatus: number(f.Status),
+		ID: decision.Text(f.ID), Error: decision.Text(f.Error), RetryCount: number(f.RetryCount),
+		HTTPStatus:  number(f.Status),
 		MaxAttempts: number(f.MaxAttempts), Delay: number(f.Delay),
 	}
 	if f.NonRetryable {

@@ -128,7 +128,8 @@ func (v *visit) portalRow(d *gate.Destination) portalRow {
 	s := &d.State
 	row := portalRow{
 		Name: d.Name, URL: portalURL(d.Name), State: Badge{phaseTones[s.Phase], v.T("portal." + string(s.Phase))},
-		Since: v.At(s.Since), Says: v.portalSays(d), Held: int64(d.Held), Deadline: v.In(d.Deadline), Bad: s.Phase != destination.Up,
+		Since: v.At(s.Since), Says: v.portalSays(d), Held: int64(d.Held), Deadline: v.In(d.Deadline),
+		Bad: s.Phase != destination.Up,
 	}
 	if s.Phase == destination.Down && s.Outage.Cause == destination.CausePerson {
 		row.State = Badge{"warn", v.T("portal.held")}
@@ -233,7 +234,8 @@ func (p *Pages) portalPage(v *visit, o *open, sent orderForm, wrong string) (*pa
 
 // orderForms are all that may be ordered.
 func (v *visit) orderForms(d *gate.Destination, sent orderForm) (forms []orderForm) {
-	for _, verb := range []journal.DestinationVerb{journal.HoldClaims, journal.SendCanary, journal.ReleaseAt, journal.TreatAsUp} {
+	for _, verb := range []journal.DestinationVerb{journal.HoldClaims, journal.SendCanary, journal.ReleaseAt,
+		journal.TreatAsUp} {
 		f := orderForm{}
 		if string(verb) == sent.Verb {
 			f, f.Sent = sent, true
@@ -318,7 +320,8 @@ func (v *visit) strip(d *portalData, phases []gate.Stretch) {
 
 const trafficHeight = 60.0
 
-// traffic draws what went each half of an hour: what passed, at once or after being held, what failed and what was held.
+// traffic draws what went each half of an hour: what passed, at once or after being held, what failed and what was
+// held.
 func (v *visit) traffic(all []gate.Traffic) *trafficData {
 	d, sums, most := &trafficData{}, [3]int64{}, int64(1)
 	parts := func(t *gate.Traffic) [3]int64 {

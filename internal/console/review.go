@@ -50,7 +50,8 @@ func (p *Pages) decide(v *visit, o *open, discard bool) (*page, error) {
 // sentForm is what was written.
 func sentForm(from url.Values, discard bool) *reviewForm {
 	return &reviewForm{
-		Reason: strings.TrimSpace(strings.ReplaceAll(from.Get("reason"), "\r\n", "\n")), How: from.Get("how"), When: from.Get("when"), Discarding: discard,
+		Reason: strings.TrimSpace(strings.ReplaceAll(from.Get("reason"), "\r\n", "\n")), How: from.Get("how"),
+		When: from.Get("when"), Discarding: discard,
 	}
 }
 

@@ -65,8 +65,9 @@ func (p *Pages) runPage(v *visit, o *open, wrong string, status int) (*page, err
 	if err != nil {
 		return nil, err
 	}
-	d := &runData{V: v, runRow: row, Wrong: wrong, May: v.forbidden(access.Bulk.Anew(r.Fresh), r.Filter.Team) == nil, Token: access.FormToken(v.r.Context()),
-		Role: v.role()}
+	d := &runData{V: v, runRow: row, Wrong: wrong, May: v.forbidden(access.Bulk.Anew(r.Fresh), r.Filter.Team) == nil,
+		Token: access.FormToken(v.r.Context()),
+		Role:  v.role()}
 	if err := v.runFacts(o, d, r); err != nil {
 		return nil, err
 	}
@@ -153,8 +154,9 @@ func (v *visit) outcomes(r *journal.BulkRun) []outcomeRow {
 		if n == 0 && !expected(r.Action, outcome) {
 			continue
 		}
-		row := outcomeRow{Key: string(outcome), Badge: v.outcomeBadge(outcome), N: n, Text: v.T("outcome." + string(outcome) + ".text"),
-			URL: address(runURL(r.ID), field{"outcome", string(outcome)}) + "#items", Current: outcome == current}
+		row := outcomeRow{Key: string(outcome), Badge: v.outcomeBadge(outcome), N: n,
+			Text: v.T("outcome." + string(outcome) + ".text"),
+			URL:  address(runURL(r.ID), field{"outcome", string(outcome)}) + "#items", Current: outcome == current}
 		if outcome == journal.BulkPlanned && r.State == journal.BulkCancelled {
 			row.Text = v.T("outcome.planned.cancelled")
 		}
@@ -180,7 +182,8 @@ func expected(a journal.BulkAction, o journal.BulkOutcome) bool {
 }
 
 var outcomeTones = map[journal.BulkOutcome]string{
-	journal.BulkPlanned: "wait", journal.BulkDecided: "wait", journal.BulkTaken: "wait", journal.BulkRecovered: "ok", journal.BulkDiscarded: "off",
+	journal.BulkPlanned: "wait", journal.BulkDecided: "wait", journal.BulkTaken: "wait", journal.BulkRecovered: "ok",
+	journal.BulkDiscarded: "off",
 	journal.BulkDeadAgain: "bad", journal.BulkNobody: "warn", journal.BulkRefused: "warn", journal.BulkSuperseded: "off",
 }
 
@@ -232,7 +235,8 @@ func (v *visit) done(r *journal.BulkRun) string {
 	return v.T("run.done." + done)
 }
 
-// steer answers POST /bulk-runs/{id}/pause, …/resume and …/cancel: it changes a run as a whole, and leads back to its page.
+// steer answers POST /bulk-runs/{id}/pause, …/resume and …/cancel: it changes a run as a whole, and leads back to its
+// page.
 func (p *Pages) steer(verb journal.BulkVerb) http.HandlerFunc {
 	return p.reading(func(v *visit, o *open) (*page, error) {
 		if !v.who.Role.May(access.Bulk) {

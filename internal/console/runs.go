@@ -47,7 +47,8 @@ type runRow struct {
 func runURL(id string) string { return "/bulk-runs/" + segment(id) }
 
 var runTones = map[journal.BulkState]string{
-	journal.BulkPreparing: "wait", journal.BulkRunning: "wait", journal.BulkPaused: "warn", journal.BulkCancelled: "off", journal.BulkDone: "ok",
+	journal.BulkPreparing: "wait", journal.BulkRunning: "wait", journal.BulkPaused: "warn", journal.BulkCancelled: "off",
+	journal.BulkDone: "ok",
 }
 
 // runBadge of a run; one that is held says so.
@@ -95,13 +96,15 @@ func (p *Pages) runs(v *visit, o *open) (*page, error) {
 	if cursor != "" {
 		d.First = "/bulk-runs"
 	}
-	return &page{name: "bulk-runs", section: "bulk-runs", title: v.T("runs.title"), data: d, summary: v.Count("runs.active", active)}, nil
+	return &page{name: "bulk-runs", section: "bulk-runs", title: v.T("runs.title"), data: d,
+		summary: v.Count("runs.active", active)}, nil
 }
 
 // runRow of a run.
 func (v *visit) runRow(o *open, r *journal.BulkRun) (runRow, error) {
 	row := runRow{
-		ID: r.ID, URL: runURL(r.ID), What: v.what(r), Reason: r.Reason, By: r.By, State: v.runBadge(r), At: v.Ago(r.CreatedAt),
+		ID: r.ID, URL: runURL(r.ID), What: v.what(r), Reason: r.Reason, By: r.By, State: v.runBadge(r),
+		At:       v.Ago(r.CreatedAt),
 		Progress: v.progress(r), Bar: v.bar(r), Held: held(r),
 	}
 	pattern, err := v.pattern(o, r.Filter.Fingerprint)
@@ -117,7 +120,8 @@ func (v *visit) runRow(o *open, r *journal.BulkRun) (runRow, error) {
 	}
 	var came []string
 	for _, outcome := range []journal.BulkOutcome{
-		journal.BulkRecovered, journal.BulkDiscarded, journal.BulkDeadAgain, journal.BulkNobody, journal.BulkSuperseded, journal.BulkRefused,
+		journal.BulkRecovered, journal.BulkDiscarded, journal.BulkDeadAgain, journal.BulkNobody, journal.BulkSuperseded,
+		journal.BulkRefused,
 	} {
 		if n := r.Counts[outcome]; n > 0 {
 			came = append(came, v.T("outcome."+string(outcome))+": "+v.Number(n))
@@ -165,7 +169,8 @@ func (v *visit) activeRuns(o *open) ([]runRow, error) {
 
 // barOrder is the order of a bar's parts: what has ended well, what has not, what is on its way, what is to come.
 var barOrder = []journal.BulkOutcome{
-	journal.BulkRecovered, journal.BulkDiscarded, journal.BulkDeadAgain, journal.BulkNobody, journal.BulkSuperseded, journal.BulkRefused,
+	journal.BulkRecovered, journal.BulkDiscarded, journal.BulkDeadAgain, journal.BulkNobody, journal.BulkSuperseded,
+	journal.BulkRefused,
 	journal.BulkTaken, journal.BulkDecided, journal.BulkPlanned,
 }
 

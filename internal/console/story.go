@@ -95,7 +95,8 @@ func (v *visit) chapters(story *journal.Story, c *catalogue.Catalogue) []chapter
 			a := &attempts[0]
 			ch := in(a.Episode)
 			e := v.attempt(story.Subject.Policy, a, c)
-			if last != nil && last.Episode == a.Episode && last.Error == a.Error && last.Decision.MatchedRule == a.Decision.MatchedRule {
+			if last != nil && last.Episode == a.Episode && last.Error == a.Error &&
+				last.Decision.MatchedRule == a.Decision.MatchedRule {
 				e.again()
 			}
 			ch.Events = append(ch.Events, e)
@@ -123,7 +124,8 @@ func (e *event) again() {
 // attempt as an event.
 func (v *visit) attempt(policy string, a *journal.Attempt, c *catalogue.Catalogue) event {
 	d := &a.Decision
-	e := event{Record: a.Record, Mark: markRetry, At: v.At(d.AnalysedAt), Title: v.T("event.attempt", v.Number(a.Number)), Error: a.Error}
+	e := event{Record: a.Record, Mark: markRetry, At: v.At(d.AnalysedAt), Title: v.T("event.attempt", v.Number(a.Number)),
+		Error: a.Error}
 	if a.Revision > 0 {
 		e.Title = v.T("event.revision", v.Number(a.Number))
 	}
@@ -159,7 +161,8 @@ func finalKind(d *decision.Decision) string {
 	}
 }
 
-var classTones = map[decision.ErrorClassification]string{decision.Permanent: "bad", decision.Transient: "wait", decision.Unknown: "warn"}
+var classTones = map[decision.ErrorClassification]string{decision.Permanent: "bad", decision.Transient: "wait",
+	decision.Unknown: "warn"}
 
 func (v *visit) class(c decision.ErrorClassification) Badge {
 	return Badge{classTones[c], v.Or("class."+string(c), string(c))}

@@ -93,7 +93,8 @@ type reviewForm struct {
 
 func (p *Pages) subject(v *visit, o *open) (*page, error) {
 	s := journal.Subject{
-		Tenant: cmp.Or(v.r.URL.Query().Get("tenant"), journal.DefaultTenant), Policy: v.r.PathValue("policy"), ID: v.r.PathValue("id"),
+		Tenant: cmp.Or(v.r.URL.Query().Get("tenant"), journal.DefaultTenant), Policy: v.r.PathValue("policy"),
+		ID: v.r.PathValue("id"),
 	}
 	return p.subjectPage(v, o, s, nil)
 }
@@ -108,7 +109,8 @@ func (p *Pages) subjectPage(v *visit, o *open, s journal.Subject, sent *reviewFo
 		return nil, &problem{status: http.StatusNotFound, key: "subject_unknown"}
 	}
 	c := p.Catalogue()
-	d := &subjectData{Subject: s, Audit: "/audit?" + url.Values{"policy": {s.Policy}, "id": {s.ID}}.Encode(), HintLang: hintLang(c)}
+	d := &subjectData{Subject: s, Audit: "/audit?" + url.Values{"policy": {s.Policy}, "id": {s.ID}}.Encode(),
+		HintLang: hintLang(c)}
 	if s.Tenant != journal.DefaultTenant {
 		d.Tenant = s.Tenant
 		d.Audit += "&" + url.Values{"tenant": {s.Tenant}}.Encode()
@@ -155,7 +157,8 @@ func (v *visit) shorten(story *journal.Story) string {
 	}
 	slices.Sort(records)
 	from := records[all-mostEvents]
-	story.Attempts = slices.DeleteFunc(slices.Clone(story.Attempts), func(a journal.Attempt) bool { return a.Record < from })
+	story.Attempts = slices.DeleteFunc(slices.Clone(story.Attempts),
+		func(a journal.Attempt) bool { return a.Record < from })
 	story.Entries = slices.DeleteFunc(slices.Clone(story.Entries), func(e journal.Entry) bool { return e.Record < from })
 	return v.T("events.last", v.Number(mostEvents), v.Number(int64(all)))
 }
@@ -206,7 +209,8 @@ func (v *visit) standing(d *subjectData, story *journal.Story) journal.State {
 
 // letter is what is known of a dead letter.
 func (v *visit) letter(story *journal.Story, dl *journal.DeadLetter, o *open, c *catalogue.Catalogue) *letterData {
-	l := &letterData{DeadLetter: *dl, Open: dl.State == journal.DeadLetterOpen, Team: v.team(dl.Team), Born: v.Ago(dl.CreatedAt)}
+	l := &letterData{DeadLetter: *dl, Open: dl.State == journal.DeadLetterOpen, Team: v.team(dl.Team),
+		Born: v.Ago(dl.CreatedAt)}
 	if a := attemptOf(story, dl.Record); a != nil {
 		l.Hint = hint(c, story.Subject.Policy, a.Decision.MatchedRule)
 		l.HintOld = a.Decision.Catalogue != c.Version

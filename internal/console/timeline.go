@@ -22,7 +22,8 @@ const (
 )
 
 // marks in the order of the legend.
-var marks = []string{markHeld, markReleased, markRetry, markFinal, markReview, markDiscard, markRecovered, markNext, markNote}
+var marks = []string{markHeld, markReleased, markRetry, markFinal, markReview, markDiscard, markRecovered, markNext,
+	markNote}
 
 // The picture's measures in pixels.
 const (
@@ -121,7 +122,8 @@ func (v *visit) happenings(story *journal.Story) []happened {
 	}
 	if n := len(story.Episodes); n > 0 {
 		e := &story.Episodes[n-1]
-		if state := e.StateAt(v.now); (state == journal.Scheduled || state == journal.Reprocessing) && e.NextRetryTime.After(v.now) {
+		if state := e.StateAt(v.now); (state == journal.Scheduled || state == journal.Reprocessing) &&
+			e.NextRetryTime.After(v.now) {
 			all = append(all, happened{at: e.NextRetryTime, mark: markNext})
 		}
 	}
@@ -171,7 +173,8 @@ func (v *visit) timelines(story *journal.Story) (wide, narrow *timeline) {
 func (v *visit) timeline(story *journal.Story, all []happened, width int, id string) *timeline {
 	running := len(story.Held) > 0 || len(story.Episodes) > 0 && story.Episodes[len(story.Episodes)-1].State.Open()
 	s := scaleOf(all, v.now, running, float64(width))
-	t := &timeline{ID: "story-" + id, Width: width, Height: pictureH, LaneY: laneY, AxisY: axisY, EdgeX: float64(width) - edge, HasNow: running, Now: s.place(v.now)}
+	t := &timeline{ID: "story-" + id, Width: width, Height: pictureH, LaneY: laneY, AxisY: axisY,
+		EdgeX: float64(width) - edge, HasNow: running, Now: s.place(v.now)}
 	t.NowAnchor = "middle"
 	if t.Now > t.EdgeX-edge {
 		t.NowAnchor = "end"
@@ -196,13 +199,15 @@ func (v *visit) timeline(story *journal.Story, all []happened, width int, id str
 	}
 	t.Ticks = v.ticks(&s)
 	t.Title = v.T("story.picture", story.Subject.ID)
-	t.Words = v.T("story.picture.words", v.Count("story.attempts", int64(len(story.Attempts))), v.span(all[len(all)-1].at.Sub(all[0].at)))
+	t.Words = v.T("story.picture.words", v.Count("story.attempts", int64(len(story.Attempts))),
+		v.span(all[len(all)-1].at.Sub(all[0].at)))
 	return t
 }
 
 func (v *visit) waitBar(s *scale, h happened) waitBar {
 	from, to := s.place(h.at), s.place(h.until)
-	b := waitBar{X: from, Width: max(to-from, 1), NameX: (from + to) / 2, Ahead: h.until.After(v.now), Held: h.mark == markHeld}
+	b := waitBar{X: from, Width: max(to-from, 1), NameX: (from + to) / 2, Ahead: h.until.After(v.now),
+		Held: h.mark == markHeld}
 	if b.Width >= waitName {
 		b.Name = v.span(h.until.Sub(h.at))
 	}

@@ -17,8 +17,8 @@ const (
 	detailShown = 1000
 )
 
-// inert is somebody's text as HTML that does nothing: escaped, with controls, bidi marks and characters of no width shown
-// by name, and cut. Line breaks stay where lines do.
+// inert is somebody's text as HTML that does nothing: escaped, with controls, bidi marks and characters of no width
+// shown by name, and cut. Line breaks stay where lines do.
 func inert(s string, most int, lines bool) template.HTML {
 	rest := 0
 	if len(s) > most {

@@ -37,9 +37,11 @@ type visit struct {
 func (p *Pages) visit(w http.ResponseWriter, r *http.Request) *visit {
 	lang, chosen := langOf(r)
 	if chosen {
-		http.SetCookie(w, &http.Cookie{Name: langCookie, Value: string(lang), Path: "/", MaxAge: 365 * 24 * 3600, SameSite: http.SameSiteLaxMode, HttpOnly: true, Secure: access.OverTLS(r)})
+		http.SetCookie(w, &http.Cookie{Name: langCookie, Value: string(lang), Path: "/", MaxAge: 365 * 24 * 3600,
+			SameSite: http.SameSiteLaxMode, HttpOnly: true, Secure: access.OverTLS(r)})
 	}
-	return &visit{w: w, r: r, who: access.From(r.Context()), Lang: lang, zone: zoneOf(r), now: p.Now().UTC(), patterns: map[string]string{}}
+	return &visit{w: w, r: r, who: access.From(r.Context()), Lang: lang, zone: zoneOf(r), now: p.Now().UTC(),
+		patterns: map[string]string{}}
 }
 
 // role of the reader, in words.
@@ -107,7 +109,8 @@ var templates = func() map[Lang]func() *template.Template {
 				"t": l.T, "count": l.Count, "number": l.Number, "asset": assetURL,
 				"line": inertLine, "whole": inertText, "name": inertName, "path": url.PathEscape, "subject": subjectURL,
 				"reason": l.reason, "policy": l.policy, "team": l.team, "retries": l.retries, "letter": l.deadLetterBadge,
-				"outcome": l.outcomeBadge, "refused": l.refused, "dict": dict, "detail": inertDetail, "len64": func(rules []ruleRow) int64 { return int64(len(rules)) },
+				"outcome": l.outcomeBadge, "refused": l.refused, "dict": dict, "detail": inertDetail,
+				"len64": func(rules []ruleRow) int64 { return int64(len(rules)) },
 			}).ParseFS(templateFiles, "templates/*.html"))
 		})
 	}
@@ -172,8 +175,10 @@ func (p *Pages) broken(v *visit, err error) {
 
 func (v *visit) frame(pg *page, body []byte) *frame {
 	f := &frame{
-		Lang: v.Lang, Title: pg.title, Section: pg.section, Summary: pg.summary, Body: template.HTML(body), Zone: v.zone.String(),
-		Who: v.who.Name, FormToken: access.FormToken(v.r.Context()), CanLogOut: !access.SessionEnds(v.r.Context()).IsZero(), Bare: v.who.Role == 0,
+		Lang: v.Lang, Title: pg.title, Section: pg.section, Summary: pg.summary, Body: template.HTML(body),
+		Zone: v.zone.String(),
+		Who:  v.who.Name, FormToken: access.FormToken(v.r.Context()), CanLogOut: !access.SessionEnds(v.r.Context()).IsZero(),
+		Bare: v.who.Role == 0,
 	}
 	if !f.Bare {
 		f.Role = v.role()
@@ -212,7 +217,8 @@ func version(body []byte, f *frame, pulse string) string {
 	still := pictures.ReplaceAll(timeText.ReplaceAll(body, []byte("$1")), nil)
 	sum := sha256.New()
 	sum.Write(still)
-	for _, s := range []string{string(f.Lang), f.Zone, f.Who, f.Role, f.FormToken, f.Summary, pulse, assetURL("console.js"), assetURL("console.css")} {
+	for _, s := range []string{string(f.Lang), f.Zone, f.Who, f.Role, f.FormToken, f.Summary, pulse,
+		assetURL("console.js"), assetURL("console.css")} {
 		sum.Write([]byte("\x00" + s))
 	}
 	return hex.EncodeToString(sum.Sum(nil)[:8])
@@ -271,7 +277,8 @@ func (p *Pages) fail(v *visit, err error) {
 		d.Again = v.r.URL.RequestURI()
 		v.w.Header().Set("Retry-After", "5")
 	}
-	p.write(v, &page{status: known.status, name: "problem", title: v.T("problem." + known.key + ".title"), data: d, fixed: true})
+	p.write(v, &page{status: known.status, name: "problem", title: v.T("problem." + known.key + ".title"), data: d,
+		fixed: true})
 }
 
 // Refuse answers what access.Gate refuses, as a page.
@@ -281,13 +288,15 @@ func (p *Pages) Refuse(w http.ResponseWriter, r *http.Request, refusal access.Re
 	if _, ok := texts()["problem."+d.Key+".title"][v.Lang]; !ok {
 		d.Key, d.Detail = "refused", refusal.Message
 	}
-	p.write(v, &page{status: refusal.Status, name: "problem", title: v.T("problem." + d.Key + ".title"), data: d, fixed: true})
+	p.write(v, &page{status: refusal.Status, name: "problem", title: v.T("problem." + d.Key + ".title"), data: d,
+		fixed: true})
 }
 
 // loginData is what the log-in page shows.
 type loginData struct {
 	Next string
-	// Provider is where to log in by the hospital's account; empty where that is not possible. Tokens tells that tokens are.
+	// Provider is where to log in by the hospital's account; empty where that is not possible. Tokens tells that tokens
+	// are.
 	Provider string
 	Tokens   bool
 	// Wrong is why the attempt before did not succeed; empty before the first.

@@ -68,7 +68,8 @@ func (l Lang) statusBadge(s journal.Status) Badge {
 	return Badge{statusTones[s], l.Or("status."+string(s), string(s))}
 }
 
-var processTones = map[deadletter.Process]string{deadletter.Waiting: "ok", deadletter.Expected: "wait", deadletter.Nobody: "warn"}
+var processTones = map[deadletter.Process]string{deadletter.Waiting: "ok", deadletter.Expected: "wait",
+	deadletter.Nobody: "warn"}
 
 func (l Lang) processBadge(p deadletter.Process) Badge {
 	return Badge{processTones[p], l.Or("process."+string(p), string(p))}

@@ -3,6 +3,7 @@ module retry-worker
 go 1.26.0
 
 require (
+	github.com/arran4/golang-ical v0.3.4
 	github.com/camunda/zeebe/clients/go/v8 v8.5.0
 	github.com/chromedp/cdproto v0.159.0
 	github.com/chromedp/chromedp v0.23.0

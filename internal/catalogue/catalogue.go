@@ -112,7 +112,7 @@ func Parse(source string, content []byte) (*Catalogue, error) {
 		if r.effective != nil {
 			c.effective = r.effective
 		}
-		c.Version = versionOf(c.effective)
+		c.Version = versionOf(withFiles(source, c.effective))
 		(&builder{reader: r, catalogue: c}).build(&doc)
 	}
 	if err := r.err(); err != nil {
@@ -130,11 +130,20 @@ func versionOf(content []byte) string {
 // Load makes a catalogue of the file at path. Its error says what could not be read, or is an *Error where the
 // content is wrong.
 func Load(path string) (*Catalogue, error) {
-	content, err := readFile(path)
+	content, err := read(path)
 	if err != nil {
 		return nil, err
 	}
 	return Parse(path, content)
+}
+
+// read returns the content of the file at path, and what tells when a file that it names has changed.
+func read(path string) ([]byte, error) {
+	content, err := readFile(path)
+	if err != nil {
+		return nil, err
+	}
+	return withFiles(path, content), nil
 }
 
 // readFile reads no more than one byte above maxBytes, which Parse then refuses.

@@ -36,6 +36,7 @@ func (b *builder) destinations(doc *document) {
 			c.Destinations[d.Default] = c.Destination(d.Default)
 		}
 	}
+	b.openings(doc)
 }
 
 func (b *builder) settings(path string, doc *destinationSettings, s destination.Settings) destination.Settings {
@@ -55,6 +56,9 @@ func (b *builder) settings(path string, doc *destinationSettings, s destination.
 				s.Probe.Expect[i] = int(status)
 			}
 		}
+	}
+	if doc.Calendar != nil {
+		s.Calendar = b.calendar(path+".calendar", doc.Calendar)
 	}
 	if p := doc.Pace; p != nil {
 		set(&s.Pace.Start, float64(p.Start))

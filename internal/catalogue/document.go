@@ -28,6 +28,30 @@ type destinationSettings struct {
 	Probe *probe `json:"probe,omitempty"`
 	// How many claims may go in a minute.
 	Pace *pace `json:"pace,omitempty"`
+	// When claims can be sent. Without it, at any time.
+	Calendar *calendarSettings `json:"calendar,omitempty"`
+}
+
+// When claims can be sent: in one of the windows, and not on a holiday.
+type calendarSettings struct {
+	// Time zone whose clock the windows go by; without it America/Sao_Paulo.
+	Zone string `json:"zone,omitempty"`
+	// Windows, any of which may be open; without them, all day.
+	Windows []window `json:"windows,omitempty" jsonschema:"minItems=1,maxItems=20"`
+	// Sets of holidays, such as BR, BR-SP or BR-BANKS, and files of holidays (.ics) beside this file; without them none.
+	Holidays []string `json:"holidays,omitempty" jsonschema:"minItems=1,maxItems=20"`
+}
+
+// A time that comes again. What is not said restricts nothing.
+type window struct {
+	// Days of the month, such as 1-5.
+	Days monthDays `json:"days,omitempty"`
+	// Business days of the month, such as 1-2: Mondays to Fridays that are no holidays.
+	BusinessDays monthDays `json:"businessDays,omitempty"`
+	// Days of the week, such as mon-fri.
+	Weekdays weekdays `json:"weekdays,omitempty"`
+	// Hours of the day, such as 08:00-18:00; 22:00-04:00 ends on the next day.
+	Hours clockHours `json:"hours,omitempty"`
 }
 
 // The share of failures at which a destination counts as down. Only failures that speak of the destination count: timeouts, connections, 503 and 504.
@@ -122,6 +146,8 @@ type policy struct {
 	Destination *destinationOf `json:"destination,omitempty"`
 	// Moves nextRetryTime to when the destination is expected back, for processes without the gate. Without it, false.
 	Stretch bool `json:"stretch,omitempty"`
+	// When retries can be made, of a policy without a destination. Without it, at any time.
+	Calendar *calendarSettings `json:"calendar,omitempty"`
 }
 
 // How a policy tells where a claim goes.

@@ -138,6 +138,12 @@ func scalarSchema(t reflect.Type) *generator.Schema {
 		return text(growthForm.String())
 	case reflect.TypeFor[factor]():
 		return text(factorForm.String())
+	case reflect.TypeFor[monthDays]():
+		return orNumber(monthDaysForm, 1, 31)
+	case reflect.TypeFor[weekdays]():
+		return text(weekdaysForm)
+	case reflect.TypeFor[clockHours]():
+		return text(hoursForm)
 	case reflect.TypeFor[percent]():
 		return text(percentForm.String())
 	case reflect.TypeFor[variableName]():
@@ -251,7 +257,7 @@ func TestSchemaTakesSoundCatalogues(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatal("no examples", err)
 	}
-	for _, file := range append(files, "default.yaml", "testdata/every-key.yaml", "testdata/extends.yaml") {
+	for _, file := range append(files, "default.yaml", "testdata/every-key.yaml", "testdata/extends.yaml", "testdata/calendars.yaml") {
 		content, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
@@ -331,7 +337,8 @@ func TestSchemaRefusesEach(t *testing.T) {
 		"address twice":           {"  ti:\n", "  ti:\n    email: [ti@hospital.example, ti@hospital.example]\n"},
 		"webhook with a password": {"  ti:\n", "  ti:\n    webhook: {url: \"https://u:p@hospital.example/\", secretFile: /s}\n"},
 		"webhook without secret":  {"  ti:\n", "  ti:\n    webhook: {url: \"https://hospital.example/\"}\n"},
-		"holidays, not yet":       {"policies:\n", "destinations: {tiss: {holidays: BR-SP}}\npolicies:\n"},
+		"holidays, no calendar":   {"policies:\n", "destinations: {tiss: {holidays: BR-SP}}\npolicies:\n"},
+		"calendar of words":       {"policies:\n", "destinations: {tiss: {calendar: {windows: [{weekdays: seg-sex}]}}}\npolicies:\n"},
 		"pace per second":         {"policies:\n", "destinations: {tiss: {pace: {most: 60/s}}}\npolicies:\n"},
 		"status of a word":        {"policies:\n", "destinations: {tiss: {probe: {expect: [ok]}}}\npolicies:\n"},
 		"growth without a time":   {"policies:\n", "destinations: {tiss: {pace: {step: x2}}}\npolicies:\n"},

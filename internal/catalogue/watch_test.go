@@ -181,7 +181,7 @@ func TestWatcherKeepsTheOldOne(t *testing.T) {
 	}
 }
 
-func mustDo(t *testing.T, err error) {
+func mustDo(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,288 @@
+package catalogue
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+	_ "time/tzdata" // a container need not have the zones
+
+	ics "github.com/arran4/golang-ical"
+
+	"retry-worker/internal/calendar"
+	"retry-worker/internal/decision"
+	"retry-worker/internal/destination"
+	"retry-worker/internal/slip"
+)
+
+// The scalars of a calendar.
+type (
+	monthDays  calendar.Days
+	weekdays   calendar.Weekdays
+	clockHours calendar.Hours
+)
+
+// The forms of a window, for the schema; the calendar says more.
+const (
+	monthDaysForm = `^[0-9]{1,2}(-[0-9]{1,2})?(, ?[0-9]{1,2}(-[0-9]{1,2})?)*$`
+	weekdaysForm  = `^(mon|tue|wed|thu|fri|sat|sun)(-(mon|tue|wed|thu|fri|sat|sun))?(, ?(mon|tue|wed|thu|fri|sat|sun)(-(mon|tue|wed|thu|fri|sat|sun))?)*$`
+	hoursForm     = `^[0-2][0-9]:[0-5][0-9]-[0-2][0-9]:[0-5][0-9]$`
+)
+
+func (d *monthDays) read(text string) bool {
+	days, ok := calendar.ParseDays(text)
+	*d = monthDays(days)
+	return ok
+}
+
+func (*monthDays) expected() string { return "days from 1 to 31, such as 1-5 or 1,10-12" }
+
+func (w *weekdays) read(text string) bool {
+	days, ok := calendar.ParseWeekdays(text)
+	*w = weekdays(days)
+	return ok
+}
+
+func (*weekdays) expected() string { return "days of the week, such as mon-fri or tue,thu" }
+
+func (h *clockHours) read(text string) bool {
+	hours, ok := calendar.ParseHours(text)
+	*h = clockHours(hours)
+	return ok
+}
+
+func (*clockHours) expected() string {
+	return "hours from the first until before the second, such as 08:00-18:00 or 22:00-04:00"
+}
+
+// defaultZone is that of a calendar that names none.
+const defaultZone = "America/Sao_Paulo"
+
+// nearZones are looked at for what was meant by a zone that there is none of.
+var nearZones = []string{
+	"America/Araguaina", "America/Bahia", "America/Belem", "America/Boa_Vista", "America/Campo_Grande", "America/Cuiaba", "America/Eirunepe",
+	"America/Fortaleza", "America/Maceio", "America/Manaus", "America/Noronha", "America/Porto_Velho", "America/Recife", "America/Rio_Branco",
+	"America/Santarem", "America/Sao_Paulo", "America/New_York", "Europe/Lisbon", "UTC",
+}
+
+// calendar makes the calendar of a destination, or of a policy.
+func (b *builder) calendar(path string, doc *calendarSettings) *calendar.Calendar {
+	name := cmp.Or(doc.Zone, defaultZone)
+	zone, err := time.LoadLocation(name)
+	if err != nil || name == "Local" {
+		expected := "a name of the time zone database, such as " + defaultZone
+		if near := slip.Nearest(name, nearZones); near != "" {
+			expected += " (did you mean " + near + "?)"
+		}
+		b.mismatch(path+".zone", expected)
+		return nil
+	}
+	const maxWindows = 20
+	switch at := path + ".windows"; {
+	case !b.has(at) && !b.has(path+".holidays"):
+		b.problem(path, "neither windows nor holidays", "one of them, or no such key")
+		return nil
+	case len(doc.Windows) > maxWindows:
+		b.problem(at, fmt.Sprintf("%d windows", len(doc.Windows)), fmt.Sprintf("at most %d", maxWindows))
+		return nil
+	case b.has(at) && doc.Windows != nil && len(doc.Windows) == 0:
+		b.problem(at, "an empty list", "a window at least, or no such key")
+	}
+	windows := make([]calendar.Window, len(doc.Windows))
+	for i, w := range doc.Windows {
+		windows[i] = calendar.Window{Days: calendar.Days(w.Days), BusinessDays: calendar.Days(w.BusinessDays),
+			Weekdays: calendar.Weekdays(w.Weekdays), Hours: calendar.Hours(w.Hours)}
+	}
+	c, err := calendar.New(zone, windows, b.holidays(path+".holidays", doc.Holidays))
+	if never, ok := errors.AsType[calendar.NeverOpenError](err); ok {
+		found, at := "holidays that leave no day open", path+".holidays"
+		if int(never) < len(windows) {
+			found, at = "a window that is never open ("+windows[never].String()+")", itemOf(path+".windows", int(never))
+		}
+		b.problem(at, found, "one that is open on some day")
+	}
+	return c
+}
+
+// isFile reports whether an item of holidays names a file.
+func isFile(name string) bool { return strings.HasSuffix(name, ".ics") }
+
+// holidays are those of some sets, and what some files add to them and take away.
+func (b *builder) holidays(path string, names []string) []calendar.Holiday {
+	const maxNames = 20
+	all, cancelled := []calendar.Holiday(nil), map[calendar.Day]bool{}
+	if len(names) > maxNames {
+		b.problem(path, fmt.Sprintf("%d sets", len(names)), fmt.Sprintf("at most %d", maxNames))
+		return nil
+	}
+	for i, name := range names {
+		at := itemOf(path, i)
+		switch set := calendar.Holidays(name); {
+		case name == "": // was reported
+		case isFile(name):
+			added, removed, err := readICS(readBeside(b.source, name))
+			if err != nil {
+				b.problem(at, quote(name)+": "+err.Error(), "a file of whole days in the iCalendar format, beside this file")
+			}
+			all = append(all, added...)
+			for _, day := range removed {
+				cancelled[day] = true
+			}
+		case set == nil:
+			b.mismatch(at, "a file that ends in .ics, or one of "+oneOf(name, calendar.Sets()))
+		default:
+			all = append(all, set...)
+		}
+	}
+	return slices.DeleteFunc(all, func(h calendar.Holiday) bool { return cancelled[h.Day] })
+}
+
+// readBeside reads a file beside the catalogue's.
+func readBeside(source, name string) ([]byte, error) {
+	content, err := readFile(filepath.Join(filepath.Dir(source), name))
+	if err == nil && len(content) > maxBytes {
+		err = errors.New("more than 1 MiB")
+	}
+	if cause := errors.Unwrap(err); cause != nil {
+		err = cause // the name is said already
+	}
+	return content, err
+}
+
+const (
+	maxEvents = 5000
+	// yearly is the one recurrence that is understood.
+	yearly   = "FREQ=YEARLY"
+	icsYears = 40
+	icsDay   = "20060102"
+)
+
+// readICS returns the days of a file's events, and those of its cancelled events.
+func readICS(content []byte, err error) (added []calendar.Holiday, removed []calendar.Day, _ error) {
+	if err != nil {
+		return nil, nil, fmt.Errorf("cannot be read: %w", err)
+	}
+	file, err := ics.ParseCalendar(bytes.NewReader(content))
+	if err != nil {
+		return nil, nil, fmt.Errorf("cannot be read: %w", err)
+	}
+	events := file.Events()
+	if len(events) > maxEvents {
+		return nil, nil, fmt.Errorf("%d events, at most %d are read", len(events), maxEvents)
+	}
+	for _, e := range events {
+		days, err := daysOf(e)
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, day := range days {
+			if property(e, ics.ComponentPropertyStatus) == string(ics.ObjectStatusCancelled) {
+				removed = append(removed, day)
+			} else {
+				added = append(added, calendar.Holiday{Day: day, Name: cmp.Or(property(e, ics.ComponentPropertySummary), "feriado")})
+			}
+		}
+	}
+	return added, removed, nil
+}
+
+func property(e *ics.VEvent, name ics.ComponentProperty) string {
+	p := e.GetProperty(name)
+	if p == nil {
+		return ""
+	}
+	const most = 100
+	value := []rune(strings.ReplaceAll(strings.TrimSpace(p.Value), `\`, ""))
+	return string(value[:min(len(value), most)])
+}
+
+// daysOf returns the days of an event, of each year where it comes again.
+func daysOf(e *ics.VEvent) (days []calendar.Day, _ error) {
+	from, err := time.Parse(icsDay, property(e, ics.ComponentPropertyDtStart))
+	until := from.AddDate(0, 0, 1)
+	if text := property(e, ics.ComponentPropertyDtEnd); err == nil && text != "" {
+		until, err = time.Parse(icsDay, text)
+	}
+	rule := property(e, ics.ComponentPropertyRrule)
+	switch what := "the event " + quote(property(e, ics.ComponentPropertySummary)); {
+	case err != nil:
+		return nil, fmt.Errorf("%s is not of whole days (DTSTART;VALUE=DATE:20260305)", what)
+	case until.Sub(from) < 0 || until.Sub(from) > 366*24*time.Hour:
+		return nil, fmt.Errorf("%s has more than a year, or ends before it begins", what)
+	case rule != "" && rule != yearly:
+		return nil, fmt.Errorf("%s comes again by %s, which is not understood (but %s)", what, rule, yearly)
+	}
+	years := 1
+	if rule != "" {
+		years = icsYears
+	}
+	for year := range years {
+		for at := from.AddDate(year, 0, 0); at.Before(until.AddDate(year, 0, 0)); at = at.AddDate(0, 0, 1) {
+			days = append(days, calendar.DayOf(at))
+		}
+	}
+	return days, nil
+}
+
+// fileName finds the names of files of holidays in a catalogue.
+var fileName = regexp.MustCompile(`[^\s\[\],"'#]+\.ics\b`)
+
+// withFiles returns content and, behind it as comments, the sums of the files of holidays that it names: it is another
+// catalogue once one of them has changed.
+func withFiles(source string, content []byte) []byte {
+	names := make(map[string]bool)
+	for _, name := range fileName.FindAll(content, -1) {
+		names[string(name)] = true
+	}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		file, err := readBeside(source, name)
+		sum := sha256.Sum256(file)
+		if err == nil {
+			content = fmt.Appendf(content, "\n# %s: %x", name, sum[:6])
+		}
+	}
+	return content
+}
+
+// openings gives each policy the calendars of where its claims go.
+func (b *builder) openings(doc *document) {
+	c := b.catalogue
+	for name, p := range c.Policies {
+		path := join("policies", name) + ".calendar"
+		switch own := doc.Policies[name].Calendar; {
+		case own != nil && p.Destination != nil:
+			b.problem(path, "a calendar of a policy with destinations", "it below destinations, for default or one of them")
+		case own != nil:
+			p.Openings = map[string]decision.Opening{"": opening(b.calendar(path, own), destination.Defaults().Pace)}
+		case p.Destination != nil:
+			p.Openings = c.openings()
+		}
+	}
+}
+
+// openings returns those of all destinations; nil where none has a calendar.
+func (c *Catalogue) openings() map[string]decision.Opening {
+	all := map[string]decision.Opening{"": opening(c.DefaultDestination.Calendar, c.DefaultDestination.Pace)}
+	closes := c.DefaultDestination.Calendar != nil
+	for name, s := range c.Destinations {
+		all[name] = opening(s.Calendar, s.Pace)
+		closes = closes || s.Calendar != nil
+	}
+	if !closes {
+		return nil
+	}
+	return all
+}
+
+// opening spreads what waits for it over the time that 600 claims need at the pace, an hour at most.
+func opening(c *calendar.Calendar, p destination.Pace) decision.Opening {
+	const claims = 600
+	return decision.Opening{Calendar: c, Spread: min(time.Hour, time.Duration(claims/p.Most*float64(time.Minute)))}
+}

@@ -1,0 +1,86 @@
+package catalogue
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"retry-worker/internal/calendar"
+	"retry-worker/internal/decision"
+)
+
+// TestCalendars: what a file's calendars become, for destinations and for policies.
+func TestCalendars(t *testing.T) {
+	c, err := Load("testdata/calendars.yaml")
+	mustDo(t, err)
+	unimed := c.Destination("unimed-sp").Calendar
+	for at, want := range map[string]string{
+		"2026-03-05T08:00": "",
+		"2026-03-05T18:00": "outside days 1-5,31, mon-fri, 08:00-18:00; business days 9, 22:00-04:00",
+		"2026-12-30T10:00": "Recesso do portal",
+		"2026-02-17T10:00": "Carnaval (terça-feira) (Resolução CMN 4.880/2020)",
+		"2028-01-25T10:00": "Aniversário de São Paulo",
+	} {
+		instant, err := time.ParseInLocation("2006-01-02T15:04", at, unimed.Zone())
+		mustDo(t, err)
+		if got := unimed.Why(instant); got != want {
+			t.Errorf("%s: %q, want %q", at, got, want)
+		}
+	}
+	if _, closed := unimed.Holiday(calendar.DayOf(time.Date(2026, 7, 9, 0, 0, 0, 0, time.UTC))); closed {
+		t.Error("a holiday that the file cancels")
+	}
+	tiss := c.Policies["tiss-submission"]
+	for name, want := range map[string]decision.Opening{
+		"unimed-sp": {Calendar: unimed, Spread: 30 * time.Minute},
+		"amil":      {Calendar: c.DefaultDestination.Calendar, Spread: 10 * time.Minute},
+		"lisboa":    {Calendar: c.Destination("lisboa").Calendar, Spread: 10 * time.Minute},
+	} {
+		if got := tiss.Opening(name); got != want || got.Calendar == nil {
+			t.Errorf("%s: %+v, want %+v", name, got, want)
+		}
+	}
+	if own := c.Policies["failed-job"].Opening(""); own.Calendar == nil || own.Calendar.Windows() != "mon" {
+		t.Errorf("the policy's own: %+v", own)
+	}
+	if c.Policies["whatsapp-message"].Openings != nil || Default().Policies["tiss-submission"].Openings != nil {
+		t.Error("a calendar that nobody gave")
+	}
+}
+
+// TestHolidayFileIsPartOfTheCatalogue: a changed file is taken up, and makes another version.
+func TestHolidayFileIsPartOfTheCatalogue(t *testing.T) {
+	dir := t.TempDir()
+	path, holidays := filepath.Join(dir, "policies.yaml"), filepath.Join(dir, "holidays.ics")
+	for from, to := range map[string]string{"testdata/calendars.yaml": path, "testdata/holidays.ics": holidays} {
+		content, err := os.ReadFile(from)
+		mustDo(t, err)
+		mustDo(t, os.WriteFile(to, content, 0o600))
+	}
+	first, err := Load(path)
+	mustDo(t, err)
+	content, err := os.ReadFile(holidays)
+	mustDo(t, err)
+	mustDo(t, os.WriteFile(holidays, []byte(strings.Replace(string(content), "20260709", "20260710", 1)), 0o600))
+	second, err := Load(path)
+	mustDo(t, err)
+	if first.Version == second.Version || string(first.YAML()) == string(second.YAML()) {
+		t.Errorf("version %s, and %s with other holidays", first.Version, second.Version)
+	}
+}
+
+func FuzzReadICS(f *testing.F) {
+	for _, file := range []string{"testdata/holidays.ics", "testdata/bad/weekly.ics"} {
+		content, err := os.ReadFile(file)
+		mustDo(f, err)
+		f.Add(content)
+	}
+	f.Fuzz(func(t *testing.T, content []byte) {
+		added, removed, err := readICS(content, nil)
+		if err != nil && len(added)+len(removed) > 0 {
+			t.Errorf("%d days beside %v", len(added)+len(removed), err)
+		}
+	})
+}

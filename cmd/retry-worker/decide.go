@@ -56,7 +56,7 @@ func (c *cli) decide(cmd *cobra.Command, f decideFlags) error {
 	now := time.Now()
 	if cmd.Flags().Changed("now") {
 		var err error
-		if now, err = instantFlag(f.now); err != nil {
+		if now, err = instantFlag("now", f.now); err != nil {
 			return err
 		}
 	}
@@ -155,11 +155,11 @@ func (c *cli) printEvidence(all []worker.Evidence) {
 	}
 }
 
-// instantFlag reads --now. Years of four digits only: later ones have no RFC 3339 form.
-func instantFlag(s string) (time.Time, error) {
+// instantFlag reads the instant of a flag. Years of four digits only: later ones have no RFC 3339 form.
+func instantFlag(flag, s string) (time.Time, error) {
 	t, ok := decision.ParseInstant(s)
 	if !ok || t.Year() < 1 || t.Year() > 9998 {
-		return t, &usageError{fmt.Errorf("--now is %q, expected an instant such as 2025-01-12T10:40:00Z", s)}
+		return t, &usageError{fmt.Errorf("--%s is %q, expected an instant such as 2025-01-12T10:40:00Z", flag, s)}
 	}
 	return t, nil
 }

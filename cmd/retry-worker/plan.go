@@ -22,7 +22,7 @@ const (
 	delayFlag       = "delay-between-attempts"
 )
 
-type planFlags struct{ policy, policiesFile, maxAttempts, delay string }
+type planFlags struct{ policy, policiesFile, maxAttempts, delay, destination, at string }
 
 func (c *cli) planCommand() *cobra.Command {
 	var f planFlags
@@ -35,6 +35,7 @@ func (c *cli) planCommand() *cobra.Command {
 			"Needs no engine and no store.",
 		Example: `  retry-worker plan
   retry-worker plan --policy tiss-submission -o svg > ladder.svg
+  retry-worker plan --policy tiss-submission --destination unimed-sp --at 2026-12-24T17:00:00-03:00
   retry-worker plan --policy job-queue --max-attempts 4 --delay-between-attempts PT30S`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.plan(cmd, f) },
@@ -46,6 +47,8 @@ func (c *cli) planCommand() *cobra.Command {
 	flags.StringVar(&f.delay, delayFlag, "",
 		"delay that a job asks for, ISO 8601 or milliseconds, where its policy lets it")
 	flags.StringVarP(&c.format, "output", "o", "text", "how to print: text, json or svg") // in place of the root's
+	flags.StringVar(&f.destination, "destination", "", "destination of the claim, whose calendar moves its retries")
+	flags.StringVar(&f.at, "at", "", "when the claim fails first (without a zone: UTC); left out: now, where a destination is given")
 	policiesFileFlag(cmd, &f.policiesFile)
 	return cmd
 }
@@ -73,7 +76,15 @@ func (c *cli) plan(cmd *cobra.Command, f planFlags) error {
 		if err != nil {
 			return err
 		}
-		all.Plans = append(all.Plans, plan.Of(p, own))
+		shown := plan.Of(p, own)
+		if f.destination != "" || f.at != "" {
+			at, err := instantOf("at", f.at)
+			if err != nil {
+				return err
+			}
+			shown.At(p, f.destination, at)
+		}
+		all.Plans = append(all.Plans, shown)
 	}
 	switch c.format {
 	case "svg":

@@ -28,6 +28,17 @@ func TestPlanAsPicture(t *testing.T) {
 	}
 }
 
+// The closed hours of a destination are shaded.
+func TestPlanOverChristmas(t *testing.T) {
+	environment(t, nil)
+	r := retryWorker("plan", "--policy", "tiss-submission", "--destination", "unimed-sp", "--at", "2026-12-24T17:00:00-03:00",
+		"--policies-file", "testdata/calendar.yaml", "-o", "svg")
+	if err := xml.Unmarshal([]byte(r.stdout), new(struct{})); err != nil || r.code != exitDone {
+		t.Errorf("no picture: %v, exit %d, %s", err, r.code, r.stderr)
+	}
+	golden.Check(t, "testdata/plan/christmas.svg", r.stdout)
+}
+
 // R13, R14, R15 and R5 as `plan` tells them: the waits in seconds, earliest, nominal and latest.
 func TestPlanAgreesWithTheSpecification(t *testing.T) {
 	environment(t, nil)

@@ -183,10 +183,7 @@ func (c *Calendar) Why(t time.Time) string {
 		return ""
 	}
 	if h, ok := c.Holiday(DayOf(t.In(c.zone))); ok {
-		if h.Law == "" {
-			return h.Name
-		}
-		return h.Name + " (" + h.Law + ")"
+		return h.String()
 	}
 	return "outside " + c.Windows()
 }
@@ -347,4 +344,25 @@ func (s *dayset) last(d Day) Day {
 		}
 	}
 	return firstDay - 1
+}
+
+// Interval is from From until before Until.
+type Interval struct{ From, Until time.Time }
+
+// Openings returns when c is open between two instants, one behind the other.
+func (c *Calendar) Openings(from, until time.Time) []Interval {
+	var all []Interval
+	for at := c.Next(from); at.Before(until); {
+		end := c.OpenUntil(at)
+		if end.IsZero() || end.After(until) {
+			end = until
+		}
+		if last := len(all) - 1; last >= 0 && all[last].Until.Equal(at) {
+			all[last].Until = end
+		} else {
+			all = append(all, Interval{at, end})
+		}
+		at = c.Next(end)
+	}
+	return all
 }

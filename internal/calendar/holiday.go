@@ -47,6 +47,14 @@ type Holiday struct {
 	Name, Law string
 }
 
+// String names h and its law.
+func (h Holiday) String() string {
+	if h.Law == "" {
+		return h.Name
+	}
+	return h.Name + " (" + h.Law + ")"
+}
+
 // national is the set of holidays that all others add to.
 const national = "BR"
 

@@ -29,6 +29,12 @@ func (p *Policy) Open(destination, subject string, count int64, at, until time.T
 	if next.Equal(at) {
 		return at
 	}
+	spread := time.Duration(p.draw(subject, count) * float64(o.Room(next, until)))
+	return next.Add(spread.Truncate(time.Second)).UTC()
+}
+
+// Room returns how long after next, at which it opens, a retry may be made that waits for that.
+func (o Opening) Room(next, until time.Time) time.Duration {
 	room := o.Spread
 	if end := o.Calendar.OpenUntil(next); !end.IsZero() {
 		room = min(room, end.Sub(next)/2)
@@ -36,8 +42,7 @@ func (p *Policy) Open(destination, subject string, count int64, at, until time.T
 	if !until.IsZero() {
 		room = min(room, until.Sub(next))
 	}
-	spread := time.Duration(p.draw(subject, count) * float64(max(room, 0)))
-	return next.Add(spread.Truncate(time.Second)).UTC()
+	return max(room, 0)
 }
 
 // wholeMinutes returns at, or what makes the wait from then whole minutes, where it is open.

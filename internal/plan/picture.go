@@ -119,6 +119,9 @@ func (body *picture) chart(p *Plan) {
 	body.text(wordsColumn, "faint", "", "from the first failure")
 	body.y += 8
 	top, bottom := body.y, body.y+float64(rowHeight*len(p.Retries))+4
+	for _, s := range p.Closed {
+		body.closed(&a, s, top, bottom)
+	}
 	for _, t := range a.ticks() {
 		body.line("grid", ladderColumn+t.at, top, ladderColumn+t.at, bottom)
 	}
@@ -128,6 +131,15 @@ func (body *picture) chart(p *Plan) {
 	body.y = bottom
 	body.limit(p, &a, top)
 	body.axis(&a)
+}
+
+// closed shades a time in which the destination is closed.
+func (body *picture) closed(a *axis, s Span, top, bottom float64) {
+	from, until := a.place(time.Duration(s.From)), a.place(min(time.Duration(s.Until), a.to))
+	if from < until {
+		body.WriteString(`<rect fill="#808080" fill-opacity="0.25" x="` + number(ladderColumn+from) + `" y="` + number(top) +
+			`" width="` + number(until-from) + `" height="` + number(bottom-top) + `"/>` + "\n")
+	}
 }
 
 // row is one retry: its bar from the earliest to the latest, what is beyond the limit as an outline, the nominal mark.
@@ -209,6 +221,11 @@ func (body *picture) legend(p *Plan) {
 	}
 	if first, _ := p.passing(); first > 0 {
 		entry("not scheduled if it falls here", 28, func(x, middle float64) { body.rect("beyond", x, middle-barHeight/2, 28) })
+	}
+	if p.Closed != nil {
+		entry(p.Destination+" is closed", 28, func(x, middle float64) {
+			body.WriteString(`<rect fill="#808080" fill-opacity="0.25" x="` + number(x) + `" y="` + number(middle-barHeight/2) + `" width="28" height="12"/>` + "\n")
+		})
 	}
 	body.y += 8
 }

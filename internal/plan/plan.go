@@ -18,6 +18,10 @@ type Plan struct {
 	Description string `json:"description"`
 	// Catalogue is the version of the catalogue that the policy comes from.
 	Catalogue string `json:"catalogue"`
+	// Destination and FirstFailure of the claim that the plan is of, and when that is closed; empty where none was given.
+	Destination  string     `json:"destination,omitempty"`
+	FirstFailure *time.Time `json:"firstFailure,omitempty"`
+	Closed       []Span     `json:"closed,omitempty"`
 	// MaxRetries after the first try (R12).
 	MaxRetries int64 `json:"maxRetries"`
 	// Backoff in words.
@@ -46,6 +50,15 @@ type Retry struct {
 	FromFirst Range `json:"fromFirstFailure"`
 	// MayPassLimit tells that it comes later than the total limit if the jitter draws long waits; it is not scheduled then.
 	MayPassLimit bool `json:"mayPassLimit"`
+	// At is when it is nominally made; Why is why it waits for its destination to open, empty where it does not.
+	At  *time.Time `json:"at,omitempty"`
+	Why string     `json:"closed,omitempty"`
+}
+
+// Span is a time from the first failure on.
+type Span struct {
+	From  Time `json:"from"`
+	Until Time `json:"until"`
 }
 
 // Range of what the jitter may draw, in its middle what it draws by no deviation.
@@ -141,6 +154,9 @@ func (p *Plan) remark() {
 		return
 	}
 	say("Counted as if every retry failed at once.")
+	if p.Closed != nil {
+		say("Hours in which " + p.Destination + " is closed do not count toward the total limit; retries that wait for it to open are spread.")
+	}
 	limit := Words(time.Duration(p.TotalLimit))
 	shown := int64(len(p.Retries))
 	if p.NotShown > 0 {

@@ -16,6 +16,10 @@ func (p *Plan) Table(to io.Writer) error {
 	if p.Description != "" {
 		row("description", p.Description)
 	}
+	if p.FirstFailure != nil {
+		row("destination", p.Destination)
+		row("fails first", p.FirstFailure.Format(when))
+	}
 	row("retries", fmt.Sprint(p.MaxRetries))
 	if p.MaxRetries > 0 {
 		row("backoff", p.Backoff)
@@ -43,7 +47,7 @@ func (p *Plan) ladder(w io.Writer) {
 	fmt.Fprintln(table, "\n\twait before it\t\t\tfrom the first failure")
 	fmt.Fprintln(table, "retry\tearliest\tnominal\tlatest\tearliest\tnominal\tlatest")
 	for _, r := range p.Retries {
-		fmt.Fprintf(table, "%d\t%s\t%s%s\n", r.Number, cells(r.Wait), cells(r.FromFirst), p.mark(&r))
+		fmt.Fprintf(table, "%d\t%s\t%s%s\n", r.Number, cells(r.Wait), cells(r.FromFirst), p.mark(&r)+r.when())
 	}
 	if p.TotalLimit > 0 {
 		limit := Words(time.Duration(p.TotalLimit))

@@ -1,0 +1,208 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"retry-worker/internal/calendar"
+	"retry-worker/internal/catalogue"
+)
+
+type calendarFlags struct{ destination, policy, policiesFile, at, deadline string }
+
+func (c *cli) calendarCommand() *cobra.Command {
+	return group("calendar", "Show when claims can be sent to a destination, or why not",
+		"Reads the policies file alone. What its calendars hold stands in docs/calendars.md.",
+		c.calendarShowCommand(), c.calendarCheckCommand())
+}
+
+func (c *cli) calendarShowCommand() *cobra.Command {
+	var f calendarFlags
+	cmd := &cobra.Command{
+		Use:   "show",
+		Short: "Show a month of a calendar, and its next openings",
+		Example: `  retry-worker calendar show --destination unimed-sp
+  retry-worker calendar show --destination unimed-sp --at 2026-12-24T17:00:00-03:00`,
+		Args: noArgs,
+		RunE: func(*cobra.Command, []string) error { return c.calendarShow(&f) },
+	}
+	f.register(cmd)
+	return cmd
+}
+
+func (c *cli) calendarCheckCommand() *cobra.Command {
+	var f calendarFlags
+	cmd := &cobra.Command{
+		Use:   "check",
+		Short: "Tell whether an instant is open, why it is closed, and by when a deadline must be met",
+		Example: `  retry-worker calendar check --destination unimed-sp --at 2026-12-25T10:00:00-03:00
+  retry-worker calendar check --destination unimed-sp --deadline 2026-12-31T23:59:00-03:00`,
+		Args: noArgs,
+		RunE: func(*cobra.Command, []string) error { return c.calendarCheck(&f) },
+	}
+	f.register(cmd)
+	cmd.Flags().StringVar(&f.deadline, "deadline", "", "deadline of a claim, such as 2026-12-31T23:59:00-03:00")
+	return cmd
+}
+
+func (f *calendarFlags) register(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.destination, "destination", "", "destination whose calendar it is")
+	cmd.Flags().StringVar(&f.policy, "policy", "", "policy whose calendar it is, of one without destinations")
+	cmd.Flags().StringVar(&f.at, "at", "", "instant, such as 2026-12-24T17:00:00-03:00 (without a zone: UTC); left out: now")
+	policiesFileFlag(cmd, &f.policiesFile)
+}
+
+// calendar returns the calendar that the flags name, and the instant in its zone.
+func (f *calendarFlags) calendar() (*calendar.Calendar, time.Time, error) {
+	from, err := loadCatalogue(f.policiesFile)
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	at, err := instantOf("at", f.at)
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	found, err := f.find(from)
+	if err != nil {
+		return nil, time.Time{}, &usageError{err}
+	}
+	return found, at.In(found.Zone()), nil
+}
+
+func (f *calendarFlags) find(from *catalogue.Catalogue) (*calendar.Calendar, error) {
+	if (f.destination == "") == (f.policy == "") {
+		return nil, errors.New("expected --destination or --policy, one of them")
+	}
+	name, found := f.destination, from.Destination(f.destination).Calendar
+	if f.policy != "" {
+		p := from.Policies[f.policy]
+		if p == nil {
+			return nil, fmt.Errorf("--policy is %q, expected one of %s", f.policy, strings.Join(from.Policies.Names(), ", "))
+		}
+		name, found = f.policy, p.Opening("").Calendar
+	}
+	if found == nil {
+		return nil, fmt.Errorf("%s has no calendar: it is always open", name)
+	}
+	return found, nil
+}
+
+// instantOf reads an instant of a flag; now where it is empty.
+func instantOf(flag, text string) (time.Time, error) {
+	if text == "" {
+		return time.Now().Truncate(time.Second), nil
+	}
+	return instantFlag(flag, text)
+}
+
+// The shapes that `calendar show -o json` and `calendar check -o json` print.
+type (
+	calendarMonth struct {
+		Zone    string        `json:"zone"`
+		Windows string        `json:"windows"`
+		Days    []calendarDay `json:"days"`
+		Next    []opening     `json:"next"`
+	}
+	calendarDay struct {
+		Date    string    `json:"date"`
+		Open    []opening `json:"open"`
+		Holiday string    `json:"holiday,omitempty"`
+	}
+	opening struct {
+		From  time.Time `json:"from"`
+		Until time.Time `json:"until"`
+	}
+	calendarInstant struct {
+		At   time.Time `json:"at"`
+		Open bool      `json:"open"`
+		Why  string    `json:"why,omitempty"`
+		Next time.Time `json:"next"`
+		// LastSafe is until when a claim with the deadline can be sent.
+		LastSafe *time.Time `json:"lastSafe,omitempty"`
+	}
+)
+
+func (c *cli) calendarShow(f *calendarFlags) error {
+	found, at, err := f.calendar()
+	if err != nil {
+		return err
+	}
+	m := monthOf(found, at)
+	if c.json() {
+		return c.printJSON(m)
+	}
+	fmt.Fprintf(c.out, "%s, %s\n\n", m.Windows, m.Zone)
+	for i, d := range m.Days {
+		hours := make([]string, len(d.Open))
+		for i, o := range d.Open {
+			until := o.Until.Format("15:04")
+			if until == "00:00" {
+				until = "24:00"
+			}
+			hours[i] = o.From.Format("15:04") + "-" + until
+		}
+		date := at.AddDate(0, 0, i+1-at.Day())
+		fmt.Fprintf(c.out, "%s %s  %s\n", date.Format("Mon"), d.Date, cmp.Or(strings.Join(hours, ", "), d.Holiday, "-"))
+	}
+	fmt.Fprintf(c.out, "\nnext openings\n")
+	for _, o := range m.Next {
+		fmt.Fprintf(c.out, "%s until %s\n", o.From.Format("2006-01-02 15:04"), o.Until.Format("2006-01-02 15:04"))
+	}
+	return nil
+}
+
+func monthOf(found *calendar.Calendar, at time.Time) calendarMonth {
+	m := calendarMonth{Zone: found.Zone().String(), Windows: found.Windows()}
+	for d := time.Date(at.Year(), at.Month(), 1, 0, 0, 0, 0, at.Location()); d.Month() == at.Month(); d = d.AddDate(0, 0, 1) {
+		day := calendarDay{Date: d.Format(time.DateOnly), Open: openings(found, d, d.AddDate(0, 0, 1))}
+		if h, ok := found.Holiday(calendar.DayOf(d)); ok {
+			day.Holiday = h.String()
+		}
+		m.Days = append(m.Days, day)
+	}
+	const shown = 5
+	next := openings(found, found.Next(at), found.Next(at).AddDate(1, 0, 0))
+	m.Next = next[:min(len(next), shown)]
+	return m
+}
+
+func openings(found *calendar.Calendar, from, until time.Time) []opening {
+	all := []opening{}
+	for _, i := range found.Openings(from, until) {
+		all = append(all, opening(i))
+	}
+	return all
+}
+
+func (c *cli) calendarCheck(f *calendarFlags) error {
+	found, at, err := f.calendar()
+	if err != nil {
+		return err
+	}
+	i := calendarInstant{At: at, Open: found.IsOpen(at), Why: found.Why(at), Next: found.Next(at)}
+	if f.deadline != "" {
+		deadline, err := instantOf("deadline", f.deadline)
+		if err != nil {
+			return err
+		}
+		last := found.LastSafe(deadline.In(found.Zone()))
+		i.LastSafe = &last
+	}
+	if c.json() {
+		return c.printJSON(i)
+	}
+	if i.Open {
+		fmt.Fprintf(c.out, "%s is open\n", at.Format(time.RFC3339))
+	} else {
+		fmt.Fprintf(c.out, "%s is closed: %s\nopens %s\n", at.Format(time.RFC3339), i.Why, i.Next.Format(time.RFC3339))
+	}
+	if i.LastSafe != nil {
+		fmt.Fprintf(c.out, "can be sent until %s\n", i.LastSafe.Format(time.RFC3339))
+	}
+	return nil
+}

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"net/url"
@@ -48,9 +49,13 @@ type auditRow struct {
 // auditForm is what was asked for.
 func auditForm(q url.Values) *auditData {
 	const most = 512 // bytes of an id
-	field := func(name string) string { return plain(q.Get(name), most) }
-	return &auditData{Policy: field("policy"), ID: field("id"), Tenant: field("tenant"), Since: field("since"),
-		Until: field("until")}
+	d := &auditData{}
+	for name, field := range map[string]*string{
+		"policy": &d.Policy, "id": &d.ID, "tenant": &d.Tenant, "since": &d.Since, "until": &d.Until,
+	} {
+		*field = plain(q.Get(name), most)
+	}
+	return d
 }
 
 func (p *Pages) audit(v *visit, o *open) (*page, error) {
@@ -64,56 +69,46 @@ func (p *Pages) audit(v *visit, o *open) (*page, error) {
 	if head.Link > 0 {
 		d.Head, d.HeadAt = head.String(), v.Ago(head.At)
 	}
-	f, ok := v.recordFilter(d)
-	if !ok {
+	f := v.recordFilter(d)
+	if d.Wrong == "" || d.WrongField == "id" { // a whole policy is exported, though not listed
+		d.Export, d.ExportCSV = d.exportURL(audit.JSONLines), d.exportURL(audit.CSV)
+	}
+	if d.Wrong != "" {
 		pg.status, pg.fixed = http.StatusUnprocessableEntity, true
 		return pg, nil
 	}
-	d.Searched = f != journal.RecordFilter{}
 	var records []journal.Record
-	if d.Searched {
+	if d.Searched = f != (journal.RecordFilter{}); d.Searched {
 		records, err = v.forward(o, d, f)
 	} else {
 		records, err = v.latest(o, d, head)
 	}
-	if err != nil {
-		return nil, err
-	}
 	for i := range records {
 		d.Rows = append(d.Rows, v.auditRow(&records[i]))
 	}
-	d.Export, d.ExportCSV = d.exportURL(audit.JSONLines), d.exportURL(audit.CSV)
 	pg.summary = v.T("audit.summary", v.Number(head.Record))
-	return pg, nil
+	return pg, err
 }
 
-// recordFilter is what the form asks for; false where a field is wrong, which d then says.
-func (v *visit) recordFilter(d *auditData) (f journal.RecordFilter, ok bool) {
+// recordFilter is what the form asks for; d says which field is wrong, if one is.
+func (v *visit) recordFilter(d *auditData) (f journal.RecordFilter) {
+	var noSince, noUntil error
+	f.Since, noSince = v.instant(d.Since)
+	f.Until, noUntil = v.instant(d.Until)
 	if d.ID != "" {
-		if d.Policy == "" {
-			d.Wrong, d.WrongField = v.T("audit.wrong.policy"), "policy"
-			return f, false
-		}
-		f.Subject = journal.Subject{Tenant: d.Tenant, Policy: d.Policy, ID: d.ID}
-		if d.Tenant == "" {
-			f.Subject.Tenant = journal.DefaultTenant
-		}
+		f.Subject = journal.Subject{Tenant: cmp.Or(d.Tenant, journal.DefaultTenant), Policy: d.Policy, ID: d.ID}
 	}
-	if d.ID == "" && d.Policy != "" {
+	switch {
+	case d.ID != "" && d.Policy == "":
+		d.Wrong, d.WrongField = v.T("audit.wrong.policy"), "policy"
+	case d.ID == "" && d.Policy != "":
 		d.Wrong, d.WrongField = v.T("audit.wrong.id"), "id"
-		d.Export, d.ExportCSV = d.exportURL(audit.JSONLines), d.exportURL(audit.CSV)
-		return f, false
-	}
-	var wrong error
-	if f.Since, wrong = v.instant(d.Since); wrong != nil {
+	case noSince != nil:
 		d.Wrong, d.WrongField = v.T("audit.wrong.time"), "since"
-		return f, false
-	}
-	if f.Until, wrong = v.instant(d.Until); wrong != nil {
+	case noUntil != nil:
 		d.Wrong, d.WrongField = v.T("audit.wrong.time"), "until"
-		return f, false
 	}
-	return f, true
+	return f
 }
 
 var errInstant = errors.New("no instant")
@@ -139,7 +134,7 @@ func (v *visit) forward(o *open, d *auditData, f journal.RecordFilter) ([]journa
 		return records, err
 	}
 	records = records[:auditPage]
-	d.Next = d.address("/audit", url.Values{"after": {strconv.FormatInt(recordOf(&records[auditPage-1]), 10)}})
+	d.Next = d.address("/audit", field{"after", strconv.FormatInt(records[auditPage-1].Number(), 10)})
 	return records, nil
 }
 
@@ -154,79 +149,52 @@ func (v *visit) latest(o *open, d *auditData, head journal.Head) ([]journal.Reco
 	if err != nil {
 		return nil, err
 	}
-	records = slices.DeleteFunc(records, func(r journal.Record) bool { return recordOf(&r) >= before })
+	records = slices.DeleteFunc(records, func(r journal.Record) bool { return r.Number() >= before })
 	slices.Reverse(records)
 	if from > 0 && len(records) > 0 {
-		d.Next = d.address("/audit", url.Values{"before": {strconv.FormatInt(from+1, 10)}})
+		d.Next = d.address("/audit", field{"before", strconv.FormatInt(from+1, 10)})
 	}
 	return records, nil
 }
 
-func recordOf(r *journal.Record) int64 {
-	if r.Attempt != nil {
-		return r.Attempt.Record
-	}
-	return r.Entry.Record
-}
-
-// address is path with the form's fields, and more.
-func (d *auditData) address(path string, more url.Values) string {
-	for _, field := range [][2]string{{"policy", d.Policy}, {"id", d.ID}, {"tenant", d.Tenant}, {"since", d.Since},
-		{"until", d.Until}} {
-		if field[1] != "" {
-			more.Set(field[0], field[1])
-		}
-	}
-	if len(more) == 0 {
-		return path
-	}
-	return path + "?" + more.Encode()
+// address is path with the form's fields, and another.
+func (d *auditData) address(path string, another field) string {
+	return address(path, field{"policy", d.Policy}, field{"id", d.ID}, field{"tenant", d.Tenant}, field{"since", d.Since},
+		field{"until", d.Until}, another)
 }
 
 func (d *auditData) exportURL(f audit.Format) string {
-	return d.address("/audit/export", url.Values{"format": {string(f)}})
+	return d.address("/audit/export", field{"format", string(f)})
 }
 
 func (v *visit) auditRow(r *journal.Record) auditRow {
-	row := auditRow{Record: v.Number(recordOf(r)), ID: r.Subject.ID, Policy: r.Subject.Policy}
-	var e event
-	if r.Attempt != nil {
-		a := r.Attempt
-		row.Kind, row.At = v.T("audit.kind.attempt"), v.At(a.Decision.AnalysedAt)
-		row.Says = v.T("event.attempt", v.Number(a.Number)) + " " + v.outcome(a)
-		if a.Decision.Outcome != decision.MaxRetriesExceeded {
-			row.Says = v.T("event.attempt", v.Number(a.Number)) + " " + v.reason(a.Decision.Reason) + ". " + v.outcome(a)
+	row := auditRow{Record: v.Number(r.Number())}
+	if a := r.Attempt; a != nil {
+		d := &a.Decision
+		row.ID, row.Policy, row.URL = r.Subject.ID, r.Subject.Policy, subjectURL(r.Subject)
+		row.Kind, row.At, row.Says = v.T("audit.kind.attempt"), v.At(d.AnalysedAt), v.T("event.attempt", v.Number(a.Number))
+		if d.Outcome != decision.MaxRetriesExceeded {
+			row.Says += " " + v.reason(d.Reason) + "."
 		}
-	} else {
-		e = v.entry(r.Entry, bodyOf(r.Entry))
-		row.Kind, row.At, row.By = v.Or("audit.kind."+string(r.Entry.Kind), string(r.Entry.Kind)), v.At(r.Entry.At), e.By
-		row.Says = e.Title
-		if e.Words != "" {
-			row.Says += " “" + e.Words + "”"
-		}
-		row.ID, row.Policy = r.Entry.Subject.ID, r.Entry.Subject.Policy
+		row.Says += " " + v.consequence(d)
+		return row
 	}
-	if s := r.Subject; row.ID != "" {
-		if r.Entry != nil {
-			s = r.Entry.Subject
-		}
+	s := r.Entry.Subject
+	e := v.entry(r.Entry, bodyOf(r.Entry))
+	row.Kind, row.At = v.Or("audit.kind."+string(r.Entry.Kind), string(r.Entry.Kind)), v.At(r.Entry.At)
+	row.ID, row.Policy, row.Says, row.By = s.ID, s.Policy, e.Title, e.By
+	if e.Words != "" {
+		row.Says += " “" + e.Words + "”"
+	}
+	switch {
+	case r.Entry.Kind == journal.DestinationEntry:
+		row.URL = portalURL(s.ID)
+	case s.ID != "":
 		row.URL = subjectURL(s)
-	}
-	if r.Entry != nil && r.Entry.Kind == journal.DestinationEntry {
-		row.URL = portalURL(row.ID)
-	}
-	if row.ID == "" && e.Run != "" {
+	case e.Run != "":
 		row.ID, row.URL = v.T("event.kind.bulk"), e.Run
 	}
 	return row
-}
-
-func (v *visit) outcome(a *journal.Attempt) string {
-	d := &a.Decision
-	if d.ShouldRetry() {
-		return v.T("event.retry", v.retry(d.RetryCount, d.MaxRetries))
-	}
-	return v.T("event.final."+finalKind(d), v.Number(d.MaxRetries))
 }
 
 // exportTime that each page of an export may take; the whole may take as long as it needs.
@@ -244,11 +212,8 @@ func (p *Pages) export(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	d := auditForm(q)
 	format := audit.Format(q.Get("format"))
-	f, ok := v.recordFilter(d)
-	if !ok && d.WrongField == "id" { // a whole policy is exported, though not listed
-		d.ID, ok = "", true
-	}
-	if !ok || !slices.Contains(audit.Formats(), format) {
+	f := v.recordFilter(d)
+	if d.Wrong != "" && d.WrongField != "id" || !slices.Contains(audit.Formats(), format) {
 		p.fail(v, &problem{status: http.StatusUnprocessableEntity, key: "export"})
 		return
 	}

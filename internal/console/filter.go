@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"net/url"
 	"slices"
 	"strings"
@@ -122,23 +123,15 @@ func groupsURL(f journal.DeadLetterFilter, cursor string) string {
 // planURL is the plan for all open ones among them.
 func planURL(f journal.DeadLetterFilter) string { return address("/bulk-runs/new", fieldsOf(&f)...) }
 
-// filterFacts say a filter in words. cause is what its fingerprint stands for; where that is not known, it is named
-// itself.
-func (v *visit) filterFacts(f *journal.DeadLetterFilter, cause string) []fact {
-	all := []fact{{v.T("col.policy"), v.Lang.policy(f.Policy)}}
-	if f.Team != "" {
-		all = append(all, fact{v.T("col.team"), v.team(f.Team)})
+// filterFacts say a filter in words; its fingerprint by what that stands for, where it is known.
+func (v *visit) filterFacts(o *open, f *journal.DeadLetterFilter) ([]fact, error) {
+	cause, err := v.pattern(o, f.Fingerprint)
+	all := []fact{
+		{v.T("col.policy"), v.Lang.policy(f.Policy)}, {v.T("col.team"), v.Or("team."+string(f.Team), string(f.Team))},
+		{v.T("col.reason"), v.reason(f.Reason)}, {v.T("col.cause"), cmp.Or(cause, f.Fingerprint)},
+		{v.T("filter.since"), v.when(f.Since)}, {v.T("filter.until"), v.when(f.Until)}, {v.T("filter.q"), f.Query},
 	}
-	if f.Reason != "" {
-		all = append(all, fact{v.T("col.reason"), v.reason(f.Reason)})
-	}
-	if f.Fingerprint != "" && cause == "" {
-		cause = f.Fingerprint
-	}
-	all = append(all, fact{v.T("col.cause"), cause}, fact{v.T("filter.since"), v.when(f.Since)},
-		fact{v.T("filter.until"), v.when(f.Until)},
-		fact{v.T("filter.q"), f.Query})
-	return slices.DeleteFunc(all, func(x fact) bool { return x.Value == "" })
+	return slices.DeleteFunc(all, func(x fact) bool { return x.Value == "" }), err
 }
 
 // when is date and time to the second; empty for the zero time.

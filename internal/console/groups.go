@@ -90,7 +90,7 @@ func (v *visit) causeRow(g *deadletter.Group, f journal.DeadLetterFilter) causeR
 	f.Fingerprint = g.Cause.ID
 	row := causeRow{
 		Fingerprint: g.Cause.ID, Pattern: g.Cause.Pattern, Policy: g.Cause.Policy, Name: v.causeName(g),
-		Class: v.class(g.Cause.Classification),
+		Class: v.badge("class", g.Cause.Classification),
 		Teams: strings.Join(teams, ", "), N: g.N, First: v.Ago(g.First), Last: v.Ago(g.Last), SampleID: g.Sample.Subject.ID,
 		SampleURL: subjectURL(g.Sample.Subject),
 		Show:      listURL(f, ""), ShowText: v.Count("groups.show", g.N), ActText: v.Count("groups.act", g.N),

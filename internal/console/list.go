@@ -232,9 +232,9 @@ func (v *visit) Process(d *deadletter.Item) *Badge {
 	var b Badge
 	switch {
 	case d.State == journal.DeadLetterOpen:
-		b = v.processBadge(d.Process)
+		b = v.badge("process", d.Process)
 	case d.Delivery != journal.DeliveryNone:
-		b = v.deliveryBadge(d.Delivery)
+		b = v.badge("delivery", d.Delivery)
 	default:
 		return nil
 	}

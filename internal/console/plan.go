@@ -152,11 +152,10 @@ func (v *visit) planPage(o *open, f *planForm) (*planData, error) {
 	d := &planData{planForm: *f, Fields: fieldsOf(&f.filter), Change: listURL(f.filter, ""), At: v.At(v.now),
 		MostPerMinute: journal.MaxPerMinute,
 		MayNot:        v.mayNotStart(f), Token: access.FormToken(v.r.Context())}
-	pattern, err := v.pattern(o, f.filter.Fingerprint)
-	if err != nil {
+	var err error
+	if d.Filter, err = v.filterFacts(o, &f.filter); err != nil {
 		return nil, err
 	}
-	d.Filter = v.filterFacts(&f.filter, pattern)
 	plan, err := o.bulk.Plan(v.r.Context(), f.command(v.who.Name))
 	if refusal := deadletter.RefusalOf(err); refusal != nil {
 		d.Wrong, d.WrongField = v.bulkRefusal(refusal)

@@ -264,7 +264,7 @@ func (v *visit) between(r plan.Range) string {
 const mostItems = 12
 
 func (v *visit) rule(r *classify.Rule) ruleRow {
-	row := ruleRow{Name: r.Name, Class: v.class(r.Class), Reason: r.Reason, Hint: r.Hint}
+	row := ruleRow{Name: r.Name, Class: v.badge("class", r.Class), Reason: r.Reason, Hint: r.Hint}
 	if r.Presumed() {
 		row.Class.Word = v.T("class.presumed")
 	}
@@ -341,21 +341,20 @@ func (v *visit) result(d *decision.Decision, flat json.RawMessage) *tryResult {
 	if d.Rejection != nil {
 		return &tryResult{Rejected: also.Message}
 	}
-	r := &tryResult{Retry: d.ShouldRetry(), Why: why{
+	r := &tryResult{Retry: d.ShouldRetry(), Text: v.consequence(d), Why: why{
 		Class: v.presumed(d), Reason: d.Reason, Rule: d.MatchedRule, Matched: also.MatchedText, Hint: also.Hint,
 	}}
 	if r.Retry {
-		r.Text = v.T("event.retry", v.retry(d.RetryCount, d.MaxRetries))
 		r.Wait, r.Next = v.span(d.Wait()), v.At(d.NextRetryTime)
-		return r
+	} else {
+		r.Why.Team = v.team(d.Team)
 	}
-	r.Text, r.Why.Team = v.T("event.final."+finalKind(d), v.Number(d.MaxRetries)), v.team(d.Team)
 	return r
 }
 
 // presumed returns the badge of d's class, and of a presumption what that means.
 func (v *visit) presumed(d *decision.Decision) Badge {
-	b := v.class(d.ErrorClassification)
+	b := v.badge("class", d.ErrorClassification)
 	if d.Presumes() {
 		b.Word = v.T("class.presumed")
 	}

@@ -120,14 +120,10 @@ func (v *visit) notUp(o *open) (rows []portalRow, more string, err error) {
 	return rows, more, nil
 }
 
-var phaseTones = map[destination.Phase]string{
-	destination.Up: "ok", destination.Down: "bad", destination.Testing: "wait", destination.Ramping: "wait",
-}
-
 func (v *visit) portalRow(d *gate.Destination) portalRow {
 	s := &d.State
 	row := portalRow{
-		Name: d.Name, URL: portalURL(d.Name), State: Badge{phaseTones[s.Phase], v.T("portal." + string(s.Phase))},
+		Name: d.Name, URL: portalURL(d.Name), State: v.badge("portal", s.Phase),
 		Since: v.At(s.Since), Says: v.portalSays(d), Held: int64(d.Held), Deadline: v.In(d.Deadline),
 		Bad: s.Phase != destination.Up,
 	}

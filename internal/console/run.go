@@ -2,6 +2,7 @@ package console
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -87,11 +88,11 @@ func (p *Pages) runPage(v *visit, o *open, wrong string, status int) (*page, err
 
 // runFacts say what was asked for, and by whom.
 func (v *visit) runFacts(o *open, d *runData, r *journal.BulkRun) error {
-	pattern, err := v.pattern(o, r.Filter.Fingerprint)
-	if err != nil {
+	var err error
+	if d.Facts, err = v.filterFacts(o, &r.Filter); err != nil {
 		return err
 	}
-	if d.Facts = v.filterFacts(&r.Filter, pattern); len(d.Facts) == 0 {
+	if len(d.Facts) == 0 {
 		d.Facts = []fact{{v.T("run.filter"), v.T("runs.everything")}}
 	}
 	if r.Action == journal.BulkRetry {
@@ -124,7 +125,7 @@ func (v *visit) runFacts(o *open, d *runData, r *journal.BulkRun) error {
 func (v *visit) pacing(d *runData, r *journal.BulkRun) {
 	left := r.Counts[journal.BulkPlanned]
 	d.Pace, d.Left = v.Number(r.PerMinute), v.Number(left)
-	if left < 1 || r.PerMinute < 1 || ended(r) {
+	if left < 1 || r.PerMinute < 1 || r.State.Ended() {
 		return
 	}
 	lasts := time.Duration(float64(left) / float64(r.PerMinute) * float64(time.Minute))
@@ -141,7 +142,7 @@ func (v *visit) pacing(d *runData, r *journal.BulkRun) {
 // steering is what a person may do with the run as it stands.
 func (v *visit) steering(d *runData, r *journal.BulkRun) {
 	d.CanResume = r.State == journal.BulkPaused
-	d.CanCancel = !ended(r)
+	d.CanCancel = !r.State.Ended()
 	d.CanPause = d.CanCancel && !d.CanResume
 }
 
@@ -154,7 +155,7 @@ func (v *visit) outcomes(r *journal.BulkRun) []outcomeRow {
 		if n == 0 && !expected(r.Action, outcome) {
 			continue
 		}
-		row := outcomeRow{Key: string(outcome), Badge: v.outcomeBadge(outcome), N: n,
+		row := outcomeRow{Key: string(outcome), Badge: v.badge("item", outcome), N: n,
 			Text: v.T("outcome." + string(outcome) + ".text"),
 			URL:  address(runURL(r.ID), field{"outcome", string(outcome)}) + "#items", Current: outcome == current}
 		if outcome == journal.BulkPlanned && r.State == journal.BulkCancelled {
@@ -181,21 +182,11 @@ func expected(a journal.BulkAction, o journal.BulkOutcome) bool {
 	return false
 }
 
-var outcomeTones = map[journal.BulkOutcome]string{
-	journal.BulkPlanned: "wait", journal.BulkDecided: "wait", journal.BulkTaken: "wait", journal.BulkRecovered: "ok",
-	journal.BulkDiscarded: "off",
-	journal.BulkDeadAgain: "bad", journal.BulkNobody: "warn", journal.BulkRefused: "warn", journal.BulkSuperseded: "off",
-}
-
-func (l Lang) outcomeBadge(o journal.BulkOutcome) Badge {
-	return Badge{outcomeTones[o], l.Or("outcome."+string(o)+".item", string(o))}
-}
-
 // items of the run that the address asks for.
 func (v *visit) items(o *open, d *runData, r *journal.BulkRun) error {
 	q := v.r.URL.Query()
 	outcome := journal.BulkOutcome(q.Get("outcome"))
-	if _, known := outcomeTones[outcome]; !known {
+	if !slices.Contains(journal.BulkOutcomes(), outcome) {
 		outcome = "" // which is all
 	}
 	after, _ := strconv.ParseInt(q.Get("after"), 10, 64) // what is no number is the first page
@@ -226,8 +217,8 @@ func (l Lang) refused(code string) string { return l.Or("refused."+code, code) }
 func (v *visit) done(r *journal.BulkRun) string {
 	done := v.r.URL.Query().Get("done")
 	still := map[string]bool{
-		"start": r.ChangedBy == "" && !ended(r), "pause": r.State == journal.BulkPaused,
-		"resume": !ended(r) && r.State != journal.BulkPaused, "cancel": r.State == journal.BulkCancelled,
+		"start": r.ChangedBy == "" && !r.State.Ended(), "pause": r.State == journal.BulkPaused,
+		"resume": !r.State.Ended() && r.State != journal.BulkPaused, "cancel": r.State == journal.BulkCancelled,
 	}
 	if !still[done] {
 		return ""

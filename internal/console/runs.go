@@ -46,27 +46,17 @@ type runRow struct {
 // runURL is a bulk run's page.
 func runURL(id string) string { return "/bulk-runs/" + segment(id) }
 
-var runTones = map[journal.BulkState]string{
-	journal.BulkPreparing: "wait", journal.BulkRunning: "wait", journal.BulkPaused: "warn", journal.BulkCancelled: "off",
-	journal.BulkDone: "ok",
-}
-
 // runBadge of a run; one that is held says so.
 func (l Lang) runBadge(r *journal.BulkRun) Badge {
 	if held(r) {
 		return Badge{"warn", l.T("run.state.held")}
 	}
-	return Badge{runTones[r.State], l.Or("run.state."+string(r.State), string(r.State))}
+	return l.badge("run.state", r.State)
 }
 
 // held tells whether a run that goes on decides nothing for the moment.
 func held(r *journal.BulkRun) bool {
 	return r.Hold != "" && (r.State == journal.BulkRunning || r.State == journal.BulkPreparing)
-}
-
-// ended tells whether nothing more is decided in a run.
-func ended(r *journal.BulkRun) bool {
-	return r.State == journal.BulkDone || r.State == journal.BulkCancelled
 }
 
 func (p *Pages) runs(v *visit, o *open) (*page, error) {
@@ -79,16 +69,8 @@ func (p *Pages) runs(v *visit, o *open) (*page, error) {
 		return nil, err
 	}
 	d := &runsData{Groups: groupsURL(journal.DeadLetterFilter{}, "")}
-	active := int64(0)
-	for i := range all {
-		row, err := v.runRow(o, &all[i])
-		if err != nil {
-			return nil, err
-		}
-		d.Rows = append(d.Rows, row)
-		if !ended(&all[i]) {
-			active++
-		}
+	if d.Rows, err = v.runRows(o, all); err != nil {
+		return nil, err
 	}
 	if next != "" {
 		d.Next = address("/bulk-runs", field{"cursor", next})
@@ -97,38 +79,50 @@ func (p *Pages) runs(v *visit, o *open) (*page, error) {
 		d.First = "/bulk-runs"
 	}
 	return &page{name: "bulk-runs", section: "bulk-runs", title: v.T("runs.title"), data: d,
-		summary: v.Count("runs.active", active)}, nil
+		summary: v.Count("runs.active", int64(len(active(all))))}, nil
 }
 
-// runRow of a run.
+// active are the runs that have not ended.
+func active(all []journal.BulkRun) []journal.BulkRun {
+	return slices.DeleteFunc(slices.Clone(all), func(r journal.BulkRun) bool { return r.State.Ended() })
+}
+
+func (v *visit) runRows(o *open, all []journal.BulkRun) (rows []runRow, err error) {
+	for i := range all {
+		row, err := v.runRow(o, &all[i])
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, row)
+	}
+	return rows, nil
+}
+
 func (v *visit) runRow(o *open, r *journal.BulkRun) (runRow, error) {
 	row := runRow{
 		ID: r.ID, URL: runURL(r.ID), What: v.what(r), Reason: r.Reason, By: r.By, State: v.runBadge(r),
-		At:       v.Ago(r.CreatedAt),
-		Progress: v.progress(r), Bar: v.bar(r), Held: held(r),
+		At: v.Ago(r.CreatedAt), Progress: v.progress(r), Bar: v.bar(r), Held: held(r), Came: v.counts(r, barOrder[:cameTo]),
 	}
-	pattern, err := v.pattern(o, r.Filter.Fingerprint)
-	if err != nil {
-		return row, err
-	}
+	facts, err := v.filterFacts(o, &r.Filter)
 	var words []string
-	for _, f := range v.filterFacts(&r.Filter, pattern) {
+	for _, f := range facts {
 		words = append(words, f.Name+": "+f.Value)
 	}
 	if row.Filter = strings.Join(words, " · "); row.Filter == "" {
 		row.Filter = v.T("runs.everything")
 	}
-	var came []string
-	for _, outcome := range []journal.BulkOutcome{
-		journal.BulkRecovered, journal.BulkDiscarded, journal.BulkDeadAgain, journal.BulkNobody, journal.BulkSuperseded,
-		journal.BulkRefused,
-	} {
+	return row, err
+}
+
+// counts say how many dead letters of a run came to each of the outcomes.
+func (v *visit) counts(r *journal.BulkRun, outcomes []journal.BulkOutcome) string {
+	var words []string
+	for _, outcome := range outcomes {
 		if n := r.Counts[outcome]; n > 0 {
-			came = append(came, v.T("outcome."+string(outcome))+": "+v.Number(n))
+			words = append(words, v.T("outcome."+string(outcome))+": "+v.Number(n))
 		}
 	}
-	row.Came = strings.Join(came, ", ")
-	return row, nil
+	return strings.Join(words, ", ")
 }
 
 // what a run does, to how many once that is known.
@@ -153,18 +147,7 @@ func (v *visit) activeRuns(o *open) ([]runRow, error) {
 	if err != nil {
 		return nil, err
 	}
-	var rows []runRow
-	for i := range all {
-		if ended(&all[i]) {
-			continue
-		}
-		row, err := v.runRow(o, &all[i])
-		if err != nil {
-			return nil, err
-		}
-		rows = append(rows, row)
-	}
-	return rows, nil
+	return v.runRows(o, active(all))
 }
 
 // barOrder is the order of a bar's parts: what has ended well, what has not, what is on its way, what is to come.
@@ -175,6 +158,8 @@ var barOrder = []journal.BulkOutcome{
 }
 
 const (
+	// cameTo of barOrder are outcomes that do not change any more.
+	cameTo   = 6
 	barWidth = 1000.0
 	// leastPart is what a part is wide at least, so that one in a thousand is seen.
 	leastPart = 6.0
@@ -198,16 +183,12 @@ func (v *visit) bar(r *journal.BulkRun) *bar {
 		return nil
 	}
 	b := &bar{ID: "bar-" + r.ID}
-	var words []string
 	share, extra := map[journal.BulkOutcome]float64{}, 0.0
 	for _, outcome := range barOrder {
-		n := r.Counts[outcome]
-		if n < 1 {
-			continue
+		if n := r.Counts[outcome]; n > 0 {
+			share[outcome] = max(barWidth*float64(n)/float64(r.Total), leastPart)
+			extra += share[outcome]
 		}
-		words = append(words, v.T("outcome."+string(outcome))+": "+v.Number(n))
-		share[outcome] = max(barWidth*float64(n)/float64(r.Total), leastPart)
-		extra += share[outcome]
 	}
 	x := 0.0
 	for _, outcome := range barOrder {
@@ -216,7 +197,7 @@ func (v *visit) bar(r *journal.BulkRun) *bar {
 			x += w
 		}
 	}
-	b.Title = v.T("run.bar", v.Number(r.Total), strings.Join(words, ", "))
+	b.Title = v.T("run.bar", v.Number(r.Total), v.counts(r, barOrder))
 	return b
 }
 

@@ -125,7 +125,7 @@ func (e *event) again() {
 func (v *visit) attempt(policy string, a *journal.Attempt, c *catalogue.Catalogue) event {
 	d := &a.Decision
 	e := event{Record: a.Record, Mark: markRetry, At: v.At(d.AnalysedAt), Title: v.T("event.attempt", v.Number(a.Number)),
-		Error: a.Error}
+		Text: v.consequence(d), Error: a.Error}
 	if a.Revision > 0 {
 		e.Title = v.T("event.revision", v.Number(a.Number))
 	}
@@ -137,14 +137,20 @@ func (v *visit) attempt(policy string, a *journal.Attempt, c *catalogue.Catalogu
 		e.Why.Reason = "" // which the sentence says
 	}
 	if d.ShouldRetry() {
-		e.Text = v.T("event.retry", v.retry(d.RetryCount, d.MaxRetries))
 		e.Wait, e.Next = v.span(d.Wait()), v.At(d.NextRetryTime)
 	} else {
 		e.Mark, e.Why.Team = markFinal, v.team(d.Team)
-		e.Text = v.T("event.final."+finalKind(d), v.Number(d.MaxRetries))
 	}
 	e.Facts = v.facts(a)
 	return e
+}
+
+// consequence says what follows from a decision.
+func (v *visit) consequence(d *decision.Decision) string {
+	if d.ShouldRetry() {
+		return v.T("event.retry", v.retry(d.RetryCount, d.MaxRetries))
+	}
+	return v.T("event.final."+finalKind(d), v.Number(d.MaxRetries))
 }
 
 // finalKind tells which limit, or that the error itself, ended the retries.
@@ -159,13 +165,6 @@ func finalKind(d *decision.Decision) string {
 	default:
 		return "limit"
 	}
-}
-
-var classTones = map[decision.ErrorClassification]string{decision.Permanent: "bad", decision.Transient: "wait",
-	decision.Unknown: "warn"}
-
-func (v *visit) class(c decision.ErrorClassification) Badge {
-	return Badge{classTones[c], v.Or("class."+string(c), string(c))}
 }
 
 // facts for whoever follows an attempt up in the engine or the log.

@@ -182,13 +182,13 @@ func (v *visit) standing(d *subjectData, story *journal.Story) journal.State {
 	}
 	if n == 0 {
 		if d.Status, d.Means = (Badge{"off", v.T("status.none")}), v.T("state.none"); held != "" {
-			d.Status, d.Means = v.statusBadge(journal.StatusPending), held
+			d.Status, d.Means = v.badge("status", journal.StatusPending), held
 		}
 		return ""
 	}
 	e := &story.Episodes[n-1]
 	state := e.StateAt(v.now)
-	d.Status, d.Means = v.statusBadge(state.Status()), v.T("state."+string(state))
+	d.Status, d.Means = v.badge("status", state.Status()), v.T("state."+string(state))
 	d.Retries = v.Number(e.Retries)
 	if m := len(story.Attempts); m > 0 {
 		d.Retries = v.retries(e.Retries, story.Attempts[m-1].Decision.MaxRetries)
@@ -217,7 +217,7 @@ func (v *visit) letter(story *journal.Story, dl *journal.DeadLetter, o *open, c 
 	}
 	if process := o.Process(dl); l.Open {
 		l.unattended = process == deadletter.Nobody
-		l.Process, l.ProcessText = v.processBadge(process), v.T("process."+string(process)+".text")
+		l.Process, l.ProcessText = v.badge("process", process), v.T("process."+string(process)+".text")
 	}
 	if !dl.Review.At.IsZero() {
 		l.Review = v.review(dl)
@@ -244,7 +244,7 @@ func (v *visit) review(dl *journal.DeadLetter) *reviewData {
 		r.Run = runURL(dl.Run)
 	}
 	if dl.Delivery != journal.DeliveryNone {
-		b := v.deliveryBadge(dl.Delivery)
+		b := v.badge("delivery", dl.Delivery)
 		r.Delivery, r.DeliveryText = &b, v.T("delivery."+string(dl.Delivery)+".text")
 	}
 	return r

@@ -108,8 +108,8 @@ var templates = func() map[Lang]func() *template.Template {
 			return template.Must(template.New("").Funcs(template.FuncMap{
 				"t": l.T, "count": l.Count, "number": l.Number, "asset": assetURL,
 				"line": inertLine, "whole": inertText, "name": inertName, "path": url.PathEscape, "subject": subjectURL,
-				"reason": l.reason, "policy": l.policy, "team": l.team, "retries": l.retries, "letter": l.deadLetterBadge,
-				"outcome": l.outcomeBadge, "refused": l.refused, "dict": dict, "detail": inertDetail,
+				"reason": l.reason, "policy": l.policy, "team": l.team, "retries": l.retries, "badge": l.badge,
+				"refused": l.refused, "dict": dict, "detail": inertDetail,
 				"len64": func(rules []ruleRow) int64 { return int64(len(rules)) },
 			}).ParseFS(templateFiles, "templates/*.html"))
 		})

@@ -1,11 +1,13 @@
 package console
 
 import (
+	"fmt"
 	"net/url"
 	"strings"
 
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
+	"retry-worker/internal/destination"
 	"retry-worker/internal/journal"
 )
 
@@ -50,37 +52,26 @@ type Badge struct {
 	Word string
 }
 
-var deadLetterTones = map[journal.DeadLetterState]string{
+// tones of states, by their own types.
+var tones = map[any]string{
 	journal.DeadLetterOpen: "bad", journal.DeadLetterReprocessing: "wait", journal.DeadLetterDiscarded: "off",
 	journal.DeadLetterRecovered: "ok", journal.DeadLetterSuperseded: "off",
-}
-
-func (l Lang) deadLetterBadge(s journal.DeadLetterState) Badge {
-	return Badge{deadLetterTones[s], l.Or("letter."+string(s), string(s))}
-}
-
-var statusTones = map[journal.Status]string{
 	journal.StatusPending: "wait", journal.StatusResending: "wait", journal.StatusFailed: "bad",
 	journal.StatusDelivered: "ok", journal.StatusDiscarded: "off",
-}
-
-func (l Lang) statusBadge(s journal.Status) Badge {
-	return Badge{statusTones[s], l.Or("status."+string(s), string(s))}
-}
-
-var processTones = map[deadletter.Process]string{deadletter.Waiting: "ok", deadletter.Expected: "wait",
-	deadletter.Nobody: "warn"}
-
-func (l Lang) processBadge(p deadletter.Process) Badge {
-	return Badge{processTones[p], l.Or("process."+string(p), string(p))}
-}
-
-var deliveryTones = map[journal.Delivery]string{
 	journal.DeliveryPending: "wait", journal.DeliveryTaken: "ok", journal.DeliveryNobody: "warn",
+	journal.BulkPreparing: "wait", journal.BulkRunning: "wait", journal.BulkPaused: "warn", journal.BulkCancelled: "off",
+	journal.BulkDone: "ok", journal.BulkPlanned: "wait", journal.BulkDecided: "wait", journal.BulkTaken: "wait",
+	journal.BulkRecovered: "ok", journal.BulkDiscarded: "off", journal.BulkDeadAgain: "bad", journal.BulkNobody: "warn",
+	journal.BulkRefused: "warn", journal.BulkSuperseded: "off",
+	deadletter.Waiting: "ok", deadletter.Expected: "wait", deadletter.Nobody: "warn",
+	decision.Permanent: "bad", decision.Transient: "wait", decision.Unknown: "warn",
+	destination.Up: "ok", destination.Down: "bad", destination.Testing: "wait", destination.Ramping: "wait",
 }
 
-func (l Lang) deliveryBadge(d journal.Delivery) Badge {
-	return Badge{deliveryTones[d], l.Or("delivery."+string(d), string(d))}
+// badge of a state, which the text of that name says; its own word where there is none.
+func (l Lang) badge(name string, state any) Badge {
+	word := fmt.Sprint(state)
+	return Badge{tones[state], l.Or(name+"."+word, word)}
 }
 
 // subjectURL is a subject's page. A tenant is named where it is not the one that everybody has.

@@ -80,10 +80,9 @@ func (c *cli) decide(cmd *cobra.Command, f decideFlags) error {
 	case c.json():
 		fmt.Fprintln(c.out, string(worker.WithEvidence(flat, evidence)))
 	case d.Rejection == nil:
-		if err := c.printDecision(from, &d, flat); err != nil {
+		if err := c.printDecision(from, &d, flat, evidence); err != nil {
 			return err
 		}
-		c.printEvidence(evidence)
 	}
 	if d.Rejection != nil {
 		if c.json() {
@@ -106,16 +105,16 @@ func rejected(cmd *cobra.Command, r *decision.Rejection, flags map[string]string
 	return &usageError{errors.New(journal.RejectionMessage(&shown))}
 }
 
-func (c *cli) printDecision(from *catalogue.Catalogue, d *decision.Decision, flat json.RawMessage) error {
+// printDecision prints a decision, and what was found in the error, the winner first.
+func (c *cli) printDecision(
+	from *catalogue.Catalogue, d *decision.Decision, flat json.RawMessage, evidence []worker.Evidence,
+) error {
 	var said struct{ MatchedText, Hint string } // redacted, as they are shown everywhere
 	if err := json.Unmarshal(flat, &said); err != nil {
 		return fmt.Errorf("read the decision: %w", err)
 	}
-	row := func(name, value string) {
-		if value != "" {
-			fmt.Fprintf(c.out, "%-15s %s\n", name, value)
-		}
-	}
+	row, done := c.sheet()
+	defer done()
 	row("outcome", string(d.Outcome))
 	row("why", d.RetryReason)
 	rule := d.MatchedRule
@@ -138,21 +137,16 @@ func (c *cli) printDecision(from *catalogue.Catalogue, d *decision.Decision, fla
 	}
 	row("hint", said.Hint)
 	row("policy", d.Policy)
-	return nil
-}
-
-// printEvidence says what was found in the error, the winner first.
-func (c *cli) printEvidence(all []worker.Evidence) {
-	for i, e := range all {
-		head, lost := "", ""
-		if i == 0 {
-			head = "evidence"
-		}
+	head := "evidence"
+	for _, e := range evidence {
+		lost := ""
 		if e.Lost != "" {
 			lost = ": " + e.Lost
 		}
-		fmt.Fprintf(c.out, "%-15s rank %d, %s %q%s\n", head, e.Rank, e.Rule, e.Text, lost)
+		row(head, fmt.Sprintf("rank %d, %s %q%s", e.Rank, e.Rule, e.Text, lost))
+		head = ""
 	}
+	return nil
 }
 
 // instantFlag reads the instant of a flag. Years of four digits only: later ones have no RFC 3339 form.

@@ -270,11 +270,7 @@ func (c *cli) showPolicy(from *catalogue.Catalogue, name string) error {
 // printPolicy tells a person what p says: what it reads, its limits and backoff, and each rule in the order they are
 // tried.
 func (c *cli) printPolicy(from *catalogue.Catalogue, p *decision.Policy) {
-	row := func(name, value string) {
-		if value != "" {
-			fmt.Fprintf(c.out, "%-14s %s\n", name, value)
-		}
-	}
+	row, done := c.sheet()
 	row("policy", p.Name)
 	row("catalogue", from.Version+", source "+strconv.Quote(from.Source))
 	row("description", p.Description)
@@ -298,6 +294,7 @@ func (c *cli) printPolicy(from *catalogue.Catalogue, p *decision.Policy) {
 	for _, team := range teamsOf(p) {
 		row("team", who(from, team))
 	}
+	done()
 	c.printRules(p.Rules.Rules())
 }
 

@@ -6,7 +6,6 @@ import (
 	"math"
 	"os"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -73,7 +72,8 @@ func (c *cli) simulate(f simulateFlags) error {
 	case "json":
 		return c.printJSON(simulate.Run(outages, options))
 	default:
-		return c.printSimulation(simulate.Run(outages, options))
+		c.printSimulation(simulate.Run(outages, options))
+		return nil
 	}
 }
 
@@ -124,12 +124,14 @@ func (f *simulateFlags) read() ([]simulate.Outage, error) {
 	return outages, nil
 }
 
-func (c *cli) printSimulation(r simulate.Result) error {
-	w := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "\tpolicy\tladder\tclairvoyant")
+func (c *cli) printSimulation(r simulate.Result) {
+	var rows [][]string
 	row := func(name, format string, value func(*simulate.Figures) any) {
-		fmt.Fprintf(w, "%s\t"+format+"\t"+format+"\t"+format+"\n", name, value(&r.Policy), value(&r.Ladder),
-			value(&r.Clairvoyant))
+		cells := []string{name}
+		for _, f := range []*simulate.Figures{&r.Policy, &r.Ladder, &r.Clairvoyant} {
+			cells = append(cells, fmt.Sprintf(format, value(f)))
+		}
+		rows = append(rows, cells)
 	}
 	row("claims", "%d", func(f *simulate.Figures) any { return f.Claims })
 	row("recovered", "%.2f %%", func(f *simulate.Figures) any { return 100 * f.Recovered })
@@ -140,5 +142,5 @@ func (c *cli) printSimulation(r simulate.Result) error {
 	row("late, 95 % (min)", "%.1f", func(f *simulate.Figures) any { return f.LatenessP95 })
 	row("peak of the allowed", "%.2f", func(f *simulate.Figures) any { return f.Peak })
 	row("drain of the ideal", "%.2f", func(f *simulate.Figures) any { return f.Drain })
-	return w.Flush()
+	rowsOf(c, "", "policy", "ladder", "clairvoyant").print(rows)
 }

@@ -34,8 +34,8 @@ type Refused struct {
 
 func (r *Refused) Error() string { return r.Failure.Error + ": " + r.Message + r.hint }
 
-// Ask sends a request to an address below /api/v1 and returns the answer, a JSON object in one line in which nothing acts
-// on a terminal. body nil asks by GET. It fails with a *Refused where the API says no.
+// Ask sends a request to an address below /api/v1 and returns the answer, a JSON object in one line in which nothing
+// acts on a terminal. body nil asks by GET. It fails with a *Refused where the API says no.
 func (c *Client) Ask(ctx context.Context, path string, body any) ([]byte, error) {
 	request, err := c.request(ctx, path, body)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 
 // A Calendar knows the years from firstYear until before endYear. Before and after, it is open.
 const (
-	firstYear = 2010
+	firstYear = 2000
 	endYear   = 2050
 )
 

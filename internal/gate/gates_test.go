@@ -96,7 +96,9 @@ func (w *world) start() *replica {
 		Settings: func() gate.Settings {
 			return gate.Settings{Version: "1", Configured: map[string]destination.Settings{portal: w.settings}, Otherwise: destination.Defaults()}
 		}})
-	policies := func() decision.Policies { return catalogue.Default().Policies }
+	tiss := *catalogue.Default().Policies[decision.DefaultPolicy]
+	tiss.Openings = map[string]decision.Opening{portal: {Calendar: w.settings.Calendar, Spread: 10 * time.Minute}}
+	policies := func() decision.Policies { return decision.Policies{decision.DefaultPolicy: &tiss} }
 	no, log := worker.NoHooks(), zap.NewNop()
 	r.handle = map[string]worker.Handler{
 		worker.SubmissionGate:     worker.NewGate(r, r.gates, policies, memory, no, log).Begin().Handler,

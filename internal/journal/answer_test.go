@@ -9,6 +9,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"retry-worker/internal/calendar"
+	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/testkit"
 )
@@ -83,6 +85,17 @@ func TestOneOfTwoOperatorsWins(t *testing.T) {
 	})
 }
 
+// opensAtNine returns a policy whose destinations take claims from 09:00 to 10:00.
+func opensAtNine(t *testing.T) *decision.Policy {
+	t.Helper()
+	hours, _ := calendar.ParseHours("09:00-10:00")
+	c, err := calendar.New(time.UTC, []calendar.Window{{Hours: hours}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &decision.Policy{Openings: map[string]decision.Opening{"": {Calendar: c}}}
+}
+
 // TestAnswerInTheContractsWords: exactly those variables, whatever a person writes.
 func TestAnswerInTheContractsWords(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -97,6 +110,8 @@ func TestAnswerInTheContractsWords(t *testing.T) {
 			`"retryCount":6,"nextRetryTime":"2000-01-01T00:00:00Z","backoffMinutes":0,"backoffDuration":"PT0S"}`},
 		"fresh": {journal.Review{Force: true, Fresh: true, Delay: time.Minute}, `{"reviewDecision":"reprocess","reviewReason":"R","reviewedBy":"ana","shouldRetry":true,` +
 			`"retryCount":0,"nextRetryTime":"2000-01-01T00:01:00Z","backoffMinutes":1,"backoffDuration":"PT1M"}`},
+		"closed": {journal.Review{Force: true, Policy: opensAtNine(t)}, `{"reviewDecision":"reprocess","reviewReason":"R","reviewedBy":"ana","shouldRetry":true,` +
+			`"retryCount":6,"nextRetryTime":"2000-01-01T09:00:00Z","backoffMinutes":540,"backoffDuration":"PT540M"}`},
 		"discard": {journal.Review{Discard: true}, `{"reviewDecision":"discard","reviewReason":"R","reviewedBy":"ana"}`},
 	} {
 		t.Run(name, func(t *testing.T) {

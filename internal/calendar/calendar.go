@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"math/bits"
 	"sort"
-	"strings"
 	"time"
 )
 
@@ -24,6 +23,7 @@ const (
 type Calendar struct {
 	zone     *time.Location
 	windows  []window
+	words    string // describe the windows
 	holidays map[Day]Holiday
 	// offsets of the zone, by the instants from which they hold.
 	offsets []offset
@@ -32,7 +32,6 @@ type Calendar struct {
 }
 
 type window struct {
-	Window
 	from, until int64 // seconds from midnight
 	days        dayset
 }
@@ -66,7 +65,11 @@ func New(zone *time.Location, windows []Window, holidays []Holiday) (*Calendar, 
 		if days.empty() {
 			return nil, NeverOpenError(i)
 		}
-		c.windows = append(c.windows, window{windows[i], int64(w.Hours.From / time.Second), int64(w.Hours.Until / time.Second), days})
+		if i > 0 {
+			c.words += "; "
+		}
+		c.words += windows[i].String()
+		c.windows = append(c.windows, window{int64(w.Hours.From / time.Second), int64(w.Hours.Until / time.Second), days})
 	}
 	return c, nil
 }
@@ -182,10 +185,11 @@ func (c *Calendar) Why(t time.Time) string {
 	if c.IsOpen(t) {
 		return ""
 	}
-	if h, ok := c.Holiday(DayOf(t.In(c.zone))); ok {
+	s := t.Unix()
+	if h, ok := c.Holiday(dayAt(s + c.offsets[c.offsetAt(s)].seconds)); ok {
 		return h.String()
 	}
-	return "outside " + c.Windows()
+	return "outside " + c.words
 }
 
 // Holiday returns the holiday that a day is, if it is one.
@@ -195,13 +199,7 @@ func (c *Calendar) Holiday(d Day) (Holiday, bool) {
 }
 
 // Windows describes the windows.
-func (c *Calendar) Windows() string {
-	all := make([]string, len(c.windows))
-	for i, w := range c.windows {
-		all[i] = w.String()
-	}
-	return strings.Join(all, "; ")
-}
+func (c *Calendar) Windows() string { return c.words }
 
 // Zone returns the zone whose clock the windows go by.
 func (c *Calendar) Zone() *time.Location { return c.zone }

@@ -45,6 +45,7 @@ func (c *cli) printDestinations(list *api.DestinationList) {
 	tableOf(c,
 		column[portal]{name: "NAME", of: func(d *portal) string { return d.Name }},
 		column[portal]{name: "STATE", of: func(d *portal) string { return string(d.State) }},
+		column[portal]{name: "OPENS", rank: 7, of: func(d *portal) string { return cmp.Or(minute(value(d.OpensAt)), "-") }},
 		column[portal]{name: "SINCE", rank: 2, of: func(d *portal) string { return minute(d.Since) }},
 		column[portal]{name: "CAUSE", rank: 4, of: func(d *portal) string { return cmp.Or(value(d.Cause), "-") }},
 		column[portal]{name: "HELD", rank: 1, of: func(d *portal) string { return strconv.Itoa(d.Held) }},
@@ -167,6 +168,8 @@ func (c *cli) printDestination(d *api.DestinationDetail) {
 	line("destination", d.Name)
 	line("state", string(d.State)+" since "+d.Since)
 	line("cause", value(d.Cause))
+	line("closed", value(d.Closed))
+	line("opens", value(d.OpensAt))
 	line("held until", value(d.HeldUntil))
 	line("treated as up until", value(d.UpUntil))
 	line("claims a minute", strconv.FormatFloat(d.PerMinute, 'g', 4, 64))

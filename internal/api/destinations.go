@@ -44,6 +44,9 @@ type Destination struct {
 	// HeldUntil and UpUntil are what a person ordered.
 	HeldUntil *string `json:"heldUntil"`
 	UpUntil   *string `json:"upUntil"`
+	// Closed is why its calendar has it closed, OpensAt when that ends; null where it is open.
+	Closed  *string `json:"closed"`
+	OpensAt *string `json:"opensAt"`
 }
 
 // DestinationDetail is one with its claims and its last 24 hours.
@@ -104,6 +107,10 @@ func destinationOf(d *gate.Destination, now time.Time) Destination {
 		told.NextTest = journal.InstantOrNull(s.NextTest)
 	case destination.Up, destination.Ramping:
 		told.PerMinute = s.PerMinute(&d.Settings, now)
+	}
+	if c := d.Settings.Calendar; !c.IsOpen(now) {
+		opens := decision.Instant(c.Next(now))
+		told.Closed, told.OpensAt, told.PerMinute = journal.OrNull(c.Why(now)), &opens, 0
 	}
 	if s.Phase != destination.Up {
 		told.Cause = journal.OrNull(string(s.Outage.Cause))

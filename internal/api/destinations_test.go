@@ -1,10 +1,16 @@
 package api_test
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
+
+	"retry-worker/internal/api"
+	"retry-worker/internal/calendar"
+	"retry-worker/internal/destination"
+	"retry-worker/internal/gate"
 )
 
 // TestDestinations: what is told of one that is down, and what people's orders make of it.
@@ -85,5 +91,30 @@ func TestDestinationsRefused(t *testing.T) {
 	c.Advance(25 * time.Hour)
 	if phases := c.get("vera", "/destinations/"+aPortal).body["phases"].([]any); len(phases) != 1 || phases[0].(map[string]any)["state"] != "down" {
 		t.Errorf("a day later its phases are %v", phases)
+	}
+}
+
+// TestDestinationThatIsClosed: people see that its calendar has it closed, why, and until when.
+func TestDestinationThatIsClosed(t *testing.T) {
+	hours, _ := calendar.ParseHours("08:00-18:00")
+	c, err := calendar.New(time.UTC, []calendar.Window{{Hours: hours}}, calendar.Holidays("BR"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	settings := destination.Defaults()
+	settings.Calendar = c
+	christmas := time.Date(2026, 12, 25, 10, 0, 0, 0, time.UTC)
+	for at, want := range map[time.Time]string{
+		christmas:                   "0 Natal (Lei 662/1949) 2026-12-26T08:00:00Z",
+		christmas.AddDate(0, 0, -1): "60 <nil> <nil>",
+	} {
+		d := api.DestinationOf(&gate.Destination{Settings: settings, State: destination.New(at)}, at)
+		var closed, opens any
+		if d.Closed != nil {
+			closed, opens = *d.Closed, *d.OpensAt
+		}
+		if got := fmt.Sprint(d.PerMinute, " ", closed, " ", opens); got != want {
+			t.Errorf("%s: %s, want %s", at, got, want)
+		}
 	}
 }

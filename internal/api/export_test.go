@@ -7,3 +7,6 @@ func Routes() (all []string) {
 	}
 	return all
 }
+
+// DestinationOf is destinationOf.
+var DestinationOf = destinationOf

@@ -13,7 +13,8 @@ import (
 // alternate runs both clients in turn and returns each one's median CPU time per job, in µs, and how long the worker
 // took from its start to its first answer at worst.
 func (b *bench) alternate(ctx context.Context, m mix) (bare, worker float64, first time.Duration, err error) {
-	clients := []func(string) *exec.Cmd{b.bareCommand, b.workerCommand}
+	bareLoop := func(address string) *exec.Cmd { return exec.Command(b.bare, address, m.jobType()) }
+	clients := []func(string) *exec.Cmd{bareLoop, b.workerCommand}
 	var costs [2][]float64
 	for range b.rounds {
 		for i, client := range clients {
@@ -77,13 +78,11 @@ func (b *bench) measure(ctx context.Context, g *gateway, client func(address str
 	return r, err
 }
 
-func (b *bench) bareCommand(address string) *exec.Cmd { return exec.Command(b.bare, address) }
-
 func (b *bench) workerCommand(address string) *exec.Cmd {
 	cmd := exec.Command(b.worker, "serve") // its log goes to the null device: written, not kept
 	cmd.Env = append(os.Environ(), "ZEEBE_ADDRESS="+address, "ZEEBE_INSECURE_CONNECTION=true",
 		"RETRY_WORKER_OPS_ADDR=127.0.0.1:0", "RETRY_WORKER_HTTP_ADDR=127.0.0.1:0",
-		"RETRY_WORKER_DATABASE_URL=sqlite:"+b.freshDatabase())
+		"RETRY_WORKER_POLICIES_FILE="+b.policies, "RETRY_WORKER_DATABASE_URL=sqlite:"+b.freshDatabase())
 	return cmd
 }
 

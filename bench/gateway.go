@@ -26,13 +26,27 @@ type gateway struct {
 	made, done       int64
 	held             map[int64]bool
 	maxHeld, refused int
+	polled           bool
 	firstAnswer      time.Time
 }
 
-// mix is how many of 100 jobs are of a kind; the others meet a transient error.
-type mix struct{ unknown, permanent, exhausted int64 }
+// mix is how many of 100 jobs are of a kind; the others meet a transient error. Or all are those of a gate that is open.
+type mix struct {
+	unknown, permanent, exhausted int64
+	gate                          bool
+}
+
+func (m mix) jobType() string {
+	if m.gate {
+		return "submission-gate"
+	}
+	return "analyze-retry"
+}
 
 func (m mix) variables(n int64, now time.Time) string {
+	if m.gate { // no destination may take more than 1,000 a second
+		return fmt.Sprintf(`{"claimId":"CLM-BENCH-%d","operadora":"portal-%d"}`, n, n%100)
+	}
 	texts, retries := transientTexts, n%5
 	switch place := n * 37 % 100; { // 37 has no factor in common with 100: the kinds are spread
 	case place < m.unknown:
@@ -74,12 +88,16 @@ func (g *gateway) ActivateJobs(r *pb.ActivateJobsRequest, to pb.Gateway_Activate
 func (g *gateway) take(r *pb.ActivateJobsRequest) (jobs []*pb.ActivatedJob) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for r.Type == "analyze-retry" && g.made < g.jobs && len(jobs) < int(r.MaxJobsToActivate) {
+	if g.mix.gate && !g.polled { // until it knows the journal it holds all; those that are held are not what is measured
+		g.polled = r.Type == g.mix.jobType()
+		return nil
+	}
+	for r.Type == g.mix.jobType() && g.made < g.jobs && len(jobs) < int(r.MaxJobsToActivate) {
 		g.made++
 		g.held[g.made] = true
 		jobs = append(jobs, &pb.ActivatedJob{
 			Key: g.made, Type: r.Type, ProcessInstanceKey: g.made, ElementInstanceKey: g.made, BpmnProcessId: "SUB_06",
-			ElementId: "analyze-retry", Worker: r.Worker, Retries: 3, CustomHeaders: "{}", TenantId: "<default>",
+			ElementId: "task", Worker: r.Worker, Retries: 3, CustomHeaders: "{}", TenantId: "<default>",
 			Deadline: g.now.Add(time.Hour).UnixMilli(), Variables: g.mix.variables(g.made, g.now),
 		})
 	}

@@ -1,5 +1,5 @@
 // Command bare is the yardstick of `make bench`: the least that a worker for analyze-retry can be. It activates, decides
-// by hand and completes over plain gRPC; no log, no metrics, no retries, no stop. Its argument is the gateway's address.
+// by hand and completes over plain gRPC; no log, no metrics, no retries, no stop. Its arguments are the gateway's address and the jobs' type.
 package main
 
 import (
@@ -61,7 +61,7 @@ func main() {
 
 func activate(gateway pb.GatewayClient, jobs chan<- *pb.ActivatedJob) error {
 	stream, err := gateway.ActivateJobs(context.Background(), &pb.ActivateJobsRequest{
-		Type: "analyze-retry", Worker: "bare", Timeout: 10_000, RequestTimeout: 2_000,
+		Type: os.Args[2], Worker: "bare", Timeout: 10_000, RequestTimeout: 2_000,
 		MaxJobsToActivate: int32(max(active-len(jobs), 1)),
 		FetchVariable:     []string{"claimId", "submissionError", "retryCount", "lastSubmissionTime"},
 	})

@@ -234,16 +234,11 @@ func active(r rune) bool {
 	return r == '<' || r == '>' || r == '&' || r >= 0x7f && r <= 0x9f || hidden(r)
 }
 
-// hidden reports whether a character has no shape of its own: soft hyphen, zero-width and bidi marks, line and
-// paragraph separators, bidi embeddings and isolates, invisible operators, annotation marks.
+// hidden reports whether a character has no shape of its own: soft hyphen, zero-width and bidi marks, line and paragraph
+// separators, bidi embeddings and isolates, invisible operators, annotation marks. Those that take two \u escapes are not
+// among them.
 func hidden(r rune) bool {
-	switch {
-	case r == 0xad, r == 0x61c, r == 0x180e, r == 0xfeff:
-		return true
-	default:
-		return r >= 0x200b && r <= 0x200f || r >= 0x2028 && r <= 0x202e || r >= 0x2060 && r <= 0x206f ||
-			r >= 0xfff9 && r <= 0xfffb
-	}
+	return r <= 0xffff && unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp)
 }
 
 // visible reports whether something of a character can be seen.

@@ -12,8 +12,8 @@ import (
 type kpiTable struct {
 	Policies []string
 	Rows     []kpiRow
-	// success is the default policy's success rate, or the first that has one; nil where none has.
-	success *kpiCell
+	// Success is the default policy's success rate, or the first that has one; nil where none has.
+	Success *kpiCell
 }
 
 type kpiRow struct {
@@ -54,8 +54,8 @@ func (v *visit) kpiTable(all []kpi.KPI) kpiTable {
 		}
 		cell := v.kpiCell(k)
 		t.Rows[at].Cells = append(t.Rows[at].Cells, cell)
-		if k.Name == kpi.SuccessRate && k.Value != nil && (t.success == nil || k.Policy == "tiss-submission") {
-			t.success = &cell
+		if k.Name == kpi.SuccessRate && k.Value != nil && (t.Success == nil || k.Policy == "tiss-submission") {
+			t.Success = &cell
 		}
 	}
 	return t

@@ -3,6 +3,7 @@ package console
 import (
 	"cmp"
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -28,7 +29,6 @@ type overviewData struct {
 	AlertAbove         int64
 	Oldest             Moment
 	Teams              []teamRow
-	Success            *kpiCell
 	Movement           []movementRow
 	KPIs               kpiTable
 	Pending            []journal.PendingRetry
@@ -46,20 +46,36 @@ type overviewData struct {
 	Untold string
 }
 
+// sum of dead letters, and since when the first of them waits.
+type sum struct {
+	N      int64
+	Oldest time.Time
+}
+
+func (s *sum) add(n *deadletter.Count) {
+	s.N += n.N
+	if s.Oldest.IsZero() || !n.Oldest.IsZero() && n.Oldest.Before(s.Oldest) {
+		s.Oldest = n.Oldest
+	}
+}
+
 // teamRow is what waits for one team.
 type teamRow struct {
-	Name, Description, URL string
-	N                      int64
-	Oldest                 time.Time
-	Reasons                []reasonRow
+	sum
+	Team        decision.Team
+	Description string
+	Reasons     []reasonRow
 }
 
 // reasonRow is what waits for one team for one reason.
 type reasonRow struct {
+	sum
 	Reason decision.Reason
-	URL    string
-	N      int64
-	Oldest time.Time
+}
+
+// Waiting is the list of what waits for a team, for a reason where that is not empty.
+func (v *visit) Waiting(t decision.Team, r decision.Reason) string {
+	return listURL(journal.DeadLetterFilter{Team: t, Reason: r}, "")
 }
 
 // healthRow is one thing the worker says of itself.
@@ -95,72 +111,61 @@ func (p *Pages) overview(v *visit, o *open) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &overviewData{V: v, AlertAbove: deadletter.AlertAbove}
+	d := &overviewData{
+		V: v, AlertAbove: deadletter.AlertAbove, Untold: v.teams(c.Untold()), KPIs: v.kpiTable(sums.kpis),
+		Movement: v.movement(sums.moved), Groups: groupsURL(journal.DeadLetterFilter{}, ""),
+		Pending: slices.CompactFunc(append(due, ahead...), func(a, b journal.PendingRetry) bool { return a.Key == b.Key }),
+	}
 	v.waiting(d, counts, c)
-	d.Untold = v.teams(c.Untold())
-	d.KPIs = v.kpiTable(sums.kpis)
-	d.Success = d.KPIs.success
-	d.Movement = v.movement(sums.moved)
-	d.Pending = slices.CompactFunc(append(due, ahead...), func(a, b journal.PendingRetry) bool { return a.Key == b.Key })
-	if d.Health, err = p.health(ctx, v, o, c); err != nil {
-		return nil, err
-	}
-	if d.Causes, err = v.biggestCauses(ctx, o); err != nil {
-		return nil, err
-	}
-	d.Groups = groupsURL(journal.DeadLetterFilter{}, "")
-	if d.Runs, err = v.activeRuns(o); err != nil {
-		return nil, err
-	}
-	if d.Portals, d.MorePortals, err = v.notUp(o); err != nil {
-		return nil, err
-	}
-	return &page{name: "overview", section: "overview", title: v.T("overview.title"), data: d,
-		summary: v.Count("letters.open", d.Open)}, nil
+	var health, causes, runs, gates error
+	d.Health, health = p.health(ctx, v, o, c)
+	d.Causes, causes = v.biggestCauses(ctx, o)
+	d.Runs, runs = v.activeRuns(o)
+	d.Portals, d.MorePortals, gates = v.notUp(o)
+	return &page{
+		name: "overview", section: "overview", title: v.T("overview.title"), data: d,
+		summary: v.Count("letters.open", d.Open),
+	}, errors.Join(health, causes, runs, gates)
 }
 
 // waiting adds the open dead letters up by team and reason, the most first.
 func (v *visit) waiting(d *overviewData, counts []deadletter.Count, c *catalogue.Catalogue) {
-	teams := map[decision.Team]*teamRow{}
-	reasons := map[decision.Team]map[decision.Reason]*reasonRow{}
-	var oldest time.Time
+	var all sum
 	for i := range counts {
 		n := &counts[i]
 		switch n.State {
 		case journal.DeadLetterReprocessing:
 			d.Reprocessing += n.N
-			continue
 		case journal.DeadLetterOpen:
-		default:
-			continue
+			all.add(n)
+			t := rowOf(&d.Teams, func(t *teamRow) bool { return t.Team == n.Team })
+			t.Team, t.Description = n.Team, c.Teams[n.Team].Description
+			t.add(n)
+			r := rowOf(&t.Reasons, func(r *reasonRow) bool { return r.Reason == n.Reason })
+			r.Reason = n.Reason
+			r.add(n)
 		}
-		d.Open += n.N
-		oldest = older(oldest, n.Oldest)
-		t := teams[n.Team]
-		if t == nil {
-			t = &teamRow{Name: v.team(n.Team), Description: c.Teams[n.Team].Description,
-				URL: listURL(journal.DeadLetterFilter{Team: n.Team}, "")}
-			teams[n.Team], reasons[n.Team] = t, map[decision.Reason]*reasonRow{}
-		}
-		t.N, t.Oldest = t.N+n.N, older(t.Oldest, n.Oldest)
-		r := reasons[n.Team][n.Reason]
-		if r == nil {
-			r = &reasonRow{Reason: n.Reason, URL: listURL(journal.DeadLetterFilter{Team: n.Team, Reason: n.Reason}, "")}
-			reasons[n.Team][n.Reason] = r
-		}
-		r.N, r.Oldest = r.N+n.N, older(r.Oldest, n.Oldest)
 	}
-	d.Oldest, d.Alert = v.Ago(oldest), d.Open > deadletter.AlertAbove
-	for team, t := range teams {
-		for _, r := range reasons[team] {
-			t.Reasons = append(t.Reasons, *r)
-		}
+	d.Open, d.Oldest, d.Alert = all.N, v.Ago(all.Oldest), all.N > deadletter.AlertAbove
+	slices.SortFunc(d.Teams, func(a, b teamRow) int {
+		return cmp.Or(cmp.Compare(b.N, a.N), cmp.Compare(v.team(a.Team), v.team(b.Team)))
+	})
+	for _, t := range d.Teams {
 		slices.SortFunc(t.Reasons, func(a, b reasonRow) int {
 			return cmp.Or(cmp.Compare(b.N, a.N), cmp.Compare(a.Reason, b.Reason))
 		})
-		d.Teams = append(d.Teams, *t)
 	}
-	slices.SortFunc(d.Teams, func(a, b teamRow) int { return cmp.Or(cmp.Compare(b.N, a.N), cmp.Compare(a.Name, b.Name)) })
+}
+
+// rowOf returns the row that is wanted, a new one where there is none.
+func rowOf[T any](rows *[]T, wanted func(*T) bool) *T {
+	for i := range *rows {
+		if wanted(&(*rows)[i]) {
+			return &(*rows)[i]
+		}
+	}
+	*rows = append(*rows, *new(T))
+	return &(*rows)[len(*rows)-1]
 }
 
 // teams names all of them.
@@ -170,14 +175,6 @@ func (v *visit) teams(teams []decision.Team) string {
 		names = append(names, v.team(team))
 	}
 	return strings.Join(names, ", ")
-}
-
-// older of two instants; the zero time is none.
-func older(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
 }
 
 // movementRow compares the last day with the one before.

@@ -53,7 +53,8 @@ func (c *cli) calendarCheckCommand() *cobra.Command {
 func (f *calendarFlags) register(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.destination, "destination", "", "destination whose calendar it is")
 	cmd.Flags().StringVar(&f.policy, "policy", "", "policy whose calendar it is, of one without destinations")
-	cmd.Flags().StringVar(&f.at, "at", "", "instant, such as 2026-12-24T17:00:00-03:00 (without a zone: UTC); left out: now")
+	cmd.Flags().StringVar(&f.at, "at", "",
+		"instant, such as 2026-12-24T17:00:00-03:00 (without a zone: UTC); left out: now")
 	policiesFileFlag(cmd, &f.policiesFile)
 }
 
@@ -158,7 +159,8 @@ func (c *cli) calendarShow(f *calendarFlags) error {
 
 func monthOf(found *calendar.Calendar, at time.Time) calendarMonth {
 	m := calendarMonth{Zone: found.Zone().String(), Windows: found.Windows()}
-	for d := time.Date(at.Year(), at.Month(), 1, 0, 0, 0, 0, at.Location()); d.Month() == at.Month(); d = d.AddDate(0, 0, 1) {
+	first := time.Date(at.Year(), at.Month(), 1, 0, 0, 0, 0, at.Location())
+	for d := first; d.Month() == at.Month(); d = d.AddDate(0, 0, 1) {
 		day := calendarDay{Date: d.Format(time.DateOnly), Open: openings(found, d, d.AddDate(0, 0, 1))}
 		if h, ok := found.Holiday(calendar.DayOf(d)); ok {
 			day.Holiday = h.String()

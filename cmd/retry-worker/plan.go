@@ -48,7 +48,8 @@ func (c *cli) planCommand() *cobra.Command {
 		"delay that a job asks for, ISO 8601 or milliseconds, where its policy lets it")
 	flags.StringVarP(&c.format, "output", "o", "text", "how to print: text, json or svg") // in place of the root's
 	flags.StringVar(&f.destination, "destination", "", "destination of the claim, whose calendar moves its retries")
-	flags.StringVar(&f.at, "at", "", "when the claim fails first (without a zone: UTC); left out: now, where a destination is given")
+	flags.StringVar(&f.at, "at", "",
+		"when the claim fails first (without a zone: UTC); left out: now, where a destination is given")
 	policiesFileFlag(cmd, &f.policiesFile)
 	return cmd
 }

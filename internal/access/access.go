@@ -1,4 +1,5 @@
-// Package access says who asks and what they may do: roles, tokens in a file, and what stands before every HTTP handler.
+// Package access says who asks and what they may do: roles, tokens in a file, and what stands before every HTTP
+// handler.
 package access
 
 import (

@@ -74,7 +74,8 @@ func readFile(path string) ([]byte, error) {
 		return nil, unreadable(path, err)
 	}
 	if len(content) > maxFileBytes {
-		return nil, fmt.Errorf("tokens file %s has more than %d KiB; take out the tokens that have expired", path, maxFileBytes>>10)
+		return nil, fmt.Errorf("tokens file %s has more than %d KiB; take out the tokens that have expired", path,
+			maxFileBytes>>10)
 	}
 	return content, nil
 }
@@ -83,7 +84,8 @@ func unreadable(path string, err error) error {
 	if failed, ok := errors.AsType[*fs.PathError](err); ok {
 		err = failed.Err // without the path, which stands in the line already
 	}
-	return fmt.Errorf("tokens file %s cannot be read: %w; name a readable file, `retry-worker token new --file` makes one", path, err)
+	return fmt.Errorf("tokens file %s cannot be read: %w; name a readable file, `retry-worker token new --file` makes one",
+		path, err)
 }
 
 func checkMode(path string, f *os.File) error {
@@ -92,7 +94,8 @@ func checkMode(path string, f *os.File) error {
 		return unreadable(path, err)
 	}
 	if mode := info.Mode().Perm(); mode&exposed != 0 {
-		return fmt.Errorf("tokens file %s has mode %04o, expected 0600: others than its owner can read or change it, and it lets in whoever can; "+
+		return fmt.Errorf("tokens file %s has mode %04o, expected 0600: others than its owner can read or change it, and "+
+			"it lets in whoever can; "+
 			"`chmod 600` it (a Kubernetes Secret: defaultMode 0440), and make new tokens if others may have read it", path, mode)
 	}
 	return nil
@@ -111,7 +114,8 @@ func checkFolders(path string) error {
 			return unreadable(path, err)
 		}
 		if mode := info.Mode(); mode&0o002 != 0 && mode&fs.ModeSticky == 0 {
-			return fmt.Errorf("tokens file %s stands in the folder %s, which has mode %04o: everybody may write there and could put another in its place; "+
+			return fmt.Errorf("tokens file %s stands in the folder %s, which has mode %04o: everybody may write there and "+
+				"could put another in its place; "+
 				"`chmod o-w` that folder, and look at who is in the file", path, folder, mode.Perm())
 		}
 	}
@@ -131,7 +135,8 @@ func Parse(source string, content []byte) (*Tokens, error) {
 	p.lines(content)
 	if len(p.tokens) == 0 && len(p.wrong.Problems) == 0 {
 		p.line = max(p.line, 1)
-		p.problem("there is no token, expected at least one, or nobody could log in; `retry-worker token new --file %s` adds one", source)
+		p.problem("there is no token, expected at least one, or nobody could log in; `retry-worker token new --file %s` "+
+			"adds one", source)
 	}
 	if len(p.wrong.Problems) > 0 {
 		return nil, &p.wrong
@@ -171,7 +176,8 @@ func (p *parser) lines(content []byte) {
 		case 4, 5:
 			p.entry(fields)
 		default:
-			p.problem("found %s, expected four, name, role, last day (or -) and SHA-256 of the token, and the teams it is bound to if any; `retry-worker token new` prints such a line", counted(len(fields)))
+			p.problem("found %s, expected four, name, role, last day (or -) and SHA-256 of the token, and the teams it is "+
+				"bound to if any; `retry-worker token new` prints such a line", counted(len(fields)))
 		}
 	}
 }
@@ -219,10 +225,12 @@ func (p *parser) entry(fields []string) {
 func (p *parser) hash(t *Token, field string) {
 	switch {
 	case strings.Contains(strings.ToLower(field), tokenPrefix):
-		p.problem("the token itself stands here, expected its SHA-256; take the line out and make a new token, since this one may have been read")
+		p.problem("the token itself stands here, expected its SHA-256; take the line out and make a new token, since this " +
+			"one may have been read")
 		return
 	case !hashForm.MatchString(field):
-		p.problem("hash of length %d, expected the SHA-256 of the token: 64 of 0-9 and a-f; copy the whole line that `retry-worker token new` printed", len(field))
+		p.problem("hash of length %d, expected the SHA-256 of the token: 64 of 0-9 and a-f; copy the whole line that "+
+			"`retry-worker token new` printed", len(field))
 		return
 	}
 	_, _ = hex.Decode(t.hash[:], []byte(field)) // its form was checked
@@ -238,12 +246,13 @@ type DuplicateError struct{ Path, Name string }
 
 // Error is one line that says what to do.
 func (e *DuplicateError) Error() string {
-	return fmt.Sprintf("%s has a token named %q already, expected another name; to replace that token, take its line out first", e.Path, e.Name)
+	return fmt.Sprintf("%s has a token named %q already, expected another name; to replace that token, take its line "+
+		"out first", e.Path, e.Name)
 }
 
 // Append adds a token to the file at path, which is made, for its owner only, if it is not there. Its error is a
-// *DuplicateError if the name is taken, a *FileError if the file is wrong as it stands, and otherwise one line. The file
-// is added to, not replaced, so that it stays its owner's whoever does this.
+// *DuplicateError if the name is taken, a *FileError if the file is wrong as it stands, and otherwise one line. The
+// file is added to, not replaced, so that it stays its owner's whoever does this.
 func Append(path string, t *Token) error {
 	content, err := readFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -266,7 +275,8 @@ func Append(path string, t *Token) error {
 	return appendTo(path, line)
 }
 
-const fileHead = "# Who may use retry-worker's console and API, a token each: name, role (viewer, operator, admin), last day, SHA-256, teams.\n" +
+const fileHead = "# Who may use retry-worker's console and API, a token each: name, role (viewer, operator, admin), " +
+	"last day, SHA-256, teams.\n" +
 	"# `retry-worker token new --file` adds one; a line taken out ends that token and its sessions.\n"
 
 // holdsTokens tells whether anything but comments stands in a file.
@@ -313,5 +323,6 @@ func unwritable(path string, err error) error {
 	if failed, ok := errors.AsType[*fs.PathError](err); ok {
 		err = failed.Err
 	}
-	return fmt.Errorf("tokens file %s cannot be written: %w; name a file in a directory that is there and that you may write", path, err)
+	return fmt.Errorf("tokens file %s cannot be written: %w; name a file in a directory that is there and that you may "+
+		"write", path, err)
 }

@@ -132,7 +132,8 @@ type asker struct {
 	again   func() Identity // who it is by the tokens in force when it is called
 }
 
-// FormToken is what each form of a page must post as `form_token`; empty for those who may not change anything by a form.
+// FormToken is what each form of a page must post as `form_token`; empty for those who may not change anything by a
+// form.
 func FormToken(ctx context.Context) string { return askerIn(ctx).form }
 
 // Nonce is what each script and style of a page must carry as its nonce.
@@ -225,8 +226,8 @@ func (g *Gate) changes(w http.ResponseWriter, r *http.Request, next http.Handler
 	next.ServeHTTP(w, r)
 }
 
-// Require lets only those through whose role allows the action; others get 403, nobody 401. It stands behind Middleware,
-// which requires Read of everything that is not public.
+// Require lets only those through whose role allows the action; others get 403, nobody 401. It stands behind
+// Middleware, which requires Read of everything that is not public.
 func (g *Gate) Require(action Action, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if g.RoleAllows(w, r, action) {
@@ -235,8 +236,8 @@ func (g *Gate) Require(action Action, next http.Handler) http.Handler {
 	})
 }
 
-// RoleAllows reports whether the role of who asks allows the action, and answers the request if not: for what only its body
-// tells (fresh).
+// RoleAllows reports whether the role of who asks allows the action, and answers the request if not: for what only its
+// body tells (fresh).
 func (g *Gate) RoleAllows(w http.ResponseWriter, r *http.Request, action Action) bool {
 	id := From(r.Context())
 	switch {
@@ -246,7 +247,8 @@ func (g *Gate) RoleAllows(w http.ResponseWriter, r *http.Request, action Action)
 		g.askToLogIn(w, r)
 	default:
 		g.refuse(w, r, Refusal{Status: http.StatusForbidden, Code: CodeForbiddenRole,
-			Message: fmt.Sprintf("%s is %s and may not %s, which takes the role %s", id.Name, id.Role, action, permissions[action].least)})
+			Message: fmt.Sprintf("%s is %s and may not %s, which takes the role %s", id.Name, id.Role, action,
+				permissions[action].least)})
 	}
 	return false
 }
@@ -264,11 +266,14 @@ func (g *Gate) Allowed(w http.ResponseWriter, r *http.Request, action Action, te
 	switch {
 	case id.Teams == "":
 		refusal.Code = CodeForbiddenRole
-		refusal.Message = fmt.Sprintf("%s is %s of no team and may not %s, which takes the role admin, or a token that names its teams", id.Name, id.Role, action)
+		refusal.Message = fmt.Sprintf("%s is %s of no team and may not %s, which takes the role admin, or a token that "+
+			"names its teams", id.Name, id.Role, action)
 	case team == "":
-		refusal.Message = fmt.Sprintf("%s may %s of its own teams alone; name one of them in the filter: %s", id.Name, action, id.Teams)
+		refusal.Message = fmt.Sprintf("%s may %s of its own teams alone; name one of them in the filter: %s", id.Name, action,
+			id.Teams)
 	default:
-		refusal.Message = fmt.Sprintf("%s is bound to %s and may not %s for another team; ask somebody of %.60q, or an admin", id.Name, id.Teams, action, team)
+		refusal.Message = fmt.Sprintf("%s is bound to %s and may not %s for another team; ask somebody of %.60q, or an admin",
+			id.Name, id.Teams, action, team)
 	}
 	g.refuse(w, r, refusal)
 	return false
@@ -358,8 +363,8 @@ func (g *Gate) bearer(w http.ResponseWriter, r *http.Request, headers []string) 
 	}}, nil
 }
 
-// tokenOf returns the token that the secret is. It is looked up first, in constant time, so that a right one never waits,
-// whoever guesses; wrong ones that come too fast get no answer but to wait.
+// tokenOf returns the token that the secret is. It is looked up first, in constant time, so that a right one never
+// waits, whoever guesses; wrong ones that come too fast get no answer but to wait.
 func (g *Gate) tokenOf(r *http.Request, secret string) (*Token, *Refusal) {
 	return g.tokenBy(r, func(*http.Request) (*Token, error) { return g.Tokens().find(secret, g.Now()) })
 }
@@ -392,7 +397,8 @@ func wrongToken(t *Token, err error) *Refusal {
 			Message: fmt.Sprintf("the token %s held until %s; ask for a new one (`retry-worker token new`)", t.Name, t.Until())}
 	}
 	return &Refusal{Status: http.StatusUnauthorized, Code: CodeTokenUnknown,
-		Message: "the token is not known here; check that all of it was copied, or ask for a new one (`retry-worker token new`)"}
+		Message: "the token is not known here; check that all of it was copied, or ask for a new one (`retry-worker token " +
+			"new`)"}
 }
 
 func (g *Gate) slowed(r *http.Request, wait time.Duration) *Refusal {

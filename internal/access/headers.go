@@ -15,8 +15,8 @@ func pageNonce() string {
 // onlyTLS has a browser ask over TLS only from then on, for a year.
 const onlyTLS = "max-age=31536000; includeSubDomains"
 
-// secure sets the headers of every answer. A page may load from its own server, and run the scripts and styles that carry
-// its nonce; style="…" and onclick="…" do nothing. An API answer may do nothing at all.
+// secure sets the headers of every answer. A page may load from its own server, and run the scripts and styles that
+// carry its nonce; style="…" and onclick="…" do nothing. An API answer may do nothing at all.
 func secure(h http.Header, r *http.Request, nonce string) {
 	api := isAPI(r)
 	policy := "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"

@@ -15,13 +15,14 @@ const (
 	// mostHeaders of a request; browsers and proxies send some twenty.
 	mostHeaders = 100
 	// perSecond requests of one address are answered for long, burst of them at once. An open page asks every two seconds:
-	// it is enough for a house behind one proxy and for a program that goes through a list, and bounds who asks in a circle.
+	// it is enough for a house behind one proxy and for a program that goes through a list, and bounds who asks in a
+	// circle.
 	perSecond = 500
 	burst     = 2000
 )
 
-// Limited answers no more than so many requests of one address (an IPv6 network of 64 bits counts as one), and none with too
-// many headers; the others get 429 or 431, and are told to hooks.Limited.
+// Limited answers no more than so many requests of one address (an IPv6 network of 64 bits counts as one), and none
+// with too many headers; the others get 429 or 431, and are told to hooks.Limited.
 func Limited(next http.Handler, now func() time.Time, hooks Hooks) http.Handler {
 	l := &limiter{now: now, rates: newRecent[*rate.Limiter]()}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -33,7 +33,8 @@ func (g *Gate) login(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.Method != http.MethodGet && r.Method != http.MethodHead && r.Method != http.MethodPost:
 		w.Header().Set("Allow", "GET, HEAD, POST")
-		g.refuse(w, r, Refusal{Status: http.StatusMethodNotAllowed, Code: CodeMethodNotAllowed, Message: "this address does not take that method; use POST"})
+		g.refuse(w, r, Refusal{Status: http.StatusMethodNotAllowed, Code: CodeMethodNotAllowed,
+			Message: "this address does not take that method; use POST"})
 	case g.Tokens == nil: // everybody is in
 		http.Redirect(w, r, safeNext(r.URL.Query().Get("next")), http.StatusSeeOther)
 	case r.Method == http.MethodPost:
@@ -80,7 +81,8 @@ func (g *Gate) welcome(w http.ResponseWriter, r *http.Request, s *session) {
 func (g *Gate) logout(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
-		g.refuse(w, r, Refusal{Status: http.StatusMethodNotAllowed, Code: CodeMethodNotAllowed, Message: "this address does not take that method; use POST"})
+		g.refuse(w, r, Refusal{Status: http.StatusMethodNotAllowed, Code: CodeMethodNotAllowed,
+			Message: "this address does not take that method; use POST"})
 		return
 	}
 	http.SetCookie(w, sessionCookie(r, "", 0))
@@ -123,7 +125,8 @@ func safeNext(next string) string {
 	const most = 2000
 	u, err := url.Parse(next) // refuses control characters, which browsers skip
 	switch {
-	case err != nil, len(next) > most, !strings.HasPrefix(next, "/"), strings.HasPrefix(next, "//"), strings.Contains(next, `\`),
+	case err != nil, len(next) > most, !strings.HasPrefix(next, "/"), strings.HasPrefix(next, "//"),
+		strings.Contains(next, `\`),
 		strings.HasPrefix(u.Path, "//"), // /%2fevil, which is written anew where something else in it is no URL's
 		u.Path == "/login", strings.HasPrefix(u.Path, "/login/"), u.Path == "/logout":
 		return "/"
@@ -146,17 +149,21 @@ func checkForm(w http.ResponseWriter, r *http.Request) *Refusal {
 }
 
 func parseForm(w http.ResponseWriter, r *http.Request) *Refusal {
-	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/x-www-form-urlencoded" {
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil ||
+		kind != "application/x-www-form-urlencoded" {
 		return &Refusal{Status: http.StatusUnsupportedMediaType, Code: CodeUnsupportedMediaType,
-			Message: "this address takes a form: send it with Content-Type: application/x-www-form-urlencoded; programs use /api/v1"}
+			Message: "this address takes a form: send it with Content-Type: application/x-www-form-urlencoded; programs use " +
+				"/api/v1"}
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, maxFormBytes)
 	err := r.ParseForm()
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {
-		return &Refusal{Status: http.StatusRequestEntityTooLarge, Code: CodeBodyTooLarge, Message: fmt.Sprintf("the form has more than %d bytes", maxFormBytes)}
+		return &Refusal{Status: http.StatusRequestEntityTooLarge, Code: CodeBodyTooLarge,
+			Message: fmt.Sprintf("the form has more than %d bytes", maxFormBytes)}
 	}
 	if err != nil {
-		return &Refusal{Status: http.StatusBadRequest, Code: CodeInvalidForm, Message: "the form cannot be read; send it again"}
+		return &Refusal{Status: http.StatusBadRequest, Code: CodeInvalidForm,
+			Message: "the form cannot be read; send it again"}
 	}
 	return once(r.Form)
 }
@@ -165,7 +172,8 @@ func parseForm(w http.ResponseWriter, r *http.Request) *Refusal {
 func once(fields url.Values) *Refusal {
 	for name, values := range fields {
 		if len(values) > 1 {
-			return &Refusal{Status: http.StatusBadRequest, Code: CodeInvalidForm, Message: fmt.Sprintf("the field %.60q is given %d times, expected once", name, len(values))}
+			return &Refusal{Status: http.StatusBadRequest, Code: CodeInvalidForm,
+				Message: fmt.Sprintf("the field %.60q is given %d times, expected once", name, len(values))}
 		}
 	}
 	return nil

@@ -81,7 +81,8 @@ type grant struct {
 
 func newOpenID(p Provider, now func() time.Time, failed func(error)) *openID {
 	o := &openID{Provider: p, now: now, failed: failed, newest: map[string]*renewal{}}
-	key, err := hkdf.Key(sha256.New, []byte(p.ClientSecret), []byte(p.Issuer+" "+p.ClientID), "retry-worker oidc v1", sha256.Size)
+	key, err := hkdf.Key(sha256.New, []byte(p.ClientSecret), []byte(p.Issuer+" "+p.ClientID), "retry-worker oidc v1",
+		sha256.Size)
 	if err == nil {
 		o.key = [sha256.Size]byte(key)
 		var block cipher.Block
@@ -92,9 +93,10 @@ func newOpenID(p Provider, now func() time.Time, failed func(error)) *openID {
 	if err != nil {
 		panic("access: " + err.Error()) // only for lengths that are none
 	}
-	o.client = &http.Client{Timeout: providerTime, Transport: o, CheckRedirect: func(*http.Request, []*http.Request) error {
-		return http.ErrUseLastResponse // the client's secret goes to the provider alone
-	}}
+	o.client = &http.Client{Timeout: providerTime, Transport: o,
+		CheckRedirect: func(*http.Request, []*http.Request) error {
+			return http.ErrUseLastResponse // the client's secret goes to the provider alone
+		}}
 	return o
 }
 
@@ -189,7 +191,8 @@ func (o *openID) granted(t *oidc.IDToken, claims map[string]any, refresh string)
 		}
 	}
 	if g.Role == 0 {
-		return grant{}, fmt.Errorf("%s has no role: the claim %s holds none of viewer, operator and admin", g.Name, o.RoleClaim)
+		return grant{}, fmt.Errorf("%s has no role: the claim %s holds none of viewer, operator and admin", g.Name,
+			o.RoleClaim)
 	}
 	if o.TeamClaim == "" {
 		return g, nil
@@ -242,9 +245,10 @@ func (o *openID) begin(g grant) *session {
 	return o.sessionOf(g, o.seal("session", g))
 }
 
-// current is the session with what the provider says of its person now, asked anew where half of the time is over that its
-// last word holds; nil where it says nothing for him any more. What it refuses before that time is over may be a refresh
-// token that another replica has used, whose answer the browser has: the session goes on until then. The error is errAway.
+// current is the session with what the provider says of its person now, asked anew where half of the time is over that
+// its last word holds; nil where it says nothing for him any more. What it refuses before that time is over may be a
+// refresh token that another replica has used, whose answer the browser has: the session goes on until then. The error
+// is errAway.
 func (o *openID) current(ctx context.Context, s *session) (*session, error) {
 	r := o.renewal(s.grant)
 	r.mu.Lock()
@@ -253,7 +257,8 @@ func (o *openID) current(ctx context.Context, s *session) (*session, error) {
 		r.grant = *s.grant
 	}
 	now := o.now()
-	if due := r.grant.Asked.Add(r.grant.Until.Sub(r.grant.Asked) / 2); !now.Before(due) && r.grant.Refresh != "" && !now.Before(r.rest) {
+	if due := r.grant.Asked.Add(r.grant.Until.Sub(r.grant.Asked) / 2); !now.Before(due) && r.grant.Refresh != "" &&
+		!now.Before(r.rest) {
 		var fresh grant
 		if fresh, r.err = o.renew(ctx, r.grant); r.err == nil {
 			r.grant = fresh
@@ -328,7 +333,8 @@ func (o *openID) program(ctx context.Context, raw string) (who *Token, err error
 			return errors.New("the token has a nonce: it is the proof of a browser's log-in, and none for programs")
 		}
 		if age := o.now().Sub(t.IssuedAt); age > askAgain || age < -skew {
-			return fmt.Errorf("the token was issued at %s, expected within the last %s", t.IssuedAt.UTC().Format(time.RFC3339), askAgain)
+			return fmt.Errorf("the token was issued at %s, expected within the last %s", t.IssuedAt.UTC().Format(time.RFC3339),
+				askAgain)
 		}
 		g, err := o.granted(t, claims, "")
 		who = &Token{Name: g.Name, Role: g.Role, Teams: g.Teams}

@@ -32,7 +32,8 @@ type pending struct {
 func (g *Gate) providerLogin(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet {
 		w.Header().Set("Allow", http.MethodGet)
-		g.refuse(w, r, Refusal{Status: http.StatusMethodNotAllowed, Code: CodeMethodNotAllowed, Message: "this address does not take that method; use GET"})
+		g.refuse(w, r, Refusal{Status: http.StatusMethodNotAllowed, Code: CodeMethodNotAllowed,
+			Message: "this address does not take that method; use GET"})
 		return
 	}
 	next, refusal := g.sendToProvider, (*Refusal)(nil)
@@ -52,10 +53,12 @@ func (g *Gate) loginOf(next string, refusal *Refusal) Login {
 
 // sendToProvider begins a log-in: by authorisation code, with PKCE.
 func (g *Gate) sendToProvider(w http.ResponseWriter, r *http.Request) *Refusal {
-	p := pending{rand.Text(), rand.Text(), oauth2.GenerateVerifier(), safeNext(r.URL.Query().Get("next")), g.Now().Add(pendingLife)}
+	p := pending{rand.Text(), rand.Text(), oauth2.GenerateVerifier(), safeNext(r.URL.Query().Get("next")),
+		g.Now().Add(pendingLife)}
 	err := g.openID.ask(r.Context(), func(_ context.Context, provider *oidc.Provider) error {
 		http.SetCookie(w, pendingCookie(r, g.openID.seal("login", p), pendingLife))
-		to := g.openID.oauth(provider, callbackOf(r)).AuthCodeURL(p.State, oidc.Nonce(p.Nonce), oauth2.S256ChallengeOption(p.Verifier))
+		to := g.openID.oauth(provider, callbackOf(r)).AuthCodeURL(p.State, oidc.Nonce(p.Nonce),
+			oauth2.S256ChallengeOption(p.Verifier))
 		http.Redirect(w, r, to, http.StatusSeeOther)
 		return nil
 	})
@@ -139,7 +142,8 @@ func callbackOf(r *http.Request) string {
 	return "http://" + r.Host + callbackPath
 }
 
-// pendingCookie is sessionCookie for a log-in that is begun. It comes back with the provider's redirect, which is another site's.
+// pendingCookie is sessionCookie for a log-in that is begun. It comes back with the provider's redirect, which is
+// another site's.
 func pendingCookie(r *http.Request, value string, life time.Duration) *http.Cookie {
 	c := sessionCookie(r, value, life)
 	c.Name, c.SameSite = pendingName(c.Name), http.SameSiteLaxMode

@@ -27,8 +27,8 @@ const (
 
 // session is one browser's log-in. It lives in its cookie alone: `payload.signature`, both base64; the payload is a
 // random id (16 bytes), the second of the log-in (8 bytes) and the token's name. It is signed with a key made of the
-// token's stored hash, so every replica can check it, a restart ends none, and it ends with its token: when that is taken
-// out, replaced or expires. The role is the token's at each request.
+// token's stored hash, so every replica can check it, a restart ends none, and it ends with its token: when that is
+// taken out, replaced or expires. The role is the token's at each request.
 type session struct {
 	token   *Token
 	payload string

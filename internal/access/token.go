@@ -46,8 +46,8 @@ type Token struct {
 	hash [sha256.Size]byte
 }
 
-// NewToken makes a token and returns it, for its owner, and what the file keeps of it. Its error says what is wrong with
-// the name or the role.
+// NewToken makes a token and returns it, for its owner, and what the file keeps of it. Its error says what is wrong
+// with the name or the role.
 func NewToken(name string, role Role, expires time.Time) (secret string, t Token, err error) {
 	if err := CheckName(name); err != nil {
 		return "", Token{}, fmt.Errorf("name is %w", err)
@@ -87,7 +87,8 @@ func (t *Token) Until() string {
 
 // Line is the token as the file has it, without a line break.
 func (t *Token) Line() string {
-	return strings.TrimSpace(strings.Join([]string{t.Name, t.Role.String(), t.Until(), hex.EncodeToString(t.hash[:]), string(t.Teams)}, " "))
+	return strings.TrimSpace(strings.Join([]string{t.Name, t.Role.String(), t.Until(), hex.EncodeToString(t.hash[:]),
+		string(t.Teams)}, " "))
 }
 
 // ParseExpiry is when a token made at now no longer holds: after a number of days (90d, up to 3650d), after a day

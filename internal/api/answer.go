@@ -234,9 +234,9 @@ func active(r rune) bool {
 	return r == '<' || r == '>' || r == '&' || r >= 0x7f && r <= 0x9f || hidden(r)
 }
 
-// hidden reports whether a character has no shape of its own: soft hyphen, zero-width and bidi marks, line and paragraph
-// separators, bidi embeddings and isolates, invisible operators, annotation marks. Those that take two \u escapes are not
-// among them.
+// hidden reports whether a character has no shape of its own: soft hyphen, zero-width and bidi marks, line and
+// paragraph separators, bidi embeddings and isolates, invisible operators, annotation marks. Those that take two \u
+// escapes are not among them.
 func hidden(r rune) bool {
 	return r <= 0xffff && unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp)
 }

@@ -62,8 +62,8 @@ type engine interface {
 // Option changes what an App is made with.
 type Option func(*App)
 
-// WithClock has everything that decides, plans or is told to people go by that clock. What is agreed with others stays this
-// machine's: deadlines of jobs, leases, time-outs.
+// WithClock has everything that decides, plans or is told to people go by that clock. What is agreed with others stays
+// this machine's: deadlines of jobs, leases, time-outs.
 func WithClock(c clock.Clock) Option { return func(a *App) { a.clock = c } }
 
 type cleanup struct {
@@ -83,7 +83,8 @@ const (
 )
 
 // New opens what the service needs; the engine and a database server need not be there yet. When it fails,
-// everything it had opened is closed again. What is wrong with the policies or the tokens file comes as config.Problems.
+// everything it had opened is closed again. What is wrong with the policies or the tokens file comes as
+// config.Problems.
 func New(s config.Settings, b metrics.Build, log *zap.Logger, options ...Option) (_ *App, err error) {
 	a := &App{settings: s, log: log, clock: clock.Machine{}, readiness: &metrics.Readiness{}}
 	for _, set := range options {
@@ -150,7 +151,9 @@ func (a *App) newWorker(memory *journal.Journal) *worker.Worker {
 	}, subs, hooks, a.log)
 }
 
-func subscriptions(policies func() decision.Policies, memory *journal.Journal, now func() time.Time, hooks worker.Hooks, log *zap.Logger) []worker.Subscription {
+func subscriptions(
+	policies func() decision.Policies, memory *journal.Journal, now func() time.Time, hooks worker.Hooks, log *zap.Logger,
+) []worker.Subscription {
 	analyzer := func(rule decision.BusinessRule) *worker.Analyzer {
 		return worker.NewAnalyzer(policies, rule, memory, now, hooks, log)
 	}
@@ -174,7 +177,8 @@ func (a *App) Run(stop, kill context.Context) error {
 	defer cancel()
 	defer context.AfterFunc(stop, func() {
 		a.readiness.NotReady(aboutStop, "stopping")
-		a.log.Info("stopping: no new jobs, those begun are finished, the others handed back", zap.Duration("atMost", a.settings.ShutdownTimeout))
+		a.log.Info("stopping: no new jobs, those begun are finished, the others handed back",
+			zap.Duration("atMost", a.settings.ShutdownTimeout))
 		time.AfterFunc(a.drainTime(), cancel)
 	})()
 	defer a.background(hard, a.watchCatalogue)()
@@ -240,7 +244,8 @@ func (a *App) background(hard context.Context, f func(ends context.Context)) (en
 }
 
 // ErrHardStop is Run's error after a stop that left jobs behind: whoever started the process is to see it.
-var ErrHardStop = errors.New("stopped before every job was answered or handed back; the engine offers the others again after their time-out")
+var ErrHardStop = errors.New("stopped before every job was answered or handed back; the engine offers the others " +
+	"again after their time-out")
 
 // closeTime of the shutdown time-out is left for closing what is open.
 const closeTime = 2 * time.Second

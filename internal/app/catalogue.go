@@ -67,7 +67,8 @@ func (a *App) catalogueRejected(err error) {
 	version := a.catalogue().Version
 	a.metrics.SetCatalogueRejected(true)
 	a.health.reject(err)
-	a.readiness.Note(aboutCatalogue, "catalogue rejected: "+strings.Join(lines, "; ")+"; version "+version+" stays in force")
+	a.readiness.Note(aboutCatalogue,
+		"catalogue rejected: "+strings.Join(lines, "; ")+"; version "+version+" stays in force")
 	a.log.Error("the policies file has changed and is refused; what was in force before stays so",
 		zap.String("event", "catalogue_rejected"), zap.String("catalogue", version), zap.Strings("problems", lines))
 }
@@ -77,7 +78,8 @@ func (a *App) catalogueRecovered(current *catalogue.Catalogue) {
 	a.metrics.SetCatalogueRejected(false)
 	a.health.reject(nil)
 	a.readiness.Note(aboutCatalogue, "")
-	a.log.Info("the policies file is right again and in force", zap.String("event", "catalogue_recovered"), zap.String("catalogue", current.Version))
+	a.log.Info("the policies file is right again and in force", zap.String("event", "catalogue_recovered"),
+		zap.String("catalogue", current.Version))
 }
 
 // problemsOf says what is wrong with a catalogue, a line each.

@@ -28,7 +28,8 @@ func (a *App) openConsole() (err error) {
 	a.pages = console.New(console.Options{Now: a.clock.Now, Catalogue: a.catalogue, Health: a.health.told, Log: a.log})
 	options := api.Options{
 		Now: a.clock.Now, Policies: a.policies, Provider: a.settings.Provider, Hooks: a.accessHooks(), Log: a.log,
-		Pages: api.Site{Handler: a.pages, Public: []string{console.AssetsPrefix}, Login: a.pages.Login, Refuse: a.pages.Refuse},
+		Pages: api.Site{Handler: a.pages, Public: []string{console.AssetsPrefix}, Login: a.pages.Login,
+			Refuse: a.pages.Refuse},
 	}
 	if a.tokens != nil {
 		options.Tokens = a.tokens.Current
@@ -51,7 +52,8 @@ func (a *App) openTokens() error {
 	if err != nil {
 		return problemsWith("RETRY_WORKER_AUTH_TOKENS_FILE", strings.Split(err.Error(), "\n"))
 	}
-	a.tokens = access.Watch(path, first, access.WatchHooks{Changed: a.tokensChanged, Rejected: a.tokensRejected, Recovered: a.tokensRecovered})
+	a.tokens = access.Watch(path, first,
+		access.WatchHooks{Changed: a.tokensChanged, Rejected: a.tokensRejected, Recovered: a.tokensRecovered})
 	return nil
 }
 
@@ -81,8 +83,8 @@ func (a *App) tokensRecovered(*access.Tokens) {
 	a.log.Info("the tokens file is right again and in force", zap.String("event", "tokens_recovered"))
 }
 
-// openCertificate reads what the console shows where it speaks TLS. Files that are wrong are refused at the start; later
-// they change nothing.
+// openCertificate reads what the console shows where it speaks TLS. Files that are wrong are refused at the start;
+// later they change nothing.
 func (a *App) openCertificate() (err error) {
 	s := &a.settings
 	if s.TLSCertFile == "" {
@@ -134,31 +136,39 @@ func (a *App) accessHooks() access.Hooks {
 	})
 	return access.Hooks{
 		LoggedIn: func(who access.Identity) {
-			a.log.Info("somebody logged in", zap.String("event", "logged_in"), zap.String("token", who.Name), zap.Stringer("role", who.Role))
+			a.log.Info("somebody logged in", zap.String("event", "logged_in"), zap.String("token", who.Name),
+				zap.Stringer("role", who.Role))
 		},
 		TokenRefused: func(from netip.Addr) {
-			log().Warn("a token was refused: unknown, or past its last day", zap.String("event", "token_refused"), zap.Stringer("from", from))
+			log().Warn("a token was refused: unknown, or past its last day", zap.String("event", "token_refused"),
+				zap.Stringer("from", from))
 		},
 		Slowed: func(from netip.Addr) {
-			log().Warn("tokens are tried too fast; that address has to wait", zap.String("event", "login_slowed"), zap.Stringer("from", from))
+			log().Warn("tokens are tried too fast; that address has to wait", zap.String("event", "login_slowed"),
+				zap.Stringer("from", from))
 		},
 		Forbidden: func(from netip.Addr, who access.Identity, code string) {
-			log().Warn("a request was refused: it may not do that", zap.String("event", "request_forbidden"), zap.String("code", code),
+			log().Warn("a request was refused: it may not do that", zap.String("event", "request_forbidden"),
+				zap.String("code", code),
 				zap.String("token", who.Name), zap.Stringer("role", who.Role), zap.Stringer("from", from))
 		},
 		LoginFailed: func(from netip.Addr, err error) {
-			log().Warn("the OpenID provider's answer lets somebody not in", zap.String("event", "oidc_refused"), zap.Stringer("from", from), zap.Error(err))
+			log().Warn("the OpenID provider's answer lets somebody not in", zap.String("event", "oidc_refused"),
+				zap.Stringer("from", from), zap.Error(err))
 		},
 		ProviderFailed: func(err error) {
-			log().Error("the OpenID provider cannot be reached; who is logged in stays so for 15 minutes at most, and nobody else comes in by it",
+			log().Error("the OpenID provider cannot be reached; who is logged in stays so for 15 minutes at most, and nobody "+
+				"else comes in by it",
 				zap.String("event", "oidc_unavailable"), zap.Error(err))
 		},
 		Unkept: func(err error) {
-			log().Error("it cannot be told whether a session has ended, or kept that it has; nobody is let in by one until it can",
+			log().Error("it cannot be told whether a session has ended, or kept that it has; nobody is let in by one until "+
+				"it can",
 				zap.String("event", "sessions_unavailable"), zap.Error(err))
 		},
 		Limited: func(from netip.Addr) {
-			log().Warn("an address asks too much, with too many headers, or by too many connections", zap.String("event", "requests_limited"), zap.Stringer("from", from))
+			log().Warn("an address asks too much, with too many headers, or by too many connections",
+				zap.String("event", "requests_limited"), zap.Stringer("from", from))
 		},
 	}
 }

@@ -48,5 +48,6 @@ func (a *App) holdGates(stop, hard context.Context, gates *gate.Gates, memory *j
 	a.metrics.StartJobType(worker.SubmissionGate)
 	s := a.settings
 	worker.NewGate(a.engine, gates, a.policies, memory, a.metrics.Hooks(), a.log).
-		Worker(worker.Config{Name: s.WorkerName, PollTimeout: pollTimeout, Await: memory.Await, TenantIDs: s.TenantIDs}).Run(stop, hard)
+		Worker(worker.Config{Name: s.WorkerName, PollTimeout: pollTimeout, Await: memory.Await,
+			TenantIDs: s.TenantIDs}).Run(stop, hard)
 }

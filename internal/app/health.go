@@ -40,7 +40,9 @@ func (h *health) untold(waiting []notify.Waiting) {
 	var failed []console.Notice
 	for _, w := range waiting {
 		if w.Failure != "" {
-			failed = append(failed, console.Notice{Team: w.Team, Way: string(w.Channel), Since: w.Since, Failure: redact.Line(w.Failure, maxNoticeFailure)})
+			failed = append(failed,
+				console.Notice{Team: w.Team, Way: string(w.Channel), Since: w.Since,
+					Failure: redact.Line(w.Failure, maxNoticeFailure)})
 		}
 	}
 	h.mu.Lock()
@@ -55,7 +57,8 @@ const maxNoticeFailure = 300
 func (h *health) told() console.Health {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return console.Health{Journal: h.journal, Engine: h.engine, Rejection: h.rejection, Notices: h.notices, Version: h.version}
+	return console.Health{Journal: h.journal, Engine: h.engine, Rejection: h.rejection, Notices: h.notices,
+		Version: h.version}
 }
 
 // engineUp is since when the engine answers this process; the zero time where it does not.

@@ -94,7 +94,8 @@ func (a *App) journalHooks() journal.Hooks {
 				return
 			}
 			a.readiness.NotReady(aboutJournal, reason.Error())
-			a.log.Error("the journal cannot be written: jobs go back as they came and none is taken until it can", zap.Error(reason))
+			a.log.Error("the journal cannot be written: jobs go back as they came and none is taken until it can",
+				zap.Error(reason))
 		},
 		Recovered: a.metrics.Recovered,
 		Behind: func(by time.Duration) {

@@ -14,8 +14,8 @@ import (
 )
 
 // NewLogger writes lines in format (json or console) to out, instants in UTC. The standard library's
-// logger and gRPC's go the same way from then on. Messages and errors, which hold the words of others, lose what is personal
-// or secret.
+// logger and gRPC's go the same way from then on. Messages and errors, which hold the words of others, lose what is
+// personal or secret.
 func NewLogger(out io.Writer, level zapcore.Level, format string) *zap.Logger {
 	encoder := zapcore.NewJSONEncoder(encoderConfig())
 	if format == "console" {
@@ -23,7 +23,8 @@ func NewLogger(out io.Writer, level zapcore.Level, format string) *zap.Logger {
 	}
 	log := zap.New(redacting{zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(out)), level)})
 	zap.RedirectStdLog(log)
-	quiet := log.WithOptions(zap.IncreaseLevel(zapcore.ErrorLevel)) // gRPC reports each failed connection; the worker says it once
+	// GRPC reports each failed connection; the worker says it once.
+	quiet := log.WithOptions(zap.IncreaseLevel(zapcore.ErrorLevel))
 	grpcLog.to(quiet.Core())
 	return log
 }

@@ -43,12 +43,14 @@ func (n *notices) nudge() { n.gatherer.Nudge() }
 func (a *App) newNotices(memory *journal.Journal, gates *gate.Gates, holder string) *notices {
 	s := a.settings.Notify
 	n := &notices{holder: holder, sink: &notify.Sink{
-		Catalogue: a.catalogue, Mailer: Mailer(s), Poster: Poster(s, a.health.version), Clock: a.clock, Tried: a.metrics.NoticeTried, Log: a.log,
+		Catalogue: a.catalogue, Mailer: Mailer(s), Poster: Poster(s, a.health.version), Clock: a.clock,
+		Tried: a.metrics.NoticeTried, Log: a.log,
 	}}
 	n.relay = outbox.New(deadletter.NoticeQueue, holder, a.store, memory.Published, n.sink, outbox.NoHooks(), a.log).
 		Patient(outbox.Patience{Message: notify.PublishTime, Hold: noticeHold, Apart: true})
 	n.gatherer = notify.NewGatherer(notify.Options{
-		Store: a.store, Catalogue: a.catalogue, Clock: a.clock, Interval: cmp.Or(s.Interval, noticeInterval), DigestHour: s.DigestHour, DigestMinute: s.DigestMinute,
+		Store: a.store, Catalogue: a.catalogue, Clock: a.clock, Interval: cmp.Or(s.Interval, noticeInterval),
+		DigestHour: s.DigestHour, DigestMinute: s.DigestMinute,
 		Zone: zoneOf(s), PublicURL: s.PublicURL, Destinations: gates.Destinations, Mail: s.SMTP != nil,
 		Made: n.relay.Nudge, Log: a.log,
 	})

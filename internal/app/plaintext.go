@@ -18,21 +18,25 @@ func (a *App) warnOfPlaintext() {
 	}
 }
 
-// unencrypted are the connections over which secrets or patients' data may travel in the clear, a line each, with what to
-// do. Connections within this machine, and what a setting says in so many words, are none.
+// unencrypted are the connections over which secrets or patients' data may travel in the clear, a line each, with what
+// to do. Connections within this machine, and what a setting says in so many words, are none.
 func unencrypted(s *config.Settings) (lines []string) {
 	if s.TLSCertFile == "" && !within(s.HTTPAddr) {
-		lines = append(lines, "console and API speak plain HTTP to other machines, log-ins among it: put a proxy with TLS before them, or set RETRY_WORKER_TLS_CERT_FILE")
+		lines = append(lines, "console and API speak plain HTTP to other machines, log-ins among it: put a proxy with TLS "+
+			"before them, or set RETRY_WORKER_TLS_CERT_FILE")
 	}
 	if strings.HasPrefix(s.DatabaseURL, "postgres") && mayBePlain(s.DatabaseURL) {
-		lines = append(lines, "the connection to PostgreSQL is encrypted only if the server offers it, and the server is not verified: add sslmode=verify-full to the database's address")
+		lines = append(lines, "the connection to PostgreSQL is encrypted only if the server offers it, and the server is "+
+			"not verified: add sslmode=verify-full to the database's address")
 	}
 	if u, err := url.Parse(s.EventsURL); err == nil && u.Scheme == "nats" && u.User != nil && !local(u.Hostname()) {
-		lines = append(lines, "user and password of the events' NATS server may travel unencrypted: write tls:// instead of nats://")
+		lines = append(lines, "user and password of the events' NATS server may travel unencrypted: write tls:// instead "+
+			"of nats://")
 	}
 	if o := s.Engine.OAuth; o != nil {
 		if u, err := url.Parse(o.URL); err == nil && u.Scheme == "http" && !local(u.Hostname()) {
-			lines = append(lines, "the engine's client secret travels unencrypted to the identity provider: write https:// in ZEEBE_AUTHORIZATION_SERVER_URL")
+			lines = append(lines, "the engine's client secret travels unencrypted to the identity provider: write https:// "+
+				"in ZEEBE_AUTHORIZATION_SERVER_URL")
 		}
 	}
 	return lines

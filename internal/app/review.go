@@ -55,7 +55,8 @@ func (a *App) newCarriers(memory *journal.Journal, gates *gate.Gates) *carriers 
 
 // carry runs the relays until the function it returns is called, which waits for what is on its way.
 func (a *App) carry(hard context.Context, c *carriers) (end func()) {
-	ends := []func(){a.background(hard, func(ends context.Context) { c.reviews.Run(ends, hard) }), a.tellTeams(hard, c.notices)}
+	ends := []func(){a.background(hard, func(ends context.Context) { c.reviews.Run(ends, hard) }),
+		a.tellTeams(hard, c.notices)}
 	if c.events != nil {
 		ends = append(ends, a.background(hard, func(ends context.Context) { c.events.Run(ends, hard) }))
 	}
@@ -75,18 +76,21 @@ func (a *App) outboxWaits(waiting map[string]int64) {
 	a.metrics.SetOutboxPending(all)
 }
 
-// newReviews prepares the worker of review jobs: places of its own, so that people's patience takes none of the others'.
+// newReviews prepares the worker of review jobs: places of its own, so that people's patience takes none of the
+// others'.
 func (a *App) newReviews(memory *journal.Journal, c *carriers) *worker.Worker {
 	a.metrics.StartJobType(worker.RetryReview)
 	s := a.settings
 	reviews := worker.NewReviews(a.engine, a.policies, a.store, memory, c.reviews.Nudge, a.metrics.Hooks(), a.log)
-	return reviews.Worker(worker.Config{Name: s.WorkerName, PollTimeout: pollTimeout, Await: memory.Await, TenantIDs: s.TenantIDs})
+	return reviews.Worker(worker.Config{Name: s.WorkerName, PollTimeout: pollTimeout, Await: memory.Await,
+		TenantIDs: s.TenantIDs})
 }
 
 // openReviews lets people see and decide, on one and on many, and on destinations; it is what bulk runs decide by, too.
 func (a *App) openReviews(memory *journal.Journal, gates *gate.Gates) *deadletter.Service {
 	service := deadletter.New(a.store, memory, a.policies, a.clock.Now, a.health.engineUp)
-	a.api.Open(api.Journal{Reader: a.store, Recorder: memory, Store: a.store, DeadLetters: service, Bulk: service, Gates: gates,
+	a.api.Open(api.Journal{Reader: a.store, Recorder: memory, Store: a.store, DeadLetters: service, Bulk: service,
+		Gates:    gates,
 		Sessions: a.store})
 	a.pages.Open(a.store, service, service, gates)
 	return service

@@ -14,8 +14,8 @@ import (
 const (
 	// gaugePause between two readings of the gauges that come from the database.
 	gaugePause = 15 * time.Second
-	// kpiShare bounds the part of the time that goes into reading the figures of a week: one in so many. A full one takes a
-	// tenth of a second.
+	// kpiShare bounds the part of the time that goes into reading the figures of a week: one in so many. A full one takes
+	// a tenth of a second.
 	kpiShare = 100
 	// headPause between two log lines of the ledger's head: a cut tail or a rewrite shows against any of them.
 	headPause = time.Hour
@@ -128,7 +128,8 @@ func (a *App) purge(ctx context.Context, memory *journal.Journal) (refused bool)
 	a.readiness.Note(aboutPurge, note)
 	a.metrics.PurgeRefused(note != "")
 	if deleted > 0 {
-		a.log.Info("old records purged, their digests stay", zap.Int("records", deleted), zap.Duration("retention", a.settings.Retention))
+		a.log.Info("old records purged, their digests stay", zap.Int("records", deleted),
+			zap.Duration("retention", a.settings.Retention))
 	}
 	return note != ""
 }

@@ -54,7 +54,9 @@ type encoding interface {
 // Export writes the selected records to w, in the order of their numbers, up to the ledger's head as it is at the
 // beginning, and returns how many it wrote. It holds one page of them in memory. progress may be nil. Its errors
 // are those of a, of w and of ctx; what was written by then stays written.
-func Export(ctx context.Context, a journal.Archive, w io.Writer, s Selection, f Format, progress Progress) (int64, error) {
+func Export(
+	ctx context.Context, a journal.Archive, w io.Writer, s Selection, f Format, progress Progress,
+) (int64, error) {
 	head, err := a.Head(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("read the ledger's head: %w", err)
@@ -93,7 +95,9 @@ func Write(w io.Writer, f Format, records []Record) error {
 }
 
 // pages are the records that the filter lets through, up to the last one, some at a time.
-func pages(ctx context.Context, a journal.Archive, f journal.RecordFilter, last int64) iter.Seq2[[]journal.Record, error] {
+func pages(
+	ctx context.Context, a journal.Archive, f journal.RecordFilter, last int64,
+) iter.Seq2[[]journal.Record, error] {
 	return func(yield func([]journal.Record, error) bool) {
 		for after, more := int64(0), true; more; {
 			page, err := a.Records(ctx, f, after, exportPage)

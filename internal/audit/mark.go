@@ -29,7 +29,8 @@ func ParseMark(s string) (Mark, error) {
 	sum, notHex := hex.DecodeString(hash)
 	m := Mark{Link: int64(link)}
 	if err != nil || link == 0 || notHex != nil || copy(m.Hash[:], sum) != len(sum) || len(sum) != len(m.Hash) {
-		return Mark{}, fmt.Errorf("%q is no head, expected LINK:HASH as a log line has it: a number from 1 on, a colon, 64 hexadecimal digits", s)
+		return Mark{}, fmt.Errorf("%q is no head, expected LINK:HASH as a log line has it: a number from 1 on, a colon, "+
+			"64 hexadecimal digits", s)
 	}
 	return m, nil
 }

@@ -39,7 +39,8 @@ var columns = []column{
 	{name: "nextRetryTime", in: func(a *Analysis) string { return given(a.NextRetryTime) }},
 	{name: "retryReason", in: func(a *Analysis) string { return inert(a.RetryReason) }},
 	{name: "executionTimeMs", in: func(a *Analysis) string {
-		return strings.Replace(strconv.FormatFloat(a.ExecutionTimeMs, 'f', -1, 64), ".", ",", 1) // a point groups thousands there
+		// A point groups thousands there.
+		return strings.Replace(strconv.FormatFloat(a.ExecutionTimeMs, 'f', -1, 64), ".", ",", 1)
 	}},
 	{name: "rule", in: func(a *Analysis) string { return string(a.Rule) }},
 	{name: "reason", in: func(a *Analysis) string { return inert(string(a.Reason)) }},
@@ -90,8 +91,8 @@ func given(s *string) string {
 // separate cells where the file is opened, with blanks and quotation marks between them.
 var opensFormula = regexp.MustCompile(`(^|[;,\t|\r\n])([ "\x{a0}\x{feff}]*)([=+\-@＝＋－＠])`)
 
-// inert is s as no spreadsheet takes it, or a part of it, for a formula: an apostrophe stands before what would open one.
-// What comes from outside (an error, an id, a name in a catalogue) may hold anything.
+// inert is s as no spreadsheet takes it, or a part of it, for a formula: an apostrophe stands before what would open
+// one. What comes from outside (an error, an id, a name in a catalogue) may hold anything.
 func inert(s string) string {
 	if s != "" && strings.IndexByte("\t\r\n", s[0]) >= 0 {
 		s = "'" + s
@@ -99,9 +100,9 @@ func inert(s string) string {
 	return opensFormula.ReplaceAllString(s, "$1$2'$3")
 }
 
-// table writes RFC 4180 as Excel opens it in Brazil: semicolons, decimal commas, and a byte order mark, which tells that it
-// is UTF-8. A line "sep=;" would tell the separator to an Excel of elsewhere, and make it forget the byte order mark. CRLF,
-// quotes where they are needed, a header even where nothing follows.
+// table writes RFC 4180 as Excel opens it in Brazil: semicolons, decimal commas, and a byte order mark, which tells
+// that it is UTF-8. A line "sep=;" would tell the separator to an Excel of elsewhere, and make it forget the byte order
+// mark. CRLF, quotes where they are needed, a header even where nothing follows.
 type table struct {
 	csv *csv.Writer
 	row []string

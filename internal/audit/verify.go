@@ -40,7 +40,8 @@ type Report struct {
 
 // Broken is the first thing that is not as it was written and signed.
 type Broken struct {
-	// What is broken: "record" or "link", and its number; otherwise a row of a projection by its table and key, or the schema.
+	// What is broken: "record" or "link", and its number; otherwise a row of a projection by its table and key, or the
+	// schema.
 	What   string `json:"what"`
 	Number int64  `json:"number,omitempty"`
 	// Problem says what is wrong with it and what was expected, in one line.
@@ -69,10 +70,10 @@ const (
 	subjectPage = 1000
 )
 
-// Verify holds every record against its digest in the ledger, every link against the one before it, and everything that is
-// derived from records against what they say, the schema too. It looks at one moment of the journal; a worker may write
-// meanwhile. Its memory does not grow with the records. Its error is the first *Broken, or tells what could not be read; the
-// report then says what holds before it. progress may be nil.
+// Verify holds every record against its digest in the ledger, every link against the one before it, and everything that
+// is derived from records against what they say, the schema too. It looks at one moment of the journal; a worker may
+// write meanwhile. Its memory does not grow with the records. Its error is the first *Broken, or tells what could not
+// be read; the report then says what holds before it. progress may be nil.
 func Verify(ctx context.Context, j Journal, o VerifyOptions, progress Progress) (report Report, err error) {
 	if progress == nil {
 		progress = func(int64, int64, int64) {}
@@ -95,9 +96,11 @@ type Rebuilder interface {
 		step func(journal.Head) (*journal.Changes, error)) error
 }
 
-// Rebuild makes anew what is derived from records, and records that. Where the records do not hold it does nothing, and its
-// error is the first *Broken, unless they are to be taken unverified. publish may be nil, progress too.
-func Rebuild(ctx context.Context, r Rebuilder, at time.Time, unverified bool, publish journal.Publisher, progress Progress) error {
+// Rebuild makes anew what is derived from records, and records that. Where the records do not hold it does nothing, and
+// its error is the first *Broken, unless they are to be taken unverified. publish may be nil, progress too.
+func Rebuild(
+	ctx context.Context, r Rebuilder, at time.Time, unverified bool, publish journal.Publisher, progress Progress,
+) error {
 	if progress == nil {
 		progress = func(int64, int64, int64) {}
 	}
@@ -201,7 +204,8 @@ func (v *verifier) link(l *journal.Link) error {
 		return brokenLink(l.Number, "(records %d to %d) was changed, or does not follow link %d: its hash is %s, expected %s",
 			l.First, l.First+int64(len(l.Digests))-1, prev.Link, l.Hash, l.HashAfter(prev.Hash))
 	case l.Number == v.mark.Link && l.Hash != v.mark.Hash:
-		return brokenLink(l.Number, "has the hash %s, expected %s as in the given head: the ledger was written anew", l.Hash, v.mark.Hash)
+		return brokenLink(l.Number, "has the hash %s, expected %s as in the given head: the ledger was written anew", l.Hash,
+			v.mark.Hash)
 	}
 	for i := range l.Digests {
 		if err := v.hold(l, l.Digests[i]); err != nil {
@@ -233,13 +237,15 @@ func (v *verifier) hold(l *journal.Link, want journal.Digest) error {
 		v.report.Erased++
 		return nil
 	case r == nil:
-		return brokenRecord(v.record, "is missing: the ledger has its digest, and what was purged ends at record %d", v.purged)
+		return brokenRecord(v.record, "is missing: the ledger has its digest, and what was purged ends at record %d",
+			v.purged)
 	case v.record <= v.purged:
 		return brokenRecord(v.record, "was put in: what was purged ends at record %d", v.purged)
 	case v.erased.Gone(v.record):
 		return brokenRecord(v.record, "was put in: it is erased")
 	case !v.erased.Holds(&r.Entry, want):
-		return brokenRecord(v.record, "was changed: its digest is %s, expected %s as in link %d", journal.DigestEntry(r.Entry), want, l.Number)
+		return brokenRecord(v.record, "was changed: its digest is %s, expected %s as in link %d",
+			journal.DigestEntry(r.Entry), want, l.Number)
 	}
 	v.report.Records++
 	if r.Entry.Kind == journal.PurgeEntry && r.Entry.Record > v.purge {
@@ -270,11 +276,14 @@ func (v *verifier) at(n int64) (*journal.KeyedRecord, error) {
 // ends looks at where the ledger ends.
 func (v *verifier) ends() error {
 	if v.report.Head.Link != v.head.Link || v.report.Head.Hash != v.head.Hash || v.record != v.head.Record {
-		return brokenLink(max(v.head.Link, 1), "is not what the head says: the ledger ends at link %d, record %d with the hash %s, expected link %d, record %d and %s",
+		return brokenLink(max(v.head.Link, 1),
+			"is not what the head says: the ledger ends at link %d, record %d with the hash %s, expected link %d, record %d "+
+				"and %s",
 			v.report.Head.Link, v.record, v.report.Head.Hash, v.head.Link, v.head.Record, v.head.Hash)
 	}
 	if v.mark.Link > v.head.Link {
-		return brokenLink(v.head.Link+1, "is missing: the ledger ends at link %d, the given head is link %d: its tail was cut off", v.head.Link, v.mark.Link)
+		return brokenLink(v.head.Link+1,
+			"is missing: the ledger ends at link %d, the given head is link %d: its tail was cut off", v.head.Link, v.mark.Link)
 	}
 	for _, after := range []int64{-1 << 62, v.head.Record} {
 		records, err := v.Entries(after, 1)
@@ -282,7 +291,8 @@ func (v *verifier) ends() error {
 			return fmt.Errorf("read what lies beside the ledger: %w", err)
 		}
 		if len(records) > 0 && (records[0].Entry.Record < 1 || after > 0 || v.head.Record == 0) {
-			return brokenRecord(records[0].Entry.Record, "was put in: no link vouches for it, the last record is %d", v.head.Record)
+			return brokenRecord(records[0].Entry.Record, "was put in: no link vouches for it, the last record is %d",
+				v.head.Record)
 		}
 	}
 	links, err := v.Links(-1<<62, 1)
@@ -306,7 +316,8 @@ func (v *verifier) subjects() error {
 			break
 		}
 		if after = page.Through; after > v.head.Subject {
-			return &Broken{What: "ledger_head", Problem: fmt.Sprintf("says that subject %d is the last, there is subject %d", v.head.Subject, after)}
+			return &Broken{What: "ledger_head",
+				Problem: fmt.Sprintf("says that subject %d is the last, there is subject %d", v.head.Subject, after)}
 		}
 	}
 	return nil
@@ -324,9 +335,11 @@ func (v *verifier) sums() error {
 		for i < min(len(got), len(want)) && got[i] == want[i] {
 			i++
 		}
-		return &Broken{What: "answered", Problem: fmt.Sprintf("says %v, signed was %v", got[i:min(i+1, len(got))], want[i:min(i+1, len(want))])}
+		return &Broken{What: "answered",
+			Problem: fmt.Sprintf("says %v, signed was %v", got[i:min(i+1, len(got))], want[i:min(i+1, len(want))])}
 	}
-	for _, t := range []*journal.Table{journal.CountsTable, journal.FiguresTable, journal.FingerprintsTable, journal.RunsTable, journal.ItemsTable, journal.RunCountsTable} {
+	for _, t := range []*journal.Table{journal.CountsTable, journal.FiguresTable, journal.FingerprintsTable,
+		journal.RunsTable, journal.ItemsTable, journal.RunCountsTable} {
 		rows, err := v.Rows(t)
 		if err != nil {
 			return fmt.Errorf("read %s: %w", t.Name, err)
@@ -337,7 +350,8 @@ func (v *verifier) sums() error {
 	}
 	count, err := v.Letters()
 	if err == nil && count != v.fold.Letters() {
-		err = &Broken{What: "dead_letters", Problem: fmt.Sprintf("are %d, of which %d are of a subject", count, v.fold.Letters())}
+		err = &Broken{What: "dead_letters",
+			Problem: fmt.Sprintf("are %d, of which %d are of a subject", count, v.fold.Letters())}
 	}
 	return err
 }

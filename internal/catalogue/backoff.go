@@ -19,7 +19,8 @@ func (b *builder) backoff(path string, doc *backoff) decision.BackoffRule {
 		b.problem(path, countOf(given), "exactly one of "+strings.Join(kinds, ", "))
 	}
 	rule := decision.BackoffRule{
-		Factor: 1, Jitter: float64(doc.Jitter), Min: time.Duration(doc.Min), Max: time.Duration(doc.Max), Rounding: time.Duration(doc.Rounding)}
+		Factor: 1, Jitter: float64(doc.Jitter), Min: time.Duration(doc.Min), Max: time.Duration(doc.Max),
+		Rounding: time.Duration(doc.Rounding)}
 	shortest, longest := b.delays(path, doc, &rule)
 	if rule.Min == 0 {
 		rule.Min = time.Duration(float64(shortest) * (1 - rule.Jitter))
@@ -114,7 +115,8 @@ func (b *builder) precision(path string, rule *decision.BackoffRule) {
 		value time.Duration
 	}{{".min", rule.Min}, {".max", rule.Max}, {".rounding", rule.Rounding}} {
 		if bound.value%exact != 0 && b.has(path+bound.field) {
-			b.mismatch(path+bound.field, "a multiple of "+duration(exact).String()+", as finely as a policy with a min of a minute or more computes")
+			b.mismatch(path+bound.field, "a multiple of "+duration(exact).String()+", as finely as a policy with a min of a "+
+				"minute or more computes")
 		}
 	}
 }

@@ -79,7 +79,8 @@ func (b *builder) notified(path string, doc *team) Team {
 	case b.has(at) && doc.Email != nil && len(t.Email) == 0:
 		b.problem(at, "an empty list", "an address at least, or no such key")
 	case len(t.Email) > maxAddresses:
-		b.problem(at, fmt.Sprintf("%d addresses", len(t.Email)), fmt.Sprintf("at most %d (use a list of the mail server's)", maxAddresses))
+		b.problem(at, fmt.Sprintf("%d addresses", len(t.Email)),
+			fmt.Sprintf("at most %d (use a list of the mail server's)", maxAddresses))
 	}
 	once(b, path+".email", t.Email, strings.ToLower)
 	once(b, path+".digests", textsOf(doc.Digests), func(s string) string { return s })
@@ -124,8 +125,9 @@ func (b *builder) policy(name string, doc *policy) *decision.Policy {
 		IDVariable: string(doc.ID.Variable), ErrorVariable: string(doc.Error.Variable),
 		InvalidID:  decision.InvalidID,
 		MaxRetries: doc.MaxRetries, TotalLimit: time.Duration(doc.TotalLimit), Salt: doc.Salt,
-		EmptyError: orElse(doc.EmptyError, decision.RejectEmptyError), UnknownError: orElse(doc.UnknownError, decision.RetryUnknown),
-		LimitTeam: decision.Team(doc.LimitTeam),
+		EmptyError:   orElse(doc.EmptyError, decision.RejectEmptyError),
+		UnknownError: orElse(doc.UnknownError, decision.RetryUnknown),
+		LimitTeam:    decision.Team(doc.LimitTeam),
 	}
 	if name == decision.DefaultPolicy {
 		p.InvalidID = decision.InvalidClaimID
@@ -135,7 +137,8 @@ func (b *builder) policy(name string, doc *policy) *decision.Policy {
 	}
 	if own := doc.JobRetryPolicy; own != nil {
 		p.Own = &decision.OwnVariables{
-			MaxAttempts: string(own.MaxAttemptsVariable), Delay: string(own.DelayVariable), NonRetryable: string(own.NonRetryableVariable)}
+			MaxAttempts: string(own.MaxAttemptsVariable), Delay: string(own.DelayVariable),
+			NonRetryable: string(own.NonRetryableVariable)}
 	}
 	if d := doc.Destination; d != nil {
 		p.Destination = &decision.DestinationVariable{Variable: string(d.Variable), Default: string(d.Default)}
@@ -151,7 +154,8 @@ func (b *builder) policy(name string, doc *policy) *decision.Policy {
 	b.team(path+".limitTeam", doc.LimitTeam)
 	p.Backoff = b.backoff(path+".backoff", &doc.Backoff)
 	if shortest := p.Backoff.Min; p.TotalLimit > 0 && p.TotalLimit < shortest {
-		b.mismatch(path+".totalLimit", fmt.Sprintf("at least backoff.min (%s), or no retry is ever scheduled", duration(shortest)))
+		b.mismatch(path+".totalLimit",
+			fmt.Sprintf("at least backoff.min (%s), or no retry is ever scheduled", duration(shortest)))
 	}
 	p.Rules = b.rules(path, doc)
 	if p.PresumedRetries = doc.PresumedRetries; !b.has(path + ".presumedRetries") {

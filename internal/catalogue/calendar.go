@@ -67,8 +67,10 @@ const defaultZone = "America/Sao_Paulo"
 
 // nearZones are looked at for what was meant by a zone that there is none of.
 var nearZones = []string{
-	"America/Araguaina", "America/Bahia", "America/Belem", "America/Boa_Vista", "America/Campo_Grande", "America/Cuiaba", "America/Eirunepe",
-	"America/Fortaleza", "America/Maceio", "America/Manaus", "America/Noronha", "America/Porto_Velho", "America/Recife", "America/Rio_Branco",
+	"America/Araguaina", "America/Bahia", "America/Belem", "America/Boa_Vista", "America/Campo_Grande", "America/Cuiaba",
+	"America/Eirunepe",
+	"America/Fortaleza", "America/Maceio", "America/Manaus", "America/Noronha", "America/Porto_Velho", "America/Recife",
+	"America/Rio_Branco",
 	"America/Santarem", "America/Sao_Paulo", "America/New_York", "Europe/Lisbon", "UTC",
 }
 
@@ -186,7 +188,8 @@ func readICS(content []byte, err error) (added []calendar.Holiday, removed []cal
 			if property(e, ics.ComponentPropertyStatus) == string(ics.ObjectStatusCancelled) {
 				removed = append(removed, day)
 			} else {
-				added = append(added, calendar.Holiday{Day: day, Name: cmp.Or(property(e, ics.ComponentPropertySummary), "feriado")})
+				added = append(added,
+					calendar.Holiday{Day: day, Name: cmp.Or(property(e, ics.ComponentPropertySummary), "feriado")})
 			}
 		}
 	}

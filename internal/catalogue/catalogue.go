@@ -89,7 +89,8 @@ var parseDefault = sync.OnceValue(func() *Catalogue {
 // Untold returns the teams that nobody is told for, by e-mail or webhook, in alphabetical order.
 func (c *Catalogue) Untold() []decision.Team {
 	untold := slices.Sorted(maps.Keys(c.Teams))
-	return slices.DeleteFunc(untold, func(name decision.Team) bool { return len(c.Teams[name].Email) > 0 || c.Teams[name].Webhook != nil })
+	return slices.DeleteFunc(untold,
+		func(name decision.Team) bool { return len(c.Teams[name].Email) > 0 || c.Teams[name].Webhook != nil })
 }
 
 // Schema is the JSON Schema of the format, for editors.

@@ -8,15 +8,19 @@ import "retry-worker/internal/decision"
 
 // A catalogue of retry policies.
 type document struct {
-	// built-in: the file holds only what differs from the program's own catalogue, and the rest follows that at each upgrade. Its rules go before the built-in ones of the same rank, of which one with the same name is replaced; other lists, and a backoff of another kind, are replaced whole. Without it the file is the whole catalogue.
+	// built-in: the file holds only what differs from the program's own catalogue, and the rest follows that at each
+	// upgrade. Its rules go before the built-in ones of the same rank, of which one with the same name is replaced; other
+	// lists, and a backoff of another kind, are replaced whole. Without it the file is the whole catalogue.
 	Extends string `json:"extends,omitempty" jsonschema:"enum=built-in"`
 	// Version of the format; 1.
 	Version int64 `json:"version" jsonschema:"enum=1"`
 	// Teams that act on what is not retried any more, by name. Policies may name these and no others.
 	Teams map[string]team `json:"teams" jsonschema:"minProperties=1"`
-	// Policies by the names that tasks ask for in the header retryPolicy. tiss-submission must be there: it decides for tasks that name none.
+	// Policies by the names that tasks ask for in the header retryPolicy. tiss-submission must be there: it decides for
+	// tasks that name none.
 	Policies map[string]policy `json:"policies"`
-	// Destinations by the names that processes give them. default is what every other one inherits; one that is not here is treated as default says.
+	// Destinations by the names that processes give them. default is what every other one inherits; one that is not here
+	// is treated as default says.
 	Destinations map[string]destinationSettings `json:"destinations,omitempty"`
 }
 
@@ -54,7 +58,8 @@ type window struct {
 	Hours clockHours `json:"hours,omitempty"`
 }
 
-// The share of failures at which a destination counts as down. Only failures that speak of the destination count: timeouts, connections, 503 and 504.
+// The share of failures at which a destination counts as down. Only failures that speak of the destination count:
+// timeouts, connections, 503 and 504.
 type opensAt struct {
 	// Share of the claims let through that failed, above 0%; without it 50%.
 	Failures percent `json:"failures,omitempty"`
@@ -90,17 +95,20 @@ type pace struct {
 type team struct {
 	// What the team does, for people.
 	Description string `json:"description,omitempty"`
-	// Addresses that are told by e-mail of new dead letters of the team, at most 50. The worker needs RETRY_WORKER_SMTP_URL for it.
+	// Addresses that are told by e-mail of new dead letters of the team, at most 50. The worker needs
+	// RETRY_WORKER_SMTP_URL for it.
 	Email []emailAddress `json:"email,omitempty" jsonschema:"minItems=1,maxItems=50,uniqueItems=true"`
 	// Receiver that is told of them by HTTP.
 	Webhook *webhook `json:"webhook,omitempty"`
-	// Reviews of what is open and of the figures: daily, and weekly on Mondays, at RETRY_WORKER_DIGEST_TIME, by all of the team's ways.
+	// Reviews of what is open and of the figures: daily, and weekly on Mondays, at RETRY_WORKER_DIGEST_TIME, by all of the
+	// team's ways.
 	Digests []Digest `json:"digests,omitempty" jsonschema:"minItems=1,uniqueItems=true"`
 }
 
 // A receiver of webhooks, signed as Standard Webhooks say.
 type webhook struct {
-	// Address that is posted to, without user, password and fragment. Redirects are not followed; addresses that are not public must be allowed by RETRY_WORKER_WEBHOOK_ALLOW.
+	// Address that is posted to, without user, password and fragment. Redirects are not followed; addresses that are not
+	// public must be allowed by RETRY_WORKER_WEBHOOK_ALLOW.
 	URL webhookURL `json:"url"`
 	// File that holds the secret to sign with, whsec_ and base64 of 24 to 64 bytes. It is read for each message.
 	SecretFile string `json:"secretFile"`
@@ -114,7 +122,8 @@ type policy struct {
 	ID identity `json:"id"`
 	// The process variable that holds the error text.
 	Error variable `json:"error"`
-	// The process variable that may hold the HTTP status of the failure, a whole number from 100 to 599. Without it, statuses are looked for in the error text only.
+	// The process variable that may hold the HTTP status of the failure, a whole number from 100 to 599. Without it,
+	// statuses are looked for in the error text only.
 	HTTPStatus *variable `json:"httpStatus,omitempty"`
 	// The process variables in which a job may bring a retry policy of its own.
 	JobRetryPolicy *jobRetryPolicy `json:"jobRetryPolicy,omitempty"`
@@ -130,7 +139,8 @@ type policy struct {
 	EmptyError decision.EmptyError `json:"emptyError,omitempty"`
 	// What an error that no rule knows does: retry (the default) or give-up (to the limitTeam).
 	UnknownError decision.UnknownError `json:"unknownError,omitempty"`
-	// How often an error is tried again that only words of refusal speak for (presumedPermanent), 0 to maxRetries. Without it once.
+	// How often an error is tried again that only words of refusal speak for (presumedPermanent), 0 to maxRetries. Without
+	// it once.
 	PresumedRetries int64 `json:"presumedRetries,omitempty" jsonschema:"minimum=0,maximum=1000"`
 	// What the words of refusal are, for the rules that have things.
 	Vocabulary *vocabulary `json:"vocabulary,omitempty"`
@@ -186,7 +196,8 @@ type variable struct {
 type jobRetryPolicy struct {
 	// Name of the variable with the number of attempts, the first one included. A job without it gets maxRetries.
 	MaxAttemptsVariable variableName `json:"maxAttemptsVariable"`
-	// Name of the variable with the delay between two attempts, an ISO 8601 duration or milliseconds. A job without it gets the backoff.
+	// Name of the variable with the delay between two attempts, an ISO 8601 duration or milliseconds. A job without it
+	// gets the backoff.
 	DelayVariable variableName `json:"delayVariable,omitempty"`
 	// Name of the variable that is true where the error is final whatever the count says.
 	NonRetryableVariable variableName `json:"nonRetryableVariable,omitempty"`
@@ -202,11 +213,14 @@ type backoff struct {
 	List []duration `json:"list,omitempty" jsonschema:"oneof_required=list,minItems=1"`
 	// The shortest wait, after jitter and rounding. Without it, the shortest that the above can come to.
 	Min duration `json:"min,omitempty"`
-	// The longest wait, after jitter and rounding. Must be there for exponential; otherwise the longest that the above can come to.
+	// The longest wait, after jitter and rounding. Must be there for exponential; otherwise the longest that the above can
+	// come to.
 	Max duration `json:"max,omitempty"`
-	// Draws each wait from this much around its nominal length, so that what failed together does not come again together. Without it, none.
+	// Draws each wait from this much around its nominal length, so that what failed together does not come again together.
+	// Without it, none.
 	Jitter percent `json:"jitter,omitempty"`
-	// Rounds the wait to multiples of this. Without it, whole seconds where min is a minute or more, otherwise milliseconds.
+	// Rounds the wait to multiples of this. Without it, whole seconds where min is a minute or more, otherwise
+	// milliseconds.
 	Rounding duration `json:"rounding,omitempty"`
 }
 
@@ -238,11 +252,14 @@ type transientRule struct {
 type matchers struct {
 	// Rank of the evidence, 1 to 6, the strongest first; without it 4, and in presumedPermanent 5.
 	Rank int64 `json:"rank,omitempty" jsonschema:"minimum=1,maximum=6"`
-	// Name that decisions and the audit show. Only a rule of nothing but codes may go without: its codes are their own names.
+	// Name that decisions and the audit show. Only a rule of nothing but codes may go without: its codes are their own
+	// names.
 	Name string `json:"name,omitempty"`
-	// Codes as R3 has them, upper-case letters, digits and single underscores. They match anywhere in the text, whatever its case and separators; a code of digits matches whole numbers.
+	// Codes as R3 has them, upper-case letters, digits and single underscores. They match anywhere in the text, whatever
+	// its case and separators; a code of digits matches whole numbers.
 	Codes []code `json:"codes,omitempty" jsonschema:"minItems=1"`
-	// HTTP statuses, such as 404, or a hundred of them, such as 5xx. They match the policy's httpStatus variable or, where that is absent, a number in the text that stands where a status stands.
+	// HTTP statuses, such as 404, or a hundred of them, such as 5xx. They match the policy's httpStatus variable or, where
+	// that is absent, a number in the text that stands where a status stands.
 	HTTPStatuses []status `json:"httpStatuses,omitempty" jsonschema:"minItems=1"`
 	// Names of TISS faults, such as LoginInvalido, as whole words.
 	TISSFaults []string `json:"tissFaults,omitempty" jsonschema:"minItems=1"`
@@ -256,7 +273,8 @@ type matchers struct {
 	Approvals []string `json:"approvals,omitempty" jsonschema:"minItems=1"`
 	// What may be refused, such as carteira: the rule matches where one of the policy's words of refusal speaks of it.
 	Things []string `json:"things,omitempty" jsonschema:"minItems=1"`
-	// Regular expressions (RE2) on the text in lower case without accents, with single spaces: bounded ({0,40}, not * or +).
+	// Regular expressions (RE2) on the text in lower case without accents, with single spaces: bounded ({0,40}, not * or
+	// +).
 	Patterns []string `json:"patterns,omitempty" jsonschema:"minItems=1"`
 	// Reason in metrics, audit and console. Only codes that are reasons themselves may go without.
 	Reason decision.Reason `json:"reason,omitempty"`

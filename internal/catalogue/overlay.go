@@ -25,7 +25,8 @@ func (r *reader) extended(root *yaml.Node) (*yaml.Node, bool) {
 	}
 	key, value := root.Content[i], root.Content[i+1]
 	if value.Kind != yaml.ScalarNode || value.Anchor != "" || value.Value != builtIn {
-		r.problemAt(value.Line, "extends", describe(value), builtIn+", the one catalogue that can be extended, or no such key")
+		r.problemAt(value.Line, "extends", describe(value),
+			builtIn+", the one catalogue that can be extended, or no such key")
 		return nil, false
 	}
 	root.Content = slices.Delete(root.Content, i, i+2)
@@ -116,10 +117,11 @@ func (r *reader) own(n *yaml.Node, line int) {
 	}
 }
 
-// ofBuiltInRule reports whether path lies in a rule of the built-in catalogue. That rules of the file take something from
-// one, or come before it, is what they are for.
+// ofBuiltInRule reports whether path lies in a rule of the built-in catalogue. That rules of the file take something
+// from one, or come before it, is what they are for.
 func (r *reader) ofBuiltInRule(path string) bool {
-	if r.base == nil || !slices.ContainsFunc(ruleLists, func(list string) bool { return strings.Contains(path, "."+list+"[") }) {
+	if r.base == nil ||
+		!slices.ContainsFunc(ruleLists, func(list string) bool { return strings.Contains(path, "."+list+"[") }) {
 		return false
 	}
 	at := r.nearest(path)
@@ -197,7 +199,8 @@ func (r *reader) refuseStrangers(over, base *yaml.Node) {
 			continue
 		}
 		r.problemAt(key.Line, join("policies", key.Value), "a policy that the built-in catalogue does not have",
-			"one of "+oneOf(key.Value, keysOfMapping(known))+", or a whole policy (here without "+strings.Join(missing, ", ")+")")
+			"one of "+oneOf(key.Value, keysOfMapping(known))+", or a whole policy (here without "+
+				strings.Join(missing, ", ")+")")
 		policies.Content = slices.Delete(policies.Content, j, j+2)
 	}
 }
@@ -212,8 +215,8 @@ func missingKeys(policyNode *yaml.Node) (missing []string) {
 	return missing
 }
 
-// refuseIdleTeams reports teams that the built-in catalogue does not have and nothing names: a wrong name, or one that an
-// upgrade took away. Who is told by it would never be.
+// refuseIdleTeams reports teams that the built-in catalogue does not have and nothing names: a wrong name, or one that
+// an upgrade took away. Who is told by it would never be.
 func (b *builder) refuseIdleTeams(doc *document) {
 	if b.base == nil {
 		return
@@ -223,8 +226,10 @@ func (b *builder) refuseIdleTeams(doc *document) {
 		if b.named[name] || b.base[b.places[path].node] {
 			continue
 		}
-		known := slices.DeleteFunc(slices.Clone(b.teams), func(other string) bool { return !b.base[b.places[join("teams", other)].node] })
-		b.problem(path, "a team that the built-in catalogue does not have and no policy names", "one of "+oneOf(name, known)+", or one that a policy names")
+		known := slices.DeleteFunc(slices.Clone(b.teams),
+			func(other string) bool { return !b.base[b.places[join("teams", other)].node] })
+		b.problem(path, "a team that the built-in catalogue does not have and no policy names",
+			"one of "+oneOf(name, known)+", or one that a policy names")
 	}
 }
 

@@ -295,7 +295,8 @@ func (r *reader) text(n *yaml.Node, path, expected string, digits bool) (string,
 		}
 		r.problemAt(n.Line, path, describe(n), expected)
 	case utf8.RuneCountInString(n.Value) > maxText:
-		r.problemAt(n.Line, path, fmt.Sprintf("%d characters", utf8.RuneCountInString(n.Value)), fmt.Sprintf("at most %d", maxText))
+		r.problemAt(n.Line, path, fmt.Sprintf("%d characters", utf8.RuneCountInString(n.Value)),
+			fmt.Sprintf("at most %d", maxText))
 	case strings.TrimSpace(n.Value) == "":
 		r.problemAt(n.Line, path, "empty text", "something in it, or no such key")
 	case strings.ContainsFunc(n.Value, unicode.IsControl):

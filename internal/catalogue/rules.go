@@ -71,7 +71,8 @@ func (b *builder) rules(path string, doc *policy) *classify.Classifier {
 	s.addAll(path, doc, false)
 	s.addAll(path, doc, true)
 	if b.patterns > maxPatterns || s.items > maxItems {
-		b.problem(path, fmt.Sprintf("%d codes, phrases and the like, and with the policies before it %d patterns", s.items, b.patterns),
+		b.problem(path, fmt.Sprintf("%d codes, phrases and the like, and with the policies before it %d patterns", s.items,
+			b.patterns),
 			fmt.Sprintf("at most %d of a policy and %d of a catalogue", maxItems, maxPatterns))
 		return nil
 	}
@@ -88,7 +89,8 @@ func (b *builder) rules(path string, doc *policy) *classify.Classifier {
 	return classifier
 }
 
-// addAll adds the rules of a policy: first those of the file, then those that it extends, so that of one rank its own win.
+// addAll adds the rules of a policy: first those of the file, then those that it extends, so that of one rank its own
+// win.
 func (s *ruleSet) addAll(path string, doc *policy, builtIn bool) {
 	for i := range doc.Permanent {
 		s.addPermanent(itemOf(path+".permanent", i), &doc.Permanent[i], classify.Signature, builtIn)
@@ -107,7 +109,8 @@ func (s *ruleSet) addAll(path string, doc *policy, builtIn bool) {
 func (s *ruleSet) addPermanent(path string, r *permanentRule, rank classify.Rank, builtIn bool) {
 	if s.ofBuiltInRule(path) == builtIn {
 		s.team(path+".team", r.Team)
-		s.add(path, &r.matchers, classify.Rule{Class: decision.Permanent, Rank: rank, Team: decision.Team(r.Team), Hint: r.Hint})
+		s.add(path, &r.matchers,
+			classify.Rule{Class: decision.Permanent, Rank: rank, Team: decision.Team(r.Team), Hint: r.Hint})
 	}
 }
 
@@ -121,7 +124,8 @@ func (s *ruleSet) add(path string, m *matchers, r classify.Rule) {
 	lists := m.lists()
 	codesOnly := !slices.ContainsFunc(lists[1:], func(l matcherList) bool { return s.has(path + "." + l.key) })
 	if codesOnly && !s.has(path+".codes") && s.isKind(path, yaml.MappingNode) {
-		s.problem(path, "a rule that matches nothing", "at least one of codes, httpStatuses, tissFaults, tissCodes, phrases, refusals, approvals, things, patterns")
+		s.problem(path, "a rule that matches nothing",
+			"at least one of codes, httpStatuses, tissFaults, tissCodes, phrases, refusals, approvals, things, patterns")
 	}
 	s.name(path, m.Name)
 	s.cases = append(s.cases, examples{path, append(textsOf(m.Codes), m.Name), m.Matches, m.Not})
@@ -139,7 +143,8 @@ func (s *ruleSet) add(path string, m *matchers, r classify.Rule) {
 	}
 	r.Name, r.Reason, r.Matches, r.Not = m.Name, m.Reason, m.Matches, m.Not
 	r.Codes, r.Statuses, r.TISSFaults, r.TISSCodes, r.Phrases, r.Refusals, r.Approvals, r.Things, r.Patterns =
-		lists[0].items, lists[1].items, lists[2].items, lists[3].items, lists[4].items, lists[5].items, lists[6].items, lists[7].items, lists[8].items
+		lists[0].items, lists[1].items, lists[2].items, lists[3].items, lists[4].items, lists[5].items, lists[6].items,
+		lists[7].items, lists[8].items
 	s.rules, s.origins = append(s.rules, r), append(s.origins, origin{path, allCodes})
 }
 
@@ -192,7 +197,8 @@ func (s *ruleSet) list(path string, l matcherList, class decision.ErrorClassific
 	for i, item := range l.items {
 		at := itemOf(path, i)
 		if first, taken := s.taken(l.key, item, class); taken {
-			s.mismatch(at, fmt.Sprintf("%s that is not matched already (%s on line %d does)", singular[l.key], first.path, s.line(first.path)))
+			s.mismatch(at, fmt.Sprintf("%s that is not matched already (%s on line %d does)", singular[l.key], first.path,
+				s.line(first.path)))
 			continue
 		}
 		for _, key := range keysOf(l.key, item) {
@@ -204,7 +210,8 @@ func (s *ruleSet) list(path string, l matcherList, class decision.ErrorClassific
 }
 
 var singular = map[string]string{
-	"codes": "a code", "httpStatuses": "a status", "tissFaults": "a fault", "tissCodes": "a code", "phrases": "a phrase", "refusals": "a word", "approvals": "a word", "things": "a thing", "patterns": "a pattern",
+	"codes": "a code", "httpStatuses": "a status", "tissFaults": "a fault", "tissCodes": "a code", "phrases": "a phrase",
+	"refusals": "a word", "approvals": "a word", "things": "a thing", "patterns": "a pattern",
 }
 
 // taken tells where all that item matches is matched already.
@@ -224,7 +231,8 @@ func (s *ruleSet) taken(list, item string, class decision.ErrorClassification) (
 
 // keysOf are the keys of ruleSet.texts for one item: those of a hundred numbers for 5xx.
 func keysOf(list, item string) []string {
-	if hundred, ok := strings.CutSuffix(item, "xx"); ok && (list == "httpStatuses" || list == "tissCodes") && len(hundred) <= 2 {
+	if hundred, ok := strings.CutSuffix(item, "xx"); ok && (list == "httpStatuses" || list == "tissCodes") &&
+		len(hundred) <= 2 {
 		keys := make([]string, 100)
 		for i := range keys {
 			keys[i] = list + " " + hundred + strconv.Itoa(100 + i)[1:]
@@ -264,7 +272,8 @@ func (s *ruleSet) eachError(first error) {
 			one := classify.Rule{Class: decision.Transient}
 			*map[string]*[]string{
 				"codes": &one.Codes, "httpStatuses": &one.Statuses, "tissFaults": &one.TISSFaults,
-				"tissCodes": &one.TISSCodes, "phrases": &one.Phrases, "refusals": &one.Refusals, "approvals": &one.Approvals, "things": &one.Things, "patterns": &one.Patterns,
+				"tissCodes": &one.TISSCodes, "phrases": &one.Phrases, "refusals": &one.Refusals, "approvals": &one.Approvals,
+				"things": &one.Things, "patterns": &one.Patterns,
 			}[list] = []string{item}
 			var wrong *classify.RuleError
 			if _, err := classify.New([]classify.Rule{one}, classify.Vocabulary{}); item != "" && errors.As(err, &wrong) {
@@ -279,7 +288,8 @@ func (s *ruleSet) eachItem(i int, do func(list, path, item string)) {
 	r, from := &s.rules[i], s.origins[i]
 	for _, l := range []matcherList{
 		{"codes", r.Codes}, {"httpStatuses", r.Statuses}, {"tissFaults", r.TISSFaults},
-		{"tissCodes", r.TISSCodes}, {"phrases", r.Phrases}, {"refusals", r.Refusals}, {"approvals", r.Approvals}, {"things", r.Things}, {"patterns", r.Patterns},
+		{"tissCodes", r.TISSCodes}, {"phrases", r.Phrases}, {"refusals", r.Refusals}, {"approvals", r.Approvals},
+		{"things", r.Things}, {"patterns", r.Patterns},
 	} {
 		for j, item := range l.items {
 			if from.code != allCodes {

@@ -181,7 +181,8 @@ func (*variableName) expected() string {
 }
 
 // emailForm is what mail servers take everywhere: no quoting, no comments, ASCII.
-var emailForm = regexp.MustCompile(`^[A-Za-z0-9!#$%&'*+/=?^_{|}~-]+(\.[A-Za-z0-9!#$%&'*+/=?^_{|}~-]+)*@` + hostName + `$`)
+var emailForm = regexp.MustCompile(`^[A-Za-z0-9!#$%&'*+/=?^_{|}~-]+(\.[A-Za-z0-9!#$%&'*+/=?^_{|}~-]+)*@` + hostName +
+	`$`)
 
 // hostName is of labels of letters, digits and hyphens.
 const hostName = `[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?)*`
@@ -202,7 +203,8 @@ func (*emailAddress) expected() string {
 	return "an e-mail address such as ti@hospital.example, without a name"
 }
 
-var webhookForm = regexp.MustCompile(`^https?://(` + hostName + `|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?(/[A-Za-z0-9._~!$&'()*+,;=:@%/-]*)?(\?[A-Za-z0-9._~!$&'()*+,;=:@%/?-]*)?$`)
+var webhookForm = regexp.MustCompile(`^https?://(` + hostName +
+	`|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?(/[A-Za-z0-9._~!$&'()*+,;=:@%/-]*)?(\?[A-Za-z0-9._~!$&'()*+,;=:@%/?-]*)?$`)
 
 func (w *webhookURL) read(text string) bool {
 	if !webhookForm.MatchString(text) {

@@ -15,5 +15,6 @@ type Hooks = reload.Hooks[Catalogue]
 
 // Watch makes a Watcher of the file at path, of which first was loaded.
 func Watch(path string, first *Catalogue, hooks Hooks) *Watcher {
-	return reload.Watch(reload.File[Catalogue]{Path: path, Read: read, Parse: Parse}, first, sha256.Sum256(first.content), hooks)
+	return reload.Watch(reload.File[Catalogue]{Path: path, Read: read, Parse: Parse}, first, sha256.Sum256(first.content),
+		hooks)
 }

@@ -138,7 +138,8 @@ var statusPhrases = map[string][]string{
 	"406": {"not acceptable"}, "407": {"proxy auth"}, "408": {"request time"}, "409": {"conflict"}, "410": {"gone"},
 	"412": {"precondition"}, "413": {"content too", "request entity", "payload too"}, "415": {"unsupported media"},
 	"422": {"unprocessable"}, "423": {"locked"}, "425": {"too early"}, "429": {"too many"}, "500": {"internal server"},
-	"501": {"not implemented"}, "502": {"bad gateway", "proxy error"}, "503": {"service unav", "service temp", "server unav"},
+	"501": {"not implemented"}, "502": {"bad gateway", "proxy error"},
+	"503": {"service unav", "service temp", "server unav"},
 	"504": {"gateway time"},
 }
 
@@ -246,7 +247,8 @@ func isTISSCode(s string, from, to int, group bool) bool {
 func withoutList(s string) string {
 	for {
 		rest, word, gap := lastWord(s)
-		if len(word) != 4 && !tissListWords[word] || word == "" || !tissListWords[word] && !isNumber(word) || strings.Trim(gap, " ,") != "" {
+		if len(word) != 4 && !tissListWords[word] || word == "" || !tissListWords[word] && !isNumber(word) ||
+			strings.Trim(gap, " ,") != "" {
 			return s
 		}
 		s = rest

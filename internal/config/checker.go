@@ -95,19 +95,23 @@ func (c *checker) consoleAddress(name, value, guard string) string {
 
 // provider is the OpenID provider; nil where none is named.
 func (c *checker) provider(w *workerEnv) *access.Provider {
-	p := &access.Provider{Issuer: w.OidcIssuer, ClientID: w.OidcClientID, RoleClaim: w.OidcRoleClaim, TeamClaim: w.OidcTeamClaim}
+	p := &access.Provider{Issuer: w.OidcIssuer, ClientID: w.OidcClientID, RoleClaim: w.OidcRoleClaim,
+		TeamClaim: w.OidcTeamClaim}
 	if p.Issuer == "" && p.ClientID == "" && w.OidcClientSecretFile == "" && p.TeamClaim == "" {
 		return nil
 	}
 	c.url("RETRY_WORKER_OIDC_ISSUER", p.Issuer, "https://…, or http://… on this machine", "https", "http")
-	if u, err := url.Parse(p.Issuer); err == nil && strings.EqualFold(u.Scheme, "http") && !access.IsLoopback(u.Hostname()) {
-		c.add("RETRY_WORKER_OIDC_ISSUER", "a URL that begins with http://", "https://…, since who plays the provider's part lets in whom he likes")
+	if u, err := url.Parse(p.Issuer); err == nil && strings.EqualFold(u.Scheme, "http") &&
+		!access.IsLoopback(u.Hostname()) {
+		c.add("RETRY_WORKER_OIDC_ISSUER", "a URL that begins with http://",
+			"https://…, since who plays the provider's part lets in whom he likes")
 	}
 	if p.ClientID == "" {
 		c.problems = append(c.problems, "RETRY_WORKER_OIDC_CLIENT_ID is missing, expected the id of the provider's client")
 	}
 	if w.OidcClientSecretFile == "" {
-		c.problems = append(c.problems, "RETRY_WORKER_OIDC_CLIENT_SECRET_FILE is missing, expected the file with the client's secret")
+		c.problems = append(c.problems,
+			"RETRY_WORKER_OIDC_CLIENT_SECRET_FILE is missing, expected the file with the client's secret")
 	}
 	p.ClientSecret = c.secret("RETRY_WORKER_OIDC_CLIENT_SECRET", "", "", w.OidcClientSecretFile)
 	return p
@@ -266,8 +270,10 @@ func (c *checker) gateway(z zeebeEnv) string {
 // oauth is nil where no client is configured; what is configured for one is checked all the same.
 func (c *checker) oauth(z zeebeEnv, gateway string) *OAuth {
 	c.url("ZEEBE_AUTHORIZATION_SERVER_URL", z.AuthorizationServerURL, "https://… or http://…", "https", "http")
-	if u, err := url.Parse(z.AuthorizationServerURL); err == nil && u.User != nil { // it stands in logs and in what `check` prints
-		c.add("ZEEBE_AUTHORIZATION_SERVER_URL", "a URL with a user", "one without; the client goes into ZEEBE_CLIENT_ID and ZEEBE_CLIENT_SECRET")
+	// It stands in logs and in what `check` prints.
+	if u, err := url.Parse(z.AuthorizationServerURL); err == nil && u.User != nil {
+		c.add("ZEEBE_AUTHORIZATION_SERVER_URL", "a URL with a user",
+			"one without; the client goes into ZEEBE_CLIENT_ID and ZEEBE_CLIENT_SECRET")
 	}
 	timeout := c.milliseconds("ZEEBE_AUTH_REQUEST_TIMEOUT", z.AuthRequestTimeout, 100, 600_000)
 	if z.ClientID == "" && z.ClientSecret == "" {

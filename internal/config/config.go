@@ -169,8 +169,8 @@ func LoadJournal() (Journal, error) {
 	return j, nil
 }
 
-// Client is what the commands that speak to the API need: where it listens, by RETRY_WORKER_HTTP_ADDR, whether by TLS, as
-// RETRY_WORKER_TLS_CERT_FILE says, and the token to show, by RETRY_WORKER_TOKEN (empty: none).
+// Client is what the commands that speak to the API need: where it listens, by RETRY_WORKER_HTTP_ADDR, whether by TLS,
+// as RETRY_WORKER_TLS_CERT_FILE says, and the token to show, by RETRY_WORKER_TOKEN (empty: none).
 func Client() (addr string, tls bool, token string, err error) {
 	var w workerEnv
 	c := checker{}

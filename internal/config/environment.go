@@ -104,7 +104,8 @@ type Variable struct{ Group, Name, Default, Meaning string }
 
 // Variables returns all settings, those of a group together.
 func Variables() ([]Variable, error) {
-	const row = "{{range .}}{{.Tags.Get \"group\"}}\t{{usage_key .}}\t{{usage_default .}}\t{{usage_description .}}\n{{end}}"
+	const row = "{{range .}}{{.Tags.Get \"group\"}}\t{{usage_key .}}\t{{usage_default .}}\t{{usage_description " +
+		".}}\n{{end}}"
 	var rows strings.Builder
 	for prefix, env := range settingsGroups() {
 		if err := envconfig.Usagef(prefix, env, &rows, row); err != nil {

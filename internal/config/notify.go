@@ -81,13 +81,15 @@ func (c *checker) notify(w *workerEnv) Notify {
 	return n
 }
 
-const smtpForms = "smtp://USER@HOST:587 or smtps://USER@HOST:465; the password goes into a file (RETRY_WORKER_SMTP_PASSWORD_FILE)"
+const smtpForms = "smtp://USER@HOST:587 or smtps://USER@HOST:465; the password goes into a file " +
+	"(RETRY_WORKER_SMTP_PASSWORD_FILE)"
 
 // smtp never shows the URL: somebody may have put a password in it.
 func (c *checker) smtp(w *workerEnv) *SMTP {
 	const name = "RETRY_WORKER_SMTP_URL"
 	if w.SmtpURL == "" {
-		for setting, value := range map[string]string{"RETRY_WORKER_SMTP_PASSWORD_FILE": w.SmtpPasswordFile, "RETRY_WORKER_SMTP_CA_FILE": w.SmtpCaFile} {
+		for setting, value := range map[string]string{"RETRY_WORKER_SMTP_PASSWORD_FILE": w.SmtpPasswordFile,
+			"RETRY_WORKER_SMTP_CA_FILE": w.SmtpCaFile} {
 			if value != "" {
 				c.add(setting, "set", "RETRY_WORKER_SMTP_URL beside it")
 			}
@@ -108,7 +110,8 @@ func (c *checker) smtp(w *workerEnv) *SMTP {
 	case strings.Trim(u.Path, "/") != "" || u.Fragment != "" || strings.ContainsAny(s.User, "\r\n\x00"):
 		c.add(name, "a URL with more than user, host, port and tls", smtpForms)
 	case (s.User != "") != (s.PasswordFile != ""):
-		c.add(name, "a user without a password file, or the other way round", "both, RETRY_WORKER_SMTP_PASSWORD_FILE and USER@ in the URL, or neither")
+		c.add(name, "a user without a password file, or the other way round",
+			"both, RETRY_WORKER_SMTP_PASSWORD_FILE and USER@ in the URL, or neither")
 	}
 	s.Port = c.smtpPort(name, u)
 	s.Encryption = c.encryption(name, u, s)
@@ -131,8 +134,8 @@ func (c *checker) smtpPort(name string, u *url.URL) int {
 	return port
 }
 
-// encryption is required unless the server is on this machine, or somebody says otherwise; a password is never sent in the
-// clear to another one.
+// encryption is required unless the server is on this machine, or somebody says otherwise; a password is never sent in
+// the clear to another one.
 func (c *checker) encryption(name string, u *url.URL, s *SMTP) Encryption {
 	query := u.Query()
 	asked := Encryption(query.Get("tls"))
@@ -141,7 +144,8 @@ func (c *checker) encryption(name string, u *url.URL, s *SMTP) Encryption {
 	local := isLoopback(s.Host)
 	switch {
 	case len(query) > 0 || !slices.Contains(known, asked):
-		c.add(name, "a URL with "+strconv.Quote("?"+u.RawQuery), "nothing behind the port but ?tls=required, ?tls=opportunistic or ?tls=none")
+		c.add(name, "a URL with "+strconv.Quote("?"+u.RawQuery),
+			"nothing behind the port but ?tls=required, ?tls=opportunistic or ?tls=none")
 	case strings.EqualFold(u.Scheme, "smtps"):
 		if asked != "" {
 			c.add(name, "smtps:// with ?tls=", "smtps:// alone, which is TLS from the first byte on")
@@ -167,12 +171,15 @@ func isLoopback(host string) bool {
 
 func (c *checker) sender(name, value string) mail.Address {
 	if value == "" {
-		c.add(name, "missing", "the address that e-mail comes from, as RETRY_WORKER_SMTP_URL is set, such as retry-worker@hospital.example")
+		c.add(name, "missing", "the address that e-mail comes from, as RETRY_WORKER_SMTP_URL is set, such as "+
+			"retry-worker@hospital.example")
 		return mail.Address{}
 	}
 	a, err := mail.ParseAddress(value)
-	if err != nil || strings.ContainsFunc(a.Address, func(r rune) bool { return r <= ' ' || r > '~' }) || strings.ContainsAny(a.Address, `"<>`) {
-		c.add(name, strconv.Quote(value), "an address such as retry-worker@hospital.example, or Retry Worker <retry-worker@hospital.example>")
+	if err != nil || strings.ContainsFunc(a.Address, func(r rune) bool { return r <= ' ' || r > '~' }) ||
+		strings.ContainsAny(a.Address, `"<>`) {
+		c.add(name, strconv.Quote(value),
+			"an address such as retry-worker@hospital.example, or Retry Worker <retry-worker@hospital.example>")
 		return mail.Address{}
 	}
 	return *a

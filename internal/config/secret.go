@@ -16,8 +16,9 @@ const defaultDatabase = "sqlite:retry-worker.db"
 // maxSecretBytes of a file that holds a secret.
 const maxSecretBytes = 64 << 10
 
-// secret is a value that may stand in a file instead: Docker and Kubernetes hand secrets over as files, and a variable is
-// seen by whoever may look at the process. preset is what value is where nobody set it. White space around it is none of it.
+// secret is a value that may stand in a file instead: Docker and Kubernetes hand secrets over as files, and a variable
+// is seen by whoever may look at the process. preset is what value is where nobody set it. White space around it is
+// none of it.
 func (c *checker) secret(name, value, preset, file string) string {
 	if file == "" {
 		return value

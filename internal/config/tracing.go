@@ -2,8 +2,8 @@ package config
 
 import "retry-worker/internal/tracing"
 
-// otelEnv are the standard names of OpenTelemetry that decide whether, and by which protocol, traces are sent; all others
-// (endpoint, certificates, headers, sampler, service name, …) are read where they are used.
+// otelEnv are the standard names of OpenTelemetry that decide whether, and by which protocol, traces are sent; all
+// others (endpoint, certificates, headers, sampler, service name, …) are read where they are used.
 type otelEnv struct {
 	SDKDisabled                string `group:"Traces" envconfig:"SDK_DISABLED" default:"false" desc:"true: no traces whatever the others say"`
 	TracesExporter             string `envconfig:"TRACES_EXPORTER" desc:"otlp: send traces; none: do not; empty: where an endpoint is named"`

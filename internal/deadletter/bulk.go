@@ -77,7 +77,8 @@ func (s *Service) outdated(ctx context.Context, c BulkCommand, planned, now seen
 		which = ", not the same ones"
 	}
 	return refuse(PlanOutdated,
-		"%d dead letters were planned, %d of those are open now%s, and %d came since; plan again", planned.n, now.n, which, all.seen.n-now.n)
+		"%d dead letters were planned, %d of those are open now%s, and %d came since; plan again", planned.n, now.n, which,
+		all.seen.n-now.n)
 }
 
 // steerable says in which states a run must be for a verb.

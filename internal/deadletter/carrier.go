@@ -280,8 +280,10 @@ func (c *carrier) finish() error {
 
 // fields of every line of the log about the run.
 func (c *carrier) fields(event string, more ...zap.Field) []zap.Field {
-	return append([]zap.Field{zap.String("event", event), zap.String("run", c.run.ID), zap.String("action", string(c.run.Action)),
-		zap.Int64("perMinute", c.run.PerMinute), zap.Int64("total", c.run.Total), zap.Int64("planned", c.run.Counts[journal.BulkPlanned])}, more...)
+	return append([]zap.Field{zap.String("event", event), zap.String("run", c.run.ID),
+		zap.String("action", string(c.run.Action)),
+		zap.Int64("perMinute", c.run.PerMinute), zap.Int64("total", c.run.Total),
+		zap.Int64("planned", c.run.Counts[journal.BulkPlanned])}, more...)
 }
 
 // gather has all dead letters of the run in it before the first is decided, a few at a time: others write between.

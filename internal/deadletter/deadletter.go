@@ -105,7 +105,9 @@ type Service struct {
 
 // New returns a Service over store that records in memory. policies gives those in force. engineUp tells since when the
 // engine answers this worker; the zero time where it does not.
-func New(store Store, memory *journal.Journal, policies func() decision.Policies, now, engineUp func() time.Time) *Service {
+func New(
+	store Store, memory *journal.Journal, policies func() decision.Policies, now, engineUp func() time.Time,
+) *Service {
 	return &Service{store, memory, policies, now, engineUp}
 }
 

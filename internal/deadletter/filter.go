@@ -52,7 +52,8 @@ type Query struct {
 
 // NewQuery reads a filter and a cursor; limit is held in 1 to MostItems. The error is ErrBadCursor.
 func NewQuery(f journal.DeadLetterFilter, cursor string, limit int) (*Query, error) {
-	p := &Query{Filter: f, Before: math.MaxInt64, Limit: min(max(limit, 1), MostItems), Since: math.MinInt64, Until: math.MaxInt64}
+	p := &Query{Filter: f, Before: math.MaxInt64, Limit: min(max(limit, 1), MostItems), Since: math.MinInt64,
+		Until: math.MaxInt64}
 	p.age()
 	switch state := journal.DeadLetterState(f.State); {
 	case state == "":
@@ -114,7 +115,8 @@ func (p *Query) search() {
 func (p *Query) Finds(f *journal.Fingerprint) bool {
 	for _, word := range p.Words {
 		reason := string(f.Reason)
-		if !strings.Contains(f.Pattern, word) && !strings.Contains(reason, word) && !strings.Contains(reason, strings.ToUpper(word)) {
+		if !strings.Contains(f.Pattern, word) && !strings.Contains(reason, word) &&
+			!strings.Contains(reason, strings.ToUpper(word)) {
 			return false
 		}
 	}
@@ -149,7 +151,8 @@ func (p *Query) resume(text string) error {
 // list names a list of that kind that the filter lets through.
 func (p *Query) list(kind string) []byte {
 	f, name := &p.Filter, []byte(kind)
-	for _, part := range [...]string{string(p.States[0]), string(p.States[len(p.States)-1]), f.Policy, string(f.Team), string(f.Reason),
+	for _, part := range [...]string{string(p.States[0]), string(p.States[len(p.States)-1]), f.Policy, string(f.Team),
+		string(f.Reason),
 		f.Query, f.Fingerprint} {
 		name = appendText(name, part)
 	}

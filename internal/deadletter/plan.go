@@ -140,7 +140,8 @@ func (s *Service) plan(ctx context.Context, c BulkCommand, through int64) (*plan
 	if err != nil {
 		return nil, fmt.Errorf("sum up dead letters: %w", err)
 	}
-	p := &planner{Plan: Plan{Command: c, Refused: []RefusedCount{}, Tallies: []ReadyCount{}}, policies: s.policies(), early: up.IsZero() || now.Sub(up) < ExpectedFor,
+	p := &planner{Plan: Plan{Command: c, Refused: []RefusedCount{}, Tallies: []ReadyCount{}}, policies: s.policies(),
+		early:   up.IsZero() || now.Sub(up) < ExpectedFor,
 		refused: map[RefusedCount]int64{}, ready: map[ReadyCount]int64{}, seen: seen{through: upTo, run: run}}
 	for i := range tallies {
 		p.add(&tallies[i])
@@ -200,7 +201,8 @@ func (p *planner) refusal(t *Tally) *Refusal {
 			"all their retries are made; set forceRetry for one more, and fresh with it for the whole ladder again")
 	case c.When == Backoff && p.policies[t.Policy] == nil:
 		return refuse(PolicyNotFound,
-			"policy %.60q is no longer in the catalogue, so its backoff is not known; retry with when now, or add the policy again", t.Policy)
+			"policy %.60q is no longer in the catalogue, so its backoff is not known; retry with when now, or add the policy "+
+				"again", t.Policy)
 	}
 	return nil
 }
@@ -255,7 +257,8 @@ type Sums map[Tally]*Tally
 // not come to it yet.
 func (s Sums) Add(d *journal.DeadLetter, policy string, recent time.Time, busy bool) {
 	s.Merge(Tally{Policy: policy, Team: d.Team, Reason: d.Reason, AtLimit: d.RetryCount >= d.MaxRetries, Waits: d.Waits(),
-		Gone: d.Delivery == journal.DeliveryNobody, Recent: recent.IsZero() || journal.Milli(d.CreatedAt) >= journal.CeilMilli(recent), Busy: busy,
+		Gone: d.Delivery == journal.DeliveryNobody, Recent: recent.IsZero() ||
+			journal.Milli(d.CreatedAt) >= journal.CeilMilli(recent), Busy: busy,
 		N: 1, Oldest: d.CreatedAt, Newest: d.CreatedAt, Sum: d.Record})
 }
 
@@ -323,7 +326,8 @@ func (s seen) token(c *BulkCommand) string {
 func seal(seen []byte, c *BulkCommand) []byte {
 	f := &c.Filter
 	named, _ := json.Marshal([]any{ // of strings, numbers and truths, which cannot fail
-		"bulk plan 2", seen, c.Action, f.Policy, f.Team, f.Reason, f.Fingerprint, f.Query, f.Since.UnixMilli(), f.Until.UnixMilli(),
+		"bulk plan 2", seen, c.Action, f.Policy, f.Team, f.Reason, f.Fingerprint, f.Query, f.Since.UnixMilli(),
+		f.Until.UnixMilli(),
 		c.Force, c.Fresh, c.When, c.PerMinute,
 	})
 	sum := sha256.Sum256(named)
@@ -333,13 +337,15 @@ func seal(seen []byte, c *BulkCommand) []byte {
 // readToken is what was seen for c; the *review.Refusal of what is no token of it.
 func readToken(token string, c *BulkCommand) (seen, error) {
 	b, err := base64.RawURLEncoding.Strict().DecodeString(token)
-	if err != nil || len(b) != tokenBytes || base64.RawURLEncoding.EncodeToString(b) != token { // line breaks are passed over
+	// Line breaks are passed over.
+	if err != nil || len(b) != tokenBytes || base64.RawURLEncoding.EncodeToString(b) != token {
 		return seen{}, refuse(InvalidPlan,
 			"the token is not one that a plan gave; plan first, and start with the plan's token")
 	}
 	if string(b[seenBytes:]) != string(seal(b[:seenBytes], c)) {
 		return seen{}, refuse(InvalidPlan,
-			"the token is of another plan: action, filter, forceRetry, fresh, when and perMinute must be those that were planned")
+			"the token is of another plan: action, filter, forceRetry, fresh, when and perMinute must be those that were "+
+				"planned")
 	}
 	at := func(i int) int64 { return int64(binary.BigEndian.Uint64(b[8*i:])) }
 	return seen{at(0), at(1), at(2), uuid.UUID(b[3*8 : seenBytes])}, nil

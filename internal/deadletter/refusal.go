@@ -96,7 +96,8 @@ func settled(by *journal.DecidedError) *Refusal {
 	}
 	return &Refusal{
 		Code: InvalidRetryState, By: by.By, At: by.At, State: by.State,
-		Message: fmt.Sprintf("the dead letter is %s since %s%s; only an open one can be decided on", by.State, decision.Instant(by.At), who),
+		Message: fmt.Sprintf("the dead letter is %s since %s%s; only an open one can be decided on", by.State,
+			decision.Instant(by.At), who),
 	}
 }
 
@@ -104,10 +105,12 @@ func settled(by *journal.DecidedError) *Refusal {
 func unattended(d *Item) *Refusal {
 	r := &Refusal{
 		Code: InvalidRetryState, State: d.State,
-		Message: "no process waits for this dead letter, so nothing would carry a retry out; start the process again for its subject, or discard it",
+		Message: "no process waits for this dead letter, so nothing would carry a retry out; start the process again for " +
+			"its subject, or discard it",
 	}
 	if d.Process == Expected {
-		r.Message = "the process has not come to its review task yet, so nothing would carry a retry out; try again in a minute, or discard it"
+		r.Message = "the process has not come to its review task yet, so nothing would carry a retry out; try again in a " +
+			"minute, or discard it"
 	}
 	return r
 }

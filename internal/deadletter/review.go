@@ -110,7 +110,8 @@ func (s *Service) Retry(ctx context.Context, c Command) (Item, error) {
 		return Item{}, err
 	}
 	return s.record(ctx, &d, &journal.Review{
-		Subject: d.Subject, DeadLetter: d.ID, Force: c.Force, Fresh: c.Fresh, Policy: s.policies()[d.Subject.Policy], Delay: delay,
+		Subject: d.Subject, DeadLetter: d.ID, Force: c.Force, Fresh: c.Fresh, Policy: s.policies()[d.Subject.Policy],
+		Delay:  delay,
 		Reason: c.Reason, By: c.By, Run: c.Run,
 	})
 }
@@ -148,7 +149,8 @@ func (s *Service) delay(ctx context.Context, c *Command, d *Item) (time.Duration
 	policy := s.policies()[d.Subject.Policy]
 	if policy == nil {
 		return 0, refuse(PolicyNotFound,
-			"policy %.60q is no longer in the catalogue, so its backoff is not known; retry with when now, or add the policy again", d.Subject.Policy)
+			"policy %.60q is no longer in the catalogue, so its backoff is not known; retry with when now, or add the policy "+
+				"again", d.Subject.Policy)
 	}
 	own, err := s.ownPolicy(ctx, policy, d)
 	if err != nil {

@@ -68,7 +68,10 @@ type Runner struct {
 
 // NewRunner prepares a Runner; Run starts it. engineUp tells since when the engine answers this process; the zero
 // time where it does not: nothing is decided then.
-func NewRunner(items BulkStore, decide Decider, memory *journal.Journal, c clock.Clock, engineUp func() time.Time, hooks Hooks, log *zap.Logger) *Runner {
+func NewRunner(
+	items BulkStore, decide Decider, memory *journal.Journal, c clock.Clock, engineUp func() time.Time, hooks Hooks,
+	log *zap.Logger,
+) *Runner {
 	return &Runner{items, decide, memory, c, engineUp, hooks, log}
 }
 

@@ -90,8 +90,8 @@ func (p *Policy) draw(subject string, count int64) float64 {
 	return float64(binary.BigEndian.Uint64(sum[:8])>>(64-bits)) / (1 << bits)
 }
 
-// Rung is one retry of a policy's ladder: the shortest, the nominal and the longest wait before it, and the same counted
-// from the first failure on.
+// Rung is one retry of a policy's ladder: the shortest, the nominal and the longest wait before it, and the same
+// counted from the first failure on.
 type Rung struct {
 	// Retry number, from 1.
 	Retry                                    int64
@@ -113,7 +113,8 @@ func (p *Policy) Ladder(own OwnPolicy) []Rung {
 			Retry: n + 1, Earliest: rule.After(0, n).Delay, Nominal: rule.After(0.5, n).Delay,
 			Latest: rule.After(math.Nextafter(1, 0), n).Delay,
 		}
-		r.SumOfEarliest, r.SumOfNominal, r.SumOfLatest = add(sum.SumOfEarliest, r.Earliest), add(sum.SumOfNominal, r.Nominal), add(sum.SumOfLatest, r.Latest)
+		r.SumOfEarliest, r.SumOfNominal, r.SumOfLatest = add(sum.SumOfEarliest, r.Earliest), add(sum.SumOfNominal, r.Nominal),
+			add(sum.SumOfLatest, r.Latest)
 		if p.TotalLimit > 0 && r.SumOfEarliest > p.TotalLimit {
 			break
 		}
@@ -130,9 +131,9 @@ func add(a, b time.Duration) time.Duration {
 	return a + b
 }
 
-// Manual is the backoff of a retry that a person asks for (R17), after count retries made: p's own, with the draw that the
-// same retry would have had (R6). Beyond the ladder its last delay holds (R14: 30 s for failed-job). own is the policy
-// that the job brought, if any. The total limit (R20) binds the worker, not a person.
+// Manual is the backoff of a retry that a person asks for (R17), after count retries made: p's own, with the draw that
+// the same retry would have had (R6). Beyond the ladder its last delay holds (R14: 30 s for failed-job). own is the
+// policy that the job brought, if any. The total limit (R20) binds the worker, not a person.
 func (p *Policy) Manual(subject string, own OwnPolicy, count int64) Backoff {
 	_, rule := p.Limits(own)
 	return rule.After(p.draw(subject, count), count)

@@ -114,7 +114,8 @@ func Minutes(d time.Duration) int64 {
 // ShouldRetry tells whether another try is scheduled.
 func (d *Decision) ShouldRetry() bool { return d.Outcome == Retry }
 
-// Presumes reports whether the error looks permanent, by its Reason and MatchedRule, and is tried again to be sure (R25).
+// Presumes reports whether the error looks permanent, by its Reason and MatchedRule, and is tried again to be sure
+// (R25).
 func (d *Decision) Presumes() bool { return d.ErrorClassification == Unknown && d.MatchedRule != "" }
 
 // Decide applies policy p to failure f at instant now, in R1's order: the limit, an empty error,
@@ -143,7 +144,8 @@ func Decide(f *Failure, p *Policy, past Past, now time.Time) Decision {
 
 	switch {
 	case d.RetryCount >= maxRetries: // BIL-005-V1, R10
-		d.giveUp(MaxRetriesExceeded, ReasonMaxRetries, p.LimitTeam, "Maximum of "+strconv.FormatInt(maxRetries, 10)+" retries reached")
+		d.giveUp(MaxRetriesExceeded, ReasonMaxRetries, p.LimitTeam,
+			"Maximum of "+strconv.FormatInt(maxRetries, 10)+" retries reached")
 	case f.Error == "" && p.EmptyError == RejectEmptyError: // BIL-005-V4, BIL-004-V6, R11
 		return reject(d, f.errorRejection(p))
 	case d.ErrorClassification == Permanent: // BIL-005-V2, R2
@@ -190,8 +192,8 @@ func (d *Decision) schedule(p *Policy, backoff *BackoffRule, f *Failure) {
 	d.plan(p, f)
 }
 
-// plan sets when the retry is made: after the backoff, or when the destination opens (R29). It gives up where that is later
-// than the claim's deadline, or the total limit allows.
+// plan sets when the retry is made: after the backoff, or when the destination opens (R29). It gives up where that is
+// later than the claim's deadline, or the total limit allows.
 func (d *Decision) plan(p *Policy, f *Failure) {
 	wanted := d.AnalysedAt.Add(d.Backoff.Delay)
 	d.NextRetryTime = p.Open(f.Destination, d.SubjectID, d.RetryCount, wanted, f.Deadline)
@@ -214,7 +216,8 @@ func (d *Decision) plan(p *Policy, f *Failure) {
 	if d.ErrorClassification == Transient {
 		kind = "Transient"
 	}
-	d.RetryReason = kind + " error, retry " + strconv.FormatInt(d.RetryCount, 10) + " of " + strconv.FormatInt(d.MaxRetries, 10)
+	d.RetryReason = kind + " error, retry " + strconv.FormatInt(d.RetryCount, 10) + " of " +
+		strconv.FormatInt(d.MaxRetries, 10)
 	if moved {
 		d.RetryReason += "; closed at " + Instant(wanted) + ": " + p.Opening(f.Destination).Calendar.Why(wanted)
 	}

@@ -184,7 +184,8 @@ func (p *Policy) classify(f *Failure, status int) classify.Match {
 		match = p.Rules.Classify(f.Error, status)
 	}
 	if f.Own.NonRetryable && (match.Class != Permanent || match.Presumed()) {
-		return classify.Match{Class: Permanent, Rank: classify.SpecifiedPermanent, Name: NonRetryableRule, Reason: ReasonNonRetryable, Team: p.LimitTeam}
+		return classify.Match{Class: Permanent, Rank: classify.SpecifiedPermanent, Name: NonRetryableRule,
+			Reason: ReasonNonRetryable, Team: p.LimitTeam}
 	}
 	return match
 }
@@ -235,7 +236,8 @@ const (
 // RejectionCodes lists every code, for metrics that start at 0.
 func RejectionCodes() []RejectionCode {
 	return []RejectionCode{UnknownPolicy, InvalidClaimID, InvalidID, InvalidRetryCount,
-		InvalidLastSubmissionTime, InvalidHTTPStatus, InvalidRetryPolicy, InvalidErrorMessage, InvalidOutcome, InvalidVariables}
+		InvalidLastSubmissionTime, InvalidHTTPStatus, InvalidRetryPolicy, InvalidErrorMessage, InvalidOutcome,
+		InvalidVariables}
 }
 
 // Rejection says which input was refused, what was found and what was expected (R11). Found may hold

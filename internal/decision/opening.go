@@ -54,8 +54,8 @@ func (o Opening) wholeMinutes(from, at, until time.Time) time.Time {
 	return at
 }
 
-// TimeLimit returns until when the total limit lets retries be made of what failed first at an instant: hours in which its
-// destination is closed do not count (R27). Zero is no limit.
+// TimeLimit returns until when the total limit lets retries be made of what failed first at an instant: hours in which
+// its destination is closed do not count (R27). Zero is no limit.
 func (p *Policy) TimeLimit(destination string, first time.Time) time.Time {
 	if p.TotalLimit == 0 {
 		return time.Time{}

@@ -9,8 +9,8 @@ import (
 
 // OwnVariables name the variables in which a job brings its own RetryPolicy (UC-004, R15).
 type OwnVariables struct {
-	// MaxAttempts is a whole number from 1 to 1000: the first try and the retries. Absent: no RetryPolicy, the first failure
-	// is final (FA-004.1).
+	// MaxAttempts is a whole number from 1 to 1000: the first try and the retries. Absent: no RetryPolicy, the first
+	// failure is final (FA-004.1).
 	MaxAttempts string
 	// Delay between two attempts: an ISO 8601 duration, or a number of milliseconds; 0 is taken as 1 s. Absent: the
 	// policy's backoff.
@@ -50,7 +50,8 @@ func (p *Policy) readOwn(v Variables) (own OwnPolicy, r *Rejection) {
 	var ok bool
 	if v.MaxAttempts.given() {
 		if own.MaxAttempts, ok = v.MaxAttempts.whole(); !ok || own.MaxAttempts < 1 || own.MaxAttempts > maxAttempts {
-			return own, &Rejection{InvalidRetryPolicy, p.Own.MaxAttempts, v.MaxAttempts.describe(), "a whole number from 1 to 1000, or none (no retry policy)"}
+			return own, &Rejection{InvalidRetryPolicy, p.Own.MaxAttempts, v.MaxAttempts.describe(),
+				"a whole number from 1 to 1000, or none (no retry policy)"}
 		}
 	}
 	if v.Delay.given() {
@@ -103,7 +104,8 @@ func (v Value) duration() (time.Duration, bool) {
 }
 
 // isoDuration is an ISO 8601 duration without years and months, whose length is not known: PT30S, P1DT12H, PT0.5S.
-var isoDuration = regexp.MustCompile(strings.ReplaceAll(`^P(?:#W)?(?:#D)?(?:T(?:#H)?(?:#M)?(?:#S)?)?$`, "#", `([0-9]+(?:[.,][0-9]+)?)`))
+var isoDuration = regexp.MustCompile(strings.ReplaceAll(`^P(?:#W)?(?:#D)?(?:T(?:#H)?(?:#M)?(?:#S)?)?$`, "#",
+	`([0-9]+(?:[.,][0-9]+)?)`))
 
 // isoUnits are those of its figures, in their order.
 var isoUnits = [...]time.Duration{7 * 24 * time.Hour, 24 * time.Hour, time.Hour, time.Minute, time.Second}

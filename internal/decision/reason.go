@@ -24,7 +24,8 @@ const (
 // ruleReasons are those a rule may give: the codes of RN-BIL-005 and RN-BIL-004, then what they have no code for.
 var ruleReasons = []Reason{
 	"INVALID_PATIENT_DATA", "INSURANCE_EXPIRED", "AUTHORIZATION_DENIED", "DUPLICATE_CLAIM", "INVALID_PROCEDURE_CODE",
-	"TIMEOUT", "CONNECTION_ERROR", "SERVICE_UNAVAILABLE", "NETWORK_ERROR", "TEMPORARY_ERROR", "RATE_LIMIT", "SERVER_ERROR", "503", "504",
+	"TIMEOUT", "CONNECTION_ERROR", "SERVICE_UNAVAILABLE", "NETWORK_ERROR", "TEMPORARY_ERROR", "RATE_LIMIT", "SERVER_ERROR",
+	"503", "504",
 
 	"POSSIBLY_ACCEPTED",   // the other side may have it already: ask, do not resend
 	"DEFERRED",            // waits for a date or a person
@@ -44,7 +45,8 @@ func RuleReasons() []Reason { return slices.Clone(ruleReasons) }
 
 // Reasons lists the whole set.
 func Reasons() []Reason {
-	return append([]Reason{ReasonMaxRetries, ReasonTimeLimit, ReasonDeadline, ReasonUnknown, ReasonEmptyError, ReasonReported, ReasonNonRetryable}, ruleReasons...)
+	return append([]Reason{ReasonMaxRetries, ReasonTimeLimit, ReasonDeadline, ReasonUnknown, ReasonEmptyError,
+		ReasonReported, ReasonNonRetryable}, ruleReasons...)
 }
 
 // What is classify's, under the names that the business rules have for it.

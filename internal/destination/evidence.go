@@ -50,8 +50,8 @@ func (e *Evidence) fail(now time.Time) {
 // answer ends the failures in a row.
 func (e *Evidence) answer() { e.Streak, e.StreakSince = nil, time.Time{} }
 
-// counts returns the admissions and failures of the window. A failure whose admission was not counted, or longer ago, was
-// one all the same.
+// counts returns the admissions and failures of the window. A failure whose admission was not counted, or longer ago,
+// was one all the same.
 func (e *Evidence) counts() (admitted, failed int) {
 	for i := range slots {
 		admitted += e.Admitted[i]

@@ -7,9 +7,9 @@ import (
 
 // Gate is a destination with the claims that wait for it. It is not safe for concurrent use.
 //
-// The one who holds the lease owns the Gates. It makes them of the States that were recorded last and of the claims that
-// are held, tells them what happens by Apply, and calls Due whenever something was told and at Next. It records State
-// where Changed says so, before it carries out what Due returns.
+// The one who holds the lease owns the Gates. It makes them of the States that were recorded last and of the claims
+// that are held, tells them what happens by Apply, and calls Due whenever something was told and at Next. It records
+// State where Changed says so, before it carries out what Due returns.
 type Gate struct {
 	Name     string
 	Settings Settings
@@ -23,8 +23,8 @@ type Gate struct {
 	Replicas int
 }
 
-// sharedFor is how long somebody has waited when all replicas know of it. None lets others through at once then, and who
-// owns the Gates has all of the pace until nobody waits.
+// sharedFor is how long somebody has waited when all replicas know of it. None lets others through at once then, and
+// who owns the Gates has all of the pace until nobody waits.
 const sharedFor = 3 * time.Second
 
 // settings are those that are in force at now.
@@ -102,8 +102,8 @@ func (g *Gate) step(e Event, now time.Time) (a Actions) {
 	return a
 }
 
-// Take takes a State over that was recorded. Claims go no sooner than if one had gone just now: who recorded it may have
-// let one go since.
+// Take takes a State over that was recorded. Claims go no sooner than if one had gone just now: who recorded it may
+// have let one go since.
 func (g *Gate) Take(s State, now time.Time) {
 	g.State, g.Changed, g.Left = s, false, ""
 	g.Wait(now)

@@ -21,8 +21,8 @@ func NewRegistry(configured map[string]Settings, otherwise Settings) *Registry {
 	return &Registry{make(map[string]*Gate), make(map[string]time.Time), configured, otherwise}
 }
 
-// Gate returns the one of that name. A new one may take the place of the one that is idle and empty for the longest time;
-// where none is, it is that of Other.
+// Gate returns the one of that name. A new one may take the place of the one that is idle and empty for the longest
+// time; where none is, it is that of Other.
 func (r *Registry) Gate(name string, now time.Time) *Gate {
 	settings, configured := r.configured[name]
 	if !configured {

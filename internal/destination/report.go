@@ -32,8 +32,8 @@ func FailureEvent(m *classify.Match, claim string, sent time.Time, retryAfter ti
 var retryAfterText = regexp.MustCompile(
 	`(?i)retry[-_ ]?after["']?\s*[:=]?\s*["']?([0-9]{1,9}|[a-z]{3}, [0-9]{2} [a-z]{3} [0-9]{4} [0-9:]{8} GMT)`)
 
-// RetryAfter returns how long a destination asks to wait, of what the variable retryAfter holds or, where that is empty,
-// of an error's text: seconds, or an HTTP date. 0 is nothing.
+// RetryAfter returns how long a destination asks to wait, of what the variable retryAfter holds or, where that is
+// empty, of an error's text: seconds, or an HTTP date. 0 is nothing.
 func RetryAfter(variable, text string, now time.Time) time.Duration {
 	value := strings.TrimSpace(variable)
 	if value == "" {

@@ -106,8 +106,8 @@ type Event interface {
 	apply(m *machine)
 }
 
-// The events. Sent is when the gate let the claim go, zero where that is not known: what was sent before the phase began
-// is no evidence of it.
+// The events. Sent is when the gate let the claim go, zero where that is not known: what was sent before the phase
+// began is no evidence of it.
 type (
 	// Turn asks whether the next of the Waiting claims may go. Canary is the claim to send ahead, should one be due.
 	Turn struct {

@@ -100,7 +100,8 @@ func (m *machine) lost() {
 	}
 }
 
-// grow multiplies the pace of a ramp, unless a person chose it or claims went since the last step and none was answered.
+// grow multiplies the pace of a ramp, unless a person chose it or claims went since the last step and none was
+// answered.
 func (m *machine) grow() {
 	f := &m.Flow
 	if !f.Fixed && (f.Answers > 0 || f.Unanswered == 0) {
@@ -183,8 +184,8 @@ func (m *machine) endRamp(waiting int) {
 	}
 }
 
-// test sends a claim ahead. The next one follows in the probe's time, and later where more canaries went than claims wait
-// for: each costs a try, and finding the destination up a minute sooner is worth that for many, not for a few.
+// test sends a claim ahead. The next one follows in the probe's time, and later where more canaries went than claims
+// wait for: each costs a try, and finding the destination up a minute sooner is worth that for many, not for a few.
 func (m *machine) test(claim string, waiting int) {
 	m.enter(Testing)
 	m.Canary = Canary{Claim: claim, Sent: m.now}

@@ -89,8 +89,8 @@ func auditEvents(o object, a *journal.Attempt) object {
 	return append(o, ']')
 }
 
-// publicBody is an entry's body with its free texts redacted, the engine's keys as texts, and without a bulk run's dead letters;
-// nil where it is no object.
+// publicBody is an entry's body with its free texts redacted, the engine's keys as texts, and without a bulk run's dead
+// letters; nil where it is no object.
 func publicBody(body []byte) []byte {
 	from := json.NewDecoder(bytes.NewReader(body))
 	from.UseNumber() // keys have more digits than a float64 holds

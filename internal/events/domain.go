@@ -50,7 +50,8 @@ func decided(o object, event decision.Event) object {
 		o = o.text("claimId", e.ClaimID).text("errorType", string(e.ErrorType)).text("errorMessage", e.ErrorMessage).
 			text("detectedAt", decision.Instant(e.DetectedAt)).text("severity", string(e.Severity))
 	case decision.SubmissionRetryScheduled:
-		o = o.text("claimId", e.ClaimID).number("retryCount", e.RetryCount).text("errorClassification", string(e.ErrorClassification)).
+		o = o.text("claimId", e.ClaimID).number("retryCount", e.RetryCount).text("errorClassification",
+			string(e.ErrorClassification)).
 			text("nextRetryTime", decision.Instant(e.NextRetryTime)).number("backoffMinutes", e.BackoffMinutes).
 			text("timestamp", decision.Instant(e.Timestamp))
 	case decision.SubmissionRetryExhausted:

@@ -69,7 +69,8 @@ func Publisher(source string, label func(destination string) string) journal.Pub
 	}
 }
 
-// withCleanID is h, or a copy of it where its subject's id holds something personal, which a policy's pattern may let in.
+// withCleanID is h, or a copy of it where its subject's id holds something personal, which a policy's pattern may let
+// in.
 func withCleanID(h *journal.Happening) *journal.Happening {
 	id := clean(h.Subject.ID)
 	if id == h.Subject.ID {
@@ -114,7 +115,8 @@ func (e *envelope) message(eventType string, says data) journal.Message {
 	o := append(e.room[:0], '{').
 		text("specversion", "1.0").text("id", id).text("source", e.source).text("type", eventType)
 	s := e.h.Subject
-	for _, attribute := range [...][2]string{{"subject", s.ID}, {"time", e.time}, {"datacontenttype", "application/json"}, {"tenant", s.Tenant}, {"policy", s.Policy}} {
+	for _, attribute := range [...][2]string{{"subject", s.ID}, {"time", e.time}, {"datacontenttype", "application/json"},
+		{"tenant", s.Tenant}, {"policy", s.Policy}} {
 		if attribute[1] != "" { // an attribute is never empty
 			o = o.text(attribute[0], attribute[1])
 		}

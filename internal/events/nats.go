@@ -48,7 +48,8 @@ type Sink struct {
 func NewSink(address, name string) (*Sink, error) {
 	u, err := url.Parse(address)
 	if err != nil || (u.Scheme != "nats" && u.Scheme != "tls") || u.Hostname() == "" {
-		return nil, errors.New("the events' URL is not one of a NATS server, expected nats://host:4222 or tls://host:4222, with user:password@ before the host where there is one")
+		return nil, errors.New("the events' URL is not one of a NATS server, expected nats://host:4222 or " +
+			"tls://host:4222, with user:password@ before the host where there is one")
 	}
 	return &Sink{url: address, name: name, host: u.Host, preparing: make(chan struct{}, 1)}, nil
 }
@@ -67,8 +68,10 @@ func (s *Sink) Publish(ctx context.Context, m *journal.Message) error {
 	within, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(alive, cancel)()
-	event := &nats.Msg{Subject: Subject(m.Type), Header: nats.Header{"content-type": []string{contentType}}, Data: []byte(m.Body)}
-	_, err = js.PublishMsg(within, event, jetstream.WithMsgID(m.ID), jetstream.WithExpectStream(Stream), jetstream.WithRetryAttempts(0))
+	event := &nats.Msg{Subject: Subject(m.Type), Header: nats.Header{"content-type": []string{contentType}},
+		Data: []byte(m.Body)}
+	_, err = js.PublishMsg(within, event, jetstream.WithMsgID(m.ID), jetstream.WithExpectStream(Stream),
+		jetstream.WithRetryAttempts(0))
 	switch {
 	case err == nil:
 		return nil

@@ -60,7 +60,8 @@ func checkStream(c *jetstream.StreamConfig) error {
 	}
 	for _, subject := range neededSubjects {
 		if !coversAny(c.Subjects, subject) {
-			return fmt.Errorf("the stream %s takes the subjects %q, expected %s among them; add it to the stream, or remove the stream and it is created anew",
+			return fmt.Errorf("the stream %s takes the subjects %q, expected %s among them; add it to the stream, or remove "+
+				"the stream and it is created anew",
 				Stream, c.Subjects, subject)
 		}
 	}

@@ -1,9 +1,9 @@
-// Package gate runs the gates of destinations: it keeps up with what the journal says of them, holds claims that may not
-// go, and lets them go when their turn comes.
+// Package gate runs the gates of destinations: it keeps up with what the journal says of them, holds claims that may
+// not go, and lets them go when their turn comes.
 //
-// Each replica has one Gates, which follows the journal's records, and lets through at once its share of what may go. The
-// one that holds the lease alone acts on the rest: it records what becomes of a destination, releases claims and gives up
-// those that cannot be sent in time.
+// Each replica has one Gates, which follows the journal's records, and lets through at once its share of what may go.
+// The one that holds the lease alone acts on the rest: it records what becomes of a destination, releases claims and
+// gives up those that cannot be sent in time.
 package gate
 
 import (
@@ -137,8 +137,8 @@ func New(o Options) *Gates {
 // claimOf returns the name of a job in the queues and in its destination's records, which must not say whose it is.
 func claimOf(jobKey int64) string { return strconv.FormatInt(jobKey, 10) }
 
-// Admit reports whether a claim may go at once, within this replica's share; deadline is its own, zero for none. The others
-// are held, and the leader releases them.
+// Admit reports whether a claim may go at once, within this replica's share; deadline is its own, zero for none. The
+// others are held, and the leader releases them.
 func (g *Gates) Admit(name string, deadline time.Time) (ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -262,7 +262,8 @@ func (g *Gates) gate(s journal.Subject, e *journal.Entry) {
 
 func (g *Gates) hold(s journal.Subject, h journal.HeldJob) {
 	g.jobs[claimOf(h.JobKey)] = job{h, s}
-	g.registry.Gate(h.Destination, g.Clock.Now()).Hold(destination.Held{Claim: claimOf(h.JobKey), Since: h.Since, Deadline: h.Deadline,
+	g.registry.Gate(h.Destination,
+		g.Clock.Now()).Hold(destination.Held{Claim: claimOf(h.JobKey), Since: h.Since, Deadline: h.Deadline,
 		Limit: h.Limit, RetriesLeft: h.MaxRetries - h.Retries})
 }
 

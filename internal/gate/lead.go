@@ -242,8 +242,8 @@ type step struct {
 	probe      *destination.Probe
 }
 
-// release records what became of the destinations, and lets go whose turn it is. While answers wait, of which waits tells that
-// there may be some, nobody goes: they would come all at once when the engine is back.
+// release records what became of the destinations, and lets go whose turn it is. While answers wait, of which waits
+// tells that there may be some, nobody goes: they would come all at once when the engine is back.
 func (g *Gates) release(ctx context.Context, waits bool) (stillWaits bool, err error) {
 	if waits {
 		if err := g.deliver(ctx, false); err != nil {
@@ -340,7 +340,8 @@ func (g *Gates) said(name string, b *journal.DestinationBody) {
 		write = g.Log.Warn
 	}
 	write("a destination is in another state", zap.String("event", "destination_"+string(b.State.Phase)),
-		zap.String("destination", g.Settings().Label(name)), zap.String("was", string(b.Went)), zap.String("cause", string(b.State.Outage.Cause)))
+		zap.String("destination", g.Settings().Label(name)), zap.String("was", string(b.Went)),
+		zap.String("cause", string(b.State.Outage.Cause)))
 }
 
 // depart records who goes, in their order as far as the journal takes several at once.

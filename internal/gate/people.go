@@ -69,8 +69,8 @@ type Stretch struct {
 	From, Until time.Time
 }
 
-// Traffic is what went to a destination in a time: claims that went at once, were held and were released, and submissions
-// that failed.
+// Traffic is what went to a destination in a time: claims that went at once, were held and were released, and
+// submissions that failed.
 type Traffic struct {
 	From, Until                      time.Time
 	Admitted, Held, Released, Failed int

@@ -117,7 +117,8 @@ func (g *Gates) dueCounts() map[string]*journal.Traffic {
 	defer g.mu.Unlock()
 	due, now := map[string]*journal.Traffic{}, g.Clock.Now()
 	for name, t := range g.traffic {
-		if g.leads && t.Since.Truncate(countEvery).Equal(now.Truncate(countEvery)) || !g.leads && now.Sub(t.Since) < othersCountEvery {
+		if g.leads && t.Since.Truncate(countEvery).Equal(now.Truncate(countEvery)) ||
+			!g.leads && now.Sub(t.Since) < othersCountEvery {
 			continue
 		}
 		due[name] = t

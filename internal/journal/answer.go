@@ -99,7 +99,8 @@ func (d *DeadLetter) variables(delay time.Duration) variables {
 		v.Reason, v.By = reasonSuperseded, settledBy
 	case DeadLetterReprocessing:
 		v.Decision = answerReprocess
-		v.resumption = &resumption{ShouldRetry: true, RetryCount: d.retries(note.Fresh), NextRetryTime: decision.Instant(note.NextRetryTime),
+		v.resumption = &resumption{ShouldRetry: true, RetryCount: d.retries(note.Fresh),
+			NextRetryTime:  decision.Instant(note.NextRetryTime),
 			BackoffMinutes: decision.Minutes(delay), BackoffDuration: decision.ISODuration(delay)}
 	}
 	return v
@@ -114,10 +115,10 @@ func encoded(v any) json.RawMessage {
 	return text
 }
 
-// ReviewSeen notes that the review job of a dead letter came; that it came again is a heartbeat, and no record. Where the
-// dead letter is open no more, the process gets its answer: what was decided, or that nobody decides any longer. It
-// returns the dead letter as it stands then; its Delivery is pending where an answer is on its way. It returns as Analyze
-// does, or with ErrDeadLetterUnknown.
+// ReviewSeen notes that the review job of a dead letter came; that it came again is a heartbeat, and no record. Where
+// the dead letter is open no more, the process gets its answer: what was decided, or that nobody decides any longer. It
+// returns the dead letter as it stands then; its Delivery is pending where an answer is on its way. It returns as
+// Analyze does, or with ErrDeadLetterUnknown.
 func (j *Journal) ReviewSeen(ctx context.Context, r *ReviewJob) (DeadLetter, error) {
 	asked := Lookup{Subject: r.Subject, DeadLetter: r.DeadLetter}
 	return outcomeOf(ctx, j, asked, func(b *batch, h *History, d *DeadLetter) (err error) {
@@ -131,7 +132,8 @@ func (b *batch) seen(r *ReviewJob, h *History) (DeadLetter, error) {
 		return DeadLetter{}, ErrDeadLetterUnknown
 	}
 	d := h.DeadLetter
-	body := &deliveryBody{Delivery: deliveryWaiting, DeadLetter: d.ID, State: d.State, Episode: d.Episode, JobKey: r.JobKey}
+	body := &deliveryBody{Delivery: deliveryWaiting, DeadLetter: d.ID, State: d.State, Episode: d.Episode,
+		JobKey: r.JobKey}
 	switch {
 	case d.State != DeadLetterOpen && d.Answer == 0: // otherwise one is on its way
 		b.answerAgain(r.Subject, h, body)
@@ -169,8 +171,8 @@ type deliveryBody struct {
 }
 
 // Delivered records that the process took an answer, or that the engine knows no process that waits for it, and lets go
-// of the answer's message. What was sent again and found nobody is open again. It may be called again, and late: an answer
-// that is not the last one changes nothing. It returns as Analyze does.
+// of the answer's message. What was sent again and found nobody is open again. It may be called again, and late: an
+// answer that is not the last one changes nothing. It returns as Analyze does.
 func (j *Journal) Delivered(ctx context.Context, a *Answer, taken bool) error {
 	return j.submit(ctx, &item{
 		lookup: Lookup{Subject: a.Subject(), DeadLetter: a.DeadLetter},
@@ -186,7 +188,8 @@ func (j *Journal) Delivered(ctx context.Context, a *Answer, taken bool) error {
 
 func (b *batch) delivered(a *Answer, h *History, taken bool) {
 	d := h.DeadLetter
-	body := &deliveryBody{Delivery: DeliveryTaken, DeadLetter: d.ID, Decision: a.Decision, State: d.State, Episode: d.Episode, JobKey: d.ReviewJobKey}
+	body := &deliveryBody{Delivery: DeliveryTaken, DeadLetter: d.ID, Decision: a.Decision, State: d.State,
+		Episode: d.Episode, JobKey: d.ReviewJobKey}
 	answered := d.Delivery == DeliveryTaken // before: whoever asked again may be gone
 	switch {
 	case d.ReviewJobKey != a.JobKey: // another job came meanwhile, and waits still

@@ -60,7 +60,8 @@ const (
 
 // BulkOutcomes lists every outcome.
 func BulkOutcomes() []BulkOutcome {
-	return []BulkOutcome{BulkPlanned, BulkRefused, BulkDecided, BulkTaken, BulkNobody, BulkRecovered, BulkDeadAgain, BulkSuperseded, BulkDiscarded}
+	return []BulkOutcome{BulkPlanned, BulkRefused, BulkDecided, BulkTaken, BulkNobody, BulkRecovered, BulkDeadAgain,
+		BulkSuperseded, BulkDiscarded}
 }
 
 // DeadLetterFilter chooses dead letters. Its zero value lets the open ones through.
@@ -111,8 +112,8 @@ type BulkRun struct {
 	ChangedBy string    `json:"changedBy,omitempty"`
 	ChangedAt time.Time `json:"changedAt,omitzero"`
 	CreatedAt time.Time `json:"createdAt,omitzero"`
-	// StartedAt is when all of its dead letters were in it, so that the first could be decided; EndedAt when nothing was left
-	// to decide; the zero time before.
+	// StartedAt is when all of its dead letters were in it, so that the first could be decided; EndedAt when nothing was
+	// left to decide; the zero time before.
 	StartedAt time.Time `json:"startedAt,omitzero"`
 	EndedAt   time.Time `json:"endedAt,omitzero"`
 	// Begun is the record of its start, Gathered the one up to which dead letters are in it.
@@ -124,7 +125,8 @@ type BulkRun struct {
 	Counts map[BulkOutcome]int64 `json:"-"`
 }
 
-// BulkItem is one dead letter of a bulk run. It goes with its run: when that has ended, and the record of its start is purged.
+// BulkItem is one dead letter of a bulk run. It goes with its run: when that has ended, and the record of its start is
+// purged.
 type BulkItem struct {
 	// Number in the run, from 1 on, the oldest dead letter first.
 	Number     int64       `json:"number"`
@@ -162,8 +164,8 @@ const (
 	BulkPause  BulkVerb = "pause"
 	BulkResume BulkVerb = "resume"
 	BulkCancel BulkVerb = "cancel"
-	// BulkFinish is the worker's own: nothing is left to decide. So are the others: dead letters are added, one is refused,
-	// the run rests.
+	// BulkFinish is the worker's own: nothing is left to decide. So are the others: dead letters are added, one is
+	// refused, the run rests.
 	BulkFinish BulkVerb = "finish"
 	bulkGather BulkVerb = "gather"
 	bulkRefuse BulkVerb = "refuse"
@@ -182,9 +184,10 @@ type BulkStep struct {
 
 // Gatherer adds dead letters to bulk runs. Its errors hold a *StoreError.
 type Gatherer interface {
-	// GatherBulkItems adds the next of a run's dead letters to it, at most limit (1 to 1000), in one short transaction, the
-	// oldest first, as step says; one that is open no longer is not added. done tells that all are there, or that the run has
-	// ended or is not known: it is running then where it was preparing; one that a person has paused meanwhile is gathered all
-	// the same, and stays paused. It may be called by several at once.
-	GatherBulkItems(ctx context.Context, run string, limit int, step func(Head, *Gathering) *Changes) (done bool, err error)
+	// GatherBulkItems adds the next of a run's dead letters to it, at most limit (1 to 1000), in one short transaction,
+	// the oldest first, as step says; one that is open no longer is not added. done tells that all are there, or that the
+	// run has ended or is not known: it is running then where it was preparing; one that a person has paused meanwhile is
+	// gathered all the same, and stays paused. It may be called by several at once.
+	GatherBulkItems(ctx context.Context, run string, limit int, step func(Head, *Gathering) *Changes) (done bool,
+		err error)
 }

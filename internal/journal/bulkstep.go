@@ -32,9 +32,10 @@ func (e *BulkStateError) Is(target error) bool { return target == ErrInvalidRunS
 // MaxPerMinute dead letters are decided by a bulk run in a minute at most.
 const MaxPerMinute = 6000
 
-// Bulk records a step of a whole bulk run, with an entry of the audit, and returns the run as it stands then. It returns as
-// Analyze does, or ErrBulkRunUnknown or a *BulkStateError, which says why the step is not possible: pause needs a run that is preparing or running, resume one that is paused, cancel one
-// that has not ended, finish one that is running with nothing planned; a start an id that is new.
+// Bulk records a step of a whole bulk run, with an entry of the audit, and returns the run as it stands then. It
+// returns as Analyze does, or ErrBulkRunUnknown or a *BulkStateError, which says why the step is not possible: pause
+// needs a run that is preparing or running, resume one that is paused, cancel one that has not ended, finish one that
+// is running with nothing planned; a start an id that is new.
 func (j *Journal) Bulk(ctx context.Context, s *BulkStep) (BulkRun, error) {
 	return outcomeOf(ctx, j, Lookup{Run: s.Run.ID}, func(b *batch, h *History, done *BulkRun) (err error) {
 		if h.Run != nil && done.ID != "" && h.Run.stands(done) {
@@ -47,7 +48,8 @@ func (j *Journal) Bulk(ctx context.Context, s *BulkStep) (BulkRun, error) {
 
 // stands tells whether the run is in the state that a step brought another to.
 func (r *BulkRun) stands(as *BulkRun) bool {
-	return r.State == as.State && r.CreatedAt.Equal(as.CreatedAt) && r.ChangedAt.Equal(as.ChangedAt) && r.EndedAt.Equal(as.EndedAt)
+	return r.State == as.State && r.CreatedAt.Equal(as.CreatedAt) && r.ChangedAt.Equal(as.ChangedAt) &&
+		r.EndedAt.Equal(as.EndedAt)
 }
 
 // bulk applies a step; known is the run as it stands, nil where there is none.
@@ -65,11 +67,13 @@ func (b *batch) bulk(s *BulkStep, known *BulkRun) (BulkRun, error) {
 	if !ok {
 		return BulkRun{}, &BulkStateError{known.State}
 	}
-	return b.stepped(known, &bulkBody{Run: known.ID, Verb: s.Verb, By: by, State: to, Action: known.Action, Total: known.Total, Counts: known.Counts}), nil
+	return b.stepped(known,
+		&bulkBody{Run: known.ID, Verb: s.Verb, By: by, State: to, Action: known.Action, Total: known.Total,
+			Counts: known.Counts}), nil
 }
 
-// after is the state that a step leads to; false where the run does not allow it. One that was paused before all of its dead
-// letters were in it goes on preparing.
+// after is the state that a step leads to; false where the run does not allow it. One that was paused before all of its
+// dead letters were in it goes on preparing.
 func (r *BulkRun) after(v BulkVerb) (BulkState, bool) {
 	switch v {
 	case BulkPause:
@@ -88,8 +92,8 @@ func (r *BulkRun) after(v BulkVerb) (BulkState, bool) {
 	}
 }
 
-// bulkBody is the audit's word on a step. What the filter chose by is told once, with the start; its words are redacted, as
-// they may be of a person's name, and Query is a digest of them as they are.
+// bulkBody is the audit's word on a step. What the filter chose by is told once, with the start; its words are
+// redacted, as they may be of a person's name, and Query is a digest of them as they are.
 type bulkBody struct {
 	Run       string                `json:"bulkRun"`
 	Verb      BulkVerb              `json:"verb"`
@@ -122,9 +126,10 @@ func (b *batch) started(r *BulkRun, by string) BulkRun {
 	f.State, f.Query = "", f.Search()
 	told := f
 	told.Query = redact.Line(f.Query, maxTextBytes)
-	return b.stepped(&BulkRun{Filter: f}, &bulkBody{Run: storable(r.ID), Verb: BulkStart, By: by, State: BulkPreparing, Action: r.Action,
-		Filter: &told, Query: querySum(f.Query), Through: r.Through, Reason: storable(redact.Line(r.Reason, maxReasonBytes)),
-		Force: r.Force, Fresh: r.Fresh, Now: r.Now, PerMinute: r.PerMinute})
+	return b.stepped(&BulkRun{Filter: f},
+		&bulkBody{Run: storable(r.ID), Verb: BulkStart, By: by, State: BulkPreparing, Action: r.Action,
+			Filter: &told, Query: querySum(f.Query), Through: r.Through, Reason: storable(redact.Line(r.Reason, maxReasonBytes)),
+			Force: r.Force, Fresh: r.Fresh, Now: r.Now, PerMinute: r.PerMinute})
 }
 
 // readRun reads the body of a bulk run's row.
@@ -153,7 +158,8 @@ func (b *batch) stepped(r *BulkRun, body *bulkBody) BulkRun {
 func (r *BulkRun) fold(record int64, at time.Time, b *bulkBody) {
 	switch b.Verb {
 	case BulkStart:
-		*r = BulkRun{ID: b.Run, Action: b.Action, Filter: *b.Filter, Through: b.Through, Reason: b.Reason, By: b.By, Force: b.Force,
+		*r = BulkRun{ID: b.Run, Action: b.Action, Filter: *b.Filter, Through: b.Through, Reason: b.Reason, By: b.By,
+			Force: b.Force,
 			Fresh: b.Fresh, Now: b.Now, PerMinute: b.PerMinute, State: BulkPreparing, CreatedAt: at, Begun: record}
 		return
 	case bulkGather:
@@ -180,9 +186,11 @@ func (r *BulkRun) fold(record int64, at time.Time, b *bulkBody) {
 	}
 }
 
-// GatherBulkItems adds the next of a bulk run's dead letters to it (Gatherer.GatherBulkItems); one that another unfinished
-// run has planned is added as refused with busyCode.
-func (j *Journal) GatherBulkItems(ctx context.Context, store Gatherer, run string, limit int, busyCode string) (bool, error) {
+// GatherBulkItems adds the next of a bulk run's dead letters to it (Gatherer.GatherBulkItems); one that another
+// unfinished run has planned is added as refused with busyCode.
+func (j *Journal) GatherBulkItems(
+	ctx context.Context, store Gatherer, run string, limit int, busyCode string,
+) (bool, error) {
 	return store.GatherBulkItems(ctx, run, limit, func(head Head, g *Gathering) *Changes {
 		return g.Step(head, j.now(), busyCode, j.publish)
 	})
@@ -205,8 +213,8 @@ type Candidate struct {
 	Busy       bool
 }
 
-// Step returns the changes that add the dead letters; one that is Busy is added as refused with busyCode. publish makes the
-// outbox's messages; nil where nobody listens.
+// Step returns the changes that add the dead letters; one that is Busy is added as refused with busyCode. publish makes
+// the outbox's messages; nil where nobody listens.
 func (g *Gathering) Step(head Head, at time.Time, busyCode string, publish Publisher) *Changes {
 	b := newBatch(at, head, publish)
 	body := &bulkBody{Run: g.Run.ID, Verb: bulkGather, Gathered: g.Through, Last: g.Last}
@@ -236,8 +244,8 @@ func (j *Journal) RefuseBulkItem(ctx context.Context, run string, number int64, 
 	}})
 }
 
-// HoldBulkRun records why a running bulk run decides nothing for the moment; empty where it goes on. What holds it already
-// keeps its instant. It returns as Analyze does.
+// HoldBulkRun records why a running bulk run decides nothing for the moment; empty where it goes on. What holds it
+// already keeps its instant. It returns as Analyze does.
 func (j *Journal) HoldBulkRun(ctx context.Context, run, why string) error {
 	return j.submit(ctx, &item{lookup: Lookup{Run: run}, apply: func(b *batch, h *History) error {
 		if r := h.Run; r != nil && r.State == BulkRunning && r.Hold != why {

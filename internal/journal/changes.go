@@ -77,8 +77,8 @@ func (b *batch) seal() *Changes {
 	return c
 }
 
-// write appends a record and folds it. delay is how long a retry lies ahead that a process is told of. h is nil for a record
-// of no subject, and where a step of a bulk run is folded elsewhere.
+// write appends a record and folds it. delay is how long a retry lies ahead that a process is told of. h is nil for a
+// record of no subject, and where a step of a bulk run is folded elsewhere.
 func (b *batch) write(h *History, e Entry, body any, about Happening, delay time.Duration) {
 	e.Record, e.At, e.Salt = b.next(), b.milli(), newSalt()
 	if about.Attempt != nil {
@@ -145,7 +145,8 @@ func (b *batch) analyze(a *Analysis, h *History) Recorded {
 	case r.how == Rebased:
 		return b.rebase(a, h, &r)
 	case r.decision.Rejection != nil:
-		b.reject(&Refusal{Subject: a.Subject, Rule: a.Rule, JobKey: a.JobKey, ProcessInstanceKey: a.ProcessInstanceKey, Rejection: r.decision.Rejection}, h)
+		b.reject(&Refusal{Subject: a.Subject, Rule: a.Rule, JobKey: a.JobKey, ProcessInstanceKey: a.ProcessInstanceKey,
+			Rejection: r.decision.Rejection}, h)
 		return Recorded{How: Fresh, Decision: r.decision, RaisedFrom: -1}
 	}
 	return b.decided(a, h, &r)
@@ -181,7 +182,8 @@ func (b *batch) decided(a *Analysis, h *History, r *ruling) Recorded {
 func (b *batch) rebase(a *Analysis, h *History, r *ruling) Recorded {
 	old, before := r.attempt, h.Episode
 	at := b.attemptOf(a, old.Number, old.Revision+1, old.Episode, &r.decision)
-	at.AnalysedCount, at.Fingerprint = old.AnalysedCount, FingerprintOf(a.Policy.Name, &Attempt{Error: at.Error, Decision: r.decision}).ID
+	at.AnalysedCount, at.Fingerprint = old.AnalysedCount,
+		FingerprintOf(a.Policy.Name, &Attempt{Error: at.Error, Decision: r.decision}).ID
 	if !r.decision.ShouldRetry() {
 		at.DeadLetter = deadLetterID(a, at.Number, at.Revision)
 	}
@@ -209,7 +211,8 @@ func (b *batch) attemptOf(a *Analysis, number, revision, episode int64, d *decis
 	return &Attempt{
 		Record: b.next(), At: at, Number: number, Revision: revision, Episode: episode, Identity: a.Identity,
 		JobKey: a.JobKey, ElementInstanceKey: a.ElementInstanceKey, ProcessInstanceKey: a.ProcessInstanceKey,
-		Rule: a.Rule, Error: storable(a.Error), GivenCount: given, ReceivedAt: at.Add(-took).Truncate(time.Millisecond), Took: took,
+		Rule: a.Rule, Error: storable(a.Error), GivenCount: given, ReceivedAt: at.Add(-took).Truncate(time.Millisecond),
+		Took:     took,
 		Decision: *d,
 	}
 }
@@ -219,10 +222,12 @@ func storable(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
 }
 
-// maxTextBytes of a name, of what is searched for, and of the text that a rule matched: a pattern may match a whole message.
+// maxTextBytes of a name, of what is searched for, and of the text that a rule matched: a pattern may match a whole
+// message.
 const maxTextBytes = 200
 
-// bounded is s as every store takes it, or as much of its beginning as fits into maxTextBytes without cutting a character.
+// bounded is s as every store takes it, or as much of its beginning as fits into maxTextBytes without cutting a
+// character.
 func bounded(s string) string {
 	s = storable(s)
 	limit := min(len(s), maxTextBytes)
@@ -244,7 +249,8 @@ func (b *batch) milli() time.Time { return b.now.UTC().Truncate(time.Millisecond
 // where one does.
 func answerTo(s Subject, d *DeadLetter, delay time.Duration, at time.Time) Message {
 	v := d.variables(delay)
-	a := Answer{Record: d.Answer, Tenant: s.Tenant, Policy: s.Policy, SubjectID: s.ID, DeadLetter: d.ID, JobKey: d.ReviewJobKey,
+	a := Answer{Record: d.Answer, Tenant: s.Tenant, Policy: s.Policy, SubjectID: s.ID, DeadLetter: d.ID,
+		JobKey:   d.ReviewJobKey,
 		Decision: v.Decision, Variables: encoded(v)}
 	return Message{ID: d.ID + "/" + strconv.FormatInt(d.Answer, 10), Queue: ReviewQueue,
 		Key: s.outboxKey(), Type: answerType, Body: string(encoded(a)), At: at}
@@ -271,8 +277,8 @@ func Append(head Head, at time.Time, lookups []Lookup, histories []History, entr
 	return b.seal(), nil
 }
 
-// RebuildStep returns the changes that record that the projections were made anew; unverified tells that the records did not
-// hold, or that nobody looked.
+// RebuildStep returns the changes that record that the projections were made anew; unverified tells that the records
+// did not hold, or that nobody looked.
 func RebuildStep(head Head, at time.Time, unverified bool, publish Publisher) *Changes {
 	b := newBatch(at, head, publish)
 	b.entry(nil, Subject{}, RebuildEntry, struct {

@@ -29,7 +29,8 @@ func (a *Analysis) tells(now time.Time) (Tells, time.Duration) {
 	if f.Destination == "" {
 		return "", 0
 	}
-	switch e := destination.FailureEvent(&f.Match, "", time.Time{}, destination.RetryAfter(f.RetryAfter, a.Error, now)).(type) {
+	switch e := destination.FailureEvent(&f.Match, "", time.Time{},
+		destination.RetryAfter(f.RetryAfter, a.Error, now)).(type) {
 	case destination.Failed:
 		return TellsFailed, 0
 	case destination.Answered:
@@ -95,8 +96,8 @@ type DestinationCommand struct {
 // ErrStale is why a destination's State was not recorded: another process has recorded one since.
 var ErrStale = errors.New("another process has recorded a later state of the destination")
 
-// RecordDestination records what became of a destination, or what a person ordered. A State follows the one of the version
-// before, or is refused with ErrStale. It returns as Analyze does, or ErrReasonRequired.
+// RecordDestination records what became of a destination, or what a person ordered. A State follows the one of the
+// version before, or is refused with ErrStale. It returns as Analyze does, or ErrReasonRequired.
 func (j *Journal) RecordDestination(ctx context.Context, name string, body DestinationBody) error {
 	if c := body.Command; c != nil {
 		if strings.TrimSpace(c.Reason) == "" {

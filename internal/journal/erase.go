@@ -39,13 +39,14 @@ type Eraser interface {
 
 // What an erasure is refused with, besides ErrReasonRequired; the texts begin with the API's error codes.
 var (
-	ErrSubjectUnknown = errors.New("subject_not_found: the journal knows no such subject; it may be erased or purged already")
-	ErrSubjectBusy    = errors.New("subject_busy")
+	ErrSubjectUnknown = errors.New("subject_not_found: the journal knows no such subject; it may be erased or purged " +
+		"already")
+	ErrSubjectBusy = errors.New("subject_busy")
 )
 
-// Erase erases a subject: its records go, and its name wherever it stands; what was counted goes on under a pseudonym. A
-// subject that something is still to be done about is refused. It returns an error that holds a *StoreError, or is one of
-// ErrReasonRequired, ErrSubjectUnknown and ErrSubjectBusy, which says what is to be done.
+// Erase erases a subject: its records go, and its name wherever it stands; what was counted goes on under a pseudonym.
+// A subject that something is still to be done about is refused. It returns an error that holds a *StoreError, or is
+// one of ErrReasonRequired, ErrSubjectUnknown and ErrSubjectBusy, which says what is to be done.
 func (j *Journal) Erase(ctx context.Context, store Eraser, e Erasure) (Erased, error) {
 	var done Erased
 	var refused error
@@ -56,8 +57,8 @@ func (j *Journal) Erase(ctx context.Context, store Eraser, e Erasure) (Erased, e
 	return done, cmp.Or(err, refused)
 }
 
-// erasureBody is the audit's word on an erasure, and where the fold starts from then: the subject's state, and the sums that
-// the erased records contributed.
+// erasureBody is the audit's word on an erasure, and where the fold starts from then: the subject's state, and the sums
+// that the erased records contributed.
 type erasureBody struct {
 	Reason string `json:"reason"`
 	By     string `json:"by"`
@@ -145,8 +146,8 @@ type Expunged struct {
 	Items   []RunItem
 }
 
-// Step returns the changes of the erasure. Its error is one that an erasure is refused with, or tells which record is not
-// what was signed.
+// Step returns the changes of the erasure. Its error is one that an erasure is refused with, or tells which record is
+// not what was signed.
 func (p *Erasing) Step(head Head, at time.Time, e Erasure, publish Publisher) (*Changes, Erased, error) {
 	l, sums, known, err := p.check(e)
 	if err != nil {
@@ -154,7 +155,8 @@ func (p *Erasing) Step(head Head, at time.Time, e Erasure, publish Publisher) (*
 	}
 	x, b, c := newEraser(p, e.Subject), newBatch(at, head, publish), &Changes{}
 	left := newLife(x.to)
-	left.SubjectState = SubjectState{Attempts: l.Attempts, Episode: Episode{Number: l.Episode.Number, State: l.Episode.State}}
+	left.SubjectState = SubjectState{Attempts: l.Attempts,
+		Episode: Episode{Number: l.Episode.Number, State: l.Episode.State}}
 	letters := x.takeLetters()
 	for _, d := range letters {
 		b.letters[d.ID] = KeyedDeadLetter{p.Key, x.to, d}
@@ -252,7 +254,8 @@ func (p *Erasing) busy(l *life, s Subject) error {
 // named reports whether the run's filter names the subject, or a dead letter of it.
 func (p *Erasing) named(r *BulkRun, s Subject) bool {
 	return strings.Contains(r.Filter.Query, s.ID) ||
-		slices.ContainsFunc(p.Letters, func(d KeyedDeadLetter) bool { return strings.Contains(r.Filter.Query, d.DeadLetter.ID) })
+		slices.ContainsFunc(p.Letters,
+			func(d KeyedDeadLetter) bool { return strings.Contains(r.Filter.Query, d.DeadLetter.ID) })
 }
 
 // eraser takes a subject's name out of what stays.
@@ -287,7 +290,8 @@ func (x *eraser) takeLetters() (all []DeadLetter) {
 	for i := range x.Letters {
 		d := x.Letters[i].DeadLetter
 		d.ID = x.id(d.ID)
-		d.ProcessInstanceKey, d.ReviewJobKey, d.FirstFailure, d.ReviewSeen, d.Review.Reason = 0, 0, time.Time{}, time.Time{}, ""
+		d.ProcessInstanceKey, d.ReviewJobKey, d.FirstFailure, d.ReviewSeen, d.Review.Reason = 0, 0, time.Time{}, time.Time{},
+			""
 		all = append(all, d)
 	}
 	return all
@@ -313,7 +317,8 @@ func (x *eraser) takeItems() (all []RunItem) {
 	return all
 }
 
-// item reports whether the item was about the subject. It is as it stands then: its outcome was that of records that go.
+// item reports whether the item was about the subject. It is as it stands then: its outcome was that of records that
+// go.
 func (x *eraser) item(run string, i *BulkItem) bool {
 	if i.Subject != x.from {
 		return false

@@ -77,15 +77,16 @@ func (t tally) figures() []Figure {
 }
 
 // tookBuckets are upper bounds in µs; what took longer than the last is in its bucket.
-var tookBuckets = []int64{100, 250, 500, 1000, 2500, 5000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000, 2_500_000, 10_000_000}
+var tookBuckets = []int64{100, 250, 500, 1000, 2500, 5000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000,
+	2_500_000, 10_000_000}
 
 func tookBucket(d time.Duration) int64 {
 	i, _ := slices.BinarySearch(tookBuckets, d.Microseconds())
 	return tookBuckets[min(i, len(tookBuckets)-1)]
 }
 
-// recoveryBucket is an upper bound of d in seconds: to ten seconds up to ten minutes, to the minute up to two hours, to a
-// quarter of an hour above. A goal that is such a bound is judged as if by d itself.
+// recoveryBucket is an upper bound of d in seconds: to ten seconds up to ten minutes, to the minute up to two hours, to
+// a quarter of an hour above. A goal that is such a bound is judged as if by d itself.
 func recoveryBucket(d time.Duration) int64 {
 	exact := 15 * time.Minute
 	switch {
@@ -170,8 +171,8 @@ func (p *projection) countFailure(policy string, a *Attempt) {
 	}
 }
 
-// cause is the projection's own count of a's cause. Where a's Fingerprint is not what this version makes of it, an older
-// one made it, and it stays.
+// cause is the projection's own count of a's cause. Where a's Fingerprint is not what this version makes of it, an
+// older one made it, and it stays.
 func (p *projection) cause(policy string, a *Attempt) *Fingerprint {
 	f := p.causes[a.Fingerprint]
 	if f == nil {
@@ -199,10 +200,12 @@ func (p *projection) sums(c *Changes) {
 }
 
 func compareCounts(a, b CauseCount) int {
-	return cmp.Or(cmp.Compare(a.Fingerprint, b.Fingerprint), cmp.Compare(a.Policy, b.Policy), cmp.Compare(a.State, b.State),
+	return cmp.Or(cmp.Compare(a.Fingerprint, b.Fingerprint), cmp.Compare(a.Policy, b.Policy),
+		cmp.Compare(a.State, b.State),
 		cmp.Compare(a.Team, b.Team), cmp.Compare(a.Reason, b.Reason))
 }
 
 func compareFigures(a, b Figure) int {
-	return cmp.Or(cmp.Compare(a.Policy, b.Policy), cmp.Compare(a.Slot, b.Slot), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Bucket, b.Bucket))
+	return cmp.Or(cmp.Compare(a.Policy, b.Policy), cmp.Compare(a.Slot, b.Slot), cmp.Compare(a.Name, b.Name),
+		cmp.Compare(a.Bucket, b.Bucket))
 }

@@ -39,7 +39,8 @@ const maxPatternBytes = 200
 
 // FingerprintOf is the fingerprint of an attempt, with nothing counted.
 func FingerprintOf(policy string, a *Attempt) Fingerprint {
-	f := Fingerprint{Policy: policy, Reason: causeOf(a), Classification: a.Decision.ErrorClassification, Pattern: pattern(a.Error)}
+	f := Fingerprint{Policy: policy, Reason: causeOf(a), Classification: a.Decision.ErrorClassification,
+		Pattern: pattern(a.Error)}
 	f.ID = f.name()
 	return f
 }
@@ -79,8 +80,8 @@ func causeOf(a *Attempt) decision.Reason {
 	}
 }
 
-// pattern is s in lower case with every word that holds a digit or a redaction's mark as one #, and so those that name a
-// month, a day of the week or a half of the day beside a number; cut to maxPatternBytes.
+// pattern is s in lower case with every word that holds a digit or a redaction's mark as one #, and so those that name
+// a month, a day of the week or a half of the day beside a number; cut to maxPatternBytes.
 func pattern(s string) string {
 	words := Words(redact.WithoutKinds(s))
 	for i, word := range words {
@@ -104,8 +105,8 @@ func pattern(s string) string {
 	return b.String()
 }
 
-// isOfDate reports whether words[i] is a word of a date or time: a number is next to it, or next to "de" or to another such
-// word beside it.
+// isOfDate reports whether words[i] is a word of a date or time: a number is next to it, or next to "de" or to another
+// such word beside it.
 func isOfDate(words []string, i int) bool {
 	if !dateWords[words[i]] {
 		return false
@@ -134,5 +135,6 @@ var dateWords = func() map[string]bool {
 
 // Words returns the words of s in lower case: a date, an address and an id are one word each.
 func Words(s string) []string {
-	return strings.FieldsFunc(strings.ToLower(s), func(r rune) bool { return r <= ' ' || strings.ContainsRune(`"'(),;=<>[]{}|`, r) })
+	return strings.FieldsFunc(strings.ToLower(s),
+		func(r rune) bool { return r <= ' ' || strings.ContainsRune(`"'(),;=<>[]{}|`, r) })
 }

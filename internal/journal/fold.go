@@ -118,7 +118,8 @@ func decodeBody(e *Entry) (any, error) {
 	case RejectionEntry, RebuildEntry:
 		return nil, nil
 	default:
-		return nil, fmt.Errorf("%w record %d: it is of the kind %q, which this version does not know", ErrUnreadable, e.Record, e.Kind)
+		return nil, fmt.Errorf("%w record %d: it is of the kind %q, which this version does not know", ErrUnreadable,
+			e.Record, e.Kind)
 	}
 	if err := e.read(body); err != nil {
 		return nil, err
@@ -163,7 +164,8 @@ func (p *projection) move(l *life, t *touched) {
 		from = before.outcome(l)
 	}
 	if to := d.outcome(l); from.going() && from != to {
-		p.items = append(p.items, BulkItemChange{Run: d.Run, DeadLetter: d.ID, From: from, To: to, ChangedAt: p.at, DecidedAt: d.Review.At})
+		p.items = append(p.items,
+			BulkItemChange{Run: d.Run, DeadLetter: d.ID, From: from, To: to, ChangedAt: p.at, DecidedAt: d.Review.At})
 	}
 }
 
@@ -216,7 +218,8 @@ func (p *projection) attempt(l *life, a *Attempt) {
 	if l.last == nil || l.last.Episode != e.Number { // the first analysis in an episode, which a person may have begun
 		e.Scheduled += a.AnalysedCount
 	}
-	e.ProcessInstanceKey, e.Retries, e.NextRetryTime, e.FirstFailure = a.ProcessInstanceKey, d.RetryCount, d.NextRetryTime, d.FirstFailure
+	e.ProcessInstanceKey, e.Retries, e.NextRetryTime, e.FirstFailure = a.ProcessInstanceKey, d.RetryCount, d.NextRetryTime,
+		d.FirstFailure
 	if d.ShouldRetry() {
 		e.State = Scheduled
 		e.Scheduled++
@@ -239,13 +242,15 @@ func (p *projection) attempt(l *life, a *Attempt) {
 // letter is the dead letter that is born with the attempt.
 func (a *Attempt) letter() DeadLetter {
 	d := &a.Decision
-	return DeadLetter{ID: a.DeadLetter, State: DeadLetterOpen, Episode: a.Episode, Outcome: d.Outcome, Reason: d.Reason, Team: d.Team,
-		Fingerprint: a.Fingerprint, RetryCount: d.RetryCount, MaxRetries: d.MaxRetries, ProcessInstanceKey: a.ProcessInstanceKey,
-		FirstFailure: d.FirstFailure}
+	return DeadLetter{ID: a.DeadLetter, State: DeadLetterOpen, Episode: a.Episode, Outcome: d.Outcome, Reason: d.Reason,
+		Team:        d.Team,
+		Fingerprint: a.Fingerprint, RetryCount: d.RetryCount, MaxRetries: d.MaxRetries,
+		ProcessInstanceKey: a.ProcessInstanceKey,
+		FirstFailure:       d.FirstFailure}
 }
 
-// revision folds a retry at a later time, or the end where that is too late. The episode follows where it is still about
-// that attempt.
+// revision folds a retry at a later time, or the end where that is too late. The episode follows where it is still
+// about that attempt.
 func (p *projection) revision(l *life, a *Attempt) {
 	e := &l.Episode
 	follows := e.Number == a.Episode && e.State == Scheduled && l.Attempts == a.Number
@@ -260,8 +265,8 @@ func (p *projection) revision(l *life, a *Attempt) {
 	}
 }
 
-// endByTime gives up the retry that a is a revision of: it can no longer be made within the total limit (R20). Where the
-// episode went on meanwhile, nobody is to act on its dead letter: it is superseded from the start.
+// endByTime gives up the retry that a is a revision of: it can no longer be made within the total limit (R20). Where
+// the episode went on meanwhile, nobody is to act on its dead letter: it is superseded from the start.
 func (p *projection) endByTime(l *life, a *Attempt, follows bool) {
 	letter := a.letter()
 	if !follows {
@@ -349,7 +354,8 @@ func (p *projection) outcome(l *life, b *outcomeBody) {
 		p.settle(d, DeadLetterSuperseded)
 	}
 	born := DeadLetter{ID: b.DeadLetter, State: DeadLetterOpen, Episode: e.Number, Outcome: decision.MaxRetriesExceeded,
-		Reason: decision.ReasonReported, Team: b.Team, RetryCount: e.Retries, ProcessInstanceKey: e.ProcessInstanceKey, FirstFailure: e.FirstFailure}
+		Reason: decision.ReasonReported, Team: b.Team, RetryCount: e.Retries, ProcessInstanceKey: e.ProcessInstanceKey,
+		FirstFailure: e.FirstFailure}
 	if a := l.last; a != nil {
 		born.MaxRetries, born.Fingerprint = a.Decision.MaxRetries, a.Fingerprint
 	}
@@ -377,7 +383,8 @@ func (p *projection) review(l *life, b *reviewBody) {
 		e.State, e.DeadLetter, e.NextRetryTime, e.Retries = Reprocessing, d.ID, b.NextRetryTime, b.RetryCount
 	}
 	d.State, d.ChangedAt, d.Run = b.Decision, p.at, b.Run
-	d.Review = ReviewNote{Discard: b.Decision == DeadLetterDiscarded, Force: b.Force, Fresh: b.Fresh, Reason: b.Reason, By: b.By, At: p.at,
+	d.Review = ReviewNote{Discard: b.Decision == DeadLetterDiscarded, Force: b.Force, Fresh: b.Fresh, Reason: b.Reason,
+		By: b.By, At: p.at,
 		NextRetryTime: b.NextRetryTime}
 	if d.Waits() {
 		p.answer(d)

@@ -93,7 +93,8 @@ func (b *batch) hold(a *Arrival, h *History) {
 	if h.held(a.JobKey) >= 0 {
 		return
 	}
-	held := HeldJob{JobKey: a.JobKey, ElementInstanceKey: a.ElementInstanceKey, ProcessInstanceKey: a.ProcessInstanceKey, Destination: storable(a.Destination), Since: b.milli(),
+	held := HeldJob{JobKey: a.JobKey, ElementInstanceKey: a.ElementInstanceKey, ProcessInstanceKey: a.ProcessInstanceKey,
+		Destination: storable(a.Destination), Since: b.milli(),
 		Deadline: a.Deadline.UTC().Truncate(time.Millisecond), MaxRetries: a.Policy.MaxRetries, Team: a.Policy.LimitTeam}
 	first := held.Since // of a claim that never failed (R27)
 	if e := &h.Episode; e.State == Scheduled || e.State == Reprocessing {
@@ -122,7 +123,8 @@ func (b *batch) depart(d *Departure, h *History, held HeldJob) {
 		if s := h.Episode.State; s != Scheduled && s != Reprocessing {
 			body.Episode, body.Opens = body.Episode+1, true
 		}
-		asked := Analysis{Subject: d.Subject, JobKey: held.JobKey, ProcessInstanceKey: held.ProcessInstanceKey, Failure: &decision.Failure{}}
+		asked := Analysis{Subject: d.Subject, JobKey: held.JobKey, ProcessInstanceKey: held.ProcessInstanceKey,
+			Failure: &decision.Failure{}}
 		body.DeadLetter = deadLetterID(&asked, body.Episode, held.Retries, h.Attempts)
 	}
 	b.entry(h, d.Subject, GateEntry, body, Happening{}, 0)
@@ -155,8 +157,8 @@ func ReadGate(e *Entry) (b GateBody, err error) {
 	return b, err
 }
 
-// ReadSent returns the claim whose success an outcome's record, or a gate's, tells of; the zero value where it is none that
-// a gate let through.
+// ReadSent returns the claim whose success an outcome's record, or a gate's, tells of; the zero value where it is none
+// that a gate let through.
 func ReadSent(e *Entry) (SentJob, error) {
 	var b struct{ Sent SentJob }
 	err := e.read(&b)
@@ -205,8 +207,10 @@ func (p *projection) giveUp(l *life, b *GateBody) {
 	} else if old != nil {
 		p.settle(old, DeadLetterSuperseded)
 	}
-	born := DeadLetter{ID: b.DeadLetter, State: DeadLetterOpen, Episode: e.Number, Outcome: decision.MaxRetriesExceeded, Reason: b.GiveUp,
-		Team: b.Team, RetryCount: b.Retries, MaxRetries: b.MaxRetries, ProcessInstanceKey: b.ProcessInstanceKey, FirstFailure: e.FirstFailure}
+	born := DeadLetter{ID: b.DeadLetter, State: DeadLetterOpen, Episode: e.Number, Outcome: decision.MaxRetriesExceeded,
+		Reason: b.GiveUp,
+		Team:   b.Team, RetryCount: b.Retries, MaxRetries: b.MaxRetries, ProcessInstanceKey: b.ProcessInstanceKey,
+		FirstFailure: e.FirstFailure}
 	if a := l.last; a != nil && !b.Opens {
 		born.Fingerprint = a.Fingerprint
 	}

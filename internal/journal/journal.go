@@ -77,12 +77,13 @@ func New(store Store, now func() time.Time, publish Publisher, hooks Hooks) *Jou
 // answer with; ErrUnavailable or ErrInvalid when it is not; or when ctx ends, what became of it unknown then:
 // asking again with the same identity gives the same answer. a must not be changed, even after that.
 func (j *Journal) Analyze(ctx context.Context, a *Analysis) (Recorded, error) {
-	return outcomeOf(ctx, j, Lookup{Subject: a.Subject, Identity: a.Identity}, func(b *batch, h *History, r *Recorded) error {
-		if again := b.analyze(a, h); !again.recalls(r) {
-			*r = again
-		}
-		return nil
-	})
+	return outcomeOf(ctx, j, Lookup{Subject: a.Subject, Identity: a.Identity},
+		func(b *batch, h *History, r *Recorded) error {
+			if again := b.analyze(a, h); !again.recalls(r) {
+				*r = again
+			}
+			return nil
+		})
 }
 
 // Reject records that an input was refused. It returns as Analyze does.
@@ -108,9 +109,9 @@ func (j *Journal) Conclude(ctx context.Context, o *Outcome) (Concluded, error) {
 }
 
 // Review records a person's decision on a dead letter, and sends it to the process that waits for it (ReviewQueue). It
-// returns as Analyze does, or one of ErrReasonRequired, ErrInvalidReview, ErrDeadLetterUnknown, ErrMaxRetriesExceeded and
-// ErrInvalidRetryState, which is a *DecidedError or ErrNobodyWaits (R17). A bulk run (Review.Run) decides while it is running
-// only: it gets a *BulkStateError or ErrBulkRunUnknown otherwise.
+// returns as Analyze does, or one of ErrReasonRequired, ErrInvalidReview, ErrDeadLetterUnknown, ErrMaxRetriesExceeded
+// and ErrInvalidRetryState, which is a *DecidedError or ErrNobodyWaits (R17). A bulk run (Review.Run) decides while it
+// is running only: it gets a *BulkStateError or ErrBulkRunUnknown otherwise.
 func (j *Journal) Review(ctx context.Context, r *Review) (Reviewed, error) {
 	if err := r.check(); err != nil {
 		return Reviewed{}, err
@@ -149,11 +150,14 @@ func (j *Journal) Answered(r *Recorded) {
 // Await returns once the journal can be written: at once, mostly. It returns false when ctx ends before.
 func (j *Journal) Await(ctx context.Context) bool { return j.gate.await(ctx) }
 
-// outcomeOf has what apply does committed, and returns what it came to: what an earlier try came to is in done. Where the
-// error is not nil, apply may be running still.
-func outcomeOf[T any](ctx context.Context, j *Journal, l Lookup, apply func(b *batch, h *History, done *T) error) (T, error) {
+// outcomeOf has what apply does committed, and returns what it came to: what an earlier try came to is in done. Where
+// the error is not nil, apply may be running still.
+func outcomeOf[T any](
+	ctx context.Context, j *Journal, l Lookup, apply func(b *batch, h *History, done *T) error,
+) (T, error) {
 	var done, none T
-	if err := j.submit(ctx, &item{lookup: l, apply: func(b *batch, h *History) error { return apply(b, h, &done) }}); err != nil {
+	if err := j.submit(ctx,
+		&item{lookup: l, apply: func(b *batch, h *History) error { return apply(b, h, &done) }}); err != nil {
 		return none, err
 	}
 	return done, nil

@@ -52,7 +52,8 @@ func (b *batch) conclude(o *Outcome, h *History) Concluded {
 	if o.At.IsZero() || at.After(b.milli()) {
 		at = b.milli()
 	}
-	body := &outcomeBody{Outcome: outcomeSuccess, Episode: e.Number, State: Recovered, At: at, ProcessInstanceKey: o.ProcessInstanceKey}
+	body := &outcomeBody{Outcome: outcomeSuccess, Episode: e.Number, State: Recovered, At: at,
+		ProcessInstanceKey: o.ProcessInstanceKey}
 	if h.Sent != nil && o.Success {
 		body.Sent = *h.Sent
 	}

@@ -36,7 +36,8 @@ type Reader interface {
 
 // Holding reads what is held at gates. Its errors hold a *StoreError. Every method is safe for concurrent use.
 type Holding interface {
-	// Held returns the ledger's head, and the states of all destinations and of all subjects that are held, as they are then.
+	// Held returns the ledger's head, and the states of all destinations and of all subjects that are held, as they are
+	// then.
 	Held(ctx context.Context) (Head, []KeyedState, error)
 }
 
@@ -118,8 +119,8 @@ type Lookup struct {
 	Identity Identity
 	// DeadLetter asks for one by its id; empty for none.
 	DeadLetter string
-	// Run asks for a bulk run by its id; empty for none. Its lookup may be without a subject. Item asks for one of its dead
-	// letters by its number; 0 for none.
+	// Run asks for a bulk run by its id; empty for none. Its lookup may be without a subject. Item asks for one of its
+	// dead letters by its number; 0 for none.
 	Run  string
 	Item int64
 }

@@ -24,14 +24,15 @@ type PurgeStore interface {
 }
 
 // ErrClockAhead is why nothing is purged: this machine's clock leapt since the last purge, and may be wrong.
-var ErrClockAhead = errors.New("nothing is purged: the clock leapt between two commits since the last purge, or since the last; " +
+var ErrClockAhead = errors.New("nothing is purged: the clock leapt between two commits since the last purge, or " +
+	"since the last; " +
 	"check it, and say `retry-worker journal purge --confirm` (on SQLite with the worker stopped)")
 
 // Purge deletes what was recorded before now by more than the retention, in bounded batches, each of which is a record.
-// It returns how many were deleted. Where the signed instants of the links since the last purge do not lead up to now in
-// steps of at most a tenth of the retention, or a day, it returns ErrClockAhead. A person who has checked the clock says
-// confirmed, which is a record even where nothing goes. It may be ended at any time and goes on when it is called again.
-// One process at a time should call it.
+// It returns how many were deleted. Where the signed instants of the links since the last purge do not lead up to now
+// in steps of at most a tenth of the retention, or a day, it returns ErrClockAhead. A person who has checked the clock
+// says confirmed, which is a record even where nothing goes. It may be ended at any time and goes on when it is called
+// again. One process at a time should call it.
 func (j *Journal) Purge(ctx context.Context, store PurgeStore, retention time.Duration, confirmed bool) (int, error) {
 	now := j.now()
 	through, err := store.LastRecordBefore(ctx, now.Add(-retention))
@@ -56,8 +57,8 @@ func (j *Journal) Purge(ctx context.Context, store PurgeStore, retention time.Du
 	return deleted, ctx.Err()
 }
 
-// checkClock returns ErrClockAhead where links that follow one another by at most leap do not lead from the last purge up
-// to now. However much was signed while the clock was further ahead, it does not count: only a purge that a person
+// checkClock returns ErrClockAhead where links that follow one another by at most leap do not lead from the last purge
+// up to now. However much was signed while the clock was further ahead, it does not count: only a purge that a person
 // confirmed does, or the clock that comes back. It looks at nothing where nothing up to through is left to purge.
 func checkClock(m Moment, now time.Time, through int64, leap time.Duration) error {
 	base, err := m.LastPurge()
@@ -96,8 +97,9 @@ func checkClock(m Moment, now time.Time, through int64, leap time.Duration) erro
 	return nil
 }
 
-// purgeBody is the audit's word on records that are rightly gone, and where the fold starts from then: the sums that those
-// records contributed, less what went with them, and the subjects and bulk runs that go on, as those records left them.
+// purgeBody is the audit's word on records that are rightly gone, and where the fold starts from then: the sums that
+// those records contributed, less what went with them, and the subjects and bulk runs that go on, as those records left
+// them.
 type purgeBody struct {
 	// Through is the last record that was purged; Link is this record's own. Confirmed tells that a person vouched for the
 	// clock.
@@ -349,8 +351,8 @@ type Purging struct {
 	Ended map[string]int64
 }
 
-// Step returns the changes of the purge; nil where nothing goes and none is confirmed. Its error tells which record is not
-// what was signed: none goes then. publish makes the outbox's messages; nil where nobody listens.
+// Step returns the changes of the purge; nil where nothing goes and none is confirmed. Its error tells which record is
+// not what was signed: none goes then. publish makes the outbox's messages; nil where nobody listens.
 func (p *Purging) Step(head Head, at time.Time, confirmed bool, publish Publisher) (*Changes, error) {
 	f, err := NewFold(p.Base)
 	if err != nil || len(p.Records) == 0 && !confirmed {
@@ -377,7 +379,8 @@ func (p *Purging) Step(head Head, at time.Time, confirmed bool, publish Publishe
 	}
 	body := &purgeBody{Through: forgotten.Through, Link: head.Link + 1, Confirmed: confirmed}
 	for _, s := range slices.SortedFunc(maps.Keys(f.lives), compareSubjects) {
-		if _, stays := p.Stays[keys[s]]; stays || keys[s] == 0 || f.lives[s].waits() { // those without a record here were carried, and may have more
+		// Those without a record here were carried, and may have more.
+		if _, stays := p.Stays[keys[s]]; stays || keys[s] == 0 || f.lives[s].waits() {
 			body.Subjects = append(body.Subjects, f.lives[s].carry())
 		} else {
 			forgotten.Subjects = append(forgotten.Subjects, keys[s])

@@ -38,8 +38,9 @@ type Analysis struct {
 	Identity Identity
 }
 
-// Attempt is one recorded decision: RetryAttempt of RN-BIL-005 §12.2 and the audit record of its §7.1. Its JSON, without
-// what follows from the rest (keptAttempt), is the body of its record. It is never changed; a decision that had to be re-based is followed by a revision of itself.
+// Attempt is one recorded decision: RetryAttempt of RN-BIL-005 §12.2 and the audit record of its §7.1. Its JSON,
+// without what follows from the rest (keptAttempt), is the body of its record. It is never changed; a decision that had
+// to be re-based is followed by a revision of itself.
 type Attempt struct {
 	// Record numbers everything the ledger vouches for, from 1 and without a gap.
 	Record int64 `json:"-"`
@@ -140,7 +141,8 @@ const (
 
 // DeadLetterStates lists every state, for metrics that start at 0.
 func DeadLetterStates() []DeadLetterState {
-	return []DeadLetterState{DeadLetterOpen, DeadLetterReprocessing, DeadLetterDiscarded, DeadLetterRecovered, DeadLetterSuperseded}
+	return []DeadLetterState{DeadLetterOpen, DeadLetterReprocessing, DeadLetterDiscarded, DeadLetterRecovered,
+		DeadLetterSuperseded}
 }
 
 // DeadLetter is what the worker gave up on and hands to people.
@@ -165,8 +167,8 @@ type DeadLetter struct {
 	FirstFailure time.Time `json:"firstFailure,omitzero"`
 	CreatedAt    time.Time `json:"createdAt,omitzero"`
 	ChangedAt    time.Time `json:"changedAt,omitzero"`
-	// ReviewJobKey of the job by which the process waits for a review, and when it was last seen; 0 where none was. That it
-	// was seen again is no record.
+	// ReviewJobKey of the job by which the process waits for a review, and when it was last seen; 0 where none was. That
+	// it was seen again is no record.
 	ReviewJobKey int64     `json:"reviewJobKey,string,omitempty"`
 	ReviewSeen   time.Time `json:"-"`
 	// Review that decided on it, and whether the process took the answer.
@@ -299,7 +301,8 @@ type keptAttempt struct {
 	AnalysedAt    *time.Time `json:"analysedAt,omitempty"`
 }
 
-// follows returns a with what follows from the rest: the count from the decision's (R12), the instants from its record's.
+// follows returns a with what follows from the rest: the count from the decision's (R12), the instants from its
+// record's.
 func (a *Attempt) follows() Attempt {
 	b := *a
 	b.AnalysedCount = analysedCount(&a.Decision)
@@ -310,7 +313,8 @@ func (a *Attempt) follows() Attempt {
 
 func (a *Attempt) kept() keptAttempt {
 	b := a.follows()
-	return keptAttempt{a, unless(a.AnalysedCount == b.AnalysedCount, &a.AnalysedCount), unless(a.GivenCount == b.GivenCount, &a.GivenCount),
+	return keptAttempt{a, unless(a.AnalysedCount == b.AnalysedCount, &a.AnalysedCount),
+		unless(a.GivenCount == b.GivenCount, &a.GivenCount),
 		unless(a.ReceivedAt.Equal(b.ReceivedAt), &a.ReceivedAt), unless(a.AnalysedAt.Equal(b.AnalysedAt), &a.AnalysedAt)}
 }
 
@@ -339,7 +343,8 @@ func (e *Entry) Decode() (Record, error) {
 	if err := json.Unmarshal([]byte(e.Body), &k); err != nil {
 		return Record{}, fmt.Errorf("%w attempt %d: %w", ErrUnreadable, e.Record, err)
 	}
-	a.Record, a.At, a.Salt, a.Decision.Policy, a.Decision.SubjectID = e.Record, e.At, e.Salt, e.Subject.Policy, e.Subject.ID
+	a.Record, a.At, a.Salt, a.Decision.Policy, a.Decision.SubjectID = e.Record, e.At, e.Salt, e.Subject.Policy,
+		e.Subject.ID
 	k.restore()
 	return Record{Subject: e.Subject, Attempt: a}, nil
 }

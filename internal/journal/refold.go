@@ -23,7 +23,8 @@ func (t *Table) differ(got, want Row) error {
 			continue
 		}
 		if fmt.Sprint(got[i]) != fmt.Sprint(want[i]) {
-			return &Difference{t.String(want), fmt.Sprintf("says that %s is %q, signed was %q", column, fmt.Sprint(got[i]), fmt.Sprint(want[i]))}
+			return &Difference{t.String(want),
+				fmt.Sprintf("says that %s is %q, signed was %q", column, fmt.Sprint(got[i]), fmt.Sprint(want[i]))}
 		}
 	}
 	return nil
@@ -83,7 +84,9 @@ func (f *Refold) Entry(e *Entry) error {
 }
 
 // subject folds the records of one subject, in their order, and returns the rows that they come to.
-func (f *Refold) subject(key int64, s Subject, records []KeyedRecord) (subject Row, letters []KeyedDeadLetter, err error) {
+func (f *Refold) subject(
+	key int64, s Subject, records []KeyedRecord,
+) (subject Row, letters []KeyedDeadLetter, err error) {
 	l := f.life(s)
 	for i := range records {
 		if err := f.Record(&records[i].Entry); err != nil {
@@ -94,7 +97,8 @@ func (f *Refold) subject(key int64, s Subject, records []KeyedRecord) (subject R
 	for _, d := range l.letters {
 		letters = append(letters, KeyedDeadLetter{key, s, *d})
 	}
-	slices.SortFunc(letters, func(a, b KeyedDeadLetter) int { return cmp.Compare(a.DeadLetter.Record, b.DeadLetter.Record) })
+	slices.SortFunc(letters,
+		func(a, b KeyedDeadLetter) int { return cmp.Compare(a.DeadLetter.Record, b.DeadLetter.Record) })
 	return (&KeyedState{key, s, l.SubjectState}).Row(), letters, nil
 }
 
@@ -116,8 +120,8 @@ func (f *Refold) Page(p *SubjectPage) error {
 	return DeadLettersTable.compare(p.Letters, letters)
 }
 
-// Rows are what the records come to, of a projection that is of no subject, once all are folded. got are the rows that are
-// there: what no record says word for word, but by a digest, is taken from them where it fits.
+// Rows are what the records come to, of a projection that is of no subject, once all are folded. got are the rows that
+// are there: what no record says word for word, but by a digest, is taken from them where it fits.
 func (f *Refold) Rows(t *Table, got []Row) (all []Row) {
 	switch t {
 	case CountsTable:
@@ -145,8 +149,8 @@ func (f *Refold) Rows(t *Table, got []Row) (all []Row) {
 	return all
 }
 
-// cause is the fingerprint with the pattern that is there, where it is the one that its ID is a digest of: what this version
-// makes of an error may be another one.
+// cause is the fingerprint with the pattern that is there, where it is the one that its ID is a digest of: what this
+// version makes of an error may be another one.
 func (f *Refold) cause(c Fingerprint, got []Row) *Fingerprint {
 	for _, r := range got {
 		if r[0] != c.ID {
@@ -165,7 +169,8 @@ func (f *Refold) cause(c Fingerprint, got []Row) *Fingerprint {
 func (r *foldedRun) words(got []Row) *BulkRun {
 	run := r.BulkRun
 	for _, row := range got {
-		if there, err := readRun(fmt.Sprint(row[2])); row[0] == run.ID && err == nil && querySum(there.Filter.Query) == r.query {
+		if there, err := readRun(fmt.Sprint(row[2])); row[0] == run.ID && err == nil &&
+			querySum(there.Filter.Query) == r.query {
 			run.Filter.Query = there.Filter.Query
 		}
 	}
@@ -196,8 +201,8 @@ func (f *Refold) Compare(t *Table, got []Row) error {
 	return t.compare(got, f.Rows(t, got))
 }
 
-// Anew returns the rows of a page's subjects, and of their dead letters, as the records have them. Those that nothing is told
-// of are not among them; of dead letters that a purge may take those that are there.
+// Anew returns the rows of a page's subjects, and of their dead letters, as the records have them. Those that nothing
+// is told of are not among them; of dead letters that a purge may take those that are there.
 func (f *Refold) Anew(p *SubjectPage) (subjects, letters []Row, err error) {
 	records, there := map[int64][]KeyedRecord{}, map[int64]Row{}
 	for _, r := range p.Records {

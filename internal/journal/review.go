@@ -18,8 +18,8 @@ type Review struct {
 	Discard bool
 	// Force sends it again at or above the limit; Fresh begins the whole ladder anew, and needs Force.
 	Force, Fresh bool
-	// Delay until what is sent again is made, counted from the review as a policy counts its own (R7). A person's retry may
-	// lie beyond the policy's total limit.
+	// Delay until what is sent again is made, counted from the review as a policy counts its own (R7). A person's retry
+	// may lie beyond the policy's total limit.
 	Delay time.Duration
 	// Policy says when its destination is open, to which the retry is moved (R29); nil is always.
 	Policy *decision.Policy
@@ -41,7 +41,8 @@ var (
 )
 
 // ErrNobodyWaits is an ErrInvalidRetryState: what is sent again must have a process that carries it out.
-var ErrNobodyWaits = fmt.Errorf("%w: no process waits for a decision on it: it can only be discarded", ErrInvalidRetryState)
+var ErrNobodyWaits = fmt.Errorf("%w: no process waits for a decision on it: it can only be discarded",
+	ErrInvalidRetryState)
 
 // DecidedError is an ErrInvalidRetryState: the dead letter is open no longer.
 type DecidedError struct {
@@ -80,8 +81,8 @@ func (r *Review) check() error {
 	return nil
 }
 
-// next is when the retry of a subject is made, and how long after now that is. It is never in the past (R7), and when its
-// destination is open (R29).
+// next is when the retry of a subject is made, and how long after now that is. It is never in the past (R7), and when
+// its destination is open (R29).
 func (r *Review) next(h *History, now time.Time) (time.Time, time.Duration) {
 	at, delay := r.wanted(now)
 	if r.Policy == nil || h.Last == nil {

@@ -53,13 +53,15 @@ func (s *KeyedState) Row() Row {
 	if at, waits := s.State.Pending(); waits {
 		next = Milli(at)
 	}
-	return Row{s.Key, s.Subject.Tenant, s.Subject.Policy, s.Subject.ID, next, s.State.LastRecord, s.State.Episode.DeadLetter, s.destination(), string(encoded(&s.State))}
+	return Row{s.Key, s.Subject.Tenant, s.Subject.Policy, s.Subject.ID, next, s.State.LastRecord,
+		s.State.Episode.DeadLetter, s.destination(), string(encoded(&s.State))}
 }
 
 // Row returns the dead letter's row.
 func (k *KeyedDeadLetter) Row() Row {
 	d := &k.DeadLetter
-	return Row{d.Record, d.ID, k.Key, string(d.State), k.Subject.Policy, string(d.Team), string(d.Reason), d.Fingerprint, Milli(d.CreatedAt),
+	return Row{d.Record, d.ID, k.Key, string(d.State), k.Subject.Policy, string(d.Team), string(d.Reason), d.Fingerprint,
+		Milli(d.CreatedAt),
 		Milli(d.ReviewSeen), string(encoded(d))}
 }
 
@@ -73,7 +75,8 @@ func (f *Figure) Row() Row { return Row{f.Slot, f.Policy, string(f.Name), f.Buck
 
 // Row returns the fingerprint's row.
 func (f *Fingerprint) Row() Row {
-	return Row{f.ID, f.Policy, string(f.Reason), string(f.Classification), f.Pattern, Milli(f.FirstSeen), Milli(f.LastSeen), f.Failures,
+	return Row{f.ID, f.Policy, string(f.Reason), string(f.Classification), f.Pattern, Milli(f.FirstSeen),
+		Milli(f.LastSeen), f.Failures,
 		f.Retried, f.Exhausted, f.Permanent, f.Recovered}
 }
 
@@ -124,7 +127,8 @@ type Runs struct {
 
 // Add adds a run.
 func (r *Runs) Add(n Run) {
-	if last := len(r.all) - 1; last >= 0 && r.sorted == len(r.all) && n.First >= r.all[last].First && n.First <= r.all[last].Last+1 {
+	if last := len(r.all) - 1; last >= 0 && r.sorted == len(r.all) && n.First >= r.all[last].First &&
+		n.First <= r.all[last].Last+1 {
 		r.all[last].Last = max(r.all[last].Last, n.Last)
 		return
 	}

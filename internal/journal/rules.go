@@ -97,7 +97,8 @@ func join(a *Analysis, h *History, now time.Time) ruling {
 	if f.HasRetryCount && f.RetryCount < floor {
 		f.RetryCount, raised = floor, floor
 	}
-	d := decision.Decide(&f, a.Policy, decision.Past{Retries: floor, FirstFailure: e.FirstFailure, Presumed: e.Presumed, Remembers: true}, now)
+	d := decision.Decide(&f, a.Policy,
+		decision.Past{Retries: floor, FirstFailure: e.FirstFailure, Presumed: e.Presumed, Remembers: true}, now)
 	return ruling{how: Fresh, decision: d, floor: raised}
 }
 
@@ -110,7 +111,8 @@ func another(a *Analysis, h *History, now time.Time) ruling {
 		given = e.Retries // R9
 	}
 	if e.State != Dead && given == e.Retries {
-		d := decision.Decide(a.Failure, a.Policy, decision.Past{Retries: e.Retries, FirstFailure: e.FirstFailure, Presumed: e.Presumed, Remembers: true}, now)
+		d := decision.Decide(a.Failure, a.Policy,
+			decision.Past{Retries: e.Retries, FirstFailure: e.FirstFailure, Presumed: e.Presumed, Remembers: true}, now)
 		return ruling{how: Fresh, decision: d, floor: -1}
 	}
 	own := begin(a, h, now, Superseded)
@@ -127,7 +129,8 @@ func begin(a *Analysis, h *History, now time.Time, ends State) ruling {
 	if ends == Superseded && !a.Failure.HasRetryCount {
 		past.Retries = h.Episode.Retries // R9: what the open episode holds
 	}
-	return ruling{how: Fresh, decision: decision.Decide(a.Failure, a.Policy, past, now), floor: -1, ends: ends, opens: true}
+	return ruling{how: Fresh, decision: decision.Decide(a.Failure, a.Policy, past, now), floor: -1, ends: ends,
+		opens: true}
 }
 
 // ends is what becomes of the episode when another begins; empty where it has ended.

@@ -1,5 +1,5 @@
-// Package kpi makes the figures of R19 (RN-BIL-005 §6, RN-BIL-004 §6), with their targets and alerts, of what the journal
-// sums up. It is pure.
+// Package kpi makes the figures of R19 (RN-BIL-005 §6, RN-BIL-004 §6), with their targets and alerts, of what the
+// journal sums up. It is pure.
 package kpi
 
 import (
@@ -99,7 +99,8 @@ var measures = []measure{
 	{"exhausted_rate", "ratio", Weekly, func(s sums) (float64, int64) {
 		n := s.total(journal.FigureClosed)
 		return ratio(s.total(journal.FigureExhausted), n), n
-	}, []Goal{target(decision.RNBIL005, "<", 0.05), target(decision.RNBIL004, "<=", 0.03), alert(decision.RNBIL005, 0.05)}},
+	}, []Goal{target(decision.RNBIL005, "<", 0.05), target(decision.RNBIL004, "<=", 0.03),
+		alert(decision.RNBIL005, 0.05)}},
 	{"at_maximum_rate", "ratio", Weekly, func(s sums) (float64, int64) {
 		n := s.total(journal.FigureScheduled)
 		return ratio(s.total(journal.FigureAtMaximum), n), n
@@ -209,7 +210,8 @@ func windowOf(figures []journal.Figure, policy string, window time.Duration, now
 
 func (m *measure) kpi(policy string, s sums) KPI {
 	value, samples := m.of(s)
-	k := KPI{Policy: policy, Name: m.name, Unit: m.unit, Window: m.window.Hours(), Samples: samples, Goals: slices.Clone(m.goals)}
+	k := KPI{Policy: policy, Name: m.name, Unit: m.unit, Window: m.window.Hours(), Samples: samples,
+		Goals: slices.Clone(m.goals)}
 	if samples == 0 {
 		return k
 	}

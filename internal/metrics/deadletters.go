@@ -7,8 +7,8 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// SetDeadLetters takes over how many dead letters there are, by policy and state, and how old the oldest open one of each
-// policy is at now. What is not among counts is 0. Not for concurrent use with itself.
+// SetDeadLetters takes over how many dead letters there are, by policy and state, and how old the oldest open one of
+// each policy is at now. What is not among counts is 0. Not for concurrent use with itself.
 func (m *Metrics) SetDeadLetters(counts []deadletter.Count, now time.Time) {
 	numbers := make(map[string]map[journal.DeadLetterState]int64)
 	oldest := make(map[string]time.Time)

@@ -44,7 +44,8 @@ func (m *Metrics) registerDestinations() {
 	d.released = m.counter("retry_worker_released_total", "Claims that this replica let through, by why: "+
 		"the destination is up (pass), to test it (canary), or after an outage (ramp).", "destination", "kind")
 	d.wasted = m.counter("retry_worker_wasted_attempts_total",
-		"Submissions that failed because their destination was not up, as the replica that releases claims saw them.", "destination")
+		"Submissions that failed because their destination was not up, as the replica that releases claims saw them.",
+		"destination")
 	d.heldFor = prometheus.NewHistogram(prometheus.HistogramOpts{
 		Name: "retry_worker_held_seconds", Help: "How long claims were held that were let through.", Buckets: heldBuckets,
 	})

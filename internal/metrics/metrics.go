@@ -19,7 +19,8 @@ import (
 var minuteBuckets = []float64{5, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64, 80, 96, 160, 240}
 
 // durationBuckets run from a decision without memory to the alert at 1 s (RN-BIL-005 §6.2).
-var durationBuckets = []float64{1e-5, 2.5e-5, 5e-5, 1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 1e-2, 2.5e-2, 5e-2, 0.1, 0.25, 0.5, 1, 2.5}
+var durationBuckets = []float64{1e-5, 2.5e-5, 5e-5, 1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 1e-2, 2.5e-2, 5e-2, 0.1,
+	0.25, 0.5, 1, 2.5}
 
 // jitterBuckets are R19's eight equal bins over ±20 %.
 var jitterBuckets = []float64{-0.15, -0.10, -0.05, 0, 0.05, 0.10, 0.15, 0.20}
@@ -28,7 +29,8 @@ var jitterBuckets = []float64{-0.15, -0.10, -0.05, 0, 0.05, 0.10, 0.15, 0.20}
 var writeBuckets = []float64{5e-4, 1e-3, 2.5e-3, 5e-3, 1e-2, 2.5e-2, 5e-2, 0.1, 0.25, 0.5, 1, 2.5}
 
 // recoveryBuckets hold the targets: a median of 60 min (RN-BIL-004), a mean of 2 h (RN-BIL-005), 48 h (R20).
-var recoveryBuckets = []float64{1, 10, 60, 300, 600, 1200, 1800, 2700, 3600, 5400, 7200, 10800, 14400, 21600, 43200, 86400, 172800}
+var recoveryBuckets = []float64{1, 10, 60, 300, 600, 1200, 1800, 2700, 3600, 5400, 7200, 10800, 14400, 21600, 43200,
+	86400, 172800}
 
 // Metrics are the counters of one process. Labels come from closed sets only.
 type Metrics struct {
@@ -96,39 +98,53 @@ func New(b Build, policies decision.Policies) *Metrics {
 }
 
 func (m *Metrics) registerRules() {
-	m.analysisDuration = m.histogram("retry_analysis_duration_seconds", "Time of one analysis (RN-BIL-005).", durationBuckets, "policy")
+	m.analysisDuration = m.histogram("retry_analysis_duration_seconds", "Time of one analysis (RN-BIL-005).",
+		durationBuckets, "policy")
 	m.retryScheduled = m.counter("retry_scheduled_total", "Retries scheduled (RN-BIL-005).", "policy", "classification")
 	m.maxRetries = m.counter("max_retries_exceeded_total", "Failures beyond the limit of retries (RN-BIL-005).", "policy")
-	m.permanentErrors = m.counter("permanent_errors_total", "Permanent errors, not retried (RN-BIL-005).", "policy", "reason", "team")
-	m.backoffMinutes = m.histogram("backoff_duration_minutes", "Backoff of the retries scheduled (RN-BIL-005).", minuteBuckets, "policy")
+	m.permanentErrors = m.counter("permanent_errors_total", "Permanent errors, not retried (RN-BIL-005).", "policy",
+		"reason", "team")
+	m.backoffMinutes = m.histogram("backoff_duration_minutes", "Backoff of the retries scheduled (RN-BIL-005).",
+		minuteBuckets, "policy")
 
 	m.submissionRetries = m.counter("submission_retry_total", "Retries scheduled (RN-BIL-004).", "policy")
-	m.submissionBackoff = m.histogram("submission_retry_backoff_minutes", "Backoff of the retries scheduled (RN-BIL-004).", minuteBuckets, "policy")
-	m.submissionMaxExceeded = m.counter("submission_retry_max_exceeded", "Failures beyond the limit of retries (RN-BIL-004).", "policy")
-	m.classifications = m.counter("error_classification_distribution", "Decisions by the class of their error (RN-BIL-004).", "policy", "classification")
-	m.jitterRatio = m.histogram("retry_worker_jitter_ratio", "Drawn backoff ÷ nominal backoff − 1, before rounding and bounds.", jitterBuckets, "policy")
+	m.submissionBackoff = m.histogram("submission_retry_backoff_minutes", "Backoff of the retries scheduled (RN-BIL-004).",
+		minuteBuckets, "policy")
+	m.submissionMaxExceeded = m.counter("submission_retry_max_exceeded",
+		"Failures beyond the limit of retries (RN-BIL-004).", "policy")
+	m.classifications = m.counter("error_classification_distribution",
+		"Decisions by the class of their error (RN-BIL-004).", "policy", "classification")
+	m.jitterRatio = m.histogram("retry_worker_jitter_ratio",
+		"Drawn backoff ÷ nominal backoff − 1, before rounding and bounds.", jitterBuckets, "policy")
 }
 
 func (m *Metrics) registerWorker(b Build) {
 	m.jobs = m.counter("retry_worker_jobs_total", "Jobs by what became of them here.", "job_type", "action")
 	m.jobsInFlight = m.gauge("retry_worker_jobs_in_flight", "Jobs activated here and not yet answered.", nil)
-	m.rejectedInputs = m.counter("retry_worker_rejected_inputs_total", "Jobs whose input was refused.", "job_type", "reason")
+	m.rejectedInputs = m.counter("retry_worker_rejected_inputs_total", "Jobs whose input was refused.", "job_type",
+		"reason")
 	m.panics = m.counter("retry_worker_panics_total", "Jobs that broke their handler.", "job_type")
 	m.oversized = m.counter("retry_worker_oversized_total", "Jobs, or activations, too large to be read.", "job_type")
-	m.timeouts = m.counter("retry_worker_analysis_timeouts_total", "Analyses that took longer than the rules allow; their jobs went back.", "job_type")
+	m.timeouts = m.counter("retry_worker_analysis_timeouts_total",
+		"Analyses that took longer than the rules allow; their jobs went back.", "job_type")
 	m.engineUp = m.gauge("retry_worker_engine_up", "1 while the engine answers polls.", nil)
 	m.replayed = prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "retry_worker_decisions_replayed_total", Help: "Recorded decisions given again, with a new time or without."})
 	m.journalWrite = prometheus.NewHistogram(prometheus.HistogramOpts{
-		Name: "retry_worker_journal_write_seconds", Help: "Time of one commit, which many decisions share.", Buckets: writeBuckets})
+		Name: "retry_worker_journal_write_seconds", Help: "Time of one commit, which many decisions share.",
+		Buckets: writeBuckets})
 	m.registry.MustRegister(m.replayed, m.journalWrite)
 	m.registerJournal()
 	m.registerNotices()
 	m.journalUp = m.gauge("retry_worker_journal_up", "1 while the journal can be written.", nil)
-	m.purgeRefused = m.gauge("retry_worker_purge_refused", "1 while old records are not purged, because the clock leapt since the last purge.", nil)
-	m.catalogueRejected = m.gauge("retry_worker_catalogue_rejected", "1 while the policies file holds a catalogue that is refused; the one before stays in force.", nil)
-	m.tokensRejected = m.gauge("retry_worker_tokens_rejected", "1 while the tokens file is refused; the tokens before stay in force.", nil)
-	m.certRejected = m.gauge("retry_worker_certificate_rejected", "1 while the console's certificate is refused; the one before stays in force.", nil)
+	m.purgeRefused = m.gauge("retry_worker_purge_refused",
+		"1 while old records are not purged, because the clock leapt since the last purge.", nil)
+	m.catalogueRejected = m.gauge("retry_worker_catalogue_rejected",
+		"1 while the policies file holds a catalogue that is refused; the one before stays in force.", nil)
+	m.tokensRejected = m.gauge("retry_worker_tokens_rejected",
+		"1 while the tokens file is refused; the tokens before stay in force.", nil)
+	m.certRejected = m.gauge("retry_worker_certificate_rejected",
+		"1 while the console's certificate is refused; the one before stays in force.", nil)
 	m.version = newCatalogueInfo()
 	m.registry.MustRegister(m.version)
 	info := m.gauge("retry_worker_build_info", "1, labelled with what runs.",
@@ -137,18 +153,30 @@ func (m *Metrics) registerWorker(b Build) {
 }
 
 func (m *Metrics) registerJournal() {
-	m.successRate = m.gauges("retry_success_rate", "Episodes recovered by retries ÷ those and the exhausted ones, of the last 24 h (RN-BIL-005); absent when nothing closed.", "policy")
-	m.kpis = m.gauges("retry_worker_kpi", "Figures of RN-BIL-005 §6 and RN-BIL-004 §6 by their name, each over its window and in its unit (ratio, minutes, retries, seconds); the same in every replica, absent where there is nothing to make one of.", "policy", "kpi")
-	m.kpiSamples = m.gauges("retry_worker_kpi_samples", "How many decisions, or episodes, a figure is made of; the same in every replica.", "policy", "kpi")
-	m.deadLetters = m.gauges("retry_worker_dead_letters", "Dead letters by what became of them; the same in every replica.", "policy", "state")
-	m.openDeadLetters = m.gauges("retry_worker_dead_letters_open", "Open dead letters by the team that must act on them and the reason; the same in every replica.", "policy", "team", "reason")
-	m.oldestDeadLetter = m.gauges("retry_worker_dead_letters_oldest_seconds", "Age of the oldest open dead letter; the same in every replica, absent where none is open.", "policy")
-	m.outboxPending = m.gauge("retry_worker_outbox_pending", "Events, and decisions of people, recorded and not yet delivered; the same in every replica.", nil)
+	m.successRate = m.gauges("retry_success_rate",
+		"Episodes recovered by retries ÷ those and the exhausted ones, of the last 24 h (RN-BIL-005); absent when nothing "+
+			"closed.", "policy")
+	m.kpis = m.gauges("retry_worker_kpi",
+		"Figures of RN-BIL-005 §6 and RN-BIL-004 §6 by their name, each over its window and in its unit (ratio, minutes, "+
+			"retries, seconds); the same in every replica, absent where there is nothing to make one of.", "policy", "kpi")
+	m.kpiSamples = m.gauges("retry_worker_kpi_samples",
+		"How many decisions, or episodes, a figure is made of; the same in every replica.", "policy", "kpi")
+	m.deadLetters = m.gauges("retry_worker_dead_letters",
+		"Dead letters by what became of them; the same in every replica.", "policy", "state")
+	m.openDeadLetters = m.gauges("retry_worker_dead_letters_open",
+		"Open dead letters by the team that must act on them and the reason; the same in every replica.", "policy", "team",
+		"reason")
+	m.oldestDeadLetter = m.gauges("retry_worker_dead_letters_oldest_seconds",
+		"Age of the oldest open dead letter; the same in every replica, absent where none is open.", "policy")
+	m.outboxPending = m.gauge("retry_worker_outbox_pending",
+		"Events, and decisions of people, recorded and not yet delivered; the same in every replica.", nil)
 	m.published = prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "retry_worker_outbox_published_total", Help: "Events that the queue took from this replica."})
 	m.registry.MustRegister(m.published)
-	m.recoverySeconds = m.histogram("retry_worker_recovery_seconds", "First failure to recovery, of episodes recovered by retries.", recoveryBuckets, "policy")
-	m.recoveryAttempts = m.histogram("retry_worker_recovery_attempts", "Retries until recovery.", []float64{1, 2, 3, 4, 5, 6, 8, 10}, "policy")
+	m.recoverySeconds = m.histogram("retry_worker_recovery_seconds",
+		"First failure to recovery, of episodes recovered by retries.", recoveryBuckets, "policy")
+	m.recoveryAttempts = m.histogram("retry_worker_recovery_attempts", "Retries until recovery.",
+		[]float64{1, 2, 3, 4, 5, 6, 8, 10}, "policy")
 }
 
 // Decided feeds the figures of both rules with one fresh decision (R16).

@@ -16,8 +16,11 @@ type notices struct {
 }
 
 func (m *Metrics) registerNotices() {
-	m.notices.tried = m.counter("retry_worker_notices_total", "Tries to tell a team of its dead letters, by what became of them.", "team", "channel", "result")
-	m.notices.oldest = m.gauges("retry_worker_notices_oldest_seconds", "How long the oldest message to a team waits to be sent; the same in every replica, absent where none waits.", "team", "channel")
+	m.notices.tried = m.counter("retry_worker_notices_total",
+		"Tries to tell a team of its dead letters, by what became of them.", "team", "channel", "result")
+	m.notices.oldest = m.gauges("retry_worker_notices_oldest_seconds",
+		"How long the oldest message to a team waits to be sent; the same in every replica, absent where none waits.", "team",
+		"channel")
 }
 
 // StartNotices creates the series of a team and a way that it is told by.

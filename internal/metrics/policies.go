@@ -94,7 +94,8 @@ func (m *Metrics) SetCatalogue(version string) { m.version.current.Store(&versio
 // SetCatalogueRejected tells whether the policies file holds a catalogue that is refused.
 func (m *Metrics) SetCatalogueRejected(rejected bool) { m.catalogueRejected.Set(truth(rejected)) }
 
-// catalogueInfo is one series at every moment: the version in force. A vector would have none, or two, while it changes.
+// catalogueInfo is one series at every moment: the version in force. A vector would have none, or two, while it
+// changes.
 type catalogueInfo struct {
 	description *prometheus.Desc
 	current     atomic.Pointer[string]

@@ -68,7 +68,8 @@ func (r *Readiness) answer() (ready bool, body string) {
 // Listen opens addr (host:port; port 0 picks one) and serves /metrics, /livez and /readyz in the background
 // until the server is closed; with profiles /debug/pprof/ too, whose profiles hold what is in memory.
 func Listen(addr string, m *Metrics, r *Readiness, profiles bool) (*webserver.Server, error) {
-	return webserver.Listen(addr, "metrics and probes", "RETRY_WORKER_OPS_ADDR", routes(m, r, profiles), nil, webserver.Peers{})
+	return webserver.Listen(addr, "metrics and probes", "RETRY_WORKER_OPS_ADDR", routes(m, r, profiles), nil,
+		webserver.Peers{})
 }
 
 func routes(m *Metrics, r *Readiness, profiles bool) http.Handler {

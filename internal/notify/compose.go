@@ -40,7 +40,9 @@ func (g *Gatherer) newNotice(kind string, team decision.Team, now time.Time) *No
 }
 
 // news of a team: what came since the mark, and how many are open in all.
-func (g *Gatherer) news(ctx context.Context, team decision.Team, count *deadletter.NoticeCount, now time.Time) (*Notice, error) {
+func (g *Gatherer) news(
+	ctx context.Context, team decision.Team, count *deadletter.NoticeCount, now time.Time,
+) (*Notice, error) {
 	open, err := g.Store.OpenDeadLetters(ctx, team, 1)
 	if err != nil {
 		return nil, err
@@ -60,7 +62,9 @@ func total(c *deadletter.NoticeCount, policies decision.Policies) Summary {
 }
 
 // digest of a team: what is open by cause and age, and the figures of its policies.
-func (g *Gatherer) digest(ctx context.Context, kind string, team decision.Team, day string, now time.Time) (*Notice, error) {
+func (g *Gatherer) digest(
+	ctx context.Context, kind string, team decision.Team, day string, now time.Time,
+) (*Notice, error) {
 	open, err := g.Store.OpenDeadLetters(ctx, team, topCauses, now.Add(-kpi.Daily), now.Add(-kpi.Weekly))
 	if err != nil {
 		return nil, err
@@ -75,7 +79,8 @@ func (g *Gatherer) digest(ctx context.Context, kind string, team decision.Team, 
 	ages := &Ages{Day: max(open.N-open.Older[0], 0), Week: max(open.Older[0]-open.Older[1], 0), Older: open.Older[1]}
 	n.Data.Ages = ages
 	theirs := policiesOf(policies, team)
-	n.Data.KPIs = slices.DeleteFunc(kpi.All(figures, theirs, now), func(k kpi.KPI) bool { return !slices.Contains(theirs, k.Policy) })
+	n.Data.KPIs = slices.DeleteFunc(kpi.All(figures, theirs, now),
+		func(k kpi.KPI) bool { return !slices.Contains(theirs, k.Policy) })
 	return n, nil
 }
 
@@ -83,7 +88,8 @@ func (g *Gatherer) digest(ctx context.Context, kind string, team decision.Team, 
 func policiesOf(all decision.Policies, team decision.Team) []string {
 	return slices.DeleteFunc(all.Names(), func(name string) bool {
 		p := all[name]
-		return p.LimitTeam != team && !slices.ContainsFunc(p.Rules.Rules(), func(r classify.Rule) bool { return r.Team == team })
+		return p.LimitTeam != team &&
+			!slices.ContainsFunc(p.Rules.Rules(), func(r classify.Rule) bool { return r.Team == team })
 	})
 }
 
@@ -103,8 +109,10 @@ func summary(c *deadletter.NoticeCount, policies decision.Policies) Summary {
 
 func cause(c *deadletter.NoticeCause, policies decision.Policies) Cause {
 	shown := Cause{
-		Policy: clean(c.Cause.Policy, maxPattern), Reason: clean(string(c.Reason), maxPattern), Rule: clean(string(c.Cause.Reason), maxPattern),
-		Classification: string(c.Cause.Classification), Count: c.N, Oldest: instant(c.Oldest), Hint: hint(policies[c.Cause.Policy], c.Cause.Reason),
+		Policy: clean(c.Cause.Policy, maxPattern), Reason: clean(string(c.Reason), maxPattern),
+		Rule:           clean(string(c.Cause.Reason), maxPattern),
+		Classification: string(c.Cause.Classification), Count: c.N, Oldest: instant(c.Oldest),
+		Hint: hint(policies[c.Cause.Policy], c.Cause.Reason),
 	}
 	if c.N >= fewest {
 		shown.Pattern = clean(c.Cause.Pattern, maxPattern)
@@ -125,8 +133,8 @@ func hint(p *decision.Policy, rule decision.Reason) string {
 	return ""
 }
 
-// clean is text that may stand in a header, a line and a page: redacted, one line, nothing that is not seen, and no address that a
-// mail program would make a link of.
+// clean is text that may stand in a header, a line and a page: redacted, one line, nothing that is not seen, and no
+// address that a mail program would make a link of.
 func clean(text string, most int) string {
 	text = strings.Map(func(r rune) rune {
 		switch {
@@ -146,6 +154,7 @@ var space = uuid.NewSHA1(uuid.NameSpaceURL, []byte("urn:retry-worker:notice"))
 
 // idOf a message tells it apart from every other: what is told twice for whatever cause has the same one.
 func idOf(to *deadletter.NoticeMark, from int64) string {
-	name := strings.Join([]string{string(to.Team), to.Channel, string(to.Kind), instant(to.At), to.Day, strconv.FormatInt(from, 10), strconv.FormatInt(to.Record, 10)}, "\x00")
+	name := strings.Join([]string{string(to.Team), to.Channel, string(to.Kind), instant(to.At), to.Day,
+		strconv.FormatInt(from, 10), strconv.FormatInt(to.Record, 10)}, "\x00")
 	return uuid.NewSHA1(space, []byte(name)).String()
 }

@@ -15,8 +15,8 @@ import (
 
 // Failure is why a receiver did not take a message. Its text is one line with nobody's address in it.
 type Failure struct {
-	// Refused says that the receiver does not want it as it is; otherwise it may take it later. Both are tried again, a refusal
-	// seldom: people may correct an address, a password or a certificate.
+	// Refused says that the receiver does not want it as it is; otherwise it may take it later. Both are tried again, a
+	// refusal seldom: people may correct an address, a password or a certificate.
 	Refused bool
 	// After is how long the receiver asks to be left alone; 0 where it does not say.
 	After time.Duration
@@ -49,7 +49,8 @@ func failure(is bool, text string) *Failure {
 
 // plainly is an error without the addresses that the standard library repeats.
 func plainly(err error) string {
-	for _, late := range [...]error{net.ErrClosed, context.DeadlineExceeded, os.ErrDeadlineExceeded} { // a connection is closed when its time is up
+	// A connection is closed when its time is up.
+	for _, late := range [...]error{net.ErrClosed, context.DeadlineExceeded, os.ErrDeadlineExceeded} {
 		if errors.Is(err, late) {
 			return "no answer in time"
 		}

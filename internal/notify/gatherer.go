@@ -21,8 +21,8 @@ const (
 	lookEvery = 5 * time.Second
 	// nudgeRest is what it rests at least.
 	nudgeRest = time.Second
-	// quiet is how long nothing may have come before the first news go out, and gatherMost how long they wait for that: one
-	// cause seldom kills one claim alone.
+	// quiet is how long nothing may have come before the first news go out, and gatherMost how long they wait for that:
+	// one cause seldom kills one claim alone.
 	quiet, gatherMost = 2 * time.Second, 10 * time.Second
 	// lookTime bounds one look.
 	lookTime = time.Minute
@@ -167,7 +167,8 @@ type glance struct {
 }
 
 func (g *Gatherer) begin(ctx context.Context) (*glance, error) {
-	l := &glance{Gatherer: g, now: g.Clock.Now(), teams: g.Catalogue().Teams, marks: map[deadletter.NoticeMark]deadletter.NoticeMark{}, waiting: map[string]bool{}}
+	l := &glance{Gatherer: g, now: g.Clock.Now(), teams: g.Catalogue().Teams,
+		marks: map[deadletter.NoticeMark]deadletter.NoticeMark{}, waiting: map[string]bool{}}
 	marks, err := g.Store.NoticeMarks(ctx)
 	if err != nil {
 		return nil, err
@@ -254,7 +255,8 @@ func (l *glance) mark(team decision.Team, c Channel, kind deadletter.NoticeKind)
 // newer makes news where there are, and the last are long enough ago.
 func (l *glance) newer(ctx context.Context, team decision.Team, c Channel) error {
 	from, key := l.mark(team, c, deadletter.NewsNotice), keyOf(team, c)
-	if since := l.now.Sub(from.At); !from.At.IsZero() && since >= 0 && since < l.Interval { // a clock may have been put back
+	// A clock may have been put back.
+	if since := l.now.Sub(from.At); !from.At.IsZero() && since >= 0 && since < l.Interval {
 		return nil
 	}
 	count, err := l.Store.NewDeadLetters(ctx, team, from.Record, topCauses)
@@ -293,7 +295,8 @@ func (l *glance) gathered(key string, n int64) bool {
 // make puts a notice into the outbox, with the mark.
 func (l *glance) make(ctx context.Context, from, to deadletter.NoticeMark, n *Notice) error {
 	team, c := to.Team, Channel(to.Channel)
-	m := &journal.Message{ID: idOf(&to, from.Record), Queue: deadletter.NoticeQueue, Key: keyOf(team, c), Type: n.Type, Body: n.body(), At: l.now}
+	m := &journal.Message{ID: idOf(&to, from.Record), Queue: deadletter.NoticeQueue, Key: keyOf(team, c), Type: n.Type,
+		Body: n.body(), At: l.now}
 	moved, err := l.Store.MoveNoticeMark(ctx, from, to, m)
 	if err != nil || !moved { // another replica was faster, or the outbox has a message of theirs
 		return err
@@ -305,6 +308,7 @@ func (l *glance) make(ctx context.Context, from, to deadletter.NoticeMark, n *No
 		told = n.Data.New.Count
 	}
 	l.Log.Info("a team is to be told", zap.String("event", "notice_made"), zap.String("team", string(team)),
-		zap.String("channel", string(c)), zap.String("type", n.Type), zap.String("message", m.ID), zap.Int64("deadLetters", told), zap.Int64("open", n.Data.Open.Count))
+		zap.String("channel", string(c)), zap.String("type", n.Type), zap.String("message", m.ID),
+		zap.Int64("deadLetters", told), zap.Int64("open", n.Data.Open.Count))
 	return nil
 }

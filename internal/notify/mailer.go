@@ -72,8 +72,9 @@ type Receipt struct {
 	Failure *Failure
 }
 
-// Send sends a notice to all of the addresses in one delivery; who is refused does not stop the others. The receipts are in the
-// order of the addresses; the error is a *Failure of them all. to is the message's header, and may hold more than the addresses.
+// Send sends a notice to all of the addresses in one delivery; who is refused does not stop the others. The receipts
+// are in the order of the addresses; the error is a *Failure of them all. to is the message's header, and may hold more
+// than the addresses.
 func (m *Mailer) Send(ctx context.Context, id string, n *Notice, header, addresses []string) ([]Receipt, error) {
 	message, err := m.message(id, n, header)
 	if err != nil {
@@ -129,8 +130,10 @@ func (m *Mailer) dial(ctx context.Context) (*talk, error) {
 	within, cancel := context.WithTimeout(ctx, dialTime)
 	defer cancel()
 	t := &talk{stop: func() bool { return true }}
-	options := []gomail.Option{gomail.WithPort(m.server.Port), gomail.WithTimeout(dialTime), gomail.WithTLSConfig(trust), gomail.WithoutNoop(),
-		gomail.WithTLSPolicy(m.policy()), gomail.WithHELO(helloName()), gomail.WithDialContextFunc(func(_ context.Context, network, address string) (net.Conn, error) {
+	options := []gomail.Option{gomail.WithPort(m.server.Port), gomail.WithTimeout(dialTime), gomail.WithTLSConfig(trust),
+		gomail.WithoutNoop(),
+		gomail.WithTLSPolicy(m.policy()), gomail.WithHELO(helloName()),
+		gomail.WithDialContextFunc(func(_ context.Context, network, address string) (net.Conn, error) {
 			err := t.connect(within, network, address, m.server.Encryption == ImplicitTLS, trust)
 			return t.conn, err
 		})}
@@ -213,7 +216,8 @@ func (m *Mailer) trust() (*tls.Config, error) {
 	return c, nil
 }
 
-// login is how to log in; none where nobody does. Without TLS a password is sent to this machine alone, which the settings see to.
+// login is how to log in; none where nobody does. Without TLS a password is sent to this machine alone, which the
+// settings see to.
 func (m *Mailer) login() ([]gomail.Option, error) {
 	if m.server.User == "" {
 		return nil, nil
@@ -224,7 +228,8 @@ func (m *Mailer) login() ([]gomail.Option, error) {
 	}
 	how := gomail.WithSMTPAuth(gomail.SMTPAuthAutoDiscover)
 	if m.server.Encryption == Plaintext || m.server.Encryption == Opportunistic {
-		how = gomail.WithOpportunisticSMTPAuth(gomail.SMTPAuthSCRAMSHA256, gomail.SMTPAuthSCRAMSHA1, gomail.SMTPAuthPlainNoEnc, gomail.SMTPAuthLoginNoEnc)
+		how = gomail.WithOpportunisticSMTPAuth(gomail.SMTPAuthSCRAMSHA256, gomail.SMTPAuthSCRAMSHA1,
+			gomail.SMTPAuthPlainNoEnc, gomail.SMTPAuthLoginNoEnc)
 	}
 	return []gomail.Option{how, gomail.WithUsername(m.server.User), gomail.WithPassword(password)}, nil
 }
@@ -278,7 +283,8 @@ func (t *talk) deliver(from string, addresses []string, message []byte) ([]Recei
 	for i, address := range addresses {
 		receipts[i].Recipient = address
 		if err := t.client.Rcpt("<" + address + ">"); err != nil {
-			receipts[i].Failure = answered("recipient "+strconv.Itoa(i+1)+" of "+strconv.Itoa(len(addresses)), anonymous(err, address))
+			receipts[i].Failure = answered("recipient "+strconv.Itoa(i+1)+" of "+strconv.Itoa(len(addresses)),
+				anonymous(err, address))
 			continue
 		}
 		taken++

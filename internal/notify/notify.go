@@ -1,9 +1,10 @@
-// Package notify tells teams of the dead letters that wait for them, and of outages, by e-mail and by webhook: gathered, so that an outage
-// does not send a thousand messages, and without anything of a single case (RN-BIL-005 §9.2, §9.3, §7.2, R21).
+// Package notify tells teams of the dead letters that wait for them, and of outages, by e-mail and by webhook:
+// gathered, so that an outage does not send a thousand messages, and without anything of a single case (RN-BIL-005
+// §9.2, §9.3, §7.2, R21).
 //
-// A Gatherer looks what is new for each team and way, and puts a message into the outbox together with the mark of how far the
-// team has been told. A Sink sends what is in the outbox. Nothing is written for a single dead letter, and while a receiver does
-// not answer one message waits for it: what is newer gathers behind it.
+// A Gatherer looks what is new for each team and way, and puts a message into the outbox together with the mark of how
+// far the team has been told. A Sink sends what is in the outbox. Nothing is written for a single dead letter, and
+// while a receiver does not answer one message waits for it: what is newer gathers behind it.
 package notify
 
 import (
@@ -56,8 +57,8 @@ const (
 	TypeTest   = "test"
 )
 
-// Notice is what a team is told: the body of a message in deadletter.NoticeQueue and of a webhook, in the form that Standard
-// Webhooks recommend. It holds counts, causes and ages, and nothing of a single case.
+// Notice is what a team is told: the body of a message in deadletter.NoticeQueue and of a webhook, in the form that
+// Standard Webhooks recommend. It holds counts, causes and ages, and nothing of a single case.
 type Notice struct {
 	Type string `json:"type"`
 	// Timestamp is when it was made, RFC 3339 in UTC.

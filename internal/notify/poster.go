@@ -134,8 +134,10 @@ func secrets(path string) ([][]byte, error) {
 	var keys [][]byte
 	for _, word := range strings.Fields(text) {
 		key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(word, secretPrefix))
-		if err != nil || !strings.HasPrefix(word, secretPrefix) || len(key) < leastSecret || len(key) > mostSecret || len(keys) == mostSecrets {
-			return nil, fmt.Errorf("the secret's file holds no secret, expected %s and base64 of %d to %d bytes, on at most %d lines",
+		if err != nil || !strings.HasPrefix(word, secretPrefix) || len(key) < leastSecret || len(key) > mostSecret ||
+			len(keys) == mostSecrets {
+			return nil, fmt.Errorf("the secret's file holds no secret, expected %s and base64 of %d to %d bytes, on at most "+
+				"%d lines",
 				secretPrefix, leastSecret, mostSecret, mostSecrets)
 		}
 		keys = append(keys, key)

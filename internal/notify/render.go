@@ -121,7 +121,8 @@ func (v *view) digest(r *renderer, n *Notice, team string) {
 	v.Heading = "Causas do que está em aberto"
 	v.causes(r, &n.Data.Open)
 	if a := n.Data.Ages; a != nil && n.Data.Open.Count > 0 {
-		v.Ages = []string{"até 24 horas: " + r.words.Number(a.Day), "de 1 a 7 dias: " + r.words.Number(a.Week), "mais de 7 dias: " + r.words.Number(a.Older)}
+		v.Ages = []string{"até 24 horas: " + r.words.Number(a.Day), "de 1 a 7 dias: " + r.words.Number(a.Week),
+			"mais de 7 dias: " + r.words.Number(a.Older)}
 	}
 	for i := range n.Data.KPIs {
 		k := &n.Data.KPIs[i]
@@ -145,8 +146,9 @@ func day(iso string) string {
 func (v *view) causes(r *renderer, s *Summary) {
 	for i := range s.Top {
 		c := &s.Top[i]
-		v.Causes = append(v.Causes, causeView{Count: r.words.Number(c.Count), Reason: r.named("reason", c.Reason), Policy: r.named("policy", c.Policy),
-			Pattern: clean(c.Pattern, maxWord), Hint: clean(c.Hint, maxWord), Oldest: r.time(c.Oldest)})
+		v.Causes = append(v.Causes,
+			causeView{Count: r.words.Number(c.Count), Reason: r.named("reason", c.Reason), Policy: r.named("policy", c.Policy),
+				Pattern: clean(c.Pattern, maxWord), Hint: clean(c.Hint, maxWord), Oldest: r.time(c.Oldest)})
 	}
 	if s.OtherCount > 0 {
 		v.Other = r.count(s.OtherCount, "pendência", "pendências") + " de outras causas"

@@ -39,8 +39,8 @@ func Results() []Result { return []Result{Sent, Failed, Refused, RecipientRefuse
 // PublishTime is what one try to send a notice may take (outbox.Patience).
 const PublishTime = dialTime + talkTime + 5*time.Second
 
-// Sink sends the notices that are in the outbox, to the addresses that the catalogue has at the moment. It implements outbox.Sink;
-// its failures know after how long they are worth trying again. Safe for concurrent use.
+// Sink sends the notices that are in the outbox, to the addresses that the catalogue has at the moment. It implements
+// outbox.Sink; its failures know after how long they are worth trying again. Safe for concurrent use.
 type Sink struct {
 	// Catalogue in force.
 	Catalogue func() *catalogue.Catalogue
@@ -55,7 +55,8 @@ type Sink struct {
 	mu sync.Mutex
 	// troubles are what failed last, by key.
 	troubles map[string]trouble
-	// settled are the addresses that a message was delivered to, or refused by, by the message's id: they get it no second time.
+	// settled are the addresses that a message was delivered to, or refused by, by the message's id: they get it no second
+	// time.
 	settled map[string]map[string]bool
 }
 
@@ -99,13 +100,15 @@ func (s *Sink) drop(m *journal.Message, why string) {
 	if _, known := s.Catalogue().Teams[team]; known { // labels come from closed sets
 		s.Tried(team, c, Dropped)
 	}
-	s.Log.Warn("a notice is not sent", append(fields(m), zap.String("event", "notice_dropped"), zap.String("reason", why))...)
+	s.Log.Warn("a notice is not sent",
+		append(fields(m), zap.String("event", "notice_dropped"), zap.String("reason", why))...)
 	s.forget(m)
 }
 
 func fields(m *journal.Message) []zap.Field {
 	team, c := parseKey(m.Key)
-	return []zap.Field{zap.String("team", string(team)), zap.String("channel", string(c)), zap.String("type", m.Type), zap.String("message", m.ID)}
+	return []zap.Field{zap.String("team", string(team)), zap.String("channel", string(c)), zap.String("type", m.Type),
+		zap.String("message", m.ID)}
 }
 
 func (s *Sink) sent(m *journal.Message) {
@@ -145,7 +148,8 @@ func (s *Sink) fail(ctx context.Context, m *journal.Message, err error) error {
 	s.troubles[m.Key] = trouble{err.Error(), last.tries + 1}
 	s.mu.Unlock()
 	if last.text != err.Error() {
-		s.Log.Warn("a notice could not be sent; it is tried again until it is", append(fields(m), zap.String("event", "notice_"+string(result)), zap.Error(err))...)
+		s.Log.Warn("a notice could not be sent; it is tried again until it is",
+			append(fields(m), zap.String("event", "notice_"+string(result)), zap.Error(err))...)
 	}
 	return err
 }
@@ -173,8 +177,8 @@ func (s *Sink) left(id string, addresses []string) []string {
 	return slices.DeleteFunc(slices.Clone(addresses), func(a string) bool { return s.settled[id][a] })
 }
 
-// settle what each address got. some tells that an address has got it before. Who is refused for good while others are not gets it
-// no more; where all are, all are tried again.
+// settle what each address got. some tells that an address has got it before. Who is refused for good while others are
+// not gets it no more; where all are, all are tried again.
 func (s *Sink) settle(m *journal.Message, receipts []Receipt, some bool) error {
 	var later, never []Receipt
 	done := map[string]bool{}
@@ -207,7 +211,8 @@ func (s *Sink) settle(m *journal.Message, receipts []Receipt, some bool) error {
 func (s *Sink) refusedOne(m *journal.Message, f *Failure) {
 	team, c := parseKey(m.Key)
 	s.Tried(team, c, RecipientRefused)
-	s.Log.Warn("an address of a team was refused for good; the others got the notice", append(fields(m), zap.String("event", "notice_recipient_refused"), zap.Error(f))...)
+	s.Log.Warn("an address of a team was refused for good; the others got the notice",
+		append(fields(m), zap.String("event", "notice_recipient_refused"), zap.Error(f))...)
 }
 
 func (s *Sink) remember(id string, done map[string]bool) {

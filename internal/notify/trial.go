@@ -20,9 +20,11 @@ type Trial struct {
 	Receipt
 }
 
-// Test sends a test to a team by its ways (only: by that one; empty: by all) and says what each recipient's server said. m is nil
-// where there is no mail server.
-func Test(ctx context.Context, name decision.Team, t *catalogue.Team, only Channel, m *Mailer, p *Poster, now time.Time) []Trial {
+// Test sends a test to a team by its ways (only: by that one; empty: by all) and says what each recipient's server
+// said. m is nil where there is no mail server.
+func Test(
+	ctx context.Context, name decision.Team, t *catalogue.Team, only Channel, m *Mailer, p *Poster, now time.Time,
+) []Trial {
 	n := &Notice{Type: TypeTest, Timestamp: instant(now), Data: Data{Team: string(name)}}
 	id := uuid.NewString()
 	var all []Trial
@@ -69,20 +71,22 @@ func asFailure(err error) *Failure {
 	return failed("send", err)
 }
 
-// Problems are what keeps teams from being told that can be known before, a line each: e-mail without a mail server, secrets that
-// cannot be read.
+// Problems are what keeps teams from being told that can be known before, a line each: e-mail without a mail server,
+// secrets that cannot be read.
 func Problems(c *catalogue.Catalogue, mail bool) []string {
 	var all []string
 	for _, name := range slices.Sorted(maps.Keys(c.Teams)) {
 		t := c.Teams[name]
 		if len(t.Email) > 0 && !mail {
-			all = append(all, fmt.Sprintf("the team %s is to be told by e-mail, and there is no mail server: set RETRY_WORKER_SMTP_URL and RETRY_WORKER_MAIL_FROM", name))
+			all = append(all, fmt.Sprintf("the team %s is to be told by e-mail, and there is no mail server: set "+
+				"RETRY_WORKER_SMTP_URL and RETRY_WORKER_MAIL_FROM", name))
 		}
 		if t.Webhook == nil {
 			continue
 		}
 		if _, err := secrets(t.Webhook.SecretFile); err != nil {
-			all = append(all, fmt.Sprintf("the team %s is to be told by webhook (secretFile %q): %v", name, t.Webhook.SecretFile, err))
+			all = append(all,
+				fmt.Sprintf("the team %s is to be told by webhook (secretFile %q): %v", name, t.Webhook.SecretFile, err))
 		}
 	}
 	return all

@@ -24,8 +24,8 @@ type Leases interface {
 
 // Lead does work while this process holds the lease of that name, again and again until stop ends; it tries to take the
 // lease meanwhile. work's stop ends with stop or the lease: it begins nothing more then. Its hard ends with kill or the
-// lease: what is on its way is given up. The lease goes to the next at once where work returns for stop. holder names this
-// process among all, and differs with each start. work returns when its stop ends.
+// lease: what is on its way is given up. The lease goes to the next at once where work returns for stop. holder names
+// this process among all, and differs with each start. work returns when its stop ends.
 func Lead(stop, kill context.Context, from Leases, name, holder string, work func(stop, hard context.Context)) {
 	stop, cancel := context.WithCancel(stop)
 	defer cancel()

@@ -47,7 +47,8 @@ type Hooks struct {
 
 // NoHooks does nothing.
 func NoHooks() Hooks {
-	return Hooks{Published: func(int) {}, Up: func(bool, error) {}, Backlog: func(map[string]int64) {}, Leading: func(bool) {}}
+	return Hooks{Published: func(int) {}, Up: func(bool, error) {}, Backlog: func(map[string]int64) {},
+		Leading: func(bool) {}}
 }
 
 // Relay carries the messages of one queue. Of all relays of a queue on one store one works, which holds the lease.
@@ -70,7 +71,8 @@ type Relay struct {
 // with each start. published lets go of messages (Journal.Published); a sink that does so itself makes it do nothing.
 func New(queue, holder string, box journal.Outbox, published func(ctx context.Context, sequences []int64) error,
 	sink Sink, hooks Hooks, log *zap.Logger) *Relay {
-	return &Relay{queue: queue, holder: holder, box: box, letGo: published, sink: sink, hooks: hooks, log: log, span: leaseSpan,
+	return &Relay{queue: queue, holder: holder, box: box, letGo: published, sink: sink, hooks: hooks, log: log,
+		span:     leaseSpan,
 		patience: Patience{Message: takeTime, Hold: holdMost}, nudged: make(chan struct{}, 1), settled: map[int64]bool{}}
 }
 

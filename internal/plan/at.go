@@ -9,8 +9,8 @@ import (
 // when is how an instant is shown.
 const when = "Mon 2006-01-02 15:04 -0700"
 
-// At places the retries of a claim that fails first at an instant: one that would be made while the destination is closed is
-// made when that opens (R29), and closed hours do not count toward the total limit (R27).
+// At places the retries of a claim that fails first at an instant: one that would be made while the destination is
+// closed is made when that opens (R29), and closed hours do not count toward the total limit (R27).
 func (p *Plan) At(policy *decision.Policy, destination string, first time.Time) {
 	o := policy.Opening(destination)
 	if o.Calendar != nil {
@@ -42,7 +42,8 @@ func (p *Plan) At(policy *decision.Policy, destination string, first time.Time) 
 	p.remark()
 }
 
-// opened returns t, or where that is closed a time in the next opening: that share of the time over which they are spread.
+// opened returns t, or where that is closed a time in the next opening: that share of the time over which they are
+// spread.
 func opened(o decision.Opening, t time.Time, share float64) time.Time {
 	next := o.Calendar.Next(t)
 	if next.Equal(t) {

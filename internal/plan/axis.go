@@ -29,8 +29,8 @@ const (
 	tickGap = 46
 )
 
-// axisOf p's picture that is width pixels wide. It reaches to the last retry's latest instant, and to the limit where that
-// is not much farther, or the axis logarithmic.
+// axisOf p's picture that is width pixels wide. It reaches to the last retry's latest instant, and to the limit where
+// that is not much farther, or the axis logarithmic.
 func axisOf(p *Plan, width float64) axis {
 	a := axis{width: width, limit: -1, to: time.Second}
 	first := time.Duration(0)
@@ -135,8 +135,10 @@ func (a *axis) step() (time.Duration, axisUnit) {
 
 // round times that stand on a logarithmic axis.
 var round = [...]time.Duration{
-	time.Millisecond, 10 * time.Millisecond, 100 * time.Millisecond, time.Second, 10 * time.Second, time.Minute, 10 * time.Minute,
-	time.Hour, 6 * time.Hour, day, 3 * day, 10 * day, 30 * day, 100 * day, 300 * day, 1000 * day, 3000 * day, 10000 * day, 30000 * day, 100000 * day,
+	time.Millisecond, 10 * time.Millisecond, 100 * time.Millisecond, time.Second, 10 * time.Second, time.Minute,
+	10 * time.Minute,
+	time.Hour, 6 * time.Hour, day, 3 * day, 10 * day, 30 * day, 100 * day, 300 * day, 1000 * day, 3000 * day, 10000 * day,
+	30000 * day, 100000 * day,
 }
 
 func roundBelow(t time.Duration) time.Duration {

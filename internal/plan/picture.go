@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// The picture's measures in pixels. Its three columns are the retry with its wait, the ladder to scale, and the time from
-// the first failure in words.
+// The picture's measures in pixels. Its three columns are the retry with its wait, the ladder to scale, and the time
+// from the first failure in words.
 const (
 	pictureWidth = 860
 	margin       = 16
@@ -47,8 +47,8 @@ type picture struct {
 	y float64
 }
 
-// SVG is p as a picture that needs nothing else: no script, no font, no file; legible in light and dark. It can stand as a
-// file of its own or inside an HTML page, where several may be side by side. The same plan gives the same bytes.
+// SVG is p as a picture that needs nothing else: no script, no font, no file; legible in light and dark. It can stand
+// as a file of its own or inside an HTML page, where several may be side by side. The same plan gives the same bytes.
 func (p *Plan) SVG() []byte {
 	var body picture
 	body.y = margin + 14
@@ -76,11 +76,13 @@ func (body *picture) wrapUp(p *Plan) []byte {
 	width, height := number(pictureWidth), number(body.y+margin)
 	id := "retry-plan-" + idOf(p.Policy)
 	var svg picture
-	svg.WriteString(`<svg xmlns="http://www.w3.org/2000/svg" class="retry-plan" role="img" aria-labelledby="` + id + `-title ` + id + `-desc" width="` +
+	svg.WriteString(`<svg xmlns="http://www.w3.org/2000/svg" class="retry-plan" role="img" aria-labelledby="` + id +
+		`-title ` + id + `-desc" width="` +
 		width + `" height="` + height + `" viewBox="0 0 ` + width + " " + height + `">` + "\n")
 	svg.element("title", id+"-title", "Retries of the policy "+p.Policy)
 	svg.element("desc", id+"-desc", p.inWords())
-	svg.WriteString("<style>" + style + "</style>\n" + `<rect class="paper" width="` + width + `" height="` + height + `"/>` + "\n")
+	svg.WriteString("<style>" + style + "</style>\n" + `<rect class="paper" width="` + width + `" height="` + height +
+		`"/>` + "\n")
 	svg.WriteString(body.String())
 	svg.WriteString("</svg>\n")
 	return []byte(svg.String())
@@ -104,8 +106,9 @@ func (p *Plan) inWords() string {
 		all = append(all, p.subtitle(), "After the first failure come:")
 	}
 	for _, r := range p.Retries {
-		all = append(all, "retry "+strconv.FormatInt(r.Number, 10)+" after "+r.FromFirst.words()+", nominally "+Words(time.Duration(r.FromFirst.Nominal))+
-			" (wait "+r.Wait.words()+");")
+		all = append(all,
+			"retry "+strconv.FormatInt(r.Number, 10)+" after "+r.FromFirst.words()+", nominally "+
+				Words(time.Duration(r.FromFirst.Nominal))+" (wait "+r.Wait.words()+");")
 	}
 	return strings.Join(append(all, p.Remarks...), " ")
 }
@@ -213,18 +216,21 @@ func (body *picture) legend(p *Plan) {
 	nominal := "when it comes (no jitter)"
 	if p.hasRange() {
 		nominal = "nominal"
-		entry("earliest to latest, by the jitter", 28, func(x, middle float64) { body.rect("bar", x, middle-barHeight/2, 28) })
+		entry("earliest to latest, by the jitter", 28,
+			func(x, middle float64) { body.rect("bar", x, middle-barHeight/2, 28) })
 	}
 	entry(nominal, 4, func(x, middle float64) { body.line("nominal", x+2, middle-9, x+2, middle+9) })
 	if p.TotalLimit > 0 {
 		entry("total limit", 4, func(x, middle float64) { body.line("limit", x+2, middle-9, x+2, middle+9) })
 	}
 	if first, _ := p.passing(); first > 0 {
-		entry("not scheduled if it falls here", 28, func(x, middle float64) { body.rect("beyond", x, middle-barHeight/2, 28) })
+		entry("not scheduled if it falls here", 28,
+			func(x, middle float64) { body.rect("beyond", x, middle-barHeight/2, 28) })
 	}
 	if p.Closed != nil {
 		entry(p.Destination+" is closed", 28, func(x, middle float64) {
-			body.WriteString(`<rect fill="#808080" fill-opacity="0.25" x="` + number(x) + `" y="` + number(middle-barHeight/2) + `" width="28" height="12"/>` + "\n")
+			body.WriteString(`<rect fill="#808080" fill-opacity="0.25" x="` + number(x) + `" y="` + number(middle-barHeight/2) +
+				`" width="28" height="12"/>` + "\n")
 		})
 	}
 	body.y += 8
@@ -250,7 +256,8 @@ func (body *picture) text(x float64, class, anchor, s string) {
 }
 
 func (body *picture) line(class string, x1, y1, x2, y2 float64) {
-	body.WriteString(`<line class="` + class + `" x1="` + number(x1) + `" y1="` + number(y1) + `" x2="` + number(x2) + `" y2="` + number(y2) + `"/>` + "\n")
+	body.WriteString(`<line class="` + class + `" x1="` + number(x1) + `" y1="` + number(y1) + `" x2="` + number(x2) +
+		`" y2="` + number(y2) + `"/>` + "\n")
 }
 
 // rect is a bar's; one without width is not drawn.
@@ -258,7 +265,8 @@ func (body *picture) rect(class string, x, y, width float64) {
 	if width <= 0 {
 		return
 	}
-	body.WriteString(`<rect class="` + class + `" x="` + number(x) + `" y="` + number(y) + `" width="` + number(width) + `" height="` + number(barHeight) + `" rx="2"/>` + "\n")
+	body.WriteString(`<rect class="` + class + `" x="` + number(x) + `" y="` + number(y) + `" width="` + number(width) +
+		`" height="` + number(barHeight) + `" rx="2"/>` + "\n")
 }
 
 func (body *picture) element(name, id, s string) {

@@ -1,5 +1,5 @@
-// Package plan shows what a policy means before it is live: when each of its retries comes, as a table, as JSON and as a
-// picture.
+// Package plan shows what a policy means before it is live: when each of its retries comes, as a table, as JSON and as
+// a picture.
 package plan
 
 import (
@@ -48,7 +48,8 @@ type Retry struct {
 	Wait Range `json:"wait"`
 	// FromFirst failure on.
 	FromFirst Range `json:"fromFirstFailure"`
-	// MayPassLimit tells that it comes later than the total limit if the jitter draws long waits; it is not scheduled then.
+	// MayPassLimit tells that it comes later than the total limit if the jitter draws long waits; it is not scheduled
+	// then.
 	MayPassLimit bool `json:"mayPassLimit"`
 	// At is when it is nominally made; Why is why it waits for its destination to open, empty where it does not.
 	At  *time.Time `json:"at,omitempty"`
@@ -86,8 +87,8 @@ type Job struct {
 
 var anyID = regexp.MustCompile("")
 
-// ReadJob reads the retry policy of a job that holds these values, just as the worker reads a job's (R15). An empty value
-// is an absent variable. The rejection says which value is wrong.
+// ReadJob reads the retry policy of a job that holds these values, just as the worker reads a job's (R15). An empty
+// value is an absent variable. The rejection says which value is wrong.
 func ReadJob(p *decision.Policy, maxAttempts, delay decision.Value) (decision.OwnPolicy, *decision.Rejection) {
 	ofAnybody := *p
 	ofAnybody.IDPattern = anyID
@@ -99,7 +100,8 @@ func ReadJob(p *decision.Policy, maxAttempts, delay decision.Value) (decision.Ow
 func Of(p *decision.Policy, own decision.OwnPolicy) *Plan {
 	maxRetries, backoff := p.Limits(own)
 	plan := &Plan{
-		Policy: p.Name, Description: p.Description, Catalogue: p.Catalogue, MaxRetries: maxRetries, Backoff: Backoff(&backoff),
+		Policy: p.Name, Description: p.Description, Catalogue: p.Catalogue, MaxRetries: maxRetries,
+		Backoff:    Backoff(&backoff),
 		TotalLimit: Time(p.TotalLimit), Job: jobOf(p, own), Retries: []Retry{}, Remarks: []string{},
 	}
 	for _, r := range p.Ladder(own) {
@@ -155,21 +157,25 @@ func (p *Plan) remark() {
 	}
 	say("Counted as if every retry failed at once.")
 	if p.Closed != nil {
-		say("Hours in which " + p.Destination + " is closed do not count toward the total limit; retries that wait for it to open are spread.")
+		say("Hours in which " + p.Destination +
+			" is closed do not count toward the total limit; retries that wait for it to open are spread.")
 	}
 	limit := Words(time.Duration(p.TotalLimit))
 	shown := int64(len(p.Retries))
 	if p.NotShown > 0 {
-		say(numbered(shown+1, p.MaxRetries) + " wait as long as retry " + strconv.FormatInt(shown, 10) + asFarAs(p.TotalLimit))
+		say(numbered(shown+1, p.MaxRetries) + " wait as long as retry " + strconv.FormatInt(shown, 10) +
+			asFarAs(p.TotalLimit))
 	}
 	if first, last := p.passing(); first > 0 {
-		say(numbered(first, last) + " may come later than the total limit of " + limit + "; if so, not scheduled: the failure is then final (MAX_RETRIES_EXCEEDED, reason TIME_LIMIT).")
+		say(numbered(first, last) + " may come later than the total limit of " + limit +
+			"; if so, not scheduled: the failure is then final (MAX_RETRIES_EXCEEDED, reason TIME_LIMIT).")
 	}
 	if p.NeverScheduled > 0 {
 		say(numbered(shown+1, p.MaxRetries) + " would come later than the total limit of " + limit + ": never scheduled.")
 	}
 	if p.TotalLimit > 0 && shown == p.MaxRetries && !p.Retries[shown-1].MayPassLimit {
-		say("Every retry comes within the total limit of " + limit + ": the last at most " + Words(time.Duration(p.Retries[shown-1].FromFirst.Latest)) + " after the first failure.")
+		say("Every retry comes within the total limit of " + limit + ": the last at most " +
+			Words(time.Duration(p.Retries[shown-1].FromFirst.Latest)) + " after the first failure.")
 	}
 }
 

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Table writes p as text for a terminal: what holds, a line for each retry with the total limit below them, the remarks.
-// The error is the writer's.
+// Table writes p as text for a terminal: what holds, a line for each retry with the total limit below them, the
+// remarks. The error is the writer's.
 func (p *Plan) Table(to io.Writer) error {
 	w := &firstError{to: to}
 	fmt.Fprintln(w, p.Policy)
@@ -64,7 +64,8 @@ func (p *Plan) mark(r *Retry) string {
 }
 
 func cells(r Range) string {
-	return Words(time.Duration(r.Earliest)) + "\t" + Words(time.Duration(r.Nominal)) + "\t" + Words(time.Duration(r.Latest))
+	return Words(time.Duration(r.Earliest)) + "\t" + Words(time.Duration(r.Nominal)) + "\t" +
+		Words(time.Duration(r.Latest))
 }
 
 // firstError remembers what could not be written, so that printing need not be checked line by line.

@@ -17,8 +17,8 @@ var units = [...]struct {
 	length time.Duration
 }{{"d", day}, {"h", time.Hour}, {"min", time.Minute}}
 
-// Words is d, which is at least 0, as people write it: 5 min, 2 h 35 min, 1.5 s, 48 h, 3 d. Days are used from three on;
-// exact to the millisecond.
+// Words is d, which is at least 0, as people write it: 5 min, 2 h 35 min, 1.5 s, 48 h, 3 d. Days are used from three
+// on; exact to the millisecond.
 func Words(d time.Duration) string { return strings.Join(parts(d), " ") }
 
 // short is d by its two largest units.
@@ -89,7 +89,8 @@ func growth(r *decision.BackoffRule) string {
 		}
 		return "list: " + strings.Join(waits, ", ")
 	case r.Factor > 1:
-		return "exponential: " + Words(r.Base) + ", each " + strconv.FormatFloat(r.Factor, 'g', -1, 64) + " times the one before"
+		return "exponential: " + Words(r.Base) + ", each " + strconv.FormatFloat(r.Factor, 'g', -1, 64) +
+			" times the one before"
 	default:
 		return "constant: " + Words(r.Base)
 	}

@@ -201,14 +201,16 @@ var certain = newForms(
 	ways(id, byHyphen, dot|dash, "2-3-3-1"), // RG
 	ways(cpf, byDigits, odd, "11 9-2 3-3-5 3-6-2 3-8 6-3-2 6-5 1-1-1-1-1-1-1-1-1-1-1"),
 	ways(cns, byDigits, odd, "15 3-4-4-4 3-12 11-4"),
-	ways(card, byDigits, spaced, "4-4-4-4-3 4-4-4-4-2 4-4-4-4-1 4-4-4-7 4-4-4-6 4-4-4-5 4-4-4-4 4-4-4-3 4-4-4-2 4-4-4-1 4-6-5 4-6-4"),
+	ways(card, byDigits, spaced, "4-4-4-4-3 4-4-4-4-2 4-4-4-4-1 4-4-4-7 4-4-4-6 4-4-4-5 4-4-4-4 4-4-4-3 4-4-4-2 "+
+		"4-4-4-1 4-6-5 4-6-4"),
 	ways(card, byDigits, odd, "13 14 15 16 17 18 19"),
 )
 
 // likely are the forms that look like a datum.
 var likely = newForms(
 	ways(cns, byForm, spaced, "3-4-4-4"),
-	ways(phone, byPhone, dialed, "2-2-1-4-4 2-2-5-4 2-2-9 2-7-4 2-11 2-10 4-5-4 4-9 9-4 2-1-4-4 3-1-4-4 2-5-4 3-5-4 7-4 11 12 13"),
+	ways(phone, byPhone, dialed, "2-2-1-4-4 2-2-5-4 2-2-9 2-7-4 2-11 2-10 4-5-4 4-9 9-4 2-1-4-4 3-1-4-4 2-5-4 3-5-4 "+
+		"7-4 11 12 13"),
 	ways(phone, byPhoneMark, dialed, "2-2-4-4 2-2-8 2-6-4 4-4-4 2-4-4 3-4-4"),
 	ways(phone, byPhone, blank|dash|paren|plus, "2-9 3-9"),
 	ways(phone, byPhoneMark, blank|dash|paren, "2-8"),

@@ -36,7 +36,8 @@ func (s *scanner) takeOpenSecret() bool {
 
 // opensSecret reports whether s begins as web tokens and some vendors' keys do.
 func opensSecret(s string) bool {
-	return strings.HasPrefix(s, "eyJ") || strings.HasPrefix(s, "AIza") || strings.HasPrefix(s, "AKIA") || strings.HasPrefix(s, "ASIA")
+	return strings.HasPrefix(s, "eyJ") || strings.HasPrefix(s, "AIza") || strings.HasPrefix(s, "AKIA") ||
+		strings.HasPrefix(s, "ASIA")
 }
 
 // webTokenEnd is the end of the letters, digits and signs that tokens for the web are made of.

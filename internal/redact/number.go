@@ -121,7 +121,8 @@ func (s *scanner) judge(c *cluster) (kind, int) {
 		return cpf, 4
 	case t.money:
 		return none, c.amount()
-	case t.keep == keepKey && c.isKey(), t.keep == keepRegistry && c.count(1) == 6, t.keep == keepCompany && c.count(1) == 14:
+	case t.keep == keepKey && c.isKey(), t.keep == keepRegistry && c.count(1) == 6, t.keep == keepCompany &&
+		c.count(1) == 14:
 		return none, 1
 	}
 	if n := c.address(0); n > 0 && !(s.isPersons() && c.fit(grouped, 0)) {

@@ -39,7 +39,8 @@ var scanners = sync.Pool{New: func() any { return new(scanner) }}
 func redacted(in string, stop int) string {
 	s := scanners.Get().(*scanner)
 	defer scanners.Put(s)
-	*s = scanner{in: in, stop: stop, edits: s.edits[:0], local: noLocal, mails: strings.IndexByte(in, '@') >= 0, spelled: spellsAt(in)}
+	*s = scanner{in: in, stop: stop, edits: s.edits[:0], local: noLocal, mails: strings.IndexByte(in, '@') >= 0,
+		spelled: spellsAt(in)}
 	s.scan()
 	s.in = ""
 	return s.apply(in[:s.pos])

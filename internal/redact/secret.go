@@ -5,10 +5,10 @@ import (
 	"unicode"
 )
 
-// Secrets (R32): what stands behind a word for one (senha=…, <senhaPrestador>…, Authorization: Bearer …), and what shows by
-// itself that it is one (a JSON web token, a private key, a vendor's token). Whatever is looked at on the way from the word
-// to its secret holds nothing personal, and where a mark stands on it nothing is taken, so that a second reading takes
-// nothing more.
+// Secrets (R32): what stands behind a word for one (senha=…, <senhaPrestador>…, Authorization: Bearer …), and what
+// shows by itself that it is one (a JSON web token, a private key, a vendor's token). Whatever is looked at on the way
+// from the word to its secret holds nothing personal, and where a mark stands on it nothing is taken, so that a second
+// reading takes nothing more.
 
 const (
 	maxToSecret  = 60 // characters between a word and its secret
@@ -114,8 +114,8 @@ func (s *scanner) secretAt(w *word) (start, end int) {
 	return start, end
 }
 
-// nameEnds is where the identifier ends that w is a part of: senhaPrestador, client_secret_key. It is no secret's name where
-// it tells what is wrong with one: SenhaInvalida, PASSWORD_EXPIRED.
+// nameEnds is where the identifier ends that w is a part of: senhaPrestador, client_secret_key. It is no secret's name
+// where it tells what is wrong with one: SenhaInvalida, PASSWORD_EXPIRED.
 func (s *scanner) nameEnds(w *word) (end int, ok bool) {
 	i, digits := w.end, 0
 	for i < len(s.in) {
@@ -313,8 +313,8 @@ func (s *scanner) secretEnd(i int, p *way, w *word) int {
 	return firstOf(blank, len(s.in))
 }
 
-// ownLine reports whether nothing but a key and its sign stands before s[i:] on a line that is not the first: a part of a
-// settings file, whose values need no quotation marks.
+// ownLine reports whether nothing but a key and its sign stands before s[i:] on a line that is not the first: a part of
+// a settings file, whose values need no quotation marks.
 func ownLine(s string, i int) bool {
 	line := strings.LastIndexByte(s[max(0, i-maxToSecret):i], '\n')
 	if line < 0 {
@@ -379,8 +379,8 @@ func isNothing(text string) bool {
 	return !strings.ContainsFunc(text, func(r rune) bool { return isLetter(r) || isDigit(r) })
 }
 
-// looksSecret reports whether a token that no sign assigns is a secret by its looks: letters, and digits or signs that are in
-// no word. Right behind its name digits alone will do; behind a vague name it is a long one.
+// looksSecret reports whether a token that no sign assigns is a secret by its looks: letters, and digits or signs that
+// are in no word. Right behind its name digits alone will do; behind a vague name it is a long one.
 func looksSecret(text string, direct, vague bool) bool {
 	text = strings.TrimRight(text, ".:!?…")
 	letters := strings.ContainsFunc(text, isLetter)
@@ -396,7 +396,8 @@ func looksSecret(text string, direct, vague bool) bool {
 	case direct && !letters:
 		return digits && strings.Trim(text, "0123456789") == ""
 	}
-	return letters && (digits && (small || direct && !strings.ContainsAny(text, "-_")) || strings.ContainsAny(text, "!@#$%*^+"))
+	return letters &&
+		(digits && (small || direct && !strings.ContainsAny(text, "-_")) || strings.ContainsAny(text, "!@#$%*^+"))
 }
 
 // mixes reports whether text has what words have not: a digit, or a capital behind a small letter, or padding.

@@ -35,7 +35,8 @@ func Line(s string, max int) string {
 	return cut(inert(redacted(s, stop)), max)
 }
 
-// WithoutKinds is s, which Text or Line made, with # in place of each mark: a datum's kind may be a matter of its digits.
+// WithoutKinds is s, which Text or Line made, with # in place of each mark: a datum's kind may be a matter of its
+// digits.
 func WithoutKinds(s string) string { return kinds.Replace(s) }
 
 var kinds = func() *strings.Replacer {

@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// LookEvery is how often a Watcher looks at its file, by its content: a file of a ConfigMap or a Secret changes by links
-	// being swapped above it, which neither its time nor its size need tell.
+	// LookEvery is how often a Watcher looks at its file, by its content: a file of a ConfigMap or a Secret changes by
+	// links being swapped above it, which neither its time nor its size need tell.
 	LookEvery = 10 * time.Second
 	// Settle is how long a content must stay the same before it is taken up: an editor may empty the file before it
 	// writes it.

@@ -83,12 +83,16 @@ func Picture(outages []Outage, o Options) []byte {
 
 	var b strings.Builder
 	height := head + 3*rowHeight
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" class="simulation" role="img" width="%d" height="%d" viewBox="0 0 %d %d">`+"\n",
+	fmt.Fprintf(&b,
+		`<svg xmlns="http://www.w3.org/2000/svg" class="simulation" role="img" width="%d" height="%d" viewBox="0 0 %d %d">`+"\n",
 		width, height, width, height)
-	title := fmt.Sprintf("%s down for %s: %g claims a minute, room for %d", longest.Service, longest.End-longest.Start, o.ClaimsPerMinute, o.Capacity)
-	fmt.Fprintf(&b, "<title>%s</title>\n<style>%s</style>\n<rect class=\"paper\" width=\"%d\" height=\"%d\"/>\n", html.EscapeString(title), style, width, height)
+	title := fmt.Sprintf("%s down for %s: %g claims a minute, room for %d", longest.Service, longest.End-longest.Start,
+		o.ClaimsPerMinute, o.Capacity)
+	fmt.Fprintf(&b, "<title>%s</title>\n<style>%s</style>\n<rect class=\"paper\" width=\"%d\" height=\"%d\"/>\n",
+		html.EscapeString(title), style, width, height)
 	text(&b, margin, 30, "name", title)
-	text(&b, margin, 50, "faint", "Line: claims that wait. Bars: submissions, answered (green) and failed (red). Shaded: the portal is down. "+
+	text(&b, margin, 50, "faint", "Line: claims that wait. Bars: submissions, answered (green) and failed (red). "+
+		"Shaded: the portal is down. "+
 		"Strip: the gate's state.")
 	names := [...]string{"ladder", "policy", "clairvoyant"}
 	for i := range tallies {
@@ -137,8 +141,9 @@ func (t *tally) draw(b *strings.Builder, name string, top int, o Outage) {
 	fmt.Fprintf(b, `<polyline class="waiting" points="%s"/>`+"\n", strings.TrimSpace(line.String()))
 	text(b, margin, top+16, "name", name)
 	text(b, margin, top+36, "faint", fmt.Sprintf("at most %d wait", most))
-	text(b, plotLeft, top+plotHeight+28, "faint", fmt.Sprintf("%.1f %% recovered, %.2f attempts a claim of which %.2f wasted, late by %.1f min (median)",
-		100*f.Recovered, f.Attempts, f.Wasted, f.LatenessP50))
+	text(b, plotLeft, top+plotHeight+28, "faint",
+		fmt.Sprintf("%.1f %% recovered, %.2f attempts a claim of which %.2f wasted, late by %.1f min (median)",
+			100*f.Recovered, f.Attempts, f.Wasted, f.LatenessP50))
 }
 
 // series returns how many wait in each bin, the most of that, and the most submissions in a bin.

@@ -161,7 +161,8 @@ func (p *player) tell(e destination.Event, at time.Duration) { p.gate.Apply(e, e
 // sleep until the gate has something to do; one where nothing happens in the next hour is left alone.
 func (p *player) sleep(now time.Duration) {
 	next := p.gate.Next()
-	idle := p.gate.Queue.Len() == 0 && len(p.queue) == 0 && (p.next == len(p.claims) || p.claims[p.next].arrived > now+after)
+	idle := p.gate.Queue.Len() == 0 && len(p.queue) == 0 &&
+		(p.next == len(p.claims) || p.claims[p.next].arrived > now+after)
 	if next.IsZero() || idle {
 		return
 	}
@@ -202,7 +203,8 @@ func (p *player) fail(claim int, at time.Duration) {
 	c, now := &p.progress[claim], epoch.Add(at)
 	match := p.Policy.Rules.Classify(c.error, 0)
 	f := decision.Failure{ID: p.claims[claim].id, Error: c.error, RetryCount: c.retries, HasRetryCount: true, Match: match}
-	d := decision.Decide(&f, p.Policy, decision.Past{FirstFailure: c.firstFailure, Retries: c.retries, Remembers: true}, now)
+	d := decision.Decide(&f, p.Policy, decision.Past{FirstFailure: c.firstFailure, Retries: c.retries, Remembers: true},
+		now)
 	c.firstFailure, c.retries = d.FirstFailure, d.RetryCount
 	if d.ShouldRetry() {
 		p.at(max(at, d.NextRetryTime.Sub(epoch)), arrive, claim)

@@ -149,7 +149,8 @@ func (t *tally) figures() Figures {
 		return f
 	}
 	n := float64(t.claims)
-	f.Recovered, f.Attempts, f.Wasted = round(float64(t.recovered)/n), round(float64(t.attempts)/n), round(float64(t.wasted)/n)
+	f.Recovered, f.Attempts, f.Wasted = round(float64(t.recovered)/n), round(float64(t.attempts)/n),
+		round(float64(t.wasted)/n)
 	slices.Sort(t.lateness)
 	f.LatenessP50, f.LatenessP95 = round(quantile(t.lateness, 0.5)), round(quantile(t.lateness, 0.95))
 	return f

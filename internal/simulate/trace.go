@@ -86,7 +86,8 @@ func readLine(line string) (o Outage, found, expected string) {
 	if fields[0] == "" {
 		return o, "no service", "its name in the first field"
 	}
-	return Outage{fields[0], fields[1], time.Duration(start) * time.Minute, time.Duration(start+minutes) * time.Minute}, "", ""
+	return Outage{fields[0], fields[1], time.Duration(start) * time.Minute, time.Duration(start+minutes) * time.Minute},
+		"", ""
 }
 
 func quote(s string) string {

@@ -84,5 +84,6 @@ func unknown(url string) error {
 	if !ok || len(scheme) > 20 {
 		scheme = "none"
 	}
-	return fmt.Errorf("the database URL has the scheme %q; expected sqlite:PATH or postgres://USER:PASSWORD@HOST/DATABASE", scheme)
+	return fmt.Errorf("the database URL has the scheme %q; expected sqlite:PATH or postgres://USER:PASSWORD@HOST/DATABASE",
+		scheme)
 }

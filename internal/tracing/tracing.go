@@ -30,9 +30,9 @@ type Tracing struct {
 	provider *sdktrace.TracerProvider
 }
 
-// Open begins to trace; the collector need not be there, and spans that it does not take are dropped. protocol is one of
-// the above; address, certificates, headers, sampler and the like are read from the standard variables. failed is told,
-// from any goroutine, what could not be sent.
+// Open begins to trace; the collector need not be there, and spans that it does not take are dropped. protocol is one
+// of the above; address, certificates, headers, sampler and the like are read from the standard variables. failed is
+// told, from any goroutine, what could not be sent.
 func Open(ctx context.Context, protocol, version string, failed func(error)) (*Tracing, error) {
 	var client otlptrace.Client
 	switch protocol {
@@ -49,7 +49,8 @@ func Open(ctx context.Context, protocol, version string, failed func(error)) (*T
 	}
 	// What the variables say comes last: OTEL_SERVICE_NAME beats the name here.
 	about, err := resource.New(ctx,
-		resource.WithAttributes(attribute.String("service.name", "retry-worker"), attribute.String("service.version", version)),
+		resource.WithAttributes(attribute.String("service.name", "retry-worker"),
+			attribute.String("service.version", version)),
 		resource.WithTelemetrySDK(), resource.WithHost(), resource.WithFromEnv())
 	if err != nil {
 		return nil, fmt.Errorf("describe this program for traces (OTEL_RESOURCE_ATTRIBUTES): %w", err)
@@ -61,8 +62,8 @@ func Open(ctx context.Context, protocol, version string, failed func(error)) (*T
 // Tracer of the worker's own spans.
 func (t *Tracing) Tracer() trace.Tracer { return t.provider.Tracer("retry-worker") }
 
-// DialOption makes a span of each call to the engine but the polls, which are nobody's job, and lets the gateway know of
-// whose trace it is.
+// DialOption makes a span of each call to the engine but the polls, which are nobody's job, and lets the gateway know
+// of whose trace it is.
 func (t *Tracing) DialOption() grpc.DialOption {
 	return grpc.WithStatsHandler(otelgrpc.NewClientHandler(
 		otelgrpc.WithTracerProvider(t.provider), otelgrpc.WithPropagators(propagation.TraceContext{}),

@@ -16,16 +16,17 @@ type Allowed struct {
 	Hosts []string
 }
 
-// special are addresses inside 2000::/3 and among IPv4's that are nobody's on the Internet, or stand for others (RFC 6890 and
-// those after it): a request must not reach what only this machine can.
+// special are addresses inside 2000::/3 and among IPv4's that are nobody's on the Internet, or stand for others (RFC
+// 6890 and those after it): a request must not reach what only this machine can.
 var special = prefixes(
-	"0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24", "192.0.2.0/24",
+	"0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24",
+	"192.0.2.0/24",
 	"192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/3",
 	"2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20",
 )
 
-// global is where the Internet's IPv6 addresses are: neither loopback, private, link-local and multicast ones nor those that
-// carry an IPv4 address, such as NAT64's.
+// global is where the Internet's IPv6 addresses are: neither loopback, private, link-local and multicast ones nor those
+// that carry an IPv4 address, such as NAT64's.
 var global = netip.MustParsePrefix("2000::/3")
 
 func prefixes(all ...string) []netip.Prefix {
@@ -55,8 +56,8 @@ func (e *BlockedError) Error() string {
 	return "the host's address " + e.address + " is not public; RETRY_WORKER_WEBHOOK_ALLOW may allow it"
 }
 
-// dial connects where that is allowed. It is looked at when the name is resolved, for each address that is tried: what a name
-// stands for may change at any time.
+// dial connects where that is allowed. It is looked at when the name is resolved, for each address that is tried: what
+// a name stands for may change at any time.
 func (a *Allowed) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	dialer := &net.Dialer{Timeout: connectTime, Control: func(_, address string, _ syscall.RawConn) error {
 		to, err := netip.ParseAddrPort(address)

@@ -24,8 +24,8 @@ type Certificate struct {
 // CertificateHooks are told of changes while the server runs; see reload.Hooks.
 type CertificateHooks = reload.Hooks[tls.Certificate]
 
-// LoadCertificate reads a certificate (with the authorities between it and the root behind it) and its key. Its error is
-// one line that names the file.
+// LoadCertificate reads a certificate (with the authorities between it and the root behind it) and its key. Its error
+// is one line that names the file.
 func LoadCertificate(certFile, keyFile string, hooks CertificateHooks) (*Certificate, error) {
 	file := reload.File[tls.Certificate]{
 		Path:  certFile,
@@ -62,8 +62,10 @@ func (c *Certificate) Until() time.Time { return c.watcher.Current().Leaf.NotAft
 // authenticated are the suites of TLS 1.2 that encrypt and authenticate in one (AEAD), with forward secrecy; those of
 // TLS 1.3 are no other.
 var authenticated = []uint16{
-	tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384, tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256,
-	tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384, tls.TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256,
+	tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384,
+	tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256,
+	tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384,
+	tls.TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256,
 }
 
 // config of a server that shows the certificate in force.
@@ -107,7 +109,8 @@ func readPEM(path string) ([]byte, error) {
 func parsePair(certFile, keyFile string, pair []byte) (*tls.Certificate, error) {
 	c, err := tls.X509KeyPair(pair, pair)
 	if err != nil {
-		return nil, fmt.Errorf("the certificate %s and the key %s: %w; expected two PEM files that belong together", certFile, keyFile, plain(err))
+		return nil, fmt.Errorf("the certificate %s and the key %s: %w; expected two PEM files that belong together", certFile,
+			keyFile, plain(err))
 	}
 	return &c, nil
 }

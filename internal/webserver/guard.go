@@ -22,8 +22,8 @@ const (
 
 // Peers are who may connect. The zero value trusts nobody and tells nobody.
 type Peers struct {
-	// Proxies have no share of their own of the connections, and are believed whom they ask for: their requests' RemoteAddr
-	// is that client's.
+	// Proxies have no share of their own of the connections, and are believed whom they ask for: their requests'
+	// RemoteAddr is that client's.
 	Proxies []netip.Prefix
 	// Crowded is called for a connection that comes where there is no place left; nil: nothing is. It must not block.
 	Crowded func(netip.Addr)
@@ -174,8 +174,8 @@ func (g *guard) watch(s *http.Server) {
 	})
 }
 
-// client returns whom a proxy asks for: the last address of X-Forwarded-For that is no proxy's. It is the zero one where
-// that is not known, and where the peer is no proxy, since anybody can send that header.
+// client returns whom a proxy asks for: the last address of X-Forwarded-For that is no proxy's. It is the zero one
+// where that is not known, and where the peer is no proxy, since anybody can send that header.
 func (g *guard) client(r *http.Request) netip.Addr {
 	if !within(g.peers.Proxies, Address(r.RemoteAddr)) {
 		return netip.Addr{}

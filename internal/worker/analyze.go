@@ -42,7 +42,10 @@ type Analyzer struct {
 
 // NewAnalyzer decides by the policies in force, which policies gives, and reports as rule names things; memory recalls
 // and records. now gives the instant at which a job is received.
-func NewAnalyzer(policies func() decision.Policies, rule decision.BusinessRule, memory *journal.Journal, now func() time.Time, hooks Hooks, log *zap.Logger) *Analyzer {
+func NewAnalyzer(
+	policies func() decision.Policies, rule decision.BusinessRule, memory *journal.Journal, now func() time.Time,
+	hooks Hooks, log *zap.Logger,
+) *Analyzer {
 	return &Analyzer{policies, rule, memory, now, hooks, log}
 }
 
@@ -84,16 +87,18 @@ func (a *Analyzer) handle(ctx context.Context, j *Job, begun *activated) Reply {
 }
 
 // analysisTime bounds one analysis, the journal included (R30).
-var analysisTime = map[decision.BusinessRule]time.Duration{decision.RNBIL005: 5 * time.Second, decision.RNBIL004: 2 * time.Second}
+var analysisTime = map[decision.BusinessRule]time.Duration{decision.RNBIL005: 5 * time.Second,
+	decision.RNBIL004: 2 * time.Second}
 
 // Why a job goes back unanswered, its retries unchanged.
 const (
 	notRecorded = "handed back: the worker's journal cannot be written now; its log and /readyz say why"
-	tooSlow     = "handed back: the worker's journal took too long to record the analysis; its log and /readyz say whether it can be written"
+	tooSlow     = "handed back: the worker's journal took too long to record the analysis; its log and /readyz say " +
+		"whether it can be written"
 )
 
-// unrecorded gives a job back of which the journal recorded nothing, or not before ctx's time was over. It may record it
-// still: the job gets what was recorded when it comes again.
+// unrecorded gives a job back of which the journal recorded nothing, or not before ctx's time was over. It may record
+// it still: the job gets what was recorded when it comes again.
 func unrecorded(ctx context.Context, j *Job, hooks Hooks) Reply {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		hooks.TimedOut(j.Type)
@@ -111,7 +116,8 @@ func unrecordable(err error) *decision.Rejection {
 		return &decision.Rejection{Code: decision.InvalidVariables, Variable: remembered, Found: err.Error(),
 			Expected: "records that hold: `retry-worker audit verify` names the first that does not"}
 	}
-	return &decision.Rejection{Code: decision.InvalidVariables, Variable: "the analysis", Found: err.Error(), Expected: "one that the journal can hold"}
+	return &decision.Rejection{Code: decision.InvalidVariables, Variable: "the analysis", Found: err.Error(),
+		Expected: "one that the journal can hold"}
 }
 
 func (a *Analyzer) analysis(j *Job, p *decision.Policy, f *decision.Failure, received time.Time) *journal.Analysis {
@@ -146,7 +152,8 @@ func replyTo(r *journal.Recorded, f *decision.Failure) Reply {
 		return Reply{Action: Completed, Variables: string(outputs(d, f).end())}
 	}
 	variables := outputs(d, f).text("deadLetterId", r.Attempt.DeadLetter).end()
-	return Reply{Action: Thrown, Error: BPMNError{Code: string(d.Outcome), Message: d.RetryReason, Variables: string(variables)}}
+	return Reply{Action: Thrown,
+		Error: BPMNError{Code: string(d.Outcome), Message: d.RetryReason, Variables: string(variables)}}
 }
 
 // refuse records that the input was rejected, and rejects the job.

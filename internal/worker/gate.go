@@ -18,8 +18,8 @@ type Admission interface {
 	Admit(destination string, deadline time.Time) bool
 }
 
-// Gate is the use case of submission-gate: may this claim be sent to its destination now? One that may not is recorded and
-// its job kept, until its turn comes (AnswerGate), across restarts.
+// Gate is the use case of submission-gate: may this claim be sent to its destination now? One that may not is recorded
+// and its job kept, until its turn comes (AnswerGate), across restarts.
 type Gate struct {
 	keeper
 	admission Admission
@@ -30,8 +30,10 @@ type Gate struct {
 }
 
 // NewGate lets claims through as admission says and records the others in memory. policies gives those in force.
-func NewGate(engine KeepingEngine, admission Admission, policies func() decision.Policies, memory *journal.Journal, hooks Hooks,
-	log *zap.Logger) *Gate {
+func NewGate(
+	engine KeepingEngine, admission Admission, policies func() decision.Policies, memory *journal.Journal, hooks Hooks,
+	log *zap.Logger,
+) *Gate {
 	return &Gate{keeper{engine: engine, log: log}, admission, policies, memory, hooks, log}
 }
 
@@ -87,7 +89,8 @@ func (g *Gate) read(j *Job, p *decision.Policy) (*journal.Arrival, *decision.Rej
 	}
 	f, rejection := p.Read(v)
 	return &journal.Arrival{
-		Subject: journal.Subject{Tenant: tenant(j), Policy: p.Name, ID: f.ID}, JobKey: j.Key, ProcessInstanceKey: j.ProcessInstanceKey,
+		Subject: journal.Subject{Tenant: tenant(j), Policy: p.Name, ID: f.ID}, JobKey: j.Key,
+		ProcessInstanceKey: j.ProcessInstanceKey,
 		ElementInstanceKey: j.ElementInstanceKey, Destination: destinationOf(&f), Deadline: f.Deadline, Policy: p,
 	}, rejection
 }
@@ -97,7 +100,8 @@ func destinationOf(f *decision.Failure) string { return redact.Line(f.Destinatio
 
 // gateOutputs are the contract's.
 func gateOutputs(held time.Duration, reason string, canary bool) string {
-	return string(object{}.text("gateHeld", decision.ISODuration(held)).text("gateReason", reason).truth("gateCanary", canary).end())
+	o := object{}.text("gateHeld", decision.ISODuration(held)).text("gateReason", reason)
+	return string(o.truth("gateCanary", canary).end())
 }
 
 // GateEngine answers the processes that wait at a gate. Its errors hold an *EngineError.
@@ -108,7 +112,8 @@ type GateEngine interface {
 
 // AnswerGate answers a process that waited at a gate, once. It returns Released where that is to be done again.
 func AnswerGate(ctx context.Context, engine GateEngine, a *journal.GateAnswer, log *zap.Logger) Action {
-	j, action := &Job{Key: a.JobKey, ElementInstanceKey: a.ElementInstanceKey, ProcessInstanceKey: a.ProcessInstanceKey, Type: SubmissionGate, TenantID: a.Subject.Tenant}, Completed
+	j, action := &Job{Key: a.JobKey, ElementInstanceKey: a.ElementInstanceKey, ProcessInstanceKey: a.ProcessInstanceKey,
+		Type: SubmissionGate, TenantID: a.Subject.Tenant}, Completed
 	var err error
 	var e BPMNError
 	if a.Action == journal.GateGivenUp {
@@ -119,9 +124,12 @@ func AnswerGate(ctx context.Context, engine GateEngine, a *journal.GateAnswer, l
 	}
 	switch {
 	case err == nil && action == Thrown:
-		log.Error(e.Message, zap.String("event", "max_retries_exceeded"), zap.String("subjectId", redact.Line(a.Subject.ID, maxErrorBytes)),
-			zap.String("retryPolicy", a.Subject.Policy), zap.Int64("retryCount", a.Retries), zap.String("responsibleTeam", string(a.Team)),
-			zap.String("deadLetterId", a.DeadLetter), zap.Int64("jobKey", a.JobKey), zap.Int64("processInstanceKey", a.ProcessInstanceKey))
+		log.Error(e.Message, zap.String("event", "max_retries_exceeded"),
+			zap.String("subjectId", redact.Line(a.Subject.ID, maxErrorBytes)),
+			zap.String("retryPolicy", a.Subject.Policy), zap.Int64("retryCount", a.Retries),
+			zap.String("responsibleTeam", string(a.Team)),
+			zap.String("deadLetterId", a.DeadLetter), zap.Int64("jobKey", a.JobKey),
+			zap.Int64("processInstanceKey", a.ProcessInstanceKey))
 		return Thrown
 	case err == nil:
 		return Completed
@@ -141,8 +149,10 @@ func givenUp(a *journal.GateAnswer) BPMNError {
 	if a.GiveUp == decision.ReasonTimeLimit {
 		last, what = a.Limit, "Time limit"
 	}
-	d := decision.Decision{Outcome: decision.MaxRetriesExceeded, RetryCount: a.Retries, MaxRetries: a.MaxRetries, Policy: a.Subject.Policy,
-		Team: a.Team, ErrorClassification: decision.Unknown, RetryReason: what + " " + decision.Instant(last) + " cannot be met"}
+	d := decision.Decision{Outcome: decision.MaxRetriesExceeded, RetryCount: a.Retries, MaxRetries: a.MaxRetries,
+		Policy: a.Subject.Policy,
+		Team:   a.Team, ErrorClassification: decision.Unknown, RetryReason: what + " " + decision.Instant(last) +
+			" cannot be met"}
 	variables := outputs(&d, &decision.Failure{OriginalError: `""`}).text("deadLetterId", a.DeadLetter).end()
 	return BPMNError{Code: string(d.Outcome), Message: d.RetryReason, Variables: string(variables)}
 }

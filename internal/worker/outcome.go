@@ -23,7 +23,9 @@ type OutcomeRecorder struct {
 
 // NewOutcomeRecorder knows the subjects of the policies in force, which policies gives, and tells memory what became of
 // them.
-func NewOutcomeRecorder(policies func() decision.Policies, memory *journal.Journal, hooks Hooks, log *zap.Logger) *OutcomeRecorder {
+func NewOutcomeRecorder(
+	policies func() decision.Policies, memory *journal.Journal, hooks Hooks, log *zap.Logger,
+) *OutcomeRecorder {
 	return &OutcomeRecorder{policies, memory, hooks, log}
 }
 
@@ -57,9 +59,11 @@ func (o *OutcomeRecorder) handle(ctx context.Context, j *Job, begun *activated) 
 	case err != nil:
 		return release(j, notRecorded)
 	case concluded.Changed:
-		o.log.Info("outcome recorded", zap.String("event", "retry_outcome_recorded"), SubjectField(policy, outcome.Subject.ID),
+		o.log.Info("outcome recorded", zap.String("event", "retry_outcome_recorded"),
+			SubjectField(policy, outcome.Subject.ID),
 			zap.String("retryPolicy", outcome.Subject.Policy), zap.String("state", string(concluded.Episode.State)),
-			zap.Int64("retryCount", concluded.Episode.Retries), zap.Int64("jobKey", j.Key), zap.Int64("processInstanceKey", j.ProcessInstanceKey))
+			zap.Int64("retryCount", concluded.Episode.Retries), zap.Int64("jobKey", j.Key),
+			zap.Int64("processInstanceKey", j.ProcessInstanceKey))
 	}
 	return Reply{Action: Completed, Variables: "{}"}
 }

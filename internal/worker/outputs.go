@@ -73,7 +73,9 @@ func appendOutputs(o object, d *decision.Decision, f *decision.Failure) object {
 
 // DryRun decides without engine and memory and returns the flat object that `decide` prints. Of v, what the policy does
 // not read is left out, as a job would leave it.
-func DryRun(policies decision.Policies, policy string, v decision.Variables, now time.Time) (decision.Decision, json.RawMessage) {
+func DryRun(
+	policies decision.Policies, policy string, v decision.Variables, now time.Time,
+) (decision.Decision, json.RawMessage) {
 	var f decision.Failure
 	p, rejection := policies.Find(policy)
 	if rejection == nil {
@@ -108,7 +110,8 @@ func asRead(p *decision.Policy, v decision.Variables) decision.Variables {
 	for _, value := range []struct {
 		variable string
 		value    *decision.Value
-	}{{p.HTTPStatusVariable, &v.HTTPStatus}, {own.MaxAttempts, &v.MaxAttempts}, {own.Delay, &v.Delay}, {own.NonRetryable, &v.NonRetryable}} {
+	}{{p.HTTPStatusVariable, &v.HTTPStatus}, {own.MaxAttempts, &v.MaxAttempts}, {own.Delay, &v.Delay},
+		{own.NonRetryable, &v.NonRetryable}} {
 		if value.variable == "" {
 			*value.value = ""
 		}

@@ -12,7 +12,10 @@ import (
 
 // refuse records that a job's input was rejected, then rejects the job (R11). rule is empty for a job type that
 // is no rule's.
-func refuse(ctx context.Context, memory *journal.Journal, j *Job, rule decision.BusinessRule, r *decision.Rejection, hooks Hooks, log *zap.Logger) Reply {
+func refuse(
+	ctx context.Context, memory *journal.Journal, j *Job, rule decision.BusinessRule, r *decision.Rejection,
+	hooks Hooks, log *zap.Logger,
+) Reply {
 	refusal := journal.Refusal{
 		Subject: journal.Subject{Tenant: tenant(j)}, Rule: rule,
 		JobKey: j.Key, ProcessInstanceKey: j.ProcessInstanceKey, Rejection: r,

@@ -121,7 +121,8 @@ func (w *Worker) try(ctx context.Context, j *Job, r Reply) error {
 func (w *Worker) refused(ctx context.Context, j *Job, r Reply, before Action, err error) Action {
 	reason := redact.Line(err.Error(), maxErrorBytes)
 	w.log.Error("engine refuses the answer",
-		zap.String("jobType", j.Type), zap.Int64("jobKey", j.Key), zap.String("action", string(r.Action)), zap.String("error", reason))
+		zap.String("jobType", j.Type), zap.Int64("jobKey", j.Key), zap.String("action", string(r.Action)),
+		zap.String("error", reason))
 	if r.Action == Failed || r.Action == Released {
 		return w.late(j, before)
 	}

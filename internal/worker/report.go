@@ -49,9 +49,11 @@ func (a *Analyzer) report(ctx context.Context, j *Job, n *journal.Analysis, r *j
 	)
 	if d.ShouldRetry() {
 		fields = append(fields,
-			zap.Int64("backoffMinutes", decision.Minutes(d.Wait())), zap.String("nextRetryTime", decision.Instant(d.NextRetryTime)))
+			zap.Int64("backoffMinutes", decision.Minutes(d.Wait())),
+			zap.String("nextRetryTime", decision.Instant(d.NextRetryTime)))
 	} else {
-		fields = append(fields, zap.String("responsibleTeam", string(d.Team)), zap.String("deadLetterId", r.Attempt.DeadLetter))
+		fields = append(fields, zap.String("responsibleTeam", string(d.Team)),
+			zap.String("deadLetterId", r.Attempt.DeadLetter))
 	}
 	if r.How == journal.Rebased {
 		fields = append(fields, zap.Bool("rebased", true))
@@ -66,12 +68,15 @@ func (a *Analyzer) report(ctx context.Context, j *Job, n *journal.Analysis, r *j
 }
 
 // SubjectField names a subject in a log line as its policy does: claimId (RN-BIL-005 §13.4), messageId, jobId.
-// What is personal in an id is redacted. An id variable that is called as another field is (message, event) would make a line with two of that name.
+// What is personal in an id is redacted. An id variable that is called as another field is (message, event) would make
+// a line with two of that name.
 func SubjectField(p *decision.Policy, id string) zap.Field {
 	id = redact.Line(id, maxErrorBytes)
 	switch p.IDVariable {
-	case "timestamp", "level", "message", "logger", "event", "submissionError", "errorClassification", "matchedRule", "matchedText",
-		"retryCount", "maxRetries", "retryPolicy", "catalogue", "executionTimeMs", "jobKey", "processInstanceKey", "backoffMinutes",
+	case "timestamp", "level", "message", "logger", "event", "submissionError", "errorClassification", "matchedRule",
+		"matchedText",
+		"retryCount", "maxRetries", "retryPolicy", "catalogue", "executionTimeMs", "jobKey", "processInstanceKey",
+		"backoffMinutes",
 		"nextRetryTime", "responsibleTeam", "deadLetterId", "rebased", "warning", "state", traceField:
 		return zap.String("subjectId", id)
 	default:
@@ -95,7 +100,8 @@ func level(d *decision.Decision, warning string) zapcore.Level {
 func (a *Analyzer) warning(n *journal.Analysis, r *journal.Recorded) string {
 	switch {
 	case r.RaisedFrom >= 0:
-		return "retryCount " + strconv.FormatInt(r.RaisedFrom, 10) + " is below the journal's and was raised to it; the model does not carry retryCount on"
+		return "retryCount " + strconv.FormatInt(r.RaisedFrom, 10) +
+			" is below the journal's and was raised to it; the model does not carry retryCount on"
 	case n.Failure.LastSubmission.After(n.ReceivedAt): // R23
 		return "lastSubmissionTime lies in the future and is ignored"
 	case n.Failure.Own.NoDelay() && r.Decision.ShouldRetry():

@@ -40,8 +40,8 @@ type KeepingEngine interface {
 	Hold(ctx context.Context, j *Job, long time.Duration) error
 }
 
-// Reviews is the use case of retry-review: a process waits for a person's decision on a dead letter. Its job is recorded
-// and stays where it is until the decision is delivered (ReviewSink), across restarts.
+// Reviews is the use case of retry-review: a process waits for a person's decision on a dead letter. Its job is
+// recorded and stays where it is until the decision is delivered (ReviewSink), across restarts.
 type Reviews struct {
 	keeper
 	policies func() decision.Policies
@@ -58,15 +58,17 @@ type keeper struct {
 	unheld sync.Once
 }
 
-// NewReviews looks dead letters up in letters and records in memory who waits. policies gives those in force. waiting is
-// called where a process came whose answer is on its way already; it must not block.
-func NewReviews(engine KeepingEngine, policies func() decision.Policies, letters deadletter.Reader, memory *journal.Journal,
-	waiting func(), hooks Hooks, log *zap.Logger) *Reviews {
+// NewReviews looks dead letters up in letters and records in memory who waits. policies gives those in force. waiting
+// is called where a process came whose answer is on its way already; it must not block.
+func NewReviews(
+	engine KeepingEngine, policies func() decision.Policies, letters deadletter.Reader, memory *journal.Journal,
+	waiting func(), hooks Hooks, log *zap.Logger,
+) *Reviews {
 	return &Reviews{keeper{engine: engine, log: log}, policies, letters, memory, waiting, hooks}
 }
 
-// Worker that takes review jobs, with places of its own beside those of all others: people are slow. Of cfg it keeps the
-// name, the tenants, the poll time-out and Await. What its jobs cost in memory is bounded, however many wait.
+// Worker that takes review jobs, with places of its own beside those of all others: people are slow. Of cfg it keeps
+// the name, the tenants, the poll time-out and Await. What its jobs cost in memory is bounded, however many wait.
 func (r *Reviews) Worker(cfg Config) *Worker {
 	return r.worker(cfg, Subscription{JobType: RetryReview, Begin: r.Begin}, r.hooks)
 }
@@ -119,7 +121,8 @@ func (r *Reviews) keep(ctx context.Context, j *Job, seen *journal.ReviewJob, d *
 		return Reply{Action: kept}
 	}
 	r.log.Info("a process waits for a review", zap.String("event", "review_waiting"), zap.String("deadLetterId", d.ID),
-		zap.String("retryPolicy", seen.Subject.Policy), zap.Int64("jobKey", j.Key), zap.Int64("processInstanceKey", j.ProcessInstanceKey))
+		zap.String("retryPolicy", seen.Subject.Policy), zap.Int64("jobKey", j.Key),
+		zap.Int64("processInstanceKey", j.ProcessInstanceKey))
 	return r.keeper.keep(ctx, j)
 }
 
@@ -129,7 +132,8 @@ func (k *keeper) keep(ctx context.Context, j *Job) Reply {
 	defer cancel()
 	if err := k.engine.Hold(within, j, reviewTime); err != nil && kindOf(err) == Refused {
 		k.unheld.Do(func() {
-			k.log.Warn("the engine does not keep jobs that wait for a day; they come every half minute, which costs a little each time",
+			k.log.Warn("the engine does not keep jobs that wait for a day; they come every half minute, which costs a little "+
+				"each time",
 				zap.String("jobType", j.Type), zap.Error(err))
 		})
 	}
@@ -191,6 +195,7 @@ func readDeadLetterID(v decision.Value) (string, *decision.Rejection) {
 
 func unknownLetter(found string) *decision.Rejection {
 	return &decision.Rejection{Code: decision.InvalidVariables, Variable: DeadLetterVariable, Found: found,
-		Expected: "the id of a dead letter in this worker's journal, as the BPMN errors " + string(decision.MaxRetriesExceeded) + " and " +
+		Expected: "the id of a dead letter in this worker's journal, as the BPMN errors " +
+			string(decision.MaxRetriesExceeded) + " and " +
 			string(decision.PermanentError) + " bring it"}
 }

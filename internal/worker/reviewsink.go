@@ -13,9 +13,10 @@ import (
 	"retry-worker/internal/redact"
 )
 
-// ReviewSink carries what people decided to the processes that wait: it completes their review jobs and records what came
-// of it. It is the sink of the outbox's queue journal.ReviewQueue, whose messages are decisions that are durable: one that
-// could not be delivered is sent again, and none is let go of before its end is recorded. Safe for concurrent use.
+// ReviewSink carries what people decided to the processes that wait: it completes their review jobs and records what
+// came of it. It is the sink of the outbox's queue journal.ReviewQueue, whose messages are decisions that are durable:
+// one that could not be delivered is sent again, and none is let go of before its end is recorded. Safe for concurrent
+// use.
 type ReviewSink struct {
 	engine  Waiters
 	letters deadletter.Reader
@@ -46,10 +47,13 @@ type ReviewMemory interface {
 	Delivered(ctx context.Context, a *journal.Answer, taken bool) error
 }
 
-// NewReviewSink completes jobs of engine and records in memory; letters tell whose they are. now is the clock by which the
-// decisions were recorded.
-func NewReviewSink(engine Waiters, letters deadletter.Reader, memory ReviewMemory, now func() time.Time, hooks Hooks, log *zap.Logger) *ReviewSink {
-	return &ReviewSink{engine: engine, letters: letters, memory: memory, now: now, hooks: hooks, log: log, ends: map[string]Action{}, sent: map[string]bool{}}
+// NewReviewSink completes jobs of engine and records in memory; letters tell whose they are. now is the clock by which
+// the decisions were recorded.
+func NewReviewSink(
+	engine Waiters, letters deadletter.Reader, memory ReviewMemory, now func() time.Time, hooks Hooks, log *zap.Logger,
+) *ReviewSink {
+	return &ReviewSink{engine: engine, letters: letters, memory: memory, now: now, hooks: hooks, log: log,
+		ends: map[string]Action{}, sent: map[string]bool{}}
 }
 
 // Leading is to be told when this sink's relay begins, or ends, to be the one that carries the queue (outbox.Hooks).
@@ -107,8 +111,8 @@ func (s *ReviewSink) end(ctx context.Context, m *journal.Message, a *journal.Ans
 	return end, err
 }
 
-// send completes the job once. tried says that it may have been completed before: by a try whose answer was lost, or by a
-// worker that was killed before it could record it.
+// send completes the job once. tried says that it may have been completed before: by a try whose answer was lost, or by
+// a worker that was killed before it could record it.
 func (s *ReviewSink) send(ctx context.Context, a *journal.Answer, tried bool) (Action, error) {
 	err := s.engine.Complete(ctx, &Job{Key: a.JobKey, Type: RetryReview, TenantID: a.Tenant}, string(a.Variables))
 	switch {
@@ -128,9 +132,9 @@ func (s *ReviewSink) send(ctx context.Context, a *journal.Answer, tried bool) (A
 }
 
 // guess is what became of a job that is gone and may have been completed by an earlier try. It was this worker's alone:
-// where its process runs on, or has reported since how it went on, that try was it. Where the process has ended without a
-// word it was cancelled, as far as anybody can tell: what was sent again is open again then, and a person looks. So nothing
-// that nobody carries out is taken for done.
+// where its process runs on, or has reported since how it went on, that try was it. Where the process has ended without
+// a word it was cancelled, as far as anybody can tell: what was sent again is open again then, and a person looks. So
+// nothing that nobody carries out is taken for done.
 func (s *ReviewSink) guess(ctx context.Context, a *journal.Answer) (Action, error) {
 	d, found, err := s.letters.DeadLetter(ctx, a.DeadLetter)
 	if err != nil {
@@ -162,13 +166,15 @@ func (s *ReviewSink) told(a *journal.Answer, end Action) {
 	case Completed:
 		s.log.Info("the process took a person's decision", s.fields(a)...)
 	case Unconfirmed:
-		s.log.Warn("the process took a person's decision by an earlier try, whose answer was lost: its job is gone, and it runs on or has said how it ended", s.fields(a)...)
+		s.log.Warn("the process took a person's decision by an earlier try, whose answer was lost: its job is gone, and "+
+			"it runs on or has said how it ended", s.fields(a)...)
 	default:
 		s.log.Warn("no process waits for a person's decision", s.fields(a)...)
 	}
 }
 
 func (s *ReviewSink) fields(a *journal.Answer, more ...zap.Field) []zap.Field {
-	return append([]zap.Field{zap.String("event", "review_delivered"), zap.String("deadLetterId", a.DeadLetter), zap.String("decision", a.Decision),
+	return append([]zap.Field{zap.String("event", "review_delivered"), zap.String("deadLetterId", a.DeadLetter),
+		zap.String("decision", a.Decision),
 		zap.String("retryPolicy", a.Policy), zap.Int64("jobKey", a.JobKey)}, more...)
 }

@@ -41,8 +41,8 @@ func traceOf(ctx context.Context) string {
 	return span.TraceID().String()
 }
 
-// traced is handle with a span of the whole way, from the handler to the engine's answer; the calls of the journal and of
-// the engine are spans in it.
+// traced is handle with a span of the whole way, from the handler to the engine's answer; the calls of the journal and
+// of the engine are spans in it.
 func (w *Worker) traced(kill context.Context, h *held) Action {
 	ctx, span := w.cfg.Tracer.Start(kill, h.Type, trace.WithSpanKind(trace.SpanKindConsumer), trace.WithAttributes(
 		attribute.Int64(attrJobKey, h.Key), attribute.Int64(attrProcessInstance, h.ProcessInstanceKey),
@@ -56,13 +56,15 @@ func (w *Worker) traced(kill context.Context, h *held) Action {
 	return action
 }
 
-// inJournal has the journal decide and record in a span of its own, where the job has one, and says there what came of it.
+// inJournal has the journal decide and record in a span of its own, where the job has one, and says there what came of
+// it.
 func inJournal(ctx context.Context, memory *journal.Journal, n *journal.Analysis) (journal.Recorded, error) {
 	job := trace.SpanFromContext(ctx)
 	if !job.IsRecording() {
 		return memory.Analyze(ctx, n)
 	}
-	ctx, span := job.TracerProvider().Tracer("retry-worker").Start(ctx, "journal", trace.WithAttributes(attribute.String(attrPolicy, n.Policy.Name)))
+	ctx, span := job.TracerProvider().Tracer("retry-worker").Start(ctx, "journal",
+		trace.WithAttributes(attribute.String(attrPolicy, n.Policy.Name)))
 	defer span.End()
 	r, err := memory.Analyze(ctx, n)
 	if err != nil {
@@ -72,12 +74,14 @@ func inJournal(ctx context.Context, memory *journal.Journal, n *journal.Analysis
 	span.SetAttributes(attribute.String(attrHow, string(r.How)))
 	d := &r.Decision
 	if d.Rejection != nil {
-		job.SetAttributes(attribute.String(attrPolicy, n.Policy.Name), attribute.String(attrRejection, string(d.Rejection.Code)))
+		job.SetAttributes(attribute.String(attrPolicy, n.Policy.Name),
+			attribute.String(attrRejection, string(d.Rejection.Code)))
 		return r, err
 	}
 	span.SetAttributes(attribute.Int64(attrRecord, r.Attempt.Record))
 	job.SetAttributes(
-		attribute.String(attrPolicy, n.Policy.Name), attribute.String(attrOutcome, string(d.Outcome)), attribute.String(attrReason, string(d.Reason)),
+		attribute.String(attrPolicy, n.Policy.Name), attribute.String(attrOutcome, string(d.Outcome)),
+		attribute.String(attrReason, string(d.Reason)),
 		attribute.String(attrClassification, string(d.ErrorClassification)), attribute.String(attrTeam, string(d.Team)),
 		attribute.Int64(attrRetryCount, d.RetryCount), attribute.Float64(attrBackoff, d.Wait().Seconds()))
 	return r, nil

@@ -11,7 +11,8 @@ import (
 	"go.uber.org/zap"
 )
 
-// Config bounds what one Worker takes and how long it holds it. Every field but Await, TenantIDs and Tracer must be set.
+// Config bounds what one Worker takes and how long it holds it. Every field but Await, TenantIDs and Tracer must be
+// set.
 type Config struct {
 	// Name under which the engine knows this process.
 	Name string
@@ -149,7 +150,8 @@ func (w *Worker) reply(kill context.Context, h *held) (r Reply) {
 				zap.String("jobType", h.Type), zap.Int64("jobKey", h.Key),
 				zap.String("panic", fmt.Sprintf("%T", p)), // its text may hold what the job held
 				zap.ByteString("stack", debug.Stack()))
-			r = penalty(&h.Job, "the worker failed on this job, which cost it a retry; the worker's log says where, by the job's key")
+			r = penalty(&h.Job, "the worker failed on this job, which cost it a retry; the worker's log says where, by the "+
+				"job's key")
 		}
 	}()
 	return h.handler(kill, &h.Job)

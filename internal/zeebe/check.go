@@ -77,11 +77,13 @@ func Advice(err error) string {
 		}
 		return "is the engine running, and is ZEEBE_ADDRESS right?"
 	case codes.Unauthenticated:
-		return "the gateway wants a token: set ZEEBE_CLIENT_ID, ZEEBE_CLIENT_SECRET and ZEEBE_AUTHORIZATION_SERVER_URL, and check ZEEBE_TOKEN_AUDIENCE"
+		return "the gateway wants a token: set ZEEBE_CLIENT_ID, ZEEBE_CLIENT_SECRET and ZEEBE_AUTHORIZATION_SERVER_URL, " +
+			"and check ZEEBE_TOKEN_AUDIENCE"
 	case codes.PermissionDenied:
 		return "give this client the right to do it in the engine's identity management"
 	case codes.InvalidArgument:
-		return "check RETRY_WORKER_TENANT_IDS: with multi-tenancy on it must name tenants the engine knows, with it off it must be empty"
+		return "check RETRY_WORKER_TENANT_IDS: with multi-tenancy on it must name tenants the engine knows, with it off " +
+			"it must be empty"
 	case codes.Unimplemented:
 		return "is that a Zeebe gateway's gRPC port (26500 by default)?"
 	default:

@@ -36,8 +36,8 @@ const (
 	connectTimeout = 5 * time.Second
 )
 
-// buffers that messages are read into. gRPC's own take (and clear) a whole MiB for each message above 32 KiB, which most
-// answers to a poll are; here none has more than twice what it needs.
+// buffers that messages are read into. gRPC's own take (and clear) a whole MiB for each message above 32 KiB, which
+// most answers to a poll are; here none has more than twice what it needs.
 var buffers = must(mem.NewBinaryTieredBufferPool(8, 12, 14, 15, 16, 17, 18, 19, 20))
 
 func must(pool mem.BufferPool, err error) mem.BufferPool {
@@ -92,7 +92,8 @@ func Dial(o Options, log *zap.Logger) (*Client, error) {
 		grpc.WithUserAgent(o.UserAgent),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: o.KeepAlive}),
 		grpc.WithConnectParams(grpc.ConnectParams{
-			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: reconnectMost},
+			Backoff: backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2,
+				MaxDelay: reconnectMost},
 			MinConnectTimeout: connectTimeout,
 		}),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxReceiveBytes)),
@@ -108,7 +109,8 @@ func Dial(o Options, log *zap.Logger) (*Client, error) {
 	c := &Client{plainErrors: o.PlainErrors}
 	if o.OAuth != nil {
 		if o.Plaintext {
-			log.Warn("the token for the engine travels unencrypted: unset ZEEBE_INSECURE_CONNECTION unless this is a private network")
+			log.Warn("the token for the engine travels unencrypted: unset ZEEBE_INSECURE_CONNECTION unless this is a private " +
+				"network")
 		}
 		c.tokens = newTokenSource(*o.OAuth, o.OAuth.client(), log)
 		dial = append(dial, grpc.WithUnaryInterceptor(c.tokens.unary), grpc.WithStreamInterceptor(c.tokens.stream))
@@ -151,7 +153,8 @@ func (o *Options) tlsConfig() (*tls.Config, error) {
 		}
 		config.RootCAs = x509.NewCertPool()
 		if !config.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("ZEEBE_CA_CERTIFICATE_PATH: %s holds no PEM certificate; expected one or more", o.CACertificatePath)
+			return nil, fmt.Errorf("ZEEBE_CA_CERTIFICATE_PATH: %s holds no PEM certificate; expected one or more",
+				o.CACertificatePath)
 		}
 	}
 	return config, nil

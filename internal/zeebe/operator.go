@@ -52,7 +52,8 @@ func (c *Client) Deploy(ctx context.Context, name string, content []byte, tenant
 	r, err := c.gateway.DeployResource(ctx, &pb.DeployResourceRequest{
 		Resources: []*pb.Resource{{Name: name, Content: content}}, TenantId: tenant,
 	})
-	if said := status.Convert(err).Message(); status.Code(err) == codes.InvalidArgument && !strings.Contains(said, "tenant") {
+	if said := status.Convert(err).Message(); status.Code(err) == codes.InvalidArgument &&
+		!strings.Contains(said, "tenant") {
 		return nil, refusedModel(name, said, err)
 	}
 	if err != nil {
@@ -125,7 +126,8 @@ func (c *Client) HasProcess(ctx context.Context, processID, tenant string) (bool
 	})
 	switch status.Code(err) {
 	case codes.OK:
-		return true, fmt.Errorf("look for the process %s: the gateway ignores where an instance is to begin, and started one", processID)
+		return true, fmt.Errorf("look for the process %s: the gateway ignores where an instance is to begin, and started one",
+			processID)
 	case codes.NotFound:
 		return false, nil
 	case codes.InvalidArgument:
@@ -153,7 +155,8 @@ func (c *Client) MayActivate(ctx context.Context, tenants []string) error {
 
 // Publish sends a message to the instances that wait for it under key, now or within life (0: now only).
 func (c *Client) Publish(ctx context.Context, name, key string, life time.Duration) error {
-	_, err := c.gateway.PublishMessage(ctx, &pb.PublishMessageRequest{Name: name, CorrelationKey: key, TimeToLive: life.Milliseconds()})
+	_, err := c.gateway.PublishMessage(ctx,
+		&pb.PublishMessageRequest{Name: name, CorrelationKey: key, TimeToLive: life.Milliseconds()})
 	if err != nil {
 		return fmt.Errorf("publish the message %s: %w", name, err)
 	}

@@ -23,7 +23,8 @@ func (c *Client) Hold(ctx context.Context, j *worker.Job, long time.Duration) er
 // Runs implements worker.Waiters. The gateway has no query; setting no variables in an instance changes nothing, and is
 // refused where it has ended (tried on 8.5.8).
 func (c *Client) Runs(ctx context.Context, processInstanceKey int64) (bool, error) {
-	_, err := c.gateway.SetVariables(ctx, &pb.SetVariablesRequest{ElementInstanceKey: processInstanceKey, Variables: "{}", Local: true})
+	_, err := c.gateway.SetVariables(ctx,
+		&pb.SetVariablesRequest{ElementInstanceKey: processInstanceKey, Variables: "{}", Local: true})
 	if err == nil {
 		return true, nil
 	}

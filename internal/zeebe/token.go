@@ -31,7 +31,8 @@ type OAuth struct {
 
 // client follows nobody: the request holds the secret.
 func (o *OAuth) client() *http.Client {
-	return &http.Client{Timeout: o.RequestTimeout, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	return &http.Client{Timeout: o.RequestTimeout,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
 const (
@@ -143,7 +144,8 @@ func (s *tokenSource) refresh() {
 		s.token, s.refused = token, ""
 		s.renew = token.Expiry.Add(-min(refreshEarly, time.Until(token.Expiry)/5))
 		s.next = time.Now().Add(max(s.pause, tokenPauseFirst)) // tokens that hardly last must not become a storm
-		s.failure = &tokenError{errors.New("the last token has ended already; check the identity provider's token lifetime and this machine's clock")}
+		s.failure = &tokenError{errors.New("the last token has ended already; check the identity provider's token " +
+			"lifetime and this machine's clock")}
 		return
 	}
 	s.failure = &tokenError{describeTokenFailure(err)}
@@ -159,7 +161,8 @@ func (s *tokenSource) longerPause() {
 // describeTokenFailure keeps the provider's answer out: it may repeat the secret.
 func describeTokenFailure(err error) error {
 	if refused, ok := errors.AsType[*oauth2.RetrieveError](err); ok {
-		return fmt.Errorf("the identity provider answered %s %s; check ZEEBE_CLIENT_ID, ZEEBE_CLIENT_SECRET and ZEEBE_TOKEN_AUDIENCE",
+		return fmt.Errorf("the identity provider answered %s %s; check ZEEBE_CLIENT_ID, ZEEBE_CLIENT_SECRET and "+
+			"ZEEBE_TOKEN_AUDIENCE",
 			refused.Response.Status, refused.ErrorCode)
 	}
 	return fmt.Errorf("%w; check ZEEBE_AUTHORIZATION_SERVER_URL", err)
@@ -175,7 +178,10 @@ func (s *tokenSource) reject(token *oauth2.Token) {
 	}
 }
 
-func (s *tokenSource) unary(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+func (s *tokenSource) unary(
+	ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker,
+	opts ...grpc.CallOption,
+) error {
 	token, err := s.get(ctx)
 	if err != nil {
 		return err
@@ -187,7 +193,10 @@ func (s *tokenSource) unary(ctx context.Context, method string, req, reply any, 
 	return err
 }
 
-func (s *tokenSource) stream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+func (s *tokenSource) stream(
+	ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer,
+	opts ...grpc.CallOption,
+) (grpc.ClientStream, error) {
 	token, err := s.get(ctx)
 	if err != nil {
 		return nil, err

@@ -25,8 +25,8 @@ const (
 	lockNotGranted = "55P03" // lock_timeout
 )
 
-// storeError is err as a store's: in one line, with what was being done. committing tells that it came of COMMIT: unless the
-// server said that it did not, what became of it is not known.
+// storeError is err as a store's: in one line, with what was being done. committing tells that it came of COMMIT:
+// unless the server said that it did not, what became of it is not known.
 func storeError(doing string, err error, committing bool) error {
 	if e, ok := errors.AsType[*journal.StoreError](err); ok {
 		return &journal.StoreError{Kind: e.Kind, Err: fmt.Errorf("%s: %w", doing, e.Err)}
@@ -121,7 +121,8 @@ func openError(doing string, err error) *journal.StoreError {
 // makingError is an error of making the tables: what the server refuses to do once, it refuses again.
 func makingError(err error) error {
 	const doing = "make the journal's tables in PostgreSQL"
-	if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.SeverityUnlocalized == "ERROR" && advice(e) == "" && !passes(e) {
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.SeverityUnlocalized == "ERROR" && advice(e) == "" &&
+		!passes(e) {
 		err = refuse("%s: nothing was changed; report this", serverText(e))
 	}
 	return openError(doing, err)
@@ -146,7 +147,8 @@ func advice(e *pgconn.PgError) string {
 	case e.Code == noDatabase:
 		return "create the database, or correct its name in the address"
 	case e.Code == noPrivilege, e.Code == noSchema:
-		return "make the user the database's owner, or GRANT CREATE, USAGE ON SCHEMA public TO it; where the tables are another user's," +
+		return "make the user the database's owner, or GRANT CREATE, USAGE ON SCHEMA public TO it; where the tables are " +
+			"another user's," +
 			" GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO it (SELECT is enough to read)"
 	default:
 		return ""

@@ -69,7 +69,8 @@ func checkReadable(ctx context.Context, config *pgx.ConnConfig) error {
 	}
 	made, err := look(ctx, c)
 	if err == nil && !made {
-		err = refuse("the database has no journal in it yet; it is made when `retry-worker serve` first starts with this address")
+		err = refuse("the database has no journal in it yet; it is made when `retry-worker serve` first starts with this " +
+			"address")
 	}
 	return err
 }

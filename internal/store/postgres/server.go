@@ -33,16 +33,19 @@ func inspect(ctx context.Context, c *pgx.Conn) (server, error) {
 func (s *server) fit() error {
 	switch {
 	case s.number < oldest*10000:
-		return refuse("the server is PostgreSQL %s; %d or newer is needed: upgrade it, or name another in the address", s.version, oldest)
+		return refuse("the server is PostgreSQL %s; %d or newer is needed: upgrade it, or name another in the address",
+			s.version, oldest)
 	case s.encoding != "UTF8":
-		return refuse("the database's encoding is %s; UTF8 is needed: create it with ENCODING 'UTF8' TEMPLATE template0", s.encoding)
+		return refuse("the database's encoding is %s; UTF8 is needed: create it with ENCODING 'UTF8' TEMPLATE template0",
+			s.encoding)
 	default:
 		return nil
 	}
 }
 
 // errStandby may pass: a standby can be promoted.
-var errStandby = errors.New("the server is a standby, which cannot be written; it may be promoted, or name the primary in the address")
+var errStandby = errors.New("the server is a standby, which cannot be written; it may be promoted, or name the " +
+	"primary in the address")
 
 // writable refuses a server that cannot be written.
 func (s *server) writable() error {
@@ -50,7 +53,8 @@ func (s *server) writable() error {
 	case s.standby:
 		return errStandby
 	case s.readOnly:
-		return refuse("default_transaction_read_only is on for the user %s; name the primary in the address, or set it off for this user and database", s.user)
+		return refuse("default_transaction_read_only is on for the user %s; name the primary in the address, or set it "+
+			"off for this user and database", s.user)
 	default:
 		return nil
 	}

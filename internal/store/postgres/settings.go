@@ -64,7 +64,8 @@ func parse(url string) (*pgx.ConnConfig, error) {
 		c.ConnectTimeout = connectTime
 	}
 	// A server that is gone without a word is noticed by our side, too.
-	dialer := &net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second, Interval: time.Second, Count: 3}}
+	dialer := &net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second, Interval: time.Second,
+		Count: 3}}
 	c.DialFunc = dialer.DialContext
 	set(c, allSessions)
 	return c, nil

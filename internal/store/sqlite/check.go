@@ -70,7 +70,8 @@ func (f *file) checkHead() error {
 func (f *file) head(ending string, b []byte) error {
 	opened, err := os.Open(f.path + ending)
 	if err != nil {
-		return f.wrong("%s cannot be read (%v): give the worker's user access to it", filepath.Base(f.path+ending), cause(err))
+		return f.wrong("%s cannot be read (%v): give the worker's user access to it", filepath.Base(f.path+ending),
+			cause(err))
 	}
 	defer opened.Close()
 	switch n, err := io.ReadFull(opened, b); {
@@ -109,7 +110,8 @@ func (f *file) inspect(ctx context.Context, way url.Values) (err error) {
 	}
 	defer func() { err = errors.Join(err, pool.Close()) }()
 	var objects, application int64
-	err = pool.QueryRowContext(ctx, "SELECT (SELECT count(*) FROM sqlite_schema), application_id FROM pragma_application_id").
+	err = pool.QueryRowContext(ctx, "SELECT (SELECT count(*) FROM sqlite_schema), application_id FROM "+
+		"pragma_application_id").
 		Scan(&objects, &application)
 	if err != nil {
 		return f.unreadable(err)
@@ -143,7 +145,8 @@ func (f *file) unreadable(err error) error {
 	case code(err) == sqlite3.SQLITE_CORRUPT, code(err) == sqlite3.SQLITE_IOERR, code(err) == sqlite3.SQLITE_ERROR:
 		return f.damaged("%s", oneLine(err.Error()))
 	case code(err) == sqlite3.SQLITE_CANTOPEN:
-		return f.wrong("cannot be opened (%s): run this as the worker's user, and give it access to the file, those beside it and its folder",
+		return f.wrong("cannot be opened (%s): run this as the worker's user, and give it access to the file, those "+
+			"beside it and its folder",
 			oneLine(err.Error()))
 	}
 	return f.explain(err)

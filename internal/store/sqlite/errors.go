@@ -19,8 +19,9 @@ func code(err error) int {
 	return 0
 }
 
-// failed is the store's error for err, which came while doing what doing says, or of COMMIT. Where the disk was full, or the
-// file could not be written at all, the last page of a transaction is not there; otherwise a crash may still bring it back.
+// failed is the store's error for err, which came while doing what doing says, or of COMMIT. Where the disk was full,
+// or the file could not be written at all, the last page of a transaction is not there; otherwise a crash may still
+// bring it back.
 func failed(doing string, err error, committing bool) error {
 	if e, ok := errors.AsType[*journal.StoreError](err); ok {
 		return &journal.StoreError{Kind: e.Kind, Err: fmt.Errorf("%s: %w", doing, e.Err)}
@@ -54,7 +55,8 @@ func meaning(code int) string {
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
 		return "another program holds the database (close it): "
 	case sqlite3.SQLITE_IOERR:
-		return "the disk does not read or write (look at the disk, quotas and limits; the worker goes on by itself once it does): "
+		return "the disk does not read or write (look at the disk, quotas and limits; the worker goes on by itself once " +
+			"it does): "
 	}
 	return ""
 }

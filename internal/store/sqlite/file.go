@@ -58,7 +58,8 @@ func (f *file) says(format string, args ...any) error {
 	return fmt.Errorf("database %s: "+format, append([]any{f.path}, args...)...)
 }
 
-// interrupted is err, which came while opening, unless who asked does not wait any longer: all that comes then, comes of that.
+// interrupted is err, which came while opening, unless who asked does not wait any longer: all that comes then, comes
+// of that.
 func (f *file) interrupted(ctx context.Context, err error) error {
 	if ended := ctx.Err(); ended != nil {
 		return f.later("was not opened to the end: %w", ended)

@@ -36,7 +36,9 @@ func checkSchema(ctx context.Context, d *sqlstore.Dialect, tx sqlstore.Querier) 
 
 // objects are the statements that made everything in a database, by what they made.
 func objects(ctx context.Context, tx sqlstore.Querier) (map[string]string, error) {
-	rows, err := tx.QueryContext(ctx, "SELECT type, name, coalesce(sql, '') FROM sqlite_schema WHERE name NOT IN ('sqlite_sequence', 'sqlite_stat1', 'sqlite_stat4')")
+	rows, err := tx.QueryContext(ctx,
+		"SELECT type, name, coalesce(sql, '') FROM sqlite_schema WHERE name NOT IN ('sqlite_sequence', 'sqlite_stat1', "+
+			"'sqlite_stat4')")
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +49,8 @@ func objects(ctx context.Context, tx sqlstore.Querier) (map[string]string, error
 		if err := rows.Scan(&kind, &name, &text); err != nil {
 			return nil, err
 		}
-		all[fmt.Sprintf("%s %s", kind, name)] = oneLine(strings.ReplaceAll(text, strconv.Quote(name), name)) // as a restored table's is
+		// As a restored table's is.
+		all[fmt.Sprintf("%s %s", kind, name)] = oneLine(strings.ReplaceAll(text, strconv.Quote(name), name))
 	}
 	return all, rows.Err()
 }

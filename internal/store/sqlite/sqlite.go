@@ -30,7 +30,8 @@ const (
 )
 
 var dialect = sqlstore.Dialect{
-	Types: map[string]string{"INT": "INTEGER", "TEXT": "TEXT", "BLOB": "BLOB", "JSON": "TEXT", "SEQUENCE": "INTEGER PRIMARY KEY AUTOINCREMENT",
+	Types: map[string]string{"INT": "INTEGER", "TEXT": "TEXT", "BLOB": "BLOB", "JSON": "TEXT",
+		"SEQUENCE": "INTEGER PRIMARY KEY AUTOINCREMENT",
 		")STRICT;": ") STRICT", ")KEYED;": ") STRICT, WITHOUT ROWID", "zero hash": "zeroblob(32)"},
 	Now:  "CAST(unixepoch('subsec') * 1000 AS INTEGER)",
 	Rows: []int{1, 16}, Begin: "BEGIN IMMEDIATE", Detached: true,
@@ -49,8 +50,8 @@ type DB struct {
 	lock   *lock
 }
 
-// Open opens the journal in the file at path for this process alone, and makes it where there is none. Its errors are one
-// line that names the file and says what to do. A file that is damaged, or none of ours, is left as it is.
+// Open opens the journal in the file at path for this process alone, and makes it where there is none. Its errors are
+// one line that names the file and says what to do. A file that is damaged, or none of ours, is left as it is.
 func Open(ctx context.Context, path string) (*DB, error) {
 	f, err := locate(path)
 	if err != nil {

@@ -55,7 +55,9 @@ func (r *Reader) BulkRun(ctx context.Context, id string) (run journal.BulkRun, f
 }
 
 // BulkRuns implements deadletter.BulkStore.
-func (r *Reader) BulkRuns(ctx context.Context, cursor string, limit int) (all []journal.BulkRun, next string, err error) {
+func (r *Reader) BulkRuns(
+	ctx context.Context, cursor string, limit int,
+) (all []journal.BulkRun, next string, err error) {
 	after, err := deadletter.AfterRun(cursor)
 	if err != nil {
 		return nil, "", err
@@ -76,7 +78,9 @@ func (r *Reader) ActiveBulkRuns(ctx context.Context) ([]journal.BulkRun, error) 
 }
 
 // BulkItems implements deadletter.BulkStore.
-func (r *Reader) BulkItems(ctx context.Context, run string, outcome journal.BulkOutcome, after int64, limit int) ([]journal.BulkItem, error) {
+func (r *Reader) BulkItems(
+	ctx context.Context, run string, outcome journal.BulkOutcome, after int64, limit int,
+) ([]journal.BulkItem, error) {
 	var w where
 	w.and("run = ? AND number > ?", run, after)
 	w.is("outcome", string(outcome))
@@ -89,8 +93,8 @@ func (s *snapshot) items(clause string, args ...any) ([]journal.BulkItem, error)
 	return collect(s, "SELECT body FROM bulk_items "+clause, args, fromJSON[journal.BulkItem])
 }
 
-// GatherBulkItems implements deadletter.BulkStore. It finds what is next beside who writes, and has the writer's turn only to
-// add it.
+// GatherBulkItems implements deadletter.BulkStore. It finds what is next beside who writes, and has the writer's turn
+// only to add it.
 func (s *Store) GatherBulkItems(ctx context.Context, run string, limit int,
 	step func(journal.Head, *journal.Gathering) *journal.Changes) (done bool, err error) {
 	limit = min(max(limit, 1), mostGathered)
@@ -150,7 +154,9 @@ const isBusy = `EXISTS (SELECT 1 FROM bulk_items i JOIN bulk_runs b ON b.id = i.
 	WHERE i.dead_letter = d.id AND i.outcome = 'planned' AND b.state IN ` + unfinished + ")"
 
 // DeadLetterTallies implements deadletter.BulkStore.
-func (r *Reader) DeadLetterTallies(ctx context.Context, f journal.DeadLetterFilter, through int64, recent time.Time) (all []deadletter.Tally, upTo int64, err error) {
+func (r *Reader) DeadLetterTallies(
+	ctx context.Context, f journal.DeadLetterFilter, through int64, recent time.Time,
+) (all []deadletter.Tally, upTo int64, err error) {
 	err = r.read(ctx, "sum up dead letters", func(s *snapshot) error {
 		if upTo = through; upTo == 0 {
 			head, err := s.head("")
@@ -196,8 +202,8 @@ func (q *search) following(after int64, limit int) (all []letter, err error) {
 // delivery of the dead letter d.
 const delivery = "COALESCE(d.body->>'delivery', '')"
 
-// tallies sums up what is found. Where there is a query, each cause is summed up apart, and what is found by its id or its
-// subject's.
+// tallies sums up what is found. Where there is a query, each cause is summed up apart, and what is found by its id or
+// its subject's.
 func (q *search) tallies(recent time.Time) ([]deadletter.Tally, error) {
 	since := int64(math.MinInt64)
 	if !recent.IsZero() {
@@ -226,7 +232,8 @@ func (q *search) tallies(recent time.Time) ([]deadletter.Tally, error) {
 		var cause string
 		var found bool
 		var oldest, newest int64
-		err := scan(&t.Policy, &t.Team, &t.Reason, &t.AtLimit, &t.Waits, &t.Gone, &t.Recent, &t.Busy, &cause, &found, &t.N, &oldest, &newest, &t.Sum)
+		err := scan(&t.Policy, &t.Team, &t.Reason, &t.AtLimit, &t.Waits, &t.Gone, &t.Recent, &t.Busy, &cause, &found, &t.N,
+			&oldest, &newest, &t.Sum)
 		if t.Oldest, t.Newest = journal.FromMilli(oldest), journal.FromMilli(newest); found || q.causes[cause] {
 			sums.Merge(t)
 		}

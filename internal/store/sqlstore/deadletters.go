@@ -13,8 +13,9 @@ import (
 )
 
 const (
-	// fewSubjects may begin with what is searched for, and fewKeys be the kinds of the causes with its words, for their dead
-	// letters to be sought; where more do, the dead letters are looked through from the newest on, scanned for a page.
+	// fewSubjects may begin with what is searched for, and fewKeys be the kinds of the causes with its words, for their
+	// dead letters to be sought; where more do, the dead letters are looked through from the newest on, scanned for a
+	// page.
 	fewSubjects = 2000
 	fewKeys     = 200
 	scanned     = 4000
@@ -36,7 +37,8 @@ type kind struct {
 // where is what rows of a kind have.
 func (k *kind) where() where {
 	var w where
-	w.and("state = ? AND policy = ? AND team = ? AND reason = ?", string(k.State), k.Policy, string(k.Team), string(k.Reason))
+	w.and("state = ? AND policy = ? AND team = ? AND reason = ?", string(k.State), k.Policy, string(k.Team),
+		string(k.Reason))
 	if k.caused {
 		w.and("fingerprint = ?", k.Fingerprint)
 	}
@@ -52,15 +54,17 @@ func (s *snapshot) kinds(p *deadletter.Query, byCause bool) (all []kind, err err
 	var w where
 	w.and("n > 0")
 	w.fits(f, "")
-	err = s.each("SELECT "+cause+" AS cause, policy, state, team, reason, CAST(sum(n) AS BIGINT) AS total FROM dead_letter_counts"+w.String()+
-		" GROUP BY 1, policy, state, team, reason ORDER BY total DESC, 1, policy, state, team, reason", func(scan scanner) error {
-		k := kind{caused: byCause}
-		err := scan(&k.Fingerprint, &k.Policy, &k.State, &k.Team, &k.Reason, &k.N)
-		if slices.Contains(p.States, k.State) {
-			all = append(all, k)
-		}
-		return err
-	}, w.args...)
+	err = s.each("SELECT "+cause+" AS cause, policy, state, team, reason, CAST(sum(n) AS BIGINT) AS total FROM "+
+		"dead_letter_counts"+w.String()+
+		" GROUP BY 1, policy, state, team, reason ORDER BY total DESC, 1, policy, state, team, reason",
+		func(scan scanner) error {
+			k := kind{caused: byCause}
+			err := scan(&k.Fingerprint, &k.Policy, &k.State, &k.Team, &k.Reason, &k.N)
+			if slices.Contains(p.States, k.State) {
+				all = append(all, k)
+			}
+			return err
+		}, w.args...)
 	return all, err
 }
 
@@ -69,7 +73,9 @@ const seeks = 32
 
 // seek finds dead letters of the kinds with a record between two, both excluded: at most limit of each, in the order of
 // their records, descending or ascending.
-func (s *snapshot) seek(p *deadletter.Query, kinds []kind, above, before int64, limit int, order string) (all []letter, err error) {
+func (s *snapshot) seek(
+	p *deadletter.Query, kinds []kind, above, before int64, limit int, order string,
+) (all []letter, err error) {
 	for chunk := range slices.Chunk(kinds, seeks) {
 		var queries []string
 		var args []any
@@ -103,7 +109,9 @@ func (s *snapshot) seek(p *deadletter.Query, kinds []kind, above, before int64, 
 
 // DeadLetterPage implements deadletter.Reader. It seeks each kind of dead letters that the filter lets through in an
 // index, from the newest on, and merges what it finds.
-func (r *Reader) DeadLetterPage(ctx context.Context, f journal.DeadLetterFilter, cursor string, limit int) (all []deadletter.Item, next string, err error) {
+func (r *Reader) DeadLetterPage(
+	ctx context.Context, f journal.DeadLetterFilter, cursor string, limit int,
+) (all []deadletter.Item, next string, err error) {
 	p, err := deadletter.NewQuery(f, cursor, limit)
 	if err != nil {
 		return nil, "", err
@@ -127,7 +135,8 @@ func (r *Reader) DeadLetterPage(ctx context.Context, f journal.DeadLetterFilter,
 	return all, next, err
 }
 
-// page finds the dead letters of a page, and one more. floor is the last record that was looked at, where not all could be.
+// page finds the dead letters of a page, and one more. floor is the last record that was looked at, where not all could
+// be.
 func (s *snapshot) page(p *deadletter.Query) (found []letter, floor int64, err error) {
 	q, err := s.search(p)
 	if err == nil {
@@ -253,11 +262,13 @@ func (q *search) matching(all []letter) (found []letter, err error) {
 	}
 	hit := map[int64]bool{}
 	err = inLists(recordsOf(all), func(in string, args []any) error {
-		return q.each("SELECT d.record, d.id, s.id FROM dead_letters d JOIN subjects s ON s.key = d.subject WHERE d.record IN "+in, func(scan scanner) error {
+		return q.each("SELECT d.record, d.id, s.id FROM dead_letters d JOIN subjects s ON s.key = d.subject WHERE "+
+			"d.record IN "+in, func(scan scanner) error {
 			var record int64
 			var id, subject string
 			err := scan(&record, &id, &subject)
-			hit[record] = id == q.plan.ID || slices.ContainsFunc(q.plan.Prefixes, func(prefix string) bool { return strings.HasPrefix(subject, prefix) })
+			hit[record] = id == q.plan.ID ||
+				slices.ContainsFunc(q.plan.Prefixes, func(prefix string) bool { return strings.HasPrefix(subject, prefix) })
 			return err
 		}, args...)
 	})
@@ -305,7 +316,8 @@ func list(values []int64) (string, []any) {
 
 // keyedLetters reads dead letters d.
 func (s *snapshot) keyedLetters(clause string, args ...any) ([]journal.KeyedDeadLetter, error) {
-	const query = "SELECT d.subject, s.tenant, s.policy, s.id, d.seen, d.body FROM dead_letters d JOIN subjects s ON s.key = d.subject "
+	const query = "SELECT d.subject, s.tenant, s.policy, s.id, d.seen, d.body FROM dead_letters d JOIN subjects s ON " +
+		"s.key = d.subject "
 	return collect(s, query+clause, args, func(scan scanner, k *journal.KeyedDeadLetter) error {
 		var seen int64
 		var text string
@@ -412,7 +424,8 @@ func (r *Reader) DeadLetterCounts(ctx context.Context) (all []deadletter.Count, 
 		return err
 	})
 	slices.SortFunc(all, func(a, b deadletter.Count) int {
-		return cmp.Or(cmp.Compare(a.Policy, b.Policy), cmp.Compare(a.State, b.State), cmp.Compare(a.Team, b.Team), cmp.Compare(a.Reason, b.Reason))
+		return cmp.Or(cmp.Compare(a.Policy, b.Policy), cmp.Compare(a.State, b.State), cmp.Compare(a.Team, b.Team),
+			cmp.Compare(a.Reason, b.Reason))
 	})
 	return all, err
 }

@@ -12,7 +12,9 @@ import (
 const erasures = "WHERE r.kind = 'erasure' ORDER BY r.record"
 
 // Erase implements journal.Eraser.
-func (s *Store) Erase(ctx context.Context, of journal.Subject, step func(journal.Head, *journal.Erasing) *journal.Changes) error {
+func (s *Store) Erase(
+	ctx context.Context, of journal.Subject, step func(journal.Head, *journal.Erasing) *journal.Changes,
+) error {
 	return s.change(ctx, "erase a subject", func(w *writer, head journal.Head) (*journal.Changes, error) {
 		p, err := w.erasing(of)
 		if err != nil {

@@ -11,7 +11,9 @@ import (
 )
 
 // DeadLetterGroups implements deadletter.Reader.
-func (r *Reader) DeadLetterGroups(ctx context.Context, f journal.DeadLetterFilter, cursor string, limit int) (all []deadletter.Group, next string, err error) {
+func (r *Reader) DeadLetterGroups(
+	ctx context.Context, f journal.DeadLetterFilter, cursor string, limit int,
+) (all []deadletter.Group, next string, err error) {
 	p, err := deadletter.NewGroupQuery(f, cursor, limit)
 	if err != nil {
 		return nil, "", err
@@ -73,7 +75,8 @@ func (s *snapshot) groups(p *deadletter.GroupQuery) ([]group, error) {
 		}
 		all[i].n, all[i].kinds = all[i].n+k.N, append(all[i].kinds, k)
 	}
-	all = slices.DeleteFunc(all, func(g group) bool { return g.n > p.Most || g.n == p.Most && g.kinds[0].Fingerprint <= p.After })
+	all = slices.DeleteFunc(all,
+		func(g group) bool { return g.n > p.Most || g.n == p.Most && g.kinds[0].Fingerprint <= p.After })
 	slices.SortFunc(all, func(a, b group) int {
 		return cmp.Or(cmp.Compare(b.n, a.n), cmp.Compare(a.kinds[0].Fingerprint, b.kinds[0].Fingerprint))
 	})

@@ -67,12 +67,15 @@ func (m *moment) Schema() (string, error) {
 }
 
 func (m *moment) Subjects(after int64, limit int) (p journal.SubjectPage, err error) {
-	if p.Subjects, err = m.rows(journal.SubjectsTable, "WHERE key > ? ORDER BY key LIMIT ?", after, limit); err != nil || len(p.Subjects) == 0 {
+	if p.Subjects, err = m.rows(journal.SubjectsTable, "WHERE key > ? ORDER BY key LIMIT ?", after, limit); err != nil ||
+		len(p.Subjects) == 0 {
 		return p, m.failed("read the subjects", err)
 	}
 	p.Through, _ = p.Subjects[len(p.Subjects)-1][0].(int64)
-	if p.Letters, err = m.rows(journal.DeadLettersTable, "WHERE subject > ? AND subject <= ? ORDER BY subject", after, p.Through); err == nil {
-		p.Records, err = m.entries("WHERE r.subject > ? AND r.subject <= ? ORDER BY r.subject, r.record", max(after, 0), p.Through)
+	if p.Letters, err = m.rows(journal.DeadLettersTable, "WHERE subject > ? AND subject <= ? ORDER BY subject", after,
+		p.Through); err == nil {
+		p.Records, err = m.entries("WHERE r.subject > ? AND r.subject <= ? ORDER BY r.subject, r.record", max(after, 0),
+			p.Through)
 	}
 	return p, m.failed("read the subjects", err)
 }

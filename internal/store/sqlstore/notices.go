@@ -13,14 +13,18 @@ import (
 )
 
 // NewDeadLetters implements deadletter.NoticeStore.
-func (s *Store) NewDeadLetters(ctx context.Context, team decision.Team, after int64, top int) (deadletter.NoticeCount, error) {
+func (s *Store) NewDeadLetters(
+	ctx context.Context, team decision.Team, after int64, top int,
+) (deadletter.NoticeCount, error) {
 	return reading(ctx, &s.Reader, "count a team's new dead letters", func(s *snapshot) (deadletter.NoticeCount, error) {
 		return s.notice(team, top, nil, func(p *deadletter.Query) ([]noticed, error) { return s.news(p, after) })
 	})
 }
 
 // OpenDeadLetters implements deadletter.NoticeStore.
-func (s *Store) OpenDeadLetters(ctx context.Context, team decision.Team, top int, older ...time.Time) (deadletter.NoticeCount, error) {
+func (s *Store) OpenDeadLetters(
+	ctx context.Context, team decision.Team, top int, older ...time.Time,
+) (deadletter.NoticeCount, error) {
 	return reading(ctx, &s.Reader, "count a team's open dead letters", func(s *snapshot) (deadletter.NoticeCount, error) {
 		return s.notice(team, top, older, s.open)
 	})
@@ -33,7 +37,9 @@ type noticed struct {
 }
 
 // notice sums up what causes finds.
-func (s *snapshot) notice(team decision.Team, top int, older []time.Time, causes func(p *deadletter.Query) ([]noticed, error)) (sum deadletter.NoticeCount, err error) {
+func (s *snapshot) notice(
+	team decision.Team, top int, older []time.Time, causes func(p *deadletter.Query) ([]noticed, error),
+) (sum deadletter.NoticeCount, err error) {
 	head, err := s.head("")
 	if err != nil {
 		return sum, err
@@ -69,7 +75,8 @@ func (s *snapshot) notice(team decision.Team, top int, older []time.Time, causes
 	}
 	sum.Causes, sum.Oldest = int64(len(all)), journal.FromMilli(oldest.at)
 	for i := range all[:min(len(all), max(top, 1))] {
-		c := deadletter.NoticeCause{Reason: all[i].Reason, N: all[i].N, Oldest: journal.FromMilli(all[i].at), Cause: journal.Fingerprint{Policy: all[i].Policy}}
+		c := deadletter.NoticeCause{Reason: all[i].Reason, N: all[i].N, Oldest: journal.FromMilli(all[i].at),
+			Cause: journal.Fingerprint{Policy: all[i].Policy}}
 		known, err := s.causes("WHERE id = ?", all[i].Fingerprint)
 		if err != nil {
 			return sum, err
@@ -123,13 +130,14 @@ func (s *snapshot) news(p *deadletter.Query, after int64) (all []noticed, err er
 	for _, k := range kinds {
 		w := k.where()
 		w.and("record > ?", after)
-		err := s.each("SELECT fingerprint, record, at FROM dead_letters"+w.String()+" ORDER BY record", func(scan scanner) error {
-			n := noticed{kind: k}
-			n.N = 1
-			err := scan(&n.Fingerprint, &n.record, &n.at)
-			all = merge(all, at, n)
-			return err
-		}, w.args...)
+		err := s.each("SELECT fingerprint, record, at FROM dead_letters"+w.String()+" ORDER BY record",
+			func(scan scanner) error {
+				n := noticed{kind: k}
+				n.N = 1
+				err := scan(&n.Fingerprint, &n.record, &n.at)
+				all = merge(all, at, n)
+				return err
+			}, w.args...)
 		if err != nil {
 			return nil, err
 		}

@@ -11,7 +11,8 @@ import (
 
 // Pending implements journal.Outbox.
 func (s *Store) Pending(ctx context.Context, queue string, after int64, limit int) ([]journal.Message, error) {
-	const query = "SELECT sequence, id, queue, key, type, body, at FROM outbox WHERE queue = ? AND sequence > ? ORDER BY sequence LIMIT ?"
+	const query = "SELECT sequence, id, queue, key, type, body, at FROM outbox WHERE queue = ? AND sequence > ? ORDER " +
+		"BY sequence LIMIT ?"
 	return reading(ctx, &s.Reader, "read the outbox", func(s *snapshot) ([]journal.Message, error) {
 		return collect(s, query, []any{queue, after, max(limit, 0)}, func(scan scanner, m *journal.Message) error {
 			var at int64
@@ -41,8 +42,10 @@ func (s *Store) Backlog(ctx context.Context) (waiting map[string]int64, err erro
 func (s *Store) Lease(ctx context.Context, name, holder string, span time.Duration) (held bool, err error) {
 	ms := (span + time.Millisecond - 1).Milliseconds()
 	err = s.write(ctx, "take a lease", func(w *writer) (bool, error) {
-		n, err := w.exec("INSERT INTO leases (name, holder, expires_at) VALUES (?, ?, "+w.Now+" + ?) ON CONFLICT (name) DO UPDATE"+
-			" SET holder = excluded.holder, expires_at = excluded.expires_at WHERE leases.holder = excluded.holder OR leases.expires_at <= "+w.Now,
+		n, err := w.exec("INSERT INTO leases (name, holder, expires_at) VALUES (?, ?, "+w.Now+" + ?) ON CONFLICT (name) "+
+			"DO UPDATE"+
+			" SET holder = excluded.holder, expires_at = excluded.expires_at WHERE leases.holder = excluded.holder OR "+
+			"leases.expires_at <= "+w.Now,
 			name, holder, max(ms, 0))
 		if held = n > 0; held && ms <= 0 {
 			_, err = w.exec("DELETE FROM leases WHERE name = ?", name)
@@ -74,7 +77,9 @@ func (s *Store) NoticeMarks(ctx context.Context) ([]deadletter.NoticeMark, error
 }
 
 // MoveNoticeMark implements deadletter.NoticeStore. Who moves marks takes turns at the ledger's head.
-func (s *Store) MoveNoticeMark(ctx context.Context, from, to deadletter.NoticeMark, m *journal.Message) (moved bool, err error) {
+func (s *Store) MoveNoticeMark(
+	ctx context.Context, from, to deadletter.NoticeMark, m *journal.Message,
+) (moved bool, err error) {
 	err = s.write(ctx, "note how far a team was told", func(w *writer) (bool, error) {
 		if _, err := w.head(w.Lock); err != nil {
 			return false, err

@@ -10,7 +10,8 @@ import (
 // LastRecordBefore implements journal.Purger.
 func (s *Store) LastRecordBefore(ctx context.Context, t time.Time) (last int64, err error) {
 	err = s.read(ctx, "find the last record before an instant", func(s *snapshot) error {
-		found, err := s.one("SELECT record - 1 FROM records WHERE at >= ? ORDER BY record LIMIT 1", []any{journal.CeilMilli(t)}, &last)
+		found, err := s.one("SELECT record - 1 FROM records WHERE at >= ? ORDER BY record LIMIT 1",
+			[]any{journal.CeilMilli(t)}, &last)
 		if err == nil && !found {
 			_, err = s.one("SELECT record FROM ledger_head WHERE one = 1", nil, &last)
 		}
@@ -75,7 +76,8 @@ func (w *writer) stays(p *journal.Purging, cut int64) error {
 	}
 	for key := range keys {
 		var state string
-		found, err := w.one("SELECT body FROM subjects WHERE key = ? AND EXISTS (SELECT 1 FROM records WHERE subject = ? AND record > ?)",
+		found, err := w.one("SELECT body FROM subjects WHERE key = ? AND EXISTS (SELECT 1 FROM records WHERE subject = ? "+
+			"AND record > ?)",
 			[]any{key, key, cut}, &state)
 		if err == nil && found {
 			p.Stays[key], err = readState(state)

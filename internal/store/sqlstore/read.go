@@ -8,7 +8,8 @@ import (
 	"retry-worker/internal/journal"
 )
 
-const recordColumns = "r.record, r.kind, r.subject, r.at, r.body, coalesce(s.tenant, ''), coalesce(s.policy, ''), coalesce(s.id, '')"
+const recordColumns = "r.record, r.kind, r.subject, r.at, r.body, coalesce(s.tenant, ''), coalesce(s.policy, ''), " +
+	"coalesce(s.id, '')"
 
 const fromRecords = " FROM records r LEFT JOIN subjects s ON s.key = r.subject "
 
@@ -17,7 +18,8 @@ func (s *snapshot) entries(clause string, args ...any) ([]journal.KeyedRecord, e
 	return collect(s, "SELECT "+recordColumns+fromRecords+clause, args, func(scan scanner, r *journal.KeyedRecord) error {
 		var at int64
 		var body string
-		err := scan(&r.Entry.Record, &r.Entry.Kind, &r.Key, &at, &body, &r.Entry.Subject.Tenant, &r.Entry.Subject.Policy, &r.Entry.Subject.ID)
+		err := scan(&r.Entry.Record, &r.Entry.Kind, &r.Key, &at, &body, &r.Entry.Subject.Tenant, &r.Entry.Subject.Policy,
+			&r.Entry.Subject.ID)
 		r.Entry.At = journal.FromMilli(at)
 		r.Entry.Keep(body)
 		return err
@@ -26,7 +28,8 @@ func (s *snapshot) entries(clause string, args ...any) ([]journal.KeyedRecord, e
 
 // keyOf the subject; 0 where it is not known.
 func (s *snapshot) keyOf(of journal.Subject) (key int64, err error) {
-	_, err = s.one("SELECT key FROM subjects WHERE id = ? AND policy = ? AND tenant = ?", []any{of.ID, of.Policy, of.Tenant}, &key)
+	_, err = s.one("SELECT key FROM subjects WHERE id = ? AND policy = ? AND tenant = ?",
+		[]any{of.ID, of.Policy, of.Tenant}, &key)
 	return key, err
 }
 
@@ -86,7 +89,8 @@ func (s *snapshot) lastPurge() (*journal.Entry, error) {
 func (r *Reader) CountAttempts(ctx context.Context, of journal.Subject) (n int64, err error) {
 	err = r.read(ctx, "count the attempts of a subject", func(s *snapshot) error {
 		var state string
-		found, err := s.one("SELECT body FROM subjects WHERE id = ? AND policy = ? AND tenant = ?", []any{of.ID, of.Policy, of.Tenant}, &state)
+		found, err := s.one("SELECT body FROM subjects WHERE id = ? AND policy = ? AND tenant = ?",
+			[]any{of.ID, of.Policy, of.Tenant}, &state)
 		if err != nil || !found {
 			return err
 		}
@@ -98,7 +102,9 @@ func (r *Reader) CountAttempts(ctx context.Context, of journal.Subject) (n int64
 }
 
 // PendingRetries implements journal.Reader.
-func (r *Reader) PendingRetries(ctx context.Context, policy string, after *journal.PendingRetry, limit int) ([]journal.PendingRetry, error) {
+func (r *Reader) PendingRetries(
+	ctx context.Context, policy string, after *journal.PendingRetry, limit int,
+) ([]journal.PendingRetry, error) {
 	var w where
 	w.and("next_retry IS NOT NULL")
 	if after != nil {
@@ -155,28 +161,32 @@ func (s *snapshot) links(after int64, limit int) ([]journal.Link, error) {
 }
 
 func (s *snapshot) linksWhere(clause string, args ...any) ([]journal.Link, error) {
-	return collect(s, "SELECT number, at, first, digests, answered, hash FROM ledger "+clause, args, func(scan scanner, l *journal.Link) error {
-		var at int64
-		var digests, hash []byte
-		var answered string
-		if err := scan(&l.Number, &at, &l.First, &digests, &answered, &hash); err != nil {
-			return err
-		}
-		const size = len(journal.Digest{})
-		l.At, l.Digests = journal.FromMilli(at), make([]journal.Digest, (len(digests)+size-1)/size) // a last one that was cut short is told by its link's hash
-		for i := range l.Digests {
-			copy(l.Digests[i][:], digests[i*size:])
-		}
-		copy(l.Hash[:], hash)
-		if answered != "" && json.Unmarshal([]byte(answered), &l.Answered) != nil {
-			l.Answered = []journal.Run{{First: -1, Last: -1}} // its link's hash tells that, too
-		}
-		return nil
-	})
+	return collect(s, "SELECT number, at, first, digests, answered, hash FROM ledger "+clause, args,
+		func(scan scanner, l *journal.Link) error {
+			var at int64
+			var digests, hash []byte
+			var answered string
+			if err := scan(&l.Number, &at, &l.First, &digests, &answered, &hash); err != nil {
+				return err
+			}
+			const size = len(journal.Digest{})
+			// A last one that was cut short is told by its link's hash.
+			l.At, l.Digests = journal.FromMilli(at), make([]journal.Digest, (len(digests)+size-1)/size)
+			for i := range l.Digests {
+				copy(l.Digests[i][:], digests[i*size:])
+			}
+			copy(l.Hash[:], hash)
+			if answered != "" && json.Unmarshal([]byte(answered), &l.Answered) != nil {
+				l.Answered = []journal.Run{{First: -1, Last: -1}} // its link's hash tells that, too
+			}
+			return nil
+		})
 }
 
 // Records implements journal.Archive.
-func (r *Reader) Records(ctx context.Context, f journal.RecordFilter, after int64, limit int) (all []journal.Record, err error) {
+func (r *Reader) Records(
+	ctx context.Context, f journal.RecordFilter, after int64, limit int,
+) (all []journal.Record, err error) {
 	err = r.read(ctx, "read the audit's records", func(s *snapshot) error {
 		all = nil
 		w, possible, err := s.filter(&f, after)
@@ -217,7 +227,8 @@ func (s *snapshot) filter(f *journal.RecordFilter, after int64) (w where, possib
 
 // Figures implements journal.Statistics.
 func (r *Reader) Figures(ctx context.Context, from int64) ([]journal.Figure, error) {
-	const query = "SELECT slot, policy, name, bucket, value FROM figures WHERE slot >= ? ORDER BY slot, policy, name, bucket"
+	const query = "SELECT slot, policy, name, bucket, value FROM figures WHERE slot >= ? ORDER BY slot, policy, name, " +
+		"bucket"
 	return reading(ctx, r, "read the figures", func(s *snapshot) ([]journal.Figure, error) {
 		return collect(s, query, []any{from}, func(scan scanner, f *journal.Figure) error {
 			return scan(&f.Slot, &f.Policy, &f.Name, &f.Bucket, &f.Value)
@@ -238,7 +249,8 @@ func (s *snapshot) causes(clause string, args ...any) ([]journal.Fingerprint, er
 	query := "SELECT " + strings.Join(journal.FingerprintsTable.Columns, ", ") + " FROM fingerprints " + clause
 	return collect(s, query, args, func(scan scanner, f *journal.Fingerprint) error {
 		var first, last int64
-		err := scan(&f.ID, &f.Policy, &f.Reason, &f.Classification, &f.Pattern, &first, &last, &f.Failures, &f.Retried, &f.Exhausted, &f.Permanent, &f.Recovered)
+		err := scan(&f.ID, &f.Policy, &f.Reason, &f.Classification, &f.Pattern, &first, &last, &f.Failures, &f.Retried,
+			&f.Exhausted, &f.Permanent, &f.Recovered)
 		f.FirstSeen, f.LastSeen = journal.FromMilli(first), journal.FromMilli(last)
 		return err
 	})

@@ -8,13 +8,15 @@ import (
 )
 
 // FirstEdition is why a journal of the first edition is refused.
-const FirstEdition = "its tables are those of the first edition, which this retry-worker does not read: begin with an empty journal, and keep that one with its own program"
+const FirstEdition = "its tables are those of the first edition, which this retry-worker does not read: begin with " +
+	"an empty journal, and keep that one with its own program"
 
 // Known fails where the schema's version is not this binary's.
 func Known(version int64) error {
 	switch {
 	case version > Version:
-		return fmt.Errorf("its schema has version %d, this retry-worker knows up to version %d: start a newer one", version, Version)
+		return fmt.Errorf("its schema has version %d, this retry-worker knows up to version %d: start a newer one", version,
+			Version)
 	case version < 1:
 		return errors.New("its schema names no version: restore the database from a backup")
 	}

@@ -38,7 +38,8 @@ type Dialect struct {
 	Detached bool
 	// Long is a query that lets a transaction to read in take its time.
 	Long string
-	// Failed is the store's error for err, which came while doing what doing says. committing tells that it came of COMMIT.
+	// Failed is the store's error for err, which came while doing what doing says. committing tells that it came of
+	// COMMIT.
 	Failed func(doing string, err error, committing bool) error
 	// Usable reports whether a connection can be used after an error, once its transaction is rolled back.
 	Usable func(err error) bool
@@ -73,7 +74,8 @@ func (d *Dialect) Schema() []string {
 		if len(lines) == 0 {
 			continue
 		}
-		all = append(all, types.ReplaceAllStringFunc(strings.Join(lines, "\n"), func(word string) string { return d.Types[word] }))
+		all = append(all,
+			types.ReplaceAllStringFunc(strings.Join(lines, "\n"), func(word string) string { return d.Types[word] }))
 	}
 	return append(all,
 		"INSERT INTO ledger_head VALUES (1, 0, 0, 0, "+d.Types["zero hash"]+", 0, 0, 0)",
@@ -128,7 +130,9 @@ func (r *Reader) read(ctx context.Context, doing string, do func(s *snapshot) er
 }
 
 // reading returns what do reads in a transaction that sees one state of the journal.
-func reading[T any](ctx context.Context, r *Reader, doing string, do func(s *snapshot) (T, error)) (result T, err error) {
+func reading[T any](
+	ctx context.Context, r *Reader, doing string, do func(s *snapshot) (T, error),
+) (result T, err error) {
 	err = r.read(ctx, doing, func(s *snapshot) error {
 		var err error
 		result, err = do(s)

@@ -62,7 +62,8 @@ func (s *Store) Probe(ctx context.Context) error {
 func (s *snapshot) head(lock string) (h journal.Head, err error) {
 	var hash []byte
 	var at int64
-	found, err := s.one("SELECT link, record, subject, hash, at FROM ledger_head WHERE one = 1"+lock, nil, &h.Link, &h.Record, &h.Subject, &hash, &at)
+	found, err := s.one("SELECT link, record, subject, hash, at FROM ledger_head WHERE one = 1"+lock, nil, &h.Link,
+		&h.Record, &h.Subject, &hash, &at)
 	if err == nil && (!found || len(hash) != len(h.Hash)) {
 		err = journal.ErrNoHead
 	}
@@ -229,7 +230,8 @@ func (w *writer) recallMore(l *journal.Lookup, h *journal.History) (err error) {
 	}
 	if h.Same == nil && l.Identity != (journal.Identity{}) && h.MayBe(l.Identity) {
 		var same nullRecord
-		if _, err := w.one("SELECT record, at, body FROM records WHERE subject = ? AND kind = 'attempt' AND body ->> 'identity' = ? ORDER BY record DESC LIMIT 1",
+		if _, err := w.one("SELECT record, at, body FROM records WHERE subject = ? AND kind = 'attempt' AND body ->> "+
+			"'identity' = ? ORDER BY record DESC LIMIT 1",
 			[]any{h.Key, l.Identity.String()}, &same.record, &same.at, &same.body); err != nil {
 			return err
 		}
@@ -240,12 +242,14 @@ func (w *writer) recallMore(l *journal.Lookup, h *journal.History) (err error) {
 	if h.Same == nil {
 		return nil
 	}
-	// All revisions of the attempt are looked at: a late answer to the first may be taken when another worker has made a second.
+	// All revisions of the attempt are looked at: a late answer to the first may be taken when another worker has made a
+	// second.
 	var one int64
 	h.SameAnswered, err = w.one(`SELECT 1 FROM records r WHERE r.subject = ? AND r.kind = 'attempt' AND CAST(r.body ->> 'number' AS BIGINT) = ?
 		AND r.record <= (SELECT last FROM answered WHERE first <= r.record ORDER BY first DESC LIMIT 1) LIMIT 1`, []any{h.Key, h.Same.Number}, &one)
 	if err == nil && h.Same.DeadLetter != "" {
-		_, err = w.one("SELECT state FROM dead_letters WHERE id = ? AND subject = ?", []any{h.Same.DeadLetter, h.Key}, &h.SameDeadLetter)
+		_, err = w.one("SELECT state FROM dead_letters WHERE id = ? AND subject = ?", []any{h.Same.DeadLetter, h.Key},
+			&h.SameDeadLetter)
 	}
 	return err
 }
@@ -381,7 +385,8 @@ func (w *writer) runs(b *batch, c *journal.Changes) error {
 		}
 	}
 	var counts []journal.Row
-	for _, key := range slices.SortedFunc(maps.Keys(count), func(a, b [2]string) int { return slices.Compare(a[:], b[:]) }) {
+	for _, key := range slices.SortedFunc(maps.Keys(count),
+		func(a, b [2]string) int { return slices.Compare(a[:], b[:]) }) {
 		counts = append(counts, journal.Row{key[0], key[1], count[key]})
 	}
 	b.upsert(journal.RunCountsTable, counts, addRunCount)

@@ -148,6 +148,9 @@ func (b *builder) holidays(path string, names []string) []calendar.Holiday {
 
 // readBeside reads a file beside the catalogue's.
 func readBeside(source, name string) ([]byte, error) {
+	if !filepath.IsLocal(name) {
+		return nil, errors.New("it is not beside this file")
+	}
 	content, err := readFile(filepath.Join(filepath.Dir(source), name))
 	if err == nil && len(content) > maxBytes {
 		err = errors.New("more than 1 MiB")

@@ -67,6 +67,8 @@ type clinic struct {
 	j     *journal.Journal
 	now   time.Time
 	key   int64
+	// openings of the claims' destinations.
+	openings map[string]decision.Opening
 }
 
 func openClinic(t *testing.T) *clinic {
@@ -82,7 +84,8 @@ func (c *clinic) subject(id string) journal.Subject {
 // fails analyses a failure of the claim, at the next instant.
 func (c *clinic) fails(id, text string, count int) journal.Recorded {
 	c.t.Helper()
-	p := decisiontest.TISSSubmission()
+	p := new(*decisiontest.TISSSubmission())
+	p.Openings = c.openings
 	f, r := p.Read(decision.Variables{ID: decision.Text(id), Error: decision.Text(text), RetryCount: decision.Value(strconv.Itoa(count))})
 	if r != nil {
 		c.t.Fatal(r)

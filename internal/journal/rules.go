@@ -40,7 +40,7 @@ type ruling struct {
 // now. It is pure.
 func rule(a *Analysis, h *History, now time.Time) ruling {
 	e := &h.Episode
-	ends := e.ends(a.Policy.TotalLimit, now)
+	ends := e.ends(a, now)
 	if h.Same != nil {
 		if replays(h) {
 			return recorded(h.Same, a, now)
@@ -134,19 +134,21 @@ func begin(a *Analysis, h *History, now time.Time, ends State) ruling {
 }
 
 // ends is what becomes of the episode when another begins; empty where it has ended.
-func (e *Episode) ends(limit time.Duration, now time.Time) State {
+func (e *Episode) ends(a *Analysis, now time.Time) State {
 	switch {
 	case !e.State.Open():
 		return ""
-	case e.abandoned(limit, now):
+	case e.abandoned(a, now):
 		return Abandoned
 	default:
 		return Superseded
 	}
 }
 
-// abandoned tells whether nothing was heard of the retry for longer than limit after its time; 0 is no limit.
-func (e *Episode) abandoned(limit time.Duration, now time.Time) bool {
+// abandoned reports whether nothing was heard of the retry for longer after its time than the policy's total limit, closed
+// hours not counted; 0 is no limit.
+func (e *Episode) abandoned(a *Analysis, now time.Time) bool {
+	limit := a.Policy.TotalLimit
 	waits := e.State == Scheduled || e.State == Reprocessing
-	return limit > 0 && waits && now.Sub(e.NextRetryTime) > limit
+	return limit > 0 && waits && now.Sub(e.NextRetryTime) > limit && now.After(a.Policy.TimeLimit(a.Failure.Destination, e.NextRetryTime))
 }

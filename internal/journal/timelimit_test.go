@@ -52,6 +52,21 @@ func TestFiguresOfTheTimeLimit(t *testing.T) {
 	}
 }
 
+// TestClosedHoursAbandonNothing: a claim of which nothing is heard while its destination is closed goes on where it was.
+func TestClosedHoursAbandonNothing(t *testing.T) {
+	for name, want := range map[string]int64{"always open": 2, "open for an hour a day": 1} {
+		c := openClinic(t)
+		if want == 1 {
+			c.openings = opensAtNine(t).Openings
+		}
+		c.fails("CLM-a-1", "TIMEOUT", 0)
+		c.now = c.now.Add(5*24*time.Hour - 30*time.Minute)
+		if r := c.fails("CLM-a-1", "TIMEOUT", 1); r.Attempt.Episode != want || !r.Decision.ShouldRetry() {
+			t.Errorf("%s: %s in episode %d, want a retry in episode %d", name, r.Decision.Outcome, r.Attempt.Episode, want)
+		}
+	}
+}
+
 // TestTheTimeLimitClosesOnce: an episode that had died before, and was sent again, ended then (R19).
 func TestTheTimeLimitClosesOnce(t *testing.T) {
 	c := openClinic(t)

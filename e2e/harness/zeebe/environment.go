@@ -26,7 +26,7 @@ func (b *Broker) environment(environ []string) []string {
 		// The first compiler only: it starts in half the time, and tests are short.
 		"JAVA_OPTS=-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData -Xmx"+cmp.Or(b.options.Heap, "512m"),
 		// Here, and not in JAVA_OPTS, a path may have spaces.
-		fmt.Sprintf(`JDK_JAVA_OPTIONS="-Djava.io.tmpdir=%s" "-Dlog4j2.configurationFile=%s"`, b.folder.Join("tmp"), logging),
+		fmt.Sprintf(`JDK_JAVA_OPTIONS="-Djava.io.tmpdir=%s" "-Dlog4j2.configurationFile=%s" "%s"`, b.folder.Join("tmp"), logging, b.classes),
 		"LOGGING_CONFIG="+logging,
 		"ZEEBE_BROKER_NETWORK_HOST="+loopback,
 		"ZEEBE_BROKER_NETWORK_COMMANDAPI_PORT="+strconv.Itoa(b.ports.command),
@@ -39,6 +39,7 @@ func (b *Broker) environment(environ []string) []string {
 		"MANAGEMENT_SERVER_PORT="+strconv.Itoa(b.ports.management),
 		"ZEEBE_BROKER_DATA_DIRECTORY="+b.folder.Join("data"),
 		"ZEEBE_BROKER_DATA_LOGSEGMENTSIZE=16MB",
+		"ZEEBE_BROKER_DATA_SNAPSHOTPERIOD=15m",
 		"ZEEBE_BROKER_DATA_DISK_FREESPACE_PROCESSING=1GB",
 		"ZEEBE_BROKER_DATA_DISK_FREESPACE_REPLICATION=500MB",
 		"ZEEBE_CLOCK_CONTROLLED=true",

@@ -29,7 +29,7 @@ const (
 	reviewPlaces = 64
 	// reviewPause keeps jobs that cannot be looked up from going round without end.
 	reviewPause = 2 * time.Second
-	// holdTime bounds the call that makes an engine keep a job longer.
+	// holdTime bounds how long an engine is asked to keep a job longer.
 	holdTime = 5 * time.Second
 )
 
@@ -126,11 +126,16 @@ func (r *Reviews) keep(ctx context.Context, j *Job, seen *journal.ReviewJob, d *
 	return r.keeper.keep(ctx, j)
 }
 
-// keep has the engine offer the job again only after a day.
+// keep has the engine offer the job again only after a day. One that is too busy to hear of it is asked again.
 func (k *keeper) keep(ctx context.Context, j *Job) Reply {
 	within, cancel := context.WithTimeout(ctx, holdTime)
 	defer cancel()
-	if err := k.engine.Hold(within, j, reviewTime); err != nil && kindOf(err) == Refused {
+	err, pauses := k.engine.Hold(within, j, reviewTime), newBackoff(50*time.Millisecond, time.Second)
+	for err != nil && within.Err() == nil && kindOf(err) != Refused && kindOf(err) != Gone {
+		pauses.wait(within)
+		err = k.engine.Hold(within, j, reviewTime)
+	}
+	if err != nil && kindOf(err) == Refused {
 		k.unheld.Do(func() {
 			k.log.Warn("the engine does not keep jobs that wait for a day; they come every half minute, which costs a little "+
 				"each time",

@@ -42,6 +42,7 @@ type reviewEngine struct {
 	deaf   int            // so many completions arrive, and their answers do not
 	refuse bool           // completions
 	noHold bool
+	busy   int // so many holds are not taken
 	asked  int // ReviewEngine's calls that arrived: completions, holds, runs
 	polls  []worker.ActivateRequest
 	most   int // jobs handed out at once
@@ -138,6 +139,10 @@ func (e *reviewEngine) Hold(_ context.Context, j *worker.Job, long time.Duration
 	return e.command(j.Key, func(j *reviewJob) error {
 		if e.noHold {
 			return refusal(worker.Refused)
+		}
+		if e.busy > 0 {
+			e.busy--
+			return refusal(worker.NotTaken)
 		}
 		j.lockedUntil = time.Now().Add(long)
 		return nil

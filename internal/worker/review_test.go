@@ -16,9 +16,11 @@ import (
 	"retry-worker/internal/worker"
 )
 
-// TestReviewJobWaits: it is recorded, kept for a day, and not answered; a stop does not hand it back.
+// TestReviewJobWaits: it is recorded, kept for a day, by an engine that is busy at first, too, and not answered; a stop does
+// not hand it back.
 func TestReviewJobWaits(t *testing.T) {
 	withReviews(t, func(f *reviewFixture) {
+		f.busy = 2
 		id, job := f.waiting()
 		r := f.begin("a")
 		f.within(time.Second, "its process waits", func() bool { return f.Item(id).Process == deadletter.Waiting })

@@ -98,12 +98,21 @@ func refusedModel(name, said string, cause error) error {
 	return e
 }
 
-// Create starts an instance of the newest version of a process and returns its key. variables is a
-// JSON object.
+// busyPause is between two tries of a gateway that is too busy.
+const busyPause = 100 * time.Millisecond
+
+// Create starts an instance of the newest version of a process and returns its key. variables is a JSON object. A gateway that
+// is too busy to take it is asked again until ctx ends.
 func (c *Client) Create(ctx context.Context, processID, variables string) (int64, error) {
-	r, err := c.gateway.CreateProcessInstance(ctx, &pb.CreateProcessInstanceRequest{
-		BpmnProcessId: processID, Version: newestVersion, Variables: variables,
-	})
+	request := &pb.CreateProcessInstanceRequest{BpmnProcessId: processID, Version: newestVersion, Variables: variables}
+	r, err := c.gateway.CreateProcessInstance(ctx, request)
+	for status.Code(err) == codes.ResourceExhausted && ctx.Err() == nil {
+		select {
+		case <-time.After(busyPause):
+		case <-ctx.Done():
+		}
+		r, err = c.gateway.CreateProcessInstance(ctx, request)
+	}
 	if err != nil {
 		return 0, fmt.Errorf("start an instance of %s: %w", processID, err)
 	}

@@ -182,23 +182,6 @@ func TestBulkUnavailable(t *testing.T) {
 	}
 }
 
-// What a person wrote is inert in a run as well.
-func TestHostileBulkRun(t *testing.T) {
-	c := open(t)
-	run := journal.BulkRun{ID: anID, Action: journal.BulkRetry, Reason: hostile, By: hostile, Filter: journal.DeadLetterFilter{Query: hostile}, PerMinute: 60, Through: 1}
-	if _, err := c.Journal.Bulk(t.Context(), &journal.BulkStep{Verb: journal.BulkStart, Run: run, By: hostile}); err != nil {
-		t.Fatal(err)
-	}
-	for _, path := range []string{"/bulk-runs", "/bulk-runs/" + anID} {
-		a := c.get("vera", path)
-		if at := strings.IndexFunc(a.text, func(r rune) bool {
-			return r < ' ' && r != '\n' || r >= 0x7f && r < 0xa0 || strings.ContainsRune("<>&\u202e\u2066\ufeff\u2028", r)
-		}); a.status != http.StatusOK || at >= 0 {
-			t.Errorf("%s: %d, something acts at %d: %s", path, a.status, at, short(a.text))
-		}
-	}
-}
-
 // Filters of the list, and of groups.
 func TestDeadLettersByCauseAndAge(t *testing.T) {
 	c := open(t)

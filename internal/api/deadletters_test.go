@@ -289,35 +289,6 @@ func TestRetryOfAPolicyThatIsGone(t *testing.T) {
 	}
 }
 
-// Two operators at once: one wins, the other is told who and when.
-func TestTwoOperatorsAtOnce(t *testing.T) {
-	c := open(t)
-	id := c.permanent("CLM-001-1")
-	const tries = 8
-	answers := make(chan answer, tries)
-	for n := range tries {
-		go func() {
-			who, path := "otto", "/retry"
-			if n%2 == 0 {
-				who, path = "ada", "/discard"
-			}
-			answers <- c.post(who, "/dead-letters/"+id+path, `{"reason":"x"}`)
-		}()
-	}
-	won := 0
-	for range tries {
-		a := <-answers
-		if a.status == http.StatusOK {
-			won++
-			continue
-		}
-		a.refused(t, "the loser", http.StatusConflict, "invalid_retry_state")
-	}
-	if won != 1 {
-		t.Errorf("%d won", won)
-	}
-}
-
 func closedSets() map[string][]string {
 	texts := func(n int, of func(int) string) (all []string) {
 		for i := range n {

@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"google.golang.org/grpc/codes"
-
 	"retry-worker/internal/app"
 	"retry-worker/internal/config"
 	"retry-worker/internal/testkit/gateway"
@@ -71,22 +69,6 @@ func TestReadyFromTheFirstAnsweredPollOn(t *testing.T) {
 	}
 	g.Up()
 	wait.Until(t, "the engine is back", func() bool { return r.metric(t, "retry_worker_engine_up 1") })
-}
-
-// An engine that answers, but only with refusals, has not been seen.
-func TestNotReadyWhileTheEngineRefuses(t *testing.T) {
-	g := gateway.New(t, gateway.Options{})
-	answerAtOnce(g)
-	denied := g.Inject(gateway.Fault{Method: gateway.ActivateJobs, Code: codes.PermissionDenied})
-	r := serve(t, settings(t, g.Addr()))
-	if err := g.WaitFor(wait.Context(t), func(gateway.Counts) bool { return denied.Fired() >= 6 }); err != nil {
-		t.Fatal(err)
-	}
-	if r.ready(t) {
-		t.Error("ready although every poll is refused")
-	}
-	denied.Remove()
-	wait.Until(t, "ready", func() bool { return r.ready(t) })
 }
 
 func TestStopFinishesWhatHasBegun(t *testing.T) {

@@ -68,21 +68,6 @@ func TestR01Order(t *testing.T) {
 	}
 }
 
-// TestR02PermanentBeatsTransient in every pair of codes, whichever stands first.
-func TestR02PermanentBeatsTransient(t *testing.T) {
-	p := decisiontest.TISSSubmission()
-	for _, permanent := range permanentCodes {
-		for _, transient := range transientCodes {
-			for _, text := range []string{transient + " … " + permanent, permanent + " … " + transient} {
-				d := decide(p, claim("0", text))
-				if d.Outcome != decision.PermanentError || d.MatchedRule != permanent {
-					t.Errorf("%q is %s by %q, want PERMANENT_ERROR by %s", text, d.Outcome, d.MatchedRule, permanent)
-				}
-			}
-		}
-	}
-}
-
 // TestR04Labels: the three labels and no others; UNKNOWN_TRANSIENT is not used.
 func TestR04Labels(t *testing.T) {
 	p := decisiontest.TISSSubmission()

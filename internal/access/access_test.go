@@ -43,12 +43,12 @@ func TestRoles(t *testing.T) {
 func TestTeams(t *testing.T) {
 	const (
 		free  = access.Teams("")
-		bound = access.Teams("ti,faturamento")
+		bound = access.Teams("faturamento,ti")
 	)
 	for _, tt := range []struct {
 		role  access.Role
 		teams access.Teams
-		// of the team ti, of another, of none in particular (which is of all)
+		// of the team ti, of another, whose name is the beginning of one, of none in particular (which is of all)
 		read, review, bulk, restart string
 	}{
 		{access.Viewer, free, "yes yes yes", "no no no", "no no no", "no no no"},
@@ -64,7 +64,7 @@ func TestTeams(t *testing.T) {
 		who := access.Identity{Name: "maria", Role: tt.role, Teams: tt.teams}
 		for action, want := range map[access.Action]string{access.Read: tt.read, access.Review: tt.review, access.Bulk: tt.bulk, access.Restart: tt.restart} {
 			var got []string
-			for _, team := range []string{"ti", "cadastro", ""} {
+			for _, team := range []string{"ti", "fatura", ""} {
 				got = append(got, map[bool]string{true: "yes", false: "no"}[who.May(action, team)])
 			}
 			if strings.Join(got, " ") != want {

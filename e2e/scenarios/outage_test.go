@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -20,6 +21,8 @@ const (
 	// fewHeld claims arrive during an outage where PROOF_HELD does not say otherwise, one each arrival.
 	fewHeld = 60
 	arrival = 21600 * time.Millisecond // 500 in three hours
+	// timedOut is what a portal says that is down.
+	timedOut = "Read timed out after 30000 ms"
 	// mostAMinute is the pace of a destination that nobody configured.
 	mostAMinute = 60
 )
@@ -28,6 +31,7 @@ const (
 type submitted struct {
 	claim  string
 	at     time.Time
+	held   bool // at a gate that was not up
 	canary bool
 	ok     bool
 }
@@ -36,15 +40,56 @@ type submitted struct {
 type downPortal struct {
 	now      func() time.Time
 	down, up time.Time
+	// fails returns why a submission fails meanwhile; empty where it does not.
+	fails func(p *downPortal, now time.Time) string
 
 	mu  sync.Mutex
 	all []submitted
 }
 
+// way in which a portal is down.
+type way struct {
+	name, version, broker string
+	arrival               time.Duration
+	// ordered tells that claims go by their deadlines: none comes back when others have gone.
+	ordered bool
+	fails   func(p *downPortal, now time.Time) string
+}
+
+// ways are all; those after the first are played where PROOF_PORTALS says so.
+var ways = []way{
+	{"down", latest, "load", arrival, true, func(*downPortal, time.Time) string { return timedOut }},
+	{"down, the older engine", "8.5.8", "portal", arrival, true, func(*downPortal, time.Time) string { return timedOut }},
+	{"up 30 s, down 90 s", latest, "load", arrival, false, func(p *downPortal, now time.Time) string {
+		if now.Sub(p.down)%(2*time.Minute) < 30*time.Second {
+			return ""
+		}
+		return timedOut
+	}},
+	{"answers one in three", latest, "load", arrival, false, func(p *downPortal, _ time.Time) string {
+		if len(p.all)%3 == 0 {
+			return ""
+		}
+		return timedOut
+	}},
+	{"takes half of what may come", latest, "load", time.Second, false, func(p *downPortal, now time.Time) string {
+		taken := 0
+		for _, s := range p.all {
+			if s.ok && now.Sub(s.at) < 10*time.Second {
+				taken++
+			}
+		}
+		if taken < mostAMinute/6/2 {
+			return ""
+		}
+		return "HTTP 429 Too Many Requests, Retry-After: 20"
+	}},
+}
+
 func (p *downPortal) submit(_ context.Context, j *worker.Job) worker.Reply {
 	var v struct {
-		ClaimID    string
-		GateCanary bool
+		ClaimID, GateReason string
+		GateCanary          bool
 	}
 	if err := json.Unmarshal([]byte(j.Variables), &v); err != nil {
 		panic(err)
@@ -52,23 +97,31 @@ func (p *downPortal) submit(_ context.Context, j *worker.Job) worker.Reply {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := p.now()
-	ok := now.Before(p.down) || !now.Before(p.up)
-	p.all = append(p.all, submitted{v.ClaimID, now, v.GateCanary, ok})
-	if ok {
+	problem := ""
+	if !now.Before(p.down) && now.Before(p.up) {
+		problem = p.fails(p, now)
+	}
+	p.all = append(p.all, submitted{v.ClaimID, now, v.GateCanary, strings.Contains(v.GateReason, "sent ahead"), problem == ""})
+	if problem == "" {
 		return worker.Reply{Action: worker.Completed, Variables: "{}"}
 	}
 	return worker.Reply{Action: worker.Thrown, Error: worker.BPMNError{Code: errorCodes[j.Type], Message: "the portal is down",
-		Variables: jsonOf(map[string]any{"submissionError": "Read timed out after 30000 ms"})}}
+		Variables: jsonOf(map[string]any{"submissionError": problem})}}
 }
 
 // TestClaimsWaitForADownPortal: a portal goes down, claims go on arriving, and the worker is killed now and then. One claim at
 // a time is sent ahead, the others wait without losing a retry; once the portal is back all are submitted, at the pace, the
 // nearest deadline first.
 func TestClaimsWaitForADownPortal(t *testing.T) {
+	for _, way := range ways[:harness.Setting(t, "PROOF_PORTALS", 1)] {
+		t.Run(way.name, func(t *testing.T) { playOutage(t, beginAloneOn(t, way.broker, way.version), &way) })
+	}
+}
+
+func playOutage(t *testing.T, s *scenario, way *way) {
 	claims, kills := harness.Setting(t, "PROOF_HELD", fewHeld), harness.Setting(t, "PROOF_HELD_KILLS", 3)
-	s := beginAlone(t, "load")
-	outage := time.Duration(claims) * arrival
-	p := &downPortal{now: s.clock.Now, down: s.begun.Add(time.Minute), up: s.begun.Add(time.Minute + outage)}
+	outage := time.Duration(claims) * way.arrival
+	p := &downPortal{now: s.clock.Now, down: s.begun.Add(time.Minute), up: s.begun.Add(time.Minute + outage), fails: way.fails}
 	s.submitTo(t, p)
 	database := harness.Database(t.TempDir())
 	w := s.serve("held", "RETRY_WORKER_DATABASE_URL="+database)
@@ -78,7 +131,7 @@ func TestClaimsWaitForADownPortal(t *testing.T) {
 			id := s.claimID(len(s.keys))
 			deadlines[id] = p.up.Add(24*time.Hour - time.Duration(len(s.keys))*time.Minute)
 			s.create("SUB_06", map[string]any{"claimId": id, "operadora": "unimed-sp", "submissionDeadline": deadlines[id]})
-			next = next.Add(arrival)
+			next = next.Add(way.arrival)
 		} else if len(s.keys) == claims && s.allOver() {
 			break
 		} else if now.After(end) {
@@ -90,14 +143,14 @@ func TestClaimsWaitForADownPortal(t *testing.T) {
 			killed++
 		}
 		step := 5 * time.Second
-		if !s.clock.Now().Before(p.up) {
+		if !s.clock.Now().Before(p.up) || way.arrival < step {
 			step = 500 * time.Millisecond // so that the clock does not leap over a turn
 		}
 		testkit.Must(t, s.clock.MoveTo(t.Context(), s.clock.Now().Add(step)))
 	}
-	p.check(t, deadlines)
+	p.check(t, deadlines, way.ordered)
 	wasted := len(p.all) - claims
-	if most := 5 + int(outage/time.Minute/5) + 3 + kills; wasted > most { // five in a row, a canary each five minutes, a minute after going down
+	if most := 5 + int(outage/time.Minute/2) + 3 + kills; wasted > most { // five in a row; of 5 minutes a canary, and of its ramp one more
 		t.Errorf("%d submissions failed, at most %d may", wasted, most)
 	}
 	for _, key := range s.keys {
@@ -125,7 +178,7 @@ func (s *scenario) submitTo(t *testing.T, p *downPortal) {
 	var running sync.WaitGroup
 	running.Go(func() {
 		worker.New(client, worker.Config{Name: "portal", JobTimeout: time.Hour, PollTimeout: 500 * time.Millisecond, MaxJobsActive: 32,
-			Concurrency: 8}, []worker.Subscription{{JobType: submitClaim, Begin: worker.Always(p.submit, "claimId", "gateCanary")}},
+			Concurrency: 8}, []worker.Subscription{{JobType: submitClaim, Begin: worker.Always(p.submit, "claimId", "gateCanary", "gateReason")}},
 			worker.NoHooks(), zap.NewNop()).Run(stop, context.Background())
 	})
 	t.Cleanup(func() {
@@ -136,7 +189,7 @@ func (s *scenario) submitTo(t *testing.T, p *downPortal) {
 }
 
 // check holds what was submitted against what may be.
-func (p *downPortal) check(t *testing.T, deadlines map[string]time.Time) {
+func (p *downPortal) check(t *testing.T, deadlines map[string]time.Time, ordered bool) {
 	t.Helper()
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -159,9 +212,9 @@ func (p *downPortal) check(t *testing.T, deadlines map[string]time.Time) {
 				t.Errorf("two canaries within %v", apart)
 			}
 			lastCanary = x.at
-		case x.canary && ramp.IsZero():
+		case x.held && ramp.IsZero():
 			ramp = x.at
-		case x.canary:
+		case x.held && ordered:
 			if last != "" && deadlines[x.claim].Before(deadlines[last]) && deadlines[x.claim].Sub(deadlines[last]).Abs() > time.Minute {
 				t.Errorf("%s goes after %s, whose deadline is later", x.claim, last)
 			}

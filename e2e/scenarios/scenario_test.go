@@ -54,9 +54,11 @@ func beginShared(t *testing.T, version string) *scenario {
 }
 
 // beginAlone begins a scenario with workers of its own, on a broker without any that it has to itself meanwhile.
-func beginAlone(t *testing.T, broker string) *scenario {
+func beginAlone(t *testing.T, broker string) *scenario { return beginAloneOn(t, broker, latest) }
+
+func beginAloneOn(t *testing.T, broker, version string) *scenario {
 	t.Parallel()
-	f := openFixture(t, broker, latest)
+	f := openFixture(t, broker, version)
 	f.alone.Lock()
 	t.Cleanup(f.alone.Unlock)
 	f.provide(t, false)

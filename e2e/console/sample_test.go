@@ -273,7 +273,7 @@ func (s *sample) serve() string {
 	}})
 	policies := func() decision.Policies { return catalogue.Default().Policies }
 	many := deadletter.New(s.store, s.journal, policies, s.now, func() time.Time { return sampleNow.Add(-engineUp) })
-	p.Open(s.store, s.review, many, testkit.StartGates(s.t, s.store, s.journal, testkit.NewClock(s.now())))
+	p.Open(s.store, s.review, many, testkit.StartGates(s.t, s.store, s.journal, testkit.NewClock(s.now()), destination.Defaults()))
 	gate := access.New(access.Options{Now: s.now, Public: []string{console.AssetsPrefix}, LoginPage: p.Login, Refuse: p.Refuse})
 	server := httptest.NewServer(gate.Middleware(http.Handler(p)))
 	s.t.Cleanup(server.Close)

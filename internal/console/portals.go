@@ -127,19 +127,28 @@ func (v *visit) portalRow(d *gate.Destination) portalRow {
 		Since: v.At(s.Since), Says: v.portalSays(d), Held: int64(d.Held), Deadline: v.In(d.Deadline),
 		Bad: s.Phase != destination.Up,
 	}
-	if s.Phase == destination.Down && s.Outage.Cause == destination.CausePerson {
+	switch {
+	case s.Phase == destination.Down && s.Outage.Cause == destination.CausePerson:
 		row.State = Badge{"warn", v.T("portal.held")}
+	case s.Phase == destination.Up && !d.Settings.Calendar.IsOpen(v.now):
+		row.State = Badge{"off", v.T("portal.closed")}
 	}
 	return row
 }
 
 // portalSays says how a destination is: why, how many wait, and what comes next.
 func (v *visit) portalSays(d *gate.Destination) string {
-	s, waiting := &d.State, v.Count("portal.waiting", int64(d.Held))
-	switch s.Phase {
-	case destination.Up:
+	s, waiting, opens := &d.State, v.Count("portal.waiting", int64(d.Held)), d.Settings.Calendar.Next(v.now)
+	shut := opens.After(v.now)
+	if shut && (s.Phase == destination.Down || s.Phase == destination.Testing) {
+		return v.downSays(d) + " " + v.T("portal.shut", v.brief(opens)) + " " + waiting + "."
+	}
+	switch {
+	case shut:
+		return v.T("portal.shut", v.brief(opens)) + " " + waiting + "."
+	case s.Phase == destination.Up:
 		return v.upSays(d, waiting)
-	case destination.Ramping:
+	case s.Phase == destination.Ramping:
 		says, pace := v.T("portal.ramping.says", d.Name, v.brief(s.Since)), s.PerMinute(&d.Settings, v.now)
 		if d.Held > 0 && pace > 0 {
 			last := time.Duration(float64(d.Held) / pace * float64(time.Minute))

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/net/html"
 
 	"retry-worker/internal/access"
+	"retry-worker/internal/calendar"
 	"retry-worker/internal/destination"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/testkit"
@@ -48,8 +49,16 @@ func TestADestinationSaysHowItIs(t *testing.T) {
 			"The portal ramping has answered again since 11:55. 2 claims wait; 0.5 a minute go; the last within 4 min."},
 		{"ordered", down, []destination.Event{destination.TreatAsUp{Until: now.Add(time.Hour)}}, 0, "no ar", "Tratado como no ar até 13:00, por ordem de alguém: nenhuma guia é parada.",
 			"It is treated as up until 13:00, as a person ordered: no claim is held."},
+		{"shut", nil, nil, 2, "fechado", "Fora do horário de envio; próxima abertura: 13:00. 2 guias aguardam.", "It is closed; next opening: 13:00. 2 claims wait."},
+		{"shut, too", down, nil, 2, "fora do ar", "O portal shut, too não responde desde 11:50 (5 de 5 envios falharam). Fora do horário de envio; próxima abertura: 13:00. 2 guias aguardam.",
+			"The portal shut, too has not answered since 11:50 (5 of 5 submissions failed). It is closed; next opening: 13:00. 2 claims wait."},
 	} {
 		w := newWorld(t, now)
+		if strings.HasPrefix(tt.name, "shut") {
+			var err error
+			w.Calendar, err = calendar.New(time.UTC, []calendar.Window{{Hours: calendar.Hours{From: 16 * time.Hour, Until: 18 * time.Hour}}}, nil)
+			testkit.Must(t, err)
+		}
 		p := testkit.NewPortal(tt.name, w.Journal, now.Add(-time.Hour))
 		p.Happens(t, now.Add(-10*time.Minute), tt.first...)
 		p.Happens(t, now.Add(-5*time.Minute), tt.then...)
@@ -65,7 +74,7 @@ func TestADestinationSaysHowItIs(t *testing.T) {
 					t.Errorf("%s (%s) does not say %q: %s", address, lang, says, text(d.tags("main")[0]))
 				}
 			}
-			if d := s.page("/"); d.says(says) != (tt.word != "no ar") {
+			if d := s.page("/"); d.says(says) != (tt.word != "no ar" && tt.word != "fechado") {
 				t.Errorf("the overview (%s) of a destination that is %s: %s", lang, tt.word, text(d.tags("main")[0]))
 			}
 		}

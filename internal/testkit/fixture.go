@@ -11,6 +11,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"retry-worker/internal/calendar"
 	"retry-worker/internal/catalogue"
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
@@ -44,6 +45,8 @@ type Fixture struct {
 	Journal     *journal.Journal
 	DeadLetters *deadletter.Service
 	Tokens      *Tokens
+	// Calendar of all destinations; nil is always open.
+	Calendar *calendar.Calendar
 
 	t        testing.TB
 	mu       sync.Mutex

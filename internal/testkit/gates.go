@@ -19,11 +19,11 @@ import (
 
 // StartGates runs gates that have read the journal and follow it until the test ends. They have no lease: nothing happens
 // to a destination but what the test says.
-func StartGates(t testing.TB, store gate.Store, memory gate.Memory, c clock.Clock) *gate.Gates {
+func StartGates(t testing.TB, store gate.Store, memory gate.Memory, c clock.Clock, otherwise destination.Settings) *gate.Gates {
 	t.Helper()
 	g := gate.New(gate.Options{
 		Store: store, Memory: memory, Clock: c, Zone: time.UTC, Hooks: gate.NoHooks(), Log: zap.NewNop(),
-		Settings: func() gate.Settings { return gate.Settings{Otherwise: destination.Defaults()} },
+		Settings: func() gate.Settings { return gate.Settings{Otherwise: otherwise} },
 	})
 	stop, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
@@ -46,7 +46,9 @@ func (f *Fixture) Gates() *gate.Gates {
 	if g := f.gates.Load(); g != nil {
 		return g
 	}
-	f.gates.Store(StartGates(f.t, f.Store, f.Journal, f.Clock))
+	otherwise := destination.Defaults()
+	otherwise.Calendar = f.Calendar
+	f.gates.Store(StartGates(f.t, f.Store, f.Journal, f.Clock, otherwise))
 	return f.gates.Load()
 }
 

@@ -1,0 +1,176 @@
+package destination
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"testing"
+	"time"
+)
+
+// TestRandom plays random events: never more than the pace in 10 s, never while it is closed, never two canaries, everything released or given up,
+// and a State that came through JSON does what the other does.
+func TestRandom(t *testing.T) {
+	for seed := range uint64(300) {
+		dice := rand.New(rand.NewPCG(seed, 1))
+		most := []float64{1, 7, 20, 60, 300, 6000}[dice.IntN(6)]
+		s := settings(most)
+		if dice.IntN(3) == 0 {
+			s.Probe.URL = "https://portal.example/"
+		}
+		if dice.IntN(2) == 0 {
+			s.Calendar = closing(t, "08:10-08:30", "08:31-08:45", "10:00-12:00", "23:00-01:00")
+		}
+		f := newFixture(t, s)
+		held, bad := 0, dice.Float64()
+		sent := []Release{{Held: Held{Claim: "none"}}}
+		for range 600 {
+			f.now = f.now.Add(time.Duration(dice.ExpFloat64() * float64([]time.Duration{time.Second, 10 * time.Second, time.Minute}[dice.IntN(3)])))
+			next := f.gate.Next()
+			if !next.IsZero() && next.Before(f.now) && next.After(start) && dice.IntN(4) > 0 {
+				f.now = latest(next, f.gate.State.Flow.At)
+			}
+			sent = append(sent, f.due()...)
+			r := sent[dice.IntN(len(sent))]
+			switch n := dice.IntN(100); {
+			case n < 50:
+				held++
+				f.arrive(fmt.Sprint("claim-", held))
+				sent = append(sent, f.all[max(0, len(f.all)-1):]...)
+			case n < 90 && dice.Float64() < bad:
+				f.apply(Failed{r.Claim, r.At})
+			case n < 90:
+				f.apply(Answered{r.Claim, r.At})
+			case n < 94:
+				f.apply(RateLimited{r.Claim, r.At, time.Duration(dice.IntN(100)) * time.Second})
+			case n < 96:
+				f.apply(Probed{dice.IntN(2) == 0})
+			case n == 96:
+				f.apply(Hold{f.now.Add(time.Hour)})
+			case n == 97:
+				f.apply(TestNow{})
+			case n == 98:
+				f.apply(ReleaseAt{1 + dice.Float64()*100})
+			default:
+				f.apply(TreatAsUp{f.now.Add(time.Minute)})
+			}
+			f.restart()
+		}
+		f.until(f.now.Add(100 * time.Hour))
+		f.check(held, most)
+	}
+}
+
+// restart replaces the State by what was recorded of it.
+func (f *fixture) restart() {
+	b, err := json.Marshal(f.gate.State)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	var again State
+	if err := json.Unmarshal(b, &again); err != nil {
+		f.t.Fatal(err)
+	}
+	if !reflect.DeepEqual(again, f.gate.State) {
+		f.t.Fatalf("after a restart it is\n%+v\nnot\n%+v", again, f.gate.State)
+	}
+	if len(b) > 2000 {
+		f.t.Fatalf("a state of %d bytes", len(b))
+	}
+	f.gate.State = again
+}
+
+func (f *fixture) check(held int, most float64) {
+	seen := make(map[string]bool)
+	for _, r := range f.all {
+		seen[r.Claim] = true
+	}
+	for _, h := range f.lost {
+		if seen[h.Claim] {
+			f.t.Fatalf("%s goes and is given up", h.Claim)
+		}
+		seen[h.Claim] = true
+	}
+	if len(seen) != held || f.gate.Queue.Len() != 0 || len(f.all)+len(f.lost) != held {
+		f.t.Fatalf("%d of %d claims are released or given up, %d wait", len(seen), held, f.gate.Queue.Len())
+	}
+	allowed := int(1.1 * math.Ceil(most/6))
+	for i, first := 0, 0; i < len(f.all); i++ {
+		for f.all[first].At.Before(f.all[i].At.Add(-10*time.Second + 1)) {
+			first++
+		}
+		tests := 0
+		for _, r := range f.all[first : i+1] {
+			if r.Kind == Test {
+				tests++
+			}
+		}
+		if i-first+1-tests > allowed {
+			f.t.Fatalf("%d go in 10 s, want at most %d of %g/min", i-first+1, allowed, most)
+		}
+	}
+}
+
+// TestLoadSweep: whatever load there is, after an outage the portal is used as much as it can be until the backlog is gone, and
+// takes all that comes from then on: the load does not keep it down.
+func TestLoadSweep(t *testing.T) {
+	const capacity, end = 20, 24 * time.Hour
+	for _, load := range []float64{0.5, 0.7, 0.9, 0.95, 0.99} {
+		f := newFixture(t, settings(capacity))
+		var arrived float64
+		var recovered time.Duration // when the backlog was gone
+		told := map[time.Duration][]Event{}
+		back := map[time.Duration][]string{}
+		good, next := [int(end / time.Minute)]int{}, 0
+		for at := time.Duration(0); at < end; at += time.Second {
+			f.now = start.Add(at)
+			for _, e := range told[at] {
+				f.apply(e)
+			}
+			for _, claim := range back[at] {
+				f.gate.Queue.Add(Held{Claim: claim, Since: f.now, RetriesLeft: 5})
+			}
+			for arrived += load * capacity / 60; arrived >= 1; arrived-- {
+				next++
+				f.gate.Queue.Add(Held{Claim: fmt.Sprint(next), Since: f.now, RetriesLeft: 5})
+			}
+			for _, r := range f.due() {
+				answer := at + time.Second
+				switch minute := int(at / time.Minute); {
+				case at >= 30*time.Minute && at < 90*time.Minute:
+					answer = at + 30*time.Second
+					told[answer] = append(told[answer], Failed{r.Claim, f.now})
+					back[at+5*time.Minute] = append(back[at+5*time.Minute], r.Claim)
+				case good[minute] >= capacity:
+					told[answer] = append(told[answer], RateLimited{Claim: r.Claim, Sent: f.now})
+					back[at+5*time.Minute] = append(back[at+5*time.Minute], r.Claim)
+				default:
+					good[minute]++
+					if r.Kind.Wanted() { // nobody tells of the others
+						told[answer] = append(told[answer], Answered{r.Claim, f.now})
+					}
+				}
+			}
+			if at > 100*time.Minute && recovered == 0 && f.gate.Queue.Len() == 0 {
+				recovered = at
+			}
+		}
+		if recovered == 0 {
+			recovered = end
+		}
+		for minute := 100; minute < int(recovered/time.Minute); minute++ {
+			if good[minute] < capacity*95/100 {
+				t.Errorf("at a load of %g %d are taken in minute %d, with a backlog", load, good[minute], minute)
+			}
+		}
+		sum, minutes := 0, max(0, len(good)-int(recovered/time.Minute)-1)
+		for _, n := range good[len(good)-minutes:] {
+			sum += n
+		}
+		if float64(sum) < load*capacity*float64(minutes)-1 {
+			t.Errorf("at a load of %g %d are taken in %d minutes without a backlog", load, sum, minutes)
+		}
+	}
+}

@@ -129,7 +129,7 @@ func New(s config.Settings, b metrics.Build, log *zap.Logger, options ...Option)
 	return a, nil
 }
 
-func (a *App) newWorker(memory *journal.Journal) *worker.Worker {
+func (a *App) newWorker(memory *journal.Journal, gates *gate.Gates) *worker.Worker {
 	s := a.settings
 	hooks := a.metrics.Hooks()
 	var seen sync.Once
@@ -141,7 +141,7 @@ func (a *App) newWorker(memory *journal.Journal) *worker.Worker {
 			seen.Do(func() { a.readiness.Ready(aboutEngine) }) // a later loss is an alert, not an unready service
 		}
 	}
-	subs := subscriptions(a.policies, memory, a.clock.Now, hooks, a.log)
+	subs := subscriptions(a.policies, memory, gates, a.clock.Now, hooks, a.log)
 	for _, sub := range subs {
 		a.metrics.StartJobType(sub.JobType)
 	}
@@ -152,10 +152,13 @@ func (a *App) newWorker(memory *journal.Journal) *worker.Worker {
 }
 
 func subscriptions(
-	policies func() decision.Policies, memory *journal.Journal, now func() time.Time, hooks worker.Hooks, log *zap.Logger,
+	policies func() decision.Policies, memory *journal.Journal, gates *gate.Gates, now func() time.Time, hooks worker.Hooks,
+	log *zap.Logger,
 ) []worker.Subscription {
 	analyzer := func(rule decision.BusinessRule) *worker.Analyzer {
-		return worker.NewAnalyzer(policies, rule, memory, now, hooks, log)
+		a := worker.NewAnalyzer(policies, rule, memory, now, hooks, log)
+		a.Expected = gates.Expected
+		return a
 	}
 	return []worker.Subscription{
 		{JobType: worker.AnalyzeRetry, Begin: analyzer(decision.RNBIL005).Begin},
@@ -225,7 +228,7 @@ func (a *App) work(stop, hard context.Context) {
 	reviewing.Go(func() { a.carryBulk(stop, hard, decide, memory) })
 	reviewing.Go(func() { a.newReviews(memory, carriers).Run(stop, hard) })
 	reviewing.Go(func() { a.holdGates(stop, hard, gates, memory) })
-	a.newWorker(memory).Run(stop, hard)
+	a.newWorker(memory, gates).Run(stop, hard)
 	reviewing.Wait()
 	kept()
 	carried()

@@ -196,6 +196,8 @@ func (d *Decision) schedule(p *Policy, backoff *BackoffRule, f *Failure) {
 // later than the claim's deadline, or the total limit allows.
 func (d *Decision) plan(p *Policy, f *Failure) {
 	wanted := d.AnalysedAt.Add(d.Backoff.Delay)
+	back := d.stretched(p, f, wanted)
+	wanted = latest(wanted, back)
 	d.NextRetryTime = p.Open(f.Destination, d.SubjectID, d.RetryCount, wanted, f.Deadline)
 	moved := !d.NextRetryTime.Equal(wanted)
 	if moved && p.Precision() == time.Second {
@@ -218,6 +220,9 @@ func (d *Decision) plan(p *Policy, f *Failure) {
 	}
 	d.RetryReason = kind + " error, retry " + strconv.FormatInt(d.RetryCount, 10) + " of " +
 		strconv.FormatInt(d.MaxRetries, 10)
+	if !back.IsZero() {
+		d.RetryReason += "; " + f.Destination + " is down and expected back by " + Instant(back)
+	}
 	if moved {
 		d.RetryReason += "; closed at " + Instant(wanted) + ": " + p.Opening(f.Destination).Calendar.Why(wanted)
 	}

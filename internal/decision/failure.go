@@ -69,6 +69,8 @@ type Failure struct {
 	// of that name, and Deadline the claim's own (R29), zero for none.
 	Destination, RetryAfter string
 	Deadline                time.Time
+	// Expected is when the Destination, which is down, is expected back; zero where it is not down, or nobody asked.
+	Expected time.Time
 	// Match is what the policy's rules say of the error, whatever the count is.
 	Match  classify.Match
 	inputs Variables

@@ -3,10 +3,12 @@ package decision_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"retry-worker/internal/calendar"
+	"retry-worker/internal/classify"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/decision/decisiontest"
 )
@@ -133,5 +135,39 @@ func TestR29Rebase(t *testing.T) {
 	}
 	if reasons := decision.Reasons(); !slices.Contains(reasons, decision.ReasonDeadline) {
 		t.Errorf("%v", reasons)
+	}
+}
+
+// TestStretch: the retry of a claim whose destination is down waits until that is expected back, spread over ten minutes,
+// unless it would then come too late.
+func TestStretch(t *testing.T) {
+	now := at(23, 10, 0)
+	for _, tt := range []struct {
+		name         string
+		stretch      bool
+		expected     time.Time
+		deadline     time.Time
+		first        time.Time
+		from, before time.Time
+	}{
+		{"back later", true, at(23, 11, 0), time.Time{}, now, at(23, 11, 0), at(23, 11, 12)},
+		{"back before the ladder's time", true, at(23, 10, 1), time.Time{}, now, at(23, 10, 4), at(23, 10, 7)},
+		{"not down", true, time.Time{}, time.Time{}, now, at(23, 10, 4), at(23, 10, 7)},
+		{"not asked for", false, at(23, 11, 0), time.Time{}, now, at(23, 10, 4), at(23, 10, 7)},
+		{"too late for its deadline", true, at(23, 11, 0), at(23, 10, 30), now, at(23, 10, 4), at(23, 10, 7)},
+		{"too late for the policy", true, at(23, 11, 0), time.Time{}, at(16, 12, 30), at(23, 10, 4), at(23, 10, 7)},
+		{"closed by then", true, at(23, 17, 55), time.Time{}, now, at(23, 17, 55), at(24, 8, 11)},
+	} {
+		p := office(t)
+		p.Stretch = tt.stretch
+		f := &decision.Failure{ID: "CLM-001-1", Error: "TIMEOUT", Destination: "unimed-sp", Expected: tt.expected, Deadline: tt.deadline}
+		f.Match = classify.Match{Class: decision.Transient, Reason: "TIMEOUT"}
+		d := decision.Decide(f, p, decision.Past{FirstFailure: tt.first}, now)
+		if d.Outcome != decision.Retry || d.NextRetryTime.Before(tt.from) || d.NextRetryTime.After(tt.before) {
+			t.Errorf("%s: %s at %s, want a retry from %s to %s", tt.name, d.Outcome, d.NextRetryTime, tt.from, tt.before)
+		}
+		if told, waits := strings.Contains(d.RetryReason, "; unimed-sp is down and expected back by "), tt.from.After(at(23, 10, 30)); told != waits {
+			t.Errorf("%s: it says %s", tt.name, d.RetryReason)
+		}
 	}
 }

@@ -155,6 +155,17 @@ func (g *Gates) Admit(name string, deadline time.Time) (ok bool) {
 	return ok
 }
 
+// Expected returns when a destination that is down is expected back, otherwise zero.
+func (g *Gates) Expected(name string) time.Time {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.registry == nil {
+		return time.Time{}
+	}
+	now := g.Clock.Now()
+	return g.registry.Gate(name, now).State.Expected(now)
+}
+
 // Recorded takes in what this process's journal recorded (journal.Hooks).
 func (g *Gates) Recorded(records []journal.Happening) {
 	g.mu.Lock()

@@ -32,6 +32,9 @@ const (
 
 // Analyzer is the use case of both rules: what follows a failed submission?
 type Analyzer struct {
+	// Expected returns when a destination that is down is expected back, otherwise zero; nil where nobody knows.
+	Expected func(destination string) time.Time
+
 	policies func() decision.Policies
 	rule     decision.BusinessRule
 	memory   *journal.Journal
@@ -46,7 +49,7 @@ func NewAnalyzer(
 	policies func() decision.Policies, rule decision.BusinessRule, memory *journal.Journal, now func() time.Time,
 	hooks Hooks, log *zap.Logger,
 ) *Analyzer {
-	return &Analyzer{policies, rule, memory, now, hooks, log}
+	return &Analyzer{policies: policies, rule: rule, memory: memory, now: now, hooks: hooks, log: log}
 }
 
 // Begin is an activation under the policies that are in force now.
@@ -69,6 +72,9 @@ func (a *Analyzer) handle(ctx context.Context, j *Job, begun *activated) Reply {
 		return a.refuse(ctx, j, rejection)
 	case policy == nil:
 		return release(j, outdated)
+	}
+	if policy.Stretch && a.Expected != nil {
+		failure.Expected = a.Expected(failure.Destination)
 	}
 	analysis := a.analysis(j, policy, &failure, received)
 	recorded, err := inJournal(ctx, a.memory, analysis)

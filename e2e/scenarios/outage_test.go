@@ -152,7 +152,11 @@ func playOutage(t *testing.T, s *scenario, way *way) {
 	}
 	p.check(t, deadlines, way.ordered)
 	wasted := len(p.all) - claims
-	if most := 5 + int(outage/time.Minute/2) + 3 + kills; wasted > most { // five in a row; of 5 minutes a canary, and of its ramp one more
+	each := 5 * time.Minute // a canary
+	if !way.ordered {       // and of the ramp that one may begin, one more
+		each = 2 * time.Minute
+	}
+	if most := 5 + int(outage/each) + 3 + kills; wasted > most { // five in a row, and a canary a minute after going down
 		t.Errorf("%d submissions failed, at most %d may", wasted, most)
 	}
 	for _, key := range s.keys {

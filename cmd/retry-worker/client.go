@@ -155,7 +155,7 @@ func readToken(path string) (string, error) {
 	}
 }
 
-// readStart is the beginning of a file, at most so many bytes, and the file's mode.
+// readStart returns the beginning of a file, at most so many bytes, and the file's mode.
 func readStart(path string, most int64) ([]byte, fs.FileMode, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -179,7 +179,7 @@ func mayPass(err error) bool {
 // inFlags names the API's fields by the flags that give them.
 var inFlags = strings.NewReplacer("forceRetry", "--force", "perMinute", "--per-minute", " fresh ", " --fresh ")
 
-// asked is the answer of the API as T, and as it came.
+// asked returns the answer of the API as T, and as it came.
 func asked[T any](ctx context.Context, c *cli, path string, body any) (*T, []byte, error) {
 	client, err := c.server.client()
 	if err != nil {
@@ -208,7 +208,7 @@ func show[T any](ctx context.Context, c *cli, path string, body any, print func(
 	return nil
 }
 
-// inertLine is s in one line of at most so many characters, with nothing in it that a terminal acts on: white space is
+// inertLine returns s in one line of at most so many characters, with nothing in it that a terminal acts on: white space is
 // one blank, other characters that do not show stand as \u escapes.
 func inertLine(s string, most int) string {
 	var b strings.Builder

@@ -112,7 +112,7 @@ func (l Lang) quantity(unit string, x float64) string {
 	}
 }
 
-// short is x with at most so many decimals.
+// short returns x with at most so many decimals.
 func (l Lang) short(x float64, decimals int) string {
 	s := l.Decimal(x, decimals)
 	if strings.ContainsAny(s, ".,") {

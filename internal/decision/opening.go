@@ -47,7 +47,7 @@ func (o Opening) Room(next, until time.Time) time.Duration {
 
 // wholeMinutes returns at, or what makes the wait from then whole minutes, where it is open.
 func (o Opening) wholeMinutes(from, at, until time.Time) time.Time {
-	rounded := from.Add((at.Sub(from) + time.Minute - 1).Truncate(time.Minute))
+	rounded := from.Add(time.Duration(Minutes(at.Sub(from))) * time.Minute)
 	if o.Calendar.IsOpen(rounded) && (until.IsZero() || !rounded.After(until)) {
 		return rounded
 	}
@@ -73,7 +73,7 @@ func (d *Decision) stretched(p *Policy, f *Failure, wanted time.Time) time.Time 
 		return time.Time{}
 	}
 	spread := time.Duration(p.draw(d.SubjectID, d.RetryCount) * float64(stretchSpread))
-	back := d.AnalysedAt.Add((f.Expected.Add(spread).Sub(d.AnalysedAt) + time.Minute - 1).Truncate(time.Minute))
+	back := d.AnalysedAt.Add(time.Duration(Minutes(f.Expected.Add(spread).Sub(d.AnalysedAt))) * time.Minute)
 	limit := p.TimeLimit(f.Destination, d.FirstFailure)
 	if !f.Deadline.IsZero() && back.After(f.Deadline) || !limit.IsZero() && back.After(limit) {
 		return time.Time{}

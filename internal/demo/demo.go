@@ -180,7 +180,7 @@ func (d *director) passTime(ctx context.Context) error {
 	return nil
 }
 
-// unreviewed tells whether what is open waits for people who cannot decide, as they have said. Where nobody answers at
+// unreviewed reports whether what is open waits for people who cannot decide, as they have said. Where nobody answers at
 // the worker's address, the worker itself may be missing.
 func (d *director) unreviewed() bool {
 	if d.people == nil {

@@ -29,10 +29,11 @@ const sharedFor = 3 * time.Second
 
 // settings are those that are in force at now.
 func (g *Gate) settings(now time.Time) *Settings {
-	c := g.Settings
-	if g.Queue.Len() == 0 || now.Sub(g.Queue.since) < sharedFor {
-		c.Pace.shared = g.Replicas
+	if g.Replicas <= 1 || g.Queue.Len() > 0 && now.Sub(g.Queue.since) >= sharedFor {
+		return &g.Settings
 	}
+	c := g.Settings
+	c.Pace.shared = g.Replicas
 	return &c
 }
 

@@ -224,11 +224,11 @@ func (g *Gates) attempt(a *journal.Attempt) {
 	}
 	switch a.Tells {
 	case journal.TellsFailed:
-		if g.leads {
+		if g.leads { // one replica counts
 			g.count(d.Name).Failed++
-		}
-		if g.leads && d.State.Phase != destination.Up { // one replica counts
-			g.Hooks.Wasted(g.Settings().Label(d.Name))
+			if d.State.Phase != destination.Up {
+				g.Hooks.Wasted(g.Settings().Label(d.Name))
+			}
 		}
 		d.Apply(destination.Failed{Claim: claim, Sent: sent}, now)
 	case journal.TellsAnswered:

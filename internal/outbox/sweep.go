@@ -290,7 +290,7 @@ type pausingError interface {
 	Pause() time.Duration
 }
 
-// hold a key up, longer than the last time, and as long as the failure asks for. It tells whether it was not held up
+// hold a key up, longer than the last time, and as long as the failure asks for. It reports whether it was not held up
 // before.
 func (s *sweeper) hold(key string, failure error) (fresh bool) {
 	h := s.held[key]

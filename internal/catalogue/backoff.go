@@ -57,9 +57,6 @@ func (b *builder) delays(path string, doc *backoff, rule *decision.BackoffRule) 
 	switch {
 	case doc.Exponential != nil:
 		rule.Base, rule.Factor = time.Duration(doc.Exponential.Base), doc.Exponential.Factor
-		if at := path + ".exponential.factor"; b.has(at) && (rule.Factor < 1 || rule.Factor > maxFactor) {
-			b.mismatch(at, fmt.Sprintf("a number from 1 to %d", maxFactor))
-		}
 		if !b.has(path + ".max") {
 			b.problem(path+".max", "nothing", "the longest wait, as an exponential backoff grows")
 		}
@@ -70,9 +67,6 @@ func (b *builder) delays(path string, doc *backoff, rule *decision.BackoffRule) 
 		}
 		return slices.Min(rule.List), slices.Max(rule.List)
 	default:
-		if b.has(path+".list") && doc.List != nil { // not what is no list at all
-			b.problem(path+".list", "an empty list", "the wait before the first retry, the second, and so on")
-		}
 		rule.Base = time.Duration(doc.Constant)
 		return rule.Base, rule.Base
 	}

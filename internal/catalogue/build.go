@@ -31,9 +31,7 @@ const (
 	// maxPatterns of a catalogue: each may have thousands of steps.
 	maxPatterns = 1000
 	// maxItems that the rules of one policy match, patterns included.
-	maxItems   = 10_000
-	maxRetries = 1000
-	maxFactor  = 1000
+	maxItems = 10_000
 )
 
 func (b *builder) build(doc *document) {
@@ -63,44 +61,16 @@ func (b *builder) build(doc *document) {
 	}
 }
 
-// maxAddresses of one team.
-const maxAddresses = 50
-
 // notified is a team with the ways it is told by.
 func (b *builder) notified(path string, doc *team) Team {
 	t := Team{Description: doc.Description, Email: textsOf(doc.Email), Digests: doc.Digests}
-	if len(t.Email) == 0 {
-		t.Email = nil
-	}
 	if doc.Webhook != nil {
 		t.Webhook = &Webhook{URL: string(doc.Webhook.URL), SecretFile: doc.Webhook.SecretFile}
 	}
-	switch at := path + ".email"; {
-	case b.has(at) && doc.Email != nil && len(t.Email) == 0:
-		b.problem(at, "an empty list", "an address at least, or no such key")
-	case len(t.Email) > maxAddresses:
-		b.problem(at, fmt.Sprintf("%d addresses", len(t.Email)),
-			fmt.Sprintf("at most %d (use a list of the mail server's)", maxAddresses))
-	}
-	once(b, path+".email", t.Email, strings.ToLower)
-	once(b, path+".digests", textsOf(doc.Digests), func(s string) string { return s })
 	if at := path + ".digests"; b.has(at) && !b.has(path+".email") && !b.has(path+".webhook") {
 		b.problem(at, "digests of a team that is told by no way", "email or webhook beside it")
-	} else if doc.Digests != nil && len(doc.Digests) == 0 {
-		b.problem(at, "an empty list", "daily, weekly or both, or no such key")
 	}
 	return t
-}
-
-// once reports what stands in a list again; alike makes the same of texts that mean the same.
-func once(b *builder, path string, list []string, alike func(string) string) {
-	seen := make(map[string]bool, len(list))
-	for i, text := range list {
-		if text != "" && seen[alike(text)] {
-			b.problem(itemOf(path, i), quote(text)+" again", "each once")
-		}
-		seen[alike(text)] = true
-	}
 }
 
 // inOrder are the policies' names in the order of the file.
@@ -148,9 +118,6 @@ func (b *builder) policy(name string, doc *policy) *decision.Policy {
 	}
 	p.IDPattern = b.idPattern(path+".id.pattern", doc.ID.Pattern)
 	b.variables(path, doc)
-	if doc.MaxRetries < 0 || doc.MaxRetries > maxRetries {
-		b.mismatch(path+".maxRetries", fmt.Sprintf("a whole number from 0 to %d", maxRetries))
-	}
 	b.team(path+".limitTeam", doc.LimitTeam)
 	p.Backoff = b.backoff(path+".backoff", &doc.Backoff)
 	if shortest := p.Backoff.Min; p.TotalLimit > 0 && p.TotalLimit < shortest {

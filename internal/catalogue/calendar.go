@@ -86,16 +86,9 @@ func (b *builder) calendar(path string, doc *calendarSettings) *calendar.Calenda
 		b.mismatch(path+".zone", expected)
 		return nil
 	}
-	const maxWindows = 20
-	switch at := path + ".windows"; {
-	case !b.has(at) && !b.has(path+".holidays"):
+	if !b.has(path+".windows") && !b.has(path+".holidays") {
 		b.problem(path, "neither windows nor holidays", "one of them, or no such key")
 		return nil
-	case len(doc.Windows) > maxWindows:
-		b.problem(at, fmt.Sprintf("%d windows", len(doc.Windows)), fmt.Sprintf("at most %d", maxWindows))
-		return nil
-	case b.has(at) && doc.Windows != nil && len(doc.Windows) == 0:
-		b.problem(at, "an empty list", "a window at least, or no such key")
 	}
 	windows := make([]calendar.Window, len(doc.Windows))
 	for i, w := range doc.Windows {
@@ -118,12 +111,7 @@ func isFile(name string) bool { return strings.HasSuffix(name, ".ics") }
 
 // holidays are those of some sets, and what some files add to them and take away.
 func (b *builder) holidays(path string, names []string) []calendar.Holiday {
-	const maxNames = 20
 	all, cancelled := []calendar.Holiday(nil), map[calendar.Day]bool{}
-	if len(names) > maxNames {
-		b.problem(path, fmt.Sprintf("%d sets", len(names)), fmt.Sprintf("at most %d", maxNames))
-		return nil
-	}
 	for i, name := range names {
 		at := itemOf(path, i)
 		switch set := calendar.Holidays(name); {

@@ -4,7 +4,7 @@ import "retry-worker/internal/decision"
 
 // The types of this file are the catalogue as people write it. The reader follows them by reflection, and the JSON
 // Schema is made of them: the comments of their fields are the help that editors show, a key without omitempty must
-// be there, and the jsonschema tags repeat for editors what the builder enforces.
+// be there, and the reader holds numbers and lists to the limits of the jsonschema tags.
 
 // A catalogue of retry policies.
 type document struct {
@@ -171,11 +171,11 @@ type destinationOf struct {
 // Words of refusal. A refusal speaks of the nearest thing in its clause.
 type vocabulary struct {
 	// Words such as invalido, which refuse a thing.
-	Refusals []string `json:"refusals,omitempty" jsonschema:"minItems=1"`
+	Refusals []string `json:"refusals,omitempty"`
 	// Words such as encontrado, which refuse a thing behind a negation.
-	Approvals []string `json:"approvals,omitempty" jsonschema:"minItems=1"`
+	Approvals []string `json:"approvals,omitempty"`
 	// Things such as a connection: that one is refused says nothing of what was sent.
-	Bystanders []string `json:"bystanders,omitempty" jsonschema:"minItems=1"`
+	Bystanders []string `json:"bystanders,omitempty"`
 }
 
 // The variable that identifies what is retried.
@@ -279,7 +279,7 @@ type matchers struct {
 	// Reason in metrics, audit and console. Only codes that are reasons themselves may go without.
 	Reason decision.Reason `json:"reason,omitempty"`
 	// Texts that the rule must match, and none before it. The check of the catalogue tries them.
-	Matches []string `json:"matches,omitempty" jsonschema:"minItems=1"`
+	Matches []string `json:"matches,omitempty"`
 	// Texts that are near and that it must not match.
-	Not []string `json:"not,omitempty" jsonschema:"minItems=1"`
+	Not []string `json:"not,omitempty"`
 }

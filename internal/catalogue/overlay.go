@@ -169,7 +169,7 @@ func eachRule(policy *yaml.Node, keep func(rule *yaml.Node) bool) {
 // eachMatcher calls keep for all that a rule matches, and removes that for which it returns false. It reports whether
 // anything is left.
 func eachMatcher(rule *yaml.Node, keep func(list string, item *yaml.Node) bool) (left bool) {
-	for _, l := range (&matchers{}).lists() {
+	for _, l := range matcherLists {
 		i := indexOf(rule, l.key)
 		if i < 0 || rule.Content[i+1].Kind != yaml.SequenceNode {
 			continue

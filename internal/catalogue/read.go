@@ -161,7 +161,9 @@ func (r *reader) fields(n *yaml.Node, path string, v reflect.Value) {
 	}
 	for _, p := range pairs {
 		if i := slices.Index(names, p.key.Value); i >= 0 {
-			r.value(p.value, p.path, v.FieldByIndex(known[i].index))
+			field := v.FieldByIndex(known[i].index)
+			r.value(p.value, p.path, field)
+			r.limit(p.value, p.path, field, known[i].limits)
 			continue
 		}
 		r.problemAt(p.key.Line, p.path, "the unknown key "+quote(p.key.Value), "one of "+oneOf(p.key.Value, names))
@@ -240,6 +242,40 @@ func (r *reader) list(n *yaml.Node, path string, v reflect.Value) {
 		at := itemOf(path, i)
 		r.places[at] = place{item.Line, item}
 		r.value(item, at, v.Index(i))
+	}
+}
+
+// limit reports what v, which was read of n, has outside of its field's limits.
+func (r *reader) limit(n *yaml.Node, path string, v reflect.Value, limits map[string]int) {
+	most, bounded := limits["maximum"]
+	switch kind := v.Kind(); {
+	case kind == reflect.Int64 && bounded && (v.Int() < int64(limits["minimum"]) || v.Int() > int64(most)):
+		r.problemAt(n.Line, path, describe(n), fmt.Sprintf("a whole number from %d to %d", limits["minimum"], most))
+	case kind == reflect.Float64 && bounded && (v.Float() < float64(limits["minimum"]) || v.Float() > float64(most)):
+		r.problemAt(n.Line, path, describe(n), fmt.Sprintf("a number from %d to %d", limits["minimum"], most))
+	case kind == reflect.Slice && !v.IsNil():
+		r.limitItems(n, path, v, limits)
+	}
+}
+
+func (r *reader) limitItems(n *yaml.Node, path string, v reflect.Value, limits map[string]int) {
+	switch most, bounded := limits["maxItems"]; {
+	case v.Len() == 0 && limits["minItems"] > 0:
+		r.problem(path, "an empty list", "at least one item, or no such key")
+	case bounded && v.Len() > most:
+		r.problem(path, fmt.Sprintf("%d items", v.Len()), fmt.Sprintf("at most %d", most))
+		v.SetLen(most)
+	}
+	if _, unique := limits["uniqueItems"]; !unique {
+		return
+	}
+	seen := make(map[string]bool)
+	for i, item := range n.Content[:v.Len()] {
+		if alike := strings.ToLower(item.Value); seen[alike] {
+			r.problem(itemOf(path, i), describe(item)+" again", "each once")
+		} else {
+			seen[alike] = true
+		}
 	}
 }
 
@@ -346,6 +382,8 @@ type documentField struct {
 	name     string
 	index    []int
 	optional bool
+	// limits that its jsonschema tag names, for editors as well: minimum, maxItems and so on.
+	limits map[string]int
 }
 
 // fieldsOf lists the fields of t and of what it embeds, as the json tags name them.
@@ -357,11 +395,20 @@ func fieldsOf(t reflect.Type) []documentField {
 	for _, f := range reflect.VisibleFields(t) {
 		if tag, ok := f.Tag.Lookup("json"); ok {
 			name, optional := strings.CutSuffix(tag, ",omitempty")
-			fields = append(fields, documentField{name, f.Index, optional})
+			fields = append(fields, documentField{name, f.Index, optional, limitsOf(f)})
 		}
 	}
 	fieldsByType.Store(t, fields)
 	return fields
+}
+
+func limitsOf(f reflect.StructField) map[string]int {
+	limits := make(map[string]int)
+	for limit := range strings.SplitSeq(f.Tag.Get("jsonschema"), ",") {
+		name, value, _ := strings.Cut(limit, "=")
+		limits[name], _ = strconv.Atoi(value) // 0 of what is no number
+	}
+	return limits
 }
 
 // fieldsByType keeps what fieldsOf found.

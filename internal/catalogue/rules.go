@@ -51,18 +51,20 @@ type standing struct {
 	class decision.ErrorClassification
 }
 
-// matcherList is one of the lists of what a rule matches.
-type matcherList struct {
-	key   string
-	items []string
-}
-
-func (m *matchers) lists() []matcherList {
-	return []matcherList{
-		{"codes", textsOf(m.Codes)}, {"httpStatuses", textsOf(m.HTTPStatuses)}, {"tissFaults", m.TISSFaults},
-		{"tissCodes", textsOf(m.TISSCodes)}, {"phrases", m.Phrases}, {"refusals", m.Refusals}, {"approvals", m.Approvals},
-		{"things", m.Things}, {"patterns", m.Patterns},
-	}
+// matcherLists are the lists of what a rule matches: their keys, what one item is, and where a rule has them.
+var matcherLists = []struct {
+	key, singular string
+	of            func(*classify.Rule) *[]string
+}{
+	{"codes", "a code", func(r *classify.Rule) *[]string { return &r.Codes }},
+	{"httpStatuses", "a status", func(r *classify.Rule) *[]string { return &r.Statuses }},
+	{"tissFaults", "a fault", func(r *classify.Rule) *[]string { return &r.TISSFaults }},
+	{"tissCodes", "a code", func(r *classify.Rule) *[]string { return &r.TISSCodes }},
+	{"phrases", "a phrase", func(r *classify.Rule) *[]string { return &r.Phrases }},
+	{"refusals", "a word", func(r *classify.Rule) *[]string { return &r.Refusals }},
+	{"approvals", "a word", func(r *classify.Rule) *[]string { return &r.Approvals }},
+	{"things", "a thing", func(r *classify.Rule) *[]string { return &r.Things }},
+	{"patterns", "a pattern", func(r *classify.Rule) *[]string { return &r.Patterns }},
 }
 
 // rules compiles a policy's rules.
@@ -82,7 +84,7 @@ func (b *builder) rules(path string, doc *policy) *classify.Classifier {
 	}
 	classifier, err := classify.New(s.rules, words)
 	if err != nil {
-		s.eachError(err)
+		s.eachError()
 		return nil
 	}
 	s.checkExamples(classifier)
@@ -121,18 +123,24 @@ func (s *ruleSet) add(path string, m *matchers, r classify.Rule) {
 	if m.Rank != 0 {
 		r.Rank = classify.Rank(m.Rank)
 	}
-	lists := m.lists()
-	codesOnly := !slices.ContainsFunc(lists[1:], func(l matcherList) bool { return s.has(path + "." + l.key) })
-	if codesOnly && !s.has(path+".codes") && s.isKind(path, yaml.MappingNode) {
-		s.problem(path, "a rule that matches nothing",
-			"at least one of codes, httpStatuses, tissFaults, tissCodes, phrases, refusals, approvals, things, patterns")
+	r.Codes, r.Statuses, r.TISSCodes = textsOf(m.Codes), textsOf(m.HTTPStatuses), textsOf(m.TISSCodes)
+	r.TISSFaults, r.Phrases, r.Patterns = m.TISSFaults, m.Phrases, m.Patterns
+	r.Refusals, r.Approvals, r.Things = m.Refusals, m.Approvals, m.Things
+	var keys, given []string
+	for _, l := range matcherLists {
+		if keys = append(keys, l.key); s.has(path + "." + l.key) {
+			given = append(given, l.key)
+		}
+	}
+	if len(given) == 0 && s.places[path].node.Kind == yaml.MappingNode { // what is no mapping was reported
+		s.problem(path, "a rule that matches nothing", "at least one of "+strings.Join(keys, ", "))
 	}
 	s.name(path, m.Name)
 	s.cases = append(s.cases, examples{path, append(textsOf(m.Codes), m.Name), m.Matches, m.Not})
-	for _, l := range lists {
-		s.list(path+"."+l.key, l, r.Class)
+	for _, l := range matcherLists {
+		s.list(path, l.key, l.singular, *l.of(&r), r.Class)
 	}
-	if codesOnly && !s.has(path+".name") {
+	if !s.has(path+".name") && !slices.ContainsFunc(given, func(key string) bool { return key != "codes" }) {
 		s.addCodes(path, m, r)
 		return
 	}
@@ -142,16 +150,7 @@ func (s *ruleSet) add(path string, m *matchers, r classify.Rule) {
 		}
 	}
 	r.Name, r.Reason, r.Matches, r.Not = m.Name, m.Reason, m.Matches, m.Not
-	r.Codes, r.Statuses, r.TISSFaults, r.TISSCodes, r.Phrases, r.Refusals, r.Approvals, r.Things, r.Patterns =
-		lists[0].items, lists[1].items, lists[2].items, lists[3].items, lists[4].items, lists[5].items, lists[6].items,
-		lists[7].items, lists[8].items
 	s.rules, s.origins = append(s.rules, r), append(s.origins, origin{path, allCodes})
-}
-
-// isKind tells whether what stands at path is of that kind; what is another was reported.
-func (s *ruleSet) isKind(path string, kind yaml.Kind) bool {
-	at, ok := s.places[path]
-	return ok && at.node.Kind == kind
 }
 
 // addCodes makes a rule of each code, which is its own name and, unless there is another, its reason.
@@ -188,30 +187,22 @@ func (s *ruleSet) name(path, name string) {
 	s.names[name] = path + ".name"
 }
 
-// list reports an empty list, and items that an earlier rule matches, or the same one.
-func (s *ruleSet) list(path string, l matcherList, class decision.ErrorClassification) {
-	if len(l.items) == 0 && s.isKind(path, yaml.SequenceNode) {
-		s.problem(path, "an empty list", "at least one item, or no such key")
-	}
-	s.items += len(l.items)
-	for i, item := range l.items {
-		at := itemOf(path, i)
-		if first, taken := s.taken(l.key, item, class); taken {
-			s.mismatch(at, fmt.Sprintf("%s that is not matched already (%s on line %d does)", singular[l.key], first.path,
+// list reports items of a rule's list that an earlier rule matches, or the same one.
+func (s *ruleSet) list(path, list, singular string, items []string, class decision.ErrorClassification) {
+	s.items += len(items)
+	for i, item := range items {
+		at := itemOf(path+"."+list, i)
+		if first, taken := s.taken(list, item, class); taken {
+			s.mismatch(at, fmt.Sprintf("%s that is not matched already (%s on line %d does)", singular, first.path,
 				s.line(first.path)))
 			continue
 		}
-		for _, key := range keysOf(l.key, item) {
+		for _, key := range keysOf(list, item) {
 			if _, there := s.texts[key]; !there {
 				s.texts[key] = standing{at, class}
 			}
 		}
 	}
-}
-
-var singular = map[string]string{
-	"codes": "a code", "httpStatuses": "a status", "tissFaults": "a fault", "tissCodes": "a code", "phrases": "a phrase",
-	"refusals": "a word", "approvals": "a word", "things": "a thing", "patterns": "a pattern",
 }
 
 // taken tells where all that item matches is matched already.
@@ -261,41 +252,19 @@ func (s *ruleSet) checkExamples(c *classify.Classifier) {
 	}
 }
 
-// eachError reports every item that cannot be compiled; first is what the classifier found first.
-func (s *ruleSet) eachError(first error) {
-	var wrong *classify.RuleError
-	if errors.As(first, &wrong) && wrong.Field == "Rank" {
-		s.problem(s.origins[wrong.Rule].path+".rank", wrong.Found, wrong.Expected)
-	}
+// eachError reports every item that cannot be compiled.
+func (s *ruleSet) eachError() {
 	for i := range s.rules {
-		s.eachItem(i, func(list, at, item string) {
-			one := classify.Rule{Class: decision.Transient}
-			*map[string]*[]string{
-				"codes": &one.Codes, "httpStatuses": &one.Statuses, "tissFaults": &one.TISSFaults,
-				"tissCodes": &one.TISSCodes, "phrases": &one.Phrases, "refusals": &one.Refusals, "approvals": &one.Approvals,
-				"things": &one.Things, "patterns": &one.Patterns,
-			}[list] = []string{item}
-			var wrong *classify.RuleError
-			if _, err := classify.New([]classify.Rule{one}, classify.Vocabulary{}); item != "" && errors.As(err, &wrong) {
-				s.problem(at, quote(item), wrong.Expected)
+		for _, l := range matcherLists {
+			for j, item := range *l.of(&s.rules[i]) {
+				one := classify.Rule{Class: decision.Transient}
+				*l.of(&one) = []string{item}
+				var wrong *classify.RuleError
+				if _, err := classify.New([]classify.Rule{one}, classify.Vocabulary{}); item != "" && errors.As(err, &wrong) {
+					from := s.origins[i]
+					s.problem(itemOf(from.path+"."+l.key, max(j, from.code)), quote(item), wrong.Expected)
+				}
 			}
-		})
-	}
-}
-
-// eachItem calls do for everything that the i-th rule matches, with the key of its list and its path.
-func (s *ruleSet) eachItem(i int, do func(list, path, item string)) {
-	r, from := &s.rules[i], s.origins[i]
-	for _, l := range []matcherList{
-		{"codes", r.Codes}, {"httpStatuses", r.Statuses}, {"tissFaults", r.TISSFaults},
-		{"tissCodes", r.TISSCodes}, {"phrases", r.Phrases}, {"refusals", r.Refusals}, {"approvals", r.Approvals},
-		{"things", r.Things}, {"patterns", r.Patterns},
-	} {
-		for j, item := range l.items {
-			if from.code != allCodes {
-				j = from.code
-			}
-			do(l.key, itemOf(from.path+"."+l.key, j), item)
 		}
 	}
 }

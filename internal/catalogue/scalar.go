@@ -239,10 +239,9 @@ var numeric = map[reflect.Type]bool{
 	reflect.TypeFor[decision.Reason](): true,
 }
 
-func textsOf[T ~string](values []T) []string {
-	texts := make([]string, len(values))
-	for i, v := range values {
-		texts[i] = string(v)
+func textsOf[T ~string](values []T) (texts []string) {
+	for _, v := range values {
+		texts = append(texts, string(v))
 	}
 	return texts
 }

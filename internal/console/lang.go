@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"go.yaml.in/yaml/v3"
+	"golang.org/x/text/language"
 )
 
 // Lang is a language of the pages, by its BCP 47 tag. The set is closed.
@@ -120,19 +121,11 @@ func parseLang(s string) (Lang, bool) {
 	}
 }
 
-// accepted is the language of Accept-Language that is wanted most.
+// languages are matched by their order in Langs; the first is given where none is.
+var languages = language.NewMatcher([]language.Tag{language.BrazilianPortuguese, language.English})
+
+// accepted returns the language of Accept-Language that is wanted most.
 func accepted(header string) Lang {
-	best, most := Portuguese, 0.0
-	for part := range strings.SplitSeq(header, ",") {
-		tag, params, _ := strings.Cut(strings.TrimSpace(part), ";")
-		l, ok := parseLang(strings.TrimSpace(tag))
-		weight := 1.0
-		if q, given := strings.CutPrefix(strings.TrimSpace(params), "q="); given {
-			weight, _ = strconv.ParseFloat(q, 64) // what is no number weighs nothing
-		}
-		if ok && weight > most {
-			best, most = l, weight
-		}
-	}
-	return best
+	_, i := language.MatchStrings(languages, header)
+	return Langs()[i]
 }

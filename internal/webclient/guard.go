@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"code.dny.dev/ssrf"
 )
 
 // Allowed are where requests may go beside public addresses.
@@ -16,37 +18,13 @@ type Allowed struct {
 	Hosts []string
 }
 
-// special are addresses inside 2000::/3 and among IPv4's that are nobody's on the Internet, or stand for others (RFC
-// 6890 and those after it): a request must not reach what only this machine can.
-var special = prefixes(
-	"0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24",
-	"192.0.2.0/24",
-	"192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/3",
-	"2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20",
-)
-
-// global is where the Internet's IPv6 addresses are: neither loopback, private, link-local and multicast ones nor those
-// that carry an IPv4 address, such as NAT64's.
-var global = netip.MustParsePrefix("2000::/3")
-
-func prefixes(all ...string) []netip.Prefix {
-	parsed := make([]netip.Prefix, len(all))
-	for i, p := range all {
-		parsed[i] = netip.MustParsePrefix(p)
-	}
-	return parsed
-}
-
-// public reports whether an address is one of the Internet's.
-func public(ip netip.Addr) bool {
-	in := func(p netip.Prefix) bool { return p.Contains(ip) }
-	return (ip.Is4() || global.Contains(ip)) && !slices.ContainsFunc(special, in)
-}
+// public lets addresses of the Internet through: no special ones (RFC 6890), and none that carry an IPv4 address.
+var public = ssrf.New()
 
 // allows reports whether a request may go to an address.
 func (a *Allowed) allows(ip netip.Addr) bool {
 	ip = ip.Unmap().WithZone("")
-	return public(ip) || slices.ContainsFunc(a.Networks, func(p netip.Prefix) bool { return p.Contains(ip) })
+	return public.SafeAddr(ip) == nil || slices.ContainsFunc(a.Networks, func(p netip.Prefix) bool { return p.Contains(ip) })
 }
 
 // BlockedError is of an address that a request may not go to.

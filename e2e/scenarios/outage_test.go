@@ -3,7 +3,9 @@ package scenarios
 import (
 	"context"
 	"encoding/json"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -12,6 +14,7 @@ import (
 	"go.uber.org/zap"
 
 	"retry-worker/e2e/harness"
+	"retry-worker/e2e/harness/postgres"
 	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/wait"
 	"retry-worker/internal/worker"
@@ -53,27 +56,30 @@ type way struct {
 	name, version, broker string
 	arrival               time.Duration
 	// ordered tells that claims go by their deadlines: none comes back when others have gone.
-	ordered bool
-	fails   func(p *downPortal, now time.Time) string
+	ordered  bool
+	replicas int
+	fails    func(p *downPortal, now time.Time) string
 }
+
+func down(*downPortal, time.Time) string { return timedOut }
 
 // ways are all; those after the first are played where PROOF_PORTALS says so.
 var ways = []way{
-	{"down", latest, "load", arrival, true, func(*downPortal, time.Time) string { return timedOut }},
-	{"down, the older engine", "8.5.8", "portal", arrival, true, func(*downPortal, time.Time) string { return timedOut }},
-	{"up 30 s, down 90 s", latest, "load", arrival, false, func(p *downPortal, now time.Time) string {
+	{"down", latest, "load", arrival, true, 1, down},
+	{"down, the older engine", "8.5.8", "portal", arrival, true, 1, down},
+	{"up 30 s, down 90 s", latest, "load", arrival, false, 1, func(p *downPortal, now time.Time) string {
 		if now.Sub(p.down)%(2*time.Minute) < 30*time.Second {
 			return ""
 		}
 		return timedOut
 	}},
-	{"answers one in three", latest, "load", arrival, false, func(p *downPortal, _ time.Time) string {
+	{"answers one in three", latest, "load", arrival, false, 1, func(p *downPortal, _ time.Time) string {
 		if len(p.all)%3 == 0 {
 			return ""
 		}
 		return timedOut
 	}},
-	{"takes half of what may come", latest, "load", time.Second, false, func(p *downPortal, now time.Time) string {
+	{"takes half of what may come", latest, "load", time.Second, false, 1, func(p *downPortal, now time.Time) string {
 		taken := 0
 		for _, s := range p.all {
 			if s.ok && now.Sub(s.at) < 10*time.Second {
@@ -85,6 +91,7 @@ var ways = []way{
 		}
 		return "HTTP 429 Too Many Requests, Retry-After: 20"
 	}},
+	{"down, two replicas", latest, "load", arrival, true, 2, down},
 }
 
 func (p *downPortal) submit(_ context.Context, j *worker.Job) worker.Reply {
@@ -125,9 +132,15 @@ func playOutage(t *testing.T, s *scenario, way *way) {
 	p := &downPortal{now: s.clock.Now, down: s.begun.Add(time.Minute), up: s.begun.Add(time.Minute + outage), fails: way.fails}
 	s.submitTo(t, p)
 	database := harness.Database(t.TempDir())
-	w := s.serve("held", "RETRY_WORKER_DATABASE_URL="+database)
+	if way.replicas > 1 {
+		database = postgres.Database(t)
+	}
+	replicas := make([]*process, way.replicas)
+	for i := range replicas {
+		replicas[i] = s.serve("held", "RETRY_WORKER_DATABASE_URL="+database)
+	}
 	served := time.Now() // a lease lasts by this machine's clock, which the scenario's leaves far behind
-	deadlines, next, killed := map[string]time.Time{}, s.begun, 0
+	deadlines, next, killed, before := map[string]time.Time{}, s.begun, 0, 0
 	for end := p.up.Add(4 * time.Hour); ; {
 		if now := s.clock.Now(); len(s.keys) < claims && !now.Before(next) {
 			id := s.claimID(len(s.keys))
@@ -140,15 +153,14 @@ func playOutage(t *testing.T, s *scenario, way *way) {
 			t.Fatalf("not all are submitted %v after the portal is back", end.Sub(p.up))
 		}
 		if killed < kills && s.clock.Now().After(p.down.Add(time.Duration(killed+1)*outage/time.Duration(kills+1))) {
-			w.Kill()
-			w = s.serve("held", "RETRY_WORKER_DATABASE_URL="+database)
+			w := &replicas[killed%way.replicas]
+			before += (*w).released(t)
+			(*w).Kill()
+			*w = s.serve("held", "RETRY_WORKER_DATABASE_URL="+database)
 			killed, served = killed+1, time.Now()
 		}
-		step := 5 * time.Second
-		if !s.clock.Now().Before(p.up) || way.arrival < step {
-			step = 500 * time.Millisecond // so that the clock does not leap over a turn
-		}
-		testkit.Must(t, s.clock.MoveTo(t.Context(), s.clock.Now().Add(step)))
+		before += p.await(t, before, replicas)
+		testkit.Must(t, s.clock.MoveTo(t.Context(), s.clock.Now().Add(way.step(s.clock.Now(), p))))
 	}
 	p.check(t, deadlines, way.ordered)
 	wasted := len(p.all) - claims
@@ -164,9 +176,50 @@ func playOutage(t *testing.T, s *scenario, way *way) {
 			t.Errorf("%s", i.describe())
 		}
 	}
-	w.Kill()
+	for _, w := range replicas {
+		w.Kill()
+	}
 	s.run(database, "audit", "verify")
 	s.done("a portal that is down", "%d claims, %v down, worker killed %d times, %d submissions failed", claims, outage, kills, wasted)
+}
+
+// clockStep is how far the clock moves where claims may go.
+const clockStep = 500 * time.Millisecond
+
+// step is how far the clock moves: further where one claim at a time may go at most.
+func (w *way) step(now time.Time, p *downPortal) time.Duration {
+	if w.ordered && now.Before(p.up) {
+		return 10 * clockStep
+	}
+	return clockStep
+}
+
+// await returns when the portal has seen all claims that were let through: by these workers, and before them. The clock
+// stands meanwhile, so that it shows the portal what the gate saw. It returns what is to be added to those before: a
+// worker that is killed does not tell of its last ones.
+func (p *downPortal) await(t *testing.T, before int, workers []*process) int {
+	for begun := time.Now(); ; time.Sleep(time.Millisecond) {
+		p.mu.Lock()
+		underWay := before - len(p.all)
+		p.mu.Unlock()
+		for _, w := range workers {
+			underWay += w.released(t)
+		}
+		if underWay <= 0 || time.Since(begun) > harness.StopTime/10 { // one may be let through twice, by a busy engine
+			return -underWay
+		}
+	}
+}
+
+var releasedTotal = regexp.MustCompile(`(?m)^retry_worker_released_total\{.*\} (\d+)$`)
+
+// released is how many claims the worker let through.
+func (p *process) released(t *testing.T) (n int) {
+	for _, m := range releasedTotal.FindAllStringSubmatch(get(t, p.Ops+"/metrics"), -1) {
+		of, _ := strconv.Atoi(m[1]) // digits only
+		n += of
+	}
+	return n
 }
 
 // allOver reports whether all instances have ended.
@@ -205,7 +258,7 @@ func (p *downPortal) check(t *testing.T, deadlines map[string]time.Time, ordered
 	for i, x := range p.all {
 		in := 0
 		for _, later := range p.all[i:] {
-			if later.at.Sub(x.at) < 10*time.Second {
+			if later.at.Sub(x.at) < 10*time.Second-2*clockStep {
 				in++
 			}
 		}

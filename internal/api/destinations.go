@@ -30,6 +30,7 @@ type DestinationList struct {
 // Destination is one as the API shows it.
 type Destination struct {
 	Name  string            `json:"name"`
+	Label string            `json:"label"` // what people call it
 	State destination.Phase `json:"state"`
 	Since string            `json:"since"`
 	// Cause of the outage; null while it is up.
@@ -98,7 +99,7 @@ type DestinationOrder struct {
 func destinationOf(d *gate.Destination, now time.Time) Destination {
 	s := &d.State
 	told := Destination{
-		Name: d.Name, State: s.Phase, Since: decision.Instant(s.Since), Held: d.Held,
+		Name: d.Name, Label: d.Label(), State: s.Phase, Since: decision.Instant(s.Since), Held: d.Held,
 		OldestHeldSince: journal.InstantOrNull(d.Oldest), NearestDeadline: journal.InstantOrNull(d.Deadline),
 		HeldUntil: journal.InstantOrNull(s.HeldUntil), UpUntil: journal.InstantOrNull(s.UpUntil),
 	}

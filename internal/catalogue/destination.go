@@ -25,6 +25,9 @@ func (b *builder) destinations(doc *document) {
 	c := b.catalogue
 	c.Destinations = make(map[string]destination.Settings, len(doc.Destinations))
 	inherited := doc.Destinations[defaultDestination]
+	if at := join("destinations", defaultDestination) + ".label"; b.has(at) {
+		b.mismatch(at, "a label of one destination: default is many")
+	}
 	c.DefaultDestination = b.settings(join("destinations", defaultDestination), &inherited, destination.Defaults())
 	for _, name := range slices.Sorted(maps.Keys(doc.Destinations)) {
 		if own := doc.Destinations[name]; name != defaultDestination {
@@ -40,6 +43,7 @@ func (b *builder) destinations(doc *document) {
 }
 
 func (b *builder) settings(path string, doc *destinationSettings, s destination.Settings) destination.Settings {
+	s.Label = doc.Label
 	if o := doc.OpensAt; o != nil {
 		b.opensAt(path+".opensAt", o)
 		set(&s.OpensAt.Failures, float64(o.Failures))

@@ -26,6 +26,8 @@ type document struct {
 
 // Where claims are submitted: when it counts as down, how its status is asked for, and how fast claims go.
 type destinationSettings struct {
+	// What people call it, such as Unimed SP; without it, its name.
+	Label string `json:"label,omitempty"`
 	// When it counts as down: by a share of failures, or by five in a row, whichever comes first.
 	OpensAt *opensAt `json:"opensAt,omitempty"`
 	// How its status is asked for while it is not known to be up.

@@ -205,6 +205,27 @@ func TestTheOverviewSaysForWhomNobodyIsTold(t *testing.T) {
 	}
 }
 
+// TestPortalsAreCalledByTheirLabels: in the list, on their own pages and in what became of a claim.
+func TestPortalsAreCalledByTheirLabels(t *testing.T) {
+	c, err := catalogue.Parse("policies.yaml", []byte("extends: built-in\ndestinations: {unimed-sp: {label: Unimed SP}}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := sample(t, now)
+	s := open(t, w)
+	s.lang = "pt-BR"
+	s.pages = console.New(console.Options{Now: w.Now, Catalogue: func() *catalogue.Catalogue { return c }, Log: zap.NewNop()})
+	s.pages.Open(w.Memory, w.DeadLetters, w.DeadLetters, w.Gates())
+	for address, says := range map[string]string{
+		"/destinations": "O portal Unimed SP não responde desde", portalAddress(portalName): "O portal Unimed SP não responde desde",
+		subjectAddress("tiss-submission", passedID): "Aguarda o portal Unimed SP",
+	} {
+		if d := s.page(address); !d.says(says) {
+			t.Errorf("%s says %s", address, text(d.tags("main")[0]))
+		}
+	}
+}
+
 // TestTheOverviewSaysWhoIsNotTold: a mail server that is down is seen before somebody misses a message.
 func TestTheOverviewSaysWhoIsNotTold(t *testing.T) {
 	s := open(t, sampleDead(t, now))

@@ -123,7 +123,7 @@ func (v *visit) notUp(o *open) (rows []portalRow, more string, err error) {
 func (v *visit) portalRow(d *gate.Destination) portalRow {
 	s := &d.State
 	row := portalRow{
-		Name: d.Name, URL: portalURL(d.Name), State: v.badge("portal", s.Phase),
+		Name: v.portal(d.Name), URL: portalURL(d.Name), State: v.badge("portal", s.Phase),
 		Since: v.At(s.Since), Says: v.portalSays(d), Held: int64(d.Held), Deadline: v.In(d.Deadline),
 		Bad: s.Phase != destination.Up,
 	}
@@ -149,7 +149,7 @@ func (v *visit) portalSays(d *gate.Destination) string {
 	case s.Phase == destination.Up:
 		return v.upSays(d, waiting)
 	case s.Phase == destination.Ramping:
-		says, pace := v.T("portal.ramping.says", d.Name, v.brief(s.Since)), s.PerMinute(&d.Settings, v.now)
+		says, pace := v.T("portal.ramping.says", v.portal(d.Name), v.brief(s.Since)), s.PerMinute(&d.Settings, v.now)
 		if d.Held > 0 && pace > 0 {
 			last := time.Duration(float64(d.Held) / pace * float64(time.Minute))
 			takes := v.lasting(max(last, time.Minute))
@@ -185,13 +185,13 @@ func (v *visit) downSays(d *gate.Destination) string {
 	switch {
 	case s.Outage.Cause == destination.CauseFailures:
 		failed, admitted := v.Number(int64(s.Outage.Failed)), v.Number(int64(s.Outage.Admitted))
-		return v.T("portal.down.failures", d.Name, since, failed, admitted)
+		return v.T("portal.down.failures", v.portal(d.Name), since, failed, admitted)
 	case s.Outage.Cause == destination.CauseProbe:
-		return v.T("portal.down.probe", d.Name, since)
+		return v.T("portal.down.probe", v.portal(d.Name), since)
 	case !s.HeldUntil.IsZero():
-		return v.T("portal.down.person.until", d.Name, since, v.brief(s.HeldUntil))
+		return v.T("portal.down.person.until", v.portal(d.Name), since, v.brief(s.HeldUntil))
 	}
-	return v.T("portal.down.person", d.Name, since)
+	return v.T("portal.down.person", v.portal(d.Name), since)
 }
 
 // brief is the time of an instant, with its day where that is not today.
@@ -230,7 +230,7 @@ func (p *Pages) portalPage(v *visit, o *open, sent orderForm, wrong string) (*pa
 	} else {
 		d.MayNot = v.T("portal.may_not", v.role())
 	}
-	pg := &page{name: "portal", section: "portals", title: name, data: d, summary: d.State.Word + ". " + d.Says}
+	pg := &page{name: "portal", section: "portals", title: d.Name, data: d, summary: d.State.Word + ". " + d.Says}
 	if wrong != "" {
 		pg.status, pg.fixed = http.StatusUnprocessableEntity, true
 	}

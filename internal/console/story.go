@@ -228,12 +228,12 @@ func (v *visit) gateEvent(e *event, from *journal.Entry) {
 	e.Title = v.T("event.kind.gate")
 	switch b.Action {
 	case journal.GateHeld:
-		e.Mark, e.Title, e.Text = markHeld, v.T("event.gate.held", b.Destination), v.T("event.gate.text")
+		e.Mark, e.Title, e.Text = markHeld, v.T("event.gate.held", v.portal(b.Destination)), v.T("event.gate.text")
 	case journal.GateReleased:
-		e.Mark, e.Title = markReleased, v.T("event.gate.released", b.Destination, v.lasting(from.At.Sub(b.Since)))
+		e.Mark, e.Title = markReleased, v.T("event.gate.released", v.portal(b.Destination), v.lasting(from.At.Sub(b.Since)))
 		e.Facts = []fact{{v.T("event.gate.why"), b.Reason}}
 	case journal.GateGivenUp:
-		e.Mark, e.Title = markFinal, v.T("event.gate.given_up", b.Destination)
+		e.Mark, e.Title = markFinal, v.T("event.gate.given_up", v.portal(b.Destination))
 		e.Why = &why{Reason: b.GiveUp, Team: v.team(b.Team)}
 		e.Text = v.reason(b.GiveUp) + "."
 	case journal.GateAnswered:
@@ -247,9 +247,9 @@ func (v *visit) portalEvent(e *event, from *journal.Entry) {
 	e.Title = v.T("event.kind.destination")
 	switch c := b.Command; {
 	case c != nil:
-		e.Title, e.By, e.Words = v.T("event.order."+string(c.Verb), from.Subject.ID), c.By, c.Reason
+		e.Title, e.By, e.Words = v.T("event.order."+string(c.Verb), v.portal(from.Subject.ID)), c.By, c.Reason
 	case b.State != nil:
-		e.Title = v.T("event.portal", from.Subject.ID, v.T("portal."+string(b.State.Phase)))
+		e.Title = v.T("event.portal", v.portal(from.Subject.ID), v.T("portal."+string(b.State.Phase)))
 	}
 }
 

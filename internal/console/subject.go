@@ -178,7 +178,7 @@ const overdue = 15 * time.Minute
 func (v *visit) standing(d *subjectData, story *journal.Story) journal.State {
 	n, held := len(story.Episodes), ""
 	if len(story.Held) > 0 {
-		held = v.T("state.held", story.Held[0].Destination, v.brief(story.Held[0].Since))
+		held = v.T("state.held", v.portal(story.Held[0].Destination), v.brief(story.Held[0].Since))
 	}
 	if n == 0 {
 		if d.Status, d.Means = (Badge{"off", v.T("status.none")}), v.T("state.none"); held != "" {

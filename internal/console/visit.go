@@ -2,6 +2,7 @@ package console
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
@@ -30,6 +31,8 @@ type visit struct {
 	Lang
 	zone *time.Location
 	now  time.Time
+	// portal returns what people call a destination.
+	portal func(name string) string
 	// patterns of causes that were looked up for this page, by fingerprint.
 	patterns map[string]string
 }
@@ -40,8 +43,9 @@ func (p *Pages) visit(w http.ResponseWriter, r *http.Request) *visit {
 		http.SetCookie(w, &http.Cookie{Name: langCookie, Value: string(lang), Path: "/", MaxAge: 365 * 24 * 3600,
 			SameSite: http.SameSiteLaxMode, HttpOnly: true, Secure: access.OverTLS(r)})
 	}
+	portal := func(name string) string { return cmp.Or(p.Catalogue().Destination(name).Label, name) }
 	return &visit{w: w, r: r, who: access.From(r.Context()), Lang: lang, zone: zoneOf(r), now: p.Now().UTC(),
-		patterns: map[string]string{}}
+		portal: portal, patterns: map[string]string{}}
 }
 
 // role of the reader, in words.

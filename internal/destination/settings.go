@@ -13,6 +13,8 @@ import (
 
 // Settings say how a destination is treated.
 type Settings struct {
+	// Label is what people call it; none where they call it by its name.
+	Label   string
 	OpensAt Threshold
 	Probe   Probe
 	Pace    Pace

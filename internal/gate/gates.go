@@ -7,6 +7,7 @@
 package gate
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"slices"
@@ -345,6 +346,9 @@ func (g *Gates) Destinations() ([]Destination, error) {
 	slices.SortFunc(all, func(a, b Destination) int { return strings.Compare(a.Name, b.Name) })
 	return all, nil
 }
+
+// Label returns what people call it.
+func (d *Destination) Label() string { return cmp.Or(d.Settings.Label, d.Name) }
 
 func told(d *destination.Gate) Destination {
 	oldest, deadline := d.Queue.Bounds()

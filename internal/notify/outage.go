@@ -1,6 +1,7 @@
 package notify
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -15,6 +16,8 @@ import (
 // Outage is the time in which a destination does not answer.
 type Outage struct {
 	Destination string `json:"destination"`
+	// Label is what people call it, where the catalogue says so.
+	Label string `json:"label,omitempty"`
 	// Cause is why it counts as down: failures, of which Failed of Admitted claims are the evidence, probe or person.
 	Cause    string `json:"cause"`
 	Failed   int    `json:"failed,omitempty"`
@@ -32,7 +35,7 @@ type Outage struct {
 // outageOf a destination that is, or was, down.
 func outageOf(d *gate.Destination) *Outage {
 	of := &d.State.Outage
-	o := &Outage{Destination: clean(d.Name, maxPattern), Cause: string(of.Cause), Since: instant(of.Since)}
+	o := &Outage{Destination: clean(d.Name, maxPattern), Label: clean(d.Settings.Label, maxWord), Cause: string(of.Cause), Since: instant(of.Since)}
 	o.Failed, o.Admitted = of.Failed, of.Admitted
 	if d.State.Phase == destination.Up {
 		o.Until, o.Held = instant(d.State.Since), of.Held
@@ -105,7 +108,7 @@ func (v *view) outage(r *renderer, n *Notice, team string) {
 	if o == nil {
 		o = &Outage{}
 	}
-	name, since := r.named("destination", o.Destination), r.time(o.Since)
+	name, since := cmp.Or(o.Label, r.named("destination", o.Destination)), r.time(o.Since)
 	v.Open = ""
 	if n.Type == TypeUp {
 		v.Subject = subject(team, "o portal "+name+" voltou")

@@ -108,8 +108,8 @@ func TestOutages(t *testing.T) {
 // TestMailOfOutage: in words that those who bill use.
 func TestMailOfOutage(t *testing.T) {
 	const (
-		down = "[retry-worker] Faturamento: o portal unimed-sp está fora do ar"
-		up   = "[retry-worker] Faturamento: o portal unimed-sp voltou"
+		down = "[retry-worker] Faturamento: o portal Unimed SP está fora do ar"
+		up   = "[retry-worker] Faturamento: o portal Unimed SP voltou"
 		wait = "As guias esperam, sem perder tentativas, e seguem sozinhas quando ele voltar"
 	)
 	for name, test := range map[string]struct {
@@ -119,22 +119,22 @@ func TestMailOfOutage(t *testing.T) {
 	}{
 		"failures": {notify.TypeDown, notify.Outage{Cause: "failures", Failed: 11, Admitted: 12, Held: 1210,
 			NextTest: "2026-11-21T17:25:00Z", Deadline: "2026-11-21T21:00:00Z"}, down,
-			"O portal unimed-sp não responde desde 21/11/2026 14:02\n\n11 de 12 envios falharam. " + wait +
+			"O portal Unimed SP não responde desde 21/11/2026 14:02\n\n11 de 12 envios falharam. " + wait +
 				"; no momento 1.210 guias aguardam. O próximo envio de teste é em 21/11/2026 14:25. O prazo mais próximo é " +
 				"21/11/2026 18:00: a guia que não puder ser enviada a tempo vira pendência da equipe antes disso.\n\nAbrir"},
 		"probe": {notify.TypeDown, notify.Outage{Cause: "probe", Held: 1}, down,
 			"A verificação do portal falhou duas vezes seguidas. " + wait + "; no momento 1 guia aguarda.\n"},
 		"person": {notify.TypeDown, notify.Outage{Cause: "person"}, down,
-			"Os envios ao portal unimed-sp estão suspensos desde 21/11/2026 14:02\n\nUma pessoa suspendeu os envios. " + wait},
+			"Os envios ao portal Unimed SP estão suspensos desde 21/11/2026 14:02\n\nUma pessoa suspendeu os envios. " + wait},
 		"up": {notify.TypeUp, notify.Outage{Until: "2026-11-21T18:20:00Z", Held: 210}, up,
-			"O portal unimed-sp voltou a responder\n\nFicou fora do ar de 21/11/2026 14:02 a 21/11/2026 15:20. " +
+			"O portal Unimed SP voltou a responder\n\nFicou fora do ar de 21/11/2026 14:02 a 21/11/2026 15:20. " +
 				"210 guias esperaram por ele, sem perder tentativas. Os envios seguem normalmente; não há nada a fazer.\n"},
 		"up, and nobody waited": {notify.TypeUp, notify.Outage{Until: "2026-11-21T18:20:00Z"}, up,
 			"15:20. Os envios seguem normalmente; não há nada a fazer.\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := openMailbox(t, mailOptions{})
-			test.outage.Destination, test.outage.Since = "unimed-sp", "2026-11-21T17:02:00Z"
+			test.outage.Destination, test.outage.Label, test.outage.Since = "unimed-sp", "Unimed SP", "2026-11-21T17:02:00Z"
 			n := &notify.Notice{Type: test.kind, Timestamp: "2026-11-21T17:03:00Z", Data: notify.Data{
 				Team: "faturamento", Outage: &test.outage, URL: "https://retry.hospital.example/destinations",
 			}}
@@ -148,7 +148,7 @@ func TestMailOfOutage(t *testing.T) {
 			if subject != test.subject || !strings.Contains(text, test.text) || strings.Contains(text, "Em aberto") {
 				t.Errorf("subject %q, text\n%s", subject, text)
 			}
-			if html := found["text/html"]; !strings.Contains(html, "unimed-sp") {
+			if html := found["text/html"]; !strings.Contains(html, "Unimed SP") {
 				t.Errorf("the page says\n%s", html)
 			}
 		})

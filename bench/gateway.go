@@ -124,6 +124,13 @@ func (g *gateway) answer(key int64) error {
 	return nil
 }
 
+// answered is how many jobs were so far.
+func (g *gateway) answered() int64 {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.done
+}
+
 func (g *gateway) CompleteJob(_ context.Context, r *pb.CompleteJobRequest) (*pb.CompleteJobResponse, error) {
 	return &pb.CompleteJobResponse{}, g.answer(r.JobKey)
 }

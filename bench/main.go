@@ -25,6 +25,7 @@ func main() {
 	flag.StringVar(&b.worker, "worker", "bin/retry-worker", "the worker's binary")
 	flag.StringVar(&b.dir, "dir", "", "folder on a disk for journals; empty: the system's for temporary files")
 	flag.IntVar(&b.attempts, "attempts", 2_000_000, "attempts in the full journal; 0 leaves the journals out")
+	flag.IntVar(&b.held, "held", 100_000, "claims that are held; 0 leaves them out")
 	flag.DurationVar(&b.span, "span", time.Second, "how long decisions of a journal are counted, each time")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -38,13 +39,14 @@ func main() {
 
 // bench is what the flags say, and what it has made.
 type bench struct {
-	jobs             int64
-	worker, dir      string
-	rounds, attempts int
-	span             time.Duration
-	bare             string // its binary
-	policies         string // the built-in ones, and destinations that take what comes
-	journals         int
+	jobs           int64
+	worker, dir    string
+	rounds         int
+	attempts, held int
+	span           time.Duration
+	bare           string // its binary
+	policies       string // the built-in ones, and destinations that take what comes
+	journals       int
 }
 
 func (b *bench) run(ctx context.Context, out io.Writer) error {
@@ -54,9 +56,19 @@ func (b *bench) run(ctx context.Context, out io.Writer) error {
 	}
 	defer os.RemoveAll(dir)
 	b.dir = dir
+	b.policies = filepath.Join(b.dir, "policies.yaml")
+	const policies = "extends: built-in\ndestinations: {default: {pace: {most: 60000/min}}, portal-held: {pace: {most: 6000/min}}}\n"
+	if err := os.WriteFile(b.policies, []byte(policies), 0o600); err != nil {
+		return fmt.Errorf("write the policies: %w", err)
+	}
 	fmt.Fprintf(out, "%s, %d CPUs, %s; %d rounds\n", runtime.GOARCH, runtime.NumCPU(), runtime.Version(), b.rounds)
 	if b.jobs > 0 {
 		if err := b.clients(ctx, out); err != nil {
+			return err
+		}
+	}
+	if b.held > 0 {
+		if err := b.heldClaims(ctx, out); err != nil {
 			return err
 		}
 	}
@@ -72,11 +84,6 @@ func (b *bench) clients(ctx context.Context, out io.Writer) error {
 	build := exec.CommandContext(ctx, "go", "build", "-o", b.bare, "retry-worker/bench/bare")
 	if text, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("build the bare loop: %w: %s", err, text)
-	}
-	b.policies = filepath.Join(b.dir, "policies.yaml")
-	const policies = "extends: built-in\ndestinations: {default: {pace: {most: 60000/min}}}\n"
-	if err := os.WriteFile(b.policies, []byte(policies), 0o600); err != nil {
-		return fmt.Errorf("write the policies: %w", err)
 	}
 	table(out, "CPU per job of the client alone, start-up excluded", "bare loop", "worker", "ratio (goal ≤ 5)")
 	var first time.Duration

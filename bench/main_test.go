@@ -16,7 +16,7 @@ func TestSmallest(t *testing.T) {
 	if text, err := exec.Command("go", "build", "-o", worker, "retry-worker/cmd/retry-worker").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, text)
 	}
-	b := bench{jobs: 500, rounds: 1, worker: worker, dir: dir, attempts: 600, span: 20 * time.Millisecond}
+	b := bench{jobs: 500, rounds: 1, worker: worker, dir: dir, attempts: 600, held: 50, span: 20 * time.Millisecond}
 	var out strings.Builder
 	if err := b.run(t.Context(), &out); err != nil {
 		t.Fatal(err)
@@ -25,6 +25,7 @@ func TestSmallest(t *testing.T) {
 		`\| transient errors only .* µs \|`, `\| realistic mix .* µs \|`, `\| submission-gate .* µs \|`, `\| one decision, the longest way \| \d+ ns`,
 		`\| memory, peak, .* MB \|`, `first answer, at worst \| \d+ ms \|`, `\| 200 \| \d+ \(`, `p99 .*\n.*\n\| SQLite \| \d+ \| [\d.]+ `,
 		`\| SQLite \| 600 \| \d+ \| [1-9]\d\d`, `\| CPU, the server's included \| \d+ .* µs`,
+		`\| memory above .* MB \|`, `\| released in a minute, .* \| \d+ \|`,
 		`\| a plan over all open ones \| [\d.]+ ms`, `\| a page of a frequent word \| [\d.]+ ms`,
 	} {
 		if !regexp.MustCompile(want).MatchString(out.String()) {

@@ -83,7 +83,7 @@ func (g *Gate) Due(now time.Time) (released []Release, givenUp []Held, probe boo
 // Hold adds a claim to the queue. Where it is closed at the deadline, the claim must go before that.
 func (g *Gate) Hold(h Held) {
 	if !h.Deadline.IsZero() {
-		h.Deadline = g.Settings.Calendar.LastSafe(h.Deadline)
+		h.SendBy = g.Settings.Calendar.LastSafe(h.Deadline)
 	}
 	g.Queue.Add(h)
 }

@@ -13,9 +13,10 @@ type Held struct {
 	Claim string
 	// Since is when it was held.
 	Since time.Time
-	// Deadline is the last instant at which the claim can be sent, by its own, and Limit by its policy's total limit; zero
-	// is none.
+	// Deadline is the claim's own, and Limit its policy's total limit; zero is none.
 	Deadline, Limit time.Time
+	// SendBy is the last instant by Deadline at which the destination is open; Queue.Add takes Deadline where it is zero.
+	SendBy time.Time
 	// RetriesLeft is how many failures more it can take.
 	RetriesLeft int64
 }
@@ -27,8 +28,8 @@ const timeToAct = time.Hour
 // giveUpAt returns when a person is told that the claim cannot be sent in time; zero is never.
 func (h *Held) giveUpAt() time.Time {
 	last := h.Limit
-	if !h.Deadline.IsZero() && (last.IsZero() || h.Deadline.Before(last)) {
-		last = h.Deadline
+	if !h.SendBy.IsZero() && (last.IsZero() || h.SendBy.Before(last)) {
+		last = h.SendBy
 	}
 	if last.IsZero() {
 		return last
@@ -42,14 +43,12 @@ type Queue struct {
 	since  time.Time // when the first was held of those that came one after another without the queue being empty
 	turn   order     // the nearest deadline first, then what waits longest
 	end    order     // what is given up first
-	age    order     // what waits longest
 }
 
 // waiting is a Held with its places in the orders.
 type waiting struct {
 	Held
-	giveUp time.Time
-	at     [orders]int
+	at [orders]int
 }
 
 // order is a heap of claims.
@@ -60,7 +59,7 @@ type order struct {
 }
 
 // orders are how many there are.
-const orders = 3
+const orders = 2
 
 func (o *order) Len() int           { return len(o.claims) }
 func (o *order) Less(i, j int) bool { return o.before(o.claims[i], o.claims[j]) < 0 }
@@ -82,15 +81,11 @@ func (o *order) Pop() any {
 }
 
 func byTurn(a, b *waiting) int {
-	return cmp.Or(earlier(a.Deadline, b.Deadline), a.Since.Compare(b.Since), cmp.Compare(a.Claim, b.Claim))
+	return cmp.Or(earlier(a.SendBy, b.SendBy), a.Since.Compare(b.Since), cmp.Compare(a.Claim, b.Claim))
 }
 
 func byEnd(a, b *waiting) int {
-	return cmp.Or(earlier(a.giveUp, b.giveUp), cmp.Compare(a.Claim, b.Claim))
-}
-
-func byAge(a, b *waiting) int {
-	return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Claim, b.Claim))
+	return cmp.Or(earlier(a.giveUpAt(), b.giveUpAt()), cmp.Compare(a.Claim, b.Claim))
 }
 
 // earlier compares instants of which a zero one never comes.
@@ -111,16 +106,18 @@ func (q *Queue) Add(h Held) {
 	q.Remove(h.Claim)
 	if q.claims == nil {
 		q.claims = make(map[string]*waiting)
-		q.turn, q.end, q.age = order{before: byTurn}, order{which: 1, before: byEnd}, order{which: 2, before: byAge}
+		q.turn, q.end = order{before: byTurn}, order{which: 1, before: byEnd}
 	}
 	if q.Len() == 0 || h.Since.Before(q.since) {
 		q.since = h.Since
 	}
-	w := &waiting{Held: h, giveUp: h.giveUpAt()}
+	if h.SendBy.IsZero() {
+		h.SendBy = h.Deadline
+	}
+	w := &waiting{Held: h}
 	q.claims[h.Claim] = w
 	heap.Push(&q.turn, w)
 	heap.Push(&q.end, w)
-	heap.Push(&q.age, w)
 }
 
 // Remove lets go of a claim, and reports whether it was held.
@@ -132,7 +129,6 @@ func (q *Queue) Remove(claim string) (Held, bool) {
 	delete(q.claims, claim)
 	heap.Remove(&q.turn, w.at[0])
 	heap.Remove(&q.end, w.at[1])
-	heap.Remove(&q.age, w.at[2])
 	return w.Held, true
 }
 
@@ -142,10 +138,16 @@ func (q *Queue) Len() int { return len(q.claims) }
 // First returns the claim whose turn it is; there must be one.
 func (q *Queue) First() Held { return q.turn.claims[0].Held }
 
-// Bounds returns since when the claim waits that waits longest, and the nearest deadline; zero for none.
+// Bounds returns since when the claim waits that waits longest, and the nearest deadline; zero for none. It looks at all.
 func (q *Queue) Bounds() (oldest, deadline time.Time) {
 	if q.Len() > 0 {
-		oldest, deadline = q.age.claims[0].Since, q.turn.claims[0].Deadline
+		first := q.turn.claims[0]
+		oldest, deadline = first.Since, first.SendBy
+	}
+	for _, w := range q.turn.claims {
+		if w.Since.Before(oldest) {
+			oldest = w.Since
+		}
 	}
 	return oldest, deadline
 }
@@ -174,7 +176,7 @@ func (q *Queue) GiveUpAt() time.Time {
 	if q.Len() == 0 {
 		return time.Time{}
 	}
-	return q.end.claims[0].giveUp
+	return q.end.claims[0].giveUpAt()
 }
 
 // Canary returns the claim to send ahead, empty if none waits: one that would be given up before the next canary, which
@@ -182,7 +184,7 @@ func (q *Queue) GiveUpAt() time.Time {
 // it is. It looks at all claims.
 func (q *Queue) Canary(now time.Time) string {
 	hopeless := func(w *waiting) int {
-		if !w.giveUp.IsZero() && w.giveUp.Before(now.Add(longestTest)) {
+		if at := w.giveUpAt(); !at.IsZero() && at.Before(now.Add(longestTest)) {
 			return 0
 		}
 		return 1

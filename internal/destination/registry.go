@@ -1,6 +1,9 @@
 package destination
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // mostUnconfigured destinations are told apart; more names than that are a mistake in a process.
 const mostUnconfigured = 1000
@@ -53,6 +56,9 @@ func (r *Registry) Configure(configured map[string]Settings, otherwise Settings,
 		}
 		if delete(r.used, name); !ok && name != Other {
 			r.used[name] = now
+		}
+		for _, w := range slices.Clone(g.Queue.turn.claims) { // until when they can be sent may be another
+			g.Hold(w.Held)
 		}
 	}
 }

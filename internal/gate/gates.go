@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unique"
 
 	"go.uber.org/zap"
 
@@ -108,14 +109,9 @@ type Gates struct {
 	turning sync.Mutex
 	term    *term
 
-	mu       sync.Mutex
-	registry *destination.Registry // nil until the journal was read
-	version  string                // of the catalogue that the registry is configured by
-	jobs     map[string]job        // that are held, by their claims in the queues
-	recorded map[string]int64      // versions of the destinations' States
-	// seen is the last record that was taken in; behind tells that there may be more in the store.
-	seen   int64
-	behind bool
+	mu     sync.Mutex
+	*known      // nil until the journal was read
+	behind bool // there may be records in the store that were not taken in
 	// looked is when the store was asked last, heard when it was asked last and told all, by this machine's clock.
 	looked, heard time.Time
 	share         share
@@ -124,10 +120,13 @@ type Gates struct {
 	leads, told bool
 }
 
-// job is a process that waits.
-type job struct {
-	journal.HeldJob
-	subject journal.Subject
+// known is what the journal has of destinations.
+type known struct {
+	registry *destination.Registry
+	version  string                     // of the catalogue that the registry is configured by
+	subjects map[string]journal.Subject // of those that are held, by their claims in the queues
+	recorded map[string]int64           // versions of the destinations' States
+	seen     int64                      // the last record that was taken in
 }
 
 // New prepares Gates; Run has them follow the journal, Lead act.
@@ -138,13 +137,18 @@ func New(o Options) *Gates {
 // claimOf returns the name of a job in the queues and in its destination's records, which must not say whose it is.
 func claimOf(jobKey int64) string { return strconv.FormatInt(jobKey, 10) }
 
+func jobOf(claim string) int64 {
+	key, _ := strconv.ParseInt(claim, 10, 64) // claimOf made it
+	return key
+}
+
 // Admit reports whether a claim may go at once, within this replica's share; deadline is its own, zero for none. The
 // others are held, and the leader releases them.
 func (g *Gates) Admit(name string, deadline time.Time) (ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := g.Clock.Now()
-	if g.registry == nil || !g.mayAdmit() || !deadline.IsZero() && !deadline.After(now) {
+	if g.known == nil || !g.mayAdmit() || !deadline.IsZero() && !deadline.After(now) {
 		return false
 	}
 	d := g.registry.Gate(name, now)
@@ -160,7 +164,7 @@ func (g *Gates) Admit(name string, deadline time.Time) (ok bool) {
 func (g *Gates) Expected(name string) time.Time {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.registry == nil {
+	if g.known == nil {
 		return time.Time{}
 	}
 	now := g.Clock.Now()
@@ -171,7 +175,7 @@ func (g *Gates) Expected(name string) time.Time {
 func (g *Gates) Recorded(records []journal.Happening) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.registry == nil || g.behind || records[0].Told().Number() != g.seen+1 { // another process has written, too
+	if g.known == nil || g.behind || records[0].Told().Number() != g.seen+1 { // another process has written, too
 		g.behind = true
 		g.nudge()
 		return
@@ -253,14 +257,14 @@ func (g *Gates) gate(s journal.Subject, e *journal.Entry) {
 	switch {
 	case err != nil:
 	case b.Action == journal.GateHeld:
-		g.hold(s, b.HeldJob)
+		g.hold(s, &b.HeldJob, g.Clock.Now())
 		if g.leads {
 			g.count(b.Destination).Held++
 		}
 	case b.Action == journal.GateAnswered:
 		g.answered(e)
 	default:
-		delete(g.jobs, claimOf(b.JobKey))
+		delete(g.subjects, claimOf(b.JobKey))
 		d := g.registry.Gate(b.Destination, g.Clock.Now())
 		d.Queue.Remove(claimOf(b.JobKey))
 		switch {
@@ -272,10 +276,10 @@ func (g *Gates) gate(s journal.Subject, e *journal.Entry) {
 	}
 }
 
-func (g *Gates) hold(s journal.Subject, h journal.HeldJob) {
-	g.jobs[claimOf(h.JobKey)] = job{h, s}
-	g.registry.Gate(h.Destination,
-		g.Clock.Now()).Hold(destination.Held{Claim: claimOf(h.JobKey), Since: h.Since, Deadline: h.Deadline,
+func (k *known) hold(s journal.Subject, h *journal.HeldJob, now time.Time) {
+	claim := claimOf(h.JobKey)
+	k.subjects[claim] = journal.Subject{Tenant: unique.Make(s.Tenant).Value(), Policy: unique.Make(s.Policy).Value(), ID: s.ID}
+	k.registry.Gate(h.Destination, now).Hold(destination.Held{Claim: claim, Since: h.Since, Deadline: h.Deadline,
 		Limit: h.Limit, RetriesLeft: h.MaxRetries - h.Retries})
 }
 
@@ -293,14 +297,13 @@ func (g *Gates) destination(name string, e *journal.Entry) {
 	if t := b.Traffic; t != nil && t.Replica != g.id {
 		d.Apply(destination.Admitted{Count: t.Admitted}, g.Clock.Now())
 	}
-	g.order(d, b.Command)
+	order(d, b.Command, g.Clock.Now())
 }
 
-func (g *Gates) order(d *destination.Gate, c *journal.DestinationCommand) {
+func order(d *destination.Gate, c *journal.DestinationCommand, now time.Time) {
 	if c == nil {
 		return
 	}
-	now := g.Clock.Now()
 	switch c.Verb {
 	case journal.HoldClaims:
 		d.Apply(destination.Hold{Until: c.Until}, now)
@@ -326,7 +329,7 @@ type Destination struct {
 
 // Claim is one that is held, as people see it.
 type Claim struct {
-	journal.HeldJob
+	destination.Held
 	Subject journal.Subject
 }
 
@@ -335,7 +338,7 @@ type Claim struct {
 func (g *Gates) Destinations() ([]Destination, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.registry == nil {
+	if g.known == nil {
 		return nil, journal.ErrUnavailable
 	}
 	for name := range g.Settings().Configured {
@@ -365,13 +368,13 @@ func (g *Gates) Destination(name string) (Destination, []Claim, error) {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.registry == nil {
+	if g.known == nil {
 		return Destination{}, nil, journal.ErrUnavailable
 	}
 	d := g.registry.Gate(name, g.Clock.Now())
 	var claims []Claim
 	for _, h := range d.Queue.Next(shown) {
-		claims = append(claims, Claim{g.jobs[h.Claim].HeldJob, g.jobs[h.Claim].subject})
+		claims = append(claims, Claim{h, g.subjects[h.Claim]})
 	}
 	return told(d), claims, nil
 }

@@ -93,7 +93,7 @@ func (g *Gates) leading(leads bool) {
 func (g *Gates) forget() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.registry, g.leads = nil, false
+	g.known, g.leads = nil, false
 }
 
 // report says once that nothing can be done, and why.
@@ -130,7 +130,7 @@ func (g *Gates) next(waits bool) time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	rest, now := time.Hour, g.Clock.Now()
-	if g.registry == nil || waits {
+	if g.known == nil || waits {
 		return longestRest / 4
 	}
 	g.registry.Each(func(d *destination.Gate) {
@@ -146,7 +146,7 @@ func (g *Gates) follow(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	g.mu.Lock()
-	open, seen, now := g.registry != nil, g.seen, time.Now()
+	open, now := g.known != nil, time.Now()
 	look := g.behind || now.Sub(g.looked) >= longestRest
 	if look {
 		g.behind, g.looked = false, now
@@ -162,11 +162,11 @@ func (g *Gates) follow(ctx context.Context) error {
 		}
 	}
 	for open {
-		page, err := g.Store.Records(ctx, journal.RecordFilter{}, seen, pageRecords)
+		page, err := g.Store.Records(ctx, journal.RecordFilter{}, g.takeAll(nil), pageRecords)
 		if err != nil {
 			return err
 		}
-		seen = g.takeAll(page)
+		g.takeAll(page)
 		open = len(page) == pageRecords
 	}
 	g.mu.Lock()
@@ -178,12 +178,9 @@ func (g *Gates) follow(ctx context.Context) error {
 // configure takes over the settings of the catalogue in force.
 func (g *Gates) configure() {
 	s := g.Settings()
-	if g.registry != nil && s.Version != g.version {
+	if g.known != nil && s.Version != g.version {
 		g.version = s.Version
 		g.registry.Configure(s.Configured, s.Otherwise, g.Clock.Now())
-		for _, j := range g.jobs { // until when they can be sent may be another
-			g.hold(j.subject, j.HeldJob)
-		}
 	}
 }
 
@@ -192,7 +189,7 @@ func (g *Gates) takeAll(page []journal.Record) int64 {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for i := range page {
-		if r := page[i]; g.registry != nil && r.Number() > g.seen {
+		if r := page[i]; g.known != nil && r.Number() > g.seen {
 			g.take(r)
 		}
 	}
@@ -201,30 +198,35 @@ func (g *Gates) takeAll(page []journal.Record) int64 {
 
 // read makes the gates of what the journal has.
 func (g *Gates) read(ctx context.Context) error {
-	head, states, err := g.Store.Held(ctx)
+	s, now := g.Settings(), g.Clock.Now()
+	k := &known{registry: destination.NewRegistry(s.Configured, s.Otherwise), version: s.Version,
+		subjects: map[string]journal.Subject{}, recorded: map[string]int64{}}
+	head, err := g.Store.Held(ctx, func(of *journal.KeyedState) {
+		for i := range of.State.Held {
+			k.hold(of.Subject, &of.State.Held[i], now)
+		}
+		if of.State.Destination != nil {
+			k.restore(of.Subject.ID, of.State.Destination, now)
+		}
+	})
 	if err != nil {
 		return err
 	}
+	k.seen = head.Record
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	s, now := g.Settings(), g.Clock.Now()
-	g.registry, g.version, g.seen = destination.NewRegistry(s.Configured, s.Otherwise), s.Version, head.Record
-	g.jobs, g.recorded = map[string]job{}, map[string]int64{}
-	for i := range states {
-		k := &states[i]
-		for _, h := range k.State.Held {
-			g.hold(k.Subject, h)
-		}
-		if known := k.State.Destination; known != nil {
-			d := g.registry.Gate(k.Subject.ID, now)
-			if known.Version > 0 {
-				g.recorded[d.Name] = known.Version
-				d.Take(known.State, now)
-			}
-			g.order(d, known.Command)
-		}
-	}
+	g.known = k
 	return nil
+}
+
+// restore takes over what was recorded of a destination.
+func (k *known) restore(name string, of *journal.DestinationState, now time.Time) {
+	d := k.registry.Gate(name, now)
+	if of.Version > 0 {
+		k.recorded[d.Name] = of.Version
+		d.Take(of.State, now)
+	}
+	order(d, of.Command, now)
 }
 
 // departure is a claim that goes, or is given up.
@@ -284,10 +286,10 @@ func (g *Gates) look() (steps []step) {
 		released, givenUp, probe := d.Due(now)
 		for i := range released {
 			r := &released[i]
-			s.add(g.jobs[r.Claim], now, journal.Departure{Kind: r.Kind, Reason: r.Reason(d.Name, g.Zone)})
+			s.add(g, &r.Held, now, journal.Departure{Kind: r.Kind, Reason: r.Reason(d.Name, g.Zone)})
 		}
 		for i := range givenUp {
-			s.add(g.jobs[givenUp[i].Claim], now, journal.Departure{GiveUp: whyGivenUp(&givenUp[i])})
+			s.add(g, &givenUp[i], now, journal.Departure{GiveUp: whyGivenUp(&givenUp[i])})
 		}
 		if probe {
 			s.probe = &d.Settings.Probe
@@ -306,9 +308,9 @@ func (g *Gates) look() (steps []step) {
 	return steps
 }
 
-func (s *step) add(j job, now time.Time, d journal.Departure) {
-	d.Subject, d.JobKey = j.subject, j.JobKey
-	s.departures = append(s.departures, departure{d, s.name, now.Sub(j.Since)})
+func (s *step) add(g *Gates, h *destination.Held, now time.Time, d journal.Departure) {
+	d.Subject, d.JobKey = g.subjects[h.Claim], jobOf(h.Claim)
+	s.departures = append(s.departures, departure{d, s.name, now.Sub(h.Since)})
 }
 
 // resend sends the canary again that was recorded and is still held: who recorded it ended before it could go.
@@ -318,13 +320,13 @@ func (g *Gates) resend(d *destination.Gate, s *step) {
 	}
 	if h, held := d.Queue.Remove(d.State.Canary.Claim); held {
 		r := destination.Release{Held: h, Kind: destination.Test, At: d.State.Canary.Sent, Outage: d.State.Outage}
-		s.add(g.jobs[h.Claim], g.Clock.Now(), journal.Departure{Kind: r.Kind, Reason: r.Reason(d.Name, g.Zone)})
+		s.add(g, &h, g.Clock.Now(), journal.Departure{Kind: r.Kind, Reason: r.Reason(d.Name, g.Zone)})
 	}
 }
 
 // whyGivenUp is which of the two passes first.
 func whyGivenUp(h *destination.Held) decision.Reason {
-	if h.Deadline.IsZero() || !h.Limit.IsZero() && h.Limit.Before(h.Deadline) {
+	if h.SendBy.IsZero() || !h.Limit.IsZero() && h.Limit.Before(h.SendBy) {
 		return decision.ReasonTimeLimit
 	}
 	return decision.ReasonDeadline
@@ -374,7 +376,7 @@ func (g *Gates) probe(ctx context.Context, name string, p *destination.Probe) {
 	ok := g.Probe(ctx, p.URL, p.Expect)
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.registry != nil && g.leads {
+	if g.known != nil && g.leads {
 		g.registry.Gate(name, g.Clock.Now()).Apply(destination.Probed{OK: ok}, g.Clock.Now())
 		g.nudge()
 	}
@@ -428,7 +430,7 @@ func (g *Gates) answer(ctx context.Context, m *journal.Message, first bool) bool
 	if action == worker.Superseded && first && a.Kind == destination.Test { // its process has ended: it never went
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		if g.registry != nil {
+		if g.known != nil {
 			g.registry.Gate(a.Destination, g.Clock.Now()).Apply(destination.Lost{Claim: claimOf(a.JobKey)}, g.Clock.Now())
 		}
 	}

@@ -36,9 +36,9 @@ type Reader interface {
 
 // Holding reads what is held at gates. Its errors hold a *StoreError. Every method is safe for concurrent use.
 type Holding interface {
-	// Held returns the ledger's head, and the states of all destinations and of all subjects that are held, as they are
-	// then.
-	Held(ctx context.Context) (Head, []KeyedState, error)
+	// Held calls take for the states of all destinations and of all subjects that are held, and returns the ledger's head
+	// as of then. Where it fails, it may have called take for some.
+	Held(ctx context.Context, take func(*KeyedState)) (Head, error)
 }
 
 // Archive reads the audit's records and the ledger that vouches for them, beside whoever writes. Its errors hold

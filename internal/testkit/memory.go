@@ -267,19 +267,18 @@ func (m *Memory) PendingRetries(ctx context.Context, policy string, after *journ
 }
 
 // Held implements journal.Holding.
-func (m *Memory) Held(ctx context.Context) (journal.Head, []journal.KeyedState, error) {
+func (m *Memory) Held(ctx context.Context, take func(*journal.KeyedState)) (journal.Head, error) {
 	if err := m.readable(ctx); err != nil {
-		return journal.Head{}, nil, err
+		return journal.Head{}, err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var all []journal.KeyedState
 	for _, key := range slices.Sorted(maps.Keys(m.subjects)) {
 		if s := m.subjects[key]; s.State.Destination != nil || len(s.State.Held) > 0 {
-			all = append(all, *s)
+			take(s)
 		}
 	}
-	return m.head, all, nil
+	return m.head, nil
 }
 
 func byTime(a, b journal.PendingRetry) int {

@@ -126,24 +126,25 @@ func (r *Reader) PendingRetries(
 }
 
 // Held implements journal.Holding.
-func (r *Reader) Held(ctx context.Context) (head journal.Head, states []journal.KeyedState, err error) {
+func (r *Reader) Held(ctx context.Context, take func(*journal.KeyedState)) (head journal.Head, err error) {
 	const query = "SELECT key, tenant, policy, id, body FROM subjects WHERE destination <> '' ORDER BY key"
 	err = r.read(ctx, "read what is held", func(s *snapshot) error {
 		if head, err = s.head(""); err != nil {
 			return err
 		}
-		states, err = collect(s, query, nil, func(scan scanner, k *journal.KeyedState) error {
+		return s.each(query, func(scan scanner) (err error) {
+			var k journal.KeyedState
 			var state string
 			if err := scan(&k.Key, &k.Subject.Tenant, &k.Subject.Policy, &k.Subject.ID, &state); err != nil {
 				return err
 			}
-			var err error
-			k.State, err = readState(state)
+			if k.State, err = readState(state); err == nil {
+				take(&k)
+			}
 			return err
 		})
-		return err
 	})
-	return head, states, err
+	return head, err
 }
 
 // Head implements journal.Archive.

@@ -243,8 +243,12 @@ func (o *oracle) comparePending(ctx context.Context, r *rapid.T) {
 
 // compareHeld holds what is held against the oracle's.
 func (o *oracle) compareHeld(ctx context.Context, r *rapid.T) {
-	_, want, _ := o.memory.Held(ctx)
-	_, got, err := o.store.Held(ctx)
+	var want, got []journal.KeyedState
+	into := func(all *[]journal.KeyedState) func(*journal.KeyedState) {
+		return func(k *journal.KeyedState) { *all = append(*all, *k) }
+	}
+	_, _ = o.memory.Held(ctx, into(&want))
+	_, err := o.store.Held(ctx, into(&got))
 	same(r, "what is held", got, want, err)
 }
 

@@ -1,0 +1,199 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"retry-worker/internal/catalogue"
+	"retry-worker/internal/decision"
+	"retry-worker/internal/journal"
+	"retry-worker/internal/store"
+)
+
+const (
+	heldPortal = "portal-held" // takes heldPace claims a minute
+	heldPace   = 6000
+)
+
+// heldClaims measures what it costs that b.held claims wait: the memory of a worker above that of one that holds none,
+// how long the console's pages take, and how many go in a minute when they may.
+func (b *bench) heldClaims(ctx context.Context, out io.Writer) error {
+	few, many := b.freshDatabase(), b.freshDatabase()
+	for database, n := range map[string]int{few: 1, many: b.held} {
+		if err := hold(ctx, "sqlite:"+database, n); err != nil {
+			return fmt.Errorf("hold %d claims: %w", n, err)
+		}
+	}
+	var without, with, perMinute float64
+	var page time.Duration
+	if err := b.whileHeld(ctx, few, 1, func(w *heldWorker) (err error) {
+		without, err = w.memory()
+		return err
+	}); err != nil {
+		return err
+	}
+	if err := b.whileHeld(ctx, many, b.held, func(w *heldWorker) (err error) {
+		if page, err = w.pages(ctx); err == nil {
+			if with, err = w.memory(); err == nil {
+				perMinute, err = w.released(ctx, 10*b.span)
+			}
+		}
+		return err
+	}); err != nil {
+		return err
+	}
+	table(out, fmt.Sprintf("%d claims held", b.held), "measured", "goal")
+	row(out, "memory above that of a worker that holds one", fmt.Sprintf("%.1f MB", with-without), "≤ 60 MB")
+	row(out, "a page of the console, p95", fmt.Sprintf("%.1f ms", page.Seconds()*1000), "< 100 ms")
+	row(out, "released in a minute, at a pace of "+strconv.Itoa(heldPace), fmt.Sprintf("%.0f", perMinute), strconv.Itoa(heldPace))
+	return nil
+}
+
+// hold makes a journal in which so many claims wait for a destination that a person holds.
+func hold(ctx context.Context, url string, n int) error {
+	opened, err := store.Open(ctx, url)
+	if err != nil {
+		return err
+	}
+	defer opened.Close()
+	j := journal.New(opened, time.Now, nil, journal.NoHooks())
+	stop, cancel := context.WithCancel(ctx)
+	var running errgroup.Group
+	running.Go(func() error { j.Run(stop, ctx); return nil })
+	order := journal.DestinationCommand{Verb: journal.HoldClaims, Until: time.Now().Add(time.Hour), Reason: "bench", By: "bench"}
+	err = j.RecordDestination(ctx, heldPortal, journal.DestinationBody{Command: &order})
+	policy, now := catalogue.Default().Policies[decision.DefaultPolicy], time.Now()
+	callers, inCall := errgroup.WithContext(ctx)
+	callers.SetLimit(usualCallers)
+	for key := int64(1); key <= int64(n) && err == nil; key++ {
+		callers.Go(func() error {
+			return j.Hold(inCall, &journal.Arrival{
+				Subject: journal.Subject{Tenant: "<default>", Policy: policy.Name, ID: "CLM-BENCH-" + strconv.FormatInt(key, 10)},
+				JobKey:  key, ProcessInstanceKey: key, ElementInstanceKey: key, Destination: heldPortal,
+				Deadline: now.Add(24*time.Hour + time.Duration(key)*time.Second), Policy: policy,
+			})
+		})
+	}
+	if waited := callers.Wait(); err == nil {
+		err = waited
+	}
+	cancel()
+	_ = running.Wait()
+	return err
+}
+
+// heldWorker is a worker whose claims wait.
+type heldWorker struct {
+	cmd     *exec.Cmd
+	gateway *gateway
+	address string
+}
+
+// whileHeld has a worker work on that journal until f ends, from when it knows of so many claims.
+func (b *bench) whileHeld(ctx context.Context, database string, held int, f func(*heldWorker) error) error {
+	w := &heldWorker{gateway: &gateway{}}
+	engine, stop, err := w.gateway.serve()
+	if err != nil {
+		return err
+	}
+	defer stop()
+	for key := range int64(held) {
+		w.gateway.held[key+1] = true
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return fmt.Errorf("look for a port for the console: %w", err)
+	}
+	w.address = l.Addr().String()
+	_ = l.Close()
+	w.cmd = b.workerCommand(engine)
+	w.cmd.Env = append(w.cmd.Env, "RETRY_WORKER_HTTP_ADDR="+w.address, "RETRY_WORKER_DATABASE_URL=sqlite:"+database)
+	if err := w.cmd.Start(); err != nil {
+		return fmt.Errorf("start %s: %w", w.cmd.Path, err)
+	}
+	defer func() { // a bench that fails leaves no process
+		_ = w.cmd.Process.Signal(syscall.SIGTERM)
+		_ = w.cmd.Wait()
+	}()
+	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		var d struct{ Held int }
+		if text, err := w.get(ctx, "/api/v1/destinations/"+heldPortal); err == nil && json.Unmarshal(text, &d) == nil && d.Held == held {
+			return f(w)
+		}
+		if time.Now().After(end) || ctx.Err() != nil {
+			return fmt.Errorf("%s holds %d claims after a minute, expected %d", w.cmd.Path, d.Held, held)
+		}
+	}
+}
+
+func (w *heldWorker) get(ctx context.Context, path string) ([]byte, error) {
+	return w.ask(ctx, http.MethodGet, path, "")
+}
+
+func (w *heldWorker) ask(ctx context.Context, method, path, body string) ([]byte, error) {
+	r, err := http.NewRequestWithContext(ctx, method, "http://"+w.address+path, strings.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set("Content-Type", "application/json")
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err == nil && answer.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s %s: %s: %s", method, path, answer.Status, text)
+	}
+	return text, err
+}
+
+// memory is what the process uses, in MB.
+func (w *heldWorker) memory() (float64, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", w.cmd.Process.Pid))
+	if err != nil {
+		return 0, err
+	}
+	pages, err := strconv.Atoi(strings.Fields(string(text))[1])
+	return float64(pages*os.Getpagesize()) / (1 << 20), err
+}
+
+// pages is how long the console's take, but for the longest twentieth.
+func (w *heldWorker) pages(ctx context.Context) (time.Duration, error) {
+	var took []time.Duration
+	for range 40 {
+		for _, path := range []string{"/", "/destinations", "/destinations/" + heldPortal, "/api/v1/destinations"} {
+			began := time.Now()
+			if _, err := w.get(ctx, path); err != nil {
+				return 0, err
+			}
+			took = append(took, time.Since(began))
+		}
+	}
+	slices.Sort(took)
+	return took[len(took)*95/100], nil
+}
+
+// released is how many claims go in a minute, from when a person says that they may.
+func (w *heldWorker) released(ctx context.Context, within time.Duration) (float64, error) {
+	order := fmt.Sprintf(`{"perMinute":%d,"reason":"bench"}`, heldPace)
+	if _, err := w.ask(ctx, http.MethodPost, "/api/v1/destinations/"+heldPortal+"/release", order); err != nil {
+		return 0, err
+	}
+	before, began := w.gateway.answered(), time.Now()
+	time.Sleep(within)
+	return float64(w.gateway.answered()-before) / time.Since(began).Minutes(), nil
+}

@@ -99,7 +99,8 @@ func (c *cli) inspect(ctx context.Context, i *inspection) {
 	}
 	inspectConsole(ctx, i, &settings, time.Now())
 	inspectTeams(ctx, i, settings)
-	options := app.EngineOptions(settings.Engine, version)
+	options := settings.Engine
+	options.UserAgent = zeebe.UserAgent(version)
 	if !i.step(ctx, "address", true, func(ctx context.Context) (string, error) {
 		return options.Address + " takes connections", zeebe.CheckAddress(ctx, options)
 	}) || !i.step(ctx, "tls", true, func(ctx context.Context) (string, error) {

@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
 
-	"retry-worker/internal/app"
 	"retry-worker/internal/config"
 	"retry-worker/internal/demo"
 	"retry-worker/internal/zeebe"
@@ -49,11 +48,11 @@ func (c *cli) demo(ctx context.Context, f demoFlags) error {
 	if err != nil {
 		return err
 	}
-	engine, _, err := config.LoadEngine()
+	options, _, err := config.LoadEngine()
 	if err != nil {
 		return &usageError{err}
 	}
-	options := app.EngineOptions(engine, version)
+	options.UserAgent = zeebe.UserAgent(version)
 	options.PlainErrors = true // as a hospital's own worker throws them
 	client, err := zeebe.Dial(options, zap.NewNop())
 	if err != nil {

@@ -11,7 +11,6 @@ import (
 	"go.uber.org/zap"
 
 	"retry-worker/bpmn"
-	"retry-worker/internal/app"
 	"retry-worker/internal/config"
 	"retry-worker/internal/zeebe"
 )
@@ -24,7 +23,8 @@ func dial() (*zeebe.Client, []string, error) {
 	if err != nil {
 		return nil, nil, &usageError{err}
 	}
-	client, err := zeebe.Dial(app.EngineOptions(engine, version), zap.NewNop())
+	engine.UserAgent = zeebe.UserAgent(version)
+	client, err := zeebe.Dial(engine, zap.NewNop())
 	return client, tenants, err
 }
 

@@ -68,7 +68,7 @@ type trialResult struct {
 }
 
 func (c *cli) notifyTest(ctx context.Context, f notifyFlags) error {
-	settings, _, err := config.LoadNotify()
+	settings, err := config.LoadNotify()
 	if err != nil {
 		return &usageError{err}
 	}

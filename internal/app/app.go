@@ -271,18 +271,3 @@ func (a *App) close() error {
 	}
 	return all
 }
-
-// EngineOptions are the settings as the engine's adapter takes them.
-func EngineOptions(e config.Engine, version string) zeebe.Options {
-	o := zeebe.Options{
-		Address: e.Address, Plaintext: e.Plaintext, CACertificatePath: e.CACertificatePath,
-		OverrideAuthority: e.OverrideAuthority, KeepAlive: e.KeepAlive, UserAgent: "retry-worker/" + version,
-	}
-	if e.OAuth != nil {
-		o.OAuth = &zeebe.OAuth{
-			ClientID: e.OAuth.ClientID, ClientSecret: e.OAuth.ClientSecret, Audience: e.OAuth.Audience,
-			Scope: e.OAuth.Scope, URL: e.OAuth.URL, RequestTimeout: e.OAuth.RequestTimeout,
-		}
-	}
-	return o
-}

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"retry-worker/internal/app"
-	"retry-worker/internal/config"
 	"retry-worker/internal/testkit/gateway"
 	"retry-worker/internal/testkit/wait"
+	"retry-worker/internal/zeebe"
 )
 
 const notSeen = "the engine has not been seen yet; `retry-worker check` says why\n"
@@ -135,7 +135,7 @@ func TestTLSAndToken(t *testing.T) {
 	g.RequireToken(idp.Accepts)
 	s := settings(t, g.Addr())
 	s.Engine.Plaintext, s.Engine.CACertificatePath = false, g.CAFile()
-	s.Engine.OAuth = &config.OAuth{
+	s.Engine.OAuth = &zeebe.OAuth{
 		ClientID: "worker", ClientSecret: "canary-secret", Audience: "zeebe-api", URL: idp.URL(), RequestTimeout: 5 * time.Second,
 	}
 	r := serve(t, s)
@@ -147,25 +147,5 @@ func TestTLSAndToken(t *testing.T) {
 	r.returned(t, 5*time.Second)
 	if strings.Contains(logged.String(), "canary-secret") || strings.Contains(logged.String(), "token-1") {
 		t.Errorf("the secret or the token stands in the log:\n%s", logged)
-	}
-}
-
-func TestEngineOptions(t *testing.T) {
-	e := config.Engine{
-		Address: "gateway:1", Plaintext: true, CACertificatePath: "a.pem", OverrideAuthority: "b", KeepAlive: time.Minute,
-		OAuth: &config.OAuth{ClientID: "c", ClientSecret: "d", Audience: "e", Scope: "f", URL: "g", RequestTimeout: time.Second},
-	}
-	o := app.EngineOptions(e, "v1")
-	if o.Address != "gateway:1" || !o.Plaintext || o.CACertificatePath != "a.pem" || o.OverrideAuthority != "b" ||
-		o.KeepAlive != time.Minute || o.UserAgent != "retry-worker/v1" || o.PlainErrors {
-		t.Errorf("got %+v", o)
-	}
-	if a := o.OAuth; a == nil || a.ClientID != "c" || a.ClientSecret != "d" || a.Audience != "e" || a.Scope != "f" ||
-		a.URL != "g" || a.RequestTimeout != time.Second {
-		t.Errorf("got OAuth %+v", o.OAuth)
-	}
-	e.OAuth = nil
-	if o := app.EngineOptions(e, "v1"); o.OAuth != nil {
-		t.Errorf("got OAuth %+v, want none", o.OAuth)
 	}
 }

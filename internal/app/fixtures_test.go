@@ -23,6 +23,7 @@ import (
 	"retry-worker/internal/config"
 	"retry-worker/internal/metrics"
 	"retry-worker/internal/testkit/wait"
+	"retry-worker/internal/zeebe"
 )
 
 // Loggers are made before any gRPC connection: each takes over gRPC's, of which there is one per process.
@@ -89,7 +90,7 @@ func settings(t *testing.T, address string) config.Settings {
 	return config.Settings{
 		OpsAddr: "127.0.0.1:0", HTTPAddr: "127.0.0.1:0", Retention: 24 * time.Hour, DatabaseURL: "sqlite:" + filepath.Join(t.TempDir(), "journal.db"), MaxJobsActive: 10, JobTimeout: 5 * time.Second, Concurrency: 4,
 		WorkerName: "worker under test", ShutdownTimeout: 20 * time.Second,
-		Engine: config.Engine{Address: address, Plaintext: true, KeepAlive: 45 * time.Second},
+		Engine: zeebe.Options{Address: address, Plaintext: true, KeepAlive: 45 * time.Second},
 	}
 }
 

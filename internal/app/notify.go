@@ -114,10 +114,7 @@ func Mailer(s config.Notify) *notify.Mailer {
 	if s.SMTP == nil {
 		return nil
 	}
-	return notify.NewMailer(notify.MailServer{
-		Host: s.SMTP.Host, Port: s.SMTP.Port, Encryption: notify.Encryption(s.SMTP.Encryption), User: s.SMTP.User,
-		PasswordFile: s.SMTP.PasswordFile, CAFile: s.SMTP.CAFile, From: s.SMTP.From,
-	}, console.Portuguese, zoneOf(s))
+	return notify.NewMailer(*s.SMTP, console.Portuguese, zoneOf(s))
 }
 
 // Poster of the settings.
@@ -126,5 +123,5 @@ func Poster(s config.Notify, version string) *notify.Poster {
 }
 
 func webClient(s config.Notify, version string) *http.Client {
-	return webclient.New(webclient.Allowed{Networks: s.WebhookNetworks, Hosts: s.WebhookHosts}, version)
+	return webclient.New(s.Webhooks, version)
 }

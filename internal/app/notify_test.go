@@ -50,7 +50,7 @@ func TestATeamIsTold(t *testing.T) {
 	file := newPoliciesFile(t, edited(t, "\n  faturamento:\n", told+"    email: [f@hospital.example]\n"))
 	g := gateway.New(t, gateway.Options{})
 	s := settings(t, g.Addr())
-	s.PoliciesFile, s.Notify.WebhookNetworks, s.Notify.Interval = string(file), []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, time.Second
+	s.PoliciesFile, s.Notify.Webhooks.Networks, s.Notify.Interval = string(file), []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, time.Second
 	r := serve(t, s)
 	isTold := func(words ...string) {
 		t.Helper()

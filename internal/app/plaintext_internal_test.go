@@ -5,12 +5,13 @@ import (
 	"testing"
 
 	"retry-worker/internal/config"
+	"retry-worker/internal/zeebe"
 )
 
 func TestUnencrypted(t *testing.T) {
 	t.Setenv("PGSSLMODE", "")
 	oauth := func(url string) config.Settings {
-		return config.Settings{HTTPAddr: "127.0.0.1:0", Engine: config.Engine{OAuth: &config.OAuth{ClientID: "worker", ClientSecret: "canary", URL: url}}}
+		return config.Settings{HTTPAddr: "127.0.0.1:0", Engine: zeebe.Options{OAuth: &zeebe.OAuth{ClientID: "worker", ClientSecret: "canary", URL: url}}}
 	}
 	at := func(database, events string) config.Settings {
 		return config.Settings{HTTPAddr: "localhost:8095", DatabaseURL: database, EventsURL: events}

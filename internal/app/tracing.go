@@ -39,7 +39,8 @@ func (a *App) tracer() trace.Tracer {
 }
 
 func (a *App) engineOptions(version string) zeebe.Options {
-	o := EngineOptions(a.settings.Engine, version)
+	o := a.settings.Engine
+	o.UserAgent = zeebe.UserAgent(version)
 	if a.tracing != nil {
 		o.Trace = a.tracing.DialOption()
 	}

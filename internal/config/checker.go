@@ -3,10 +3,7 @@ package config
 import (
 	"cmp"
 	"crypto/x509"
-	"errors"
 	"fmt"
-	"io/fs"
-	"maps"
 	"math"
 	"net"
 	"net/netip"
@@ -22,6 +19,7 @@ import (
 
 	"retry-worker/internal/access"
 	"retry-worker/internal/slip"
+	"retry-worker/internal/zeebe"
 )
 
 // What Kubernetes injects for a Service named retry-worker, or retry-worker-and-more.
@@ -216,14 +214,11 @@ func (c *checker) retention(name, value string) time.Duration {
 	return time.Duration(n) * unit[parts[2]]
 }
 
-func (c *checker) engine() Engine {
+func (c *checker) engine() zeebe.Options {
 	var z zeebeEnv
-	if err := load(zeebePrefix, &z); err != nil {
-		c.problems = append(c.problems, err.Error())
-		return Engine{}
-	}
+	c.load(zeebePrefix, &z)
 	z.ClientSecret = c.secret("ZEEBE_CLIENT_SECRET", z.ClientSecret, "", z.ClientSecretFile)
-	e := Engine{
+	e := zeebe.Options{
 		Address:           c.gateway(z),
 		Plaintext:         c.truth("ZEEBE_INSECURE_CONNECTION", z.InsecureConnection),
 		CACertificatePath: z.CACertificatePath,
@@ -240,11 +235,8 @@ func (c *checker) certificates(name, path string) {
 		return
 	}
 	pem, err := os.ReadFile(path)
-	if failed, ok := errors.AsType[*fs.PathError](err); ok {
-		err = failed.Err // without the path, which stands in the line already
-	}
 	if err != nil {
-		c.add(name, strconv.Quote(path), "a readable PEM file ("+err.Error()+")")
+		c.add(name, strconv.Quote(path), "a readable PEM file ("+withoutPath(err).Error()+")")
 	} else if !x509.NewCertPool().AppendCertsFromPEM(pem) {
 		c.add(name, strconv.Quote(path), "a PEM file that holds a certificate")
 	}
@@ -268,7 +260,7 @@ func (c *checker) gateway(z zeebeEnv) string {
 }
 
 // oauth is nil where no client is configured; what is configured for one is checked all the same.
-func (c *checker) oauth(z zeebeEnv, gateway string) *OAuth {
+func (c *checker) oauth(z zeebeEnv, gateway string) *zeebe.OAuth {
 	c.url("ZEEBE_AUTHORIZATION_SERVER_URL", z.AuthorizationServerURL, "https://… or http://…", "https", "http")
 	// It stands in logs and in what `check` prints.
 	if u, err := url.Parse(z.AuthorizationServerURL); err == nil && u.User != nil {
@@ -285,7 +277,7 @@ func (c *checker) oauth(z zeebeEnv, gateway string) *OAuth {
 	if z.ClientSecret == "" && z.ClientSecretFile == "" { // what is wrong with the file is said already
 		c.add("ZEEBE_CLIENT_SECRET", "missing", "the secret that belongs to ZEEBE_CLIENT_ID")
 	}
-	o := &OAuth{
+	o := &zeebe.OAuth{
 		ClientID: z.ClientID, ClientSecret: z.ClientSecret, Audience: z.TokenAudience, Scope: z.TokenScope,
 		URL: z.AuthorizationServerURL, RequestTimeout: timeout,
 	}
@@ -295,11 +287,11 @@ func (c *checker) oauth(z zeebeEnv, gateway string) *OAuth {
 	return o
 }
 
-// suggestion names the known setting that an unknown name most likely means.
-func suggestion(name string, known map[string]bool) string {
+// suggestion names the setting, of the known ones in their order, that an unknown name most likely means.
+func suggestion(name string, known []string) string {
 	plain := strings.ReplaceAll(name, "_", "")
 	nearest, best := "", len(name)/8 // more slips than this are another name
-	for _, candidate := range slices.Sorted(maps.Keys(known)) {
+	for _, candidate := range known {
 		if strings.HasPrefix(candidate, name) || strings.HasPrefix(name, candidate) {
 			return didYouMean(candidate)
 		}

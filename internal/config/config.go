@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"retry-worker/internal/access"
+	"retry-worker/internal/zeebe"
 )
 
 // Settings of one process, validated.
@@ -38,24 +39,8 @@ type Settings struct {
 	Proxies         []netip.Prefix // before console and API
 	Profiles        bool           // served at OpsAddr
 	TraceProtocol   string         // by which traces are sent (tracing.Open); empty: none are
-	Engine          Engine
+	Engine          zeebe.Options
 	Notify          Notify
-}
-
-// Engine is how to reach the Zeebe gateway.
-type Engine struct {
-	Address           string // host:port
-	Plaintext         bool
-	CACertificatePath string
-	OverrideAuthority string
-	KeepAlive         time.Duration
-	OAuth             *OAuth // nil: no token
-}
-
-// OAuth is the client-credentials grant for the gateway's token.
-type OAuth struct {
-	ClientID, ClientSecret, Audience, Scope, URL string
-	RequestTimeout                               time.Duration
 }
 
 // Problems is everything that is wrong with the environment, a line each.
@@ -65,87 +50,69 @@ func (p Problems) Error() string { return strings.Join(p, "\n") }
 
 // Load reads and checks the whole environment. Its error is Problems.
 func Load() (Settings, error) {
+	return read(func(c *checker, w *workerEnv) Settings {
+		s := Settings{
+			HTTPAddr:        c.consoleAddress("RETRY_WORKER_HTTP_ADDR", w.HTTPAddr, w.AuthTokensFile+w.OidcIssuer),
+			DatabaseURL:     c.journal(w),
+			PoliciesFile:    w.PoliciesFile,
+			AuthTokensFile:  w.AuthTokensFile,
+			EventsURL:       c.secret("RETRY_WORKER_EVENTS_URL", w.EventsURL, "", w.EventsURLFile),
+			Retention:       c.retention("RETRY_WORKER_RETENTION", w.Retention),
+			OpsAddr:         c.address("RETRY_WORKER_OPS_ADDR", w.OpsAddr, "127.0.0.1:9095"),
+			MaxJobsActive:   c.whole("RETRY_WORKER_MAX_JOBS_ACTIVE", w.MaxJobsActive, 1, 10_000),
+			JobTimeout:      c.duration("RETRY_WORKER_JOB_TIMEOUT", w.JobTimeout, time.Second, time.Hour),
+			Concurrency:     c.whole("RETRY_WORKER_CONCURRENCY", w.Concurrency, 1, 10_000),
+			TenantIDs:       c.list("RETRY_WORKER_TENANT_IDS", w.TenantIds),
+			WorkerName:      cmp.Or(w.WorkerName, defaultWorkerName()),
+			ShutdownTimeout: c.duration("RETRY_WORKER_SHUTDOWN_TIMEOUT", w.ShutdownTimeout, time.Second, time.Hour),
+			LogLevel:        c.level("RETRY_WORKER_LOG_LEVEL", w.LogLevel),
+			LogFormat:       c.oneOf("RETRY_WORKER_LOG_FORMAT", w.LogFormat, "json", "console"),
+			Profiles:        c.truth("RETRY_WORKER_PPROF", w.Pprof),
+			Provider:        c.provider(w),
+			Proxies:         c.networks("RETRY_WORKER_PROXIES", w.Proxies),
+			TraceProtocol:   c.tracing(),
+			Engine:          c.engine(),
+			Notify:          c.notify(w),
+		}
+		if s.EventsURL != "" {
+			c.url("RETRY_WORKER_EVENTS_URL", s.EventsURL, "nats://…", "nats", "tls")
+		}
+		s.TLSCertFile, s.TLSKeyFile = c.certificate(w)
+		c.unknown(os.Environ())
+		return s
+	})
+}
+
+// read returns what part makes of the environment. Its error is Problems.
+func read[T any](part func(c *checker, w *workerEnv) T) (T, error) {
+	var c checker
 	var w workerEnv
-	c := checker{}
-	if err := load(workerPrefix, &w); err != nil {
-		return Settings{}, Problems{err.Error()}
-	}
-	s := Settings{
-		HTTPAddr:        c.consoleAddress("RETRY_WORKER_HTTP_ADDR", w.HTTPAddr, w.AuthTokensFile+w.OidcIssuer),
-		DatabaseURL:     c.journal(&w),
-		PoliciesFile:    w.PoliciesFile,
-		AuthTokensFile:  w.AuthTokensFile,
-		EventsURL:       c.secret("RETRY_WORKER_EVENTS_URL", w.EventsURL, "", w.EventsURLFile),
-		Retention:       c.retention("RETRY_WORKER_RETENTION", w.Retention),
-		OpsAddr:         c.address("RETRY_WORKER_OPS_ADDR", w.OpsAddr, "127.0.0.1:9095"),
-		MaxJobsActive:   c.whole("RETRY_WORKER_MAX_JOBS_ACTIVE", w.MaxJobsActive, 1, 10_000),
-		JobTimeout:      c.duration("RETRY_WORKER_JOB_TIMEOUT", w.JobTimeout, time.Second, time.Hour),
-		Concurrency:     c.whole("RETRY_WORKER_CONCURRENCY", w.Concurrency, 1, 10_000),
-		TenantIDs:       c.list("RETRY_WORKER_TENANT_IDS", w.TenantIds),
-		WorkerName:      cmp.Or(w.WorkerName, defaultWorkerName()),
-		ShutdownTimeout: c.duration("RETRY_WORKER_SHUTDOWN_TIMEOUT", w.ShutdownTimeout, time.Second, time.Hour),
-		LogLevel:        c.level("RETRY_WORKER_LOG_LEVEL", w.LogLevel),
-		LogFormat:       c.oneOf("RETRY_WORKER_LOG_FORMAT", w.LogFormat, "json", "console"),
-	}
-	if s.EventsURL != "" {
-		c.url("RETRY_WORKER_EVENTS_URL", s.EventsURL, "nats://…", "nats", "tls")
-	}
-	s.Profiles = c.truth("RETRY_WORKER_PPROF", w.Pprof)
-	s.Provider = c.provider(&w)
-	s.TLSCertFile, s.TLSKeyFile = c.certificate(&w)
-	s.Proxies = c.networks("RETRY_WORKER_PROXIES", w.Proxies)
-	s.TraceProtocol = c.tracing()
-	s.Engine = c.engine()
-	s.Notify = c.notify(&w)
-	c.unknown(os.Environ())
+	c.load(workerPrefix, &w)
+	v := part(&c, &w)
 	if len(c.problems) > 0 {
-		return Settings{}, c.problems
+		return *new(T), c.problems
 	}
-	return s, nil
+	return v, nil
 }
 
 // LoadEngine reads and checks only what the commands that speak to the engine need.
-func LoadEngine() (Engine, []string, error) {
-	var w workerEnv
-	c := checker{}
-	if err := load(workerPrefix, &w); err != nil {
-		return Engine{}, nil, Problems{err.Error()}
-	}
-	tenants := c.list("RETRY_WORKER_TENANT_IDS", w.TenantIds)
-	engine := c.engine()
-	if len(c.problems) > 0 {
-		return Engine{}, nil, c.problems
-	}
-	return engine, tenants, nil
+func LoadEngine() (engine zeebe.Options, tenants []string, err error) {
+	engine, err = read(func(c *checker, w *workerEnv) zeebe.Options {
+		tenants = c.list("RETRY_WORKER_TENANT_IDS", w.TenantIds)
+		return c.engine()
+	})
+	return engine, tenants, err
 }
 
-// OpsAddr is the address of /readyz, for the health check.
+// OpsAddr returns the address of /readyz, for the health check.
 func OpsAddr() (string, error) {
-	var w workerEnv
-	c := checker{}
-	if err := load(workerPrefix, &w); err != nil {
-		return "", Problems{err.Error()}
-	}
-	addr := c.address("RETRY_WORKER_OPS_ADDR", w.OpsAddr, "127.0.0.1:9095")
-	if len(c.problems) > 0 {
-		return "", c.problems
-	}
-	return addr, nil
+	return read(func(c *checker, w *workerEnv) string {
+		return c.address("RETRY_WORKER_OPS_ADDR", w.OpsAddr, "127.0.0.1:9095")
+	})
 }
 
-// DatabaseURL is where the journal is, for the commands that read it.
-func DatabaseURL() (string, error) {
-	var w workerEnv
-	c := checker{}
-	if err := load(workerPrefix, &w); err != nil {
-		return "", Problems{err.Error()}
-	}
-	url := c.journal(&w)
-	if len(c.problems) > 0 {
-		return "", c.problems
-	}
-	return url, nil
-}
+// DatabaseURL returns where the journal is, for the commands that read it.
+func DatabaseURL() (string, error) { return read((*checker).journal) }
 
 // Journal is what the commands that write the journal need. Events tells that somebody listens.
 type Journal struct {
@@ -156,53 +123,42 @@ type Journal struct {
 
 // LoadJournal reads and checks only what is in Journal.
 func LoadJournal() (Journal, error) {
-	var w workerEnv
-	c := checker{}
-	if err := load(workerPrefix, &w); err != nil {
-		return Journal{}, Problems{err.Error()}
-	}
-	j := Journal{c.journal(&w), c.retention("RETRY_WORKER_RETENTION", w.Retention),
-		c.secret("RETRY_WORKER_EVENTS_URL", w.EventsURL, "", w.EventsURLFile) != ""}
-	if len(c.problems) > 0 {
-		return Journal{}, c.problems
-	}
-	return j, nil
+	return read(func(c *checker, w *workerEnv) Journal {
+		return Journal{c.journal(w), c.retention("RETRY_WORKER_RETENTION", w.Retention),
+			c.secret("RETRY_WORKER_EVENTS_URL", w.EventsURL, "", w.EventsURLFile) != ""}
+	})
 }
 
-// Client is what the commands that speak to the API need: where it listens, by RETRY_WORKER_HTTP_ADDR, whether by TLS,
-// as RETRY_WORKER_TLS_CERT_FILE says, and the token to show, by RETRY_WORKER_TOKEN (empty: none).
+// LoadNotify reads and checks only what telling a team needs.
+func LoadNotify() (Notify, error) { return read((*checker).notify) }
+
+// Client returns what the commands that speak to the API need: where it listens, by RETRY_WORKER_HTTP_ADDR, whether by
+// TLS, as RETRY_WORKER_TLS_CERT_FILE says, and the token to show, by RETRY_WORKER_TOKEN (empty: none).
 func Client() (addr string, tls bool, token string, err error) {
-	var w workerEnv
-	c := checker{}
-	if err := load(workerPrefix, &w); err != nil {
-		return "", false, "", Problems{err.Error()}
-	}
-	c.address("RETRY_WORKER_HTTP_ADDR", w.HTTPAddr, "127.0.0.1:8095")
-	if len(c.problems) > 0 {
-		return "", false, "", c.problems
-	}
-	return w.HTTPAddr, w.TlsCertFile != "", w.Token, nil
+	addr, err = read(func(c *checker, w *workerEnv) string {
+		tls, token = w.TlsCertFile != "", w.Token
+		return c.address("RETRY_WORKER_HTTP_ADDR", w.HTTPAddr, "127.0.0.1:8095")
+	})
+	return addr, tls, token, err
 }
 
-// PoliciesFile is the catalogue that overrides the built-in one, for the commands that read policies; empty for none.
+// PoliciesFile returns the catalogue that overrides the built-in one, for the commands that read policies; empty for
+// none.
 func PoliciesFile() (string, error) {
-	var w workerEnv
-	if err := load(workerPrefix, &w); err != nil {
-		return "", Problems{err.Error()}
-	}
-	return w.PoliciesFile, nil
+	return read(func(_ *checker, w *workerEnv) string { return w.PoliciesFile })
 }
 
 // unknown refuses names that nothing reads, but for those Kubernetes injects for a Service of this name.
 func (c *checker) unknown(environ []string) {
-	known, err := names(workerPrefix, &workerEnv{})
-	if err != nil {
-		c.problems = append(c.problems, err.Error())
-		return
+	var known []string
+	all, _ := Variables() // their form is ours, and cannot be wrong
+	for _, v := range all {
+		known = append(known, v.Name)
 	}
+	slices.Sort(known)
 	for _, pair := range environ {
 		name, value, _ := strings.Cut(pair, "=")
-		if strings.HasPrefix(name, workerPrefix+"_") && !known[name] && !serviceLink(name, value) {
+		if strings.HasPrefix(name, workerPrefix+"_") && !slices.Contains(known, name) && !serviceLink(name, value) {
 			c.add(name, "set", "one of the names that `retry-worker serve --help` lists"+suggestion(name, known))
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"retry-worker/internal/config"
+	"retry-worker/internal/zeebe"
 )
 
 func TestGatewayAddress(t *testing.T) {
@@ -35,7 +36,7 @@ func TestOAuth(t *testing.T) {
 	environment(t, map[string]string{
 		"ZEEBE_ADDRESS": "gateway.example:443", "ZEEBE_CLIENT_ID": "worker", "ZEEBE_CLIENT_SECRET": "canary-secret",
 	})
-	want := config.OAuth{
+	want := zeebe.OAuth{
 		ClientID: "worker", ClientSecret: "canary-secret", Audience: "gateway.example",
 		URL: "https://login.cloud.camunda.io/oauth/token/", RequestTimeout: 10 * time.Second,
 	}
@@ -46,7 +47,7 @@ func TestOAuth(t *testing.T) {
 	t.Setenv("ZEEBE_TOKEN_SCOPE", "jobs")
 	t.Setenv("ZEEBE_AUTHORIZATION_SERVER_URL", "http://idp.example/token")
 	t.Setenv("ZEEBE_AUTH_REQUEST_TIMEOUT", "2500")
-	want = config.OAuth{
+	want = zeebe.OAuth{
 		ClientID: "worker", ClientSecret: "canary-secret", Audience: "zeebe-api", Scope: "jobs",
 		URL: "http://idp.example/token", RequestTimeout: 2500 * time.Millisecond,
 	}
@@ -107,7 +108,7 @@ func TestLoadEngine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := config.Engine{Address: "gateway:1", Plaintext: true, KeepAlive: 45 * time.Second}
+	want := zeebe.Options{Address: "gateway:1", Plaintext: true, KeepAlive: 45 * time.Second}
 	if !reflect.DeepEqual(engine, want) || !slices.Equal(tenants, []string{"a", "b"}) {
 		t.Errorf("got %+v and %v, want %+v and a, b", engine, tenants, want)
 	}

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"strings"
@@ -73,9 +74,9 @@ type zeebeEnv struct {
 }
 
 // load fills env from the environment; a variable that is set but empty counts as not set.
-func load(prefix string, env any) error {
+func (c *checker) load(prefix string, env any) {
 	if err := envconfig.Process(prefix, env); err != nil {
-		return fmt.Errorf("read the environment %s_*: %w", prefix, err)
+		c.problems = append(c.problems, fmt.Sprintf("read the environment %s_*: %v", prefix, err))
 	}
 	v := reflect.ValueOf(env).Elem()
 	for i := range v.NumField() {
@@ -83,20 +84,6 @@ func load(prefix string, env any) error {
 			v.Field(i).SetString(v.Type().Field(i).Tag.Get("default"))
 		}
 	}
-	return nil
-}
-
-// names of all variables of env.
-func names(prefix string, env any) (map[string]bool, error) {
-	var b strings.Builder
-	if err := envconfig.Usagef(prefix, env, &b, "{{range .}}{{usage_key .}}\n{{end}}"); err != nil {
-		return nil, fmt.Errorf("list the settings %s_*: %w", prefix, err)
-	}
-	known := make(map[string]bool)
-	for name := range strings.FieldsSeq(b.String()) {
-		known[name] = true
-	}
-	return known, nil
 }
 
 // Variable is one setting.
@@ -107,10 +94,10 @@ func Variables() ([]Variable, error) {
 	const row = "{{range .}}{{.Tags.Get \"group\"}}\t{{usage_key .}}\t{{usage_default .}}\t{{usage_description " +
 		".}}\n{{end}}"
 	var rows strings.Builder
-	for prefix, env := range settingsGroups() {
-		if err := envconfig.Usagef(prefix, env, &rows, row); err != nil {
-			return nil, fmt.Errorf("list the settings %s_*: %w", prefix, err)
-		}
+	err := errors.Join(envconfig.Usagef(workerPrefix, &workerEnv{}, &rows, row),
+		envconfig.Usagef(zeebePrefix, &zeebeEnv{}, &rows, row), envconfig.Usagef(otelPrefix, &otelEnv{}, &rows, row))
+	if err != nil {
+		return nil, fmt.Errorf("list the settings: %w", err)
 	}
 	var all []Variable
 	for line := range strings.Lines(rows.String()) {
@@ -121,10 +108,4 @@ func Variables() ([]Variable, error) {
 		all = append(all, Variable{cells[0], cells[1], cells[2], cells[3]})
 	}
 	return all, nil
-}
-
-func settingsGroups() func(yield func(string, any) bool) {
-	return func(yield func(string, any) bool) {
-		_ = yield(workerPrefix, &workerEnv{}) && yield(zeebePrefix, &zeebeEnv{}) && yield(otelPrefix, &otelEnv{})
-	}
 }

@@ -3,7 +3,6 @@ package config
 import (
 	"net"
 	"net/mail"
-	"net/netip"
 	"net/url"
 	"regexp"
 	"slices"
@@ -11,11 +10,15 @@ import (
 	"strings"
 	"time"
 	_ "time/tzdata" // images without a zone database
+
+	"retry-worker/internal/access"
+	"retry-worker/internal/notify"
+	"retry-worker/internal/webclient"
 )
 
 // Notify is how teams are told of their dead letters (R21).
 type Notify struct {
-	SMTP *SMTP // nil: no e-mail
+	SMTP *notify.MailServer // nil: no e-mail
 	// PublicURL of the console, without a slash at its end; empty: no links.
 	PublicURL string
 	// Interval between two messages of new dead letters to one team and way.
@@ -23,47 +26,8 @@ type Notify struct {
 	// DigestHour and DigestMinute are when digests are due, in Zone.
 	DigestHour, DigestMinute int
 	Zone                     *time.Location
-	// WebhookNetworks and WebhookHosts may be posted to beside public addresses.
-	WebhookNetworks []netip.Prefix
-	WebhookHosts    []string
-}
-
-// SMTP is the mail server.
-type SMTP struct {
-	Host string
-	Port int
-	// Encryption of the connection.
-	Encryption Encryption
-	// User is empty where nobody logs in; the password is in PasswordFile then.
-	User, PasswordFile string
-	// CAFile is trusted instead of the system's authorities; empty: those.
-	CAFile string
-	From   mail.Address
-}
-
-// Encryption of a mail server's connection. The set is closed.
-type Encryption string
-
-// The encryptions.
-const (
-	ImplicitTLS   Encryption = "implicit"      // from the first byte on (smtps://)
-	RequiredTLS   Encryption = "required"      // by STARTTLS, or nothing is sent
-	Opportunistic Encryption = "opportunistic" // by STARTTLS where the server offers it
-	Plaintext     Encryption = "none"
-)
-
-// LoadNotify reads and checks only what telling a team needs, and the policies file.
-func LoadNotify() (Notify, string, error) {
-	var w workerEnv
-	c := checker{}
-	if err := load(workerPrefix, &w); err != nil {
-		return Notify{}, "", Problems{err.Error()}
-	}
-	n := c.notify(&w)
-	if len(c.problems) > 0 {
-		return Notify{}, "", c.problems
-	}
-	return n, w.PoliciesFile, nil
+	// Webhooks are where those may be posted to beside public addresses.
+	Webhooks webclient.Allowed
 }
 
 func (c *checker) notify(w *workerEnv) Notify {
@@ -77,7 +41,7 @@ func (c *checker) notify(w *workerEnv) Notify {
 	if w.PublicURL != "" {
 		c.publicURL("RETRY_WORKER_PUBLIC_URL", w.PublicURL)
 	}
-	n.WebhookNetworks, n.WebhookHosts = c.destinations("RETRY_WORKER_WEBHOOK_ALLOW", w.WebhookAllow)
+	n.Webhooks = c.destinations("RETRY_WORKER_WEBHOOK_ALLOW", w.WebhookAllow)
 	return n
 }
 
@@ -85,7 +49,7 @@ const smtpForms = "smtp://USER@HOST:587 or smtps://USER@HOST:465; the password g
 	"(RETRY_WORKER_SMTP_PASSWORD_FILE)"
 
 // smtp never shows the URL: somebody may have put a password in it.
-func (c *checker) smtp(w *workerEnv) *SMTP {
+func (c *checker) smtp(w *workerEnv) *notify.MailServer {
 	const name = "RETRY_WORKER_SMTP_URL"
 	if w.SmtpURL == "" {
 		for setting, value := range map[string]string{"RETRY_WORKER_SMTP_PASSWORD_FILE": w.SmtpPasswordFile,
@@ -102,7 +66,8 @@ func (c *checker) smtp(w *workerEnv) *SMTP {
 	if len(c.problems) > before || err != nil {
 		return nil
 	}
-	s := &SMTP{Host: u.Hostname(), User: u.User.Username(), PasswordFile: w.SmtpPasswordFile, CAFile: w.SmtpCaFile}
+	s := &notify.MailServer{Host: u.Hostname(), User: u.User.Username(), PasswordFile: w.SmtpPasswordFile,
+		CAFile: w.SmtpCaFile}
 	_, password := u.User.Password()
 	switch {
 	case password:
@@ -136,12 +101,12 @@ func (c *checker) smtpPort(name string, u *url.URL) int {
 
 // encryption is required unless the server is on this machine, or somebody says otherwise; a password is never sent in
 // the clear to another one.
-func (c *checker) encryption(name string, u *url.URL, s *SMTP) Encryption {
+func (c *checker) encryption(name string, u *url.URL, s *notify.MailServer) notify.Encryption {
 	query := u.Query()
-	asked := Encryption(query.Get("tls"))
+	asked := notify.Encryption(query.Get("tls"))
 	query.Del("tls")
-	known := []Encryption{"", RequiredTLS, Opportunistic, Plaintext}
-	local := isLoopback(s.Host)
+	known := []notify.Encryption{"", notify.RequiredTLS, notify.Opportunistic, notify.Plaintext}
+	local := access.IsLoopback(s.Host)
 	switch {
 	case len(query) > 0 || !slices.Contains(known, asked):
 		c.add(name, "a URL with "+strconv.Quote("?"+u.RawQuery),
@@ -150,23 +115,15 @@ func (c *checker) encryption(name string, u *url.URL, s *SMTP) Encryption {
 		if asked != "" {
 			c.add(name, "smtps:// with ?tls=", "smtps:// alone, which is TLS from the first byte on")
 		}
-		return ImplicitTLS
-	case s.User != "" && !local && asked != "" && asked != RequiredTLS:
+		return notify.ImplicitTLS
+	case s.User != "" && !local && asked != "" && asked != notify.RequiredTLS:
 		c.add(name, "a URL with a user and ?tls="+string(asked), "?tls=required: a password is not sent in the clear")
 	case asked == "" && local:
-		return Opportunistic
+		return notify.Opportunistic
 	case asked == "":
-		return RequiredTLS
+		return notify.RequiredTLS
 	}
 	return asked
-}
-
-func isLoopback(host string) bool {
-	if strings.EqualFold(host, "localhost") {
-		return true
-	}
-	ip, err := netip.ParseAddr(host)
-	return err == nil && ip.Unmap().IsLoopback()
 }
 
 func (c *checker) sender(name, value string) mail.Address {
@@ -220,17 +177,17 @@ func (c *checker) publicURL(name, value string) {
 var hostForm = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$`)
 
 // destinations are networks and names of hosts.
-func (c *checker) destinations(name, value string) (networks []netip.Prefix, hosts []string) {
+func (c *checker) destinations(name, value string) (allowed webclient.Allowed) {
 	for _, item := range c.list(name, value) {
 		if p, ok := network(item); ok {
-			networks = append(networks, p)
+			allowed.Networks = append(allowed.Networks, p)
 		} else if hostForm.MatchString(item) && net.ParseIP(item) == nil && strings.ContainsFunc(item, isLetter) {
-			hosts = append(hosts, strings.ToLower(item))
+			allowed.Hosts = append(allowed.Hosts, strings.ToLower(item))
 		} else {
 			c.add(name, strconv.Quote(item), "networks such as 10.0.8.0/24, addresses such as 127.0.0.1, or host names")
 		}
 	}
-	return networks, hosts
+	return allowed
 }
 
 func isLetter(r rune) bool { return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' }

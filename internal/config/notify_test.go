@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"retry-worker/internal/config"
+	"retry-worker/internal/notify"
 )
 
 const (
@@ -46,7 +47,7 @@ func notifySettings() []setting {
 				"Sao_Paulo": `"Sao_Paulo", expected a time zone such as America/Sao_Paulo`, "Local": `"Local", expected a time zone such as America/Sao_Paulo`,
 				"../etc": `"../etc", expected a time zone such as America/Sao_Paulo`,
 			}},
-		{name: "RETRY_WORKER_WEBHOOK_ALLOW", read: func(s *config.Settings) any { return []any{s.Notify.WebhookNetworks, s.Notify.WebhookHosts} },
+		{name: "RETRY_WORKER_WEBHOOK_ALLOW", read: func(s *config.Settings) any { return []any{s.Notify.Webhooks.Networks, s.Notify.Webhooks.Hosts} },
 			preset: []any{[]netip.Prefix(nil), []string(nil)}, good: "10.0.8.7/24, 127.0.0.1,::1, Chat.Hospital.example",
 			want: []any{[]netip.Prefix{netip.MustParsePrefix("10.0.8.0/24"), netip.MustParsePrefix("127.0.0.1/32"), netip.MustParsePrefix("::1/128")}, []string{"chat.hospital.example"}},
 			bad: map[string]string{
@@ -59,16 +60,16 @@ func notifySettings() []setting {
 func TestMailServer(t *testing.T) {
 	authority := write(t, "authority.pem", authorityPEM)
 	from := mail.Address{Address: "retry-worker@hospital.example"}
-	for url, want := range map[string]config.SMTP{
-		"smtp://mail.hospital.example":                       {Host: "mail.hospital.example", Port: 587, Encryption: config.RequiredTLS},
-		"smtp://mail.hospital.example:25?tls=opportunistic":  {Host: "mail.hospital.example", Port: 25, Encryption: config.Opportunistic},
-		"smtp://mail.hospital.example:25?tls=none":           {Host: "mail.hospital.example", Port: 25, Encryption: config.Plaintext},
-		"smtp://worker%40hospital@mail.hospital.example:587": {Host: "mail.hospital.example", Port: 587, User: "worker@hospital", PasswordFile: "/p", Encryption: config.RequiredTLS},
-		"SMTPS://mail.hospital.example/":                     {Host: "mail.hospital.example", Port: 465, Encryption: config.ImplicitTLS},
-		"smtp://127.0.0.1:2525":                              {Host: "127.0.0.1", Port: 2525, Encryption: config.Opportunistic},
-		"smtp://[::1]:2525":                                  {Host: "::1", Port: 2525, Encryption: config.Opportunistic},
-		"smtp://localhost:2525?tls=required":                 {Host: "localhost", Port: 2525, Encryption: config.RequiredTLS},
-		"smtp://worker@localhost?tls=none":                   {Host: "localhost", Port: 587, User: "worker", PasswordFile: "/p", Encryption: config.Plaintext},
+	for url, want := range map[string]notify.MailServer{
+		"smtp://mail.hospital.example":                       {Host: "mail.hospital.example", Port: 587, Encryption: notify.RequiredTLS},
+		"smtp://mail.hospital.example:25?tls=opportunistic":  {Host: "mail.hospital.example", Port: 25, Encryption: notify.Opportunistic},
+		"smtp://mail.hospital.example:25?tls=none":           {Host: "mail.hospital.example", Port: 25, Encryption: notify.Plaintext},
+		"smtp://worker%40hospital@mail.hospital.example:587": {Host: "mail.hospital.example", Port: 587, User: "worker@hospital", PasswordFile: "/p", Encryption: notify.RequiredTLS},
+		"SMTPS://mail.hospital.example/":                     {Host: "mail.hospital.example", Port: 465, Encryption: notify.ImplicitTLS},
+		"smtp://127.0.0.1:2525":                              {Host: "127.0.0.1", Port: 2525, Encryption: notify.Opportunistic},
+		"smtp://[::1]:2525":                                  {Host: "::1", Port: 2525, Encryption: notify.Opportunistic},
+		"smtp://localhost:2525?tls=required":                 {Host: "localhost", Port: 2525, Encryption: notify.RequiredTLS},
+		"smtp://worker@localhost?tls=none":                   {Host: "localhost", Port: 587, User: "worker", PasswordFile: "/p", Encryption: notify.Plaintext},
 	} {
 		environment(t, map[string]string{"RETRY_WORKER_SMTP_URL": url, "RETRY_WORKER_MAIL_FROM": from.Address,
 			"RETRY_WORKER_SMTP_PASSWORD_FILE": want.PasswordFile, "RETRY_WORKER_SMTP_CA_FILE": authority})
@@ -76,9 +77,9 @@ func TestMailServer(t *testing.T) {
 		if got := load(t).Notify.SMTP; got == nil || !reflect.DeepEqual(*got, want) {
 			t.Errorf("%s: got %+v, want %+v", url, got, want)
 		}
-		notify, _, err := config.LoadNotify()
-		if err != nil || !reflect.DeepEqual(*notify.SMTP, want) {
-			t.Errorf("%s: LoadNotify: got %+v, %v", url, notify.SMTP, err)
+		settings, err := config.LoadNotify()
+		if err != nil || !reflect.DeepEqual(*settings.SMTP, want) {
+			t.Errorf("%s: LoadNotify: got %+v, %v", url, settings.SMTP, err)
 		}
 	}
 	if load(t).Notify.SMTP == nil {

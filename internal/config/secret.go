@@ -39,21 +39,23 @@ func (c *checker) secret(name, value, preset, file string) string {
 
 func readSecret(file string) (string, error) {
 	f, err := os.Open(file)
-	if failed, ok := errors.AsType[*fs.PathError](err); ok {
-		return "", failed.Err // without the path, which stands in the line already
-	}
 	if err != nil {
-		return "", err
+		return "", withoutPath(err)
 	}
 	defer f.Close()
 	content, err := io.ReadAll(io.LimitReader(f, maxSecretBytes+1))
-	if failed, ok := errors.AsType[*fs.PathError](err); ok {
-		return "", failed.Err
-	}
 	if err == nil && len(content) > maxSecretBytes {
 		err = fmt.Errorf("it has more than %d bytes", maxSecretBytes)
 	}
-	return strings.TrimSpace(string(content)), err
+	return strings.TrimSpace(string(content)), withoutPath(err)
+}
+
+// withoutPath returns what is wrong with a file whose path stands in the line already.
+func withoutPath(err error) error {
+	if failed, ok := errors.AsType[*fs.PathError](err); ok {
+		return failed.Err
+	}
+	return err
 }
 
 // journal is where that is kept.

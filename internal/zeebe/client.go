@@ -72,6 +72,9 @@ type Options struct {
 	Dialer func(ctx context.Context, address string) (net.Conn, error)
 }
 
+// UserAgent returns the one of this version.
+func UserAgent(version string) string { return "retry-worker/" + version }
+
 // Client is a connection to a gateway: a worker.Engine, and the operator's commands. Safe for
 // concurrent use.
 type Client struct {

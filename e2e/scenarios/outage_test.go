@@ -180,6 +180,9 @@ func playOutage(t *testing.T, s *scenario, way *way) {
 		w.Kill()
 	}
 	s.run(database, "audit", "verify")
+	if n := strings.Count(s.run(database, "audit", "export"), `"kind":"attempt"`); n != wasted {
+		t.Errorf("%d attempts are in the audit, expected one of each of %d submissions that failed", n, wasted)
+	}
 	s.done("a portal that is down", "%d claims, %v down, worker killed %d times, %d submissions failed", claims, outage, kills, wasted)
 }
 

@@ -6,11 +6,8 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"net/http"
 	"net/url"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -19,6 +16,7 @@ import (
 
 	"retry-worker/internal/api"
 	"retry-worker/internal/config"
+	"retry-worker/internal/smallfile"
 )
 
 const (
@@ -107,10 +105,7 @@ func (f *serverFlags) authorities() (*tls.Config, error) {
 	if f.caFile == "" {
 		return c, nil
 	}
-	text, _, err := readStart(f.caFile, 1<<20)
-	if failed, is := errors.AsType[*fs.PathError](err); is {
-		err = failed.Err // without the path, which stands in the line already
-	}
+	text, _, err := smallfile.Read(f.caFile, 1<<20)
 	if err != nil {
 		return nil, fmt.Errorf("--ca-file %s cannot be read: %w; name a readable PEM file", f.caFile, err)
 	}
@@ -138,10 +133,7 @@ func (f *serverFlags) base() (string, error) {
 // readToken reads a token from a file that others must not read: who can is in.
 func readToken(path string) (string, error) {
 	const others = 0o007
-	content, mode, err := readStart(path, 4096) // as long as a token can be
-	if failed, is := errors.AsType[*fs.PathError](err); is {
-		err = failed.Err // without the path, which stands in the line already
-	}
+	content, mode, err := smallfile.Read(path, 4096) // as long as a token can be
 	switch token := strings.TrimSpace(string(content)); {
 	case err != nil:
 		return "", fmt.Errorf("--token-file %s cannot be read: %w; name a readable file with a token in it", path, err)
@@ -153,21 +145,6 @@ func readToken(path string) (string, error) {
 	default:
 		return token, nil
 	}
-}
-
-// readStart returns the beginning of a file, at most so many bytes, and the file's mode.
-func readStart(path string, most int64) ([]byte, fs.FileMode, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, 0, err
-	}
-	defer func() { _ = file.Close() }() // read only
-	info, err := file.Stat()
-	if err != nil {
-		return nil, 0, err
-	}
-	content, err := io.ReadAll(io.LimitReader(file, most))
-	return content, info.Mode(), err
 }
 
 // mayPass reports whether asking again later can help: nobody answered, or the answer was that it cannot be known now.

@@ -11,6 +11,7 @@ import (
 
 	"retry-worker/internal/decision"
 	"retry-worker/internal/simulate"
+	"retry-worker/internal/smallfile"
 )
 
 // simulateName is a command that draws pictures.
@@ -109,12 +110,8 @@ func (f *simulateFlags) options() (o simulate.Options, err error) {
 func (f *simulateFlags) read() ([]simulate.Outage, error) {
 	file, err := os.Open(f.outages)
 	if err != nil {
-		var pathErr *os.PathError
-		if errors.As(err, &pathErr) {
-			err = pathErr.Err // the path is said already
-		}
 		return nil, &usageError{fmt.Errorf("%s: the outages cannot be read: %w, expected a readable CSV file", f.outages,
-			err)}
+			smallfile.Cause(err))}
 	}
 	defer file.Close()
 	outages, err := simulate.Read(f.outages, file)

@@ -5,12 +5,13 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
+
+	"retry-worker/internal/smallfile"
 )
 
 const (
@@ -52,53 +53,25 @@ func Load(path string) (*Tokens, error) {
 }
 
 func readFile(path string) ([]byte, error) {
-	// Looked at before it is opened: opening a pipe would wait for its other end.
-	if info, err := os.Stat(path); err != nil {
-		return nil, unreadable(path, err)
-	} else if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("tokens file %s is no regular file; name one", path)
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, unreadable(path, err)
-	}
-	defer func() { _ = f.Close() }() // read only
-	if err := checkMode(path, f); err != nil {
-		return nil, err
-	}
-	if err := checkFolders(path); err != nil {
-		return nil, err
-	}
-	content, err := io.ReadAll(io.LimitReader(f, maxFileBytes+1))
-	if err != nil {
-		return nil, unreadable(path, err)
-	}
-	if len(content) > maxFileBytes {
+	content, mode, err := smallfile.ReadRegular(path, maxFileBytes)
+	if errors.Is(err, smallfile.ErrTooLong) {
 		return nil, fmt.Errorf("tokens file %s has more than %d KiB; take out the tokens that have expired", path,
 			maxFileBytes>>10)
 	}
-	return content, nil
+	if err != nil {
+		return nil, unreadable(path, err)
+	}
+	if mode = mode.Perm(); mode&exposed != 0 {
+		return nil, fmt.Errorf("tokens file %s has mode %04o, expected 0600: others than its owner can read or change it, "+
+			"and it lets in whoever can; `chmod 600` it (a Kubernetes Secret: defaultMode 0440), and make new tokens if "+
+			"others may have read it", path, mode)
+	}
+	return content, checkFolders(path)
 }
 
 func unreadable(path string, err error) error {
-	if failed, ok := errors.AsType[*fs.PathError](err); ok {
-		err = failed.Err // without the path, which stands in the line already
-	}
 	return fmt.Errorf("tokens file %s cannot be read: %w; name a readable file, `retry-worker token new --file` makes one",
-		path, err)
-}
-
-func checkMode(path string, f *os.File) error {
-	info, err := f.Stat()
-	if err != nil {
-		return unreadable(path, err)
-	}
-	if mode := info.Mode().Perm(); mode&exposed != 0 {
-		return fmt.Errorf("tokens file %s has mode %04o, expected 0600: others than its owner can read or change it, and "+
-			"it lets in whoever can; "+
-			"`chmod 600` it (a Kubernetes Secret: defaultMode 0440), and make new tokens if others may have read it", path, mode)
-	}
-	return nil
+		path, smallfile.Cause(err))
 }
 
 // checkFolders refuses a file in whose place everybody could put another: where it stands, and where a link leads. In a
@@ -320,9 +293,6 @@ func appendTo(path, text string) error {
 }
 
 func unwritable(path string, err error) error {
-	if failed, ok := errors.AsType[*fs.PathError](err); ok {
-		err = failed.Err
-	}
 	return fmt.Errorf("tokens file %s cannot be written: %w; name a file in a directory that is there and that you may "+
-		"write", path, err)
+		"write", path, smallfile.Cause(err))
 }

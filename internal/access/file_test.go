@@ -191,7 +191,7 @@ func TestLoadSaysWhyItCannotRead(t *testing.T) {
 	large := tokensFile(t, 0o600, strings.Repeat("#", 256<<10))
 	for path, want := range map[string]string{
 		filepath.Join(dir, "none"): "tokens file " + dir + "/none cannot be read: no such file or directory; name a readable file, `retry-worker token new --file` makes one",
-		dir:                        "tokens file " + dir + " is no regular file; name one",
+		dir:                        "tokens file " + dir + " cannot be read: it is no regular file; name a readable file, `retry-worker token new --file` makes one",
 		large:                      "tokens file " + large + " has more than 256 KiB; take out the tokens that have expired",
 	} {
 		if _, err := access.Load(path); err == nil || err.Error() != want {

@@ -20,6 +20,7 @@ import (
 	"retry-worker/internal/decision"
 	"retry-worker/internal/destination"
 	"retry-worker/internal/slip"
+	"retry-worker/internal/smallfile"
 )
 
 // The scalars of a calendar.
@@ -139,13 +140,7 @@ func readBeside(source, name string) ([]byte, error) {
 	if !filepath.IsLocal(name) {
 		return nil, errors.New("it is not beside this file")
 	}
-	content, err := readFile(filepath.Join(filepath.Dir(source), name))
-	if err == nil && len(content) > maxBytes {
-		err = errors.New("more than 1 MiB")
-	}
-	if cause := errors.Unwrap(err); cause != nil {
-		err = cause // the name is said already
-	}
+	content, _, err := smallfile.ReadRegular(filepath.Join(filepath.Dir(source), name), maxBytes)
 	return content, err
 }
 

@@ -11,14 +11,13 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
-	"os"
 	"slices"
 	"sync"
 
 	"retry-worker/internal/decision"
 	"retry-worker/internal/destination"
+	"retry-worker/internal/smallfile"
 )
 
 // Catalogue is a set of policies and the teams that they name. It is a value: never changed once it is made.
@@ -138,40 +137,12 @@ func Load(path string) (*Catalogue, error) {
 	return Parse(path, content)
 }
 
-// read returns the content of the file at path, and what tells when a file that it names has changed.
+// read returns the content of the file at path, and what tells when a file that it names has changed. What is too long
+// is for Parse to refuse.
 func read(path string) ([]byte, error) {
-	content, err := readFile(path)
-	if err != nil {
-		return nil, err
+	content, _, err := smallfile.ReadRegular(path, maxBytes)
+	if err != nil && !errors.Is(err, smallfile.ErrTooLong) {
+		return nil, fmt.Errorf("%s: the catalogue cannot be read: %w, expected a readable YAML file", path, err)
 	}
 	return withFiles(path, content), nil
-}
-
-// readFile reads no more than one byte above maxBytes, which Parse then refuses.
-func readFile(path string) ([]byte, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, unreadable(path, err)
-	}
-	if !info.Mode().IsRegular() { // a pipe would block for ever
-		return nil, unreadable(path, errors.New("it is no regular file"))
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, unreadable(path, err)
-	}
-	defer f.Close()
-	content, err := io.ReadAll(io.LimitReader(f, maxBytes+1))
-	if err != nil {
-		return nil, unreadable(path, err)
-	}
-	return content, nil
-}
-
-func unreadable(path string, err error) error {
-	var pathErr *os.PathError
-	if errors.As(err, &pathErr) {
-		err = pathErr.Err // the path is said already
-	}
-	return fmt.Errorf("%s: the catalogue cannot be read: %w, expected a readable YAML file", path, err)
 }

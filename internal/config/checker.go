@@ -19,6 +19,7 @@ import (
 
 	"retry-worker/internal/access"
 	"retry-worker/internal/slip"
+	"retry-worker/internal/smallfile"
 	"retry-worker/internal/zeebe"
 )
 
@@ -236,7 +237,7 @@ func (c *checker) certificates(name, path string) {
 	}
 	pem, err := os.ReadFile(path)
 	if err != nil {
-		c.add(name, strconv.Quote(path), "a readable PEM file ("+withoutPath(err).Error()+")")
+		c.add(name, strconv.Quote(path), "a readable PEM file ("+smallfile.Cause(err).Error()+")")
 	} else if !x509.NewCertPool().AppendCertsFromPEM(pem) {
 		c.add(name, strconv.Quote(path), "a PEM file that holds a certificate")
 	}

@@ -1,13 +1,11 @@
 package config
 
 import (
-	"errors"
 	"fmt"
-	"io"
-	"io/fs"
-	"os"
 	"strconv"
 	"strings"
+
+	"retry-worker/internal/smallfile"
 )
 
 // defaultDatabase is what the tag of workerEnv.DatabaseURL says.
@@ -19,43 +17,23 @@ const maxSecretBytes = 64 << 10
 // secret is a value that may stand in a file instead: Docker and Kubernetes hand secrets over as files, and a variable
 // is seen by whoever may look at the process. preset is what value is where nobody set it. White space around it is
 // none of it.
-func (c *checker) secret(name, value, preset, file string) string {
-	if file == "" {
+func (c *checker) secret(name, value, preset, path string) string {
+	if path == "" {
 		return value
 	}
 	if value != preset {
 		c.problems = append(c.problems, fmt.Sprintf("%s and %s_FILE are both set, expected one of them", name, name))
 		return value
 	}
-	text, err := readSecret(file)
+	content, _, err := smallfile.Read(path, maxSecretBytes)
+	text := strings.TrimSpace(string(content))
 	switch {
 	case err != nil:
-		c.add(name+"_FILE", strconv.Quote(file), "a readable file with the value of "+name+" ("+err.Error()+")")
+		c.add(name+"_FILE", strconv.Quote(path), "a readable file with the value of "+name+" ("+err.Error()+")")
 	case text == "":
-		c.add(name+"_FILE", strconv.Quote(file), "a file with the value of "+name+"; it is empty")
+		c.add(name+"_FILE", strconv.Quote(path), "a file with the value of "+name+"; it is empty")
 	}
 	return text
-}
-
-func readSecret(file string) (string, error) {
-	f, err := os.Open(file)
-	if err != nil {
-		return "", withoutPath(err)
-	}
-	defer f.Close()
-	content, err := io.ReadAll(io.LimitReader(f, maxSecretBytes+1))
-	if err == nil && len(content) > maxSecretBytes {
-		err = fmt.Errorf("it has more than %d bytes", maxSecretBytes)
-	}
-	return strings.TrimSpace(string(content)), withoutPath(err)
-}
-
-// withoutPath returns what is wrong with a file whose path stands in the line already.
-func withoutPath(err error) error {
-	if failed, ok := errors.AsType[*fs.PathError](err); ok {
-		return failed.Err
-	}
-	return err
 }
 
 // journal is where that is kept.

@@ -17,6 +17,8 @@ import (
 
 	gomail "github.com/wneessen/go-mail"
 	"github.com/wneessen/go-mail/smtp"
+
+	"retry-worker/internal/smallfile"
 )
 
 const (
@@ -208,7 +210,7 @@ func (m *Mailer) trust() (*tls.Config, error) {
 	}
 	pem, err := os.ReadFile(m.server.CAFile)
 	if err != nil {
-		return nil, fmt.Errorf("RETRY_WORKER_SMTP_CA_FILE cannot be read: %w", withoutPath(err))
+		return nil, fmt.Errorf("RETRY_WORKER_SMTP_CA_FILE cannot be read: %w", smallfile.Cause(err))
 	}
 	if c.RootCAs = x509.NewCertPool(); !c.RootCAs.AppendCertsFromPEM(pem) {
 		return nil, errors.New("RETRY_WORKER_SMTP_CA_FILE holds no certificate")
@@ -236,30 +238,15 @@ func (m *Mailer) login() ([]gomail.Option, error) {
 
 // secret is what stands in a file, without the space around it.
 func secret(path string) (string, error) {
-	info, err := os.Stat(path)
-	switch {
-	case err != nil:
-		return "", fmt.Errorf("the secret's file cannot be read: %w", withoutPath(err))
-	case !info.Mode().IsRegular() || info.Size() > maxSecret:
-		return "", errors.New("the secret's file is no regular file of at most 4 KB")
-	}
-	content, err := os.ReadFile(path)
+	content, _, err := smallfile.ReadRegular(path, maxSecret)
 	if err != nil {
-		return "", fmt.Errorf("the secret's file cannot be read: %w", withoutPath(err))
+		return "", fmt.Errorf("the secret's file cannot be read: %w", err)
 	}
 	text := strings.TrimSpace(string(content))
 	if text == "" {
 		return "", errors.New("the secret's file is empty")
 	}
 	return text, nil
-}
-
-// withoutPath is a file's error without its path, which may tell more than others need know.
-func withoutPath(err error) error {
-	if p, ok := errors.AsType[*os.PathError](err); ok {
-		return p.Err
-	}
-	return err
 }
 
 // helloName is this machine's, where it is a name that servers take.

@@ -7,12 +7,11 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"slices"
 	"time"
 
 	"retry-worker/internal/reload"
+	"retry-worker/internal/smallfile"
 )
 
 // Certificate is what a server shows that speaks TLS: two PEM files, taken up again when they change, so that a renewed
@@ -94,16 +93,11 @@ func readPair(certFile, keyFile string) ([]byte, error) {
 const maxPEMBytes = 1 << 20
 
 func readPEM(path string) ([]byte, error) {
-	f, err := os.Open(path)
+	text, _, err := smallfile.Read(path, maxPEMBytes)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s: %w, expected a PEM file", path, err)
 	}
-	defer func() { _ = f.Close() }() // read only
-	text, err := io.ReadAll(io.LimitReader(f, maxPEMBytes+1))
-	if err == nil && len(text) > maxPEMBytes {
-		err = fmt.Errorf("%s has more than %d bytes, expected a PEM file", path, maxPEMBytes)
-	}
-	return text, err
+	return text, nil
 }
 
 func parsePair(certFile, keyFile string, pair []byte) (*tls.Certificate, error) {

@@ -1,0 +1,52 @@
+// Package smallfile reads the files that people name in settings and flags.
+package smallfile
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+)
+
+// ErrTooLong says that a file has more bytes than are read.
+var ErrTooLong = errors.New("it is too long")
+
+// Read returns the content of the file at path, and the file's mode. Its error does not name the path, and is
+// ErrTooLong, beside the first bytes, where there are more than most.
+func Read(path string, most int) ([]byte, fs.FileMode, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, 0, Cause(err)
+	}
+	defer f.Close() // read only
+	info, err := f.Stat()
+	if err != nil {
+		return nil, 0, Cause(err)
+	}
+	content, err := io.ReadAll(io.LimitReader(f, int64(most)+1))
+	if err == nil && len(content) > most {
+		err = fmt.Errorf("%w: more than %d bytes", ErrTooLong, most)
+	}
+	return content, info.Mode(), Cause(err)
+}
+
+// ReadRegular is Read for files that are read again and again: opening a pipe would wait for its other end.
+func ReadRegular(path string, most int) ([]byte, fs.FileMode, error) {
+	info, err := os.Stat(path)
+	if err == nil && !info.Mode().IsRegular() {
+		err = errors.New("it is no regular file")
+	}
+	if err != nil {
+		return nil, 0, Cause(err)
+	}
+	return Read(path, most)
+}
+
+// Cause returns what is wrong with a file, without its path.
+func Cause(err error) error {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return e.Err
+	}
+	return err
+}

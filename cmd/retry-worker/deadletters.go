@@ -78,7 +78,7 @@ func (f *choiceFlags) check() error {
 	return errors.Join(wrong...)
 }
 
-// none tells that nothing but the state chooses.
+// none reports whether nothing but the state chooses.
 func (f *choiceFlags) none() bool {
 	return f.policy+f.team+f.reason+f.fingerprint+f.search == ""
 }

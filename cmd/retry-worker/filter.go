@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"retry-worker/internal/decision"
-	"retry-worker/internal/slip"
+	"retry-worker/internal/spelling"
 )
 
 // filterAll chooses every open dead letter: that must be said.
@@ -67,7 +67,7 @@ func parseFilter(given []string, now time.Time) (map[string]string, error) {
 
 func unknownFilter(key string) error {
 	meant := ""
-	if near := slip.Nearest(key, append([]string{filterAll}, filterKeys...)); near != "" {
+	if near := spelling.Nearest(key, append([]string{filterAll}, filterKeys...)); near != "" {
 		meant = "; did you mean " + near + "?"
 	}
 	return fmt.Errorf("--filter has %q, expected all, or key=value with a key of %s%s", inertLine(key, 60),
@@ -84,7 +84,7 @@ func (p *period) register(flags *pflag.FlagSet) {
 	flags.StringVar(&p.until, "until", "", "only those given up before this instant, a date or RFC 3339")
 }
 
-// moves tells that it is another one each moment.
+// moves reports whether it is another one each moment.
 func (p *period) moves() bool { return p.olderThan+p.youngerThan != "" }
 
 // bounds of it at that moment; the zero time is none. in stands before the names in errors.

@@ -252,7 +252,7 @@ const fileHead = "# Who may use retry-worker's console and API, a token each: na
 	"last day, SHA-256, teams.\n" +
 	"# `retry-worker token new --file` adds one; a line taken out ends that token and its sessions.\n"
 
-// holdsTokens tells whether anything but comments stands in a file.
+// holdsTokens reports whether anything but comments stands in a file.
 func holdsTokens(content []byte) bool {
 	for line := range strings.Lines(string(content)) {
 		if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
@@ -262,7 +262,7 @@ func holdsTokens(content []byte) bool {
 	return false
 }
 
-// taken tells whether there is a token of that name, in whatever case.
+// taken reports whether there is a token of that name, in whatever case.
 func (t *Tokens) taken(name string) bool {
 	for i := range t.all {
 		if strings.EqualFold(t.all[i].Name, name) {

@@ -147,7 +147,7 @@ func SessionEnds(ctx context.Context) time.Time {
 	return time.Time{}
 }
 
-// Still tells whether who asks may do that by the tokens in force now: for answers that go on for long.
+// Still reports whether who asks may do that by the tokens in force now: for answers that go on for long.
 func Still(ctx context.Context, action Action) bool {
 	a := askerIn(ctx)
 	if a.again == nil {
@@ -412,15 +412,15 @@ func (g *Gate) slowed(r *http.Request, wait time.Duration) *Refusal {
 // seconds, rounded up.
 func seconds(d time.Duration) int { return int(math.Ceil(d.Seconds())) }
 
-// isAPI tells whether a request is a program's: then errors are JSON, and nothing is redirected.
+// isAPI reports whether a request is a program's: then errors are JSON, and nothing is redirected.
 func isAPI(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, "/api/") }
 
-// wantsPage tells whether a person's browser asks for something to be looked at.
+// wantsPage reports whether a person's browser asks for something to be looked at.
 func wantsPage(r *http.Request) bool {
 	return !isAPI(r) && strings.Contains(r.Header.Get("Accept"), "text/html")
 }
 
-// public tells whether everybody may read what is asked for; a path that the router would still tidy up is not.
+// public reports whether everybody may read what is asked for; a path that the router would still tidy up is not.
 func (g *Gate) public(r *http.Request) bool {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return false

@@ -107,7 +107,7 @@ func (t *Tokens) session(value string, now time.Time) *session {
 	return s
 }
 
-// OverTLS tells whether the browser speaks TLS, to us or to a proxy that says so. Anybody can say so: who lies gets a
+// OverTLS reports whether the browser speaks TLS, to us or to a proxy that says so. Anybody can say so: who lies gets a
 // cookie that his own browser refuses, and is read with stricter rules.
 func OverTLS(r *http.Request) bool {
 	first, _, _ := strings.Cut(r.Header.Get("X-Forwarded-Proto"), ",") // the proxy nearest to the browser

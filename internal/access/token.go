@@ -74,7 +74,7 @@ func CheckName(name string) error {
 	return nil
 }
 
-// Expired tells whether the token does not hold any more at now.
+// Expired reports whether the token does not hold any more at now.
 func (t *Token) Expired(now time.Time) bool { return !t.Expires.IsZero() && !now.Before(t.Expires) }
 
 // Until is the last day (UTC) on which the token holds, such as 2027-01-31; - where it never ends.

@@ -175,7 +175,7 @@ var commandFields = []string{"action", "filter", "forceRetry", "fresh", "when", 
 func (in *input) command() deadletter.BulkCommand {
 	return deadletter.BulkCommand{
 		Action: journal.BulkAction(in.text("action")), Filter: in.object("filter", filterFields...).filter(),
-		Force: in.truth("forceRetry"), Fresh: in.truth("fresh"), When: deadletter.When(in.text("when")), PerMinute: in.pace(),
+		Force: in.boolean("forceRetry"), Fresh: in.boolean("fresh"), When: deadletter.When(in.text("when")), PerMinute: in.pace(),
 	}
 }
 

@@ -203,7 +203,7 @@ func (s *API) retryJob(c *call) (any, error) {
 // retryOne sends a dead letter again, as the fields say.
 func (s *API) retryOne(c *call, id string) (any, error) {
 	return s.decideOn(c, c.DeadLetters.Retry, deadletter.Command{
-		ID: id, Reason: c.reason(), Force: c.truth("forceRetry"), Fresh: c.truth("fresh"),
+		ID: id, Reason: c.reason(), Force: c.boolean("forceRetry"), Fresh: c.boolean("fresh"),
 		When: deadletter.When(c.text("when")),
 	}, "reprocess")
 }

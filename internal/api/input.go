@@ -199,8 +199,8 @@ func (in *input) name(name string) string {
 	return s
 }
 
-// truth is a field that is true or false.
-func (in *input) truth(name string) bool {
+// boolean returns a field that is true or false.
+func (in *input) boolean(name string) bool {
 	var b *bool
 	if !in.read(name, &b) {
 		in.invalid(name, "%s is %.60s, expected true or false", name, in.given[name])

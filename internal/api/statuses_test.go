@@ -91,7 +91,7 @@ func (l call) wrong() call {
 	return call{l.method, l.path, strings.Replace(`{"nonsense":1,`+l.body[1:], ",}", "}", 1)}
 }
 
-// reads tells whether the operation changes nothing.
+// reads reports whether the operation changes nothing.
 func (l call) reads(name string) bool {
 	return l.method == http.MethodGet || strings.HasSuffix(name, "/decisions") || strings.HasSuffix(name, "/plan")
 }

@@ -204,14 +204,14 @@ func (a *App) Run(stop, kill context.Context) error {
 // work takes and answers jobs until stop ends. The journal outlives whatever writes through it: what has begun is
 // recorded yet.
 func (a *App) work(stop, hard context.Context) {
-	var carriers *carriers
+	var relays *relays
 	var gates *gate.Gates
 	hooks := a.journalHooks()
 	hooks.Recorded = func(records []journal.Happening) { gates.Recorded(records) }
 	committed := hooks.Committed
 	hooks.Committed = func(records int, took time.Duration) {
 		committed(records, took)
-		carriers.nudge()
+		relays.wake()
 	}
 	var publish journal.Publisher
 	if a.sink != nil {
@@ -219,19 +219,19 @@ func (a *App) work(stop, hard context.Context) {
 	}
 	memory := journal.New(a.store, a.clock.Now, publish, hooks)
 	gates = a.newGates(memory)
-	carriers = a.newCarriers(memory, gates)
+	relays = a.newRelays(memory, gates)
 	recorded := a.background(hard, func(ends context.Context) { memory.Run(ends, hard) })
 	kept := a.background(hard, func(ends context.Context) { a.upkeep(ends, memory) })
-	carried := a.carry(hard, carriers)
+	relayed := a.runRelays(hard, relays)
 	decide := a.openReviews(memory, gates)
 	var reviewing sync.WaitGroup
 	reviewing.Go(func() { a.carryBulk(stop, hard, decide, memory) })
-	reviewing.Go(func() { a.newReviews(memory, carriers).Run(stop, hard) })
+	reviewing.Go(func() { a.newReviews(memory, relays).Run(stop, hard) })
 	reviewing.Go(func() { a.holdGates(stop, hard, gates, memory) })
 	a.newWorker(memory, gates).Run(stop, hard)
 	reviewing.Wait()
 	kept()
-	carried()
+	relayed()
 	recorded()
 }
 

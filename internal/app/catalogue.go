@@ -113,7 +113,7 @@ func differences(before, after decision.Policies) (added, removed, changed []str
 	return added, removed, changed
 }
 
-// alike tells whether two policies decide alike; the version of their catalogue says nothing of that.
+// alike reports whether two policies decide alike; the version of their catalogue says nothing of that.
 func alike(a, b *decision.Policy) bool {
 	if a.IDPattern.String() != b.IDPattern.String() || !reflect.DeepEqual(a.Rules.Rules(), b.Rules.Rules()) {
 		return false

@@ -175,7 +175,7 @@ func (r *service) ready(t *testing.T) bool {
 	return status == http.StatusOK
 }
 
-// metric tells whether the exposition holds the line.
+// metric reports whether the exposition holds the line.
 func (r *service) metric(t *testing.T, line string) bool {
 	t.Helper()
 	_, text := r.get(t, "/metrics")

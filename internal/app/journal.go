@@ -43,7 +43,7 @@ func (a *App) openStore(ctx context.Context) error {
 	return nil
 }
 
-// canWait tells whether the journal may open later by itself: a database server that is not there yet. What is
+// canWait reports whether the journal may open later by itself: a database server that is not there yet. What is
 // wrong with a file a person must see to.
 func (a *App) canWait(err error) bool {
 	if strings.HasPrefix(a.settings.DatabaseURL, "sqlite:") {

@@ -36,8 +36,8 @@ type notices struct {
 	holder   string
 }
 
-// nudge says that there may be dead letters.
-func (n *notices) nudge() { n.gatherer.Nudge() }
+// wake says that there may be dead letters.
+func (n *notices) wake() { n.gatherer.Wake() }
 
 // newNotices prepares them, and says who cannot be told.
 func (a *App) newNotices(memory *journal.Journal, gates *gate.Gates, holder string) *notices {
@@ -52,7 +52,7 @@ func (a *App) newNotices(memory *journal.Journal, gates *gate.Gates, holder stri
 		Store: a.store, Catalogue: a.catalogue, Clock: a.clock, Interval: cmp.Or(s.Interval, noticeInterval),
 		DigestHour: s.DigestHour, DigestMinute: s.DigestMinute,
 		Zone: zoneOf(s), PublicURL: s.PublicURL, Destinations: gates.Destinations, Mail: s.SMTP != nil,
-		Made: n.relay.Nudge, Log: a.log,
+		Made: n.relay.Wake, Log: a.log,
 	})
 	a.teamsChanged(a.catalogue())
 	return n

@@ -42,7 +42,7 @@ func unencrypted(s *config.Settings) (lines []string) {
 	return lines
 }
 
-// mayBePlain tells whether a PostgreSQL address leaves the encryption to the server.
+// mayBePlain reports whether a PostgreSQL address leaves the encryption to the server.
 func mayBePlain(address string) bool {
 	_, query, _ := strings.Cut(address, "?")
 	values, _ := url.ParseQuery(query) // what cannot be read, the store refuses
@@ -57,13 +57,13 @@ func mayBePlain(address string) bool {
 	return err != nil || !local(u.Hostname()) && !strings.HasPrefix(values.Get("host"), "/")
 }
 
-// within tells whether only this machine reaches an address to listen on.
+// within reports whether only this machine reaches an address to listen on.
 func within(addr string) bool {
 	u := url.URL{Host: addr}
 	return local(u.Hostname())
 }
 
-// local tells whether a host is this machine.
+// local reports whether a host is this machine.
 func local(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	return strings.EqualFold(host, "localhost") || err == nil && ip.Unmap().IsLoopback()

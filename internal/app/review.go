@@ -15,33 +15,33 @@ import (
 	"retry-worker/internal/worker"
 )
 
-// carriers are what carries the journal's messages: people's decisions to the processes that wait, and the events where
+// relays carry the journal's messages: people's decisions to the processes that wait, and the events where
 // anybody listens. Each queue is its own, with a lease of its own: one that is stuck holds the other not up.
-type carriers struct {
+type relays struct {
 	reviews, events *outbox.Relay // events is nil where they are off
 	notices         *notices
 }
 
-// nudge says that there may be messages.
-func (c *carriers) nudge() {
-	c.reviews.Nudge()
+// wake says that there may be messages.
+func (c *relays) wake() {
+	c.reviews.Wake()
 	if c.events != nil {
-		c.events.Nudge()
+		c.events.Wake()
 	}
-	c.notices.nudge()
+	c.notices.wake()
 }
 
 // holder of leases: another with each start.
 func (a *App) holder() string { return a.settings.WorkerName + " " + uuid.NewString() }
 
-// newCarriers prepares the relays.
-func (a *App) newCarriers(memory *journal.Journal, gates *gate.Gates) *carriers {
+// newRelays prepares the relays.
+func (a *App) newRelays(memory *journal.Journal, gates *gate.Gates) *relays {
 	holder := a.holder()
 	sink := worker.NewReviewSink(a.engine, a.store, memory, a.clock.Now, a.metrics.Hooks(), a.log)
 	hooks := outbox.NoHooks() // the relays themselves say in the log when something changes
 	hooks.Leading, hooks.Backlog = sink.Leading, a.outboxWaits
 	byDelivery := func(context.Context, []int64) error { return nil } // the sink lets go of each message with its record
-	c := &carriers{
+	c := &relays{
 		reviews: outbox.New(journal.ReviewQueue, holder, a.store, byDelivery, sink, hooks, a.log),
 		notices: a.newNotices(memory, gates, holder),
 	}
@@ -53,8 +53,8 @@ func (a *App) newCarriers(memory *journal.Journal, gates *gate.Gates) *carriers 
 	return c
 }
 
-// carry runs the relays until the function it returns is called, which waits for what is on its way.
-func (a *App) carry(hard context.Context, c *carriers) (end func()) {
+// runRelays runs the relays until the function it returns is called, which waits for what is on its way.
+func (a *App) runRelays(hard context.Context, c *relays) (end func()) {
 	ends := []func(){a.background(hard, func(ends context.Context) { c.reviews.Run(ends, hard) }),
 		a.tellTeams(hard, c.notices)}
 	if c.events != nil {
@@ -78,10 +78,10 @@ func (a *App) outboxWaits(waiting map[string]int64) {
 
 // newReviews prepares the worker of review jobs: places of its own, so that people's patience takes none of the
 // others'.
-func (a *App) newReviews(memory *journal.Journal, c *carriers) *worker.Worker {
+func (a *App) newReviews(memory *journal.Journal, c *relays) *worker.Worker {
 	a.metrics.StartJobType(worker.RetryReview)
 	s := a.settings
-	reviews := worker.NewReviews(a.engine, a.policies, a.store, memory, c.reviews.Nudge, a.metrics.Hooks(), a.log)
+	reviews := worker.NewReviews(a.engine, a.policies, a.store, memory, c.reviews.Wake, a.metrics.Hooks(), a.log)
 	return reviews.Worker(worker.Config{Name: s.WorkerName, PollTimeout: pollTimeout, Await: memory.Await,
 		TenantIDs: s.TenantIDs})
 }

@@ -31,7 +31,7 @@ type Selection struct {
 	Policy, Tenant string
 }
 
-// takes tells whether a record that the filter let through is wanted.
+// takes reports whether a record that the filter let through is wanted.
 func (s *Selection) takes(r *journal.Record) bool {
 	return (s.Policy == "" || r.Subject.Policy == s.Policy) && (s.Tenant == "" || r.Subject.Tenant == s.Tenant)
 }

@@ -203,12 +203,12 @@ func (b *builder) idPattern(path, text string) *regexp.Regexp {
 	return pattern
 }
 
-// begins tells whether everything that re matches begins where the text does.
+// begins reports whether everything that re matches begins where the text does.
 func begins(re *syntax.Regexp) bool {
 	return anchored(re, syntax.OpBeginText, func(subs []*syntax.Regexp) *syntax.Regexp { return subs[0] })
 }
 
-// ends tells whether everything that re matches ends where the text does.
+// ends reports whether everything that re matches ends where the text does.
 func ends(re *syntax.Regexp) bool {
 	return anchored(re, syntax.OpEndText, func(subs []*syntax.Regexp) *syntax.Regexp { return subs[len(subs)-1] })
 }

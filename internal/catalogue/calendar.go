@@ -19,8 +19,8 @@ import (
 	"retry-worker/internal/calendar"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/destination"
-	"retry-worker/internal/slip"
 	"retry-worker/internal/smallfile"
+	"retry-worker/internal/spelling"
 )
 
 // The scalars of a calendar.
@@ -81,7 +81,7 @@ func (b *builder) calendar(path string, doc *calendarSettings) *calendar.Calenda
 	zone, err := time.LoadLocation(name)
 	if err != nil || name == "Local" {
 		expected := "a name of the time zone database, such as " + defaultZone
-		if near := slip.Nearest(name, nearZones); near != "" {
+		if near := spelling.Nearest(name, nearZones); near != "" {
 			expected += " (did you mean " + near + "?)"
 		}
 		b.mismatch(path+".zone", expected)

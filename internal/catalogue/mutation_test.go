@@ -8,14 +8,14 @@ import (
 	"pgregory.net/rapid"
 )
 
-// slips are what a person, or a broken template, puts in the place of a value.
-var slips = rapid.SampledFrom([]string{
+// mistakes are what a person, or a broken template, puts in the place of a value.
+var mistakes = rapid.SampledFrom([]string{
 	"", "null", "~", "0", "-1", "1", "2.5", "1e9", "1001", "true", "''", "'5'", "1ms", "5s", "1m", "90s", "4h", "-5s", "0s", "367d", "61500ms",
 	"0%", "99.999%", "100%", "50%", "[]", "{}", "[1s, 10m]", "[a, [b]]", "{a: b}", "tiss-submission", "ti", "TIMEOUT", "DUPLICATE_CLAIM", "503", "5xx",
 	"retry", "reject", "variable", "^a$", "^(a|b)$", "(", "'[0-9]{4}'", "abc", "ação", "2026-01-01", ".inf", "retryCount", "submissionError",
 })
 
-// TestMutatedCatalogues: a sound catalogue with some slips in it is sound still, or its problems say where; it never
+// TestMutatedCatalogues: a sound catalogue with some mistakes in it is sound still, or its problems say where; it never
 // becomes policies that cannot decide.
 func TestMutatedCatalogues(t *testing.T) {
 	for _, file := range []string{"testdata/every-key.yaml", "testdata/extends.yaml"} {
@@ -30,7 +30,7 @@ func mutated(t *testing.T, content []byte) {
 	rapid.Check(t, func(rt *rapid.T) {
 		var doc yaml.Node
 		mustDo(t, yaml.Unmarshal(content, &doc))
-		for range rapid.IntRange(1, 3).Draw(rt, "slips") {
+		for range rapid.IntRange(1, 3).Draw(rt, "mistakes") {
 			mutate(rt, &doc)
 		}
 		changed, err := yaml.Marshal(&doc)
@@ -72,9 +72,9 @@ func mutate(t *rapid.T, doc *yaml.Node) {
 			n.Content = append(n.Content, n.Content[i-1], n.Content[i])
 			return
 		case here == 2 || len(n.Content[i].Content) == 0:
-			var slip yaml.Node
-			if yaml.Unmarshal([]byte(slips.Draw(t, "slip")), &slip) == nil && len(slip.Content) > 0 {
-				n.Content[i] = slip.Content[0]
+			var mistake yaml.Node
+			if yaml.Unmarshal([]byte(mistakes.Draw(t, "mistake")), &mistake) == nil && len(mistake.Content) > 0 {
+				n.Content[i] = mistake.Content[0]
 			}
 			return
 		}

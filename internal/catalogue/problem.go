@@ -7,7 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"retry-worker/internal/slip"
+	"retry-worker/internal/spelling"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -119,7 +119,7 @@ func quote(s string) string {
 // oneOf lists what a text may be, and says which of it was probably meant.
 func oneOf(text string, known []string) string {
 	list := strings.Join(known, ", ")
-	if near := slip.Nearest(text, known); near != "" {
+	if near := spelling.Nearest(text, known); near != "" {
 		return fmt.Sprintf("%s (did you mean %s?)", list, near)
 	}
 	return list

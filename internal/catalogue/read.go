@@ -175,7 +175,7 @@ func (r *reader) fields(n *yaml.Node, path string, v reflect.Value) {
 	}
 }
 
-// has tells whether the key at path is there, be it sound or not.
+// has reports whether the key at path is there, be it sound or not.
 func (r *reader) has(path string) bool {
 	_, ok := r.places[path]
 	return ok

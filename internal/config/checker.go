@@ -18,8 +18,8 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"retry-worker/internal/access"
-	"retry-worker/internal/slip"
 	"retry-worker/internal/smallfile"
+	"retry-worker/internal/spelling"
 	"retry-worker/internal/zeebe"
 )
 
@@ -60,7 +60,7 @@ func (c *checker) milliseconds(name, value string, least, most int) time.Duratio
 	return time.Duration(c.whole(name, value, least, most)) * time.Millisecond
 }
 
-func (c *checker) truth(name, value string) bool {
+func (c *checker) boolean(name, value string) bool {
 	b, err := strconv.ParseBool(value)
 	if err != nil {
 		c.add(name, strconv.Quote(value), "true or false")
@@ -221,7 +221,7 @@ func (c *checker) engine() zeebe.Options {
 	z.ClientSecret = c.secret("ZEEBE_CLIENT_SECRET", z.ClientSecret, "", z.ClientSecretFile)
 	e := zeebe.Options{
 		Address:           c.gateway(z),
-		Plaintext:         c.truth("ZEEBE_INSECURE_CONNECTION", z.InsecureConnection),
+		Plaintext:         c.boolean("ZEEBE_INSECURE_CONNECTION", z.InsecureConnection),
 		CACertificatePath: z.CACertificatePath,
 		OverrideAuthority: z.OverrideAuthority,
 		KeepAlive:         c.milliseconds("ZEEBE_KEEP_ALIVE", z.KeepAlive, 10_000, math.MaxInt32),
@@ -291,12 +291,12 @@ func (c *checker) oauth(z zeebeEnv, gateway string) *zeebe.OAuth {
 // suggestion names the setting, of the known ones in their order, that an unknown name most likely means.
 func suggestion(name string, known []string) string {
 	plain := strings.ReplaceAll(name, "_", "")
-	nearest, best := "", len(name)/8 // more slips than this are another name
+	nearest, best := "", len(name)/8 // more changes than these make another name
 	for _, candidate := range known {
 		if strings.HasPrefix(candidate, name) || strings.HasPrefix(name, candidate) {
 			return didYouMean(candidate)
 		}
-		if d := slip.Distance(plain, strings.ReplaceAll(candidate, "_", "")); d < best || d == best && nearest == "" {
+		if d := spelling.Distance(plain, strings.ReplaceAll(candidate, "_", "")); d < best || d == best && nearest == "" {
 			nearest, best = candidate, d
 		}
 	}

@@ -67,7 +67,7 @@ func Load() (Settings, error) {
 			ShutdownTimeout: c.duration("RETRY_WORKER_SHUTDOWN_TIMEOUT", w.ShutdownTimeout, time.Second, time.Hour),
 			LogLevel:        c.level("RETRY_WORKER_LOG_LEVEL", w.LogLevel),
 			LogFormat:       c.oneOf("RETRY_WORKER_LOG_FORMAT", w.LogFormat, "json", "console"),
-			Profiles:        c.truth("RETRY_WORKER_PPROF", w.Pprof),
+			Profiles:        c.boolean("RETRY_WORKER_PPROF", w.Pprof),
 			Provider:        c.provider(w),
 			Proxies:         c.networks("RETRY_WORKER_PROXIES", w.Proxies),
 			TraceProtocol:   c.tracing(),

@@ -19,7 +19,7 @@ const otelPrefix = "OTEL"
 func (c *checker) tracing() string {
 	var o otelEnv
 	c.load(otelPrefix, &o)
-	if c.truth("OTEL_SDK_DISABLED", o.SDKDisabled) {
+	if c.boolean("OTEL_SDK_DISABLED", o.SDKDisabled) {
 		return ""
 	}
 	switch o.TracesExporter {

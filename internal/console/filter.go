@@ -48,13 +48,13 @@ func plain(s string, most int) string {
 	return strings.ToValidUTF8(s[:min(len(s), most)], "")
 }
 
-// narrowed tells whether f asks for anything but a state.
+// narrowed reports whether f asks for anything but a state.
 func narrowed(f journal.DeadLetterFilter) bool {
 	f.State = ""
 	return f != (journal.DeadLetterFilter{})
 }
 
-// searched tells whether f asks for what is not counted beforehand.
+// searched reports whether f asks for what is not counted beforehand.
 func searched(f *journal.DeadLetterFilter) bool {
 	return f.Query != "" || !f.Since.IsZero() || !f.Until.IsZero()
 }

@@ -127,7 +127,7 @@ func (d *doc) field(name string) *html.Node {
 	return found[0]
 }
 
-// says tells whether the page has the words, its white space aside.
+// says reports whether the page has the words, its white space aside.
 func (d *doc) says(words string) bool { return strings.Contains(text(d.root), words) }
 
 func attr(n *html.Node, name string) string {

@@ -170,7 +170,7 @@ func (v *visit) planPage(o *open, f *planForm) (*planData, error) {
 	return d, err
 }
 
-// everything tells whether total dead letters are all that is open, by name or in truth.
+// everything reports whether total dead letters are all that is open, by name or in truth.
 func (v *visit) everything(o *open, f *journal.DeadLetterFilter, total int64) (bool, error) {
 	if !narrowed(*f) {
 		return true, nil

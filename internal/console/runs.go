@@ -54,7 +54,7 @@ func (l Lang) runBadge(r *journal.BulkRun) Badge {
 	return l.badge("run.state", r.State)
 }
 
-// held tells whether a run that goes on decides nothing for the moment.
+// held reports whether a run that goes on decides nothing for the moment.
 func held(r *journal.BulkRun) bool {
 	return r.Hold != "" && (r.State == journal.BulkRunning || r.State == journal.BulkPreparing)
 }

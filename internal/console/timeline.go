@@ -383,7 +383,7 @@ func (v *visit) shortDay(t time.Time) string {
 	return t.In(v.zone).Format("2 Jan")
 }
 
-// short tells that seconds matter.
+// short reports whether seconds matter.
 func (s *scale) short() bool {
 	total := time.Duration(0)
 	for i := range s.gaps {

@@ -21,7 +21,7 @@ type Moment struct {
 	Kind string
 }
 
-// Set tells whether there is an instant.
+// Set reports whether there is an instant.
 func (m Moment) Set() bool { return m.ISO != "" }
 
 // The kinds of moments.

@@ -80,7 +80,7 @@ func (g *GroupQuery) resume(text string) error {
 	return nil
 }
 
-// Unknown tells that nothing can be found: there is a query, but no words are in it.
+// Unknown reports whether nothing can be found: there is a query, but no words are in it.
 func (g *GroupQuery) Unknown() bool { return g.Searches && len(g.Words) == 0 }
 
 // End takes one of its dead letters: the first, the last, and whichever else, in the order of their records. A cause

@@ -102,7 +102,7 @@ func (r *Runner) Run(stop, hard context.Context) {
 				continue
 			}
 			all.Go(func() {
-				newCarrier(stop, hard, r, &run).carry()
+				newRunExecutor(stop, hard, r, &run).execute()
 				mu.Lock()
 				defer mu.Unlock()
 				delete(carried, run.ID)

@@ -111,7 +111,7 @@ func Minutes(d time.Duration) int64 {
 	return minutes
 }
 
-// ShouldRetry tells whether another try is scheduled.
+// ShouldRetry reports whether another try is scheduled.
 func (d *Decision) ShouldRetry() bool { return d.Outcome == Retry }
 
 // Presumes reports whether the error looks permanent, by its Reason and MatchedRule, and is tried again to be sure

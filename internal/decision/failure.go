@@ -198,7 +198,7 @@ func (p *Policy) Evidence(f *Failure) []classify.Found {
 	return p.Rules.Explain(f.Error, status)
 }
 
-// isKey tells whether an id can be a database key and stand in a log line.
+// isKey reports whether an id can be a database key and stand in a log line.
 func isKey(id string) bool {
 	return len(id) <= maxIDBytes && strings.IndexFunc(id, unicode.IsControl) < 0
 }

@@ -38,7 +38,7 @@ func auditAttempt(o object, s journal.Subject, a *journal.Attempt) object {
 		number("retryCount", d.RetryCount).
 		number("analysedRetryCount", a.AnalysedCount).
 		number("maxRetries", d.MaxRetries).
-		truth("shouldRetry", d.ShouldRetry())
+		boolean("shouldRetry", d.ShouldRetry())
 	if d.ShouldRetry() {
 		o = o.number("backoffMinutes", decision.Minutes(d.Wait())).text("nextRetryTime", decision.Instant(d.NextRetryTime))
 	} else {

@@ -26,7 +26,7 @@ func domainEvent(h *journal.Happening) (name string, says data) {
 	}
 }
 
-// endsEpisode tells whether the attempt gives up what its episode waited for: an earlier revision was told as a retry
+// endsEpisode reports whether the attempt gives up what its episode waited for: an earlier revision was told as a retry
 // that is not made (R20).
 func endsEpisode(h *journal.Happening) bool {
 	return h.Attempt.DeadLetter != "" && h.Attempt.DeadLetter == h.Episode.DeadLetter

@@ -38,7 +38,7 @@ func (o object) key(name string, n int64) object {
 	return append(strconv.AppendInt(append(o.name(name), '"'), n, 10), '"')
 }
 
-func (o object) truth(name string, b bool) object { return strconv.AppendBool(o.name(name), b) }
+func (o object) boolean(name string, b bool) object { return strconv.AppendBool(o.name(name), b) }
 
 // raw is a value that is JSON already.
 func (o object) raw(name string, value []byte) object { return append(o.name(name), value...) }

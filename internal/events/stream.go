@@ -77,7 +77,7 @@ func coversAny(patterns []string, subject string) bool {
 	return false
 }
 
-// covers tells whether every subject that matches the one pattern matches the other.
+// covers reports whether every subject that matches the one pattern matches the other.
 func covers(pattern, narrower []string) bool {
 	for i, token := range pattern {
 		switch {

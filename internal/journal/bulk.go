@@ -29,7 +29,7 @@ const (
 	BulkDone      BulkState = "done" // each of them is decided or refused
 )
 
-// Ended tells whether nothing is decided in it any more.
+// Ended reports whether nothing is decided in it any more.
 func (s BulkState) Ended() bool { return s == BulkCancelled || s == BulkDone }
 
 // BulkOutcome is what became of one dead letter of a bulk run, as far as it is verified. The set is closed.

@@ -26,7 +26,7 @@ func (e *BulkStateError) Error() string {
 	return fmt.Sprintf("%v: the bulk run is %s", ErrInvalidRunState, e.State)
 }
 
-// Is tells that e is an ErrInvalidRunState.
+// Is reports whether e is an ErrInvalidRunState.
 func (e *BulkStateError) Is(target error) bool { return target == ErrInvalidRunState }
 
 // MaxPerMinute dead letters are decided by a bulk run in a minute at most.
@@ -46,7 +46,7 @@ func (j *Journal) Bulk(ctx context.Context, s *BulkStep) (BulkRun, error) {
 	})
 }
 
-// stands tells whether the run is in the state that a step brought another to.
+// stands reports whether the run is in the state that a step brought another to.
 func (r *BulkRun) stands(as *BulkRun) bool {
 	return r.State == as.State && r.CreatedAt.Equal(as.CreatedAt) && r.ChangedAt.Equal(as.ChangedAt) &&
 		r.EndedAt.Equal(as.EndedAt)

@@ -27,7 +27,7 @@ type Recorded struct {
 	mark int64
 }
 
-// recalls tells whether r is what an earlier try of the same analysis recorded, committed after all.
+// recalls reports whether r is what an earlier try of the same analysis recorded, committed after all.
 func (r *Recorded) recalls(earlier *Recorded) bool {
 	return r.How == Replayed && earlier.How != Replayed && earlier.Attempt != nil && *r.Attempt == *earlier.Attempt
 }

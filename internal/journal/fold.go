@@ -142,8 +142,8 @@ func (p *projection) touch(d *DeadLetter) {
 	}
 }
 
-// bear adds a dead letter that is new.
-func (p *projection) bear(l *life, d DeadLetter) {
+// createDeadLetter adds a dead letter that is new.
+func (p *projection) createDeadLetter(l *life, d DeadLetter) {
 	d.Record, d.CreatedAt, d.ChangedAt = p.record, p.at, p.at
 	l.letters[d.ID] = &d
 	p.touched = append(p.touched, touched{letter: &d})
@@ -228,7 +228,7 @@ func (p *projection) attempt(l *life, a *Attempt) {
 		}
 	} else {
 		e.State, e.DeadLetter = Dead, a.DeadLetter
-		p.bear(l, a.letter())
+		p.createDeadLetter(l, a.letter())
 	}
 	l.Attempts, l.Seen = a.Number, a.Identity.add(l.Seen)
 	l.latest(a)
@@ -271,7 +271,7 @@ func (p *projection) endByTime(l *life, a *Attempt, follows bool) {
 	letter := a.letter()
 	if !follows {
 		letter.State = DeadLetterSuperseded
-		p.bear(l, letter)
+		p.createDeadLetter(l, letter)
 		return
 	}
 	e, old := &l.Episode, l.letter()
@@ -279,7 +279,7 @@ func (p *projection) endByTime(l *life, a *Attempt, follows bool) {
 		p.settle(old, DeadLetterSuperseded)
 	}
 	e.State, e.Retries, e.NextRetryTime, e.DeadLetter = Dead, a.Decision.RetryCount, time.Time{}, a.DeadLetter
-	p.bear(l, letter)
+	p.createDeadLetter(l, letter)
 	p.countEnd(l.subject.Policy, e, old == nil, true)
 	f := p.cause(l.subject.Policy, a)
 	f.Retried--
@@ -360,7 +360,7 @@ func (p *projection) outcome(l *life, b *outcomeBody) {
 		born.MaxRetries, born.Fingerprint = a.Decision.MaxRetries, a.Fingerprint
 	}
 	e.State, e.DeadLetter, e.NextRetryTime = Dead, b.DeadLetter, time.Time{}
-	p.bear(l, born)
+	p.createDeadLetter(l, born)
 	p.countEnd(l.subject.Policy, e, d == nil, false)
 }
 

@@ -215,7 +215,7 @@ func (p *projection) giveUp(l *life, b *GateBody) {
 		born.Fingerprint = a.Fingerprint
 	}
 	e.State, e.DeadLetter, e.NextRetryTime, e.ProcessInstanceKey = Dead, b.DeadLetter, time.Time{}, b.ProcessInstanceKey
-	p.bear(l, born)
+	p.createDeadLetter(l, born)
 	p.countEnd(l.subject.Policy, e, old == nil, true)
 }
 

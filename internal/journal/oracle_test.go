@@ -103,7 +103,7 @@ func (o *oracle) reports(instance int64) {
 	}
 }
 
-// bear adds a dead letter of an instance.
+// createDeadLetter adds a dead letter of an instance.
 func (o *oracle) bear(state string, instance int64) int {
 	o.letters, o.told = append(o.letters, state), append(o.told, process{instance: instance})
 	return len(o.letters) - 1
@@ -197,7 +197,7 @@ func since(c *call, known, now time.Time) time.Time {
 	return first
 }
 
-// late tells whether a retry may not be made then: "no retry is scheduled beyond" the limit (R20).
+// late reports whether a retry may not be made then: "no retry is scheduled beyond" the limit (R20).
 func late(next, first time.Time) bool { return next.Truncate(time.Second).Sub(first) > total }
 
 // again is the recorded decision, based anew where its time has passed.
@@ -360,7 +360,7 @@ func (o *oracle) review(c *call, now time.Time) string {
 	return fmt.Sprint("goes on with ", e.retries)
 }
 
-// informs tells whether there is a process to be told what was decided; otherwise nobody is.
+// informs reports whether there is a process to be told what was decided; otherwise nobody is.
 func (o *oracle) informs(i int) bool {
 	if o.waits(i) {
 		return true

@@ -62,7 +62,7 @@ func TestRulesEqualOracle(t *testing.T) {
 	}
 }
 
-// sameJob tells whether the attempt is the asking job's own: only then its answer is marked.
+// sameJob reports whether the attempt is the asking job's own: only then its answer is marked.
 func sameJob(a *journal.Attempt, c *call) bool {
 	return a.JobKey == c.Job && a.ElementInstanceKey == c.Element && a.ProcessInstanceKey == c.Instance
 }

@@ -99,7 +99,7 @@ const (
 	Abandoned    State = "abandoned"    // nothing was heard for longer than the policy's total limit
 )
 
-// Open tells whether a failure of the subject can belong to an episode in this state: dead, but not
+// Open reports whether a failure of the subject can belong to an episode in this state: dead, but not
 // settled by anybody, is open.
 func (s State) Open() bool { return s == Scheduled || s == Dead || s == Reprocessing }
 

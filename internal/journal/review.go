@@ -60,7 +60,7 @@ func (e *DecidedError) Error() string {
 	return fmt.Sprintf("%v: it is %s since %s%s", ErrInvalidRetryState, e.State, decision.Instant(e.At), by)
 }
 
-// Is tells that e is an ErrInvalidRetryState.
+// Is reports whether e is an ErrInvalidRetryState.
 func (e *DecidedError) Is(target error) bool { return target == ErrInvalidRetryState }
 
 // maxReasonBytes of a person's words, which may tell of a patient: they are redacted like any text.

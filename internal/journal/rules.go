@@ -60,7 +60,7 @@ func rule(a *Analysis, h *History, now time.Time) ruling {
 	}
 }
 
-// replays tells whether the recorded decision of the same identity stands: nobody took it yet, or it is a
+// replays reports whether the recorded decision of the same identity stands: nobody took it yet, or it is a
 // dead letter that nobody has dealt with (an error that the process did not catch comes back as the same job).
 func replays(h *History) bool {
 	return !h.SameAnswered || h.SameDeadLetter == DeadLetterOpen

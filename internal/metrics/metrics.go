@@ -219,7 +219,7 @@ func (m *Metrics) Hooks() worker.Hooks {
 		},
 		Answered:  func(jobType string, a worker.Action) { m.jobs.WithLabelValues(jobType, string(a)).Inc() },
 		InFlight:  func(delta int) { m.jobsInFlight.Add(float64(delta)) },
-		EngineUp:  func(up bool) { m.engineUp.Set(truth(up)) },
+		EngineUp:  func(up bool) { m.engineUp.Set(boolToFloat(up)) },
 		Panicked:  func(jobType string) { m.panics.WithLabelValues(jobType).Inc() },
 		TimedOut:  func(jobType string) { m.timeouts.WithLabelValues(jobType).Inc() },
 		Oversized: func(jobType string) { m.oversized.WithLabelValues(jobType).Inc() },
@@ -265,23 +265,23 @@ func (m *Metrics) EventsPublished(n int) { m.published.Add(float64(n)) }
 func (m *Metrics) SetOutboxPending(n int64) { m.outboxPending.Set(float64(n)) }
 
 // PurgeRefused notes whether old records are not purged until a person confirms it.
-func (m *Metrics) PurgeRefused(refused bool) { m.purgeRefused.Set(truth(refused)) }
+func (m *Metrics) PurgeRefused(refused bool) { m.purgeRefused.Set(boolToFloat(refused)) }
 
-// JournalUp tells whether the journal can be written.
-func (m *Metrics) JournalUp(up bool) { m.journalUp.Set(truth(up)) }
+// JournalUp reports whether the journal can be written.
+func (m *Metrics) JournalUp(up bool) { m.journalUp.Set(boolToFloat(up)) }
 
-func truth(b bool) float64 {
+func boolToFloat(b bool) float64 {
 	if b {
 		return 1
 	}
 	return 0
 }
 
-// SetTokensRejected tells whether the tokens file is refused.
-func (m *Metrics) SetTokensRejected(rejected bool) { m.tokensRejected.Set(truth(rejected)) }
+// SetTokensRejected reports whether the tokens file is refused.
+func (m *Metrics) SetTokensRejected(rejected bool) { m.tokensRejected.Set(boolToFloat(rejected)) }
 
-// SetCertificateRejected tells whether the console's certificate is refused.
-func (m *Metrics) SetCertificateRejected(rejected bool) { m.certRejected.Set(truth(rejected)) }
+// SetCertificateRejected reports whether the console's certificate is refused.
+func (m *Metrics) SetCertificateRejected(rejected bool) { m.certRejected.Set(boolToFloat(rejected)) }
 
 // StartJobType creates the series of a job type that is served.
 func (m *Metrics) StartJobType(jobType string) {

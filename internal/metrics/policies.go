@@ -91,8 +91,8 @@ func (m *Metrics) newSeries(policy string) *series {
 // SetCatalogue tells which version of the catalogue is in force.
 func (m *Metrics) SetCatalogue(version string) { m.version.current.Store(&version) }
 
-// SetCatalogueRejected tells whether the policies file holds a catalogue that is refused.
-func (m *Metrics) SetCatalogueRejected(rejected bool) { m.catalogueRejected.Set(truth(rejected)) }
+// SetCatalogueRejected reports whether the policies file holds a catalogue that is refused.
+func (m *Metrics) SetCatalogueRejected(rejected bool) { m.catalogueRejected.Set(boolToFloat(rejected)) }
 
 // catalogueInfo is one series at every moment: the version in force. A vector would have none, or two, while it
 // changes.

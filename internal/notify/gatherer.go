@@ -17,10 +17,10 @@ import (
 )
 
 const (
-	// lookEvery is how often a Gatherer looks where nobody nudges it: other replicas have dead letters too.
+	// lookEvery is how often a Gatherer looks where nobody wakes it: other replicas have dead letters too.
 	lookEvery = 5 * time.Second
-	// nudgeRest is what it rests at least.
-	nudgeRest = time.Second
+	// leastRest is what it rests at least.
+	leastRest = time.Second
 	// quiet is how long nothing may have come before the first news go out, and gatherMost how long they wait for that:
 	// one cause seldom kills one claim alone.
 	quiet, gatherMost = 2 * time.Second, 10 * time.Second
@@ -62,53 +62,53 @@ type Options struct {
 // Gatherer makes notices of what the journal holds. One should run at a time (outbox.Lead); several tell nothing twice.
 type Gatherer struct {
 	Options
-	nudged chan struct{}
+	woken chan struct{}
 	// seen are news that wait for others. It is Run's alone.
-	seen map[string]sighting
+	seen map[string]pendingNews
 	// failed is what was told last of a store that does not answer.
 	failed bool
 }
 
-// sighting of news: how many, since when, and when one came last.
-type sighting struct {
+// pendingNews are news that wait for others: how many, since when, and when one came last.
+type pendingNews struct {
 	n           int64
 	first, last time.Time
 }
 
 // NewGatherer prepares a Gatherer; Run starts it.
 func NewGatherer(o Options) *Gatherer {
-	return &Gatherer{Options: o, nudged: make(chan struct{}, 1)}
+	return &Gatherer{Options: o, woken: make(chan struct{}, 1)}
 }
 
-// Nudge says that there may be dead letters. It never blocks and is safe for concurrent use.
-func (g *Gatherer) Nudge() {
+// Wake says that there may be dead letters. It never blocks and is safe for concurrent use.
+func (g *Gatherer) Wake() {
 	select {
-	case g.nudged <- struct{}{}:
+	case g.woken <- struct{}{}:
 	default:
 	}
 }
 
 // Run makes notices until stop ends; what it does with the store ends with hard.
 func (g *Gatherer) Run(stop, hard context.Context) {
-	g.seen = map[string]sighting{}
+	g.seen = map[string]pendingNews{}
 	for stop.Err() == nil {
 		again := g.look(hard)
 		g.rest(stop, again)
 	}
 }
 
-// rest until then, or a nudge.
+// rest until then, or a wake.
 func (g *Gatherer) rest(stop context.Context, long time.Duration) {
-	g.Clock.Rest(stop, min(nudgeRest, long))
+	g.Clock.Rest(stop, min(leastRest, long))
 	ctx, cancel := context.WithCancel(stop)
 	defer cancel()
 	rested := make(chan struct{})
 	go func() {
 		defer close(rested)
-		g.Clock.Rest(ctx, long-nudgeRest)
+		g.Clock.Rest(ctx, long-leastRest)
 	}()
 	select {
-	case <-g.nudged:
+	case <-g.woken:
 	case <-rested:
 	}
 	cancel()
@@ -117,7 +117,7 @@ func (g *Gatherer) rest(stop context.Context, long time.Duration) {
 
 // look makes what is due, and says when to look again at the latest.
 func (g *Gatherer) look(ctx context.Context) time.Duration {
-	if !g.tells() {
+	if !g.tellsAnybody() {
 		return lookEvery
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
@@ -136,8 +136,8 @@ func (g *Gatherer) look(ctx context.Context) time.Duration {
 	return lookEvery
 }
 
-// tells tells whether anybody is to be told at all.
-func (g *Gatherer) tells() bool {
+// tellsAnybody reports whether anybody is to be told.
+func (g *Gatherer) tellsAnybody() bool {
 	for _, t := range g.Catalogue().Teams {
 		if g.Mail && len(t.Email) > 0 || t.Webhook != nil {
 			return true
@@ -201,7 +201,7 @@ func (l *glance) all(ctx context.Context) error {
 			}
 		}
 	}
-	maps.DeleteFunc(l.seen, func(key string, _ sighting) bool { return !keys[key] })
+	maps.DeleteFunc(l.seen, func(key string, _ pendingNews) bool { return !keys[key] })
 	return nil
 }
 
@@ -279,7 +279,7 @@ func (l *glance) newer(ctx context.Context, team decision.Team, c Channel) error
 	return l.make(ctx, from, to, n)
 }
 
-// gathered tells whether nothing came for a while, or that was waited for long enough.
+// gathered reports whether nothing came for a while, or that was waited for long enough.
 func (l *glance) gathered(key string, n int64) bool {
 	s, known := l.seen[key]
 	if !known {

@@ -34,7 +34,7 @@ func TestNewsAreGathered(t *testing.T) {
 		began := time.Now()
 		for range 40 { // over four seconds
 			w.die(10, credentials)
-			g.Nudge()
+			g.Wake()
 			time.Sleep(100 * time.Millisecond)
 		}
 		for len(w.messages(tiByMail)) == 0 {
@@ -54,7 +54,7 @@ func TestNewsAreGathered(t *testing.T) {
 		told := time.Now()
 		for time.Since(told) < 14*time.Minute {
 			w.die(1, credentials)
-			g.Nudge()
+			g.Wake()
 			time.Sleep(time.Minute)
 			w.none(tiByMail, fmt.Sprintf("%s after the last", time.Since(told)))
 		}
@@ -75,7 +75,7 @@ func TestOneMessageWaits(t *testing.T) {
 		time.Sleep(time.Minute) // the digest's mark begins
 		for range 8 * 60 {      // eight hours; the digest is due meanwhile
 			w.die(1, credentials)
-			g.Nudge()
+			g.Wake()
 			time.Sleep(time.Minute)
 			if n := len(w.messages(tiByMail)); n > 1 {
 				t.Fatalf("%d messages wait for the mail server", n)

@@ -118,7 +118,7 @@ func (l *lease) extend(until time.Time) {
 	l.alarm.Reset(time.Until(until))
 }
 
-// holds tells whether something may be sent now. It looks at the clock, too: in a process that stood still the
+// holds reports whether something may be sent now. It looks at the clock, too: in a process that stood still the
 // alarm may not have rung yet.
 func (l *lease) holds() bool {
 	l.mu.Lock()

@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// pollEvery is how often an idle relay looks; nudgeRest is what it rests at least, however often it is nudged.
+	// pollEvery is how often an idle relay looks; leastRest is what it rests at least, however often it is woken.
 	pollEvery = 200 * time.Millisecond
-	nudgeRest = 20 * time.Millisecond
+	leastRest = 20 * time.Millisecond
 	// failFirst and failMost bound the pause after a sweep that failed.
 	failFirst = 100 * time.Millisecond
 	failMost  = 5 * time.Second
@@ -59,7 +59,7 @@ type Relay struct {
 	sink          Sink
 	hooks         Hooks
 	log           *zap.Logger
-	nudged        chan struct{}
+	woken         chan struct{}
 	span          time.Duration // of its lease
 	patience      Patience
 
@@ -73,7 +73,7 @@ func New(queue, holder string, box journal.Outbox, published func(ctx context.Co
 	sink Sink, hooks Hooks, log *zap.Logger) *Relay {
 	return &Relay{queue: queue, holder: holder, box: box, letGo: published, sink: sink, hooks: hooks, log: log,
 		span:     leaseSpan,
-		patience: Patience{Message: takeTime, Hold: holdMost}, nudged: make(chan struct{}, 1), settled: map[int64]bool{}}
+		patience: Patience{Message: takeTime, Hold: holdMost}, woken: make(chan struct{}, 1), settled: map[int64]bool{}}
 }
 
 // Patience is how a relay deals with a sink that is slow, and made of many that have nothing to do with one another.
@@ -94,10 +94,10 @@ func (r *Relay) Patient(p Patience) *Relay {
 	return r
 }
 
-// Nudge says that there may be messages. It never blocks and is safe for concurrent use.
-func (r *Relay) Nudge() {
+// Wake says that there may be messages. It never blocks and is safe for concurrent use.
+func (r *Relay) Wake() {
 	select {
-	case r.nudged <- struct{}{}:
+	case r.woken <- struct{}{}:
 	default:
 	}
 }
@@ -135,13 +135,13 @@ func (r *Relay) count(ctx context.Context) {
 	}
 }
 
-// idle rests that long, or until somebody nudges.
+// idle rests that long, or until somebody wakes it.
 func (r *Relay) idle(ctx context.Context, long time.Duration) {
-	rest(ctx, nudgeRest)
-	t := time.NewTimer(long - nudgeRest)
+	rest(ctx, leastRest)
+	t := time.NewTimer(long - leastRest)
 	defer t.Stop()
 	select {
-	case <-r.nudged:
+	case <-r.woken:
 	case <-t.C:
 	case <-ctx.Done():
 	}

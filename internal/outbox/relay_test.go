@@ -77,7 +77,7 @@ func TestRefusedForEver(t *testing.T) {
 			changes := len(s.account().states)
 			for range 20 { // twenty minutes of life
 				s.fill(1, "GOOD-1")
-				r.Nudge()
+				r.Wake()
 				if took := s.within(time.Minute, "another is sent", func() bool { return len(s.Outbox()) == refused }); took > 2*time.Second {
 					t.Errorf("%d refused: another waited %s", refused, took)
 				}
@@ -170,7 +170,7 @@ func TestOtherQueuesAreLeftAlone(t *testing.T) {
 	})
 }
 
-func TestIdleRelayLooksSeldomAndHeedsANudge(t *testing.T) {
+func TestIdleRelayLooksSeldomAndHeedsAWake(t *testing.T) {
 	bubble(t, func(s *stage) {
 		r := s.relay("a")
 		time.Sleep(10 * time.Second)
@@ -178,14 +178,14 @@ func TestIdleRelayLooksSeldomAndHeedsANudge(t *testing.T) {
 			t.Errorf("%d looks at an empty outbox in 10 s", s.account().reads)
 		}
 		for range 100 {
-			r.Nudge()
+			r.Wake()
 			time.Sleep(time.Millisecond)
 		}
 		if s.account().reads > 70 {
-			t.Errorf("%d looks after a storm of nudges", s.account().reads)
+			t.Errorf("%d looks after a storm of wakes", s.account().reads)
 		}
 		s.fill(1, "A")
-		r.Nudge()
+		r.Wake()
 		s.within(50*time.Millisecond, "it is sent", s.empty)
 	})
 }

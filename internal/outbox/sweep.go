@@ -93,7 +93,7 @@ func (s *sweeper) forget() {
 	s.pause.reset()
 }
 
-// failing tells whether the next sweep should wait.
+// failing reports whether the next sweep should wait.
 func (s *sweeper) failing() bool { return s.sinkFailure != nil || s.storeFailure != nil }
 
 // restAfter is how long to rest after a sweep that took so long and found nothing more: messages that are held up

@@ -91,5 +91,5 @@ func (w *wave) send(m *journal.Message) error {
 	return w.sink.Publish(ctx, m)
 }
 
-// broken tells that the sink takes nothing any more.
+// broken reports whether the sink takes nothing any more.
 func (w *wave) broken() bool { return !w.rules.Apart && w.streak.Load() >= w.patience }

@@ -101,7 +101,7 @@ func destinationOf(f *decision.Failure) string { return redact.Line(f.Destinatio
 // gateOutputs are the contract's.
 func gateOutputs(held time.Duration, reason string, canary bool) string {
 	o := object{}.text("gateHeld", decision.ISODuration(held)).text("gateReason", reason)
-	return string(o.truth("gateCanary", canary).end())
+	return string(o.boolean("gateCanary", canary).end())
 }
 
 // GateEngine answers the processes that wait at a gate. Its errors hold an *EngineError.

@@ -40,7 +40,7 @@ func (o object) number(name string, n int64) object {
 	return o.raw(name, strconv.FormatInt(n, 10))
 }
 
-func (o object) truth(name string, b bool) object {
+func (o object) boolean(name string, b bool) object {
 	return o.raw(name, strconv.FormatBool(b))
 }
 
@@ -56,7 +56,7 @@ func appendOutputs(o object, d *decision.Decision, f *decision.Failure) object {
 	if original == "" {
 		original = "null"
 	}
-	o = o.truth("shouldRetry", d.ShouldRetry()).
+	o = o.boolean("shouldRetry", d.ShouldRetry()).
 		number("retryCount", d.RetryCount).
 		number("maxRetries", d.MaxRetries).
 		text("retryReason", d.RetryReason).

@@ -243,13 +243,13 @@ func (f *reviewFixture) begin(name string) *replica {
 	r := &replica{halt, killNow, make(chan struct{})}
 	var relay *outbox.Relay
 	hooks := journal.NoHooks()
-	hooks.Committed = func(int, time.Duration) { relay.Nudge() }
+	hooks.Committed = func(int, time.Duration) { relay.Wake() }
 	memory := journal.New(f.Memory, time.Now, nil, hooks)
 	sink := worker.NewReviewSink(f.reviewEngine, f.Memory, memory, time.Now, f.hooks(), f.log)
 	relays := outbox.NoHooks()
 	relays.Leading = sink.Leading
 	relay = outbox.New(journal.ReviewQueue, name, f.Memory, func(context.Context, []int64) error { return nil }, sink, relays, f.log)
-	reviews := worker.NewReviews(f.reviewEngine, policies, f.Memory, memory, relay.Nudge, f.hooks(), f.log)
+	reviews := worker.NewReviews(f.reviewEngine, policies, f.Memory, memory, relay.Wake, f.hooks(), f.log)
 	taking := reviews.Worker(worker.Config{Name: name, PollTimeout: pollTimeout, Await: memory.Await})
 	ends, end := context.WithCancel(context.Background())
 	var writing, working sync.WaitGroup

@@ -1,9 +1,9 @@
-package slip_test
+package spelling_test
 
 import (
 	"testing"
 
-	"retry-worker/internal/slip"
+	"retry-worker/internal/spelling"
 )
 
 func TestDistance(t *testing.T) {
@@ -14,7 +14,7 @@ func TestDistance(t *testing.T) {
 		{"", "", 0}, {"jitter", "jitter", 0}, {"jiter", "jitter", 1}, {"jitter", "jiter", 1}, {"", "min", 3}, {"max", "min", 2},
 		{"maxRetry", "maxRetries", 3}, {"ab", "ba", 2},
 	} {
-		if got := slip.Distance(tt.a, tt.b); got != tt.want {
+		if got := spelling.Distance(tt.a, tt.b); got != tt.want {
 			t.Errorf("%q and %q are %d apart, want %d", tt.a, tt.b, got, tt.want)
 		}
 	}
@@ -26,7 +26,7 @@ func TestNearest(t *testing.T) {
 		"team": "team", "tem": "team", "Team": "team", "TEAMS": "team", "polcy": "policy", "older_than": "older-than", "olderthan": "older-than",
 		"x": "", "": "", "Q": "q", "state": "", "al": "all", "newer-than": "", "older-than-older-than-older-than-older-than-older-than-older-than-older-than-older-than": "",
 	} {
-		if got := slip.Nearest(text, known); got != want {
+		if got := spelling.Nearest(text, known); got != want {
 			t.Errorf("%q is nearest to %q, want %q", text, got, want)
 		}
 	}

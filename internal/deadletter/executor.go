@@ -10,12 +10,12 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// carrier carries one run out. Its methods are one goroutine's, but for settle and what that calls.
-type carrier struct {
+// runExecutor executes one run. Its methods are one goroutine's, but for settle and what that calls.
+type runExecutor struct {
 	*Runner
 	stop, hard context.Context
 	run        journal.BulkRun // as it was seen last
-	// began is when this carrier did, looked when it saw the run, both by this machine's clock.
+	// began is when this executor did, looked when it saw the run, both by this machine's clock.
 	began, looked time.Time
 	pace          *pace
 	page          []journal.BulkItem // planned, in order
@@ -41,17 +41,17 @@ type landing struct {
 // is a second's worth at most, so that no more than that come through together after a stall.
 const mostFlying = 32
 
-func newCarrier(stop, hard context.Context, r *Runner, run *journal.BulkRun) *carrier {
+func newRunExecutor(stop, hard context.Context, r *Runner, run *journal.BulkRun) *runExecutor {
 	most := int(min(max(run.PerMinute/60, 1), mostFlying))
-	return &carrier{Runner: r, stop: stop, hard: hard, run: *run, began: time.Now(), held: run.Hold,
+	return &runExecutor{Runner: r, stop: stop, hard: hard, run: *run, began: time.Now(), held: run.Hold,
 		mostFlying: most, landed: make(chan landing, most)}
 }
 
-// errEnded is why a carrier ends: there is nothing more to do for its run.
+// errEnded is why an executor ends: there is nothing more to do for its run.
 var errEnded = errors.New("the run goes on no more")
 
-// carry gathers what is to be decided and decides it, until all is, the run is stopped, or stop ends.
-func (c *carrier) carry() {
+// execute gathers what is to be decided and decides it, until all is, the run is stopped, or stop ends.
+func (c *runExecutor) execute() {
 	defer c.land()
 	if c.gather(); !c.begin() {
 		return
@@ -71,7 +71,7 @@ func (c *carrier) carry() {
 }
 
 // await the next turn, for a second at most, or a landing.
-func (c *carrier) await() error {
+func (c *runExecutor) await() error {
 	if c.flying == c.mostFlying {
 		return c.take(<-c.landed)
 	}
@@ -96,7 +96,7 @@ func (c *carrier) await() error {
 }
 
 // step decides on the next item where it is time. Its error is errEnded, or why the journal cannot be used.
-func (c *carrier) step() error {
+func (c *runExecutor) step() error {
 	if err := c.look(); err != nil {
 		return err
 	}
@@ -124,7 +124,7 @@ func (c *carrier) step() error {
 
 // look at the run where the last look was a while ago. That nothing is decided in a run that was stopped since, the
 // journal sees to (journal.Review.Run).
-func (c *carrier) look() error {
+func (c *runExecutor) look() error {
 	if time.Since(c.looked) < lookEvery {
 		return nil
 	}
@@ -144,7 +144,7 @@ func (c *carrier) look() error {
 }
 
 // stopped tells that somebody has stopped the run, or that it has ended.
-func (c *carrier) stopped() error {
+func (c *runExecutor) stopped() error {
 	if c.ended {
 		return errEnded
 	}
@@ -155,7 +155,7 @@ func (c *carrier) stopped() error {
 }
 
 // next is the item whose turn it is; nil where none is left, and none on its way.
-func (c *carrier) next() (*journal.BulkItem, error) {
+func (c *runExecutor) next() (*journal.BulkItem, error) {
 	for {
 		if c.stale {
 			c.land()
@@ -178,14 +178,14 @@ func (c *carrier) next() (*journal.BulkItem, error) {
 	}
 }
 
-func (c *carrier) read(outcome journal.BulkOutcome, after int64, limit int) ([]journal.BulkItem, error) {
+func (c *runExecutor) read(outcome journal.BulkOutcome, after int64, limit int) ([]journal.BulkItem, error) {
 	ctx, cancel := context.WithTimeout(c.hard, storeTime)
 	defer cancel()
 	return c.items.BulkItems(ctx, c.run.ID, outcome, after, limit)
 }
 
 // launch has a decision made; its turn is spent.
-func (c *carrier) launch(i journal.BulkItem) {
+func (c *runExecutor) launch(i journal.BulkItem) {
 	c.pace.spend()
 	c.page, c.after = c.page[1:], i.Number
 	c.flying++
@@ -194,7 +194,7 @@ func (c *carrier) launch(i journal.BulkItem) {
 }
 
 // settle decides on an item, or notes why that is refused.
-func (c *carrier) settle(run *journal.BulkRun, i *journal.BulkItem) landing {
+func (c *runExecutor) settle(run *journal.BulkRun, i *journal.BulkItem) landing {
 	err := c.ask(run, i)
 	refusal := RefusalOf(err)
 	switch {
@@ -209,7 +209,7 @@ func (c *carrier) settle(run *journal.BulkRun, i *journal.BulkItem) landing {
 
 // take notes what became of an item. Where that is not known the items are read again: the journal decides on none
 // twice.
-func (c *carrier) take(l landing) error {
+func (c *runExecutor) take(l landing) error {
 	c.flying--
 	switch err := l.err; {
 	case errors.Is(err, journal.ErrInvalidRunState), errors.Is(err, journal.ErrBulkRunUnknown):
@@ -229,14 +229,14 @@ func (c *carrier) take(l landing) error {
 }
 
 // land awaits all that is on its way. What goes wrong with it shows again.
-func (c *carrier) land() {
+func (c *runExecutor) land() {
 	for c.flying > 0 {
 		_ = c.take(<-c.landed)
 	}
 }
 
 // ask for the decision.
-func (c *carrier) ask(r *journal.BulkRun, i *journal.BulkItem) error {
+func (c *runExecutor) ask(r *journal.BulkRun, i *journal.BulkItem) error {
 	command := Command{ID: i.DeadLetter, Reason: r.Reason, By: r.By, Run: r.ID}
 	if r.Action == journal.BulkDiscard {
 		_, err := c.decide.Discard(c.hard, command)
@@ -251,14 +251,14 @@ func (c *carrier) ask(r *journal.BulkRun, i *journal.BulkItem) error {
 }
 
 // refuse notes that nothing was done with an item. One that is decided after all keeps its outcome (RefuseBulkItem).
-func (c *carrier) refuse(run *journal.BulkRun, i *journal.BulkItem, code Code) error {
+func (c *runExecutor) refuse(run *journal.BulkRun, i *journal.BulkItem, code Code) error {
 	ctx, cancel := context.WithTimeout(c.hard, storeTime)
 	defer cancel()
 	return c.memory.RefuseBulkItem(ctx, run.ID, i.Number, string(code))
 }
 
 // finish ends a run of which nothing is left to decide.
-func (c *carrier) finish() error {
+func (c *runExecutor) finish() error {
 	ctx, cancel := context.WithTimeout(c.hard, storeTime)
 	defer cancel()
 	run, err := c.memory.Bulk(ctx, &journal.BulkStep{Verb: journal.BulkFinish, Run: journal.BulkRun{ID: c.run.ID}})
@@ -279,7 +279,7 @@ func (c *carrier) finish() error {
 }
 
 // fields of every line of the log about the run.
-func (c *carrier) fields(event string, more ...zap.Field) []zap.Field {
+func (c *runExecutor) fields(event string, more ...zap.Field) []zap.Field {
 	return append([]zap.Field{zap.String("event", event), zap.String("run", c.run.ID),
 		zap.String("action", string(c.run.Action)),
 		zap.Int64("perMinute", c.run.PerMinute), zap.Int64("total", c.run.Total),
@@ -287,7 +287,7 @@ func (c *carrier) fields(event string, more ...zap.Field) []zap.Field {
 }
 
 // gather has all dead letters of the run in it before the first is decided, a few at a time: others write between.
-func (c *carrier) gather() {
+func (c *runExecutor) gather() {
 	if c.run.State != journal.BulkPreparing {
 		return
 	}
@@ -305,7 +305,7 @@ func (c *carrier) gather() {
 	}
 }
 
-func (c *carrier) gatherSome() (done bool, err error) {
+func (c *runExecutor) gatherSome() (done bool, err error) {
 	ctx, cancel := context.WithTimeout(c.hard, storeTime)
 	defer cancel()
 	return c.memory.GatherBulkItems(ctx, c.items, c.run.ID, gatherItems, string(InOtherRun))
@@ -313,7 +313,7 @@ func (c *carrier) gatherSome() (done bool, err error) {
 
 // begin a schedule behind what the run has decided so far: neither a crash nor a pause lets it go faster.
 // It reports whether there is something to do.
-func (c *carrier) begin() bool {
+func (c *runExecutor) begin() bool {
 	for c.stop.Err() == nil {
 		err := c.look()
 		if errors.Is(err, errEnded) {
@@ -335,7 +335,7 @@ func (c *carrier) begin() bool {
 
 // lastDecision is when the latest of the items before the first that is planned, and of those that were on their way
 // beside it, was decided on; the zero time where none was.
-func (c *carrier) lastDecision() (last time.Time, err error) {
+func (c *runExecutor) lastDecision() (last time.Time, err error) {
 	first, err := c.next()
 	if err != nil || first == nil {
 		return last, err
@@ -350,7 +350,7 @@ func (c *carrier) lastDecision() (last time.Time, err error) {
 }
 
 // hold decides nothing for a moment. Why that is, is told once, and written down where that is possible.
-func (c *carrier) hold(why string, cause error) {
+func (c *runExecutor) hold(why string, cause error) {
 	if c.hard.Err() != nil {
 		return // it is this process that ends
 	}
@@ -366,7 +366,7 @@ func (c *carrier) hold(why string, cause error) {
 }
 
 // goOn ends a hold.
-func (c *carrier) goOn() error {
+func (c *runExecutor) goOn() error {
 	if err := c.note(""); err != nil {
 		return err
 	}
@@ -377,14 +377,14 @@ func (c *carrier) goOn() error {
 }
 
 // recovered ends a hold for the journal's sake, now that it has taken something.
-func (c *carrier) recovered() error {
+func (c *runExecutor) recovered() error {
 	if c.held != HoldJournal {
 		return nil
 	}
 	return c.goOn()
 }
 
-func (c *carrier) note(why string) error {
+func (c *runExecutor) note(why string) error {
 	ctx, cancel := context.WithTimeout(c.hard, storeTime)
 	defer cancel()
 	return c.memory.HoldBulkRun(ctx, c.run.ID, why)

@@ -167,7 +167,7 @@ func Still(ctx context.Context, action Action) bool {
 // Nobody's request for a page is sent to the log-in form, any other is answered 401.
 func (g *Gate) Middleware(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		nonce := pageNonce()
+		nonce := rand.Text()
 		secure(w.Header(), r, nonce)
 		a, refusal := g.admit(w, r)
 		if refusal != nil {

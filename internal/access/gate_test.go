@@ -280,7 +280,7 @@ func TestHeaders(t *testing.T) {
 	}
 	first, second := w.get("/", bearer(secret)), w.get("/", bearer(secret))
 	nonce, _ := first.body["nonce"].(string)
-	if policy := first.header.Get("Content-Security-Policy"); len(nonce) != 22 || strings.Count(policy, "'nonce-"+nonce+"'") != 2 || second.body["nonce"] == nonce {
+	if policy := first.header.Get("Content-Security-Policy"); len(nonce) != 26 || strings.Count(policy, "'nonce-"+nonce+"'") != 2 || second.body["nonce"] == nonce {
 		t.Errorf("nonce %q, then %v; policy %q", nonce, second.body["nonce"], policy)
 	}
 	if policy := w.get("/api/v1/x", bearer(secret)).header.Get("Content-Security-Policy"); policy != "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'" {
@@ -299,7 +299,7 @@ func TestRefusalsAsPages(t *testing.T) {
 	w := &world{t: t, now: start, handler: gate.Middleware(http.NotFoundHandler())}
 	a := w.get("/", browser, host("evil.example"))
 	nonce := strings.TrimPrefix(a.text, "page with nonce ")
-	if a.status != http.StatusForbidden || page.Code != access.CodeForbiddenHost || len(nonce) != 22 || !strings.Contains(a.header.Get("Content-Security-Policy"), "'nonce-"+nonce+"'") {
+	if a.status != http.StatusForbidden || page.Code != access.CodeForbiddenHost || len(nonce) != 26 || !strings.Contains(a.header.Get("Content-Security-Policy"), "'nonce-"+nonce+"'") {
 		t.Errorf("a browser: got %d %s (%s)", a.status, a.text, page.Code)
 	}
 	w.get("/api/v1/kpis", browser, host("evil.example")).refused(t, "the API", http.StatusForbidden, "forbidden_host")

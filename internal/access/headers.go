@@ -1,16 +1,6 @@
 package access
 
-import (
-	"crypto/rand"
-	"net/http"
-)
-
-// pageNonce is a new value for the Content-Security-Policy, 128 random bits.
-func pageNonce() string {
-	b := make([]byte, 16)
-	_, _ = rand.Read(b) // never fails
-	return sessionText.EncodeToString(b)
-}
+import "net/http"
 
 // onlyTLS has a browser ask over TLS only from then on, for a year.
 const onlyTLS = "max-age=31536000; includeSubDomains"

@@ -28,8 +28,8 @@ func IsLoopback(host string) bool {
 	return strings.EqualFold(host, "localhost") || err == nil && ip.IsLoopback()
 }
 
-// ownHost reports whether a request was sent to this machine under a name of its own. Any web page can make a browser ask
-// a loopback address, by a name of the page's that resolves to it (DNS rebinding), but not under these.
+// ownHost reports whether a request was sent to this machine under a name of its own. Any web page can make a browser
+// ask a loopback address, by a name of the page's that resolves to it (DNS rebinding), but not under these.
 func ownHost(r *http.Request) bool {
 	host := r.Host
 	if name, _, err := net.SplitHostPort(host); err == nil {

@@ -32,9 +32,7 @@ type Login struct {
 func (g *Gate) login(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.Method != http.MethodGet && r.Method != http.MethodHead && r.Method != http.MethodPost:
-		w.Header().Set("Allow", "GET, HEAD, POST")
-		g.refuse(w, r, Refusal{Status: http.StatusMethodNotAllowed, Code: CodeMethodNotAllowed,
-			Message: "this address does not take that method; use POST"})
+		g.refuseMethod(w, r, "GET, HEAD, POST")
 	case g.Tokens == nil: // everybody is in
 		http.Redirect(w, r, safeNext(r.URL.Query().Get("next")), http.StatusSeeOther)
 	case r.Method == http.MethodPost:
@@ -44,6 +42,13 @@ func (g *Gate) login(w http.ResponseWriter, r *http.Request) {
 	default:
 		g.LoginPage(w, r, g.loginOf(safeNext(r.URL.Query().Get("next")), nil))
 	}
+}
+
+// refuseMethod answers a request by a method that its address does not take.
+func (g *Gate) refuseMethod(w http.ResponseWriter, r *http.Request, allowed string) {
+	w.Header().Set("Allow", allowed)
+	g.refuse(w, r, Refusal{Status: http.StatusMethodNotAllowed, Code: CodeMethodNotAllowed,
+		Message: "this address does not take that method; use " + allowed})
 }
 
 // logIn begins a session. It needs no form token, since there is no session yet that one could belong to: the
@@ -80,9 +85,7 @@ func (g *Gate) welcome(w http.ResponseWriter, r *http.Request, s *session) {
 // logout ends the browser's session: its cookie is taken away, and a copy of it holds nowhere.
 func (g *Gate) logout(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost {
-		w.Header().Set("Allow", http.MethodPost)
-		g.refuse(w, r, Refusal{Status: http.StatusMethodNotAllowed, Code: CodeMethodNotAllowed,
-			Message: "this address does not take that method; use POST"})
+		g.refuseMethod(w, r, http.MethodPost)
 		return
 	}
 	http.SetCookie(w, sessionCookie(r, "", 0))

@@ -31,16 +31,14 @@ type pending struct {
 // providerLogin answers beginPath and callbackPath.
 func (g *Gate) providerLogin(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet {
-		w.Header().Set("Allow", http.MethodGet)
-		g.refuse(w, r, Refusal{Status: http.StatusMethodNotAllowed, Code: CodeMethodNotAllowed,
-			Message: "this address does not take that method; use GET"})
+		g.refuseMethod(w, r, http.MethodGet)
 		return
 	}
-	next, refusal := g.sendToProvider, (*Refusal)(nil)
+	next := g.sendToProvider
 	if r.URL.Path == callbackPath {
 		next = g.comeBack
 	}
-	if refusal = next(w, r); refusal != nil {
+	if refusal := next(w, r); refusal != nil {
 		retryAfter(w, refusal)
 		g.LoginPage(w, r, g.loginOf("/", refusal))
 	}

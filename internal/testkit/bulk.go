@@ -57,7 +57,7 @@ func (m *Memory) chosen(f journal.DeadLetterFilter, through int64) []deadletter.
 	return all
 }
 
-// busy tells whether a run that has not ended has planned the dead letter.
+// busy reports whether a run that has not ended has planned the dead letter.
 func (m *Memory) busy(id string) bool {
 	for _, r := range m.runs {
 		if !r.State.Ended() && slices.ContainsFunc(r.items, func(i journal.BulkItem) bool {

@@ -65,7 +65,7 @@ func (m *Memory) passing(p *deadletter.Query) (all []deadletter.Item) {
 	return all
 }
 
-// found tells whether the query finds a dead letter.
+// found reports whether the query finds a dead letter.
 func (m *Memory) found(p *deadletter.Query, d *journal.KeyedDeadLetter) bool {
 	cause := m.fingerprints[d.DeadLetter.Fingerprint]
 	return !p.Searches || d.DeadLetter.ID == p.ID || p.Finds(&cause) ||

@@ -110,7 +110,7 @@ func (m *Memory) begin(ctx context.Context) (*Fault, error) {
 	return &f, nil
 }
 
-// before tells whether it strikes before saving.
+// before reports whether it strikes before saving.
 func (f *Fault) before() bool { return f != nil && !f.Twice && !f.After }
 
 // strike fails as f says.

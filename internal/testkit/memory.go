@@ -205,7 +205,7 @@ func (m *Memory) attempts(s journal.Subject) (all []*journal.Attempt) {
 	return all
 }
 
-// later tells whether a is a later attempt than b, or a later revision of the same.
+// later reports whether a is a later attempt than b, or a later revision of the same.
 func later(a, b *journal.Attempt) bool {
 	return cmp.Or(cmp.Compare(a.Number, b.Number), cmp.Compare(a.Revision, b.Revision)) > 0
 }
@@ -341,7 +341,7 @@ func (m *Memory) Outbox() []journal.Message {
 	return slices.Clone(m.outbox)
 }
 
-// Answered tells whether a record is marked: the engine took its answer.
+// Answered reports whether a record is marked: the engine took its answer.
 func (m *Memory) Answered(record int64) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -319,7 +319,7 @@ func (f *reviewFixture) within(long time.Duration, what string, holds func() boo
 	synctest.Wait()
 }
 
-// delivered tells whether nothing is on its way.
+// delivered reports whether nothing is on its way.
 func (f *reviewFixture) delivered() bool { return len(f.Memory.Outbox()) == 0 }
 
 // wantItem fails unless a dead letter stands like this.

@@ -76,5 +76,5 @@ func (c *Client) Fail(ctx context.Context, j *worker.Job, f worker.Failure) erro
 	return replyError(err)
 }
 
-// pollEnded tells that the gateway has said all it had to say.
+// pollEnded reports whether the gateway has said all it had to say.
 func pollEnded(err error) bool { return errors.Is(err, io.EOF) }

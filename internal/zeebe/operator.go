@@ -125,7 +125,7 @@ const (
 	noSuch = "retry-worker-check"
 )
 
-// HasProcess tells whether a process is deployed. The protocol has no query for it: an instance that
+// HasProcess reports whether a process is deployed. The protocol has no query for it: an instance that
 // is to begin at an element that does not exist is refused as invalid where the process is known, and
 // as not found where it is not. Nothing is ever started.
 func (c *Client) HasProcess(ctx context.Context, processID, tenant string) (bool, error) {

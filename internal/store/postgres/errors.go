@@ -41,7 +41,7 @@ func storeError(doing string, err error, committing bool) error {
 	return &journal.StoreError{Kind: kind, Err: fmt.Errorf("%s: %w", doing, plain(err))}
 }
 
-// isData tells whether what was to be saved is what is wrong.
+// isData reports whether what was to be saved is what is wrong.
 func isData(e *pgconn.PgError) bool {
 	switch class(e) {
 	case classData, classIntegrity, classLimit:
@@ -53,7 +53,7 @@ func isData(e *pgconn.PgError) bool {
 
 func class(e *pgconn.PgError) string { return e.Code[:min(2, len(e.Code))] }
 
-// usableAfter tells whether a connection can be used after an error, once its transaction is rolled back.
+// usableAfter reports whether a connection can be used after an error, once its transaction is rolled back.
 func usableAfter(err error) bool {
 	if e, ok := errors.AsType[*journal.StoreError](err); ok && e.Kind == journal.Invalid {
 		return true // it was refused before it was sent
@@ -128,7 +128,7 @@ func makingError(err error) error {
 	return openError(doing, err)
 }
 
-// passes tells whether what a server refuses now, it may do later: connections, conflicts, resources, locks,
+// passes reports whether what a server refuses now, it may do later: connections, conflicts, resources, locks,
 // an operator's doing, the system under it.
 func passes(e *pgconn.PgError) bool {
 	switch class(e) {

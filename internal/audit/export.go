@@ -77,7 +77,7 @@ func Export(
 			break
 		}
 		if progress != nil && len(page) > 0 {
-			progress(number(&page[len(page)-1]), head.Record, written)
+			progress(page[len(page)-1].Number(), head.Record, written)
 		}
 	}
 	return written, errorsOf(err, to.flush, buffer.Flush)
@@ -106,11 +106,11 @@ func pages(
 				return
 			}
 			if more = len(page) == exportPage; len(page) > 0 {
-				after = number(&page[len(page)-1])
+				after = page[len(page)-1].Number()
 			}
 			if after > last {
 				more = false
-				page = slices.DeleteFunc(page, func(r journal.Record) bool { return number(&r) > last })
+				page = slices.DeleteFunc(page, func(r journal.Record) bool { return r.Number() > last })
 			}
 			if !yield(page, nil) {
 				return
@@ -142,14 +142,6 @@ func errorsOf(err error, steps ...func() error) error {
 		}
 	}
 	return err
-}
-
-// number of a record.
-func number(r *journal.Record) int64 {
-	if r.Attempt != nil {
-		return r.Attempt.Record
-	}
-	return r.Entry.Record
 }
 
 func newEncoding(f Format, w io.Writer) (encoding, error) {

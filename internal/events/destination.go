@@ -7,7 +7,7 @@ import (
 )
 
 // destinationEvent returns the begin or the end of an outage; no data where h is neither.
-func destinationEvent(h *journal.Happening) (name string, says data) {
+func destinationEvent(h *journal.Happening, label func(string) string) (kind string, data any) {
 	if h.Entry == nil || h.Entry.Kind != journal.DestinationEntry {
 		return "", nil
 	}
@@ -16,26 +16,24 @@ func destinationEvent(h *journal.Happening) (name string, says data) {
 	case err != nil || b.State == nil || b.Went == "":
 		return "", nil
 	case b.Went == destination.Up && b.State.Phase != destination.Ramping: // which a person may order
-		return DestinationDown, func(o object, h *journal.Happening) object { return wentDown(o, h.Subject.ID, b.State) }
+		return DestinationDown, wentDown(label(h.Subject.ID), b.State)
 	case b.Went != destination.Up && b.State.Phase == destination.Up:
-		return DestinationUp, func(o object, h *journal.Happening) object { return cameUp(o, h.Subject.ID, b.State) }
+		return DestinationUp, cameUp(label(h.Subject.ID), b.State)
 	}
 	return "", nil
 }
 
 // wentDown says since when a destination is down, and why.
-func wentDown(o object, name string, s *destination.State) object {
+func wentDown(name string, s *destination.State) any {
 	outage := &s.Outage
-	return append(append(o, '{').text("destination", name).text("cause", string(outage.Cause)).
-		text("since", decision.Instant(outage.Since)).
-		number("failed", int64(outage.Failed)).number("admitted", int64(outage.Admitted)), '}')
+	return object{"destination": name, "cause": outage.Cause, "since": decision.Instant(outage.Since),
+		"failed": outage.Failed, "admitted": outage.Admitted}
 }
 
 // cameUp says how long a destination was not up, and what it took.
-func cameUp(o object, name string, s *destination.State) object {
+func cameUp(name string, s *destination.State) any {
 	outage := &s.Outage
-	return append(append(o, '{').text("destination", name).text("since", decision.Instant(outage.Since)).
-		text("answeredAt", decision.Instant(outage.Until)).text("upAt", decision.Instant(s.Since)).
-		text("duration", decision.ISODuration(s.Since.Sub(outage.Since))).number("canaries", int64(outage.Tests)).
-		number("held", int64(outage.Held)), '}')
+	return object{"destination": name, "since": decision.Instant(outage.Since),
+		"answeredAt": decision.Instant(outage.Until), "upAt": decision.Instant(s.Since),
+		"duration": decision.ISODuration(s.Since.Sub(outage.Since)), "canaries": outage.Tests, "held": outage.Held}
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // domainEvent is what happened in the rules' words; no data where they have none for it.
-func domainEvent(h *journal.Happening) (name string, says data) {
+func domainEvent(h *journal.Happening) (name string, data any) {
 	switch {
 	case h.Attempt != nil && h.Attempt.Revision > 0 && !endsEpisode(h):
 		return "", nil
@@ -16,11 +16,11 @@ func domainEvent(h *journal.Happening) (name string, says data) {
 		if e == nil {
 			return "", nil
 		}
-		return e.Type(), func(o object, _ *journal.Happening) object { return decided(o, e) }
+		return e.Type(), decided(e)
 	case h.Outcome != nil && h.Episode.State == journal.Recovered:
-		return RetryRecovered, recovered
+		return RetryRecovered, recovered(h)
 	case h.Review != nil:
-		return DeadLetterReviewed, reviewed
+		return DeadLetterReviewed, reviewed(h)
 	default:
 		return "", nil
 	}
@@ -34,56 +34,53 @@ func endsEpisode(h *journal.Happening) bool {
 
 // decided is the data of a decision's event: exactly the fields of §12.3 of its rule. claimId is the subject's id,
 // whatever its policy calls it, as in the log (§13.4).
-func decided(o object, event decision.Event) object {
-	o = append(o, '{')
+func decided(event decision.Event) any {
 	switch e := event.(type) {
 	case decision.RetryScheduled:
-		o = o.text("claimId", e.ClaimID).number("retryCount", e.RetryCount).number("maxRetries", e.MaxRetries).
-			number("backoffMinutes", e.BackoffMinutes).text("nextRetryTime", decision.Instant(e.NextRetryTime)).
-			text("errorClassification", string(e.ErrorClassification)).text("scheduledAt", decision.Instant(e.ScheduledAt)).
-			number("version", e.Version)
+		return object{"claimId": e.ClaimID, "retryCount": e.RetryCount, "maxRetries": e.MaxRetries,
+			"backoffMinutes": e.BackoffMinutes, "nextRetryTime": decision.Instant(e.NextRetryTime),
+			"errorClassification": e.ErrorClassification, "scheduledAt": decision.Instant(e.ScheduledAt), "version": e.Version}
 	case decision.MaxRetriesExceededEvent:
-		o = o.text("claimId", e.ClaimID).text("finalError", e.FinalError).number("totalAttempts", e.TotalAttempts).
-			text("totalDuration", decision.ISODuration(e.TotalDuration)).text("exceededAt", decision.Instant(e.ExceededAt)).
-			text("severity", string(e.Severity))
+		return object{"claimId": e.ClaimID, "finalError": e.FinalError, "totalAttempts": e.TotalAttempts,
+			"totalDuration": decision.ISODuration(e.TotalDuration), "exceededAt": decision.Instant(e.ExceededAt),
+			"severity": e.Severity}
 	case decision.PermanentErrorDetected:
-		o = o.text("claimId", e.ClaimID).text("errorType", string(e.ErrorType)).text("errorMessage", e.ErrorMessage).
-			text("detectedAt", decision.Instant(e.DetectedAt)).text("severity", string(e.Severity))
+		return object{"claimId": e.ClaimID, "errorType": e.ErrorType, "errorMessage": e.ErrorMessage,
+			"detectedAt": decision.Instant(e.DetectedAt), "severity": e.Severity}
 	case decision.SubmissionRetryScheduled:
-		o = o.text("claimId", e.ClaimID).number("retryCount", e.RetryCount).text("errorClassification",
-			string(e.ErrorClassification)).
-			text("nextRetryTime", decision.Instant(e.NextRetryTime)).number("backoffMinutes", e.BackoffMinutes).
-			text("timestamp", decision.Instant(e.Timestamp))
+		return object{"claimId": e.ClaimID, "retryCount": e.RetryCount, "errorClassification": e.ErrorClassification,
+			"nextRetryTime": decision.Instant(e.NextRetryTime), "backoffMinutes": e.BackoffMinutes,
+			"timestamp": decision.Instant(e.Timestamp)}
 	case decision.SubmissionRetryExhausted:
-		o = o.text("claimId", e.ClaimID).number("retryCount", e.RetryCount).text("lastError", e.LastError).
-			text("timestamp", decision.Instant(e.Timestamp))
+		return object{"claimId": e.ClaimID, "retryCount": e.RetryCount, "lastError": e.LastError,
+			"timestamp": decision.Instant(e.Timestamp)}
 	}
-	return append(o, '}')
+	return object{}
 }
 
 // recovered tells that an episode ended well, and how long it took from its first failure on. Its names are ours:
 // the rules have no such event.
-func recovered(o object, h *journal.Happening) object {
+func recovered(h *journal.Happening) any {
 	e := &h.Episode
-	return append(append(o, '{').text("claimId", h.Subject.ID).number("episode", e.Number).number("retryCount", e.Retries).
-		text("firstFailure", decision.Instant(e.FirstFailure)).text("recoveredAt", decision.Instant(e.ClosedAt)).
-		text("duration", decision.ISODuration(e.ClosedAt.Sub(e.FirstFailure))), '}')
+	return object{"claimId": h.Subject.ID, "episode": e.Number, "retryCount": e.Retries,
+		"firstFailure": decision.Instant(e.FirstFailure), "recoveredAt": decision.Instant(e.ClosedAt),
+		"duration": decision.ISODuration(e.ClosedAt.Sub(e.FirstFailure))}
 }
 
 // reviewed tells what a person decided, in the words that the process gets; nextRetryTime is null where the dead
 // letter is discarded.
-func reviewed(o object, h *journal.Happening) object {
-	verdict, next := "reprocess", ""
+func reviewed(h *journal.Happening) any {
+	verdict, next := "reprocess", decision.Instant(h.Episode.NextRetryTime)
 	if h.Review.Discard {
-		verdict = "discard"
-	} else {
-		next = decision.Instant(h.Episode.NextRetryTime)
+		verdict, next = "discard", ""
 	}
-	return append(append(o, '{').text("claimId", h.Subject.ID).text("deadLetterId", h.Review.DeadLetter).
-		text("reviewDecision", verdict).text("reviewReason", clean(h.Review.Reason)).text("reviewedBy", clean(h.Review.By)).
-		number("retryCount", h.Episode.Retries).number("episode", h.Episode.Number).textOrNull("nextRetryTime", next).
-		text("reviewedAt", decision.Instant(h.Entry.At)), '}')
+	return object{"claimId": h.Subject.ID, "deadLetterId": h.Review.DeadLetter, "reviewDecision": verdict,
+		"reviewReason": clean(h.Review.Reason), "reviewedBy": clean(h.Review.By), "retryCount": h.Episode.Retries,
+		"episode": h.Episode.Number, "nextRetryTime": journal.OrNull(next), "reviewedAt": decision.Instant(h.Entry.At)}
 }
+
+// object is an event's data.
+type object map[string]any
 
 // maxTextBytes of what a person wrote.
 const maxTextBytes = 1000

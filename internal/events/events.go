@@ -4,6 +4,7 @@
 package events
 
 import (
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -52,20 +53,20 @@ func Subject(eventType string) string {
 // the retry can no longer be made in time (R20).
 func Publisher(source string, label func(destination string) string) journal.Publisher {
 	return func(h *journal.Happening) []journal.Message {
-		at, key := instantOf(h), keyOf(h.Subject)
+		key := keyOf(h.Subject)
 		h = withCleanID(h)
-		e := envelope{source: source, h: h, at: at, time: decision.Instant(at), key: key, room: make(object, 0, roomFor)}
-		messages := make([]journal.Message, 0, 2)
-		if name, data := domainEvent(h); data != nil {
-			messages = append(messages, e.message(name, data))
-		} else if name, data := destinationEvent(h); data != nil {
-			of := *h
-			of.Subject.ID = label(h.Subject.ID)
-			e.h = &of
-			messages = append(messages, e.message(name, data))
-			e.h = h
+		subject := h.Subject.ID
+		kind, data := domainEvent(h)
+		if data == nil {
+			if kind, data = destinationEvent(h, label); data != nil {
+				subject = label(subject)
+			}
 		}
-		return append(messages, e.message(AuditRecorded, auditRecord))
+		messages := []journal.Message{message(source, h, key, h.Subject.ID, AuditRecorded, auditRecord(h))}
+		if data != nil {
+			messages = slices.Insert(messages, 0, message(source, h, key, subject, kind, data))
+		}
+		return messages
 	}
 }
 
@@ -93,39 +94,32 @@ func instantOf(h *journal.Happening) time.Time {
 	return h.Entry.At
 }
 
-// roomFor most events; longer ones cost a copy.
-const roomFor = 2048
-
-// data appends what an event says, a JSON object.
-type data func(o object, h *journal.Happening) object
-
-// envelope is what the events of one happening have in common: the attributes of CloudEvents 1.0. tenant, policy and
-// digest are extension attributes: consumers can route, filter and check by them without reading the data, which
-// are the documents' own.
-type envelope struct {
-	source    string
-	h         *journal.Happening
-	at        time.Time
-	time, key string
-	room      object // to write in, again and again
+// cloudEvent is an event by CloudEvents 1.0. Tenant, Policy and Digest are extension attributes: consumers can route,
+// filter and check by them without reading the data, which are the documents' own. An attribute is never empty.
+type cloudEvent struct {
+	SpecVersion     string `json:"specversion"`
+	ID              string `json:"id"`
+	Source          string `json:"source"`
+	Type            string `json:"type"`
+	Subject         string `json:"subject,omitempty"`
+	Time            string `json:"time"`
+	DataContentType string `json:"datacontenttype"`
+	Tenant          string `json:"tenant,omitempty"`
+	Policy          string `json:"policy,omitempty"`
+	// Digest of an audited record, as the ledger has it.
+	Digest string `json:"digest,omitempty"`
+	Data   any    `json:"data"`
 }
 
-func (e *envelope) message(eventType string, says data) journal.Message {
-	id := idOf(e.h.Digest, eventType)
-	o := append(e.room[:0], '{').
-		text("specversion", "1.0").text("id", id).text("source", e.source).text("type", eventType)
-	s := e.h.Subject
-	for _, attribute := range [...][2]string{{"subject", s.ID}, {"time", e.time}, {"datacontenttype", "application/json"},
-		{"tenant", s.Tenant}, {"policy", s.Policy}} {
-		if attribute[1] != "" { // an attribute is never empty
-			o = o.text(attribute[0], attribute[1])
-		}
-	}
+func message(source string, h *journal.Happening, key, subject, eventType string, data any) journal.Message {
+	e := cloudEvent{SpecVersion: "1.0", ID: idOf(h.Digest, eventType), Source: source, Type: eventType, Subject: subject,
+		Time: decision.Instant(instantOf(h)), DataContentType: "application/json",
+		Tenant: h.Subject.Tenant, Policy: h.Subject.Policy, Data: data}
 	if eventType == AuditRecorded {
-		o = o.digest("digest", e.h.Digest) // of the record, as the ledger has it
+		e.Digest = h.Digest.String()
 	}
-	o = append(says(o.name("data"), e.h), '}')
-	return journal.Message{ID: id, Queue: Queue, Key: e.key, Type: eventType, Body: string(o), At: e.at}
+	return journal.Message{ID: e.ID, Queue: Queue, Key: key, Type: eventType, Body: string(plain(e)),
+		At: instantOf(h)}
 }
 
 // keyOf a subject: its events are kept in order.

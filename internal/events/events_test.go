@@ -4,13 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
-	"reflect"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
 
-	"retry-worker/internal/audit"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/destination"
 	"retry-worker/internal/events"
@@ -218,38 +216,6 @@ func checkEnvelope(t *testing.T, m *journal.Message, h *journal.Happening) {
 	}
 	if strings.Contains(m.Body, "529.982.247-25") {
 		t.Errorf("a person's CPF is in %s", m.Body)
-	}
-}
-
-// TestAuditRecordIsTheExportsOwn: field by field, whatever the attempt is like.
-func TestAuditRecordIsTheExportsOwn(t *testing.T) {
-	odd := attempt(decision.RNBIL004, decision.Retry)
-	odd.Error = "quote \" back\\slash \x00\x1f\n\u2028 <&> no \xff UTF-8 \u00e9\u65e5\U0001F600"
-	odd.Took, odd.Decision.MatchedRule, odd.Revision = 1234567*time.Microsecond, "", 3
-	odd.Decision.MatchedText, odd.Decision.Catalogue = "", "" // of a worker of the first version
-	quick := attempt(decision.RNBIL005, decision.PermanentError)
-	quick.Took, quick.DeadLetter, quick.Decision.Team = 0, "", ""
-	all := []*journal.Happening{ofAttempt(odd), ofAttempt(quick)}
-	for _, test := range happenings {
-		all = append(all, test.h)
-	}
-	for _, h := range all {
-		messages := publish(h)
-		var e struct{ Data any }
-		if err := json.Unmarshal([]byte(messages[len(messages)-1].Body), &e); err != nil {
-			t.Fatal(err)
-		}
-		of := audit.Of(&journal.Record{Subject: h.Subject, Attempt: h.Attempt, Entry: h.Entry})
-		if h.Entry != nil {
-			of.Body = nil // which is redacted, and held against its file
-			delete(e.Data.(map[string]any), "body")
-		}
-		b, _ := json.Marshal(of)
-		var want any
-		_ = json.Unmarshal(b, &want)
-		if !reflect.DeepEqual(e.Data, want) {
-			t.Errorf("is\n%v\nand the export\n%v", e.Data, want)
-		}
 	}
 }
 

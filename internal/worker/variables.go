@@ -16,15 +16,21 @@ const PolicyHeader = "retryPolicy"
 // taskHeaders names them all in a rejection.
 const taskHeaders = "the task's headers"
 
-// readVariables splits the job's variables.
+// values are a job's variables, each as the text it came as.
+type values map[string]json.RawMessage
+
+// get returns the value of name; empty where there is none.
+func (vs values) get(name string) decision.Value { return decision.Value(vs[name]) }
+
+// readVariables reads the job's variables.
 func readVariables(j *Job, hooks Hooks) (values, *decision.Rejection) {
 	if len(j.Variables) > maxVariableBytes {
 		hooks.Oversized(j.Type)
 		return nil, &decision.Rejection{Code: decision.InvalidVariables, Variable: "the size of the job's variables",
 			Found: strconv.Itoa(len(j.Variables)) + " bytes", Expected: "at most " + strconv.Itoa(maxVariableBytes) + " bytes"}
 	}
-	vs, ok := splitObject(j.Variables)
-	if !ok {
+	var vs values
+	if err := json.Unmarshal([]byte(j.Variables), &vs); err != nil || vs == nil {
 		return nil, &decision.Rejection{Code: decision.InvalidVariables, Variable: "the job's variables",
 			Found: "no JSON object", Expected: "one"}
 	}

@@ -12,13 +12,13 @@ import (
 func (m *Metrics) SetDeadLetters(counts []deadletter.Count, now time.Time) {
 	numbers := make(map[string]map[journal.DeadLetterState]int64)
 	oldest := make(map[string]time.Time)
-	for policy := range *m.policies.Load() { // those of which none is left, too
-		numbers[policy] = map[journal.DeadLetterState]int64{}
+	for policy := range m.policies.Range { // those of which none is left, too
+		numbers[policy.(string)] = map[journal.DeadLetterState]int64{}
 	}
 	for i := range counts {
 		c := &counts[i]
 		if numbers[c.Policy] == nil { // of a policy that is in the catalogue no longer
-			m.series(c.Policy)
+			m.startPolicy(c.Policy)
 			numbers[c.Policy] = map[journal.DeadLetterState]int64{}
 		}
 		numbers[c.Policy][c.State] += c.N

@@ -3,7 +3,6 @@ package metrics
 
 import (
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -35,8 +34,7 @@ var recoveryBuckets = []float64{1, 10, 60, 300, 600, 1200, 1800, 2700, 3600, 540
 // Metrics are the counters of one process. Labels come from closed sets only.
 type Metrics struct {
 	registry *prometheus.Registry
-	policies atomic.Pointer[map[string]*series] // replaced, never changed
-	starting sync.Mutex                         // held while policies is replaced
+	policies sync.Map // names of those that have series
 	version  *catalogueInfo
 
 	// RN-BIL-005 §13.4
@@ -84,7 +82,6 @@ type Build struct{ Version, Commit, GoVersion string }
 // New registers everything, with the series of policies at 0.
 func New(b Build, policies decision.Policies) *Metrics {
 	m := &Metrics{registry: prometheus.NewRegistry()}
-	m.policies.Store(&map[string]*series{})
 	m.registry.MustRegister(
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
@@ -181,18 +178,18 @@ func (m *Metrics) registerJournal() {
 
 // Decided feeds the figures of both rules with one fresh decision (R16).
 func (m *Metrics) Decided(_ string, d *decision.Decision, took time.Duration) {
-	s := m.series(d.Policy)
-	s.analysisDuration.Observe(took.Seconds())
-	s.classified[d.ErrorClassification].Inc()
+	class := string(d.ErrorClassification)
+	m.analysisDuration.WithLabelValues(d.Policy).Observe(took.Seconds())
+	m.classifications.WithLabelValues(d.Policy, class).Inc()
 	switch d.Outcome {
 	case decision.Retry:
 		minutes := d.Backoff.Delay.Minutes()
-		s.scheduled[d.ErrorClassification].Inc()
-		s.submissionRetries.Inc()
-		s.backoffMinutes.Observe(minutes)
-		s.submissionBackoff.Observe(minutes)
+		m.retryScheduled.WithLabelValues(d.Policy, class).Inc()
+		m.submissionRetries.WithLabelValues(d.Policy).Inc()
+		m.backoffMinutes.WithLabelValues(d.Policy).Observe(minutes)
+		m.submissionBackoff.WithLabelValues(d.Policy).Observe(minutes)
 		if d.Backoff.JitterRatio != 0 { // a policy without jitter draws none
-			s.jitterRatio.Observe(d.Backoff.JitterRatio)
+			m.jitterRatio.WithLabelValues(d.Policy).Observe(d.Backoff.JitterRatio)
 		}
 	case decision.MaxRetriesExceeded:
 		m.Ended(d)
@@ -203,9 +200,8 @@ func (m *Metrics) Decided(_ string, d *decision.Decision, took time.Duration) {
 
 // Ended counts a failure beyond the limit of retries, or of time.
 func (m *Metrics) Ended(d *decision.Decision) {
-	s := m.series(d.Policy)
-	s.maxRetries.Inc()
-	s.submissionMaxExceeded.Inc()
+	m.maxRetries.WithLabelValues(d.Policy).Inc()
+	m.submissionMaxExceeded.WithLabelValues(d.Policy).Inc()
 }
 
 // Hooks are what the worker calls.

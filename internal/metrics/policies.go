@@ -1,7 +1,6 @@
 package metrics
 
 import (
-	"maps"
 	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -10,19 +9,12 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// series are one policy's children, looked up once and not for every job.
-type series struct {
-	analysisDuration, backoffMinutes, submissionBackoff, jitterRatio prometheus.Observer
-	maxRetries, submissionRetries, submissionMaxExceeded             prometheus.Counter
-	classified, scheduled                                            map[decision.ErrorClassification]prometheus.Counter
-}
-
 // StartPolicies creates the series that the policies can have, at 0: a rate needs a first sample. Those that are there
 // already stay as they are, and so do those of policies that are gone: their jobs may be on their way yet, and a
 // counter that vanishes loses what nobody has read. Safe for concurrent use with everything else.
 func (m *Metrics) StartPolicies(policies decision.Policies) {
 	for _, p := range policies {
-		m.series(p.Name)
+		m.startPolicy(p.Name)
 		m.startPermanent(p)
 	}
 }
@@ -45,47 +37,25 @@ func (m *Metrics) startPermanent(p *decision.Policy) {
 	}
 }
 
-// series are those of a policy, made where there are none yet. It takes no lock where there are.
-func (m *Metrics) series(policy string) *series {
-	if s := (*m.policies.Load())[policy]; s != nil {
-		return s
+// startPolicy creates the series that every policy has.
+func (m *Metrics) startPolicy(policy string) {
+	m.policies.Store(policy, nil)
+	for _, h := range []*prometheus.HistogramVec{m.analysisDuration, m.backoffMinutes, m.submissionBackoff, m.jitterRatio,
+		m.recoverySeconds, m.recoveryAttempts} {
+		h.WithLabelValues(policy)
 	}
-	m.starting.Lock()
-	defer m.starting.Unlock()
-	known := *m.policies.Load()
-	if s := known[policy]; s != nil {
-		return s
+	for _, c := range []*prometheus.CounterVec{m.maxRetries, m.submissionRetries, m.submissionMaxExceeded} {
+		c.WithLabelValues(policy)
 	}
-	all := maps.Clone(known)
-	all[policy] = m.newSeries(policy)
-	m.policies.Store(&all)
-	return all[policy]
-}
-
-func (m *Metrics) newSeries(policy string) *series {
-	s := &series{
-		analysisDuration:      m.analysisDuration.WithLabelValues(policy),
-		backoffMinutes:        m.backoffMinutes.WithLabelValues(policy),
-		submissionBackoff:     m.submissionBackoff.WithLabelValues(policy),
-		jitterRatio:           m.jitterRatio.WithLabelValues(policy),
-		maxRetries:            m.maxRetries.WithLabelValues(policy),
-		submissionRetries:     m.submissionRetries.WithLabelValues(policy),
-		submissionMaxExceeded: m.submissionMaxExceeded.WithLabelValues(policy),
-		classified:            make(map[decision.ErrorClassification]prometheus.Counter),
-		scheduled:             make(map[decision.ErrorClassification]prometheus.Counter),
-	}
-	for _, c := range []decision.ErrorClassification{decision.Transient, decision.Permanent, decision.Unknown} {
-		s.classified[c] = m.classifications.WithLabelValues(policy, string(c))
-		if c != decision.Permanent {
-			s.scheduled[c] = m.retryScheduled.WithLabelValues(policy, string(c))
+	for _, class := range []decision.ErrorClassification{decision.Transient, decision.Permanent, decision.Unknown} {
+		m.classifications.WithLabelValues(policy, string(class))
+		if class != decision.Permanent {
+			m.retryScheduled.WithLabelValues(policy, string(class))
 		}
 	}
-	m.recoverySeconds.WithLabelValues(policy)
-	m.recoveryAttempts.WithLabelValues(policy)
 	for _, state := range journal.DeadLetterStates() {
 		m.deadLetters.WithLabelValues(policy, string(state)) // 0 where it is new
 	}
-	return s
 }
 
 // SetCatalogue tells which version of the catalogue is in force.

@@ -1,11 +1,12 @@
 package catalogue
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"regexp"
 	"regexp/syntax"
 	"slices"
-	"strings"
 	"time"
 
 	"retry-worker/internal/decision"
@@ -50,7 +51,7 @@ func (b *builder) build(doc *document) {
 		b.problem("policies", fmt.Sprintf("%d policies", len(doc.Policies)), fmt.Sprintf("at most %d", maxPolicies))
 		return
 	}
-	for _, name := range b.inOrder(doc.Policies) {
+	for _, name := range inOrder(b, "policies", doc.Policies) {
 		p := doc.Policies[name]
 		b.catalogue.Policies[name] = b.policy(name, &p)
 	}
@@ -73,19 +74,12 @@ func (b *builder) notified(path string, doc *team) Team {
 	return t
 }
 
-// inOrder are the policies' names in the order of the file.
-func (b *builder) inOrder(policies map[string]policy) []string {
-	names := make([]string, 0, len(policies))
-	for name := range policies {
-		names = append(names, name)
-	}
-	slices.SortFunc(names, func(x, y string) int {
-		if byLine := b.line(join("policies", x)) - b.line(join("policies", y)); byLine != 0 {
-			return byLine
-		}
-		return strings.Compare(x, y)
+// inOrder are the names of what stands at path, in the order of the file.
+func inOrder[Name ~string, T any](b *builder, path string, of map[Name]T) []Name {
+	return slices.SortedFunc(maps.Keys(of), func(x, y Name) int {
+		p, q := b.nearest(join(path, string(x))).node, b.nearest(join(path, string(y))).node
+		return cmp.Or(cmp.Compare(p.Line, q.Line), cmp.Compare(p.Column, q.Column), cmp.Compare(x, y))
 	})
-	return names
 }
 
 func (b *builder) policy(name string, doc *policy) *decision.Policy {
@@ -115,6 +109,11 @@ func (b *builder) policy(name string, doc *policy) *decision.Policy {
 	}
 	if p.Stretch = doc.Stretch; p.Stretch && doc.Destination == nil {
 		b.problem(path+".stretch", "a policy without a destination", "destination beside it, which tells what is waited for")
+	}
+	for _, name := range inOrder(b, path+".context", doc.Context) {
+		field := doc.Context[name]
+		p.Context = append(p.Context, decision.ContextField{Variable: string(name), Label: field.Label,
+			Type: orElse(field.Type, decision.ContextText)})
 	}
 	p.IDPattern = b.idPattern(path+".id.pattern", doc.ID.Pattern)
 	b.variables(path, doc)

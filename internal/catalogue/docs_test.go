@@ -97,7 +97,7 @@ func TestExampleWaitsAsTheDocumentSays(t *testing.T) {
 func TestDocumentNamesEverything(t *testing.T) {
 	text := readDocs(t)
 	for _, of := range []any{document{}, team{}, webhook{}, policy{}, identity{}, jobRetryPolicy{}, backoff{}, exponential{}, permanentRule{},
-		destinationOf{}, destinationSettings{}, opensAt{}, probe{}, pace{}, calendarSettings{}, window{}} {
+		destinationOf{}, destinationSettings{}, opensAt{}, probe{}, pace{}, calendarSettings{}, window{}, contextField{}} {
 		for _, f := range fieldsOf(reflect.TypeOf(of)) {
 			if !strings.Contains(text, "`"+f.name+"`") {
 				t.Errorf("the key %s of %T is not explained", f.name, of)

@@ -158,8 +158,18 @@ type policy struct {
 	Destination *destinationOf `json:"destination,omitempty"`
 	// Moves nextRetryTime to when the destination is expected back, for processes without the gate. Without it, false.
 	Stretch bool `json:"stretch,omitempty"`
+	// Process variables that people see with a claim, and sort and search by, at most 8.
+	Context map[variableName]contextField `json:"context,omitempty" jsonschema:"maxProperties=8"`
 	// When retries can be made, of a policy without a destination. Without it, at any time.
 	Calendar *calendarSettings `json:"calendar,omitempty"`
+}
+
+// What a process variable is to people.
+type contextField struct {
+	// What people call it.
+	Label string `json:"label"`
+	// What it holds: text (the default), number, money (1234.56 or 1.234,56) or time.
+	Type decision.ContextType `json:"type,omitempty"`
 }
 
 // How a policy tells where a claim goes.

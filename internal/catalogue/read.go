@@ -193,13 +193,17 @@ func (r *reader) named(n *yaml.Node, path string, v reflect.Value) {
 	pairs, _ := r.mapping(n, path, "a mapping of names")
 	v.Set(reflect.MakeMap(v.Type()))
 	for _, p := range pairs {
-		if !nameForm.MatchString(p.key.Value) {
-			r.problemAt(p.key.Line, p.path, quote(p.key.Value), nameExpected)
+		key, ok, expected := reflect.New(v.Type().Key()), nameForm.MatchString(p.key.Value), nameExpected
+		if s, typed := key.Interface().(scalar); typed {
+			ok, expected = s.read(p.key.Value), s.expected()
+		}
+		if !ok {
+			r.problemAt(p.key.Line, p.path, quote(p.key.Value), expected)
 			continue
 		}
 		item := reflect.New(v.Type().Elem()).Elem()
 		r.value(p.value, p.path, item)
-		v.SetMapIndex(reflect.ValueOf(p.key.Value), item)
+		v.SetMapIndex(reflect.ValueOf(p.key.Value).Convert(v.Type().Key()), item)
 	}
 }
 
@@ -253,6 +257,8 @@ func (r *reader) limit(n *yaml.Node, path string, v reflect.Value, limits map[st
 		r.problemAt(n.Line, path, describe(n), fmt.Sprintf("a whole number from %d to %d", limits["minimum"], most))
 	case kind == reflect.Float64 && bounded && (v.Float() < float64(limits["minimum"]) || v.Float() > float64(most)):
 		r.problemAt(n.Line, path, describe(n), fmt.Sprintf("a number from %d to %d", limits["minimum"], most))
+	case kind == reflect.Map && limits["maxProperties"] > 0 && v.Len() > limits["maxProperties"]:
+		r.problem(path, fmt.Sprintf("%d keys", v.Len()), fmt.Sprintf("at most %d", limits["maxProperties"]))
 	case kind == reflect.Slice && !v.IsNil():
 		r.limitItems(n, path, v, limits)
 	}

@@ -228,6 +228,7 @@ var choices = map[reflect.Type][]string{
 	reflect.TypeFor[decision.EmptyError]():   {string(decision.RejectEmptyError), string(decision.AssumeTransient)},
 	reflect.TypeFor[decision.UnknownError](): {string(decision.RetryUnknown), string(decision.GiveUpUnknown)},
 	reflect.TypeFor[decision.Reason]():       reasons,
+	reflect.TypeFor[decision.ContextType]():  textsOf(decision.ContextTypes()),
 	reflect.TypeFor[Digest]():                {string(Daily), string(Weekly)},
 }
 

@@ -16,6 +16,8 @@ type Variables struct {
 	HTTPStatus, MaxAttempts, Delay, NonRetryable Value
 	// Destination, RetryAfter and Deadline say where a claim goes, what was asked of it there, and until when.
 	Destination, RetryAfter, Deadline Value
+	// Context are those of the policy's fields, in their order.
+	Context []Value
 }
 
 // Variables are what p reads of a process, whose variables get gives by their names.
@@ -35,6 +37,9 @@ func (p *Policy) Variables(get func(name string) Value) Variables {
 	}
 	if p.Destination != nil {
 		v.Destination, v.RetryAfter, v.Deadline = get(p.Destination.Variable), get(RetryAfterVariable), get(DeadlineVariable)
+	}
+	for i := range p.Context {
+		v.Context = append(v.Context, get(p.Context[i].Variable))
 	}
 	return v
 }
@@ -69,6 +74,8 @@ type Failure struct {
 	// of that name, and Deadline the claim's own (R29), zero for none.
 	Destination, RetryAfter string
 	Deadline                time.Time
+	// Context is what people see with it.
+	Context Context
 	// Expected is when the Destination, which is down, is expected back; zero where it is not down, or nobody asked.
 	Expected time.Time
 	// Match is what the policy's rules say of the error, whatever the count is.
@@ -135,7 +142,7 @@ func (p *Policy) Read(v Variables) (Failure, *Rejection) {
 				"an instant such as 2026-03-05T18:00:00-03:00 (without a zone: UTC), or none"}
 		}
 	}
-	f.Destination, f.RetryAfter = p.destination(v.Destination), v.RetryAfter.name()
+	f.Destination, f.RetryAfter, f.Context = p.destination(v.Destination), v.RetryAfter.name(), p.context(v.Context)
 	status, rejection := p.readStatus(v.HTTPStatus)
 	if rejection != nil {
 		return f, rejection

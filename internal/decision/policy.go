@@ -25,6 +25,8 @@ type Policy struct {
 	HTTPStatusVariable string
 	// Destination tells where claims go; nil where the policy knows of none.
 	Destination *DestinationVariable
+	// Context lists what people see with a claim.
+	Context []ContextField
 	// Openings of destinations, by their names; that of "" is all others'.
 	Openings map[string]Opening
 	// Stretch moves the next retry to when the destination is expected back.

@@ -1,0 +1,138 @@
+package decision
+
+import (
+	"cmp"
+	"encoding/json"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// ContextField is a process variable that people see with a claim (policy setting context).
+type ContextField struct {
+	Variable string
+	// Label is what people call it.
+	Label string
+	Type  ContextType
+}
+
+// ContextType is what a ContextField holds.
+type ContextType string
+
+// The types.
+const (
+	ContextText   ContextType = "text"
+	ContextNumber ContextType = "number"
+	ContextMoney  ContextType = "money"
+	ContextTime   ContextType = "time"
+)
+
+// ContextTypes lists every type.
+func ContextTypes() []ContextType {
+	return []ContextType{ContextText, ContextNumber, ContextMoney, ContextTime}
+}
+
+// ContextValue is what a claim's variable holds. What is not of its field's type is ContextText, as it was given.
+type ContextValue struct {
+	Variable string      `json:"variable"`
+	Type     ContextType `json:"type"`
+	// Value is a text; a number or an amount with a decimal point, 1234.56; or an instant, RFC 3339 in UTC.
+	Value string `json:"value"`
+}
+
+// mostCents of one amount, 100 billion: sums of many stay exact.
+const mostCents = 1e13
+
+// Cents returns the amount that c holds, in hundredths, and reports whether it holds one.
+func (c *ContextValue) Cents() (int64, bool) {
+	if c.Type != ContextMoney {
+		return 0, false
+	}
+	f, err := strconv.ParseFloat(c.Value, 64)
+	return int64(math.Round(f * 100)), err == nil
+}
+
+// Time returns the instant that c holds, and reports whether it holds one.
+func (c *ContextValue) Time() (time.Time, bool) {
+	if c.Type != ContextTime {
+		return time.Time{}, false
+	}
+	return ParseInstant(c.Value)
+}
+
+// Context is what is known of a claim besides its failure, in the order of the policy's fields.
+type Context []ContextValue
+
+// Cents returns the first amount in hundredths; 0 where there is none.
+func (c Context) Cents() int64 {
+	for i := range c {
+		if cents, ok := c[i].Cents(); ok {
+			return cents
+		}
+	}
+	return 0
+}
+
+// context reads what the values of p's fields hold, of those that came.
+func (p *Policy) context(values []Value) (c Context) {
+	for i, v := range values {
+		if f := &p.Context[i]; v.given() {
+			c = append(c, f.read(v))
+		}
+	}
+	return c
+}
+
+func (f *ContextField) read(v Value) ContextValue {
+	read := ContextValue{Variable: f.Variable, Type: f.Type}
+	switch f.Type {
+	case ContextNumber:
+		if n, ok := v.number(); ok {
+			read.Value = strconv.FormatFloat(n, 'f', -1, 64)
+		}
+	case ContextMoney:
+		if n, ok := v.number(); ok && n >= 0 && n*100 <= mostCents {
+			read.Value = strconv.FormatFloat(math.Round(n*100)/100, 'f', 2, 64)
+		}
+	case ContextTime:
+		if t, ok := v.instant(); ok {
+			read.Value = Instant(t)
+		}
+	case ContextText:
+	}
+	if read.Value == "" {
+		text, ok := v.text()
+		read.Type, read.Value = ContextText, cmp.Or(text, string(v))
+		if ok {
+			read.Value = strings.TrimSpace(text)
+		}
+	}
+	return read
+}
+
+// The ways to write a number as text: 1234.56; 1.234,56 and 1234,56, as it is done in Brazil. 1.234 is a thousand and more.
+var (
+	pointNumber = regexp.MustCompile(`^-?[0-9]{1,15}(\.([0-9]{1,2}|[0-9]{4,9}))?$`)
+	commaNumber = regexp.MustCompile(`^-?([0-9]{1,15}|[0-9]{1,3}(\.[0-9]{3}){1,4})(,[0-9]{1,9})?$`)
+)
+
+// number is the number that v holds, as one or as a text.
+func (v Value) number() (float64, bool) {
+	text, isText := v.text()
+	text = strings.TrimSpace(text)
+	switch {
+	case !isText:
+		if text = string(v); !json.Valid([]byte(v)) {
+			return 0, false
+		}
+	case pointNumber.MatchString(text):
+	case commaNumber.MatchString(text):
+		text = strings.NewReplacer(".", "", ",", ".").Replace(text)
+	default:
+		return 0, false
+	}
+	n, err := strconv.ParseFloat(text, 64)
+	return n, err == nil && !math.IsInf(n, 0)
+}

@@ -80,6 +80,8 @@ func TestEveryKey(t *testing.T) {
 			Base: 90 * time.Second, Factor: 1.5, Min: time.Minute, Max: 48 * time.Hour, Jitter: 0.125, Rounding: 30 * time.Second},
 		TotalLimit: 366 * 24 * time.Hour, Salt: "sal", EmptyError: decision.AssumeTransient, UnknownError: decision.GiveUpUnknown, LimitTeam: "ti",
 		PresumedRetries: 2, Destination: &decision.DestinationVariable{Variable: "operadora", Default: "tiss"}, Stretch: true,
+		Context: []decision.ContextField{{Variable: "operadora", Label: "Operadora", Type: "text"}, {Variable: "valor", Label: "Valor", Type: "money"},
+			{Variable: "submissionDeadline", Label: "Prazo", Type: "time"}},
 	}
 	same := cmp.Comparer(func(a, b *regexp.Regexp) bool { return a.String() == b.String() })
 	if diff := cmp.Diff(want, got, same); diff != "" {

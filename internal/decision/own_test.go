@@ -1,6 +1,7 @@
 package decision_test
 
 import (
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -292,7 +293,7 @@ func TestVariablesOfAPolicy(t *testing.T) {
 	got := jobQueue().Variables(get)
 	want := decision.Variables{ID: `"jobId"`, Error: `"jobError"`, RetryCount: `"retryCount"`, LastSubmissionTime: `"lastSubmissionTime"`,
 		HTTPStatus: `"httpStatus"`, MaxAttempts: `"maxAttempts"`, Delay: `"delayBetweenAttempts"`, NonRetryable: `"nonRetryable"`}
-	if got != want {
+	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v", got)
 	}
 	p := decisiontest.TISSSubmission()

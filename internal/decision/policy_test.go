@@ -153,7 +153,7 @@ func TestDecideLeavesItsArguments(t *testing.T) {
 	}
 	before, past := f, decision.Past{Retries: 4, FirstFailure: analysed}
 	first := decision.Decide(&f, p, past, analysed)
-	if f != before {
+	if !reflect.DeepEqual(f, before) {
 		t.Errorf("the failure has become %+v", f)
 	}
 	if second := decision.Decide(&f, p, past, analysed); first != second {

@@ -43,8 +43,10 @@ type DeadLetter struct {
 	// Error has nothing personal in it.
 	Error       string  `json:"error"`
 	Fingerprint *string `json:"fingerprint"`
-	RetryCount  int64   `json:"retryCount"`
-	MaxRetries  int64   `json:"maxRetries"`
+	// Context of the claim, as far as it brought what the policy names.
+	Context    decision.Context `json:"context"`
+	RetryCount int64            `json:"retryCount"`
+	MaxRetries int64            `json:"maxRetries"`
 	// ForceNeeded tells that a retry takes forceRetry: the limit is reached.
 	ForceNeeded        bool    `json:"forceNeeded"`
 	Episode            int64   `json:"episode"`
@@ -94,7 +96,7 @@ func deadLetterOf(i *deadletter.Item) DeadLetter {
 		ID: i.ID, State: i.State, Subject: SubjectName(i.Subject),
 		Outcome: i.Outcome, Reason: i.Reason, ResponsibleTeam: i.Team,
 		ErrorClassification: journal.OrNull(string(i.Classification)), MatchedRule: journal.OrNull(i.MatchedRule),
-		Error: i.Error, Fingerprint: journal.OrNull(i.Fingerprint),
+		Error: i.Error, Fingerprint: journal.OrNull(i.Fingerprint), Context: append(decision.Context{}, i.Context...),
 		RetryCount: i.RetryCount, MaxRetries: i.MaxRetries, ForceNeeded: i.RetryCount >= i.MaxRetries, Episode: i.Episode,
 		FirstFailure: journal.InstantOrNull(i.FirstFailure),
 		CreatedAt:    decision.Instant(i.CreatedAt), ChangedAt: decision.Instant(i.ChangedAt),

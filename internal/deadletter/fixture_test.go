@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -290,9 +291,9 @@ func refused(t *testing.T, what string, err error, code deadletter.Code) *deadle
 	return r
 }
 
-func want[T comparable](t *testing.T, what string, got, want T) {
+func want[T any](t *testing.T, what string, got, want T) {
 	t.Helper()
-	if got != want {
+	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%s: got %v, want %v", what, got, want)
 	}
 }

@@ -123,12 +123,15 @@ func (ps Policies) IDVariables() []string {
 	return slices.Compact(names)
 }
 
-// GateVariables lists the names under which processes hold a subject's id and its destination.
+// GateVariables lists the names under which processes hold a subject's id, its destination and its context.
 func (ps Policies) GateVariables() []string {
 	names := ps.IDVariables()
 	for _, p := range ps {
 		if p.Destination != nil {
 			names = append(names, p.Destination.Variable)
+		}
+		for i := range p.Context {
+			names = append(names, p.Context[i].Variable)
 		}
 	}
 	slices.Sort(names)

@@ -89,6 +89,8 @@ func bump(f reflect.Value) {
 		f.SetString(f.String() + "x")
 	case reflect.Bool:
 		f.SetBool(!f.Bool())
+	case reflect.Slice:
+		f.Set(reflect.Append(f, reflect.Zero(f.Type().Elem())))
 	case reflect.Float64:
 		f.SetFloat(f.Float() / 2)
 	default:

@@ -2,6 +2,7 @@ package journal
 
 import (
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,7 +30,7 @@ type Recorded struct {
 
 // recalls reports whether r is what an earlier try of the same analysis recorded, committed after all.
 func (r *Recorded) recalls(earlier *Recorded) bool {
-	return r.How == Replayed && earlier.How != Replayed && earlier.Attempt != nil && *r.Attempt == *earlier.Attempt
+	return r.How == Replayed && earlier.How != Replayed && earlier.Attempt != nil && reflect.DeepEqual(r.Attempt, earlier.Attempt)
 }
 
 // batch gathers what one transaction saves. Each subject is in it once.
@@ -212,14 +213,21 @@ func (b *batch) attemptOf(a *Analysis, number, revision, episode int64, d *decis
 		Record: b.next(), At: at, Number: number, Revision: revision, Episode: episode, Identity: a.Identity,
 		JobKey: a.JobKey, ElementInstanceKey: a.ElementInstanceKey, ProcessInstanceKey: a.ProcessInstanceKey,
 		Rule: a.Rule, Error: storable(a.Error), GivenCount: given, ReceivedAt: at.Add(-took).Truncate(time.Millisecond),
-		Took:     took,
-		Decision: *d,
+		Took: took, Context: storableContext(a.Failure.Context), Decision: *d,
 	}
 }
 
 // storable is s as every store takes it: valid UTF-8, and no NUL, which PostgreSQL refuses in text.
 func storable(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
+}
+
+func storableContext(c decision.Context) decision.Context {
+	c = slices.Clone(c)
+	for i := range c {
+		c[i].Value = storable(c[i].Value)
+	}
+	return c
 }
 
 // maxTextBytes of a name, of what is searched for, and of the text that a rule matched: a pattern may match a whole

@@ -190,9 +190,9 @@ func (p *projection) sums(c *Changes) {
 	for _, id := range slices.Sorted(maps.Keys(p.causes)) {
 		c.Fingerprints = append(c.Fingerprints, *p.causes[id])
 	}
-	for kind, n := range p.counts {
-		if kind.N = n; n != 0 {
-			c.Counts = append(c.Counts, kind)
+	for _, n := range p.counts {
+		if n.N != 0 || n.Cents != 0 {
+			c.Counts = append(c.Counts, n)
 		}
 	}
 	slices.SortFunc(c.Counts, compareCounts)

@@ -47,7 +47,7 @@ type projection struct {
 	record int64
 	tally  tally
 	causes map[string]*Fingerprint
-	counts map[CauseCount]int64
+	counts causeCounts
 	items  []BulkItemChange
 	// touched are dead letters that the record changes, as they were before.
 	touched []touched
@@ -61,7 +61,7 @@ type touched struct {
 }
 
 func newProjection() *projection {
-	return &projection{tally: tally{}, causes: map[string]*Fingerprint{}, counts: map[CauseCount]int64{}}
+	return &projection{tally: tally{}, causes: map[string]*Fingerprint{}, counts: causeCounts{}}
 }
 
 // apply folds a record of a subject. body is what was decoded from it.
@@ -144,7 +144,7 @@ func (p *projection) touch(d *DeadLetter) {
 
 // createDeadLetter adds a dead letter that is new.
 func (p *projection) createDeadLetter(l *life, d DeadLetter) {
-	d.Record, d.CreatedAt, d.ChangedAt = p.record, p.at, p.at
+	d.Record, d.CreatedAt, d.ChangedAt, d.Cents = p.record, p.at, p.at, d.Context.Cents()
 	l.letters[d.ID] = &d
 	p.touched = append(p.touched, touched{letter: &d})
 }
@@ -153,9 +153,9 @@ func (p *projection) createDeadLetter(l *life, d DeadLetter) {
 func (p *projection) move(l *life, t *touched) {
 	d, before := t.letter, &t.before
 	if before.ID != "" {
-		p.counts[before.kind(l.subject.Policy)]--
+		p.counts.add(before, l.subject.Policy, -1)
 	}
-	p.counts[d.kind(l.subject.Policy)]++
+	p.counts.add(d, l.subject.Policy, 1)
 	if d.Run == "" || before.ID == "" {
 		return
 	}
@@ -169,9 +169,15 @@ func (p *projection) move(l *life, t *touched) {
 	}
 }
 
-// kind is what the dead letter is counted by.
-func (d *DeadLetter) kind(policy string) CauseCount {
-	return CauseCount{Fingerprint: d.Fingerprint, Policy: policy, State: d.State, Team: d.Team, Reason: d.Reason}
+// causeCounts are counts by what dead letters are counted by: a CauseCount without N and Cents.
+type causeCounts map[CauseCount]CauseCount
+
+// add counts a dead letter n times.
+func (all causeCounts) add(d *DeadLetter, policy string, n int64) {
+	kind := CauseCount{Fingerprint: d.Fingerprint, Policy: policy, State: d.State, Team: d.Team, Reason: d.Reason}
+	c := kind
+	c.N, c.Cents = all[kind].N+n, all[kind].Cents+n*d.Cents
+	all[kind] = c
 }
 
 // going reports whether the outcome may change by itself.
@@ -246,7 +252,7 @@ func (a *Attempt) letter() DeadLetter {
 		Team:        d.Team,
 		Fingerprint: a.Fingerprint, RetryCount: d.RetryCount, MaxRetries: d.MaxRetries,
 		ProcessInstanceKey: a.ProcessInstanceKey,
-		FirstFailure:       d.FirstFailure}
+		FirstFailure:       d.FirstFailure, Context: a.Context}
 }
 
 // revision folds a retry at a later time, or the end where that is too late. The episode follows where it is still
@@ -357,7 +363,7 @@ func (p *projection) outcome(l *life, b *outcomeBody) {
 		Reason: decision.ReasonReported, Team: b.Team, RetryCount: e.Retries, ProcessInstanceKey: e.ProcessInstanceKey,
 		FirstFailure: e.FirstFailure}
 	if a := l.last; a != nil {
-		born.MaxRetries, born.Fingerprint = a.Decision.MaxRetries, a.Fingerprint
+		born.MaxRetries, born.Fingerprint, born.Context = a.Decision.MaxRetries, a.Fingerprint, a.Context
 	}
 	e.State, e.DeadLetter, e.NextRetryTime = Dead, b.DeadLetter, time.Time{}
 	p.createDeadLetter(l, born)

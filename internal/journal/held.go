@@ -22,6 +22,8 @@ type HeldJob struct {
 	// Deadline is the claim's own, Limit the policy's total limit (R20, R29); zero for none.
 	Deadline time.Time `json:"deadline,omitzero"`
 	Limit    time.Time `json:"limit,omitzero"`
+	// Context of the claim, with nothing personal in it.
+	Context decision.Context `json:"context,omitempty"`
 	// Retries made, and how many there may be; Team is who acts where it is given up.
 	Retries    int64         `json:"retryCount"`
 	MaxRetries int64         `json:"maxRetries"`
@@ -34,6 +36,7 @@ type Arrival struct {
 	JobKey, ElementInstanceKey, ProcessInstanceKey int64
 	Destination                                    string
 	Deadline                                       time.Time
+	Context                                        decision.Context
 	Policy                                         *decision.Policy
 }
 
@@ -94,7 +97,7 @@ func (b *batch) hold(a *Arrival, h *History) {
 		return
 	}
 	held := HeldJob{JobKey: a.JobKey, ElementInstanceKey: a.ElementInstanceKey, ProcessInstanceKey: a.ProcessInstanceKey,
-		Destination: storable(a.Destination), Since: b.milli(),
+		Destination: storable(a.Destination), Since: b.milli(), Context: storableContext(a.Context),
 		Deadline: a.Deadline.UTC().Truncate(time.Millisecond), MaxRetries: a.Policy.MaxRetries, Team: a.Policy.LimitTeam}
 	first := held.Since // of a claim that never failed (R27)
 	if e := &h.Episode; e.State == Scheduled || e.State == Reprocessing {
@@ -210,7 +213,7 @@ func (p *projection) giveUp(l *life, b *GateBody) {
 	born := DeadLetter{ID: b.DeadLetter, State: DeadLetterOpen, Episode: e.Number, Outcome: decision.MaxRetriesExceeded,
 		Reason: b.GiveUp,
 		Team:   b.Team, RetryCount: b.Retries, MaxRetries: b.MaxRetries, ProcessInstanceKey: b.ProcessInstanceKey,
-		FirstFailure: e.FirstFailure}
+		FirstFailure: e.FirstFailure, Context: b.Context}
 	if a := l.last; a != nil && !b.Opens {
 		born.Fingerprint = a.Fingerprint
 	}

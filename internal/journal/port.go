@@ -275,6 +275,8 @@ type CauseCount struct {
 	Team                decision.Team
 	Reason              decision.Reason
 	N                   int64
+	// Cents is what they are worth.
+	Cents int64
 }
 
 // Run is a run of records without a gap, both ends included.

@@ -403,7 +403,7 @@ func (p *Purging) Step(head Head, at time.Time, confirmed bool, publish Publishe
 			continue
 		}
 		forgotten.DeadLetters = append(forgotten.DeadLetters, d.DeadLetter.Record)
-		b.counts[d.DeadLetter.kind(d.Subject.Policy)]--
+		b.counts.add(&d.DeadLetter, d.Subject.Policy, -1)
 	}
 	sums := &Changes{}
 	f.sums(sums)

@@ -74,6 +74,8 @@ type Attempt struct {
 	JitterBin int64 `json:"jitterBin,omitempty"`
 	// DeadLetter is the id of the dead letter that was born with it; empty where another retry follows.
 	DeadLetter string `json:"deadLetterId,omitempty"`
+	// Context of the claim, with nothing personal in it.
+	Context decision.Context `json:"context,omitempty"`
 	// Destination of the claim, what the failure tells of it, and how long that asks to wait; empty for nothing.
 	Destination string        `json:"destination,omitempty"`
 	Tells       Tells         `json:"tells,omitempty"`
@@ -161,6 +163,9 @@ type DeadLetter struct {
 	// RetryCount and MaxRetries of the decision.
 	RetryCount int64 `json:"retryCount"`
 	MaxRetries int64 `json:"maxRetries"`
+	// Context of the claim, and what it is worth (decision.Context.Cents).
+	Context decision.Context `json:"context,omitempty"`
+	Cents   int64            `json:"cents,omitempty"`
 	// ProcessInstanceKey of the process that was told.
 	ProcessInstanceKey int64 `json:"processInstanceKey,string"`
 	// FirstFailure of its episode.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 )
 
 // Difference is the first thing of a projection that is not what the records say.
@@ -56,7 +57,7 @@ func (t *Table) compare(got, want []Row) error {
 // Refold folds all records anew, and is told of each part of the projections.
 type Refold struct {
 	*Fold
-	counts  map[CauseCount]int64
+	counts  causeCounts
 	letters int64
 }
 
@@ -72,7 +73,7 @@ func NewRefold(base *Entry) (*Refold, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Refold{Fold: f, counts: map[CauseCount]int64{}}, nil
+	return &Refold{Fold: f, counts: causeCounts{}}, nil
 }
 
 // Entry folds a record of no subject: bulk runs and purges. They come first, in their order.
@@ -125,8 +126,7 @@ func (f *Refold) Page(p *SubjectPage) error {
 func (f *Refold) Rows(t *Table, got []Row) (all []Row) {
 	switch t {
 	case CountsTable:
-		for c, n := range f.counts {
-			c.N = n
+		for _, c := range f.counts {
 			all = append(all, c.Row())
 		}
 	case FiguresTable:
@@ -194,9 +194,8 @@ func (r *foldedRun) rows(t *Table, id string) (all []Row) {
 
 // Compare holds the rows of a projection that is of no subject against the records, once all are folded.
 func (f *Refold) Compare(t *Table, got []Row) error {
-	zero := len(t.Columns) - 1
 	if t == CountsTable || t == FiguresTable || t == RunCountsTable { // what is 0 need not be there
-		got = slices.DeleteFunc(got, func(r Row) bool { return fmt.Sprint(r[zero]) == "0" })
+		got = slices.DeleteFunc(got, func(r Row) bool { return strings.Trim(fmt.Sprint(r[t.Keys:]...), "0 ") == "" })
 	}
 	return t.compare(got, f.Rows(t, got))
 }
@@ -231,7 +230,7 @@ func (f *Refold) Anew(p *SubjectPage) (subjects, letters []Row, err error) {
 				continue // purged: the episode does not name it
 			}
 			letters = append(letters, letter)
-			f.counts[born[i].DeadLetter.kind(born[i].Subject.Policy)]++
+			f.counts.add(&born[i].DeadLetter, born[i].Subject.Policy, 1)
 			f.letters++
 		}
 	}

@@ -22,7 +22,7 @@ func table(name string, keys int, columns string) *Table {
 var (
 	SubjectsTable     = table("subjects", 1, "key tenant policy id next_retry last dead_letter destination body")
 	DeadLettersTable  = table("dead_letters", 1, "record id subject state policy team reason fingerprint at seen body")
-	CountsTable       = table("dead_letter_counts", 5, "fingerprint policy state team reason n")
+	CountsTable       = table("dead_letter_counts", 5, "fingerprint policy state team reason n cents")
 	FiguresTable      = table("figures", 4, "slot policy name bucket value")
 	FingerprintsTable = table("fingerprints", 1,
 		"id policy reason classification pattern first_seen last_seen failures retried exhausted permanent recovered")
@@ -67,7 +67,7 @@ func (k *KeyedDeadLetter) Row() Row {
 
 // Row returns the count's row.
 func (c *CauseCount) Row() Row {
-	return Row{c.Fingerprint, c.Policy, string(c.State), string(c.Team), string(c.Reason), c.N}
+	return Row{c.Fingerprint, c.Policy, string(c.State), string(c.Team), string(c.Reason), c.N, c.Cents}
 }
 
 // Row returns the figure's row.

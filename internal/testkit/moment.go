@@ -67,13 +67,15 @@ func (s *moment) Answered() ([]journal.Run, error) {
 func (s *moment) Rows(t *journal.Table) (all []journal.Row, err error) {
 	switch t {
 	case journal.CountsTable:
-		counts := map[journal.CauseCount]int64{}
+		counts := map[journal.CauseCount]journal.CauseCount{}
 		for _, k := range s.m.letters {
 			d := &k.DeadLetter
-			counts[journal.CauseCount{Fingerprint: d.Fingerprint, Policy: k.Subject.Policy, State: d.State, Team: d.Team, Reason: d.Reason}]++
+			kind := journal.CauseCount{Fingerprint: d.Fingerprint, Policy: k.Subject.Policy, State: d.State, Team: d.Team, Reason: d.Reason}
+			c := kind
+			c.N, c.Cents = counts[kind].N+1, counts[kind].Cents+d.Cents
+			counts[kind] = c
 		}
-		for c, n := range counts {
-			c.N = n
+		for _, c := range counts {
 			all = append(all, c.Row())
 		}
 	case journal.FiguresTable:

@@ -24,6 +24,8 @@ const (
 const (
 	// maxErrorBytes of an error text that is kept or logged, redacted.
 	maxErrorBytes = 1000
+	// maxContextBytes of one value that people see with a claim.
+	maxContextBytes = 200
 	// correctVariable and correctHeader end every rejection (R11). An incident's job keeps its headers.
 	correctVariable = "; correct the variable and resolve the incident"
 	correctJournal  = "; restore the journal and resolve the incident"
@@ -132,7 +134,7 @@ func (a *Analyzer) analysis(j *Job, p *decision.Policy, f *decision.Failure, rec
 		JobKey:  j.Key, ElementInstanceKey: j.ElementInstanceKey, ProcessInstanceKey: j.ProcessInstanceKey,
 		Rule: a.rule, Policy: p, Failure: f, Error: redact.Line(f.Error, maxErrorBytes), ReceivedAt: received,
 	}
-	f.Match.Text, f.Destination = matchedText(f, n.Error), destinationOf(f)
+	f.Match.Text, f.Destination, f.Context = matchedText(f, n.Error), destinationOf(f), redacted(f.Context)
 	n.Identity = journal.IdentityOf(n)
 	return n
 }

@@ -87,12 +87,26 @@ func (g *Gate) read(j *Job, p *decision.Policy) (*journal.Arrival, *decision.Rej
 	if p.Destination != nil {
 		v.Destination = values.get(p.Destination.Variable)
 	}
+	for i := range p.Context {
+		v.Context = append(v.Context, values.get(p.Context[i].Variable))
+	}
 	f, rejection := p.Read(v)
 	return &journal.Arrival{
 		Subject: journal.Subject{Tenant: tenant(j), Policy: p.Name, ID: f.ID}, JobKey: j.Key,
 		ProcessInstanceKey: j.ProcessInstanceKey,
-		ElementInstanceKey: j.ElementInstanceKey, Destination: destinationOf(&f), Deadline: f.Deadline, Policy: p,
+		ElementInstanceKey: j.ElementInstanceKey, Destination: destinationOf(&f), Deadline: f.Deadline,
+		Context: redacted(f.Context), Policy: p,
 	}, rejection
+}
+
+// redacted returns a claim's context with nothing personal in it.
+func redacted(c decision.Context) decision.Context {
+	for i := range c {
+		if c[i].Type == decision.ContextText {
+			c[i].Value = redact.Line(c[i].Value, maxContextBytes)
+		}
+	}
+	return c
 }
 
 // destinationOf returns the name of a failure's destination with nothing personal in it.

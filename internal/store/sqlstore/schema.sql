@@ -90,6 +90,7 @@ CREATE TABLE dead_letter_counts (
     team        TEXT NOT NULL,
     reason      TEXT NOT NULL,
     n           INT  NOT NULL,
+    cents       INT  NOT NULL,
     PRIMARY KEY (fingerprint, policy, state, team, reason)
 )KEYED;
 

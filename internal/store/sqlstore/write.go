@@ -287,7 +287,7 @@ const (
 	replaceDeadLetter = "id = excluded.id, state = excluded.state, seen = excluded.seen, body = excluded.body"
 	replaceRun        = "state = excluded.state, body = excluded.body"
 	replaceAnswered   = "last = CASE WHEN answered.last > excluded.last THEN answered.last ELSE excluded.last END"
-	addCount          = "n = dead_letter_counts.n + excluded.n"
+	addCount          = "n = dead_letter_counts.n + excluded.n, cents = dead_letter_counts.cents + excluded.cents"
 	addRunCount       = "n = bulk_counts.n + excluded.n"
 	addFigure         = "value = figures.value + excluded.value"
 	addFingerprint    = `failures = fingerprints.failures + excluded.failures, retried = fingerprints.retried + excluded.retried,

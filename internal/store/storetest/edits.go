@@ -193,7 +193,7 @@ var tables = []struct {
 	{"ledger_head", "one", columnsOf("link INT, record INT, subject IDLE, hash BLOB, at INT, purged INT, probed_at IDLE")},
 	{"subjects", "key", columnsOf("key INT, tenant TEXT, policy TEXT, id TEXT, next_retry NULL, last INT, dead_letter TEXT, body JSON")},
 	{"dead_letters", "record", columnsOf("record INT, id TEXT, subject INT, state TEXT, policy TEXT, team TEXT, reason TEXT, fingerprint TEXT, at INT, seen IDLE, body JSON")},
-	{"dead_letter_counts", "fingerprint, policy, state, team, reason", columnsOf("fingerprint TEXT, policy TEXT, state TEXT, team TEXT, reason TEXT, n INT")},
+	{"dead_letter_counts", "fingerprint, policy, state, team, reason", columnsOf("fingerprint TEXT, policy TEXT, state TEXT, team TEXT, reason TEXT, n INT, cents INT")},
 	{"answered", "first", columnsOf("first INT, last INT")},
 	{"figures", "slot, policy, name, bucket", columnsOf("slot INT, policy TEXT, name TEXT, bucket INT, value INT")},
 	{"fingerprints", "id", columnsOf("id TEXT, policy TEXT, reason TEXT, classification TEXT, pattern TEXT, first_seen INT, last_seen INT, failures INT, retried INT, exhausted INT, permanent INT, recovered INT")},

@@ -65,8 +65,10 @@ type BulkPlan struct {
 	Total   int64                     `json:"total"`
 	Ready   int64                     `json:"ready"`
 	Refused []deadletter.RefusedCount `json:"refused"`
-	Oldest  *string                   `json:"oldest"`
-	Newest  *string                   `json:"newest"`
+	// Amount is what those are worth that would be decided.
+	Amount string  `json:"amount"`
+	Oldest *string `json:"oldest"`
+	Newest *string `json:"newest"`
 	// Tallies of what would be decided, the most first; Causes with the most of all.
 	Tallies []deadletter.ReadyCount `json:"tallies"`
 	Causes  []DeadLetterGroup       `json:"causes"`
@@ -126,7 +128,7 @@ func planOf(p *deadletter.Plan) BulkPlan {
 	c := &p.Command
 	return BulkPlan{
 		Token: p.Token, BulkCommand: BulkCommand{c.Action, filterOf(&c.Filter), c.Force, c.Fresh, c.When, c.PerMinute},
-		Total: p.Total, Ready: p.Ready, Refused: p.Refused, Tallies: p.Tallies,
+		Total: p.Total, Ready: p.Ready, Amount: decision.Amount(p.Cents), Refused: p.Refused, Tallies: p.Tallies,
 		Oldest: journal.InstantOrNull(p.Oldest), Newest: journal.InstantOrNull(p.Newest),
 		Causes: viewsOf(p.Causes, groupOf), Seconds: int64(math.Ceil(p.Takes.Seconds())),
 	}

@@ -142,6 +142,7 @@ type DeadLetterGroup struct {
 	// Pattern is the error without what differs from case to case.
 	Pattern   string          `json:"pattern"`
 	Count     int64           `json:"count"`
+	Amount    string          `json:"amount"` // what they are worth
 	FirstSeen string          `json:"firstSeen"`
 	LastSeen  string          `json:"lastSeen"`
 	Teams     []decision.Team `json:"teams"`
@@ -152,7 +153,7 @@ type DeadLetterGroup struct {
 func groupOf(g *deadletter.Group) DeadLetterGroup {
 	shown := DeadLetterGroup{
 		Fingerprint: journal.OrNull(g.Cause.ID), Policy: g.Cause.Policy, Reason: g.Cause.Reason,
-		Classification: journal.OrNull(string(g.Cause.Classification)), Pattern: g.Cause.Pattern, Count: g.N,
+		Classification: journal.OrNull(string(g.Cause.Classification)), Pattern: g.Cause.Pattern, Count: g.N, Amount: decision.Amount(g.Cents),
 		FirstSeen: decision.Instant(g.First), LastSeen: decision.Instant(g.Last),
 		Teams: append([]decision.Team{}, g.Teams...),
 	}

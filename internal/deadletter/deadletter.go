@@ -32,6 +32,7 @@ type Count struct {
 	Team   decision.Team
 	Reason decision.Reason
 	N      int64
+	Cents  int64 // what they are worth
 	// Oldest is when the first of those that are open was born; the zero time for any other state.
 	Oldest time.Time
 }

@@ -22,6 +22,8 @@ type Group struct {
 	Cause journal.Fingerprint
 	// N of them that the filter lets through.
 	N int64
+	// Cents is what they are worth.
+	Cents int64
 	// First and Last are when the oldest and the newest of them were born.
 	First, Last time.Time
 	// Teams that act on them, the one with the most first.

@@ -41,8 +41,8 @@ type NoticeMark struct {
 
 // NoticeCount sums up dead letters of one team that are open.
 type NoticeCount struct {
-	// N dead letters of so many Causes.
-	N, Causes int64
+	// N dead letters of so many Causes, and what they are worth.
+	N, Causes, Cents int64
 	// Oldest is when the first of them was born; the zero time where there is none.
 	Oldest time.Time
 	// Top are the causes with the most.
@@ -60,7 +60,8 @@ type NoticeCause struct {
 	Reason decision.Reason
 	// Cause by its Policy, ID, Reason, Classification and Pattern; where it is not known, Policy alone.
 	Cause journal.Fingerprint
-	N     int64
+	// N of them, and what they are worth.
+	N, Cents int64
 	// Oldest is when the first of them was born.
 	Oldest time.Time
 }

@@ -46,6 +46,8 @@ type Plan struct {
 	// Total dead letters that the filter lets through; Ready of them would be decided, Refused would not.
 	Total, Ready int64
 	Refused      []RefusedCount
+	// Cents is what those that would be decided are worth.
+	Cents int64
 	// Oldest and Newest of all of them; the zero time where there are none.
 	Oldest, Newest time.Time
 	// Tallies of what would be decided, by policy, team and reason, the most first.
@@ -175,7 +177,7 @@ func (p *planner) add(t *Tally) {
 		p.refused[RefusedCount{Code: why.Code, Message: why.Message}] += t.N
 		return
 	}
-	p.Ready += t.N
+	p.Ready, p.Cents = p.Ready+t.N, p.Cents+t.Cents
 	p.ready[ReadyCount{Policy: t.Policy, Team: t.Team, Reason: t.Reason}] += t.N
 }
 
@@ -243,14 +245,15 @@ type Tally struct {
 	Recent bool
 	// Busy: they are in another bulk run that has not come to them yet.
 	Busy bool
-	N    int64
+	// N of them, and what they are worth.
+	N, Cents int64
 	// Oldest and Newest of their births.
 	Oldest, Newest time.Time
 	// Sum of their records, modulo 2⁶³: with N it tells whether a plan still matches what is there.
 	Sum int64
 }
 
-// Sums add dead letters up to tallies. The keys are tallies with nothing in N, Oldest, Newest and Sum.
+// Sums add dead letters up to tallies. The keys are tallies with nothing in N, Cents, Oldest, Newest and Sum.
 type Sums map[Tally]*Tally
 
 // Add counts a dead letter. recent is as DeadLetterTallies has it; busy tells that it is in another bulk run that has
@@ -259,19 +262,19 @@ func (s Sums) Add(d *journal.DeadLetter, policy string, recent time.Time, busy b
 	s.Merge(Tally{Policy: policy, Team: d.Team, Reason: d.Reason, AtLimit: d.RetryCount >= d.MaxRetries, Waits: d.Waits(),
 		Gone: d.Delivery == journal.DeliveryNobody, Recent: recent.IsZero() ||
 			journal.Milli(d.CreatedAt) >= journal.CeilMilli(recent), Busy: busy,
-		N: 1, Oldest: d.CreatedAt, Newest: d.CreatedAt, Sum: d.Record})
+		N: 1, Cents: d.Cents, Oldest: d.CreatedAt, Newest: d.CreatedAt, Sum: d.Record})
 }
 
 // Merge adds a tally to that of what is alike.
 func (s Sums) Merge(t Tally) {
 	key := t
-	key.N, key.Oldest, key.Newest, key.Sum = 0, time.Time{}, time.Time{}, 0
+	key.N, key.Cents, key.Oldest, key.Newest, key.Sum = 0, 0, time.Time{}, time.Time{}, 0
 	sum := s[key]
 	if sum == nil {
 		s[key] = &t
 		return
 	}
-	sum.N += t.N
+	sum.N, sum.Cents = sum.N+t.N, sum.Cents+t.Cents
 	sum.Sum = (sum.Sum + t.Sum) & math.MaxInt64
 	sum.Oldest = slices.MinFunc([]time.Time{sum.Oldest, t.Oldest}, time.Time.Compare)
 	sum.Newest = slices.MaxFunc([]time.Time{sum.Newest, t.Newest}, time.Time.Compare)

@@ -3,6 +3,7 @@ package decision
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"math"
 	"regexp"
 	"strconv"
@@ -62,6 +63,9 @@ func (c *ContextValue) Time() (time.Time, bool) {
 	return ParseInstant(c.Value)
 }
 
+// Amount returns hundredths with a decimal point: 1234.56.
+func Amount(cents int64) string { return fmt.Sprintf("%d.%02d", cents/100, cents%100) }
+
 // Context is what is known of a claim besides its failure, in the order of the policy's fields.
 type Context []ContextValue
 
@@ -94,7 +98,7 @@ func (f *ContextField) read(v Value) ContextValue {
 		}
 	case ContextMoney:
 		if n, ok := v.number(); ok && n >= 0 && n*100 <= mostCents {
-			read.Value = strconv.FormatFloat(math.Round(n*100)/100, 'f', 2, 64)
+			read.Value = Amount(int64(math.Round(n * 100)))
 		}
 	case ContextTime:
 		if t, ok := v.instant(); ok {

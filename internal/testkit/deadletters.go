@@ -88,6 +88,7 @@ func (m *Memory) DeadLetterCounts(ctx context.Context) ([]deadletter.Count, erro
 		if !known {
 			c = key
 		}
+		c.Cents += d.Cents
 		if c.N++; d.State == journal.DeadLetterOpen && (!known || d.Record < first[key]) {
 			c.Oldest, first[key] = d.CreatedAt, d.Record
 		}

@@ -27,6 +27,7 @@ func (m *Memory) DeadLetterGroups(ctx context.Context, f journal.DeadLetterFilte
 		for i := range items {
 			g.End(&items[i])
 			teams[items[i].Team]++
+			g.Cents += items[i].Cents
 		}
 		if f, known := m.fingerprints[id]; known {
 			g.Cause = f.Uncounted()

@@ -79,6 +79,7 @@ func (m *Memory) count(ctx context.Context, team decision.Team, after int64, top
 
 func (m *Memory) add(sum *deadletter.NoticeCount, causes map[[2]string]int, l *journal.KeyedDeadLetter, older []time.Time) {
 	d := &l.DeadLetter
+	sum.Cents += d.Cents
 	if sum.N++; sum.N == 1 {
 		sum.Oldest = d.CreatedAt
 	}
@@ -98,6 +99,7 @@ func (m *Memory) add(sum *deadletter.NoticeCount, causes map[[2]string]int, l *j
 		causes[key] = i
 	}
 	sum.Top[i].N++
+	sum.Top[i].Cents += d.Cents
 }
 
 // MoveNoticeMark implements deadletter.NoticeStore.

@@ -202,6 +202,9 @@ func (q *search) following(after int64, limit int) (all []letter, err error) {
 // delivery of the dead letter d.
 const delivery = "COALESCE(d.body->>'delivery', '')"
 
+// cents is what the dead letter d is worth.
+const cents = "CAST(COALESCE(d.body->>'cents', '0') AS BIGINT)"
+
 // tallies sums up what is found. Where there is a query, each cause is summed up apart, and what is found by its id or
 // its subject's.
 func (q *search) tallies(recent time.Time) ([]deadletter.Tally, error) {
@@ -226,14 +229,14 @@ func (q *search) tallies(recent time.Time) ([]deadletter.Tally, error) {
 	sums := deadletter.Sums{}
 	err := q.each(`SELECT d.policy, d.team, d.reason, CAST(d.body->>'retryCount' AS BIGINT) >= CAST(d.body->>'maxRetries' AS BIGINT),
 			d.body->>'reviewJobKey' IS NOT NULL AND `+delivery+` <> 'nobody', `+delivery+` = 'nobody', d.at >= ?,
-			`+isBusy+`, `+cause+`, `+direct+`, count(*), min(d.at), max(d.at), CAST(sum(d.record) AS BIGINT)
+			`+isBusy+`, `+cause+`, `+direct+`, count(*), min(d.at), max(d.at), CAST(sum(d.record) AS BIGINT), CAST(sum(`+cents+`) AS BIGINT)
 		FROM `+from+w.String()+" GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9, 10", func(scan scanner) error {
 		var t deadletter.Tally
 		var cause string
 		var found bool
 		var oldest, newest int64
 		err := scan(&t.Policy, &t.Team, &t.Reason, &t.AtLimit, &t.Waits, &t.Gone, &t.Recent, &t.Busy, &cause, &found, &t.N,
-			&oldest, &newest, &t.Sum)
+			&oldest, &newest, &t.Sum, &t.Cents)
 		if t.Oldest, t.Newest = journal.FromMilli(oldest), journal.FromMilli(newest); found || q.causes[cause] {
 			sums.Merge(t)
 		}

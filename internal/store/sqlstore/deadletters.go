@@ -54,12 +54,12 @@ func (s *snapshot) kinds(p *deadletter.Query, byCause bool) (all []kind, err err
 	var w where
 	w.and("n > 0")
 	w.fits(f, "")
-	err = s.each("SELECT "+cause+" AS cause, policy, state, team, reason, CAST(sum(n) AS BIGINT) AS total FROM "+
+	err = s.each("SELECT "+cause+" AS cause, policy, state, team, reason, CAST(sum(n) AS BIGINT) AS total, CAST(sum(cents) AS BIGINT) FROM "+
 		"dead_letter_counts"+w.String()+
 		" GROUP BY 1, policy, state, team, reason ORDER BY total DESC, 1, policy, state, team, reason",
 		func(scan scanner) error {
 			k := kind{caused: byCause}
-			err := scan(&k.Fingerprint, &k.Policy, &k.State, &k.Team, &k.Reason, &k.N)
+			err := scan(&k.Fingerprint, &k.Policy, &k.State, &k.Team, &k.Reason, &k.N, &k.Cents)
 			if slices.Contains(p.States, k.State) {
 				all = append(all, k)
 			}
@@ -413,7 +413,7 @@ func (r *Reader) DeadLetterCounts(ctx context.Context) (all []deadletter.Count, 
 		kinds, err := s.kinds(every, false)
 		for i := range kinds {
 			k := &kinds[i]
-			c := deadletter.Count{Policy: k.Policy, State: k.State, Team: k.Team, Reason: k.Reason, N: k.N}
+			c := deadletter.Count{Policy: k.Policy, State: k.State, Team: k.Team, Reason: k.Reason, N: k.N, Cents: k.Cents}
 			if err == nil && k.State == journal.DeadLetterOpen {
 				var first letter
 				first, err = s.oldest(every, k)

@@ -46,8 +46,8 @@ func (r *Reader) DeadLetterGroups(
 
 // group is a cause, and its kinds.
 type group struct {
-	n     int64
-	kinds []kind
+	n, cents int64
+	kinds    []kind
 }
 
 // groups are the causes of a page, and one more.
@@ -73,7 +73,7 @@ func (s *snapshot) groups(p *deadletter.GroupQuery) ([]group, error) {
 			i, all = len(all), append(all, group{})
 			at[k.Fingerprint] = i
 		}
-		all[i].n, all[i].kinds = all[i].n+k.N, append(all[i].kinds, k)
+		all[i].n, all[i].cents, all[i].kinds = all[i].n+k.N, all[i].cents+k.Cents, append(all[i].kinds, k)
 	}
 	all = slices.DeleteFunc(all,
 		func(g group) bool { return g.n > p.Most || g.n == p.Most && g.kinds[0].Fingerprint <= p.After })
@@ -85,7 +85,7 @@ func (s *snapshot) groups(p *deadletter.GroupQuery) ([]group, error) {
 
 // describe fills in what is told of a group.
 func (s *snapshot) describe(p *deadletter.GroupQuery, of *group) (deadletter.Group, error) {
-	g, teams := deadletter.Group{Cause: journal.Fingerprint{ID: of.kinds[0].Fingerprint}, N: of.n}, deadletter.TeamCounts{}
+	g, teams := deadletter.Group{Cause: journal.Fingerprint{ID: of.kinds[0].Fingerprint}, N: of.n, Cents: of.cents}, deadletter.TeamCounts{}
 	for _, k := range of.kinds {
 		teams[k.Team] += k.N
 	}

@@ -114,7 +114,8 @@ func (o *oracle) step(r *rapid.T, of journal.Subject) {
 	case "arrive":
 		p := decisiontest.TISSSubmission()
 		p.Name = o.policy
-		err = o.journal.Hold(ctx, &journal.Arrival{Subject: of, JobKey: job, Destination: "d" + text().Draw(r, "destination"), Policy: p})
+		err = o.journal.Hold(ctx, &journal.Arrival{Subject: of, JobKey: job, Destination: "d" + text().Draw(r, "destination"), Policy: p,
+			Context: brought(r)})
 	case "depart":
 		d := &journal.Departure{Subject: of, JobKey: job, Reason: text().Draw(r, "why"),
 			Kind: rapid.SampledFrom([]destination.Kind{destination.Pass, destination.Test}).Draw(r, "kind")}
@@ -164,6 +165,7 @@ func (o *oracle) analysis(r *rapid.T, of journal.Subject, job int64) *journal.An
 		v.RetryCount = decision.Value(fmt.Sprint(count))
 	}
 	f, _ := p.Read(v) // sound but for an empty error
+	f.Context = brought(r)
 	return &journal.Analysis{Subject: of, Identity: journal.Identity{byte(job)}, JobKey: job, ElementInstanceKey: job,
 		ProcessInstanceKey: job % 2, Policy: p, Failure: &f, Error: f.Error, Rule: decision.RNBIL005, ReceivedAt: o.now}
 }
@@ -239,6 +241,15 @@ func (o *oracle) comparePending(ctx context.Context, r *rapid.T) {
 		}
 		after = &want[limit-1]
 	}
+}
+
+// brought is a claim's context.
+func brought(r *rapid.T) (c decision.Context) {
+	if rapid.Bool().Draw(r, "brings") {
+		c = decision.Context{{Variable: "operadora", Type: decision.ContextText, Value: text().Draw(r, "operadora")},
+			{Variable: "valor", Type: decision.ContextMoney, Value: rapid.SampledFrom([]string{"0.00", "0.01", "184200.00", "100000000000.00"}).Draw(r, "valor")}}
+	}
+	return c
 }
 
 // compareHeld holds what is held against the oracle's.

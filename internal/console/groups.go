@@ -37,6 +37,7 @@ type causeRow struct {
 	Class               Badge
 	Teams               string
 	N                   int64
+	Worth               string
 	First, Last         Moment
 	SampleID, SampleURL string
 	// Show lists them, Act plans for all of them; Act is empty where not all of them are open.
@@ -91,7 +92,7 @@ func (v *visit) causeRow(g *deadletter.Group, f journal.DeadLetterFilter) causeR
 	row := causeRow{
 		Fingerprint: g.Cause.ID, Pattern: g.Cause.Pattern, Policy: g.Cause.Policy, Name: v.causeName(g),
 		Class: v.badge("class", g.Cause.Classification),
-		Teams: strings.Join(teams, ", "), N: g.N, First: v.Ago(g.First), Last: v.Ago(g.Last), SampleID: g.Sample.Subject.ID,
+		Teams: strings.Join(teams, ", "), N: g.N, Worth: v.Money(g.Cents), First: v.Ago(g.First), Last: v.Ago(g.Last), SampleID: g.Sample.Subject.ID,
 		SampleURL: subjectURL(g.Sample.Subject),
 		Show:      listURL(f, ""), ShowText: v.Count("groups.show", g.N), ActText: v.Count("groups.act", g.N),
 	}

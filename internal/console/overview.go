@@ -48,12 +48,12 @@ type overviewData struct {
 
 // sum of dead letters, and since when the first of them waits.
 type sum struct {
-	N      int64
-	Oldest time.Time
+	N, Cents int64
+	Oldest   time.Time
 }
 
 func (s *sum) add(n *deadletter.Count) {
-	s.N += n.N
+	s.N, s.Cents = s.N+n.N, s.Cents+n.Cents
 	if s.Oldest.IsZero() || !n.Oldest.IsZero() && n.Oldest.Before(s.Oldest) {
 		s.Oldest = n.Oldest
 	}

@@ -53,6 +53,7 @@ type planShown struct {
 	Oldest, Newest        Moment
 	Why                   []refusedRow
 	Tallies               []deadletter.ReadyCount
+	Worth                 string
 	Causes                []causeRow
 	// MoreCauses tells that there are others beside those.
 	MoreCauses bool
@@ -189,7 +190,7 @@ func (v *visit) everything(o *open, f *journal.DeadLetterFilter, total int64) (b
 }
 
 func (v *visit) plan(p *deadletter.Plan) *planShown {
-	s := &planShown{Token: p.Token, Tallies: p.Tallies, Total: p.Total, Ready: p.Ready, Refused: p.Total - p.Ready,
+	s := &planShown{Token: p.Token, Tallies: p.Tallies, Worth: v.Money(p.Cents), Total: p.Total, Ready: p.Ready, Refused: p.Total - p.Ready,
 		Takes:  v.lasting(p.Takes),
 		Oldest: v.Ago(p.Oldest), Newest: v.Ago(p.Newest), Go: v.Count("plan.go."+string(p.Command.Action), p.Ready)}
 	for _, r := range p.Refused {

@@ -26,6 +26,7 @@ type subjectData struct {
 	NextIs   string
 	Next     Moment
 	Retries  string
+	Context  []fact
 	Letter   *letterData
 	Wide     *timeline
 	Narrow   *timeline
@@ -125,6 +126,7 @@ func (p *Pages) subjectPage(v *visit, o *open, s journal.Subject, sent *reviewFo
 			d.Letter.Form = v.form(d.Letter, c.Policies[s.Policy], subjectURL(s), sent)
 		}
 	}
+	d.Context = v.context(s.Policy, story.Context())
 	d.Shown = v.shorten(&story)
 	d.Wide, d.Narrow = v.timelines(&story)
 	d.Marks = v.legend(d.Wide)

@@ -18,6 +18,7 @@ import (
 	"go.uber.org/zap"
 
 	"retry-worker/internal/access"
+	"retry-worker/internal/catalogue"
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/gate"
@@ -29,10 +30,9 @@ type visit struct {
 	r   *http.Request
 	who access.Identity
 	Lang
-	zone *time.Location
-	now  time.Time
-	// portal returns what people call a destination.
-	portal func(name string) string
+	zone      *time.Location
+	now       time.Time
+	catalogue *catalogue.Catalogue
 	// patterns of causes that were looked up for this page, by fingerprint.
 	patterns map[string]string
 }
@@ -43,10 +43,12 @@ func (p *Pages) visit(w http.ResponseWriter, r *http.Request) *visit {
 		http.SetCookie(w, &http.Cookie{Name: langCookie, Value: string(lang), Path: "/", MaxAge: 365 * 24 * 3600,
 			SameSite: http.SameSiteLaxMode, HttpOnly: true, Secure: access.OverTLS(r)})
 	}
-	portal := func(name string) string { return cmp.Or(p.Catalogue().Destination(name).Label, name) }
 	return &visit{w: w, r: r, who: access.From(r.Context()), Lang: lang, zone: zoneOf(r), now: p.Now().UTC(),
-		portal: portal, patterns: map[string]string{}}
+		catalogue: p.Catalogue(), patterns: map[string]string{}}
 }
+
+// portal returns what people call a destination.
+func (v *visit) portal(name string) string { return cmp.Or(v.catalogue.Destination(name).Label, name) }
 
 // role of the reader, in words.
 func (v *visit) role() string { return v.Or("role."+v.who.Role.String(), v.who.Role.String()) }

@@ -161,6 +161,19 @@ type Story struct {
 	Held []HeldJob
 }
 
+// Context returns what was known of the claim last.
+func (s *Story) Context() decision.Context {
+	switch {
+	case len(s.Held) > 0:
+		return s.Held[len(s.Held)-1].Context
+	case len(s.Attempts) > 0:
+		return s.Attempts[len(s.Attempts)-1].Context
+	case len(s.DeadLetters) > 0:
+		return s.DeadLetters[len(s.DeadLetters)-1].Context
+	}
+	return nil
+}
+
 // PendingRetry is a retry that lies ahead or is due.
 type PendingRetry struct {
 	Subject       Subject

@@ -126,18 +126,14 @@ func New(o Options) *Gate {
 // asker is who asks, and by what.
 type asker struct {
 	Identity
-	session *session // nil without a log-in
-	form    string   // the form token; empty where forms need none (a bearer, nobody)
-	nonce   string
+	session *session        // nil without a log-in
+	form    string          // the form token; empty where forms need none (a bearer, nobody)
 	again   func() Identity // who it is by the tokens in force when it is called
 }
 
 // FormToken is what each form of a page must post as `form_token`; empty for those who may not change anything by a
 // form.
 func FormToken(ctx context.Context) string { return askerIn(ctx).form }
-
-// Nonce is what each script and style of a page must carry as its nonce.
-func Nonce(ctx context.Context) string { return askerIn(ctx).nonce }
 
 // SessionEnds is when the log-in of who asks ends; the zero time where there is none to log out of (Local, a bearer).
 func SessionEnds(ctx context.Context) time.Time {
@@ -167,14 +163,12 @@ func Still(ctx context.Context, action Action) bool {
 // Nobody's request for a page is sent to the log-in form, any other is answered 401.
 func (g *Gate) Middleware(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		nonce := rand.Text()
-		secure(w.Header(), r, nonce)
+		secure(w.Header(), r)
 		a, refusal := g.admit(w, r)
 		if refusal != nil {
-			g.refuse(w, r.WithContext(context.WithValue(r.Context(), contextKey{}, &asker{nonce: nonce})), *refusal)
+			g.refuse(w, r, *refusal)
 			return
 		}
-		a.nonce = nonce
 		r = r.WithContext(context.WithValue(r.Context(), contextKey{}, a))
 		switch {
 		case r.URL.Path == "/login":

@@ -5,15 +5,13 @@ import "net/http"
 // onlyTLS has a browser ask over TLS only from then on, for a year.
 const onlyTLS = "max-age=31536000; includeSubDomains"
 
-// secure sets the headers of every answer. A page may load from its own server, and run the scripts and styles that
-// carry its nonce; style="…" and onclick="…" do nothing. An API answer may do nothing at all.
-func secure(h http.Header, r *http.Request, nonce string) {
-	api := isAPI(r)
+// secure sets the headers of every answer. A page may load from its own server; scripts and styles within it do nothing. An API
+// answer may do nothing at all.
+func secure(h http.Header, r *http.Request) {
 	policy := "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
-	if !api {
-		policy = "default-src 'none'; script-src 'self' 'nonce-" + nonce + "'; style-src 'self' 'nonce-" + nonce + "'; " +
-			"img-src 'self' data:; font-src 'self'; connect-src 'self'; manifest-src 'self'; " +
-			"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+	if !isAPI(r) {
+		policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; " +
+			"connect-src 'self'; manifest-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 	}
 	h.Set("Content-Security-Policy", policy)
 	h.Set("X-Content-Type-Options", "nosniff")

@@ -47,7 +47,7 @@ func (h *Hooks) limit(w http.ResponseWriter, r *http.Request, status int, messag
 	if h.Limited != nil {
 		h.Limited(peer(r))
 	}
-	secure(w.Header(), r, "") // no nonce: nothing in it runs
+	secure(w.Header(), r)
 	http.Error(w, message, status)
 }
 

@@ -131,13 +131,11 @@ func (c *cli) auditExportCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export",
 		Short: "Write the audit's records as JSON Lines or CSV: of a claim, of a period, or all",
-		Long: "Writes the audit's records, the oldest first, to standard output or a file. Personal data was redacted " +
-			"before they\n" +
-			"were recorded. A date is midnight UTC of that day; --since is included, --until is not: March 2026 is\n" +
-			"--since 2026-03-01 --until 2026-04-01. CSV is as Excel opens it in Brazil: UTF-8 with\n" +
-			"a byte order mark, semicolons, decimal commas; where it would take a part of a text for a formula, an " +
-			"apostrophe stands before it.\n" +
-			"With --server it asks a worker for the records of one claim.\n" +
+		Long: "Writes the audit's records, the oldest first, to standard output or a file. Personal data was redacted\n" +
+			"before they were recorded. A date is midnight UTC of that day; --since is included, --until is not:\n" +
+			"March 2026 is --since 2026-03-01 --until 2026-04-01. CSV is as Excel opens it in Brazil: UTF-8 with a\n" +
+			"byte order mark, semicolons, decimal commas; where it would take a part of a text for a formula, an\n" +
+			"apostrophe stands before it. With --server it asks a worker for the records of one claim.\n" +
 			"Exit 0 when all is written, 1 where the audit has no record of the claim or cannot be read.",
 		Example: `  retry-worker audit export --subject CLM-001-1234567890
   retry-worker audit export --since 2026-03-01 --until 2026-04-01 --format csv --file march.csv

@@ -31,18 +31,14 @@ type verdictFlags struct {
 	force, fresh bool
 }
 
-const bulkHelp = "With --filter it decides on all that fit, however many there are (role admin). It shows first " +
-	"what would be done (--plan\n" +
-	"ends there) and asks (--yes does not); then a bulk run decides them one by one, so many a minute, and is followed " +
-	"to its\n" +
-	"end. Ctrl-C ends the following, not the run: `retry-worker dead-letters runs` shows, pauses and cancels it.\n" +
-	"Filters, all of which must fit: policy, team, reason, fingerprint (of `retry-worker dead-letters groups`), q " +
-	"(words of the\n" +
-	"error), older-than and younger-than (an age such as 2h or 3d), since and until (a date or RFC 3339); `--filter " +
-	"all` is every\n" +
-	"open one. What is refused stays as it is: the run ends well, and says how many and why. -o json prints the plan, " +
-	"then the\n" +
-	"run at its end. Exit 1 where nothing was started, or the run was cancelled."
+const bulkHelp = "With --filter it decides on all that fit, however many there are (role admin). It shows first\n" +
+	"what would be done (--plan ends there) and asks (--yes does not); then a bulk run decides them one by one,\n" +
+	"so many a minute, and is followed to its end. Ctrl-C ends the following, not the run:\n" +
+	"`retry-worker dead-letters runs` shows, pauses and cancels it. Filters, all of which must fit: policy,\n" +
+	"team, reason, fingerprint (of `retry-worker dead-letters groups`), q (words of the error), older-than\n" +
+	"and younger-than (an age such as 2h or 3d), since and until (a date or RFC 3339); `--filter all` is\n" +
+	"every open one. What is refused stays as it is: the run ends well, and says how many and why. -o json\n" +
+	"prints the plan, then the run at its end. Exit 1 where nothing was started, or the run was cancelled."
 
 func (c *cli) deadLettersRetryCommand() *cobra.Command {
 	f := verdictFlags{action: journal.BulkRetry}

@@ -191,9 +191,8 @@ func (c *cli) deadLettersListCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List dead letters, the newest first",
-		Long: "Lists dead letters, the newest first, in a table that fits the terminal (COLUMNS says how wide it is where " +
-			"there is\n" +
-			"none). -o json prints the API's answer, a line for each page.\n" +
+		Long: "Lists dead letters, the newest first, in a table that fits the terminal (COLUMNS says how wide it is\n" +
+			"where there is none). -o json prints the API's answer, a line for each page.\n" +
 			"An age is such as 90m, 2h, 3d or 1w, by this machine's clock; a date is midnight UTC of that day.",
 		Example: `  retry-worker dead-letters list
   retry-worker dead-letters list --team cadastro --search "carteira"

@@ -21,9 +21,8 @@ import (
 
 func (c *cli) journalCommand() *cobra.Command {
 	return group("journal", "Rebuild what the journal derives from its records, confirm a purge, or erase a subject",
-		"rebuild and purge write the journal that RETRY_WORKER_DATABASE_URL names. A SQLite file has one writer: stop the "+
-			"worker\n"+
-			"before. On PostgreSQL workers go on meanwhile. erase asks a running worker.",
+		"rebuild and purge write the journal that RETRY_WORKER_DATABASE_URL names. A SQLite file has one\n"+
+			"writer: stop the worker before. On PostgreSQL workers go on meanwhile. erase asks a running worker.",
 		c.journalRebuildCommand(), c.journalPurgeCommand(), c.journalEraseCommand())
 }
 
@@ -32,11 +31,9 @@ func (c *cli) journalRebuildCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rebuild",
 		Short: "Make anew what is derived from the journal's records",
-		Long: "Holds every record against the hash chain, and makes anew all that is derived from them: subjects, dead " +
-			"letters, counts,\n" +
-			"figures, causes and bulk runs, in one transaction. Where the records do not hold it changes nothing, unless " +
-			"--from-unverified\n" +
-			"is given. That it was done is a record itself.",
+		Long: "Holds every record against the hash chain, and makes anew all that is derived from them: subjects,\n" +
+			"dead letters, counts, figures, causes and bulk runs, in one transaction. Where the records do not hold\n" +
+			"it changes nothing, unless --from-unverified is given. That it was done is a record itself.",
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.journalRebuild(cmd.Context(), unverified) },
 	}
@@ -61,11 +58,9 @@ func (c *cli) journalPurgeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "purge",
 		Short: "Purge what is older than RETRY_WORKER_RETENTION, once, by a clock that you have checked",
-		Long: "The worker purges by itself, but not once the clock went on by more than a tenth of the retention, and a " +
-			"day, between two\n" +
-			"commits since the last purge, or since the last one: a clock that is years ahead would purge everything. Check " +
-			"the clock,\n" +
-			"and confirm. That it was confirmed is a record itself.",
+		Long: "The worker purges by itself, but not once the clock went on by more than a tenth of the retention, and\n" +
+			"a day, between two commits since the last purge, or since the last one: a clock that is years ahead\n" +
+			"would purge everything. Check the clock, and confirm. That it was confirmed is a record itself.",
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.journalPurge(cmd.Context(), confirm) },
 	}
@@ -116,13 +111,11 @@ func (c *cli) journalEraseCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "erase SUBJECT",
 		Short: "Erase what was recorded of a claim, message or job (LGPD; role admin)",
-		Long: "Asks a running worker to erase a subject for good: its records go, and its name wherever it stands. The " +
-			"records' digests,\n" +
-			"the figures and the counts stay, under a pseudonym that is printed, and `audit verify` holds. It is refused " +
-			"while a retry, a\n" +
-			"person's decision, an answer to the process or a bulk run is still under way. Backups keep the subject, and so " +
-			"does what was\n" +
-			"exported, or sent as an event.",
+		Long: "Asks a running worker to erase a subject for good: its records go, and its name wherever it stands.\n" +
+			"The records' digests, the figures and the counts stay, under a pseudonym that is printed, and\n" +
+			"`audit verify` holds. It is refused while a retry, a person's decision, an answer to the process or a\n" +
+			"bulk run is still under way. Backups keep the subject, and so does what was exported, or sent as an\n" +
+			"event.",
 		Example: `  retry-worker journal erase CLM-001-1234567890 --reason "pedido do titular, protocolo 4711"`,
 		Args:    oneArg("subjects", "CLM-001-1234567890"),
 		RunE: func(cmd *cobra.Command, args []string) error {

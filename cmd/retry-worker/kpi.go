@@ -20,11 +20,10 @@ func (c *cli) kpiCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "kpi",
 		Short: "Show each policy's figures, their targets and whether they are met",
-		Long: "Shows the figures of RN-BIL-005 and RN-BIL-004 over the last 24 hours or 7 days, from sums that the " +
-			"journal keeps\n" +
-			"up to date: from the journal that RETRY_WORKER_DATABASE_URL names, beside a running worker too, or from the " +
-			"worker that\n" +
-			"--server names. Exit 0 whatever the figures say; read \"holds\" in -o json.",
+		Long: "Shows the figures of RN-BIL-005 and RN-BIL-004 over the last 24 hours or 7 days, from sums that the\n" +
+			"journal keeps up to date: from the journal that RETRY_WORKER_DATABASE_URL names, beside a running\n" +
+			"worker too, or from the worker that --server names. Exit 0 whatever the figures say; read \"holds\" in\n" +
+			"-o json.",
 		Example: `  retry-worker kpi
   retry-worker kpi --policy tiss-submission -o json`,
 		Args: noArgs,

@@ -23,9 +23,8 @@ const testTime = 2 * time.Minute
 
 func (c *cli) notifyCommand() *cobra.Command {
 	return group("notify", "Try whether a team can be told of its dead letters",
-		"Tries whether a team can be told of its dead letters, by e-mail and by webhook, as the policy catalogue's teams "+
-			"say.\n"+
-			"The worker tells them by itself; this is for who sets it up.",
+		"Tries whether a team can be told of its dead letters, by e-mail and by webhook, as the policy\n"+
+			"catalogue's teams say. The worker tells them by itself; this is for who sets it up.",
 		c.notifyTestCommand())
 }
 
@@ -36,10 +35,9 @@ func (c *cli) notifyTestCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "test",
 		Short: "Send a test message to a team, and print what each recipient's server said",
-		Long: "Sends a test message to all addresses of a team and prints what the server said of each. It reads the " +
-			"catalogue and\n" +
-			"the settings that the worker reads (RETRY_WORKER_SMTP_URL and those beside it), and needs no running worker.\n" +
-			"Exit 0 where all took it, 1 where one did not.",
+		Long: "Sends a test message to all addresses of a team and prints what the server said of each. It reads the\n" +
+			"catalogue and the settings that the worker reads (RETRY_WORKER_SMTP_URL and those beside it), and\n" +
+			"needs no running worker. Exit 0 where all took it, 1 where one did not.",
 		Example: `  retry-worker notify test --team ti
   retry-worker notify test --team ti --channel webhook -o json`,
 		Args: noArgs,

@@ -29,10 +29,9 @@ func (c *cli) planCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   planName,
 		Short: "Show what a policy means: when each of its retries comes",
-		Long: "Shows a policy's whole ladder: the earliest, nominal and latest wait before each retry, the same from the " +
-			"first\n" +
-			"failure on, and the total limit. As a table, as JSON (times in seconds) or, for one policy, as a picture (SVG).\n" +
-			"Needs no engine and no store.",
+		Long: "Shows a policy's whole ladder: the earliest, nominal and latest wait before each retry, the same from\n" +
+			"the first failure on, and the total limit. As a table, as JSON (times in seconds) or, for one policy,\n" +
+			"as a picture (SVG). Needs no engine and no store.",
 		Example: `  retry-worker plan
   retry-worker plan --policy tiss-submission -o svg > ladder.svg
   retry-worker plan --policy tiss-submission --destination unimed-sp --at 2026-12-24T17:00:00-03:00

@@ -22,9 +22,8 @@ import (
 func (c *cli) policiesCommand() *cobra.Command {
 	return group("policies", "Check a policy catalogue, show the one in force, say what a file changes, or print the "+
 		"format's schema",
-		"Checks a policy catalogue before it goes live, shows the one in force, says what a file changes, and prints the "+
-			"JSON\n"+
-			"Schema of the format.\n"+
+		"Checks a policy catalogue before it goes live, shows the one in force, says what a file changes, and\n"+
+			"prints the JSON Schema of the format.\n"+
 			"In force is the file that "+policiesFileVariable+" names, or else the built-in catalogue.",
 		c.policiesCheckCommand(), c.policiesShowCommand(), c.policiesDiffCommand(), c.policiesSchemaCommand())
 }
@@ -33,9 +32,8 @@ func (c *cli) policiesCheckCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "check FILE",
 		Short: "Check a policy catalogue; say where what is wrong",
-		Long: "Checks a policy catalogue as the worker does when it takes it up. Exit 0 where it holds, 2 with a line for " +
-			"each\n" +
-			"problem: file, line, field, what was found and what was expected.",
+		Long: "Checks a policy catalogue as the worker does when it takes it up. Exit 0 where it holds, 2 with a line\n" +
+			"for each problem: file, line, field, what was found and what was expected.",
 		Example: `  retry-worker policies check policies.yaml
   retry-worker policies check policies.yaml -o json`,
 		Args: oneArg("files", "policies.yaml"),
@@ -138,9 +136,8 @@ func (c *cli) policiesDiffCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "diff [FILE]",
 		Short: "Say what a policy catalogue changes against the built-in one",
-		Long: "Says what a policy catalogue changes against the built-in one, a line each: what stands where, and what " +
-			"stands there now.\n" +
-			"Without a file, of the catalogue in force.",
+		Long: "Says what a policy catalogue changes against the built-in one, a line each: what stands where, and\n" +
+			"what stands there now. Without a file, of the catalogue in force.",
 		Example: `  retry-worker policies diff policies.yaml
   retry-worker policies diff -o json`,
 		Args: oneArgAtMost("files"),

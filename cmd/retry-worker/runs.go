@@ -20,11 +20,9 @@ import (
 
 func (c *cli) runsCommand() *cobra.Command {
 	return group("runs", "List bulk runs, show one and its items, watch it, pause, resume or cancel it",
-		"A bulk run is one decision on many dead letters, started by `dead-letters retry --filter …` or `discard --filter "+
-			"…`, by the\n"+
-			"console or by the API. It goes on in the worker, whoever watches, and after a crash. Roles: viewer looks; admin "+
-			"starts,\n"+
-			"pauses, resumes and cancels.",
+		"A bulk run is one decision on many dead letters, started by `dead-letters retry --filter …` or\n"+
+			"`discard --filter …`, by the console or by the API. It goes on in the worker, whoever watches, and\n"+
+			"after a crash. Roles: viewer looks; admin starts, pauses, resumes and cancels.",
 		c.runsListCommand(), c.runCommand("show", "Show a bulk run, and what became of its dead letters so far", "",
 			c.showRun),
 		c.runsItemsCommand(),

@@ -29,14 +29,12 @@ func (c *cli) simulateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   simulateName,
 		Short: "Play recorded outages against a policy, in virtual time",
-		Long: "Plays outages against a policy in virtual time, with the code that decides, holds and releases, and " +
-			"compares it with\n" +
-			"the plain ladder and with a clairvoyant, who knows when the portal is back. Tells of the claims that arrive " +
-			"while\n" +
-			"their destination is down. The same seed gives the same output. Needs no engine and no store.\n\n" +
-			"The file has a line for each outage: service,source,start_minute,minutes (which is also its header). The " +
-			"picture (svg)\n" +
-			"shows the longest one.",
+		Long: "Plays outages against a policy in virtual time, with the code that decides, holds and releases, and\n" +
+			"compares it with the plain ladder and with a clairvoyant, who knows when the portal is back. Tells of\n" +
+			"the claims that arrive while their destination is down. The same seed gives the same output. Needs no\n" +
+			"engine and no store.\n\n" +
+			"The file has a line for each outage: service,source,start_minute,minutes (which is also its header).\n" +
+			"The picture (svg) shows the longest one.",
 		Example: `  retry-worker simulate --outages outages.csv
   retry-worker simulate --outages outages.csv --claims-per-minute 0.1 -o json
   retry-worker simulate --outages outages.csv -o svg > outage.svg`,

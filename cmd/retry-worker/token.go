@@ -32,12 +32,10 @@ func (c *cli) tokenNewCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "new",
 		Short: "Make a token; print it, once, and its line for the tokens file",
-		Long: "Makes a token and prints it, this once, with its line for the tokens file, which holds its SHA-256 only. " +
-			"With --file\n" +
-			"the line is added to that file; a new file is readable by its owner only. With --token-file the\n" +
-			"token is written there in place of being printed; where that file exists nothing is made, so that a container " +
-			"may\n" +
-			"run it at each start. It needs no running worker.",
+		Long: "Makes a token and prints it, this once, with its line for the tokens file, which holds its SHA-256\n" +
+			"only. With --file the line is added to that file; a new file is readable by its owner only. With\n" +
+			"--token-file the token is written there in place of being printed; where that file exists nothing is\n" +
+			"made, so that a container may run it at each start. It needs no running worker.",
 		Example: `  retry-worker token new --name maria.silva --role operator --file /etc/retry-worker/tokens
   retry-worker token new --name ana.souza --role operator --teams faturamento,cadastro
   retry-worker token new --name crm --role viewer --expires never -o json`,

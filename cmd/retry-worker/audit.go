@@ -177,9 +177,8 @@ func (f *exportFlags) selection() (audit.Selection, error) {
 		return s, err
 	}
 	if f.since != "" && f.until != "" && !s.Since.Before(s.Until) {
-		return s, &usageError{fmt.Errorf("the period is empty: --until %s is not later than --since %s, and is itself not "+
-			"included; "+
-			"for one day give the next as --until", f.until, f.since)}
+		return s, &usageError{fmt.Errorf("the period is empty: --until %s is not later than --since %s, and is itself "+
+			"not included; for one day give the next as --until", f.until, f.since)}
 	}
 	if f.subject != "" {
 		s.Subject = journal.Subject{Tenant: cmp.Or(f.tenant, journal.DefaultTenant),

@@ -68,11 +68,10 @@ const defaultZone = "America/Sao_Paulo"
 
 // nearZones are looked at for what was meant by a zone that there is none of.
 var nearZones = []string{
-	"America/Araguaina", "America/Bahia", "America/Belem", "America/Boa_Vista", "America/Campo_Grande", "America/Cuiaba",
-	"America/Eirunepe",
-	"America/Fortaleza", "America/Maceio", "America/Manaus", "America/Noronha", "America/Porto_Velho", "America/Recife",
-	"America/Rio_Branco",
-	"America/Santarem", "America/Sao_Paulo", "America/New_York", "Europe/Lisbon", "UTC",
+	"America/Araguaina", "America/Bahia", "America/Belem", "America/Boa_Vista", "America/Campo_Grande",
+	"America/Cuiaba", "America/Eirunepe", "America/Fortaleza", "America/Maceio", "America/Manaus", "America/Noronha",
+	"America/Porto_Velho", "America/Recife", "America/Rio_Branco", "America/Santarem", "America/Sao_Paulo",
+	"America/New_York", "Europe/Lisbon", "UTC",
 }
 
 // calendar makes the calendar of a destination, or of a policy.

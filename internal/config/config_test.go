@@ -1,7 +1,6 @@
 package config_test
 
 import (
-	"errors"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -353,14 +352,5 @@ func TestWhatIsShippedLoads(t *testing.T) {
 			environment(t, found)
 			load(t)
 		})
-	}
-}
-
-func TestErrorIsProblems(t *testing.T) {
-	environment(t, map[string]string{"RETRY_WORKER_OPS_ADDR": "x", "ZEEBE_ADDRESS": "y"})
-	_, err := config.Load()
-	found, ok := errors.AsType[config.Problems](err)
-	if !ok || len(found) != 2 {
-		t.Errorf("Load: got %v, want Problems with two lines", err)
 	}
 }

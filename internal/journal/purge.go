@@ -25,8 +25,7 @@ type PurgeStore interface {
 
 // ErrClockAhead is why nothing is purged: this machine's clock leapt since the last purge, and may be wrong.
 var ErrClockAhead = errors.New("nothing is purged: the clock leapt between two commits since the last purge, or " +
-	"since the last; " +
-	"check it, and say `retry-worker journal purge --confirm` (on SQLite with the worker stopped)")
+	"since the last; check it, and say `retry-worker journal purge --confirm` (on SQLite with the worker stopped)")
 
 // Purge deletes what was recorded before now by more than the retention, in bounded batches, each of which is a record.
 // It returns how many were deleted. Where the signed instants of the links since the last purge do not lead up to now

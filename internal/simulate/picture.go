@@ -92,8 +92,7 @@ func Picture(outages []Outage, o Options) []byte {
 		html.EscapeString(title), style, width, height)
 	text(&b, margin, 30, "name", title)
 	text(&b, margin, 50, "faint", "Line: claims that wait. Bars: submissions, answered (green) and failed (red). "+
-		"Shaded: the portal is down. "+
-		"Strip: the gate's state.")
+		"Shaded: the portal is down. Strip: the gate's state.")
 	names := [...]string{"ladder", "policy", "clairvoyant"}
 	for i := range tallies {
 		tallies[i].draw(&b, names[i], head+i*rowHeight, longest)

@@ -20,7 +20,7 @@ type Journal interface {
 type VerifyOptions struct {
 	// Head that somebody kept; the zero value is none. Only with one a ledger shows that its tail was cut off, or
 	// that all of it was written anew.
-	Head Mark
+	Head Checkpoint
 	// Records alone are looked at, and not what is derived from them.
 	Records bool
 }
@@ -35,7 +35,7 @@ type Report struct {
 	// Erased records are rightly missing too: their subject's erasure says so.
 	Erased int64 `json:"erased"`
 	// Head is the last link that holds.
-	Head Mark `json:"head"`
+	Head Checkpoint `json:"head"`
 }
 
 // Broken is the first thing that is not as it was written and signed.
@@ -79,7 +79,7 @@ func Verify(ctx context.Context, j Journal, o VerifyOptions, progress Progress) 
 		progress = func(int64, int64, int64) {}
 	}
 	err = j.Moment(ctx, func(m journal.Moment) error {
-		v := &verifier{Moment: m, ctx: ctx, mark: o.Head, progress: progress}
+		v := &verifier{Moment: m, ctx: ctx, checkpoint: o.Head, progress: progress}
 		err := v.verify(o.Records)
 		report = v.report
 		if d, ok := errors.AsType[*journal.Difference](err); ok {
@@ -119,14 +119,14 @@ func Rebuild(
 // verifier walks over the links and the records at the same pace, and over the subjects afterwards.
 type verifier struct {
 	journal.Moment
-	ctx      context.Context
-	mark     Mark
-	progress Progress
-	report   Report
-	head     journal.Head
-	fold     *journal.Refold
-	erased   *journal.Erasures
-	answered journal.Runs
+	ctx        context.Context
+	checkpoint Checkpoint
+	progress   Progress
+	report     Report
+	head       journal.Head
+	fold       *journal.Refold
+	erased     *journal.Erasures
+	answered   journal.Runs
 	// purged is the last record that was purged, purge the record that says so.
 	purged, purge int64
 	record        int64 // the last one that was gone past
@@ -203,9 +203,9 @@ func (v *verifier) link(l *journal.Link) error {
 	case l.Hash != l.HashAfter(prev.Hash):
 		return brokenLink(l.Number, "(records %d to %d) was changed, or does not follow link %d: its hash is %s, expected %s",
 			l.First, l.First+int64(len(l.Digests))-1, prev.Link, l.Hash, l.HashAfter(prev.Hash))
-	case l.Number == v.mark.Link && l.Hash != v.mark.Hash:
+	case l.Number == v.checkpoint.Link && l.Hash != v.checkpoint.Hash:
 		return brokenLink(l.Number, "has the hash %s, expected %s as in the given head: the ledger was written anew", l.Hash,
-			v.mark.Hash)
+			v.checkpoint.Hash)
 	}
 	for i := range l.Digests {
 		if err := v.hold(l, l.Digests[i]); err != nil {
@@ -216,7 +216,7 @@ func (v *verifier) link(l *journal.Link) error {
 		v.answered.Add(r)
 	}
 	v.report.Links++
-	v.report.Head = Mark{l.Number, l.Hash}
+	v.report.Head = Checkpoint{l.Number, l.Hash}
 	if l.Number == v.head.Link && !l.At.Equal(v.head.At) {
 		return brokenLink(l.Number, "was written at %s, the head says %s", l.At, v.head.At)
 	}
@@ -281,9 +281,10 @@ func (v *verifier) ends() error {
 				"and %s",
 			v.report.Head.Link, v.record, v.report.Head.Hash, v.head.Link, v.head.Record, v.head.Hash)
 	}
-	if v.mark.Link > v.head.Link {
+	if v.checkpoint.Link > v.head.Link {
 		return brokenLink(v.head.Link+1,
-			"is missing: the ledger ends at link %d, the given head is link %d: its tail was cut off", v.head.Link, v.mark.Link)
+			"is missing: the ledger ends at link %d, the given head is link %d: its tail was cut off", v.head.Link,
+			v.checkpoint.Link)
 	}
 	for _, after := range []int64{-1 << 62, v.head.Record} {
 		records, err := v.Entries(after, 1)

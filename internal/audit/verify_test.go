@@ -29,7 +29,7 @@ func filled(t testing.TB, last string) *testkit.Memory {
 	return store
 }
 
-func verify(t testing.TB, j audit.Journal, head audit.Mark) (audit.Report, error) {
+func verify(t testing.TB, j audit.Journal, head audit.Checkpoint) (audit.Report, error) {
 	t.Helper()
 	return audit.Verify(t.Context(), j, audit.VerifyOptions{Head: head}, nil)
 }
@@ -37,11 +37,11 @@ func verify(t testing.TB, j audit.Journal, head audit.Mark) (audit.Report, error
 func TestVerify(t *testing.T) {
 	m := filled(t, "what is this")
 	links := m.Ledger()
-	for name, mark := range map[string]audit.Mark{
+	for name, head := range map[string]audit.Checkpoint{
 		"alone": {}, "with its head": {Link: 12, Hash: links[11].Hash}, "with an earlier head": {Link: 5, Hash: links[4].Hash},
 	} {
-		report, err := verify(t, m, mark)
-		want := audit.Report{Links: 12, Records: 12, Head: audit.Mark{Link: 12, Hash: links[11].Hash}}
+		report, err := verify(t, m, head)
+		want := audit.Report{Links: 12, Records: 12, Head: audit.Checkpoint{Link: 12, Hash: links[11].Hash}}
 		if err != nil || report != want {
 			t.Errorf("%s: got %+v, %v, want %+v", name, report, err, want)
 		}
@@ -49,7 +49,7 @@ func TestVerify(t *testing.T) {
 }
 
 func TestVerifyNothing(t *testing.T) {
-	if report, err := verify(t, testkit.NewMemory(), audit.Mark{}); err != nil || report != (audit.Report{}) {
+	if report, err := verify(t, testkit.NewMemory(), audit.Checkpoint{}); err != nil || report != (audit.Report{}) {
 		t.Errorf("got %+v, %v", report, err)
 	}
 }
@@ -70,10 +70,10 @@ func TestVerifyAgainstAKeptHead(t *testing.T) {
 		"by an earlier head": {whole, links[10], 0, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, err := verify(t, tt.of, audit.Mark{}); err != nil {
+			if _, err := verify(t, tt.of, audit.Checkpoint{}); err != nil {
 				t.Errorf("it shows without a kept head: %v", err)
 			}
-			_, err := verify(t, tt.of, audit.Mark{Link: tt.kept.Number, Hash: tt.kept.Hash})
+			_, err := verify(t, tt.of, audit.Checkpoint{Link: tt.kept.Number, Hash: tt.kept.Hash})
 			if tt.link == 0 {
 				if err != nil {
 					t.Error(err)
@@ -111,13 +111,13 @@ func TestVerifyAfterAPurge(t *testing.T) {
 	}
 	for range 2 {
 		_, err := w.Purge(t.Context(), store, time.Hour, false)
-		report, broken := verify(t, store, audit.Mark{})
+		report, broken := verify(t, store, audit.Checkpoint{})
 		if err != nil || broken != nil || report.Purged != 6 || report.Records != 7 || report.Links != 13 {
 			t.Errorf("got %+v, %v, %v, want 6 purged, 7 records, 13 links", report, err, broken)
 		}
 	}
 	w.succeeds("CLM-1-4") // it began before the purge
-	if report, err := verify(t, store, audit.Mark{}); err != nil || report.Records != 8 {
+	if report, err := verify(t, store, audit.Checkpoint{}); err != nil || report.Records != 8 {
 		t.Errorf("with a record behind the purge: got %+v, %v", report, err)
 	}
 }
@@ -140,7 +140,7 @@ func TestVerifyBesideAWriter(t *testing.T) {
 		}
 	}()
 	for range 50 {
-		if _, err := verify(t, store, audit.Mark{}); err != nil {
+		if _, err := verify(t, store, audit.Checkpoint{}); err != nil {
 			t.Error(err)
 		}
 	}
@@ -167,19 +167,19 @@ func TestVerifyUnavailable(t *testing.T) {
 	store := testkit.NewMemory()
 	write(t, store).fails("CLM-1-1", "TIMEOUT", -1)
 	store.SetDown(true)
-	_, err := verify(t, store, audit.Mark{})
+	_, err := verify(t, store, audit.Checkpoint{})
 	if _, broken := errors.AsType[*audit.Broken](err); err == nil || broken {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestMark(t *testing.T) {
-	m := audit.Mark{Link: 12, Hash: journal.Digest{0xab, 31: 0xcd}}
-	if got, err := audit.ParseMark(" " + m.String() + "\n"); err != nil || got != m {
+	m := audit.Checkpoint{Link: 12, Hash: journal.Digest{0xab, 31: 0xcd}}
+	if got, err := audit.ParseCheckpoint(" " + m.String() + "\n"); err != nil || got != m {
 		t.Errorf("got %v, %v, want %v", got, err, m)
 	}
 	for _, s := range []string{"", "12", "12:", "0:" + m.Hash.String(), "-1:" + m.Hash.String(), m.String() + "00", m.String()[:60], "x:" + m.Hash.String(), "12:" + strings.Repeat("z", 64)} {
-		if got, err := audit.ParseMark(s); err == nil || got != (audit.Mark{}) {
+		if got, err := audit.ParseCheckpoint(s); err == nil || got != (audit.Checkpoint{}) {
 			t.Errorf("%q: got %v, %v, want an error", s, got, err)
 		}
 	}

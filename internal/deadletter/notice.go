@@ -26,8 +26,8 @@ const (
 	OutageNotice NoticeKind = "outage:"
 )
 
-// NoticeMark is how far a team has been told by one channel. One without At was never kept.
-type NoticeMark struct {
+// Watermark is how far a team has been told by one channel. One without At was never kept.
+type Watermark struct {
 	Team    decision.Team
 	Channel string
 	Kind    NoticeKind
@@ -35,7 +35,7 @@ type NoticeMark struct {
 	Record int64
 	// Day of the last digest, such as 2026-11-21 where the teams live; empty of news.
 	Day string
-	// At is when the mark was moved; of an outage, when that began.
+	// At is when the watermark was moved; of an outage, when that began.
 	At time.Time
 }
 
@@ -69,15 +69,15 @@ type NoticeCause struct {
 // NoticeStore keeps how far teams were told. Its errors hold a *journal.StoreError. Every method is safe for
 // concurrent use.
 type NoticeStore interface {
-	// NoticeMarks are all that were kept, in the order of team, channel and kind.
-	NoticeMarks(ctx context.Context) ([]NoticeMark, error)
+	// Watermarks are all that were kept, in the order of team, channel and kind.
+	Watermarks(ctx context.Context) ([]Watermark, error)
 	// NewDeadLetters are those of a team with a record above after that are open. Its cost grows with how many those are.
 	NewDeadLetters(ctx context.Context, team decision.Team, after int64, top int) (NoticeCount, error)
 	// OpenDeadLetters are all of a team that are open. Its cost grows with how many causes there are, and where instants
 	// are asked for a little with how many are open.
 	OpenDeadLetters(ctx context.Context, team decision.Team, top int, older ...time.Time) (NoticeCount, error)
-	// MoveNoticeMark keeps mark to in place of from, of the same team, channel and kind, and puts m in the outbox (nil:
-	// nothing), both or neither. It does nothing, and says false, where the mark is not from any more, or m is given and a
+	// MoveWatermark keeps to in place of from, of the same team, channel and kind, and puts m in the outbox (nil: nothing),
+	// both or neither. It does nothing, and returns false, where the watermark is not from any more, or m is given and a
 	// message with its queue and key waits still: news gather, they do not pile up.
-	MoveNoticeMark(ctx context.Context, from, to NoticeMark, m *journal.Message) (bool, error)
+	MoveWatermark(ctx context.Context, from, to Watermark, m *journal.Message) (bool, error)
 }

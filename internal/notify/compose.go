@@ -39,7 +39,7 @@ func (g *Gatherer) newNotice(kind string, team decision.Team, now time.Time) *No
 	return n
 }
 
-// news of a team: what came since the mark, and how many are open in all.
+// news of a team: what came since the watermark, and how many are open in all.
 func (g *Gatherer) news(
 	ctx context.Context, team decision.Team, count *deadletter.NoticeCount, now time.Time,
 ) (*Notice, error) {
@@ -153,7 +153,7 @@ func clean(text string, most int) string {
 var space = uuid.NewSHA1(uuid.NameSpaceURL, []byte("urn:retry-worker:notice"))
 
 // idOf a message tells it apart from every other: what is told twice for whatever cause has the same one.
-func idOf(to *deadletter.NoticeMark, from int64) string {
+func idOf(to *deadletter.Watermark, from int64) string {
 	name := strings.Join([]string{string(to.Team), to.Channel, string(to.Kind), instant(to.At), to.Day,
 		strconv.FormatInt(from, 10), strconv.FormatInt(to.Record, 10)}, "\x00")
 	return uuid.NewSHA1(space, []byte(name)).String()

@@ -157,24 +157,24 @@ func (g *Gatherer) tell(ctx context.Context, err error) {
 // glance is one look at everything.
 type glance struct {
 	*Gatherer
-	now     time.Time
-	teams   map[decision.Team]catalogue.Team
-	marks   map[deadletter.NoticeMark]deadletter.NoticeMark // by the mark that was never kept
-	waiting map[string]bool                                 // keys with a message in the outbox
-	made    bool
+	now        time.Time
+	teams      map[decision.Team]catalogue.Team
+	watermarks map[deadletter.Watermark]deadletter.Watermark // by the watermark that was never kept
+	waiting    map[string]bool                               // keys with a message in the outbox
+	made       bool
 
 	destinations []gate.Destination
 }
 
 func (g *Gatherer) begin(ctx context.Context) (*glance, error) {
 	l := &glance{Gatherer: g, now: g.Clock.Now(), teams: g.Catalogue().Teams,
-		marks: map[deadletter.NoticeMark]deadletter.NoticeMark{}, waiting: map[string]bool{}}
-	marks, err := g.Store.NoticeMarks(ctx)
+		watermarks: map[deadletter.Watermark]deadletter.Watermark{}, waiting: map[string]bool{}}
+	watermarks, err := g.Store.Watermarks(ctx)
 	if err != nil {
 		return nil, err
 	}
-	for _, m := range marks {
-		l.marks[deadletter.NoticeMark{Team: m.Team, Channel: m.Channel, Kind: m.Kind}] = m
+	for _, m := range watermarks {
+		l.watermarks[deadletter.Watermark{Team: m.Team, Channel: m.Channel, Kind: m.Kind}] = m
 	}
 	waiting, err := g.Store.Pending(ctx, deadletter.NoticeQueue, 0, mostWaiting)
 	for i := range waiting {
@@ -216,7 +216,7 @@ func (l *glance) way(ctx context.Context, team decision.Team, t *catalogue.Team,
 		if !slices.Contains(t.Digests, d.digest) {
 			continue
 		}
-		from := l.mark(team, c, d.kind)
+		from := l.watermark(team, c, d.kind)
 		to := from
 		to.At = l.now
 		to.Day, _ = schedule{l.DigestHour, l.DigestMinute, l.Zone}.due(d.digest, l.now)
@@ -224,7 +224,7 @@ func (l *glance) way(ctx context.Context, team decision.Team, t *catalogue.Team,
 			continue
 		}
 		if from.At.IsZero() { // the team gets its first when one is due next
-			if _, err := l.Store.MoveNoticeMark(ctx, from, to, nil); err != nil {
+			if _, err := l.Store.MoveWatermark(ctx, from, to, nil); err != nil {
 				return err
 			}
 			continue
@@ -244,9 +244,9 @@ func (l *glance) way(ctx context.Context, team decision.Team, t *catalogue.Team,
 	return l.newer(ctx, team, c)
 }
 
-func (l *glance) mark(team decision.Team, c Channel, kind deadletter.NoticeKind) deadletter.NoticeMark {
-	never := deadletter.NoticeMark{Team: team, Channel: string(c), Kind: kind}
-	if m, kept := l.marks[never]; kept {
+func (l *glance) watermark(team decision.Team, c Channel, kind deadletter.NoticeKind) deadletter.Watermark {
+	never := deadletter.Watermark{Team: team, Channel: string(c), Kind: kind}
+	if m, kept := l.watermarks[never]; kept {
 		return m
 	}
 	return never
@@ -254,7 +254,7 @@ func (l *glance) mark(team decision.Team, c Channel, kind deadletter.NoticeKind)
 
 // newer makes news where there are, and the last are long enough ago.
 func (l *glance) newer(ctx context.Context, team decision.Team, c Channel) error {
-	from, key := l.mark(team, c, deadletter.NewsNotice), keyOf(team, c)
+	from, key := l.watermark(team, c, deadletter.NewsNotice), keyOf(team, c)
 	// A clock may have been put back.
 	if since := l.now.Sub(from.At); !from.At.IsZero() && since >= 0 && since < l.Interval {
 		return nil
@@ -292,12 +292,12 @@ func (l *glance) gathered(key string, n int64) bool {
 	return l.now.Sub(s.last) >= quiet || l.now.Sub(s.first) >= gatherMost
 }
 
-// make puts a notice into the outbox, with the mark.
-func (l *glance) make(ctx context.Context, from, to deadletter.NoticeMark, n *Notice) error {
+// make puts a notice into the outbox, with the watermark.
+func (l *glance) make(ctx context.Context, from, to deadletter.Watermark, n *Notice) error {
 	team, c := to.Team, Channel(to.Channel)
 	m := &journal.Message{ID: idOf(&to, from.Record), Queue: deadletter.NoticeQueue, Key: keyOf(team, c), Type: n.Type,
 		Body: n.body(), At: l.now}
-	moved, err := l.Store.MoveNoticeMark(ctx, from, to, m)
+	moved, err := l.Store.MoveWatermark(ctx, from, to, m)
 	if err != nil || !moved { // another replica was faster, or the outbox has a message of theirs
 		return err
 	}

@@ -2,8 +2,8 @@
 // gathered, so that an outage does not send a thousand messages, and without anything of a single case (RN-BIL-005
 // §9.2, §9.3, §7.2, R21).
 //
-// A Gatherer looks what is new for each team and way, and puts a message into the outbox together with the mark of how
-// far the team has been told. A Sink sends what is in the outbox. Nothing is written for a single dead letter, and
+// A Gatherer looks what is new for each team and way, and puts a message into the outbox together with the watermark of
+// how far the team has been told. A Sink sends what is in the outbox. Nothing is written for a single dead letter, and
 // while a receiver does not answer one message waits for it: what is newer gathers behind it.
 package notify
 

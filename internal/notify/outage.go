@@ -66,7 +66,7 @@ func (l *glance) outage(ctx context.Context, team decision.Team, c Channel) (boo
 	}
 	for i := range l.destinations {
 		d := &l.destinations[i]
-		from := l.mark(team, c, deadletter.OutageNotice+deadletter.NoticeKind(d.Name))
+		from := l.watermark(team, c, deadletter.OutageNotice+deadletter.NoticeKind(d.Name))
 		to, kind := from, TypeDown
 		to.At, to.Record = d.State.Outage.Since.Truncate(time.Millisecond), downTold
 		told, phase := !from.At.IsZero() && to.At.Equal(from.At), d.State.Phase
@@ -86,7 +86,7 @@ func (l *glance) outage(ctx context.Context, team decision.Team, c Channel) (boo
 	return false, nil
 }
 
-// The Records of an outage's mark.
+// The Records of an outage's watermark.
 const downTold, upTold = 0, 1
 
 func (l *glance) ofOutage(ctx context.Context, kind string, team decision.Team, d *gate.Destination) (*Notice, error) {

@@ -6,7 +6,7 @@ import (
 )
 
 // Labels that come after what they label: "12345678900 não é um CPF válido", and what validators of XML
-// schemas write: "The value 'MARIA' of element 'ans:nomeBeneficiario' is not valid". Where a mark stands
+// schemas write: "The value 'MARIA' of element 'ans:nomeBeneficiario' is not valid". Where a placeholder stands
 // on the way to the label nothing is taken, so that a second reading takes nothing more.
 
 const (
@@ -50,7 +50,7 @@ func isLabelAfter(s string, i int, k kind) bool {
 	return false
 }
 
-// isBeforeNumber reports whether a number or mark is next at s[i:].
+// isBeforeNumber reports whether a number or placeholder is next at s[i:].
 func isBeforeNumber(s string, i int) bool {
 	for range 2 * maxGap {
 		r, size := seenAt(s, i)
@@ -90,7 +90,7 @@ func (s *scanner) takeQuoted(w *word) bool {
 }
 
 // quoted finds the text that follows at s[i:] in quotation marks, and what is behind it. start is 0 where
-// there is no quotation mark, end is 0 where none ends the text soon or a mark stands in it.
+// there is no quotation mark, end is 0 where none ends the text soon or a placeholder stands in it.
 func quoted(s string, i int) (start, end, next int) {
 	r, size := seenAt(s, i)
 	if r == ' ' || r == ':' || r == '=' {
@@ -106,7 +106,7 @@ func quoted(s string, i int) (start, end, next int) {
 		if sign == r && n == size {
 			return start, end, end + n
 		}
-		if sign == '\n' || sign == '[' && markAt(s[end:]) != none {
+		if sign == '\n' || sign == '[' && placeholderAt(s[end:]) != none {
 			break
 		}
 		end += n
@@ -128,7 +128,7 @@ func fieldAfter(s string, i int) kind {
 			}
 			i = w.end
 			continue
-		case r == '\n', r == ';', r == '[' && markAt(s[i:]) != none, r == '.' && strings.HasPrefix(s[i:], ". "):
+		case r == '\n', r == ';', r == '[' && placeholderAt(s[i:]) != none, r == '.' && strings.HasPrefix(s[i:], ". "):
 			return none
 		}
 		i += size

@@ -27,7 +27,7 @@ func (s *scanner) takeOpenSecret() bool {
 			end = len(rest)
 		}
 	}
-	if end-start < maxWebToken || markAt(rest[start:]) != none {
+	if end-start < maxWebToken || placeholderAt(rest[start:]) != none {
 		return false
 	}
 	s.redact(s.pos+start, s.pos+end, secret)

@@ -2,7 +2,7 @@
 //
 // It stands before every sink: log, incident message, metric, store, audit, event, page (LGPD art. 6, VIII;
 // RN-BIL-005 §10.1, RN-BIL-004 §10.2). It is pure and bounded: no state, no clock, no I/O, time in
-// proportion to the text, safe for concurrent use. A mark names the kind of what it replaces: [CPF], [CNS],
+// proportion to the text, safe for concurrent use. A placeholder names the kind of what it replaces: [CPF], [CNS],
 // [E-MAIL], [PHONE], [CARD], [NAME], [BIRTHDATE], [ID], [ADDRESS], [USER], [SECRET].
 //
 // # How a text is read
@@ -73,7 +73,7 @@
 //
 // # Reading twice
 //
-// Text(Text(s)) is Text(s). State changes only by what stays in the text and by marks; a datum changes it
-// as its mark does; what stays whole is decided by itself alone; and what looks ahead sees a mark as it saw
-// the datum, or takes nothing.
+// Text(Text(s)) is Text(s). State changes only by what stays in the text and by placeholders; a datum changes it
+// as its placeholder does; what stays whole is decided by itself alone; and what looks ahead sees a placeholder as
+// it saw the datum, or takes nothing.
 package redact

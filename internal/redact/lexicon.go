@@ -200,15 +200,15 @@ const (
 	taxpayer
 )
 
-// marks stand where a datum was. A mark holds no digit, no blank and no character that ends a URL's
+// placeholders stand where a datum was. A placeholder holds no digit, no blank and no character that ends a URL's
 // path, so it is read again as what it replaced.
-var marks = [...]string{
+var placeholders = [...]string{
 	cpf: "[CPF]", cns: "[CNS]", card: "[CARD]", phone: "[PHONE]", mail: "[E-MAIL]", name: "[NAME]",
 	birth: "[BIRTHDATE]", id: "[ID]", address: "[ADDRESS]", user: "[USER]",
 	secret: "[SECRET]",
 }
 
-// plain is the kind whose mark stands for a datum that was labelled as k.
+// plain is the kind whose placeholder stands for a datum that was labelled as k.
 func (k kind) plain() kind {
 	switch k {
 	case record:
@@ -219,10 +219,10 @@ func (k kind) plain() kind {
 	return k
 }
 
-// markAt is the kind whose mark begins s; none where there is none.
-func markAt(s string) kind {
+// placeholderAt is the kind whose placeholder begins s; none where there is none.
+func placeholderAt(s string) kind {
 	for k := cpf; k < record; k++ {
-		if strings.HasPrefix(s, marks[k]) {
+		if strings.HasPrefix(s, placeholders[k]) {
 			return k
 		}
 	}

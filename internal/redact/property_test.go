@@ -142,7 +142,7 @@ func TestNoDatumIsLeft(t *testing.T) {
 	}
 }
 
-// TestNoPartIsLeft: a datum between words is replaced by nothing but its mark.
+// TestNoPartIsLeft: a datum between words is replaced by nothing but its placeholder.
 func TestNoPartIsLeft(t *testing.T) {
 	marks := map[string]*rapid.Generator[datum]{"[CPF]": cpfs, "[CNS]": cnss, "[CARD]": cards, "[E-MAIL]": mails}
 	for mark, data := range marks {

@@ -5,13 +5,13 @@ import (
 	"sync"
 )
 
-// edit is a datum: in[start:end] becomes its kind's mark.
+// edit is a datum: in[start:end] becomes its kind's placeholder.
 type edit struct {
 	start, end int
 	kind       kind
 }
 
-func (e edit) saves() int { return e.end - e.start - len(marks[e.kind]) }
+func (e edit) saves() int { return e.end - e.start - len(placeholders[e.kind]) }
 
 // scanner goes through a text once.
 type scanner struct {
@@ -145,16 +145,16 @@ func isJoined(s string) bool {
 	return true
 }
 
-// bracket takes a '[', which may begin a mark.
+// bracket takes a '[', which may begin a placeholder.
 func (s *scanner) bracket(w int) {
-	k := markAt(s.in[s.pos:])
+	k := placeholderAt(s.in[s.pos:])
 	if k == none {
 		s.separator('[', w)
 		return
 	}
 	s.local = noLocal
 	s.state.datum(k)
-	s.pos += len(marks[k])
+	s.pos += len(placeholders[k])
 }
 
 // tag takes a '<'. A closing tag says nothing about what follows it, CDATA nothing at all.
@@ -203,7 +203,7 @@ func (s *scanner) apply(text string) string {
 	from := 0
 	for _, e := range s.edits {
 		b.WriteString(text[from:e.start])
-		b.WriteString(marks[e.kind])
+		b.WriteString(placeholders[e.kind])
 		from = e.end
 	}
 	b.WriteString(text[from:])

@@ -7,8 +7,8 @@ import (
 
 // Secrets (R32): what stands behind a word for one (senha=…, <senhaPrestador>…, Authorization: Bearer …), and what
 // shows by itself that it is one (a JSON web token, a private key, a vendor's token). Whatever is looked at on the way
-// from the word to its secret holds nothing personal, and where a mark stands on it nothing is taken, so that a second
-// reading takes nothing more.
+// from the word to its secret holds nothing personal, and where a placeholder stands on it nothing is taken, so that a
+// second reading takes nothing more.
 
 const (
 	maxToSecret  = 60 // characters between a word and its secret
@@ -26,7 +26,7 @@ func (s *scanner) takeSecret(w *word) bool {
 		return false
 	}
 	start, end := s.secretAt(w)
-	if start >= end || markAt(s.in[start:]) != none {
+	if start >= end || placeholderAt(s.in[start:]) != none {
 		return false
 	}
 	s.redact(start, end, secret)
@@ -139,7 +139,7 @@ func (s *scanner) nameEnds(w *word) (end int, ok bool) {
 				return 0, false
 			}
 		case (r == '_' || r == '-') && i+1 < len(s.in) && (classes[s.in[i+1]] == letter || classes[s.in[i+1]] == digit):
-		case r == '[' && markAt(s.in[i:]) != none:
+		case r == '[' && placeholderAt(s.in[i:]) != none:
 			return 0, false
 		default:
 			capitals := s.in[w.start:i]
@@ -197,7 +197,7 @@ func textEnd(s string, i int) int {
 func trimmed(s string, start, end int) (int, int) {
 	text := strings.TrimRight(s[start:end], " \t\r\n")
 	left := strings.TrimLeft(text, " \t\r\n")
-	if markAt(left) != none || isNothing(left) {
+	if placeholderAt(left) != none || isNothing(left) {
 		return 0, 0
 	}
 	return start + len(text) - len(left), start + len(text)
@@ -243,7 +243,7 @@ func (s *scanner) follow(p *way, i int) int {
 		case r == '(' && p.sign == 0:
 		case r == ',' && p.sign == 0 && p.quoted:
 			p.comma = true
-		case r == '[' && markAt(s.in[i:]) == none && p.sign != 0:
+		case r == '[' && placeholderAt(s.in[i:]) == none && p.sign != 0:
 		case r == '[' || strings.ContainsRune("<>;,)]}|", r):
 			return 0
 		default:
@@ -270,7 +270,7 @@ func looksMixed(s string) bool {
 	return strings.ContainsAny(s[:webTokenEnd(s)], "0123456789") && mixes(s[:webTokenEnd(s)])
 }
 
-// secretEnd is where the secret that begins at i ends; i where a mark is in it.
+// secretEnd is where the secret that begins at i ends; i where a placeholder is in it.
 func (s *scanner) secretEnd(i int, p *way, w *word) int {
 	blank := 0
 	for j := i; j < len(s.in); {
@@ -278,7 +278,7 @@ func (s *scanner) secretEnd(i int, p *way, w *word) int {
 		switch {
 		case p.quote != 0 && r == p.quote && size == p.size:
 			return j
-		case r == '[' && markAt(s.in[j:]) != none:
+		case r == '[' && placeholderAt(s.in[j:]) != none:
 			if p.line {
 				return firstOf(blank, i)
 			}

@@ -29,7 +29,7 @@ const (
 )
 
 // state is what the text so far says about what comes next. It changes by what stays in the text and
-// by marks only: a datum changes it as its mark does. That makes a second reading find nothing new.
+// by placeholders only: a datum changes it as its placeholder does. That makes a second reading find nothing new.
 type state struct {
 	label   kind // of the numbers to come
 	direct  bool // nothing but connecting words and punctuation since the label
@@ -167,7 +167,7 @@ func (t *state) number() {
 	}
 }
 
-// datum meets a mark, or what one stands for.
+// datum meets a placeholder, or what one stands for.
 func (t *state) datum(k kind) {
 	t.money, t.short, t.ended, t.keep = false, false, false, keepNone
 	switch k {

@@ -8,11 +8,11 @@ import (
 )
 
 const (
-	ellipsis    = "…"
-	longestMark = len("[BIRTHDATE]")
+	ellipsis           = "…"
+	longestPlaceholder = len("[BIRTHDATE]")
 )
 
-// Text is s without personal data: a mark that names the kind stands for each datum. See the package
+// Text is s without personal data: a placeholder that names the kind stands for each datum. See the package
 // comment for what is taken and what never is. Text(Text(s)) is Text(s); it is valid UTF-8 if s is; it
 // takes time in proportion to len(s) and allocates only where there is something to take.
 func Text(s string) string {
@@ -22,8 +22,8 @@ func Text(s string) string {
 // Line is Text(s) as one line of at most max bytes for a sink that holds lines: a log field, an incident's message.
 // Line breaks and tabs become blanks; other controls (an ANSI sequence's ESC among them), bidi controls, characters of
 // no width and bytes that are no UTF-8 become U+FFFD. What is too long is cut at the end of a character, never within
-// a mark, and ends in "…"; where not even that fits, nothing is left. The cut comes after the redaction, so no part of
-// a datum is left before it. Of a long s only the beginning is read.
+// a placeholder, and ends in "…"; where not even that fits, nothing is left. The cut comes after the redaction, so no
+// part of a datum is left before it. Of a long s only the beginning is read.
 func Line(s string, max int) string {
 	if max <= 0 {
 		return ""
@@ -35,13 +35,13 @@ func Line(s string, max int) string {
 	return cut(inert(redacted(s, stop)), max)
 }
 
-// WithoutKinds is s, which Text or Line made, with # in place of each mark: a datum's kind may be a matter of its
-// digits.
+// WithoutKinds returns s, which Text or Line made, with # in place of each placeholder: a datum's kind may be a matter
+// of its digits.
 func WithoutKinds(s string) string { return kinds.Replace(s) }
 
 var kinds = func() *strings.Replacer {
 	var pairs []string
-	for _, m := range marks[cpf:] {
+	for _, m := range placeholders[cpf:] {
 		pairs = append(pairs, m, "#")
 	}
 	return strings.NewReplacer(pairs...)
@@ -87,10 +87,10 @@ func cut(s string, max int) string {
 	for end > 0 && !utf8.RuneStart(s[end]) {
 		end--
 	}
-	from := end - min(end, longestMark-1)
+	from := end - min(end, longestPlaceholder-1)
 	if open := strings.LastIndexByte(s[from:end], '['); open >= 0 {
 		open += from
-		if k := markAt(s[open:]); k != none && open+len(marks[k]) > end {
+		if k := placeholderAt(s[open:]); k != none && open+len(placeholders[k]) > end {
 			end = open
 		}
 	}

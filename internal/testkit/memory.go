@@ -35,7 +35,7 @@ type Memory struct {
 	fingerprints map[string]journal.Fingerprint
 	leases       map[string]lease
 	runs         map[string]*run
-	marks        map[markKey]deadletter.NoticeMark
+	marks        map[markKey]deadletter.Watermark
 	ended        map[[32]byte]time.Time // sessions
 
 	faults       faults
@@ -56,7 +56,7 @@ type Transaction struct {
 func NewMemory() *Memory {
 	return &Memory{subjects: map[int64]*journal.KeyedState{}, keys: map[journal.Subject]int64{},
 		letters: map[int64]*journal.KeyedDeadLetter{}, answered: map[int64]bool{}, figures: map[journal.Figure]int64{},
-		fingerprints: map[string]journal.Fingerprint{}, leases: map[string]lease{}, runs: map[string]*run{}, marks: map[markKey]deadletter.NoticeMark{},
+		fingerprints: map[string]journal.Fingerprint{}, leases: map[string]lease{}, runs: map[string]*run{}, marks: map[markKey]deadletter.Watermark{},
 		ended: map[[32]byte]time.Time{}}
 }
 

@@ -20,20 +20,20 @@ type markKey struct {
 	kind    deadletter.NoticeKind
 }
 
-func keyOf(m *deadletter.NoticeMark) markKey { return markKey{m.Team, m.Channel, m.Kind} }
+func keyOf(m *deadletter.Watermark) markKey { return markKey{m.Team, m.Channel, m.Kind} }
 
-// NoticeMarks implements deadletter.NoticeStore.
-func (m *Memory) NoticeMarks(ctx context.Context) ([]deadletter.NoticeMark, error) {
+// Watermarks implements deadletter.NoticeStore.
+func (m *Memory) Watermarks(ctx context.Context) ([]deadletter.Watermark, error) {
 	if err := m.readable(ctx); err != nil {
 		return nil, err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var all []deadletter.NoticeMark
+	var all []deadletter.Watermark
 	for _, mark := range m.marks {
 		all = append(all, mark)
 	}
-	slices.SortFunc(all, func(a, b deadletter.NoticeMark) int {
+	slices.SortFunc(all, func(a, b deadletter.Watermark) int {
 		return cmp.Or(cmp.Compare(a.Team, b.Team), cmp.Compare(a.Channel, b.Channel), cmp.Compare(a.Kind, b.Kind))
 	})
 	return all, nil
@@ -102,8 +102,8 @@ func (m *Memory) add(sum *deadletter.NoticeCount, causes map[[2]string]int, l *j
 	sum.Top[i].Cents += d.Cents
 }
 
-// MoveNoticeMark implements deadletter.NoticeStore.
-func (m *Memory) MoveNoticeMark(ctx context.Context, from, to deadletter.NoticeMark, message *journal.Message) (bool, error) {
+// MoveWatermark implements deadletter.NoticeStore.
+func (m *Memory) MoveWatermark(ctx context.Context, from, to deadletter.Watermark, message *journal.Message) (bool, error) {
 	if err := m.readable(ctx); err != nil {
 		return false, err
 	}

@@ -63,11 +63,11 @@ func (s *Store) Leases(ctx context.Context, prefix string) (held int, err error)
 	})
 }
 
-// NoticeMarks implements deadletter.NoticeStore.
-func (s *Store) NoticeMarks(ctx context.Context) ([]deadletter.NoticeMark, error) {
+// Watermarks implements deadletter.NoticeStore.
+func (s *Store) Watermarks(ctx context.Context) ([]deadletter.Watermark, error) {
 	const query = "SELECT team, channel, kind, record, day, at FROM notice_marks ORDER BY team, channel, kind"
-	return reading(ctx, &s.Reader, "read how far teams were told", func(s *snapshot) ([]deadletter.NoticeMark, error) {
-		return collect(s, query, nil, func(scan scanner, m *deadletter.NoticeMark) error {
+	return reading(ctx, &s.Reader, "read how far teams were told", func(s *snapshot) ([]deadletter.Watermark, error) {
+		return collect(s, query, nil, func(scan scanner, m *deadletter.Watermark) error {
 			var at int64
 			err := scan(&m.Team, &m.Channel, &m.Kind, &m.Record, &m.Day, &at)
 			m.At = journal.FromMilli(at)
@@ -76,9 +76,9 @@ func (s *Store) NoticeMarks(ctx context.Context) ([]deadletter.NoticeMark, error
 	})
 }
 
-// MoveNoticeMark implements deadletter.NoticeStore. Who moves marks takes turns at the ledger's head.
-func (s *Store) MoveNoticeMark(
-	ctx context.Context, from, to deadletter.NoticeMark, m *journal.Message,
+// MoveWatermark implements deadletter.NoticeStore. Who moves marks takes turns at the ledger's head.
+func (s *Store) MoveWatermark(
+	ctx context.Context, from, to deadletter.Watermark, m *journal.Message,
 ) (moved bool, err error) {
 	err = s.write(ctx, "note how far a team was told", func(w *writer) (bool, error) {
 		if _, err := w.head(w.Lock); err != nil {
@@ -101,9 +101,9 @@ func (s *Store) MoveNoticeMark(
 	return moved && err == nil, err
 }
 
-// mayMove reports whether the mark is as it was, and nothing waits where m is to go.
-func (w *writer) mayMove(from *deadletter.NoticeMark, m *journal.Message) (bool, error) {
-	var now deadletter.NoticeMark
+// mayMove reports whether the watermark is as it was, and nothing waits where m is to go.
+func (w *writer) mayMove(from *deadletter.Watermark, m *journal.Message) (bool, error) {
+	var now deadletter.Watermark
 	var at, waits int64
 	_, err := w.one("SELECT record, day, at FROM notice_marks WHERE team = ? AND channel = ? AND kind = ?",
 		[]any{string(from.Team), from.Channel, string(from.Kind)}, &now.Record, &now.Day, &at)

@@ -168,7 +168,7 @@ func Fill(t *testing.T, s Store) {
 	testkit.Must(t, err)
 	failure(t, s, subject("CLM-NEXT-1"), identity())
 	must(t, s, nil, func(x *transaction) { x.Link.Answered = []journal.Run{{First: 3, Last: 3}, {First: 5, Last: 5}} })
-	_, err = s.MoveNoticeMark(t.Context(), deadletter.NoticeMark{Team: "ti"}, deadletter.NoticeMark{Team: "ti", At: at(1)}, notice("a", "ti"))
+	_, err = s.MoveWatermark(t.Context(), deadletter.Watermark{Team: "ti"}, deadletter.Watermark{Team: "ti", At: at(1)}, notice("a", "ti"))
 	testkit.Must(t, err)
 	wantLease(t, s, "relay", "a", time.Hour, true)
 }

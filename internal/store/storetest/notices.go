@@ -14,23 +14,23 @@ func notice(id, key string) *journal.Message {
 	return &journal.Message{ID: id, Queue: deadletter.NoticeQueue, Key: key, Type: "dead_letters.new", Body: `{"é":1}`, At: at(7)}
 }
 
-func wantMoved(t *testing.T, s deadletter.NoticeStore, from, to deadletter.NoticeMark, m *journal.Message, want bool) {
+func wantMoved(t *testing.T, s deadletter.NoticeStore, from, to deadletter.Watermark, m *journal.Message, want bool) {
 	t.Helper()
-	if moved, err := s.MoveNoticeMark(t.Context(), from, to, m); err != nil || moved != want {
+	if moved, err := s.MoveWatermark(t.Context(), from, to, m); err != nil || moved != want {
 		t.Errorf("the mark moves from %+v to %+v: %t (%v), want %t", from, to, moved, err, want)
 	}
 }
 
-func wantMarks(t *testing.T, s deadletter.NoticeStore, want ...deadletter.NoticeMark) {
+func wantMarks(t *testing.T, s deadletter.NoticeStore, want ...deadletter.Watermark) {
 	t.Helper()
-	got, err := s.NoticeMarks(t.Context())
+	got, err := s.Watermarks(t.Context())
 	testkit.Must(t, err)
 	wantSame(t, "the marks", got, want)
 }
 
-func testNoticeMarks(t *testing.T, s Store) {
+func testWatermarks(t *testing.T, s Store) {
 	wantMarks(t, s)
-	zero := deadletter.NoticeMark{Team: "ti", Channel: "email", Kind: deadletter.NewsNotice}
+	zero := deadletter.Watermark{Team: "ti", Channel: "email", Kind: deadletter.NewsNotice}
 	first, second := zero, zero
 	first.Record, first.At = 10, at(1)
 	second.Record, second.At = 20, at(2)
@@ -39,11 +39,11 @@ func testNoticeMarks(t *testing.T, s Store) {
 	wantMoved(t, s, zero, first, nil, false)                       // it is not zero any more
 	wantMoved(t, s, first, second, notice("b", "ti/email"), false) // a waits
 	wantMoved(t, s, second, second, nil, false)                    // it is first still
-	other := deadletter.NoticeMark{Team: "ti", Channel: "webhook", Kind: deadletter.NewsNotice}
+	other := deadletter.Watermark{Team: "ti", Channel: "webhook", Kind: deadletter.NewsNotice}
 	moved := other
 	moved.Record, moved.At = 5, at(3)
 	wantMoved(t, s, other, moved, notice("c", "ti/webhook"), true) // another channel is another matter
-	day := deadletter.NoticeMark{Team: "ti", Channel: "email", Kind: deadletter.DailyNotice}
+	day := deadletter.Watermark{Team: "ti", Channel: "email", Kind: deadletter.DailyNotice}
 	daily := day
 	daily.Day, daily.At = "2026-11-21", at(4)
 	wantMoved(t, s, day, daily, notice("d", "ti/email"), false) // a waits
@@ -68,12 +68,12 @@ func testNoticeMarks(t *testing.T, s Store) {
 func testNoticeOnce(t *testing.T, s Store) {
 	var told sync.Map
 	var group sync.WaitGroup
-	from := deadletter.NoticeMark{Team: "ti", Channel: "email", Kind: deadletter.NewsNotice}
+	from := deadletter.Watermark{Team: "ti", Channel: "email", Kind: deadletter.NewsNotice}
 	for i := range 8 {
 		group.Go(func() {
 			to := from
 			to.Record, to.At = int64(i+1), at(int64(i))
-			moved, err := s.MoveNoticeMark(t.Context(), from, to, notice(string(rune('a'+i)), "ti/email"))
+			moved, err := s.MoveWatermark(t.Context(), from, to, notice(string(rune('a'+i)), "ti/email"))
 			if err != nil {
 				t.Error(err)
 			}

@@ -84,7 +84,7 @@ var (
 		{"dead letters of many subjects", testLetterSearchWide},
 		{"what became of a bulk run", testBulkOutcomes},
 		{"bulk runs at once", testBulkAtOnce},
-		{"how far teams were told", testNoticeMarks},
+		{"how far teams were told", testWatermarks},
 		{"teams are told once", testNoticeOnce},
 		{"sessions that have ended", testSessions},
 		{"messages are numbered for good", testSequence},

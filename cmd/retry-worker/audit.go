@@ -166,7 +166,7 @@ func (c *cli) auditExportCommand() *cobra.Command {
 	return cmd
 }
 
-// selection is what the flags choose.
+// selection returns what the flags choose.
 func (f *exportFlags) selection() (audit.Selection, error) {
 	s := audit.Selection{Policy: f.policy, Tenant: f.tenant}
 	var err error

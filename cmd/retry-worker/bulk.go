@@ -247,7 +247,7 @@ func (c *cli) startBulk(ctx context.Context, request map[string]any, detach bool
 	return c.follow(watch, run.ID, seenRun{run, text})
 }
 
-// runsCommandLine is how a run is watched, cancelled or shown.
+// runsCommandLine returns how a run is watched, cancelled or shown.
 func runsCommandLine(verb, id string) string {
 	return "retry-worker dead-letters runs " + verb + " " + inertLine(id, maxCell)
 }
@@ -276,7 +276,7 @@ func (c *cli) agreed(p *api.BulkPlan) bool {
 	return err == nil && (answer == wanted || wanted == "y" && answer == "yes")
 }
 
-// deadLetters are so many of them.
+// deadLetters returns so many of them.
 func deadLetters(n int64) string {
 	return counted(n, "dead letter", "dead letters")
 }
@@ -337,7 +337,7 @@ func firstOnly(n, most int) string {
 	return fmt.Sprintf(", the first %d", most)
 }
 
-// planWords are what would be done with how many.
+// planWords returns what would be done with how many.
 func planWords(p *api.BulkPlan) string {
 	if p.Total == 0 {
 		return "nothing: no open dead letter fits"
@@ -349,7 +349,7 @@ func planWords(p *api.BulkPlan) string {
 	return actionWords(&p.BulkCommand) + ": " + strconv.FormatInt(p.Ready, 10) + of
 }
 
-// actionWords are what is done.
+// actionWords returns what is done.
 func actionWords(b *api.BulkCommand) string {
 	switch {
 	case b.Action == journal.BulkDiscard:
@@ -361,7 +361,7 @@ func actionWords(b *api.BulkCommand) string {
 	}
 }
 
-// filterWords are what chooses, as --filter takes it.
+// filterWords returns what chooses, as --filter takes it.
 func filterWords(f *api.BulkFilter) string {
 	var words []string
 	for _, part := range []struct {

@@ -161,7 +161,7 @@ func advised(err error) error {
 	return fmt.Errorf("%w; %s", err, zeebe.Advice(err))
 }
 
-// tenantsOrDefault is each tenant to look at; the empty one is the engine's default.
+// tenantsOrDefault returns each tenant to look at; the empty one is the engine's default.
 func tenantsOrDefault(ids []string) []string {
 	if len(ids) == 0 {
 		return []string{""}

@@ -115,7 +115,7 @@ func (f *serverFlags) authorities() (*tls.Config, error) {
 	return c, nil
 }
 
-// base is the URL that the API's paths are added to.
+// base returns the URL that the API's paths are added to.
 func (f *serverFlags) base() (string, error) {
 	text := f.server
 	if !strings.Contains(text, "://") {
@@ -210,7 +210,7 @@ func inertLine(s string, most int) string {
 	return b.String()
 }
 
-// cutLine is the beginning of a line that goes on.
+// cutLine returns the beginning of a line that goes on.
 func cutLine(line string, most int) string {
 	runes := []rune(line)
 	return string(runes[:min(len(runes), max(0, most-1))]) + "…"

@@ -116,7 +116,7 @@ func (f *pageFlags) check() error {
 	return nil
 }
 
-// wrongUse is the errors among them, as wrong use; nil if there are none.
+// wrongUse returns the errors among them, as wrong use; nil if there are none.
 func wrongUse(errs ...error) error {
 	if err := errors.Join(errs...); err != nil {
 		return &usageError{err}
@@ -327,7 +327,7 @@ func ofTenant(tenant string) string {
 	return ", tenant " + tenant
 }
 
-// value is a text that may not be there.
+// value returns a text that may not be there.
 func value(s *string) string {
 	if s == nil {
 		return ""
@@ -335,7 +335,7 @@ func value(s *string) string {
 	return *s
 }
 
-// classWords are a class and the rule that gave it.
+// classWords returns a class and the rule that gave it.
 func classWords(class, rule *string) string {
 	if class != nil && rule != nil {
 		return *class + " (" + *rule + ")"

@@ -210,7 +210,7 @@ func (f *decideFlags) others(p *decision.Policy, flags map[string]string, values
 // variableNames that p reads, in alphabetical order.
 func variableNames(p *decision.Policy) []string { return decision.Policies{p.Name: p}.Variables() }
 
-// jsonOrText is s as the JSON it is, or else as text.
+// jsonOrText returns s as the JSON it is, or else as text.
 func jsonOrText(s string) decision.Value {
 	if json.Valid([]byte(s)) {
 		return decision.Value(strings.TrimSpace(s))

@@ -101,7 +101,7 @@ func (p *period) bounds(in string, now time.Time) (since, until time.Time, err e
 	return since, until, nil
 }
 
-// boundOf is one bound, which an instant or an age gives.
+// boundOf returns one bound, which an instant or an age gives.
 func boundOf(in string, now time.Time, name, instant, ageName, age string) (time.Time, error) {
 	if age == "" {
 		t, err := boundFlag(in+name, instant)

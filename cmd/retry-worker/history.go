@@ -95,7 +95,7 @@ func (c *cli) askHistory(ctx context.Context, s journal.Subject) (api.View, erro
 	return answer.View, nil
 }
 
-// subjectPath is the address of a subject in the API, and of what is below it.
+// subjectPath returns the address of a subject in the API, and of what is below it.
 func subjectPath(s journal.Subject, below string) string {
 	return "/subjects/" + url.PathEscape(s.Policy) + "/" + url.PathEscape(s.ID) + below + "?tenant=" +
 		url.QueryEscape(s.Tenant)

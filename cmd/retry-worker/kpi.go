@@ -101,7 +101,7 @@ func (c *cli) printKPIs(kpis []kpi.KPI) {
 	}
 }
 
-// kpiRows are a figure's lines, one for each goal.
+// kpiRows returns a figure's lines, one for each goal.
 func kpiRows(k *kpi.KPI) (rows [][]string) {
 	figure := []string{k.Name, measured(k), windowWords(k.Window), strconv.FormatInt(k.Samples, 10)}
 	for i := range k.Goals {
@@ -111,7 +111,7 @@ func kpiRows(k *kpi.KPI) (rows [][]string) {
 	return rows
 }
 
-// measured is the figure's value; - where nothing happened that it could be made of.
+// measured returns the figure's value; - where nothing happened that it could be made of.
 func measured(k *kpi.KPI) string {
 	if k.Value == nil {
 		return "-"
@@ -119,7 +119,7 @@ func measured(k *kpi.KPI) string {
 	return amount(k.Unit, *k.Value)
 }
 
-// amount is a value with its unit.
+// amount returns a value with its unit.
 func amount(unit string, v float64) string {
 	switch unit {
 	case "ratio":

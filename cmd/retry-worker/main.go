@@ -27,7 +27,7 @@ func main() {
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// run is the whole program but for the process around it.
+// run executes the whole program but for the process around it, and returns the exit code.
 func run(args []string, stdout, stderr io.Writer) int {
 	out := &checkedWriter{w: stdout}
 	return (&cli{in: os.Stdin, out: out, errOut: stderr}).run(args, out)

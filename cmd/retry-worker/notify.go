@@ -99,7 +99,7 @@ func (c *cli) notifyTest(ctx context.Context, f notifyFlags) error {
 	return nil
 }
 
-// chosen is the team that the flags name, which has the way that they name.
+// chosen returns the team that the flags name, which has the way that they name.
 func (f *notifyFlags) chosen(from *catalogue.Catalogue) (catalogue.Team, error) {
 	names := make([]string, 0, len(from.Teams))
 	for _, name := range slices.Sorted(maps.Keys(from.Teams)) {

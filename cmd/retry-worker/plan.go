@@ -120,7 +120,7 @@ func (c *cli) printPlans(all []*plan.Plan) error {
 	return nil
 }
 
-// choose is the policy that --policy names, or all; the job's values must be for one of them.
+// choose returns the policy that --policy names, or all; the job's values must be for one of them.
 func (f *planFlags) choose(cmd *cobra.Command, from *catalogue.Catalogue) ([]*decision.Policy, error) {
 	names := from.Policies.Names()
 	if cmd.Flags().Changed("policy") {
@@ -146,7 +146,7 @@ func (f *planFlags) choose(cmd *cobra.Command, from *catalogue.Catalogue) ([]*de
 	return chosen, nil
 }
 
-// own is the retry policy of a job with the flags' values; none for a policy that lets it bring none.
+// own returns the retry policy of a job with the flags' values; none for a policy that lets it bring none.
 func (f *planFlags) own(cmd *cobra.Command, p *decision.Policy) (decision.OwnPolicy, error) {
 	if p.Own == nil {
 		return decision.OwnPolicy{}, nil

@@ -233,7 +233,7 @@ func (c *cli) showCatalogue(from *catalogue.Catalogue, content []byte) error {
 	return c.printJSON(shownCatalogue{Version: from.Version, Source: from.Source, Catalogue: document})
 }
 
-// asJSON is a catalogue's YAML as JSON, and the part of it that is the named policy.
+// asJSON returns a catalogue's YAML as JSON, and the part of it that is the named policy.
 func asJSON(text []byte, name string) (document, policy json.RawMessage, err error) {
 	var content map[string]any
 	if err := yaml.Unmarshal(text, &content); err != nil {
@@ -295,7 +295,7 @@ func (c *cli) printPolicy(from *catalogue.Catalogue, p *decision.Policy) {
 	c.printRules(p.Rules.Rules())
 }
 
-// teamsOf are the teams that p names, in alphabetical order.
+// teamsOf returns the teams that p names, in alphabetical order.
 func teamsOf(p *decision.Policy) []decision.Team {
 	teams := []decision.Team{p.LimitTeam}
 	for _, r := range p.Rules.Rules() {
@@ -321,7 +321,7 @@ func unknownWords(p *decision.Policy) string {
 	return string(decision.RetryUnknown)
 }
 
-// who is a team with what it does.
+// who returns a team with what it does.
 func who(from *catalogue.Catalogue, team decision.Team) string {
 	if description := from.Teams[team].Description; description != "" {
 		return string(team) + " (" + description + ")"
@@ -379,8 +379,8 @@ func policiesFileFlag(cmd *cobra.Command, file *string) {
 		"policy catalogue to read; left out: "+policiesFileVariable+", or else the built-in one")
 }
 
-// loadCatalogue is the catalogue in file, or in the one that the environment names, or the built-in one. A wrong one is
-// wrong input, a line for each problem.
+// loadCatalogue returns the catalogue in file, or in the one that the environment names, or the built-in one. A wrong
+// one is wrong input, a line for each problem.
 func loadCatalogue(file string) (*catalogue.Catalogue, error) {
 	if file == "" {
 		var err error

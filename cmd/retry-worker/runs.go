@@ -40,7 +40,7 @@ func (c *cli) runsCommand() *cobra.Command {
 			c.stepRun("cancel")))
 }
 
-// runCommand is a command about one run.
+// runCommand returns a command about one run.
 func (c *cli) runCommand(verb, short, long string, do func(ctx context.Context, id string) error) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: verb + " RUN", Short: short, Long: long,
@@ -194,7 +194,7 @@ func (c *cli) printRun(ctx context.Context, r *api.BulkRun) {
 	c.printOutcomes(ctx, r)
 }
 
-// stateWords are where a run stands, and by whom.
+// stateWords returns where a run stands, and by whom.
 func stateWords(r *api.BulkRun) string {
 	switch {
 	case r.Hold != nil:

@@ -58,7 +58,7 @@ func rowsOf(c *cli, names ...string) *table[[]string] {
 	return t
 }
 
-// minute is an instant without its seconds.
+// minute returns an instant without its seconds.
 func minute(instant string) string {
 	if len(instant) < len("2026-03-02T10:00") ||
 		strings.ContainsFunc(instant, func(r rune) bool { return r >= utf8.RuneSelf }) {
@@ -126,7 +126,7 @@ func (t *table[T]) fit(items []T) {
 	}
 }
 
-// taken is how wide a row is.
+// taken returns how wide a row is.
 func (t *table[T]) taken() int {
 	width := -columnGap
 	for i := range t.columns {
@@ -158,8 +158,8 @@ func (c *cli) sheet() (line func(name, text string), done func()) {
 	}, func() { rowsOf(c, "", "").print(rows) }
 }
 
-// terminalWidth is how many characters a line of the output may have; 0 where that is no terminal and COLUMNS does not
-// say.
+// terminalWidth returns how many characters a line of the output may have; 0 where that is no terminal and COLUMNS does
+// not say.
 func terminalWidth(out io.Writer) int {
 	if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n > 0 && n <= maxWidth {
 		return n
@@ -189,7 +189,7 @@ const (
 	barPause = 100 * time.Millisecond
 )
 
-// progress is a bar on standard error if that is a terminal.
+// progress returns a bar on standard error if that is a terminal.
 func (c *cli) progress(what string) *progressBar {
 	b := &progressBar{what: what, now: time.Now}
 	if f, ok := c.errOut.(*os.File); ok && term.IsTerminal(int(f.Fd())) {

@@ -107,7 +107,7 @@ func (w *watcher) show(r *api.BulkRun) {
 	}
 }
 
-// progressWords are how far a run has come.
+// progressWords returns how far a run has come.
 func progressWords(r *api.BulkRun, behind int64) string {
 	if r.State == journal.BulkPreparing {
 		return fmt.Sprintf("preparing, %s so far", deadLetters(r.Total))

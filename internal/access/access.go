@@ -22,7 +22,7 @@ const (
 
 var roleNames = [...]string{"nobody", "viewer", "operator", "admin"}
 
-// String is the role's name, as the tokens file has it.
+// String returns the role's name, as the tokens file has it.
 func (r Role) String() string {
 	if r < 0 || int(r) >= len(roleNames) {
 		return fmt.Sprintf("Role(%d)", int8(r))
@@ -30,7 +30,7 @@ func (r Role) String() string {
 	return roleNames[r]
 }
 
-// ParseRole is the role of that name: viewer, operator or admin, in lower case.
+// ParseRole returns the role of that name: viewer, operator or admin, in lower case.
 func ParseRole(name string) (Role, error) {
 	for role := Viewer; role <= Admin; role++ {
 		if name == role.String() {
@@ -158,7 +158,7 @@ func Local() Identity { return Identity{Name: LocalName, Role: Admin} }
 
 type contextKey struct{}
 
-// From is who asks, as Gate.Middleware found out; the zero Identity, which may nothing, where nobody did.
+// From returns who asks, as Gate.Middleware found out; the zero Identity, which may nothing, where nobody did.
 func From(ctx context.Context) Identity { return askerIn(ctx).Identity }
 
 // Within is ctx in which id asks: for work that no HTTP request began, and for tests.
@@ -173,8 +173,8 @@ func askerIn(ctx context.Context) *asker {
 	return &asker{}
 }
 
-// shown is what somebody wrote, as messages show it: one line, not too long, and never a token that stands in the wrong
-// place.
+// shown returns what somebody wrote, as messages show it: one line, not too long, and never a token that stands in the
+// wrong place.
 func shown(s string) string {
 	const most = 60
 	if strings.Contains(strings.ToLower(s), tokenPrefix) {

@@ -51,7 +51,7 @@ func (g *Gate) end(ctx context.Context, s *session) error {
 	return store.EndSession(ctx, s.id(), s.ends.Add(skew), g.Now())
 }
 
-// unkept is the refusal where EndedSessions cannot be asked, or told; what is what that means for who asks.
+// unkept returns the refusal where EndedSessions cannot be asked, or told; what is what that means for who asks.
 func (g *Gate) unkept(err error, what string) *Refusal {
 	if g.Hooks.Unkept != nil {
 		g.Hooks.Unkept(err)

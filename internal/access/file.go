@@ -31,7 +31,7 @@ type FileError struct {
 	More int
 }
 
-// Error is the problems, a line each.
+// Error returns the problems, a line each.
 func (e *FileError) Error() string {
 	text := strings.Join(e.Problems, "\n")
 	if e.More > 0 {
@@ -217,7 +217,7 @@ func (p *parser) hash(t *Token, field string) {
 // DuplicateError says that a name is taken.
 type DuplicateError struct{ Path, Name string }
 
-// Error is one line that says what to do.
+// Error returns one line that says what to do.
 func (e *DuplicateError) Error() string {
 	return fmt.Sprintf("%s has a token named %q already, expected another name; to replace that token, take its line "+
 		"out first", e.Path, e.Name)

@@ -131,11 +131,12 @@ type asker struct {
 	again   func() Identity // who it is by the tokens in force when it is called
 }
 
-// FormToken is what each form of a page must post as `form_token`; empty for those who may not change anything by a
-// form.
+// FormToken returns what each form of a page must post as `form_token`; empty for those who may not change anything by
+// a form.
 func FormToken(ctx context.Context) string { return askerIn(ctx).form }
 
-// SessionEnds is when the log-in of who asks ends; the zero time where there is none to log out of (Local, a bearer).
+// SessionEnds returns when the log-in of who asks ends; the zero time where there is none to log out of (Local, a
+// bearer).
 func SessionEnds(ctx context.Context) time.Time {
 	if s := askerIn(ctx).session; s != nil {
 		return s.ends
@@ -185,7 +186,7 @@ func (g *Gate) Middleware(next http.Handler) http.Handler {
 	})
 }
 
-// admit is who asks, if the request may come in at all.
+// admit returns who asks, if the request may come in at all.
 func (g *Gate) admit(w http.ResponseWriter, r *http.Request) (*asker, *Refusal) {
 	if g.Tokens == nil && !ownHost(r) {
 		return nil, &Refusal{Status: http.StatusForbidden, Code: CodeForbiddenHost,
@@ -273,7 +274,7 @@ func (g *Gate) Allowed(w http.ResponseWriter, r *http.Request, action Action, te
 	return false
 }
 
-// identify is who asks; an asker without a role is nobody.
+// identify returns who asks; an asker without a role is nobody.
 func (g *Gate) identify(w http.ResponseWriter, r *http.Request) (*asker, *Refusal) {
 	if g.Tokens == nil {
 		return &asker{Identity: Local(), form: signature(g.localKey[:], LocalName)}, nil
@@ -320,7 +321,7 @@ func (g *Gate) session(ctx context.Context, value string) (*session, error) {
 	return s, nil
 }
 
-// identity is whose log-in it is, with the role it has now; nobody's for no session.
+// identity returns whose log-in it is, with the role it has now; nobody's for no session.
 func (s *session) identity() Identity {
 	if s == nil {
 		return Identity{}
@@ -330,7 +331,7 @@ func (s *session) identity() Identity {
 
 func (t *Token) identity() Identity { return Identity{t.Name, t.Role, t.Teams} }
 
-// bearer is the program whose token the header shows.
+// bearer returns the program whose token the header shows.
 func (g *Gate) bearer(w http.ResponseWriter, r *http.Request, headers []string) (*asker, *Refusal) {
 	scheme, secret, _ := strings.Cut(headers[0], " ")
 	if len(headers) > 1 || !strings.EqualFold(scheme, "Bearer") {

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// MayServeWithoutTokens is nil if addr (host:port) can be reached from this machine only. Otherwise its error is the
-// line that the user reads: why the console does not start there without tokens, and what to do.
+// MayServeWithoutTokens returns nil if addr (host:port) can be reached from this machine only. Otherwise its error is
+// the line that the user reads: why the console does not start there without tokens, and what to do.
 func MayServeWithoutTokens(addr string) error {
 	host, _, err := net.SplitHostPort(addr)
 	if err == nil && IsLoopback(host) {

@@ -122,8 +122,8 @@ func goOn(w http.ResponseWriter, to string) {
 		`<meta http-equiv="refresh" content="0; url=`+to+`"></head><body><a href="`+to+`">retry-worker</a></body></html>`) // nobody is left to be told
 }
 
-// safeNext is where to go after the log-in: a path of this server, or / for everything else, so that no link to the
-// log-in leads to another site.
+// safeNext returns where to go after the log-in: a path of this server, or / for everything else, so that no link to
+// the log-in leads to another site.
 func safeNext(next string) string {
 	const most = 2000
 	u, err := url.Parse(next) // refuses control characters, which browsers skip

@@ -144,7 +144,7 @@ func (o *openID) connected() (*oidc.Provider, error) {
 	return p, nil
 }
 
-// oauth is how to speak to the provider for a browser that asks us under that address.
+// oauth returns how to speak to the provider for a browser that asks us under that address.
 func (o *openID) oauth(p *oidc.Provider, redirect string) *oauth2.Config {
 	c := &oauth2.Config{ClientID: o.ClientID, ClientSecret: o.ClientSecret, Endpoint: p.Endpoint(), RedirectURL: redirect,
 		Scopes: []string{oidc.ScopeOpenID, "profile", "email"}}
@@ -170,7 +170,7 @@ func (o *openID) verified(ctx context.Context, p *oidc.Provider, raw string) (*o
 	return t, claims, nil
 }
 
-// granted is what a verified token says of a person.
+// granted returns what a verified token says of a person.
 func (o *openID) granted(t *oidc.IDToken, claims map[string]any, refresh string) (grant, error) {
 	g := grant{Subject: t.Subject, Refresh: refresh, Asked: o.now(), Until: o.now().Add(askAgain)}
 	if t.Expiry.Before(g.Until) {
@@ -206,7 +206,7 @@ func (o *openID) granted(t *oidc.IDToken, claims map[string]any, refresh string)
 	return g, nil
 }
 
-// claimed are the texts of a claim, which dots in its path lead to; none where it is not there, or something else.
+// claimed returns the texts of a claim, which dots in its path lead to; none where it is not there, or something else.
 func claimed(claims map[string]any, path string) (texts []string) {
 	var value any = claims
 	for part := range strings.SplitSeq(path, ".") {
@@ -239,16 +239,16 @@ func (o *openID) sessionOf(g grant, sealed string) *session {
 	return &session{token: t, payload: g.ID, ends: g.Began.Add(sessionLife), sealed: sealed, grant: &g}
 }
 
-// begin is the session of a grant that a person has just got.
+// begin returns the session of a grant that a person has just got.
 func (o *openID) begin(g grant) *session {
 	g.ID, g.Began = rand.Text(), o.now()
 	return o.sessionOf(g, o.seal("session", g))
 }
 
-// current is the session with what the provider says of its person now, asked anew where half of the time is over that
-// its last word holds; nil where it says nothing for him any more. What it refuses before that time is over may be a
-// refresh token that another replica has used, whose answer the browser has: the session goes on until then. The error
-// is errAway.
+// current returns the session with what the provider says of its person now, asked anew where half of the time is over
+// that its last word holds; nil where it says nothing for him any more. What it refuses before that time is over may be
+// a refresh token that another replica has used, whose answer the browser has: the session goes on until then. The
+// error is errAway.
 func (o *openID) current(ctx context.Context, s *session) (*session, error) {
 	r := o.renewal(s.grant)
 	r.mu.Lock()
@@ -343,7 +343,7 @@ func (o *openID) program(ctx context.Context, raw string) (who *Token, err error
 	return who, err
 }
 
-// seal is a value as a browser keeps it, which only replicas with the client's secret read or write.
+// seal returns a value as a browser keeps it, which only replicas with the client's secret read or write.
 func (o *openID) seal(purpose string, v any) string {
 	text, err := json.Marshal(v)
 	if err != nil {

@@ -44,7 +44,7 @@ func (g *Gate) providerLogin(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// loginOf is what the log-in page shows.
+// loginOf returns what the log-in page shows.
 func (g *Gate) loginOf(next string, refusal *Refusal) Login {
 	return Login{Next: next, Refusal: refusal, Provider: g.openID != nil, Tokens: g.Tokens().Len() > 0}
 }
@@ -112,7 +112,7 @@ func (o *openID) logIn(ctx context.Context, redirect, code string, begun *pendin
 	return s, err
 }
 
-// notLoggedIn is the refusal of a log-in that came to err; nil for none.
+// notLoggedIn returns the refusal of a log-in that came to err; nil for none.
 func (g *Gate) notLoggedIn(r *http.Request, err error) *Refusal {
 	switch {
 	case err == nil:
@@ -132,7 +132,7 @@ func providerAway() *Refusal {
 		Message: errAway.Error() + " now, so it is not known who asks; try again in a moment"}
 }
 
-// callbackOf is where the provider sends the browser back to, which it compares with what it was told.
+// callbackOf returns where the provider sends the browser back to, which it compares with what it was told.
 func callbackOf(r *http.Request) string {
 	if OverTLS(r) {
 		return "https://" + r.Host + callbackPath

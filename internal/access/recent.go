@@ -47,5 +47,5 @@ func (r *recent[T]) use(of netip.Prefix, fresh func() T) *T {
 	return &e.Value.(*kept[T]).value
 }
 
-// peer is where a request comes from: of what headers say, webserver.Listen believes a proxy's alone.
+// peer returns where a request comes from: of what headers say, webserver.Listen believes a proxy's alone.
 func peer(r *http.Request) netip.Addr { return webserver.Address(r.RemoteAddr) }

@@ -49,7 +49,7 @@ func newSession(t *Token, now time.Time) session {
 	return session{token: t, payload: sessionText.EncodeToString(b), ends: sessionEnd(t, now)}
 }
 
-// sessionEnd is when a log-in of that second ends: with the token if that comes first.
+// sessionEnd returns when a log-in of that second ends: with the token if that comes first.
 func sessionEnd(t *Token, began time.Time) time.Time {
 	ends := time.Unix(began.Unix(), 0).Add(sessionLife)
 	if !t.Expires.IsZero() && t.Expires.Before(ends) {
@@ -58,7 +58,7 @@ func sessionEnd(t *Token, began time.Time) time.Time {
 	return ends
 }
 
-// value is what the cookie holds.
+// value returns what the cookie holds.
 func (s *session) value() string {
 	if s.grant != nil {
 		return s.sealed
@@ -66,10 +66,10 @@ func (s *session) value() string {
 	return s.payload + "." + s.token.sign("session", s.payload)
 }
 
-// formToken is what the session's forms carry, so that no other page can fill them in.
+// formToken returns what the session's forms carry, so that no other page can fill them in.
 func (s *session) formToken() string { return s.token.sign("form", s.payload) }
 
-// sign is the HMAC-SHA-256 of text for one purpose.
+// sign returns the HMAC-SHA-256 of text for one purpose.
 func (t *Token) sign(purpose, text string) string {
 	key, err := hkdf.Key(sha256.New, t.hash[:], nil, "retry-worker "+purpose+" v1", sha256.Size)
 	if err != nil {
@@ -84,7 +84,7 @@ func signature(key []byte, text string) string {
 	return sessionText.EncodeToString(mac.Sum(nil))
 }
 
-// session is the one that a cookie's value stands for, nil if it is none, or has ended, at now.
+// session returns the one that a cookie's value stands for, nil if it is none, or has ended, at now.
 func (t *Tokens) session(value string, now time.Time) *session {
 	payload, signature, _ := strings.Cut(value, ".")
 	b, err := sessionText.DecodeString(payload)
@@ -114,7 +114,7 @@ func OverTLS(r *http.Request) bool {
 	return r.TLS != nil || strings.EqualFold(strings.TrimSpace(first), "https")
 }
 
-// sessionCookie is the cookie that gives, or with an empty value takes, a session.
+// sessionCookie returns the cookie that gives, or with an empty value takes, a session.
 func sessionCookie(r *http.Request, value string, life time.Duration) *http.Cookie {
 	c := &http.Cookie{
 		Name: cookieName, Value: value, Path: "/", MaxAge: max(1, int(life/time.Second)),
@@ -129,8 +129,9 @@ func sessionCookie(r *http.Request, value string, life time.Duration) *http.Cook
 	return c
 }
 
-// cookieValue is that of the request's session cookie, empty if there is none. Over TLS only the one with the prefix
-// counts, which neither a neighbouring host nor plain HTTP can have set; several of one name are somebody's trick.
+// cookieValue returns that of the request's session cookie, empty if there is none. Over TLS only the one with the
+// prefix counts, which neither a neighbouring host nor plain HTTP can have set; several of one name are somebody's
+// trick.
 func cookieValue(r *http.Request) string {
 	name := cookieName
 	if OverTLS(r) {

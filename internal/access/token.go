@@ -77,7 +77,7 @@ func CheckName(name string) error {
 // Expired reports whether the token does not hold any more at now.
 func (t *Token) Expired(now time.Time) bool { return !t.Expires.IsZero() && !now.Before(t.Expires) }
 
-// Until is the last day (UTC) on which the token holds, such as 2027-01-31; - where it never ends.
+// Until returns the last day (UTC) on which the token holds, such as 2027-01-31; - where it never ends.
 func (t *Token) Until() string {
 	if t.Expires.IsZero() {
 		return "-"
@@ -85,13 +85,13 @@ func (t *Token) Until() string {
 	return t.Expires.Add(-time.Nanosecond).UTC().Format(time.DateOnly)
 }
 
-// Line is the token as the file has it, without a line break.
+// Line returns the token as the file has it, without a line break.
 func (t *Token) Line() string {
 	return strings.TrimSpace(strings.Join([]string{t.Name, t.Role.String(), t.Until(), hex.EncodeToString(t.hash[:]),
 		string(t.Teams)}, " "))
 }
 
-// ParseExpiry is when a token made at now no longer holds: after a number of days (90d, up to 3650d), after a day
+// ParseExpiry returns when a token made at now no longer holds: after a number of days (90d, up to 3650d), after a day
 // (2027-01-31, which it still holds, by UTC), or never (the zero time). Days end at midnight UTC.
 func ParseExpiry(text string, now time.Time) (time.Time, error) {
 	const most = 3650
@@ -114,7 +114,7 @@ func ParseExpiry(text string, now time.Time) (time.Time, error) {
 	return endOfDay(day), nil
 }
 
-// endOfDay is the midnight (UTC) that ends the day.
+// endOfDay returns the midnight (UTC) that ends the day.
 func endOfDay(t time.Time) time.Time {
 	return time.Date(t.Year(), t.Month(), t.Day()+1, 0, 0, 0, 0, time.UTC)
 }
@@ -125,13 +125,13 @@ type Tokens struct {
 	sum [sha256.Size]byte // of the file's content
 }
 
-// Len is how many there are, the expired ones included.
+// Len returns how many there are, the expired ones included.
 func (t *Tokens) Len() int { return len(t.all) }
 
-// Holders are the tokens in the order of the file.
+// Holders returns the tokens in the order of the file.
 func (t *Tokens) Holders() []Token { return slices.Clone(t.all) }
 
-// Expired is how many hold no longer at now.
+// Expired returns how many hold no longer at now.
 func (t *Tokens) Expired(now time.Time) (n int) {
 	for i := range t.all {
 		if t.all[i].Expired(now) {
@@ -147,7 +147,7 @@ var (
 	errExpired = errors.New("expired")
 )
 
-// find is the token that the secret is; errUnknown, or errExpired with the token. It looks at all of them, each in
+// find returns the token that the secret is; errUnknown, or errExpired with the token. It looks at all of them, each in
 // constant time, so that the time taken tells nothing of the hashes.
 func (t *Tokens) find(secret string, now time.Time) (*Token, error) {
 	hash := sha256.Sum256([]byte(secret))
@@ -166,7 +166,7 @@ func (t *Tokens) find(secret string, now time.Time) (*Token, error) {
 	}
 }
 
-// named is the token of that name, nil if there is none. Names are no secrets.
+// named returns the token of that name, nil if there is none. Names are no secrets.
 func (t *Tokens) named(name string) *Token {
 	for i := range t.all {
 		if t.all[i].Name == name {

@@ -92,7 +92,7 @@ var eventNames = [...]string{
 	backoffCalculated: "backoff_calculated", retryDecided: "retry_decided", nextAttemptScheduled: "next_attempt_scheduled",
 }
 
-// Of is r as JSON.
+// Of returns r as JSON.
 func Of(r *journal.Record) Record {
 	if r.Attempt != nil {
 		return ofAttempt(r.Subject, r.Attempt)

@@ -94,7 +94,7 @@ func Write(w io.Writer, f Format, records []Record) error {
 	return errorsOf(err, func() error { return to.flush() })
 }
 
-// pages are the records that the filter lets through, up to the last one, some at a time.
+// pages returns the records that the filter lets through, up to the last one, some at a time.
 func pages(
 	ctx context.Context, a journal.Archive, f journal.RecordFilter, last int64,
 ) iter.Seq2[[]journal.Record, error] {

@@ -21,7 +21,7 @@ func (e *UnknownPolicyError) Error() string {
 	return fmt.Sprintf("the policy is %q, expected one of %s", e.Policy, strings.Join(e.Known, ", "))
 }
 
-// KPIs are R19's figures at instant now (RN-BIL-005 §6, RN-BIL-004 §6) of one policy, or of all where it is empty:
+// KPIs returns R19's figures at instant now (RN-BIL-005 §6, RN-BIL-004 §6) of one policy, or of all where it is empty:
 // the known ones and those that something was recorded of lately. A policy that the catalogue no longer has keeps its
 // figures, without values once their window is over. It reads sums, not records. Its errors are a *UnknownPolicyError
 // and those of s.

@@ -66,7 +66,7 @@ var columns = []column{
 	{name: "catalogue", in: func(a *Analysis) string { return inert(given(a.Catalogue)) }},
 }
 
-// eventAt is the time of one of the six events, empty where it did not happen.
+// eventAt returns the time of one of the six events, empty where it did not happen.
 func eventAt(name string, n int) column {
 	return column{name: name, in: func(a *Analysis) string {
 		for _, e := range a.Events {
@@ -91,8 +91,8 @@ func given(s *string) string {
 // separate cells where the file is opened, with blanks and quotation marks between them.
 var opensFormula = regexp.MustCompile(`(^|[;,\t|\r\n])([ "\x{a0}\x{feff}]*)([=+\-@＝＋－＠])`)
 
-// inert is s as no spreadsheet takes it, or a part of it, for a formula: an apostrophe stands before what would open
-// one. What comes from outside (an error, an id, a name in a catalogue) may hold anything.
+// inert returns s as no spreadsheet takes it, or a part of it, for a formula: an apostrophe stands before what would
+// open one. What comes from outside (an error, an id, a name in a catalogue) may hold anything.
 func inert(s string) string {
 	if s != "" && strings.IndexByte("\t\r\n", s[0]) >= 0 {
 		s = "'" + s

@@ -257,7 +257,7 @@ func (v *verifier) hold(l *journal.Link, want journal.Digest) error {
 	return nil
 }
 
-// at is the record with that number; nil where it is not there. It is asked for one after the other.
+// at returns the record with that number; nil where it is not there. It is asked for one after the other.
 func (v *verifier) at(n int64) (*journal.KeyedRecord, error) {
 	if len(v.page) == 0 {
 		var err error

@@ -62,7 +62,7 @@ func (b *builder) build(doc *document) {
 	}
 }
 
-// notified is a team with the ways it is told by.
+// notified returns a team with the ways it is told by.
 func (b *builder) notified(path string, doc *team) Team {
 	t := Team{Description: doc.Description, Email: textsOf(doc.Email), Digests: doc.Digests}
 	if doc.Webhook != nil {
@@ -74,7 +74,7 @@ func (b *builder) notified(path string, doc *team) Team {
 	return t
 }
 
-// inOrder are the names of what stands at path, in the order of the file.
+// inOrder returns the names of what stands at path, in the order of the file.
 func inOrder[Name ~string, T any](b *builder, path string, of map[Name]T) []Name {
 	return slices.SortedFunc(maps.Keys(of), func(x, y Name) int {
 		p, q := b.nearest(join(path, string(x))).node, b.nearest(join(path, string(y))).node

@@ -109,7 +109,7 @@ func (b *builder) calendar(path string, doc *calendarSettings) *calendar.Calenda
 // isFile reports whether an item of holidays names a file.
 func isFile(name string) bool { return strings.HasSuffix(name, ".ics") }
 
-// holidays are those of some sets, and what some files add to them and take away.
+// holidays returns those of some sets, and what some files add to them and take away.
 func (b *builder) holidays(path string, names []string) []calendar.Holiday {
 	all, cancelled := []calendar.Holiday(nil), map[calendar.Day]bool{}
 	for i, name := range names {

@@ -74,7 +74,7 @@ var (
 	schema []byte
 )
 
-// Default is the embedded catalogue. Safe for concurrent use.
+// Default returns the embedded catalogue. Safe for concurrent use.
 func Default() *Catalogue { return parseDefault() }
 
 var parseDefault = sync.OnceValue(func() *Catalogue {
@@ -92,10 +92,10 @@ func (c *Catalogue) Untold() []decision.Team {
 		func(name decision.Team) bool { return len(c.Teams[name].Email) > 0 || c.Teams[name].Webhook != nil })
 }
 
-// Schema is the JSON Schema of the format, for editors.
+// Schema returns the JSON Schema of the format, for editors.
 func Schema() []byte { return bytes.Clone(schema) }
 
-// YAML is the content that c was made of.
+// YAML returns the content that c was made of.
 func (c *Catalogue) YAML() []byte { return bytes.Clone(c.content) }
 
 // Effective returns the whole catalogue: the content, or, where that extends the built-in one, both in one.
@@ -121,7 +121,7 @@ func Parse(source string, content []byte) (*Catalogue, error) {
 	return c, nil
 }
 
-// versionOf is the first 12 hex digits of content's SHA-256.
+// versionOf returns the first 12 hex digits of content's SHA-256.
 func versionOf(content []byte) string {
 	sum := sha256.Sum256(content)
 	return hex.EncodeToString(sum[:6])

@@ -27,7 +27,7 @@ func Changes(before, after *Catalogue) []Change {
 	return changesOf("", before.decoded(), after.decoded())
 }
 
-// decoded is the whole catalogue as YAML decodes it.
+// decoded returns the whole catalogue as YAML decodes it.
 func (c *Catalogue) decoded() (all any) {
 	if err := yaml.Unmarshal(c.effective, &all); err != nil {
 		panic(err) // cannot be: it was read before
@@ -59,7 +59,7 @@ func keyChanges(before, after map[string]any, path func(key string) string) (all
 	return all
 }
 
-// ruleChanges are those of the rules, and of the order in which the rules that both have are tried.
+// ruleChanges returns those of the rules, and of the order in which the rules that both have are tried.
 func ruleChanges(path string, before, after any) []Change {
 	x, labelsX := rulesByLabel(before)
 	y, labelsY := rulesByLabel(after)

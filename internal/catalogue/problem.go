@@ -34,7 +34,7 @@ type Error struct {
 // maxProblems that are listed; who has more has one cause for many.
 const maxProblems = 20
 
-// Lines are the problems, each `FILE:LINE: FIELD: found …, expected …`, and how many more there are.
+// Lines returns the problems, each `FILE:LINE: FIELD: found …, expected …`, and how many more there are.
 func (e *Error) Lines() []string {
 	lines := make([]string, 0, len(e.Problems)+1)
 	for _, p := range e.Problems {
@@ -85,7 +85,7 @@ func (r *reader) problemAt(line int, path, found, expected string) {
 // line of the field at path, or of what it would stand in.
 func (r *reader) line(path string) int { return max(r.nearest(path).line, 1) }
 
-// nearest is the place of the field at path, or of what it would stand in.
+// nearest returns the place of the field at path, or of what it would stand in.
 func (r *reader) nearest(path string) place {
 	for {
 		at, ok := r.places[path]
@@ -97,7 +97,7 @@ func (r *reader) nearest(path string) place {
 	}
 }
 
-// err is what was found, nil if nothing was.
+// err returns what was found, nil if nothing was.
 func (r *reader) err() error {
 	if len(r.problems) == 0 {
 		return nil
@@ -107,7 +107,7 @@ func (r *reader) err() error {
 	return &Error{r.source, slices.Clone(listed), r.more + len(r.problems) - len(listed)}
 }
 
-// quote is a text as messages show it: one line, not too long.
+// quote returns a text as messages show it: one line, not too long.
 func quote(s string) string {
 	const most = 60
 	if utf8.RuneCountInString(s) > most {

@@ -70,7 +70,7 @@ func invalidUTF8(content []byte) (line int, found bool) {
 	return 0, false
 }
 
-// parse is the one document that content holds.
+// parse returns the one document that content holds.
 func (r *reader) parse(content []byte) (root *yaml.Node, ok bool) {
 	decoder := yaml.NewDecoder(bytes.NewReader(content))
 	var doc, next yaml.Node
@@ -213,7 +213,7 @@ type pair struct {
 	path       string
 }
 
-// mapping is n's pairs, each key once; false where it is none.
+// mapping returns n's pairs, each key once; false where it is none.
 func (r *reader) mapping(n *yaml.Node, path, expected string) (pairs []pair, ok bool) {
 	if n.Kind != yaml.MappingNode || n.Tag != "!!map" {
 		r.problemAt(n.Line, orFile(path), describe(n), expected)
@@ -285,7 +285,7 @@ func (r *reader) limitItems(n *yaml.Node, path string, v reflect.Value, limits m
 	}
 }
 
-// itemOf is the path of a list's item, counted from 0.
+// itemOf returns the path of a list's item, counted from 0.
 func itemOf(path string, i int) string { return path + "[" + strconv.Itoa(i) + "]" }
 
 func (r *reader) whole(n *yaml.Node, path string, v reflect.Value) {
@@ -327,7 +327,7 @@ func (r *reader) string(n *yaml.Node, path string, v reflect.Value) {
 	v.SetString(text)
 }
 
-// text is a scalar's, which may be a number where digits are taken for text.
+// text returns a scalar's, which may be a number where digits are taken for text.
 func (r *reader) text(n *yaml.Node, path, expected string, digits bool) (string, bool) {
 	isText := n.Tag == "!!str" || digits && (n.Tag == "!!int" || n.Tag == "!!float")
 	switch {
@@ -351,7 +351,7 @@ func (r *reader) text(n *yaml.Node, path, expected string, digits bool) (string,
 
 func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Tag == "!!null" }
 
-// describe is n as messages show it.
+// describe returns n as messages show it.
 func describe(n *yaml.Node) string {
 	switch n.Kind {
 	case yaml.MappingNode:
@@ -371,7 +371,7 @@ func describe(n *yaml.Node) string {
 	}
 }
 
-// join is the path of a key; one that is no plain word is quoted, so that a problem stays one line.
+// join returns the path of a key; one that is no plain word is quoted, so that a problem stays one line.
 func join(path, key string) string {
 	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
 	if key == "" || len(key) > 80 || strings.Trim(key, plain) != "" {

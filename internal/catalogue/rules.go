@@ -220,7 +220,7 @@ func (s *ruleSet) taken(list, item string, class decision.ErrorClassification) (
 	return first, taken && item != ""
 }
 
-// keysOf are the keys of ruleSet.texts for one item: those of a hundred numbers for 5xx.
+// keysOf returns the keys of ruleSet.texts for one item: those of a hundred numbers for 5xx.
 func keysOf(list, item string) []string {
 	if hundred, ok := strings.CutSuffix(item, "xx"); ok && (list == "httpStatuses" || list == "tissCodes") &&
 		len(hundred) <= 2 {

@@ -80,7 +80,7 @@ func (*duration) expected() string {
 	return "a duration of whole numbers with their units, such as 500ms, 5s, 90m, 4h, 1h30m or 2d, from 1ms to 366d"
 }
 
-// String is d in the form that it is read in.
+// String returns d in the form that it is read in.
 func (d duration) String() string {
 	var b strings.Builder
 	rest := time.Duration(d)

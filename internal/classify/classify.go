@@ -195,7 +195,7 @@ func (s *search) result() Match {
 	return m
 }
 
-// match is what a matcher found at a span.
+// match returns what a matcher found at a span.
 func (s *search) match(number int, where span) Match {
 	m := &s.matchers[number]
 	return Match{m.rule.Class, m.rank, m.name, m.rule.Reason, m.rule.Team, m.rule.Hint, s.text(where)}

@@ -79,7 +79,8 @@ func (c *checker) address(name, value, example string) string {
 	return value
 }
 
-// consoleAddress is one that only this machine can reach as long as there are no tokens: nobody has to log in then.
+// consoleAddress returns one that only this machine can reach as long as there are no tokens: nobody has to log in
+// then.
 func (c *checker) consoleAddress(name, value, guard string) string {
 	before := len(c.problems)
 	c.address(name, value, "127.0.0.1:8095")
@@ -92,7 +93,7 @@ func (c *checker) consoleAddress(name, value, guard string) string {
 	return value
 }
 
-// provider is the OpenID provider; nil where none is named.
+// provider returns the OpenID provider; nil where none is named.
 func (c *checker) provider(w *workerEnv) *access.Provider {
 	p := &access.Provider{Issuer: w.OidcIssuer, ClientID: w.OidcClientID, RoleClaim: w.OidcRoleClaim,
 		TeamClaim: w.OidcTeamClaim}
@@ -260,7 +261,7 @@ func (c *checker) gateway(z zeebeEnv) string {
 	return net.JoinHostPort(host, port)
 }
 
-// oauth is nil where no client is configured; what is configured for one is checked all the same.
+// oauth returns nil where no client is configured; what is configured for one is checked all the same.
 func (c *checker) oauth(z zeebeEnv, gateway string) *zeebe.OAuth {
 	c.url("ZEEBE_AUTHORIZATION_SERVER_URL", z.AuthorizationServerURL, "https://… or http://…", "https", "http")
 	// It stands in logs and in what `check` prints.

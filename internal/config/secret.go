@@ -14,9 +14,9 @@ const defaultDatabase = "sqlite:retry-worker.db"
 // maxSecretBytes of a file that holds a secret.
 const maxSecretBytes = 64 << 10
 
-// secret is a value that may stand in a file instead: Docker and Kubernetes hand secrets over as files, and a variable
-// is seen by whoever may look at the process. preset is what value is where nobody set it. White space around it is
-// none of it.
+// secret returns a value that may stand in a file instead: Docker and Kubernetes hand secrets over as files, and a
+// variable is seen by whoever may look at the process. preset is what value is where nobody set it. White space around
+// it is none of it.
 func (c *checker) secret(name, value, preset, path string) string {
 	if path == "" {
 		return value
@@ -36,7 +36,7 @@ func (c *checker) secret(name, value, preset, path string) string {
 	return text
 }
 
-// journal is where that is kept.
+// journal returns where that is kept.
 func (c *checker) journal(w *workerEnv) string {
 	wrong := len(c.problems)
 	url := c.secret("RETRY_WORKER_DATABASE_URL", w.DatabaseURL, defaultDatabase, w.DatabaseURLFile)
@@ -46,7 +46,7 @@ func (c *checker) journal(w *workerEnv) string {
 	return url
 }
 
-// certificate are the console's certificate and key, which go together; what is in them, the web server says.
+// certificate returns the console's certificate and key, which go together; what is in them, the web server says.
 func (c *checker) certificate(w *workerEnv) (certFile, keyFile string) {
 	switch {
 	case w.TlsCertFile != "" && w.TlsKeyFile == "":

@@ -15,7 +15,7 @@ type otelEnv struct {
 
 const otelPrefix = "OTEL"
 
-// tracing is the protocol by which traces are sent; empty where none are.
+// tracing returns the protocol by which traces are sent; empty where none are.
 func (c *checker) tracing() string {
 	var o otelEnv
 	c.load(otelPrefix, &o)

@@ -9,8 +9,8 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// auditRecord is the record of RN-BIL-005 §7.1 just as the audit's exports show it, but without what a person's words
-// may hold of others.
+// auditRecord returns the record of RN-BIL-005 §7.1 just as the audit's exports show it, but without what a person's
+// words may hold of others.
 func auditRecord(h *journal.Happening) any {
 	told := h.Told()
 	r := audit.Of(&told)
@@ -20,8 +20,8 @@ func auditRecord(h *journal.Happening) any {
 	return r
 }
 
-// publicBody is an entry's body with its free texts redacted, the engine's keys as texts, and without a bulk run's dead
-// letters; nil where it is no object.
+// publicBody returns an entry's body with its free texts redacted, the engine's keys as texts, and without a bulk run's
+// dead letters; nil where it is no object.
 func publicBody(body []byte) []byte {
 	from := json.NewDecoder(bytes.NewReader(body))
 	from.UseNumber() // keys have more digits than a float64 holds
@@ -51,7 +51,7 @@ func cleanFields(fields map[string]any) {
 	}
 }
 
-// plain is v as JSON in which no character is escaped that need not be.
+// plain returns v as JSON in which no character is escaped that need not be.
 func plain(v any) []byte {
 	var b bytes.Buffer
 	to := json.NewEncoder(&b)

@@ -6,7 +6,7 @@ import (
 	"retry-worker/internal/redact"
 )
 
-// domainEvent is what happened in the rules' words; no data where they have none for it.
+// domainEvent returns what happened in the rules' words; no data where they have none for it.
 func domainEvent(h *journal.Happening) (name string, data any) {
 	switch {
 	case h.Attempt != nil && h.Attempt.Revision > 0 && !endsEpisode(h):
@@ -32,7 +32,7 @@ func endsEpisode(h *journal.Happening) bool {
 	return h.Attempt.DeadLetter != "" && h.Attempt.DeadLetter == h.Episode.DeadLetter
 }
 
-// decided is the data of a decision's event: exactly the fields of §12.3 of its rule. claimId is the subject's id,
+// decided returns the data of a decision's event: exactly the fields of §12.3 of its rule. claimId is the subject's id,
 // whatever its policy calls it, as in the log (§13.4).
 func decided(event decision.Event) any {
 	switch e := event.(type) {
@@ -85,5 +85,5 @@ type object map[string]any
 // maxTextBytes of what a person wrote.
 const maxTextBytes = 1000
 
-// clean is a person's text with nothing personal of others in it.
+// clean returns a person's text with nothing personal of others in it.
 func clean(s string) string { return redact.Line(s, maxTextBytes) }

@@ -54,7 +54,7 @@ func NewSink(address, name string) (*Sink, error) {
 	return &Sink{url: address, name: name, host: u.Host, preparing: make(chan struct{}, 1)}, nil
 }
 
-// Host is where the events go, with nothing secret in it.
+// Host returns where the events go, with nothing secret in it.
 func (s *Sink) Host() string { return s.host }
 
 // Publish sends one event and returns when the stream has taken it, or had taken it before: that is durable as far
@@ -101,7 +101,7 @@ func (s *Sink) stream(ctx context.Context) (jetstream.JetStream, context.Context
 	return s.prepare(ctx)
 }
 
-// current is the stream where it is known to be there, and what ends with its connection.
+// current returns the stream where it is known to be there, and what ends with its connection.
 func (s *Sink) current() (jetstream.JetStream, context.Context) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

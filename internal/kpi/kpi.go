@@ -126,7 +126,7 @@ func (s sums) total(name journal.FigureName) (n int64) {
 	return n
 }
 
-// quantile is the bucket that the q-th part of a distribution lies in or below, and the distribution's size.
+// quantile returns the bucket that the q-th part of a distribution lies in or below, and the distribution's size.
 func (s sums) quantile(name journal.FigureName, q float64) (bucket, n int64) {
 	n = s.total(name)
 	rank := int64(math.Ceil(q * float64(n)))
@@ -145,7 +145,7 @@ func ratio(part, whole int64) float64 {
 	return float64(part) / float64(whole)
 }
 
-// jitterDeviation is the largest relative difference of the eight bins from their share.
+// jitterDeviation returns the largest relative difference of the eight bins from their share.
 func jitterDeviation(s sums) (float64, int64) {
 	n := s.total(journal.FigureJitter)
 	if n < jitterDraws {

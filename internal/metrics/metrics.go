@@ -204,7 +204,7 @@ func (m *Metrics) Ended(d *decision.Decision) {
 	m.submissionMaxExceeded.WithLabelValues(d.Policy).Inc()
 }
 
-// Hooks are what the worker calls.
+// Hooks returns what the worker calls.
 func (m *Metrics) Hooks() worker.Hooks {
 	return worker.Hooks{
 		Decided:  m.Decided,

@@ -52,7 +52,7 @@ func (r *Readiness) Note(about, note string) {
 	}
 }
 
-// answer is what /readyz says: the reasons against it in one line, or ok, then a line for each note.
+// answer returns what /readyz says: the reasons against it in one line, or ok, then a line for each note.
 func (r *Readiness) answer() (ready bool, body string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -30,7 +30,7 @@ const (
 // instant as notices tell it: to the second.
 func instant(t time.Time) string { return t.UTC().Truncate(time.Second).Format(time.RFC3339) }
 
-// newNotice is one with nothing in it but whose it is.
+// newNotice returns one with nothing in it but whose it is.
 func (g *Gatherer) newNotice(kind string, team decision.Team, now time.Time) *Notice {
 	n := &Notice{Type: kind, Timestamp: instant(now), Data: Data{Team: string(team)}}
 	if g.PublicURL != "" {
@@ -54,7 +54,7 @@ func (g *Gatherer) news(
 	return n, nil
 }
 
-// total is a summary without causes.
+// total returns a summary without causes.
 func total(c *deadletter.NoticeCount, policies decision.Policies) Summary {
 	s := summary(c, policies)
 	s.Top, s.OtherCount = nil, s.Count
@@ -84,7 +84,7 @@ func (g *Gatherer) digest(
 	return n, nil
 }
 
-// policiesOf are the policies that name a team, in alphabetical order.
+// policiesOf returns the policies that name a team, in alphabetical order.
 func policiesOf(all decision.Policies, team decision.Team) []string {
 	return slices.DeleteFunc(all.Names(), func(name string) bool {
 		p := all[name]
@@ -133,8 +133,8 @@ func hint(p *decision.Policy, rule decision.Reason) string {
 	return ""
 }
 
-// clean is text that may stand in a header, a line and a page: redacted, one line, nothing that is not seen, and no
-// address that a mail program would make a link of.
+// clean returns text that may stand in a header, a line and a page: redacted, one line, nothing that is not seen, and
+// no address that a mail program would make a link of.
 func clean(text string, most int) string {
 	text = strings.Map(func(r rune) rune {
 		switch {

@@ -20,8 +20,8 @@ type schedule struct {
 	zone         *time.Location
 }
 
-// due is the last day whose digest's time has come, and when the next one's comes. A time of day that the clocks pass
-// over is due when they have; one that they show twice is due once: a day has one digest.
+// due returns the last day whose digest's time has come, and when the next one's comes. A time of day that the clocks
+// pass over is due when they have; one that they show twice is due once: a day has one digest.
 func (s schedule) due(d catalogue.Digest, now time.Time) (day string, next time.Time) {
 	local := now.In(s.zone)
 	y, m, date := local.Date()

@@ -47,7 +47,7 @@ func failure(is bool, text string) *Failure {
 	return &Failure{Refused: is, text: redact.Line(text, maxFailureText)}
 }
 
-// plainly is an error without the addresses that the standard library repeats.
+// plainly returns an error without the addresses that the standard library repeats.
 func plainly(err error) string {
 	// A connection is closed when its time is up.
 	for _, late := range [...]error{net.ErrClosed, context.DeadlineExceeded, os.ErrDeadlineExceeded} {
@@ -65,7 +65,7 @@ func plainly(err error) string {
 	return strings.Join(strings.Fields(err.Error()), " ")
 }
 
-// answered is the failure of a mail server's answer: 5xx is for good, all else may pass.
+// answered returns the failure of a mail server's answer: 5xx is for good, all else may pass.
 func answered(doing string, err error) *Failure {
 	var said *textproto.Error
 	if !errors.As(err, &said) {

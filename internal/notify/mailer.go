@@ -90,7 +90,7 @@ func (m *Mailer) Send(ctx context.Context, id string, n *Notice, header, address
 	return t.deliver(m.server.From.Address, addresses, message)
 }
 
-// message is the e-mail's text, the same however often it is sent.
+// message returns the e-mail's text, the same however often it is sent.
 func (m *Mailer) message(id string, n *Notice, to []string) ([]byte, error) {
 	v := m.render.view(n)
 	plain, page, err := m.render.parts(v)
@@ -218,7 +218,7 @@ func (m *Mailer) trust() (*tls.Config, error) {
 	return c, nil
 }
 
-// login is how to log in; none where nobody does. Without TLS a password is sent to this machine alone, which the
+// login returns how to log in; none where nobody does. Without TLS a password is sent to this machine alone, which the
 // settings see to.
 func (m *Mailer) login() ([]gomail.Option, error) {
 	if m.server.User == "" {
@@ -236,7 +236,7 @@ func (m *Mailer) login() ([]gomail.Option, error) {
 	return []gomail.Option{how, gomail.WithUsername(m.server.User), gomail.WithPassword(password)}, nil
 }
 
-// secret is what stands in a file, without the space around it.
+// secret returns what stands in a file, without the space around it.
 func secret(path string) (string, error) {
 	content, _, err := smallfile.ReadRegular(path, maxSecret)
 	if err != nil {
@@ -249,7 +249,7 @@ func secret(path string) (string, error) {
 	return text, nil
 }
 
-// helloName is this machine's, where it is a name that servers take.
+// helloName returns this machine's, where it is a name that servers take.
 func helloName() string {
 	host, err := os.Hostname()
 	if err != nil || strings.ContainsFunc(host, func(r rune) bool {
@@ -292,7 +292,7 @@ func (t *talk) deliver(from string, addresses []string, message []byte) ([]Recei
 	return receipts, nil
 }
 
-// anonymous is a server's answer without the recipient, whom servers like to repeat: logs name nobody.
+// anonymous returns a server's answer without the recipient, whom servers like to repeat: logs name nobody.
 func anonymous(err error, address string) error {
 	said, ok := errors.AsType[*textproto.Error](err)
 	if !ok {

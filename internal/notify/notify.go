@@ -38,10 +38,10 @@ func ChannelsOf(t *catalogue.Team) []Channel {
 	return all
 }
 
-// keyOf is the key of a team's messages in the outbox.
+// keyOf returns the key of a team's messages in the outbox.
 func keyOf(team decision.Team, c Channel) string { return string(team) + "/" + string(c) }
 
-// parseKey is a key's team and channel; names of teams have no slash.
+// parseKey returns a key's team and channel; names of teams have no slash.
 func parseKey(key string) (decision.Team, Channel) {
 	team, channel, _ := strings.Cut(key, "/")
 	return decision.Team(team), Channel(channel)
@@ -120,7 +120,7 @@ type Ages struct {
 	Older int64 `json:"older"`
 }
 
-// read is the notice of a message's body; false where that is none.
+// read returns the notice of a message's body; false where that is none.
 func read(body string) (*Notice, bool) {
 	n := &Notice{}
 	err := json.Unmarshal([]byte(body), n)
@@ -136,7 +136,7 @@ func (n *Notice) body() string {
 	return string(text)
 }
 
-// at is the notice's instant; the zero time where there is none.
+// at returns the notice's instant; the zero time where there is none.
 func (n *Notice) at() time.Time {
 	t, _ := time.Parse(time.RFC3339, n.Timestamp)
 	return t

@@ -62,7 +62,7 @@ func (p *Poster) Send(ctx context.Context, to *catalogue.Webhook, id, body strin
 	return r, judge(answer, now)
 }
 
-// withoutURL is the client's error, which names the whole address.
+// withoutURL returns the client's error, which names the whole address.
 func withoutURL(ctx context.Context, err error) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return fmt.Errorf("no answer within %s", postTime)
@@ -95,7 +95,7 @@ func judge(a *http.Response, now time.Time) error {
 	}
 }
 
-// retryAfter is what the header asks for; 0 where it says nothing that can be understood.
+// retryAfter returns what the header asks for; 0 where it says nothing that can be understood.
 func retryAfter(header string, now time.Time) time.Duration {
 	if seconds, err := strconv.ParseUint(header, 10, 20); err == nil {
 		return time.Duration(seconds) * time.Second

@@ -57,7 +57,7 @@ type policyView struct {
 
 type kpiView struct{ Name, Value, Window, Goals string }
 
-// parts are the plain text and the page.
+// parts returns the plain text and the page.
 func (r *renderer) parts(v *view) (text, html string, err error) {
 	var t, h bytes.Buffer
 	if err := plain.Execute(&t, v); err != nil {

@@ -170,7 +170,7 @@ func (s *Sink) mail(ctx context.Context, m *journal.Message, n *Notice, team *ca
 	return s.settle(m, receipts, len(left) < len(team.Email))
 }
 
-// left are the addresses that have not got a message yet.
+// left returns the addresses that have not got a message yet.
 func (s *Sink) left(id string, addresses []string) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -96,7 +96,7 @@ func (s *sweeper) forget() {
 // failing reports whether the next sweep should wait.
 func (s *sweeper) failing() bool { return s.sinkFailure != nil || s.storeFailure != nil }
 
-// restAfter is how long to rest after a sweep that took so long and found nothing more: messages that are held up
+// restAfter returns how long to rest after a sweep that took so long and found nothing more: messages that are held up
 // are not read again and again for nothing.
 func (s *sweeper) restAfter(took time.Duration) time.Duration {
 	if len(s.held) == 0 {
@@ -229,7 +229,7 @@ func (s *sweeper) lanes(page []journal.Message) []*lane {
 	return all
 }
 
-// heldUntil is the zero time for a key that is not held up.
+// heldUntil returns the zero time for a key that is not held up.
 func (s *sweeper) heldUntil(l *lane) time.Time {
 	if h := s.held[l.key]; h != nil {
 		return h.until

@@ -119,7 +119,7 @@ type axisUnit struct {
 	steps  []int64
 }
 
-// step is the smallest that leaves room for the ticks' names.
+// step returns the smallest that leaves room for the ticks' names.
 func (a *axis) step() (time.Duration, axisUnit) {
 	most := time.Duration(a.width / tickGap)
 	for _, unit := range axisUnits {
@@ -165,7 +165,7 @@ func (a *axis) logTicks() []tick {
 	return all
 }
 
-// axisName is a round time by one unit: a day is 1 d here, and 10 ms are no 0.01 s.
+// axisName returns a round time by one unit: a day is 1 d here, and 10 ms are no 0.01 s.
 func axisName(t time.Duration) string {
 	switch {
 	case t < time.Second:

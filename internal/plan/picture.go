@@ -47,8 +47,9 @@ type picture struct {
 	y float64
 }
 
-// SVG is p as a picture that needs nothing else: no script, no font, no file; legible in light and dark. It can stand
-// as a file of its own or inside an HTML page, where several may be side by side. The same plan gives the same bytes.
+// SVG returns p as a picture that needs nothing else: no script, no font, no file; legible in light and dark. It can
+// stand as a file of its own or inside an HTML page, where several may be side by side. The same plan gives the same
+// bytes.
 func (p *Plan) SVG() []byte {
 	var body picture
 	body.y = margin + 14
@@ -99,7 +100,7 @@ func (p *Plan) subtitle() string {
 	return retries + ". Backoff " + p.Backoff + ". Total limit: " + p.limitWords() + "."
 }
 
-// inWords is the whole picture for those who do not see it.
+// inWords returns the whole picture for those who do not see it.
 func (p *Plan) inWords() string {
 	var all []string
 	if p.MaxRetries > 0 {

@@ -96,7 +96,7 @@ func ReadJob(p *decision.Policy, maxAttempts, delay decision.Value) (decision.Ow
 	return f.Own, rejection
 }
 
-// Of is the plan of p for a job that brings own; the zero value for one that brings nothing.
+// Of returns the plan of p for a job that brings own; the zero value for one that brings nothing.
 func Of(p *decision.Policy, own decision.OwnPolicy) *Plan {
 	maxRetries, backoff := p.Limits(own)
 	plan := &Plan{
@@ -186,7 +186,7 @@ func asFarAs(limit Time) string {
 	return ", as far as the total limit of " + Words(time.Duration(limit)) + " lets them be scheduled."
 }
 
-// passing are the numbers of the first and the last retry that may pass the limit; 0 where none does.
+// passing returns the numbers of the first and the last retry that may pass the limit; 0 where none does.
 func (p *Plan) passing() (first, last int64) {
 	for _, r := range p.Retries {
 		if r.MayPassLimit {

@@ -17,11 +17,11 @@ var units = [...]struct {
 	length time.Duration
 }{{"d", day}, {"h", time.Hour}, {"min", time.Minute}}
 
-// Words is d, which is at least 0, as people write it: 5 min, 2 h 35 min, 1.5 s, 48 h, 3 d. Days are used from three
-// on; exact to the millisecond.
+// Words returns d, which is at least 0, as people write it: 5 min, 2 h 35 min, 1.5 s, 48 h, 3 d. Days are used from
+// three on; exact to the millisecond.
 func Words(d time.Duration) string { return strings.Join(parts(d), " ") }
 
-// short is d by its two largest units.
+// short returns d by its two largest units.
 func short(d time.Duration) string {
 	all := parts(d)
 	return strings.Join(all[:min(len(all), 2)], " ")
@@ -62,7 +62,7 @@ func (r Range) words() string {
 	return from + " to " + to
 }
 
-// Backoff is a rule in words: exponential, constant or a list, with its bounds, jitter and rounding.
+// Backoff returns a rule in words: exponential, constant or a list, with its bounds, jitter and rounding.
 func Backoff(r *decision.BackoffRule) string {
 	clauses := []string{growth(r)}
 	if r.Factor > 1 && len(r.List) == 0 || len(r.List) > 0 && r.Max < slices.Max(r.List) {

@@ -15,7 +15,7 @@ const (
 	leastSeen = 6   // digits that a quoted number has at least
 )
 
-// labelledAfter is the kind of a number of 11 or 15 digits whose label follows within the sentence.
+// labelledAfter returns the kind of a number of 11 or 15 digits whose label follows within the sentence.
 func (c *cluster) labelledAfter(s string) (kind, int) {
 	switch size, end := c.count(1), c.groups[0].end; {
 	case size == 11 && isLabelAfter(s, end, cpf):
@@ -114,7 +114,7 @@ func quoted(s string, i int) (start, end, next int) {
 	return start, 0, 0
 }
 
-// fieldAfter is the kind of the element, attribute or type that is named in the rest of the sentence.
+// fieldAfter returns the kind of the element, attribute or type that is named in the rest of the sentence.
 func fieldAfter(s string, i int) kind {
 	for end := min(len(s), i+maxAway); i < end; {
 		r, size := charAt(s, i)
@@ -136,7 +136,7 @@ func fieldAfter(s string, i int) kind {
 	return none
 }
 
-// fieldKind is the kind of the field called name, without its namespace: st_CPF, numeroCarteira.
+// fieldKind returns the kind of the field called name, without its namespace: st_CPF, numeroCarteira.
 func fieldKind(called string) kind {
 	called = called[strings.LastIndexAny(called, ":}")+1:]
 	person := none

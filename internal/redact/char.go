@@ -50,7 +50,7 @@ func buildClasses() (t [256]class) {
 	return t
 }
 
-// charAt is the logical character at s[i:] and how many bytes it takes; i is within s.
+// charAt returns the logical character at s[i:] and how many bytes it takes; i is within s.
 func charAt(s string, i int) (rune, int) {
 	switch c := s[i]; {
 	case classes[c] != escape:
@@ -118,7 +118,7 @@ func logical(r rune) rune {
 	return r
 }
 
-// ringed is the digit that r is with a ring, parentheses or a period about it, or above or below the line; else r.
+// ringed returns the digit that r is with a ring, parentheses or a period about it, or above or below the line; else r.
 func ringed(r rune) rune {
 	for _, one := range [...]rune{'①', '⑴', '⒈', '⓵', '❶', '➀', '➊', '₁'} {
 		if one <= r && r < one+9 {
@@ -144,7 +144,7 @@ var lookalikes = map[rune]rune{
 	'·': '.', '•': '.', '․': '.', '‧': '.', '∙': '.', '。': '.', '｡': '.', '⁄': '/', '∕': '/', '−': '-', '﹣': '-', '﹫': '@',
 }
 
-// decimal is the value of a Unicode decimal digit; its blocks hold tens of them from zero.
+// decimal returns the value of a Unicode decimal digit; its blocks hold tens of them from zero.
 func decimal(r rune) (value rune) {
 	for unicode.IsDigit(r - value - 1) {
 		value++
@@ -167,7 +167,7 @@ func isLetter(r rune) bool {
 // isCapital reports whether a name may begin with r; a script without cases has capitals only.
 func isCapital(r rune) bool { return !unicode.IsLower(r) }
 
-// fold is the letter without case and accent; 0xff where no ASCII letter stands for it.
+// fold returns the letter without case and accent; 0xff where no ASCII letter stands for it.
 func fold(r rune) byte {
 	switch {
 	case r < 0x80:
@@ -280,7 +280,7 @@ func entity(s string, i int) (rune, int) {
 	return '&', j - i
 }
 
-// ansi is the length of the ANSI sequence that begins with s[i], an ESC.
+// ansi returns the length of the ANSI sequence that begins with s[i], an ESC.
 func ansi(s string, i int) int {
 	if i+1 == len(s) || s[i+1] != '[' {
 		return 1
@@ -304,7 +304,7 @@ func isSign(s string, i, end int) bool {
 	return k == none && n != 11
 }
 
-// bareNumber is what the ASCII digits at the start of s prove to be, and how many they are.
+// bareNumber returns what the ASCII digits at the start of s prove to be, and how many they are.
 func bareNumber(s string) (kind, int) {
 	var d [maxRun]byte
 	n := 0
@@ -315,7 +315,7 @@ func bareNumber(s string) (kind, int) {
 	return verified(d[:n]), n
 }
 
-// hexAt is the value of the n hexadecimal digits at s[i:], and whether there are so many.
+// hexAt returns the value of the n hexadecimal digits at s[i:], and whether there are so many.
 func hexAt(s string, i, n int) (v rune, ok bool) {
 	if i+n > len(s) {
 		return 0, false

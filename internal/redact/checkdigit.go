@@ -1,6 +1,6 @@
 package redact
 
-// verified is the kind of number that the check digits of d prove.
+// verified returns the kind of number that the check digits of d prove.
 func verified(d []byte) kind {
 	switch n := len(d); {
 	case n == 11 && isCPF(d):
@@ -45,7 +45,7 @@ func isCNPJ(d []byte) bool {
 	return weigh(d[:12]) == d[12] && weigh(d[:13]) == d[13]
 }
 
-// weigh is the check digit of a CNPJ: weights 2 to 9 from the right, over and over.
+// weigh returns the check digit of a CNPJ: weights 2 to 9 from the right, over and over.
 func weigh(d []byte) byte {
 	r := weighed(d, func(i int) int { return 2 + (len(d)-1-i)%8 }) % 11
 	if r > 1 {

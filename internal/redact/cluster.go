@@ -84,7 +84,7 @@ func (c *cluster) run(s string, g *group) {
 	}
 }
 
-// gapAt is the group that begins behind the separators at s[i:]; its gap is 0 where none does.
+// gapAt returns the group that begins behind the separators at s[i:]; its gap is 0 where none does.
 func gapAt(s string, i int) group {
 	g := group{}
 	for {
@@ -110,13 +110,13 @@ var separatorSets = [256]separators{
 
 func separator(r rune) separators { return separatorSets[max(0, min(r, 255))] }
 
-// span is the digits of the groups from and up to, but without, to.
+// span returns the digits of the groups from and up to, but without, to.
 func (c *cluster) span(from, to int) []byte { return c.digits[c.sum[from]:c.sum[to]] }
 
-// count is how many digits the first n groups have.
+// count returns how many digits the first n groups have.
 func (c *cluster) count(n int) int { return c.sum[n] }
 
-// between is the separators between the groups from … to−1.
+// between returns the separators between the groups from … to−1.
 func (c *cluster) between(from, to int) separators {
 	var seen separators
 	for _, g := range c.groups[from+1 : to] {
@@ -220,7 +220,7 @@ var likely = newForms(
 	ways(phone, byNine, dash, "5-4"),
 )
 
-// certainAt is the certain form that begins with the group `from`: its kind and its last group's end.
+// certainAt returns the certain form that begins with the group `from`: its kind and its last group's end.
 func (c *cluster) certainAt(from int) (kind, int) {
 	set := certain[c.groups[from].size]
 	for i := range set {
@@ -232,7 +232,7 @@ func (c *cluster) certainAt(from int) (kind, int) {
 	return none, 0
 }
 
-// likelyAtFirst is the likely form that begins the cluster; opened: behind a '(' or '+'. One in which
+// likelyAtFirst returns the likely form that begins the cluster; opened: behind a '(' or '+'. One in which
 // a certain form begins is none: what is left of the certain one would stay.
 func (c *cluster) likelyAtFirst(opened bool) (kind, int) {
 	limit := 0
@@ -252,7 +252,7 @@ func (c *cluster) likelyAtFirst(opened bool) (kind, int) {
 	return none, 0
 }
 
-// untilCertain is how many groups stand before the first certain form that does not begin the cluster.
+// untilCertain returns how many groups stand before the first certain form that does not begin the cluster.
 func (c *cluster) untilCertain() int {
 	for from := 1; from < c.n; from++ {
 		if k, _ := c.certainAt(from); k != none {
@@ -297,7 +297,7 @@ func (c *cluster) looks(f *form, opened bool) bool {
 	return startsCNS(d)
 }
 
-// international is how many groups behind a '+' are a telephone number; 0 for none. A country code and
+// international returns how many groups behind a '+' are a telephone number; 0 for none. A country code and
 // eight to fifteen digits (E.164); a blank ends it once eleven are there.
 func (c *cluster) international() int {
 	if c.digits[0] == 5 && c.digits[1] == 5 {
@@ -319,7 +319,7 @@ func (c *cluster) international() int {
 	return 0
 }
 
-// labelled is how many groups are the number that a label of kind k stands before. direct: right
+// labelled returns how many groups are the number that a label of kind k stands before. direct: right
 // behind it. Blanks join groups only where the first are too short to be the number.
 func (c *cluster) labelled(k kind, direct bool) int {
 	r, limit := reaches[k], c.untilCertain()
@@ -342,7 +342,7 @@ func (c *cluster) labelled(k kind, direct bool) int {
 	return max(n, c.most(limit, r.least, r.most, dialed|low))
 }
 
-// most is the largest number of the first groups, up to limit, that are joined by such separators and
+// most returns the largest number of the first groups, up to limit, that are joined by such separators and
 // have least to most digits.
 func (c *cluster) most(limit, least, most int, joints separators) int {
 	best := 0

@@ -40,7 +40,7 @@ func opensSecret(s string) bool {
 		strings.HasPrefix(s, "ASIA")
 }
 
-// webTokenEnd is the end of the letters, digits and signs that tokens for the web are made of.
+// webTokenEnd returns the end of the letters, digits and signs that tokens for the web are made of.
 func webTokenEnd(s string) int {
 	if i := strings.IndexFunc(s, func(r rune) bool {
 		return r >= 0x80 || classes[r] != letter && classes[r] != digit && !strings.ContainsRune("-_.=~+/", r)
@@ -96,7 +96,7 @@ func opened(s string) int {
 	return 0
 }
 
-// credentials are what stands right behind the name of a scheme: Bearer eyJ…, Basic dXNlcjpzZW5oYQ==.
+// credentials returns what stands right behind the name of a scheme: Bearer eyJ…, Basic dXNlcjpzZW5oYQ==.
 func (s *scanner) credentials(w *word) (start, end int) {
 	start = pastBlanks(s.in, w.end)
 	if w.role&pairs != 0 {
@@ -118,7 +118,7 @@ func (s *scanner) credentials(w *word) (start, end int) {
 // cookieAttributes are no cookies.
 var cookieAttributes = []string{"path", "domain", "expires", "max-age", "samesite"}
 
-// cookieEnd is the end of the cookies that go on with the ';' at i.
+// cookieEnd returns the end of the cookies that go on with the ';' at i.
 func (s *scanner) cookieEnd(i int) int {
 	for i < len(s.in) && s.in[i] == ';' {
 		from := pastBlanks(s.in, i+1)

@@ -27,7 +27,7 @@ func (c *cluster) isPunctuated() bool {
 		c.groups[1].gap+c.groups[2].gap+c.groups[3].gap == 3
 }
 
-// amount is how many groups an amount has: 1.504,00.
+// amount returns how many groups an amount has: 1.504,00.
 func (c *cluster) amount() int {
 	n := 1
 	for n < c.n && c.groups[n].gap == 1 && c.groups[n].before&^(dot|comma) == 0 {
@@ -40,7 +40,7 @@ func (c *cluster) amount() int {
 // 51 on) and of an instant in milliseconds.
 func (c *cluster) isKey() bool { return 13 <= c.count(1) && c.count(1) <= 19 }
 
-// address is how many groups the IPv4 address has that begins with the group `from`; 0 for none.
+// address returns how many groups the IPv4 address has that begins with the group `from`; 0 for none.
 func (c *cluster) address(from int) int {
 	const octets = 4
 	end := from + octets
@@ -61,7 +61,7 @@ func isOctet(d []byte) bool {
 
 var cnpjForms = ways(none, byForm, odd, "2-3-3-4-2 8-4-2")
 
-// company is how many groups the CNPJ has that begins the cluster, a company's number.
+// company returns how many groups the CNPJ has that begins the cluster, a company's number.
 func (c *cluster) company() int {
 	for _, f := range cnpjForms {
 		n := len(f.lengths)
@@ -72,7 +72,7 @@ func (c *cluster) company() int {
 	return 0
 }
 
-// claimEnd is the end of the claim's id that goes on at i.
+// claimEnd returns the end of the claim's id that goes on at i.
 func claimEnd(s string, i int) int {
 	lettered := true // a letter stands in this group: only then may a period or slash be part of the id
 	for ; i < len(s); i++ {
@@ -94,7 +94,7 @@ func claimEnd(s string, i int) int {
 	return i
 }
 
-// keptEnd is the end of the protocol number at i, a digit: groups with one of "-./_" between them that
+// keptEnd returns the end of the protocol number at i, a digit: groups with one of "-./_" between them that
 // begin with a digit.
 func keptEnd(s string, i int) int {
 	for ; i < len(s); i++ {
@@ -113,7 +113,7 @@ const (
 	maxHash  = 128 // SHA-512
 )
 
-// identifierEnd is the end of the UUID or hash of which s[start:end] is a part; 0 where it is of none.
+// identifierEnd returns the end of the UUID or hash of which s[start:end] is a part; 0 where it is of none.
 func identifierEnd(s string, start, end int) int {
 	for i := start; start-i < len(uuidForm); i-- {
 		if !precedes(s[:i]) {
@@ -157,7 +157,7 @@ func precedes(s string) bool {
 	return w > 0 && (r == unseen || isDigit(r) || isLetter(r))
 }
 
-// hashEnd is the same for a run of hexadecimal digits as long as a hash, with a letter in it.
+// hashEnd returns the same for a run of hexadecimal digits as long as a hash, with a letter in it.
 func hashEnd(s string, start, end int) int {
 	for start > 0 && end-start <= maxHash && hexValue(s[start-1]) < 16 {
 		start--
@@ -178,7 +178,7 @@ func hashEnd(s string, start, end int) int {
 	return end
 }
 
-// instantEnd is the end of the date, the time or both at s[i:], RFC 3339 among them; 0 where there is none.
+// instantEnd returns the end of the date, the time or both at s[i:], RFC 3339 among them; 0 where there is none.
 func instantEnd(s string, i int) int {
 	end := dateEnd(s, i)
 	if end == 0 {

@@ -208,7 +208,7 @@ var placeholders = [...]string{
 	secret: "[SECRET]",
 }
 
-// plain is the kind whose placeholder stands for a datum that was labelled as k.
+// plain returns the kind whose placeholder stands for a datum that was labelled as k.
 func (k kind) plain() kind {
 	switch k {
 	case record:
@@ -219,7 +219,7 @@ func (k kind) plain() kind {
 	return k
 }
 
-// placeholderAt is the kind whose placeholder begins s; none where there is none.
+// placeholderAt returns the kind whose placeholder begins s; none where there is none.
 func placeholderAt(s string) kind {
 	for k := cpf; k < record; k++ {
 		if strings.HasPrefix(s, placeholders[k]) {

@@ -20,7 +20,7 @@ func (s *scanner) takeName(w *word) bool {
 	return true
 }
 
-// nameEnd is where the name that begins at i ends; 0 where none does. Small letters will do behind a
+// nameEnd returns where the name that begins at i ends; 0 where none does. Small letters will do behind a
 // sign that assigns.
 func (s *scanner) nameEnd(i int) int {
 	listed := opener(s.in[:i]) != 0
@@ -79,7 +79,7 @@ func partAt(s string, i int) part {
 	}
 }
 
-// unseenAt is how many bytes at s[i:] are unseen.
+// unseenAt returns how many bytes at s[i:] are unseen.
 func unseenAt(s string, i int) int {
 	start := i
 	for i < len(s) {
@@ -114,7 +114,7 @@ func isInitial(s string, w *word) bool {
 	return w.end-w.start == 1 && isCapital(r) && strings.HasPrefix(s[w.end:], ".")
 }
 
-// nextPart is where the part behind p begins: after blanks ('+' in a form), a comma too if listed; 0
+// nextPart returns where the part behind p begins: after blanks ('+' in a form), a comma too if listed; 0
 // where there is none.
 func nextPart(s string, p part, listed bool) int {
 	i, blanks := p.end, 0
@@ -136,7 +136,7 @@ func nextPart(s string, p part, listed bool) int {
 	return 0
 }
 
-// opener is the sign that ends s and opens a value; 0 for another.
+// opener returns the sign that ends s and opens a value; 0 for another.
 func opener(s string) rune {
 	for _, o := range [...]struct {
 		text string

@@ -80,7 +80,7 @@ func (s *scanner) pass(end int) {
 	}
 }
 
-// fewDigits is the end of the number at pos if it is too short to be anything, at a glance; else 0.
+// fewDigits returns the end of the number at pos if it is too short to be anything, at a glance; else 0.
 func (s *scanner) fewDigits() int {
 	if s.state.direct || s.state.money || s.state.keep != keepNone {
 		return 0
@@ -197,7 +197,7 @@ func (s *scanner) dial(r rune, w int) {
 	s.pos += w
 }
 
-// dialled is the end of the telephone number whose digits begin at i, behind the sign r; 0 for none.
+// dialled returns the end of the telephone number whose digits begin at i, behind the sign r; 0 for none.
 func (s *scanner) dialled(r rune, i int) int {
 	next, w := seenAt(s.in, i)
 	if r == '+' && next == '(' {

@@ -35,7 +35,7 @@ const noLocal = -1
 // scanners keeps the room for edits of finished ones.
 var scanners = sync.Pool{New: func() any { return new(scanner) }}
 
-// redacted is in with its edits made, as far as stop asks for.
+// redacted returns in with its edits made, as far as stop asks for.
 func redacted(in string, stop int) string {
 	s := scanners.Get().(*scanner)
 	defer scanners.Put(s)
@@ -185,7 +185,7 @@ func (s *scanner) undo(start int) {
 	}
 }
 
-// lastEnd is where the last edit ends; 0 where there is none.
+// lastEnd returns where the last edit ends; 0 where there is none.
 func (s *scanner) lastEnd() int {
 	if len(s.edits) == 0 {
 		return 0
@@ -193,7 +193,7 @@ func (s *scanner) lastEnd() int {
 	return s.edits[len(s.edits)-1].end
 }
 
-// apply is text with the edits made; text itself where there are none.
+// apply returns text with the edits made; text itself where there are none.
 func (s *scanner) apply(text string) string {
 	if len(s.edits) == 0 {
 		return text

@@ -65,7 +65,7 @@ type way struct {
 	line   bool // the secret is all of a line
 }
 
-// secretAt is the secret that w says follows; end is 0 where there is none.
+// secretAt returns the secret that w says follows; end is 0 where there is none.
 func (s *scanner) secretAt(w *word) (start, end int) {
 	if w.role&vendors != 0 {
 		end = w.start + webTokenEnd(s.in[w.start:])
@@ -114,8 +114,8 @@ func (s *scanner) secretAt(w *word) (start, end int) {
 	return start, end
 }
 
-// nameEnds is where the identifier ends that w is a part of: senhaPrestador, client_secret_key. It is no secret's name
-// where it tells what is wrong with one: SenhaInvalida, PASSWORD_EXPIRED.
+// nameEnds returns where the identifier ends that w is a part of: senhaPrestador, client_secret_key. It is no secret's
+// name where it tells what is wrong with one: SenhaInvalida, PASSWORD_EXPIRED.
 func (s *scanner) nameEnds(w *word) (end int, ok bool) {
 	i, digits := w.end, 0
 	for i < len(s.in) {
@@ -151,7 +151,7 @@ func (s *scanner) nameEnds(w *word) (end int, ok bool) {
 	return i, true
 }
 
-// nameStart is where the identifier begins that w is a part of.
+// nameStart returns where the identifier begins that w is a part of.
 func nameStart(s string, w *word) int {
 	from := max(0, w.start-maxToSecret)
 	return from + len(strings.TrimRightFunc(s[from:w.start], func(r rune) bool {
@@ -159,7 +159,7 @@ func nameStart(s string, w *word) int {
 	}))
 }
 
-// tagEnd is where the text begins of the element that w names, whose name ends at i; 0 where it names none.
+// tagEnd returns where the text begins of the element that w names, whose name ends at i; 0 where it names none.
 func (s *scanner) tagEnd(w *word, i int) int {
 	if before := s.in[:nameStart(s.in, w)]; !strings.HasSuffix(before, "<") && !strings.HasSuffix(before, "&lt;") {
 		return 0
@@ -178,7 +178,7 @@ func (s *scanner) tagEnd(w *word, i int) int {
 	return 0
 }
 
-// textEnd is where the text of an element ends that begins at i.
+// textEnd returns where the text of an element ends that begins at i.
 func textEnd(s string, i int) int {
 	if end := strings.Index(s[i:], "]]>"); end >= 0 && strings.HasSuffix(s[:i], "CDATA[") {
 		return i + end
@@ -193,7 +193,7 @@ func textEnd(s string, i int) int {
 	return i
 }
 
-// trimmed is s[start:end] without blanks at its ends and without the end of CDATA.
+// trimmed returns s[start:end] without blanks at its ends and without the end of CDATA.
 func trimmed(s string, start, end int) (int, int) {
 	text := strings.TrimRight(s[start:end], " \t\r\n")
 	left := strings.TrimLeft(text, " \t\r\n")
@@ -270,7 +270,7 @@ func looksMixed(s string) bool {
 	return strings.ContainsAny(s[:webTokenEnd(s)], "0123456789") && mixes(s[:webTokenEnd(s)])
 }
 
-// secretEnd is where the secret that begins at i ends; i where a placeholder is in it.
+// secretEnd returns where the secret that begins at i ends; i where a placeholder is in it.
 func (s *scanner) secretEnd(i int, p *way, w *word) int {
 	blank := 0
 	for j := i; j < len(s.in); {
@@ -412,7 +412,7 @@ func mixes(text string) bool {
 	return strings.HasSuffix(text, "==")
 }
 
-// letterWord is the word that begins s[i:]; none where no letter does.
+// letterWord returns the word that begins s[i:]; none where no letter does.
 func letterWord(s string, i int) word {
 	if i < len(s) {
 		if r, _ := charAt(s, i); isLetter(r) {

@@ -47,7 +47,7 @@ func (s *scanner) quote(w int) {
 	s.separator('"', w)
 }
 
-// hostEnd is the end of the domain or of the single label at s[i:]; 0 for none.
+// hostEnd returns the end of the domain or of the single label at s[i:]; 0 for none.
 func hostEnd(s string, i int) int {
 	end, _ := labelEnd(s, i)
 	return max(end, domainEnd(s, i, true))
@@ -87,7 +87,7 @@ func (s *scanner) takeSpelled() bool {
 	return true
 }
 
-// localStart is where the local part before pos begins; pos where there is none.
+// localStart returns where the local part before pos begins; pos where there is none.
 func (s *scanner) localStart() int {
 	if s.local == noLocal {
 		return s.pos
@@ -99,7 +99,7 @@ func (s *scanner) localStart() int {
 	return i
 }
 
-// domainEnd is the end of the longest domain at s[i:] whose last label begins with two letters; 0 for
+// domainEnd returns the end of the longest domain at s[i:] whose last label begins with two letters; 0 for
 // none. A single label will do where simple.
 func domainEnd(s string, i int, simple bool) int {
 	best := 0
@@ -119,7 +119,7 @@ func domainEnd(s string, i int, simple bool) int {
 	}
 }
 
-// labelEnd is the end of the domain label at s[i:], and whether it begins with two letters; 0 for none.
+// labelEnd returns the end of the domain label at s[i:], and whether it begins with two letters; 0 for none.
 func labelEnd(s string, i int) (end int, lettered bool) {
 	letters, size := 0, 0
 	for i < len(s) {
@@ -184,8 +184,8 @@ func (s *scanner) colon(w int) {
 // maxPassword bytes behind the slash in a URL's password.
 const maxPassword = 64
 
-// passwordEnd is where user and password end that begin the authority s[start:end], which a slash in the password ends;
-// start where there are none.
+// passwordEnd returns where user and password end that begin the authority s[start:end], which a slash in the password
+// ends; start where there are none.
 func passwordEnd(s string, start, end int) int {
 	_, port, found := strings.Cut(s[start:end], ":")
 	if !found || strings.Trim(port, "0123456789]:") == "" || strings.Contains(s[start:end], "[") {
@@ -198,7 +198,7 @@ func passwordEnd(s string, start, end int) int {
 	return start
 }
 
-// pathEnd is where the URL's path that begins at i ends.
+// pathEnd returns where the URL's path that begins at i ends.
 func pathEnd(s string, i int) int {
 	for i < len(s) {
 		r, w := charAt(s, i)

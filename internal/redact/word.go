@@ -57,8 +57,8 @@ func (w *word) more(s string, h uint64, last, humps byte) (uint64, byte) {
 	return h, humps
 }
 
-// humpAt is the first of the words that s[i:end] is made of: it ends before a capital that follows a small letter or
-// that a small letter follows, as in numero|CPF|Beneficiario.
+// humpAt returns the first of the words that s[i:end] is made of: it ends before a capital that follows a small letter
+// or that a small letter follows, as in numero|CPF|Beneficiario.
 func humpAt(s string, i, end int) word {
 	start, last, capitals, small := i, i, 0, false
 	for i < end {

@@ -61,8 +61,8 @@ func Watch[T any](file File[T], first *T, content [sha256.Size]byte, hooks Hooks
 	return w
 }
 
-// Current is the value in force; never nil. Safe for concurrent use, and never waits: who works with it keeps it until
-// the work is done.
+// Current returns the value in force; never nil. Safe for concurrent use, and never waits: who works with it keeps it
+// until the work is done.
 func (w *Watcher[T]) Current() *T { return w.current.Load() }
 
 // Run looks at the file every 10 s until ctx ends. It must be called once.

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// Rune is the first character of s, which is not empty, and how many bytes stand for it: an HTML entity, an escape
+// Rune returns the first character of s, which is not empty, and how many bytes stand for it: an HTML entity, an escape
 // of JSON, and UTF-8 that was taken for Latin-1 or Windows-1252 are one character.
 func Rune(s string) (rune, int) {
 	switch c := s[0]; {
@@ -83,7 +83,7 @@ func readDamaged(s string, size int) (rune, int) {
 
 func isLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
 
-// readMojibake is the first character of s, or the one whose two bytes of UTF-8 became the first two: Ã© for é.
+// readMojibake returns the first character of s, or the one whose two bytes of UTF-8 became the first two: Ã© for é.
 func readMojibake(s string) (rune, int) {
 	r, size := utf8.DecodeRuneInString(s)
 	if r == utf8.RuneError {
@@ -111,8 +111,8 @@ const latin = "aaaaaaaceeeeiiii" + "dnooooo ouuuuyts" + "aaaaaaaceeeeiiii" + "dn
 	"aaaaaaccccccccdd" + "ddeeeeeeeeeegggg" + "gggghhhhiiiiiiii" + "iiiijjkkklllllll" +
 	"lllnnnnnnnnnoooo" + "oooorrrrrrssssss" + "ssttttttuuuuuuuu" + "uuuuwwyyyzzzzzzs"
 
-// Fold is the lower-case ASCII character that r is without its accent, ' ' for white space and for what has none, and
-// 0 for an accent that stands by itself.
+// Fold returns the lower-case ASCII character that r is without its accent, ' ' for white space and for what has none,
+// and 0 for an accent that stands by itself.
 func Fold(r rune) byte {
 	switch {
 	case 'A' <= r && r <= 'Z':

@@ -55,7 +55,7 @@ func (c *Certificate) Names() []string {
 	return names
 }
 
-// Until is the last moment at which the certificate in force holds.
+// Until returns the last moment at which the certificate in force holds.
 func (c *Certificate) Until() time.Time { return c.watcher.Current().Leaf.NotAfter }
 
 // authenticated are the suites of TLS 1.2 that encrypt and authenticate in one (AEAD), with forward secrecy; those of
@@ -76,7 +76,7 @@ func (c *Certificate) config() *tls.Config {
 	}
 }
 
-// readPair is the certificate's text and the key's, one behind the other: they change together or not at all.
+// readPair returns the certificate's text and the key's, one behind the other: they change together or not at all.
 func readPair(certFile, keyFile string) ([]byte, error) {
 	cert, err := readPEM(certFile)
 	if err != nil {

@@ -46,7 +46,7 @@ func Listen(addr, what, setting string, handler http.Handler, c *Certificate, pe
 	return s, nil
 }
 
-// Addr is the address that was opened.
+// Addr returns the address that was opened.
 func (s *Server) Addr() string { return s.listener.Addr().String() }
 
 // Close stops serving and frees the port. Requests under way are given until ctx ends and are then cut

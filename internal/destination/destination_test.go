@@ -241,12 +241,15 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-// TestOrder: the nearest deadline first, then what waits longest; what runs out of time is given up before.
+// TestOrder: the nearest deadline first, then what is worth most, then what waits longest; what runs out of time is given up before.
 func TestOrder(t *testing.T) {
 	f := newFixture(t, settings(60))
 	f.apply(Hold{start.Add(3 * time.Hour)})
-	for claim, deadline := range map[string]time.Duration{"a": 0, "b": 10 * time.Hour, "c": 9 * time.Hour, "d": 2 * time.Hour, "e": 20 * time.Minute} {
+	for claim, deadline := range map[string]time.Duration{"a": 0, "b": 10 * time.Hour, "c": 9 * time.Hour, "x": 10 * time.Hour, "d": 2 * time.Hour, "e": 20 * time.Minute} {
 		h := Held{Claim: claim, Since: start, RetriesLeft: 5}
+		if claim == "x" {
+			h.Since, h.Cents = start.Add(time.Second), 100
+		}
 		if deadline > 0 {
 			h.Deadline = start.Add(deadline)
 		}
@@ -262,8 +265,8 @@ func TestOrder(t *testing.T) {
 	for _, r := range f.until(f.now.Add(10 * time.Second)) {
 		order += r.Claim
 	}
-	if order != "cba" {
-		t.Errorf("they go as %s, want cba", order)
+	if order != "cxba" {
+		t.Errorf("they go as %s, want cxba", order)
 	}
 }
 

@@ -17,6 +17,8 @@ type Held struct {
 	Deadline, Limit time.Time
 	// SendBy is the last instant by Deadline at which the destination is open; Queue.Add takes Deadline where it is zero.
 	SendBy time.Time
+	// Cents is what the claim is worth.
+	Cents int64
 	// RetriesLeft is how many failures more it can take.
 	RetriesLeft int64
 }
@@ -41,7 +43,7 @@ func (h *Held) giveUpAt() time.Time {
 type Queue struct {
 	claims map[string]*waiting
 	since  time.Time // when the first was held of those that came one after another without the queue being empty
-	turn   order     // the nearest deadline first, then what waits longest
+	turn   order     // the nearest deadline first, then what is worth most, then what waits longest
 	end    order     // what is given up first
 }
 
@@ -81,7 +83,7 @@ func (o *order) Pop() any {
 }
 
 func byTurn(a, b *waiting) int {
-	return cmp.Or(earlier(a.SendBy, b.SendBy), a.Since.Compare(b.Since), cmp.Compare(a.Claim, b.Claim))
+	return cmp.Or(earlier(a.SendBy, b.SendBy), cmp.Compare(b.Cents, a.Cents), a.Since.Compare(b.Since), cmp.Compare(a.Claim, b.Claim))
 }
 
 func byEnd(a, b *waiting) int {

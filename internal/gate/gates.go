@@ -280,7 +280,7 @@ func (k *known) hold(s journal.Subject, h *journal.HeldJob, now time.Time) {
 	claim := claimOf(h.JobKey)
 	k.subjects[claim] = journal.Subject{Tenant: unique.Make(s.Tenant).Value(), Policy: unique.Make(s.Policy).Value(), ID: s.ID}
 	k.registry.Gate(h.Destination, now).Hold(destination.Held{Claim: claim, Since: h.Since, Deadline: h.Deadline,
-		Limit: h.Limit, RetriesLeft: h.MaxRetries - h.Retries})
+		Limit: h.Limit, RetriesLeft: h.MaxRetries - h.Retries, Cents: h.Context.Cents()})
 }
 
 // destination takes in what was recorded of a destination, or ordered.

@@ -95,7 +95,7 @@ func policiesOf(all decision.Policies, team decision.Team) []string {
 
 // summary of what a store has counted.
 func summary(c *deadletter.NoticeCount, policies decision.Policies) Summary {
-	s := Summary{Count: c.N, Causes: c.Causes, OtherCount: c.N}
+	s := Summary{Count: c.N, Amount: amount(c.Cents), Causes: c.Causes, OtherCount: c.N}
 	if !c.Oldest.IsZero() {
 		oldest := instant(c.Oldest)
 		s.Oldest = &oldest
@@ -107,11 +107,18 @@ func summary(c *deadletter.NoticeCount, policies decision.Policies) Summary {
 	return s
 }
 
+func amount(cents int64) string {
+	if cents == 0 {
+		return ""
+	}
+	return decision.Amount(cents)
+}
+
 func cause(c *deadletter.NoticeCause, policies decision.Policies) Cause {
 	shown := Cause{
 		Policy: clean(c.Cause.Policy, maxPattern), Reason: clean(string(c.Reason), maxPattern),
 		Rule:           clean(string(c.Cause.Reason), maxPattern),
-		Classification: string(c.Cause.Classification), Count: c.N, Oldest: instant(c.Oldest),
+		Classification: string(c.Cause.Classification), Count: c.N, Amount: amount(c.Cents), Oldest: instant(c.Oldest),
 		Hint: hint(policies[c.Cause.Policy], c.Cause.Reason),
 	}
 	if c.N >= fewest {

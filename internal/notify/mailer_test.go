@@ -81,7 +81,7 @@ func TestMail(t *testing.T) {
 		t.Errorf("head %v", head)
 	}
 	for kind, want := range map[string][]string{
-		"text/plain": {"Equipe TI: 1.399 novas pendências", "1.396 x Usuário ou senha inválidos", "21/11/2026 06:30", "senha <expirou> & token # “é”",
+		"text/plain": {"Equipe TI: 1.399 novas pendências, R$ 184.200,05", "1.396 x Usuário ou senha inválidos, R$ 0,05", "21/11/2026 06:30", "senha <expirou> & token # “é”",
 			"o que fazer: Corrija a senha – já.", "3 pendências de outras causas", "Em aberto, ao todo: 1.400.", "https://retry.hospital.example/dead-letters?team=ti"},
 		"text/html": {`lang="pt-BR"`, "senha &lt;expirou&gt; &amp; token # “é”", `href="https://retry.hospital.example/dead-letters?team=ti"`, "<strong>1.396</strong>", "Usuário ou senha inválidos"},
 	} {

@@ -88,6 +88,8 @@ type Data struct {
 // Summary of dead letters.
 type Summary struct {
 	Count int64 `json:"count"`
+	// Amount is what they are worth, such as 1234.56; empty where nothing is known of that.
+	Amount string `json:"amount,omitempty"`
 	// Causes is how many different ones there are.
 	Causes int64 `json:"causes"`
 	// Oldest is when the first was born, RFC 3339 in UTC; null where there is none.
@@ -109,6 +111,7 @@ type Cause struct {
 	// Hint tells what to correct, as the catalogue says.
 	Hint   string `json:"hint,omitempty"`
 	Count  int64  `json:"count"`
+	Amount string `json:"amount,omitempty"` // what they are worth
 	Oldest string `json:"oldest"`
 }
 

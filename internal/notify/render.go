@@ -101,7 +101,7 @@ func (v *view) news(r *renderer, n *Notice, team string) {
 	}
 	came := r.count(news.Count, "nova pendência", "novas pendências")
 	v.Subject = subject(team, came+", "+r.words.Number(n.Data.Open.Count)+" em aberto")
-	v.Title = "Equipe " + team + ": " + came
+	v.Title = "Equipe " + team + ": " + came + r.worth(news.Amount)
 	v.Lead = "O sistema não tenta mais estas falhas sozinho; alguém da equipe precisa decidir."
 	v.Heading = "Causas das novas pendências"
 	v.causes(r, news)
@@ -147,7 +147,7 @@ func (v *view) causes(r *renderer, s *Summary) {
 	for i := range s.Top {
 		c := &s.Top[i]
 		v.Causes = append(v.Causes,
-			causeView{Count: r.words.Number(c.Count), Reason: r.named("reason", c.Reason), Policy: r.named("policy", c.Policy),
+			causeView{Count: r.words.Number(c.Count), Reason: r.named("reason", c.Reason) + r.worth(c.Amount), Policy: r.named("policy", c.Policy),
 				Pattern: clean(c.Pattern, maxWord), Hint: clean(c.Hint, maxWord), Oldest: r.time(c.Oldest)})
 	}
 	if s.OtherCount > 0 {
@@ -166,11 +166,20 @@ func (r *renderer) open(s *Summary) string {
 	if s.Count == 0 {
 		return "Em aberto, ao todo: nenhuma."
 	}
-	text := "Em aberto, ao todo: " + r.words.Number(s.Count) + "."
+	text := "Em aberto, ao todo: " + r.words.Number(s.Count) + r.worth(s.Amount) + "."
 	if s.Oldest != nil {
 		text += " A mais antiga é de " + r.time(*s.Oldest) + "."
 	}
 	return text
+}
+
+// worth is an amount behind a number; empty where there is none.
+func (r *renderer) worth(amount string) string {
+	cents, ok := (&decision.ContextValue{Type: decision.ContextMoney, Value: amount}).Cents()
+	if !ok {
+		return ""
+	}
+	return fmt.Sprintf(", R$ %s,%02d", r.words.Number(cents/100), cents%100)
 }
 
 func (r *renderer) count(n int64, one, many string) string {

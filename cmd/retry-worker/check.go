@@ -101,27 +101,31 @@ func (c *cli) inspect(ctx context.Context, i *inspection) {
 	inspectTeams(ctx, i, settings)
 	options := settings.Engine
 	options.UserAgent = zeebe.UserAgent(version)
-	if !i.step(ctx, "address", true, func(ctx context.Context) (string, error) {
-		return options.Address + " takes connections", zeebe.CheckAddress(ctx, options)
-	}) || !i.step(ctx, "tls", true, func(ctx context.Context) (string, error) {
-		if options.Plaintext {
-			return "off (ZEEBE_INSECURE_CONNECTION)", nil
-		}
-		return zeebe.CheckTLS(ctx, options)
-	}) {
-		return
-	}
 	client, err := zeebe.Dial(options, zap.NewNop())
 	if err != nil {
 		i.step(ctx, "connection", true, func(context.Context) (string, error) { return "", err })
 		return
 	}
 	defer client.Close()
+	if !i.step(ctx, "engine", true, func(ctx context.Context) (string, error) {
+		options = client.Settle(ctx)
+		return options.String(), nil
+	}) || !i.step(ctx, "address", true, func(ctx context.Context) (string, error) {
+		address, err := zeebe.CheckAddress(ctx, options)
+		return address + " takes connections", err
+	}) || !i.step(ctx, "tls", true, func(ctx context.Context) (string, error) {
+		return zeebe.CheckTLS(ctx, options)
+	}) {
+		return
+	}
 	inspectEngine(ctx, i, client, settings)
 }
 
 func inspectEngine(ctx context.Context, i *inspection, client *zeebe.Client, s config.Settings) {
 	if !i.step(ctx, "token", true, func(ctx context.Context) (string, error) {
+		if s.Engine.Username != "" {
+			return "none, but user and password (ZEEBE_BASIC_AUTH_USERNAME)", nil
+		}
 		if s.Engine.OAuth == nil {
 			return "none configured (ZEEBE_CLIENT_ID)", nil
 		}

@@ -19,11 +19,17 @@ const toMend = "the check found something to mend (see above)"
 func checked(t *testing.T, r result) map[string]string {
 	t.Helper()
 	lines := make(map[string]string)
-	form := regexp.MustCompile(`^(ok  |FAIL)  (settings|address|tls|token|cluster|tenants|connection|process \S+) +(\S.*)\n$`)
+	form := regexp.MustCompile(`^(ok  |FAIL)  (settings|engine|address|tls|token|cluster|tenants|connection|process \S+) +(\S.*)\n$`)
 	for line := range strings.Lines(r.stdout) {
 		m := form.FindStringSubmatch(line)
 		if m == nil {
 			t.Errorf("the line %q has not the form of a step's", line)
+			continue
+		}
+		if m[2] == "engine" {
+			if !strings.HasPrefix(m[3], "gRPC at ") || !strings.HasSuffix(m[3], " (ZEEBE_REST_ADDRESS is not set)") {
+				t.Errorf("the engine is said to be %q", m[3])
+			}
 			continue
 		}
 		lines[m[2]] = strings.TrimSpace(m[1]) + " " + m[3]
@@ -108,7 +114,7 @@ func TestCheckJSON(t *testing.T) {
 	g := gateway.New(t, gateway.Options{})
 	environment(t, map[string]string{"ZEEBE_ADDRESS": g.Addr(), "ZEEBE_INSECURE_CONNECTION": "true"})
 	asKnown(g)
-	steps := []string{"settings", "address", "tls", "token", "cluster", "tenants"}
+	steps := []string{"settings", "engine", "address", "tls", "token", "cluster", "tenants"}
 	for _, m := range bpmn.Models() {
 		steps = append(steps, "process "+m.ProcessID)
 	}
@@ -123,7 +129,7 @@ func TestCheckJSON(t *testing.T) {
 	g.Down()
 	r = retryWorker("check", "-o", "json")
 	o = r.object(t)
-	if got := stepNames(o); o["ok"] != false || r.code != exitFailed || !slices.Equal(got, []string{"settings", "address"}) {
+	if got := stepNames(o); o["ok"] != false || r.code != exitFailed || !slices.Equal(got, []string{"settings", "engine", "address"}) {
 		t.Errorf("without an engine: got %v, exit %d", o, r.code)
 	}
 	r.says(t, toMend)
@@ -211,7 +217,7 @@ func TestCheckToken(t *testing.T) {
 		return whole("FAIL token for the engine: the identity provider answered " + status +
 			"; check ZEEBE_CLIENT_ID, ZEEBE_CLIENT_SECRET and ZEEBE_TOKEN_AUDIENCE")
 	}
-	const unauthenticated = "; the gateway wants a token: set ZEEBE_CLIENT_ID, ZEEBE_CLIENT_SECRET and ZEEBE_AUTHORIZATION_SERVER_URL, and check ZEEBE_TOKEN_AUDIENCE"
+	const unauthenticated = "; the gateway wants a token: set ZEEBE_CLIENT_ID, ZEEBE_CLIENT_SECRET and ZEEBE_AUTHORIZATION_SERVER_URL, and check ZEEBE_TOKEN_AUDIENCE; or ZEEBE_BASIC_AUTH_USERNAME and its password"
 	for _, c := range []struct {
 		name   string
 		vars   map[string]string

@@ -147,6 +147,9 @@ func (f *fixture) worker(name string, change ...func(*setup)) *local {
 		Options: zeebe.Options{Address: f.Addr(), Plaintext: true, KeepAlive: 45 * time.Second},
 		types:   []string{worker.AnalyzeRetry},
 	}
+	if f.options.REST {
+		c.Address, c.RESTAddress = "", f.RESTAddress()
+	}
 	if f.options.InMemory {
 		c.Dialer = f.Dial
 	}

@@ -20,6 +20,7 @@ type row struct {
 	play    func(*fixture) result
 	options gateway.Options
 	real    bool // over a socket, by this machine's clock
+	stream  bool // gRPC's alone
 }
 
 // result is a row's part of the table.
@@ -33,6 +34,7 @@ type result struct {
 func TestMatrix(t *testing.T) {
 	rows := slices.Concat(pollRows(), answerRows(), lostRows(), loadRows(), networkRows(), jobRows(), tokenRows(),
 		tenantRows(), stopRows(), freezeRows())
+	rows = append(rows, overREST(rows)...)
 	results := make([]result, len(rows))
 	t.Run("fault", func(t *testing.T) {
 		for i, r := range rows {
@@ -51,6 +53,18 @@ func TestMatrix(t *testing.T) {
 		}
 	})
 	printTable(rows, results)
+}
+
+// overREST returns the rows that play in this process for a gateway with the REST API, whose answers are whole or lost.
+func overREST(rows []row) (all []row) {
+	for _, r := range rows {
+		if r.real || r.stream {
+			continue
+		}
+		r.fault, r.options.REST = "REST: "+r.fault, true
+		all = append(all, r)
+	}
+	return all
 }
 
 // printTable writes to standard output; scripts/test shows the lines that begin with PRINT.

@@ -14,6 +14,7 @@ func TestNetworkPolicy(t *testing.T) {
 	for _, row := range []struct{ set, out, in string }{
 		{"", names + " 26500/TCP", "ops"},
 		{"zeebe.address=zeebe:26600", names + " 26600/TCP", "ops"},
+		{"zeebe.restAddress=https://zeebe:8443/cluster", names + " 8443/TCP", "ops"},
 		{"zeebe.address=[fd00::1]:26600", names + " 26600/TCP", "ops"},
 		{"zeebe.auth.existingSecret=a", names + " 26500/TCP 443/TCP", "ops"},
 		{"zeebe.auth.existingSecret=a;zeebe.auth.authorizationServerUrl=http://keycloak/token", names + " 26500/TCP 80/TCP", "ops"},

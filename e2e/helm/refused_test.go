@@ -24,6 +24,7 @@ func TestRefusedValues(t *testing.T) {
 		{"zeebe.auth.audience=zeebe", "zeebe.auth.audience is set, but zeebe.auth.existingSecret is not"},
 		{"zeebe.auth.authorizationServerUrl=keycloak", "'/zeebe/auth/authorizationServerUrl'"},
 		{"zeebe.auth.existingSecret=Not_A_Name", "'/zeebe/auth/existingSecret'"},
+		{"zeebe.restAddress=zeebe:8080", "'/zeebe/restAddress'"},
 		{"zeebe.keepAliveMillis=45", "'/zeebe/keepAliveMillis': minimum: got 45, want 10,000"},
 		{"zeebe.tenantIds=hospital", "'/zeebe/tenantIds': got string, want array"},
 		{"image.repository=", "'/image/repository'"},

@@ -20,8 +20,12 @@ type process struct {
 	name string
 }
 
-// settings of a worker that goes by the fixture's clock; what follows goes before them.
+// settings of a worker that goes by the fixture's clock; what follows goes before them. Workers reach the latest version by
+// REST, and others by gRPC.
 func (f *fixture) settings(name string, more ...string) []string {
+	if f.version == latest {
+		more = append(more, "RETRY_WORKER_ENGINE=rest", "ZEEBE_REST_ADDRESS="+f.RESTAddress())
+	}
 	return harness.Settings(f.GatewayAddress(), f.dir, append([]string{"RETRY_WORKER_WORKER_NAME=" + name, f.clock.Environment()}, more...)...)
 }
 

@@ -57,6 +57,8 @@ type App struct {
 type engine interface {
 	worker.KeepingEngine
 	worker.Waiters
+	// Settle returns by what options it is reached.
+	Settle(ctx context.Context) zeebe.Options
 }
 
 // Option changes what an App is made with.
@@ -138,7 +140,10 @@ func (a *App) newWorker(memory *journal.Journal, gates *gate.Gates) *worker.Work
 		count(up)
 		a.health.set(&a.health.engine, up)
 		if up {
-			seen.Do(func() { a.readiness.Ready(aboutEngine) }) // a later loss is an alert, not an unready service
+			seen.Do(func() { // a later loss is an alert, not an unready service
+				a.readiness.Note(aboutEngine, "engine: "+a.engine.Settle(context.Background()).String())
+				a.readiness.Ready(aboutEngine)
+			})
 		}
 	}
 	subs := subscriptions(a.policies, memory, gates, a.clock.Now, hooks, a.log)

@@ -83,7 +83,7 @@ func TestStopFinishesWhatHasBegun(t *testing.T) {
 	r.stop()
 	wait.Until(t, "unready while stopping", func() bool {
 		status, body := r.get(t, "/readyz")
-		return status == http.StatusServiceUnavailable && body == "stopping\n"
+		return status == http.StatusServiceUnavailable && strings.HasPrefix(body, "stopping\n")
 	})
 	r.returned(t, 10*time.Second)
 	job, _ := g.Job(key)

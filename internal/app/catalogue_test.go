@@ -218,7 +218,7 @@ func TestBrokenPoliciesFileWhileServing(t *testing.T) {
 	}
 	wait.Until(t, "ready", func() bool { return r.ready(t) })
 	status, body := r.get(t, "/readyz")
-	if status != http.StatusOK || !strings.HasPrefix(body, "ok\ncatalogue rejected: "+string(r.file)+":") || !strings.HasSuffix(body, "; version "+version+" stays in force\n") {
+	if status != http.StatusOK || !strings.HasPrefix(body, "ok\ncatalogue rejected: "+string(r.file)+":") || !strings.Contains(body, "; version "+version+" stays in force\n") {
 		t.Errorf("/readyz with a broken file: %d %q", status, body)
 	}
 	inForce := `retry_worker_catalogue_info{version="` + version + `"} 1`
@@ -229,7 +229,7 @@ func TestBrokenPoliciesFileWhileServing(t *testing.T) {
 	if told := r.told(t, "catalogue_recovered"); told["catalogue"] != version {
 		t.Errorf("the log says %v", told)
 	}
-	if status, body := r.get(t, "/readyz"); status != http.StatusOK || body != "ok\n" {
+	if status, body := r.get(t, "/readyz"); status != http.StatusOK || strings.Contains(body, "catalogue") {
 		t.Errorf("/readyz with the file right again: %d %q", status, body)
 	}
 	r.wantMetrics(t, "retry_worker_catalogue_rejected 0", inForce)

@@ -216,9 +216,12 @@ func (c *checker) retention(name, value string) time.Duration {
 	return time.Duration(n) * unit[parts[2]]
 }
 
-func (c *checker) engine() zeebe.Options {
+func (c *checker) engine(protocol string) zeebe.Options {
 	var z zeebeEnv
 	c.load(zeebePrefix, &z)
+	if strings.Contains(z.Port, "://") { // what Kubernetes injects for a Service named zeebe
+		z.Port = ""
+	}
 	z.ClientSecret = c.secret("ZEEBE_CLIENT_SECRET", z.ClientSecret, "", z.ClientSecretFile)
 	e := zeebe.Options{
 		Address:           c.gateway(z),
@@ -228,8 +231,35 @@ func (c *checker) engine() zeebe.Options {
 		KeepAlive:         c.milliseconds("ZEEBE_KEEP_ALIVE", z.KeepAlive, 10_000, math.MaxInt32),
 	}
 	c.certificates("ZEEBE_CA_CERTIFICATE_PATH", z.CACertificatePath)
-	e.OAuth = c.oauth(z, e.Address)
+	c.protocol(&e, protocol, &z)
+	e.OAuth = c.oauth(z, &e)
+	e.Username = z.BasicAuthUsername
+	e.Password = c.secret("ZEEBE_BASIC_AUTH_PASSWORD", z.BasicAuthPassword, "", z.BasicAuthPasswordFile)
+	if e.OAuth != nil && e.Username != "" {
+		c.problems = append(c.problems,
+			"ZEEBE_CLIENT_ID and ZEEBE_BASIC_AUTH_USERNAME are both set, expected one of them")
+	}
 	return e
+}
+
+// protocol keeps of the two addresses those that may be used.
+func (c *checker) protocol(e *zeebe.Options, protocol string, z *zeebeEnv) {
+	e.RESTAddress = cmp.Or(z.RestAddress, "http://127.0.0.1:8080")
+	c.url("ZEEBE_REST_ADDRESS", e.RESTAddress, "http://HOST:8080 or https://…", "http", "https")
+	grpcSet := os.Getenv("ZEEBE_ADDRESS")+z.Host+z.Port != ""
+	switch c.oneOf("RETRY_WORKER_ENGINE", protocol, "auto", "grpc", "rest") {
+	case "grpc":
+		e.RESTAddress, e.Reason = "", "RETRY_WORKER_ENGINE is grpc"
+	case "rest":
+		e.Address, e.Reason = "", "RETRY_WORKER_ENGINE is rest"
+	default:
+		switch {
+		case z.RestAddress == "":
+			e.RESTAddress, e.Reason = "", "ZEEBE_REST_ADDRESS is not set"
+		case !grpcSet:
+			e.Address, e.Reason = "", "only ZEEBE_REST_ADDRESS is set"
+		}
+	}
 }
 
 func (c *checker) certificates(name, path string) {
@@ -244,12 +274,8 @@ func (c *checker) certificates(name, path string) {
 	}
 }
 
-// gateway follows the Zeebe clients: ZEEBE_HOST and ZEEBE_PORT beat ZEEBE_ADDRESS. What Kubernetes
-// injects for a Service named zeebe (ZEEBE_PORT=tcp://…) is not meant for us.
+// gateway follows the Zeebe clients: ZEEBE_HOST and ZEEBE_PORT beat ZEEBE_ADDRESS.
 func (c *checker) gateway(z zeebeEnv) string {
-	if strings.Contains(z.Port, "://") {
-		z.Port = ""
-	}
 	if z.Host == "" && z.Port == "" {
 		return c.address("ZEEBE_ADDRESS", z.Address, "127.0.0.1:26500")
 	}
@@ -262,7 +288,7 @@ func (c *checker) gateway(z zeebeEnv) string {
 }
 
 // oauth returns nil where no client is configured; what is configured for one is checked all the same.
-func (c *checker) oauth(z zeebeEnv, gateway string) *zeebe.OAuth {
+func (c *checker) oauth(z zeebeEnv, e *zeebe.Options) *zeebe.OAuth {
 	c.url("ZEEBE_AUTHORIZATION_SERVER_URL", z.AuthorizationServerURL, "https://… or http://…", "https", "http")
 	// It stands in logs and in what `check` prints.
 	if u, err := url.Parse(z.AuthorizationServerURL); err == nil && u.User != nil {
@@ -284,7 +310,10 @@ func (c *checker) oauth(z zeebeEnv, gateway string) *zeebe.OAuth {
 		URL: z.AuthorizationServerURL, RequestTimeout: timeout,
 	}
 	if o.Audience == "" {
-		o.Audience, _, _ = net.SplitHostPort(gateway)
+		o.Audience, _, _ = net.SplitHostPort(e.Address)
+	}
+	if rest, err := url.Parse(e.RESTAddress); o.Audience == "" && err == nil {
+		o.Audience = rest.Hostname()
 	}
 	return o
 }

@@ -71,7 +71,7 @@ func Load() (Settings, error) {
 			Provider:        c.provider(w),
 			Proxies:         c.networks("RETRY_WORKER_PROXIES", w.Proxies),
 			TraceProtocol:   c.tracing(),
-			Engine:          c.engine(),
+			Engine:          c.engine(w.Engine),
 			Notify:          c.notify(w),
 		}
 		if s.EventsURL != "" {
@@ -99,7 +99,7 @@ func read[T any](part func(c *checker, w *workerEnv) T) (T, error) {
 func LoadEngine() (engine zeebe.Options, tenants []string, err error) {
 	engine, err = read(func(c *checker, w *workerEnv) zeebe.Options {
 		tenants = c.list("RETRY_WORKER_TENANT_IDS", w.TenantIds)
-		return c.engine()
+		return c.engine(w.Engine)
 	})
 	return engine, tenants, err
 }

@@ -151,6 +151,12 @@ func settings(t *testing.T) []setting {
 				"45s":  `"45s", expected a whole number from 10000 to 2147483647`,
 				"9999": `"9999", expected a whole number from 10000 to 2147483647`,
 			}},
+		{name: "RETRY_WORKER_ENGINE", bad: map[string]string{"soap": `"soap", expected auto or grpc or rest`}}, // TestProtocol
+		{name: "ZEEBE_REST_ADDRESS", read: func(s *config.Settings) any { return s.Engine.RESTAddress },
+			preset: "", good: "https://zeebe/x", want: "https://zeebe/x", bad: map[string]string{"zeebe:8080": "no URL, expected http://HOST:8080 or https://…"}},
+		{name: "ZEEBE_BASIC_AUTH_USERNAME", read: func(s *config.Settings) any { return s.Engine.Username }, good: "worker", want: "worker", preset: ""},
+		{name: "ZEEBE_BASIC_AUTH_PASSWORD", read: func(s *config.Settings) any { return s.Engine.Password }, good: "canary", want: "canary", preset: ""},
+		{name: "ZEEBE_BASIC_AUTH_PASSWORD_FILE"},
 		{name: "ZEEBE_CLIENT_ID"},      // these two go together:
 		{name: "ZEEBE_CLIENT_SECRET"},  // TestOAuth
 		{name: "ZEEBE_TOKEN_AUDIENCE"}, // have an effect with them only
@@ -303,7 +309,7 @@ var contractNames = []string{
 	"RETRY_WORKER_WORKER_NAME", "RETRY_WORKER_SHUTDOWN_TIMEOUT", "RETRY_WORKER_LOG_LEVEL", "RETRY_WORKER_LOG_FORMAT",
 	"RETRY_WORKER_EVENTS_URL", "RETRY_WORKER_RETENTION", "RETRY_WORKER_AUTH_TOKENS_FILE",
 	"RETRY_WORKER_OIDC_ISSUER", "RETRY_WORKER_OIDC_CLIENT_ID", "RETRY_WORKER_OIDC_CLIENT_SECRET_FILE", "RETRY_WORKER_OIDC_ROLE_CLAIM",
-	"RETRY_WORKER_OIDC_TEAM_CLAIM",
+	"RETRY_WORKER_OIDC_TEAM_CLAIM", "RETRY_WORKER_ENGINE", "ZEEBE_REST_ADDRESS",
 	"ZEEBE_ADDRESS", "ZEEBE_INSECURE_CONNECTION", "ZEEBE_CLIENT_ID",
 }
 

@@ -108,7 +108,7 @@ func TestLoadEngine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := zeebe.Options{Address: "gateway:1", Plaintext: true, KeepAlive: 45 * time.Second}
+	want := zeebe.Options{Address: "gateway:1", Plaintext: true, KeepAlive: 45 * time.Second, Reason: "ZEEBE_REST_ADDRESS is not set"}
 	if !reflect.DeepEqual(engine, want) || !slices.Equal(tenants, []string{"a", "b"}) {
 		t.Errorf("got %+v and %v, want %+v and a, b", engine, tenants, want)
 	}
@@ -131,5 +131,25 @@ func TestOpsAddr(t *testing.T) {
 	const want = `RETRY_WORKER_OPS_ADDR is "nonsense", expected host:port, such as 127.0.0.1:9095`
 	if _, err := config.OpsAddr(); err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+// TestProtocol holds which engine is spoken to by which protocol, and why.
+func TestProtocol(t *testing.T) {
+	const grpcAddress, rest = "gateway:1", "http://gateway:2"
+	for _, tt := range []struct{ engine, grpc, rest, want string }{
+		{"", "", "", "gRPC at 127.0.0.1:26500 (ZEEBE_REST_ADDRESS is not set)"},
+		{"auto", grpcAddress, "", "gRPC at gateway:1 (ZEEBE_REST_ADDRESS is not set)"},
+		{"auto", "", rest, "REST at http://gateway:2 (only ZEEBE_REST_ADDRESS is set)"},
+		{"auto", grpcAddress, rest, "gRPC at gateway:1 or REST at http://gateway:2 (neither has answered yet)"},
+		{"grpc", grpcAddress, rest, "gRPC at gateway:1 (RETRY_WORKER_ENGINE is grpc)"},
+		{"rest", grpcAddress, rest, "REST at http://gateway:2 (RETRY_WORKER_ENGINE is rest)"},
+		{"rest", "", "", "REST at http://127.0.0.1:8080 (RETRY_WORKER_ENGINE is rest)"},
+	} {
+		environment(t, map[string]string{"RETRY_WORKER_ENGINE": tt.engine, "ZEEBE_ADDRESS": tt.grpc, "ZEEBE_REST_ADDRESS": tt.rest})
+		engine, _, err := config.LoadEngine()
+		if got := engine.String(); err != nil || got != tt.want {
+			t.Errorf("%+v: got %s, %v", tt, got, err)
+		}
 	}
 }

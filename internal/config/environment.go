@@ -30,6 +30,7 @@ type workerEnv struct {
 	Proxies              string `split_words:"true" desc:"reverse proxies before console and API, networks or addresses, comma-separated: their X-Forwarded-For is believed"`
 	Token                string `split_words:"true" desc:"token that the other commands show to the API; serve does not read it"`
 	PoliciesFile         string `group:"Jobs and policies" split_words:"true" desc:"policy catalogue (YAML), taken up again when it changes; empty: the built-in one"`
+	Engine               string `split_words:"true" default:"auto" desc:"grpc, rest, or auto: as the addresses say; with both, the one that answers first"`
 	MaxJobsActive        string `split_words:"true" default:"50" desc:"jobs held per job type, 1 to 10000"`
 	JobTimeout           string `split_words:"true" default:"10s" desc:"time to answer a job, 1s to 1h"`
 	Concurrency          string `split_words:"true" default:"50" desc:"jobs handled at once, all types together, 1 to 10000"`
@@ -58,9 +59,10 @@ type workerEnv struct {
 // zeebeEnv are the names the Zeebe clients share.
 type zeebeEnv struct {
 	Address                string `group:"Engine" split_words:"true" default:"127.0.0.1:26500" desc:"gateway: host:port"`
+	RestAddress            string `split_words:"true" desc:"URL that the REST API's /v2 is below, of engines from 8.6: http://HOST:8080 or https://…"` //nolint:revive // envconfig makes REST_… of it
 	Host                   string `split_words:"true" desc:"gateway host; beats ZEEBE_ADDRESS, as in the Zeebe clients"`
 	Port                   string `split_words:"true" desc:"gateway port; beats ZEEBE_ADDRESS; values such as tcp://… (service links) are ignored"`
-	InsecureConnection     string `split_words:"true" default:"false" desc:"true: no TLS"`
+	InsecureConnection     string `split_words:"true" default:"false" desc:"true: no TLS for gRPC; for REST the URL says it"`
 	CACertificatePath      string `split_words:"true" desc:"PEM file to trust instead of the system's authorities"`
 	OverrideAuthority      string `split_words:"true" desc:"name to check the gateway's certificate against"`
 	KeepAlive              string `split_words:"true" default:"45000" desc:"milliseconds between two pings, at least 10000"`
@@ -70,6 +72,9 @@ type zeebeEnv struct {
 	TokenAudience          string `split_words:"true" desc:"audience of the token; empty: the gateway's host"`
 	TokenScope             string `split_words:"true" desc:"scope of the token; empty: none"`
 	AuthorizationServerURL string `split_words:"true" default:"https://login.cloud.camunda.io/oauth/token/" desc:"token endpoint"`
+	BasicAuthUsername      string `split_words:"true" desc:"user of an engine with basic authentication; empty: none"`
+	BasicAuthPassword      string `split_words:"true" desc:"that user's password"`
+	BasicAuthPasswordFile  string `split_words:"true" desc:"file with ZEEBE_BASIC_AUTH_PASSWORD"`
 	AuthRequestTimeout     string `split_words:"true" default:"10000" desc:"milliseconds for one token request"`
 }
 

@@ -43,7 +43,7 @@ func newLoop(w *Worker, s Subscription, health *engineHealth) *loop {
 	return &loop{
 		w: w, begin: s.Begin, health: health, ask: w.cfg.MaxJobsActive, freed: make(chan struct{}, 1),
 		request: ActivateRequest{
-			JobType: s.JobType, Worker: w.cfg.Name, TenantIDs: w.cfg.TenantIDs,
+			JobType: s.JobType, Worker: w.cfg.Name, TenantIDs: w.cfg.TenantIDs, Lease: !s.Kept,
 			JobTimeout: w.cfg.JobTimeout, PollTimeout: min(w.cfg.PollTimeout, w.cfg.JobTimeout/2),
 		},
 	}

@@ -41,6 +41,8 @@ type ActivateRequest struct {
 	PollTimeout time.Duration
 	// Variables to fetch; at least one.
 	Variables []string
+	// Lease asks for jobs that only their newest holder can answer, where the engine has that.
+	Lease bool
 	// TenantIDs whose jobs are wanted; none means the engine's default tenant.
 	TenantIDs []string
 }
@@ -56,6 +58,8 @@ type Job struct {
 	Retries int32
 	// Headers and Variables are JSON objects as the engine gave them.
 	Headers, Variables string
+	// Lease is shown with the answer; empty: the job has none.
+	Lease string
 	// Deadline up to which this process may answer, on the local monotonic clock; the loop sets it.
 	Deadline time.Time
 }

@@ -75,6 +75,7 @@ func (r *Reviews) Worker(cfg Config) *Worker {
 
 func (k *keeper) worker(cfg Config, s Subscription, hooks Hooks) *Worker {
 	cfg.JobTimeout, cfg.MaxJobsActive, cfg.Concurrency = reviewTakeTime, reviewPlaces, reviewPlaces
+	s.Kept = true
 	hooks.InFlight = func(int) {}  // they count against nobody's capacity
 	hooks.EngineUp = func(bool) {} // the other loops tell
 	return New(k.engine, cfg, []Subscription{s}, hooks, k.log)

@@ -1,37 +1,68 @@
 package zeebe
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
 	"strings"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )
 
-// CheckAddress opens and closes a TCP connection to the gateway.
-func CheckAddress(ctx context.Context, o Options) error {
-	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", o.Address)
-	if err != nil {
-		return fmt.Errorf("%w; is the engine running, and is ZEEBE_ADDRESS right?", err)
+// endpoint returns where the gateway listens, and the setting that switches TLS off there.
+func (o *Options) endpoint() (address, plaintextBy string, plaintext bool) {
+	if o.Address != "" {
+		return o.Address, "ZEEBE_INSECURE_CONNECTION=true", o.Plaintext
 	}
-	return conn.Close()
+	rest, err := url.Parse(o.RESTAddress)
+	if err != nil {
+		return o.RESTAddress, "", true
+	}
+	plaintext = rest.Scheme == "http"
+	port := cmp.Or(rest.Port(), map[bool]string{true: "80", false: "443"}[plaintext])
+	return net.JoinHostPort(rest.Hostname(), port), "ZEEBE_REST_ADDRESS=http://…", plaintext
+}
+
+// CheckAddress opens and closes a TCP connection to the gateway, and returns where.
+func CheckAddress(ctx context.Context, o Options) (string, error) {
+	address, _, _ := o.endpoint()
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
+	if err != nil {
+		return "", fmt.Errorf("%w; is the engine running, and is %s right?", err, o.setting())
+	}
+	return address, conn.Close()
+}
+
+// setting returns the name of the address in use.
+func (o *Options) setting() string {
+	if o.Address == "" {
+		return "ZEEBE_REST_ADDRESS"
+	}
+	return "ZEEBE_ADDRESS"
 }
 
 // CheckTLS does one TLS handshake with the gateway and describes what was agreed.
 func CheckTLS(ctx context.Context, o Options) (string, error) {
+	address, plaintextBy, plaintext := o.endpoint()
+	if plaintext {
+		return "off (" + strings.TrimSuffix(plaintextBy, "=true") + ")", nil
+	}
 	config, err := o.tlsConfig()
 	if err != nil {
 		return "", err
 	}
-	config.NextProtos = []string{"h2"}
-	conn, err := (&tls.Dialer{Config: config}).DialContext(ctx, "tcp", o.Address)
+	if o.Address != "" {
+		config.NextProtos = []string{"h2"}
+	}
+	conn, err := (&tls.Dialer{Config: config}).DialContext(ctx, "tcp", address)
 	if err != nil {
-		return "", fmt.Errorf("%w; %s", err, tlsAdvice(err))
+		return "", fmt.Errorf("%w; %s", err, strings.ReplaceAll(tlsAdvice(err), "ZEEBE_INSECURE_CONNECTION=true", plaintextBy))
 	}
 	state := conn.(*tls.Conn).ConnectionState()
 	until := state.PeerCertificates[0].NotAfter.UTC().Format("2006-01-02")
@@ -75,10 +106,13 @@ func Advice(err error) string {
 		if strings.Contains(err.Error(), "server preface") || strings.Contains(err.Error(), "EOF") {
 			return "the gateway may speak TLS: unset ZEEBE_INSECURE_CONNECTION"
 		}
+		if isError[*restError](err) {
+			return "is the engine running, is it 8.6 or later, and is ZEEBE_REST_ADDRESS right?"
+		}
 		return "is the engine running, and is ZEEBE_ADDRESS right?"
 	case codes.Unauthenticated:
 		return "the gateway wants a token: set ZEEBE_CLIENT_ID, ZEEBE_CLIENT_SECRET and ZEEBE_AUTHORIZATION_SERVER_URL, " +
-			"and check ZEEBE_TOKEN_AUDIENCE"
+			"and check ZEEBE_TOKEN_AUDIENCE; or ZEEBE_BASIC_AUTH_USERNAME and its password"
 	case codes.PermissionDenied:
 		return "give this client the right to do it in the engine's identity management"
 	case codes.InvalidArgument:

@@ -1,9 +1,5 @@
-// Package zeebe speaks to a Zeebe gateway by gRPC. It is the only place that knows the Zeebe client
+// Package zeebe speaks to a Zeebe engine, by gRPC or by its REST API. It is the only place that knows the Zeebe client
 // module: elsewhere the engine is worker.Engine.
-//
-// The job commands are sent as the module's protocol messages, so that variables are encoded once;
-// its JobWorker and zbc are not used: the one loses jobs at a stop, the other lets the environment
-// override code and retries inside a call.
 package zeebe
 
 import (
@@ -13,17 +9,13 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"sync"
 	"time"
 
-	"github.com/camunda/zeebe/clients/go/v8/pkg/pb"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/backoff"
-	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/experimental"
-	"google.golang.org/grpc/keepalive"
-	"google.golang.org/grpc/mem"
+
+	"retry-worker/internal/worker"
 )
 
 const (
@@ -34,39 +26,37 @@ const (
 	reconnectMost = 2 * time.Second
 	// connectTimeout of one attempt.
 	connectTimeout = 5 * time.Second
+	// askTimeout bounds what is asked on the way to a call.
+	askTimeout = 2 * time.Second
 )
 
-// buffers that messages are read into. gRPC's own take (and clear) a whole MiB for each message above 32 KiB, which
-// most answers to a poll are; here none has more than twice what it needs.
-var buffers = must(mem.NewBinaryTieredBufferPool(8, 12, 14, 15, 16, 17, 18, 19, 20))
-
-func must(pool mem.BufferPool, err error) mem.BufferPool {
-	if err != nil {
-		panic(err) // cannot be: the sizes are given above
-	}
-	return pool
-}
-
-// Options say how to reach the gateway. They are read once, by Dial.
+// Options say how to reach the engine. They are read once, by Dial.
 type Options struct {
-	// Address is host:port.
+	// Address of the gRPC gateway is host:port; empty: REST only.
 	Address string
-	// Plaintext switches TLS off.
+	// RESTAddress is the URL that the REST API's /v2 is below; empty: gRPC only. With both the one that answers first,
+	// gRPC preferred, is used until the client is closed.
+	RESTAddress string
+	// Reason why it is that protocol, for people.
+	Reason string
+	// Plaintext switches gRPC's TLS off; for REST the URL says it.
 	Plaintext bool
 	// CACertificatePath of a PEM file to trust instead of the system's authorities; may be empty.
 	CACertificatePath string
-	// OverrideAuthority to check the certificate against, and to send; may be empty.
+	// OverrideAuthority to check the certificate against, and to send by gRPC; may be empty.
 	OverrideAuthority string
 	// KeepAlive between two pings.
 	KeepAlive time.Duration
 	// OAuth is nil where the gateway asks for no token.
 	OAuth *OAuth
+	// Username and Password of basic authentication; empty: none. It goes without OAuth.
+	Username, Password string
 	// UserAgent names this program to the gateway.
 	UserAgent string
 	// PlainErrors leaves out the SetVariables that makes a BPMN error's variables visible: for playing
 	// workers of other authors.
 	PlainErrors bool
-	// Trace makes spans of the calls; nil: there are none.
+	// Trace makes spans of the calls by gRPC; nil: there are none.
 	Trace grpc.DialOption
 	// Dialer connects to Address; nil: by TCP.
 	Dialer func(ctx context.Context, address string) (net.Conn, error)
@@ -75,56 +65,73 @@ type Options struct {
 // UserAgent returns the one of this version.
 func UserAgent(version string) string { return "retry-worker/" + version }
 
-// Client is a connection to a gateway: a worker.Engine, and the operator's commands. Safe for
-// concurrent use.
-type Client struct {
-	conn        *grpc.ClientConn
-	gateway     pb.GatewayClient
-	tokens      *tokenSource
-	plainErrors bool
+// String says which protocol is used, where, and why.
+func (o Options) String() string {
+	switch {
+	case o.Address == "":
+		return "REST at " + o.RESTAddress + " (" + o.Reason + ")"
+	case o.RESTAddress == "":
+		return "gRPC at " + o.Address + " (" + o.Reason + ")"
+	default:
+		return "gRPC at " + o.Address + " or REST at " + o.RESTAddress + " (neither has answered yet)"
+	}
 }
 
-// Dial prepares a connection; the gateway need not be there yet. It fails on options that can never work.
-func Dial(o Options, log *zap.Logger) (*Client, error) {
-	transport, err := o.transport()
-	if err != nil {
-		return nil, err
-	}
-	dial := []grpc.DialOption{
-		grpc.WithTransportCredentials(transport),
-		grpc.WithUserAgent(o.UserAgent),
-		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: o.KeepAlive}),
-		grpc.WithConnectParams(grpc.ConnectParams{
-			Backoff: backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2,
-				MaxDelay: reconnectMost},
-			MinConnectTimeout: connectTimeout,
-		}),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxReceiveBytes)),
-		grpc.WithDisableRetry(), // the worker retries, within the job's deadline
-		experimental.WithBufferPool(buffers),
-	}
-	if o.Trace != nil {
-		dial = append(dial, o.Trace)
-	}
-	if o.Dialer != nil {
-		dial = append(dial, grpc.WithContextDialer(o.Dialer))
-	}
-	c := &Client{plainErrors: o.PlainErrors}
-	if o.OAuth != nil {
-		if o.Plaintext {
-			log.Warn("the token for the engine travels unencrypted: unset ZEEBE_INSECURE_CONNECTION unless this is a private " +
-				"network")
+// gateway is the engine in one protocol. Its errors have the status codes of gRPC.
+type gateway interface {
+	activate(ctx context.Context, r *worker.ActivateRequest) ([]worker.Job, error)
+	complete(ctx context.Context, j *worker.Job, variables string) error
+	throw(ctx context.Context, j *worker.Job, e *worker.BPMNError) error
+	fail(ctx context.Context, j *worker.Job, f *worker.Failure) error
+	setTimeout(ctx context.Context, j *worker.Job, long time.Duration) error
+	// setVariables that reach from the element to the process.
+	setVariables(ctx context.Context, elementInstanceKey int64, variables string) error
+	// touch changes nothing in a process instance, and is refused where it has ended: neither protocol has a query that
+	// every version knows.
+	touch(ctx context.Context, processInstanceKey int64) error
+	topology(ctx context.Context) (Topology, error)
+	deploy(ctx context.Context, name string, content []byte, tenant string) ([]Deployment, error)
+	create(ctx context.Context, i *instance) (key int64, err error)
+	publish(ctx context.Context, name, key string, life time.Duration) error
+	close() error
+}
+
+// instance of a process that is to be started. All but the process may be empty.
+type instance struct{ processID, tenant, startAt, variables string }
+
+// Client is a connection to an engine: a worker.Engine, and the operator's commands. Safe for
+// concurrent use.
+type Client struct {
+	tokens      *tokenSource
+	plainErrors bool
+
+	mu       sync.Mutex
+	options  Options   // one address is emptied when the other is chosen
+	gateways []gateway // the one in use, or those to choose from, in order
+}
+
+// Dial prepares a connection; the engine need not be there yet. It fails on options that can never work.
+func Dial(o Options, log *zap.Logger) (_ *Client, err error) {
+	c := &Client{options: o, tokens: o.tokens(log), plainErrors: o.PlainErrors}
+	defer func() {
+		if err != nil {
+			_ = c.Close()
 		}
-		c.tokens = newTokenSource(*o.OAuth, o.OAuth.client(), log)
-		dial = append(dial, grpc.WithUnaryInterceptor(c.tokens.unary), grpc.WithStreamInterceptor(c.tokens.stream))
+	}()
+	if o.Address != "" {
+		g, err := newGRPC(&o, c.tokens)
+		if err != nil {
+			return nil, err
+		}
+		c.gateways = append(c.gateways, g)
 	}
-	if o.OverrideAuthority != "" {
-		dial = append(dial, grpc.WithAuthority(o.OverrideAuthority))
+	if o.RESTAddress != "" {
+		g, err := newREST(&o, c.tokens)
+		if err != nil {
+			return nil, err
+		}
+		c.gateways = append(c.gateways, g)
 	}
-	if c.conn, err = grpc.NewClient(o.Address, dial...); err != nil {
-		return nil, fmt.Errorf("engine address %q: %w; expected host:port (ZEEBE_ADDRESS)", o.Address, err)
-	}
-	c.gateway = pb.NewGatewayClient(c.conn)
 	return c, nil
 }
 
@@ -133,18 +140,51 @@ func (c *Client) Close() error {
 	if c.tokens != nil {
 		c.tokens.close()
 	}
-	return c.conn.Close()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var err error
+	for _, g := range c.gateways {
+		err = g.close()
+	}
+	return err
 }
 
-func (o *Options) transport() (credentials.TransportCredentials, error) {
-	if o.Plaintext {
-		return insecure.NewCredentials(), nil
+// Settle returns the options in use: of two addresses, the one that is chosen, or both while neither answers.
+func (c *Client) Settle(ctx context.Context) Options {
+	c.gateway(ctx)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.options
+}
+
+// gateway returns the one to call. Of two, those that answer are chosen from; while none does it is the first.
+func (c *Client) gateway(ctx context.Context) gateway {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.gateways) == 1 {
+		return c.gateways[0]
 	}
-	config, err := o.tlsConfig()
-	if err != nil {
-		return nil, err
+	for i, g := range c.gateways {
+		asking, cancel := context.WithTimeout(ctx, askTimeout)
+		_, err := g.topology(asking)
+		cancel()
+		if err == nil {
+			c.choose(i)
+			break
+		}
 	}
-	return credentials.NewTLS(config), nil
+	return c.gateways[0]
+}
+
+// choose the gateway, for good; mu is held.
+func (c *Client) choose(i int) {
+	_ = c.gateways[1-i].close()
+	c.gateways = c.gateways[i : i+1]
+	if c.options.Reason = "it answered first"; i == 0 {
+		c.options.RESTAddress = ""
+	} else {
+		c.options.Address = ""
+	}
 }
 
 func (o *Options) tlsConfig() (*tls.Config, error) {

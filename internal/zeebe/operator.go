@@ -7,9 +7,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/camunda/zeebe/clients/go/v8/pkg/pb"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"retry-worker/internal/worker"
 )
 
 // Topology is what the gateway says of its cluster.
@@ -20,22 +21,18 @@ type Topology struct {
 	Leaders int32
 }
 
+// atLeast reports whether the gateway is of that version or a later one.
+func (t *Topology) atLeast(major, minor int) bool {
+	var m, n int
+	_, err := fmt.Sscanf(t.GatewayVersion, "%d.%d", &m, &n)
+	return err == nil && (m > major || m == major && n >= minor)
+}
+
 // Topology asks the gateway for its cluster; the cheapest proof that it can be reached.
 func (c *Client) Topology(ctx context.Context) (Topology, error) {
-	r, err := c.gateway.Topology(ctx, &pb.TopologyRequest{})
+	t, err := c.gateway(ctx).topology(ctx)
 	if err != nil {
-		return Topology{}, fmt.Errorf("ask for the topology: %w", err)
-	}
-	t := Topology{
-		GatewayVersion: r.GatewayVersion, Brokers: int32(len(r.Brokers)),
-		Partitions: r.PartitionsCount, ReplicationFactor: r.ReplicationFactor,
-	}
-	for _, b := range r.Brokers {
-		for _, p := range b.Partitions {
-			if p.Role == pb.Partition_LEADER {
-				t.Leaders++
-			}
-		}
+		return t, fmt.Errorf("ask for the topology: %w", err)
 	}
 	return t, nil
 }
@@ -49,21 +46,13 @@ type Deployment struct {
 
 // Deploy gives the engine a model; one it has already keeps its version. An empty tenant is the default.
 func (c *Client) Deploy(ctx context.Context, name string, content []byte, tenant string) ([]Deployment, error) {
-	r, err := c.gateway.DeployResource(ctx, &pb.DeployResourceRequest{
-		Resources: []*pb.Resource{{Name: name, Content: content}}, TenantId: tenant,
-	})
+	all, err := c.gateway(ctx).deploy(ctx, name, content, tenant)
 	if said := status.Convert(err).Message(); status.Code(err) == codes.InvalidArgument &&
 		!strings.Contains(said, "tenant") {
 		return nil, refusedModel(name, said, err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("deploy %s: %w", name, err)
-	}
-	var all []Deployment
-	for _, d := range r.Deployments {
-		if p := d.GetProcess(); p != nil {
-			all = append(all, Deployment{p.BpmnProcessId, p.Version, p.ProcessDefinitionKey})
-		}
 	}
 	return all, nil
 }
@@ -104,35 +93,29 @@ const busyPause = 100 * time.Millisecond
 // Create starts an instance of the newest version of a process and returns its key. variables is a JSON object. A gateway that
 // is too busy to take it is asked again until ctx ends.
 func (c *Client) Create(ctx context.Context, processID, variables string) (int64, error) {
-	request := &pb.CreateProcessInstanceRequest{BpmnProcessId: processID, Version: newestVersion, Variables: variables}
-	r, err := c.gateway.CreateProcessInstance(ctx, request)
+	g, wanted := c.gateway(ctx), &instance{processID: processID, variables: variables}
+	key, err := g.create(ctx, wanted)
 	for status.Code(err) == codes.ResourceExhausted && ctx.Err() == nil {
 		select {
 		case <-time.After(busyPause):
 		case <-ctx.Done():
 		}
-		r, err = c.gateway.CreateProcessInstance(ctx, request)
+		key, err = g.create(ctx, wanted)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("start an instance of %s: %w", processID, err)
 	}
-	return r.ProcessInstanceKey, nil
+	return key, nil
 }
 
-const (
-	newestVersion = -1
-	// noSuch is the id of an element, and the type of a job, that no model has.
-	noSuch = "retry-worker-check"
-)
+// noSuch is the id of an element, and the type of a job, that no model has.
+const noSuch = "retry-worker-check"
 
 // HasProcess reports whether a process is deployed. The protocol has no query for it: an instance that
 // is to begin at an element that does not exist is refused as invalid where the process is known, and
 // as not found where it is not. Nothing is ever started.
 func (c *Client) HasProcess(ctx context.Context, processID, tenant string) (bool, error) {
-	_, err := c.gateway.CreateProcessInstance(ctx, &pb.CreateProcessInstanceRequest{
-		BpmnProcessId: processID, Version: newestVersion, TenantId: tenant,
-		StartInstructions: []*pb.ProcessInstanceCreationStartInstruction{{ElementId: noSuch}},
-	})
+	_, err := c.gateway(ctx).create(ctx, &instance{processID: processID, tenant: tenant, startAt: noSuch})
 	switch status.Code(err) {
 	case codes.OK:
 		return true, fmt.Errorf("look for the process %s: the gateway ignores where an instance is to begin, and started one",
@@ -148,25 +131,19 @@ func (c *Client) HasProcess(ctx context.Context, processID, tenant string) (bool
 
 // MayActivate asks for a job that cannot exist: whether token and tenants allow taking jobs.
 func (c *Client) MayActivate(ctx context.Context, tenants []string) error {
-	stream, err := c.gateway.ActivateJobs(ctx, &pb.ActivateJobsRequest{
-		Type: noSuch, Worker: noSuch, MaxJobsToActivate: 1, Timeout: time.Second.Milliseconds(),
-		RequestTimeout: -1, // answer at once
-		TenantIds:      tenants,
+	_, err := c.gateway(ctx).activate(ctx, &worker.ActivateRequest{
+		JobType: noSuch, Worker: noSuch, MaxJobs: 1, JobTimeout: time.Second, TenantIDs: tenants,
+		PollTimeout: -time.Millisecond, // answer at once
 	})
-	for err == nil {
-		_, err = stream.Recv()
+	if err != nil {
+		return fmt.Errorf("ask for jobs: %w", err)
 	}
-	if pollEnded(err) {
-		return nil
-	}
-	return fmt.Errorf("ask for jobs: %w", err)
+	return nil
 }
 
 // Publish sends a message to the instances that wait for it under key, now or within life (0: now only).
 func (c *Client) Publish(ctx context.Context, name, key string, life time.Duration) error {
-	_, err := c.gateway.PublishMessage(ctx,
-		&pb.PublishMessageRequest{Name: name, CorrelationKey: key, TimeToLive: life.Milliseconds()})
-	if err != nil {
+	if err := c.gateway(ctx).publish(ctx, name, key, life); err != nil {
 		return fmt.Errorf("publish the message %s: %w", name, err)
 	}
 	return nil

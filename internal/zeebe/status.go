@@ -28,8 +28,11 @@ func preparationError(err error) error {
 	return &worker.EngineError{Kind: kind, Err: err}
 }
 
-// pollError classifies what the gateway said to an activation.
+// pollError classifies what the gateway said to an activation; nil stays nil.
 func pollError(err error) error {
+	if err == nil {
+		return nil
+	}
 	kind := kindOf(err)
 	// The receive limit is enforced on this side, with the code the gateway uses for being busy.
 	if status.Code(err) == codes.ResourceExhausted && strings.Contains(err.Error(), "received message") {

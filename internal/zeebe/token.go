@@ -2,10 +2,12 @@ package zeebe
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 	"sync"
 	"time"
 
@@ -68,6 +70,25 @@ type tokenSource struct {
 	failure error         // why there is no usable token, while there is none
 	next    time.Time     // no request before
 	pause   time.Duration
+}
+
+// tokens returns what each call is to show, or nil: a token, or user and password in the form of one.
+func (o *Options) tokens(log *zap.Logger) *tokenSource {
+	if o.OAuth == nil && o.Username == "" {
+		return nil
+	}
+	if o.Address != "" && o.Plaintext || strings.HasPrefix(o.RESTAddress, "http:") {
+		log.Warn("the token for the engine travels unencrypted: use TLS unless this is a private network " +
+			"(ZEEBE_INSECURE_CONNECTION, ZEEBE_REST_ADDRESS)")
+	}
+	if o.OAuth != nil {
+		return newTokenSource(*o.OAuth, o.OAuth.client(), log)
+	}
+	basic := &oauth2.Token{TokenType: "Basic",
+		AccessToken: base64.StdEncoding.EncodeToString([]byte(o.Username + ":" + o.Password))}
+	s := newTokenSource(OAuth{RequestTimeout: time.Second}, nil, log)
+	s.request = func(context.Context) (*oauth2.Token, error) { return basic, nil }
+	return s
 }
 
 func newTokenSource(o OAuth, client *http.Client, log *zap.Logger) *tokenSource {
@@ -174,7 +195,8 @@ func (s *tokenSource) reject(token *oauth2.Token) {
 	defer s.mu.Unlock()
 	if s.token == token {
 		s.refused = token.AccessToken
-		s.failure = &tokenError{errors.New("the engine does not take the token; check ZEEBE_TOKEN_AUDIENCE")}
+		s.failure = &tokenError{errors.New("the engine does not take the token; check ZEEBE_TOKEN_AUDIENCE, " +
+			"or ZEEBE_BASIC_AUTH_USERNAME and its password")}
 	}
 }
 

@@ -112,6 +112,9 @@ func (b *Broker) fill() error {
 // GatewayAddress is where clients connect: host:port, without TLS.
 func (b *Broker) GatewayAddress() string { return harness.Address(b.ports.gateway) }
 
+// RESTAddress is the base of the REST API, which 8.6.0 has: "http://127.0.0.1:8080" say.
+func (b *Broker) RESTAddress() string { return "http://" + harness.Address(b.ports.rest) }
+
 // ActuatorURL is the base of the management addresses, "http://127.0.0.1:9600" say; the metrics are at /actuator/prometheus below it.
 func (b *Broker) ActuatorURL() string { return "http://" + harness.Address(b.ports.management) }
 

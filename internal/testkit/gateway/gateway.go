@@ -1,4 +1,4 @@
-// Package gateway provides a scripted Zeebe gateway for tests: a real gRPC server that hands out the jobs a test
+// Package gateway provides a scripted Zeebe gateway for tests: a real server, by gRPC or REST, that hands out the jobs a test
 // puts in, plays the faults a test asks for, and remembers who was given what and answered how.
 //
 // Its answers follow what the project saw on real brokers 8.5.8 and 8.6.0. It is no engine: processes do not run,
@@ -29,6 +29,9 @@ type Options struct {
 	TLS bool
 	// InMemory takes connections by [Gateway.Dial] only: no socket, so it serves within a testing/synctest bubble.
 	InMemory bool
+	// REST serves the REST API of Version, 8.6.0 if that is empty, instead of gRPC. From 8.10 on it leases jobs.
+	REST    bool
+	Version string
 	// MultiTenancy demands tenant ids on every poll; those not in Tenants are refused, unless that is nil.
 	MultiTenancy bool
 	Tenants      []string
@@ -59,7 +62,7 @@ type Gateway struct {
 	serverOptions []grpc.ServerOption
 
 	serving sync.Mutex
-	server  *grpc.Server // nil while down
+	server  server // nil while down
 	served  chan struct{}
 
 	mu        sync.Mutex
@@ -134,6 +137,14 @@ func Nowhere(tb testing.TB) string {
 // Addr returns the gateway's host:port.
 func (g *Gateway) Addr() string { return g.network.addr }
 
+// RESTAddress returns the URL of the REST API.
+func (g *Gateway) RESTAddress() string {
+	if g.options.InMemory {
+		return "http://memory"
+	}
+	return "http://" + g.Addr()
+}
+
 // Dial connects to an InMemory gateway, whatever the address.
 func (g *Gateway) Dial(ctx context.Context, _ string) (net.Conn, error) { return g.network.dial(ctx) }
 
@@ -151,8 +162,13 @@ func (g *Gateway) Up() {
 	if err != nil {
 		panic(fmt.Errorf("listen: %w", err))
 	}
-	g.server = grpc.NewServer(g.serverOptions...)
-	pb.RegisterGatewayServer(g.server, g)
+	if g.options.REST {
+		g.server = newRESTServer(g)
+	} else {
+		server := grpc.NewServer(g.serverOptions...)
+		pb.RegisterGatewayServer(server, g)
+		g.server = server
+	}
 	server, served := g.server, make(chan struct{})
 	g.served = served
 	go func() {

@@ -83,6 +83,7 @@ type Answer struct {
 	Acked     bool       // it took effect, and the worker was told so
 
 	caller string // the connection's name
+	lease  string // that it shows
 }
 
 // Accepted reports whether the command took effect.
@@ -111,6 +112,7 @@ type job struct {
 	Record
 	since, due time.Time // activatable since; end of the activation, or of the back-off
 	answers    []*Answer
+	lease      string // of the newest activation; empty: it has none
 }
 
 func (j *job) record() Record {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"regexp"
 	"slices"
 	"time"
@@ -121,7 +122,7 @@ func (g *Gateway) activate(ctx context.Context, in *pb.ActivateJobsRequest) ([]*
 	g.change(func() { g.counts.Waiting++ })
 	defer g.change(func() { g.counts.Waiting-- })
 	for {
-		jobs, leaving, changed := g.take(in, tenants)
+		jobs, leaving, changed := g.take(ctx, in, tenants)
 		if len(jobs) > 0 || leaving {
 			return jobs, nil
 		}
@@ -131,7 +132,7 @@ func (g *Gateway) activate(ctx context.Context, in *pb.ActivateJobsRequest) ([]*
 		if ctx.Err() != nil {
 			return nil, status.FromContextError(ctx.Err()).Err()
 		}
-		jobs, _, _ = g.take(in, tenants)
+		jobs, _, _ = g.take(ctx, in, tenants)
 		return jobs, nil
 	}
 }
@@ -157,7 +158,7 @@ func (g *Gateway) tenants(asked []string) ([]string, error) {
 }
 
 // take activates what is ready for a poll.
-func (g *Gateway) take(in *pb.ActivateJobsRequest, tenants []string) (jobs []*job, leaving bool, changed chan struct{}) {
+func (g *Gateway) take(ctx context.Context, in *pb.ActivateJobsRequest, tenants []string) (jobs []*job, leaving bool, changed chan struct{}) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.expire()
@@ -171,6 +172,9 @@ func (g *Gateway) take(in *pb.ActivateJobsRequest, tenants []string) (jobs []*jo
 		}
 	}
 	for _, j := range jobs {
+		if j.lease = ""; g.version() == LeaseVersion && leaseIn(ctx) != "" {
+			j.lease = fmt.Sprintf("lease-%d", g.counts.HandedOut)
+		}
 		j.due = g.now().Add(millis(in.Timeout))
 		j.Activations = append(j.Activations, Activation{
 			At: g.now(), Deadline: j.due, Worker: in.Worker, Waited: g.now().Sub(j.since),
@@ -263,6 +267,7 @@ func (g *Gateway) SetVariables(ctx context.Context, in *pb.SetVariablesRequest) 
 // command is the way of every command on a job: through the faults, to its effect, into the job's record.
 func (g *Gateway) command(ctx context.Context, key int64, a *Answer, effect func(*job) error) error {
 	g.change(func() { a.caller, a.Worker = g.caller(ctx, g.jobs[key]) })
+	a.lease = leaseIn(ctx)
 	_, err := g.call(ctx, Call{Method: a.Method, JobKey: key, Worker: a.Worker}, func() (err error) {
 		g.change(func() {
 			j := g.jobs[key]
@@ -298,6 +303,8 @@ func (a *Answer) refusal(key int64, j *job) error {
 		return status.Errorf(codes.NotFound, "%s: no job with key %d", a.Method, key)
 	case j.State.Settled() || j.State == BackingOff:
 		return status.Errorf(codes.FailedPrecondition, "%s: job %d is %s", a.Method, key, j.State)
+	case j.lease != "" && a.Method != SetVariables && a.lease != j.lease:
+		return status.Errorf(codes.FailedPrecondition, "%s: job %d is leased to another activation", a.Method, key)
 	case a.Variables != "" && !json.Valid([]byte(a.Variables)):
 		return status.Errorf(codes.InvalidArgument, "%s: variables are no JSON: %.60q", a.Method, a.Variables)
 	}
@@ -361,7 +368,7 @@ func (g *Gateway) CreateProcessInstance(ctx context.Context, in *pb.CreateProces
 func (g *Gateway) Topology(ctx context.Context, _ *pb.TopologyRequest) (*pb.TopologyResponse, error) {
 	_, err := g.call(ctx, Call{Method: Topology}, func() error { return nil })
 	return &pb.TopologyResponse{
-		ClusterSize: 1, PartitionsCount: 1, ReplicationFactor: 1, GatewayVersion: Version,
+		ClusterSize: 1, PartitionsCount: 1, ReplicationFactor: 1, GatewayVersion: g.version(),
 		Brokers: []*pb.BrokerInfo{{
 			Version:    Version,
 			Partitions: []*pb.Partition{{PartitionId: 1, Role: pb.Partition_LEADER, Health: pb.Partition_HEALTHY}},

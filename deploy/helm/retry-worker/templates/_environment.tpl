@@ -80,7 +80,11 @@ the container from starting, and the pod's events name it. */}}
 
 {{- define "retry-worker.environment.engine" -}}
 {{- $zeebe := .Values.zeebe -}}
+{{- if $zeebe.restAddress }}
+{{- include "retry-worker.variable" (list "ZEEBE_REST_ADDRESS" $zeebe.restAddress) }}
+{{- else }}
 {{- include "retry-worker.variable" (list "ZEEBE_ADDRESS" $zeebe.address) }}
+{{- end }}
 {{- include "retry-worker.variable" (list "ZEEBE_INSECURE_CONNECTION" (not $zeebe.tls.enabled)) }}
 {{- include "retry-worker.variable" (list "ZEEBE_KEEP_ALIVE" (int $zeebe.keepAliveMillis)) }}
 {{- if or $zeebe.tls.existingSecret $zeebe.tls.existingConfigMap }}

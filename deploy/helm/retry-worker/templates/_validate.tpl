@@ -41,7 +41,7 @@
 {{- fail (printf "zeebe.tls.%s is set, but zeebe.tls.enabled is false: set it to true, or the connection is not encrypted" $name) }}
 {{- end }}
 {{- end }}
-{{- if and (hasSuffix ":443" .Values.zeebe.address) (not $tls.enabled) }}
+{{- if and (hasSuffix ":443" .Values.zeebe.address) (not $tls.enabled) (not .Values.zeebe.restAddress) }}
 {{- fail (printf "zeebe.address is %q, but zeebe.tls.enabled is false: a gateway at port 443, such as Camunda SaaS, speaks TLS" .Values.zeebe.address) }}
 {{- end }}
 {{- range $name := list "authorizationServerUrl" "audience" "scope" }}

@@ -1,0 +1,327 @@
+package zeebe
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"mime/multipart"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/oauth2"
+
+	"retry-worker/internal/worker"
+)
+
+const (
+	// maxConnections to the REST API; a call under way has one for itself.
+	maxConnections = 200
+	// maxIdle of a connection is shorter than that of the servers, which would close it under a command.
+	maxIdle = 10 * time.Second
+	// leasesEvery is how often the engine is asked whether it has leases: it may be upgraded.
+	leasesEvery = 5 * time.Minute
+)
+
+// restGateway speaks the REST API that engines have since 8.6.
+type restGateway struct {
+	base      string // URL, with the slash after v2
+	userAgent string
+	http      *http.Client
+	tokens    *tokenSource
+
+	mu     sync.Mutex
+	leases bool      // the engine has them
+	asked  time.Time // when it said so
+}
+
+func newREST(o *Options, tokens *tokenSource) (*restGateway, error) {
+	config, err := o.tlsConfig()
+	if err != nil {
+		return nil, err
+	}
+	base, err := url.Parse(o.RESTAddress)
+	if err != nil || base.Host == "" {
+		return nil, fmt.Errorf("engine address %q: expected http://HOST:PORT or https://… (ZEEBE_REST_ADDRESS)",
+			o.RESTAddress)
+	}
+	transport := &http.Transport{
+		Proxy:           http.ProxyFromEnvironment,
+		DialContext:     (&net.Dialer{Timeout: connectTimeout, KeepAlive: o.KeepAlive}).DialContext,
+		TLSClientConfig: config, TLSHandshakeTimeout: connectTimeout,
+		MaxConnsPerHost: maxConnections, MaxIdleConnsPerHost: maxConnections, IdleConnTimeout: maxIdle,
+		MaxResponseHeaderBytes: 64 << 10,
+	}
+	if o.Dialer != nil {
+		transport.DialContext = func(ctx context.Context, _, address string) (net.Conn, error) {
+			return o.Dialer(ctx, address)
+		}
+	}
+	return &restGateway{
+		base: base.JoinPath("v2").String() + "/", userAgent: o.UserAgent, tokens: tokens,
+		// Nobody is followed: a command is for the engine, and so is the token. The caller's context bounds each call.
+		http: &http.Client{Transport: transport,
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
+	}, nil
+}
+
+func (g *restGateway) close() error {
+	g.http.CloseIdleConnections()
+	return nil
+}
+
+// key of 64 bits: a number in 8.6, text in later versions.
+type key int64
+
+func (k *key) UnmarshalJSON(text []byte) error {
+	n, err := strconv.ParseInt(strings.Trim(string(text), `"`), 10, 64)
+	*k = key(n)
+	return err
+}
+
+// call sends in as JSON and reads the answer into out, which may be nil.
+func (g *restGateway) call(ctx context.Context, method, path string, in, out any) error {
+	body, err := json.Marshal(in)
+	if err != nil {
+		return &restError{http.StatusBadRequest, "", fmt.Errorf("encode the request: %w", err)}
+	}
+	return g.send(ctx, method, path, "application/json", body, out)
+}
+
+// send is call with a body. A command without an answer to read succeeds with 204 alone: what a proxy says instead of
+// the engine must not count.
+func (g *restGateway) send(ctx context.Context, method, path, contentType string, body []byte, out any) error {
+	request, err := http.NewRequestWithContext(ctx, method, g.base+path, bytes.NewReader(body))
+	if err != nil {
+		return &restError{0, "", err}
+	}
+	request.Header.Set("Content-Type", contentType)
+	request.Header.Set("Accept", "application/json, application/problem+json")
+	request.Header.Set("User-Agent", g.userAgent)
+	var token *oauth2.Token
+	if g.tokens != nil {
+		if token, err = g.tokens.get(ctx); err != nil {
+			return err
+		}
+		token.SetAuthHeader(request)
+	}
+	response, err := g.http.Do(request)
+	if err != nil {
+		return transportError(ctx, err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(response.Body, maxReceiveBytes+1))
+	if response.StatusCode == http.StatusUnauthorized && token != nil {
+		g.tokens.reject(token)
+	}
+	switch {
+	case err != nil:
+		return transportError(ctx, fmt.Errorf("read the answer %s: %w", response.Status, err))
+	case len(text) > maxReceiveBytes:
+		return errTooLarge
+	case out == nil && response.StatusCode == http.StatusNoContent:
+		return nil
+	case out == nil || response.StatusCode != http.StatusOK:
+		return problem(response, text)
+	}
+	if err := json.Unmarshal(text, out); err != nil {
+		return &restError{0, "", fmt.Errorf("answered 200 with %s that is not the engine's: %w",
+			cmp.Or(response.Header.Get("Content-Type"), "something"), err)}
+	}
+	return nil
+}
+
+// restJob is a job; its keys' names and its token depend on the version.
+type restJob struct {
+	Key                key             `json:"key"`
+	JobKey             key             `json:"jobKey"`
+	ProcessInstanceKey key             `json:"processInstanceKey"`
+	ElementInstanceKey key             `json:"elementInstanceKey"`
+	Type               string          `json:"type"`
+	TenantID           string          `json:"tenantId"`
+	Retries            int32           `json:"retries"`
+	CustomHeaders      json.RawMessage `json:"customHeaders"`
+	Variables          json.RawMessage `json:"variables"`
+	LeaseToken         string          `json:"leaseToken"`
+}
+
+func (g *restGateway) activate(ctx context.Context, r *worker.ActivateRequest) ([]worker.Job, error) {
+	in := struct {
+		Type              string   `json:"type"`
+		Worker            string   `json:"worker"`
+		Timeout           int64    `json:"timeout"`
+		MaxJobsToActivate int      `json:"maxJobsToActivate"`
+		FetchVariable     []string `json:"fetchVariable,omitempty"`
+		RequestTimeout    int64    `json:"requestTimeout"`
+		TenantIDs         []string `json:"tenantIds,omitempty"`
+		WithLease         bool     `json:"withLease,omitempty"`
+	}{
+		r.JobType, r.Worker, r.JobTimeout.Milliseconds(), r.MaxJobs, r.Variables, r.PollTimeout.Milliseconds(), r.TenantIDs,
+		r.Lease && g.hasLeases(ctx),
+	}
+	var out struct{ Jobs []restJob }
+	if err := g.call(ctx, http.MethodPost, "jobs/activation", in, &out); err != nil {
+		return nil, err
+	}
+	jobs := make([]worker.Job, len(out.Jobs))
+	for i := range out.Jobs {
+		j := &out.Jobs[i]
+		jobs[i] = worker.Job{
+			Key:                int64(cmp.Or(j.JobKey, j.Key)),
+			ProcessInstanceKey: int64(j.ProcessInstanceKey), ElementInstanceKey: int64(j.ElementInstanceKey),
+			Type: j.Type, TenantID: j.TenantID, Retries: j.Retries,
+			Headers: string(j.CustomHeaders), Variables: string(j.Variables), Lease: j.LeaseToken,
+		}
+	}
+	return jobs, nil
+}
+
+// hasLeases reports whether the engine says that it is 8.10 or later. One that does not say is asked again.
+func (g *restGateway) hasLeases(ctx context.Context) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.asked.IsZero() || time.Since(g.asked) > leasesEvery {
+		ctx, cancel := context.WithTimeout(ctx, askTimeout)
+		defer cancel()
+		if t, err := g.topology(ctx); err == nil {
+			g.leases, g.asked = t.atLeast(8, 10), time.Now()
+		}
+	}
+	return g.leases
+}
+
+// command answers a job.
+type command struct {
+	Variables    json.RawMessage `json:"variables,omitempty"`
+	Retries      *int32          `json:"retries,omitempty"`
+	RetryBackOff int64           `json:"retryBackOff,omitempty"`
+	ErrorCode    string          `json:"errorCode,omitempty"`
+	ErrorMessage string          `json:"errorMessage,omitempty"`
+	Changeset    *changeset      `json:"changeset,omitempty"`
+	LeaseToken   string          `json:"leaseToken,omitempty"`
+}
+
+type changeset struct {
+	Timeout int64 `json:"timeout"`
+}
+
+func (g *restGateway) answer(ctx context.Context, j *worker.Job, verb string, c command) error {
+	c.LeaseToken = j.Lease
+	return g.call(ctx, http.MethodPost, "jobs/"+strconv.FormatInt(j.Key, 10)+"/"+verb, c, nil)
+}
+
+func (g *restGateway) complete(ctx context.Context, j *worker.Job, variables string) error {
+	return g.answer(ctx, j, "completion", command{Variables: json.RawMessage(variables)})
+}
+
+func (g *restGateway) throw(ctx context.Context, j *worker.Job, e *worker.BPMNError) error {
+	return g.answer(ctx, j, "error",
+		command{ErrorCode: e.Code, ErrorMessage: e.Message, Variables: json.RawMessage(e.Variables)})
+}
+
+func (g *restGateway) fail(ctx context.Context, j *worker.Job, f *worker.Failure) error {
+	return g.answer(ctx, j, "failure",
+		command{Retries: &f.Retries, RetryBackOff: f.Backoff.Milliseconds(), ErrorMessage: f.Message})
+}
+
+func (g *restGateway) setTimeout(ctx context.Context, j *worker.Job, long time.Duration) error {
+	return g.call(ctx, http.MethodPatch, "jobs/"+strconv.FormatInt(j.Key, 10),
+		command{Changeset: &changeset{long.Milliseconds()}, LeaseToken: j.Lease}, nil)
+}
+
+func (g *restGateway) setVariables(ctx context.Context, elementInstanceKey int64, variables string) error {
+	in := struct {
+		Variables json.RawMessage `json:"variables"`
+		Local     bool            `json:"local"`
+	}{Variables: json.RawMessage(variables)}
+	return g.call(ctx, http.MethodPut, "element-instances/"+strconv.FormatInt(elementInstanceKey, 10)+"/variables", in, nil)
+}
+
+// touch implements gateway: this API refuses to set no variables, and takes a modification of nothing (tried on 8.6.0).
+func (g *restGateway) touch(ctx context.Context, processInstanceKey int64) error {
+	return g.call(ctx, http.MethodPost, "process-instances/"+strconv.FormatInt(processInstanceKey, 10)+"/modification",
+		struct{}{}, nil)
+}
+
+func (g *restGateway) topology(ctx context.Context) (Topology, error) {
+	var out struct {
+		GatewayVersion                     string
+		PartitionsCount, ReplicationFactor int32
+		Brokers                            []struct{ Partitions []struct{ Role string } }
+	}
+	err := g.send(ctx, http.MethodGet, "topology", "application/json", nil, &out)
+	t := Topology{
+		GatewayVersion: out.GatewayVersion, Brokers: int32(len(out.Brokers)),
+		Partitions: out.PartitionsCount, ReplicationFactor: out.ReplicationFactor,
+	}
+	for _, b := range out.Brokers {
+		for _, p := range b.Partitions {
+			if p.Role == "leader" {
+				t.Leaders++
+			}
+		}
+	}
+	return t, err
+}
+
+func (g *restGateway) deploy(ctx context.Context, name string, content []byte, tenant string) ([]Deployment, error) {
+	var form bytes.Buffer
+	parts := multipart.NewWriter(&form)
+	part, _ := parts.CreateFormFile("resources", name) // a buffer takes everything
+	_, _ = part.Write(content)
+	if tenant != "" {
+		_ = parts.WriteField("tenantId", tenant)
+	}
+	_ = parts.Close()
+	var out struct {
+		Deployments []struct {
+			ProcessDefinition *struct {
+				ProcessDefinitionID      string
+				ProcessDefinitionVersion int32
+				ProcessDefinitionKey     key
+			}
+		}
+	}
+	err := g.send(ctx, http.MethodPost, "deployments", parts.FormDataContentType(), form.Bytes(), &out)
+	var all []Deployment
+	for _, d := range out.Deployments {
+		if p := d.ProcessDefinition; p != nil {
+			all = append(all, Deployment{p.ProcessDefinitionID, p.ProcessDefinitionVersion, int64(p.ProcessDefinitionKey)})
+		}
+	}
+	return all, err
+}
+
+func (g *restGateway) create(ctx context.Context, i *instance) (int64, error) {
+	type start struct {
+		ElementID string `json:"elementId"`
+	}
+	in := struct {
+		ProcessDefinitionID string          `json:"processDefinitionId"`
+		TenantID            string          `json:"tenantId,omitempty"`
+		Variables           json.RawMessage `json:"variables,omitempty"`
+		StartInstructions   []start         `json:"startInstructions,omitempty"`
+	}{i.processID, i.tenant, json.RawMessage(i.variables), nil}
+	if i.startAt != "" {
+		in.StartInstructions = []start{{i.startAt}}
+	}
+	var out struct{ ProcessInstanceKey key }
+	err := g.call(ctx, http.MethodPost, "process-instances", in, &out)
+	return int64(out.ProcessInstanceKey), err
+}
+
+func (g *restGateway) publish(ctx context.Context, name, correlationKey string, life time.Duration) error {
+	in := struct {
+		Name           string `json:"name"`
+		CorrelationKey string `json:"correlationKey"`
+		TimeToLive     int64  `json:"timeToLive"`
+	}{name, correlationKey, life.Milliseconds()}
+	return g.call(ctx, http.MethodPost, "messages/publication", in, &struct{}{})
+}

@@ -1,0 +1,328 @@
+package zeebe_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"retry-worker/internal/testkit/gateway"
+	"retry-worker/internal/testkit/wait"
+	"retry-worker/internal/worker"
+	"retry-worker/internal/zeebe"
+)
+
+func dialREST(t *testing.T, address string, change ...func(*zeebe.Options)) *zeebe.Client {
+	t.Helper()
+	o := zeebe.Options{RESTAddress: address, KeepAlive: 45 * time.Second, UserAgent: zeebe.UserAgent("v1")}
+	for _, alter := range change {
+		alter(&o)
+	}
+	return dial(t, o)
+}
+
+// answering returns a client of a server that gives every call this answer.
+func answering(t *testing.T, code int, contentType, body string) *zeebe.Client {
+	t.Helper()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", contentType)
+		w.Header().Set("Location", "/login")
+		w.WriteHeader(code)
+		_, _ = io.WriteString(w, body)
+	}))
+	t.Cleanup(s.Close)
+	return dialREST(t, s.URL)
+}
+
+const (
+	problemJSON = "application/problem+json"
+	html        = "<html>Sign in</html>"
+)
+
+// TestProblems: what becomes of a job depends on who answered, and how.
+func TestProblems(t *testing.T) {
+	for _, tt := range []struct {
+		name              string
+		code              int
+		contentType, body string
+		want              worker.ErrorKind
+		says              string
+	}{
+		{"unknown job", 404, problemJSON, `{"title":"NOT_FOUND","detail":"no such job"}`, worker.Gone, "404 NOT_FOUND: no such job"},
+		{"problem by another type", 404, "text/plain", `{"title":"NOT_FOUND"}`, worker.Gone, "404 NOT_FOUND"},
+		{"proxy that knows no way", 404, "text/html", html, worker.Ambiguous, "404 Not Found by text/html, not as the engine does"},
+		{"engine without the API", 404, "application/json", `{"status":404,"error":"Not Found"}`, worker.Ambiguous, "not as the engine does"},
+		{"wrong state", 409, problemJSON, `{"title":"INVALID_STATE"}`, worker.Gone, "INVALID_STATE"},
+		{"bad input", 400, problemJSON, `{"title":"INVALID_ARGUMENT"}`, worker.Refused, "INVALID_ARGUMENT"},
+		{"too many", 429, "text/plain", "", worker.NotTaken, "429"},
+		{"backpressure", 503, problemJSON, `{"title":"RESOURCE_EXHAUSTED"}`, worker.NotTaken, "RESOURCE_EXHAUSTED"},
+		{"backpressure as an error", 500, problemJSON, `{"title":"x","detail":"code RESOURCE_EXHAUSTED"}`, worker.NotTaken, "RESOURCE_EXHAUSTED"},
+		{"another 503", 503, problemJSON, `{"title":"PartitionNotFoundException","detail":"RESOURCE_EXHAUSTED"}`, worker.Ambiguous, "Partition"},
+		{"error", 500, problemJSON, `{"title":"INTERNAL"}`, worker.Ambiguous, "INTERNAL"},
+		{"no token", 401, "", "", worker.NotTaken, "401"},
+		{"no right", 403, problemJSON, `{"title":"FORBIDDEN"}`, worker.NotTaken, "FORBIDDEN"},
+		{"redirection", 302, "text/html", html, worker.Ambiguous, "302 Found by text/html"},
+		{"page of a proxy", 200, "text/html", html, worker.Ambiguous, "200 OK by text/html"},
+		{"gateway time-out", 504, "text/html", html, worker.Ambiguous, "504"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c := answering(t, tt.code, tt.contentType, tt.body)
+			err := c.Complete(wait.Context(t), &worker.Job{Key: 1}, "{}")
+			wantKind(t, "Complete", err, tt.want)
+			if !strings.Contains(err.Error(), tt.says) || strings.Contains(err.Error(), "\n") {
+				t.Errorf("got %q, want one line that says %q", err, tt.says)
+			}
+		})
+	}
+}
+
+// TestBadActivations: one clear error, and no more memory than the limit says.
+func TestBadActivations(t *testing.T) {
+	for name, tt := range map[string]struct {
+		contentType, body string
+		want              worker.ErrorKind
+	}{
+		"page":        {"text/html", html, worker.Ambiguous},
+		"number":      {"application/json", `{"jobs":[{"key":1.5e3}]}`, worker.Ambiguous},
+		"cut off":     {"application/json", `{"jobs":[{"key":1},`, worker.Ambiguous},
+		"100 MB":      {"application/json", `{"jobs":"` + strings.Repeat("x", 100<<20), worker.TooLarge},
+		"empty":       {"application/json", "", worker.Ambiguous},
+		"100 MB page": {"text/html", strings.Repeat("x", 100<<20), worker.TooLarge},
+	} {
+		c := answering(t, http.StatusOK, tt.contentType, tt.body)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := c.Activate(wait.Context(t), poll(1, time.Second))
+		runtime.ReadMemStats(&after)
+		wantKind(t, name, err, tt.want)
+		if took := after.TotalAlloc - before.TotalAlloc; took > 128<<20 {
+			t.Errorf("%s: %d MB were allocated for the answer", name, took>>20)
+		}
+		if err != nil && len(err.Error()) > 300 {
+			t.Errorf("%s: the error has %d bytes", name, len(err.Error()))
+		}
+	}
+}
+
+// TestRESTJobs: keys are above what a float holds, as numbers and as text, and packed answers are read.
+func TestRESTJobs(t *testing.T) {
+	const named = `"type":"work","tenantId":"a","retries":3,"customHeaders":{"h":"1"},"variables":{"claimId":"CLM-T-1"}`
+	for name, job := range map[string]string{
+		"8.6":  `{"key":9007199254740993,"processInstanceKey":9007199254740995,"elementInstanceKey":9007199254740997,` + named + `}`,
+		"8.10": `{"jobKey":"9007199254740993","processInstanceKey":"9007199254740995","elementInstanceKey":"9007199254740997","leaseToken":null,"priority":7,` + named + `}`,
+	} {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path != "/engine/v2/jobs/activation" || r.UserAgent() != "retry-worker/v1" {
+				t.Errorf("%s by %s", r.URL.Path, r.UserAgent())
+			}
+			w.Header().Set("Content-Encoding", "gzip")
+			packed := gzip.NewWriter(w)
+			_, _ = io.WriteString(packed, `{"jobs":[`+job+`]}`)
+			_ = packed.Close()
+		}))
+		defer s.Close()
+		jobs, err := dialREST(t, s.URL+"/engine/").Activate(wait.Context(t), poll(1, time.Second))
+		want := worker.Job{Key: 9007199254740993, ProcessInstanceKey: 9007199254740995, ElementInstanceKey: 9007199254740997,
+			Type: "work", TenantID: "a", Retries: 3, Headers: `{"h":"1"}`, Variables: `{"claimId":"CLM-T-1"}`}
+		if err != nil || len(jobs) != 1 || jobs[0] != want {
+			t.Errorf("%s: got %+v and %v", name, jobs, err)
+		}
+	}
+}
+
+// TestBasicAuthentication is shown with each call, and the password is never told.
+func TestBasicAuthentication(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if user, password, _ := r.BasicAuth(); user != "worker" || password != "canary" {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		_, _ = io.WriteString(w, `{"gatewayVersion":"8.8.1"}`)
+	}))
+	defer s.Close()
+	for password, works := range map[string]bool{"canary": true, "canary-wrong": false} {
+		c := dialREST(t, s.URL, func(o *zeebe.Options) { o.Username, o.Password = "worker", password })
+		for range 2 {
+			_, err := c.Topology(wait.Context(t))
+			if (err == nil) != works || err != nil && strings.Contains(err.Error(), "canary") {
+				t.Errorf("with %s: %v", password, err)
+			}
+		}
+	}
+}
+
+// TestFirstToAnswer: of two addresses gRPC's is preferred, and what was chosen stays.
+func TestFirstToAnswer(t *testing.T) {
+	byGRPC, byREST := gateway.New(t, gateway.Options{}), gateway.New(t, gateway.Options{REST: true})
+	both := zeebe.Options{Address: byGRPC.Addr(), Plaintext: true, RESTAddress: byREST.RESTAddress(), KeepAlive: 45 * time.Second}
+	expect := func(c *zeebe.Client, want string) {
+		t.Helper()
+		if got := c.Settle(wait.Context(t)).String(); !strings.HasPrefix(got, want) {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+	preferred, second := dial(t, both), dial(t, both)
+	expect(preferred, "gRPC at "+byGRPC.Addr()+" (it answered first)")
+	byGRPC.Down()
+	expect(preferred, "gRPC at "+byGRPC.Addr()+" (it answered first)")
+	expect(second, "REST at "+byREST.RESTAddress()+" (it answered first)")
+	byREST.Down()
+	neither := dial(t, both)
+	expect(neither, "gRPC at ")
+	if _, err := neither.Topology(wait.Context(t)); status.Code(err) != codes.Unavailable {
+		t.Errorf("without any: %v", err)
+	}
+	byREST.Up()
+	expect(neither, "REST at ")
+}
+
+// TestLeases: jobs that were given to another cannot be completed by a worker that stood still meanwhile. Without leases
+// the first who answers wins.
+func TestLeases(t *testing.T) {
+	const atOnce = 500
+	for version, jobs := range map[string]int{"8.6.0": atOnce, "8.9.3": atOnce, gateway.LeaseVersion: 10_000} {
+		t.Run(version, func(t *testing.T) {
+			g := gateway.New(t, gateway.Options{REST: true, Version: version})
+			frozen, other := dialREST(t, g.RESTAddress()), dialREST(t, g.RESTAddress())
+			stale, newest := 0, 0
+			for range jobs / atOnce {
+				g.AddJobs(slices.Repeat([]gateway.Job{work()}, atOnce)...)
+				late := leasing(t, frozen, atOnce)
+				g.Advance(2 * time.Minute)
+				newer := leasing(t, other, atOnce)
+				stale += completed(t, frozen, late)
+				newest += completed(t, other, newer)
+			}
+			want := map[bool]int{true: 0, false: jobs}[version == gateway.LeaseVersion]
+			if stale != want || newest != jobs-want {
+				t.Errorf("%d stale completions and %d of the newest, want %d and %d", stale, newest, want, jobs-want)
+			}
+		})
+	}
+}
+
+// leasing takes n jobs, with leases where the engine has them.
+func leasing(t *testing.T, c *zeebe.Client, n int) []worker.Job {
+	t.Helper()
+	r := poll(n, time.Second)
+	r.Lease = true
+	jobs, err := c.Activate(wait.Context(t), r)
+	if err != nil || len(jobs) != n {
+		t.Fatalf("%d jobs, %v", len(jobs), err)
+	}
+	return jobs
+}
+
+// completed returns how many of the jobs a client can complete; the others are gone.
+func completed(t *testing.T, c *zeebe.Client, jobs []worker.Job) int {
+	t.Helper()
+	var n atomic.Int64
+	var all errgroup.Group
+	all.SetLimit(16)
+	for i := range jobs {
+		all.Go(func() error {
+			err := c.Complete(context.Background(), &jobs[i], "{}")
+			if e, ok := errors.AsType[*worker.EngineError](err); ok && e.Kind == worker.Gone {
+				return nil
+			}
+			n.Add(1)
+			return err
+		})
+	}
+	if err := all.Wait(); err != nil {
+		t.Error(err)
+	}
+	return int(n.Load())
+}
+
+// TestCommandsOverREST holds the other commands against the description of the API.
+func TestCommandsOverREST(t *testing.T) {
+	var got []string
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		if f, part, err := r.FormFile("resources"); err == nil {
+			body, _ = io.ReadAll(f)
+			body = append([]byte(part.Filename+" "), body...)
+		}
+		got = append(got, r.Method+" "+r.URL.Path+" "+string(body))
+		switch r.URL.Path {
+		case "/v2/deployments":
+			_, _ = io.WriteString(w, `{"deployments":[{"processDefinition":{"processDefinitionId":"P","processDefinitionVersion":2,"processDefinitionKey":"9007199254740993"}},{"form":{}}]}`)
+		case "/v2/process-instances":
+			_, _ = io.WriteString(w, `{"processInstanceKey":"9007199254740993"}`)
+		case "/v2/messages/publication":
+			_, _ = io.WriteString(w, `{"messageKey":"1"}`)
+		case "/v2/topology":
+			_, _ = io.WriteString(w, `{"gatewayVersion":"8.9.0","partitionsCount":3,"brokers":[{"partitions":[{"role":"leader"},{"role":"follower"}]}]}`)
+		default:
+			w.WriteHeader(http.StatusNoContent)
+		}
+	}))
+	defer s.Close()
+	c, ctx := dialREST(t, s.URL), wait.Context(t)
+	j := &worker.Job{Key: 9007199254740993, ElementInstanceKey: 5, Lease: "L"}
+	deployed, err := c.Deploy(ctx, "p.bpmn", []byte("<x/>"), "")
+	if err != nil || len(deployed) != 1 || deployed[0] != (zeebe.Deployment{ProcessID: "P", Version: 2, Key: 9007199254740993}) {
+		t.Errorf("deployed %+v, %v", deployed, err)
+	}
+	if key, err := c.Create(ctx, "P", `{"a":1}`); err != nil || key != 9007199254740993 {
+		t.Errorf("created %d, %v", key, err)
+	}
+	topology, err := c.Topology(ctx)
+	if err != nil || topology != (zeebe.Topology{GatewayVersion: "8.9.0", Brokers: 1, Partitions: 3, Leaders: 1}) {
+		t.Errorf("topology %+v, %v", topology, err)
+	}
+	runs, err := c.Runs(ctx, 7)
+	if err != nil || !runs {
+		t.Errorf("runs: %t, %v", runs, err)
+	}
+	for _, err := range []error{
+		c.Publish(ctx, "m", "k", time.Second), c.Hold(ctx, j, time.Minute), c.Complete(ctx, j, `{"a":"<"}`),
+		c.Fail(ctx, j, worker.Failure{Retries: 0, Backoff: time.Second, Message: "why"}),
+		c.Throw(ctx, j, worker.BPMNError{Code: "E", Message: "why", Variables: `{"a":1}`}),
+	} {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	const job = "/v2/jobs/9007199254740993"
+	want := []string{
+		`POST /v2/deployments p.bpmn <x/>`,
+		`POST /v2/process-instances {"processDefinitionId":"P","variables":{"a":1}}`,
+		`GET /v2/topology `,
+		`POST /v2/process-instances/7/modification {}`,
+		`POST /v2/messages/publication {"name":"m","correlationKey":"k","timeToLive":1000}`,
+		`PATCH ` + job + ` {"changeset":{"timeout":60000},"leaseToken":"L"}`,
+		`POST ` + job + `/completion {"variables":{"a":"\u003c"},"leaseToken":"L"}`,
+		`POST ` + job + `/failure {"retries":0,"retryBackOff":1000,"errorMessage":"why","leaseToken":"L"}`,
+		`PUT /v2/element-instances/5/variables {"variables":{"a":1},"local":false}`,
+		`POST ` + job + `/error {"variables":{"a":1},"errorCode":"E","errorMessage":"why","leaseToken":"L"}`,
+	}
+	for i := range max(len(got), len(want)) {
+		if i >= len(got) || i >= len(want) || got[i] != want[i] {
+			t.Errorf("call %d of %d:\ngot  %q\nwant %q", i, len(got), append(got, "")[min(i, len(got))], append(want, "")[min(i, len(want))])
+		}
+	}
+}
+
+// TestRESTAddressThatCannotWork stops the start.
+func TestRESTAddressThatCannotWork(t *testing.T) {
+	if _, err := zeebe.Dial(zeebe.Options{RESTAddress: "nowhere"}, zap.NewNop()); err == nil || !strings.Contains(err.Error(), "ZEEBE_REST_ADDRESS") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -59,7 +59,7 @@ type workerEnv struct {
 // zeebeEnv are the names the Zeebe clients share.
 type zeebeEnv struct {
 	Address                string `group:"Engine" split_words:"true" default:"127.0.0.1:26500" desc:"gateway: host:port"`
-	RestAddress            string `split_words:"true" desc:"URL that the REST API's /v2 is below, of engines from 8.6: http://HOST:8080 or https://…"` //nolint:revive // envconfig makes REST_… of it
+	RestAddress            string `split_words:"true" desc:"URL that the REST API's /v2 is below, of engines from 8.6: http://HOST:8080 or https://…"`
 	Host                   string `split_words:"true" desc:"gateway host; beats ZEEBE_ADDRESS, as in the Zeebe clients"`
 	Port                   string `split_words:"true" desc:"gateway port; beats ZEEBE_ADDRESS; values such as tcp://… (service links) are ignored"`
 	InsecureConnection     string `split_words:"true" default:"false" desc:"true: no TLS for gRPC; for REST the URL says it"`

@@ -23,10 +23,10 @@ func TestNewcomerSeesDecisions(t *testing.T) {
 			f := openFixture(t, version, version)
 			s := newScenario(t, f)
 			log := logFile(t)
-			w := harness.RunWorker(t, harness.Binary(t), harness.Settings(s.GatewayAddress(), t.TempDir()), log)
+			w := harness.RunWorker(t, harness.Binary(t), harness.Settings(s.GatewayAddress(), t.TempDir(), s.protocol()...), log)
 			t.Cleanup(func() { _ = w.Stop(context.Background(), harness.StopTime) })
 			run := func(args ...string) (string, int) {
-				return harness.RunCommand(t, harness.Binary(t), at(s.Broker), args...)
+				return harness.RunCommand(t, harness.Binary(t), s.engine(), args...)
 			}
 			undeployed := regexp.MustCompile("(?m)^FAIL +process (SUB_06|WHATSAPP_MESSAGE|FAILED_JOB|JOB_QUEUE) +not deployed; run `retry-worker deploy`")
 			if out, code := run("check"); code != 1 || len(undeployed.FindAllString(out, -1)) != 4 {

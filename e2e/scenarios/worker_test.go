@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"retry-worker/e2e/harness"
-	"retry-worker/e2e/harness/zeebe"
 )
 
 // process is a running worker.
@@ -20,12 +19,17 @@ type process struct {
 	name string
 }
 
-// settings of a worker that goes by the fixture's clock; what follows goes before them. Workers reach the latest version by
-// REST, and others by gRPC.
-func (f *fixture) settings(name string, more ...string) []string {
+// protocol is how workers and commands reach the engine: the latest version by REST, others by gRPC.
+func (f *fixture) protocol() []string {
 	if f.version == latest {
-		more = append(more, "RETRY_WORKER_ENGINE=rest", "ZEEBE_REST_ADDRESS="+f.RESTAddress())
+		return []string{"RETRY_WORKER_ENGINE=rest", "ZEEBE_REST_ADDRESS=" + f.RESTAddress()}
 	}
+	return nil
+}
+
+// settings of a worker that goes by the fixture's clock; what follows goes before them.
+func (f *fixture) settings(name string, more ...string) []string {
+	more = append(more, f.protocol()...)
 	return harness.Settings(f.GatewayAddress(), f.dir, append([]string{"RETRY_WORKER_WORKER_NAME=" + name, f.clock.Environment()}, more...)...)
 }
 
@@ -76,9 +80,9 @@ func (p *process) said(message string) bool {
 	return found
 }
 
-// at is the environment of a command that asks a broker.
-func at(b *zeebe.Broker) []string {
-	return []string{"ZEEBE_ADDRESS=" + b.GatewayAddress(), "ZEEBE_INSECURE_CONNECTION=true"}
+// engine is the environment of a command that asks the broker.
+func (f *fixture) engine() []string {
+	return append(f.protocol(), "ZEEBE_ADDRESS="+f.GatewayAddress(), "ZEEBE_INSECURE_CONNECTION=true")
 }
 
 // run runs a command that reads a journal, and fails where it does not end well.

@@ -1,0 +1,68 @@
+package console_test
+
+import (
+	"fmt"
+	"testing"
+
+	"go.uber.org/zap"
+
+	"retry-worker/internal/catalogue"
+	"retry-worker/internal/console"
+	"retry-worker/internal/decision"
+)
+
+// withCatalogue shows the world's pages in Portuguese, by another catalogue.
+func withCatalogue(t *testing.T, w world, file string) *site {
+	t.Helper()
+	c, err := catalogue.Parse("policies.yaml", []byte("extends: built-in\n"+file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, w)
+	s.lang = "pt-BR"
+	s.pages = console.New(console.Options{Now: w.Now, Catalogue: func() *catalogue.Catalogue { return c }, Log: zap.NewNop()})
+	s.pages.Open(w.Memory, w.DeadLetters, w.DeadLetters, w.Gates())
+	return s
+}
+
+// TestPortalsAreCalledByTheirLabels: in the list, on their own pages and in what became of a claim.
+func TestPortalsAreCalledByTheirLabels(t *testing.T) {
+	s := withCatalogue(t, sample(t, now), "destinations: {unimed-sp: {label: Unimed SP}}")
+	for address, says := range map[string]string{
+		"/destinations": "O portal Unimed SP não responde desde", portalAddress(portalName): "O portal Unimed SP não responde desde",
+		subjectAddress("tiss-submission", passedID): "Aguarda o portal Unimed SP",
+	} {
+		if d := s.page(address); !d.says(says) {
+			t.Errorf("%s says %s", address, text(d.tags("main")[0]))
+		}
+	}
+}
+
+// TestClaimsShowTheirContext: by the catalogue's names, and what they are worth together.
+func TestClaimsShowTheirContext(t *testing.T) {
+	w := newWorld(t, now)
+	for i, valor := range []decision.ContextValue{{Variable: "valor", Type: "money", Value: "184200.00"}, {Variable: "valor", Type: "money", Value: "0.05"},
+		{Variable: "valor", Type: "text", Value: "a definir"}} {
+		a := w.Analysis("tiss-submission", fmt.Sprintf("CLM-2026-00900%d", i), "DUPLICATE_CLAIM", 0)
+		a.Failure.Context = decision.Context{{Variable: "operadora", Type: "text", Value: "Unimed <SP>"}, valor,
+			{Variable: "lote", Type: "number", Value: "1234.5"}, {Variable: "prazo", Type: "time", Value: "2026-03-05T21:00:00Z"}}
+		if _, err := w.Journal.Analyze(t.Context(), a); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := withCatalogue(t, w, "policies: {tiss-submission: {context: {operadora: {label: Operadora}, valor: {label: Valor, type: money}, prazo: {label: Prazo, type: time}}}}")
+	for address, says := range map[string][]string{
+		"/dead-letters":                 {"Operadora Unimed <SP> · Valor R$ 184.200,00 · lote 1234,5 · Prazo 05/03 18:00", "Valor R$ 0,05", "Valor a definir"},
+		"/dead-letters/groups":          {"3 R$ 184.200,05"},
+		"/":                             {"3 R$ 184.200,05"},
+		"/bulk-runs/new?action=discard": {"R$ 184.200,05"},
+		subjectAddress("tiss-submission", "CLM-2026-009000"): {"Operadora Unimed <SP> Valor R$ 184.200,00 lote 1234,5 Prazo 05/03 18:00"},
+	} {
+		d := s.page(address)
+		for _, words := range says {
+			if !d.says(words) {
+				t.Errorf("%s does not say %q but %s", address, words, text(d.tags("main")[0]))
+			}
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/http"
 	"sync"
 	"time"
 
@@ -33,7 +34,7 @@ type gateway struct {
 // mix is how many of 100 jobs are of a kind; the others meet a transient error. Or all are those of a gate that is open.
 type mix struct {
 	unknown, permanent, exhausted int64
-	gate                          bool
+	gate, rest                    bool
 }
 
 func (m mix) jobType() string {
@@ -68,6 +69,11 @@ func (g *gateway) serve() (address string, stop func(), err error) {
 		return "", nil, fmt.Errorf("listen for the stub gateway: %w", err)
 	}
 	g.held, g.allServed, g.now = map[int64]bool{}, make(chan struct{}), time.Now()
+	if g.mix.rest {
+		server := &http.Server{Handler: g.rest(), ReadHeaderTimeout: time.Minute}
+		go func() { _ = server.Serve(l) }() // ends with the server
+		return "http://" + l.Addr().String(), func() { _ = server.Close() }, nil
+	}
 	server := grpc.NewServer()
 	pb.RegisterGatewayServer(server, g)
 	go func() { _ = server.Serve(l) }() // ends with the server

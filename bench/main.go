@@ -1,5 +1,5 @@
 // Command bench measures what the worker costs beside the one call per job that the engine demands: CPU per job against
-// a bare gRPC loop, in alternation, on a stub gateway that always has jobs; memory with 1,000 jobs in flight; time from
+// a bare loop by the same protocol, in alternation, on a stub gateway that always has jobs; memory with 1,000 jobs in flight; time from
 // start to the first answer. Then it measures the journal alone, on SQLite and on PostgreSQL, every commit synced.
 // Absolute figures swing with the machine; the ratios hold.
 package main
@@ -93,6 +93,7 @@ func (b *bench) clients(ctx context.Context, out io.Writer) error {
 	}{
 		{"transient errors only (one call a job)", mix{}},
 		{"realistic mix (permanent and exhausted ones need two calls)", mix{unknown: 16, permanent: 15, exhausted: 8}},
+		{"realistic mix over REST (goal ≤ 3)", mix{unknown: 16, permanent: 15, exhausted: 8, rest: true}},
 		{"submission-gate while the destination is up (goal ≤ 1.5)", mix{gate: true}},
 	} {
 		bare, worker, started, err := b.alternate(ctx, s.mix)

@@ -1,5 +1,5 @@
 // Command bare is the yardstick of `make bench`: the least that a worker for analyze-retry can be. It activates, decides
-// by hand and completes over plain gRPC; no log, no metrics, no retries, no stop. Its arguments are the gateway's address and the jobs' type.
+// by hand and completes over plain gRPC, or REST by net/http; no log, no metrics, no retries, no stop. Its arguments are the gateway's address and the jobs' type.
 package main
 
 import (
@@ -44,6 +44,9 @@ var (
 )
 
 func main() {
+	if strings.HasPrefix(os.Args[1], "http:") {
+		runREST(os.Args[1])
+	}
 	conn, err := grpc.NewClient(os.Args[1], grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		log.Fatal(err)

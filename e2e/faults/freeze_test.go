@@ -13,7 +13,7 @@ import (
 // past its jobs' time-out and then goes on (SIGCONT), not knowing.
 func freezeRows() []row {
 	return []row{
-		{fault: "SIGSTOP with jobs in hand, SIGCONT after their time-out", play: playFrozenInHand, real: true},
+		{fault: "SIGSTOP with jobs in hand, SIGCONT after their time-out", play: playFrozenInHand, real: true, grpcOnly: true},
 		{fault: "SIGSTOP during a poll, SIGCONT after its jobs' time-out", play: playFrozenInPoll, real: true},
 	}
 }

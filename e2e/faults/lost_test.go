@@ -31,7 +31,7 @@ func lostRows() []row {
 		{fault: "a poll's answer is lost", play: playLostActivation},
 		{fault: "a poll's answer comes late, answers are refused then", play: playLateActivation(60)},
 		{fault: "a poll's answer comes later than the time-out", play: playLateActivation(105)},
-		{fault: "a poll's stream is cut: jobs and error together", stream: true, play: playCutStream, options: gateway.Options{JobsPerMessage: 5}},
+		{fault: "a poll's stream is cut: jobs and error together", grpcOnly: true, play: playCutStream, options: gateway.Options{JobsPerMessage: 5}},
 	}
 	for _, code := range []codes.Code{codes.ResourceExhausted, codes.Unauthenticated, codes.PermissionDenied} {
 		rows = append(rows, row{fault: "answers " + codeName(code) + " until the deadline", play: playRefusedUntilTheDeadline(code, 0)})

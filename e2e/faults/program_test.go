@@ -38,7 +38,7 @@ func (f *fixture) programBy(name string, c harness.Command, env ...string) *prog
 	p := &program{t: f.t, log: &harness.Log{}}
 	c.Screen = p.log
 	c.Env = append([]string{
-		"ZEEBE_ADDRESS=" + f.Addr(), "ZEEBE_INSECURE_CONNECTION=true",
+		f.engineSetting(), "ZEEBE_INSECURE_CONNECTION=true",
 		"RETRY_WORKER_OPS_ADDR=127.0.0.1:0", "RETRY_WORKER_HTTP_ADDR=127.0.0.1:0", "RETRY_WORKER_WORKER_NAME=" + name,
 		"RETRY_WORKER_DATABASE_URL=sqlite:" + filepath.Join(f.t.TempDir(), "journal.db"),
 	}, env...)

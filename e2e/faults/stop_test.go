@@ -19,7 +19,7 @@ func stopRows() []row {
 	return []row{
 		{fault: "SIGTERM with 1,000 jobs in hand", play: playStopInHand, real: true},
 		{fault: "SIGTERM with 1,000 jobs waiting, more coming", play: playStopUnderLoad, real: true, options: gateway.Options{Latency: 20 * time.Millisecond}},
-		{fault: "SIGTERM, hand-back acknowledgements dropped", play: playStopLostHandBack, real: true},
+		{fault: "SIGTERM, hand-back acknowledgements dropped", play: playStopLostHandBack, real: true, grpcOnly: true},
 		{fault: "stop just as jobs are born", play: playBornAtStop},
 		{fault: "second signal: ends hard", play: playSecondSignal, real: true},
 		{fault: "SIGTERM while the gateway stands still", play: playStopFrozen, real: true},

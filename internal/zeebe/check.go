@@ -62,7 +62,8 @@ func CheckTLS(ctx context.Context, o Options) (string, error) {
 	}
 	conn, err := (&tls.Dialer{Config: config}).DialContext(ctx, "tcp", address)
 	if err != nil {
-		return "", fmt.Errorf("%w; %s", err, strings.ReplaceAll(tlsAdvice(err), "ZEEBE_INSECURE_CONNECTION=true", plaintextBy))
+		advice := strings.ReplaceAll(tlsAdvice(err), "ZEEBE_INSECURE_CONNECTION=true", plaintextBy)
+		return "", fmt.Errorf("%w; %s", err, advice)
 	}
 	state := conn.(*tls.Conn).ConnectionState()
 	until := state.PeerCertificates[0].NotAfter.UTC().Format("2006-01-02")

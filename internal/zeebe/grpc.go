@@ -31,8 +31,8 @@ func must(pool mem.BufferPool, err error) mem.BufferPool {
 }
 
 // grpcGateway speaks gRPC. The job commands are sent as the Zeebe module's protocol messages, so that variables are
-// encoded once; its JobWorker and zbc are not used: the one loses jobs at a stop, the other lets the environment override
-// code and retries inside a call.
+// encoded once; its JobWorker and zbc are not used: the one loses jobs at a stop, the other lets the environment
+// override code and retries inside a call.
 type grpcGateway struct {
 	pb.GatewayClient
 	conn *grpc.ClientConn

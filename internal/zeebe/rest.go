@@ -241,7 +241,8 @@ func (g *restGateway) setVariables(ctx context.Context, elementInstanceKey int64
 		Variables json.RawMessage `json:"variables"`
 		Local     bool            `json:"local"`
 	}{Variables: json.RawMessage(variables)}
-	return g.call(ctx, http.MethodPut, "element-instances/"+strconv.FormatInt(elementInstanceKey, 10)+"/variables", in, nil)
+	path := "element-instances/" + strconv.FormatInt(elementInstanceKey, 10) + "/variables"
+	return g.call(ctx, http.MethodPut, path, in, nil)
 }
 
 // touch implements gateway: this API refuses to set no variables, and takes a modification of nothing (tried on 8.6.0).

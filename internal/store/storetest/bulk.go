@@ -68,6 +68,8 @@ func (w *bulkWorld) analyzeOf(id string, job int64, text string, retries int64) 
 	if rejection != nil {
 		w.t.Fatal(rejection)
 	}
+	f.Context = decision.Context{{Variable: "guia", Type: decision.ContextText, Value: id},
+		{Variable: "valor", Type: decision.ContextMoney, Value: "10.50"}}
 	a := &journal.Analysis{Subject: subject(id), JobKey: job, ElementInstanceKey: job, ProcessInstanceKey: 3, Rule: decision.RNBIL005, Policy: p, Failure: &f,
 		Error: text, ReceivedAt: at(0)}
 	a.Identity = journal.IdentityOf(a)

@@ -29,6 +29,16 @@ func TestSimulate(t *testing.T) {
 	if off := retryWorker("simulate", "--outages", file, "--gate", "off", "-o", "json").object(t); off["policy"].(map[string]any)["wastedPerClaim"] != off["ladder"].(map[string]any)["wastedPerClaim"] {
 		t.Errorf("without the gate the policy is not the ladder: %v", off)
 	}
+	policies := filepath.Join(t.TempDir(), "policies.yaml")
+	if err := os.WriteFile(policies, []byte(`extends: built-in
+destinations: {default: {calendar: {windows: [{hours: "08:00-18:00"}]}}}
+`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	night := retryWorker("simulate", "--outages", file, "--policies-file", policies, "-o", "json").object(t)["policy"].(map[string]any)
+	if night["wastedPerClaim"] != 0.0 || night["recovered"] != 1.0 || night["latenessP50Minutes"].(float64) < 4*60 {
+		t.Errorf("claims of an outage from 01:00 to 04:00 do not wait until 08:00: %v", night)
+	}
 	if text := retryWorker("simulate", "--outages", file).stdout; !strings.Contains(text, "clairvoyant") || !strings.Contains(text, "recovered") {
 		t.Errorf("the table is\n%s", text)
 	}

@@ -31,8 +31,8 @@ type dueClaim struct {
 }
 
 // TestClaimsGoBeforeThePortalShuts: an operator takes files from the 1st to the 5th until 18:00, one a minute, and is down
-// on the 5th, for three hours where there are 200 claims. Once it is back what is due first goes first, and of that what is worth most; what cannot go is a
-// dead letter an hour before, and its team is told what that is worth.
+// on the 5th, for three hours where there are 200 claims. Once it is back what is due first goes first, and of that what
+// is worth most; what cannot go is a dead letter an hour before, and its team is told what that is worth.
 func TestClaimsGoBeforeThePortalShuts(t *testing.T) {
 	s := beginAlone(t, "load")
 	n := harness.Setting(t, "PROOF_DUE", fewDue)
@@ -44,7 +44,8 @@ func TestClaimsGoBeforeThePortalShuts(t *testing.T) {
 	arrives := 54 * time.Second                                         // 200 in three hours
 	down := back.Add(-time.Duration(n) * arrives)
 	testkit.Must(t, s.clock.MoveTo(t.Context(), down.Add(-time.Minute)))
-	p := &downPortal{now: s.clock.Now, down: down.Add(-time.Hour), up: back, fails: func(*downPortal, time.Time) string { return timedOut }}
+	p := &downPortal{now: s.clock.Now, down: down.Add(-time.Hour), up: back,
+		fails: func(*downPortal, time.Time) string { return timedOut }}
 	s.submitTo(t, p)
 	w := s.serve("due", s.takesUntilTheFifth(t, receiver.URL)...)
 
@@ -58,7 +59,8 @@ func TestClaimsGoBeforeThePortalShuts(t *testing.T) {
 			}
 			id := s.claimID(int(i))
 			due[id] = c
-			s.create("SUB_06", map[string]any{"claimId": id, "operadora": "unimed-sp", "submissionDeadline": c.deadline, "valor": decision.Amount(c.cents)})
+			s.create("SUB_06", map[string]any{"claimId": id, "operadora": "unimed-sp",
+				"submissionDeadline": c.deadline, "valor": decision.Amount(c.cents)})
 			next = next.Add(arrives)
 		}
 		before += p.await(t, before, []*process{w})
@@ -101,10 +103,12 @@ destinations:
     pace: {most: 1/min}
     calendar: {windows: [{days: 1-5, hours: 08:00-18:00}]}
 `, webhook, secret), 0o600))
-	return []string{"RETRY_WORKER_POLICIES_FILE=" + policies, "RETRY_WORKER_WEBHOOK_ALLOW=127.0.0.1", "RETRY_WORKER_NOTIFY_INTERVAL=1m"}
+	return []string{"RETRY_WORKER_POLICIES_FILE=" + policies, "RETRY_WORKER_WEBHOOK_ALLOW=127.0.0.1",
+		"RETRY_WORKER_NOTIFY_INTERVAL=1m"}
 }
 
-// sentInOrder holds the claims that were sent the first time they went against their order, and returns how many were sent.
+// sentInOrder holds the claims that were sent the first time they went against their order, and returns how many were
+// sent.
 func (p *downPortal) sentInOrder(t *testing.T, due map[string]dueClaim) (sent int) {
 	t.Helper()
 	p.mu.Lock()
@@ -140,7 +144,8 @@ func (s *scenario) expectDue(t *testing.T, w *process, due map[string]dueClaim, 
 	testkit.Must(t, json.Unmarshal([]byte(get(t, w.API+"/api/v1/dead-letters?limit=200")), &found))
 	worth := int64(0)
 	for _, d := range found.Items {
-		if at, _ := decision.ParseInstant(d.CreatedAt); d.State != journal.DeadLetterOpen || d.Reason != decision.ReasonDeadline || !at.Before(shut) ||
+		at, _ := decision.ParseInstant(d.CreatedAt)
+		if d.State != journal.DeadLetterOpen || d.Reason != decision.ReasonDeadline || !at.Before(shut) ||
 			d.Context.Cents() != due[d.Subject.ID].cents {
 			t.Errorf("expected a dead letter of a missed deadline before %v with its amount: %+v", shut, d)
 		}

@@ -119,7 +119,8 @@ func (f *ContextField) read(v Value) ContextValue {
 	return read
 }
 
-// The ways to write a number as text: 1234.56; 1.234,56 and 1234,56, as it is done in Brazil. 1.234 is a thousand and more.
+// The ways to write a number as text: 1234.56; 1.234,56 and 1234,56, as it is done in Brazil. 1.234 is a
+// thousand and more.
 var (
 	pointNumber = regexp.MustCompile(`^-?[0-9]{1,15}(\.([0-9]{1,2}|[0-9]{4,9}))?$`)
 	commaNumber = regexp.MustCompile(`^-?([0-9]{1,15}|[0-9]{1,3}(\.[0-9]{3}){1,4})(,[0-9]{1,9})?$`)

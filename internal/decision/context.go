@@ -46,6 +46,9 @@ type ContextValue struct {
 // mostCents of one amount, 100 billion: sums of many stay exact.
 const mostCents = 1e13
 
+// longestNumber in characters; what is longer is shown as it was given.
+const longestNumber = 24
+
 // Cents returns the amount that c holds, in hundredths, and reports whether it holds one.
 func (c *ContextValue) Cents() (int64, bool) {
 	if c.Type != ContextMoney {
@@ -96,8 +99,9 @@ func (f *ContextField) read(v Value) ContextValue {
 	read := ContextValue{Variable: f.Variable, Type: f.Type}
 	switch f.Type {
 	case ContextNumber:
-		if n, ok := v.number(); ok {
-			read.Value = strconv.FormatFloat(n, 'f', -1, 64)
+		n, ok := v.number()
+		if text := strconv.FormatFloat(n, 'f', -1, 64); ok && len(text) <= longestNumber {
+			read.Value = text
 		}
 	case ContextMoney:
 		if n, ok := v.number(); ok && n >= 0 && n*100 <= mostCents {

@@ -20,6 +20,8 @@ func TestContextIsReadByItsType(t *testing.T) {
 		{"text", `17`, "text", "17", 0},
 		{"number", `"1.234,5"`, "number", "1234.5", 0},
 		{"number", `-3e2`, "number", "-300", 0},
+		{"number", `1e300`, "text", "1e300", 0},
+		{"number", `1e-300`, "text", "1e-300", 0},
 		{"number", `"três"`, "text", "três", 0},
 		{"money", `1234.56`, "money", "1234.56", 123456},
 		{"money", `"1234.56"`, "money", "1234.56", 123456},

@@ -210,9 +210,9 @@ func TestTheBrowserChoosesTheLanguage(t *testing.T) {
 	s.submit(t, claimID, 0, denied)
 	s.deadLetter(t, claimID)
 	for language, words := range map[string]struct{ lang, overview, list, decision, policies, audit, other string }{
-		"pt-BR,pt;q=0.9,en;q=0.8": {"pt-BR", "Visão geral", "Responsável", "Justificativa", "O que aconteceria com este erro?", "Auditoria", "English"},
-		"en-GB,en;q=0.9":          {"en", "Overview", "Who acts", "Reason", "What would happen to this error?", "Audit", "Português"},
-		"fr-FR,fr":                {"pt-BR", "Visão geral", "Responsável", "Justificativa", "O que aconteceria com este erro?", "Auditoria", "English"},
+		"pt-BR,pt,en": {"pt-BR", "Visão geral", "Responsável", "Justificativa", "O que aconteceria com este erro?", "Auditoria", "English"},
+		"en-GB,en":    {"en", "Overview", "Who acts", "Reason", "What would happen to this error?", "Audit", "Português"},
+		"fr-FR,fr":    {"pt-BR", "Visão geral", "Responsável", "Justificativa", "O que aconteceria com este erro?", "Auditoria", "English"},
 	} {
 		t.Run(language, func(t *testing.T) {
 			b := s.visit(t, language)

@@ -160,6 +160,9 @@ func playOutage(t *testing.T, s *scenario, way *way) {
 			killed, served = killed+1, time.Now()
 		}
 		before += p.await(t, before, replicas)
+		if now := s.clock.Now(); way.ordered && now.Before(p.up) && !now.Add(10*clockStep).Before(p.up) {
+			s.awaitHeld()
+		}
 		testkit.Must(t, s.clock.MoveTo(t.Context(), s.clock.Now().Add(way.step(s.clock.Now(), p))))
 	}
 	p.check(t, deadlines, way.ordered)
@@ -184,6 +187,23 @@ func playOutage(t *testing.T, s *scenario, way *way) {
 		t.Errorf("%d attempts are in the audit, expected one of each of %d submissions that failed", n, wasted)
 	}
 	s.done("a portal that is down", "%d claims, %v down, worker killed %d times, %d submissions failed", claims, outage, kills, wasted)
+}
+
+// awaitHeld has the clock stand until all claims that came are held, or went: whose turn it is, is told of these. One whose
+// worker was killed waits for its time-out, for which the clock has to go on.
+func (s *scenario) awaitHeld() {
+	held := func(i *instance) bool {
+		gates := i.of(worker.SubmissionGate)
+		return len(gates) > 0 && !slices.ContainsFunc(gates, func(j *job) bool { return len(j.answers) == 0 && !j.kept })
+	}
+	for begun := time.Now(); time.Since(begun) < harness.StopTime/3; time.Sleep(time.Millisecond) {
+		s.history.Lock()
+		all := s.all(s.keys, held)
+		s.history.Unlock()
+		if all {
+			return
+		}
+	}
 }
 
 // clockStep is how far the clock moves where claims may go.

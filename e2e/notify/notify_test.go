@@ -38,9 +38,11 @@ func TestTeamsAreTold(t *testing.T) {
 		s.claims, mails, webhooks, late.Round(time.Second), tries, time.Since(begun).Seconds())
 }
 
-// tellsAtOnce of the first dead letter: its team, by each of its ways, and nobody else. It returns when that was born.
+// tellsAtOnce of the first dead letter: its team, by each of its ways, and nobody else. It returns an
+// instant before that was born.
 func (s *fixture) tellsAtOnce() time.Time {
 	s.t.Helper()
+	before := s.clock.Now()
 	s.die(ofIT, 1)
 	died := s.clock.Now()
 	m := s.awaitMails(it, 1)[0]
@@ -55,7 +57,7 @@ func (s *fixture) tellsAtOnce() time.Time {
 	if c.event.Type != "dead_letters.new" || c.event.Data.Team != "ti" || c.event.Data.New == nil || c.event.Data.New.Count != 1 {
 		s.t.Errorf("the webhook says %s", c.body)
 	}
-	return died
+	return before
 }
 
 // expectMail holds that a mail says these, in its subject or its text.

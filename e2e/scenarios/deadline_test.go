@@ -64,10 +64,7 @@ func TestClaimsGoBeforeThePortalShuts(t *testing.T) {
 			next = next.Add(arrives)
 		}
 		before += p.await(t, before, []*process{w})
-		if now := s.clock.Now(); now.Before(back) && !now.Add(4*clockStep).Before(back) {
-			s.awaitHeld()
-		}
-		testkit.Must(t, s.clock.MoveTo(t.Context(), s.clock.Now().Add(4*clockStep)))
+		s.move(t, p, 4*clockStep)
 	}
 	sent := p.sentInOrder(t, due)
 	worth := s.expectDue(t, w, due, n-sent, shut)

@@ -160,10 +160,7 @@ func playOutage(t *testing.T, s *scenario, way *way) {
 			killed, served = killed+1, time.Now()
 		}
 		before += p.await(t, before, replicas)
-		if now := s.clock.Now(); way.ordered && now.Before(p.up) && !now.Add(10*clockStep).Before(p.up) {
-			s.awaitHeld()
-		}
-		testkit.Must(t, s.clock.MoveTo(t.Context(), s.clock.Now().Add(way.step(s.clock.Now(), p))))
+		s.move(t, p, way.step(s.clock.Now(), p))
 	}
 	p.check(t, deadlines, way.ordered)
 	wasted := len(p.all) - claims
@@ -189,8 +186,19 @@ func playOutage(t *testing.T, s *scenario, way *way) {
 	s.done("a portal that is down", "%d claims, %v down, worker killed %d times, %d submissions failed", claims, outage, kills, wasted)
 }
 
-// awaitHeld has the clock stand until all claims that came are held, or went: whose turn it is, is told of these. One whose
-// worker was killed waits for its time-out, for which the clock has to go on.
+// move moves the clock a step. Before the portal is up it stands until all claims that came are held, or went: whose turn it
+// is, is told of these.
+func (s *scenario) move(t *testing.T, p *downPortal, step time.Duration) {
+	t.Helper()
+	now := s.clock.Now()
+	if now.Before(p.up) && !now.Add(step).Before(p.up) {
+		s.awaitHeld()
+	}
+	testkit.Must(t, s.clock.MoveTo(t.Context(), now.Add(step)))
+}
+
+// awaitHeld returns when all claims that came are held, or went. One whose worker was killed waits for its time-out, for
+// which the clock has to go on.
 func (s *scenario) awaitHeld() {
 	held := func(i *instance) bool {
 		gates := i.of(worker.SubmissionGate)

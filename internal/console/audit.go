@@ -60,7 +60,7 @@ func auditForm(q url.Values) *auditData {
 
 func (p *Pages) audit(v *visit, o *open) (*page, error) {
 	d := auditForm(v.r.URL.Query())
-	d.Policies = options(append(p.Catalogue().Policies.Names(), d.Policy), d.Policy, v.Lang.policy)
+	d.Policies = options(append(v.catalogue.Policies.Names(), d.Policy), d.Policy, v.Lang.policy)
 	pg := &page{name: "audit", section: "audit", title: v.T("audit.title"), data: d}
 	head, err := o.Head(v.r.Context())
 	if err != nil {

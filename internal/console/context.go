@@ -11,8 +11,7 @@ import (
 
 // money is an amount of hundredths of a real.
 func (l Lang) money(cents int64) string {
-	_, fraction, _ := strings.Cut(l.Decimal(float64(cents%100)/100, 2), "0")
-	return "R$\u00a0" + l.Number(cents/100) + fraction
+	return "R$\u00a0" + l.Number(cents/100) + strings.TrimPrefix(l.Decimal(float64(cents%100)/100, 2), "0")
 }
 
 // Money is an amount, empty where there is none.

@@ -206,7 +206,7 @@ func (p *Pages) choices(v *visit, d *listData, counts []deadletter.Count) {
 		there.State = s
 		d.States = append(d.States, stateLink{v.T("list.state." + s), listURL(there, ""), numbers[s], !bounded, s == f.State})
 	}
-	d.Policies = options(append(policies, p.Catalogue().Policies.Names()...), f.Policy, v.Lang.policy)
+	d.Policies = options(append(policies, v.catalogue.Policies.Names()...), f.Policy, v.Lang.policy)
 	d.Teams = options(teams, string(f.Team), func(s string) string { return v.team(decision.Team(s)) })
 	d.Reasons = options(reasons, string(f.Reason), func(s string) string { return v.reason(decision.Reason(s)) })
 }

@@ -97,7 +97,7 @@ func (p *Pages) overview(v *visit, o *open) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := p.Catalogue()
+	c := v.catalogue
 	sums, err := o.figures.of(ctx, o, c.Policies.Names(), v.now)
 	if err != nil {
 		return nil, err

@@ -101,7 +101,7 @@ func (v *visit) policiesPage(d *policiesData, fixed bool) *page {
 }
 
 func (p *Pages) policiesData(v *visit) *policiesData {
-	c := p.Catalogue()
+	c := v.catalogue
 	d := &policiesData{Version: c.Version, Source: c.Source, HintLang: hintLang(c)}
 	names := c.Policies.Names()
 	slices.SortStableFunc(names, func(a, b string) int { // the one that holds where none is named comes first
@@ -305,9 +305,9 @@ func (p *Pages) try(v *visit) (*page, error) {
 		Delay:        strings.TrimSpace(get("delay")),
 		NonRetryable: get("nonRetryable") != "", Token: access.FormToken(v.r.Context()),
 	}
-	decided, flat := worker.DryRun(p.Catalogue().Policies, get("policy"), d.Try.variables(), v.now)
+	decided, flat := worker.DryRun(v.catalogue.Policies, get("policy"), d.Try.variables(), v.now)
 	d.Result = v.result(&decided, flat)
-	d.Result.Evidence = worker.Explain(p.Catalogue().Policies, get("policy"), d.Try.variables())
+	d.Result.Evidence = worker.Explain(v.catalogue.Policies, get("policy"), d.Try.variables())
 	pg := v.policiesPage(d, true)
 	if d.Result.Rejected != "" {
 		pg.status = http.StatusUnprocessableEntity

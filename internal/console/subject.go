@@ -109,7 +109,7 @@ func (p *Pages) subjectPage(v *visit, o *open, s journal.Subject, sent *reviewFo
 	if !found {
 		return nil, &problem{status: http.StatusNotFound, key: "subject_unknown"}
 	}
-	c := p.Catalogue()
+	c := v.catalogue
 	d := &subjectData{Subject: s, Audit: "/audit?" + url.Values{"policy": {s.Policy}, "id": {s.ID}}.Encode(),
 		HintLang: hintLang(c)}
 	if s.Tenant != journal.DefaultTenant {

@@ -38,10 +38,16 @@ func (p *Policy) Variables(get func(name string) Value) Variables {
 	if p.Destination != nil {
 		v.Destination, v.RetryAfter, v.Deadline = get(p.Destination.Variable), get(RetryAfterVariable), get(DeadlineVariable)
 	}
-	for i := range p.Context {
-		v.Context = append(v.Context, get(p.Context[i].Variable))
-	}
+	v.Context = p.ContextValues(get)
 	return v
+}
+
+// ContextValues are what a process holds of p's Context, in its order; get gives variables by their names.
+func (p *Policy) ContextValues(get func(name string) Value) (values []Value) {
+	for i := range p.Context {
+		values = append(values, get(p.Context[i].Variable))
+	}
+	return values
 }
 
 // variableNames lists the names of the variables that p reads.

@@ -161,13 +161,12 @@ func (g *Gates) follow(ctx context.Context) error {
 			return err
 		}
 	}
-	for open {
-		page, err := g.Store.Records(ctx, journal.RecordFilter{}, g.takeAll(nil), pageRecords)
+	for seen := g.takeAll(nil); open; {
+		page, err := g.Store.Records(ctx, journal.RecordFilter{}, seen, pageRecords)
 		if err != nil {
 			return err
 		}
-		g.takeAll(page)
-		open = len(page) == pageRecords
+		seen, open = g.takeAll(page), len(page) == pageRecords
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()

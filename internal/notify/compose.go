@@ -30,7 +30,7 @@ const (
 // instant as notices tell it: to the second.
 func instant(t time.Time) string { return t.UTC().Truncate(time.Second).Format(time.RFC3339) }
 
-// newNotice returns one with nothing in it but whose it is.
+// newNotice returns an empty notice of a kind to a team.
 func (g *Gatherer) newNotice(kind string, team decision.Team, now time.Time) *Notice {
 	n := &Notice{Type: kind, Timestamp: instant(now), Data: Data{Team: string(team)}}
 	if g.PublicURL != "" {

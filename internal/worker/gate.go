@@ -87,9 +87,7 @@ func (g *Gate) read(j *Job, p *decision.Policy) (*journal.Arrival, *decision.Rej
 	if p.Destination != nil {
 		v.Destination = values.get(p.Destination.Variable)
 	}
-	for i := range p.Context {
-		v.Context = append(v.Context, values.get(p.Context[i].Variable))
-	}
+	v.Context = p.ContextValues(values.get)
 	f, rejection := p.Read(v)
 	return &journal.Arrival{
 		Subject: journal.Subject{Tenant: tenant(j), Policy: p.Name, ID: f.ID}, JobKey: j.Key,

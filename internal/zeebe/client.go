@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -144,7 +145,7 @@ func (c *Client) Close() error {
 	defer c.mu.Unlock()
 	var err error
 	for _, g := range c.gateways {
-		err = g.close()
+		err = errors.Join(err, g.close())
 	}
 	return err
 }

@@ -71,7 +71,7 @@ func (c *cli) decide(cmd *cobra.Command, f decideFlags) error {
 			return &usageError{err}
 		}
 	}
-	d, flat := worker.DryRun(from.Policies, f.policy, v, now)
+	d, flat := worker.DryRun(from.Policies, f.policy, v, now, nil)
 	var evidence []worker.Evidence
 	if f.explain {
 		evidence = worker.Explain(from.Policies, f.policy, v)

@@ -61,6 +61,7 @@ const (
 	Bulk                      // retry or discard many at once
 	Restart                   // begin the whole ladder again (fresh), of one or of many
 	Erase                     // erase a subject (LGPD)
+	Teach                     // say what is done about a cause (R26)
 )
 
 // Anew returns a, or Restart where the whole ladder is to begin again.
@@ -93,6 +94,7 @@ var permissions = map[Action]struct {
 	Bulk:    {"retry or discard many at once", Operator, named},
 	Restart: {"begin the whole ladder again", Admin, unbound},
 	Erase:   {"erase a subject", Admin, everybodys},
+	Teach:   {"teach what is done about a cause", Admin, everybodys},
 }
 
 // May reports whether the role allows an action, of some team at least; nobody may what is no action.

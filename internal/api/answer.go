@@ -116,6 +116,7 @@ var statuses = map[deadletter.Code]int{
 	deadletter.InvalidRetryState: http.StatusConflict, deadletter.PolicyNotFound: http.StatusConflict,
 	deadletter.RunNotFound: http.StatusNotFound, deadletter.InvalidRunState: http.StatusConflict,
 	deadletter.PlanOutdated: http.StatusConflict,
+	deadletter.CauseNotFound: http.StatusNotFound, deadletter.NothingTaught: http.StatusConflict,
 }
 
 // refusalOf returns why a request is refused; nil where err says that the journal could not be reached.

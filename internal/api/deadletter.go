@@ -24,6 +24,12 @@ type DeadLetters interface {
 	Groups(
 		ctx context.Context, f journal.DeadLetterFilter, cursor string, limit int,
 	) (groups []deadletter.Group, next string, err error)
+	// ListCauses lists those that were seen, the one with the most failures first.
+	ListCauses(ctx context.Context, l deadletter.CauseList) (causes []journal.Cause, next string, err error)
+	Cause(ctx context.Context, id string) (journal.Cause, error)
+	Teach(ctx context.Context, t deadletter.Teaching) (journal.Cause, error)
+	// Taught has a failure be what was taught of its cause.
+	Taught(ctx context.Context, p *decision.Policy, f *decision.Failure, redacted string) error
 	Retry(ctx context.Context, c deadletter.Command) (deadletter.Item, error)
 	Discard(ctx context.Context, c deadletter.Command) (deadletter.Item, error)
 }

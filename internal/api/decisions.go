@@ -14,7 +14,8 @@ import (
 	"retry-worker/internal/worker"
 )
 
-// decide answers POST /api/v1/decisions with what `decide -o json` prints: it needs no journal, and remembers nothing.
+// decide answers POST /api/v1/decisions with what `decide -o json` prints: with what was taught,
+// where the journal is open. It remembers nothing.
 func (s *API) decide(c *call) (any, error) {
 	policies, policy, now := s.policies(), c.text("policy"), c.instant("now")
 	c.httpStatus()
@@ -25,7 +26,15 @@ func (s *API) decide(c *call) (any, error) {
 	if now.IsZero() {
 		now = s.now()
 	}
-	d, flat := worker.DryRun(policies, policy, v, now)
+	var unread error
+	d, flat := worker.DryRun(policies, policy, v, now, func(p *decision.Policy, f *decision.Failure, redacted string) {
+		if c.Journal != nil && c.DeadLetters != nil {
+			unread = c.Taught(c.Context(), p, f, redacted)
+		}
+	})
+	if unread != nil {
+		return nil, unread
+	}
 	if d.Rejection == nil {
 		flat = worker.WithEvidence(flat, worker.Explain(policies, policy, v))
 	} else {

@@ -20,18 +20,21 @@ import (
 // call is one request of an operation.
 type call struct{ method, path, body string }
 
-// known is what calls ask for: an open dead letter of CLM-001-1, two bulk runs, and the token of a plan for all that is open.
-type known struct{ dead, running, paused, token string }
+// known is what calls ask for: an open dead letter of CLM-001-1, two bulk runs, the token of a plan for all that
+// is open, and a cause that was taught.
+type known struct{ dead, running, paused, token, cause string }
 
 // prepare has all of it there, and CLM-002-1, which is through.
 func (c *fixture) prepare() known {
 	c.t.Helper()
 	k := known{running: c.run("INSURANCE_EXPIRED"), paused: c.run("AUTHORIZATION_DENIED"), dead: c.permanent("CLM-001-1")}
 	c.post("ada", "/bulk-runs/"+k.paused+"/pause", "{}")
-	c.Fail(decision.DefaultPolicy, "CLM-002-1", "TIMEOUT", -1)
+	c.Fail(decision.DefaultPolicy, "CLM-002-1", "the lights went out", -1)
 	c.Succeed(decision.DefaultPolicy, "CLM-002-1")
 	k.token = c.plan(retryAll)
 	c.portal(aPortal)
+	k.cause = c.cause("UNKNOWN")
+	c.post("ada", "/causes/"+k.cause+"/teach", `{"classification":"TRANSIENT","reason":"x"}`)
 	return k
 }
 
@@ -60,6 +63,10 @@ func calls(k known) map[string]call {
 		"POST /api/v1/bulk-runs/{id}/pause":         {"POST", "/bulk-runs/" + aRun + "/pause", `{}`},
 		"POST /api/v1/bulk-runs/{id}/resume":        {"POST", "/bulk-runs/" + aPaused + "/resume", `{}`},
 		"POST /api/v1/bulk-runs/{id}/cancel":        {"POST", "/bulk-runs/" + aRun + "/cancel", `{}`},
+		"GET /api/v1/causes":                        {"GET", "/causes", ""},
+		"GET /api/v1/causes/{id}":                   {"GET", "/causes/" + k.cause, ""},
+		"POST /api/v1/causes/{id}/teach":            {"POST", "/causes/" + k.cause + "/teach", `{"classification":"TRANSIENT","reason":"x"}`},
+		"DELETE /api/v1/causes/{id}/teach":          {"DELETE", "/causes/" + k.cause + "/teach", `{"reason":"x"}`},
 		"GET /api/v1/destinations":                  {"GET", "/destinations", ""},
 		"GET /api/v1/destinations/{name}":           {"GET", "/destinations/" + aPortal, ""},
 		"POST /api/v1/destinations/{name}/hold":     {"POST", "/destinations/" + aPortal + "/hold", `{"until":"2026-03-02T12:00:00Z","reason":"x"}`},
@@ -71,7 +78,7 @@ func calls(k known) map[string]call {
 // to asks for it; change is done to the request last.
 func (l call) to(t *testing.T, url string, change ...func(*http.Request)) answer {
 	t.Helper()
-	if l.method == http.MethodPost {
+	if l.method != http.MethodGet {
 		change = append([]func(*http.Request){header("Content-Type", "application/json")}, change...)
 	}
 	return ask(t, l.method, url+l.path, l.body, change...)
@@ -79,7 +86,7 @@ func (l call) to(t *testing.T, url string, change ...func(*http.Request)) answer
 
 // unknownIDs is the same request about what is not there.
 func (l call) unknownIDs(k known) call {
-	swap := strings.NewReplacer(k.dead, anID, k.running, anID, k.paused, anID, aPortal, "nobody", "CLM-001-1", "CLM-009-9")
+	swap := strings.NewReplacer(k.dead, anID, k.running, anID, k.paused, anID, k.cause, "0123456789abcdef", aPortal, "nobody", "CLM-001-1", "CLM-009-9")
 	return call{l.method, swap.Replace(l.path), swap.Replace(l.body)}
 }
 
@@ -112,7 +119,7 @@ func TestEveryDescribedStatus(t *testing.T) {
 	k := c.prepare()
 	for _, name := range slices.Sorted(maps.Keys(calls(k))) {
 		l := calls(k)[name]
-		if l.method == http.MethodPost {
+		if l.method != http.MethodGet {
 			long := l
 			long.body = strings.Repeat(" ", 1<<17)
 			long.to(t, c.url, c.as("ada"))
@@ -133,7 +140,7 @@ func TestEveryDescribedStatus(t *testing.T) {
 		}
 	}
 	for name, l := range calls(known{}) {
-		if l.method == http.MethodPost {
+		if l.method != http.MethodGet {
 			fresh := open(t)
 			k := fresh.prepare()
 			l = calls(k)[name]
@@ -168,7 +175,7 @@ func statusesOfOtherServers(t *testing.T) {
 	for range 10 {
 		get(t, guessed.url+"/kpis", header("Authorization", "Bearer rwt_wrong"))
 	}
-	for _, l := range calls(known{anID, anID, anID, "x"}) {
+	for _, l := range calls(known{anID, anID, anID, "x", anID}) {
 		l.to(t, local) // 503, where it needs the journal
 		l.to(t, local, func(r *http.Request) { r.Host = "evil.example" })
 		if a := l.to(t, broken.url, broken.as("ada")); a.status != http.StatusInternalServerError {

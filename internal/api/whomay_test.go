@@ -65,6 +65,10 @@ read    GET  /api/v1/bulk-runs/RUN/items
 run     POST /api/v1/bulk-runs/RUN/pause {}
 run     POST /api/v1/bulk-runs/RUN/resume {}
 run     POST /api/v1/bulk-runs/RUN/cancel {}
+read    GET  /api/v1/causes
+read    GET  /api/v1/causes/CAUSE
+erase   POST /api/v1/causes/CAUSE/teach {"classification":"TRANSIENT","reason":"x"}
+erase   DELETE /api/v1/causes/CAUSE/teach {"reason":"x"}
 read    GET  /api/v1/destinations
 read    GET  /api/v1/destinations/unimed-sp
 order   POST /api/v1/destinations/unimed-sp/hold {"until":"2026-03-02T12:00:00Z","reason":"x"}
@@ -131,6 +135,9 @@ func (r *reached) Start(context.Context, deadletter.BulkCommand, string) (journa
 }
 func (r *reached) Steer(context.Context, string, journal.BulkVerb, string) (journal.BulkRun, error) {
 	return journal.BulkRun{}, r.refuse()
+}
+func (r *reached) Teach(context.Context, deadletter.Teaching) (journal.Cause, error) {
+	return journal.Cause{}, r.refuse()
 }
 func (r *reached) Command(context.Context, string, journal.DestinationCommand) error {
 	return r.refuse()
@@ -264,7 +271,7 @@ func verdict(w *httptest.ResponseRecorder) string {
 // everyRoute fails unless each operation that is described stands in requests.
 func (c *fixture) everyRoute() {
 	asked := strings.Split(requests, "\n")
-	for name, l := range calls(known{dead: "LETTER", running: "RUN", paused: "RUN"}) {
+	for name, l := range calls(known{dead: "LETTER", running: "RUN", paused: "RUN", cause: "CAUSE"}) {
 		if !slices.ContainsFunc(asked, func(line string) bool {
 			f := append(strings.Fields(line), "", "", "")
 			return f[1] == l.method && f[2] == "/api/v1"+l.path

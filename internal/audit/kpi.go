@@ -35,9 +35,9 @@ func KPIs(ctx context.Context, s journal.Statistics, known []string, policy stri
 	}
 	figures = slices.DeleteFunc(figures, func(f journal.Figure) bool { return f.Policy != policy })
 	if len(figures) == 0 && !slices.Contains(known, policy) {
-		causes, err := s.Fingerprints(ctx, policy, 1) // of whatever was ever decided (R24)
+		causes, err := s.Causes(ctx, journal.CauseFilter{Policy: policy}, nil, 1) // of whatever was ever decided (R24)
 		if err != nil {
-			return nil, fmt.Errorf("read the fingerprints: %w", err)
+			return nil, fmt.Errorf("read the causes: %w", err)
 		}
 		if len(causes) == 0 {
 			return nil, &UnknownPolicyError{policy, known}

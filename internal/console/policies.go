@@ -305,7 +305,7 @@ func (p *Pages) try(v *visit) (*page, error) {
 		Delay:        strings.TrimSpace(get("delay")),
 		NonRetryable: get("nonRetryable") != "", Token: access.FormToken(v.r.Context()),
 	}
-	decided, flat := worker.DryRun(v.catalogue.Policies, get("policy"), d.Try.variables(), v.now)
+	decided, flat := worker.DryRun(v.catalogue.Policies, get("policy"), d.Try.variables(), v.now, nil)
 	d.Result = v.result(&decided, flat)
 	d.Result.Evidence = worker.Explain(v.catalogue.Policies, get("policy"), d.Try.variables())
 	pg := v.policiesPage(d, true)

@@ -86,6 +86,7 @@ type BulkStore interface {
 type Store interface {
 	Reader
 	BulkStore
+	Causes(ctx context.Context, f journal.CauseFilter, after *journal.Fingerprint, limit int) ([]journal.Cause, error)
 	// Story is everything that is remembered of a subject; false where that is nothing.
 	Story(ctx context.Context, s journal.Subject) (journal.Story, bool, error)
 }

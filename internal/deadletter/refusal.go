@@ -32,6 +32,13 @@ const (
 	InvalidFingerprint Code = "invalid_fingerprint"
 	InvalidPeriod      Code = "invalid_period"
 
+	// Of a cause, and of what is taught of it.
+
+	CauseNotFound         Code = "cause_not_found"
+	NothingTaught         Code = "nothing_taught"
+	InvalidTeam           Code = "invalid_team"
+	InvalidClassification Code = "invalid_classification"
+
 	// Of a bulk run, and of its command.
 
 	// RunNotFound: there is no bulk run of that id.

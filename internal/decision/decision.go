@@ -76,6 +76,8 @@ type Decision struct {
 	// FirstFailure starts the episode's clock: the earliest of Past.FirstFailure, lastSubmissionTime
 	// and the analysis (R23).
 	FirstFailure time.Time `json:"firstFailure,omitzero"`
+	// Taught is the record by which a person taught what is done about the cause; 0 where nobody did (R26).
+	Taught int64 `json:"taught,omitempty"`
 	// Rejection says what is wrong with the input; nil unless Outcome is Rejected.
 	Rejection *Rejection `json:"-"`
 }
@@ -138,6 +140,7 @@ func Decide(f *Failure, p *Policy, past Past, now time.Time) Decision {
 	d.FirstFailure = firstFailure(f, past, d.AnalysedAt)
 	match := &f.Match
 	d.ErrorClassification, d.Reason, d.MatchedRule, d.MatchedText = match.Class, match.Reason, match.Name, match.Text
+	d.Taught = f.Taught
 	if match.Presumed() && past.presumed(d.RetryCount) < p.PresumedRetries {
 		d.ErrorClassification = Unknown
 	}
@@ -149,7 +152,7 @@ func Decide(f *Failure, p *Policy, past Past, now time.Time) Decision {
 	case f.Error == "" && p.EmptyError == RejectEmptyError: // BIL-005-V4, BIL-004-V6, R11
 		return reject(d, f.errorRejection(p))
 	case d.ErrorClassification == Permanent: // BIL-005-V2, R2
-		d.giveUp(PermanentError, match.Reason, match.Team, "Permanent error, not retried")
+		d.giveUp(PermanentError, match.Reason, match.Team, "Permanent error, not retried"+d.taught())
 	case match.Class == Transient:
 		d.schedule(p, &backoff, f)
 	case f.Error == "":
@@ -161,6 +164,14 @@ func Decide(f *Failure, p *Policy, past Past, now time.Time) Decision {
 		d.schedule(p, &backoff, f)
 	}
 	return d
+}
+
+// taught is the part of RetryReason that says that a person taught it.
+func (d *Decision) taught() string {
+	if d.Taught == 0 {
+		return ""
+	}
+	return "; taught of its cause"
 }
 
 // presumed returns how often the error was presumed permanent before.
@@ -219,7 +230,7 @@ func (d *Decision) plan(p *Policy, f *Failure) {
 		kind = "Transient"
 	}
 	d.RetryReason = kind + " error, retry " + strconv.FormatInt(d.RetryCount, 10) + " of " +
-		strconv.FormatInt(d.MaxRetries, 10)
+		strconv.FormatInt(d.MaxRetries, 10) + d.taught()
 	if !back.IsZero() {
 		d.RetryReason += "; " + f.Destination + " is down and expected back by " + Instant(back)
 	}

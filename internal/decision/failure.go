@@ -85,8 +85,16 @@ type Failure struct {
 	// Expected is when the Destination, which is down, is expected back; zero where it is not down, or nobody asked.
 	Expected time.Time
 	// Match is what the policy's rules say of the error, whatever the count is.
-	Match  classify.Match
+	Match classify.Match
+	// Taught is the record by which a person taught what Match says; 0 where nobody did (R26).
+	Taught int64
 	inputs Variables
+}
+
+// Teach has the failure be of a class, and given to a team where it is permanent, as a person taught of its cause by
+// the record of that number (R26). The rule that matched, and its reason, stay.
+func (f *Failure) Teach(class ErrorClassification, team Team, record int64) {
+	f.Match.Class, f.Match.Rank, f.Match.Team, f.Taught = class, classify.Signature, team, record
 }
 
 // Inputs are the variables as they came: the four that every policy reads in the contract's order, then, where they

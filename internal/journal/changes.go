@@ -139,6 +139,9 @@ func (b *batch) entry(h *History, s Subject, kind EntryKind, body any, about Hap
 // analyze decides on a, adds what that changes, and says what to answer.
 func (b *batch) analyze(a *Analysis, h *History) Recorded {
 	h.recallWritten(a)
+	asked, f := *a, *a.Failure // which the caller may send again
+	h.Teaching.Apply(&f)
+	asked.Failure, a = &f, &asked
 	r := rule(a, h, b.now)
 	switch {
 	case r.how == Replayed:

@@ -30,7 +30,9 @@ const (
 // item is one change that somebody waits for.
 type item struct {
 	lookup Lookup
-	apply  func(b *batch, h *History) error
+	// cause whose teaching apply gets in its History; the zero value asks for none.
+	cause Subject
+	apply func(b *batch, h *History) error
 	// refused is what apply said last: the rules', not the store's.
 	refused error
 	done    chan error
@@ -162,6 +164,12 @@ func (c *committer) transact(kill context.Context, items []*item) error {
 			lookups = append(lookups, i.lookup)
 		}
 	}
+	for _, i := range items {
+		known := func(l Lookup) bool { return l.Subject == i.cause } // somebody may be teaching it
+		if i.cause != (Subject{}) && !slices.ContainsFunc(lookups, known) {
+			lookups = append(lookups, Lookup{Subject: i.cause})
+		}
+	}
 	marks := c.takeMarks()
 	began := time.Now()
 	var saved *Changes
@@ -169,11 +177,18 @@ func (c *committer) transact(kill context.Context, items []*item) error {
 	err := c.store.Transact(ctx, lookups, func(head Head, histories []History) *Changes {
 		b := newBatch(c.now(), head, c.publish)
 		b.changes.Link.Answered = marks
+		taught := map[Subject]*Teaching{}
+		for n := range lookups {
+			if of := lookups[n].Subject; of.isCause() {
+				taught[of] = histories[n].Taught
+			}
+		}
 		for _, i := range items {
 			h := &History{}
 			if (i.lookup != Lookup{}) {
 				h, histories = &histories[0], histories[1:]
 			}
+			h.Teaching = taught[i.cause]
 			i.refused = i.apply(b, h)
 		}
 		c.compareClocks(b.now, head.At)

@@ -86,6 +86,8 @@ func (p *projection) apply(l *life, e *Entry, body any) {
 		p.gate(l, b)
 	case *DestinationBody:
 		l.destination(b)
+	case *TeachingBody:
+		p.teaching(l, b)
 	}
 	for i := range p.touched {
 		p.move(l, &p.touched[i])
@@ -115,6 +117,8 @@ func decodeBody(e *Entry) (any, error) {
 		body = &GateBody{}
 	case DestinationEntry:
 		body = &DestinationBody{}
+	case TeachingEntry:
+		body = &TeachingBody{}
 	case RejectionEntry, RebuildEntry:
 		return nil, nil
 	default:

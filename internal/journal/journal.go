@@ -77,13 +77,18 @@ func New(store Store, now func() time.Time, publish Publisher, hooks Hooks) *Jou
 // answer with; ErrUnavailable or ErrInvalid when it is not; or when ctx ends, what became of it unknown then:
 // asking again with the same identity gives the same answer. a must not be changed, even after that.
 func (j *Journal) Analyze(ctx context.Context, a *Analysis) (Recorded, error) {
-	return outcomeOf(ctx, j, Lookup{Subject: a.Subject, Identity: a.Identity},
-		func(b *batch, h *History, r *Recorded) error {
-			if again := b.analyze(a, h); !again.recalls(r) {
-				*r = again
-			}
-			return nil
-		})
+	var r Recorded
+	lookup := Lookup{Subject: a.Subject, Identity: a.Identity}
+	err := j.submit(ctx, &item{lookup: lookup, cause: CauseOf(a.Policy, a.Failure, a.Error), apply: func(b *batch, h *History) error {
+		if again := b.analyze(a, h); !again.recalls(&r) {
+			r = again
+		}
+		return nil
+	}})
+	if err != nil {
+		return Recorded{}, err // apply may be running still
+	}
+	return r, nil
 }
 
 // Reject records that an input was refused. It returns as Analyze does.

@@ -82,8 +82,16 @@ type RecordFilter struct {
 type Statistics interface {
 	// Figures of the slots from that one on.
 	Figures(ctx context.Context, from int64) ([]Figure, error)
-	// Fingerprints of a policy (all where it is empty), the most failures first, at most limit.
-	Fingerprints(ctx context.Context, policy string, limit int) ([]Fingerprint, error)
+	// Causes that the filter lets through, the most failures first, then by id, behind one of them (nil: from the first
+	// on), at most limit.
+	Causes(ctx context.Context, f CauseFilter, after *Fingerprint, limit int) ([]Cause, error)
+}
+
+// CauseFilter chooses causes. Its zero value lets all through.
+type CauseFilter struct {
+	Policy, ID string
+	// Taught lets those through of which a person taught something.
+	Taught bool
 }
 
 // Purger forgets what is older than it must be kept. Links and their digests, figures and fingerprints stay.
@@ -144,6 +152,8 @@ type History struct {
 	// Run is the bulk run that was asked for, Item its dead letter; nil where there is none.
 	Run  *BulkRun
 	Item *BulkItem
+	// Teaching is what was taught of the cause that was asked for; nil where nothing was.
+	Teaching *Teaching
 	// life is what the fold makes of it.
 	life *life
 }
@@ -198,6 +208,8 @@ type SubjectState struct {
 	Sent *SentJob  `json:"sent,omitempty"`
 	// Destination is set where the subject is one (DestinationSubject).
 	Destination *DestinationState `json:"destination,omitempty"`
+	// Taught is what a person taught, where the subject is a cause (CauseSubject).
+	Taught *Teaching `json:"taught,omitempty"`
 }
 
 // destination returns the name of the one that the subject is, or that it waits for; empty for none.

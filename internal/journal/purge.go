@@ -186,7 +186,7 @@ func (c *carriedSubject) life() (*life, error) {
 }
 
 // waits reports whether the state is needed though no record is left that tells of it.
-func (l *life) waits() bool { return len(l.Held) > 0 || l.Destination != nil }
+func (l *life) waits() bool { return len(l.Held) > 0 || l.Destination != nil || l.Taught != nil }
 
 // carry is what the fold starts from where earlier records are purged.
 func (l *life) carry() carriedSubject {

@@ -231,6 +231,8 @@ const (
 	// GateEntry is of a claim that a destination's gate holds, DestinationEntry of the destination.
 	GateEntry        EntryKind = "gate"
 	DestinationEntry EntryKind = "destination"
+	// TeachingEntry is of a cause.
+	TeachingEntry EntryKind = "teaching"
 )
 
 // Entry is a record of the audit as it is kept and signed.

@@ -53,22 +53,30 @@ func (m *Memory) Figures(ctx context.Context, from int64) ([]journal.Figure, err
 	return all, nil
 }
 
-// Fingerprints implements journal.Statistics.
-func (m *Memory) Fingerprints(ctx context.Context, policy string, limit int) ([]journal.Fingerprint, error) {
+// Causes implements journal.Statistics.
+func (m *Memory) Causes(
+	ctx context.Context, filter journal.CauseFilter, after *journal.Fingerprint, limit int,
+) ([]journal.Cause, error) {
 	if err := m.readable(ctx); err != nil {
 		return nil, err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var all []journal.Fingerprint
+	order := func(a, b journal.Fingerprint) int {
+		return cmp.Or(cmp.Compare(b.Failures, a.Failures), cmp.Compare(a.ID, b.ID))
+	}
+	var all []journal.Cause
 	for _, f := range m.fingerprints {
-		if policy == "" || f.Policy == policy {
-			all = append(all, f)
+		c := journal.Cause{Fingerprint: f}
+		if s := m.subjects[m.keys[journal.CauseSubject(f.Policy, f.ID)]]; s != nil {
+			c.Taught = s.State.Taught
+		}
+		if (filter.Policy == "" || f.Policy == filter.Policy) && (filter.ID == "" || f.ID == filter.ID) &&
+			(!filter.Taught || c.Taught != nil) && (after == nil || order(f, *after) > 0) {
+			all = append(all, c)
 		}
 	}
-	slices.SortFunc(all, func(a, b journal.Fingerprint) int {
-		return cmp.Or(cmp.Compare(b.Failures, a.Failures), cmp.Compare(a.ID, b.ID))
-	})
+	slices.SortFunc(all, func(a, b journal.Cause) int { return order(a.Fingerprint, b.Fingerprint) })
 	return first(all, limit), nil
 }
 

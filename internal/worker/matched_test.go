@@ -40,7 +40,7 @@ func flat(t *testing.T, v decision.Variables) map[string]any {
 	if v.ID == "" {
 		v.ID = `"j-1"`
 	}
-	_, text := worker.DryRun(decision.Policies{p.Name: p}, p.Name, v, analysed)
+	_, text := worker.DryRun(decision.Policies{p.Name: p}, p.Name, v, analysed, nil)
 	var got map[string]any
 	if err := json.Unmarshal(text, &got); err != nil {
 		t.Fatal(err)
@@ -127,8 +127,8 @@ func TestWhatOnlySomePoliciesRead(t *testing.T) {
 		t.Errorf("the hint is %v", got["hint"])
 	}
 	other := policies()
-	_, with := worker.DryRun(other, "", decision.Variables{ID: `"CLM-1-1"`, Error: `"TIMEOUT"`, HTTPStatus: "7", MaxAttempts: "0", Delay: "true", NonRetryable: "true"}, analysed)
-	_, without := worker.DryRun(other, "", decision.Variables{ID: `"CLM-1-1"`, Error: `"TIMEOUT"`}, analysed)
+	_, with := worker.DryRun(other, "", decision.Variables{ID: `"CLM-1-1"`, Error: `"TIMEOUT"`, HTTPStatus: "7", MaxAttempts: "0", Delay: "true", NonRetryable: "true"}, analysed, nil)
+	_, without := worker.DryRun(other, "", decision.Variables{ID: `"CLM-1-1"`, Error: `"TIMEOUT"`}, analysed, nil)
 	if string(with) != string(without) {
 		t.Errorf("a policy that reads none of them decides\n%s with them and\n%s without", with, without)
 	}

@@ -72,14 +72,19 @@ func appendOutputs(o object, d *decision.Decision, f *decision.Failure) object {
 }
 
 // DryRun decides without engine and memory and returns the flat object that `decide` prints. Of v, what the policy does
-// not read is left out, as a job would leave it.
+// not read is left out, as a job would leave it. taught may change the failure, and gets its error redacted; nil changes
+// nothing.
 func DryRun(
 	policies decision.Policies, policy string, v decision.Variables, now time.Time,
+	taught func(p *decision.Policy, f *decision.Failure, redacted string),
 ) (decision.Decision, json.RawMessage) {
 	var f decision.Failure
 	p, rejection := policies.Find(policy)
 	if rejection == nil {
 		f, rejection = p.Read(asRead(p, v))
+	}
+	if rejection == nil && taught != nil {
+		taught(p, &f, redact.Line(f.Error, maxErrorBytes))
 	}
 	d := decision.RejectedBy(policy, rejection)
 	if rejection == nil {

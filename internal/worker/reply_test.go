@@ -179,7 +179,7 @@ func TestDryRun(t *testing.T) {
 	}
 	var got bytes.Buffer
 	for _, tt := range tests {
-		d, flat := worker.DryRun(policies(), tt.policy, tt.v, analysed)
+		d, flat := worker.DryRun(policies(), tt.policy, tt.v, analysed, nil)
 		if d.Outcome != tt.want {
 			t.Errorf("%s: the outcome is %s, want %s", tt.name, d.Outcome, tt.want)
 		}

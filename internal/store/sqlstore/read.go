@@ -237,22 +237,43 @@ func (r *Reader) Figures(ctx context.Context, from int64) ([]journal.Figure, err
 	})
 }
 
-// Fingerprints implements journal.Statistics.
-func (r *Reader) Fingerprints(ctx context.Context, policy string, limit int) ([]journal.Fingerprint, error) {
+// Causes implements journal.Statistics.
+func (r *Reader) Causes(
+	ctx context.Context, f journal.CauseFilter, after *journal.Fingerprint, limit int,
+) ([]journal.Cause, error) {
 	var w where
-	w.is("policy", policy)
-	return reading(ctx, r, "read the fingerprints", func(s *snapshot) ([]journal.Fingerprint, error) {
-		return s.causes(w.String()+" ORDER BY failures DESC, id LIMIT ?", append(w.args, max(limit, 0))...)
+	w.is("f.policy", f.Policy)
+	w.is("f.id", f.ID)
+	if f.Taught {
+		w.and("t.taught IS NOT NULL")
+	}
+	if after != nil {
+		w.and("(-f.failures, f.id) > (?, ?)", -after.Failures, after.ID)
+	}
+	query := "SELECT f." + strings.Join(journal.FingerprintsTable.Columns, ", f.") + ", t.taught FROM fingerprints f " +
+		"LEFT JOIN (SELECT id, policy, body->>'taught' AS taught FROM subjects WHERE tenant = '') t " +
+		"ON t.id = f.id AND t.policy = f.policy" + w.String() + " ORDER BY -f.failures, f.id LIMIT ?"
+	return reading(ctx, r, "read the causes", func(s *snapshot) ([]journal.Cause, error) {
+		return collect(s, query, append(w.args, max(limit, 0)), func(scan scanner, c *journal.Cause) error {
+			var taught *string
+			if err := scanCause(&c.Fingerprint, scan, &taught); err != nil || taught == nil {
+				return err
+			}
+			return json.Unmarshal([]byte(*taught), &c.Taught)
+		})
 	})
 }
 
 func (s *snapshot) causes(clause string, args ...any) ([]journal.Fingerprint, error) {
 	query := "SELECT " + strings.Join(journal.FingerprintsTable.Columns, ", ") + " FROM fingerprints " + clause
-	return collect(s, query, args, func(scan scanner, f *journal.Fingerprint) error {
-		var first, last int64
-		err := scan(&f.ID, &f.Policy, &f.Reason, &f.Classification, &f.Pattern, &first, &last, &f.Failures, &f.Retried,
-			&f.Exhausted, &f.Permanent, &f.Recovered)
-		f.FirstSeen, f.LastSeen = journal.FromMilli(first), journal.FromMilli(last)
-		return err
-	})
+	return collect(s, query, args, func(scan scanner, f *journal.Fingerprint) error { return scanCause(f, scan) })
+}
+
+// scanCause scans the columns of a fingerprint, and what stands behind them.
+func scanCause(f *journal.Fingerprint, scan scanner, behind ...any) error {
+	var first, last int64
+	err := scan(append([]any{&f.ID, &f.Policy, &f.Reason, &f.Classification, &f.Pattern, &first, &last, &f.Failures,
+		&f.Retried, &f.Exhausted, &f.Permanent, &f.Recovered}, behind...)...)
+	f.FirstSeen, f.LastSeen = journal.FromMilli(first), journal.FromMilli(last)
+	return err
 }

@@ -52,8 +52,8 @@ func (o *oracle) compareSums(ctx context.Context, r *rapid.T) {
 	figures, err := o.store.Figures(ctx, from)
 	same(r, "the figures", figures, wantFigures, err)
 	policy, limit := rapid.SampledFrom([]string{"", o.policy, "none"}).Draw(r, "policy"), rapid.IntRange(0, 9).Draw(r, "limit")
-	want, _ := o.memory.Fingerprints(ctx, policy, limit)
-	got, err := o.store.Fingerprints(ctx, policy, limit)
+	want, _ := o.memory.Causes(ctx, journal.CauseFilter{Policy: policy}, nil, limit)
+	got, err := o.store.Causes(ctx, journal.CauseFilter{Policy: policy}, nil, limit)
 	same(r, "the fingerprints", got, want, err)
 }
 

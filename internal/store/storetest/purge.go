@@ -88,7 +88,7 @@ func testPurgedCause(t *testing.T, s Store) {
 	for through := range int64(3) { // the words on the first purge go with the third
 		purge(t, s, through+1, 9, 1)
 	}
-	causes, err := s.Fingerprints(t.Context(), "tiss-submission", 9)
+	causes, err := s.Causes(t.Context(), journal.CauseFilter{Policy: "tiss-submission"}, nil, 9)
 	if err != nil || len(causes) != 1 || causes[0].Reason != decision.ReasonUnknown || causes[0].Recovered != 1 {
 		t.Errorf("the causes are %+v (%v), expected the one that nothing is known of, recovered once", causes, err)
 	}

@@ -1,0 +1,100 @@
+package api
+
+import (
+	"go.uber.org/zap"
+
+	"retry-worker/internal/deadletter"
+	"retry-worker/internal/decision"
+	"retry-worker/internal/journal"
+)
+
+// Cause is what failures have in common: policy, reason and error, without what differs from case to case.
+type Cause struct {
+	// ID is its fingerprint.
+	ID     string          `json:"id"`
+	Policy string          `json:"policy"`
+	Reason decision.Reason `json:"reason"`
+	// Classification is what the rules said of the first of them.
+	Classification decision.ErrorClassification `json:"classification"`
+	Pattern        string                       `json:"pattern"`
+	FirstSeen      string                       `json:"firstSeen"`
+	LastSeen       string                       `json:"lastSeen"`
+	// Failures that were decided on; of them retried, given up at the limit, given up as permanent. Recovered are the
+	// episodes that ended well after one of them.
+	Failures  int64 `json:"failures"`
+	Retried   int64 `json:"retried"`
+	Exhausted int64 `json:"exhausted"`
+	Permanent int64 `json:"permanent"`
+	Recovered int64 `json:"recovered"`
+	// Taught is what a person taught of it; null where nobody did.
+	Taught *Teaching `json:"taught"`
+}
+
+// Teaching is what a person taught of a cause (R26).
+type Teaching struct {
+	Classification decision.ErrorClassification `json:"classification"`
+	// Team that acts; null where it is transient.
+	Team   *string `json:"team"`
+	Reason string  `json:"reason"`
+	By     string  `json:"by"`
+	At     string  `json:"at"`
+	Record int64   `json:"record"`
+}
+
+func causeOf(c *journal.Cause) Cause {
+	shown := Cause{ID: c.ID, Policy: c.Policy, Reason: c.Reason, Classification: c.Classification, Pattern: c.Pattern,
+		FirstSeen: decision.Instant(c.FirstSeen), LastSeen: decision.Instant(c.LastSeen), Failures: c.Failures,
+		Retried: c.Retried, Exhausted: c.Exhausted, Permanent: c.Permanent, Recovered: c.Recovered}
+	if t := c.Taught; t != nil {
+		shown.Taught = &Teaching{t.Class, journal.OrNull(string(t.Team)), t.Reason, t.By, decision.Instant(t.At), t.Record}
+	}
+	return shown
+}
+
+// causes answers GET /api/v1/causes, the one with the most failures first.
+func (s *API) causes(c *call) (any, error) {
+	l := deadletter.CauseList{Policy: c.name("policy"), Cursor: c.name("cursor"), Limit: c.limit()}
+	switch taught := c.text("taught"); taught {
+	case "true":
+		l.Taught = true
+	case "", "false":
+	default:
+		c.invalid("taught", "taught is %.60q, expected true, false, or none", taught)
+	}
+	if c.wrong() != nil {
+		return nil, c.wrong()
+	}
+	causes, next, err := c.ListCauses(c.Context(), l)
+	return pageOf(causes, next, causeOf), err
+}
+
+// cause answers GET /api/v1/causes/{id}.
+func (s *API) cause(c *call) (any, error) {
+	cause, err := c.Cause(c.Context(), c.PathValue("id"))
+	return causeOf(&cause), err
+}
+
+// teach answers POST /api/v1/causes/{id}/teach, and forget DELETE.
+func (s *API) teach(c *call) (any, error) {
+	t := deadletter.Teaching{Class: decision.ErrorClassification(c.name("classification")), Team: decision.Team(c.name("team"))}
+	if t.Class == "" {
+		c.invalid("classification", "classification is missing, expected PERMANENT or TRANSIENT")
+	}
+	return s.taught(c, t)
+}
+
+func (s *API) forget(c *call) (any, error) { return s.taught(c, deadletter.Teaching{}) }
+
+func (s *API) taught(c *call, t deadletter.Teaching) (any, error) {
+	t.Cause, t.Reason, t.By = c.PathValue("id"), c.checkedReason(), c.by()
+	if c.wrong() != nil {
+		return nil, c.wrong()
+	}
+	cause, err := c.Teach(c.Context(), t)
+	if err != nil {
+		return nil, &unsure{err, "whether this was recorded is not known; GET the cause to see what is taught of it"}
+	}
+	s.log.Info("a cause was taught", zap.String("event", "cause_taught"), zap.String("by", t.By),
+		zap.String("cause", cause.ID), zap.String("classification", string(t.Class)), zap.String("team", string(t.Team)))
+	return causeOf(&cause), nil
+}

@@ -1,0 +1,165 @@
+package deadletter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"retry-worker/internal/decision"
+	"retry-worker/internal/journal"
+)
+
+// Teaching is what a person wants taught of a cause (R26).
+type Teaching struct {
+	// Cause is its fingerprint.
+	Cause string
+	// Class is Permanent or Transient; empty, what was taught is taken back.
+	Class decision.ErrorClassification
+	// Team acts on what is permanent, as the catalogue names it.
+	Team   decision.Team
+	Reason string
+	By     string
+}
+
+// CauseList asks for causes: of a policy, all where it is empty; where Taught is set those that somebody taught.
+type CauseList struct {
+	Policy string
+	Taught bool
+	Cursor string
+	// Limit is 1 to MostItems, or DefaultItems where it is 0.
+	Limit int
+}
+
+// ListCauses returns the causes that were seen, those with the most failures first. next is empty where no more follow;
+// what is decided between two pages may bring a cause twice or not at all.
+func (s *Service) ListCauses(ctx context.Context, l CauseList) (causes []journal.Cause, next string, err error) {
+	limit, err := checkLimit(l.Limit)
+	if err != nil {
+		return nil, "", err
+	}
+	name := appendText(strconv.AppendBool([]byte("taught"), l.Taught), l.Policy)
+	var after *journal.Fingerprint
+	if l.Cursor != "" {
+		place, err := placeOf(name, l.Cursor)
+		if err != nil {
+			return nil, "", err
+		}
+		n, id, _ := strings.Cut(place, " ")
+		after = &journal.Fingerprint{ID: id}
+		if after.Failures, err = strconv.ParseInt(n, 10, 64); err != nil {
+			return nil, "", ErrBadCursor
+		}
+	}
+	causes, err = s.store.Causes(ctx, journal.CauseFilter{Policy: l.Policy, Taught: l.Taught}, after, limit+1)
+	if err != nil {
+		return nil, "", fmt.Errorf("list the causes: %w", err)
+	}
+	if len(causes) > limit {
+		last := &causes[limit-1]
+		causes, next = causes[:limit], cursor(name, strconv.FormatInt(last.Failures, 10)+" "+last.ID)
+	}
+	return causes, next, nil
+}
+
+// Cause returns the one with that fingerprint, or a *Refusal.
+func (s *Service) Cause(ctx context.Context, id string) (journal.Cause, error) {
+	if !fingerprintForm.MatchString(id) {
+		return journal.Cause{}, unknownCause()
+	}
+	causes, err := s.store.Causes(ctx, journal.CauseFilter{ID: id}, nil, 1)
+	switch {
+	case err != nil:
+		return journal.Cause{}, fmt.Errorf("read the cause %s: %w", id, err)
+	case len(causes) == 0:
+		return journal.Cause{}, unknownCause()
+	}
+	return causes[0], nil
+}
+
+func unknownCause() *Refusal {
+	return refuse(CauseNotFound, "no failure had this cause; GET /api/v1/causes and `retry-worker causes list` have their ids")
+}
+
+// Teach records what a person says of a cause, and returns the cause as it is then. It holds for whatever is decided
+// from then on, below evidence of rank 1 to 3 (R25, R26).
+func (s *Service) Teach(ctx context.Context, t Teaching) (journal.Cause, error) {
+	reason, err := CheckReason(t.Reason)
+	if err != nil {
+		return journal.Cause{}, err
+	}
+	cause, err := s.Cause(ctx, t.Cause)
+	if err != nil {
+		return journal.Cause{}, err
+	}
+	if err := s.checkTeaching(&t); err != nil {
+		return journal.Cause{}, err
+	}
+	err = s.memory.Teach(ctx, cause.Policy, cause.ID,
+		journal.Teaching{Class: t.Class, Team: t.Team, Reason: reason, By: t.By})
+	if errors.Is(err, journal.ErrNotTaught) {
+		return journal.Cause{}, refuse(NothingTaught, "nothing is taught of this cause, so nothing can be taken back")
+	}
+	if err != nil {
+		return journal.Cause{}, fmt.Errorf("record what was taught of the cause %s: %w", cause.ID, err)
+	}
+	return s.Cause(ctx, t.Cause)
+}
+
+func (s *Service) checkTeaching(t *Teaching) error {
+	teams := s.Teams()
+	switch t.Class {
+	case "", decision.Transient:
+		if t.Team != "" {
+			return refuse(InvalidTeam, "the team is %.60q, expected none: a person acts on permanent errors only", t.Team)
+		}
+	case decision.Permanent:
+		if !slices.Contains(teams, t.Team) {
+			return refuse(InvalidTeam, "the team is %.60q, expected one of the policies': %s", t.Team, joined(teams))
+		}
+	default:
+		return refuse(InvalidClassification, "the classification is %.60q, expected PERMANENT or TRANSIENT", t.Class)
+	}
+	return nil
+}
+
+// Taught has a failure be what a person taught of its cause, if anything; redacted is its error with nothing personal
+// in it.
+func (s *Service) Taught(ctx context.Context, p *decision.Policy, f *decision.Failure, redacted string) error {
+	of := journal.CauseOf(p, f, redacted)
+	if of.ID == "" {
+		return nil
+	}
+	causes, err := s.store.Causes(ctx, journal.CauseFilter{ID: of.ID}, nil, 1)
+	if err != nil {
+		return fmt.Errorf("read what was taught of the cause %s: %w", of.ID, err)
+	}
+	for i := range causes {
+		causes[i].Taught.Apply(f)
+	}
+	return nil
+}
+
+// Teams are those that the policies in force name, in order.
+func (s *Service) Teams() []decision.Team {
+	var teams []decision.Team
+	for _, p := range s.policies() {
+		teams = append(teams, p.LimitTeam)
+		for _, r := range p.Rules.Rules() {
+			teams = append(teams, r.Team)
+		}
+	}
+	teams = slices.DeleteFunc(teams, func(t decision.Team) bool { return t == "" })
+	slices.Sort(teams)
+	return slices.Compact(teams)
+}
+
+func joined(teams []decision.Team) string {
+	names := make([]string, len(teams))
+	for i, t := range teams {
+		names[i] = string(t)
+	}
+	return strings.Join(names, ", ")
+}

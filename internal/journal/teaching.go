@@ -1,0 +1,109 @@
+package journal
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"retry-worker/internal/classify"
+	"retry-worker/internal/decision"
+	"retry-worker/internal/redact"
+)
+
+// CauseSubject returns the Subject that a cause's records are of: it has no tenant. id is its Fingerprint.ID.
+func CauseSubject(policy, id string) Subject { return Subject{Policy: policy, ID: id} }
+
+// isCause reports whether s is a CauseSubject.
+func (s *Subject) isCause() bool { return s.Tenant == "" && s.Policy != "" }
+
+// Teaching is what a person taught of a cause: its errors are permanent, and the team acts, or transient (R26).
+type Teaching struct {
+	Class decision.ErrorClassification `json:"errorClassification"`
+	// Team that acts; empty where the class is Transient.
+	Team decision.Team `json:"responsibleTeam,omitempty"`
+	// Reason and By are a person's words, redacted, and name.
+	Reason string `json:"reason"`
+	By     string `json:"by"`
+	// Record tells of it, and was written At; not part of the record's body.
+	Record int64     `json:"record,omitempty"`
+	At     time.Time `json:"at,omitzero"`
+}
+
+// Cause is a fingerprint with what was taught of it; nil where nothing was.
+type Cause struct {
+	Fingerprint
+	Taught *Teaching
+}
+
+// TeachingBody is the body of a cause's record: what was taught, or that it holds no longer.
+type TeachingBody struct {
+	Teaching
+	Forgotten bool `json:"forgotten,omitempty"`
+}
+
+// ErrNotTaught is why nothing was forgotten.
+var ErrNotTaught = errors.New("nothing was taught of the cause")
+
+// Teach records what a person says of a cause, for whatever is decided from then on; t replaces what was taught
+// before. With t.Class empty it records that what was taught holds no longer. It returns as Analyze does, or
+// ErrReasonRequired or ErrNotTaught.
+func (j *Journal) Teach(ctx context.Context, policy, cause string, t Teaching) error {
+	if strings.TrimSpace(t.Reason) == "" {
+		return ErrReasonRequired
+	}
+	s, body := CauseSubject(policy, cause), TeachingBody{Teaching: t, Forgotten: t.Class == ""}
+	body.Reason, body.By = storable(redact.Line(t.Reason, maxReasonBytes)), bounded(t.By)
+	_, err := outcomeOf(ctx, j, Lookup{Subject: s}, func(b *batch, h *History, done *bool) error {
+		switch {
+		case body.Forgotten && h.Taught == nil && *done: // an earlier try was committed after all
+			return nil
+		case body.Forgotten && h.Taught == nil:
+			return ErrNotTaught
+		}
+		*done = true
+		b.entry(h, s, TeachingEntry, &body, Happening{}, 0)
+		return nil
+	})
+	return err
+}
+
+// teaching folds a cause's record.
+func (p *projection) teaching(l *life, b *TeachingBody) {
+	if l.Taught = nil; !b.Forgotten {
+		l.Taught = new(b.Teaching)
+		l.Taught.Record, l.Taught.At = p.record, p.at
+	}
+}
+
+// ReadTeaching reads the record of a cause.
+func ReadTeaching(e *Entry) (b TeachingBody, err error) {
+	err = e.read(&b)
+	return b, err
+}
+
+// CauseOf returns the subject of the failure's cause, by the error with nothing personal in it; the zero value where
+// teaching cannot change it, as its evidence is of rank 1 to 3 (R25).
+func CauseOf(p *decision.Policy, f *decision.Failure, redacted string) Subject {
+	if f.Match.Rank < classify.Signature {
+		return Subject{}
+	}
+	cause := Fingerprint{Policy: p.Name, Reason: causeOfMatch(f), Pattern: pattern(storable(redacted))}
+	return CauseSubject(cause.Policy, cause.name())
+}
+
+// causeOfMatch is causeOf before anything is decided.
+func causeOfMatch(f *decision.Failure) decision.Reason {
+	if f.Error == "" && f.Match.Name == "" {
+		return decision.ReasonEmptyError
+	}
+	return cmp.Or(decision.Reason(f.Match.Name), decision.ReasonUnknown)
+}
+
+// Apply has the failure be what t says; nil changes nothing.
+func (t *Teaching) Apply(f *decision.Failure) {
+	if t != nil {
+		f.Teach(t.Class, t.Team, t.Record)
+	}
+}

@@ -39,6 +39,10 @@ func TestDeadLetterSessions(t *testing.T) {
 				p.Hold(t, "CLM-003-1234567890", 3000, time.Time{})
 				p.Hold(t, "CLM-004-1234567890", 4000, w.Now().Add(8*time.Hour))
 				w.Advance(20 * time.Minute)
+			case strings.HasPrefix(filepath.Base(file), "causes"):
+				w.letter("CLM-001-1234567890", "guia retida em auditoria no setor 12 da operadora", 5)
+				w.letter("CLM-002-1234567890", "HTTP 503 Service Unavailable", 5)
+				w.letter("CLM-003-1234567890", "E1234", 5)
 			default:
 				names = []string{
 					"00000000-0000-0000-0000-000PERMANENT", w.letter("CLM-001-1234567890", "glosa: DUPLICATE_CLAIM, protocolo já recebido", 2),

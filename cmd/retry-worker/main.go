@@ -117,7 +117,7 @@ func (c *cli) root() *cobra.Command {
 	root.AddCommand(c.serveCommand(), c.deployCommand(), c.demoCommand(), c.decideCommand(), c.historyCommand(),
 		c.auditCommand(), c.journalCommand(), c.planCommand(), c.calendarCommand(), c.simulateCommand(), c.policiesCommand(),
 		c.kpiCommand(),
-		c.deadLettersCommand(), c.destinationsCommand(),
+		c.deadLettersCommand(), c.causesCommand(), c.destinationsCommand(),
 		c.notifyCommand(), c.tokenCommand(), c.readyCommand(), c.checkCommand(), c.versionCommand())
 	return root
 }

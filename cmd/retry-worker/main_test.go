@@ -16,6 +16,7 @@ func TestHelp(t *testing.T) {
 		"history", "audit", "kpi", "journal", "journal rebuild", "journal purge", "journal erase", "dead-letters", "dead-letters list", "dead-letters groups", "dead-letters show", "dead-letters retry", "dead-letters discard",
 		"dead-letters runs", "dead-letters runs list", "dead-letters runs show", "dead-letters runs items", "dead-letters runs watch", "dead-letters runs pause",
 		"dead-letters runs resume", "dead-letters runs cancel",
+		"causes", "causes list", "causes show", "causes teach", "causes forget", "causes export",
 		"destinations", "destinations list", "destinations show", "destinations hold", "destinations release", "destinations probe", "ready", "check", "version"} {
 		t.Run(command, func(t *testing.T) {
 			args := append(strings.Fields(command), "--help")
@@ -34,7 +35,7 @@ func TestHelp(t *testing.T) {
 // Issue 3, item 5, and the contract: every command of this slice is listed, and has -o.
 func TestHelpListsEveryCommand(t *testing.T) {
 	help := retryWorker("--help").stdout
-	for _, command := range []string{"serve", "deploy", "demo", "decide", "plan", "calendar", "simulate", "policies", "history", "audit", "kpi", "journal", "dead-letters", "destinations", "notify", "token", "ready", "check", "version"} {
+	for _, command := range []string{"serve", "deploy", "demo", "decide", "plan", "calendar", "simulate", "policies", "history", "audit", "kpi", "journal", "dead-letters", "causes", "destinations", "notify", "token", "ready", "check", "version"} {
 		if !strings.Contains(help, "\n  "+command+" ") {
 			t.Errorf("the help does not list %s", command)
 		}

@@ -14,7 +14,7 @@ type Cause struct {
 	ID     string          `json:"id"`
 	Policy string          `json:"policy"`
 	Reason decision.Reason `json:"reason"`
-	// Classification is what the rules said of the first of them.
+	// Classification is PERMANENT where one of them was, otherwise TRANSIENT where one was.
 	Classification decision.ErrorClassification `json:"classification"`
 	Pattern        string                       `json:"pattern"`
 	FirstSeen      string                       `json:"firstSeen"`
@@ -39,6 +39,11 @@ type Teaching struct {
 	By     string  `json:"by"`
 	At     string  `json:"at"`
 	Record int64   `json:"record"`
+}
+
+// Forgetting takes back what was taught: what Ask sends of it is a DELETE.
+type Forgetting struct {
+	Reason string `json:"reason"`
 }
 
 func causeOf(c *journal.Cause) Cause {

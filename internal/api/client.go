@@ -74,7 +74,9 @@ func (c *Client) request(ctx context.Context, path string, body any) (*http.Requ
 		if content, err = json.Marshal(body); err != nil {
 			return nil, err
 		}
-		method = http.MethodPost
+		if method = http.MethodPost; is[Forgetting](body) {
+			method = http.MethodDelete
+		}
 	}
 	r, err := http.NewRequestWithContext(ctx, method, c.Base+"/api/v1"+path, bytes.NewReader(content))
 	if err != nil {
@@ -88,6 +90,11 @@ func (c *Client) request(ctx context.Context, path string, body any) (*http.Requ
 		r.Header.Set("Authorization", "Bearer "+c.Token)
 	}
 	return r, nil
+}
+
+func is[T any](v any) bool {
+	_, is := v.(T)
+	return is
 }
 
 // unanswered says why nobody answered.

@@ -111,7 +111,7 @@ func TestClosedSetsHaveNames(t *testing.T) {
 		keys = append(keys, "role."+r.String())
 	}
 	for _, k := range []journal.EntryKind{journal.RejectionEntry, journal.OutcomeEntry, journal.ReviewEntry, journal.DeliveryEntry, journal.PurgeEntry, journal.BulkEntry,
-		journal.ErasureEntry, journal.RebuildEntry, journal.GateEntry, journal.DestinationEntry} {
+		journal.ErasureEntry, journal.RebuildEntry, journal.GateEntry, journal.DestinationEntry, journal.TeachingEntry} {
 		keys = append(keys, "event.kind."+string(k), "audit.kind."+string(k))
 	}
 	for _, k := range kpi.All(nil, []string{"p"}, home0) {

@@ -117,7 +117,7 @@ func (s *Service) checkTeaching(t *Teaching) error {
 		}
 	case decision.Permanent:
 		if !slices.Contains(teams, t.Team) {
-			return refuse(InvalidTeam, "the team is %.60q, expected one of the policies': %s", t.Team, joined(teams))
+			return refuse(InvalidTeam, "the team is %.60q, expected one that the policies name: %s", t.Team, joined(teams))
 		}
 	default:
 		return refuse(InvalidClassification, "the classification is %.60q, expected PERMANENT or TRANSIENT", t.Class)

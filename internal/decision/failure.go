@@ -91,6 +91,10 @@ type Failure struct {
 	inputs Variables
 }
 
+// Teachable reports whether what is taught of its cause can change what it is: evidence of rank 1 to 3 is stronger
+// (R25).
+func (f *Failure) Teachable() bool { return f.Match.Rank >= classify.Signature }
+
 // Teach has the failure be of a class, and given to a team where it is permanent, as a person taught of its cause by
 // the record of that number (R26). The rule that matched, and its reason, stay.
 func (f *Failure) Teach(class ErrorClassification, team Team, record int64) {

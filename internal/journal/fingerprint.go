@@ -18,7 +18,8 @@ type Fingerprint struct {
 	ID     string `json:"id"`
 	Policy string `json:"policy"`
 	// Reason is the cause: the code or rule that matched, otherwise why nothing did.
-	Reason         decision.Reason              `json:"reason"`
+	Reason decision.Reason `json:"reason"`
+	// Classification is PERMANENT where one of them was, otherwise TRANSIENT where one was: by the alphabet the first.
 	Classification decision.ErrorClassification `json:"errorClassification"`
 	// Pattern is the redacted error without what differs from case to case: numbers, ids, dates, and of which kind a
 	// personal datum is, which its digits may decide.
@@ -58,6 +59,7 @@ func (f *Fingerprint) name() string {
 
 // add takes over what another count of the same cause says.
 func (f *Fingerprint) add(o *Fingerprint) {
+	f.Classification = min(f.Classification, o.Classification)
 	f.FirstSeen = slices.MinFunc([]time.Time{f.FirstSeen, o.FirstSeen}, time.Time.Compare)
 	f.LastSeen = slices.MaxFunc([]time.Time{f.LastSeen, o.LastSeen}, time.Time.Compare)
 	f.Failures, f.Retried, f.Exhausted = f.Failures+o.Failures, f.Retried+o.Retried, f.Exhausted+o.Exhausted

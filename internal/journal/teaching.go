@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"retry-worker/internal/classify"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/redact"
 )
@@ -86,7 +85,7 @@ func ReadTeaching(e *Entry) (b TeachingBody, err error) {
 // CauseOf returns the subject of the failure's cause, by the error with nothing personal in it; the zero value where
 // teaching cannot change it, as its evidence is of rank 1 to 3 (R25).
 func CauseOf(p *decision.Policy, f *decision.Failure, redacted string) Subject {
-	if f.Match.Rank < classify.Signature {
+	if !f.Teachable() {
 		return Subject{}
 	}
 	cause := Fingerprint{Policy: p.Name, Reason: causeOfMatch(f), Pattern: pattern(storable(redacted))}

@@ -21,6 +21,7 @@ func (m *Memory) keepSums(c *journal.Changes) {
 		f.FirstSeen, f.LastSeen = stored(f.FirstSeen), stored(f.LastSeen)
 		old, known := m.fingerprints[f.ID]
 		if known {
+			old.Classification = min(old.Classification, f.Classification)
 			old.FirstSeen = slices.MinFunc([]time.Time{old.FirstSeen, f.FirstSeen}, byMilli)
 			old.LastSeen = slices.MaxFunc([]time.Time{old.LastSeen, f.LastSeen}, byMilli)
 			old.Failures, old.Retried, old.Exhausted = old.Failures+f.Failures, old.Retried+f.Retried, old.Exhausted+f.Exhausted

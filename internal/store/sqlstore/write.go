@@ -293,6 +293,8 @@ const (
 	addFingerprint    = `failures = fingerprints.failures + excluded.failures, retried = fingerprints.retried + excluded.retried,
 		exhausted = fingerprints.exhausted + excluded.exhausted, permanent = fingerprints.permanent + excluded.permanent,
 		recovered = fingerprints.recovered + excluded.recovered,
+		classification = CASE WHEN fingerprints.classification < excluded.classification
+			THEN fingerprints.classification ELSE excluded.classification END,
 		first_seen = CASE WHEN fingerprints.first_seen < excluded.first_seen
 			THEN fingerprints.first_seen ELSE excluded.first_seen END,
 		last_seen = CASE WHEN fingerprints.last_seen > excluded.last_seen

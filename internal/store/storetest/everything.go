@@ -52,9 +52,15 @@ func (o *oracle) compareSums(ctx context.Context, r *rapid.T) {
 	figures, err := o.store.Figures(ctx, from)
 	same(r, "the figures", figures, wantFigures, err)
 	policy, limit := rapid.SampledFrom([]string{"", o.policy, "none"}).Draw(r, "policy"), rapid.IntRange(0, 9).Draw(r, "limit")
-	want, _ := o.memory.Causes(ctx, journal.CauseFilter{Policy: policy}, nil, limit)
-	got, err := o.store.Causes(ctx, journal.CauseFilter{Policy: policy}, nil, limit)
-	same(r, "the fingerprints", got, want, err)
+	f, after := journal.CauseFilter{Policy: policy, Taught: rapid.Bool().Draw(r, "taught")}, (*journal.Fingerprint)(nil)
+	for range 3 { // page after page
+		want, _ := o.memory.Causes(ctx, f, after, limit)
+		got, err := o.store.Causes(ctx, f, after, limit)
+		if same(r, "the causes", got, want, err); len(want) == 0 {
+			break
+		}
+		after = &want[len(want)-1].Fingerprint
+	}
 }
 
 // compareNotices holds what teams are told of against the oracle's.

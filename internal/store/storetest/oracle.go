@@ -70,7 +70,7 @@ var oracleTeams = []decision.Team{"", "faturamento", "cadastro", "none"}
 
 // steps that there are, the more frequent ones several times.
 var steps = []string{"fail", "fail", "fail", "fail", "outcome", "reject", "seen", "review", "review", "deliver", "deliver", "publish",
-	"arrive", "arrive", "depart", "destination", "start", "gather", "gather", "decide", "decide", "refuse", "hold", "verb", "purge"}
+	"arrive", "arrive", "depart", "destination", "start", "gather", "gather", "decide", "decide", "refuse", "hold", "verb", "teach", "purge"}
 
 // step does something to a subject, or to a bulk run. What the rules refuse changes nothing.
 func (o *oracle) step(r *rapid.T, of journal.Subject) {
@@ -123,6 +123,8 @@ func (o *oracle) step(r *rapid.T, of journal.Subject) {
 			d.GiveUp = decision.ReasonDeadline
 		}
 		_, err = o.journal.Depart(ctx, d)
+	case "teach":
+		err = o.teach(ctx, r)
 	case "destination":
 		b := journal.DestinationBody{Version: job, State: new(destination.New(o.now)), Went: destination.Down}
 		if rapid.Bool().Draw(r, "ordered") {
@@ -274,4 +276,18 @@ func text() *rapid.Generator[string] {
 			}
 			return true
 		})
+}
+
+// teach says something of a cause, or takes back what was said.
+func (o *oracle) teach(ctx context.Context, r *rapid.T) error {
+	causes, _ := o.memory.Causes(ctx, journal.CauseFilter{Policy: o.policy}, nil, 9)
+	if len(causes) == 0 {
+		return nil
+	}
+	t := journal.Teaching{Reason: "x", By: text().Draw(r, "by")}
+	t.Class = rapid.SampledFrom([]decision.ErrorClassification{"", decision.Transient, decision.Permanent}).Draw(r, "class")
+	if t.Class == decision.Permanent {
+		t.Team = "cadastro"
+	}
+	return o.journal.Teach(ctx, o.policy, rapid.SampledFrom(causes).Draw(r, "cause").ID, t)
 }

@@ -1,0 +1,286 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"go.yaml.in/yaml/v3"
+
+	"retry-worker/internal/api"
+	"retry-worker/internal/catalogue"
+	"retry-worker/internal/decision"
+)
+
+func (c *cli) causesCommand() *cobra.Command {
+	return group("causes", "List causes of failures, teach what is done about one, take that back, or export it as rules",
+		"Speaks to the API of a running worker. Where that has a tokens file, it shows the token in "+tokenVariable+", or "+
+			"the\n"+
+			"one in --token-file. Roles: viewer lists, shows and exports; admin teaches and forgets, each with a reason, "+
+			"which the\n"+
+			"audit keeps. Failures with the same policy, reason and error, without numbers, ids and dates, have one cause.\n"+
+			"Exit 0 when it is done, 1 when the API refuses or does not answer, 2 for wrong use.",
+		c.causesListCommand(), c.causesShowCommand(), c.causesTeachCommand(), c.causesForgetCommand(), c.causesExportCommand())
+}
+
+func (c *cli) causesListCommand() *cobra.Command {
+	var policy string
+	var taught bool
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List causes, the one with the most failures first",
+		Example: `  retry-worker causes list
+  retry-worker causes list --taught -o json | jq -r '.items[] | [.id, .taught.by] | @tsv'`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := c.page.check(); err != nil {
+				return err
+			}
+			return listOf(cmd.Context(), c, "/causes", causesQuery(policy, taught), "cursor", c.causeTable(), "No cause found.")
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&policy, "policy", "", "only those of this policy")
+	flags.BoolVar(&taught, "taught", false, "only those that a person taught something of")
+	c.page.register(flags)
+	c.server.register(flags)
+	return cmd
+}
+
+func causesQuery(policy string, taught bool) url.Values {
+	q := url.Values{}
+	if policy != "" {
+		q.Set("policy", policy)
+	}
+	if taught {
+		q.Set("taught", "true")
+	}
+	return q
+}
+
+func (c *cli) causeTable() *table[api.Cause] {
+	type cause = api.Cause
+	return tableOf(c,
+		column[cause]{name: "CAUSE", of: func(f *cause) string { return f.ID }},
+		column[cause]{name: "FAILURES", of: func(f *cause) string { return strconv.FormatInt(f.Failures, 10) }},
+		column[cause]{name: "RECOVERED", rank: 3, of: func(f *cause) string { return strconv.FormatInt(f.Recovered, 10) }},
+		column[cause]{name: "LAST", rank: 5, of: func(f *cause) string { return minute(f.LastSeen) }},
+		column[cause]{name: "POLICY", rank: 6, of: func(f *cause) string { return f.Policy }},
+		column[cause]{name: "CLASS", rank: 4, of: func(f *cause) string { return string(f.Classification) }},
+		column[cause]{name: "TAUGHT", rank: 1, of: func(f *cause) string { return cmp.Or(taughtOf(f), "-") }},
+		column[cause]{name: "ERROR", rank: 2, of: func(f *cause) string { return f.Pattern }, elastic: true},
+	)
+}
+
+// taughtOf is what was taught in a few words; empty where nothing was.
+func taughtOf(f *api.Cause) string {
+	if f.Taught == nil {
+		return ""
+	}
+	return strings.TrimSpace(string(f.Taught.Classification) + " " + value(f.Taught.Team))
+}
+
+func (c *cli) causesShowCommand() *cobra.Command {
+	return c.causeCommand(&cobra.Command{
+		Use:     "show CAUSE",
+		Short:   "Show one cause: how its failures went, and what was taught of it",
+		Example: `  retry-worker causes show 0a1b2c3d4e5f6071`,
+	}, "", nil)
+}
+
+func (c *cli) causesTeachCommand() *cobra.Command {
+	var transient bool
+	var team, reason string
+	cmd := c.causeCommand(&cobra.Command{
+		Use:   "teach CAUSE",
+		Short: "Teach that a cause is permanent, for a team to act, or transient (role admin)",
+		Long: "Says what is done about a cause from now on, in place of what was taught of it before. What the error itself\n" +
+			"proves stays above it: the codes that the specification names, and those of TISS in their own place.",
+		Example: `  retry-worker causes teach 0a1b2c3d4e5f6071 --permanent-for cadastro --reason "a operadora confirmou"
+  retry-worker causes teach 0a1b2c3d4e5f6071 --transient --reason "passa quando o lote anterior fecha"`,
+	}, "/teach", func() (any, error) {
+		if transient == (team != "") {
+			return nil, fmt.Errorf("--transient is %t and --permanent-for %q, expected one of them", transient, team)
+		}
+		class := decision.Transient
+		if !transient {
+			class = decision.Permanent
+		}
+		body := map[string]string{"classification": string(class), "reason": reason}
+		if team != "" {
+			body["team"] = team
+		}
+		return body, checkReason(reason)
+	})
+	flags := cmd.Flags()
+	flags.BoolVar(&transient, "transient", false, "it passes by itself and is retried")
+	flags.StringVar(&team, "permanent-for", "", "no retry heals it: the team that acts on it")
+	flags.StringVar(&reason, "reason", "", "why, in a few words (required)")
+	return cmd
+}
+
+func (c *cli) causesForgetCommand() *cobra.Command {
+	var reason string
+	cmd := c.causeCommand(&cobra.Command{
+		Use:     "forget CAUSE",
+		Short:   "Take back what was taught of a cause (role admin)",
+		Example: `  retry-worker causes forget 0a1b2c3d4e5f6071 --reason "a operadora corrigiu o leiaute"`,
+	}, "/teach", func() (any, error) { return api.Forgetting{Reason: reason}, checkReason(reason) })
+	cmd.Flags().StringVar(&reason, "reason", "", "why, in a few words (required)")
+	return cmd
+}
+
+// causeCommand completes a command about one cause: body makes what is sent to the address behind its id; nil asks for
+// the cause.
+func (c *cli) causeCommand(cmd *cobra.Command, address string, body func() (any, error)) *cobra.Command {
+	c.server.register(cmd.Flags())
+	cmd.Args = oneArg("ids", "0a1b2c3d4e5f6071")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		var sent any
+		if body != nil {
+			var err error
+			if sent, err = body(); err != nil {
+				return wrongUse(err)
+			}
+		}
+		return show(cmd.Context(), c, "/causes/"+url.PathEscape(args[0])+address, sent, c.printCause)
+	}
+	return cmd
+}
+
+func (c *cli) printCause(f *api.Cause) {
+	line, done := c.sheet()
+	line("cause", f.ID)
+	line("policy", f.Policy)
+	line("reason", string(f.Reason))
+	line("error", f.Pattern)
+	line("class", string(f.Classification))
+	line("seen", f.FirstSeen+" to "+f.LastSeen)
+	line("failures", fmt.Sprintf("%d: %d retried, %d at the limit, %d permanent", f.Failures, f.Retried, f.Exhausted, f.Permanent))
+	line("recovered", strconv.FormatInt(f.Recovered, 10))
+	if t := f.Taught; t != nil {
+		line("taught", fmt.Sprintf("%s by %s at %s: %s", taughtOf(f), t.By, t.At, t.Reason))
+	}
+	done()
+}
+
+func (c *cli) causesExportCommand() *cobra.Command {
+	var policy string
+	cmd := &cobra.Command{
+		Use:   "export",
+		Short: "Print what was taught as rules for the policies file",
+		Long: "Prints what was taught as a catalogue that extends the built-in one: a rule for each cause, with the words of\n" +
+			"its error that stay the same and the newest such error as its test. Look each over, its reason above all, before\n" +
+			"it goes into RETRY_WORKER_POLICIES_FILE; what is a rule there can be forgotten here. A cause whose words make no\n" +
+			"rule stands in a comment.",
+		Example: `  retry-worker causes export > taught.yaml && retry-worker policies check taught.yaml`,
+		Args:    noArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return c.causesExport(cmd.Context(), policy) },
+	}
+	cmd.Flags().StringVar(&policy, "policy", "", "only those of this policy")
+	c.server.register(cmd.Flags())
+	return cmd
+}
+
+// taughtRule is a rule as a catalogue has it.
+type taughtRule struct {
+	Name    string          `yaml:"name"`
+	Phrases []string        `yaml:"phrases,flow"`
+	Reason  decision.Reason `yaml:"reason"`
+	Team    string          `yaml:"team,omitempty"`
+	Matches []string        `yaml:"matches"`
+}
+
+// taughtRules are those of a policy.
+type taughtRules struct {
+	Permanent []taughtRule `yaml:"permanent,omitempty"`
+	Transient []taughtRule `yaml:"transient,omitempty"`
+}
+
+func (c *cli) causesExport(ctx context.Context, policy string) error {
+	policies, left := map[string]*taughtRules{}, ""
+	q := causesQuery(policy, true)
+	for more := true; more; {
+		page, _, err := asked[api.Page[api.Cause]](ctx, c, "/causes?"+q.Encode(), nil)
+		if err != nil {
+			return err
+		}
+		for i := range page.Items {
+			f := &page.Items[i]
+			r, err := c.ruleOf(ctx, f)
+			if err != nil {
+				return err
+			}
+			if policies[f.Policy] == nil {
+				policies[f.Policy] = &taughtRules{}
+			}
+			rules := &policies[f.Policy].Transient
+			if f.Taught.Classification == decision.Permanent {
+				rules = &policies[f.Policy].Permanent
+			}
+			if *rules = append(*rules, r); !canStand(policies) {
+				*rules = slices.Delete(*rules, len(*rules)-1, len(*rules))
+				left += fmt.Sprintf("  # %s makes no rule of its own: %s\n", f.ID, inertLine(f.Pattern, 200))
+			}
+		}
+		if more = page.Next != nil; more {
+			q.Set("cursor", string(*page.Next))
+		}
+	}
+	text, err := catalogueOf(policies)
+	if err == nil {
+		_, err = fmt.Fprintf(c.out, "%s%s", text, left)
+	}
+	return err
+}
+
+// ruleOf makes a rule of what was taught.
+func (c *cli) ruleOf(ctx context.Context, f *api.Cause) (taughtRule, error) {
+	letters, _, err := asked[api.Page[api.DeadLetter]](ctx, c, "/dead-letters?state=all&limit=1&fingerprint="+f.ID, nil)
+	if err != nil {
+		return taughtRule{}, err
+	}
+	sample, reason := f.Pattern, f.Reason
+	if len(letters.Items) > 0 && letters.Items[0].Error != "" {
+		sample = letters.Items[0].Error
+	}
+	if !slices.Contains(decision.RuleReasons(), reason) {
+		if reason = "TEMPORARY_ERROR"; f.Taught.Classification == decision.Permanent {
+			reason = "CLAIM_DENIED"
+		}
+	}
+	return taughtRule{Name: "taught-" + f.ID, Phrases: []string{phraseOf(f.Pattern)}, Reason: reason,
+		Team: value(f.Taught.Team), Matches: []string{sample}}, nil
+}
+
+// phraseOf is the longest part of a cause's error in which nothing differs from case to case.
+func phraseOf(pattern string) (longest string) {
+	for part := range strings.SplitSeq(pattern, "#") {
+		if part = strings.TrimSpace(part); len(part) > len(longest) {
+			longest = part
+		}
+	}
+	return longest
+}
+
+// canStand reports whether the rules can stand in a catalogue.
+func canStand(policies map[string]*taughtRules) bool {
+	text, err := catalogueOf(policies)
+	if err != nil {
+		return false
+	}
+	_, err = catalogue.Parse("what was taught", text)
+	return err == nil
+}
+
+func catalogueOf(policies map[string]*taughtRules) ([]byte, error) {
+	return yaml.Marshal(struct {
+		Extends  string                  `yaml:"extends"`
+		Policies map[string]*taughtRules `yaml:"policies,omitempty"`
+	}{"built-in", policies})
+}

@@ -68,6 +68,8 @@ var oracleErrors = []string{"TIMEOUT", "TIMEOUT", "TIMEOUT: portal's 'gateway' 1
 
 var oracleTeams = []decision.Team{"", "faturamento", "cadastro", "none"}
 
+var oracleVerbs = []journal.BulkVerb{journal.BulkPause, journal.BulkResume, journal.BulkCancel, journal.BulkFinish}
+
 // steps that there are, the more frequent ones several times.
 var steps = []string{"fail", "fail", "fail", "fail", "outcome", "reject", "seen", "review", "review", "deliver", "deliver", "publish",
 	"arrive", "arrive", "depart", "destination", "start", "gather", "gather", "decide", "decide", "refuse", "hold", "verb", "teach", "purge"}
@@ -145,8 +147,7 @@ func (o *oracle) step(r *rapid.T, of journal.Subject) {
 	case "hold":
 		err = o.journal.HoldBulkRun(ctx, run, text().Draw(r, "why"))
 	case "verb":
-		verb := rapid.SampledFrom([]journal.BulkVerb{journal.BulkPause, journal.BulkResume, journal.BulkCancel,
-			journal.BulkFinish}).Draw(r, "verb")
+		verb := rapid.SampledFrom(oracleVerbs).Draw(r, "verb")
 		_, err = o.journal.Bulk(ctx, &journal.BulkStep{Verb: verb, Run: journal.BulkRun{ID: run}, By: text().Draw(r, "by")})
 	}
 	if e, is := errors.AsType[*journal.StoreError](err); is {

@@ -9,13 +9,11 @@ import (
 	"time"
 
 	"retry-worker/internal/api"
-	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/decision/decisiontest"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/store"
 	"retry-worker/internal/testkit"
-	"retry-worker/internal/testkit/wait"
 )
 
 // openRunning is an admin's API over a SQLite store, whose bulk runs are carried out.
@@ -103,43 +101,5 @@ func TestBulkFromEndToEnd(t *testing.T) {
 	}
 	if left := deadLettersJSON[api.Page[api.DeadLetter]](t, "list --limit 200")[0].Items; len(left) != atLimit+others+1 {
 		t.Errorf("%d are left open", len(left))
-	}
-}
-
-// Two people: what one run has planned is refused in the other's plan, until that run is cancelled; a discard lets go.
-func TestOverlappingRuns(t *testing.T) {
-	w := openRunning(t)
-	for n := range 6 {
-		w.letter(fmt.Sprintf("CLM-%03d-1", n), "DUPLICATE_CLAIM", 1)
-	}
-	r := retryWorker(words(t, "dead-letters retry --filter all --yes --detach --per-minute 1 --reason 'primeira'")...)
-	if r.code != exitDone {
-		t.Fatalf("exit %d, %s", r.code, r.stderr)
-	}
-	run := func() api.BulkRun { return deadLettersJSON[api.Page[api.BulkRun]](t, "runs list")[0].Items[0] }
-	wait.Until(t, "the first is decided", func() bool { return run().Counts[journal.BulkPlanned] == 5 })
-	id := run().ID
-	plan := deadLettersJSON[api.BulkPlan](t, "discard --filter all --plan")[0]
-	if plan.Ready != 0 || len(plan.Refused) != 1 || plan.Refused[0].Code != deadletter.InOtherRun || plan.Refused[0].Count != 5 {
-		t.Errorf("the second plan is %+v", plan)
-	}
-	retryWorker("dead-letters", "discard", "--filter", "all", "--yes", "--reason", "x")
-	if n := len(deadLettersJSON[api.Page[api.BulkRun]](t, "runs list")[0].Items); n != 1 {
-		t.Errorf("there are %d runs", n)
-	}
-	if r := retryWorker("dead-letters", "runs", "pause", id); r.code != exitDone || !strings.Contains(r.stdout, "paused by ada") {
-		t.Errorf("exit %d, %s\n%s", r.code, r.stderr, r.stdout)
-	}
-	if r := retryWorker("dead-letters", "runs", "cancel", id); r.code != exitDone || !strings.Contains(r.stdout, "left as they were: the run was cancelled") {
-		t.Errorf("exit %d, %s\n%s", r.code, r.stderr, r.stdout)
-	}
-	if r := retryWorker("dead-letters", "runs", "watch", id); r.code != exitFailed || !strings.Contains(r.stderr, "the run was cancelled by ada: 5 of 6 dead letters were not decided") {
-		t.Errorf("exit %d, %s", r.code, r.stderr)
-	}
-	if r := retryWorker(words(t, "dead-letters discard --filter all --yes --per-minute 6000 --reason 'pagas à vista'")...); r.code != exitDone {
-		t.Errorf("exit %d, %s\n%s", r.code, r.stderr, r.stdout)
-	}
-	if left := deadLettersJSON[api.Page[api.DeadLetter]](t, "list --state discarded")[0].Items; len(left) != 5 {
-		t.Errorf("%d are discarded", len(left))
 	}
 }

@@ -222,17 +222,6 @@ func TestServeStopsAtASignal(t *testing.T) {
 	}
 }
 
-func TestServeIsReadyWhenTheEngineAnswers(t *testing.T) {
-	g := gateway.New(t, gateway.Options{})
-	g.Down()
-	p := serve(t, map[string]string{"ZEEBE_ADDRESS": g.Addr()}, "serve")
-	t.Setenv("RETRY_WORKER_OPS_ADDR", strings.TrimPrefix(p.opsURL, "http://"))
-	retryWorker("ready").fails(t, exitFailed, "not ready: the engine has not been seen yet; `retry-worker check` says why")
-	g.AddJob(analyze(`{"claimId":"CLM-1-1","submissionError":"TIMEOUT"}`))
-	g.Up()
-	wait.Until(t, "ready", func() bool { return retryWorker("ready").code == exitDone })
-}
-
 func TestServeOnTheConsole(t *testing.T) {
 	p := prepare(t, map[string]string{"ZEEBE_ADDRESS": gateway.Nowhere(t), "RETRY_WORKER_LOG_FORMAT": "console"}, "serve")
 	p.start(t)

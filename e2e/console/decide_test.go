@@ -2,7 +2,6 @@ package console_test
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -11,14 +10,6 @@ import (
 )
 
 const denied = "AUTHORIZATION_DENIED: senha de autorização vencida"
-
-// reach opens a claim's page once its process waits for a decision.
-func (b *tab) reach(s *fixture, claimID string) *deadLetter {
-	b.t.Helper()
-	l := s.deadLetter(b.t, claimID)
-	b.open(subject(claimID))
-	return l
-}
 
 // The way of a person from the overview to a claim that goes on and recovers, on a page that is never loaded anew.
 func TestAPersonRetriesADeadLetterAndSeesItRecover(t *testing.T) {
@@ -92,69 +83,6 @@ func (s *fixture) passUntil(t *testing.T, instant time.Time) {
 	}
 }
 
-func TestADiscardNeedsAReasonAndEndsTheProcess(t *testing.T) {
-	s := open(t)
-	const claimID = "CLM-E2E-DISCARD-1003"
-	process := s.submit(t, claimID, 0, denied)
-	b := s.visit(t, "pt-BR")
-	b.reach(s, claimID)
-	b.click("details.discard summary")
-
-	// Without a word the browser itself does not send it, and stands at the field.
-	sent := b.posts()
-	b.click("#discard button[type=submit]")
-	b.await("the field asked for", `document.activeElement.id === "discard-reason" && document.activeElement.validationMessage !== ""`)
-	if b.posts() != sent {
-		t.Error("a discard without a reason was sent")
-	}
-	// With blanks only the server refuses it, and says so at the field.
-	b.write("#discard-reason", "   ")
-	b.click("#discard button[type=submit]")
-	b.await("the refusal", `document.querySelector("#wrong")`)
-	b.says("#wrong", "escreva a justificativa")
-	if at := eval[string](b, `(() => { const f = document.querySelector("#discard-reason"); return f.getAttribute("aria-invalid") + " " + f.getAttribute("aria-describedby") })()`); !strings.HasPrefix(at, "true") || !strings.Contains(at, "wrong") {
-		t.Errorf("the field is not marked as what is wrong: %q", at)
-	}
-	if now := s.find(t, claimID); now.State != "open" {
-		t.Errorf("the dead letter is %s after a refusal, expected open", now.State)
-	}
-
-	const reason = "Conta em duplicidade; já paga no lote de março."
-	b.await("the field open", `document.querySelector("#discard-reason").checkVisibility()`)
-	b.write("#discard-reason", reason)
-	b.click("#discard button[type=submit]")
-	b.await("the result", `document.querySelector("#decision .notice.ok")`)
-	b.says("#decision .notice.ok", "Feito: descartada", reason, "por local")
-	result := process.ended(t)
-	for name, want := range map[string]any{"reviewDecision": "discard", "reviewReason": reason, "reviewedBy": "local"} {
-		if result[name] != want {
-			t.Errorf("the process ended with %s %v, expected %v", name, result[name], want)
-		}
-	}
-	b.await("that the process took it, live", `document.querySelector("#decision").innerText.includes("recebida pelo processo")`)
-	b.says("#standing", "descartada")
-}
-
-func TestTheSecondOperatorIsToldWhoWasFirst(t *testing.T) {
-	s := open(t)
-	const claimID = "CLM-E2E-TWICE-1004"
-	s.submit(t, claimID, 0, denied)
-	first, second := s.visit(t, "pt-BR"), s.visit(t, "en")
-	first.reach(s, claimID)
-	second.reach(s, claimID)
-	second.write("#retry-reason", "corrected by phone")
-	first.write("#retry-reason", "Corrigido.")
-	first.click("#retry button[type=submit]")
-	first.await("the result", `document.querySelector("#decision .notice.ok")`)
-	second.click("#retry button[type=submit]")
-	second.await("the refusal", `document.querySelector("#wrong")`)
-	second.says("#wrong", "Nothing was done", "local", "sent it again already")
-	second.says("#decision", "Corrigido.")
-	if n := s.portal.submissions(claimID); n > 2 {
-		t.Errorf("the claim was submitted %d times", n)
-	}
-}
-
 func TestWithoutJavaScriptAllIsReadableAndARetryWorks(t *testing.T) {
 	s := open(t)
 	const claimID = "CLM-E2E-PLAIN-1005"
@@ -201,37 +129,5 @@ func TestWithoutJavaScriptAllIsReadableAndARetryWorks(t *testing.T) {
 	b.says("#decision .notice.ok", "recomeçando do zero")
 	if result := process.ended(t); result["reviewedBy"] != "local" || result["reviewDecision"] != "reprocess" {
 		t.Errorf("the process ended with %v", result)
-	}
-}
-
-func TestTheBrowserChoosesTheLanguage(t *testing.T) {
-	s := open(t)
-	const claimID = "CLM-E2E-WORDS-1006"
-	s.submit(t, claimID, 0, denied)
-	s.deadLetter(t, claimID)
-	for language, words := range map[string]struct{ lang, overview, list, decision, policies, audit, other string }{
-		"pt-BR,pt,en": {"pt-BR", "Visão geral", "Responsável", "Justificativa", "O que aconteceria com este erro?", "Auditoria", "English"},
-		"en-GB,en":    {"en", "Overview", "Who acts", "Reason", "What would happen to this error?", "Audit", "Português"},
-		"fr-FR,fr":    {"pt-BR", "Visão geral", "Responsável", "Justificativa", "O que aconteceria com este erro?", "Auditoria", "English"},
-	} {
-		t.Run(language, func(t *testing.T) {
-			b := s.visit(t, language)
-			for path, want := range map[string]string{
-				"/": words.overview, "/dead-letters": words.list, subject(claimID): words.decision, "/policies": words.policies, "/audit": words.audit,
-			} {
-				b.open(path)
-				b.says("main", want)
-				if lang := eval[string](b, `document.documentElement.lang`); lang != words.lang {
-					t.Errorf("%s is said to be in %s, expected %s", path, lang, words.lang)
-				}
-			}
-			b.says(".lang", words.other)
-			b.click(".lang") // the other one stays chosen
-			b.await("the other language", `document.documentElement.lang !== `+quoted(words.lang))
-			b.open("/")
-			if lang := eval[string](b, `document.documentElement.lang`); lang == words.lang {
-				t.Errorf("the language chosen was forgotten")
-			}
-		})
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -141,18 +140,6 @@ func (s *fixture) startBroker(t *testing.T) {
 	}) {
 		s.tokens[strings.TrimPrefix(name, "test.")] = token
 	}
-}
-
-// run is a command of the program under test, on the fixture's journal.
-func (s *fixture) run(t *testing.T, args ...string) []byte {
-	t.Helper()
-	cmd := exec.Command(harness.Binary(t), args...)
-	cmd.Env, cmd.Dir = []string{"RETRY_WORKER_DATABASE_URL=" + harness.Database(s.dir)}, s.dir
-	out, err := cmd.Output()
-	if failed, ok := errors.AsType[*exec.ExitError](err); ok && len(out) == 0 {
-		t.Fatalf("retry-worker %s: %v: %s", strings.Join(args, " "), err, failed.Stderr)
-	}
-	return out
 }
 
 func (s *fixture) close() error {

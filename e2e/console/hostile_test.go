@@ -1,6 +1,7 @@
 package console_test
 
 import (
+	"net/url"
 	"testing"
 )
 
@@ -43,7 +44,7 @@ func TestHostileTextsAreInert(t *testing.T) {
 	b.says("#decision .notice.ok", `<script>alert(4)</script>`)
 	b.inert("a hostile reason")
 	for _, query := range []string{`"><script>alert(6)</script>`, `' OR 1=1 --`, "%_%", "\u202Ex"} {
-		b.open("/dead-letters?q=" + urlQuery(query) + "&policy=" + urlQuery(query) + "&team=" + urlQuery(query))
+		b.open("/dead-letters?q=" + url.QueryEscape(query) + "&policy=" + url.QueryEscape(query) + "&team=" + url.QueryEscape(query))
 		b.inert("a search for " + query)
 	}
 }

@@ -213,14 +213,14 @@ func (b *tab) count(selector string) int {
 	return eval[int](b, fmt.Sprintf(`document.querySelectorAll(%q).length`, selector))
 }
 
-// await waits until an expression is true on the page, across navigations.
+// await waits until an expression is true on a page that is loaded, across navigations.
 func (b *tab) await(what, expression string) {
 	b.t.Helper()
 	var err error
 	wait.Until(b.t, what, func() (ok bool) {
 		ctx, cancel := context.WithTimeout(b.ctx, wait.Limit)
 		defer cancel()
-		ok, err = chromedp.Run(ctx, chromedp.Evaluate[bool]("!!("+expression+")"))
+		ok, err = chromedp.Run(ctx, chromedp.Evaluate[bool](`document.readyState === "complete" && !!(`+expression+")"))
 		return err == nil && ok // not while a page is just being left
 	}, b.where, func() string { return fmt.Sprint(err) })
 }
@@ -261,4 +261,10 @@ func (b *tab) dark(on bool) {
 func (b *tab) withoutScript() {
 	b.t.Helper()
 	call(b, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
+}
+
+// fill gives a field a value in place of the one it has.
+func (b *tab) fill(selector, value string) {
+	b.t.Helper()
+	eval[int](b, fmt.Sprintf(`(document.querySelector(%q).value = %s, 1)`, selector, quoted(value)))
 }

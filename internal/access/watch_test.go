@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -138,99 +137,4 @@ func TestWatcherKeepsTheOldOne(t *testing.T) {
 			})
 		})
 	}
-}
-
-// Another mistake is said again; a sound file that is new is a change and a recovery.
-func TestWatcherTellsEachRejection(t *testing.T) {
-	watch(t, tokensFile(t, 0o600, maria+hashes[0]), func(w *watched) {
-		rejected := func(role string) string {
-			return "rejected " + w.path + `:1: role is "` + role + `", expected viewer, operator or admin`
-		}
-		for _, role := range []string{"boss", "king"} {
-			rewrite(t, w.path, "maria "+role+" - "+hashes[0])
-			w.wait(30 * time.Second)
-			w.want("maria=operator", rejected(role))
-		}
-		rewrite(t, w.path, "maria admin - "+hashes[0])
-		w.wait(30 * time.Second)
-		w.want("maria=admin", "changed maria=operator to maria=admin", "recovered maria=admin")
-		rewrite(t, w.path, "maria king - "+hashes[0])
-		w.wait(30 * time.Second)
-		w.want("maria=admin", rejected("king"))
-	})
-}
-
-// A file that is empty, or half, while it is written is never read so.
-func TestWatcherWaitsForAnEditor(t *testing.T) {
-	watch(t, tokensFile(t, 0o600, maria+hashes[0]), func(w *watched) {
-		lines := []string{"ana admin - " + hashes[1], "rui viewer - " + hashes[2], "eva viewer - " + hashes[3]}
-		w.wait(10*time.Second - time.Millisecond)
-		for n := range 4 {
-			rewrite(t, w.path, lines[:n]...)
-			w.wait(400 * time.Millisecond)
-			w.want("maria=operator")
-		}
-		w.wait(time.Second)
-		w.want("ana=admin,rui=viewer,eva=viewer", "changed maria=operator to ana=admin,rui=viewer,eva=viewer")
-	})
-}
-
-func TestWatcherGivesUpOnWhatKeepsChanging(t *testing.T) {
-	watch(t, tokensFile(t, 0o600, maria+hashes[0]), func(w *watched) {
-		w.wait(10*time.Second - 250*time.Millisecond)
-		for n := range 15 {
-			rewrite(t, w.path, fmt.Sprintf("ana%d viewer - %s", n, hashes[1]))
-			w.wait(500 * time.Millisecond)
-		}
-		w.want("maria=operator")
-		w.wait(lookTime)
-		w.want("ana14=viewer", "changed maria=operator to ana14=viewer")
-	})
-}
-
-// Kubernetes mounts a Secret's file as a link to ..data/FILE, where ..data is a link to a dated directory, and swaps
-// ..data by a rename.
-func TestWatcherFollowsASecret(t *testing.T) {
-	dir := t.TempDir()
-	publish := func(version string, lines ...string) {
-		must(t, os.Mkdir(filepath.Join(dir, version), 0o700))
-		rewrite(t, filepath.Join(dir, version, "tokens"), lines...)
-		must(t, os.Symlink(version, filepath.Join(dir, "..new")))
-		must(t, os.Rename(filepath.Join(dir, "..new"), filepath.Join(dir, "..data")))
-	}
-	publish("..1", maria+hashes[0])
-	must(t, os.Symlink("..data/tokens", filepath.Join(dir, "tokens")))
-	watch(t, filepath.Join(dir, "tokens"), func(w *watched) {
-		publish("..2", "ana viewer - "+hashes[1])
-		must(t, os.RemoveAll(filepath.Join(dir, "..1")))
-		w.wait(lookTime)
-		w.want("ana=viewer", "changed maria=operator to ana=viewer")
-	})
-}
-
-// It needs no hooks, and stops in the middle of a look.
-func TestWatcherStops(t *testing.T) {
-	path := tokensFile(t, 0o600, maria+hashes[0])
-	synctest.Test(t, func(t *testing.T) {
-		first, err := access.Load(path)
-		must(t, err)
-		w := access.Watch(path, first, access.WatchHooks{})
-		ctx, cancel := context.WithCancel(t.Context())
-		go w.Run(ctx)
-		for _, line := range []string{"nonsense", "ana viewer - " + hashes[1]} {
-			rewrite(t, path, line)
-			time.Sleep(lookTime)
-			synctest.Wait()
-		}
-		if got := summary(w.Current()); got != "ana=viewer" {
-			t.Errorf("tokens in force: %s", got)
-		}
-		rewrite(t, path, maria+hashes[0])
-		time.Sleep(10*time.Second - 750*time.Millisecond) // between the look and its end
-		cancel()
-		time.Sleep(time.Minute)
-		if got := summary(w.Current()); got != "ana=viewer" {
-			t.Errorf("tokens in force after the end: %s", got)
-		}
-	})
 }

@@ -71,30 +71,6 @@ func TestReadyFromTheFirstAnsweredPollOn(t *testing.T) {
 	wait.Until(t, "the engine is back", func() bool { return r.metric(t, "retry_worker_engine_up 1") })
 }
 
-func TestStopFinishesWhatHasBegun(t *testing.T) {
-	leavesNothing(t)
-	g := gateway.New(t, gateway.Options{})
-	slow := g.Inject(gateway.Fault{Method: gateway.CompleteJob, Delay: 500 * time.Millisecond})
-	key := g.AddJob(analyze("CLM-1-1", "TIMEOUT", 0))
-	r := serve(t, settings(t, g.Addr()))
-	if err := g.WaitFor(wait.Context(t), func(gateway.Counts) bool { return slow.Fired() > 0 }); err != nil {
-		t.Fatal(err)
-	}
-	r.stop()
-	wait.Until(t, "unready while stopping", func() bool {
-		status, body := r.get(t, "/readyz")
-		return status == http.StatusServiceUnavailable && strings.HasPrefix(body, "stopping\n")
-	})
-	r.returned(t, 10*time.Second)
-	job, _ := g.Job(key)
-	if job.State != gateway.Completed || !job.Answers[len(job.Answers)-1].Acked {
-		t.Errorf("the job that had begun: %v, want it completed and acknowledged", job.State)
-	}
-	if len(logged.with(t, "message", "stopping: no new jobs, those begun are finished, the others handed back")) != 1 {
-		t.Errorf("no word in the log of the stop:\n%s", logged)
-	}
-}
-
 func TestSettingsReachTheEngine(t *testing.T) {
 	g := gateway.New(t, gateway.Options{MultiTenancy: true})
 	s := settings(t, g.Addr())

@@ -71,31 +71,6 @@ func textFile(t *testing.T) string {
 	return path
 }
 
-// The API answers from what the worker recorded, while it runs.
-func TestSubjectOverHTTP(t *testing.T) {
-	leavesNothing(t)
-	g := gateway.New(t, gateway.Options{})
-	answerAtOnce(g)
-	key := g.AddJob(analyze("CLM-1-1", "TIMEOUT", 0))
-	r := serve(t, settings(t, g.Addr()))
-	wait.Until(t, "answered", func() bool {
-		j, _ := g.Job(key)
-		return j.State == gateway.Completed
-	})
-	client := http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
-	response, err := client.Get("http://" + r.HTTPAddr() + "/api/v1/subjects/tiss-submission/CLM-1-1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		t.Errorf("got %s", response.Status)
-	}
-	if !r.metric(t, "retry_worker_journal_up 1") {
-		t.Error("retry_worker_journal_up is not 1")
-	}
-}
-
 // A clock that went five years ahead purges nothing, whatever was decided by it before a restart, until a person confirms it.
 func TestPurgeWaitsForAPerson(t *testing.T) {
 	leavesNothing(t)

@@ -211,12 +211,6 @@ func (f *fixture) counts(id string) string {
 	return fmt.Sprintf("%s: %s", run.State, text)
 }
 
-// decided is how many of a run were decided on.
-func (f *fixture) decided(id string) int64 {
-	run := f.state(id)
-	return run.Total - run.Counts[journal.BulkPlanned] - run.Counts[journal.BulkRefused]
-}
-
 func (f *fixture) done(id string) func() bool {
 	return func() bool { return f.state(id).State == journal.BulkDone }
 }

@@ -245,28 +245,6 @@ func TestServerIsNotThere(t *testing.T) {
 	}
 }
 
-func TestStreamIsFull(t *testing.T) {
-	n := start(t, server.Settings{})
-	s, js := newSink(t, n.URL()), admin(t, n)
-	stream, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: events.Stream, Subjects: []string{"retry.>"}, MaxBytes: 4096, Discard: jetstream.DiscardNew})
-	if err != nil {
-		t.Fatal(err)
-	}
-	big := event("1", "RetryScheduled")
-	big.Body = strings.Repeat("x", 3000)
-	if err := send(s, big); err != nil {
-		t.Fatal(err)
-	}
-	big.ID = "2"
-	if err := send(s, big); err == nil || !strings.Contains(err.Error(), "maximum bytes") {
-		t.Errorf("a full stream says %v", err)
-	}
-	if err := stream.Purge(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, s, big)
-}
-
 func TestServerStandsStill(t *testing.T) {
 	n := start(t, server.Settings{})
 	s := newSink(t, n.URL())

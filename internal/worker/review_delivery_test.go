@@ -10,71 +10,6 @@ import (
 	"retry-worker/internal/worker"
 )
 
-// TestEngineDownWhilePeopleDecide: 200 decisions wait for it, and each arrives once.
-func TestEngineDownWhilePeopleDecide(t *testing.T) {
-	const decisions = 200
-	withReviews(t, func(f *reviewFixture) {
-		var ids []string
-		for range decisions {
-			id, _ := f.waiting()
-			ids = append(ids, id)
-		}
-		f.begin("a")
-		time.Sleep(time.Minute)
-		f.set(func() { f.down = true })
-		for i, id := range ids {
-			if i%2 == 0 {
-				f.retry(id)
-			} else {
-				f.discard(id)
-			}
-		}
-		before := f.calls()
-		time.Sleep(time.Hour)
-		if n := len(f.Memory.Outbox()); n != decisions {
-			t.Errorf("%d decisions wait for the engine, want %d", n, decisions)
-		}
-		f.wantItem(ids[0], journal.DeadLetterReprocessing, journal.DeliveryPending, deadletter.Waiting)
-		f.set(func() { f.down = false })
-		f.within(2*time.Minute, "all is delivered", f.delivered)
-		for i, id := range ids {
-			state := journal.DeadLetterReprocessing
-			if i%2 == 1 {
-				state = journal.DeadLetterDiscarded
-			}
-			f.wantItem(id, state, journal.DeliveryTaken, deadletter.Answered)
-		}
-		if n := f.calls() - before; n != decisions {
-			t.Errorf("the engine was asked %d times for %d decisions", n, decisions)
-		}
-	})
-}
-
-// TestInstanceCancelled: nobody takes the decision, and that is what the item says; what was sent again is open again.
-func TestInstanceCancelled(t *testing.T) {
-	withReviews(t, func(f *reviewFixture) {
-		again, first := f.waiting()
-		away, second := f.waiting()
-		f.begin("a")
-		time.Sleep(time.Minute)
-		f.cancel(first)
-		f.cancel(second)
-		f.retry(again)
-		f.discard(away)
-		f.within(time.Minute, "both are settled", f.delivered)
-		f.wantItem(again, journal.DeadLetterOpen, journal.DeliveryNobody, deadletter.Nobody)
-		f.wantItem(away, journal.DeadLetterDiscarded, journal.DeliveryNobody, deadletter.Nobody)
-		f.wantActions(map[worker.Action]int{worker.Superseded: 2})
-		_, err := f.DeadLetters.Retry(f.t.Context(), deadletter.Command{ID: again, Reason: "r", By: "maria"})
-		if r := deadletter.RefusalOf(err); r == nil || r.Code != deadletter.InvalidRetryState {
-			t.Errorf("retried once more: %v", err)
-		}
-		if got := f.deliveries(again); !slices.Equal(got, []string{"nobody"}) {
-			t.Errorf("the audit has %v of its delivery", got)
-		}
-	})
-}
-
 // TestKilledBeforeItIsRecorded: the engine took decisions and their worker could not record it any more. Whoever starts
 // next finds the jobs gone, and their processes running: they have them.
 func TestKilledBeforeItIsRecorded(t *testing.T) {
@@ -141,32 +76,6 @@ func TestRefusedDecision(t *testing.T) {
 			t.Errorf("said %d times", n)
 		}
 		f.wantActions(map[worker.Action]int{worker.Failed: 1})
-	})
-}
-
-// TestReplicasDeliverOnce: of two one carries, both take jobs, and when one goes the other goes on.
-func TestReplicasDeliverOnce(t *testing.T) {
-	const decisions = 100
-	withReviews(t, func(f *reviewFixture) {
-		var ids []string
-		for range decisions {
-			id, _ := f.waiting()
-			ids = append(ids, id)
-		}
-		a, b := f.begin("a"), f.begin("b")
-		time.Sleep(time.Minute)
-		for i, id := range ids {
-			if i == decisions/2 {
-				a.stop()
-			}
-			f.retry(id)
-		}
-		f.within(time.Minute, "all is delivered", f.delivered)
-		b.stop()
-		for _, id := range ids {
-			f.wantItem(id, journal.DeadLetterReprocessing, journal.DeliveryTaken, deadletter.Answered)
-		}
-		f.wantActions(map[worker.Action]int{worker.Completed: decisions})
 	})
 }
 

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -38,13 +40,14 @@ type fixture struct {
 	receiver *receiver
 	clock    testkit.FastClock
 	worker   *harness.Worker
-	claims   int // that died so far
+	claims   int            // that died so far
+	read     map[string]int // how many mails to an address, and webhooks, a test has read
 }
 
 // open a fixture whose clock is at an instant now.
 func open(t *testing.T, at time.Time) *fixture {
 	t.Helper()
-	s := &fixture{t: t, folder: t.TempDir(), gateway: gateway.New(t, gateway.Options{}), receiver: openReceiver(t, secret)}
+	s := &fixture{t: t, read: map[string]int{}, folder: t.TempDir(), gateway: gateway.New(t, gateway.Options{}), receiver: openReceiver(t, secret)}
 	var err error
 	if s.mail, err = mail.Start(t.Context(), mail.Require(t), mail.Settings{}); err != nil {
 		t.Fatal(err)
@@ -144,6 +147,54 @@ func (s *fixture) awaitMails(to string, n int) (found []mail.Message) {
 		return len(found) >= n
 	}, func() string { return fmt.Sprint(len(found)) })
 	return found
+}
+
+// receivers are what webhooks are read as.
+const receivers = "webhooks"
+
+var newInSubject = regexp.MustCompile(`(\d+) novas? pend`)
+
+// mailed waits until the mails to an address that were not read yet tell of n new dead letters in all, and returns them.
+func (s *fixture) mailed(to string, n int) (unread []mail.Message) {
+	s.t.Helper()
+	sum := 0
+	wait.Until(s.t, fmt.Sprintf("mails to %s of %d dead letters", to, n), func() bool {
+		unread, sum = s.mails(to)[s.read[to]:], 0
+		for _, m := range unread {
+			if found := newInSubject.FindStringSubmatch(m.Subject); found != nil {
+				count, _ := strconv.Atoi(found[1])
+				sum += count
+			}
+		}
+		return sum >= n
+	}, func() string { return fmt.Sprint(sum) })
+	s.told(to, len(unread), sum, n)
+	return unread
+}
+
+// posted is mailed of the webhooks that were taken.
+func (s *fixture) posted(n int) (unread []call) {
+	s.t.Helper()
+	sum := 0
+	s.receiver.Await(s.t, fmt.Sprintf("webhooks of %d dead letters", n), func() bool {
+		unread, sum = s.receiver.taken()[s.read[receivers]:], 0
+		for _, c := range unread {
+			if c.event.Type == "dead_letters.new" {
+				sum += c.event.Data.New.Count
+			}
+		}
+		return sum >= n
+	})
+	s.told(receivers, len(unread), sum, n)
+	return unread
+}
+
+func (s *fixture) told(whom string, messages, sum, n int) {
+	s.t.Helper()
+	s.read[whom] += messages
+	if sum != n {
+		s.t.Errorf("%s: %d messages tell of %d dead letters, expected %d", whom, messages, sum, n)
+	}
 }
 
 // rest by the worker's clock.

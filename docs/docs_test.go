@@ -17,6 +17,7 @@ import (
 	"retry-worker/internal/catalogue"
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
+	"retry-worker/internal/testkit"
 )
 
 // section returns what follows a marker comment in a page, up to the next heading.
@@ -33,9 +34,7 @@ func section(t *testing.T, page, marker string) string {
 func read(t *testing.T, file string) string {
 	t.Helper()
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return string(text)
 }
 
@@ -83,9 +82,7 @@ func folders(t *testing.T) []string {
 	t.Helper()
 	names := []string{"cmd/retry-worker", "bpmn", "e2e", "bench", "scripts", "tools", "deploy", "docs"}
 	packages, err := filepath.Glob("../internal/*")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, folder := range packages {
 		names = append(names, strings.TrimPrefix(filepath.ToSlash(folder), "../"))
 	}
@@ -95,9 +92,7 @@ func folders(t *testing.T) []string {
 func requests(t *testing.T) (all []string) {
 	t.Helper()
 	var description struct{ Paths map[string]map[string]any }
-	if err := yaml.Unmarshal([]byte(read(t, "../internal/api/openapi.yaml")), &description); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, yaml.Unmarshal([]byte(read(t, "../internal/api/openapi.yaml")), &description))
 	for path, methods := range description.Paths {
 		for method := range methods {
 			if method != "parameters" {
@@ -111,9 +106,7 @@ func requests(t *testing.T) (all []string) {
 func jobTypes(t *testing.T) (all []string) {
 	t.Helper()
 	templates, err := filepath.Glob("../bpmn/element-templates/*.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, file := range templates {
 		all = append(all, strings.TrimSuffix(filepath.Base(file), ".json"))
 	}
@@ -188,9 +181,7 @@ func TestReadmeDecidesAsItSays(t *testing.T) {
 func alertRules(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile("../deploy/prometheus/dead-letters.rules.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return string(text)
 }
 
@@ -201,9 +192,7 @@ func TestAlertIsTheConsoles(t *testing.T) {
 			Rules []struct{ Alert, Expr string }
 		}
 	}
-	if err := yaml.Unmarshal([]byte(alertRules(t)), &rules); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, yaml.Unmarshal([]byte(alertRules(t)), &rules))
 	want := "> " + strconv.Itoa(deadletter.AlertAbove)
 	if first := rules.Groups[0].Rules[0]; !strings.HasSuffix(first.Expr, want) {
 		t.Errorf("%s is raised at %s, want %s", first.Alert, first.Expr, want)
@@ -232,9 +221,7 @@ func pages(t *testing.T) []string {
 	all := []string{"../README.md", "../CHANGELOG.md", "../CONTRIBUTING.md", "../SECURITY.md", "../deploy/helm/retry-worker/README.md"}
 	for _, pattern := range []string{"*.md", "runbooks/*.md"} {
 		more, err := filepath.Glob(pattern)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		all = append(all, more...)
 	}
 	return all
@@ -254,9 +241,7 @@ func TestProofsExist(t *testing.T) {
 	there := testsOfTheTree(t)
 	for page, least := range map[string]int{"proofs.md": 30, "security.md": 90, "asvs.md": 90} {
 		text, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		named := regexp.MustCompile("`((?:Test|Fuzz)\\w+)`").FindAllStringSubmatch(string(text), -1)
 		if len(named) < least {
 			t.Errorf("docs/%s names %d tests only; this test looks for the wrong thing", page, len(named))
@@ -284,9 +269,7 @@ func testsOfTheTree(t *testing.T) map[string]bool {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return there
 }
 

@@ -24,6 +24,7 @@ import (
 	"retry-worker/internal/journal"
 	"retry-worker/internal/kpi"
 	"retry-worker/internal/metrics"
+	"retry-worker/internal/testkit"
 )
 
 var update = flag.Bool("update", false, "write the tables of the pages anew")
@@ -47,9 +48,7 @@ func TestTablesAreUpToDate(t *testing.T) {
 		case !*update:
 			t.Errorf("the table %s of %s is not up to date; run: go test ./docs -run TestTables -update", c.marker, c.page)
 		default:
-			if err := os.WriteFile(c.page, []byte(want), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, os.WriteFile(c.page, []byte(want), 0o644))
 		}
 	}
 }
@@ -57,9 +56,7 @@ func TestTablesAreUpToDate(t *testing.T) {
 func settingsTable(t *testing.T) string {
 	t.Helper()
 	variables, err := config.Variables()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	var b strings.Builder
 	b.WriteString("| variable | default | meaning |\n| --- | --- | --- |\n")
 	for i, v := range variables {
@@ -102,19 +99,13 @@ func exposition(t *testing.T) string {
 		return []gate.Destination{{State: destination.New(now), Deadline: now}}, nil
 	}, gate.Settings{}.Label, time.Now)
 	server, err := metrics.Listen("127.0.0.1:0", m, &metrics.Readiness{}, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer server.Close(t.Context())
 	response, err := http.Get("http://" + server.Addr() + "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return string(text)
 }
 
@@ -149,9 +140,7 @@ func alertTable(t *testing.T) string {
 		if err == nil {
 			err = yaml.Unmarshal(text, &rules)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		for _, r := range rules.Groups[0].Rules {
 			if r.Alert != "" {
 				sentence, _, _ := strings.Cut(r.Annotations["description"], ". ")

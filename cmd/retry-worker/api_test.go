@@ -64,9 +64,7 @@ func open(t *testing.T, options ...testkit.Option) *fixture {
 	served := api.New(api.Options{Now: w.Now, Policies: w.Policies, Tokens: w.Tokens.Load, Log: zap.NewNop()})
 	served.Open(api.Journal{Reader: w.Store, Recorder: w.Journal, Store: w.Store, DeadLetters: w.DeadLetters, Bulk: bulkRuns{w.DeadLetters, w}, Gates: w.Gates()})
 	server, err := served.Listen("127.0.0.1:0", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { _ = server.Close(context.Background()) })
 	w.addr = server.Addr()
 	environment(t, map[string]string{"RETRY_WORKER_HTTP_ADDR": w.addr, "COLUMNS": ""})
@@ -134,9 +132,7 @@ func (w *fixture) course() []func(run string) error {
 // names are what stands in golden files for the ids of bulk runs, the oldest first, each followed by its id.
 func (w *fixture) names() []string {
 	runs, _, err := w.DeadLetters.Runs(context.Background(), "", 100)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	testkit.Must(w.t, err)
 	slices.Reverse(runs)
 	var names []string
 	for n, run := range runs {
@@ -152,8 +148,6 @@ func runName(n int) string { return fmt.Sprintf("0198a0c0-0000-7000-8000-%012d",
 func (w *fixture) runs() []journal.BulkRun {
 	w.t.Helper()
 	runs, _, err := w.DeadLetters.Runs(w.t.Context(), "", 100)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	testkit.Must(w.t, err)
 	return runs
 }

@@ -32,9 +32,7 @@ func audited(t *testing.T) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "journal.db")
 	db, err := store.Open(t.Context(), "sqlite:"+path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Run("write", func(t *testing.T) { // the journal ends with it
 		cryptotest.SetGlobalRandom(t, 1) // records have the same salts each time
 		var passed atomic.Int64
@@ -62,20 +60,14 @@ func audited(t *testing.T) (path string) {
 		fails("CLM-001-1", "HTTP 503, =later", 1)
 		passed.Store(int64(30 * time.Minute))
 		_, err := j.Conclude(t.Context(), &journal.Outcome{Subject: journal.Subject{Tenant: journal.DefaultTenant, Policy: decision.DefaultPolicy, ID: "CLM-001-1"}, Success: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		passed.Store(int64(14*time.Hour + 30*time.Minute))
 		fails("CLM-002-1", "DUPLICATE_CLAIM", 0)
 		err = j.Reject(t.Context(), &journal.Refusal{Subject: journal.Subject{Tenant: journal.DefaultTenant}, Rule: decision.RNBIL005, JobKey: 9,
 			Rejection: &decision.Rejection{Code: decision.InvalidRetryCount, Variable: "retryCount", Found: "2.5", Expected: "a whole number"}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 	})
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, db.Close())
 	environment(t, map[string]string{"RETRY_WORKER_DATABASE_URL": "sqlite:" + path})
 	return path
 }
@@ -177,17 +169,13 @@ func TestAuditVerifyAgainstAKeptHead(t *testing.T) {
 func alter(t *testing.T, path string, statements ...string) {
 	t.Helper()
 	db, err := sql.Open("sqlite", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, s := range statements {
 		if _, err := db.ExecContext(t.Context(), s); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, db.Close())
 }
 
 func TestAuditExport(t *testing.T) {
@@ -207,9 +195,7 @@ func TestAuditExport(t *testing.T) {
 		var records []string
 		for line := range strings.Lines(retryWorker(append([]string{"audit", "export"}, strings.Fields(command)...)...).done(t).stdout) {
 			var r struct{ Record json.Number }
-			if err := json.Unmarshal([]byte(line), &r); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, json.Unmarshal([]byte(line), &r))
 			records = append(records, r.Record.String())
 		}
 		if got := strings.Join(records, " "); got != want {

@@ -20,9 +20,7 @@ import (
 func openRunning(t *testing.T) *fixture {
 	t.Helper()
 	db, err := store.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "journal.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { _ = db.Close() })
 	w := open(t, testkit.Over(db), testkit.By(decisiontest.Policies()), testkit.At(time.Time{}))
 	w.as("ada")

@@ -13,6 +13,7 @@ import (
 	"retry-worker/internal/api"
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/journal"
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/wait"
 )
 
@@ -46,9 +47,7 @@ func TestWatchingInterrupted(t *testing.T) {
 		if err == nil {
 			err = self.Signal(os.Interrupt)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		r, run := <-done, w.runs()[0]
 		says := "retry-worker: no longer watched, the run goes on; `retry-worker dead-letters runs cancel " + run.ID + "` ends it, `retry-worker dead-letters runs watch " + run.ID + "` watches it again\n"
 		if r.code != exitDone || !strings.HasSuffix(r.stderr, says) || run.State != journal.BulkPreparing {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/gateway"
 	"retry-worker/internal/webserver/webservertest"
 )
@@ -33,14 +34,10 @@ func TestCheckConsole(t *testing.T) {
 		"ended":   {token(late, "2020-01-31"), time.Now().Add(-time.Hour), []string{"FAIL  tokens                   every token in " + tokens + " is past its last day", "FAIL  certificate              the certificate " + cert + " ended at "}},
 		"unsound": {"maria boss\n", time.Time{}, []string{"FAIL  tokens                   " + tokens + ":1: found 2 fields, expected four", "FAIL  certificate              the certificate " + cert + " and the key " + key + ": "}},
 	} {
-		if err := os.WriteFile(tokens, []byte(tt.tokens), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(tokens, []byte(tt.tokens), 0o600))
 		authority.IssueUntil(t, cert, key, "console", tt.until)
 		if tt.until.IsZero() {
-			if err := os.WriteFile(key, []byte("canary"), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, os.WriteFile(key, []byte("canary"), 0o600))
 		}
 		r := retryWorker("check")
 		for _, want := range tt.want {

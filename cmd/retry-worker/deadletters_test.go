@@ -54,9 +54,7 @@ func TestDeadLetterSessions(t *testing.T) {
 				w.as("ada")
 			}
 			script, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			golden.Check(t, file, play(t, string(script), func() []string { return append(w.names(), names...) }))
 		})
 	}
@@ -232,9 +230,7 @@ func TestTokenIsShownToTheServerOnly(t *testing.T) {
 	environment(t, map[string]string{tokenVariable: secret, "HTTP_PROXY": elsewhere.URL, "http_proxy": elsewhere.URL})
 	file := write(t, "token", []byte(other+"\n"))
 	exposed := write(t, "exposed", []byte(other))
-	if err := os.Chmod(exposed, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.Chmod(exposed, 0o644))
 	for _, tt := range []struct {
 		args  string
 		code  int

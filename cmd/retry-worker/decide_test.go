@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"retry-worker/internal/testkit"
 )
 
 // The contract: one flat object of the outcome, the outputs (no deadLetterId) and the rule that matched; behind them, what
@@ -51,9 +53,7 @@ func TestDecideWithoutNowIsNow(t *testing.T) {
 	before := time.Now().Truncate(time.Second)
 	o := retryWorker("decide", "--id", "CLM-1-1", "--error", "TIMEOUT", "-o", "json").object(t)
 	next, err := time.Parse(time.RFC3339, o["nextRetryTime"].(string))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	analysed := next.Add(-time.Duration(o["backoffMinutes"].(float64)) * time.Minute)
 	if analysed.Before(before) || analysed.After(time.Now()) {
 		t.Errorf("analysed at %v, want now (%v)", analysed, before)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/wait"
 )
 
@@ -69,9 +70,7 @@ func environment(t *testing.T, vars map[string]string) {
 		name, _, _ := strings.Cut(pair, "=")
 		if strings.HasPrefix(name, "RETRY_WORKER_") || strings.HasPrefix(name, "ZEEBE_") || strings.HasPrefix(name, "OTEL_") {
 			t.Setenv(name, "") // puts the old value back in the end
-			if err := os.Unsetenv(name); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, os.Unsetenv(name))
 		}
 	}
 	for name, value := range vars {
@@ -82,9 +81,7 @@ func environment(t *testing.T, vars map[string]string) {
 func write(t *testing.T, name string, content []byte) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, content, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(path, content, 0o600))
 	return path
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"retry-worker/internal/decision"
 	"retry-worker/internal/kpi"
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/golden"
 )
 
@@ -34,9 +35,7 @@ func TestKPI(t *testing.T) {
 func TestKPIAsJSON(t *testing.T) {
 	audited(t)
 	var got struct{ KPIs []kpi.KPI }
-	if err := json.Unmarshal([]byte(retryWorker("kpi", "--policy", "tiss-submission", "-o", "json").done(t).stdout), &got); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal([]byte(retryWorker("kpi", "--policy", "tiss-submission", "-o", "json").done(t).stdout), &got))
 	if len(got.KPIs) != 10 || got.KPIs[0].Name != kpi.SuccessRate || got.KPIs[0].Policy != "tiss-submission" || len(got.KPIs[0].Goals) != 2 {
 		t.Errorf("got %+v", got)
 	}

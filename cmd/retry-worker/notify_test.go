@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"retry-worker/internal/catalogue"
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/golden"
 )
 
@@ -37,9 +38,7 @@ const webhookSecret = "whsec_c2VncmVkbyBkZSB1bSBob3NwaXRhbCBpbWFnaW5hcmlv\n"
 func closedPort(t *testing.T) int {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer l.Close()
 	return l.Addr().(*net.TCPAddr).Port
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"retry-worker/internal/catalogue"
+	"retry-worker/internal/testkit"
 )
 
 // What is shown can be put into a file and used: it holds, and decides the same.
@@ -30,13 +31,9 @@ func TestPoliciesShowIsACatalogue(t *testing.T) {
 func TestPoliciesShowIsTheFile(t *testing.T) {
 	const small = "testdata/policies/small.yaml"
 	content, err := os.ReadFile(small)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	c, err := catalogue.Load(small)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if got, want := retryWorker("policies", "show", "--policies-file", small).stdout, "# version "+c.Version+", source \""+small+"\"\n"+string(content); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}

@@ -10,6 +10,7 @@ import (
 	"retry-worker/e2e/harness"
 	"retry-worker/internal/decision/decisiontest"
 	"retry-worker/internal/metrics"
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/gateway"
 )
 
@@ -19,9 +20,7 @@ func probes(t *testing.T, host string) (readiness *metrics.Readiness, addr strin
 	readiness = &metrics.Readiness{}
 	readiness.NotReady("engine", "the engine has not been seen yet")
 	s, err := metrics.Listen(net.JoinHostPort(host, "0"), metrics.New(build(), decisiontest.Policies()), readiness, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() {
 		if err := s.Close(context.Background()); err != nil {
 			t.Error(err)
@@ -59,9 +58,7 @@ func TestReadyOfAWorkerThatListensEverywhere(t *testing.T) {
 	readiness, addr := probes(t, "0.0.0.0")
 	readiness.Ready("engine")
 	_, port, err := net.SplitHostPort(addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, host := range []string{"0.0.0.0", "", "[::]"} {
 		environment(t, map[string]string{"RETRY_WORKER_OPS_ADDR": host + ":" + port})
 		if r := retryWorker("ready"); r.code != exitDone {
@@ -89,9 +86,7 @@ func TestReadyUsesNoProxy(t *testing.T) {
 func ownAddress(t *testing.T) string {
 	t.Helper()
 	all, err := net.InterfaceAddrs()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, a := range all {
 		if n, ok := a.(*net.IPNet); ok && n.IP.IsGlobalUnicast() && n.IP.To4() != nil {
 			return n.IP.String()
@@ -116,9 +111,7 @@ func TestReadyWithABadAddress(t *testing.T) {
 // Something else may listen there.
 func TestReadyIsNotFooledByAnotherServer(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer l.Close()
 	go func() {
 		for {

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/gateway"
 	"retry-worker/internal/testkit/wait"
 	"retry-worker/internal/webserver/webservertest"
@@ -56,9 +57,7 @@ func newVault(t *testing.T, g *gateway.Gateway) *vault {
 	tokens, cert, key := filepath.Join(dir, "tokens"), filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
 	v.authority.Issue(t, cert, key, "console")
 	pem, err := os.ReadFile(key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	v.secrets["RETRY_WORKER_TLS_KEY_FILE"] = strings.Split(string(pem), "\n")[1]
 	v.secrets["RETRY_WORKER_TOKEN"] = retryWorker("token", "new", "--name", "ada", "--role", "admin", "--file", tokens, "-o", "json").object(t)["token"].(string)
 	webhook := write(t, "webhook", []byte("whsec_"+v.secrets["a webhook's secretFile"]+"\n"))
@@ -87,9 +86,7 @@ type visitor struct {
 func (v *vault) visitor(t *testing.T, addr string) *visitor {
 	t.Helper()
 	jar, err := cookiejar.New(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	pool := &http.Transport{TLSClientConfig: trusting(v.authority), DisableKeepAlives: true}
 	return &visitor{http.Client{Jar: jar, Timeout: patience, Transport: pool}, "https://" + addr}
 }
@@ -97,21 +94,15 @@ func (v *vault) visitor(t *testing.T, addr string) *visitor {
 func (v *visitor) ask(t *testing.T, method, path, body string, headers ...string) string {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, v.root+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for i := 0; i+1 < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
 	}
 	response, err := v.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	response.Header.Del("Set-Cookie") // whose it is
 	return fmt.Sprint(response.StatusCode, response.Header, string(text))
 }
@@ -125,9 +116,7 @@ func TestSecretsAreNeverSeen(t *testing.T) {
 		g.AddJob(gateway.Job{Type: "analyze-retry", Variables: variables(t, map[string]any{"claimId": fmt.Sprintf("CLM-1-%d", n), "submissionError": e})})
 	}
 	p := serve(t, v.env, "serve")
-	if err := g.WaitFor(wait.Context(t), func(c gateway.Counts) bool { return c.Settled == 3 }); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, g.WaitFor(wait.Context(t), func(c gateway.Counts) bool { return c.Settled == 3 }))
 	addr := p.apiAddr(t)
 	b := v.visitor(t, addr)
 	b.ask(t, http.MethodPost, "/login", url.Values{"token": {v.secrets["a wrong token"]}}.Encode(), "Content-Type", "application/x-www-form-urlencoded")

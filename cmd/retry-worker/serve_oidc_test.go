@@ -19,6 +19,7 @@ import (
 	"github.com/zitadel/oidc/v3/pkg/oidc"
 	"github.com/zitadel/oidc/v3/pkg/op"
 
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/gateway"
 	"retry-worker/internal/testkit/wait"
 )
@@ -120,22 +121,16 @@ type person struct {
 func (p *person) ask(method, address string, form url.Values) (status int, text string) {
 	p.t.Helper()
 	r, err := http.NewRequestWithContext(p.t.Context(), method, address, strings.NewReader(form.Encode()))
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	testkit.Must(p.t, err)
 	r.Header.Set("Accept", "text/html")
 	r.Header.Set("Accept-Language", "en")
 	if form != nil {
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	}
 	response, err := p.Do(r)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	testkit.Must(p.t, err)
 	defer response.Body.Close()
 	page, err := io.ReadAll(response.Body)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	testkit.Must(p.t, err)
 	return response.StatusCode, string(page)
 }

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"retry-worker/e2e/harness"
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/gateway"
 	"retry-worker/internal/testkit/wait"
 )
@@ -43,9 +44,7 @@ func serve(t *testing.T, vars map[string]string, args ...string) *process {
 	var line struct{ Ops string }
 	for text := range strings.Lines(p.output()) {
 		if strings.Contains(text, `"message":"serving"`) {
-			if err := json.Unmarshal([]byte(text), &line); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, json.Unmarshal([]byte(text), &line))
 		}
 	}
 	p.opsURL = "http://" + line.Ops
@@ -69,12 +68,8 @@ func prepare(t *testing.T, vars map[string]string, args ...string) *process {
 func (p *process) start(t *testing.T) {
 	t.Helper()
 	out, err := p.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := p.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
+	testkit.Must(t, p.Start())
 	go func() {
 		defer close(p.done)
 		p.follow(out)
@@ -139,23 +134,17 @@ func (p *process) ends(t *testing.T, atMost time.Duration) int {
 
 func (p *process) signal(t *testing.T, s os.Signal) {
 	t.Helper()
-	if err := p.Process.Signal(s); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, p.Process.Signal(s))
 }
 
 func (p *process) get(t *testing.T, path string) (status int, body string) {
 	t.Helper()
 	client := http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	response, err := client.Get(p.opsURL + path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer response.Body.Close()
 	content, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return response.StatusCode, string(content)
 }
 
@@ -182,9 +171,7 @@ func TestServeRefusesBadSettings(t *testing.T) {
 
 func TestServeRefusesATakenPort(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer taken.Close()
 	p := prepare(t, map[string]string{"RETRY_WORKER_OPS_ADDR": taken.Addr().String()}, "serve")
 	p.start(t)
@@ -200,9 +187,7 @@ func TestServeStopsAtASignal(t *testing.T) {
 			slow := g.Inject(gateway.Fault{Method: gateway.CompleteJob, Delay: 300 * time.Millisecond})
 			key := g.AddJob(analyze(`{"claimId":"CLM-1-1","submissionError":"TIMEOUT"}`))
 			p := serve(t, map[string]string{"ZEEBE_ADDRESS": g.Addr()}, "serve")
-			if err := g.WaitFor(wait.Context(t), func(gateway.Counts) bool { return slow.Fired() > 0 }); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, g.WaitFor(wait.Context(t), func(gateway.Counts) bool { return slow.Fired() > 0 }))
 			p.signal(t, sent)
 			if code := p.ends(t, 10*time.Second); code != exitDone { // a poll takes 2 s, a stop may take 25 s
 				t.Errorf("exit %d, want 0: %s", code, p.stderr.String())
@@ -265,9 +250,7 @@ func TestServePrintsNothingPersonal(t *testing.T) {
 		add("record-retry-outcome", variables(t, map[string]any{"claimId": "CLM-1-1", "retryOutcome": text}), "")
 	}
 	p := serve(t, map[string]string{"ZEEBE_ADDRESS": g.Addr(), "RETRY_WORKER_LOG_LEVEL": "debug"}, "serve")
-	if err := g.WaitFor(wait.Context(t), func(c gateway.Counts) bool { return c.Settled == jobs }); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, g.WaitFor(wait.Context(t), func(c gateway.Counts) bool { return c.Settled == jobs }))
 	_, seen := p.get(t, "/metrics")
 	p.signal(t, syscall.SIGTERM)
 	p.ends(t, 10*time.Second)
@@ -291,8 +274,6 @@ func TestServePrintsNothingPersonal(t *testing.T) {
 func variables(t *testing.T, v map[string]any) string {
 	t.Helper()
 	text, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return string(text)
 }

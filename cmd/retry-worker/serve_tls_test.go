@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/gateway"
 	"retry-worker/internal/testkit/wait"
 	"retry-worker/internal/webserver/webservertest"
@@ -32,9 +33,7 @@ func TestDeadLettersOverTLS(t *testing.T) {
 		t.Errorf("by the settings: %q %q", r.stdout, r.stderr)
 	}
 	_, port, err := net.SplitHostPort(addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if r := list("--ca-file", authority.File, "--server", "https://localhost:"+port); r.code != exitDone {
 		t.Errorf("by another name of the certificate: %q", r.stderr)
 	}

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/gateway"
 	"retry-worker/internal/testkit/wait"
 )
@@ -55,29 +56,21 @@ func TestServeBehindTokens(t *testing.T) {
 func browse(t *testing.T, root, secret string) {
 	t.Helper()
 	jar, err := cookiejar.New(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	browser := http.Client{Jar: jar}
 	visit := func(method, path string, form url.Values) (landed, text string) {
 		t.Helper()
 		request, err := http.NewRequestWithContext(t.Context(), method, root+path, strings.NewReader(form.Encode()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		request.Header.Set("Accept", "text/html")
 		if form != nil {
 			request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		}
 		response, err := browser.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		defer response.Body.Close()
 		page, err := io.ReadAll(response.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		return response.Request.URL.Path, string(page)
 	}
 	if landed, page := visit(http.MethodGet, "/dead-letters", nil); landed != "/login" || !strings.Contains(page, `name="token"`) {

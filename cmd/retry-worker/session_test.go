@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"retry-worker/internal/catalogue"
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/golden"
 )
 
@@ -24,9 +25,7 @@ func TestSessions(t *testing.T) {
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
 			script, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			golden.Check(t, file, play(t, string(script), func() []string { return nil }))
 		})
 	}

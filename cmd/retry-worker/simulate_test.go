@@ -6,14 +6,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"retry-worker/internal/testkit"
 )
 
 func TestSimulate(t *testing.T) {
 	environment(t, nil)
 	file := filepath.Join(t.TempDir(), "outages.csv")
-	if err := os.WriteFile(file, []byte("service,source,start_minute,minutes\ntiss,user,60,180\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(file, []byte("service,source,start_minute,minutes\ntiss,user,60,180\n"), 0o600))
 	r := retryWorker("simulate", "--outages", file, "-o", "json")
 	for _, side := range []string{"policy", "ladder", "clairvoyant"} {
 		figures, _ := r.object(t)[side].(map[string]any)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"retry-worker/internal/access"
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/golden"
 )
 
@@ -85,9 +86,7 @@ func TestTokenNewAddsToAFile(t *testing.T) {
 		t.Fatalf("the worker reads %v, %v", tokens, err)
 	}
 	before, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	retryWorker("token", "new", "--name", "ana", "--role", "viewer", "--file", file).fails(t, exitUsage,
 		"--name: "+file+` has a token named "ana" already, expected another name; to replace that token, take its line out first`)
 	if after, err := os.ReadFile(file); err != nil || !bytes.Equal(before, after) {
@@ -129,9 +128,7 @@ func TestTokenNewOnce(t *testing.T) {
 func TestTokenNewRefuses(t *testing.T) {
 	wrong := write(t, "tokens", []byte("nonsense\n# fine\nana boss - x\n"))
 	shared := write(t, "shared", nil)
-	if err := os.Chmod(shared, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.Chmod(shared, 0o644))
 	nowhere := filepath.Join(t.TempDir(), "no", "tokens")
 	year := time.Now().UTC().AddDate(1, 0, 0).Format(time.DateOnly)
 	for _, tt := range []struct {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"retry-worker/e2e/harness"
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/gateway"
 	"retry-worker/internal/testkit/wait"
 )
@@ -109,9 +110,7 @@ func (k *killing) life() {
 	case <-aim.shot:
 		k.kills[m]++
 	case err := <-done:
-		if err != nil {
-			k.t.Fatal(err)
-		}
+		testkit.Must(k.t, err)
 		if aim.hit() {
 			k.kills[m]++
 		} else {

@@ -117,9 +117,7 @@ func (p *program) refuses() string {
 // stop ends the program in order.
 func (p *program) stop() {
 	p.t.Helper()
-	if err := p.Stop(context.Background(), 30*time.Second); err != nil {
-		p.t.Fatal(err)
-	}
+	testkit.Must(p.t, p.Stop(context.Background(), 30*time.Second))
 	if err := p.Err(); err != nil {
 		p.t.Errorf("%s ended with %v, want success", p.name, err)
 	}

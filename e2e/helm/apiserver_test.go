@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"retry-worker/e2e/harness"
+	"retry-worker/internal/testkit"
 )
 
 const apiserverDir = "../../deploy/helm/apiserver"
@@ -67,23 +68,15 @@ func startAPIServer(t *testing.T) *apiserver {
 		t.Fatalf("build the API server: %v\n%s", err, out)
 	}
 	folders, err := download(prometheus)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	s := &apiserver{log: harness.NewTail(nil)}
 	command := exec.Command(program, filepath.Join(folders[0], "example/prometheus-operator-crd"))
 	command.Stderr = s.log
 	in, err := command.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	out, err := command.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
+	testkit.Must(t, command.Start())
 	t.Cleanup(func() {
 		_ = in.Close() // it ends by itself then
 		_ = command.Wait()

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+
+	"retry-worker/internal/testkit"
 )
 
 // files of the chart that match a pattern, by their names. They are links to what the rest of the project uses, too; a
@@ -27,9 +29,7 @@ func files(t *testing.T, pattern string) map[string]string {
 func read(t *testing.T, path string) string {
 	t.Helper()
 	content, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return string(content)
 }
 
@@ -38,9 +38,7 @@ func TestRules(t *testing.T) {
 	want := map[string]string{}
 	for _, content := range files(t, "prometheus/*.rules.yaml") {
 		var file struct{ Groups []any }
-		if err := yaml.Unmarshal([]byte(content), &file); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, yaml.Unmarshal([]byte(content), &file))
 		for _, group := range file.Groups {
 			want[text(group, "name")] = asYAML(t, group)
 		}
@@ -60,9 +58,7 @@ func TestRules(t *testing.T) {
 func asYAML(t *testing.T, v any) string {
 	t.Helper()
 	content, err := yaml.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return string(content)
 }
 

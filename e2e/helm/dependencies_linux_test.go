@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"retry-worker/e2e/harness/zeebe"
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/gateway"
 	"retry-worker/internal/webserver/webservertest"
 )
@@ -50,9 +51,7 @@ func serveIDP(t *testing.T, n *network, idp *gateway.IDP, certificate tls.Certif
 func proxy(t *testing.T, target string) *httputil.ReverseProxy {
 	t.Helper()
 	to, err := url.Parse(target)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return &httputil.ReverseProxy{FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) }}
 }
 
@@ -77,8 +76,6 @@ func certificate(t *testing.T, a *webservertest.Authority, name string) tls.Cert
 	dir := t.TempDir()
 	a.Issue(t, dir+"/crt", dir+"/key", name)
 	c, err := tls.LoadX509KeyPair(dir+"/crt", dir+"/key")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return c
 }

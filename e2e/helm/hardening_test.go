@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"retry-worker/internal/testkit"
 )
 
 // checkHardening: what the restricted profile does not ask for, and how the pods are replaced.
@@ -49,13 +51,9 @@ func checkHardening(t *testing.T, r result) {
 func checkStop(t *testing.T, r result) {
 	t.Helper()
 	stop, err := time.ParseDuration(value(r.variables(t)["RETRY_WORKER_SHUTDOWN_TIMEOUT"]))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	seconds, err := strconv.Atoi(text(r.pod(t), "terminationGracePeriodSeconds"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if grace := time.Duration(seconds) * time.Second; stop >= grace {
 		t.Errorf("the worker takes up to %s to stop, Kubernetes kills it after %s", stop, grace)
 	}

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"retry-worker/e2e/harness"
+	"retry-worker/internal/testkit"
 )
 
 // kubelet does with a rendered pod what Kubernetes would: puts the image's files, secrets and volumes together, and runs the
@@ -64,20 +65,14 @@ func (k *kubelet) prepare(t *testing.T, pod any) *podContainer {
 func (k *kubelet) unpackImage(t *testing.T, c *podContainer) {
 	t.Helper()
 	binary, err := os.ReadFile(k.binary)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for path, content := range map[string][]byte{
 		"retry-worker": binary, "etc/hosts": []byte("127.0.0.1 localhost " + strings.Join(k.hosts, " ") + "\n"), "etc/ssl/certs/ca-certificates.crt": nil,
 	} {
 		path = filepath.Join(c.root, path)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, content, 0o755)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, content, 0o755)))
 	}
-	if err := errors.Join(os.Mkdir(filepath.Join(c.root, "data"), 0o755), os.Chmod(c.root, 0o755)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, errors.Join(os.Mkdir(filepath.Join(c.root, "data"), 0o755), os.Chmod(c.root, 0o755)))
 }
 
 // valueOf a variable; a secret that is not there keeps the container from starting.
@@ -97,9 +92,7 @@ func (k *kubelet) valueOf(t *testing.T, variable any) string {
 func (k *kubelet) mount(t *testing.T, c *podContainer, pod, mount any) {
 	t.Helper()
 	path, name := filepath.Join(c.root, text(mount, "mountPath")), text(mount, "name")
-	if err := os.MkdirAll(path, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.MkdirAll(path, 0o755))
 	i := slices.IndexFunc(list(pod, "volumes"), func(v any) bool { return text(v, "name") == name })
 	volume := list(pod, "volumes")[i]
 	switch {
@@ -109,9 +102,7 @@ func (k *kubelet) mount(t *testing.T, c *podContainer, pod, mount any) {
 		k.project(t, c, path, k.maps[text(volume, "configMap", "name")], at(volume, "configMap"))
 	default: // a disk: the pod's group may write, and what it makes is the group's
 		c.writable = append(c.writable, text(mount, "mountPath"))
-		if err := errors.Join(os.Chown(path, 0, number(t, c.group)), os.Chmod(path, 0o775|fs.ModeSetgid)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, errors.Join(os.Chown(path, 0, number(t, c.group)), os.Chmod(path, 0o775|fs.ModeSetgid)))
 	}
 }
 
@@ -129,17 +120,13 @@ func (k *kubelet) project(t *testing.T, c *podContainer, path string, keys map[s
 		err = errors.Join(err, os.WriteFile(file, []byte(content), mode), os.Chown(file, 0, number(t, c.group)), os.Chmod(file, mode),
 			os.Symlink(filepath.Join("..data", key), filepath.Join(path, key)))
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 }
 
 func number(t *testing.T, text string) int {
 	t.Helper()
 	n, err := strconv.Atoi(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return n
 }
 
@@ -166,9 +153,7 @@ func (c *podContainer) command(t *testing.T, args ...string) harness.Command {
 func tool(t *testing.T, name string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return path
 }
 
@@ -190,8 +175,6 @@ func (c *podContainer) files(t *testing.T) []string {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return found
 }

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"retry-worker/internal/testkit"
 )
 
 // network is a pod's: a name space that holds nothing but a loopback of its own, so that the ports which the chart names
@@ -92,9 +94,7 @@ func (n *network) listen(t *testing.T, addr string) (l net.Listener) {
 	t.Helper()
 	var err error
 	n.do(func() { l, err = net.Listen("tcp4", addr) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return l
 }
 

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+
+	"retry-worker/internal/testkit"
 )
 
 var (
@@ -20,9 +22,7 @@ var (
 // TestReadme: what the README tells people to type renders; and the first command has three values.
 func TestReadme(t *testing.T) {
 	content, err := os.ReadFile(filepath.Join(chartDir, "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	commands := 0
 	for _, block := range shellBlocks.FindAllStringSubmatch(string(content), -1) {
 		i := strings.Index(block[1], "helm ")
@@ -41,9 +41,7 @@ func TestReadme(t *testing.T) {
 	}
 	for _, block := range yamlBlocks.FindAllStringSubmatch(string(content), -1) {
 		values := map[string]any{}
-		if err := yaml.Unmarshal([]byte(block[1]), &values); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, yaml.Unmarshal([]byte(block[1]), &values))
 		if r := render(t, helmCase{Name: block[1], Values: values})[0]; r.Error != "" {
 			t.Errorf("%s\n%s", r.Error, block[1])
 		}

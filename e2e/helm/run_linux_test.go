@@ -23,6 +23,7 @@ import (
 	"retry-worker/e2e/harness"
 	"retry-worker/e2e/harness/zeebe"
 	"retry-worker/internal/access"
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/gateway"
 	"retry-worker/internal/testkit/wait"
 	"retry-worker/internal/webserver/webservertest"
@@ -167,9 +168,7 @@ func (p *runningPod) get(t *testing.T, port, path, token string) (status int, bo
 		}
 	}
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://127.0.0.1:"+number+path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if token != "" {
 		request.Header.Set("Authorization", "Bearer "+token)
 	}
@@ -212,9 +211,7 @@ func (p *runningPod) checkDecision(t *testing.T) {
 	t.Helper()
 	p.run(t, 0, "deploy")
 	conn, err := grpc.NewClient(p.broker.GatewayAddress(), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer conn.Close()
 	zeebe := pb.NewGatewayClient(conn)
 	ctx := wait.Context(t)
@@ -245,9 +242,7 @@ func activate(ctx context.Context, t *testing.T, zeebe pb.GatewayClient, jobType
 		stream, err := zeebe.ActivateJobs(ctx, &pb.ActivateJobsRequest{
 			Type: jobType, Worker: "portal", Timeout: wait.Limit.Milliseconds(), MaxJobsToActivate: 1, RequestTimeout: 5000,
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		response, err := stream.Recv()
 		if err != nil && !errors.Is(err, io.EOF) {
 			t.Fatal(err)
@@ -269,9 +264,7 @@ func run(t *testing.T, command harness.Command, code int) string {
 	out := &harness.Log{}
 	command.Output = out
 	process, err := harness.Start(command)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer process.Kill()
 	select {
 	case <-process.Done():
@@ -326,9 +319,7 @@ func (p *runningPod) checkMissing(t *testing.T) {
 		"auth/tokens": "RETRY_WORKER_AUTH_TOKENS_FILE", "policies/policies.yaml": "RETRY_WORKER_POLICIES_FILE",
 	} {
 		container := p.kubelet.prepare(t, p.chart.pod(t))
-		if err := os.Remove(filepath.Join(container.root, "etc/retry-worker", file)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.Remove(filepath.Join(container.root, "etc/retry-worker", file)))
 		out := strings.TrimSpace(run(t, container.command(t), 2))
 		if !strings.Contains(out, want) || !strings.Contains(out, "/etc/retry-worker/"+file) || strings.Count("\n"+out, "\nretry-worker: ") != 1 {
 			t.Errorf("without %s: %q, expected one line that names it and %s", file, out, want)

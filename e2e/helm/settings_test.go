@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"retry-worker/internal/config"
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/webserver/webservertest"
 )
 
@@ -36,9 +37,7 @@ func checkSettings(t *testing.T, r result) {
 func knownSettings(t *testing.T) []string {
 	t.Helper()
 	variables, err := config.Variables()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	var names []string
 	for _, v := range variables {
 		names = append(names, v.Name)
@@ -76,9 +75,7 @@ func load(t *testing.T, variables map[string]any) (config.Settings, error) {
 		}
 		if path, ok := strings.CutPrefix(text, "/etc/retry-worker/"); ok {
 			text = filepath.Join(dir, path)
-			if err := errors.Join(os.MkdirAll(filepath.Dir(text), 0o700), os.WriteFile(text, []byte(cmp.Or(held[name], authority)), 0o600)); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, errors.Join(os.MkdirAll(filepath.Dir(text), 0o700), os.WriteFile(text, []byte(cmp.Or(held[name], authority)), 0o600)))
 		}
 		t.Setenv(name, text)
 	}
@@ -88,13 +85,9 @@ func load(t *testing.T, variables map[string]any) (config.Settings, error) {
 // TestDefaultSettings: the chart's defaults are the worker's own, but for what a pod needs otherwise.
 func TestDefaultSettings(t *testing.T) {
 	chart, err := load(t, renderOne(t).variables(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	worker, err := load(t, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	worker.OpsAddr, worker.DatabaseURL = ":9095", "sqlite:/data/retry-worker.db"
 	worker.Engine.Address, worker.Engine.Plaintext = "zeebe-gateway:26500", true
 	worker.TenantIDs, chart.TenantIDs = nil, nil

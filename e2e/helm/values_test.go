@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+
+	"retry-worker/internal/testkit"
 )
 
 var notation = regexp.MustCompile(`(?m)^# ?#? ?@(param|extra) (\S+) \S`)
@@ -16,9 +18,7 @@ var notation = regexp.MustCompile(`(?m)^# ?#? ?@(param|extra) (\S+) \S`)
 // values reads values.yaml.
 func values(t *testing.T, to any) {
 	t.Helper()
-	if err := yaml.Unmarshal([]byte(read(t, filepath.Join(chartDir, "values.yaml"))), to); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, yaml.Unmarshal([]byte(read(t, filepath.Join(chartDir, "values.yaml"))), to))
 }
 
 // TestValuesAreDocumented: every value has a comment that names it, and no comment names another.
@@ -63,9 +63,7 @@ func lastParagraph(comment string) string {
 func TestSchemaKnowsEveryValue(t *testing.T) {
 	known, schema := map[string]any{}, map[string]any{}
 	values(t, &known)
-	if err := json.Unmarshal([]byte(read(t, filepath.Join(chartDir, "values.schema.json"))), &schema); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal([]byte(read(t, filepath.Join(chartDir, "values.schema.json"))), &schema))
 	compare(t, schema, schema, known, "")
 }
 

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"retry-worker/internal/testkit"
 )
 
 // checkWiring holds the objects of a release against one another: what one names, another must have.
@@ -207,9 +209,7 @@ func valuesOf(t *testing.T, name string) string {
 	for _, c := range sound {
 		if c.Name == name {
 			text, err := json.Marshal([]any{c.Set, c.Values})
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			return string(text)
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"retry-worker/e2e/harness"
 	"retry-worker/e2e/harness/zeebe"
 	"retry-worker/internal/demo"
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/wait"
 )
 
@@ -43,21 +44,15 @@ func begin(t *testing.T, maven, broker string) *local {
 		if script == "" {
 			continue
 		}
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte("#!/bin/sh\n"+script+"\n"), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		testkit.Must(t, os.WriteFile(path, []byte("#!/bin/sh\n"+script+"\n"), 0o755))
 	}
 	path := dir + "/bin"
 	if maven != "" {
 		path += ":/bin:/usr/bin"
 	}
 	folder := filepath.Join(temporary, "run")
-	if err := os.Mkdir(folder, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.Mkdir(folder, 0o700))
 	cmd := exec.Command(os.Args[0], "-folder", folder)
 	cmd.Env = []string{
 		asLocal + "=1", "PATH=" + path, "JAVA_HOME=" + dir, "HOME=" + dir, "XDG_CACHE_HOME=" + filepath.Join(dir, "cache"),

@@ -17,6 +17,7 @@ import (
 
 	"retry-worker/e2e/harness"
 	"retry-worker/e2e/harness/zeebe"
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/wait"
 )
 
@@ -37,9 +38,7 @@ func start(t *testing.T, cmd *exec.Cmd, temporary string) *local {
 	cmd.Env = append(cmd.Env, "TMPDIR="+temporary, l.mark)
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &l.out, &l.out, time.Second
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, cmd.Start())
 	go func() {
 		_ = cmd.Wait()
 		close(l.ended)
@@ -127,9 +126,7 @@ func TestRealRun(t *testing.T) {
 	if pid == 0 { // that would be this test's own group
 		t.Fatalf("the second run is not among %v", second.processes())
 	}
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, syscall.Kill(pid, syscall.SIGKILL))
 	if second.exit() == 0 {
 		t.Error("a run that was killed has exit code 0")
 	}
@@ -177,14 +174,10 @@ func (v *viewer) asks(path, body string, answer any) (status int) {
 		method = http.MethodPost
 	}
 	request, err := http.NewRequestWithContext(v.t.Context(), method, v.console+"/api/v1"+path, strings.NewReader(body))
-	if err != nil {
-		v.t.Fatal(err)
-	}
+	testkit.Must(v.t, err)
 	request.Header.Set("Content-Type", "application/json")
 	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		v.t.Fatal(err)
-	}
+	testkit.Must(v.t, err)
 	defer response.Body.Close()
 	if err := json.NewDecoder(response.Body).Decode(answer); err != nil {
 		v.t.Fatalf("%s %s: %s, %v", method, path, response.Status, err)

@@ -95,9 +95,7 @@ func (s *fixture) path(name string) string { return filepath.Join(s.folder, name
 
 func (s *fixture) write(name, content string) {
 	s.t.Helper()
-	if err := os.WriteFile(s.path(name), []byte(content), 0o600); err != nil {
-		s.t.Fatal(err)
-	}
+	testkit.Must(s.t, os.WriteFile(s.path(name), []byte(content), 0o600))
 }
 
 // die makes n dead letters of a team's, one cause each call, and waits until the worker has answered.
@@ -127,9 +125,7 @@ const (
 func (s *fixture) mails(to string) []mail.Message {
 	s.t.Helper()
 	all, err := s.mail.Messages()
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	testkit.Must(s.t, err)
 	var found []mail.Message
 	for _, m := range all {
 		if len(m.To) > 0 && m.To[0] == to {
@@ -204,9 +200,7 @@ func (s *fixture) rest(d time.Duration) { s.clock.Rest(s.t.Context(), d) }
 func (s *fixture) expectNothingPersonal() (mails, webhooks int) {
 	s.t.Helper()
 	all, err := s.mail.Messages()
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	testkit.Must(s.t, err)
 	told := map[string]string{}
 	for n, m := range all {
 		told[fmt.Sprintf("mail %d", n)] = m.Subject + "\n" + m.Text + "\n" + string(m.Raw)

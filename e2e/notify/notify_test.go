@@ -117,14 +117,10 @@ func (s *fixture) awaitOverview(want ...string) {
 func (s *fixture) overview() string {
 	s.t.Helper()
 	r, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, "http://"+s.worker.API+"/", nil)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	testkit.Must(s.t, err)
 	r.Header.Set("Accept-Language", "en")
 	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	testkit.Must(s.t, err)
 	defer answer.Body.Close()
 	page, err := io.ReadAll(answer.Body)
 	if err != nil || answer.StatusCode != http.StatusOK {
@@ -172,9 +168,7 @@ func (s *fixture) webhookFails() (tries int) {
 // restartTellsNothingTwice of what was told before.
 func (s *fixture) restartTellsNothingTwice() {
 	s.t.Helper()
-	if err := s.worker.Stop(s.t.Context(), wait.Limit); err != nil {
-		s.t.Fatal(err)
-	}
+	testkit.Must(s.t, s.worker.Stop(s.t.Context(), wait.Limit))
 	s.begin()
 	s.die(ofRegistry, 1) // which is told, so that what was to be told again would have been
 	s.mailed(registry, 1)

@@ -11,6 +11,7 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"retry-worker/e2e/harness"
+	"retry-worker/internal/testkit"
 )
 
 // receiver takes webhooks, as a team's own system would.
@@ -44,9 +45,7 @@ type event struct {
 func openReceiver(t *testing.T, secret string) *receiver {
 	t.Helper()
 	key, err := standardwebhooks.NewWebhook(secret)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	r := &receiver{}
 	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		body, err := io.ReadAll(request.Body)

@@ -15,6 +15,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"retry-worker/internal/testkit"
 )
 
 const (
@@ -40,9 +42,7 @@ func name(arch string) string { return "retry-worker_" + version + "_linux_" + a
 func read(t *testing.T, elem ...string) []byte {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join(elem...))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return b
 }
 
@@ -73,9 +73,7 @@ func TestReleases(t *testing.T) {
 func expectStatic(t *testing.T, binary string, machine elf.Machine) {
 	t.Helper()
 	f, err := elf.Open(binary)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer f.Close()
 	if f.Machine != machine {
 		t.Errorf("it is built for %v, expected %v", f.Machine, machine)
@@ -91,9 +89,7 @@ func expectStatic(t *testing.T, binary string, machine elf.Machine) {
 func expectBill(t *testing.T, binary string) []string {
 	t.Helper()
 	info, err := buildinfo.ReadFile(binary)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	var bill struct {
 		BOMFormat, SpecVersion string
 		Metadata               struct {
@@ -108,9 +104,7 @@ func expectBill(t *testing.T, binary string) []string {
 			}
 		}
 	}
-	if err := json.Unmarshal(read(t, binary+".cdx.json"), &bill); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal(read(t, binary+".cdx.json"), &bill))
 	if m := bill.Metadata; bill.BOMFormat != "CycloneDX" || m.Component.Name != "retry-worker" || m.Component.Version != version || m.Timestamp != date {
 		t.Errorf("the bill is %s of %s %s at %s, expected CycloneDX of retry-worker %s at %s",
 			bill.BOMFormat, m.Component.Name, m.Component.Version, m.Timestamp, version, date)
@@ -158,12 +152,8 @@ func TestLicenceNobodyAllowed(t *testing.T) {
 		"copyleft/go.mod": "module example.test/copyleft\n", "copyleft/c.go": "package copyleft\n",
 		"copyleft/LICENSE": copyleft(t),
 	} {
-		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, file)), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, file)), 0o755))
+		testkit.Must(t, os.WriteFile(filepath.Join(dir, file), []byte(text), 0o644))
 	}
 	binary := filepath.Join(dir, "stranger")
 	build := exec.Command("go", "build", "-o", binary, ".")
@@ -186,9 +176,7 @@ func TestLicenceNobodyAllowed(t *testing.T) {
 func copyleft(t *testing.T) string {
 	t.Helper()
 	dir, err := exec.Command("go", "list", "-C", filepath.Join(root, "tools"), "-m", "-f", "{{.Dir}}", "github.com/google/licenseclassifier/v2").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return string(read(t, strings.TrimSpace(string(dir)), "assets", "License", "GPL-3.0", "license.txt"))
 }
 
@@ -196,14 +184,10 @@ func copyleft(t *testing.T) string {
 // and holds the image's parts against it: the same bytes.
 func testImage(t *testing.T, released string) {
 	text, err := os.Open(filepath.Join(root, "Dockerfile"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer text.Close()
 	steps, err := readDockerfile(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	sent, out := sendContext(t), t.TempDir()
 	args := map[string]string{"VERSION": version, "COMMIT": commit, "DATE": date, "TARGETARCH": "amd64"}
 	var copied []string
@@ -281,9 +265,7 @@ func sendContext(t *testing.T) string {
 	list := exec.Command("git", "ls-files", "-co", "--exclude-standard", "-z")
 	list.Dir = root
 	files, err := list.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	var ignored []string
 	for line := range strings.Lines(string(read(t, root, ".dockerignore"))) {
 		ignored = append(ignored, strings.TrimSpace(line))
@@ -305,25 +287,17 @@ func copyFile(t *testing.T, from, to string) {
 	if os.IsNotExist(err) { // deleted, and not committed yet
 		return
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
+	testkit.Must(t, os.MkdirAll(filepath.Dir(to), 0o755))
 	if info.Mode()&os.ModeSymlink != 0 {
 		target, err := os.Readlink(from)
 		if err == nil {
 			err = os.Symlink(target, to)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		return
 	}
-	if err := os.WriteFile(to, read(t, from), info.Mode().Perm()); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(to, read(t, from), info.Mode().Perm()))
 }
 
 // compressed is how many bytes gzip makes of b, as a registry stores a layer.
@@ -334,8 +308,6 @@ func compressed(t *testing.T, b []byte) int {
 	if _, err := io.Copy(w, bytes.NewReader(b)); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, w.Close())
 	return out.Len()
 }

@@ -196,23 +196,15 @@ type mappings struct {
 func loopModel(t *testing.T, processID, path string) []byte {
 	t.Helper()
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	var element struct{ Properties []binding }
-	if err := json.Unmarshal(text, &element); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal(text, &element))
 	skeleton, err := testdata.ReadFile("testdata/template_loop.bpmn.tmpl")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	var model bytes.Buffer
 	applied := apply(element.Properties, map[string]string{"inputs": "mapped"})
 	applied.ProcessID = processID
-	if err := template.Must(template.New("").Parse(string(skeleton))).Execute(&model, applied); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, template.Must(template.New("").Parse(string(skeleton))).Execute(&model, applied))
 	return model.Bytes()
 }
 

@@ -19,6 +19,7 @@ import (
 	"retry-worker/e2e/harness"
 	"retry-worker/e2e/harness/nats"
 	"retry-worker/e2e/harness/zeebe"
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/wait"
 )
 
@@ -61,9 +62,7 @@ func openFixture(t *testing.T, name, version string) *fixture {
 	zeebe.Require(t, version)
 	start, _ := fixtures.LoadOrStore(name, sync.OnceValues(func() (*fixture, error) { return startFixture(version) }))
 	f, err := start.(func() (*fixture, error))()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return f
 }
 
@@ -121,9 +120,7 @@ func (f *fixture) deploy(t *testing.T) {
 	}
 	for _, name := range []string{"witness.bpmn", "unmapped.bpmn", "uncaught.bpmn", "input_mapped.bpmn", "unknown_policy.bpmn", "no_retry.bpmn"} {
 		content, err := testdata.ReadFile("testdata/" + name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		resources = append(resources, &pb.Resource{Name: name, Content: content})
 	}
 	if _, err := f.DeployResource(t.Context(), &pb.DeployResourceRequest{Resources: resources}); err != nil {

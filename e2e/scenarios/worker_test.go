@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"retry-worker/e2e/harness"
+	"retry-worker/internal/testkit"
 )
 
 // process is a running worker.
@@ -44,9 +45,7 @@ func (s *scenario) serve(name string, settings ...string) *process {
 func get(t *testing.T, url string) string {
 	t.Helper()
 	response, err := http.Get("http://" + url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
 	if err != nil || response.StatusCode != http.StatusOK {
@@ -99,9 +98,7 @@ func (s *scenario) run(database string, args ...string) string {
 func logFile(t *testing.T) *os.File {
 	t.Helper()
 	file, err := os.Create(t.TempDir() + "/worker.log")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { _ = file.Close() })
 	return file
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"retry-worker/internal/app"
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/gateway"
 	"retry-worker/internal/testkit/wait"
 	"retry-worker/internal/zeebe"
@@ -85,9 +86,7 @@ func TestSettingsReachTheEngine(t *testing.T) {
 		"retry-review":             "claimId jobId messageId deadLetterId",
 		"submission-gate":          "claimId jobId messageId operadora submissionDeadline",
 	}
-	if err := g.WaitFor(wait.Context(t), func(c gateway.Counts) bool { return c.Waiting == len(want) }); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, g.WaitFor(wait.Context(t), func(c gateway.Counts) bool { return c.Waiting == len(want) }))
 	for _, p := range g.Polls("") {
 		if got := strings.Join(p.FetchVariable, " "); got != want[p.Type] || got == "" {
 			t.Errorf("%s fetches %q, want %q", p.Type, got, want[p.Type])

@@ -16,6 +16,7 @@ import (
 	"retry-worker/internal/app"
 	"retry-worker/internal/catalogue"
 	"retry-worker/internal/config"
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/gateway"
 	"retry-worker/internal/testkit/wait"
 )
@@ -33,12 +34,8 @@ func newPoliciesFile(t *testing.T, content []byte) policiesFile {
 func (f policiesFile) becomes(t *testing.T, content []byte) {
 	t.Helper()
 	fresh := string(f) + ".new"
-	if err := os.WriteFile(fresh, content, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(fresh, string(f)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(fresh, content, 0o600))
+	testkit.Must(t, os.Rename(fresh, string(f)))
 }
 
 // edited is the built-in catalogue with something else in it.
@@ -54,9 +51,7 @@ func edited(t *testing.T, old, new string) []byte {
 func versionIn(t *testing.T, f policiesFile) string {
 	t.Helper()
 	c, err := catalogue.Load(string(f))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return c.Version
 }
 

@@ -16,6 +16,7 @@ import (
 	"retry-worker/internal/access"
 	"retry-worker/internal/app"
 	"retry-worker/internal/config"
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/gateway"
 	"retry-worker/internal/testkit/wait"
 	"retry-worker/internal/webserver/webservertest"
@@ -30,9 +31,7 @@ type browser struct {
 func newBrowser(t *testing.T, a *webservertest.Authority, addr string) *browser {
 	t.Helper()
 	jar, err := cookiejar.New(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: a.Pool}, DisableKeepAlives: true}
 	follow := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &browser{http.Client{Jar: jar, Timeout: patience, Transport: transport, CheckRedirect: follow}, "https://" + addr}
@@ -55,23 +54,17 @@ func (b *browser) visit(t *testing.T, path string, form url.Values) seen {
 		method = http.MethodPost
 	}
 	request, err := http.NewRequestWithContext(wait.Context(t), method, b.root+path, strings.NewReader(form.Encode()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	request.Header.Set("Accept", "text/html")
 	if form != nil {
 		request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		request.Header.Set("Origin", b.root)
 	}
 	response, err := b.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer response.Body.Close()
 	page, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return seen{response.StatusCode, response.Header, response.Cookies(), response.TLS, string(page)}
 }
 
@@ -79,15 +72,11 @@ func (b *browser) visit(t *testing.T, path string, form url.Values) seen {
 func guarded(t *testing.T, a *webservertest.Authority) (s config.Settings, secret string) {
 	t.Helper()
 	secret, made, err := access.NewToken("maria.silva", access.Operator, time.Time{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	dir := t.TempDir()
 	s = settings(t, gateway.New(t, gateway.Options{}).Addr())
 	s.AuthTokensFile, s.TLSCertFile, s.TLSKeyFile = filepath.Join(dir, "tokens"), filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
-	if err := access.Append(s.AuthTokensFile, &made); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, access.Append(s.AuthTokensFile, &made))
 	a.Issue(t, s.TLSCertFile, s.TLSKeyFile, "first")
 	return s, secret
 }
@@ -121,9 +110,7 @@ func TestConsoleOverTLS(t *testing.T) {
 	authority.Issue(t, s.TLSCertFile, s.TLSKeyFile, "second")
 	wait.Until(t, "the renewed certificate is shown", func() bool { return shows("second") })
 
-	if err := os.WriteFile(s.TLSKeyFile, []byte("canary"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(s.TLSKeyFile, []byte("canary"), 0o600))
 	wait.Until(t, "a broken key is told", func() bool {
 		_, body := r.get(t, "/readyz")
 		return strings.Contains(body, "certificate rejected: ") && strings.Contains(body, "the one before stays in force")
@@ -149,14 +136,10 @@ func TestPlainHTTPToTLS(t *testing.T) {
 	s, secret := guarded(t, webservertest.NewAuthority(t))
 	r := serve(t, s)
 	request, err := http.NewRequestWithContext(wait.Context(t), http.MethodGet, "http://"+r.HTTPAddr()+"/api/v1/kpis", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	request.Header.Set("Authorization", "Bearer "+secret)
 	response, err := http.DefaultTransport.RoundTrip(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	response.Body.Close()
 	if response.StatusCode != http.StatusBadRequest {
 		t.Errorf("plain HTTP is answered by %s", response.Status)
@@ -167,9 +150,7 @@ func TestPlainHTTPToTLS(t *testing.T) {
 func TestBadCertificateIsRefusedAtTheStart(t *testing.T) {
 	leavesNothing(t)
 	s, _ := guarded(t, webservertest.NewAuthority(t))
-	if err := os.WriteFile(s.TLSKeyFile, []byte("canary"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(s.TLSKeyFile, []byte("canary"), 0o600))
 	_, err := app.New(s, buildInfo, log)
 	problems, ok := errors.AsType[config.Problems](err)
 	if !ok || len(problems) != 1 || !strings.HasPrefix(problems[0], "RETRY_WORKER_TLS_CERT_FILE: ") || strings.Contains(problems[0], "canary") {
@@ -182,14 +163,10 @@ func TestForbiddenIsLogged(t *testing.T) {
 	r := serve(t, settings(t, gateway.Nowhere(t)))
 	ask := func() {
 		request, err := http.NewRequestWithContext(wait.Context(t), http.MethodGet, "http://"+r.HTTPAddr()+"/", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		request.Host = "evil.example"
 		response, err := http.DefaultClient.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		response.Body.Close()
 	}
 	const asked = 300

@@ -22,6 +22,7 @@ import (
 	"retry-worker/internal/app"
 	"retry-worker/internal/config"
 	"retry-worker/internal/metrics"
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/wait"
 	"retry-worker/internal/zeebe"
 )
@@ -114,9 +115,7 @@ func serve(t *testing.T, s config.Settings) *service {
 func serveLogging(t *testing.T, s config.Settings, log *zap.Logger) *service {
 	t.Helper()
 	a, err := app.New(s, buildInfo, log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	stop, stopNow := context.WithCancel(context.Background())
 	kill, killNow := context.WithCancel(context.Background())
 	r := &service{App: a, stop: stopNow, kill: killNow, done: make(chan error, 1)}
@@ -158,14 +157,10 @@ func (r *service) get(t *testing.T, path string) (status int, body string) {
 	t.Helper()
 	client := http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	response, err := client.Get("http://" + r.OpsAddr() + path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer response.Body.Close()
 	content, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return response.StatusCode, string(content)
 }
 
@@ -186,9 +181,7 @@ func (r *service) metric(t *testing.T, line string) bool {
 func freePort(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer l.Close()
 	return l.Addr().String()
 }

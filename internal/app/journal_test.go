@@ -65,9 +65,7 @@ func TestJournalFileThatCannotBe(t *testing.T) {
 func textFile(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "journal.db")
-	if err := os.WriteFile(path, []byte(strings.Repeat("this is no database\n", 100)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(path, []byte(strings.Repeat("this is no database\n", 100)), 0o600))
 	return path
 }
 

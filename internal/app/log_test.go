@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/grpclog"
 
 	"retry-worker/internal/app"
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/gateway"
 	"retry-worker/internal/testkit/wait"
 	"retry-worker/internal/worker"
@@ -129,9 +130,7 @@ func checkTimes(t *testing.T, line map[string]any) {
 // settled waits until n jobs are answered.
 func settled(t *testing.T, g *gateway.Gateway, n int) {
 	t.Helper()
-	if err := g.WaitFor(wait.Context(t), func(c gateway.Counts) bool { return c.Settled == n }); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, g.WaitFor(wait.Context(t), func(c gateway.Counts) bool { return c.Settled == n }))
 }
 
 func TestRejectionsAreLogged(t *testing.T) {

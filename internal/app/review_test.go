@@ -13,6 +13,7 @@ import (
 
 	"retry-worker/internal/app"
 	"retry-worker/internal/config"
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/gateway"
 	"retry-worker/internal/testkit/wait"
 	"retry-worker/internal/worker"
@@ -22,22 +23,16 @@ import (
 func (r *service) ask(t *testing.T, method, path, body string) (int, string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(wait.Context(t), method, "http://"+r.HTTPAddr()+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if body != "" {
 		request.Header.Set("Content-Type", "application/json")
 	}
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	response, err := client.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer response.Body.Close()
 	content, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return response.StatusCode, string(content)
 }
 
@@ -82,17 +77,13 @@ func TestTokensFile(t *testing.T) {
 	g := gateway.New(t, gateway.Options{})
 	s := settings(t, g.Addr())
 	s.AuthTokensFile = filepath.Join(t.TempDir(), "tokens")
-	if err := os.WriteFile(s.AuthTokensFile, []byte("maria superuser - 00\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(s.AuthTokensFile, []byte("maria superuser - 00\n"), 0o600))
 	_, err := app.New(s, buildInfo, log)
 	problems, ok := errors.AsType[config.Problems](err)
 	if !ok || len(problems) == 0 || !strings.HasPrefix(problems[0], "RETRY_WORKER_AUTH_TOKENS_FILE: ") {
 		t.Errorf("a wrong file: %v", err)
 	}
-	if err := os.WriteFile(s.AuthTokensFile, []byte("maria operator - "+strings.Repeat("ab", 32)+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(s.AuthTokensFile, []byte("maria operator - "+strings.Repeat("ab", 32)+"\n"), 0o600))
 	r := serve(t, s)
 	if status, body := r.ask(t, http.MethodGet, "/api/v1/dead-letters", ""); status != http.StatusUnauthorized {
 		t.Errorf("without a token: %d %s", status, body)

@@ -6,6 +6,7 @@ import (
 
 	"retry-worker/internal/audit"
 	"retry-worker/internal/journal"
+	"retry-worker/internal/testkit"
 )
 
 // RN-BIL-005 §7.1: the fields of its record, by their names; RN-BIL-004 §7.1 adds shouldRetry.
@@ -35,13 +36,9 @@ func TestRecordHasWhatTheRulesName(t *testing.T) {
 func object(t *testing.T, r *journal.Record) map[string]any {
 	t.Helper()
 	b, err := json.Marshal(audit.Of(r))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	var o map[string]any
-	if err := json.Unmarshal(b, &o); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal(b, &o))
 	return o
 }
 

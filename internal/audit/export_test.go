@@ -36,9 +36,7 @@ func told(t *testing.T) *testkit.Memory {
 	w.fails("CLM-003-1", "what is this", 5)
 	w.rejects()
 	dead, _, err := store.Story(t.Context(), subject("CLM-003-1"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	letter := dead.DeadLetters[0].ID
 	if _, err := w.ReviewSeen(t.Context(), &journal.ReviewJob{Subject: subject("CLM-003-1"), DeadLetter: letter, JobKey: 2251799813685777}); err != nil {
 		t.Fatal(err)
@@ -46,9 +44,7 @@ func told(t *testing.T) *testkit.Memory {
 	_, err = w.Review(t.Context(), &journal.Review{
 		Subject: subject("CLM-003-1"), DeadLetter: letter, Force: true, Delay: 2 * time.Hour, Reason: "portal is up again", By: "ana",
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	w.answers(store)
 	if n, err := w.Purge(t.Context(), store, 47*time.Hour, true); err != nil || n != 1 {
 		t.Fatalf("%d purged, %v", n, err)
@@ -67,18 +63,14 @@ func (w *writer) answers(store *testkit.Memory) {
 	if err == nil {
 		err = w.Delivered(w.t.Context(), a, true)
 	}
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	testkit.Must(w.t, err)
 }
 
 func export(t *testing.T, a journal.Archive, s audit.Selection, f audit.Format) (string, int64) {
 	t.Helper()
 	var b bytes.Buffer
 	n, err := audit.Export(t.Context(), a, &b, s, f, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return b.String(), n
 }
 
@@ -152,9 +144,7 @@ func TestExportSelects(t *testing.T) {
 		var records []string
 		for line := range strings.Lines(text) {
 			var r audit.Record
-			if err := json.Unmarshal([]byte(line), &r); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, json.Unmarshal([]byte(line), &r))
 			records = append(records, fmt.Sprint(r.Record))
 		}
 		if got := strings.Join(records, " "); got != tt.want || n != int64(len(records)) {

@@ -83,9 +83,7 @@ func (w *writer) rejects() {
 	w.t.Helper()
 	r := &decision.Rejection{Code: decision.InvalidClaimID, Variable: "claimId", Found: `"=1+1" (text)`, Expected: "text that matches ^CLM-.*-\\d+$"}
 	err := w.Reject(w.t.Context(), &journal.Refusal{Subject: journal.Subject{Tenant: journal.DefaultTenant}, Rule: decision.RNBIL005, JobKey: 7, Rejection: r})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	testkit.Must(w.t, err)
 }
 
 func subject(id string) journal.Subject {

@@ -76,9 +76,7 @@ func TestRulesOfAFileComeFirst(t *testing.T) {
 	c, err := Parse("policies.yaml", []byte("extends: built-in\npolicies:\n  tiss-submission:\n    permanent:\n"+
 		"      - {name: everything, codes: [TIMEOUT, GATEWAY], rank: 1, reason: DEFERRED, team: ti}\n"+
 		"    transient: [{name: "+name+", phrases: [so isto, our proxy], reason: DEFERRED}]\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustDo(t, err)
 	rules := c.Policies[decision.DefaultPolicy].Rules
 	for text, want := range map[string]decision.Reason{
 		"TIMEOUT": "DEFERRED", "BAD GATEWAY": "DEFERRED", "só isto": "DEFERRED", "DUPLICATE_CLAIM": "DUPLICATE_CLAIM", "SERVICE_UNAVAILABLE": "SERVICE_UNAVAILABLE",
@@ -96,9 +94,7 @@ func TestRulesOfAFileComeFirst(t *testing.T) {
 // TestExtendsSample: the file that the schema is held against.
 func TestExtendsSample(t *testing.T) {
 	content, err := os.ReadFile("testdata/extends.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustDo(t, err)
 	if n := len(Changes(Default(), overlay(t, strings.TrimPrefix(string(content), "# Only what differs from the built-in catalogue.\nextends: built-in\n")))); n != 7 {
 		t.Errorf("%d changes, want 7", n)
 	}

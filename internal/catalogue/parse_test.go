@@ -286,9 +286,7 @@ func FuzzParse(f *testing.F) {
 		}
 		for _, file := range files {
 			content, err := os.ReadFile(file)
-			if err != nil {
-				f.Fatal(err)
-			}
+			mustDo(f, err)
 			f.Add(content)
 		}
 	}

@@ -26,9 +26,7 @@ func TestSchemaIsUpToDate(t *testing.T) {
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
-	if err := e.Encode(generateSchema(t)); err != nil {
-		t.Fatal(err)
-	}
+	mustDo(t, e.Encode(generateSchema(t)))
 	golden(t, "catalogue.schema.json", b.Bytes())
 	if !*update && !bytes.Equal(Schema(), b.Bytes()) {
 		t.Error("the embedded schema is another")
@@ -66,16 +64,12 @@ func overlaySchema(t *testing.T, s *generator.Schema) {
 	partial := []string{"policy", "identity", "variable", "jobRetryPolicy", "backoff", "exponential", "destinationOf"}
 	for _, name := range partial {
 		text, err := json.Marshal(s.Definitions[name])
-		if err != nil {
-			t.Fatal(err)
-		}
+		mustDo(t, err)
 		for _, other := range partial {
 			text = bytes.ReplaceAll(text, []byte("defs/"+other+`"`), []byte("defs/"+other+`Changes"`))
 		}
 		changes := &generator.Schema{}
-		if err := json.Unmarshal(text, changes); err != nil {
-			t.Fatal(err)
-		}
+		mustDo(t, json.Unmarshal(text, changes))
 		changes.Required, changes.OneOf, changes.DependentRequired = nil, nil, nil
 		s.Definitions[name+"Changes"] = changes
 	}
@@ -171,9 +165,7 @@ func pointer[T any](v T) *T { return &v }
 // commentsOf are the doc comments of a file's types ("type.") and of their fields ("type.Field").
 func commentsOf(t *testing.T, file string) map[string]string {
 	f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments)
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustDo(t, err)
 	comments := make(map[string]string)
 	line := func(g *ast.CommentGroup) string { return strings.Join(strings.Fields(g.Text()), " ") }
 	for _, d := range f.Decls {
@@ -201,9 +193,7 @@ func TestSchemaHelps(t *testing.T) {
 			} `json:"properties"`
 		} `json:"$defs"`
 	}
-	if err := json.Unmarshal(Schema(), &schema); err != nil {
-		t.Fatal(err)
-	}
+	mustDo(t, json.Unmarshal(Schema(), &schema))
 	if len(schema.Defs) < 8 {
 		t.Errorf("the schema defines %d types, want all of the document's", len(schema.Defs))
 	}
@@ -220,17 +210,11 @@ func TestSchemaHelps(t *testing.T) {
 func compiledSchema(t *testing.T) *validator.Schema {
 	t.Helper()
 	doc, err := validator.UnmarshalJSON(bytes.NewReader(Schema()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustDo(t, err)
 	c := validator.NewCompiler()
-	if err := c.AddResource("catalogue.json", doc); err != nil {
-		t.Fatal(err)
-	}
+	mustDo(t, c.AddResource("catalogue.json", doc))
 	s, err := c.Compile("catalogue.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustDo(t, err)
 	return s
 }
 
@@ -259,9 +243,7 @@ func TestSchemaTakesSoundCatalogues(t *testing.T) {
 	}
 	for _, file := range append(files, "default.yaml", "testdata/every-key.yaml", "testdata/extends.yaml", "testdata/calendars.yaml") {
 		content, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		mustDo(t, err)
 		if err := validate(s, content); err != nil {
 			t.Errorf("%s: %v", file, err)
 		}
@@ -281,15 +263,11 @@ func TestSchemaRefusesBadCatalogues(t *testing.T) {
 	}
 	s := compiledSchema(t)
 	files, err := filepath.Glob("testdata/bad/*.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustDo(t, err)
 	refused := 0
 	for _, file := range files {
 		content, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		mustDo(t, err)
 		if _, ok := cannot[strings.TrimSuffix(filepath.Base(file), ".yaml")]; ok {
 			continue
 		}

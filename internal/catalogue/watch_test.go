@@ -54,9 +54,7 @@ func watchPath(t *testing.T, path string, test func(w *watched)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		first, err := Load(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		mustDo(t, err)
 		w := &watched{t: t, path: path}
 		w.Watcher = Watch(path, first, Hooks{
 			Changed: func(previous, next *Catalogue) {
@@ -98,9 +96,7 @@ func (w *watched) want(retries string, told ...string) {
 
 func write(t *testing.T, path string, content []byte) {
 	t.Helper()
-	if err := os.WriteFile(path, content, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	mustDo(t, os.WriteFile(path, content, 0o600))
 }
 
 // withRetries is the default with another maxRetries for tiss-submission.

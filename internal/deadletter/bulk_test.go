@@ -207,9 +207,7 @@ func TestStartIsRefused(t *testing.T) {
 		if err == nil {
 			_, err = f.DeadLetters.Discard(f.t.Context(), deadletter.Command{ID: items[0].ID, Reason: "r", By: "jose"})
 		}
-		if err != nil {
-			f.t.Fatal(err)
-		}
+		testkit.Must(f.t, err)
 	}
 	for _, test := range []struct {
 		name    string

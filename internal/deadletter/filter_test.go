@@ -12,6 +12,7 @@ import (
 
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/journal"
+	"retry-worker/internal/testkit"
 )
 
 // TestAfterPrefix: what begins with a prefix is just what lies from it up to that, byte by byte, as stores compare.
@@ -50,9 +51,7 @@ func TestPlanReadsTheQuery(t *testing.T) {
 		"x" + strings.Repeat(" ", 9): "|x X|x",
 	} {
 		p, err := deadletter.NewQuery(journal.DeadLetterFilter{Query: query}, "", 10)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		got := p.ID + "|" + strings.Join(p.Prefixes, " ") + "|" + strings.Join(p.Words, " ")
 		if want == "| |" {
 			want = "||"
@@ -68,9 +67,7 @@ func TestCursorsComeBack(t *testing.T) {
 	f := journal.DeadLetterFilter{State: deadletter.AllStates, Query: "x"}
 	for _, record := range []int64{1, 7, math.MaxInt64, math.MinInt64} {
 		p, err := deadletter.NewQuery(f, "", 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		again, err := deadletter.NewQuery(f, p.Cursor(record), 500)
 		if err != nil || again.Before != record || again.Limit != deadletter.MostItems {
 			t.Errorf("the cursor of record %d leads before %+v (%v)", record, again, err)
@@ -82,13 +79,9 @@ func TestCursorsComeBack(t *testing.T) {
 func TestCursorsOfOthersAreRefused(t *testing.T) {
 	f := journal.DeadLetterFilter{State: deadletter.AllStates}
 	p, err := deadletter.NewQuery(f, "", 5)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	g, err := deadletter.NewGroupQuery(f, "", 5)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	letters, groups := p.Cursor(7), g.Cursor(7, "cause")
 	changed := []byte(letters)
 	changed[3] ^= 1

@@ -73,9 +73,7 @@ func visit(t *testing.T, test func(f *fixture)) {
 	t.Run("sqlite", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "journal.db"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			t.Cleanup(func() {
 				if err := db.Close(); err != nil {
 					t.Error(err)
@@ -194,9 +192,7 @@ func (f *fixture) decisions() []made {
 func (f *fixture) state(id string) journal.BulkRun {
 	f.t.Helper()
 	run, err := f.DeadLetters.Run(f.t.Context(), id)
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	testkit.Must(f.t, err)
 	return run
 }
 
@@ -239,9 +235,7 @@ func (f *fixture) steer(verb journal.BulkVerb, id string) {
 func (f *fixture) plan(command deadletter.BulkCommand) deadletter.Plan {
 	f.t.Helper()
 	p, err := f.DeadLetters.Plan(f.t.Context(), command)
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	testkit.Must(f.t, err)
 	return p
 }
 

@@ -55,9 +55,7 @@ func TestManualRetry(t *testing.T) {
 					want(t, "answers", len(w.Answers()), 0)
 					return
 				}
-				if err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, err)
 				if got := string(w.Answers()[0].Variables); !strings.Contains(got, fmt.Sprintf(`"retryCount":%d,`, test.count)) {
 					t.Errorf("the process gets %s, want retryCount %d", got, test.count)
 				}
@@ -101,9 +99,7 @@ func TestRetryByTheLadderOfEachPolicy(t *testing.T) {
 			testkit.Bubble(t, func(t *testing.T, w *testkit.Fixture) {
 				id := w.DieWaiting(test.policy, "job-1", test.text, test.retries)
 				done, err := retry(w, deadletter.Command{ID: id, Force: test.force, When: deadletter.Backoff})
-				if err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, err)
 				want(t, "nextRetryTime", done.Review.NextRetryTime, time.Now().UTC().Truncate(time.Millisecond).Add(test.waits))
 			})
 		})
@@ -117,9 +113,7 @@ func TestRetryWaitsAsTheJobAskedFor(t *testing.T) {
 		time.Sleep(time.Minute)
 		id := w.DieWaiting("job-queue", "job-1", "exit status 1", 2)
 		done, err := retry(w, deadletter.Command{ID: id, Force: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		want(t, "nextRetryTime", done.Review.NextRetryTime, time.Now().UTC().Truncate(time.Millisecond).Add(42*time.Second))
 	})
 }
@@ -129,9 +123,7 @@ func TestRetryNow(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T, w *testkit.Fixture) {
 		id := w.DieWaiting(tiss, oneClaim, "DUPLICATE_CLAIM", 1)
 		done, err := retry(w, deadletter.Command{ID: id, When: deadletter.Now})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		want(t, "nextRetryTime", done.Review.NextRetryTime, time.Now().UTC().Truncate(time.Millisecond))
 	})
 }
@@ -257,9 +249,7 @@ func TestRetryNeedsAProcess(t *testing.T) {
 			t.Errorf("nobody came: %q", r.Message)
 		}
 		done, err := w.DeadLetters.Discard(t.Context(), deadletter.Command{ID: id, Reason: "r", By: "maria"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		want(t, "process", done.Process, deadletter.Nobody)
 		want(t, "delivery", done.Delivery, journal.DeliveryNobody)
 	})
@@ -314,9 +304,7 @@ func TestList(t *testing.T) {
 		sizes := []int{}
 		for {
 			items, next, err := w.DeadLetters.List(t.Context(), journal.DeadLetterFilter{Policy: tiss}, cursor, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			sizes = append(sizes, len(items))
 			for _, d := range items {
 				seen[d.Subject.ID] = d.Process

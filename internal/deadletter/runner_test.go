@@ -13,6 +13,7 @@ import (
 
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/journal"
+	"retry-worker/internal/testkit"
 )
 
 // TestPace: many take as long as they should within 5 %, however long each decision takes, and no second and no
@@ -173,9 +174,7 @@ func TestRunWhileTheJournalIsDown(t *testing.T) {
 				want(t, "held in the end", d.state(run).Hold, "")
 				want(t, "told", d.said("bulk_run_held"), 1)
 				items, err := d.DeadLetters.Items(d.t.Context(), run, "", 49, 1)
-				if err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, err)
 				next := slices.IndexFunc(d.decisions(), func(m made) bool { return m.command.ID == items[0].DeadLetter })
 				if next > 60 {
 					t.Errorf("what was on its way when the store failed is decided as number %d", next+1)
@@ -287,9 +286,7 @@ func TestDecidedByOthers(t *testing.T) {
 		run := d.begin(200, 60)
 		d.Gather(run)
 		items, err := d.DeadLetters.Items(d.t.Context(), run, "", 0, 200)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		for n, i := range items {
 			if n%4 > 0 {
 				if _, err := d.DeadLetters.Discard(d.t.Context(), deadletter.Command{ID: i.DeadLetter, Reason: "paga em mãos", By: "jose"}); err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/journal"
+	"retry-worker/internal/testkit"
 )
 
 // TestOverlappingRuns: two people, one filter in another; each dead letter is decided on once.
@@ -20,13 +21,9 @@ func TestOverlappingRuns(t *testing.T) {
 		wide.By, wide.PerMinute, narrow.PerMinute = "jose", 600, 600
 		p, q := c.plan(narrow), c.plan(wide)
 		first, _, err := c.DeadLetters.Start(t.Context(), narrow, p.Token)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		second, _, err := c.DeadLetters.Start(t.Context(), wide, q.Token)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		c.runner()
 		c.within(2*time.Hour, "both are done", func() bool { return c.done(first.ID)() && c.done(second.ID)() })
 		one, two := c.state(first.ID), c.state(second.ID)
@@ -35,9 +32,7 @@ func TestOverlappingRuns(t *testing.T) {
 		codes := map[string]int{}
 		for _, id := range []string{first.ID, second.ID} {
 			refused, err := c.DeadLetters.Items(t.Context(), id, journal.BulkRefused, 0, 200)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			for _, i := range refused {
 				codes[i.Code]++
 			}

@@ -15,6 +15,7 @@ import (
 	server "retry-worker/e2e/harness/nats"
 	"retry-worker/internal/events"
 	"retry-worker/internal/journal"
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/wait"
 )
 
@@ -25,9 +26,7 @@ func start(t testing.TB, s server.Settings) *server.Server {
 	t.Helper()
 	s.Dir = t.TempDir()
 	n, err := server.Start(context.Background(), s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(n.Kill)
 	return n
 }
@@ -36,23 +35,17 @@ func start(t testing.TB, s server.Settings) *server.Server {
 func admin(t testing.TB, n *server.Server) jetstream.JetStream {
 	t.Helper()
 	nc, err := nats.Connect(n.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(nc.Close)
 	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return js
 }
 
 func newSink(t testing.TB, url string) *events.Sink {
 	t.Helper()
 	s, err := events.NewSink(url, "test")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(s.Close)
 	return s
 }
@@ -90,9 +83,7 @@ func event(id, eventType string) journal.Message {
 func info(t *testing.T, js jetstream.JetStream) *jetstream.StreamInfo {
 	t.Helper()
 	s, err := js.Stream(t.Context(), events.Stream)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return s.CachedInfo()
 }
 
@@ -100,9 +91,7 @@ func TestSinkMakesTheStreamAndSends(t *testing.T) {
 	n := start(t, server.Settings{User: "ana", Password: "p@ss/w"})
 	s, js := newSink(t, n.URL()), admin(t, n)
 	for _, m := range []journal.Message{event("1", "RetryScheduled"), event("2", events.AuditRecorded), event("1", "RetryScheduled")} {
-		if err := send(s, m); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, send(s, m))
 	}
 	i := info(t, js)
 	if i.State.Msgs != 2 {
@@ -157,9 +146,7 @@ func TestStreamOfAnOwner(t *testing.T) {
 			if after := info(t, js).Config; strings.Join(after.Subjects, " ") != strings.Join(before.Subjects, " ") || after.MaxMsgs != before.MaxMsgs {
 				t.Errorf("the stream was changed: %+v", after)
 			}
-			if err := js.DeleteStream(t.Context(), events.Stream); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, js.DeleteStream(t.Context(), events.Stream))
 		})
 	}
 }
@@ -168,12 +155,8 @@ func TestStreamOfAnOwner(t *testing.T) {
 func TestStreamIsMended(t *testing.T) {
 	n := start(t, server.Settings{})
 	s, js := newSink(t, n.URL()), admin(t, n)
-	if err := send(s, event("1", "RetryScheduled")); err != nil {
-		t.Fatal(err)
-	}
-	if err := js.DeleteStream(t.Context(), events.Stream); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, send(s, event("1", "RetryScheduled")))
+	testkit.Must(t, js.DeleteStream(t.Context(), events.Stream))
 	eventually(t, s, event("2", "RetryScheduled"))
 	wrong := jetstream.StreamConfig{Name: events.Stream, Subjects: []string{"retry.events.>"}}
 	if _, err := js.UpdateStream(t.Context(), wrong); err != nil {
@@ -227,17 +210,13 @@ func TestServerIsNotThere(t *testing.T) {
 	if err == nil || strings.Contains(err.Error(), "hunter2") || strings.Contains(err.Error(), "ana") || time.Since(began) > 3*time.Second {
 		t.Errorf("a server that is not there says after %s: %v", time.Since(began), err)
 	}
-	if err := n.Restart(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, n.Restart(t.Context()))
 	eventually(t, right, event("1", "RetryScheduled"))
 	n.Kill()
 	if err := send(right, event("2", "RetryScheduled")); err == nil {
 		t.Error("a killed server took it")
 	}
-	if err := n.Restart(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, n.Restart(t.Context()))
 	eventually(t, right, event("2", "RetryScheduled"))
 	eventually(t, right, event("1", "RetryScheduled")) // it knows the ids it took before
 	if i := info(t, admin(t, n)); i.State.Msgs != 2 {
@@ -248,12 +227,8 @@ func TestServerIsNotThere(t *testing.T) {
 func TestServerStandsStill(t *testing.T) {
 	n := start(t, server.Settings{})
 	s := newSink(t, n.URL())
-	if err := send(s, event("1", "RetryScheduled")); err != nil {
-		t.Fatal(err)
-	}
-	if err := n.Pause(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, send(s, event("1", "RetryScheduled")))
+	testkit.Must(t, n.Pause())
 	sent, err := uint64(1), error(nil)
 	var m journal.Message
 	for began := time.Now(); err == nil && time.Since(began) < 30*time.Second; { // the signal may take a moment
@@ -266,9 +241,7 @@ func TestServerStandsStill(t *testing.T) {
 	if !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("says %v", err)
 	}
-	if err := n.Resume(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, n.Resume())
 	eventually(t, s, m)
 	if i := info(t, admin(t, n)); i.State.Msgs != sent {
 		t.Errorf("%d messages, want %d", i.State.Msgs, sent)

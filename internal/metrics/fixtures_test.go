@@ -16,6 +16,7 @@ import (
 	"retry-worker/internal/decision"
 	"retry-worker/internal/decision/decisiontest"
 	"retry-worker/internal/metrics"
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/webserver"
 	"retry-worker/internal/worker"
 )
@@ -68,9 +69,7 @@ func served(t *testing.T) (*metrics.Metrics, *metrics.Readiness, string) {
 func listen(t *testing.T, m *metrics.Metrics, r *metrics.Readiness) *webserver.Server {
 	t.Helper()
 	s, err := metrics.Listen("127.0.0.1:0", m, r, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() {
 		if err := s.Close(context.Background()); err != nil {
 			t.Error(err)
@@ -84,14 +83,10 @@ func get(t *testing.T, url string) (status int, body string) {
 	client := http.Client{Timeout: 10 * time.Second}
 	defer client.CloseIdleConnections()
 	response, err := client.Get(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer response.Body.Close()
 	content, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return response.StatusCode, string(content)
 }
 
@@ -116,8 +111,6 @@ func families(t *testing.T, exposition string) map[string]*dto.MetricFamily {
 	t.Helper()
 	parser := expfmt.NewTextParser(model.LegacyValidation)
 	all, err := parser.TextToMetricFamilies(strings.NewReader(exposition))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return all
 }

@@ -13,6 +13,7 @@ import (
 	"retry-worker/internal/journal"
 	"retry-worker/internal/kpi"
 	"retry-worker/internal/metrics"
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/golden"
 	"retry-worker/internal/worker"
 )
@@ -222,9 +223,7 @@ func TestNamesAreClean(t *testing.T) {
 	m, _, url := served(t)
 	feed(t, m)
 	problems, err := promlint.New(strings.NewReader(scrape(t, url))).Lint()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	var got []string
 	for _, p := range problems {
 		got = append(got, p.Metric+": "+p.Text)

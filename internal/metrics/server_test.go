@@ -12,6 +12,7 @@ import (
 
 	"retry-worker/internal/decision/decisiontest"
 	"retry-worker/internal/metrics"
+	"retry-worker/internal/testkit"
 )
 
 func TestProbes(t *testing.T) {
@@ -52,9 +53,7 @@ func TestProbesOnlyRead(t *testing.T) {
 	_, _, url := served(t)
 	for _, path := range []string{"/metrics", "/livez", "/readyz"} {
 		response, err := http.Post(url+path, "text/plain", strings.NewReader("x"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		response.Body.Close()
 		if response.StatusCode != http.StatusMethodNotAllowed {
 			t.Errorf("POST %s: got %s, want 405", path, response.Status)
@@ -66,9 +65,7 @@ func TestProbesOnlyRead(t *testing.T) {
 func TestMetricsSayTheirFormat(t *testing.T) {
 	_, _, url := served(t)
 	response, err := http.Get(url + "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	response.Body.Close()
 	http.DefaultClient.CloseIdleConnections()
 	if got := response.Header.Get("Content-Type"); !strings.HasPrefix(got, "text/plain; version=0.0.4") {
@@ -79,9 +76,7 @@ func TestMetricsSayTheirFormat(t *testing.T) {
 func TestCloseGivesThePortBack(t *testing.T) {
 	m := metrics.New(metrics.Build{}, decisiontest.Policies())
 	s, err := metrics.Listen("127.0.0.1:0", m, &metrics.Readiness{}, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for range 2 { // the second changes nothing
 		if err := s.Close(context.Background()); err != nil {
 			t.Errorf("Close: %v", err)
@@ -98,13 +93,9 @@ func TestCloseGivesThePortBack(t *testing.T) {
 func TestCloseIsBounded(t *testing.T) {
 	m := metrics.New(metrics.Build{}, decisiontest.Policies())
 	s, err := metrics.Listen("127.0.0.1:0", m, &metrics.Readiness{}, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	conn, err := net.Dial("tcp", s.Addr())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer conn.Close()
 	if _, err := conn.Write([]byte("GET /metrics HTTP/1.1\r\nHost")); err != nil {
 		t.Fatal(err)
@@ -119,9 +110,7 @@ func TestCloseIsBounded(t *testing.T) {
 	if took := time.Since(began); took > 3*time.Second { // without a bound it is 5 s
 		t.Errorf("Close took %v", took)
 	}
-	if err := conn.SetReadDeadline(time.Now().Add(3 * time.Second)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, conn.SetReadDeadline(time.Now().Add(3*time.Second)))
 	if _, err := conn.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("the connection is still open after Close (%v)", err)
 	}
@@ -132,9 +121,7 @@ func TestProfilesOnlyWhereSwitchedOn(t *testing.T) {
 	for _, on := range []bool{false, true} {
 		m := metrics.New(metrics.Build{Version: "v1", Commit: "none", GoVersion: "go1.26"}, decisiontest.Policies())
 		s, err := metrics.Listen("127.0.0.1:0", m, &metrics.Readiness{}, on)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		for _, path := range []string{"/debug/pprof/", "/debug/pprof/heap", "/debug/pprof/goroutine?debug=1", "/debug/pprof/cmdline", "/debug/pprof/symbol", "/debug/vars"} {
 			want := http.StatusNotFound
 			if on && path != "/debug/vars" {

@@ -6,14 +6,13 @@ import (
 	_ "time/tzdata"
 
 	"retry-worker/internal/catalogue"
+	"retry-worker/internal/testkit"
 )
 
 func zone(t *testing.T, name string) *time.Location {
 	t.Helper()
 	z, err := time.LoadLocation(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return z
 }
 
@@ -33,9 +32,7 @@ func TestDigestsAreDue(t *testing.T) {
 		{"Pacific/Kiritimati", "2026-11-20T17:00:00Z", "2026-11-21", "2026-11-16"},
 	} {
 		now, err := time.Parse(time.RFC3339, tt.now)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		s := schedule{7, 0, zone(t, tt.zone)}
 		daily, next := s.due(catalogue.Daily, now)
 		weekly, _ := s.due(catalogue.Weekly, now)

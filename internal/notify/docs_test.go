@@ -7,14 +7,13 @@ import (
 	"testing"
 
 	"retry-worker/internal/notify"
+	"retry-worker/internal/testkit"
 )
 
 // TestDocumentNamesEverything that a webhook holds.
 func TestDocumentNamesEverything(t *testing.T) {
 	content, err := os.ReadFile("../../docs/policies.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	_, text, found := strings.Cut(string(content), "### What a webhook says")
 	if !found {
 		t.Fatal("no such section")

@@ -9,14 +9,13 @@ import (
 
 	"retry-worker/internal/journal"
 	"retry-worker/internal/notify"
+	"retry-worker/internal/testkit"
 )
 
 func parse(t testing.TB, body string) *notify.Notice {
 	t.Helper()
 	n := &notify.Notice{}
-	if err := json.Unmarshal([]byte(body), n); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal([]byte(body), n))
 	return n
 }
 
@@ -119,9 +118,7 @@ func TestSettledNewsAreNoNews(t *testing.T) {
 	play(t, map[string]string{"ti": mailed}, func(w *world) {
 		w.die(1, credentials)
 		item, _, err := w.Memory.DeadLetterPage(w.t.Context(), journal.DeadLetterFilter{}, "", 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if _, err := w.Journal.Review(w.t.Context(), &journal.Review{Subject: item[0].Subject, DeadLetter: item[0].ID, Discard: true, Reason: "x", By: "ana"}); err != nil {
 			t.Fatal(err)
 		}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"retry-worker/internal/notify"
+	"retry-worker/internal/testkit"
 )
 
 // parts of a message as a mail program reads it.
@@ -35,17 +36,13 @@ func parts(t *testing.T, raw []byte) (mail.Header, map[string]string) {
 		if errors.Is(err, io.EOF) {
 			return m.Header, found
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		kind, parameters, err := mime.ParseMediaType(p.Header.Get("Content-Type"))
 		if err != nil || !strings.EqualFold(parameters["charset"], "UTF-8") || p.Header.Get("Content-Transfer-Encoding") != "quoted-printable" {
 			t.Errorf("part %v, %v", p.Header, err)
 		}
 		text, err := io.ReadAll(quotedprintable.NewReader(p))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		found[kind] = string(text)
 	}
 }
@@ -152,9 +149,7 @@ func TestMailIsEncrypted(t *testing.T) {
 		if f, ok := errors.AsType[*notify.Failure](err); !ok || !f.Refused {
 			t.Errorf("the old one: %v", err)
 		}
-		if err := os.WriteFile(s.PasswordFile, []byte(mailPassword+"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(s.PasswordFile, []byte(mailPassword+"\n"), 0o600))
 		if _, err := send(t, m, "ti@hospital.example"); err != nil {
 			t.Errorf("the new one: %v", err)
 		}
@@ -222,9 +217,7 @@ func TestMailServers(t *testing.T) {
 	}
 	t.Run("is not there", func(t *testing.T) {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		l.Close()
 		s := notify.MailServer{Host: "127.0.0.1", Port: l.Addr().(*net.TCPAddr).Port, Encryption: notify.Plaintext, From: mail.Address{Address: "a@b.example"}}
 		_, err = send(t, mailerOf(s), "ti@hospital.example")

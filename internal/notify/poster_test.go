@@ -16,6 +16,7 @@ import (
 
 	"retry-worker/internal/catalogue"
 	"retry-worker/internal/notify"
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/webclient"
 )
 
@@ -31,9 +32,7 @@ func hook(t *testing.T, url string) *catalogue.Webhook {
 // TestWebhookIsSigned: the standard's own library takes it.
 func TestWebhookIsSigned(t *testing.T) {
 	checker, err := standardwebhooks.NewWebhook(secretText)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	var calls atomic.Int32
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		calls.Add(1)
@@ -75,17 +74,13 @@ func TestSecretsChange(t *testing.T) {
 		file          string
 		first, second bool
 	}{{secretText, true, false}, {secretText + "\n" + other, true, true}, {other, false, true}} {
-		if err := os.WriteFile(to.SecretFile, []byte(step.file+"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(to.SecretFile, []byte(step.file+"\n"), 0o600))
 		if _, err := p.Send(t.Context(), to, "id", hookBody, time.Now()); err != nil || first != step.first || second != step.second {
 			t.Errorf("%v: signed %t %t, %v", step, first, second, err)
 		}
 	}
 	for _, bad := range []string{"", "whsec_short", "whsec_!!!!", strings.Repeat("QUJD", 10), "whsec_" + strings.Repeat("QUJD", 40), strings.Repeat("x", 5000)} {
-		if err := os.WriteFile(to.SecretFile, []byte(bad), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(to.SecretFile, []byte(bad), 0o600))
 		_, err := p.Send(t.Context(), to, "id", hookBody, time.Now())
 		if f, ok := errors.AsType[*notify.Failure](err); !ok || !f.Refused || bad != "" && strings.Contains(f.Error(), bad) {
 			t.Errorf("%.20q: %v", bad, err)

@@ -44,9 +44,7 @@ type office struct {
 func openOffice(t *testing.T, c *catalogue.Catalogue, m *notify.Mailer) *office {
 	t.Helper()
 	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "journal.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { db.Close() })
 	core, logs := observer.New(zap.DebugLevel)
 	o := &office{DB: db, t: t, logs: logs}
@@ -90,9 +88,7 @@ func (o *office) tried() []string {
 func (o *office) waiting() []notify.Waiting {
 	o.t.Helper()
 	w, err := o.sink.Waiting(o.t.Context(), o.DB)
-	if err != nil {
-		o.t.Fatal(err)
-	}
+	testkit.Must(o.t, err)
 	return w
 }
 

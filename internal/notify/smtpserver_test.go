@@ -25,6 +25,7 @@ import (
 
 	"retry-worker/internal/console"
 	"retry-worker/internal/notify"
+	"retry-worker/internal/testkit"
 )
 
 // mailbox is a mail server that plays faults.
@@ -67,9 +68,7 @@ func openMailbox(t *testing.T, o mailOptions) *mailbox {
 		s.TLSConfig = &tls.Config{Certificates: []tls.Certificate{certificate}}
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	b.port = l.Addr().(*net.TCPAddr).Port
 	if o.implicit {
 		l = tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{certificate}})
@@ -92,20 +91,14 @@ func (quietLog) Println(...any)        {}
 func authority(t *testing.T) (tls.Certificate, string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "mail"}, NotBefore: time.Now().Add(-time.Hour),
 		NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
 		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	path := filepath.Join(t.TempDir(), "ca.pem")
-	if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600))
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, path
 }
 
@@ -218,9 +211,7 @@ func says(code int, text string) error { return &smtp.SMTPError{Code: code, Mess
 func silent(t *testing.T) (port int) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { l.Close() })
 	return l.Addr().(*net.TCPAddr).Port
 }

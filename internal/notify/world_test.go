@@ -37,9 +37,7 @@ func teams(t testing.TB, lines map[string]string) *catalogue.Catalogue {
 		text = strings.Replace(text, head, head+"    "+strings.ReplaceAll(more, "\n", "\n    ")+"\n", 1)
 	}
 	c, err := catalogue.Parse("policies.yaml", []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return c
 }
 
@@ -47,9 +45,7 @@ func teams(t testing.TB, lines map[string]string) *catalogue.Catalogue {
 func secretFile(t testing.TB, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "secret")
-	if err := os.WriteFile(path, []byte(text+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(path, []byte(text+"\n"), 0o600))
 	return path
 }
 
@@ -145,9 +141,7 @@ func (w *world) send(key string) *notify.Notice {
 	if len(m) != 1 {
 		w.t.Fatalf("%d messages of %s wait, want one", len(m), key)
 	}
-	if err := w.Journal.Published(w.t.Context(), []int64{m[0].Sequence}); err != nil {
-		w.t.Fatal(err)
-	}
+	testkit.Must(w.t, w.Journal.Published(w.t.Context(), []int64{m[0].Sequence}))
 	return parse(w.t, m[0].Body)
 }
 

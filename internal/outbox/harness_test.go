@@ -64,9 +64,7 @@ func (s *stage) fill(n int, keys ...string) {
 
 func (s *stage) change(c *journal.Changes) {
 	s.t.Helper()
-	if err := s.Transact(context.Background(), nil, func(journal.Head, []journal.History) *journal.Changes { return c }); err != nil {
-		s.t.Fatal(err)
-	}
+	testkit.Must(s.t, s.Transact(context.Background(), nil, func(journal.Head, []journal.History) *journal.Changes { return c }))
 }
 
 // Pending counts, and hides what is not committed yet.

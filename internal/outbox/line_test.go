@@ -23,6 +23,7 @@ import (
 	"retry-worker/internal/journal"
 	"retry-worker/internal/outbox"
 	"retry-worker/internal/store"
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/wait"
 )
 
@@ -104,9 +105,7 @@ func relayUntilKilled(asked string) error {
 func startLine(t testing.TB, storeURL, natsURL, holder string, relay bool) *line {
 	t.Helper()
 	l, err := open(storeURL, natsURL, holder)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	l.run(relay)
 	t.Cleanup(func() { l.kill(); l.stop() })
 	return l
@@ -117,9 +116,7 @@ func startServer(t testing.TB, s server.Settings) *server.Server {
 	harness.SkipIfShort(t)
 	s.Dir = t.TempDir()
 	n, err := server.Start(context.Background(), s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(n.Kill)
 	return n
 }
@@ -161,18 +158,12 @@ func (l *line) awaitEmpty(t testing.TB) {
 func stream(t testing.TB, n *server.Server) jetstream.Stream {
 	t.Helper()
 	nc, err := nats.Connect(n.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(nc.Close)
 	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	s, err := js.Stream(context.Background(), events.Stream)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return s
 }
 
@@ -189,16 +180,12 @@ func checkStream(t testing.TB, n *server.Server, decisions int) {
 	t.Helper()
 	s := stream(t, n)
 	i, err := s.Info(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if i.State.Msgs != uint64(2*decisions) {
 		t.Errorf("the stream has %d events, want %d: two a decision, none twice", i.State.Msgs, 2*decisions)
 	}
 	c, err := s.OrderedConsumer(context.Background(), jetstream.OrderedConsumerConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	ids, last, types := map[string]bool{}, map[string]int64{}, map[string]int{}
 	for range i.State.Msgs {
 		m, err := c.Next(jetstream.FetchMaxWait(10 * time.Second))

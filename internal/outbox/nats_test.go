@@ -51,9 +51,7 @@ func TestServerIsAway(t *testing.T) {
 func TestStreamIsFullAndThenIsNot(t *testing.T) {
 	n := startServer(t, server.Settings{})
 	nc, err := nats.Connect(n.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer nc.Close()
 	js, _ := jetstream.New(nc)
 	config := jetstream.StreamConfig{Name: events.Stream, Subjects: []string{"retry.>"}, MaxBytes: 200_000, Discard: jetstream.DiscardNew}

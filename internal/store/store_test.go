@@ -8,14 +8,13 @@ import (
 
 	"retry-worker/internal/journal"
 	"retry-worker/internal/store"
+	"retry-worker/internal/testkit"
 )
 
 func TestFile(t *testing.T) {
 	t.Chdir(t.TempDir())
 	folder, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, url := range []string{"sqlite:journal.db", "sqlite:" + filepath.Join(folder, "a.db"), "sqlite://" + filepath.Join(folder, "b.db"), "sqlite:á ?#%20&mode=memory.db"} {
 		if r, err := store.OpenReader(t.Context(), url); err == nil || r != nil {
 			t.Fatalf("%s was opened for reading before it was there", url)

@@ -42,9 +42,7 @@ func flat(t *testing.T, v decision.Variables) map[string]any {
 	}
 	_, text := worker.DryRun(decision.Policies{p.Name: p}, p.Name, v, analysed, nil)
 	var got map[string]any
-	if err := json.Unmarshal(text, &got); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal(text, &got))
 	return got
 }
 

@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"retry-worker/internal/decision"
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/worker"
 )
 
@@ -134,9 +135,7 @@ func wantGolden(t *testing.T, name string, got []byte) {
 	t.Helper()
 	path := filepath.Join("testdata", name+".golden")
 	if *update {
-		if err := os.WriteFile(path, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(path, got, 0o644))
 	}
 	want, err := os.ReadFile(path)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/journal"
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/worker"
 )
 
@@ -90,9 +91,7 @@ func TestStopWhileDelivering(t *testing.T) {
 		time.Sleep(time.Minute)
 		f.Memory.Delay(20 * time.Millisecond)
 		page, _, err := f.DeadLetters.List(f.t.Context(), journal.DeadLetterFilter{}, "", 200)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		for _, item := range page {
 			f.discard(item.ID)
 		}

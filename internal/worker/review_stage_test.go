@@ -334,9 +334,7 @@ func (f *reviewFixture) wantItem(id string, state journal.DeadLetterState, as jo
 func (f *reviewFixture) deliveries(id string) []string {
 	f.t.Helper()
 	story, _, err := f.Memory.Story(f.t.Context(), f.Item(id).Subject)
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	testkit.Must(f.t, err)
 	var all []string
 	for _, e := range story.Entries {
 		var body struct{ Delivery string }

@@ -64,9 +64,7 @@ func TestReviewJobThatComesAgain(t *testing.T) {
 func headOf(f *reviewFixture) journal.Head {
 	f.t.Helper()
 	head, err := f.Memory.Head(f.t.Context())
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	testkit.Must(f.t, err)
 	return head
 }
 

@@ -177,9 +177,7 @@ func wantOutputs(t testing.TB, variables string, want map[string]string) {
 		}
 	}
 	var text struct{ NextRetryTime, DeadLetterID string }
-	if err := json.Unmarshal([]byte(variables), &text); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal([]byte(variables), &text))
 	if next, err := time.Parse(time.RFC3339, text.NextRetryTime); text.NextRetryTime != "" && (err != nil || !next.After(analysed)) {
 		t.Errorf("nextRetryTime %s is no instant in the future", text.NextRetryTime) // BIL-005-V5
 	}

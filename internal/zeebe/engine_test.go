@@ -11,6 +11,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/gateway"
 	"retry-worker/internal/testkit/wait"
 	"retry-worker/internal/worker"
@@ -110,9 +111,7 @@ func TestLargeJobIsRead(t *testing.T) {
 func TestComplete(t *testing.T) {
 	g, c := connected(t, gateway.Options{})
 	key := g.AddJob(work())
-	if err := c.Complete(wait.Context(t), take(t, c), `{"shouldRetry":true}`); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, c.Complete(wait.Context(t), take(t, c), `{"shouldRetry":true}`))
 	j := record(t, g, key)
 	if j.State != gateway.Completed || j.Answers[0].Variables != `{"shouldRetry":true}` {
 		t.Errorf("the job is %v after %+v", j.State, j.Answers)
@@ -122,9 +121,7 @@ func TestComplete(t *testing.T) {
 func TestFail(t *testing.T) {
 	g, c := connected(t, gateway.Options{})
 	key := g.AddJob(work())
-	if err := c.Fail(wait.Context(t), take(t, c), worker.Failure{Retries: 2, Backoff: 10 * time.Second, Message: "why"}); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, c.Fail(wait.Context(t), take(t, c), worker.Failure{Retries: 2, Backoff: 10 * time.Second, Message: "why"}))
 	a := record(t, g, key).Answers[0]
 	if a.Method != gateway.FailJob || a.Retries != 2 || a.BackOff != 10*time.Second || a.Message != "why" || a.Variables != "" {
 		t.Errorf("failed with %+v", a)
@@ -142,9 +139,7 @@ func TestThrow(t *testing.T) {
 			c := dial(t, o)
 			key := g.AddJob(work())
 			thrown := worker.BPMNError{Code: "PERMANENT_ERROR", Message: "why", Variables: `{"shouldRetry":false}`}
-			if err := c.Throw(wait.Context(t), take(t, c), thrown); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, c.Throw(wait.Context(t), take(t, c), thrown))
 			j := record(t, g, key)
 			last := j.Answers[len(j.Answers)-1]
 			if j.State != gateway.ErrorThrown || last.ErrorCode != thrown.Code || last.Message != thrown.Message || last.Variables != thrown.Variables {
@@ -225,9 +220,7 @@ func TestCloseEndsCalls(t *testing.T) {
 		_, err := c.Activate(wait.Context(t), poll(1, time.Hour))
 		ended <- err
 	}()
-	if err := g.WaitFor(wait.Context(t), func(c gateway.Counts) bool { return c.Waiting == 1 }); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, g.WaitFor(wait.Context(t), func(c gateway.Counts) bool { return c.Waiting == 1 }))
 	if err := c.Close(); err != nil {
 		t.Error(err)
 	}
@@ -249,9 +242,7 @@ func TestGatewayComesBack(t *testing.T) {
 		o.Dialer = g.Dial
 		c := dial(t, o)
 		asking := func() error { _, err := c.Topology(wait.Context(t)); return err }
-		if err := asking(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, asking())
 		g.Down()
 		for range 60 { // so that the pauses have grown
 			if asking() == nil {

@@ -9,6 +9,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/gateway"
 	"retry-worker/internal/testkit/wait"
 	"retry-worker/internal/worker"
@@ -26,9 +27,7 @@ func plain(g *gateway.Gateway) zeebe.Options {
 func dial(t *testing.T, o zeebe.Options) *zeebe.Client {
 	t.Helper()
 	c, err := zeebe.Dial(o, zap.NewNop())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }
@@ -43,9 +42,7 @@ func connected(t *testing.T, o gateway.Options) (*gateway.Gateway, *zeebe.Client
 func file(t *testing.T, name string, content []byte) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, content, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(path, content, 0o600))
 	return path
 }
 

@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 	"google.golang.org/grpc/codes"
 
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/gateway"
 	"retry-worker/internal/testkit/wait"
 	"retry-worker/internal/worker"
@@ -75,9 +76,7 @@ func TestUnauthenticated(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			_, idp, o := withOAuth(t)
 			c := dial(t, o)
-			if err := call(wait.Context(t), c); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, call(wait.Context(t), c))
 			idp.Revoke()
 			if err := call(wait.Context(t), c); err == nil {
 				t.Fatal("the gateway took a token that was revoked")
@@ -155,9 +154,7 @@ func TestTokenInTheOpen(t *testing.T) {
 	_, _, o := withOAuth(t)
 	core, logs := observer.New(zapcore.WarnLevel)
 	c, err := zeebe.Dial(o, zap.New(core))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer c.Close()
 	if logs.FilterMessageSnippet("unencrypted").Len() != 1 {
 		t.Errorf("the log says %v, want a warning", logs.All())

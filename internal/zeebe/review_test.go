@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/gateway"
 	"retry-worker/internal/testkit/wait"
 	"retry-worker/internal/worker"
@@ -14,9 +15,7 @@ func TestHold(t *testing.T) {
 	g, c := connected(t, gateway.Options{})
 	key := g.AddJob(work())
 	j := take(t, c)
-	if err := c.Hold(wait.Context(t), j, 24*time.Hour); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, c.Hold(wait.Context(t), j, 24*time.Hour))
 	r := record(t, g, key)
 	if left := time.Until(r.Activations[0].Deadline); left < 23*time.Hour || left > 24*time.Hour {
 		t.Errorf("it is locked for another %v, want a day", left)
@@ -34,17 +33,13 @@ func TestRuns(t *testing.T) {
 	runs := func() bool {
 		t.Helper()
 		runs, err := c.Runs(wait.Context(t), j.ProcessInstanceKey)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		return runs
 	}
 	if !runs() {
 		t.Error("it waits at a job, and is said to have ended")
 	}
-	if err := c.Complete(wait.Context(t), j, "{}"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, c.Complete(wait.Context(t), j, "{}"))
 	if !runs() {
 		t.Error("its job is done, and it is said to have ended")
 	}

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 	"golang.org/x/oauth2"
 
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/worker"
 )
 
@@ -279,9 +280,7 @@ func TestGatewayThatTakesNoToken(t *testing.T) {
 		}
 		time.Sleep(tokenPauseMost)
 		kept, err := p.get(context.Background())
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		n := len(p.requests)
 		p.keepAsking(10 * time.Minute)
 		if len(p.requests) != n {

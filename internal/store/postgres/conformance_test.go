@@ -12,6 +12,7 @@ import (
 	"retry-worker/internal/audit"
 	"retry-worker/internal/store/sqlstore"
 	"retry-worker/internal/store/storetest"
+	"retry-worker/internal/testkit"
 )
 
 func TestStore(t *testing.T) {
@@ -53,9 +54,7 @@ func TestMigrations(t *testing.T) {
 func TestEditsAreFound(t *testing.T) {
 	address := realserver.Database(t)
 	c, err := pgx.ParseConfig(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	pool := stdlib.OpenDB(*c)
 	t.Cleanup(func() { _ = pool.Close() })
 	storetest.RunEdits(t, &storetest.Editable{Store: open(t, address), Pool: pool, Body: "(%s::text || ' ')::json", Verify: func(ctx context.Context, tx *sql.Tx) error {

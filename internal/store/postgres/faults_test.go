@@ -20,9 +20,7 @@ func ownServer(t *testing.T) (*realserver.Server, string) {
 	t.Helper()
 	s := realserver.New(t, realserver.Options{})
 	url, err := s.CreateDatabase(wait.Context(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return s, url
 }
 
@@ -59,9 +57,7 @@ func TestAServerThatIsStoppedAndStartedUnderLoadLosesNothing(t *testing.T) {
 			}()
 			for n := range int64(3) {
 				wait.Until(t, "another quarter of the jobs is decided", func() bool { return own.Load() >= (n+1)*subjects*jobs/4 })
-				if err := errors.Join(end.how(s, ctx), s.Restart(ctx)); err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, errors.Join(end.how(s, ctx), s.Restart(ctx)))
 			}
 			<-done
 			verify(t, url, subjects, jobs)
@@ -156,16 +152,12 @@ func TestAReplicaThatHangsLosesTheHead(t *testing.T) {
 func TestAServerThatDoesNotAnswer(t *testing.T) {
 	s, url := ownServer(t)
 	db := open(t, url)
-	if err := s.Pause(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, s.Pause())
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	_, err := record(ctx, db, ask("CLM-PAUSE-1", "job"))
 	wantKind(t, err, journal.Unavailable, "record decisions")
-	if err := s.Resume(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, s.Resume())
 	if _, err := insist(wait.Context(t), db, []journal.Lookup{ask("CLM-PAUSE-1", "job")}); err != nil {
 		t.Error(err)
 	}
@@ -225,9 +217,7 @@ func TestAReaderSeesWhatIsCommittedAlone(t *testing.T) {
 	url := realserver.Database(t)
 	db := open(t, url)
 	reader, err := OpenReader(wait.Context(t), url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer reader.Close()
 	job := ask("CLM-READ-1", "job")
 	watch := connect(t, url)
@@ -244,9 +234,7 @@ func TestAReaderSeesWhatIsCommittedAlone(t *testing.T) {
 		t.Errorf("before the commit: found %v, error %v", found, err)
 	}
 	do(t, watch, "SELECT pg_advisory_unlock(1)")
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, <-done)
 	if story, found, err := reader.Story(wait.Context(t), job.Subject); !found || err != nil || len(story.Attempts) != 1 {
 		t.Errorf("after the commit: %d attempts, error %v", len(story.Attempts), err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"retry-worker/e2e/harness"
 	"retry-worker/internal/journal"
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/wait"
 )
 
@@ -21,9 +22,7 @@ func TestMain(m *testing.M) { harness.Main(m) }
 func open(t testing.TB, url string) *DB {
 	t.Helper()
 	db, err := Open(wait.Context(t), url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { _ = db.Close() })
 	return db
 }
@@ -32,9 +31,7 @@ func open(t testing.TB, url string) *DB {
 func connect(t testing.TB, url string) *pgx.Conn {
 	t.Helper()
 	c, err := pgx.Connect(wait.Context(t), url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), enough)
 		defer cancel()

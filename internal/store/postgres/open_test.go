@@ -12,6 +12,7 @@ import (
 	realserver "retry-worker/e2e/harness/postgres"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/store/sqlstore"
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/wait"
 )
 
@@ -21,9 +22,7 @@ const password = "s3cr3t:de/Maria"
 func with(t *testing.T, address, user string, settings ...string) string {
 	t.Helper()
 	u, err := url.Parse(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if user != "" {
 		u.User = url.UserPassword(user, password)
 	}
@@ -69,14 +68,10 @@ func TestAnAddressThatIsWrongIsRefused(t *testing.T) {
 
 func TestAServerThatIsNotThereMayCome(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer l.Close() // it takes connections and says nothing, as a server that hangs
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	_ = closed.Close()
 	for _, host := range []string{l.Addr().String(), closed.Addr().String()} {
 		wantRefusal(t, "postgres://worker:s3cr3t@"+host+"/journal?sslmode=disable&connect_timeout=1", journal.Unavailable, "open the journal in PostgreSQL")
@@ -86,9 +81,7 @@ func TestAServerThatIsNotThereMayCome(t *testing.T) {
 func TestAnAccountThatIsWrongIsRefused(t *testing.T) {
 	s := realserver.New(t, realserver.Options{Password: password})
 	good, err := s.CreateDatabase(wait.Context(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	wantRefusal(t, with(t, good, "stranger"), journal.Invalid, "check the user and the password")
 	wantRefusal(t, strings.Replace(good, "s3cr3t", "S3cr3t", 1), journal.Invalid, "check the user and the password")
 	wantRefusal(t, strings.Replace(good, "/test_", "/other_", 1), journal.Invalid, "create the database")
@@ -136,9 +129,7 @@ func TestAServerThatIsNotFitIsRefused(t *testing.T) {
 	do(t, admin, "CREATE DATABASE latin ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0")
 	defer do(t, admin, "DROP DATABASE latin WITH (FORCE)")
 	latin, err := url.Parse(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	latin.Path = "/latin"
 	wantRefusal(t, latin.String(), journal.Invalid, "encoding is LATIN1")
 }
@@ -152,9 +143,7 @@ func TestADatabaseThatIsReadOnlyIsToBeReadAlone(t *testing.T) {
 	_, err := Open(wait.Context(t), readOnly)
 	wantKind(t, err, journal.Invalid, "default_transaction_read_only")
 	r, err := OpenReader(wait.Context(t), readOnly)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer r.Close()
 	if n, err := r.CountAttempts(wait.Context(t), subject("CLM-RO-1")); n != 1 || err != nil {
 		t.Errorf("%d attempts, error %v; expected 1", n, err)
@@ -167,22 +156,14 @@ func TestAStandbyIsToBeReadAlone(t *testing.T) {
 	if _, err := record(wait.Context(t), open(t, address), ask("CLM-STANDBY-1", "job")); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Stop(wait.Context(t)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, s.Stop(wait.Context(t)))
 	signal := filepath.Join(s.DataDir(), "standby.signal")
-	if err := os.WriteFile(signal, nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Restart(wait.Context(t)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(signal, nil, 0o644))
+	testkit.Must(t, s.Restart(wait.Context(t)))
 	_, err := Open(wait.Context(t), address)
 	wantKind(t, err, journal.Unavailable, "standby")
 	r, err := OpenReader(wait.Context(t), address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer r.Close()
 	if n, err := r.CountAttempts(wait.Context(t), subject("CLM-STANDBY-1")); n != 1 || err != nil {
 		t.Errorf("%d attempts, error %v; expected 1", n, err)
@@ -199,9 +180,7 @@ func TestAReaderMakesNothingAndChangesNothing(t *testing.T) {
 	}
 	open(t, address)
 	r, err := OpenReader(wait.Context(t), address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer r.Close()
 	err = r.Snapshot(wait.Context(t), func(tx sqlstore.Querier) error {
 		rows, err := tx.QueryContext(wait.Context(t), "UPDATE ledger_head SET link = 1 RETURNING link")

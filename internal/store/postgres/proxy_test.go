@@ -10,6 +10,7 @@ import (
 
 	realserver "retry-worker/e2e/harness/postgres"
 	"retry-worker/internal/journal"
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/wait"
 )
 
@@ -33,13 +34,9 @@ type wire struct {
 func newWire(t *testing.T, address string) (*wire, string) {
 	t.Helper()
 	u, err := url.Parse(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { _ = l.Close() })
 	w := &wire{target: u.Host}
 	go func() {

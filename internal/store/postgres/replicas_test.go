@@ -13,6 +13,7 @@ import (
 	realserver "retry-worker/e2e/harness/postgres"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/store/storetest"
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/wait"
 )
 
@@ -95,9 +96,7 @@ func verify(t *testing.T, url string, subjects, jobs int) {
 func verifyChain(t *testing.T, url string) {
 	t.Helper()
 	r, err := OpenReader(wait.Context(t), url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer r.Close()
 	storetest.Verify(t, r)
 }
@@ -151,9 +150,7 @@ func TestAWaitingReplicaSeesWhatItWaitedFor(t *testing.T) {
 		c, _ := decide(head, []journal.Lookup{job}, histories)
 		return c
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if <-fresh {
 		t.Error("the second replica did not see the decision that it had waited for")
 	}

@@ -56,15 +56,11 @@ func start(t *testing.T, mode, path string, attributes *syscall.SysProcAttr) *ch
 	c.Env = append(os.Environ(), childMode+"="+mode)
 	c.Stderr, c.SysProcAttr = os.Stderr, attributes
 	out, err := c.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if c.in, err = c.StdinPipe(); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, c.Start())
 	c.lines = bufio.NewScanner(out)
 	t.Cleanup(c.kill)
 	return c
@@ -187,18 +183,14 @@ func kindName(err error) string {
 func folder(t *testing.T, path string) map[string]string {
 	t.Helper()
 	all, err := os.ReadDir(filepath.Dir(path))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	files := map[string]string{}
 	for _, e := range all {
 		if strings.HasSuffix(e.Name(), ".lock") {
 			continue
 		}
 		b, err := os.ReadFile(filepath.Join(filepath.Dir(path), e.Name()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		files[e.Name()] = string(b)
 	}
 	return files

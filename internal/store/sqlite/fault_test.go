@@ -14,15 +14,14 @@ import (
 
 	"retry-worker/internal/journal"
 	"retry-worker/internal/store/storetest"
+	"retry-worker/internal/testkit"
 )
 
 // TestDiskFull lets the database grow no further, which is what SQLite says of a full disk, and then again.
 func TestDiskFull(t *testing.T) {
 	db := opened(t, filepath.Join(t.TempDir(), "journal.db"))
 	next := 0
-	if err := fail(t.Context(), db, 50, &next); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, fail(t.Context(), db, 50, &next))
 	onWriter(t, db, "PRAGMA max_page_count = 40")
 	var err error
 	head := headOf(t, db)
@@ -89,9 +88,7 @@ func TestKilledWhileCommitting(t *testing.T) {
 			t.Fatalf("after kill %d the journal ends at record %d; %d was acknowledged", n+1, head.Record, acknowledged)
 		}
 		storetest.Verify(t, db)
-		if err := db.Close(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, db.Close())
 	}
 }
 
@@ -107,9 +104,7 @@ func TestKilledWhileMade(t *testing.T) {
 		<-time.After(time.Duration(rand.IntN(20_000)) * time.Microsecond)
 		c.kill()
 		db, next := opened(t, path), 0
-		if err := fail(t.Context(), db, 10, &next); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, fail(t.Context(), db, 10, &next))
 		storetest.Verify(t, db)
 	}
 }
@@ -120,22 +115,16 @@ func TestAnotherProgramHoldsIt(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal.db")
 	db := opened(t, path)
 	other, err := db.file.pool(forWriting, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer other.Close()
 	tx, err := other.BeginTx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	next := 0
 	err = fail(t.Context(), db, 10, &next)
 	if kindName(err) != "unavailable" || !strings.Contains(err.Error(), "another program holds the database") {
 		t.Errorf("it is told as %v", err)
 	}
-	if err := tx.Rollback(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, tx.Rollback())
 	if err := fail(t.Context(), db, 10, &next); err != nil {
 		t.Errorf("once it is free: %v", err)
 	}
@@ -171,9 +160,7 @@ func headOf(t *testing.T, db *DB) (head journal.Head) {
 		head = h
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return head
 }
 

@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"retry-worker/internal/journal"
+	"retry-worker/internal/testkit"
 )
 
 func TestSecondProcessIsRefused(t *testing.T) {
@@ -27,9 +28,7 @@ func TestSecondProcessIsRefused(t *testing.T) {
 	_, err := Open(t.Context(), path)
 	wantRefused(t, err, path, "another retry-worker (process "+strconv.Itoa(c.Process.Pid)+")", "PostgreSQL")
 	link := filepath.Join(t.TempDir(), "link.db")
-	if err := os.Symlink(path, link); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.Symlink(path, link))
 	_, err = Open(t.Context(), link)
 	wantRefused(t, err, path, "another retry-worker")
 	r, err := OpenReader(t.Context(), path)
@@ -106,9 +105,7 @@ func filled(t *testing.T, log bool) string {
 	samplesOnce.Do(func() { samples = makeSamples(t) })
 	path := filepath.Join(t.TempDir(), "journal.db")
 	for name, content := range samples[log] {
-		if err := os.WriteFile(filepath.Join(filepath.Dir(path), name), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(filepath.Join(filepath.Dir(path), name), []byte(content), 0o600))
 	}
 	return path
 }
@@ -126,9 +123,7 @@ func makeSamples(t *testing.T) map[bool]map[string]string {
 	next, all := 0, map[bool]map[string]string{}
 	for _, log := range []bool{false, true} {
 		for range 20 {
-			if err := fail(t.Context(), db, 50, &next); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, fail(t.Context(), db, 50, &next))
 		}
 		if !log {
 			onWriter(t, db, "PRAGMA wal_checkpoint(TRUNCATE)")
@@ -191,9 +186,7 @@ func TestDamagedIsRefused(t *testing.T) {
 	for _, tt := range damages {
 		t.Run(tt.name, func(t *testing.T) {
 			path := filled(t, tt.log)
-			if err := tt.do(path); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, tt.do(path))
 			before := folder(t, path)
 			_, err := Open(t.Context(), path)
 			t.Log(err)
@@ -216,9 +209,7 @@ func TestSoundIsOpened(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filled(t, false)
-			if err := do(path); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, do(path))
 			next := 0
 			if err := fail(t.Context(), opened(t, path), 10, &next); err != nil {
 				t.Error(err)
@@ -237,9 +228,7 @@ func TestLogIsTakenUp(t *testing.T) {
 func TestForeignFileIsRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "other.db")
 	for _, q := range []string{"CREATE TABLE music (id INTEGER)", "PRAGMA journal_mode = DELETE"} {
-		if err := execute(t.Context(), path, q); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, execute(t.Context(), path, q))
 	}
 	before := folder(t, path)
 	_, err := Open(t.Context(), path)
@@ -254,9 +243,7 @@ func TestForeignFileIsRefused(t *testing.T) {
 func TestPlaceIsWrong(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
-	if err := os.WriteFile(file, []byte("x"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(file, []byte("x"), 0o600))
 	for name, tt := range map[string]struct{ path, says string }{
 		"no folder":               {filepath.Join(dir, "none", "journal.db"), "does not exist: create it"},
 		"a file for a folder":     {filepath.Join(file, "journal.db"), "is a file"},
@@ -319,14 +306,10 @@ func TestWithoutAccess(t *testing.T) {
 func give(t *testing.T, path string, file, folder os.FileMode) {
 	t.Helper()
 	for p := filepath.Dir(path); p != os.TempDir() && len(p) > len(os.TempDir()); p = filepath.Dir(p) {
-		if err := os.Chmod(p, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.Chmod(p, 0o755))
 	}
 	for p, mode := range map[string]os.FileMode{path: file, filepath.Dir(path): folder} {
-		if err := os.Chmod(p, mode); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.Chmod(p, mode))
 	}
 	t.Cleanup(func() { _ = os.Chmod(filepath.Dir(path), 0o755) })
 }
@@ -334,21 +317,15 @@ func give(t *testing.T, path string, file, folder os.FileMode) {
 func TestFilesAreHidden(t *testing.T) {
 	path := filled(t, true)
 	for _, name := range []string{path, path + "-wal"} {
-		if err := os.Chmod(name, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.Chmod(name, 0o644))
 	}
 	opened(t, path)
 	opened(t, path+".new")
 	all, err := os.ReadDir(filepath.Dir(path))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, e := range all {
 		info, err := e.Info()
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if info.Mode().Perm()&0o007 != 0 {
 			t.Errorf("everybody may read %s (%s)", e.Name(), info.Mode())
 		}

@@ -51,9 +51,7 @@ func TestKilledWhilePurging(t *testing.T) {
 		if err != nil || len(all) != 10 || all[0].Attempt == nil || all[0].Attempt.Record != gone+1 {
 			t.Fatalf("the first of %d records that are left is not %d (%v)", len(all), gone+1, err)
 		}
-		if err := db.Close(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, db.Close())
 	}
 	db := opened(t, path)
 	if n, err := db.Purge(t.Context(), records, records, testkit.PurgeAt(time.Now())); err != nil || int64(n) != records-gone {
@@ -67,9 +65,7 @@ func TestKilledWhilePurging(t *testing.T) {
 func count(t *testing.T, db *DB, query string) (n int64) {
 	t.Helper()
 	err := db.Snapshot(t.Context(), func(tx sqlstore.Querier) error { return tx.QueryRowContext(t.Context(), query).Scan(&n) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return n
 }
 

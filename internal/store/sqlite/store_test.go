@@ -12,6 +12,7 @@ import (
 	"retry-worker/internal/journal"
 	"retry-worker/internal/store/sqlstore"
 	"retry-worker/internal/store/storetest"
+	"retry-worker/internal/testkit"
 )
 
 func TestStore(t *testing.T) {
@@ -56,9 +57,7 @@ func execute(ctx context.Context, path, statement string) error {
 func opened(t testing.TB, path string) *DB {
 	t.Helper()
 	db, err := Open(t.Context(), path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() {
 		if err := db.Close(); err != nil {
 			t.Errorf("closing failed: %v", err)
@@ -88,9 +87,7 @@ func claim(n int) journal.Subject {
 func TestEditsAreFound(t *testing.T) {
 	db := opened(t, filepath.Join(t.TempDir(), "journal.db"))
 	pool, err := db.file.pool(forWriting, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { _ = pool.Close() })
 	storetest.RunEdits(t, &storetest.Editable{Store: db, Pool: pool, Body: "%s || ' '", Verify: func(ctx context.Context, tx *sql.Tx) error {
 		r := &sqlstore.Reader{Dialect: &dialect, Snapshot: func(_ context.Context, do func(sqlstore.Querier) error) error { return do(tx) }}

@@ -27,6 +27,8 @@ type listData struct {
 	Policies, Teams, Reasons []option
 	Rows                     []deadletter.Item
 	V                        *visit
+	// Here is the page that its rows lead back to.
+	Here place
 	// Next is the page behind this one, First the first; empty where there is none or this is it.
 	Next, First string
 	Filtered    bool
@@ -117,7 +119,7 @@ func (p *Pages) listed(v *visit, o *open, f journal.DeadLetterFilter) (*listData
 	}
 	d := &listData{V: v, Filter: f, Filtered: narrowed(f), Show: f.State == "all", Since: v.local(f.Since),
 		Until: v.local(f.Until)}
-	d.Views = v.views("list", f)
+	d.Here, d.Views = v.here(), v.views("list", f)
 	p.choices(v, d, counts)
 	d.Reset = listURL(journal.DeadLetterFilter{State: f.State}, "")
 	if f.Fingerprint != "" {

@@ -29,11 +29,13 @@ type overviewData struct {
 	AlertAbove         int64
 	Oldest             Moment
 	Teams              []teamRow
-	Movement           []movementRow
-	KPIs               kpiTable
-	Pending            []journal.PendingRetry
-	V                  *visit
-	Health             []healthRow
+	// Mine are the teams that the reader may say he works for.
+	Mine     []option
+	Movement []movementRow
+	KPIs     kpiTable
+	Pending  []journal.PendingRetry
+	V        *visit
+	Health   []healthRow
 	// Runs that have not ended, and the causes with the most that is open.
 	Runs   []runRow
 	Causes []causeRow
@@ -128,7 +130,7 @@ func (p *Pages) overview(v *visit, o *open) (*page, error) {
 	}, errors.Join(health, causes, runs, gates)
 }
 
-// waiting adds the open dead letters up by team and reason, the most first.
+// waiting adds the open dead letters up by team and reason: the reader's team first, then the most.
 func (v *visit) waiting(d *overviewData, counts []deadletter.Count, c *catalogue.Catalogue) {
 	var all sum
 	for i := range counts {
@@ -147,8 +149,19 @@ func (v *visit) waiting(d *overviewData, counts []deadletter.Count, c *catalogue
 		}
 	}
 	d.Open, d.Oldest, d.Alert = all.N, v.Ago(all.Oldest), all.N > deadletter.AlertAbove
+	names := []string{string(v.mine)}
+	for name := range c.Teams {
+		names = append(names, string(name))
+	}
+	d.Mine = options(names, string(v.mine), func(s string) string { return v.team(decision.Team(s)) })
+	others := func(t teamRow) int {
+		if t.Team == v.mine {
+			return 0
+		}
+		return 1
+	}
 	slices.SortFunc(d.Teams, func(a, b teamRow) int {
-		return cmp.Or(cmp.Compare(b.N, a.N), cmp.Compare(v.team(a.Team), v.team(b.Team)))
+		return cmp.Or(others(a)-others(b), cmp.Compare(b.N, a.N), cmp.Compare(v.team(a.Team), v.team(b.Team)))
 	})
 	for _, t := range d.Teams {
 		slices.SortFunc(t.Reasons, func(a, b reasonRow) int {

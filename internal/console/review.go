@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"net/http"
 	"net/url"
 	"strings"
@@ -16,8 +17,8 @@ func (p *Pages) retry(v *visit, o *open) (*page, error) { return p.decide(v, o, 
 // discard carries out POST /dead-letters/{id}/discard with reason.
 func (p *Pages) discard(v *visit, o *open) (*page, error) { return p.decide(v, o, true) }
 
-// decide carries out a person's decision. It leads to the subject's page, which says what was done and what comes next;
-// what is wrong stands beside the form, with what was written.
+// decide carries out a person's decision. It leads to the next of the list that the reader came from, or else to the
+// subject's page: both say what was done. What is wrong stands beside the form, with what was written.
 func (p *Pages) decide(v *visit, o *open, discard bool) (*page, error) {
 	if v.r.ParseForm() != nil {
 		return nil, &problem{status: http.StatusBadRequest, key: "refused.invalid_form"}
@@ -37,20 +38,34 @@ func (p *Pages) decide(v *visit, o *open, discard bool) (*page, error) {
 	if f.Wrong = v.wrong(f, &item); f.Wrong != "" {
 		return p.subjectPage(v, o, item.Subject, f)
 	}
+	next, at, err := v.next(o, v.place(), item.ID) // while it is still in the list
+	if err != nil {
+		return nil, err
+	}
 	c := deadletter.Command{ID: item.ID, Reason: f.Reason, By: v.who.Name}
+	var done deadletter.Item
 	if discard {
-		_, err = o.Discard(v.r.Context(), c)
+		done, err = o.Discard(v.r.Context(), c)
 	} else {
 		c.Force, c.Fresh, c.When = f.How == "force" || f.How == "fresh", f.How == "fresh", deadletter.When(f.When)
-		_, err = o.Retry(v.r.Context(), c)
+		done, err = o.Retry(v.r.Context(), c)
 	}
-	return p.decided(v, o, &item, f, err)
+	if err != nil {
+		return p.undecided(v, o, &item, f, err)
+	}
+	v.remember(&done.Review)
+	to := v.place().subject(item.Subject, field{"done", item.ID})
+	if next != nil {
+		to = at.subject(next.Subject, field{"after", item.ID})
+	}
+	return &page{redirect: to + "#decision"}, nil
 }
 
 // sentForm is what was written.
 func sentForm(from url.Values, discard bool) *reviewForm {
+	reason := cmp.Or(from.Get("recent"), from.Get("reason")) // one of the buttons was pressed, or it was written
 	return &reviewForm{
-		Reason: strings.TrimSpace(strings.ReplaceAll(from.Get("reason"), "\r\n", "\n")), How: from.Get("how"),
+		Reason: strings.TrimSpace(strings.ReplaceAll(reason, "\r\n", "\n")), How: from.Get("how"),
 		When: from.Get("when"), Discarding: discard,
 	}
 }
@@ -69,14 +84,8 @@ func (v *visit) wrong(f *reviewForm, item *deadletter.Item) string {
 	return ""
 }
 
-// decided leads on from what the decision came to.
-func (p *Pages) decided(v *visit, o *open, item *deadletter.Item, f *reviewForm, err error) (*page, error) {
-	if err == nil {
-		to, tenant, _ := strings.Cut(subjectURL(item.Subject), "?")
-		q, _ := url.ParseQuery(tenant) // ours
-		q.Set("done", item.ID)
-		return &page{redirect: to + "?" + q.Encode() + "#decision"}, nil
-	}
+// undecided says why the decision was not taken.
+func (p *Pages) undecided(v *visit, o *open, item *deadletter.Item, f *reviewForm, err error) (*page, error) {
 	refusal := deadletter.RefusalOf(err)
 	switch {
 	case refusal == nil:

@@ -33,6 +33,7 @@ type subjectData struct {
 	Marks    []legendRow
 	Chapters []chapter
 	Audit    string
+	Around   around
 	// Shown says how much of a long story is shown; empty where all is.
 	Shown string
 	// HintLang is the language of the catalogue's hints; empty where it is not known.
@@ -76,6 +77,10 @@ type reviewData struct {
 // reviewForm is what the reader may do about an open dead letter.
 type reviewForm struct {
 	ID string
+	// Place is the list that the decision leads on in, as the forms' address carries it; empty for none.
+	Place string
+	// Recent are the reader's last reasons, a button each.
+	Recent recent
 	// MayNot says why the reader may do nothing, empty where he may; MayRestart that the whole ladder may begin again, and
 	// AtLimit that a retry is beyond the limit.
 	MayNot                string
@@ -83,7 +88,6 @@ type reviewForm struct {
 	NextRetry, MaxRetries string
 	// Wait is the policy's backoff in words; empty where the catalogue no longer has the policy.
 	Wait string
-	Back string
 	// Unattended tells that no process waits: a retry would be carried out by nobody.
 	Unattended bool
 	// What was sent, and what is wrong with it.
@@ -116,14 +120,20 @@ func (p *Pages) subjectPage(v *visit, o *open, s journal.Subject, sent *reviewFo
 		d.Tenant = s.Tenant
 		d.Audit += "&" + url.Values{"tenant": {s.Tenant}}.Encode()
 	}
-	state := v.standing(d, &story)
+	state, letter := v.standing(d, &story), ""
+	if n := len(story.DeadLetters); n > 0 {
+		letter = story.DeadLetters[n-1].ID
+	}
+	if d.Around, err = v.around(o, letter); err != nil {
+		return nil, err
+	}
 	if n := len(story.DeadLetters); n > 0 {
 		d.Letter = v.letter(&story, &story.DeadLetters[n-1], o, c)
 		if sent != nil {
 			d.Letter.Wrong = sent.Wrong
 		}
 		if d.Letter.Open {
-			d.Letter.Form = v.form(d.Letter, c.Policies[s.Policy], subjectURL(s), sent)
+			d.Letter.Form = v.form(d.Letter, c.Policies[s.Policy], d.Around.Place, sent)
 		}
 	}
 	d.Context = v.context(s.Policy, story.Context())
@@ -281,7 +291,7 @@ func hint(c *catalogue.Catalogue, policy, matched string) string {
 }
 
 // form is what may be done by the reader, with what was sent if that was wrong.
-func (v *visit) form(l *letterData, p *decision.Policy, back string, sent *reviewForm) *reviewForm {
+func (v *visit) form(l *letterData, p *decision.Policy, at string, sent *reviewForm) *reviewForm {
 	f := &reviewForm{When: "backoff", How: "next"}
 	f.AtLimit = l.RetryCount >= l.MaxRetries
 	if f.AtLimit {
@@ -291,7 +301,7 @@ func (v *visit) form(l *letterData, p *decision.Policy, back string, sent *revie
 		*f = *sent
 		f.AtLimit = l.RetryCount >= l.MaxRetries
 	}
-	f.ID, f.Back, f.Token = l.ID, back, access.FormToken(v.r.Context())
+	f.ID, f.Place, f.Recent, f.Token = l.ID, at, v.recentReasons(), access.FormToken(v.r.Context())
 	f.Unattended = l.unattended
 	f.MayRestart = v.who.May(access.Restart, string(l.DeadLetter.Team))
 	switch {

@@ -33,18 +33,21 @@ type visit struct {
 	zone      *time.Location
 	now       time.Time
 	catalogue *catalogue.Catalogue
+	// mine is the team that the reader works for; empty where that is not known.
+	mine decision.Team
 	// patterns of causes that were looked up for this page, by fingerprint.
 	patterns map[string]string
 }
 
 func (p *Pages) visit(w http.ResponseWriter, r *http.Request) *visit {
 	lang, chosen := langOf(r)
-	if chosen {
-		http.SetCookie(w, &http.Cookie{Name: langCookie, Value: string(lang), Path: "/", MaxAge: 365 * 24 * 3600,
-			SameSite: http.SameSiteLaxMode, HttpOnly: true, Secure: access.OverTLS(r)})
-	}
-	return &visit{w: w, r: r, who: access.From(r.Context()), Lang: lang, zone: zoneOf(r), now: p.Now().UTC(),
+	v := &visit{w: w, r: r, who: access.From(r.Context()), Lang: lang, zone: zoneOf(r), now: p.Now().UTC(),
 		catalogue: p.Catalogue(), patterns: map[string]string{}}
+	if chosen {
+		v.keep(langCookie, string(lang), false)
+	}
+	v.readTeam()
+	return v
 }
 
 // portal returns what people call a destination.
@@ -100,6 +103,8 @@ type frame struct {
 	Who, Role               string
 	FormToken               string
 	CanLogOut, Bare         bool
+	// Mine is the list of what waits for the reader's team.
+	Mine string
 }
 
 //go:embed templates/*.html
@@ -187,7 +192,7 @@ func (v *visit) frame(pg *page, body []byte) *frame {
 		Bare: v.who.Role == 0,
 	}
 	if !f.Bare {
-		f.Role = v.role()
+		f.Role, f.Mine = v.role(), v.MineURL()
 	}
 	f.OtherLang = English
 	if v.Lang == English {

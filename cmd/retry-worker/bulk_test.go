@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -60,56 +59,6 @@ func TestBulkAsks(t *testing.T) {
 		}
 		if errOut.String() != question+refusal || !strings.Contains(out.String(), chosen) {
 			t.Errorf("%s, %q: it says %q behind\n%s", tt.action, tt.answer, errOut.String(), out.String())
-		}
-	}
-}
-
-// -o json prints an object for each answer: the plan, then the run at its end.
-func TestBulkAsJSON(t *testing.T) {
-	w := openCauses(t)
-	type line struct {
-		ID, State, Token string
-		Ready, Total     int64
-		Counts           map[string]int64
-	}
-	read := func(args ...string) (lines []line) {
-		t.Helper()
-		r := retryWorker(append([]string{"dead-letters", "-o", "json"}, args...)...)
-		if r.code != exitDone || r.stderr != "" {
-			t.Fatalf("%v: exit %d, %s", args, r.code, r.stderr)
-		}
-		for text := range strings.Lines(r.stdout) {
-			var l line
-			if err := json.Unmarshal([]byte(text), &l); err != nil {
-				t.Fatalf("%s: %v", text, err)
-			}
-			lines = append(lines, l)
-		}
-		return lines
-	}
-	if lines := read("retry", "--filter", "all", "--plan"); len(lines) != 1 || lines[0].Total != 13 {
-		t.Errorf("a plan prints %+v", lines)
-	}
-	lines := read("retry", "--filter", "team=ti", "--reason", "x", "--yes")
-	if len(lines) != 2 || lines[0].Token == "" || lines[0].Ready != 10 || lines[1].State != "done" || lines[1].Counts["recovered"] != 2 {
-		t.Errorf("a run prints %+v", lines)
-	}
-	lines = read("discard", "--filter", "team=cadastro", "--reason", "x", "--yes", "--detach")
-	if len(lines) != 2 || lines[1].State != "preparing" {
-		t.Errorf("a detached run prints %+v", lines)
-	}
-	id := lines[1].ID
-	for _, args := range []string{"runs show", "runs pause", "runs resume", "runs cancel"} {
-		if lines := read(append(strings.Fields(args), id)...); len(lines) != 1 || lines[0].ID != id {
-			t.Errorf("%s prints %+v", args, lines)
-		}
-	}
-	for _, tt := range []struct {
-		args  string
-		items int
-	}{{"runs items " + w.runs()[2].ID, 3}, {"groups", 3}, {"runs list", 3}} {
-		if o := retryWorker(append([]string{"dead-letters", "-o", "json"}, strings.Fields(tt.args)...)...).object(t); len(o["items"].([]any)) != tt.items {
-			t.Errorf("%s prints %v", tt.args, o)
 		}
 	}
 }
@@ -214,28 +163,5 @@ func TestBulkRefused(t *testing.T) {
 	}
 	if n := len(w.runs()); n != 1 {
 		t.Errorf("%d were started", n-1)
-	}
-}
-
-// Pages of groups, runs and items go on where they ended; items by their number.
-func TestBulkPages(t *testing.T) {
-	w := openCauses(t)
-	ended := w.runs()[0].ID
-	retryWorker("dead-letters", "retry", "--filter", "team=ti", "--reason", "x", "--yes", "--detach")
-	for command, want := range map[string]int{"groups": 2, "runs list": 2, "runs items " + ended: 3} {
-		args := append([]string{"dead-letters"}, strings.Fields(command)...)
-		one := retryWorker(append(args, "--limit", "1")...)
-		if strings.Count(one.stdout, "\n") != 4 || !strings.Contains(one.stdout, "More follow: --all lists them all, --cursor ") {
-			t.Errorf("%s: one page is\n%s%s", command, one.stdout, one.stderr)
-		}
-		all := retryWorker(append(args, "--limit", "1", "--all")...)
-		if lines := strings.Count(all.stdout, "\n"); lines != want+1 || strings.Contains(all.stdout, "More") {
-			t.Errorf("%s: all pages are\n%s%s", command, all.stdout, all.stderr)
-		}
-		_, cursor, _ := strings.Cut(one.stdout, "--cursor ")
-		cursor, _, _ = strings.Cut(cursor, " ")
-		if rest := retryWorker(append(args, "--cursor", cursor)...); strings.Count(rest.stdout, "\n") != want {
-			t.Errorf("%s: behind %s there is\n%s%s", command, cursor, rest.stdout, rest.stderr)
-		}
 	}
 }

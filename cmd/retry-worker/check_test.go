@@ -277,22 +277,6 @@ func TestCheckTenantsRefused(t *testing.T) {
 	}
 }
 
-func TestCheckTenantsTaken(t *testing.T) {
-	g := gateway.New(t, gateway.Options{MultiTenancy: true})
-	environment(t, map[string]string{
-		"ZEEBE_ADDRESS": g.Addr(), "ZEEBE_INSECURE_CONNECTION": "true", "RETRY_WORKER_TENANT_IDS": "clinic-a,clinic-b",
-	})
-	asKnown(g)
-	r := retryWorker("check")
-	expectSteps(t, r, withProcesses(map[string][2]string{
-		"settings": settingsOK, "address": takesConnections(g), "tls": tlsOff, "token": noToken, "cluster": clusterOK,
-		"tenants": whole("ok jobs may be taken from clinic-a, clinic-b"),
-	}, whole("ok deployed")))
-	if n, want := strings.Count(r.stdout, "process "), 2*len(bpmn.Models()); n != want {
-		t.Errorf("%d lines about processes, want %d: one for each model and tenant", n, want)
-	}
-}
-
 // The gateway's other troubles: each has its line of advice.
 func TestCheckAdvice(t *testing.T) {
 	for code, advice := range map[codes.Code]string{

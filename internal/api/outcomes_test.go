@@ -156,33 +156,6 @@ func TestBodiesMustBeJSON(t *testing.T) {
 	}
 }
 
-// What another site's page asks for is refused, whoever runs the browser.
-func TestOtherSitesChangeNothing(t *testing.T) {
-	for name, tt := range map[string]struct {
-		header, value string
-		want          int
-	}{
-		"another site, by the browser's word": {"Sec-Fetch-Site", "cross-site", 403},
-		"another origin":                      {"Origin", "https://evil.example", 403},
-		"an origin that hides itself":         {"Origin", "null", 403},
-		"the same site on another port":       {"Sec-Fetch-Site", "same-site", 403},
-		"a page of its own":                   {"Sec-Fetch-Site", "same-origin", 200},
-		"a program":                           {"User-Agent", "curl", 200},
-	} {
-		url, store, _ := recording(t, "CLM-001-1", time.Hour)
-		a := post(t, url+"/outcomes", `{"id":"CLM-001-1"}`, func(r *http.Request) { r.Header.Set(tt.header, tt.value) })
-		if a.status != tt.want {
-			t.Errorf("%s: got %d %v, want %d", name, a.status, a.body, tt.want)
-		}
-		if tt.want == 403 {
-			a.refused(t, name, 403, "forbidden_origin")
-		}
-		if recorded := len(store.Entries()) > 0; recorded != (tt.want == 200) {
-			t.Errorf("%s: it is recorded: %t", name, recorded)
-		}
-	}
-}
-
 // invalidOutcomes is a journal that cannot hold any outcome.
 type invalidOutcomes struct{ api.Recorder }
 

@@ -284,18 +284,6 @@ func TestOnlyThisMachine(t *testing.T) {
 	}
 }
 
-func TestHeaders(t *testing.T) {
-	a := get(t, serve(t, remembering(t, "CLM-001-1", "TIMEOUT"), now)+"/api/v1/subjects/tiss-submission/CLM-001-1")
-	for name, want := range map[string]string{
-		"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store", "Content-Type": "application/json; charset=utf-8",
-		"Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'", "X-Frame-Options": "DENY",
-	} {
-		if got := a.header.Get(name); got != want {
-			t.Errorf("%s: got %q, want %q", name, got, want)
-		}
-	}
-}
-
 func TestMethods(t *testing.T) {
 	url := serve(t, nil, now)
 	const id = "3fa85f64-5717-5562-b3fc-2c963f66afa6"

@@ -59,19 +59,6 @@ func (r *service) dead(t *testing.T, g *gateway.Gateway, claim string) (letter s
 
 func second(_ int, s string) string { return s }
 
-// The pages are served beside the API; without a journal they say so.
-func TestPagesAreServed(t *testing.T) {
-	g := gateway.New(t, gateway.Options{})
-	r := serve(t, settings(t, g.Addr()))
-	wait.Until(t, "the overview", func() bool {
-		status, body := r.ask(t, http.MethodGet, "/", "")
-		return status == http.StatusOK && strings.Contains(body, "<html")
-	})
-	if status, body := r.ask(t, http.MethodGet, "/dead-letters", ""); status != http.StatusOK || !strings.Contains(body, "<html") {
-		t.Errorf("the list: %d", status)
-	}
-}
-
 // With tokens nobody is local, and a tokens file that is wrong is refused at the start as a wrong setting is.
 func TestTokensFile(t *testing.T) {
 	g := gateway.New(t, gateway.Options{})

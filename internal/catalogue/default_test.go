@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -113,56 +112,6 @@ func TestDefaultNeverOverrulesTheCodes(t *testing.T) {
 		}
 	}
 	t.Log(seen)
-}
-
-// TestDefaultLadders: the waits of each policy, by RESOLUTIONS.
-func TestDefaultLadders(t *testing.T) {
-	const s, m = time.Second, time.Minute
-	for _, tt := range []struct {
-		policy           string
-		own              decision.OwnPolicy
-		earliest, latest []time.Duration
-	}{
-		{"tiss-submission", decision.OwnPolicy{}, []time.Duration{5 * m, 8 * m, 16 * m, 32 * m, 64 * m}, []time.Duration{6 * m, 12 * m, 24 * m, 48 * m, 96 * m}}, // R5
-		{"whatsapp-message", decision.OwnPolicy{}, []time.Duration{5 * s, 30 * s, 5 * m}, []time.Duration{5 * s, 30 * s, 5 * m}},                                 // R13
-		{"failed-job", decision.OwnPolicy{}, []time.Duration{s, 5 * s, 25 * s}, []time.Duration{s, 5 * s, 25 * s}},                                               // R14
-		{"job-queue", decision.OwnPolicy{}, nil, nil}, // R15
-		{"job-queue", decision.OwnPolicy{MaxAttempts: 3}, []time.Duration{s, s}, []time.Duration{s, s}},
-		{"job-queue", decision.OwnPolicy{MaxAttempts: 2, Delay: 90 * s, HasDelay: true}, []time.Duration{90 * s}, []time.Duration{90 * s}},
-		{"no-retry", decision.OwnPolicy{}, nil, nil},
-	} {
-		var earliest, latest []time.Duration
-		for _, rung := range Default().Policies[tt.policy].Ladder(tt.own) {
-			earliest, latest = append(earliest, rung.Earliest), append(latest, rung.Latest)
-		}
-		if !slices.Equal(earliest, tt.earliest) || !slices.Equal(latest, tt.latest) {
-			t.Errorf("%s %+v: %s to %s, want %s to %s", tt.policy, tt.own, earliest, latest, tt.earliest, tt.latest)
-		}
-	}
-	if forced := Default().Policies["failed-job"].Backoff.After(0.5, 3).Delay; forced != 30*s {
-		t.Errorf("a forced retry of failed-job waits %s, want 30s (R14)", forced)
-	}
-}
-
-// TestDefaultVariables: the contract's table of policies.
-func TestDefaultVariables(t *testing.T) {
-	for name, want := range map[string][]string{
-		"tiss-submission": {"claimId", "submissionError"}, "whatsapp-message": {"messageId", "sendError", "httpStatus"},
-		"failed-job": {"jobId", "jobError"}, "no-retry": {"jobId", "jobError"},
-		"job-queue": {"jobId", "jobError", "maxAttempts", "delayBetweenAttempts", "nonRetryable"},
-	} {
-		p := Default().Policies[name]
-		got := []string{p.IDVariable, p.ErrorVariable}
-		if p.HTTPStatusVariable != "" {
-			got = append(got, p.HTTPStatusVariable)
-		}
-		if p.Own != nil {
-			got = append(got, p.Own.MaxAttempts, p.Own.Delay, p.Own.NonRetryable)
-		}
-		if !slices.Equal(got, want) {
-			t.Errorf("%s reads %q, want %q", name, got, want)
-		}
-	}
 }
 
 func TestDefaultIDs(t *testing.T) {

@@ -2,7 +2,6 @@ package deadletter_test
 
 import (
 	"errors"
-	"math"
 	"strings"
 	"testing"
 	"time"
@@ -58,19 +57,6 @@ func TestPlanReadsTheQuery(t *testing.T) {
 		}
 		if got != want || p.Searches != (strings.TrimSpace(query) != "") {
 			t.Errorf("%.60q is read as %q (%t), want %q", query, got, p.Searches, want)
-		}
-	}
-}
-
-// TestCursorsComeBack, whatever the record.
-func TestCursorsComeBack(t *testing.T) {
-	f := journal.DeadLetterFilter{State: deadletter.AllStates, Query: "x"}
-	for _, record := range []int64{1, 7, math.MaxInt64, math.MinInt64} {
-		p, err := deadletter.NewQuery(f, "", 0)
-		testkit.Must(t, err)
-		again, err := deadletter.NewQuery(f, p.Cursor(record), 500)
-		if err != nil || again.Before != record || again.Limit != deadletter.MostItems {
-			t.Errorf("the cursor of record %d leads before %+v (%v)", record, again, err)
 		}
 	}
 }

@@ -214,27 +214,6 @@ func TestTwoOperatorsAtOnce(t *testing.T) {
 	})
 }
 
-// TestDecidedOnce: what was decided, or has ended otherwise, is not decided on again.
-func TestDecidedOnce(t *testing.T) {
-	testkit.Bubble(t, func(t *testing.T, w *testkit.Fixture) {
-		discarded := w.DieWaiting(tiss, "CLM-1-1", "DUPLICATE_CLAIM", 1)
-		if _, err := w.DeadLetters.Discard(t.Context(), deadletter.Command{ID: discarded, Reason: "duplicada", By: "ana"}); err != nil {
-			t.Fatal(err)
-		}
-		recovered := w.DieWaiting(tiss, "CLM-2-1", "DUPLICATE_CLAIM", 1)
-		if _, err := w.Journal.Conclude(t.Context(), &journal.Outcome{Subject: w.Item(recovered).Subject, Success: true}); err != nil {
-			t.Fatal(err)
-		}
-		for id, by := range map[string]string{discarded: "ana", recovered: ""} {
-			_, err := retry(w, deadletter.Command{ID: id, Force: true, Fresh: true})
-			r := refused(t, "retry", err, deadletter.InvalidRetryState)
-			want(t, "by", r.By, by)
-			_, err = w.DeadLetters.Discard(t.Context(), deadletter.Command{ID: id, Reason: "r", By: "maria"})
-			want(t, "state", refused(t, "discard", err, deadletter.InvalidRetryState).State, w.Item(id).State)
-		}
-	})
-}
-
 // TestRetryNeedsAProcess: without one nothing would carry the retry out; letting go needs none.
 func TestRetryNeedsAProcess(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T, w *testkit.Fixture) {

@@ -170,16 +170,6 @@ func TestR06DrawOutlivesRelease(t *testing.T) {
 	}
 }
 
-// TestR19AtMaximumNeverInTISS: its largest raw backoff is 80 of 240 minutes.
-func TestR19AtMaximumNeverInTISS(t *testing.T) {
-	for count := range 5 {
-		b := decide(decisiontest.TISSSubmission(), claim(strconv.Itoa(count), "TIMEOUT")).Backoff
-		if b.AtMaximum || b.Raw > 80*time.Minute {
-			t.Errorf("retryCount %d: raw %s, at maximum %v", count, b.Raw, b.AtMaximum)
-		}
-	}
-}
-
 // TestNoNegativeZero: a policy without jitter draws 0 and never −0, whose bits a database may not keep.
 func TestNoNegativeZero(t *testing.T) {
 	r := decision.BackoffRule{Base: time.Second, Factor: 5, Min: time.Second, Max: 30 * time.Second, Rounding: time.Millisecond}

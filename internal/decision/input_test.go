@@ -192,39 +192,6 @@ func TestBytesThatAreNoText(t *testing.T) {
 	}
 }
 
-// TestEveryByteAtEveryPlace of a text is read as encoding/json reads it: alone, behind an escape, and as one.
-func TestEveryByteAtEveryPlace(t *testing.T) {
-	p := assumingTransient()
-	const letters = "abcdefghijklmnopq"
-	for b := range 256 {
-		for at := range len(letters) {
-			for _, escape := range []string{"", `\n`, `\`} {
-				v := decision.Value(`"` + letters[:at] + escape + string([]byte{byte(b)}) + letters[at:] + `"`)
-				want, _ := oracleText(v)
-				if f, rejection := p.Read(decision.Variables{ID: `"CLM-A-1"`, Error: v}); rejection != nil || f.Error != want {
-					t.Fatalf("%q is read as %q (%v), want %q", v, f.Error, rejection, want)
-				}
-			}
-		}
-	}
-}
-
-// TestNumberAtEveryPlace: a number counts wherever it begins, and nothing but digits makes it another.
-func TestNumberAtEveryPlace(t *testing.T) {
-	rules := decisiontest.TISSSubmission().Rules
-	const letters = "xxxxxxxxxxxxxxxxx"
-	for b := range 256 {
-		for at := range len(letters) {
-			beside := string([]byte{byte(b)})
-			for _, text := range []string{letters[:at] + "503" + beside + letters[at:], letters[:at] + beside + "503" + letters[at:], letters[:at] + beside + letters} {
-				if _, want := oracleClass(text); rules.Classify(text, 0).Name != want {
-					t.Fatalf("%q is matched by %q, want %q", text, rules.Classify(text, 0).Name, want)
-				}
-			}
-		}
-	}
-}
-
 // TestOriginalErrorAsItCame: the process gets its error back word for word, with what it was read from.
 func TestOriginalErrorAsItCame(t *testing.T) {
 	v := decision.Variables{ID: `"CLM-A-1"`, Error: `"Tempo \u0065sgotado: TIMEOUT\n"`, RetryCount: "1.0", LastSubmissionTime: "null"}

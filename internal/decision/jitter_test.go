@@ -104,19 +104,6 @@ func TestJitterIsUniform(t *testing.T) {
 	}
 }
 
-// TestJitterDeviationFrom1000: R19 takes the figure from 1,000 draws on; a right generator holds it there.
-func TestJitterDeviationFrom1000(t *testing.T) {
-	ratios := jitterRatios(0)
-	worst := 0.0
-	for start := 0; start < len(ratios); start += 1000 {
-		worst = max(worst, deviation(ratios[start:start+1000]))
-	}
-	t.Logf("the worst of %d thousands deviates by %.1f %%", subjects/1000, 100*worst)
-	if worst > worstBin {
-		t.Errorf("a thousand draws deviate by %.1f %%, want 30 %% at most", 100*worst)
-	}
-}
-
 // TestJitterStepsAreIndependent: what a claim draws at one step says nothing of its next.
 func TestJitterStepsAreIndependent(t *testing.T) {
 	before := jitterRatios(0)

@@ -56,13 +56,6 @@ func TestAnotherPolicyDecidesByItsOwn(t *testing.T) {
 	}
 }
 
-// TestNoRetryPolicy: a policy of no retries ends at the first failure, whatever it is.
-func TestNoRetryPolicy(t *testing.T) {
-	for _, text := range []string{"TIMEOUT", "DUPLICATE_CLAIM", "?", ""} {
-		wantFinal(t, decide(patient(0), claim("", text)), decision.MaxRetriesExceeded, 0)
-	}
-}
-
 func TestFindPolicy(t *testing.T) {
 	policies := decisiontest.Policies()
 	policies["whatsapp-message"] = other()
@@ -98,18 +91,6 @@ func TestVariablesToFetch(t *testing.T) {
 	}
 	if got, want := policies.IDVariables(), []string{"claimId", "messageId"}; !slices.Equal(got, want) {
 		t.Errorf("id variables %v, want %v", got, want)
-	}
-}
-
-// TestTISSSubmission pins the policy to RN-BIL-005 §13.3 and R5.
-func TestTISSSubmission(t *testing.T) {
-	p := decisiontest.TISSSubmission()
-	want := decision.BackoffRule{Base: 5 * time.Minute, Min: 5 * time.Minute, Max: 4 * time.Hour, Factor: 2, Jitter: 0.2, Rounding: time.Minute}
-	if !reflect.DeepEqual(p.Backoff, want) || p.MaxRetries != 5 || p.EmptyError != decision.RejectEmptyError {
-		t.Errorf("%+v, %d retries, empty errors %s", p.Backoff, p.MaxRetries, p.EmptyError)
-	}
-	if p.IDPattern.String() != `^CLM-.*-\d+$` || p.IDVariable != "claimId" || p.ErrorVariable != "submissionError" {
-		t.Errorf("reads %s (%s) and %s", p.IDVariable, p.IDPattern, p.ErrorVariable)
 	}
 }
 

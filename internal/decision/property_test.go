@@ -6,7 +6,6 @@ import (
 	"math/big"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -80,17 +79,6 @@ func TestPermanentBeatsTransientAlways(t *testing.T) {
 		text := message.Draw(t, "before") + rapid.SampledFrom(permanentCodes).Draw(t, "code") + message.Draw(t, "after")
 		if m := p.Rules.Classify(text, 0); m.Class != decision.Permanent {
 			t.Fatalf("%q is %s", text, m.Class)
-		}
-	})
-}
-
-// TestTextKeepsTheText: a text made a value is read as the same text, but for bytes that are no UTF-8.
-func TestTextKeepsTheText(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		text := message.Draw(t, "text")
-		got, ok := oracleText(decision.Text(text))
-		if want := string([]rune(text)); !ok || got != want {
-			t.Fatalf("%q becomes %s, which is %q", text, decision.Text(text), got)
 		}
 	})
 }
@@ -196,30 +184,6 @@ func disagreement(d *decision.Decision, v decision.Variables, past decision.Past
 		return fmt.Sprintf("next retry at %s, %s after %s", d.NextRetryTime, d.Backoff.Delay, second)
 	}
 	return ""
-}
-
-// TestDecideIsDeterministic: once more, by a policy built anew, and by eight at a time (the race
-// detector watches): the same decision to the last field.
-func TestDecideIsDeterministic(t *testing.T) {
-	shared := decisiontest.TISSSubmission()
-	rapid.Check(t, func(t *rapid.T) {
-		v, now := failures.Draw(t, "variables"), instants.Draw(t, "now")
-		want := decideWith(decisiontest.TISSSubmission(), v, decision.Past{}, now)
-		var all [8]decision.Decision
-		var running sync.WaitGroup
-		for i := range all {
-			running.Go(func() { all[i] = decideWith(shared, v, decision.Past{}, now) })
-		}
-		running.Wait()
-		for _, got := range all {
-			if (got.Rejection == nil) != (want.Rejection == nil) || got.Rejection != nil && *got.Rejection != *want.Rejection {
-				t.Fatalf("rejected as %v, then as %v", want.Rejection, got.Rejection)
-			}
-			if got.Rejection = want.Rejection; got != want {
-				t.Fatalf("%+v, then %+v", want, got)
-			}
-		}
-	})
 }
 
 // rules are backoff rules of every size, up to the longest duration there is.

@@ -159,29 +159,3 @@ func TestBulkAgain(t *testing.T) {
 		}
 	}
 }
-
-// TestBulkAtOnce: of many who pause and cancel at once one is first each time, and the others are told.
-func TestBulkAtOnce(t *testing.T) {
-	w := newBulkWorld(t)
-	if _, err := w.step(journal.BulkStart, aRun("run")); err != nil {
-		t.Fatal(err)
-	}
-	results := make(chan error)
-	for range 20 {
-		go func() {
-			_, err := w.Bulk(t.Context(), &journal.BulkStep{Verb: journal.BulkPause, Run: journal.BulkRun{ID: "run"}, By: "bia"})
-			results <- err
-		}()
-	}
-	paused := 0
-	for range 20 {
-		if err := <-results; err == nil {
-			paused++
-		} else if !errors.Is(err, journal.ErrInvalidRunState) {
-			t.Error(err)
-		}
-	}
-	if n := len(w.memory.Entries()); paused != 1 || n != 2 {
-		t.Errorf("%d paused it, in %d entries", paused, n)
-	}
-}

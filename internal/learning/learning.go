@@ -1,0 +1,237 @@
+// Package learning estimates, from recorded outcomes only, whether a retry will succeed and how long an outage lasts.
+package learning
+
+import (
+	"cmp"
+	"hash/fnv"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+)
+
+const (
+	// MaxRetries that are told apart; cases with more count as cases with as many.
+	MaxRetries = 8
+	// borrowed is how many retries' worth of evidence a cell takes from the one above it.
+	borrowed = 4
+	// known is the least evidence, in retries, on which a probability rests.
+	known = 5
+)
+
+// Cause is what failures are alike by.
+type Cause struct{ Policy, Reason, Fingerprint, Destination string }
+
+// levels returns what the cause borrows from, the widest first, and the cause itself: its policy, its reason, its
+// fingerprint at all destinations and at one, where it names one.
+func (c Cause) levels() []Cause {
+	all := []Cause{{Policy: c.Policy}, {Policy: c.Policy, Reason: c.Reason},
+		{Policy: c.Policy, Reason: c.Reason, Fingerprint: c.Fingerprint}, c}
+	if c.Destination == "" {
+		return all[:3]
+	}
+	return all
+}
+
+// Case is a closed episode that had at least one retry.
+type Case struct {
+	Cause Cause
+	// Retries are the times from the first failure to each retry. The last one succeeded where the case Recovered.
+	Retries   []time.Duration
+	Recovered bool
+	At        time.Time
+}
+
+// cell holds the sums of a level; older cases weigh less.
+type cell struct {
+	at              time.Time
+	recovered, lost [MaxRetries]float32 // by retries made
+	// made and succeeded count retries by the time since the first failure: succeeded are the times to recovery.
+	made, succeeded [len(bounds) + 1]float32
+}
+
+// bounds are the upper bounds, in minutes, of the histograms by the time since the first failure.
+var bounds = [...]float64{10, 30, 60, 120, 240, 480, 1440}
+
+func bucket(since time.Duration) int {
+	i, _ := slices.BinarySearch(bounds[:], since.Minutes())
+	return i
+}
+
+// Figures sum up cases. They are not safe for concurrent use while cases are added.
+type Figures struct {
+	halfLife time.Duration
+	most     int
+	version  int64
+	cells    map[Cause]*cell
+}
+
+// New returns figures in which a case weighs half after halfLife, of most cells.
+func New(halfLife time.Duration, most int) *Figures {
+	return &Figures{halfLife: halfLife, most: most, cells: map[Cause]*cell{}}
+}
+
+// Version returns a number that grows with each case.
+func (f *Figures) Version() int64 { return f.version }
+
+// Add counts a case.
+func (f *Figures) Add(c *Case) {
+	if len(c.Retries) == 0 {
+		return
+	}
+	f.version++
+	for _, key := range c.Cause.levels() {
+		f.cell(key, c.At).add(c, f.halfLife)
+	}
+}
+
+func (f *Figures) cell(key Cause, at time.Time) *cell {
+	s := f.cells[key]
+	if s == nil {
+		if len(f.cells) >= f.most {
+			f.forget(at)
+		}
+		s = &cell{at: at}
+		f.cells[key] = s
+	}
+	return s
+}
+
+// forget drops the tenth of the cells on which the fewest cases weigh. Policies and reasons, which are few, stay.
+func (f *Figures) forget(now time.Time) {
+	type entry struct {
+		key    Cause
+		weight float64
+	}
+	var all []entry
+	for key, s := range f.cells {
+		if key.Fingerprint != "" {
+			n, _ := s.closed(s.weight(now, f.halfLife))
+			all = append(all, entry{key, n})
+		}
+	}
+	slices.SortFunc(all, func(a, b entry) int {
+		if a.weight != b.weight {
+			return cmp.Compare(a.weight, b.weight)
+		}
+		return cmp.Or(cmp.Compare(a.key.Fingerprint, b.key.Fingerprint), cmp.Compare(a.key.Destination, b.key.Destination),
+			cmp.Compare(a.key.Reason, b.key.Reason), cmp.Compare(a.key.Policy, b.key.Policy))
+	})
+	for _, e := range all[:(len(all)+9)/10] {
+		delete(f.cells, e.key)
+	}
+}
+
+// weight of the cell's sums at an instant; above 1 before the latest case.
+func (s *cell) weight(at time.Time, halfLife time.Duration) float64 {
+	return math.Exp2(-float64(at.Sub(s.at)) / float64(halfLife))
+}
+
+func (s *cell) add(c *Case, halfLife time.Duration) {
+	w := float32(1)
+	if c.At.After(s.at) {
+		s.scale(float32(s.weight(c.At, halfLife)))
+		s.at = c.At
+	} else {
+		w = float32(1 / s.weight(c.At, halfLife))
+	}
+	for _, since := range c.Retries {
+		s.made[bucket(since)] += w
+	}
+	n := min(len(c.Retries), MaxRetries) - 1
+	if !c.Recovered {
+		s.lost[n] += w
+		return
+	}
+	s.recovered[n] += w
+	s.succeeded[bucket(c.Retries[len(c.Retries)-1])] += w
+}
+
+func (s *cell) scale(w float32) {
+	for i := range s.recovered {
+		s.recovered[i] *= w
+		s.lost[i] *= w
+	}
+	for i := range s.made {
+		s.made[i] *= w
+		s.succeeded[i] *= w
+	}
+}
+
+// closed returns how many cases were closed and how many recovered, weighted by w.
+func (s *cell) closed(w float64) (n, recovered float64) {
+	for i := range s.recovered {
+		recovered += float64(s.recovered[i])
+		n += float64(s.recovered[i] + s.lost[i])
+	}
+	return n * w, recovered * w
+}
+
+// retry returns how often retries like retry n, since the first failure, were made and succeeded, weighted by w: the
+// mean of those of the same number and those at a like time.
+func (s *cell) retry(n int, since time.Duration, w float64) (made, succeeded float64) {
+	for i := n - 1; i < MaxRetries; i++ {
+		made += float64(s.recovered[i] + s.lost[i])
+	}
+	i := bucket(since)
+	made += float64(s.made[i])
+	succeeded = float64(s.recovered[n-1] + s.succeeded[i])
+	return made * w / 2, succeeded * w / 2
+}
+
+// Probability returns the chance that retry n (from 1) succeeds when it is made so long since the first failure. It
+// reports false where too little is known. A cause borrows from its reason, and that from its policy.
+func (f *Figures) Probability(c Cause, n int, since time.Duration, now time.Time) (float64, bool) {
+	n = min(max(n, 1), MaxRetries)
+	p, evidence := 0.5, 0.0
+	for _, key := range c.levels() {
+		s := f.cells[key]
+		if s == nil {
+			continue
+		}
+		made, succeeded := s.retry(n, since, min(1, s.weight(now, f.halfLife)))
+		p = (succeeded + borrowed*p) / (made + borrowed)
+		evidence = max(evidence, made)
+	}
+	return p, evidence >= known
+}
+
+// Hopeless returns the closed and recovered cases of a cause at all destinations, and reports whether they show with
+// 95 % certainty that fewer than one in ten recovers (R26).
+func (f *Figures) Hopeless(c Cause, now time.Time) (closed, recovered int, hopeless bool) {
+	s := f.cells[c.levels()[2]]
+	if s == nil || c.Fingerprint == "" {
+		return 0, 0, false
+	}
+	n, k := s.closed(min(1, s.weight(now, f.halfLife)))
+	closed, recovered = int(n+1e-3), int(math.Ceil(k-1e-3))
+	return closed, recovered, closed >= 20 && unlikely(closed, recovered)
+}
+
+// unlikely reports whether k or fewer of n recover in at most 5 % of cases if one in ten does.
+func unlikely(n, k int) bool {
+	if most := 400; n > most { // fewer claim less certainty, and bound the cost
+		n, k = most, (k*most+n-1)/n
+	}
+	const p = 0.1
+	term := math.Pow(1-p, float64(n))
+	sum := term
+	for i := range k {
+		term *= float64(n-i) / float64(i+1) * p / (1 - p)
+		if sum += term; sum > 0.05 {
+			return false
+		}
+	}
+	return sum <= 0.05
+}
+
+// Explores reports whether a claim is retried although its cause is hopeless: one in twenty, the same ones always.
+func Explores(subject string, retryCount int64) bool {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(subject + "\x00" + strconv.FormatInt(retryCount, 10)))
+	x := h.Sum64()
+	x ^= x >> 33 // spreads the last character over all bits
+	x *= 0xff51afd7ed558ccd
+	x ^= x >> 33
+	return x%20 == 0
+}

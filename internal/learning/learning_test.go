@@ -1,0 +1,224 @@
+package learning
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"strconv"
+	"testing"
+	"time"
+)
+
+var day0 = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// worlds returns how many simulated worlds a test plays.
+func worlds(t *testing.T) uint64 {
+	if text := os.Getenv("PROOF_WORLDS"); text != "" {
+		n, err := strconv.ParseUint(text, 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	return 20
+}
+
+// tallies are what is known of simulated worlds, whose truth is known.
+type tallies struct {
+	brier                                float64
+	bins                                 [10]struct{ predicted, succeeded, n float64 }
+	wasted, saved, cases, givenUpWrongly float64
+	worst                                float64 // share of a world's claims given up wrongly
+}
+
+// play plays a world of 40 causes of four reasons: a quarter never recovers, the others at rates that drift,
+// half of those by a fault that ends in time.
+func (all *tallies) play(seed uint64) (brier, base float64) {
+	const ladder = 5
+	r := rand.New(rand.NewPCG(seed, 1))
+	f := New(90*24*time.Hour, 100_000)
+	rates, drifts, reasons := make([]float64, 40), make([]float64, 40), make([]string, 40)
+	for i := range rates {
+		reasons[i] = fmt.Sprint("r", r.IntN(4))
+		if i%4 > 0 {
+			rates[i], drifts[i] = r.Float64(), (r.Float64()-0.5)/2
+		}
+	}
+	var n, succeeded, wrong float64
+	for i := range 8000 {
+		now, which := day0.Add(time.Duration(i)*time.Hour/2), min(r.IntN(len(rates)), r.IntN(len(rates)))
+		cause := Cause{"p", reasons[which], fmt.Sprint(which), ""}
+		rate := 0.0
+		if rates[which] > 0 {
+			rate = min(1, max(0.01, rates[which]+drifts[which]*float64(i)/8000))
+		}
+		var times [ladder]time.Duration
+		passes := time.Duration(r.ExpFloat64() * float64(time.Hour))
+		recovers := 0 // the retry that would succeed
+		for k := 1; k <= ladder && recovers == 0; k++ {
+			times[k-1] = time.Duration((0.5 + r.Float64()) * float64(5*time.Minute<<k))
+			passed := which%2 > 0 || times[k-1] > passes
+			if passed && r.Float64() < rate {
+				recovers = k
+			}
+		}
+		_, _, hopeless := f.Hopeless(cause, now)
+		if rate == 0 {
+			all.wasted += ladder
+		}
+		all.cases++
+		c, handed := &Case{Cause: cause, At: now}, false
+		for k := 1; k <= ladder && !c.Recovered; k++ {
+			if hopeless && !Explores(fmt.Sprint(seed, i), int64(k-1)) {
+				handed = true
+				if rate == 0 {
+					all.saved += float64(ladder - k + 1)
+				} else if recovers > 0 {
+					wrong++
+				}
+				break
+			}
+			c.Retries, c.Recovered = times[:k], k == recovers
+			y := 0.0
+			if c.Recovered {
+				y = 1
+			}
+			if p, ok := f.Probability(cause, k, times[k-1], now); ok {
+				b := (succeeded + 1) / (n + 2)
+				brier, base = brier+(p-y)*(p-y), base+(b-y)*(b-y)
+				bin := &all.bins[min(9, int(p*10))]
+				bin.predicted, bin.succeeded, bin.n = bin.predicted+p, bin.succeeded+y, bin.n+1
+			}
+			n, succeeded = n+1, succeeded+y
+		}
+		if !handed || c.Recovered {
+			f.Add(c)
+		}
+	}
+	all.givenUpWrongly += wrong
+	all.worst = max(all.worst, wrong/8000)
+	return brier, base
+}
+
+func TestLearnsInSimulatedWorlds(t *testing.T) {
+	var all tallies
+	n := worlds(t)
+	for seed := range n {
+		brier, base := all.play(seed)
+		all.brier += brier / base / float64(n)
+	}
+	var calibration, total float64
+	for _, b := range all.bins {
+		calibration, total = calibration+math.Abs(b.predicted-b.succeeded), total+b.n
+	}
+	saved, wrong := all.saved/all.wasted, all.givenUpWrongly/all.cases
+	t.Logf("Brier %.3f of the base rate's, calibration error %.4f, %.1f %% of wasted attempts saved, "+
+		"%.3f %% given up wrongly, %.2f %% in the worst world",
+		all.brier, calibration/total, 100*saved, 100*wrong, 100*all.worst)
+	if all.brier > 0.9 || calibration/total > 0.05 || saved < 0.6 || wrong > 0.005 || all.worst > 0.01 {
+		t.Error("expected at most 0.9, at most 0.05, at least 60 %, at most 0.5 %, at most 1 %")
+	}
+}
+
+// retries returns the times of retries that were made so many minutes after the first failure.
+func retries(minutes ...time.Duration) []time.Duration {
+	for i := range minutes {
+		minutes[i] *= time.Minute
+	}
+	return minutes
+}
+
+func TestHopelessNeedsProof(t *testing.T) {
+	for _, test := range []struct {
+		lost, recovered int
+		after           time.Duration
+		want            bool
+	}{
+		{28, 0, 0, false}, {29, 0, 0, true}, {44, 1, 0, false}, {45, 1, 0, true}, {4000, 0, 0, true},
+		{3600, 400, 0, false}, {41, 0, 90 * 24 * time.Hour, false}, // half forgotten
+	} {
+		f := New(90*24*time.Hour, 100)
+		for i := range test.lost + test.recovered {
+			f.Add(&Case{Cause: Cause{"p", "r", "c", "d"}, Retries: retries(10), Recovered: i < test.recovered, At: day0})
+		}
+		n, k, got := f.Hopeless(Cause{"p", "r", "c", ""}, day0.Add(test.after))
+		if got != test.want {
+			t.Errorf("%+v: hopeless %t by %d of %d", test, got, k, n)
+		}
+	}
+}
+
+func TestSaysWhenTooLittleIsKnown(t *testing.T) {
+	f := New(time.Hour, 100)
+	cause := Cause{"p", "r", "c", "d"}
+	if p, ok := f.Probability(cause, 1, time.Minute, day0); ok {
+		t.Errorf("nothing is known, yet the probability is %v", p)
+	}
+	for range 40 {
+		f.Add(&Case{Cause: cause, Retries: retries(10, 20), Recovered: true, At: day0})
+	}
+	first, _ := f.Probability(Cause{"p", "r", "new", "d"}, 1, 10*time.Minute, day0)
+	second, ok := f.Probability(Cause{"p", "r", "new", "d"}, 2, 20*time.Minute, day0)
+	if !ok || first > 0.2 || second < 0.8 {
+		t.Errorf("a new cause of a known reason: %v, %v, %t", first, second, ok)
+	}
+	if early, _ := f.Probability(cause, 2, 5*time.Minute, day0); early >= second {
+		t.Errorf("at a time when none succeeded: %v, otherwise %v", early, second)
+	}
+	if p, ok := f.Probability(cause, 2, 20*time.Minute, day0.Add(10*time.Hour)); ok {
+		t.Errorf("all is long ago, yet the probability is %v", p)
+	}
+}
+
+// An adversary makes up a cause for every claim; what is known of a cause that recurs stays.
+func TestForgetsRareCauses(t *testing.T) {
+	const most = 100_000
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	f := New(90*24*time.Hour, most)
+	often := Cause{"p", "r", "often", ""}
+	for i := range most * 3 / 2 {
+		if i%1000 == 0 {
+			f.Add(&Case{Cause: often, Retries: retries(10), At: day0})
+		}
+		f.Add(&Case{Cause: Cause{"p", "r", fmt.Sprintf("%016x", i), ""}, Retries: retries(10), Recovered: true, At: day0})
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	if n, _, hopeless := f.Hopeless(often, day0); n != 150 || !hopeless || len(f.cells) > most {
+		t.Errorf("%d cases of the cause that recurs, hopeless %t, %d cells", n, hopeless, len(f.cells))
+	}
+	bytes := int64(after.HeapAlloc) - int64(before.HeapAlloc)
+	t.Logf("%.1f MB for %d cells", float64(bytes)/1e6, len(f.cells))
+	if bytes > 40e6 {
+		t.Error("expected at most 40 MB")
+	}
+	runtime.KeepAlive(f)
+}
+
+func TestExploresOneInTwenty(t *testing.T) {
+	n := 0
+	for i := range 20_000 {
+		if Explores(fmt.Sprint("CLM-", i/5), int64(i%5)) {
+			n++
+		}
+	}
+	if n < 900 || n > 1100 {
+		t.Errorf("%d of 20,000", n)
+	}
+}
+
+func BenchmarkDecision(b *testing.B) {
+	f := New(90*24*time.Hour, 100_000)
+	cause := Cause{"tiss-submission", "TIMEOUT", "0123456789abcdef", "unimed-sp"}
+	for range 4000 {
+		f.Add(&Case{Cause: cause, Retries: retries(10, 30, 60, 120, 240), At: day0})
+	}
+	for b.Loop() {
+		f.Probability(cause, 2, 20*time.Minute, day0)
+		f.Hopeless(cause, day0)
+	}
+}

@@ -28,8 +28,8 @@ type DeadLetters interface {
 	ListCauses(ctx context.Context, l deadletter.CauseList) (causes []journal.Cause, next string, err error)
 	Cause(ctx context.Context, id string) (journal.Cause, error)
 	Teach(ctx context.Context, t deadletter.Teaching) (journal.Cause, error)
-	// Taught has a failure be what was taught of its cause.
-	Taught(ctx context.Context, p *decision.Policy, f *decision.Failure, redacted string) error
+	// Foresee has a failure be what was taught of its cause, and know what was learnt of it.
+	Foresee(ctx context.Context, p *decision.Policy, f *decision.Failure, redacted string) error
 	Retry(ctx context.Context, c deadletter.Command) (deadletter.Item, error)
 	Discard(ctx context.Context, c deadletter.Command) (deadletter.Item, error)
 }

@@ -29,7 +29,7 @@ func (s *API) decide(c *call) (any, error) {
 	var unread error
 	d, flat := worker.DryRun(policies, policy, v, now, func(p *decision.Policy, f *decision.Failure, redacted string) {
 		if c.Journal != nil && c.DeadLetters != nil {
-			unread = c.Taught(c.Context(), p, f, redacted)
+			unread = c.Foresee(c.Context(), p, f, redacted)
 		}
 	})
 	if unread != nil {

@@ -87,17 +87,21 @@ type AttemptView struct {
 	Reason      decision.Reason  `json:"reason"`
 	Outcome     decision.Outcome `json:"outcome"`
 	// AnalysedRetryCount is what was decided on, RetryCount what the process got.
-	AnalysedRetryCount int64         `json:"analysedRetryCount"`
-	RetryCount         int64         `json:"retryCount"`
-	MaxRetries         int64         `json:"maxRetries"`
-	BackoffMinutes     *int64        `json:"backoffMinutes"`
-	NextRetryTime      *string       `json:"nextRetryTime"`
-	RetryReason        string        `json:"retryReason"`
-	ResponsibleTeam    decision.Team `json:"responsibleTeam,omitempty"`
-	DeadLetterID       *string       `json:"deadLetterId"`
-	ExecutionTimeMs    float64       `json:"executionTimeMs"`
-	JobKey             int64         `json:"jobKey,string"`
-	ProcessInstanceKey int64         `json:"processInstanceKey,string"`
+	AnalysedRetryCount int64   `json:"analysedRetryCount"`
+	RetryCount         int64   `json:"retryCount"`
+	MaxRetries         int64   `json:"maxRetries"`
+	BackoffMinutes     *int64  `json:"backoffMinutes"`
+	NextRetryTime      *string `json:"nextRetryTime"`
+	RetryReason        string  `json:"retryReason"`
+	// SuccessProbability of the retry, Learnt and Taught what the decision went by (R26); absent where there is none.
+	SuccessProbability float64         `json:"successProbability,omitempty"`
+	Learnt             decision.Learnt `json:"learnt,omitzero"`
+	Taught             int64           `json:"taught,omitempty"`
+	ResponsibleTeam    decision.Team   `json:"responsibleTeam,omitempty"`
+	DeadLetterID       *string         `json:"deadLetterId"`
+	ExecutionTimeMs    float64         `json:"executionTimeMs"`
+	JobKey             int64           `json:"jobKey,string"`
+	ProcessInstanceKey int64           `json:"processInstanceKey,string"`
 }
 
 // ViewOf returns the story as it stands at instant now.
@@ -136,6 +140,7 @@ func attemptView(a *journal.Attempt) AttemptView {
 		Outcome:            d.Outcome,
 		AnalysedRetryCount: a.AnalysedCount, RetryCount: d.RetryCount, MaxRetries: d.MaxRetries,
 		NextRetryTime: journal.InstantOrNull(d.NextRetryTime), RetryReason: d.RetryReason, ResponsibleTeam: d.Team,
+		SuccessProbability: d.SuccessProbability, Learnt: d.Learnt, Taught: d.Taught,
 		DeadLetterID: journal.OrNull(a.DeadLetter), ExecutionTimeMs: float64(a.Took.Microseconds()) / 1000,
 		JobKey: a.JobKey, ProcessInstanceKey: a.ProcessInstanceKey,
 	}

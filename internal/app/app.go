@@ -20,6 +20,7 @@ import (
 	"retry-worker/internal/events"
 	"retry-worker/internal/gate"
 	"retry-worker/internal/journal"
+	"retry-worker/internal/learning"
 	"retry-worker/internal/metrics"
 	"retry-worker/internal/store"
 	"retry-worker/internal/tracing"
@@ -223,10 +224,13 @@ func (a *App) work(stop, hard context.Context) {
 		publish = events.Publisher(events.Source, a.destinationLabel)
 	}
 	memory := journal.New(a.store, a.clock.Now, publish, hooks)
+	learner := learning.NewLearner(a.store)
+	memory.Prospects = learner.Prospects
 	gates = a.newGates(memory)
 	relays = a.newRelays(memory, gates)
 	recorded := a.background(hard, func(ends context.Context) { memory.Run(ends, hard) })
 	kept := a.background(hard, func(ends context.Context) { a.upkeep(ends, memory) })
+	learnt := a.background(hard, func(ends context.Context) { a.learn(ends, learner) })
 	relayed := a.runRelays(hard, relays)
 	decide := a.openReviews(memory, gates)
 	var reviewing sync.WaitGroup
@@ -236,6 +240,7 @@ func (a *App) work(stop, hard context.Context) {
 	a.newWorker(memory, gates).Run(stop, hard)
 	reviewing.Wait()
 	kept()
+	learnt()
 	relayed()
 	recorded()
 }

@@ -9,6 +9,7 @@ import (
 
 	"retry-worker/internal/journal"
 	"retry-worker/internal/kpi"
+	"retry-worker/internal/learning"
 )
 
 const (
@@ -17,6 +18,8 @@ const (
 	// kpiShare bounds the part of the time that goes into reading the figures of a week: one in so many. A full one takes
 	// a tenth of a second.
 	kpiShare = 100
+	// learnPause between two readings of what is learnt from.
+	learnPause = 10 * time.Second
 	// headPause between two log lines of the ledger's head: a cut tail or a rewrite shows against any of them.
 	headPause = time.Hour
 	// purgePause between two purges, and two log lines of the teams that nobody is told for.
@@ -57,6 +60,25 @@ func (a *App) upkeep(ctx context.Context, memory *journal.Journal) {
 		case <-purges.C:
 			refused = a.purge(ctx, memory)
 			a.logUntold()
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// learn has the learner read what was recorded, until ctx ends. What cannot be read leaves what was learnt before:
+// retry_worker_journal_up tells.
+func (a *App) learn(ctx context.Context, learner *learning.Learner) {
+	ticks := time.NewTicker(learnPause)
+	defer ticks.Stop()
+	for {
+		within, cancel := context.WithTimeout(ctx, upkeepTime)
+		if err := learner.Refresh(within, a.policies(), a.clock.Now()); err != nil && ctx.Err() == nil {
+			a.log.Debug("outcomes could not be read; decisions go by what was learnt before", zap.Error(err))
+		}
+		cancel()
+		select {
+		case <-ticks.C:
 		case <-ctx.Done():
 			return
 		}

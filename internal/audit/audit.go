@@ -42,13 +42,19 @@ type Analysis struct {
 	MaxRetries         int64 `json:"maxRetries"`
 	ShouldRetry        bool  `json:"shouldRetry"`
 	// BackoffMinutes and NextRetryTime are null where no retry follows.
-	BackoffMinutes  *int64                `json:"backoffMinutes"`
-	NextRetryTime   *string               `json:"nextRetryTime"`
-	RetryReason     string                `json:"retryReason"`
-	ExecutionTimeMs float64               `json:"executionTimeMs"`
-	Rule            decision.BusinessRule `json:"rule"`
-	Reason          decision.Reason       `json:"reason"`
-	MatchedRule     *string               `json:"matchedRule"`
+	BackoffMinutes *int64  `json:"backoffMinutes"`
+	NextRetryTime  *string `json:"nextRetryTime"`
+	RetryReason    string  `json:"retryReason"`
+	// SuccessProbability of the retry, Learnt and Taught what the decision went by (R26), Context of the claim; absent where
+	// there is none.
+	SuccessProbability float64               `json:"successProbability,omitempty"`
+	Learnt             decision.Learnt       `json:"learnt,omitzero"`
+	Taught             int64                 `json:"taught,omitempty"`
+	Context            decision.Context      `json:"context,omitempty"`
+	ExecutionTimeMs    float64               `json:"executionTimeMs"`
+	Rule               decision.BusinessRule `json:"rule"`
+	Reason             decision.Reason       `json:"reason"`
+	MatchedRule        *string               `json:"matchedRule"`
 	// MatchedText is what the rule matched, with nothing personal in it. It and Catalogue, the version of the
 	// catalogue that was decided by, are null in records of a worker that did not keep them.
 	MatchedText     *string          `json:"matchedText"`
@@ -119,6 +125,7 @@ func ofAttempt(s journal.Subject, a *journal.Attempt) Record {
 		ResponsibleTeam: journal.OrNull(string(d.Team)), DeadLetterID: journal.OrNull(a.DeadLetter),
 		AttemptNumber: a.Number, Revision: a.Revision, Episode: a.Episode,
 		JobKey: a.JobKey, ElementInstanceKey: a.ElementInstanceKey, ProcessInstanceKey: a.ProcessInstanceKey,
+		SuccessProbability: d.SuccessProbability, Learnt: d.Learnt, Taught: d.Taught, Context: a.Context,
 		Identity: a.Identity.String(), Events: events(a),
 	}}
 	v.name(s)

@@ -125,16 +125,16 @@ func (s *Service) checkTeaching(t *Teaching) error {
 	return nil
 }
 
-// Taught has a failure be what a person taught of its cause, if anything; redacted is its error with nothing personal
-// in it.
-func (s *Service) Taught(ctx context.Context, p *decision.Policy, f *decision.Failure, redacted string) error {
-	of := journal.CauseOf(p, f, redacted)
-	if of.ID == "" {
+// Foresee has a failure be what a person taught of its cause, if anything, and know what was learnt of it; redacted is
+// its error with nothing personal in it.
+func (s *Service) Foresee(ctx context.Context, p *decision.Policy, f *decision.Failure, redacted string) error {
+	cause := s.memory.Foresee(p, f, redacted)
+	if !f.Teachable() {
 		return nil
 	}
-	causes, err := s.store.Causes(ctx, journal.CauseFilter{ID: of.ID}, nil, 1)
+	causes, err := s.store.Causes(ctx, journal.CauseFilter{ID: cause.ID}, nil, 1)
 	if err != nil {
-		return fmt.Errorf("read what was taught of the cause %s: %w", of.ID, err)
+		return fmt.Errorf("read what was taught of the cause %s: %w", cause.ID, err)
 	}
 	for i := range causes {
 		causes[i].Taught.Apply(f)

@@ -78,6 +78,10 @@ type Decision struct {
 	FirstFailure time.Time `json:"firstFailure,omitzero"`
 	// Taught is the record by which a person taught what is done about the cause; 0 where nobody did (R26).
 	Taught int64 `json:"taught,omitempty"`
+	// SuccessProbability is the chance that the retry succeeds, above 0 and below 1; 0 where too little is known (R26).
+	SuccessProbability float64 `json:"successProbability,omitempty"`
+	// Learnt is what the decision went by; zero where it is nothing.
+	Learnt Learnt `json:"learnt,omitzero"`
 	// Rejection says what is wrong with the input; nil unless Outcome is Rejected.
 	Rejection *Rejection `json:"-"`
 }
@@ -195,8 +199,11 @@ func (d *Decision) giveUp(o Outcome, why Reason, team Team, sentence string) {
 	d.Backoff, d.NextRetryTime = Backoff{}, time.Time{}
 }
 
-// schedule schedules a retry, or gives up where it would come too late.
+// schedule schedules a retry, or gives up where it would come too late, or where none recovers.
 func (d *Decision) schedule(p *Policy, backoff *BackoffRule, f *Failure) {
+	if d.handOver(p, f) {
+		return
+	}
 	d.Backoff = backoff.After(p.draw(d.SubjectID, d.RetryCount), d.RetryCount)
 	d.Outcome = Retry
 	d.RetryCount++
@@ -237,6 +244,7 @@ func (d *Decision) plan(p *Policy, f *Failure) {
 	if moved {
 		d.RetryReason += "; closed at " + Instant(wanted) + ": " + p.Opening(f.Destination).Calendar.Why(wanted)
 	}
+	d.foretell(p, f)
 }
 
 // isBeyond reports whether the next retry would come later than the total limit allows.

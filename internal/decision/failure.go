@@ -86,6 +86,8 @@ type Failure struct {
 	Expected time.Time
 	// Match is what the policy's rules say of the error, whatever the count is.
 	Match classify.Match
+	// Prospects are what was learnt of its cause; nil where nobody learns.
+	Prospects Prospects
 	// Taught is the record by which a person taught what Match says; 0 where nobody did (R26).
 	Taught int64
 	inputs Variables

@@ -139,9 +139,11 @@ func (b *batch) entry(h *History, s Subject, kind EntryKind, body any, about Hap
 // analyze decides on a, adds what that changes, and says what to answer.
 func (b *batch) analyze(a *Analysis, h *History) Recorded {
 	h.recallWritten(a)
-	asked, f := *a, *a.Failure // which the caller may send again
-	h.Teaching.Apply(&f)
-	asked.Failure, a = &f, &asked
+	if h.Teaching != nil {
+		asked, f := *a, *a.Failure // for the transaction may be tried again
+		h.Teaching.Apply(&f)
+		asked.Failure, a = &f, &asked
+	}
 	r := rule(a, h, b.now)
 	switch {
 	case r.how == Replayed:
@@ -168,7 +170,7 @@ func (b *batch) decided(a *Analysis, h *History, r *ruling) Recorded {
 	if at.Tells, at.RetryAfter = a.tells(b.now); h.Sent != nil {
 		at.Sent = *h.Sent
 	}
-	at.Fingerprint = FingerprintOf(a.Policy.Name, at).ID
+	at.Fingerprint = a.fingerprint(at)
 	if !d.ShouldRetry() {
 		at.DeadLetter = deadLetterID(a, r.again...)
 	} else if _, rule := a.Policy.Limits(a.Failure.Own); rule.Jitter > 0 {
@@ -180,6 +182,14 @@ func (b *batch) decided(a *Analysis, h *History, r *ruling) Recorded {
 		raised = a.Failure.RetryCount
 	}
 	return Recorded{How: Fresh, Attempt: at, Decision: *d, RaisedFrom: raised, mark: at.Record}
+}
+
+// fingerprint of what was decided: mostly that of the failure, which is known.
+func (a *Analysis) fingerprint(at *Attempt) string {
+	if a.cause != nil && a.cause.Reason == causeOf(at) {
+		return a.cause.ID
+	}
+	return FingerprintOf(a.Policy.Name, at).ID
 }
 
 // rebase records a revision of the recorded attempt: a retry at a later time, or the end where that is too late.

@@ -29,6 +29,24 @@ const (
 	FigureRecoveryTime       FigureName = "recovery_ms"       // sum over those, first failure to recovery
 	FigureRecoveryRetries    FigureName = "recovery_retries"  // sum over those
 	FigureRecoveryTimeBucket FigureName = "recovery_time"     // those, by the bucket of their time, in s
+
+	// What is learnt from, by the week, of a cause and destination (R26): episodes with retries at their end, recovered or
+	// given up, by how many there were (1 to MaxLearntRetries); retries made and those that succeeded, by RetryBucket.
+	FigureCaseRecovered  FigureName = "case_recovered"
+	FigureCaseLost       FigureName = "case_lost"
+	FigureRetryMade      FigureName = "retry_made"
+	FigureRetrySucceeded FigureName = "retry_succeeded"
+
+	// What came of learning, of a policy: claims handed over early and the retries that saved, episodes of claims retried
+	// all the same and those of them that recovered; retries whose success was foretold, by tenths of the chance, those that
+	// succeeded, and the sum of the squared errors in ten-thousandths.
+	FigureHandedOver        FigureName = "handed_over"
+	FigureSavedRetries      FigureName = "saved_retries"
+	FigureExplored          FigureName = "explored"
+	FigureExploredRecovered FigureName = "explored_recovered"
+	FigureForetold          FigureName = "foretold"
+	FigureForetoldSucceeded FigureName = "foretold_succeeded"
+	FigureForetoldError     FigureName = "foretold_error"
 )
 
 // Slot is the length of time whose sums are kept together; a window begins at a slot's begin.
@@ -37,11 +55,17 @@ const Slot = 10 * time.Minute
 // SlotOf is the number of the slot that t lies in.
 func SlotOf(t time.Time) int64 { return t.Unix() / int64(Slot/time.Second) }
 
+// SlotTime returns when a slot begins.
+func SlotTime(slot int64) time.Time { return time.Unix(slot*int64(Slot/time.Second), 0) }
+
 // Figure is one sum, or what is to be added to it.
 type Figure struct {
-	Policy string     `json:"policy"`
-	Slot   int64      `json:"slot,omitempty"`
-	Name   FigureName `json:"name"`
+	Policy string `json:"policy"`
+	Slot   int64  `json:"slot,omitempty"`
+	// Cause and Destination are those of a figure that is learnt from; empty of the others.
+	Cause       string     `json:"cause,omitempty"`
+	Destination string     `json:"destination,omitempty"`
+	Name        FigureName `json:"name"`
 	// Bucket tells the parts of a distribution apart; 0 where there is none.
 	Bucket int64 `json:"bucket,omitempty"`
 	Value  int64 `json:"value"`
@@ -206,6 +230,6 @@ func compareCounts(a, b CauseCount) int {
 }
 
 func compareFigures(a, b Figure) int {
-	return cmp.Or(cmp.Compare(a.Policy, b.Policy), cmp.Compare(a.Slot, b.Slot), cmp.Compare(a.Name, b.Name),
-		cmp.Compare(a.Bucket, b.Bucket))
+	return cmp.Or(cmp.Compare(a.Policy, b.Policy), cmp.Compare(a.Slot, b.Slot), cmp.Compare(a.Cause, b.Cause),
+		cmp.Compare(a.Destination, b.Destination), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Bucket, b.Bucket))
 }

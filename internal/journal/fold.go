@@ -213,6 +213,7 @@ func (p *projection) attempt(l *life, a *Attempt) {
 	d, e, before := &a.Decision, &l.Episode, l.Episode
 	l.Sent = nil
 	p.reported(l, a.ProcessInstanceKey)
+	p.countForetold(l, a, false)
 	letter, opens := l.letter(), a.Episode > l.Episode.Number
 	switch {
 	case opens:
@@ -233,16 +234,19 @@ func (p *projection) attempt(l *life, a *Attempt) {
 	if d.ShouldRetry() {
 		e.State = Scheduled
 		e.Scheduled++
+		e.tries(d)
 		if d.Presumes() {
 			e.Presumed++
 		}
 	} else {
+		p.countCase(l.subject.Policy, e, a, false)
 		e.State, e.DeadLetter = Dead, a.DeadLetter
 		p.createDeadLetter(l, a.letter())
 	}
 	l.Attempts, l.Seen = a.Number, a.Identity.add(l.Seen)
 	l.latest(a)
 	p.countDecision(l.subject.Policy, a)
+	p.countHandedOver(l.subject.Policy, d)
 	p.countFailure(l.subject.Policy, a)
 	if e.State == Dead && (opens || before.State != Dead) {
 		p.countEnd(l.subject.Policy, e, opens || before.DeadLetter == "", d.Outcome == decision.MaxRetriesExceeded)
@@ -269,6 +273,8 @@ func (p *projection) revision(l *life, a *Attempt) {
 		p.endByTime(l, a, follows)
 	case follows:
 		e.NextRetryTime = a.Decision.NextRetryTime
+		e.Tried = e.Tried[:max(0, len(e.Tried)-1)]
+		e.tries(&a.Decision)
 	}
 	if l.last == nil || cmp.Or(cmp.Compare(a.Number, l.last.Number), cmp.Compare(a.Revision, l.last.Revision)) > 0 {
 		l.latest(a)
@@ -350,6 +356,10 @@ func (p *projection) outcome(l *life, b *outcomeBody) {
 	p.reported(l, b.ProcessInstanceKey)
 	e, d := &l.Episode, l.letter()
 	if b.Outcome == outcomeSuccess {
+		if l.last != nil && e.State == Scheduled {
+			p.countForetold(l, l.last, true)
+			p.countCase(l.subject.Policy, e, l.last, true)
+		}
 		if d != nil {
 			p.settle(d, DeadLetterRecovered)
 		}
@@ -391,6 +401,7 @@ func (p *projection) review(l *life, b *reviewBody) {
 			*e = Episode{Number: e.Number + 1, OpenedAt: p.at, FirstFailure: p.at, ProcessInstanceKey: e.ProcessInstanceKey}
 		}
 		e.State, e.DeadLetter, e.NextRetryTime, e.Retries = Reprocessing, d.ID, b.NextRetryTime, b.RetryCount
+		e.Tried = ""
 	}
 	d.State, d.ChangedAt, d.Run = b.Decision, p.at, b.Run
 	d.Review = ReviewNote{Discard: b.Decision == DeadLetterDiscarded, Force: b.Force, Fresh: b.Fresh, Reason: b.Reason,
@@ -438,35 +449,4 @@ func (p *projection) reopen(l *life, d *DeadLetter) {
 	}
 	d.State, d.ChangedAt = DeadLetterOpen, p.at
 	e.State, e.Retries, e.NextRetryTime = Dead, d.RetryCount, time.Time{}
-}
-
-// Tell folds the records of a subject, in their order, to its story. base is what the last purge carried of it.
-func Tell(s Subject, base *Entry, records []Entry) (Story, error) {
-	story, p := Story{Subject: s}, newProjection()
-	l, err := carriedLife(s, base)
-	for i := range records {
-		e := &records[i]
-		var body any
-		if err == nil {
-			body, err = decodeBody(e)
-		}
-		if err != nil {
-			return story, err
-		}
-		if a, ok := body.(*Attempt); ok {
-			story.Attempts = append(story.Attempts, *a)
-		} else {
-			story.Entries = append(story.Entries, *e)
-		}
-		p.apply(l, e, body)
-	}
-	if story.Episodes = l.ended; l.Episode.Number > 0 {
-		story.Episodes = append(story.Episodes, l.Episode)
-	}
-	story.Held = l.Held
-	for _, d := range l.letters {
-		story.DeadLetters = append(story.DeadLetters, *d)
-	}
-	slices.SortFunc(story.DeadLetters, func(a, b DeadLetter) int { return cmp.Compare(a.Record, b.Record) })
-	return story, err
 }

@@ -10,6 +10,8 @@ import (
 	"errors"
 	"sync"
 	"time"
+
+	"retry-worker/internal/decision"
 )
 
 // Hooks are told what happens; all must be set (see NoHooks). They must not block.
@@ -49,6 +51,9 @@ var ErrUnreadable = errors.New("unreadable")
 
 // Journal is the one writer of this process. Its methods are safe for concurrent use.
 type Journal struct {
+	// Prospects returns what was learnt of a cause at a destination; nil where nobody learns. It is set before Run.
+	Prospects func(p *decision.Policy, cause *Fingerprint, destination string) decision.Prospects
+
 	store   Store
 	now     func() time.Time
 	publish Publisher
@@ -78,17 +83,33 @@ func New(store Store, now func() time.Time, publish Publisher, hooks Hooks) *Jou
 // asking again with the same identity gives the same answer. a must not be changed, even after that.
 func (j *Journal) Analyze(ctx context.Context, a *Analysis) (Recorded, error) {
 	var r Recorded
-	lookup := Lookup{Subject: a.Subject, Identity: a.Identity}
-	err := j.submit(ctx, &item{lookup: lookup, cause: CauseOf(a.Policy, a.Failure, a.Error), apply: func(b *batch, h *History) error {
+	asked, f := *a, *a.Failure
+	asked.Failure, asked.cause = &f, j.Foresee(a.Policy, &f, a.Error)
+	i := &item{lookup: Lookup{Subject: a.Subject, Identity: a.Identity}}
+	if f.Teachable() {
+		i.cause = asked.cause.Subject()
+	}
+	a = &asked
+	i.apply = func(b *batch, h *History) error {
 		if again := b.analyze(a, h); !again.recalls(&r) {
 			r = again
 		}
 		return nil
-	}})
-	if err != nil {
+	}
+	if err := j.submit(ctx, i); err != nil {
 		return Recorded{}, err // apply may be running still
 	}
 	return r, nil
+}
+
+// Foresee has a failure know what was learnt of its cause, and returns the cause; redacted is the error with nothing
+// personal in it.
+func (j *Journal) Foresee(p *decision.Policy, f *decision.Failure, redacted string) *Fingerprint {
+	cause := CauseOf(p.Name, f, redacted)
+	if j.Prospects != nil {
+		f.Prospects = j.Prospects(p, cause, f.Destination)
+	}
+	return cause
 }
 
 // Reject records that an input was refused. It returns as Analyze does.

@@ -80,11 +80,19 @@ type RecordFilter struct {
 // Statistics reads the sums that are kept up to date. Its errors hold a *StoreError. Every method is safe for
 // concurrent use.
 type Statistics interface {
-	// Figures of the slots from that one on.
+	// Figures of the slots from that one on, but for those of causes.
 	Figures(ctx context.Context, from int64) ([]Figure, error)
+	// Learnt are the figures of causes of the slots from that one on, and the ledger's head as of then.
+	Learnt(ctx context.Context, from int64) ([]LearntFigure, Head, error)
 	// Causes that the filter lets through, the most failures first, then by id, behind one of them (nil: from the first
 	// on), at most limit.
 	Causes(ctx context.Context, f CauseFilter, after *Fingerprint, limit int) ([]Cause, error)
+}
+
+// LearntFigure is a figure of a cause, with the cause's reason.
+type LearntFigure struct {
+	Figure
+	Reason decision.Reason
 }
 
 // CauseFilter chooses causes. Its zero value lets all through.

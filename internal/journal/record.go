@@ -36,6 +36,8 @@ type Analysis struct {
 	ReceivedAt time.Time
 	// Identity, as IdentityOf gives it.
 	Identity Identity
+	// cause of the failure, before anything is decided.
+	cause *Fingerprint
 }
 
 // Attempt is one recorded decision: RetryAttempt of RN-BIL-005 §12.2 and the audit record of its §7.1. Its JSON,
@@ -125,6 +127,8 @@ type Episode struct {
 	ClosedAt     time.Time `json:"closedAt,omitzero"`
 	// NextRetryTime of the last decision; zero where none is scheduled.
 	NextRetryTime time.Time `json:"nextRetryTime,omitzero"`
+	// Tried has a digit for each of the first retries since it was begun or sent again by a person: its RetryBucket.
+	Tried string `json:"tried,omitempty"`
 	// DeadLetter is the id of the open one; empty where there is none.
 	DeadLetter string `json:"deadLetterId,omitempty"`
 }

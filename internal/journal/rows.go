@@ -23,7 +23,7 @@ var (
 	SubjectsTable     = table("subjects", 1, "key tenant policy id next_retry last dead_letter destination body")
 	DeadLettersTable  = table("dead_letters", 1, "record id subject state policy team reason fingerprint at seen body")
 	CountsTable       = table("dead_letter_counts", 5, "fingerprint policy state team reason n cents")
-	FiguresTable      = table("figures", 4, "slot policy name bucket value")
+	FiguresTable      = table("figures", 6, "slot policy cause destination name bucket value")
 	FingerprintsTable = table("fingerprints", 1,
 		"id policy reason classification pattern first_seen last_seen failures retried exhausted permanent recovered")
 	RunsTable      = table("bulk_runs", 1, "id state body")
@@ -71,7 +71,9 @@ func (c *CauseCount) Row() Row {
 }
 
 // Row returns the figure's row.
-func (f *Figure) Row() Row { return Row{f.Slot, f.Policy, string(f.Name), f.Bucket, f.Value} }
+func (f *Figure) Row() Row {
+	return Row{f.Slot, f.Policy, f.Cause, f.Destination, string(f.Name), f.Bucket, f.Value}
+}
 
 // Row returns the fingerprint's row.
 func (f *Fingerprint) Row() Row {

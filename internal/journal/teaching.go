@@ -82,27 +82,24 @@ func ReadTeaching(e *Entry) (b TeachingBody, err error) {
 	return b, err
 }
 
-// CauseOf returns the subject of the failure's cause, by the error with nothing personal in it; the zero value where
-// teaching cannot change it, as its evidence is of rank 1 to 3 (R25).
-func CauseOf(p *decision.Policy, f *decision.Failure, redacted string) Subject {
-	if !f.Teachable() {
-		return Subject{}
+// CauseOf returns the cause of a failure before anything is decided, with nothing counted; redacted is its error with
+// nothing personal in it.
+func CauseOf(policy string, f *decision.Failure, redacted string) *Fingerprint {
+	why := cmp.Or(decision.Reason(f.Match.Name), decision.ReasonUnknown)
+	if f.Error == "" && f.Match.Name == "" {
+		why = decision.ReasonEmptyError
 	}
-	cause := Fingerprint{Policy: p.Name, Reason: causeOfMatch(f), Pattern: pattern(storable(redacted))}
-	return CauseSubject(cause.Policy, cause.name())
+	cause := &Fingerprint{Policy: policy, Reason: why, Pattern: pattern(storable(redacted))}
+	cause.ID = cause.name()
+	return cause
 }
 
-// causeOfMatch is causeOf before anything is decided.
-func causeOfMatch(f *decision.Failure) decision.Reason {
-	if f.Error == "" && f.Match.Name == "" {
-		return decision.ReasonEmptyError
-	}
-	return cmp.Or(decision.Reason(f.Match.Name), decision.ReasonUnknown)
-}
+// Subject returns the one that the cause's own records are of.
+func (f *Fingerprint) Subject() Subject { return CauseSubject(f.Policy, f.ID) }
 
 // Apply has the failure be what t says; nil changes nothing.
 func (t *Teaching) Apply(f *decision.Failure) {
-	if t != nil {
+	if t != nil && f.Teachable() {
 		f.Teach(t.Class, t.Team, t.Record)
 	}
 }

@@ -8,11 +8,11 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"retry-worker/internal/journal"
 )
 
 const (
-	// MaxRetries that are told apart; cases with more count as cases with as many.
-	MaxRetries = 8
 	// borrowed is how many retries' worth of evidence a cell takes from the one above it.
 	borrowed = 4
 	// known is the least evidence, in retries, on which a probability rests.
@@ -45,24 +45,15 @@ type Case struct {
 // cell holds the sums of a level; older cases weigh less.
 type cell struct {
 	at              time.Time
-	recovered, lost [MaxRetries]float32 // by retries made
+	recovered, lost [journal.MaxLearntRetries]float32 // by retries made
 	// made and succeeded count retries by the time since the first failure: succeeded are the times to recovery.
-	made, succeeded [len(bounds) + 1]float32
-}
-
-// bounds are the upper bounds, in minutes, of the histograms by the time since the first failure.
-var bounds = [...]float64{10, 30, 60, 120, 240, 480, 1440}
-
-func bucket(since time.Duration) int {
-	i, _ := slices.BinarySearch(bounds[:], since.Minutes())
-	return i
+	made, succeeded [journal.RetryBuckets]float32
 }
 
 // Figures sum up cases. They are not safe for concurrent use while cases are added.
 type Figures struct {
 	halfLife time.Duration
 	most     int
-	version  int64
 	cells    map[Cause]*cell
 }
 
@@ -71,17 +62,31 @@ func New(halfLife time.Duration, most int) *Figures {
 	return &Figures{halfLife: halfLife, most: most, cells: map[Cause]*cell{}}
 }
 
-// Version returns a number that grows with each case.
-func (f *Figures) Version() int64 { return f.version }
-
 // Add counts a case.
 func (f *Figures) Add(c *Case) {
 	if len(c.Retries) == 0 {
 		return
 	}
-	f.version++
 	for _, key := range c.Cause.levels() {
 		f.cell(key, c.At).add(c, f.halfLife)
+	}
+}
+
+// AddSum counts what the journal sums up of a cause; at is when.
+func (f *Figures) AddSum(c Cause, at time.Time, name journal.FigureName, bucket, value int64) {
+	for _, key := range c.levels() {
+		s := f.cell(key, at)
+		w := s.weigh(at, f.halfLife) * float32(value)
+		switch name {
+		case journal.FigureCaseRecovered:
+			s.recovered[bucket-1] += w
+		case journal.FigureCaseLost:
+			s.lost[bucket-1] += w
+		case journal.FigureRetryMade:
+			s.made[bucket] += w
+		case journal.FigureRetrySucceeded:
+			s.succeeded[bucket] += w
+		}
 	}
 }
 
@@ -128,23 +133,27 @@ func (s *cell) weight(at time.Time, halfLife time.Duration) float64 {
 }
 
 func (s *cell) add(c *Case, halfLife time.Duration) {
-	w := float32(1)
-	if c.At.After(s.at) {
-		s.scale(float32(s.weight(c.At, halfLife)))
-		s.at = c.At
-	} else {
-		w = float32(1 / s.weight(c.At, halfLife))
-	}
+	w := s.weigh(c.At, halfLife)
 	for _, since := range c.Retries {
-		s.made[bucket(since)] += w
+		s.made[journal.RetryBucket(since)] += w
 	}
-	n := min(len(c.Retries), MaxRetries) - 1
+	n := min(len(c.Retries), journal.MaxLearntRetries) - 1
 	if !c.Recovered {
 		s.lost[n] += w
 		return
 	}
 	s.recovered[n] += w
-	s.succeeded[bucket(c.Retries[len(c.Retries)-1])] += w
+	s.succeeded[journal.RetryBucket(c.Retries[len(c.Retries)-1])] += w
+}
+
+// weigh returns the weight of what happened at an instant; where that is the latest, the sums weigh less from then on.
+func (s *cell) weigh(at time.Time, halfLife time.Duration) float32 {
+	if !at.After(s.at) {
+		return float32(1 / s.weight(at, halfLife))
+	}
+	s.scale(float32(s.weight(at, halfLife)))
+	s.at = at
+	return 1
 }
 
 func (s *cell) scale(w float32) {
@@ -170,10 +179,10 @@ func (s *cell) closed(w float64) (n, recovered float64) {
 // retry returns how often retries like retry n, since the first failure, were made and succeeded, weighted by w: the
 // mean of those of the same number and those at a like time.
 func (s *cell) retry(n int, since time.Duration, w float64) (made, succeeded float64) {
-	for i := n - 1; i < MaxRetries; i++ {
+	for i := n - 1; i < journal.MaxLearntRetries; i++ {
 		made += float64(s.recovered[i] + s.lost[i])
 	}
-	i := bucket(since)
+	i := journal.RetryBucket(since)
 	made += float64(s.made[i])
 	succeeded = float64(s.recovered[n-1] + s.succeeded[i])
 	return made * w / 2, succeeded * w / 2
@@ -182,7 +191,7 @@ func (s *cell) retry(n int, since time.Duration, w float64) (made, succeeded flo
 // Probability returns the chance that retry n (from 1) succeeds when it is made so long since the first failure. It
 // reports false where too little is known. A cause borrows from its reason, and that from its policy.
 func (f *Figures) Probability(c Cause, n int, since time.Duration, now time.Time) (float64, bool) {
-	n = min(max(n, 1), MaxRetries)
+	n = min(max(n, 1), journal.MaxLearntRetries)
 	p, evidence := 0.5, 0.0
 	for _, key := range c.levels() {
 		s := f.cells[key]
@@ -198,19 +207,19 @@ func (f *Figures) Probability(c Cause, n int, since time.Duration, now time.Time
 
 // Hopeless returns the closed and recovered cases of a cause at all destinations, and reports whether they show with
 // 95 % certainty that fewer than one in ten recovers (R26).
-func (f *Figures) Hopeless(c Cause, now time.Time) (closed, recovered int, hopeless bool) {
+func (f *Figures) Hopeless(c Cause, now time.Time) (closed, recovered int64, hopeless bool) {
 	s := f.cells[c.levels()[2]]
 	if s == nil || c.Fingerprint == "" {
 		return 0, 0, false
 	}
 	n, k := s.closed(min(1, s.weight(now, f.halfLife)))
-	closed, recovered = int(n+1e-3), int(math.Ceil(k-1e-3))
+	closed, recovered = int64(n+1e-3), int64(math.Ceil(k-1e-3))
 	return closed, recovered, closed >= 20 && unlikely(closed, recovered)
 }
 
 // unlikely reports whether k or fewer of n recover in at most 5 % of cases if one in ten does.
-func unlikely(n, k int) bool {
-	if most := 400; n > most { // fewer claim less certainty, and bound the cost
+func unlikely(n, k int64) bool {
+	if most := int64(400); n > most { // fewer claim less certainty, and bound the cost
 		n, k = most, (k*most+n-1)/n
 	}
 	const p = 0.1

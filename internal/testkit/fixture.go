@@ -17,6 +17,7 @@ import (
 	"retry-worker/internal/decision"
 	"retry-worker/internal/gate"
 	"retry-worker/internal/journal"
+	"retry-worker/internal/learning"
 )
 
 // Store is what a journal and the services over it need.
@@ -44,7 +45,9 @@ type Fixture struct {
 	Store       Store
 	Journal     *journal.Journal
 	DeadLetters *deadletter.Service
-	Tokens      *Tokens
+	// Learner knows nothing until the test calls its Refresh.
+	Learner *learning.Learner
+	Tokens  *Tokens
 	// Calendar of all destinations; nil is always open.
 	Calendar *calendar.Calendar
 
@@ -82,6 +85,8 @@ func New(t testing.TB, options ...Option) *Fixture {
 	hooks := journal.NoHooks()
 	hooks.Recorded = f.recorded
 	f.Journal = journal.New(f.Store, f.Now, nil, hooks)
+	f.Learner = learning.NewLearner(f.Store)
+	f.Journal.Prospects = f.Learner.Prospects
 	RunJournal(t, f.Journal)
 	f.DeadLetters = deadletter.New(f.Store, f.Journal, f.Policies, f.Now, f.EngineUp)
 	return f

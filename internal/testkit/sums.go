@@ -43,7 +43,7 @@ func (m *Memory) Figures(ctx context.Context, from int64) ([]journal.Figure, err
 	defer m.mu.Unlock()
 	var all []journal.Figure
 	for f, value := range m.figures {
-		if f.Slot >= from {
+		if f.Slot >= from && f.Cause == "" {
 			f.Value = value
 			all = append(all, f)
 		}
@@ -52,6 +52,27 @@ func (m *Memory) Figures(ctx context.Context, from int64) ([]journal.Figure, err
 		return cmp.Or(cmp.Compare(a.Slot, b.Slot), cmp.Compare(a.Policy, b.Policy), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Bucket, b.Bucket))
 	})
 	return all, nil
+}
+
+// Learnt implements journal.Statistics.
+func (m *Memory) Learnt(ctx context.Context, from int64) ([]journal.LearntFigure, journal.Head, error) {
+	if err := m.readable(ctx); err != nil {
+		return nil, journal.Head{}, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var all []journal.LearntFigure
+	for f, value := range m.figures {
+		if f.Slot >= from && f.Cause != "" {
+			f.Value = value
+			all = append(all, journal.LearntFigure{Figure: f, Reason: m.fingerprints[f.Cause].Reason})
+		}
+	}
+	slices.SortFunc(all, func(a, b journal.LearntFigure) int {
+		return cmp.Or(cmp.Compare(a.Slot, b.Slot), cmp.Compare(a.Policy, b.Policy), cmp.Compare(a.Cause, b.Cause),
+			cmp.Compare(a.Destination, b.Destination), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Bucket, b.Bucket))
+	})
+	return all, m.head, nil
 }
 
 // Causes implements journal.Statistics.

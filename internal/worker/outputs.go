@@ -66,25 +66,28 @@ func appendOutputs(o object, d *decision.Decision, f *decision.Failure) object {
 	if !d.ShouldRetry() {
 		return o.text("responsibleTeam", string(d.Team))
 	}
+	if d.SuccessProbability > 0 {
+		o = o.raw("successProbability", strconv.FormatFloat(d.SuccessProbability, 'g', -1, 64))
+	}
 	return o.number("backoffMinutes", decision.Minutes(d.Wait())).
 		text("backoffDuration", decision.ISODuration(d.Wait())).
 		text("nextRetryTime", decision.Instant(d.NextRetryTime))
 }
 
 // DryRun decides without engine and memory and returns the flat object that `decide` prints. Of v, what the policy does
-// not read is left out, as a job would leave it. taught may change the failure, and gets its error redacted; nil changes
+// not read is left out, as a job would leave it. foresee may change the failure, and gets its error redacted; nil changes
 // nothing.
 func DryRun(
 	policies decision.Policies, policy string, v decision.Variables, now time.Time,
-	taught func(p *decision.Policy, f *decision.Failure, redacted string),
+	foresee func(p *decision.Policy, f *decision.Failure, redacted string),
 ) (decision.Decision, json.RawMessage) {
 	var f decision.Failure
 	p, rejection := policies.Find(policy)
 	if rejection == nil {
 		f, rejection = p.Read(asRead(p, v))
 	}
-	if rejection == nil && taught != nil {
-		taught(p, &f, redact.Line(f.Error, maxErrorBytes))
+	if rejection == nil && foresee != nil {
+		foresee(p, &f, redact.Line(f.Error, maxErrorBytes))
 	}
 	d := decision.RejectedBy(policy, rejection)
 	if rejection == nil {

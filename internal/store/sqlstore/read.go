@@ -228,13 +228,29 @@ func (s *snapshot) filter(f *journal.RecordFilter, after int64) (w where, possib
 
 // Figures implements journal.Statistics.
 func (r *Reader) Figures(ctx context.Context, from int64) ([]journal.Figure, error) {
-	const query = "SELECT slot, policy, name, bucket, value FROM figures WHERE slot >= ? ORDER BY slot, policy, name, " +
-		"bucket"
+	const query = "SELECT slot, policy, name, bucket, value FROM figures WHERE slot >= ? AND cause = '' " +
+		"ORDER BY slot, policy, name, bucket"
 	return reading(ctx, r, "read the figures", func(s *snapshot) ([]journal.Figure, error) {
 		return collect(s, query, []any{from}, func(scan scanner, f *journal.Figure) error {
 			return scan(&f.Slot, &f.Policy, &f.Name, &f.Bucket, &f.Value)
 		})
 	})
+}
+
+// Learnt implements journal.Statistics.
+func (r *Reader) Learnt(ctx context.Context, from int64) (all []journal.LearntFigure, head journal.Head, err error) {
+	const query = "SELECT g.slot, g.policy, g.cause, g.destination, g.name, g.bucket, g.value, f.reason FROM figures g " +
+		"JOIN fingerprints f ON f.id = g.cause WHERE g.slot >= ? ORDER BY g.slot, g.policy, g.cause, g.destination, g.name, g.bucket"
+	err = r.read(ctx, "read what is learnt from", func(s *snapshot) error {
+		if head, err = s.head(""); err != nil {
+			return err
+		}
+		all, err = collect(s, query, []any{from}, func(scan scanner, f *journal.LearntFigure) error {
+			return scan(&f.Slot, &f.Policy, &f.Cause, &f.Destination, &f.Name, &f.Bucket, &f.Value, &f.Reason)
+		})
+		return err
+	})
+	return all, head, err
 }
 
 // Causes implements journal.Statistics.

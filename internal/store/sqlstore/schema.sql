@@ -100,14 +100,16 @@ CREATE TABLE answered (
     last  INT NOT NULL
 )STRICT;
 
--- Sums of what happened in each slot of time (R19).
+-- Sums of what happened in each slot of time (R19); of a cause (fingerprints.id) at a destination where one stands there (R26).
 CREATE TABLE figures (
-    slot   INT  NOT NULL,
-    policy TEXT NOT NULL,
-    name   TEXT NOT NULL,
-    bucket INT  NOT NULL,
-    value  INT  NOT NULL,
-    PRIMARY KEY (slot, policy, name, bucket)
+    slot        INT  NOT NULL,
+    policy      TEXT NOT NULL,
+    cause       TEXT NOT NULL,
+    destination TEXT NOT NULL,
+    name        TEXT NOT NULL,
+    bucket      INT  NOT NULL,
+    value       INT  NOT NULL,
+    PRIMARY KEY (slot, policy, cause, destination, name, bucket)
 )KEYED;
 
 -- What is known of all errors with one cause; kept for good (R24).

@@ -247,7 +247,7 @@ func edits(body string) (all []edit) {
 		{"a link put in", []string{"INSERT INTO ledger SELECT 1000, at, 1000, digests, answered, hash FROM ledger WHERE number = 1"}, false},
 		{"a subject put in", []string{"INSERT INTO subjects SELECT key + 900, tenant, policy, 'CLM-x', next_retry, last, dead_letter, destination, body FROM subjects LIMIT 1"}, false},
 		{"a dead letter put in", []string{"INSERT INTO dead_letters SELECT record + 900, 'x', subject, state, policy, team, reason, fingerprint, at, seen, body FROM dead_letters LIMIT 1"}, false},
-		{"a figure put in", []string{"INSERT INTO figures VALUES (1, 'x', 'closed', 0, 7)"}, false},
+		{"a figure put in", []string{"INSERT INTO figures VALUES (1, 'x', '', '', 'closed', 0, 7)"}, false},
 		{"a cause put in", []string{"INSERT INTO fingerprints SELECT 'x', policy, reason, classification, pattern, first_seen, last_seen, 1, 1, 1, 1, 1 FROM fingerprints LIMIT 1"}, false},
 		{"a run of what was answered put in", []string{"INSERT INTO answered VALUES (7, 8)"}, false},
 		{"a run put in", []string{"INSERT INTO bulk_runs SELECT 'x', state, body FROM bulk_runs WHERE id = 'run-1'"}, false},

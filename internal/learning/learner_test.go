@@ -1,0 +1,118 @@
+package learning_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"retry-worker/internal/audit"
+	"retry-worker/internal/catalogue"
+	"retry-worker/internal/deadletter"
+	"retry-worker/internal/decision"
+	"retry-worker/internal/journal"
+	"retry-worker/internal/testkit"
+)
+
+// Outcomes that the journal recorded come back as chances, as a sentence, and, where the policy says so, as an early
+// hand-over: never of what ranks 1 to 3 or a person say, and not of one in twenty.
+func TestOutcomesComeBack(t *testing.T) {
+	const hopeless, passing, specified = "setor 7 aguarda o auditor", "fila do lote 9 em formação", "TIMEOUT"
+	policies := func(change string) decision.Policies {
+		c, err := catalogue.Parse("policies.yaml", []byte("extends: built-in\npolicies: {tiss-submission: {learning: {"+change+"}}}"))
+		testkit.Must(t, err)
+		return c.Policies
+	}
+	f := testkit.New(t, testkit.At(time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)), testkit.By(policies("handOver: advise")))
+	claims := 0
+	fail := func(text string, retries int) *journal.Attempt {
+		claims++
+		return f.Fail(decision.DefaultPolicy, fmt.Sprintf("CLM-%04d-1", claims), text, retries)
+	}
+	retried := func(text string, succeeds bool) {
+		a := fail(text, 0)
+		for n := 1; a.Decision.ShouldRetry(); n++ {
+			f.Set(a.Decision.NextRetryTime)
+			if succeeds && n == 2 {
+				f.Succeed(decision.DefaultPolicy, a.Decision.SubjectID)
+				return
+			}
+			a = f.Fail(decision.DefaultPolicy, a.Decision.SubjectID, text, n)
+		}
+	}
+	learn := func() { testkit.Must(t, f.Learner.Refresh(t.Context(), f.Policies(), f.Now())) }
+	learn()
+	if d := fail(passing, 0).Decision; d.SuccessProbability != 0 || d.Learnt != (decision.Learnt{}) {
+		t.Errorf("before anything came of it: %v %+v", d.SuccessProbability, d.Learnt)
+	}
+	for range 40 {
+		retried(hopeless, false)
+		retried(passing, true)
+		retried(specified, false)
+	}
+	learn()
+	d := fail(passing, 1).Decision
+	if d.SuccessProbability < 0.4 || d.Learnt.Version == 0 || strings.Contains(d.RetryReason, "recovered") {
+		t.Errorf("of 40 that recovered at their second retry: %v %+v %s", d.SuccessProbability, d.Learnt, d.RetryReason)
+	}
+	advised := fail(hopeless, 0).Decision
+	sentence := fmt.Sprintf("0 of %d claims with this cause recovered by a retry", advised.Learnt.Closed)
+	if !advised.ShouldRetry() || advised.Learnt.Closed < 38 || advised.Learnt.Closed > 40 || advised.SuccessProbability > 0.1 || advised.RetryReason != "Unknown error, retry 1 of 5; "+sentence {
+		t.Errorf("advised: %s %v %s", advised.Outcome, advised.SuccessProbability, advised.RetryReason)
+	}
+
+	f.SetPolicies(policies("handOver: decide"))
+	var handed, explored []string
+	for range 100 {
+		a := fail(hopeless, 0)
+		d := &a.Decision
+		switch {
+		case d.Reason == decision.ReasonNoRecovery && d.RetryReason == sentence+"; given to faturamento now" && d.Team == "faturamento" && d.Outcome == decision.MaxRetriesExceeded:
+			handed = append(handed, d.SubjectID)
+		case d.ShouldRetry() && d.Learnt.Explored && strings.HasSuffix(d.RetryReason, sentence+", one in twenty is retried all the same"):
+			explored = append(explored, d.SubjectID)
+		default:
+			t.Errorf("%s: %s %s %s", d.SubjectID, d.Outcome, d.Reason, d.RetryReason)
+		}
+	}
+	if len(explored) < 1 || len(explored) > 15 {
+		t.Errorf("%d of 100 are retried all the same, want about five", len(explored))
+	}
+	if d := fail(specified, 0).Decision; !d.ShouldRetry() || strings.Contains(d.RetryReason, "recovered") {
+		t.Errorf("a specified code: %s %s", d.Outcome, d.RetryReason)
+	}
+	again := f.Analysis(decision.DefaultPolicy, "CLM-9000-1", hopeless, 0)
+	before, err := f.Journal.Analyze(t.Context(), again)
+	testkit.Must(t, err)
+	f.Succeed(decision.DefaultPolicy, explored[0])
+	learn()
+	after, err := f.Journal.Analyze(t.Context(), again)
+	if testkit.Must(t, err); after.How != journal.Replayed || after.Decision.RetryReason != before.Decision.RetryReason {
+		t.Errorf("delivered again: %s, %s, want %s", after.How, after.Decision.RetryReason, before.Decision.RetryReason)
+	}
+	_, err = f.DeadLetters.Teach(t.Context(), deadletter.Teaching{Cause: after.Attempt.Fingerprint, Class: decision.Transient, Reason: "x", By: "ada"})
+	testkit.Must(t, err)
+	if d := fail(hopeless, 0).Decision; !d.ShouldRetry() || strings.Contains(d.RetryReason, "recovered") {
+		t.Errorf("taught: %s %s", d.Outcome, d.RetryReason)
+	}
+	f.SetPolicies(policies("handOver: off"))
+	if d := fail(passing, 1).Decision; d.SuccessProbability != 0 {
+		t.Errorf("switched off: %v", d.SuccessProbability)
+	}
+
+	sums := map[journal.FigureName]int64{}
+	figures, err := f.Memory.Figures(t.Context(), 0)
+	testkit.Must(t, err)
+	for _, g := range figures {
+		sums[g.Name] += g.Value
+	}
+	for name, want := range map[journal.FigureName]int64{journal.FigureHandedOver: int64(len(handed)) + 1, journal.FigureSavedRetries: 5 * (int64(len(handed)) + 1),
+		journal.FigureExplored: 1, journal.FigureExploredRecovered: 1} {
+		if sums[name] != want {
+			t.Errorf("%s is %d, want %d", name, sums[name], want)
+		}
+	}
+	if _, err := audit.Verify(t.Context(), f.Memory, audit.VerifyOptions{}, nil); err != nil {
+		t.Error(err)
+	}
+}

@@ -93,9 +93,8 @@ func (b *builder) policy(name string, doc *policy) *decision.Policy {
 		UnknownError: orElse(doc.UnknownError, decision.RetryUnknown),
 		LimitTeam:    decision.Team(doc.LimitTeam),
 	}
-	p.HandOver = decision.AdviseHandOver
 	if l := doc.Learning; l != nil {
-		p.HandOver, p.HalfLife = orElse(l.HandOver, p.HandOver), time.Duration(l.HalfLife)
+		p.HandOver, p.HalfLife = l.HandOver, time.Duration(l.HalfLife)
 		if at := path + ".learning.halfLife"; b.has(at) && p.HalfLife < 24*time.Hour {
 			b.mismatch(at, "1d to 366d")
 		}

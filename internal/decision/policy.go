@@ -70,8 +70,8 @@ type DestinationVariable struct{ Variable, Default string }
 // HandOver is the policy setting learning.handOver (R26).
 type HandOver string
 
-// What is done about a cause of which retries do not recover: nothing, and no chance is told either; it is told, the
-// zero value; its claims are given to people at once, but for one in twenty.
+// What is done about a cause of which retries do not recover: nothing, and no chance is told either; it is told, which
+// the zero value means too; its claims are given to people at once, but for one in twenty.
 const (
 	LearnNothing   HandOver = "off"
 	AdviseHandOver HandOver = "advise"

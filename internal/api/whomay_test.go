@@ -82,6 +82,10 @@ review  POST /dead-letters/LETTER/retry reason=x&how=next&when=now
 review  POST /dead-letters/LETTER/retry reason=x&how=force&when=now
 restart POST /dead-letters/LETTER/retry reason=x&how=fresh&when=now
 review  POST /dead-letters/LETTER/discard reason=x
+review  POST /dead-letters/LETTER/undo x=
+review  POST /dead-letters/LETTER/look x=
+review  POST /dead-letters/LETTER/comment text=x
+read    POST /dead-letters/LETTER/ask text=x
 read    GET  /subjects/tiss-submission/CLM-001-1
 read    GET  /bulk-runs
 read    GET  /bulk-runs/new?action=retry
@@ -124,6 +128,9 @@ func (r *reached) Retry(context.Context, deadletter.Command) (deadletter.Item, e
 	return deadletter.Item{}, r.refuse()
 }
 func (r *reached) Discard(context.Context, deadletter.Command) (deadletter.Item, error) {
+	return deadletter.Item{}, r.refuse()
+}
+func (r *reached) Note(context.Context, deadletter.Command, journal.NoteVerb) (deadletter.Item, error) {
 	return deadletter.Item{}, r.refuse()
 }
 func (r *reached) Erase(context.Context, journal.Subject, func(journal.Head, *journal.Erasing) *journal.Changes) error {

@@ -44,6 +44,8 @@ type overviewData struct {
 	// Portals are destinations that are not up; MorePortals says how many more, empty where these are all.
 	Portals     []portalRow
 	MorePortals string
+	// Asked are the requests for the reader's decision.
+	Asked []askedRow
 	// Untold names the teams that are told by no way; empty where there are none.
 	Untold string
 }
@@ -119,15 +121,16 @@ func (p *Pages) overview(v *visit, o *open) (*page, error) {
 		Pending: slices.CompactFunc(append(due, ahead...), func(a, b journal.PendingRetry) bool { return a.Key == b.Key }),
 	}
 	v.waiting(d, counts, c)
-	var health, causes, runs, gates error
+	var health, causes, runs, gates, asked error
 	d.Health, health = p.health(ctx, v, o, c)
 	d.Causes, causes = v.biggestCauses(ctx, o)
 	d.Runs, runs = v.activeRuns(o)
 	d.Portals, d.MorePortals, gates = v.notUp(o)
+	d.Asked, asked = v.asked(o)
 	return &page{
 		name: "overview", section: "overview", title: v.T("overview.title"), data: d,
 		summary: v.Count("letters.open", d.Open),
-	}, errors.Join(health, causes, runs, gates)
+	}, errors.Join(health, causes, runs, gates, asked)
 }
 
 // waiting adds the open dead letters up by team and reason: the reader's team first, then the most.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"retry-worker/internal/access"
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/journal"
 )
@@ -77,10 +78,10 @@ func (v *visit) next(o *open, at place, id string) (*deadletter.Item, place, err
 		return nil, nil, nil
 	}
 	items, cursor, err := someOf(v.r.Context(), o, f, url.Values(at).Get("cursor"))
+	if deadletter.RefusalOf(err) != nil {
+		items, cursor, err = nil, "", nil // a cursor that is none of ours
+	}
 	if err != nil {
-		if deadletter.RefusalOf(err) != nil {
-			return nil, nil, nil
-		}
 		return nil, nil, err
 	}
 	n := slices.IndexFunc(items, func(i deadletter.Item) bool { return i.ID == id }) + 1
@@ -109,6 +110,8 @@ type around struct {
 // doneData is a decision that has just been taken on another claim.
 type doneData struct {
 	Name, URL, Text string
+	// Undo is where it is undone, with the form's Token; empty where it is done for good.
+	Undo, Token string
 }
 
 // around a dead letter, empty for none.
@@ -130,12 +133,15 @@ func (v *visit) around(o *open, id string) (around, error) {
 	switch {
 	case err != nil && deadletter.RefusalOf(err) == nil:
 		return a, err
+	case err == nil && before.Discarding.By == v.who.Name:
+		a.Done = &doneData{Name: before.Subject.ID, URL: at.subject(before.Subject), Text: v.T("review.done.later"),
+			Undo: "/dead-letters/" + before.ID + "/undo" + a.Place, Token: access.FormToken(v.r.Context())}
 	case err == nil && before.Review.By == v.who.Name && before.State != journal.DeadLetterOpen:
 		done := "review.done.retry"
 		if before.Review.Discard {
 			done = "review.done.discard"
 		}
-		a.Done = &doneData{before.Subject.ID, at.subject(before.Subject), v.T(done)}
+		a.Done = &doneData{Name: before.Subject.ID, URL: at.subject(before.Subject), Text: v.T(done)}
 	}
 	return a, nil
 }

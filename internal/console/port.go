@@ -26,6 +26,8 @@ type Reviewer interface {
 	api.DeadLetters
 	// Process says whether a process waits for a decision on the dead letter.
 	Process(d *journal.DeadLetter) deadletter.Process
+	// Note takes what a person says of a dead letter without deciding on it.
+	Note(ctx context.Context, c deadletter.Command, verb journal.NoteVerb) (deadletter.Item, error)
 }
 
 // Health is what the worker says of itself.

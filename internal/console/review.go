@@ -14,7 +14,7 @@ import (
 // retry carries out POST /dead-letters/{id}/retry with reason, how (next, force, fresh) and when (backoff, now).
 func (p *Pages) retry(v *visit, o *open) (*page, error) { return p.decide(v, o, false) }
 
-// discard carries out POST /dead-letters/{id}/discard with reason.
+// discard carries out POST /dead-letters/{id}/discard with reason, which can be undone for journal.UndoFor.
 func (p *Pages) discard(v *visit, o *open) (*page, error) { return p.decide(v, o, true) }
 
 // decide carries out a person's decision. It leads to the next of the list that the reader came from, or else to the
@@ -45,7 +45,9 @@ func (p *Pages) decide(v *visit, o *open, discard bool) (*page, error) {
 	c := deadletter.Command{ID: item.ID, Reason: f.Reason, By: v.who.Name}
 	var done deadletter.Item
 	if discard {
-		done, err = o.Discard(v.r.Context(), c)
+		if done, err = o.Note(v.r.Context(), c, journal.DiscardLater); err == nil {
+			done.Review = journal.ReviewNote{Discard: true, Reason: done.Discarding.Text}
+		}
 	} else {
 		c.Force, c.Fresh, c.When = f.How == "force" || f.How == "fresh", f.How == "fresh", deadletter.When(f.When)
 		done, err = o.Retry(v.r.Context(), c)

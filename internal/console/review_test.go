@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/net/html"
 
@@ -75,14 +76,74 @@ func TestAPersonRetriesAndSeesWhatComesNext(t *testing.T) {
 	}
 }
 
-func TestAPersonDiscards(t *testing.T) {
-	s, below, _ := reviewing(t)
-	d := s.as(access.Operator).follow("/dead-letters/"+below.ID+"/discard", url.Values{"reason": {"paciente particular"}})
-	if got := text(d.id("decision")); !strings.Contains(got, "Done: discarded.") || !strings.Contains(got, "paciente particular") {
-		t.Errorf("it says %s", got)
+// TestADiscardCanBeUndone has the pending one carried out after half a minute only, by one of two replicas, and not where it was undone.
+func TestADiscardCanBeUndone(t *testing.T) {
+	for _, undo := range []bool{false, true} {
+		s, below, _ := reviewing(t)
+		s.as(access.Operator).follow("/dead-letters/"+below.ID+"/discard", url.Values{"reason": {"paciente particular, CPF 529.982.247-25"}})
+		d := s.page(subjectAddress("tiss-submission", "CLM-T-1"))
+		checkPage(t, d, "about to be discarded", "en")
+		if !d.says("ana.souza is discarding it") || !d.says("paciente particular") || d.says("529.982") || d.id("retry") != nil {
+			t.Errorf("it says %s", text(d.id("decision")))
+		}
+		want := journal.DeadLetterDiscarded
+		if undo {
+			want = journal.DeadLetterOpen
+			s.follow("/dead-letters/"+below.ID+"/undo", nil)
+		}
+		for _, c := range []struct {
+			after time.Duration
+			want  journal.DeadLetterState
+		}{{29 * time.Second, journal.DeadLetterOpen}, {time.Second, want}, {0, want}} {
+			s.world.Advance(c.after)
+			for range 2 {
+				if err := s.world.DeadLetters.DiscardDue(t.Context(), s.world.Memory); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got := s.world.letterOf(t, "CLM-T-1"); got.State != c.want {
+				t.Errorf("undone %t: it is %s after %s more, want %s", undo, got.State, c.after, c.want)
+			}
+		}
+		if got := s.page(subjectAddress("tiss-submission", "CLM-T-1")); got.says("Discarded by ana.souza") == undo || (got.id("retry") == nil) == undo {
+			t.Errorf("undone %t: then it says %s", undo, text(got.id("decision")))
+		}
+		if waiting, _ := s.world.Memory.Backlog(t.Context()); waiting[journal.DiscardQueue] != 0 {
+			t.Error("the discard still waits")
+		}
 	}
-	if s.world.letterOf(t, "CLM-T-1").State != journal.DeadLetterDiscarded {
-		t.Error("it was not discarded")
+}
+
+// TestPeopleTellEachOther: who may not decide asks who may, and both see who looks into it and what was noted.
+func TestPeopleTellEachOther(t *testing.T) {
+	s, below, _ := reviewing(t)
+	viewer, to := s.as(access.Viewer), "/dead-letters/"+below.ID
+	viewer.who.Name = "rui"
+	if d := viewer.page(subjectAddress("tiss-submission", "CLM-T-1")); d.id("ask") == nil || d.id("comment") != nil || d.id("retry") != nil {
+		t.Error("a viewer may not ask, or may more than that")
+	}
+	viewer.follow(to+"/ask", url.Values{"text": {"reenviar, a carteira já foi corrigida"}})
+	if !s.page("/").says("Requests for approval CLM-T-1 rui : reenviar") || viewer.page("/").says("Requests for approval") {
+		t.Error("the request is not shown to who may decide, or to who may not")
+	}
+	s.follow(to+"/look", nil)
+	s.follow(to+"/comment", url.Values{"text": {"liguei para a operadora"}})
+	d := viewer.page(subjectAddress("tiss-submission", "CLM-T-1"))
+	checkPage(t, d, "notes", "en")
+	for _, words := range []string{"ana.souza is looking into it", "rui asks for approval", "liguei para a operadora"} {
+		if !d.says(words) {
+			t.Errorf("it does not say %q", words)
+		}
+	}
+	if s.world.Advance(16 * time.Minute); viewer.page(subjectAddress("tiss-submission", "CLM-T-1")).says("is looking into it") {
+		t.Error("nobody looks for so long")
+	}
+	if d := s.doc(s.post(to+"/comment", url.Values{"text": {" "}}), 422); !strings.Contains(text(d.id("wrong")), "write the reason") {
+		t.Error("an empty note is taken")
+	}
+	s.follow(to+"/retry", words("ok", "next", "now"))
+	if s.page("/").says("Requests for approval") {
+		t.Error("the request is shown once it was decided")
 	}
 }
 

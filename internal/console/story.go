@@ -70,6 +70,7 @@ type entryBody struct {
 	Message    string                  `json:"message"`
 	Run        string                  `json:"bulkRun"`
 	Verb       journal.BulkVerb        `json:"verb"`
+	Note       journal.NoteVerb        `json:"note"`
 }
 
 // chapters are the episodes in order, each with its events by their records.
@@ -209,6 +210,8 @@ func (v *visit) entry(from *journal.Entry, b *entryBody) event {
 		}
 	case from.Kind == journal.BulkEntry && b.Verb != "":
 		e.Title, e.By, e.Words = v.Or("event.bulk."+string(b.Verb), v.T("event.kind.bulk")), b.By, b.Reason
+	case from.Kind == journal.NoteEntry && b.Note != "":
+		e.Title, e.By, e.Words = v.Or("event.note."+string(b.Note), v.T("event.kind.note")), b.By, b.Reason
 	case from.Kind == journal.GateEntry:
 		v.gateEvent(&e, from)
 	case from.Kind == journal.DestinationEntry:

@@ -53,10 +53,13 @@ type letterData struct {
 	ProcessText string
 	Review      *reviewData
 	Form        *reviewForm
+	// Notes are what people said without deciding.
+	Notes *noteData
 	// JustDone tells that the reader's own decision led here.
 	JustDone bool
-	// Wrong is why what was sent was not done; empty where nothing was sent, or it was done.
-	Wrong string
+	// Wrong is why what was sent was not done; empty where nothing was sent, or it was done. Said is the note that was
+	// not taken.
+	Wrong, Said string
 
 	unattended bool
 }
@@ -88,12 +91,16 @@ type reviewForm struct {
 	NextRetry, MaxRetries string
 	// Wait is the policy's backoff in words; empty where the catalogue no longer has the policy.
 	Wait string
+	// Discarded tells that it is about to be.
+	Discarded bool
 	// Unattended tells that no process waits: a retry would be carried out by nobody.
 	Unattended bool
 	// What was sent, and what is wrong with it.
 	Reason, How, When, Wrong string
-	Discarding               bool
-	Token                    string
+	// Said is what was written as a note.
+	Said       string
+	Discarding bool
+	Token      string
 }
 
 func (p *Pages) subject(v *visit, o *open) (*page, error) {
@@ -129,8 +136,9 @@ func (p *Pages) subjectPage(v *visit, o *open, s journal.Subject, sent *reviewFo
 	}
 	if n := len(story.DeadLetters); n > 0 {
 		d.Letter = v.letter(&story, &story.DeadLetters[n-1], o, c)
+		d.Letter.Notes = v.notes(&d.Letter.DeadLetter, d.Around.Place)
 		if sent != nil {
-			d.Letter.Wrong = sent.Wrong
+			d.Letter.Wrong, d.Letter.Said = sent.Wrong, sent.Said
 		}
 		if d.Letter.Open {
 			d.Letter.Form = v.form(d.Letter, c.Policies[s.Policy], d.Around.Place, sent)
@@ -305,6 +313,8 @@ func (v *visit) form(l *letterData, p *decision.Policy, at string, sent *reviewF
 	f.Unattended = l.unattended
 	f.MayRestart = v.who.May(access.Restart, string(l.DeadLetter.Team))
 	switch {
+	case l.Discarding.By != "":
+		f.Discarded = true
 	case !v.who.Role.May(access.Review):
 		f.MayNot = v.T("form.may_not", v.role())
 	case !v.who.May(access.Review, string(l.DeadLetter.Team)):

@@ -111,7 +111,7 @@ func TestClosedSetsHaveNames(t *testing.T) {
 		keys = append(keys, "role."+r.String())
 	}
 	for _, k := range []journal.EntryKind{journal.RejectionEntry, journal.OutcomeEntry, journal.ReviewEntry, journal.DeliveryEntry, journal.PurgeEntry, journal.BulkEntry,
-		journal.ErasureEntry, journal.RebuildEntry, journal.GateEntry, journal.DestinationEntry, journal.TeachingEntry} {
+		journal.ErasureEntry, journal.RebuildEntry, journal.GateEntry, journal.DestinationEntry, journal.TeachingEntry, journal.NoteEntry} {
 		keys = append(keys, "event.kind."+string(k), "audit.kind."+string(k))
 	}
 	for _, k := range kpi.All(nil, []string{"p"}, home0) {
@@ -172,7 +172,7 @@ func bulkKeys() (keys []string) {
 func TestNoTextIsLeftOver(t *testing.T) {
 	code, markup := sources(t)
 	all := code + markup
-	made := regexp.MustCompile(`^(reason|policy|letter|letters|state|status|process|delivery|class|team|role|kpi|login|problem|event\.(final|delivery|kind|bulk|order)|form\.wrong|list\.(state|empty)|decision\.none|audit\.kind|limits\.(unknown|empty)|mark|health\.(queue|engine|journal|way)|outcome|item|refused|run\.(state|means|hold|what|wrong|done)|plan\.(wrong|go)|portal\.(up|down|testing|ramping|order|done|wrong))(\.|$)`)
+	made := regexp.MustCompile(`^(reason|policy|letter|letters|state|status|process|delivery|class|team|role|kpi|login|problem|event\.(final|note|delivery|kind|bulk|order)|form\.wrong|list\.(state|empty)|decision\.none|audit\.kind|limits\.(unknown|empty)|mark|health\.(queue|engine|journal|way)|outcome|item|refused|run\.(state|means|hold|what|wrong|done)|plan\.(wrong|go)|portal\.(up|down|testing|ramping|order|done|wrong))(\.|$)`)
 	for key := range texts() {
 		base := strings.TrimSuffix(strings.TrimSuffix(key, ".one"), ".other")
 		if !made.MatchString(key) && !strings.Contains(all, `"`+base+`"`) {

@@ -2,7 +2,6 @@ package journal
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -80,6 +79,8 @@ func (p *projection) apply(l *life, e *Entry, body any) {
 		p.review(l, b)
 	case *deliveryBody:
 		p.delivery(l, b)
+	case *noteBody:
+		p.note(l, b)
 	case *erasureBody:
 		p.erasure(l, b)
 	case *GateBody:
@@ -90,6 +91,7 @@ func (p *projection) apply(l *life, e *Entry, body any) {
 		p.teaching(l, b)
 	}
 	for i := range p.touched {
+		p.touched[i].letter.unmark()
 		p.move(l, &p.touched[i])
 	}
 }
@@ -107,6 +109,8 @@ func decodeBody(e *Entry) (any, error) {
 		body = &reviewBody{}
 	case DeliveryEntry:
 		body = &deliveryBody{}
+	case NoteEntry:
+		body = &noteBody{}
 	case BulkEntry:
 		body = &bulkBody{}
 	case PurgeEntry:
@@ -129,14 +133,6 @@ func decodeBody(e *Entry) (any, error) {
 		return nil, err
 	}
 	return body, nil
-}
-
-// read reads the entry's body.
-func (e *Entry) read(body any) error {
-	if err := json.Unmarshal([]byte(e.Body), body); err != nil {
-		return fmt.Errorf("%w record %d: %w", ErrUnreadable, e.Record, err)
-	}
-	return nil
 }
 
 // touch notes that the record changes d.

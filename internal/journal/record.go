@@ -187,6 +187,10 @@ type DeadLetter struct {
 	Answer int64 `json:"answer,omitempty"`
 	// Run is the bulk run that Review belongs to; empty where a person decided on this one alone.
 	Run string `json:"bulkRun,omitempty"`
+	// Looking, Asked and Discarding are what notes of the verbs Look, Ask and DiscardLater left, while it is open.
+	Looking    Mark `json:"looking,omitzero"`
+	Asked      Mark `json:"asked,omitzero"`
+	Discarding Mark `json:"discarding,omitzero"`
 }
 
 // Delivery is what became of the answer to the process that waits for a review. The set is closed.
@@ -235,6 +239,8 @@ const (
 	// GateEntry is of a claim that a destination's gate holds, DestinationEntry of the destination.
 	GateEntry        EntryKind = "gate"
 	DestinationEntry EntryKind = "destination"
+	// NoteEntry is of what a person said of a dead letter.
+	NoteEntry EntryKind = "note"
 	// TeachingEntry is of a cause.
 	TeachingEntry EntryKind = "teaching"
 )
@@ -371,4 +377,12 @@ type Message struct {
 	// Type is the event's name in the contract; Body what is sent.
 	Type, Body string
 	At         time.Time
+}
+
+// read reads the entry's body.
+func (e *Entry) read(body any) error {
+	if err := json.Unmarshal([]byte(e.Body), body); err != nil {
+		return fmt.Errorf("%w record %d: %w", ErrUnreadable, e.Record, err)
+	}
+	return nil
 }

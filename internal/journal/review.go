@@ -29,6 +29,8 @@ type Review struct {
 	Reason, By string
 	// Run is the bulk run that decides; empty for a person's decision on this dead letter alone.
 	Run string
+	// Note is the record of the note that asked for a discard; it must still stand. 0 where none did.
+	Note int64
 }
 
 // What a review is refused with; the texts begin with the API's error codes.
@@ -142,6 +144,8 @@ func (b *batch) review(r *Review, h *History) (Reviewed, error) {
 		return Reviewed{}, ErrDeadLetterUnknown
 	case d.State != DeadLetterOpen || h.Episode.DeadLetter != d.ID:
 		return Reviewed{}, d.Decided()
+	case r.undone(d):
+		return Reviewed{}, ErrUndone
 	case r.Discard:
 		return b.reviewed(r, h, DeadLetterDiscarded, time.Time{}, 0), nil
 	case !d.Waits():

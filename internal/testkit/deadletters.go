@@ -3,6 +3,7 @@ package testkit
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"strings"
 
@@ -70,6 +71,21 @@ func (m *Memory) found(p *deadletter.Query, d *journal.KeyedDeadLetter) bool {
 	cause := m.fingerprints[d.DeadLetter.Fingerprint]
 	return !p.Searches || d.DeadLetter.ID == p.ID || p.Finds(&cause) ||
 		slices.ContainsFunc(p.Prefixes, func(prefix string) bool { return strings.HasPrefix(d.Subject.ID, prefix) })
+}
+
+// DeadLettersAsked implements deadletter.Reader.
+func (m *Memory) DeadLettersAsked(ctx context.Context, limit int) (all []deadletter.Item, err error) {
+	if err := m.readable(ctx); err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, record := range slices.Sorted(maps.Keys(m.letters)) {
+		if d := m.letters[record]; d.DeadLetter.Asked != (journal.Mark{}) && len(all) < limit {
+			all = append(all, m.item(d))
+		}
+	}
+	return all, nil
 }
 
 // DeadLetterCounts implements deadletter.Reader.

@@ -405,6 +405,19 @@ func (r *Reader) DeadLetter(ctx context.Context, id string) (item deadletter.Ite
 	return item, found && err == nil, err
 }
 
+// DeadLettersAsked implements deadletter.Reader.
+func (r *Reader) DeadLettersAsked(ctx context.Context, limit int) (all []deadletter.Item, err error) {
+	err = r.read(ctx, "read the dead letters that are asked about", func(s *snapshot) error {
+		found, err := collect(s, "SELECT record FROM dead_letters WHERE (body ->> 'asked') IS NOT NULL ORDER BY record LIMIT ?",
+			[]any{limit}, func(scan scanner, l *letter) error { return scan(&l.record) })
+		if err == nil {
+			all, err = s.letterItems(found)
+		}
+		return err
+	})
+	return all, err
+}
+
 // DeadLetterCounts implements deadletter.Reader.
 func (r *Reader) DeadLetterCounts(ctx context.Context) (all []deadletter.Count, err error) {
 	err = r.read(ctx, "count the dead letters", func(s *snapshot) error {

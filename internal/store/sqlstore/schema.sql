@@ -77,6 +77,8 @@ CREATE TABLE dead_letters (
 
 CREATE INDEX dead_letters_by_id ON dead_letters (id);
 
+CREATE INDEX dead_letters_asked ON dead_letters (record) WHERE (body ->> 'asked') IS NOT NULL;
+
 CREATE INDEX dead_letters_of_subject ON dead_letters (subject);
 
 CREATE INDEX dead_letters_by_kind ON dead_letters (state, policy, team, reason, record, at);

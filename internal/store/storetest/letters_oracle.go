@@ -18,6 +18,9 @@ func (o *oracle) compareLetters(ctx context.Context, r *rapid.T) {
 	want, _ := o.memory.DeadLetterCounts(ctx)
 	counts, err := o.store.DeadLetterCounts(ctx)
 	same(r, "the counts of dead letters", counts, want, err)
+	wantAsked, _ := o.memory.DeadLettersAsked(ctx, 2)
+	asked, err := o.store.DeadLettersAsked(ctx, 2)
+	same(r, "what is asked about", asked, wantAsked, err)
 	o.compareGroups(ctx, r)
 	for range 4 {
 		f := o.drawFilter(r)

@@ -71,7 +71,7 @@ var oracleTeams = []decision.Team{"", "faturamento", "cadastro", "none"}
 var oracleVerbs = []journal.BulkVerb{journal.BulkPause, journal.BulkResume, journal.BulkCancel, journal.BulkFinish}
 
 // steps that there are, the more frequent ones several times.
-var steps = []string{"fail", "fail", "fail", "fail", "outcome", "reject", "seen", "review", "review", "deliver", "deliver", "publish",
+var steps = []string{"fail", "fail", "fail", "fail", "outcome", "reject", "seen", "review", "review", "note", "note", "deliver", "deliver", "publish",
 	"arrive", "arrive", "depart", "destination", "start", "gather", "gather", "decide", "decide", "refuse", "hold", "verb", "teach", "purge"}
 
 // step does something to a subject, or to a bulk run. What the rules refuse changes nothing.
@@ -97,6 +97,8 @@ func (o *oracle) step(r *rapid.T, of journal.Subject) {
 			Rejection: &decision.Rejection{Code: decision.RejectionCode(text().Draw(r, "code"))}})
 	case "seen":
 		_, err = o.journal.ReviewSeen(ctx, &journal.ReviewJob{Subject: of, DeadLetter: letter, JobKey: job})
+	case "note":
+		err = o.note(ctx, r, of, letter)
 	case "review":
 		err = o.review(r, of, letter, "", rapid.Bool().Draw(r, "discard"))
 	case "deliver":
@@ -171,6 +173,13 @@ func (o *oracle) analysis(r *rapid.T, of journal.Subject, job int64) *journal.An
 	f.Context = brought(r)
 	return &journal.Analysis{Subject: of, Identity: journal.Identity{byte(job)}, JobKey: job, ElementInstanceKey: job,
 		ProcessInstanceKey: job % 2, Policy: p, Failure: &f, Error: f.Error, Rule: decision.RNBIL005, ReceivedAt: o.now}
+}
+
+// note says something of a dead letter.
+func (o *oracle) note(ctx context.Context, r *rapid.T, of journal.Subject, letter string) error {
+	verb := rapid.SampledFrom([]journal.NoteVerb{journal.Comment, journal.Look, journal.Ask, journal.DiscardLater, journal.Undo}).Draw(r, "verb")
+	_, err := o.journal.Note(ctx, &journal.Note{Subject: of, DeadLetter: letter, Verb: verb, Text: "x" + text().Draw(r, "said"), By: text().Draw(r, "by")})
+	return err
 }
 
 // review decides on a dead letter.

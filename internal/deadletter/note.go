@@ -1,0 +1,77 @@
+package deadletter
+
+import (
+	"context"
+	"time"
+
+	"retry-worker/internal/journal"
+)
+
+// Note takes what a person says of a dead letter without deciding on it; of c it looks at ID, Reason and By. Its errors
+// are Retry's.
+func (s *Service) Note(ctx context.Context, c Command, verb journal.NoteVerb) (Item, error) {
+	if verb != journal.Look && verb != journal.Undo {
+		reason, err := CheckReason(c.Reason)
+		if err != nil {
+			return Item{}, err
+		}
+		c.Reason = reason
+	}
+	d, err := s.Show(ctx, c.ID)
+	if err != nil {
+		return Item{}, err
+	}
+	after, err := s.memory.Note(ctx,
+		&journal.Note{Subject: d.Subject, DeadLetter: d.ID, Verb: verb, Text: c.Reason, By: c.By})
+	if err != nil {
+		return Item{}, s.refusal(err, &d)
+	}
+	d.DeadLetter = after
+	return d, nil
+}
+
+// discardsAtOnce are looked at together.
+const discardsAtOnce = 200
+
+// DiscardDue carries the discards out that can be undone no longer. Of several replicas that do so at once one does.
+func (s *Service) DiscardDue(ctx context.Context, box journal.Outbox) error {
+	waiting, err := box.Pending(ctx, journal.DiscardQueue, 0, discardsAtOnce)
+	if err != nil {
+		return err
+	}
+	var done []int64
+	for i := range waiting {
+		m := &waiting[i]
+		if m.At.Add(journal.UndoFor).After(s.now()) {
+			break // those behind it were asked for later
+		}
+		d, err := s.Show(ctx, m.Key)
+		if asked := &d.Discarding; err == nil && *asked != (journal.Mark{}) && asked.At.Equal(m.At) {
+			_, err = s.record(ctx, &d, &journal.Review{Subject: d.Subject, DeadLetter: d.ID, Discard: true,
+				Reason: asked.Text, By: asked.By, Note: asked.Record})
+		}
+		if err != nil && RefusalOf(err) == nil {
+			return err
+		}
+		done = append(done, m.Sequence)
+	}
+	if done == nil {
+		return nil
+	}
+	return s.memory.Published(ctx, done)
+}
+
+// RunDiscards carries discards out as they come due, until ctx ends. What fails is tried again: the journal says itself
+// that its store does.
+func (s *Service) RunDiscards(ctx context.Context, box journal.Outbox) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			_ = s.DiscardDue(ctx, box)
+		}
+	}
+}

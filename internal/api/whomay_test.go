@@ -16,6 +16,7 @@ import (
 	"retry-worker/internal/catalogue"
 	"retry-worker/internal/console"
 	"retry-worker/internal/deadletter"
+	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 )
 
@@ -98,6 +99,9 @@ restart/all POST /bulk-runs action=retry&how=fresh&everything=yes&why=x
 run     POST /bulk-runs/RUN/pause x=
 run     POST /bulk-runs/RUN/resume x=
 run     POST /bulk-runs/RUN/cancel x=
+read    GET  /causes/CAUSE
+erase   POST /causes/CAUSE/teach classification=TRANSIENT&reason=x
+erase   POST /causes/CAUSE/forget reason=x
 read    GET  /destinations
 read    GET  /destinations/unimed-sp
 order   POST /destinations/unimed-sp/hold reason=x&until=2026-03-02T12:00
@@ -136,6 +140,8 @@ func (r *reached) Note(context.Context, deadletter.Command, journal.NoteVerb) (d
 func (r *reached) Erase(context.Context, journal.Subject, func(journal.Head, *journal.Erasing) *journal.Changes) error {
 	return r.refuse()
 }
+func (r *reached) Prospects(*journal.Cause) (closed, recovered int64, hopeless bool) { return 0, 0, false }
+func (r *reached) Teams() []decision.Team                                            { return nil }
 func (r *reached) Process(*journal.DeadLetter) deadletter.Process { return deadletter.Waiting }
 func (r *reached) Start(context.Context, deadletter.BulkCommand, string) (journal.BulkRun, bool, error) {
 	return journal.BulkRun{}, false, r.refuse()

@@ -189,6 +189,8 @@ func (v *visit) auditRow(r *journal.Record) auditRow {
 	switch {
 	case r.Entry.Kind == journal.DestinationEntry:
 		row.URL = portalURL(s.ID)
+	case r.Entry.Kind == journal.TeachingEntry:
+		row.URL = causeURL(s.ID)
 	case s.ID != "":
 		row.URL = subjectURL(s)
 	case e.Run != "":

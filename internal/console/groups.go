@@ -42,6 +42,8 @@ type causeRow struct {
 	SampleID, SampleURL string
 	// Show lists them, Act plans for all of them; Act is empty where not all of them are open.
 	Show, Act string
+	// About is the cause's own page; empty where it has none.
+	About string
 	// ShowText and ActText name what they are about, for those who hear links one by one.
 	ShowText, ActText string
 }
@@ -95,6 +97,9 @@ func (v *visit) causeRow(g *deadletter.Group, f journal.DeadLetterFilter) causeR
 		Teams: strings.Join(teams, ", "), N: g.N, Worth: v.Money(g.Cents), First: v.Ago(g.First), Last: v.Ago(g.Last), SampleID: g.Sample.Subject.ID,
 		SampleURL: subjectURL(g.Sample.Subject),
 		Show:      listURL(f, ""), ShowText: v.Count("groups.show", g.N), ActText: v.Count("groups.act", g.N),
+	}
+	if g.Cause.ID != "" {
+		row.About = causeURL(g.Cause.ID)
 	}
 	if f.State != deadletter.AllStates {
 		row.Act = planURL(f)

@@ -216,6 +216,8 @@ func (v *visit) entry(from *journal.Entry, b *entryBody) event {
 		v.gateEvent(&e, from)
 	case from.Kind == journal.DestinationEntry:
 		v.portalEvent(&e, from)
+	case from.Kind == journal.TeachingEntry:
+		v.teachingEvent(&e, from)
 	case from.Kind == journal.ErasureEntry && b.By != "":
 		e.Title, e.By, e.Words = v.T("event.kind.erasure"), b.By, b.Reason
 	default:

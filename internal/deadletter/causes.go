@@ -163,3 +163,16 @@ func joined(teams []decision.Team) string {
 	}
 	return strings.Join(names, ", ")
 }
+
+// Prospects returns how many retried claims of a cause were closed and how many of them recovered, the older weighing
+// less, and reports whether retries do not help (R26).
+func (s *Service) Prospects(c *journal.Cause) (closed, recovered int64, hopeless bool) {
+	p := s.policies()[c.Policy]
+	if p == nil || s.memory.Prospects == nil {
+		return 0, 0, false
+	}
+	if known := s.memory.Prospects(p, &c.Fingerprint, ""); known != nil {
+		return known.Hopeless()
+	}
+	return 0, 0, false
+}

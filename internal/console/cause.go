@@ -1,0 +1,155 @@
+package console
+
+import (
+	"net/http"
+	"slices"
+
+	"retry-worker/internal/access"
+	"retry-worker/internal/deadletter"
+	"retry-worker/internal/decision"
+	"retry-worker/internal/journal"
+)
+
+// causeData is the page of a cause: what it is, what came of it, and what is taught.
+type causeData struct {
+	V     *visit
+	Cause journal.Cause
+	// Name is its reason in words.
+	Name  string
+	Class Badge
+	// Facts are its counts.
+	Facts []fact
+	// Learnt says what came of its retries.
+	Learnt string
+	// Waiting says how many of its dead letters wait, and leads to them; empty for none.
+	Waiting, WaitingURL string
+	// Taught says what is taught of it; empty where nothing is.
+	Taught string
+	Form   teachForm
+	// MayNot says why the reader may teach nothing; empty where he may.
+	MayNot, Done, Wrong string
+}
+
+// teachForm is what may be taught, as it was sent where there is something wrong with it.
+type teachForm struct {
+	Token, Class, Team, Reason string
+	Teams                      []option
+	Forgets                    bool // that is what was sent
+}
+
+func causeURL(id string) string { return "/causes/" + id }
+
+// causePage answers GET /causes/{id}.
+func (p *Pages) causePage(v *visit, o *open) (*page, error) {
+	return p.showCause(v, o, teachForm{}, "")
+}
+
+func (p *Pages) showCause(v *visit, o *open, sent teachForm, wrong string) (*page, error) {
+	c, err := o.Cause(v.r.Context(), v.r.PathValue("id"))
+	if refused := deadletter.RefusalOf(err); refused != nil && refused.Code == deadletter.CauseNotFound {
+		return nil, notFound
+	}
+	if err != nil {
+		return nil, err
+	}
+	d := &causeData{V: v, Cause: c, Name: v.reason(c.Reason), Class: v.badge("class", c.Classification), Form: sent, Wrong: wrong}
+	for _, f := range []struct {
+		name string
+		n    int64
+	}{{"failures", c.Failures}, {"retried", c.Retried}, {"exhausted", c.Exhausted}, {"permanent", c.Permanent}, {"recovered", c.Recovered}} {
+		d.Facts = append(d.Facts, fact{v.T("cause." + f.name), v.Number(f.n)})
+	}
+	switch closed, recovered, hopeless := o.Prospects(&c); {
+	case closed == 0:
+		d.Learnt = v.T("cause.learnt.little")
+	case hopeless:
+		d.Learnt = v.T("cause.learnt.hopeless", v.Number(recovered), v.Number(closed))
+	default:
+		d.Learnt = v.T("cause.learnt", v.Number(recovered), v.Number(closed))
+	}
+	open := journal.DeadLetterFilter{Fingerprint: c.ID}
+	waiting, err := v.causeCount(o, open)
+	if err != nil {
+		return nil, err
+	}
+	if waiting > 0 {
+		d.Waiting, d.WaitingURL = v.Count("groups.show", waiting), listURL(open, "")
+	}
+	if t := c.Taught; t != nil {
+		d.Taught = v.T("cause.taught." + string(t.Class))
+		if t.Class == decision.Permanent {
+			d.Taught = v.T("cause.taught."+string(t.Class), v.team(t.Team))
+		}
+	}
+	switch done := v.r.URL.Query().Get("done"); {
+	case done == "teach" && c.Taught != nil, done == "forget" && c.Taught == nil:
+		d.Done = v.T("cause.done." + done)
+	}
+	if !v.who.Role.May(access.Teach) {
+		d.MayNot = v.T("cause.may_not", v.role())
+	}
+	d.Form.Token = access.FormToken(v.r.Context())
+	for _, team := range o.Teams() {
+		d.Form.Teams = append(d.Form.Teams, option{string(team), v.team(team), string(team) == sent.Team})
+	}
+	pg := &page{name: "cause", section: "dead-letters", title: d.Name, data: d, summary: d.Name + ". " + d.Learnt}
+	if wrong != "" {
+		pg.status, pg.fixed = http.StatusUnprocessableEntity, true
+	}
+	return pg, nil
+}
+
+// teach answers POST /causes/{id}/teach with classification, team and reason, and POST /causes/{id}/forget with reason;
+// both lead back to the cause's page.
+func (p *Pages) teach(forgets bool) http.HandlerFunc {
+	return p.reading(func(v *visit, o *open) (*page, error) {
+		if v.r.ParseForm() != nil {
+			return nil, &problem{status: http.StatusBadRequest, key: "refused.invalid_form"}
+		}
+		if !v.who.Role.May(access.Teach) {
+			return nil, v.forbidden(access.Teach, "")
+		}
+		from := v.r.PostForm
+		sent := teachForm{Class: from.Get("classification"), Team: from.Get("team"), Reason: from.Get("reason"), Forgets: forgets}
+		t := deadletter.Teaching{Cause: v.r.PathValue("id"), Reason: sent.Reason, By: v.who.Name}
+		if !forgets {
+			if t.Class = decision.ErrorClassification(sent.Class); !slices.Contains([]decision.ErrorClassification{decision.Permanent, decision.Transient}, t.Class) {
+				return p.showCause(v, o, sent, v.T("cause.wrong.what"))
+			}
+			if t.Class == decision.Permanent {
+				t.Team = decision.Team(sent.Team)
+			}
+		}
+		_, err := o.Teach(v.r.Context(), t)
+		refused := deadletter.RefusalOf(err)
+		switch {
+		case refused != nil && refused.Code == deadletter.CauseNotFound:
+			return nil, notFound
+		case refused != nil && refused.Code != deadletter.NothingTaught:
+			return p.showCause(v, o, sent, v.Or("form.wrong."+string(refused.Code), refused.Message))
+		case err != nil && refused == nil:
+			return nil, &problem{status: http.StatusServiceUnavailable, key: "unordered", cause: err}
+		}
+		done := "teach"
+		if forgets { // also where another did so meanwhile
+			done = "forget"
+		}
+		return &page{redirect: address(causeURL(t.Cause), field{"done", done}) + "#result"}, nil
+	})
+}
+
+// teachingEvent says what was taught of a cause.
+func (v *visit) teachingEvent(e *event, from *journal.Entry) {
+	b, _ := journal.ReadTeaching(from) // what cannot be read has no class
+	e.By, e.Words = b.By, b.Reason
+	switch {
+	case b.Forgotten:
+		e.Title = v.T("event.teaching.forgotten")
+	case b.Class == decision.Permanent:
+		e.Title = v.T("event.teaching.PERMANENT", v.team(b.Team))
+	case b.Class == decision.Transient:
+		e.Title = v.T("event.teaching.TRANSIENT")
+	default:
+		e.Title = v.T("event.kind.teaching")
+	}
+}

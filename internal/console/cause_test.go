@@ -1,0 +1,68 @@
+package console_test
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"retry-worker/internal/decision"
+)
+
+// The page of a cause says what it is and what came of it, takes what an admin teaches and takes it back, and says what is
+// wrong with a form beside it.
+func TestACauseIsTaught(t *testing.T) {
+	w := newWorld(t, now)
+	w.DieWaiting(decision.DefaultPolicy, "CLM-001-1", "setor 7 aguarda o auditor", 5)
+	id := w.Fail(decision.DefaultPolicy, "CLM-002-1", "setor 8 aguarda o auditor", 0).Fingerprint
+	s, at := open(t, w), "/causes/"+id
+	if d := s.page("/dead-letters/groups"); !strings.Contains(d.raw, `href="`+at+`"`) {
+		t.Errorf("the list of causes does not lead to %s", at)
+	}
+	for lang, says := range map[string][]string{"pt-BR": {"setor # aguarda o auditor", "Falhas 2", "Ainda não se sabe", "Ver a pendência", "Nada foi definido"},
+		"en": {"setor # aguarda o auditor", "Failures 2", "It is not known yet", "Show the dead letter", "Nothing is taught"}} {
+		s.lang = lang
+		d := s.page(at)
+		checkPage(t, d, at, lang)
+		for _, what := range says {
+			if !d.says(what) {
+				t.Errorf("%s (%s) does not say %q: %s", at, lang, what, text(d.tags("main")[0]))
+			}
+		}
+	}
+	s.lang = "pt-BR"
+	for _, tt := range []struct {
+		to, form, says string
+		status         int
+	}{
+		{"/teach", "reason=x", "Nada foi feito: escolha o que fazer.", http.StatusUnprocessableEntity},
+		{"/teach", "classification=PERMANENT&reason=x", "Nada foi feito: escolha a equipe que vai tratar.", http.StatusUnprocessableEntity},
+		{"/teach", "classification=TRANSIENT", "justificativa", http.StatusUnprocessableEntity},
+		{"/teach", "classification=PERMANENT&team=cadastro&reason=a+operadora+confirmou", "Não repetir: a equipe Cadastro trata.", http.StatusSeeOther},
+		{"/forget", "reason=", "justificativa", http.StatusUnprocessableEntity},
+		{"/forget", "reason=foi+engano", "Feito: valem as regras da política.", http.StatusSeeOther},
+	} {
+		form, err := url.ParseQuery(tt.form)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := s.post(at+tt.to, form)
+		d := s.doc(w, w.Code)
+		if tt.status == http.StatusSeeOther {
+			to, _, _ := strings.Cut(w.Header().Get("Location"), "#")
+			d = s.page(to)
+		}
+		if w.Code != tt.status || !strings.Contains(strings.ToLower(text(d.tags("main")[0])), strings.ToLower(tt.says)) {
+			t.Errorf("%s %s: %d, want %d and %q: %s", tt.to, tt.form, w.Code, tt.status, tt.says, text(d.tags("main")[0]))
+		}
+	}
+	d := s.page("/audit")
+	for _, what := range []string{"Causa marcada para não repetir: equipe Cadastro", "a operadora confirmou", "Orientação sobre a causa retirada"} {
+		if !d.says(what) {
+			t.Errorf("the audit does not say %q", what)
+		}
+	}
+	if w := s.get("/causes/0123456789abcdef"); w.Code != http.StatusNotFound {
+		t.Errorf("a cause that there is not: %d", w.Code)
+	}
+}

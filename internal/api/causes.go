@@ -26,8 +26,18 @@ type Cause struct {
 	Exhausted int64 `json:"exhausted"`
 	Permanent int64 `json:"permanent"`
 	Recovered int64 `json:"recovered"`
+	// Learnt is what came of its retries.
+	Learnt CauseLearnt `json:"learnt"`
 	// Taught is what a person taught of it; null where nobody did.
 	Taught *Teaching `json:"taught"`
+}
+
+// CauseLearnt is how many retried claims of a cause were closed and how many of them recovered, the older weighing less.
+type CauseLearnt struct {
+	Closed    int64 `json:"closed"`
+	Recovered int64 `json:"recovered"`
+	// Hopeless tells that fewer than one in ten recovers, with 95 % certainty.
+	Hopeless bool `json:"hopeless"`
 }
 
 // Teaching is what a person taught of a cause (R26).
@@ -46,11 +56,12 @@ type Forgetting struct {
 	Reason string `json:"reason"`
 }
 
-func causeOf(c *journal.Cause) Cause {
-	shown := Cause{ID: c.ID, Policy: c.Policy, Reason: c.Reason, Classification: c.Classification, Pattern: c.Pattern,
-		FirstSeen: decision.Instant(c.FirstSeen), LastSeen: decision.Instant(c.LastSeen), Failures: c.Failures,
-		Retried: c.Retried, Exhausted: c.Exhausted, Permanent: c.Permanent, Recovered: c.Recovered}
-	if t := c.Taught; t != nil {
+func (c *call) causeOf(f *journal.Cause) Cause {
+	shown := Cause{ID: f.ID, Policy: f.Policy, Reason: f.Reason, Classification: f.Classification, Pattern: f.Pattern,
+		FirstSeen: decision.Instant(f.FirstSeen), LastSeen: decision.Instant(f.LastSeen), Failures: f.Failures,
+		Retried: f.Retried, Exhausted: f.Exhausted, Permanent: f.Permanent, Recovered: f.Recovered}
+	shown.Learnt.Closed, shown.Learnt.Recovered, shown.Learnt.Hopeless = c.Prospects(f)
+	if t := f.Taught; t != nil {
 		shown.Taught = &Teaching{t.Class, journal.OrNull(string(t.Team)), t.Reason, t.By, decision.Instant(t.At), t.Record}
 	}
 	return shown
@@ -70,13 +81,16 @@ func (s *API) causes(c *call) (any, error) {
 		return nil, c.wrong()
 	}
 	causes, next, err := c.ListCauses(c.Context(), l)
-	return pageOf(causes, next, causeOf), err
+	return pageOf(causes, next, c.causeOf), err
 }
 
 // cause answers GET /api/v1/causes/{id}.
 func (s *API) cause(c *call) (any, error) {
 	cause, err := c.Cause(c.Context(), c.PathValue("id"))
-	return causeOf(&cause), err
+	if err != nil {
+		return nil, err
+	}
+	return c.causeOf(&cause), nil
 }
 
 // teach answers POST /api/v1/causes/{id}/teach, and forget DELETE.
@@ -101,5 +115,5 @@ func (s *API) taught(c *call, t deadletter.Teaching) (any, error) {
 	}
 	s.log.Info("a cause was taught", zap.String("event", "cause_taught"), zap.String("by", t.By),
 		zap.String("cause", cause.ID), zap.String("classification", string(t.Class)), zap.String("team", string(t.Team)))
-	return causeOf(&cause), nil
+	return c.causeOf(&cause), nil
 }

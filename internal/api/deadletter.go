@@ -27,6 +27,8 @@ type DeadLetters interface {
 	// ListCauses lists those that were seen, the one with the most failures first.
 	ListCauses(ctx context.Context, l deadletter.CauseList) (causes []journal.Cause, next string, err error)
 	Cause(ctx context.Context, id string) (journal.Cause, error)
+	// Prospects are what came of a cause's retries.
+	Prospects(c *journal.Cause) (closed, recovered int64, hopeless bool)
 	Teach(ctx context.Context, t deadletter.Teaching) (journal.Cause, error)
 	// Foresee has a failure be what was taught of its cause, and know what was learnt of it.
 	Foresee(ctx context.Context, p *decision.Policy, f *decision.Failure, redacted string) error

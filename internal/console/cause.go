@@ -56,8 +56,8 @@ func (p *Pages) showCause(v *visit, o *open, sent teachForm, wrong string) (*pag
 	for _, f := range []struct {
 		name string
 		n    int64
-	}{{"failures", c.Failures}, {"retried", c.Retried}, {"exhausted", c.Exhausted}, {"permanent", c.Permanent}, {"recovered", c.Recovered}} {
-		d.Facts = append(d.Facts, fact{v.T("cause." + f.name), v.Number(f.n)})
+	}{{"cause.failures", c.Failures}, {"cause.retried", c.Retried}, {"cause.exhausted", c.Exhausted}, {"cause.permanent", c.Permanent}, {"cause.recovered", c.Recovered}} {
+		d.Facts = append(d.Facts, fact{v.T(f.name), v.Number(f.n)})
 	}
 	switch closed, recovered, hopeless := o.Prospects(&c); {
 	case closed == 0:
@@ -76,14 +76,15 @@ func (p *Pages) showCause(v *visit, o *open, sent teachForm, wrong string) (*pag
 		d.Waiting, d.WaitingURL = v.Count("groups.show", waiting), listURL(open, "")
 	}
 	if t := c.Taught; t != nil {
-		d.Taught = v.T("cause.taught." + string(t.Class))
-		if t.Class == decision.Permanent {
-			d.Taught = v.T("cause.taught."+string(t.Class), v.team(t.Team))
+		if d.Taught = v.T("cause.taught.TRANSIENT"); t.Class == decision.Permanent {
+			d.Taught = v.T("cause.taught.PERMANENT", v.team(t.Team))
 		}
 	}
 	switch done := v.r.URL.Query().Get("done"); {
-	case done == "teach" && c.Taught != nil, done == "forget" && c.Taught == nil:
-		d.Done = v.T("cause.done." + done)
+	case done == "teach" && c.Taught != nil:
+		d.Done = v.T("cause.done.teach")
+	case done == "forget" && c.Taught == nil:
+		d.Done = v.T("cause.done.forget")
 	}
 	if !v.who.Role.May(access.Teach) {
 		d.MayNot = v.T("cause.may_not", v.role())

@@ -24,8 +24,7 @@ type Source interface {
 // Reviewer lists dead letters and carries people's decisions on them out (deadletter.Service does).
 type Reviewer interface {
 	api.DeadLetters
-	// Prospects are what came of a cause's retries, Teams those that the policies name.
-	Prospects(c *journal.Cause) (closed, recovered int64, hopeless bool)
+	// Teams are those that the policies name.
 	Teams() []decision.Team
 	// Process says whether a process waits for a decision on the dead letter.
 	Process(d *journal.DeadLetter) deadletter.Process

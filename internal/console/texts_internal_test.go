@@ -130,9 +130,6 @@ func TestClosedSetsHaveNames(t *testing.T) {
 	for _, c := range []deadletter.Code{deadletter.MaxRetriesExceeded, deadletter.InvalidRetryState, deadletter.ReasonRequired, deadletter.ReasonTooLong, deadletter.PolicyNotFound} {
 		keys = append(keys, "form.wrong."+string(c))
 	}
-	for _, key := range []string{"failures", "retried", "exhausted", "permanent", "recovered", "taught.PERMANENT", "taught.TRANSIENT", "done.teach", "done.forget"} {
-		keys = append(keys, "cause."+key)
-	}
 	for _, phase := range []destination.Phase{destination.Up, destination.Down, destination.Testing, destination.Ramping} {
 		keys = append(keys, "portal."+string(phase))
 	}

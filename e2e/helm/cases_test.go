@@ -51,7 +51,7 @@ var sound = []helmCase{
 	{Name: "tracing", Set: []string{"tracing.endpoint=http://otel-collector.monitoring:4317", "tracing.protocol=grpc"}},
 	{Name: "worker settings", Set: []string{
 		"config.maxJobsActive=200", "config.jobTimeout=1m30s", "config.concurrency=100", "config.workerName=reenvio", "config.shutdownTimeoutSeconds=50",
-		"terminationGracePeriodSeconds=60", "config.logLevel=debug", "config.logFormat=console", "config.retention=90d", "config.pprof=true",
+		"terminationGracePeriodSeconds=60", "config.logLevel=debug", "config.logFormat=console", "config.retention=90d", "config.pprof=true", "config.operateUrl=https://operate.example", "config.grafanaUrl=https://grafana.example/d/a",
 	}},
 	{Name: "pod monitor, rules and dashboards", Set: []string{"podMonitor.enabled=true", "podMonitor.labels.release=prometheus", "podMonitor.scrapeTimeout=10s", "prometheusRule.enabled=true", "prometheusRule.labels.release=prometheus", "dashboards.enabled=true"}},
 	{Name: "service monitor", Set: []string{"serviceMonitor.enabled=true"}},

@@ -21,6 +21,8 @@ func TestEachSetting(t *testing.T) {
 		{"config.shutdownTimeoutSeconds=7", "RETRY_WORKER_SHUTDOWN_TIMEOUT", "7s"},
 		{"config.logLevel=warn", "RETRY_WORKER_LOG_LEVEL", "warn"},
 		{"config.logFormat=console", "RETRY_WORKER_LOG_FORMAT", "console"},
+		{"config.operateUrl=https://a", "RETRY_WORKER_OPERATE_URL", "https://a"},
+		{"config.grafanaUrl=https://a/d", "RETRY_WORKER_GRAFANA_URL", "https://a/d"},
 		{"config.retention=48h", "RETRY_WORKER_RETENTION", "48h"},
 		{"config.pprof=true", "RETRY_WORKER_PPROF", "true"},
 		{"events.url=nats://a:1", "RETRY_WORKER_EVENTS_URL", "nats://a:1"},

@@ -25,7 +25,8 @@ func (a *App) openConsole() (err error) {
 	if err = a.openCertificate(); err != nil {
 		return err
 	}
-	a.pages = console.New(console.Options{Now: a.clock.Now, Catalogue: a.catalogue, Health: a.health.told, Log: a.log})
+	a.pages = console.New(console.Options{Now: a.clock.Now, Catalogue: a.catalogue, Health: a.health.told, Log: a.log,
+		Operate: a.settings.OperateURL, Grafana: a.settings.GrafanaURL})
 	options := api.Options{
 		Now: a.clock.Now, Policies: a.policies, Provider: a.settings.Provider, Hooks: a.accessHooks(), Log: a.log,
 		Pages: api.Site{Handler: a.pages, Public: []string{console.AssetsPrefix}, Login: a.pages.Login,

@@ -18,29 +18,31 @@ import (
 
 // Settings of one process, validated.
 type Settings struct {
-	HTTPAddr        string
-	OpsAddr         string
-	DatabaseURL     string
-	PoliciesFile    string           // empty: the built-in catalogue
-	AuthTokensFile  string           // empty: no tokens; then HTTPAddr is a loopback address, unless there is a Provider
-	Provider        *access.Provider // that people log in by; nil: none
-	EventsURL       string           // empty: off
-	Retention       time.Duration    // of what the journal keeps
-	MaxJobsActive   int
-	JobTimeout      time.Duration
-	Concurrency     int
-	TenantIDs       []string
-	WorkerName      string
-	ShutdownTimeout time.Duration
-	LogLevel        zapcore.Level
-	LogFormat       string // json or console
-	TLSCertFile     string // of the console and API; empty: no TLS
-	TLSKeyFile      string
-	Proxies         []netip.Prefix // before console and API
-	Profiles        bool           // served at OpsAddr
-	TraceProtocol   string         // by which traces are sent (tracing.Open); empty: none are
-	Engine          zeebe.Options
-	Notify          Notify
+	HTTPAddr     string
+	OpsAddr      string
+	DatabaseURL  string
+	PoliciesFile string // empty: the built-in catalogue
+	// OperateURL and GrafanaURL are where people open those, without a slash at their ends; empty: nowhere.
+	OperateURL, GrafanaURL string
+	AuthTokensFile         string           // empty: no tokens; then HTTPAddr is a loopback address, unless there is a Provider
+	Provider               *access.Provider // that people log in by; nil: none
+	EventsURL              string           // empty: off
+	Retention              time.Duration    // of what the journal keeps
+	MaxJobsActive          int
+	JobTimeout             time.Duration
+	Concurrency            int
+	TenantIDs              []string
+	WorkerName             string
+	ShutdownTimeout        time.Duration
+	LogLevel               zapcore.Level
+	LogFormat              string // json or console
+	TLSCertFile            string // of the console and API; empty: no TLS
+	TLSKeyFile             string
+	Proxies                []netip.Prefix // before console and API
+	Profiles               bool           // served at OpsAddr
+	TraceProtocol          string         // by which traces are sent (tracing.Open); empty: none are
+	Engine                 zeebe.Options
+	Notify                 Notify
 }
 
 // Problems is everything that is wrong with the environment, a line each.
@@ -52,6 +54,8 @@ func (p Problems) Error() string { return strings.Join(p, "\n") }
 func Load() (Settings, error) {
 	return read(func(c *checker, w *workerEnv) Settings {
 		s := Settings{
+			OperateURL:      c.publicURL("RETRY_WORKER_OPERATE_URL", w.OperateURL, "Operate"),
+			GrafanaURL:      c.publicURL("RETRY_WORKER_GRAFANA_URL", w.GrafanaURL, "Grafana"),
 			HTTPAddr:        c.consoleAddress("RETRY_WORKER_HTTP_ADDR", w.HTTPAddr, w.AuthTokensFile+w.OidcIssuer),
 			DatabaseURL:     c.journal(w),
 			PoliciesFile:    w.PoliciesFile,

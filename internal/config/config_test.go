@@ -111,6 +111,14 @@ func settings(t *testing.T) []setting {
 				"201y": `"201y", expected at most 200 years`, "999999d": `"999999d", expected at most 200 years`,
 				"5": `"5"` + keeping, "0d": `"0d"` + keeping, "5 years": `"5 years"` + keeping, "-1y": `"-1y"` + keeping,
 			}},
+		{name: "RETRY_WORKER_OPERATE_URL", read: func(s *config.Settings) any { return s.OperateURL },
+			preset: "", good: "https://operate.hospital.example/", want: "https://operate.hospital.example", bad: map[string]string{
+				"https://operate/?a=b": "a URL with user, query or fragment, expected https://HOST or https://HOST/PATH, where people open Operate",
+			}},
+		{name: "RETRY_WORKER_GRAFANA_URL", read: func(s *config.Settings) any { return s.GrafanaURL },
+			preset: "", good: "http://grafana:3000/d/retry-worker", want: "http://grafana:3000/d/retry-worker", bad: map[string]string{
+				"grafana": "no URL, expected https://HOST or https://HOST/PATH, where people open Grafana",
+			}},
 		{name: "RETRY_WORKER_AUTH_TOKENS_FILE", read: func(s *config.Settings) any { return s.AuthTokensFile },
 			preset: "", good: "/run/secrets/tokens", want: "/run/secrets/tokens"}, // what is in it, access says
 		{name: "RETRY_WORKER_OIDC_ISSUER"}, // these go together: TestProvider

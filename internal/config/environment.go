@@ -19,6 +19,8 @@ const (
 type workerEnv struct {
 	HTTPAddr             string `group:"Console and API" split_words:"true" default:"127.0.0.1:8095" desc:"console and API: host:port; loopback only without a tokens file"`
 	PublicURL            string `split_words:"true" desc:"where people open the console, for links in messages: https://…; empty: no links"`
+	OperateURL           string `split_words:"true" desc:"where people open Camunda's Operate, for links to process instances: https://…; empty: no links"`
+	GrafanaURL           string `split_words:"true" desc:"where people open the Grafana board, for a link from the overview: https://…/d/…; empty: no link"`
 	AuthTokensFile       string `split_words:"true" desc:"who may use console and API (retry-worker token new), taken up again when it changes; empty: everybody on this machine"`
 	OidcIssuer           string `split_words:"true" desc:"OpenID provider that people log in by, and programs' tokens come from: https://…; empty: none"`
 	OidcClientID         string `split_words:"true" desc:"id of the provider's client; its redirect address is …/login/callback"`

@@ -33,14 +33,11 @@ type Notify struct {
 func (c *checker) notify(w *workerEnv) Notify {
 	n := Notify{
 		SMTP:      c.smtp(w),
-		PublicURL: strings.TrimRight(w.PublicURL, "/"),
+		PublicURL: c.publicURL("RETRY_WORKER_PUBLIC_URL", w.PublicURL, "the console"),
 		Interval:  c.duration("RETRY_WORKER_NOTIFY_INTERVAL", w.NotifyInterval, time.Second, 24*time.Hour),
 		Zone:      c.zone("RETRY_WORKER_TIME_ZONE", w.TimeZone),
 	}
 	n.DigestHour, n.DigestMinute = c.timeOfDay("RETRY_WORKER_DIGEST_TIME", w.DigestTime)
-	if w.PublicURL != "" {
-		c.publicURL("RETRY_WORKER_PUBLIC_URL", w.PublicURL)
-	}
 	n.Webhooks = c.destinations("RETRY_WORKER_WEBHOOK_ALLOW", w.WebhookAllow)
 	return n
 }
@@ -164,14 +161,19 @@ func (c *checker) timeOfDay(name, value string) (hour, minute int) {
 	return hour, minute
 }
 
-func (c *checker) publicURL(name, value string) {
-	const expected = "https://HOST or https://HOST/PATH, where people open the console"
+// publicURL is where people open something, without a slash at its end; empty for nowhere.
+func (c *checker) publicURL(name, value, what string) string {
+	if value == "" {
+		return ""
+	}
+	expected := "https://HOST or https://HOST/PATH, where people open " + what
 	before := len(c.problems)
 	c.url(name, value, expected, "https", "http")
 	u, err := url.Parse(value)
 	if len(c.problems) == before && (err != nil || u.User != nil || u.RawQuery != "" || u.Fragment != "") {
 		c.add(name, "a URL with user, query or fragment", expected)
 	}
+	return strings.TrimRight(value, "/")
 }
 
 var hostForm = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$`)

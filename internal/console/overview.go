@@ -44,6 +44,8 @@ type overviewData struct {
 	// Portals are destinations that are not up; MorePortals says how many more, empty where these are all.
 	Portals     []portalRow
 	MorePortals string
+	// Grafana is where the board is; empty for nowhere.
+	Grafana string
 	// Asked are the requests for the reader's decision.
 	Asked []askedRow
 	// Untold names the teams that are told by no way; empty where there are none.
@@ -116,7 +118,7 @@ func (p *Pages) overview(v *visit, o *open) (*page, error) {
 		return nil, err
 	}
 	d := &overviewData{
-		V: v, AlertAbove: deadletter.AlertAbove, Untold: v.teams(c.Untold()), KPIs: v.kpiTable(sums.kpis),
+		V: v, Grafana: p.Grafana, AlertAbove: deadletter.AlertAbove, Untold: v.teams(c.Untold()), KPIs: v.kpiTable(sums.kpis),
 		Movement: v.movement(sums.moved), Groups: groupsURL(journal.DeadLetterFilter{}, ""),
 		Pending: slices.CompactFunc(append(due, ahead...), func(a, b journal.PendingRetry) bool { return a.Key == b.Key }),
 	}

@@ -31,13 +31,18 @@ type site struct {
 
 func open(t testing.TB, w world) *site {
 	t.Helper()
-	since := w.Now()
 	s := &site{t: t, world: w, who: access.Identity{Name: "ana.souza", Role: access.Admin}, lang: "en", header: http.Header{}}
-	s.pages = console.New(console.Options{Now: w.Now, Catalogue: catalogue.Default, Log: zap.NewNop(), Health: func() console.Health {
+	s.links("", "")
+	return s
+}
+
+// links has the pages lead to Operate and Grafana, too.
+func (s *site) links(operate, grafana string) {
+	w, since := s.world, s.world.Now()
+	s.pages = console.New(console.Options{Now: w.Now, Catalogue: catalogue.Default, Log: zap.NewNop(), Operate: operate, Grafana: grafana, Health: func() console.Health {
 		return console.Health{Journal: console.Signal{Known: true, Up: true}, Engine: console.Signal{Known: true, Up: true, Since: since}, Notices: s.untold}
 	}})
 	s.pages.Open(w.Memory, w.DeadLetters, w.DeadLetters, w.Gates())
-	return s
 }
 
 // as is the same site for somebody of another role.

@@ -25,6 +25,8 @@ type Options struct {
 	// Health is what the worker says of itself; nil: nothing is said.
 	Health func() Health
 	Log    *zap.Logger
+	// Operate and Grafana are where people open those, without a slash at their ends; empty: nowhere.
+	Operate, Grafana string
 }
 
 // Pages serves everything that is not the API. Safe for concurrent use. It stands behind access.Gate.Middleware, which

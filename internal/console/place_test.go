@@ -61,6 +61,15 @@ func TestAListIsWorkedThrough(t *testing.T) {
 	}
 }
 
+func TestPagesLeadToOperateAndGrafana(t *testing.T) {
+	w := newWorld(t, now)
+	a := w.fails("tiss-submission", "CLM-T-1", "INVALID_PATIENT_DATA")
+	s := open(t, w)
+	if s.links("https://operate.example", "https://grafana.example/d/x"); !strings.Contains(s.page(subjectAddress("tiss-submission", "CLM-T-1")).raw, fmt.Sprintf(`href="https://operate.example/processes/%d"`, a.ProcessInstanceKey)) || !strings.Contains(s.page("/").raw, `href="https://grafana.example/d/x"`) {
+		t.Error("they do not")
+	}
+}
+
 func TestTheTeamIsRemembered(t *testing.T) {
 	w := newWorld(t, now)
 	w.locked(2)

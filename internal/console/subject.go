@@ -34,6 +34,8 @@ type subjectData struct {
 	Chapters []chapter
 	Audit    string
 	Around   around
+	// Operate is its process instance there; empty where that is not known.
+	Operate string
 	// Shown says how much of a long story is shown; empty where all is.
 	Shown string
 	// HintLang is the language of the catalogue's hints; empty where it is not known.
@@ -144,6 +146,9 @@ func (p *Pages) subjectPage(v *visit, o *open, s journal.Subject, sent *reviewFo
 			d.Letter.Form = v.form(d.Letter, c.Policies[s.Policy], d.Around.Place, sent)
 		}
 	}
+	if n := len(story.Attempts); n > 0 {
+		d.Operate = p.inOperate(story.Attempts[n-1].ProcessInstanceKey)
+	}
 	d.Context = v.context(s.Policy, story.Context())
 	d.Shown = v.shorten(&story)
 	d.Wide, d.Narrow = v.timelines(&story)
@@ -157,6 +162,14 @@ func (p *Pages) subjectPage(v *visit, o *open, s journal.Subject, sent *reviewFo
 		pg.pulse = v.now.Truncate(time.Minute).String() // the picture's now moves on
 	}
 	return pg, nil
+}
+
+// inOperate is the page of a process instance there; empty where that is not known.
+func (p *Pages) inOperate(instance int64) string {
+	if p.Operate == "" || instance == 0 {
+		return ""
+	}
+	return p.Operate + "/processes/" + key(instance)
 }
 
 // mostEvents of a story that its page shows; the audit has them all.

@@ -93,8 +93,7 @@ func (o *oracle) step(r *rapid.T, of journal.Subject) {
 	case "outcome":
 		_, err = o.journal.Conclude(ctx, &journal.Outcome{Subject: of, Success: rapid.Bool().Draw(r, "success"), ProcessInstanceKey: job})
 	case "reject":
-		err = o.journal.Reject(ctx, &journal.Refusal{Subject: of, JobKey: job,
-			Rejection: &decision.Rejection{Code: decision.RejectionCode(text().Draw(r, "code"))}})
+		err = o.journal.Reject(ctx, &journal.Refusal{Subject: of, JobKey: job, Rejection: &decision.Rejection{Code: decision.RejectionCode(text().Draw(r, "code"))}})
 	case "seen":
 		_, err = o.journal.ReviewSeen(ctx, &journal.ReviewJob{Subject: of, DeadLetter: letter, JobKey: job})
 	case "note":
@@ -149,8 +148,7 @@ func (o *oracle) step(r *rapid.T, of journal.Subject) {
 	case "hold":
 		err = o.journal.HoldBulkRun(ctx, run, text().Draw(r, "why"))
 	case "verb":
-		verb := rapid.SampledFrom(oracleVerbs).Draw(r, "verb")
-		_, err = o.journal.Bulk(ctx, &journal.BulkStep{Verb: verb, Run: journal.BulkRun{ID: run}, By: text().Draw(r, "by")})
+		_, err = o.journal.Bulk(ctx, &journal.BulkStep{Verb: rapid.SampledFrom(oracleVerbs).Draw(r, "verb"), Run: journal.BulkRun{ID: run}, By: text().Draw(r, "by")})
 	}
 	if e, is := errors.AsType[*journal.StoreError](err); is {
 		r.Fatalf("the store refused: %v", e)

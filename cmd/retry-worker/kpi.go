@@ -58,7 +58,7 @@ func (c *cli) askKPIs(ctx context.Context, policy string) error {
 	if err != nil {
 		return err
 	}
-	return c.showKPIs(answer.KPIs)
+	return c.showKPIs(answer)
 }
 
 func (c *cli) kpi(ctx context.Context, policies []string, policy string, now time.Time) error {
@@ -74,15 +74,39 @@ func (c *cli) kpi(ctx context.Context, policies []string, policy string, now tim
 	if err != nil {
 		return err
 	}
-	return c.showKPIs(kpis)
+	learning, err := audit.Learnings(ctx, reader, policy, now)
+	if err != nil {
+		return err
+	}
+	return c.showKPIs(&api.KPIs{KPIs: kpis, Learning: learning})
 }
 
-func (c *cli) showKPIs(kpis []kpi.KPI) error {
+func (c *cli) showKPIs(all *api.KPIs) error {
 	if c.json() {
-		return c.printJSON(api.KPIs{KPIs: kpis})
+		return c.printJSON(all)
 	}
-	c.printKPIs(kpis)
+	c.printKPIs(all.KPIs)
+	for i := range all.Learning {
+		c.printLearning(&all.Learning[i])
+	}
 	return nil
+}
+
+// printLearning prints how well a policy's chances were foretold, and what early hand-over came to.
+func (c *cli) printLearning(l *kpi.Learning) {
+	fmt.Fprintf(c.out, "\n%s, what was learnt, %d days\n", l.Policy, l.Days)
+	line, done := c.sheet()
+	if l.Brier != nil {
+		line("foretold", fmt.Sprintf("%d retries, %d succeeded", l.Foretold, l.Succeeded))
+		line("Brier score", fmt.Sprintf("%.3f (%.3f by the share that succeeds)", *l.Brier, *l.BaseBrier))
+	}
+	for _, t := range l.Reliability {
+		line(fmt.Sprintf("  %.0f–%.0f %%", 100*t.From, 100*t.From+10),
+			fmt.Sprintf("%d of %d succeeded (%.0f %%)", t.Succeeded, t.Foretold, 100*float64(t.Succeeded)/float64(t.Foretold)))
+	}
+	line("handed over", fmt.Sprintf("%d claims, %d retries saved", l.HandedOver, l.SavedRetries))
+	line("retried all the same", fmt.Sprintf("%d, of which %d recovered", l.Explored, l.ExploredRecovered))
+	done()
 }
 
 // printKPIs prints a table for each policy, with a line for each goal.

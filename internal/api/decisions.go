@@ -88,6 +88,8 @@ func (in *input) variables(policies decision.Policies, name string) decision.Var
 // KPIs is what the API, and `kpi -o json`, answer with.
 type KPIs struct {
 	KPIs []kpi.KPI `json:"kpis"`
+	// Learning is what came of learning (R26).
+	Learning []kpi.Learning `json:"learning"`
 }
 
 // kpis answers GET /api/v1/kpis.
@@ -96,5 +98,9 @@ func (s *API) kpis(c *call) (any, error) {
 	if unknown, is := errors.AsType[*audit.UnknownPolicyError](err); is {
 		err = invalid("unknown_policy", "%s", unknown)
 	}
-	return KPIs{all}, err
+	if err != nil {
+		return nil, err
+	}
+	learning, err := audit.Learnings(c.Context(), c, c.name("policy"), s.now())
+	return KPIs{all, learning}, err
 }

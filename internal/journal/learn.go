@@ -62,9 +62,9 @@ func (p *projection) countCase(policy string, e *Episode, a *Attempt, recovered 
 		add(FigureRetrySucceeded, int64(tried[len(tried)-1]-'0'))
 	}
 	if d.Learnt.Explored {
-		p.tally.add(policy, p.at, FigureExplored, 1)
+		p.countLearning(policy, FigureExplored, 0, 1)
 		if recovered {
-			p.tally.add(policy, p.at, FigureExploredRecovered, 1)
+			p.countLearning(policy, FigureExploredRecovered, 0, 1)
 		}
 	}
 }
@@ -79,18 +79,23 @@ func (p *projection) countForetold(l *life, a *Attempt, succeeded bool) {
 	}
 	chance, wrong := last.Decision.SuccessProbability, last.Decision.SuccessProbability
 	tenth := int64(chance * 10)
-	p.tally.addTo(l.subject.Policy, p.at, FigureForetold, tenth)
+	p.countLearning(l.subject.Policy, FigureForetold, tenth, 1)
 	if succeeded {
-		p.tally.addTo(l.subject.Policy, p.at, FigureForetoldSucceeded, tenth)
+		p.countLearning(l.subject.Policy, FigureForetoldSucceeded, tenth, 1)
 		wrong = 1 - chance
 	}
-	p.tally.add(l.subject.Policy, p.at, FigureForetoldError, int64(wrong*wrong*1e4+0.5))
+	p.countLearning(l.subject.Policy, FigureForetoldError, 0, int64(wrong*wrong*1e4+0.5))
 }
 
 // countHandedOver counts a claim that was given up early for what was learnt, and the retries that were left.
 func (p *projection) countHandedOver(policy string, d *decision.Decision) {
 	if d.Reason == decision.ReasonNoRecovery {
-		p.tally.add(policy, p.at, FigureHandedOver, 1)
-		p.tally.add(policy, p.at, FigureSavedRetries, d.MaxRetries-d.RetryCount)
+		p.countLearning(policy, FigureHandedOver, 0, 1)
+		p.countLearning(policy, FigureSavedRetries, 0, d.MaxRetries-d.RetryCount)
 	}
+}
+
+// countLearning adds to what came of learning, which is kept by the week.
+func (p *projection) countLearning(policy string, name FigureName, bucket, value int64) {
+	p.tally[Figure{Policy: policy, Slot: WeekOf(p.at), Name: name, Bucket: bucket}] += value
 }

@@ -80,8 +80,8 @@ type RecordFilter struct {
 // Statistics reads the sums that are kept up to date. Its errors hold a *StoreError. Every method is safe for
 // concurrent use.
 type Statistics interface {
-	// Figures of the slots from that one on, but for those of causes.
-	Figures(ctx context.Context, from int64) ([]Figure, error)
+	// Figures of the slots from that one on, with those names (all where there are none), but for those of causes.
+	Figures(ctx context.Context, from int64, names ...FigureName) ([]Figure, error)
 	// Learnt are the figures of causes of the slots from that one on, and the ledger's head as of then.
 	Learnt(ctx context.Context, from int64) ([]LearntFigure, Head, error)
 	// Causes that the filter lets through, the most failures first, then by id, behind one of them (nil: from the first

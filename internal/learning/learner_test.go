@@ -100,17 +100,14 @@ func TestOutcomesComeBack(t *testing.T) {
 		t.Errorf("switched off: %v", d.SuccessProbability)
 	}
 
-	sums := map[journal.FigureName]int64{}
-	figures, err := f.Memory.Figures(t.Context(), 0)
+	all, err := audit.Learnings(t.Context(), f.Memory, decision.DefaultPolicy, f.Now())
 	testkit.Must(t, err)
-	for _, g := range figures {
-		sums[g.Name] += g.Value
+	l := all[0]
+	if given := int64(len(handed)) + 1; l.HandedOver != given || l.SavedRetries != 5*given || l.Explored != 1 || l.ExploredRecovered != 1 {
+		t.Errorf("it came to %+v, want %d handed over, and of one that was explored its recovery", l, given)
 	}
-	for name, want := range map[journal.FigureName]int64{journal.FigureHandedOver: int64(len(handed)) + 1, journal.FigureSavedRetries: 5 * (int64(len(handed)) + 1),
-		journal.FigureExplored: 1, journal.FigureExploredRecovered: 1} {
-		if sums[name] != want {
-			t.Errorf("%s is %d, want %d", name, sums[name], want)
-		}
+	if l.Foretold == 0 || l.Brier == nil || *l.Brier < 0 || *l.Brier > 1 {
+		t.Errorf("of what was foretold: %+v", l)
 	}
 	if _, err := audit.Verify(t.Context(), f.Memory, audit.VerifyOptions{}, nil); err != nil {
 		t.Error(err)

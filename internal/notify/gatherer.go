@@ -35,7 +35,7 @@ type Store interface {
 	deadletter.NoticeStore
 	// Pending and Figures are journal.Outbox's and journal.Statistics'.
 	Pending(ctx context.Context, queue string, after int64, limit int) ([]journal.Message, error)
-	Figures(ctx context.Context, from int64) ([]journal.Figure, error)
+	Figures(ctx context.Context, from int64, names ...journal.FigureName) ([]journal.Figure, error)
 }
 
 // Options of a Gatherer.

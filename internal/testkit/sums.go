@@ -35,7 +35,7 @@ func (m *Memory) keepSums(c *journal.Changes) {
 func byMilli(a, b time.Time) int { return cmp.Compare(journal.Milli(a), journal.Milli(b)) }
 
 // Figures implements journal.Statistics.
-func (m *Memory) Figures(ctx context.Context, from int64) ([]journal.Figure, error) {
+func (m *Memory) Figures(ctx context.Context, from int64, names ...journal.FigureName) ([]journal.Figure, error) {
 	if err := m.readable(ctx); err != nil {
 		return nil, err
 	}
@@ -43,7 +43,7 @@ func (m *Memory) Figures(ctx context.Context, from int64) ([]journal.Figure, err
 	defer m.mu.Unlock()
 	var all []journal.Figure
 	for f, value := range m.figures {
-		if f.Slot >= from && f.Cause == "" {
+		if f.Slot >= from && f.Cause == "" && (len(names) == 0 || slices.Contains(names, f.Name)) {
 			f.Value = value
 			all = append(all, f)
 		}

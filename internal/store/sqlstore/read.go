@@ -227,11 +227,20 @@ func (s *snapshot) filter(f *journal.RecordFilter, after int64) (w where, possib
 }
 
 // Figures implements journal.Statistics.
-func (r *Reader) Figures(ctx context.Context, from int64) ([]journal.Figure, error) {
-	const query = "SELECT slot, policy, name, bucket, value FROM figures WHERE slot >= ? AND cause = '' " +
-		"ORDER BY slot, policy, name, bucket"
+func (r *Reader) Figures(ctx context.Context, from int64, names ...journal.FigureName) ([]journal.Figure, error) {
+	var w where
+	w.and("slot >= ?", from)
+	w.and("cause = ''")
+	if len(names) > 0 {
+		args := make([]any, len(names))
+		for i := range names {
+			args[i] = string(names[i])
+		}
+		w.and("name IN (?"+strings.Repeat(", ?", len(names)-1)+")", args...)
+	}
+	query := "SELECT slot, policy, name, bucket, value FROM figures" + w.String() + " ORDER BY slot, policy, name, bucket"
 	return reading(ctx, r, "read the figures", func(s *snapshot) ([]journal.Figure, error) {
-		return collect(s, query, []any{from}, func(scan scanner, f *journal.Figure) error {
+		return collect(s, query, w.args, func(scan scanner, f *journal.Figure) error {
 			return scan(&f.Slot, &f.Policy, &f.Name, &f.Bucket, &f.Value)
 		})
 	})

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/journal"
 )
 
@@ -148,6 +149,10 @@ func (b *bench) deadLetters(ctx context.Context, out io.Writer, s *session) erro
 		{"a page of groups: open", "100 ms", causes, journal.DeadLetterFilter{}},
 		{"a page of groups: all states", "100 ms", causes, journal.DeadLetterFilter{State: "all"}},
 		{"a page: open", "100 ms", page, journal.DeadLetterFilter{}},
+		{"a page by deadline", "100 ms", page, journal.DeadLetterFilter{Sort: deadletter.ByDeadline}},
+		{"a page by amount", "100 ms", page, journal.DeadLetterFilter{Sort: deadletter.ByAmount}},
+		{"a page of a cause by deadline", "100 ms", page,
+			journal.DeadLetterFilter{Sort: deadletter.ByDeadline, Fingerprint: groups[0].Cause.ID}},
 		{"a page of a team", "100 ms", page, journal.DeadLetterFilter{Team: groups[0].Teams[0]}},
 		{"a page of a cause", "100 ms", page, journal.DeadLetterFilter{Fingerprint: groups[0].Cause.ID}},
 		{"a page of a minute", "100 ms", page, journal.DeadLetterFilter{Since: newest.Add(-time.Minute), Until: newest}},

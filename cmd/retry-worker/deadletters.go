@@ -184,18 +184,20 @@ func (c *cli) moreFollow(next string) {
 type listFlags struct {
 	choiceFlags
 	period period
+	sort   string
 }
 
 func (c *cli) deadLettersListCommand() *cobra.Command {
 	var f listFlags
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List dead letters, the newest first",
-		Long: "Lists dead letters, the newest first, in a table that fits the terminal (COLUMNS says how wide it is\n" +
+		Short: "List dead letters: the newest first, or by deadline, amount or age",
+		Long: "Lists dead letters, the newest first or as --sort says, in a table that fits the terminal (COLUMNS says how wide it is\n" +
 			"where there is none). -o json prints the API's answer, a line for each page.\n" +
 			"An age is such as 90m, 2h, 3d or 1w, by this machine's clock; a date is midnight UTC of that day.",
 		Example: `  retry-worker dead-letters list
   retry-worker dead-letters list --team cadastro --search "carteira"
+  retry-worker dead-letters list --sort deadline --limit 20
   retry-worker dead-letters list --older-than 3d --team faturamento
   retry-worker dead-letters list --state all --all -o json | jq -r '.items[].id'`,
 		Args: noArgs,
@@ -204,6 +206,7 @@ func (c *cli) deadLettersListCommand() *cobra.Command {
 	flags := cmd.Flags()
 	f.choiceFlags.register(flags)
 	f.period.register(flags)
+	flags.StringVar(&f.sort, "sort", "", "deadline (then amount, then age), amount or age; none last (default the newest first)")
 	c.page.register(flags)
 	c.server.register(flags)
 	return cmd
@@ -215,10 +218,16 @@ func (c *cli) deadLettersList(ctx context.Context, f *listFlags, now time.Time) 
 		err = errors.Join(err, errors.New("--cursor goes on with the very same list, and an age means another one each "+
 			"moment, expected --since and --until with it, or --all without it"))
 	}
+	if f.sort != "" && !slices.Contains(deadletter.Sorts(), f.sort) {
+		err = errors.Join(err, fmt.Errorf("--sort is %q, expected one of %s", f.sort, strings.Join(deadletter.Sorts(), ", ")))
+	}
 	if err := wrongUse(f.check(), c.page.check(), err); err != nil {
 		return err
 	}
 	q := f.query()
+	if f.sort != "" {
+		q.Set("sort", f.sort)
+	}
 	setInstant(q, "since", since)
 	setInstant(q, "until", until)
 	table := c.deadLetterTable()
@@ -394,6 +403,18 @@ func (c *cli) deadLetterTable() *table[api.DeadLetter] {
 		column[letter]{name: "REASON", rank: 2, of: func(d *letter) string { return string(d.Reason) }},
 		column[letter]{name: "TRIES", rank: 7,
 			of: func(d *letter) string { return fmt.Sprintf("%d/%d", d.RetryCount, d.MaxRetries) }},
+		column[letter]{name: "DEADLINE", rank: 8, optional: true,
+			of: func(d *letter) string { return minute(value(d.Deadline)) }},
+		column[letter]{name: "CONTEXT", rank: 9, optional: true, of: func(d *letter) string { return contextLine(d.Context) }},
 		column[letter]{name: "ERROR", rank: 4, of: func(d *letter) string { return d.Error }, elastic: true},
 	)
+}
+
+// contextLine is what is known of a claim, in one line.
+func contextLine(of decision.Context) string {
+	parts := make([]string, len(of))
+	for i := range of {
+		parts[i] = of[i].Variable + "=" + of[i].Value
+	}
+	return strings.Join(parts, ", ")
 }

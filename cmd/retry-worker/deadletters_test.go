@@ -137,7 +137,7 @@ func TestDeadLettersAsJSON(t *testing.T) {
 		if items, is := o["items"].([]any); is {
 			o = items[0].(map[string]any)
 		}
-		if o["id"] != id || o["subject"].(map[string]any)["id"] != "CLM-001-1" || len(o) != 25 {
+		if o["id"] != id || o["subject"].(map[string]any)["id"] != "CLM-001-1" || len(o) != 26 {
 			t.Errorf("%v prints %d fields: %v", args, len(o), o)
 		}
 	}

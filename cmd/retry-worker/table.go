@@ -40,8 +40,10 @@ type column[T any] struct {
 	rank    int // the highest goes first where the terminal is too narrow; 0 always stays
 	of      func(*T) string
 	elastic bool
-	most    int // characters of a cell; 0: maxCell, or maxError where it is elastic
-	width   int
+	// optional tells that it is left out where nothing stands in it.
+	optional bool
+	most     int // characters of a cell; 0: maxCell, or maxError where it is elastic
+	width    int
 }
 
 func tableOf[T any](c *cli, columns ...column[T]) *table[T] {
@@ -86,6 +88,9 @@ func (t *table[T]) print(items []T) {
 
 // fit gives each column the width that its cells take, and leaves out what the terminal has no room for.
 func (t *table[T]) fit(items []T) {
+	t.columns = slices.DeleteFunc(t.columns, func(c column[T]) bool {
+		return c.optional && !slices.ContainsFunc(items, func(i T) bool { return c.of(&i) != "" })
+	})
 	for i := range t.columns {
 		c := &t.columns[i]
 		most := c.most

@@ -59,6 +59,7 @@ type DeadLetter struct {
 	ForceNeeded        bool    `json:"forceNeeded"`
 	Episode            int64   `json:"episode"`
 	FirstFailure       *string `json:"firstFailure"`
+	Deadline           *string `json:"deadline"`
 	CreatedAt          string  `json:"createdAt"`
 	ChangedAt          string  `json:"changedAt"`
 	ProcessInstanceKey int64   `json:"processInstanceKey,string"`
@@ -106,8 +107,8 @@ func deadLetterOf(i *deadletter.Item) DeadLetter {
 		ErrorClassification: journal.OrNull(string(i.Classification)), MatchedRule: journal.OrNull(i.MatchedRule),
 		Error: i.Error, Fingerprint: journal.OrNull(i.Fingerprint), Context: append(decision.Context{}, i.Context...),
 		RetryCount: i.RetryCount, MaxRetries: i.MaxRetries, ForceNeeded: i.RetryCount >= i.MaxRetries, Episode: i.Episode,
-		FirstFailure: journal.InstantOrNull(i.FirstFailure),
-		CreatedAt:    decision.Instant(i.CreatedAt), ChangedAt: decision.Instant(i.ChangedAt),
+		FirstFailure: journal.InstantOrNull(i.FirstFailure), Deadline: journal.InstantOrNull(i.Deadline),
+		CreatedAt: decision.Instant(i.CreatedAt), ChangedAt: decision.Instant(i.ChangedAt),
 		ProcessInstanceKey: i.ProcessInstanceKey, Process: i.Process, Delivery: string(i.Delivery),
 		ReviewSeen: journal.InstantOrNull(i.ReviewSeen), Review: reviewOf(&i.Review), BulkRun: journal.OrNull(i.Run),
 	}

@@ -182,6 +182,7 @@ func TestDeadLettersRefused(t *testing.T) {
 		{"vera", "/dead-letters?sate=all", "", 422, "unknown_parameter"},
 		{"vera", "/dead-letters?state=closed", "", 422, "invalid_state"},
 		{"vera", "/dead-letters?state=OPEN", "", 422, "invalid_state"},
+		{"vera", "/dead-letters?sort=price", "", 422, "invalid_sort"},
 		{"vera", "/dead-letters?state=open&state=all", "", 422, "invalid_parameter"},
 		{"vera", "/dead-letters?state=%zz", "", 422, "invalid_parameter"},
 		{"vera", "/dead-letters?reason=BAD_LUCK", "", 422, "invalid_reason"},

@@ -266,6 +266,7 @@ func (in *input) filter() journal.DeadLetterFilter {
 		State: in.name("state"), Policy: in.name("policy"), Team: decision.Team(in.name("team")),
 		Reason:      decision.Reason(in.name("reason")),
 		Fingerprint: in.name("fingerprint"), Query: in.name("q"), Since: in.instant("since"), Until: in.instant("until"),
+		Sort: in.name("sort"),
 	}
 }
 

@@ -159,7 +159,7 @@ func (s *API) table() []route {
 		{post, "/api/v1/subjects/{policy}/{id}/erase", access.Erase, s.post(s.erase, "reason")},
 		{post, "/api/v1/outcomes", access.Report, s.post(s.conclude, "policy", "id", "outcome", "at", "tenant")},
 		{get, "/api/v1/kpis", access.Read, s.get(s.kpis, "policy")},
-		{get, "/api/v1/dead-letters", access.Read, s.get(s.deadLetters, list...)},
+		{get, "/api/v1/dead-letters", access.Read, s.get(s.deadLetters, append(list, "sort")...)},
 		{get, "/api/v1/dead-letters/groups", access.Read, s.get(s.groups, causes...)},
 		{get, "/api/v1/dead-letters/{id}", access.Read, s.get(s.deadLetter)},
 		{post, "/api/v1/dead-letters/{id}/retry", access.Review, s.post(s.retry, "reason", "forceRetry", "when", "fresh")},

@@ -7,7 +7,6 @@ import (
 	"math"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -36,7 +35,9 @@ type Query struct {
 	States []journal.DeadLetterState
 	// Before is the record that all that are asked for lie before.
 	Before int64
-	Limit  int
+	// After is where the list goes on; nil from its beginning on.
+	After *Place
+	Limit int
 	// Since and Until bound the instant of birth in milliseconds (Milli): Since is included, Until is not. They are the
 	// ends of all numbers where the filter has no bound.
 	Since, Until int64
@@ -126,26 +127,11 @@ func (p *Query) Finds(f *journal.Fingerprint) bool {
 // Passes reports whether the filter lets a dead letter of a policy through; what is searched for is looked at
 // elsewhere.
 func (p *Query) Passes(d *journal.DeadLetter, policy string) bool {
-	f, born := &p.Filter, journal.Milli(d.CreatedAt)
+	f, born, at := &p.Filter, journal.Milli(d.CreatedAt), PlaceOf(d)
 	return slices.Contains(p.States, d.State) && d.Record < p.Before && (f.Policy == "" || f.Policy == policy) &&
 		(f.Team == "" || f.Team == d.Team) && (f.Reason == "" || f.Reason == d.Reason) &&
-		(f.Fingerprint == "" || f.Fingerprint == d.Fingerprint) && born >= p.Since && born < p.Until
-}
-
-// Cursor goes on behind the dead letter with that record. It is of this filter alone.
-func (p *Query) Cursor(record int64) string {
-	return cursor(p.list("dead letters"), strconv.FormatInt(record, 10))
-}
-
-func (p *Query) resume(text string) error {
-	place, err := placeOf(p.list("dead letters"), text)
-	if err != nil {
-		return err
-	}
-	if p.Before, err = strconv.ParseInt(place, 10, 64); err != nil {
-		return ErrBadCursor
-	}
-	return nil
+		(f.Fingerprint == "" || f.Fingerprint == d.Fingerprint) && born >= p.Since && born < p.Until &&
+		(p.After == nil || Compare(f.Sort, &at, p.After) > 0)
 }
 
 // list names a list of that kind that the filter lets through.
@@ -153,7 +139,7 @@ func (p *Query) list(kind string) []byte {
 	f, name := &p.Filter, []byte(kind)
 	for _, part := range [...]string{string(p.States[0]), string(p.States[len(p.States)-1]), f.Policy, string(f.Team),
 		string(f.Reason),
-		f.Query, f.Fingerprint} {
+		f.Query, f.Fingerprint, f.Sort} {
 		name = appendText(name, part)
 	}
 	return binary.AppendVarint(binary.AppendVarint(name, p.Since), p.Until)
@@ -188,6 +174,8 @@ func checkFilter(f journal.DeadLetterFilter) (journal.DeadLetterFilter, error) {
 	switch {
 	case !slices.Contains(states, f.State):
 		return f, refuse(InvalidState, "state is %.60q, expected open, reprocessing, discarded, recovered or all", f.State)
+	case f.Sort != Newest && !slices.Contains(Sorts(), f.Sort):
+		return f, refuse(InvalidSort, "sort is %.60q, expected deadline, amount or age, or none for the newest first", f.Sort)
 	case f.Reason != "" && !slices.Contains(decision.Reasons(), f.Reason):
 		return f, refuse(InvalidReason, "reason is %.60q, expected a reason code such as TIMEOUT or MAX_RETRIES", f.Reason)
 	case f.Fingerprint != "" && !fingerprintForm.MatchString(f.Fingerprint):

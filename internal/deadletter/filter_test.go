@@ -68,7 +68,7 @@ func TestCursorsOfOthersAreRefused(t *testing.T) {
 	testkit.Must(t, err)
 	g, err := deadletter.NewGroupQuery(f, "", 5)
 	testkit.Must(t, err)
-	letters, groups := p.Cursor(7), g.Cursor(7, "cause")
+	letters, groups := p.Cursor(deadletter.Place{Record: 7}), g.Cursor(7, "cause")
 	changed := []byte(letters)
 	changed[3] ^= 1
 	for _, bad := range []string{string(changed), letters[1:], groups[1:], letters + "A", groups + "A", letters + "=", "x", "0", strings.Repeat("A", 22),
@@ -84,7 +84,7 @@ func TestCursorsOfOthersAreRefused(t *testing.T) {
 	}
 	at := time.Date(2025, 1, 12, 10, 0, 0, 0, time.UTC)
 	for _, other := range []journal.DeadLetterFilter{{}, {State: "all", Team: "ti"}, {State: "all", Query: "x"}, {State: "all", Policy: "ti"},
-		{State: "all", Fingerprint: "ti"}, {State: "all", Since: at}, {State: "all", Until: at}} {
+		{State: "all", Fingerprint: "ti"}, {State: "all", Since: at}, {State: "all", Until: at}, {State: "all", Sort: "age"}} {
 		if _, err := deadletter.NewQuery(other, letters, 5); !errors.Is(err, deadletter.ErrBadCursor) {
 			t.Errorf("a cursor of another list than %+v is answered with %v", other, err)
 		}

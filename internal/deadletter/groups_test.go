@@ -16,6 +16,7 @@ func TestBadFilters(t *testing.T) {
 		now := time.Now()
 		for code, filters := range map[deadletter.Code][]journal.DeadLetterFilter{
 			deadletter.InvalidState:       {{State: "dead"}, {State: "superseded"}},
+			deadletter.InvalidSort:        {{Sort: "price"}},
 			deadletter.InvalidReason:      {{Reason: "BAD WEATHER"}, {Reason: "timeout"}},
 			deadletter.InvalidFingerprint: {{Fingerprint: "abc"}, {Fingerprint: strings.Repeat("A", 16)}, {Fingerprint: strings.Repeat("a", 17)}},
 			deadletter.InvalidPeriod:      {{Since: now, Until: now}, {Since: now, Until: now.Add(-time.Hour)}},

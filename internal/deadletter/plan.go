@@ -100,7 +100,7 @@ func (c BulkCommand) checked() (BulkCommand, error) {
 		return c, unforced()
 	}
 	f, since, until := c.Filter, c.Filter.Since, c.Filter.Until
-	f.State, f.Since, f.Until = "", since.UTC().Truncate(time.Millisecond), until.UTC().Truncate(time.Millisecond)
+	f.State, f.Sort, f.Since, f.Until = "", Newest, since.UTC().Truncate(time.Millisecond), until.UTC().Truncate(time.Millisecond)
 	f, err := checkFilter(f)
 	c.Filter = f
 	return c, err

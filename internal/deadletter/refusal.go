@@ -25,6 +25,7 @@ const (
 	ForceRequired      Code = "force_required"   // fresh without forceRetry
 	PolicyNotFound     Code = "policy_not_found" // no backoff to compute
 	InvalidState       Code = "invalid_state"
+	InvalidSort        Code = "invalid_sort"
 	InvalidLimit       Code = "invalid_limit"
 	InvalidQuery       Code = "invalid_query"
 	InvalidCursor      Code = "invalid_cursor"

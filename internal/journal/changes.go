@@ -226,7 +226,8 @@ func (b *batch) attemptOf(a *Analysis, number, revision, episode int64, d *decis
 		Record: b.next(), At: at, Number: number, Revision: revision, Episode: episode, Identity: a.Identity,
 		JobKey: a.JobKey, ElementInstanceKey: a.ElementInstanceKey, ProcessInstanceKey: a.ProcessInstanceKey,
 		Rule: a.Rule, Error: storable(a.Error), GivenCount: given, ReceivedAt: at.Add(-took).Truncate(time.Millisecond),
-		Took: took, Context: storableContext(a.Failure.Context), Decision: *d,
+		Took: took, Context: storableContext(a.Failure.Context),
+		Deadline: a.Failure.Deadline.UTC().Truncate(time.Millisecond), Decision: *d,
 	}
 }
 

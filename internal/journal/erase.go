@@ -289,7 +289,7 @@ func (x *eraser) id(old string) string {
 func (x *eraser) takeLetters() (all []DeadLetter) {
 	for i := range x.Letters {
 		d := x.Letters[i].DeadLetter
-		d.ID, d.Context = x.id(d.ID), nil
+		d.ID, d.Context, d.Deadline = x.id(d.ID), nil, time.Time{}
 		d.ProcessInstanceKey, d.ReviewJobKey, d.FirstFailure, d.ReviewSeen, d.Review.Reason = 0, 0, time.Time{}, time.Time{},
 			""
 		all = append(all, d)

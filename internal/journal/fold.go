@@ -256,7 +256,7 @@ func (a *Attempt) letter() DeadLetter {
 		Team:        d.Team,
 		Fingerprint: a.Fingerprint, RetryCount: d.RetryCount, MaxRetries: d.MaxRetries,
 		ProcessInstanceKey: a.ProcessInstanceKey,
-		FirstFailure:       d.FirstFailure, Context: a.Context}
+		FirstFailure:       d.FirstFailure, Context: a.Context, Deadline: a.Deadline}
 }
 
 // revision folds a retry at a later time, or the end where that is too late. The episode follows where it is still
@@ -373,7 +373,8 @@ func (p *projection) outcome(l *life, b *outcomeBody) {
 		Reason: decision.ReasonReported, Team: b.Team, RetryCount: e.Retries, ProcessInstanceKey: e.ProcessInstanceKey,
 		FirstFailure: e.FirstFailure}
 	if a := l.last; a != nil {
-		born.MaxRetries, born.Fingerprint, born.Context = a.Decision.MaxRetries, a.Fingerprint, a.Context
+		born.MaxRetries, born.Fingerprint = a.Decision.MaxRetries, a.Fingerprint
+		born.Context, born.Deadline = a.Context, a.Deadline
 	}
 	e.State, e.DeadLetter, e.NextRetryTime = Dead, b.DeadLetter, time.Time{}
 	p.createDeadLetter(l, born)

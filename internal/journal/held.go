@@ -213,7 +213,7 @@ func (p *projection) giveUp(l *life, b *GateBody) {
 	born := DeadLetter{ID: b.DeadLetter, State: DeadLetterOpen, Episode: e.Number, Outcome: decision.MaxRetriesExceeded,
 		Reason: b.GiveUp,
 		Team:   b.Team, RetryCount: b.Retries, MaxRetries: b.MaxRetries, ProcessInstanceKey: b.ProcessInstanceKey,
-		FirstFailure: e.FirstFailure, Context: b.Context}
+		FirstFailure: e.FirstFailure, Context: b.Context, Deadline: b.Deadline}
 	if a := l.last; a != nil && !b.Opens {
 		born.Fingerprint = a.Fingerprint
 	}

@@ -78,6 +78,8 @@ type Attempt struct {
 	DeadLetter string `json:"deadLetterId,omitempty"`
 	// Context of the claim, with nothing personal in it.
 	Context decision.Context `json:"context,omitempty"`
+	// Deadline is the claim's own (R29); the zero time for none.
+	Deadline time.Time `json:"deadline,omitzero"`
 	// Destination of the claim, what the failure tells of it, and how long that asks to wait; empty for nothing.
 	Destination string        `json:"destination,omitempty"`
 	Tells       Tells         `json:"tells,omitempty"`
@@ -170,6 +172,8 @@ type DeadLetter struct {
 	// Context of the claim, and what it is worth (decision.Context.Cents).
 	Context decision.Context `json:"context,omitempty"`
 	Cents   int64            `json:"cents,omitempty"`
+	// Deadline is the claim's own (R29); the zero time for none.
+	Deadline time.Time `json:"deadline,omitzero"`
 	// ProcessInstanceKey of the process that was told.
 	ProcessInstanceKey int64 `json:"processInstanceKey,string"`
 	// FirstFailure of its episode.

@@ -21,7 +21,7 @@ func table(name string, keys int, columns string) *Table {
 // The projections.
 var (
 	SubjectsTable     = table("subjects", 1, "key tenant policy id next_retry last dead_letter destination body")
-	DeadLettersTable  = table("dead_letters", 1, "record id subject state policy team reason fingerprint at seen body")
+	DeadLettersTable  = table("dead_letters", 1, "record id subject state policy team reason fingerprint at seen deadline cents body")
 	CountsTable       = table("dead_letter_counts", 5, "fingerprint policy state team reason n cents")
 	FiguresTable      = table("figures", 6, "slot policy cause destination name bucket value")
 	FingerprintsTable = table("fingerprints", 1,
@@ -57,12 +57,23 @@ func (s *KeyedState) Row() Row {
 		s.State.Episode.DeadLetter, s.destination(), string(encoded(&s.State))}
 }
 
+// NoDeadline is the column deadline of a dead letter that has none: it is sorted last.
+const NoDeadline = 1 << 62
+
+// Due returns the deadline as Milli has it, or NoDeadline.
+func (d *DeadLetter) Due() int64 {
+	if d.Deadline.IsZero() {
+		return NoDeadline
+	}
+	return Milli(d.Deadline)
+}
+
 // Row returns the dead letter's row.
 func (k *KeyedDeadLetter) Row() Row {
 	d := &k.DeadLetter
 	return Row{d.Record, d.ID, k.Key, string(d.State), k.Subject.Policy, string(d.Team), string(d.Reason), d.Fingerprint,
 		Milli(d.CreatedAt),
-		Milli(d.ReviewSeen), string(encoded(d))}
+		Milli(d.ReviewSeen), d.Due(), d.Cents, string(encoded(d))}
 }
 
 // Row returns the count's row.

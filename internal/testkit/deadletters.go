@@ -49,11 +49,14 @@ func (m *Memory) DeadLetterPage(ctx context.Context, f journal.DeadLetterFilter,
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	all := m.passing(p)
-	slices.SortFunc(all, func(a, b deadletter.Item) int { return cmp.Compare(b.Record, a.Record) })
+	slices.SortFunc(all, func(a, b deadletter.Item) int {
+		x, y := deadletter.PlaceOf(&a.DeadLetter), deadletter.PlaceOf(&b.DeadLetter)
+		return deadletter.Compare(f.Sort, &x, &y)
+	})
 	if len(all) <= p.Limit {
 		return all, "", nil
 	}
-	return all[:p.Limit], p.Cursor(all[p.Limit-1].Record), nil
+	return all[:p.Limit], p.Cursor(deadletter.PlaceOf(&all[p.Limit-1].DeadLetter)), nil
 }
 
 // passing are the dead letters that a query lets through.

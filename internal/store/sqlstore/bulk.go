@@ -123,7 +123,7 @@ func (s *Store) GatherBulkItems(ctx context.Context, run string, limit int,
 		}
 		g := &journal.Gathering{Run: &r, Through: r.Through, Last: len(next) < limit}
 		if done = g.Last; !done {
-			g.Through = next[len(next)-1].record
+			g.Through = next[len(next)-1].Record
 		}
 		if g.Found, err = w.candidates(next); err != nil {
 			return nil, err
@@ -136,7 +136,7 @@ func (s *Store) GatherBulkItems(ctx context.Context, run string, limit int,
 // candidates are those of the dead letters that are still open.
 func (w *writer) candidates(found []letter) (all []journal.Candidate, err error) {
 	for i := range found {
-		c := journal.Candidate{Record: found[i].record}
+		c := journal.Candidate{Record: found[i].Record}
 		open, err := w.one("SELECT d.id, s.tenant, s.policy, s.id, "+isBusy+` FROM dead_letters d JOIN subjects s ON s.key = d.subject
 			WHERE d.record = ? AND d.state = 'open'`, []any{c.Record}, &c.DeadLetter, &c.Subject.Tenant, &c.Subject.Policy, &c.Subject.ID, &c.Busy)
 		if err != nil {
@@ -181,12 +181,12 @@ func (q *search) following(after int64, limit int) (all []letter, err error) {
 		return nil, err
 	}
 	for len(all) < limit {
-		some, err := q.seek(q.plan, kinds, after, q.plan.Before, limit, "ASC")
+		some, err := q.seek(q.plan, kinds, deadletter.ByAge, &deadletter.Place{Record: after}, limit)
 		if err != nil {
 			return nil, err
 		}
 		if len(some) > 0 {
-			after = some[len(some)-1].record
+			after = some[len(some)-1].Record
 		}
 		last := len(some) < limit
 		if some, err = q.matching(some); err != nil {
@@ -201,9 +201,6 @@ func (q *search) following(after int64, limit int) (all []letter, err error) {
 
 // delivery of the dead letter d.
 const delivery = "COALESCE(d.body->>'delivery', '')"
-
-// cents is what the dead letter d is worth.
-const cents = "CAST(COALESCE(d.body->>'cents', '0') AS BIGINT)"
 
 // tallies sums up what is found. Where there is a query, each cause is summed up apart, and what is found by its id or
 // its subject's.
@@ -229,7 +226,7 @@ func (q *search) tallies(recent time.Time) ([]deadletter.Tally, error) {
 	sums := deadletter.Sums{}
 	err := q.each(`SELECT d.policy, d.team, d.reason, CAST(d.body->>'retryCount' AS BIGINT) >= CAST(d.body->>'maxRetries' AS BIGINT),
 			d.body->>'reviewJobKey' IS NOT NULL AND `+delivery+` <> 'nobody', `+delivery+` = 'nobody', d.at >= ?,
-			`+isBusy+`, `+cause+`, `+direct+`, count(*), min(d.at), max(d.at), CAST(sum(d.record) AS BIGINT), CAST(sum(`+cents+`) AS BIGINT)
+			`+isBusy+`, `+cause+`, `+direct+`, count(*), min(d.at), max(d.at), CAST(sum(d.record) AS BIGINT), CAST(sum(d.cents) AS BIGINT)
 		FROM `+from+w.String()+" GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9, 10", func(scan scanner) error {
 		var t deadletter.Tally
 		var cause string

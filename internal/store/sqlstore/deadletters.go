@@ -23,7 +23,7 @@ const (
 
 // letter is a dead letter that was found, and the instant of its birth.
 type letter struct {
-	record      int64
+	deadletter.Place
 	fingerprint string
 	at          int64
 }
@@ -71,40 +71,73 @@ func (s *snapshot) kinds(p *deadletter.Query, byCause bool) (all []kind, err err
 // seeks are how many kinds are sought in one statement.
 const seeks = 32
 
-// seek finds dead letters of the kinds with a record between two, both excluded: at most limit of each, in the order of
-// their records, descending or ascending.
+// seek finds the next dead letters of the kinds behind a place (nil: from the first on), at most limit, in that order.
 func (s *snapshot) seek(
-	p *deadletter.Query, kinds []kind, above, before int64, limit int, order string,
+	p *deadletter.Query, kinds []kind, sort string, after *deadletter.Place, limit int,
 ) (all []letter, err error) {
+	keys := deadletter.Keys(sort)
 	for chunk := range slices.Chunk(kinds, seeks) {
 		var queries []string
 		var args []any
 		for _, k := range chunk {
-			w := k.where()
-			w.and("record > ? AND record < ?", above, before)
-			if p.Aged() {
-				w.and("at >= ? AND at < ?", p.Since, p.Until)
+			for _, w := range behind(keys, after) {
+				of := k.where()
+				w.and("record < ?", p.Before)
+				if p.Aged() {
+					w.and("at >= ? AND at < ?", p.Since, p.Until)
+				}
+				of.and(strings.Join(w.conditions, " AND "), w.args...)
+				queries = append(queries, "SELECT * FROM (SELECT deadline, cents, record, fingerprint, at FROM dead_letters"+
+					of.String()+" ORDER BY "+orderBy(keys)+" LIMIT ?) AS k")
+				args = append(append(args, of.args...), limit)
 			}
-			queries = append(queries, "SELECT * FROM (SELECT record, fingerprint, at FROM dead_letters"+w.String()+
-				" ORDER BY record "+order+" LIMIT ?) AS k")
-			args = append(append(args, w.args...), limit)
 		}
 		some, err := collect(s, strings.Join(queries, " UNION ALL "), args, func(scan scanner, l *letter) error {
-			return scan(&l.record, &l.fingerprint, &l.at)
+			return scan(&l.Deadline, &l.Cents, &l.Record, &l.fingerprint, &l.at)
 		})
 		if err != nil {
 			return nil, err
 		}
 		all = append(all, some...)
 	}
-	slices.SortFunc(all, func(a, b letter) int {
-		if order == "DESC" {
-			a, b = b, a
+	return ordered(all, sort, limit), nil
+}
+
+// ordered are the first of the dead letters, each once.
+func ordered(all []letter, sort string, limit int) []letter {
+	slices.SortFunc(all, func(a, b letter) int { return deadletter.Compare(sort, &a.Place, &b.Place) })
+	all = slices.CompactFunc(all, func(a, b letter) bool { return a.Record == b.Record })
+	return all[:min(len(all), limit)]
+}
+
+// behind is what rows behind a place have, as alternatives each of which is one stretch of an index.
+func behind(keys []deadletter.Key, after *deadletter.Place) (all []where) {
+	if after == nil {
+		return []where{{}}
+	}
+	for i, k := range keys {
+		var w where
+		for _, same := range keys[:i] {
+			w.and(same.Column+" = ?", after.Of(same))
 		}
-		return cmp.Compare(a.record, b.record)
-	})
-	all = slices.CompactFunc(all, func(a, b letter) bool { return a.record == b.record })
-	return all[:min(len(all), limit)], nil
+		operator := " > ?"
+		if k.Descending {
+			operator = " < ?"
+		}
+		w.and(k.Column+operator, after.Of(k))
+		all = append(all, w)
+	}
+	return all
+}
+
+func orderBy(keys []deadletter.Key) string {
+	columns := make([]string, len(keys))
+	for i, k := range keys {
+		if columns[i] = k.Column; k.Descending {
+			columns[i] += " DESC"
+		}
+	}
+	return strings.Join(columns, ", ")
 }
 
 // DeadLetterPage implements deadletter.Reader. It seeks each kind of dead letters that the filter lets through in an
@@ -125,9 +158,9 @@ func (r *Reader) DeadLetterPage(
 		switch {
 		case len(found) > p.Limit:
 			found = found[:p.Limit]
-			next = p.Cursor(found[p.Limit-1].record)
-		case floor > 0: // further ones were not looked at
-			next = p.Cursor(floor)
+			next = p.Cursor(found[p.Limit-1].Place)
+		case floor != nil: // further ones were not looked at
+			next = p.Cursor(*floor)
 		}
 		all, err = s.letterItems(found)
 		return err
@@ -135,24 +168,24 @@ func (r *Reader) DeadLetterPage(
 	return all, next, err
 }
 
-// page finds the dead letters of a page, and one more. floor is the last record that was looked at, where not all could
+// page finds the dead letters of a page, and one more. floor is the last place that was looked at, where not all could
 // be.
-func (s *snapshot) page(p *deadletter.Query) (found []letter, floor int64, err error) {
+func (s *snapshot) page(p *deadletter.Query) (found []letter, floor *deadletter.Place, err error) {
 	q, err := s.search(p)
 	if err == nil {
 		err = q.findSubjects()
 	}
 	if err != nil {
-		return nil, 0, err
+		return nil, nil, err
 	}
 	if q.wide {
 		return q.lookThrough()
 	}
-	found, err = s.seek(p, q.kinds, math.MinInt64, p.Before, p.Limit+1, "DESC")
+	found, err = s.seek(p, q.kinds, p.Filter.Sort, p.After, p.Limit+1)
 	if err == nil {
 		found, err = q.direct(found)
 	}
-	return found, 0, err
+	return found, nil, err
 }
 
 // search finds the dead letters that a filter lets through.
@@ -231,26 +264,24 @@ func (q *search) direct(found []letter) ([]letter, error) {
 	}
 	for i := range more {
 		if d := &more[i]; q.plan.Passes(&d.DeadLetter, d.Subject.Policy) {
-			found = append(found, letter{record: d.DeadLetter.Record, fingerprint: d.DeadLetter.Fingerprint})
+			found = append(found, letter{Place: deadletter.PlaceOf(&d.DeadLetter), fingerprint: d.DeadLetter.Fingerprint})
 		}
 	}
-	slices.SortFunc(found, func(a, b letter) int { return cmp.Compare(b.record, a.record) })
-	found = slices.CompactFunc(found, func(a, b letter) bool { return a.record == b.record })
-	return found[:min(len(found), q.plan.Limit+1)], nil
+	return ordered(found, q.plan.Filter.Sort, q.plan.Limit+1), nil
 }
 
-// lookThrough looks at dead letters from the newest on, at most scanned of them.
-func (q *search) lookThrough() (found []letter, floor int64, err error) {
+// lookThrough looks at dead letters in the list's order, at most scanned of them.
+func (q *search) lookThrough() (found []letter, floor *deadletter.Place, err error) {
 	kinds, err := q.snapshot.kinds(q.plan, false)
 	if err != nil {
-		return nil, 0, err
+		return nil, nil, err
 	}
-	all, err := q.seek(q.plan, kinds, math.MinInt64, q.plan.Before, scanned, "DESC")
+	all, err := q.seek(q.plan, kinds, q.plan.Filter.Sort, q.plan.After, scanned)
 	if err != nil {
-		return nil, 0, err
+		return nil, nil, err
 	}
 	if found, err = q.matching(all); len(found) <= q.plan.Limit && len(all) == scanned {
-		floor = all[scanned-1].record
+		floor = &all[scanned-1].Place
 	}
 	return found[:min(len(found), q.plan.Limit+1)], floor, err
 }
@@ -273,7 +304,7 @@ func (q *search) matching(all []letter) (found []letter, err error) {
 		}, args...)
 	})
 	for _, l := range all {
-		if hit[l.record] || q.causes[l.fingerprint] {
+		if hit[l.Record] || q.causes[l.fingerprint] {
 			found = append(found, l)
 		}
 	}
@@ -284,7 +315,7 @@ func (q *search) matching(all []letter) (found []letter, err error) {
 func recordsOf(all []letter) []int64 {
 	records := make([]int64, len(all))
 	for i := range all {
-		records[i] = all[i].record
+		records[i] = all[i].Record
 	}
 	return records
 }
@@ -360,7 +391,7 @@ func (s *snapshot) letterItems(found []letter) ([]deadletter.Item, error) {
 	}
 	all := make([]deadletter.Item, 0, len(found))
 	for i := range found {
-		if item, there := items[found[i].record]; there {
+		if item, there := items[found[i].Record]; there {
 			all = append(all, item)
 		}
 	}
@@ -393,7 +424,7 @@ func readItem(scan scanner) (i deadletter.Item, err error) {
 func (r *Reader) DeadLetter(ctx context.Context, id string) (item deadletter.Item, found bool, err error) {
 	err = r.read(ctx, "read a dead letter", func(s *snapshot) error {
 		var l letter
-		if found, err = s.one("SELECT record FROM dead_letters WHERE id = ?", []any{id}, &l.record); err != nil || !found {
+		if found, err = s.one("SELECT record FROM dead_letters WHERE id = ?", []any{id}, &l.Record); err != nil || !found {
 			return err
 		}
 		all, err := s.letterItems([]letter{l})
@@ -409,7 +440,7 @@ func (r *Reader) DeadLetter(ctx context.Context, id string) (item deadletter.Ite
 func (r *Reader) DeadLettersAsked(ctx context.Context, limit int) (all []deadletter.Item, err error) {
 	err = r.read(ctx, "read the dead letters that are asked about", func(s *snapshot) error {
 		found, err := collect(s, "SELECT record FROM dead_letters WHERE (body ->> 'asked') IS NOT NULL ORDER BY record LIMIT ?",
-			[]any{limit}, func(scan scanner, l *letter) error { return scan(&l.record) })
+			[]any{limit}, func(scan scanner, l *letter) error { return scan(&l.Record) })
 		if err == nil {
 			all, err = s.letterItems(found)
 		}
@@ -422,7 +453,7 @@ func (r *Reader) DeadLettersAsked(ctx context.Context, limit int) (all []deadlet
 func (r *Reader) DeadLetterCounts(ctx context.Context) (all []deadletter.Count, err error) {
 	err = r.read(ctx, "count the dead letters", func(s *snapshot) error {
 		all = nil
-		every := &deadletter.Query{States: journal.DeadLetterStates(), Since: math.MinInt64, Until: math.MaxInt64}
+		every := &deadletter.Query{States: journal.DeadLetterStates(), Before: math.MaxInt64, Since: math.MinInt64, Until: math.MaxInt64}
 		kinds, err := s.kinds(every, false)
 		for i := range kinds {
 			k := &kinds[i]
@@ -445,9 +476,9 @@ func (r *Reader) DeadLetterCounts(ctx context.Context) (all []deadletter.Count, 
 
 // oldest is the oldest dead letter of a kind; the last there could be where there is none.
 func (s *snapshot) oldest(p *deadletter.Query, k *kind) (letter, error) {
-	first, err := s.seek(p, []kind{*k}, math.MinInt64, math.MaxInt64, 1, "ASC")
+	first, err := s.seek(p, []kind{*k}, deadletter.ByAge, nil, 1)
 	if len(first) == 0 {
-		return letter{record: math.MaxInt64}, err
+		return letter{Place: deadletter.Place{Record: math.MaxInt64}}, err
 	}
 	return first[0], err
 }

@@ -3,7 +3,6 @@ package sqlstore
 import (
 	"cmp"
 	"context"
-	"math"
 	"slices"
 
 	"retry-worker/internal/deadletter"
@@ -90,11 +89,11 @@ func (s *snapshot) describe(p *deadletter.GroupQuery, of *group) (deadletter.Gro
 		teams[k.Team] += k.N
 	}
 	g.Teams = teams.Teams()
-	first, err := s.seek(p.Query, of.kinds, math.MinInt64, math.MaxInt64, 1, "ASC")
+	first, err := s.seek(p.Query, of.kinds, deadletter.ByAge, nil, 1)
 	if err != nil {
 		return g, err
 	}
-	last, err := s.seek(p.Query, of.kinds, math.MinInt64, math.MaxInt64, 1, "DESC")
+	last, err := s.seek(p.Query, of.kinds, deadletter.Newest, nil, 1)
 	if err != nil {
 		return g, err
 	}

@@ -65,18 +65,18 @@ func (s *snapshot) notice(
 		return sum, err
 	}
 	slices.SortFunc(all, func(a, b noticed) int {
-		return cmp.Or(cmp.Compare(b.N, a.N), cmp.Compare(a.at, b.at), cmp.Compare(a.record, b.record))
+		return cmp.Or(cmp.Compare(b.N, a.N), cmp.Compare(a.at, b.at), cmp.Compare(a.Record, b.Record))
 	})
-	oldest := letter{record: math.MaxInt64}
+	oldest := letter{Place: deadletter.Place{Record: math.MaxInt64}}
 	for i := range all {
-		sum.Cents += all[i].Cents
-		if sum.N += all[i].N; all[i].record < oldest.record {
+		sum.Cents += all[i].kind.Cents
+		if sum.N += all[i].N; all[i].Record < oldest.Record {
 			oldest = all[i].letter
 		}
 	}
 	sum.Causes, sum.Oldest = int64(len(all)), journal.FromMilli(oldest.at)
 	for i := range all[:min(len(all), max(top, 1))] {
-		c := deadletter.NoticeCause{Reason: all[i].Reason, N: all[i].N, Cents: all[i].Cents, Oldest: journal.FromMilli(all[i].at),
+		c := deadletter.NoticeCause{Reason: all[i].Reason, N: all[i].N, Cents: all[i].kind.Cents, Oldest: journal.FromMilli(all[i].at),
 			Cause: journal.Fingerprint{Policy: all[i].Policy}}
 		known, err := s.causes("WHERE id = ?", all[i].Fingerprint)
 		if err != nil {
@@ -115,8 +115,8 @@ func merge(all []noticed, at map[journal.CauseCount]int, n noticed) []noticed {
 		at[key] = len(all)
 		return append(all, n)
 	}
-	all[i].Cents += n.Cents
-	if all[i].N += n.N; n.record < all[i].record {
+	all[i].kind.Cents += n.kind.Cents
+	if all[i].N += n.N; n.Record < all[i].Record {
 		all[i].letter = n.letter
 	}
 	return all
@@ -132,11 +132,11 @@ func (s *snapshot) news(p *deadletter.Query, after int64) (all []noticed, err er
 	for _, k := range kinds {
 		w := k.where()
 		w.and("record > ?", after)
-		err := s.each("SELECT fingerprint, record, at, "+cents+" FROM dead_letters d"+w.String()+" ORDER BY record",
+		err := s.each("SELECT fingerprint, record, at, cents FROM dead_letters d"+w.String()+" ORDER BY record",
 			func(scan scanner) error {
 				n := noticed{kind: k}
 				n.N = 1
-				err := scan(&n.Fingerprint, &n.record, &n.at, &n.Cents)
+				err := scan(&n.Fingerprint, &n.Record, &n.at, &n.kind.Cents)
 				all = merge(all, at, n)
 				return err
 			}, w.args...)

@@ -60,7 +60,8 @@ CREATE INDEX subjects_pending ON subjects (next_retry, key) WHERE next_retry IS 
 
 CREATE INDEX subjects_held ON subjects (key) WHERE destination <> '';
 
--- seen is when its review job was last seen: a heartbeat, which no record tells.
+-- seen is when its review job was last seen: a heartbeat, which no record tells. deadline is 2^62 where there is
+-- none, and cents what the claim is worth.
 CREATE TABLE dead_letters (
     record      INT  NOT NULL PRIMARY KEY,
     id          TEXT NOT NULL,
@@ -72,6 +73,8 @@ CREATE TABLE dead_letters (
     fingerprint TEXT NOT NULL,
     at          INT  NOT NULL,
     seen        INT  NOT NULL,
+    deadline    INT  NOT NULL,
+    cents       INT  NOT NULL,
     body        JSON NOT NULL
 )STRICT;
 
@@ -84,6 +87,10 @@ CREATE INDEX dead_letters_of_subject ON dead_letters (subject);
 CREATE INDEX dead_letters_by_kind ON dead_letters (state, policy, team, reason, record, at);
 
 CREATE INDEX dead_letters_by_cause ON dead_letters (fingerprint, state, policy, team, reason, record, at);
+
+CREATE INDEX dead_letters_by_deadline ON dead_letters (state, policy, team, reason, deadline, cents DESC, record, at, fingerprint);
+
+CREATE INDEX dead_letters_by_amount ON dead_letters (state, policy, team, reason, cents DESC, record, at, fingerprint);
 
 CREATE TABLE dead_letter_counts (
     fingerprint TEXT NOT NULL,

@@ -58,6 +58,7 @@ func (o *oracle) drawFilter(r *rapid.T) journal.DeadLetterFilter {
 		Policy:      rapid.SampledFrom([]string{"", o.policy, o.policy, "none"}).Draw(r, "of policy"),
 		Team:        rapid.SampledFrom(oracleTeams).Draw(r, "of team"),
 		Reason:      rapid.SampledFrom([]decision.Reason{"", "", "DUPLICATE_CLAIM", "none"}).Draw(r, "of reason"),
+		Sort:        rapid.SampledFrom(append(deadletter.Sorts(), "")).Draw(r, "sort"),
 		Query:       rapid.SampledFrom(queries).Draw(r, "query"),
 		Fingerprint: rapid.SampledFrom(causes).Draw(r, "of cause"),
 	}

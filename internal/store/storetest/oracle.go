@@ -118,7 +118,7 @@ func (o *oracle) step(r *rapid.T, of journal.Subject) {
 		p := decisiontest.TISSSubmission()
 		p.Name = o.policy
 		err = o.journal.Hold(ctx, &journal.Arrival{Subject: of, JobKey: job, Destination: "d" + text().Draw(r, "destination"), Policy: p,
-			Context: brought(r)})
+			Context: brought(r), Deadline: o.deadline(r)})
 	case "depart":
 		d := &journal.Departure{Subject: of, JobKey: job, Reason: text().Draw(r, "why"),
 			Kind: rapid.SampledFrom([]destination.Kind{destination.Pass, destination.Test}).Draw(r, "kind")}
@@ -168,7 +168,7 @@ func (o *oracle) analysis(r *rapid.T, of journal.Subject, job int64) *journal.An
 		v.RetryCount = decision.Value(fmt.Sprint(count))
 	}
 	f, _ := p.Read(v) // sound but for an empty error
-	f.Context = brought(r)
+	f.Context, f.Deadline = brought(r), o.deadline(r)
 	return &journal.Analysis{Subject: of, Identity: journal.Identity{byte(job)}, JobKey: job, ElementInstanceKey: job,
 		ProcessInstanceKey: job % 2, Policy: p, Failure: &f, Error: f.Error, Rule: decision.RNBIL005, ReceivedAt: o.now}
 }
@@ -251,6 +251,14 @@ func (o *oracle) comparePending(ctx context.Context, r *rapid.T) {
 		}
 		after = &want[limit-1]
 	}
+}
+
+// deadline of a claim: of a few, that some share, or none.
+func (o *oracle) deadline(r *rapid.T) time.Time {
+	if hours := rapid.IntRange(0, 3).Draw(r, "deadline"); hours > 0 {
+		return o.now.Add(time.Duration(hours) * time.Hour).Truncate(time.Hour)
+	}
+	return time.Time{}
 }
 
 // brought is a claim's context.

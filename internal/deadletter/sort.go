@@ -1,0 +1,89 @@
+package deadletter
+
+import (
+	"cmp"
+	"fmt"
+
+	"retry-worker/internal/journal"
+)
+
+// The orders of a list of dead letters, which journal.DeadLetterFilter names by Sort. What has no deadline comes last.
+const (
+	Newest     = ""         // the newest first
+	ByAge      = "age"      // what waits longest first
+	ByAmount   = "amount"   // the largest amount first, then what waits longest
+	ByDeadline = "deadline" // the nearest deadline first, then the larger amount, then what waits longest
+)
+
+// Sorts lists every order that has a name.
+func Sorts() []string { return []string{ByDeadline, ByAmount, ByAge} }
+
+// Key is a column of dead letters that a list is sorted by.
+type Key struct {
+	Column     string
+	Descending bool
+}
+
+// Keys are the columns of an order, the last of which tells all apart.
+func Keys(sort string) []Key {
+	deadline, cents, record := Key{Column: "deadline"}, Key{"cents", true}, Key{Column: "record"}
+	switch sort {
+	case ByDeadline:
+		return []Key{deadline, cents, record}
+	case ByAmount:
+		return []Key{cents, record}
+	case ByAge:
+		return []Key{record}
+	default:
+		return []Key{{"record", true}}
+	}
+}
+
+// Place is where a dead letter stands in every order: Deadline is journal.DeadLetter.Due.
+type Place struct{ Deadline, Cents, Record int64 }
+
+// PlaceOf returns a dead letter's.
+func PlaceOf(d *journal.DeadLetter) Place { return Place{d.Due(), d.Cents, d.Record} }
+
+// Of returns what a column holds.
+func (p *Place) Of(k Key) int64 {
+	switch k.Column {
+	case "deadline":
+		return p.Deadline
+	case "cents":
+		return p.Cents
+	default:
+		return p.Record
+	}
+}
+
+// Compare compares two places in an order.
+func Compare(sort string, a, b *Place) int {
+	for _, k := range Keys(sort) {
+		c := cmp.Compare(a.Of(k), b.Of(k))
+		if k.Descending {
+			c = -c
+		}
+		if c != 0 {
+			return c
+		}
+	}
+	return 0
+}
+
+// Cursor goes on behind a dead letter at that place. It is of this filter alone.
+func (p *Query) Cursor(at Place) string {
+	return cursor(p.list("dead letters"), fmt.Sprint(at.Deadline, at.Cents, at.Record))
+}
+
+func (p *Query) resume(text string) error {
+	place, err := placeOf(p.list("dead letters"), text)
+	if err != nil {
+		return err
+	}
+	p.After = &Place{}
+	if _, err := fmt.Sscan(place, &p.After.Deadline, &p.After.Cents, &p.After.Record); err != nil {
+		return ErrBadCursor
+	}
+	return nil
+}

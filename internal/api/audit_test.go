@@ -102,7 +102,7 @@ func TestKPIs(t *testing.T) {
 	for _, path := range []string{"/kpis", "/kpis?policy=tiss-submission"} {
 		a := get(t, url+path)
 		all, _ := a.body["kpis"].([]any)
-		if a.status != http.StatusOK || len(all) != 10 || len(a.body) != 1 {
+		if a.status != http.StatusOK || len(all) != 10 || len(a.body) != 2 {
 			t.Fatalf("%s: got %d %v", path, a.status, a.body)
 		}
 		var rate kpi.KPI

@@ -100,6 +100,7 @@ run     POST /bulk-runs/RUN/pause x=
 run     POST /bulk-runs/RUN/resume x=
 run     POST /bulk-runs/RUN/cancel x=
 read    GET  /causes/CAUSE
+read    GET  /learning
 erase   POST /causes/CAUSE/teach classification=TRANSIENT&reason=x
 erase   POST /causes/CAUSE/forget reason=x
 read    GET  /destinations

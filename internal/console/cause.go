@@ -75,11 +75,7 @@ func (p *Pages) showCause(v *visit, o *open, sent teachForm, wrong string) (*pag
 	if waiting > 0 {
 		d.Waiting, d.WaitingURL = v.Count("groups.show", waiting), listURL(open, "")
 	}
-	if t := c.Taught; t != nil {
-		if d.Taught = v.T("cause.taught.TRANSIENT"); t.Class == decision.Permanent {
-			d.Taught = v.T("cause.taught.PERMANENT", v.team(t.Team))
-		}
-	}
+	d.Taught = v.taught(c.Taught)
 	switch done := v.r.URL.Query().Get("done"); {
 	case done == "teach" && c.Taught != nil:
 		d.Done = v.T("cause.done.teach")
@@ -153,4 +149,15 @@ func (v *visit) teachingEvent(e *event, from *journal.Entry) {
 	default:
 		e.Title = v.T("event.kind.teaching")
 	}
+}
+
+// taught says what is taught of a cause; empty where t is nil.
+func (v *visit) taught(t *journal.Teaching) string {
+	switch {
+	case t == nil:
+		return ""
+	case t.Class == decision.Permanent:
+		return v.T("cause.taught.PERMANENT", v.team(t.Team))
+	}
+	return v.T("cause.taught.TRANSIENT")
 }

@@ -96,6 +96,7 @@ func (p *Pages) route() {
 		{http.MethodPost, "/destinations/{name}/probe", p.order(journal.SendCanary)},
 		{http.MethodPost, "/destinations/{name}/release", p.order(journal.ReleaseAt)},
 		{http.MethodPost, "/destinations/{name}/up", p.order(journal.TreatAsUp)},
+		{http.MethodGet, "/learning", p.reading(p.learning)},
 		{http.MethodGet, "/policies", p.plain(p.policies)},
 		{http.MethodPost, "/policies", p.plain(p.try)},
 		{http.MethodGet, "/policies/{policy}/ladder.svg", p.picture},

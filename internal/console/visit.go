@@ -121,6 +121,7 @@ var templates = func() map[Lang]func() *template.Template {
 				"line": inertLine, "whole": inertText, "name": inertName, "path": url.PathEscape, "subject": subjectURL,
 				"reason": l.reason, "policy": l.policy, "team": l.team, "retries": l.retries, "badge": l.badge,
 				"refused": l.refused, "dict": dict, "detail": inertDetail,
+				"rest":  func(height float64) float64 { return 100 - height },
 				"len64": func(rules []ruleRow) int64 { return int64(len(rules)) },
 			}).ParseFS(templateFiles, "templates/*.html"))
 		})

@@ -1,0 +1,99 @@
+package console
+
+import (
+	"strings"
+
+	"retry-worker/internal/audit"
+	"retry-worker/internal/deadletter"
+	"retry-worker/internal/kpi"
+)
+
+// learningData is the page of what was learnt (R26).
+type learningData struct {
+	Policies []learntPolicy
+	Causes   []learntCause
+	More     bool // other causes are not shown
+}
+
+// learntPolicy is how well a policy's chances were foretold, and what early hand-over came to.
+type learntPolicy struct {
+	ID string
+	// Policy by name, and sentences on it.
+	Policy string
+	Says   []string
+	// Tenths of the chance in which something was foretold; Title says the picture of them in words.
+	Title  string
+	Tenths []learntTenth
+}
+
+// learntTenth is a bar of the picture, in which 100 is all: where the chance lies, and the share that succeeded.
+type learntTenth struct {
+	From                        float64
+	Chance, Succeeded, Foretold string
+	Share, Height               float64
+}
+
+// learntCause is a cause of which retries are known.
+type learntCause struct {
+	causeRow
+	Closed, Recovered int64
+	Share             string
+	Hopeless          bool
+	Taught            string
+}
+
+// learntCauses are looked at for the page.
+const learntCauses = 200
+
+// learning answers GET /learning.
+func (p *Pages) learning(v *visit, o *open) (*page, error) {
+	all, err := audit.Learnings(v.r.Context(), o, "", v.now)
+	if err != nil {
+		return nil, err
+	}
+	d := &learningData{}
+	for i := range all {
+		d.Policies = append(d.Policies, v.learntPolicy(&all[i]))
+	}
+	causes, next, err := o.ListCauses(v.r.Context(), deadletter.CauseList{Limit: learntCauses})
+	if err != nil {
+		return nil, err
+	}
+	d.More = next != ""
+	for i := range causes {
+		c := &causes[i]
+		row := learntCause{causeRow: causeRow{About: causeURL(c.ID), Pattern: c.Pattern, Policy: c.Policy, Name: v.reason(c.Reason)}}
+		if row.Closed, row.Recovered, row.Hopeless = o.Prospects(c); row.Closed > 0 {
+			row.Share = v.quantity("ratio", float64(row.Recovered)/float64(row.Closed))
+		}
+		row.Taught = v.taught(c.Taught)
+		if row.Closed > 0 || row.Taught != "" {
+			d.Causes = append(d.Causes, row)
+		}
+	}
+	return &page{name: "learning", section: "policies", title: v.T("learning.title"), data: d,
+		summary: v.Count("learning.summary", int64(len(d.Causes)))}, nil
+}
+
+func (v *visit) learntPolicy(l *kpi.Learning) learntPolicy {
+	p := learntPolicy{ID: "learnt-" + l.Policy, Policy: v.Lang.policy(l.Policy)}
+	if l.Brier != nil {
+		p.Says = append(p.Says, v.T("learning.foretold", v.Number(l.Foretold), v.Number(l.Succeeded)),
+			v.T("learning.brier", v.short(*l.Brier, 3), v.short(*l.BaseBrier, 3)))
+	}
+	if l.HandedOver > 0 {
+		p.Says = append(p.Says, v.T("learning.handed", v.Number(l.HandedOver), v.Number(l.SavedRetries)))
+	}
+	if l.Explored > 0 {
+		p.Says = append(p.Says, v.T("learning.explored", v.Number(l.Explored), v.Number(l.ExploredRecovered)))
+	}
+	var words []string
+	for _, t := range l.Reliability {
+		share := float64(t.Succeeded) / float64(t.Foretold)
+		bar := learntTenth{From: 100 * t.From, Chance: v.T("learning.tenth", v.short(100*t.From, 0), v.short(100*t.From+10, 0)),
+			Succeeded: v.quantity("ratio", share), Foretold: v.Number(t.Foretold), Share: 100 * share, Height: max(100*share, 1)}
+		p.Tenths, words = append(p.Tenths, bar), append(words, bar.Chance+" "+bar.Succeeded)
+	}
+	p.Title = v.T("learning.picture", strings.Join(words, ", "))
+	return p
+}

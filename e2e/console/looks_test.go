@@ -10,7 +10,7 @@ import (
 
 // pagesOf are all pages, with a claim's.
 func pagesOf(claimID string) []string {
-	return []string{"/", "/dead-letters", "/dead-letters?state=all", "/dead-letters/groups", "/bulk-runs", "/bulk-runs/new", subject(claimID), "/destinations", "/destinations/" + claimID, "/policies", "/audit", "/audit?policy=tiss-submission&id=" + claimID}
+	return []string{"/", "/dead-letters", "/dead-letters?state=all", "/dead-letters/groups", "/kpis", "/bulk-runs", "/bulk-runs/new", subject(claimID), "/destinations", "/destinations/" + claimID, "/policies", "/audit", "/audit?policy=tiss-submission&id=" + claimID}
 }
 
 // phone is the width below which the screen is taken for one that is touched.

@@ -76,6 +76,7 @@ order   POST /api/v1/destinations/unimed-sp/hold {"until":"2026-03-02T12:00:00Z"
 order   POST /api/v1/destinations/unimed-sp/probe {"reason":"x"}
 order   POST /api/v1/destinations/unimed-sp/release {"perMinute":20,"reason":"x"}
 read    GET  /
+read    GET  /kpis
 read    GET  /dead-letters
 read    GET  /dead-letters/groups
 read    GET  /dead-letters/LETTER

@@ -22,18 +22,27 @@ type figures struct {
 
 // summary of the last week, in no language.
 type summary struct {
-	kpis []kpi.KPI
-	// moved are the last 24 hours and the 24 hours before, for each of movements.
-	moved [len(movements)][2]int64
+	kpis   []kpi.KPI
+	trends [len(trends)]trend
 }
 
-// movements are what may grow, by the texts that name them.
-var movements = [...]struct {
-	key  string
-	name journal.FigureName
+// trend is how often something happened in each of the last 24 hours, and in each of the last seven times 24 hours; the
+// latest is last.
+type trend struct {
+	hours [24]int64
+	days  [7]int64
+}
+
+// trends are what may grow, by the texts that name them: figures, and those that are taken off.
+var trends = [...]struct {
+	key         string
+	name, minus journal.FigureName
 }{
-	{"movement.decisions", journal.FigureDecisions}, {"movement.permanent", journal.FigurePermanent},
-	{"movement.exhausted", journal.FigureExhausted}, {"movement.recovered", journal.FigureRecoveredRetried},
+	{key: "trend.failures", name: journal.FigureDecisions},
+	{key: "trend.retried", name: journal.FigureScheduled},
+	{key: "trend.recovered", name: journal.FigureRecoveredRetried},
+	{key: "trend.letters", name: journal.FigureDecisions, minus: journal.FigureScheduled},
+	{key: "trend.held", name: journal.FigureHeld},
 }
 
 // of the journal at instant now, at most figuresKept old. Who comes while they are made waits for them.
@@ -47,26 +56,31 @@ func (f *figures) of(ctx context.Context, from journal.Statistics, policies []st
 	if err != nil {
 		return summary{}, err
 	}
-	f.at, f.known = now, summary{kpi.All(all, policies, now), moved(all, now)}
+	f.at, f.known = now, summary{kpi.All(all, policies, now), trendsOf(all, now)}
 	return f.known, nil
 }
 
-// moved adds up the last 24 hours and the 24 hours before, by slots of ten minutes.
-func moved(all []journal.Figure, at time.Time) (sums [len(movements)][2]int64) {
+// trendsOf figures at an instant, by slots of ten minutes.
+func trendsOf(all []journal.Figure, at time.Time) (sums [len(trends)]trend) {
+	const hour = int64(time.Hour / journal.Slot)
 	now := journal.SlotOf(at)
-	const day = int64(24 * time.Hour / journal.Slot)
 	for i := range all {
 		f := &all[i]
-		before := 0
-		if f.Slot <= now-day {
-			before = 1
-		}
-		if f.Slot <= now-2*day {
-			continue
-		}
-		for m := range movements {
-			if movements[m].name == f.Name {
-				sums[m][before] += f.Value
+		ago := max(now-f.Slot, 0) / hour
+		for n := range trends {
+			value := f.Value
+			switch f.Name {
+			case trends[n].name:
+			case trends[n].minus:
+				value = -value
+			default:
+				continue
+			}
+			if t := &sums[n]; ago < 24 {
+				t.hours[23-ago] += value
+			}
+			if t := &sums[n]; ago < 7*24 {
+				t.days[6-ago/24] += value
 			}
 		}
 	}

@@ -32,6 +32,12 @@ type kpiCell struct {
 	Goals   []string
 }
 
+// kpiPage shows every figure of every policy.
+func (p *Pages) kpiPage(v *visit, o *open) (*page, error) {
+	sums, err := o.figures.of(v.r.Context(), o, v.catalogue.Policies.Names(), v.now)
+	return &page{name: "kpis", section: "overview", title: v.T("overview.kpis"), data: v.kpiTable(sums.kpis)}, err
+}
+
 // kpiTable puts the policies that have samples side by side; those without say nothing.
 func (v *visit) kpiTable(all []kpi.KPI) kpiTable {
 	var t kpiTable

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"retry-worker/internal/journal"
+	"retry-worker/internal/testkit"
 )
 
 // home0 is an instant.
@@ -46,15 +47,10 @@ var variable = regexp.MustCompile(`--([a-z-]+): (#[0-9a-f]{6});`)
 
 // TestColoursCanBeRead computes the contrast of each pair of colours that stand on one another (WCAG 1.4.3, 1.4.11).
 func TestColoursCanBeRead(t *testing.T) {
-	css, err := assetFiles.ReadFile("assets/console.css")
-	if err != nil {
-		t.Fatal(err)
-	}
-	light, dark, ok := strings.Cut(string(css), "@media (prefers-color-scheme: dark)")
-	if !ok {
-		t.Fatal("there are no dark colours")
-	}
-	dark, _, _ = strings.Cut(dark, "\n}\n")
+	light, err := assetFiles.ReadFile("assets/console.css")
+	testkit.Must(t, err)
+	dark, err := assetFiles.ReadFile("assets/dark.css")
+	testkit.Must(t, err)
 	text := []string{
 		"ink paper", "ink card", "ink tint", "ink bad-tint", "ink warn-tint", "ink ok-tint", "soft paper", "soft card", "soft tint", "soft bad-tint", "soft ok-tint", "soft warn-tint",
 		"accent paper", "accent card", "accent tint", "on-accent accent", "bad bad-tint", "warn warn-tint", "ok ok-tint", "wait wait-tint", "on-bad bad",
@@ -62,7 +58,7 @@ func TestColoursCanBeRead(t *testing.T) {
 	shapes := []string{
 		"edge paper", "edge card", "accent paper", "accent card", "bad card", "bad paper", "warn card", "warn paper", "ok card", "wait card", "wait paper", "wait tint", "bad bad-tint", "ok ok-tint",
 	}
-	for name, sheet := range map[string]string{"light": light, "dark": dark} {
+	for name, sheet := range map[string]string{"light": string(light), "dark": string(dark)} {
 		colours := map[string]float64{}
 		for _, m := range variable.FindAllStringSubmatch(sheet, -1) {
 			colours[m[1]] = luminance(t, m[2])
@@ -116,7 +112,7 @@ func TestColoursAreNamed(t *testing.T) {
 }
 
 func TestAssetsKeepForGood(t *testing.T) {
-	for _, name := range []string{"console.css", "console.js", "icon.svg"} {
+	for _, name := range []string{"console.css", "dark.css", "console.js", "icon.svg"} {
 		if assetURL(name) == "" {
 			t.Errorf("there is no %s", name)
 		}
@@ -215,8 +211,9 @@ func TestWhatGrowsIsComparedWithTheDayBefore(t *testing.T) {
 		{Policy: "a", Slot: slot(25 * time.Hour), Name: journal.FigureDecisions, Value: 3}, {Policy: "a", Slot: slot(49 * time.Hour), Name: journal.FigureDecisions, Value: 90},
 		{Policy: "a", Slot: slot(47 * time.Hour), Name: journal.FigureExhausted, Value: 1}, {Policy: "a", Slot: slot(0), Name: journal.FigureTook, Value: 70},
 	}
-	if got, want := moved(all, home0), ([len(movements)][2]int64{{7, 3}, {0, 0}, {0, 1}, {0, 0}}); got != want {
-		t.Errorf("got %v, want %v", got, want)
+	got := trendsOf(all, home0)[0]
+	if day, before := got.days[6], got.days[5]; day != 7 || before != 3 || got.days[4] != 90 || got.hours[23] != 5 || got.hours[0] != 2 {
+		t.Errorf("got %v", got)
 	}
 }
 

@@ -30,12 +30,13 @@ type overviewData struct {
 	Oldest             Moment
 	Teams              []teamRow
 	// Mine are the teams that the reader may say he works for.
-	Mine     []option
-	Movement []movementRow
-	KPIs     kpiTable
-	Pending  []journal.PendingRetry
-	V        *visit
-	Health   []healthRow
+	Mine  []option
+	Trend *trendData
+	// Success is a success rate to begin with; nil where there is none.
+	Success *kpiCell
+	Pending []journal.PendingRetry
+	V       *visit
+	Health  []healthRow
 	// Runs that have not ended, and the causes with the most that is open.
 	Runs   []runRow
 	Causes []causeRow
@@ -118,8 +119,9 @@ func (p *Pages) overview(v *visit, o *open) (*page, error) {
 		return nil, err
 	}
 	d := &overviewData{
-		V: v, Grafana: p.Grafana, AlertAbove: deadletter.AlertAbove, Untold: v.teams(c.Untold()), KPIs: v.kpiTable(sums.kpis),
-		Movement: v.movement(sums.moved), Groups: groupsURL(journal.DeadLetterFilter{}, ""),
+		V: v, Grafana: p.Grafana, AlertAbove: deadletter.AlertAbove, Untold: v.teams(c.Untold()),
+		Success: v.kpiTable(sums.kpis).Success,
+		Trend:   v.trend(&sums.trends), Groups: groupsURL(journal.DeadLetterFilter{}, ""),
 		Pending: slices.CompactFunc(append(due, ahead...), func(a, b journal.PendingRetry) bool { return a.Key == b.Key }),
 	}
 	v.waiting(d, counts, c)
@@ -193,32 +195,6 @@ func (v *visit) teams(teams []decision.Team) string {
 		names = append(names, v.team(team))
 	}
 	return strings.Join(names, ", ")
-}
-
-// movementRow compares the last day with the one before.
-type movementRow struct {
-	Name          string
-	Last, Before  int64
-	Change        string
-	ChangeInWords string
-}
-
-// movement of the last 24 hours against the 24 hours before.
-func (v *visit) movement(moved [len(movements)][2]int64) []movementRow {
-	rows := make([]movementRow, 0, len(movements))
-	for i, m := range movements {
-		row := movementRow{Name: v.T(m.key), Last: moved[i][0], Before: moved[i][1]}
-		switch diff := row.Last - row.Before; {
-		case diff > 0:
-			row.Change, row.ChangeInWords = "▲ "+v.Number(diff), v.T("movement.more", v.Number(diff))
-		case diff < 0:
-			row.Change, row.ChangeInWords = "▼ "+v.Number(-diff), v.T("movement.less", v.Number(-diff))
-		default:
-			row.Change, row.ChangeInWords = "=", v.T("movement.same")
-		}
-		rows = append(rows, row)
-	}
-	return rows
 }
 
 // health is what the worker says of itself.

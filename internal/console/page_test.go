@@ -27,6 +27,8 @@ type site struct {
 	header http.Header
 	// untold are the notices that could not be sent.
 	untold []console.Notice
+	// down is an engine that does not answer.
+	down bool
 }
 
 func open(t testing.TB, w world) *site {
@@ -40,7 +42,7 @@ func open(t testing.TB, w world) *site {
 func (s *site) links(operate, grafana string) {
 	w, since := s.world, s.world.Now()
 	s.pages = console.New(console.Options{Now: w.Now, Catalogue: catalogue.Default, Log: zap.NewNop(), Operate: operate, Grafana: grafana, Health: func() console.Health {
-		return console.Health{Journal: console.Signal{Known: true, Up: true}, Engine: console.Signal{Known: true, Up: true, Since: since}, Notices: s.untold}
+		return console.Health{Journal: console.Signal{Known: true, Up: true}, Engine: console.Signal{Known: true, Up: !s.down, Since: since}, Notices: s.untold}
 	}})
 	s.pages.Open(w.Memory, w.DeadLetters, w.DeadLetters, w.Gates())
 }

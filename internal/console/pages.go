@@ -70,6 +70,7 @@ func (p *Pages) route() {
 		answer       http.HandlerFunc
 	}{
 		{http.MethodGet, "/{$}", p.reading(p.overview)},
+		{http.MethodGet, "/kpis", p.reading(p.kpiPage)},
 		{http.MethodGet, "/dead-letters", p.reading(p.deadLetters)},
 		{http.MethodGet, "/dead-letters/groups", p.reading(p.groups)},
 		{http.MethodGet, "/dead-letters/{id}", p.reading(p.deadLetter)},

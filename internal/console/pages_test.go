@@ -33,7 +33,7 @@ func addresses() []string {
 		subjectAddress("tiss-submission", deadID), subjectAddress("tiss-submission", permanentID), subjectAddress("tiss-submission", longStoryID),
 		subjectAddress("tiss-submission", "CLM-2026-004901"), subjectAddress("whatsapp-message", hostileID), subjectAddress("job-queue", "import-lote-2219"),
 		"/dead-letters/groups", "/dead-letters/groups?q=credential&team=ti", "/dead-letters?since=2026-03-02T08:00&until=2026-03-02T12:00",
-		"/bulk-runs", "/bulk-runs/new", "/bulk-runs/new?team=ti&perMinute=30", "/bulk-runs/new?action=discard&reason=INSURANCE_EXPIRED", "/bulk-runs/new?q=nothing-is-called-so",
+		"/kpis", "/bulk-runs", "/bulk-runs/new", "/bulk-runs/new?team=ti&perMinute=30", "/bulk-runs/new?action=discard&reason=INSURANCE_EXPIRED", "/bulk-runs/new?q=nothing-is-called-so",
 		"/destinations", portalAddress(portalName), portalAddress(hostileID), subjectAddress("tiss-submission", heldID), subjectAddress("tiss-submission", passedID),
 		"/policies", "/audit", "/audit?policy=tiss-submission&id=" + deadID,
 	}
@@ -165,9 +165,17 @@ func TestTheOverviewSaysWhoShouldAct(t *testing.T) {
 	if d.id("alert") != nil {
 		t.Error("there is an alert below 100")
 	}
-	for _, words := range []string{"Billing (faturamento)", "Retry limit reached", "Registration (cadastro)", "Success rate", "target ≥ 80 % (RN-BIL-005)", "Zeebe engine working", "Version " + catalogue.Default().Version} {
+	for _, words := range []string{"Billing (faturamento)", "Retry limit reached", "Registration (cadastro)", "Success rate", "Zeebe engine working", "Version " + catalogue.Default().Version} {
 		if !d.says(words) {
 			t.Errorf("the overview does not say %q", words)
+		}
+	}
+	if !s.page("/kpis").says("target ≥ 80 % (RN-BIL-005)") {
+		t.Error("the page of the key figures does not say what they are to be")
+	}
+	for _, row := range []string{"Failures", "Retried", "Became dead letters", "Held for a destination"} { // each with what it is drawn by
+		if n := len(d.all(func(n *html.Node) bool { return n.Data == "th" && text(n) == row })); n != 3 {
+			t.Errorf("%s stands %d times", row, n)
 		}
 	}
 	links := d.all(func(n *html.Node) bool {

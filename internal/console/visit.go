@@ -103,6 +103,10 @@ type frame struct {
 	Who, Role               string
 	FormToken               string
 	CanLogOut, Bare         bool
+	// Theme is light, dark, or empty for the system's; Themes lead to the others.
+	Theme   string
+	Themes  []viewLink
+	Banners []banner
 	// Mine is the list of what waits for the reader's team.
 	Mine string
 }
@@ -157,7 +161,7 @@ func (p *Pages) write(v *visit, pg *page) {
 		p.broken(v, err)
 		return
 	}
-	f := v.frame(pg, body.Bytes())
+	f := v.frame(pg, body.Bytes(), p.banners(v, pg.section))
 	if err := templates[v.Lang]().ExecuteTemplate(&whole, "frame", f); err != nil {
 		p.broken(v, err)
 		return
@@ -185,7 +189,7 @@ func (p *Pages) broken(v *visit, err error) {
 	http.Error(v.w, v.T("problem.broken.text"), http.StatusInternalServerError)
 }
 
-func (v *visit) frame(pg *page, body []byte) *frame {
+func (v *visit) frame(pg *page, body []byte, banners []banner) *frame {
 	f := &frame{
 		Lang: v.Lang, Title: pg.title, Section: pg.section, Summary: pg.summary, Body: template.HTML(body),
 		Zone: v.zone.String(),
@@ -199,15 +203,20 @@ func (v *visit) frame(pg *page, body []byte) *frame {
 	if v.Lang == English {
 		f.OtherLang = Portuguese
 	}
-	f.OtherURL = v.inLang(f.OtherLang, pg.fixed)
+	f.OtherURL = v.with("lang", string(f.OtherLang), pg.fixed)
+	f.Banners, f.Theme = banners, v.theme()
+	for _, theme := range []string{"", "light", "dark"} {
+		f.Themes = append(f.Themes, viewLink{v.T("theme." + cmp.Or(theme, "system")),
+			v.with("theme", cmp.Or(theme, "system"), pg.fixed), theme == f.Theme})
+	}
 	if !pg.fixed {
 		f.Version = version(body, f, pg.pulse)
 	}
 	return f
 }
 
-// inLang is this page in another language; what answers a form is not there to be had again, its form is.
-func (v *visit) inLang(l Lang, fixed bool) string {
+// with is this page with another field; what answers a form is not there to be had again, its form is.
+func (v *visit) with(name, value string, fixed bool) string {
 	path, query := v.r.URL.EscapedPath(), v.r.URL.Query()
 	if v.r.Method != http.MethodGet && v.r.Method != http.MethodHead || fixed && v.r.Method == http.MethodPost {
 		path, query = "/", url.Values{}
@@ -215,7 +224,7 @@ func (v *visit) inLang(l Lang, fixed bool) string {
 			path = v.r.URL.Path
 		}
 	}
-	query.Set("lang", string(l))
+	query.Set(name, value)
 	return path + "?" + query.Encode()
 }
 
@@ -226,10 +235,13 @@ var (
 
 // version of a page: it changes when something is worth showing, which ages and the place of now are not.
 func version(body []byte, f *frame, pulse string) string {
+	for _, b := range f.Banners {
+		pulse += b.Text
+	}
 	still := pictures.ReplaceAll(timeText.ReplaceAll(body, []byte("$1")), nil)
 	sum := sha256.New()
 	sum.Write(still)
-	for _, s := range []string{string(f.Lang), f.Zone, f.Who, f.Role, f.FormToken, f.Summary, pulse,
+	for _, s := range []string{string(f.Lang), f.Zone, f.Who, f.Role, f.FormToken, f.Summary, f.Theme, pulse,
 		assetURL("console.js"), assetURL("console.css")} {
 		sum.Write([]byte("\x00" + s))
 	}

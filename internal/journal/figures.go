@@ -19,6 +19,7 @@ const (
 	FigurePermanent          FigureName = "permanent"         // of them, the permanent errors
 	FigureScheduled          FigureName = "scheduled"         // of them, the retries
 	FigureAtMaximum          FigureName = "at_maximum"        // retries whose raw backoff reached the policy's max
+	FigureHeld               FigureName = "held"              // claims that began to wait at a gate
 	FigureBackoff            FigureName = "backoff_ms"        // sum over the retries
 	FigureJitter             FigureName = "jitter"            // draws, in eight equal bins 0…7 over the policy's range
 	FigureTook               FigureName = "took"              // decisions, by the bucket of their time, in µs

@@ -1,0 +1,59 @@
+package console
+
+import "retry-worker/internal/destination"
+
+// banner says on every page that something does not work; URL leads to where more is said.
+type banner struct{ Text, URL string }
+
+// banners of what does not work: the engine, the journal, and, where the page does not say so itself, destinations.
+func (p *Pages) banners(v *visit, section string) (all []banner) {
+	if v.who.Role == 0 {
+		return nil
+	}
+	if p.Health != nil {
+		h := p.Health()
+		for _, s := range []struct {
+			Signal
+			name string
+		}{{h.Engine, "engine"}, {h.Journal, "journal"}} {
+			if s.Known && !s.Up {
+				all = append(all, banner{v.T("health."+s.name) + ": " + v.T("health.down") + ". " +
+					v.T("health."+s.name+".down"), "/#health"})
+			}
+		}
+	}
+	o := p.open.Load()
+	if o == nil || section == "overview" || section == "portals" {
+		return all
+	}
+	known, err := o.gates.Destinations()
+	if err != nil {
+		return all // the page itself says so
+	}
+	down := int64(0)
+	for i := range known {
+		if known[i].State.Phase == destination.Down {
+			down++
+		}
+	}
+	if down > 0 {
+		all = append(all, banner{v.Count("banner.portals", down), "/destinations"})
+	}
+	return all
+}
+
+const themeCookie = "theme"
+
+// theme that was chosen, now (?theme=) or before: light or dark; empty for the system's.
+func (v *visit) theme() string {
+	chosen := v.r.URL.Query().Get(themeCookie)
+	if chosen != "" {
+		v.keep(themeCookie, chosen, false)
+	} else if c, err := v.r.Cookie(themeCookie); err == nil {
+		chosen = c.Value
+	}
+	if chosen != "light" && chosen != "dark" {
+		return ""
+	}
+	return chosen
+}

@@ -1,7 +1,6 @@
 package notify
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -47,19 +46,7 @@ type fixture struct {
 // open a fixture whose clock is at an instant now.
 func open(t *testing.T, at time.Time) *fixture {
 	t.Helper()
-	s := &fixture{t: t, read: map[string]int{}, folder: t.TempDir(), gateway: gateway.New(t, gateway.Options{}), receiver: openReceiver(t, secret)}
-	var err error
-	if s.mail, err = mail.Start(t.Context(), mail.Require(t), mail.Settings{}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Log(s.mail.Log())
-		}
-		if err := s.mail.Stop(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
+	s := &fixture{t: t, read: map[string]int{}, folder: t.TempDir(), gateway: gateway.New(t, gateway.Options{}), receiver: openReceiver(t, secret), mail: mail.Open(t)}
 	s.write("secret", secret)
 	s.write("password", s.mail.Password())
 	harness.Replace(t, s.path("policies.yaml"), harness.Teams(t, string(catalogue.Default().YAML()), map[string][]string{

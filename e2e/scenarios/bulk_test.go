@@ -1,7 +1,6 @@
 package scenarios
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"os"
@@ -53,20 +52,7 @@ type bulkRuns struct {
 
 // TestADayOfBulkRuns plays one credential of four hundred claims, and two people who decide on the same dead letters.
 func TestADayOfBulkRuns(t *testing.T) {
-	exim := mail.Require(t)
-	s := &bulkRuns{scenario: beginFaults(t, "waits"), folder: t.TempDir()}
-	var err error
-	if s.mail, err = mail.Start(t.Context(), exim, mail.Settings{}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Log(s.mail.Log())
-		}
-		if err := s.mail.Stop(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
+	s := &bulkRuns{scenario: beginFaults(t, "waits"), folder: t.TempDir(), mail: mail.Open(t)}
 	s.startPortal(nil, worker.SubmissionGate)
 	s.tokens = harness.Issue(t, s.path("tokens"), map[string]access.Role{"ana": access.Admin, "bruno": access.Admin, "vera": access.Viewer})
 	harness.Replace(t, s.path("policies.yaml"), s.policies())

@@ -14,7 +14,6 @@ import (
 const (
 	configuration = "exim.conf"
 	inbox         = "inbox"
-	authorityFile = "authority.pem"
 	certificate   = "certificate.pem"
 	privateKey    = "key.pem"
 	// A file of these names makes the server behave so; that of slow holds seconds.
@@ -101,7 +100,7 @@ func (s *Server) configure() error {
 	uid, gid := account()
 	var text strings.Builder
 	err := settings.Execute(&text, map[string]string{
-		"Dir": s.folder.Path, "User": strconv.Itoa(uid), "Group": strconv.Itoa(gid), "Name": s.settings.User, "Password": s.settings.Password,
+		"Dir": s.folder.Path, "User": strconv.Itoa(uid), "Group": strconv.Itoa(gid), "Name": user, "Password": password,
 		"Port": strconv.Itoa(s.ports[0]), "SecurePort": strconv.Itoa(s.ports[1]),
 	})
 	if err != nil {

@@ -22,15 +22,15 @@ var commands = []string{"exim4", "exim", "/usr/sbin/exim4", "/usr/sbin/exim", "/
 // installed, for that would change what the machine does with its mail.
 var others = []string{"/usr/sbin/sendmail", "/run/systemd/system"}
 
-// Install is an Exim that can be started. It is a value; copies are fine.
-type Install struct {
+// install is an Exim that can be started. It is a value; copies are fine.
+type install struct {
 	Path    string
 	Version string // "4.96"
 }
 
-// Require returns an installed Exim, or else Debian's, which is installed by apt-get where this process is root on a machine that has
+// require returns an installed Exim, or else Debian's, which is installed by apt-get where this process is root on a machine that has
 // no mail server and starts no services. Where there is none to be had, the test ends as [harness.Require] says.
-func Require(t testing.TB) Install {
+func require(t testing.TB) install {
 	t.Helper()
 	harness.SkipIfShort(t)
 	i, err := provided()
@@ -54,7 +54,7 @@ var (
 
 // find is the first installed Exim that runs and has TLS, by what it says with no settings of the machine's; Missing where there is
 // none.
-func find(ctx context.Context) (Install, error) {
+func find(ctx context.Context) (install, error) {
 	for _, name := range commands {
 		path, err := exec.LookPath(name)
 		if err != nil {
@@ -66,8 +66,8 @@ func find(ctx context.Context) (Install, error) {
 		}
 		said := strings.Join(p.Lines(), "\n")
 		if m := versionLine.FindStringSubmatch(said); m != nil && hasTLS.MatchString(said) {
-			return Install{Path: path, Version: m[1]}, nil
+			return install{Path: path, Version: m[1]}, nil
 		}
 	}
-	return Install{}, harness.Missing("no Exim with TLS")
+	return install{}, harness.Missing("no Exim with TLS")
 }

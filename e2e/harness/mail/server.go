@@ -9,9 +9,12 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"testing"
 	"time"
 
 	"retry-worker/e2e/harness"
+	"retry-worker/internal/testkit"
+	"retry-worker/internal/webserver/webservertest"
 )
 
 const (
@@ -22,45 +25,44 @@ const (
 	stopTime = 5 * time.Second
 )
 
-// Settings of a server. The zero value is a good one.
-type Settings struct {
-	// User and Password that clients must show, over TLS only; empty: "retry-worker" and "segredo".
-	User, Password string
-}
+// What clients must show, over TLS only.
+const user, password = "retry-worker", "segredo"
 
 // Server is a running Exim on 127.0.0.1 that takes mail for everybody into one inbox, and sends none. Its methods may be
 // called by several goroutines; those that start and end it run one after the other.
 type Server struct {
-	install  Install
-	settings Settings
-	folder   *harness.Folder
-	ports    []int // STARTTLS, implicit TLS
+	install   install
+	folder    *harness.Folder
+	authority *webservertest.Authority
+	ports     []int // STARTTLS, implicit TLS
 
 	change  sync.Mutex // held while it is started or ended
 	process *harness.Process
 }
 
-// Start runs a server and returns when clients can connect. No server outlives this process. ctx bounds the start
-// only. The error is one line that ends with what the server said last; nothing is left then.
-func Start(ctx context.Context, i Install, settings Settings) (*Server, error) {
-	if settings.User == "" {
-		settings.User, settings.Password = "retry-worker", "segredo"
-	}
-	s := &Server{install: i, settings: settings}
+// Open runs a server for the time of a test, which ends as [harness.Require] says where there is no Exim to be had. No server
+// outlives this process.
+func Open(t *testing.T) *Server {
+	t.Helper()
+	s := &Server{install: require(t), authority: webservertest.NewAuthority(t)}
 	var err error
-	if s.folder, err = harness.NewFolder("exim"); err != nil {
-		return nil, err
-	}
-	if err = errors.Join(harness.GiveToNobody(s.folder.Path), s.certify()); err == nil {
-		err = harness.OnFreePorts(2, func(ports []int) error {
-			s.ports = ports
-			return errors.Join(s.configure(), s.Restart(ctx))
-		})
-	}
-	if err != nil {
-		return nil, errors.Join(err, s.folder.Remove())
-	}
-	return s, nil
+	s.folder, err = harness.NewFolder("exim")
+	testkit.Must(t, err)
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log(s.Log())
+		}
+		if err := s.stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	s.authority.Issue(t, s.path(certificate), s.path(privateKey), "correio.teste")
+	testkit.Must(t, errors.Join(harness.GiveToNobody(s.folder.Path), harness.GiveToNobody(s.path(certificate)), harness.GiveToNobody(s.path(privateKey))))
+	testkit.Must(t, harness.OnFreePorts(2, func(ports []int) error {
+		s.ports = ports
+		return errors.Join(s.configure(), s.Restart(t.Context()))
+	}))
+	return s
 }
 
 // Restart starts a server that was stopped or killed: with the same ports, inbox and queue.
@@ -93,24 +95,28 @@ func (s *Server) listens() bool {
 
 // URL is where clients send by STARTTLS, without the password: "smtp://user@127.0.0.1:…".
 func (s *Server) URL() string {
-	u := url.URL{Scheme: "smtp", User: url.User(s.settings.User), Host: net.JoinHostPort("127.0.0.1", strconv.Itoa(s.ports[0]))}
+	u := url.URL{Scheme: "smtp", User: url.User(user), Host: net.JoinHostPort("127.0.0.1", strconv.Itoa(s.ports[0]))}
 	return u.String()
 }
 
 // Password that goes with the URLs' user.
-func (s *Server) Password() string { return s.settings.Password }
+func (s *Server) Password() string { return password }
 
 // CertificateFile is a PEM file of the authority that the server's certificate, for 127.0.0.1 and localhost, is signed by.
-func (s *Server) CertificateFile() string { return s.path(authorityFile) }
+func (s *Server) CertificateFile() string { return s.authority.File }
 
 // Kill ends the server at once. Its inbox and queue stay for Restart.
 func (s *Server) Kill() { s.process.Kill() }
 
-// Stop ends the server and removes all it has. It returns when nothing is left.
-func (s *Server) Stop(ctx context.Context) error {
+// stop ends the server and removes all it has.
+func (s *Server) stop(ctx context.Context) error {
 	s.change.Lock()
 	defer s.change.Unlock()
-	return errors.Join(s.process.Stop(ctx, stopTime), s.folder.Remove())
+	var err error
+	if s.process != nil {
+		err = s.process.Stop(ctx, stopTime)
+	}
+	return errors.Join(err, s.folder.Remove())
 }
 
 func (s *Server) path(name string) string { return s.folder.Join(name) }

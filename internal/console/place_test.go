@@ -70,6 +70,23 @@ func TestPagesLeadToOperateAndGrafana(t *testing.T) {
 	}
 }
 
+// TestAClaimBeginsWithWhatToDo: the decision, then the time line with its deadline, then the rest.
+func TestAClaimBeginsWithWhatToDo(t *testing.T) {
+	s := open(t, sample(t, now))
+	d := s.page(subjectAddress("tiss-submission", permanentID))
+	last := 0
+	for _, id := range []string{"standing", "decision", "brief", "picture", "events"} {
+		if at := strings.Index(d.raw, `id="`+id+`"`); at < last {
+			t.Errorf("%s stands too early", id)
+		} else {
+			last = at
+		}
+	}
+	if d := s.page(subjectAddress("tiss-submission", heldID)); !strings.Contains(d.raw, `class="mark deadline"`) || !strings.Contains(text(d.id("brief")), "Deadline in 6 h") {
+		t.Errorf("the deadline is not shown: %s", text(d.id("brief")))
+	}
+}
+
 // TestEveryPageSaysWhatIsDown looks at one that has nothing to do with it, and chooses a theme there.
 func TestEveryPageSaysWhatIsDown(t *testing.T) {
 	s := open(t, sample(t, now))

@@ -23,10 +23,12 @@ type subjectData struct {
 	// Means is what the status means, and what comes next, as a sentence.
 	Means string
 	// Next retry, behind the words that say whether it lies ahead.
-	NextIs   string
-	Next     Moment
-	Retries  string
-	Context  []fact
+	NextIs  string
+	Next    Moment
+	Retries string
+	Context []fact
+	// Deadline by which it must have been sent, as long as it is to be.
+	Deadline Moment
 	Letter   *letterData
 	Wide     *timeline
 	Narrow   *timeline
@@ -149,7 +151,7 @@ func (p *Pages) subjectPage(v *visit, o *open, s journal.Subject, sent *reviewFo
 	if n := len(story.Attempts); n > 0 {
 		d.Operate = p.inOperate(story.Attempts[n-1].ProcessInstanceKey)
 	}
-	d.Context = v.context(s.Policy, story.Context())
+	d.Context, d.Deadline = v.context(s.Policy, story.Context()), v.In(deadline(&story))
 	d.Shown = v.shorten(&story)
 	d.Wide, d.Narrow = v.timelines(&story)
 	d.Marks = v.legend(d.Wide)

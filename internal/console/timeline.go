@@ -18,12 +18,13 @@ const (
 	markNext      = "next"      // the retry that lies ahead
 	markHeld      = "held"      // it waits at a gate
 	markReleased  = "released"  // it waits there no more
+	markDeadline  = "deadline"  // by when it must have been sent
 	markNote      = "note"      // anything else
 )
 
 // marks in the order of the legend.
 var marks = []string{markHeld, markReleased, markRetry, markFinal, markReview, markDiscard, markRecovered, markNext,
-	markNote}
+	markDeadline, markNote}
 
 // The picture's measures in pixels.
 const (
@@ -97,7 +98,18 @@ type happened struct {
 	until time.Time
 }
 
-// happenings of a story in order; a retry that lies ahead is the last.
+// deadline of a claim that is still to be sent; the zero time for none.
+func deadline(story *journal.Story) time.Time {
+	if len(story.Held) > 0 {
+		return story.Held[0].Deadline
+	}
+	if n := len(story.DeadLetters); n > 0 && story.DeadLetters[n-1].State == journal.DeadLetterOpen {
+		return story.DeadLetters[n-1].Deadline
+	}
+	return time.Time{}
+}
+
+// happenings of a story in order, with the retry that lies ahead and the deadline.
 func (v *visit) happenings(story *journal.Story) []happened {
 	var all []happened
 	for i := range story.Attempts {
@@ -126,6 +138,10 @@ func (v *visit) happenings(story *journal.Story) []happened {
 			e.NextRetryTime.After(v.now) {
 			all = append(all, happened{at: e.NextRetryTime, mark: markNext})
 		}
+	}
+	if at := deadline(story); !at.IsZero() && len(all) > 0 {
+		all = append(all, happened{at: at, mark: markDeadline})
+		slices.SortStableFunc(all, func(a, b happened) int { return a.at.Compare(b.at) })
 	}
 	return all
 }
@@ -199,8 +215,12 @@ func (v *visit) timeline(story *journal.Story, all []happened, width int, id str
 	}
 	t.Ticks = v.ticks(&s)
 	t.Title = v.T("story.picture", story.Subject.ID)
+	end := all[len(all)-1]
+	if end.mark == markDeadline && len(all) > 1 {
+		end = all[len(all)-2]
+	}
 	t.Words = v.T("story.picture.words", v.Count("story.attempts", int64(len(story.Attempts))),
-		v.span(all[len(all)-1].at.Sub(all[0].at)))
+		v.span(end.at.Sub(all[0].at)))
 	return t
 }
 

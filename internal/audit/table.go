@@ -21,10 +21,10 @@ var columns = []column{
 	{name: "record", of: func(r *Record) string { return whole(r.Record) }},
 	{name: "kind", of: func(r *Record) string { return r.Kind }},
 	{name: "timestamp", of: func(r *Record) string { return r.Timestamp }},
-	{name: "tenant", of: func(r *Record) string { return inert(r.Tenant) }},
-	{name: "policy", of: func(r *Record) string { return inert(r.Policy) }},
-	{name: "claimId", of: func(r *Record) string { return inert(r.ClaimID) }},
-	{name: "submissionError", in: func(a *Analysis) string { return inert(a.SubmissionError) }},
+	{name: "tenant", of: func(r *Record) string { return Inert(r.Tenant) }},
+	{name: "policy", of: func(r *Record) string { return Inert(r.Policy) }},
+	{name: "claimId", of: func(r *Record) string { return Inert(r.ClaimID) }},
+	{name: "submissionError", in: func(a *Analysis) string { return Inert(a.SubmissionError) }},
 	{name: "errorClassification", in: func(a *Analysis) string { return string(a.ErrorClassification) }},
 	{name: "retryCount", in: func(a *Analysis) string { return whole(a.RetryCount) }},
 	{name: "analysedRetryCount", in: func(a *Analysis) string { return whole(a.AnalysedRetryCount) }},
@@ -37,16 +37,16 @@ var columns = []column{
 		return whole(*a.BackoffMinutes)
 	}},
 	{name: "nextRetryTime", in: func(a *Analysis) string { return given(a.NextRetryTime) }},
-	{name: "retryReason", in: func(a *Analysis) string { return inert(a.RetryReason) }},
+	{name: "retryReason", in: func(a *Analysis) string { return Inert(a.RetryReason) }},
 	{name: "executionTimeMs", in: func(a *Analysis) string {
 		// A point groups thousands there.
 		return strings.Replace(strconv.FormatFloat(a.ExecutionTimeMs, 'f', -1, 64), ".", ",", 1)
 	}},
 	{name: "rule", in: func(a *Analysis) string { return string(a.Rule) }},
-	{name: "reason", in: func(a *Analysis) string { return inert(string(a.Reason)) }},
-	{name: "matchedRule", in: func(a *Analysis) string { return inert(given(a.MatchedRule)) }},
+	{name: "reason", in: func(a *Analysis) string { return Inert(string(a.Reason)) }},
+	{name: "matchedRule", in: func(a *Analysis) string { return Inert(given(a.MatchedRule)) }},
 	{name: "outcome", in: func(a *Analysis) string { return string(a.Outcome) }},
-	{name: "responsibleTeam", in: func(a *Analysis) string { return inert(given(a.ResponsibleTeam)) }},
+	{name: "responsibleTeam", in: func(a *Analysis) string { return Inert(given(a.ResponsibleTeam)) }},
 	{name: "deadLetterId", in: func(a *Analysis) string { return given(a.DeadLetterID) }},
 	{name: "attemptNumber", in: func(a *Analysis) string { return whole(a.AttemptNumber) }},
 	{name: "revision", in: func(a *Analysis) string { return whole(a.Revision) }},
@@ -61,9 +61,9 @@ var columns = []column{
 	eventAt("backoffCalculatedAt", backoffCalculated),
 	eventAt("retryDecidedAt", retryDecided),
 	eventAt("nextAttemptScheduledAt", nextAttemptScheduled),
-	{name: "body", of: func(r *Record) string { return inert(string(r.Body)) }},
-	{name: "matchedText", in: func(a *Analysis) string { return inert(given(a.MatchedText)) }},
-	{name: "catalogue", in: func(a *Analysis) string { return inert(given(a.Catalogue)) }},
+	{name: "body", of: func(r *Record) string { return Inert(string(r.Body)) }},
+	{name: "matchedText", in: func(a *Analysis) string { return Inert(given(a.MatchedText)) }},
+	{name: "catalogue", in: func(a *Analysis) string { return Inert(given(a.Catalogue)) }},
 }
 
 // eventAt returns the time of one of the six events, empty where it did not happen.
@@ -91,9 +91,9 @@ func given(s *string) string {
 // separate cells where the file is opened, with blanks and quotation marks between them.
 var opensFormula = regexp.MustCompile(`(^|[;,\t|\r\n])([ "\x{a0}\x{feff}]*)([=+\-@＝＋－＠])`)
 
-// inert returns s as no spreadsheet takes it, or a part of it, for a formula: an apostrophe stands before what would
+// Inert returns s as no spreadsheet takes it, or a part of it, for a formula: an apostrophe stands before what would
 // open one. What comes from outside (an error, an id, a name in a catalogue) may hold anything.
-func inert(s string) string {
+func Inert(s string) string {
 	if s != "" && strings.IndexByte("\t\r\n", s[0]) >= 0 {
 		s = "'" + s
 	}

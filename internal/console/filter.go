@@ -8,6 +8,7 @@ import (
 	"time"
 	"unicode"
 
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 )
@@ -22,6 +23,9 @@ func (v *visit) filterOf(q url.Values) (f journal.DeadLetterFilter, wrong string
 	}
 	if !slices.Contains(states, f.State) {
 		f.State = states[0]
+	}
+	if sort := q.Get("sort"); slices.Contains(deadletter.Sorts(), sort) {
+		f.Sort = sort
 	}
 	var err error
 	if f.Since, err = v.instant(clean("since")); err != nil {
@@ -50,7 +54,7 @@ func plain(s string, most int) string {
 
 // narrowed reports whether f asks for anything but a state.
 func narrowed(f journal.DeadLetterFilter) bool {
-	f.State = ""
+	f.State, f.Sort = "", ""
 	return f != (journal.DeadLetterFilter{})
 }
 
@@ -111,7 +115,7 @@ func listURL(f journal.DeadLetterFilter, cursor string) string {
 	if state == string(journal.DeadLetterOpen) {
 		state = ""
 	}
-	return address("/dead-letters", append(fieldsOf(&f), field{"state", state}, field{"cursor", cursor})...)
+	return address("/dead-letters", append(fieldsOf(&f), field{"state", state}, field{"sort", f.Sort}, field{"cursor", cursor})...)
 }
 
 // groupsURL are the causes of the open ones among them.

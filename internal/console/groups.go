@@ -33,11 +33,13 @@ type groupsData struct {
 type causeRow struct {
 	Fingerprint, Pattern, Policy string
 	// Name is the reason in words.
-	Name                string
-	Class               Badge
-	Teams               string
-	N                   int64
-	Worth               string
+	Name  string
+	Class Badge
+	Teams string
+	N     int64
+	Worth string
+	// Due today of them.
+	Due                 dueLine
 	First, Last         Moment
 	SampleID, SampleURL string
 	// Show lists them, Act plans for all of them; Act is empty where not all of them are open.
@@ -67,11 +69,19 @@ func (p *Pages) groups(v *visit, o *open) (*page, error) {
 	}
 	d := &groupsData{Filter: f, Filtered: narrowed(f), Views: v.views("groups", f),
 		Reset: groupsURL(journal.DeadLetterFilter{}, "")}
+	today, err := v.dueToday(o)
+	if err != nil {
+		return nil, err
+	}
 	choices := &listData{Filter: f}
 	p.choices(v, choices, counts)
 	d.Policies, d.Teams, d.Reasons = choices.Policies, choices.Teams, choices.Reasons
 	for i := range groups {
-		d.Rows = append(d.Rows, v.causeRow(&groups[i], f))
+		row := v.causeRow(&groups[i], f)
+		one := f
+		one.Fingerprint = row.Fingerprint
+		row.Due = today.of(v, one)
+		d.Rows = append(d.Rows, row)
 		d.Letters += groups[i].N
 	}
 	if next != "" {

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -46,6 +47,14 @@ type listData struct {
 	Wrong, WrongField string
 	// Act on all that the filter lets through; nil where that cannot be.
 	Act *action
+	// Sorts are the orders; Amounts and Deadlines tell that these columns have something to show.
+	Sorts              []viewLink
+	Amounts, Deadlines bool
+	// Worth of all that is counted, and what of the open ones is due today.
+	Worth string
+	Due   dueLine
+	// File is the list as a spreadsheet.
+	File string
 }
 
 // action leads to what can be done.
@@ -98,6 +107,9 @@ func (p *Pages) deadLetters(v *visit, o *open) (*page, error) {
 		return nil, err
 	}
 	d.Rows = items
+	for i := range items {
+		d.Amounts, d.Deadlines = d.Amounts || items[i].Cents > 0, d.Deadlines || !items[i].Deadline.IsZero()
+	}
 	if next != "" {
 		d.Next = listURL(f, next)
 	}
@@ -130,8 +142,34 @@ func (p *Pages) listed(v *visit, o *open, f journal.DeadLetterFilter) (*listData
 		without.Fingerprint = ""
 		d.AnyCause = listURL(without, "")
 	}
+	d.File = exportURL(f)
+	for _, sort := range append([]string{deadletter.Newest}, deadletter.Sorts()...) {
+		sorted := f
+		sorted.Sort = sort
+		name := cmp.Or(sort, "newest")
+		d.Sorts = append(d.Sorts, viewLink{v.T("list.sort." + name), listURL(sorted, ""), sort == f.Sort})
+	}
+	if f.State == states[0] && !searched(&f) {
+		today, err := v.dueToday(o)
+		if err != nil {
+			return nil, err
+		}
+		d.Due = today.of(v, f)
+	}
 	d.Act, err = v.act(o, f, d.Matching)
 	return d, err
+}
+
+// Sorted is the value of aria-sort of a column; empty where the list is not sorted by it.
+func (d *listData) Sorted(column string) string {
+	switch {
+	case d.Filter.Sort != column && !(d.Filter.Sort == deadletter.Newest && column == deadletter.ByAge):
+		return ""
+	case d.Filter.Sort == deadletter.ByDeadline || d.Filter.Sort == deadletter.Newest:
+		return "ascending"
+	default:
+		return "descending"
+	}
 }
 
 // act on all that a filter lets through, of which there are matching where it names no cause; nil where that cannot be.
@@ -189,7 +227,7 @@ func someOf(
 // choices are the states with their numbers, and what the other filters may be: what there is.
 func (p *Pages) choices(v *visit, d *listData, counts []deadletter.Count) {
 	f := &d.Filter
-	numbers := map[string]int64{}
+	numbers, worth := map[string]int64{}, int64(0)
 	policies, teams, reasons := []string{f.Policy}, []string{string(f.Team)}, []string{string(f.Reason)}
 	for i := range counts {
 		c := &counts[i]
@@ -199,9 +237,15 @@ func (p *Pages) choices(v *visit, d *listData, counts []deadletter.Count) {
 			(f.Reason == "" || f.Reason == c.Reason) {
 			numbers[string(c.State)] += c.N
 			numbers["all"] += c.N
+			if f.State == "all" || f.State == string(c.State) {
+				worth += c.Cents
+			}
 		}
 	}
 	d.Matching = numbers[f.State]
+	if !searched(f) && f.Fingerprint == "" {
+		d.Worth = v.Money(worth)
+	}
 	bounded := f.Fingerprint != "" || !f.Since.IsZero() || !f.Until.IsZero()
 	for _, s := range states {
 		there := *f

@@ -26,9 +26,12 @@ const (
 type overviewData struct {
 	Open, Reprocessing int64
 	Alert              bool
-	AlertAbove         int64
-	Oldest             Moment
-	Teams              []teamRow
+	// Worth of all that is open, and what of it is due today.
+	Worth      string
+	Due        dueLine
+	AlertAbove int64
+	Oldest     Moment
+	Teams      []teamRow
 	// Mine are the teams that the reader may say he works for.
 	Mine  []option
 	Trend *trendData
@@ -71,6 +74,7 @@ type teamRow struct {
 	sum
 	Team        decision.Team
 	Description string
+	Due         dueLine
 	Reasons     []reasonRow
 }
 
@@ -124,7 +128,15 @@ func (p *Pages) overview(v *visit, o *open) (*page, error) {
 		Trend:   v.trend(&sums.trends), Groups: groupsURL(journal.DeadLetterFilter{}, ""),
 		Pending: slices.CompactFunc(append(due, ahead...), func(a, b journal.PendingRetry) bool { return a.Key == b.Key }),
 	}
+	today, err := v.dueToday(o)
+	if err != nil {
+		return nil, err
+	}
 	v.waiting(d, counts, c)
+	d.Due = today.of(v, journal.DeadLetterFilter{})
+	for i := range d.Teams {
+		d.Teams[i].Due = today.of(v, journal.DeadLetterFilter{Team: d.Teams[i].Team})
+	}
 	var health, causes, runs, gates, asked error
 	d.Health, health = p.health(ctx, v, o, c)
 	d.Causes, causes = v.biggestCauses(ctx, o)
@@ -156,6 +168,7 @@ func (v *visit) waiting(d *overviewData, counts []deadletter.Count, c *catalogue
 		}
 	}
 	d.Open, d.Oldest, d.Alert = all.N, v.Ago(all.Oldest), all.N > deadletter.AlertAbove
+	d.Worth = v.Money(all.Cents)
 	names := []string{string(v.mine)}
 	for name := range c.Teams {
 		names = append(names, string(name))

@@ -72,6 +72,7 @@ func (p *Pages) route() {
 		{http.MethodGet, "/{$}", p.reading(p.overview)},
 		{http.MethodGet, "/kpis", p.reading(p.kpiPage)},
 		{http.MethodGet, "/dead-letters", p.reading(p.deadLetters)},
+		{http.MethodGet, "/dead-letters.csv", p.exportLetters},
 		{http.MethodGet, "/dead-letters/groups", p.reading(p.groups)},
 		{http.MethodGet, "/dead-letters/{id}", p.reading(p.deadLetter)},
 		{http.MethodPost, "/dead-letters/{id}/retry", p.reading(p.retry)},

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/journal"
@@ -121,4 +122,27 @@ func (m *Memory) DeadLetterCounts(ctx context.Context) ([]deadletter.Count, erro
 		return cmp.Or(cmp.Compare(a.Policy, b.Policy), cmp.Compare(a.State, b.State), cmp.Compare(a.Team, b.Team), cmp.Compare(a.Reason, b.Reason))
 	})
 	return all, nil
+}
+
+// DeadLettersDue implements deadletter.Reader.
+func (m *Memory) DeadLettersDue(ctx context.Context, since, until time.Time) (all []journal.CauseCount, err error) {
+	if err := m.readable(ctx); err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	counts := map[journal.CauseCount]journal.CauseCount{}
+	for _, l := range m.letters {
+		d := &l.DeadLetter
+		if d.State != journal.DeadLetterOpen || d.Due() < journal.CeilMilli(since) || d.Due() >= journal.CeilMilli(until) {
+			continue
+		}
+		key := journal.CauseCount{Fingerprint: d.Fingerprint, Policy: l.Subject.Policy, State: d.State, Team: d.Team, Reason: d.Reason}
+		c := key
+		c.N, c.Cents = counts[key].N+1, counts[key].Cents+d.Cents
+		counts[key] = c
+	}
+	return slices.SortedFunc(maps.Values(counts), func(a, b journal.CauseCount) int {
+		return cmp.Or(cmp.Compare(a.Fingerprint, b.Fingerprint), cmp.Compare(a.Policy, b.Policy), cmp.Compare(a.Team, b.Team), cmp.Compare(a.Reason, b.Reason))
+	}), nil
 }

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/journal"
@@ -481,4 +482,18 @@ func (s *snapshot) oldest(p *deadletter.Query, k *kind) (letter, error) {
 		return letter{Place: deadletter.Place{Record: math.MaxInt64}}, err
 	}
 	return first[0], err
+}
+
+// DeadLettersDue implements deadletter.Reader. It looks at no more than what is due, by the index of deadlines.
+func (r *Reader) DeadLettersDue(ctx context.Context, since, until time.Time) ([]journal.CauseCount, error) {
+	return reading(ctx, r, "sum up what is due", func(s *snapshot) ([]journal.CauseCount, error) {
+		return collect(s, `SELECT d.fingerprint, d.policy, d.team, d.reason, count(*), CAST(sum(d.cents) AS BIGINT)
+			FROM (SELECT DISTINCT policy, team, reason FROM dead_letter_counts WHERE state = 'open' AND n > 0) AS c
+			CROSS JOIN dead_letters d WHERE d.state = 'open' AND d.policy = c.policy AND d.team = c.team AND d.reason = c.reason
+				AND d.deadline >= ? AND d.deadline < ? GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4`,
+			[]any{journal.CeilMilli(since), journal.CeilMilli(until)}, func(scan scanner, c *journal.CauseCount) error {
+				c.State = journal.DeadLetterOpen
+				return scan(&c.Fingerprint, &c.Policy, &c.Team, &c.Reason, &c.N, &c.Cents)
+			})
+	})
 }

@@ -22,6 +22,9 @@ func (o *oracle) compareLetters(ctx context.Context, r *rapid.T) {
 	asked, err := o.store.DeadLettersAsked(ctx, 2)
 	same(r, "what is asked about", asked, wantAsked, err)
 	o.compareGroups(ctx, r)
+	due, _ := o.memory.DeadLettersDue(ctx, o.now, o.now.Add(2*time.Hour))
+	got, err := o.store.DeadLettersDue(ctx, o.now, o.now.Add(2*time.Hour))
+	same(r, "what is due", got, due, err)
 	for range 4 {
 		f := o.drawFilter(r)
 		limit := rapid.SampledFrom([]int{1, 2, 7, 200}).Draw(r, "letters")

@@ -1,0 +1,40 @@
+package console
+
+import (
+	"time"
+
+	"retry-worker/internal/journal"
+)
+
+// due is how many open dead letters are to be sent before the reader's day ends, and what they are worth.
+type due []journal.CauseCount
+
+func (v *visit) dueToday(o *open) (due, error) {
+	today := v.now.In(v.zone)
+	return o.DeadLettersDue(v.r.Context(), v.now,
+		time.Date(today.Year(), today.Month(), today.Day()+1, 0, 0, 0, 0, v.zone))
+}
+
+// dueLine says what of them is due; its Text is empty where nothing is.
+type dueLine struct{ Text, URL string }
+
+// of says what is due of what a filter lets through, its search and its period aside.
+func (d due) of(v *visit, f journal.DeadLetterFilter) dueLine {
+	n, cents := int64(0), int64(0)
+	for i := range d {
+		c := &d[i]
+		if (f.Policy == "" || f.Policy == c.Policy) && (f.Team == "" || f.Team == c.Team) &&
+			(f.Reason == "" || f.Reason == c.Reason) && (f.Fingerprint == "" || f.Fingerprint == c.Fingerprint) {
+			n, cents = n+c.N, cents+c.Cents
+		}
+	}
+	if n == 0 {
+		return dueLine{}
+	}
+	f.State, f.Sort = states[0], "deadline"
+	line := dueLine{v.Count("due.today", n), listURL(f, "")}
+	if worth := v.Money(cents); worth != "" {
+		line.Text += ": " + worth
+	}
+	return line
+}

@@ -1,0 +1,57 @@
+package console_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"retry-worker/internal/decision"
+	"retry-worker/internal/testkit"
+)
+
+// TestClaimsByDeadlineAndAmount: what is sorted, summed up and exported of claims that have a deadline and are worth
+// something.
+func TestClaimsByDeadlineAndAmount(t *testing.T) {
+	w := newWorld(t, now)
+	for _, claim := range []struct {
+		id, amount string
+		left       time.Duration
+	}{{"CLM-1-1", "31000.00", time.Hour}, {"CLM-2-2", "153200.00", 48 * time.Hour}, {"CLM-3-3", "", 0}} {
+		a := w.Analysis(decision.DefaultPolicy, claim.id, "DUPLICATE_CLAIM", 0)
+		if claim.left > 0 {
+			a.Failure.Deadline = now.Add(claim.left)
+			a.Failure.Context = decision.Context{{Variable: "operadora", Type: decision.ContextText, Value: "=Unimed; SP"},
+				{Variable: "valor", Type: decision.ContextMoney, Value: claim.amount}}
+		}
+		_, err := w.Journal.Analyze(t.Context(), a)
+		testkit.Must(t, err)
+	}
+	s := withCatalogue(t, w, "policies: {tiss-submission: {context: {operadora: {label: Operadora}, valor: {label: Valor, type: money}}}}")
+	for address, want := range map[string]string{
+		"/dead-letters":               "CLM-3-3 CLM-2-2 CLM-1-1",
+		"/dead-letters?sort=deadline": "CLM-1-1 CLM-2-2 CLM-3-3",
+		"/dead-letters?sort=amount":   "CLM-2-2 CLM-1-1 CLM-3-3",
+		"/dead-letters?sort=age":      "CLM-1-1 CLM-2-2 CLM-3-3",
+		"/dead-letters?sort=price":    "CLM-3-3 CLM-2-2 CLM-1-1",
+	} {
+		d, ids := s.page(address), []string{}
+		checkPage(t, d, address, "pt-BR")
+		for _, row := range d.rowLinks() {
+			ids = append(ids, text(row))
+		}
+		if got := strings.Join(ids, " "); got != want {
+			t.Errorf("%s lists %s, want %s", address, got, want)
+		}
+	}
+	for _, address := range []string{"/", "/dead-letters", "/dead-letters/groups"} {
+		if d := s.page(address); d.link("1 vence hoje: R$ 31.000,00") == nil {
+			t.Errorf("%s does not say what is due today", address)
+		}
+	}
+	file := s.get("/dead-letters.csv?sort=amount").Body.String()
+	lines := strings.Split(file, "\r\n")
+	if len(lines) != 5 || !strings.HasPrefix(file, "\ufeffGuia;") || !strings.HasSuffix(lines[0], ";Operadora;Valor;Erro") ||
+		!strings.HasPrefix(lines[1], "CLM-2-2;") || !strings.Contains(lines[1], `;153200,00;`) || !strings.Contains(lines[1], `;"'=Unimed; SP";153200,00;`) {
+		t.Errorf("the file is %s", file)
+	}
+}

@@ -5,7 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
+	"retry-worker/internal/journal"
 	"retry-worker/internal/testkit"
 )
 
@@ -16,7 +18,7 @@ func TestClaimsByDeadlineAndAmount(t *testing.T) {
 	for _, claim := range []struct {
 		id, amount string
 		left       time.Duration
-	}{{"CLM-1-1", "31000.00", time.Hour}, {"CLM-2-2", "153200.00", 48 * time.Hour}, {"CLM-3-3", "", 0}} {
+	}{{"CLM-3-3", "", 0}, {"CLM-1-1", "31000.00", time.Hour}, {"CLM-2-2", "153200.00", 48 * time.Hour}} {
 		a := w.Analysis(decision.DefaultPolicy, claim.id, "DUPLICATE_CLAIM", 0)
 		if claim.left > 0 {
 			a.Failure.Deadline = now.Add(claim.left)
@@ -28,11 +30,11 @@ func TestClaimsByDeadlineAndAmount(t *testing.T) {
 	}
 	s := withCatalogue(t, w, "policies: {tiss-submission: {context: {operadora: {label: Operadora}, valor: {label: Valor, type: money}}}}")
 	for address, want := range map[string]string{
-		"/dead-letters":               "CLM-3-3 CLM-2-2 CLM-1-1",
+		"/dead-letters":               "CLM-2-2 CLM-1-1 CLM-3-3",
 		"/dead-letters?sort=deadline": "CLM-1-1 CLM-2-2 CLM-3-3",
 		"/dead-letters?sort=amount":   "CLM-2-2 CLM-1-1 CLM-3-3",
-		"/dead-letters?sort=age":      "CLM-1-1 CLM-2-2 CLM-3-3",
-		"/dead-letters?sort=price":    "CLM-3-3 CLM-2-2 CLM-1-1",
+		"/dead-letters?sort=age":      "CLM-3-3 CLM-1-1 CLM-2-2",
+		"/dead-letters?sort=price":    "CLM-2-2 CLM-1-1 CLM-3-3",
 	} {
 		d, ids := s.page(address), []string{}
 		checkPage(t, d, address, "pt-BR")
@@ -47,6 +49,13 @@ func TestClaimsByDeadlineAndAmount(t *testing.T) {
 		if d := s.page(address); d.link("1 vence hoje: R$ 31.000,00") == nil {
 			t.Errorf("%s does not say what is due today", address)
 		}
+	}
+	run := w.StartBulk(deadletter.BulkCommand{Action: journal.BulkDiscard, Reason: "x", By: "ada"})
+	w.Gather(run)
+	items, err := w.Memory.BulkItems(t.Context(), run, "", 0, 9)
+	testkit.Must(t, err)
+	if len(items) != 3 || items[0].Subject.ID != "CLM-1-1" || items[2].Subject.ID != "CLM-3-3" {
+		t.Errorf("the most urgent is not decided first: %+v", items)
 	}
 	file := s.get("/dead-letters.csv?sort=amount").Body.String()
 	lines := strings.Split(file, "\r\n")

@@ -36,7 +36,7 @@ type Query struct {
 	// Before is the record that all that are asked for lie before.
 	Before int64
 	// After is where the list goes on; nil from its beginning on.
-	After *Place
+	After *journal.Place
 	Limit int
 	// Since and Until bound the instant of birth in milliseconds (Milli): Since is included, Until is not. They are the
 	// ends of all numbers where the filter has no bound.
@@ -127,7 +127,7 @@ func (p *Query) Finds(f *journal.Fingerprint) bool {
 // Passes reports whether the filter lets a dead letter of a policy through; what is searched for is looked at
 // elsewhere.
 func (p *Query) Passes(d *journal.DeadLetter, policy string) bool {
-	f, born, at := &p.Filter, journal.Milli(d.CreatedAt), PlaceOf(d)
+	f, born, at := &p.Filter, journal.Milli(d.CreatedAt), d.Place()
 	return slices.Contains(p.States, d.State) && d.Record < p.Before && (f.Policy == "" || f.Policy == policy) &&
 		(f.Team == "" || f.Team == d.Team) && (f.Reason == "" || f.Reason == d.Reason) &&
 		(f.Fingerprint == "" || f.Fingerprint == d.Fingerprint) && born >= p.Since && born < p.Until &&

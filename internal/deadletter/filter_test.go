@@ -68,7 +68,7 @@ func TestCursorsOfOthersAreRefused(t *testing.T) {
 	testkit.Must(t, err)
 	g, err := deadletter.NewGroupQuery(f, "", 5)
 	testkit.Must(t, err)
-	letters, groups := p.Cursor(deadletter.Place{Record: 7}), g.Cursor(7, "cause")
+	letters, groups := p.Cursor(journal.Place{Record: 7}), g.Cursor(7, "cause")
 	changed := []byte(letters)
 	changed[3] ^= 1
 	for _, bad := range []string{string(changed), letters[1:], groups[1:], letters + "A", groups + "A", letters + "=", "x", "0", strings.Repeat("A", 22),

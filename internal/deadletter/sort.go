@@ -39,14 +39,8 @@ func Keys(sort string) []Key {
 	}
 }
 
-// Place is where a dead letter stands in every order: Deadline is journal.DeadLetter.Due.
-type Place struct{ Deadline, Cents, Record int64 }
-
-// PlaceOf returns a dead letter's.
-func PlaceOf(d *journal.DeadLetter) Place { return Place{d.Due(), d.Cents, d.Record} }
-
-// Of returns what a column holds.
-func (p *Place) Of(k Key) int64 {
+// Of returns what the column holds.
+func (k Key) Of(p *journal.Place) int64 {
 	switch k.Column {
 	case "deadline":
 		return p.Deadline
@@ -58,9 +52,9 @@ func (p *Place) Of(k Key) int64 {
 }
 
 // Compare compares two places in an order.
-func Compare(sort string, a, b *Place) int {
+func Compare(sort string, a, b *journal.Place) int {
 	for _, k := range Keys(sort) {
-		c := cmp.Compare(a.Of(k), b.Of(k))
+		c := cmp.Compare(k.Of(a), k.Of(b))
 		if k.Descending {
 			c = -c
 		}
@@ -72,7 +66,7 @@ func Compare(sort string, a, b *Place) int {
 }
 
 // Cursor goes on behind a dead letter at that place. It is of this filter alone.
-func (p *Query) Cursor(at Place) string {
+func (p *Query) Cursor(at journal.Place) string {
 	return cursor(p.list("dead letters"), fmt.Sprint(at.Deadline, at.Cents, at.Record))
 }
 
@@ -81,7 +75,7 @@ func (p *Query) resume(text string) error {
 	if err != nil {
 		return err
 	}
-	p.After = &Place{}
+	p.After = &journal.Place{}
 	if _, err := fmt.Sscan(place, &p.After.Deadline, &p.After.Cents, &p.After.Record); err != nil {
 		return ErrBadCursor
 	}

@@ -118,9 +118,9 @@ type BulkRun struct {
 	// left to decide; the zero time before.
 	StartedAt time.Time `json:"startedAt,omitzero"`
 	EndedAt   time.Time `json:"endedAt,omitzero"`
-	// Begun is the record of its start, Gathered the one up to which dead letters are in it.
+	// Begun is the record of its start, Gathered where the last of its dead letters stands so far, the most urgent first.
 	Begun    int64 `json:"begun"`
-	Gathered int64 `json:"gathered,omitempty"`
+	Gathered Place `json:"gathered,omitzero"`
 	// Total dead letters in it; grows until StartedAt.
 	Total int64 `json:"-"`
 	// Counts of them by outcome, which add up to Total; kept up to date with each of them. Those that are 0 are absent.
@@ -130,7 +130,7 @@ type BulkRun struct {
 // BulkItem is one dead letter of a bulk run. It goes with its run: when that has ended, and the record of its start is
 // purged.
 type BulkItem struct {
-	// Number in the run, from 1 on, the oldest dead letter first.
+	// Number in the run, from 1 on, the most urgent dead letter first.
 	Number     int64       `json:"number"`
 	DeadLetter string      `json:"deadLetterId"`
 	Subject    Subject     `json:"subject"`
@@ -187,7 +187,7 @@ type BulkStep struct {
 // Gatherer adds dead letters to bulk runs. Its errors hold a *StoreError.
 type Gatherer interface {
 	// GatherBulkItems adds the next of a run's dead letters to it, at most limit (1 to 1000), in one short transaction,
-	// the oldest first, as step says; one that is open no longer is not added. done tells that all are there, or that the
+	// the most urgent first (nearest deadline, larger amount, longest wait), as step says; one that is open no longer is not added. done tells that all are there, or that the
 	// run has ended or is not known: it is running then where it was preparing; one that a person has paused meanwhile is
 	// gathered all the same, and stays paused. It may be called by several at once.
 	GatherBulkItems(ctx context.Context, run string, limit int, step func(Head, *Gathering) *Changes) (done bool,

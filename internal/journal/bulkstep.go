@@ -110,9 +110,9 @@ type bulkBody struct {
 	PerMinute int64                 `json:"perMinute,omitempty"`
 	Total     int64                 `json:"total,omitempty"`
 	Counts    map[BulkOutcome]int64 `json:"counts,omitempty"`
-	// Items that are added, Gathered up to which record all are, Last that none follow.
+	// Items that are added, Gathered where the last of them stands, Last that none follow.
 	Items    []BulkItem `json:"items,omitempty"`
-	Gathered int64      `json:"gathered,omitempty"`
+	Gathered Place      `json:"gathered,omitzero"`
 	Last     bool       `json:"last,omitempty"`
 	// DeadLetter that is refused, for the reason in Code; Hold is why the run rests.
 	DeadLetter string `json:"deadLetterId,omitempty"`
@@ -199,9 +199,9 @@ func (j *Journal) GatherBulkItems(
 // Gathering is what a store shows of dead letters that are to be added to a bulk run.
 type Gathering struct {
 	Run *BulkRun
-	// Found are those that are open, in the order of their records, up to Through. Last tells that none follow.
+	// Found are those that are open, the most urgent first, up to Through. Last tells that none follow.
 	Found   []Candidate
-	Through int64
+	Through Place
 	Last    bool
 }
 

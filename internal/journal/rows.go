@@ -68,6 +68,16 @@ func (d *DeadLetter) Due() int64 {
 	return Milli(d.Deadline)
 }
 
+// Place is where a dead letter stands in every order of a list: its deadline as Due has it, what it is worth, its record.
+type Place struct {
+	Deadline int64 `json:"deadline"`
+	Cents    int64 `json:"cents"`
+	Record   int64 `json:"record"`
+}
+
+// Place returns where the dead letter stands.
+func (d *DeadLetter) Place() Place { return Place{d.Due(), d.Cents, d.Record} }
+
 // Row returns the dead letter's row.
 func (k *KeyedDeadLetter) Row() Row {
 	d := &k.DeadLetter

@@ -1,7 +1,6 @@
 package testkit
 
 import (
-	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -50,10 +49,10 @@ func (m *Memory) keepRuns(c *journal.Changes) {
 	}
 }
 
-// chosen are the open dead letters with a record of at most through that the filter lets through, the oldest first.
+// chosen are the open dead letters with a record of at most through that the filter lets through, the most urgent first.
 func (m *Memory) chosen(f journal.DeadLetterFilter, through int64) []deadletter.Item {
 	all := m.passing(deadletter.OpenQuery(f, through))
-	slices.SortFunc(all, func(a, b deadletter.Item) int { return cmp.Compare(a.Record, b.Record) })
+	sortItems(all, deadletter.ByDeadline)
 	return all
 }
 
@@ -163,15 +162,18 @@ func (m *Memory) GatherBulkItems(ctx context.Context, id string, limit int, step
 	if r == nil || r.State.Ended() || !r.StartedAt.IsZero() {
 		return true, nil
 	}
-	all := slices.DeleteFunc(m.chosen(r.Filter, r.Through), func(d deadletter.Item) bool { return d.Record <= r.Gathered })
+	all := slices.DeleteFunc(m.chosen(r.Filter, r.Through), func(d deadletter.Item) bool {
+		at := d.Place()
+		return r.Gathered != (journal.Place{}) && deadletter.Compare(deadletter.ByDeadline, &at, &r.Gathered) <= 0
+	})
 	limit = min(max(limit, 1), 1000)
 	told := r.told()
-	g := &journal.Gathering{Run: &told, Through: r.Through, Last: len(all) < limit}
+	g := &journal.Gathering{Run: &told, Through: r.Gathered, Last: len(all) < limit}
 	for _, d := range first(all, limit) {
 		g.Found = append(g.Found, journal.Candidate{Record: d.Record, DeadLetter: d.ID, Subject: d.Subject, Busy: m.busy(d.ID)})
 	}
 	if !g.Last {
-		g.Through = g.Found[len(g.Found)-1].Record
+		g.Through = all[limit-1].Place()
 	}
 	m.keep(step(m.head, g))
 	return g.Last, nil

@@ -50,14 +50,11 @@ func (m *Memory) DeadLetterPage(ctx context.Context, f journal.DeadLetterFilter,
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	all := m.passing(p)
-	slices.SortFunc(all, func(a, b deadletter.Item) int {
-		x, y := deadletter.PlaceOf(&a.DeadLetter), deadletter.PlaceOf(&b.DeadLetter)
-		return deadletter.Compare(f.Sort, &x, &y)
-	})
+	sortItems(all, f.Sort)
 	if len(all) <= p.Limit {
 		return all, "", nil
 	}
-	return all[:p.Limit], p.Cursor(deadletter.PlaceOf(&all[p.Limit-1].DeadLetter)), nil
+	return all[:p.Limit], p.Cursor(all[p.Limit-1].DeadLetter.Place()), nil
 }
 
 // passing are the dead letters that a query lets through.
@@ -145,4 +142,11 @@ func (m *Memory) DeadLettersDue(ctx context.Context, since, until time.Time) (al
 	return slices.SortedFunc(maps.Values(counts), func(a, b journal.CauseCount) int {
 		return cmp.Or(cmp.Compare(a.Fingerprint, b.Fingerprint), cmp.Compare(a.Policy, b.Policy), cmp.Compare(a.Team, b.Team), cmp.Compare(a.Reason, b.Reason))
 	}), nil
+}
+
+func sortItems(all []deadletter.Item, sort string) {
+	slices.SortFunc(all, func(a, b deadletter.Item) int {
+		x, y := a.Place(), b.Place()
+		return deadletter.Compare(sort, &x, &y)
+	})
 }

@@ -98,7 +98,7 @@ func (s *snapshot) items(clause string, args ...any) ([]journal.BulkItem, error)
 func (s *Store) GatherBulkItems(ctx context.Context, run string, limit int,
 	step func(journal.Head, *journal.Gathering) *journal.Changes) (done bool, err error) {
 	limit = min(max(limit, 1), mostGathered)
-	var gathered int64
+	var gathered journal.Place
 	var next []letter
 	err = s.read(ctx, "find a bulk run's dead letters", func(s *snapshot) error {
 		r, found, err := s.run(run)
@@ -121,9 +121,9 @@ func (s *Store) GatherBulkItems(ctx context.Context, run string, limit int,
 		if err != nil || done || r.Gathered != gathered { // by another call
 			return nil, err
 		}
-		g := &journal.Gathering{Run: &r, Through: r.Through, Last: len(next) < limit}
+		g := &journal.Gathering{Run: &r, Through: gathered, Last: len(next) < limit}
 		if done = g.Last; !done {
-			g.Through = next[len(next)-1].Record
+			g.Through = next[len(next)-1].Place
 		}
 		if g.Found, err = w.candidates(next); err != nil {
 			return nil, err
@@ -174,19 +174,23 @@ func (r *Reader) DeadLetterTallies(
 	return all, upTo, err
 }
 
-// following are the next behind a record, the oldest first.
-func (q *search) following(after int64, limit int) (all []letter, err error) {
+// following are the next behind a place (the zero value: from the first on), the most urgent first.
+func (q *search) following(behind journal.Place, limit int) (all []letter, err error) {
 	kinds, err := q.snapshot.kinds(q.plan, false)
 	if err != nil {
 		return nil, err
 	}
+	after := &behind
+	if behind == (journal.Place{}) {
+		after = nil
+	}
 	for len(all) < limit {
-		some, err := q.seek(q.plan, kinds, deadletter.ByAge, &deadletter.Place{Record: after}, limit)
+		some, err := q.seek(q.plan, kinds, deadletter.ByDeadline, after, limit)
 		if err != nil {
 			return nil, err
 		}
 		if len(some) > 0 {
-			after = some[len(some)-1].Record
+			after = &some[len(some)-1].Place
 		}
 		last := len(some) < limit
 		if some, err = q.matching(some); err != nil {

@@ -24,7 +24,7 @@ const (
 
 // letter is a dead letter that was found, and the instant of its birth.
 type letter struct {
-	deadletter.Place
+	journal.Place
 	fingerprint string
 	at          int64
 }
@@ -74,7 +74,7 @@ const seeks = 32
 
 // seek finds the next dead letters of the kinds behind a place (nil: from the first on), at most limit, in that order.
 func (s *snapshot) seek(
-	p *deadletter.Query, kinds []kind, sort string, after *deadletter.Place, limit int,
+	p *deadletter.Query, kinds []kind, sort string, after *journal.Place, limit int,
 ) (all []letter, err error) {
 	keys := deadletter.Keys(sort)
 	for chunk := range slices.Chunk(kinds, seeks) {
@@ -112,20 +112,20 @@ func ordered(all []letter, sort string, limit int) []letter {
 }
 
 // behind is what rows behind a place have, as alternatives each of which is one stretch of an index.
-func behind(keys []deadletter.Key, after *deadletter.Place) (all []where) {
+func behind(keys []deadletter.Key, after *journal.Place) (all []where) {
 	if after == nil {
 		return []where{{}}
 	}
 	for i, k := range keys {
 		var w where
 		for _, same := range keys[:i] {
-			w.and(same.Column+" = ?", after.Of(same))
+			w.and(same.Column+" = ?", same.Of(after))
 		}
 		operator := " > ?"
 		if k.Descending {
 			operator = " < ?"
 		}
-		w.and(k.Column+operator, after.Of(k))
+		w.and(k.Column+operator, k.Of(after))
 		all = append(all, w)
 	}
 	return all
@@ -171,7 +171,7 @@ func (r *Reader) DeadLetterPage(
 
 // page finds the dead letters of a page, and one more. floor is the last place that was looked at, where not all could
 // be.
-func (s *snapshot) page(p *deadletter.Query) (found []letter, floor *deadletter.Place, err error) {
+func (s *snapshot) page(p *deadletter.Query) (found []letter, floor *journal.Place, err error) {
 	q, err := s.search(p)
 	if err == nil {
 		err = q.findSubjects()
@@ -265,14 +265,14 @@ func (q *search) direct(found []letter) ([]letter, error) {
 	}
 	for i := range more {
 		if d := &more[i]; q.plan.Passes(&d.DeadLetter, d.Subject.Policy) {
-			found = append(found, letter{Place: deadletter.PlaceOf(&d.DeadLetter), fingerprint: d.DeadLetter.Fingerprint})
+			found = append(found, letter{Place: d.DeadLetter.Place(), fingerprint: d.DeadLetter.Fingerprint})
 		}
 	}
 	return ordered(found, q.plan.Filter.Sort, q.plan.Limit+1), nil
 }
 
 // lookThrough looks at dead letters in the list's order, at most scanned of them.
-func (q *search) lookThrough() (found []letter, floor *deadletter.Place, err error) {
+func (q *search) lookThrough() (found []letter, floor *journal.Place, err error) {
 	kinds, err := q.snapshot.kinds(q.plan, false)
 	if err != nil {
 		return nil, nil, err
@@ -479,7 +479,7 @@ func (r *Reader) DeadLetterCounts(ctx context.Context) (all []deadletter.Count, 
 func (s *snapshot) oldest(p *deadletter.Query, k *kind) (letter, error) {
 	first, err := s.seek(p, []kind{*k}, deadletter.ByAge, nil, 1)
 	if len(first) == 0 {
-		return letter{Place: deadletter.Place{Record: math.MaxInt64}}, err
+		return letter{Place: journal.Place{Record: math.MaxInt64}}, err
 	}
 	return first[0], err
 }

@@ -67,7 +67,7 @@ func (s *snapshot) notice(
 	slices.SortFunc(all, func(a, b noticed) int {
 		return cmp.Or(cmp.Compare(b.N, a.N), cmp.Compare(a.at, b.at), cmp.Compare(a.Record, b.Record))
 	})
-	oldest := letter{Place: deadletter.Place{Record: math.MaxInt64}}
+	oldest := letter{Place: journal.Place{Record: math.MaxInt64}}
 	for i := range all {
 		sum.Cents += all[i].kind.Cents
 		if sum.N += all[i].N; all[i].Record < oldest.Record {

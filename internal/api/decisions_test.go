@@ -46,9 +46,7 @@ func TestDecisions(t *testing.T) {
 			flat = worker.WithEvidence(flat, worker.Explain(decisiontest.Policies(), "", tt.variables))
 		}
 		var want map[string]any
-		if err := json.Unmarshal(flat, &want); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, json.Unmarshal(flat, &want))
 		if a.status != tt.status || a.body["outcome"] != tt.outcome || !reflect.DeepEqual(a.body, want) {
 			t.Errorf("%s: got %d %v, want %d %v", tt.body, a.status, a.body, tt.status, want)
 		}

@@ -32,9 +32,7 @@ func TestViewOfAStory(t *testing.T) {
 		Attempts: []journal.Attempt{retry, final},
 	}
 	got, err := json.MarshalIndent(api.ViewOf(&story, at.Add(5*time.Minute)), "", " ")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if string(got) != wantView {
 		t.Errorf("is\n%s\nshould be\n%s", got, wantView)
 	}

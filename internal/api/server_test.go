@@ -41,9 +41,7 @@ func serveRecording(t *testing.T, reader api.Reader, recorder api.Recorder, at t
 func listen(t *testing.T, served *api.API) string {
 	t.Helper()
 	server, err := served.Listen("127.0.0.1:0", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() {
 		if err := server.Close(context.Background()); err != nil {
 			t.Error(err)
@@ -94,22 +92,16 @@ func header(name, value string) func(*http.Request) {
 func ask(t *testing.T, method, url, body string, change ...func(*http.Request)) answer {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, f := range change {
 		f(request)
 	}
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	response, err := client.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	a := answer{status: response.StatusCode, header: response.Header, text: string(text)}
 	if strings.HasPrefix(response.Header.Get("Content-Type"), "application/json") && method != http.MethodHead {
 		if err := json.Unmarshal(text, &a.body); err != nil {

@@ -24,9 +24,7 @@ func onlyAnswer(t *testing.T, m interface{ Outbox() []journal.Message }) *journa
 			continue
 		}
 		a, err := journal.ReadAnswer(&o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		all = append(all, a)
 	}
 	if len(all) != 1 {
@@ -39,9 +37,7 @@ func onlyAnswer(t *testing.T, m interface{ Outbox() []journal.Message }) *journa
 func waiting(t *testing.T, b *bench) (journal.Subject, string) {
 	t.Helper()
 	r, err := b.journal.Analyze(t.Context(), deadly(claim(1), 1))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	of, letter := failure(claim(1), 1).Subject, r.Attempt.DeadLetter
 	if _, err := b.journal.ReviewSeen(t.Context(), &journal.ReviewJob{Subject: of, DeadLetter: letter, JobKey: 1<<62 + 1}); err != nil {
 		t.Fatal(err)
@@ -90,9 +86,7 @@ func opensAtNine(t *testing.T) *decision.Policy {
 	t.Helper()
 	hours, _ := calendar.ParseHours("09:00-10:00")
 	c, err := calendar.New(time.UTC, []calendar.Window{{Hours: hours}}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return &decision.Policy{Openings: map[string]decision.Opening{"": {Calendar: c}}}
 }
 
@@ -141,9 +135,7 @@ func TestHostileWordsOfAPerson(t *testing.T) {
 		of, letter := waiting(t, b)
 		hostile := "\x1b[31m<script>alert(1)</script>\x00\xff\"}," + strings.Repeat("x", 1<<20)
 		done, err := b.journal.Review(t.Context(), &journal.Review{Subject: of, DeadLetter: letter, Force: true, Reason: hostile, By: strings.Repeat("é", 1<<10)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		note := done.DeadLetter.Review
 		if len(note.Reason) > 1100 || len(note.By) > 200 || strings.Contains(note.Reason, "\x00") || !utf8.ValidString(note.Reason+note.By) {
 			t.Errorf("%d bytes of a reason and %d of a name are kept: %.80q", len(note.Reason), len(note.By), note.Reason)
@@ -168,9 +160,7 @@ func TestLateAnswersChangeNothing(t *testing.T) {
 		}
 		told := func(a *journal.Answer, taken bool, want journal.DeadLetterState, delivery journal.Delivery) {
 			t.Helper()
-			if err := b.journal.Delivered(t.Context(), a, taken); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, b.journal.Delivered(t.Context(), a, taken))
 			if d, _, _ := b.memory.DeadLetter(t.Context(), letter); d.State != want || d.Delivery != delivery {
 				t.Errorf("the dead letter is %s, its delivery %q; want %s and %q", d.State, d.Delivery, want, delivery)
 			}

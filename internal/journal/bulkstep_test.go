@@ -130,9 +130,7 @@ func TestBulkAudit(t *testing.T) {
 	for i, verb := range []string{"start", "pause"} {
 		e := entries[i]
 		var body map[string]any
-		if err := json.Unmarshal([]byte(e.Body), &body); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, json.Unmarshal([]byte(e.Body), &body))
 		if e.Kind != journal.BulkEntry || e.Subject != (journal.Subject{}) || body["bulkRun"] != "run" || body["verb"] != verb || body["by"] != "ana" || strings.Contains(e.Body, "529") {
 			t.Errorf("the entry of a %s is %s of %+v: %s", verb, e.Kind, e.Subject, e.Body)
 		}

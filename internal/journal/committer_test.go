@@ -286,9 +286,7 @@ func TestRejectionsShareACommit(t *testing.T) {
 			}()
 		}
 		for range 3 {
-			if err := <-done; err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, <-done)
 		}
 		b.wantSizes(1, 0)
 		entries := b.memory.Entries()

@@ -115,9 +115,7 @@ func TestAnotherReplicaWasFirst(t *testing.T) {
 		b.journal = one
 		mine := b.ask(t.Context(), failure(claim(1), 1))[0]
 		theirs, err := two.Analyze(t.Context(), failure(claim(1), 1))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if r := b.recorded(mine).recorded; r.How != journal.Replayed || !r.Decision.NextRetryTime.Equal(theirs.Decision.NextRetryTime) {
 			t.Errorf("this replica answers %s, %s; the other %s", r.How, r.Decision.NextRetryTime, theirs.Decision.NextRetryTime)
 		}

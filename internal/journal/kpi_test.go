@@ -97,9 +97,7 @@ func (c *clinic) fails(id, text string, count int) journal.Recorded {
 	}
 	a.Identity = journal.IdentityOf(a)
 	recorded, err := c.j.Analyze(c.t.Context(), a)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	testkit.Must(c.t, err)
 	return recorded
 }
 
@@ -348,9 +346,7 @@ func TestDeadLettersAreCounted(t *testing.T) {
 	c.wantDeadLetters(map[journal.DeadLetterState]int64{journal.DeadLetterSuperseded: 1, journal.DeadLetterRecovered: 1,
 		journal.DeadLetterDiscarded: 1, journal.DeadLetterReprocessing: 1})
 	before := c.wantKPI("exhausted_rate", 0)
-	if err := c.j.Delivered(t.Context(), onlyAnswer(t, c.store), false); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, c.j.Delivered(t.Context(), onlyAnswer(t, c.store), false))
 	c.wantDeadLetters(map[journal.DeadLetterState]int64{journal.DeadLetterSuperseded: 1, journal.DeadLetterRecovered: 1,
 		journal.DeadLetterDiscarded: 1, journal.DeadLetterOpen: 1})
 	if after := c.wantKPI("exhausted_rate", 0); after.Samples != before.Samples { // nothing ended by that

@@ -113,7 +113,7 @@ func TestEveryPageIsAccessible(t *testing.T) {
 	s := open(t)
 	const claimID = "CLM-E2E-AXE-1020"
 	s.submit(t, claimID, 5, "HTTP 504 Gateway Timeout")
-	s.deadLetter(t, claimID)
+	l := s.deadLetter(t, claimID)
 	b := s.visit(t, "pt-BR")
 	for _, look := range []struct {
 		width int64
@@ -121,7 +121,7 @@ func TestEveryPageIsAccessible(t *testing.T) {
 	}{{1280, false}, {360, true}} {
 		b.dark(look.dark)
 		b.sized(look.width)
-		for _, path := range append(pagesOf(claimID), "/nowhere", "/dead-letters?state=discarded&q=nothing") {
+		for _, path := range append(pagesOf(l), "/nowhere", "/dead-letters?state=discarded&q=nothing") {
 			b.open(path)
 			b.unfold()
 			b.accessible(fmt.Sprintf("%s, %+v", path, look))

@@ -214,8 +214,8 @@ func (i *instance) ended(t *testing.T) map[string]any {
 
 // deadLetter is one as the API has it.
 type deadLetter struct {
-	ID, State, Process, Delivery, Reason, ResponsibleTeam, Error string
-	Subject                                                      struct{ ID string }
+	ID, State, Process, Delivery, Reason, ResponsibleTeam, Error, Fingerprint string
+	Subject                                                                   struct{ ID string }
 }
 
 // find is the claim's dead letter by the API; nil where there is none.

@@ -8,9 +8,10 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// pagesOf are all pages, with a claim's.
-func pagesOf(claimID string) []string {
-	return []string{"/", "/dead-letters", "/dead-letters?state=all", "/dead-letters/groups", "/kpis", "/bulk-runs", "/bulk-runs/new", subject(claimID), "/destinations", "/destinations/" + claimID, "/policies", "/audit", "/audit?policy=tiss-submission&id=" + claimID}
+// pagesOf are all pages, with those of a dead letter's claim and cause.
+func pagesOf(l *deadLetter) []string {
+	claimID := l.Subject.ID
+	return []string{"/", "/learning", "/causes/" + l.Fingerprint, "/dead-letters", "/dead-letters?state=all", "/dead-letters/groups", "/kpis", "/bulk-runs", "/bulk-runs/new", subject(claimID), "/destinations", "/destinations/" + claimID, "/policies", "/audit", "/audit?policy=tiss-submission&id=" + claimID}
 }
 
 // phone is the width below which the screen is taken for one that is touched.
@@ -47,10 +48,10 @@ func TestEveryPageFitsAPhone(t *testing.T) {
 	s := open(t)
 	const claimID = "CLM-E2E-A-RATHER-LONG-IDENTIFIER-OF-A-CLAIM-THAT-SOME-SYSTEM-MAKES-1030"
 	s.submit(t, claimID, 5, "HTTP 503 Service Unavailable em https://portal.example.org/tiss/lotes/"+fmt.Sprintf("%0200d", 7))
-	s.deadLetter(t, claimID)
+	l := s.deadLetter(t, claimID)
 	b := s.visit(t, "pt-BR")
 	b.sized(360)
-	for _, path := range append(pagesOf(claimID), "/nowhere") {
+	for _, path := range append(pagesOf(l), "/nowhere") {
 		b.open(path)
 		b.unfold()
 		over := eval[int](b, `document.documentElement.scrollWidth - document.documentElement.clientWidth`)

@@ -2,6 +2,7 @@ package console_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -129,7 +130,7 @@ func TestTheKeyboardAloneDoes(t *testing.T) {
 	b.tabTo("the search", func(f focused) bool { return f.ID == "q" })
 	b.do(chromedp.KeyEvent(claimID), chromedp.KeyEvent(kb.Enter))
 	b.await("the one row", `document.querySelectorAll(".row-link").length === 1`)
-	b.tabTo("the claim", func(f focused) bool { return f.Href == subject(claimID) })
+	b.tabTo("the claim", func(f focused) bool { return strings.HasPrefix(f.Href, subject(claimID)) })
 	b.do(chromedp.KeyEvent(kb.Enter))
 	b.await("the claim's page", `location.pathname.startsWith("/subjects/")`)
 	b.tabTo("the reason", func(f focused) bool { return f.ID == "retry-reason" })
@@ -158,13 +159,13 @@ func TestArrowsMoveBetweenTheRowsOfAList(t *testing.T) {
 	}
 	b := s.visit(t, "pt-BR")
 	b.open("/dead-letters?q=CLM-E2E-ARROW")
-	b.tabTo("the first row", func(f focused) bool { return f.Href == subject("CLM-E2E-ARROW-1033") })
+	b.tabTo("the first row", func(f focused) bool { return strings.HasPrefix(f.Href, subject("CLM-E2E-ARROW-1033")) })
 	b.do(chromedp.KeyEvent(kb.ArrowDown))
-	if f := eval[focused](b, focusNow); f.Href != subject("CLM-E2E-ARROW-1032") || !f.Seen {
+	if f := eval[focused](b, focusNow); !strings.HasPrefix(f.Href, subject("CLM-E2E-ARROW-1032")) || !f.Seen {
 		t.Errorf("the arrow leads to %+v, expected the second row", f)
 	}
 	b.do(chromedp.KeyEvent(kb.Home))
-	if f := eval[focused](b, focusNow); f.Href != subject("CLM-E2E-ARROW-1033") {
+	if f := eval[focused](b, focusNow); !strings.HasPrefix(f.Href, subject("CLM-E2E-ARROW-1033")) {
 		t.Errorf("Home leads to %+v, expected the first row", f)
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// filterOf a request; what is no state is open. wrong names the field that cannot be read; empty where none is.
+// filterOf a request; open where it names no state. wrong names the field that cannot be read; empty where none is.
 func (v *visit) filterOf(q url.Values) (f journal.DeadLetterFilter, wrong string) {
 	clean := func(name string) string { return plain(q.Get(name), maxQueryBytes) }
 	f = journal.DeadLetterFilter{
@@ -21,7 +21,8 @@ func (v *visit) filterOf(q url.Values) (f journal.DeadLetterFilter, wrong string
 		Reason:      decision.Reason(clean("reason")),
 		Fingerprint: clean("fingerprint"), Query: clean("q"),
 	}
-	if !slices.Contains(states, f.State) {
+	known := f.State == "" || slices.Contains(states, f.State)
+	if f.State == "" || !known {
 		f.State = states[0]
 	}
 	if sort := q.Get("sort"); slices.Contains(deadletter.Sorts(), sort) {
@@ -36,6 +37,9 @@ func (v *visit) filterOf(q url.Values) (f journal.DeadLetterFilter, wrong string
 	}
 	if wrong == "" && !f.Since.IsZero() && !f.Until.IsZero() && !f.Since.Before(f.Until) {
 		wrong = "until"
+	}
+	if wrong == "" && !known {
+		wrong = "state"
 	}
 	return f, wrong
 }

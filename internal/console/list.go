@@ -203,6 +203,9 @@ func (p *Pages) misread(v *visit, o *open, f journal.DeadLetterFilter, q url.Val
 	}
 	d.Since, d.Until, d.Act = plain(q.Get("since"), maxQueryBytes), plain(q.Get("until"), maxQueryBytes), nil
 	d.WrongField, d.Wrong = wrong, v.T("filter.wrong.time")
+	if wrong == "state" {
+		d.Wrong = v.T("filter.wrong.state", plain(q.Get("state"), maxQueryBytes))
+	}
 	return &page{status: http.StatusUnprocessableEntity, name: "dead-letters", section: "dead-letters",
 		title: v.T("list.title"), data: d, fixed: true}, nil
 }

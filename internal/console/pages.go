@@ -3,6 +3,7 @@ package console
 
 import (
 	"net/http"
+	"path"
 	"sync/atomic"
 	"time"
 
@@ -115,15 +116,19 @@ func (p *Pages) route() {
 	// What has a pattern beside it is answered by that one's: a mux takes no two patterns that overlap.
 	delete(methods, "/dead-letters/groups")
 	delete(methods, "/bulk-runs/new")
-	for path, allowed := range methods {
-		p.mux.HandleFunc(path, p.onlyBy(allowed))
+	for address, allowed := range methods {
+		p.mux.HandleFunc(address, p.onlyBy(allowed))
 	}
 	p.mux.HandleFunc("/", p.plain(func(*visit) (*page, error) { return nil, notFound }))
 }
 
-// onlyBy refuses what an address is not asked by.
+// onlyBy refuses what an address is not asked by. Whoever reads a form's address, as after a log-in, is led to the page
+// that has the form.
 func (p *Pages) onlyBy(allowed string) http.HandlerFunc {
 	return p.plain(func(v *visit) (*page, error) {
+		if allowed == http.MethodPost && (v.r.Method == http.MethodGet || v.r.Method == http.MethodHead) {
+			return &page{redirect: path.Dir(v.r.URL.EscapedPath())}, nil
+		}
 		v.w.Header().Set("Allow", allowed)
 		return nil, &problem{status: http.StatusMethodNotAllowed, key: "method"}
 	})

@@ -99,7 +99,9 @@ func (v *visit) planForm(q url.Values) (f *planForm, wrong string) {
 		Ticked: q.Get("everything") == "yes",
 		Sealed: q.Get("token"), Total: number("total"), Ready: number("ready"),
 	}
-	f.filter, wrong = v.filterOf(q)
+	if f.filter, wrong = v.filterOf(q); wrong == "state" {
+		wrong = "" // a plan is of the open ones
+	}
 	f.filter.State = ""
 	for _, choice := range []struct {
 		field *string

@@ -45,6 +45,14 @@ func TestProblemsSayWhatToDo(t *testing.T) {
 	if d := closed.page("/policies"); !d.says("tiss-submission") {
 		t.Error("policies need no journal")
 	}
+	for at, form := range map[string]string{
+		"/dead-letters/a%2Fb": "retry", "/dead-letters/x": "undo", "/causes/x": "teach", "/bulk-runs/x": "pause",
+		"/destinations/x": "hold",
+	} {
+		if from := s.get(at + "/" + form); from.Code != http.StatusSeeOther || from.Header().Get("Location") != at {
+			t.Errorf("%s/%s answers %d and leads to %q", at, form, from.Code, from.Header().Get("Location"))
+		}
+	}
 	w.Memory.SetDown(true)
 	for _, address := range []string{"/", "/dead-letters", subjectAddress("tiss-submission", deadID)} {
 		from := s.get(address)

@@ -35,7 +35,8 @@ func (p *Pages) decide(v *visit, o *open, discard bool) (*page, error) {
 	if err := v.forbidden(action, item.Team); err != nil {
 		return nil, err
 	}
-	if f.Wrong = v.wrong(f, &item); f.Wrong != "" {
+	if f.WrongField = wrongField(f, &item); f.WrongField != "" {
+		f.Wrong = v.T("form.wrong." + f.WrongField)
 		return p.subjectPage(v, o, item.Subject, f)
 	}
 	next, at, err := v.next(o, v.place(), item.ID) // while it is still in the list
@@ -72,16 +73,16 @@ func sentForm(from url.Values, discard bool) *reviewForm {
 	}
 }
 
-// wrong says what the form lacks that only a page asks for; empty if nothing is.
-func (v *visit) wrong(f *reviewForm, item *deadletter.Item) string {
+// wrongField names what the form lacks that only a page asks for; empty if nothing is.
+func wrongField(f *reviewForm, item *deadletter.Item) string {
 	atLimit := item.RetryCount >= item.MaxRetries
 	switch {
 	case f.Discarding, item.State != journal.DeadLetterOpen: // which the service says
 		return ""
 	case f.How != "next" && f.How != "force" && f.How != "fresh", atLimit && f.How == "next":
-		return v.T("form.wrong.how")
+		return "how"
 	case f.When != string(deadletter.Backoff) && f.When != string(deadletter.Now):
-		return v.T("form.wrong.when")
+		return "when"
 	}
 	return ""
 }
@@ -100,6 +101,10 @@ func (p *Pages) undecided(v *visit, o *open, item *deadletter.Item, f *reviewFor
 		f.Wrong = v.tooLate(item, refusal)
 	default:
 		f.Wrong = v.Or("form.wrong."+string(refusal.Code), refusal.Message)
+		f.WrongField = map[deadletter.Code]string{
+			deadletter.ReasonRequired: "reason", deadletter.ReasonTooLong: "reason",
+			deadletter.MaxRetriesExceeded: "how", deadletter.PolicyNotFound: "when",
+		}[refusal.Code]
 	}
 	return p.subjectPage(v, o, item.Subject, f)
 }

@@ -191,18 +191,24 @@ func TestWhatIsWrongIsSaidAndNothingIsDone(t *testing.T) {
 		id    string
 		form  url.Values
 		words string
+		field string
 	}{
-		{"no reason", access.Admin, below.ID, words(" \r\n", "next", "now"), "write the reason"},
-		{"a long reason", access.Admin, below.ID, words(strings.Repeat("é", 501), "next", "now"), "up to 500"},
-		{"no way beyond the limit", access.Admin, at.ID, words("keep this", "", "now"), "choose how to go on"},
-		{"the limit", access.Admin, at.ID, words("keep this", "next", "now"), "choose how to go on"},
-		{"no time", access.Admin, below.ID, words("keep this", "next", "later"), "choose when"},
+		{"no reason", access.Admin, below.ID, words(" \r\n", "next", "now"), "write the reason", "reason"},
+		{"a long reason", access.Admin, below.ID, words(strings.Repeat("é", 501), "next", "now"), "up to 500", "reason"},
+		{"no way beyond the limit", access.Admin, at.ID, words("keep this", "", "now"), "choose how to go on", "how"},
+		{"the limit", access.Admin, at.ID, words("keep this", "next", "now"), "choose how to go on", "how"},
+		{"no time", access.Admin, below.ID, words("keep this", "next", "later"), "choose when", "when"},
 	} {
 		d := s.as(c.role).doc(s.as(c.role).post("/dead-letters/"+c.id+"/retry", c.form), http.StatusUnprocessableEntity)
 		checkPage(t, d, c.what, "en")
 		wrong := d.id("wrong")
 		if wrong == nil || attr(wrong, "role") != "alert" || !strings.Contains(text(wrong), c.words) || !strings.Contains(text(wrong), "Nothing was done") {
 			t.Errorf("%s: it does not say %q", c.what, c.words)
+		}
+		marked := d.all(func(n *html.Node) bool { return attr(n, "aria-invalid") == "true" })
+		if len(marked) != 1 || !strings.Contains(attr(marked[0], "aria-describedby"), "wrong") ||
+			(marked[0] != d.field(c.field) && !within(d.field(c.field), marked[0])) || !has(wrong, "autofocus") {
+			t.Errorf("%s: not the field %q is marked, or what is wrong has not the focus", c.what, c.field)
 		}
 		if strings.Contains(c.form.Get("reason"), "keep") && d.id("retry") != nil && text(d.field("reason")) != "keep this" {
 			t.Errorf("%s: what was written is gone", c.what)

@@ -101,6 +101,8 @@ type reviewForm struct {
 	Unattended bool
 	// What was sent, and what is wrong with it.
 	Reason, How, When, Wrong string
+	// WrongField is reason, how or when; empty where it is none of them.
+	WrongField string
 	// Said is what was written as a note.
 	Said       string
 	Discarding bool

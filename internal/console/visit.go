@@ -103,6 +103,8 @@ type frame struct {
 	Who, Role               string
 	FormToken               string
 	CanLogOut, Bare         bool
+	// Rows tells that the page lists dead letters.
+	Rows bool
 	// Theme is light, dark, or empty for the system's; Themes lead to the others.
 	Theme   string
 	Themes  []viewLink
@@ -194,7 +196,7 @@ func (v *visit) frame(pg *page, body []byte, banners []banner) *frame {
 		Lang: v.Lang, Title: pg.title, Section: pg.section, Summary: pg.summary, Body: template.HTML(body),
 		Zone: v.zone.String(),
 		Who:  v.who.Name, FormToken: access.FormToken(v.r.Context()), CanLogOut: !access.SessionEnds(v.r.Context()).IsZero(),
-		Bare: v.who.Role == 0,
+		Bare: v.who.Role == 0, Rows: pg.name == "dead-letters",
 	}
 	if !f.Bare {
 		f.Role, f.Mine = v.role(), v.MineURL()

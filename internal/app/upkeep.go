@@ -9,6 +9,7 @@ import (
 
 	"retry-worker/internal/journal"
 	"retry-worker/internal/kpi"
+	"retry-worker/internal/metrics"
 	"retry-worker/internal/learning"
 )
 
@@ -103,6 +104,11 @@ func (a *App) readGauges(ctx context.Context) {
 	now := a.clock.Now()
 	if counts, err := a.store.DeadLetterCounts(ctx); err == nil {
 		a.metrics.SetDeadLetters(counts, now)
+	}
+	for within, span := range metrics.DueWithin() {
+		if due, err := a.store.DeadLettersDue(ctx, now, now.Add(span)); err == nil {
+			a.metrics.SetDeadLettersDue(within, due)
+		}
 	}
 	if runs, err := a.store.ActiveBulkRuns(ctx); err == nil {
 		a.metrics.SetBulkRuns(runs)

@@ -61,3 +61,29 @@ func (m *Metrics) setOpen(counts []deadletter.Count) {
 	}
 	m.openSeen = open
 }
+
+// DueWithin are the spans that SetDeadLettersDue takes, by the names that the metric has for them.
+func DueWithin() map[string]time.Duration {
+	return map[string]time.Duration{"2h": 2 * time.Hour, "24h": 24 * time.Hour}
+}
+
+// SetDeadLettersDue takes over how many open dead letters are due within a span, and what they are worth. What is not
+// among counts is 0.
+func (m *Metrics) SetDeadLettersDue(within string, counts []journal.CauseCount) {
+	due := map[string]journal.CauseCount{}
+	for policy := range m.policies.Range {
+		due[policy.(string)] = journal.CauseCount{}
+	}
+	for i := range counts {
+		c, known := due[counts[i].Policy]
+		if !known { // of a policy that is in the catalogue no longer
+			m.startPolicy(counts[i].Policy)
+		}
+		c.N, c.Cents = c.N+counts[i].N, c.Cents+counts[i].Cents
+		due[counts[i].Policy] = c
+	}
+	for policy, c := range due {
+		m.dueDeadLetters.WithLabelValues(policy, within).Set(float64(c.N))
+		m.dueAmount.WithLabelValues(policy, within).Set(float64(c.Cents) / 100)
+	}
+}

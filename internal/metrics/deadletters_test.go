@@ -27,15 +27,21 @@ func TestDeadLetters(t *testing.T) {
 		count("tiss-submission", journal.DeadLetterDiscarded, 4, 0), count("gone", journal.DeadLetterOpen, 1, time.Minute),
 		count("reprocessed", journal.DeadLetterReprocessing, 2, time.Minute),
 	}, now)
+	m.SetDeadLettersDue("2h", []journal.CauseCount{{Policy: "whatsapp-message", N: 9}, {Policy: "tiss-submission", N: 1, Cents: 5}})
+	m.SetDeadLettersDue("2h", []journal.CauseCount{{Policy: "tiss-submission", Team: "ti", N: 2, Cents: 3100050},
+		{Policy: "tiss-submission", N: 1}})
 	wantLines(t, scrape(t, url), map[string]bool{
-		`retry_worker_dead_letters{policy="tiss-submission",state="open"} 101`:       true,
-		`retry_worker_dead_letters{policy="tiss-submission",state="discarded"} 4`:    true,
-		`retry_worker_dead_letters{policy="tiss-submission",state="reprocessing"} 0`: true,
-		`retry_worker_dead_letters{policy="gone",state="open"} 1`:                    true,
-		`retry_worker_dead_letters_oldest_seconds{policy="tiss-submission"} 7200`:    true,
-		`retry_worker_dead_letters_oldest_seconds{policy="gone"} 60`:                 true,
-		`retry_worker_dead_letters_oldest_seconds{policy="reprocessed"}`:             false,
-		`retry_worker_dead_letters_oldest_seconds{policy="job-queue"}`:               false,
+		`retry_worker_dead_letters_due{policy="tiss-submission",within="2h"} 3`:              true,
+		`retry_worker_dead_letters_due_amount{policy="tiss-submission",within="2h"} 31000.5`: true,
+		`retry_worker_dead_letters_due{policy="whatsapp-message",within="2h"} 0`:             true,
+		`retry_worker_dead_letters{policy="tiss-submission",state="open"} 101`:               true,
+		`retry_worker_dead_letters{policy="tiss-submission",state="discarded"} 4`:            true,
+		`retry_worker_dead_letters{policy="tiss-submission",state="reprocessing"} 0`:         true,
+		`retry_worker_dead_letters{policy="gone",state="open"} 1`:                            true,
+		`retry_worker_dead_letters_oldest_seconds{policy="tiss-submission"} 7200`:            true,
+		`retry_worker_dead_letters_oldest_seconds{policy="gone"} 60`:                         true,
+		`retry_worker_dead_letters_oldest_seconds{policy="reprocessed"}`:                     false,
+		`retry_worker_dead_letters_oldest_seconds{policy="job-queue"}`:                       false,
 	})
 	m.SetDeadLetters([]deadletter.Count{{Policy: "tiss-submission", State: journal.DeadLetterOpen, N: 1, Oldest: now.Add(time.Hour)}}, now)
 	wantLines(t, scrape(t, url), map[string]bool{

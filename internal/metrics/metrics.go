@@ -63,6 +63,7 @@ type Metrics struct {
 	journalUp, purgeRefused           prometheus.Gauge
 	successRate, kpis, kpiSamples     *prometheus.GaugeVec
 	deadLetters, oldestDeadLetter     *prometheus.GaugeVec
+	dueDeadLetters, dueAmount         *prometheus.GaugeVec
 	openDeadLetters                   *prometheus.GaugeVec
 	openSeen                          map[openKey]float64 // by SetDeadLetters, which is called by one at a time
 	outboxPending                     prometheus.Gauge
@@ -165,6 +166,10 @@ func (m *Metrics) registerJournal() {
 		"reason")
 	m.oldestDeadLetter = m.gauges("retry_worker_dead_letters_oldest_seconds",
 		"Age of the oldest open dead letter; the same in every replica, absent where none is open.", "policy")
+	m.dueDeadLetters = m.gauges("retry_worker_dead_letters_due",
+		"Open dead letters whose claim must be submitted within 2 or 24 hours; the same in every replica.", "policy", "within")
+	m.dueAmount = m.gauges("retry_worker_dead_letters_due_amount",
+		"What these claims are worth together, in reais; the same in every replica.", "policy", "within")
 	m.outboxPending = m.gauge("retry_worker_outbox_pending",
 		"Events, and decisions of people, recorded and not yet delivered; the same in every replica.", nil)
 	m.published = prometheus.NewCounter(prometheus.CounterOpts{

@@ -187,6 +187,7 @@ func TestLabelsComeFromClosedSets(t *testing.T) {
 		"retry_worker_build_info": {"commit", "go_version"},
 		"retry_worker_kpi":        {"kpi"}, "retry_worker_kpi_samples": {"kpi"}, // R19's table
 		"retry_worker_bulk_items_total": {"outcome"},
+		"retry_worker_dead_letters_due": {"within"}, "retry_worker_dead_letters_due_amount": {"within"},
 	}
 	for name, f := range families(t, text) {
 		for _, series := range f.Metric {

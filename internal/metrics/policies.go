@@ -53,6 +53,10 @@ func (m *Metrics) startPolicy(policy string) {
 			m.retryScheduled.WithLabelValues(policy, string(class))
 		}
 	}
+	for within := range DueWithin() {
+		m.dueDeadLetters.WithLabelValues(policy, within)
+		m.dueAmount.WithLabelValues(policy, within)
+	}
 	for _, state := range journal.DeadLetterStates() {
 		m.deadLetters.WithLabelValues(policy, string(state)) // 0 where it is new
 	}

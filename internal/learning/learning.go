@@ -213,7 +213,8 @@ func (f *Figures) Hopeless(c Cause, now time.Time) (closed, recovered int64, hop
 		return 0, 0, false
 	}
 	n, k := s.closed(min(1, s.weight(now, f.halfLife)))
-	closed, recovered = int64(n+1e-3), int64(math.Ceil(k-1e-3))
+	closed = int64(n + 1e-3)
+	recovered = min(int64(math.Ceil(k-1e-3)), closed)
 	return closed, recovered, closed >= 20 && unlikely(closed, recovered)
 }
 

@@ -231,7 +231,9 @@ func (failing) Records(context.Context, journal.RecordFilter, int64, int) ([]jou
 	return nil, errSecret
 }
 
-func (failing) Figures(context.Context, int64, ...journal.FigureName) ([]journal.Figure, error) { return nil, errSecret }
+func (failing) Figures(context.Context, int64, ...journal.FigureName) ([]journal.Figure, error) {
+	return nil, errSecret
+}
 
 func (failing) Conclude(context.Context, *journal.Outcome) (journal.Concluded, error) {
 	return journal.Concluded{}, fmt.Errorf("%w: %w", journal.ErrUnavailable, errSecret)

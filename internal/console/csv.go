@@ -46,7 +46,8 @@ func (p *Pages) exportLetters(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "text/csv; charset=utf-8")
-	w.Header().Set("Content-Disposition", `attachment; filename="`+v.T("list.file")+"-"+v.now.In(v.zone).Format("20060102-1504")+`.csv"`)
+	w.Header().Set("Content-Disposition",
+		`attachment; filename="`+v.T("list.file")+"-"+v.now.In(v.zone).Format("20060102-1504")+`.csv"`)
 	if err := v.writeLetters(r.Context(), o, f, items, next); err != nil {
 		if r.Context().Err() == nil {
 			p.Log.Error("an export of dead letters was cut off", zap.Error(err))
@@ -56,14 +57,17 @@ func (p *Pages) exportLetters(w http.ResponseWriter, r *http.Request) {
 }
 
 // writeLetters writes the list from its first page on.
-func (v *visit) writeLetters(ctx context.Context, o *open, f journal.DeadLetterFilter, items []deadletter.Item, next string) error {
+func (v *visit) writeLetters(
+	ctx context.Context, o *open, f journal.DeadLetterFilter, items []deadletter.Item, next string,
+) error {
 	to := &exportWriter{v: v, late: http.NewResponseController(v.w)}
 	if _, err := to.Write([]byte("\uFEFF")); err != nil { // Excel takes it for UTF-8 by that alone
 		return err
 	}
 	out, fields := csv.NewWriter(to), v.contextFields(f.Policy)
 	out.Comma, out.UseCRLF = ';', true
-	head := []string{"col.subject", "col.policy", "col.state", "col.reason", "col.who_acts", "col.deadline", "col.amount", "col.since"}
+	head := []string{"col.subject", "col.policy", "col.state", "col.reason", "col.who_acts",
+		"col.deadline", "col.amount", "col.since"}
 	row := make([]string, 0, len(head)+len(fields)+1)
 	for _, key := range head {
 		row = append(row, v.T(key))
@@ -107,7 +111,8 @@ func (v *visit) letterCells(i *deadletter.Item, fields []decision.ContextField) 
 	if i.Cents > 0 {
 		amount = v.plainNumber(decision.Amount(i.Cents))
 	}
-	row := []string{audit.Inert(i.Subject.ID), audit.Inert(v.Lang.policy(i.Subject.Policy)), v.Or("letter."+string(i.State), string(i.State)), v.reason(i.Reason),
+	row := []string{audit.Inert(i.Subject.ID), audit.Inert(v.Lang.policy(i.Subject.Policy)),
+		v.Or("letter."+string(i.State), string(i.State)), v.reason(i.Reason),
 		audit.Inert(v.team(i.Team)), v.cellTime(i.Deadline), amount, v.cellTime(i.CreatedAt)}
 	for _, f := range fields {
 		row = append(row, v.contextCell(i.Context, f.Variable))

@@ -20,8 +20,9 @@ func table(name string, keys int, columns string) *Table {
 
 // The projections.
 var (
-	SubjectsTable     = table("subjects", 1, "key tenant policy id next_retry last dead_letter destination body")
-	DeadLettersTable  = table("dead_letters", 1, "record id subject state policy team reason fingerprint at seen deadline cents body")
+	SubjectsTable    = table("subjects", 1, "key tenant policy id next_retry last dead_letter destination body")
+	DeadLettersTable = table("dead_letters", 1,
+		"record id subject state policy team reason fingerprint at seen deadline cents body")
 	CountsTable       = table("dead_letter_counts", 5, "fingerprint policy state team reason n cents")
 	FiguresTable      = table("figures", 6, "slot policy cause destination name bucket value")
 	FingerprintsTable = table("fingerprints", 1,

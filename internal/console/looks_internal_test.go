@@ -117,8 +117,12 @@ func TestAssetsKeepForGood(t *testing.T) {
 			t.Errorf("there is no %s", name)
 		}
 	}
-	if n := len(assets[assetNames["console.js"]].content); n > 8<<10 {
+	script := string(assets[assetNames["console.js"]].content)
+	if n := len(script); n > 8<<10 {
 		t.Errorf("the script has %d bytes; it is to stay small", n)
+	}
+	if !strings.Contains(script, `hourCycle: "h23", timeZone: words.zone`) {
+		t.Error("the script tells times otherwise than the pages: by 24 hours, in the page's zone")
 	}
 }
 

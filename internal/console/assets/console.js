@@ -57,7 +57,8 @@
     if ($("live").dataset.state !== state) $("live").dataset.state = state;
     $("live-text").textContent = text;
   };
-  const clock = () => new Intl.DateTimeFormat(document.documentElement.lang, { timeStyle: "medium" }).format(new Date());
+  const clock = () => new Intl.DateTimeFormat(document.documentElement.lang,
+    { timeStyle: "medium", hourCycle: "h23", timeZone: words.zone }).format(new Date()); // as the page has its times
 
   // Regions are exchanged where they differ in more than their ages; focus and what was opened stay.
   const plain = (e) => e.innerHTML.replace(/(<time[^>]*>)[^<]*/g, "$1").replace(/ open=""/g, "");

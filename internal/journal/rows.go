@@ -69,7 +69,8 @@ func (d *DeadLetter) Due() int64 {
 	return Milli(d.Deadline)
 }
 
-// Place is where a dead letter stands in every order of a list: its deadline as Due has it, what it is worth, its record.
+// Place is where a dead letter stands in every order of a list: its deadline as Due has it, what it is worth, its
+// record.
 type Place struct {
 	Deadline int64 `json:"deadline"`
 	Cents    int64 `json:"cents"`

@@ -161,7 +161,8 @@ func (c *cli) printCause(f *api.Cause) {
 	line("error", f.Pattern)
 	line("class", string(f.Classification))
 	line("seen", f.FirstSeen+" to "+f.LastSeen)
-	line("failures", fmt.Sprintf("%d: %d retried, %d at the limit, %d permanent", f.Failures, f.Retried, f.Exhausted, f.Permanent))
+	line("failures", fmt.Sprintf("%d: %d retried, %d at the limit, %d permanent", f.Failures, f.Retried, f.Exhausted,
+		f.Permanent))
 	line("recovered", strconv.FormatInt(f.Recovered, 10))
 	if l := &f.Learnt; l.Closed > 0 {
 		line("of retried ones", fmt.Sprintf("%d of %d recovered", l.Recovered, l.Closed))

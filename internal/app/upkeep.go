@@ -9,8 +9,8 @@ import (
 
 	"retry-worker/internal/journal"
 	"retry-worker/internal/kpi"
-	"retry-worker/internal/metrics"
 	"retry-worker/internal/learning"
+	"retry-worker/internal/metrics"
 )
 
 const (

@@ -2,7 +2,6 @@ package console
 
 import (
 	"net/http"
-	"slices"
 
 	"retry-worker/internal/access"
 	"retry-worker/internal/deadletter"
@@ -52,11 +51,13 @@ func (p *Pages) showCause(v *visit, o *open, sent teachForm, wrong string) (*pag
 	if err != nil {
 		return nil, err
 	}
-	d := &causeData{V: v, Cause: c, Name: v.reason(c.Reason), Class: v.badge("class", c.Classification), Form: sent, Wrong: wrong}
+	d := &causeData{V: v, Cause: c, Name: v.reason(c.Reason), Class: v.badge("class", c.Classification), Form: sent,
+		Wrong: wrong}
 	for _, f := range []struct {
 		name string
 		n    int64
-	}{{"cause.failures", c.Failures}, {"cause.retried", c.Retried}, {"cause.exhausted", c.Exhausted}, {"cause.permanent", c.Permanent}, {"cause.recovered", c.Recovered}} {
+	}{{"cause.failures", c.Failures}, {"cause.retried", c.Retried}, {"cause.exhausted", c.Exhausted},
+		{"cause.permanent", c.Permanent}, {"cause.recovered", c.Recovered}} {
 		d.Facts = append(d.Facts, fact{v.T(f.name), v.Number(f.n)})
 	}
 	switch closed, recovered, hopeless := o.Prospects(&c); {
@@ -107,10 +108,12 @@ func (p *Pages) teach(forgets bool) http.HandlerFunc {
 			return nil, v.forbidden(access.Teach, "")
 		}
 		from := v.r.PostForm
-		sent := teachForm{Class: from.Get("classification"), Team: from.Get("team"), Reason: from.Get("reason"), Forgets: forgets}
+		sent := teachForm{Class: from.Get("classification"), Team: from.Get("team"), Reason: from.Get("reason"),
+			Forgets: forgets}
 		t := deadletter.Teaching{Cause: v.r.PathValue("id"), Reason: sent.Reason, By: v.who.Name}
 		if !forgets {
-			if t.Class = decision.ErrorClassification(sent.Class); !slices.Contains([]decision.ErrorClassification{decision.Permanent, decision.Transient}, t.Class) {
+			t.Class = decision.ErrorClassification(sent.Class)
+			if t.Class != decision.Permanent && t.Class != decision.Transient {
 				return p.showCause(v, o, sent, v.T("cause.wrong.what"))
 			}
 			if t.Class == decision.Permanent {

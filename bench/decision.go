@@ -46,7 +46,7 @@ func decisionCases() []decisionCase {
 // learntSource has outcomes of causes at a destination; every other one recovered.
 type learntSource struct{ causes int }
 
-func (s learntSource) Learnt(context.Context, int64) (all []journal.LearntFigure, head journal.Head, err error) {
+func (s learntSource) Learnt(context.Context, []int64) (all []journal.LearntFigure, head journal.Head, err error) {
 	for i := range s.causes {
 		f := journal.LearntFigure{Reason: decision.ReasonUnknown}
 		f.Policy, f.Slot, f.Cause, f.Destination = decision.DefaultPolicy, journal.WeekOf(time.Now()), fmt.Sprintf("%016x", i), "tiss"

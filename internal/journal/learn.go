@@ -31,11 +31,13 @@ func (e *Episode) tries(d *decision.Decision) {
 	}
 }
 
+// WeekSlots is how many slots a week has.
+const WeekSlots = 7 * 24 * slotsPerHour
+
 // WeekOf returns the slot by which what happened at t is kept where it is learnt from.
 func WeekOf(t time.Time) int64 {
-	const slots = 7 * 24 * slotsPerHour
 	slot := SlotOf(t)
-	return slot - slot%slots
+	return slot - slot%WeekSlots
 }
 
 // countCase counts an episode that recovered by a retry, or died of the failure a though it was retried. What was given

@@ -82,8 +82,8 @@ type RecordFilter struct {
 type Statistics interface {
 	// Figures of the slots from that one on, with those names (all where there are none), but for those of causes.
 	Figures(ctx context.Context, from int64, names ...FigureName) ([]Figure, error)
-	// Learnt are the figures of causes of the slots from that one on, and the ledger's head as of then.
-	Learnt(ctx context.Context, from int64) ([]LearntFigure, Head, error)
+	// Learnt are the figures of causes of those weeks (WeekOf), in their order, and the ledger's head as of then.
+	Learnt(ctx context.Context, weeks []int64) ([]LearntFigure, Head, error)
 	// Causes that the filter lets through, the most failures first, then by id, behind one of them (nil: from the first
 	// on), at most limit.
 	Causes(ctx context.Context, f CauseFilter, after *Fingerprint, limit int) ([]Cause, error)

@@ -21,7 +21,7 @@ const (
 
 // Source reads what is learnt from (journal.Statistics does).
 type Source interface {
-	Learnt(ctx context.Context, from int64) ([]journal.LearntFigure, journal.Head, error)
+	Learnt(ctx context.Context, weeks []int64) ([]journal.LearntFigure, journal.Head, error)
 }
 
 // Learner reads sums of recorded outcomes now and then, and tells of a cause what they say. Prospects is safe for
@@ -54,20 +54,18 @@ func (l *Learner) Refresh(ctx context.Context, policies decision.Policies, now t
 	for _, p := range policies {
 		longest = max(longest, halfLife(p))
 	}
-	from := journal.WeekOf(now.Add(-remembered * longest))
 	// What is recorded next may be of last week by another machine's clock.
 	grows := journal.WeekOf(now.Add(-time.Hour))
 	if l.since != grows {
-		l.past, l.since = nil, from
+		past, _, err := l.source.Learnt(ctx, weeks(journal.WeekOf(now.Add(-remembered*longest)), grows-1))
+		if err != nil {
+			return fmt.Errorf("read what was learnt from: %w", err)
+		}
+		l.past, l.since = past, grows
 	}
-	recent, head, err := l.source.Learnt(ctx, l.since)
+	recent, head, err := l.source.Learnt(ctx, weeks(grows, journal.SlotOf(now)))
 	if err != nil {
 		return fmt.Errorf("read what is learnt from: %w", err)
-	}
-	if l.since == from {
-		for l.since = grows; len(recent) > 0 && recent[0].Slot < grows; recent = recent[1:] {
-			l.past = append(l.past, recent[0])
-		}
 	}
 	s := &snapshot{version: head.Record, at: now, policies: map[string]*Figures{}}
 	for _, all := range [][]journal.LearntFigure{l.past, recent} {
@@ -77,6 +75,14 @@ func (l *Learner) Refresh(ctx context.Context, policies decision.Policies, now t
 	}
 	l.current.Store(s)
 	return nil
+}
+
+// weeks returns those that begin in the slots from the first, which is one, to the last.
+func weeks(first, last int64) (all []int64) {
+	for slot := first; slot <= last; slot += journal.WeekSlots {
+		all = append(all, slot)
+	}
+	return all
 }
 
 func halfLife(p *decision.Policy) time.Duration {

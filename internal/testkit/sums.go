@@ -55,7 +55,7 @@ func (m *Memory) Figures(ctx context.Context, from int64, names ...journal.Figur
 }
 
 // Learnt implements journal.Statistics.
-func (m *Memory) Learnt(ctx context.Context, from int64) ([]journal.LearntFigure, journal.Head, error) {
+func (m *Memory) Learnt(ctx context.Context, weeks []int64) ([]journal.LearntFigure, journal.Head, error) {
 	if err := m.readable(ctx); err != nil {
 		return nil, journal.Head{}, err
 	}
@@ -63,7 +63,7 @@ func (m *Memory) Learnt(ctx context.Context, from int64) ([]journal.LearntFigure
 	defer m.mu.Unlock()
 	var all []journal.LearntFigure
 	for f, value := range m.figures {
-		if f.Slot >= from && f.Cause != "" {
+		if slices.Contains(weeks, f.Slot) && f.Cause != "" {
 			f.Value = value
 			all = append(all, journal.LearntFigure{Figure: f, Reason: m.fingerprints[f.Cause].Reason})
 		}

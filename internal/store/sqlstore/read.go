@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 
 	"retry-worker/internal/journal"
@@ -247,17 +248,24 @@ func (r *Reader) Figures(ctx context.Context, from int64, names ...journal.Figur
 }
 
 // Learnt implements journal.Statistics.
-func (r *Reader) Learnt(ctx context.Context, from int64) (all []journal.LearntFigure, head journal.Head, err error) {
+func (r *Reader) Learnt(
+	ctx context.Context, weeks []int64,
+) (all []journal.LearntFigure, head journal.Head, err error) {
 	const query = "SELECT g.slot, g.policy, g.cause, g.destination, g.name, g.bucket, g.value, f.reason FROM figures g " +
-		"JOIN fingerprints f ON f.id = g.cause WHERE g.slot >= ? ORDER BY g.slot, g.policy, g.cause, g.destination, g.name, g.bucket"
+		"JOIN fingerprints f ON f.id = g.cause WHERE g.slot IN %s " +
+		"ORDER BY g.slot, g.policy, g.cause, g.destination, g.name, g.bucket"
 	err = r.read(ctx, "read what is learnt from", func(s *snapshot) error {
 		if head, err = s.head(""); err != nil {
 			return err
 		}
-		all, err = collect(s, query, []any{from}, func(scan scanner, f *journal.LearntFigure) error {
-			return scan(&f.Slot, &f.Policy, &f.Cause, &f.Destination, &f.Name, &f.Bucket, &f.Value, &f.Reason)
+		all = nil
+		return inLists(weeks, func(in string, args []any) error {
+			some, err := collect(s, fmt.Sprintf(query, in), args, func(scan scanner, f *journal.LearntFigure) error {
+				return scan(&f.Slot, &f.Policy, &f.Cause, &f.Destination, &f.Name, &f.Bucket, &f.Value, &f.Reason)
+			})
+			all = append(all, some...)
+			return err
 		})
-		return err
 	})
 	return all, head, err
 }

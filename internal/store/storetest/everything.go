@@ -52,6 +52,11 @@ func (o *oracle) compareSums(ctx context.Context, r *rapid.T) {
 	figures, err := o.store.Figures(ctx, from)
 	same(r, "the figures", figures, wantFigures, err)
 	policy, limit := rapid.SampledFrom([]string{"", o.policy, "none"}).Draw(r, "policy"), rapid.IntRange(0, 9).Draw(r, "limit")
+	weeks := []int64{journal.WeekOf(o.now) - journal.WeekSlots, journal.WeekOf(o.now)}
+	wantLearnt, wantHead, _ := o.memory.Learnt(ctx, weeks)
+	learnt, head, err := o.store.Learnt(ctx, weeks)
+	same(r, "what is learnt from", learnt, wantLearnt, err)
+	same(r, "its head", head, wantHead, nil)
 	f, after := journal.CauseFilter{Policy: policy, Taught: rapid.Bool().Draw(r, "taught")}, (*journal.Fingerprint)(nil)
 	for range 3 { // page after page
 		want, _ := o.memory.Causes(ctx, f, after, limit)

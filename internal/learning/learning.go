@@ -1,4 +1,4 @@
-// Package learning estimates, from recorded outcomes only, whether a retry will succeed and how long an outage lasts.
+// Package learning estimates, from recorded outcomes only, whether a retry will succeed (R26).
 package learning
 
 import (

@@ -128,7 +128,9 @@ func (i *instance) atRest() bool {
 	// Between one job's answer and the next job there is none, and yet no rest.
 	kept := false
 	for _, j := range i.jobs {
-		if j.open() && !(j.kept && (j.kind == worker.SubmissionGate || i.left())) {
+		// A review that was given out while the clock moved may not be put off: it comes again.
+		given := j.kind == worker.RetryReview && len(j.activations) > 0 && i.left()
+		if j.open() && !given && !(j.kept && (j.kind == worker.SubmissionGate || i.left())) {
 			return false
 		}
 		kept = kept || j.open()

@@ -33,15 +33,6 @@ func (c Cause) levels() []Cause {
 	return all
 }
 
-// Case is a closed episode that had at least one retry.
-type Case struct {
-	Cause Cause
-	// Retries are the times from the first failure to each retry. The last one succeeded where the case Recovered.
-	Retries   []time.Duration
-	Recovered bool
-	At        time.Time
-}
-
 // cell holds the sums of a level; older cases weigh less.
 type cell struct {
 	at              time.Time
@@ -50,7 +41,7 @@ type cell struct {
 	made, succeeded [journal.RetryBuckets]float32
 }
 
-// Figures sum up cases. They are not safe for concurrent use while cases are added.
+// Figures sum up closed episodes that had a retry. They are not safe for concurrent use while sums are added.
 type Figures struct {
 	halfLife time.Duration
 	most     int
@@ -60,16 +51,6 @@ type Figures struct {
 // New returns figures in which a case weighs half after halfLife, of most cells.
 func New(halfLife time.Duration, most int) *Figures {
 	return &Figures{halfLife: halfLife, most: most, cells: map[Cause]*cell{}}
-}
-
-// Add counts a case.
-func (f *Figures) Add(c *Case) {
-	if len(c.Retries) == 0 {
-		return
-	}
-	for _, key := range c.Cause.levels() {
-		f.cell(key, c.At).add(c, f.halfLife)
-	}
 }
 
 // AddSum counts what the journal sums up of a cause; at is when.
@@ -130,20 +111,6 @@ func (f *Figures) forget(now time.Time) {
 // weight of the cell's sums at an instant; above 1 before the latest case.
 func (s *cell) weight(at time.Time, halfLife time.Duration) float64 {
 	return math.Exp2(-float64(at.Sub(s.at)) / float64(halfLife))
-}
-
-func (s *cell) add(c *Case, halfLife time.Duration) {
-	w := s.weigh(c.At, halfLife)
-	for _, since := range c.Retries {
-		s.made[journal.RetryBucket(since)] += w
-	}
-	n := min(len(c.Retries), journal.MaxLearntRetries) - 1
-	if !c.Recovered {
-		s.lost[n] += w
-		return
-	}
-	s.recovered[n] += w
-	s.succeeded[journal.RetryBucket(c.Retries[len(c.Retries)-1])] += w
 }
 
 // weigh returns the weight of what happened at an instant; where that is the latest, the sums weigh less from then on.

@@ -9,9 +9,38 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"retry-worker/internal/journal"
 )
 
 var day0 = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// Case is a closed episode that had at least one retry.
+type Case struct {
+	Cause Cause
+	// Retries are the times from the first failure to each retry. The last one succeeded where the case Recovered.
+	Retries   []time.Duration
+	Recovered bool
+	At        time.Time
+}
+
+// Add counts a case as the journal sums it up.
+func (f *Figures) Add(c *Case) {
+	if len(c.Retries) == 0 {
+		return
+	}
+	add := func(name journal.FigureName, bucket int) { f.AddSum(c.Cause, c.At, name, int64(bucket), 1) }
+	for _, since := range c.Retries {
+		add(journal.FigureRetryMade, journal.RetryBucket(since))
+	}
+	n := min(len(c.Retries), journal.MaxLearntRetries)
+	if !c.Recovered {
+		add(journal.FigureCaseLost, n)
+		return
+	}
+	add(journal.FigureCaseRecovered, n)
+	add(journal.FigureRetrySucceeded, journal.RetryBucket(c.Retries[len(c.Retries)-1]))
+}
 
 // worlds returns how many simulated worlds a test plays.
 func worlds(t *testing.T) uint64 {

@@ -128,9 +128,7 @@ func (i *instance) atRest() bool {
 	// Between one job's answer and the next job there is none, and yet no rest.
 	kept := false
 	for _, j := range i.jobs {
-		// A review that was given out while the clock moved may not be put off: it comes again.
-		given := j.kind == worker.RetryReview && len(j.activations) > 0 && i.left()
-		if j.open() && !given && !(j.kept && (j.kind == worker.SubmissionGate || i.left())) {
+		if j.open() && !(j.kept && (j.kind == worker.SubmissionGate || i.left())) {
 			return false
 		}
 		kept = kept || j.open()
@@ -294,7 +292,7 @@ func (h *history) job(r *record) {
 		j.answers = append(j.answers, a)
 	case "FAILED":
 		j.failures = append(j.failures, a)
-	case "TIMEOUT_UPDATED":
+	case "TIMEOUT_UPDATED", "UPDATED": // by gRPC, by REST
 		j.kept = true
 	case "TIMED_OUT":
 		j.kept = false

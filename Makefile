@@ -34,7 +34,7 @@ proof: build ## The longer versions of the tests, an hour: PROOF_KILLS (1000) ki
 	PROOF_DUE=$${PROOF_DUE:-200} $(GO) test -count=1 -timeout 30m -v -run TestClaimsGoBeforeThePortalShuts ./e2e/scenarios
 	PROOF_LEARN=$${PROOF_LEARN:-400} $(GO) test -count=1 -timeout 30m -v -run TestWhatCameOfItIsLearnt ./e2e/scenarios
 	PROOF_DRAWS=$${PROOF_DRAWS:-1000000} $(GO) test -count=1 -v -run TestProperties ./internal/calendar
-	PROOF_WORLDS=$${PROOF_WORLDS:-500} $(GO) test -count=1 -v -run TestLearns ./internal/learning
+	PROOF_WORLDS=$${PROOF_WORLDS:-500} $(GO) test -count=1 -v -run 'TestLearns|TestIntervals' ./internal/learning ./internal/compare
 	FUZZTIME=$${PROOF_FUZZ:-60s} scripts/fuzz
 
 verify: format lint vet race generated vulnerabilities ## Format, lint, vet, race detector, generated files, known vulnerabilities

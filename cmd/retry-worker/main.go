@@ -122,14 +122,14 @@ func (c *cli) root() *cobra.Command {
 	return root
 }
 
-// checkFormat of --output: text or json, and svg where a picture can be drawn.
+// checkFormat of --output: text or json, and svg or html where a picture can be drawn.
 func (c *cli) checkFormat(command string) error {
-	draws := command == planName || command == simulateName
+	picture := map[string]string{planName: "svg", simulateName: "svg", compareName: "html"}[command]
 	switch {
-	case c.format == "text" || c.format == "json" || c.format == "svg" && draws:
+	case c.format == "text" || c.format == "json" || c.format == picture && picture != "":
 		return nil
-	case draws:
-		return fmt.Errorf("--output is %q, expected text, json or svg", c.format)
+	case picture != "":
+		return fmt.Errorf("--output is %q, expected text, json or %s", c.format, picture)
 	default:
 		return fmt.Errorf("--output is %q, expected text or json", c.format)
 	}

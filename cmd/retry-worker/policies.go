@@ -20,12 +20,13 @@ import (
 )
 
 func (c *cli) policiesCommand() *cobra.Command {
-	return group("policies", "Check a policy catalogue, show the one in force, say what a file changes, or print the "+
-		"format's schema",
+	return group("policies", "Check a policy catalogue, show the one in force, say what a file changes or would have, or "+
+		"print the format's schema",
 		"Checks a policy catalogue before it goes live, shows the one in force, says what a file changes, and\n"+
-			"prints the JSON Schema of the format.\n"+
+			"what it would have on recorded failures, and prints the JSON Schema of the format.\n"+
 			"In force is the file that "+policiesFileVariable+" names, or else the built-in catalogue.",
-		c.policiesCheckCommand(), c.policiesShowCommand(), c.policiesDiffCommand(), c.policiesSchemaCommand())
+		c.policiesCheckCommand(), c.policiesShowCommand(), c.policiesDiffCommand(), c.policiesCompareCommand(),
+		c.policiesSchemaCommand())
 }
 
 func (c *cli) policiesCheckCommand() *cobra.Command {

@@ -67,7 +67,7 @@ func Export(
 		return 0, err
 	}
 	written := int64(0)
-	for page, problem := range pages(ctx, a, s.RecordFilter, head.Record) {
+	for page, problem := range Pages(ctx, a, s.RecordFilter, head.Record) {
 		if err = problem; err != nil {
 			break
 		}
@@ -94,8 +94,8 @@ func Write(w io.Writer, f Format, records []Record) error {
 	return errorsOf(err, func() error { return to.flush() })
 }
 
-// pages returns the records that the filter lets through, up to the last one, some at a time.
-func pages(
+// Pages returns the records that the filter lets through, up to the last one, some at a time.
+func Pages(
 	ctx context.Context, a journal.Archive, f journal.RecordFilter, last int64,
 ) iter.Seq2[[]journal.Record, error] {
 	return func(yield func([]journal.Record, error) bool) {

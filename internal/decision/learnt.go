@@ -21,6 +21,9 @@ type Prospects interface {
 	Explores(subject string, retryCount int64) bool
 }
 
+// ExploredShare is the share of the claims that retries do not help which is retried all the same (R26).
+const ExploredShare = 1.0 / 20
+
 // Learnt is what a decision went by of what was learnt (R26).
 type Learnt struct {
 	// Version of the figures: the record up to which outcomes are in them.
@@ -50,6 +53,7 @@ func (d *Decision) handOver(p *Policy, f *Failure) bool {
 	default:
 		team := cmp.Or(f.Match.Team, p.LimitTeam)
 		d.giveUp(MaxRetriesExceeded, ReasonNoRecovery, team, d.Learnt.sentence()+"; given to "+string(team)+" now")
+		d.Propensity = 1 - ExploredShare
 		return true
 	}
 	return false

@@ -75,3 +75,10 @@ func (b *batch) conclude(o *Outcome, h *History) Concluded {
 	b.entry(h, o.Subject, OutcomeEntry, body, Happening{Outcome: o}, 0)
 	return Concluded{Episode: h.life.Episode, Changed: true}
 }
+
+// ReadOutcome reports whether the record of an outcome tells of a success.
+func ReadOutcome(e *Entry) (success bool, err error) {
+	var b outcomeBody
+	err = e.read(&b)
+	return b.Outcome == outcomeSuccess, err
+}

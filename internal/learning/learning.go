@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 )
 
@@ -210,5 +211,5 @@ func Explores(subject string, retryCount int64) bool {
 	x ^= x >> 33 // spreads the last character over all bits
 	x *= 0xff51afd7ed558ccd
 	x ^= x >> 33
-	return x%20 == 0
+	return float64(x>>11)/(1<<53) < decision.ExploredShare
 }

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"retry-worker/internal/testkit"
+)
+
+func TestCompare(t *testing.T) {
+	audited(t)
+	file := filepath.Join(t.TempDir(), "policies.yaml")
+	testkit.Must(t, os.WriteFile(file, []byte("extends: built-in\npolicies: {tiss-submission: {maxRetries: 1}}\n"), 0o600))
+	run := func(args ...string) result {
+		return retryWorker(append([]string{"policies", "compare", "built-in", file}, args...)...)
+	}
+	text := run("--since", "2026-03-01")
+	for _, want := range []string{"tiss-submission since 2026-03-01T00:00:00Z", "retried by A alone", "what came of the like", "cannot be told"} {
+		if text.code != 0 || !strings.Contains(text.stdout, want) {
+			t.Errorf("exit status %d, nothing of %q:\n%s%s", text.code, want, text.stdout, text.stderr)
+		}
+	}
+	var got compared
+	testkit.Must(t, json.Unmarshal([]byte(run("--since", "2026-03-01", "-o", "json").stdout), &got))
+	if got.Failures != 3 || got.RetriedByA != 1 || got.MissedByB != 1 || got.RetriesA != 2 || got.RetriesB != 1 || len(got.Estimates) != 3 {
+		t.Errorf("it came to %+v", got)
+	}
+	if page := run("--since", "2026-03-01", "-o", "html").stdout; !strings.HasPrefix(page, "<!doctype html>") || !strings.Contains(page, "<svg") {
+		t.Errorf("the page is %.200s", page)
+	}
+	for _, wrong := range []struct{ args, says string }{
+		{"--since yesterday", `--since is "yesterday", expected days back such as 90d`},
+		{"--since 0d", `--since is "0d", expected`},
+		{"--policy none", `--policy is "none", which built-in does not have, expected one of`},
+		{"--policy job-queue", `--policy is "job-queue", of which each job brings retries of its own`},
+		{"-o svg", `--output is "svg", expected text, json or html`},
+		{"more", "3 catalogues given, expected two"},
+	} {
+		if r := run(strings.Fields(wrong.args)...); r.code != 2 || !strings.Contains(r.stderr, wrong.says) {
+			t.Errorf("%s: exit status %d, %s", wrong.args, r.code, r.stderr)
+		}
+	}
+}

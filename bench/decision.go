@@ -46,14 +46,14 @@ func decisionCases() []decisionCase {
 // learntSource has outcomes of causes at a destination; every other one recovered.
 type learntSource struct{ causes int }
 
-func (s learntSource) Learnt(context.Context, []int64) (all []journal.LearntFigure, head journal.Head, err error) {
+func (s learntSource) Learnt(_ context.Context, weeks []int64, take func(*journal.LearntFigure)) (journal.Head, error) {
 	for i := range s.causes {
 		f := journal.LearntFigure{Reason: decision.ReasonUnknown}
-		f.Policy, f.Slot, f.Cause, f.Destination = decision.DefaultPolicy, journal.WeekOf(time.Now()), fmt.Sprintf("%016x", i), "tiss"
+		f.Policy, f.Slot, f.Cause, f.Destination = decision.DefaultPolicy, weeks[0], fmt.Sprintf("%016x", i), "tiss"
 		f.Name, f.Bucket, f.Value = []journal.FigureName{journal.FigureCaseLost, journal.FigureCaseRecovered}[i%2], 2, 40
-		all = append(all, f)
+		take(&f)
 	}
-	return all, journal.Head{Record: 1}, nil
+	return journal.Head{Record: 1}, nil
 }
 
 // learntProspects are those of one of many causes.

@@ -36,7 +36,7 @@ func New(a, b *decision.Policy) *Comparison {
 		presumed: map[journal.Subject]int64{}, down: map[string]bool{}}
 	for i := range c.learnt {
 		const most = 100_000
-		c.learnt[i] = learning.New(learning.DefaultHalfLife, most)
+		c.learnt[i] = learning.New(nil, most)
 	}
 	return c
 }

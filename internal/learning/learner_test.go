@@ -113,3 +113,42 @@ func TestOutcomesComeBack(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Whoever feeds outcomes can neither raise a limit, nor stop or move the retries of a specified error.
+func TestFedOutcomes(t *testing.T) {
+	const specified, free = "TIMEOUT", "setor 7 aguarda o auditor"
+	c, err := catalogue.Parse("policies.yaml", []byte("extends: built-in\npolicies: {tiss-submission: {learning: {handOver: decide}}}"))
+	testkit.Must(t, err)
+	for name, succeeds := range map[string]bool{"all success": true, "all failure": false} {
+		t.Run(name, func(t *testing.T) {
+			f := testkit.New(t, testkit.At(time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)), testkit.By(c.Policies))
+			for i := range 60 {
+				for _, text := range []string{specified, free} {
+					id := fmt.Sprintf("CLM-%s-%d", text[:3], i)
+					a := f.Fail(decision.DefaultPolicy, id, text, 0)
+					for n := 1; a.Decision.ShouldRetry() && !succeeds; n++ {
+						f.Set(a.Decision.NextRetryTime)
+						a = f.Fail(decision.DefaultPolicy, id, text, n)
+					}
+					if succeeds {
+						f.Succeed(decision.DefaultPolicy, id)
+					}
+				}
+			}
+			testkit.Must(t, f.Learner.Refresh(t.Context(), f.Policies(), f.Now()))
+			for n := range 7 {
+				known := f.Fail(decision.DefaultPolicy, fmt.Sprintf("CLM-A-%d", n), specified, n).Decision
+				other := f.Fail(decision.DefaultPolicy, fmt.Sprintf("CLM-B-%d", n), free, n).Decision
+				unlearnt, _ := c.Policies[decision.DefaultPolicy].Read(decision.Variables{ID: decision.Text(known.SubjectID),
+					Error: decision.Text(specified), RetryCount: decision.Value(fmt.Sprint(n))})
+				want := decision.Decide(&unlearnt, c.Policies[decision.DefaultPolicy], decision.Past{}, known.AnalysedAt)
+				if known.Outcome != want.Outcome || !known.NextRetryTime.Equal(want.NextRetryTime) || known.MaxRetries != 5 {
+					t.Errorf("retry %d of a specified error: %s at %v, want %s at %v", n, known.Outcome, known.NextRetryTime, want.Outcome, want.NextRetryTime)
+				}
+				if other.MaxRetries != 5 || other.ShouldRetry() && (n >= 5 || !succeeds && !other.Learnt.Explored) {
+					t.Errorf("retry %d of another: %s of %d", n, other.Outcome, other.MaxRetries)
+				}
+			}
+		})
+	}
+}

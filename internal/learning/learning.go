@@ -44,21 +44,37 @@ type cell struct {
 
 // Figures sum up closed episodes that had a retry. They are not safe for concurrent use while sums are added.
 type Figures struct {
-	halfLife time.Duration
-	most     int
-	cells    map[Cause]*cell
+	halfLives map[string]time.Duration
+	most      int
+	cells     map[Cause]*cell
+	// past are figures that these add to; nil where there are none.
+	past *Figures
 }
 
-// New returns figures in which a case weighs half after halfLife, of most cells.
-func New(halfLife time.Duration, most int) *Figures {
-	return &Figures{halfLife: halfLife, most: most, cells: map[Cause]*cell{}}
+// New returns figures in which a case weighs half after its policy's half-life (DefaultHalfLife where none is named), of
+// most cells.
+func New(halfLives map[string]time.Duration, most int) *Figures {
+	return &Figures{halfLives: halfLives, most: most, cells: map[Cause]*cell{}}
+}
+
+func (f *Figures) halfLife(policy string) time.Duration {
+	return cmp.Or(f.halfLives[policy], DefaultHalfLife)
+}
+
+// find returns what is known at a level; nil for nothing.
+func (f *Figures) find(key Cause) *cell {
+	if s := f.cells[key]; s != nil || f.past == nil {
+		return s
+	}
+	return f.past.find(key)
 }
 
 // AddSum counts what the journal sums up of a cause; at is when.
 func (f *Figures) AddSum(c Cause, at time.Time, name journal.FigureName, bucket, value int64) {
+	halfLife := f.halfLife(c.Policy)
 	for _, key := range c.levels() {
 		s := f.cell(key, at)
-		w := s.weigh(at, f.halfLife) * float32(value)
+		w := s.weigh(at, halfLife) * float32(value)
 		switch name {
 		case journal.FigureCaseRecovered:
 			s.recovered[bucket-1] += w
@@ -79,21 +95,26 @@ func (f *Figures) cell(key Cause, at time.Time) *cell {
 			f.forget(at)
 		}
 		s = &cell{at: at}
+		if f.past != nil {
+			if past := f.past.find(key); past != nil {
+				*s = *past
+			}
+		}
 		f.cells[key] = s
 	}
 	return s
 }
 
-// forget drops the tenth of the cells on which the fewest cases weigh. Policies and reasons, which are few, stay.
+// forget drops the half of the cells on which the fewest cases weigh. Policies and reasons, which are few, stay.
 func (f *Figures) forget(now time.Time) {
 	type entry struct {
 		key    Cause
 		weight float64
 	}
-	var all []entry
+	all := make([]entry, 0, len(f.cells))
 	for key, s := range f.cells {
 		if key.Fingerprint != "" {
-			n, _ := s.closed(s.weight(now, f.halfLife))
+			n, _ := s.closed(s.weight(now, f.halfLife(key.Policy)))
 			all = append(all, entry{key, n})
 		}
 	}
@@ -104,7 +125,7 @@ func (f *Figures) forget(now time.Time) {
 		return cmp.Or(cmp.Compare(a.key.Fingerprint, b.key.Fingerprint), cmp.Compare(a.key.Destination, b.key.Destination),
 			cmp.Compare(a.key.Reason, b.key.Reason), cmp.Compare(a.key.Policy, b.key.Policy))
 	})
-	for _, e := range all[:(len(all)+9)/10] {
+	for _, e := range all[:(len(all)+1)/2] {
 		delete(f.cells, e.key)
 	}
 }
@@ -161,12 +182,13 @@ func (s *cell) retry(n int, since time.Duration, w float64) (made, succeeded flo
 func (f *Figures) Probability(c Cause, n int, since time.Duration, now time.Time) (float64, bool) {
 	n = min(max(n, 1), journal.MaxLearntRetries)
 	p, evidence := 0.5, 0.0
+	halfLife := f.halfLife(c.Policy)
 	for _, key := range c.levels() {
-		s := f.cells[key]
+		s := f.find(key)
 		if s == nil {
 			continue
 		}
-		made, succeeded := s.retry(n, since, min(1, s.weight(now, f.halfLife)))
+		made, succeeded := s.retry(n, since, min(1, s.weight(now, halfLife)))
 		p = (succeeded + borrowed*p) / (made + borrowed)
 		evidence = max(evidence, made)
 	}
@@ -176,11 +198,11 @@ func (f *Figures) Probability(c Cause, n int, since time.Duration, now time.Time
 // Hopeless returns the closed and recovered cases of a cause at all destinations, and reports whether they show with
 // 95 % certainty that fewer than one in ten recovers (R26).
 func (f *Figures) Hopeless(c Cause, now time.Time) (closed, recovered int64, hopeless bool) {
-	s := f.cells[c.levels()[2]]
+	s := f.find(c.levels()[2])
 	if s == nil || c.Fingerprint == "" {
 		return 0, 0, false
 	}
-	n, k := s.closed(min(1, s.weight(now, f.halfLife)))
+	n, k := s.closed(min(1, s.weight(now, f.halfLife(c.Policy))))
 	closed = int64(n + 1e-3)
 	recovered = min(int64(math.Ceil(k-1e-3)), closed)
 	return closed, recovered, closed >= 20 && unlikely(closed, recovered)

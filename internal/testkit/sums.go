@@ -55,9 +55,9 @@ func (m *Memory) Figures(ctx context.Context, from int64, names ...journal.Figur
 }
 
 // Learnt implements journal.Statistics.
-func (m *Memory) Learnt(ctx context.Context, weeks []int64) ([]journal.LearntFigure, journal.Head, error) {
+func (m *Memory) Learnt(ctx context.Context, weeks []int64, take func(*journal.LearntFigure)) (journal.Head, error) {
 	if err := m.readable(ctx); err != nil {
-		return nil, journal.Head{}, err
+		return journal.Head{}, err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -72,7 +72,10 @@ func (m *Memory) Learnt(ctx context.Context, weeks []int64) ([]journal.LearntFig
 		return cmp.Or(cmp.Compare(a.Slot, b.Slot), cmp.Compare(a.Policy, b.Policy), cmp.Compare(a.Cause, b.Cause),
 			cmp.Compare(a.Destination, b.Destination), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Bucket, b.Bucket))
 	})
-	return all, m.head, nil
+	for i := range all {
+		take(&all[i])
+	}
+	return m.head, nil
 }
 
 // Causes implements journal.Statistics.

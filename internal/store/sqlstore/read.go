@@ -249,8 +249,8 @@ func (r *Reader) Figures(ctx context.Context, from int64, names ...journal.Figur
 
 // Learnt implements journal.Statistics.
 func (r *Reader) Learnt(
-	ctx context.Context, weeks []int64,
-) (all []journal.LearntFigure, head journal.Head, err error) {
+	ctx context.Context, weeks []int64, take func(*journal.LearntFigure),
+) (head journal.Head, err error) {
 	const query = "SELECT g.slot, g.policy, g.cause, g.destination, g.name, g.bucket, g.value, f.reason FROM figures g " +
 		"JOIN fingerprints f ON f.id = g.cause WHERE g.slot IN %s " +
 		"ORDER BY g.slot, g.policy, g.cause, g.destination, g.name, g.bucket"
@@ -258,16 +258,18 @@ func (r *Reader) Learnt(
 		if head, err = s.head(""); err != nil {
 			return err
 		}
-		all = nil
 		return inLists(weeks, func(in string, args []any) error {
-			some, err := collect(s, fmt.Sprintf(query, in), args, func(scan scanner, f *journal.LearntFigure) error {
-				return scan(&f.Slot, &f.Policy, &f.Cause, &f.Destination, &f.Name, &f.Bucket, &f.Value, &f.Reason)
-			})
-			all = append(all, some...)
-			return err
+			return s.each(fmt.Sprintf(query, in), func(scan scanner) error {
+				var f journal.LearntFigure
+				if err := scan(&f.Slot, &f.Policy, &f.Cause, &f.Destination, &f.Name, &f.Bucket, &f.Value, &f.Reason); err != nil {
+					return err
+				}
+				take(&f)
+				return nil
+			}, args...)
 		})
 	})
-	return all, head, err
+	return head, err
 }
 
 // Causes implements journal.Statistics.

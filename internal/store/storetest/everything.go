@@ -53,8 +53,9 @@ func (o *oracle) compareSums(ctx context.Context, r *rapid.T) {
 	same(r, "the figures", figures, wantFigures, err)
 	policy, limit := rapid.SampledFrom([]string{"", o.policy, "none"}).Draw(r, "policy"), rapid.IntRange(0, 9).Draw(r, "limit")
 	weeks := []int64{journal.WeekOf(o.now) - journal.WeekSlots, journal.WeekOf(o.now)}
-	wantLearnt, wantHead, _ := o.memory.Learnt(ctx, weeks)
-	learnt, head, err := o.store.Learnt(ctx, weeks)
+	var wantLearnt, learnt []journal.LearntFigure
+	wantHead, _ := o.memory.Learnt(ctx, weeks, func(f *journal.LearntFigure) { wantLearnt = append(wantLearnt, *f) })
+	head, err := o.store.Learnt(ctx, weeks, func(f *journal.LearntFigure) { learnt = append(learnt, *f) })
 	same(r, "what is learnt from", learnt, wantLearnt, err)
 	same(r, "its head", head, wantHead, nil)
 	f, after := journal.CauseFilter{Policy: policy, Taught: rapid.Bool().Draw(r, "taught")}, (*journal.Fingerprint)(nil)

@@ -2,6 +2,7 @@
 package tracingtest
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"sync"
 	"testing"
 
@@ -24,6 +26,8 @@ import (
 type Span struct {
 	Name, ID, Parent, Trace string
 	Attributes, Resource    map[string]string
+	// Start is when it began, in nanoseconds.
+	Start uint64
 	// Failed tells that its status is an error; Message is the status's.
 	Failed  bool
 	Message string
@@ -91,7 +95,7 @@ func (c *Collector) take(r *collector.ExportTraceServiceRequest) {
 				got := Span{
 					Name: s.Name, ID: hex.EncodeToString(s.SpanId), Parent: hex.EncodeToString(s.ParentSpanId), Trace: hex.EncodeToString(s.TraceId),
 					Attributes: values(s.Attributes), Resource: maps.Clone(about),
-					Failed: s.Status.GetCode() == 2, Message: s.Status.GetMessage(),
+					Start: s.StartTimeUnixNano, Failed: s.Status.GetCode() == 2, Message: s.Status.GetMessage(),
 				}
 				for _, e := range s.Events {
 					got.Events = append(got.Events, e.Name)
@@ -114,11 +118,11 @@ func values(all []*common.KeyValue) map[string]string {
 	return texts
 }
 
-// All are the spans that arrived, in that order.
+// All returns the spans that arrived, the first to begin first.
 func (c *Collector) All() []Span {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return append([]Span(nil), c.spans...)
+	return slices.SortedStableFunc(slices.Values(c.spans), func(a, b Span) int { return cmp.Compare(a.Start, b.Start) })
 }
 
 // Spans are those that arrived, by name; the last of each.

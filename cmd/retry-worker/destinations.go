@@ -55,6 +55,12 @@ func (c *cli) printDestinations(list *api.DestinationList) {
 			of: func(d *portal) string { return cmp.Or(minute(value(d.NearestDeadline)), "-") }},
 		column[portal]{name: "NEXT TEST", rank: 6,
 			of: func(d *portal) string { return cmp.Or(minute(value(d.NextTest)), "-") }},
+		column[portal]{name: "EXPECTED BACK", rank: 8, of: func(d *portal) string {
+			if d.ExpectedBack == nil {
+				return "-"
+			}
+			return minute(d.ExpectedBack.Median)
+		}},
 	).print(list.Items)
 	if len(list.Items) == 0 {
 		fmt.Fprintln(c.out, "No destination is configured, and none was asked for yet.")
@@ -174,6 +180,9 @@ func (c *cli) printDestination(d *api.DestinationDetail) {
 	line("treated as up until", value(d.UpUntil))
 	line("claims a minute", strconv.FormatFloat(d.PerMinute, 'g', 4, 64))
 	line("next test", value(d.NextTest))
+	if b := d.ExpectedBack; b != nil {
+		line("expected back", b.Median+"; 80 % of such outages end from "+b.Earliest+" to "+b.Latest)
+	}
 	line("held", strconv.Itoa(d.Held))
 	line("oldest", value(d.OldestHeldSince))
 	line("nearest deadline", value(d.NearestDeadline))

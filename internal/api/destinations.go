@@ -40,6 +40,8 @@ type Destination struct {
 	NearestDeadline *string `json:"nearestDeadline"`
 	// NextTest is when the next claim goes ahead, should one wait; null unless it is down.
 	NextTest *string `json:"nextTest"`
+	// ExpectedBack is when it is expected back, by how long outages lasted; null unless it is down and enough is known.
+	ExpectedBack *DestinationBack `json:"expectedBack"`
 	// PerMinute is how many claims may go now; 0 while none may.
 	PerMinute float64 `json:"perMinute"`
 	// HeldUntil and UpUntil are what a person ordered.
@@ -48,6 +50,13 @@ type Destination struct {
 	// Closed is why its calendar has it closed, OpensAt when that ends; null where it is open.
 	Closed  *string `json:"closed"`
 	OpensAt *string `json:"opensAt"`
+}
+
+// DestinationBack says that half of the outages like its own end by Median, and 80 % between Earliest and Latest.
+type DestinationBack struct {
+	Median   string `json:"median"`
+	Earliest string `json:"earliest"`
+	Latest   string `json:"latest"`
 }
 
 // DestinationDetail is one with its claims and its last 24 hours.
@@ -112,6 +121,9 @@ func destinationOf(d *gate.Destination, now time.Time) Destination {
 	if c := d.Settings.Calendar; !c.IsOpen(now) {
 		opens := decision.Instant(c.Next(now))
 		told.Closed, told.OpensAt, told.PerMinute = journal.OrNull(c.Why(now)), &opens, 0
+	}
+	if b := &d.Back; !b.Median.IsZero() {
+		told.ExpectedBack = &DestinationBack{decision.Instant(b.Median), decision.Instant(b.Low), decision.Instant(b.High)}
 	}
 	if s.Phase != destination.Up {
 		told.Cause = journal.OrNull(string(s.Outage.Cause))

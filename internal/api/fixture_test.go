@@ -73,7 +73,8 @@ const aPortal = "unimed-sp"
 // portal has a destination go down, with a claim that waits for it, and returns once its gate knows.
 func (c *fixture) portal(name string) {
 	c.t.Helper()
-	p := testkit.NewPortal(name, c.Journal, c.Now().Add(-time.Hour))
+	p := testkit.NewPortal(name, c.Journal, c.Now().Add(-7*time.Hour))
+	p.Recovers(c.t, c.Now().Add(-6*time.Hour), 5)
 	p.Fails(c.t, c.Now())
 	p.Counts(c.t, journal.Traffic{Replica: "a", Since: c.Now(), Admitted: 7, Failed: 5})
 	p.Hold(c.t, "CLM-007-1", 7000, c.Now().Add(5*time.Hour))

@@ -179,8 +179,16 @@ func (v *visit) upSays(d *gate.Destination, waiting string) string {
 	return v.T("portal.up.says")
 }
 
-// downSays says since when a destination is down, and why.
+// downSays says since when a destination is down, why, and when it is expected back.
 func (v *visit) downSays(d *gate.Destination) string {
+	says := v.causeSays(d)
+	if b := &d.Back; !b.Median.IsZero() {
+		says += " " + v.T("portal.back", v.brief(b.Median), v.brief(b.Low), v.brief(b.High))
+	}
+	return says
+}
+
+func (v *visit) causeSays(d *gate.Destination) string {
 	s, since := &d.State, v.brief(d.State.Outage.Since)
 	switch {
 	case s.Outage.Cause == destination.CauseFailures:

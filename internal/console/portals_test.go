@@ -37,6 +37,10 @@ func TestADestinationSaysHowItIs(t *testing.T) {
 			"The portal failures has not answered since 11:50 (5 of 5 submissions failed). 2 claims wait; the next test is at 11:51."},
 		{"nobody", down, nil, 0, "fora do ar", "O portal nobody não responde desde 11:50 (5 de 5 envios falharam). A próxima guia será enviada como teste.",
 			"The portal nobody has not answered since 11:50 (5 of 5 submissions failed). The next claim is sent as a test."},
+		{"known", down, nil, 0, "fora do ar", "O portal known não responde desde 11:50 (5 de 5 envios falharam). " +
+			"Previsão de volta: 12:10 (8 em cada 10 quedas como esta terminam entre 12:02 e 12:18). A próxima guia será enviada como teste.",
+			"The portal known has not answered since 11:50 (5 of 5 submissions failed). " +
+				"Expected back: 12:10 (8 in 10 outages like this end between 12:02 and 12:18). The next claim is sent as a test."},
 		{"probe", []destination.Event{destination.Probed{}, destination.Probed{}}, nil, 2, "fora do ar",
 			"O portal probe não responde desde 11:50 (a verificação do endereço falhou duas vezes). " + waiting + "a próxima tentativa de teste é às 11:51.",
 			"The portal probe has not answered since 11:50 (its address failed two checks). 2 claims wait; the next test is at 11:51."},
@@ -60,6 +64,10 @@ func TestADestinationSaysHowItIs(t *testing.T) {
 			testkit.Must(t, err)
 		}
 		p := testkit.NewPortal(tt.name, w.Journal, now.Add(-time.Hour))
+		if tt.name == "known" {
+			p = testkit.NewPortal(tt.name, w.Journal, now.Add(-9*time.Hour))
+			p.Recovers(t, now.Add(-8*time.Hour), 5)
+		}
 		p.Happens(t, now.Add(-10*time.Minute), tt.first...)
 		p.Happens(t, now.Add(-5*time.Minute), tt.then...)
 		for i := range tt.held {

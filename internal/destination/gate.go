@@ -21,6 +21,8 @@ type Gate struct {
 	Left    Phase
 	// Replicas let claims through at once, each its share of the pace; 0 and 1 are one alone.
 	Replicas int
+	// all is where it belongs; nil where it is alone.
+	all *Registry
 }
 
 // sharedFor is how long somebody has waited when all replicas know of it. None lets others through at once then, and
@@ -56,19 +58,19 @@ func (g *Gate) Due(now time.Time) (released []Release, givenUp []Held, probe boo
 		givenUp = append(givenUp, h)
 	}
 	for {
-		var canary string
+		turn := Turn{Waiting: g.Queue.Len()}
 		if phase := g.State.Phase; (phase == Down || phase == Testing) && !now.Before(g.State.testAt()) {
-			canary = g.Queue.Canary(now)
+			turn.Canary, turn.Distance = g.Queue.Canary(now), g.testDistance(now)
 		}
-		a := g.step(Turn{Waiting: g.Queue.Len(), Canary: canary}, now)
+		a := g.step(turn, now)
 		probe = probe || a.Probe
 		if a.Release == "" {
 			return released, givenUp, probe
 		}
 		if a.Release != Test {
-			canary = g.Queue.First().Claim
+			turn.Canary = g.Queue.First().Claim
 		}
-		h, _ := g.Queue.Remove(canary)
+		h, _ := g.Queue.Remove(turn.Canary)
 		r := Release{Held: h, Kind: a.Release, At: now, Outage: g.State.Outage}
 		if opened := g.Settings.Calendar.Next(h.Since); opened.After(h.Since) {
 			r.Opened = opened

@@ -56,6 +56,8 @@ type State struct {
 	Since time.Time `json:"since"`
 	// Outage is the one that lasts or, once the destination is up, the last one.
 	Outage Outage `json:"outage,omitzero"`
+	// Lasted are the lengths of the last outages, the latest last.
+	Lasted []Lasted `json:"lasted,omitempty"`
 	// NextTest is when the next canary may go, while down.
 	NextTest time.Time `json:"nextTest,omitzero"`
 	Canary   Canary    `json:"canary,omitzero"`
@@ -101,23 +103,6 @@ func New(now time.Time) State {
 	return State{Phase: Up, Since: now, Flow: Flow{Credit: 1, At: now}}
 }
 
-const (
-	// leastRest and mostRest bound how much longer an outage is expected to last.
-	leastRest, mostRest = 25 * time.Minute, 2 * time.Hour
-)
-
-// Expected returns when a destination that is down is expected back; zero where it is not down. Outages that users reported
-// last as long again, at the median, as they have lasted (13,363 of them: docs/destinations.md).
-func (s *State) Expected(now time.Time) time.Time {
-	switch {
-	case s.Phase != Down && s.Phase != Testing:
-		return time.Time{}
-	case !s.HeldUntil.IsZero():
-		return s.HeldUntil
-	}
-	return now.Add(min(max(now.Sub(s.Outage.Since), leastRest), mostRest))
-}
-
 // Event is something that happened to a destination.
 type Event interface {
 	apply(m *machine)
@@ -126,10 +111,12 @@ type Event interface {
 // The events. Sent is when the gate let the claim go, zero where that is not known: what was sent before the phase
 // began is no evidence of it.
 type (
-	// Turn asks whether the next of the Waiting claims may go. Canary is the claim to send ahead, should one be due.
+	// Turn asks whether the next of the Waiting claims may go. Canary is the claim to send ahead, should one be due, and
+	// Distance how long after it another one goes; 0 is as the settings say.
 	Turn struct {
-		Waiting int
-		Canary  string
+		Waiting  int
+		Canary   string
+		Distance time.Duration
 	}
 	// Admitted tells of claims that other replicas let through.
 	Admitted struct{ Count int }

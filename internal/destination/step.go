@@ -1,6 +1,7 @@
 package destination
 
 import (
+	"cmp"
 	"time"
 )
 
@@ -149,7 +150,7 @@ func (e Turn) apply(m *machine) {
 		return
 	case m.Phase == Down:
 		if e.Waiting > 0 && e.Canary != "" && !m.now.Before(m.testAt()) {
-			m.test(e.Canary, e.Waiting)
+			m.test(&e)
 		}
 		return
 	case m.Phase == Testing:
@@ -180,23 +181,25 @@ func (m *machine) endRamp(waiting int) {
 	f := &m.Flow
 	idle := waiting == 0 && (f.Unanswered == 0 || m.now.Sub(f.Last) >= canaryTimeout)
 	if idle || !f.Fixed && f.Ramp >= f.limit(&m.c.Pace, m.now) {
+		m.lasted(f.Fixed)
 		m.enter(Up)
 	}
 }
 
-// test sends a claim ahead. The next one follows in the probe's time, and later where more canaries went than claims
-// wait for: each costs a try, and finding the destination up a minute sooner is worth that for many, not for a few.
-func (m *machine) test(claim string, waiting int) {
+// test sends a claim ahead. The next one follows in the probe's time, or as outages' lengths say, and later where more
+// canaries went than claims wait for: each costs a try, and finding the destination up a minute sooner is worth that for
+// many, not for a few.
+func (m *machine) test(e *Turn) {
 	m.enter(Testing)
-	m.Canary = Canary{Claim: claim, Sent: m.now}
+	m.Canary = Canary{Claim: e.Canary, Sent: m.now}
 	m.Flow.Credit = 0
 	m.Outage.Tests++
 	m.Outage.LastTest = m.now
-	distance := m.c.Probe.Every
+	distance := cmp.Or(e.Distance, m.c.Probe.Every)
 	if m.c.Probe.URL != "" {
 		distance = distrustProbe
-	} else if waiting < m.Outage.Tests {
-		distance = max(distance, min(longestTest, distance*time.Duration(m.Outage.Tests)/time.Duration(waiting)))
+	} else if e.Waiting < m.Outage.Tests {
+		distance = max(distance, min(longestTest, distance*time.Duration(m.Outage.Tests)/time.Duration(e.Waiting)))
 	}
 	m.NextTest = m.now.Add(distance)
 	m.actions.Release = Test
@@ -302,6 +305,7 @@ func (e ReleaseAt) apply(m *machine) {
 func (e TreatAsUp) apply(m *machine) {
 	if m.Phase != Up {
 		m.ramp()
+		m.lasted(true)
 		m.enter(Up)
 	}
 	m.Evidence = Evidence{Slot: m.Evidence.Slot}

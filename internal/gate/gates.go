@@ -168,7 +168,7 @@ func (g *Gates) Expected(name string) time.Time {
 		return time.Time{}
 	}
 	now := g.Clock.Now()
-	return g.registry.Gate(name, now).State.Expected(now)
+	return g.registry.Gate(name, now).Expected(now)
 }
 
 // Recorded takes in what this process's journal recorded (journal.Hooks).
@@ -325,6 +325,8 @@ type Destination struct {
 	Held     int
 	// Oldest is since when the claim is held that is held longest, Deadline the nearest of all; zero for none.
 	Oldest, Deadline time.Time
+	// Back is when it is expected back; zero where it is not down, or too little is known.
+	Back destination.Back
 }
 
 // Claim is one that is held, as people see it.
@@ -341,11 +343,12 @@ func (g *Gates) Destinations() ([]Destination, error) {
 	if g.known == nil {
 		return nil, journal.ErrUnavailable
 	}
+	now := g.Clock.Now()
 	for name := range g.Settings().Configured {
-		g.registry.Gate(name, g.Clock.Now())
+		g.registry.Gate(name, now)
 	}
 	var all []Destination
-	g.registry.Each(func(d *destination.Gate) { all = append(all, told(d)) })
+	g.registry.Each(func(d *destination.Gate) { all = append(all, told(d, now)) })
 	slices.SortFunc(all, func(a, b Destination) int { return strings.Compare(a.Name, b.Name) })
 	return all, nil
 }
@@ -353,9 +356,10 @@ func (g *Gates) Destinations() ([]Destination, error) {
 // Label returns what people call it.
 func (d *Destination) Label() string { return cmp.Or(d.Settings.Label, d.Name) }
 
-func told(d *destination.Gate) Destination {
+func told(d *destination.Gate, now time.Time) Destination {
 	oldest, deadline := d.Queue.Bounds()
-	return Destination{d.Name, d.State, d.Settings, d.Queue.Len(), oldest, deadline}
+	back, _ := d.Back(now)
+	return Destination{d.Name, d.State, d.Settings, d.Queue.Len(), oldest, deadline, back}
 }
 
 // shown claims of one destination.
@@ -371,10 +375,11 @@ func (g *Gates) Destination(name string) (Destination, []Claim, error) {
 	if g.known == nil {
 		return Destination{}, nil, journal.ErrUnavailable
 	}
-	d := g.registry.Gate(name, g.Clock.Now())
+	now := g.Clock.Now()
+	d := g.registry.Gate(name, now)
 	var claims []Claim
 	for _, h := range d.Queue.Next(shown) {
 		claims = append(claims, Claim{h, g.subjects[h.Claim]})
 	}
-	return told(d), claims, nil
+	return told(d, now), claims, nil
 }

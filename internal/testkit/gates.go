@@ -94,6 +94,17 @@ func (p *Portal) Fails(t testing.TB, at time.Time) {
 	p.Happens(t, at, failed, failed, failed, failed, failed)
 }
 
+// Recovers has n outages of half an hour each, an hour apart, the first at an instant.
+func (p *Portal) Recovers(t testing.TB, first time.Time, n int) {
+	t.Helper()
+	for i := range n {
+		at := first.Add(time.Duration(i) * time.Hour)
+		p.Fails(t, at)
+		at = at.Add(30 * time.Minute)
+		p.Happens(t, at, destination.Turn{Waiting: 1, Canary: "1"}, destination.Answered{Claim: "1"}, destination.Turn{})
+	}
+}
+
 // Counts records what a replica counted since an instant.
 func (p *Portal) Counts(t testing.TB, traffic journal.Traffic) {
 	t.Helper()

@@ -14,6 +14,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"retry-worker/internal/decision"
 	"retry-worker/internal/destination"
@@ -47,6 +48,20 @@ type Team struct {
 	Webhook *Webhook
 	// Digests that the team gets, by all of its ways.
 	Digests []Digest
+	// Due is when the team is told that much runs out of time; nil: never.
+	Due *Due
+}
+
+// Due says how much is much: more than so many Claims, or Cents, of the open dead letters have less than Within until
+// their deadline. Below 0 neither counts.
+type Due struct {
+	Within        time.Duration
+	Claims, Cents int64
+}
+
+// Exceeded reports whether so many claims, worth so much, are too much.
+func (d *Due) Exceeded(claims, cents int64) bool {
+	return d.Claims >= 0 && claims > d.Claims || d.Cents >= 0 && cents > d.Cents
 }
 
 // Webhook is a receiver of signed messages.

@@ -120,7 +120,7 @@ func TestExtendsRefused(t *testing.T) {
 		"extends: built-in\nteams: [ti]\n":       "policies.yaml:2: teams: found a list, expected a mapping of what differs",
 		"extends: built-in\nteams:\n  faturametno: {email: [f@h.example]}\n": "policies.yaml:3: teams.faturametno: found a team that the built-in catalogue does not have and no policy names, expected one of " +
 			teams + " (did you mean faturamento?), or one that a policy names",
-		"extends: built-in\nteams:\n  ti: {emial: [f@h.example]}\n":    `policies.yaml:3: teams.ti.emial: found the unknown key "emial", expected one of description, email, webhook, digests (did you mean email?)`,
+		"extends: built-in\nteams:\n  ti: {emial: [f@h.example]}\n":    `policies.yaml:3: teams.ti.emial: found the unknown key "emial", expected one of description, email, webhook, digests, due (did you mean email?)`,
 		"extends: built-in\nteams:\n  ti: {email: &a [f@h.example]}\n": `policies.yaml:3: teams.ti.email: found an anchor or alias ("a"), expected the value written out`,
 		"extends: built-in\npolicies:\n  tiss-submision:\n    maxRetries: 3\n": "policies.yaml:3: policies.tiss-submision: found a policy that the built-in catalogue does not have, expected one of " +
 			policies + " (did you mean tiss-submission?), or a whole policy (here without id, error, backoff, limitTeam)",

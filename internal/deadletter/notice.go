@@ -22,6 +22,8 @@ const (
 	// DailyNotice and WeeklyNotice are the reviews of RN-BIL-005 §7.2.
 	DailyNotice  NoticeKind = "daily"
 	WeeklyNotice NoticeKind = "weekly"
+	// DueNotice tells that much runs out of time.
+	DueNotice NoticeKind = "due"
 	// OutageNotice, with a destination's name behind it, tells of its outages.
 	OutageNotice NoticeKind = "outage:"
 )
@@ -31,7 +33,8 @@ type Watermark struct {
 	Team    decision.Team
 	Channel string
 	Kind    NoticeKind
-	// Record up to which dead letters have been told, of news; of an outage 1 once its end was; 0 of digests.
+	// Record up to which dead letters have been told, of news; of an outage 1 once its end was, of what is due 1 while it
+	// is much; 0 of digests.
 	Record int64
 	// Day of the last digest, such as 2026-11-21 where the teams live; empty of news.
 	Day string

@@ -18,7 +18,7 @@ func TestDocumentNamesEverything(t *testing.T) {
 	if !found {
 		t.Fatal("no such section")
 	}
-	for _, of := range []any{notify.Notice{}, notify.Data{}, notify.Summary{}, notify.Cause{}, notify.Ages{}, notify.Outage{}} {
+	for _, of := range []any{notify.Notice{}, notify.Data{}, notify.Summary{}, notify.Cause{}, notify.Ages{}, notify.Due{}, notify.Outage{}} {
 		for i := range reflect.TypeOf(of).NumField() {
 			name, _, _ := strings.Cut(reflect.TypeOf(of).Field(i).Tag.Get("json"), ",")
 			if !strings.Contains(text, "`"+name+"`") {
@@ -26,7 +26,7 @@ func TestDocumentNamesEverything(t *testing.T) {
 			}
 		}
 	}
-	for _, word := range []string{notify.TypeNew, notify.TypeDaily, notify.TypeWeekly, notify.TypeDown, notify.TypeUp, notify.TypeTest} {
+	for _, word := range []string{notify.TypeNew, notify.TypeDaily, notify.TypeWeekly, notify.TypeDue, notify.TypeDown, notify.TypeUp, notify.TypeTest} {
 		if !strings.Contains(text, "`"+word+"`") {
 			t.Errorf("the type %s is not explained", word)
 		}

@@ -36,6 +36,8 @@ type Store interface {
 	// Pending and Figures are journal.Outbox's and journal.Statistics'.
 	Pending(ctx context.Context, queue string, after int64, limit int) ([]journal.Message, error)
 	Figures(ctx context.Context, from int64, names ...journal.FigureName) ([]journal.Figure, error)
+	// DeadLettersDue is deadletter.Reader's.
+	DeadLettersDue(ctx context.Context, since, until time.Time) ([]journal.CauseCount, error)
 }
 
 // Options of a Gatherer.
@@ -209,6 +211,9 @@ func (l *glance) all(ctx context.Context) error {
 func (l *glance) way(ctx context.Context, team decision.Team, t *catalogue.Team, c Channel) error {
 	if !l.waiting[keyOf(team, c)] {
 		if found, err := l.outage(ctx, team, c); found || err != nil {
+			return err
+		}
+		if made, err := l.due(ctx, team, t, c); made || err != nil {
 			return err
 		}
 	}

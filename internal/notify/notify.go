@@ -52,6 +52,7 @@ const (
 	TypeNew    = "dead_letters.new"
 	TypeDaily  = "digest.daily"
 	TypeWeekly = "digest.weekly"
+	TypeDue    = "dead_letters.due"
 	TypeDown   = "destination.down"
 	TypeUp     = "destination.up"
 	TypeTest   = "test"
@@ -77,6 +78,8 @@ type Data struct {
 	Open Summary `json:"open"`
 	// Ages of those that are open, in digests only.
 	Ages *Ages `json:"ages,omitempty"`
+	// Due in TypeDue only.
+	Due *Due `json:"due,omitempty"`
 	// Outage in TypeDown and TypeUp only.
 	Outage *Outage `json:"outage,omitempty"`
 	// KPIs of the team's policies (R19), in digests only.

@@ -84,6 +84,8 @@ func (r *renderer) view(n *Notice) *view {
 		return v
 	case TypeNew:
 		v.news(r, n, team)
+	case TypeDue:
+		v.due(r, n, team)
 	case TypeDown, TypeUp:
 		v.outage(r, n, team)
 	default:

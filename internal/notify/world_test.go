@@ -17,6 +17,7 @@ import (
 	"retry-worker/internal/catalogue"
 	"retry-worker/internal/clock"
 	"retry-worker/internal/deadletter"
+	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/notify"
 	"retry-worker/internal/redact"
@@ -107,9 +108,19 @@ func (w *world) gather() (g *notify.Gatherer, end func()) {
 // die has so many claims given up at once by that error, as a worker records it.
 func (w *world) die(n int, text string) {
 	w.t.Helper()
+	w.dieBefore(n, text, time.Time{}, "")
+}
+
+// dieBefore is die for claims with a deadline, each of which is worth so much.
+func (w *world) dieBefore(n int, text string, deadline time.Time, worth string) {
+	w.t.Helper()
 	for range n {
 		w.died++
 		a := w.Analysis("tiss-submission", fmt.Sprintf("CLM-777-%d", w.died), text, 0)
+		a.Failure.Deadline = deadline
+		if worth != "" {
+			a.Failure.Context = decision.Context{{Variable: "valor", Type: decision.ContextMoney, Value: worth}}
+		}
 		a.Error = redact.Line(a.Error, 1000)
 		if r, err := w.Journal.Analyze(w.t.Context(), a); err != nil || r.Attempt.DeadLetter == "" {
 			w.t.Fatalf("the claim lives on: %+v, %v", r.Decision, err)

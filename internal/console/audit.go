@@ -60,7 +60,6 @@ func auditForm(q url.Values) *auditData {
 
 func (p *Pages) audit(v *visit, o *open) (*page, error) {
 	d := auditForm(v.r.URL.Query())
-	d.Policies = options(append(v.catalogue.Policies.Names(), d.Policy), d.Policy, v.Lang.policy)
 	pg := &page{name: "audit", section: "audit", title: v.T("audit.title"), data: d}
 	head, err := o.Head(v.r.Context())
 	if err != nil {
@@ -69,6 +68,10 @@ func (p *Pages) audit(v *visit, o *open) (*page, error) {
 	if head.Link > 0 {
 		d.Head, d.HeadAt = head.String(), v.Ago(head.At)
 	}
+	if err := v.findPolicy(o, d); err != nil {
+		return nil, err
+	}
+	d.Policies = options(append(v.catalogue.Policies.Names(), d.Policy), d.Policy, v.Lang.policy)
 	f := v.recordFilter(d)
 	if d.Wrong == "" || d.WrongField == "id" { // a whole policy is exported, though not listed
 		d.Export, d.ExportCSV = d.exportURL(audit.JSONLines), d.exportURL(audit.CSV)
@@ -88,6 +91,31 @@ func (p *Pages) audit(v *visit, o *open) (*page, error) {
 	}
 	pg.summary = v.T("audit.summary", v.Number(head.Record))
 	return pg, err
+}
+
+// findPolicy sets the policy of an id that is given alone, where one of the catalogue's knows it and no other does.
+func (v *visit) findPolicy(o *open, d *auditData) error {
+	if d.ID == "" || d.Policy != "" {
+		return nil
+	}
+	var known []string
+	for _, policy := range v.catalogue.Policies.Names() {
+		f := journal.RecordFilter{Subject: journal.Subject{Tenant: cmp.Or(d.Tenant, journal.DefaultTenant), Policy: policy, ID: d.ID}}
+		records, err := o.Records(v.r.Context(), f, 0, 1)
+		if err != nil {
+			return err
+		}
+		if len(records) > 0 {
+			known = append(known, policy)
+		}
+	}
+	switch len(known) {
+	case 0:
+		d.Policy = decision.DefaultPolicy // which has nothing of it either
+	case 1:
+		d.Policy = known[0]
+	}
+	return nil
 }
 
 // recordFilter is what the form asks for; d says which field is wrong, if one is.

@@ -18,12 +18,16 @@ import (
 )
 
 func TestTheAuditIsSearchedAndExported(t *testing.T) {
-	s := open(t, sampleDead(t, now))
+	w := sampleDead(t, now)
+	s := open(t, w)
 	search := "/audit?policy=tiss-submission&id=" + deadID
-	d := s.page(search)
-	if rows := d.all(func(n *html.Node) bool { return attr(n, "class") == "row-link" }); len(rows) != 7 {
-		t.Errorf("%d records of the claim, want 7", len(rows))
+	for address, want := range map[string]int{search: 7, "/audit?id=" + deadID: 7, "/audit?id=CLM-NONE-1": 0} {
+		d := s.page(address)
+		if rows := d.all(func(n *html.Node) bool { return attr(n, "class") == "row-link" }); len(rows) != want {
+			t.Errorf("%s: %d records of the claim, want %d", address, len(rows), want)
+		}
 	}
+	d := s.page(search)
 	for _, n := range d.all(func(n *html.Node) bool { return has(n, "download") }) {
 		w := s.get(attr(n, "href"))
 		if w.Code != 200 || !strings.Contains(w.Header().Get("Content-Disposition"), "attachment") || !strings.Contains(w.Body.String(), deadID) || strings.Contains(w.Body.String(), permanentID) {
@@ -48,7 +52,7 @@ func TestTheAuditIsSearchedAndExported(t *testing.T) {
 			t.Fatal("there is no end")
 		}
 	}
-	for _, address := range []string{"/audit?id=" + deadID, "/audit?since=yesterday", "/audit?policy=tiss-submission"} {
+	for _, address := range []string{"/audit?since=yesterday", "/audit?policy=tiss-submission"} {
 		d := s.doc(s.get(address), 422)
 		checkPage(t, d, address, "en")
 		if d.id("wrong") == nil || len(d.all(func(n *html.Node) bool { return attr(n, "aria-invalid") == "true" })) != 1 {
@@ -58,6 +62,10 @@ func TestTheAuditIsSearchedAndExported(t *testing.T) {
 	// Times are the reader's: 12:00 in São Paulo is 15:00 UTC.
 	if d := s.page("/audit?since=" + now.Add(-3*time.Hour).Format("2006-01-02T15:04")); len(d.all(func(n *html.Node) bool { return attr(n, "class") == "row-link" })) > 0 {
 		t.Error("the time was read as UTC")
+	}
+	w.Fail("no-retry", deadID, "x", 0)
+	if d := s.doc(s.get("/audit?id="+deadID), 422); !strings.Contains(text(d.id("wrong")), "more than one") {
+		t.Errorf("an id of two policies: %s", text(d.id("wrong")))
 	}
 }
 

@@ -50,6 +50,7 @@ type listData struct {
 	// Sorts are the orders; Amounts and Deadlines tell that these columns have something to show.
 	Sorts              []viewLink
 	Amounts, Deadlines bool
+	Columns            []option
 	// Worth of all that is counted, and what of the open ones is due today.
 	Worth string
 	Due   dueLine
@@ -110,6 +111,7 @@ func (p *Pages) deadLetters(v *visit, o *open) (*page, error) {
 	for i := range items {
 		d.Amounts, d.Deadlines = d.Amounts || items[i].Cents > 0, d.Deadlines || !items[i].Deadline.IsZero()
 	}
+	d.Amounts, d.Deadlines = d.Amounts && d.Shows("amount"), d.Deadlines && d.Shows("deadline")
 	if next != "" {
 		d.Next = listURL(f, next)
 	}
@@ -131,7 +133,7 @@ func (p *Pages) listed(v *visit, o *open, f journal.DeadLetterFilter) (*listData
 	}
 	d := &listData{V: v, Filter: f, Filtered: narrowed(f), Show: f.State == "all", Since: v.local(f.Since),
 		Until: v.local(f.Until)}
-	d.Here, d.Views = v.here(), v.views("list", f)
+	d.Here, d.Views, d.Columns = v.here(), v.views("list", f), v.columns()
 	p.choices(v, d, counts)
 	d.Reset = listURL(journal.DeadLetterFilter{State: f.State}, "")
 	if f.Fingerprint != "" {

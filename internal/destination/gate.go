@@ -23,6 +23,9 @@ type Gate struct {
 	Replicas int
 	// all is where it belongs; nil where it is alone.
 	all *Registry
+	// curve is what lengths said last, at curveAt.
+	curve   *survival
+	curveAt time.Time
 }
 
 // sharedFor is how long somebody has waited when all replicas know of it. None lets others through at once then, and
@@ -95,7 +98,9 @@ func (g *Gate) Apply(e Event, now time.Time) { g.step(e, now) }
 
 func (g *Gate) step(e Event, now time.Time) (a Actions) {
 	before := g.State.Flow
-	g.State, a = g.State.Step(g.settings(now), e, now)
+	if g.State, a = g.State.Step(g.settings(now), e, now); g.State.Phase == Up {
+		g.curve = nil
+	}
 	if g.Left == "" {
 		g.Left = a.Went
 	}

@@ -11,6 +11,8 @@ const (
 	keptOutages = 20
 	// lent is how many outages' worth of evidence all other destinations together lend to each.
 	lent = 5
+	// mostLent are how many outages of others are looked at; where there are many destinations, fewer of each.
+	mostLent = 1000
 	// fewestOutages must have ended before something is expected of the next.
 	fewestOutages = 5
 	// testStep is the chance of a recovery since the last canary at which the next one goes.
@@ -98,8 +100,17 @@ type survival struct {
 	left []float64
 }
 
-// lengths of the destination's outages and, with less weight, of others'; none where too few are known.
+// lengths returns what estimate says as of the minute: decisions ask for it while a destination is down, and to go through
+// all outages costs too much for each.
 func (g *Gate) lengths(now time.Time) *survival {
+	if minute := now.Truncate(time.Minute); g.curve == nil || !g.curveAt.Equal(minute) {
+		g.curve, g.curveAt = g.estimate(minute), minute
+	}
+	return g.curve
+}
+
+// estimate is of the destination's outages and, with less weight, of others'; of none where too few are known.
+func (g *Gate) estimate(now time.Time) *survival {
 	type weighted struct {
 		Lasted
 		weight float64
@@ -116,15 +127,17 @@ func (g *Gate) lengths(now time.Time) *survival {
 	}
 	own := len(seen)
 	if g.all != nil {
+		each := (mostLent + len(g.all.gates) - 1) / len(g.all.gates)
 		g.all.Each(func(other *Gate) {
 			if other == g {
 				return
 			}
-			for _, l := range other.State.Lasted {
+			of := other.State.Lasted
+			for _, l := range of[max(0, len(of)-each):] {
 				add(l, 0)
 			}
 			if s := &other.State; (s.Phase == Down || s.Phase == Testing) && s.Outage.Cause != CausePerson {
-				add(Lasted{now.Sub(s.Outage.Since), true}, 0)
+				add(Lasted{max(0, now.Sub(s.Outage.Since)), true}, 0)
 			}
 		})
 	}
@@ -135,7 +148,9 @@ func (g *Gate) lengths(now time.Time) *survival {
 	if ended < fewestOutages {
 		return s
 	}
-	slices.SortFunc(seen, func(a, b weighted) int { return cmp.Compare(a.For, b.For) })
+	slices.SortFunc(seen, func(a, b weighted) int { // by weight, too, as sums of floats hang on their order
+		return cmp.Or(cmp.Compare(a.For, b.For), cmp.Compare(a.weight, b.weight))
+	})
 	risk, left := 0.0, 1.0
 	for i := range seen {
 		risk += seen[i].weight

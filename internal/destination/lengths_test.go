@@ -124,6 +124,9 @@ func TestLasted(t *testing.T) {
 	if !known || b.Low.Before(since) || b.Median.Before(b.Low) || b.High.Before(b.Median) || b.High.After(since.Add(12*time.Minute)) || !f.gate.Expected(f.now).Equal(b.Median) {
 		t.Errorf("down since %v, expected back %+v", since, b)
 	}
+	if minute := since.Truncate(time.Minute); f.gate.lengths(minute) != f.gate.lengths(minute.Add(59*time.Second)) {
+		t.Error("outages are gone through twice a minute")
+	}
 	if d := f.gate.testDistance(since.Add(8 * time.Minute)); d != time.Minute {
 		t.Errorf("canaries go %v apart where all outages ended", d)
 	}

@@ -63,6 +63,7 @@ func TestRefusedValues(t *testing.T) {
 		{"config.maxJobsActive=0", "'/config/maxJobsActive': minimum"},
 		{"config.logLevel=trace", "'/config/logLevel': value must be one of"},
 		{"config.retention=5 years", "'/config/retention'"},
+		{"config.retention=1825", "'/config/retention': got number, want string"},
 		{"config.shutdownTimeoutSeconds=35", "terminationGracePeriodSeconds is 35, expected more than config.shutdownTimeoutSeconds (35)"},
 		{"env[0].name=ZEEBE_ADDRESS;env[0].value=canary", "env[0] sets ZEEBE_ADDRESS, which another value of this chart sets already"},
 		{"env[0].name=A;env[1].name=A", "env[1] sets A"},

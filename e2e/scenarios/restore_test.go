@@ -1,0 +1,166 @@
+package scenarios
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/camunda/zeebe/clients/go/v8/pkg/pb"
+
+	"retry-worker/e2e/harness"
+	"retry-worker/e2e/harness/postgres"
+	"retry-worker/internal/testkit"
+	"retry-worker/internal/worker"
+)
+
+// backups are how a journal is saved while it is written to, and restored elsewhere, as docs/operations.md has it.
+var backups = []struct {
+	name     string
+	database func(*testing.T) string
+	save     func(database, file string) []string
+	restore  func(database, file string) []string
+}{
+	{
+		"SQLite", func(t *testing.T) string { return harness.Database(t.TempDir()) },
+		func(database, file string) []string {
+			return []string{"sqlite3", strings.TrimPrefix(database, "sqlite:"), ".backup '" + file + "'"}
+		},
+		func(database, file string) []string {
+			return []string{"cp", file, strings.TrimPrefix(database, "sqlite:")}
+		},
+	},
+	{
+		"PostgreSQL", func(t *testing.T) string { return postgres.Database(t) },
+		func(database, file string) []string {
+			return []string{"pg_dump", "--format=custom", "--file=" + file, "--dbname=" + database}
+		},
+		func(database, file string) []string {
+			return []string{"pg_restore", "--exit-on-error", "--dbname=" + database, file}
+		},
+	},
+}
+
+var ledgerHead = regexp.MustCompile(`\b\d+:[0-9a-f]{64}\b`)
+
+// tool runs a database's own tool; the test is left out where it is not installed.
+func tool(t *testing.T, args []string) {
+	t.Helper()
+	if _, err := exec.LookPath(args[0]); err != nil {
+		harness.LeaveOut(t, "restoring from a backup: "+args[0]+" is not installed — install with: apt-get install -y sqlite3 postgresql-client")
+	}
+	command := exec.Command(args[0], args[1:]...)
+	command.Env = append(os.Environ(), "LC_ALL=C")
+	if out, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %v\n%s", args, err, out)
+	}
+}
+
+// TestRestoredFromABackup: the journal is saved while the worker runs, its machine is lost later, and another one goes on from
+// the backup, and in the end from nothing: what the engine's processes and the people then find is what docs/operations.md says.
+func TestRestoredFromABackup(t *testing.T) {
+	for _, b := range backups {
+		t.Run(b.name, func(t *testing.T) {
+			s := beginFaults(t, "kills")
+			first, second := b.database(t), b.database(t)
+			w := s.serve("first", "RETRY_WORKER_DATABASE_URL="+first)
+			s.startPortal(nil)
+			d := api{worker: w}
+			known, ids := s.dead(d, 0, 3)
+			retried := []int64{s.submit(s.claimID(10), failing("TIMEOUT", "TIMEOUT"), nil)}
+			s.awaitTimers(retried, 1)
+			head := ledgerHead.FindString(s.run(first, "audit", "verify"))
+			file := filepath.Join(t.TempDir(), "backup")
+			tool(t, b.save(first, file))
+
+			after, lost := s.dead(d, 3, 2)
+			retried = append(retried, s.submit(s.claimID(11), failing("TIMEOUT", "TIMEOUT"), nil))
+			s.awaitTimers(retried, 1)
+			s.orders(d, ids[0], "retry", request{Reason: corrected, When: "now"})
+			s.awaitEnded(known[0])
+			s.expectSettled(d, ids[0], "recovered")
+			w.Kill()
+
+			tool(t, b.restore(second, file))
+			s.run(second, "audit", "verify", "--head", head)
+			w = s.serve("second", "RETRY_WORKER_DATABASE_URL="+second)
+			d = api{worker: w}
+			// What was decided after the backup is open again, and whoever decides again is told that nobody waited.
+			s.orders(d, ids[0], "retry", request{Reason: corrected, When: "now"})
+			s.awaitDeadLetter(d, ids[0], "that nobody waits for", func(l *deadLetter) bool { return l.Delivery == "nobody" })
+			s.orders(d, ids[1], "retry", request{Reason: corrected, When: "now"})
+			s.orders(d, ids[2], "discard", request{Reason: "sem conserto"})
+			s.awaitEnded(known...)
+			s.expectSettled(d, ids[1], "recovered")
+			s.expectSettled(d, ids[2], "discarded")
+			s.expectAnsweredOnce(known)
+			// A dead letter of that time is unknown. Within the day its task can be completed by hand.
+			for _, id := range lost {
+				if a, err := d.deadLetter(t.Context(), id, "", nil); err != nil || a.status != 404 {
+					t.Errorf("the dead letter %s, younger than the backup: %d, %v; expected 404", id, a.status, err)
+				}
+			}
+			byHand := s.review(after[0])
+			_, err := s.CompleteJob(t.Context(), &pb.CompleteJobRequest{JobKey: byHand, Variables: jsonOf(map[string]any{
+				"reviewDecision": "reprocess", "shouldRetry": true, "retryCount": 1,
+				"nextRetryTime": s.clock.Now(), "backoffMinutes": 0, "backoffDuration": "PT0S",
+			})})
+			testkit.Must(t, err)
+			s.awaitEnded(after[0])
+			// Retries go on where their processes stand.
+			s.fire(retried...)
+			s.awaitTimers(retried, 2)
+			for _, key := range retried {
+				s.expectVariables(s.instance(key), map[string]string{"retryCount": "2"})
+			}
+			s.fire(retried...)
+			s.awaitEnded(retried...)
+			// Afterwards it is an incident, which the engine does not let be completed.
+			s.advanceTo(s.clock.Now().Add(25 * time.Hour))
+			s.awaitAll(after[1:], "the incident", func(i *instance) bool { return len(i.incidents) > 0 })
+			if said := s.instance(after[1]).incidents[0].message; !strings.Contains(said, lost[1]) {
+				t.Errorf("the incident says %q, expected it to name %s", said, lost[1])
+			}
+			if _, err = s.CompleteJob(t.Context(), &pb.CompleteJobRequest{JobKey: s.review(after[1])}); err == nil {
+				t.Error("the engine completed a job with an incident; docs/operations.md says that it does not")
+			}
+			_, err = s.CancelProcessInstance(t.Context(), &pb.CancelProcessInstanceRequest{ProcessInstanceKey: after[1]})
+			testkit.Must(t, err)
+			s.awaitEnded(s.submit(s.claimID(4), failing(), nil))
+			verified := strings.Split(s.run(second, "audit", "verify"), "\n")[0]
+
+			// The journal is lost whole: the process's own count holds the limit.
+			last := failing("TIMEOUT", "TIMEOUT")
+			last.Retried = 4
+			exhausted := s.submit(s.claimID(12), left(last), map[string]any{"retryCount": 4})
+			s.awaitTimers([]int64{exhausted}, 1)
+			w.Kill()
+			d = api{worker: s.serve("third", "RETRY_WORKER_DATABASE_URL="+b.database(t))}
+			s.fire(exhausted)
+			id := s.deadLetterOf(d, exhausted, 0)
+			s.expectVariables(s.instance(exhausted), map[string]string{"retryCount": "5", "shouldRetry": "false"})
+			s.orders(d, id, "discard", request{Reason: "sem conserto"})
+			s.awaitEnded(exhausted)
+			s.done("restored from a backup, "+b.name, "9 instances, %s", verified)
+		})
+	}
+}
+
+func (s *scenario) awaitTimers(keys []int64, n int) {
+	s.t.Helper()
+	s.awaitAll(keys, "the timers of the retries", func(i *instance) bool { return len(i.timers) >= n })
+}
+
+// review is the key of the job by which an instance waits for a person.
+func (s *scenario) review(key int64) int64 {
+	s.t.Helper()
+	i := s.instance(key)
+	jobs := i.of(worker.RetryReview)
+	if len(jobs) == 0 {
+		s.t.Fatalf("no review: %s", i.describe())
+	}
+	return jobs[len(jobs)-1].key
+}

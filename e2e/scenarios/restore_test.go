@@ -50,7 +50,8 @@ var ledgerHead = regexp.MustCompile(`\b\d+:[0-9a-f]{64}\b`)
 func tool(t *testing.T, args []string) {
 	t.Helper()
 	if _, err := exec.LookPath(args[0]); err != nil {
-		harness.LeaveOut(t, "restoring from a backup: "+args[0]+" is not installed — install with: apt-get install -y sqlite3 postgresql-client")
+		harness.LeaveOut(t, "restoring from a backup: "+args[0]+
+			" is not installed — install with: apt-get install -y sqlite3 postgresql-client")
 	}
 	command := exec.Command(args[0], args[1:]...)
 	command.Env = append(os.Environ(), "LC_ALL=C")
@@ -59,8 +60,9 @@ func tool(t *testing.T, args []string) {
 	}
 }
 
-// TestRestoredFromABackup: the journal is saved while the worker runs, its machine is lost later, and another one goes on from
-// the backup, and in the end from nothing: what the engine's processes and the people then find is what docs/operations.md says.
+// TestRestoredFromABackup: the journal is saved while the worker runs, its machine is lost later, and another one goes
+// on from the backup, and in the end from nothing: what the engine's processes and the people then find is what
+// docs/operations.md says.
 func TestRestoredFromABackup(t *testing.T) {
 	for _, b := range backups {
 		t.Run(b.name, func(t *testing.T) {

@@ -1,0 +1,278 @@
+package scenarios
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"retry-worker/e2e/harness"
+	"retry-worker/e2e/harness/postgres"
+	"retry-worker/internal/testkit"
+)
+
+const (
+	soakEvery   = 50 * time.Millisecond // a claim: 20 a second
+	soakPortals = 40
+	soakRoll    = 5 * time.Minute // a life of the worker, or half of a run that is shorter than two
+	// The portals are down for soakDown at the end of each soakCycle.
+	soakCycle, soakDown = 150 * time.Second, 20 * time.Second
+	sampleEvery         = 5 * time.Second
+	// settled is when a life has filled its caches; samples before are drawn, and not part of the slope.
+	settled = time.Minute
+	// soakDrain bounds how often the clock is moved until the last claim has ended.
+	soakDrain = 120
+)
+
+// soakClaims are what happens to twenty claims, one after the other; those after them are accepted at once.
+var soakClaims = []claim{
+	failing("TIMEOUT"), failing("HTTP 503"), failing("TIMEOUT"), failing("Connection reset by peer"),
+	{Failures: failing("INSURANCE_EXPIRED").Failures, Review: review{Discard: true}}, failing("INVALID_PATIENT_DATA"),
+}
+
+// watched are what is sampled.
+var watched = []struct{ name, unit string }{
+	{"memory", "MB"}, {"file descriptors", ""}, {"goroutines", ""}, {"WAL", "MB"}, {"p99 of analysis, a minute", "ms"},
+}
+
+// sample is what a life of the worker said of itself; NaN where it could not.
+type sample struct {
+	at      time.Duration
+	life    int
+	old     time.Duration // the life
+	values  [5]float64
+	buckets map[float64]float64 // of the analyses, by their upper bounds
+}
+
+// TestSoak runs the worker for as long as SOAK says (`make soak`) on each store: claims come, portals go down, people
+// decide, the worker is rolled. Each claim ends once; what grows would show in the table and the picture that it makes
+// for docs/benchmarks.md.
+func TestSoak(t *testing.T) {
+	length, err := time.ParseDuration(os.Getenv("SOAK"))
+	if err != nil {
+		t.Skip("make soak runs it")
+	}
+	var runs []soaked
+	for _, store := range []string{"SQLite", "PostgreSQL"} {
+		t.Run(store, func(t *testing.T) {
+			beginAlone(t, "soak").soak(store, length, func(r soaked) {
+				fmt.Print(r.table())
+				runs = append(runs, r)
+				picture := filepath.Join("..", "..", "docs", "pictures", "soak.svg")
+				testkit.Must(t, os.WriteFile(picture, []byte(drawn(runs)), 0o644))
+			})
+		})
+	}
+}
+
+func (s *scenario) soak(store string, length time.Duration, show func(soaked)) {
+	database := harness.Database(s.t.TempDir())
+	wal := strings.TrimPrefix(database, "sqlite:") + "-wal"
+	if store == "PostgreSQL" {
+		server := postgres.New(s.t, postgres.Options{})
+		var err error
+		database, err = server.CreateDatabase(s.t.Context())
+		testkit.Must(s.t, err)
+		wal = filepath.Join(server.DataDir(), "pg_wal")
+	}
+	ports, err := harness.FreePorts(1)
+	testkit.Must(s.t, err)
+	serve := func() *process {
+		return s.serve("soak",
+			"RETRY_WORKER_DATABASE_URL="+database, "RETRY_WORKER_HTTP_ADDR="+harness.Address(ports[0]))
+	}
+	w := serve()
+	h := s.startPortal(&process{Worker: &harness.Worker{API: w.API}, name: "people"})
+	begun, born, lives := time.Now(), time.Now(), 1
+	roll, sampled := min(soakRoll, length/2), begun
+	var keys []int64
+	var samples []sample
+	for tick := time.NewTicker(soakEvery); time.Since(begun) < length; <-tick.C {
+		now := time.Since(begun)
+		h.down.Store(now%soakCycle > soakCycle-soakDown)
+		c := claim{}
+		if n := len(keys) % 20; n < len(soakClaims) {
+			c = soakClaims[n]
+		}
+		keys = append(keys, s.create("SUB_06", map[string]any{
+			"claimId": s.claimID(len(keys)), "scenario": c,
+			"operadora": fmt.Sprintf("portal-%02d", (len(keys)+len(keys)/20)%soakPortals),
+		}))
+		if time.Since(sampled) >= sampleEvery {
+			sampled = sampled.Add(sampleEvery)
+			samples = append(samples, w.sample(s.t, samples, now, lives, time.Since(born), wal))
+		}
+		if time.Since(born) >= roll && length-now > roll/2 {
+			testkit.Must(s.t, w.Stop(s.t.Context(), harness.StopTime))
+			w, born, lives = serve(), time.Now(), lives+1
+		}
+	}
+	h.down.Store(false)
+	rate := float64(len(keys)) / time.Since(begun).Seconds()
+	show(soaked{store, length, samples})
+	for range soakDrain {
+		ctx, cancel := context.WithTimeout(s.t.Context(), time.Second)
+		over := s.history.Until(ctx, func() bool { return s.all(keys, (*instance).over) })
+		cancel()
+		if over {
+			break
+		}
+		s.advanceTo(s.clock.Now().Add(2 * time.Minute))
+	}
+	s.awaitEnded(keys...)
+	o := s.look(keys)
+	testkit.Must(s.t, w.Stop(s.t.Context(), harness.StopTime))
+	verified := strings.Split(s.run(database, "audit", "verify"), "\n")[0]
+	s.done("soak on "+store, "%v, %.1f claims/s, %d lives, %d claims ended once, %d jobs, %d timed out; %s",
+		length, rate, lives, len(keys), o.jobs, len(o.timedOut), verified)
+}
+
+var analysisBucket = regexp.MustCompile(`(?m)^retry_analysis_duration_seconds_bucket\{.*le="([^"]+)"\} (\S+)$`)
+
+// sample asks a worker for its metrics.
+func (p *process) sample(
+	t *testing.T, before []sample, at time.Duration, life int, old time.Duration, wal string,
+) sample {
+	t.Helper()
+	text := get(t, p.Ops+"/metrics")
+	x := sample{at: at, life: life, old: old, buckets: make(map[float64]float64)}
+	for _, m := range analysisBucket.FindAllStringSubmatch(text, -1) {
+		le, _ := strconv.ParseFloat(m[1], 64)
+		n, _ := strconv.ParseFloat(m[2], 64)
+		x.buckets[le] += n
+	}
+	for i, name := range []string{"process_resident_memory_bytes", "process_open_fds", "go_goroutines"} {
+		_, after, _ := strings.Cut(text, "\n"+name+" ")
+		x.values[i], _ = strconv.ParseFloat(strings.SplitN(after, "\n", 2)[0], 64)
+	}
+	_ = filepath.WalkDir(wal, func(_ string, entry os.DirEntry, err error) error { // files come and go
+		if err == nil && !entry.IsDir() {
+			if info, err := entry.Info(); err == nil {
+				x.values[3] += float64(info.Size())
+			}
+		}
+		return nil
+	})
+	x.values[0], x.values[3], x.values[4] = x.values[0]/1e6, x.values[3]/1e6, math.NaN()
+	for i := len(before) - 1; i >= 0 && before[i].life == life; i-- {
+		if at-before[i].at >= time.Minute-sampleEvery/2 {
+			x.values[4] = 1000 * quantile(before[i].buckets, x.buckets, 0.99)
+			break
+		}
+	}
+	return x
+}
+
+// quantile between two looks at a histogram, within its bucket in proportion, as Prometheus has it.
+func quantile(before, after map[float64]float64, q float64) float64 {
+	bounds := make([]float64, 0, len(after))
+	for le := range after {
+		bounds = append(bounds, le)
+	}
+	slices.Sort(bounds)
+	low, below := 0.0, 0.0
+	for _, le := range bounds {
+		n, rank := after[le]-before[le], q*(after[math.Inf(1)]-before[math.Inf(1)])
+		if n >= rank && n > below {
+			if math.IsInf(le, 1) {
+				return low
+			}
+			return low + (le-low)*(rank-below)/(n-below)
+		}
+		low, below = le, n
+	}
+	return math.NaN()
+}
+
+// soaked is what one store showed.
+type soaked struct {
+	store   string
+	length  time.Duration
+	samples []sample
+}
+
+// table has the median and the largest of each value, and its slope an hour within the lives, with two standard errors.
+func (r soaked) table() string {
+	var b strings.Builder
+	for i, what := range watched {
+		var all []float64
+		var sx, sy, n, sxx, sxy, syy float64
+		byLife := make(map[int][]sample)
+		for _, x := range r.samples {
+			if y := x.values[i]; !math.IsNaN(y) {
+				all = append(all, y)
+				if x.old >= settled {
+					byLife[x.life] = append(byLife[x.life], x)
+				}
+			}
+		}
+		if len(all) == 0 {
+			continue
+		}
+		for _, life := range byLife {
+			sx, sy = 0, 0
+			for _, x := range life {
+				sx, sy = sx+x.at.Hours(), sy+x.values[i]
+			}
+			for _, x := range life {
+				dx, dy := x.at.Hours()-sx/float64(len(life)), x.values[i]-sy/float64(len(life))
+				sxx, sxy, syy, n = sxx+dx*dx, sxy+dx*dy, syy+dy*dy, n+1
+			}
+		}
+		slope := sxy / sxx
+		noise := 2 * math.Sqrt(max(syy-slope*sxy, 0)/max(n-float64(len(byLife))-1, 1)/sxx)
+		slices.Sort(all)
+		fmt.Fprintf(&b, "PRINT | %s, %s | %.1f | %.1f | %+.1f ± %.1f %s/h |\n",
+			strings.TrimSuffix(what.name+" "+what.unit, " "), r.store, all[len(all)/2], all[len(all)-1], slope, noise, what.unit)
+	}
+	return b.String()
+}
+
+// drawn is the picture: a strip for each value, a line for each store.
+func drawn(runs []soaked) string {
+	const width, strip = 800, 90
+	colours := []string{"#0b5fa5", "#b3500b"}
+	var b strings.Builder
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" `, width+40, strip*len(watched)+40)
+	fmt.Fprintf(&b, `font-family="sans-serif" font-size="12">`+"\n")
+	fmt.Fprintf(&b, `<rect width="100%%" height="100%%" fill="#fff"/>`+"\n")
+	for i, r := range runs {
+		fmt.Fprintf(&b, `<text x="%d" y="18" fill="%s">%s, %v</text>`+"\n", 20+200*i, colours[i], r.store, r.length)
+	}
+	for i, what := range watched {
+		top, most := 0.0, 30+strip*i
+		for _, r := range runs {
+			for _, x := range r.samples {
+				if !math.IsNaN(x.values[i]) {
+					top = max(top, x.values[i])
+				}
+			}
+		}
+		fmt.Fprintf(&b, `<path d="M20 %d H%d" stroke="#999"/><text x="20" y="%d">%s, up to %.0f %s</text>`+"\n",
+			most+strip-10, width+20, most+12, what.name, top, what.unit)
+		for k, r := range runs {
+			var points strings.Builder
+			life, pen := 0, "M"
+			for _, x := range r.samples {
+				if math.IsNaN(x.values[i]) {
+					continue
+				}
+				if x.life != life {
+					life, pen = x.life, "M"
+				}
+				fmt.Fprintf(&points, "%s%.1f %.1f", pen, 20+width*x.at.Seconds()/r.length.Seconds(),
+					float64(most+strip-10)-60*x.values[i]/max(top, 1e-9))
+				pen = "L"
+			}
+			fmt.Fprintf(&b, `<path d="%s" fill="none" stroke="%s"/>`+"\n", points.String(), colours[k])
+		}
+	}
+	return b.String() + "</svg>\n"
+}

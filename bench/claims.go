@@ -79,6 +79,11 @@ func (c claim) failure() (*journal.Analysis, error) {
 	if rejection != nil {
 		return nil, fmt.Errorf("the benchmark's own claim is refused: %+v", *rejection)
 	}
+	if c.next() == decision.PermanentError { // lists are sorted by these
+		f.Deadline = now.Add(time.Duration(72+c.number%700) * time.Hour).UTC().Truncate(time.Second)
+		f.Context = decision.Context{{Variable: "claimAmount", Type: decision.ContextMoney,
+			Value: strconv.FormatInt(100+c.number*7919%90_000, 10)}}
+	}
 	a := &journal.Analysis{
 		Subject: journal.Subject{Tenant: journal.DefaultTenant, Policy: policy.Name, ID: f.ID},
 		JobKey:  job, ElementInstanceKey: job + 1, ProcessInstanceKey: firstProcess + c.number,

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"retry-worker/internal/calendar"
 	"retry-worker/internal/catalogue"
 	"retry-worker/internal/classify"
 	"retry-worker/internal/decision"
@@ -23,22 +24,33 @@ type decisionCase struct {
 	error      string
 	rules      *classify.Classifier
 	prospects  decision.Prospects
+	opening    decision.Opening
 }
 
 func decisionCases() []decisionCase {
 	few, many := decisiontest.Rules(decisiontest.Many(10)...), decisiontest.Rules(decisiontest.Many(1000)...)
 	whole := catalogue.Default().Policies[decision.DefaultPolicy].Rules
 	cases := []decisionCase{{"the longest way", "< 2 µs, ≤ 5",
-		"java.net.ConnectException: the portal of the operator refused the connection", policy().Rules, nil}}
+		"java.net.ConnectException: the portal of the operator refused the connection", policy().Rules, nil, decision.Opening{}}}
 	learnt := cases[0]
 	learnt.name, learnt.goal, learnt.prospects = "with what was learnt of 25,000 causes", "1 µs more, ≤ 6", learntProspects()
 	cases = append(cases, learnt)
+	for _, portal := range [][2]string{{"open", "00:00-24:00"}, {"shut", "08:00-18:00"}} {
+		hours, _ := calendar.ParseHours(portal[1])
+		weekdays, _ := calendar.ParseWeekdays("mon-fri")
+		c, _ := calendar.New(time.FixedZone("", -3*60*60), []calendar.Window{{Weekdays: weekdays, Hours: hours}},
+			calendar.Holidays("BR-SP"))
+		shuts := cases[0]
+		shuts.name, shuts.goal = "of a portal that is "+portal[0]+" at the time of the retry", "0.5 µs more, ≤ 6"
+		shuts.opening = decision.Opening{Calendar: c, Spread: time.Hour}
+		cases = append(cases, shuts)
+	}
 	for _, message := range []string{"stack trace", "Portuguese"} {
 		text := decisiontest.Messages()[message]
 		cases = append(cases,
-			decisionCase{"2 kB of " + message + ", 10 rules", "≤ 15 µs, ≤ 6", text, few, nil},
-			decisionCase{"2 kB of " + message + ", 1,000 rules", "≤ 15 µs and 1.3 times 10 rules, ≤ 6", text, many, nil},
-			decisionCase{"2 kB of " + message + ", the whole built-in catalogue", "≤ 15 µs, ≤ 6", text, whole, nil})
+			decisionCase{"2 kB of " + message + ", 10 rules", "≤ 15 µs, ≤ 6", text, few, nil, decision.Opening{}},
+			decisionCase{"2 kB of " + message + ", 1,000 rules", "≤ 15 µs and 1.3 times 10 rules, ≤ 6", text, many, nil, decision.Opening{}},
+			decisionCase{"2 kB of " + message + ", the whole built-in catalogue", "≤ 15 µs, ≤ 6", text, whole, nil, decision.Opening{}})
 	}
 	return cases
 }
@@ -91,10 +103,10 @@ func decisionCosts(out io.Writer, rounds int) error {
 // allocations.
 func (c *decisionCase) measure() (cost, allocations float64, err error) {
 	policy := decisiontest.TISSSubmission()
-	policy.Rules = c.rules
+	policy.Rules, policy.Openings = c.rules, map[string]decision.Opening{"": c.opening}
 	id := decision.Text("CLM-001-1234567890")
 	variables := decision.Variables{ID: id, RetryCount: "1", Error: decision.Text(c.error)}
-	now := time.Now()
+	now := time.Date(2026, 12, 23, 20, 58, 0, 0, time.UTC) // 17:58 in Brasília
 	decide := func() {
 		failure, rejection := policy.Read(variables)
 		if rejection != nil {

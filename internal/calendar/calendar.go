@@ -206,6 +206,9 @@ func (c *Calendar) Zone() *time.Location { return c.zone }
 
 // offsetAt returns the index of the offset that holds at an instant.
 func (c *Calendar) offsetAt(s int64) int {
+	if last := len(c.offsets) - 1; c.offsets[last].from <= s { // as in Brazil since 2019
+		return last
+	}
 	return sort.Search(len(c.offsets), func(i int) bool { return c.offsets[i].from > s }) - 1
 }
 

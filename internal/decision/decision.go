@@ -91,7 +91,7 @@ type Decision struct {
 }
 
 // Instant is t as processes, people and machines get it: RFC 3339 in UTC, with milliseconds where there are any (R7).
-func Instant(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.999Z07:00") }
+func Instant(t time.Time) string { return t.UTC().Truncate(time.Millisecond).Format(time.RFC3339Nano) }
 
 // ISODuration formats d as ISO 8601: PT12M where it is whole minutes, otherwise seconds down to the millisecond: PT5S,
 // PT0.25S. Nothing, and less, is PT0S.
@@ -232,10 +232,11 @@ func (d *Decision) plan(p *Policy, f *Failure) {
 	wanted := d.AnalysedAt.Add(d.Backoff.Delay)
 	back := d.stretched(p, f, wanted)
 	wanted = latest(wanted, back)
-	d.NextRetryTime = p.Open(f.Destination, d.SubjectID, d.RetryCount, wanted, f.Deadline)
+	o := p.Opening(f.Destination)
+	d.NextRetryTime = p.open(o, d.SubjectID, d.RetryCount, wanted, f.Deadline)
 	moved := !d.NextRetryTime.Equal(wanted)
 	if moved && p.Precision() == time.Second {
-		d.NextRetryTime = p.Opening(f.Destination).wholeMinutes(d.AnalysedAt, d.NextRetryTime, f.Deadline)
+		d.NextRetryTime = o.wholeMinutes(d.AnalysedAt, d.NextRetryTime, f.Deadline)
 	}
 	switch {
 	case !f.Deadline.IsZero() && d.NextRetryTime.After(f.Deadline):
@@ -252,14 +253,15 @@ func (d *Decision) plan(p *Policy, f *Failure) {
 	if d.ErrorClassification == Transient {
 		kind = "Transient"
 	}
-	d.RetryReason = kind + " error, retry " + strconv.FormatInt(d.RetryCount, 10) + " of " +
-		strconv.FormatInt(d.MaxRetries, 10) + d.taught()
+	down, closed := "", ""
 	if !back.IsZero() {
-		d.RetryReason += "; " + f.Destination + " is down and expected back by " + Instant(back)
+		down = "; " + f.Destination + " is down and expected back by " + Instant(back)
 	}
 	if moved {
-		d.RetryReason += "; closed at " + Instant(wanted) + ": " + p.Opening(f.Destination).Calendar.Why(wanted)
+		closed = "; closed at " + Instant(wanted) + ": " + o.Calendar.Why(wanted)
 	}
+	d.RetryReason = kind + " error, retry " + strconv.FormatInt(d.RetryCount, 10) + " of " +
+		strconv.FormatInt(d.MaxRetries, 10) + d.taught() + down + closed
 	d.foretell(p, f)
 }
 

@@ -55,9 +55,13 @@ type sample struct {
 // decide, the worker is rolled. Each claim ends once; what grows would show in the table and the picture that it makes
 // for docs/benchmarks.md.
 func TestSoak(t *testing.T) {
-	length, err := time.ParseDuration(os.Getenv("SOAK"))
-	if err != nil {
+	asked := os.Getenv("SOAK")
+	if asked == "" {
 		t.Skip("make soak runs it")
+	}
+	length, err := time.ParseDuration(asked)
+	if err != nil || length < 4*settled {
+		t.Fatalf("SOAK is %q, expected a length of at least %v, such as 10m", asked, 4*settled)
 	}
 	var runs []soaked
 	for _, store := range []string{"SQLite", "PostgreSQL"} {

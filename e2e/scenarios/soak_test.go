@@ -37,7 +37,7 @@ var soakClaims = []claim{
 	{Failures: failing("INSURANCE_EXPIRED").Failures, Review: review{Discard: true}}, failing("INVALID_PATIENT_DATA"),
 }
 
-// watched are what is sampled.
+// watched is what is sampled, with its unit. The WAL of PostgreSQL is its files, 16 MB each.
 var watched = []struct{ name, unit string }{
 	{"memory", "MB"}, {"file descriptors", ""}, {"goroutines", ""}, {"WAL", "MB"}, {"p99 of analysis, a minute", "ms"},
 }

@@ -45,20 +45,23 @@ const tooSmall = `(() => {
   }).map(e => e.outerHTML.slice(0, 120) + " " + JSON.stringify(box(e)));
 })()`
 
-func TestEveryPageFitsAPhone(t *testing.T) {
+// TestEveryPageFits a phone, and every width up to a screen's; at 320 px it is a page at 400 %, at 705 one at 200 %.
+func TestEveryPageFits(t *testing.T) {
 	s := open(t)
 	const claimID = "CLM-E2E-A-RATHER-LONG-IDENTIFIER-OF-A-CLAIM-THAT-SOME-SYSTEM-MAKES-1030"
 	s.submit(t, claimID, 5, "HTTP 503 Service Unavailable em https://portal.example.org/tiss/lotes/"+fmt.Sprintf("%0200d", 7))
 	l := s.deadLetter(t, claimID)
 	b := s.visit(t, "pt-BR")
-	b.sized(360)
 	for _, path := range append(pagesOf(l), "/nowhere") {
 		b.open(path)
 		b.unfold()
-		over := eval[int](b, `document.documentElement.scrollWidth - document.documentElement.clientWidth`)
-		if over > 0 {
-			t.Errorf("%s is %d px wider than the phone: %v", path, over,
-				eval[[]string](b, `[...document.querySelectorAll("body *")].filter(e => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest(".scroll")).slice(0, 5).map(e => e.outerHTML.slice(0, 120))`))
+		for _, width := range []int64{1440, 1112, 820, 737, 705, 320, 360} {
+			b.sized(width)
+			over := eval[int](b, `document.documentElement.scrollWidth - document.documentElement.clientWidth`)
+			if over > 0 {
+				t.Errorf("%s is %d px wider than a screen of %d: %v", path, over, width,
+					eval[[]string](b, `[...document.querySelectorAll("body *")].filter(e => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest(".scroll")).slice(0, 5).map(e => e.outerHTML.slice(0, 120))`))
+			}
 		}
 		if small := eval[[]string](b, tooSmall); len(small) > 0 {
 			t.Errorf("%s has targets that a finger misses: %q", path, small)

@@ -33,7 +33,8 @@ func decisionCases() []decisionCase {
 	cases := []decisionCase{{"the longest way", "< 2 µs, ≤ 5",
 		"java.net.ConnectException: the portal of the operator refused the connection", policy().Rules, nil, decision.Opening{}}}
 	learnt := cases[0]
-	learnt.name, learnt.goal, learnt.prospects = "with what was learnt of 25,000 causes", "1 µs more, ≤ 6", learntProspects()
+	learnt.name, learnt.goal = "with what was learnt of 25,000 causes", "1 µs more, ≤ 6"
+	learnt.prospects = learntProspects()
 	cases = append(cases, learnt)
 	for _, portal := range [][2]string{{"open", "00:00-24:00"}, {"shut", "08:00-18:00"}} {
 		hours, _ := calendar.ParseHours(portal[1])

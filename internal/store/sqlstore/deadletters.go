@@ -76,14 +76,17 @@ const seeks = 32
 func (s *snapshot) seek(
 	p *deadletter.Query, kinds []kind, sort string, after *journal.Place, limit int,
 ) (all []letter, err error) {
-	keys := deadletter.Keys(sort)
+	keys, before := deadletter.Keys(sort), "record < ?"
+	if keys[0].Column != "record" {
+		before = "+record < ?" // or SQLite goes by the index of records, and sorts all it finds there
+	}
 	for chunk := range slices.Chunk(kinds, seeks) {
 		var queries []string
 		var args []any
 		for _, k := range chunk {
 			for _, w := range behind(keys, after) {
 				of := k.where()
-				w.and("record < ?", p.Before)
+				w.and(before, p.Before)
 				if p.Aged() {
 					w.and("at >= ? AND at < ?", p.Since, p.Until)
 				}

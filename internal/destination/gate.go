@@ -62,7 +62,7 @@ func (g *Gate) Due(now time.Time) (released []Release, givenUp []Held, probe boo
 	}
 	for {
 		turn := Turn{Waiting: g.Queue.Len()}
-		if phase := g.State.Phase; (phase == Down || phase == Testing) && !now.Before(g.State.testAt()) {
+		if g.State.isDown() && !now.Before(g.State.testAt()) {
 			turn.Canary, turn.Distance = g.Queue.Canary(now), g.testDistance(now)
 		}
 		a := g.step(turn, now)

@@ -42,7 +42,7 @@ type Back struct{ Median, Low, High time.Time }
 // false where it is not down, a person says until when, or too little is known.
 func (g *Gate) Back(now time.Time) (b Back, ok bool) {
 	s := &g.State
-	if s.Phase != Down && s.Phase != Testing || !s.HeldUntil.IsZero() {
+	if !s.isDown() || !s.HeldUntil.IsZero() {
 		return b, false
 	}
 	lengths, elapsed := g.lengths(now), now.Sub(s.Outage.Since)
@@ -70,7 +70,7 @@ const (
 func (g *Gate) Expected(now time.Time) time.Time {
 	s := &g.State
 	switch {
-	case s.Phase != Down && s.Phase != Testing:
+	case !s.isDown():
 		return time.Time{}
 	case !s.HeldUntil.IsZero():
 		return s.HeldUntil
@@ -136,7 +136,7 @@ func (g *Gate) estimate(now time.Time) *survival {
 			for _, l := range of[max(0, len(of)-each):] {
 				add(l, 0)
 			}
-			if s := &other.State; (s.Phase == Down || s.Phase == Testing) && s.Outage.Cause != CausePerson {
+			if s := &other.State; s.isDown() && s.Outage.Cause != CausePerson {
 				add(Lasted{max(0, now.Sub(s.Outage.Since)), true}, 0)
 			}
 		})

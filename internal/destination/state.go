@@ -103,6 +103,9 @@ func New(now time.Time) State {
 	return State{Phase: Up, Since: now, Flow: Flow{Credit: 1, At: now}}
 }
 
+// isDown reports whether claims wait for the end of an outage.
+func (s *State) isDown() bool { return s.Phase == Down || s.Phase == Testing }
+
 // Event is something that happened to a destination.
 type Event interface {
 	apply(m *machine)

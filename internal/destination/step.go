@@ -225,7 +225,7 @@ func (m *machine) answered(claim string, sent time.Time) {
 	switch {
 	case m.tookCanary(claim):
 		m.ramp()
-	case m.Phase == Down || m.Phase == Testing:
+	case m.isDown():
 		if m.HeldUntil.IsZero() && !(!sent.IsZero() && sent.Before(m.Outage.Since)) {
 			m.ramp()
 		}
@@ -240,7 +240,7 @@ func (e Failed) apply(m *machine) {
 	switch {
 	case m.tookCanary(e.Claim):
 		m.enter(Down)
-	case m.Phase == Down || m.Phase == Testing || m.isOld(e.Sent):
+	case m.isDown() || m.isOld(e.Sent):
 	case m.Phase == Ramping:
 		m.Outage.FailedRamps++
 		m.down(m.Outage.Cause)

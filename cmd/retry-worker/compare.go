@@ -86,15 +86,17 @@ func (c *cli) policiesCompare(ctx context.Context, a, b string, f *compareFlags,
 	if err != nil {
 		return fmt.Errorf("read the journal's head: %w", err)
 	}
-	comparison, bar := compare.New(policies[0], policies[1]), c.progress("failures replayed")
+	comparison, bar := compare.New(policies[0], policies[1]), c.progress("records replayed")
 	defer bar.end()
+	replayed := int64(0)
 	for page, err := range audit.Pages(ctx, reader, journal.RecordFilter{Since: since}, head.Record) {
 		if err != nil {
 			return err
 		}
 		for i := range page {
 			comparison.Add(&page[i])
-			bar.show(page[i].Number(), head.Record, int64(i))
+			replayed++
+			bar.show(page[i].Number(), head.Record, replayed)
 		}
 	}
 	r := compared{f.policy, decision.Instant(since), policies[0].Catalogue, policies[1].Catalogue, comparison.Result()}

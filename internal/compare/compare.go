@@ -1,5 +1,5 @@
-// Package compare replays recorded failures through two catalogues, and estimates from what came of the retries that
-// were made what would have come of theirs.
+// Package compare replays recorded failures through two catalogues and estimates how many of each one's retries would
+// have succeeded, by the retries that were made.
 //
 // It is pure: records in, figures out. What was learnt and what a destination's gate expects are left out of both
 // replays, so that ladders and rules are compared; what a person taught holds in both.
@@ -49,9 +49,8 @@ type failure struct {
 	first time.Time
 	down  bool
 	took  answer
-	// propensity of what was chosen; explored tells that the retry is one of those that are made all the same.
+	// propensity of what was chosen.
 	propensity float64
-	explored   bool
 	sides      [2]answer
 	result     result
 }
@@ -121,13 +120,10 @@ func (c *Comparison) Add(r *journal.Record) {
 
 func (c *Comparison) attempt(s journal.Subject, a *journal.Attempt) {
 	before := c.open[s]
-	if a.Revision > 0 { // the same answer later: nobody knows how likely
-		if before != nil {
-			before.propensity = 0
-		}
+	delete(c.open, s)
+	if a.Revision > 0 { // the same answer later: what comes of it is not of the retry that was planned
 		return
 	}
-	delete(c.open, s)
 	if before != nil && before.took.RetryCount == a.AnalysedCount && a.Ends == "" {
 		c.settle(before, failed, !a.ShouldRetry())
 	}
@@ -172,7 +168,7 @@ func (c *Comparison) replay(a *journal.Attempt, presumed int64) (*failure, bool)
 	f := &failure{
 		claim: h.Sum64() >> 7, at: d.AnalysedAt, first: d.FirstFailure, down: c.down[a.Destination], propensity: d.Propensity,
 		cause: learning.Cause{Policy: d.Policy, Reason: string(d.Reason), Fingerprint: a.Fingerprint, Destination: a.Destination},
-		took:  answer{Decision: *d}, explored: d.Learnt.Explored,
+		took:  answer{Decision: *d},
 	}
 	if f.propensity == 0 {
 		f.propensity = 1

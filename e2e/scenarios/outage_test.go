@@ -236,7 +236,7 @@ func (p *downPortal) await(t *testing.T, before int, workers []*process) int {
 		for _, w := range workers {
 			underWay += w.released(t)
 		}
-		if underWay <= 0 || time.Since(begun) > harness.StopTime/10 { // one may be let through twice, by a busy engine
+		if underWay <= 0 || time.Since(begun) > harness.StopTime/3 { // one may be let through twice, by a busy engine
 			return -underWay
 		}
 	}

@@ -53,7 +53,7 @@ func (c *cli) deadLettersShowCommand() *cobra.Command {
 var oneDeadLetter = oneID("dead letter", "retry-worker dead-letters list", "3fa85f64-5717-5562-b3fc-2c963f66afa6")
 
 // choiceFlags choose dead letters, in a list and in groups.
-type choiceFlags struct{ state, policy, team, reason, fingerprint, search string }
+type choiceFlags struct{ state, policy, team, reason, fingerprint, context, search string }
 
 func (f *choiceFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.state, "state", "open", strings.Join(deadLetterStates, ", "))
@@ -61,6 +61,7 @@ func (f *choiceFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.team, "team", "", "only for this team to act on, such as faturamento")
 	flags.StringVar(&f.reason, "reason", "", "only with this reason, such as DUPLICATE_CLAIM or MAX_RETRIES")
 	flags.StringVar(&f.fingerprint, "fingerprint", "", "only of this cause, as dead-letters groups prints it")
+	flags.StringVar(&f.context, "context", "", "only with that in the claim's context, such as \"operadora=Unimed SP\"")
 	flags.StringVar(&f.search, "search", "",
 		"a dead letter's id, the beginning of a claim's (message's, job's), or words of the error")
 }
@@ -80,14 +81,14 @@ func (f *choiceFlags) check() error {
 
 // none reports whether nothing but the state chooses.
 func (f *choiceFlags) none() bool {
-	return f.policy+f.team+f.reason+f.fingerprint+f.search == ""
+	return f.policy+f.team+f.reason+f.fingerprint+f.context+f.search == ""
 }
 
 // query holds what was given.
 func (f *choiceFlags) query() url.Values {
 	q := url.Values{"state": {f.state}}
 	for name, value := range map[string]string{"policy": f.policy, "team": f.team, "reason": f.reason,
-		"fingerprint": f.fingerprint, "q": f.search} {
+		"fingerprint": f.fingerprint, "context": f.context, "q": f.search} {
 		if value != "" {
 			q.Set(name, value)
 		}

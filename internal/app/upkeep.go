@@ -106,7 +106,7 @@ func (a *App) readGauges(ctx context.Context) {
 		a.metrics.SetDeadLetters(counts, now)
 	}
 	for within, span := range metrics.DueWithin() {
-		if due, err := a.store.DeadLettersDue(ctx, now, now.Add(span)); err == nil {
+		if due, err := a.store.DeadLettersDue(ctx, "", now, now.Add(span)); err == nil {
 			a.metrics.SetDeadLettersDue(within, due)
 		}
 	}

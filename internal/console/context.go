@@ -1,12 +1,14 @@
 package console
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
+	"retry-worker/internal/journal"
 )
 
 // money is an amount of hundredths of a real.
@@ -22,30 +24,83 @@ func (l Lang) Money(cents int64) string {
 	return l.money(cents)
 }
 
-// ContextOf is what is known of a claim, in one line of a list.
-func (v *visit) ContextOf(i deadletter.Item) string {
-	facts := v.context(i.Subject.Policy, i.Context)
-	parts := make([]string, len(facts))
-	for n, f := range facts {
-		parts[n] = f.Name + " " + f.Value
+// contextLink is one value of a claim's context, and the list of those with the same; URL is empty where few would be.
+type contextLink struct {
+	fact
+	URL string
+}
+
+// ContextOf is what is known of a claim, in a line of the list.
+func (d *listData) ContextOf(i deadletter.Item) (links []contextLink) {
+	for n, f := range d.V.context(i.Subject.Policy, i.Context) {
+		c, same := &i.Context[n], d.Filter
+		link := contextLink{fact: f}
+		if c.Type == decision.ContextText || c.Type == decision.ContextNumber {
+			same.Context = c.Variable + "=" + c.Value
+			link.URL = listURL(same, "")
+		}
+		links = append(links, link)
 	}
-	return strings.Join(parts, " · ")
+	return links
 }
 
 // context is what is known of a claim, by the names that the catalogue in force has.
 func (v *visit) context(policy string, of decision.Context) (facts []fact) {
-	var fields []decision.ContextField
-	if p := v.catalogue.Policies[policy]; p != nil {
-		fields = p.Context
-	}
 	for i := range of {
-		name := of[i].Variable
-		if n := slices.IndexFunc(fields, func(f decision.ContextField) bool { return f.Variable == name }); n >= 0 {
-			name = fields[n].Label
-		}
-		facts = append(facts, fact{name, v.contextValue(&of[i])})
+		facts = append(facts, fact{v.contextLabel(policy, of[i].Variable), v.contextValue(&of[i])})
 	}
 	return facts
+}
+
+// contextLabel is what people call a variable of a policy, or of any; the variable where nobody said.
+func (v *visit) contextLabel(policy, variable string) string {
+	for _, f := range v.contextFields(policy) {
+		if f.Variable == variable {
+			return f.Label
+		}
+	}
+	return variable
+}
+
+// contextFields are those of a policy, or of all, each variable once.
+func (v *visit) contextFields(policy string) (fields []decision.ContextField) {
+	for _, name := range slices.Sorted(maps.Keys(v.catalogue.Policies)) {
+		for _, f := range v.catalogue.Policies[name].Context {
+			known := slices.ContainsFunc(fields, func(k decision.ContextField) bool { return k.Variable == f.Variable })
+			if !known && (policy == "" || policy == name) {
+				fields = append(fields, f)
+			}
+		}
+	}
+	return fields
+}
+
+// contextFilter are the fields of a filter by what a claim's context holds; no Fields where no policy has a context.
+type contextFilter struct {
+	Fields []option
+	Value  string
+}
+
+// wanted is what a request asks of a claim's context (journal.DeadLetterFilter): in one field, or in the form's two.
+func (v *visit) wanted() string {
+	q := v.r.URL.Query()
+	if field, value := plain(q.Get("field"), maxQueryBytes), plain(q.Get("value"), maxQueryBytes); field != "" && value != "" {
+		return field + "=" + value
+	}
+	return plain(q.Get("context"), 2*maxQueryBytes)
+}
+
+func (v *visit) contextFilter(f *journal.DeadLetterFilter) (c contextFilter) {
+	variable, value, _ := strings.Cut(f.Context, "=")
+	c.Value = value
+	names := []string{variable}
+	for _, field := range v.contextFields(f.Policy) {
+		if field.Type == decision.ContextText || field.Type == decision.ContextNumber {
+			names = append(names, field.Variable)
+		}
+	}
+	c.Fields = options(names, variable, func(name string) string { return v.contextLabel(f.Policy, name) })
+	return c
 }
 
 func (v *visit) contextValue(c *decision.ContextValue) string {

@@ -3,7 +3,6 @@ package console
 import (
 	"context"
 	"encoding/csv"
-	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -91,19 +90,6 @@ func (v *visit) writeLetters(
 			return err
 		}
 	}
-}
-
-// contextFields are those of a policy, or of all, each variable once.
-func (v *visit) contextFields(policy string) (fields []decision.ContextField) {
-	for _, name := range slices.Sorted(maps.Keys(v.catalogue.Policies)) {
-		for _, f := range v.catalogue.Policies[name].Context {
-			known := slices.ContainsFunc(fields, func(k decision.ContextField) bool { return k.Variable == f.Variable })
-			if !known && (policy == "" || policy == name) {
-				fields = append(fields, f)
-			}
-		}
-	}
-	return fields
 }
 
 func (v *visit) letterCells(i *deadletter.Item, fields []decision.ContextField) []string {

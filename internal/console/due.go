@@ -9,18 +9,18 @@ import (
 // due is how many open dead letters are to be sent before the reader's day ends, and what they are worth.
 type due []journal.CauseCount
 
-func (v *visit) dueToday(o *open) (due, error) {
+// dueToday counts those with that in their context (a filter's Context); all where it is empty.
+func (v *visit) dueToday(o *open, of string) (due, error) {
 	today := v.now.In(v.zone)
-	return o.DeadLettersDue(v.r.Context(), v.now,
+	return o.DeadLettersDue(v.r.Context(), of, v.now,
 		time.Date(today.Year(), today.Month(), today.Day()+1, 0, 0, 0, 0, v.zone))
 }
 
 // dueLine says what of them is due; its Text is empty where nothing is.
 type dueLine struct{ Text, URL string }
 
-// of says what is due of what a filter lets through, its search and its period aside.
-func (d due) of(v *visit, f journal.DeadLetterFilter) dueLine {
-	n, cents := int64(0), int64(0)
+// sum is how many a filter lets through, its search and its period aside, and what they are worth.
+func (d due) sum(f *journal.DeadLetterFilter) (n, cents int64) {
 	for i := range d {
 		c := &d[i]
 		if (f.Policy == "" || f.Policy == c.Policy) && (f.Team == "" || f.Team == c.Team) &&
@@ -28,6 +28,12 @@ func (d due) of(v *visit, f journal.DeadLetterFilter) dueLine {
 			n, cents = n+c.N, cents+c.Cents
 		}
 	}
+	return n, cents
+}
+
+// of says what is due of what a filter lets through.
+func (d due) of(v *visit, f journal.DeadLetterFilter) dueLine {
+	n, cents := d.sum(&f)
 	if n == 0 {
 		return dueLine{}
 	}

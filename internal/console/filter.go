@@ -19,7 +19,7 @@ func (v *visit) filterOf(q url.Values) (f journal.DeadLetterFilter, wrong string
 	f = journal.DeadLetterFilter{
 		State: clean("state"), Policy: clean("policy"), Team: decision.Team(clean("team")),
 		Reason:      decision.Reason(clean("reason")),
-		Fingerprint: clean("fingerprint"), Query: clean("q"),
+		Fingerprint: clean("fingerprint"), Context: v.wanted(), Query: clean("q"),
 	}
 	known := f.State == "" || slices.Contains(states, f.State)
 	if f.State == "" || !known {
@@ -74,7 +74,7 @@ type field struct{ Name, Value string }
 func fieldsOf(f *journal.DeadLetterFilter) []field {
 	all := []field{
 		{"policy", f.Policy}, {"team", string(f.Team)}, {"reason", string(f.Reason)}, {"fingerprint", f.Fingerprint},
-		{"since", exact(f.Since)}, {"until", exact(f.Until)}, {"q", f.Query},
+		{"context", f.Context}, {"since", exact(f.Since)}, {"until", exact(f.Until)}, {"q", f.Query},
 	}
 	return slices.DeleteFunc(all, func(x field) bool { return x.Value == "" })
 }
@@ -134,9 +134,11 @@ func planURL(f journal.DeadLetterFilter) string { return address("/bulk-runs/new
 // filterFacts say a filter in words; its fingerprint by what that stands for, where it is known.
 func (v *visit) filterFacts(o *open, f *journal.DeadLetterFilter) ([]fact, error) {
 	cause, err := v.pattern(o, f.Fingerprint)
+	variable, value, _ := strings.Cut(f.Context, "=")
 	all := []fact{
 		{v.T("col.policy"), v.Lang.policy(f.Policy)}, {v.T("col.team"), v.Or("team."+string(f.Team), string(f.Team))},
 		{v.T("col.reason"), v.reason(f.Reason)}, {v.T("col.cause"), cmp.Or(cause, f.Fingerprint)},
+		{v.contextLabel(f.Policy, variable), value},
 		{v.T("filter.since"), v.when(f.Since)}, {v.T("filter.until"), v.when(f.Until)}, {v.T("filter.q"), f.Query},
 	}
 	return slices.DeleteFunc(all, func(x fact) bool { return x.Value == "" }), err

@@ -24,6 +24,7 @@ type groupsData struct {
 	Policies, Teams, Reasons []option
 	Rows                     []causeRow
 	Next, First, Reset       string
+	Context                  contextFilter
 	Filtered                 bool
 	// Letters that the page's causes explain.
 	Letters int64
@@ -69,13 +70,13 @@ func (p *Pages) groups(v *visit, o *open) (*page, error) {
 	}
 	d := &groupsData{Filter: f, Filtered: narrowed(f), Views: v.views("groups", f),
 		Reset: groupsURL(journal.DeadLetterFilter{}, "")}
-	today, err := v.dueToday(o)
+	today, err := v.dueToday(o, f.Context)
 	if err != nil {
 		return nil, err
 	}
 	choices := &listData{Filter: f}
 	p.choices(v, choices, counts)
-	d.Policies, d.Teams, d.Reasons = choices.Policies, choices.Teams, choices.Reasons
+	d.Policies, d.Teams, d.Reasons, d.Context = choices.Policies, choices.Teams, choices.Reasons, choices.Context
 	for i := range groups {
 		row := v.causeRow(&groups[i], f)
 		one := f

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
@@ -36,9 +37,10 @@ type listData struct {
 	// Matching is how many there are by the filter without its search.
 	Matching int64
 	// Reset is the list in this state with no other filter.
-	Reset string
-	Show  bool // the state column, where states differ
-	Views []viewLink
+	Reset   string
+	Show    bool // the state column, where states differ
+	Views   []viewLink
+	Context contextFilter
 	// Cause that the filter's fingerprint stands for, and the list without it; nil where nothing is known of it.
 	Cause    *causeRow
 	AnyCause string
@@ -135,6 +137,15 @@ func (p *Pages) listed(v *visit, o *open, f journal.DeadLetterFilter) (*listData
 		Until: v.local(f.Until)}
 	d.Here, d.Views, d.Columns = v.here(), v.views("list", f), v.columns()
 	p.choices(v, d, counts)
+	if f.Context != "" && f.State == states[0] && !searched(&f) {
+		all, err := o.DeadLettersDue(v.r.Context(), f.Context, time.Time{}, time.Time{})
+		if err != nil {
+			return nil, err
+		}
+		n, cents := due(all).sum(&f)
+		d.Matching, d.Worth = n, v.Money(cents)
+		d.States[0].N, d.States[0].Known = n, true
+	}
 	d.Reset = listURL(journal.DeadLetterFilter{State: f.State}, "")
 	if f.Fingerprint != "" {
 		if d.Cause, err = v.cause(o, f.Fingerprint); err != nil {
@@ -152,7 +163,7 @@ func (p *Pages) listed(v *visit, o *open, f journal.DeadLetterFilter) (*listData
 		d.Sorts = append(d.Sorts, viewLink{v.T("list.sort." + name), listURL(sorted, ""), sort == f.Sort})
 	}
 	if f.State == states[0] && !searched(&f) {
-		today, err := v.dueToday(o)
+		today, err := v.dueToday(o, f.Context)
 		if err != nil {
 			return nil, err
 		}
@@ -248,15 +259,16 @@ func (p *Pages) choices(v *visit, d *listData, counts []deadletter.Count) {
 		}
 	}
 	d.Matching = numbers[f.State]
-	if !searched(f) && f.Fingerprint == "" {
+	if !searched(f) && f.Fingerprint == "" && f.Context == "" {
 		d.Worth = v.Money(worth)
 	}
-	bounded := f.Fingerprint != "" || !f.Since.IsZero() || !f.Until.IsZero()
+	bounded := f.Fingerprint != "" || f.Context != "" || !f.Since.IsZero() || !f.Until.IsZero()
 	for _, s := range states {
 		there := *f
 		there.State = s
 		d.States = append(d.States, stateLink{v.T("list.state." + s), listURL(there, ""), numbers[s], !bounded, s == f.State})
 	}
+	d.Context = v.contextFilter(f)
 	d.Policies = options(append(policies, v.catalogue.Policies.Names()...), f.Policy, v.Lang.policy)
 	d.Teams = options(teams, string(f.Team), func(s string) string { return v.team(decision.Team(s)) })
 	d.Reasons = options(reasons, string(f.Reason), func(s string) string { return v.reason(decision.Reason(s)) })

@@ -131,7 +131,7 @@ func (p *Pages) overview(v *visit, o *open) (*page, error) {
 		Trend:   v.trend(&sums.trends), Groups: groupsURL(journal.DeadLetterFilter{}, ""),
 		Pending: slices.CompactFunc(append(due, ahead...), func(a, b journal.PendingRetry) bool { return a.Key == b.Key }),
 	}
-	today, err := v.dueToday(o)
+	today, err := v.dueToday(o, "")
 	if err != nil {
 		return nil, err
 	}

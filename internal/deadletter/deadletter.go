@@ -58,9 +58,10 @@ type Reader interface {
 	DeadLetterGroups(
 		ctx context.Context, f journal.DeadLetterFilter, cursor string, limit int,
 	) (groups []Group, next string, err error)
-	// DeadLettersDue are how many of the open ones have a deadline from since on and before until, in the order of cause,
-	// policy, team and reason; its cost grows with how many these are.
-	DeadLettersDue(ctx context.Context, since, until time.Time) ([]journal.CauseCount, error)
+	// DeadLettersDue are how many of the open ones have a deadline from since on and before until (the zero time: whatever
+	// their deadline), and of (a filter's Context; empty for any) in their context, in the order of cause, policy, team and
+	// reason; its cost grows with how many these are.
+	DeadLettersDue(ctx context.Context, of string, since, until time.Time) ([]journal.CauseCount, error)
 	// DeadLetterCounts are all that are not 0, in the order of policy, state, team and reason.
 	DeadLetterCounts(ctx context.Context) ([]Count, error)
 }

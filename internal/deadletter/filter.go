@@ -81,6 +81,13 @@ func OpenQuery(f journal.DeadLetterFilter, through int64) *Query {
 	return q
 }
 
+// Anywhere returns p for every context.
+func (p *Query) Anywhere() *Query {
+	q := *p
+	q.Filter.Context = ""
+	return &q
+}
+
 // age reads the bounds of the instant of birth.
 func (p *Query) age() {
 	if t := p.Filter.Since; !t.IsZero() {
@@ -130,7 +137,7 @@ func (p *Query) Passes(d *journal.DeadLetter, policy string) bool {
 	f, born, at := &p.Filter, journal.Milli(d.CreatedAt), d.Place()
 	return slices.Contains(p.States, d.State) && d.Record < p.Before && (f.Policy == "" || f.Policy == policy) &&
 		(f.Team == "" || f.Team == d.Team) && (f.Reason == "" || f.Reason == d.Reason) &&
-		(f.Fingerprint == "" || f.Fingerprint == d.Fingerprint) && born >= p.Since && born < p.Until &&
+		(f.Fingerprint == "" || f.Fingerprint == d.Fingerprint) && (f.Context == "" || d.Context.Has(f.Context)) && born >= p.Since && born < p.Until &&
 		(p.After == nil || Compare(f.Sort, &at, p.After) > 0)
 }
 
@@ -139,7 +146,7 @@ func (p *Query) list(kind string) []byte {
 	f, name := &p.Filter, []byte(kind)
 	for _, part := range [...]string{string(p.States[0]), string(p.States[len(p.States)-1]), f.Policy, string(f.Team),
 		string(f.Reason),
-		f.Query, f.Fingerprint, f.Sort} {
+		f.Query, f.Fingerprint, f.Context, f.Sort} {
 		name = appendText(name, part)
 	}
 	return binary.AppendVarint(binary.AppendVarint(name, p.Since), p.Until)
@@ -170,7 +177,8 @@ var fingerprintForm = regexp.MustCompile(`^[0-9a-f]{16}$`)
 
 // checkFilter is f without what stands around a query, or the *Refusal of what no dead letter could fit.
 func checkFilter(f journal.DeadLetterFilter) (journal.DeadLetterFilter, error) {
-	f.Query = strings.TrimSpace(f.Query)
+	f.Query, f.Context = strings.TrimSpace(f.Query), strings.TrimSpace(f.Context)
+	variable, value, _ := strings.Cut(f.Context, "=")
 	switch {
 	case !slices.Contains(states, f.State):
 		return f, refuse(InvalidState, "state is %.60q, expected open, reprocessing, discarded, recovered or all", f.State)
@@ -181,6 +189,9 @@ func checkFilter(f journal.DeadLetterFilter) (journal.DeadLetterFilter, error) {
 	case f.Fingerprint != "" && !fingerprintForm.MatchString(f.Fingerprint):
 		return f, refuse(InvalidFingerprint,
 			"fingerprint is %.60q, expected 16 digits of 0-9 and a-f as a group has them", f.Fingerprint)
+	case f.Context != "" && (variable == "" || value == "" || !utf8.ValidString(f.Context) || strings.ContainsRune(f.Context, 0)):
+		return f, refuse(InvalidContext, "context is %.60q, expected variable=value, as the context of a dead letter has them",
+			f.Context)
 	case !f.Since.IsZero() && !f.Until.IsZero() && !f.Since.Before(f.Until):
 		return f, refuse(InvalidPeriod,
 			"since is %s and until %s, expected since to be the earlier", decision.Instant(f.Since), decision.Instant(f.Until))

@@ -18,6 +18,7 @@ func TestBadFilters(t *testing.T) {
 			deadletter.InvalidState:       {{State: "dead"}, {State: "superseded"}},
 			deadletter.InvalidSort:        {{Sort: "price"}},
 			deadletter.InvalidReason:      {{Reason: "BAD WEATHER"}, {Reason: "timeout"}},
+			deadletter.InvalidContext:     {{Context: "Unimed SP"}, {Context: "=Unimed SP"}, {Context: "operadora="}, {Context: "a=\x00"}},
 			deadletter.InvalidFingerprint: {{Fingerprint: "abc"}, {Fingerprint: strings.Repeat("A", 16)}, {Fingerprint: strings.Repeat("a", 17)}},
 			deadletter.InvalidPeriod:      {{Since: now, Until: now}, {Since: now, Until: now.Add(-time.Hour)}},
 			deadletter.InvalidQuery:       {{Query: strings.Repeat("x", 201)}},

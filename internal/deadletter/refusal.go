@@ -31,6 +31,7 @@ const (
 	InvalidCursor      Code = "invalid_cursor"
 	InvalidReason      Code = "invalid_reason" // of a filter
 	InvalidFingerprint Code = "invalid_fingerprint"
+	InvalidContext     Code = "invalid_context"
 	InvalidPeriod      Code = "invalid_period"
 
 	// Of a cause, and of what is taught of it.

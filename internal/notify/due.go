@@ -28,7 +28,7 @@ func (l *glance) due(ctx context.Context, team decision.Team, t *catalogue.Team,
 		return false, nil
 	}
 	until := l.now.Add(t.Due.Within)
-	counts, err := l.Store.DeadLettersDue(ctx, l.now, until)
+	counts, err := l.Store.DeadLettersDue(ctx, "", l.now, until)
 	if err != nil {
 		return false, err
 	}

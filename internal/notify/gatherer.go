@@ -37,7 +37,7 @@ type Store interface {
 	Pending(ctx context.Context, queue string, after int64, limit int) ([]journal.Message, error)
 	Figures(ctx context.Context, from int64, names ...journal.FigureName) ([]journal.Figure, error)
 	// DeadLettersDue is deadletter.Reader's.
-	DeadLettersDue(ctx context.Context, since, until time.Time) ([]journal.CauseCount, error)
+	DeadLettersDue(ctx context.Context, of string, since, until time.Time) ([]journal.CauseCount, error)
 }
 
 // Options of a Gatherer.

@@ -122,7 +122,7 @@ func (m *Memory) DeadLetterCounts(ctx context.Context) ([]deadletter.Count, erro
 }
 
 // DeadLettersDue implements deadletter.Reader.
-func (m *Memory) DeadLettersDue(ctx context.Context, since, until time.Time) (all []journal.CauseCount, err error) {
+func (m *Memory) DeadLettersDue(ctx context.Context, of string, since, until time.Time) (all []journal.CauseCount, err error) {
 	if err := m.readable(ctx); err != nil {
 		return nil, err
 	}
@@ -131,7 +131,8 @@ func (m *Memory) DeadLettersDue(ctx context.Context, since, until time.Time) (al
 	counts := map[journal.CauseCount]journal.CauseCount{}
 	for _, l := range m.letters {
 		d := &l.DeadLetter
-		if d.State != journal.DeadLetterOpen || d.Due() < journal.CeilMilli(since) || d.Due() >= journal.CeilMilli(until) {
+		if d.State != journal.DeadLetterOpen || of != "" && !d.Context.Has(of) ||
+			!until.IsZero() && (d.Due() < journal.CeilMilli(since) || d.Due() >= journal.CeilMilli(until)) {
 			continue
 		}
 		key := journal.CauseCount{Fingerprint: d.Fingerprint, Policy: l.Subject.Policy, State: d.State, Team: d.Team, Reason: d.Reason}

@@ -176,16 +176,19 @@ func (r *Reader) DeadLetterTallies(
 
 // following are the next behind a place (the zero value: from the first on), the most urgent first.
 func (q *search) following(behind journal.Place, limit int) (all []letter, err error) {
-	kinds, err := q.snapshot.kinds(q.plan, false)
-	if err != nil {
-		return nil, err
-	}
-	after := &behind
+	after, plan := &behind, q.plan.Anywhere()
 	if behind == (journal.Place{}) {
 		after = nil
 	}
+	if q.plan.Filter.Context != "" && !q.many() {
+		return q.behind(after, deadletter.ByDeadline, limit)
+	}
+	kinds, err := q.snapshot.kinds(plan, false)
+	if err != nil {
+		return nil, err
+	}
 	for len(all) < limit {
-		some, err := q.seek(q.plan, kinds, deadletter.ByDeadline, after, limit)
+		some, err := q.seek(plan, kinds, deadletter.ByDeadline, after, limit)
 		if err != nil {
 			return nil, err
 		}
@@ -227,6 +230,10 @@ func (q *search) tallies(recent time.Time) ([]deadletter.Tally, error) {
 	var w where
 	w.and("d.state = 'open' AND d.record < ? AND d.at >= ? AND d.at < ?", q.plan.Before, q.plan.Since, q.plan.Until)
 	w.fits(&q.plan.Filter, "d.")
+	if wanted := q.plan.Filter.Context; wanted != "" {
+		holders, of := whoHold(wanted)
+		w.and("d.record IN "+holders, of...)
+	}
 	sums := deadletter.Sums{}
 	err := q.each(`SELECT d.policy, d.team, d.reason, CAST(d.body->>'retryCount' AS BIGINT) >= CAST(d.body->>'maxRetries' AS BIGINT),
 			d.body->>'reviewJobKey' IS NOT NULL AND `+delivery+` <> 'nobody', `+delivery+` = 'nobody', d.at >= ?,

@@ -19,6 +19,7 @@ const (
 	// page.
 	fewSubjects = 2000
 	fewKeys     = 200
+	fewLetters  = 2000 // of those whose context holds a value: as with subjects
 	scanned     = 4000
 )
 
@@ -48,15 +49,23 @@ func (k *kind) where() where {
 
 // kinds are those that there are dead letters of and the filter lets through, those with the most first.
 func (s *snapshot) kinds(p *deadletter.Query, byCause bool) (all []kind, err error) {
-	f, cause := &p.Filter, "''"
+	f, cause, n, from := &p.Filter, "''", "sum(n)", "dead_letter_counts"
 	if byCause = byCause || f.Fingerprint != ""; byCause {
 		cause = "fingerprint"
 	}
 	var w where
-	w.and("n > 0")
+	var args []any
+	if f.Context == "" {
+		w.and("n > 0")
+	} else { // of which there are no counts
+		n = "count(*)"
+		from, args = whoHold(f.Context)
+		from += " AS c CROSS JOIN dead_letters d"
+		w.and("d.record = c.holder")
+	}
 	w.fits(f, "")
-	err = s.each("SELECT "+cause+" AS cause, policy, state, team, reason, CAST(sum(n) AS BIGINT) AS total, CAST(sum(cents) AS BIGINT) FROM "+
-		"dead_letter_counts"+w.String()+
+	err = s.each("SELECT "+cause+" AS cause, policy, state, team, reason, CAST("+n+" AS BIGINT) AS total, CAST(sum(cents) AS BIGINT) FROM "+
+		from+w.String()+
 		" GROUP BY 1, policy, state, team, reason ORDER BY total DESC, 1, policy, state, team, reason",
 		func(scan scanner) error {
 			k := kind{caused: byCause}
@@ -65,7 +74,7 @@ func (s *snapshot) kinds(p *deadletter.Query, byCause bool) (all []kind, err err
 				all = append(all, k)
 			}
 			return err
-		}, w.args...)
+		}, append(args, w.args...)...)
 	return all, err
 }
 
@@ -86,6 +95,10 @@ func (s *snapshot) seek(
 		for _, k := range chunk {
 			for _, w := range behind(keys, after) {
 				of := k.where()
+				if p.Filter.Context != "" {
+					holding := holds(p.Filter.Context)
+					of.and(holding.conditions[0], holding.args...)
+				}
 				w.and(before, p.Before)
 				if p.Aged() {
 					w.and("at >= ? AND at < ?", p.Since, p.Until)
@@ -182,7 +195,11 @@ func (s *snapshot) page(p *deadletter.Query) (found []letter, floor *journal.Pla
 	if err != nil {
 		return nil, nil, err
 	}
-	if q.wide {
+	switch {
+	case p.Filter.Context != "" && !q.many():
+		found, err = q.behind(p.After, p.Filter.Sort, p.Limit+1)
+		return found, nil, err
+	case q.wide:
 		return q.lookThrough()
 	}
 	found, err = s.seek(p, q.kinds, p.Filter.Sort, p.After, p.Limit+1)
@@ -364,14 +381,25 @@ func (s *snapshot) oldest(p *deadletter.Query, k *kind) (letter, error) {
 	return first[0], err
 }
 
-// DeadLettersDue implements deadletter.Reader. It looks at no more than what is due, by the index of deadlines.
-func (r *Reader) DeadLettersDue(ctx context.Context, since, until time.Time) ([]journal.CauseCount, error) {
+// DeadLettersDue implements deadletter.Reader. It looks at no more than what is due, by the index of deadlines, or at what
+// has the context.
+func (r *Reader) DeadLettersDue(ctx context.Context, of string, since, until time.Time) ([]journal.CauseCount, error) {
+	var w where
+	w.and("d.state = 'open'")
+	if !until.IsZero() {
+		w.and("d.deadline >= ? AND d.deadline < ?", journal.CeilMilli(since), journal.CeilMilli(until))
+	}
+	from, args := whoHold(of)
+	if of != "" {
+		w.and("d.record = c.holder")
+	} else {
+		from, args = "(SELECT DISTINCT policy, team, reason FROM dead_letter_counts WHERE state = 'open' AND n > 0)", nil
+		w.and("d.policy = c.policy AND d.team = c.team AND d.reason = c.reason")
+	}
 	return reading(ctx, r, "sum up what is due", func(s *snapshot) ([]journal.CauseCount, error) {
-		return collect(s, `SELECT d.fingerprint, d.policy, d.team, d.reason, count(*), CAST(sum(d.cents) AS BIGINT)
-			FROM (SELECT DISTINCT policy, team, reason FROM dead_letter_counts WHERE state = 'open' AND n > 0) AS c
-			CROSS JOIN dead_letters d WHERE d.state = 'open' AND d.policy = c.policy AND d.team = c.team AND d.reason = c.reason
-				AND d.deadline >= ? AND d.deadline < ? GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4`,
-			[]any{journal.CeilMilli(since), journal.CeilMilli(until)}, func(scan scanner, c *journal.CauseCount) error {
+		return collect(s, "SELECT d.fingerprint, d.policy, d.team, d.reason, count(*), CAST(sum(d.cents) AS BIGINT) FROM "+
+			from+" AS c CROSS JOIN dead_letters d"+w.String()+" GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4",
+			append(args, w.args...), func(scan scanner, c *journal.CauseCount) error {
 				c.State = journal.DeadLetterOpen
 				return scan(&c.Fingerprint, &c.Policy, &c.Team, &c.Reason, &c.N, &c.Cents)
 			})

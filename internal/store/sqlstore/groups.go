@@ -22,7 +22,11 @@ func (r *Reader) DeadLetterGroups(
 		if p.Unknown() {
 			return nil
 		}
-		groups, err := s.groups(p)
+		q, err := s.search(p.Query)
+		if err != nil {
+			return err
+		}
+		groups, err := q.groups(p)
 		if err != nil {
 			return err
 		}
@@ -32,7 +36,7 @@ func (r *Reader) DeadLetterGroups(
 			next = p.Cursor(last.n, last.kinds[0].Fingerprint)
 		}
 		for i := range groups {
-			g, err := s.describe(p, &groups[i])
+			g, err := q.describe(&groups[i])
 			if err != nil {
 				return err
 			}
@@ -50,14 +54,11 @@ type group struct {
 }
 
 // groups are the causes of a page, and one more.
-func (s *snapshot) groups(p *deadletter.GroupQuery) ([]group, error) {
-	q, err := s.search(p.Query)
-	if err != nil {
-		return nil, err
-	}
+func (q *search) groups(p *deadletter.GroupQuery) ([]group, error) {
 	kinds := q.kinds
 	if !p.Searches {
-		if kinds, err = s.kinds(p.Query, true); err != nil {
+		var err error
+		if kinds, err = q.snapshot.kinds(p.Query, true); err != nil {
 			return nil, err
 		}
 	}
@@ -83,30 +84,39 @@ func (s *snapshot) groups(p *deadletter.GroupQuery) ([]group, error) {
 }
 
 // describe fills in what is told of a group.
-func (s *snapshot) describe(p *deadletter.GroupQuery, of *group) (deadletter.Group, error) {
+func (q *search) describe(of *group) (deadletter.Group, error) {
 	g, teams := deadletter.Group{Cause: journal.Fingerprint{ID: of.kinds[0].Fingerprint}, N: of.n, Cents: of.cents}, deadletter.TeamCounts{}
 	for _, k := range of.kinds {
 		teams[k.Team] += k.N
 	}
 	g.Teams = teams.Teams()
-	first, err := s.seek(p.Query, of.kinds, deadletter.ByAge, nil, 1)
+	first, err := q.first(of, deadletter.ByAge)
 	if err != nil {
 		return g, err
 	}
-	last, err := s.seek(p.Query, of.kinds, deadletter.Newest, nil, 1)
+	last, err := q.first(of, deadletter.Newest)
 	if err != nil {
 		return g, err
 	}
-	ends, err := s.letterItems(append(first, last...))
+	ends, err := q.letterItems(append(first, last...))
 	for i := range ends {
 		g.End(&ends[i])
 	}
 	if err != nil {
 		return g, err
 	}
-	causes, err := s.causes("WHERE id = ?", g.Cause.ID)
+	causes, err := q.snapshot.causes("WHERE id = ?", g.Cause.ID)
 	for i := range causes {
 		g.Cause = causes[i].Uncounted()
 	}
 	return g, err
+}
+
+// first is the first of a group's dead letters in that order.
+func (q *search) first(of *group, sort string) ([]letter, error) {
+	if q.plan.Filter.Context == "" || q.many() {
+		return q.seek(q.plan, of.kinds, sort, nil, 1)
+	}
+	few := slices.DeleteFunc(slices.Clone(q.few), func(l letter) bool { return l.fingerprint != of.kinds[0].Fingerprint })
+	return ordered(few, sort, 1), nil
 }

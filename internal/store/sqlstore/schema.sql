@@ -92,6 +92,23 @@ CREATE INDEX dead_letters_by_deadline ON dead_letters (state, policy, team, reas
 
 CREATE INDEX dead_letters_by_amount ON dead_letters (state, policy, team, reason, cents DESC, record, at, fingerprint);
 
+-- What the claim's context holds, of which there are eight at most (MostContext), by the state.
+CREATE INDEX dead_letters_by_context_0 ON dead_letters ((body -> 'context' -> 0 ->> 'value'), state) WHERE (body -> 'context' -> 0 ->> 'value') IS NOT NULL;
+
+CREATE INDEX dead_letters_by_context_1 ON dead_letters ((body -> 'context' -> 1 ->> 'value'), state) WHERE (body -> 'context' -> 1 ->> 'value') IS NOT NULL;
+
+CREATE INDEX dead_letters_by_context_2 ON dead_letters ((body -> 'context' -> 2 ->> 'value'), state) WHERE (body -> 'context' -> 2 ->> 'value') IS NOT NULL;
+
+CREATE INDEX dead_letters_by_context_3 ON dead_letters ((body -> 'context' -> 3 ->> 'value'), state) WHERE (body -> 'context' -> 3 ->> 'value') IS NOT NULL;
+
+CREATE INDEX dead_letters_by_context_4 ON dead_letters ((body -> 'context' -> 4 ->> 'value'), state) WHERE (body -> 'context' -> 4 ->> 'value') IS NOT NULL;
+
+CREATE INDEX dead_letters_by_context_5 ON dead_letters ((body -> 'context' -> 5 ->> 'value'), state) WHERE (body -> 'context' -> 5 ->> 'value') IS NOT NULL;
+
+CREATE INDEX dead_letters_by_context_6 ON dead_letters ((body -> 'context' -> 6 ->> 'value'), state) WHERE (body -> 'context' -> 6 ->> 'value') IS NOT NULL;
+
+CREATE INDEX dead_letters_by_context_7 ON dead_letters ((body -> 'context' -> 7 ->> 'value'), state) WHERE (body -> 'context' -> 7 ->> 'value') IS NOT NULL;
+
 CREATE TABLE dead_letter_counts (
     fingerprint TEXT NOT NULL,
     policy      TEXT NOT NULL,

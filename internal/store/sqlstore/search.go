@@ -15,6 +15,8 @@ type search struct {
 	// causes are those whose pattern or reason holds all the words, kinds theirs; without a query all kinds.
 	causes map[string]bool
 	kinds  []kind
+	// few are those whose context holds what the filter wants, unless they are many; nil where it wants nothing.
+	few []letter
 	// subjects begin with one of the prefixes, unless there are many.
 	subjects []int64
 	// wide tells that too much fits to be sought.
@@ -24,8 +26,16 @@ type search struct {
 // search begins a search: it knows the causes, and not the subjects yet.
 func (s *snapshot) search(p *deadletter.Query) (q *search, err error) {
 	q = &search{snapshot: s, plan: p, causes: map[string]bool{}}
+	if p.Filter.Context != "" {
+		if q.few, err = s.holding(p); err != nil {
+			return nil, err
+		}
+		q.wide = q.many()
+	}
 	if !p.Searches {
-		q.kinds, err = s.kinds(p, false)
+		if p.Filter.Context == "" {
+			q.kinds, err = s.kinds(p, false)
+		}
 		return q, err
 	}
 	if len(p.Words) == 0 {
@@ -44,8 +54,57 @@ func (s *snapshot) search(p *deadletter.Query) (q *search, err error) {
 	}
 	kinds, err := s.kinds(p, true)
 	q.kinds = slices.DeleteFunc(kinds, func(k kind) bool { return !q.causes[k.Fingerprint] })
-	q.wide = len(q.kinds) > fewKeys
+	q.wide = q.wide || len(q.kinds) > fewKeys
 	return q, err
+}
+
+// holding are the dead letters whose context holds what the filter wants, in no order: one more than fewLetters at most.
+func (s *snapshot) holding(p *deadletter.Query) ([]letter, error) {
+	var w where
+	w.and("d.record = c.holder AND state IN (?"+strings.Repeat(", ?", len(p.States)-1)+")", anys(p.States)...)
+	w.and("record < ? AND at >= ? AND at < ?", p.Before, p.Since, p.Until)
+	w.fits(&p.Filter, "")
+	holders, args := whoHold(p.Filter.Context)
+	return collect(s, "SELECT deadline, cents, record, fingerprint, at FROM "+holders+" AS c CROSS JOIN dead_letters d"+
+		w.String()+" LIMIT ?", append(append(args, w.args...), fewLetters+1), func(scan scanner, l *letter) error {
+		return scan(&l.Deadline, &l.Cents, &l.Record, &l.fingerprint, &l.at)
+	})
+}
+
+// many reports whether so many have in their context what the filter wants that they are looked for in the list's order.
+func (q *search) many() bool { return len(q.few) > fewLetters }
+
+// thatHold are the letters whose context holds what is wanted.
+func (q *search) thatHold(all []letter, wanted string) ([]letter, error) {
+	holding := map[int64]bool{}
+	err := inLists(recordsOf(all), func(in string, args []any) error {
+		w := holds(wanted)
+		return q.each("SELECT CASE WHEN "+w.conditions[0]+" THEN record ELSE 0 END FROM dead_letters WHERE record IN "+in,
+			func(scan scanner) error {
+				var record int64
+				err := scan(&record)
+				holding[record] = true
+				return err
+			}, append(w.args, args...)...)
+	})
+	return slices.DeleteFunc(all, func(l letter) bool { return !holding[l.Record] }), err
+}
+
+// behind are those of the few that come behind a place (nil: all), and that the search finds.
+func (q *search) behind(after *journal.Place, sort string, limit int) ([]letter, error) {
+	found, err := q.matching(slices.DeleteFunc(q.few, func(l letter) bool {
+		return after != nil && deadletter.Compare(sort, &l.Place, after) <= 0
+	}))
+	return ordered(found, sort, limit), err
+}
+
+// anys are the values as arguments.
+func anys[T ~string](values []T) []any {
+	all := make([]any, len(values))
+	for i, v := range values {
+		all[i] = string(v)
+	}
+	return all
 }
 
 func (q *search) findSubjects() error {
@@ -92,11 +151,12 @@ func (q *search) direct(found []letter) ([]letter, error) {
 
 // lookThrough looks at dead letters in the list's order, at most scanned of them.
 func (q *search) lookThrough() (found []letter, floor *journal.Place, err error) {
-	kinds, err := q.snapshot.kinds(q.plan, false)
+	plan := q.plan.Anywhere()
+	kinds, err := q.snapshot.kinds(plan, false)
 	if err != nil {
 		return nil, nil, err
 	}
-	all, err := q.seek(q.plan, kinds, q.plan.Filter.Sort, q.plan.After, scanned)
+	all, err := q.seek(plan, kinds, q.plan.Filter.Sort, q.plan.After, scanned)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -106,8 +166,13 @@ func (q *search) lookThrough() (found []letter, floor *journal.Place, err error)
 	return found[:min(len(found), q.plan.Limit+1)], floor, err
 }
 
-// matching returns the letters that the query finds; all where there is none.
+// matching returns the letters that the query finds, and whose context holds what is wanted; all where there is neither.
 func (q *search) matching(all []letter) (found []letter, err error) {
+	if wanted := q.plan.Filter.Context; wanted != "" && q.many() {
+		if all, err = q.thatHold(all, wanted); err != nil {
+			return nil, err
+		}
+	}
 	if !q.plan.Searches {
 		return all, nil
 	}

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 )
 
@@ -164,6 +165,25 @@ func (w *where) fits(f *journal.DeadLetterFilter, table string) {
 	w.is(table+"team", string(f.Team))
 	w.is(table+"reason", string(f.Reason))
 	w.is(table+"fingerprint", f.Fingerprint)
+}
+
+// holds returns what a dead letter has whose context holds what is wanted, variable=value.
+func holds(wanted string) (w where) {
+	variable, value, _ := strings.Cut(wanted, "=")
+	var places []string
+	for i := range decision.MostContext {
+		at := fmt.Sprintf("body -> 'context' -> %d ->> ", i)
+		places = append(places, at+"'value' = ? AND "+at+"'variable' = ?")
+		w.args = append(w.args, value, variable)
+	}
+	w.conditions = []string{"(" + strings.Join(places, " OR ") + ")"}
+	return w
+}
+
+// whoHold is a table of the records of the dead letters whose context holds what is wanted, by its indexes.
+func whoHold(wanted string) (table string, args []any) {
+	w := holds(wanted)
+	return "(SELECT record AS holder FROM dead_letters" + w.String() + ")", w.args
 }
 
 // String returns the clause; empty where there are no conditions.

@@ -22,9 +22,13 @@ func (o *oracle) compareLetters(ctx context.Context, r *rapid.T) {
 	asked, err := o.store.DeadLettersAsked(ctx, 2)
 	same(r, "what is asked about", asked, wantAsked, err)
 	o.compareGroups(ctx, r)
-	due, _ := o.memory.DeadLettersDue(ctx, o.now, o.now.Add(2*time.Hour))
-	got, err := o.store.DeadLettersDue(ctx, o.now, o.now.Add(2*time.Hour))
-	same(r, "what is due", got, due, err)
+	for _, of := range []string{"", "valor=0.01"} {
+		for _, until := range []time.Time{o.now.Add(2 * time.Hour), {}} {
+			due, _ := o.memory.DeadLettersDue(ctx, of, o.now, until)
+			got, err := o.store.DeadLettersDue(ctx, of, o.now, until)
+			same(r, "what is due", got, due, err)
+		}
+	}
 	for range 4 {
 		f := o.drawFilter(r)
 		limit := rapid.SampledFrom([]int{1, 2, 7, 200}).Draw(r, "letters")
@@ -50,11 +54,14 @@ func (o *oracle) drawFilter(r *rapid.T) journal.DeadLetterFilter {
 		cut := []rune(of.ID)
 		queries = append(queries, string(cut[:rapid.IntRange(0, len(cut)).Draw(r, "cut")]))
 	}
-	causes := []string{"", "", "", "none"}
+	causes, contexts := []string{"", "", "", "none"}, []string{"", "", "", "valor=0.01", "valor=184200.00", "none=0.01"}
 	known, _, err := o.memory.DeadLetterPage(context.Background(), journal.DeadLetterFilter{State: "all", Policy: o.policy}, "", 9)
 	testkit.Must(o.t, err)
 	for i := range known {
 		queries, causes = append(queries, known[i].ID), append(causes, known[i].Fingerprint)
+		for _, c := range known[i].Context {
+			contexts = append(contexts, c.Variable+"="+c.Value)
+		}
 	}
 	f := journal.DeadLetterFilter{
 		State:       rapid.SampledFrom([]string{"all", "all", "", "open", "reprocessing", "discarded", "recovered", "superseded"}).Draw(r, "of state"),
@@ -64,6 +71,7 @@ func (o *oracle) drawFilter(r *rapid.T) journal.DeadLetterFilter {
 		Sort:        rapid.SampledFrom(append(deadletter.Sorts(), "")).Draw(r, "sort"),
 		Query:       rapid.SampledFrom(queries).Draw(r, "query"),
 		Fingerprint: rapid.SampledFrom(causes).Draw(r, "of cause"),
+		Context:     rapid.SampledFrom(contexts).Draw(r, "of context"),
 	}
 	if rapid.IntRange(0, 2).Draw(r, "aged") == 0 {
 		f.Since, f.Until = o.bound(r, "since"), o.bound(r, "until")
